@@ -1,0 +1,176 @@
+# pullet: GNU make. `make help` lists the targets.
+VERSION     := 0.1.0
+
+PREFIX      ?= /usr/local
+BINDIR      ?= $(PREFIX)/bin
+SBINDIR     ?= $(PREFIX)/sbin
+MANDIR      ?= $(PREFIX)/share/man
+DOCDIR      ?= $(PREFIX)/share/doc/pullet
+SYSCONFDIR  ?= /etc
+RUNSTATEDIR ?= /run
+LOCALSTATEDIR ?= /var
+DESTDIR     ?=
+INSTALL     ?= install
+PKG_CONFIG  ?= pkg-config
+CLANG       ?= clang
+
+# ---- flags: a packager's CFLAGS and LDFLAGS win, what the code needs is added to them
+CFLAGS      ?= -O2 -g
+SAN         ?=
+WERROR      ?=
+V           ?=
+BUILD       := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+comma       := ,
+BUILD       := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+
+WARN     := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla \
+            -Wformat=2 -Wundef -Wwrite-strings $(if $(WERROR),-Werror)
+HARDEN   := $(if $(SAN),,-D_FORTIFY_SOURCE=2) -fstack-protector-strong -fstack-clash-protection \
+            $(if $(filter x86_64,$(shell uname -m)),-fcf-protection)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+DEFS     := -D_GNU_SOURCE -DPULLET_VERSION='"$(VERSION)"' -DPULLET_SYSCONFDIR='"$(SYSCONFDIR)"' \
+            -DPULLET_RUNSTATEDIR='"$(RUNSTATEDIR)"' -DPULLET_LOCALSTATEDIR='"$(LOCALSTATEDIR)"'
+ALL_CFLAGS  = -std=c11 $(WARN) $(HARDEN) -fPIE -pthread $(DEFS) $(SANFLAGS) $(CFLAGS) -MMD -MP
+ALL_LDFLAGS = -pie -Wl,--as-needed,-z,relro,-z,now -pthread $(SANFLAGS) $(LDFLAGS)
+
+AGENT_PKGS := libcurl libzmq yaml-0.1 libevent_core libevent_extra jansson libcrypto
+PKG_CFLAGS  = $(shell $(PKG_CONFIG) --cflags $(AGENT_PKGS))
+PKG_LIBS    = $(shell $(PKG_CONFIG) --libs $(AGENT_PKGS))
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-7s %s\n' $(1) $@;)
+
+# ---- what there is
+LIB_SRC    := $(sort $(wildcard lib/*.c))
+AGENT_SRC  := $(sort $(filter-out agent/main.c,$(wildcard agent/*.c)))
+CLI_SRC    := $(sort $(wildcard agent/cli/*.c))
+UNIT_SRC   := $(sort $(wildcard tests/unit/test_*.c))
+STRESS_SRC := $(sort $(wildcard tests/stress/stress_*.c))
+FUZZ_SRC   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+BENCH_SRC  := $(sort $(wildcard tests/bench/bench_*.c))
+MAN        := agent/pulletd.8 agent/cli/pullet.1 agent/pullet.yaml.5
+
+obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
+PROGRAMS := $(BUILD)/pulletd $(BUILD)/pullet
+UNIT     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(UNIT_SRC))
+STRESS   := $(patsubst tests/stress/%.c,$(BUILD)/stress/%,$(STRESS_SRC))
+REPLAY   := $(patsubst tests/fuzz/%.c,$(BUILD)/replay/%,$(FUZZ_SRC))
+FUZZ     := $(patsubst tests/fuzz/%.c,build-fuzz/%,$(FUZZ_SRC))
+BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
+C_FILES  := $(shell find lib agent tests -name '*.[ch]' 2>/dev/null | sort)
+
+.PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man quickcheck \
+        lint layers bench fuzz install uninstall dist clean
+.DEFAULT_GOAL := all
+.SECONDARY:
+.DELETE_ON_ERROR:
+
+all: $(PROGRAMS) ## build pulletd and pullet
+tests: all $(UNIT) $(STRESS) $(REPLAY) ## build the tests
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CFLAGS) $(if $(filter lib/%,$<),,$(PKG_CFLAGS)) -c -o $@ $<
+
+$(BUILD)/lib.a: $(call obj,$(LIB_SRC))
+	$(call say,AR)rm -f $@ && $(AR) rcD $@ $^
+$(BUILD)/agent.a: $(call obj,$(AGENT_SRC))
+	$(call say,AR)rm -f $@ && $(AR) rcD $@ $^
+
+link = $(call say,LD)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^)
+$(BUILD)/pulletd: $(BUILD)/agent/main.o $(BUILD)/agent.a $(BUILD)/lib.a
+	$(link) $(PKG_LIBS)
+$(BUILD)/pullet: $(call obj,$(CLI_SRC)) $(BUILD)/agent.a $(BUILD)/lib.a
+	$(link) $(PKG_LIBS)
+$(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/agent.a $(BUILD)/lib.a
+	$(link) $(PKG_LIBS) -lcmocka
+$(BUILD)/stress/%: $(BUILD)/tests/stress/%.o $(BUILD)/agent.a $(BUILD)/lib.a
+	$(link) $(PKG_LIBS)
+$(BUILD)/replay/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/agent.a $(BUILD)/lib.a
+	$(link) $(PKG_LIBS)
+$(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/agent.a $(BUILD)/lib.a
+	$(link) $(PKG_LIBS)
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+
+# ---- tests
+PYTHON := /usr/bin/python3
+RUN    := $(PYTHON) tests/run
+SEP     = $(foreach p,$(1),$(p) --)
+
+deps:
+	@packaging/deps.sh --test
+
+check: deps ## install what is missing, build, run all tests (about 10 minutes)
+	@$(MAKE) --no-print-directory check-run
+
+quickcheck: all tests ## unit tests, fuzz corpora, layers: a minute
+	@$(RUN) $(call SEP,$(UNIT)) $(call SEP,$(foreach r,$(REPLAY),$(r) tests/fuzz/corpus/$(patsubst $(BUILD)/replay/fuzz_%,%,$(r)))) \
+	        $(PYTHON) tests/layers/layers.py -- $(PYTHON) tests/layers/layers.py --self-test
+
+check-stress: tests
+	@$(RUN) --timeout 600 $(call SEP,$(STRESS))
+
+check-integration: all
+	@PULLET_BUILD=$(BUILD) $(RUN) --timeout 900 $(foreach t,$(sort $(wildcard tests/integration/test_*.py)),$(PYTHON) $(t) --)
+
+# one after the other, so that the output reads; a failure in one does not hide the next
+check-run: all tests
+	@rm -f $(BUILD)/sums; export PULLET_TEST_SUMS=$(BUILD)/sums; bad=0; \
+	for part in quickcheck check-stress check-integration $(if $(SAN),,check-man); do \
+	  echo "== $$part"; $(MAKE) --no-print-directory $$part || bad=1; done; \
+	awk '{ p += $$1; f += $$2 } END { printf "check: %d passed, %d failed\n", p, f }' $(BUILD)/sums; exit $$bad
+
+check-man:
+	@$(RUN) sh tests/man.sh $(MAN)
+
+layers: ## check who includes whom, and that the check finds seeded violations
+	@$(PYTHON) tests/layers/layers.py && $(PYTHON) tests/layers/layers.py --self-test
+
+lint: deps ## format, shell scripts, static analysis
+	@tests/lint.sh $(C_FILES)
+
+bench: all $(BENCH) ## measure: latency beside the bare hops, memory, wake-ups
+	@for b in $(BENCH); do PULLET_BUILD=$(BUILD) $$b || exit 1; done
+
+fuzz: $(FUZZ) ## fuzz each parser for FUZZ_SECONDS (60) with clang
+	@mkdir -p build-fuzz/found; for f in $(FUZZ); do n=$${f##*/fuzz_}; mkdir -p build-fuzz/corpus/$$n; \
+	  $$f -max_total_time=$(or $(FUZZ_SECONDS),60) -timeout=5 -rss_limit_mb=512 -artifact_prefix=build-fuzz/found/ \
+	    build-fuzz/corpus/$$n tests/fuzz/corpus/$$n || exit 1; done
+build-fuzz/%: tests/fuzz/%.c $(LIB_SRC) $(AGENT_SRC)
+	@mkdir -p $(@D)
+	$(call say,FUZZ)$(CLANG) -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined $(DEFS) $(PKG_CFLAGS) -pthread -o $@ $^ $(PKG_LIBS)
+
+# ---- demo, install
+demo: ## install what is missing, build, show a pull, a push, an outage and the recovery
+	@packaging/deps.sh
+	@$(MAKE) --no-print-directory all
+	@PULLET_BUILD=$(BUILD) packaging/demo.sh
+
+install: all ## install under DESTDIR/PREFIX
+	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man5 \
+	              $(DESTDIR)$(MANDIR)/man8 $(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(SYSCONFDIR)/pullet/conf.d
+	$(INSTALL) -m 755 $(BUILD)/pulletd $(DESTDIR)$(SBINDIR)/pulletd
+	$(INSTALL) -m 755 $(BUILD)/pullet $(DESTDIR)$(BINDIR)/pullet
+	$(INSTALL) -m 644 agent/cli/pullet.1 $(DESTDIR)$(MANDIR)/man1/
+	$(INSTALL) -m 644 agent/pullet.yaml.5 $(DESTDIR)$(MANDIR)/man5/
+	$(INSTALL) -m 644 agent/pulletd.8 $(DESTDIR)$(MANDIR)/man8/
+	$(INSTALL) -m 644 README.md ARCHITECTURE.md NEWS.md LICENSE $(DESTDIR)$(DOCDIR)/
+	$(INSTALL) -m 644 etc/*.yaml $(DESTDIR)$(DOCDIR)/examples/
+
+uninstall: ## remove what install put there; configuration and state stay
+	rm -f $(DESTDIR)$(SBINDIR)/pulletd $(DESTDIR)$(BINDIR)/pullet $(DESTDIR)$(MANDIR)/man1/pullet.1 \
+	      $(DESTDIR)$(MANDIR)/man5/pullet.yaml.5 $(DESTDIR)$(MANDIR)/man8/pulletd.8
+	rm -rf $(DESTDIR)$(DOCDIR)
+	rmdir $(DESTDIR)$(SYSCONFDIR)/pullet/conf.d $(DESTDIR)$(SYSCONFDIR)/pullet 2>/dev/null || true
+
+dist: ## make pullet-VERSION.tar.gz, the same bytes every time
+	git archive --format=tar --prefix=pullet-$(VERSION)/ HEAD | gzip -n > pullet-$(VERSION).tar.gz
+
+clean: ## remove what was built
+	rm -rf build build-*
+
+help: ## print this
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@echo "  Variables: PREFIX DESTDIR SYSCONFDIR BINDIR SBINDIR MANDIR CFLAGS LDFLAGS"
+	@echo "             SAN=address,undefined | SAN=thread   WERROR=1   V=1   FUZZ_SECONDS=60"

@@ -1,0 +1,45 @@
+/*
+ * Supervised backoff: how long to wait until the next run, from how the last one ended.
+ *
+ * Exactly the rules of Eureka's and SOFARegistry's TimedSupervisorTask: a timeout doubles the delay
+ * up to interval x bound, a success restores it to the interval, every other failure leaves it as
+ * it is. In the seeds the time limit of a run and its interval are one number; here the caller
+ * keeps the time limit and tells when it passed. A run that was ended (by its result or by its time
+ * limit) cannot be ended again: the late result is thrown away.
+ *
+ * Pure policy: no clock, no timer, no randomness. Threads: one owner.
+ */
+#ifndef PULLET_SUPERVISOR_H
+#define PULLET_SUPERVISOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum supervisor_outcome {
+	SUPERVISOR_SUCCESS,  /* delay = interval */
+	SUPERVISOR_TIMEOUT,  /* delay = min(interval x bound, 2 x delay) */
+	SUPERVISOR_REJECTED, /* could not be started or queued; delay stays */
+	SUPERVISOR_FAILED,   /* any other failure; delay stays */
+	SUPERVISOR_OUTCOMES
+};
+
+struct supervisor { /* read freely, written by the functions only */
+	uint64_t interval_ms, max_ms, delay_ms;
+	uint64_t count[SUPERVISOR_OUTCOMES]; /* runs ended, by outcome */
+	uint64_t late;                       /* results thrown away */
+	uint64_t run;                        /* number of the latest run */
+	unsigned in_flight;                  /* gauge: 0 or 1 */
+};
+
+/* interval_ms >= 1, bound >= 1; the product saturates. */
+void supervisor_init(struct supervisor *s, uint64_t interval_ms, unsigned bound);
+/* Begins a run; returns its number, for supervisor_end(). A run still in flight is given up: its
+ * result is late. */
+uint64_t supervisor_begin(struct supervisor *s);
+/* Ends run number `run`. False, and nothing but `late` changes, if that run is not the one in
+ * flight. */
+bool supervisor_end(struct supervisor *s, uint64_t run, enum supervisor_outcome outcome);
+/* Milliseconds from the end of a run to the next. */
+uint64_t supervisor_delay(const struct supervisor *s);
+
+#endif

@@ -1,0 +1,99 @@
+#!/bin/sh
+# Installs what building, testing and running pullet needs, and does nothing when all is there.
+#
+#   packaging/deps.sh            to build and run
+#   packaging/deps.sh --test     and to test: test servers, linters
+#   packaging/deps.sh --list     only prints what is missing
+#
+# Knows apt (Debian, Ubuntu) and dnf (Fedora, RHEL). Needs root, or sudo.
+set -eu
+
+# what it is for      apt                       dnf
+build='
+compiler              gcc                       gcc
+libc                  libc6-dev                 glibc-devel
+make                  make                      make
+pkg-config            pkg-config                pkgconf-pkg-config
+http-client           libcurl4-openssl-dev      libcurl-devel
+push                  libzmq3-dev               zeromq-devel
+yaml                  libyaml-dev               libyaml-devel
+loop                  libevent-dev              libevent-devel
+json                  libjansson-dev            jansson-devel
+digests               libssl-dev                openssl-devel
+certificates          ca-certificates           ca-certificates
+'
+tests='
+unit-tests            libcmocka-dev             libcmocka-devel
+sanitizers            libasan8                  libasan
+sanitizers            libtsan2                  libtsan
+sanitizers            libubsan1                 libubsan
+web-server            nginx-light               nginx
+test-programs         python3                   python3
+push-peer             python3-zmq               python3-zmq
+yaml-peer             python3-yaml              python3-pyyaml
+certificates          openssl                   openssl
+man-pages             mandoc                    mandoc
+shell-lint            shellcheck                ShellCheck
+format                clang-format              clang-tools-extra
+static-analysis       cppcheck                  cppcheck
+processes             procps                    procps-ng
+network               iproute2                  iproute
+trace                 strace                    strace
+'
+
+mode=build
+for arg; do
+	case $arg in
+	--test) mode=test ;;
+	--list) list=1 ;;
+	*)
+		echo "usage: packaging/deps.sh [--test] [--list]" >&2
+		exit 64
+		;;
+	esac
+done
+
+if command -v apt-get >/dev/null 2>&1; then
+	column=2
+	there() { dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
+	install() {
+		run apt-get update -q
+		run env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@"
+	}
+elif command -v dnf >/dev/null 2>&1; then
+	column=3
+	there() { rpm -q --quiet "$1"; }
+	install() { run dnf install -y --setopt=install_weak_deps=False "$@"; }
+else
+	echo "packaging/deps.sh: neither apt-get nor dnf is here; install these by hand:$build" >&2
+	exit 1
+fi
+
+run() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null 2>&1; then
+		sudo "$@"
+	else
+		echo "packaging/deps.sh: installing packages needs root or sudo" >&2
+		exit 1
+	fi
+}
+
+wanted=$build
+[ "$mode" = build ] || wanted="$build$tests"
+missing=''
+for name in $(printf '%s' "$wanted" | awk -v c=$column 'NF { print $c }'); do
+	there "$name" || missing="$missing $name"
+done
+
+if [ -z "$missing" ]; then
+	echo "dependencies: all there"
+	exit 0
+fi
+echo "dependencies missing:$missing"
+[ -z "${list:-}" ] || exit 0
+echo "installing them"
+# shellcheck disable=SC2086 # a list of words
+install $missing
+echo "dependencies: installed"
