@@ -1,0 +1,35 @@
+/*
+ * What the subcommands of `pullet` share: exit codes, the table's functions, the way of reading
+ * options.
+ */
+#ifndef PULLET_CLI_H
+#define PULLET_CLI_H
+
+#include <getopt.h>
+#include <stdint.h>
+
+enum cli_exit {
+	CLI_OK = 0,
+	CLI_FAILED = 1,
+	CLI_NOT_FOUND = 2,   /* key or config */
+	CLI_UNREACHABLE = 3, /* the agent */
+	CLI_TIMED_OUT = 4,
+	CLI_USAGE = 64,
+	CLI_CONFIG = 78
+};
+
+/* Each gets its own name as argv[0] and returns the exit code. */
+int cli_publish(int argc, char **argv);
+int cli_refresh(int argc, char **argv);
+int cli_serve(int argc, char **argv);
+int cli_status(int argc, char **argv);
+
+/* Prints a sentence on standard error, after "pullet COMMAND: ". Returns `code`. */
+int cli_error(int code, const char *command, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* For an option that getopt_long() refused: points to --help. CLI_USAGE. */
+int cli_bad_option(const char *command);
+/* Reads a duration option. CLI_OK, or CLI_USAGE with its sentence printed. */
+int cli_duration(const char *command, const char *option, const char *text, uint64_t *ret_ms);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * One request to the agent's control socket, waited for.
+ *
+ * Threads: one. Ownership: client_fini() frees the answer.
+ */
+#ifndef PULLET_CLI_CLIENT_H
+#define PULLET_CLI_CLIENT_H
+
+#include <stdint.h>
+
+#include "../document.h"
+
+struct client_answer {
+	long status; /* HTTP */
+	struct buffer body;
+	struct document *json; /* the body, or NULL when it is none */
+	const char *error;     /* its "error" member, or NULL */
+};
+
+/* The socket's path when no --socket is given: $PULLET_RUNTIME_DIR/control.sock. Static memory. */
+const char *client_default_socket(void);
+/* Asks; method GET or POST. CLI_OK and the answer (whatever its status), or CLI_UNREACHABLE or
+ * CLI_FAILED with its sentence printed. */
+int client_ask(const char *command, const char *socket, const char *method, const char *path,
+	uint64_t timeout_ms, struct client_answer *ret_answer);
+/* The exit code that an answer's status stands for; prints its error, if it is one. */
+int client_exit_code(const char *command, const struct client_answer *a);
+void client_fini(struct client_answer *a);
+/* A member's text or number from an answer; the fallback when it is not there or null. */
+const char *client_text(const struct node *map, const char *name, const char *fallback);
+int64_t client_number(const struct node *map, const char *name, int64_t fallback);
+
+#endif

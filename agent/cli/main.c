@@ -1,0 +1,120 @@
+/* pullet: a table of subcommands. Surprising: nothing; each command is a file. */
+#include "cli.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../push.h"
+#include "../settings.h"
+#include "../transport.h"
+
+static const struct command {
+	const char *name, *arguments, *help;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{"status", "[CONFIG] [--json]", "what stands, how old it is, what went wrong last",
+		cli_status},
+	{"refresh", "[CONFIG] [--wait]", "pull now", cli_refresh},
+	{"publish", "TOPIC [--endpoint E]", "tell the agents that something changed", cli_publish},
+	{"serve", "DIR [--http ADDR]", "serve a directory as a configuration origin", cli_serve},
+};
+
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+int cli_error(int code, const char *command, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "pullet %s: ", command);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return code;
+}
+
+int cli_bad_option(const char *command)
+{
+	fprintf(stderr, "Try 'pullet %s --help'.\n", command);
+	return CLI_USAGE;
+}
+
+int cli_duration(const char *command, const char *option, const char *text, uint64_t *ret_ms)
+{
+	if (settings_parse_duration(text, ret_ms) == 0)
+		return CLI_OK;
+	return cli_error(CLI_USAGE, command,
+		"%s takes a duration like 500ms, 10s, 5m or 1h, not '%s'", option, text);
+}
+
+static void usage(FILE *out)
+{
+	fputs("Usage: pullet COMMAND [ARGUMENT...]\n\n", out);
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(out, "  %-8s %-22s %s\n", commands[i].name, commands[i].arguments,
+			commands[i].help);
+	fputs("\n'pullet COMMAND --help' says more; --version prints the versions. See pullet(1).\n"
+	      "Exit codes: 0 ok, 1 failed, 2 not found, 3 agent not reachable, 4 timed out, 64 "
+	      "usage, 78 bad configuration.\n",
+		out);
+}
+
+static const struct command *find(const char *name)
+{
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+/* The command that begins like `name`, if exactly one does. */
+static const struct command *similar(const char *name)
+{
+	const struct command *found = NULL;
+	size_t n = strlen(name) < 3 ? strlen(name) : 3;
+
+	for (size_t i = 0; i < COMMANDS; i++) {
+		if (n == 0 || strncmp(commands[i].name, name, n) != 0)
+			continue;
+		if (found)
+			return NULL;
+		found = &commands[i];
+	}
+	return found;
+}
+
+static int unknown(const char *name)
+{
+	const struct command *c = similar(name);
+
+	fprintf(stderr, "pullet: there is no command '%s'%s%s%s; try 'pullet --help'\n", name,
+		c ? ", did you mean '" : "", c ? c->name : "", c ? "'?" : "");
+	return CLI_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+	const struct command *c = find(name);
+	char help[] = "--help";
+
+	if (c)
+		return c->run(argc - 1, argv + 1);
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+		printf("pullet %s\n%s\n%s\n", PULLET_VERSION, transport_version(), push_version());
+		return CLI_OK;
+	}
+	if (strcmp(name, "help") == 0 && argc > 2) {
+		c = find(argv[2]);
+		return c ? c->run(2, (char *[]){argv[2], help, NULL}) : unknown(argv[2]);
+	}
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+		usage(stdout);
+		return CLI_OK;
+	}
+	if (argc > 1)
+		return unknown(name);
+	usage(stderr);
+	return CLI_USAGE;
+}

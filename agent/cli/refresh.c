@@ -1,0 +1,114 @@
+/* pullet refresh: pull now. Surprising: --wait waits for a run that began after the request, so
+ * that what it reports is not older than the question. */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "client.h"
+
+struct options {
+	const char *command, *socket;
+	bool wait;
+	uint64_t timeout_ms;
+};
+
+static void usage(FILE *out)
+{
+	fputs("Usage: pullet refresh [CONFIG] [--wait] [--timeout DURATION] [--socket PATH]\n"
+	      "Makes the agent pull one config, or all, now.\n\n"
+	      "      --wait              wait for the end of the pull and say what came of it; "
+	      "exit 1 if it failed\n"
+	      "      --timeout DURATION  with --wait: give up after that long (default 60s), exit "
+	      "4\n"
+	      "      --socket PATH       the agent's control socket (default "
+	      "$PULLET_RUNTIME_DIR/control.sock)\n",
+		out);
+}
+
+static int report(const struct options *o, const char *name, const struct node *root)
+{
+	const char *outcome = client_text(root, "outcome", "?"),
+		   *error = client_text(root, "error", NULL);
+	bool failed = strcmp(outcome, "failed") == 0;
+
+	if (o->wait)
+		printf("%s: %s, generation %" PRId64 "%s%s\n", name, outcome,
+			client_number(root, "generation", 0), error ? ": " : "",
+			error ? error : "");
+	return failed ? CLI_FAILED : CLI_OK;
+}
+
+static int refresh(const struct options *o, const char *name)
+{
+	struct client_answer a;
+	char path[256];
+	int r;
+
+	if (o->wait)
+		snprintf(path, sizeof(path), "/v1/configs/%s/refresh?wait=1&timeout_ms=%" PRIu64,
+			name, o->timeout_ms);
+	else
+		snprintf(path, sizeof(path), "/v1/configs/%s/refresh", name);
+	/* the agent itself ends the waiting; some time on top for its answer */
+	r = client_ask(
+		o->command, o->socket, "POST", path, (o->wait ? o->timeout_ms : 0) + 10000, &a);
+	if (r == CLI_OK)
+		r = client_exit_code(o->command, &a);
+	if (r == CLI_OK && a.json)
+		r = report(o, name, document_root(a.json));
+	client_fini(&a);
+	return r;
+}
+
+static int refresh_all(const struct options *o)
+{
+	struct client_answer a;
+	const struct node *configs = NULL;
+	int r = client_ask(o->command, o->socket, "GET", "/v1/status", 10000, &a), worst;
+
+	if (r == CLI_OK)
+		r = client_exit_code(o->command, &a);
+	if (r == CLI_OK && a.json)
+		configs = node_find(document_root(a.json), "configs");
+	worst = r;
+	for (const struct node *c = configs ? configs->first : NULL; c; c = c->next) {
+		r = refresh(o, client_text(c, "name", ""));
+		worst = worst ? worst : r;
+	}
+	client_fini(&a);
+	return worst;
+}
+
+int cli_refresh(int argc, char **argv)
+{
+	enum { SOCKET = 256, WAIT, TIMEOUT };
+	static const struct option longs[] = {
+		{"wait", no_argument, NULL, WAIT},
+		{"timeout", required_argument, NULL, TIMEOUT},
+		{"socket", required_argument, NULL, SOCKET},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	struct options o = {
+		.command = argv[0], .socket = client_default_socket(), .timeout_ms = 60000};
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		if (opt == WAIT)
+			o.wait = true;
+		else if (opt == SOCKET)
+			o.socket = optarg;
+		else if (opt == 'h')
+			return usage(stdout), CLI_OK;
+		else if (opt != TIMEOUT)
+			return cli_bad_option(argv[0]);
+		else if (cli_duration(argv[0], "--timeout", optarg, &o.timeout_ms))
+			return CLI_USAGE;
+	}
+	if (argc - optind > 1)
+		return cli_error(
+			CLI_USAGE, argv[0], "one config at most; without one all are pulled");
+	return optind < argc ? refresh(&o, argv[optind]) : refresh_all(&o);
+}

@@ -1,0 +1,260 @@
+/* pullet serve: a directory as a configuration origin. Surprising: nothing is delayed or gathered;
+ * a changed file is hashed and told within the turn of the loop that saw it. */
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../httpd.h"
+#include "../log.h"
+#include "../loop.h"
+#include "../origin.h"
+#include "../publisher.h"
+#include "../watch.h"
+#include "cli.h"
+
+struct options {
+	const char *dir, *http, *push;
+	uint64_t heartbeat_ms;
+};
+
+struct server {
+	const struct options *options;
+	int dir;
+	struct loop *loop;
+	struct httpd *httpd;
+	struct publisher *publisher;
+	struct watch *watch;
+	struct loop_timer heartbeat;
+	struct loop_watch subscriptions;
+};
+
+static void usage(FILE *out)
+{
+	fputs("Usage: pullet serve DIR [--http HOST:PORT] [--push ENDPOINT] [--heartbeat "
+	      "DURATION]\n"
+	      "Serves the files of DIR over HTTP with strong ETags, and publishes an update "
+	      "message for each that changes.\n"
+	      "Replace files by rename; one that is written in place may be served "
+	      "half-written.\n\n"
+	      "      --http HOST:PORT      where to serve (default 127.0.0.1:8080; port 0: any "
+	      "free one)\n"
+	      "      --push ENDPOINT       where to publish (default tcp://127.0.0.1:7377; port 0: "
+	      "any free one)\n"
+	      "      --heartbeat DURATION  between heartbeats (default 5s)\n",
+		out);
+}
+
+/* ---- HTTP ---- */
+
+static void http_date(time_t t, char text[40])
+{
+	struct tm tm;
+
+	gmtime_r(&t, &tm);
+	strftime(text, 40, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+}
+
+static bool unmodified(const struct httpd_request *r, const struct origin_file *f)
+{
+	const char *match = httpd_header(r, "If-None-Match"),
+		   *since = httpd_header(r, "If-Modified-Since");
+	struct tm tm = {0};
+
+	if (match) /* it goes before the date (RFC 9110, 13.2.2) */
+		return origin_etag_matches(match, f->etag);
+	return since && strptime(since, "%a, %d %b %Y %H:%M:%S GMT", &tm) &&
+	       f->modified <= timegm(&tm);
+}
+
+static void refuse(struct httpd_request *r, int status, const char *text)
+{
+	httpd_reply(r, status, "text/plain; charset=utf-8", text, strlen(text));
+}
+
+static void answer(void *arg, struct httpd_request *r)
+{
+	struct server *s = arg;
+	const char *path = httpd_path(r) + 1;
+	struct origin_file f;
+	char date[40];
+	int e;
+
+	if (httpd_method(r) == HTTPD_POST) {
+		refuse(r, 405, "only GET and HEAD\n");
+		return;
+	}
+	e = origin_read(s->dir, path, &f);
+	if (e) {
+		bool missing = e == -ENOENT || e == -EISDIR || e == -ENOTDIR || e == -EINVAL;
+
+		refuse(r, missing ? 404 : 403, missing ? "not found\n" : "forbidden\n");
+		return;
+	}
+	http_date(f.modified, date);
+	httpd_add_header(r, "ETag", f.etag);
+	httpd_add_header(r, "Last-Modified", date);
+	httpd_add_header(r, "Cache-Control", "no-cache");
+	httpd_add_header(r, "X-Content-Type-Options", "nosniff");
+	if (unmodified(r, &f))
+		httpd_reply(r, 304, NULL, NULL, 0);
+	else
+		httpd_reply(r, 200, origin_content_type(path), f.body.data, f.body.len);
+	buffer_fini(&f.body);
+}
+
+/* ---- push ---- */
+
+/* "team/web.yaml" -> "team/web" */
+static void topic_of(const char *path, char topic[256])
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,
+		   *dot = strrchr(name, '.');
+
+	snprintf(topic, 256, "%.*s", dot && dot > name ? (int)(dot - path) : (int)strlen(path),
+		path);
+}
+
+static void changed(void *arg, const char *path, const char *etag)
+{
+	struct server *s = arg;
+	char topic[256], version[ORIGIN_ETAG] = "";
+	int r;
+
+	topic_of(path, topic);
+	if (etag) /* without its quotes */
+		snprintf(version, sizeof(version), "%.*s", (int)strlen(etag) - 2, etag + 1);
+	r = publisher_send(s->publisher, topic, version, 0);
+	if (r)
+		log_warn("cannot publish", "topic", topic, "why", strerror(-r));
+	else
+		log_info(etag ? "changed" : "removed", "path", path, "topic", topic, "version",
+			etag ? version : NULL);
+}
+
+static void beat(void *arg)
+{
+	struct server *s = arg;
+
+	publisher_heartbeat(s->publisher);
+	loop_timer_set(s->loop, &s->heartbeat, loop_now_ms(s->loop) + s->options->heartbeat_ms);
+}
+
+/* libzmq works on subscriptions only when the socket is used. */
+static void subscribed(void *arg, int fd, unsigned events)
+{
+	struct server *s = arg;
+	char prefix[512];
+	int is_new;
+
+	(void)fd, (void)events;
+	while (publisher_poll(s->publisher, prefix, sizeof(prefix), &is_new) > 0)
+		log_debug(is_new ? "subscribed" : "unsubscribed", "prefix", prefix);
+}
+
+/* ---- start, stop ---- */
+
+static void stop(void *arg, int number)
+{
+	struct server *s = arg;
+
+	(void)number;
+	loop_stop(s->loop);
+}
+
+static int start(struct server *s, const char *command)
+{
+	const struct options *o = s->options;
+	int r;
+
+	s->dir = origin_open(o->dir);
+	if (s->dir < 0)
+		return cli_error(
+			CLI_FAILED, command, "cannot serve %s: %s", o->dir, strerror(-s->dir));
+	s->loop = loop_new(&sys_real);
+	if (!s->loop || loop_on_signal(s->loop, SIGINT, stop, s) ||
+		loop_on_signal(s->loop, SIGTERM, stop, s))
+		return cli_error(CLI_FAILED, command, "out of memory or descriptors");
+	s->httpd = httpd_open_tcp(s->loop, o->http, answer, s);
+	if (!s->httpd)
+		return cli_error(CLI_FAILED, command, "cannot listen on %s: %s", o->http,
+			errno == EINVAL ? "it must be ADDRESS:PORT, in numbers" : strerror(errno));
+	s->publisher = publisher_open(&sys_real, o->push);
+	if (!s->publisher)
+		return cli_error(
+			CLI_FAILED, command, "cannot publish on %s: %s", o->push, strerror(errno));
+	r = watch_start(s->loop, o->dir, s->dir, changed, s, &s->watch);
+	if (r == 0)
+		r = loop_watch(s->loop, &s->subscriptions, publisher_fd(s->publisher), LOOP_READ,
+			subscribed, s);
+	if (r)
+		return cli_error(CLI_FAILED, command, "cannot watch %s: %s", o->dir, strerror(-r));
+	loop_timer_init(&s->heartbeat, beat, s);
+	beat(s);
+	subscribed(s, -1, LOOP_READ);
+	return CLI_OK;
+}
+
+static int serve(const char *command, const struct options *o)
+{
+	struct server s = {.options = o, .dir = -1};
+	int r;
+
+	signal(SIGPIPE, SIG_IGN);
+	r = start(&s, command);
+	if (r == CLI_OK) {
+		const char *colon = strrchr(o->http, ':');
+
+		printf("serving %s on http://%.*s:%d\npublishing on %s\n", o->dir,
+			colon ? (int)(colon - o->http) : 0, o->http, httpd_port(s.httpd),
+			publisher_endpoint(s.publisher));
+		fflush(stdout);
+		r = loop_run(s.loop) ? CLI_FAILED : CLI_OK;
+	}
+	watch_stop(s.watch);
+	loop_unwatch(&s.subscriptions);
+	if (s.httpd)
+		httpd_close(s.httpd);
+	publisher_close(s.publisher);
+	loop_free(s.loop);
+	if (s.dir >= 0)
+		close(s.dir);
+	return r;
+}
+
+int cli_serve(int argc, char **argv)
+{
+	enum { HTTP = 256, PUSH, HEARTBEAT };
+	static const struct option longs[] = {
+		{"http", required_argument, NULL, HTTP},
+		{"push", required_argument, NULL, PUSH},
+		{"heartbeat", required_argument, NULL, HEARTBEAT},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	struct options o = {
+		.http = "127.0.0.1:8080", .push = "tcp://127.0.0.1:7377", .heartbeat_ms = 5000};
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		if (opt == HTTP)
+			o.http = optarg;
+		else if (opt == PUSH)
+			o.push = optarg;
+		else if (opt == 'h')
+			return usage(stdout), CLI_OK;
+		else if (opt != HEARTBEAT)
+			return cli_bad_option(argv[0]);
+		else if (cli_duration(argv[0], "--heartbeat", optarg, &o.heartbeat_ms))
+			return CLI_USAGE;
+	}
+	if (argc - optind != 1)
+		return cli_error(CLI_USAGE, argv[0], "name one directory");
+	if (o.heartbeat_ms < 100)
+		return cli_error(CLI_USAGE, argv[0], "--heartbeat is at least 100ms");
+	o.dir = argv[optind];
+	return serve(argv[0], &o);
+}

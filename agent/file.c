@@ -1,0 +1,204 @@
+/*
+ * Atomic replacement of one file. Surprising: nothing here retries after a failed fsync. The kernel
+ * marks the pages clean and the next fsync lies, so the temporary file is thrown away and the
+ * caller comes again with a new one.
+ */
+#include "file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <linux/magic.h>
+
+#define TEMPORARY ".pullet-"
+#define HEX 16
+
+static int explain(char why[FILE_WHY], const char *call, const char *name, int error)
+{
+	static const struct {
+		int error;
+		const char *advice;
+	} table[] = {
+		{ENOSPC, ": make room"},
+		{EDQUOT, ": raise the quota or make room"},
+		{EROFS, ": the file system is read-only"},
+		{EBUSY, ": the file itself is a mount point; mount the directory instead"},
+		{EXDEV, ": the file itself is a mount point; mount the directory instead"},
+		{EACCES, ": the agent's user must be able to write in the directory"},
+		{EPERM, ": run the agent as root, or leave owner out"},
+		{EIO, ": the disk fails"},
+		{EMFILE, ": raise the limit of open files (LimitNOFILE)"},
+		{ENFILE, ": the system has no file descriptors left"},
+		{ENOENT, ": the directory is gone; make it"},
+	};
+	const char *advice = "";
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].error == error)
+			advice = table[i].advice;
+	snprintf(why, FILE_WHY, "%s %.128s: %s%s", call, name, strerror(error), advice);
+	return -error;
+}
+
+static int write_all(const struct sys *sys, int fd, const char *data, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = sys->write(fd, data, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		data += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Everything up to the rename; the file is open as fd. */
+static int fill(const struct sys *sys, int fd, const char *name, const void *data, size_t len,
+	const struct file_options *o, char why[FILE_WHY])
+{
+	int r = write_all(sys, fd, data, len);
+
+	if (r)
+		return explain(why, "cannot write", name, -r);
+	if ((o->uid != (uid_t)-1 || o->gid != (gid_t)-1) && sys->fchown(fd, o->uid, o->gid))
+		return explain(why, "cannot set the owner of", name, errno);
+	if (sys->fchmod(fd, o->mode)) /* after fchown, which clears bits */
+		return explain(why, "cannot set the mode of", name, errno);
+	if (o->sync && sys->fsync(fd))
+		return explain(why, "cannot bring to the disk", name, errno);
+	return 0;
+}
+
+static int create(const struct sys *sys, int dir, const char *name, char temporary[NAME_MAX + 1])
+{
+	int fd, tries = 0;
+
+	do {
+		if (snprintf(temporary, NAME_MAX + 1, ".%s" TEMPORARY "%016" PRIx64, name,
+			    sys->random()) > NAME_MAX) {
+			errno = ENAMETOOLONG;
+			return -1;
+		}
+		fd = sys->openat(
+			dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	} while (fd < 0 && (errno == EINTR || (errno == EEXIST && tries++ < 4)));
+	return fd;
+}
+
+int file_replace(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
+	const struct file_options *o, char why[FILE_WHY])
+{
+	char temporary[NAME_MAX + 1];
+	int r, fd = create(sys, dir, name, temporary);
+
+	if (fd < 0)
+		return explain(why, "cannot make a new file for", name, errno);
+	r = fill(sys, fd, name, data, len, o, why);
+	if (sys->close(fd) && errno != EINTR && r == 0)
+		r = explain(why, "cannot close", name, errno);
+	if (r == 0 && sys->renameat(dir, temporary, dir, name))
+		r = explain(why, "cannot replace", name, errno);
+	if (r) {
+		sys->unlinkat(dir, temporary, 0);
+		return r;
+	}
+	if (o->sync && sys->fsync(dir)) {
+		explain(why,
+			"the new version is visible, but its directory is not on the disk yet:",
+			name, errno);
+		return FILE_NOT_DURABLE;
+	}
+	return 0;
+}
+
+int file_read(const struct sys *sys, int dir, const char *name, struct buffer *out)
+{
+	struct stat st;
+	int r = 0, fd = sys->openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st))
+		r = -errno;
+	else if (!S_ISREG(st.st_mode))
+		r = -EINVAL;
+	else if (st.st_size > 0)
+		r = buffer_reserve(out, (size_t)st.st_size);
+	while (r == 0) {
+		char piece[4096];
+		ssize_t n = sys->read(fd, piece, sizeof(piece));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			r = n < 0 ? -errno : 0;
+			break;
+		}
+		r = buffer_append(out, piece, (size_t)n);
+	}
+	sys->close(fd);
+	return r;
+}
+
+/* Is `entry` a temporary file of `name` (NULL: of any)? */
+static bool is_temporary(const char *entry, const char *name)
+{
+	size_t len = strlen(entry), tail = strlen(TEMPORARY) + HEX;
+
+	if (len <= tail + 1 || entry[0] != '.' ||
+		strncmp(entry + len - tail, TEMPORARY, strlen(TEMPORARY)) != 0 ||
+		strspn(entry + len - HEX, "0123456789abcdef") != HEX)
+		return false;
+	return !name ||
+	       (strlen(name) == len - tail - 1 && strncmp(entry + 1, name, len - tail - 1) == 0);
+}
+
+int file_clean(const struct sys *sys, int dir, const char *name)
+{
+	int fd = sys->openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), removed = 0;
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *e;
+
+	if (!d) {
+		if (fd >= 0)
+			sys->close(fd);
+		return 0;
+	}
+	while ((e = readdir(d)))
+		if (is_temporary(e->d_name, name) && sys->unlinkat(dir, e->d_name, 0) == 0)
+			removed++;
+	closedir(d);
+	return removed;
+}
+
+int file_sync(const struct sys *sys, int dir, const char *name)
+{
+	int r = 0, fd = sys->openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (sys->fsync(fd))
+		r = -errno;
+	sys->close(fd);
+	if (r == 0 && sys->fsync(dir))
+		r = -errno;
+	return r;
+}
+
+bool file_in_memory(int dir)
+{
+	struct statfs fs;
+
+	return fstatfs(dir, &fs) == 0 &&
+	       (fs.f_type == TMPFS_MAGIC || fs.f_type == (__typeof__(fs.f_type))RAMFS_MAGIC);
+}

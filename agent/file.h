@@ -1,0 +1,48 @@
+/*
+ * Atomic replacement of one file, and bounded reading of one.
+ *
+ * Replacing: a temporary file in the same directory (O_EXCL, O_NOFOLLOW; mode and owner set by
+ * descriptor), written whole, fsynced if asked, renamed over the target, the directory fsynced if
+ * asked. Never truncates or writes in place, not even on EBUSY (a single-file bind mount), which is
+ * an error that says so. A failed fsync is never retried on the same file: the temporary file is
+ * removed, the target is untouched. Temporary names are ".NAME.pullet-" and 16 hexadecimal digits.
+ *
+ * Threads: any. Errors: -errno, with a sentence in `why`.
+ */
+#ifndef PULLET_FILE_H
+#define PULLET_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "../lib/buffer.h"
+#include "sys.h"
+
+#define FILE_WHY 384
+
+struct file_options {
+	mode_t mode;
+	uid_t uid; /* (uid_t)-1 = leave */
+	gid_t gid; /* (gid_t)-1 = leave */
+	bool sync; /* fsync file and directory */
+};
+
+/* Replaces dir/name by len bytes. 0; or -errno and nothing changed; or FILE_NOT_DURABLE: the new
+ * content is in place, but fsync of the directory failed. */
+#define FILE_NOT_DURABLE 1
+int file_replace(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
+	const struct file_options *options, char why[FILE_WHY]);
+/* Reads dir/name whole into out (up to out's maximum); regular files only, no symlink followed. 0
+ * or -errno. */
+int file_read(const struct sys *sys, int dir, const char *name, struct buffer *out);
+/* Removes temporary files that a crash left behind for name (NULL: for any name). Returns how many.
+ */
+int file_clean(const struct sys *sys, int dir, const char *name);
+/* Fsyncs dir/name (opened read-only) and then dir. 0 or -errno. */
+int file_sync(const struct sys *sys, int dir, const char *name);
+/* True when the directory lies in memory (tmpfs, ramfs): nothing there survives a power cut, so
+ * fsync is left out. */
+bool file_in_memory(int dir);
+
+#endif

@@ -1,0 +1,171 @@
+/*
+ * Lines on standard error. Surprising: each line is put together whole and written by one write(2),
+ * so that lines of different threads never mix; what does not fit into 2 KiB is cut.
+ */
+#include "log.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../lib/buffer.h"
+#include "jsontext.h"
+
+#define LINE 2048
+
+static const struct {
+	const char *name;
+	char priority; /* journald's, from syslog.h */
+} levels[] = {
+	[LOG_LEVEL_ERR] = {"err", '3'},
+	[LOG_LEVEL_WARN] = {"warn", '4'},
+	[LOG_LEVEL_INFO] = {"info", '6'},
+	[LOG_LEVEL_DEBUG] = {"debug", '7'},
+};
+
+static _Atomic enum log_level threshold = LOG_LEVEL_INFO;
+static _Atomic enum log_format style = LOG_FORMAT_TEXT;
+
+void log_setup(enum log_level level, enum log_format format)
+{
+	threshold = level;
+	style = format;
+}
+
+bool log_level_parse(const char *name, enum log_level *ret_level)
+{
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		if (strcmp(levels[i].name, name) != 0)
+			continue;
+		*ret_level = (enum log_level)i;
+		return true;
+	}
+	return false;
+}
+
+static bool plain(const char *s)
+{
+	if (!s[0])
+		return false;
+	for (; *s; s++)
+		if ((unsigned char)*s <= ' ' || (unsigned char)*s >= 0x7f || strchr("\"'\\=", *s))
+			return false;
+	return true;
+}
+
+/* The message itself can hold anything as well: control characters would forge lines. */
+static void text_message(struct buffer *b, const char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s < ' ' || *s == 0x7f)
+			buffer_printf(b, "\\x%02x", (unsigned char)*s);
+		else
+			buffer_append(b, s, 1);
+}
+
+static void text_line(struct buffer *b, enum log_level level, const char *message, va_list pairs)
+{
+	const char *key, *value;
+
+	if (!isatty(STDERR_FILENO))
+		buffer_printf(b, "<%c>", levels[level].priority);
+	text_message(b, message);
+	while ((key = va_arg(pairs, const char *))) {
+		value = va_arg(pairs, const char *);
+		if (!value)
+			continue;
+		buffer_printf(b, " %s=", key);
+		if (plain(value))
+			buffer_append_string(b, value);
+		else
+			jsontext_append(b, value, strlen(value));
+	}
+}
+
+static void json_line(struct buffer *b, enum log_level level, const char *message, va_list pairs)
+{
+	const char *key, *value;
+	struct timespec now;
+	struct tm tm;
+	char time[32];
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%S", &tm);
+	buffer_printf(b, "{\"time\":\"%s.%03ldZ\"", time, now.tv_nsec / 1000000);
+	jsontext_member(b, "level", levels[level].name);
+	jsontext_member(b, "message", message);
+	while ((key = va_arg(pairs, const char *))) {
+		value = va_arg(pairs, const char *);
+		if (value)
+			jsontext_member(b, key, value);
+	}
+	buffer_append(b, "}", 1);
+}
+
+void log_line(enum log_level level, const char *message, ...)
+{
+	struct buffer b;
+	va_list pairs;
+
+	if (level > threshold)
+		return;
+	buffer_init(&b, 16 * LINE);
+	va_start(pairs, message);
+	if (style == LOG_FORMAT_JSON)
+		json_line(&b, level, message, pairs);
+	else
+		text_line(&b, level, message, pairs);
+	va_end(pairs);
+	if (b.error) { /* far too long: the message alone */
+		buffer_clear(&b);
+		if (style == LOG_FORMAT_JSON) {
+			buffer_append(&b, "{", 1);
+			jsontext_member(&b, "message", message);
+			buffer_append(&b, "}", 1);
+		} else {
+			text_message(&b, message);
+		}
+	}
+	if (style == LOG_FORMAT_TEXT && b.len >= LINE)
+		b.len = LINE - 1;
+	if (b.data) {
+		b.data[b.len] = '\n'; /* in place of the NUL */
+		if (write(STDERR_FILENO, b.data, b.len + 1) < 0)
+			(void)0; /* nowhere to say it */
+	}
+	buffer_fini(&b);
+}
+
+char *log_u64_text(char text[24], uint64_t n)
+{
+	snprintf(text, 24, "%llu", (unsigned long long)n);
+	return text;
+}
+
+/* FNV-1a: a cause is only compared with itself. */
+static uint64_t hash(const char *s)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+	for (; *s; s++)
+		h = (h ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
+	return h;
+}
+
+bool log_limit_pass(
+	struct log_limit *l, uint64_t now_ms, const char *cause, unsigned *ret_suppressed)
+{
+	uint64_t h = hash(cause);
+
+	if (l->used && h == l->cause && now_ms - l->last_ms < 60000) {
+		l->suppressed++;
+		return false;
+	}
+	*ret_suppressed = l->suppressed;
+	*l = (struct log_limit){.cause = h, .last_ms = now_ms, .used = true};
+	return true;
+}

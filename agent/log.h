@@ -1,0 +1,50 @@
+/*
+ * One line per event on standard error, with a key=value tail.
+ *
+ * text: "<N>message key=value ..." (the <N> is journald's priority prefix, left out when standard
+ * error is a terminal); json: one object per line with "time", "level", "message" and the keys. err
+ * = the operator must act; warn = we degraded and carry on; info = a state changed; debug = the
+ * rest. Never a secret, a token, or document content.
+ *
+ * Threads: any. Bound: a line is cut at 2 KiB. lib/ never logs.
+ */
+#ifndef PULLET_LOG_H
+#define PULLET_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum log_level { LOG_LEVEL_ERR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
+
+/* Sets level and format; may be called again at any time. */
+void log_setup(enum log_level level, enum log_format format);
+bool log_level_parse(const char *name, enum log_level *ret_level); /* err | warn | info | debug */
+
+/* Writes one line: the message, then pairs of key and value, all strings; NULL ends the list, a
+ * NULL value leaves its pair out. log_line(LOG_LEVEL_INFO, "published", "config", name,
+ * "generation", "12", NULL) */
+void log_line(enum log_level level, const char *message, ...) __attribute__((sentinel));
+
+#define log_err(...) log_line(LOG_LEVEL_ERR, __VA_ARGS__, NULL)
+#define log_warn(...) log_line(LOG_LEVEL_WARN, __VA_ARGS__, NULL)
+#define log_info(...) log_line(LOG_LEVEL_INFO, __VA_ARGS__, NULL)
+#define log_debug(...) log_line(LOG_LEVEL_DEBUG, __VA_ARGS__, NULL)
+
+/* A number as a string, valid until the end of the full expression's block: log_info("x", "n",
+ * LOG_U64(n)) */
+#define LOG_U64(n) (log_u64_text((char[24]){0}, (uint64_t)(n)))
+char *log_u64_text(char text[24], uint64_t n);
+
+/* At most one line a minute for the same cause: true when the line may be written now;
+ * *ret_suppressed is then the number of lines held back since the last one. A different cause
+ * (hash) is always let through. */
+struct log_limit {
+	uint64_t cause, last_ms;
+	unsigned suppressed;
+	bool used;
+};
+bool log_limit_pass(
+	struct log_limit *l, uint64_t now_ms, const char *cause, unsigned *ret_suppressed);
+
+#endif

@@ -1,0 +1,247 @@
+/*
+ * libevent for descriptors and signals, the wheel for time.
+ *
+ * Surprising: libevent's own timeouts are not used. Its clock does not count suspend; a timerfd on
+ * CLOCK_BOOTTIME, armed for the wheel's next moment, does, and never fires early.
+ */
+#include "loop.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#define MAX_SIGNALS 8
+#define MAX_EXPIRED 1024 /* in one turn, then others have theirs */
+
+struct loop_signal {
+	struct event *event;
+	void (*handle)(void *arg, int signal);
+	void *arg;
+};
+
+struct loop {
+	const struct sys *sys;
+	struct event_base *base;
+	struct wheel wheel;
+	struct loop_watch timer_watch, wake_watch;
+	uint64_t armed_ms; /* what the timerfd is set to; 0 = not */
+	void (*woken)(void *arg);
+	void *woken_arg;
+	struct loop_signal signals[MAX_SIGNALS];
+	unsigned signal_count;
+	bool stopping;
+};
+
+/* Sets the timerfd to the wheel's next moment, if that changed. */
+static void arm(struct loop *l)
+{
+	struct itimerspec t = {0};
+	uint64_t due_ms = 0;
+
+	if (wheel_next(&l->wheel, &due_ms) && due_ms == 0)
+		due_ms = 1; /* 0 would disarm */
+	if (due_ms == l->armed_ms)
+		return;
+	l->armed_ms = due_ms;
+	t.it_value.tv_sec = (time_t)(due_ms / 1000);
+	t.it_value.tv_nsec = (long)(due_ms % 1000) * 1000000;
+	timerfd_settime(l->timer_watch.fd, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+static void time_has_come(void *arg, int fd, unsigned events)
+{
+	struct loop *l = arg;
+	uint64_t count, now_ms = l->sys->now_ms();
+	struct wheel_timer *t;
+
+	(void)events;
+	if (read(fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		return;
+	l->armed_ms = 0;
+	for (unsigned i = 0; i < MAX_EXPIRED && !l->stopping; i++) {
+		t = wheel_advance(&l->wheel, now_ms);
+		if (!t)
+			break;
+		((struct loop_timer *)t)->due(((struct loop_timer *)t)->arg);
+	}
+}
+
+static void wake_has_come(void *arg, int fd, unsigned events)
+{
+	struct loop *l = arg;
+	uint64_t count;
+
+	(void)events;
+	if (read(fd, &count, sizeof(count)) < 0)
+		return;
+	if (l->woken)
+		l->woken(l->woken_arg);
+}
+
+struct loop *loop_new(const struct sys *sys)
+{
+	struct loop *l = calloc(1, sizeof(*l));
+	int timer_fd, wake_fd;
+
+	if (!l)
+		return NULL;
+	l->sys = sys;
+	l->base = event_base_new();
+	wheel_init(&l->wheel, sys->now_ms());
+	timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+	wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	l->timer_watch.fd = timer_fd;
+	l->wake_watch.fd = wake_fd;
+	if (!l->base || timer_fd < 0 || wake_fd < 0 ||
+		loop_watch(l, &l->timer_watch, timer_fd, LOOP_READ, time_has_come, l) ||
+		loop_watch(l, &l->wake_watch, wake_fd, LOOP_READ, wake_has_come, l)) {
+		loop_free(l);
+		return NULL;
+	}
+	return l;
+}
+
+void loop_free(struct loop *l)
+{
+	if (!l)
+		return;
+	for (unsigned i = 0; i < l->signal_count; i++)
+		event_free(l->signals[i].event);
+	loop_unwatch(&l->timer_watch);
+	loop_unwatch(&l->wake_watch);
+	if (l->timer_watch.fd >= 0)
+		close(l->timer_watch.fd);
+	if (l->wake_watch.fd >= 0)
+		close(l->wake_watch.fd);
+	if (l->base)
+		event_base_free(l->base);
+	free(l);
+}
+
+int loop_run(struct loop *l)
+{
+	while (!l->stopping) {
+		arm(l);
+		if (event_base_loop(l->base, EVLOOP_ONCE) < 0)
+			return -EIO;
+	}
+	return 0;
+}
+
+void loop_stop(struct loop *l)
+{
+	l->stopping = true;
+	event_base_loopbreak(l->base);
+}
+
+uint64_t loop_now_ms(struct loop *l)
+{
+	return l->sys->now_ms();
+}
+
+const struct sys *loop_sys(struct loop *l)
+{
+	return l->sys;
+}
+
+struct event_base *loop_base(struct loop *l)
+{
+	return l->base;
+}
+
+void loop_wake(struct loop *l)
+{
+	uint64_t one = 1;
+
+	/* it can fail only when the counter is full: then the loop is awake anyway */
+	if (write(l->wake_watch.fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+void loop_on_wake(struct loop *l, void (*woken)(void *arg), void *arg)
+{
+	l->woken = woken;
+	l->woken_arg = arg;
+}
+
+void loop_timer_init(struct loop_timer *t, void (*due)(void *arg), void *arg)
+{
+	wheel_timer_init(&t->timer);
+	t->due = due;
+	t->arg = arg;
+}
+
+void loop_timer_set(struct loop *l, struct loop_timer *t, uint64_t due_ms)
+{
+	wheel_schedule(&l->wheel, &t->timer, due_ms);
+}
+
+void loop_timer_cancel(struct loop *l, struct loop_timer *t)
+{
+	wheel_cancel(&l->wheel, &t->timer);
+}
+
+static void ready(evutil_socket_t fd, short what, void *arg)
+{
+	struct loop_watch *w = arg;
+
+	w->ready(w->arg, fd, (what & EV_READ ? LOOP_READ : 0) | (what & EV_WRITE ? LOOP_WRITE : 0));
+}
+
+int loop_watch(struct loop *l, struct loop_watch *w, int fd, unsigned events,
+	void (*when_ready)(void *arg, int fd, unsigned events), void *arg)
+{
+	short what = EV_PERSIST;
+
+	what |= events & LOOP_READ ? EV_READ : 0;
+	what |= events & LOOP_WRITE ? EV_WRITE : 0;
+	loop_unwatch(w);
+	*w = (struct loop_watch){.fd = fd, .events = events, .ready = when_ready, .arg = arg};
+	w->event = event_new(l->base, fd, what, ready, w);
+	if (!w->event)
+		return -ENOMEM;
+	if (event_add(w->event, NULL)) {
+		loop_unwatch(w);
+		return -EIO;
+	}
+	return 0;
+}
+
+void loop_unwatch(struct loop_watch *w)
+{
+	if (w->event)
+		event_free(w->event);
+	w->event = NULL;
+}
+
+static void signalled(evutil_socket_t number, short what, void *arg)
+{
+	struct loop_signal *s = arg;
+
+	(void)what;
+	s->handle(s->arg, (int)number);
+}
+
+int loop_on_signal(struct loop *l, int number, void (*handle)(void *arg, int signal), void *arg)
+{
+	struct loop_signal *s = &l->signals[l->signal_count];
+
+	if (l->signal_count == MAX_SIGNALS)
+		return -ENOSPC;
+	*s = (struct loop_signal){.handle = handle, .arg = arg};
+	s->event = evsignal_new(l->base, number, signalled, s);
+	if (!s->event)
+		return -ENOMEM;
+	if (event_add(s->event, NULL)) {
+		event_free(s->event);
+		return -EIO;
+	}
+	l->signal_count++;
+	return 0;
+}

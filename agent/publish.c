@@ -1,0 +1,232 @@
+/*
+ * Publishing one version: state file, then text file. Surprising: it is straight-line code that may
+ * block, on purpose: the caller decides which thread runs it, and a test can end it after each of
+ * its system calls.
+ */
+#include "publish.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <linux/magic.h>
+
+struct identity { /* of the file as it was published; any change shows in one of these */
+	dev_t dev;
+	ino_t ino;
+	off_t size;
+	mode_t mode;
+	uid_t uid;
+	gid_t gid;
+	struct timespec mtime, ctime;
+};
+
+struct target {
+	const struct sys *sys;
+	const struct settings_config *config;
+	char dir[PATH_MAX];
+	const char *name; /* in config->file */
+	bool known;       /* identity is that of the last publication */
+	struct identity identity;
+};
+
+/* ---- the directory ---- */
+
+/* "BEFORE PATH: ADVICE", with the error's own text when there is no better advice. */
+static int complain(
+	char why[FILE_WHY], int error, const char *before, const char *path, const char *advice)
+{
+	snprintf(why, FILE_WHY, "%s %.200s: %s", before, path, advice ? advice : strerror(error));
+	return -error;
+}
+
+static int check_dir(const struct target *t, int fd, char why[FILE_WHY])
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (fstat(fd, &st) || fstatfs(fd, &fs))
+		return complain(why, errno, "cannot look at the directory", t->dir, NULL);
+	if (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX))
+		return complain(why, EPERM, "refused the directory", t->dir,
+			"group or others can write in it and could replace the file; chmod go-w");
+	if (fs.f_type == NFS_SUPER_MAGIC)
+		return complain(why, ENOTSUP, "refused the directory", t->dir,
+			"it is on NFS, where a rename may fail and have happened; use a local one");
+	if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS))
+		return complain(
+			why, errno, "the agent's user cannot write in the directory", t->dir, NULL);
+	return 0;
+}
+
+static int check_file(const struct target *t, int fd, char why[FILE_WHY])
+{
+	struct stat dir, st;
+
+	if (fstatat(fd, t->name, &st, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT
+			       ? 0
+			       : complain(why, errno, "cannot look at", t->config->file, NULL);
+	if (S_ISLNK(st.st_mode))
+		return complain(why, ELOOP, "will not replace", t->config->file,
+			"it is a symlink; name the file it points to, or remove it");
+	if (!S_ISREG(st.st_mode))
+		return complain(why, EINVAL, "will not replace", t->config->file,
+			"it is not a regular file");
+	if (fstat(fd, &dir) == 0 && dir.st_dev != st.st_dev)
+		return complain(why, EBUSY, "cannot replace", t->config->file,
+			"it is a mount point of its own; mount the directory instead");
+	return 0;
+}
+
+/* Opens and checks the directory. The descriptor, or -errno. */
+static int open_dir(const struct target *t, char why[FILE_WHY])
+{
+	int r, fd = t->sys->openat(AT_FDCWD, t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return complain(why, errno, "cannot open the directory", t->dir, NULL);
+	r = check_dir(t, fd, why);
+	if (r == 0)
+		r = check_file(t, fd, why);
+	if (r == 0)
+		return fd;
+	t->sys->close(fd);
+	return r;
+}
+
+int target_open(const struct sys *sys, const struct settings_config *config,
+	struct target **ret_target, char why[FILE_WHY])
+{
+	const char *slash = strrchr(config->file, '/');
+	struct target *t = calloc(1, sizeof(*t));
+	int fd;
+
+	if (!t) {
+		snprintf(why, FILE_WHY, "out of memory");
+		return -ENOMEM;
+	}
+	t->sys = sys;
+	t->config = config;
+	t->name = slash + 1;
+	snprintf(t->dir, sizeof(t->dir), "%.*s",
+		(int)(slash > config->file ? slash - config->file : 1), config->file);
+	sys->mkdirat(AT_FDCWD, t->dir, 0755); /* open_dir() says what is wrong */
+	fd = open_dir(t, why);
+	if (fd < 0) {
+		free(t);
+		return fd;
+	}
+	file_clean(sys, fd, t->name);
+	sys->close(fd);
+	*ret_target = t;
+	return 0;
+}
+
+void target_close(struct target *t)
+{
+	free(t);
+}
+
+/* ---- what is there ---- */
+
+static bool look(const struct target *t, struct identity *ret)
+{
+	struct stat st;
+
+	if (fstatat(AT_FDCWD, t->config->file, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+		return false;
+	memset(ret, 0, sizeof(*ret)); /* padding too: it is compared as bytes */
+	ret->dev = st.st_dev;
+	ret->ino = st.st_ino;
+	ret->size = st.st_size;
+	ret->mode = st.st_mode & 07777;
+	ret->uid = st.st_uid;
+	ret->gid = st.st_gid;
+	ret->mtime = st.st_mtim;
+	ret->ctime = st.st_ctim;
+	return true;
+}
+
+static bool has_content(const struct target *t, const void *text, size_t len)
+{
+	struct buffer there;
+	bool same;
+
+	buffer_init(&there, len);
+	same = file_read(t->sys, AT_FDCWD, t->config->file, &there) == 0 && there.len == len &&
+	       (len == 0 || memcmp(there.data, text, len) == 0);
+	buffer_fini(&there);
+	return same;
+}
+
+bool target_is_current(struct target *t, const void *text, size_t len)
+{
+	const struct settings_config *c = t->config;
+	struct identity now;
+
+	if (!look(t, &now))
+		return false;
+	if (t->known)
+		return memcmp(&now, &t->identity, sizeof(now)) == 0;
+	if (!text || now.mode != c->mode || (c->uid != (uid_t)-1 && now.uid != c->uid) ||
+		(c->gid != (gid_t)-1 && now.gid != c->gid) || !has_content(t, text, len))
+		return false;
+	t->identity = now;
+	t->known = true;
+	return true;
+}
+
+/* ---- publishing ---- */
+
+bool publish_blocks(const struct publication *p)
+{
+	int fd;
+	bool memory;
+
+	if (p->config->strict)
+		return true;
+	fd = p->sys->openat(AT_FDCWD, p->target->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	memory = fd >= 0 && file_in_memory(fd);
+	if (fd >= 0)
+		p->sys->close(fd);
+	return fd >= 0 && !memory;
+}
+
+static int replace(struct publication *p, int dir)
+{
+	const struct file_options options = {
+		.mode = p->config->mode,
+		.uid = p->config->uid,
+		.gid = p->config->gid,
+		.sync = !file_in_memory(dir),
+	};
+	int r = file_replace(p->sys, dir, p->target->name, p->text, p->text_len, &options, p->why);
+
+	if (r >= 0) {
+		p->not_durable = r == FILE_NOT_DURABLE;
+		p->target->known = look(p->target, &p->target->identity);
+	}
+	return r < 0 ? r : 0;
+}
+
+void publish_run(struct publication *p)
+{
+	int dir = open_dir(p->target, p->why);
+
+	p->error = dir < 0 ? dir : 0;
+	p->not_durable = false;
+	if (p->error == 0 && p->store)
+		p->error = store_save(
+			p->store, p->version, p->body, p->body_len, p->config->strict, p->why);
+	if (p->error == 0)
+		p->error = replace(p, dir);
+	if (dir >= 0)
+		p->sys->close(dir);
+}

@@ -1,0 +1,53 @@
+/*
+ * Publishing: the one way out. State file first, then the text file, in the order that a crash at
+ * any point leaves a complete, verified version visible.
+ *
+ * Threads: publish_run() blocks only on the file system; it is called in the loop's thread when
+ * publish_blocks() is false (nothing needs an fsync before it is visible) and in the worker's
+ * otherwise. One publication of a config at a time.
+ */
+#ifndef PULLET_PUBLISH_H
+#define PULLET_PUBLISH_H
+
+#include <stdbool.h>
+
+#include "settings.h"
+#include "store.h"
+#include "sys.h"
+
+/* The published text file of one config. */
+struct target;
+
+/* Prepares the target of a config: checks the directory (exists, ours to write, not writable by
+ * others, not NFS: a sentence in why), removes stale temporary files. Does not touch the file. The
+ * directory is made (0755) if only its last part is missing. 0 or -errno. */
+int target_open(const struct sys *sys, const struct settings_config *config,
+	struct target **ret_target, char why[FILE_WHY]);
+void target_close(struct target *t);
+/* True when the file is there and is what was last published (device, inode, size, mtime, mode),
+ * or, before the first publication of this process, has exactly these bytes, mode and owner. */
+bool target_is_current(struct target *t, const void *text, size_t len);
+
+struct publication {
+	const struct sys *sys;
+	const struct settings_config *config;
+	struct store *store; /* NULL: the version is in the store already */
+	struct target *target;
+	const struct version *version;
+	const void *body; /* as pulled, for the store */
+	size_t body_len;
+	const void *text; /* for the file, in its format */
+	size_t text_len;
+	/* result */
+	int error;        /* 0, or -errno: the old version stays visible */
+	bool not_durable; /* published, but a directory fsync failed */
+	char why[FILE_WHY];
+};
+
+/* Must publish_run() be kept off the loop? */
+bool publish_blocks(const struct publication *p);
+/* Saves to the store (durability strict: to the disk), replaces the file. The result is in the
+ * struct. */
+void publish_run(struct publication *p);
+
+#endif

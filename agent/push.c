@@ -1,0 +1,638 @@
+/*
+ * The push thread. Surprising: a SUB socket of libzmq goes deaf for ever after one protocol error
+ * (a frame over the limit, garbage instead of a greeting): it neither reconnects nor says so. The
+ * socket's monitor tells when a connection ended without a retry following; then the socket is
+ * thrown away and a new one made.
+ *
+ * All sockets are made before the thread starts or by the thread itself, in one context that lives
+ * as long as the channel.
+ */
+#include "push.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zmq.h>
+
+#include "log.h"
+#include "push_message.h"
+
+#define MAX_FRAME (64 << 10)
+#define MAX_FILTERS                                                                                \
+	500 /* over that, one empty subscription: publishers drop filters beyond their high-water  \
+	       mark */
+#define SILENT_HEARTBEATS 3
+#define RETRY_MAX_MS 60000
+
+struct seen { /* of one topic at one endpoint */
+	bool any;
+	uint64_t seq;
+};
+
+struct endpoint {
+	struct push *push;
+	char *address;
+	uint64_t heartbeat_ms;
+	uint64_t reconnect_ms; /* libzmq's interval, random per process */
+	void *socket, *monitor;
+	char epoch[65];
+	struct seen *seen;    /* one per topic */
+	bool heard_heartbeat; /* in this connection: silence means something */
+	uint64_t deadline_ms; /* of silence, or of the rebuild; 0 = none */
+	bool rebuilding;      /* the deadline is the rebuild's */
+	uint64_t retry_ms;    /* grows while rebuilding fails */
+	_Atomic int state;
+	_Atomic uint64_t messages, heartbeats, bad, gaps, epochs, connects, rebuilds,
+		last_message_ms;
+};
+
+struct topic {
+	struct push_topic *topic;
+	uint64_t pending_ms; /* the moment of a fire within a spread window */
+};
+
+struct push {
+	const struct sys *sys;
+	void *context;
+	pthread_t thread;
+	struct endpoint *endpoints;
+	size_t endpoint_count;
+	struct topic *topics; /* sorted by name; several may share one */
+	size_t topic_count;
+	zmq_pollitem_t *items;
+};
+
+uint64_t push_version_hash(const char *version)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+	size_t len;
+
+	if (!version)
+		return 0;
+	if (strncmp(version, "W/", 2) == 0)
+		version += 2;
+	len = strlen(version);
+	if (len >= 2 && version[0] == '"' && version[len - 1] == '"') {
+		version++;
+		len -= 2;
+	}
+	if (len == 0)
+		return 0;
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ (unsigned char)version[i]) * UINT64_C(0x100000001b3);
+	return h ? h : 1;
+}
+
+static void count(_Atomic uint64_t *counter)
+{
+	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+/* ---- firing ---- */
+
+/* Fires one topic within `spread_ms`; a window that is open already stays as it is. */
+static void fire(struct push *p, struct topic *t, uint64_t spread_ms)
+{
+	uint64_t now_ms = p->sys->now_ms(), delay_ms = sys_random_upto(p->sys, spread_ms);
+
+	if (spread_ms > 0 && now_ms < t->pending_ms)
+		return;
+	t->pending_ms = now_ms + delay_ms;
+	trigger_fire(t->topic->trigger, now_ms, delay_ms);
+}
+
+static void fire_all(struct endpoint *e)
+{
+	for (size_t i = 0; i < e->push->topic_count; i++)
+		fire(e->push, &e->push->topics[i], e->push->topics[i].topic->spread_ms);
+}
+
+static void forget(struct endpoint *e)
+{
+	memset(e->seen, 0, e->push->topic_count * sizeof(*e->seen));
+}
+
+/* ---- sockets ---- */
+
+static bool is_local(const char *address)
+{
+	static const char *const prefixes[] = {
+		"ipc://", "tcp://127.", "tcp://localhost:", "tcp://[::1]:"};
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (strncmp(address, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return false;
+}
+
+static int set_options(const struct endpoint *e, void *socket)
+{
+	/* libzmq's jitter is up to one initial interval: the interval itself must be random, or a
+	 * fleet comes back as one */
+	const struct {
+		int option, value;
+	} table[] = {
+		{ZMQ_LINGER, 0},
+		{ZMQ_RCVHWM, 1000},
+		{ZMQ_MAXMSGSIZE, MAX_FRAME},
+		{ZMQ_RECONNECT_IVL, (int)e->reconnect_ms},
+		{ZMQ_RECONNECT_IVL_MAX, is_local(e->address) ? 2000 : RETRY_MAX_MS},
+		{ZMQ_HEARTBEAT_IVL, 5000},
+		{ZMQ_HEARTBEAT_TIMEOUT, 15000},
+		{ZMQ_HEARTBEAT_TTL, 15000},
+		{ZMQ_HANDSHAKE_IVL, 10000},
+		{ZMQ_CONNECT_TIMEOUT, 5000},
+		{ZMQ_TCP_MAXRT, 20000},
+		{ZMQ_TCP_KEEPALIVE, 1},
+		{ZMQ_TCP_KEEPALIVE_IDLE, 60},
+		{ZMQ_TCP_KEEPALIVE_INTVL, 10},
+		{ZMQ_TCP_KEEPALIVE_CNT, 6},
+		{ZMQ_IPV6, 1},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (zmq_setsockopt(socket, table[i].option, &table[i].value, sizeof(int)))
+			return -1;
+	return 0;
+}
+
+static int subscribe(const struct push *p, void *socket)
+{
+	if (p->topic_count > MAX_FILTERS)
+		return zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0);
+	if (zmq_setsockopt(
+		    socket, ZMQ_SUBSCRIBE, PUSH_HEARTBEAT_TOPIC, strlen(PUSH_HEARTBEAT_TOPIC)))
+		return -1;
+	for (size_t i = 0; i < p->topic_count; i++) {
+		const char *name = p->topics[i].topic->topic;
+
+		if (zmq_setsockopt(socket, ZMQ_SUBSCRIBE, name, strlen(name)))
+			return -1;
+	}
+	return 0;
+}
+
+static void close_sockets(struct endpoint *e)
+{
+	if (e->socket) {
+		zmq_socket_monitor(e->socket, NULL, 0);
+		zmq_close(e->socket);
+	}
+	if (e->monitor)
+		zmq_close(e->monitor);
+	e->socket = e->monitor = NULL;
+}
+
+static int open_sockets(struct endpoint *e)
+{
+	struct push *p = e->push;
+	char name[64];
+	int zero = 0;
+
+	snprintf(name, sizeof(name), "inproc://monitor-%zu-%llu", (size_t)(e - p->endpoints),
+		(unsigned long long)atomic_load(&e->rebuilds));
+	e->socket = zmq_socket(p->context, ZMQ_SUB);
+	e->monitor = zmq_socket(p->context, ZMQ_PAIR);
+	if (!e->socket || !e->monitor ||
+		zmq_setsockopt(e->monitor, ZMQ_LINGER, &zero, sizeof(zero)) ||
+		set_options(e, e->socket) || subscribe(p, e->socket) ||
+		zmq_socket_monitor(e->socket, name, ZMQ_EVENT_ALL) ||
+		zmq_connect(e->monitor, name) || zmq_connect(e->socket, e->address)) {
+		close_sockets(e);
+		return -zmq_errno();
+	}
+	return 0;
+}
+
+/* ---- messages ---- */
+
+static int by_name(const void *a, const void *b)
+{
+	const struct topic *x = a, *y = b;
+
+	return strcmp(x->topic->topic, y->topic->topic);
+}
+
+/* The first of the topics with this name, or NULL. */
+static struct topic *find(const struct push *p, const char *name)
+{
+	size_t low = 0, high = p->topic_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(p->topics[middle].topic->topic, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < p->topic_count && strcmp(p->topics[low].topic->topic, name) == 0
+		       ? &p->topics[low]
+		       : NULL;
+}
+
+/* A new epoch: the publisher restarted or lost count, so anything may have been missed. True when
+ * it is one. */
+static bool epoch_changed(struct endpoint *e, const char *epoch)
+{
+	bool changed = epoch[0] && e->epoch[0] && strcmp(epoch, e->epoch) != 0;
+
+	if (!epoch[0] || strcmp(epoch, e->epoch) == 0)
+		return false;
+	memcpy(e->epoch, epoch, sizeof(e->epoch));
+	forget(e);
+	if (changed) {
+		count(&e->epochs);
+		fire_all(e);
+	}
+	return changed;
+}
+
+/* False for a message that was seen before. */
+static bool in_sequence(struct endpoint *e, struct seen *seen, const struct push_message *m)
+{
+	bool repeated = m->has_seq && seen->any && m->seq == seen->seq;
+
+	if (!m->has_seq)
+		return true;
+	if (seen->any && m->seq != seen->seq + 1 && !repeated)
+		count(&e->gaps); /* this message's own pull makes up for the lost ones */
+	seen->any = true;
+	seen->seq = m->seq;
+	return !repeated;
+}
+
+static void update(struct endpoint *e, const char *name, const struct push_message *m)
+{
+	struct push *p = e->push;
+	struct topic *t = find(p, name);
+
+	if (!t)
+		return; /* a filter is a prefix: "web" lets "web2" through */
+	epoch_changed(e, m->epoch);
+	count(&e->messages);
+	if (!in_sequence(e, &e->seen[t - p->topics], m))
+		return;
+	for (; t < p->topics + p->topic_count && strcmp(t->topic->topic, name) == 0; t++) {
+		count(&t->topic->messages);
+		/* before the fire, whose release makes it visible to the run */
+		atomic_store_explicit(
+			&t->topic->wanted, push_version_hash(m->version), memory_order_relaxed);
+		fire(p, t, m->has_spread ? m->spread_ms : t->topic->spread_ms);
+	}
+}
+
+static void set_silence_deadline(struct endpoint *e)
+{
+	if (e->rebuilding)
+		return;
+	e->deadline_ms = e->heard_heartbeat
+				 ? e->push->sys->now_ms() + SILENT_HEARTBEATS * e->heartbeat_ms
+				 : 0;
+}
+
+static void handle(
+	struct endpoint *e, const char *name, const char *envelope, size_t len, bool has_envelope)
+{
+	struct push_message m = {0};
+	const char *why = NULL;
+
+	if (has_envelope && push_message_parse(envelope, len, &m, &why)) {
+		/* still a hint: refusing it could lose an update */
+		count(&e->bad);
+		log_debug("push message with a bad envelope", "endpoint", e->address, "topic", name,
+			"why", why);
+	}
+	if (strcmp(name, PUSH_HEARTBEAT_TOPIC) == 0) {
+		count(&e->heartbeats);
+		e->heard_heartbeat = true;
+		epoch_changed(e, m.epoch);
+	} else {
+		update(e, name, &m);
+	}
+	atomic_store_explicit(&e->last_message_ms, e->push->sys->now_ms(), memory_order_relaxed);
+	if (atomic_load(&e->state) == PUSH_SILENT)
+		atomic_store(&e->state, PUSH_CONNECTED);
+	set_silence_deadline(e);
+}
+
+/* Takes one message. 1, 0 when there is none, or -errno. */
+static int receive(struct endpoint *e)
+{
+	char name[PUSH_MAX_TOPIC + 1], envelope[PUSH_MAX_ENVELOPE + 1];
+	size_t lens[2] = {0, 0};
+	unsigned frames = 0;
+	bool good = true;
+	int more = 1;
+	zmq_msg_t message;
+
+	zmq_msg_init(&message);
+	while (more) {
+		size_t len;
+
+		if (zmq_msg_recv(&message, e->socket, ZMQ_DONTWAIT) < 0) {
+			int error = zmq_errno();
+
+			zmq_msg_close(&message);
+			return error == EAGAIN ? 0 : -error;
+		}
+		len = zmq_msg_size(&message);
+		more = zmq_msg_more(&message);
+		if (frames < 2 && len < (frames ? sizeof(envelope) : sizeof(name))) {
+			memcpy(frames ? envelope : name, zmq_msg_data(&message), len);
+			(frames ? envelope : name)[len] = '\0';
+			lens[frames] = len;
+		} else {
+			good = frames == 1 && !more; /* an envelope that is too long: a bad one */
+			lens[1] = PUSH_MAX_ENVELOPE + 1;
+		}
+		frames++;
+	}
+	zmq_msg_close(&message);
+	if (!good || frames > 2 || lens[0] == 0 || strlen(name) != lens[0])
+		count(&e->bad);
+	else
+		handle(e, name, envelope, lens[1], frames == 2);
+	return 1;
+}
+
+/* ---- connections ---- */
+
+static void rebuild_later(struct endpoint *e)
+{
+	if (e->rebuilding)
+		return;
+	e->rebuilding = true;
+	e->deadline_ms = e->push->sys->now_ms() + e->retry_ms / 2 +
+			 sys_random_upto(e->push->sys, e->retry_ms / 2);
+	e->retry_ms = e->retry_ms * 2 > RETRY_MAX_MS ? RETRY_MAX_MS : e->retry_ms * 2;
+}
+
+static void connected(struct endpoint *e)
+{
+	count(&e->connects);
+	atomic_store(&e->state, PUSH_CONNECTED);
+	e->heard_heartbeat = false;
+	e->rebuilding = false;
+	e->deadline_ms = 0;
+	e->retry_ms = e->reconnect_ms;
+	log_info("push channel connected", "endpoint", e->address);
+	fire_all(e); /* whatever was sent before we listened */
+}
+
+static void disconnected(struct endpoint *e)
+{
+	if (atomic_exchange(&e->state, PUSH_CONNECTING) != PUSH_CONNECTING)
+		log_warn("push channel lost: reconnecting; pulls go on by interval", "endpoint",
+			e->address);
+	e->heard_heartbeat = false;
+	/* libzmq retries after an orderly end and says so (CONNECT_RETRIED); after a protocol error
+	 * it does neither */
+	rebuild_later(e);
+}
+
+/* Takes one event of the monitor. 1, 0 when there is none, or -errno. */
+static int observe(struct endpoint *e)
+{
+	unsigned char frame[6];
+	char address[256];
+	uint16_t event;
+
+	if (zmq_recv(e->monitor, frame, sizeof(frame), ZMQ_DONTWAIT) < 0)
+		return zmq_errno() == EAGAIN ? 0 : -zmq_errno();
+	if (zmq_recv(e->monitor, address, sizeof(address), ZMQ_DONTWAIT) < 0)
+		return -zmq_errno();
+	memcpy(&event, frame, sizeof(event));
+	switch (event) {
+	case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
+		connected(e);
+		break;
+	case ZMQ_EVENT_CONNECT_RETRIED: /* it lives: no rebuild */
+		e->rebuilding = false;
+		e->deadline_ms = 0;
+		break;
+	case ZMQ_EVENT_DISCONNECTED:
+	case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+	case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
+	case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
+		disconnected(e);
+		break;
+	default:
+		break;
+	}
+	return 1;
+}
+
+static void rebuild(struct endpoint *e)
+{
+	log_warn("push channel rebuilt: the socket had gone deaf", "endpoint", e->address);
+	close_sockets(e);
+	count(&e->rebuilds);
+	e->rebuilding = false;
+	e->deadline_ms = 0;
+	if (open_sockets(e))
+		rebuild_later(e);
+}
+
+static void deadline_passed(struct endpoint *e)
+{
+	e->deadline_ms = 0;
+	if (!e->rebuilding) {
+		log_warn("push channel silent: pulling, and making a new socket", "endpoint",
+			e->address);
+		atomic_store(&e->state, PUSH_SILENT);
+		e->heard_heartbeat = false;
+		fire_all(e);
+	}
+	rebuild(e);
+}
+
+/* ---- the thread ---- */
+
+/* Milliseconds until the next deadline, at most a day; -1 = none. */
+static long next_deadline(const struct push *p)
+{
+	uint64_t now_ms = p->sys->now_ms(), left = UINT64_MAX;
+
+	for (size_t i = 0; i < p->endpoint_count; i++) {
+		uint64_t due_ms = p->endpoints[i].deadline_ms;
+
+		if (due_ms == 0)
+			continue;
+		due_ms = due_ms > now_ms ? due_ms - now_ms : 0;
+		if (due_ms < left)
+			left = due_ms;
+	}
+	return left == UINT64_MAX ? -1 : left > 86400000 ? 86400000 : (long)left;
+}
+
+static int turn(struct push *p)
+{
+	size_t n = 0;
+	int r;
+
+	for (size_t i = 0; i < p->endpoint_count; i++) {
+		struct endpoint *e = &p->endpoints[i];
+
+		if (e->socket)
+			p->items[n++] = (zmq_pollitem_t){.socket = e->socket, .events = ZMQ_POLLIN};
+		if (e->monitor)
+			p->items[n++] =
+				(zmq_pollitem_t){.socket = e->monitor, .events = ZMQ_POLLIN};
+	}
+	if (zmq_poll(p->items, (int)n, next_deadline(p)) < 0 && zmq_errno() != EINTR)
+		return -zmq_errno();
+	for (size_t i = 0; i < p->endpoint_count; i++) {
+		struct endpoint *e = &p->endpoints[i];
+
+		while (e->monitor && (r = observe(e)) != 0)
+			if (r < 0)
+				return r;
+		while (e->socket && (r = receive(e)) != 0)
+			if (r < 0)
+				return r;
+		if (e->deadline_ms && e->deadline_ms <= p->sys->now_ms())
+			deadline_passed(e);
+	}
+	return 0;
+}
+
+static void *run(void *arg)
+{
+	struct push *p = arg;
+	int r;
+
+	do
+		r = turn(p);
+	while (r == 0);
+	if (r != -ETERM)
+		log_err("push channel ended: pulls go on by interval", "why", zmq_strerror(-r));
+	for (size_t i = 0; i < p->endpoint_count; i++)
+		close_sockets(&p->endpoints[i]);
+	return NULL;
+}
+
+/* ---- start, stop, status ---- */
+
+static void release(struct push *p)
+{
+	for (size_t i = 0; p->endpoints && i < p->endpoint_count; i++) {
+		close_sockets(&p->endpoints[i]);
+		free(p->endpoints[i].address);
+		free(p->endpoints[i].seen);
+	}
+	if (p->context)
+		zmq_ctx_term(p->context);
+	free(p->endpoints);
+	free(p->topics);
+	free(p->items);
+	free(p);
+}
+
+static int prepare(
+	struct push *p, const struct push_endpoint *endpoints, struct push_topic *const *topics)
+{
+	p->endpoints = calloc(p->endpoint_count, sizeof(*p->endpoints));
+	p->topics = calloc(p->topic_count + 1, sizeof(*p->topics));
+	p->items = calloc(2 * p->endpoint_count, sizeof(*p->items));
+	p->context = zmq_ctx_new();
+	if (!p->endpoints || !p->topics || !p->items || !p->context)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->topic_count; i++)
+		p->topics[i].topic = topics[i];
+	qsort(p->topics, p->topic_count, sizeof(*p->topics), by_name);
+	for (size_t i = 0; i < p->endpoint_count; i++) {
+		struct endpoint *e = &p->endpoints[i];
+		bool local = is_local(endpoints[i].endpoint);
+		int r;
+
+		e->push = p;
+		e->address = strdup(endpoints[i].endpoint);
+		e->heartbeat_ms = endpoints[i].heartbeat_ms;
+		e->reconnect_ms =
+			(local ? 100 : 2000) + sys_random_upto(p->sys, local ? 200 : 8000);
+		e->retry_ms = e->reconnect_ms;
+		e->seen = calloc(p->topic_count + 1, sizeof(*e->seen));
+		if (!e->address || !e->seen)
+			return -ENOMEM;
+		r = open_sockets(e);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int push_start(const struct sys *sys, const struct push_endpoint *endpoints, size_t endpoint_count,
+	struct push_topic *const *topics, size_t topic_count, struct push **ret_push)
+{
+	struct push *p = calloc(1, sizeof(*p));
+	sigset_t all, before;
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	p->sys = sys;
+	p->endpoint_count = endpoint_count;
+	p->topic_count = topic_count;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all,
+		&before); /* libzmq's threads are made here too: signals are the loop's */
+	r = prepare(p, endpoints, topics);
+	if (r == 0)
+		r = -pthread_create(&p->thread, NULL, run, p);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (r) {
+		release(p);
+		return r;
+	}
+	pthread_setname_np(p->thread, "pullet-push");
+	*ret_push = p;
+	return 0;
+}
+
+void push_stop(struct push *p)
+{
+	if (!p)
+		return;
+	zmq_ctx_shutdown(p->context); /* every blocking call of the thread returns ETERM */
+	pthread_join(p->thread, NULL);
+	release(p);
+}
+
+size_t push_endpoint_count(const struct push *p)
+{
+	return p->endpoint_count;
+}
+
+void push_status_get(const struct push *p, size_t i, struct push_status *ret)
+{
+	struct endpoint *e = &p->endpoints[i];
+
+	*ret = (struct push_status){
+		.endpoint = e->address,
+		.state = (enum push_state)atomic_load(&e->state),
+		.messages = atomic_load_explicit(&e->messages, memory_order_relaxed),
+		.heartbeats = atomic_load_explicit(&e->heartbeats, memory_order_relaxed),
+		.bad = atomic_load_explicit(&e->bad, memory_order_relaxed),
+		.gaps = atomic_load_explicit(&e->gaps, memory_order_relaxed),
+		.epochs = atomic_load_explicit(&e->epochs, memory_order_relaxed),
+		.connects = atomic_load_explicit(&e->connects, memory_order_relaxed),
+		.rebuilds = atomic_load_explicit(&e->rebuilds, memory_order_relaxed),
+		.last_message_ms = atomic_load_explicit(&e->last_message_ms, memory_order_relaxed),
+	};
+}
+
+const char *push_version(void)
+{
+	static char text[32];
+	int major, minor, patch;
+
+	zmq_version(&major, &minor, &patch);
+	snprintf(text, sizeof(text), "libzmq/%d.%d.%d", major, minor, patch);
+	return text;
+}

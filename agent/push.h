@@ -1,0 +1,66 @@
+/*
+ * The push channel: one thread that owns the ZeroMQ SUB sockets and can do one thing, fire a
+ * trigger.
+ *
+ * A message is a hint that makes the agent pull now; it never carries configuration. See
+ * push_message.h for its form. Told from the messages: a gap in seq, a new epoch, a (re)connected
+ * publisher or three silent heartbeats make all topics of that endpoint pull now; a socket that
+ * went deaf (libzmq never reconnects after a protocol error) is rebuilt.
+ *
+ * Threads: push_start/stop/status from the loop's. What crosses: trigger_fire(), and per topic one
+ * atomic word, the hash of the version that the message promised (see push_version_hash). Bounds:
+ * PUSH_MAX_TOPIC bytes of topic, 64 KiB a frame, as many topics as configs.
+ */
+#ifndef PULLET_PUSH_H
+#define PULLET_PUSH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../lib/trigger.h"
+#include "sys.h"
+
+#define PUSH_MAX_TOPIC 255
+
+struct push;
+
+struct push_topic { /* one per config; the caller owns it and keeps it in place until push_stop() */
+	const char *topic;
+	struct trigger *trigger;
+	uint64_t spread_ms;        /* when the message names none */
+	_Atomic uint64_t wanted;   /* hash of the version last promised; 0 = none. Set before the
+				      trigger is fired */
+	_Atomic uint64_t messages; /* received for this topic */
+};
+
+struct push_endpoint {
+	const char *endpoint;
+	uint64_t heartbeat_ms;
+};
+
+enum push_state { PUSH_CONNECTING, PUSH_CONNECTED, PUSH_SILENT };
+
+struct push_status { /* a snapshot of one endpoint's counters */
+	const char *endpoint;
+	enum push_state state;
+	uint64_t messages, heartbeats, bad, gaps, epochs, connects, rebuilds;
+	uint64_t last_message_ms; /* monotonic; 0 = never; heartbeats count */
+};
+
+/* Starts the thread "pullet-push". The endpoints' texts are copied. 0 or -errno. */
+int push_start(const struct sys *sys, const struct push_endpoint *endpoints, size_t endpoint_count,
+	struct push_topic *const *topics, size_t topic_count, struct push **ret_push);
+/* Ends the thread (within 200 ms) and frees; NULL is fine. */
+void push_stop(struct push *p);
+size_t push_endpoint_count(const struct push *p);
+void push_status_get(const struct push *p, size_t endpoint, struct push_status *ret_status);
+
+/* Hash of a version as it stands in a message or an ETag: W/ and quotes do not count. Never 0; 0
+ * for NULL or "". */
+uint64_t push_version_hash(const char *version);
+/* Library versions, for --version. */
+const char *push_version(void);
+
+#endif

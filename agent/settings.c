@@ -1,0 +1,236 @@
+/*
+ * The agent's configuration, from its files (pullet.yaml, then conf.d) to one struct.
+ *
+ * What would surprise: every file is read and every error told, whatever was wrong before; a file
+ * that cannot be parsed does not hide the errors of the others. What a key may hold is in
+ * settings_keys.c.
+ */
+#include "settings.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../lib/buffer.h"
+#include "document.h"
+#include "log.h"
+#include "settings_keys.h"
+#include "settings_loader.h"
+
+#define MAX_FILE (1u << 20)
+#define READ_CHUNK (64u << 10)
+#define MAX_CONF_D 1000
+
+static struct settings *settings_new(void)
+{
+	struct settings *s = calloc(1, sizeof(*s));
+
+	if (s)
+		s->log_level = LOG_LEVEL_INFO;
+	return s;
+}
+
+/* Those that are on the heap. */
+static void fill_defaults(struct loader *l)
+{
+	struct settings *s = l->s;
+
+	if (!s->state_dir)
+		s->state_dir = loader_copy(l, SETTINGS_DEFAULT_STATE_DIR);
+	if (!s->runtime_dir)
+		s->runtime_dir = loader_copy(l, SETTINGS_DEFAULT_RUNTIME_DIR);
+}
+
+/* Judges the whole, hands the settings over or frees them. */
+static int finish(struct loader *l, const char *main_file, struct settings **ret_settings)
+{
+	struct place whole = {main_file, 0, 0};
+
+	loader_complain_twice(l, &l->names, "config");
+	loader_complain_twice(l, &l->paths, "file");
+	loader_complain_twice(l, &l->endpoints, "endpoint");
+	loader_complain_twice(l, &l->labels, "label");
+	if (l->s) {
+		fill_defaults(l);
+		if (l->s->config_count == 0 && !l->config_missed)
+			loader_complain(l, whole, "no config is set: add one under \"configs\"");
+	}
+	if (l->no_memory || !l->s)
+		loader_complain(l, whole, "out of memory");
+	loader_complain_rest(l, main_file);
+	if (l->errors == 0)
+		*ret_settings = l->s;
+	else
+		settings_free(l->s);
+	loader_fini(l);
+	return l->errors > INT_MAX ? INT_MAX : (int)l->errors;
+}
+
+/* ---- files ---- */
+
+static void parse(struct loader *l, const char *file, const char *data, size_t len)
+{
+	struct document_error error = {0};
+	struct document *d = NULL;
+	int r = document_parse(DOCUMENT_YAML, data, len,
+		DOCUMENT_KEEP_DUPLICATES | DOCUMENT_ALLOW_EMPTY, &d, &error);
+
+	l->file = file;
+	if (r == 0) {
+		settings_keys_read(l, document_root(d));
+	} else if (r == -ENOMEM) {
+		l->no_memory = true;
+	} else {
+		l->config_missed = true;
+		loader_complain(
+			l, (struct place){file, error.line, error.column}, "%s", error.message);
+	}
+	document_free(d);
+}
+
+/* The whole of a regular file, through symlinks: volumes of Kubernetes are made of them. NULL, or
+ * why not. */
+static const char *read_whole(const char *path, struct buffer *out)
+{
+	/* a FIFO in the folder must not hold up the start */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	const char *why = NULL;
+	struct stat st;
+	ssize_t n = 1;
+
+	if (fd < 0 || fstat(fd, &st))
+		why = strerror(errno);
+	else if (!S_ISREG(st.st_mode))
+		why = S_ISDIR(st.st_mode) ? strerror(EISDIR) : "not a regular file";
+	while (!why && n != 0) {
+		if (buffer_reserve(out, READ_CHUNK)) {
+			why = strerror(ENOMEM);
+		} else if ((n = read(fd, out->data + out->len, READ_CHUNK)) >= 0) {
+			out->len += (size_t)n;
+			if (out->len > MAX_FILE)
+				why = "larger than 1 MiB";
+		} else if (errno != EINTR) {
+			why = strerror(errno);
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	return why;
+}
+
+static void load_file(struct loader *l, char *name)
+{
+	const char *file = loader_add_file(l, name), *why;
+	struct buffer text;
+
+	if (!file)
+		return;
+	buffer_init(&text, MAX_FILE + READ_CHUNK);
+	why = read_whole(file, &text);
+	if (why) {
+		l->config_missed = true;
+		loader_complain(l, (struct place){file, 0, 0}, "cannot be read: %s", why);
+	} else {
+		parse(l, file, text.data ? text.data : "", text.len);
+	}
+	buffer_fini(&text);
+}
+
+static int is_part(const struct dirent *e)
+{
+	size_t len = strlen(e->d_name);
+
+	return e->d_name[0] != '.' && len > 5 && !strcmp(e->d_name + len - 5, ".yaml");
+}
+
+static int compare_names(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name); /* the same order in every locale */
+}
+
+/* conf.d beside the main file; none is no error. */
+static void load_parts(struct loader *l, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct dirent **names = NULL;
+	const char *folder;
+	char *name;
+	int n;
+
+	if (asprintf(&name, "%.*sconf.d", slash ? (int)(slash + 1 - path) : 0, path) < 0)
+		name = NULL;
+	folder = loader_add_file(l, name);
+	if (!folder)
+		return;
+	n = scandir(folder, &names, is_part, compare_names);
+	if (n < 0 && errno != ENOENT) {
+		l->config_missed = true;
+		loader_complain(
+			l, (struct place){folder, 0, 0}, "cannot be read: %s", strerror(errno));
+	}
+	if (n > MAX_CONF_D)
+		loader_complain(l, (struct place){folder, 0, 0},
+			"holds %d files: at most %d are read", n, MAX_CONF_D);
+	for (int i = 0; i < n; i++) {
+		if (i < MAX_CONF_D && asprintf(&name, "%s/%s", folder, names[i]->d_name) < 0)
+			l->no_memory = true;
+		else if (i < MAX_CONF_D)
+			load_file(l, name);
+		free(names[i]);
+	}
+	free(names);
+}
+
+int settings_load(
+	const char *path, settings_report report, void *arg, struct settings **ret_settings)
+{
+	struct loader l = {.s = settings_new(), .report = report, .arg = arg};
+
+	if (l.s) {
+		load_file(&l, loader_copy(&l, path));
+		load_parts(&l, path);
+	}
+	return finish(&l, path, ret_settings);
+}
+
+int settings_parse(const char *name, const char *data, size_t len, settings_report report,
+	void *arg, struct settings **ret_settings)
+{
+	struct loader l = {.s = settings_new(), .report = report, .arg = arg};
+	const char *file = l.s ? loader_add_file(&l, loader_copy(&l, name)) : NULL;
+
+	if (file)
+		parse(&l, file, data, len);
+	return finish(&l, name, ret_settings);
+}
+
+void settings_free(struct settings *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->label_count; i++) {
+		free(s->labels[i].name);
+		free(s->labels[i].value);
+	}
+	for (size_t i = 0; i < s->push_count; i++)
+		free(s->push[i].endpoint);
+	for (size_t i = 0; i < s->config_count; i++) {
+		free(s->configs[i].name);
+		free(s->configs[i].url);
+		free(s->configs[i].topic);
+		free(s->configs[i].file);
+	}
+	free(s->labels);
+	free(s->push);
+	free(s->configs);
+	free(s->state_dir);
+	free(s->runtime_dir);
+	free(s->listen);
+	free(s);
+}

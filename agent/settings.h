@@ -1,0 +1,105 @@
+/*
+ * The agent's own configuration: pullet.yaml and conf.d to one immutable struct.
+ *
+ * Strict: an unknown key, a duplicate key, a wrong type or a bad value is an error with
+ * file:line:column and the nearest known key; all of them are reported, not only the first. conf.d
+ * files (in the order of their names) add configs and push endpoints and may set agent keys nobody
+ * set before; a config or key that is set twice is an error that names both places.
+ *
+ * Threads: loaded by one thread at a time, immutable then. Ownership: settings_free() frees
+ * everything. Errors: the number of errors, told one by one. Bounds: SETTINGS_MAX_*; a file is at
+ * most 1 MiB.
+ */
+#ifndef PULLET_SETTINGS_H
+#define PULLET_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "log.h"
+
+/* where make's SYSCONFDIR, LOCALSTATEDIR and RUNSTATEDIR say, else the usual places */
+#ifndef PULLET_SYSCONFDIR
+#define PULLET_SYSCONFDIR "/etc"
+#endif
+#ifndef PULLET_LOCALSTATEDIR
+#define PULLET_LOCALSTATEDIR "/var"
+#endif
+#ifndef PULLET_RUNSTATEDIR
+#define PULLET_RUNSTATEDIR "/run"
+#endif
+#define SETTINGS_DEFAULT_PATH PULLET_SYSCONFDIR "/pullet/pullet.yaml"
+#define SETTINGS_DEFAULT_STATE_DIR PULLET_LOCALSTATEDIR "/lib/pullet"
+#define SETTINGS_DEFAULT_RUNTIME_DIR PULLET_RUNSTATEDIR "/pullet"
+#define SETTINGS_MAX_CONFIGS 10000
+#define SETTINGS_MAX_PUSH 64
+#define SETTINGS_MAX_LABELS 64
+#define SETTINGS_MAX_BYTES_DEFAULT (8u << 20) /* of a pulled document */
+
+enum settings_type {
+	SETTINGS_TYPE_AUTO,
+	SETTINGS_TYPE_YAML,
+	SETTINGS_TYPE_JSON,
+	SETTINGS_TYPE_BYTES
+};
+enum settings_format { SETTINGS_VERBATIM, SETTINGS_FORMAT_YAML, SETTINGS_FORMAT_JSON };
+
+struct settings_push {
+	char *endpoint;        /* tcp://host:port or ipc://path */
+	uint64_t heartbeat_ms; /* 5 s; expected every so often */
+};
+
+struct settings_config {
+	char *name; /* [A-Za-z0-9][A-Za-z0-9._-]{0,63} */
+	char *url;  /* http:// or https://, without userinfo */
+	enum settings_type type;
+	uint64_t interval_ms;    /* 30 s */
+	unsigned jitter;         /* percent of the delay, either way: 10 */
+	uint64_t timeout_ms;     /* 10 s */
+	unsigned backoff_bound;  /* 10 */
+	char *topic;             /* the name */
+	uint64_t push_spread_ms; /* 0; when the message names none */
+	char *file;              /* absolute path */
+	enum settings_format format;
+	mode_t mode; /* 0640 */
+	uid_t uid;   /* (uid_t)-1 = the agent's */
+	gid_t gid;   /* (gid_t)-1 = the agent's */
+	bool strict; /* durability: on disk before it is visible */
+};
+
+struct settings_label {
+	char *name, *value;
+};
+
+struct settings {
+	char *state_dir;   /* /var/lib/pullet */
+	char *runtime_dir; /* /run/pullet */
+	char *listen;      /* HOST:PORT or NULL */
+	enum log_level log_level;
+	enum log_format log_format;
+	struct settings_label *labels;
+	size_t label_count;
+	struct settings_push *push;
+	size_t push_count;
+	struct settings_config *configs;
+	size_t config_count;
+};
+
+/* Called once per error, with a full sentence "file:line:column: what is wrong and what to do". */
+typedef void (*settings_report)(void *arg, const char *message);
+
+/* Loads path and, if path's folder has a conf.d, the .yaml files there. Returns 0 and
+ * *ret_settings, or the number of errors (> 0), all reported. */
+int settings_load(
+	const char *path, settings_report report, void *arg, struct settings **ret_settings);
+/* The same from memory, one file, for tests and the fuzzer. */
+int settings_parse(const char *name, const char *data, size_t len, settings_report report,
+	void *arg, struct settings **ret_settings);
+void settings_free(struct settings *s);
+
+/* "500ms" "10s" "5m" "1h" "2d" to milliseconds. 0 or -EINVAL. Shared with the command line. */
+int settings_parse_duration(const char *text, uint64_t *ret_ms);
+
+#endif

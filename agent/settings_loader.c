@@ -1,0 +1,133 @@
+/*
+ * Errors, memory and unique names while the agent's configuration is read.
+ *
+ * What would surprise: whether a name stands twice is decided by sorting at the end, not by looking
+ * through what is there already, so that ten thousand configs take no longer than they should.
+ */
+#include "settings_loader.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "settings_value.h"
+
+void loader_complain(struct loader *l, struct place at, const char *format, ...)
+{
+	char message[PATH_MAX + 1024];
+	va_list args;
+	int n;
+
+	if (++l->errors > LOADER_MAX_ERRORS)
+		return;
+	n = at.line ? snprintf(message, PATH_MAX + 32, "%s:%u:%u: ", at.file, at.line, at.column)
+		    : snprintf(message, PATH_MAX + 32, "%s: ", at.file);
+	n = n < PATH_MAX + 32 ? n : PATH_MAX + 31;
+	va_start(args, format);
+	vsnprintf(message + n, sizeof(message) - (size_t)n, format, args);
+	va_end(args);
+	l->report(l->arg, message);
+}
+
+void loader_complain_rest(struct loader *l, const char *file)
+{
+	char message[PATH_MAX + 64];
+
+	if (l->errors <= LOADER_MAX_ERRORS)
+		return;
+	snprintf(message, sizeof(message), "%s: %zu more errors are not shown", file,
+		l->errors - LOADER_MAX_ERRORS);
+	l->report(l->arg, message);
+}
+
+/* Doubles at powers of two, so that no capacity is kept. */
+void *loader_room(struct loader *l, void *array, size_t count, size_t size)
+{
+	char *larger = array;
+
+	if ((count & (count - 1)) == 0)
+		larger = reallocarray(array, count ? count * 2 : 1, size);
+	if (larger)
+		memset(larger + count * size, 0, size);
+	else
+		l->no_memory = true;
+	return larger;
+}
+
+char *loader_copy(struct loader *l, const char *text)
+{
+	char *c = strdup(text);
+
+	l->no_memory |= !c;
+	return c;
+}
+
+void loader_note(
+	struct loader *l, struct marks *m, const char *text, const char *of, struct place place)
+{
+	struct mark *items;
+
+	if (!text || !(items = loader_room(l, m->items, m->count, sizeof(*items))))
+		return;
+	m->items = items;
+	items[m->count] = (struct mark){text, of, place, m->count};
+	m->count++;
+}
+
+const char *loader_add_file(struct loader *l, char *name)
+{
+	char **files = name ? loader_room(l, l->files, l->file_count, sizeof(*files)) : NULL;
+
+	if (!files) {
+		l->no_memory = true;
+		free(name);
+		return NULL;
+	}
+	l->files = files;
+	return files[l->file_count++] = name;
+}
+
+static int compare_marks(const void *a, const void *b)
+{
+	const struct mark *x = a, *y = b;
+	int r = strcmp(x->text, y->text);
+
+	return r ? r : (x->order > y->order) - (x->order < y->order);
+}
+
+void loader_complain_twice(struct loader *l, struct marks *m, const char *what)
+{
+	const struct mark *first = m->items;
+	char shown[SETTINGS_SHOWN];
+
+	if (m->count == 0)
+		return;
+	qsort(m->items, m->count, sizeof(*m->items), compare_marks);
+	for (const struct mark *i = first + 1; i < m->items + m->count; i++) {
+		if (strcmp(i->text, first->text))
+			first = i;
+		else if (!i->of || !first->of)
+			loader_complain(l, i->place, "%s %s is set twice: first at %s:%u:%u", what,
+				settings_shown(i->text, shown), first->place.file,
+				first->place.line, first->place.column);
+		else if (strcmp(i->of, first->of)) /* else told already: the config stands twice */
+			loader_complain(l, i->place,
+				"%s %s is already written by config \"%s\", at %s:%u:%u", what,
+				settings_shown(i->text, shown), first->of, first->place.file,
+				first->place.line, first->place.column);
+	}
+}
+
+void loader_fini(struct loader *l)
+{
+	for (size_t i = 0; i < l->file_count; i++)
+		free(l->files[i]);
+	free(l->files);
+	free(l->names.items);
+	free(l->paths.items);
+	free(l->endpoints.items);
+	free(l->labels.items);
+}

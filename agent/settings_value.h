@@ -1,0 +1,56 @@
+/*
+ * What one value of the agent's configuration means: text in, a value out, or a sentence that says
+ * why not.
+ *
+ * A check returns NULL when the text is good, else a sentence without the value in it, to be put
+ * behind the key's name; the caller decides whether the value may be shown (a URL's may not: it
+ * could hold a password). Nothing here knows files, lines or documents.
+ *
+ * Threads: one at a time (the lookups of users and groups are not reentrant). Ownership: the
+ * sentences are constants. Bounds: names below; a text is looked at once.
+ */
+#ifndef PULLET_SETTINGS_VALUE_H
+#define PULLET_SETTINGS_VALUE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#define SETTINGS_MAX_NAME 64      /* bytes of a config's or label's name */
+#define SETTINGS_MAX_URL 1023     /* bytes */
+#define SETTINGS_MAX_PATH 4000    /* bytes; leaves room in PATH_MAX for a temporary name */
+#define SETTINGS_MAX_FILENAME 230 /* bytes of the last segment, for the same reason */
+#define SETTINGS_MAX_WORD 32      /* longer words are not compared */
+#define SETTINGS_SHOWN 64
+
+/* http:// or https://, a host, no credentials, no fragment, nothing that needs escaping. */
+const char *settings_check_url(const char *text);
+/* tcp://HOST:PORT or ipc:///PATH. */
+const char *settings_check_endpoint(const char *text);
+/* HOST:PORT or [v6]:PORT; port 0 means any. */
+const char *settings_check_address(const char *text);
+/* Absolute, without empty, "." or ".." segments, so that equal files have equal texts. */
+const char *settings_check_path(const char *text);
+/* As a path, and short enough to hold the control socket. */
+const char *settings_check_runtime_dir(const char *text);
+const char *settings_check_topic(const char *text);
+/* [A-Za-z0-9][A-Za-z0-9._-]{0,63}: a config's or a label's name. */
+const char *settings_check_name(const char *text);
+/* A label's value: at most 255 bytes, no control characters. */
+const char *settings_check_label(const char *text);
+
+/* "10%" to 10. */
+const char *settings_parse_percent(const char *text, unsigned *ret_percent);
+/* "640" or "0640", octal: readable by the owner, writable by nobody else. */
+const char *settings_parse_mode(const char *text, mode_t *ret_mode);
+/* "user", "user:group" or ":group", names or numbers; what is not named is left as -1. */
+const char *settings_parse_owner(const char *text, uid_t *ret_uid, gid_t *ret_gid);
+
+/* Milliseconds in the largest unit that divides them: 30000 to "30s". Returns text. */
+const char *settings_duration_text(uint64_t ms, char text[24]);
+/* The value in quotes for a message: cut, control characters replaced. Returns out. */
+const char *settings_shown(const char *text, char out[SETTINGS_SHOWN]);
+/* Edits (insert, delete, replace, swap neighbours) between two words, letter case ignored;
+ * UINT_MAX when either is over SETTINGS_MAX_WORD. Optimal string alignment distance. */
+unsigned settings_distance(const char *a, const char *b);
+
+#endif

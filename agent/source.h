@@ -1,0 +1,32 @@
+/*
+ * HTTP source: builds the conditional request, judges the response's form. No I/O, no timers.
+ *
+ * 200 with a body and 304 are the only good answers. Refused: any other status, a body without
+ * length or chunking, an empty body, an encoding that was not asked for, an HTML page where a
+ * document was expected.
+ */
+#ifndef PULLET_SOURCE_H
+#define PULLET_SOURCE_H
+
+#include "settings.h"
+#include "store.h"
+#include "transport.h"
+
+enum source_verdict { SOURCE_NEW, SOURCE_SAME, SOURCE_TIMEOUT, SOURCE_FAILED };
+
+struct source_request {
+	struct transport_request request;
+	char if_none_match[300], if_modified_since[128];
+	const char *headers[4];
+};
+
+/* Fills the request; conditional on `held` (NULL = nothing held, or not from this url). */
+void source_build(const struct settings_config *config, const struct version *held,
+	struct source_request *ret_request);
+/* Judges the response. SOURCE_NEW: body is to be judged as *ret_type. Otherwise `why` is a sentence
+ * (not for SOURCE_SAME). */
+enum source_verdict source_judge(const struct settings_config *config,
+	const struct transport_response *response, bool conditional, enum settings_type *ret_type,
+	char why[FILE_WHY]);
+
+#endif

@@ -1,0 +1,151 @@
+/*
+ * The status as JSON. Surprising: an error of the buffer sticks (a buffer that is full or out of
+ * memory refuses the rest too), so only the last call's result is looked at.
+ */
+#include "status.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "jsontext.h"
+
+static void null_number(struct buffer *b, const char *name, int64_t n, int64_t null)
+{
+	if (n == null)
+		jsontext_member(b, name, NULL);
+	else
+		jsontext_number(b, name, (unsigned long long)n);
+}
+
+static const char *type_name(const struct config_status *s)
+{
+	static const char *const names[] = {"auto", "yaml", "json", "bytes"};
+
+	return s->version->generation ? s->version->type : names[s->settings->type];
+}
+
+static const char *or_null(const char *s)
+{
+	return s[0] ? s : NULL;
+}
+
+int status_config(struct config *c, struct buffer *out)
+{
+	struct config_status s;
+
+	config_status(c, &s);
+	buffer_append(out, "{", 1);
+	jsontext_member(out, "name", s.settings->name);
+	jsontext_member(out, "state", s.state);
+	jsontext_member(out, "url", s.settings->url);
+	jsontext_member(out, "file", s.settings->file);
+	jsontext_member(out, "type", type_name(&s));
+	jsontext_member(out, "topic", s.settings->topic);
+	jsontext_number(out, "generation", s.version->generation);
+	jsontext_member(out, "version", or_null(s.version->etag));
+	jsontext_member(out, "sha256", or_null(s.version->sha256));
+	null_number(out, "published_ms", s.published_ms, 0);
+	null_number(out, "confirmed_ms", s.confirmed_ms, 0);
+	null_number(out, "age_ms", s.age_ms, -1);
+	buffer_append_string(out, s.running ? ",\"running\":true" : ",\"running\":false");
+	jsontext_number(out, "delay_ms", supervisor_delay(s.supervisor));
+	null_number(out, "next_pull_in_ms", s.next_pull_in_ms, -1);
+	jsontext_member(out, "last_error", or_null(s.last_error));
+	null_number(out, "last_error_ms", s.last_error_ms, 0);
+	buffer_append_string(out, ",\"runs\":{");
+	jsontext_number(out, "success", s.supervisor->count[SUPERVISOR_SUCCESS]);
+	jsontext_number(out, "timeouts", s.supervisor->count[SUPERVISOR_TIMEOUT]);
+	jsontext_number(out, "rejected", s.supervisor->count[SUPERVISOR_REJECTED]);
+	jsontext_number(out, "failed", s.supervisor->count[SUPERVISOR_FAILED]);
+	jsontext_number(out, "late", s.supervisor->late);
+	buffer_append(out, "}", 1);
+	jsontext_number(out, "refused", s.refused);
+	jsontext_number(out, "restored", s.restored);
+	jsontext_number(out, "pushes", s.pushes);
+	return buffer_append(out, "}", 1);
+}
+
+int status_outcome(struct config *c, struct buffer *out)
+{
+	static const char *const outcomes[] = {"none", "published", "unchanged", "failed"};
+	struct config_status s;
+
+	config_status(c, &s);
+	buffer_append(out, "{", 1);
+	jsontext_member(out, "name", s.settings->name);
+	jsontext_member(out, "outcome", outcomes[s.outcome]);
+	jsontext_number(out, "generation", s.version->generation);
+	jsontext_member(out, "version", or_null(s.version->etag));
+	jsontext_member(out, "error", or_null(s.last_error));
+	return buffer_append(out, "}", 1);
+}
+
+static void push_endpoint(const struct push *p, size_t i, uint64_t now_ms, struct buffer *out)
+{
+	static const char *const states[] = {"connecting", "connected", "silent"};
+	struct push_status s;
+
+	push_status_get(p, i, &s);
+	buffer_append_string(out, i ? ",{" : "{");
+	jsontext_member(out, "endpoint", s.endpoint);
+	jsontext_member(out, "state", states[s.state]);
+	jsontext_number(out, "messages", s.messages);
+	jsontext_number(out, "heartbeats", s.heartbeats);
+	jsontext_number(out, "bad", s.bad);
+	jsontext_number(out, "gaps", s.gaps);
+	jsontext_number(out, "epochs", s.epochs);
+	jsontext_number(out, "connects", s.connects);
+	jsontext_number(out, "rebuilds", s.rebuilds);
+	null_number(out, "last_message_ago_ms",
+		s.last_message_ms && now_ms >= s.last_message_ms
+			? (int64_t)(now_ms - s.last_message_ms)
+			: -1,
+		-1);
+	buffer_append(out, "}", 1);
+}
+
+int status_agent(const struct control_env *env, struct buffer *out)
+{
+	const struct settings *settings = env->settings;
+	const struct sys *sys = loop_sys(env->loop);
+	int64_t uptime_ms = sys->wall_ms() - env->started_ms;
+
+	buffer_append(out, "{", 1);
+	jsontext_member(out, "version", PULLET_VERSION);
+	jsontext_number(out, "pid", (unsigned long long)getpid());
+	jsontext_number(out, "started_ms", (unsigned long long)env->started_ms);
+	jsontext_number(out, "uptime_ms", (unsigned long long)(uptime_ms > 0 ? uptime_ms : 0));
+	jsontext_member(out, "state_dir", settings->state_dir);
+	jsontext_member(out, "runtime_dir", settings->runtime_dir);
+	buffer_append_string(out, ",\"labels\":{");
+	for (size_t i = 0; i < settings->label_count; i++)
+		jsontext_member(out, settings->labels[i].name, settings->labels[i].value);
+	buffer_append_string(out, "},\"configs\":[");
+	for (size_t i = 0; i < settings->config_count; i++) {
+		if (i)
+			buffer_append(out, ",", 1);
+		status_config(env->configs[i], out);
+	}
+	buffer_append_string(out, "],\"push\":[");
+	for (size_t i = 0; *env->push && i < push_endpoint_count(*env->push); i++)
+		push_endpoint(*env->push, i, loop_now_ms(env->loop), out);
+	return buffer_append_string(out, "]}");
+}
+
+bool status_ready(const struct control_env *env, struct buffer *out)
+{
+	struct config_status s;
+	bool ready = true;
+
+	for (size_t i = 0; i < env->settings->config_count; i++) {
+		config_status(env->configs[i], &s);
+		if (s.version->generation)
+			continue;
+		ready = false;
+		buffer_printf(out, "%s: nothing is published yet: %s\n", s.settings->name,
+			s.last_error[0] ? s.last_error : "the first pull has not ended");
+	}
+	if (ready)
+		buffer_append_string(out, "ok\n");
+	return ready;
+}

@@ -1,0 +1,77 @@
+/* The real operating system behind the seam. Surprising: mkdirat and openat take the mode as it is,
+ * so callers set it by descriptor. */
+#include "sys.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t clock_ms(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static uint64_t real_now_ms(void)
+{
+	return clock_ms(CLOCK_BOOTTIME);
+}
+
+static int64_t real_wall_ms(void)
+{
+	return (int64_t)clock_ms(CLOCK_REALTIME);
+}
+
+static uint64_t real_random(void)
+{
+	uint64_t n = 0;
+
+	/* up to 256 bytes are never cut short, once the kernel's pool is ready */
+	while (getrandom(&n, sizeof(n), 0) != sizeof(n))
+		;
+	return n;
+}
+
+static int real_openat(int dir, const char *path, int flags, mode_t mode)
+{
+	return openat(dir, path, flags | O_CLOEXEC, mode);
+}
+
+const struct sys sys_real = {
+	.now_ms = real_now_ms,
+	.wall_ms = real_wall_ms,
+	.random = real_random,
+	.openat = real_openat,
+	.read = read,
+	.write = write,
+	.fsync = fsync,
+	.fchmod = fchmod,
+	.fchown = fchown,
+	.renameat = renameat,
+	.unlinkat = unlinkat,
+	.mkdirat = mkdirat,
+	.close = close,
+};
+
+uint64_t sys_random_upto(const struct sys *sys, uint64_t bound)
+{
+	uint64_t range = bound + 1, limit;
+
+	if (bound == 0)
+		return 0;
+	if (range == 0)
+		return sys->random();
+	limit = UINT64_MAX -
+		UINT64_MAX % range; /* the last, incomplete range would favour small numbers */
+	for (;;) {
+		uint64_t n = sys->random();
+
+		if (n < limit)
+			return n % range;
+	}
+}

@@ -1,0 +1,40 @@
+/*
+ * The seam to the operating system: clock, randomness, file system calls.
+ *
+ * Everything that publishes or schedules goes through a `const struct sys *`; production passes
+ * &sys_real, tests pass a table of their own that fails the n-th call, cuts writes short or runs a
+ * virtual clock.
+ *
+ * Threads: every function may be called from any thread. Errors: file calls return what the system
+ * call returns and set errno.
+ */
+#ifndef PULLET_SYS_H
+#define PULLET_SYS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct sys {
+	uint64_t (*now_ms)(void); /* CLOCK_BOOTTIME: monotonic, counts suspend */
+	int64_t (*wall_ms)(void); /* CLOCK_REALTIME, since 1970; for people and certificates only */
+	uint64_t (*random)(void); /* 64 random bits from the kernel */
+
+	int (*openat)(int dir, const char *path, int flags, mode_t mode);
+	ssize_t (*read)(int fd, void *data, size_t len);
+	ssize_t (*write)(int fd, const void *data, size_t len);
+	int (*fsync)(int fd);
+	int (*fchmod)(int fd, mode_t mode);
+	int (*fchown)(int fd, uid_t uid, gid_t gid);
+	int (*renameat)(int from_dir, const char *from, int to_dir, const char *to);
+	int (*unlinkat)(int dir, const char *path, int flags);
+	int (*mkdirat)(int dir, const char *path, mode_t mode);
+	int (*close)(int fd);
+};
+
+extern const struct sys sys_real;
+
+/* A random number in [0, bound]; 0 when bound is 0. */
+uint64_t sys_random_upto(const struct sys *sys, uint64_t bound);
+
+#endif

@@ -1,0 +1,483 @@
+/*
+ * libcurl's multi interface on the loop.
+ *
+ * Surprising: the size cap counts decoded bytes in the write callback, because CURLOPT_MAXFILESIZE
+ * does nothing in the middle of a transfer before curl 8.4; and QUICK_EXIT is what makes cancelling
+ * during a name look-up not block.
+ */
+#include "transport.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include <curl/curl.h>
+
+#define MAX_CONNECTIONS 64L
+#define MAX_HOST_CONNECTIONS 8L
+
+struct transport {
+	struct loop *loop;
+	CURLM *multi;
+	struct loop_timer timer; /* libcurl's one timeout */
+	struct transfer *transfers;
+};
+
+struct transfer {
+	struct transport *transport;
+	struct transfer *next, **link;
+	CURL *easy;
+	struct curl_slist *headers;
+	struct transport_response response;
+	size_t max_bytes;
+	bool too_large;
+	transport_done done;
+	void *arg;
+	uint64_t started_ms;
+	char error[CURL_ERROR_SIZE];
+};
+
+/* ---- what libcurl calls ---- */
+
+static size_t take_body(char *data, size_t size, size_t n, void *arg)
+{
+	struct transfer *t = arg;
+	size_t len = size * n;
+
+	if (len > t->max_bytes - t->response.body.len) {
+		t->too_large = true;
+		return 0;
+	}
+	return buffer_append(&t->response.body, data, len) ? 0 : len;
+}
+
+static void copy_value(char *to, size_t size, const char *value, size_t len)
+{
+	if (len < size) {
+		memcpy(to, value, len);
+		to[len] = '\0';
+	} else {
+		to[0] = '\0'; /* longer than anybody means it: as if it were not there */
+	}
+}
+
+static void copy_type(char *to, size_t size, const char *value, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && value[n] != ';' && value[n] != ' ')
+		n++;
+	copy_value(to, size, value, n);
+	for (char *p = to; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+}
+
+static void read_header(struct transport_response *r, const char *name, size_t name_len,
+	const char *value, size_t len)
+{
+	const struct {
+		const char *name;
+		char *to;
+		size_t size;
+	} copied[] = {
+		{"etag", r->etag, sizeof(r->etag)},
+		{"last-modified", r->last_modified, sizeof(r->last_modified)},
+		{"content-encoding", r->content_encoding, sizeof(r->content_encoding)},
+		{"date", r->server_date, sizeof(r->server_date)},
+	};
+
+	for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++)
+		if (strlen(copied[i].name) == name_len &&
+			strncasecmp(copied[i].name, name, name_len) == 0)
+			copy_value(copied[i].to, copied[i].size, value, len);
+	if (name_len == 12 && strncasecmp(name, "content-type", 12) == 0)
+		copy_type(r->content_type, sizeof(r->content_type), value, len);
+	if (name_len == 14 && strncasecmp(name, "content-length", 14) == 0)
+		r->framed = true;
+	if (name_len == 17 && strncasecmp(name, "transfer-encoding", 17) == 0 && len >= 7 &&
+		strncasecmp(value + len - 7, "chunked", 7) == 0)
+		r->framed = true;
+}
+
+static size_t take_header(char *data, size_t size, size_t n, void *arg)
+{
+	struct transfer *t = arg;
+	size_t len = size * n, end = len;
+	const char *colon = memchr(data, ':', len);
+
+	if (len >= 5 && memcmp(data, "HTTP/", 5) == 0) { /* a 1xx before it does not count */
+		struct transport_response *r = &t->response;
+
+		r->etag[0] = r->last_modified[0] = r->content_type[0] = r->content_encoding[0] =
+			r->server_date[0] = '\0';
+		r->framed = len >= 6 && data[5] >= '2'; /* HTTP/2 frames every body */
+		return len;
+	}
+	if (!colon)
+		return len;
+	while (end > 0 && isspace((unsigned char)data[end - 1]))
+		end--;
+	for (size_t v = (size_t)(colon - data) + 1;; v++) {
+		if (v < end && isspace((unsigned char)data[v]))
+			continue;
+		read_header(&t->response, data, (size_t)(colon - data), data + (v < end ? v : end),
+			v < end ? end - v : 0);
+		return len;
+	}
+}
+
+/* libcurl 7.88 opens sockets without CLOEXEC. */
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	(void)arg, (void)purpose;
+	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+static void reap(struct transport *transport);
+
+static void act(struct transport *t, curl_socket_t fd, int mask)
+{
+	int running;
+
+	curl_multi_socket_action(t->multi, fd, mask, &running);
+	reap(t);
+}
+
+static void socket_ready(void *arg, int fd, unsigned events)
+{
+	act(arg, fd,
+		(events & LOOP_READ ? CURL_CSELECT_IN : 0) |
+			(events & LOOP_WRITE ? CURL_CSELECT_OUT : 0));
+}
+
+static void timeout_due(void *arg)
+{
+	act(arg, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *watch_arg)
+{
+	struct transport *t = arg;
+	struct loop_watch *w = watch_arg;
+	unsigned events = what == CURL_POLL_IN    ? LOOP_READ
+			  : what == CURL_POLL_OUT ? LOOP_WRITE
+						  : LOOP_READ | LOOP_WRITE;
+
+	(void)easy;
+	if (what == CURL_POLL_REMOVE) {
+		if (w) {
+			loop_unwatch(w);
+			free(w);
+			curl_multi_assign(t->multi, fd, NULL);
+		}
+		return 0;
+	}
+	if (!w) {
+		w = calloc(1, sizeof(*w));
+		if (!w)
+			return -1;
+		curl_multi_assign(t->multi, fd, w);
+	}
+	return loop_watch(t->loop, w, fd, events, socket_ready, t) ? -1 : 0;
+}
+
+static int on_timer(CURLM *multi, long timeout_ms, void *arg)
+{
+	struct transport *t = arg;
+
+	(void)multi;
+	if (timeout_ms < 0)
+		loop_timer_cancel(t->loop, &t->timer);
+	else
+		loop_timer_set(t->loop, &t->timer, loop_now_ms(t->loop) + (uint64_t)timeout_ms);
+	return 0;
+}
+
+/* ---- results ---- */
+
+static enum transport_result result_of(CURLcode code, long os_error)
+{
+	static const struct {
+		CURLcode code;
+		enum transport_result result;
+	} table[] = {
+		{CURLE_OPERATION_TIMEDOUT, TRANSPORT_TIMEOUT},
+		{CURLE_COULDNT_RESOLVE_HOST, TRANSPORT_NETWORK},
+		{CURLE_COULDNT_RESOLVE_PROXY, TRANSPORT_NETWORK},
+		{CURLE_PARTIAL_FILE, TRANSPORT_NETWORK},
+		{CURLE_GOT_NOTHING, TRANSPORT_NETWORK},
+		{CURLE_SEND_ERROR, TRANSPORT_NETWORK},
+		{CURLE_RECV_ERROR, TRANSPORT_NETWORK},
+		{CURLE_HTTP2, TRANSPORT_NETWORK},
+		{CURLE_HTTP2_STREAM, TRANSPORT_NETWORK},
+		{CURLE_SSL_CONNECT_ERROR, TRANSPORT_TLS},
+		{CURLE_PEER_FAILED_VERIFICATION, TRANSPORT_TLS},
+		{CURLE_SSL_CERTPROBLEM, TRANSPORT_TLS},
+		{CURLE_SSL_CIPHER, TRANSPORT_TLS},
+		{CURLE_SSL_CACERT_BADFILE, TRANSPORT_TLS},
+		{CURLE_SSL_CRL_BADFILE, TRANSPORT_TLS},
+		{CURLE_SSL_ISSUER_ERROR, TRANSPORT_TLS},
+		{CURLE_SSL_INVALIDCERTSTATUS, TRANSPORT_TLS},
+		{CURLE_SSL_ENGINE_NOTFOUND, TRANSPORT_TLS},
+	};
+
+	if (code == CURLE_OK)
+		return TRANSPORT_OK;
+	if (code == CURLE_COULDNT_CONNECT)
+		return os_error == ECONNREFUSED ? TRANSPORT_REFUSED : TRANSPORT_NETWORK;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].code == code)
+			return table[i].result;
+	return TRANSPORT_PROTOCOL;
+}
+
+static void finish_response(struct transfer *t, CURLcode code)
+{
+	struct transport_response *r = &t->response;
+	long os_error = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_error);
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &r->status);
+	r->duration_ms = loop_now_ms(t->transport->loop) - t->started_ms;
+	r->result = t->too_large ? TRANSPORT_TOO_LARGE : result_of(code, os_error);
+	if (r->result == TRANSPORT_OK)
+		return;
+	if (r->result == TRANSPORT_TOO_LARGE)
+		snprintf(r->message, sizeof(r->message),
+			"the body is larger than the limit of %zu bytes", t->max_bytes);
+	else if (r->result == TRANSPORT_REFUSED)
+		snprintf(r->message, sizeof(r->message),
+			"connection refused: is the server running?");
+	else if (r->result == TRANSPORT_TIMEOUT)
+		snprintf(r->message, sizeof(r->message), "timed out: %s",
+			t->error[0] ? t->error : curl_easy_strerror(code));
+	else
+		snprintf(r->message, sizeof(r->message), "%s",
+			t->error[0] ? t->error : curl_easy_strerror(code));
+}
+
+/* ---- transfers ---- */
+
+static void release(struct transfer *t)
+{
+	*t->link = t->next;
+	if (t->next)
+		t->next->link = t->link;
+	if (t->easy) {
+		curl_multi_remove_handle(t->transport->multi, t->easy);
+		curl_easy_cleanup(t->easy);
+	}
+	curl_slist_free_all(t->headers);
+	buffer_fini(&t->response.body);
+	free(t);
+}
+
+/* Tells the transfers that have ended. */
+static void reap(struct transport *transport)
+{
+	struct CURLMsg *m;
+	int left;
+
+	while ((m = curl_multi_info_read(transport->multi, &left))) {
+		struct transfer *t = NULL;
+		CURLcode code = m->data.result;
+
+		if (m->msg != CURLMSG_DONE)
+			continue;
+		curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
+		finish_response(t, code);
+		/* off the multi handle first: done() may start another transfer on the same
+		 * connection, or free us */
+		curl_multi_remove_handle(transport->multi, t->easy);
+		t->done(t->arg, &t->response);
+		release(t);
+	}
+}
+
+static int add_headers(struct transfer *t, const struct transport_request *q)
+{
+	struct curl_slist *more;
+
+	for (size_t i = 0; q->headers && q->headers[i]; i++) {
+		more = curl_slist_append(t->headers, q->headers[i]);
+		if (!more)
+			return -ENOMEM;
+		t->headers = more;
+	}
+	return 0;
+}
+
+/* Every option that safety depends on. 0 when libcurl took them all. */
+static int set_safety(CURL *e)
+{
+	static const struct {
+		CURLoption option;
+		long value;
+	} numbers[] = {
+		{CURLOPT_NOSIGNAL, 1},
+		{CURLOPT_QUICK_EXIT, 1},
+		{CURLOPT_FOLLOWLOCATION, 0},
+		{CURLOPT_UNRESTRICTED_AUTH, 0},
+		{CURLOPT_SSL_VERIFYPEER, 1},
+		{CURLOPT_SSL_VERIFYHOST, 2},
+		{CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2},
+		{CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS},
+		{CURLOPT_HTTP09_ALLOWED, 0},
+		{CURLOPT_MAXAGE_CONN, 118},
+		{CURLOPT_MAXLIFETIME_CONN, 3600},
+		{CURLOPT_DNS_CACHE_TIMEOUT, 60},
+		{CURLOPT_NETRC, CURL_NETRC_IGNORED},
+		{CURLOPT_DISALLOW_USERNAME_IN_URL, 1},
+		{CURLOPT_TCP_NODELAY, 1},
+		{CURLOPT_TCP_KEEPALIVE, 1},
+	};
+	static const struct {
+		CURLoption option;
+		const char *value;
+	} texts[] = {
+		{CURLOPT_PROTOCOLS_STR, "http,https"},
+		{CURLOPT_REDIR_PROTOCOLS_STR, "https"},
+		{CURLOPT_PROXY, ""},
+		{CURLOPT_NOPROXY, "*"},
+		{CURLOPT_ACCEPT_ENCODING, "gzip"},
+		{CURLOPT_USERAGENT, "pullet/" PULLET_VERSION},
+	};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (curl_easy_setopt(e, numbers[i].option, numbers[i].value))
+			return -EINVAL;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (curl_easy_setopt(e, texts[i].option, texts[i].value))
+			return -EINVAL;
+	return curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, open_socket) ? -EINVAL : 0;
+}
+
+static long at_least(uint64_t ms, uint64_t least)
+{
+	return (long)(ms < least ? least : ms > INT32_MAX ? INT32_MAX : ms);
+}
+
+static int set_request(struct transfer *t, const struct transport_request *q)
+{
+	CURL *e = t->easy;
+	CURLcode bad = CURLE_OK;
+
+	bad |= curl_easy_setopt(e, CURLOPT_URL, q->url);
+	bad |= curl_easy_setopt(e, CURLOPT_PRIVATE, t);
+	bad |= curl_easy_setopt(e, CURLOPT_ERRORBUFFER, t->error);
+	bad |= curl_easy_setopt(e, CURLOPT_HTTPHEADER, t->headers);
+	bad |= curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, take_body);
+	bad |= curl_easy_setopt(e, CURLOPT_WRITEDATA, t);
+	bad |= curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, take_header);
+	bad |= curl_easy_setopt(e, CURLOPT_HEADERDATA, t);
+	bad |= curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, at_least(q->timeout_ms, 1));
+	bad |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, at_least(q->connect_timeout_ms, 1));
+	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 100L);
+	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, at_least(q->timeout_ms / 2000, 1));
+	if (q->unix_socket)
+		bad |= curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, q->unix_socket);
+	if (q->ca_file)
+		bad |= curl_easy_setopt(e, CURLOPT_CAINFO, q->ca_file);
+	if (q->method && strcmp(q->method, "POST") == 0) {
+		bad |= curl_easy_setopt(e, CURLOPT_POST, 1L);
+		bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDS, "");
+	}
+	return bad ? -EINVAL : 0;
+}
+
+int transport_start(struct transport *transport, const struct transport_request *q,
+	transport_done done, void *arg, struct transfer **ret_transfer)
+{
+	struct transfer *t = calloc(1, sizeof(*t));
+	int r = -ENOMEM;
+
+	if (!t)
+		return -ENOMEM;
+	t->transport = transport;
+	t->max_bytes = q->max_bytes;
+	t->done = done;
+	t->arg = arg;
+	t->started_ms = loop_now_ms(transport->loop);
+	buffer_init(&t->response.body, q->max_bytes);
+	t->next = transport->transfers;
+	t->link = &transport->transfers;
+	if (t->next)
+		t->next->link = &t->next;
+	transport->transfers = t;
+
+	t->easy = curl_easy_init();
+	if (!t->easy)
+		goto fail;
+	r = add_headers(t, q);
+	if (r == 0)
+		r = set_safety(t->easy);
+	if (r == 0)
+		r = set_request(t, q);
+	if (r == 0 && curl_multi_add_handle(transport->multi, t->easy))
+		r = -EIO;
+	if (r)
+		goto fail;
+	*ret_transfer = t;
+	return 0;
+fail:
+	release(t);
+	return r;
+}
+
+void transport_cancel(struct transfer *t)
+{
+	release(t);
+}
+
+/* ---- the transport ---- */
+
+struct transport *transport_new(struct loop *l)
+{
+	struct transport *t = calloc(1, sizeof(*t));
+	CURLMcode bad = CURLM_OK;
+
+	if (!t)
+		return NULL;
+	if (curl_global_init(CURL_GLOBAL_DEFAULT))
+		goto fail;
+	t->loop = l;
+	loop_timer_init(&t->timer, timeout_due, t);
+	t->multi = curl_multi_init();
+	if (!t->multi)
+		goto fail;
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_SOCKETDATA, t);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_TIMERDATA, t);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, MAX_CONNECTIONS);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_MAX_HOST_CONNECTIONS, MAX_HOST_CONNECTIONS);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_MAXCONNECTS, MAX_CONNECTIONS);
+	if (bad == CURLM_OK)
+		return t;
+fail:
+	transport_free(t);
+	return NULL;
+}
+
+void transport_free(struct transport *t)
+{
+	if (!t)
+		return;
+	while (t->transfers)
+		release(t->transfers);
+	if (t->multi) {
+		curl_multi_cleanup(t->multi);
+		loop_timer_cancel(t->loop, &t->timer);
+	}
+	curl_global_cleanup();
+	free(t);
+}
+
+const char *transport_version(void)
+{
+	return curl_version();
+}

@@ -1,0 +1,77 @@
+/*
+ * HTTP transfers, without blocking: libcurl's multi interface on the loop.
+ *
+ * Safe by construction: http and https only, no redirects followed, no proxy, netrc, cookies or
+ * HSTS from the environment, TLS 1.2 at least and verified, size cap in the write callback after
+ * decoding, total and connect and low-speed limits, connections at most an hour old, CLOEXEC
+ * sockets. Connections are kept alive and shared by all transfers of one transport. HTTP/2 over TLS
+ * where the server has it.
+ *
+ * Threads: the loop's. Ownership: the request is copied by transport_start(); the response belongs
+ * to the transport and is lent to done(). libcurl is used in transport.c only.
+ */
+#ifndef PULLET_TRANSPORT_H
+#define PULLET_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../lib/buffer.h"
+#include "loop.h"
+
+struct transport;
+struct transfer;
+
+enum transport_result {
+	TRANSPORT_OK,        /* a response came in whole: look at status */
+	TRANSPORT_TIMEOUT,   /* a time limit passed: connect, low speed, total */
+	TRANSPORT_REFUSED,   /* connection refused */
+	TRANSPORT_NETWORK,   /* name not found, unreachable, reset, cut short */
+	TRANSPORT_TLS,       /* certificate or handshake */
+	TRANSPORT_TOO_LARGE, /* body over max_bytes */
+	TRANSPORT_PROTOCOL,  /* not HTTP, bad URL, anything else */
+	TRANSPORT_RESULTS
+};
+
+struct transport_request {
+	const char *url;
+	const char *unix_socket;    /* connect to this socket instead, or NULL */
+	const char *method;         /* NULL = GET; POST sends an empty body */
+	const char *const *headers; /* "Name: value", NULL-terminated; or NULL */
+	const char *ca_file;        /* certificate authorities (PEM); NULL = the system's */
+	size_t max_bytes;           /* of the decoded body */
+	uint64_t timeout_ms;        /* total */
+	uint64_t connect_timeout_ms;
+};
+
+struct transport_response {
+	enum transport_result result;
+	char message[300]; /* when result is not OK: one sentence, without secrets */
+	long status;       /* HTTP status, 0 when none came */
+	char etag[256];    /* as sent, with quotes and W/; "" = none (or longer than fits) */
+	char last_modified[64];
+	char content_type[128];    /* without parameters, lower case */
+	char content_encoding[32]; /* as sent; what libcurl decoded (gzip) is decoded in body */
+	char server_date[64];
+	bool framed; /* body had a Content-Length, was chunked, or came by HTTP/2: its end is known
+		      */
+	struct buffer body;
+	uint64_t duration_ms;
+};
+
+typedef void (*transport_done)(void *arg, const struct transport_response *response);
+
+struct transport *transport_new(struct loop *l);
+/* Cancels what runs (without calling done) and frees. */
+void transport_free(struct transport *t);
+/* Starts a transfer. done(arg, response) is called once, later, from the loop (never from inside
+ * transport_start), unless cancelled before. 0 and *ret_transfer, or -errno. */
+int transport_start(struct transport *t, const struct transport_request *request,
+	transport_done done, void *arg, struct transfer **ret_transfer);
+/* Takes the transfer, ends it at once; done() is not called. Never blocks, not even in the middle
+ * of a name look-up. */
+void transport_cancel(struct transfer *transfer);
+/* Library versions, for --version. */
+const char *transport_version(void);
+
+#endif

@@ -1,0 +1,255 @@
+"""Push with a publisher nobody here wrote (python3-zmq), with `pullet publish` and with `pullet serve`."""
+import json
+import os
+import signal
+import subprocess
+
+import zmq
+
+import harness
+from harness import Agent, FaultServer, good
+
+
+class Publisher:
+    """An XPUB socket of the zmq module: tells when somebody has subscribed."""
+
+    def __init__(self, test, port=0):
+        self.context = zmq.Context()
+        self.socket = self.context.socket(zmq.XPUB)
+        self.socket.linger = 0
+        self.socket.setsockopt(zmq.XPUB_VERBOSE, 1)
+        self.socket.bind(f'tcp://127.0.0.1:{port or "*"}')
+        self.endpoint = self.socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b'\0').decode()
+        self.port = int(self.endpoint.rsplit(':', 1)[1])
+        self.closed = False
+        test.addCleanup(self.close)
+
+    def wait_subscribed(self, topic=b'web'):
+        """Until a subscription that matches the topic has come."""
+        while self.socket.poll(harness.DEADLINE * 1000):
+            message = self.socket.recv()
+            if message[:1] == b'\1' and topic.startswith(message[1:]):
+                return
+        raise AssertionError('nobody subscribed')
+
+    def send(self, *frames):
+        self.socket.send_multipart([f if isinstance(f, bytes) else json.dumps(f).encode() for f in frames])
+
+    def close(self):
+        if not self.closed:
+            self.closed = True
+            self.socket.close()
+            self.context.term()
+
+
+class Push(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.publisher = Publisher(self)
+        self.server = FaultServer(self)
+        self.set(1)
+
+    def set(self, n):
+        self.server.behave = good(f'n: {n}\n'.encode(), f'ETag: "v{n}"\r\n')
+
+    def start(self, more=''):
+        agent = Agent(self, self.config(self.server.url + '/web.yaml', '    interval: 1h\n' + more,
+                                        push=f'push:\n  - endpoint: {self.publisher.endpoint}\n'))
+        agent.log.wait('published.*generation=1')
+        self.publisher.wait_subscribed()
+        self.settle(agent)
+        return agent
+
+    def settle(self, agent):
+        """The pull that the connection itself causes is over when a later one has ended."""
+        agent.refresh()
+
+    def test_a_bare_message_of_any_publisher_pulls_at_once(self):
+        agent = self.start()
+        self.set(2)
+        self.publisher.send(b'web')
+        agent.log.wait('published.*generation=2')
+        self.assertEqual(self.read('out/web.yaml'), b'n: 2\n')
+        agent.stop()
+
+    def test_an_envelope_pulls_at_once_and_other_topics_do_not(self):
+        agent = self.start()
+        self.set(2)
+        self.publisher.send(b'web', {'v': 1, 'epoch': 'e', 'seq': 1, 'version': 'v2'})
+        agent.log.wait('published.*generation=2')
+        before = self.server.requests
+        self.publisher.send(b'webx', {'v': 1, 'epoch': 'e', 'seq': 1})
+        self.publisher.send(b'other')
+        self.set(3)
+        self.publisher.send(b'web', {'v': 1, 'epoch': 'e', 'seq': 2, 'version': 'v3'})
+        agent.log.wait('published.*generation=3')
+        self.assertEqual(self.server.requests, before + 1)
+        agent.stop()
+
+    def test_a_thousand_messages_are_few_pulls_and_the_last_value_stands(self):
+        agent = self.start()
+        before = self.server.requests
+        for i in range(2, 1002):
+            self.set(i)
+            self.publisher.send(b'web', {'v': 1, 'epoch': 'e', 'seq': i})
+        while self.read('out/web.yaml') != b'n: 1001\n':
+            agent.log.wait('published', agent.log.count)
+        self.assertLess(self.server.requests - before, 1000)
+        agent.stop()
+
+    def test_a_lagging_server_is_asked_again_until_it_shows_the_promised_version(self):
+        agent = self.start()
+        new, old = good(b'n: 2\n', 'ETag: "v2"\r\n'), self.server.behave
+        left = [2]
+
+        def lagging(connection, head, stopping):
+            left[0] -= 1
+            return (old if left[0] >= 0 else new)(connection, head, stopping)
+        self.server.behave = lagging
+        self.publisher.send(b'web', {'v': 1, 'version': 'v2'})
+        agent.log.wait('published.*generation=2')
+        self.assertEqual(self.read('out/web.yaml'), b'n: 2\n')
+        agent.stop()
+
+    def test_a_version_that_never_comes_is_given_up_and_said(self):
+        agent = self.start()
+        before = self.server.requests
+        self.publisher.send(b'web', {'v': 1, 'version': 'never'})
+        agent.log.wait('another version than the push promised')
+        self.assertEqual(self.server.requests, before + 4)
+        agent.stop()
+
+    def test_a_restarted_publisher_leads_to_a_pull(self):
+        agent = self.start()
+        port = self.publisher.port
+        self.publisher.close()
+        self.set(2)
+        self.publisher = Publisher(self, port)
+        agent.log.wait('published.*generation=2')
+        agent.stop()
+
+    def test_a_gap_and_a_new_epoch_lead_to_a_pull_and_are_counted(self):
+        agent = self.start()
+        for n, envelope in ((2, {'v': 1, 'epoch': 'e', 'seq': 1}), (3, {'v': 1, 'epoch': 'e', 'seq': 5}), (4, {'v': 1, 'epoch': 'f', 'seq': 1})):
+            self.set(n)
+            self.publisher.send(b'web', envelope)
+            agent.log.wait(f'published.*generation={n}')
+        push = json.loads(agent.get('/v1/status')[1])['push'][0]
+        self.assertEqual((push['state'], push['gaps'], push['epochs']), ('connected', 1, 1), push)
+        agent.stop()
+
+    def test_a_bad_envelope_is_counted_and_still_a_hint(self):
+        agent = self.start()
+        self.set(2)
+        self.publisher.send(b'web', b'{"v": 1, "seq": "x')
+        agent.log.wait('published.*generation=2')
+        self.assertEqual(json.loads(agent.get('/v1/status')[1])['push'][0]['bad'], 1)
+        agent.stop()
+
+    def test_a_message_that_makes_libzmq_go_deaf_is_survived(self):
+        agent = self.start()
+        self.publisher.send(b'web', b'x' * (1 << 20))  # over the size limit: libzmq ends the session for good
+        agent.log.wait('rebuil')
+        self.publisher.wait_subscribed()
+        self.set(2)
+        self.publisher.send(b'web')
+        agent.log.wait('published.*generation=2')
+        agent.stop()
+
+    def test_spread_delays_within_the_window(self):
+        agent = self.start()
+        self.set(2)
+        self.publisher.send(b'web', {'v': 1, 'epoch': 'e', 'seq': 1, 'spread_ms': 400})
+        agent.log.wait('published.*generation=2')
+        agent.stop()
+
+    def test_stop_while_the_publisher_hangs(self):
+        agent = self.start()
+        agent.stop()
+
+    def test_pullet_publish(self):
+        self.publisher.close()
+        agent = Agent(self, self.config(self.server.url + '/web.yaml', '    interval: 1h\n',
+                                        push=f'push:\n  - endpoint: {self.publisher.endpoint}\n'))
+        agent.log.wait('published.*generation=1')
+        self.set(2)
+        done = subprocess.run([harness.PULLET, 'publish', 'web', '--endpoint', self.publisher.endpoint, '--version', 'v2'],
+                              capture_output=True, text=True, timeout=harness.DEADLINE * 2, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        agent.log.wait('published.*generation=2')
+        agent.stop()
+
+    def test_pullet_publish_to_nobody_and_to_a_taken_port(self):
+        done = subprocess.run([harness.PULLET, 'publish', 'web', '--endpoint', 'tcp://127.0.0.1:0', '--timeout', '200ms'],
+                              capture_output=True, text=True, timeout=harness.DEADLINE, check=False)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        done = subprocess.run([harness.PULLET, 'publish', 'web', '--endpoint', self.publisher.endpoint],
+                              capture_output=True, text=True, timeout=harness.DEADLINE, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, 'in use|taken|already')
+
+
+class Serve(harness.Case):
+    def test_a_changed_file_is_pushed_and_published(self):
+        serve, url, endpoint = self.serve()
+        self.write('www/web.yaml', 'n: 1\n')
+        agent = Agent(self, self.config(url + '/web.yaml', '    interval: 1h\n', push=f'push:\n  - endpoint: {endpoint}\n'))
+        agent.log.wait('published.*generation=1')
+        while json.loads(agent.get('/v1/status')[1])['push'][0]['connects'] == 0:
+            agent.refresh()
+        agent.refresh()
+        for n in range(2, 12):
+            self.write('www/web.yaml', f'n: {n}\n')
+            agent.log.wait(f'published.*generation={n}')
+            self.assertEqual(self.read('out/web.yaml'), f'n: {n}\n'.encode())
+        serve.signal(signal.SIGTERM)
+        self.assertEqual(serve.wait(), 0)
+        agent.stop()
+
+    def test_etag_304_head_and_nothing_out_of_the_directory(self):
+        _, url, _ = self.serve()
+        self.write('www/web.yaml', 'n: 1\n')
+        self.write('secret', 'secret\n')
+        os.symlink('../secret', self.path('www/out'))
+        os.symlink('web.yaml', self.path('www/in.yaml'))
+        os.mkfifo(self.path('www/fifo'))
+        import http.client
+        host = url.split('//')[1]
+
+        def ask(method, path, **headers):
+            c = http.client.HTTPConnection(host, timeout=harness.DEADLINE)
+            c.putrequest(method, path)
+            for k, v in headers.items():
+                c.putheader(k.replace('_', '-'), v)
+            c.endheaders()
+            r = c.getresponse()
+            body = r.read()
+            c.close()
+            return r.status, r.getheader('ETag'), body
+        status, etag, body = ask('GET', '/web.yaml')
+        self.assertEqual((status, body), (200, b'n: 1\n'))
+        self.assertRegex(etag, r'^"[0-9a-f]{32}"$')
+        self.assertEqual(ask('GET', '/web.yaml', If_None_Match=etag), (304, etag, b''))
+        self.assertEqual(ask('GET', '/web.yaml', If_None_Match=f'"x", W/{etag}')[0], 304)
+        self.assertEqual(ask('GET', '/web.yaml', If_None_Match='"x"')[0], 200)
+        self.assertEqual(ask('HEAD', '/web.yaml'), (200, etag, b''))
+        self.assertEqual(ask('GET', '/in.yaml')[2], b'n: 1\n')
+        for path in ('/../secret', '/%2e%2e/secret', '/..%2fsecret', '/out', '/fifo', '/', '/none', '//etc/passwd', '/a%00b', '/.hidden'):
+            self.assertIn(ask('GET', path)[0], (400, 403, 404), path)
+        self.assertIn(ask('DELETE', '/web.yaml')[0], (405, 501))
+
+    def test_fifty_clients_at_once(self):
+        _, url, _ = self.serve()
+        self.write('www/web.yaml', 'n: ' + 'x' * 100000 + '\n')
+        import concurrent.futures
+        import urllib.request
+
+        def get(_):
+            with urllib.request.urlopen(url + '/web.yaml', timeout=harness.DEADLINE) as r:
+                return len(r.read())
+        with concurrent.futures.ThreadPoolExecutor(50) as pool:
+            self.assertEqual(set(pool.map(get, range(500))), {100004})
+
+
+if __name__ == '__main__':
+    harness.main()

@@ -1,0 +1,28 @@
+#!/bin/sh
+# Format, shell scripts, static analysis, forbidden functions. Usage: tests/lint.sh FILE.c FILE.h ...
+# Ends with "N passed, N failed".
+passed=0
+failed=0
+try() { # NAME COMMAND...
+	name=$1
+	shift
+	if out=$("$@" 2>&1); then
+		passed=$((passed + 1))
+		echo "  ok   $name"
+	else
+		failed=$((failed + 1))
+		echo "  FAIL $name"
+		printf '%s\n' "$out" | head -60
+	fi
+}
+none() { # a grep that must find nothing
+	! grep -nE "$@"
+}
+try format clang-format --dry-run -Werror "$@"
+try forbidden none '\<(strcpy|strcat|sprintf|strncpy|strtok|atoi|gets|alloca|system|popen) ?\(' "$@"
+try shell shellcheck packaging/*.sh tests/*.sh .ci/run
+try cppcheck cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --error-exitcode=1 \
+	--suppress=missingIncludeSystem -D_GNU_SOURCE -DPULLET_VERSION='""' lib agent
+try python /usr/bin/python3 -m py_compile tests/run tests/layers/layers.py tests/integration/*.py
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

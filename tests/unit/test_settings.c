@@ -1,0 +1,1006 @@
+/*
+ * The agent's configuration: every key, every refusal with its place, several files together.
+ *
+ * What would surprise: the list of keys is taken from the agent's own message about an unknown key,
+ * so that a key which the full example or the man page leaves out fails here.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../agent/settings.h"
+#include "../../agent/settings_value.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- what was told ---- */
+
+struct told {
+	char text[1100][512];
+	size_t count;
+};
+
+static struct told told;
+
+static void tell(void *arg, const char *message)
+{
+	struct told *t = arg;
+
+	assert_true(t->count < COUNT(t->text));
+	assert_null(strchr(message, '\n'));
+	snprintf(t->text[t->count++], sizeof(t->text[0]), "%s", message);
+}
+
+static int parse(const char *text, struct settings **ret)
+{
+	told.count = 0;
+	*ret = NULL;
+	return settings_parse("t.yaml", text, strlen(text), tell, &told, ret);
+}
+
+/* The settings of a text that must be good. */
+static struct settings *good(const char *text)
+{
+	struct settings *s;
+	int errors = parse(text, &s);
+
+	for (size_t i = 0; i < told.count; i++)
+		print_error("%s\n", told.text[i]);
+	assert_int_equal(errors, 0);
+	assert_non_null(s);
+	return s;
+}
+
+/* The text must be refused with exactly these messages; NULL ends them. */
+static void bad(const char *text, const char *const *messages)
+{
+	struct settings *s;
+	int errors = parse(text, &s);
+	size_t n = 0;
+
+	assert_null(s);
+	for (; messages[n]; n++) {
+		assert_true(n < told.count);
+		assert_string_equal(told.text[n], messages[n]);
+	}
+	assert_int_equal(told.count, n);
+	assert_int_equal(errors, n);
+}
+
+#define BAD(text, ...) bad(text, (const char *const[]){__VA_ARGS__, NULL})
+
+/* One more line in an otherwise good config, at line 5; its message behind "t.yaml:5:". */
+static void bad_line(const char *line, const char *message)
+{
+	char text[8192], want[512];
+
+	snprintf(text, sizeof(text),
+		"configs:\n  web:\n    url: http://h/web.yaml\n    file: /run/web.yaml\n    %s\n",
+		line);
+	snprintf(want, sizeof(want), "t.yaml:5:%s", message);
+	BAD(text, want);
+}
+
+#define WEB "configs: {web: {url: 'http://h/web.yaml', file: /run/web.yaml}}\n"
+
+/* ---- one file ---- */
+
+static void parse__smallest__gives_the_defaults(void **state)
+{
+	struct settings *s = good(WEB);
+	const struct settings_config *c = &s->configs[0];
+
+	(void)state;
+	assert_string_equal(s->state_dir, "/var/lib/pullet");
+	assert_string_equal(s->runtime_dir, "/run/pullet");
+	assert_null(s->listen);
+	assert_int_equal(s->log_level, LOG_LEVEL_INFO);
+	assert_int_equal(s->log_format, LOG_FORMAT_TEXT);
+	assert_int_equal(s->label_count + s->push_count, 0);
+	assert_int_equal(s->config_count, 1);
+	assert_string_equal(c->name, "web");
+	assert_string_equal(c->url, "http://h/web.yaml");
+	assert_string_equal(c->file, "/run/web.yaml");
+	assert_string_equal(c->topic, "web");
+	assert_int_equal(c->type, SETTINGS_TYPE_AUTO);
+	assert_int_equal(c->interval_ms, 30000);
+	assert_int_equal(c->jitter, 10);
+	assert_int_equal(c->timeout_ms, 10000);
+	assert_int_equal(c->backoff_bound, 10);
+	assert_int_equal(c->push_spread_ms, 0);
+	assert_int_equal(c->format, SETTINGS_VERBATIM);
+	assert_int_equal(c->mode, 0640);
+	assert_true(c->uid == (uid_t)-1 && c->gid == (gid_t)-1);
+	assert_false(c->strict);
+	settings_free(s);
+}
+
+static void parse__every_key__is_taken_over(void **state)
+{
+	struct settings *s = good("agent:\n"
+				  "  state_dir: /s\n"
+				  "  runtime_dir: /r\n"
+				  "  log: {level: debug, format: json}\n"
+				  "  listen: '[::1]:9377'\n"
+				  "  labels: {zone: eu-1, rack: '12'}\n"
+				  "push:\n"
+				  "  - endpoint: tcp://h:7377\n"
+				  "    heartbeat: 7s\n"
+				  "  - endpoint: ipc:///run/p.sock\n"
+				  "configs:\n"
+				  "  db:\n"
+				  "    url: https://h:8443/a?b=c@d\n"
+				  "    type: json\n"
+				  "    interval: 2m\n"
+				  "    jitter: 0%\n"
+				  "    timeout: 500ms\n"
+				  "    backoff_bound: 3\n"
+				  "    topic: team/db\n"
+				  "    push_spread: 4s\n"
+				  "    file: /run/db.json\n"
+				  "    format: yaml\n"
+				  "    mode: 0600\n"
+				  "    owner: 12:34\n"
+				  "    durability: strict\n");
+	const struct settings_config *c = &s->configs[0];
+
+	(void)state;
+	assert_string_equal(s->state_dir, "/s");
+	assert_string_equal(s->runtime_dir, "/r");
+	assert_string_equal(s->listen, "[::1]:9377");
+	assert_int_equal(s->log_level, LOG_LEVEL_DEBUG);
+	assert_int_equal(s->log_format, LOG_FORMAT_JSON);
+	assert_int_equal(s->label_count, 2);
+	assert_string_equal(s->labels[1].name, "rack");
+	assert_string_equal(s->labels[1].value, "12");
+	assert_int_equal(s->push_count, 2);
+	assert_string_equal(s->push[0].endpoint, "tcp://h:7377");
+	assert_int_equal(s->push[0].heartbeat_ms, 7000);
+	assert_int_equal(s->push[1].heartbeat_ms, 5000);
+	assert_string_equal(c->url, "https://h:8443/a?b=c@d");
+	assert_int_equal(c->type, SETTINGS_TYPE_JSON);
+	assert_int_equal(c->interval_ms, 120000);
+	assert_int_equal(c->jitter, 0);
+	assert_int_equal(c->timeout_ms, 500);
+	assert_int_equal(c->backoff_bound, 3);
+	assert_string_equal(c->topic, "team/db");
+	assert_int_equal(c->push_spread_ms, 4000);
+	assert_string_equal(c->file, "/run/db.json");
+	assert_int_equal(c->format, SETTINGS_FORMAT_YAML);
+	assert_int_equal(c->mode, 0600);
+	assert_int_equal(c->uid, 12);
+	assert_int_equal(c->gid, 34);
+	assert_true(c->strict);
+	settings_free(s);
+}
+
+static void parse__bad_value__names_place_and_remedy(void **state)
+{
+	static const struct {
+		const char *line, *message;
+	} cases[] = {
+		{"interval: 30", "15: interval: \"30\" has no unit: write it with ms, s, m, h or d "
+				 "behind the number"},
+		{"interval: '30'",
+			"15: interval: \"30\" has no unit: write it with ms, s, m, h or d "
+			"behind the number"},
+		{"interval: soon", "15: interval: \"soon\" is not a duration: write a whole number "
+				   "and a unit, such as 500ms, 10s, 5m, 1h or 2d"},
+		{"interval: 1.5", "15: interval must be a duration such as 30s, but it is a number "
+				  "with a fraction"},
+		{"interval: [30s]",
+			"15: interval must be a duration such as 30s, but it is a list"},
+		{"interval: 99ms", "15: interval must be between 100ms and 30d"},
+		{"interval: 31d", "15: interval must be between 100ms and 30d"},
+		{"timeout: 61m", "14: timeout must be between 100ms and 1h"},
+		{"push_spread: 2h", "18: push_spread must be between 0ms and 1h"},
+		{"jitter: 10", "13: jitter: \"10\" is not a percentage: write a whole number and "
+			       "%, such as 10%"},
+		{"jitter: 51%", "13: jitter must be between 0% and 50%"},
+		{"backoff_bound: 0", "20: backoff_bound must be between 1 and 1000"},
+		{"backoff_bound: -1", "20: backoff_bound must be between 1 and 1000"},
+		{"backoff_bound: 1001", "20: backoff_bound must be between 1 and 1000"},
+		{"backoff_bound: '10'",
+			"20: backoff_bound must be a whole number, but it is a text"},
+		{"topic: 5", "12: topic must be a text, but it is a number: put it in quotes"},
+		{"topic: ''", "12: topic: \"\" must have 1 to 255 bytes"},
+		{"topic: pullet.heartbeat", "12: topic: \"pullet.heartbeat\" is the topic of the "
+					    "heartbeats: choose another"},
+		{"type: auto", "11: type must be one of yaml, json, bytes"},
+		{"format: 1", "13: format must be one of verbatim, yaml, json"},
+		{"durability:", "16: durability must be one of normal, strict"},
+		{"mode: 0666", "11: mode: \"0666\" lets others write the file: only its owner "
+			       "may, as in \"0640\""},
+		{"mode: 0o640", "11: mode: \"0o640\" is not a file mode: write three or four octal "
+				"digits, such as \"0640\""},
+		{"owner: no-such-user-here", "12: owner: \"no-such-user-here\" names a user that "
+					     "does not exist here"},
+		{"owner: root:no-such-group-here",
+			"12: owner: \"root:no-such-group-here\" names a group that does not exist "
+			"here"},
+		{"intervall: 30s", "5: unknown key \"intervall\" in config \"web\": did you mean "
+				   "\"interval\"?"},
+		{"schema: x",
+			"5: unknown key \"schema\" in config \"web\": the keys there are url, "
+			"type, interval, jitter, timeout, backoff_bound, topic, push_spread, "
+			"file, format, mode, owner, durability"},
+		{"\"a\\nb\": x",
+			"5: unknown key \"a?b\" in config \"web\": the keys there are url, "
+			"type, interval, jitter, timeout, backoff_bound, topic, "
+			"push_spread, file, format, mode, owner, durability"},
+		{"file: /run/x", "5: file is set twice: first at t.yaml:4:5"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++)
+		bad_line(cases[i].line, cases[i].message);
+}
+
+static void parse__url_with_password__does_not_repeat_it(void **state)
+{
+	(void)state;
+	BAD("configs: {web: {url: 'http://me:secret@h/', file: /run/a}}",
+		"t.yaml:1:22: url holds credentials, which do not belong in the URL: remove "
+		"USER:PASSWORD@");
+}
+
+static void parse__many_errors__tells_all_of_them(void **state)
+{
+	(void)state;
+	BAD("agnet: {}\n"
+	    "agent:\n"
+	    "  state_dir: var\n"
+	    "  log: {level: loud}\n"
+	    "  listen: 9377\n"
+	    "  labels: {-x: a, y: 1}\n"
+	    "push:\n"
+	    "  - heartbeat: 5s\n"
+	    "  - tcp://h:1\n"
+	    "configs:\n"
+	    "  a b: {url: 'http://h/', file: /run/a}\n"
+	    "  web:\n"
+	    "    url: ftp://h/\n"
+	    "    mode: 0444\n"
+	    "  none:\n",
+		"t.yaml:1:1: unknown key \"agnet\" in the file: did you mean \"agent\"?",
+		"t.yaml:3:14: state_dir: \"var\" must be an absolute path, beginning with /",
+		"t.yaml:4:16: level must be one of err, warn, info, debug",
+		"t.yaml:5:11: listen must be a text, but it is a number: put it in quotes",
+		"t.yaml:6:12: label \"-x\" is not a name: 1 to 64 letters, digits, '.', '_' and "
+		"'-', a letter or digit first",
+		"t.yaml:6:22: label \"y\" must be a text, but it is a number: put it in quotes",
+		"t.yaml:8:5: a push item has no endpoint, which it needs",
+		"t.yaml:9:5: a push item must be a mapping with an endpoint, but it is a text",
+		"t.yaml:11:3: config \"a b\" is not a name: 1 to 64 letters, digits, '.', '_' and "
+		"'-', a letter or digit first",
+		"t.yaml:13:10: url must begin with http:// or https://",
+		"t.yaml:12:3: config \"web\" has no file, which it needs",
+		"t.yaml:15:8: config \"none\" must be a mapping with at least url and file, but it "
+		"is empty");
+}
+
+static void parse__no_config__is_refused_in_the_main_file(void **state)
+{
+	(void)state;
+	BAD("", "t.yaml: no config is set: add one under \"configs\"");
+	BAD("# nothing\n", "t.yaml: no config is set: add one under \"configs\"");
+	BAD("configs:\npush:\nagent: {log: , labels: }\n",
+		"t.yaml: no config is set: add one under \"configs\"");
+	BAD("configs: [web]\n", "t.yaml:1:10: configs must be a mapping, but it is a list");
+}
+
+static void parse__syntax_error__is_one_error_with_its_place(void **state)
+{
+	struct settings *s;
+
+	(void)state;
+	assert_int_equal(parse("configs:\n  web: {url: \"x\n", &s), 1);
+	assert_int_equal(told.count, 1);
+	assert_int_equal(strncmp(told.text[0], "t.yaml:", 7), 0);
+	assert_int_equal(parse("- a\n", &s), 1);
+	assert_null(s);
+}
+
+static void parse__twice__names_both_places(void **state)
+{
+	(void)state;
+	BAD("configs:\n"
+	    "  web: {url: 'http://h/', file: /run/a}\n"
+	    "  web: {url: 'http://h/', file: /run/a}\n",
+		"t.yaml:3:3: config \"web\" is set twice: first at t.yaml:2:3");
+	BAD("configs:\n"
+	    "  a: {url: 'http://h/', file: /run/a}\n"
+	    "  b: {url: 'http://h/', file: /run/a}\n",
+		"t.yaml:3:31: file \"/run/a\" is already written by config \"a\", at t.yaml:2:31");
+	BAD("push: [{endpoint: tcp://h:1}, {endpoint: tcp://h:1}]\n" WEB,
+		"t.yaml:1:42: endpoint \"tcp://h:1\" is set twice: first at t.yaml:1:19");
+	BAD("agent: {labels: {a: b, a: c}}\n" WEB,
+		"t.yaml:1:24: label \"a\" is set twice: first at t.yaml:1:18");
+	BAD("agent: {log: {level: info, level: info}}\n" WEB,
+		"t.yaml:1:28: level is set twice: first at t.yaml:1:15");
+	BAD("agent: {}\nagent: {listen: x}\n" WEB,
+		"t.yaml:2:1: agent is set twice: first at t.yaml:1:1",
+		"t.yaml:2:17: listen: \"x\" names no port: write HOST:PORT");
+}
+
+static void parse__topics__may_be_shared_but_not_with_the_heartbeat(void **state)
+{
+	struct settings *s =
+		good("configs:\n"
+		     "  a: {url: 'http://h/', file: /run/a, topic: t}\n"
+		     "  b: {url: 'http://h/', file: /run/b, topic: t}\n"
+		     "  pullet.heartbeat: {url: 'http://h/', file: /run/c, topic: t}\n");
+
+	(void)state;
+	assert_string_equal(s->configs[2].topic, "t");
+	settings_free(s);
+	BAD("configs: {pullet.heartbeat: {url: 'http://h/', file: /run/c}}",
+		"t.yaml:1:11: the name, which is the topic when none is set, is the topic of the "
+		"heartbeats: choose another");
+}
+
+static void parse__bytes__only_verbatim(void **state)
+{
+	(void)state;
+	settings_free(good("configs: {a: {url: 'http://h/', file: /a, type: bytes, "
+			   "format: verbatim}}"));
+	BAD("configs: {a: {url: 'http://h/', file: /a, type: bytes, format: json}}",
+		"t.yaml:1:64: format: a config of type bytes is not looked into: only verbatim is "
+		"possible");
+}
+
+static void parse__merge_keys__share_what_is_common(void **state)
+{
+	struct settings *s = good("configs:\n"
+				  "  a: &a {url: 'http://h/', file: /run/a, interval: 1m}\n"
+				  "  b: {<<: *a, file: /run/b}\n");
+
+	(void)state;
+	assert_int_equal(s->config_count, 2);
+	assert_string_equal(s->configs[1].url, "http://h/");
+	assert_string_equal(s->configs[1].file, "/run/b");
+	assert_int_equal(s->configs[1].interval_ms, 60000);
+	settings_free(s);
+}
+
+/* ---- bounds ---- */
+
+#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* the items of the tables below */
+
+static char *many(const char *head, const char *format, int count)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	fputs(head, f);
+	for (int i = 0; i < count; i++)
+		fprintf(f, format, i, i);
+	assert_int_equal(fclose(f), 0);
+	return text;
+}
+
+static void parse__at_the_bounds__is_good_and_over_them_refused(void **state)
+{
+	static const struct {
+		const char *head, *item, *message;
+		int max;
+	} cases[] = {
+		{"configs:\n", "  c%d: {url: 'http://h/', file: /r/%d}\n",
+			"t.yaml:10002:3: too many configs: at most 10000", SETTINGS_MAX_CONFIGS},
+		{WEB "push:\n", "  - {endpoint: 'tcp://h%d:%d7'}\n",
+			"t.yaml:67:5: too many push endpoints: at most 64", SETTINGS_MAX_PUSH},
+		{WEB "agent:\n  labels:\n", "    l%d: 'x%d'\n",
+			"t.yaml:68:5: too many labels: at most 64", SETTINGS_MAX_LABELS},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		char *text = many(cases[i].head, cases[i].item, cases[i].max);
+
+		settings_free(good(text));
+		free(text);
+		text = many(cases[i].head, cases[i].item, cases[i].max + 1);
+		BAD(text, cases[i].message);
+		free(text);
+	}
+}
+
+static void parse__more_errors_than_told__are_counted(void **state)
+{
+	char *text = many(WEB, "x%d: %d\n", 1234);
+	struct settings *s;
+
+	(void)state;
+	assert_int_equal(parse(text, &s), 1234);
+	assert_int_equal(told.count, 1001);
+	assert_string_equal(told.text[1000], "t.yaml: 234 more errors are not shown");
+	free(text);
+}
+
+/* ---- values ---- */
+
+static void duration__table(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t ms;
+	} cases[] = {
+		{"0s", 0},
+		{"500ms", 500},
+		{"10s", 10000},
+		{"5m", 300000},
+		{"1h", 3600000},
+		{"2d", 172800000},
+		{"99999999999d", INT64_C(99999999999) * 86400000},
+		{"", -1},
+		{"s", -1},
+		{"10", -1},
+		{"10 s", -1},
+		{" 10s", -1},
+		{"-1s", -1},
+		{"+1s", -1},
+		{"1.5s", -1},
+		{"1h30m", -1},
+		{"1S", -1},
+		{"10sec", -1},
+		{"100000000000s", -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		uint64_t ms = 77;
+		int r = settings_parse_duration(cases[i].text, &ms);
+
+		assert_int_equal(r, cases[i].ms < 0 ? -EINVAL : 0);
+		assert_int_equal(ms, cases[i].ms < 0 ? 77 : (uint64_t)cases[i].ms);
+	}
+}
+
+/* Good and bad texts of one check; the texts end with NULL. */
+static void check_all(const char *(*check)(const char *), const char *const *texts, bool want_good)
+{
+	for (; *texts; texts++) {
+		const char *why = check(*texts);
+
+		if (want_good != !why)
+			print_error("%s: %s\n", *texts, why ? why : "was accepted");
+		assert_true(want_good == !why);
+	}
+}
+
+#define GOOD_TEXTS(check, ...) check_all(check, (const char *const[]){__VA_ARGS__, NULL}, true)
+#define BAD_TEXTS(check, ...) check_all(check, (const char *const[]){__VA_ARGS__, NULL}, false)
+
+static void url__table(void **state)
+{
+	char longest[SETTINGS_MAX_URL + 2];
+
+	(void)state;
+	GOOD_TEXTS(settings_check_url, "http://h", "HTTPS://h/", "http://h:80/a@b", "http://h?x=@",
+		"http://10.0.0.1:8080/x", "http://[::1]:8080/x", "http://[fe80::1%eth0]/",
+		"http://a-b_c.example/%20", "http://m\xc3\xbcller.example/");
+	BAD_TEXTS(settings_check_url, "", "h", "ftp://h/", "file:///etc/passwd", "http:/h",
+		"http://", "http:///x", "http://:80/", "http://h:/", "http://h:0/",
+		"http://h:65536/", "http://h:123456/", "http://h:8x/", "http://u@h/",
+		"http://u:p@h/", "http://h\\@g/", "http://h/#f", "http://h/a b", "http://h/a\tb",
+		"http://h/\x7f", "http://[::1/", "http://[]/", "http://[::g]/", "http://[::1]x/",
+		"http://[::1%]/", "http://h%41/", "http://h h/", "http://h;g/");
+	memset(longest, 'a', sizeof(longest));
+	memcpy(longest, "http://h/", 9);
+	longest[SETTINGS_MAX_URL] = '\0';
+	GOOD_TEXTS(settings_check_url, longest);
+	longest[SETTINGS_MAX_URL] = 'a';
+	longest[SETTINGS_MAX_URL + 1] = '\0';
+	BAD_TEXTS(settings_check_url, longest);
+}
+
+static void path__table(void **state)
+{
+	char name[SETTINGS_MAX_FILENAME + 3];
+
+	(void)state;
+	GOOD_TEXTS(settings_check_path, "/a", "/a/b.c", "/a/..b", "/a/...", "/.a", "/a b");
+	BAD_TEXTS(settings_check_path, "", "a", "./a", "/", "/a/", "/..", "/../a", "/a/..",
+		"/a/../b", "/a/./b", "/.", "//a", "/a//b", "/a\nb");
+	memset(name, 'a', sizeof(name));
+	name[0] = '/';
+	name[SETTINGS_MAX_FILENAME + 1] = '\0';
+	GOOD_TEXTS(settings_check_path, name);
+	name[SETTINGS_MAX_FILENAME + 1] = 'a';
+	name[SETTINGS_MAX_FILENAME + 2] = '\0';
+	BAD_TEXTS(settings_check_path, name);
+	name[95] = '\0';
+	BAD_TEXTS(settings_check_runtime_dir, name);
+	name[94] = '\0';
+	GOOD_TEXTS(settings_check_runtime_dir, name);
+}
+
+static void endpoint_and_address__table(void **state)
+{
+	(void)state;
+	GOOD_TEXTS(settings_check_endpoint, "tcp://h:7377", "tcp://[::1]:7377", "ipc:///run/x");
+	BAD_TEXTS(settings_check_endpoint, "", "h:7377", "tcp://h", "tcp://h:", "tcp://h:0",
+		"tcp://*:1", "tcp://h:1/x", "tcp://a;b:1", "tcp://h:1 ", "udp://h:1", "ipc://",
+		"ipc://x", "ipc:///a/../b", "inproc://x");
+	GOOD_TEXTS(settings_check_address, "127.0.0.1:9377", "[::]:9377", "localhost:0");
+	BAD_TEXTS(settings_check_address, "", ":1", "9377", "h", "h:", "h:x", "h:65536", "*:1",
+		"h:1 ", "http://h:1");
+}
+
+static void name__table(void **state)
+{
+	(void)state;
+	GOOD_TEXTS(settings_check_name, "a", "9", "A.b_c-d",
+		"0123456789012345678901234567890123456789012345678901234567890123");
+	BAD_TEXTS(settings_check_name, "", ".a", "_a", "-a", "..", "a/b", "a b", "\xc3\xa4",
+		"01234567890123456789012345678901234567890123456789012345678901234");
+}
+
+static void mode__table(void **state)
+{
+	static const struct {
+		const char *text;
+		int mode;
+	} cases[] = {
+		{"0640", 0640},
+		{"640", 0640},
+		{"0400", 0400},
+		{"0755", 0755},
+		{"0660", -1},
+		{"0602", -1},
+		{"0240", -1},
+		{"4755", -1},
+		{"0680", -1},
+		{"40", -1},
+		{"00640", -1},
+		{"", -1},
+		{"rw-r-----", -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		mode_t mode = 1;
+		const char *why = settings_parse_mode(cases[i].text, &mode);
+
+		assert_true(!why == (cases[i].mode >= 0));
+		assert_int_equal(mode, why ? 1 : cases[i].mode);
+	}
+}
+
+static void owner__table(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t uid, gid; /* -1 = left, -2 = refused */
+	} cases[] = {
+		{"root", 0, -1},
+		{"root:root", 0, 0},
+		{":root", -1, 0},
+		{"12:root", 12, 0},
+		{"1000", 1000, -1},
+		{"4294967294:0", 4294967294, 0},
+		{"4294967295", -2, 0},
+		{"99999999999", -2, 0},
+		{"", -2, 0},
+		{":", -2, 0},
+		{"root:", -2, 0},
+		{"root:root:root", -2, 0},
+		{"no-such-user-here", -2, 0},
+		{":no-such-group-here", -2, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		uid_t uid = 7;
+		gid_t gid = 7;
+		const char *why = settings_parse_owner(cases[i].text, &uid, &gid);
+
+		assert_true(!why == (cases[i].uid != -2));
+		assert_int_equal(uid, why ? 7 : (uid_t)cases[i].uid);
+		assert_int_equal(gid, why ? 7 : (gid_t)cases[i].gid);
+	}
+}
+
+static void distance__table(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		unsigned distance;
+	} cases[] = {
+		{"", "", 0},
+		{"url", "url", 0},
+		{"URL", "url", 0},
+		{"", "url", 3},
+		{"ulr", "url", 1},
+		{"interval", "intervall", 1},
+		{"kitten", "sitting", 3},
+		{"backoff-bound", "backoff_bound", 1},
+		{"01234567890123456789012345678901", "01234567890123456789012345678901", 0},
+		{"012345678901234567890123456789012", "x", UINT_MAX},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		assert_int_equal(settings_distance(cases[i].a, cases[i].b), cases[i].distance);
+		assert_int_equal(settings_distance(cases[i].b, cases[i].a), cases[i].distance);
+	}
+}
+
+static void shown__long_text__is_cut_between_characters(void **state)
+{
+	char text[200] = "", out[SETTINGS_SHOWN], tail[8];
+
+	(void)state;
+	for (size_t offset = 0; offset < 2; offset++) {
+		memset(text, 'a', offset);
+		for (size_t i = offset; i + 2 < sizeof(text); i += 2)
+			memcpy(text + i, "\xc3\xa4", 3);
+		settings_shown(text, out);
+		assert_true(strlen(out) < SETTINGS_SHOWN);
+		snprintf(tail, sizeof(tail), "%s", out + strlen(out) - 6);
+		assert_string_equal(tail, "\xc3\xa4...\"");
+	}
+	assert_string_equal(settings_shown("a\x1b[0m", out), "\"a?[0m\"");
+}
+
+/* ---- files ---- */
+
+struct folder {
+	char path[PATH_MAX];
+};
+
+static void write_file(const struct folder *d, const char *name, const char *text)
+{
+	char path[PATH_MAX + 64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", d->path, name);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void make_folder(const struct folder *d, const char *name)
+{
+	char path[PATH_MAX + 64];
+
+	snprintf(path, sizeof(path), "%s/%s", d->path, name);
+	assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static void remove_tree(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *e;
+	char child[PATH_MAX + 300];
+
+	while (dir && (e = readdir(dir))) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+			continue;
+		snprintf(child, sizeof(child), "%s/%s", path, e->d_name);
+		if (unlink(child))
+			remove_tree(child);
+	}
+	if (dir)
+		closedir(dir);
+	rmdir(path);
+}
+
+static int make_temporary(void **state)
+{
+	struct folder *d = calloc(1, sizeof(*d));
+	const char *base = getenv("TMPDIR");
+
+	if (!d)
+		return -1;
+	snprintf(d->path, sizeof(d->path), "%s/pullet-settings-XXXXXX", base ? base : "/tmp");
+	*state = d;
+	return mkdtemp(d->path) ? 0 : -1;
+}
+
+static int remove_temporary(void **state)
+{
+	struct folder *d = *state;
+
+	remove_tree(d->path);
+	free(d);
+	return 0;
+}
+
+static int load(const struct folder *d, struct settings **ret)
+{
+	char path[PATH_MAX + 64];
+
+	snprintf(path, sizeof(path), "%s/pullet.yaml", d->path);
+	told.count = 0;
+	*ret = NULL;
+	return settings_load(path, tell, &told, ret);
+}
+
+/* A message that was told, with the folder in front of it and, where %s is, again. */
+static void assert_told(const struct folder *d, size_t i, const char *rest)
+{
+	char want[2 * PATH_MAX + 512];
+	const char *again = strstr(rest, "%s");
+
+	assert_true(i < told.count);
+	if (again)
+		snprintf(want, sizeof(want), "%s/%.*s%s%s", d->path, (int)(again - rest), rest,
+			d->path, again + 2);
+	else
+		snprintf(want, sizeof(want), "%s/%s", d->path, rest);
+	assert_string_equal(told.text[i], want);
+}
+
+static void load__missing__is_one_error(void **state)
+{
+	struct settings *s;
+
+	assert_int_equal(load(*state, &s), 1);
+	assert_told(*state, 0, "pullet.yaml: cannot be read: No such file or directory");
+	make_folder(*state, "pullet.yaml");
+	assert_int_equal(load(*state, &s), 1);
+	assert_told(*state, 0, "pullet.yaml: cannot be read: Is a directory");
+}
+
+static void load__too_large__is_refused(void **state)
+{
+	char *text = many(WEB, "#%031d%031d\n", 16384 + 1);
+	struct settings *s;
+
+	write_file(*state, "pullet.yaml", text);
+	free(text);
+	assert_int_equal(load(*state, &s), 1);
+	assert_told(*state, 0, "pullet.yaml: cannot be read: larger than 1 MiB");
+}
+
+static void load__conf_d__adds_in_the_order_of_names(void **state)
+{
+	const struct folder *d = *state;
+	char link[PATH_MAX + 64];
+	struct settings *s;
+
+	write_file(d, "pullet.yaml", "agent: {listen: 'h:1', labels: {a: x}}\n" WEB);
+	make_folder(d, "conf.d");
+	write_file(d, "conf.d/20-b.yaml", "configs: {b: {url: 'http://h/', file: /run/b}}\n");
+	write_file(d, "conf.d/10-a.yaml",
+		"agent: {state_dir: /s, log: {level: warn}, labels: {b: y}}\n"
+		"push: [{endpoint: 'tcp://h:1'}]\n"
+		"configs: {a: {url: 'http://h/', file: /run/a}}\n");
+	write_file(d, "conf.d/.hidden.yaml", "x: [");
+	write_file(d, "conf.d/not.yml", "x: [");
+	write_file(d, "conf.d/old.yaml.bak", "x: [");
+	write_file(d, "conf.d/30-empty.yaml", "# nothing\n");
+	write_file(d, "elsewhere", "configs: {c: {url: 'http://h/', file: /run/c}}\n");
+	snprintf(link, sizeof(link), "%s/conf.d/05-c.yaml", d->path);
+	assert_int_equal(symlink("../elsewhere", link), 0);
+	assert_int_equal(load(d, &s), 0);
+	assert_int_equal(s->config_count, 4);
+	assert_string_equal(s->configs[0].name, "web");
+	assert_string_equal(s->configs[1].name, "c");
+	assert_string_equal(s->configs[2].name, "a");
+	assert_string_equal(s->configs[3].name, "b");
+	assert_int_equal(s->push_count, 1);
+	assert_int_equal(s->label_count, 2);
+	assert_string_equal(s->state_dir, "/s");
+	assert_string_equal(s->listen, "h:1");
+	assert_int_equal(s->log_level, LOG_LEVEL_WARN);
+	settings_free(s);
+}
+
+static void load__set_in_two_files__names_both_places(void **state)
+{
+	const struct folder *d = *state;
+	struct settings *s;
+
+	write_file(d, "pullet.yaml",
+		"agent: {listen: 'h:1', log: {level: info}, labels: {a: x}}\n"
+		"push: [{endpoint: 'tcp://h:1'}]\n" WEB);
+	make_folder(d, "conf.d");
+	write_file(d, "conf.d/a.yaml",
+		"agent: {listen: 'h:1', log: {level: info}, labels: {a: x}}\n"
+		"push: [{endpoint: 'tcp://h:1'}]\n"
+		"configs:\n"
+		"  web: {url: 'http://h/', file: /run/a}\n"
+		"  b: {url: 'http://h/', file: /run/web.yaml}\n");
+	assert_int_equal(load(d, &s), 6);
+	assert_told(d, 0, "conf.d/a.yaml:1:9: listen is set twice: first at %s/pullet.yaml:1:9");
+	assert_told(d, 1, "conf.d/a.yaml:1:30: level is set twice: first at %s/pullet.yaml:1:30");
+	assert_told(d, 2,
+		"conf.d/a.yaml:4:3: config \"web\" is set twice: first at %s/pullet.yaml:3:11");
+	assert_told(d, 3,
+		"conf.d/a.yaml:5:31: file \"/run/web.yaml\" is already written by config \"web\", "
+		"at %s/pullet.yaml:3:49");
+	assert_told(d, 4,
+		"conf.d/a.yaml:2:19: endpoint \"tcp://h:1\" is set twice: first at "
+		"%s/pullet.yaml:2:19");
+	assert_told(
+		d, 5, "conf.d/a.yaml:1:53: label \"a\" is set twice: first at %s/pullet.yaml:1:53");
+}
+
+static void load__bad_file__does_not_hide_the_others(void **state)
+{
+	const struct folder *d = *state;
+	char path[PATH_MAX + 64];
+	struct settings *s;
+
+	write_file(d, "pullet.yaml", "configs: {web: {url: \"http://h/\n");
+	make_folder(d, "conf.d");
+	make_folder(d, "conf.d/a-folder.yaml");
+	write_file(d, "conf.d/b.yaml", "confgs: {}\n");
+	snprintf(path, sizeof(path), "%s/conf.d/c-fifo.yaml", d->path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	snprintf(path, sizeof(path), "%s/conf.d/d-dangling.yaml", d->path);
+	assert_int_equal(symlink("nowhere", path), 0);
+	assert_int_equal(load(d, &s), 5);
+	assert_non_null(strstr(told.text[0], "/pullet.yaml:"));
+	assert_told(d, 1, "conf.d/a-folder.yaml: cannot be read: Is a directory");
+	assert_told(d, 2,
+		"conf.d/b.yaml:1:1: unknown key \"confgs\" in the file: did you mean \"configs\"?");
+	assert_told(d, 3, "conf.d/c-fifo.yaml: cannot be read: not a regular file");
+	assert_told(d, 4, "conf.d/d-dangling.yaml: cannot be read: No such file or directory");
+}
+
+static void load__conf_d_is_a_file__is_an_error(void **state)
+{
+	struct settings *s;
+
+	write_file(*state, "pullet.yaml", WEB);
+	write_file(*state, "conf.d", "");
+	assert_int_equal(load(*state, &s), 1);
+	assert_told(*state, 0, "conf.d: cannot be read: Not a directory");
+}
+
+static void load__more_parts_than_allowed__is_an_error(void **state)
+{
+	char name[64];
+	struct settings *s;
+
+	write_file(*state, "pullet.yaml", WEB);
+	make_folder(*state, "conf.d");
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "conf.d/%04d.yaml", i);
+		write_file(*state, name, "");
+	}
+	assert_int_equal(load(*state, &s), 0);
+	settings_free(s);
+	write_file(*state, "conf.d/x.yaml", "");
+	assert_int_equal(load(*state, &s), 1);
+	assert_told(*state, 0, "conf.d: holds 1001 files: at most 1000 are read");
+}
+
+/* ---- examples and man page ---- */
+
+/* A file of the source tree. */
+static const char *source_path(const char *name)
+{
+	static char path[PATH_MAX];
+	const char *here = strstr(__FILE__, "tests/unit/");
+
+	assert_non_null(here);
+	snprintf(path, sizeof(path), "%.*s%s", (int)(here - __FILE__), __FILE__, name);
+	return path;
+}
+
+static char *read_source(const char *name)
+{
+	FILE *f = fopen(source_path(name), "re");
+	char *text = calloc(1, 65536);
+
+	assert_non_null(f);
+	assert_non_null(text);
+	assert_true(fread(text, 1, 65535, f) > 0);
+	fclose(f);
+	return text;
+}
+
+static void examples__all__are_good(void **state)
+{
+	static const char *const names[] = {
+		"etc/pullet.minimal.yaml", "etc/pullet.typical.yaml", "etc/pullet.everything.yaml"};
+	struct settings *s;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(names); i++) {
+		char *text = read_source(names[i]);
+
+		s = good(text);
+		assert_true(s->config_count > 0);
+		settings_free(s);
+		free(text);
+	}
+}
+
+/* The keys of one mapping, as the message about an unknown one lists them. */
+static void each_key(const char *text, const char *example, const char *page)
+{
+	char want[64];
+	struct settings *s;
+	const char *p;
+	size_t n = 0, len;
+
+	assert_true(parse(text, &s) > 0);
+	p = strstr(told.text[0], "the keys there are ");
+	assert_non_null(p);
+	for (p += strlen("the keys there are "); *p; p += len + 2 * (p[len] == ','), n++) {
+		len = strcspn(p, ",");
+		snprintf(want, sizeof(want), "%.*s:", (int)len, p);
+		if (!strstr(example, want))
+			fail_msg("the full example lacks %s", want);
+		snprintf(want, sizeof(want), ".It Cm %.*s", (int)len, p);
+		if (!strstr(page, want))
+			fail_msg("the man page lacks %s", want);
+	}
+	assert_true(n >= 2);
+}
+
+static void examples__full_one_and_man_page__have_every_key(void **state)
+{
+	char *example = read_source("etc/pullet.everything.yaml");
+	char *page = read_source("agent/pullet.yaml.5");
+
+	(void)state;
+	each_key("zzzzzz: 1\n", example, page);
+	each_key("agent: {zzzzzz: 1}\n", example, page);
+	each_key("agent: {log: {zzzzzz: 1}}\n", example, page);
+	each_key("push: [{zzzzzz: 1}]\n", example, page);
+	each_key("configs: {web: {zzzzzz: 1}}\n", example, page);
+	free(example);
+	free(page);
+}
+
+#define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_temporary, remove_temporary)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parse__smallest__gives_the_defaults),
+		cmocka_unit_test(parse__every_key__is_taken_over),
+		cmocka_unit_test(parse__bad_value__names_place_and_remedy),
+		cmocka_unit_test(parse__url_with_password__does_not_repeat_it),
+		cmocka_unit_test(parse__many_errors__tells_all_of_them),
+		cmocka_unit_test(parse__no_config__is_refused_in_the_main_file),
+		cmocka_unit_test(parse__syntax_error__is_one_error_with_its_place),
+		cmocka_unit_test(parse__twice__names_both_places),
+		cmocka_unit_test(parse__topics__may_be_shared_but_not_with_the_heartbeat),
+		cmocka_unit_test(parse__bytes__only_verbatim),
+		cmocka_unit_test(parse__merge_keys__share_what_is_common),
+		cmocka_unit_test(parse__at_the_bounds__is_good_and_over_them_refused),
+		cmocka_unit_test(parse__more_errors_than_told__are_counted),
+		cmocka_unit_test(duration__table),
+		cmocka_unit_test(url__table),
+		cmocka_unit_test(path__table),
+		cmocka_unit_test(endpoint_and_address__table),
+		cmocka_unit_test(name__table),
+		cmocka_unit_test(mode__table),
+		cmocka_unit_test(owner__table),
+		cmocka_unit_test(distance__table),
+		cmocka_unit_test(shown__long_text__is_cut_between_characters),
+		WITH_FOLDER(load__missing__is_one_error),
+		WITH_FOLDER(load__too_large__is_refused),
+		WITH_FOLDER(load__conf_d__adds_in_the_order_of_names),
+		WITH_FOLDER(load__set_in_two_files__names_both_places),
+		WITH_FOLDER(load__bad_file__does_not_hide_the_others),
+		WITH_FOLDER(load__conf_d_is_a_file__is_an_error),
+		WITH_FOLDER(load__more_parts_than_allowed__is_an_error),
+		cmocka_unit_test(examples__all__are_good),
+		cmocka_unit_test(examples__full_one_and_man_page__have_every_key),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
