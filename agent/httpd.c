@@ -8,6 +8,8 @@
 #include "httpd.h"
 
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +24,6 @@
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
-#include <event2/util.h>
 
 #define MAX_BODY 4096
 #define MAX_HEADERS 8192
@@ -204,32 +205,53 @@ struct httpd *httpd_open_unix(struct loop *l, const char *path, httpd_handler ha
 	return h;
 }
 
+/* "HOST:PORT", "[v6]:PORT" to addresses. NULL with errno set. */
+static struct addrinfo *resolve(const char *text)
+{
+	const struct addrinfo hints = {
+		.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+	const char *colon = strrchr(text, ':');
+	struct addrinfo *found = NULL;
+	char host[256];
+	size_t len = colon ? (size_t)(colon - text) : 0;
+
+	errno = EINVAL;
+	if (len == 0 || len >= sizeof(host))
+		return NULL;
+	if (text[0] == '[' && text[len - 1] == ']') {
+		text++;
+		len -= 2;
+	}
+	memcpy(host, text, len);
+	host[len] = '\0';
+	return getaddrinfo(host, colon + 1, &hints, &found) ? NULL : found;
+}
+
 static int bind_tcp(const char *text, int *ret_port)
 {
-	struct sockaddr_storage address;
-	socklen_t len;
-	int one = 1, size = sizeof(address), fd, r;
+	struct addrinfo *a = resolve(text);
+	struct sockaddr_storage bound;
+	socklen_t len = sizeof(bound);
+	int one = 1, fd = -1, error = errno;
 
-	memset(&address, 0, sizeof(address));
-	if (evutil_parse_sockaddr_port(text, (struct sockaddr *)&address, &size)) {
-		errno = EINVAL;
-		return -1;
+	if (!a)
+		goto out;
+	fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+		bind(fd, a->ai_addr, a->ai_addrlen) ||
+		getsockname(fd, (struct sockaddr *)&bound, &len)) {
+		error = errno;
+		if (fd >= 0)
+			close(fd);
+		fd = -1;
+		goto out;
 	}
-	fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -1;
-	len = sizeof(address);
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
-		bind(fd, (struct sockaddr *)&address, (socklen_t)size) ||
-		getsockname(fd, (struct sockaddr *)&address, &len)) {
-		r = errno;
-		close(fd);
-		errno = r;
-		return -1;
-	}
-	*ret_port =
-		ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-						    : ((struct sockaddr_in *)&address)->sin_port);
+	*ret_port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+						      : ((struct sockaddr_in *)&bound)->sin_port);
+out:
+	if (a)
+		freeaddrinfo(a);
+	errno = error;
 	return fd;
 }
 

@@ -54,9 +54,12 @@ static int set_options(void *socket)
 		{ZMQ_HANDSHAKE_IVL, 10000},
 		{ZMQ_TCP_KEEPALIVE, 1},
 		{ZMQ_TCP_KEEPALIVE_IDLE, 60},
-		{ZMQ_MAXMSGSIZE, 64 << 10},
 	};
 
+	static const int64_t max_frame = 64 << 10;
+
+	if (zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_frame, sizeof(max_frame)))
+		return -1;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (zmq_setsockopt(socket, table[i].option, &table[i].value, sizeof(int)))
 			return -1;

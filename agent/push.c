@@ -22,7 +22,6 @@
 #include "log.h"
 #include "push_message.h"
 
-#define MAX_FRAME (64 << 10)
 #define MAX_FILTERS                                                                                \
 	500 /* over that, one empty subscription: publishers drop filters beyond their high-water  \
 	       mark */
@@ -139,7 +138,6 @@ static int set_options(const struct endpoint *e, void *socket)
 	} table[] = {
 		{ZMQ_LINGER, 0},
 		{ZMQ_RCVHWM, 1000},
-		{ZMQ_MAXMSGSIZE, MAX_FRAME},
 		{ZMQ_RECONNECT_IVL, (int)e->reconnect_ms},
 		{ZMQ_RECONNECT_IVL_MAX, is_local(e->address) ? 2000 : RETRY_MAX_MS},
 		{ZMQ_HEARTBEAT_IVL, 5000},
@@ -155,6 +153,10 @@ static int set_options(const struct endpoint *e, void *socket)
 		{ZMQ_IPV6, 1},
 	};
 
+	static const int64_t max_frame = 64 << 10;
+
+	if (zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_frame, sizeof(max_frame)))
+		return -1;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (zmq_setsockopt(socket, table[i].option, &table[i].value, sizeof(int)))
 			return -1;

@@ -255,6 +255,8 @@ static void finish_response(struct transfer *t, CURLcode code)
 	else if (r->result == TRANSPORT_TIMEOUT)
 		snprintf(r->message, sizeof(r->message), "timed out: %s",
 			t->error[0] ? t->error : curl_easy_strerror(code));
+	else if (code == CURLE_PARTIAL_FILE)
+		snprintf(r->message, sizeof(r->message), "the body was cut short: %s", t->error);
 	else
 		snprintf(r->message, sizeof(r->message), "%s",
 			t->error[0] ? t->error : curl_easy_strerror(code));

@@ -181,7 +181,7 @@ static int start(struct server *s, const char *command)
 	s->httpd = httpd_open_tcp(s->loop, o->http, answer, s);
 	if (!s->httpd)
 		return cli_error(CLI_FAILED, command, "cannot listen on %s: %s", o->http,
-			errno == EINVAL ? "it must be ADDRESS:PORT, in numbers" : strerror(errno));
+			errno == EINVAL ? "it must be HOST:PORT" : strerror(errno));
 	s->publisher = publisher_open(&sys_real, o->push);
 	if (!s->publisher)
 		return cli_error(

@@ -20,7 +20,6 @@ FAULTS = [
     ('500', good(b'a: 2\n', status='500 Internal Server Error'), r'500', 'failed'),
     ('503', good(b'a: 2\n', status='503 Service Unavailable'), r'503', 'failed'),
     ('206', good(b'a: 2\n', status='206 Partial Content'), r'206', 'failed'),
-    ('304 nobody asked for', good(b'', status='304 Not Modified'), r'304', 'failed'),
     ('an HTML page', good(b'<html><body>log in: here</body></html>\n', 'Content-Type: text/html\r\n'), r'HTML', 'failed'),
     ('an HTML page called yaml', good(b'<html><body>log in</body></html>\n'), r'mapping', 'failed'),
     ('an empty body', good(b''), r'empty', 'failed'),
@@ -76,6 +75,14 @@ class Faults(harness.Case):
                 self.assertEqual(self.read('out/web.yaml'), f'a: {version} # good\n'.encode())
                 self.assertIsNone(agent.status()['last_error'])
         self.assertEqual(sorted(os.listdir(self.path('out'))), ['web.yaml'])
+        agent.stop()
+
+    def test_a_304_that_nobody_asked_for_is_refused(self):
+        server = FaultServer(self)
+        server.behave = good(b'', status='304 Not Modified')
+        agent = Agent(self, self.config(server.url + '/web.yaml', '    interval: 1h\n'))
+        agent.log.wait('304.*nothing was asked')
+        self.assertFalse(os.path.exists(self.path('out/web.yaml')))
         agent.stop()
 
     def test_connection_refused_leaves_the_delay_and_a_timeout_doubles_it_up_to_the_bound(self):

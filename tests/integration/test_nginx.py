@@ -114,6 +114,7 @@ configs:
   j2j: {{url: "{nginx.url}/web.json", file: {self.path("out/a.json")}, format: json, mode: 0644}}
   raw: {{url: "{nginx.url}/web.json", file: {self.path("out/raw.json")}}}
 ''')
+        agent.log.wait('started')
         for name in ('j2y', 'j2j', 'raw'):
             agent.refresh(name)
         import yaml
