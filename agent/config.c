@@ -92,6 +92,18 @@ static void arm(struct config *c)
 
 /* ---- telling ---- */
 
+/* An ETag for people: without its quotes. */
+static const char *version_text(const struct version *v, char text[256])
+{
+	size_t len = strlen(v->etag);
+	bool quoted = len >= 2 && v->etag[0] == '"' && v->etag[len - 1] == '"';
+
+	snprintf(text, 256, "%.*s", (int)(quoted ? len - 2 : len), v->etag + quoted);
+	return text[0] ? text : NULL;
+}
+
+#define VERSION_TEXT(v) version_text(v, (char[256]){0})
+
 /* A run or a start went wrong: remembered for the status, and logged once per cause, then once a
  * minute. */
 static void complain(struct config *c, const char *what, const char *why)
@@ -225,7 +237,7 @@ static void published(struct config *c)
 	c->saved.generation = 0;
 	c->published_wall_ms = c->env->sys->wall_ms();
 	log_info("published", "config", c->settings->name, "generation",
-		LOG_U64(c->published.generation), "version", c->published.etag, "bytes",
+		LOG_U64(c->published.generation), "version", VERSION_TEXT(&c->published), "bytes",
 		LOG_U64(p->text_len), "file", c->settings->file);
 	if (p->not_durable)
 		log_warn("published, but a power cut may bring the old version back", "config",
@@ -281,7 +293,7 @@ static void publish_dry(struct config *c)
 	buffer_fini(&there);
 	log_info(same ? "dry run: the file is up to date" : "dry run: would publish", "config",
 		c->settings->name, "file", c->settings->file, "bytes", LOG_U64(text->len),
-		"version", c->candidate.etag);
+		"version", VERSION_TEXT(&c->candidate));
 	release_candidate(c);
 	run_succeeded(c, same ? CONFIG_UNCHANGED : CONFIG_PUBLISHED);
 }
@@ -459,7 +471,7 @@ static bool must_repull(struct config *c)
 	if (wanted == c->shown || c->repulls == CONFIG_REPULLS) {
 		if (wanted != c->shown)
 			log_warn("the server still shows another version than the push promised",
-				"config", c->settings->name, "shown", c->published.etag);
+				"config", c->settings->name, "shown", VERSION_TEXT(&c->published));
 		/* not if a newer promise came meanwhile */
 		atomic_compare_exchange_strong(&c->topic.wanted, &wanted, 0);
 		return false;
@@ -603,7 +615,7 @@ static void start_from_store(struct config *c)
 	c->published = v;
 	c->published_wall_ms = v.pulled_ms;
 	log_info("started from the last known good", "config", c->settings->name, "generation",
-		LOG_U64(v.generation), "version", v.etag, "file", c->settings->file);
+		LOG_U64(v.generation), "version", VERSION_TEXT(&v), "file", c->settings->file);
 out:
 	release_candidate(c);
 }

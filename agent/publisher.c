@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,14 +40,14 @@ static void new_epoch(struct publisher *p)
 	p->topic_count = 0;
 }
 
-static int set_options(void *socket)
+static int set_options(void *socket, bool ipv6)
 {
-	static const struct {
+	const struct {
 		int option, value;
 	} table[] = {
 		{ZMQ_LINGER, LINGER_MS},
 		{ZMQ_SNDHWM, 1000},
-		{ZMQ_IPV6, 1},
+		{ZMQ_IPV6, ipv6}, /* off otherwise, or 127.0.0.1 shows as ::ffff:127.0.0.1 */
 		{ZMQ_XPUB_VERBOSE, 1},
 		{ZMQ_HEARTBEAT_IVL, 5000},
 		{ZMQ_HEARTBEAT_TIMEOUT, 15000},
@@ -85,7 +86,8 @@ struct publisher *publisher_open(const struct sys *sys, const char *endpoint)
 	new_epoch(p);
 	p->context = zmq_ctx_new();
 	p->socket = p->context ? zmq_socket(p->context, ZMQ_XPUB) : NULL;
-	if (p->socket && set_options(p->socket) == 0 && zmq_bind(p->socket, full) == 0 &&
+	if (p->socket && set_options(p->socket, strpbrk(full, "[*")) == 0 &&
+		zmq_bind(p->socket, full) == 0 &&
 		zmq_getsockopt(p->socket, ZMQ_LAST_ENDPOINT, p->endpoint, &size) == 0)
 		return p;
 	error = zmq_errno();

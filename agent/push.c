@@ -121,7 +121,7 @@ static void forget(struct endpoint *e)
 static bool is_local(const char *address)
 {
 	static const char *const prefixes[] = {
-		"ipc://", "tcp://127.", "tcp://localhost:", "tcp://[::1]:"};
+		"ipc://", "tcp://127.", "tcp://localhost:", "tcp://[::1]:", "tcp://[::ffff:127."};
 
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
 		if (strncmp(address, prefixes[i], strlen(prefixes[i])) == 0)

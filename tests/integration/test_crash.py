@@ -60,6 +60,9 @@ class Readers:
 
 
 class Crash(harness.Case):
+    def temporaries(self):
+        return {f for d in ('out', 'state/web') for f in os.listdir(self.path(d)) if 'pullet-' in f}
+
     def kill_many(self, kills):
         server, n = FaultServer(self), [0]
 
@@ -71,7 +74,8 @@ class Crash(harness.Case):
         rng = random.Random(int(os.environ.get('PULLET_TEST_SEED', '1')))
         agent = Agent(self, config)
         agent.log.wait('published')
-        generations = []
+        agent.log.wait('started version')
+        generations, left = [], 0
         with Readers(self.path('out/web.yaml')) as readers:
             for _ in range(kills):
                 # as many pulls as fit, fired without waiting, until a random one of them is answered; then the kill
@@ -81,16 +85,19 @@ class Crash(harness.Case):
                 agent.signal(signal.SIGKILL)
                 agent.wait()
                 agent.close()
+                stale = self.temporaries()
+                left += len(stale)
                 agent = Agent(self, config)
                 line = agent.log.wait('last known good')
+                agent.log.wait('started version')
                 generations.append(int(line.split('generation=')[1].split()[0]))
-                self.assertFalse([f for f in os.listdir(self.path('out')) if 'pullet-' in f])
-                self.assertFalse([f for f in os.listdir(self.path('state/web')) if 'pullet-' in f])
+                self.assertFalse(stale & self.temporaries())
         agent.stop()
         self.assertEqual(readers.flaws, [], f'{readers.reads} reads')
         self.assertGreater(readers.reads, kills)
         self.assertEqual(generations, sorted(generations))
         self.assertGreater(generations[-1], kills // 2)
+        print(f'{kills} kills, {readers.reads} reads, {left} temporary files left by them and removed, {generations[-1]} generations')
 
     def test_on_disk(self):
         self.kill_many(KILLS)
