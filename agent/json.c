@@ -170,6 +170,13 @@ static int parse_error(const json_error_t *e, struct document_error *err)
 		e->column > 0 ? (unsigned)e->column : 1, message);
 }
 
+static bool is_blank(const char *data, size_t len)
+{
+	while (len > 0 && strchr(" \t\r\n", data[len - 1]) && data[len - 1])
+		len--;
+	return len == 0;
+}
+
 int json_parse(const char *data, size_t len, unsigned flags, struct document *d,
 	struct document_error *err)
 {
@@ -178,7 +185,7 @@ int json_parse(const char *data, size_t len, unsigned flags, struct document *d,
 	int r;
 
 	(void)flags; /* duplicates are refused always: jansson would lose one of them */
-	if (strspn(data, " \t\r\n") >= len)
+	if (is_blank(data, len))
 		return refuse(err, 1, 1, "the document is empty");
 	r = scan(data, len, err);
 	if (r)
