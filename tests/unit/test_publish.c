@@ -1,0 +1,629 @@
+/*
+ * Publishing under faults: every system call failing in every way, once and for ever, and the
+ * process ending at each of them. The visible file is the old version or the new one, whole; the
+ * store gives one that verifies; no descriptor and no temporary file is left. A seeded bug, a
+ * publisher that writes in place, must be caught by the same harness.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "../../agent/digest.h"
+#include "../../agent/publish.h"
+#include "fault_sys.h"
+
+#define OLD "a: old version, long enough to be torn\n"
+#define NEW "a: new version, also long enough to be torn, and of another length\n"
+
+static struct sys sys;
+
+struct place { /* one config in a directory of its own */
+	char dir[PATH_MAX - 64], file[PATH_MAX], state[PATH_MAX];
+	struct settings_config config;
+	struct store *store;
+	struct target *target;
+};
+
+static void remove_tree(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		char inner[PATH_MAX];
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		snprintf(inner, sizeof(inner), "%.3000s/%.255s", path, e->d_name);
+		if (unlink(inner))
+			remove_tree(inner);
+	}
+	if (d)
+		closedir(d);
+	rmdir(path);
+}
+
+static struct version version_of(uint64_t generation, const char *text)
+{
+	struct version v = {.generation = generation, .pulled_ms = 1};
+
+	digest_sha256(text, strlen(text), NULL, 0, v.sha256);
+	snprintf(v.etag, sizeof(v.etag), "\"%llu\"", (unsigned long long)generation);
+	snprintf(v.type, sizeof(v.type), "yaml");
+	snprintf(v.url, sizeof(v.url), "http://example/web.yaml");
+	return v;
+}
+
+static struct publication publication_of(struct place *p, const struct version *v, const char *text)
+{
+	return (struct publication){.sys = &sys,
+		.config = &p->config,
+		.store = p->store,
+		.target = p->target,
+		.version = v,
+		.body = text,
+		.body_len = strlen(text),
+		.text = text,
+		.text_len = strlen(text)};
+}
+
+static void place_open(struct place *p)
+{
+	char why[FILE_WHY];
+
+	assert_int_equal(store_open(&sys, p->state, "web", &p->store, why), 0);
+	assert_int_equal(target_open(&sys, &p->config, &p->target, why), 0);
+}
+
+static void place_close(struct place *p)
+{
+	target_close(p->target);
+	store_close(p->store);
+	p->target = NULL;
+	p->store = NULL;
+}
+
+/* A place where the old version is published, on a disk or in memory. */
+static void place_init(struct place *p, const char *base, bool strict)
+{
+	const struct version v = version_of(1, OLD);
+	struct publication first;
+
+	memset(&fault, 0, sizeof(fault));
+	memset(p, 0, sizeof(*p));
+	snprintf(p->dir, sizeof(p->dir), "%.200s/pullet-unit-XXXXXX", base);
+	assert_non_null(mkdtemp(p->dir));
+	snprintf(p->file, sizeof(p->file), "%s/web.yaml", p->dir);
+	snprintf(p->state, sizeof(p->state), "%s/state", p->dir);
+	assert_int_equal(mkdir(p->state, 0700), 0);
+	p->config = (struct settings_config){.file = p->file,
+		.mode = 0640,
+		.uid = (uid_t)-1,
+		.gid = (gid_t)-1,
+		.strict = strict};
+	p->config.name = strdup("web");
+	place_open(p);
+	first = publication_of(p, &v, OLD);
+	publish_run(&first);
+	assert_int_equal(first.error, 0);
+}
+
+static void place_fini(struct place *p)
+{
+	memset(&fault, 0, sizeof(fault));
+	place_close(p);
+	free(p->config.name);
+	remove_tree(p->dir);
+}
+
+static const char *disk(void)
+{
+	const char *dir = getenv("TMPDIR");
+
+	return dir ? dir : "/var/tmp"; /* /tmp may lie in memory */
+}
+
+/* What a reader sees: 0 old, 1 new, -1 anything else. */
+static int visible(const struct place *p)
+{
+	char text[1024];
+	int fd = open(p->file, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	if (n < 0)
+		return -1;
+	text[n] = '\0';
+	return strcmp(text, OLD) == 0 ? 0 : strcmp(text, NEW) == 0 ? 1 : -1;
+}
+
+static unsigned temporaries(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+	unsigned n = 0;
+
+	while (d && (e = readdir(d)))
+		n += strstr(e->d_name, ".pullet-") != NULL;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static unsigned all_temporaries(const struct place *p)
+{
+	char state[PATH_MAX + 8];
+
+	snprintf(state, sizeof(state), "%s/web", p->state);
+	return temporaries(p->dir) + temporaries(state);
+}
+
+static unsigned descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* The store's newest: 0 old, 1 new, -1 none. */
+static int stored(struct place *p, unsigned *ret_damaged)
+{
+	struct version v;
+	struct buffer body;
+	int r;
+
+	buffer_init(&body, 1u << 20);
+	r = store_load(p->store, &v, &body, ret_damaged);
+	r = r ? -1 : strcmp(body.data, OLD) == 0 ? 0 : strcmp(body.data, NEW) == 0 ? 1 : -1;
+	buffer_fini(&body);
+	return r;
+}
+
+/* ---- faults ---- */
+
+static const int errors[] = {
+	ENOSPC, EDQUOT, EIO, EROFS, EACCES, EMFILE, ENFILE, EINTR, ENOMEM, EXDEV};
+
+/* One publication with the fault; what must hold after it. Returns false when the fault was never
+ * met. */
+static bool try_fault(
+	const char *base, bool strict, int call, unsigned nth, bool for_ever, int error)
+{
+	const struct version v = version_of(2, NEW);
+	struct publication p;
+	struct place place;
+	unsigned before, damaged;
+	bool met;
+
+	/* a descriptor that answers EINTR for ever is not a kernel's behaviour */
+	if (error == EINTR && for_ever && (call == CALL_WRITE || call == CALL_OPEN))
+		return false;
+	place_init(&place, base, strict);
+	before = descriptors();
+	fault = (struct fault){.call = call, .nth = nth, .for_ever = for_ever, .error = error};
+	p = publication_of(&place, &v, NEW);
+	publish_run(&p);
+	met = fault.seen >= nth;
+	fault.nth = 0;
+	assert_int_equal(descriptors(), before);
+	if (p.error) {
+		assert_int_equal(visible(&place), 0);
+		assert_true(p.why[0] != '\0');
+	} else {
+		assert_int_equal(visible(&place), 1);
+	}
+	if (call != CALL_UNLINK)
+		assert_int_equal(all_temporaries(&place), 0);
+	assert_int_not_equal(stored(&place, &damaged), -1);
+	assert_int_equal(damaged, 0);
+	place_fini(&place);
+	return met;
+}
+
+static void publish__with_each_call_failing_in_each_way__keeps_old_or_shows_new(void **state)
+{
+	unsigned points = 0;
+
+	(void)state;
+	for (int where = 0; where < 3; where++) /* memory; disk; disk, strict */
+		for (int call = 0; call < CALLS; call++)
+			for (size_t e = 0; e < sizeof(errors) / sizeof(errors[0]); e++)
+				for (int for_ever = 0; for_ever < 2; for_ever++)
+					for (unsigned nth = 1; nth < 20; nth++) {
+						if (!try_fault(where ? disk() : "/dev/shm",
+							    where == 2, call, nth, for_ever,
+							    errors[e]))
+							break;
+						points++;
+					}
+	print_message("%u fault points\n", points);
+	assert_true(points > 300);
+}
+
+static void publish__with_short_writes_and_interrupts__writes_the_same_bytes(void **state)
+{
+	const struct version v = version_of(2, NEW);
+	struct publication p;
+	struct place place;
+	unsigned damaged;
+
+	(void)state;
+	place_init(&place, disk(), false);
+	fault = (struct fault){.short_writes = true, .interrupt = true};
+	p = publication_of(&place, &v, NEW);
+	publish_run(&p);
+	assert_int_equal(p.error, 0);
+	assert_int_equal(visible(&place), 1);
+	assert_int_equal(stored(&place, &damaged), 1);
+	place_fini(&place);
+}
+
+static void publish__when_fsync_fails__never_renames_after_it(void **state)
+{
+	const struct version v = version_of(2, NEW);
+	struct publication p;
+	struct place place;
+
+	(void)state;
+	place_init(&place, disk(), false);
+	p = publication_of(&place, &v, NEW);
+	p.store = NULL;
+	fault = (struct fault){.call = CALL_FSYNC, .nth = 1, .error = EIO};
+	publish_run(&p);
+	assert_int_equal(p.error, -EIO);
+	assert_non_null(strchr(fault.trace, 'f'));
+	assert_null(strchr(strchr(fault.trace, 'f'), 'r'));
+	assert_null(strchr(strchr(fault.trace, 'f') + 1, 'f'));
+	place_fini(&place);
+}
+
+static void publish__on_a_disk__orders_mode_fsync_rename_directory(void **state)
+{
+	const struct version v = version_of(2, NEW);
+	struct publication p;
+	struct place place;
+
+	(void)state;
+	place_init(&place, disk(), false);
+	place.config.gid = getegid();
+	p = publication_of(&place, &v, NEW);
+	p.store = NULL;
+	fault = (struct fault){0};
+	publish_run(&p);
+	assert_int_equal(p.error, 0);
+	/* open directory, open new, write, owner, mode, fsync, close, rename, fsync of the
+	 * directory, close it */
+	assert_string_equal(fault.trace, "oowcmfxrfx");
+	place_fini(&place);
+}
+
+static void publish__when_only_the_directory_fsync_fails__is_visible_and_says_so(void **state)
+{
+	const struct version v = version_of(2, NEW);
+	struct publication p;
+	struct place place;
+
+	(void)state;
+	place_init(&place, disk(), false);
+	p = publication_of(&place, &v, NEW);
+	p.store = NULL;
+	fault = (struct fault){.call = CALL_FSYNC, .nth = 2, .error = EIO};
+	publish_run(&p);
+	assert_int_equal(p.error, 0);
+	assert_true(p.not_durable);
+	assert_int_equal(visible(&place), 1);
+	place_fini(&place);
+}
+
+/* ---- the process ends at the n-th call ---- */
+
+typedef void (*publisher)(struct place *place);
+
+static void publish_well(struct place *place)
+{
+	const struct version v = version_of(2, NEW);
+	struct publication p = publication_of(place, &v, NEW);
+
+	publish_run(&p);
+}
+
+/* The seeded bug. */
+static void publish_in_place(struct place *place)
+{
+	int fd = sys.openat(AT_FDCWD, place->file, O_WRONLY | O_TRUNC, 0);
+
+	if (fd >= 0) {
+		sys.write(fd, NEW, 10);
+		sys.write(fd, NEW + 10, strlen(NEW) - 10);
+		sys.close(fd);
+	}
+}
+
+/* How many of the points leave something bad behind; *ret_points is how many there are. */
+static unsigned end_at_each_call(
+	const char *base, bool strict, publisher publish, unsigned *ret_points)
+{
+	unsigned bad = 0, n;
+
+	for (n = 1; n < 100; n++) {
+		struct place place;
+		unsigned damaged;
+		int status;
+		pid_t child;
+
+		place_init(&place, base, strict);
+		child = fork();
+		assert_true(child >= 0);
+		if (child == 0) {
+			fault = (struct fault){.call = -1, .nth = n};
+			publish(&place);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		place_close(&place);
+		place_open(&place); /* the next start */
+		bad += visible(&place) == -1 || stored(&place, &damaged) == -1 || damaged ||
+		       all_temporaries(&place) ||
+		       (visible(&place) == 1 && stored(&place, &damaged) != 1);
+		place_fini(&place);
+		if (WEXITSTATUS(status) == 0)
+			break;
+	}
+	*ret_points = n - 1;
+	return bad;
+}
+
+static void publish__ended_at_each_call__leaves_old_or_new_and_nothing_else(void **state)
+{
+	unsigned points;
+
+	(void)state;
+	for (int strict = 0; strict < 2; strict++) {
+		assert_int_equal(end_at_each_call(disk(), strict, publish_well, &points), 0);
+		assert_true(points >= 15);
+		print_message("%u points\n", points);
+		assert_int_equal(end_at_each_call("/dev/shm", strict, publish_well, &points), 0);
+	}
+}
+
+static void harness__sees_a_publisher_that_writes_in_place(void **state)
+{
+	unsigned points;
+
+	(void)state;
+	assert_true(end_at_each_call(disk(), false, publish_in_place, &points) > 0);
+}
+
+/* ---- the store ---- */
+
+static void store_load__of_a_file_with_any_byte_flipped_or_cut_off__takes_the_older(void **state)
+{
+	struct place place;
+	struct version v = version_of(2, NEW);
+	char path[PATH_MAX + 64], why[FILE_WHY];
+	struct buffer file;
+	unsigned damaged, points = 0;
+
+	(void)state;
+	place_init(&place, "/dev/shm", false);
+	assert_int_equal(store_save(place.store, &v, NEW, strlen(NEW), false, why), 0);
+	snprintf(path, sizeof(path), "%s/web/%020d", place.state, 2);
+	buffer_init(&file, 1u << 20);
+	assert_int_equal(file_read(&sys, AT_FDCWD, path, &file), 0);
+	for (size_t i = 0; i < 2 * file.len; i++) {
+		struct stat st;
+		char bad[PATH_MAX + 70];
+		bool flip = i < file.len;
+		int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+		if (flip)
+			file.data[i] ^= 0x20;
+		assert_true(write(fd, file.data, flip ? file.len : i - file.len) >= 0);
+		if (flip)
+			file.data[i] ^= 0x20;
+		close(fd);
+		assert_int_equal(stored(&place, &damaged), 0);
+		assert_int_equal(damaged, 1);
+		snprintf(bad, sizeof(bad), "%s.bad", path);
+		assert_int_equal(stat(bad, &st), 0);
+		points++;
+	}
+	print_message("%u damaged files\n", points);
+	buffer_fini(&file);
+	place_fini(&place);
+}
+
+static void store__generations__never_go_back(void **state)
+{
+	struct place place;
+	struct version v = version_of(2, NEW);
+	char path[PATH_MAX + 64], why[FILE_WHY];
+	unsigned damaged;
+	int fd;
+
+	(void)state;
+	place_init(&place, "/dev/shm", false);
+	assert_int_equal(store_next_generation(place.store), 2);
+	assert_int_equal(store_save(place.store, &v, NEW, strlen(NEW), false, why), 0);
+	snprintf(path, sizeof(path), "%s/web/%020d", place.state, 2);
+	fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(stored(&place, &damaged), 0);
+	place_close(&place);
+	place_open(&place);
+	assert_int_equal(
+		store_next_generation(place.store), 3); /* the damaged one's number counts */
+	place_fini(&place);
+}
+
+static void store__keeps_ten(void **state)
+{
+	struct place place;
+	char path[PATH_MAX + 64], why[FILE_WHY];
+	struct stat st;
+
+	(void)state;
+	place_init(&place, "/dev/shm", false);
+	for (uint64_t n = 2; n <= 25; n++) {
+		struct version v = version_of(n, NEW);
+
+		assert_int_equal(store_save(place.store, &v, NEW, strlen(NEW), false, why), 0);
+	}
+	for (int n = 1; n <= 25; n++) {
+		snprintf(path, sizeof(path), "%s/web/%020d", place.state, n);
+		assert_int_equal(stat(path, &st) == 0, n > 15);
+	}
+	place_fini(&place);
+}
+
+static void store__facts_with_any_character__come_back_as_they_were(void **state)
+{
+	struct place place;
+	struct version v = version_of(2, NEW), back;
+	struct buffer body;
+	char why[FILE_WHY];
+	unsigned damaged;
+
+	(void)state;
+	place_init(&place, "/dev/shm", false);
+	snprintf(v.etag, sizeof(v.etag), "W/\"a\\\"b\t{}\"");
+	snprintf(v.last_modified, sizeof(v.last_modified), "Sat, 21 Nov 2026 00:00:00 GMT");
+	assert_int_equal(store_save(place.store, &v, NEW, strlen(NEW), true, why), 0);
+	buffer_init(&body, 1u << 20);
+	assert_int_equal(store_load(place.store, &back, &body, &damaged), 0);
+	assert_string_equal(back.etag, v.etag);
+	assert_string_equal(back.last_modified, v.last_modified);
+	assert_string_equal(back.url, v.url);
+	assert_string_equal(back.sha256, v.sha256);
+	assert_string_equal(body.data, NEW);
+	buffer_fini(&body);
+	place_fini(&place);
+}
+
+/* ---- the target ---- */
+
+static int open_error(struct place *p, const char *expected)
+{
+	char why[FILE_WHY] = "";
+	struct target *t = NULL;
+	int r = target_open(&sys, &p->config, &t, why);
+
+	if (r == 0)
+		target_close(t);
+	if (expected && !strstr(why, expected))
+		print_error("%s\n", why);
+	assert_true(!expected || strstr(why, expected));
+	return r;
+}
+
+static void target_open__in_bad_places__says_what_to_do(void **state)
+{
+	struct place place;
+	char path[PATH_MAX];
+
+	(void)state;
+	place_init(&place, disk(), false);
+	assert_int_equal(chmod(place.dir, 0777), 0);
+	assert_int_equal(open_error(&place, "chmod go-w"), -EPERM);
+	assert_int_equal(chmod(place.dir, 01777),
+		0); /* sticky, as a temporary directory: nobody else can replace it */
+	assert_int_equal(open_error(&place, NULL), 0);
+	assert_int_equal(chmod(place.dir, 0700), 0);
+	assert_int_equal(unlink(place.file), 0);
+	assert_int_equal(symlink("elsewhere", place.file), 0);
+	assert_int_equal(open_error(&place, "symlink"), -ELOOP);
+	assert_int_equal(unlink(place.file), 0);
+	assert_int_equal(mkdir(place.file, 0700), 0);
+	assert_int_equal(open_error(&place, "regular file"), -EINVAL);
+	assert_int_equal(rmdir(place.file), 0);
+	snprintf(path, sizeof(path), "%.2000s/no/such/file", place.dir);
+	place.config.file = path;
+	assert_int_equal(open_error(&place, "No such file"), -ENOENT);
+	snprintf(path, sizeof(path), "%.2000s/made/file", place.dir);
+	assert_int_equal(open_error(&place, NULL), 0); /* one missing part is made */
+	place.config.file = place.file;
+	place_fini(&place);
+}
+
+static void target_is_current__tells_every_change_by_others(void **state)
+{
+	struct place place;
+	int fd;
+
+	(void)state;
+	place_init(&place, "/dev/shm", false);
+	assert_true(target_is_current(place.target, NULL, 0));
+	assert_int_equal(chmod(place.file, 0600), 0);
+	assert_false(target_is_current(place.target, NULL, 0));
+	place_close(&place);
+	place_open(&place);
+	assert_false(target_is_current(
+		place.target, OLD, strlen(OLD))); /* the mode is not the configured one */
+	assert_int_equal(chmod(place.file, 0640), 0);
+	assert_false(target_is_current(place.target, NEW, strlen(NEW)));
+	assert_true(target_is_current(place.target, OLD, strlen(OLD)));
+	fd = open(place.file, O_WRONLY | O_APPEND | O_CLOEXEC);
+	assert_int_equal(write(fd, "x", 1), 1);
+	close(fd);
+	assert_false(target_is_current(place.target, OLD, strlen(OLD)));
+	assert_int_equal(unlink(place.file), 0);
+	assert_false(target_is_current(place.target, NULL, 0));
+	place_fini(&place);
+}
+
+static void publish_blocks__on_a_disk_or_when_strict(void **state)
+{
+	struct place place;
+	struct version v = version_of(2, NEW);
+	struct publication p;
+
+	(void)state;
+	place_init(&place, "/dev/shm", false);
+	p = publication_of(&place, &v, NEW);
+	assert_false(publish_blocks(&p));
+	place.config.strict = true;
+	assert_true(publish_blocks(&p));
+	place_fini(&place);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			publish__with_each_call_failing_in_each_way__keeps_old_or_shows_new),
+		cmocka_unit_test(publish__with_short_writes_and_interrupts__writes_the_same_bytes),
+		cmocka_unit_test(publish__when_fsync_fails__never_renames_after_it),
+		cmocka_unit_test(publish__on_a_disk__orders_mode_fsync_rename_directory),
+		cmocka_unit_test(
+			publish__when_only_the_directory_fsync_fails__is_visible_and_says_so),
+		cmocka_unit_test(publish__ended_at_each_call__leaves_old_or_new_and_nothing_else),
+		cmocka_unit_test(harness__sees_a_publisher_that_writes_in_place),
+		cmocka_unit_test(
+			store_load__of_a_file_with_any_byte_flipped_or_cut_off__takes_the_older),
+		cmocka_unit_test(store__generations__never_go_back),
+		cmocka_unit_test(store__keeps_ten),
+		cmocka_unit_test(store__facts_with_any_character__come_back_as_they_were),
+		cmocka_unit_test(target_open__in_bad_places__says_what_to_do),
+		cmocka_unit_test(target_is_current__tells_every_change_by_others),
+		cmocka_unit_test(publish_blocks__on_a_disk_or_when_strict),
+	};
+
+	umask(077);
+	sys = fault_table();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
