@@ -105,7 +105,7 @@ check: deps ## install what is missing, build, run all tests (about 10 minutes)
 	@$(MAKE) --no-print-directory check-run
 
 quickcheck: all tests ## unit tests, fuzz corpora, layers: a minute
-	@$(RUN) $(call SEP,$(UNIT)) $(call SEP,$(foreach r,$(REPLAY),$(r) tests/fuzz/corpus/$(patsubst $(BUILD)/replay/fuzz_%,%,$(r)))) \
+	@$(RUN) $(call SEP,$(UNIT)) $(foreach r,$(REPLAY),$(r) tests/fuzz/corpus/$(patsubst $(BUILD)/replay/fuzz_%,%,$(r)) --) \
 	        $(PYTHON) tests/layers/layers.py -- $(PYTHON) tests/layers/layers.py --self-test
 
 check-stress: tests

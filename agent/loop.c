@@ -57,19 +57,26 @@ static void arm(struct loop *l)
 static void time_has_come(void *arg, int fd, unsigned events)
 {
 	struct loop *l = arg;
-	uint64_t count, now_ms = l->sys->now_ms();
-	struct wheel_timer *t;
+	uint64_t count;
 
 	(void)events;
-	if (read(fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
-		return;
-	l->armed_ms = 0;
+	if (read(fd, &count, sizeof(count)) == sizeof(count))
+		l->armed_ms = 0; /* loop_run() does the rest */
+}
+
+/* Calls the handlers of what is due. False when there may be more. */
+static bool expire(struct loop *l)
+{
+	uint64_t now_ms = l->sys->now_ms();
+	struct wheel_timer *t;
+
 	for (unsigned i = 0; i < MAX_EXPIRED && !l->stopping; i++) {
 		t = wheel_advance(&l->wheel, now_ms);
 		if (!t)
-			break;
+			return true;
 		((struct loop_timer *)t)->due(((struct loop_timer *)t)->arg);
 	}
+	return false;
 }
 
 static void wake_has_come(void *arg, int fd, unsigned events)
@@ -126,9 +133,14 @@ void loop_free(struct loop *l)
 
 int loop_run(struct loop *l)
 {
+	/* What a handler made due at once runs in the same turn, without a way through the kernel. */
 	while (!l->stopping) {
+		bool idle = expire(l);
+
+		if (l->stopping)
+			break;
 		arm(l);
-		if (event_base_loop(l->base, EVLOOP_ONCE) < 0)
+		if (event_base_loop(l->base, EVLOOP_ONCE | (idle ? 0 : EVLOOP_NONBLOCK)) < 0)
 			return -EIO;
 	}
 	return 0;

@@ -114,6 +114,7 @@ int store_open(const struct sys *sys, const char *state_dir, const char *name,
 		return r;
 	}
 	file_clean(sys, s->dir, NULL);
+	prune(s, "");
 	if (list(s, "", numbers) > 0)
 		s->highest = numbers[0];
 	if (list(s, ".bad", numbers) > 0 && numbers[0] > s->highest)
@@ -217,7 +218,10 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 	}
 	if (r >= 0) {
 		s->highest = v->generation;
-		prune(s, "");
+		if (v->generation > STORE_KEEP) { /* the one that is now too many; store_open() looks for all */
+			file_name(v->generation - STORE_KEEP, name);
+			s->sys->unlinkat(s->dir, name, 0);
+		}
 		r = 0;
 	}
 	buffer_fini(&facts);

@@ -122,6 +122,7 @@ class Agent(Program):
 
     def cli(self, *args, check=None):
         """Runs `pullet ARGS`; (exit code, stdout, stderr)."""
+        self.ready()
         command, *rest = args
         done = subprocess.run([PULLET, command, '--socket', self.socket, *rest], capture_output=True, text=True, timeout=DEADLINE * 2, check=False)
         if check is not None:
@@ -138,7 +139,12 @@ class Agent(Program):
         self.test.assertEqual(answer[0], 200, answer)
         return json.loads(answer[1])
 
+    def ready(self):
+        """Until the control socket is there."""
+        self.log.wait(r'started version|"message":"started"')
+
     def request(self, method, path):
+        self.ready()
         connection = UnixConnection(self.socket)
         try:
             connection.request(method, path)
