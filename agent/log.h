@@ -26,10 +26,10 @@ bool log_level_parse(const char *name, enum log_level *ret_level); /* err | warn
  * "generation", "12", NULL) */
 void log_line(enum log_level level, const char *message, ...) __attribute__((sentinel));
 
-#define log_err(...) log_line(LOG_LEVEL_ERR, __VA_ARGS__, NULL)
-#define log_warn(...) log_line(LOG_LEVEL_WARN, __VA_ARGS__, NULL)
-#define log_info(...) log_line(LOG_LEVEL_INFO, __VA_ARGS__, NULL)
-#define log_debug(...) log_line(LOG_LEVEL_DEBUG, __VA_ARGS__, NULL)
+#define log_err(...) log_line(LOG_LEVEL_ERR, __VA_ARGS__, (char *)NULL)
+#define log_warn(...) log_line(LOG_LEVEL_WARN, __VA_ARGS__, (char *)NULL)
+#define log_info(...) log_line(LOG_LEVEL_INFO, __VA_ARGS__, (char *)NULL)
+#define log_debug(...) log_line(LOG_LEVEL_DEBUG, __VA_ARGS__, (char *)NULL)
 
 /* A number as a string, valid until the end of the full expression's block: log_info("x", "n",
  * LOG_U64(n)) */

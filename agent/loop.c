@@ -133,7 +133,8 @@ void loop_free(struct loop *l)
 
 int loop_run(struct loop *l)
 {
-	/* What a handler made due at once runs in the same turn, without a way through the kernel. */
+	/* What a handler made due at once runs in the same turn, without a way through the kernel.
+	 */
 	while (!l->stopping) {
 		bool idle = expire(l);
 

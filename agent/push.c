@@ -298,13 +298,12 @@ static void set_silence_deadline(struct endpoint *e)
 				 : 0;
 }
 
-static void handle(
-	struct endpoint *e, const char *name, const char *envelope, size_t len, bool has_envelope)
+static void handle(struct endpoint *e, const char *name, const char *envelope, size_t len)
 {
 	struct push_message m = {0};
 	const char *why = NULL;
 
-	if (has_envelope && push_message_parse(envelope, len, &m, &why)) {
+	if (envelope && push_message_parse(envelope, len, &m, &why)) {
 		/* still a hint: refusing it could lose an update */
 		count(&e->bad);
 		log_debug("push message with a bad envelope", "endpoint", e->address, "topic", name,
@@ -323,43 +322,55 @@ static void handle(
 	set_silence_deadline(e);
 }
 
+struct frame { /* NUL-terminated */
+	char data[PUSH_MAX_ENVELOPE + 1];
+	size_t len; /* larger than the data: it did not fit */
+};
+
+/* Takes one frame. 1, 0 when there is none, or -errno. */
+static int receive_frame(struct endpoint *e, struct frame *ret_frame, bool *ret_more)
+{
+	zmq_msg_t message;
+	int error;
+
+	zmq_msg_init(&message);
+	if (zmq_msg_recv(&message, e->socket, ZMQ_DONTWAIT) < 0) {
+		error = zmq_errno();
+		zmq_msg_close(&message);
+		return error == EAGAIN ? 0 : -error;
+	}
+	ret_frame->len = zmq_msg_size(&message);
+	if (ret_frame->len < sizeof(ret_frame->data)) {
+		memcpy(ret_frame->data, zmq_msg_data(&message), ret_frame->len);
+		ret_frame->data[ret_frame->len] = '\0';
+	}
+	*ret_more = zmq_msg_more(&message);
+	zmq_msg_close(&message);
+	return 1;
+}
+
 /* Takes one message. 1, 0 when there is none, or -errno. */
 static int receive(struct endpoint *e)
 {
-	char name[PUSH_MAX_TOPIC + 1], envelope[PUSH_MAX_ENVELOPE + 1];
-	size_t lens[2] = {0, 0};
-	unsigned frames = 0;
-	bool good = true;
-	int more = 1;
-	zmq_msg_t message;
+	struct frame topic, envelope, extra;
+	unsigned frames = 1;
+	bool more = false;
+	int r = receive_frame(e, &topic, &more);
 
-	zmq_msg_init(&message);
-	while (more) {
-		size_t len;
-
-		if (zmq_msg_recv(&message, e->socket, ZMQ_DONTWAIT) < 0) {
-			int error = zmq_errno();
-
-			zmq_msg_close(&message);
-			return error == EAGAIN ? 0 : -error;
-		}
-		len = zmq_msg_size(&message);
-		more = zmq_msg_more(&message);
-		if (frames < 2 && len < (frames ? sizeof(envelope) : sizeof(name))) {
-			memcpy(frames ? envelope : name, zmq_msg_data(&message), len);
-			(frames ? envelope : name)[len] = '\0';
-			lens[frames] = len;
-		} else {
-			good = frames == 1 && !more; /* an envelope that is too long: a bad one */
-			lens[1] = PUSH_MAX_ENVELOPE + 1;
-		}
-		frames++;
+	if (r == 1 && more) {
+		frames = 2;
+		r = receive_frame(e, &envelope, &more);
 	}
-	zmq_msg_close(&message);
-	if (!good || frames > 2 || lens[0] == 0 || strlen(name) != lens[0])
+	for (; r == 1 && more; frames++)
+		r = receive_frame(e, &extra, &more);
+	if (r != 1)
+		return r;
+	if (frames > 2 || topic.len == 0 || topic.len > PUSH_MAX_TOPIC ||
+		strlen(topic.data) != topic.len)
 		count(&e->bad);
 	else
-		handle(e, name, envelope, lens[1], frames == 2);
+		handle(e, topic.data, frames == 2 ? envelope.data : NULL,
+			frames == 2 ? envelope.len : 0);
 	return 1;
 }
 

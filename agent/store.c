@@ -218,7 +218,8 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 	}
 	if (r >= 0) {
 		s->highest = v->generation;
-		if (v->generation > STORE_KEEP) { /* the one that is now too many; store_open() looks for all */
+		if (v->generation >
+			STORE_KEEP) { /* the one that is now too many; store_open() looks for all */
 			file_name(v->generation - STORE_KEEP, name);
 			s->sys->unlinkat(s->dir, name, 0);
 		}

@@ -254,7 +254,10 @@ static int anchor_open(struct reader *r, const yaml_char_t *name, const struct n
 		free(copy);
 		return -ENOMEM;
 	}
-	r->anchors[r->anchor_count++] = (struct anchor){copy, node, true};
+	more = &r->anchors[r->anchor_count++];
+	more->name = copy;
+	more->node = node;
+	more->open = true;
 	return 0;
 }
 

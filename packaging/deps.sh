@@ -41,10 +41,10 @@ network               iproute2                  iproute
 trace                 strace                    strace
 '
 
-mode=build
+mode="build"
 for arg; do
 	case $arg in
-	--test) mode=test ;;
+	--test) mode="test" ;;
 	--list) list=1 ;;
 	*)
 		echo "usage: packaging/deps.sh [--test] [--list]" >&2

@@ -1,6 +1,6 @@
 /*
- * Fuzz target: the document parsers and writers. The first byte chooses type and flags. What is accepted must keep the limits and read back equal
- * after being written in either format.
+ * Fuzz target: the document parsers and writers. The first byte chooses type and flags. What is
+ * accepted must keep the limits and read back equal after being written in either format.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -24,7 +24,8 @@ static void round_trip(const struct document *d, enum document_type type)
 
 	buffer_init(&b, 1u << 20);
 	r = document_write(document_root(d), type, &b);
-	demand(r == 0 || r == -22 /* a number JSON does not have */ || r == -90 /* larger than the buffer */);
+	demand(r == 0 || r == -22 /* a number JSON does not have */ ||
+		r == -90 /* larger than the buffer */);
 	if (r == 0) {
 		demand(document_parse(type, b.data, b.len, 0, &again, &e) == 0);
 		demand(node_equal(document_root(d), document_root(again)));

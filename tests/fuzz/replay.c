@@ -1,6 +1,6 @@
 /*
- * Runs a fuzz target over its seed corpus without a fuzzer: each file is one case. A case that does not return ends the program, which
- * the test runner counts as failed.
+ * Runs a fuzz target over its seed corpus without a fuzzer: each file is one case. A case that does
+ * not return ends the program, which the test runner counts as failed.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -17,7 +17,8 @@ static int run_file(const char *path)
 	FILE *f = fopen(path, "rb");
 	uint8_t *data = f ? malloc(LARGEST) : NULL;
 	size_t n = data ? fread(data, 1, LARGEST, f) : 0;
-	uint8_t *exact = data ? malloc(n ? n : 1) : NULL; /* so that a sanitizer sees the first byte beyond */
+	uint8_t *exact = data ? malloc(n ? n : 1)
+			      : NULL; /* so that a sanitizer sees the first byte beyond */
 	int ok = exact != NULL;
 
 	if (exact) {
