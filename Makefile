@@ -95,7 +95,7 @@ $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/agent.a $(BUILD)/lib.a
 
 # ---- tests
 PYTHON := /usr/bin/python3
-RUN    := $(PYTHON) tests/run
+RUN    := $(if $(findstring thread,$(SAN)),TSAN_OPTIONS=suppressions=$(CURDIR)/tests/tsan.supp) $(PYTHON) tests/run
 SEP     = $(foreach p,$(1),$(p) --)
 
 deps:

@@ -394,7 +394,7 @@ static void publish__ended_at_each_call__leaves_old_or_new_and_nothing_else(void
 	(void)state;
 	for (int strict = 0; strict < 2; strict++) {
 		assert_int_equal(end_at_each_call(disk(), strict, publish_well, &points), 0);
-		assert_true(points >= 15);
+		assert_true(points >= 12);
 		print_message("%u points\n", points);
 		assert_int_equal(end_at_each_call("/dev/shm", strict, publish_well, &points), 0);
 	}
