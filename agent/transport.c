@@ -14,6 +14,9 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
+#include <linux/close_range.h>
 
 #include <curl/curl.h>
 
@@ -451,6 +454,9 @@ struct transport *transport_new(struct loop *l)
 	t->multi = curl_multi_init();
 	if (!t->multi)
 		goto fail;
+	/* its wake-up pair comes without CLOEXEC too; nothing of ours is to be inherited, so all
+	 * are marked */
+	close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
 	bad |= curl_multi_setopt(t->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
 	bad |= curl_multi_setopt(t->multi, CURLMOPT_SOCKETDATA, t);
 	bad |= curl_multi_setopt(t->multi, CURLMOPT_TIMERFUNCTION, on_timer);

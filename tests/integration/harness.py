@@ -149,7 +149,10 @@ class Agent(Program):
         try:
             connection.request(method, path)
             response = connection.getresponse()
-            return response.status, response.read().decode()
+            answer = response.status, response.read().decode()
+            connection.sock.shutdown(socket.SHUT_WR)
+            connection.sock.recv(1)  # until the agent has closed its side: nothing of this request is left to do
+            return answer
         finally:
             connection.close()
 

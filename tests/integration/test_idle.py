@@ -1,0 +1,127 @@
+"""An idle agent: its own memory, no wake-up while nothing is due, descriptors closed on exec, a bounded number of threads."""
+import os
+import threading
+
+import harness
+from harness import Agent, FaultServer, Program, good
+
+
+def threads(pid):
+    """{name: voluntary and involuntary context switches} of each thread."""
+    result = {}
+    for tid in os.listdir(f'/proc/{pid}/task'):
+        with open(f'/proc/{pid}/task/{tid}/status', encoding='ascii') as f:
+            fields = dict(line.split(':', 1) for line in f)
+        name = fields['Name'].strip() + ('' if tid != str(pid) else ' (loop)')
+        result[name] = int(fields['voluntary_ctxt_switches']) + int(fields['nonvoluntary_ctxt_switches'])
+    return result
+
+
+def memory(pid, field):
+    with open(f'/proc/{pid}/status', encoding='ascii') as f:
+        return next(int(line.split()[1]) for line in f if line.startswith(field + ':'))
+
+
+def descriptors(pid):
+    found = []
+    for fd in os.listdir(f'/proc/{pid}/fd'):
+        try:
+            found.append(os.readlink(f'/proc/{pid}/fd/{fd}'))
+        except FileNotFoundError:
+            pass  # closed meanwhile
+    return sorted(found)
+
+
+class Idle(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.server = FaultServer(self)
+        self.server.behave = good(b'a: 1\n', 'ETag: "1"\r\n')
+
+    def switches_while_idle(self, pid):
+        """What each thread did in some seconds. Time itself is what is looked at here, so it has to pass."""
+        threading.Event().wait(0.5)
+        before = threads(pid)
+        threading.Event().wait(5)
+        return {name: count - before[name] for name, count in threads(pid).items()}
+
+    def test_nothing_wakes_while_nothing_is_due(self):
+        agent = Agent(self, self.config(self.server.url + '/web.yaml', '    interval: 1h\n'))
+        agent.refresh()
+        switches = self.switches_while_idle(agent.pid)
+        print('context switches in 5 s:', switches)
+        self.assertEqual(switches[next(n for n in switches if 'loop' in n)], 0, switches)
+        if not harness.SANITIZED:
+            self.assertEqual(sum(switches.values()), 0, switches)
+        agent.stop()
+
+    def test_with_push_only_heartbeats_wake_and_never_the_loop(self):
+        _, _, endpoint = self.serve('--heartbeat', '1s')
+        agent = Agent(self, self.config(self.server.url + '/web.yaml', '    interval: 1h\n', push=f'push:\n  - endpoint: {endpoint}\n'))
+        agent.log.wait('push channel connected')
+        agent.refresh()
+        switches = self.switches_while_idle(agent.pid)
+        print('with push:', switches)
+        self.assertEqual(switches[next(n for n in switches if 'loop' in n)], 0, switches)
+        self.assertGreater(switches['pullet-push'], 0)
+        agent.stop()
+
+    def test_own_memory_is_at_most_3_mb(self):
+        if harness.SANITIZED:
+            return  # the sanitizers' own memory is not ours
+        _, _, endpoint = self.serve()
+        agent = Agent(self, self.config(self.server.url + '/web.yaml', '    interval: 1h\n', push=f'push:\n  - endpoint: {endpoint}\n'))
+        agent.log.wait('push channel connected')
+        agent.refresh()
+        print('RssAnon', memory(agent.pid, 'RssAnon'), 'kB; RssFile', memory(agent.pid, 'RssFile'), 'kB; threads', list(threads(agent.pid)))
+        self.assertLessEqual(memory(agent.pid, 'RssAnon'), 3 * 1024)
+        self.assertLessEqual(len(os.listdir(f'/proc/{agent.pid}/task')), 6)
+        agent.stop()
+
+    def test_memory_and_descriptors_do_not_grow(self):
+        agent = Agent(self, self.config(self.server.url + '/web.yaml', '    interval: 1h\n'))
+        for i in range(300):
+            self.server.behave = good(f'a: {i}\n'.encode(), f'ETag: "{i}"\r\n')
+            agent.refresh()
+            if i == 100:
+                before = memory(agent.pid, 'RssAnon'), descriptors(agent.pid)
+        after = memory(agent.pid, 'RssAnon'), descriptors(agent.pid)
+        self.assertLessEqual(len(after[1]), len(before[1]), f'{before} {after}')
+        if not harness.SANITIZED:
+            self.assertLessEqual(after[0] - before[0], 256, f'{before} {after} kB')
+        agent.stop()
+
+    def test_every_descriptor_is_closed_on_exec(self):
+        _, _, endpoint = self.serve()
+        agent = Agent(self, self.config(self.server.url + '/web.yaml', '    interval: 1h\n', push=f'push:\n  - endpoint: {endpoint}\n'))
+        agent.log.wait('push channel connected')
+        agent.refresh()
+        left_open = []
+        for fd in os.listdir(f'/proc/{agent.pid}/fd'):
+            try:
+                with open(f'/proc/{agent.pid}/fdinfo/{fd}', encoding='ascii') as f:
+                    flags = int(next(line for line in f if line.startswith('flags')).split()[1], 8)
+            except FileNotFoundError:
+                continue  # closed meanwhile
+            if int(fd) > 2 and not flags & os.O_CLOEXEC:
+                left_open.append((fd, os.readlink(f'/proc/{agent.pid}/fd/{fd}')))
+        self.assertEqual(left_open, [])
+        agent.stop()
+
+    def test_stop_is_quick_during_a_name_lookup_that_hangs(self):
+        """A network of its own in which the only name server never answers."""
+        self.write('resolv.conf', 'nameserver 127.0.0.77\n')
+        self.write('pullet.yaml', self.config('http://config.example/web.yaml', '    timeout: 5s\n'))
+        script = ('ip link set lo up && mount --bind "$1" /etc/resolv.conf && exec "$2" -c "$3"')
+        holder = 'import socket,time,os,sys; s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.bind(("127.0.0.77",53)); os.execvp("sh", sys.argv[1:])'
+        p = Program(['unshare', '-n', '-m', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh', '/usr/bin/python3', '-c',
+                     holder.replace('os.execvp', 'os.set_inheritable(s.fileno(), True); os.execvp'), 'sh', '-c', script, 'sh',
+                     self.path('resolv.conf'), harness.PULLETD, self.path('pullet.yaml')])
+        self.addCleanup(p.close)
+        p.log.wait('started version')
+        p.signal(15)
+        self.assertIsNotNone(p.wait(10 if harness.SANITIZED else 2))
+
+
+if __name__ == '__main__':
+    harness.main()
