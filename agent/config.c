@@ -48,7 +48,8 @@ struct config {
 		saved; /* in the store, but the file could not be replaced; generation 0: none */
 	struct worker_job sync_job;
 	bool syncing;
-	uint64_t sync_generation;
+	uint64_t sync_generation; /* what the job brings to the disk */
+	int sync_error;
 
 	/* what the status shows */
 	enum config_outcome outcome;
@@ -199,10 +200,18 @@ static void run_sync(struct worker_job *job)
 {
 	struct config *c = (struct config *)((char *)job - offsetof(struct config, sync_job));
 
-	/* A failure here loses nothing that is visible: the state file stays in the page cache and
-	 * the next one is a new file. The result is told by sync_done() through the generation. */
-	if (store_sync(c->store, c->sync_generation))
-		c->sync_generation = 0;
+	c->sync_error = store_sync(c->store, c->sync_generation);
+}
+
+/* Brings the published generation's state file to the disk, unless that is under way: then again
+ * when it has ended. */
+static void sync_state(struct config *c)
+{
+	if (c->syncing)
+		return;
+	c->syncing = true;
+	c->sync_generation = c->published.generation;
+	worker_submit(c->env->worker, &c->sync_job);
 }
 
 static void sync_done(struct worker_job *job)
@@ -210,9 +219,13 @@ static void sync_done(struct worker_job *job)
 	struct config *c = (struct config *)((char *)job - offsetof(struct config, sync_job));
 
 	c->syncing = false;
-	if (c->sync_generation == 0)
-		log_warn("the state file is not on the disk yet: fsync failed", "config",
-			c->settings->name);
+	/* Nothing that is visible is lost: the file stays in the page cache, and the next
+	 * generation is a new file. */
+	if (c->sync_error)
+		log_warn("the state file is not on the disk: a power cut may lose it", "config",
+			c->settings->name, "why", strerror(-c->sync_error));
+	if (c->published.generation != c->sync_generation)
+		sync_state(c);
 }
 
 static void release_candidate(struct config *c)
@@ -242,11 +255,8 @@ static void published(struct config *c)
 	if (p->not_durable)
 		log_warn("published, but a power cut may bring the old version back", "config",
 			c->settings->name, "why", p->why);
-	if (!c->settings->strict && p->store && !c->syncing) {
-		c->syncing = true;
-		c->sync_generation = c->published.generation;
-		worker_submit(c->env->worker, &c->sync_job);
-	}
+	if (!c->settings->strict && p->store)
+		sync_state(c);
 	release_candidate(c);
 	run_succeeded(c, CONFIG_PUBLISHED);
 }
