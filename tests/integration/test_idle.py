@@ -124,11 +124,13 @@ class Idle(harness.Case):
 
     def test_stop_is_quick_during_a_name_lookup_that_hangs(self):
         """A network of its own in which every configured name server is this host, and never answers."""
-        self.write('pullet.yaml', self.config('http://config.example/web.yaml', '    timeout: 5s\n'))
+        self.write('pullet.yaml', self.config('http://config.example/web.yaml', '    interval: 1h\n    timeout: 1s\n'))
         self.write('alone.py', ALONE)
         p = Program(['unshare', '-n', '/usr/bin/python3', self.path('alone.py'), harness.PULLETD, '-c', self.path('pullet.yaml')])
         self.addCleanup(p.close)
-        p.log.wait('started version')
+        p.log.wait('timed out')  # the lookup hangs, and the time limit ends it
+        p.signal(signal.SIGUSR1)
+        p.log.wait('pulling everything')  # and hangs again
         p.signal(signal.SIGTERM)
         self.assertEqual(p.wait(10 if harness.SANITIZED else 2), 0)
 
