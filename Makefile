@@ -54,6 +54,8 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 PROGRAMS := $(BUILD)/pulletd $(BUILD)/pullet
 UNIT     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(UNIT_SRC))
 STRESS   := $(patsubst tests/stress/%.c,$(BUILD)/stress/%,$(STRESS_SRC))
+# the harness with seeded bugs; the third is an allocation, which sanitizers hide
+BROKEN   := $(foreach n,1 2 $(if $(SAN),,3),$(BUILD)/stress/broken$(n))
 REPLAY   := $(patsubst tests/fuzz/%.c,$(BUILD)/replay/%,$(FUZZ_SRC))
 FUZZ     := $(patsubst tests/fuzz/%.c,build-fuzz/%,$(FUZZ_SRC))
 BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
@@ -66,7 +68,7 @@ C_FILES  := $(shell find lib agent tests -name '*.[ch]' 2>/dev/null | sort)
 .DELETE_ON_ERROR:
 
 all: $(PROGRAMS) ## build pulletd and pullet
-tests: all $(UNIT) $(STRESS) $(REPLAY) ## build the tests
+tests: all $(UNIT) $(STRESS) $(BROKEN) $(REPLAY) ## build the tests
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -86,6 +88,8 @@ $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS) -lcmocka
 $(BUILD)/stress/%: $(BUILD)/tests/stress/%.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
+$(BUILD)/stress/broken%: tests/stress/stress_trigger.c $(BUILD)/lib.a
+	$(call say,LD)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -DSTRESS_BREAK=$* $(ALL_LDFLAGS) -o $@ $^
 $(BUILD)/replay/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/agent.a $(BUILD)/lib.a
@@ -109,7 +113,7 @@ quickcheck: all tests ## unit tests, fuzz corpora, layers: a minute
 	        $(PYTHON) tests/layers/layers.py -- $(PYTHON) tests/layers/layers.py --self-test
 
 check-stress: tests
-	@$(RUN) --timeout 600 $(call SEP,$(STRESS))
+	@$(RUN) --timeout 600 $(call SEP,$(STRESS)) tests/stress/seeded.sh $(BROKEN)
 
 check-integration: all
 	@PULLET_BUILD=$(BUILD) $(RUN) --timeout 900 $(foreach t,$(sort $(wildcard tests/integration/test_*.py)),$(PYTHON) $(t) --)
