@@ -255,7 +255,7 @@ static void published(struct config *c)
 	if (p->not_durable)
 		log_warn("published, but a power cut may bring the old version back", "config",
 			c->settings->name, "why", p->why);
-	if (!c->settings->strict && p->store)
+	if (!c->settings->strict && p->store && !store_in_memory(c->store))
 		sync_state(c);
 	release_candidate(c);
 	run_succeeded(c, CONFIG_PUBLISHED);

@@ -227,6 +227,8 @@ void publish_run(struct publication *p)
 			p->store, p->version, p->body, p->body_len, p->config->strict, p->why);
 	if (p->error == 0)
 		p->error = replace(p, dir);
+	if (p->error == 0 && p->store)
+		store_prune(p->store);
 	if (dir >= 0)
 		p->sys->close(dir);
 }

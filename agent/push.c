@@ -484,35 +484,46 @@ static long next_deadline(const struct push *p)
 	return left == UINT64_MAX ? -1 : left > 86400000 ? 86400000 : (long)left;
 }
 
-static int turn(struct push *p)
+/* Takes all that is there from one socket. 0 or -errno. */
+static int drain(struct endpoint *e, int (*take)(struct endpoint *e))
 {
-	size_t n = 0;
 	int r;
 
+	do
+		r = take(e);
+	while (r > 0);
+	return r;
+}
+
+/* Sleeps until something comes or is due. Only what zmq_poll() named is looked at: each look costs
+ * system calls, and the loop thread, which a message wakes, may have to share this core. */
+static int turn(struct push *p)
+{
+	int r = 0;
+
 	for (size_t i = 0; i < p->endpoint_count; i++) {
 		struct endpoint *e = &p->endpoints[i];
 
-		if (e->socket)
-			p->items[n++] = (zmq_pollitem_t){.socket = e->socket, .events = ZMQ_POLLIN};
-		if (e->monitor)
-			p->items[n++] =
-				(zmq_pollitem_t){.socket = e->monitor, .events = ZMQ_POLLIN};
+		/* where a socket could not be made, a descriptor that is never ready stands in */
+		p->items[2 * i] =
+			(zmq_pollitem_t){.socket = e->socket, .fd = -1, .events = ZMQ_POLLIN};
+		p->items[2 * i + 1] =
+			(zmq_pollitem_t){.socket = e->monitor, .fd = -1, .events = ZMQ_POLLIN};
 	}
-	if (zmq_poll(p->items, (int)n, next_deadline(p)) < 0 && zmq_errno() != EINTR)
+	if (zmq_poll(p->items, (int)(2 * p->endpoint_count), next_deadline(p)) < 0 &&
+		zmq_errno() != EINTR)
 		return -zmq_errno();
-	for (size_t i = 0; i < p->endpoint_count; i++) {
+	for (size_t i = 0; r == 0 && i < p->endpoint_count; i++) {
 		struct endpoint *e = &p->endpoints[i];
 
-		while (e->monitor && (r = observe(e)) != 0)
-			if (r < 0)
-				return r;
-		while (e->socket && (r = receive(e)) != 0)
-			if (r < 0)
-				return r;
-		if (e->deadline_ms && e->deadline_ms <= p->sys->now_ms())
+		if (p->items[2 * i].revents)
+			r = drain(e, receive);
+		if (r == 0 && p->items[2 * i + 1].revents)
+			r = drain(e, observe);
+		if (r == 0 && e->deadline_ms && e->deadline_ms <= p->sys->now_ms())
 			deadline_passed(e);
 	}
-	return 0;
+	return r;
 }
 
 static void *run(void *arg)

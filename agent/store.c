@@ -25,6 +25,7 @@
 struct store {
 	const struct sys *sys;
 	int dir;
+	bool in_memory;
 	uint64_t highest; /* number of any file seen or written */
 };
 
@@ -113,6 +114,7 @@ int store_open(const struct sys *sys, const char *state_dir, const char *name,
 		store_close(s);
 		return r;
 	}
+	s->in_memory = file_in_memory(s->dir);
 	file_clean(sys, s->dir, NULL);
 	prune(s, "");
 	if (list(s, "", numbers) > 0)
@@ -218,16 +220,26 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 	}
 	if (r >= 0) {
 		s->highest = v->generation;
-		if (v->generation >
-			STORE_KEEP) { /* the one that is now too many; store_open() looks for all */
-			file_name(v->generation - STORE_KEEP, name);
-			s->sys->unlinkat(s->dir, name, 0);
-		}
 		r = 0;
 	}
 	buffer_fini(&facts);
 	buffer_fini(&file);
 	return r;
+}
+
+void store_prune(struct store *s)
+{
+	char name[NUMBER + 8];
+
+	if (s->highest <= STORE_KEEP)
+		return;
+	file_name(s->highest - STORE_KEEP, name);
+	s->sys->unlinkat(s->dir, name, 0);
+}
+
+bool store_in_memory(const struct store *s)
+{
+	return s->in_memory;
 }
 
 /* Takes a state file apart and verifies it. On success body holds the document alone. */

@@ -45,10 +45,15 @@ int store_load(
 	struct store *s, struct version *ret_version, struct buffer *body, unsigned *ret_damaged);
 /* The generation number for the next version. */
 uint64_t store_next_generation(const struct store *s);
-/* Writes a version (its generation must be store_next_generation()), then removes those beyond
- * STORE_KEEP. sync: on disk before it returns. 0 or -errno. */
+/* Writes a version (its generation must be store_next_generation()). sync: on disk before it
+ * returns. 0 or -errno. */
 int store_save(struct store *s, const struct version *v, const void *body, size_t len, bool sync,
 	char why[FILE_WHY]);
+/* Removes the version that is one too many now; store_open() removes whatever else is beyond
+ * STORE_KEEP. Apart from store_save() so that it can wait until the new version is visible. */
+void store_prune(struct store *s);
+/* True when the state lies in memory: nothing there can be brought to a disk. */
+bool store_in_memory(const struct store *s);
 /* Brings an already saved generation to the disk. 0 or -errno. */
 int store_sync(struct store *s, uint64_t generation);
 

@@ -2,9 +2,11 @@
  * one request, rather than having a second HTTP client in the house. */
 #include "client.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../transport.h"
 #include "cli.h"
@@ -15,7 +17,6 @@ struct wait {
 	struct loop *loop;
 	struct client_answer *answer;
 	enum transport_result result;
-	char message[300];
 };
 
 const char *client_default_socket(void)
@@ -33,7 +34,6 @@ static void answered(void *arg, const struct transport_response *response)
 	struct wait *w = arg;
 
 	w->result = response->result;
-	snprintf(w->message, sizeof(w->message), "%s", response->message);
 	w->answer->status = response->status;
 	buffer_append(&w->answer->body, response->body.data ? response->body.data : "",
 		response->body.len);
@@ -79,9 +79,8 @@ int client_ask(const char *command, const char *socket, const char *method, cons
 	if (w.result == TRANSPORT_TIMEOUT)
 		return cli_error(CLI_TIMED_OUT, command, "the agent did not answer in time");
 	if (w.result != TRANSPORT_OK)
-		return cli_error(CLI_UNREACHABLE, command,
-			"the agent cannot be reached at %s: is pulletd running? (%s)", socket,
-			w.message);
+		return cli_error(CLI_UNREACHABLE, command, "no agent answers at %s: %s", socket,
+			access(socket, R_OK | W_OK) ? strerror(errno) : "is pulletd running?");
 	if (document_parse(DOCUMENT_JSON, a->body.data ? a->body.data : "", a->body.len, 0,
 		    &a->json, &e) == 0)
 		a->error = client_text(document_root(a->json), "error", NULL);

@@ -122,6 +122,8 @@ static double quantile(struct samples *s, double q)
 /* ---- the document and its origin ---- */
 
 static _Atomic unsigned current; /* number of the change that the origin shows */
+static _Atomic uint64_t asked_ns,
+	answered_ns; /* when the origin last got a request, and had answered it */
 
 static size_t document(unsigned change, char text[DOCUMENT + 64])
 {
@@ -151,6 +153,7 @@ static void *serve_connection(void *arg)
 		if (!strstr(request, "\r\n\r\n"))
 			continue;
 		have = 0;
+		atomic_store(&asked_ns, now_ns());
 		change = atomic_load(&current);
 		len = document(change, body);
 		n = snprintf(answer, sizeof(answer),
@@ -159,6 +162,7 @@ static void *serve_connection(void *arg)
 			change, len, body);
 		if (send(fd, answer, (size_t)n, MSG_NOSIGNAL) != n)
 			break;
+		atomic_store(&answered_ns, now_ns());
 	}
 	close(fd);
 	return NULL;
@@ -290,6 +294,7 @@ static void send_update(unsigned change)
 /* ---- what is measured ---- */
 
 static unsigned change_number, lost;
+static struct samples phases[3]; /* sent to asked, asked to answered, answered to visible */
 
 static void push_to_visible(struct samples *s, size_t n)
 {
@@ -309,8 +314,15 @@ static void push_to_visible(struct samples *s, size_t n)
 		while (!visible(path, change_number) && end - begin < GIVE_UP_NS);
 		if (end - begin >= GIVE_UP_NS)
 			lost++;
-		else if (i >= 50)
+		else if (i >= 50) {
+			uint64_t asked = atomic_load(&asked_ns),
+				 answered = atomic_load(&answered_ns);
+
 			s->ns[s->n++] = end - begin;
+			phases[0].ns[phases[0].n++] = asked - begin;
+			phases[1].ns[phases[1].n++] = answered - asked;
+			phases[2].ns[phases[2].n++] = end > answered ? end - answered : 0;
+		}
 	}
 }
 
@@ -541,6 +553,9 @@ int main(int argc, char **argv)
 	double ratio;
 	int port;
 
+	for (int i = 0; i < 3; i++)
+		phases[i].ns = calloc((n + 64) * (MAX_ROUNDS + 1), sizeof(uint64_t));
+
 	if (rounds < 1 || rounds > MAX_ROUNDS || n < 10 || !s.ns)
 		return 64;
 	atexit(clean_up);
@@ -569,6 +584,9 @@ int main(int argc, char **argv)
 	       "reader\n",
 		n);
 	ratio = report(figures, rounds);
+	printf("of it, p50: message to request %.1f, request to answer %.1f, answer to visible "
+	       "%.1f\n",
+		quantile(&phases[0], 0.5), quantile(&phases[1], 0.5), quantile(&phases[2], 0.5));
 	stop_agent();
 
 	start_agent(port, disk);

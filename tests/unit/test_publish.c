@@ -483,6 +483,7 @@ static void store__keeps_ten(void **state)
 		struct version v = version_of(n, NEW);
 
 		assert_int_equal(store_save(place.store, &v, NEW, strlen(NEW), false, why), 0);
+		store_prune(place.store);
 	}
 	for (int n = 1; n <= 25; n++) {
 		snprintf(path, sizeof(path), "%s/web/%020d", place.state, n);
