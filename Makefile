@@ -19,7 +19,6 @@ CFLAGS      ?= -O2 -g
 SAN         ?=
 WERROR      ?=
 V           ?=
-BUILD       := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 comma       := ,
 BUILD       := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 
@@ -134,7 +133,7 @@ layers: ## check who includes whom, and that the check finds seeded violations
 lint: deps ## format, shell scripts, static analysis
 	@tests/lint.sh $(C_FILES)
 
-bench: all $(BENCH) ## measure: latency beside the bare hops, memory, wake-ups
+bench: all $(BENCH) ## measure push to visible beside the bare hops
 	@for b in $(BENCH); do PULLET_BUILD=$(BUILD) $$b || exit 1; done
 
 fuzz: $(FUZZ) ## fuzz each parser for FUZZ_SECONDS (60) with clang

@@ -17,6 +17,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -86,6 +87,21 @@ static void clean_up(void)
 static void interrupted(int number)
 {
 	exit(128 + number);
+}
+
+/* With two processors or more, the reader has one for itself and everything else (agent, origin,
+ * helpers, libzmq) the next one: without that, the spinning reader is moved about and stands in
+ * everybody's way, and the figures are the scheduler's. Threads and children inherit their maker's
+ * place. */
+static void stand_on(unsigned processor)
+{
+	cpu_set_t set;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(processor, &set);
+	sched_setaffinity(0, sizeof(set), &set);
 }
 
 /* Pacing, so that changes do not run into each other. It is not a wait for anything. */
@@ -251,6 +267,7 @@ static void start_agent(int port, const char *state_base)
 	fclose(f);
 	agent_pid = fork();
 	if (agent_pid == 0) {
+		stand_on(1);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		execl(program, "pulletd", "-c", path, (char *)NULL);
 		_exit(127);
@@ -345,6 +362,7 @@ static void *receive(void *socket)
 {
 	char message[256];
 
+	stand_on(1);
 	for (;;) {
 		zmq_pollitem_t item = {.socket = socket, .events = ZMQ_POLLIN};
 
@@ -399,6 +417,7 @@ static void *help(void *arg)
 	uint64_t count, begin;
 
 	(void)arg;
+	stand_on(1);
 	while (read(helper.wake, &count, sizeof(count)) == sizeof(count)) {
 		begin = now_ns();
 		atomic_store(&helper.woken_at, begin);
@@ -566,9 +585,11 @@ int main(int argc, char **argv)
 	if (!mkdtemp(base) || !mkdtemp(disk))
 		die("scratch directory");
 	curl_global_init(CURL_GLOBAL_DEFAULT);
+	stand_on(1);
 	port = start_origin();
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/web.yaml", port);
 	start_publisher();
+	stand_on(0);
 
 	start_agent(port, base);
 	for (unsigned round = 0; round < rounds; round++) {
