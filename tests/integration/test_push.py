@@ -156,15 +156,44 @@ class Push(harness.Case):
         agent.log.wait('published.*generation=2')
         agent.stop()
 
-    def test_spread_delays_within_the_window(self):
-        agent = self.start()
+    def test_three_silent_heartbeats_lead_to_a_pull_and_a_new_socket(self):
+        agent = Agent(self, self.config(self.server.url + '/web.yaml', '    interval: 1h\n',
+                                        push=f'push:\n  - endpoint: {self.publisher.endpoint}\n    heartbeat: 200ms\n'))
+        agent.log.wait('published.*generation=1')
+        self.publisher.wait_subscribed()
+        agent.log.wait('push channel connected')
+        self.settle(agent)
         self.set(2)
-        self.publisher.send(b'web', {'v': 1, 'epoch': 'e', 'seq': 1, 'spread_ms': 400})
+        self.publisher.send(b'pullet.heartbeat', {'v': 1, 'epoch': 'e'})
+        agent.log.wait('silent')
         agent.log.wait('published.*generation=2')
+        self.publisher.wait_subscribed()
+        self.set(3)
+        self.publisher.send(b'web')
+        agent.log.wait('published.*generation=3')
         agent.stop()
 
-    def test_stop_while_the_publisher_hangs(self):
+    def test_a_publisher_that_never_sent_a_heartbeat_is_never_silent(self):
+        agent = Agent(self, self.config(self.server.url + '/web.yaml', '    interval: 1h\n',
+                                        push=f'push:\n  - endpoint: {self.publisher.endpoint}\n    heartbeat: 100ms\n'))
+        agent.log.wait('push channel connected')
+        self.publisher.wait_subscribed()
+        self.publisher.send(b'web')
+        while json.loads(agent.get('/v1/status')[1])['push'][0]['messages'] == 0:
+            agent.refresh()
+        self.assertEqual(json.loads(agent.get('/v1/status')[1])['push'][0]['state'], 'connected')
+        agent.stop()
+        self.assertFalse([line for line in agent.log.seen if 'silent' in line])
+
+    def test_messages_within_a_spread_window_are_one_pull(self):
         agent = self.start()
+        self.set(2)
+        before = self.server.requests
+        for seq in range(1, 6):
+            self.publisher.send(b'web', {'v': 1, 'epoch': 'e', 'seq': seq, 'spread_ms': 2000})
+        agent.log.wait('published.*generation=2')
+        self.assertEqual(self.server.requests, before + 1)
+        self.assertEqual(json.loads(agent.get('/v1/status')[1])['push'][0]['messages'], 5)
         agent.stop()
 
     def test_pullet_publish(self):
@@ -204,6 +233,16 @@ class Serve(harness.Case):
             self.assertEqual(self.read('out/web.yaml'), f'n: {n}\n'.encode())
         serve.signal(signal.SIGTERM)
         self.assertEqual(serve.wait(), 0)
+        agent.stop()
+
+    def test_stop_is_quick_while_the_publisher_and_the_server_hang(self):
+        serve, url, endpoint = self.serve()
+        self.write('www/web.yaml', 'n: 1\n')
+        agent = Agent(self, self.config(url + '/web.yaml', '    interval: 1h\n', push=f'push:\n  - endpoint: {endpoint}\n'))
+        agent.log.wait('push channel connected')
+        agent.refresh()
+        serve.signal(signal.SIGSTOP)
+        self.assertEqual(agent.post('/v1/configs/web/refresh')[0], 202)
         agent.stop()
 
     def test_etag_304_head_and_nothing_out_of_the_directory(self):
