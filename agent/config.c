@@ -596,8 +596,8 @@ static void start_from_store(struct config *c)
 	}
 	r = store_load(c->store, &v, &c->body, &damaged);
 	if (damaged)
-		log_err("damaged state files were set aside", "config", c->settings->name, "files",
-			LOG_U64(damaged));
+		log_err("state files were damaged (set aside) or could not be read", "config",
+			c->settings->name, "files", LOG_U64(damaged));
 	if (r)
 		goto out;
 	type = v.type[0] == 'j'   ? SETTINGS_TYPE_JSON

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +29,7 @@ struct identity { /* of the file as it was published; any change shows in one of
 struct target {
 	const struct sys *sys;
 	const struct settings_config *config;
-	char dir[PATH_MAX];
+	char *dir;
 	const char *name; /* in config->file */
 	bool known;       /* identity is that of the last publication */
 	struct identity identity;
@@ -115,12 +114,16 @@ int target_open(const struct sys *sys, const struct settings_config *config,
 	t->sys = sys;
 	t->config = config;
 	t->name = slash + 1;
-	snprintf(t->dir, sizeof(t->dir), "%.*s",
-		(int)(slash > config->file ? slash - config->file : 1), config->file);
+	t->dir = strndup(config->file, slash > config->file ? (size_t)(slash - config->file) : 1);
+	if (!t->dir) {
+		free(t);
+		snprintf(why, FILE_WHY, "out of memory");
+		return -ENOMEM;
+	}
 	sys->mkdirat(AT_FDCWD, t->dir, 0755); /* open_dir() says what is wrong */
 	fd = open_dir(t, why);
 	if (fd < 0) {
-		free(t);
+		target_close(t);
 		return fd;
 	}
 	file_clean(sys, fd, t->name);
@@ -131,6 +134,8 @@ int target_open(const struct sys *sys, const struct settings_config *config,
 
 void target_close(struct target *t)
 {
+	if (t)
+		free(t->dir);
 	free(t);
 }
 

@@ -24,7 +24,7 @@
 
 struct store {
 	const struct sys *sys;
-	int dir;
+	char *path; /* opened for each use: a thousand configs are not a thousand descriptors */
 	bool in_memory;
 	uint64_t highest; /* number of any file seen or written */
 };
@@ -51,10 +51,17 @@ static int descending(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* The numbers of the files with this tail, highest first; at most MAX_LISTED. */
-static size_t list(const struct store *s, const char *tail, uint64_t numbers[MAX_LISTED])
+static int open_dir(const struct store *s)
 {
-	int fd = s->sys->openat(s->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	return s->sys->openat(
+		AT_FDCWD, s->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+}
+
+/* The numbers of the files with this tail, highest first; at most MAX_LISTED. */
+static size_t list(const struct store *s, int dir, const char *tail, uint64_t numbers[MAX_LISTED])
+{
+	int fd = s->sys->openat(
+		dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); /* a position of its own */
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *e;
 	size_t n = 0;
@@ -72,55 +79,60 @@ static size_t list(const struct store *s, const char *tail, uint64_t numbers[MAX
 	return n;
 }
 
-static void prune(const struct store *s, const char *tail)
+static void prune(const struct store *s, int dir, const char *tail)
 {
 	uint64_t numbers[MAX_LISTED];
-	size_t n = list(s, tail, numbers);
+	size_t n = list(s, dir, tail, numbers);
 	char name[NUMBER + 8];
 
 	for (size_t i = STORE_KEEP; i < n; i++) {
 		file_name(numbers[i], name);
 		memcpy(name + NUMBER, tail, strlen(tail) + 1);
-		s->sys->unlinkat(s->dir, name, 0);
+		s->sys->unlinkat(dir, name, 0);
 	}
+}
+
+/* Makes and opens the directory. The descriptor, or -errno. */
+static int make_dir(const struct store *s)
+{
+	int dir;
+
+	if (s->sys->mkdirat(AT_FDCWD, s->path, 0700) && errno != EEXIST)
+		return -errno;
+	dir = open_dir(s);
+	return dir < 0 ? -errno : dir;
 }
 
 int store_open(const struct sys *sys, const char *state_dir, const char *name,
 	struct store **ret_store, char why[FILE_WHY])
 {
 	struct store *s = calloc(1, sizeof(*s));
-	int r = 0, parent = -1;
 	uint64_t numbers[MAX_LISTED];
+	int dir;
 
-	if (!s) {
+	if (!s || asprintf(&s->path, "%s/%s", state_dir, name) < 0) {
+		free(s);
 		snprintf(why, FILE_WHY, "out of memory");
 		return -ENOMEM;
 	}
 	s->sys = sys;
-	s->dir = -1;
-	parent = sys->openat(AT_FDCWD, state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	if (parent < 0 || (sys->mkdirat(parent, name, 0700) && errno != EEXIST) ||
-		(s->dir = sys->openat(
-			 parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0)) < 0)
-		r = -errno;
-	if (r)
+	dir = make_dir(s);
+	if (dir < 0) {
 		snprintf(why, FILE_WHY,
-			"cannot use the state directory %.128s/%.64s: %s: it must belong to the "
-			"agent's user",
-			state_dir, name, strerror(-r));
-	if (parent >= 0)
-		sys->close(parent);
-	if (r) {
+			"cannot use the state directory %.200s: %s: it must belong to the agent's "
+			"user",
+			s->path, strerror(-dir));
 		store_close(s);
-		return r;
+		return dir;
 	}
-	s->in_memory = file_in_memory(s->dir);
-	file_clean(sys, s->dir, NULL);
-	prune(s, "");
-	if (list(s, "", numbers) > 0)
+	s->in_memory = file_in_memory(dir);
+	file_clean(sys, dir, NULL);
+	prune(s, dir, "");
+	if (list(s, dir, "", numbers) > 0)
 		s->highest = numbers[0];
-	if (list(s, ".bad", numbers) > 0 && numbers[0] > s->highest)
+	if (list(s, dir, ".bad", numbers) > 0 && numbers[0] > s->highest)
 		s->highest = numbers[0];
+	sys->close(dir);
 	*ret_store = s;
 	return 0;
 }
@@ -129,8 +141,7 @@ void store_close(struct store *s)
 {
 	if (!s)
 		return;
-	if (s->dir >= 0)
-		s->sys->close(s->dir);
+	free(s->path);
 	free(s);
 }
 
@@ -200,7 +211,7 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 		.mode = 0600, .uid = (uid_t)-1, .gid = (gid_t)-1, .sync = sync};
 	char name[NUMBER + 8], digest[DIGEST_HEX];
 	struct buffer facts, file;
-	int r;
+	int r, dir = open_dir(s), open_error = errno;
 
 	buffer_init(&facts, 64u << 10);
 	buffer_init(&file, MAX_FILE);
@@ -212,16 +223,21 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 		buffer_append(&file, facts.data, facts.len);
 		r = buffer_append(&file, body, len);
 	}
+	if (r == 0 && dir < 0)
+		r = -open_error;
 	if (r) {
-		snprintf(why, FILE_WHY, "cannot make the state file: %s", strerror(-r));
+		snprintf(why, FILE_WHY, "cannot make a state file in %.200s: %s", s->path,
+			strerror(-r));
 	} else {
 		file_name(v->generation, name);
-		r = file_replace(s->sys, s->dir, name, file.data, file.len, &options, why);
+		r = file_replace(s->sys, dir, name, file.data, file.len, &options, why);
 	}
-	if (r >= 0) {
+	if (r >= 0)
 		s->highest = v->generation;
-		r = 0;
-	}
+	if (r == FILE_NOT_DURABLE) /* asked to be on the disk, and is not known to be */
+		r = -EIO;
+	if (dir >= 0)
+		s->sys->close(dir);
 	buffer_fini(&facts);
 	buffer_fini(&file);
 	return r;
@@ -230,11 +246,16 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 void store_prune(struct store *s)
 {
 	char name[NUMBER + 8];
+	int dir;
 
 	if (s->highest <= STORE_KEEP)
 		return;
+	dir = open_dir(s);
+	if (dir < 0)
+		return;
 	file_name(s->highest - STORE_KEEP, name);
-	s->sys->unlinkat(s->dir, name, 0);
+	s->sys->unlinkat(dir, name, 0);
+	s->sys->close(dir);
 }
 
 bool store_in_memory(const struct store *s)
@@ -267,50 +288,60 @@ static bool verify(uint64_t generation, struct buffer *file, struct version *ret
 	return ret_version->generation == generation && strcmp(digest, ret_version->sha256) == 0;
 }
 
-static void set_aside(struct store *s, uint64_t generation)
+static void set_aside(struct store *s, int dir, uint64_t generation)
 {
 	char name[NUMBER + 8], bad[NUMBER + 8];
 
 	file_name(generation, name);
 	file_name(generation, bad);
 	memcpy(bad + NUMBER, ".bad", 5);
-	s->sys->renameat(s->dir, name, s->dir, bad);
-	prune(s, ".bad");
+	s->sys->renameat(dir, name, dir, bad);
+	prune(s, dir, ".bad");
 }
 
 int store_load(
 	struct store *s, struct version *ret_version, struct buffer *body, unsigned *ret_damaged)
 {
 	uint64_t numbers[MAX_LISTED];
-	size_t n = list(s, "", numbers);
+	int r = -ENOENT, dir = open_dir(s);
 	char name[NUMBER + 8];
 	struct buffer file;
-	int r = -ENOENT;
+	size_t n;
 
 	*ret_damaged = 0;
+	if (dir < 0)
+		return -errno;
 	buffer_init(&file, MAX_FILE);
+	n = list(s, dir, "", numbers);
 	for (size_t i = 0; i < n; i++) {
 		file_name(numbers[i], name);
 		buffer_clear(&file);
-		r = file_read(s->sys, s->dir, name, &file);
+		r = file_read(s->sys, dir, name, &file);
 		if (r == -ENOMEM || r == -EMFILE || r == -ENFILE)
 			break; /* our trouble, not the file's */
 		if (r == 0 && verify(numbers[i], &file, ret_version)) {
 			r = buffer_append(body, file.data, file.len);
 			break;
 		}
-		set_aside(s, numbers[i]);
+		if (r == 0) /* what cannot even be read stays where it is */
+			set_aside(s, dir, numbers[i]);
 		++*ret_damaged;
 		r = -ENOENT;
 	}
 	buffer_fini(&file);
+	s->sys->close(dir);
 	return r;
 }
 
 int store_sync(struct store *s, uint64_t generation)
 {
 	char name[NUMBER + 8];
+	int r, dir = open_dir(s);
 
+	if (dir < 0)
+		return -errno;
 	file_name(generation, name);
-	return file_sync(s->sys, s->dir, name);
+	r = file_sync(s->sys, dir, name);
+	s->sys->close(dir);
+	return r;
 }

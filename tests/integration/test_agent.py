@@ -76,7 +76,7 @@ class Operator(harness.Case):
         self.write('state/web/' + newest, bytes(data))
         self.server.close()
         agent = self.start()
-        agent.log.wait('set aside')
+        agent.log.wait('damaged')
         agent.log.wait('last known good.*generation=1')
         self.assertEqual(self.read('out/web.yaml'), b'n: 1\n')
         agent.stop()
