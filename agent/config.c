@@ -1,6 +1,7 @@
 /*
- * One config's circulation: the trigger says when, the transfer brings a document, the judges look
- * at it, the publication makes it visible, the supervisor says when again.
+ * One config's circulation: the trigger says when, the server when it has room, the transfer brings
+ * a document, the judges look at it, the publication makes it visible, the supervisor says when
+ * again.
  *
  * Surprising: the time limit covers the transfer only. Once a document is accepted its publication
  * is never given up half-way; a disk that hangs shows as a run that does not end, and no second one
@@ -16,6 +17,7 @@
 
 #include <fcntl.h>
 
+#include "credentials.h"
 #include "document.h"
 #include "log.h"
 #include "source.h"
@@ -26,7 +28,9 @@ struct config {
 
 	struct trigger trigger;
 	struct supervisor supervisor;
-	struct loop_timer due;   /* the next run */
+	struct loop_timer due; /* the next run */
+	struct server *server;
+	struct server_task task; /* a run that is due, or one that goes on at another address */
 	struct loop_timer limit; /* the run's time limit */
 	struct push_topic topic;
 
@@ -34,6 +38,7 @@ struct config {
 	uint64_t run;
 	struct transfer *transfer;
 	bool conditional; /* the request named a version we hold */
+	bool soon;        /* it ran into its limit, but another address is ready */
 	struct version candidate;
 	struct buffer body, text; /* of the candidate; text is empty when it is the body itself */
 	struct publication publication;
@@ -67,6 +72,8 @@ struct config {
 };
 
 static const char timed_out[] = "the server timed out: the old version stays, pulls slow down";
+/* From a run that an address let run into its time limit to the next, at another address. */
+#define FAILOVER_MS 500
 static const uint64_t repull_delay_ms[CONFIG_REPULLS] = {50, 200, 1000};
 
 static void run_failed(
@@ -80,12 +87,26 @@ static const char *type_name(enum settings_type type)
 	return names[type];
 }
 
-/* The trigger's word decides whether the timer is armed. */
+static uint64_t expiry_ms(const struct config *c)
+{
+	return c->env->sys->now_ms() + c->supervisor.max_ms;
+}
+
+/* The trigger's word decides whether the timer is armed, and whether a run that waits for the
+ * server is still wanted. */
 static void arm(struct config *c)
 {
 	uint64_t due_ms;
+	bool is_set = trigger_due(&c->trigger, &due_ms);
 
-	if (trigger_due(&c->trigger, &due_ms))
+	if (c->task.waiting && !trigger_running(&c->trigger)) {
+		if (is_set && due_ms <= c->env->sys->now_ms()) {
+			server_submit(c->server, &c->task, expiry_ms(c));
+			return;
+		}
+		server_withdraw(c->server, &c->task);
+	}
+	if (is_set)
 		loop_timer_set(c->env->loop, &c->due, due_ms);
 	else
 		loop_timer_cancel(c->env->loop, &c->due);
@@ -296,7 +317,7 @@ static void publish_dry(struct config *c)
 	struct buffer there;
 	bool same;
 
-	buffer_init(&there, 2 * (size_t)SETTINGS_MAX_BYTES_DEFAULT);
+	buffer_init(&there, 2 * server_settings(c->server)->max_bytes);
 	same = file_read(c->env->sys, AT_FDCWD, c->settings->file, &there) == 0 &&
 	       there.len == text->len &&
 	       memcmp(there.data ? there.data : "", text->data ? text->data : "", text->len) == 0;
@@ -361,7 +382,8 @@ static void accepted(
 	snprintf(c->candidate.last_modified, sizeof(c->candidate.last_modified), "%s",
 		response->last_modified);
 	snprintf(c->candidate.type, sizeof(c->candidate.type), "%s", type_name(type));
-	snprintf(c->candidate.url, sizeof(c->candidate.url), "%s", c->settings->url);
+	snprintf(c->candidate.url, sizeof(c->candidate.url), "%.1000s%s",
+		server_url(c->server, &c->task), c->settings->path);
 
 	r = judge(c, type, response->body.data, response->body.len, &c->text, why);
 	if (r == -EINVAL || r == -EMSGSIZE)
@@ -406,6 +428,10 @@ static void answered(void *arg, const struct transport_response *response)
 	char why[FILE_WHY] = "";
 
 	c->transfer = NULL;
+	if (server_ended(c->server, &c->task, response)) {
+		server_retry(c->server, &c->task); /* within the same time limit */
+		return;
+	}
 	loop_timer_cancel(c->env->loop, &c->limit);
 	switch (source_judge(c->settings, response, c->conditional, &type, why)) {
 	case SOURCE_NEW:
@@ -430,39 +456,91 @@ static void limit_passed(void *arg)
 	struct config *c = arg;
 	char why[FILE_WHY];
 
-	transport_cancel(c->transfer);
-	c->transfer = NULL;
+	if (c->transfer) {
+		transport_cancel(c->transfer);
+		c->transfer = NULL;
+		c->soon = server_ended(c->server, &c->task, NULL);
+	} else {
+		server_withdraw(c->server, &c->task);
+	}
 	snprintf(why, sizeof(why), "no whole answer within the time limit of %llu ms",
 		(unsigned long long)c->settings->timeout_ms);
 	run_failed(c, SUPERVISOR_TIMEOUT, timed_out, why);
 }
 
-static void run_begin(struct config *c)
+/* Begins a transfer from the address the server named; what is wrong is written into why. */
+static int transfer_start(struct config *c, char why[FILE_WHY])
 {
+	const struct settings_server *server = server_settings(c->server);
 	struct source_request request;
-	int r;
+	struct credentials credentials;
+	int r = credentials_read(c->env->sys, server, &credentials, why);
 
-	c->run = supervisor_begin(&c->supervisor);
-	c->shown = 0;
-	source_build(c->settings, c->published.generation ? &c->published : NULL, &request);
-	c->conditional = request.if_none_match[0] || request.if_modified_since[0];
-	request.request.ca_file = c->env->ca_file;
+	if (r)
+		return r;
+	source_build(c->settings, server, server_url(c->server, &c->task),
+		c->published.generation ? &c->published : NULL, &credentials, &request);
+	if (!request.request.tls.ca)
+		request.request.tls.ca = c->env->ca_file;
+	c->conditional = request.conditional;
 	r = transport_start(c->env->transport, &request.request, answered, c, &c->transfer);
-	if (r) {
-		run_failed(c, SUPERVISOR_REJECTED, "pull could not be started", strerror(-r));
-		return;
+	if (r)
+		snprintf(why, FILE_WHY, "the request cannot be made: %s", strerror(-r));
+	credentials_fini(&credentials);
+	return r;
+}
+
+/* The server has a free slot: for a new run, or for one that goes on at another address. */
+static bool slot_free(void *arg)
+{
+	struct config *c = arg;
+	char why[FILE_WHY] = "";
+
+	if (!trigger_running(&c->trigger)) {
+		if (!trigger_begin(&c->trigger, c->env->sys->now_ms())) {
+			arm(c);
+			return false;
+		}
+		c->run = supervisor_begin(&c->supervisor);
+		c->shown = 0;
+		c->soon = false;
+		loop_timer_set(c->env->loop, &c->limit,
+			loop_now_ms(c->env->loop) + c->settings->timeout_ms);
+		arm(c);
 	}
-	loop_timer_set(
-		c->env->loop, &c->limit, loop_now_ms(c->env->loop) + c->settings->timeout_ms);
+	if (transfer_start(c, why) == 0)
+		return true;
+	loop_timer_cancel(c->env->loop, &c->limit);
+	run_failed(c, SUPERVISOR_REJECTED, "pull could not be started", why);
+	return false;
+}
+
+/* The server had no slot in time. */
+static void slot_lost(void *arg, const char *why)
+{
+	struct config *c = arg;
+
+	loop_timer_cancel(c->env->loop, &c->limit);
+	if (!trigger_running(&c->trigger)) {
+		if (!trigger_begin(&c->trigger, c->env->sys->now_ms())) {
+			arm(c);
+			return;
+		}
+		c->run = supervisor_begin(&c->supervisor);
+	}
+	run_failed(c, SUPERVISOR_REJECTED, "pull could not be started", why);
 }
 
 static void due(void *arg)
 {
 	struct config *c = arg;
 
-	if (trigger_begin(&c->trigger, c->env->sys->now_ms()))
-		run_begin(c);
-	arm(c);
+	if (trigger_running(&c->trigger)) { /* one more run right after it */
+		trigger_begin(&c->trigger, c->env->sys->now_ms());
+		arm(c);
+	} else {
+		server_submit(c->server, &c->task, expiry_ms(c));
+	}
 }
 
 /* ---- the end of a run ---- */
@@ -505,6 +583,8 @@ static void run_ended(struct config *c)
 
 	if (must_repull(c))
 		next_ms = jittered(c, repull_delay_ms[c->repulls++], 25);
+	else if (c->soon)
+		next_ms = jittered(c, FAILOVER_MS, 50);
 	trigger_end(&c->trigger, c->env->sys->now_ms(), next_ms);
 	arm(c);
 
@@ -552,6 +632,8 @@ struct config *config_new(const struct config_env *env, const struct settings_co
 		return NULL;
 	c->env = env;
 	c->settings = settings;
+	c->server = env->servers[settings->server];
+	c->task = (struct server_task){.begin = slot_free, .lost = slot_lost, .arg = c};
 	trigger_init(&c->trigger, env->queue);
 	supervisor_init(&c->supervisor, settings->interval_ms, settings->backoff_bound);
 	loop_timer_init(&c->due, due, c);
@@ -559,8 +641,9 @@ struct config *config_new(const struct config_env *env, const struct settings_co
 	c->topic.topic = settings->topic;
 	c->topic.trigger = &c->trigger;
 	c->topic.spread_ms = settings->push_spread_ms;
-	buffer_init(&c->body, SETTINGS_MAX_BYTES_DEFAULT);
-	buffer_init(&c->text, 4 * (size_t)SETTINGS_MAX_BYTES_DEFAULT);
+	/* an aliased or escaped document may be written out longer than it came */
+	buffer_init(&c->body, server_settings(c->server)->max_bytes);
+	buffer_init(&c->text, 4 * server_settings(c->server)->max_bytes);
 	c->publish_job = (struct worker_job){.run = run_publish, .done = publish_done};
 	c->sync_job = (struct worker_job){.run = run_sync, .done = sync_done};
 	return c;
@@ -572,6 +655,7 @@ void config_free(struct config *c)
 		return;
 	if (c->transfer)
 		transport_cancel(c->transfer);
+	server_withdraw(c->server, &c->task);
 	loop_timer_cancel(c->env->loop, &c->due);
 	loop_timer_cancel(c->env->loop, &c->limit);
 	release_candidate(c);
@@ -630,11 +714,31 @@ out:
 	release_candidate(c);
 }
 
+/* How long a pull that nobody waits for may be put off. */
+static uint64_t splay_ms(struct config *c)
+{
+	uint64_t bound = c->settings->interval_ms;
+
+	if (c->env->once || c->published.generation == 0 ||
+		server_find(c->server, c->published.url, c->settings->path) < 0)
+		return 0;
+	return sys_random_upto(c->env->sys, bound < CONFIG_SPLAY_MS ? bound : CONFIG_SPLAY_MS);
+}
+
 void config_start(struct config *c)
 {
 	if (!c->env->dry_run)
 		start_from_store(c);
-	config_refresh(c);
+	trigger_fire(&c->trigger, c->env->sys->now_ms(), splay_ms(c));
+}
+
+void config_resumed(struct config *c)
+{
+	uint64_t due_ms, now_ms = c->env->sys->now_ms();
+
+	if (trigger_due(&c->trigger, &due_ms) && due_ms < now_ms && !c->task.waiting)
+		trigger_fire(&c->trigger, now_ms, splay_ms(c));
+	arm(c);
 }
 
 void config_called(struct trigger *t)
@@ -646,6 +750,7 @@ void config_called(struct trigger *t)
 
 void config_refresh(struct config *c)
 {
+	server_lift(c->server);
 	trigger_fire(&c->trigger, c->env->sys->now_ms(), 0);
 }
 
@@ -712,11 +817,15 @@ void config_status(struct config *c, struct config_status *ret_status)
 		.age_ms = age,
 		.next_pull_in_ms = -1,
 		.running = trigger_running(&c->trigger),
+		.waiting = c->task.waiting,
+		.server = c->server,
 		.outcome = c->outcome,
 		.refused = c->refused,
 		.restored = c->restored,
 		.pushes = atomic_load_explicit(&c->topic.messages, memory_order_relaxed),
 	};
+	snprintf(ret_status->url, sizeof(ret_status->url), "%.1000s%s",
+		server_url(c->server, &c->task), c->settings->path);
 	if (trigger_due(&c->trigger, &due_ms))
 		ret_status->next_pull_in_ms = due_ms > now_ms ? (int64_t)(due_ms - now_ms) : 0;
 }

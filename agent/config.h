@@ -15,11 +15,13 @@
 #include "loop.h"
 #include "publish.h"
 #include "push.h"
+#include "server.h"
 #include "settings.h"
 #include "transport.h"
 #include "worker.h"
 
 #define CONFIG_REPULLS 3
+#define CONFIG_SPLAY_MS 10000u
 
 struct config;
 
@@ -28,11 +30,13 @@ struct config_env {
 	const struct sys *sys;
 	struct loop *loop;
 	struct transport *transport;
+	struct server *const *servers; /* by the index in the settings */
 	struct worker *worker;
 	struct trigger_queue *queue;
 	const char *state_dir;
 	const char *ca_file; /* NULL = the system's */
 	bool dry_run;        /* pull and judge, write nothing, say what would be done */
+	bool once;           /* each config runs once: no splay */
 	/* Called after each run. */
 	void (*run_ended)(void *arg, struct config *c);
 	void *arg;
@@ -50,6 +54,9 @@ struct config_status {
 	int64_t age_ms;          /* since the server last confirmed; -1 = nothing is published */
 	int64_t next_pull_in_ms; /* -1 = none due (running) */
 	bool running;
+	bool waiting; /* due, but the server is held back or busy */
+	const struct server *server;
+	char url[1024];              /* of the last pull, or of the next one */
 	enum config_outcome outcome; /* of the last run */
 	uint64_t refused;            /* documents judged bad */
 	uint64_t restored;           /* times the file was found changed by others */
@@ -68,11 +75,15 @@ struct config_waiter {
 struct config *config_new(const struct config_env *env, const struct settings_config *settings);
 /* Ends what runs; waits for nothing. The worker must have been stopped, the push thread too. */
 void config_free(struct config *c);
-/* Publishes the last known good if the file is not that already, and fires the first pull. */
+/* Publishes the last known good if the file is not that already, and fires the first pull: at once,
+ * unless a version of this very document is published already; then within one interval, at most
+ * CONFIG_SPLAY_MS, at random, so that hosts that start together do not pull together. */
 void config_start(struct config *c);
 /* The trigger was fired or suspended: for whoever takes it off the queue. */
 void config_called(struct trigger *t);
-/* Pull now. */
+/* The machine slept through the moment of the pull: one pull, splayed as at the start. */
+void config_resumed(struct config *c);
+/* Pull now, even if the server is left alone for a while (unless it asked for that itself). */
 void config_refresh(struct config *c);
 void config_wait(struct config *c, struct config_waiter *w);
 void config_wait_cancel(struct config *c, struct config_waiter *w);

@@ -25,6 +25,7 @@ struct control_env {
 	struct loop *loop;
 	const struct settings *settings;
 	struct config *const *configs; /* settings->config_count of them, in that order */
+	struct server *const *servers; /* settings->server_count of them */
 	struct push *const *push;      /* *push is NULL without a push channel */
 	int64_t started_ms;            /* wall clock */
 };

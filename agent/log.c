@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../lib/buffer.h"
+#include "hash.h"
 #include "jsontext.h"
 
 #define LINE 2048
@@ -146,20 +147,10 @@ char *log_u64_text(char text[24], uint64_t n)
 	return text;
 }
 
-/* FNV-1a: a cause is only compared with itself. */
-static uint64_t hash(const char *s)
-{
-	uint64_t h = UINT64_C(0xcbf29ce484222325);
-
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
-	return h;
-}
-
 bool log_limit_pass(
 	struct log_limit *l, uint64_t now_ms, const char *cause, unsigned *ret_suppressed)
 {
-	uint64_t h = hash(cause);
+	uint64_t h = hash_bytes(HASH_START, cause, strlen(cause));
 
 	if (l->used && h == l->cause && now_ms - l->last_ms < 60000) {
 		l->suppressed++;

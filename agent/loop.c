@@ -18,6 +18,8 @@
 
 #define MAX_SIGNALS 8
 #define MAX_EXPIRED 1024 /* in one turn, then others have theirs */
+#define LATE_MS                                                                                    \
+	5000 /* no load makes a timer so late: the machine slept, or the process was stopped */
 
 struct loop_signal {
 	struct event *event;
@@ -33,6 +35,9 @@ struct loop {
 	uint64_t armed_ms; /* what the timerfd is set to; 0 = not */
 	void (*woken)(void *arg);
 	void *woken_arg;
+	void (*resumed)(void *arg, uint64_t late_ms);
+	void *resumed_arg;
+	uint64_t turn_ms; /* when the last turn began */
 	struct loop_signal signals[MAX_SIGNALS];
 	unsigned signal_count;
 	bool stopping;
@@ -64,12 +69,24 @@ static void time_has_come(void *arg, int fd, unsigned events)
 		l->armed_ms = 0; /* loop_run() does the rest */
 }
 
+/* Tells that time has passed in which nothing ran, before the late timers do. */
+static void notice_resume(struct loop *l, uint64_t now_ms)
+{
+	uint64_t due_ms, before_ms = l->turn_ms;
+
+	l->turn_ms = now_ms;
+	if (l->resumed && wheel_next(&l->wheel, &due_ms) && now_ms > due_ms + LATE_MS &&
+		now_ms > before_ms + LATE_MS)
+		l->resumed(l->resumed_arg, now_ms - due_ms);
+}
+
 /* Calls the handlers of what is due. False when there may be more. */
 static bool expire(struct loop *l)
 {
 	uint64_t now_ms = l->sys->now_ms();
 	struct wheel_timer *t;
 
+	notice_resume(l, now_ms);
 	for (unsigned i = 0; i < MAX_EXPIRED && !l->stopping; i++) {
 		t = wheel_advance(&l->wheel, now_ms);
 		if (!t)
@@ -100,7 +117,8 @@ struct loop *loop_new(const struct sys *sys)
 		return NULL;
 	l->sys = sys;
 	l->base = event_base_new();
-	wheel_init(&l->wheel, sys->now_ms());
+	l->turn_ms = sys->now_ms();
+	wheel_init(&l->wheel, l->turn_ms);
 	timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
 	wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	l->timer_watch.fd = timer_fd;
@@ -181,6 +199,12 @@ void loop_on_wake(struct loop *l, void (*woken)(void *arg), void *arg)
 {
 	l->woken = woken;
 	l->woken_arg = arg;
+}
+
+void loop_on_resume(struct loop *l, void (*resumed)(void *arg, uint64_t late_ms), void *arg)
+{
+	l->resumed = resumed;
+	l->resumed_arg = arg;
 }
 
 void loop_timer_init(struct loop_timer *t, void (*due)(void *arg), void *arg)

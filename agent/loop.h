@@ -49,6 +49,10 @@ struct event_base *loop_base(struct loop *l);
 void loop_wake(struct loop *l);
 void loop_on_wake(struct loop *l, void (*woken)(void *arg), void *arg);
 
+/* Calls resumed(arg, late_ms) before the timers when the next of them is more than 5 s late: the
+ * machine slept (CLOCK_BOOTTIME counts that), or the process was stopped. */
+void loop_on_resume(struct loop *l, void (*resumed)(void *arg, uint64_t late_ms), void *arg);
+
 /* Timers: as the wheel's. loop_timer_set() may be called from any handler of the loop. */
 void loop_timer_init(struct loop_timer *t, void (*due)(void *arg), void *arg);
 void loop_timer_set(struct loop *l, struct loop_timer *t, uint64_t due_ms);

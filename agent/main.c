@@ -22,6 +22,7 @@
 #include "log.h"
 #include "loop.h"
 #include "push.h"
+#include "server.h"
 #include "settings.h"
 #include "transport.h"
 #include "worker.h"
@@ -44,6 +45,7 @@ struct agent {
 	struct transport *transport;
 	struct trigger_queue queue;
 	struct config_env env;
+	struct server **servers;
 	struct config **configs;
 	struct control_env control_env;
 	struct control *control;
@@ -244,6 +246,19 @@ static void on_usr1(void *arg, int signal)
 		config_refresh(a->configs[i]);
 }
 
+/* Timers were due long ago. What was kept alive is dead, and every host of a fleet may have slept
+ * (a hypervisor was maintained): so no connection is used again, and each config pulls once,
+ * splayed. */
+static void on_resume(void *arg, uint64_t late_ms)
+{
+	struct agent *a = arg;
+
+	log_info("the agent did not run for a while: pulling again", "late_ms", LOG_U64(late_ms));
+	transport_forget(a->transport);
+	for (size_t i = 0; i < a->settings->config_count; i++)
+		config_resumed(a->configs[i]);
+}
+
 static void run_ended(void *arg, struct config *c)
 {
 	struct agent *a = arg;
@@ -260,6 +275,22 @@ static void run_ended(void *arg, struct config *c)
 
 /* ---- start and stop ---- */
 
+static int start_servers(struct agent *a)
+{
+	size_t n = a->settings->server_count, *configs = calloc(n, sizeof(*configs));
+
+	a->servers = calloc(n, sizeof(struct server *));
+	for (size_t i = 0; configs && i < a->settings->config_count; i++)
+		configs[a->settings->configs[i].server]++;
+	for (size_t i = 0; configs && a->servers && i < n; i++) {
+		a->servers[i] = server_new(a->loop, &a->settings->servers[i], configs[i]);
+		if (!a->servers[i])
+			n = 0;
+	}
+	free(configs);
+	return a->servers && n ? 0 : -ENOMEM;
+}
+
 static int start_configs(struct agent *a)
 {
 	size_t n = a->settings->config_count;
@@ -268,11 +299,13 @@ static int start_configs(struct agent *a)
 		.sys = &sys_real,
 		.loop = a->loop,
 		.transport = a->transport,
+		.servers = a->servers,
 		.worker = a->worker,
 		.queue = &a->queue,
 		.state_dir = a->settings->state_dir,
 		.ca_file = getenv("SSL_CERT_FILE"),
 		.dry_run = a->options.dry_run,
+		.once = a->options.once,
 		.run_ended = run_ended,
 		.arg = a,
 	};
@@ -299,6 +332,7 @@ static int start_control(struct agent *a)
 		.loop = a->loop,
 		.settings = a->settings,
 		.configs = a->configs,
+		.servers = a->servers,
 		.push = &a->push,
 		.started_ms = sys_real.wall_ms(),
 	};
@@ -363,8 +397,11 @@ static int start(struct agent *a)
 	}
 	trigger_queue_init(&a->queue, wake, a->loop);
 	loop_on_wake(a->loop, woken, a);
+	loop_on_resume(a->loop, on_resume, a);
 	for (size_t i = 0; r == 0 && i < sizeof(signals) / sizeof(signals[0]); i++)
 		r = loop_on_signal(a->loop, signals[i].number, signals[i].handle, a);
+	if (r == 0)
+		r = start_servers(a);
 	if (r == 0)
 		r = start_configs(a);
 	if (r == 0 && !a->options.once)
@@ -388,6 +425,9 @@ static void stop(struct agent *a)
 	for (size_t i = 0; a->configs && i < a->settings->config_count; i++)
 		config_free(a->configs[i]);
 	free(a->configs);
+	for (size_t i = 0; a->servers && i < a->settings->server_count; i++)
+		server_free(a->servers[i]);
+	free(a->servers);
 	if (a->transport)
 		transport_free(a->transport);
 	if (a->loop)

@@ -19,6 +19,7 @@
 
 #include <zmq.h>
 
+#include "hash.h"
 #include "log.h"
 #include "push_message.h"
 
@@ -68,7 +69,7 @@ struct push {
 
 uint64_t push_version_hash(const char *version)
 {
-	uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+	uint64_t h;
 	size_t len;
 
 	if (!version)
@@ -82,8 +83,7 @@ uint64_t push_version_hash(const char *version)
 	}
 	if (len == 0)
 		return 0;
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ (unsigned char)version[i]) * UINT64_C(0x100000001b3);
+	h = hash_bytes(HASH_START, version, len);
 	return h ? h : 1;
 }
 

@@ -22,6 +22,7 @@
 #include "log.h"
 #include "settings_keys.h"
 #include "settings_loader.h"
+#include "settings_servers.h"
 
 #define MAX_FILE (1u << 20)
 #define READ_CHUNK (64u << 10)
@@ -56,8 +57,10 @@ static int finish(struct loader *l, const char *main_file, struct settings **ret
 	loader_complain_twice(l, &l->paths, "file");
 	loader_complain_twice(l, &l->endpoints, "endpoint");
 	loader_complain_twice(l, &l->labels, "label");
+	loader_complain_twice(l, &l->servers, "server");
 	if (l->s) {
 		fill_defaults(l);
+		settings_servers_resolve(l);
 		if (l->s->config_count == 0 && !l->config_missed)
 			loader_complain(l, whole, "no config is set: add one under \"configs\"");
 	}
@@ -223,11 +226,16 @@ void settings_free(struct settings *s)
 	for (size_t i = 0; i < s->config_count; i++) {
 		free(s->configs[i].name);
 		free(s->configs[i].url);
+		free(s->configs[i].from);
+		free(s->configs[i].path);
 		free(s->configs[i].topic);
 		free(s->configs[i].file);
 	}
+	for (size_t i = 0; i < s->server_count; i++)
+		settings_server_fini(&s->servers[i]);
 	free(s->labels);
 	free(s->push);
+	free(s->servers);
 	free(s->configs);
 	free(s->state_dir);
 	free(s->runtime_dir);

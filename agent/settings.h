@@ -35,6 +35,11 @@
 #define SETTINGS_DEFAULT_RUNTIME_DIR PULLET_RUNSTATEDIR "/pullet"
 #define SETTINGS_MAX_CONFIGS 10000
 #define SETTINGS_MAX_PUSH 64
+#define SETTINGS_MAX_SERVERS 1000
+#define SETTINGS_MAX_URLS 16
+#define SETTINGS_MAX_HEADERS 32
+#define SETTINGS_MAX_IN_FLIGHT 64
+#define SETTINGS_MAX_SECRET 8192 /* bytes of a token, a password, a header's value */
 #define SETTINGS_MAX_LABELS 64
 #define SETTINGS_MAX_BYTES_DEFAULT (8u << 20) /* of a pulled document */
 
@@ -51,9 +56,35 @@ struct settings_push {
 	uint64_t heartbeat_ms; /* 5 s; expected every so often */
 };
 
+enum settings_tls_version { SETTINGS_TLS_1_2, SETTINGS_TLS_1_3 };
+
+struct settings_header {
+	char *name;
+	char *value, *file; /* one of them: the value, or the file that holds it */
+};
+
+/* Where documents come from: one content, at one or several addresses. */
+struct settings_server {
+	char *name;                  /* NULL: made for the configs whose url has this origin */
+	char **urls;                 /* http(s)://HOST[:PORT][/PATH], no '/' at the end */
+	size_t url_count;            /* 1 to SETTINGS_MAX_URLS */
+	uint64_t connect_timeout_ms; /* 3 s */
+	unsigned max_in_flight;      /* transfers at a time: 8 */
+	uint64_t max_bytes;          /* of a document: 8 MiB */
+	char *bearer_file;           /* NULL = none, as below */
+	char *user, *password_file;
+	struct settings_header *headers;
+	size_t header_count;
+	char *ca, *crl, *cert, *key;       /* PEM files; ca NULL = the system's */
+	enum settings_tls_version tls_min; /* 1.2 */
+};
+
 struct settings_config {
-	char *name; /* [A-Za-z0-9][A-Za-z0-9._-]{0,63} */
-	char *url;  /* http:// or https://, without userinfo */
+	char *name;    /* [A-Za-z0-9][A-Za-z0-9._-]{0,63} */
+	char *url;     /* as written, http:// or https://, without userinfo; or NULL, then: */
+	char *from;    /* the name of the server */
+	char *path;    /* behind the server's url; begins with '/', unless the url had no path */
+	size_t server; /* index */
 	enum settings_type type;
 	uint64_t interval_ms;    /* 30 s */
 	unsigned jitter;         /* percent of the delay, either way: 10 */
@@ -83,6 +114,8 @@ struct settings {
 	size_t label_count;
 	struct settings_push *push;
 	size_t push_count;
+	struct settings_server *servers; /* those that are named, then one for each other origin */
+	size_t server_count;
 	struct settings_config *configs;
 	size_t config_count;
 };

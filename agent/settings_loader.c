@@ -130,4 +130,6 @@ void loader_fini(struct loader *l)
 	free(l->paths.items);
 	free(l->endpoints.items);
 	free(l->labels.items);
+	free(l->servers.items);
+	free(l->froms.items);
 }

@@ -27,41 +27,71 @@
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 #define HEARTBEAT_TOPIC "pullet.heartbeat"
 
-static const struct {
+struct unit {
 	const char *name;
-	uint64_t ms;
-} units[] = {
+	uint64_t factor;
+};
+
+#define UNITS 5
+static const struct unit durations[UNITS] = {
 	{"ms", 1},
 	{"s", 1000},
 	{"m", 60 * 1000},
 	{"h", 60 * 60 * 1000},
 	{"d", 24 * 60 * 60 * 1000},
 };
-#define UNITS (sizeof(units) / sizeof(units[0]))
+static const struct unit sizes[UNITS] = {
+	{"B", 1},
+	{"KiB", UINT64_C(1) << 10},
+	{"MiB", UINT64_C(1) << 20},
+	{"GiB", UINT64_C(1) << 30},
+	{"TiB", UINT64_C(1) << 40},
+};
 
-int settings_parse_duration(const char *text, uint64_t *ret_ms)
+static int parse_units(
+	const char *text, const struct unit units[UNITS], size_t max_digits, uint64_t *ret)
 {
 	size_t digits = strspn(text, DIGITS);
 
-	if (digits == 0 || digits > 11) /* 11 digits of days still fit 64 bits of milliseconds */
+	if (digits == 0 || digits > max_digits)
 		return -EINVAL;
 	for (size_t i = 0; i < UNITS; i++) {
 		if (strcmp(text + digits, units[i].name))
 			continue;
-		*ret_ms = strtoull(text, NULL, 10) * units[i].ms;
+		*ret = strtoull(text, NULL, 10) * units[i].factor;
 		return 0;
 	}
 	return -EINVAL;
 }
 
-const char *settings_duration_text(uint64_t ms, char text[24])
+static const char *units_text(uint64_t n, const struct unit units[UNITS], char text[24])
 {
 	size_t i = UNITS - 1;
 
-	while (i > 0 && (ms == 0 || ms % units[i].ms))
+	while (i > 0 && (n == 0 || n % units[i].factor))
 		i--;
-	snprintf(text, 24, "%llu%s", (unsigned long long)(ms / units[i].ms), units[i].name);
+	snprintf(text, 24, "%llu%s", (unsigned long long)(n / units[i].factor), units[i].name);
 	return text;
+}
+
+int settings_parse_duration(const char *text, uint64_t *ret_ms)
+{
+	return parse_units(text, durations, 11, ret_ms); /* 11 digits of days fit 64 bits */
+}
+
+int settings_parse_size(const char *text, uint64_t *ret_bytes)
+{
+	return parse_units(text, sizes, 7, ret_bytes); /* 7 digits of TiB fit 64 bits */
+}
+
+const char *settings_duration_text(uint64_t ms, char text[24])
+{
+	return units_text(ms, durations, text);
+}
+
+const char *settings_size_text(uint64_t bytes, char text[24])
+{
+	return units_text(bytes, sizes, text);
 }
 
 const char *settings_parse_percent(const char *text, unsigned *ret_percent)
@@ -231,6 +261,60 @@ const char *settings_check_url(const char *text)
 	if (strchr(text, '#'))
 		return "has a fragment (#...), which is never sent to a server: remove it";
 	return check_host_port(authority, len, false, 1);
+}
+
+const char *settings_check_base_url(const char *text)
+{
+	return strchr(text, '?') ? "has a query (?...): that belongs into the paths"
+				 : settings_check_url(text);
+}
+
+const char *settings_check_url_path(const char *text)
+{
+	if (*text != '/')
+		return "must begin with /: it is put behind each URL of the server";
+	if (strlen(text) > SETTINGS_MAX_URL)
+		return "is too long: at most 1023 bytes";
+	if (has_controls(text) || strchr(text, ' '))
+		return "holds a space or a control character: write it as %20 or the like";
+	return strchr(text, '#')
+		       ? "has a fragment (#...), which is never sent to a server: remove it"
+		       : NULL;
+}
+
+const char *settings_check_header_name(const char *text)
+{
+	/* what the agent sets itself, or what would change how a message is framed */
+	static const char *const own[] = {"Accept-Encoding", "Connection", "Content-Length",
+		"If-Modified-Since", "If-None-Match", "Range", "Transfer-Encoding", "Upgrade"};
+	size_t len = strlen(text);
+
+	if (len < 1 || len > 64 || strspn(text, LETTERS DIGITS "!#$%&'*+-.^_`|~") < len)
+		return "is not a header name: letters, digits and '-', at most 64";
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (!strcasecmp(text, own[i]))
+			return "is a header that the agent sets itself";
+	return NULL;
+}
+
+const char *settings_check_header_value(const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len < 1 || len > SETTINGS_MAX_SECRET)
+		return "must have 1 to 8192 bytes";
+	return has_controls(text) ? "holds a control character" : NULL;
+}
+
+const char *settings_check_user(const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len < 1 || len > 255)
+		return "must have 1 to 255 bytes";
+	if (strchr(text, ':'))
+		return "holds a ':', which ends a user's name in HTTP";
+	return has_controls(text) ? "holds a control character" : NULL;
 }
 
 const char *settings_check_endpoint(const char *text)

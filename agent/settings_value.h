@@ -24,6 +24,15 @@
 
 /* http:// or https://, a host, no credentials, no fragment, nothing that needs escaping. */
 const char *settings_check_url(const char *text);
+/* A URL without a query, for paths to be put behind it. */
+const char *settings_check_base_url(const char *text);
+/* /..., what is put behind a base URL; a query may be in it. */
+const char *settings_check_url_path(const char *text);
+/* A header's name, none of those that the agent sets itself; its value. */
+const char *settings_check_header_name(const char *text);
+const char *settings_check_header_value(const char *text);
+/* The user of basic authentication: no ':'. */
+const char *settings_check_user(const char *text);
 /* tcp://HOST:PORT or ipc:///PATH. */
 const char *settings_check_endpoint(const char *text);
 /* HOST:PORT or [v6]:PORT; port 0 means any. */
@@ -38,6 +47,8 @@ const char *settings_check_name(const char *text);
 /* A label's value: at most 255 bytes, no control characters. */
 const char *settings_check_label(const char *text);
 
+/* "64KiB" "8MiB" to bytes. 0 or -EINVAL. */
+int settings_parse_size(const char *text, uint64_t *ret_bytes);
 /* "10%" to 10. */
 const char *settings_parse_percent(const char *text, unsigned *ret_percent);
 /* "640" or "0640", octal: readable by the owner, writable by nobody else. */
@@ -47,6 +58,8 @@ const char *settings_parse_owner(const char *text, uid_t *ret_uid, gid_t *ret_gi
 
 /* Milliseconds in the largest unit that divides them: 30000 to "30s". Returns text. */
 const char *settings_duration_text(uint64_t ms, char text[24]);
+/* Bytes in the largest unit that divides them: 8388608 to "8MiB". Returns text. */
+const char *settings_size_text(uint64_t bytes, char text[24]);
 /* The value in quotes for a message: cut, control characters replaced. Returns out. */
 const char *settings_shown(const char *text, char out[SETTINGS_SHOWN]);
 /* Edits (insert, delete, replace, swap neighbours) between two words, letter case ignored;

@@ -9,13 +9,16 @@
 #include <string.h>
 #include <strings.h>
 
-void source_build(
-	const struct settings_config *config, const struct version *held, struct source_request *r)
+void source_build(const struct settings_config *config, const struct settings_server *server,
+	const char *base, const struct version *held, const struct credentials *credentials,
+	struct source_request *r)
 {
+	uint64_t connect_ms = server->connect_timeout_ms;
 	size_t n = 0;
 
 	memset(r, 0, sizeof(*r));
-	if (held && strcmp(held->url, config->url) == 0) {
+	snprintf(r->url, sizeof(r->url), "%s%s", base, config->path);
+	if (held && strcmp(held->url, r->url) == 0) {
 		if (held->etag[0])
 			snprintf(r->if_none_match, sizeof(r->if_none_match), "If-None-Match: %s",
 				held->etag);
@@ -27,13 +30,21 @@ void source_build(
 		r->headers[n++] = r->if_none_match;
 	if (r->if_modified_since[0])
 		r->headers[n++] = r->if_modified_since;
+	r->conditional = n > 0;
+	for (size_t i = 0; i < credentials->count; i++)
+		r->headers[n++] = credentials->lines[i];
 	r->headers[n] = NULL;
 	r->request = (struct transport_request){
-		.url = config->url,
+		.url = r->url,
 		.headers = r->headers,
-		.max_bytes = SETTINGS_MAX_BYTES_DEFAULT,
+		.user = credentials->user,
+		.password = credentials->password,
+		.tls = {server->ca, server->crl, server->cert, server->key,
+			server->tls_min == SETTINGS_TLS_1_3},
+		.max_bytes = server->max_bytes,
 		.timeout_ms = config->timeout_ms,
-		.connect_timeout_ms = config->timeout_ms < 5000 ? config->timeout_ms : 5000,
+		.connect_timeout_ms =
+			config->timeout_ms < connect_ms ? config->timeout_ms : connect_ms,
 	};
 }
 
@@ -63,12 +74,12 @@ static const char *status_advice(long status)
 			return table[i].advice;
 }
 
-/* Does the path of url end in `ending`? The query does not count. */
-static bool path_ends(const char *url, const char *ending)
+/* Does the path end in `ending`? The query does not count. */
+static bool path_ends(const char *path, const char *ending)
 {
-	size_t len = strcspn(url, "?#"), n = strlen(ending);
+	size_t len = strcspn(path, "?"), n = strlen(ending);
 
-	return len >= n && strncasecmp(url + len - n, ending, n) == 0;
+	return len >= n && strncasecmp(path + len - n, ending, n) == 0;
 }
 
 static bool type_ends(const char *type, const char *ending)
@@ -95,7 +106,7 @@ static enum settings_type document_type(
 	if (config->type != SETTINGS_TYPE_AUTO)
 		return config->type;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (table[i].path ? path_ends(config->url, table[i].path)
+		if (table[i].path ? path_ends(config->path, table[i].path)
 				  : type_ends(content_type, table[i].type))
 			return table[i].is;
 	return SETTINGS_TYPE_YAML;
@@ -108,7 +119,7 @@ static bool is_html(
 		strcmp(content_type, "application/xhtml+xml") != 0)
 		return false;
 	return type != SETTINGS_TYPE_BYTES ||
-	       !(path_ends(config->url, ".html") || path_ends(config->url, ".htm"));
+	       !(path_ends(config->path, ".html") || path_ends(config->path, ".htm"));
 }
 
 /* Judges the form of a 200. */

@@ -8,6 +8,7 @@
 #ifndef PULLET_SOURCE_H
 #define PULLET_SOURCE_H
 
+#include "credentials.h"
 #include "settings.h"
 #include "store.h"
 #include "transport.h"
@@ -15,13 +16,16 @@
 enum source_verdict { SOURCE_NEW, SOURCE_SAME, SOURCE_TIMEOUT, SOURCE_FAILED };
 
 struct source_request {
-	struct transport_request request;
-	char if_none_match[300], if_modified_since[128];
-	const char *headers[4];
+	struct transport_request request; /* borrows from the settings and the credentials */
+	bool conditional;
+	char url[1024], if_none_match[300], if_modified_since[128];
+	const char *headers[CREDENTIALS_LINES + 3];
 };
 
-/* Fills the request; conditional on `held` (NULL = nothing held, or not from this url). */
-void source_build(const struct settings_config *config, const struct version *held,
+/* Fills the request to the server's address `base`; conditional on `held` (NULL = nothing held) if
+ * that came from there. */
+void source_build(const struct settings_config *config, const struct settings_server *server,
+	const char *base, const struct version *held, const struct credentials *credentials,
 	struct source_request *ret_request);
 /* Judges the response. SOURCE_NEW: body is to be judged as *ret_type. Otherwise `why` is a sentence
  * (not for SOURCE_SAME). */

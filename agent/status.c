@@ -31,13 +31,16 @@ static const char *or_null(const char *s)
 
 int status_config(struct config *c, struct buffer *out)
 {
+	struct server_status server;
 	struct config_status s;
 
 	config_status(c, &s);
 	buffer_append(out, "{", 1);
 	jsontext_member(out, "name", s.settings->name);
 	jsontext_member(out, "state", s.state);
-	jsontext_member(out, "url", s.settings->url);
+	jsontext_member(out, "url", s.url);
+	server_status(s.server, &server);
+	jsontext_member(out, "server", server.name);
 	jsontext_member(out, "file", s.settings->file);
 	jsontext_member(out, "type", type_name(&s));
 	jsontext_member(out, "topic", s.settings->topic);
@@ -48,6 +51,8 @@ int status_config(struct config *c, struct buffer *out)
 	null_number(out, "confirmed_ms", s.confirmed_ms, 0);
 	null_number(out, "age_ms", s.age_ms, -1);
 	buffer_append_string(out, s.running ? ",\"running\":true" : ",\"running\":false");
+	buffer_append_string(out, s.waiting ? ",\"waiting\":true" : ",\"waiting\":false");
+	jsontext_number(out, "held_ms", s.waiting ? server.held_ms : 0);
 	jsontext_number(out, "delay_ms", supervisor_delay(s.supervisor));
 	null_number(out, "next_pull_in_ms", s.next_pull_in_ms, -1);
 	jsontext_member(out, "last_error", or_null(s.last_error));
@@ -104,6 +109,64 @@ static void push_endpoint(const struct push *p, size_t i, uint64_t now_ms, struc
 	buffer_append(out, "}", 1);
 }
 
+static void server_address(const struct server *s, size_t i, struct buffer *out)
+{
+	struct server_address_status a;
+
+	server_address_status(s, i, &a);
+	buffer_append_string(out, i ? ",{" : "{");
+	jsontext_member(out, "url", a.url);
+	jsontext_number(out, "rests_ms", a.rests_ms);
+	jsontext_member(out, "error", or_null(a.error));
+	jsontext_number(out, "failures_in_a_row", a.in_a_row);
+	jsontext_number(out, "congestion", a.congestion);
+	jsontext_number(out, "network", a.network);
+	jsontext_number(out, "advised", a.advised);
+	buffer_append(out, "}", 1);
+}
+
+/* Counts of values below 1, 2, 4, 8, ..., without the zeros at the end. */
+static void histogram(
+	struct buffer *out, const char *name, const uint32_t counts[DISPATCHER_BUCKETS])
+{
+	size_t n = DISPATCHER_BUCKETS;
+
+	while (n && !counts[n - 1])
+		n--;
+	buffer_printf(out, ",\"%s\":[", name);
+	for (size_t i = 0; i < n; i++)
+		buffer_printf(out, i ? ",%u" : "%u", counts[i]);
+	buffer_append(out, "]", 1);
+}
+
+static void server(const struct server *s, struct buffer *out)
+{
+	struct server_status status;
+	const struct dispatcher_counters *n;
+
+	server_status(s, &status);
+	n = status.counters;
+	buffer_append(out, "{", 1);
+	jsontext_member(out, "name", status.name);
+	jsontext_number(out, "held_ms", status.held_ms);
+	jsontext_number(out, "in_flight", status.in_flight);
+	jsontext_number(out, "pending", status.pending);
+	jsontext_number(out, "accepted", n->accepted);
+	jsontext_number(out, "overridden", n->overridden);
+	jsontext_number(out, "overflowed", n->overflowed);
+	jsontext_number(out, "expired", n->expired);
+	jsontext_number(out, "withdrawn", n->cancelled);
+	jsontext_number(out, "retried", n->retried);
+	jsontext_number(out, "dispatched", n->taken);
+	jsontext_number(out, "batches", n->batches);
+	histogram(out, "batch_size", n->batch_size);
+	histogram(out, "dispatch_latency_ms", n->latency_ms);
+	buffer_append_string(out, ",\"addresses\":[");
+	for (size_t i = 0; i < status.address_count; i++)
+		server_address(s, i, out);
+	buffer_append_string(out, "]}");
+}
+
 int status_agent(const struct control_env *env, struct buffer *out)
 {
 	const struct settings *settings = env->settings;
@@ -125,6 +188,12 @@ int status_agent(const struct control_env *env, struct buffer *out)
 		if (i)
 			buffer_append(out, ",", 1);
 		status_config(env->configs[i], out);
+	}
+	buffer_append_string(out, "],\"servers\":[");
+	for (size_t i = 0; i < settings->server_count; i++) {
+		if (i)
+			buffer_append(out, ",", 1);
+		server(env->servers[i], out);
 	}
 	buffer_append_string(out, "],\"push\":[");
 	for (size_t i = 0; *env->push && i < push_endpoint_count(*env->push); i++)

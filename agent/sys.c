@@ -4,10 +4,14 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "hash.h"
 
 static uint64_t clock_ms(clockid_t id)
 {
@@ -37,6 +41,21 @@ static uint64_t real_random(void)
 	return n;
 }
 
+/* Machine id and node name: containers share the one or the other. */
+static uint64_t real_host(void)
+{
+	struct utsname u = {0};
+	char id[64];
+	int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = fd < 0 ? 0 : read(fd, id, sizeof(id));
+
+	if (fd >= 0)
+		close(fd);
+	uname(&u);
+	return hash_bytes(
+		hash_bytes(HASH_START, id, n > 0 ? (size_t)n : 0), u.nodename, strlen(u.nodename));
+}
+
 static int real_openat(int dir, const char *path, int flags, mode_t mode)
 {
 	return openat(dir, path, flags | O_CLOEXEC, mode);
@@ -46,6 +65,7 @@ const struct sys sys_real = {
 	.now_ms = real_now_ms,
 	.wall_ms = real_wall_ms,
 	.random = real_random,
+	.host = real_host,
 	.openat = real_openat,
 	.read = read,
 	.write = write,

@@ -19,6 +19,8 @@ struct sys {
 	uint64_t (*now_ms)(void); /* CLOCK_BOOTTIME: monotonic, counts suspend */
 	int64_t (*wall_ms)(void); /* CLOCK_REALTIME, since 1970; for people and certificates only */
 	uint64_t (*random)(void); /* 64 random bits from the kernel */
+	/* A number that stays with this host (or container): for order that differs by host. */
+	uint64_t (*host)(void);
 
 	int (*openat)(int dir, const char *path, int flags, mode_t mode);
 	ssize_t (*read)(int fd, void *data, size_t len);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/close_range.h>
@@ -21,13 +22,13 @@
 #include <curl/curl.h>
 
 #define MAX_CONNECTIONS 64L
-#define MAX_HOST_CONNECTIONS 8L
 
 struct transport {
 	struct loop *loop;
 	CURLM *multi;
 	struct loop_timer timer; /* libcurl's one timeout */
 	struct transfer *transfers;
+	bool forget; /* the multi handle is to be made anew once it is idle */
 };
 
 struct transfer {
@@ -41,6 +42,7 @@ struct transfer {
 	transport_done done;
 	void *arg;
 	uint64_t started_ms;
+	char retry_after[64];
 	char error[CURL_ERROR_SIZE];
 };
 
@@ -79,9 +81,10 @@ static void copy_type(char *to, size_t size, const char *value, size_t len)
 		*p = (char)tolower((unsigned char)*p);
 }
 
-static void read_header(struct transport_response *r, const char *name, size_t name_len,
-	const char *value, size_t len)
+static void read_header(
+	struct transfer *t, const char *name, size_t name_len, const char *value, size_t len)
 {
+	struct transport_response *r = &t->response;
 	const struct {
 		const char *name;
 		char *to;
@@ -91,6 +94,7 @@ static void read_header(struct transport_response *r, const char *name, size_t n
 		{"last-modified", r->last_modified, sizeof(r->last_modified)},
 		{"content-encoding", r->content_encoding, sizeof(r->content_encoding)},
 		{"date", r->server_date, sizeof(r->server_date)},
+		{"retry-after", t->retry_after, sizeof(t->retry_after)},
 	};
 
 	for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++)
@@ -116,7 +120,7 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
 		struct transport_response *r = &t->response;
 
 		r->etag[0] = r->last_modified[0] = r->content_type[0] = r->content_encoding[0] =
-			r->server_date[0] = '\0';
+			r->server_date[0] = t->retry_after[0] = '\0';
 		r->framed = len >= 6 && data[5] >= '2'; /* HTTP/2 frames every body */
 		return len;
 	}
@@ -127,7 +131,7 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
 	for (size_t v = (size_t)(colon - data) + 1;; v++) {
 		if (v < end && isspace((unsigned char)data[v]))
 			continue;
-		read_header(&t->response, data, (size_t)(colon - data), data + (v < end ? v : end),
+		read_header(t, data, (size_t)(colon - data), data + (v < end ? v : end),
 			v < end ? end - v : 0);
 		return len;
 	}
@@ -238,13 +242,37 @@ static enum transport_result result_of(CURLcode code, long os_error)
 	return TRANSPORT_PROTOCOL;
 }
 
+/* Seconds or a date; of a date, the distance from the server's own. What is past or cannot be read
+ * still says that the server wants to be left alone: 0. */
+static uint64_t advice_ms(const struct transfer *t)
+{
+	const char *text = t->retry_after;
+	size_t digits = strspn(text, "0123456789");
+	time_t then, now;
+
+	if (!text[0])
+		return TRANSPORT_NO_ADVICE;
+	if (!text[digits])
+		return digits > 9 ? UINT32_MAX * UINT64_C(1000)
+				  : strtoul(text, NULL, 10) * UINT64_C(1000);
+	then = curl_getdate(text, NULL);
+	now = curl_getdate(t->response.server_date, NULL);
+	if (now < 0)
+		now = (time_t)(loop_sys(t->transport->loop)->wall_ms() / 1000);
+	return then > now ? (uint64_t)(then - now) * 1000 : 0;
+}
+
 static void finish_response(struct transfer *t, CURLcode code)
 {
 	struct transport_response *r = &t->response;
 	long os_error = 0;
+	curl_off_t sent_us = 0;
 
 	curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_error);
 	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &r->status);
+	curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
+	r->sent = sent_us > 0;
+	r->retry_after_ms = advice_ms(t);
 	r->duration_ms = loop_now_ms(t->transport->loop) - t->started_ms;
 	r->result = t->too_large ? TRANSPORT_TOO_LARGE : result_of(code, os_error);
 	if (r->result == TRANSPORT_OK)
@@ -335,6 +363,7 @@ static int set_safety(CURL *e)
 		{CURLOPT_MAXAGE_CONN, 118},
 		{CURLOPT_MAXLIFETIME_CONN, 3600},
 		{CURLOPT_DNS_CACHE_TIMEOUT, 60},
+		{CURLOPT_CA_CACHE_TIMEOUT, 60}, /* a rotated file is read within a minute */
 		{CURLOPT_NETRC, CURL_NETRC_IGNORED},
 		{CURLOPT_DISALLOW_USERNAME_IN_URL, 1},
 		{CURLOPT_TCP_NODELAY, 1},
@@ -366,6 +395,32 @@ static long at_least(uint64_t ms, uint64_t least)
 	return (long)(ms < least ? least : ms > INT32_MAX ? INT32_MAX : ms);
 }
 
+/* Nothing is set that is NULL: libcurl's own default stands. */
+static int set_texts(CURL *e, const struct transport_request *q)
+{
+	const struct {
+		CURLoption option;
+		const char *value;
+	} texts[] = {
+		{CURLOPT_UNIX_SOCKET_PATH, q->unix_socket},
+		{CURLOPT_CAINFO, q->tls.ca},
+		{CURLOPT_CRLFILE, q->tls.crl},
+		{CURLOPT_SSLCERT, q->tls.cert},
+		{CURLOPT_SSLKEY, q->tls.key},
+		{CURLOPT_USERNAME, q->user},
+		{CURLOPT_PASSWORD, q->password},
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (texts[i].value && curl_easy_setopt(e, texts[i].option, texts[i].value))
+			return -EINVAL;
+	if (q->tls.only_1_3 && curl_easy_setopt(e, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_3))
+		return -EINVAL;
+	if (q->user && curl_easy_setopt(e, CURLOPT_HTTPAUTH, CURLAUTH_BASIC))
+		return -EINVAL;
+	return 0;
+}
+
 static int set_request(struct transfer *t, const struct transport_request *q)
 {
 	CURL *e = t->easy;
@@ -383,15 +438,47 @@ static int set_request(struct transfer *t, const struct transport_request *q)
 	bad |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, at_least(q->connect_timeout_ms, 1));
 	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 100L);
 	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, at_least(q->timeout_ms / 2000, 1));
-	if (q->unix_socket)
-		bad |= curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, q->unix_socket);
-	if (q->ca_file)
-		bad |= curl_easy_setopt(e, CURLOPT_CAINFO, q->ca_file);
 	if (q->method && strcmp(q->method, "POST") == 0) {
 		bad |= curl_easy_setopt(e, CURLOPT_POST, 1L);
 		bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDS, "");
 	}
+	return bad ? -EINVAL : set_texts(e, q);
+}
+
+static int make_multi(struct transport *t)
+{
+	CURLMcode bad = CURLM_OK;
+
+	t->multi = curl_multi_init();
+	if (!t->multi)
+		return -ENOMEM;
+	/* its wake-up pair comes without CLOEXEC too; nothing of ours is to be inherited, so all
+	 * are marked */
+	close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_SOCKETDATA, t);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_TIMERDATA, t);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, MAX_CONNECTIONS);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_MAXCONNECTS, MAX_CONNECTIONS);
 	return bad ? -EINVAL : 0;
+}
+
+/* The connections kept alive belong to the multi handle: they go with it. If no new one can be made
+ * the old one stays, and its dead connections cost a timeout each. */
+static void renew(struct transport *t)
+{
+	CURLM *old = t->multi;
+
+	if (make_multi(t)) {
+		if (t->multi)
+			curl_multi_cleanup(t->multi);
+		t->multi = old;
+		return;
+	}
+	curl_multi_cleanup(old);
+	loop_timer_cancel(t->loop, &t->timer);
+	t->forget = false;
 }
 
 int transport_start(struct transport *transport, const struct transport_request *q,
@@ -402,6 +489,8 @@ int transport_start(struct transport *transport, const struct transport_request 
 
 	if (!t)
 		return -ENOMEM;
+	if (transport->forget && !transport->transfers)
+		renew(transport);
 	t->transport = transport;
 	t->max_bytes = q->max_bytes;
 	t->done = done;
@@ -443,30 +532,13 @@ void transport_cancel(struct transfer *t)
 struct transport *transport_new(struct loop *l)
 {
 	struct transport *t = calloc(1, sizeof(*t));
-	CURLMcode bad = CURLM_OK;
 
 	if (!t)
 		return NULL;
-	if (curl_global_init(CURL_GLOBAL_DEFAULT))
-		goto fail;
 	t->loop = l;
 	loop_timer_init(&t->timer, timeout_due, t);
-	t->multi = curl_multi_init();
-	if (!t->multi)
-		goto fail;
-	/* its wake-up pair comes without CLOEXEC too; nothing of ours is to be inherited, so all
-	 * are marked */
-	close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-	bad |= curl_multi_setopt(t->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-	bad |= curl_multi_setopt(t->multi, CURLMOPT_SOCKETDATA, t);
-	bad |= curl_multi_setopt(t->multi, CURLMOPT_TIMERFUNCTION, on_timer);
-	bad |= curl_multi_setopt(t->multi, CURLMOPT_TIMERDATA, t);
-	bad |= curl_multi_setopt(t->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, MAX_CONNECTIONS);
-	bad |= curl_multi_setopt(t->multi, CURLMOPT_MAX_HOST_CONNECTIONS, MAX_HOST_CONNECTIONS);
-	bad |= curl_multi_setopt(t->multi, CURLMOPT_MAXCONNECTS, MAX_CONNECTIONS);
-	if (bad == CURLM_OK)
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK && make_multi(t) == 0)
 		return t;
-fail:
 	transport_free(t);
 	return NULL;
 }
@@ -483,6 +555,11 @@ void transport_free(struct transport *t)
 	}
 	curl_global_cleanup();
 	free(t);
+}
+
+void transport_forget(struct transport *t)
+{
+	t->forget = true;
 }
 
 const char *transport_version(void)

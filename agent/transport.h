@@ -19,6 +19,8 @@
 #include "../lib/buffer.h"
 #include "loop.h"
 
+#define TRANSPORT_NO_ADVICE UINT64_MAX
+
 struct transport;
 struct transfer;
 
@@ -33,22 +35,33 @@ enum transport_result {
 	TRANSPORT_RESULTS
 };
 
+struct transport_tls {   /* PEM files, borrowed; NULL = none */
+	const char *ca;  /* certificate authorities; NULL = the system's */
+	const char *crl; /* certificates that were revoked, of every authority in the chain */
+	const char *cert, *key; /* the client's; key NULL = in the same file */
+	bool only_1_3;          /* else 1.2 at least */
+};
+
 struct transport_request {
 	const char *url;
-	const char *unix_socket;    /* connect to this socket instead, or NULL */
-	const char *method;         /* NULL = GET; POST sends an empty body */
-	const char *const *headers; /* "Name: value", NULL-terminated; or NULL */
-	const char *ca_file;        /* certificate authorities (PEM); NULL = the system's */
-	size_t max_bytes;           /* of the decoded body */
-	uint64_t timeout_ms;        /* total */
+	const char *unix_socket;     /* connect to this socket instead, or NULL */
+	const char *method;          /* NULL = GET; POST sends an empty body */
+	const char *const *headers;  /* "Name: value", NULL-terminated; or NULL */
+	const char *user, *password; /* basic authentication; NULL = none */
+	struct transport_tls tls;
+	size_t max_bytes;    /* of the decoded body */
+	uint64_t timeout_ms; /* total */
 	uint64_t connect_timeout_ms;
 };
 
 struct transport_response {
 	enum transport_result result;
-	char message[300]; /* when result is not OK: one sentence, without secrets */
-	long status;       /* HTTP status, 0 when none came */
-	char etag[256];    /* as sent, with quotes and W/; "" = none (or longer than fits) */
+	char message[300];       /* when result is not OK: one sentence, without secrets */
+	bool sent;               /* a connection stood and the request went out on it */
+	long status;             /* HTTP status, 0 when none came */
+	uint64_t retry_after_ms; /* as the server asks; what cannot be read is 0;
+				    TRANSPORT_NO_ADVICE */
+	char etag[256];          /* as sent, with quotes and W/; "" = none (or longer than fits) */
 	char last_modified[64];
 	char content_type[128];    /* without parameters, lower case */
 	char content_encoding[32]; /* as sent; what libcurl decoded (gzip) is decoded in body */
@@ -71,6 +84,8 @@ int transport_start(struct transport *t, const struct transport_request *request
 /* Takes the transfer, ends it at once; done() is not called. Never blocks, not even in the middle
  * of a name look-up. */
 void transport_cancel(struct transfer *transfer);
+/* Connections that are kept alive may be dead (the machine slept): use none of them again. */
+void transport_forget(struct transport *t);
 /* Library versions, for --version. */
 const char *transport_version(void);
 

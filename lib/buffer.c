@@ -50,8 +50,8 @@ int buffer_reserve(struct buffer *b, size_t more)
 	cap = b->cap ? b->cap : FIRST;
 	while (cap < need)
 		cap = cap > SIZE_MAX / 2 ? need : 2 * cap;
-	if (cap > b->max && b->max < SIZE_MAX)
-		cap = b->max + 1 > need ? b->max + 1 : need;
+	if (cap > b->max)
+		cap = b->max + 1;
 	data = realloc(b->data, cap);
 	if (!data)
 		return b->error = -ENOMEM;

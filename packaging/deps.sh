@@ -24,6 +24,7 @@ certificates          ca-certificates           ca-certificates
 '
 tests='
 unit-tests            libcmocka-dev             libcmocka-devel
+coverage              gcovr                     gcovr
 sanitizers            libasan8                  libasan
 sanitizers            libtsan2                  libtsan
 sanitizers            libubsan1                 libubsan
@@ -36,6 +37,11 @@ man-pages             mandoc                    mandoc
 shell-lint            shellcheck                ShellCheck
 format                clang-format              clang-tools-extra
 static-analysis       cppcheck                  cppcheck
+timer-peer            libev-dev                 libev-devel
+timer-peer            libuv1-dev                libuv-devel
+model-checker         spin                      spin
+model-checker         relacy-dev                relacy-devel
+model-checker         g++                       gcc-c++
 processes             procps                    procps-ng
 network               iproute2                  iproute
 trace                 strace                    strace

@@ -71,7 +71,7 @@ class Crash(harness.Case):
             return good(document(n[0]), f'ETag: "{n[0]}"\r\n')(connection, head, stopping)
         server.behave = next_version
         config = self.config(server.url + '/web.yaml', '    interval: 100ms\n')
-        rng = random.Random(int(os.environ.get('PULLET_TEST_SEED', '1')))
+        rng = random.Random(int(os.environ.get('PULLET_SEED', '1')))
         agent = Agent(self, config)
         agent.log.wait('published')
         agent.log.wait('started version')

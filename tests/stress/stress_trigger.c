@@ -15,7 +15,7 @@
  *   -DSTRESS_BREAK=3: each fire allocates (noticed without a sanitizer only, as those bring an
  *                     allocator of their own).
  *
- * Ends with "N passed, N failed". PULLET_TEST_SEED sets another seed.
+ * Ends with "N passed, N failed". PULLET_SEED sets another seed.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -423,7 +423,7 @@ static void hand_over(void)
 
 int main(void)
 {
-	const char *given = getenv("PULLET_TEST_SEED");
+	const char *given = getenv("PULLET_SEED");
 	pthread_t owner;
 
 	if (given)

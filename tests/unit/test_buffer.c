@@ -1,17 +1,23 @@
 /*
- * The buffer's growth, its exact bound, and sums that would overflow.
+ * The buffer's growth, its exact bound, sums that would overflow, and all of it against a model: an
+ * array that is large enough from the start.
  */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
 
 #include <cmocka.h>
 
 #include "../../lib/buffer.h"
+#include "model_random.h"
+
+#define STEPS 1200000
+#define LARGEST 3000 /* bytes in a model */
 
 /* Sanitizers end the program on a request that malloc would only refuse. */
 const char *__asan_default_options(void);
@@ -218,6 +224,163 @@ static void reserve__sums_that_overflow__are_refused(void **state)
 	buffer_fini(&b);
 }
 
+/* ---- against the model ---- */
+
+static struct {
+	char *bytes; /* LARGEST of them */
+	size_t len, max;
+	int error;
+} model;
+
+static int model_append(const char *data, size_t len)
+{
+	if (!model.error && len > model.max - model.len)
+		model.error = -EMSGSIZE;
+	if (model.error)
+		return model.error;
+	memcpy(model.bytes + model.len, data, len);
+	model.len += len;
+	return 0;
+}
+
+/* A piece of text of any length up to a random one, without a NUL; and one NUL behind it. */
+static size_t random_text(char *text)
+{
+	static const size_t limits[] = {1, 2, 20, 20, 300, LARGEST + 2};
+	size_t len = random_below(limits[random_below(sizeof(limits) / sizeof(limits[0]))]);
+
+	memset(text, (int)('a' + random_below(26)), len);
+	if (len)
+		text[len - 1] = (char)('A' + random_below(26));
+	text[len] = '\0';
+	return len;
+}
+
+static void append_one(struct buffer *b)
+{
+	char text[LARGEST + 2];
+	size_t len = random_text(text);
+
+	if (len && random_below(2))
+		text[random_below(len)] = '\0';
+	CHECK(buffer_append(b, text, len) == model_append(text, len));
+}
+
+static void append_string_one(struct buffer *b)
+{
+	char text[LARGEST + 2];
+	size_t len = random_text(text);
+
+	CHECK(buffer_append_string(b, text) == model_append(text, len));
+}
+
+static void printf_one(struct buffer *b)
+{
+	char text[LARGEST + 2], number[16] = "-";
+	size_t len = random_text(text), digits = 0;
+	unsigned value = (unsigned)random_below(100000);
+
+	for (unsigned rest = value; digits == 0 || rest; rest /= 10)
+		digits++;
+	for (unsigned i = 0, rest = value; i < digits; i++, rest /= 10)
+		number[digits - i] = (char)('0' + rest % 10);
+	if (len + 1 + digits < sizeof(text) && random_below(2)) {
+		memcpy(text + len, number, 1 + digits + 1);
+		CHECK(buffer_printf(b, "%.*s-%u", (int)len, text, value) ==
+			model_append(text, len + 1 + digits));
+	} else {
+		CHECK(buffer_printf(b, "%s", text) == model_append(text, len));
+	}
+}
+
+/* A filler that does not use all the room it asked for. */
+static void reserve_and_fill_one(struct buffer *b)
+{
+	char text[LARGEST + 2];
+	size_t room = random_text(text), len = room ? random_below(room + 1) : 0;
+	int r = buffer_reserve(b, room);
+
+	if (r || room == 0) {
+		CHECK(r == model_append(text, room));
+		return;
+	}
+	CHECK(b->cap > b->len + room);
+	memset(b->data + b->len, '!', room + 1);
+	memcpy(b->data + b->len, text, len);
+	b->len += len;
+	b->data[b->len] = '\0';
+	CHECK(model.len + room <= model.max && model_append(text, len) == 0);
+}
+
+static void reserve_too_much(struct buffer *b)
+{
+	if (!model.error)
+		model.error = -EMSGSIZE;
+	CHECK(buffer_reserve(b, SIZE_MAX - random_below(2)) == model.error);
+}
+
+static void clear(struct buffer *b)
+{
+	char *data = b->data;
+	size_t cap = b->cap;
+
+	buffer_clear(b);
+	CHECK(b->data == data && b->cap == cap);
+	model.len = 0;
+	model.error = 0;
+}
+
+static void start_over(struct buffer *b)
+{
+	static const size_t maxima[] = {0, 1, 10, 254, 255, 256, 257, 511, 512, 1000, LARGEST};
+
+	buffer_fini(b);
+	CHECK(!b->data && b->max == model.max);
+	model.len = 0;
+	model.error = 0;
+	if (random_below(2)) {
+		model.max = maxima[random_below(sizeof(maxima) / sizeof(maxima[0]))];
+		buffer_init(b, model.max);
+	}
+}
+
+static void compare(const struct buffer *b)
+{
+	CHECK(b->error == model.error && b->max == model.max);
+	CHECK(b->len == model.len && b->len <= b->max);
+	CHECK(b->data || (b->len == 0 && b->cap == 0));
+	CHECK(!b->data || (b->cap > b->len && b->cap <= b->max + 1));
+	CHECK(!b->data || (memcmp(b->data, model.bytes, b->len) == 0 && !b->data[b->len]));
+}
+
+static void random_operations__agree_with_the_plain_array(void **state)
+{
+	static void (*const operations[])(struct buffer * b) = {
+		append_one, append_string_one, printf_one, reserve_and_fill_one};
+	struct buffer b;
+
+	(void)state;
+	model_random_start();
+	model.bytes = malloc(LARGEST);
+	assert_non_null(model.bytes);
+	buffer_init(&b, model.max = LARGEST);
+	for (; model_random.step < STEPS; model_random.step++) {
+		uint64_t rare = random_below(200);
+
+		if (rare == 0)
+			start_over(&b);
+		else if (rare == 1)
+			reserve_too_much(&b);
+		else if (rare < 10 || (model.error && rare < 100))
+			clear(&b);
+		else
+			operations[random_below(4)](&b);
+		compare(&b);
+	}
+	buffer_fini(&b);
+	free(model.bytes);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -231,6 +394,7 @@ int main(void)
 		cmocka_unit_test(printf__text_that_cannot_be_formatted__changes_nothing),
 		cmocka_unit_test(reserve__makes_room_for_a_filler),
 		cmocka_unit_test(reserve__sums_that_overflow__are_refused),
+		cmocka_unit_test(random_operations__agree_with_the_plain_array),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -491,7 +491,7 @@ static void random_value(struct buffer *json, unsigned depth)
 
 static void write__of_random_trees__reads_back_equal(void **state)
 {
-	const char *given = getenv("PULLET_TEST_SEED");
+	const char *given = getenv("PULLET_SEED");
 	uint64_t first = given ? strtoull(given, NULL, 10) : 1;
 
 	(void)state;

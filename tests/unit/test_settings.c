@@ -232,12 +232,12 @@ static void parse__bad_value__names_place_and_remedy(void **state)
 			"here"},
 		{"intervall: 30s", "5: unknown key \"intervall\" in config \"web\": did you mean "
 				   "\"interval\"?"},
-		{"schema: x",
-			"5: unknown key \"schema\" in config \"web\": the keys there are url, "
-			"type, interval, jitter, timeout, backoff_bound, topic, push_spread, "
-			"file, format, mode, owner, durability"},
+		{"schema: x", "5: unknown key \"schema\" in config \"web\": the keys there are "
+			      "url, from, "
+			      "type, interval, jitter, timeout, backoff_bound, topic, push_spread, "
+			      "file, format, mode, owner, durability"},
 		{"\"a\\nb\": x",
-			"5: unknown key \"a?b\" in config \"web\": the keys there are url, "
+			"5: unknown key \"a?b\" in config \"web\": the keys there are url, from, "
 			"type, interval, jitter, timeout, backoff_bound, topic, "
 			"push_spread, file, format, mode, owner, durability"},
 		{"file: /run/x", "5: file is set twice: first at t.yaml:4:5"},
@@ -287,7 +287,8 @@ static void parse__many_errors__tells_all_of_them(void **state)
 		"'-', a letter or digit first",
 		"t.yaml:13:10: url must begin with http:// or https://",
 		"t.yaml:12:3: config \"web\" has no file, which it needs",
-		"t.yaml:15:8: config \"none\" must be a mapping with at least url and file, but it "
+		"t.yaml:15:8: config \"none\" must be a mapping with at least url (or from) and "
+		"file, but it "
 		"is empty");
 }
 
@@ -884,6 +885,150 @@ static void load__more_parts_than_allowed__is_an_error(void **state)
 	assert_told(*state, 0, "conf.d: holds 1001 files: at most 1000 are read");
 }
 
+/* ---- servers ---- */
+
+#define FROM "configs: {web: {from: [{server: main, path: /web.yaml}], file: /run/web.yaml}}\n"
+
+static void servers__named__are_taken_over_and_found(void **state)
+{
+	struct settings *s =
+		good(FROM "servers:\n"
+			  "  other: {urls: ['http://o']}\n"
+			  "  main:\n"
+			  "    kind: http\n"
+			  "    urls: ['https://a:8443/base/', 'http://b']\n"
+			  "    tls: {ca: /ca, cert: /c, key: /k, crl: /r, min_version: 1.3}\n"
+			  "    auth:\n"
+			  "      basic: {user: me, password_file: /p}\n"
+			  "      headers: {X-Zone: eu, X-Key: {file: /x}}\n"
+			  "    connect_timeout: 1s\n"
+			  "    max_in_flight: 3\n"
+			  "    max_size: 64KiB\n");
+	const struct settings_server *m = &s->servers[1];
+
+	(void)state;
+	assert_int_equal(s->server_count, 2);
+	assert_int_equal(s->configs[0].server, 1);
+	assert_string_equal(s->configs[0].path, "/web.yaml");
+	assert_string_equal(m->name, "main");
+	assert_int_equal(m->url_count, 2);
+	assert_string_equal(m->urls[0], "https://a:8443/base");
+	assert_string_equal(m->urls[1], "http://b");
+	assert_string_equal(m->ca, "/ca");
+	assert_string_equal(m->cert, "/c");
+	assert_string_equal(m->key, "/k");
+	assert_string_equal(m->crl, "/r");
+	assert_int_equal(m->tls_min, SETTINGS_TLS_1_3);
+	assert_string_equal(m->user, "me");
+	assert_string_equal(m->password_file, "/p");
+	assert_int_equal(m->header_count, 2);
+	assert_string_equal(m->headers[0].value, "eu");
+	assert_string_equal(m->headers[1].file, "/x");
+	assert_int_equal(m->connect_timeout_ms, 1000);
+	assert_int_equal(m->max_in_flight, 3);
+	assert_int_equal(m->max_bytes, 65536);
+	assert_null(s->servers[0].bearer_file);
+	assert_int_equal(s->servers[0].connect_timeout_ms, 3000);
+	assert_int_equal(s->servers[0].max_in_flight, 8);
+	assert_int_equal(s->servers[0].max_bytes, SETTINGS_MAX_BYTES_DEFAULT);
+	settings_free(s);
+}
+
+static void servers__plain_urls__share_one_per_origin(void **state)
+{
+	struct settings *s = good("configs:\n"
+				  "  a: {url: 'http://h/a', file: /run/a}\n"
+				  "  b: {url: 'http://h:80/b', file: /run/b}\n"
+				  "  c: {url: 'HTTP://H/c?x=/', file: /run/c}\n"
+				  "  d: {url: 'http://hh', file: /run/d}\n"
+				  "  e: {url: 'http://h?q', file: /run/e}\n");
+	const struct settings_config *c = s->configs;
+
+	(void)state;
+	assert_int_equal(s->server_count, 3);
+	assert_int_equal(c[0].server, c[2].server);
+	assert_int_equal(c[0].server, c[4].server);
+	assert_int_not_equal(c[0].server, c[1].server);
+	assert_int_not_equal(c[0].server, c[3].server);
+	assert_string_equal(c[0].path, "/a");
+	assert_string_equal(c[2].path, "/c?x=/");
+	assert_string_equal(c[3].path, "");
+	assert_string_equal(c[4].path, "?q");
+	assert_null(s->servers[0].name);
+	assert_string_equal(s->servers[c[1].server].urls[0], "http://h:80");
+	settings_free(s);
+}
+
+static void servers__bad__names_place_and_remedy(void **state)
+{
+	static const struct {
+		const char *keys, *message; /* at line 4, of server main */
+	} table[] = {
+		{"urls: ['http://me:pw@h']",
+			"13: the url holds credentials, which do not belong in the URL: remove "
+			"USER:PASSWORD@"},
+		{"urls: ['http://h/?a']",
+			"13: the url has a query (?...): that belongs into the paths"},
+		{"urls: ['http://h', 'http://h/']", "25: the url is named twice in this list"},
+		{"urls: []", "12: urls is empty: name at least one"},
+		{"kind: zookeeper, urls: ['http://h']", "12: kind must be one of http"},
+		{"urls: ['http://h'], max_in_flight: 0",
+			"41: max_in_flight must be between 1 and 64"},
+		{"urls: ['http://h'], max_size: 8MB", "36: max_size: \"8MB\" is not a size: write "
+						      "a whole number and a unit, such as "
+						      "64KiB, 8MiB or 1GiB"},
+		{"urls: ['http://h'], max_size: 1GiB",
+			"36: max_size must be between 1B and 256MiB"},
+		{"urls: ['http://h'], tls: {ca: /a}",
+			"26: tls is set, but none of the urls is https"},
+		{"urls: ['https://h'], tls: {key: /a}",
+			"33: key is set without cert, the certificate that it belongs to"},
+		{"urls: ['https://h'], tls: {min_version: 1.1}",
+			"46: min_version must be one of 1.2, 1.3"},
+		{"urls: ['http://h'], auth: {bearer_file: /t, basic: {user: a, password_file: /p}}",
+			"50: bearer_file and basic exclude each other: remove one"},
+		{"urls: ['http://h'], auth: {basic: {user: a}}",
+			"33: basic has no password_file, which it needs"},
+		{"urls: ['http://h'], auth: {basic: {user: 'a:b', password_file: /p}}",
+			"47: user: \"a:b\" holds a ':', which ends a user's name in HTTP"},
+		{"urls: ['http://h'], auth: {headers: {If-None-Match: x}}",
+			"43: header \"If-None-Match\" is a header that the agent sets itself"},
+		{"urls: ['http://h'], auth: {headers: {'a b': x}}",
+			"43: header \"a b\" is not a header name: letters, digits and '-', at most "
+			"64"},
+		{"urls: ['http://h'], auth: {headers: {A: \"secret\\r\\nB: c\"}}",
+			"46: the value of header \"A\" holds a control character"},
+		{"urls: ['http://h'], auth: {bearer_file: /t, headers: {authorization: x}}",
+			"33: bearer_file and the header \"Authorization\" exclude each other: "
+			"remove "
+			"one"},
+	};
+	char text[1024], want[512];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++) {
+		snprintf(text, sizeof(text), FROM "servers:\n  main:\n    {%s}\n", table[i].keys);
+		snprintf(want, sizeof(want), "t.yaml:4:%s", table[i].message);
+		if (parse(text, &(struct settings *){0}) != 1 || strcmp(told.text[0], want))
+			fail_msg("%s\nsays: %s\nnot:  %s", table[i].keys, told.text[0], want);
+	}
+	BAD(FROM, "t.yaml:1:33: there is no server \"main\": add it under \"servers\"");
+	BAD(FROM "servers: {mian: {urls: ['http://h']}}\n",
+		"t.yaml:1:33: there is no server \"main\": did you mean \"mian\"?");
+	BAD("configs: {a: {url: 'http://h', from: [{server: b, path: /x}], file: /run/a}}\n"
+	    "servers: {b: {urls: ['http://h']}}",
+		"t.yaml:1:11: config \"a\" needs either url or from, and has both");
+	BAD("configs: {a: {file: /run/a}}",
+		"t.yaml:1:11: config \"a\" needs either url or from, and has neither");
+	BAD("configs: {a: {from: [{server: b, path: x}], file: /run/a}}\n"
+	    "servers: {b: {urls: ['http://h']}}",
+		"t.yaml:1:40: path: \"x\" must begin with /: it is put behind each URL of the "
+		"server");
+	BAD("configs: {a: {from: [{server: b, path: /x}, {server: b, path: /y}], file: /run/a}}\n"
+	    "servers: {b: {urls: ['http://h']}}",
+		"t.yaml:1:15: from must have exactly one item: this version does not merge layers");
+}
+
 /* ---- examples and man page ---- */
 
 /* A file of the source tree. */
@@ -960,6 +1105,11 @@ static void examples__full_one_and_man_page__have_every_key(void **state)
 	each_key("agent: {log: {zzzzzz: 1}}\n", example, page);
 	each_key("push: [{zzzzzz: 1}]\n", example, page);
 	each_key("configs: {web: {zzzzzz: 1}}\n", example, page);
+	each_key("configs: {web: {from: [{zzzzzz: 1}]}}\n", example, page);
+	each_key("servers: {a: {zzzzzz: 1}}\n", example, page);
+	each_key("servers: {a: {tls: {zzzzzz: 1}}}\n", example, page);
+	each_key("servers: {a: {auth: {zzzzzz: 1}}}\n", example, page);
+	each_key("servers: {a: {auth: {basic: {zzzzzz: 1}}}}\n", example, page);
 	free(example);
 	free(page);
 }
@@ -998,6 +1148,9 @@ int main(void)
 		WITH_FOLDER(load__bad_file__does_not_hide_the_others),
 		WITH_FOLDER(load__conf_d_is_a_file__is_an_error),
 		WITH_FOLDER(load__more_parts_than_allowed__is_an_error),
+		cmocka_unit_test(servers__named__are_taken_over_and_found),
+		cmocka_unit_test(servers__plain_urls__share_one_per_origin),
+		cmocka_unit_test(servers__bad__names_place_and_remedy),
 		cmocka_unit_test(examples__all__are_good),
 		cmocka_unit_test(examples__full_one_and_man_page__have_every_key),
 	};

@@ -10,8 +10,16 @@
 
 #include "../../agent/source.h"
 
-static char url[64] = "http://example/web.yaml";
-static struct settings_config config = {.url = url, .timeout_ms = 10000};
+static char url[64] = "http://example/web.yaml", path[64] = "/web.yaml";
+static struct settings_config config = {.path = path, .timeout_ms = 10000};
+static struct settings_server server = {
+	.connect_timeout_ms = 3000, .max_bytes = SETTINGS_MAX_BYTES_DEFAULT};
+static struct credentials nothing;
+
+static void build(const struct version *held, struct source_request *r)
+{
+	source_build(&config, &server, "http://example", held, &nothing, r);
+}
 
 static void build__with_a_held_version_of_this_url__is_conditional(void **state)
 {
@@ -20,7 +28,7 @@ static void build__with_a_held_version_of_this_url__is_conditional(void **state)
 
 	(void)state;
 	snprintf(held.url, sizeof(held.url), "%s", url);
-	source_build(&config, &held, &r);
+	build(&held, &r);
 	assert_string_equal(r.request.headers[0], "If-None-Match: \"abc\"");
 	assert_string_equal(
 		r.request.headers[1], "If-Modified-Since: Sat, 21 Nov 2026 00:00:00 GMT");
@@ -35,13 +43,13 @@ static void build__with_nothing_or_another_url_held__is_not_conditional(void **s
 	struct source_request r;
 
 	(void)state;
-	source_build(&config, NULL, &r);
+	build(NULL, &r);
 	assert_null(r.request.headers[0]);
-	source_build(&config, &held, &r);
+	build(&held, &r);
 	assert_null(r.request.headers[0]);
 	snprintf(held.url, sizeof(held.url), "%s", url);
 	held.etag[0] = '\0';
-	source_build(&config, &held, &r);
+	build(&held, &r);
 	assert_null(r.request.headers[0]);
 }
 
@@ -125,15 +133,15 @@ static void judge__the_type__is_said_by_config_then_path_then_server(void **stat
 		const char *url, *type;
 		enum settings_type is;
 	} table[] = {
-		{SETTINGS_TYPE_AUTO, "http://x/a.json", "application/yaml", SETTINGS_TYPE_JSON},
-		{SETTINGS_TYPE_AUTO, "http://x/a.JSON?v=1.yaml", "", SETTINGS_TYPE_JSON},
-		{SETTINGS_TYPE_AUTO, "http://x/a.yml", "application/json", SETTINGS_TYPE_YAML},
-		{SETTINGS_TYPE_AUTO, "http://x/a", "application/json", SETTINGS_TYPE_JSON},
-		{SETTINGS_TYPE_AUTO, "http://x/a", "application/problem+json", SETTINGS_TYPE_JSON},
-		{SETTINGS_TYPE_AUTO, "http://x/a", "application/octet-stream", SETTINGS_TYPE_YAML},
-		{SETTINGS_TYPE_BYTES, "http://x/a.json", "application/json", SETTINGS_TYPE_BYTES},
-		{SETTINGS_TYPE_BYTES, "http://x/a.html", "text/html", SETTINGS_TYPE_BYTES},
-		{SETTINGS_TYPE_YAML, "http://x/a.json", "application/json", SETTINGS_TYPE_YAML},
+		{SETTINGS_TYPE_AUTO, "/a.json", "application/yaml", SETTINGS_TYPE_JSON},
+		{SETTINGS_TYPE_AUTO, "/a.JSON?v=1.yaml", "", SETTINGS_TYPE_JSON},
+		{SETTINGS_TYPE_AUTO, "/a.yml", "application/json", SETTINGS_TYPE_YAML},
+		{SETTINGS_TYPE_AUTO, "/a", "application/json", SETTINGS_TYPE_JSON},
+		{SETTINGS_TYPE_AUTO, "/a", "application/problem+json", SETTINGS_TYPE_JSON},
+		{SETTINGS_TYPE_AUTO, "/a", "application/octet-stream", SETTINGS_TYPE_YAML},
+		{SETTINGS_TYPE_BYTES, "/a.json", "application/json", SETTINGS_TYPE_BYTES},
+		{SETTINGS_TYPE_BYTES, "/a.html", "text/html", SETTINGS_TYPE_BYTES},
+		{SETTINGS_TYPE_YAML, "/a.json", "application/json", SETTINGS_TYPE_YAML},
 	};
 
 	(void)state;
@@ -144,7 +152,7 @@ static void judge__the_type__is_said_by_config_then_path_then_server(void **stat
 		char why[FILE_WHY], u[64];
 
 		snprintf(u, sizeof(u), "%s", table[i].url);
-		c.url = u;
+		c.path = u;
 		c.type = table[i].configured;
 		assert_int_equal(source_judge(&c, &r, false, &type, why), SOURCE_NEW);
 		assert_int_equal(type, table[i].is);

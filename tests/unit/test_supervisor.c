@@ -1,20 +1,35 @@
 /*
- * The supervisor's rules, as tables of outcomes and the delays they lead to.
+ * The supervisor's rules, as tables of outcomes and the delays they lead to, and against a model:
+ * the rule itself in 128 bits.
  */
+#include <assert.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "../../lib/supervisor.h"
+#include "model_random.h"
 
 #define S SUPERVISOR_SUCCESS
 #define T SUPERVISOR_TIMEOUT
 #define R SUPERVISOR_REJECTED
 #define F SUPERVISOR_FAILED
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+#define STEPS 1500000
+
+/* What assert() calls: lets expect_assert_failure() see it. */
+void __assert_fail(const char *expression, const char *file, unsigned line, const char *function)
+{
+	(void)function;
+	mock_assert(0, expression, file, (int)line);
+	abort();
+}
 
 struct step {
 	enum supervisor_outcome outcome;
@@ -141,6 +156,97 @@ static void end__of_a_run_given_up__leaves_the_newer_one_in_flight(void **state)
 	assert_int_equal(s.late, 2);
 }
 
+static void assert__own_bugs__end_the_program(void **state)
+{
+	struct supervisor s;
+
+	(void)state;
+	expect_assert_failure(supervisor_init(&s, 0, 1));
+	expect_assert_failure(supervisor_init(&s, 1, 0));
+	supervisor_init(&s, 1, 1);
+	supervisor_begin(&s);
+	expect_assert_failure(supervisor_end(&s, 1, SUPERVISOR_OUTCOMES));
+}
+
+/* ---- against the model ---- */
+
+__extension__ typedef unsigned __int128 wide;
+
+static struct {
+	wide interval_ms, bound, delay_ms;
+	uint64_t count[SUPERVISOR_OUTCOMES], late, runs;
+	bool in_flight;
+} model;
+
+static wide smaller(wide a, wide b)
+{
+	return a < b ? a : b;
+}
+
+/* The rule in three lines. */
+static wide model_delay(enum supervisor_outcome outcome)
+{
+	wide most_ms = smaller(model.interval_ms * model.bound, UINT64_MAX);
+	wide longer_ms = outcome == T ? smaller(most_ms, 2 * model.delay_ms) : model.delay_ms;
+
+	return outcome == S ? model.interval_ms : longer_ms;
+}
+
+static void start_over(struct supervisor *s)
+{
+	uint64_t interval_ms = (random_bits() >> random_below(64)) | 1;
+	unsigned bound = (unsigned)((random_bits() & UINT32_MAX) >> random_below(32)) | 1;
+
+	interval_ms += interval_ms < UINT64_MAX ? random_below(2) : 0; /* even ones, too */
+	bound += bound < UINT32_MAX ? (unsigned)random_below(2) : 0;
+	memset(&model, 0, sizeof(model));
+	model.interval_ms = model.delay_ms = interval_ms;
+	model.bound = bound;
+	supervisor_init(s, interval_ms, bound);
+}
+
+static void end_one(struct supervisor *s)
+{
+	enum supervisor_outcome outcome =
+		random_below(2) ? T : (enum supervisor_outcome)random_below(SUPERVISOR_OUTCOMES);
+	/* mostly the run in flight; else one before it, none, or one that is still to come */
+	uint64_t run = model.runs + (random_below(4) ? 0 : random_below(5) - 3);
+	bool counts = model.in_flight && run == model.runs;
+
+	if (counts) {
+		model.delay_ms = model_delay(outcome);
+		model.count[outcome]++;
+		model.in_flight = false;
+	} else {
+		model.late++;
+	}
+	CHECK(supervisor_end(s, run, outcome) == counts);
+}
+
+static void random_operations__agree_with_the_rule(void **state)
+{
+	struct supervisor s;
+
+	(void)state;
+	model_random_start();
+	start_over(&s);
+	for (; model_random.step < STEPS; model_random.step++) {
+		if (random_below(200) == 0) {
+			start_over(&s);
+		} else if (random_below(2)) {
+			model.in_flight = true;
+			CHECK(supervisor_begin(&s) == ++model.runs);
+		} else {
+			end_one(&s);
+		}
+		CHECK(supervisor_delay(&s) == model.delay_ms);
+		CHECK(s.in_flight == model.in_flight && s.run == model.runs);
+		CHECK(s.late == model.late);
+		for (unsigned i = 0; i < SUPERVISOR_OUTCOMES; i++)
+			CHECK(s.count[i] == model.count[i]);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -151,6 +257,8 @@ int main(void)
 		cmocka_unit_test(end__each_outcome__is_counted_as_itself),
 		cmocka_unit_test(end__after_the_time_limit__throws_the_late_result_away),
 		cmocka_unit_test(end__of_a_run_given_up__leaves_the_newer_one_in_flight),
+		cmocka_unit_test(assert__own_bugs__end_the_program),
+		cmocka_unit_test(random_operations__agree_with_the_rule),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

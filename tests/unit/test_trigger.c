@@ -1,18 +1,43 @@
 /*
- * The trigger's rules, one case each, on a virtual clock; the owner is the test itself.
+ * The trigger's rules, one case each, on a virtual clock; the owner is the test itself. Then
+ * against a model, which keeps in plain variables what was said last; and with threads and a signal
+ * handler that call at the same time, for the swaps that fail. (More of those: tests/stress.)
  */
+#include <assert.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
 
 #include <cmocka.h>
 
 #include "../../lib/trigger.h"
+#include "model_random.h"
 
 #define MINUTES UINT64_C(60000)
 #define MOMENT_MAX ((UINT64_C(1) << 59) - 1)
+
+#define STEPS 1500000
+#define TRIGGERS 3
+#define FIRERS 2
+#define FIRES 100000 /* of each firer */
+#define INTERRUPTIONS 3000
+#define LOOPS 1000000 /* if there are not that many */
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* What assert() calls: lets expect_assert_failure() see it. */
+void __assert_fail(const char *expression, const char *file, unsigned line, const char *function)
+{
+	(void)function;
+	mock_assert(0, expression, file, (int)line);
+	abort();
+}
 
 struct fixture {
 	struct trigger_queue queue;
@@ -340,6 +365,323 @@ static void fire__a_million_times__is_one_entry_and_no_allocation(void **state)
 	assert_due(&f.t, 999999 + 5 * MINUTES);
 }
 
+static void end__without_begin__is_an_own_bug(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	prepare(&f);
+	expect_assert_failure(trigger_end(&f.t, 1000, 0));
+	trigger_fire(&f.t, 1000, 0);
+	expect_assert_failure(trigger_end(&f.t, 1000, 0));
+}
+
+/* ---- against the model ---- */
+
+static struct trigger_queue queue;
+static struct trigger triggers[TRIGGERS];
+static unsigned wakes;
+
+static struct model_trigger {
+	bool armed, running, reserved, called;
+	uint64_t due_ms; /* if armed */
+} model[TRIGGERS];
+
+static struct {
+	uint64_t now_ms;
+	unsigned wakes;
+	unsigned queue[TRIGGERS], queued, seen; /* oldest first; the first `seen` were looked at */
+} world;
+
+static void count_model_wake(void *arg)
+{
+	(void)arg;
+	wakes++;
+}
+
+static uint64_t moment_after(uint64_t delay_ms)
+{
+	if (world.now_ms > MOMENT_MAX || delay_ms > MOMENT_MAX - world.now_ms)
+		return MOMENT_MAX;
+	return world.now_ms + delay_ms;
+}
+
+static uint64_t random_delay(void)
+{
+	switch (random_below(16)) {
+	case 0:
+		return UINT64_MAX - 1;
+	case 1:
+		return MOMENT_MAX - world.now_ms; /* the last moment there is, or nonsense */
+	case 2:
+		return random_bits() >> random_below(64);
+	default:
+		return random_below(2) ? random_below(30) : 0;
+	}
+}
+
+static void start_over(void)
+{
+	static const uint64_t starts_ms[] = {0, 1000, UINT64_C(1) << 58, MOMENT_MAX - 1000};
+
+	memset(model, 0, sizeof(model));
+	memset(&world, 0, sizeof(world));
+	world.now_ms = starts_ms[random_below(COUNT(starts_ms))];
+	wakes = 0;
+	trigger_queue_init(&queue, count_model_wake, NULL);
+	for (unsigned i = 0; i < TRIGGERS; i++)
+		trigger_init(&triggers[i], &queue);
+}
+
+static void model_call(unsigned i, bool armed, uint64_t due_ms)
+{
+	model[i] = (struct model_trigger){
+		.armed = armed, .due_ms = due_ms, .running = model[i].running, .called = true};
+	for (unsigned at = 0; at < world.queued; at++)
+		if (world.queue[at] == i)
+			return;
+	if (world.queued == world.seen)
+		world.wakes++;
+	world.queue[world.queued++] = i;
+}
+
+static void fire_one(unsigned i)
+{
+	uint64_t delay_ms = random_delay();
+
+	trigger_fire(&triggers[i], world.now_ms, delay_ms);
+	model_call(i, true, moment_after(delay_ms));
+}
+
+static void suspend_one(unsigned i)
+{
+	trigger_suspend(&triggers[i]);
+	model_call(i, false, 0);
+}
+
+static void take_one(unsigned unused)
+{
+	struct trigger *t = trigger_queue_take(&queue);
+
+	(void)unused;
+	CHECK(t == (world.queued ? &triggers[world.queue[0]] : NULL));
+	if (!t)
+		return;
+	if (world.seen == 0)
+		world.seen = world.queued;
+	world.seen--;
+	world.queued--;
+	memmove(world.queue, world.queue + 1, world.queued * sizeof(world.queue[0]));
+}
+
+static void begin_one(unsigned i)
+{
+	struct model_trigger *m = &model[i];
+	bool due = m->armed && m->due_ms <= world.now_ms;
+
+	CHECK(trigger_begin(&triggers[i], world.now_ms) == (due && !m->running));
+	if (!due)
+		return;
+	m->armed = false;
+	if (m->running) {
+		m->reserved = true;
+	} else {
+		m->running = true;
+		m->called = false;
+	}
+}
+
+static void end_one(unsigned i)
+{
+	struct model_trigger *m = &model[i];
+	uint64_t delay_ms = random_below(4) ? random_delay() : TRIGGER_NO_NEXT;
+
+	if (!m->running)
+		return;
+	trigger_end(&triggers[i], world.now_ms, delay_ms);
+	if (m->reserved || (!m->called && delay_ms != TRIGGER_NO_NEXT)) {
+		m->armed = true;
+		m->due_ms = moment_after(m->reserved ? 0 : delay_ms);
+	}
+	m->running = m->reserved = false;
+}
+
+static void pass_time(unsigned i)
+{
+	if (random_below(2))
+		world.now_ms += random_below(40);
+	else if (model[i].armed && model[i].due_ms > world.now_ms && random_below(64) == 0)
+		world.now_ms = model[i].due_ms - random_below(2);
+}
+
+static void compare_queue(void)
+{
+	const struct trigger *t = queue.taken;
+	unsigned i;
+
+	for (i = 0; i < world.seen; i++, t = t->next)
+		CHECK(t == &triggers[world.queue[i]]);
+	CHECK(!t);
+	t = atomic_load(&queue.head);
+	for (i = world.queued; i > world.seen; i--, t = t->next)
+		CHECK(t == &triggers[world.queue[i - 1]]);
+	CHECK(!t);
+	CHECK(wakes == world.wakes);
+}
+
+static void compare_triggers(void)
+{
+	for (unsigned i = 0; i < TRIGGERS; i++) {
+		uint64_t due_ms = 4711;
+
+		CHECK(trigger_due(&triggers[i], &due_ms) == model[i].armed);
+		CHECK(due_ms == (model[i].armed ? model[i].due_ms : 4711));
+		CHECK(trigger_running(&triggers[i]) == model[i].running);
+	}
+}
+
+static void random_operations__agree_with_the_plain_variables(void **state)
+{
+	static void (*const operations[])(unsigned i) = {fire_one, fire_one, suspend_one, take_one,
+		take_one, begin_one, begin_one, end_one, pass_time};
+
+	(void)state;
+	model_random_start();
+	start_over();
+	for (; model_random.step < STEPS; model_random.step++) {
+		operations[random_below(COUNT(operations))]((unsigned)random_below(TRIGGERS));
+		compare_queue();
+		compare_triggers();
+		if (random_below(1000) == 0)
+			start_over();
+	}
+}
+
+/* ---- calls at the same time ---- */
+
+static _Atomic unsigned said[FIRERS]; /* number of its latest fire; told without an order */
+static _Atomic unsigned firing;
+
+static void *fire_many(void *arg)
+{
+	_Atomic unsigned *own = arg;
+
+	for (unsigned i = 1; i <= FIRES; i++) {
+		atomic_store_explicit(own, i, memory_order_relaxed);
+		trigger_fire(&triggers[i % TRIGGERS], 1000, 0);
+	}
+	for (unsigned i = 0; i < TRIGGERS; i++)
+		trigger_fire(&triggers[i], 1000, 0);
+	firing--;
+	return NULL;
+}
+
+static void ignore_wake(void *arg)
+{
+	(void)arg;
+}
+
+static void prepare_storm(void)
+{
+	trigger_queue_init(&queue, ignore_wake, NULL);
+	for (unsigned i = 0; i < TRIGGERS; i++)
+		trigger_init(&triggers[i], &queue);
+	for (unsigned n = 0; n < FIRERS; n++)
+		said[n] = 0;
+}
+
+/* The owner: whatever is handed over runs until it is no more due. True if there was any. */
+static bool run_all(unsigned heard[TRIGGERS][FIRERS])
+{
+	struct trigger *t;
+	bool any = false;
+
+	while ((t = trigger_queue_take(&queue))) {
+		any = true;
+		while (trigger_begin(t, 1000)) {
+			for (unsigned n = 0; n < FIRERS; n++)
+				heard[t - triggers][n] =
+					atomic_load_explicit(&said[n], memory_order_relaxed);
+			trigger_begin(t, 1000); /* reserves, if somebody has fired already */
+			trigger_end(t, 1000, TRIGGER_NO_NEXT);
+		}
+	}
+	return any;
+}
+
+static void fire__by_threads_at_the_same_time__last_run_hears_all(void **state)
+{
+	unsigned heard[TRIGGERS][FIRERS] = {{0}};
+	pthread_t threads[FIRERS];
+	bool over;
+
+	(void)state;
+	prepare_storm();
+	firing = FIRERS;
+	for (unsigned n = 0; n < FIRERS; n++)
+		assert_int_equal(pthread_create(&threads[n], NULL, fire_many, &said[n]), 0);
+	do
+		over = firing == 0;
+	while (run_all(heard) || !over);
+	for (unsigned n = 0; n < FIRERS; n++)
+		pthread_join(threads[n], NULL);
+	for (unsigned i = 0; i < TRIGGERS; i++) {
+		assert_not_due(&triggers[i]);
+		for (unsigned n = 0; n < FIRERS; n++)
+			assert_int_equal(heard[i][n], FIRES);
+	}
+}
+
+/* Interrupts whatever the owner is about to swap. */
+static void fire_from_signal(int signal_number)
+{
+	unsigned stamp = atomic_fetch_add_explicit(&said[0], 1, memory_order_relaxed) + 1;
+
+	(void)signal_number;
+	for (unsigned i = 0; i < TRIGGERS; i++)
+		trigger_fire(&triggers[i], 1000 - stamp % 1000, 0);
+}
+
+/* Once nothing is handed over any more, all that was said before has led to a run. */
+static void assert_nothing_missed(unsigned heard[TRIGGERS][FIRERS])
+{
+	unsigned before;
+
+	do
+		before = said[0];
+	while (run_all(heard));
+	for (unsigned i = 0; i < TRIGGERS; i++)
+		assert_true(heard[i][0] >= before);
+}
+
+/* Swaps that fail, on a single processor, too: there two threads hardly ever meet. */
+static void fire__from_a_signal_handler__last_run_hears_all(void **state)
+{
+	const struct sigaction fire = {.sa_handler = fire_from_signal, .sa_flags = SA_RESTART};
+	const struct itimerval often = {{0, 20}, {0, 20}}, never = {{0, 0}, {0, 0}};
+	unsigned heard[TRIGGERS][FIRERS] = {{0}};
+	struct sigaction before;
+
+	(void)state;
+	prepare_storm();
+	assert_int_equal(sigaction(SIGALRM, &fire, &before), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+	for (unsigned i = 0; i < LOOPS && said[0] < INTERRUPTIONS; i++) {
+		for (unsigned n = 0; n < TRIGGERS; n++)
+			trigger_fire(&triggers[n], 1000, 0);
+		if (i % 2)
+			run_all(heard);
+		else
+			assert_nothing_missed(heard);
+	}
+	assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+	assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+	assert_nothing_missed(heard);
+	assert_true(said[0] > 0);
+	for (unsigned i = 0; i < TRIGGERS; i++)
+		assert_not_due(&triggers[i]);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -361,6 +703,10 @@ int main(void)
 		cmocka_unit_test(queue__many_triggers__come_oldest_first_with_one_wake),
 		cmocka_unit_test(queue__not_yet_taken__stays_one_entry_through_a_run),
 		cmocka_unit_test(fire__a_million_times__is_one_entry_and_no_allocation),
+		cmocka_unit_test(end__without_begin__is_an_own_bug),
+		cmocka_unit_test(random_operations__agree_with_the_plain_variables),
+		cmocka_unit_test(fire__by_threads_at_the_same_time__last_run_hears_all),
+		cmocka_unit_test(fire__from_a_signal_handler__last_run_hears_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,22 +2,20 @@
  * The wheel, case by case and against a model: an array sorted by moment and order of scheduling.
  *
  * The model does in linear time what the wheel does in constant time, and is too simple to be
- * wrong. PULLET_TEST_SEED sets another seed; a failure prints the seed and the step.
+ * wrong.
  */
-#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "../../lib/wheel.h"
+#include "model_random.h"
 
 #define TIMERS 300
-#define STEPS 400000
+#define STEPS 250000 /* of each distribution */
 #define MINUTE UINT64_C(60000)
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -241,32 +239,6 @@ static struct {
 	uint64_t now_ms, scheduled;
 } model;
 
-static uint64_t random_state, seed;
-static unsigned step;
-static const char *distribution_name;
-
-/* splitmix64 */
-static uint64_t random_bits(void)
-{
-	uint64_t z = random_state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
-
-static uint64_t random_below(uint64_t limit)
-{
-	return random_bits() % limit;
-}
-
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			fail_msg("%s: PULLET_TEST_SEED=%" PRIu64 ", %s, step %u", #condition,      \
-				seed, distribution_name, step);                                    \
-	} while (0)
-
 static bool model_cancel(unsigned id)
 {
 	for (size_t i = 0; i < model.count; i++)
@@ -414,7 +386,7 @@ static void compare(const struct distribution *d)
 		schedule_one, schedule_one, schedule_one, cancel_one, check_next, advance};
 
 	start_over(d);
-	for (step = 0; step < STEPS; step++) {
+	for (model_random.step = 0; model_random.step < STEPS; model_random.step++) {
 		operations[random_below(COUNT(operations))](d);
 		CHECK(wheel_count(&wheel) == model.count);
 		/* Time only goes on, and stands still at its end. */
@@ -438,13 +410,11 @@ static void random_operations__agree_with_the_sorted_list(void **state)
 		{"any", 0, {100, UINT64_C(1) << 20, UINT64_C(1) << 50, UINT64_MAX}},
 		{"the end of time", UINT64_MAX - 100000, {10, 100, 1000, UINT64_MAX}},
 	};
-	const char *given = getenv("PULLET_TEST_SEED");
 
 	(void)state;
-	seed = given ? strtoull(given, NULL, 10) : 1;
-	random_state = seed;
+	model_random_start();
 	for (size_t i = 0; i < COUNT(distributions); i++) {
-		distribution_name = distributions[i].name;
+		model_random.part = distributions[i].name;
 		compare(&distributions[i]);
 	}
 }

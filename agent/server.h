@@ -1,0 +1,85 @@
+/*
+ * One configuration server as this host sees it: who pulls from it when, and from which address.
+ *
+ * A dispatcher lines up the pulls of all its configs and hands them out while fewer than
+ * max_in_flight run; each address has a shaper, and rests while that one holds. A pull goes to the
+ * first address, in an order that differs from host to host, that does not rest; while all rest,
+ * nothing is handed out until the first one has rested.
+ *
+ * Threads: the loop's. Ownership: settings are borrowed; tasks are embedded in the configs and must
+ * be withdrawn or ended before they go. Bounds: one waiting task per config, max_in_flight
+ * transfers.
+ */
+#ifndef PULLET_SERVER_H
+#define PULLET_SERVER_H
+
+#include "../lib/dispatcher.h"
+#include "../lib/shaper.h"
+#include "loop.h"
+#include "settings.h"
+#include "transport.h"
+
+struct server;
+
+/* One pull after the other of one config. */
+struct server_task {
+	/* A slot is free: begin a transfer from server_url(), which server_ended() ends; or return
+	 * false, and the slot goes to another. */
+	bool (*begin)(void *arg);
+	/* The pull waited in vain. */
+	void (*lost)(void *arg, const char *why);
+	void *arg;
+
+	/* private */
+	struct dispatcher_item item;
+	uint64_t started_ms;
+	unsigned address;
+	bool waiting;
+};
+
+struct server_address_status {
+	const char *url;
+	const char *error;                     /* why it rests; "" when it does not */
+	uint64_t rests_ms;                     /* for so long from now; 0 = it does not */
+	unsigned in_a_row;                     /* failures since the last success */
+	uint64_t congestion, network, advised; /* failures */
+};
+
+struct server_status {
+	const char *name; /* NULL = made for an origin */
+	size_t address_count;
+	unsigned in_flight;
+	size_t pending;
+	uint64_t held_ms; /* nothing is handed out for so long; 0 = no hold */
+	const struct dispatcher_counters *counters;
+};
+
+/* max_tasks: the number of configs. NULL when there is no memory. */
+struct server *server_new(struct loop *l, const struct settings_server *settings, size_t max_tasks);
+void server_free(struct server *s);
+const struct settings_server *server_settings(const struct server *s);
+
+/* Lines the task up; if it waits already, newer work overrides it. Lost when it has not begun by
+ * expires_ms. May call begin() before it returns. */
+void server_submit(struct server *s, struct server_task *t, uint64_t expires_ms);
+/* Takes the task out of the line, if it is there. */
+void server_withdraw(struct server *s, struct server_task *t);
+/* The address the task's transfer goes to; between two of them, the one it would go to now. */
+const char *server_url(const struct server *s, const struct server_task *t);
+/* Ends what begin() began: a response, NULL = it ran into its time limit. True when another address
+ * is ready, so that trying again makes sense. */
+bool server_ended(
+	struct server *s, struct server_task *t, const struct transport_response *response);
+/* The same task again, at the front of the line; after server_ended(). */
+void server_retry(struct server *s, struct server_task *t);
+/* Somebody wants a pull now: ends the rests, but for those a server asked for. */
+void server_lift(struct server *s);
+
+/* The index of the address this url (of an earlier pull) begins with, followed by path; -1 = none.
+ */
+int server_find(const struct server *s, const char *url, const char *path);
+void server_status(const struct server *s, struct server_status *ret_status);
+void server_address_status(
+	const struct server *s, size_t address, struct server_address_status *ret_status);
+
+#endif

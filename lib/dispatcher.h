@@ -1,0 +1,97 @@
+/*
+ * Task dispatcher: a bounded, ordered set of work for one server, handed out when somebody asks.
+ *
+ * After Eureka's AcceptorExecutor and TaskDispatcher. Work is named by an id: newer work of an id
+ * that still waits takes its place, and the older one is lost ("overridden"). When the set is full,
+ * new work of another id pushes out the oldest ("overflowed"). Work that waited past its expiry is
+ * not handed out ("expired"). Failed work comes back to the front, but loses to newer work of its
+ * id and to a full set. Batches are handed out when they are full or when the first in line has
+ * waited long enough, and not during a hold.
+ *
+ * Different from Eureka, on purpose: an overriding task at a full set pushes out nobody (it needs
+ * no room); work that is overridden again and again does not wait longer for that; a batch that is
+ * full goes at once; and nothing polls: dispatcher_next() names the moment to ask again.
+ *
+ * Threads: one owner. Time: the caller's milliseconds. Ownership: tasks are the caller's pointers,
+ * lent until they are handed out, lost or cancelled. Errors: -ENOMEM from dispatcher_init() only.
+ * Bounds: max_pending tasks, 52 to 56 bytes each, all allocated by dispatcher_init(). O(1) each,
+ * expected: ids must not be an enemy's choice.
+ */
+#ifndef PULLET_DISPATCHER_H
+#define PULLET_DISPATCHER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DISPATCHER_NEVER UINT64_MAX /* as an expiry */
+#define DISPATCHER_BUCKETS 16       /* of the histograms: bucket b counts values below 2^b */
+
+enum dispatcher_loss { DISPATCHER_OVERRIDDEN, DISPATCHER_OVERFLOWED, DISPATCHER_EXPIRED };
+
+struct dispatcher_limits {
+	uint32_t max_pending;  /* tasks that wait, 1 to 2^24 */
+	uint32_t max_batch;    /* tasks handed out at once, >= 1; Eureka's: 250 */
+	uint64_t max_delay_ms; /* the first in line waits so long for a batch to fill; Eureka's: 500
+				*/
+};
+
+struct dispatcher_item {
+	uint64_t id;
+	void *task;
+	uint64_t since_ms;   /* when this id first asked; ages batches, measures latency */
+	uint64_t expires_ms; /* not handed out from then on */
+};
+
+struct dispatcher_counters { /* since dispatcher_init() */
+	uint64_t accepted;   /* submitted */
+	uint64_t overridden, overflowed, expired, cancelled;
+	uint64_t retried; /* came back and were taken */
+	uint64_t batches, taken;
+	uint32_t batch_size[DISPATCHER_BUCKETS]; /* the last bucket counts all that is larger */
+	uint32_t latency_ms[DISPATCHER_BUCKETS]; /* of each task taken: since_ms to now */
+};
+
+struct dispatcher_entry;
+
+struct dispatcher { /* counters are read freely, the rest is private */
+	struct dispatcher_counters counters;
+	struct dispatcher_limits limits;
+	uint64_t hold_until_ms;
+	struct dispatcher_entry *entries;
+	uint32_t *buckets; /* index + 1 of the first entry of a chain; 0 = none */
+	uint32_t count, used, free, first, last;
+	unsigned hash_shift;
+	/* Called with each task that is lost; must not call the dispatcher. */
+	void (*lost)(void *arg, void *task, enum dispatcher_loss why);
+	void *arg;
+};
+
+/* Prepares an empty set. 0 or -ENOMEM. lost(arg, task, why) may be NULL. */
+int dispatcher_init(struct dispatcher *d, const struct dispatcher_limits *limits,
+	void (*lost)(void *arg, void *task, enum dispatcher_loss why), void *arg);
+/* Frees the set; tasks in it are forgotten. */
+void dispatcher_fini(struct dispatcher *d);
+/* New work: to the end of the line, or to the place of waiting work of its id. */
+void dispatcher_submit(
+	struct dispatcher *d, uint64_t now_ms, uint64_t id, void *task, uint64_t expires_ms);
+/* Work that was handed out and failed comes back: to the front, in its order. It is lost where
+ * newer work of its id waits, where it has expired, and where there is no room (the first ones
+ * first). */
+void dispatcher_retry(
+	struct dispatcher *d, uint64_t now_ms, const struct dispatcher_item *items, size_t count);
+/* Takes back the work of an id. False if none waits. */
+bool dispatcher_cancel(struct dispatcher *d, uint64_t id);
+/* A worker with room for so many tasks asks for work: fills ret_items with the next batch and
+ * returns how many, at most max_batch; 0 when there is none now (see dispatcher_next()). */
+size_t dispatcher_take(
+	struct dispatcher *d, uint64_t now_ms, size_t room, struct dispatcher_item *ret_items);
+/* Hands out nothing before until_ms; 0 ends a hold. */
+void dispatcher_hold(struct dispatcher *d, uint64_t until_ms);
+/* True and the moment (possibly past) from which dispatcher_take() has work, or finds that all that
+ * waits has expired; false when nothing waits. */
+bool dispatcher_next(const struct dispatcher *d, uint64_t *ret_due_ms);
+/* Number of tasks that wait. */
+size_t dispatcher_pending(const struct dispatcher *d);
+
+#endif

@@ -1,0 +1,83 @@
+/*
+ * Traffic shaping: how long to leave a server alone that turned work away.
+ *
+ * What surprises: several requests that were under way together fail together, and only the first
+ * of them counts for the growth; else eight refused connections would look like eight tries in a
+ * row.
+ */
+#include "shaper.h"
+
+#include <assert.h>
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* first x 2^in_a_row, at most the cap. */
+static uint64_t ceiling_ms(const struct shaper *s, enum shaper_failure kind)
+{
+	static const uint64_t first_ms[] = {[SHAPER_CONGESTION] = 100, [SHAPER_NETWORK] = 1000};
+
+	return least(SHAPER_CAP_MS, first_ms[kind] << least(s->in_a_row, 16));
+}
+
+static uint64_t later(uint64_t now_ms, uint64_t ms)
+{
+	return now_ms > UINT64_MAX - ms ? UINT64_MAX : now_ms + ms;
+}
+
+/* Does a request that began then know more than the failure that last counted? */
+static bool is_news(const struct shaper *s, uint64_t started_ms)
+{
+	return !s->counted || started_ms > s->counted_ms;
+}
+
+void shaper_init(struct shaper *s)
+{
+	*s = (struct shaper){0};
+}
+
+void shaper_failed(struct shaper *s, uint64_t started_ms, uint64_t now_ms, enum shaper_failure kind,
+	uint64_t advice_ms, uint64_t random)
+{
+	bool news = is_news(s, started_ms);
+	uint64_t ceiling, hold = 0;
+
+	assert((unsigned)kind < SHAPER_FAILURES);
+	ceiling = ceiling_ms(s, kind);
+	s->count[kind]++;
+	/* The modulus is below 2^16: its bias is below 2^-48. */
+	if (advice_ms != SHAPER_NO_ADVICE) {
+		advice_ms = least(most(advice_ms, SHAPER_ADVICE_MIN_MS), SHAPER_CAP_MS);
+		s->advised++;
+		s->advised_until_ms = most(s->advised_until_ms, later(now_ms, advice_ms));
+		hold = advice_ms +
+		       random % (1 + most(advice_ms / 2, least(ceiling, SHAPER_CAP_MS / 2)));
+	} else if (news) {
+		hold = 1 + random % ceiling;
+	}
+	if (hold)
+		s->until_ms = most(s->until_ms, later(now_ms, hold));
+	if (!news)
+		return;
+	s->in_a_row++;
+	s->counted = true;
+	s->counted_ms = now_ms;
+}
+
+void shaper_lift(struct shaper *s)
+{
+	s->until_ms = s->advised_until_ms;
+}
+
+void shaper_succeeded(struct shaper *s, uint64_t started_ms)
+{
+	if (is_news(s, started_ms))
+		s->in_a_row = 0;
+}
