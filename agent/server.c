@@ -1,9 +1,10 @@
 /*
  * The line in front of one server, and its addresses.
  *
- * Surprising: failover and backoff are one mechanism. Each address has a shaper of its own; one
- * that failed rests as long as its shaper holds, and a server with a single address is only the
- * case where everything waits for that one.
+ * Surprising: an address that did not answer rests at least as long as it kept a pull waiting, else
+ * every other pull would wait for it. Failover and backoff are one mechanism. Each address has a
+ * shaper of its own; one that failed rests as long as its shaper holds, and a server with a single
+ * address is only the case where everything waits for that one.
  */
 #include "server.h"
 
@@ -200,7 +201,8 @@ static void tell(struct server *s, struct address *a, const struct transport_res
 	else
 		snprintf(a->error, sizeof(a->error), "it answered %ld", r->status);
 	best_address(s, now_ms, &until_ms);
-	if (!log_limit_pass(&s->log_limit, now_ms, until_ms ? "held" : a->url, &suppressed))
+	if (!shaper_holds(&a->shaper, now_ms) ||
+		!log_limit_pass(&s->log_limit, now_ms, until_ms ? "held" : a->url, &suppressed))
 		return;
 	if (!until_ms) {
 		log_warn("an address of the server failed and rests: another one is used", "server",
@@ -224,6 +226,19 @@ static void recovered(struct server *s, struct address *a)
 	log_info("the server answers again", "server", name_of(s), "url", a->url);
 }
 
+/* What the failure says about when to come back. */
+static uint64_t advice_ms(const struct server_task *t, enum health health,
+	const struct transport_response *response, uint64_t now_ms)
+{
+	if (health == SILENT)
+		return now_ms - t->started_ms;
+	if (health != CONGESTED || response->retry_after_ms == TRANSPORT_NO_ADVICE)
+		return SHAPER_NO_ADVICE;
+	/* one more, for the clock is cut to milliseconds: never sooner than asked */
+	return 1 + (response->retry_after_ms > SHAPER_ADVICE_MIN_MS ? response->retry_after_ms
+								    : SHAPER_ADVICE_MIN_MS);
+}
+
 bool server_ended(
 	struct server *s, struct server_task *t, const struct transport_response *response)
 {
@@ -239,8 +254,7 @@ bool server_ended(
 		/* a single address that is slow is the supervisor's: it slows each config down */
 		shaper_failed(&a->shaper, t->started_ms, now_ms,
 			health == CONGESTED ? SHAPER_CONGESTION : SHAPER_NETWORK,
-			health == CONGESTED ? response->retry_after_ms : SHAPER_NO_ADVICE,
-			loop_sys(s->loop)->random());
+			advice_ms(t, health, response, now_ms), loop_sys(s->loop)->random());
 		tell(s, a, response);
 	}
 	best_address(s, now_ms, &until_ms);

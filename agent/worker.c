@@ -143,27 +143,35 @@ void worker_submit(struct worker *w, struct worker_job *job)
 	pthread_mutex_unlock(&w->mutex);
 }
 
-int worker_stop(struct worker *w, unsigned max_ms)
+/* Waits until the thread has stopped, at most ms; the mutex is held. */
+static void wait_stopped(struct worker *w, unsigned ms)
 {
 	struct timespec until;
 	int r = 0;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += max_ms / 1000;
-	until.tv_nsec += (long)(max_ms % 1000) * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
+	until.tv_nsec += (long)(ms % 1000) * 1000000;
+	until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	while (!w->stopped && r == 0)
+		r = pthread_cond_timedwait(&w->changed, &w->mutex, &until);
+}
+
+int worker_stop(struct worker *w, unsigned max_ms)
+{
+	bool stopped;
+
 	pthread_mutex_lock(&w->mutex);
 	w->stopping = true;
 	pthread_cond_broadcast(&w->changed);
-	while (!w->stopped && r == 0)
-		r = pthread_cond_timedwait(&w->changed, &w->mutex, &until);
-	r = w->stopped ? 0 : -ETIMEDOUT;
+	wait_stopped(w, max_ms / 2);
+	while (take(&w->waiting))
+		;
+	wait_stopped(w, max_ms / 2);
+	stopped = w->stopped;
 	pthread_mutex_unlock(&w->mutex);
-	if (r)
-		return r;
+	if (!stopped)
+		return -ETIMEDOUT;
 	pthread_join(w->thread, NULL);
 	tell(w, w->watch.fd, LOOP_READ);
 	release(w);

@@ -22,8 +22,9 @@ struct worker_job {
 /* Starts the thread "pullet-sync". NULL when it cannot be started. */
 struct worker *worker_start(struct loop *l);
 void worker_submit(struct worker *w, struct worker_job *job);
-/* Lets queued jobs finish, but waits at most max_ms; done() is called for those that ended. 0, or
- * -ETIMEDOUT when a job still runs: the process should then _exit(). Frees the worker when 0. */
+/* Lets queued jobs finish for half of max_ms, then forgets those that have not begun, and waits the
+ * other half for the one that runs; done() is called for those that ended. 0, or -ETIMEDOUT when
+ * one still runs: the process should then _exit(). Frees the worker when 0. */
 int worker_stop(struct worker *w, unsigned max_ms);
 
 #endif

@@ -78,6 +78,7 @@ void shaper_lift(struct shaper *s)
 
 void shaper_succeeded(struct shaper *s, uint64_t started_ms)
 {
-	if (is_news(s, started_ms))
+	/* of the same millisecond: what ended later knows more */
+	if (started_ms >= s->counted_ms)
 		s->in_a_row = 0;
 }

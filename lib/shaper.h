@@ -47,7 +47,8 @@ void shaper_failed(struct shaper *s, uint64_t started_ms, uint64_t now_ms, enum 
 /* Somebody wants to try now: ends a hold, but not before what the server itself asked for. The
  * growth stays. */
 void shaper_lift(struct shaper *s);
-/* A request that began at started_ms was answered well. */
+/* A request that began at started_ms, not before the failure that last counted, was answered well:
+ * the growth ends. */
 void shaper_succeeded(struct shaper *s, uint64_t started_ms);
 
 static inline bool shaper_holds(const struct shaper *s, uint64_t now_ms)

@@ -167,9 +167,9 @@ static void succeeded__of_a_request_from_before_the_failure__says_nothing_new(vo
 	shaper_init(&s);
 	shaper_failed(&s, 10, 20, C, NONE, 0);
 	shaper_succeeded(&s, 10);
-	shaper_succeeded(&s, 20);
+	shaper_succeeded(&s, 19);
 	assert_int_equal(s.in_a_row, 1);
-	shaper_succeeded(&s, 21);
+	shaper_succeeded(&s, 20);
 	assert_int_equal(s.in_a_row, 0);
 	assert_int_equal(s.count[C], 1);
 }
@@ -424,7 +424,7 @@ static void succeed_one(struct shaper *s, uint64_t now_ms)
 	uint64_t started_ms = random_start(now_ms);
 
 	shaper_succeeded(s, started_ms);
-	if (model_is_news(started_ms))
+	if (started_ms >= model.counted_ms)
 		model.in_a_row = 0;
 }
 
