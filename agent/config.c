@@ -74,6 +74,7 @@ struct config {
 static const char timed_out[] = "the server timed out: the old version stays, pulls slow down";
 /* From a run that an address let run into its time limit to the next, at another address. */
 #define FAILOVER_MS 500
+#define PATIENCE_MS 300000u
 static const uint64_t repull_delay_ms[CONFIG_REPULLS] = {50, 200, 1000};
 
 static void run_failed(
@@ -87,9 +88,12 @@ static const char *type_name(enum settings_type type)
 	return names[type];
 }
 
+/* A pull that found no slot for so long is told as rejected; no hold alone is that long. */
 static uint64_t expiry_ms(const struct config *c)
 {
-	return c->env->sys->now_ms() + c->supervisor.max_ms;
+	uint64_t max_ms = c->supervisor.max_ms;
+
+	return c->env->sys->now_ms() + (max_ms > PATIENCE_MS ? max_ms : PATIENCE_MS);
 }
 
 /* The trigger's word decides whether the timer is armed, and whether a run that waits for the

@@ -8,12 +8,15 @@
  */
 #include "server.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hash.h"
 #include "log.h"
+
+#define NONE UINT_MAX /* of the addresses */
 
 struct address {
 	const char *url; /* of the settings */
@@ -59,8 +62,9 @@ static void order_addresses(struct server *s)
 	qsort(s->addresses, s->count, sizeof(s->addresses[0]), compare_ranks);
 }
 
-/* The first one that does not rest; if all do, the one that has rested first. */
-static unsigned best_address(const struct server *s, uint64_t now_ms, uint64_t *ret_until_ms)
+/* The first one, but `skip`, that does not rest; if all do, the one that has rested first. */
+static unsigned best_address(
+	const struct server *s, uint64_t now_ms, unsigned skip, uint64_t *ret_until_ms)
 {
 	uint64_t least_ms = UINT64_MAX, until_ms;
 	unsigned best = 0;
@@ -69,7 +73,7 @@ static unsigned best_address(const struct server *s, uint64_t now_ms, uint64_t *
 		until_ms = shaper_holds(&s->addresses[i].shaper, now_ms)
 				   ? shaper_until(&s->addresses[i].shaper)
 				   : 0;
-		if (until_ms < least_ms) {
+		if (i != skip && until_ms < least_ms) {
 			least_ms = until_ms;
 			best = i;
 		}
@@ -78,34 +82,47 @@ static unsigned best_address(const struct server *s, uint64_t now_ms, uint64_t *
 	return best;
 }
 
+/* 0 when some address is ready, else the moment when the first one will be. */
+static uint64_t held_until_ms(const struct server *s, uint64_t now_ms)
+{
+	uint64_t until_ms;
+
+	best_address(s, now_ms, NONE, &until_ms);
+	return until_ms;
+}
+
 /* ---- the line ---- */
+
+/* Hands a slot to a task. */
+static void begin(struct server *s, const struct dispatcher_item *item, uint64_t now_ms)
+{
+	struct server_task *t = item->task;
+	uint64_t until_ms;
+
+	t->address = best_address(s, now_ms, t->again ? t->address : NONE, &until_ms);
+	t->item = *item;
+	t->waiting = t->again = false;
+	t->started_ms = now_ms;
+	s->in_flight++;
+	if (!t->begin(t->arg))
+		s->in_flight--;
+}
 
 static void pump(struct server *s)
 {
 	struct dispatcher_item items[SETTINGS_MAX_IN_FLIGHT];
-	uint64_t now_ms = loop_now_ms(s->loop), until_ms, due_ms;
-	unsigned address;
+	uint64_t now_ms = loop_now_ms(s->loop), due_ms;
 	size_t n;
 
 	if (s->pumping) /* called by a task that begins: the round goes on below */
 		return;
 	s->pumping = true;
 	do {
-		address = best_address(s, now_ms, &until_ms);
-		dispatcher_hold(&s->dispatcher, until_ms);
+		dispatcher_hold(&s->dispatcher, held_until_ms(s, now_ms));
 		n = dispatcher_take(
 			&s->dispatcher, now_ms, s->settings->max_in_flight - s->in_flight, items);
-		for (size_t i = 0; i < n; i++) {
-			struct server_task *t = items[i].task;
-
-			t->item = items[i];
-			t->waiting = false;
-			t->address = address;
-			t->started_ms = now_ms;
-			s->in_flight++;
-			if (!t->begin(t->arg))
-				s->in_flight--;
-		}
+		for (size_t i = 0; i < n; i++)
+			begin(s, &items[i], now_ms);
 	} while (n);
 	s->pumping = false;
 	if (s->in_flight < s->settings->max_in_flight && dispatcher_next(&s->dispatcher, &due_ms))
@@ -150,7 +167,7 @@ void server_withdraw(struct server *s, struct server_task *t)
 
 void server_retry(struct server *s, struct server_task *t)
 {
-	t->waiting = true;
+	t->waiting = t->again = true;
 	dispatcher_retry(&s->dispatcher, loop_now_ms(s->loop), &t->item, 1);
 	pump(s);
 }
@@ -191,7 +208,7 @@ static const char *name_of(const struct server *s)
  * of the config whose pull failed. */
 static void tell(struct server *s, struct address *a, const struct transport_response *r)
 {
-	uint64_t now_ms = loop_now_ms(s->loop), until_ms;
+	uint64_t now_ms = loop_now_ms(s->loop), until_ms = held_until_ms(s, now_ms);
 	unsigned suppressed;
 
 	if (!r)
@@ -200,7 +217,6 @@ static void tell(struct server *s, struct address *a, const struct transport_res
 		snprintf(a->error, sizeof(a->error), "%.150s", r->message);
 	else
 		snprintf(a->error, sizeof(a->error), "it answered %ld", r->status);
-	best_address(s, now_ms, &until_ms);
 	if (!shaper_holds(&a->shaper, now_ms) ||
 		!log_limit_pass(&s->log_limit, now_ms, until_ms ? "held" : a->url, &suppressed))
 		return;
@@ -257,7 +273,7 @@ bool server_ended(
 			advice_ms(t, health, response, now_ms), loop_sys(s->loop)->random());
 		tell(s, a, response);
 	}
-	best_address(s, now_ms, &until_ms);
+	best_address(s, now_ms, t->address, &until_ms);
 	/* who waits goes on in a turn of its own: the caller is in the middle of ending a run */
 	if (dispatcher_pending(&s->dispatcher))
 		loop_timer_set(s->loop, &s->timer, now_ms);
@@ -296,9 +312,8 @@ const struct settings_server *server_settings(const struct server *s)
 
 void server_status(const struct server *s, struct server_status *ret_status)
 {
-	uint64_t now_ms = loop_now_ms(s->loop), until_ms;
+	uint64_t now_ms = loop_now_ms(s->loop), until_ms = held_until_ms(s, now_ms);
 
-	best_address(s, now_ms, &until_ms);
 	*ret_status = (struct server_status){
 		.name = s->settings->name,
 		.address_count = s->count,

@@ -34,7 +34,7 @@ struct server_task {
 	struct dispatcher_item item;
 	uint64_t started_ms;
 	unsigned address;
-	bool waiting;
+	bool waiting, again; /* again: at another address */
 };
 
 struct server_address_status {

@@ -199,7 +199,8 @@ class Holds(Case):
         self.assertTrue(enough.wait(harness.DEADLINE * 3))
         server.behave = good(b'a: 2\n')
         self.assertGreater(times[-1] - times[0], 1.0, 'ten a second without the hold')
-        self.assertEqual(agent.refresh()['outcome'], 'published', 'a refresh tries at once')
+        outcome = agent.refresh()
+        self.assertEqual(outcome['outcome'], 'published', f'a refresh tries at once: {outcome}')
         self.assertEqual(self.server(agent)['addresses'][0]['failures_in_a_row'], 0)
         agent.stop()
 
