@@ -39,6 +39,7 @@ struct config {
 	struct transfer *transfer;
 	bool conditional; /* the request named a version we hold */
 	bool soon;        /* it ran into its limit, but another address is ready */
+	bool scatter;     /* the server was overloaded: not all who were turned away in step */
 	struct version candidate;
 	struct buffer body, text; /* of the candidate; text is empty when it is the body itself */
 	struct publication publication;
@@ -437,6 +438,7 @@ static void answered(void *arg, const struct transport_response *response)
 		return;
 	}
 	loop_timer_cancel(c->env->loop, &c->limit);
+	c->scatter = response->status == 429 || response->status == 503;
 	switch (source_judge(c->settings, response, c->conditional, &type, why)) {
 	case SOURCE_NEW:
 		c->shown = push_version_hash(response->etag);
@@ -506,8 +508,10 @@ static bool slot_free(void *arg)
 			return false;
 		}
 		c->run = supervisor_begin(&c->supervisor);
+		/* before the request: a message lost from here on is caught up with */
+		atomic_store_explicit(&c->topic.pulled, true, memory_order_release);
 		c->shown = 0;
-		c->soon = false;
+		c->soon = c->scatter = false;
 		loop_timer_set(c->env->loop, &c->limit,
 			loop_now_ms(c->env->loop) + c->settings->timeout_ms);
 		arm(c);
@@ -589,6 +593,8 @@ static void run_ended(struct config *c)
 		next_ms = jittered(c, repull_delay_ms[c->repulls++], 25);
 	else if (c->soon)
 		next_ms = jittered(c, FAILOVER_MS, 50);
+	else if (c->scatter)
+		next_ms = sys_random_upto(c->env->sys, supervisor_delay(&c->supervisor));
 	trigger_end(&c->trigger, c->env->sys->now_ms(), next_ms);
 	arm(c);
 

@@ -21,7 +21,7 @@
 #include "worker.h"
 
 #define CONFIG_REPULLS 3
-#define CONFIG_SPLAY_MS 10000u
+#define CONFIG_SPLAY_MS 30000u
 
 struct config;
 

@@ -26,6 +26,7 @@
 #define MAX_FILTERS                                                                                \
 	500 /* over that, one empty subscription: publishers drop filters beyond their high-water  \
 	       mark */
+#define SILENCE_SPREAD_MS 5000u
 #define SILENT_HEARTBEATS 3
 #define RETRY_MAX_MS 60000
 
@@ -53,7 +54,8 @@ struct endpoint {
 
 struct topic {
 	struct push_topic *topic;
-	uint64_t pending_ms; /* the moment of a fire within a spread window */
+	uint64_t pending_ms; /* this host's moment within a spread window */
+	uint64_t window_ms;  /* the end of the window */
 };
 
 struct push {
@@ -94,21 +96,36 @@ static void count(_Atomic uint64_t *counter)
 
 /* ---- firing ---- */
 
-/* Fires one topic within `spread_ms`; a window that is open already stays as it is. */
+/* Fires one topic within `spread_ms`. A window that is open already stays as it is; what comes in
+ * it after this host's own moment waits for the next window, which follows directly. So a storm of
+ * messages costs one pull per window, and each window has the load of one. */
 static void fire(struct push *p, struct topic *t, uint64_t spread_ms)
 {
-	uint64_t now_ms = p->sys->now_ms(), delay_ms = sys_random_upto(p->sys, spread_ms);
+	uint64_t now_ms = p->sys->now_ms(), begin_ms = now_ms;
 
-	if (spread_ms > 0 && now_ms < t->pending_ms)
-		return;
-	t->pending_ms = now_ms + delay_ms;
-	trigger_fire(t->topic->trigger, now_ms, delay_ms);
+	/* not a window that was much wider than this one: it promised less */
+	if (spread_ms > 0 && t->window_ms <= now_ms + 2 * spread_ms) {
+		if (now_ms < t->pending_ms)
+			return;
+		if (now_ms < t->window_ms)
+			begin_ms = t->window_ms;
+	}
+	t->window_ms = begin_ms + spread_ms;
+	t->pending_ms = begin_ms + sys_random_upto(p->sys, spread_ms);
+	trigger_fire(t->topic->trigger, now_ms, t->pending_ms - now_ms);
 }
 
-static void fire_all(struct endpoint *e)
+/* A message may have been lost: all topics pull. A config that has not pulled yet will do so
+ * anyway. */
+static void fire_all(struct endpoint *e, uint64_t least_spread_ms)
 {
-	for (size_t i = 0; i < e->push->topic_count; i++)
-		fire(e->push, &e->push->topics[i], e->push->topics[i].topic->spread_ms);
+	for (size_t i = 0; i < e->push->topic_count; i++) {
+		struct topic *t = &e->push->topics[i];
+		uint64_t spread_ms = t->topic->spread_ms;
+
+		if (atomic_load_explicit(&t->topic->pulled, memory_order_acquire))
+			fire(e->push, t, spread_ms > least_spread_ms ? spread_ms : least_spread_ms);
+	}
 }
 
 static void forget(struct endpoint *e)
@@ -250,7 +267,7 @@ static bool epoch_changed(struct endpoint *e, const char *epoch)
 	forget(e);
 	if (changed) {
 		count(&e->epochs);
-		fire_all(e);
+		fire_all(e, 0);
 	}
 	return changed;
 }
@@ -395,7 +412,7 @@ static void connected(struct endpoint *e)
 	e->deadline_ms = 0;
 	e->retry_ms = e->reconnect_ms;
 	log_info("push channel connected", "endpoint", e->address);
-	fire_all(e); /* whatever was sent before we listened */
+	fire_all(e, 0); /* whatever was sent before we listened */
 }
 
 static void disconnected(struct endpoint *e)
@@ -460,7 +477,9 @@ static void deadline_passed(struct endpoint *e)
 			e->address);
 		atomic_store(&e->state, PUSH_SILENT);
 		e->heard_heartbeat = false;
-		fire_all(e);
+		/* a publisher that hangs is silent for a whole fleet at the same moment */
+		fire_all(e,
+			e->heartbeat_ms < SILENCE_SPREAD_MS ? e->heartbeat_ms : SILENCE_SPREAD_MS);
 	}
 	rebuild(e);
 }

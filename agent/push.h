@@ -33,6 +33,7 @@ struct push_topic { /* one per config; the caller owns it and keeps it in place 
 	_Atomic uint64_t wanted;   /* hash of the version last promised; 0 = none. Set before the
 				      trigger is fired */
 	_Atomic uint64_t messages; /* received for this topic */
+	_Atomic bool pulled; /* the caller has begun a first pull: one may have missed a message */
 };
 
 struct push_endpoint {
