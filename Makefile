@@ -47,6 +47,7 @@ UNIT_SRC   := $(sort $(wildcard tests/unit/test_*.c))
 STRESS_SRC := $(sort $(wildcard tests/stress/stress_*.c))
 FUZZ_SRC   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SRC  := $(sort $(wildcard tests/bench/bench_*.c))
+FLEET_SRC  := $(sort $(wildcard tests/fleet/*.c))
 MAN        := agent/pulletd.8 agent/cli/pullet.1 agent/pullet.yaml.5
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
@@ -59,16 +60,16 @@ REPLAY   := $(patsubst tests/fuzz/%.c,$(BUILD)/replay/%,$(FUZZ_SRC))
 FUZZ     := $(patsubst tests/fuzz/%.c,build-fuzz/%,$(FUZZ_SRC))
 BENCH_LIBS := -lev -luv
 BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
-C_FILES  := $(shell find lib agent tests -name '*.[ch]' 2>/dev/null | sort)
+C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path 'tests/model/*' 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck \
-        coverage model lint layers bench fuzz install uninstall dist clean
+        coverage model fleet check-fleet lint layers bench fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
 
 all: $(PROGRAMS) ## build pulletd and pullet
-tests: all $(UNIT) $(STRESS) $(BROKEN) $(REPLAY) ## build the tests
+tests: all $(UNIT) $(STRESS) $(BROKEN) $(REPLAY) $(BUILD)/fleet ## build the tests
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -90,6 +91,8 @@ $(BUILD)/stress/%: $(BUILD)/tests/stress/%.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
 $(BUILD)/stress/broken%: tests/stress/stress_trigger.c $(BUILD)/lib.a
 	$(call say,LD)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -DSTRESS_BREAK=$* $(ALL_LDFLAGS) -o $@ $^
+$(BUILD)/fleet: $(call obj,$(FLEET_SRC)) $(BUILD)/lib.a
+	$(link) -lm
 $(BUILD)/replay/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/agent.a $(BUILD)/lib.a
@@ -123,12 +126,21 @@ check-integration: all
 # one after the other, so that the output reads; a failure in one does not hide the next
 check-run: all tests
 	@rm -f $(BUILD)/sums; export PULLET_TEST_SUMS=$(BUILD)/sums; bad=0; \
-	for part in quickcheck check-stress check-integration $(if $(SAN),,check-man check-coverage); do \
+	for part in quickcheck check-stress check-fleet check-integration $(if $(SAN),,check-man check-coverage); do \
 	  echo "== $$part"; $(MAKE) --no-print-directory $$part || bad=1; done; \
 	awk '{ p += $$1; f += $$2 } END { printf "check: %d passed, %d failed\n", p, f }' $(BUILD)/sums; exit $$bad
 
 check-man:
 	@$(RUN) sh tests/man.sh $(MAN)
+
+check-fleet: tests
+	@$(RUN) $(BUILD)/fleet --check
+
+fleet: $(BUILD)/fleet ## simulate FLEET_AGENTS (100000) agents; table, CSV and charts into build/fleet-results
+	@$< --agents $(or $(FLEET_AGENTS),100000) --out $(BUILD)/fleet-results
+
+model: deps ## check the trigger's word and hand-over: all states (spin), the memory order (relacy); seeded bugs
+	@$(RUN) --timeout 600 tests/model/run.sh
 
 coverage: ## lines and branches of lib/ that the unit tests take; what is left, and why
 	@tests/coverage.sh
@@ -184,4 +196,4 @@ clean: ## remove what was built
 help: ## print this
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 	@echo "  Variables: PREFIX DESTDIR SYSCONFDIR BINDIR SBINDIR MANDIR CFLAGS LDFLAGS"
-	@echo "             SAN=address,undefined | SAN=thread   WERROR=1   V=1   FUZZ_SECONDS=60"
+	@echo "             SAN=address,undefined | SAN=thread   WERROR=1   V=1   FUZZ_SECONDS=60   FLEET_AGENTS=100000"

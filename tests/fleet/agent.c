@@ -1,0 +1,279 @@
+/*
+ * An agent's life: the trigger says when, the dispatcher waits out the shaper's hold, the run ends
+ * as the server answered or at its time limit, the supervisor says when again.
+ *
+ * What surprises: the end of a run is known when it begins, for the modelled server decides at
+ * once. One timer stands for the answer and for the time limit, whichever comes first.
+ */
+#include "agent.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "random.h"
+
+#define RECONNECT_MAX_MS 60000u /* of libzmq's, as agent/push.c sets it */
+
+static const struct dispatcher_limits one_at_a_time = {.max_pending = 1, .max_batch = 1};
+
+static struct agent *agent_of(struct trigger *t)
+{
+	return (struct agent *)(void *)((char *)t - offsetof(struct agent, trigger));
+}
+
+static uint32_t number(const struct fleet *f, const struct agent *a)
+{
+	return (uint32_t)(a - f->agents);
+}
+
+/* A task that waits stands for the trigger's moment, which has passed. */
+static void arm(struct fleet *f, struct agent *a)
+{
+	uint64_t due_ms;
+
+	if (dispatcher_next(&a->dispatcher, &due_ms) || trigger_due(&a->trigger, &due_ms))
+		wheel_schedule(&f->wheel, &a->timers[TIMER_DUE], due_ms);
+	else
+		wheel_cancel(&f->wheel, &a->timers[TIMER_DUE]);
+}
+
+/* The agent is the queue's owner as well: what was fired is armed right after. */
+static void fire(struct fleet *f, struct agent *a, uint64_t delay_ms)
+{
+	struct trigger *t;
+
+	trigger_fire(&a->trigger, f->now_ms, delay_ms);
+	while ((t = trigger_queue_take(&f->queue)))
+		arm(f, agent_of(t));
+}
+
+/* ---- a run ---- */
+
+static void ask(struct fleet *f, struct agent *a, bool held)
+{
+	uint64_t limit_ms = a->started_ms + f->policy->limit_ms;
+
+	a->reply = server_ask(&f->server, f->now_ms,
+		&(struct request){number(f, a), a->version, f->policy->long_poll, held});
+	if (a->reply.at_ms > limit_ms)
+		a->reply = (struct reply){ANSWER_TIMEOUT, 0, limit_ms};
+	wheel_schedule(&f->wheel, &a->timers[TIMER_REPLY], a->reply.at_ms);
+}
+
+static void run_begin(struct fleet *f, struct agent *a)
+{
+	a->run = supervisor_begin(&a->supervisor);
+	a->started_ms = f->now_ms;
+	if (f->now_ms < a->not_before_ms)
+		f->tally.early++;
+	if (f->now_ms >= f->scenario->count_s * UINT64_C(1000))
+		f->tally.requests++;
+	if (f->now_ms >= f->scenario->measure_s * UINT64_C(1000))
+		a->requests++;
+	ask(f, a, false);
+}
+
+/* Begins a run if a task may be handed out now. */
+static void pump(struct fleet *f, struct agent *a)
+{
+	struct dispatcher_item item;
+
+	/* a push may have moved the moment while the task waited: then it is not due yet */
+	if (dispatcher_take(&a->dispatcher, f->now_ms, 1, &item) &&
+		trigger_begin(&a->trigger, f->now_ms))
+		run_begin(f, a);
+}
+
+static void due(struct fleet *f, struct agent *a)
+{
+	uint64_t due_ms;
+
+	if (trigger_running(&a->trigger)) {
+		trigger_begin(&a->trigger, f->now_ms); /* reserves one more run */
+	} else {
+		if (!dispatcher_pending(&a->dispatcher) && trigger_due(&a->trigger, &due_ms) &&
+			due_ms <= f->now_ms)
+			dispatcher_submit(
+				&a->dispatcher, f->now_ms, 0, a, f->now_ms + a->supervisor.max_ms);
+		pump(f, a);
+	}
+	arm(f, a);
+}
+
+/* ---- its end ---- */
+
+static void converge(struct fleet *f)
+{
+	static const uint32_t shares[TALLY_SHARES] = {50, 99, 100};
+	uint64_t from_ms = f->scenario->measure_s * UINT64_C(1000);
+
+	f->tally.converged++;
+	for (unsigned i = 0; i < TALLY_SHARES; i++)
+		if (f->tally.converged == ((uint64_t)f->count * shares[i] + 99) / 100)
+			f->tally.converged_ms[i] = f->now_ms > from_ms ? f->now_ms - from_ms : 0;
+}
+
+/* True when the answer was worth the request: it brought a newer version, or a confirmation after
+ * half an interval at least. */
+static bool learn(struct fleet *f, struct agent *a, uint32_t version)
+{
+	uint64_t since_ms = f->now_ms - a->answered_ms, stale_ms;
+	bool news = version > a->version;
+
+	if (news) {
+		stale_ms = f->now_ms - scenario_changed_ms(f->scenario, a->version + 1);
+		if (f->now_ms >= f->scenario->count_s * UINT64_C(1000) &&
+			stale_ms > f->tally.stalest_ms)
+			f->tally.stalest_ms = stale_ms;
+		a->version = version;
+		if (version == scenario_last_version(f->scenario))
+			converge(f);
+	}
+	if (!a->answered_ms)
+		since_ms = FLEET_INTERVAL_MS;
+	a->answered_ms = f->now_ms;
+	return news || since_ms >= FLEET_INTERVAL_MS / 2;
+}
+
+/* As agent/config.c does it. */
+static uint64_t jittered(struct fleet *f, uint64_t delay_ms)
+{
+	uint64_t span_ms = delay_ms * f->policy->jitter_percent / 100;
+
+	return delay_ms - span_ms + random_upto(&f->random, 2 * span_ms);
+}
+
+/* What the agent waits after a run. */
+static uint64_t pause_ms(struct fleet *f, const struct agent *a)
+{
+	const struct policy *p = f->policy;
+	uint64_t delay_ms = supervisor_delay(&a->supervisor);
+
+	if (p->fixed_delays)
+		return p->delay_ms[a->reply.answer != ANSWER_OK];
+	if (p->sharp)
+		return delay_ms - (f->now_ms - a->started_ms) % delay_ms;
+	if (p->scatter && a->reply.answer == ANSWER_BUSY)
+		return random_upto(&f->random, delay_ms);
+	return jittered(f, delay_ms);
+}
+
+static void run_end(struct fleet *f, struct agent *a)
+{
+	static const struct {
+		enum supervisor_outcome outcome;
+		bool shapes;
+		enum shaper_failure failure;
+	} endings[ANSWERS] = {
+		[ANSWER_OK] = {SUPERVISOR_SUCCESS, false, 0},
+		[ANSWER_BUSY] = {SUPERVISOR_FAILED, true, SHAPER_CONGESTION},
+		[ANSWER_REFUSED] = {SUPERVISOR_FAILED, true, SHAPER_NETWORK},
+		[ANSWER_UNREACHABLE] = {SUPERVISOR_TIMEOUT, true, SHAPER_NETWORK},
+		[ANSWER_TIMEOUT] = {SUPERVISOR_TIMEOUT, false, 0},
+	};
+	const struct policy *p = f->policy;
+	enum answer answer = a->reply.answer;
+	uint64_t advice_ms = answer == ANSWER_BUSY ? f->scenario->advice_ms : SHAPER_NO_ADVICE;
+	bool ended, useful = answer == ANSWER_OK && learn(f, a, a->reply.version);
+
+	if (!useful && a->started_ms >= f->scenario->count_s * UINT64_C(1000))
+		f->tally.wasted++;
+	if (advice_ms != SHAPER_NO_ADVICE)
+		a->not_before_ms = f->now_ms + advice_ms;
+	if (endings[answer].shapes && p->shaper)
+		shaper_failed(&a->shaper, a->started_ms, f->now_ms, endings[answer].failure,
+			advice_ms, random_next(&f->random));
+	else if (answer == ANSWER_OK)
+		shaper_succeeded(&a->shaper, a->started_ms);
+	dispatcher_hold(&a->dispatcher, shaper_until(&a->shaper));
+	ended = supervisor_end(&a->supervisor, a->run, endings[answer].outcome);
+	assert(ended);
+	trigger_end(&a->trigger, f->now_ms, pause_ms(f, a));
+	arm(f, a);
+}
+
+static void replied(struct fleet *f, struct agent *a)
+{
+	if (a->reply.answer == ANSWER_HELD)
+		ask(f, a, true);
+	else
+		run_end(f, a);
+}
+
+/* ---- push ---- */
+
+/* As fire() in agent/push.c: a window that is open stays as it is, the next one follows directly.
+ */
+void agent_pushed(struct fleet *f, uint32_t i, uint64_t spread_ms)
+{
+	struct agent *a = &f->agents[i];
+	uint64_t spread = f->policy->spread ? spread_ms : 0, begin_ms = f->now_ms;
+
+	if (spread && a->window_ms <= f->now_ms + 2 * spread) {
+		if (f->now_ms < f->pending_ms[i])
+			return;
+		if (f->now_ms < a->window_ms)
+			begin_ms = a->window_ms;
+	}
+	a->window_ms = begin_ms + spread;
+	f->pending_ms[i] = begin_ms + random_upto(&f->random, spread);
+	fire(f, a, f->pending_ms[i] - f->now_ms);
+}
+
+/* When libzmq, which began to try at from_ms, first tries again after to_ms: a random interval that
+ * doubles, plus a random part of the first one. */
+static uint64_t reconnect_ms(struct fleet *f, uint64_t from_ms, uint64_t to_ms)
+{
+	uint64_t first_ms = 2000 + random_upto(&f->random, 8000), pause_ms = first_ms;
+
+	while (from_ms < to_ms) {
+		from_ms += pause_ms + random_upto(&f->random, first_ms);
+		pause_ms = pause_ms * 2 < RECONNECT_MAX_MS ? pause_ms * 2 : RECONNECT_MAX_MS;
+	}
+	return from_ms;
+}
+
+/* ---- */
+
+void agent_expired(struct fleet *f, uint32_t i, enum agent_timer timer)
+{
+	static void (*const handlers[])(struct fleet * f, struct agent * a) = {
+		[TIMER_DUE] = due,
+		[TIMER_REPLY] = replied,
+	};
+
+	if (timer == TIMER_CHANNEL)
+		agent_pushed(f, i, 0);
+	else
+		handlers[timer](f, &f->agents[i]);
+}
+
+int agent_init(struct fleet *f, uint32_t i)
+{
+	const struct scenario *s = f->scenario;
+	const struct policy *p = f->policy;
+	struct agent *a = &f->agents[i];
+	bool splay = p->splay && !s->first_start;
+	int r;
+
+	*a = (struct agent){.version = s->first_start ? 0 : 1};
+	r = dispatcher_init(&a->dispatcher, &one_at_a_time, NULL, NULL);
+	if (r)
+		return r;
+	for (unsigned t = 0; t < AGENT_TIMERS; t++)
+		wheel_timer_init(&a->timers[t]);
+	trigger_init(&a->trigger, &f->queue);
+	supervisor_init(&a->supervisor, FLEET_INTERVAL_MS, p->bound);
+	shaper_init(&a->shaper);
+	if (p->push && s->fault_channel && scenario_fault(s, s->fault_from_s * UINT64_C(1000), i))
+		wheel_schedule(&f->wheel, &a->timers[TIMER_CHANNEL],
+			reconnect_ms(f, s->fault_from_s * UINT64_C(1000),
+				s->fault_to_s * UINT64_C(1000)));
+	fire(f, a, random_upto(&f->random, splay ? FLEET_INTERVAL_MS : FLEET_TOGETHER_MS));
+	return 0;
+}
+
+void agent_fini(struct fleet *f, uint32_t i)
+{
+	dispatcher_fini(&f->agents[i].dispatcher);
+}

@@ -1,0 +1,206 @@
+/*
+ * The targets: a table of what is measured, in which scenario, and how much it may be.
+ *
+ * What surprises: limits per second are scaled with the fleet, and a fleet below 100,000 agents is
+ * allowed what chance brings more to it than to one of 100,000 (3.5 standard deviations).
+ */
+#include "check.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define STORM_PULLS 2u
+
+struct target {
+	const char *scenario, *says;
+	double (*measured)(const struct result *r);
+	double (*limit)(const struct result *r);
+};
+
+static double peak(const struct result *r)
+{
+	return r->peak;
+}
+
+static double convergence_s(const struct result *r)
+{
+	uint64_t ms = r->tally.converged_ms[TALLY_100];
+
+	return ms == UINT64_MAX ? INFINITY : (double)ms / 1000;
+}
+
+static double most(const struct result *r)
+{
+	return r->most;
+}
+
+static double early(const struct result *r)
+{
+	return (double)r->tally.early;
+}
+
+static double memory(const struct result *r)
+{
+	return (double)r->bytes;
+}
+
+static double scaled(double limit, double mean, uint32_t agents)
+{
+	return limit + 3.5 * sqrt(mean) * fmax(0, 1 - sqrt((double)agents / FLEET_UNIT));
+}
+
+/* 1.2 x N/W */
+static double spread_peak(const struct result *r)
+{
+	double mean = r->agents / (r->scenario->spread_ms / 1000.0);
+
+	return scaled(1.2 * mean, mean, r->agents);
+}
+
+/* 4,000 of 100,000 */
+static double outage_peak(const struct result *r)
+{
+	return scaled(
+		r->agents * 4000.0 / FLEET_UNIT, r->agents * 1000.0 / FLEET_INTERVAL_MS, r->agents);
+}
+
+static double two_holds_s(const struct result *r)
+{
+	(void)r;
+	return 2 * SHAPER_CAP_MS / 1000.0;
+}
+
+static double spread_and_limit_s(const struct result *r)
+{
+	return (r->scenario->spread_ms + FLEET_LIMIT_MS) / 1000.0;
+}
+
+/* two, and one per interval at its shortest */
+static double storm_pulls(const struct result *r)
+{
+	double interval_s = FLEET_INTERVAL_MS * 0.9 / 1000;
+
+	return STORM_PULLS + ceil((r->scenario->end_s - r->scenario->measure_s) / interval_s);
+}
+
+static double none(const struct result *r)
+{
+	(void)r;
+	return 0;
+}
+
+static double kibibyte(const struct result *r)
+{
+	(void)r;
+	return 1024;
+}
+
+static const struct target targets[] = {
+	{"push-spread", "requests in one second after a push", peak, spread_peak},
+	{"push-spread", "seconds until everyone has it", convergence_s, spread_and_limit_s},
+	{"outage", "requests in one second after the return", peak, outage_peak},
+	{"outage", "seconds from the return until everyone has it", convergence_s, two_holds_s},
+	{"push-storm", "pulls of the busiest agent", most, storm_pulls},
+	{"overload", "requests before the Retry-After has passed", early, none},
+	{"steady", "bytes of memory per agent", memory, kibibyte},
+};
+
+static const char *const bugs[] = {"jitter", "hold"};
+
+bool check_break(struct policy *p, const char *bug)
+{
+	if (strcmp(bug, "jitter") == 0) {
+		p->jitter_percent = 0;
+		p->spread = false;
+	} else if (strcmp(bug, "hold") == 0) {
+		p->shaper = false;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* One line of TAP. */
+static void tell(FILE *out, unsigned *number, bool ok, const char *what)
+{
+	if (out)
+		fprintf(out, "%s %u - %s\n", ok ? "ok" : "not ok", ++*number, what);
+}
+
+/* The number of targets missed, each told; or -ENOMEM. out may be NULL. */
+static int verify(
+	FILE *out, unsigned *number, const struct policy *p, uint32_t agents, uint64_t seed)
+{
+	struct result r = {.scenario = NULL};
+	char text[160];
+	int missed = 0, error;
+
+	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+		const struct target *t = &targets[i];
+		bool ok;
+
+		if (!r.scenario || strcmp(r.scenario->name, t->scenario) != 0) {
+			result_fini(&r);
+			error = simulate(scenario_find(t->scenario), p, agents, seed, &r);
+			if (error)
+				return error;
+		}
+		ok = t->measured(&r) <= t->limit(&r);
+		snprintf(text, sizeof(text), "%s: %s: %.1f, at most %.1f", t->scenario, t->says,
+			t->measured(&r), t->limit(&r));
+		tell(out, number, ok, text);
+		missed += !ok;
+	}
+	result_fini(&r);
+	return missed;
+}
+
+/* 1 when the same seed gave the same run and another seed another one. */
+static int is_deterministic(const struct policy *p, uint32_t agents, uint64_t seed)
+{
+	const uint64_t seeds[] = {seed, seed, seed + 1};
+	uint64_t digests[3];
+	struct result r;
+	int error;
+
+	for (unsigned i = 0; i < 3; i++) {
+		error = simulate(scenario_find("outage"), p, agents, seeds[i], &r);
+		if (error)
+			return error;
+		digests[i] = r.digest;
+		result_fini(&r);
+	}
+	return digests[0] == digests[1] && digests[0] != digests[2];
+}
+
+int check(FILE *out, const struct policy *ours, uint32_t agents, uint64_t seed)
+{
+	unsigned number = 0;
+	int missed = 0, r;
+	char text[80];
+
+	r = verify(out, &number, ours, agents, seed);
+	if (r < 0)
+		return r;
+	missed += r;
+	r = is_deterministic(ours, agents, seed);
+	if (r < 0)
+		return r;
+	tell(out, &number, r, "the same seed gives the same run, another seed another");
+	missed += !r;
+	for (size_t i = 0; i < sizeof(bugs) / sizeof(bugs[0]); i++) {
+		struct policy broken = *policy_find("ours");
+
+		check_break(&broken, bugs[i]);
+		r = verify(NULL, &number, &broken, agents, seed);
+		if (r < 0)
+			return r;
+		snprintf(text, sizeof(text), "without the %s the check fails",
+			broken.shaper ? "spread" : "hold");
+		tell(out, &number, r > 0, text);
+		missed += r == 0;
+	}
+	fprintf(out, "1..%u\n", number);
+	return missed;
+}

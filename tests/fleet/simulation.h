@@ -1,0 +1,27 @@
+/* One run: a scenario, a policy, a number of agents and a seed, and what came of it. */
+#ifndef FLEET_SIMULATION_H
+#define FLEET_SIMULATION_H
+
+#include "agent.h"
+
+struct result {
+	const struct scenario *scenario;
+	const struct policy *policy;
+	uint32_t agents;
+	uint64_t seed;
+	struct tally tally;
+	uint32_t *per_second; /* requests that reached the server, scenario->end_s numbers; takes */
+	uint32_t peak, peak_s; /* the most since measure_s, and when */
+	uint32_t most;         /* requests of the agent with the most, since measure_s */
+	bool stale;            /* at the end somebody still was */
+	uint64_t digest;       /* of per_second and the tally */
+	uint64_t bytes;        /* memory per agent */
+	double wall_s;
+};
+
+/* 0 or -ENOMEM. Free the result with result_fini(). */
+int simulate(const struct scenario *s, const struct policy *p, uint32_t agents, uint64_t seed,
+	struct result *ret_result);
+void result_fini(struct result *r);
+
+#endif
