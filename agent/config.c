@@ -40,8 +40,8 @@ struct config {
 	bool conditional; /* the request named a version we hold */
 	bool soon;        /* it ran into its limit, but another address is ready */
 	bool scatter;     /* the server was overloaded: not all who were turned away in step */
-	struct version candidate;
-	struct buffer body, text; /* of the candidate; text is empty when it is the body itself */
+	struct version *candidate; /* on the heap: at rest there is none */
+	struct buffer body, text;  /* of the candidate; text is empty when it is the body itself */
 	struct publication publication;
 	struct worker_job publish_job;
 	bool publishing;
@@ -50,8 +50,9 @@ struct config {
 	struct store *store;
 	struct target *target;
 	struct version published; /* generation 0: nothing */
-	struct version
-		saved; /* in the store, but the file could not be replaced; generation 0: none */
+	/* in the store, but the file could not be replaced; generation 0: none */
+	uint64_t saved_generation;
+	char saved_sha256[sizeof(((struct version *)0)->sha256)];
 	struct worker_job sync_job;
 	bool syncing;
 	uint64_t sync_generation; /* what the job brings to the disk */
@@ -258,6 +259,34 @@ static void release_candidate(struct config *c)
 {
 	buffer_fini(&c->body);
 	buffer_fini(&c->text);
+	if (c->candidate)
+		free(c->candidate->url);
+	free(c->candidate);
+	c->candidate = NULL;
+}
+
+/* What v names (its url becomes ours) is what stands. */
+static void set_published(struct config *c, struct version *v)
+{
+	free(c->published.url);
+	c->published = *v;
+	v->url = NULL;
+}
+
+/* A candidate to be filled in. False when there is no memory. */
+static bool new_candidate(struct config *c, const struct version *v)
+{
+	c->candidate = malloc(sizeof(*c->candidate));
+	if (c->candidate)
+		*c->candidate = *v;
+	return c->candidate;
+}
+
+/* The state file of this version stands, but the target does not show it. */
+static void remember_saved(struct config *c, const struct version *v)
+{
+	c->saved_generation = v->generation;
+	memcpy(c->saved_sha256, v->sha256, sizeof(c->saved_sha256));
 }
 
 static void published(struct config *c)
@@ -265,15 +294,15 @@ static void published(struct config *c)
 	struct publication *p = &c->publication;
 
 	if (p->error) {
-		if (store_next_generation(c->store) > c->candidate.generation)
-			c->saved = c->candidate;
+		if (store_next_generation(c->store) > c->candidate->generation)
+			remember_saved(c, c->candidate);
 		release_candidate(c);
 		run_failed(
 			c, SUPERVISOR_FAILED, "could not publish: the old version stays", p->why);
 		return;
 	}
-	c->published = c->candidate;
-	c->saved.generation = 0;
+	set_published(c, c->candidate);
+	c->saved_generation = 0;
 	c->published_wall_ms = c->env->sys->wall_ms();
 	log_info("published", "config", c->settings->name, "generation",
 		LOG_U64(c->published.generation), "version", VERSION_TEXT(&c->published), "bytes",
@@ -305,7 +334,7 @@ static void publish_done(struct worker_job *job)
 /* Publishes the candidate, on the worker if it may block. */
 static void publish(struct config *c, bool save)
 {
-	fill_publication(c, save, &c->candidate, &c->body);
+	fill_publication(c, save, c->candidate, &c->body);
 	if (publish_blocks(&c->publication)) {
 		c->publishing = true;
 		worker_submit(c->env->worker, &c->publish_job);
@@ -329,7 +358,7 @@ static void publish_dry(struct config *c)
 	buffer_fini(&there);
 	log_info(same ? "dry run: the file is up to date" : "dry run: would publish", "config",
 		c->settings->name, "file", c->settings->file, "bytes", LOG_U64(text->len),
-		"version", VERSION_TEXT(&c->candidate));
+		"version", VERSION_TEXT(c->candidate));
 	release_candidate(c);
 	run_succeeded(c, same ? CONFIG_UNCHANGED : CONFIG_PUBLISHED);
 }
@@ -338,7 +367,7 @@ static void publish_dry(struct config *c)
  */
 static void unchanged(struct config *c)
 {
-	struct version stored;
+	struct version stored = {.generation = 0};
 	char why[FILE_WHY];
 	int r;
 
@@ -359,7 +388,12 @@ static void unchanged(struct config *c)
 			: stored.type[0] == 'b' ? SETTINGS_TYPE_BYTES
 						: SETTINGS_TYPE_YAML,
 			c->body.data, c->body.len, &c->text, why);
+	if (r == 0 && !new_candidate(c, &stored)) {
+		r = -ENOMEM;
+		snprintf(why, sizeof(why), "out of memory");
+	}
 	if (r) {
+		free(stored.url);
 		release_candidate(c);
 		c->published.etag[0] = '\0'; /* ask for the whole document next time */
 		c->published.last_modified[0] = '\0';
@@ -369,11 +403,24 @@ static void unchanged(struct config *c)
 	c->restored++;
 	log_warn("the file was changed or removed by somebody else: putting it back", "config",
 		c->settings->name, "file", c->settings->file);
-	c->candidate = stored;
 	publish(c, false);
 }
 
 /* ---- pulling ---- */
+
+/* Where it comes from and what it is. False when there is no memory. */
+static bool name_candidate(
+	struct config *c, enum settings_type type, const struct transport_response *response)
+{
+	struct version *v = c->candidate;
+
+	snprintf(v->etag, sizeof(v->etag), "%s", response->etag);
+	snprintf(v->last_modified, sizeof(v->last_modified), "%s", response->last_modified);
+	snprintf(v->type, sizeof(v->type), "%s", type_name(type));
+	if (asprintf(&v->url, "%s%s", server_url(c->server, &c->task), c->settings->path) < 0)
+		v->url = NULL;
+	return v->url;
+}
 
 static void accepted(
 	struct config *c, enum settings_type type, const struct transport_response *response)
@@ -382,20 +429,18 @@ static void accepted(
 	bool again;
 	int r;
 
-	c->candidate = (struct version){.pulled_ms = c->env->sys->wall_ms()};
-	snprintf(c->candidate.etag, sizeof(c->candidate.etag), "%s", response->etag);
-	snprintf(c->candidate.last_modified, sizeof(c->candidate.last_modified), "%s",
-		response->last_modified);
-	snprintf(c->candidate.type, sizeof(c->candidate.type), "%s", type_name(type));
-	snprintf(c->candidate.url, sizeof(c->candidate.url), "%.1000s%s",
-		server_url(c->server, &c->task), c->settings->path);
-
+	if (!new_candidate(c, &(struct version){.pulled_ms = c->env->sys->wall_ms()}) ||
+		!name_candidate(c, type, response)) {
+		release_candidate(c);
+		run_failed(c, SUPERVISOR_FAILED, "refused: the old version stays", "out of memory");
+		return;
+	}
 	r = judge(c, type, response->body.data, response->body.len, &c->text, why);
 	if (r == -EINVAL || r == -EMSGSIZE)
 		c->refused++;
 	if (r == 0) {
 		r = digest_sha256(
-			response->body.data, response->body.len, NULL, 0, c->candidate.sha256);
+			response->body.data, response->body.len, NULL, 0, c->candidate->sha256);
 		if (r == 0)
 			r = buffer_append(&c->body, response->body.data, response->body.len);
 		if (r)
@@ -412,17 +457,17 @@ static void accepted(
 		publish_dry(c);
 		return;
 	}
-	if (c->published.generation && strcmp(c->published.sha256, c->candidate.sha256) == 0) {
+	if (c->published.generation && strcmp(c->published.sha256, c->candidate->sha256) == 0) {
 		/* same bytes under a new name: the file stands, the next request asks by the new
 		 * name */
-		c->candidate.generation = c->published.generation;
-		c->published = c->candidate;
+		c->candidate->generation = c->published.generation;
+		set_published(c, c->candidate);
 		release_candidate(c);
 		unchanged(c);
 		return;
 	}
-	again = c->saved.generation && strcmp(c->saved.sha256, c->candidate.sha256) == 0;
-	c->candidate.generation = again ? c->saved.generation : store_next_generation(c->store);
+	again = c->saved_generation && strcmp(c->saved_sha256, c->candidate->sha256) == 0;
+	c->candidate->generation = again ? c->saved_generation : store_next_generation(c->store);
 	publish(c, !again);
 }
 
@@ -671,13 +716,14 @@ void config_free(struct config *c)
 	release_candidate(c);
 	target_close(c->target);
 	store_close(c->store);
+	free(c->published.url);
 	free(c);
 }
 
 /* Makes the last known good visible, if it is not yet. Nothing good is lost when it cannot be. */
 static void start_from_store(struct config *c)
 {
-	struct version v;
+	struct version v = {.generation = 0};
 	char why[FILE_WHY] = "";
 	unsigned damaged = 0;
 	const struct buffer *text;
@@ -704,23 +750,23 @@ static void start_from_store(struct config *c)
 		complain(c, "the last known good does not fit the present configuration", why);
 		goto out;
 	}
-	c->candidate = v;
-	fill_publication(c, false, &c->candidate, &c->body);
+	fill_publication(c, false, &v, &c->body);
 	text = c->publication.text == c->body.data ? &c->body : &c->text;
 	if (!target_is_current(c->target, text->data ? text->data : "", text->len)) {
 		publish_run(&c->publication); /* at start it may block */
 		if (c->publication.error) {
-			c->saved = v;
+			remember_saved(c, &v);
 			complain(c, "the last known good could not be published",
 				c->publication.why);
 			goto out;
 		}
 	}
-	c->published = v;
+	set_published(c, &v);
 	c->published_wall_ms = v.pulled_ms;
 	log_info("started from the last known good", "config", c->settings->name, "generation",
 		LOG_U64(v.generation), "version", VERSION_TEXT(&v), "file", c->settings->file);
 out:
+	free(v.url);
 	release_candidate(c);
 }
 

@@ -212,7 +212,9 @@ bool status_ready(const struct control_env *env, struct buffer *out)
 			continue;
 		ready = false;
 		buffer_printf(out, "%s: nothing is published yet: %s\n", s.settings->name,
-			s.last_error[0] ? s.last_error : "the first pull has not ended");
+			s.last_error[0] ? s.last_error
+			: s.waiting     ? "the first pull waits for its server"
+					: "the first pull has not ended");
 	}
 	if (ready)
 		buffer_append_string(out, "ok\n");

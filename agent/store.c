@@ -18,7 +18,7 @@
 #include "jsontext.h"
 
 #define NUMBER 20
-#define MAX_FILE (256u << 20)
+#define MAX_FILE (257u << 20)
 #define MAGIC "pullet-state 1 "
 #define MAX_LISTED 1000
 
@@ -161,7 +161,6 @@ static const struct {
 	{"last_modified", offsetof(struct version, last_modified),
 		sizeof(((struct version *)0)->last_modified)},
 	{"type", offsetof(struct version, type), sizeof(((struct version *)0)->type)},
-	{"url", offsetof(struct version, url), sizeof(((struct version *)0)->url)},
 };
 
 static void write_facts(const struct version *v, struct buffer *out)
@@ -171,6 +170,7 @@ static void write_facts(const struct version *v, struct buffer *out)
 	jsontext_number(out, "pulled_ms", (unsigned long long)v->pulled_ms);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		jsontext_member(out, texts[i].name, (const char *)v + texts[i].offset);
+	jsontext_member(out, "url", v->url);
 	buffer_append(out, "}\n", 2);
 }
 
@@ -198,6 +198,8 @@ static bool read_facts(const char *line, size_t len, struct version *ret)
 		if (good)
 			memcpy((char *)ret + texts[i].offset, n->text, n->text_len + 1);
 	}
+	n = node_find(root, "url");
+	good = good && n && n->type == NODE_STRING && (ret->url = strdup(n->text));
 	document_free(d);
 	return good;
 }
@@ -284,8 +286,12 @@ static bool verify(uint64_t generation, struct buffer *file, struct version *ret
 	memmove(file->data, file->data + head, file->len - head + 1);
 	file->len -= head;
 	if (digest_sha256(file->data, file->len, NULL, 0, digest))
-		return false;
-	return ret_version->generation == generation && strcmp(digest, ret_version->sha256) == 0;
+		digest[0] = '\0';
+	if (ret_version->generation == generation && strcmp(digest, ret_version->sha256) == 0)
+		return true;
+	free(ret_version->url);
+	ret_version->url = NULL;
+	return false;
 }
 
 static void set_aside(struct store *s, int dir, uint64_t generation)

@@ -29,8 +29,8 @@ struct version { /* the facts of one accepted version */
 	char sha256[DIGEST_HEX]; /* of the bytes as pulled */
 	char etag[256];          /* as sent; "" = none */
 	char last_modified[64];
-	char type[8];   /* yaml | json | bytes: how it was judged */
-	char url[1024]; /* where it came from */
+	char type[8]; /* yaml | json | bytes: how it was judged */
+	char *url;    /* where it came from; on the heap when store_load() filled it in */
 };
 
 struct store;
@@ -39,7 +39,7 @@ struct store;
 int store_open(const struct sys *sys, const char *state_dir, const char *name,
 	struct store **ret_store, char why[FILE_WHY]);
 void store_close(struct store *s);
-/* Reads the newest version that verifies into *ret_version and body. 0, -ENOENT when there is none,
+/* Reads the newest version that verifies into *ret_version (its url is the caller's) and body. 0, -ENOENT when there is none,
  * or -errno. *ret_damaged counts files set aside. */
 int store_load(
 	struct store *s, struct version *ret_version, struct buffer *body, unsigned *ret_damaged);

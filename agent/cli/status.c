@@ -78,18 +78,38 @@ struct row {
 	const char *error;
 };
 
+static bool is_true(const struct node *map, const char *name)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_BOOL && n->boolean;
+}
+
+/* When the next pull comes: "12s", or what it waits for. */
+static void next_text(const struct node *c, char *out, size_t size)
+{
+	int64_t held_ms = client_number(c, "held_ms", 0);
+	char text[24];
+
+	if (is_true(c, "running"))
+		snprintf(out, size, "running");
+	else if (is_true(c, "waiting") && held_ms > 0)
+		snprintf(out, size, "held %s", ago(held_ms, text));
+	else if (is_true(c, "waiting"))
+		snprintf(out, size, "in line");
+	else
+		snprintf(out, size, "%s", ago(client_number(c, "next_pull_in_ms", -1), text));
+}
+
 static void fill_row(const struct node *c, struct row *r)
 {
-	const struct node *running = node_find(c, "running");
 	char text[24];
 
 	snprintf(r->cell[0], sizeof(r->cell[0]), "%s", client_text(c, "name", "?"));
 	snprintf(r->cell[1], sizeof(r->cell[1]), "%s", client_text(c, "state", "?"));
 	snprintf(r->cell[2], sizeof(r->cell[2]), "%" PRId64, client_number(c, "generation", 0));
 	snprintf(r->cell[3], sizeof(r->cell[3]), "%s", ago(client_number(c, "age_ms", -1), text));
-	snprintf(r->cell[4], sizeof(r->cell[4]), "%s",
-		running && running->boolean ? "running"
-					    : ago(client_number(c, "next_pull_in_ms", -1), text));
+	next_text(c, r->cell[4], sizeof(r->cell[4]));
 	snprintf(r->cell[5], sizeof(r->cell[5]), "%.60s", client_text(c, "version", "-"));
 	r->error = client_text(c, "last_error", NULL);
 }
@@ -131,6 +151,30 @@ static void print_configs(const struct node *configs)
 	}
 }
 
+/* Only what an operator would ask about: the server's addresses that rest. */
+static void print_servers(const struct node *servers)
+{
+	char text[24];
+
+	for (const struct node *s = servers->first; s; s = s->next) {
+		const struct node *addresses = node_find(s, "addresses");
+		int64_t held_ms = client_number(s, "held_ms", 0);
+
+		if (held_ms > 0)
+			printf("server %s: left alone for %s, %" PRId64 " pulls wait\n",
+				client_text(s, "name", "without a name"), ago(held_ms, text),
+				client_number(s, "pending", 0));
+		for (const struct node *a = addresses ? addresses->first : NULL; a; a = a->next)
+			if (client_number(a, "rests_ms", 0) > 0)
+				printf("  %s rests for %s after %" PRId64
+				       " failures in a row: %s\n",
+					client_text(a, "url", "?"),
+					ago(client_number(a, "rests_ms", 0), text),
+					client_number(a, "failures_in_a_row", 0),
+					client_text(a, "error", "?"));
+	}
+}
+
 static void print_push(const struct node *push)
 {
 	char text[24];
@@ -162,6 +206,7 @@ static void print_details(const struct node *map, const char *prefix)
 static void print(const struct node *root, bool one)
 {
 	const struct node *configs = node_find(root, "configs"), *push = node_find(root, "push");
+	const struct node *servers = node_find(root, "servers");
 
 	if (one) {
 		print_details(root, "");
@@ -169,6 +214,8 @@ static void print(const struct node *root, bool one)
 	}
 	if (configs)
 		print_configs(configs);
+	if (servers)
+		print_servers(servers);
 	if (push)
 		print_push(push);
 }

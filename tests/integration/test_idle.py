@@ -92,6 +92,23 @@ class Idle(harness.Case):
         self.assertLessEqual(len(os.listdir(f'/proc/{agent.pid}/task')), 6)
         agent.stop()
 
+    def test_a_thousand_configs_of_one_server_share_its_connections_and_6_mb(self):
+        self.server.behave = good(b'a: 1\n', 'ETag: "1"\r\n')
+        text = self.config(self.server.url + '/c0.yaml', '    interval: 1h\n', name='c0')
+        for i in range(1, 1000):
+            text += f'  c{i}:\n    url: {self.server.url}/c{i}.yaml\n    file: {self.path(f"out/c{i}.yaml")}\n    interval: 1h\n'
+        agent = Agent(self, text)
+        for i in range(1000):
+            agent.log.wait(f'published.*config=c{i} ')
+        agent.refresh('c999')
+        with self.server.lock:
+            self.assertLessEqual(len(self.server.open), 8)
+        if not harness.SANITIZED:
+            print('1,000 configs: RssAnon', memory(agent.pid, 'RssAnon'), 'kB;', len(descriptors(agent.pid)), 'descriptors')
+            self.assertLessEqual(memory(agent.pid, 'RssAnon'), 6 * 1024)
+        self.assertLessEqual(len(descriptors(agent.pid)), 40)
+        agent.stop()
+
     def test_memory_and_descriptors_do_not_grow(self):
         agent = Agent(self, self.config(self.server.url + '/web.yaml', '    interval: 1h\n'))
         for i in range(300):

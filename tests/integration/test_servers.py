@@ -418,6 +418,38 @@ class Sleep(Case):
             self.assertEqual(agent.status(name)['runs']['timeouts'], 0)
         agent.stop()
 
+    if not harness.SANITIZED:  # which must be loaded before anything else
+        def test_steps_of_the_wall_clock_move_no_pull(self):
+            library = next(p for p in ('/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1', '/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1',
+                                       '/usr/lib64/faketime/libfaketime.so.1') if os.path.exists(p))
+            server, times, changed = FaultServer(self), [], threading.Condition()
+
+            def behave(connection, head, stopping):
+                with changed:
+                    times.append(time.monotonic())
+                    changed.notify_all()
+                return good(b'a: 1\n', 'ETag: "1"\r\n')(connection, head, stopping)
+            server.behave = behave
+            self.write('clock', '+0\n')
+            agent = Agent(self, self.settings([server.url], config='    interval: 300ms\n    jitter: 0%\n'),
+                          env={'LD_PRELOAD': library, 'FAKETIME_TIMESTAMP_FILE': self.path('clock'), 'FAKETIME_NO_CACHE': '1',
+                               'FAKETIME_DONT_FAKE_MONOTONIC': '1'})
+            agent.log.wait('published')
+            seen = set()
+            for step in ('+1d', '-1d', '+10y', '-10y', '+0'):
+                self.write('clock', step + '\n')
+                with changed:
+                    want = len(times) + 3
+                    self.assertTrue(changed.wait_for(lambda want=want: len(times) >= want, harness.DEADLINE))
+                status = agent.status()
+                self.assertLess(status['age_ms'], 10000)
+                seen.add(status['confirmed_ms'] // (365 * 86400 * 1000))
+            self.assertGreaterEqual(len(seen), 3, 'the clock was stepped indeed')
+            gaps = [b - a for a, b in zip(times, times[1:])]
+            self.assertGreater(min(gaps), 0.2, gaps)
+            self.assertLess(sorted(gaps)[len(gaps) // 2], 0.6, gaps)
+            agent.stop()
+
     def test_the_first_pull_after_a_restart_is_splayed_and_not_without_a_published_version(self):
         server = FaultServer(self)
         server.behave = good(b'a: 1\n', 'ETag: "1"\r\n')

@@ -25,6 +25,7 @@
 #define NEW "a: new version, also long enough to be torn, and of another length\n"
 
 static struct sys sys;
+static char some_url[] = "http://example/web.yaml";
 
 struct place { /* one config in a directory of its own */
 	char dir[PATH_MAX - 64], file[PATH_MAX], state[PATH_MAX];
@@ -59,7 +60,7 @@ static struct version version_of(uint64_t generation, const char *text)
 	digest_sha256(text, strlen(text), NULL, 0, v.sha256);
 	snprintf(v.etag, sizeof(v.etag), "\"%llu\"", (unsigned long long)generation);
 	snprintf(v.type, sizeof(v.type), "yaml");
-	snprintf(v.url, sizeof(v.url), "http://example/web.yaml");
+	v.url = some_url;
 	return v;
 }
 
@@ -182,12 +183,13 @@ static unsigned descriptors(void)
 /* The store's newest: 0 old, 1 new, -1 none. */
 static int stored(struct place *p, unsigned *ret_damaged)
 {
-	struct version v;
+	struct version v = {.generation = 0};
 	struct buffer body;
 	int r;
 
 	buffer_init(&body, 1u << 20);
 	r = store_load(p->store, &v, &body, ret_damaged);
+	free(v.url);
 	r = r ? -1 : strcmp(body.data, OLD) == 0 ? 0 : strcmp(body.data, NEW) == 0 ? 1 : -1;
 	buffer_fini(&body);
 	return r;
@@ -510,6 +512,7 @@ static void store__facts_with_any_character__come_back_as_they_were(void **state
 	assert_string_equal(back.etag, v.etag);
 	assert_string_equal(back.last_modified, v.last_modified);
 	assert_string_equal(back.url, v.url);
+	free(back.url);
 	assert_string_equal(back.sha256, v.sha256);
 	assert_string_equal(body.data, NEW);
 	buffer_fini(&body);

@@ -1,0 +1,101 @@
+/*
+ * A server's addresses: their order differs from host to host, evenly, and stays when one is added.
+ * What a server does with pulls is held by tests/integration/test_servers.py.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../../agent/server.h"
+
+#define HOSTS 3000
+
+static uint64_t host_id;
+
+static uint64_t host(void)
+{
+	/* like hashes of names that differ in one digit */
+	return host_id * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static char urls[4][40] = {"https://config-1.example", "https://config-2.example",
+	"https://config-3.example", "https://config-4.example"};
+static char *lists[2][4] = {{urls[0], urls[1], urls[2]}, {urls[3], urls[2], urls[1], urls[0]}};
+
+/* The addresses in the order of this host. */
+static void order(struct loop *l, unsigned list, size_t count, const char *ret_order[4])
+{
+	struct settings_server settings = {
+		.urls = lists[list], .url_count = count, .max_in_flight = 1};
+	struct server *s = server_new(l, &settings, 1);
+	struct server_address_status a;
+
+	assert_non_null(s);
+	for (size_t i = 0; i < count; i++) {
+		server_address_status(s, i, &a);
+		ret_order[i] = a.url;
+	}
+	server_free(s);
+}
+
+static void order__of_many_hosts__is_even(void **state)
+{
+	struct sys sys = sys_real;
+	unsigned first[3][3] = {{0}};
+	const char *o[4];
+	struct loop *l;
+
+	(void)state;
+	sys.host = host;
+	l = loop_new(&sys);
+	assert_non_null(l);
+	for (host_id = 0; host_id < HOSTS; host_id++) {
+		order(l, 0, 3, o);
+		for (unsigned place = 0; place < 3; place++)
+			for (unsigned url = 0; url < 3; url++)
+				first[place][url] += o[place] == urls[url];
+	}
+	for (unsigned place = 0; place < 3; place++)
+		for (unsigned url = 0; url < 3; url++)
+			assert_in_range(first[place][url], HOSTS / 3 - 150, HOSTS / 3 + 150);
+	loop_free(l);
+}
+
+static void order__with_one_more_address__keeps_that_of_the_others(void **state)
+{
+	struct sys sys = sys_real;
+	const char *before[4], *after[4];
+	unsigned added_first = 0;
+	struct loop *l;
+
+	(void)state;
+	sys.host = host;
+	l = loop_new(&sys);
+	assert_non_null(l);
+	for (host_id = 0; host_id < HOSTS; host_id++) {
+		unsigned n = 0;
+
+		order(l, 0, 3, before);
+		order(l, 1, 4, after); /* written in another order, too */
+		for (unsigned i = 0; i < 4; i++)
+			if (after[i] != urls[3])
+				assert_ptr_equal(after[i], before[n++]);
+		added_first += after[0] == urls[3];
+	}
+	assert_in_range(added_first, HOSTS / 4 - 150, HOSTS / 4 + 150);
+	loop_free(l);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(order__of_many_hosts__is_even),
+		cmocka_unit_test(order__with_one_more_address__keeps_that_of_the_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
