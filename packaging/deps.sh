@@ -42,7 +42,6 @@ timer-peer            libuv1-dev                libuv-devel
 model-checker         spin                      spin
 model-checker         relacy-dev                relacy-devel
 model-checker         g++                       gcc-c++
-wall-clock            faketime                  libfaketime
 processes             procps                    procps-ng
 network               iproute2                  iproute
 trace                 strace                    strace
