@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "hash.h"
 #include "log.h"
@@ -342,6 +343,17 @@ void server_address_status(
 	};
 }
 
+static void warn_of_plain_secrets(const struct server *s)
+{
+	bool secrets = s->settings->bearer_file || s->settings->user || s->settings->header_count;
+
+	for (size_t i = 0; secrets && i < s->count; i++)
+		if (!strncasecmp(s->addresses[i].url, "http:", 5))
+			log_warn("secrets go to this address without TLS: whoever is on the way can "
+				 "read them",
+				"server", name_of(s), "url", s->addresses[i].url);
+}
+
 struct server *server_new(struct loop *l, const struct settings_server *settings, size_t max_tasks)
 {
 	const struct dispatcher_limits limits = {
@@ -362,6 +374,7 @@ struct server *server_new(struct loop *l, const struct settings_server *settings
 		return NULL;
 	}
 	order_addresses(s);
+	warn_of_plain_secrets(s);
 	return s;
 }
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "../../agent/settings.h"
 
@@ -37,10 +38,23 @@ static void check(const struct settings *s)
 	demand(s->push_count <= SETTINGS_MAX_PUSH && s->label_count <= SETTINGS_MAX_LABELS);
 	for (size_t i = 0; i < s->push_count; i++)
 		demand(s->push[i].endpoint && s->push[i].heartbeat_ms >= 100);
+	for (size_t i = 0; i < s->server_count; i++) {
+		const struct settings_server *v = &s->servers[i];
+
+		demand(v->url_count >= 1 && v->url_count <= SETTINGS_MAX_URLS);
+		demand(v->max_in_flight >= 1 && v->max_in_flight <= SETTINGS_MAX_IN_FLIGHT);
+		demand(v->max_bytes >= 1 && v->header_count <= SETTINGS_MAX_HEADERS);
+		demand(!(v->bearer_file && v->user) && !v->user == !v->password_file);
+		for (size_t u = 0; u < v->url_count; u++)
+			demand(!strncasecmp(v->urls[u], "http", 4));
+		for (size_t h = 0; h < v->header_count; h++)
+			demand(v->headers[h].name && !v->headers[h].value == !!v->headers[h].file);
+	}
 	for (size_t i = 0; i < s->config_count; i++) {
 		const struct settings_config *c = &s->configs[i];
 
-		demand(c->name && c->url && c->topic && *c->topic && c->file && *c->file == '/');
+		demand(!c->url == !!c->from && c->path && c->server < s->server_count);
+		demand(c->name && c->topic && *c->topic && c->file && *c->file == '/');
 		demand(c->interval_ms >= 100 && c->timeout_ms >= 100 && c->backoff_bound >= 1);
 		demand(c->jitter <= 50 && !(c->mode & 022) && c->mode & 0400);
 	}

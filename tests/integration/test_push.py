@@ -3,6 +3,8 @@ import json
 import os
 import signal
 import subprocess
+import threading
+import time
 
 import zmq
 
@@ -95,6 +97,19 @@ class Push(harness.Case):
         while self.read('out/web.yaml') != b'n: 1001\n':
             agent.log.wait('published', agent.log.count)
         self.assertLess(self.server.requests - before, 1000)
+        agent.stop()
+
+    def test_a_storm_of_spread_messages_is_one_pull_per_window(self):
+        agent = self.start()
+        before, begin, rate = self.server.requests, time.monotonic(), threading.Event()
+        for i in range(2, 202):
+            self.set(i)
+            self.publisher.send(b'web', {'v': 1, 'epoch': 'e', 'seq': i, 'spread_ms': 500})
+            rate.wait(0.01)  # the rate is what is tested
+        while self.read('out/web.yaml') != b'n: 201\n':
+            agent.log.wait('published', agent.log.count)
+        windows = (time.monotonic() - begin) / 0.5
+        self.assertLessEqual(self.server.requests - before, windows + 2)
         agent.stop()
 
     def test_a_lagging_server_is_asked_again_until_it_shows_the_promised_version(self):

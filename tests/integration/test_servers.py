@@ -46,10 +46,10 @@ class Gate:
 
 
 class Case(harness.Case):
-    def settings(self, urls, server='', config='    interval: 1h\n', names=('web',)):
+    def settings(self, urls, server='', config='    interval: 1h\n', names=('web',), push=''):
         os.makedirs(self.path('out'), exist_ok=True)
         lines = [f'agent:\n  state_dir: {self.path("state")}\n  runtime_dir: {self.path("run")}\n'
-                 f'servers:\n  main:\n    urls: {json.dumps(urls)}\n{server}\nconfigs:']
+                 f'{push}\nservers:\n  main:\n    urls: {json.dumps(urls)}\n{server}\nconfigs:']
         for name in names:
             lines.append(f'  {name}:\n    from: [{{server: main, path: /{name}.yaml}}]\n    file: {self.path("out/" + name + ".yaml")}\n{config}')
         return '\n'.join(lines)
@@ -458,8 +458,10 @@ class Sleep(Case):
         for name in names:
             agent.log.wait(f'published.*config={name} ')
         agent.stop()
-        agent = Agent(self, self.settings([server.url], names=names))
+        _, _, endpoint = self.serve()
+        agent = Agent(self, self.settings([server.url], names=names, push=f'push: [{{endpoint: {endpoint}}}]\n'))
         agent.ready()
+        agent.log.wait('push channel connected')  # which does not fire those that will pull anyway
         waits = [c['next_pull_in_ms'] for c in json.loads(agent.get('/v1/status')[1])['configs']]
         self.assertTrue(all(w is None or w <= 30000 for w in waits), waits)
         late = [w for w in waits if w and w > 1000]
