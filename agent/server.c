@@ -104,6 +104,7 @@ static void begin(struct server *s, const struct dispatcher_item *item, uint64_t
 	t->item = *item;
 	t->waiting = t->again = false;
 	t->started_ms = now_ms;
+	t->tries++;
 	s->in_flight++;
 	if (!t->begin(t->arg))
 		s->in_flight--;
@@ -155,6 +156,7 @@ static void lost(void *arg, void *task, enum dispatcher_loss why)
 void server_submit(struct server *s, struct server_task *t, uint64_t expires_ms)
 {
 	t->waiting = true;
+	t->tries = 0;
 	dispatcher_submit(
 		&s->dispatcher, loop_now_ms(s->loop), (uint64_t)(uintptr_t)t, t, expires_ms);
 	pump(s);
@@ -278,7 +280,7 @@ bool server_ended(
 	/* who waits goes on in a turn of its own: the caller is in the middle of ending a run */
 	if (dispatcher_pending(&s->dispatcher))
 		loop_timer_set(s->loop, &s->timer, now_ms);
-	return health != WELL && !until_ms && s->count > 1;
+	return health != WELL && !until_ms && t->tries < s->count;
 }
 
 void server_lift(struct server *s)
@@ -349,8 +351,9 @@ static void warn_of_plain_secrets(const struct server *s)
 
 	for (size_t i = 0; secrets && i < s->count; i++)
 		if (!strncasecmp(s->addresses[i].url, "http:", 5))
-			log_warn("secrets go to this address without TLS: whoever is on the way can "
-				 "read them",
+			log_warn(
+				"secrets go to this address without TLS: whoever is on the way can "
+				"read them",
 				"server", name_of(s), "url", s->addresses[i].url);
 }
 

@@ -33,7 +33,7 @@ struct server_task {
 	/* private */
 	struct dispatcher_item item;
 	uint64_t started_ms;
-	unsigned address;
+	unsigned address, tries;
 	bool waiting, again; /* again: at another address */
 };
 
@@ -66,13 +66,14 @@ void server_submit(struct server *s, struct server_task *t, uint64_t expires_ms)
 void server_withdraw(struct server *s, struct server_task *t);
 /* The address the task's transfer goes to; between two of them, the one it would go to now. */
 const char *server_url(const struct server *s, const struct server_task *t);
-/* Ends what begin() began: a response, NULL = it ran into its time limit. True when another address
- * is ready, so that trying again makes sense. */
+/* Ends what begin() began: a response, NULL = it ran into its time limit. True when it failed and
+ * another address is ready; as often as there are addresses since server_submit(). */
 bool server_ended(
 	struct server *s, struct server_task *t, const struct transport_response *response);
 /* The same task again, at the front of the line; after server_ended(). */
 void server_retry(struct server *s, struct server_task *t);
-/* Somebody wants a pull now: ends the rests, but for those a server asked for. */
+/* Somebody wants a pull now: ends the rests, but for those a server asked for, and those of
+ * addresses that kept a pull waiting until its time limit. */
 void server_lift(struct server *s);
 
 /* The index of the address this url (of an earlier pull) begins with, followed by path; -1 = none.

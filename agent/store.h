@@ -39,8 +39,8 @@ struct store;
 int store_open(const struct sys *sys, const char *state_dir, const char *name,
 	struct store **ret_store, char why[FILE_WHY]);
 void store_close(struct store *s);
-/* Reads the newest version that verifies into *ret_version (its url is the caller's) and body. 0, -ENOENT when there is none,
- * or -errno. *ret_damaged counts files set aside. */
+/* Reads the newest version that verifies into *ret_version (its url is the caller's) and body. 0,
+ * -ENOENT when there is none, or -errno. *ret_damaged counts files set aside. */
 int store_load(
 	struct store *s, struct version *ret_version, struct buffer *body, unsigned *ret_damaged);
 /* The generation number for the next version. */

@@ -21,7 +21,8 @@
 
 #include <curl/curl.h>
 
-#define MAX_CONNECTIONS 64L
+#define MAX_CONNECTIONS 256L /* of all servers; each has its own limit of transfers */
+#define MAX_IDLE_CONNECTIONS 64L
 
 struct transport {
 	struct loop *loop;
@@ -460,7 +461,7 @@ static int make_multi(struct transport *t)
 	bad |= curl_multi_setopt(t->multi, CURLMOPT_TIMERFUNCTION, on_timer);
 	bad |= curl_multi_setopt(t->multi, CURLMOPT_TIMERDATA, t);
 	bad |= curl_multi_setopt(t->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, MAX_CONNECTIONS);
-	bad |= curl_multi_setopt(t->multi, CURLMOPT_MAXCONNECTS, MAX_CONNECTIONS);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_MAXCONNECTS, MAX_IDLE_CONNECTIONS);
 	return bad ? -EINVAL : 0;
 }
 
