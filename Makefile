@@ -134,7 +134,7 @@ check-man:
 	@$(RUN) sh tests/man.sh $(MAN)
 
 check-fleet: tests
-	@$(RUN) $(BUILD)/fleet --check
+	@$(RUN) $(BUILD)/fleet --check $(if $(SAN),--agents 1000)
 
 fleet: $(BUILD)/fleet ## simulate FLEET_AGENTS (100000) agents; table, CSV and charts into build/fleet-results
 	@$< --agents $(or $(FLEET_AGENTS),100000) --out $(BUILD)/fleet-results
