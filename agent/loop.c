@@ -1,5 +1,5 @@
 /*
- * libevent for descriptors and signals, the wheel for time.
+ * libevent for descriptors, the wheel for time, a signalfd for signals.
  *
  * Surprising: libevent's own timeouts are not used. Its clock does not count suspend; a timerfd on
  * CLOCK_BOOTTIME, armed for the wheel's next moment, does, and never fires early.
@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,7 +24,7 @@
 	5000 /* no load makes a timer so late: the machine slept, or the process was stopped */
 
 struct loop_signal {
-	struct event *event;
+	int number;
 	void (*handle)(void *arg, int signal);
 	void *arg;
 };
@@ -37,7 +39,9 @@ struct loop {
 	void *woken_arg;
 	void (*resumed)(void *arg, uint64_t late_ms);
 	void *resumed_arg;
-	uint64_t turn_ms; /* when the last turn began */
+	uint64_t turn_ms;               /* when the last turn began */
+	struct loop_watch signal_watch; /* signalfd */
+	sigset_t signal_set;
 	struct loop_signal signals[MAX_SIGNALS];
 	unsigned signal_count;
 	bool stopping;
@@ -121,6 +125,8 @@ struct loop *loop_new(const struct sys *sys)
 	wheel_init(&l->wheel, l->turn_ms);
 	timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
 	wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	l->signal_watch.fd = -1;
+	sigemptyset(&l->signal_set);
 	l->timer_watch.fd = timer_fd;
 	l->wake_watch.fd = wake_fd;
 	if (!l->base || timer_fd < 0 || wake_fd < 0 ||
@@ -136,8 +142,9 @@ void loop_free(struct loop *l)
 {
 	if (!l)
 		return;
-	for (unsigned i = 0; i < l->signal_count; i++)
-		event_free(l->signals[i].event);
+	loop_unwatch(&l->signal_watch);
+	if (l->signal_watch.fd >= 0)
+		close(l->signal_watch.fd);
 	loop_unwatch(&l->timer_watch);
 	loop_unwatch(&l->wake_watch);
 	if (l->timer_watch.fd >= 0)
@@ -257,28 +264,34 @@ void loop_unwatch(struct loop_watch *w)
 	w->event = NULL;
 }
 
-static void signalled(evutil_socket_t number, short what, void *arg)
+static void signal_has_come(void *arg, int fd, unsigned events)
 {
-	struct loop_signal *s = arg;
+	struct loop *l = arg;
+	struct signalfd_siginfo info;
 
-	(void)what;
-	s->handle(s->arg, (int)number);
+	(void)events;
+	if (read(fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	for (unsigned i = 0; i < l->signal_count; i++)
+		if (l->signals[i].number == (int)info.ssi_signo)
+			l->signals[i].handle(l->signals[i].arg, l->signals[i].number);
 }
 
 int loop_on_signal(struct loop *l, int number, void (*handle)(void *arg, int signal), void *arg)
 {
-	struct loop_signal *s = &l->signals[l->signal_count];
+	int fd;
 
 	if (l->signal_count == MAX_SIGNALS)
 		return -ENOSPC;
-	*s = (struct loop_signal){.handle = handle, .arg = arg};
-	s->event = evsignal_new(l->base, number, signalled, s);
-	if (!s->event)
-		return -ENOMEM;
-	if (event_add(s->event, NULL)) {
-		event_free(s->event);
-		return -EIO;
-	}
-	l->signal_count++;
-	return 0;
+	sigaddset(&l->signal_set, number);
+	if (pthread_sigmask(SIG_BLOCK, &l->signal_set, NULL))
+		return -EINVAL;
+	fd = signalfd(l->signal_watch.fd, &l->signal_set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	l->signals[l->signal_count++] =
+		(struct loop_signal){.number = number, .handle = handle, .arg = arg};
+	if (fd == l->signal_watch.fd)
+		return 0;
+	return loop_watch(l, &l->signal_watch, fd, LOOP_READ, signal_has_come, l);
 }

@@ -1,5 +1,5 @@
 /*
- * The event loop: libevent for descriptors and signals, the timing wheel for time.
+ * The event loop: libevent for descriptors, the timing wheel for time, a signalfd for signals.
  *
  * One libevent timer is armed for the wheel's next moment, so that the loop sleeps while nothing is
  * due. One eventfd wakes it from other threads. libevent is used here and in httpd.c only.
@@ -44,7 +44,7 @@ uint64_t loop_now_ms(struct loop *l);
 const struct sys *loop_sys(struct loop *l);
 struct event_base *loop_base(struct loop *l);
 
-/* Any thread, and signal handlers: makes the loop call the function given to loop_on_wake() soon.
+/* Any thread: makes the loop call the function given to loop_on_wake() soon.
  * Several wakes may become one call. */
 void loop_wake(struct loop *l);
 void loop_on_wake(struct loop *l, void (*woken)(void *arg), void *arg);
@@ -64,7 +64,9 @@ int loop_watch(struct loop *l, struct loop_watch *w, int fd, unsigned events,
 	void (*ready)(void *arg, int fd, unsigned events), void *arg);
 void loop_unwatch(struct loop_watch *w);
 
-/* Calls handle(arg, signal) in the loop's thread. At most 8 signals. 0 or -errno. */
+/* Calls handle(arg, signal) in the loop's thread. The signal is blocked in the calling thread from
+ * then on, also after loop_free() and in what it executes: one that comes meanwhile waits. At most
+ * 8 signals. 0 or -errno. */
 int loop_on_signal(struct loop *l, int signal, void (*handle)(void *arg, int signal), void *arg);
 
 #endif
