@@ -4,6 +4,8 @@ VERSION     := 0.1.0
 PREFIX      ?= /usr/local
 BINDIR      ?= $(PREFIX)/bin
 SBINDIR     ?= $(PREFIX)/sbin
+LIBDIR      ?= $(PREFIX)/lib
+INCLUDEDIR  ?= $(PREFIX)/include
 MANDIR      ?= $(PREFIX)/share/man
 DOCDIR      ?= $(PREFIX)/share/doc/pullet
 SYSCONFDIR  ?= /etc
@@ -48,27 +50,31 @@ STRESS_SRC := $(sort $(wildcard tests/stress/stress_*.c))
 FUZZ_SRC   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SRC  := $(sort $(wildcard tests/bench/bench_*.c))
 FLEET_SRC  := $(sort $(wildcard tests/fleet/*.c))
-MAN        := agent/pulletd.8 agent/cli/pullet.1 agent/pullet.yaml.5
+MAN        := agent/pulletd.8 agent/cli/pullet.1 agent/pullet.yaml.5 lib/libpullet.3
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 PROGRAMS := $(BUILD)/pulletd $(BUILD)/pullet
+# the library for applications: what of lib/ they need, and nothing else of it visible
+SONAME   := libpullet.so.0
+LIBRARY  := $(BUILD)/$(SONAME) $(BUILD)/libpullet.a $(BUILD)/libpullet.pc
+LIB_PIC  := $(BUILD)/pic/reader.o $(BUILD)/pic/snapshot.o
 UNIT     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(UNIT_SRC))
 STRESS   := $(patsubst tests/stress/%.c,$(BUILD)/stress/%,$(STRESS_SRC))
 # the harness with seeded bugs; the third is an allocation, which sanitizers hide
 BROKEN   := $(foreach n,1 2 $(if $(SAN),,3),$(BUILD)/stress/broken$(n))
 REPLAY   := $(patsubst tests/fuzz/%.c,$(BUILD)/replay/%,$(FUZZ_SRC))
 FUZZ     := $(patsubst tests/fuzz/%.c,build-fuzz/%,$(FUZZ_SRC))
-BENCH_LIBS := -lev -luv
+BENCH_LIBS := -lev -luv -llmdb -lcdb
 BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path 'tests/model/*' 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck \
-        coverage model fleet check-fleet lint layers bench fuzz install uninstall dist clean
+        coverage model fleet check-fleet check-bindings languages lint layers bench fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
 
-all: $(PROGRAMS) ## build pulletd and pullet
+all: $(PROGRAMS) $(LIBRARY) ## build pulletd, pullet and libpullet
 tests: all $(UNIT) $(STRESS) $(BROKEN) $(REPLAY) $(BUILD)/fleet ## build the tests
 
 $(BUILD)/%.o: %.c
@@ -79,6 +85,18 @@ $(BUILD)/lib.a: $(call obj,$(LIB_SRC))
 	$(call say,AR)rm -f $@ && $(AR) rcD $@ $^
 $(BUILD)/agent.a: $(call obj,$(AGENT_SRC))
 	$(call say,AR)rm -f $@ && $(AR) rcD $@ $^
+
+$(BUILD)/pic/%.o: lib/%.c
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(subst -fPIE,-fPIC,$(ALL_CFLAGS)) -c -o $@ $<
+$(BUILD)/$(SONAME): $(LIB_PIC) lib/libpullet.map
+	$(call say,LD)$(CC) $(subst -pie,-shared,$(ALL_LDFLAGS)) -Wl,-soname,$(SONAME),--version-script=lib/libpullet.map -o $@ $(LIB_PIC)
+	@ln -sf $(SONAME) $(BUILD)/libpullet.so
+$(BUILD)/libpullet.a: $(LIB_PIC)
+	$(call say,AR)$(LD) -r -o $(BUILD)/pic/libpullet.o $^ && objcopy --wildcard --keep-global-symbol='pullet_*' $(BUILD)/pic/libpullet.o \
+	  && rm -f $@ && $(AR) rcD $@ $(BUILD)/pic/libpullet.o
+$(BUILD)/libpullet.pc: lib/libpullet.pc.in Makefile
+	$(Q)sed 's|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|' $< > $@
 
 link = $(call say,LD)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^)
 $(BUILD)/pulletd: $(BUILD)/agent/main.o $(BUILD)/agent.a $(BUILD)/lib.a
@@ -126,12 +144,25 @@ check-integration: all
 # one after the other, so that the output reads; a failure in one does not hide the next
 check-run: all tests
 	@rm -f $(BUILD)/sums; export PULLET_TEST_SUMS=$(BUILD)/sums; bad=0; \
-	for part in quickcheck check-stress check-fleet check-integration $(if $(SAN),,check-man check-coverage); do \
+	for part in quickcheck check-stress check-fleet check-integration $(if $(SAN),,check-man check-coverage check-bindings); do \
 	  echo "== $$part"; $(MAKE) --no-print-directory $$part || bad=1; done; \
 	awk '{ p += $$1; f += $$2 } END { printf "check: %d passed, %d failed\n", p, f }' $(BUILD)/sums; exit $$bad
 
 check-man:
 	@$(RUN) sh tests/man.sh $(MAN)
+
+$(BUILD)/cpp/test_pullet: lib/cpp/test_pullet.cpp lib/cpp/pullet.hpp $(BUILD)/pic/snapshot.o $(BUILD)/$(SONAME)
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) -std=c++17 -O2 -Wall -Wextra -Wshadow -Wconversion $(if $(WERROR),-Werror) -Ilib -o $@ $< $(BUILD)/pic/snapshot.o \
+	  -L$(BUILD) -lpullet -Wl,-rpath,$(CURDIR)/$(BUILD) -pthread
+
+check-bindings: all $(BUILD)/cpp/test_pullet
+	@PYTHONDONTWRITEBYTECODE=1 PULLET_LIBRARY=$(CURDIR)/$(BUILD)/$(SONAME) $(RUN) $(PYTHON) lib/python/test_pullet.py -- \
+	  $(BUILD)/cpp/test_pullet -- sh -c '$(PYTHON) tests/golden/make.py --check && echo "1 passed, 0 failed"'
+
+languages: all ## install Go, Java and Node.js, test their bindings
+	@packaging/deps.sh --all
+	@PULLET_BUILD=$(BUILD) $(RUN) --timeout 600 sh lib/go/test.sh -- sh lib/java/test.sh -- sh lib/node/test.sh
 
 check-fleet: tests
 	@$(RUN) $(BUILD)/fleet --check $(if $(SAN),--agents 1000)
@@ -171,19 +202,29 @@ demo: ## install what is missing, build, show a pull, a push, an outage and the 
 	@PULLET_BUILD=$(BUILD) packaging/demo.sh
 
 install: all ## install under DESTDIR/PREFIX
-	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man5 \
+	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man3 $(DESTDIR)$(MANDIR)/man5 \
 	              $(DESTDIR)$(MANDIR)/man8 $(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(SYSCONFDIR)/pullet/conf.d
 	$(INSTALL) -m 755 $(BUILD)/pulletd $(DESTDIR)$(SBINDIR)/pulletd
 	$(INSTALL) -m 755 $(BUILD)/pullet $(DESTDIR)$(BINDIR)/pullet
+	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)
+	$(INSTALL) -m 755 $(BUILD)/$(SONAME) $(DESTDIR)$(LIBDIR)/
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libpullet.so
+	$(INSTALL) -m 644 $(BUILD)/libpullet.a $(DESTDIR)$(LIBDIR)/
+	$(INSTALL) -m 644 $(BUILD)/libpullet.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
+	$(INSTALL) -m 644 lib/pullet.h $(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 644 agent/cli/pullet.1 $(DESTDIR)$(MANDIR)/man1/
 	$(INSTALL) -m 644 agent/pullet.yaml.5 $(DESTDIR)$(MANDIR)/man5/
 	$(INSTALL) -m 644 agent/pulletd.8 $(DESTDIR)$(MANDIR)/man8/
+	$(INSTALL) -m 644 lib/libpullet.3 $(DESTDIR)$(MANDIR)/man3/
+	for f in open refresh get wait each close; do ln -sf libpullet.3 $(DESTDIR)$(MANDIR)/man3/pullet_$$f.3; done
 	$(INSTALL) -m 644 README.md ARCHITECTURE.md NEWS.md LICENSE $(DESTDIR)$(DOCDIR)/
 	$(INSTALL) -m 644 etc/*.yaml $(DESTDIR)$(DOCDIR)/examples/
 
 uninstall: ## remove what install put there; configuration and state stay
 	rm -f $(DESTDIR)$(SBINDIR)/pulletd $(DESTDIR)$(BINDIR)/pullet $(DESTDIR)$(MANDIR)/man1/pullet.1 \
-	      $(DESTDIR)$(MANDIR)/man5/pullet.yaml.5 $(DESTDIR)$(MANDIR)/man8/pulletd.8
+	      $(DESTDIR)$(LIBDIR)/$(SONAME) $(DESTDIR)$(LIBDIR)/libpullet.so $(DESTDIR)$(LIBDIR)/libpullet.a \
+	      $(DESTDIR)$(LIBDIR)/pkgconfig/libpullet.pc $(DESTDIR)$(INCLUDEDIR)/pullet.h \
+	      $(DESTDIR)$(MANDIR)/man5/pullet.yaml.5 $(DESTDIR)$(MANDIR)/man8/pulletd.8 $(DESTDIR)$(MANDIR)/man3/libpullet.3 $(DESTDIR)$(MANDIR)/man3/pullet_*.3
 	rm -rf $(DESTDIR)$(DOCDIR)
 	rmdir $(DESTDIR)$(SYSCONFDIR)/pullet/conf.d $(DESTDIR)$(SYSCONFDIR)/pullet 2>/dev/null || true
 

@@ -42,13 +42,16 @@ struct config {
 	bool scatter;     /* the server was overloaded: not all who were turned away in step */
 	struct version *candidate; /* on the heap: at rest there is none */
 	struct buffer body, text;  /* of the candidate; text is empty when it is the body itself */
+	void *image_data;          /* its snapshot, or NULL */
+	size_t image_len;
 	struct publication publication;
 	struct worker_job publish_job;
 	bool publishing;
 
 	/* what stands */
 	struct store *store;
-	struct target *target;
+	struct target *target;    /* NULL: no text file is wanted, or not opened yet */
+	struct image *image;      /* the same of the snapshot */
 	struct version published; /* generation 0: nothing */
 	/* in the store, but the file could not be replaced; generation 0: none */
 	uint64_t saved_generation;
@@ -151,6 +154,8 @@ static void confirm(struct config *c)
 {
 	c->confirmed_ms = c->env->sys->now_ms();
 	c->confirmed_wall_ms = c->env->sys->wall_ms();
+	if (c->image)
+		image_confirm(c->image, c->confirmed_ms, c->supervisor.max_ms);
 	if (c->error[0]) {
 		log_info("the server's answer is good again", "config", c->settings->name);
 		memset(&c->log_limit, 0, sizeof(c->log_limit));
@@ -160,10 +165,29 @@ static void confirm(struct config *c)
 
 /* ---- judging ---- */
 
-/* Judges body as `type` and makes the text that goes into the file. 0, or -errno with a sentence.
- */
-static int judge(struct config *c, enum settings_type type, const char *body, size_t len,
-	struct buffer *text, char why[FILE_WHY])
+/* Writes the document anew, if that is wanted, and makes its snapshot. */
+static int prepare_outputs(struct config *c, const struct document *d,
+	const struct version *version, struct buffer *text, char why[FILE_WHY])
+{
+	bool json = c->settings->format == SETTINGS_FORMAT_JSON;
+	int r = 0;
+
+	if (c->settings->format != SETTINGS_VERBATIM)
+		r = document_write(document_root(d), json ? DOCUMENT_JSON : DOCUMENT_YAML, text);
+	if (r)
+		snprintf(why, FILE_WHY, "cannot be written as %s: %s", json ? "json" : "yaml",
+			r == -EINVAL ? "it holds a number that the format does not have"
+				     : strerror(-r));
+	else if (c->settings->snapshot && !c->env->dry_run)
+		r = image_build(document_root(d), version->pulled_ms, VERSION_TEXT(version),
+			&c->image_data, &c->image_len, why);
+	return r;
+}
+
+/* Judges body as `type`, makes the text that goes into the file, and the snapshot, which names the
+ * version. 0, or -errno with a sentence. */
+static int judge(struct config *c, enum settings_type type, const struct buffer *body,
+	const struct version *version, struct buffer *text, char why[FILE_WHY])
 {
 	struct document *d = NULL;
 	struct document_error e = {0};
@@ -171,22 +195,14 @@ static int judge(struct config *c, enum settings_type type, const char *body, si
 
 	if (type == SETTINGS_TYPE_BYTES)
 		return 0;
-	r = document_parse(
-		type == SETTINGS_TYPE_JSON ? DOCUMENT_JSON : DOCUMENT_YAML, body, len, 0, &d, &e);
+	r = document_parse(type == SETTINGS_TYPE_JSON ? DOCUMENT_JSON : DOCUMENT_YAML, body->data,
+		body->len, 0, &d, &e);
 	if (r) {
 		snprintf(why, FILE_WHY, "not good %s, line %u, column %u: %s", type_name(type),
 			e.line, e.column, r == -ENOMEM ? "out of memory" : e.message);
 		return r;
 	}
-	if (c->settings->format != SETTINGS_VERBATIM)
-		r = document_write(document_root(d),
-			c->settings->format == SETTINGS_FORMAT_JSON ? DOCUMENT_JSON : DOCUMENT_YAML,
-			text);
-	if (r)
-		snprintf(why, FILE_WHY, "cannot be written as %s: %s",
-			c->settings->format == SETTINGS_FORMAT_JSON ? "json" : "yaml",
-			r == -EINVAL ? "it holds a number that the format does not have"
-				     : strerror(-r));
+	r = prepare_outputs(c, d, version, text, why);
 	document_free(d);
 	return r;
 }
@@ -199,8 +215,10 @@ static int prepare(struct config *c, char why[FILE_WHY])
 
 	if (!c->store)
 		r = store_open(c->env->sys, c->env->state_dir, c->settings->name, &c->store, why);
-	if (r == 0 && !c->target)
+	if (r == 0 && !c->target && c->settings->file)
 		r = target_open(c->env->sys, c->settings, &c->target, why);
+	if (r == 0 && !c->image && c->settings->snapshot)
+		r = image_open(c->env->sys, c->env->runtime_dir, c->settings->name, &c->image, why);
 	return r;
 }
 
@@ -215,6 +233,9 @@ static void fill_publication(
 		.config = c->settings,
 		.store = save ? c->store : NULL,
 		.target = c->target,
+		.image = c->image_data ? c->image : NULL,
+		.image_data = c->image_data,
+		.image_len = c->image_len,
 		.version = v,
 		.body = body->data ? body->data : "",
 		.body_len = body->len,
@@ -263,6 +284,8 @@ static void release_candidate(struct config *c)
 		free(c->candidate->url);
 	free(c->candidate);
 	c->candidate = NULL;
+	free(c->image_data);
+	c->image_data = NULL;
 }
 
 /* What v names (its url becomes ours) is what stands. */
@@ -335,6 +358,10 @@ static void publish_done(struct worker_job *job)
 static void publish(struct config *c, bool save)
 {
 	fill_publication(c, save, c->candidate, &c->body);
+	c->publication.confirmed_ms = c->env->sys->now_ms();
+	c->publication.stale_ms = c->supervisor.max_ms;
+	if (!save && c->target && target_is_current(c->target, NULL, 0))
+		c->publication.target = NULL; /* only the snapshot was lost */
 	if (publish_blocks(&c->publication)) {
 		c->publishing = true;
 		worker_submit(c->env->worker, &c->publish_job);
@@ -352,7 +379,8 @@ static void publish_dry(struct config *c)
 	bool same;
 
 	buffer_init(&there, 2 * server_settings(c->server)->max_bytes);
-	same = file_read(c->env->sys, AT_FDCWD, c->settings->file, &there) == 0 &&
+	same = c->settings->file &&
+	       file_read(c->env->sys, AT_FDCWD, c->settings->file, &there) == 0 &&
 	       there.len == text->len &&
 	       memcmp(there.data ? there.data : "", text->data ? text->data : "", text->len) == 0;
 	buffer_fini(&there);
@@ -372,7 +400,8 @@ static void unchanged(struct config *c)
 	int r;
 
 	r = prepare(c, why);
-	if (r == 0 && target_is_current(c->target, NULL, 0)) {
+	if (r == 0 && (!c->target || target_is_current(c->target, NULL, 0)) &&
+		(!c->image || image_is_current(c->image))) {
 		run_succeeded(c, CONFIG_UNCHANGED);
 		return;
 	}
@@ -387,7 +416,7 @@ static void unchanged(struct config *c)
 			stored.type[0] == 'j'   ? SETTINGS_TYPE_JSON
 			: stored.type[0] == 'b' ? SETTINGS_TYPE_BYTES
 						: SETTINGS_TYPE_YAML,
-			c->body.data, c->body.len, &c->text, why);
+			&c->body, &stored, &c->text, why);
 	if (r == 0 && !new_candidate(c, &stored)) {
 		r = -ENOMEM;
 		snprintf(why, sizeof(why), "out of memory");
@@ -435,7 +464,7 @@ static void accepted(
 		run_failed(c, SUPERVISOR_FAILED, "refused: the old version stays", "out of memory");
 		return;
 	}
-	r = judge(c, type, response->body.data, response->body.len, &c->text, why);
+	r = judge(c, type, &response->body, c->candidate, &c->text, why);
 	if (r == -EINVAL || r == -EMSGSIZE)
 		c->refused++;
 	if (r == 0) {
@@ -715,6 +744,7 @@ void config_free(struct config *c)
 	loop_timer_cancel(c->env->loop, &c->limit);
 	release_candidate(c);
 	target_close(c->target);
+	image_close(c->image);
 	store_close(c->store);
 	free(c->published.url);
 	free(c);
@@ -745,14 +775,16 @@ static void start_from_store(struct config *c)
 				  : SETTINGS_TYPE_YAML;
 	if (c->settings->type != SETTINGS_TYPE_AUTO)
 		type = c->settings->type;
-	r = judge(c, type, c->body.data, c->body.len, &c->text, why);
+	r = judge(c, type, &c->body, &v, &c->text, why);
 	if (r) {
 		complain(c, "the last known good does not fit the present configuration", why);
 		goto out;
 	}
 	fill_publication(c, false, &v, &c->body);
 	text = c->publication.text == c->body.data ? &c->body : &c->text;
-	if (!target_is_current(c->target, text->data ? text->data : "", text->len)) {
+	if (c->target && target_is_current(c->target, text->data ? text->data : "", text->len))
+		c->publication.target = NULL; /* left alone */
+	if (c->publication.target || c->publication.image) {
 		publish_run(&c->publication); /* at start it may block */
 		if (c->publication.error) {
 			remember_saved(c, &v);
@@ -880,6 +912,9 @@ void config_status(struct config *c, struct config_status *ret_status)
 		.restored = c->restored,
 		.pushes = atomic_load_explicit(&c->topic.messages, memory_order_relaxed),
 	};
+	if (c->settings->snapshot)
+		snprintf(ret_status->snapshot, sizeof(ret_status->snapshot), "%s/%s.snap",
+			c->env->runtime_dir, c->settings->name);
 	snprintf(ret_status->url, sizeof(ret_status->url), "%.1000s%s",
 		server_url(c->server, &c->task), c->settings->path);
 	if (trigger_due(&c->trigger, &due_ms))

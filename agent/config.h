@@ -33,7 +33,7 @@ struct config_env {
 	struct server *const *servers; /* by the index in the settings */
 	struct worker *worker;
 	struct trigger_queue *queue;
-	const char *state_dir;
+	const char *state_dir, *runtime_dir;
 	const char *ca_file; /* NULL = the system's */
 	bool dry_run;        /* pull and judge, write nothing, say what would be done */
 	bool once;           /* each config runs once: no splay */
@@ -56,6 +56,7 @@ struct config_status {
 	bool running;
 	bool waiting; /* due, but the server is held back or busy */
 	const struct server *server;
+	char snapshot[256];          /* path of the image; "" = none */
 	char url[1024];              /* of the last pull, or of the next one */
 	enum config_outcome outcome; /* of the last run */
 	uint64_t refused;            /* documents judged bad */

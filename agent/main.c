@@ -303,6 +303,7 @@ static int start_configs(struct agent *a)
 		.worker = a->worker,
 		.queue = &a->queue,
 		.state_dir = a->settings->state_dir,
+		.runtime_dir = a->settings->runtime_dir,
 		.ca_file = getenv("SSL_CERT_FILE"),
 		.dry_run = a->options.dry_run,
 		.once = a->options.once,

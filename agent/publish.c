@@ -1,7 +1,7 @@
 /*
- * Publishing one version: state file, then text file. Surprising: it is straight-line code that may
- * block, on purpose: the caller decides which thread runs it, and a test can end it after each of
- * its system calls.
+ * Publishing one version: state file, text file, snapshot. Surprising: it is straight-line code
+ * that may block, on purpose: the caller decides which thread runs it, and a test can end it after
+ * each of its system calls.
  */
 #include "publish.h"
 
@@ -190,18 +190,22 @@ bool target_is_current(struct target *t, const void *text, size_t len)
 
 /* ---- publishing ---- */
 
-bool publish_blocks(const struct publication *p)
+static bool target_in_memory(const struct target *t)
 {
-	int fd;
+	int fd = t->sys->openat(AT_FDCWD, t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	bool memory;
 
-	if (p->config->strict)
-		return true;
-	fd = p->sys->openat(AT_FDCWD, p->target->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	memory = fd >= 0 && file_in_memory(fd);
-	if (fd >= 0)
-		p->sys->close(fd);
-	return fd >= 0 && !memory;
+	if (fd < 0)
+		return true; /* nothing will be written there */
+	memory = file_in_memory(fd);
+	t->sys->close(fd);
+	return memory;
+}
+
+bool publish_blocks(const struct publication *p)
+{
+	return p->config->strict || (p->target && !target_in_memory(p->target)) ||
+	       (p->image && !image_in_memory(p->image));
 }
 
 static int replace(struct publication *p, int dir)
@@ -223,17 +227,22 @@ static int replace(struct publication *p, int dir)
 
 void publish_run(struct publication *p)
 {
-	int dir = open_dir(p->target, p->why);
+	int dir = p->target ? open_dir(p->target, p->why) : -1;
 
-	p->error = dir < 0 ? dir : 0;
+	p->error = p->target && dir < 0 ? dir : 0;
 	p->not_durable = false;
 	if (p->error == 0 && p->store)
 		p->error = store_save(
 			p->store, p->version, p->body, p->body_len, p->config->strict, p->why);
-	if (p->error == 0)
+	if (p->error == 0 && p->target)
 		p->error = replace(p, dir);
+	if (p->error == 0 && p->image && p->confirmed_ms)
+		image_confirm(p->image, p->confirmed_ms, p->stale_ms);
+	if (p->error == 0 && p->image)
+		p->error = image_publish(
+			p->image, p->image_data, p->image_len, p->version->generation, p->why);
 	if (p->error == 0 && p->store)
 		store_prune(p->store);
 	if (dir >= 0)
-		p->sys->close(dir);
+		p->target->sys->close(dir);
 }

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+#include "image.h"
 #include "settings.h"
 #include "store.h"
 #include "sys.h"
@@ -31,8 +32,12 @@ bool target_is_current(struct target *t, const void *text, size_t len);
 struct publication {
 	const struct sys *sys;
 	const struct settings_config *config;
-	struct store *store; /* NULL: the version is in the store already */
-	struct target *target;
+	struct store *store;   /* NULL: the version is in the store already */
+	struct target *target; /* NULL: no text file */
+	struct image *image;   /* NULL: no snapshot */
+	void *image_data;      /* its generation is filled in */
+	size_t image_len;
+	uint64_t confirmed_ms, stale_ms; /* for the snapshot's readers; 0 = not by the server */
 	const struct version *version;
 	const void *body; /* as pulled, for the store */
 	size_t body_len;
@@ -46,8 +51,8 @@ struct publication {
 
 /* Must publish_run() be kept off the loop? */
 bool publish_blocks(const struct publication *p);
-/* Saves to the store (durability strict: to the disk), replaces the file. The result is in the
- * struct. */
+/* Saves to the store (durability strict: to the disk), replaces the file, then the snapshot. The
+ * result is in the struct. */
 void publish_run(struct publication *p);
 
 #endif

@@ -92,7 +92,8 @@ struct settings_config {
 	unsigned backoff_bound;  /* 10 */
 	char *topic;             /* the name */
 	uint64_t push_spread_ms; /* 0; when the message names none */
-	char *file;              /* absolute path */
+	char *file;              /* absolute path; NULL = none, only a snapshot */
+	bool snapshot;           /* true; not for bytes */
 	enum settings_format format;
 	mode_t mode; /* 0640 */
 	uid_t uid;   /* (uid_t)-1 = the agent's */

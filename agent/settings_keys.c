@@ -166,6 +166,8 @@ static const struct choice formats[] = {
 };
 static const struct choice durabilities[] = {{"normal", false}, {"strict", true}, {NULL, 0}};
 
+static const struct choice yes_or_no[] = {{"true", true}, {"false", false}, {NULL, 0}};
+
 #define CONFIG(member) MEMBER(settings_config, member)
 static const struct key config_keys[] = {
 	{"url", set_text, CONFIG(url), .check = settings_check_url, .hidden = true},
@@ -177,7 +179,8 @@ static const struct key config_keys[] = {
 	{"backoff_bound", set_number, CONFIG(backoff_bound), .min = 1, .max = 1000},
 	{"topic", set_text, CONFIG(topic), .check = settings_check_topic},
 	{"push_spread", set_duration, CONFIG(push_spread_ms), .min = 0, .max = HOUR},
-	{"file", set_text, CONFIG(file), .check = settings_check_path, .required = true},
+	{"file", set_text, CONFIG(file), .check = settings_check_path},
+	{"snapshot", set_choice, CONFIG(snapshot), .choices = yes_or_no},
 	{"format", set_choice, CONFIG(format), .choices = formats},
 	{"mode", set_mode, CONFIG(mode)},
 	{"owner", .set = set_owner},
@@ -190,6 +193,7 @@ static const struct settings_config config_defaults = {
 	.jitter = 10,
 	.timeout_ms = 10 * SECOND,
 	.backoff_bound = 10,
+	.snapshot = true,
 	.format = SETTINGS_VERBATIM,
 	.mode = 0640,
 	.uid = (uid_t)-1,
@@ -217,6 +221,14 @@ static void check_config(struct loader *l, const struct node *n, struct settings
 		loader_complain(l, place_of_key(l, n),
 			"config \"%s\" needs either url or from, and has %s",
 			c->name ? c->name : "", node_find(n, "url") ? "both" : "neither");
+	if (!file && (!c->snapshot || c->type == SETTINGS_TYPE_BYTES))
+		loader_complain(l, place_of_key(l, n),
+			"config \"%s\" needs a file: without one, and without a snapshot, nothing "
+			"would be "
+			"written",
+			c->name ? c->name : "");
+	if (c->type == SETTINGS_TYPE_BYTES)
+		c->snapshot = false;
 	loader_note(l, &l->names, c->name, NULL, place_of_key(l, n));
 	if (file)
 		loader_note(l, &l->paths, c->file, c->name, place_of(l, file));
@@ -235,7 +247,7 @@ static void set_config(struct loader *l, const struct node *n)
 	snprintf(where, sizeof(where), "config %s", shown);
 	if (why)
 		loader_complain(l, place_of_key(l, n), "%s %s", where, why);
-	if (!expect(l, n, where, 1u << NODE_MAP, "a mapping with at least url (or from) and file"))
+	if (!expect(l, n, where, 1u << NODE_MAP, "a mapping with at least url (or from)"))
 		return;
 	c = loader_room(l, s->configs, s->config_count, sizeof(*c));
 	if (!c)

@@ -42,6 +42,7 @@ int status_config(struct config *c, struct buffer *out)
 	server_status(s.server, &server);
 	jsontext_member(out, "server", server.name);
 	jsontext_member(out, "file", s.settings->file);
+	jsontext_member(out, "snapshot", s.snapshot[0] ? s.snapshot : NULL);
 	jsontext_member(out, "type", type_name(&s));
 	jsontext_member(out, "topic", s.settings->topic);
 	jsontext_number(out, "generation", s.version->generation);

@@ -3,6 +3,7 @@
 #
 #   packaging/deps.sh            to build and run
 #   packaging/deps.sh --test     and to test: test servers, linters
+#   packaging/deps.sh --all      and for the bindings in other languages
 #   packaging/deps.sh --list     only prints what is missing
 #
 # Knows apt (Debian, Ubuntu) and dnf (Fedora, RHEL). Needs root, or sudo.
@@ -20,6 +21,7 @@ yaml                  libyaml-dev               libyaml-devel
 loop                  libevent-dev              libevent-devel
 json                  libjansson-dev            jansson-devel
 digests               libssl-dev                openssl-devel
+hash                  libxxhash-dev             xxhash-devel
 certificates          ca-certificates           ca-certificates
 '
 tests='
@@ -32,6 +34,9 @@ web-server            nginx-light               nginx
 test-programs         python3                   python3
 push-peer             python3-zmq               python3-zmq
 yaml-peer             python3-yaml              python3-pyyaml
+hash-peer             python3-xxhash            python3-xxhash
+lookup-peer           liblmdb-dev               lmdb-devel
+lookup-peer           libcdb-dev                tinycdb-devel
 certificates          openssl                   openssl
 man-pages             mandoc                    mandoc
 shell-lint            shellcheck                ShellCheck
@@ -46,14 +51,21 @@ processes             procps                    procps-ng
 network               iproute2                  iproute
 trace                 strace                    strace
 '
+languages='
+go                    golang-go                 golang
+java                  default-jdk-headless      java-17-openjdk-devel
+node                  nodejs                    nodejs
+node-headers          libnode-dev               nodejs-devel
+'
 
 mode="build"
 for arg; do
 	case $arg in
 	--test) mode="test" ;;
+	--all) mode="all" ;;
 	--list) list=1 ;;
 	*)
-		echo "usage: packaging/deps.sh [--test] [--list]" >&2
+		echo "usage: packaging/deps.sh [--test | --all] [--list]" >&2
 		exit 64
 		;;
 	esac
@@ -88,6 +100,7 @@ run() {
 
 wanted=$build
 [ "$mode" = build ] || wanted="$build$tests"
+[ "$mode" != all ] || wanted="$wanted$languages"
 missing=''
 for name in $(printf '%s' "$wanted" | awk -v c=$column 'NF { print $c }'); do
 	there "$name" || missing="$missing $name"

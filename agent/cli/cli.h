@@ -18,11 +18,18 @@ enum cli_exit {
 	CLI_CONFIG = 78
 };
 
+struct buffer;
+struct pullet;
+
 /* Each gets its own name as argv[0] and returns the exit code. */
+int cli_export(int argc, char **argv);
+int cli_get(int argc, char **argv);
+int cli_list(int argc, char **argv);
 int cli_publish(int argc, char **argv);
 int cli_refresh(int argc, char **argv);
 int cli_serve(int argc, char **argv);
 int cli_status(int argc, char **argv);
+int cli_watch(int argc, char **argv);
 
 /* Prints a sentence on standard error, after "pullet COMMAND: ". Returns `code`. */
 int cli_error(int code, const char *command, const char *format, ...)
@@ -31,5 +38,10 @@ int cli_error(int code, const char *command, const char *format, ...)
 int cli_bad_option(const char *command);
 /* Reads a duration option. CLI_OK, or CLI_USAGE with its sentence printed. */
 int cli_duration(const char *command, const char *option, const char *text, uint64_t *ret_ms);
+/* Opens a config's snapshot as pullet_open(). CLI_OK and *ret_p, or the exit code with its sentence
+ * printed. */
+int cli_open(const char *command, const char *config, unsigned flags, struct pullet **ret_p);
+/* Writes all of b on standard output. CLI_OK, or CLI_FAILED with its sentence printed. */
+int cli_output(const char *command, const struct buffer *b);
 
 #endif

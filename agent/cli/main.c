@@ -13,6 +13,11 @@ static const struct command {
 	const char *name, *arguments, *help;
 	int (*run)(int argc, char **argv);
 } commands[] = {
+	{"get", "CONFIG KEY [--type T]", "one value of a config", cli_get},
+	{"list", "CONFIG [PREFIX]", "all values of a config", cli_list},
+	{"export", "CONFIG --format F", "a config as sh, env, json, yaml or properties",
+		cli_export},
+	{"watch", "CONFIG [-- CMD...]", "tell of each new version, or run a command", cli_watch},
 	{"status", "[CONFIG] [--json]", "what stands, how old it is, what went wrong last",
 		cli_status},
 	{"refresh", "[CONFIG] [--wait]", "pull now", cli_refresh},

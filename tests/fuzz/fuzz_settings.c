@@ -54,7 +54,8 @@ static void check(const struct settings *s)
 		const struct settings_config *c = &s->configs[i];
 
 		demand(!c->url == !!c->from && c->path && c->server < s->server_count);
-		demand(c->name && c->topic && *c->topic && c->file && *c->file == '/');
+		demand(c->name && c->topic && *c->topic &&
+			(c->file ? *c->file == '/' : c->snapshot));
 		demand(c->interval_ms >= 100 && c->timeout_ms >= 100 && c->backoff_bound >= 1);
 		demand(c->jitter <= 50 && !(c->mode & 022) && c->mode & 0400);
 	}

@@ -235,11 +235,11 @@ static void parse__bad_value__names_place_and_remedy(void **state)
 		{"schema: x", "5: unknown key \"schema\" in config \"web\": the keys there are "
 			      "url, from, "
 			      "type, interval, jitter, timeout, backoff_bound, topic, push_spread, "
-			      "file, format, mode, owner, durability"},
+			      "file, snapshot, format, mode, owner, durability"},
 		{"\"a\\nb\": x",
 			"5: unknown key \"a?b\" in config \"web\": the keys there are url, from, "
 			"type, interval, jitter, timeout, backoff_bound, topic, "
-			"push_spread, file, format, mode, owner, durability"},
+			"push_spread, file, snapshot, format, mode, owner, durability"},
 		{"file: /run/x", "5: file is set twice: first at t.yaml:4:5"},
 	};
 
@@ -286,10 +286,34 @@ static void parse__many_errors__tells_all_of_them(void **state)
 		"t.yaml:11:3: config \"a b\" is not a name: 1 to 64 letters, digits, '.', '_' and "
 		"'-', a letter or digit first",
 		"t.yaml:13:10: url must begin with http:// or https://",
-		"t.yaml:12:3: config \"web\" has no file, which it needs",
-		"t.yaml:15:8: config \"none\" must be a mapping with at least url (or from) and "
-		"file, but it "
-		"is empty");
+		"t.yaml:15:8: config \"none\" must be a mapping with at least url (or from), "
+		"but it is empty");
+}
+
+static void parse__without_file__needs_a_snapshot(void **state)
+{
+	struct settings *s = good("configs: {a: {url: 'http://h/'}}");
+
+	(void)state;
+	assert_null(s->configs[0].file);
+	assert_true(s->configs[0].snapshot);
+	settings_free(s);
+	s = good("configs: {a: {url: 'http://h/', file: /run/a, snapshot: false}}");
+	assert_false(s->configs[0].snapshot);
+	settings_free(s);
+	s = good("configs: {a: {url: 'http://h/', file: /run/a, type: bytes}}");
+	assert_false(s->configs[0].snapshot);
+	settings_free(s);
+	BAD("configs: {a: {url: 'http://h/', snapshot: false}}",
+		"t.yaml:1:11: config \"a\" needs a file: without one, and without a snapshot, "
+		"nothing "
+		"would be written");
+	BAD("configs: {a: {url: 'http://h/', type: bytes}}",
+		"t.yaml:1:11: config \"a\" needs a file: without one, and without a snapshot, "
+		"nothing "
+		"would be written");
+	BAD("configs: {a: {url: 'http://h/', file: /run/a, snapshot: maybe}}",
+		"t.yaml:1:57: snapshot must be one of true, false");
 }
 
 static void parse__no_config__is_refused_in_the_main_file(void **state)
@@ -1124,6 +1148,7 @@ int main(void)
 		cmocka_unit_test(parse__bad_value__names_place_and_remedy),
 		cmocka_unit_test(parse__url_with_password__does_not_repeat_it),
 		cmocka_unit_test(parse__many_errors__tells_all_of_them),
+		cmocka_unit_test(parse__without_file__needs_a_snapshot),
 		cmocka_unit_test(parse__no_config__is_refused_in_the_main_file),
 		cmocka_unit_test(parse__syntax_error__is_one_error_with_its_place),
 		cmocka_unit_test(parse__twice__names_both_places),

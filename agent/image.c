@@ -1,0 +1,331 @@
+/*
+ * Document to image, image to file, page raised.
+ *
+ * Surprising: the page is the one file that is written in place, by atomic stores through a shared
+ * mapping: eight bytes of it change, it is never shorter than a page, and its memory is there
+ * before it is mapped, so that no store can meet a full file system.
+ */
+#include "image.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "../lib/snapshot.h"
+
+#define PAGE 4096u
+#define MAX_KEYS_BYTES (1u << 30)
+
+struct page { /* FORMAT.md, control page */
+	char magic[8];
+	_Atomic uint64_t generation;
+	_Atomic uint32_t futex;
+	uint32_t pad;
+	_Atomic uint64_t confirmed_ms;
+	_Atomic uint64_t stale_ms;
+};
+
+struct image {
+	const struct sys *sys;
+	char *dir, *name; /* name: NAME.snap */
+	struct page *page;
+	bool in_memory;
+	bool known; /* what follows is of the file last published */
+	ino_t ino;
+	off_t size;
+	struct timespec mtime;
+};
+
+static const char page_magic[8] = {'P', 'U', 'L', 'G', 'E', 'N', 'P', 1};
+
+/* ---- flattening ---- */
+
+struct flat {
+	struct buffer path, keys; /* keys: one after the other, each with its NUL */
+	struct snapshot_entry *entries;
+	size_t count, room;
+};
+
+/* Adds the node under the present path. The key is an offset until all are there: keys may move. */
+static int add_entry(struct flat *f, const struct node *n)
+{
+	static const enum pullet_type types[] = {
+		[NODE_NULL] = PULLET_NULL,
+		[NODE_BOOL] = PULLET_BOOL,
+		[NODE_INT] = PULLET_INT,
+		[NODE_DOUBLE] = PULLET_DOUBLE,
+		[NODE_STRING] = PULLET_STRING,
+		[NODE_LIST] = PULLET_LIST,
+		[NODE_MAP] = PULLET_MAP,
+	};
+	struct snapshot_entry *e;
+	bool has_text = n->type >= NODE_BOOL && n->type <= NODE_STRING;
+
+	if (f->count == f->room) {
+		f->room = f->room ? 2 * f->room : 64;
+		e = reallocarray(f->entries, f->room, sizeof(*e));
+		if (!e)
+			return -ENOMEM;
+		f->entries = e;
+	}
+	e = &f->entries[f->count++];
+	*e = (struct snapshot_entry){
+		.key = (const char *)(uintptr_t)f->keys.len,
+		.key_len = f->path.len,
+		.value = {.type = types[n->type],
+			.len = has_text ? n->text_len : 0,
+			.text = has_text ? n->text : ""},
+	};
+	if (n->type == NODE_BOOL)
+		e->value.boolean = n->boolean;
+	else if (n->type == NODE_INT)
+		e->value.integer = n->integer;
+	else if (n->type == NODE_DOUBLE)
+		e->value.number = n->number;
+	else if (n->type >= NODE_LIST)
+		e->value.count = n->count;
+	return buffer_append(&f->keys, f->path.data ? f->path.data : "", f->path.len + 1);
+}
+
+/* The segment of a child: its name with '.' and '\' escaped, or its number. */
+static void append_segment(struct buffer *path, const struct node *child, size_t number)
+{
+	if (path->len)
+		buffer_append(path, ".", 1);
+	if (!child->key) {
+		buffer_printf(path, "%zu", number);
+		return;
+	}
+	for (size_t i = 0; i < child->key_len; i++) {
+		if (child->key[i] == '.' || child->key[i] == '\\')
+			buffer_append(path, "\\", 1);
+		buffer_append(path, child->key + i, 1);
+	}
+}
+
+/* As deep as a document may be. */
+static int flatten(struct flat *f, const struct node *parent)
+{
+	size_t number = 0, len = f->path.len;
+	int r = 0;
+
+	if (parent->type != NODE_LIST && parent->type != NODE_MAP)
+		return 0;
+	for (const struct node *n = parent->first; n && r == 0; n = n->next, number++) {
+		append_segment(&f->path, n, number);
+		r = f->path.error ? f->path.error : add_entry(f, n);
+		if (r == 0)
+			r = flatten(f, n);
+		f->path.len = len;
+	}
+	return r;
+}
+
+int image_build(const struct node *root, int64_t created_ms, const char *version, void **ret_data,
+	size_t *ret_len, char why[FILE_WHY])
+{
+	struct flat f = {.count = 0};
+	int r;
+
+	buffer_init(&f.path, 1u << 24);
+	buffer_init(&f.keys, MAX_KEYS_BYTES);
+	r = flatten(&f, root);
+	for (size_t i = 0; r == 0 && i < f.count; i++)
+		f.entries[i].key = f.keys.data + (uintptr_t)f.entries[i].key;
+	if (r == 0)
+		r = snapshot_build(f.entries, f.count, 1, created_ms, version, ret_data, ret_len);
+	if (r)
+		snprintf(why, FILE_WHY, "no snapshot can be made of it: %s",
+			r == -EMSGSIZE ? "it would be too large"
+			: r == -EINVAL ? "two of its values have the same path"
+				       : strerror(-r));
+	buffer_fini(&f.path);
+	buffer_fini(&f.keys);
+	free(f.entries);
+	return r;
+}
+
+/* ---- the page ---- */
+
+static bool is_page(int fd)
+{
+	struct stat st;
+	char magic[8];
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == PAGE &&
+	       pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+	       memcmp(magic, page_magic, sizeof(magic)) == 0;
+}
+
+/* Opens the page, or makes it whole. Mapped, or -errno. */
+static int open_page(struct image *i, int dir, const char *name, char why[FILE_WHY])
+{
+	const struct file_options options = {.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1};
+	char fresh[PAGE] = {0};
+	void *map;
+	int fd, r = 0;
+
+	fd = openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd >= 0 && !is_page(fd)) {
+		close(fd);
+		fd = -1;
+	}
+	if (fd < 0) {
+		memcpy(fresh, page_magic, sizeof(page_magic));
+		r = file_replace(i->sys, dir, name, fresh, sizeof(fresh), &options, why);
+		fd = r < 0 ? -1 : openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	}
+	if (fd < 0) {
+		r = r < 0 ? r : -errno;
+		return r;
+	}
+	map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	r = map == MAP_FAILED ? -errno : 0;
+	close(fd);
+	if (r == 0)
+		i->page = map;
+	return r;
+}
+
+/* Also when the generation is the same: an image that was lost is there again. */
+static void raise_page(struct image *i, uint64_t generation)
+{
+	atomic_store_explicit(&i->page->generation, generation, memory_order_release);
+	atomic_fetch_add_explicit(&i->page->futex, 1, memory_order_release);
+	syscall(SYS_futex, &i->page->futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void image_confirm(struct image *i, uint64_t now_ms, uint64_t stale_ms)
+{
+	atomic_store_explicit(&i->page->stale_ms, stale_ms, memory_order_release);
+	atomic_store_explicit(&i->page->confirmed_ms, now_ms, memory_order_release);
+}
+
+/* ---- the image ---- */
+
+static int open_dir(const struct image *i, char why[FILE_WHY])
+{
+	int fd = i->sys->openat(AT_FDCWD, i->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+	if (fd >= 0)
+		return fd;
+	snprintf(why, FILE_WHY, "cannot open the directory %.200s: %s", i->dir, strerror(errno));
+	return -errno;
+}
+
+int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
+	struct image **ret_image, char why[FILE_WHY])
+{
+	struct image *i = calloc(1, sizeof(*i));
+	char page[256];
+	int r = -ENOMEM, dir = -1;
+
+	if (i) {
+		i->sys = sys;
+		i->dir = strdup(runtime_dir);
+		if (asprintf(&i->name, "%s.snap", name) < 0)
+			i->name = NULL;
+	}
+	snprintf(why, FILE_WHY, "out of memory");
+	if (i && i->dir && i->name)
+		r = dir = open_dir(i, why);
+	if (dir >= 0) {
+		i->in_memory = file_in_memory(dir);
+		file_clean(sys, dir, i->name);
+		snprintf(page, sizeof(page), "%s.gen", name);
+		file_clean(sys, dir, page);
+		r = open_page(i, dir, page, why);
+		if (r < 0)
+			snprintf(why, FILE_WHY, "cannot make %.100s/%.80s: %s", runtime_dir, page,
+				strerror(-r));
+		sys->close(dir);
+	}
+	if (r < 0) {
+		image_close(i);
+		return r;
+	}
+	*ret_image = i;
+	return 0;
+}
+
+void image_close(struct image *i)
+{
+	if (!i)
+		return;
+	if (i->page)
+		munmap(i->page, PAGE);
+	free(i->dir);
+	free(i->name);
+	free(i);
+}
+
+static void remember(struct image *i, int dir)
+{
+	struct stat st;
+
+	i->known = fstatat(dir, i->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (i->known) {
+		i->ino = st.st_ino;
+		i->size = st.st_size;
+		i->mtime = st.st_mtim;
+	}
+}
+
+bool image_is_current(const struct image *i)
+{
+	char why[FILE_WHY];
+	struct stat st;
+	int dir = open_dir(i, why);
+	bool same = i->known && dir >= 0 && fstatat(dir, i->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    st.st_ino == i->ino && st.st_size == i->size &&
+		    st.st_mtim.tv_sec == i->mtime.tv_sec && st.st_mtim.tv_nsec == i->mtime.tv_nsec;
+
+	if (dir >= 0)
+		i->sys->close(dir);
+	return same;
+}
+
+static bool is_there(struct image *i, int dir, const void *data, size_t len)
+{
+	struct buffer there;
+	bool same;
+
+	buffer_init(&there, len);
+	same = file_read(i->sys, dir, i->name, &there) == 0 && there.len == len &&
+	       memcmp(there.data, data, len) == 0;
+	buffer_fini(&there);
+	return same;
+}
+
+int image_publish(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY])
+{
+	const struct file_options options = {
+		.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1, .sync = !i->in_memory};
+	int dir = open_dir(i, why), r = 0;
+
+	if (dir < 0)
+		return dir;
+	snapshot_stamp(data, len, generation);
+	if (i->known || !is_there(i, dir, data, len))
+		r = file_replace(i->sys, dir, i->name, data, len, &options, why);
+	if (r >= 0) {
+		remember(i, dir);
+		raise_page(i, generation);
+	}
+	i->sys->close(dir);
+	return r < 0 ? r : 0;
+}
+
+bool image_in_memory(const struct image *i)
+{
+	return i->in_memory;
+}

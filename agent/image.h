@@ -1,0 +1,36 @@
+/*
+ * The snapshot of one config in the runtime directory: NAME.snap, replaced with each generation,
+ * and NAME.gen, the control page that is never replaced. lib/FORMAT.md has both.
+ *
+ * Threads: one at a time (the loop, or the worker while it publishes), but image_confirm() from the
+ * loop at any time. Ownership: image_build() returns memory for free(). Errors: -errno with a
+ * sentence in why. Bounds: those of the document and of lib/snapshot.h.
+ */
+#ifndef PULLET_IMAGE_H
+#define PULLET_IMAGE_H
+
+#include "document.h"
+#include "file.h"
+
+struct image;
+
+/* Opens (makes) the control page and removes temporary files. */
+int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
+	struct image **ret_image, char why[FILE_WHY]);
+void image_close(struct image *i);
+/* All values below root, flat, as an image whose generation image_publish() fills in. version may
+ * be NULL. */
+int image_build(const struct node *root, int64_t created_ms, const char *version, void **ret_data,
+	size_t *ret_len, char why[FILE_WHY]);
+/* Replaces NAME.snap, then raises the page and wakes who waits. An equal file that is in place
+ * stays. */
+int image_publish(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY]);
+/* True when NAME.snap is what was last published. */
+bool image_is_current(const struct image *i);
+/* True when nothing must be brought to a disk. */
+bool image_in_memory(const struct image *i);
+/* The server confirmed the newest generation at now_ms (CLOCK_BOOTTIME); it is stale after
+ * stale_ms. */
+void image_confirm(struct image *i, uint64_t now_ms, uint64_t stale_ms);
+
+#endif

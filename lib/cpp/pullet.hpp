@@ -1,0 +1,332 @@
+/*
+ * libpullet for C++17: pullet.h with a destructor, views and templates. Header only; link with
+ * -lpullet.
+ *
+ *	pullet::config config("web");
+ *	auto host = config.get<std::string_view>("db.host", "localhost");
+ *	auto every = config.get("poll.interval", std::chrono::milliseconds(500));
+ *	config.refresh(); // now and then: is there a newer version?
+ *
+ * Threads: one config per thread; different ones need no care. Ownership: a config is moved, never
+ * copied; views and values point into the version that is open and live until the next refresh(),
+ * wait() or the end of that config. After a move the source may only be assigned to or destroyed.
+ * Errors: pullet::error from the constructor, refresh() and wait(); reading never throws, unless a
+ * function given to for_each() does. A key or prefix ends at its first NUL, but for get(key) and
+ * find(key), which take any.
+ */
+#ifndef PULLET_HPP
+#define PULLET_HPP
+
+/* C++ has one set of names for types and namespaces: here the handle has another than in C. */
+#ifdef PULLET_H
+#error "include pullet.hpp before, or instead of, pullet.h"
+#endif
+#define pullet pullet_handle
+#include "pullet.h"
+#undef pullet
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+
+namespace pullet
+{
+
+using value = ::pullet_value;
+
+namespace detail
+{
+class category final : public std::error_category
+{
+      public:
+	const char *name() const noexcept override
+	{
+		return "pullet";
+	}
+	std::string message(int code) const override
+	{
+		return ::pullet_strerror(code);
+	}
+	std::error_condition default_error_condition(int code) const noexcept override
+	{
+		return {code, std::generic_category()}; /* code == std::errc::no_such_file_... */
+	}
+};
+
+template <class> inline constexpr bool never = false;
+} // namespace detail
+
+/* The errors of the library: positive errno, with its own sentences. */
+inline const std::error_category &error_category() noexcept
+{
+	static const detail::category category;
+	return category;
+}
+
+class error : public std::system_error
+{
+      public:
+	explicit error(int negative_errno, const std::string &what = "pullet")
+	    : std::system_error(-negative_errno, error_category(), what)
+	{
+	}
+};
+
+/* Tag of a constructor: succeeds before the agent has published anything. */
+enum class first { must_be_there, may_come };
+
+class config
+{
+      public:
+	/* Opens a config by its name or, with a '/' in it, a snapshot file. Throws error. */
+	explicit config(const std::string &config_or_path, first when = first::must_be_there)
+	{
+		::pullet_handle *p = nullptr;
+		int r = ::pullet_open(config_or_path.c_str(), flags(when), &p);
+
+		if (r < 0)
+			throw error(r, config_or_path);
+		handle.reset(p);
+	}
+
+	/* As the constructor, but empty and *ret_error when it fails. */
+	static std::optional<config> try_open(const char *config_or_path,
+		std::error_code &ret_error, first when = first::must_be_there) noexcept
+	{
+		::pullet_handle *p = nullptr;
+		int r = ::pullet_open(config_or_path, flags(when), &p);
+
+		if (r < 0) {
+			ret_error.assign(-r, error_category());
+			return std::nullopt;
+		}
+		ret_error.clear();
+		return config(p);
+	}
+
+	/* The value as it is in the image, any type. */
+	std::optional<value> find(std::string_view key) const noexcept
+	{
+		value v;
+
+		if (::pullet_get(handle.get(), key.data(), key.size(), &v) != 0)
+			return std::nullopt;
+		return v;
+	}
+
+	bool contains(std::string_view key) const noexcept
+	{
+		return find(key).has_value();
+	}
+
+	/* The text of a bool, number or string as it was written; NUL-terminated as well. */
+	std::optional<std::string_view> get(std::string_view key) const noexcept
+	{
+		auto v = find(key);
+
+		if (!v || v->type < PULLET_BOOL || v->type > PULLET_STRING)
+			return std::nullopt;
+		return std::string_view(v->text, v->len);
+	}
+
+	/* The value as a T, or the fallback: when there is no such key, its value is not of the
+	 * type, or does not fit. T: std::string_view, const char *, bool, an integer, a floating
+	 * type, std::chrono::milliseconds ("10s"). */
+	template <class T> T get(const char *key, T fallback) const noexcept
+	{
+		::pullet_handle *p = handle.get();
+
+		if constexpr (std::is_same_v<T, std::string_view>) {
+			const char *text = ::pullet_get_string(p, key, nullptr);
+			return text ? std::string_view(text) : fallback;
+		} else if constexpr (std::is_same_v<T, const char *>) {
+			return ::pullet_get_string(p, key, fallback);
+		} else if constexpr (std::is_same_v<T, bool>) {
+			return ::pullet_get_bool(p, key, fallback);
+		} else if constexpr (std::is_integral_v<T>) {
+			return integer(::pullet_get_int, key, fallback);
+		} else if constexpr (std::is_floating_point_v<T>) {
+			double number = ::pullet_get_double(p, key, 0);
+			bool found = number != 0 || ::pullet_get_double(p, key, 1) != 1;
+			return found ? static_cast<T>(number) : fallback;
+		} else if constexpr (std::is_same_v<T, std::chrono::milliseconds>) {
+			return T(::pullet_get_duration_ms(p, key, fallback.count()));
+		} else {
+			static_assert(detail::never<T>, "no value can be read as this type");
+		}
+	}
+	template <class T> T get(const std::string &key, T fallback) const noexcept
+	{
+		return get<T>(key.c_str(), fallback);
+	}
+
+	/* Bytes: a string like "64KiB", or an integer. */
+	template <class T> T get_size(const char *key, T fallback) const noexcept
+	{
+		static_assert(std::is_integral_v<T>, "a size is an integer");
+		return integer(::pullet_get_size, key, fallback);
+	}
+	template <class T> T get_size(const std::string &key, T fallback) const noexcept
+	{
+		return get_size<T>(key.c_str(), fallback);
+	}
+
+	/* Calls fn(std::string_view key, const pullet::value &) for each key that begins with
+	 * prefix ("" = all), in the order of the keys' bytes. If fn returns bool, false ends it;
+	 * what fn throws ends it as well and arrives at the caller. fn does not refresh this
+	 * config. */
+	template <class F> void for_each(const std::string &prefix, F &&fn) const
+	{
+		struct call {
+			std::remove_reference_t<F> &fn;
+			std::exception_ptr thrown;
+		} c{fn, nullptr};
+
+		::pullet_each(
+			handle.get(), prefix.c_str(),
+			[](const char *key, size_t key_len, const value *v, void *arg) -> int {
+				auto &to = *static_cast<call *>(arg);
+				std::string_view name(key, key_len);
+
+				try {
+					if constexpr (std::is_convertible_v<
+							      decltype(to.fn(name, *v)), bool>)
+						return to.fn(name, *v) ? 0 : 1;
+					else
+						to.fn(name, *v);
+				} catch (...) {
+					to.thrown = std::current_exception();
+					return 1;
+				}
+				return 0;
+			},
+			&c);
+		if (c.thrown)
+			std::rethrow_exception(c.thrown);
+	}
+
+	/* Moves to the newest version; false when it is the one that is open. Throws error: the
+	 * version that is open stays in use. */
+	bool refresh()
+	{
+		return moved(::pullet_refresh(handle.get()));
+	}
+
+	/* Sleeps until there is a newer version and moves to it. False when the time has passed or
+	 * a signal came. Throws error as refresh(). */
+	bool wait(std::chrono::milliseconds timeout)
+	{
+		auto ms = timeout.count();
+		auto most = std::numeric_limits<int>::max();
+
+		return wait_ms(ms < 0 ? 0 : ms > most ? most : static_cast<int>(ms));
+	}
+	/* The same without an end. */
+	bool wait()
+	{
+		return wait_ms(-1);
+	}
+
+	/* The generation that is open; 0 when nothing is yet. */
+	std::uint64_t generation() const noexcept
+	{
+		return ::pullet_generation(handle.get());
+	}
+	/* The server's name for it, or "". */
+	std::string_view version() const noexcept
+	{
+		return ::pullet_version(handle.get());
+	}
+	/* Number of keys. */
+	std::size_t size() const noexcept
+	{
+		return ::pullet_count(handle.get());
+	}
+	bool empty() const noexcept
+	{
+		return size() == 0;
+	}
+	/* Since the server last confirmed the newest version; empty when that is not known. */
+	std::optional<std::chrono::milliseconds> age() const noexcept
+	{
+		auto ms = ::pullet_age_ms(handle.get());
+
+		if (ms < 0)
+			return std::nullopt;
+		return std::chrono::milliseconds(ms);
+	}
+	/* True when that is longer than the agent's longest delay, or not known. */
+	bool stale() const noexcept
+	{
+		return ::pullet_stale(handle.get());
+	}
+
+	/* For functions of pullet.h; still owned by this object. */
+	::pullet_handle *native_handle() const noexcept
+	{
+		return handle.get();
+	}
+
+      private:
+	struct closer {
+		void operator()(::pullet_handle *p) const noexcept
+		{
+			::pullet_close(p);
+		}
+	};
+
+	explicit config(::pullet_handle *p) noexcept : handle(p)
+	{
+	}
+
+	static unsigned flags(first when) noexcept
+	{
+		return when == first::may_come ? PULLET_WAIT_FIRST : 0U;
+	}
+
+	static bool moved(int r)
+	{
+		if (r < 0)
+			throw error(r);
+		return r > 0;
+	}
+
+	bool wait_ms(int timeout_ms)
+	{
+		int r = ::pullet_wait(handle.get(), timeout_ms);
+
+		return r == -EINTR ? false : moved(r);
+	}
+
+	/* The getter gave its fallback if it answers with two different ones. */
+	template <class T, class G> T integer(G getter, const char *key, T fallback) const noexcept
+	{
+		constexpr auto low = std::numeric_limits<std::int64_t>::min();
+		::pullet_handle *p = handle.get();
+		std::int64_t n = getter(p, key, low);
+
+		if (n == low && getter(p, key, 0) == 0)
+			return fallback;
+		if constexpr (std::is_unsigned_v<T>) {
+			if (n < 0 || static_cast<std::uint64_t>(n) > std::numeric_limits<T>::max())
+				return fallback;
+		} else if (n < std::numeric_limits<T>::min() || n > std::numeric_limits<T>::max()) {
+			return fallback;
+		}
+		return static_cast<T>(n);
+	}
+
+	std::unique_ptr<::pullet_handle, closer> handle;
+};
+
+} // namespace pullet
+
+#endif

@@ -1,0 +1,133 @@
+package pullet
+
+import (
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"sort"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"unsafe"
+)
+
+type entry struct {
+	key   string
+	kind  Type
+	value uint64
+	text  string
+}
+
+func text(key, value string) entry { return entry{key, String, 0, value} }
+
+func pad(b []byte, to int) []byte {
+	for len(b)%to != 0 {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// build makes an image whose hash index is empty: this package does not read it.
+func build(generation uint64, version string, entries ...entry) []byte {
+	le := binary.LittleEndian
+	sort.Slice(entries, func(i, j int) bool { return entries[i].key < entries[j].key })
+	slots := 2
+	for slots < 2*len(entries) || slots <= len(entries) {
+		slots *= 2
+	}
+	b := make([]byte, headerSize+8*slots)
+	order := len(b)
+	b = pad(append(b, make([]byte, 4*len(entries))...), 8)
+	records := len(b)
+	for i, e := range entries {
+		le.PutUint32(b[order+4*i:], uint32(len(b)))
+		b = le.AppendUint64(b, e.value)
+		b = le.AppendUint32(b, uint32(len(e.text)))
+		b = le.AppendUint32(b, uint32(len(e.key))|uint32(e.kind)<<24)
+		b = append(append(append(append(b, e.key...), 0), e.text...), 0)
+		b = pad(b, 8)
+	}
+	at := len(b)
+	b = pad(append(append(b, version...), 0), 8)
+	copy(b, imageMagic)
+	le.PutUint64(b[16:], uint64(len(b)))
+	le.PutUint64(b[24:], generation)
+	for i, n := range []int{len(entries), slots, headerSize, order, records, at} {
+		le.PutUint32(b[40+4*i:], uint32(n))
+	}
+	return seal(b)
+}
+
+func seal(b []byte) []byte {
+	binary.LittleEndian.PutUint64(b[8:], xxh64(b[16:]))
+	return b
+}
+
+// An agent writes as the real one does: rename, generation, futex, wake.
+type agent struct {
+	t    testing.TB
+	path string // of the image
+	page []byte // mapped; nil without a page
+}
+
+func newAgent(t testing.TB) *agent {
+	return &agent{t: t, path: filepath.Join(t.TempDir(), "web.snap")}
+}
+
+func (a *agent) check(err error) {
+	a.t.Helper()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func (a *agent) start() {
+	name := filepath.Join(filepath.Dir(a.path), "web.gen")
+	b := make([]byte, pageSize)
+	binary.LittleEndian.PutUint64(b, pageMagic)
+	a.check(os.WriteFile(name, b, 0o644))
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	a.check(err)
+	defer f.Close()
+	page, err := syscall.Mmap(int(f.Fd()), 0, pageSize, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_SHARED)
+	a.check(err)
+	a.page = page
+	a.t.Cleanup(func() { _ = syscall.Munmap(page) })
+}
+
+func (a *agent) store(at int, n uint64) {
+	atomic.StoreUint64((*uint64)(unsafe.Pointer(&a.page[at])), n)
+}
+
+func (a *agent) write(image []byte) {
+	a.check(os.WriteFile(a.path+".tmp", image, 0o644))
+	a.check(os.Rename(a.path+".tmp", a.path))
+}
+
+func (a *agent) announce(generation uint64) {
+	const wake = 1 // FUTEX_WAKE
+	a.store(8, generation)
+	word := (*uint32)(unsafe.Pointer(&a.page[16]))
+	atomic.AddUint32(word, 1)
+	_, _, errno := syscall.Syscall(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(word)), wake, math.MaxInt32)
+	if errno != 0 {
+		a.t.Fatal(errno)
+	}
+}
+
+func (a *agent) publish(generation uint64, version string, entries ...entry) {
+	a.write(build(generation, version, entries...))
+	if a.page != nil {
+		a.announce(generation)
+	}
+}
+
+func (a *agent) open(opts ...Option) *Config {
+	a.t.Helper()
+	c, err := Open(a.path, opts...)
+	a.check(err)
+	a.t.Cleanup(func() { _ = c.Close() })
+	return c
+}

@@ -1,0 +1,3 @@
+module pullet
+
+go 1.19

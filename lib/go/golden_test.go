@@ -1,0 +1,248 @@
+package pullet
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+const golden = "../../tests/golden"
+
+func readJSON(t *testing.T, name string, into any) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(golden, name))
+	if os.IsNotExist(err) {
+		t.Skip("no golden files beside this source")
+	}
+	if err == nil {
+		err = json.Unmarshal(b, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(golden, from))
+	if err == nil {
+		err = os.WriteFile(to, b, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sameValue compares with the value as the golden files write it.
+func sameValue(v Value, want string) bool {
+	switch v.Type {
+	case Bool:
+		return strconv.FormatBool(v.Bool) == want
+	case Int:
+		return strconv.FormatInt(v.Int, 10) == want
+	case Float:
+		f, err := strconv.ParseFloat(want, 64)
+		return err == nil && (math.Float64bits(f) == math.Float64bits(v.Float) ||
+			math.IsNaN(f) && math.IsNaN(v.Float))
+	case List, Map:
+		return strconv.FormatUint(v.Count, 10) == want
+	}
+	return want == ""
+}
+
+func TestGolden(t *testing.T) {
+	for _, name := range []string{"empty", "one", "types", "many", "collide"} {
+		t.Run(name, func(t *testing.T) {
+			var want struct {
+				Generation uint64
+				Version    string
+				Keys       [][4]string
+				Absent     []string
+			}
+			readJSON(t, name+".json", &want)
+			c, err := Open(filepath.Join(golden, name+".snap"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if c.Generation() != want.Generation || c.Version() != want.Version ||
+				c.Count() != len(want.Keys) {
+				t.Errorf("generation %d, version %q, %d keys", c.Generation(), c.Version(), c.Count())
+			}
+			for _, k := range want.Keys {
+				v, ok := c.Get(k[0])
+				if !ok || v.Type.String() != k[1] || v.Text != k[2] || !sameValue(v, k[3]) {
+					t.Errorf("%q: %v %+v, want %q", k[0], ok, v, k[1:])
+				}
+			}
+			for _, key := range want.Absent {
+				if v, ok := c.Get(key); ok {
+					t.Errorf("%q: %+v, want none", key, v)
+				}
+			}
+			i := 0
+			c.Each("", func(key string, v Value) bool {
+				if i >= len(want.Keys) || key != want.Keys[i][0] || v.Text != want.Keys[i][2] {
+					t.Errorf("place %d is %q", i, key)
+				}
+				i++
+				return true
+			})
+			if i != len(want.Keys) {
+				t.Errorf("%d keys listed", i)
+			}
+		})
+	}
+}
+
+func TestGoldenPage(t *testing.T) {
+	var want struct {
+		Generation, Futex, Confirmed_ms, Stale_ms uint64
+	}
+	readJSON(t, "types.gen.json", &want)
+	p := openPage(filepath.Join(golden, "types.gen"))
+	if p == nil {
+		t.Fatal("refused")
+	}
+	if p.generation() != want.Generation || uint64(p.futex()) != want.Futex ||
+		p.confirmed() != want.Confirmed_ms || p.staleAfter() != want.Stale_ms {
+		t.Errorf("generation %d futex %d confirmed %d stale %d", p.generation(), p.futex(),
+			p.confirmed(), p.staleAfter())
+	}
+}
+
+func TestGoldenBad(t *testing.T) {
+	var all map[string]struct {
+		Error *string
+		Keys  []string
+		Good  [][2]string
+	}
+	readJSON(t, "bad/bad.json", &all)
+	for name, want := range all {
+		t.Run(name, func(t *testing.T) {
+			a := newAgent(t)
+			a.publish(1, "before", text("key", "kept"))
+			c := a.open()
+			copyFile(t, "bad/"+name+".snap", a.path+".tmp")
+			a.check(os.Rename(a.path+".tmp", a.path))
+			_, err := c.Refresh()
+			if want.Keys == nil {
+				kinds := map[string]error{"EBADMSG": ErrDamaged, "EPROTO": ErrForeign}
+				damaged, foreign := errors.Is(err, ErrDamaged), errors.Is(err, ErrForeign)
+				if !damaged && !foreign || want.Error != nil && !errors.Is(err, kinds[*want.Error]) {
+					t.Errorf("error %v", err)
+				}
+				if c.String("key", "") != "kept" {
+					t.Error("the version before is lost")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			listed := map[string]string{}
+			c.Each("", func(key string, v Value) bool {
+				listed[key] = v.Text
+				return true
+			})
+			for _, key := range want.Keys {
+				if v, ok := c.Get(key); ok {
+					t.Errorf("%q found: %+v", key, v)
+				}
+				if _, ok := listed[key]; ok {
+					t.Errorf("%q listed", key)
+				}
+			}
+			for _, g := range want.Good {
+				if v, ok := c.Get(g[0]); !ok || v.Text != g[1] || listed[g[0]] != g[1] {
+					t.Errorf("%q: %v %+v, listed %q", g[0], ok, v, listed[g[0]])
+				}
+				all := c.Each(g[0], func(key string, v Value) bool { return key != g[0] })
+				if all {
+					t.Errorf("%q not listed by its own prefix", g[0])
+				}
+			}
+		})
+	}
+}
+
+// TestFlips: an image with any one byte changed is refused.
+func TestFlips(t *testing.T) {
+	a := newAgent(t)
+	whole := build(7, "v7", text("a", "1"), text("b", "2"))
+	for i := range whole {
+		b := append([]byte(nil), whole...)
+		b[i] ^= 0x10
+		a.write(b)
+		if _, err := Open(a.path); !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrForeign) {
+			t.Fatalf("byte %d: %v", i, err)
+		}
+	}
+	for n := 0; n < len(whole); n++ {
+		a.write(whole[:n])
+		if _, err := Open(a.path); !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrForeign) {
+			t.Fatalf("cut to %d: %v", n, err)
+		}
+	}
+}
+
+// read does all that a reader does with an image of any content behind a right digest.
+func read(b []byte) (ok bool) {
+	if len(b) < headerSize {
+		return false
+	}
+	copy(b, imageMagic)
+	binary.LittleEndian.PutUint64(b[16:], uint64(len(b)))
+	img := &image{data: seal(b)}
+	if _, err := img.check(); err != nil {
+		return false
+	}
+	c := &Config{}
+	c.current.Store(img)
+	c.Each("", func(key string, v Value) bool {
+		c.Get(key)
+		return true
+	})
+	c.Each("b", func(key string, v Value) bool { return true })
+	c.Get("b")
+	return true
+}
+
+func seed() []byte {
+	return build(7, "v7", text("a", "1"), text("b", "2"), entry{"c", Int, 3, "3"}, text("d", "4"))
+}
+
+// FuzzImage: go test -fuzz FuzzImage
+func FuzzImage(f *testing.F) {
+	f.Add(seed())
+	f.Fuzz(func(t *testing.T, b []byte) { read(append([]byte(nil), b...)) })
+}
+
+// TestRandom is a short FuzzImage that repeats itself: some bytes and words of an image are changed.
+func TestRandom(t *testing.T) {
+	r := rand.New(rand.NewSource(1))
+	words := []uint32{0, 1, 7, 64, 128, 1 << 24, 1 << 31, 0xfffffff8, 0xffffffff}
+	good := 0
+	for i := 0; i < 200000; i++ {
+		b := seed()
+		for n := 1 + r.Intn(3); n > 0; n-- {
+			if at := 24 + r.Intn(len(b)-27); r.Intn(2) == 0 {
+				b[at] = byte(r.Intn(256))
+			} else {
+				binary.LittleEndian.PutUint32(b[at&^3:], words[r.Intn(len(words))])
+			}
+		}
+		if read(b) {
+			good++
+		}
+	}
+	if good < 10000 || good > 190000 {
+		t.Errorf("%d images were accepted: the test tests little", good)
+	}
+}

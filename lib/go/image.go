@@ -1,0 +1,240 @@
+package pullet
+
+import (
+	"encoding/binary"
+	"math"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+// The layout of an image: lib/FORMAT.md.
+const (
+	imageMagic  = "PULSNAP\x01"
+	headerSize  = 64
+	recordSize  = 16
+	maxImage    = 1<<32 - 8
+	maxVersion  = 255
+	maxTypeCode = uint8(Map)
+)
+
+// An image is one mapped generation. It never changes; its memory is unmapped by a finalizer, so
+// whoever uses data keeps the image alive until it is done.
+type image struct {
+	data       []byte
+	dev, ino   uint64
+	generation uint64
+	version    string
+	count      int
+	order      []byte
+	records    uint64
+}
+
+// A record borrows the image's memory.
+type record struct {
+	kind  Type
+	value uint64
+	key   []byte
+	text  []byte
+}
+
+// loadImage maps and checks the image at path; nil when it is the file that old has mapped: while a
+// file is mapped its inode number is not used again.
+func loadImage(path string, old *image) (*image, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO must not block
+	if err != nil {
+		if os.IsNotExist(err) {
+			return nil, &Error{Path: path, Detail: "there is no such file", Err: ErrNotPublished}
+		}
+		return nil, err
+	}
+	defer f.Close()
+	var st syscall.Stat_t
+	if err := syscall.Fstat(int(f.Fd()), &st); err != nil {
+		return nil, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	dev, ino := uint64(st.Dev), uint64(st.Ino)
+	if old != nil && old.data != nil && old.dev == dev && old.ino == ino {
+		return nil, nil
+	}
+	if st.Mode&syscall.S_IFMT != syscall.S_IFREG {
+		return nil, &Error{Path: path, Detail: "not a regular file", Err: ErrForeign}
+	}
+	if st.Size < headerSize || st.Size > maxImage || st.Size > math.MaxInt {
+		return nil, sizeError(f, path)
+	}
+	data, err := syscall.Mmap(int(f.Fd()), 0, int(st.Size), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, &os.PathError{Op: "mmap", Path: path, Err: err}
+	}
+	img := &image{data: data, dev: dev, ino: ino}
+	if detail, err := img.check(); err != nil {
+		img.unmap()
+		return nil, &Error{Path: path, Detail: detail, Err: err}
+	}
+	runtime.SetFinalizer(img, (*image).unmap)
+	return img, nil
+}
+
+// sizeError tells a cut or oversized image from a file that never was one.
+func sizeError(f *os.File, path string) error {
+	var b [len(imageMagic)]byte
+	n, _ := f.ReadAt(b[:], 0)
+	if !strings.HasPrefix(imageMagic, string(b[:n])) {
+		return &Error{Path: path, Detail: "not a snapshot", Err: ErrForeign}
+	}
+	return &Error{Path: path, Detail: "its length is out of bounds", Err: ErrDamaged}
+}
+
+func (m *image) unmap() {
+	if m.data != nil {
+		_ = syscall.Munmap(m.data)
+		m.data = nil
+	}
+}
+
+// check is all that a reader must check before it uses an image, and takes the fields over.
+func (m *image) check() (detail string, err error) {
+	d, le := m.data, binary.LittleEndian
+	size := uint64(len(d))
+	u32 := func(at int) uint64 { return uint64(le.Uint32(d[at:])) }
+	count, slotCount := u32(40), u32(44)
+	slots, order, records, version := u32(48), u32(52), u32(56), u32(60)
+	m.generation = le.Uint64(d[24:])
+
+	switch {
+	case string(d[:8]) != imageMagic:
+		return "not a snapshot, or of another layout", ErrForeign
+	case le.Uint64(d[16:]) != size:
+		return "its length is not what it says", ErrDamaged
+	case le.Uint64(d[8:]) != xxh64(d[16:]):
+		return "its digest is wrong", ErrDamaged
+	case m.generation == 0:
+		return "it has no generation", ErrDamaged
+	case slotCount < 2 || slotCount&(slotCount-1) != 0 || slotCount <= count:
+		return "its number of slots is wrong", ErrDamaged
+	case slots < headerSize || slots%64 != 0 || slots+8*slotCount > size:
+		return "its index lies outside", ErrDamaged
+	case order < headerSize || order%8 != 0 || order+4*count > size:
+		return "its sorted list lies outside", ErrDamaged
+	case records < headerSize || records%8 != 0 || records > size ||
+		count > (size-records)/recordSize:
+		return "its records lie outside", ErrDamaged
+	case version < headerSize || version >= size:
+		return "its version lies outside", ErrDamaged
+	}
+	text := d[version:]
+	if len(text) > maxVersion+1 {
+		text = text[:maxVersion+1]
+	}
+	n := strings.IndexByte(string(text), 0)
+	if n < 0 {
+		return "its version has no end", ErrDamaged
+	}
+	m.version = string(text[:n])
+	m.count = int(count)
+	m.order = d[order : order+4*count]
+	m.records = records
+	return "", nil
+}
+
+// at gives the record at a place of the sorted list; false when it is not good.
+func (m *image) at(place int) (r record, ok bool) {
+	d, size := m.data, uint64(len(m.data))
+	o := uint64(binary.LittleEndian.Uint32(m.order[4*place:]))
+	if o < m.records || o%8 != 0 || o+recordSize > size {
+		return r, false
+	}
+	h := d[o : o+recordSize]
+	key := o + recordSize
+	keyEnd := key + uint64(binary.LittleEndian.Uint32(h[12:])&0xffffff)
+	textEnd := keyEnd + 1 + uint64(binary.LittleEndian.Uint32(h[8:]))
+	if textEnd >= size || d[keyEnd] != 0 || d[textEnd] != 0 || h[15] > maxTypeCode {
+		return r, false
+	}
+	return record{
+		kind:  Type(h[15]),
+		value: binary.LittleEndian.Uint64(h),
+		key:   d[key:keyEnd],
+		text:  d[keyEnd+1 : textEnd],
+	}, true
+}
+
+// lowerBound is the first place whose key is not before key, or one before it when a record on the
+// way is bad.
+func (m *image) lowerBound(key string) int {
+	low, high := 0, m.count
+	for low < high {
+		mid := int(uint(low+high) / 2)
+		if r, ok := m.at(mid); ok && string(r.key) < key {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
+}
+
+// key is the key at a place, without a look at the rest of its record.
+func (m *image) key(place int) (key []byte, ok bool) {
+	d := m.data
+	o := uint64(binary.LittleEndian.Uint32(m.order[4*place:]))
+	if o < m.records || o%8 != 0 || o+recordSize > uint64(len(d)) {
+		return nil, false
+	}
+	d = d[o:]
+	end := recordSize + uint64(binary.LittleEndian.Uint32(d[12:16])&0xffffff)
+	if end >= uint64(len(d)) || d[end] != 0 {
+		return nil, false
+	}
+	return d[recordSize:end], true
+}
+
+func (m *image) get(key string) (r record, ok bool) {
+	low, high := 0, m.count
+	for low < high {
+		mid := int(uint(low+high) / 2)
+		k, ok := m.key(mid)
+		if !ok {
+			return m.search(key, low, high)
+		}
+		if string(k) < key {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	if low < m.count {
+		if r, ok = m.at(low); ok && string(r.key) == key {
+			return r, true
+		}
+	}
+	return record{}, false
+}
+
+// search looks at each place from low to high: where a bad record stands, bisection has no direction.
+func (m *image) search(key string, low, high int) (record, bool) {
+	for ; low <= high && low < m.count; low++ {
+		if r, ok := m.at(low); ok && string(r.key) == key {
+			return r, true
+		}
+	}
+	return record{}, false
+}
+
+// copy takes a record out of the image.
+func (r record) copy() Value {
+	v := Value{Type: r.kind, Text: string(r.text)}
+	switch r.kind {
+	case Bool:
+		v.Bool = r.value != 0
+	case Int:
+		v.Int = int64(r.value)
+	case Float:
+		v.Float = math.Float64frombits(r.value)
+	case List, Map:
+		v.Count = r.value
+	}
+	return v
+}

@@ -1,0 +1,90 @@
+package pullet
+
+import (
+	"os"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// The control page: lib/FORMAT.md.
+const (
+	pageSize      = 4096
+	pageMagic     = uint64(0x01504E45474C5550) // "PULGENP\x01" as a little-endian number
+	futexWait     = 0                          // FUTEX_WAIT, shared
+	clockBoottime = 7
+)
+
+// A page is the mapped control page; like an image it is unmapped by a finalizer.
+type page struct {
+	data []byte
+}
+
+// openPage maps the page at path; nil when there is none, it is being made, or it is something else:
+// the page is optional.
+func openPage(path string) *page {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO must not block
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() || st.Size() != pageSize {
+		return nil
+	}
+	data, err := syscall.Mmap(int(f.Fd()), 0, pageSize, syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		return nil
+	}
+	p := &page{data: data}
+	if p.load(0) != pageMagic {
+		p.unmap()
+		return nil
+	}
+	runtime.SetFinalizer(p, (*page).unmap)
+	return p
+}
+
+func (p *page) unmap() {
+	if p.data != nil {
+		_ = syscall.Munmap(p.data)
+		p.data = nil
+	}
+}
+
+func (p *page) load(at int) uint64 {
+	n := atomic.LoadUint64((*uint64)(unsafe.Pointer(&p.data[at])))
+	runtime.KeepAlive(p)
+	return n
+}
+
+func (p *page) generation() uint64 { return p.load(8) }
+func (p *page) confirmed() uint64  { return p.load(24) }
+func (p *page) staleAfter() uint64 { return p.load(32) }
+
+func (p *page) word() *uint32 { return (*uint32)(unsafe.Pointer(&p.data[16])) }
+
+func (p *page) futex() uint32 {
+	n := atomic.LoadUint32(p.word())
+	runtime.KeepAlive(p)
+	return n
+}
+
+// sleep returns when the futex is woken or no longer has the value seen, after the time given, or
+// early for no reason. It blocks a thread, not the scheduler.
+func (p *page) sleep(seen uint32, d time.Duration) {
+	ts := syscall.NsecToTimespec(int64(d))
+	_, _, _ = syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(p.word())), futexWait,
+		uintptr(seen), uintptr(unsafe.Pointer(&ts)), 0, 0)
+	runtime.KeepAlive(p)
+}
+
+// bootMillis is CLOCK_BOOTTIME: since the machine's start, suspend included.
+func bootMillis() (uint64, bool) {
+	var ts syscall.Timespec
+	_, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockBoottime,
+		uintptr(unsafe.Pointer(&ts)), 0)
+	return uint64(ts.Nano() / int64(time.Millisecond)), errno == 0
+}

@@ -1,0 +1,459 @@
+// Package pullet reads configuration values from a snapshot that the pullet agent keeps up to date.
+//
+//	c, err := pullet.Open("web")
+//	if err != nil {
+//		return err
+//	}
+//	defer c.Close()
+//	host := c.String("db.host", "localhost")
+//	...
+//	c.Refresh() // now and then: is there a newer version?
+//
+// A Config reads one version, whole, until Refresh or Wait moves it to a newer one. A lookup takes
+// no lock and makes no system call. The agent's death disturbs nobody. The layout of the files is
+// lib/FORMAT.md; this package needs nothing else, and Linux.
+package pullet
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Errors to be looked for with errors.Is. A file that may not be read is fs.ErrPermission, what is
+// not a name fs.ErrInvalid, a Config that has been closed fs.ErrClosed.
+var (
+	ErrNotPublished = errors.New("nothing is published")
+	ErrDamaged      = errors.New("the file is damaged")
+	ErrForeign      = errors.New("not a file that this library knows")
+)
+
+// An Error says which file, what kind of error (Err, one of the variables) and what about it.
+type Error struct {
+	Path   string
+	Detail string
+	Err    error
+}
+
+func (e *Error) Error() string { return "pullet: " + e.Path + ": " + e.Err.Error() + ": " + e.Detail }
+
+// Unwrap returns the kind of the error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Type is the type of a value, as it was written in the configuration.
+type Type uint8
+
+// The types of values.
+const (
+	Null Type = iota
+	Bool
+	Int
+	Float
+	String
+	List
+	Map
+)
+
+var typeNames = [...]string{"null", "bool", "int", "double", "string", "list", "map"}
+
+func (t Type) String() string {
+	if int(t) < len(typeNames) {
+		return typeNames[t]
+	}
+	return "Type(" + strconv.Itoa(int(t)) + ")"
+}
+
+// A Value is a copy: it stays good after the Config has moved on or was closed.
+type Value struct {
+	Type  Type
+	Text  string  // as it was written; empty for null, list and map
+	Bool  bool    // of a Bool
+	Int   int64   // of an Int
+	Float float64 // of a Float
+	Count uint64  // of a List or Map: its items or members
+}
+
+// An Option changes what Open does.
+type Option uint
+
+// WaitFirst lets Open succeed before the agent has published anything: everything is as if empty
+// until Refresh or Wait finds something.
+const WaitFirst Option = 1
+
+// A Config is one version of one configuration, and moves to a newer one when told.
+//
+// All methods may be called by any number of goroutines at once. The version that is open is an
+// immutable image behind an atomic pointer; a lookup loads the pointer and writes no shared memory.
+// The garbage collector counts the references: an image that was replaced or closed is unmapped by
+// a finalizer once no lookup uses it any more, that is at a later collection (the runtime makes one
+// every two minutes at the latest). A series of lookups may see two versions when another goroutine
+// refreshes in between; use Each for a consistent set.
+type Config struct {
+	path, pagePath string
+	current        atomic.Pointer[image] // never nil
+	page           atomic.Pointer[page]  // nil until there is one
+	seen           atomic.Uint64         // what the page said when the image was last looked at
+	done           chan struct{}         // closed by Close
+	mu             sync.Mutex            // who moves or closes
+}
+
+// nothing stands for an image where none is open.
+var nothing = &image{}
+
+// Open opens a config by its name (the file NAME.snap in /run/pullet or $PULLET_RUNTIME_DIR) or, if
+// there is a '/' in it, the snapshot file at a path.
+func Open(nameOrPath string, opts ...Option) (*Config, error) {
+	path := nameOrPath
+	if !strings.Contains(path, "/") {
+		if !isName(path) {
+			return nil, &Error{Path: strconv.Quote(path), Err: fs.ErrInvalid,
+				Detail: "a name is 1 to 64 letters, digits, '.', '_' and '-', a letter or digit first"}
+		}
+		dir := os.Getenv("PULLET_RUNTIME_DIR")
+		if dir == "" {
+			dir = "/run/pullet"
+		}
+		path = filepath.Join(dir, path+".snap")
+	}
+	c := &Config{path: path, done: make(chan struct{})}
+	c.pagePath = strings.TrimSuffix(path, ".snap") + ".gen"
+	c.current.Store(nothing)
+	waitFirst := false
+	for _, o := range opts {
+		if o != WaitFirst {
+			return nil, &Error{Path: path, Err: fs.ErrInvalid, Detail: "an unknown option"}
+		}
+		waitFirst = true
+	}
+	_, err := c.look()
+	if err != nil && !(waitFirst && errors.Is(err, ErrNotPublished)) {
+		return nil, err
+	}
+	return c, nil
+}
+
+func isName(name string) bool {
+	for i := 0; i < len(name); i++ {
+		b := name[i]
+		alnum := b >= '0' && b <= '9' || b|0x20 >= 'a' && b|0x20 <= 'z'
+		if !alnum && (i == 0 || b != '.' && b != '_' && b != '-') {
+			return false
+		}
+	}
+	return len(name) >= 1 && len(name) <= 64
+}
+
+func (c *Config) isClosed() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// upToDate is true when the control page says nothing new.
+func (c *Config) upToDate() bool {
+	p := c.page.Load()
+	return p != nil && p.generation() == c.seen.Load()
+}
+
+// look takes the image at the path if that is another generation: a lower one as well, for an agent
+// that lost its state begins anew. An image that is not good is not looked at again until the page
+// says something new.
+func (c *Config) look() (moved bool, err error) {
+	p := c.page.Load()
+	if p == nil {
+		p = openPage(c.pagePath)
+		c.page.Store(p)
+	}
+	var seen uint64
+	if p != nil {
+		seen = p.generation() // before the image, which is in place before it
+	}
+	old := c.current.Load()
+	img, err := loadImage(c.path, old)
+	if err == nil || errors.Is(err, ErrDamaged) || errors.Is(err, ErrForeign) {
+		c.seen.Store(seen)
+	}
+	if img == nil || img.generation == old.generation {
+		return false, err
+	}
+	c.current.Store(img)
+	return true, nil
+}
+
+// Refresh moves to the newest version and tells whether it did; when there is nothing newer it
+// costs one atomic load. After an error the version that is open stays in use.
+func (c *Config) Refresh() (bool, error) {
+	if c.upToDate() {
+		return false, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.isClosed() {
+		return false, fs.ErrClosed
+	}
+	if c.upToDate() {
+		return false, nil
+	}
+	moved, err := c.look()
+	if c.current.Load() == nothing && errors.Is(err, ErrNotPublished) {
+		err = nil
+	}
+	return moved, err
+}
+
+const (
+	slice     = time.Second // the longest sleep at once
+	firstLook = 10 * time.Millisecond
+)
+
+// Wait sleeps until there is a newer version than the one that is open, and moves to it. It returns
+// at once when the agent publishes, when ctx is done (with its error) or when c is closed; a sleep
+// in the kernel lasts a second at most and holds one thread. Without a control page, as before the
+// agent's first start, it looks for the files in intervals that grow from 10 ms to a second.
+func (c *Config) Wait(ctx context.Context) error {
+	start := c.Generation()
+	look := firstLook
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p := c.page.Load()
+		var seen uint32
+		if p != nil {
+			seen = p.futex() // before the generation, which Refresh loads
+		}
+		if _, err := c.Refresh(); err != nil {
+			return err
+		}
+		if c.Generation() != start {
+			return nil
+		}
+		var woken <-chan time.Time
+		if p != nil {
+			woken = sleeping(p, seen)
+		} else {
+			woken = time.After(look)
+			look = min(2*look, slice)
+		}
+		select {
+		case <-woken:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-c.done:
+			return fs.ErrClosed
+		}
+	}
+}
+
+// sleeping sleeps beside its caller, so that the caller hears of other things at once.
+func sleeping(p *page, seen uint32) <-chan time.Time {
+	woken := make(chan time.Time)
+	go func() {
+		p.sleep(seen, slice)
+		close(woken)
+	}()
+	return woken
+}
+
+func min(a, b time.Duration) time.Duration {
+	if a < b {
+		return a
+	}
+	return b
+}
+
+// Close lets go of the version that is open; everything is as if empty from then on. A second Close
+// does nothing. The error is always nil.
+func (c *Config) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.isClosed() {
+		close(c.done)
+		c.current.Store(nothing)
+		c.page.Store(nil)
+	}
+	return nil
+}
+
+// Get looks a key up: segments joined with '.', as in "servers.0.host"; a dot in a segment is
+// written "\." and a backslash "\\".
+func (c *Config) Get(key string) (Value, bool) {
+	img := c.current.Load()
+	r, ok := img.get(key)
+	v := r.copy()
+	runtime.KeepAlive(img)
+	return v, ok
+}
+
+// String returns any scalar but null as it was written, or the fallback.
+func (c *Config) String(key, fallback string) string {
+	img := c.current.Load()
+	if r, ok := img.get(key); ok && r.kind >= Bool && r.kind <= String {
+		fallback = string(r.text)
+	}
+	runtime.KeepAlive(img)
+	return fallback
+}
+
+// Int returns an integer, or a string that is one, or the fallback.
+func (c *Config) Int(key string, fallback int64) int64 {
+	img := c.current.Load()
+	if r, ok := img.get(key); ok {
+		switch r.kind {
+		case Int:
+			fallback = int64(r.value)
+		case String:
+			if n, err := strconv.ParseInt(string(r.text), 10, 64); err == nil {
+				fallback = n
+			}
+		}
+	}
+	runtime.KeepAlive(img)
+	return fallback
+}
+
+// Float returns a number, or a string that is one, or the fallback.
+func (c *Config) Float(key string, fallback float64) float64 {
+	img := c.current.Load()
+	if r, ok := img.get(key); ok {
+		switch r.kind {
+		case Int:
+			fallback = float64(int64(r.value))
+		case Float:
+			fallback = math.Float64frombits(r.value)
+		case String:
+			if f, ok := parseFloat(string(r.text)); ok {
+				fallback = f
+			}
+		}
+	}
+	runtime.KeepAlive(img)
+	return fallback
+}
+
+// Bool returns true or false, or a string that is one of these words, or the fallback.
+func (c *Config) Bool(key string, fallback bool) bool {
+	img := c.current.Load()
+	if r, ok := img.get(key); ok {
+		switch {
+		case r.kind == Bool:
+			fallback = r.value != 0
+		case r.kind == String && string(r.text) == "true":
+			fallback = true
+		case r.kind == String && string(r.text) == "false":
+			fallback = false
+		}
+	}
+	runtime.KeepAlive(img)
+	return fallback
+}
+
+// Duration returns a string like "500ms", "10s", "5m", "1h" or "2d", or the fallback. (Not the
+// syntax of time.ParseDuration: one number, one unit.)
+func (c *Config) Duration(key string, fallback time.Duration) time.Duration {
+	img := c.current.Load()
+	if r, ok := img.get(key); ok && r.kind == String {
+		ms, ok := parseUnits(string(r.text), durations[:])
+		if limit := math.MaxInt64 / int64(time.Millisecond); ok && ms <= limit && ms >= -limit {
+			fallback = time.Duration(ms) * time.Millisecond
+		}
+	}
+	runtime.KeepAlive(img)
+	return fallback
+}
+
+// Size returns a string like "64KiB" or "8MiB", or an integer, in bytes, or the fallback.
+func (c *Config) Size(key string, fallback int64) int64 {
+	img := c.current.Load()
+	if r, ok := img.get(key); ok {
+		switch r.kind {
+		case Int:
+			fallback = int64(r.value)
+		case String:
+			if n, ok := parseUnits(string(r.text), sizes[:]); ok {
+				fallback = n
+			}
+		}
+	}
+	runtime.KeepAlive(img)
+	return fallback
+}
+
+// Each calls fn for each key that begins with prefix ("" = all), in the order of the keys' bytes,
+// until fn returns false; it tells whether all were seen. All come from one version. fn may call
+// any method of c.
+func (c *Config) Each(prefix string, fn func(key string, v Value) bool) bool {
+	img := c.current.Load()
+	defer runtime.KeepAlive(img)
+	for i := img.lowerBound(prefix); i < img.count; i++ {
+		r, ok := img.at(i)
+		if !ok {
+			continue
+		}
+		key := string(r.key)
+		if key < prefix {
+			continue
+		}
+		if !strings.HasPrefix(key, prefix) {
+			break
+		}
+		if !fn(key, r.copy()) {
+			return false
+		}
+	}
+	return true
+}
+
+// Generation is the generation that is open; 0 when nothing is yet.
+func (c *Config) Generation() uint64 { return c.current.Load().generation }
+
+// Version is the server's name for it (ETag or revision); "" when it gave none or nothing is open.
+func (c *Config) Version() string { return c.current.Load().version }
+
+// Count is the number of keys.
+func (c *Config) Count() int { return c.current.Load().count }
+
+// Age is the time since the server last confirmed the newest version, suspend included; false when
+// it did not since the agent started, or there is no control page beside the snapshot.
+func (c *Config) Age() (time.Duration, bool) {
+	p := c.page.Load()
+	if p == nil {
+		return 0, false
+	}
+	confirmed := p.confirmed()
+	now, ok := bootMillis()
+	if !ok || confirmed == 0 {
+		return 0, false
+	}
+	if now < confirmed {
+		return 0, true
+	}
+	return time.Duration(now-confirmed) * time.Millisecond, true
+}
+
+// Stale is true when the age is not known or has reached what the agent calls stale: longer than its
+// longest delay between two pulls.
+func (c *Config) Stale() bool {
+	age, ok := c.Age()
+	if !ok {
+		return true
+	}
+	p := c.page.Load()
+	if p == nil {
+		return true
+	}
+	limit := p.staleAfter()
+	return limit != 0 && uint64(age/time.Millisecond) >= limit
+}

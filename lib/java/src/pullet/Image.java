@@ -1,0 +1,233 @@
+package pullet;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.util.List;
+import java.util.Objects;
+import java.util.function.BiConsumer;
+
+/**
+ * One mapped generation: lib/FORMAT.md. Immutable, and read with absolute accesses only, so that any
+ * number of threads may share it. The garbage collector unmaps it after its last user.
+ */
+final class Image {
+    private static final long MAGIC = 0x0150414E534C5550L; // "PULSNAP\x01"
+    private static final int HEADER = 64;
+    private static final int RECORD = 16;
+    private static final int MAX_VERSION = 255;
+    private static final Value.Type[] TYPES = Value.Type.values();
+
+    /** Stands for an image where none is open. */
+    static final Image NOTHING = new Image();
+
+    private final ByteBuffer data;
+    private final int order;
+    private final int records;
+    private final Object stamp;
+    final long generation;
+    final String version;
+    final int count;
+
+    private Image() {
+        data = null;
+        order = 0;
+        records = 0;
+        stamp = null;
+        generation = 0;
+        version = "";
+        count = 0;
+    }
+
+    /** Checks all that a reader must check before it uses an image. */
+    Image(Path path, ByteBuffer b, Object stamp) throws IOException {
+        long size = b.limit();
+        if (size < 8 ? size > 0 : b.getLong(0) != MAGIC) {
+            throw new ForeignException(path + ": not a snapshot, or of another layout");
+        }
+        require(size >= HEADER, path, "it is cut short");
+        require(b.getLong(16) == size, path, "its length is not what it says");
+        require(b.getLong(8) == Xxh64.of(b, 16), path, "its digest is wrong");
+        long keys = u32(b, 40);
+        long slots = u32(b, 44);
+        generation = b.getLong(24);
+        require(generation != 0, path, "it has no generation");
+        require(slots >= 2 && Long.bitCount(slots) == 1 && slots > keys, path,
+                "its number of slots is wrong");
+        require(fits(u32(b, 48), 8 * slots, 64, size), path, "its index lies outside");
+        require(fits(u32(b, 52), 4 * keys, 8, size), path, "its sorted list lies outside");
+        require(fits(u32(b, 56), RECORD * keys, 8, size), path, "its records lie outside");
+        require(fits(u32(b, 60), 1, 1, size), path, "its version lies outside");
+        data = b;
+        this.stamp = stamp;
+        count = (int) keys;
+        order = b.getInt(52);
+        records = b.getInt(56);
+        int from = b.getInt(60);
+        int end = from;
+        while (end < size && end - from <= MAX_VERSION && b.get(end) != 0) {
+            end++;
+        }
+        require(end < size && b.get(end) == 0, path, "its version has no end");
+        version = text(from, end - from);
+    }
+
+    private static void require(boolean good, Path path, String what) throws DamagedException {
+        if (!good) {
+            throw new DamagedException(path + ": the snapshot is damaged: " + what);
+        }
+    }
+
+    private static long u32(ByteBuffer b, int at) {
+        return b.getInt(at) & 0xffffffffL;
+    }
+
+    private static boolean fits(long at, long length, int align, long size) {
+        return at >= HEADER && at % align == 0 && at + length <= size;
+    }
+
+    /** What tells one file at a path from the next; taken before the file is opened. */
+    static Object stampOf(Path path) throws IOException {
+        try {
+            BasicFileAttributes a = Files.readAttributes(path, BasicFileAttributes.class);
+            if (!a.isRegularFile()) {
+                throw new ForeignException(path + ": not a regular file");
+            }
+            return List.of(String.valueOf(a.fileKey()), a.size(), a.lastModifiedTime());
+        } catch (NoSuchFileException e) {
+            throw notPublished(path);
+        }
+    }
+
+    private static NotPublishedException notPublished(Path path) {
+        return new NotPublishedException(path + ": nothing is published under this name yet");
+    }
+
+    static Image load(Path path) throws IOException {
+        Object stamp = stampOf(path);
+        try (FileChannel f = FileChannel.open(path, StandardOpenOption.READ)) {
+            if (f.size() > Integer.MAX_VALUE) {
+                throw new IOException(path + ": larger than the 2 GiB that Java can map");
+            }
+            ByteBuffer b = f.map(FileChannel.MapMode.READ_ONLY, 0, f.size());
+            return new Image(path, b.order(ByteOrder.LITTLE_ENDIAN), stamp);
+        } catch (NoSuchFileException e) {
+            throw notPublished(path);
+        }
+    }
+
+    boolean isAt(Object otherStamp) {
+        return Objects.equals(stamp, otherStamp);
+    }
+
+    private String text(int at, int length) {
+        byte[] bytes = new byte[length];
+        data.get(at, bytes);
+        return new String(bytes, StandardCharsets.UTF_8);
+    }
+
+    /** The offset of the record at a place, or -1 when it or its key is not good. */
+    private int record(int place) {
+        long at = u32(data, order + 4 * place);
+        if (at < records || at % 8 != 0 || at + RECORD > data.limit()) {
+            return -1;
+        }
+        long end = at + RECORD + (data.getInt((int) at + 12) & 0xffffff);
+        return end < data.limit() && data.get((int) end) == 0 ? (int) at : -1;
+    }
+
+    private int keyLength(int record) {
+        return data.getInt(record + 12) & 0xffffff;
+    }
+
+    /** As memcmp, a shorter key before a longer one that it begins. */
+    private int compareKey(int record, byte[] key) {
+        int length = keyLength(record);
+        int common = Math.min(length, key.length);
+        for (int i = 0; i < common; i++) {
+            int difference = (data.get(record + RECORD + i) & 0xff) - (key[i] & 0xff);
+            if (difference != 0) {
+                return difference;
+            }
+        }
+        return length - key.length;
+    }
+
+    /** The value of a record, or null when it is not good. */
+    private Value value(int record) {
+        int text = record + RECORD + keyLength(record) + 1;
+        long length = u32(data, record + 8);
+        int type = data.get(record + 15);
+        if (text + length >= data.limit() || data.get((int) (text + length)) != 0 || type < 0
+                || type >= TYPES.length) {
+            return null;
+        }
+        return new Value(TYPES[type], text(text, (int) length), data.getLong(record));
+    }
+
+    /** The first place whose key is not before `key`; where a bad record stands, none after it. */
+    private int lowerBound(byte[] key) {
+        int low = 0;
+        int high = count;
+        while (low < high) {
+            int mid = (low + high) >>> 1;
+            int record = record(mid);
+            if (record < 0) {
+                return low; // no direction: the caller goes on from here
+            }
+            if (compareKey(record, key) < 0) {
+                low = mid + 1;
+            } else {
+                high = mid;
+            }
+        }
+        return low;
+    }
+
+    /** The value of a key, or null. */
+    Value get(String key) {
+        byte[] wanted = key.getBytes(StandardCharsets.UTF_8);
+        for (int i = lowerBound(wanted); i < count; i++) {
+            int record = record(i);
+            int order = record < 0 ? -1 : compareKey(record, wanted);
+            if (order >= 0) {
+                return order == 0 ? value(record) : null;
+            }
+        }
+        return null;
+    }
+
+    /** Calls for each good record whose key begins with a prefix, in order. */
+    void each(String prefix, BiConsumer<String, Value> action) {
+        byte[] first = prefix.getBytes(StandardCharsets.UTF_8);
+        for (int i = lowerBound(first); i < count; i++) {
+            int record = record(i);
+            if (record < 0 || compareKey(record, first) < 0) {
+                continue;
+            }
+            if (!begins(record, first)) {
+                return;
+            }
+            Value value = value(record);
+            if (value != null) {
+                action.accept(text(record + RECORD, keyLength(record)), value);
+            }
+        }
+    }
+
+    private boolean begins(int record, byte[] prefix) {
+        for (int i = 0; i < prefix.length; i++) {
+            if (i >= keyLength(record) || data.get(record + RECORD + i) != prefix[i]) {
+                return false;
+            }
+        }
+        return true;
+    }
+}

@@ -1,0 +1,60 @@
+package pullet;
+
+import java.io.IOException;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+
+/** The mapped control page: lib/FORMAT.md. */
+final class Page {
+    static final int SIZE = 4096;
+    static final long MAGIC = 0x01504E45474C5550L; // "PULGENP\x01"
+    static final int GENERATION = 8;
+    static final int CONFIRMED = 24;
+    static final int STALE = 32;
+    static final VarHandle LONGS =
+            MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+
+    private final ByteBuffer data;
+
+    private Page(ByteBuffer data) {
+        this.data = data;
+    }
+
+    /** Null when there is none, it is being made, or it is something else: the page is optional. */
+    static Page open(Path path) {
+        if (!Files.isRegularFile(path)) {
+            return null;
+        }
+        try (FileChannel f = FileChannel.open(path, StandardOpenOption.READ)) {
+            if (f.size() != SIZE) {
+                return null;
+            }
+            Page page = new Page(f.map(FileChannel.MapMode.READ_ONLY, 0, SIZE));
+            return page.load(0) == MAGIC ? page : null;
+        } catch (IOException e) {
+            return null;
+        }
+    }
+
+    private long load(int at) {
+        return (long) LONGS.getAcquire(data, at);
+    }
+
+    long generation() {
+        return load(GENERATION);
+    }
+
+    long confirmedMillis() {
+        return load(CONFIRMED);
+    }
+
+    long staleMillis() {
+        return load(STALE);
+    }
+}

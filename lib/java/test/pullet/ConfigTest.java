@@ -1,0 +1,477 @@
+package pullet;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Properties;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+
+/** Tests without a framework: the argument is the directory of the golden files. */
+final class ConfigTest {
+    private static int passed;
+    private static int failed;
+    private static Path golden;
+
+    private ConfigTest() {}
+
+    private interface Body {
+        void run(Agent agent) throws Exception;
+    }
+
+    private static void test(String name, Body body) throws IOException {
+        Path directory = Files.createTempDirectory("pullet-test");
+        try {
+            body.run(new Agent(directory));
+            passed++;
+        } catch (Exception | AssertionError e) {
+            failed++;
+            System.out.println("  FAIL " + name);
+            e.printStackTrace(System.out);
+        } finally {
+            try (Stream<Path> all = Files.walk(directory)) {
+                for (Path p : all.sorted(Comparator.reverseOrder()).toList()) {
+                    Files.delete(p);
+                }
+            }
+        }
+    }
+
+    private static void same(Object want, Object got, String what) {
+        if (!Objects.equals(want, got)) {
+            throw new AssertionError(what + ": " + got + ", want " + want);
+        }
+    }
+
+    private interface Action {
+        Object run() throws Exception;
+    }
+
+    private static void fails(Class<?> want, Action action, String what) {
+        try {
+            action.run();
+        } catch (Exception e) {
+            if (!want.isInstance(e)) {
+                throw new AssertionError(what, e);
+            }
+            return;
+        }
+        throw new AssertionError(what + ": no " + want);
+    }
+
+    private static void xxh64(Agent unused) {
+        Map<String, Long> vectors = Map.of("", 0xef46db3751d8e999L, "a", 0xd24ec4f1a98c6e5bL,
+                "as", 0x1c330fb2d66be179L, "asd", 0x631c37ce72a97393L, "abc", 0x44bc2cf5ad770999L,
+                "Nobody inspects the spammish repetition", 0xfbcea83c8a378bf1L,
+                "Call me Ishmael. Some years ago--never mind how long precisely-",
+                0x02a2e85470d6fd96L);
+        vectors.forEach((text, want) -> {
+            ByteBuffer b = ByteBuffer.wrap(("xx" + text).getBytes(StandardCharsets.US_ASCII));
+            same(want, Xxh64.of(b.order(ByteOrder.LITTLE_ENDIAN), 2), text);
+        });
+    }
+
+    @SuppressWarnings("unchecked")
+    private static Map<String, Object> json(String name) throws IOException {
+        return (Map<String, Object>) Json.parse(Files.readString(golden.resolve(name)));
+    }
+
+    private static String shown(Value v) {
+        return switch (v.type()) {
+            case BOOL -> String.valueOf(v.asBoolean());
+            case INT -> String.valueOf(v.asLong());
+            case DOUBLE -> String.valueOf(Double.doubleToLongBits(v.asDouble()));
+            case LIST, MAP -> String.valueOf(v.count());
+            default -> "";
+        };
+    }
+
+    private static String wanted(String type, String value) {
+        if (!type.equals("double")) {
+            return value;
+        }
+        double d = switch (value) {
+            case "inf" -> Double.POSITIVE_INFINITY;
+            case "-inf" -> Double.NEGATIVE_INFINITY;
+            case "nan" -> Double.NaN;
+            default -> Double.parseDouble(value);
+        };
+        return String.valueOf(Double.doubleToLongBits(d));
+    }
+
+    private static void golden(String name) throws IOException {
+        Map<String, Object> want = json(name + ".json");
+        try (Config c = Config.open(golden.resolve(name + ".snap"))) {
+            same(want.get("generation"), c.generation(), "generation");
+            same(want.get("version"), c.version(), "version");
+            List<String> keys = new ArrayList<>();
+            for (Object row : (List<?>) want.get("keys")) {
+                List<?> k = (List<?>) row;
+                Value v = c.get((String) k.get(0)).orElseThrow(() -> new AssertionError(k));
+                same(k.get(1), v.type().name().toLowerCase(), "type of " + k);
+                same(k.get(2), v.text(), "text of " + k);
+                same(wanted((String) k.get(1), (String) k.get(3)), shown(v), "value of " + k);
+                keys.add((String) k.get(0));
+            }
+            for (Object key : (List<?>) want.get("absent")) {
+                same(true, c.get((String) key).isEmpty(), "absent " + key);
+            }
+            List<String> listed = new ArrayList<>();
+            c.forEach("", (key, value) -> listed.add(key));
+            same(keys, listed, "list");
+            same(keys.size(), c.entries("").size(), "entries");
+            same(keys.size(), c.count(), "count");
+        }
+    }
+
+    private static void goldenPage(Agent unused) throws IOException {
+        Map<String, Object> want = json("types.gen.json");
+        Page p = Page.open(golden.resolve("types.gen"));
+        same(want.get("generation"), p.generation(), "generation");
+        same(want.get("confirmed_ms"), p.confirmedMillis(), "confirmed");
+        same(want.get("stale_ms"), p.staleMillis(), "stale");
+    }
+
+    private static void bad(Agent a, String name, Map<?, ?> want) throws IOException {
+        a.publish(1, "before", Map.of("key", Agent.text("kept")));
+        try (Config c = Config.open(a.path)) {
+            a.write(Files.readAllBytes(golden.resolve("bad/" + name + ".snap")));
+            if (!want.containsKey("keys")) {
+                Object error = want.get("error");
+                Class<?> kind = error == null ? IOException.class
+                        : error.equals("EPROTO") ? ForeignException.class : DamagedException.class;
+                fails(kind, c::refresh, name);
+                same("kept", c.getString("key", ""), "the version before");
+                return;
+            }
+            same(true, c.refresh(), "moved");
+            Map<String, Value> listed = c.entries("");
+            for (Object key : (List<?>) want.get("keys")) {
+                same(true, c.get((String) key).isEmpty(), "found " + key);
+                same(false, listed.containsKey(key), "listed " + key);
+            }
+            for (Object row : (List<?>) want.get("good")) {
+                String key = (String) ((List<?>) row).get(0);
+                Object text = ((List<?>) row).get(1);
+                same(text, c.getString(key, null), key);
+                same(text, listed.get(key).text(), key);
+                same(text, c.entries(key).get(key).text(), key);
+            }
+        }
+    }
+
+    private static void flips(Agent a) throws IOException {
+        byte[] whole = Agent.build(7, "v7", Map.of("a", Agent.text("1"), "b", Agent.text("2")));
+        for (int i = 0; i < whole.length; i++) {
+            byte[] b = whole.clone();
+            b[i] ^= 0x10;
+            a.write(b);
+            fails(i < 8 ? ForeignException.class : DamagedException.class,
+                    () -> Config.open(a.path), "byte " + i);
+            a.write(java.util.Arrays.copyOf(whole, i));
+            fails(IOException.class, () -> Config.open(a.path), "cut to " + i);
+        }
+    }
+
+    /** Whatever an image holds behind a right digest, it is refused as damaged or read without harm. */
+    private static void random(Agent a) throws IOException {
+        Random r = new Random(1);
+        int[] words = {0, 1, 7, 64, 128, 1 << 24, 1 << 31, -8, -1};
+        byte[] seed = Agent.build(7, "v7", Map.of("a", Agent.text("1"), "b", Agent.text("2"), "c",
+                new Value(Value.Type.INT, "3", 3), "d", Agent.text("4")));
+        int good = 0;
+        for (int i = 0; i < 200_000; i++) {
+            ByteBuffer b = ByteBuffer.wrap(seed.clone()).order(ByteOrder.LITTLE_ENDIAN);
+            for (int n = 1 + r.nextInt(3); n > 0; n--) {
+                int at = 24 + r.nextInt(seed.length - 27);
+                if (r.nextBoolean()) {
+                    b.put(at, (byte) r.nextInt());
+                } else {
+                    b.putInt(at & ~3, words[r.nextInt(words.length)]);
+                }
+            }
+            b.putLong(8, Xxh64.of(b, 16));
+            try {
+                Image image = new Image(a.path, b, null);
+                image.each("", (key, value) -> image.get(key));
+                image.each("b", (key, value) -> { });
+                image.get("b");
+                good++;
+            } catch (DamagedException e) {
+                sink = e;
+            }
+        }
+        same(true, good > 10_000 && good < 190_000, "accepted " + good);
+    }
+
+    private static void typed(Agent a) throws IOException {
+        Map<String, Value> m = new HashMap<>();
+        m.put("int", new Value(Value.Type.INT, "0x1F", 31));
+        m.put("big", new Value(Value.Type.INT, "1e", 1L << 40));
+        m.put("half", new Value(Value.Type.DOUBLE, "5e-1", Double.doubleToLongBits(0.5)));
+        m.put("yes", new Value(Value.Type.BOOL, "true", 1));
+        m.put("null", new Value(Value.Type.NULL, "", 0));
+        m.put("list", new Value(Value.Type.LIST, "", 2));
+        String[] texts = {"t.int", "42", "t.space", " 42", "t.arabic", "\u0664\u0662", "t.float",
+            "0.5", "t.inf", "inf", "t.hex", "0x10", "t.suffix", "1d", "t.huge", "1e999", "t.bool",
+            "false", "t.Bool", "True", "d.ms", "500ms", "d.d", "2d", "d.bad", "5", "d.two", "1h5m",
+            "d.huge", "9999999999999d", "s.kib", "64KiB", "s.kb", "1kB", "s.huge", "9999999999TiB"};
+        for (int i = 0; i < texts.length; i += 2) {
+            m.put(texts[i], Agent.text(texts[i + 1]));
+        }
+        a.publish(1, "v", m);
+        try (Config c = Config.open(a.path.toString())) {
+            Object[][] table = {
+                {"0x1F", c.getString("int", "x")}, {"true", c.getString("yes", "x")},
+                {"x", c.getString("null", "x")}, {"x", c.getString("list", "x")},
+                {"x", c.getString("none", "x")}, {31, c.getInt("int", 5)}, {5, c.getInt("big", 5)},
+                {1L << 40, c.getLong("big", 5)}, {42L, c.getLong("t.int", 5)},
+                {5L, c.getLong("t.space", 5)}, {5L, c.getLong("t.arabic", 5)},
+                {5L, c.getLong("half", 5)}, {0.5, c.getDouble("half", 2)},
+                {31.0, c.getDouble("int", 2)}, {0.5, c.getDouble("t.float", 2)},
+                {2.0, c.getDouble("t.inf", 2)}, {2.0, c.getDouble("t.hex", 2)},
+                {2.0, c.getDouble("t.suffix", 2)}, {2.0, c.getDouble("t.huge", 2)},
+                {2.0, c.getDouble("yes", 2)}, {true, c.getBoolean("yes", false)},
+                {false, c.getBoolean("t.bool", true)}, {false, c.getBoolean("t.Bool", false)},
+                {true, c.getBoolean("t.Bool", true)}, {true, c.getBoolean("int", true)},
+                {Duration.ofMillis(500), c.getDuration("d.ms", null)},
+                {Duration.ofDays(2), c.getDuration("d.d", null)},
+                {null, c.getDuration("d.bad", null)}, {null, c.getDuration("d.two", null)},
+                {null, c.getDuration("d.huge", null)}, {null, c.getDuration("int", null)},
+                {65536L, c.getSize("s.kib", 7)}, {31L, c.getSize("int", 7)},
+                {42L, c.getSize("t.int", 7)}, {7L, c.getSize("s.kb", 7)},
+                {7L, c.getSize("s.huge", 7)}, {2L, c.get("list").get().count()},
+                {"[t.hex, t.huge]", c.entries("t.h").keySet().toString()},
+                {"[]", c.entries("zzz").keySet().toString()},
+            };
+            for (int i = 0; i < table.length; i++) {
+                same(table[i][0], table[i][1], "row " + i);
+            }
+        }
+    }
+
+    private static void errors(Agent a) throws IOException {
+        for (String name : List.of("", ".web", "we b", "x".repeat(65))) {
+            fails(IllegalArgumentException.class, () -> Config.open(name), name);
+        }
+        fails(NotPublishedException.class, () -> Config.open(a.path), "none");
+        fails(NotPublishedException.class, () -> Config.open("surely-not-published"), "none");
+        fails(ForeignException.class, () -> Config.open("/dev/null"), "/dev/null");
+        a.publish(1, "v", Map.of());
+        Config c = Config.open(a.path);
+        same("v", c.version(), "version");
+        c.close();
+        c.close();
+        same("", c.version(), "closed");
+        fails(IllegalStateException.class, c::refresh, "closed");
+    }
+
+    private static void refresh(Agent a, boolean page) throws IOException {
+        if (page) {
+            a.start();
+        }
+        try (Config c = Config.openWaiting(a.path)) {
+            same(false, c.refresh(), "moved to nothing");
+            same(0L, c.generation(), "generation of nothing");
+            same("x", c.getString("k", "x"), "value of nothing");
+            a.publish(1, "one", Map.of("k", Agent.text("1")));
+            same(true, c.refresh(), "moved to one");
+            same(false, c.refresh(), "moved to one again");
+            a.publish(2, "two", Map.of("k", Agent.text("2")));
+            same("1", c.getString("k", ""), "before");
+            same(true, c.refresh(), "moved to two");
+            same("2 two", c.getString("k", "") + " " + c.version(), "after");
+            byte[] damaged = Agent.build(3, "three", Map.of());
+            damaged[40] ^= 1;
+            a.write(damaged);
+            a.announce(3);
+            fails(DamagedException.class, c::refresh, "damaged");
+            same("2", c.getString("k", ""), "after the damaged one");
+            a.publish(1, "anew", Map.of()); // the agent lost its state
+            same(true, c.refresh(), "moved anew");
+            if (!page) { // it comes later
+                a.start();
+                a.publish(4, "four", Map.of());
+                same(true, c.refresh(), "moved to four");
+                same(true, c.stale(), "not confirmed");
+                a.store(Page.CONFIRMED, 1);
+                same(false, c.stale(), "the page was found");
+            }
+        }
+    }
+
+    private static void age(Agent a) throws IOException {
+        a.publish(1, "v", Map.of());
+        try (Config c = Config.open(a.path)) {
+            same(true, c.age().isEmpty() && c.stale(), "no page");
+            a.start();
+            a.publish(2, "w", Map.of());
+            c.refresh();
+            same(true, c.age().isEmpty() && c.stale(), "not confirmed");
+            a.store(Page.CONFIRMED, 1);
+            long up = c.age().orElseThrow().toMillis();
+            same(true, up > 1000 && !c.stale(), "never stale");
+            a.store(Page.STALE, 1000);
+            same(true, c.stale(), "stale");
+            a.store(Page.CONFIRMED, up);
+            same(true, c.age().orElseThrow().toMillis() < 60_000, "recent");
+            a.store(Page.CONFIRMED, up + 3_600_000);
+            same(Duration.ZERO, c.age().orElseThrow(), "ahead");
+        }
+    }
+
+    private static CompletableFuture<Boolean> waiting(Config c) {
+        return CompletableFuture.supplyAsync(() -> {
+            try {
+                return c.await(Duration.ofSeconds(20));
+            } catch (IOException | InterruptedException e) {
+                throw new java.util.concurrent.CompletionException(e);
+            }
+        });
+    }
+
+    private static void await(Agent a) throws Exception {
+        Config c = Config.openWaiting(a.path);
+        same(false, c.await(Duration.ofMillis(3)), "nothing");
+        CompletableFuture<Boolean> one = waiting(c);
+        CompletableFuture<Boolean> other = waiting(c);
+        a.start();
+        a.publish(1, "v", Map.of());
+        same(true, one.get() && other.get(), "both moved");
+        for (long g = 2; g < 8; g++) {
+            one = waiting(c);
+            a.publish(g, "v", Map.of());
+            same(true, one.get() || c.generation() == g, "moved");
+            same(g, c.generation(), "generation");
+        }
+        Thread.currentThread().interrupt();
+        fails(InterruptedException.class, () -> c.await(Duration.ofDays(99999999)), "interrupted");
+        other = waiting(c);
+        c.close();
+        fails(java.util.concurrent.ExecutionException.class, other::get, "closed");
+    }
+
+    private static void threads(Agent a) throws Exception {
+        final long last = 300;
+        a.start();
+        a.publish(1, "1", Map.of("a", Agent.text("1"), "b", Agent.text("1")));
+        try (Config c = Config.open(a.path)) {
+            List<CompletableFuture<Void>> readers = new ArrayList<>();
+            for (int i = 0; i < 3; i++) {
+                readers.add(CompletableFuture.runAsync(() -> {
+                    while (c.generation() < last) {
+                        try {
+                            c.refresh();
+                        } catch (IOException e) {
+                            throw new AssertionError(e);
+                        }
+                        Map<String, Value> m = c.entries("");
+                        same(m.get("a").text(), m.get("b").text(), "one version");
+                    }
+                }));
+            }
+            for (long g = 2; g <= last; g++) {
+                Value v = Agent.text(String.valueOf(g));
+                a.publish(g, v.text(), Map.of("a", v, "b", v));
+            }
+            for (CompletableFuture<Void> r : readers) {
+                r.get(60, TimeUnit.SECONDS);
+            }
+        }
+    }
+
+    private static volatile Object sink;
+
+    private static void measure(String what, Runnable body) {
+        long best = Long.MAX_VALUE;
+        for (int round = 0; round < 10; round++) {
+            long began = System.nanoTime();
+            for (int i = 0; i < 200_000; i++) {
+                body.run();
+            }
+            best = Math.min(best, (System.nanoTime() - began) / 200_000);
+        }
+        System.out.println("  " + what + ": " + best + " ns");
+    }
+
+    private static void bench(Agent a) throws IOException {
+        Map<String, Value> m = new HashMap<>();
+        Properties properties = new Properties();
+        for (int i = 0; i < 1000; i++) {
+            m.put("server." + i + ".port", new Value(Value.Type.INT, String.valueOf(i), i));
+            properties.setProperty("server." + i + ".port", String.valueOf(i));
+        }
+        a.start();
+        a.publish(1, "v", m);
+        try (Config c = Config.open(a.path)) {
+            String key = "server.333.port";
+            measure("getLong of 1000 keys", () -> sink = c.getLong(key, 0) == 333);
+            measure("getString", () -> sink = c.getString(key, ""));
+            measure("refresh", () -> {
+                try {
+                    sink = c.refresh();
+                } catch (IOException e) {
+                    throw new AssertionError(e);
+                }
+            });
+            measure("Properties in memory", () -> sink = properties.getProperty(key));
+            String small = "a=1\nb=2\nc=3\nserver.port=333\ne=5\nf=6\ng=7\nh=8\ni=9\nj=10\n";
+            measure("Properties of 10 lines parsed", () -> {
+                try {
+                    Properties parsed = new Properties();
+                    parsed.load(new java.io.StringReader(small));
+                    sink = parsed.getProperty("server.port");
+                } catch (IOException e) {
+                    throw new AssertionError(e);
+                }
+            });
+            measure("System.getenv", () -> sink = System.getenv("PATH"));
+        }
+    }
+
+    public static void main(String[] args) throws IOException {
+        golden = Path.of(args[0]);
+        test("xxh64", ConfigTest::xxh64);
+        test("typed", ConfigTest::typed);
+        test("errors", ConfigTest::errors);
+        test("flips", ConfigTest::flips);
+        test("random", ConfigTest::random);
+        test("refresh", a -> refresh(a, false));
+        test("refresh with a page", a -> refresh(a, true));
+        test("age", ConfigTest::age);
+        test("await", ConfigTest::await);
+        test("threads", ConfigTest::threads);
+        if (Files.exists(golden.resolve("bad/bad.json"))) {
+            for (String name : List.of("empty", "one", "types", "many", "collide")) {
+                test("golden " + name, a -> golden(name));
+            }
+            test("golden page", ConfigTest::goldenPage);
+            json("bad/bad.json").forEach((name, want) -> {
+                try {
+                    test("bad " + name, a -> bad(a, name, (Map<?, ?>) want));
+                } catch (IOException e) {
+                    throw new java.io.UncheckedIOException(e);
+                }
+            });
+        } else {
+            System.out.println("  no golden files in " + golden);
+        }
+        if (System.getenv("BENCH") != null) {
+            test("bench", ConfigTest::bench);
+        }
+        System.out.println(passed + " passed, " + failed + " failed");
+        System.exit(failed == 0 ? 0 : 1);
+    }
+}

@@ -1,0 +1,93 @@
+/** A number when it holds the value exactly, a bigint otherwise. */
+export type Integer = number | bigint;
+export type Value =
+  | null
+  | boolean
+  | number
+  | bigint
+  | string
+  | Value[]
+  | { [name: string]: Value };
+
+export interface OpenOptions {
+  /** Succeed before the agent has published anything: empty until there is something. */
+  waitFirst?: boolean;
+}
+
+export interface WatchOptions {
+  signal?: AbortSignal;
+}
+
+export interface WaitOptions extends WatchOptions {
+  /** Milliseconds; none when left out. */
+  timeout?: number;
+}
+
+/** What a failing open, refresh or wait throws; after close() everything throws code EBADF. */
+export interface PulletError extends Error {
+  /** 'ENOENT', 'EACCES', 'EBADMSG' (damaged), 'EPROTO' (not a snapshot), 'EINVAL', ... */
+  code: string;
+  errno?: number;
+  path?: string;
+}
+
+/**
+ * One version of one configuration, whole, until refresh() or wait() moves it to a newer one.
+ * A key is its segments joined with dots, as in "servers.0.host"; a dot inside a segment is
+ * written "\." and a backslash "\\". What was read is copied and stays valid.
+ */
+export class Config implements Iterable<[string, Value]> {
+  /** A name, or the path of a snapshot with a '/' in it. */
+  static open(nameOrPath: string, options?: OpenOptions): Config;
+  constructor(nameOrPath: string, options?: OpenOptions);
+
+  /** The value with the type it has, lists and maps built; the fallback when there is no key. */
+  get(key: string): Value | undefined;
+  get<T>(key: string, fallback: T): Value | T;
+  /** The text of any scalar as it was written. The fallback of these: no key, or another type. */
+  getString(key: string): string | undefined;
+  getString<T>(key: string, fallback: T): string | T;
+  /** An integer, or a string that is one. */
+  getInt(key: string): Integer | undefined;
+  getInt<T>(key: string, fallback: T): Integer | T;
+  /** A number, or a string that is one. */
+  getNumber(key: string): number | undefined;
+  getNumber<T>(key: string, fallback: T): number | T;
+  /** true or false, or such a string. */
+  getBoolean(key: string): boolean | undefined;
+  getBoolean<T>(key: string, fallback: T): boolean | T;
+  /** Milliseconds of a string like "500ms", "10s", "5m", "1h" or "2d". */
+  getDuration(key: string): Integer | undefined;
+  getDuration<T>(key: string, fallback: T): Integer | T;
+  /** Bytes of a string like "64KiB" or "8MiB", or an integer. */
+  getSize(key: string): Integer | undefined;
+  getSize<T>(key: string, fallback: T): Integer | T;
+  has(key: string): boolean;
+  /** The keys that begin with the prefix, lists and maps among them, in the order of bytes. */
+  keys(prefix?: string): string[];
+  /** Those keys with their values, all of one version. */
+  entries(prefix?: string): IterableIterator<[string, Value]>;
+  [Symbol.iterator](): IterableIterator<[string, Value]>;
+  /** The whole configuration as nested objects and arrays. */
+  toObject(): { [name: string]: Value };
+
+  /** Moves to the newest version: was there one? Costs next to nothing when not. */
+  refresh(): boolean;
+  /** Waits until there is another version and moves to it; false when the timeout has passed. */
+  wait(options?: WaitOptions): Promise<boolean>;
+  /** Yields this config after each move to a newer version, until it is closed. */
+  watch(options?: WatchOptions): AsyncGenerator<Config, void, undefined>;
+
+  /** The generation that is open; 0 when nothing is yet. */
+  readonly generation: Integer;
+  /** The server's name for it (ETag or revision), or ''. */
+  readonly version: string;
+  /** Milliseconds since the server last confirmed the newest version; null = not known. */
+  readonly age: number | null;
+  /** True when that is longer than the agent's longest delay, or not known. */
+  readonly stale: boolean;
+
+  /** Frees the handle, ends waits and watches; a second time does nothing. */
+  close(): void;
+  // [Symbol.dispose]() is close(), where the runtime has it.
+}

@@ -1,0 +1,257 @@
+'use strict';
+// Configuration values that the pullet agent keeps up to date. See README.md and index.d.ts.
+
+const os = require('os');
+
+const addon = require(process.env.PULLET_NODE_ADDON || './build/Release/pullet.node');
+
+const SLICE_MS = 1000; // of a wait in a worker: the longest that it outlives its end
+const POLL_MS = 100; // for those who get no worker
+const WORKERS = 2; // of the pool, which has four; file system and DNS need some, too
+
+const errnoNames = new Map(Object.entries(os.constants.errno).reverse().map(([k, v]) => [v, k]));
+let workers = 0; // that wait now
+
+function systemError(rc, path) {
+  const code = errnoNames.get(-rc) || `E${-rc}`;
+  const error = new Error(`${code}: ${addon.strerror(rc)}, '${path}'`);
+  return Object.assign(error, { code, errno: rc, path });
+}
+
+function typeError(message) {
+  return Object.assign(new TypeError(message), { code: 'ERR_INVALID_ARG_TYPE' });
+}
+
+function abortError(signal) {
+  if (signal.reason !== undefined) return signal.reason;
+  const error = Object.assign(new Error('This operation was aborted'), { code: 'ABORT_ERR' });
+  error.name = 'AbortError';
+  return error;
+}
+
+const sleep = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+
+// The key of what holds this one (undefined = the root), and the last segment, unescaped.
+function split(key) {
+  let at = key.lastIndexOf('.');
+  if (!key.includes('\\')) return at < 0 ? [undefined, key] : [key.slice(0, at), key.slice(at + 1)];
+  for (; at >= 0; at = at ? key.lastIndexOf('.', at - 1) : -1) {
+    let begin = at;
+    while (begin && key[begin - 1] === '\\') begin--;
+    if ((at - begin) % 2 === 0) break; // not an escaped dot
+  }
+  const segment = key.slice(at + 1).replace(/\\([.\\])/g, '$1');
+  return [at < 0 ? undefined : key.slice(0, at), segment];
+}
+
+function isContainer(value) {
+  return typeof value === 'object' && value !== null;
+}
+
+function put(holder, segment, item) {
+  if (Array.isArray(holder)) {
+    if (/^(0|[1-9]\d*)$/.test(segment) && Number(segment) < holder.length) holder[segment] = item;
+  } else if (segment === '__proto__') {
+    Object.defineProperty(holder, segment,
+      { value: item, enumerable: true, configurable: true, writable: true });
+  } else if (holder) {
+    holder[segment] = item;
+  }
+}
+
+// Puts each of [key, value, ...] into its list or map, as far as holders or the list itself has it.
+function build(flat, holders) {
+  for (let i = 0; i < flat.length; i += 2) {
+    const key = flat[i];
+    const item = flat[i + 1];
+    if (isContainer(item)) {
+      if (Array.isArray(item)) item.fill(null);
+      holders.set(key, item);
+    }
+    const [parent, segment] = split(key);
+    put(holders.get(parent), segment, item);
+  }
+}
+
+class Config {
+  #handle = new addon.Handle();
+  #path;
+  #closed = false;
+  #slice; // promise of the worker that waits
+  #wakers = new Set(); // of those who wait
+
+  constructor(nameOrPath, options) {
+    if (typeof nameOrPath !== 'string') throw typeError('nameOrPath is not a string');
+    if (options !== undefined && !isContainer(options)) throw typeError('options is not an object');
+    this.#path = nameOrPath;
+    const rc = this.#handle.open(nameOrPath, Boolean(options && options.waitFirst));
+    if (rc < 0) throw systemError(rc, nameOrPath.slice(0, 4096));
+  }
+
+  static open(nameOrPath, options) {
+    return new Config(nameOrPath, options);
+  }
+
+  get(key, fallback) {
+    const value = this.#handle.get(key);
+    if (value === undefined) return fallback;
+    if (isContainer(value)) {
+      if (Array.isArray(value)) value.fill(null);
+      build(this.#handle.each(`${key}.`, true), new Map([[key, value]]));
+    }
+    return value;
+  }
+
+  getString(key, fallback) {
+    const value = this.#handle.getString(key);
+    return value === undefined ? fallback : value;
+  }
+
+  getInt(key, fallback) {
+    const value = this.#handle.getInt(key);
+    return value === undefined ? fallback : value;
+  }
+
+  getNumber(key, fallback) {
+    const value = this.#handle.getNumber(key);
+    return value === undefined ? fallback : value;
+  }
+
+  getBoolean(key, fallback) {
+    const value = this.#handle.getBoolean(key);
+    return value === undefined ? fallback : value;
+  }
+
+  getDuration(key, fallback) {
+    const value = this.#handle.getDuration(key);
+    return value === undefined ? fallback : value;
+  }
+
+  getSize(key, fallback) {
+    const value = this.#handle.getSize(key);
+    return value === undefined ? fallback : value;
+  }
+
+  has(key) {
+    return this.#handle.has(key);
+  }
+
+  keys(prefix = '') {
+    return this.#handle.each(prefix, false);
+  }
+
+  entries(prefix = '') { // reads at once: all of one version
+    const flat = this.#handle.each(prefix, true);
+    build(flat, new Map());
+    return (function* pairs() {
+      for (let i = 0; i < flat.length; i += 2) yield [flat[i], flat[i + 1]];
+    })();
+  }
+
+  [Symbol.iterator]() {
+    return this.entries();
+  }
+
+  toObject() {
+    const root = {};
+    build(this.#handle.each('', true), new Map([[undefined, root]]));
+    return root;
+  }
+
+  refresh() {
+    const rc = this.#handle.refresh();
+    if (rc < 0) throw systemError(rc, this.#path);
+    return rc > 0;
+  }
+
+  async wait(options = {}) {
+    if (!isContainer(options)) throw typeError('options is not an object');
+    const { timeout = Infinity, signal } = options;
+    if (typeof timeout !== 'number' || Number.isNaN(timeout)) {
+      throw typeError('timeout is not a number');
+    }
+    if (signal !== undefined && !(isContainer(signal) && typeof signal.aborted === 'boolean' &&
+        typeof signal.addEventListener === 'function')) {
+      throw typeError('signal is not an AbortSignal');
+    }
+    const first = this.generation;
+    const end = performance.now() + timeout;
+    let wake;
+    const onAbort = () => wake && wake();
+    if (signal) signal.addEventListener('abort', onAbort);
+    try {
+      for (;;) {
+        if (signal && signal.aborted) throw abortError(signal);
+        if (this.refresh() || this.generation !== first) return true;
+        const left = Math.ceil(end - performance.now());
+        if (left <= 0) return false;
+        let timer;
+        await new Promise((resolve, reject) => { // eslint-disable-line no-loop-func
+          wake = resolve;
+          this.#wakers.add(wake);
+          if (left < SLICE_MS) timer = setTimeout(resolve, left);
+          this.#wait(Math.min(left, SLICE_MS)).then(resolve, reject);
+        }).finally(() => { clearTimeout(timer); this.#wakers.delete(wake); });
+      }
+    } finally {
+      if (signal) signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  // Sleeps until something may have happened, at most ms. One worker serves all who wait.
+  #wait(ms) {
+    if (this.#slice) return this.#slice;
+    const slice = workers < WORKERS ? this.#handle.slice(ms) : undefined;
+    if (!isContainer(slice)) return sleep(Math.min(ms, POLL_MS)); // none is free, or none can wait
+    workers++;
+    this.#slice = slice.then((rc) => {
+      workers--;
+      this.#slice = undefined;
+      return rc < 0 ? sleep(POLL_MS) : undefined;
+    });
+    return this.#slice;
+  }
+
+  async* watch(options = {}) {
+    if (!isContainer(options)) throw typeError('options is not an object');
+    while (!this.#closed) {
+      try {
+        await this.wait({ signal: options.signal });
+      } catch (error) {
+        if (this.#closed) return;
+        throw error;
+      }
+      yield this;
+    }
+  }
+
+  get generation() {
+    return this.#handle.generation();
+  }
+
+  get version() {
+    return this.#handle.version();
+  }
+
+  get age() {
+    const ms = this.#handle.age();
+    return ms < 0 ? null : ms;
+  }
+
+  get stale() {
+    return this.#handle.stale();
+  }
+
+  close() {
+    this.#handle.close();
+    this.#closed = true;
+    for (const wake of this.#wakers) wake();
+  }
+}
+
+if (Symbol.dispose) {
+  Object.defineProperty(Config.prototype, Symbol.dispose,
+    { value: Config.prototype.close, configurable: true, writable: true });
+}
+
+module.exports = { Config };

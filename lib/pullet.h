@@ -1,0 +1,111 @@
+/*
+ * libpullet: configuration values from a snapshot that the pullet agent keeps up to date.
+ *
+ *	struct pullet *p;
+ *	if (pullet_open("web", 0, &p) == 0) {
+ *		const char *host = pullet_get_string(p, "db.host", "localhost");
+ *		...
+ *		pullet_refresh(p);   // now and then: is there a newer version?
+ *		pullet_close(p);
+ *	}
+ *
+ * A handle reads one version of one config, whole, until pullet_refresh() moves it to a newer one.
+ * A lookup takes no lock, makes no system call and copies nothing. The agent's death disturbs
+ * nobody.
+ *
+ * Threads: one handle per thread; different handles need no care. Fork: a handle works in the child
+ * as in the parent. Ownership: texts and values point into the version that is open and live until
+ * the next pullet_refresh(), pullet_wait() or pullet_close() of that handle. Errors: -errno; see
+ * pullet_strerror(). The library needs libc only, never aborts on what it reads, never prints,
+ * starts no thread, handles no signal.
+ */
+#ifndef PULLET_H
+#define PULLET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct pullet;
+
+enum pullet_type {
+	PULLET_NULL,
+	PULLET_BOOL,
+	PULLET_INT,
+	PULLET_DOUBLE,
+	PULLET_STRING,
+	PULLET_LIST,
+	PULLET_MAP
+};
+
+struct pullet_value { /* points into the image: zero copy */
+	enum pullet_type type;
+	size_t len;       /* bytes of text; for a list or map: 0 */
+	const char *text; /* as it was written; NUL-terminated as well */
+	union {
+		bool boolean;
+		int64_t integer;
+		double number;
+		uint64_t count; /* of a list or map: its items or members */
+	};
+};
+
+#define PULLET_WAIT_FIRST 1u /* open succeeds before the agent has published anything */
+
+/* Opens a config by its name (the file /run/pullet/NAME.snap, or in $PULLET_RUNTIME_DIR) or, if
+ * there is a '/' in it, the snapshot file at a path. 0 and *ret_p; -ENOENT when nothing is
+ * published (not with PULLET_WAIT_FIRST: then everything is as if empty until there is something),
+ * -EACCES, -EBADMSG (damaged), -EPROTO (not a snapshot, or of a layout this library does not know),
+ * -EINVAL (not a name, unknown flags), -ENOMEM, or another -errno. */
+int pullet_open(const char *config_or_path, unsigned flags, struct pullet **ret_p);
+/* Moves to the newest version. 1 moved, 0 already newest (one atomic load), or -errno as
+ * pullet_open(), once for each thing that is wrong: the version that is open stays in use. */
+int pullet_refresh(struct pullet *p);
+/* Looks a key up. 0 and *ret_value, or -ENOENT. key_len bytes of key are compared. A key is its
+ * segments joined with '.', as in "servers.0.host"; a dot in a segment is written "\.". */
+int pullet_get(struct pullet *p, const char *key, size_t key_len, struct pullet_value *ret_value);
+/* The value as that type, or the fallback: when there is no such key, or its value is not of the
+ * type. string: any scalar but null, as it was written. int: an integer; a string that is one,
+ * whole. double: a number or such a string. bool: true or false, or such a string. duration: a
+ * string like "500ms", "10s", "5m", "1h" or "2d", in milliseconds. size: a string like "64KiB" or
+ * "8MiB", or an integer, in bytes. */
+const char *pullet_get_string(struct pullet *p, const char *key, const char *fallback);
+int64_t pullet_get_int(struct pullet *p, const char *key, int64_t fallback);
+double pullet_get_double(struct pullet *p, const char *key, double fallback);
+bool pullet_get_bool(struct pullet *p, const char *key, bool fallback);
+int64_t pullet_get_duration_ms(struct pullet *p, const char *key, int64_t fallback_ms);
+int64_t pullet_get_size(struct pullet *p, const char *key, int64_t fallback_bytes);
+/* Calls visit for each key that begins with prefix ("" = all), in the order of the keys' bytes,
+ * until it returns something other than 0; returns that, or 0. key is NUL-terminated as well. */
+int pullet_each(struct pullet *p, const char *prefix,
+	int (*visit)(const char *key, size_t key_len, const struct pullet_value *v, void *arg),
+	void *arg);
+/* The generation that is open; 0 when nothing is yet. Never goes back while the agent keeps its
+ * state. */
+uint64_t pullet_generation(const struct pullet *p);
+/* The server's name for it (ETag or revision); "" when it gave none or nothing is open. */
+const char *pullet_version(const struct pullet *p);
+/* Number of keys. */
+size_t pullet_count(const struct pullet *p);
+/* Milliseconds since the server last confirmed the newest version, suspend included; -1 when it did
+ * not since the agent started, or there is no agent's page beside the snapshot. */
+int64_t pullet_age_ms(const struct pullet *p);
+/* True when that has reached the agent's longest delay between two pulls, or is not known. */
+bool pullet_stale(const struct pullet *p);
+/* Sleeps until there is a newer version than the one that is open, and moves to it. 1; 0 when
+ * timeout_ms (-1 = none) has passed; or -errno (-EINTR: a signal came). */
+int pullet_wait(struct pullet *p, int timeout_ms);
+/* Frees the handle; NULL is fine. */
+void pullet_close(struct pullet *p);
+/* A sentence for an error of this library; never NULL. */
+const char *pullet_strerror(int error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,518 @@
+"""Tests of pullet.py against the golden images and an agent of twenty lines.
+
+    PULLET_LIBRARY=/path/to/libpullet.so.0 /usr/bin/python3 lib/python/test_pullet.py
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import faulthandler
+import json
+import math
+import mmap
+import os
+import signal
+import struct
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from datetime import timedelta
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+import pullet  # noqa: E402
+
+GOLDEN = os.path.join(HERE, "..", "..", "tests", "golden")
+DEADLINE = 5.0  # seconds: generous for a busy machine, and a failure when it passes
+LIBC = ctypes.CDLL(None, use_errno=True)
+SYS_FUTEX = {"x86_64": 202, "aarch64": 98}[os.uname().machine]
+FUTEX_WAKE = 1
+
+
+def xxh64(data: bytes) -> int:
+    """XXH64 of at least 32 bytes, seed 0, as its specification has it."""
+    mask, (p1, p2, p3, p4, p5) = 2**64 - 1, (
+        0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63,
+        0x27D4EB2F165667C5)
+
+    def turn(x: int, n: int) -> int:
+        return (x << n | x >> (64 - n)) & mask
+
+    def step(acc: int, lane: int) -> int:
+        return turn((acc + lane * p2) & mask, 31) * p1 & mask
+
+    lanes, at = [(p1 + p2) & mask, p2, 0, -p1 & mask], 0
+    while at + 32 <= len(data):
+        lanes = [step(a, n) for a, n in zip(lanes, struct.unpack_from("<4Q", data, at))]
+        at += 32
+    acc = sum(turn(a, n) for a, n in zip(lanes, (1, 7, 12, 18))) & mask
+    for lane in lanes:
+        acc = ((acc ^ step(0, lane)) * p1 + p4) & mask
+    acc = (acc + len(data)) & mask
+    while at + 8 <= len(data):
+        acc = (turn(acc ^ step(0, struct.unpack_from("<Q", data, at)[0]), 27) * p1 + p4) & mask
+        at += 8
+    if at + 4 <= len(data):
+        acc = (turn(acc ^ struct.unpack_from("<I", data, at)[0] * p1 & mask, 23) * p2 + p3) & mask
+        at += 4
+    for byte in data[at:]:
+        acc = turn(acc ^ byte * p5 & mask, 11) * p1 & mask
+    acc = (acc ^ acc >> 33) * p2 & mask
+    acc = (acc ^ acc >> 29) * p3 & mask
+    return acc ^ acc >> 32
+
+
+class Agent:
+    """Publishes types.snap again and again: only the generation and the value of int.one change."""
+
+    def __init__(self, directory: str, name: str = "web", stale_ms: int = 60000) -> None:
+        self.path = os.path.join(directory, name + ".snap")
+        with open(os.path.join(GOLDEN, "types.snap"), "rb") as f:
+            self.image = bytearray(f.read())
+        at = self.image.index(b"int.one\0")
+        self.one_at = at - 16
+        with open(os.path.join(directory, name + ".gen"), "w+b") as f:
+            page = b"PULGENP\x01" + struct.pack("<QIIQQ", 0, 0, 0, 0, stale_ms)
+            f.write(page.ljust(4096, b"\0"))
+            f.flush()
+            self.page = mmap.mmap(f.fileno(), 4096)
+        self.generation = 0
+
+    def close(self) -> None:
+        self.page.close()
+
+    def publish(self, generation: int = 0) -> int:
+        self.generation = generation or self.generation + 1
+        struct.pack_into("<Q", self.image, 24, self.generation)
+        struct.pack_into("<q", self.image, self.one_at, self.generation)
+        struct.pack_into("<Q", self.image, 8, xxh64(bytes(self.image[16:])))
+        with open(self.path + ".new", "wb") as f:
+            f.write(self.image)
+        os.rename(self.path + ".new", self.path)
+        self.announce(self.generation)
+        return self.generation
+
+    def announce(self, generation: int) -> None:
+        self.confirm()
+        struct.pack_into("<Q", self.page, 8, generation)
+        struct.pack_into("<I", self.page, 16, generation & 0xFFFFFFFF)
+        word = ctypes.c_char.from_buffer(self.page, 16)
+        LIBC.syscall(SYS_FUTEX, ctypes.byref(word), FUTEX_WAKE, 2**31 - 1, None, None, 0)
+        del word
+
+    def confirm(self, ago_ms: int = 0) -> None:
+        now_ms = int(time.clock_gettime(time.CLOCK_BOOTTIME) * 1000)
+        struct.pack_into("<Q", self.page, 24, now_ms - ago_ms)
+
+
+def golden(name: str) -> tuple[str, dict]:
+    with open(os.path.join(GOLDEN, name + ".json"), encoding="utf-8") as f:
+        return os.path.join(GOLDEN, name + ".snap"), json.load(f)
+
+
+def expected(kind: str, text: str, value: str):
+    scalars = {"null": None, "string": text}
+    if kind in scalars:
+        return scalars[kind]
+    return {"bool": lambda: value == "true", "int": lambda: int(value),
+            "double": lambda: float(value)}[kind]()
+
+
+def same(a: object, b: object) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return struct.pack("<d", a) == struct.pack("<d", b) or (math.isnan(a) and math.isnan(b))
+    return type(a) is type(b) and a == b
+
+
+class TestCase(unittest.TestCase):
+    def setUp(self) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.directory = scratch.name
+        self.addCleanup(os.environ.pop, "PULLET_RUNTIME_DIR", None)
+        os.environ["PULLET_RUNTIME_DIR"] = self.directory
+
+    def agent(self, name: str = "web", **more: int) -> Agent:
+        agent = Agent(self.directory, name, **more)
+        self.addCleanup(agent.close)
+        return agent
+
+
+class Golden(TestCase):
+    def test_the_content_is_that_of_the_json(self):
+        for name in sorted(n[:-5] for n in os.listdir(GOLDEN)
+                           if n.endswith(".json") and ".gen." not in n):
+            path, want = golden(name)
+            with self.subTest(name), pullet.open(path) as config:
+                self.assertEqual(config.generation, want["generation"])
+                self.assertEqual(config.version, want["version"])
+                self.assertEqual(len(config), len(want["keys"]))
+                self.assertEqual(list(config), [k[0] for k in want["keys"]])
+                for key, kind, text, value in want["keys"]:
+                    self.assertIn(key, config)
+                    if kind in ("list", "map"):
+                        self.assertIsInstance(config[key], list if kind == "list" else dict)
+                        self.assertIsNone(config.get_str(key), key)
+                    else:
+                        self.assertTrue(same(config[key], expected(kind, text, value)), key)
+                        self.assertEqual(config.get_str(key), None if kind == "null" else text)
+                    if kind == "list":
+                        self.assertEqual(len(config[key]), int(value))
+                for key in want["absent"]:
+                    self.assertNotIn(key, config)
+
+    def test_what_is_bad_is_refused(self):
+        with open(os.path.join(GOLDEN, "bad", "bad.json"), encoding="utf-8") as f:
+            cases = json.load(f)
+        self.assertTrue(cases)
+        for name, want in cases.items():
+            path = os.path.join(GOLDEN, "bad", name + ".snap")
+            with self.subTest(name):
+                if "error" in want:
+                    with self.assertRaises(pullet.Damaged) as raised:
+                        pullet.open(path)
+                    names = [want["error"]] if want["error"] else ["EBADMSG", "EPROTO"]
+                    self.assertIn(errno.errorcode[raised.exception.errno], names)
+                    self.assertEqual(raised.exception.filename, path)
+                    continue
+                with pullet.open(path) as config:
+                    for key in want["keys"]:
+                        self.assertNotIn(key, config)
+                        self.assertEqual(config.get(key, "fallback"), "fallback")
+                    for key, text in want["good"]:
+                        self.assertEqual(config.get_str(key), text)
+                    config.as_dict()
+
+    def test_lists_and_maps_are_built(self):
+        with pullet.open(golden("types")[0]) as config:
+            self.assertEqual(config["list.many"], [i * i for i in range(12)])
+            self.assertEqual(config["list"], {"empty": [], "many": [i * i for i in range(12)],
+                                              "servers": [{"host": "a"}, {"host": "b"}]})
+            self.assertEqual(config["list.servers.1"], {"host": "b"})
+            self.assertEqual(config["map"], {"empty": {}})
+            self.assertEqual(config["a\\.b"], {"..": "two dots", "c\\d": "dot and backslash"})
+            tree = config.as_dict()
+            self.assertEqual(tree["list"], config["list"])
+            self.assertEqual(tree["a.b"], config["a\\.b"])
+            self.assertNotIn("list.many", tree)
+            deep = tree
+            for _ in range(41):
+                deep = deep["deep" if deep is tree else "d"]
+            self.assertEqual(deep, "bottom")
+            self.assertEqual(dict(config.items("list."))["list.servers"], config["list.servers"])
+
+    def test_a_prefix_selects(self):
+        path, want = golden("types")
+        with pullet.open(path) as config:
+            for prefix in ("int.", "k", "list.many.1", "none", "käse", "x\0y"):
+                keys = [k[0] for k in want["keys"] if k[0].startswith(prefix)]
+                self.assertEqual(config.keys(prefix), keys)
+                self.assertEqual([k for k, _ in config.items(prefix)], keys)
+
+
+class Types(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.config = pullet.open(golden("types")[0])
+        self.addCleanup(self.config.close)
+
+    def check(self, get, good, bad, default):
+        for key, want in good.items():
+            self.assertTrue(same(get(key), want), key)
+            self.assertTrue(same(get(key, default), want), key)
+        for key in [*bad, "absent", "", "int.one\0", "null.plain", "map"]:
+            self.assertIsNone(get(key), key)
+            self.assertIs(get(key, default), default, key)
+
+    def test_str(self):
+        self.check(self.config.get_str, {"int.hex": "0x1F", "bool.no": "false", "string.empty": ""},
+                   ["list"], "x")
+
+    def test_int(self):
+        self.check(self.config.get_int, {
+            "int.zero": 0, "int.max": 2**63 - 1, "int.min": -(2**63), "string.like_int": 42,
+        }, ["string.space", "string.seven", "double.tenth", "bool.yes"], 5)
+
+    def test_float(self):
+        self.check(self.config.get_float, {
+            "double.tenth": 0.1, "int.one": 1.0, "int.zero": 0.0, "double.minus_zero": -0.0,
+            "double.nan": math.nan, "double.inf": math.inf, "string.like_double": 2.5,
+        }, ["string.seven", "bool.yes"], 0.5)
+
+    def test_bool(self):
+        self.check(self.config.get_bool, {
+            "bool.yes": True, "bool.no": False, "string.like_bool": True,
+        }, ["int.one", "string.host"], True)
+
+    def test_duration(self):
+        self.check(self.config.get_duration, {"string.duration": timedelta(seconds=1.5)},
+                   ["int.one", "string.size"], timedelta(1))
+
+    def test_size(self):
+        self.check(self.config.get_size, {"string.size": 65536, "int.one": 1, "int.zero": 0,
+                                          "int.min": -(2**63)},
+                   ["string.duration", "double.tenth"], 7)
+
+    def test_key_errors(self):
+        for key in ("absent", "", "int.one\0", "int.on"):
+            with self.assertRaises(KeyError) as raised:
+                self.config[key]
+            self.assertEqual(raised.exception.args, (key,))
+        self.assertNotIn(5, self.config)
+        self.assertEqual(self.config.get("absent", 5), 5)
+        self.assertIsNone(self.config.get("null.plain", 5))
+
+
+class Life(TestCase):
+    def test_nothing_published(self):
+        with self.assertRaises(pullet.NotPublished) as raised:
+            pullet.open("web")
+        self.assertIsInstance(raised.exception, FileNotFoundError)
+        self.assertIn("web", str(raised.exception))
+        for name in ("", ".hidden", "a b"):
+            with self.assertRaises(pullet.Error):
+                pullet.open(name)
+        with self.assertRaises(ValueError):
+            pullet.open("a\0b")
+
+    def test_wait_first(self):
+        with pullet.open("web", wait_first=True) as config:
+            self.assertEqual((config.generation, config.version, len(config)), (0, "", 0))
+            self.assertEqual(config.as_dict(), {})
+            self.assertFalse(config.refresh())
+            self.assertFalse(config.wait(0.01))
+            self.agent().publish()
+            self.assertTrue(config.wait(DEADLINE))
+            self.assertEqual(config["int.one"], 1)
+
+    def test_closed(self):
+        config = pullet.open(golden("types")[0])
+        config.close()
+        config.close()
+        for use in (lambda: config["int"], lambda: config.get("int"), lambda: config.get_int("a"),
+                    lambda: config.get_str("a"), lambda: "int" in config, lambda: len(config),
+                    lambda: list(config), config.items, config.as_dict, config.refresh, config.wait,
+                    lambda: config.generation, lambda: config.version, lambda: config.age,
+                    lambda: config.stale, config.__enter__):
+            with self.assertRaises(ValueError):
+                use()
+        self.assertEqual(list(config.watch()), [])
+        self.assertIn("closed", repr(config))
+
+    def test_refresh_and_what_was_read_stays(self):
+        agent = self.agent()
+        agent.publish()
+        with pullet.open("web") as config:
+            items, tree = config.items(), config.as_dict()
+            self.assertFalse(config.refresh())
+            agent.publish()
+            self.assertEqual(config["int.one"], 1)
+            self.assertTrue(config.refresh())
+            self.assertEqual((config["int.one"], config.generation), (2, 2))
+            self.assertEqual(config.version, golden("types")[1]["version"])
+            self.assertEqual((dict(items)["int.one"], tree["int"]["one"]), (1, 1))
+
+    def test_a_damaged_new_version_leaves_the_old_one(self):
+        agent = self.agent()
+        agent.publish()
+        with pullet.open("web") as config:
+            with open(agent.path + ".bad", "wb") as f:
+                f.write(bytes(agent.image[:-1]) + b"!")
+            os.rename(agent.path + ".bad", agent.path)
+            for generation, move in ((2, config.refresh), (3, lambda: config.wait(DEADLINE))):
+                agent.announce(generation)
+                with self.assertRaises(pullet.Damaged):
+                    move()
+            self.assertEqual((config["int.one"], config.generation), (1, 1))
+            agent.publish(4)
+            self.assertTrue(config.refresh())
+
+    def test_age_and_stale(self):
+        with pullet.open(golden("one")[0]) as config:
+            self.assertIsNone(config.age)
+            self.assertTrue(config.stale)
+        agent = self.agent(stale_ms=60000)
+        agent.publish()
+        with pullet.open("web") as config:
+            self.assertLess(config.age, timedelta(seconds=30))
+            self.assertFalse(config.stale)
+            agent.confirm(ago_ms=70000)
+            self.assertGreaterEqual(config.age, timedelta(seconds=70))
+            self.assertTrue(config.stale)
+
+    def test_nothing_leaks(self):
+        def usage():
+            with open("/proc/self/statm", encoding="ascii") as f:
+                pages = int(f.read().split()[1])
+            with open("/proc/self/maps", encoding="ascii") as f:
+                return pages, len(f.readlines()), len(os.listdir("/proc/self/fd"))
+
+        agent = self.agent()
+        agent.publish()
+        with open(golden("one")[0], "rb") as f:  # small: the digest in Python is slow
+            agent.image = bytearray(f.read())
+        agent.one_at = len(agent.image) - 8  # the padding of the last record
+        with pullet.open("web") as config:
+            for i in range(1100):
+                if i == 100:
+                    before = usage()
+                agent.publish()
+                self.assertTrue(config.refresh())
+                config.as_dict()
+                self.assertRaises(KeyError, lambda: config["absent"])
+            after = usage()
+        self.assertLess(after[0] - before[0], 256)
+        self.assertLessEqual(after[1], before[1] + 2)
+        self.assertEqual(after[2], before[2])
+
+
+class Waiting(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.server = self.agent()
+        self.server.publish()
+        self.config = pullet.open("web")
+        self.addCleanup(self.config.close)
+
+    def later(self, function, *arguments, after=0.1):
+        timer = threading.Timer(after, function, arguments)
+        timer.start()
+        self.addCleanup(timer.join)
+
+    def test_a_timeout(self):
+        begin = time.monotonic()
+        self.assertFalse(self.config.wait(0.3))
+        self.assertTrue(0.29 <= time.monotonic() - begin < DEADLINE)
+        self.assertFalse(self.config.wait(0))
+        self.assertFalse(self.config.wait(-1))
+
+    def test_it_wakes_and_other_threads_run(self):
+        self.addCleanup(setattr, pullet, "_SLICE_MS", pullet._SLICE_MS)
+        pullet._SLICE_MS = 60000  # so that it is the futex that wakes it
+        self.later(self.server.publish)
+        begin = time.monotonic()
+        self.assertTrue(self.config.wait(60))
+        self.assertEqual(self.config.generation, 2)
+        self.assertLess(time.monotonic() - begin, DEADLINE)
+
+    def test_watch(self):
+        seen = []
+        self.later(self.server.publish)
+        for config in self.config.watch():
+            seen.append(config["int.one"])
+            if len(seen) == 3:
+                self.later(config.close, after=0.01)
+            else:
+                self.server.publish()
+        self.assertEqual(seen, [2, 3, 4])
+
+    def test_a_signal_handler_runs_and_may_move_it(self):
+        seen = []
+
+        def handler(*_):
+            self.server.publish()
+            seen.append(self.config.refresh())
+            self.server.publish()
+
+        self.addCleanup(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, handler))
+        self.later(os.kill, os.getpid(), signal.SIGUSR1)
+        self.assertTrue(self.config.wait(DEADLINE))
+        self.assertEqual((seen, self.config.generation), ([True], 3))
+
+    def test_control_c_ends_it(self):
+        self.later(os.kill, os.getpid(), signal.SIGINT)
+        begin = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            self.config.wait(2 * DEADLINE)
+        self.assertLess(time.monotonic() - begin, DEADLINE)
+
+    def test_control_c_ends_it_when_another_thread_took_the_signal(self):
+        self.later(signal.raise_signal, signal.SIGINT)
+        with self.assertRaises(KeyboardInterrupt):
+            self.config.wait(DEADLINE)
+        self.assertEqual(self.config["int.one"], 1)
+
+    def test_threads_with_one_each(self):
+        seen, ready = [], threading.Barrier(5)
+
+        def reader():
+            with pullet.open("web") as config:
+                ready.wait()
+                last = config.generation
+                while last < 20 and config.wait(DEADLINE):
+                    self.assertGreater(config.generation, last)
+                    last = config.generation
+                    self.assertEqual(config["int.one"], last)
+                seen.append(last)
+
+        threads = [threading.Thread(target=reader) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        ready.wait()
+        while self.server.generation < 20:
+            self.server.publish()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(seen, [20] * 4)
+
+    def test_threads_that_share_one_do_not_crash(self):
+        config, stop, failures = self.config, threading.Event(), []
+        use = [lambda: config["list"], lambda: config.get_str("string.host"), config.as_dict,
+               config.refresh, lambda: config.wait(0.001), lambda: config.version]
+
+        def loop(function):
+            while not stop.is_set():
+                try:
+                    function()
+                except ValueError:
+                    return  # closed
+                except Exception as e:
+                    failures.append(e)
+                    return
+
+        threads = [threading.Thread(target=loop, args=(f,)) for f in use]
+        for thread in threads:
+            thread.start()
+        for _ in range(20):
+            self.server.publish()
+        config.close()
+        stop.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+
+    def test_a_signal_handler_may_not_move_what_it_interrupted(self):
+        seen = []
+
+        def visit(key, value):
+            for move in (self.config.refresh, self.config.close):
+                with self.assertRaises(RuntimeError):
+                    move()
+            seen.append(self.config["int.one"])
+
+        self.config._each("int.one", visit)  # as if a handler ran between two steps of a read
+        self.assertEqual(seen, [1])
+
+    def test_a_fork_reads_on(self):
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0 if self.config.wait(DEADLINE) and self.config["int.one"] == 2 else 1)
+        self.server.publish()
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+
+
+def main() -> int:
+    faulthandler.dump_traceback_later(90, exit=True)  # nothing hangs: it fails
+    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__])
+    result = unittest.TextTestRunner(stream=sys.stderr, verbosity=1).run(suite)
+    bad = {getattr(test, "test_case", test) for test, _ in result.failures + result.errors}
+    print(f"{max(0, result.testsRun - len(bad))} passed, {len(bad)} failed")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

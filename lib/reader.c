@@ -1,0 +1,527 @@
+/*
+ * A handle: the newest good image of one config, mapped, and the control page beside it.
+ *
+ * What surprises: an image is accepted whole or not at all, and one that is not good changes
+ * nothing: the handle goes on with the version it has. And without a control page (an image that
+ * somebody copied) the file itself is looked at: another inode, size or time is another version.
+ */
+#include "pullet.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <locale.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "snapshot.h"
+
+#define RUNTIME_DIR "/run/pullet"
+#define PAGE 4096u
+#define SLICE_MS 100 /* how long a wait without a page, or without an image, sleeps at a time */
+
+#define NEVER UINT64_MAX
+
+struct page { /* FORMAT.md, control page */
+	char magic[8];
+	_Atomic uint64_t generation;
+	_Atomic uint32_t futex;
+	uint32_t pad;
+	_Atomic uint64_t confirmed_ms;
+	_Atomic uint64_t stale_ms;
+};
+
+struct pullet {
+	char *image_path, *page_path;
+	const struct page *page; /* mapped; NULL = none yet */
+	void *map;               /* NULL = nothing is open */
+	size_t map_len;
+	struct snapshot snapshot;
+	uint64_t generation; /* of the image that is open */
+	uint64_t seen;       /* the page's futex when the image was last looked at; NEVER */
+	struct stat file;    /* of the image that is open */
+	locale_t c_locale;
+};
+
+static const char page_magic[8] = {'P', 'U', 'L', 'G', 'E', 'N', 'P', 1};
+
+/* ---- paths ---- */
+
+static bool is_name(const char *name)
+{
+	static const char *const letters =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+	size_t len = strlen(name);
+
+	return len >= 1 && len <= 64 && strspn(name, letters) == len && !strchr("._-", name[0]);
+}
+
+/* Fills both paths. 0, -EINVAL, -ENOMEM. */
+static int make_paths(struct pullet *p, const char *name)
+{
+	static const char tail[] = ".snap";
+	const char *dir = getenv("PULLET_RUNTIME_DIR");
+	size_t len = strlen(name);
+	int r;
+
+	if (strchr(name, '/')) {
+		size_t stem = len;
+
+		if (len > strlen(tail) && strcmp(name + len - strlen(tail), tail) == 0)
+			stem -= strlen(tail);
+		p->image_path = strdup(name);
+		r = asprintf(&p->page_path, "%.*s.gen", (int)stem, name);
+	} else if (is_name(name)) {
+		if (!dir || !dir[0])
+			dir = RUNTIME_DIR;
+		if (asprintf(&p->image_path, "%s/%s.snap", dir, name) < 0)
+			p->image_path = NULL;
+		r = asprintf(&p->page_path, "%s/%s.gen", dir, name);
+	} else {
+		return -EINVAL;
+	}
+	if (r < 0)
+		p->page_path = NULL;
+	return p->image_path && p->page_path ? 0 : -ENOMEM;
+}
+
+/* ---- mapping ---- */
+
+/* Maps a regular file of at least `least` bytes. 0 and all three, or -errno. */
+static int map_file(const char *path, size_t least, void **ret_map, struct stat *ret_stat)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), r = 0;
+	void *map;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, ret_stat))
+		r = -errno;
+	else if (!S_ISREG(ret_stat->st_mode))
+		r = -EPROTO;
+	else if ((uint64_t)ret_stat->st_size < least || (uint64_t)ret_stat->st_size > SIZE_MAX)
+		r = -EBADMSG;
+	if (r == 0) {
+		map = mmap(NULL, (size_t)ret_stat->st_size, PROT_READ, MAP_SHARED, fd, 0);
+		if (map == MAP_FAILED)
+			r = -errno;
+		else
+			*ret_map = map;
+	}
+	close(fd);
+	return r;
+}
+
+/* The page is optional, and may come later than the image or the handle. */
+static void open_page(struct pullet *p)
+{
+	struct stat st;
+	void *map;
+
+	if (p->page || map_file(p->page_path, PAGE, &map, &st))
+		return;
+	if (memcmp(map, page_magic, sizeof(page_magic)) == 0 && st.st_size == PAGE)
+		p->page = map;
+	else
+		munmap(map, (size_t)st.st_size);
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* Opens what stands at the path, if that is another image; not by its number, for an agent that
+ * lost its state begins anew. 1, 0 = it is the same, or -errno. */
+static int take_image(struct pullet *p)
+{
+	struct snapshot s;
+	struct stat st;
+	void *map;
+	int r = map_file(p->image_path, 1, &map, &st);
+
+	if (r)
+		return r;
+	r = snapshot_open(map, (size_t)st.st_size, &s);
+	if (r || (p->map && snapshot_digest(&s) == snapshot_digest(&p->snapshot))) {
+		munmap(map, (size_t)st.st_size);
+		if (r == 0)
+			p->file = st; /* touched, and the same */
+		return r;
+	}
+	if (p->map)
+		munmap(p->map, p->map_len);
+	p->map = map;
+	p->map_len = (size_t)st.st_size;
+	p->snapshot = s;
+	p->generation = snapshot_generation(&s);
+	p->file = st;
+	return 1;
+}
+
+/* The same, remembering what the page said before: the image is in its place before the page
+ * changes. One that is not good, or not there, is not looked at again until the page says something
+ * new. */
+static int take_newest(struct pullet *p)
+{
+	uint64_t seen = NEVER;
+	int r;
+
+	if (p->page)
+		seen = atomic_load_explicit(&p->page->futex, memory_order_acquire);
+	r = take_image(p);
+	if (r >= 0 || r == -EBADMSG || r == -EPROTO || r == -ENOENT)
+		p->seen = seen;
+	return r;
+}
+
+/* Without a page: is another file there? */
+static int look(struct pullet *p)
+{
+	struct stat st;
+
+	if (stat(p->image_path, &st))
+		return -errno;
+	return p->map && same_file(&st, &p->file) ? 0 : take_image(p);
+}
+
+/* ---- the interface ---- */
+
+int pullet_open(const char *config_or_path, unsigned flags, struct pullet **ret_p)
+{
+	struct pullet *p;
+	int r;
+
+	if (!config_or_path || (flags & ~PULLET_WAIT_FIRST))
+		return -EINVAL;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->seen = NEVER;
+	p->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* static: nothing is allocated */
+	r = p->c_locale ? make_paths(p, config_or_path) : -ENOMEM;
+	if (r == 0) {
+		open_page(p);
+		r = take_newest(p);
+	}
+	if (r == -ENOENT && (flags & PULLET_WAIT_FIRST))
+		r = 0;
+	if (r < 0) {
+		pullet_close(p);
+		return r;
+	}
+	*ret_p = p;
+	return 0;
+}
+
+void pullet_close(struct pullet *p)
+{
+	if (!p)
+		return;
+	if (p->map)
+		munmap(p->map, p->map_len);
+	if (p->page)
+		munmap((void *)(uintptr_t)p->page, PAGE);
+	if (p->c_locale)
+		freelocale(p->c_locale);
+	free(p->image_path);
+	free(p->page_path);
+	free(p);
+}
+
+/* Kept out of pullet_refresh(), which would pay for its stack each time. */
+static __attribute__((noinline)) int refresh(struct pullet *p)
+{
+	int r;
+
+	open_page(p);
+	r = p->page ? take_newest(p) : look(p);
+	return r == -ENOENT && !p->map ? 0 : r;
+}
+
+int pullet_refresh(struct pullet *p)
+{
+	if (p->page && atomic_load_explicit(&p->page->futex, memory_order_acquire) == p->seen)
+		return 0;
+	return refresh(p);
+}
+
+int pullet_get(struct pullet *p, const char *key, size_t key_len, struct pullet_value *ret_value)
+{
+	return p->map ? snapshot_get(&p->snapshot, key, key_len, ret_value) : -ENOENT;
+}
+
+int pullet_each(struct pullet *p, const char *prefix,
+	int (*visit)(const char *key, size_t key_len, const struct pullet_value *v, void *arg),
+	void *arg)
+{
+	size_t prefix_len = strlen(prefix), key_len;
+	struct pullet_value v;
+	const char *key;
+	int r = 0;
+
+	if (!p->map)
+		return 0;
+	for (size_t i = snapshot_lower_bound(&p->snapshot, prefix, prefix_len);
+		r == 0 && i < p->snapshot.count; i++) {
+		if (!snapshot_at(&p->snapshot, i, &key, &key_len, &v))
+			continue; /* not good: as if it were not there */
+		if (key_len < prefix_len || memcmp(key, prefix, prefix_len) != 0)
+			break;
+		r = visit(key, key_len, &v, arg);
+	}
+	return r;
+}
+
+uint64_t pullet_generation(const struct pullet *p)
+{
+	return p->generation;
+}
+
+const char *pullet_version(const struct pullet *p)
+{
+	return p->map ? snapshot_version(&p->snapshot) : "";
+}
+
+size_t pullet_count(const struct pullet *p)
+{
+	return p->map ? p->snapshot.count : 0;
+}
+
+static uint64_t boot_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+int64_t pullet_age_ms(const struct pullet *p)
+{
+	uint64_t confirmed_ms, now_ms = boot_ms();
+
+	if (!p->page)
+		return -1;
+	confirmed_ms = atomic_load_explicit(&p->page->confirmed_ms, memory_order_acquire);
+	if (confirmed_ms == 0)
+		return -1;
+	return now_ms > confirmed_ms ? (int64_t)(now_ms - confirmed_ms) : 0;
+}
+
+bool pullet_stale(const struct pullet *p)
+{
+	int64_t age_ms = pullet_age_ms(p);
+	uint64_t stale_ms =
+		p->page ? atomic_load_explicit(&p->page->stale_ms, memory_order_acquire) : 0;
+
+	return age_ms < 0 || (stale_ms && (uint64_t)age_ms >= stale_ms);
+}
+
+/* ---- waiting ---- */
+
+/* Sleeps until the page tells of something newer, or until_ms. 0 or -EINTR. */
+static int sleep_on_page(struct pullet *p, uint64_t until_ms)
+{
+	uint64_t now_ms = boot_ms();
+	struct timespec left;
+
+	if (now_ms >= until_ms)
+		return 0;
+	left.tv_sec = (time_t)((until_ms - now_ms) / 1000);
+	left.tv_nsec = (long)((until_ms - now_ms) % 1000) * 1000000;
+	if (syscall(SYS_futex, &p->page->futex, FUTEX_WAIT, (uint32_t)p->seen,
+		    until_ms == UINT64_MAX ? NULL : &left, NULL, 0) == 0)
+		return 0;
+	return errno == EINTR ? -EINTR : 0;
+}
+
+/* Nothing to sleep on yet: a little while, then look again. 0 or -EINTR. */
+static int sleep_a_slice(uint64_t until_ms)
+{
+	uint64_t now_ms = boot_ms(), ms = SLICE_MS;
+	struct timespec t = {0, 0};
+
+	if (now_ms >= until_ms)
+		return 0;
+	if (until_ms - now_ms < ms)
+		ms = until_ms - now_ms;
+	t.tv_nsec = (long)ms * 1000000;
+	return nanosleep(&t, NULL) ? -errno : 0;
+}
+
+int pullet_wait(struct pullet *p, int timeout_ms)
+{
+	uint64_t until_ms = timeout_ms < 0 ? UINT64_MAX : boot_ms() + (uint64_t)timeout_ms;
+	int r;
+
+	for (;;) {
+		r = pullet_refresh(p);
+		if (r != 0)
+			return r;
+		if (boot_ms() >= until_ms)
+			return 0;
+		r = p->page ? sleep_on_page(p, until_ms) : sleep_a_slice(until_ms);
+		if (r)
+			return r;
+	}
+}
+
+/* ---- typed values ---- */
+
+static bool get(struct pullet *p, const char *key, struct pullet_value *ret)
+{
+	return pullet_get(p, key, strlen(key), ret) == 0;
+}
+
+/* A whole text as an integer. */
+static bool parse_int(const char *text, int64_t *ret, const char **ret_end)
+{
+	char *end;
+	intmax_t n;
+
+	if (!text[0] || !strchr("+-0123456789", text[0]))
+		return false;
+	errno = 0;
+	n = strtoimax(text, &end, 10);
+	if (errno || end == text || n < INT64_MIN || n > INT64_MAX)
+		return false;
+	*ret = n;
+	*ret_end = end;
+	return true;
+}
+
+/* An integer with a unit behind it. */
+static bool parse_unit(
+	const char *text, const char *const names[], const int64_t factors[], int64_t *ret)
+{
+	const char *unit;
+	int64_t n;
+
+	if (!parse_int(text, &n, &unit))
+		return false;
+	for (size_t i = 0; names[i]; i++)
+		if (strcmp(names[i], unit) == 0)
+			return !__builtin_mul_overflow(n, factors[i], ret);
+	return false;
+}
+
+const char *pullet_get_string(struct pullet *p, const char *key, const char *fallback)
+{
+	struct pullet_value v;
+
+	return get(p, key, &v) && v.type >= PULLET_BOOL && v.type <= PULLET_STRING ? v.text
+										   : fallback;
+}
+
+int64_t pullet_get_int(struct pullet *p, const char *key, int64_t fallback)
+{
+	struct pullet_value v;
+	const char *end;
+	int64_t n;
+
+	if (!get(p, key, &v))
+		return fallback;
+	if (v.type == PULLET_INT)
+		return v.integer;
+	return v.type == PULLET_STRING && parse_int(v.text, &n, &end) && !*end ? n : fallback;
+}
+
+double pullet_get_double(struct pullet *p, const char *key, double fallback)
+{
+	struct pullet_value v;
+	char *end;
+	double n;
+
+	if (!get(p, key, &v))
+		return fallback;
+	if (v.type == PULLET_DOUBLE)
+		return v.number;
+	if (v.type == PULLET_INT)
+		return (double)v.integer;
+	/* a decimal number, written with a point whatever the locale of the program */
+	if (v.type != PULLET_STRING || !v.len || strspn(v.text, "+-.0123456789eE") != v.len)
+		return fallback;
+	n = strtod_l(v.text, &end, p->c_locale);
+	return *end || !__builtin_isfinite(n) ? fallback : n;
+}
+
+bool pullet_get_bool(struct pullet *p, const char *key, bool fallback)
+{
+	struct pullet_value v;
+
+	if (!get(p, key, &v))
+		return fallback;
+	if (v.type == PULLET_BOOL)
+		return v.boolean;
+	if (v.type == PULLET_STRING && strcmp(v.text, "true") == 0)
+		return true;
+	return v.type == PULLET_STRING && strcmp(v.text, "false") == 0 ? false : fallback;
+}
+
+int64_t pullet_get_duration_ms(struct pullet *p, const char *key, int64_t fallback_ms)
+{
+	static const char *const names[] = {"ms", "s", "m", "h", "d", NULL};
+	static const int64_t factors[] = {1, 1000, 60000, 3600000, 86400000};
+	struct pullet_value v;
+	int64_t ms;
+
+	if (!get(p, key, &v) || v.type != PULLET_STRING || !parse_unit(v.text, names, factors, &ms))
+		return fallback_ms;
+	return ms;
+}
+
+int64_t pullet_get_size(struct pullet *p, const char *key, int64_t fallback_bytes)
+{
+	static const char *const names[] = {"", "B", "KiB", "MiB", "GiB", "TiB", NULL};
+	static const int64_t factors[] = {
+		1, 1, INT64_C(1) << 10, INT64_C(1) << 20, INT64_C(1) << 30, INT64_C(1) << 40};
+	struct pullet_value v;
+	int64_t bytes;
+
+	if (!get(p, key, &v))
+		return fallback_bytes;
+	if (v.type == PULLET_INT)
+		return v.integer;
+	return v.type == PULLET_STRING && parse_unit(v.text, names, factors, &bytes)
+		       ? bytes
+		       : fallback_bytes;
+}
+
+const char *pullet_strerror(int error)
+{
+	static const struct {
+		int error;
+		const char *text;
+	} table[] = {
+		{0, "no error"},
+		{ENOENT, "nothing is published under this name yet: is the agent running, and is "
+			 "the "
+			 "config's name right?"},
+		{EACCES, "the snapshot may not be read: the reader must be in the group of the "
+			 "runtime "
+			 "directory"},
+		{EBADMSG, "the snapshot is damaged: the agent will write a new one with the next "
+			  "change; "
+			  "the version that is open stays"},
+		{EPROTO, "not a snapshot, or one of a newer layout than this library knows"},
+		{EINVAL, "not the name of a config, or unknown flags"},
+		{ENOMEM, "out of memory"},
+		{EINTR, "a signal came"},
+	};
+	int positive = error == INT_MIN ? INT_MAX : error < 0 ? -error : error;
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].error == positive)
+			return table[i].text;
+	return "the operating system refused: see errno";
+}
