@@ -69,7 +69,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path 'tests/model/*' 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck \
-        coverage model fleet check-fleet check-bindings languages lint layers bench fuzz install uninstall dist clean
+        coverage model fleet check-fleet check-bindings languages lint layers bench bench-languages torture fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -95,7 +95,8 @@ $(BUILD)/$(SONAME): $(LIB_PIC) lib/libpullet.map
 $(BUILD)/libpullet.a: $(LIB_PIC)
 	$(call say,AR)$(LD) -r -o $(BUILD)/pic/libpullet.o $^ && objcopy --wildcard --keep-global-symbol='pullet_*' $(BUILD)/pic/libpullet.o \
 	  && rm -f $@ && $(AR) rcD $@ $(BUILD)/pic/libpullet.o
-$(BUILD)/libpullet.pc: lib/libpullet.pc.in Makefile
+# each time: the directories may be others than last time
+$(BUILD)/libpullet.pc: lib/libpullet.pc.in FORCE
 	$(Q)sed 's|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|' $< > $@
 
 link = $(call say,LD)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^)
@@ -115,6 +116,8 @@ $(BUILD)/replay/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)
 	$(link) $(PKG_LIBS)
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS) $(BENCH_LIBS)
+
+FORCE:
 
 DEPENDENCIES := $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 $(DEPENDENCIES): ; # else the pattern of the broken harnesses would make them
@@ -138,6 +141,10 @@ quickcheck: all tests ## unit tests, fuzz corpora, layers: a minute
 check-stress: tests
 	@$(RUN) --timeout 600 $(call SEP,$(STRESS)) tests/stress/seeded.sh $(BROKEN)
 
+torture: deps ## readers against a writer that swaps 100,000 times: on tmpfs, ext4 and overlayfs (root; minutes)
+	@$(MAKE) --no-print-directory $(BUILD)/stress/stress_snapshot
+	@tests/stress/torture.sh $(BUILD)/stress/stress_snapshot
+
 check-integration: all
 	@PULLET_BUILD=$(BUILD) $(RUN) --timeout 900 $(foreach t,$(sort $(wildcard tests/integration/test_*.py)),$(PYTHON) $(t) --)
 
@@ -154,15 +161,16 @@ check-man:
 $(BUILD)/cpp/test_pullet: lib/cpp/test_pullet.cpp lib/cpp/pullet.hpp $(BUILD)/pic/snapshot.o $(BUILD)/$(SONAME)
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) -std=c++17 -O2 -Wall -Wextra -Wshadow -Wconversion $(if $(WERROR),-Werror) -Ilib -o $@ $< $(BUILD)/pic/snapshot.o \
-	  -L$(BUILD) -lpullet -Wl,-rpath,$(CURDIR)/$(BUILD) -pthread
+	  -L$(BUILD) -lpullet -Wl,-rpath,$(abspath $(BUILD)) -pthread
 
 check-bindings: all $(BUILD)/cpp/test_pullet
-	@PYTHONDONTWRITEBYTECODE=1 PULLET_LIBRARY=$(CURDIR)/$(BUILD)/$(SONAME) $(RUN) $(PYTHON) lib/python/test_pullet.py -- \
+	@PYTHONDONTWRITEBYTECODE=1 PULLET_LIBRARY=$(abspath $(BUILD)/$(SONAME)) $(RUN) $(PYTHON) lib/python/test_pullet.py -- \
 	  $(BUILD)/cpp/test_pullet -- sh -c '$(PYTHON) tests/golden/make.py --check && echo "1 passed, 0 failed"'
 
-languages: all ## install Go, Java and Node.js, test their bindings
+languages: ## install Go, Java and Node.js, test their bindings
 	@packaging/deps.sh --all
-	@PULLET_BUILD=$(BUILD) $(RUN) --timeout 600 sh lib/go/test.sh -- sh lib/java/test.sh -- sh lib/node/test.sh
+	@$(MAKE) --no-print-directory all
+	@PULLET_BUILD=$(abspath $(BUILD)) $(RUN) --timeout 600 sh lib/go/test.sh -- sh lib/java/test.sh -- sh lib/node/test.sh
 
 check-fleet: tests
 	@$(RUN) $(BUILD)/fleet --check $(if $(SAN),--agents 1000)
@@ -183,6 +191,11 @@ layers: ## check who includes whom, and that the check finds seeded violations
 
 lint: deps ## format, shell scripts, static analysis
 	@tests/lint.sh $(C_FILES)
+
+bench-languages: ## measure: each binding beside its language's map, environment, and file parsed at each read
+	@packaging/deps.sh --all
+	@$(MAKE) --no-print-directory all
+	@PULLET_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/bench/languages.py
 
 bench: deps all $(BENCH) ## measure: engine beside its peers, push to visible beside the bare hops
 	@for b in $(BENCH); do PULLET_BUILD=$(BUILD) $$b || exit 1; done
@@ -211,19 +224,19 @@ install: all ## install under DESTDIR/PREFIX
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libpullet.so
 	$(INSTALL) -m 644 $(BUILD)/libpullet.a $(DESTDIR)$(LIBDIR)/
 	$(INSTALL) -m 644 $(BUILD)/libpullet.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
-	$(INSTALL) -m 644 lib/pullet.h $(DESTDIR)$(INCLUDEDIR)/
+	$(INSTALL) -m 644 lib/pullet.h lib/cpp/pullet.hpp $(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 644 agent/cli/pullet.1 $(DESTDIR)$(MANDIR)/man1/
 	$(INSTALL) -m 644 agent/pullet.yaml.5 $(DESTDIR)$(MANDIR)/man5/
 	$(INSTALL) -m 644 agent/pulletd.8 $(DESTDIR)$(MANDIR)/man8/
 	$(INSTALL) -m 644 lib/libpullet.3 $(DESTDIR)$(MANDIR)/man3/
 	for f in open refresh get wait each close; do ln -sf libpullet.3 $(DESTDIR)$(MANDIR)/man3/pullet_$$f.3; done
-	$(INSTALL) -m 644 README.md ARCHITECTURE.md NEWS.md LICENSE $(DESTDIR)$(DOCDIR)/
+	$(INSTALL) -m 644 README.md ARCHITECTURE.md NEWS.md LICENSE lib/GUIDE.md lib/FORMAT.md $(DESTDIR)$(DOCDIR)/
 	$(INSTALL) -m 644 etc/*.yaml $(DESTDIR)$(DOCDIR)/examples/
 
 uninstall: ## remove what install put there; configuration and state stay
 	rm -f $(DESTDIR)$(SBINDIR)/pulletd $(DESTDIR)$(BINDIR)/pullet $(DESTDIR)$(MANDIR)/man1/pullet.1 \
 	      $(DESTDIR)$(LIBDIR)/$(SONAME) $(DESTDIR)$(LIBDIR)/libpullet.so $(DESTDIR)$(LIBDIR)/libpullet.a \
-	      $(DESTDIR)$(LIBDIR)/pkgconfig/libpullet.pc $(DESTDIR)$(INCLUDEDIR)/pullet.h \
+	      $(DESTDIR)$(LIBDIR)/pkgconfig/libpullet.pc $(DESTDIR)$(INCLUDEDIR)/pullet.h $(DESTDIR)$(INCLUDEDIR)/pullet.hpp \
 	      $(DESTDIR)$(MANDIR)/man5/pullet.yaml.5 $(DESTDIR)$(MANDIR)/man8/pulletd.8 $(DESTDIR)$(MANDIR)/man3/libpullet.3 $(DESTDIR)$(MANDIR)/man3/pullet_*.3
 	rm -rf $(DESTDIR)$(DOCDIR)
 	rmdir $(DESTDIR)$(SYSCONFDIR)/pullet/conf.d $(DESTDIR)$(SYSCONFDIR)/pullet 2>/dev/null || true
@@ -235,6 +248,6 @@ clean: ## remove what was built
 	rm -rf build build-*
 
 help: ## print this
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 	@echo "  Variables: PREFIX DESTDIR SYSCONFDIR BINDIR SBINDIR MANDIR CFLAGS LDFLAGS"
 	@echo "             SAN=address,undefined | SAN=thread   WERROR=1   V=1   FUZZ_SECONDS=60   FLEET_AGENTS=100000"

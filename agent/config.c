@@ -101,6 +101,12 @@ static uint64_t expiry_ms(const struct config *c)
 	return c->env->sys->now_ms() + (max_ms > PATIENCE_MS ? max_ms : PATIENCE_MS);
 }
 
+/* From that age on what stands is stale: the last of the slowest pulls has not confirmed it. */
+static uint64_t stale_ms(const struct config *c)
+{
+	return c->supervisor.max_ms + c->settings->timeout_ms;
+}
+
 /* The trigger's word decides whether the timer is armed, and whether a run that waits for the
  * server is still wanted. */
 static void arm(struct config *c)
@@ -155,7 +161,7 @@ static void confirm(struct config *c)
 	c->confirmed_ms = c->env->sys->now_ms();
 	c->confirmed_wall_ms = c->env->sys->wall_ms();
 	if (c->image)
-		image_confirm(c->image, c->confirmed_ms, c->supervisor.max_ms);
+		image_confirm(c->image, c->confirmed_ms, stale_ms(c));
 	if (c->error[0]) {
 		log_info("the server's answer is good again", "config", c->settings->name);
 		memset(&c->log_limit, 0, sizeof(c->log_limit));
@@ -359,7 +365,7 @@ static void publish(struct config *c, bool save)
 {
 	fill_publication(c, save, c->candidate, &c->body);
 	c->publication.confirmed_ms = c->env->sys->now_ms();
-	c->publication.stale_ms = c->supervisor.max_ms;
+	c->publication.stale_ms = stale_ms(c);
 	if (!save && c->target && target_is_current(c->target, NULL, 0))
 		c->publication.target = NULL; /* only the snapshot was lost */
 	if (publish_blocks(&c->publication)) {
@@ -890,9 +896,7 @@ void config_status(struct config *c, struct config_status *ret_status)
 	if (c->published.generation == 0)
 		state = "waiting";
 	else if (c->confirmed_ms == 0 || c->error[0])
-		state = age > (int64_t)c->supervisor.max_ms ? "stale"
-			: c->error[0]                       ? "failing"
-							    : "ok";
+		state = age > (int64_t)stale_ms(c) ? "stale" : c->error[0] ? "failing" : "ok";
 	*ret_status = (struct config_status){
 		.settings = c->settings,
 		.version = &c->published,

@@ -184,16 +184,17 @@ static int open_page(struct image *i, int dir, const char *name, char why[FILE_W
 		r = file_replace(i->sys, dir, name, fresh, sizeof(fresh), &options, why);
 		fd = r < 0 ? -1 : openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	}
-	if (fd < 0) {
-		r = r < 0 ? r : -errno;
-		return r;
-	}
+	if (fd < 0)
+		return r < 0 ? r : -errno;
 	map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	r = map == MAP_FAILED ? -errno : 0;
 	close(fd);
-	if (r == 0)
-		i->page = map;
-	return r;
+	if (r)
+		return r;
+	i->page = map;
+	if (!i->in_memory) /* it may be of another boot, whose clock was another one */
+		atomic_store_explicit(&i->page->confirmed_ms, 0, memory_order_release);
+	return 0;
 }
 
 /* Also when the generation is the same: an image that was lost is there again. */
@@ -318,8 +319,8 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 	if (i->known || !is_there(i, dir, data, len))
 		r = file_replace(i->sys, dir, i->name, data, len, &options, why);
 	if (r >= 0) {
+		raise_page(i, generation); /* first of all: somebody sleeps on it */
 		remember(i, dir);
-		raise_page(i, generation);
 	}
 	i->sys->close(dir);
 	return r < 0 ? r : 0;

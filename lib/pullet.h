@@ -91,10 +91,11 @@ uint64_t pullet_generation(const struct pullet *p);
 const char *pullet_version(const struct pullet *p);
 /* Number of keys. */
 size_t pullet_count(const struct pullet *p);
-/* Milliseconds since the server last confirmed the newest version, suspend included; -1 when it did
- * not since the agent started, or there is no agent's page beside the snapshot. */
+/* Milliseconds since the server last confirmed the newest version, suspend included; -1 when that
+ * is not known (not since the boot, or no agent's page beside the snapshot). */
 int64_t pullet_age_ms(const struct pullet *p);
-/* True when that has reached the agent's longest delay between two pulls, or is not known. */
+/* True when that has reached the agent's longest delay between two pulls and the pull's time limit,
+ * or is not known. */
 bool pullet_stale(const struct pullet *p);
 /* Sleeps until there is a newer version than the one that is open, and moves to it. 1; 0 when
  * timeout_ms (-1 = none) has passed; or -errno (-EINTR: a signal came). */

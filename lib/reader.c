@@ -510,8 +510,7 @@ const char *pullet_strerror(int error)
 		{EACCES, "the snapshot may not be read: the reader must be in the group of the "
 			 "runtime "
 			 "directory"},
-		{EBADMSG, "the snapshot is damaged: the agent will write a new one with the next "
-			  "change; "
+		{EBADMSG, "the snapshot is damaged: the agent writes it anew with its next pull; "
 			  "the version that is open stays"},
 		{EPROTO, "not a snapshot, or one of a newer layout than this library knows"},
 		{EINVAL, "not the name of a config, or unknown flags"},

@@ -277,17 +277,17 @@ static inline const unsigned char *record_at(
 	const struct snapshot *s, uint32_t offset, size_t *ret_key_len, size_t *ret_text_len)
 {
 	const unsigned char *record = s->image + offset;
-	size_t room, key_len, text_len;
+	size_t room = s->len - RECORD, key_len, text_len, end;
 	uint64_t lengths;
 
-	if (offset % 8 || offset > s->len - RECORD)
+	if (offset % 8 || offset > room)
 		return NULL;
-	room = s->len - RECORD - offset;
 	lengths = load64(record + 8);
 	text_len = lengths & UINT32_MAX;
 	key_len = (lengths >> 32) & MAX_KEY;
-	if (key_len + text_len + 2 > room || record[RECORD + key_len] ||
-		record[RECORD + key_len + 1 + text_len] || record[15] > PULLET_MAP)
+	end = key_len + 1 + text_len;
+	if (end >= room - offset || record[RECORD + key_len] | record[RECORD + end] ||
+		lengths >> 56 > PULLET_MAP)
 		return NULL;
 	*ret_key_len = key_len;
 	*ret_text_len = text_len;
@@ -302,29 +302,27 @@ static inline void read_value(
 	ret->type = (enum pullet_type)record[15];
 	ret->len = text_len;
 	ret->text = (const char *)record + RECORD + key_len + 1;
-	if (ret->type == PULLET_DOUBLE)
-		memcpy(&ret->number, &raw, sizeof(raw));
-	else if (ret->type == PULLET_BOOL)
+	ret->count = raw; /* whichever member it is: they lie on each other */
+	if (ret->type == PULLET_BOOL)
 		ret->boolean = raw != 0;
-	else
-		ret->count = raw;
 }
 
 int snapshot_get(
 	const struct snapshot *s, const char *key, size_t key_len, struct pullet_value *ret_value)
 {
 	uint64_t hash = XXH3_64bits(key, key_len);
-	uint32_t tag = (uint32_t)(hash >> 32), slot = (uint32_t)hash & s->slot_mask;
-	const unsigned char *at, *record;
+	uint32_t mask = s->slot_mask, slot = (uint32_t)hash;
+	const unsigned char *record;
 	size_t len, text_len;
+	uint64_t entry;
 
-	for (uint32_t n = 0; n <= s->slot_mask; n++, slot = (slot + 1) & s->slot_mask) {
-		at = s->slots + SLOT * (size_t)slot;
-		if (!load32(at + 4))
+	for (uint32_t n = 0; n <= mask; n++, slot++) {
+		entry = load64(s->slots + SLOT * (size_t)(slot & mask));
+		if (entry >> 32 == 0)
 			return -ENOENT;
-		if (load32(at) != tag)
+		if ((uint32_t)entry != hash >> 32)
 			continue;
-		record = record_at(s, load32(at + 4), &len, &text_len);
+		record = record_at(s, entry >> 32, &len, &text_len);
 		if (!record || len != key_len || memcmp(record + RECORD, key, len) != 0)
 			continue;
 		read_value(record, len, text_len, ret_value);

@@ -117,7 +117,7 @@ static bool to_double(struct pullet *p, const char *key, struct buffer *out)
 static const struct type {
 	const char *name;
 	bool (*convert)(struct pullet *p, const char *key, struct buffer *out);
-	bool quoted; /* in JSON */
+	bool quoted; /* in JSON; a number it does not have (inf, nan) is too */
 } types[] = {
 	{"string", to_string, true},
 	{"int", to_int, false},
@@ -200,7 +200,7 @@ static int put_typed(
 	}
 	n.text = text.data ? text.data : "";
 	n.text_len = text.len;
-	if (o->json && type->quoted)
+	if (o->json && (type->quoted || !strpbrk(n.text, "0123456789e")))
 		document_write(&n, DOCUMENT_JSON, out);
 	else
 		buffer_printf(out, "%s\n", n.text);

