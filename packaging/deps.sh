@@ -9,7 +9,10 @@
 # Knows apt (Debian, Ubuntu) and dnf (Fedora, RHEL). Needs root, or sudo.
 set -eu
 
-# what it is for      apt                       dnf
+# A file in the fourth column is what the package is for: where it is, from whatever source, nothing is missing. (NodeSource's
+# nodejs brings its own headers, and libnode-dev cannot be installed beside it.)
+#
+# what it is for      apt                       dnf                       or a file
 build='
 compiler              gcc                       gcc
 libc                  libc6-dev                 glibc-devel
@@ -50,12 +53,14 @@ model-checker         g++                       gcc-c++
 processes             procps                    procps-ng
 network               iproute2                  iproute
 trace                 strace                    strace
+file-systems          e2fsprogs                 e2fsprogs
+file-systems          mount                     util-linux
 '
 languages='
 go                    golang-go                 golang
 java                  default-jdk-headless      java-17-openjdk-devel
 node                  nodejs                    nodejs
-node-headers          libnode-dev               nodejs-devel
+node-headers          libnode-dev               nodejs-devel              /usr/include/node/node_api.h
 '
 
 mode="build"
@@ -101,18 +106,26 @@ run() {
 wanted=$build
 [ "$mode" = build ] || wanted="$build$tests"
 [ "$mode" != all ] || wanted="$wanted$languages"
-missing=''
-for name in $(printf '%s' "$wanted" | awk -v c=$column 'NF { print $c }'); do
-	there "$name" || missing="$missing $name"
-done
+missing() { # TABLE: the packages that are not there
+	printf '%s' "$1" | awk -v c=$column 'NF { print $c, $4 }' | while read -r name file; do
+		if [ -z "$file" ] || ! [ -e "$file" ]; then
+			there "$name" || printf ' %s' "$name"
+		fi
+	done
+}
+all=$(missing "$wanted")
 
-if [ -z "$missing" ]; then
+if [ -z "$all" ]; then
 	echo "dependencies: all there"
 	exit 0
 fi
-echo "dependencies missing:$missing"
+echo "dependencies missing:$all"
 [ -z "${list:-}" ] || exit 0
 echo "installing them"
-# shellcheck disable=SC2086 # a list of words
-install $missing
+# a package that is installed here may bring the file for which another one would be, so those come last
+for table in "$(printf '%s' "$wanted" | awk 'NF < 4')" "$wanted"; do
+	names=$(missing "$table")
+	# shellcheck disable=SC2086 # a list of words
+	[ -z "$names" ] || install $names
+done
 echo "dependencies: installed"

@@ -28,7 +28,7 @@ func pad(b []byte, to int) []byte {
 	return b
 }
 
-// build makes an image whose hash index is empty: this package does not read it.
+// build makes an image, as the agent does; a key that xxh3 does not take is not in its index.
 func build(generation uint64, version string, entries ...entry) []byte {
 	le := binary.LittleEndian
 	sort.Slice(entries, func(i, j int) bool { return entries[i].key < entries[j].key })
@@ -42,6 +42,14 @@ func build(generation uint64, version string, entries ...entry) []byte {
 	records := len(b)
 	for i, e := range entries {
 		le.PutUint32(b[order+4*i:], uint32(len(b)))
+		if len(e.key) <= hashedKey {
+			hash := xxh3(e.key)
+			slot := int(hash) & (slots - 1)
+			for le.Uint32(b[headerSize+8*slot+4:]) != 0 {
+				slot = (slot + 1) & (slots - 1)
+			}
+			le.PutUint64(b[headerSize+8*slot:], hash>>32|uint64(len(b))<<32)
+		}
 		b = le.AppendUint64(b, e.value)
 		b = le.AppendUint32(b, uint32(len(e.text)))
 		b = le.AppendUint32(b, uint32(len(e.key))|uint32(e.kind)<<24)

@@ -27,6 +27,8 @@ type image struct {
 	generation uint64
 	version    string
 	count      int
+	digest     uint64 // tells images apart that have the same generation
+	slots      []byte
 	order      []byte
 	records    uint64
 }
@@ -134,6 +136,8 @@ func (m *image) check() (detail string, err error) {
 	}
 	m.version = string(text[:n])
 	m.count = int(count)
+	m.digest = le.Uint64(d[8:])
+	m.slots = d[slots : slots+8*slotCount]
 	m.order = d[order : order+4*count]
 	m.records = records
 	return "", nil
@@ -141,8 +145,12 @@ func (m *image) check() (detail string, err error) {
 
 // at gives the record at a place of the sorted list; false when it is not good.
 func (m *image) at(place int) (r record, ok bool) {
-	d, size := m.data, uint64(len(m.data))
-	o := uint64(binary.LittleEndian.Uint32(m.order[4*place:]))
+	return m.record(binary.LittleEndian.Uint32(m.order[4*place:]))
+}
+
+// record gives the record at an offset; false when it is not good.
+func (m *image) record(offset uint32) (r record, ok bool) {
+	d, size, o := m.data, uint64(len(m.data)), uint64(offset)
 	if o < m.records || o%8 != 0 || o+recordSize > size {
 		return r, false
 	}
@@ -176,48 +184,34 @@ func (m *image) lowerBound(key string) int {
 	return low
 }
 
-// key is the key at a place, without a look at the rest of its record.
-func (m *image) key(place int) (key []byte, ok bool) {
-	d := m.data
-	o := uint64(binary.LittleEndian.Uint32(m.order[4*place:]))
-	if o < m.records || o%8 != 0 || o+recordSize > uint64(len(d)) {
-		return nil, false
-	}
-	d = d[o:]
-	end := recordSize + uint64(binary.LittleEndian.Uint32(d[12:16])&0xffffff)
-	if end >= uint64(len(d)) || d[end] != 0 {
-		return nil, false
-	}
-	return d[recordSize:end], true
-}
-
+// get looks a key up by its hash; a long one, which xxh3 does not take, by bisection.
 func (m *image) get(key string) (r record, ok bool) {
-	low, high := 0, m.count
-	for low < high {
-		mid := int(uint(low+high) / 2)
-		k, ok := m.key(mid)
-		if !ok {
-			return m.search(key, low, high)
-		}
-		if string(k) < key {
-			low = mid + 1
-		} else {
-			high = mid
-		}
+	if len(key) > hashedKey {
+		return m.bisect(key)
 	}
-	if low < m.count {
-		if r, ok = m.at(low); ok && string(r.key) == key {
+	hash := xxh3(key)
+	mask := len(m.slots) - 8 // of a place in bytes
+	for n, at := 0, int(hash<<3)&mask; n < len(m.slots); n, at = n+8, (at+8)&mask {
+		slot := binary.LittleEndian.Uint64(m.slots[at:])
+		if slot>>32 == 0 {
+			break
+		}
+		if uint32(slot) != uint32(hash>>32) {
+			continue
+		}
+		if r, ok = m.record(uint32(slot >> 32)); ok && string(r.key) == key {
 			return r, true
 		}
 	}
 	return record{}, false
 }
 
-// search looks at each place from low to high: where a bad record stands, bisection has no direction.
-func (m *image) search(key string, low, high int) (record, bool) {
-	for ; low <= high && low < m.count; low++ {
-		if r, ok := m.at(low); ok && string(r.key) == key {
-			return r, true
+// bisect looks a key up in the sorted list; where a bad record stands there is no direction, and it
+// looks at each place from there on.
+func (m *image) bisect(key string) (record, bool) {
+	for i := m.lowerBound(key); i < m.count; i++ {
+		if r, ok := m.at(i); ok && string(r.key) >= key {
+			return r, string(r.key) == key
 		}
 	}
 	return record{}, false

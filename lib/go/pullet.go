@@ -101,7 +101,7 @@ type Config struct {
 	path, pagePath string
 	current        atomic.Pointer[image] // never nil
 	page           atomic.Pointer[page]  // nil until there is one
-	seen           atomic.Uint64         // what the page said when the image was last looked at
+	seen           atomic.Uint32         // the page's futex when the image was last looked at
 	done           chan struct{}         // closed by Close
 	mu             sync.Mutex            // who moves or closes
 }
@@ -164,32 +164,32 @@ func (c *Config) isClosed() bool {
 // upToDate is true when the control page says nothing new.
 func (c *Config) upToDate() bool {
 	p := c.page.Load()
-	return p != nil && p.generation() == c.seen.Load()
+	return p != nil && p.futex() == c.seen.Load()
 }
 
-// look takes the image at the path if that is another generation: a lower one as well, for an agent
-// that lost its state begins anew. An image that is not good is not looked at again until the page
-// says something new.
+// look takes the image at the path and tells whether that is another one; not by its number, for an
+// agent that lost its state begins anew. An image that is not good is not looked at again until the
+// page says something new.
 func (c *Config) look() (moved bool, err error) {
 	p := c.page.Load()
 	if p == nil {
 		p = openPage(c.pagePath)
 		c.page.Store(p)
 	}
-	var seen uint64
+	var seen uint32
 	if p != nil {
-		seen = p.generation() // before the image, which is in place before it
+		seen = p.futex() // before the image, which is in place before it changes
 	}
 	old := c.current.Load()
 	img, err := loadImage(c.path, old)
 	if err == nil || errors.Is(err, ErrDamaged) || errors.Is(err, ErrForeign) {
 		c.seen.Store(seen)
 	}
-	if img == nil || img.generation == old.generation {
+	if img == nil {
 		return false, err
 	}
 	c.current.Store(img)
-	return true, nil
+	return img.digest != old.digest, nil
 }
 
 // Refresh moves to the newest version and tells whether it did; when there is nothing newer it
@@ -223,7 +223,7 @@ const (
 // in the kernel lasts a second at most and holds one thread. Without a control page, as before the
 // agent's first start, it looks for the files in intervals that grow from 10 ms to a second.
 func (c *Config) Wait(ctx context.Context) error {
-	start := c.Generation()
+	start := c.current.Load().digest
 	look := firstLook
 	for {
 		if err := ctx.Err(); err != nil {
@@ -232,12 +232,12 @@ func (c *Config) Wait(ctx context.Context) error {
 		p := c.page.Load()
 		var seen uint32
 		if p != nil {
-			seen = p.futex() // before the generation, which Refresh loads
+			seen = p.futex() // before Refresh looks
 		}
 		if _, err := c.Refresh(); err != nil {
 			return err
 		}
-		if c.Generation() != start {
+		if c.current.Load().digest != start {
 			return nil
 		}
 		var woken <-chan time.Time

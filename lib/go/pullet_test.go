@@ -30,6 +30,41 @@ func TestXXH64(t *testing.T) {
 	}
 }
 
+// TestXXH3: all lengths, of a text that xxHash's own library was given as well.
+func TestXXH3(t *testing.T) {
+	b := make([]byte, hashedKey)
+	for i := range b {
+		b[i] = byte(i*37 + 11)
+	}
+	sum := uint64(0)
+	for n := 0; n <= hashedKey; n++ {
+		sum = sum*31 + xxh3(string(b[:n]))
+	}
+	if sum != 0x43eeb05fe74378dc {
+		t.Errorf("%x", sum)
+	}
+}
+
+func TestLongKeys(t *testing.T) {
+	var entries []entry
+	for n := hashedKey - 2; n < hashedKey+20; n++ {
+		entries = append(entries, text(strings.Repeat("k", n), fmt.Sprint(n)))
+	}
+	a := newAgent(t)
+	a.publish(1, "v", entries...)
+	c := a.open()
+	for _, e := range entries {
+		if c.String(e.key, "") != e.text {
+			t.Errorf("%d: %q", len(e.key), c.String(e.key, ""))
+		}
+	}
+	for n := 0; n < 2*hashedKey; n++ {
+		if _, ok := c.Get(strings.Repeat("k", n) + "l"); ok {
+			t.Errorf("found, with %d", n)
+		}
+	}
+}
+
 func TestTyped(t *testing.T) {
 	a := newAgent(t)
 	number := 0.5
@@ -176,8 +211,14 @@ func TestRefresh(t *testing.T) {
 			if c.String("k", "") != "2" {
 				t.Error("the second is lost")
 			}
-			a.publish(1, "anew", text("k", "anew")) // the agent lost its state
-			moved(t, c, true)
+			for _, value := range []string{"anew", "again"} { // the agent lost its state, twice
+				a.publish(1, value, text("k", value))
+				moved(t, c, true)
+				moved(t, c, false)
+				if c.String("k", "") != value {
+					t.Error("not " + value)
+				}
+			}
 			if page {
 				return
 			}
@@ -221,10 +262,12 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// waitFor runs Wait beside the test.
-func waitFor(c *Config, ctx context.Context) <-chan error {
-	done := make(chan error, 1)
-	go func() { done <- c.Wait(ctx) }()
+// waitFor runs n Waits beside the test.
+func waitFor(c *Config, ctx context.Context, n int) <-chan error {
+	done := make(chan error, n)
+	for ; n > 0; n-- {
+		go func() { done <- c.Wait(ctx) }()
+	}
 	return done
 }
 
@@ -242,18 +285,19 @@ func result(t *testing.T, done <-chan error) error {
 func TestWait(t *testing.T) {
 	a := newAgent(t)
 	c := a.open(WaitFirst)
-	two := []<-chan error{waitFor(c, context.Background()), waitFor(c, context.Background())}
+	two := waitFor(c, context.Background(), 2)
 	a.start()
-	a.publish(1, "v")
-	for _, done := range two {
-		if err := result(t, done); err != nil || c.Generation() != 1 {
+	for g := uint64(1); g <= 2; g++ { // one that began late waits for the second
+		a.publish(g, "v")
+		if err := result(t, two); err != nil || c.Generation() == 0 {
 			t.Error(err, c.Generation())
 		}
 	}
 	// Woken, not found at the end of a slice: of many waits the quickest is far below one.
 	quickest := time.Hour
-	for g := uint64(2); g < 12; g++ {
-		done := waitFor(c, context.Background())
+	for g := uint64(3); g < 13; g++ {
+		_, _ = c.Refresh()
+		done := waitFor(c, context.Background(), 1)
 		time.Sleep(5 * time.Millisecond) // so that most of them sleep; right without it
 		started := time.Now()
 		a.publish(g, "v")
@@ -268,7 +312,7 @@ func TestWait(t *testing.T) {
 		t.Errorf("the quickest wait took %v", quickest)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := waitFor(c, ctx)
+	done := waitFor(c, ctx, 1)
 	cancel()
 	if err := result(t, done); !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -278,13 +322,13 @@ func TestWait(t *testing.T) {
 	if err := c.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	done = waitFor(c, context.Background())
+	done = waitFor(c, context.Background(), 1)
 	a.write([]byte("rubbish"))
 	a.announce(99)
 	if err := result(t, done); !errors.Is(err, ErrForeign) {
 		t.Error(err)
 	}
-	done = waitFor(c, context.Background())
+	done = waitFor(c, context.Background(), 1)
 	_ = c.Close()
 	if err := result(t, done); !errors.Is(err, fs.ErrClosed) {
 		t.Error(err)

@@ -4,7 +4,7 @@ cd "$(dirname "$0")" || exit 1
 tmp=$(mktemp -d) || exit 1
 trap 'chmod -R u+w "$tmp"; rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
-export GOCACHE="$tmp/cache" GOPATH="$tmp/path" GOTMPDIR="$tmp" GOENV=off CGO_ENABLED=0
+export HOME="$tmp" GOCACHE="$tmp/cache" GOPATH="$tmp/path" GOTMPDIR="$tmp" GOENV=off CGO_ENABLED=0
 export GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local GOWORK=off
 passed=0
 failed=0
@@ -31,7 +31,7 @@ go test -v -count=1 -timeout 300s . >"$tmp/out" 2>&1
 status=$?
 n=$(grep -cE '^ *--- PASS' "$tmp/out")
 passed=$((passed + n))
-n=$(grep -cE '^ *--- FAIL' "$tmp/out")
+n=$(grep -cE '^ *--- (FAIL|SKIP)' "$tmp/out") # a test that did not run proves nothing
 failed=$((failed + n))
 [ "$status" = 0 ] || cat "$tmp/out"
 [ "$status" = 0 ] || [ "$n" != 0 ] || failed=$((failed + 1))

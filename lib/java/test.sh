@@ -8,7 +8,7 @@ trap 'exit 1' HUP INT TERM
 compile() { # INTO FILE...
 	into=$1
 	shift
-	javac --release 17 -encoding UTF-8 -Xlint:all -Xdoclint:all/protected -Werror \
+	javac -J-XX:-UsePerfData --release 17 -encoding UTF-8 -Xlint:all -Xdoclint:all/protected -Werror \
 		-cp "$tmp/main" -d "$into" "$@"
 }
 mkdir "$tmp/main" "$tmp/files"
@@ -17,5 +17,5 @@ if ! compile "$tmp/main" src/pullet/*.java || ! compile "$tmp/test" test/pullet/
 	echo "0 passed, 1 failed"
 	exit 1
 fi
-java -ea -Xlog:disable -Xlog:all=warning:stderr -Djava.io.tmpdir="$tmp/files" \
+java -ea -XX:-UsePerfData -Xlog:disable -Xlog:all=warning:stderr -Djava.io.tmpdir="$tmp/files" \
 	-cp "$tmp/main:$tmp/test" pullet.ConfigTest ../../tests/golden

@@ -50,7 +50,7 @@ public final class Config implements AutoCloseable {
     private final Object moving = new Object(); // who moves or closes
     private volatile Image image = Image.NOTHING;
     private volatile Page page; // null until there is one
-    private volatile long seen; // what the page said when the image was last looked at
+    private volatile long seen; // the page's futex when the image was last looked at
     private volatile boolean closed;
 
     private Config(Path path, boolean waiting) throws IOException {
@@ -134,13 +134,13 @@ public final class Config implements AutoCloseable {
 
     private boolean upToDate() {
         Page p = page;
-        return p != null && p.generation() == seen;
+        return p != null && p.futex() == seen;
     }
 
     /**
-     * Takes the image at the path if that is another generation: a lower one as well, for an agent
-     * that lost its state begins anew. An image that is not good is not looked at again until the
-     * page says something new.
+     * Takes the image at the path and tells whether that is another one; not by its number, for an
+     * agent that lost its state begins anew. An image that is not good is not looked at again until
+     * the page says something new.
      */
     private boolean look() throws IOException {
         Page p = page;
@@ -148,7 +148,7 @@ public final class Config implements AutoCloseable {
             p = Page.open(pagePath);
             page = p;
         }
-        long now = p == null ? 0 : p.generation(); // before the image, which is in place before it
+        long now = p == null ? 0 : p.futex(); // before the image, in place before it changes
         if (p == null && image != Image.NOTHING && image.isAt(Image.stampOf(path))) {
             return false;
         }
@@ -160,7 +160,7 @@ public final class Config implements AutoCloseable {
             throw e;
         }
         seen = now;
-        boolean moved = newest.generation != image.generation;
+        boolean moved = newest.digest != image.digest;
         image = newest;
         return moved;
     }
@@ -208,13 +208,13 @@ public final class Config implements AutoCloseable {
      * @throws IllegalStateException when it was closed, also while it waits
      */
     public boolean await(Duration timeout) throws IOException, InterruptedException {
-        long start = generation();
+        long start = image.digest;
         long began = System.nanoTime();
         long limit = timeout.compareTo(Duration.ofDays(36500)) > 0
                 ? Long.MAX_VALUE : timeout.toNanos();
         for (long pause = FIRST_PAUSE;; pause = Math.min(2 * pause, LAST_PAUSE)) {
             refresh();
-            if (generation() != start) {
+            if (image.digest != start) {
                 return true;
             }
             if (Thread.interrupted()) {

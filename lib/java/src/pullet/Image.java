@@ -29,19 +29,25 @@ final class Image {
     static final Image NOTHING = new Image();
 
     private final ByteBuffer data;
+    private final int slots;
+    private final int slotMask;
     private final int order;
     private final int records;
     private final Object stamp;
     final long generation;
+    final long digest; // tells images apart that have the same generation
     final String version;
     final int count;
 
     private Image() {
-        data = null;
+        data = ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN); // an empty slot
+        slots = 0;
+        slotMask = 0;
         order = 0;
         records = 0;
         stamp = null;
         generation = 0;
+        digest = 0;
         version = "";
         count = 0;
     }
@@ -56,18 +62,21 @@ final class Image {
         require(b.getLong(16) == size, path, "its length is not what it says");
         require(b.getLong(8) == Xxh64.of(b, 16), path, "its digest is wrong");
         long keys = u32(b, 40);
-        long slots = u32(b, 44);
+        long slotCount = u32(b, 44);
         generation = b.getLong(24);
         require(generation != 0, path, "it has no generation");
-        require(slots >= 2 && Long.bitCount(slots) == 1 && slots > keys, path,
+        require(slotCount >= 2 && Long.bitCount(slotCount) == 1 && slotCount > keys, path,
                 "its number of slots is wrong");
-        require(fits(u32(b, 48), 8 * slots, 64, size), path, "its index lies outside");
+        require(fits(u32(b, 48), 8 * slotCount, 64, size), path, "its index lies outside");
         require(fits(u32(b, 52), 4 * keys, 8, size), path, "its sorted list lies outside");
         require(fits(u32(b, 56), RECORD * keys, 8, size), path, "its records lie outside");
         require(fits(u32(b, 60), 1, 1, size), path, "its version lies outside");
         data = b;
         this.stamp = stamp;
+        digest = b.getLong(8);
         count = (int) keys;
+        slots = b.getInt(48);
+        slotMask = (int) slotCount - 1;
         order = b.getInt(52);
         records = b.getInt(56);
         int from = b.getInt(60);
@@ -135,7 +144,11 @@ final class Image {
 
     /** The offset of the record at a place, or -1 when it or its key is not good. */
     private int record(int place) {
-        long at = u32(data, order + 4 * place);
+        return checked(u32(data, order + 4 * place));
+    }
+
+    /** An offset, or -1 as above. */
+    private int checked(long at) {
         if (at < records || at % 8 != 0 || at + RECORD > data.limit()) {
             return -1;
         }
@@ -191,9 +204,50 @@ final class Image {
         return low;
     }
 
-    /** The value of a key, or null. */
+    /** The value of a key, or null: by its hash; a long one, which Xxh3 does not take, by bisection. */
     Value get(String key) {
         byte[] wanted = key.getBytes(StandardCharsets.UTF_8);
+        if (wanted.length > Xxh3.MAX) {
+            return bisect(wanted);
+        }
+        long hash = Xxh3.of(wanted);
+        int slot = (int) hash;
+        for (int n = 0; n <= slotMask; n++, slot++) {
+            long entry = data.getLong(slots + 8 * (slot & slotMask));
+            if (entry >>> 32 == 0) {
+                return null;
+            }
+            if ((int) entry == (int) (hash >>> 32)) {
+                int record = checked(entry >>> 32);
+                Value value = record >= 0 && isKey(record, wanted) ? value(record) : null;
+                if (value != null) {
+                    return value;
+                }
+            }
+        }
+        return null;
+    }
+
+    private boolean isKey(int record, byte[] key) {
+        if (keyLength(record) != key.length) {
+            return false;
+        }
+        int at = record + RECORD;
+        int i = 0;
+        for (; i + 8 <= key.length; i += 8) {
+            if (data.getLong(at + i) != Xxh3.u64(key, i)) {
+                return false;
+            }
+        }
+        for (; i < key.length; i++) {
+            if (data.get(at + i) != key[i]) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private Value bisect(byte[] wanted) {
         for (int i = lowerBound(wanted); i < count; i++) {
             int record = record(i);
             int order = record < 0 ? -1 : compareKey(record, wanted);

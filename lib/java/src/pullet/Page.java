@@ -15,6 +15,7 @@ final class Page {
     static final int SIZE = 4096;
     static final long MAGIC = 0x01504E45474C5550L; // "PULGENP\x01"
     static final int GENERATION = 8;
+    static final int FUTEX = 16;
     static final int CONFIRMED = 24;
     static final int STALE = 32;
     static final VarHandle LONGS =
@@ -48,6 +49,11 @@ final class Page {
 
     long generation() {
         return load(GENERATION);
+    }
+
+    /** The futex word and the zeros after it. */
+    long futex() {
+        return load(FUTEX);
     }
 
     long confirmedMillis() {

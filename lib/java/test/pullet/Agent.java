@@ -18,6 +18,7 @@ final class Agent {
     final Path path;
     private final Path pagePath;
     private ByteBuffer page; // null without a page
+    private long changes;
 
     Agent(Path directory) {
         path = directory.resolve("web.snap");
@@ -30,7 +31,7 @@ final class Agent {
         }
     }
 
-    /** An image of strings and other values; its hash index is empty: nobody here reads it. */
+    /** An image, as the agent makes it; a key that Xxh3 does not take is not in its index. */
     static byte[] build(long generation, String version, Map<String, Value> entries) {
         int slots = 2;
         while (slots < 2 * entries.size() || slots <= entries.size()) {
@@ -41,10 +42,19 @@ final class Agent {
         ByteArrayOutputStream out = new ByteArrayOutputStream();
         out.writeBytes(new byte[records]);
         ByteBuffer list = le(new byte[4 * entries.size()]);
+        ByteBuffer index = le(new byte[8 * slots]);
         for (Map.Entry<String, Value> e : new TreeMap<>(entries).entrySet()) {
             byte[] key = e.getKey().getBytes(StandardCharsets.UTF_8);
             byte[] text = e.getValue().text().getBytes(StandardCharsets.UTF_8);
             list.putInt(out.size());
+            if (key.length <= Xxh3.MAX) {
+                long hash = Xxh3.of(key);
+                int slot = (int) hash & slots - 1;
+                while (index.getLong(8 * slot) != 0) {
+                    slot = slot + 1 & slots - 1;
+                }
+                index.putLong(8 * slot, hash >>> 32 | (long) out.size() << 32);
+            }
             out.writeBytes(le(new byte[16]).putLong(e.getValue().raw()).putInt(text.length)
                     .putInt(key.length | e.getValue().type().ordinal() << 24).array());
             out.writeBytes(key);
@@ -58,8 +68,8 @@ final class Agent {
         out.write(0);
         pad(out);
         ByteBuffer b = le(out.toByteArray());
-        b.position(order);
-        b.put(list.array());
+        b.put(64, index.array());
+        b.put(order, list.array());
         b.putLong(0, 0x0150414E534C5550L).putLong(16, b.limit()).putLong(24, generation);
         b.putInt(40, entries.size()).putInt(44, slots).putInt(48, 64).putInt(52, order)
                 .putInt(56, records).putInt(60, versionAt);
@@ -96,6 +106,7 @@ final class Agent {
     void announce(long generation) {
         if (page != null) {
             store(Page.GENERATION, generation);
+            store(Page.FUTEX, ++changes);
         }
     }
 

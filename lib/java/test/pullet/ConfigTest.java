@@ -83,6 +83,33 @@ final class ConfigTest {
         });
     }
 
+    /** All lengths, of a text that xxHash's own library was given as well. */
+    private static void xxh3(Agent unused) {
+        long sum = 0;
+        for (int n = 0; n <= Xxh3.MAX; n++) {
+            byte[] b = new byte[n];
+            for (int i = 0; i < n; i++) {
+                b[i] = (byte) (i * 37 + 11);
+            }
+            sum = sum * 31 + Xxh3.of(b);
+        }
+        same(0x43eeb05fe74378dcL, sum, "sum");
+    }
+
+    private static void longKeys(Agent a) throws IOException {
+        Map<String, Value> m = new HashMap<>();
+        for (int n = Xxh3.MAX - 2; n < Xxh3.MAX + 20; n++) {
+            m.put("k".repeat(n), Agent.text(String.valueOf(n)));
+        }
+        a.publish(1, "v", m);
+        try (Config c = Config.open(a.path)) {
+            m.forEach((key, value) -> same(value.text(), c.getString(key, ""), key));
+            for (int n = 0; n < 2 * Xxh3.MAX; n++) {
+                same(true, c.get("k".repeat(n) + "l").isEmpty(), "absent " + n);
+            }
+        }
+    }
+
     @SuppressWarnings("unchecked")
     private static Map<String, Object> json(String name) throws IOException {
         return (Map<String, Object>) Json.parse(Files.readString(golden.resolve(name)));
@@ -140,6 +167,7 @@ final class ConfigTest {
         Map<String, Object> want = json("types.gen.json");
         Page p = Page.open(golden.resolve("types.gen"));
         same(want.get("generation"), p.generation(), "generation");
+        same(want.get("futex"), p.futex(), "futex");
         same(want.get("confirmed_ms"), p.confirmedMillis(), "confirmed");
         same(want.get("stale_ms"), p.staleMillis(), "stale");
     }
@@ -208,6 +236,7 @@ final class ConfigTest {
                 image.each("", (key, value) -> image.get(key));
                 image.each("b", (key, value) -> { });
                 image.get("b");
+                image.get("b".repeat(Xxh3.MAX + 1));
                 good++;
             } catch (DamagedException e) {
                 sink = e;
@@ -299,8 +328,12 @@ final class ConfigTest {
             a.announce(3);
             fails(DamagedException.class, c::refresh, "damaged");
             same("2", c.getString("k", ""), "after the damaged one");
-            a.publish(1, "anew", Map.of()); // the agent lost its state
-            same(true, c.refresh(), "moved anew");
+            for (String value : List.of("anew", "again")) { // the agent lost its state, twice
+                a.publish(1, value, Map.of("k", Agent.text(value)));
+                same(true, c.refresh(), "moved " + value);
+                same(false, c.refresh(), "moved more " + value);
+                same(value, c.getString("k", ""), "after " + value);
+            }
             if (!page) { // it comes later
                 a.start();
                 a.publish(4, "four", Map.of());
@@ -349,8 +382,11 @@ final class ConfigTest {
         CompletableFuture<Boolean> other = waiting(c);
         a.start();
         a.publish(1, "v", Map.of());
+        CompletableFuture.anyOf(one, other).get();
+        a.publish(2, "v", Map.of()); // for the one that began late
         same(true, one.get() && other.get(), "both moved");
-        for (long g = 2; g < 8; g++) {
+        for (long g = 3; g < 9; g++) {
+            c.refresh();
             one = waiting(c);
             a.publish(g, "v", Map.of());
             same(true, one.get() || c.generation() == g, "moved");
@@ -444,6 +480,8 @@ final class ConfigTest {
     public static void main(String[] args) throws IOException {
         golden = Path.of(args[0]);
         test("xxh64", ConfigTest::xxh64);
+        test("xxh3", ConfigTest::xxh3);
+        test("long keys", ConfigTest::longKeys);
         test("typed", ConfigTest::typed);
         test("errors", ConfigTest::errors);
         test("flips", ConfigTest::flips);
@@ -453,21 +491,17 @@ final class ConfigTest {
         test("age", ConfigTest::age);
         test("await", ConfigTest::await);
         test("threads", ConfigTest::threads);
-        if (Files.exists(golden.resolve("bad/bad.json"))) {
-            for (String name : List.of("empty", "one", "types", "many", "collide")) {
-                test("golden " + name, a -> golden(name));
-            }
-            test("golden page", ConfigTest::goldenPage);
-            json("bad/bad.json").forEach((name, want) -> {
-                try {
-                    test("bad " + name, a -> bad(a, name, (Map<?, ?>) want));
-                } catch (IOException e) {
-                    throw new java.io.UncheckedIOException(e);
-                }
-            });
-        } else {
-            System.out.println("  no golden files in " + golden);
+        for (String name : List.of("empty", "one", "types", "many", "collide")) {
+            test("golden " + name, a -> golden(name));
         }
+        test("golden page", ConfigTest::goldenPage);
+        json("bad/bad.json").forEach((name, want) -> {
+            try {
+                test("bad " + name, a -> bad(a, name, (Map<?, ?>) want));
+            } catch (IOException e) {
+                throw new java.io.UncheckedIOException(e);
+            }
+        });
         if (System.getenv("BENCH") != null) {
             test("bench", ConfigTest::bench);
         }

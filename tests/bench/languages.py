@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Each binding beside its own language's usual ways to a configuration value: a map that a file was parsed into once, an environment
+variable, reading and parsing the file at each read. Prints one table; $PULLET_BUILD names the build directory.
+
+All read the same: 1,000 keys, of them 16 hot ones in turn, values of 24 bytes, as the string of that language. A program in
+languages/ is called as PROGRAM DIRECTORY KEY..., with all keys in its environment too; the directory has config.snap and config.gen
+as the agent published them, and config.yaml, config.json and config.properties. It prints five medians of five rounds, in
+nanoseconds a read (loop and call of a function included), and what it parsed. Time is the processor's for the process (in
+Java, for the thread), so that other work on the machine counts less.
+"""
+import functools
+import http.server
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.path.join(ROOT, os.environ.get('PULLET_BUILD', 'build'))
+LANGUAGES = os.path.join(HERE, 'languages')
+KEYS, HOT = 1000, 16
+COLUMNS = ('binding ns', 'refresh ns', 'map ns', 'environment ns', 'read + parse us', 'of')
+WARN = ('-O2', '-Wall', '-Wextra', '-I', os.path.join(ROOT, 'lib'))
+LINK = ('-L', BUILD, '-lpullet', '-Wl,-rpath,' + BUILD)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+def source(name):
+    return os.path.join(LANGUAGES, name)
+
+
+def run(*command, **kw):
+    return subprocess.run(command, check=True, **kw)
+
+
+def publish(folder, values):
+    """The files, and the snapshot of them, by the agent."""
+    with open(os.path.join(folder, 'config.yaml'), 'w', encoding='utf-8') as f:
+        f.writelines(f'{k}: {v}\n' for k, v in values.items())
+    with open(os.path.join(folder, 'config.properties'), 'w', encoding='utf-8') as f:
+        f.writelines(f'{k}={v}\n' for k, v in values.items())
+    with open(os.path.join(folder, 'config.json'), 'w', encoding='utf-8') as f:
+        json.dump(values, f, indent=1)
+    handler = functools.partial(Quiet, directory=folder)
+    with http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with open(os.path.join(folder, 'pullet.yaml'), 'w', encoding='utf-8') as f:
+            f.write(f'agent: {{state_dir: {folder}/state, runtime_dir: {folder}}}\n'
+                    f'configs: {{config: {{url: "http://127.0.0.1:{server.server_port}/config.yaml"}}}}\n')
+        run(os.path.join(BUILD, 'pulletd'), '-c', f.name, '--once', '--log-level', 'warn', env={})
+        server.shutdown()
+
+
+def c(tmp):
+    run('gcc', '-std=gnu11', *WARN, '-o', f'{tmp}/bench', source('bench.c'), *LINK, '-ljansson')
+    return [f'{tmp}/bench'], {}
+
+
+def cpp(tmp):
+    run('g++', '-std=c++17', *WARN, '-o', f'{tmp}/bench', source('bench.cpp'), *LINK, '-lyaml')
+    return [f'{tmp}/bench'], {}
+
+
+def python(_):
+    library = os.path.join(BUILD, 'libpullet.so.0')
+    return ['/usr/bin/python3', source('bench.py')], {
+        'PYTHONPATH': f'{ROOT}/lib/python', 'PYTHONDONTWRITEBYTECODE': '1', 'PULLET_LIBRARY': library}
+
+
+def node(tmp):
+    program = os.path.realpath(shutil.which('node') or 'node')
+    headers = os.path.join(os.path.dirname(os.path.dirname(program)), 'include/node')
+    run('gcc', '-std=c11', *WARN, '-I', headers, '-shared', '-fPIC', '-o', f'{tmp}/pullet.node', f'{ROOT}/lib/node/addon.c', *LINK)
+    return ['node', source('bench.js')], {'PULLET_NODE_ADDON': f'{tmp}/pullet.node'}
+
+
+def go(tmp):
+    shutil.copy(source('bench.go'), tmp)
+    with open(f'{tmp}/go.mod', 'w', encoding='utf-8') as f:
+        f.write(f'module bench\n\ngo 1.19\n\nrequire pullet v0.0.0\n\nreplace pullet => {ROOT}/lib/go\n')
+    run('go', 'build', '-o', 'bench', '.', cwd=tmp, env=dict(
+        os.environ, HOME=tmp, GOCACHE=f'{tmp}/cache', GOPATH=f'{tmp}/path', GOENV='off', GOFLAGS='-mod=mod', GOPROXY='off',
+        GOTOOLCHAIN='local', GOWORK='off', CGO_ENABLED='0'))
+    return [f'{tmp}/bench'], {}
+
+
+def java(tmp):
+    sources = [os.path.join(ROOT, 'lib/java/src/pullet', name) for name in os.listdir(f'{ROOT}/lib/java/src/pullet')]
+    run('javac', '--release', '17', '-encoding', 'UTF-8', '-d', tmp, source('Bench.java'), *sources)
+    return ['java', '-XX:-UsePerfData', '-cp', tmp, 'Bench'], {}
+
+
+def measure(prepare, folder, values, hot):
+    """The figures and what was parsed, or None."""
+    tmp = os.path.join(folder, prepare.__name__)
+    os.mkdir(tmp)
+    try:
+        command, extra = prepare(tmp)
+        env = dict(values, PATH=os.environ['PATH'], **extra)
+        done = run(*command, folder, *hot, env=env, stdout=subprocess.PIPE, text=True)
+    except (OSError, subprocess.CalledProcessError) as e:
+        print(f'{prepare.__name__}: {e}', file=sys.stderr)
+        return None
+    *figures, parsed = done.stdout.strip().split(' ', 5)
+    return [float(x) for x in figures], parsed
+
+
+def main():
+    chosen = sys.argv[1:]
+    known = {'C': c, 'C++': cpp, 'Python': python, 'Node.js': node, 'Go': go, 'Java': java}
+    if not all(name in known for name in chosen):
+        sys.exit(f'usage: languages.py [{" | ".join(known)}]...')
+    pick = random.Random(1)
+    values = {f'service{pick.randrange(100)}_pool_limit_{i}': f'v{pick.getrandbits(92):023x}' for i in range(KEYS)}
+    hot, bad = pick.sample(list(values), HOT), 0
+    with tempfile.TemporaryDirectory(prefix='bench-languages-', dir='/dev/shm') as folder:
+        publish(folder, values)
+        print(f'{"language":9}' + ''.join(f' {name:>15}' for name in COLUMNS[:-1]) + f'  {COLUMNS[-1]}', flush=True)
+        for name in chosen or known:
+            measured = measure(known[name], folder, values, hot)
+            bad += measured is None
+            if measured:
+                figures, parsed = measured
+                figures[-1] /= 1000
+                print(f'{name:9}' + ''.join(f' {x:15.1f}' for x in figures) + f'  {parsed}', flush=True)
+    return 1 if bad else 0
+
+
+sys.exit(main())
