@@ -53,6 +53,7 @@ model-checker         g++                       gcc-c++
 processes             procps                    procps-ng
 network               iproute2                  iproute
 trace                 strace                    strace
+locale-sources        locales                   glibc-locale-source
 file-systems          e2fsprogs                 e2fsprogs
 file-systems          mount                     util-linux
 '

@@ -572,9 +572,7 @@ static void open__without_memory__says_so(void **state)
 	newlocale_fails = true;
 	refuses(config, 0, -ENOMEM);
 	newlocale_fails = false;
-#if SANITIZED
-	skip();
-#else
+#if !SANITIZED /* which have an allocator of their own */
 	for (int by_path = 0; by_path < 2; by_path++) {
 		char name[PATH_MAX];
 		struct pullet *p = NULL;
@@ -1158,7 +1156,7 @@ static void get_double__in_a_program_with_a_decimal_comma__reads_points(void **s
 
 	(void)state;
 	if (!set_comma_locale())
-		skip();
+		fail_msg("localedef cannot make de_DE.UTF-8: install the package locales");
 	p = opened_with("locale", string("x", "2.5"));
 	point = pullet_get_double(p, "x", NO_DOUBLE);
 	pullet_close(p);
