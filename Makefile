@@ -34,9 +34,9 @@ DEFS     := -D_GNU_SOURCE -DPULLET_VERSION='"$(VERSION)"' -DPULLET_SYSCONFDIR='"
 ALL_CFLAGS  = -std=c11 $(WARN) $(HARDEN) -fPIE -pthread $(DEFS) $(SANFLAGS) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -pie -Wl,--as-needed,-z,relro,-z,now -pthread $(SANFLAGS) $(LDFLAGS)
 
-AGENT_PKGS := libcurl libzmq yaml-0.1 libevent_core libevent_extra jansson libcrypto
+AGENT_PKGS := libcurl libzmq yaml-0.1 libevent_core libevent_extra jansson libcrypto libpcre2-8
 PKG_CFLAGS  = $(shell $(PKG_CONFIG) --cflags $(AGENT_PKGS))
-PKG_LIBS    = $(shell $(PKG_CONFIG) --libs $(AGENT_PKGS))
+PKG_LIBS    = $(shell $(PKG_CONFIG) --libs $(AGENT_PKGS)) -lm
 
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-7s %s\n' $(1) $@;)

@@ -11,6 +11,10 @@
 #define PULLET_CONFIG_H
 
 #include "../lib/supervisor.h"
+#include "aftermath.h"
+#include "drift.h"
+#include "judges.h"
+#include "ledger.h"
 #include "../lib/trigger.h"
 #include "loop.h"
 #include "publish.h"
@@ -33,6 +37,7 @@ struct config_env {
 	struct server *const *servers; /* by the index in the settings */
 	struct worker *worker;
 	struct trigger_queue *queue;
+	struct drift *drift; /* NULL = only the interval notices */
 	const char *state_dir, *runtime_dir;
 	const char *ca_file; /* NULL = the system's */
 	bool dry_run;        /* pull and judge, write nothing, say what would be done */
@@ -56,11 +61,22 @@ struct config_status {
 	bool running;
 	bool waiting; /* due, but the server is held back or busy */
 	const struct server *server;
-	char snapshot[256];          /* path of the image; "" = none */
-	char url[1024];              /* of the last pull, or of the next one */
-	enum config_outcome outcome; /* of the last run */
-	uint64_t refused;            /* documents judged bad */
-	uint64_t restored;           /* times the file was found changed by others */
+	char snapshot[256];               /* path of the image; "" = none */
+	char url[1024];                   /* of the last pull, or of the next one */
+	enum config_outcome outcome;      /* of the last run */
+	uint64_t refused;                 /* documents judged bad, */
+	uint64_t refused_by[JUDGE_COUNT]; /* each by whom */
+	/* what the server has and does not stand; NULL = it has what stands */
+	const struct version *away;
+	const char *away_judge, *away_why;
+	const struct ledger_pin *pin; /* NULL = not pinned */
+	const struct ledger_override *overrides;
+	size_t override_count;
+	int64_t expires_ms; /* of the signature, wall clock; INT64_MAX = never */
+	bool drifted;       /* somebody changed what was published, and it is left so */
+	bool has_aftermath;
+	struct aftermath_status aftermath;
+	uint64_t restored; /* times the file was found changed by others */
 	uint64_t pushes;
 };
 
@@ -84,12 +100,58 @@ void config_start(struct config *c);
 void config_called(struct trigger *t);
 /* The machine slept through the moment of the pull: one pull, splayed as at the start. */
 void config_resumed(struct config *c);
-/* Pull now, even if the server is left alone for a while (unless it asked for that itself). */
-void config_refresh(struct config *c);
+/* Pull now, even if the server is left alone for a while (unless it asked for that itself).
+ * forced: the guard is not asked, and what was refused is judged again. */
+void config_refresh(struct config *c, bool forced);
 void config_wait(struct config *c, struct config_waiter *w);
 void config_wait_cancel(struct config *c, struct config_waiter *w);
 struct push_topic *config_push_topic(struct config *c);
 const char *config_name(const struct config *c);
 void config_status(struct config *c, struct config_status *ret_status);
+
+/*
+ * What operators decide. `by` is who, for the log, the status and the history: "uid 0"; reason may
+ * be "". The decision is in the ledger before the call returns, and is logged.
+ *
+ * 0, or a sentence and: -EINVAL: the key, value or reason is not good; -ENOENT: there is no such
+ * generation or override; -ENOMEM; another -errno: it cannot be done as things stand. Bounds:
+ * CONFIG_MAX_*; one rollback or override of a config at a time (-EBUSY).
+ */
+#define CONFIG_MAX_REASON 256 /* bytes */
+#define CONFIG_MAX_VALUE 4096 /* bytes of an override's value, as JSON */
+
+/* No new version is published for so long (0 = until config_unpin()); what stands stays, also over
+ * a restart. A publication that is being written is finished. Overrides and rollbacks are still
+ * possible: a pin holds the server's changes back, not the operator's. Replaces a pin. */
+int config_pin(
+	struct config *c, uint64_t for_ms, const char *by, const char *reason, char why[FILE_WHY]);
+/* And pulls. */
+int config_unpin(struct config *c, const char *by, char why[FILE_WHY]);
+
+/*
+ * The changes, config_roll_back() and what follows it, end when they are published, or are refused,
+ * which takes the decision back: maybe before the call returns, else after the run under way.
+ */
+
+/* Waits for the end of the change that is asked for next: to be called before it. When that is
+ * refused at once the waiter is still there: config_wait_cancel(). */
+void config_wait_change(struct config *c, struct config_waiter *w);
+/* Why the last change was not done; NULL = it was, or has not ended. */
+const char *config_change_error(const struct config *c);
+
+/* Publishes a generation of the state directory again, as a new one; 0 = the newest before the one
+ * that stands that has other bytes and was not taken back by a probe or an operator. What stands is
+ * not taken from the server again until it changes there. No probe takes the rollback back. Allowed
+ * while pinned. Refused when a public key is configured and the version is not signed by it; its
+ * rev and its expiry are not asked for, the operator decides; neither are guard and schema, but the
+ * check is. */
+int config_roll_back(struct config *c, uint64_t generation, const char *by, const char *reason,
+	char why[FILE_WHY]);
+/* Lays one value over whatever the server says, for so long (at least 1). value is YAML: one value;
+ * null removes the key; a mapping is merged into the one that is there. The key may not lead
+ * through a list or a single value. Replaces an override of the same key. */
+int config_override(struct config *c, const char *key, const char *value, uint64_t for_ms,
+	const char *by, const char *reason, char why[FILE_WHY]);
+int config_drop_override(struct config *c, const char *key, const char *by, char why[FILE_WHY]);
 
 #endif

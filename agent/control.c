@@ -1,8 +1,9 @@
 /*
- * The control API: a table of paths, each a few lines. What is shown is put together in status.c.
+ * The control API: a table of paths, each a few lines. What is shown is put together in status.c
+ * and inspect.c, what is done is done in config_operate.c.
  *
- * Surprising: a refresh that waits keeps its request open until the run it caused has ended; the
- * client may go away before that, and then only the waiting ends, not the run.
+ * Surprising: a request that waits stays open until the run, or the change, that it caused has
+ * ended; the client may go away before that, and then only the waiting ends.
  */
 #include "control.h"
 
@@ -13,14 +14,16 @@
 #include <unistd.h>
 
 #include "httpd.h"
+#include "inspect.h"
 #include "jsontext.h"
 #include "log.h"
 #include "status.h"
 
 #define MAX_ANSWER (64u << 20)
 #define MAX_WAIT_MS 3600000u
+#define WAIT_MS 60000u
 
-struct waiting { /* one client that waits for a run */
+struct waiting { /* one client that waits for a run or a change */
 	struct control *control;
 	struct httpd_request *request; /* NULL = free */
 	struct config *config;
@@ -52,12 +55,61 @@ static void reply_error(struct httpd_request *r, int status, const char *sentenc
 	reply(r, status, &b);
 }
 
+/* What a sentence with this -errno is in HTTP. */
+static void reply_errno(struct httpd_request *r, int error, const char *sentence)
+{
+	static const struct {
+		int error, status;
+	} table[] = {{-EINVAL, 400}, {-ENOENT, 404}, {-ENOMEM, 500}, {-EMSGSIZE, 500}};
+	int status = 409;
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].error == error)
+			status = table[i].status;
+	reply_error(r, status, sentence);
+}
+
 static struct config *find(struct control *c, const char *name)
 {
 	for (size_t i = 0; i < c->env.settings->config_count; i++)
 		if (strcmp(config_name(c->env.configs[i]), name) == 0)
 			return c->env.configs[i];
 	return NULL;
+}
+
+/* ---- query ---- */
+
+static bool is_set(const struct httpd_request *r, const char *name, bool fallback)
+{
+	const char *text = httpd_query(r, name);
+
+	return text ? strcmp(text, "0") != 0 : fallback;
+}
+
+static const char *text_of(const struct httpd_request *r, const char *name)
+{
+	const char *text = httpd_query(r, name);
+
+	return text ? text : "";
+}
+
+/* A number of the query; not there: the fallback. False, and answered: it is none. */
+static bool number_of(
+	struct httpd_request *r, const char *name, uint64_t fallback, uint64_t *ret_number)
+{
+	const char *text = httpd_query(r, name);
+	char why[64];
+
+	*ret_number = fallback;
+	if (!text)
+		return true;
+	errno = 0;
+	*ret_number = strtoull(text, NULL, 10);
+	if (text[0] && strspn(text, "0123456789") == strlen(text) && errno == 0)
+		return true;
+	snprintf(why, sizeof(why), "%s takes a number", name);
+	reply_error(r, 400, why);
+	return false;
 }
 
 /* ---- GET ---- */
@@ -80,16 +132,52 @@ static void get_status(struct control *c, struct httpd_request *r, const char *n
 
 static void get_config(struct control *c, struct httpd_request *r, const char *name)
 {
-	struct config *config = find(c, name);
 	struct buffer b;
 
-	if (!config) {
-		reply_error(r, 404, "there is no config of that name: `pullet status` lists them");
+	buffer_init(&b, MAX_ANSWER);
+	status_config(find(c, name), &b);
+	reply(r, 200, &b);
+}
+
+/* Answers with what was put into b, or why not. */
+static void reply_view(struct httpd_request *r, int error, struct buffer *b, const char *why)
+{
+	if (error == 0) {
+		reply(r, 200, b);
 		return;
 	}
+	buffer_fini(b);
+	reply_errno(r, error, why);
+}
+
+static void get_history(struct control *c, struct httpd_request *r, const char *name)
+{
+	char why[FILE_WHY];
+	struct buffer b;
+
 	buffer_init(&b, MAX_ANSWER);
-	status_config(config, &b);
-	reply(r, 200, &b);
+	reply_view(r, inspect_history(find(c, name), &b, why), &b, why);
+}
+
+static void get_diff(struct control *c, struct httpd_request *r, const char *name)
+{
+	char why[FILE_WHY];
+	uint64_t from, to;
+	struct buffer b;
+
+	if (!number_of(r, "from", 0, &from) || !number_of(r, "to", 0, &to))
+		return;
+	buffer_init(&b, MAX_ANSWER);
+	reply_view(r, inspect_diff(find(c, name), from, to, &b, why), &b, why);
+}
+
+static void get_explain(struct control *c, struct httpd_request *r, const char *name)
+{
+	char why[FILE_WHY];
+	struct buffer b;
+
+	buffer_init(&b, MAX_ANSWER);
+	reply_view(r, inspect_explain(find(c, name), text_of(r, "key"), &b, why), &b, why);
 }
 
 /* The loop turns: it answers. */
@@ -112,7 +200,7 @@ static void get_readyz(struct control *c, struct httpd_request *r, const char *n
 	buffer_fini(&b);
 }
 
-/* ---- POST refresh ---- */
+/* ---- clients that wait ---- */
 
 static void waiting_end(struct waiting *w)
 {
@@ -121,7 +209,7 @@ static void waiting_end(struct waiting *w)
 	w->request = NULL;
 }
 
-static void waited(void *arg, struct config *config)
+static void run_ended(void *arg, struct config *config)
 {
 	struct waiting *w = arg;
 	struct httpd_request *r = w->request;
@@ -133,13 +221,42 @@ static void waited(void *arg, struct config *config)
 	reply(r, 200, &b);
 }
 
+/* What stands now, as the answer to a change. */
+static void reply_standing(struct httpd_request *r, int status, struct config *config)
+{
+	struct config_status s;
+	struct buffer b;
+
+	config_status(config, &s);
+	buffer_init(&b, 1u << 20);
+	buffer_append_string(&b, "{\"ok\":true");
+	jsontext_member(&b, "name", config_name(config));
+	jsontext_number(&b, "generation", s.version->generation);
+	jsontext_member(&b, "origin", s.version->origin);
+	buffer_append(&b, "}", 1);
+	reply(r, status, &b);
+}
+
+static void change_ended(void *arg, struct config *config)
+{
+	struct waiting *w = arg;
+	struct httpd_request *r = w->request;
+	const char *error = config_change_error(config);
+
+	waiting_end(w);
+	if (error)
+		reply_error(r, 409, error);
+	else
+		reply_standing(r, 200, config);
+}
+
 static void wait_passed(void *arg)
 {
 	struct waiting *w = arg;
 	struct httpd_request *r = w->request;
 
 	waiting_end(w);
-	reply_error(r, 504, "the run has not ended within the time given");
+	reply_error(r, 504, "it has not ended within the time given, and goes on");
 }
 
 static void client_gone(void *arg)
@@ -147,58 +264,182 @@ static void client_gone(void *arg)
 	waiting_end(arg);
 }
 
-static void wait_for_run(struct control *c, struct httpd_request *r, struct config *config)
+/* From now on the client waits; how, the caller says with config_wait(). NULL, and answered: it
+ * cannot. */
+static struct waiting *waiting_begin(struct control *c, struct httpd_request *r,
+	struct config *config, void (*ended)(void *arg, struct config *c))
 {
-	const char *text = httpd_query(r, "timeout_ms");
-	unsigned long timeout_ms = text ? strtoul(text, NULL, 10) : 60000;
 	struct waiting *w = NULL;
+	uint64_t timeout_ms;
 
+	if (!number_of(r, "timeout_ms", WAIT_MS, &timeout_ms))
+		return NULL;
 	for (size_t i = 0; i < CONTROL_MAX_WAITING && !w; i++)
 		if (!c->waiting[i].request)
 			w = &c->waiting[i];
 	if (!w) {
 		reply_error(r, 503, "too many clients wait already: try again, or without waiting");
-		return;
+		return NULL;
 	}
 	if (timeout_ms > MAX_WAIT_MS)
 		timeout_ms = MAX_WAIT_MS;
 	*w = (struct waiting){.control = c, .request = r, .config = config};
-	w->waiter.ended = waited;
+	w->waiter.ended = ended;
 	w->waiter.arg = w;
 	loop_timer_init(&w->limit, wait_passed, w);
 	loop_timer_set(c->env.loop, &w->limit, loop_now_ms(c->env.loop) + timeout_ms);
 	httpd_on_gone(r, client_gone, w);
-	config_wait(config, &w->waiter);
+	return w;
+}
+
+/* ---- POST ---- */
+
+#define WHO 32
+
+/* Who asks, for the log and the history. */
+static const char *who(const struct httpd_request *r, char text[WHO])
+{
+	uid_t uid = 0;
+	gid_t gid;
+
+	snprintf(text, WHO, "somebody");
+	if (httpd_peer(r, &uid, &gid) == 0)
+		snprintf(text, WHO, "uid %u", (unsigned)uid);
+	return text;
 }
 
 static void post_refresh(struct control *c, struct httpd_request *r, const char *name)
 {
 	struct config *config = find(c, name);
-	const char *wait = httpd_query(r, "wait");
+	bool forced = is_set(r, "force", false);
+	struct waiting *w;
+	char by[WHO];
 
-	if (!config) {
-		reply_error(r, 404, "there is no config of that name: `pullet status` lists them");
-		return;
-	}
-	if (wait && strcmp(wait, "0") != 0)
-		wait_for_run(c, r, config);
-	else
+	if (forced)
+		log_info("a forced pull was asked for", "config", name, "by", who(r, by));
+	if (is_set(r, "wait", false)) {
+		w = waiting_begin(c, r, config, run_ended);
+		if (!w)
+			return;
+		config_wait(config, &w->waiter);
+	} else {
 		httpd_reply(r, 202, "application/json", "{\"fired\":true}\n", 15);
-	config_refresh(config);
+	}
+	config_refresh(config, forced);
+}
+
+static int roll_back(
+	struct config *config, struct httpd_request *r, uint64_t generation, char why[FILE_WHY])
+{
+	char by[WHO];
+
+	return config_roll_back(config, generation, who(r, by), text_of(r, "reason"), why);
+}
+
+static int override(
+	struct config *config, struct httpd_request *r, uint64_t for_ms, char why[FILE_WHY])
+{
+	const char *key = text_of(r, "key"), *value = httpd_query(r, "value");
+	char by[WHO];
+
+	if (is_set(r, "remove", false))
+		return config_drop_override(config, key, who(r, by), why);
+	if (value)
+		return config_override(
+			config, key, value, for_ms, who(r, by), text_of(r, "reason"), why);
+	snprintf(why, FILE_WHY, "an override needs a value, or remove=1");
+	return -EINVAL;
+}
+
+/* Asks for a change that takes one number, and answers when it has ended. */
+static void change(struct control *c, struct httpd_request *r, const char *name, const char *number,
+	int (*ask)(struct config *config, struct httpd_request *r, uint64_t number,
+		char why[FILE_WHY]))
+{
+	struct config *config = find(c, name);
+	bool waits = is_set(r, "wait", true);
+	struct waiting *w = NULL;
+	char why[FILE_WHY];
+	uint64_t n;
+	int e;
+
+	if (!number_of(r, number, 0, &n))
+		return;
+	if (waits) {
+		w = waiting_begin(c, r, config, change_ended);
+		if (!w)
+			return;
+		config_wait_change(config, &w->waiter);
+	}
+	e = ask(config, r, n, why); /* which may have answered, and freed r */
+	if (e && w)
+		waiting_end(w);
+	if (e)
+		reply_errno(r, e, why);
+	else if (!waits && config_change_error(config)) /* already */
+		reply_error(r, 409, config_change_error(config));
+	else if (!waits)
+		reply_standing(r, 202, config);
+}
+
+static void post_rollback(struct control *c, struct httpd_request *r, const char *name)
+{
+	change(c, r, name, "generation", roll_back);
+}
+
+static void post_override(struct control *c, struct httpd_request *r, const char *name)
+{
+	change(c, r, name, "for_ms", override);
+}
+
+static void post_pin(struct control *c, struct httpd_request *r, const char *name)
+{
+	char by[WHO], why[FILE_WHY];
+	uint64_t for_ms;
+	int e;
+
+	if (!number_of(r, "for_ms", 0, &for_ms))
+		return;
+	e = config_pin(find(c, name), for_ms, who(r, by), text_of(r, "reason"), why);
+	if (e)
+		reply_errno(r, e, why);
+	else
+		reply_standing(r, 200, find(c, name));
+}
+
+static void post_unpin(struct control *c, struct httpd_request *r, const char *name)
+{
+	char by[WHO], why[FILE_WHY];
+	int e = config_unpin(find(c, name), who(r, by), why);
+
+	if (e)
+		reply_errno(r, e, why);
+	else
+		reply_standing(r, 200, find(c, name));
 }
 
 /* ---- the table ---- */
+
+#define CONFIGS "/v1/configs/"
 
 static const struct route {
 	enum httpd_method method;
 	const char *before, *after; /* the config's name stands between; after NULL: no name */
 	void (*handle)(struct control *c, struct httpd_request *r, const char *name);
+	bool values; /* shows some: not on the TCP listener */
 } routes[] = {
-	{HTTPD_GET, "/v1/status", NULL, get_status},
-	{HTTPD_GET, "/livez", NULL, get_livez},
-	{HTTPD_GET, "/readyz", NULL, get_readyz},
-	{HTTPD_GET, "/v1/configs/", "", get_config},
-	{HTTPD_POST, "/v1/configs/", "/refresh", post_refresh},
+	{HTTPD_GET, "/v1/status", NULL, get_status, false},
+	{HTTPD_GET, "/livez", NULL, get_livez, false},
+	{HTTPD_GET, "/readyz", NULL, get_readyz, false},
+	{HTTPD_GET, CONFIGS, "", get_config, false},
+	{HTTPD_GET, CONFIGS, "/history", get_history, false},
+	{HTTPD_GET, CONFIGS, "/diff", get_diff, true},
+	{HTTPD_GET, CONFIGS, "/explain", get_explain, true},
+	{HTTPD_POST, CONFIGS, "/refresh", post_refresh, false},
+	{HTTPD_POST, CONFIGS, "/rollback", post_rollback, false},
+	{HTTPD_POST, CONFIGS, "/pin", post_pin, false},
+	{HTTPD_POST, CONFIGS, "/unpin", post_unpin, false},
+	{HTTPD_POST, CONFIGS, "/override", post_override, false},
 };
 
 /* Does path fit the route? The config's name, if the route has one, is copied. */
@@ -245,6 +486,12 @@ static void dispatch(struct control *c, struct httpd_request *r, bool read_only)
 		else if (method == HTTPD_POST && !may_change(r))
 			reply_error(
 				r, 403, "only root, the agent's user and its group may do this");
+		else if (route->values && read_only)
+			reply_error(r, 403,
+				"values are shown on the control socket only: use that one");
+		else if (route->after && !find(c, name))
+			reply_error(r, 404,
+				"there is no config of that name: `pullet status` lists them");
 		else
 			route->handle(c, r, name);
 		return;

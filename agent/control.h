@@ -2,12 +2,30 @@
  * The control API: what `pullet status` and scripts ask the agent, over HTTP on the Unix socket
  * and, read-only, on the optional TCP listener.
  *
- *   GET  /v1/status, /v1/configs/NAME, /livez, /readyz
- *   POST /v1/configs/NAME/refresh[?wait=1&timeout_ms=N]    Unix socket only; root, the agent's user
- * or its group
+ *   GET  /v1/status, /v1/configs/NAME, /v1/configs/NAME/history, /livez, /readyz
+ *
+ * On the Unix socket only, because they show values, which may be secrets (though never those that
+ * the config's mask names):
+ *
+ *   GET  /v1/configs/NAME/diff[?from=N&to=N], .../explain?key=K
+ *
+ * On the Unix socket only, for root, the agent's user and its group:
+ *
+ *   POST /v1/configs/NAME/refresh[?force=1&wait=1&timeout_ms=N]
+ *        .../rollback[?generation=N&reason=TEXT&wait=0&timeout_ms=N]
+ *        .../pin[?for_ms=N&reason=TEXT], .../unpin
+ *        .../override?key=K&value=YAML&for_ms=N[&reason=TEXT&wait=0&timeout_ms=N]
+ *        .../override?key=K&remove=1[&wait=0&timeout_ms=N]
+ *
+ * A rollback and an override are answered when they stand or are refused, unless wait=0; a refresh
+ * only with wait=1; all after timeout_ms (60 s) at the latest. Errors are {"error": sentence}: 400
+ * the question is not good, 403 not here or not you, 404 no such config, generation, key or
+ * override, 409 it cannot be done as things stand, or was refused, 504 timeout_ms has passed: it
+ * goes on. Otherwise {"ok":true,"name","generation",...}; the members are in inspect.h, status.h
+ * and control.c. `reason` and the client's uid are logged and kept with what was decided.
  *
  * Threads: the loop's. Ownership: everything in struct control_env is borrowed. Bound:
- * CONTROL_MAX_WAITING clients wait for runs at a time.
+ * CONTROL_MAX_WAITING clients wait at a time.
  */
 #ifndef PULLET_CONTROL_H
 #define PULLET_CONTROL_H

@@ -1,13 +1,28 @@
-/* SHA-256 as 64 hexadecimal digits; libcrypto is used in digest.c only. Any thread. */
+/*
+ * What libcrypto is asked for: SHA-256 as hexadecimal digits, BLAKE2b-512, Ed25519. No key is made
+ * and nothing is signed here.
+ *
+ * Threads: any. Errors: -ENOMEM, which is also the answer where libcrypto is set up without the
+ * algorithm (FIPS). Nothing stays in the thread's error queue, which libcurl's TLS reads.
+ */
 #ifndef PULLET_DIGEST_H
 #define PULLET_DIGEST_H
 
 #include <stddef.h>
 
 #define DIGEST_HEX 65 /* with the NUL */
+#define DIGEST_BLAKE2B512 64
+#define DIGEST_ED25519_KEY 32
+#define DIGEST_ED25519_SIGNATURE 64
 
 /* Hashes up to two pieces, one after the other (b may be NULL with 0). 0 or -ENOMEM. */
 int digest_sha256(
 	const void *a, size_t a_len, const void *b, size_t b_len, char ret_hex[DIGEST_HEX]);
+/* RFC 7693, without a key. 0 or -ENOMEM. */
+int digest_blake2b512(const void *data, size_t len, unsigned char ret[DIGEST_BLAKE2B512]);
+/* RFC 8032, pure Ed25519. 0; -EBADMSG: not this key's signature of these bytes (also when memory
+ * ran out within); -ENOMEM. A key of small order is not refused here. */
+int digest_ed25519_verify(const unsigned char key[DIGEST_ED25519_KEY], const void *data, size_t len,
+	const unsigned char signature[DIGEST_ED25519_SIGNATURE]);
 
 #endif

@@ -21,6 +21,7 @@ struct document {
 	struct chunk *chunks;
 	struct node *root;
 	size_t nodes;
+	size_t room; /* bytes of text that may still come */
 };
 
 static void *arena_take(struct document *d, size_t size)
@@ -57,6 +58,15 @@ static const char *arena_text(struct document *d, const char *text, size_t len)
 	return p;
 }
 
+struct document *document_new(void)
+{
+	struct document *d = calloc(1, sizeof(*d));
+
+	if (d)
+		d->room = DOCUMENT_MAX_TEXT;
+	return d;
+}
+
 void document_free(struct document *d)
 {
 	struct chunk *next;
@@ -83,6 +93,12 @@ struct node *document_add(struct document *d, struct node *parent, enum node_typ
 			DOCUMENT_MAX_NODES);
 		return NULL;
 	}
+	if (text_len + key_len > d->room) {
+		snprintf(err->message, sizeof(err->message),
+			"its aliases make it far larger than it is written");
+		return NULL;
+	}
+	d->room -= text_len + key_len;
 	n = arena_take(d, sizeof(*n));
 	if (!n)
 		return NULL;
@@ -211,12 +227,14 @@ int document_settle_keys(struct node *map, unsigned flags, struct document_error
 int document_parse(enum document_type type, const char *data, size_t len, unsigned parse_flags,
 	struct document **ret_document, struct document_error *ret_error)
 {
-	struct document *d = calloc(1, sizeof(*d));
+	struct document *d = document_new();
 	int r = -ENOMEM;
 
 	*ret_error = (struct document_error){0};
 	if (!d)
 		return r;
+	if (len < d->room / 8) /* what aliases copy is bounded by what is written */
+		d->room = 8 * len + DOCUMENT_FREE_TEXT;
 	r = type == DOCUMENT_JSON ? json_parse(data, len, parse_flags, d, ret_error)
 				  : yaml_parse(data, len, parse_flags, d, ret_error);
 	if (r == 0 && d->root->type != NODE_MAP) {

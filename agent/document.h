@@ -23,6 +23,8 @@
 
 #define DOCUMENT_MAX_DEPTH 64
 #define DOCUMENT_MAX_NODES 100000
+#define DOCUMENT_MAX_TEXT ((size_t)1 << 30) /* bytes of all texts and keys, and: */
+#define DOCUMENT_FREE_TEXT (1u << 20)       /* what aliases may copy beside 8 times the input */
 
 enum document_type { DOCUMENT_YAML, DOCUMENT_JSON };
 
@@ -47,7 +49,8 @@ struct node {
 	const char *key;           /* the name of a map's child, NUL-terminated; else NULL */
 	size_t key_len;
 	unsigned key_line, key_column;
-	bool merged; /* came by a merge key: gives way to an explicit one */
+	bool merged;         /* came by a merge key: gives way to an explicit one */
+	unsigned char layer; /* after merge_layers(): the number of the one it came from */
 };
 
 struct document; /* opaque: memory and root */
@@ -67,6 +70,8 @@ enum {
 /* Parses len bytes. 0, -EINVAL with *ret_error filled, or -ENOMEM. */
 int document_parse(enum document_type type, const char *data, size_t len, unsigned flags,
 	struct document **ret_document, struct document_error *ret_error);
+/* One without a root, to be filled by document_add(). NULL when memory is out. */
+struct document *document_new(void);
 void document_free(struct document *d);
 /* The root: always a map. Borrowed. */
 const struct node *document_root(const struct document *d);
@@ -80,7 +85,7 @@ int document_write(const struct node *root, enum document_type type, struct buff
 /* True when both have the same types, values, and keys in the same order (doubles by value). */
 bool node_equal(const struct node *a, const struct node *b);
 
-/* --- for the two parsers, yaml.c and json.c --- */
+/* --- for those that build one: yaml.c, json.c, merge.c --- */
 
 /* Adds a node to the tree under construction: a child of parent, named key when parent is a map;
  * the root when parent is NULL and there is no root yet, else on its own. NULL when memory is out

@@ -104,6 +104,8 @@ int file_replace(const struct sys *sys, int dir, const char *name, const void *d
 	if (fd < 0)
 		return explain(why, "cannot make a new file for", name, errno);
 	r = fill(sys, fd, name, data, len, o, why);
+	if (r == 0 && o->ret_written && fstat(fd, o->ret_written))
+		r = explain(why, "cannot look at", name, errno);
 	if (sys->close(fd) && errno != EINTR && r == 0)
 		r = explain(why, "cannot close", name, errno);
 	if (r == 0 && sys->renameat(dir, temporary, dir, name))

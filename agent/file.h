@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "../lib/buffer.h"
@@ -23,9 +24,10 @@
 
 struct file_options {
 	mode_t mode;
-	uid_t uid; /* (uid_t)-1 = leave */
-	gid_t gid; /* (gid_t)-1 = leave */
-	bool sync; /* fsync file and directory */
+	uid_t uid;                /* (uid_t)-1 = leave */
+	gid_t gid;                /* (gid_t)-1 = leave */
+	bool sync;                /* fsync file and directory */
+	struct stat *ret_written; /* the file before anybody else could see it; or NULL */
 };
 
 /* Replaces dir/name by len bytes. 0; or -errno and nothing changed; or FILE_NOT_DURABLE: the new

@@ -347,6 +347,7 @@ static const char *reason(int status)
 		{400, "Bad Request"},
 		{403, "Forbidden"},
 		{404, "Not Found"},
+		{409, "Conflict"},
 		{405, "Method Not Allowed"},
 		{500, "Internal Server Error"},
 		{503, "Service Unavailable"},

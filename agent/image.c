@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "../lib/snapshot.h"
+#include "keypath.h"
 
 #define PAGE 4096u
 #define MAX_KEYS_BYTES (1u << 30)
@@ -50,6 +51,7 @@ static const char page_magic[8] = {'P', 'U', 'L', 'G', 'E', 'N', 'P', 1};
 /* ---- flattening ---- */
 
 struct flat {
+	const struct node *root;
 	struct buffer path, keys; /* keys: one after the other, each with its NUL */
 	struct snapshot_entry *entries;
 	size_t count, room;
@@ -93,23 +95,7 @@ static int add_entry(struct flat *f, const struct node *n)
 		e->value.number = n->number;
 	else if (n->type >= NODE_LIST)
 		e->value.count = n->count;
-	return buffer_append(&f->keys, f->path.data ? f->path.data : "", f->path.len + 1);
-}
-
-/* The segment of a child: its name with '.' and '\' escaped, or its number. */
-static void append_segment(struct buffer *path, const struct node *child, size_t number)
-{
-	if (path->len)
-		buffer_append(path, ".", 1);
-	if (!child->key) {
-		buffer_printf(path, "%zu", number);
-		return;
-	}
-	for (size_t i = 0; i < child->key_len; i++) {
-		if (child->key[i] == '.' || child->key[i] == '\\')
-			buffer_append(path, "\\", 1);
-		buffer_append(path, child->key + i, 1);
-	}
+	return buffer_append(&f->keys, f->path.data, f->path.len + 1);
 }
 
 /* As deep as a document may be. */
@@ -121,8 +107,9 @@ static int flatten(struct flat *f, const struct node *parent)
 	if (parent->type != NODE_LIST && parent->type != NODE_MAP)
 		return 0;
 	for (const struct node *n = parent->first; n && r == 0; n = n->next, number++) {
-		append_segment(&f->path, n, number);
-		r = f->path.error ? f->path.error : add_entry(f, n);
+		r = keypath_append(&f->path, parent == f->root, n, number);
+		if (r == 0)
+			r = add_entry(f, n);
 		if (r == 0)
 			r = flatten(f, n);
 		f->path.len = len;
@@ -133,7 +120,7 @@ static int flatten(struct flat *f, const struct node *parent)
 int image_build(const struct node *root, int64_t created_ms, const char *version, void **ret_data,
 	size_t *ret_len, char why[FILE_WHY])
 {
-	struct flat f = {.count = 0};
+	struct flat f = {.root = root};
 	int r;
 
 	buffer_init(&f.path, 1u << 24);
@@ -269,16 +256,12 @@ void image_close(struct image *i)
 	free(i);
 }
 
-static void remember(struct image *i, int dir)
+static void remember(struct image *i, const struct stat *st)
 {
-	struct stat st;
-
-	i->known = fstatat(dir, i->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-	if (i->known) {
-		i->ino = st.st_ino;
-		i->size = st.st_size;
-		i->mtime = st.st_mtim;
-	}
+	i->known = true;
+	i->ino = st->st_ino;
+	i->size = st->st_size;
+	i->mtime = st->st_mtim;
 }
 
 bool image_is_current(const struct image *i)
@@ -309,18 +292,26 @@ static bool is_there(struct image *i, int dir, const void *data, size_t len)
 
 int image_publish(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY])
 {
-	const struct file_options options = {
-		.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1, .sync = !i->in_memory};
+	struct stat st;
+	const struct file_options options = {.mode = 0640,
+		.uid = (uid_t)-1,
+		.gid = (gid_t)-1,
+		.sync = !i->in_memory,
+		.ret_written = &st};
 	int dir = open_dir(i, why), r = 0;
+	bool seen = true;
 
 	if (dir < 0)
 		return dir;
 	snapshot_stamp(data, len, generation);
 	if (i->known || !is_there(i, dir, data, len))
 		r = file_replace(i->sys, dir, i->name, data, len, &options, why);
+	else
+		seen = fstatat(dir, i->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	if (r >= 0) {
 		raise_page(i, generation); /* first of all: somebody sleeps on it */
-		remember(i, dir);
+		if (seen)
+			remember(i, &st);
 	}
 	i->sys->close(dir);
 	return r < 0 ? r : 0;

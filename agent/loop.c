@@ -169,6 +169,7 @@ int loop_run(struct loop *l)
 		if (event_base_loop(l->base, EVLOOP_ONCE | (idle ? 0 : EVLOOP_NONBLOCK)) < 0)
 			return -EIO;
 	}
+	l->stopping = false;
 	return 0;
 }
 

@@ -36,7 +36,7 @@ struct loop_timer {
 
 struct loop *loop_new(const struct sys *sys);
 void loop_free(struct loop *l);
-/* Runs until loop_stop(). 0 or -errno. */
+/* Runs until loop_stop(); may be called again. 0 or -errno. */
 int loop_run(struct loop *l);
 void loop_stop(struct loop *l);
 /* Monotonic milliseconds, read afresh. */

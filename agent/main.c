@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,6 +43,7 @@ struct agent {
 	struct worker *worker;
 	struct transport *transport;
 	struct trigger_queue queue;
+	struct drift *drift;
 	struct config_env env;
 	struct server **servers;
 	struct config **configs;
@@ -175,9 +175,11 @@ static int make_dir(const char *path, mode_t mode)
 	return -errno;
 }
 
-/* The state directory belongs to one agent at a time. */
+/* The state directory belongs to one agent at a time. Not by flock(): a program that a killed agent
+ * was about to start would keep that lock for a moment, and the next agent would not start. */
 static int lock_state(struct agent *a)
 {
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	char path[1024];
 
 	snprintf(path, sizeof(path), "%s/lock", a->settings->state_dir);
@@ -187,7 +189,7 @@ static int lock_state(struct agent *a)
 			"path", path, "why", strerror(errno));
 		return -errno;
 	}
-	if (flock(a->lock, LOCK_EX | LOCK_NB) == 0)
+	if (fcntl(a->lock, F_SETLK, &lock) == 0)
 		return 0;
 	log_err("another pulletd uses this state directory: stop it, or give this one another "
 		"state_dir",
@@ -243,7 +245,7 @@ static void on_usr1(void *arg, int signal)
 	(void)signal;
 	log_info("pulling everything now", "configs", LOG_U64(a->settings->config_count));
 	for (size_t i = 0; i < a->settings->config_count; i++)
-		config_refresh(a->configs[i]);
+		config_refresh(a->configs[i], false);
 }
 
 /* Timers were due long ago. What was kept alive is dead, and every host of a fleet may have slept
@@ -277,17 +279,19 @@ static void run_ended(void *arg, struct config *c)
 
 static int start_servers(struct agent *a)
 {
-	size_t n = a->settings->server_count, *configs = calloc(n, sizeof(*configs));
+	size_t n = a->settings->server_count, *tasks = calloc(n, sizeof(*tasks));
 
 	a->servers = calloc(n, sizeof(struct server *));
-	for (size_t i = 0; configs && i < a->settings->config_count; i++)
-		configs[a->settings->configs[i].server]++;
-	for (size_t i = 0; configs && a->servers && i < n; i++) {
-		a->servers[i] = server_new(a->loop, &a->settings->servers[i], configs[i]);
+	for (size_t i = 0; tasks && i < a->settings->config_count; i++)
+		for (size_t k = 0; k < a->settings->configs[i].layer_count; k++)
+			tasks[a->settings->configs[i].layers[k].server] +=
+				a->settings->configs[i].verify.public_keys ? 2 : 1;
+	for (size_t i = 0; tasks && a->servers && i < n; i++) {
+		a->servers[i] = server_new(a->loop, &a->settings->servers[i], tasks[i]);
 		if (!a->servers[i])
 			n = 0;
 	}
-	free(configs);
+	free(tasks);
 	return a->servers && n ? 0 : -ENOMEM;
 }
 
@@ -302,6 +306,7 @@ static int start_configs(struct agent *a)
 		.servers = a->servers,
 		.worker = a->worker,
 		.queue = &a->queue,
+		.drift = a->drift,
 		.state_dir = a->settings->state_dir,
 		.runtime_dir = a->settings->runtime_dir,
 		.ca_file = getenv("SSL_CERT_FILE"),
@@ -396,6 +401,7 @@ static int start(struct agent *a)
 		log_err("cannot start: out of memory or descriptors");
 		return -ENOMEM;
 	}
+	a->drift = a->options.once ? NULL : drift_new(a->loop); /* without it the intervals do */
 	trigger_queue_init(&a->queue, wake, a->loop);
 	loop_on_wake(a->loop, woken, a);
 	loop_on_resume(a->loop, on_resume, a);
@@ -426,6 +432,7 @@ static void stop(struct agent *a)
 	for (size_t i = 0; a->configs && i < a->settings->config_count; i++)
 		config_free(a->configs[i]);
 	free(a->configs);
+	drift_free(a->drift);
 	for (size_t i = 0; a->servers && i < a->settings->server_count; i++)
 		server_free(a->servers[i]);
 	free(a->servers);

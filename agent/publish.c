@@ -205,23 +205,81 @@ static bool target_in_memory(const struct target *t)
 bool publish_blocks(const struct publication *p)
 {
 	return p->config->strict || (p->target && !target_in_memory(p->target)) ||
+	       (p->fileset && !fileset_in_memory(p->fileset)) ||
 	       (p->image && !image_in_memory(p->image));
+}
+
+/* A rename changes the ctime, and nothing else. */
+static bool is_untouched(const struct identity *now, const struct stat *written)
+{
+	return now->ino == written->st_ino && now->size == written->st_size &&
+	       now->mode == (written->st_mode & 07777) && now->uid == written->st_uid &&
+	       now->gid == written->st_gid && now->mtime.tv_sec == written->st_mtim.tv_sec &&
+	       now->mtime.tv_nsec == written->st_mtim.tv_nsec;
 }
 
 static int replace(struct publication *p, int dir)
 {
+	struct stat written = {.st_ino = 0};
 	const struct file_options options = {
 		.mode = p->config->mode,
 		.uid = p->config->uid,
 		.gid = p->config->gid,
 		.sync = !file_in_memory(dir),
+		.ret_written = &written,
 	};
-	int r = file_replace(p->sys, dir, p->target->name, p->text, p->text_len, &options, p->why);
+	struct target *t = p->target;
+	int r = file_replace(p->sys, dir, t->name, p->text, p->text_len, &options, p->why);
 
 	if (r >= 0) {
 		p->not_durable = r == FILE_NOT_DURABLE;
-		p->target->known = look(p->target, &p->target->identity);
+		/* somebody may have been there already */
+		t->known = look(t, &t->identity) && (is_untouched(&t->identity, &written) ||
+							    has_content(t, p->text, p->text_len));
 	}
+	return r < 0 ? r : 0;
+}
+
+static size_t list_set(const struct publication *p, struct fileset_entry entries[STORE_MAX_PARTS])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->version->part_count; i++)
+		if (!p->pieces[i].signature && !p->pieces[i].facts->absent)
+			entries[n++] =
+				(struct fileset_entry){p->config->layers[p->pieces[i].layer].as,
+					p->pieces[i].data, p->pieces[i].facts->len};
+	return n;
+}
+
+static struct file_options set_options(const struct publication *p)
+{
+	return (struct file_options){
+		.mode = p->config->mode,
+		.uid = p->config->uid,
+		.gid = p->config->gid,
+		.sync = !fileset_in_memory(p->fileset),
+	};
+}
+
+bool publish_set_is_current(const struct publication *p)
+{
+	const struct file_options options = set_options(p);
+	struct fileset_entry entries[STORE_MAX_PARTS];
+	size_t n = list_set(p, entries);
+
+	return fileset_is_current(p->fileset, entries, n, &options);
+}
+
+static int publish_set(struct publication *p)
+{
+	const struct file_options options = set_options(p);
+	struct fileset_entry entries[STORE_MAX_PARTS];
+	size_t n = list_set(p, entries);
+	int r;
+
+	r = fileset_publish(p->fileset, entries, n, p->version->generation, &options, p->why);
+	p->not_durable |= r > 0;
 	return r < 0 ? r : 0;
 }
 
@@ -236,6 +294,8 @@ void publish_run(struct publication *p)
 			p->store, p->version, p->body, p->body_len, p->config->strict, p->why);
 	if (p->error == 0 && p->target)
 		p->error = replace(p, dir);
+	if (p->error == 0 && p->fileset)
+		p->error = publish_set(p);
 	if (p->error == 0 && p->image && p->confirmed_ms)
 		image_confirm(p->image, p->confirmed_ms, p->stale_ms);
 	if (p->error == 0 && p->image)
@@ -243,6 +303,10 @@ void publish_run(struct publication *p)
 			p->image, p->image_data, p->image_len, p->version->generation, p->why);
 	if (p->error == 0 && p->store)
 		store_prune(p->store);
+	if (p->error && p->target) /* what it shows is not what stands */
+		p->target->known = false;
+	if (p->error && p->fileset)
+		fileset_forget(p->fileset);
 	if (dir >= 0)
 		p->target->sys->close(dir);
 }

@@ -11,6 +11,8 @@
 
 #include <stdbool.h>
 
+#include "compose.h"
+#include "fileset.h"
 #include "image.h"
 #include "settings.h"
 #include "store.h"
@@ -32,10 +34,12 @@ bool target_is_current(struct target *t, const void *text, size_t len);
 struct publication {
 	const struct sys *sys;
 	const struct settings_config *config;
-	struct store *store;   /* NULL: the version is in the store already */
-	struct target *target; /* NULL: no text file */
-	struct image *image;   /* NULL: no snapshot */
-	void *image_data;      /* its generation is filled in */
+	struct store *store;                /* NULL: the version is in the store already */
+	struct target *target;              /* NULL: no text file */
+	struct fileset *fileset;            /* NULL: no set of files */
+	const struct compose_piece *pieces; /* version->part_count of them: the files of the set */
+	struct image *image;                /* NULL: no snapshot */
+	void *image_data;                   /* its generation is filled in */
 	size_t image_len;
 	uint64_t confirmed_ms, stale_ms; /* for the snapshot's readers; 0 = not by the server */
 	const struct version *version;
@@ -51,6 +55,8 @@ struct publication {
 
 /* Must publish_run() be kept off the loop? */
 bool publish_blocks(const struct publication *p);
+/* Does the set of files stand as this would publish it? */
+bool publish_set_is_current(const struct publication *p);
 /* Saves to the store (durability strict: to the disk), replaces the file, then the snapshot. The
  * result is in the struct. */
 void publish_run(struct publication *p);

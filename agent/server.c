@@ -123,8 +123,12 @@ static void pump(struct server *s)
 		dispatcher_hold(&s->dispatcher, held_until_ms(s, now_ms));
 		n = dispatcher_take(
 			&s->dispatcher, now_ms, s->settings->max_in_flight - s->in_flight, items);
-		for (size_t i = 0; i < n; i++)
-			begin(s, &items[i], now_ms);
+		for (size_t i = 0; i < n; i++) {
+			const struct server_task *t = items[i].task;
+
+			if (t->waiting) /* not withdrawn by one that was begun before it */
+				begin(s, &items[i], now_ms);
+		}
 	} while (n);
 	s->pumping = false;
 	if (s->in_flight < s->settings->max_in_flight && dispatcher_next(&s->dispatcher, &due_ms))
@@ -256,6 +260,13 @@ static uint64_t advice_ms(const struct server_task *t, enum health health,
 	/* one more, for the clock is cut to milliseconds: never sooner than asked */
 	return 1 + (response->retry_after_ms > SHAPER_ADVICE_MIN_MS ? response->retry_after_ms
 								    : SHAPER_ADVICE_MIN_MS);
+}
+
+void server_dropped(struct server *s)
+{
+	s->in_flight--;
+	if (dispatcher_pending(&s->dispatcher))
+		loop_timer_set(s->loop, &s->timer, loop_now_ms(s->loop));
 }
 
 bool server_ended(

@@ -70,6 +70,8 @@ const char *server_url(const struct server *s, const struct server_task *t);
  * another address is ready; as often as there are addresses since server_submit(). */
 bool server_ended(
 	struct server *s, struct server_task *t, const struct transport_response *response);
+/* Ends what begin() began, which says nothing about the server: it is not wanted any more. */
+void server_dropped(struct server *s);
 /* The same task again, at the front of the line; after server_ended(). */
 void server_retry(struct server *s, struct server_task *t);
 /* Somebody wants a pull now: ends the rests, but for those a server asked for, and those of

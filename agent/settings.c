@@ -3,7 +3,7 @@
  *
  * What would surprise: every file is read and every error told, whatever was wrong before; a file
  * that cannot be parsed does not hide the errors of the others. What a key may hold is in
- * settings_keys.c.
+ * settings_keys.c and the files it includes.
  */
 #include "settings.h"
 
@@ -20,7 +20,9 @@
 #include "../lib/buffer.h"
 #include "document.h"
 #include "log.h"
+#include "settings_config.h"
 #include "settings_keys.h"
+#include "settings_layers.h"
 #include "settings_loader.h"
 #include "settings_servers.h"
 
@@ -55,12 +57,13 @@ static int finish(struct loader *l, const char *main_file, struct settings **ret
 
 	loader_complain_twice(l, &l->names, "config");
 	loader_complain_twice(l, &l->paths, "file");
+	loader_complain_inside(l, &l->paths);
 	loader_complain_twice(l, &l->endpoints, "endpoint");
 	loader_complain_twice(l, &l->labels, "label");
 	loader_complain_twice(l, &l->servers, "server");
 	if (l->s) {
 		fill_defaults(l);
-		settings_servers_resolve(l);
+		settings_layers_resolve(l);
 		if (l->s->config_count == 0 && !l->config_missed)
 			loader_complain(l, whole, "no config is set: add one under \"configs\"");
 	}
@@ -223,14 +226,8 @@ void settings_free(struct settings *s)
 	}
 	for (size_t i = 0; i < s->push_count; i++)
 		free(s->push[i].endpoint);
-	for (size_t i = 0; i < s->config_count; i++) {
-		free(s->configs[i].name);
-		free(s->configs[i].url);
-		free(s->configs[i].from);
-		free(s->configs[i].path);
-		free(s->configs[i].topic);
-		free(s->configs[i].file);
-	}
+	for (size_t i = 0; i < s->config_count; i++)
+		settings_config_fini(&s->configs[i]);
 	for (size_t i = 0; i < s->server_count; i++)
 		settings_server_fini(&s->servers[i]);
 	free(s->labels);

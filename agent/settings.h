@@ -42,6 +42,12 @@
 #define SETTINGS_MAX_SECRET 8192 /* bytes of a token, a password, a header's value */
 #define SETTINGS_MAX_LABELS 64
 #define SETTINGS_MAX_BYTES_DEFAULT (8u << 20) /* of a pulled document */
+#define SETTINGS_MAX_LAYERS 16
+#define SETTINGS_MAX_ARGV 64 /* words of a command */
+#define SETTINGS_MAX_RULES 64
+#define SETTINGS_MAX_PATTERNS 64 /* key patterns, required keys, public keys */
+#define SETTINGS_MAX_HISTORY 1000
+#define SETTINGS_PATH_WORD "{path}" /* in the words of a check: the candidate's path */
 
 enum settings_type {
 	SETTINGS_TYPE_AUTO,
@@ -49,7 +55,14 @@ enum settings_type {
 	SETTINGS_TYPE_JSON,
 	SETTINGS_TYPE_BYTES
 };
-enum settings_format { SETTINGS_VERBATIM, SETTINGS_FORMAT_YAML, SETTINGS_FORMAT_JSON };
+enum settings_format {
+	SETTINGS_VERBATIM,
+	SETTINGS_FORMAT_YAML,
+	SETTINGS_FORMAT_JSON,
+	SETTINGS_FORMAT_ENV,
+	SETTINGS_FORMAT_PROPERTIES,
+	SETTINGS_FORMAT_RUN /* what a program makes of it */
+};
 
 struct settings_push {
 	char *endpoint;        /* tcp://host:port or ipc://path */
@@ -79,12 +92,69 @@ struct settings_server {
 	enum settings_tls_version tls_min; /* 1.2 */
 };
 
-struct settings_config {
-	char *name;    /* [A-Za-z0-9][A-Za-z0-9._-]{0,63} */
-	char *url;     /* as written, http:// or https://, without userinfo; or NULL, then: */
-	char *from;    /* the name of the server */
+/* One document of those that a config is made of. */
+struct settings_layer {
+	char *from;    /* the name of the server; NULL = made from a url */
 	char *path;    /* behind the server's url; begins with '/', unless the url had no path */
 	size_t server; /* index */
+	bool optional; /* its absence (404) is an empty mapping; in a set of files, no file */
+	char *as;      /* the name of the file in a set of files; else NULL */
+	enum settings_type type; /* the config's; in a set of files never AUTO: by as's ending */
+};
+
+struct settings_command {    /* never by a shell */
+	char **argv;         /* ends with NULL; argv[0] is an absolute path; NULL = no command */
+	uint64_t timeout_ms; /* then TERM, then KILL */
+};
+
+/* What a change leads to. */
+enum settings_action_kind { SETTINGS_NOTHING, SETTINGS_RUN, SETTINGS_SIGNAL };
+
+struct settings_rule {
+	char **keys; /* patterns (fnmatch), ends with NULL; NULL = all other keys */
+	enum settings_action_kind kind;
+	char **argv; /* RUN */
+	int signal;  /* SIGNAL: its number */
+	char *pidfile;
+};
+
+struct settings_reload {
+	struct settings_rule *rules; /* the first that fits a changed key counts */
+	size_t rule_count;           /* 0 = no reload */
+	uint64_t debounce_ms;        /* 0: from the last change to the action */
+	uint64_t debounce_max_ms;    /* 5 s: from the first one */
+	uint64_t splay_ms;           /* 0: and a random time up to this */
+	uint64_t timeout_ms;         /* 30 s, of a command */
+};
+
+struct settings_probe {
+	char **argv;         /* or */
+	char *url;           /* 2xx is good */
+	uint64_t for_ms;     /* 10 s: watched for so long after the reload; both NULL = no probe */
+	uint64_t every_ms;   /* 1 s */
+	uint64_t timeout_ms; /* 5 s, of one attempt */
+	unsigned failures;   /* 3 in a row: bad */
+};
+
+struct settings_guard {
+	unsigned max_shrink;  /* percent of the bytes: 100 = off */
+	unsigned max_changes; /* changed, added or removed keys: 0 = off */
+	char **require;       /* keys; ends with NULL; or NULL */
+	bool allow_empty;     /* false */
+};
+
+struct settings_verify {
+	char **public_keys; /* minisign's, 56 bytes of base64; ends with NULL; NULL = no signature
+			       is asked for */
+};
+
+enum settings_drift { SETTINGS_HEAL, SETTINGS_REPORT, SETTINGS_LEAVE };
+
+struct settings_config {
+	char *name; /* [A-Za-z0-9][A-Za-z0-9._-]{0,63} */
+	char *url;  /* as written, http:// or https://, without userinfo; NULL = from: */
+	struct settings_layer *layers; /* 1 to SETTINGS_MAX_LAYERS; later ones win, unless dir */
+	size_t layer_count;
 	enum settings_type type;
 	uint64_t interval_ms;    /* 30 s */
 	unsigned jitter;         /* percent of the delay, either way: 10 */
@@ -92,9 +162,20 @@ struct settings_config {
 	unsigned backoff_bound;  /* 10 */
 	char *topic;             /* the name */
 	uint64_t push_spread_ms; /* 0; when the message names none */
-	char *file;              /* absolute path; NULL = none, only a snapshot */
-	bool snapshot;           /* true; not for bytes */
-	enum settings_format format;
+	char *file;              /* absolute path; NULL = none, only a snapshot, or dir */
+	char *dir;               /* absolute path of a set of files, one per layer; NULL = none */
+	bool snapshot;           /* true; not for bytes, nor for a set of files */
+	enum settings_format format; /* verbatim; of several layers YAML */
+	struct settings_command format_run;
+	struct settings_verify verify;
+	struct settings_guard guard;
+	char *schema; /* absolute path of a JSON Schema; NULL = none */
+	struct settings_command check;
+	struct settings_reload reload;
+	struct settings_probe probe;
+	unsigned history; /* generations kept: 10 */
+	char **mask;      /* key patterns whose values are never shown; ends with NULL; or NULL */
+	enum settings_drift drift;
 	mode_t mode; /* 0640 */
 	uid_t uid;   /* (uid_t)-1 = the agent's */
 	gid_t gid;   /* (gid_t)-1 = the agent's */

@@ -90,18 +90,28 @@ const char *loader_add_file(struct loader *l, char *name)
 	return files[l->file_count++] = name;
 }
 
+/* So that what lies inside a directory directly follows it. */
+static int rank(char c)
+{
+	return c == '/' ? 1 : c ? (unsigned char)c + 1 : 0;
+}
+
 static int compare_marks(const void *a, const void *b)
 {
 	const struct mark *x = a, *y = b;
-	int r = strcmp(x->text, y->text);
+	size_t i = 0;
 
-	return r ? r : (x->order > y->order) - (x->order < y->order);
+	while (x->text[i] && x->text[i] == y->text[i])
+		i++;
+	if (x->text[i] != y->text[i])
+		return rank(x->text[i]) - rank(y->text[i]);
+	return (x->order > y->order) - (x->order < y->order);
 }
 
 void loader_complain_twice(struct loader *l, struct marks *m, const char *what)
 {
 	const struct mark *first = m->items;
-	char shown[SETTINGS_SHOWN];
+	char shown[SETTINGS_SHOWN], of[SETTINGS_SHOWN];
 
 	if (m->count == 0)
 		return;
@@ -115,9 +125,31 @@ void loader_complain_twice(struct loader *l, struct marks *m, const char *what)
 				first->place.line, first->place.column);
 		else if (strcmp(i->of, first->of)) /* else told already: the config stands twice */
 			loader_complain(l, i->place,
-				"%s %s is already written by config \"%s\", at %s:%u:%u", what,
-				settings_shown(i->text, shown), first->of, first->place.file,
-				first->place.line, first->place.column);
+				"%s %s is already written by config %s, at %s:%u:%u", what,
+				settings_shown(i->text, shown), settings_shown(first->of, of),
+				first->place.file, first->place.line, first->place.column);
+	}
+}
+
+void loader_complain_inside(struct loader *l, const struct marks *m)
+{
+	const struct mark *outer = m->items;
+	char shown[3][SETTINGS_SHOWN];
+
+	for (size_t i = 1; i < m->count; i++) {
+		const struct mark *inner = &m->items[i];
+		size_t len = strlen(outer->text);
+
+		if (!outer->of || strncmp(inner->text, outer->text, len) ||
+			inner->text[len] != '/') {
+			outer = inner;
+			continue;
+		}
+		loader_complain(l, inner->place,
+			"%s lies inside %s, which is written by config %s, at %s:%u:%u",
+			settings_shown(inner->text, shown[0]),
+			settings_shown(outer->text, shown[1]), settings_shown(outer->of, shown[2]),
+			outer->place.file, outer->place.line, outer->place.column);
 	}
 }
 

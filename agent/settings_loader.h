@@ -76,6 +76,8 @@ void loader_note(
 	struct loader *l, struct marks *m, const char *text, const char *of, struct place place);
 /* Tells every text that was noted before, with both places. */
 void loader_complain_twice(struct loader *l, struct marks *m, const char *what);
+/* Tells every path of a config that lies inside another one; after loader_complain_twice(). */
+void loader_complain_inside(struct loader *l, const struct marks *m);
 void loader_fini(struct loader *l);
 
 #endif

@@ -1,8 +1,7 @@
 /*
- * Servers: what their keys may hold, and how configs come to theirs.
+ * Servers: what their keys may hold.
  *
- * What would surprise: a config may name a server of a file that is read later, so names are looked
- * up when all files are read; the places of the names are kept until then.
+ * What would surprise: a url is never shown in a message, because it could hold a password.
  */
 #include "settings_servers.h"
 
@@ -207,11 +206,24 @@ static const struct key server_keys[] = {
 	{"max_size", set_size, SERVER(max_bytes), .min = 1, .max = UINT64_C(256) << 20},
 };
 
+struct settings_server *settings_server_add(struct loader *l)
+{
+	struct settings *s = l->s;
+	struct settings_server *server =
+		loader_room(l, s->servers, s->server_count, sizeof(*server));
+
+	if (!server)
+		return NULL;
+	s->servers = server;
+	server += s->server_count++;
+	*server = server_defaults;
+	return server;
+}
+
 static void set_server(struct loader *l, const struct node *n)
 {
 	static const struct mapping mapping = {server_keys, COUNT(server_keys)};
 	struct place seen[COUNT(server_keys)] = {{0}};
-	struct settings *s = l->s;
 	char shown[SETTINGS_SHOWN], where[MAX_WHERE];
 	const char *why = settings_check_name(n->key);
 	struct settings_server *server;
@@ -223,12 +235,9 @@ static void set_server(struct loader *l, const struct node *n)
 		loader_complain(l, place_of_key(l, n), "%s %s", where, why);
 	if (!expect(l, n, where, 1u << NODE_MAP, "a mapping with at least urls"))
 		return;
-	server = loader_room(l, s->servers, s->server_count, sizeof(*server));
+	server = settings_server_add(l);
 	if (!server)
 		return;
-	s->servers = server;
-	server += s->server_count++;
-	*server = server_defaults;
 	server->name = loader_copy(l, n->key);
 	settings_walk(l, n, &mapping, where, seen, server);
 	for (size_t i = 0; i < server->url_count; i++)
@@ -251,153 +260,7 @@ void settings_set_servers(struct loader *l, const struct node *n, const struct k
 	}
 }
 
-/* ---- from ---- */
-
-static const struct key from_keys[] = {
-	{"server", set_text, MEMBER(settings_config, from), .check = settings_check_name,
-		.required = true},
-	{"path", set_text, MEMBER(settings_config, path), .check = settings_check_url_path,
-		.required = true},
-};
-
-void settings_set_from(struct loader *l, const struct node *n, const struct key *k, void *object)
-{
-	static const struct mapping mapping = {from_keys, COUNT(from_keys)};
-	struct place seen[COUNT(from_keys)] = {{0}};
-	struct settings_config *c = object;
-	const struct node *item = n->first;
-
-	if (!expect(l, n, k->name, 1u << NODE_LIST,
-		    "a list with one item, {server: NAME, path: /PATH}"))
-		return;
-	if (!item || item->next) {
-		loader_complain(l, place_of_key(l, n),
-			"from must have exactly one item: this version does not merge layers");
-		return;
-	}
-	if (!expect(l, item, "the item of from", 1u << NODE_MAP, "a mapping with server and path"))
-		return;
-	settings_walk(l, item, &mapping, "from", seen, c);
-	if (c->from)
-		loader_note(l, &l->froms, c->from, c->name, place_of(l, node_find(item, "server")));
-}
-
-/* ---- which config belongs to which server ---- */
-
-static size_t path_start(const char *url)
-{
-	size_t scheme = (size_t)(strstr(url, "://") - url) + 3;
-
-	return scheme + strcspn(url + scheme, "/?");
-}
-
-static const struct settings_server *nearest(const struct settings *s, const char *word)
-{
-	const struct settings_server *best = NULL;
-	unsigned least = 4, d;
-
-	for (size_t i = 0; i < s->server_count; i++) {
-		d = s->servers[i].name ? settings_distance(word, s->servers[i].name) : least;
-		if (d < least) {
-			least = d;
-			best = &s->servers[i];
-		}
-	}
-	return best;
-}
-
-/* The server that the config names, which stands at that place. */
-static void find_named(struct loader *l, struct settings_config *c, struct place place)
-{
-	const struct settings *s = l->s;
-	const struct settings_server *like;
-	char shown[SETTINGS_SHOWN];
-
-	for (size_t i = 0; i < s->server_count; i++) {
-		if (!s->servers[i].name || strcmp(s->servers[i].name, c->from))
-			continue;
-		c->server = i;
-		for (size_t u = 0; c->path && u < s->servers[i].url_count; u++)
-			if (s->servers[i].urls[u] &&
-				strlen(s->servers[i].urls[u]) + strlen(c->path) > SETTINGS_MAX_URL)
-				loader_complain(l, place,
-					"the server's url and the path together are too long: at "
-					"most 1023 bytes");
-		return;
-	}
-	like = nearest(s, c->from);
-	if (like)
-		loader_complain(l, place, "there is no server %s: did you mean \"%s\"?",
-			settings_shown(c->from, shown), like->name);
-	else
-		loader_complain(l, place, "there is no server %s: add it under \"servers\"",
-			settings_shown(c->from, shown));
-}
-
-static int compare_origins(const void *a, const void *b)
-{
-	const struct settings_config *x = *(struct settings_config *const *)a,
-				     *y = *(struct settings_config *const *)b;
-	size_t xl = path_start(x->url), yl = path_start(y->url);
-	int r = strncasecmp(x->url, y->url, xl < yl ? xl : yl);
-
-	return r ? r : (xl > yl) - (xl < yl);
-}
-
-/* A server for the origin of this config's url. */
-static void add_origin(struct loader *l, const struct settings_config *c)
-{
-	struct settings *s = l->s;
-	struct settings_server *server =
-		loader_room(l, s->servers, s->server_count, sizeof(*server));
-
-	if (!server)
-		return;
-	s->servers = server;
-	server += s->server_count++;
-	*server = server_defaults;
-	server->urls = loader_room(l, NULL, 0, sizeof(*server->urls));
-	if (!server->urls)
-		return;
-	server->urls[0] = strndup(c->url, path_start(c->url));
-	l->no_memory |= !server->urls[0];
-	server->url_count = 1;
-}
-
-/* Configs with a plain url, by origin. */
-static void find_origins(struct loader *l)
-{
-	struct settings *s = l->s;
-	struct settings_config **plain = calloc(s->config_count + 1, sizeof(*plain));
-	size_t n = 0;
-
-	for (size_t i = 0; plain && i < s->config_count; i++)
-		if (s->configs[i].url)
-			plain[n++] = &s->configs[i];
-	if (plain && n)
-		qsort(plain, n, sizeof(struct settings_config *), compare_origins);
-	l->no_memory |= !plain;
-	for (size_t i = 0; i < n && !l->no_memory; i++) {
-		if (i == 0 || compare_origins(&plain[i - 1], &plain[i]))
-			add_origin(l, plain[i]);
-		plain[i]->server = s->server_count - 1;
-		free(plain[i]->path);
-		plain[i]->path = loader_copy(l, plain[i]->url + path_start(plain[i]->url));
-	}
-	free(plain);
-}
-
-void settings_servers_resolve(struct loader *l)
-{
-	size_t from = 0;
-
-	for (size_t i = 0; i < l->s->config_count; i++)
-		if (l->s->configs[i].from && from < l->froms.count) {
-			find_named(l, &l->s->configs[i], l->froms.items[from].place);
-			from++;
-		}
-	find_origins(l);
-}
+/* ---- memory ---- */
 
 void settings_server_fini(struct settings_server *s)
 {

@@ -14,6 +14,7 @@
 #include <grp.h>
 #include <limits.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include <sys/un.h>
 
 #include "settings.h"
+#include "signature.h"
 
 #define DIGITS "0123456789"
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -101,6 +103,35 @@ const char *settings_parse_percent(const char *text, unsigned *ret_percent)
 	if (digits == 0 || digits > 3 || strcmp(text + digits, "%"))
 		return "is not a percentage: write a whole number and %, such as 10%";
 	*ret_percent = (unsigned)strtoul(text, NULL, 10);
+	return NULL;
+}
+
+const char *settings_parse_signal(const char *text, int *ret_signal)
+{
+	static const struct {
+		const char *name;
+		int number;
+	} signals[] = {
+		{"HUP", SIGHUP},
+		{"USR1", SIGUSR1},
+		{"USR2", SIGUSR2},
+		{"TERM", SIGTERM},
+		{"INT", SIGINT},
+		{"QUIT", SIGQUIT},
+		{"WINCH", SIGWINCH},
+		{"CONT", SIGCONT},
+	};
+	const char *name = strncmp(text, "SIG", 3) ? text : text + 3;
+	size_t digits = strspn(text, DIGITS);
+	unsigned long number = digits && digits < 3 && !text[digits] ? strtoul(text, NULL, 10) : 0;
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		if (!strcmp(name, signals[i].name))
+			number = (unsigned long)signals[i].number;
+	if (number < 1 || number > 31)
+		return "is not a signal: one of HUP, USR1, USR2, TERM, INT, QUIT, WINCH and CONT, "
+		       "or a number from 1 to 31";
+	*ret_signal = (int)number;
 	return NULL;
 }
 
@@ -377,14 +408,63 @@ const char *settings_check_topic(const char *text)
 					     : "is the topic of the heartbeats: choose another";
 }
 
-const char *settings_check_name(const char *text)
+static bool is_name(const char *text, size_t max)
 {
 	size_t len = strlen(text);
 
-	if (len < 1 || len > SETTINGS_MAX_NAME || strspn(text, LETTERS DIGITS "._-") < len ||
-		strchr("._-", *text))
-		return "is not a name: 1 to 64 letters, digits, '.', '_' and '-', a letter or "
-		       "digit first";
+	return len >= 1 && len <= max && strspn(text, LETTERS DIGITS "._-") == len &&
+	       !strchr("._-", *text);
+}
+
+const char *settings_check_name(const char *text)
+{
+	return is_name(text, SETTINGS_MAX_NAME)
+		       ? NULL
+		       : "is not a name: 1 to 64 letters, digits, '.', '_' and '-', a letter or "
+			 "digit first";
+}
+
+const char *settings_check_file_name(const char *text)
+{
+	return is_name(text, SETTINGS_MAX_SET_NAME)
+		       ? NULL
+		       : "is not the name of a file in the directory: 1 to 200 letters, digits, "
+			 "'.', '_' and '-', a letter or digit first";
+}
+
+const char *settings_check_pattern(const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len < 1 || len > SETTINGS_MAX_KEY)
+		return "must have 1 to 1023 bytes";
+	return has_controls(text) ? "holds a control character" : NULL;
+}
+
+const char *settings_check_key(const char *text)
+{
+	for (const char *p = strchr(text, '\\'); p; p = strchr(p + 2, '\\'))
+		if (p[1] != '.' && p[1] != '\\')
+			return "has a backslash that is not before a dot or a backslash: write it "
+			       "twice";
+	return settings_check_pattern(text);
+}
+
+const char *settings_check_argument(const char *text)
+{
+	return strlen(text) > SETTINGS_MAX_ARGUMENT ? "is too long: at most 8191 bytes" : NULL;
+}
+
+const char *settings_check_public_key(const char *text)
+{
+	struct signature_key key;
+
+	/* "Ed" in base64 is RW and the first two bits of the next letter */
+	if (strlen(text) != 56 || strspn(text, LETTERS DIGITS "+/") != 56 ||
+		strncmp(text, "RW", 2) || !strchr("QRST", text[2]) ||
+		signature_parse_key(text, &key))
+		return "is not a public key of minisign: 56 characters beginning with RW, the last "
+		       "line of the .pub file that minisign -G makes";
 	return NULL;
 }
 

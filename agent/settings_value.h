@@ -15,11 +15,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define SETTINGS_MAX_NAME 64      /* bytes of a config's or label's name */
-#define SETTINGS_MAX_URL 1023     /* bytes */
-#define SETTINGS_MAX_PATH 4000    /* bytes; leaves room in PATH_MAX for a temporary name */
-#define SETTINGS_MAX_FILENAME 230 /* bytes of the last segment, for the same reason */
-#define SETTINGS_MAX_WORD 32      /* longer words are not compared */
+#define SETTINGS_MAX_NAME 64       /* bytes of a config's or label's name */
+#define SETTINGS_MAX_URL 1023      /* bytes */
+#define SETTINGS_MAX_PATH 4000     /* bytes; leaves room in PATH_MAX for a temporary name */
+#define SETTINGS_MAX_FILENAME 230  /* bytes of the last segment, for the same reason */
+#define SETTINGS_MAX_SET_NAME 200  /* bytes of the name of a file in a set */
+#define SETTINGS_MAX_KEY 1023      /* bytes of a key, or of a pattern of keys */
+#define SETTINGS_MAX_ARGUMENT 8191 /* bytes of one word of a command */
+#define SETTINGS_MAX_WORD 32       /* longer words are not compared */
 #define SETTINGS_SHOWN 64
 
 /* http:// or https://, a host, no credentials, no fragment, nothing that needs escaping. */
@@ -47,10 +50,23 @@ const char *settings_check_name(const char *text);
 /* A label's value: at most 255 bytes, no control characters. */
 const char *settings_check_label(const char *text);
 
+/* [A-Za-z0-9][A-Za-z0-9._-]{0,199}: the name of a file in a set. */
+const char *settings_check_file_name(const char *text);
+/* A pattern of keys: 1 to SETTINGS_MAX_KEY bytes, no control characters. */
+const char *settings_check_pattern(const char *text);
+/* The path of a key, as a pattern; a backslash only before a dot or a backslash. */
+const char *settings_check_key(const char *text);
+/* One word of a command. */
+const char *settings_check_argument(const char *text);
+/* The form of a public key of minisign: base64 of 42 bytes, "Ed" first. */
+const char *settings_check_public_key(const char *text);
+
 /* "64KiB" "8MiB" to bytes. 0 or -EINVAL. */
 int settings_parse_size(const char *text, uint64_t *ret_bytes);
 /* "10%" to 10. */
 const char *settings_parse_percent(const char *text, unsigned *ret_percent);
+/* "HUP", "SIGHUP" or "1" to 1. */
+const char *settings_parse_signal(const char *text, int *ret_signal);
 /* "640" or "0640", octal: readable by the owner, writable by nobody else. */
 const char *settings_parse_mode(const char *text, mode_t *ret_mode);
 /* "user", "user:group" or ":group", names or numbers; what is not named is left as -1. */

@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "settings_value.h"
@@ -47,7 +48,10 @@ bool expect(struct loader *l, const struct node *n, const char *name, unsigned t
 		[NODE_LIST] = "a list",
 		[NODE_MAP] = "a mapping",
 	};
-	bool quotes = types == 1u << NODE_STRING && n->type >= NODE_BOOL && n->type < NODE_STRING;
+	/* an item that is a mapping: {path} without quotes, or a colon in a text */
+	bool quotes =
+		types == 1u << NODE_STRING && ((n->type >= NODE_BOOL && n->type < NODE_STRING) ||
+						      (n->type == NODE_MAP && !n->key));
 
 	if (types & 1u << n->type)
 		return true;
@@ -193,6 +197,62 @@ void set_mode(struct loader *l, const struct node *n, const struct key *k, void 
 		store(object, k, mode);
 }
 
+void set_bool(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	static const struct choice choices[] = {{"true", true}, {"false", false}, {NULL, 0}};
+	struct key row = *k;
+
+	row.choices = choices;
+	set_choice(l, n, &row, object);
+}
+
+/* ---- several texts ---- */
+
+void settings_texts_free(char **texts)
+{
+	for (char **t = texts; t && *t; t++)
+		free(*t);
+	free(texts);
+}
+
+static void add_text(struct loader *l, const struct node *n, const struct key *k, char **texts)
+{
+	char name[64];
+	const char *why;
+
+	snprintf(name, sizeof(name), "%s%s", k->max == 1 ? "" : "each of ", k->name);
+	if (!expect(l, n, name, 1u << NODE_STRING, "a text"))
+		return;
+	why = k->check(n->text);
+	if (why) {
+		complain_value(l, n, k, why);
+		return;
+	}
+	while (*texts)
+		texts++;
+	*texts = loader_copy(l, n->text);
+}
+
+void set_texts(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	char ***member = (char ***)(void *)((char *)object + k->offset);
+	bool one = k->max == 1;
+
+	if (!one && !expect(l, n, k->name, 1u << NODE_LIST, "a list of texts"))
+		return;
+	if (!one && (n->count == 0 || n->count > k->max)) {
+		loader_complain(l, place_of(l, n), "%s must have 1 to %u items, but it has %zu",
+			k->name, (unsigned)k->max, n->count);
+		return;
+	}
+	settings_texts_free(*member);
+	*member = calloc(one ? 2 : n->count + 1, sizeof(**member));
+	l->no_memory |= !*member;
+	for (const struct node *item = one ? n : n->first; item && *member;
+		item = one ? NULL : item->next)
+		add_text(l, item, k, *member);
+}
+
 /* ---- mappings ---- */
 
 static const struct key *nearest(const struct mapping *m, const char *word)
@@ -217,7 +277,7 @@ static void complain_unknown(
 	struct loader *l, const struct node *n, const struct mapping *m, const char *where)
 {
 	const struct key *k = nearest(m, n->key);
-	char shown[SETTINGS_SHOWN], known[256] = "";
+	char shown[SETTINGS_SHOWN], known[512] = "";
 
 	if (k) {
 		loader_complain(l, place_of_key(l, n), "unknown key %s in %s: did you mean \"%s\"?",

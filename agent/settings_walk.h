@@ -61,7 +61,7 @@ bool expect_map(struct loader *l, const struct node *n, const char *name);
 bool has_room(struct loader *l, const struct node *n, size_t count, size_t max, const char *what);
 
 /* The kinds of values: text by the row's check, "30s", "8MiB", "10%", a whole number, one of the
- * row's choices, a file mode. */
+ * row's choices, a file mode, true or false. */
 void set_text(struct loader *l, const struct node *n, const struct key *k, void *object);
 void set_duration(struct loader *l, const struct node *n, const struct key *k, void *object);
 void set_size(struct loader *l, const struct node *n, const struct key *k, void *object);
@@ -69,6 +69,11 @@ void set_percent(struct loader *l, const struct node *n, const struct key *k, vo
 void set_number(struct loader *l, const struct node *n, const struct key *k, void *object);
 void set_choice(struct loader *l, const struct node *n, const struct key *k, void *object);
 void set_mode(struct loader *l, const struct node *n, const struct key *k, void *object);
+void set_bool(struct loader *l, const struct node *n, const struct key *k, void *object);
+/* A list of 1 to max texts by the row's check, into an array that ends with NULL; where max is 1, a
+ * text instead of a list. */
+void set_texts(struct loader *l, const struct node *n, const struct key *k, void *object);
+void settings_texts_free(char **texts);
 
 /* Each child by its row. seen has a place per row; it outlives the call where several files may set
  * the keys of one object. */

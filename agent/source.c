@@ -9,16 +9,16 @@
 #include <string.h>
 #include <strings.h>
 
-void source_build(const struct settings_config *config, const struct settings_server *server,
-	const char *base, const struct version *held, const struct credentials *credentials,
+void source_build(const struct source_item *item, const struct settings_server *server,
+	const char *base, const struct part *held, const struct credentials *credentials,
 	struct source_request *r)
 {
 	uint64_t connect_ms = server->connect_timeout_ms;
 	size_t n = 0;
 
 	memset(r, 0, sizeof(*r));
-	snprintf(r->url, sizeof(r->url), "%s%s", base, config->path);
-	if (held && strcmp(held->url, r->url) == 0) {
+	snprintf(r->url, sizeof(r->url), "%s%s", base, item->path);
+	if (held && !held->absent && strcmp(held->url, r->url) == 0) {
 		if (held->etag[0])
 			snprintf(r->if_none_match, sizeof(r->if_none_match), "If-None-Match: %s",
 				held->etag);
@@ -42,9 +42,8 @@ void source_build(const struct settings_config *config, const struct settings_se
 		.tls = {server->ca, server->crl, server->cert, server->key,
 			server->tls_min == SETTINGS_TLS_1_3},
 		.max_bytes = server->max_bytes,
-		.timeout_ms = config->timeout_ms,
-		.connect_timeout_ms =
-			config->timeout_ms < connect_ms ? config->timeout_ms : connect_ms,
+		.timeout_ms = item->timeout_ms,
+		.connect_timeout_ms = item->timeout_ms < connect_ms ? item->timeout_ms : connect_ms,
 	};
 }
 
@@ -89,8 +88,7 @@ static bool type_ends(const char *type, const char *ending)
 	return len >= n && strcmp(type + len - n, ending) == 0;
 }
 
-static enum settings_type document_type(
-	const struct settings_config *config, const char *content_type)
+static enum settings_type document_type(const struct source_item *item, const char *content_type)
 {
 	static const struct {
 		const char *path, *type;
@@ -103,30 +101,30 @@ static enum settings_type document_type(
 		{NULL, "+json", SETTINGS_TYPE_JSON},
 	};
 
-	if (config->type != SETTINGS_TYPE_AUTO)
-		return config->type;
+	if (item->type != SETTINGS_TYPE_AUTO)
+		return item->type;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (table[i].path ? path_ends(config->path, table[i].path)
+		if (table[i].path ? path_ends(item->path, table[i].path)
 				  : type_ends(content_type, table[i].type))
 			return table[i].is;
 	return SETTINGS_TYPE_YAML;
 }
 
 static bool is_html(
-	const struct settings_config *config, enum settings_type type, const char *content_type)
+	const struct source_item *item, enum settings_type type, const char *content_type)
 {
 	if (strcmp(content_type, "text/html") != 0 &&
 		strcmp(content_type, "application/xhtml+xml") != 0)
 		return false;
 	return type != SETTINGS_TYPE_BYTES ||
-	       !(path_ends(config->path, ".html") || path_ends(config->path, ".htm"));
+	       !(path_ends(item->path, ".html") || path_ends(item->path, ".htm"));
 }
 
 /* Judges the form of a 200. */
-static enum source_verdict judge_document(const struct settings_config *config,
+static enum source_verdict judge_document(const struct source_item *item,
 	const struct transport_response *r, enum settings_type *ret_type, char why[FILE_WHY])
 {
-	enum settings_type type = document_type(config, r->content_type);
+	enum settings_type type = document_type(item, r->content_type);
 	const char *encoding = r->content_encoding;
 
 	if (encoding[0] && strcasecmp(encoding, "identity") != 0 &&
@@ -139,7 +137,7 @@ static enum source_verdict judge_document(const struct settings_config *config,
 			"cut");
 	else if (r->body.len == 0)
 		snprintf(why, FILE_WHY, "the body is empty");
-	else if (is_html(config, type, r->content_type))
+	else if (is_html(item, type, r->content_type))
 		snprintf(why, FILE_WHY, "the server sent an HTML page (%s) instead of the document",
 			r->content_type);
 	else {
@@ -149,9 +147,8 @@ static enum source_verdict judge_document(const struct settings_config *config,
 	return SOURCE_FAILED;
 }
 
-enum source_verdict source_judge(const struct settings_config *config,
-	const struct transport_response *r, bool conditional, enum settings_type *ret_type,
-	char why[FILE_WHY])
+enum source_verdict source_judge(const struct source_item *item, const struct transport_response *r,
+	bool conditional, enum settings_type *ret_type, char why[FILE_WHY])
 {
 	if (r->result == TRANSPORT_TIMEOUT) {
 		snprintf(why, FILE_WHY, "%s", r->message);
@@ -163,10 +160,12 @@ enum source_verdict source_judge(const struct settings_config *config,
 	}
 	if (r->status == 304 && conditional)
 		return SOURCE_SAME;
+	if (item->optional && (r->status == 404 || r->status == 410))
+		return SOURCE_ABSENT;
 	if (r->status != 200) {
 		snprintf(why, FILE_WHY, "the server answered %ld: %s", r->status,
 			status_advice(r->status));
 		return SOURCE_FAILED;
 	}
-	return judge_document(config, r, ret_type, why);
+	return judge_document(item, r, ret_type, why);
 }

@@ -13,7 +13,14 @@
 #include "store.h"
 #include "transport.h"
 
-enum source_verdict { SOURCE_NEW, SOURCE_SAME, SOURCE_TIMEOUT, SOURCE_FAILED };
+enum source_verdict { SOURCE_NEW, SOURCE_SAME, SOURCE_ABSENT, SOURCE_TIMEOUT, SOURCE_FAILED };
+
+struct source_item { /* what is pulled; texts are borrowed */
+	const char *path;
+	enum settings_type type;
+	bool optional; /* 404 and 410 are SOURCE_ABSENT */
+	uint64_t timeout_ms;
+};
 
 struct source_request {
 	struct transport_request request; /* borrows from the settings and the credentials */
@@ -24,12 +31,12 @@ struct source_request {
 
 /* Fills the request to the server's address `base`; conditional on `held` (NULL = nothing held) if
  * that came from there. */
-void source_build(const struct settings_config *config, const struct settings_server *server,
-	const char *base, const struct version *held, const struct credentials *credentials,
+void source_build(const struct source_item *item, const struct settings_server *server,
+	const char *base, const struct part *held, const struct credentials *credentials,
 	struct source_request *ret_request);
-/* Judges the response. SOURCE_NEW: body is to be judged as *ret_type. Otherwise `why` is a sentence
- * (not for SOURCE_SAME). */
-enum source_verdict source_judge(const struct settings_config *config,
+/* Judges the response. SOURCE_NEW: body is to be judged as *ret_type. SOURCE_TIMEOUT and
+ * SOURCE_FAILED: `why` is a sentence. */
+enum source_verdict source_judge(const struct source_item *item,
 	const struct transport_response *response, bool conditional, enum settings_type *ret_type,
 	char why[FILE_WHY]);
 

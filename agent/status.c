@@ -21,12 +21,93 @@ static const char *type_name(const struct config_status *s)
 {
 	static const char *const names[] = {"auto", "yaml", "json", "bytes"};
 
-	return s->version->generation ? s->version->type : names[s->settings->type];
+	return s->version->generation ? s->version->parts[0].type : names[s->settings->type];
 }
 
 static const char *or_null(const char *s)
 {
 	return s[0] ? s : NULL;
+}
+
+static const char *etag_of(const struct config_status *s)
+{
+	return s->version->part_count ? or_null(s->version->parts[0].etag) : NULL;
+}
+
+/* How many versions each judge refused, and the one that the server has now. */
+static void refused_by(const struct config_status *s, struct buffer *out)
+{
+	buffer_append_string(out, ",\"refused_by\":{");
+	for (int i = 0; i < JUDGE_COUNT; i++)
+		if (s->refused_by[i])
+			jsontext_number(out, judge_name((enum judge)i), s->refused_by[i]);
+	buffer_append(out, "}", 1);
+	if (!s->away)
+		return;
+	buffer_append_string(out, ",\"turned_away\":{");
+	jsontext_member(out, "by", s->away_judge);
+	jsontext_member(
+		out, "version", s->away->part_count ? or_null(s->away->parts[0].etag) : NULL);
+	jsontext_member(out, "sha256", s->away->sha256);
+	jsontext_member(out, "why", s->away_why);
+	buffer_append(out, "}", 1);
+}
+
+static void until(struct buffer *out, int64_t until_ms)
+{
+	null_number(out, "until_ms", until_ms, LEDGER_FOREVER);
+}
+
+/* What operators decided. The values of overrides are not shown: they may be secrets. */
+static void decisions(const struct config_status *s, struct buffer *out)
+{
+	if (s->expires_ms != INT64_MAX)
+		jsontext_number(out, "expires_ms", (unsigned long long)s->expires_ms);
+	if (s->pin) {
+		buffer_append_string(out, ",\"pin\":{");
+		jsontext_member(out, "by", s->pin->by);
+		jsontext_member(out, "reason", s->pin->reason);
+		until(out, s->pin->until_ms);
+		buffer_append(out, "}", 1);
+	}
+	buffer_append_string(out, ",\"overrides\":[");
+	for (size_t i = 0; i < s->override_count; i++) {
+		buffer_append_string(out, i ? ",{" : "{");
+		jsontext_member(out, "key", s->overrides[i].key);
+		jsontext_member(out, "by", s->overrides[i].by);
+		jsontext_member(out, "reason", s->overrides[i].reason);
+		until(out, s->overrides[i].until_ms);
+		buffer_append(out, "}", 1);
+	}
+	buffer_append(out, "]", 1);
+}
+
+/* Is the application told of what stands, and does it bear it? */
+static void aftermath(const struct aftermath_status *a, struct buffer *out)
+{
+	static const char *const reloads[] = {"idle", "waiting", "running", "failed"};
+	static const char *const probes[] = {"none", "waiting", "watching", "good", "bad"};
+
+	if (a->has_reload) {
+		buffer_append_string(out, ",\"reload\":{");
+		jsontext_member(out, "state", reloads[a->reload.state]);
+		jsontext_number(out, "pending", a->reload.pending);
+		jsontext_number(out, "told", a->reload.told);
+		jsontext_number(out, "next_ms", a->reload.next_ms);
+		jsontext_number(out, "runs", a->reload.runs);
+		jsontext_number(out, "failed", a->reload.failed);
+		jsontext_number(out, "failed_in_a_row", a->reload.in_a_row);
+		jsontext_member(out, "error", or_null(a->reload.why));
+		buffer_append(out, "}", 1);
+	}
+	if (a->has_probe) {
+		buffer_append_string(out, ",\"probe\":{");
+		jsontext_member(out, "state", probes[a->probe]);
+		jsontext_number(out, "generation", a->probe_generation);
+		jsontext_number(out, "failed", a->probes_failed);
+		jsontext_member(out, "error", or_null(a->probe_why));
+		buffer_append(out, "}", 1);
+	}
 }
 
 int status_config(struct config *c, struct buffer *out)
@@ -46,7 +127,7 @@ int status_config(struct config *c, struct buffer *out)
 	jsontext_member(out, "type", type_name(&s));
 	jsontext_member(out, "topic", s.settings->topic);
 	jsontext_number(out, "generation", s.version->generation);
-	jsontext_member(out, "version", or_null(s.version->etag));
+	jsontext_member(out, "version", etag_of(&s));
 	jsontext_member(out, "sha256", or_null(s.version->sha256));
 	null_number(out, "published_ms", s.published_ms, 0);
 	null_number(out, "confirmed_ms", s.confirmed_ms, 0);
@@ -66,8 +147,13 @@ int status_config(struct config *c, struct buffer *out)
 	jsontext_number(out, "late", s.supervisor->late);
 	buffer_append(out, "}", 1);
 	jsontext_number(out, "refused", s.refused);
+	refused_by(&s, out);
 	jsontext_number(out, "restored", s.restored);
+	buffer_append_string(out, s.drifted ? ",\"drifted\":true" : ",\"drifted\":false");
 	jsontext_number(out, "pushes", s.pushes);
+	decisions(&s, out);
+	if (s.has_aftermath)
+		aftermath(&s.aftermath, out);
 	return buffer_append(out, "}", 1);
 }
 
@@ -81,7 +167,7 @@ int status_outcome(struct config *c, struct buffer *out)
 	jsontext_member(out, "name", s.settings->name);
 	jsontext_member(out, "outcome", outcomes[s.outcome]);
 	jsontext_number(out, "generation", s.version->generation);
-	jsontext_member(out, "version", or_null(s.version->etag));
+	jsontext_member(out, "version", etag_of(&s));
 	jsontext_member(out, "error", or_null(s.last_error));
 	return buffer_append(out, "}", 1);
 }

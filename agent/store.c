@@ -20,11 +20,13 @@
 #define NUMBER 20
 #define MAX_FILE (257u << 20)
 #define MAGIC "pullet-state 1 "
-#define MAX_LISTED 1000
+#define MAX_LISTED (STORE_MAX_KEEP + 1)
+#define MAX_FACTS (128u << 10)
 
 struct store {
 	const struct sys *sys;
 	char *path; /* opened for each use: a thousand configs are not a thousand descriptors */
+	size_t keep;
 	bool in_memory;
 	uint64_t highest; /* number of any file seen or written */
 };
@@ -57,39 +59,58 @@ static int open_dir(const struct store *s)
 		AT_FDCWD, s->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 }
 
-/* The numbers of the files with this tail, highest first; at most MAX_LISTED. */
-static size_t list(const struct store *s, int dir, const char *tail, uint64_t numbers[MAX_LISTED])
+/* The numbers of the files with this tail, highest first; at most MAX_LISTED. How many, or -errno.
+ */
+static int list(const struct store *s, int dir, const char *tail, uint64_t numbers[MAX_LISTED])
 {
 	int fd = s->sys->openat(
 		dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); /* a position of its own */
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *e;
-	size_t n = 0;
+	int n = 0, error = errno;
 
 	if (!d) {
 		if (fd >= 0)
 			s->sys->close(fd);
-		return 0;
+		return -error;
 	}
-	while (n < MAX_LISTED && (e = readdir(d)))
+	while (n < MAX_LISTED && (errno = 0, e = readdir(d)))
 		if (number_of(e->d_name, tail, &numbers[n]))
 			n++;
+	error = n < MAX_LISTED ? errno : 0;
 	closedir(d);
-	qsort(numbers, n, sizeof(numbers[0]), descending);
-	return n;
+	qsort(numbers, (size_t)n, sizeof(numbers[0]), descending);
+	return error ? -error : n;
 }
 
 static void prune(const struct store *s, int dir, const char *tail)
 {
 	uint64_t numbers[MAX_LISTED];
-	size_t n = list(s, dir, tail, numbers);
+	int n = list(s, dir, tail, numbers);
 	char name[NUMBER + 8];
 
-	for (size_t i = STORE_KEEP; i < n; i++) {
+	for (int i = (int)s->keep; i < n; i++) {
 		file_name(numbers[i], name);
 		memcpy(name + NUMBER, tail, strlen(tail) + 1);
 		s->sys->unlinkat(dir, name, 0);
 	}
+}
+
+/* The highest number of any file, the damaged ones included. 0 or -errno: it must be known. */
+static int find_highest(struct store *s, int dir)
+{
+	static const char *const tails[] = {"", ".bad"};
+	uint64_t numbers[MAX_LISTED];
+
+	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
+		int n = list(s, dir, tails[i], numbers);
+
+		if (n < 0)
+			return n;
+		if (n > 0 && numbers[0] > s->highest)
+			s->highest = numbers[0];
+	}
+	return 0;
 }
 
 /* Makes and opens the directory. The descriptor, or -errno. */
@@ -103,12 +124,11 @@ static int make_dir(const struct store *s)
 	return dir < 0 ? -errno : dir;
 }
 
-int store_open(const struct sys *sys, const char *state_dir, const char *name,
+int store_open(const struct sys *sys, const char *state_dir, const char *name, size_t keep,
 	struct store **ret_store, char why[FILE_WHY])
 {
 	struct store *s = calloc(1, sizeof(*s));
-	uint64_t numbers[MAX_LISTED];
-	int dir;
+	int r, dir;
 
 	if (!s || asprintf(&s->path, "%s/%s", state_dir, name) < 0) {
 		free(s);
@@ -116,23 +136,23 @@ int store_open(const struct sys *sys, const char *state_dir, const char *name,
 		return -ENOMEM;
 	}
 	s->sys = sys;
-	dir = make_dir(s);
-	if (dir < 0) {
+	s->keep = keep;
+	r = dir = make_dir(s);
+	if (dir >= 0) {
+		s->in_memory = file_in_memory(dir);
+		file_clean(sys, dir, NULL);
+		prune(s, dir, "");
+		r = find_highest(s, dir);
+		sys->close(dir);
+	}
+	if (r < 0) {
 		snprintf(why, FILE_WHY,
 			"cannot use the state directory %.200s: %s: it must belong to the agent's "
 			"user",
-			s->path, strerror(-dir));
+			s->path, strerror(-r));
 		store_close(s);
-		return dir;
+		return r;
 	}
-	s->in_memory = file_in_memory(dir);
-	file_clean(sys, dir, NULL);
-	prune(s, dir, "");
-	if (list(s, dir, "", numbers) > 0)
-		s->highest = numbers[0];
-	if (list(s, dir, ".bad", numbers) > 0 && numbers[0] > s->highest)
-		s->highest = numbers[0];
-	sys->close(dir);
 	*ret_store = s;
 	return 0;
 }
@@ -150,58 +170,199 @@ uint64_t store_next_generation(const struct store *s)
 	return s->highest + 1;
 }
 
+/* ---- versions ---- */
+
+int part_init(struct part *p, const char *url, const char *etag, const char *last_modified,
+	const char *type)
+{
+	*p = (struct part){
+		.url = strdup(url), .etag = strdup(etag), .last_modified = strdup(last_modified)};
+	snprintf(p->type, sizeof(p->type), "%s", type);
+	if (p->url && p->etag && p->last_modified)
+		return 0;
+	part_fini(p);
+	return -ENOMEM;
+}
+
+void part_fini(struct part *p)
+{
+	free(p->url);
+	free(p->etag);
+	free(p->last_modified);
+	*p = (struct part){.len = 0};
+}
+
+int version_copy(const struct version *v, struct version *ret_copy)
+{
+	struct version copy = *v;
+	int r = 0;
+
+	copy.part_count = 0;
+	copy.parts = calloc(v->part_count ? v->part_count : 1, sizeof(*copy.parts));
+	copy.origin = v->origin ? strdup(v->origin) : NULL;
+	if (!copy.parts || (v->origin && !copy.origin))
+		r = -ENOMEM;
+	for (size_t i = 0; r == 0 && i < v->part_count; i++, copy.part_count++) {
+		const struct part *p = &v->parts[i];
+
+		r = part_init(&copy.parts[i], p->url, p->etag, p->last_modified, p->type);
+		copy.parts[i].absent = p->absent;
+		copy.parts[i].len = p->len;
+	}
+	if (r)
+		version_fini(&copy);
+	else
+		*ret_copy = copy;
+	return r;
+}
+
+void version_fini(struct version *v)
+{
+	for (size_t i = 0; i < v->part_count; i++)
+		part_fini(&v->parts[i]);
+	free(v->parts);
+	free(v->origin);
+	*v = (struct version){.generation = 0};
+}
+
+bool version_same(const struct version *a, const struct version *b)
+{
+	if (strcmp(a->sha256, b->sha256) != 0 || a->part_count != b->part_count)
+		return false;
+	for (size_t i = 0; i < a->part_count; i++)
+		if (a->parts[i].len != b->parts[i].len || a->parts[i].absent != b->parts[i].absent)
+			return false;
+	return true;
+}
+
 /* ---- the facts, as one line of JSON ---- */
 
-static const struct {
-	const char *name;
-	size_t offset, size;
-} texts[] = {
-	{"sha256", offsetof(struct version, sha256), sizeof(((struct version *)0)->sha256)},
-	{"etag", offsetof(struct version, etag), sizeof(((struct version *)0)->etag)},
-	{"last_modified", offsetof(struct version, last_modified),
-		sizeof(((struct version *)0)->last_modified)},
-	{"type", offsetof(struct version, type), sizeof(((struct version *)0)->type)},
-};
+/* The first part's members stand beside the version's, as they did when there was only one. */
+static void write_part(const struct part *p, struct buffer *out)
+{
+	jsontext_member(out, "etag", p->etag);
+	jsontext_member(out, "last_modified", p->last_modified);
+	jsontext_member(out, "type", p->type);
+	jsontext_member(out, "url", p->url);
+	jsontext_number(out, "len", p->len);
+	if (p->absent)
+		buffer_append_string(out, ",\"absent\":true");
+}
 
 static void write_facts(const struct version *v, struct buffer *out)
 {
 	buffer_append(out, "{", 1);
 	jsontext_number(out, "generation", v->generation);
 	jsontext_number(out, "pulled_ms", (unsigned long long)v->pulled_ms);
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		jsontext_member(out, texts[i].name, (const char *)v + texts[i].offset);
-	jsontext_member(out, "url", v->url);
+	jsontext_member(out, "sha256", v->sha256);
+	jsontext_member(out, "origin", v->origin);
+	if (v->product_len)
+		jsontext_number(out, "product", v->product_len);
+	write_part(&v->parts[0], out);
+	if (v->part_count > 1) {
+		buffer_append_string(out, ",\"more\":[");
+		for (size_t i = 1; i < v->part_count; i++) {
+			buffer_append_string(out, i > 1 ? ",{" : "{");
+			write_part(&v->parts[i], out);
+			buffer_append(out, "}", 1);
+		}
+		buffer_append(out, "]", 1);
+	}
 	buffer_append(out, "}\n", 2);
 }
 
+static const char *text_of(const struct node *map, const char *name)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_STRING ? n->text : NULL;
+}
+
+static bool read_part(const struct node *map, struct part *ret)
+{
+	const char *url = text_of(map, "url"), *etag = text_of(map, "etag");
+	const char *last_modified = text_of(map, "last_modified"), *type = text_of(map, "type");
+	const struct node *len = node_find(map, "len"), *absent = node_find(map, "absent");
+
+	if (!url || !etag || !last_modified || !type || strlen(type) >= sizeof(ret->type) ||
+		part_init(ret, url, etag, last_modified, type))
+		return false;
+	ret->len = len && len->type == NODE_INT ? (size_t)len->integer : SIZE_MAX;
+	ret->absent = absent && absent->type == NODE_BOOL && absent->boolean;
+	return true;
+}
+
+static bool read_parts(const struct node *root, struct version *ret)
+{
+	const struct node *more = node_find(root, "more"), *n;
+	size_t count = 1 + (more && more->type == NODE_LIST ? more->count : 0);
+
+	ret->parts = count <= STORE_MAX_PARTS ? calloc(count, sizeof(*ret->parts)) : NULL;
+	if (!ret->parts || !read_part(root, &ret->parts[0]))
+		return false;
+	ret->part_count = 1;
+	for (n = count > 1 ? more->first : NULL; n; n = n->next) {
+		if (n->type != NODE_MAP || !read_part(n, &ret->parts[ret->part_count]))
+			return false;
+		ret->part_count++;
+	}
+	return true;
+}
+
+/* True, and *ret is to be finished; or false. */
 static bool read_facts(const char *line, size_t len, struct version *ret)
 {
 	struct document *d = NULL;
 	struct document_error e;
-	const struct node *n, *root;
+	const struct node *generation, *pulled, *product, *root;
+	const char *sha256, *origin;
 	bool good;
 
 	if (document_parse(DOCUMENT_JSON, line, len, 0, &d, &e))
 		return false;
 	root = document_root(d);
-	*ret = (struct version){0};
-	n = node_find(root, "generation");
-	good = n && n->type == NODE_INT;
-	if (good)
-		ret->generation = (uint64_t)n->integer;
-	n = node_find(root, "pulled_ms");
-	if (n && n->type == NODE_INT)
-		ret->pulled_ms = n->integer;
-	for (size_t i = 0; good && i < sizeof(texts) / sizeof(texts[0]); i++) {
-		n = node_find(root, texts[i].name);
-		good = n && n->type == NODE_STRING && n->text_len < texts[i].size;
-		if (good)
-			memcpy((char *)ret + texts[i].offset, n->text, n->text_len + 1);
+	generation = node_find(root, "generation");
+	pulled = node_find(root, "pulled_ms");
+	product = node_find(root, "product");
+	sha256 = text_of(root, "sha256");
+	origin = text_of(root, "origin");
+	*ret = (struct version){.generation = 0};
+	good = generation && generation->type == NODE_INT && sha256 &&
+	       strlen(sha256) < sizeof(ret->sha256) && read_parts(root, ret) &&
+	       (ret->origin = strdup(origin ? origin : "pull"));
+	if (good) {
+		ret->generation = (uint64_t)generation->integer;
+		ret->pulled_ms = pulled && pulled->type == NODE_INT && pulled->integer > 0
+					 ? pulled->integer
+					 : 0;
+		ret->product_len =
+			product && product->type == NODE_INT ? (size_t)product->integer : 0;
+		memcpy(ret->sha256, sha256, strlen(sha256) + 1);
+	} else {
+		version_fini(ret);
 	}
-	n = node_find(root, "url");
-	good = good && n && n->type == NODE_STRING && (ret->url = strdup(n->text));
 	document_free(d);
 	return good;
+}
+
+/* The parts' bytes and the product are all of the body, and the parts are what was accepted. */
+static bool body_fits(struct version *v, const char *body, size_t len)
+{
+	char digest[DIGEST_HEX];
+	size_t sum = 0;
+
+	if (v->product_len > len)
+		return false;
+	len -= v->product_len;
+	if (v->part_count == 1 && v->parts[0].len == SIZE_MAX) /* written before there were parts */
+		v->parts[0].len = len;
+	for (size_t i = 0; i < v->part_count; i++) {
+		if (v->parts[i].len > len - sum)
+			return false;
+		sum += v->parts[i].len;
+	}
+	return sum == len && digest_sha256(body, len, NULL, 0, digest) == 0 &&
+	       strcmp(digest, v->sha256) == 0;
 }
 
 /* ---- save and load ---- */
@@ -213,9 +374,9 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 		.mode = 0600, .uid = (uid_t)-1, .gid = (gid_t)-1, .sync = sync};
 	char name[NUMBER + 8], digest[DIGEST_HEX];
 	struct buffer facts, file;
-	int r, dir = open_dir(s), open_error = errno;
+	int r, dir = make_dir(s), open_error = -dir; /* somebody may have removed it */
 
-	buffer_init(&facts, 64u << 10);
+	buffer_init(&facts, MAX_FACTS);
 	buffer_init(&file, MAX_FILE);
 	write_facts(v, &facts);
 	r = facts.error ? facts.error : digest_sha256(facts.data, facts.len, body, len, digest);
@@ -250,12 +411,12 @@ void store_prune(struct store *s)
 	char name[NUMBER + 8];
 	int dir;
 
-	if (s->highest <= STORE_KEEP)
+	if (s->highest <= s->keep)
 		return;
 	dir = open_dir(s);
 	if (dir < 0)
 		return;
-	file_name(s->highest - STORE_KEEP, name);
+	file_name(s->highest - s->keep, name);
 	s->sys->unlinkat(dir, name, 0);
 	s->sys->close(dir);
 }
@@ -285,12 +446,9 @@ static bool verify(uint64_t generation, struct buffer *file, struct version *ret
 	head = (size_t)(line_end - file->data) + 1;
 	memmove(file->data, file->data + head, file->len - head + 1);
 	file->len -= head;
-	if (digest_sha256(file->data, file->len, NULL, 0, digest))
-		digest[0] = '\0';
-	if (ret_version->generation == generation && strcmp(digest, ret_version->sha256) == 0)
+	if (ret_version->generation == generation && body_fits(ret_version, file->data, file->len))
 		return true;
-	free(ret_version->url);
-	ret_version->url = NULL;
+	version_fini(ret_version);
 	return false;
 }
 
@@ -309,17 +467,18 @@ int store_load(
 	struct store *s, struct version *ret_version, struct buffer *body, unsigned *ret_damaged)
 {
 	uint64_t numbers[MAX_LISTED];
-	int r = -ENOENT, dir = open_dir(s);
+	int n, r = -ENOENT, dir = open_dir(s);
 	char name[NUMBER + 8];
 	struct buffer file;
-	size_t n;
 
 	*ret_damaged = 0;
 	if (dir < 0)
 		return -errno;
 	buffer_init(&file, MAX_FILE);
 	n = list(s, dir, "", numbers);
-	for (size_t i = 0; i < n; i++) {
+	if (n < 0)
+		r = n;
+	for (int i = 0; i < n; i++) {
 		file_name(numbers[i], name);
 		buffer_clear(&file);
 		r = file_read(s->sys, dir, name, &file);
@@ -327,6 +486,8 @@ int store_load(
 			break; /* our trouble, not the file's */
 		if (r == 0 && verify(numbers[i], &file, ret_version)) {
 			r = buffer_append(body, file.data, file.len);
+			if (r)
+				version_fini(ret_version);
 			break;
 		}
 		if (r == 0) /* what cannot even be read stays where it is */
@@ -337,6 +498,54 @@ int store_load(
 	buffer_fini(&file);
 	s->sys->close(dir);
 	return r;
+}
+
+int store_load_generation(
+	struct store *s, uint64_t generation, struct version *ret_version, struct buffer *body)
+{
+	char name[NUMBER + 8];
+	struct buffer file;
+	int r, dir = open_dir(s);
+
+	if (dir < 0)
+		return -errno;
+	buffer_init(&file, MAX_FILE);
+	file_name(generation, name);
+	r = file_read(s->sys, dir, name, &file);
+	if (r == 0 && !verify(generation, &file, ret_version))
+		r = -EBADMSG;
+	if (r == 0) {
+		r = buffer_append(body, file.data, file.len);
+		if (r)
+			version_fini(ret_version);
+	}
+	buffer_fini(&file);
+	s->sys->close(dir);
+	return r;
+}
+
+size_t store_list(struct store *s, uint64_t ret_generations[STORE_MAX_KEEP])
+{
+	uint64_t numbers[MAX_LISTED];
+	int n = 0, dir = open_dir(s);
+
+	if (dir >= 0) {
+		n = list(s, dir, "", numbers);
+		s->sys->close(dir);
+	}
+	if (n > STORE_MAX_KEEP)
+		n = STORE_MAX_KEEP;
+	if (n <= 0)
+		return 0;
+	memcpy(ret_generations, numbers, (size_t)n * sizeof(numbers[0]));
+	return (size_t)n;
+}
+
+int store_dir(const struct store *s)
+{
+	int dir = open_dir(s);
+
+	return dir < 0 ? -errno : dir;
 }
 
 int store_sync(struct store *s, uint64_t generation)

@@ -75,6 +75,7 @@ const struct sys sys_real = {
 	.renameat = renameat,
 	.unlinkat = unlinkat,
 	.mkdirat = mkdirat,
+	.symlinkat = symlinkat,
 	.close = close,
 };
 

@@ -31,6 +31,7 @@ struct sys {
 	int (*renameat)(int from_dir, const char *from, int to_dir, const char *to);
 	int (*unlinkat)(int dir, const char *path, int flags);
 	int (*mkdirat)(int dir, const char *path, mode_t mode);
+	int (*symlinkat)(const char *text, int dir, const char *path);
 	int (*close)(int fd);
 };
 

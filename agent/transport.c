@@ -93,6 +93,8 @@ static void read_header(
 	} copied[] = {
 		{"etag", r->etag, sizeof(r->etag)},
 		{"last-modified", r->last_modified, sizeof(r->last_modified)},
+		{"repr-digest", r->digest, sizeof(r->digest)},
+		{"digest", r->digest, sizeof(r->digest)},
 		{"content-encoding", r->content_encoding, sizeof(r->content_encoding)},
 		{"date", r->server_date, sizeof(r->server_date)},
 		{"retry-after", t->retry_after, sizeof(t->retry_after)},
@@ -121,7 +123,7 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
 		struct transport_response *r = &t->response;
 
 		r->etag[0] = r->last_modified[0] = r->content_type[0] = r->content_encoding[0] =
-			r->server_date[0] = t->retry_after[0] = '\0';
+			r->digest[0] = r->server_date[0] = t->retry_after[0] = '\0';
 		r->framed = len >= 6 && data[5] >= '2'; /* HTTP/2 frames every body */
 		return len;
 	}
@@ -439,6 +441,8 @@ static int set_request(struct transfer *t, const struct transport_request *q)
 	bad |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, at_least(q->connect_timeout_ms, 1));
 	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 100L);
 	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, at_least(q->timeout_ms / 2000, 1));
+	bad |= curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, (long)q->alone);
+	bad |= curl_easy_setopt(e, CURLOPT_FORBID_REUSE, (long)q->alone);
 	if (q->method && strcmp(q->method, "POST") == 0) {
 		bad |= curl_easy_setopt(e, CURLOPT_POST, 1L);
 		bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDS, "");

@@ -52,6 +52,7 @@ struct transport_request {
 	size_t max_bytes;    /* of the decoded body */
 	uint64_t timeout_ms; /* total */
 	uint64_t connect_timeout_ms;
+	bool alone; /* on a connection of its own: none is used again */
 };
 
 struct transport_response {
@@ -63,6 +64,7 @@ struct transport_response {
 				    TRANSPORT_NO_ADVICE */
 	char etag[256];          /* as sent, with quotes and W/; "" = none (or longer than fits) */
 	char last_modified[64];
+	char digest[256];          /* Repr-Digest (RFC 9530), or Digest (RFC 3230), as sent */
 	char content_type[128];    /* without parameters, lower case */
 	char content_encoding[32]; /* as sent; what libcurl decoded (gzip) is decoded in body */
 	char server_date[64];

@@ -25,6 +25,7 @@ loop                  libevent-dev              libevent-devel
 json                  libjansson-dev            jansson-devel
 digests               libssl-dev                openssl-devel
 hash                  libxxhash-dev             xxhash-devel
+patterns              libpcre2-dev              pcre2-devel
 certificates          ca-certificates           ca-certificates
 '
 tests='
@@ -41,6 +42,7 @@ hash-peer             python3-xxhash            python3-xxhash
 lookup-peer           liblmdb-dev               lmdb-devel
 lookup-peer           libcdb-dev                tinycdb-devel
 certificates          openssl                   openssl
+signatures            minisign                  minisign
 man-pages             mandoc                    mandoc
 shell-lint            shellcheck                ShellCheck
 format                clang-format              clang-tools-extra

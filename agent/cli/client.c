@@ -3,6 +3,7 @@
 #include "client.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,10 @@
 
 #include "../transport.h"
 #include "cli.h"
+#include "operate.h"
 
 #define MAX_ANSWER (64u << 20)
+#define MAX_PATH 8000u /* what the agent takes in one line, without "POST " and " HTTP/1.1" */
 
 struct wait {
 	struct loop *loop;
@@ -58,6 +61,40 @@ static int run(struct wait *w, const struct transport_request *request)
 	return r;
 }
 
+static void escape(struct buffer *out, const char *text)
+{
+	for (; *text; text++)
+		if (strchr("-._~", *text) || (*text >= '0' && *text <= '9') ||
+			((*text | 0x20) >= 'a' && (*text | 0x20) <= 'z'))
+			buffer_append(out, text, 1);
+		else
+			buffer_printf(out, "%%%02X", (unsigned char)*text);
+}
+
+void client_path(struct buffer *path, const char *config, const char *verb)
+{
+	buffer_init(path, MAX_PATH);
+	buffer_append_string(path, "/v1/configs/");
+	escape(path, config);
+	buffer_append_string(path, verb);
+}
+
+void client_query(struct buffer *path, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	buffer_printf(path, "%c%s=", path->data && strchr(path->data, '?') ? '&' : '?', name);
+	escape(path, value);
+}
+
+void client_query_number(struct buffer *path, const char *name, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	client_query(path, name, text);
+}
+
 int client_ask(const char *command, const char *socket, const char *method, const char *path,
 	uint64_t timeout_ms, struct client_answer *a)
 {
@@ -68,13 +105,17 @@ int client_ask(const char *command, const char *socket, const char *method, cons
 		.timeout_ms = timeout_ms,
 		.connect_timeout_ms = 5000};
 	struct document_error e;
-	char url[512];
+	char *url;
+	int r;
 
 	*a = (struct client_answer){0};
 	buffer_init(&a->body, MAX_ANSWER);
-	snprintf(url, sizeof(url), "http://localhost%s", path);
+	if (asprintf(&url, "http://localhost%s", path) < 0)
+		return cli_error(CLI_FAILED, command, "out of memory");
 	request.url = url;
-	if (run(&w, &request))
+	r = run(&w, &request);
+	free(url);
+	if (r)
 		return cli_error(CLI_FAILED, command, "out of memory or descriptors");
 	if (w.result == TRANSPORT_TIMEOUT)
 		return cli_error(CLI_TIMED_OUT, command, "the agent did not answer in time");
@@ -87,21 +128,34 @@ int client_ask(const char *command, const char *socket, const char *method, cons
 	return CLI_OK;
 }
 
+/* Prints the agent's sentence, which may have more than one line. */
+static int complain(int code, const char *command, const char *before, const char *error)
+{
+	struct buffer clean;
+
+	buffer_init(&clean, 1u << 20);
+	operate_lines(&clean, error ? error : "it gives no reason");
+	cli_error(code, command, "%s%s", before, clean.data ? clean.data : "");
+	buffer_fini(&clean);
+	return code;
+}
+
 int client_exit_code(const char *command, const struct client_answer *a)
 {
 	static const struct {
 		long status;
 		int code;
-	} table[] = {{200, CLI_OK}, {202, CLI_OK}, {404, CLI_NOT_FOUND}, {504, CLI_TIMED_OUT}};
+	} table[] = {{200, CLI_OK}, {202, CLI_OK}, {400, CLI_USAGE}, {404, CLI_NOT_FOUND},
+		{409, CLI_FAILED}, {504, CLI_TIMED_OUT}};
+	char status[48];
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (table[i].status == a->status)
 			return table[i].code == CLI_OK
 				       ? CLI_OK
-				       : cli_error(table[i].code, command, "%s",
-						 a->error ? a->error : "the agent refused");
-	return cli_error(CLI_FAILED, command, "the agent answered %ld: %s", a->status,
-		a->error ? a->error : "no reason given");
+				       : complain(table[i].code, command, "", a->error);
+	snprintf(status, sizeof(status), "the agent answered %ld: ", a->status);
+	return complain(CLI_FAILED, command, status, a->error);
 }
 
 void client_fini(struct client_answer *a)

@@ -19,6 +19,11 @@ struct client_answer {
 
 /* The socket's path when no --socket is given: $PULLET_RUNTIME_DIR/control.sock. Static memory. */
 const char *client_default_socket(void);
+/* Begins a path: "/v1/configs/CONFIG", and what follows, with what needs it escaped. */
+void client_path(struct buffer *path, const char *config, const char *verb);
+/* Appends a parameter to a path; value NULL appends nothing. */
+void client_query(struct buffer *path, const char *name, const char *value);
+void client_query_number(struct buffer *path, const char *name, uint64_t value);
 /* Asks; method GET or POST. CLI_OK and the answer (whatever its status), or CLI_UNREACHABLE or
  * CLI_FAILED with its sentence printed. */
 int client_ask(const char *command, const char *socket, const char *method, const char *path,

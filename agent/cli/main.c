@@ -21,6 +21,14 @@ static const struct command {
 	{"status", "[CONFIG] [--json]", "what stands, how old it is, what went wrong last",
 		cli_status},
 	{"refresh", "[CONFIG] [--wait]", "pull now", cli_refresh},
+	{"history", "CONFIG", "the versions that are kept", cli_history},
+	{"diff", "CONFIG [A [B]]", "what changed from one version to another", cli_diff},
+	{"explain", "CONFIG KEY", "which layer or override a value comes from", cli_explain},
+	{"rollback", "CONFIG [N]", "an older version stands again", cli_rollback},
+	{"pin", "CONFIG [--for D]", "what stands stays", cli_pin},
+	{"unpin", "CONFIG", "take the server's version again", cli_unpin},
+	{"override", "CONFIG KEY=VALUE --for D", "one value over what the server says, for a while",
+		cli_override},
 	{"publish", "TOPIC [--endpoint E]", "tell the agents that something changed", cli_publish},
 	{"serve", "DIR [--http ADDR]", "serve a directory as a configuration origin", cli_serve},
 };
@@ -57,7 +65,7 @@ static void usage(FILE *out)
 {
 	fputs("Usage: pullet COMMAND [ARGUMENT...]\n\n", out);
 	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(out, "  %-8s %-22s %s\n", commands[i].name, commands[i].arguments,
+		fprintf(out, "  %-8s %-24s %s\n", commands[i].name, commands[i].arguments,
 			commands[i].help);
 	fputs("\n'pullet COMMAND --help' says more; --version prints the versions. See pullet(1).\n"
 	      "Exit codes: 0 ok, 1 failed, 2 not found, 3 agent not reachable, 4 timed out, 64 "

@@ -10,14 +10,18 @@
 
 struct options {
 	const char *command, *socket;
-	bool wait;
+	bool wait, force;
 	uint64_t timeout_ms;
 };
 
 static void usage(FILE *out)
 {
 	fputs("Usage: pullet refresh [CONFIG] [--wait] [--timeout DURATION] [--socket PATH]\n"
+	      "       pullet refresh CONFIG --force [--wait] [--timeout DURATION] [--socket PATH]\n"
 	      "Makes the agent pull one config, or all, now.\n\n"
+	      "      --force             judge what was refused or taken back again, and do not "
+	      "ask "
+	      "the guard\n"
 	      "      --wait              wait for the end of the pull and say what came of it; "
 	      "exit 1 if it failed\n"
 	      "      --timeout DURATION  with --wait: give up after that long (default 60s), exit "
@@ -43,17 +47,23 @@ static int report(const struct options *o, const char *name, const struct node *
 static int refresh(const struct options *o, const char *name)
 {
 	struct client_answer a;
-	char path[256];
+	struct buffer path;
 	int r;
 
-	if (o->wait)
-		snprintf(path, sizeof(path), "/v1/configs/%s/refresh?wait=1&timeout_ms=%" PRIu64,
-			name, o->timeout_ms);
-	else
-		snprintf(path, sizeof(path), "/v1/configs/%s/refresh", name);
+	client_path(&path, name, "/refresh");
+	client_query(&path, "force", o->force ? "1" : NULL);
+	if (o->wait) {
+		client_query(&path, "wait", "1");
+		client_query_number(&path, "timeout_ms", o->timeout_ms);
+	}
+	if (path.error) {
+		buffer_fini(&path);
+		return cli_error(CLI_NOT_FOUND, o->command, "no config has so long a name");
+	}
 	/* the agent itself ends the waiting; some time on top for its answer */
-	r = client_ask(
-		o->command, o->socket, "POST", path, (o->wait ? o->timeout_ms : 0) + 10000, &a);
+	r = client_ask(o->command, o->socket, "POST", path.data,
+		(o->wait ? o->timeout_ms : 0) + 10000, &a);
+	buffer_fini(&path);
 	if (r == CLI_OK)
 		r = client_exit_code(o->command, &a);
 	if (r == CLI_OK && a.json)
@@ -83,9 +93,10 @@ static int refresh_all(const struct options *o)
 
 int cli_refresh(int argc, char **argv)
 {
-	enum { SOCKET = 256, WAIT, TIMEOUT };
+	enum { SOCKET = 256, WAIT, TIMEOUT, FORCE };
 	static const struct option longs[] = {
 		{"wait", no_argument, NULL, WAIT},
+		{"force", no_argument, NULL, FORCE},
 		{"timeout", required_argument, NULL, TIMEOUT},
 		{"socket", required_argument, NULL, SOCKET},
 		{"help", no_argument, NULL, 'h'},
@@ -98,6 +109,8 @@ int cli_refresh(int argc, char **argv)
 	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
 		if (opt == WAIT)
 			o.wait = true;
+		else if (opt == FORCE)
+			o.force = true;
 		else if (opt == SOCKET)
 			o.socket = optarg;
 		else if (opt == 'h')
@@ -110,5 +123,7 @@ int cli_refresh(int argc, char **argv)
 	if (argc - optind > 1)
 		return cli_error(
 			CLI_USAGE, argv[0], "one config at most; without one all are pulled");
+	if (o.force && optind == argc)
+		return cli_error(CLI_USAGE, argv[0], "--force is for one config: name it");
 	return optind < argc ? refresh(&o, argv[optind]) : refresh_all(&o);
 }

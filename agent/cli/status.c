@@ -1,5 +1,6 @@
-/* pullet status: what the agent says, as a table. Surprising: --json prints the API's own answer,
- * so that scripts depend on one form only. */
+/* pullet status: what the agent says, as a table, and below a config what an operator should know
+ * of it. Surprising: --json prints the API's own answer, so that scripts depend on one form only.
+ */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -7,8 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../keypath.h"
 #include "cli.h"
-#include "client.h"
+#include "operate.h"
 
 #define COLUMNS 6
 
@@ -75,15 +77,7 @@ static const char *ago(int64_t ms, char text[24])
 
 struct row {
 	char cell[COLUMNS][72];
-	const char *error;
 };
-
-static bool is_true(const struct node *map, const char *name)
-{
-	const struct node *n = node_find(map, name);
-
-	return n && n->type == NODE_BOOL && n->boolean;
-}
 
 /* When the next pull comes: "12s", or what it waits for. */
 static void next_text(const struct node *c, char *out, size_t size)
@@ -91,11 +85,11 @@ static void next_text(const struct node *c, char *out, size_t size)
 	int64_t held_ms = client_number(c, "held_ms", 0);
 	char text[24];
 
-	if (is_true(c, "running"))
+	if (operate_is_true(c, "running"))
 		snprintf(out, size, "running");
-	else if (is_true(c, "waiting") && held_ms > 0)
+	else if (operate_is_true(c, "waiting") && held_ms > 0)
 		snprintf(out, size, "held %s", ago(held_ms, text));
-	else if (is_true(c, "waiting"))
+	else if (operate_is_true(c, "waiting"))
 		snprintf(out, size, "in line");
 	else
 		snprintf(out, size, "%s", ago(client_number(c, "next_pull_in_ms", -1), text));
@@ -103,6 +97,7 @@ static void next_text(const struct node *c, char *out, size_t size)
 
 static void fill_row(const struct node *c, struct row *r)
 {
+	struct buffer version;
 	char text[24];
 
 	snprintf(r->cell[0], sizeof(r->cell[0]), "%s", client_text(c, "name", "?"));
@@ -110,8 +105,10 @@ static void fill_row(const struct node *c, struct row *r)
 	snprintf(r->cell[2], sizeof(r->cell[2]), "%" PRId64, client_number(c, "generation", 0));
 	snprintf(r->cell[3], sizeof(r->cell[3]), "%s", ago(client_number(c, "age_ms", -1), text));
 	next_text(c, r->cell[4], sizeof(r->cell[4]));
-	snprintf(r->cell[5], sizeof(r->cell[5]), "%.60s", client_text(c, "version", "-"));
-	r->error = client_text(c, "last_error", NULL);
+	buffer_init(&version, 1024);
+	operate_text(&version, client_text(c, "version", "-"));
+	snprintf(r->cell[5], sizeof(r->cell[5]), "%.60s", version.data ? version.data : "-");
+	buffer_fini(&version);
 }
 
 static void print_row(const struct row *r, const size_t width[COLUMNS], bool colour)
@@ -123,8 +120,108 @@ static void print_row(const struct row *r, const size_t width[COLUMNS], bool col
 		printf("%s%s%s%*s", on, r->cell[i], on[0] ? "\033[0m" : "", pad, "");
 	}
 	putchar('\n');
-	if (r->error)
-		printf("  %s\n", r->error);
+}
+
+/* ---- what an operator should know ---- */
+
+static void note_error(const struct node *c, struct buffer *out)
+{
+	const struct node *away = node_find(c, "turned_away");
+	const char *error = client_text(c, "last_error", NULL);
+
+	if (!error || (away && strcmp(error, client_text(away, "why", "")) == 0))
+		return; /* told by note_away() */
+	buffer_append_string(out, "  ");
+	operate_lines(out, error);
+	buffer_append(out, "\n", 1);
+}
+
+static void note_away(const struct node *c, struct buffer *out)
+{
+	const struct node *away = node_find(c, "turned_away");
+	const char *by = away ? client_text(away, "by", "?") : "";
+
+	if (!away)
+		return;
+	buffer_append_string(out, "  the server's version ");
+	operate_text(out, client_text(away, "version", "(without a name)"));
+	if (strcmp(by, "pin") == 0) {
+		buffer_append_string(out, " is held back by the pin\n");
+		return;
+	}
+	buffer_append_string(out, strcmp(by, "probe") == 0 || strcmp(by, "operator") == 0
+					  ? " was taken back by the "
+					  : " is refused by the ");
+	operate_text(out, by);
+	buffer_append_string(out, ": ");
+	operate_lines(out, client_text(away, "why", "?"));
+	buffer_append(out, "\n", 1);
+}
+
+static void note_decisions(const struct node *c, struct buffer *out)
+{
+	const struct node *pin = node_find(c, "pin"), *overrides = node_find(c, "overrides");
+
+	if (pin) {
+		buffer_append_string(out, "  pinned");
+		operate_decision(out, pin);
+		buffer_append(out, "\n", 1);
+	}
+	for (const struct node *o = overrides ? overrides->first : NULL; o; o = o->next) {
+		buffer_append_string(out, "  override of ");
+		operate_text(out, client_text(o, "key", "?"));
+		operate_decision(out, o);
+		buffer_append(out, "\n", 1);
+	}
+}
+
+static void note_aftermath(const struct node *c, struct buffer *out)
+{
+	const struct node *reload = node_find(c, "reload"), *probe = node_find(c, "probe");
+	const char *state = reload ? client_text(reload, "state", "idle") : "idle", *error;
+	char text[24];
+
+	if (strcmp(state, "failed") == 0) {
+		buffer_printf(out, "  the application could not be told, trying again in %s: ",
+			ago(client_number(reload, "next_ms", -1), text));
+		operate_text(out, client_text(reload, "error", "?"));
+		buffer_append(out, "\n", 1);
+	} else if (strcmp(state, "idle") != 0) {
+		buffer_printf(out,
+			"  the application has yet to be told of generation %" PRId64 "\n",
+			client_number(reload, "pending", 0));
+	}
+	error = probe && strcmp(client_text(probe, "state", ""), "bad") == 0
+			? client_text(probe, "error", NULL)
+			: NULL;
+	if (error) {
+		buffer_printf(out, "  generation %" PRId64 " failed its probe: ",
+			client_number(probe, "generation", 0));
+		operate_lines(out, error);
+		buffer_append(out, "\n", 1);
+	}
+}
+
+static void print_notes(const struct node *c)
+{
+	int64_t expires_ms = client_number(c, "expires_ms", 0);
+	struct buffer out;
+
+	buffer_init(&out, 1u << 20);
+	note_error(c, &out);
+	note_away(c, &out);
+	note_decisions(c, &out);
+	note_aftermath(c, &out);
+	if (operate_is_true(c, "drifted"))
+		buffer_append_string(&out, "  somebody changed the file, and it is left so\n");
+	if (expires_ms > 0) {
+		buffer_append_string(&out, "  the signature expires at ");
+		operate_time(&out, expires_ms);
+		buffer_append(&out, "\n", 1);
+	}
+	if (out.data)
+		fputs(out.data, stdout);
+	buffer_fini(&out);
 }
 
 static void print_configs(const struct node *configs)
@@ -148,6 +245,7 @@ static void print_configs(const struct node *configs)
 	for (const struct node *c = configs->first; c; c = c->next) {
 		fill_row(c, &r);
 		print_row(&r, width, colour);
+		print_notes(c);
 	}
 }
 
@@ -192,24 +290,42 @@ static void print_push(const struct node *push)
 	}
 }
 
-/* One config: every member, a line each. */
-static void print_details(const struct node *map, const char *prefix)
+/* One config: every member, a line each. path: where n stands. */
+static void print_details(const struct node *n, struct buffer *path)
 {
-	for (const struct node *n = map->first; n; n = n->next)
-		if (n->type == NODE_MAP)
-			print_details(n, n->key);
-		else if (n->type != NODE_NULL)
-			printf("%s%s%s: %s\n", prefix, prefix[0] ? "." : "", n->key,
-				n->text ? n->text : "");
+	size_t len = path->len, number = 0;
+
+	if (n->type < NODE_LIST) {
+		struct buffer line;
+
+		if (n->type == NODE_NULL)
+			return;
+		buffer_init(&line, 1u << 20);
+		operate_text(&line, path->data);
+		buffer_append_string(&line, ": ");
+		operate_text(&line, n->text);
+		if (line.data)
+			puts(line.data);
+		buffer_fini(&line);
+		return;
+	}
+	for (const struct node *child = n->first; child; child = child->next) {
+		keypath_append(path, len == 0, child, number++);
+		print_details(child, path);
+		path->len = len;
+	}
 }
 
 static void print(const struct node *root, bool one)
 {
 	const struct node *configs = node_find(root, "configs"), *push = node_find(root, "push");
 	const struct node *servers = node_find(root, "servers");
+	struct buffer path;
 
 	if (one) {
-		print_details(root, "");
+		buffer_init(&path, 1u << 16);
+		print_details(root, &path);
+		buffer_fini(&path);
 		return;
 	}
 	if (configs)

@@ -31,6 +31,69 @@ static void count(void *arg, const char *message)
 		demand((unsigned char)*message >= 0x20 && *message != 0x7f);
 }
 
+/* 1 to max texts; a command's first is a path. */
+static void check_texts(char *const *texts, size_t max, char first)
+{
+	size_t n = 0;
+
+	while (texts[n])
+		n++;
+	demand(n >= 1 && n <= max && (!first || texts[0][0] == first));
+}
+
+static void check_layers(const struct settings *s, const struct settings_config *c)
+{
+	demand(c->layer_count >= 1 && c->layer_count <= SETTINGS_MAX_LAYERS);
+	demand(!c->url == !!c->layers->from && (!c->url || c->layer_count == 1));
+	demand(c->layer_count == 1 || c->dir || c->format != SETTINGS_VERBATIM);
+	demand(c->layer_count > 1 || !c->layers->optional);
+	for (size_t i = 0; i < c->layer_count; i++) {
+		const struct settings_layer *v = &c->layers[i];
+
+		demand(v->path && v->server < s->server_count && !v->as == !c->dir);
+		demand(!c->dir || (v->type != SETTINGS_TYPE_AUTO && !strchr(v->as, '/')));
+		demand(c->layer_count == 1 || c->dir || v->type != SETTINGS_TYPE_BYTES);
+		for (size_t k = 0; c->dir && k < i; k++)
+			demand(strcmp(c->layers[k].as, v->as) != 0);
+	}
+}
+
+static void check_reload(const struct settings_reload *r)
+{
+	demand(r->rule_count <= SETTINGS_MAX_RULES && r->debounce_ms <= r->debounce_max_ms);
+	for (size_t i = 0; i < r->rule_count; i++) {
+		const struct settings_rule *v = &r->rules[i];
+
+		demand(v->keys || i + 1 == r->rule_count);
+		if (v->keys)
+			check_texts(v->keys, SETTINGS_MAX_PATTERNS, 0);
+		demand(!v->argv == (v->kind != SETTINGS_RUN));
+		demand(!v->pidfile == (v->kind != SETTINGS_SIGNAL));
+		if (v->argv)
+			check_texts(v->argv, SETTINGS_MAX_ARGV, '/');
+		demand(!v->pidfile || (v->signal >= 1 && v->signal <= 31));
+	}
+}
+
+static void check_change(const struct settings_config *c)
+{
+	char *const *commands[] = {c->format_run.argv, c->check.argv, c->probe.argv};
+	char *const *lists[] = {c->verify.public_keys, c->guard.require, c->mask};
+	const struct settings_probe *p = &c->probe;
+
+	for (size_t i = 0; i < 3; i++) {
+		if (commands[i])
+			check_texts(commands[i], SETTINGS_MAX_ARGV, '/');
+		if (lists[i])
+			check_texts(lists[i], SETTINGS_MAX_PATTERNS, 0);
+	}
+	demand(!c->format_run.argv == (c->format != SETTINGS_FORMAT_RUN));
+	demand(c->guard.max_shrink <= 100 && (!c->schema || *c->schema == '/'));
+	demand(!(p->argv && p->url) && (p->failures - 1) * p->every_ms <= p->for_ms);
+	demand(c->history >= (p->argv || p->url ? 2 : 1) && c->history <= SETTINGS_MAX_HISTORY);
+	check_reload(&c->reload);
+}
+
 static void check(const struct settings *s)
 {
 	demand(s->state_dir && s->runtime_dir);
@@ -53,9 +116,12 @@ static void check(const struct settings *s)
 	for (size_t i = 0; i < s->config_count; i++) {
 		const struct settings_config *c = &s->configs[i];
 
-		demand(!c->url == !!c->from && c->path && c->server < s->server_count);
-		demand(c->name && c->topic && *c->topic &&
-			(c->file ? *c->file == '/' : c->snapshot));
+		check_layers(s, c);
+		check_change(c);
+		demand(c->name && c->topic && *c->topic && !(c->file && c->dir));
+		demand(c->file   ? *c->file == '/'
+			: c->dir ? *c->dir == '/' && !c->snapshot
+				 : c->snapshot);
 		demand(c->interval_ms >= 100 && c->timeout_ms >= 100 && c->backoff_bound >= 1);
 		demand(c->jitter <= 50 && !(c->mode & 022) && c->mode & 0400);
 	}

@@ -14,7 +14,7 @@ import tempfile
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 # header prefix -> library; every header with a folder or name that is not the C library's must be here
 FOREIGN = {'curl/': 'curl', 'zmq': 'zmq', 'yaml.h': 'yaml', 'jansson': 'jansson', 'event2/': 'event2',
-           'event.h': 'event2', 'openssl/': 'openssl', 'xxhash': 'xxhash', 'cmocka': 'cmocka'}
+           'event.h': 'event2', 'openssl/': 'openssl', 'xxhash': 'xxhash', 'pcre2': 'pcre2', 'cmocka': 'cmocka'}
 LIBC_DIRS = ('sys/', 'netinet/', 'arpa/', 'linux/', 'net/')
 
 

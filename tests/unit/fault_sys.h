@@ -25,6 +25,7 @@ enum fault_call {
 	CALL_MKDIR,
 	CALL_CLOSE,
 	CALL_READ,
+	CALL_SYMLINK,
 	CALLS
 };
 
@@ -42,7 +43,7 @@ static struct fault {
 
 static bool fault_hits(enum fault_call call)
 {
-	static const char letters[] = "owfmcrukxi";
+	static const char letters[] = "owfmcrukxil";
 	size_t n = strlen(fault.trace);
 
 	if (n + 1 < sizeof(fault.trace)) {
@@ -111,6 +112,11 @@ static int fault_mkdirat(int dir, const char *path, mode_t mode)
 	return fault_hits(CALL_MKDIR) ? -1 : mkdirat(dir, path, mode);
 }
 
+static int fault_symlinkat(const char *text, int dir, const char *path)
+{
+	return fault_hits(CALL_SYMLINK) ? -1 : symlinkat(text, dir, path);
+}
+
 /* As Linux does it: the descriptor is closed even when close() fails. */
 static int fault_close(int fd)
 {
@@ -134,6 +140,7 @@ static struct sys fault_table(void)
 	sys.renameat = fault_renameat;
 	sys.unlinkat = fault_unlinkat;
 	sys.mkdirat = fault_mkdirat;
+	sys.symlinkat = fault_symlinkat;
 	sys.close = fault_close;
 	return sys;
 }

@@ -336,6 +336,27 @@ static double seconds_for_keys(size_t n)
 	return (double)(clock() - begin);
 }
 
+/* A long text, used a thousand times: few nodes, but far more bytes than came. */
+static void yaml__aliases_of_a_long_text__are_refused(void **state)
+{
+	struct document_error e;
+	struct document *d = NULL;
+	struct buffer b;
+
+	(void)state;
+	buffer_init(&b, 1u << 20);
+	buffer_append_string(&b, "a: &a ");
+	for (int i = 0; i < 10000; i++)
+		buffer_append(&b, "x", 1);
+	buffer_append_string(&b, "\nb: [*a");
+	for (int i = 0; i < 1000; i++)
+		buffer_append_string(&b, ", *a");
+	buffer_append_string(&b, "]\n");
+	assert_int_equal(document_parse(DOCUMENT_YAML, b.data, b.len, 0, &d, &e), -EINVAL);
+	assert_string_equal(e.message, "its aliases make it far larger than it is written");
+	buffer_fini(&b);
+}
+
 static void yaml__a_map_of_many_keys__is_not_quadratic(void **state)
 {
 	double few = seconds_for_keys(5000), all = seconds_for_keys(50000);
@@ -563,6 +584,7 @@ int main(void)
 		cmocka_unit_test(depth__of_64__is_read_and_65_refused),
 		cmocka_unit_test(nodes__of_100000__are_read_and_one_more_refused),
 		cmocka_unit_test(yaml__a_billion_laughs__are_refused),
+		cmocka_unit_test(yaml__aliases_of_a_long_text__are_refused),
 		cmocka_unit_test(yaml__a_map_of_many_keys__is_not_quadratic),
 		cmocka_unit_test(flags__keep_duplicates_and_allow_empty__do_so),
 		cmocka_unit_test(prefixes__of_a_document__never_crash),

@@ -1,6 +1,7 @@
 /*
  * A server's addresses: their order differs from host to host, evenly, and stays when one is added.
- * What a server does with pulls is held by tests/integration/test_servers.py.
+ * Its line: who is withdrawn does not begin. What else a server does with pulls is held by
+ * tests/integration/test_servers.py.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,11 +91,80 @@ static void order__with_one_more_address__keeps_that_of_the_others(void **state)
 	loop_free(l);
 }
 
+/* ---- the line ---- */
+
+struct job {
+	struct server *server;
+	struct server_task task;
+	struct job *unwanted; /* withdrawn when this one begins */
+	unsigned begun;
+};
+
+static bool begins(void *arg)
+{
+	struct job *j = arg;
+
+	j->begun++;
+	if (j->unwanted)
+		server_withdraw(j->server, &j->unwanted->task);
+	return true;
+}
+
+static void is_lost(void *arg, const char *why)
+{
+	(void)arg;
+	fail_msg("%s", why);
+}
+
+static void submit(struct job *j, struct server *s)
+{
+	j->server = s;
+	j->task = (struct server_task){.begin = begins, .lost = is_lost, .arg = j};
+	server_submit(s, &j->task, UINT64_MAX);
+}
+
+static void withdraw__of_one_that_is_in_the_same_batch__keeps_it_from_beginning(void **state)
+{
+	struct settings_server settings = {.urls = lists[0], .url_count = 1, .max_in_flight = 2};
+	struct job jobs[6] = {{.begun = 0}};
+	struct server_status status;
+	struct loop *l = loop_new(&sys_real);
+	struct server *s = server_new(l, &settings, 6);
+
+	(void)state;
+	assert_non_null(s);
+	jobs[2].unwanted = &jobs[3];
+	for (int i = 0; i < 5; i++) /* the first two run, the others wait */
+		submit(&jobs[i], s);
+	assert_int_equal(jobs[1].begun, 1);
+	assert_int_equal(jobs[2].begun, 0);
+	server_dropped(s);
+	server_dropped(s);
+	submit(&jobs[5], s); /* two slots: the line goes on */
+	assert_int_equal(jobs[2].begun, 1);
+	assert_int_equal(jobs[3].begun, 0);
+	assert_int_equal(jobs[4].begun, 1); /* the slot goes to the next */
+	assert_int_equal(jobs[5].begun, 0);
+	server_status(s, &status);
+	assert_int_equal(status.in_flight, 2);
+	assert_int_equal(status.pending, 1);
+	server_submit(s, &jobs[3].task, UINT64_MAX); /* wanted again */
+	server_dropped(s);
+	server_dropped(s);
+	server_lift(s);
+	assert_int_equal(jobs[5].begun, 1);
+	assert_int_equal(jobs[3].begun, 1);
+	server_free(s);
+	loop_free(l);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(order__of_many_hosts__is_even),
 		cmocka_unit_test(order__with_one_more_address__keeps_that_of_the_others),
+		cmocka_unit_test(
+			withdraw__of_one_that_is_in_the_same_batch__keeps_it_from_beginning),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

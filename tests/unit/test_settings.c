@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +94,14 @@ static void bad_line(const char *line, const char *message)
 	BAD(text, want);
 }
 
+#define KEY "RWSYMC7n8ADplDfW2kiEMNo8BX8IPthSF1HxnEXGBzB/KwlR4ZfoNZlN"
+#define KEY2 "RWSI3+08JQA94IqbHgFCM06WjEUwyzzR9u5cubDO96FEpDpazjriwjGv"
 #define WEB "configs: {web: {url: 'http://h/web.yaml', file: /run/web.yaml}}\n"
+
+#define ALL_KEYS                                                                                   \
+	"url, from, type, interval, jitter, timeout, backoff_bound, topic, push_spread, verify, "  \
+	"guard, schema, file, dir, snapshot, format, mode, owner, durability, check, reload, "     \
+	"probe, history, mask, drift"
 
 /* ---- one file ---- */
 
@@ -124,6 +132,20 @@ static void parse__smallest__gives_the_defaults(void **state)
 	assert_int_equal(c->mode, 0640);
 	assert_true(c->uid == (uid_t)-1 && c->gid == (gid_t)-1);
 	assert_false(c->strict);
+	assert_null(c->dir);
+	assert_null(c->format_run.argv);
+	assert_null(c->verify.public_keys);
+	assert_int_equal(c->guard.max_shrink, 100);
+	assert_int_equal(c->guard.max_changes, 0);
+	assert_null(c->guard.require);
+	assert_false(c->guard.allow_empty);
+	assert_null(c->schema);
+	assert_null(c->check.argv);
+	assert_int_equal(c->reload.rule_count, 0);
+	assert_true(!c->probe.argv && !c->probe.url);
+	assert_int_equal(c->history, 10);
+	assert_null(c->mask);
+	assert_int_equal(c->drift, SETTINGS_HEAL);
 	settings_free(s);
 }
 
@@ -219,7 +241,7 @@ static void parse__bad_value__names_place_and_remedy(void **state)
 		{"topic: pullet.heartbeat", "12: topic: \"pullet.heartbeat\" is the topic of the "
 					    "heartbeats: choose another"},
 		{"type: auto", "11: type must be one of yaml, json, bytes"},
-		{"format: 1", "13: format must be one of verbatim, yaml, json"},
+		{"format: 1", "13: format must be one of verbatim, yaml, json, env, properties"},
 		{"durability:", "16: durability must be one of normal, strict"},
 		{"mode: 0666", "11: mode: \"0666\" lets others write the file: only its owner "
 			       "may, as in \"0640\""},
@@ -232,14 +254,10 @@ static void parse__bad_value__names_place_and_remedy(void **state)
 			"here"},
 		{"intervall: 30s", "5: unknown key \"intervall\" in config \"web\": did you mean "
 				   "\"interval\"?"},
-		{"schema: x", "5: unknown key \"schema\" in config \"web\": the keys there are "
-			      "url, from, "
-			      "type, interval, jitter, timeout, backoff_bound, topic, push_spread, "
-			      "file, snapshot, format, mode, owner, durability"},
+		{"colour: x", "5: unknown key \"colour\" in config \"web\": the keys there "
+			      "are " ALL_KEYS},
 		{"\"a\\nb\": x",
-			"5: unknown key \"a?b\" in config \"web\": the keys there are url, from, "
-			"type, interval, jitter, timeout, backoff_bound, topic, "
-			"push_spread, file, snapshot, format, mode, owner, durability"},
+			"5: unknown key \"a?b\" in config \"web\": the keys there are " ALL_KEYS},
 		{"file: /run/x", "5: file is set twice: first at t.yaml:4:5"},
 	};
 
@@ -420,6 +438,8 @@ static char *many(const char *head, const char *format, int count)
 
 static void parse__at_the_bounds__is_good_and_over_them_refused(void **state)
 {
+#define ONE "servers: {s: {urls: ['http://h']}}\nconfigs:\n  a:\n"
+#define PLAIN "configs:\n  a:\n    url: http://h/a\n    file: /run/a\n"
 	static const struct {
 		const char *head, *item, *message;
 		int max;
@@ -430,6 +450,17 @@ static void parse__at_the_bounds__is_good_and_over_them_refused(void **state)
 			"t.yaml:67:5: too many push endpoints: at most 64", SETTINGS_MAX_PUSH},
 		{WEB "agent:\n  labels:\n", "    l%d: 'x%d'\n",
 			"t.yaml:68:5: too many labels: at most 64", SETTINGS_MAX_LABELS},
+		{ONE "    from:\n", "      - {server: s, path: '/%d/%d'}\n",
+			"t.yaml:21:9: too many items of from: at most 16", SETTINGS_MAX_LAYERS},
+		{PLAIN "    check:\n      - /c\n", "      - '{path}%d%d'\n",
+			"t.yaml:6:7: check must have 1 to 64 items, but it has 65",
+			SETTINGS_MAX_ARGV - 1},
+		{PLAIN "    mask:\n", "      - 'a%d%d'\n",
+			"t.yaml:6:7: mask must have 1 to 64 items, but it has 65",
+			SETTINGS_MAX_PATTERNS},
+		{PLAIN "    reload:\n      run: [/r]\n      on:\n",
+			"        - {keys: [a%d], run: [/r, '%d']}\n",
+			"t.yaml:71:11: too many items of on: at most 63", SETTINGS_MAX_RULES - 1},
 	};
 
 	(void)state;
@@ -638,6 +669,107 @@ static void owner__table(void **state)
 		assert_int_equal(uid, why ? 7 : (uid_t)cases[i].uid);
 		assert_int_equal(gid, why ? 7 : (gid_t)cases[i].gid);
 	}
+}
+
+static void signal__table(void **state)
+{
+	static const struct {
+		const char *text;
+		int number; /* 0 = refused */
+	} cases[] = {
+		{"HUP", SIGHUP},
+		{"SIGHUP", SIGHUP},
+		{"USR1", SIGUSR1},
+		{"USR2", SIGUSR2},
+		{"TERM", SIGTERM},
+		{"INT", SIGINT},
+		{"QUIT", SIGQUIT},
+		{"WINCH", SIGWINCH},
+		{"SIGCONT", SIGCONT},
+		{"1", 1},
+		{"31", 31},
+		{"0", 0},
+		{"32", 0},
+		{"001", 0},
+		{"1x", 0},
+		{"-1", 0},
+		{"", 0},
+		{"SIG", 0},
+		{"SIGSIGHUP", 0},
+		{"KILL", 0},
+		{"hup", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		int number = 77;
+		const char *why = settings_parse_signal(cases[i].text, &number);
+
+		assert_true(!why == (cases[i].number != 0));
+		assert_int_equal(number, why ? 77 : cases[i].number);
+	}
+}
+
+static void key_and_pattern__table(void **state)
+{
+	char longest[SETTINGS_MAX_KEY + 2];
+
+	(void)state;
+	GOOD_TEXTS(settings_check_key, "a", "a.b.0", "a\\.b", "a\\\\", "\\\\\\.", "a b*");
+	BAD_TEXTS(settings_check_key, "", "a\\", "a\\b", "\\\\\\", "a\n", "a\x7f");
+	GOOD_TEXTS(settings_check_pattern, "*", "a\\b", "a\\", "[a-z]*", "m\xc3\xbcller");
+	BAD_TEXTS(settings_check_pattern, "", "a\tb");
+	memset(longest, 'a', sizeof(longest));
+	longest[SETTINGS_MAX_KEY] = '\0';
+	GOOD_TEXTS(settings_check_pattern, longest);
+	GOOD_TEXTS(settings_check_key, longest);
+	longest[SETTINGS_MAX_KEY] = 'a';
+	longest[SETTINGS_MAX_KEY + 1] = '\0';
+	BAD_TEXTS(settings_check_pattern, longest);
+	BAD_TEXTS(settings_check_key, longest);
+}
+
+static void argument__too_long__is_refused(void **state)
+{
+	char longest[SETTINGS_MAX_ARGUMENT + 2];
+
+	(void)state;
+	memset(longest, 'a', sizeof(longest));
+	longest[SETTINGS_MAX_ARGUMENT] = '\0';
+	GOOD_TEXTS(settings_check_argument, longest, "");
+	longest[SETTINGS_MAX_ARGUMENT] = 'a';
+	longest[SETTINGS_MAX_ARGUMENT + 1] = '\0';
+	BAD_TEXTS(settings_check_argument, longest);
+}
+
+static void public_key__table(void **state)
+{
+	(void)state;
+	GOOD_TEXTS(settings_check_public_key, KEY, KEY2,
+		"RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3");
+	BAD_TEXTS(settings_check_public_key, "", "RW", KEY "A", KEY "=", KEY "\n", " " KEY,
+		"SWSYMC7n8ADplDfW2kiEMNo8BX8IPthSF1HxnEXGBzB/KwlR4ZfoNZlN",
+		"RXSYMC7n8ADplDfW2kiEMNo8BX8IPthSF1HxnEXGBzB/KwlR4ZfoNZlN",
+		"RWUYMC7n8ADplDfW2kiEMNo8BX8IPthSF1HxnEXGBzB/KwlR4ZfoNZlN",
+		"RWPYMC7n8ADplDfW2kiEMNo8BX8IPthSF1HxnEXGBzB/KwlR4ZfoNZlN",
+		"RWSYMC7n8ADplDfW2kiEMNo8BX8IPthSF1HxnEXGBzB_KwlR4ZfoNZlN",
+		"untrusted comment: minisign public key 94E900F0E72E3098\n" KEY);
+}
+
+static void file_name__table(void **state)
+{
+	char longest[SETTINGS_MAX_SET_NAME + 2];
+
+	(void)state;
+	GOOD_TEXTS(settings_check_file_name, "a", "9", "A.b_c-d", "a..b");
+	BAD_TEXTS(settings_check_file_name, "", ".", "..", ".a", "-a", "_a", "a/b", "/a", "a b",
+		"a\n", "\xc3\xa4");
+	memset(longest, 'a', sizeof(longest));
+	longest[SETTINGS_MAX_SET_NAME] = '\0';
+	GOOD_TEXTS(settings_check_file_name, longest);
+	longest[SETTINGS_MAX_SET_NAME] = 'a';
+	longest[SETTINGS_MAX_SET_NAME + 1] = '\0';
+	BAD_TEXTS(settings_check_file_name, longest);
 }
 
 static void distance__table(void **state)
@@ -932,8 +1064,8 @@ static void servers__named__are_taken_over_and_found(void **state)
 
 	(void)state;
 	assert_int_equal(s->server_count, 2);
-	assert_int_equal(s->configs[0].server, 1);
-	assert_string_equal(s->configs[0].path, "/web.yaml");
+	assert_int_equal(s->configs[0].layers[0].server, 1);
+	assert_string_equal(s->configs[0].layers[0].path, "/web.yaml");
 	assert_string_equal(m->name, "main");
 	assert_int_equal(m->url_count, 2);
 	assert_string_equal(m->urls[0], "https://a:8443/base");
@@ -970,16 +1102,16 @@ static void servers__plain_urls__share_one_per_origin(void **state)
 
 	(void)state;
 	assert_int_equal(s->server_count, 3);
-	assert_int_equal(c[0].server, c[2].server);
-	assert_int_equal(c[0].server, c[4].server);
-	assert_int_not_equal(c[0].server, c[1].server);
-	assert_int_not_equal(c[0].server, c[3].server);
-	assert_string_equal(c[0].path, "/a");
-	assert_string_equal(c[2].path, "/c?x=/");
-	assert_string_equal(c[3].path, "");
-	assert_string_equal(c[4].path, "?q");
+	assert_int_equal(c[0].layers->server, c[2].layers->server);
+	assert_int_equal(c[0].layers->server, c[4].layers->server);
+	assert_int_not_equal(c[0].layers->server, c[1].layers->server);
+	assert_int_not_equal(c[0].layers->server, c[3].layers->server);
+	assert_string_equal(c[0].layers->path, "/a");
+	assert_string_equal(c[2].layers->path, "/c?x=/");
+	assert_string_equal(c[3].layers->path, "");
+	assert_string_equal(c[4].layers->path, "?q");
 	assert_null(s->servers[0].name);
-	assert_string_equal(s->servers[c[1].server].urls[0], "http://h:80");
+	assert_string_equal(s->servers[c[1].layers->server].urls[0], "http://h:80");
 	settings_free(s);
 }
 
@@ -1048,9 +1180,507 @@ static void servers__bad__names_place_and_remedy(void **state)
 	    "servers: {b: {urls: ['http://h']}}",
 		"t.yaml:1:40: path: \"x\" must begin with /: it is put behind each URL of the "
 		"server");
-	BAD("configs: {a: {from: [{server: b, path: /x}, {server: b, path: /y}], file: /run/a}}\n"
-	    "servers: {b: {urls: ['http://h']}}",
-		"t.yaml:1:15: from must have exactly one item: this version does not merge layers");
+}
+
+/* ---- what keeps a change from hurting ---- */
+
+/* The words of a list that ends with NULL. */
+static void words(char *const *list, const char *const *want)
+{
+	assert_non_null(list);
+	for (; *want; want++, list++) {
+		assert_non_null(*list);
+		assert_string_equal(*list, *want);
+	}
+	assert_null(*list);
+}
+
+#define WORDS(list, ...) words(list, (const char *const[]){__VA_ARGS__, NULL})
+
+static void change__every_key__is_taken_over(void **state)
+{
+	struct settings *s = good("configs:\n"
+				  "  a:\n"
+				  "    url: http://h/a\n"
+				  "    file: /run/a\n"
+				  "    format: {run: [/f, '', \"a\\nb\"], timeout: 1s}\n"
+				  "    verify: {public_keys: [" KEY ", " KEY2 "]}\n"
+				  "    guard: {max_shrink: 0%, max_changes: 7, require: [a.b, "
+				  "'c\\.d'], allow_empty: true}\n"
+				  "    schema: /s.json\n"
+				  "    check: {run: [/c, '--in={path}', '5'], timeout: 2s}\n"
+				  "    reload:\n"
+				  "      on:\n"
+				  "        - {keys: ['log.*'], none: true}\n"
+				  "        - {keys: [db, c], run: [/restart, it]}\n"
+				  "        - {keys: [d], signal: 12, pidfile: /d.pid}\n"
+				  "      debounce: 3s\n"
+				  "      debounce_max: 4s\n"
+				  "      splay: 5s\n"
+				  "      timeout: 6s\n"
+				  "      signal: SIGHUP\n"
+				  "      pidfile: /a.pid\n"
+				  "    probe: {run: [/p, q], for: 7s, every: 700ms, timeout: 8s, "
+				  "failures: 9}\n"
+				  "    history: 2\n"
+				  "    mask: ['*.password', 'x\\y']\n"
+				  "    drift: report\n");
+	const struct settings_config *c = &s->configs[0];
+	const struct settings_rule *r = c->reload.rules;
+
+	(void)state;
+	assert_int_equal(c->format, SETTINGS_FORMAT_RUN);
+	WORDS(c->format_run.argv, "/f", "", "a\nb");
+	assert_int_equal(c->format_run.timeout_ms, 1000);
+	WORDS(c->verify.public_keys, KEY, KEY2);
+	assert_int_equal(c->guard.max_shrink, 0);
+	assert_int_equal(c->guard.max_changes, 7);
+	WORDS(c->guard.require, "a.b", "c\\.d");
+	assert_true(c->guard.allow_empty);
+	assert_string_equal(c->schema, "/s.json");
+	WORDS(c->check.argv, "/c", "--in={path}", "5");
+	assert_int_equal(c->check.timeout_ms, 2000);
+	assert_int_equal(c->reload.rule_count, 4);
+	WORDS(r[0].keys, "log.*");
+	assert_int_equal(r[0].kind, SETTINGS_NOTHING);
+	WORDS(r[1].keys, "db", "c");
+	assert_int_equal(r[1].kind, SETTINGS_RUN);
+	WORDS(r[1].argv, "/restart", "it");
+	WORDS(r[2].keys, "d");
+	assert_int_equal(r[2].kind, SETTINGS_SIGNAL);
+	assert_int_equal(r[2].signal, 12);
+	assert_string_equal(r[2].pidfile, "/d.pid");
+	assert_null(r[3].keys);
+	assert_int_equal(r[3].kind, SETTINGS_SIGNAL);
+	assert_int_equal(r[3].signal, SIGHUP);
+	assert_string_equal(r[3].pidfile, "/a.pid");
+	assert_int_equal(c->reload.debounce_ms, 3000);
+	assert_int_equal(c->reload.debounce_max_ms, 4000);
+	assert_int_equal(c->reload.splay_ms, 5000);
+	assert_int_equal(c->reload.timeout_ms, 6000);
+	WORDS(c->probe.argv, "/p", "q");
+	assert_null(c->probe.url);
+	assert_int_equal(c->probe.for_ms, 7000);
+	assert_int_equal(c->probe.every_ms, 700);
+	assert_int_equal(c->probe.timeout_ms, 8000);
+	assert_int_equal(c->probe.failures, 9);
+	assert_int_equal(c->history, 2);
+	WORDS(c->mask, "*.password", "x\\y");
+	assert_int_equal(c->drift, SETTINGS_REPORT);
+	settings_free(s);
+}
+
+static void change__short_forms__have_the_defaults(void **state)
+{
+	struct settings *s = good("configs:\n"
+				  "  a:\n"
+				  "    url: http://h/a\n"
+				  "    file: /run/a\n"
+				  "    format: {run: [/f]}\n"
+				  "    verify: {public_key: " KEY "}\n"
+				  "    guard:\n"
+				  "    check: [/c, '{path}']\n"
+				  "    reload: {run: [/r]}\n"
+				  "    probe: {url: 'http://h/well'}\n"
+				  "    drift: leave\n"
+				  "  b:\n"
+				  "    url: http://h/b\n"
+				  "    format: properties\n"
+				  "    reload: {on: [{keys: [a], run: [/r]}]}\n");
+	const struct settings_config *c = &s->configs[0];
+
+	(void)state;
+	assert_int_equal(c->format_run.timeout_ms, 30000);
+	WORDS(c->verify.public_keys, KEY);
+	assert_int_equal(c->guard.max_shrink, 100);
+	WORDS(c->check.argv, "/c", "{path}");
+	assert_int_equal(c->check.timeout_ms, 30000);
+	assert_int_equal(c->reload.rule_count, 1);
+	assert_null(c->reload.rules[0].keys);
+	assert_int_equal(c->reload.rules[0].kind, SETTINGS_RUN);
+	WORDS(c->reload.rules[0].argv, "/r");
+	assert_int_equal(c->reload.debounce_ms, 0);
+	assert_int_equal(c->reload.debounce_max_ms, 5000);
+	assert_int_equal(c->reload.splay_ms, 0);
+	assert_int_equal(c->reload.timeout_ms, 30000);
+	assert_null(c->probe.argv);
+	assert_string_equal(c->probe.url, "http://h/well");
+	assert_int_equal(c->probe.for_ms, 10000);
+	assert_int_equal(c->probe.every_ms, 1000);
+	assert_int_equal(c->probe.timeout_ms, 5000);
+	assert_int_equal(c->probe.failures, 3);
+	assert_int_equal(c->drift, SETTINGS_LEAVE);
+	assert_int_equal(c[1].format, SETTINGS_FORMAT_PROPERTIES);
+	assert_int_equal(c[1].reload.rule_count, 1); /* nothing for the other keys */
+	WORDS(c[1].reload.rules[0].keys, "a");
+	settings_free(s);
+}
+
+static void change__bad_value__names_place_and_remedy(void **state)
+{
+#define NO_KEY                                                                                     \
+	" is not a public key of minisign: 56 characters beginning with RW, the last line of the " \
+	".pub file that minisign -G makes"
+#define NO_SIGNAL                                                                                  \
+	" is not a signal: one of HUP, USR1, USR2, TERM, INT, QUIT, WINCH and CONT, or a number "  \
+	"from 1 to 31"
+#define NO_PATH                                                                                    \
+	"check: no word holds \"{path}\", which stands for the new file: a check that does not "   \
+	"look at it checks nothing"
+	static const struct {
+		const char *line, *message;
+	} cases[] = {
+		{"verify:", "12: verify must be a mapping with public_key or public_keys, but it "
+			    "is empty"},
+		{"verify: " KEY, "13: verify must be a mapping with public_key or public_keys, but "
+				 "it is a text"},
+		{"verify: {}", "5: verify needs either public_key or public_keys, and has neither"},
+		{"verify: {public_key: " KEY ", public_keys: [" KEY "]}",
+			"5: verify needs either public_key or public_keys, and has both"},
+		{"verify: {public_key: [" KEY "]}",
+			"26: public_key must be a text, but it is a list"},
+		{"verify: {public_key: /etc/minisign.pub}", "26: public_key" NO_KEY},
+		{"verify: {public_key: ed" KEY "}", "26: public_key" NO_KEY},
+		{"verify: {public_keys: [" KEY ", untrusted]}", "86: public_keys" NO_KEY},
+		{"verify: {public_keys: " KEY "}",
+			"27: public_keys must be a list of texts, but it is a text"},
+		{"verify: {public_keys: []}",
+			"27: public_keys must have 1 to 64 items, but it has 0"},
+		{"guard: 50%", "12: guard must be a mapping, but it is a text"},
+		{"guard: {max_shrnk: 1%}",
+			"13: unknown key \"max_shrnk\" in guard: did you mean \"max_shrink\"?"},
+		{"guard: {max_shrink: 50}", "25: max_shrink: \"50\" is not a percentage: write a "
+					    "whole number and %, such as 10%"},
+		{"guard: {max_shrink: 101%}", "25: max_shrink must be between 0% and 100%"},
+		{"guard: {max_changes: 0}", "26: max_changes must be between 1 and 100000"},
+		{"guard: {max_changes: 100001}", "26: max_changes must be between 1 and 100000"},
+		{"guard: {require: db.host}",
+			"22: require must be a list of texts, but it is a text"},
+		{"guard: {require: [1]}",
+			"23: each of require must be a text, but it is a number: put it in quotes"},
+		{"guard: {require: ['a\\b']}",
+			"23: require: \"a\\b\" has a backslash that is not before a dot or a "
+			"backslash: write it twice"},
+		{"guard: {allow_empty: maybe}", "26: allow_empty must be one of true, false"},
+		{"schema: web.json",
+			"13: schema: \"web.json\" must be an absolute path, beginning with /"},
+		{"check:", "11: check must be a list of texts, or a mapping with run, but it is "
+			   "empty"},
+		{"check: /c {path}",
+			"12: check must be a list of texts, or a mapping with run, but it is a "
+			"text"},
+		{"check: []", "12: check must have 1 to 64 items, but it has 0"},
+		{"check: {timeout: 5s}", "5: check has no run, which it needs"},
+		{"check: [nginx, -t, '{path}']",
+			"13: check: \"nginx\" must be an absolute path, beginning with /"},
+		{"check: [/c, -t]", "12: " NO_PATH},
+		{"check: {run: [/c, path]}", "12: " NO_PATH},
+		{"check: [/c, {path}]",
+			"17: each of check must be a text, but it is a mapping: put it in quotes"},
+		{"check: [/c, '{path}', 5]",
+			"27: each of check must be a text, but it is a number: put it in quotes"},
+		{"check: {run: [/c, '{path}'], timeout: 10}",
+			"43: timeout: \"10\" has no unit: write it with ms, s, m, h or d behind "
+			"the number"},
+		{"format: [/f]", "13: format must be a name such as yaml, or a mapping with run, "
+				 "but it is a list"},
+		{"format: {timeout: 1s}", "5: format has no run, which it needs"},
+		{"format: {run: /f}", "19: run must be a list of texts, but it is a text"},
+		{"format: {run: [f]}", "20: run: \"f\" must be an absolute path, beginning with /"},
+		{"format: {run: [/f], timeout: 2h}", "34: timeout must be between 100ms and 1h"},
+		{"reload:", "12: reload must be a mapping with run, or signal and pidfile, or on, "
+			    "but it is empty"},
+		{"reload: {debounce: 1s}",
+			"5: reload has no action: add run, or signal and pidfile, or on"},
+		{"reload: {run: [/r], signal: HUP}",
+			"25: run and signal exclude each other: remove one"},
+		{"reload: {signal: HUP}",
+			"14: signal needs pidfile, the file with the number of the process"},
+		{"reload: {pidfile: /p}",
+			"14: pidfile is set without signal: name the signal, such as HUP"},
+		{"reload: {signal: hup, pidfile: /p}", "22: signal: \"hup\"" NO_SIGNAL},
+		{"reload: {signal: SIG1, pidfile: /p}", "22: signal: \"SIG1\"" NO_SIGNAL},
+		{"reload: {signal: 0, pidfile: /p}", "22: signal: \"0\"" NO_SIGNAL},
+		{"reload: {signal: 32, pidfile: /p}", "22: signal: \"32\"" NO_SIGNAL},
+		{"reload: {signal: [HUP], pidfile: /p}",
+			"22: signal must be a signal such as HUP, but it is a list"},
+		{"reload: {signal: HUP, pidfile: p}",
+			"36: pidfile: \"p\" must be an absolute path, beginning with /"},
+		{"reload: {run: [/r], none: true}",
+			"25: unknown key \"none\" in reload: the keys there are run, signal, "
+			"pidfile, on, debounce, debounce_max, splay, timeout"},
+		{"reload: {on: []}", "18: on is empty: add an item, or remove it"},
+		{"reload: {on: {keys: [a]}}", "18: on must be a list of mappings with keys and an "
+					      "action, but it is a mapping"},
+		{"reload: {on: [a]}", "19: each of on must be a mapping with keys and an action, "
+				      "but it is a text"},
+		{"reload: {on: [{run: [/r]}]}", "19: an item of on has no keys, which it needs"},
+		{"reload: {on: [{keys: [a]}]}", "19: an item of on has no action: add run, or "
+						"signal and pidfile, or none: true"},
+		{"reload: {on: [{keys: [a], none: false}]}",
+			"19: an item of on has no action: add run, or signal and pidfile, or none: "
+			"true"},
+		{"reload: {on: [{keys: [a], none: true, run: [/r]}]}",
+			"31: none is set beside run: remove one"},
+		{"reload: {on: [{keys: [a], pidfile: /p}]}",
+			"31: pidfile is set without signal: name the signal, such as HUP"},
+		{"reload: {on: [{keys: [''], none: true}]}",
+			"27: keys: \"\" must have 1 to 1023 bytes"},
+		{"reload: {run: [/r], debounce: 10s}",
+			"25: debounce is longer than debounce_max, which is 5s: raise that to at "
+			"least 10s"},
+		{"reload: {run: [/r], splay: 2h}", "32: splay must be between 0ms and 1h"},
+		{"probe:", "11: probe must be a mapping with run or url, but it is empty"},
+		{"probe: {for: 5s}", "5: probe needs either run or url, and has neither"},
+		{"probe: {run: [/p], url: 'http://h'}",
+			"5: probe needs either run or url, and has both"},
+		{"probe: {url: 'http://me:secret@h/'}",
+			"18: url holds credentials, which do not belong in the URL: remove "
+			"USER:PASSWORD@"},
+		{"probe: {url: 'http://h', for: 1s}",
+			"5: probe ends before it can fail 3 times in a row: raise for to at least "
+			"2s, or lower failures or every"},
+		{"probe: {url: 'http://h', failures: 0}",
+			"40: failures must be between 1 and 1000"},
+		{"history: 0", "14: history must be between 1 and 1000"},
+		{"history: 1001", "14: history must be between 1 and 1000"},
+		{"mask: password", "11: mask must be a list of texts, but it is a text"},
+		{"mask: [\"a\\x01\"]", "12: mask: \"a?\" holds a control character"},
+		{"drift: fix", "12: drift must be one of heal, report, leave"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++)
+		bad_line(cases[i].line, cases[i].message);
+}
+
+static void change__history_of_one__leaves_a_probe_nothing_to_bring_back(void **state)
+{
+	(void)state;
+	BAD("configs: {a: {url: 'http://h', file: /a, history: 1, probe: {run: [/p]}}}",
+		"t.yaml:1:51: history must be at least 2 beside probe, which brings back the "
+		"version before");
+	settings_free(good("configs: {a: {url: 'http://h', file: /a, history: 1}}"));
+}
+
+/* What a config is, and which keys have no effect on it. */
+static void change__key_without_effect__is_refused(void **state)
+{
+#define MERGED "from: [{server: s, path: /a}, {server: s, path: /b}], file: /a"
+#define FILES "from: [{server: s, path: /a, as: x}], dir: /a"
+#define OF_BYTES ": a config of type bytes is not looked into: "
+#define OF_SET ": a set of files (dir) is not merged into one document: "
+#define OF_MERGED ": several documents are merged and written anew: "
+	static const struct {
+		const char *config, *key, *message; /* NULL = good */
+	} cases[] = {
+		{"url: 'http://h', file: /a, type: bytes", "guard: {max_shrink: 5%}", NULL},
+		{"url: 'http://h', file: /a, type: bytes", "format: verbatim", NULL},
+		{"url: 'http://h', file: /a, type: bytes", "reload: {run: [/r]}", NULL},
+		{"url: 'http://h', file: /a, type: bytes", "verify: {public_key: " KEY "}", NULL},
+		{"url: 'http://h', file: /a, type: bytes", "format: env",
+			"format" OF_BYTES "only verbatim is possible"},
+		{"url: 'http://h', file: /a, type: bytes", "format: {run: [/f]}",
+			"format" OF_BYTES "only verbatim is possible"},
+		{"url: 'http://h', file: /a, type: bytes", "schema: /s",
+			"schema" OF_BYTES "remove it"},
+		{"url: 'http://h', file: /a, type: bytes", "mask: [a]",
+			"mask" OF_BYTES "remove it"},
+		{"url: 'http://h', file: /a, type: bytes", "guard: {max_changes: 1}",
+			"max_changes" OF_BYTES "remove it"},
+		{"url: 'http://h', file: /a, type: bytes", "guard: {require: [a]}",
+			"require" OF_BYTES "remove it"},
+		{"url: 'http://h', file: /a, type: bytes", "guard: {allow_empty: true}",
+			"allow_empty" OF_BYTES "remove it"},
+		{"url: 'http://h', file: /a, type: bytes",
+			"reload: {on: [{keys: [a], none: true}]}", "on" OF_BYTES "remove it"},
+		{MERGED, "format: json", NULL},
+		{MERGED, "type: json", NULL},
+		{MERGED, "format: {run: [/f]}", NULL},
+		{MERGED, "format: verbatim", "format" OF_MERGED "verbatim is not possible"},
+		{MERGED, "type: bytes", "type" OF_MERGED "bytes is not possible"},
+		{FILES, "format: verbatim", NULL},
+		{FILES, "snapshot: false", NULL},
+		{FILES, "type: bytes", NULL},
+		{FILES, "guard: {max_shrink: 5%, allow_empty: true}", NULL},
+		{FILES, "check: [/c, '{path}']", NULL},
+		{FILES, "reload: {on: [{keys: [x], none: true}]}", NULL},
+		{FILES, "format: yaml", "format" OF_SET "only verbatim is possible"},
+		{FILES, "snapshot: true", "snapshot" OF_SET "only false is possible"},
+		{FILES, "schema: /s", "schema" OF_SET "remove it"},
+		{FILES, "mask: [a]", "mask" OF_SET "remove it"},
+		{FILES, "guard: {max_changes: 1}", "max_changes" OF_SET "remove it"},
+		{FILES, "guard: {require: [a]}", "require" OF_SET "remove it"},
+	};
+	char text[1024];
+	const char *said;
+	struct settings *s;
+	int errors;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		snprintf(text, sizeof(text),
+			"servers: {s: {urls: ['http://h']}}\nconfigs: {a: {%s, %s}}\n",
+			cases[i].config, cases[i].key);
+		errors = parse(text, &s);
+		settings_free(s);
+		said = errors ? strstr(told.text[0], ": ") + 2 : "";
+		if (errors != (cases[i].message ? 1 : 0) ||
+			(errors && strcmp(said, cases[i].message)))
+			fail_msg("%s\n%d errors: %s", text, errors, errors ? told.text[0] : "");
+	}
+}
+
+/* ---- layers, sets of files ---- */
+
+#define SERVERS "servers: {s: {urls: ['http://s']}, t: {urls: ['http://t']}}\n"
+
+static void layers__several__are_merged_into_yaml(void **state)
+{
+	struct settings *s = good(SERVERS "configs:\n"
+					  "  p: {url: 'http://p/p', file: /p}\n"
+					  "  a:\n"
+					  "    from:\n"
+					  "      - {server: t, path: /1}\n"
+					  "      - {server: s, path: /2?x, optional: true}\n"
+					  "      - {server: t, path: /3, optional: false}\n"
+					  "    file: /a\n"
+					  "  b: {from: [{server: s, path: /b}], file: /b, "
+					  "type: json}\n");
+	const struct settings_config *c = s->configs;
+	static const struct {
+		const char *from, *path;
+		size_t server;
+		bool optional;
+	} want[] = {{"t", "/1", 1, false}, {"s", "/2?x", 0, true}, {"t", "/3", 1, false}};
+
+	(void)state;
+	assert_int_equal(c[1].layer_count, COUNT(want));
+	for (size_t i = 0; i < COUNT(want); i++) {
+		assert_string_equal(c[1].layers[i].from, want[i].from);
+		assert_string_equal(c[1].layers[i].path, want[i].path);
+		assert_int_equal(c[1].layers[i].server, want[i].server);
+		assert_int_equal(c[1].layers[i].optional, want[i].optional);
+		assert_int_equal(c[1].layers[i].type, SETTINGS_TYPE_AUTO);
+		assert_null(c[1].layers[i].as);
+	}
+	assert_int_equal(c[1].format, SETTINGS_FORMAT_YAML);
+	assert_int_equal(c[0].layer_count, 1);
+	assert_null(c[0].layers->from);
+	assert_int_equal(c[0].format, SETTINGS_VERBATIM);
+	assert_int_equal(c[2].layer_count, 1);
+	assert_int_equal(c[2].layers->type, SETTINGS_TYPE_JSON);
+	assert_int_equal(c[2].format, SETTINGS_VERBATIM);
+	settings_free(s);
+}
+
+static void layers__of_a_set__are_files_of_their_own_type(void **state)
+{
+	static const struct {
+		const char *as;
+		enum settings_type type;
+	} want[] = {
+		{"a.yaml", SETTINGS_TYPE_YAML},
+		{"b.YML", SETTINGS_TYPE_YAML},
+		{"c.json", SETTINGS_TYPE_JSON},
+		{"d.png", SETTINGS_TYPE_BYTES},
+		{"yaml", SETTINGS_TYPE_BYTES},
+		{"e.yaml.j2", SETTINGS_TYPE_BYTES},
+	};
+	struct settings *s = good(SERVERS "configs:\n"
+					  "  a:\n"
+					  "    dir: /run/a\n"
+					  "    from:\n"
+					  "      - {server: s, path: /x, as: a.yaml}\n"
+					  "      - {server: s, path: /x, as: b.YML}\n"
+					  "      - {server: t, path: /x.yaml, as: c.json}\n"
+					  "      - {server: t, path: /x.yaml, as: d.png, "
+					  "optional: true}\n"
+					  "      - {server: t, path: /x.yaml, as: yaml}\n"
+					  "      - {server: t, path: /x.yaml, as: e.yaml.j2}\n"
+					  "  b: {dir: /run/b, type: bytes, from: [{server: s, "
+					  "path: /x, as: a.yaml}]}\n");
+	const struct settings_config *c = s->configs;
+
+	(void)state;
+	assert_string_equal(c[0].dir, "/run/a");
+	assert_null(c[0].file);
+	assert_false(c[0].snapshot);
+	assert_int_equal(c[0].format, SETTINGS_VERBATIM);
+	assert_int_equal(c[0].layer_count, COUNT(want));
+	for (size_t i = 0; i < COUNT(want); i++) {
+		assert_string_equal(c[0].layers[i].as, want[i].as);
+		assert_int_equal(c[0].layers[i].type, want[i].type);
+	}
+	assert_true(c[0].layers[3].optional);
+	assert_int_equal(c[1].layers->type, SETTINGS_TYPE_BYTES);
+	settings_free(s);
+}
+
+static void layers__bad__names_place_and_remedy(void **state)
+{
+	static const struct {
+		const char *keys, *message; /* at line 4, of config a */
+	} table[] = {
+		{"from: [], file: /a", "12: from is empty: name at least one document"},
+		{"from: {server: s, path: /a}, file: /a",
+			"12: from must be a list of {server: NAME, path: /PATH}, but it is a "
+			"mapping"},
+		{"from: [s], file: /a", "13: each of from must be a mapping with server and path, "
+					"but it is a text"},
+		{"from: [{server: s}], file: /a", "13: from has no path, which it needs"},
+		{"from: [{server: s, path: /a, optional: 1}], file: /a",
+			"45: optional must be one of true, false"},
+		{"from: [{server: s, path: /a}, {server: u, path: /b}], file: /a",
+			"45: there is no server \"u\": did you mean \"s\"?"},
+		{"from: [{server: s, path: /a, optional: true}], file: /a",
+			"35: optional: the only document cannot be missing: remove it, or add "
+			"another item"},
+		{"from: [{server: s, path: /a, optional: 'true'}], file: /a",
+			"35: optional: the only document cannot be missing: remove it, or add "
+			"another item"},
+		{"from: [{server: s, path: /a, as: x}], file: /a",
+			"35: as names a file of a set: set dir instead of file, or remove it"},
+		{"from: [{server: s, path: /a}], dir: /a",
+			"13: an item of from has no as, the name of its file in the set (dir)"},
+		{"from: [{server: s, path: /a, as: x}, {server: s, path: /b, as: x}], dir: /a",
+			"69: as: \"x\" is named twice in this list"},
+		{"from: [{server: s, path: /a, as: ../x}], dir: /a",
+			"39: as: \"../x\" is not the name of a file in the directory: 1 to 200 "
+			"letters, digits, '.', '_' and '-', a letter or digit first"},
+		{"from: [{server: s, path: /a, as: x}], dir: /a, file: /b",
+			"44: dir and file exclude each other: remove one"},
+		{"from: [{server: s, path: /a, as: x}], dir: a",
+			"49: dir: \"a\" must be an absolute path, beginning with /"},
+		{"url: 'http://h/a', dir: /a",
+			"25: dir needs from, a list of {server: NAME, path: /PATH, as: FILE}"},
+	};
+	char text[1024], want[512];
+	struct settings *s;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++) {
+		snprintf(text, sizeof(text), SERVERS "configs:\n  a:\n    {%s}\n", table[i].keys);
+		snprintf(want, sizeof(want), "t.yaml:4:%s", table[i].message);
+		if (parse(text, &s) != 1 || strcmp(told.text[0], want))
+			fail_msg("%s\nsays: %s\nnot:  %s", table[i].keys, told.text[0], want);
+	}
+}
+
+static void layers__path_inside_a_set__is_refused(void **state)
+{
+	(void)state;
+	BAD(SERVERS "configs:\n"
+		    "  b: {url: 'http://h', file: /run/a/b}\n"
+		    "  c: {url: 'http://h', file: /run/a-b}\n"
+		    "  d: {url: 'http://h', file: /run/a.b}\n"
+		    "  e: {url: 'http://h', file: /run/ab}\n"
+		    "  a: {from: [{server: s, path: /a, as: x}], dir: /run/a}\n"
+		    "  f: {from: [{server: s, path: /a, as: x}], dir: /run/a/f/g}\n",
+		"t.yaml:3:30: \"/run/a/b\" lies inside \"/run/a\", which is written by config "
+		"\"a\", at t.yaml:7:50",
+		"t.yaml:8:50: \"/run/a/f/g\" lies inside \"/run/a\", which is written by config "
+		"\"a\", at t.yaml:7:50");
 }
 
 /* ---- examples and man page ---- */
@@ -1130,6 +1760,13 @@ static void examples__full_one_and_man_page__have_every_key(void **state)
 	each_key("push: [{zzzzzz: 1}]\n", example, page);
 	each_key("configs: {web: {zzzzzz: 1}}\n", example, page);
 	each_key("configs: {web: {from: [{zzzzzz: 1}]}}\n", example, page);
+	each_key("configs: {web: {verify: {zzzzzz: 1}}}\n", example, page);
+	each_key("configs: {web: {guard: {zzzzzz: 1}}}\n", example, page);
+	each_key("configs: {web: {format: {zzzzzz: 1}}}\n", example, page);
+	each_key("configs: {web: {check: {zzzzzz: 1}}}\n", example, page);
+	each_key("configs: {web: {reload: {zzzzzz: 1}}}\n", example, page);
+	each_key("configs: {web: {reload: {on: [{zzzzzz: 1}]}}}\n", example, page);
+	each_key("configs: {web: {probe: {zzzzzz: 1}}}\n", example, page);
 	each_key("servers: {a: {zzzzzz: 1}}\n", example, page);
 	each_key("servers: {a: {tls: {zzzzzz: 1}}}\n", example, page);
 	each_key("servers: {a: {auth: {zzzzzz: 1}}}\n", example, page);
@@ -1164,6 +1801,11 @@ int main(void)
 		cmocka_unit_test(name__table),
 		cmocka_unit_test(mode__table),
 		cmocka_unit_test(owner__table),
+		cmocka_unit_test(signal__table),
+		cmocka_unit_test(key_and_pattern__table),
+		cmocka_unit_test(argument__too_long__is_refused),
+		cmocka_unit_test(public_key__table),
+		cmocka_unit_test(file_name__table),
 		cmocka_unit_test(distance__table),
 		cmocka_unit_test(shown__long_text__is_cut_between_characters),
 		WITH_FOLDER(load__missing__is_one_error),
@@ -1176,6 +1818,15 @@ int main(void)
 		cmocka_unit_test(servers__named__are_taken_over_and_found),
 		cmocka_unit_test(servers__plain_urls__share_one_per_origin),
 		cmocka_unit_test(servers__bad__names_place_and_remedy),
+		cmocka_unit_test(change__every_key__is_taken_over),
+		cmocka_unit_test(change__short_forms__have_the_defaults),
+		cmocka_unit_test(change__bad_value__names_place_and_remedy),
+		cmocka_unit_test(change__history_of_one__leaves_a_probe_nothing_to_bring_back),
+		cmocka_unit_test(change__key_without_effect__is_refused),
+		cmocka_unit_test(layers__several__are_merged_into_yaml),
+		cmocka_unit_test(layers__of_a_set__are_files_of_their_own_type),
+		cmocka_unit_test(layers__bad__names_place_and_remedy),
+		cmocka_unit_test(layers__path_inside_a_set__is_refused),
 		cmocka_unit_test(examples__all__are_good),
 		cmocka_unit_test(examples__full_one_and_man_page__have_every_key),
 	};

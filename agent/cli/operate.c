@@ -1,0 +1,202 @@
+/* What the commands about versions share. Surprising: nothing an agent, a server or another
+ * operator wrote goes to the terminal as it is. */
+#include "operate.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli.h"
+
+#define MAX_OUTPUT (256u << 20)
+
+/* ---- options ---- */
+
+enum { JSON = 256, SOCKET, REASON, FOR, TIMEOUT, REMOVE };
+
+static const struct known {
+	struct option option;
+	unsigned needs; /* to be allowed; 0 = always */
+} known[] = {
+	{{"json", no_argument, NULL, JSON}, 0},
+	{{"socket", required_argument, NULL, SOCKET}, 0},
+	{{"help", no_argument, NULL, 'h'}, 0},
+	{{"reason", required_argument, NULL, REASON}, OPERATE_REASON},
+	{{"for", required_argument, NULL, FOR}, OPERATE_FOR},
+	{{"timeout", required_argument, NULL, TIMEOUT}, OPERATE_TIMEOUT},
+	{{"remove", no_argument, NULL, REMOVE}, OPERATE_REMOVE},
+};
+
+enum { KNOWN = sizeof(known) / sizeof(known[0]) };
+
+static int read_for(struct operate *o)
+{
+	int r = cli_duration(o->command, "--for", optarg, &o->for_ms);
+
+	if (r == CLI_OK && o->for_ms == 0)
+		return cli_error(CLI_USAGE, o->command, "--for takes more than nothing");
+	return r;
+}
+
+static int read_option(struct operate *o, int option)
+{
+	switch (option) {
+	case JSON:
+		o->json = true;
+		return CLI_OK;
+	case SOCKET:
+		o->socket = optarg;
+		return CLI_OK;
+	case REASON:
+		o->reason = optarg;
+		return CLI_OK;
+	case REMOVE:
+		o->remove = true;
+		return CLI_OK;
+	case FOR:
+		return read_for(o);
+	case TIMEOUT:
+		return cli_duration(o->command, "--timeout", optarg, &o->timeout_ms);
+	default:
+		return cli_bad_option(o->command);
+	}
+}
+
+int operate_options(int argc, char **argv, unsigned allowed, int min, int max,
+	void (*usage)(FILE *out), struct operate *ret)
+{
+	struct option longs[KNOWN + 1] = {{0}};
+	struct operate o = {
+		.command = argv[0], .socket = client_default_socket(), .timeout_ms = 60000};
+	int option, n = 0, r;
+
+	for (size_t i = 0; i < KNOWN; i++)
+		if ((known[i].needs & allowed) == known[i].needs)
+			longs[n++] = known[i].option;
+	while ((option = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		if (option == 'h') {
+			usage(stdout);
+			return CLI_OK;
+		}
+		r = read_option(&o, option);
+		if (r)
+			return r;
+	}
+	o.arguments = argv + optind;
+	o.count = argc - optind;
+	if (o.count < min || o.count > max) {
+		usage(stderr);
+		return CLI_USAGE;
+	}
+	*ret = o;
+	return -1;
+}
+
+/* ---- the question ---- */
+
+int operate_ask(const struct operate *o, const char *method, struct buffer *path,
+	int (*show)(const struct operate *o, const struct node *root, struct buffer *out))
+{
+	struct client_answer a = {0};
+	struct buffer out;
+	int r, shown = CLI_OK;
+
+	if (path->error) {
+		buffer_fini(path);
+		return cli_error(CLI_USAGE, o->command, "that is too long to be asked");
+	}
+	/* the agent itself ends the waiting; some time on top for its answer */
+	r = client_ask(o->command, o->socket, method, path->data, o->timeout_ms + 10000, &a);
+	buffer_fini(path);
+	if (r == CLI_OK)
+		r = client_exit_code(o->command, &a);
+	buffer_init(&out, MAX_OUTPUT);
+	if (r == CLI_OK && a.json)
+		shown = show(o, document_root(a.json), &out);
+	else if (r == CLI_OK && !o->json)
+		r = cli_error(CLI_FAILED, o->command,
+			"the answer is too long to be shown: --json prints it");
+	if (r == CLI_OK && !o->json && out.error)
+		r = cli_error(CLI_FAILED, o->command, "out of memory");
+	else if (r == CLI_OK)
+		r = cli_output(o->command, o->json ? &a.body : &out);
+	buffer_fini(&out);
+	client_fini(&a);
+	return r ? r : shown;
+}
+
+int operate_show_standing(const struct operate *o, const struct node *root, struct buffer *out)
+{
+	operate_text(out, o->arguments[0]);
+	buffer_printf(
+		out, ": generation %" PRId64 " stands: ", client_number(root, "generation", 0));
+	operate_text(out, client_text(root, "origin", "?"));
+	buffer_append(out, "\n", 1);
+	return CLI_OK;
+}
+
+/* ---- words ---- */
+
+static void add_clean(struct buffer *out, const char *text, const char *newline)
+{
+	const unsigned char *p = (const unsigned char *)text;
+
+	for (; *p; p++) {
+		bool wide = p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f;
+
+		if (*p == '\n')
+			buffer_append_string(out, newline);
+		else if (wide || *p < ' ' || *p == 0x7f)
+			buffer_append(out, "?", 1);
+		else
+			buffer_append(out, p, 1);
+		p += wide;
+	}
+}
+
+void operate_text(struct buffer *out, const char *text)
+{
+	add_clean(out, text, "?");
+}
+
+void operate_lines(struct buffer *out, const char *text)
+{
+	add_clean(out, text, "\n    ");
+}
+
+void operate_time(struct buffer *out, int64_t ms)
+{
+	time_t seconds = (time_t)(ms / 1000);
+	struct tm tm;
+	char text[40] = "?";
+
+	if (gmtime_r(&seconds, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	buffer_append_string(out, text);
+}
+
+void operate_decision(struct buffer *out, const struct node *entry)
+{
+	const char *by = client_text(entry, "by", NULL), *reason = client_text(entry, "reason", "");
+	int64_t until_ms = client_number(entry, "until_ms", 0);
+
+	if (by) {
+		buffer_append_string(out, " by ");
+		operate_text(out, by);
+	}
+	if (until_ms > 0) {
+		buffer_append_string(out, " until ");
+		operate_time(out, until_ms);
+	}
+	if (reason[0]) {
+		buffer_append_string(out, ": ");
+		operate_text(out, reason);
+	}
+}
+
+bool operate_is_true(const struct node *map, const char *name)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_BOOL && n->boolean;
+}

@@ -1,0 +1,216 @@
+/*
+ * What the files config*.c share of one config;
+ * inspect.c reads it. For nobody else.
+ */
+#ifndef PULLET_CONFIG_PRIVATE_H
+#define PULLET_CONFIG_PRIVATE_H
+
+#include "aftermath.h"
+#include "candidate.h"
+#include "config.h"
+#include "gather.h"
+#include "judges.h"
+#include "ledger.h"
+#include "log.h"
+#include "trial.h"
+
+/* What the server has, and what does not stand: refused, taken back, or held by a pin. */
+struct away {
+	struct version version;
+	struct buffer body;  /* the bytes of its parts: one of them may stay when others change */
+	char judge[16];      /* as in the ledger; "pin" */
+	char id[DIGEST_HEX]; /* of the rules; "" = whatever they are */
+	char *why;
+};
+
+/* Something to be done without the server, as soon as nothing else is under way. */
+struct wish {
+	enum { WISH_NOTHING, WISH_RECOMPOSE, WISH_ROLL_BACK } kind;
+	uint64_t generation; /* to be published again */
+	char *origin;        /* of the new version, and for the log */
+	bool stays;
+	bool asked;            /* by an operator: his rollback counts more than a probe's */
+	char from[DIGEST_HEX]; /* the bytes that a rollback is to replace; private */
+	bool recompose;        /* to be done, if the rollback is not; private */
+};
+
+/* What an operator asked for, until it is published or refused. One at a time. */
+struct change {
+	bool under_way;
+	bool granted;             /* the candidate, which is local, is for it */
+	struct ledger *overrides; /* as they were before; NULL: it is a rollback */
+	char refused[DIGEST_HEX]; /* a rollback: the bytes that have a verdict because of it */
+	bool failed;              /* the last that ended, */
+	char *error;              /* and why */
+};
+
+struct config {
+	const struct config_env *env;
+	const struct settings_config *settings;
+
+	/* circulation: config.c */
+	struct trigger trigger;
+	struct supervisor supervisor;
+	struct loop_timer due;   /* the next run */
+	struct loop_timer limit; /* the run's time limit */
+	struct push_topic topic;
+	struct gather_env gather_env;
+	struct gather *gather;
+	uint64_t run;
+	bool soon; /* the run ended at its limit, but another address is ready */
+	bool late; /* a run was due while a version was under way */
+	struct config_waiter *waiters;
+	uint64_t wanted; /* promise of the last push that re-pulls were counted for */
+	unsigned repulls;
+
+	/* versions: config_version.c */
+	struct candidate *candidate; /* under way; NULL = none */
+	struct trial *trial;         /* runs for the candidate */
+	struct worker_job publish_job;
+	bool publishing; /* the worker has the candidate */
+	bool force;      /* the guard is not asked in the next run, */
+	bool forced;     /* in this one */
+	struct judges *judges;
+	struct ledger *ledger;
+	struct loop_timer expiry; /* of what is in the ledger */
+	struct away *away;        /* NULL = the server has what stands */
+	struct wish wish;
+	struct change change;
+
+	/* what stands */
+	struct store *store;
+	struct target *target;    /* NULL: no text file is wanted, or not opened yet */
+	struct fileset *fileset;  /* the same of a set of files */
+	struct image *image;      /* the same of the snapshot */
+	struct version published; /* generation 0: nothing */
+	/* overrides in what is judged or published, and in what stands; NULL: none */
+	struct ledger *composed, *stood;
+	int64_t expires_ms; /* wall clock; INT64_MAX = never */
+	struct aftermath *aftermath;
+	/* in the store, but the file could not be replaced; generation 0: none */
+	uint64_t saved_generation;
+	char saved_sha256[DIGEST_HEX];
+	struct worker_job sync_job;
+	bool syncing;
+	uint64_t sync_generation; /* what the job brings to the disk */
+	int sync_error;
+	struct drift_entry file_drift, image_drift;
+	bool looked_after;   /* these two are in use */
+	bool started;        /* from the last known good, if there is one */
+	const char *touched; /* the cause, when something else was under way; NULL = nobody did */
+	const char *put_off; /* the cause, until heal_again */
+	struct loop_timer heal_again;
+	uint64_t healed_ms;
+	struct log_limit heal_limit;
+	bool drifted; /* somebody changed what was published, and it stays that way */
+
+	/* what the status shows */
+	enum config_outcome outcome;
+	char *error; /* NULL = the last run was good */
+	struct log_limit log_limit;
+	int64_t error_wall_ms, published_wall_ms, confirmed_wall_ms;
+	uint64_t confirmed_ms; /* 0 = not by this process */
+	uint64_t refused[JUDGE_COUNT], restored;
+};
+
+/* --- config.c --- */
+
+/* A run or a start went wrong: remembered for the status, and logged once per cause, then once a
+ * minute. */
+void config_complain(struct config *c, const char *what, const char *why);
+/* The end of the run in progress. */
+void config_run_failed(
+	struct config *c, enum supervisor_outcome outcome, const char *what, const char *why);
+/* confirmed: what stands is what the server has. */
+void config_run_succeeded(struct config *c, enum config_outcome outcome, bool confirmed);
+/* From that age on what stands is stale. */
+uint64_t config_stale_ms(const struct config *c);
+/* Nothing is under way any more that a run had to wait for. */
+void config_free_for_run(struct config *c);
+
+/* --- config_version.c: the way of a version --- */
+
+/* An ETag for people, without its quotes; of several layers the first one's. NULL = none. */
+const char *version_text(const struct version *v, char text[256]);
+#define VERSION_TEXT(v) version_text(v, (char[256]){0})
+void version_init_jobs(struct config *c);
+/* Frees the candidate. */
+void version_drop(struct config *c);
+void version_clear_away(struct config *c);
+/* The server has what it had, and that was turned away: ends the run. */
+void version_end_away(struct config *c);
+/* The candidate is given up: ends the run, or the change that was asked for. */
+void version_failed(struct config *c, const char *what, const char *why);
+/* The judges but for the programs. 0, or -EINVAL and the judgement, or another error. */
+int version_judge(struct config *c, enum judges_level level, struct judgement *ret);
+/* Judges the candidate, then has it tried, then published. */
+void version_try(struct config *c, enum judges_level level);
+void version_fill_publication(struct config *c);
+void version_publish(struct config *c);
+void version_set_published(struct config *c);
+void version_set_stood(struct config *c);
+void version_remember_saved(struct config *c);
+/* The bytes of what stands are not to be had any more: asks for all of it, and publishes it anew.
+ */
+void version_forget_standing(struct config *c);
+
+/* --- config_wish.c: what is to stand instead --- */
+
+void version_forget_wish(struct config *c);
+/* The standing bytes anew, within the run. */
+void version_recompose(struct config *c);
+/* What was wished for and could not be done is wished for again. */
+void version_wish_again(struct config *c);
+void version_start_aftermath(struct config *c);
+void version_finish_rollback(struct config *c);
+
+/* --- config_stand.c: what stands --- */
+
+void version_noticed(void *arg, const char *cause);
+
+/* Opens store, file and snapshot as far as they are not open. */
+int version_prepare(struct config *c, char why[FILE_WHY]);
+void version_init(struct config *c);
+/* Makes the last known good visible, if it is not yet. */
+void version_start(struct config *c);
+/* Again, when it could not be done at the start. */
+void version_start_late(struct config *c);
+/* Ends what is under way and frees everything about versions. */
+void version_stop(struct config *c);
+/* Before a request: what it is conditional on. */
+const struct version *version_held(struct config *c);
+/* The run brought something new; ends the run, now or later. */
+void version_gathered(struct config *c);
+/* The server has what it had; ends the run, now or later. */
+void version_unchanged(struct config *c);
+/* Writes the ledger, which has changed. */
+void version_remember(struct config *c);
+/* Reads a version from the state directory and composes it with these overrides (NULL = none). 0,
+ * or a sentence and -ENOENT, -EBADMSG (it is damaged, or is not what is configured now) or another
+ * -errno. */
+int version_load(struct config *c, uint64_t generation, const struct ledger *overrides,
+	struct candidate **ret, char why[FILE_WHY]);
+/* Wishes for something, to be done as soon as nothing is under way, maybe at once; origin is
+ * copied. What is wished already is done with it: a rollback composes anew too. 0 or -ENOMEM. */
+int version_wish(struct config *c, const struct wish *wish, const char *origin);
+/* Does what is wished, if nothing else is under way. */
+void version_grant(struct config *c);
+
+/* --- config_operate.c --- */
+
+/* A version stands. 0, or -ENODATA with a sentence. */
+int operate_check_standing(const struct config *c, char why[FILE_WHY]);
+/* There may be such a key. 0, or -ENOTSUP or -EINVAL with a sentence. */
+int operate_check_key(const struct config *c, const char *key, char why[FILE_WHY]);
+/* What an operator asked for, if anything, has ended: why NULL = it stands. Otherwise takes the
+ * decision back. Tells those who wait. */
+void operate_ended(struct config *c, const char *why);
+void operate_fini(struct config *c);
+/* A ledger with the same overrides and nothing else, for ledger_free(); NULL when there is no
+ * memory. */
+struct ledger *operate_overrides(const struct ledger *l);
+/* Other overrides: what was refused with the old ones is judged again. True: the ledger has
+ * changed. */
+bool operate_forgive(struct config *c);
+
+#endif

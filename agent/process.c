@@ -1,0 +1,470 @@
+/*
+ * A user's program as a child, watched by a pidfd.
+ *
+ * What surprises: between fork and exec other threads' locks may be held for ever, so the child
+ * does nothing but system calls, with what was made ready before; it tells why it could not start
+ * by one word in a page it shares with the agent. Standard input is a file in memory, so that
+ * nothing has to be written while the program runs.
+ */
+#include "process.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../lib/buffer.h"
+
+#ifndef MFD_NOEXEC_SEAL /* Linux 6.3 */
+#define MFD_NOEXEC_SEAL 8u
+#endif
+
+#define MAX_ENV 64
+#define MAX_SWEPT 65536 /* descriptors closed one by one where close_range() is missing */
+#define PIECE 65536     /* read in one turn of the loop */
+#define FREE_WAIT_MS 1000
+
+struct stream {
+	struct loop_watch watch;
+	int fd; /* -1 = closed */
+	struct buffer bytes;
+	uint64_t dropped;
+	int error; /* -ENOMEM: bytes were lost for want of memory */
+};
+
+struct process {
+	struct loop *loop;
+	void (*ended)(void *arg, const struct process_result *result);
+	void *arg;
+	pid_t pid; /* and its group; 0 = none */
+	int pidfd;
+	struct loop_watch end_watch;
+	struct stream output, message;
+	bool product;
+	uint64_t started_ms, timeout_ms, grace_ms;
+	struct loop_timer limit;
+	enum process_end asked; /* to end, as TIMED_OUT or STOPPED; EXITED = not asked */
+	volatile int *start_error;
+};
+
+/* All the child needs. */
+struct plan {
+	char *const *argv;
+	char *env[MAX_ENV];
+	int fds[3];
+	int max_fd;
+	pid_t agent;
+	volatile int *start_error;
+};
+
+/* ---- the child ---- */
+
+static void close_others(const struct plan *plan)
+{
+	if (syscall(SYS_close_range, 3u, ~0u, 0u) == 0)
+		return;
+	for (int fd = 3; fd < plan->max_fd; fd++)
+		close(fd);
+}
+
+/* Everything but exec; system calls only. 0 or errno. */
+static int settle(const struct plan *plan)
+{
+	struct sigaction usual = {.sa_handler = SIG_DFL};
+	sigset_t none;
+	int fds[3];
+
+	for (int i = 0; i < 3; i++) {
+		fds[i] = fcntl(plan->fds[i], F_DUPFD, 3); /* it may stand at 0 to 2 itself */
+		if (fds[i] < 0)
+			return errno;
+	}
+	for (int i = 0; i < 3; i++)
+		if (dup2(fds[i], i) < 0)
+			return errno;
+	close_others(plan);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+		return errno;
+	if (getppid() != plan->agent)
+		return ESRCH; /* it ended before the line above */
+	if (setpgid(0, 0) || chdir("/"))
+		return errno;
+	umask(022);
+	for (int i = 1; i < NSIG; i++)
+		sigaction(i, &usual, NULL); /* KILL, STOP and libc's own refuse */
+	sigemptyset(&none);
+	return sigprocmask(SIG_SETMASK, &none, NULL) ? errno : 0;
+}
+
+__attribute__((noreturn)) static void become(const struct plan *plan)
+{
+	int error = settle(plan);
+
+	if (error == 0) {
+		execve(plan->argv[0], plan->argv, plan->env);
+		error = errno;
+	}
+	*plan->start_error = error;
+	_exit(127);
+}
+
+/* ---- before it ---- */
+
+static int make_env(struct plan *plan, char *const *more)
+{
+	static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+	static char home[] = "HOME=/", lang[] = "LANG=C.UTF-8";
+	size_t n = 0;
+
+	plan->env[n++] = path;
+	plan->env[n++] = home;
+	plan->env[n++] = lang;
+	for (; more && *more; more++) {
+		if (n == MAX_ENV - 1)
+			return -E2BIG;
+		plan->env[n++] = *more;
+	}
+	plan->env[n] = NULL;
+	return 0;
+}
+
+/* A descriptor to read data from. */
+static int open_input(const char *data, size_t len)
+{
+	int fd, error;
+
+	if (!data)
+		return open("/dev/null", O_RDONLY | O_CLOEXEC);
+	fd = memfd_create("pullet-input", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create("pullet-input", MFD_CLOEXEC);
+	for (size_t done = 0; fd >= 0 && done < len;) {
+		/* leaves the position at the beginning */
+		ssize_t n = pwrite(fd, data + done, len - done, (off_t)done);
+
+		if (n >= 0 || errno == EINTR) {
+			done += n > 0 ? (size_t)n : 0;
+			continue;
+		}
+		error = errno;
+		close(fd);
+		errno = error;
+		return -1;
+	}
+	return fd;
+}
+
+static void stream_close(struct stream *s)
+{
+	loop_unwatch(&s->watch);
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
+
+/* Reads at most `most` bytes of what is there. False when there is nothing now. */
+static bool stream_read(struct stream *s, size_t most)
+{
+	char piece[PIECE];
+	ssize_t n = read(s->fd, piece, most < sizeof(piece) ? most : sizeof(piece));
+	size_t fits = s->bytes.max - s->bytes.len;
+
+	if (n < 0 && errno == EINTR)
+		return true;
+	if (n < 0 && errno == EAGAIN)
+		return false;
+	if (n <= 0) {
+		stream_close(s);
+		return false;
+	}
+	if (fits > (size_t)n)
+		fits = (size_t)n;
+	if (!s->error)
+		s->error = buffer_append(&s->bytes, piece, fits);
+	s->dropped += (size_t)n - (s->error ? 0 : fits);
+	return true;
+}
+
+static void stream_ready(void *arg, int fd, unsigned events)
+{
+	(void)fd;
+	(void)events;
+	stream_read(arg, PIECE);
+}
+
+/* A pipe: our end watched, the other end is the caller's. */
+static int stream_open(struct stream *s, struct loop *l, size_t max, int *ret_fd)
+{
+	int ends[2];
+
+	buffer_init(&s->bytes, max);
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	s->fd = ends[0];
+	*ret_fd = ends[1];
+	if (fcntl(s->fd, F_SETFL, O_NONBLOCK))
+		return -errno;
+	return loop_watch(l, &s->watch, s->fd, LOOP_READ, stream_ready, s);
+}
+
+/* ---- its end ---- */
+
+static void release(struct process *p)
+{
+	loop_timer_cancel(p->loop, &p->limit);
+	loop_unwatch(&p->end_watch);
+	if (p->pidfd >= 0)
+		close(p->pidfd);
+	stream_close(&p->output);
+	stream_close(&p->message);
+	buffer_fini(&p->output.bytes);
+	buffer_fini(&p->message.bytes);
+	if (p->start_error)
+		munmap((void *)p->start_error, sizeof(*p->start_error));
+	free(p);
+}
+
+/* Reads what stands in the pipe now, and no more: others may hold it, and write for ever. */
+static void stream_finish(struct stream *s)
+{
+	int left = 0;
+
+	if (s->fd >= 0 && ioctl(s->fd, FIONREAD, &left) == 0)
+		while (left > 0 && s->fd >= 0) {
+			uint64_t before = s->bytes.len + s->dropped;
+
+			if (!stream_read(s, (size_t)left))
+				break;
+			left -= (int)(s->bytes.len + s->dropped - before);
+		}
+	stream_close(s);
+}
+
+static void explain_timeout(const struct process *p, char why[PROCESS_WHY])
+{
+	bool seconds = p->timeout_ms % 1000 == 0;
+
+	snprintf(why, PROCESS_WHY, "still ran after %" PRIu64 " %s and was killed",
+		seconds ? p->timeout_ms / 1000 : p->timeout_ms, seconds ? "s" : "ms");
+}
+
+/* The end of a program that was not asked to. */
+static void explain_end(const struct process *p, const siginfo_t *info, struct process_result *r)
+{
+	r->code = info->si_status;
+	if (info->si_code != CLD_EXITED) {
+		r->end = PROCESS_SIGNALLED;
+		snprintf(r->why, sizeof(r->why), "killed by signal %d", r->code);
+	} else if (r->code != 0) {
+		snprintf(r->why, sizeof(r->why), "exited with %d", r->code);
+	} else if (p->product && p->output.error) {
+		snprintf(r->why, sizeof(r->why), "wrote more than there is memory for");
+	} else if (p->product && p->output.dropped) {
+		snprintf(r->why, sizeof(r->why), "wrote more than %zu bytes", p->output.bytes.max);
+	} else {
+		r->ok = true;
+	}
+}
+
+static void judge(const struct process *p, const siginfo_t *info, struct process_result *r)
+{
+	r->end = p->asked;
+	if (*p->start_error) {
+		r->end = PROCESS_NOT_STARTED;
+		r->code = *p->start_error;
+		snprintf(r->why, sizeof(r->why), "cannot be started: %s", strerror(r->code));
+	} else if (p->asked == PROCESS_TIMED_OUT) {
+		explain_timeout(p, r->why);
+	} else if (p->asked == PROCESS_STOPPED) {
+		snprintf(r->why, sizeof(r->why), "was stopped");
+	} else {
+		explain_end(p, info, r);
+	}
+}
+
+static void has_ended(void *arg, int fd, unsigned events)
+{
+	struct process *p = arg;
+	struct process_result result = {0};
+	siginfo_t info = {0};
+	int r;
+
+	(void)fd;
+	(void)events;
+	r = waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT);
+	assert(r == 0); /* nobody else reaps it */
+	if (info.si_pid == 0)
+		return;
+	kill(-p->pid, SIGKILL); /* while the number is surely its own */
+	waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG);
+	stream_finish(&p->output);
+	stream_finish(&p->message);
+	judge(p, &info, &result);
+	result.output = p->output.bytes.len ? p->output.bytes.data : "";
+	result.output_len = p->output.bytes.len;
+	result.message = p->message.bytes.len ? p->message.bytes.data : "";
+	result.message_len = p->message.bytes.len;
+	result.dropped = p->output.dropped;
+	result.took_ms = loop_now_ms(p->loop) - p->started_ms;
+	p->ended(p->arg, &result);
+	release(p);
+}
+
+/* ---- its time ---- */
+
+static void ask(struct process *p, enum process_end why)
+{
+	if (p->asked != PROCESS_EXITED)
+		return;
+	p->asked = why;
+	kill(-p->pid, SIGTERM);
+	loop_timer_set(p->loop, &p->limit, loop_now_ms(p->loop) + p->grace_ms);
+}
+
+static void time_is_up(void *arg)
+{
+	struct process *p = arg;
+	struct pollfd end = {.fd = p->pidfd, .events = POLLIN};
+
+	if (poll(&end, 1, 0) > 0)
+		return; /* it has ended, only the loop was late */
+	if (p->asked == PROCESS_EXITED)
+		ask(p, PROCESS_TIMED_OUT);
+	else
+		kill(-p->pid, SIGKILL);
+}
+
+/* ---- start ---- */
+
+/* Forks with all signals blocked: none comes in the child before it is as it should be. */
+static int launch(struct process *p, struct plan *plan)
+{
+	sigset_t all, before;
+	struct rlimit limit;
+	int error;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > MAX_SWEPT)
+		limit.rlim_cur = MAX_SWEPT;
+	plan->max_fd = (int)limit.rlim_cur;
+	plan->agent = getpid();
+	plan->start_error = p->start_error;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	p->pid = fork();
+	if (p->pid == 0)
+		become(plan);
+	error = errno;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (p->pid < 0) {
+		p->pid = 0;
+		return -error;
+	}
+	setpgid(p->pid, p->pid); /* the child does it too: whoever comes first */
+	return 0;
+}
+
+static int watch_end(struct process *p)
+{
+	p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0u); /* closed on exec by itself */
+	if (p->pidfd < 0)
+		return -errno;
+	return loop_watch(p->loop, &p->end_watch, p->pidfd, LOOP_READ, has_ended, p);
+}
+
+static int make_plan(struct process *p, const struct process_options *o, struct plan *plan)
+{
+	void *page = mmap(NULL, sizeof(*p->start_error), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int r;
+
+	if (page == MAP_FAILED)
+		return -errno;
+	p->start_error = page;
+	plan->argv = o->argv;
+	r = make_env(plan, o->env);
+	if (r)
+		return r;
+	plan->fds[0] = open_input(o->input, o->input_len);
+	if (plan->fds[0] < 0)
+		return -errno;
+	r = stream_open(&p->output, p->loop, o->max_output, &plan->fds[1]);
+	if (r == 0 && o->product)
+		return stream_open(&p->message, p->loop, PROCESS_MAX_MESSAGE, &plan->fds[2]);
+	if (r == 0)
+		plan->fds[2] = fcntl(plan->fds[1], F_DUPFD_CLOEXEC, 0);
+	return r ? r : plan->fds[2] < 0 ? -errno : 0;
+}
+
+int process_start(struct loop *l, const struct process_options *o,
+	void (*ended)(void *arg, const struct process_result *result), void *arg,
+	struct process **ret_process)
+{
+	struct process *p = calloc(1, sizeof(*p));
+	struct plan plan = {.fds = {-1, -1, -1}};
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	*p = (struct process){.loop = l,
+		.ended = ended,
+		.arg = arg,
+		.pidfd = -1,
+		.output.fd = -1,
+		.message.fd = -1,
+		.product = o->product,
+		.started_ms = loop_now_ms(l),
+		.timeout_ms = o->timeout_ms,
+		.grace_ms = o->grace_ms ? o->grace_ms : PROCESS_GRACE_MS};
+	loop_timer_init(&p->limit, time_is_up, p);
+	signal(SIGCHLD, SIG_DFL); /* ignored, the kernel would reap, and the end be lost */
+	r = make_plan(p, o, &plan);
+	if (r == 0)
+		r = launch(p, &plan);
+	for (int i = 0; i < 3; i++)
+		if (plan.fds[i] >= 0)
+			close(plan.fds[i]);
+	if (r == 0)
+		r = watch_end(p);
+	if (r) {
+		process_free(p);
+		return r;
+	}
+	loop_timer_set(l, &p->limit, p->started_ms + p->timeout_ms);
+	*ret_process = p;
+	return 0;
+}
+
+void process_kill(struct process *p)
+{
+	ask(p, PROCESS_STOPPED);
+}
+
+void process_free(struct process *p)
+{
+	struct pollfd end = {.events = POLLIN};
+	siginfo_t info;
+
+	if (!p)
+		return;
+	if (p->pid > 0) {
+		kill(-p->pid, SIGKILL);
+		end.fd = p->pidfd;
+		while (p->pidfd >= 0 && poll(&end, 1, FREE_WAIT_MS) < 0 && errno == EINTR)
+			;
+		waitid(P_PID, (id_t)p->pid, &info, WEXITED | (p->pidfd >= 0 ? WNOHANG : 0));
+	}
+	release(p);
+}

@@ -1,0 +1,356 @@
+/*
+ * Format program and check. Surprising: the check's candidate is written as any published file is,
+ * so that the check sees what readers would see, mode and owner included.
+ */
+#include "trial.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "process.h"
+
+#define MAX_PRODUCT (256u << 20)
+#define PATH "{path}"
+#define LAST 600 /* bytes of a program's output that are told */
+
+struct trial {
+	struct trial_options o;
+	struct process *process;
+	char *path;  /* of the candidate on the file system; NULL = none */
+	bool is_dir; /* a set of files */
+	char **argv; /* of the check, with the path in it */
+	char **env;
+};
+
+bool trial_wanted(const struct settings_config *config)
+{
+	return config->format_run.argv || config->check.argv;
+}
+
+/* ---- texts ---- */
+
+static void free_texts(char **texts)
+{
+	for (char **t = texts; t && *t; t++)
+		free(*t);
+	free(texts);
+}
+
+char **trial_environment(const char *name, const char *file, uint64_t generation)
+{
+	char **env = calloc(4, sizeof(*env));
+	int r = 0;
+
+	if (!env)
+		return NULL;
+	r = asprintf(&env[0], "PULLET_CONFIG_NAME=%s", name);
+	if (r >= 0)
+		r = asprintf(&env[1], "PULLET_GENERATION=%llu", (unsigned long long)generation);
+	if (r >= 0 && file)
+		r = asprintf(&env[2], "PULLET_FILE=%s", file);
+	if (r >= 0)
+		return env;
+	free_texts(env);
+	return NULL;
+}
+
+void trial_environment_free(char **env)
+{
+	free_texts(env);
+}
+
+/* The word with each {path} replaced. */
+static char *with_path(const char *word, const char *path)
+{
+	struct buffer b;
+	const char *at;
+
+	buffer_init(&b, 1u << 20);
+	while ((at = strstr(word, PATH))) {
+		buffer_append(&b, word, (size_t)(at - word));
+		buffer_append_string(&b, path);
+		word = at + strlen(PATH);
+	}
+	if (buffer_append_string(&b, word)) {
+		buffer_fini(&b);
+		return NULL;
+	}
+	return b.data ? b.data : strdup("");
+}
+
+static char **with_paths(char *const *argv, const char *path)
+{
+	size_t n = 0;
+	char **made;
+
+	while (argv[n])
+		n++;
+	made = calloc(n + 1, sizeof(*made));
+	for (size_t i = 0; made && i < n; i++) {
+		made[i] = with_path(argv[i], path);
+		if (!made[i]) {
+			free_texts(made);
+			return NULL;
+		}
+	}
+	return made;
+}
+
+/* ---- the candidate on the file system ---- */
+
+static int write_file(const struct trial *t, const char *dir, const char *name, const void *data,
+	size_t len, char why[FILE_WHY])
+{
+	const struct settings_config *c = t->o.config;
+	const struct file_options options = {.mode = c->mode, .uid = c->uid, .gid = c->gid};
+	const struct sys *sys = loop_sys(t->o.loop);
+	int r, fd = sys->openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+	if (fd < 0) {
+		snprintf(why, FILE_WHY, "cannot open the directory %.200s: %s", dir,
+			strerror(errno));
+		return -errno;
+	}
+	r = file_replace(sys, fd, name, data ? data : "", len, &options, why);
+	sys->close(fd);
+	return r < 0 ? r : 0;
+}
+
+static int write_set(struct trial *t, char why[FILE_WHY])
+{
+	const struct candidate *c = t->o.candidate;
+	int r = 0;
+
+	if (mkdir(t->path, 0755)) {
+		snprintf(why, FILE_WHY, "cannot make %.200s: %s", t->path, strerror(errno));
+		return -errno;
+	}
+	t->is_dir = true;
+	for (size_t i = 0; r == 0 && i < c->version.part_count; i++) {
+		const struct compose_piece *p = &c->pieces[i];
+
+		if (!p->signature && !p->facts->absent)
+			r = write_file(t, t->path, t->o.config->layers[p->layer].as, p->data,
+				p->facts->len, why);
+	}
+	return r;
+}
+
+/* ".NAME.pullet-0123456789abcdef" in the directory of the file; what a crash leaves of it is
+ * removed at the next start as any temporary file is. */
+static int write_candidate(struct trial *t, char why[FILE_WHY])
+{
+	const struct settings_config *c = t->o.config;
+	unsigned long long random = loop_sys(t->o.loop)->random();
+	const struct buffer *text = candidate_text(t->o.candidate);
+	const char *slash = c->file ? strrchr(c->file, '/') : NULL;
+	char *dir;
+	int r;
+
+	if (c->dir)
+		r = asprintf(&t->path, "%s/" FILESET_TRIAL "%016llx", c->dir, random);
+	else if (slash)
+		r = asprintf(&t->path, "%.*s/.%s.pullet-%016llx", (int)(slash - c->file), c->file,
+			slash + 1, random);
+	else
+		r = asprintf(
+			&t->path, "%s/.%s.snap.pullet-%016llx", t->o.runtime_dir, c->name, random);
+	if (r < 0) {
+		t->path = NULL;
+		snprintf(why, FILE_WHY, "out of memory");
+		return -ENOMEM;
+	}
+	if (c->dir)
+		return write_set(t, why);
+	dir = strndup(t->path, (size_t)(strrchr(t->path, '/') - t->path) + 1);
+	if (!dir)
+		return -ENOMEM;
+	r = write_file(t, dir, strrchr(t->path, '/') + 1, text->data, text->len, why);
+	free(dir);
+	return r;
+}
+
+static void remove_candidate(struct trial *t)
+{
+	const struct candidate *c = t->o.candidate;
+	int dir;
+
+	if (t->path && t->is_dir) {
+		dir = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		for (size_t i = 0; dir >= 0 && i < c->version.part_count; i++)
+			if (!c->pieces[i].signature)
+				unlinkat(dir, t->o.config->layers[c->pieces[i].layer].as, 0);
+		if (dir >= 0)
+			close(dir);
+		rmdir(t->path);
+	} else if (t->path) {
+		unlink(t->path);
+	}
+}
+
+/* ---- the programs ---- */
+
+static void end(struct trial *t, const struct trial_result *result)
+{
+	void (*ended)(void *, const struct trial_result *) = t->o.ended;
+	void *arg = t->o.arg;
+
+	t->process = NULL; /* it is over */
+	trial_free(t);
+	ended(arg, result);
+}
+
+/* "PROGRAM exited with 1: the last of what it wrote". A program that could not even run says
+ * nothing about the version. */
+static void blame(const struct process_result *p, const char *program, enum judge judge,
+	const char *said, size_t len, struct trial_result *ret)
+{
+	const char *slash = strrchr(program, '/');
+
+	while (len && (said[len - 1] == '\n' || said[len - 1] == ' '))
+		len--;
+	if (len > LAST) {
+		said += len - LAST;
+		len = LAST;
+	}
+	ret->refused = p->end == PROCESS_EXITED || p->end == PROCESS_SIGNALLED ||
+		       p->end == PROCESS_TIMED_OUT;
+	ret->judge = judge;
+	snprintf(ret->why, sizeof(ret->why), "%s %s%s%.*s", slash ? slash + 1 : program, p->why,
+		len ? ": " : "", (int)len, said);
+}
+
+static int start(struct trial *t, const struct process_options *options,
+	void (*ended)(void *arg, const struct process_result *result), char why[FILE_WHY])
+{
+	int r = process_start(t->o.loop, options, ended, t, &t->process);
+
+	if (r)
+		snprintf(why, FILE_WHY, "%.200s cannot be started: %s", options->argv[0],
+			strerror(-r));
+	return r;
+}
+
+static void check_ended(void *arg, const struct process_result *p)
+{
+	struct trial_result result = {.why = ""};
+	struct trial *t = arg;
+
+	if (!p->ok)
+		blame(p, t->argv[0], JUDGE_CHECK, p->output, p->output_len, &result);
+	end(t, &result);
+}
+
+static int start_check(struct trial *t, char why[FILE_WHY])
+{
+	struct process_options options = {
+		.env = t->env,
+		.max_output = TRIAL_MAX_OUTPUT,
+		.timeout_ms = t->o.config->check.timeout_ms,
+	};
+	int r = write_candidate(t, why);
+
+	if (r)
+		return r;
+	options.argv = t->argv = with_paths(t->o.config->check.argv, t->path);
+	if (!t->argv) {
+		snprintf(why, FILE_WHY, "out of memory");
+		return -ENOMEM;
+	}
+	return start(t, &options, check_ended, why);
+}
+
+static void format_ended(void *arg, const struct process_result *p)
+{
+	struct trial_result result = {.why = ""};
+	struct trial *t = arg;
+	struct buffer *text = &t->o.candidate->text;
+	char why[FILE_WHY];
+	int r = 0;
+
+	if (!p->ok) {
+		blame(p, t->o.config->format_run.argv[0], JUDGE_FORMAT, p->message, p->message_len,
+			&result);
+	} else if (p->output_len == 0) {
+		result.refused = true;
+		result.judge = JUDGE_FORMAT;
+		snprintf(result.why, sizeof(result.why), "%s wrote nothing",
+			t->o.config->format_run.argv[0]);
+	} else {
+		t->o.candidate->has_text = true;
+		r = buffer_append(text, p->output, p->output_len);
+		snprintf(why, sizeof(why), "out of memory");
+		if (r == 0 && t->o.config->check.argv) {
+			r = start_check(t, why);
+			if (r == 0)
+				return;
+		}
+		if (r)
+			snprintf(result.why, sizeof(result.why), "%s", why);
+	}
+	end(t, &result);
+}
+
+static int start_format(struct trial *t, struct buffer *json, char why[FILE_WHY])
+{
+	const struct settings_command *run = &t->o.config->format_run;
+	const struct process_options options = {
+		.argv = run->argv,
+		.env = t->env,
+		.input = json->data,
+		.input_len = json->len,
+		.product = true,
+		.max_output = CANDIDATE_MAX_BYTES - t->o.candidate->body.len, /* kept with it */
+		.timeout_ms = run->timeout_ms,
+	};
+
+	return start(t, &options, format_ended, why);
+}
+
+int trial_start(const struct trial_options *options, struct trial **ret_trial, char why[FILE_WHY])
+{
+	struct trial *t = calloc(1, sizeof(*t));
+	const struct settings_config *c = options->config;
+	struct buffer json;
+	int r;
+
+	snprintf(why, FILE_WHY, "out of memory");
+	if (!t)
+		return -ENOMEM;
+	t->o = *options;
+	t->env = trial_environment(c->name, c->file ? c->file : c->dir, options->generation);
+	buffer_init(&json, MAX_PRODUCT);
+	r = t->env ? 0 : -ENOMEM;
+	if (r == 0 && c->format_run.argv) {
+		r = document_write(options->candidate->composition.root, DOCUMENT_JSON, &json);
+		if (r == 0)
+			r = start_format(t, &json, why);
+		else if (r == -EINVAL)
+			snprintf(why, FILE_WHY, "it holds a number that JSON does not have");
+	} else if (r == 0) {
+		r = start_check(t, why);
+	}
+	buffer_fini(&json);
+	if (r)
+		trial_free(t);
+	else
+		*ret_trial = t;
+	return r;
+}
+
+void trial_free(struct trial *t)
+{
+	if (!t)
+		return;
+	process_free(t->process);
+	remove_candidate(t);
+	free_texts(t->argv);
+	free_texts(t->env);
+	free(t->path);
+	free(t);
+}
