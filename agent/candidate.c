@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "diff.h"
 #include "format.h"
@@ -16,9 +17,11 @@
 
 struct candidate *candidate_new(void)
 {
-	struct candidate *c = calloc(1, sizeof(*c));
+	/* pages of its own: a thousand may wait for the disk, and leave no holes in the heap */
+	struct candidate *c =
+		mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (!c)
+	if (c == MAP_FAILED)
 		return NULL;
 	buffer_init(&c->body, CANDIDATE_MAX_BYTES);
 	buffer_init(&c->text, MAX_TEXT);
@@ -40,7 +43,7 @@ void candidate_free(struct candidate *c)
 		free(c->digests[i]);
 	free(c->keys);
 	free(c->image);
-	free(c);
+	munmap(c, sizeof(*c));
 }
 
 /* ---- bytes ---- */
@@ -59,7 +62,7 @@ static void find_pieces(struct candidate *c)
 		c->pieces[i].data = c->body.data ? c->body.data + at : "";
 		c->pieces[i].layer = layer;
 		c->pieces[i].signature = signature;
-		c->pieces[i].digest = c->digests[i];
+		c->pieces[i].digest = c->digests[i] ? c->digests[i] : "";
 		at += p->len;
 	}
 }
@@ -94,7 +97,7 @@ static int take_part(struct candidate *c, const struct gather_part *part, size_t
 	if (r)
 		return r;
 	c->version.part_count++;
-	if (part->state == GATHER_PULLED && part->digest[0]) {
+	if (part->state == GATHER_PULLED && part->digest) {
 		c->digests[i] = strdup(part->digest); /* the gather forgets it with the bytes */
 		if (!c->digests[i])
 			return -ENOMEM;

@@ -476,6 +476,7 @@ void version_publish(struct config *c)
 	bool again = candidate->save && !candidate->local && c->saved_generation &&
 		     strcmp(c->saved_sha256, candidate->version.sha256) == 0;
 
+	compose_fini(&candidate->composition); /* a thousand may wait for the disk */
 	if (candidate->save && c->settings->format == SETTINGS_FORMAT_RUN &&
 		keep_product(candidate)) {
 		version_failed(c, "could not publish: the old version stays", "out of memory");

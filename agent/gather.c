@@ -113,8 +113,11 @@ static int take(struct pull *p, enum settings_type type, const struct transport_
 	if (r)
 		return r;
 	part->facts.len = part->body.len;
-	snprintf(part->digest, sizeof(part->digest), "%s",
-		response->content_encoding[0] ? "" : response->digest);
+	if (response->digest[0] && !response->content_encoding[0]) {
+		part->digest = strdup(response->digest);
+		if (!part->digest)
+			return -ENOMEM;
+	}
 	part->state = GATHER_PULLED;
 	return 0;
 }
@@ -388,7 +391,8 @@ void gather_release(struct gather *g)
 
 		buffer_fini(&part->body);
 		part_fini(&part->facts);
-		part->digest[0] = '\0';
+		free(part->digest);
+		part->digest = NULL;
 		part->state = GATHER_PENDING;
 	}
 }

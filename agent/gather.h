@@ -17,8 +17,6 @@
 #include "sys.h"
 #include "transport.h"
 
-#define GATHER_DIGEST 256 /* bytes of a header */
-
 struct gather;
 
 struct gather_env {
@@ -51,9 +49,9 @@ struct gather_part { /* in the order of the layers, a signature behind its docum
 	enum gather_state state;
 	size_t layer;
 	bool signature;
-	struct part facts;          /* when PULLED or ABSENT */
-	struct buffer body;         /* when PULLED */
-	char digest[GATHER_DIGEST]; /* as the server gave it, or "" */
+	struct part facts;  /* when PULLED or ABSENT */
+	struct buffer body; /* when PULLED */
+	char *digest;       /* as the server gave it; NULL = not */
 };
 
 struct gather *gather_new(const struct gather_env *env, const struct settings_config *config,

@@ -268,7 +268,7 @@ configs:
         at, generation, visible = self.agent.log.count, self.status()['generation'], self.visible()
         if generation == self.status()['generation'] and step.shows.get(generation) != visible:
             try:  # or is the next one on its way?
-                self.agent.log.wait(' published', at, timeout=2)
+                self.agent.log.wait('published config', at, timeout=2)
             except AssertionError as e:
                 raise Flaw(f'{visible} is visible, generation {generation} stands') from e
 
