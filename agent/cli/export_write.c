@@ -52,7 +52,8 @@ static size_t parent_len(const char *key, size_t key_len)
 	return found;
 }
 
-int export_clear_key(const char *key, size_t key_len, struct buffer *out)
+/* Appends a segment without its escapes. */
+static int clear_key(const char *key, size_t key_len, struct buffer *out)
 {
 	int r = buffer_append(out, "", 0);
 
@@ -150,7 +151,7 @@ static int settle(struct tree *t, struct item *item)
 	if (!memchr(segment, '\\', item->node.key_len))
 		return 0;
 	buffer_init(&clear, EXPORT_MAX_BYTES);
-	if (export_clear_key(segment, item->node.key_len, &clear))
+	if (clear_key(segment, item->node.key_len, &clear))
 		return -ENOMEM;
 	item->node.key = item->clear = clear.data;
 	item->node.key_len = clear.len;

@@ -24,9 +24,6 @@ struct export_error {
 };
 
 bool export_selected(const struct export_selection *s, const char *key, size_t key_len);
-/* A key's own segment in clear: appends what is behind its last dot, without escapes. Pass whole =
- * true for all segments. 0 or the buffer's error. */
-int export_clear_key(const char *key, size_t key_len, struct buffer *out);
 /* One value as a node, without children. Borrows the text. */
 struct node export_node(const struct pullet_value *v);
 /* Appends the selected keys, with the lists and maps they are in, as a document. A list of which
