@@ -20,20 +20,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../lib/page.h"
 #include "../lib/snapshot.h"
 #include "keypath.h"
 
-#define PAGE 4096u
 #define MAX_KEYS_BYTES (1u << 30)
-
-struct page { /* FORMAT.md, control page */
-	char magic[8];
-	_Atomic uint64_t generation;
-	_Atomic uint32_t futex;
-	uint32_t pad;
-	_Atomic uint64_t confirmed_ms;
-	_Atomic uint64_t stale_ms;
-};
 
 struct image {
 	const struct sys *sys;
@@ -45,8 +36,6 @@ struct image {
 	off_t size;
 	struct timespec mtime;
 };
-
-static const char page_magic[8] = {'P', 'U', 'L', 'G', 'E', 'N', 'P', 1};
 
 /* ---- flattening ---- */
 
@@ -148,16 +137,16 @@ static bool is_page(int fd)
 	struct stat st;
 	char magic[8];
 
-	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == PAGE &&
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == PAGE_SIZE &&
 	       pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
-	       memcmp(magic, page_magic, sizeof(magic)) == 0;
+	       memcmp(magic, PAGE_MAGIC, sizeof(magic)) == 0;
 }
 
 /* Opens the page, or makes it whole. Mapped, or -errno. */
 static int open_page(struct image *i, int dir, const char *name, char why[FILE_WHY])
 {
 	const struct file_options options = {.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1};
-	char fresh[PAGE] = {0};
+	char fresh[PAGE_SIZE] = {0};
 	void *map;
 	int fd, r = 0;
 
@@ -167,13 +156,13 @@ static int open_page(struct image *i, int dir, const char *name, char why[FILE_W
 		fd = -1;
 	}
 	if (fd < 0) {
-		memcpy(fresh, page_magic, sizeof(page_magic));
+		memcpy(fresh, PAGE_MAGIC, sizeof(i->page->magic));
 		r = file_replace(i->sys, dir, name, fresh, sizeof(fresh), &options, why);
 		fd = r < 0 ? -1 : openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	}
 	if (fd < 0)
 		return r < 0 ? r : -errno;
-	map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	map = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	r = map == MAP_FAILED ? -errno : 0;
 	close(fd);
 	if (r)
@@ -250,7 +239,7 @@ void image_close(struct image *i)
 	if (!i)
 		return;
 	if (i->page)
-		munmap(i->page, PAGE);
+		munmap(i->page, PAGE_SIZE);
 	free(i->dir);
 	free(i->name);
 	free(i);

@@ -23,22 +23,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "page.h"
 #include "snapshot.h"
 
 #define RUNTIME_DIR "/run/pullet"
-#define PAGE 4096u
 #define SLICE_MS 100 /* how long a wait without a page, or without an image, sleeps at a time */
 
 #define NEVER UINT64_MAX
-
-struct page { /* FORMAT.md, control page */
-	char magic[8];
-	_Atomic uint64_t generation;
-	_Atomic uint32_t futex;
-	uint32_t pad;
-	_Atomic uint64_t confirmed_ms;
-	_Atomic uint64_t stale_ms;
-};
 
 struct pullet {
 	char *image_path, *page_path;
@@ -51,8 +42,6 @@ struct pullet {
 	struct stat file;    /* of the image that is open */
 	locale_t c_locale;
 };
-
-static const char page_magic[8] = {'P', 'U', 'L', 'G', 'E', 'N', 'P', 1};
 
 /* ---- paths ---- */
 
@@ -127,9 +116,9 @@ static void open_page(struct pullet *p)
 	struct stat st;
 	void *map;
 
-	if (p->page || map_file(p->page_path, PAGE, &map, &st))
+	if (p->page || map_file(p->page_path, PAGE_SIZE, &map, &st))
 		return;
-	if (memcmp(map, page_magic, sizeof(page_magic)) == 0 && st.st_size == PAGE)
+	if (memcmp(map, PAGE_MAGIC, sizeof(p->page->magic)) == 0 && st.st_size == PAGE_SIZE)
 		p->page = map;
 	else
 		munmap(map, (size_t)st.st_size);
@@ -231,7 +220,7 @@ void pullet_close(struct pullet *p)
 	if (p->map)
 		munmap(p->map, p->map_len);
 	if (p->page)
-		munmap((void *)(uintptr_t)p->page, PAGE);
+		munmap((void *)(uintptr_t)p->page, PAGE_SIZE);
 	if (p->c_locale)
 		freelocale(p->c_locale);
 	free(p->image_path);
