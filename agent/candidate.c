@@ -67,17 +67,6 @@ static void find_pieces(struct candidate *c)
 	}
 }
 
-static int copy_part(struct part *to, const struct part *from)
-{
-	int r = part_init(to, from->url, from->etag, from->last_modified, from->type);
-
-	if (r == 0) {
-		to->absent = from->absent;
-		to->len = from->len;
-	}
-	return r;
-}
-
 /* One part of the run. */
 static int take_part(struct candidate *c, const struct gather_part *part, size_t i,
 	const struct version *held, const struct buffer *body)
@@ -93,7 +82,7 @@ static int take_part(struct candidate *c, const struct gather_part *part, size_t
 			at += held->parts[k].len;
 		data = body->data + at;
 	}
-	r = copy_part(&c->version.parts[i], facts);
+	r = part_copy(facts, &c->version.parts[i]);
 	if (r)
 		return r;
 	c->version.part_count++;

@@ -16,7 +16,8 @@ static const char timed_out[] = "the server timed out: the old version stays, pu
 /* From a run that an address let run into its time limit to the next, at another address. */
 #define FAILOVER_MS 500
 #define PATIENCE_MS 300000u
-static const uint64_t repull_delay_ms[CONFIG_REPULLS] = {50, 200, 1000};
+static const uint64_t repull_delay_ms[CONFIG_REPULLS] = {
+	50, 200, 1000, 2000, 4000, 8000, 16000, 32000};
 
 /* A pull that found no slot for so long is told as rejected; no hold alone is that long. */
 static uint64_t expiry_ms(const struct config *c)
@@ -39,7 +40,7 @@ static void arm(struct config *c)
 	uint64_t due_ms;
 	bool is_set = trigger_due(&c->trigger, &due_ms);
 
-	if (gather_waiting(c->gather)) {
+	if (!c->bootstrapping && gather_waiting(c->gather)) {
 		if (is_set && due_ms <= c->env->sys->now_ms()) {
 			gather_submit(c->gather, expiry_ms(c));
 			return;
@@ -103,6 +104,23 @@ static void confirm(struct config *c)
 
 /* ---- runs ---- */
 
+void config_start_limit(struct config *c)
+{
+	loop_timer_set(
+		c->env->loop, &c->limit, loop_now_ms(c->env->loop) + c->settings->timeout_ms);
+}
+
+/* Newer ones are worth trying for anew. */
+static void count_hints(struct config *c)
+{
+	uint64_t hints =
+		c->watch_changes + atomic_load_explicit(&c->topic.messages, memory_order_relaxed);
+
+	if (hints != c->hints)
+		c->repulls = 0;
+	c->hints = hints;
+}
+
 /* The server has a free slot for the run that is due. */
 static bool begin_run(void *arg)
 {
@@ -120,21 +138,79 @@ static bool begin_run(void *arg)
 	/* before the request: a message lost from here on is caught up with */
 	atomic_store_explicit(&c->topic.pulled, true, memory_order_release);
 	c->soon = false;
+	count_hints(c);
 	c->forced = c->force;
 	c->force = false;
 	version_start_late(c);
-	gather_hold(c->gather, version_held(c));
-	loop_timer_set(
-		c->env->loop, &c->limit, loop_now_ms(c->env->loop) + c->settings->timeout_ms);
+	gather_hold(c->gather, version_held(c), c->forced);
+	config_start_limit(c);
 	arm(c);
 	return true;
 }
+
+/* ---- the bootstrap ---- */
+
+static void change_places(struct config *c)
+{
+	struct gather *other = c->gather;
+
+	c->gather = c->bootstrap;
+	c->bootstrap = other;
+	c->bootstrapping = !c->bootstrapping;
+}
+
+/* Nothing stands, and nothing came: another server is asked, within the same run. */
+static bool turn_to_bootstrap(struct config *c, enum supervisor_outcome outcome, const char *why)
+{
+	if (!c->bootstrap || c->bootstrapping || c->published.generation || c->saved_generation)
+		return false;
+	free(c->missed);
+	c->missed = strdup(why);
+	c->missed_as = outcome;
+	log_warn("the server did not bring it: asking the bootstrap", "config", c->settings->name,
+		"why", why);
+	change_places(c);
+	gather_submit(c->gather, expiry_ms(c));
+	return true;
+}
+
+static bool begin_bootstrap(void *arg)
+{
+	struct config *c = arg;
+
+	gather_hold(c->gather, NULL, c->forced);
+	config_start_limit(c);
+	return true;
+}
+
+/* What no server brought. */
+static void pull_failed(
+	struct config *c, enum supervisor_outcome outcome, const char *what, const char *why)
+{
+	char both[FILE_WHY];
+
+	if (!c->bootstrapping)
+		c->cause = gather_cause(c->gather);
+	if (turn_to_bootstrap(c, outcome, why))
+		return;
+	if (c->bootstrapping) {
+		snprintf(both, sizeof(both), "%.180s; bootstrap: %.180s",
+			c->missed ? c->missed : "", why);
+		outcome = c->missed_as;
+		why = both;
+	}
+	config_run_failed(c, outcome, what, why);
+}
+
+/* ---- the end of a pull ---- */
 
 static void gathered(void *arg, enum gather_outcome outcome, const char *why)
 {
 	struct config *c = arg;
 
 	loop_timer_cancel(c->env->loop, &c->limit);
+	if ((outcome == GATHER_NEW || outcome == GATHER_SAME) && !c->bootstrapping)
+		c->cause = KIND_CAUSE_NONE;
 	switch (outcome) {
 	case GATHER_NEW:
 		version_gathered(c);
@@ -143,13 +219,13 @@ static void gathered(void *arg, enum gather_outcome outcome, const char *why)
 		version_unchanged(c);
 		return;
 	case GATHER_TIMEOUT:
-		config_run_failed(c, SUPERVISOR_TIMEOUT, timed_out, why);
+		pull_failed(c, SUPERVISOR_TIMEOUT, timed_out, why);
 		return;
 	case GATHER_FAILED:
-		config_run_failed(c, SUPERVISOR_FAILED, "pull failed: the old version stays", why);
+		pull_failed(c, SUPERVISOR_FAILED, "pull failed: the old version stays", why);
 		return;
 	case GATHER_REJECTED:
-		config_run_failed(c, SUPERVISOR_REJECTED, "pull could not be started", why);
+		pull_failed(c, SUPERVISOR_REJECTED, "pull could not be started", why);
 		return;
 	}
 }
@@ -164,20 +240,29 @@ static void lost(void *arg, const char *why)
 		return;
 	}
 	c->run = supervisor_begin(&c->supervisor);
-	config_run_failed(c, SUPERVISOR_REJECTED, "pull could not be started", why);
+	pull_failed(c, SUPERVISOR_REJECTED, "pull could not be started", why);
+}
+
+static void bootstrap_lost(void *arg, const char *why)
+{
+	pull_failed(arg, SUPERVISOR_REJECTED, "pull could not be started", why);
 }
 
 static const struct gather_calls gather_calls = {begin_run, gathered, lost};
+static const struct gather_calls bootstrap_calls = {begin_bootstrap, gathered, bootstrap_lost};
 
 static void limit_passed(void *arg)
 {
 	struct config *c = arg;
 	char why[FILE_WHY];
 
-	c->soon = gather_give_up(c->gather);
+	c->soon = !c->asking && gather_give_up(c->gather);
 	snprintf(why, sizeof(why), "no whole answer within the time limit of %llu ms",
 		(unsigned long long)c->settings->timeout_ms);
-	config_run_failed(c, SUPERVISOR_TIMEOUT, timed_out, why);
+	if (c->asking)
+		rollout_give_up(c, why);
+	else
+		pull_failed(c, SUPERVISOR_TIMEOUT, timed_out, why);
 }
 
 static void due(void *arg)
@@ -201,31 +286,144 @@ void config_free_for_run(struct config *c)
 	version_grant(c);
 }
 
+/* ---- watched documents ---- */
+
+/* What was seen of it last: else a server that compares (Nacos) would tell of the same change again
+ * and again, when that was refused. */
+static const char *held_version(void *arg)
+{
+	const struct watched_layer *w = arg;
+	const struct config *c = w->config;
+	size_t each = c->settings->verify.public_keys ? 2 : 1, i = w->layer * each;
+	const char *seen = w->layer < c->settings->layer_count
+				   ? gather_seen(c->bootstrapping ? c->bootstrap : c->gather, i)
+				   : "";
+
+	return seen ? seen : i < c->published.part_count ? c->published.parts[i].etag : "";
+}
+
+/* All hosts are told at the same moment: the spread of a push counts here, too. */
+static void told(void *arg, const char *key, size_t key_len, const char *version)
+{
+	const struct watched_layer *w = arg;
+	struct config *c = w->config;
+	uint64_t spread_ms = c->settings->push_spread_ms, now_ms = c->env->sys->now_ms(), due_ms;
+
+	(void)key, (void)key_len, (void)version;
+	c->watch_changes++;
+	if (trigger_due(&c->trigger, &due_ms) && due_ms <= now_ms + spread_ms)
+		return; /* there is a pull within the window: it is not put off again and again */
+	trigger_fire(&c->trigger, now_ms, sys_random_upto(c->env->sys, spread_ms));
+}
+
+/* What cannot be watched is pulled at the interval. */
+static void watch(struct config *c)
+{
+	size_t n = c->settings->layer_count;
+
+	c->watched = c->env->watcher ? calloc(n + 1, sizeof(*c->watched)) : NULL;
+	for (size_t i = 0; c->watched && i < n + (c->rollout ? 1 : 0); i++) {
+		const struct settings_layer *layer =
+			i < n ? &c->settings->layers[i] : c->settings->rollout;
+		struct server *server = c->env->servers[layer->server];
+		const struct settings_server *settings = server_settings(server);
+		struct watched_layer *w = &c->watched[c->watched_count];
+
+		/* Nacos must be told what is held, and of a rollout nothing is */
+		if (!settings->watch || (i == n && settings->kind == SETTINGS_NACOS))
+			continue;
+		*w = (struct watched_layer){
+			.item = {layer->path, held_version, told, w}, .config = c, .layer = i};
+		c->watched_count += watcher_add(c->env->watcher, settings, server_session(server),
+					    &w->item) == 0;
+	}
+}
+
+static void watch_status(const struct config *c, struct config_status *s)
+{
+	s->watched = c->watched_count;
+	s->watch_changes = c->watch_changes;
+	s->watch_error = "";
+	for (size_t i = 0; i < c->watched_count; i++) {
+		const char *error;
+		enum watcher_state state = watcher_status(&c->watched[i].item, &error);
+
+		if (i == 0 || state == WATCHER_FAILING ||
+			(state == WATCHER_CONNECTING && s->watch == WATCHER_ON))
+			s->watch = state;
+		if (error[0])
+			s->watch_error = error;
+	}
+}
+
 /* ---- the end of a run ---- */
 
-/* A push promised a version. Showing another one, the server lags: ask again soon, a few times. */
+static void tell_lag(struct config *c, const char *what)
+{
+	const struct version *v = c->away ? &c->away->version : &c->published;
+
+	log_warn(what, "config", c->settings->name, "shown", VERSION_TEXT(v));
+}
+
+/* The promise is kept, or given up. */
+static void end_promise(struct config *c, bool shown)
+{
+	uint64_t wanted = c->wanted;
+
+	if (!shown)
+		tell_lag(c, "the server never showed the version that the push promised: the "
+			    "interval counts");
+	else if (c->lags)
+		log_info("the server shows the promised version now", "config", c->settings->name,
+			"repulls", LOG_U64(c->repulls));
+	c->lags = false;
+	c->wanted = 0;
+	/* not if a newer promise came meanwhile */
+	atomic_compare_exchange_strong(&c->topic.wanted, &wanted, 0);
+}
+
+/* A push promised a version. Showing another one, the server lags: ask again soon, some times, and
+ * elsewhere where there is another address. */
 static bool must_repull(struct config *c)
 {
 	uint64_t wanted = atomic_load_explicit(&c->topic.wanted, memory_order_acquire);
-	bool shown;
+	bool missing = c->outcome == CONFIG_FAILED && c->cause == KIND_CAUSE_NOT_FOUND, shown;
 
 	if (wanted != c->wanted) {
 		c->wanted = wanted;
 		c->repulls = 0;
 	}
-	if (wanted == 0 || !gather_showed(c->gather))
+	if (wanted == 0 || (!missing && !gather_showed(c->gather)))
 		return false;
 	shown = gather_shows(c->gather, wanted);
 	if (shown || c->repulls == CONFIG_REPULLS) {
-		if (!shown)
-			log_warn("the server still shows another version than the push promised",
-				"config", c->settings->name, "shown",
-				c->published.part_count ? c->published.parts[0].etag : NULL);
-		/* not if a newer promise came meanwhile */
-		atomic_compare_exchange_strong(&c->topic.wanted, &wanted, 0);
+		end_promise(c, shown);
 		return false;
 	}
+	if (c->repulls == CONFIG_QUICK_REPULLS && !c->lags) {
+		tell_lag(c, "the server still shows another version than the push promised: it is "
+			    "asked again");
+		c->lags = true;
+	}
+	if (missing || c->outcome == CONFIG_UNCHANGED) /* else it may be newer than the promise */
+		gather_avoid(c->gather);
 	return true;
+}
+
+/* A push or a watch told of something, and the server was not to be reached: nobody will tell of it
+ * again. Where it was too slow, or overloaded, the supervised delay counts all the same. */
+static bool must_follow(struct config *c)
+{
+	switch (c->outcome == CONFIG_FAILED ? c->cause : KIND_CAUSE_NONE) {
+	case KIND_CAUSE_UNREACHABLE:
+		return c->heard != c->hints;
+	case KIND_CAUSE_TIMEOUT:
+	case KIND_CAUSE_OVERLOADED:
+		return false;
+	default:
+		c->heard = c->hints;
+		return false;
+	}
 }
 
 /* The supervised delay with jitter, so that the hosts of a fleet do not fall into step. */
@@ -236,24 +434,21 @@ static uint64_t jittered(struct config *c, uint64_t delay_ms, unsigned percent)
 	return delay_ms - span + sys_random_upto(c->env->sys, 2 * span);
 }
 
-/* Whatever the run came to: the next one is due, those who waited are told. */
-static void run_ended(struct config *c)
+/* When to ask again what must be asked for again; at the latest when it is due anyway. */
+static uint64_t repull_ms(struct config *c, uint64_t next_ms)
+{
+	unsigned i = c->repulls < CONFIG_REPULLS ? c->repulls++ : CONFIG_REPULLS - 1;
+	uint64_t delay_ms = jittered(c, repull_delay_ms[i], 25);
+
+	return delay_ms < next_ms ? delay_ms : next_ms;
+}
+
+void config_tell(struct config *c, uint64_t first, uint64_t last)
 {
 	struct config_waiter *w, **link = &c->waiters, *ended = NULL;
-	uint64_t next_ms = jittered(c, supervisor_delay(&c->supervisor), c->settings->jitter);
-
-	if (must_repull(c))
-		next_ms = jittered(c, repull_delay_ms[c->repulls++], 25);
-	else if (c->soon)
-		next_ms = jittered(c, FAILOVER_MS, 50);
-	else if (gather_overloaded(c->gather)) /* not all who were turned away in step */
-		next_ms = sys_random_upto(c->env->sys, supervisor_delay(&c->supervisor));
-	c->forced = false;
-	trigger_end(&c->trigger, c->env->sys->now_ms(), next_ms);
-	arm(c);
 
 	while ((w = *link)) { /* unlinked first: a waiter may add or cancel others */
-		if (c->run <= w->after) {
+		if (w->after < first || w->after > last) {
 			link = &w->next;
 			continue;
 		}
@@ -265,6 +460,26 @@ static void run_ended(struct config *c)
 		ended = w->next;
 		w->ended(w->arg, c);
 	}
+}
+
+/* Whatever the run came to: the next one is due, those who waited are told. */
+static void run_ended(struct config *c)
+{
+	uint64_t next_ms = jittered(c, supervisor_delay(&c->supervisor), c->settings->jitter);
+
+	if (must_repull(c) || must_follow(c))
+		next_ms = repull_ms(c, next_ms);
+	else if (c->soon)
+		next_ms = jittered(c, FAILOVER_MS, 50);
+	else if (gather_overloaded(c->gather)) /* not all who were turned away in step */
+		next_ms = sys_random_upto(c->env->sys, supervisor_delay(&c->supervisor));
+	if (c->bootstrapping)
+		change_places(c);
+	c->forced = false;
+	trigger_end(&c->trigger, c->env->sys->now_ms(), next_ms);
+	arm(c);
+	config_tell(c, 0, c->run - 1);
+	config_tell(c, CONFIG_ANY, CONFIG_ANY);
 	if (c->env->run_ended)
 		c->env->run_ended(c->env->arg, c);
 	version_grant(c);
@@ -281,10 +496,17 @@ void config_run_failed(
 
 void config_run_succeeded(struct config *c, enum config_outcome outcome, bool confirmed)
 {
-	supervisor_end(&c->supervisor, c->run, SUPERVISOR_SUCCESS);
+	supervisor_end(
+		&c->supervisor, c->run, c->bootstrapping ? c->missed_as : SUPERVISOR_SUCCESS);
 	c->outcome = outcome;
-	if (confirmed)
+	if (c->bootstrapping) {
+		config_complain(c,
+			"what the bootstrap has is published: the server is still to be "
+			"reached",
+			c->missed ? c->missed : "");
+	} else if (confirmed) {
 		confirm(c);
+	}
 	run_ended(c);
 }
 
@@ -299,10 +521,8 @@ struct config *config_new(const struct config_env *env, const struct settings_co
 	c->env = env;
 	c->settings = settings;
 	c->gather_env = (struct gather_env){
-		.sys = env->sys,
-		.transport = env->transport,
+		.exchange = {env->sys, env->transport, env->files, env->ca_file},
 		.servers = env->servers,
-		.ca_file = env->ca_file,
 	};
 	trigger_init(&c->trigger, env->queue);
 	supervisor_init(&c->supervisor, settings->interval_ms, settings->backoff_bound);
@@ -312,9 +532,12 @@ struct config *config_new(const struct config_env *env, const struct settings_co
 	c->topic.trigger = &c->trigger;
 	c->topic.spread_ms = settings->push_spread_ms;
 	version_init(c);
-	c->gather = gather_new(&c->gather_env, settings, &gather_calls, c);
+	c->gather = gather_new(&c->gather_env, settings, NULL, &gather_calls, c);
+	if (settings->bootstrap)
+		c->bootstrap = gather_new(
+			&c->gather_env, settings, settings->bootstrap, &bootstrap_calls, c);
 	c->judges = judges_new(env->sys, settings);
-	if (c->gather && c->judges)
+	if (c->gather && c->judges && !c->bootstrap == !settings->bootstrap && rollout_open(c) == 0)
 		return c;
 	config_free(c);
 	return NULL;
@@ -325,10 +548,14 @@ void config_free(struct config *c)
 	if (!c)
 		return;
 	gather_free(c->gather);
+	gather_free(c->bootstrap);
+	rollout_close(c);
 	loop_timer_cancel(c->env->loop, &c->due);
 	loop_timer_cancel(c->env->loop, &c->limit);
 	version_stop(c);
 	judges_free(c->judges);
+	free(c->watched);
+	free(c->missed);
 	free(c->error);
 	free(c);
 }
@@ -347,6 +574,7 @@ static uint64_t splay_ms(struct config *c)
 void config_start(struct config *c)
 {
 	version_start(c);
+	watch(c);
 	trigger_fire(&c->trigger, c->env->sys->now_ms(), splay_ms(c));
 }
 
@@ -378,6 +606,24 @@ void config_wait(struct config *c, struct config_waiter *w)
 	w->after = c->run;
 	w->next = c->waiters;
 	c->waiters = w;
+}
+
+void config_wait_any(struct config *c, struct config_waiter *w)
+{
+	config_wait(c, w);
+	w->after = CONFIG_ANY;
+}
+
+bool config_stands(const struct config *c, uint64_t generation, const char *version)
+{
+	const struct version *v = &c->published;
+
+	if (v->generation == 0 || v->generation < generation)
+		return false;
+	for (size_t i = 0; version[0] && i < v->part_count; i++)
+		if (push_version_hash(v->parts[i].etag) == push_version_hash(version))
+			return true;
+	return !version[0];
 }
 
 void config_wait_cancel(struct config *c, struct config_waiter *w)
@@ -431,6 +677,7 @@ void config_status(struct config *c, struct config_status *ret_status)
 		.supervisor = &c->supervisor,
 		.state = state,
 		.last_error = error_of(c),
+		.cause = c->error ? c->cause : KIND_CAUSE_NONE,
 		.last_error_ms = c->error_wall_ms,
 		.published_ms = c->published_wall_ms,
 		.confirmed_ms = c->confirmed_wall_ms,
@@ -446,6 +693,7 @@ void config_status(struct config *c, struct config_status *ret_status)
 		.restored = c->restored,
 		.pushes = atomic_load_explicit(&c->topic.messages, memory_order_relaxed),
 	};
+	watch_status(c, ret_status);
 	if (c->settings->snapshot)
 		snprintf(ret_status->snapshot, sizeof(ret_status->snapshot), "%s/%s.snap",
 			c->env->runtime_dir, c->settings->name);

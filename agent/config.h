@@ -4,8 +4,9 @@
  *
  * Threads: the loop's; the push thread fires the trigger inside the push topic and nothing else.
  * Ownership: config_free() ends a run in progress. Bounds: one transfer and one publication at a
- * time; CONFIG_REPULLS extra pulls when the server still shows another version than a push
- * promised.
+ * time; CONFIG_REPULLS extra pulls, all within about a minute, while the server still shows another
+ * version than a push promised. What a push or a watch told of, while the server is not to be
+ * reached, is asked for in the same way, and then at the longest of these delays.
  */
 #ifndef PULLET_CONFIG_H
 #define PULLET_CONFIG_H
@@ -22,9 +23,11 @@
 #include "server.h"
 #include "settings.h"
 #include "transport.h"
+#include "watcher.h"
 #include "worker.h"
 
-#define CONFIG_REPULLS 3
+#define CONFIG_REPULLS 8
+#define CONFIG_QUICK_REPULLS 3 /* of these; what lags longer is told */
 #define CONFIG_SPLAY_MS 30000u
 
 struct config;
@@ -36,12 +39,17 @@ struct config_env {
 	struct transport *transport;
 	struct server *const *servers; /* by the index in the settings */
 	struct worker *worker;
+	struct worker *files; /* reads the files of servers of that kind; NULL = there is none */
 	struct trigger_queue *queue;
-	struct drift *drift; /* NULL = only the interval notices */
+	struct drift *drift;     /* NULL = only the interval notices */
+	struct watcher *watcher; /* NULL = nothing is watched */
 	const char *state_dir, *runtime_dir;
 	const char *ca_file; /* NULL = the system's */
-	bool dry_run;        /* pull and judge, write nothing, say what would be done */
-	bool once;           /* each config runs once: no splay */
+	const char *host;    /* its name, for rollouts */
+	const struct settings_label *labels;
+	size_t label_count;
+	bool dry_run; /* pull and judge, write nothing, say what would be done */
+	bool once;    /* each config runs once: no splay */
 	/* Called after each run. */
 	void (*run_ended)(void *arg, struct config *c);
 	void *arg;
@@ -53,8 +61,10 @@ struct config_status {
 	const struct settings_config *settings;
 	const struct version *version; /* published; generation 0 = nothing is */
 	const struct supervisor *supervisor;
-	const char *state;                                 /* waiting | ok | failing | stale */
-	const char *last_error;                            /* "" = the last run was good */
+	const char *state;      /* waiting | ok | failing | stale */
+	const char *last_error; /* "" = the last run was good */
+	enum kind_cause
+		cause; /* of the last run's failure, as far as the server has to do with it */
 	int64_t last_error_ms, published_ms, confirmed_ms; /* wall clock; 0 = never */
 	int64_t age_ms;          /* since the server last confirmed; -1 = nothing is published */
 	int64_t next_pull_in_ms; /* -1 = none due (running) */
@@ -78,6 +88,10 @@ struct config_status {
 	struct aftermath_status aftermath;
 	uint64_t restored; /* times the file was found changed by others */
 	uint64_t pushes;
+	size_t watched; /* documents that are watched, and the worst state of those */
+	enum watcher_state watch;
+	const char *watch_error; /* "" = none */
+	uint64_t watch_changes;  /* told by them */
 };
 
 /* Waits for the end of the first run that begins after config_wait(). Embedded by its user. */
@@ -104,6 +118,11 @@ void config_resumed(struct config *c);
  * forced: the guard is not asked, and what was refused is judged again. */
 void config_refresh(struct config *c, bool forced);
 void config_wait(struct config *c, struct config_waiter *w);
+/* The same for the next run, or change by an operator, that ends; also one that has begun. */
+void config_wait_any(struct config *c, struct config_waiter *w);
+/* What stands has this generation or a higher one, and one of its documents this version (as an
+ * ETag or a revision; "" = any). */
+bool config_stands(const struct config *c, uint64_t generation, const char *version);
 void config_wait_cancel(struct config *c, struct config_waiter *w);
 struct push_topic *config_push_topic(struct config *c);
 const char *config_name(const struct config *c);

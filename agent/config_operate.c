@@ -15,8 +15,6 @@
 #include "settings_value.h"
 #include "signature.h"
 
-#define CHANGE UINT64_MAX /* what such a waiter is after; no run has this number */
-
 /* ---- sentences ---- */
 
 static int no_memory(char why[FILE_WHY])
@@ -143,25 +141,6 @@ static void take_back(struct config *c)
 	version_remember(c);
 }
 
-static void tell(struct config *c)
-{
-	struct config_waiter *w, **link = &c->waiters, *ended = NULL;
-
-	while ((w = *link)) { /* unlinked first: a waiter may add or cancel others */
-		if (w->after != CHANGE) {
-			link = &w->next;
-			continue;
-		}
-		*link = w->next;
-		w->next = ended;
-		ended = w;
-	}
-	while ((w = ended)) {
-		ended = w->next;
-		w->ended(w->arg, c);
-	}
-}
-
 void operate_ended(struct config *c, const char *why)
 {
 	bool overrides;
@@ -176,7 +155,7 @@ void operate_ended(struct config *c, const char *why)
 		version_remember(c);
 	c->change.failed = why;
 	c->change.error = why ? strdup(why) : NULL;
-	tell(c);
+	config_tell(c, CONFIG_ANY, CONFIG_CHANGE);
 }
 
 void operate_fini(struct config *c)
@@ -211,7 +190,7 @@ static int begin_change(struct config *c, const struct wish *wish, char *origin,
 void config_wait_change(struct config *c, struct config_waiter *w)
 {
 	config_wait(c, w);
-	w->after = CHANGE;
+	w->after = CONFIG_CHANGE;
 }
 
 const char *config_change_error(const struct config *c)

@@ -44,6 +44,13 @@ struct change {
 	char *error;              /* and why */
 };
 
+/* A document that its server watches for us. */
+struct watched_layer {
+	struct watcher_item item;
+	struct config *config;
+	size_t layer;
+};
+
 struct config {
 	const struct config_env *env;
 	const struct settings_config *settings;
@@ -56,12 +63,26 @@ struct config {
 	struct push_topic topic;
 	struct gather_env gather_env;
 	struct gather *gather;
+	/* while `bootstrapping` this and `gather` have changed places; NULL = no bootstrap */
+	struct gather *bootstrap;
+	bool bootstrapping;
+	struct gather *rollout; /* NULL = none; asked within a run about what it brought */
+	bool asking;
+	char *missed; /* why the run needed the bootstrap */
+	enum supervisor_outcome missed_as;
+	enum kind_cause cause; /* of the last run's failure */
 	uint64_t run;
 	bool soon; /* the run ended at its limit, but another address is ready */
 	bool late; /* a run was due while a version was under way */
 	struct config_waiter *waiters;
+	struct watched_layer *watched; /* one for each layer; NULL = none is */
+	size_t watched_count;
+	uint64_t watch_changes;
 	uint64_t wanted; /* promise of the last push that re-pulls were counted for */
+	uint64_t hints;  /* of watches and pushes, when the run began, */
+	uint64_t heard;  /* and those that a run has followed */
 	unsigned repulls;
+	bool lags; /* told: the server does not show it */
 
 	/* versions: config_version.c */
 	struct candidate *candidate; /* under way; NULL = none */
@@ -118,17 +139,39 @@ struct config {
 /* A run or a start went wrong: remembered for the status, and logged once per cause, then once a
  * minute. */
 void config_complain(struct config *c, const char *what, const char *why);
+/* The run's time limit, from now on. */
+void config_start_limit(struct config *c);
 /* The end of the run in progress. */
 void config_run_failed(
 	struct config *c, enum supervisor_outcome outcome, const char *what, const char *why);
 /* confirmed: what stands is what the server has. */
 void config_run_succeeded(struct config *c, enum config_outcome outcome, bool confirmed);
+/* What waiters are after beside a run; no run has these numbers. */
+#define CONFIG_ANY (UINT64_MAX - 1)
+#define CONFIG_CHANGE UINT64_MAX
+/* Tells those who wait, and whose `after` is one of first to last, that it has ended. */
+void config_tell(struct config *c, uint64_t first, uint64_t last);
 /* From that age on what stands is stale. */
 uint64_t config_stale_ms(const struct config *c);
 /* Nothing is under way any more that a run had to wait for. */
 void config_free_for_run(struct config *c);
 
+/* --- config_rollout.c: who takes a new version --- */
+
+/* NULL and 0: there is no rollout; else -ENOMEM. */
+int rollout_open(struct config *c);
+void rollout_close(struct config *c);
+/* Asks whether this host takes the version that is under way, or the one that waits for that. True:
+ * the run goes on when it is known; false: it does. */
+bool rollout_ask(struct config *c);
+/* The run's time limit has passed. */
+void rollout_give_up(struct config *c, const char *why);
+
 /* --- config_version.c: the way of a version --- */
+
+/* The candidate is for this host, or is not: ends the run then. */
+void version_admit(struct config *c);
+void version_hold_back(struct config *c, const char *why);
 
 /* An ETag for people, without its quotes; of several layers the first one's. NULL = none. */
 const char *version_text(const struct version *v, char text[256]);

@@ -187,8 +187,7 @@ static void heal(struct config *c, bool local, const char *cause)
 	c->candidate->quiet = !log_limit_pass(&c->heal_limit, loop_now_ms(c->env->loop), cause, &n);
 	if (!c->candidate->quiet)
 		log_warn("the file was changed by somebody else: putting it back", "config",
-			c->settings->name, "file",
-			c->settings->file ? c->settings->file : c->settings->dir, "cause", cause,
+			c->settings->name, "file", settings_place(c->settings), "cause", cause,
 			"repeated", n ? LOG_U64(n) : NULL);
 	version_publish(c);
 }
@@ -197,8 +196,7 @@ static void report_drift(struct config *c, const char *cause)
 {
 	if (!c->drifted && c->settings->drift == SETTINGS_REPORT)
 		log_warn("the file was changed by somebody else: it is left so", "config",
-			c->settings->name, "file",
-			c->settings->file ? c->settings->file : c->settings->dir, "cause", cause);
+			c->settings->name, "file", settings_place(c->settings), "cause", cause);
 	c->drifted = true;
 }
 
@@ -269,6 +267,8 @@ void version_unchanged(struct config *c)
 	}
 	if (c->published.generation)
 		version_wish_again(c);
+	if (c->away && strcmp(c->away->judge, "rollout") == 0 && rollout_ask(c))
+		return;
 	if (c->away)
 		version_end_away(c);
 	else
@@ -350,7 +350,7 @@ static void start_from_store(struct config *c)
 	c->published_wall_ms = c->published.pulled_ms;
 	log_info("started from the last known good", "config", c->settings->name, "generation",
 		LOG_U64(c->published.generation), "version", VERSION_TEXT(&c->published), "file",
-		c->settings->file ? c->settings->file : c->settings->dir);
+		settings_place(c->settings));
 out:
 	version_drop(c);
 }

@@ -77,7 +77,7 @@ void version_end_away(struct config *c)
 {
 	char what[64];
 
-	if (strcmp(c->away->judge, "pin") == 0) {
+	if (strcmp(c->away->judge, "pin") == 0 || strcmp(c->away->judge, "rollout") == 0) {
 		config_run_succeeded(c, CONFIG_UNCHANGED, false);
 		return;
 	}
@@ -108,13 +108,15 @@ const struct version *version_held(struct config *c)
 
 	if (c->away) {
 		bool by_pin = strcmp(c->away->judge, "pin") == 0;
+		bool by_rollout = strcmp(c->away->judge, "rollout") == 0;
+		bool waits = by_pin ? pinned : by_rollout && c->rollout;
 		bool same_rules =
-			by_pin || !c->away->id[0] ||
+			by_pin || by_rollout || !c->away->id[0] ||
 			(get_ready(c, why) == 0 && strcmp(c->away->id, judges_id(c->judges)) == 0);
 
-		if (c->forced || !same_rules || (by_pin && !pinned) ||
-			(!by_pin && !ledger_find(c->ledger, c->away->version.sha256,
-					    judges_id(c->judges))))
+		if (c->forced || !same_rules ||
+			(!waits && !ledger_find(c->ledger, c->away->version.sha256,
+					   judges_id(c->judges))))
 			version_clear_away(c); /* it gets another chance */
 	}
 	if (c->away)
@@ -422,9 +424,8 @@ static void published(struct config *c)
 	if (!candidate->quiet)
 		log_info("published", "config", c->settings->name, "generation",
 			LOG_U64(c->published.generation), "version", VERSION_TEXT(&c->published),
-			"bytes", LOG_U64(p->text_len), "file",
-			c->settings->file ? c->settings->file : c->settings->dir, "origin",
-			strcmp(c->published.origin, "pull") ? c->published.origin : NULL);
+			"bytes", LOG_U64(p->text_len), "file", settings_place(c->settings),
+			"origin", strcmp(c->published.origin, "pull") ? c->published.origin : NULL);
 	if (p->not_durable)
 		log_warn("published, but a power cut may bring the old version back", "config",
 			c->settings->name, "why", p->why);
@@ -556,8 +557,8 @@ static void publish_dry(struct config *c)
 	       there.len == text->len &&
 	       memcmp(there.data ? there.data : "", text->data ? text->data : "", text->len) == 0;
 	log_info(same ? "dry run: the file is up to date" : "dry run: would publish", "config",
-		c->settings->name, "file", c->settings->file ? c->settings->file : c->settings->dir,
-		"bytes", LOG_U64(text->len), "version", VERSION_TEXT(&c->candidate->version));
+		c->settings->name, "file", settings_place(c->settings), "bytes", LOG_U64(text->len),
+		"version", VERSION_TEXT(&c->candidate->version));
 	if (!same)
 		print_changes(c, &there);
 	buffer_fini(&there);
@@ -696,9 +697,22 @@ void version_gathered(struct config *c)
 		version_unchanged(c);
 		return;
 	}
-	if (!c->env->dry_run && (known_away(c) || held_by_pin(c)))
+	if (!c->env->dry_run && (known_away(c) || held_by_pin(c) || rollout_ask(c)))
 		return;
 	version_try(c, JUDGES_NEW);
+}
+
+void version_admit(struct config *c)
+{
+	version_try(c, JUDGES_NEW);
+}
+
+void version_hold_back(struct config *c, const char *why)
+{
+	log_info("not rolled out to this host yet: the old version stays", "config",
+		c->settings->name, "version", VERSION_TEXT(&c->candidate->version), "why", why);
+	turn_away(c, "rollout", "", why);
+	config_run_succeeded(c, CONFIG_UNCHANGED, false);
 }
 
 void version_init_jobs(struct config *c)

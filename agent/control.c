@@ -292,6 +292,45 @@ static struct waiting *waiting_begin(struct control *c, struct httpd_request *r,
 	return w;
 }
 
+/* ---- waiting for a version ---- */
+
+static bool stands(const struct waiting *w)
+{
+	uint64_t generation = strtoull(text_of(w->request, "generation"), NULL, 10);
+
+	return config_stands(w->config, generation, text_of(w->request, "version"));
+}
+
+static void look_again(void *arg, struct config *config)
+{
+	struct waiting *w = arg;
+	struct httpd_request *r = w->request;
+
+	if (!stands(w)) {
+		config_wait_any(config, &w->waiter);
+		return;
+	}
+	waiting_end(w);
+	reply_standing(r, 200, config);
+}
+
+static void get_wait(struct control *c, struct httpd_request *r, const char *name)
+{
+	struct config *config = find(c, name);
+	struct waiting *w;
+	uint64_t generation;
+
+	if (!number_of(r, "generation", 0, &generation))
+		return;
+	if (generation == 0 && !text_of(r, "version")[0]) {
+		reply_error(r, 400, "generation=N or version=V is missing");
+		return;
+	}
+	w = waiting_begin(c, r, config, look_again);
+	if (w)
+		look_again(w, config);
+}
+
 /* ---- POST ---- */
 
 #define WHO 32
@@ -426,13 +465,14 @@ static const struct route {
 	enum httpd_method method;
 	const char *before, *after; /* the config's name stands between; after NULL: no name */
 	void (*handle)(struct control *c, struct httpd_request *r, const char *name);
-	bool values; /* shows some: not on the TCP listener */
+	bool values; /* shows some, or waits: not on the TCP listener */
 } routes[] = {
 	{HTTPD_GET, "/v1/status", NULL, get_status, false},
 	{HTTPD_GET, "/livez", NULL, get_livez, false},
 	{HTTPD_GET, "/readyz", NULL, get_readyz, false},
 	{HTTPD_GET, CONFIGS, "", get_config, false},
 	{HTTPD_GET, CONFIGS, "/history", get_history, false},
+	{HTTPD_GET, CONFIGS, "/wait", get_wait, true},
 	{HTTPD_GET, CONFIGS, "/diff", get_diff, true},
 	{HTTPD_GET, CONFIGS, "/explain", get_explain, true},
 	{HTTPD_POST, CONFIGS, "/refresh", post_refresh, false},
@@ -487,8 +527,7 @@ static void dispatch(struct control *c, struct httpd_request *r, bool read_only)
 			reply_error(
 				r, 403, "only root, the agent's user and its group may do this");
 		else if (route->values && read_only)
-			reply_error(r, 403,
-				"values are shown on the control socket only: use that one");
+			reply_error(r, 403, "this is on the control socket only: use that one");
 		else if (route->after && !find(c, name))
 			reply_error(r, 404,
 				"there is no config of that name: `pullet status` lists them");

@@ -33,6 +33,7 @@
 #include "config.h"
 #include "loop.h"
 #include "push.h"
+#include "report.h"
 #include "settings.h"
 
 #define CONTROL_MAX_WAITING 64
@@ -45,6 +46,7 @@ struct control_env {
 	struct config *const *configs; /* settings->config_count of them, in that order */
 	struct server *const *servers; /* settings->server_count of them */
 	struct push *const *push;      /* *push is NULL without a push channel */
+	struct report *const *report;  /* *report is NULL when no receipts are written */
 	int64_t started_ms;            /* wall clock */
 };
 

@@ -91,6 +91,10 @@ int credentials_read(const struct sys *sys, const struct settings_server *server
 	*c = (struct credentials){.user = server->user};
 	if (server->password_file)
 		r = read_secret(sys, server->password_file, "", &c->password, why);
+	if (r == 0 && server->secret_file)
+		r = read_secret(sys, server->secret_file, "", &c->secret, why);
+	if (r == 0 && server->session_token_file)
+		r = read_secret(sys, server->session_token_file, "", &c->session_token, why);
 	if (r == 0 && server->bearer_file) {
 		r = read_secret(sys, server->bearer_file, "Authorization: Bearer ",
 			&c->lines[c->count], why);
@@ -108,5 +112,7 @@ void credentials_fini(struct credentials *c)
 	for (size_t i = 0; i < c->count; i++)
 		wipe(c->lines[i]);
 	wipe(c->password);
+	wipe(c->secret);
+	wipe(c->session_token);
 	*c = (struct credentials){0};
 }

@@ -19,6 +19,7 @@ struct credentials {
 	size_t count;
 	const char *user; /* of the settings; NULL = no basic authentication */
 	char *password;
+	char *secret, *session_token; /* of the access key; NULL = none */
 };
 
 /* 0, or -errno with a sentence that names the file and holds no secret. */

@@ -1,9 +1,10 @@
 /*
- * What libcrypto is asked for: SHA-256 as hexadecimal digits, BLAKE2b-512, Ed25519. No key is made
- * and nothing is signed here.
+ * What libcrypto is asked for: hashes, HMACs, Ed25519. No key is made here, and no signature but
+ * HMACs.
  *
- * Threads: any. Errors: -ENOMEM, which is also the answer where libcrypto is set up without the
- * algorithm (FIPS). Nothing stays in the thread's error queue, which libcurl's TLS reads.
+ * Threads: any. Errors: -ENOMEM, which but for MD5 is also the answer where libcrypto is set up
+ * without the algorithm (FIPS). Nothing stays in the thread's error queue, which libcurl's TLS
+ * reads.
  */
 #ifndef PULLET_DIGEST_H
 #define PULLET_DIGEST_H
@@ -11,6 +12,9 @@
 #include <stddef.h>
 
 #define DIGEST_HEX 65 /* with the NUL */
+#define DIGEST_SHA256 32
+#define DIGEST_SHA1 20
+#define DIGEST_MD5_HEX 33 /* with the NUL */
 #define DIGEST_BLAKE2B512 64
 #define DIGEST_ED25519_KEY 32
 #define DIGEST_ED25519_SIGNATURE 64
@@ -18,6 +22,15 @@
 /* Hashes up to two pieces, one after the other (b may be NULL with 0). 0 or -ENOMEM. */
 int digest_sha256(
 	const void *a, size_t a_len, const void *b, size_t b_len, char ret_hex[DIGEST_HEX]);
+int digest_sha256_raw(const void *data, size_t len, unsigned char ret[DIGEST_SHA256]);
+/* RFC 1321, lower case; proves nothing, but some protocols name versions by it. 0, -ENOMEM;
+ * -ENOTSUP where libcrypto forbids it (FIPS). */
+int digest_md5(const void *data, size_t len, char ret_hex[DIGEST_MD5_HEX]);
+/* RFC 2104, with keys of any length, none too. 0 or -ENOMEM. */
+int digest_hmac_sha256(const void *key, size_t key_len, const void *data, size_t len,
+	unsigned char ret[DIGEST_SHA256]);
+int digest_hmac_sha1(const void *key, size_t key_len, const void *data, size_t len,
+	unsigned char ret[DIGEST_SHA1]);
 /* RFC 7693, without a key. 0 or -ENOMEM. */
 int digest_blake2b512(const void *data, size_t len, unsigned char ret[DIGEST_BLAKE2B512]);
 /* RFC 8032, pure Ed25519. 0; -EBADMSG: not this key's signature of these bytes (also when memory

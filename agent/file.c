@@ -123,6 +123,49 @@ int file_replace(const struct sys *sys, int dir, const char *name, const void *d
 	return 0;
 }
 
+/* "WHAT PATH: ADVICE", with the error's own text when there is no better advice. */
+static int refuse_dir(
+	char why[FILE_WHY], int error, const char *what, const char *path, const char *advice)
+{
+	snprintf(why, FILE_WHY, "%s the directory %.200s: %s", what, path,
+		advice ? advice : strerror(error));
+	return -error;
+}
+
+static int check_dir(int dir, const char *path, bool set, char why[FILE_WHY])
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (fstat(dir, &st) || fstatfs(dir, &fs))
+		return refuse_dir(why, errno, "cannot look at", path, NULL);
+	if (st.st_mode & (S_IWGRP | S_IWOTH) && (set || !(st.st_mode & S_ISVTX)))
+		return refuse_dir(why, EPERM, "refused", path,
+			set ? "group or others can write in it and could replace the files; "
+			      "chmod go-w"
+			    : "group or others can write in it and could replace the file; "
+			      "chmod go-w");
+	if (fs.f_type == NFS_SUPER_MAGIC)
+		return refuse_dir(why, ENOTSUP, "refused", path,
+			"it is on NFS, where a rename may fail and have happened; use a local one");
+	if (faccessat(dir, ".", W_OK | X_OK, AT_EACCESS))
+		return refuse_dir(why, errno, "the agent's user cannot write in", path, NULL);
+	return 0;
+}
+
+int file_open_dir(const struct sys *sys, const char *path, bool set, char why[FILE_WHY])
+{
+	int r, dir = sys->openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+	if (dir < 0)
+		return refuse_dir(why, errno, "cannot open", path, NULL);
+	r = check_dir(dir, path, set, why);
+	if (r == 0)
+		return dir;
+	sys->close(dir);
+	return r;
+}
+
 int file_read(const struct sys *sys, int dir, const char *name, struct buffer *out)
 {
 	struct stat st;

@@ -1,5 +1,5 @@
 /*
- * Atomic replacement of one file, and bounded reading of one.
+ * Atomic replacement of one file, bounded reading of one, and the directories they lie in.
  *
  * Replacing: a temporary file in the same directory (O_EXCL, O_NOFOLLOW; mode and owner set by
  * descriptor), written whole, fsynced if asked, renamed over the target, the directory fsynced if
@@ -35,6 +35,11 @@ struct file_options {
 #define FILE_NOT_DURABLE 1
 int file_replace(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
 	const struct file_options *options, char why[FILE_WHY]);
+/* Opens the directory of a file to be replaced, or of a set of files. Refused: one on NFS, one that
+ * the agent cannot write in, one that others can write in; but a sticky one passes for a file,
+ * which they cannot replace there, and not for a set, where they could put links. The descriptor,
+ * or -errno. */
+int file_open_dir(const struct sys *sys, const char *path, bool set, char why[FILE_WHY]);
 /* Reads dir/name whole into out (up to out's maximum); regular files only, no symlink followed. 0
  * or -errno. */
 int file_read(const struct sys *sys, int dir, const char *name, struct buffer *out);

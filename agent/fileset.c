@@ -14,10 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
-
-#include <linux/magic.h>
 
 #include "hash.h"
 
@@ -52,39 +49,6 @@ static int complain(const struct fileset *f, char why[FILE_WHY], int error, cons
 }
 
 /* ---- the directory ---- */
-
-static int check_dir(const struct fileset *f, int fd, char why[FILE_WHY])
-{
-	struct statfs fs;
-	struct stat st;
-
-	if (fstat(fd, &st) || fstatfs(fd, &fs))
-		return complain(f, why, errno, "cannot look at the directory", NULL, NULL);
-	if (st.st_mode & (S_IWGRP | S_IWOTH)) /* sticky or not: their links could stand here */
-		return complain(f, why, EPERM, "refused the directory", NULL,
-			"group or others can write in it and could replace the files; chmod go-w");
-	if (fs.f_type == NFS_SUPER_MAGIC)
-		return complain(f, why, ENOTSUP, "refused the directory", NULL,
-			"it is on NFS, where a rename may fail and have happened; use a local one");
-	if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS))
-		return complain(f, why, errno, "the agent's user cannot write in the directory",
-			NULL, NULL);
-	return 0;
-}
-
-/* Opens and checks the directory. The descriptor, or -errno. */
-static int open_dir(const struct fileset *f, char why[FILE_WHY])
-{
-	int r, fd = f->sys->openat(AT_FDCWD, f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-
-	if (fd < 0)
-		return complain(f, why, errno, "cannot open the directory", NULL, NULL);
-	r = check_dir(f, fd, why);
-	if (r == 0)
-		return fd;
-	f->sys->close(fd);
-	return r;
-}
 
 /* NULL with errno when it cannot be read. */
 static DIR *list(const struct fileset *f, int dir, const char *name)
@@ -322,8 +286,8 @@ int fileset_open(
 		return -ENOMEM;
 	}
 	f->sys = sys;
-	sys->mkdirat(AT_FDCWD, dir, 0755); /* open_dir() says what is wrong */
-	r = fd = open_dir(f, why);
+	sys->mkdirat(AT_FDCWD, dir, 0755); /* file_open_dir() says what is wrong */
+	r = fd = file_open_dir(sys, dir, true, why);
 	if (fd >= 0) {
 		f->in_memory = file_in_memory(fd);
 		r = read_current(f, fd, &current, why);
@@ -593,7 +557,7 @@ int fileset_publish(struct fileset *f, const struct fileset_entry *entries, size
 
 	if (r)
 		return r;
-	dir = open_dir(f, why);
+	dir = file_open_dir(f->sys, f->dir, true, why);
 	if (dir < 0)
 		return dir;
 	r = read_current(f, dir, &previous, why);

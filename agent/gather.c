@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "credentials.h"
+#include "log.h"
 #include "push.h"
 #include "source.h"
 
@@ -18,10 +18,12 @@ struct pull {
 	struct gather *gather;
 	struct server *server;
 	struct server_task task;
-	struct source_item item;
-	char *path; /* of a signature: on the heap */
-	struct transfer *transfer;
-	bool conditional;
+	const char *path;
+	char *made_path; /* of a signature */
+	enum settings_type type;
+	bool optional;
+	struct exchange *exchange;
+	char *seen;     /* of a watched document: the version that the server showed last */
 	uint64_t shown; /* hash of the ETag it showed in this run */
 };
 
@@ -31,7 +33,8 @@ struct gather {
 	const struct gather_calls *calls;
 	void *arg;
 	const struct version *held;
-	bool running, overloaded;
+	bool running, overloaded, forced;
+	enum kind_cause cause;
 	size_t left; /* parts that have not come yet */
 	size_t count;
 	struct pull pulls[];
@@ -50,12 +53,14 @@ static const struct part *held_part(const struct pull *p)
 
 static void drop(struct pull *p)
 {
+	struct exchange *x = p->exchange;
+
 	if (p->task.waiting)
 		server_withdraw(p->server, &p->task);
-	if (!p->transfer)
+	if (!x)
 		return;
-	transport_cancel(p->transfer);
-	p->transfer = NULL;
+	p->exchange = NULL;
+	exchange_cancel(x);
 	server_dropped(p->server);
 }
 
@@ -68,12 +73,14 @@ static void end(struct gather *g, enum gather_outcome outcome, const char *why)
 	g->calls->ended(g->arg, outcome, why);
 }
 
-static void fail(struct pull *p, enum gather_outcome outcome, const char *why)
+static void fail(
+	struct pull *p, enum gather_outcome outcome, enum kind_cause cause, const char *why)
 {
 	char named[FILE_WHY];
 
+	p->gather->cause = cause;
 	if (p->gather->count > 1) {
-		snprintf(named, sizeof(named), "%.100s: %.270s", p->item.path, why);
+		snprintf(named, sizeof(named), "%.100s: %.270s", p->path, why);
 		why = named;
 	}
 	end(p->gather, outcome, why);
@@ -98,27 +105,29 @@ static void settled(struct gather *g)
 
 /* ---- one answer ---- */
 
-static int take(struct pull *p, enum settings_type type, const struct transport_response *response)
+/* Takes the answer's body. */
+static int take(struct pull *p, struct kind_answer *answer)
 {
 	static const char *const names[] = {"yaml", "yaml", "json", "bytes"};
 	struct gather_part *part = &p->part;
 	char url[1024];
 	int r;
 
-	snprintf(url, sizeof(url), "%s%s", server_url(p->server, &p->task), p->item.path);
-	r = part_init(&part->facts, url, response->etag, response->last_modified,
-		part->signature ? "minisig" : names[type]);
+	snprintf(url, sizeof(url), "%s%s", server_url(p->server, &p->task), p->path);
+	r = part_init(&part->facts, url, answer->version, answer->last_modified,
+		part->signature ? "minisig" : names[answer->type]);
 	if (r == 0)
-		r = buffer_append(&part->body, response->body.data, response->body.len);
+		r = part_set_epoch(&part->facts, answer->epoch);
+	if (r == 0 && answer->digest[0] && !(part->digest = strdup(answer->digest)))
+		r = -ENOMEM;
 	if (r)
 		return r;
+	part->body = answer->body;
+	buffer_init(&answer->body, 0);
 	part->facts.len = part->body.len;
-	if (response->digest[0] && !response->content_encoding[0]) {
-		part->digest = strdup(response->digest);
-		if (!part->digest)
-			return -ENOMEM;
-	}
 	part->state = GATHER_PULLED;
+	if (answer->note[0])
+		log_warn(answer->note, "config", p->gather->config->name, "path", p->path);
 	return 0;
 }
 
@@ -131,78 +140,145 @@ static int take_absence(struct pull *p)
 	return r;
 }
 
-static void answered(void *arg, const struct transport_response *response)
+/* Whatever becomes of it: a watch is told what was seen. */
+static void note_seen(struct pull *p, const char *version)
 {
-	struct pull *p = arg;
-	struct gather *g = p->gather;
-	enum settings_type type = SETTINGS_TYPE_YAML;
+	if (!server_settings(p->server)->watch)
+		return;
+	free(p->seen);
+	p->seen = strdup(version);
+}
+
+static void came(struct pull *p, enum kind_verdict verdict, struct kind_answer *answer,
+	enum kind_cause cause, const char *why)
+{
 	const struct part *held = held_part(p);
-	char why[FILE_WHY] = "";
 	int r = 0;
 
-	p->transfer = NULL;
-	if (server_ended(p->server, &p->task, response)) {
-		server_retry(p->server, &p->task); /* within the same time limit */
-		return;
-	}
-	g->overloaded |= response->status == 429 || response->status == 503;
-	switch (source_judge(&p->item, response, p->conditional, &type, why)) {
-	case SOURCE_NEW:
-		p->shown = push_version_hash(response->etag);
-		r = take(p, type, response);
-		break;
-	case SOURCE_SAME:
+	if (verdict == KIND_NEW || verdict == KIND_SAME || verdict == KIND_ABSENT)
+		note_seen(p, verdict == KIND_NEW    ? answer->version
+			     : verdict == KIND_SAME ? held->etag
+						    : "");
+	if (verdict == KIND_ABSENT && !p->optional)
+		verdict = KIND_FAILED;
+	if (verdict == KIND_NEW) {
+		p->shown = push_version_hash(answer->version);
+		r = take(p, answer);
+	} else if (verdict == KIND_SAME) {
 		p->shown = push_version_hash(held->etag);
 		p->part.state = GATHER_HELD;
-		break;
-	case SOURCE_ABSENT:
+	} else if (verdict == KIND_ABSENT) {
 		r = take_absence(p);
-		break;
-	case SOURCE_TIMEOUT:
-		fail(p, GATHER_TIMEOUT, why);
-		return;
-	case SOURCE_FAILED:
-		fail(p, GATHER_FAILED, why);
+	} else {
+		fail(p, cause == KIND_CAUSE_TIMEOUT ? GATHER_TIMEOUT : GATHER_FAILED, cause, why);
 		return;
 	}
 	if (r)
-		fail(p, GATHER_FAILED, "out of memory");
+		fail(p, GATHER_FAILED, KIND_CAUSE_ANSWER, "out of memory");
 	else
-		settled(g);
+		settled(p->gather);
+}
+
+static void answered(
+	void *arg, const struct kind_place *place, const struct transport_response *response)
+{
+	struct pull *p = arg;
+	struct kind_answer answer;
+	enum kind_cause cause = KIND_CAUSE_NONE;
+	char why[FILE_WHY] = "";
+	enum kind_verdict verdict;
+
+	kind_answer_init(&answer, place->max_bytes);
+	verdict = source_judge(
+		place, response, exchange_conditional(p->exchange), &answer, &cause, why);
+	if ((verdict == KIND_UNAUTHORIZED && exchange_again(p->exchange, true)) ||
+		(verdict == KIND_WHOLE && exchange_again(p->exchange, false))) {
+		kind_answer_fini(&answer);
+		return;
+	}
+	p->exchange = NULL;
+	if (verdict == KIND_UNAUTHORIZED)
+		cause = KIND_CAUSE_FORBIDDEN;
+	if (verdict == KIND_WHOLE)
+		cause = KIND_CAUSE_ANSWER;
+	if (server_ended(p->server, &p->task, response)) {
+		server_retry(p->server, &p->task); /* within the same time limit */
+	} else {
+		p->gather->overloaded |= response->status == 429 || response->status == 503;
+		came(p, verdict, &answer, cause, why);
+	}
+	kind_answer_fini(&answer);
+}
+
+/* A secret cannot be read, or the login failed: that says nothing about the address. Also called
+ * while the run is being ended, which lets one pull after the other lead the login. */
+static void not_sent(void *arg, enum kind_cause cause, const char *why)
+{
+	struct pull *p = arg;
+
+	p->exchange = NULL;
+	server_dropped(p->server);
+	if (p->gather->running)
+		fail(p, cause == KIND_CAUSE_ANSWER ? GATHER_REJECTED : GATHER_FAILED, cause, why);
 }
 
 /* ---- requests ---- */
 
-static int start_transfer(struct pull *p, char why[FILE_WHY])
+static int build(
+	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
-	const struct settings_server *server = server_settings(p->server);
-	const struct gather_env *env = p->gather->env;
-	struct source_request request;
-	struct credentials credentials;
-	int r = credentials_read(env->sys, server, &credentials, why);
-
-	if (r)
-		return r;
-	source_build(&p->item, server, server_url(p->server, &p->task), held_part(p), &credentials,
-		&request);
-	if (!request.request.tls.ca)
-		request.request.tls.ca = env->ca_file;
-	p->conditional = request.conditional;
-	r = transport_start(env->transport, &request.request, answered, p, &p->transfer);
-	if (r)
-		snprintf(why, FILE_WHY, "the request cannot be made: %s", strerror(-r));
-	credentials_fini(&credentials);
-	return r;
+	(void)arg;
+	return kind_of(place->server)->build(place, r, why);
 }
 
-static void begin(struct gather *g)
+static const struct exchange_calls exchange_calls = {
+	.build = build, .ended = answered, .failed = not_sent};
+
+static int start_exchange(struct pull *p, char why[FILE_WHY])
 {
+	const struct gather *g = p->gather;
+	const char *base = server_url(p->server, &p->task);
+	const struct part *held = held_part(p);
+	size_t len = strlen(base);
+	struct exchange_request request = {
+		.server = server_settings(p->server),
+		.session = server_session(p->server),
+		.place = {.base = base,
+			.path = p->path,
+			.type = p->type,
+			.forced = g->forced,
+			.max_bytes = server_settings(p->server)->max_bytes},
+		.timeout_ms = g->config->timeout_ms,
+		.calls = &exchange_calls,
+		.arg = p,
+	};
+
+	if (held && !held->absent && server_find(p->server, held->url, p->path) >= 0) {
+		request.place.held = held;
+		request.place.same_address =
+			strncmp(held->url, base, len) == 0 && strcmp(held->url + len, p->path) == 0;
+	}
+	return exchange_start(&g->env->exchange, &request, &p->exchange, why);
+}
+
+/* What nobody is asked for is absent. 0 or -ENOMEM. */
+static int begin(struct gather *g)
+{
+	int r = 0;
+
 	gather_release(g);
 	g->running = true;
 	g->overloaded = false;
+	g->cause = KIND_CAUSE_NONE;
 	g->left = g->count;
-	for (size_t i = 0; i < g->count; i++)
+	for (size_t i = 0; r == 0 && i < g->count; i++) {
 		g->pulls[i].shown = 0;
+		if (g->pulls[i].server)
+			continue;
+		r = take_absence(&g->pulls[i]);
+		g->left--;
+	}
+	return r;
 }
 
 /* The server has a free slot: for a new run, for the next part of one, or at another address. */
@@ -218,14 +294,18 @@ static bool slot_free(void *arg)
 	if (first) {
 		if (!g->calls->begin(g->arg))
 			return false;
-		begin(g);
+		if (begin(g)) {
+			fail(p, GATHER_REJECTED, KIND_CAUSE_ANSWER, "out of memory");
+			return false;
+		}
 	}
-	if (start_transfer(p, why)) {
-		fail(p, GATHER_REJECTED, why);
+	if (start_exchange(p, why)) {
+		fail(p, GATHER_REJECTED, KIND_CAUSE_ANSWER, why);
 		return false;
 	}
 	for (size_t i = 1; first && g->running && i < g->count; i++)
-		server_submit(g->pulls[i].server, &g->pulls[i].task, UINT64_MAX);
+		if (g->pulls[i].server)
+			server_submit(g->pulls[i].server, &g->pulls[i].task, UINT64_MAX);
 	return true;
 }
 
@@ -234,7 +314,7 @@ static void slot_lost(void *arg, const char *why)
 	struct pull *p = arg;
 
 	if (p->gather->running)
-		fail(p, GATHER_REJECTED, why);
+		fail(p, GATHER_REJECTED, KIND_CAUSE_OVERLOADED, why);
 	else
 		p->gather->calls->lost(p->gather->arg, why);
 }
@@ -250,31 +330,30 @@ static char *signature_path(const char *path)
 	return asprintf(&made, "%.*s.minisig%s", (int)stem, path, path + stem) < 0 ? NULL : made;
 }
 
-static bool set_up(struct gather *g, size_t i, size_t layer, bool signature)
+static bool set_up(struct gather *g, size_t i, size_t layer, bool signature,
+	const struct settings_layer *instead)
 {
-	const struct settings_layer *l = &g->config->layers[layer];
+	const struct settings_layer *l = instead ? instead : &g->config->layers[layer];
 	struct pull *p = &g->pulls[i];
 
 	p->gather = g;
 	p->part.layer = layer;
 	p->part.signature = signature;
-	p->server = g->env->servers[l->server];
+	p->server = instead && layer ? NULL : g->env->servers[l->server];
 	p->task = (struct server_task){.begin = slot_free, .lost = slot_lost, .arg = p};
-	p->path = signature ? signature_path(l->path) : NULL;
-	p->item = (struct source_item){
-		.path = signature ? p->path : l->path,
-		.type = signature ? SETTINGS_TYPE_BYTES : l->type,
-		.optional = signature || l->optional, /* who judges says that there is none */
-		.timeout_ms = g->config->timeout_ms,
-	};
-	buffer_init(&p->part.body, server_settings(p->server)->max_bytes);
-	return p->item.path;
+	p->made_path = signature ? signature_path(l->path) : NULL;
+	p->path = signature ? p->made_path : l->path;
+	p->type = signature ? SETTINGS_TYPE_BYTES : l->type;
+	p->optional = signature || l->optional; /* who judges says that there is none */
+	buffer_init(&p->part.body, 0);
+	return p->path;
 }
 
 struct gather *gather_new(const struct gather_env *env, const struct settings_config *config,
-	const struct gather_calls *calls, void *arg)
+	const struct settings_layer *instead, const struct gather_calls *calls, void *arg)
 {
-	size_t each = config->verify.public_keys ? 2 : 1, count = config->layer_count * each;
+	bool is_signed = config->verify.public_keys && (!instead || instead != config->rollout);
+	size_t each = is_signed ? 2 : 1, count = config->layer_count * each;
 	struct gather *g = calloc(1, sizeof(*g) + count * sizeof(g->pulls[0]));
 	bool good = g;
 
@@ -286,7 +365,7 @@ struct gather *gather_new(const struct gather_env *env, const struct settings_co
 		g->count = count;
 	}
 	for (size_t i = 0; good && i < count; i++)
-		good = set_up(g, i, i / each, i % each);
+		good = set_up(g, i, i / each, i % each, instead);
 	if (good)
 		return g;
 	gather_free(g);
@@ -297,12 +376,14 @@ void gather_free(struct gather *g)
 {
 	if (!g)
 		return;
+	g->running = false;
 	for (size_t i = 0; i < g->count; i++) {
 		struct pull *p = &g->pulls[i];
 
 		if (p->server)
 			drop(p);
-		free(p->path);
+		free(p->made_path);
+		free(p->seen);
 	}
 	gather_release(g);
 	free(g);
@@ -323,26 +404,39 @@ bool gather_waiting(const struct gather *g)
 	return !g->running && g->pulls[0].task.waiting;
 }
 
-void gather_hold(struct gather *g, const struct version *held)
+void gather_hold(struct gather *g, const struct version *held, bool forced)
 {
 	g->held = held;
+	g->forced = forced;
+}
+
+const char *gather_seen(const struct gather *g, size_t i)
+{
+	return g->pulls[i].seen;
+}
+
+enum kind_cause gather_cause(const struct gather *g)
+{
+	return g->cause;
 }
 
 bool gather_give_up(struct gather *g)
 {
 	bool ready = false;
 
+	g->running = false;
 	for (size_t i = 0; i < g->count; i++) {
 		struct pull *p = &g->pulls[i];
+		struct exchange *x = p->exchange;
 
-		if (p->transfer) {
-			transport_cancel(p->transfer);
-			p->transfer = NULL;
+		if (x) {
+			p->exchange = NULL;
+			exchange_cancel(x);
 			ready |= server_ended(p->server, &p->task, NULL);
 		}
 		drop(p);
 	}
-	g->running = false;
+	g->cause = KIND_CAUSE_TIMEOUT;
 	return ready;
 }
 
@@ -354,7 +448,7 @@ bool gather_overloaded(const struct gather *g)
 void gather_lift(struct gather *g)
 {
 	for (size_t i = 0; i < g->count; i++)
-		if (i == 0 || g->pulls[i].server != g->pulls[i - 1].server)
+		if (g->pulls[i].server && (i == 0 || g->pulls[i].server != g->pulls[i - 1].server))
 			server_lift(g->pulls[i].server);
 }
 
@@ -384,6 +478,13 @@ bool gather_shows(const struct gather *g, uint64_t version_hash)
 	return false;
 }
 
+void gather_avoid(struct gather *g)
+{
+	for (size_t i = 0; i < g->count; i++)
+		if (g->pulls[i].server)
+			server_avoid(g->pulls[i].server, &g->pulls[i].task);
+}
+
 void gather_release(struct gather *g)
 {
 	for (size_t i = 0; i < g->count; i++) {
@@ -406,7 +507,7 @@ void gather_url(const struct gather *g, char ret_url[1024])
 {
 	const struct pull *p = &g->pulls[0];
 
-	snprintf(ret_url, 1024, "%.1000s%s", server_url(p->server, &p->task), p->item.path);
+	snprintf(ret_url, 1024, "%.1000s%s", server_url(p->server, &p->task), p->path);
 }
 
 bool gather_covers(const struct gather *g, const struct version *v)
@@ -415,7 +516,8 @@ bool gather_covers(const struct gather *g, const struct version *v)
 		return false;
 	for (size_t i = 0; i < g->count; i++)
 		if (!v->parts[i].absent &&
-			server_find(g->pulls[i].server, v->parts[i].url, g->pulls[i].item.path) < 0)
+			(!g->pulls[i].server || server_find(g->pulls[i].server, v->parts[i].url,
+							g->pulls[i].path) < 0))
 			return false;
 	return true;
 }

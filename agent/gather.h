@@ -11,6 +11,7 @@
 #ifndef PULLET_GATHER_H
 #define PULLET_GATHER_H
 
+#include "exchange.h"
 #include "server.h"
 #include "settings.h"
 #include "store.h"
@@ -20,10 +21,8 @@
 struct gather;
 
 struct gather_env {
-	const struct sys *sys;
-	struct transport *transport;
+	struct exchange_env exchange;
 	struct server *const *servers; /* by the index in the settings */
-	const char *ca_file;           /* NULL = the system's */
 };
 
 enum gather_outcome {
@@ -54,8 +53,10 @@ struct gather_part { /* in the order of the layers, a signature behind its docum
 	char *digest;       /* as the server gave it; NULL = not */
 };
 
+/* instead: NULL, or what is pulled in place of the config's first layer; the other ones are absent
+ * then. */
 struct gather *gather_new(const struct gather_env *env, const struct settings_config *config,
-	const struct gather_calls *calls, void *arg);
+	const struct settings_layer *instead, const struct gather_calls *calls, void *arg);
 void gather_free(struct gather *g);
 /* Lines the first part up; see server_submit(). */
 void gather_submit(struct gather *g, uint64_t expires_ms);
@@ -63,11 +64,16 @@ void gather_withdraw(struct gather *g);
 /* In the line, and not begun. */
 bool gather_waiting(const struct gather *g);
 /* What the next requests are conditional on: NULL or the version that stands. Borrowed during
- * begin(). */
-void gather_hold(struct gather *g, const struct version *held);
+ * begin(). forced: an older version than that is taken too. */
+void gather_hold(struct gather *g, const struct version *held, bool forced);
 /* The time limit has passed: ends all transfers, ended() is not called. True when another address
  * is ready for the first that kept it waiting. */
 bool gather_give_up(struct gather *g);
+/* Of a document whose server watches: the version that was shown last, "" = it was not there; NULL
+ * = nothing was yet. */
+const char *gather_seen(const struct gather *g, size_t i);
+/* Why the last run failed; NONE when it did not, or was never begun. */
+enum kind_cause gather_cause(const struct gather *g);
 /* A 429 or 503 was among the answers. */
 bool gather_overloaded(const struct gather *g);
 /* Somebody wants a pull now: see server_lift(). */
@@ -79,6 +85,8 @@ const struct gather_part *gather_part(const struct gather *g, size_t i);
 bool gather_showed(const struct gather *g);
 /* One of the parts showed this version in the last run; see push_version_hash(). */
 bool gather_shows(const struct gather *g, uint64_t version_hash);
+/* None did: the next pulls go to other addresses, where there are some; see server_avoid(). */
+void gather_avoid(struct gather *g);
 /* Frees the bodies. */
 void gather_release(struct gather *g);
 /* Where the first part comes from: for the status. */

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base64.h"
 #include "diff.h"
 #include "keypath.h"
 #include "schema.h"
@@ -163,14 +164,13 @@ const char *judges_id(const struct judges *j)
 /* ---- digest ---- */
 
 /* RFC 9530 "sha-256=:BASE64:", RFC 3230 "SHA-256=BASE64". True when there is one, as hexadecimal
- * digits; other algorithms are none. */
+ * digits; other algorithms are none. The padding may be left out: RFC 8941, 4.2.7. */
 static bool given_digest(const char *header, char ret_hex[DIGEST_HEX])
 {
-	static const char letters[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	unsigned char bytes[DIGEST_SHA256];
+	char text[(DIGEST_SHA256 + 2) / 3 * 4]; /* the last one is padding */
 	const char *p = header;
-	unsigned long bits = 0;
-	size_t n = 0, have = 0;
+	size_t n;
 
 	while (p && strncasecmp(p, "sha-256=", 8) != 0) {
 		p = strchr(p, ',');
@@ -181,15 +181,16 @@ static bool given_digest(const char *header, char ret_hex[DIGEST_HEX])
 		return false;
 	for (p += 8; *p == ':'; p++)
 		;
-	for (; *p && strchr(letters, *p) && n < 32; p++) {
-		bits = bits << 6 | (unsigned long)(strchr(letters, *p) - letters);
-		have += 6;
-		if (have >= 8) {
-			have -= 8;
-			snprintf(ret_hex + 2 * n++, 3, "%02lx", bits >> have & 0xff);
-		}
-	}
-	return n == 32;
+	n = strcspn(p, "=:;, \t");
+	if (n != sizeof(text) - 1)
+		return false;
+	memcpy(text, p, n);
+	text[n] = '=';
+	if (base64_decode(text, sizeof(text), bytes, sizeof(bytes), &n))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		snprintf(ret_hex + 2 * i, 3, "%02x", bytes[i]);
+	return true;
 }
 
 static int judge_digest(struct judges *j, const struct judges_case *c, struct judgement *ret)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +17,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "account.h"
 #include "config.h"
 #include "control.h"
 #include "log.h"
 #include "loop.h"
 #include "push.h"
+#include "report.h"
 #include "server.h"
 #include "settings.h"
 #include "transport.h"
@@ -40,16 +43,19 @@ struct agent {
 	struct settings *settings;
 	int lock;
 	struct loop *loop;
-	struct worker *worker;
+	struct worker *worker, *files;
 	struct transport *transport;
 	struct trigger_queue queue;
 	struct drift *drift;
+	struct watcher *watcher;
 	struct config_env env;
+	char host[HOST_NAME_MAX + 1];
 	struct server **servers;
 	struct config **configs;
 	struct control_env control_env;
 	struct control *control;
 	struct push *push;
+	struct report *report;
 	size_t once_left; /* configs that have not ended their one run */
 	bool once_failed, again;
 };
@@ -257,6 +263,8 @@ static void on_resume(void *arg, uint64_t late_ms)
 
 	log_info("the agent did not run for a while: pulling again", "late_ms", LOG_U64(late_ms));
 	transport_forget(a->transport);
+	if (a->watcher)
+		watcher_resume(a->watcher);
 	for (size_t i = 0; i < a->settings->config_count; i++)
 		config_resumed(a->configs[i]);
 }
@@ -266,10 +274,14 @@ static void run_ended(void *arg, struct config *c)
 	struct agent *a = arg;
 	struct config_status s;
 
+	if (!a->options.once && !a->report)
+		return;
+	config_status(c, &s);
+	if (a->report)
+		report_changed(a->report, (size_t)(s.settings - a->settings->configs));
 	if (!a->options.once)
 		return;
 	trigger_suspend(config_push_topic(c)->trigger);
-	config_status(c, &s);
 	a->once_failed |= s.outcome == CONFIG_FAILED;
 	if (--a->once_left == 0)
 		loop_stop(a->loop);
@@ -282,10 +294,17 @@ static int start_servers(struct agent *a)
 	size_t n = a->settings->server_count, *tasks = calloc(n, sizeof(*tasks));
 
 	a->servers = calloc(n, sizeof(struct server *));
-	for (size_t i = 0; tasks && i < a->settings->config_count; i++)
-		for (size_t k = 0; k < a->settings->configs[i].layer_count; k++)
-			tasks[a->settings->configs[i].layers[k].server] +=
-				a->settings->configs[i].verify.public_keys ? 2 : 1;
+	for (size_t i = 0; tasks && i < a->settings->config_count; i++) {
+		const struct settings_config *c = &a->settings->configs[i];
+		size_t each = c->verify.public_keys ? 2 : 1;
+
+		for (size_t k = 0; k < c->layer_count; k++)
+			tasks[c->layers[k].server] += each;
+		if (c->bootstrap)
+			tasks[c->bootstrap->server] += each;
+		if (c->rollout)
+			tasks[c->rollout->server] += each;
+	}
 	for (size_t i = 0; tasks && a->servers && i < n; i++) {
 		a->servers[i] = server_new(a->loop, &a->settings->servers[i], tasks[i]);
 		if (!a->servers[i])
@@ -295,9 +314,22 @@ static int start_servers(struct agent *a)
 	return a->servers && n ? 0 : -ENOMEM;
 }
 
+/* What this host is called in receipts and rollouts. */
+static void name_host(struct agent *a)
+{
+	const char *name = a->settings->report.host;
+
+	if (name)
+		snprintf(a->host, sizeof(a->host), "%s", name);
+	else if (gethostname(a->host, sizeof(a->host) - 1))
+		snprintf(a->host, sizeof(a->host), "localhost");
+}
+
 static int start_configs(struct agent *a)
 {
 	size_t n = a->settings->config_count;
+
+	name_host(a);
 
 	a->env = (struct config_env){
 		.sys = &sys_real,
@@ -305,11 +337,16 @@ static int start_configs(struct agent *a)
 		.transport = a->transport,
 		.servers = a->servers,
 		.worker = a->worker,
+		.files = a->files,
 		.queue = &a->queue,
 		.drift = a->drift,
+		.watcher = a->watcher,
 		.state_dir = a->settings->state_dir,
 		.runtime_dir = a->settings->runtime_dir,
 		.ca_file = getenv("SSL_CERT_FILE"),
+		.host = a->host,
+		.labels = a->settings->labels,
+		.label_count = a->settings->label_count,
 		.dry_run = a->options.dry_run,
 		.once = a->options.once,
 		.run_ended = run_ended,
@@ -340,6 +377,7 @@ static int start_control(struct agent *a)
 		.configs = a->configs,
 		.servers = a->servers,
 		.push = &a->push,
+		.report = &a->report,
 		.started_ms = sys_real.wall_ms(),
 	};
 	r = control_start(&a->control_env, &a->control, why);
@@ -366,14 +404,45 @@ static int start_push(struct agent *a)
 			endpoints[i] = (struct push_endpoint){
 				.endpoint = a->settings->push[i].endpoint,
 				.heartbeat_ms = a->settings->push[i].heartbeat_ms,
+				.server_key = a->settings->push[i].server_key,
+				.secret_key_file = a->settings->push[i].secret_key_file,
 			};
 		r = push_start(&sys_real, endpoints, m, topics, n, &a->push);
 	}
 	free(topics);
 	free(endpoints);
 	if (r)
-		log_err("cannot start the push channel", "why", strerror(-r));
+		log_err("cannot start the push channel", "why",
+			r == -EOPNOTSUPP ? "libzmq was built without CURVE, which the "
+					   "configuration asks for: install one that has it"
+					 : strerror(-r));
 	return r;
+}
+
+static void look(void *arg, size_t config, struct receipt_config *ret, struct receipt_texts *texts)
+{
+	struct agent *a = arg;
+
+	account_give(a->configs[config], ret, texts);
+}
+
+static int start_report(struct agent *a)
+{
+	const struct report_env env = {
+		.sys = &sys_real,
+		.loop = a->loop,
+		.transport = a->transport,
+		.ca_file = getenv("SSL_CERT_FILE"),
+		.settings = a->settings,
+		.host = a->host,
+		.look = look,
+		.arg = a,
+	};
+
+	if (!a->settings->report.from)
+		return 0;
+	a->report = report_start(&env);
+	return a->report ? 0 : -ENOMEM;
 }
 
 static int start(struct agent *a)
@@ -396,12 +465,19 @@ static int start(struct agent *a)
 	}
 	a->loop = loop_new(&sys_real);
 	a->transport = a->loop ? transport_new(a->loop) : NULL;
-	a->worker = a->loop ? worker_start(a->loop) : NULL;
+	a->worker = a->loop ? worker_start(a->loop, "pullet-sync") : NULL;
+	for (size_t i = 0; a->loop && !a->files && i < a->settings->server_count; i++)
+		if (a->settings->servers[i].kind == SETTINGS_FILE)
+			a->files = worker_start(a->loop, "pullet-file");
 	if (!a->loop || !a->transport || !a->worker) {
 		log_err("cannot start: out of memory or descriptors");
 		return -ENOMEM;
 	}
 	a->drift = a->options.once ? NULL : drift_new(a->loop); /* without it the intervals do */
+	for (size_t i = 0; !a->options.once && !a->watcher && i < a->settings->server_count; i++)
+		if (a->settings->servers[i].watch)
+			a->watcher =
+				watcher_new(a->loop, &sys_real, getenv("SSL_CERT_FILE"), a->drift);
 	trigger_queue_init(&a->queue, wake, a->loop);
 	loop_on_wake(a->loop, woken, a);
 	loop_on_resume(a->loop, on_resume, a);
@@ -415,6 +491,8 @@ static int start(struct agent *a)
 		r = start_control(a);
 	if (r == 0 && !a->options.once)
 		r = start_push(a);
+	if (r == 0 && !a->options.once)
+		r = start_report(a);
 	return r;
 }
 
@@ -423,12 +501,18 @@ static int start(struct agent *a)
 static void stop(struct agent *a)
 {
 	control_stop(a->control);
+	report_stop(a->report);
 	push_stop(a->push);
 	if (a->worker && worker_stop(a->worker, 1000)) {
 		log_warn("the disk does not answer: leaving a write behind; the last known good is "
 			 "safe");
 		_exit(EXIT_FAILURE);
 	}
+	if (a->files && worker_stop(a->files, 200)) {
+		log_warn("a file of a server does not answer: leaving its reading behind");
+		_exit(EXIT_SUCCESS);
+	}
+	watcher_free(a->watcher);
 	for (size_t i = 0; a->configs && i < a->settings->config_count; i++)
 		config_free(a->configs[i]);
 	free(a->configs);

@@ -85,12 +85,20 @@ static int read_whole(int fd, size_t size, struct buffer *body)
 	return r;
 }
 
-/* Reads what fd stands for now. -EAGAIN: it changed during the reading. */
-static int read_once(int dir, const char *path, struct origin_file *f)
+static int open_anywhere(int dir, const char *path)
+{
+	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Reads what the path stands for now. -EAGAIN: it changed during the reading. */
+static int read_once(
+	int (*open_it)(int dir, const char *path), int dir, const char *path, struct origin_file *f)
 {
 	struct stat before, after;
 	char hex[DIGEST_HEX];
-	int r, fd = open_beneath(dir, path);
+	int r, fd = open_it(dir, path);
 
 	if (fd < 0)
 		return fd;
@@ -114,22 +122,29 @@ static int read_once(int dir, const char *path, struct origin_file *f)
 	return r;
 }
 
-int origin_read(int dir, const char *path, struct origin_file *ret_file)
+static int read_stable(int (*open_it)(int dir, const char *path), int dir, const char *path,
+	struct origin_file *ret_file)
 {
-	int r = -ENOENT;
+	int r = -EAGAIN;
 
-	if (!origin_serves(path))
-		return r;
 	buffer_init(&ret_file->body, ORIGIN_MAX_FILE + 8192);
-	for (int i = 0; i < RETRIES; i++) {
-		r = read_once(dir, path, ret_file);
-		if (r != -EAGAIN)
-			break;
+	for (int i = 0; i < RETRIES && r == -EAGAIN; i++) {
 		buffer_clear(&ret_file->body);
+		r = read_once(open_it, dir, path, ret_file);
 	}
 	if (r)
 		buffer_fini(&ret_file->body);
 	return r;
+}
+
+int origin_read(int dir, const char *path, struct origin_file *ret_file)
+{
+	return origin_serves(path) ? read_stable(open_beneath, dir, path, ret_file) : -ENOENT;
+}
+
+int origin_read_path(const char *path, struct origin_file *ret_file)
+{
+	return read_stable(open_anywhere, AT_FDCWD, path, ret_file);
 }
 
 const char *origin_content_type(const char *path)

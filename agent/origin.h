@@ -31,6 +31,8 @@ bool origin_serves(const char *path);
 /* Reads dir/path. 0 and *ret_file (free its body with buffer_fini()), or -ENOENT, -EXDEV (leads
  * out), -EISDIR and others. */
 int origin_read(int dir, const char *path, struct origin_file *ret_file);
+/* The same for any path of this host; -EAGAIN: somebody writes it. */
+int origin_read_path(const char *path, struct origin_file *ret_file);
 /* The content type that a path's ending stands for. */
 const char *origin_content_type(const char *path);
 /* Does an If-None-Match value name this ETag (weak comparison, lists, *)? */

@@ -121,7 +121,7 @@ struct probe *probe_start(const struct probe_options *options)
 	p->o = *options;
 	p->until_ms = now_ms + options->settings->for_ms;
 	loop_timer_init(&p->next, due, p);
-	p->env = trial_environment(options->name, options->file, options->generation);
+	p->env = trial_environment(options->name, options->file, options->generation, NULL, 0);
 	if (!p->env) {
 		probe_free(p);
 		return NULL;

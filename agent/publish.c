@@ -11,10 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
-
-#include <linux/magic.h>
 
 struct identity { /* of the file as it was published; any change shows in one of these */
 	dev_t dev;
@@ -45,25 +42,6 @@ static int complain(
 	return -error;
 }
 
-static int check_dir(const struct target *t, int fd, char why[FILE_WHY])
-{
-	struct statfs fs;
-	struct stat st;
-
-	if (fstat(fd, &st) || fstatfs(fd, &fs))
-		return complain(why, errno, "cannot look at the directory", t->dir, NULL);
-	if (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX))
-		return complain(why, EPERM, "refused the directory", t->dir,
-			"group or others can write in it and could replace the file; chmod go-w");
-	if (fs.f_type == NFS_SUPER_MAGIC)
-		return complain(why, ENOTSUP, "refused the directory", t->dir,
-			"it is on NFS, where a rename may fail and have happened; use a local one");
-	if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS))
-		return complain(
-			why, errno, "the agent's user cannot write in the directory", t->dir, NULL);
-	return 0;
-}
-
 static int check_file(const struct target *t, int fd, char why[FILE_WHY])
 {
 	struct stat dir, st;
@@ -87,13 +65,11 @@ static int check_file(const struct target *t, int fd, char why[FILE_WHY])
 /* Opens and checks the directory. The descriptor, or -errno. */
 static int open_dir(const struct target *t, char why[FILE_WHY])
 {
-	int r, fd = t->sys->openat(AT_FDCWD, t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	int r, fd = file_open_dir(t->sys, t->dir, false, why);
 
 	if (fd < 0)
-		return complain(why, errno, "cannot open the directory", t->dir, NULL);
-	r = check_dir(t, fd, why);
-	if (r == 0)
-		r = check_file(t, fd, why);
+		return fd;
+	r = check_file(t, fd, why);
 	if (r == 0)
 		return fd;
 	t->sys->close(fd);

@@ -2,7 +2,9 @@
  * The push thread. Surprising: a SUB socket of libzmq goes deaf for ever after one protocol error
  * (a frame over the limit, garbage instead of a greeting): it neither reconnects nor says so. The
  * socket's monitor tells when a connection ended without a retry following; then the socket is
- * thrown away and a new one made.
+ * thrown away and a new one made. After a handshake that failed this happens in any case: libzmq
+ * would either never try again or, where the publisher hung up first, try at its shortest interval
+ * for ever. Which of the two is a race, even when only one side uses CURVE.
  *
  * All sockets are made before the thread starts or by the thread itself, in one context that lives
  * as long as the channel.
@@ -29,6 +31,8 @@
 #define SILENCE_SPREAD_MS 5000u
 #define SILENT_HEARTBEATS 3
 #define RETRY_MAX_MS 60000
+#define RETRY_MAX_LOCAL_MS 2000
+#define HANDSHAKE_MS 10000
 
 struct seen { /* of one topic at one endpoint */
 	bool any;
@@ -37,10 +41,16 @@ struct seen { /* of one topic at one endpoint */
 
 struct endpoint {
 	struct push *push;
-	char *address;
+	char *address, *server_key, *secret_key_file;
+	char public_key[CURVE_TEXT]; /* the agent's own; "" = it has none that lasts */
 	uint64_t heartbeat_ms;
 	uint64_t reconnect_ms; /* libzmq's interval, random per process */
+	uint64_t retry_max_ms;
 	void *socket, *monitor;
+	unsigned sockets;      /* made so far */
+	uint64_t handshake_ms; /* when the one under way began; 0 = none is */
+	bool established;      /* the handshake is over */
+	struct log_limit log_limit;
 	char epoch[65];
 	struct seen *seen;    /* one per topic */
 	bool heard_heartbeat; /* in this connection: silence means something */
@@ -48,7 +58,8 @@ struct endpoint {
 	bool rebuilding;      /* the deadline is the rebuild's */
 	uint64_t retry_ms;    /* grows while rebuilding fails */
 	_Atomic int state;
-	_Atomic uint64_t messages, heartbeats, bad, gaps, epochs, connects, rebuilds,
+	const char *_Atomic error;
+	_Atomic uint64_t messages, heartbeats, bad, gaps, epochs, connects, rebuilds, refused,
 		last_message_ms;
 };
 
@@ -66,6 +77,8 @@ struct push {
 	size_t endpoint_count;
 	struct topic *topics; /* sorted by name; several may share one */
 	size_t topic_count;
+	struct push_listener listener; /* zeroed = the topics' triggers are fired */
+	void *stop; /* a socket that nothing comes from but the end, while the others are closed */
 	zmq_pollitem_t *items;
 };
 
@@ -128,23 +141,23 @@ static void fire_all(struct endpoint *e, uint64_t least_spread_ms)
 	}
 }
 
+/* As fire_all(), or the listener is told why. */
+static void missed(struct endpoint *e, const char *cause, uint64_t least_spread_ms)
+{
+	const struct push *p = e->push;
+
+	if (p->listener.missed)
+		p->listener.missed(p->listener.arg, (size_t)(e - p->endpoints), cause);
+	else
+		fire_all(e, least_spread_ms);
+}
+
 static void forget(struct endpoint *e)
 {
 	memset(e->seen, 0, e->push->topic_count * sizeof(*e->seen));
 }
 
 /* ---- sockets ---- */
-
-static bool is_local(const char *address)
-{
-	static const char *const prefixes[] = {
-		"ipc://", "tcp://127.", "tcp://localhost:", "tcp://[::1]:", "tcp://[::ffff:127."};
-
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
-		if (strncmp(address, prefixes[i], strlen(prefixes[i])) == 0)
-			return true;
-	return false;
-}
 
 static int set_options(const struct endpoint *e, void *socket)
 {
@@ -156,11 +169,11 @@ static int set_options(const struct endpoint *e, void *socket)
 		{ZMQ_LINGER, 0},
 		{ZMQ_RCVHWM, 1000},
 		{ZMQ_RECONNECT_IVL, (int)e->reconnect_ms},
-		{ZMQ_RECONNECT_IVL_MAX, is_local(e->address) ? 2000 : RETRY_MAX_MS},
+		{ZMQ_RECONNECT_IVL_MAX, (int)e->retry_max_ms},
 		{ZMQ_HEARTBEAT_IVL, 5000},
 		{ZMQ_HEARTBEAT_TIMEOUT, 15000},
 		{ZMQ_HEARTBEAT_TTL, 15000},
-		{ZMQ_HANDSHAKE_IVL, 10000},
+		{ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS},
 		{ZMQ_CONNECT_TIMEOUT, 5000},
 		{ZMQ_TCP_MAXRT, 20000},
 		{ZMQ_TCP_KEEPALIVE, 1},
@@ -180,9 +193,37 @@ static int set_options(const struct endpoint *e, void *socket)
 	return 0;
 }
 
+struct own_keys {
+	char public_key[CURVE_TEXT], secret_key[CURVE_TEXT];
+};
+
+/* The agent's own keys, to be wiped by the caller. NULL, or a constant sentence. */
+static const char *read_own_keys(const struct endpoint *e, struct own_keys *k)
+{
+	const char *why = NULL;
+
+	if (!e->secret_key_file)
+		return zmq_curve_keypair(k->public_key, k->secret_key)
+			       ? "no key could be made for this connection"
+			       : NULL;
+	if (curve_read_secret(e->push->sys, e->secret_key_file, k->secret_key, &why) == 0 &&
+		zmq_curve_public(k->public_key, k->secret_key))
+		why = "the secret key's file does not hold a secret key";
+	return why;
+}
+
+static int set_keys(const struct endpoint *e, void *socket, const struct own_keys *k)
+{
+	if (!e->server_key)
+		return 0;
+	return zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, e->server_key, CURVE_TEXT) ||
+	       zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, k->public_key, CURVE_TEXT) ||
+	       zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, k->secret_key, CURVE_TEXT);
+}
+
 static int subscribe(const struct push *p, void *socket)
 {
-	if (p->topic_count > MAX_FILTERS)
+	if (p->topic_count > MAX_FILTERS || p->listener.heard)
 		return zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0);
 	if (zmq_setsockopt(
 		    socket, ZMQ_SUBSCRIBE, PUSH_HEARTBEAT_TOPIC, strlen(PUSH_HEARTBEAT_TOPIC)))
@@ -205,27 +246,77 @@ static void close_sockets(struct endpoint *e)
 	if (e->monitor)
 		zmq_close(e->monitor);
 	e->socket = e->monitor = NULL;
+	e->established = false;
+	e->handshake_ms = 0;
 }
 
-static int open_sockets(struct endpoint *e)
+static int make_sockets(struct endpoint *e, const struct own_keys *keys)
 {
 	struct push *p = e->push;
+	int r = 0, zero = 0;
 	char name[64];
-	int zero = 0;
 
-	snprintf(name, sizeof(name), "inproc://monitor-%zu-%llu", (size_t)(e - p->endpoints),
-		(unsigned long long)atomic_load(&e->rebuilds));
+	snprintf(name, sizeof(name), "inproc://monitor-%zu-%u", (size_t)(e - p->endpoints),
+		e->sockets++);
 	e->socket = zmq_socket(p->context, ZMQ_SUB);
 	e->monitor = zmq_socket(p->context, ZMQ_PAIR);
 	if (!e->socket || !e->monitor ||
 		zmq_setsockopt(e->monitor, ZMQ_LINGER, &zero, sizeof(zero)) ||
-		set_options(e, e->socket) || subscribe(p, e->socket) ||
-		zmq_socket_monitor(e->socket, name, ZMQ_EVENT_ALL) ||
+		set_options(e, e->socket) || set_keys(e, e->socket, keys) ||
+		subscribe(p, e->socket) || zmq_socket_monitor(e->socket, name, ZMQ_EVENT_ALL) ||
 		zmq_connect(e->monitor, name) || zmq_connect(e->socket, e->address)) {
+		r = -zmq_errno();
 		close_sockets(e);
-		return -zmq_errno();
 	}
-	return 0;
+	return r;
+}
+
+static void rebuild_later(struct endpoint *e)
+{
+	if (e->rebuilding)
+		return;
+	e->rebuilding = true;
+	e->deadline_ms = e->push->sys->now_ms() + e->retry_ms / 2 +
+			 sys_random_upto(e->push->sys, e->retry_ms / 2);
+	e->retry_ms = e->retry_ms * 2 > e->retry_max_ms ? e->retry_max_ms : e->retry_ms * 2;
+}
+
+/* No connection this time: said, and tried again later with a new socket. One cause is one line a
+ * minute, however its sentence goes. */
+static void give_up(struct endpoint *e, enum push_state state, const char *cause, const char *error)
+{
+	const char *public_key = e->public_key[0] ? e->public_key : NULL;
+	unsigned held_back;
+
+	close_sockets(e);
+	atomic_store(&e->error, error);
+	atomic_store(&e->state, state);
+	e->rebuilding = false;
+	rebuild_later(e);
+	if (state == PUSH_REFUSED)
+		count(&e->refused);
+	if (log_limit_pass(&e->log_limit, e->push->sys->now_ms(), cause, &held_back))
+		log_warn(state == PUSH_REFUSED
+				 ? "push channel refused: pulls go on by interval"
+				 : "push channel not connected: pulls go on by interval",
+			"endpoint", e->address, "why", error, "public_key", public_key,
+			"secret_key_file", e->secret_key_file, "repeated",
+			held_back ? LOG_U64(held_back) : NULL);
+}
+
+static int open_sockets(struct endpoint *e)
+{
+	struct own_keys keys = {0};
+	const char *why = e->server_key ? read_own_keys(e, &keys) : NULL;
+	int r = 0;
+
+	memcpy(e->public_key, keys.public_key, e->secret_key_file ? sizeof(e->public_key) : 0);
+	if (why)
+		give_up(e, PUSH_REFUSED, "own key", why);
+	else
+		r = make_sockets(e, &keys);
+	explicit_bzero(&keys, sizeof(keys));
+	return r;
 }
 
 /* ---- messages ---- */
@@ -257,17 +348,17 @@ static struct topic *find(const struct push *p, const char *name)
 
 /* A new epoch: the publisher restarted or lost count, so anything may have been missed. True when
  * it is one. */
-static bool epoch_changed(struct endpoint *e, const char *epoch)
+static bool epoch_changed(struct endpoint *e, const struct push_message *m)
 {
-	bool changed = epoch[0] && e->epoch[0] && strcmp(epoch, e->epoch) != 0;
+	bool changed = m->epoch[0] && e->epoch[0] && strcmp(m->epoch, e->epoch) != 0;
 
-	if (!epoch[0] || strcmp(epoch, e->epoch) == 0)
+	if (!m->epoch[0] || strcmp(m->epoch, e->epoch) == 0)
 		return false;
-	memcpy(e->epoch, epoch, sizeof(e->epoch));
+	memcpy(e->epoch, m->epoch, sizeof(e->epoch));
 	forget(e);
 	if (changed) {
 		count(&e->epochs);
-		fire_all(e, 0);
+		fire_all(e, m->has_spread ? m->spread_ms : 0);
 	}
 	return changed;
 }
@@ -293,7 +384,7 @@ static void update(struct endpoint *e, const char *name, const struct push_messa
 
 	if (!t)
 		return; /* a filter is a prefix: "web" lets "web2" through */
-	epoch_changed(e, m->epoch);
+	epoch_changed(e, m);
 	count(&e->messages);
 	if (!in_sequence(e, &e->seen[t - p->topics], m))
 		return;
@@ -318,6 +409,7 @@ static void set_silence_deadline(struct endpoint *e)
 static void handle(struct endpoint *e, const char *name, const char *envelope, size_t len)
 {
 	struct push_message m = {0};
+	const struct push_listener *l = &e->push->listener;
 	const char *why = NULL;
 
 	if (envelope && push_message_parse(envelope, len, &m, &why)) {
@@ -329,10 +421,15 @@ static void handle(struct endpoint *e, const char *name, const char *envelope, s
 	if (strcmp(name, PUSH_HEARTBEAT_TOPIC) == 0) {
 		count(&e->heartbeats);
 		e->heard_heartbeat = true;
-		epoch_changed(e, m.epoch);
+		if (!l->heard)
+			epoch_changed(e, &m);
+	} else if (l->heard) {
+		count(&e->messages);
 	} else {
 		update(e, name, &m);
 	}
+	if (l->heard)
+		l->heard(l->arg, (size_t)(e - e->push->endpoints), name, &m);
 	atomic_store_explicit(&e->last_message_ms, e->push->sys->now_ms(), memory_order_relaxed);
 	if (atomic_load(&e->state) == PUSH_SILENT)
 		atomic_store(&e->state, PUSH_CONNECTED);
@@ -393,30 +490,29 @@ static int receive(struct endpoint *e)
 
 /* ---- connections ---- */
 
-static void rebuild_later(struct endpoint *e)
-{
-	if (e->rebuilding)
-		return;
-	e->rebuilding = true;
-	e->deadline_ms = e->push->sys->now_ms() + e->retry_ms / 2 +
-			 sys_random_upto(e->push->sys, e->retry_ms / 2);
-	e->retry_ms = e->retry_ms * 2 > RETRY_MAX_MS ? RETRY_MAX_MS : e->retry_ms * 2;
-}
-
 static void connected(struct endpoint *e)
 {
 	count(&e->connects);
+	atomic_store(&e->error, NULL);
 	atomic_store(&e->state, PUSH_CONNECTED);
+	e->established = true;
+	e->handshake_ms = 0;
 	e->heard_heartbeat = false;
 	e->rebuilding = false;
 	e->deadline_ms = 0;
 	e->retry_ms = e->reconnect_ms;
 	log_info("push channel connected", "endpoint", e->address);
-	fire_all(e, 0); /* whatever was sent before we listened */
+	missed(e, "connected", 0); /* whatever was sent before we listened */
 }
 
 static void disconnected(struct endpoint *e)
 {
+	if (!e->established) { /* no event named a reason: what came was no handshake at all */
+		give_up(e, PUSH_REFUSED, "handshake",
+			"what answers there is not a ZeroMQ publisher");
+		return;
+	}
+	e->established = false;
 	if (atomic_exchange(&e->state, PUSH_CONNECTING) != PUSH_CONNECTING)
 		log_warn("push channel lost: reconnecting; pulls go on by interval", "endpoint",
 			e->address);
@@ -426,31 +522,102 @@ static void disconnected(struct endpoint *e)
 	rebuild_later(e);
 }
 
+/* libzmq tries again by itself: after a connection that ended, or that could not be made. */
+static void retried(struct endpoint *e)
+{
+	e->rebuilding = false;
+	e->deadline_ms = 0;
+	if (e->handshake_ms == 0) {
+		int refused = PUSH_REFUSED;
+
+		/* whoever refused the handshake is not there any more */
+		atomic_store(&e->error, NULL);
+		atomic_compare_exchange_strong(&e->state, &refused, PUSH_CONNECTING);
+	}
+	e->handshake_ms = 0;
+}
+
+static void handshake_timed_out(struct endpoint *e)
+{
+	give_up(e, atomic_load(&e->state) == PUSH_SILENT ? PUSH_SILENT : PUSH_CONNECTING,
+		"handshake timeout", "the publisher accepts connections but does not answer");
+}
+
+/* The handshake failed, and libzmq does not know why. */
+static void handshake_ended(struct endpoint *e)
+{
+	if (e->handshake_ms && e->push->sys->now_ms() - e->handshake_ms >= HANDSHAKE_MS / 2)
+		handshake_timed_out(e);
+	else
+		give_up(e, PUSH_REFUSED, "handshake",
+			e->server_key
+				? "the publisher ended the handshake: server_key is not its public "
+				  "key, or it does not use CURVE"
+				: "the publisher ended the handshake: it wants CURVE (set curve), "
+				  "or it is not a ZeroMQ publisher");
+}
+
+static void handshake_broken(struct endpoint *e, uint32_t error)
+{
+	const char *why = "the publisher does not keep to the protocol";
+
+	if (error == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH)
+		why = e->server_key ? "the publisher does not use CURVE: give it a secret key, or "
+				      "remove curve"
+				    : "the publisher does not send plain text: it wants CURVE "
+				      "(set curve)";
+	else if (error == ZMQ_PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC)
+		why = "what the publisher sent cannot be decrypted: server_key is not its public "
+		      "key, or somebody changed it on the way";
+	give_up(e, PUSH_REFUSED, "handshake", why);
+}
+
+static void handshake_refused(struct endpoint *e)
+{
+	give_up(e, PUSH_REFUSED, "list",
+		e->secret_key_file ? "the publisher does not allow this agent's key: add it to the "
+				     "list there"
+				   : "the publisher allows known keys only: set secret_key_file, "
+				     "and add its public key to the list there");
+}
+
 /* Takes one event of the monitor. 1, 0 when there is none, or -errno. */
 static int observe(struct endpoint *e)
 {
 	unsigned char frame[6];
 	char address[256];
 	uint16_t event;
+	uint32_t value;
 
+	if (!e->monitor)
+		return 0; /* an event before this one closed it */
 	if (zmq_recv(e->monitor, frame, sizeof(frame), ZMQ_DONTWAIT) < 0)
 		return zmq_errno() == EAGAIN ? 0 : -zmq_errno();
 	if (zmq_recv(e->monitor, address, sizeof(address), ZMQ_DONTWAIT) < 0)
 		return -zmq_errno();
 	memcpy(&event, frame, sizeof(event));
+	memcpy(&value, frame + sizeof(event), sizeof(value));
 	switch (event) {
+	case ZMQ_EVENT_CONNECTED:
+		e->handshake_ms = e->push->sys->now_ms();
+		break;
 	case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
 		connected(e);
 		break;
-	case ZMQ_EVENT_CONNECT_RETRIED: /* it lives: no rebuild */
-		e->rebuilding = false;
-		e->deadline_ms = 0;
+	case ZMQ_EVENT_CONNECT_RETRIED:
+		retried(e);
 		break;
 	case ZMQ_EVENT_DISCONNECTED:
-	case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-	case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
-	case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
 		disconnected(e);
+		break;
+	case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+		handshake_ended(e);
+		break;
+	case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
+		handshake_broken(e, value);
+		break;
+	case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
+		handshake_refused(e);
 		break;
 	default:
 		break;
@@ -460,13 +627,19 @@ static int observe(struct endpoint *e)
 
 static void rebuild(struct endpoint *e)
 {
-	log_warn("push channel rebuilt: the socket had gone deaf", "endpoint", e->address);
-	close_sockets(e);
-	count(&e->rebuilds);
+	int r;
+
+	if (e->socket) {
+		log_warn("push channel rebuilt: the socket had gone deaf", "endpoint", e->address);
+		close_sockets(e);
+		count(&e->rebuilds);
+	}
 	e->rebuilding = false;
 	e->deadline_ms = 0;
-	if (open_sockets(e))
-		rebuild_later(e);
+	r = open_sockets(e);
+	if (r && r != -ETERM)
+		give_up(e, (enum push_state)atomic_load(&e->state), "socket",
+			"no socket can be made: the agent has no memory or descriptors left");
 }
 
 static void deadline_passed(struct endpoint *e)
@@ -478,7 +651,7 @@ static void deadline_passed(struct endpoint *e)
 		atomic_store(&e->state, PUSH_SILENT);
 		e->heard_heartbeat = false;
 		/* a publisher that hangs is silent for a whole fleet at the same moment */
-		fire_all(e,
+		missed(e, "no heartbeat comes",
 			e->heartbeat_ms < SILENCE_SPREAD_MS ? e->heartbeat_ms : SILENCE_SPREAD_MS);
 	}
 	rebuild(e);
@@ -518,6 +691,7 @@ static int drain(struct endpoint *e, int (*take)(struct endpoint *e))
  * system calls, and the loop thread, which a message wakes, may have to share this core. */
 static int turn(struct push *p)
 {
+	size_t count = 2 * p->endpoint_count;
 	int r = 0;
 
 	for (size_t i = 0; i < p->endpoint_count; i++) {
@@ -529,8 +703,8 @@ static int turn(struct push *p)
 		p->items[2 * i + 1] =
 			(zmq_pollitem_t){.socket = e->monitor, .fd = -1, .events = ZMQ_POLLIN};
 	}
-	if (zmq_poll(p->items, (int)(2 * p->endpoint_count), next_deadline(p)) < 0 &&
-		zmq_errno() != EINTR)
+	p->items[count] = (zmq_pollitem_t){.socket = p->stop, .events = ZMQ_POLLIN};
+	if (zmq_poll(p->items, (int)count + 1, next_deadline(p)) < 0 && zmq_errno() != EINTR)
 		return -zmq_errno();
 	for (size_t i = 0; r == 0 && i < p->endpoint_count; i++) {
 		struct endpoint *e = &p->endpoints[i];
@@ -555,6 +729,8 @@ static void *run(void *arg)
 	while (r == 0);
 	if (r != -ETERM)
 		log_err("push channel ended: pulls go on by interval", "why", zmq_strerror(-r));
+	zmq_close(p->stop);
+	p->stop = NULL;
 	for (size_t i = 0; i < p->endpoint_count; i++)
 		close_sockets(&p->endpoints[i]);
 	return NULL;
@@ -567,8 +743,12 @@ static void release(struct push *p)
 	for (size_t i = 0; p->endpoints && i < p->endpoint_count; i++) {
 		close_sockets(&p->endpoints[i]);
 		free(p->endpoints[i].address);
+		free(p->endpoints[i].server_key);
+		free(p->endpoints[i].secret_key_file);
 		free(p->endpoints[i].seen);
 	}
+	if (p->stop)
+		zmq_close(p->stop);
 	if (p->context)
 		zmq_ctx_term(p->context);
 	free(p->endpoints);
@@ -577,41 +757,59 @@ static void release(struct push *p)
 	free(p);
 }
 
+/* A copy, or NULL with *error set when memory is short; NULL for NULL. */
+static char *copy(const char *text, int *error)
+{
+	char *s = text ? strdup(text) : NULL;
+
+	if (text && !s)
+		*error = -ENOMEM;
+	return s;
+}
+
+static int prepare_endpoint(struct push *p, struct endpoint *e, const struct push_endpoint *from)
+{
+	/* relays are few: theirs is no fleet that must be kept from coming at once */
+	bool local = curve_stays_here(from->endpoint) || p->listener.heard;
+	int r = 0;
+
+	e->push = p;
+	e->address = copy(from->endpoint, &r);
+	e->server_key = copy(from->server_key, &r);
+	e->secret_key_file = copy(from->secret_key_file, &r);
+	e->heartbeat_ms = from->heartbeat_ms;
+	e->reconnect_ms = (local ? 100 : 2000) + sys_random_upto(p->sys, local ? 200 : 8000);
+	e->retry_ms = e->reconnect_ms;
+	e->retry_max_ms = local ? RETRY_MAX_LOCAL_MS : RETRY_MAX_MS;
+	e->seen = calloc(p->topic_count + 1, sizeof(*e->seen));
+	if (r || !e->seen)
+		return -ENOMEM;
+	return e->server_key && !zmq_has("curve") ? -EOPNOTSUPP : open_sockets(e);
+}
+
 static int prepare(
 	struct push *p, const struct push_endpoint *endpoints, struct push_topic *const *topics)
 {
+	int r = 0;
+
 	p->endpoints = calloc(p->endpoint_count, sizeof(*p->endpoints));
 	p->topics = calloc(p->topic_count + 1, sizeof(*p->topics));
-	p->items = calloc(2 * p->endpoint_count, sizeof(*p->items));
+	p->items = calloc(2 * p->endpoint_count + 1, sizeof(*p->items));
 	p->context = zmq_ctx_new();
-	if (!p->endpoints || !p->topics || !p->items || !p->context)
+	p->stop = p->context ? zmq_socket(p->context, ZMQ_PAIR) : NULL;
+	if (!p->endpoints || !p->topics || !p->items || !p->stop)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->topic_count; i++)
 		p->topics[i].topic = topics[i];
 	qsort(p->topics, p->topic_count, sizeof(*p->topics), by_name);
-	for (size_t i = 0; i < p->endpoint_count; i++) {
-		struct endpoint *e = &p->endpoints[i];
-		bool local = is_local(endpoints[i].endpoint);
-		int r;
-
-		e->push = p;
-		e->address = strdup(endpoints[i].endpoint);
-		e->heartbeat_ms = endpoints[i].heartbeat_ms;
-		e->reconnect_ms =
-			(local ? 100 : 2000) + sys_random_upto(p->sys, local ? 200 : 8000);
-		e->retry_ms = e->reconnect_ms;
-		e->seen = calloc(p->topic_count + 1, sizeof(*e->seen));
-		if (!e->address || !e->seen)
-			return -ENOMEM;
-		r = open_sockets(e);
-		if (r)
-			return r;
-	}
-	return 0;
+	for (size_t i = 0; r == 0 && i < p->endpoint_count; i++)
+		r = prepare_endpoint(p, &p->endpoints[i], &endpoints[i]);
+	return r;
 }
 
-int push_start(const struct sys *sys, const struct push_endpoint *endpoints, size_t endpoint_count,
-	struct push_topic *const *topics, size_t topic_count, struct push **ret_push)
+static int start(const struct sys *sys, const struct push_endpoint *endpoints,
+	size_t endpoint_count, struct push_topic *const *topics, size_t topic_count,
+	const struct push_listener *listener, struct push **ret_push)
 {
 	struct push *p = calloc(1, sizeof(*p));
 	sigset_t all, before;
@@ -622,6 +820,7 @@ int push_start(const struct sys *sys, const struct push_endpoint *endpoints, siz
 	p->sys = sys;
 	p->endpoint_count = endpoint_count;
 	p->topic_count = topic_count;
+	p->listener = listener ? *listener : (struct push_listener){NULL};
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all,
 		&before); /* libzmq's threads are made here too: signals are the loop's */
@@ -636,6 +835,18 @@ int push_start(const struct sys *sys, const struct push_endpoint *endpoints, siz
 	pthread_setname_np(p->thread, "pullet-push");
 	*ret_push = p;
 	return 0;
+}
+
+int push_start(const struct sys *sys, const struct push_endpoint *endpoints, size_t endpoint_count,
+	struct push_topic *const *topics, size_t topic_count, struct push **ret_push)
+{
+	return start(sys, endpoints, endpoint_count, topics, topic_count, NULL, ret_push);
+}
+
+int push_listen(const struct sys *sys, const struct push_endpoint *endpoints, size_t endpoint_count,
+	const struct push_listener *listener, struct push **ret_push)
+{
+	return start(sys, endpoints, endpoint_count, NULL, 0, listener, ret_push);
 }
 
 void push_stop(struct push *p)
@@ -659,6 +870,7 @@ void push_status_get(const struct push *p, size_t i, struct push_status *ret)
 	*ret = (struct push_status){
 		.endpoint = e->address,
 		.state = (enum push_state)atomic_load(&e->state),
+		.error = atomic_load(&e->error),
 		.messages = atomic_load_explicit(&e->messages, memory_order_relaxed),
 		.heartbeats = atomic_load_explicit(&e->heartbeats, memory_order_relaxed),
 		.bad = atomic_load_explicit(&e->bad, memory_order_relaxed),
@@ -666,8 +878,14 @@ void push_status_get(const struct push *p, size_t i, struct push_status *ret)
 		.epochs = atomic_load_explicit(&e->epochs, memory_order_relaxed),
 		.connects = atomic_load_explicit(&e->connects, memory_order_relaxed),
 		.rebuilds = atomic_load_explicit(&e->rebuilds, memory_order_relaxed),
+		.refused = atomic_load_explicit(&e->refused, memory_order_relaxed),
 		.last_message_ms = atomic_load_explicit(&e->last_message_ms, memory_order_relaxed),
 	};
+}
+
+int push_keypair(char ret_public[CURVE_TEXT], char ret_secret[CURVE_TEXT])
+{
+	return zmq_curve_keypair(ret_public, ret_secret) ? -EOPNOTSUPP : 0;
 }
 
 const char *push_version(void)

@@ -7,6 +7,12 @@
  * publisher or three silent heartbeats make all topics of that endpoint pull now; a socket that
  * went deaf (libzmq never reconnects after a protocol error) is rebuilt.
  *
+ * Secured by CURVE where server_key is given: the publisher is known by that key, and what it sends
+ * is encrypted. The agent shows its own key, or a new one for each connection. A handshake that
+ * fails (a wrong key, a key that is not on the publisher's list, CURVE on one side only) is the
+ * state PUSH_REFUSED: the socket is closed, tried again after a pause that grows, and the key's
+ * file is read again then. So whatever is put right, here or there, needs no restart.
+ *
  * Threads: push_start/stop/status from the loop's. What crosses: trigger_fire(), and per topic one
  * atomic word, the hash of the version that the message promised (see push_version_hash). Bounds:
  * PUSH_MAX_TOPIC bytes of topic, 64 KiB a frame, as many topics as configs.
@@ -20,11 +26,13 @@
 #include <stdint.h>
 
 #include "../lib/trigger.h"
+#include "curve.h"
 #include "sys.h"
 
 #define PUSH_MAX_TOPIC 255
 
 struct push;
+struct push_message;
 
 struct push_topic { /* one per config; the caller owns it and keeps it in place until push_stop() */
 	const char *topic;
@@ -39,28 +47,48 @@ struct push_topic { /* one per config; the caller owns it and keeps it in place 
 struct push_endpoint {
 	const char *endpoint;
 	uint64_t heartbeat_ms;
+	const char *server_key;      /* of the publisher; NULL = plain text */
+	const char *secret_key_file; /* of the agent; NULL = a new key for each connection */
 };
 
-enum push_state { PUSH_CONNECTING, PUSH_CONNECTED, PUSH_SILENT };
+enum push_state { PUSH_CONNECTING, PUSH_CONNECTED, PUSH_SILENT, PUSH_REFUSED };
 
 struct push_status { /* a snapshot of one endpoint's counters */
 	const char *endpoint;
 	enum push_state state;
-	uint64_t messages, heartbeats, bad, gaps, epochs, connects, rebuilds;
+	const char *error; /* why it is refused, or not connected; constant; NULL = nothing */
+	uint64_t messages, heartbeats, bad, gaps, epochs, connects, rebuilds, refused;
 	uint64_t last_message_ms; /* monotonic; 0 = never; heartbeats count */
 };
 
-/* Starts the thread "pullet-push". The endpoints' texts are copied. 0 or -errno. */
+/* Starts the thread "pullet-push". The endpoints' texts are copied. 0 or -errno; -EOPNOTSUPP when a
+ * key is given and libzmq was built without CURVE. */
 int push_start(const struct sys *sys, const struct push_endpoint *endpoints, size_t endpoint_count,
 	struct push_topic *const *topics, size_t topic_count, struct push **ret_push);
 /* Ends the thread (within 200 ms) and frees; NULL is fine. */
 void push_stop(struct push *p);
+
+/* For a relay: told of everything, instead of triggers that are fired. Called by the push thread.
+ */
+struct push_listener {
+	/* Any update message or heartbeat; a zeroed m stands for a missing or bad envelope. */
+	void (*heard)(void *arg, size_t endpoint, const char *topic, const struct push_message *m);
+	/* Messages may have been missed. cause: constant. */
+	void (*missed)(void *arg, size_t endpoint, const char *cause);
+	void *arg;
+};
+
+/* As push_start(), for all that the endpoints publish. The listener is copied. */
+int push_listen(const struct sys *sys, const struct push_endpoint *endpoints, size_t endpoint_count,
+	const struct push_listener *listener, struct push **ret_push);
 size_t push_endpoint_count(const struct push *p);
 void push_status_get(const struct push *p, size_t endpoint, struct push_status *ret_status);
 
 /* Hash of a version as it stands in a message or an ETag: W/ and quotes do not count. Never 0; 0
  * for NULL or "". */
 uint64_t push_version_hash(const char *version);
+/* Makes a pair of keys, as text. 0, or -EOPNOTSUPP as above. */
+int push_keypair(char ret_public[CURVE_TEXT], char ret_secret[CURVE_TEXT]);
 /* Library versions, for --version. */
 const char *push_version(void);
 

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,9 +21,9 @@
 #include "file.h"
 #include "keypath.h"
 #include "process.h"
+#include "trial.h"
 
 #define MAX_PIDFILE 32
-#define MAX_ENV 5 /* the last is NULL */
 
 _Static_assert(SETTINGS_MAX_RULES <= 64, "a set of rules is one word");
 
@@ -221,21 +220,7 @@ static void command_ended(void *arg, const struct process_result *result)
 	go_on(r);
 }
 
-/* New text, or NULL without memory. */
-__attribute__((format(printf, 1, 2))) static char *text_of(const char *format, ...)
-{
-	va_list args;
-	char *text;
-
-	va_start(args, format);
-	if (vasprintf(&text, format, args) < 0)
-		text = NULL;
-	va_end(args);
-	return text;
-}
-
-/* 0 or -ENOMEM; the caller frees each. */
-static int make_env(const struct reload *r, char *env[MAX_ENV])
+static char **make_env(const struct reload *r)
 {
 	const struct change *c = &r->running;
 	const char *keys = c->all ? "*" : "";
@@ -245,27 +230,20 @@ static int make_env(const struct reload *r, char *env[MAX_ENV])
 		keys = c->keys.data + 1;
 		len = c->keys.len - 2;
 	}
-	env[0] = text_of("PULLET_CONFIG_NAME=%s", r->o.name);
-	env[1] = text_of("PULLET_GENERATION=%" PRIu64, c->generation);
-	env[2] = text_of("PULLET_CHANGED_KEYS=%.*s", (int)len, keys);
-	env[3] = r->o.file ? text_of("PULLET_FILE=%s", r->o.file) : NULL;
-	return env[0] && env[1] && env[2] && (env[3] || !r->o.file) ? 0 : -ENOMEM;
+	return trial_environment(r->o.name, r->o.file, c->generation, keys, len);
 }
 
 /* True when a command runs, and command_ended() will come. */
 static bool start_command(struct reload *r, const struct settings_rule *rule)
 {
-	char *env[MAX_ENV] = {NULL};
+	char **env = make_env(r);
 	struct process_options o = {.argv = rule->argv,
 		.env = env,
 		.max_output = RELOAD_MAX_OUTPUT,
 		.timeout_ms = r->o.settings->timeout_ms};
-	int error = make_env(r, env);
+	int error = env ? process_start(r->o.loop, &o, command_ended, r, &r->process) : -ENOMEM;
 
-	if (error == 0)
-		error = process_start(r->o.loop, &o, command_ended, r, &r->process);
-	for (size_t i = 0; i < MAX_ENV; i++)
-		free(env[i]);
+	trial_environment_free(env);
 	if (error)
 		action_failed(r, "%.200s cannot be started: %s", rule->argv[0], strerror(-error));
 	return error == 0;

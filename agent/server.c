@@ -34,6 +34,7 @@ struct server {
 	unsigned in_flight;
 	bool pumping, held;
 	struct log_limit log_limit;
+	struct session session;
 	size_t count;
 	struct address addresses[];
 };
@@ -63,14 +64,17 @@ static void order_addresses(struct server *s)
 	qsort(s->addresses, s->count, sizeof(s->addresses[0]), compare_ranks);
 }
 
-/* The first one, but `skip`, that does not rest; if all do, the one that has rested first. */
-static unsigned best_address(
-	const struct server *s, uint64_t now_ms, unsigned skip, uint64_t *ret_until_ms)
+/* The first one, from `first` on and all around, but `skip`, that does not rest; if all do, the one
+ * that has rested first. */
+static unsigned best_address(const struct server *s, uint64_t now_ms, unsigned first, unsigned skip,
+	uint64_t *ret_until_ms)
 {
 	uint64_t least_ms = UINT64_MAX, until_ms;
 	unsigned best = 0;
 
-	for (unsigned i = 0; i < s->count; i++) {
+	for (unsigned n = 0; n < s->count; n++) {
+		unsigned i = (first + n) % (unsigned)s->count;
+
 		until_ms = shaper_holds(&s->addresses[i].shaper, now_ms)
 				   ? shaper_until(&s->addresses[i].shaper)
 				   : 0;
@@ -88,7 +92,7 @@ static uint64_t held_until_ms(const struct server *s, uint64_t now_ms)
 {
 	uint64_t until_ms;
 
-	best_address(s, now_ms, NONE, &until_ms);
+	best_address(s, now_ms, 0, NONE, &until_ms);
 	return until_ms;
 }
 
@@ -98,9 +102,13 @@ static uint64_t held_until_ms(const struct server *s, uint64_t now_ms)
 static void begin(struct server *s, const struct dispatcher_item *item, uint64_t now_ms)
 {
 	struct server_task *t = item->task;
+	unsigned first = now_ms < t->away_ms ? t->first : 0;
 	uint64_t until_ms;
 
-	t->address = best_address(s, now_ms, t->again ? t->address : NONE, &until_ms);
+	if (t->again) /* the next one: one before it may have had a very short rest */
+		t->address = best_address(s, now_ms, t->address + 1, t->address, &until_ms);
+	else
+		t->address = best_address(s, now_ms, first, NONE, &until_ms);
 	t->item = *item;
 	t->waiting = t->again = false;
 	t->started_ms = now_ms;
@@ -177,6 +185,12 @@ void server_retry(struct server *s, struct server_task *t)
 	t->waiting = t->again = true;
 	dispatcher_retry(&s->dispatcher, loop_now_ms(s->loop), &t->item, 1);
 	pump(s);
+}
+
+void server_avoid(struct server *s, struct server_task *t)
+{
+	t->first = (t->address + 1) % (unsigned)s->count;
+	t->away_ms = loop_now_ms(s->loop) + SERVER_AWAY_MS;
 }
 
 /* ---- how it went ---- */
@@ -287,7 +301,7 @@ bool server_ended(
 			advice_ms(t, health, response, now_ms), loop_sys(s->loop)->random());
 		tell(s, a, response);
 	}
-	best_address(s, now_ms, t->address, &until_ms);
+	best_address(s, now_ms, 0, t->address, &until_ms);
 	/* who waits goes on in a turn of its own: the caller is in the middle of ending a run */
 	if (dispatcher_pending(&s->dispatcher))
 		loop_timer_set(s->loop, &s->timer, now_ms);
@@ -322,6 +336,11 @@ int server_find(const struct server *s, const char *url, const char *path)
 const struct settings_server *server_settings(const struct server *s)
 {
 	return s->settings;
+}
+
+struct session *server_session(struct server *s)
+{
+	return &s->session;
 }
 
 void server_status(const struct server *s, struct server_status *ret_status)
@@ -398,5 +417,6 @@ void server_free(struct server *s)
 		return;
 	loop_timer_cancel(s->loop, &s->timer);
 	dispatcher_fini(&s->dispatcher);
+	session_fini(&s->session);
 	free(s);
 }

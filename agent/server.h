@@ -15,9 +15,12 @@
 
 #include "../lib/dispatcher.h"
 #include "../lib/shaper.h"
+#include "exchange.h"
 #include "loop.h"
 #include "settings.h"
 #include "transport.h"
+
+#define SERVER_AWAY_MS 600000u
 
 struct server;
 
@@ -34,6 +37,8 @@ struct server_task {
 	struct dispatcher_item item;
 	uint64_t started_ms;
 	unsigned address, tries;
+	unsigned first; /* the address that is taken before others until away_ms */
+	uint64_t away_ms;
 	bool waiting, again; /* again: at another address */
 };
 
@@ -58,12 +63,17 @@ struct server_status {
 struct server *server_new(struct loop *l, const struct settings_server *settings, size_t max_tasks);
 void server_free(struct server *s);
 const struct settings_server *server_settings(const struct server *s);
+/* What its exchanges share. */
+struct session *server_session(struct server *s);
 
 /* Lines the task up; if it waits already, newer work overrides it. Lost when it has not begun by
  * expires_ms. May call begin() before it returns. */
 void server_submit(struct server *s, struct server_task *t, uint64_t expires_ms);
 /* Takes the task out of the line, if it is there. */
 void server_withdraw(struct server *s, struct server_task *t);
+/* The address that the task's last transfer went to shows less than there is: the next ones, for
+ * SERVER_AWAY_MS, go to the one behind it, as long as that does not rest. */
+void server_avoid(struct server *s, struct server_task *t);
 /* The address the task's transfer goes to; between two of them, the one it would go to now. */
 const char *server_url(const struct server *s, const struct server_task *t);
 /* Ends what begin() began: a response, NULL = it ran into its time limit. True when it failed and

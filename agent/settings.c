@@ -23,6 +23,7 @@
 #include "settings_config.h"
 #include "settings_keys.h"
 #include "settings_layers.h"
+#include "settings_report.h"
 #include "settings_loader.h"
 #include "settings_servers.h"
 
@@ -64,6 +65,7 @@ static int finish(struct loader *l, const char *main_file, struct settings **ret
 	if (l->s) {
 		fill_defaults(l);
 		settings_layers_resolve(l);
+		settings_report_resolve(l);
 		if (l->s->config_count == 0 && !l->config_missed)
 			loader_complain(l, whole, "no config is set: add one under \"configs\"");
 	}
@@ -193,16 +195,30 @@ static void load_parts(struct loader *l, const char *path)
 	free(names);
 }
 
+static int load(struct loader *l, const char *path, struct settings **ret_settings)
+{
+	if (l->s) {
+		load_file(l, loader_copy(l, path));
+		load_parts(l, path);
+	}
+	return finish(l, path, ret_settings);
+}
+
 int settings_load(
 	const char *path, settings_report report, void *arg, struct settings **ret_settings)
 {
 	struct loader l = {.s = settings_new(), .report = report, .arg = arg};
 
-	if (l.s) {
-		load_file(&l, loader_copy(&l, path));
-		load_parts(&l, path);
-	}
-	return finish(&l, path, ret_settings);
+	return load(&l, path, ret_settings);
+}
+
+int settings_load_servers(
+	const char *path, settings_report report, void *arg, struct settings **ret_settings)
+{
+	struct loader l = {
+		.s = settings_new(), .report = report, .arg = arg, .config_missed = true};
+
+	return load(&l, path, ret_settings);
 }
 
 int settings_parse(const char *name, const char *data, size_t len, settings_report report,
@@ -224,12 +240,16 @@ void settings_free(struct settings *s)
 		free(s->labels[i].name);
 		free(s->labels[i].value);
 	}
-	for (size_t i = 0; i < s->push_count; i++)
+	for (size_t i = 0; i < s->push_count; i++) {
 		free(s->push[i].endpoint);
+		free(s->push[i].server_key);
+		free(s->push[i].secret_key_file);
+	}
 	for (size_t i = 0; i < s->config_count; i++)
 		settings_config_fini(&s->configs[i]);
 	for (size_t i = 0; i < s->server_count; i++)
 		settings_server_fini(&s->servers[i]);
+	settings_report_fini(&s->report);
 	free(s->labels);
 	free(s->push);
 	free(s->servers);

@@ -67,9 +67,24 @@ enum settings_format {
 struct settings_push {
 	char *endpoint;        /* tcp://host:port or ipc://path */
 	uint64_t heartbeat_ms; /* 5 s; expected every so often */
+	char *server_key;      /* the publisher's public key, see curve.h; NULL = plain text */
+	char *secret_key_file; /* the agent's; NULL = a new key for each connection */
+	bool insecure;         /* false; plain text may leave this host */
 };
 
 enum settings_tls_version { SETTINGS_TLS_1_2, SETTINGS_TLS_1_3 };
+
+enum settings_kind {
+	SETTINGS_HTTP,
+	SETTINGS_ETCD,
+	SETTINGS_CONSUL,
+	SETTINGS_NACOS,
+	SETTINGS_APOLLO,
+	SETTINGS_SPRING,
+	SETTINGS_S3,
+	SETTINGS_FILE,
+	SETTINGS_KINDS
+};
 
 struct settings_header {
 	char *name;
@@ -79,7 +94,9 @@ struct settings_header {
 /* Where documents come from: one content, at one or several addresses. */
 struct settings_server {
 	char *name;                  /* NULL: made for the configs whose url has this origin */
-	char **urls;                 /* http(s)://HOST[:PORT][/PATH], no '/' at the end */
+	enum settings_kind kind;     /* http */
+	char **urls;                 /* http(s)://HOST[:PORT][/PATH], no '/' at the end; of files
+					"file://" or "file:///PATH" */
 	size_t url_count;            /* 1 to SETTINGS_MAX_URLS */
 	uint64_t connect_timeout_ms; /* 3 s */
 	unsigned max_in_flight;      /* transfers at a time: 8 */
@@ -90,6 +107,14 @@ struct settings_server {
 	size_t header_count;
 	char *ca, *crl, *cert, *key;       /* PEM files; ca NULL = the system's */
 	enum settings_tls_version tls_min; /* 1.2 */
+	bool watch;                        /* false; the server tells when something changed */
+	char *region;                      /* s3: us-east-1 */
+	char *datacenter;                  /* consul, apollo; NULL = the server's own */
+	char *namespace;                   /* nacos; NULL = public */
+	unsigned api;                      /* nacos: 1 (also of 2.x), or 3 */
+	char *access_key;  /* s3: its id; NULL = no access key, or (apollo) one without an id */
+	char *secret_file; /* of the access key; NULL = nothing is signed */
+	char *session_token_file; /* s3; NULL = none */
 };
 
 /* One document of those that a config is made of. */
@@ -155,6 +180,9 @@ struct settings_config {
 	char *url;  /* as written, http:// or https://, without userinfo; NULL = from: */
 	struct settings_layer *layers; /* 1 to SETTINGS_MAX_LAYERS; later ones win, unless dir */
 	size_t layer_count;
+	struct settings_layer *bootstrap; /* asked when nothing stands and `layers` cannot be had;
+					     NULL = nobody */
+	struct settings_layer *rollout;   /* says which hosts take a new version; NULL = all */
 	enum settings_type type;
 	uint64_t interval_ms;    /* 30 s */
 	unsigned jitter;         /* percent of the delay, either way: 10 */
@@ -186,6 +214,15 @@ struct settings_label {
 	char *name, *value;
 };
 
+/* Where the agent writes what it runs. */
+struct settings_report {
+	char *from;      /* the name of an etcd server; NULL = nowhere */
+	size_t server;   /* index */
+	char *prefix;    /* of the keys: /pullet/agents/ */
+	char *host;      /* the name of this host there; NULL = gethostname() */
+	uint64_t ttl_ms; /* 60 s: after that a silent agent is forgotten */
+};
+
 struct settings {
 	char *state_dir;   /* /var/lib/pullet */
 	char *runtime_dir; /* /run/pullet */
@@ -196,6 +233,7 @@ struct settings {
 	size_t label_count;
 	struct settings_push *push;
 	size_t push_count;
+	struct settings_report report;
 	struct settings_server *servers; /* those that are named, then one for each other origin */
 	size_t server_count;
 	struct settings_config *configs;
@@ -209,6 +247,9 @@ typedef void (*settings_report)(void *arg, const char *message);
  * *ret_settings, or the number of errors (> 0), all reported. */
 int settings_load(
 	const char *path, settings_report report, void *arg, struct settings **ret_settings);
+/* The same for whom only the servers matter: there need not be a config. */
+int settings_load_servers(
+	const char *path, settings_report report, void *arg, struct settings **ret_settings);
 /* The same from memory, one file, for tests and the fuzzer. */
 int settings_parse(const char *name, const char *data, size_t len, settings_report report,
 	void *arg, struct settings **ret_settings);
@@ -216,5 +257,12 @@ void settings_free(struct settings *s);
 
 /* "500ms" "10s" "5m" "1h" "2d" to milliseconds. 0 or -EINVAL. Shared with the command line. */
 int settings_parse_duration(const char *text, uint64_t *ret_ms);
+
+/* Where it is published as text: the path of the file, or of the directory of a set. NULL = only a
+ * snapshot. */
+static inline const char *settings_place(const struct settings_config *c)
+{
+	return c->file ? c->file : c->dir;
+}
 
 #endif

@@ -55,6 +55,8 @@ static const struct choice drifts[] = {
 static const struct key config_keys[] = {
 	{"url", set_text, CONFIG(url), .check = settings_check_url, .hidden = true},
 	{"from", .set = settings_set_from},
+	{"bootstrap", settings_set_aside, CONFIG(bootstrap)},
+	{"rollout", settings_set_aside, CONFIG(rollout)},
 	{"type", set_choice, CONFIG(type), .choices = types},
 	{"interval", set_duration, CONFIG(interval_ms), .min = 100, .max = 30 * 24 * HOUR},
 	{"jitter", set_percent, CONFIG(jitter), .min = 0, .max = 50},

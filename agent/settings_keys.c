@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "curve.h"
 #include "log.h"
 #include "settings_config.h"
+#include "settings_report.h"
 #include "settings_servers.h"
 #include "settings_value.h"
 #include "settings_walk.h"
@@ -99,11 +101,47 @@ static void set_agent(struct loader *l, const struct node *n, const struct key *
 		settings_walk(l, n, &mapping, "agent", l->agent_seen, object);
 }
 
+static const struct key curve_keys[] = {
+	{"server_key", set_text, MEMBER(settings_push, server_key), .check = curve_check_key,
+		.required = true, .hidden = true}, /* it may be a secret one by mistake */
+	{"secret_key_file", set_text, MEMBER(settings_push, secret_key_file),
+		.check = settings_check_path},
+};
+
+static void set_curve(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	static const struct mapping mapping = {curve_keys, COUNT(curve_keys)};
+	struct place seen[COUNT(curve_keys)] = {{0}};
+
+	if (expect(l, n, k->name, 1u << NODE_MAP, "a mapping with the server_key"))
+		settings_walk(l, n, &mapping, "curve", seen, object);
+}
+
 static const struct key push_keys[] = {
 	{"endpoint", set_text, MEMBER(settings_push, endpoint), .check = settings_check_endpoint,
 		.required = true},
 	{"heartbeat", set_duration, MEMBER(settings_push, heartbeat_ms), .min = 100, .max = HOUR},
+	{"curve", .set = set_curve},
+	{"insecure", set_bool, MEMBER(settings_push, insecure)},
 };
+
+/* Whoever is between a publisher and the agent must not be able to hold back what changed, or to
+ * make it pull. */
+static void check_plain(struct loader *l, const struct node *n, const struct settings_push *p)
+{
+	const struct node *curve = node_find(n, "curve"), *insecure = node_find(n, "insecure");
+	char shown[SETTINGS_SHOWN];
+
+	if (curve && p->insecure)
+		loader_complain(l, place_of_key(l, insecure),
+			"insecure and curve exclude each other: remove one");
+	else if (!curve && !p->insecure && p->endpoint && !curve_stays_here(p->endpoint))
+		loader_complain(l, place_of(l, node_find(n, "endpoint")),
+			"endpoint: %s is not on this host, and plain text could be read and forged "
+			"on the way: add curve: {server_key: ...} (pullet keygen makes the keys), "
+			"or insecure: true",
+			settings_shown(p->endpoint, shown));
+}
 
 static void set_push_item(struct loader *l, const struct node *n)
 {
@@ -123,6 +161,7 @@ static void set_push_item(struct loader *l, const struct node *n)
 	p += s->push_count++;
 	p->heartbeat_ms = 5 * SECOND;
 	settings_walk(l, n, &mapping, where, seen, p);
+	check_plain(l, n, p);
 	endpoint = node_find(n, "endpoint");
 	if (endpoint)
 		loader_note(l, &l->endpoints, p->endpoint, NULL, place_of(l, endpoint));
@@ -146,6 +185,7 @@ static const struct key root_keys[] = {
 	{"servers", settings_set_servers, .merges = true},
 	{"push", set_push, .merges = true},
 	{"configs", settings_set_configs, .merges = true},
+	{"report", .set = settings_set_report},
 };
 
 _Static_assert(COUNT(root_keys) == LOADER_ROOT_KEYS && COUNT(agent_keys) == LOADER_AGENT_KEYS &&

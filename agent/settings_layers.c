@@ -65,6 +65,33 @@ void settings_set_from(struct loader *l, const struct node *n, const struct key 
 	}
 }
 
+/* ---- one document beside those of from ---- */
+
+static const struct key aside_keys[] = {
+	{"server", set_text, MEMBER(settings_layer, from), .check = settings_check_name,
+		.required = true},
+	{"path", set_text, MEMBER(settings_layer, path), .check = settings_check_url_path,
+		.required = true},
+};
+
+void settings_set_aside(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	static const struct mapping mapping = {aside_keys, COUNT(aside_keys)};
+	struct place seen[COUNT(aside_keys)] = {{0}};
+	struct settings_layer **member = (struct settings_layer **)((char *)object + k->offset),
+			      *layer;
+
+	if (!expect(l, n, k->name, 1u << NODE_MAP, "a mapping with server and path"))
+		return;
+	layer = loader_room(l, NULL, 0, sizeof(*layer));
+	if (!layer)
+		return;
+	*member = layer;
+	settings_walk(l, n, &mapping, k->name, seen, layer);
+	if (layer->from)
+		loader_note(l, &l->asides, layer->from, NULL, place_of(l, node_find(n, "server")));
+}
+
 /* ---- from beside the other keys ---- */
 
 /* An item of from beside "dir", or the lack of that. */
@@ -102,6 +129,9 @@ void settings_layers_check(struct loader *l, const struct node *n)
 	if (dir && url)
 		loader_complain(l, place_of_key(l, dir),
 			"dir needs from, a list of {server: NAME, path: /PATH, as: FILE}");
+	if (dir && node_find(n, "bootstrap"))
+		loader_complain(l, place_of_key(l, node_find(n, "bootstrap")),
+			"bootstrap brings one document, dir is a set of several: remove one");
 	if (!from || from->type != NODE_LIST)
 		return;
 	for (const struct node *item = from->first; item; item = item->next)
@@ -132,33 +162,97 @@ static const struct settings_server *nearest(const struct settings *s, const cha
 	return best;
 }
 
-/* The server that the layer names, which stands at that place. */
-static void find_named(struct loader *l, struct settings_layer *layer, struct place place)
+bool settings_find_server(
+	struct loader *l, const char *name, struct place place, size_t *ret_server)
 {
 	const struct settings *s = l->s;
 	const struct settings_server *like;
 	char shown[SETTINGS_SHOWN], known[SETTINGS_SHOWN];
 
 	for (size_t i = 0; i < s->server_count; i++) {
-		if (!s->servers[i].name || strcmp(s->servers[i].name, layer->from))
-			continue;
-		layer->server = i;
-		for (size_t u = 0; layer->path && u < s->servers[i].url_count; u++)
-			if (s->servers[i].urls[u] &&
-				strlen(s->servers[i].urls[u]) + strlen(layer->path) >
-					SETTINGS_MAX_URL)
-				loader_complain(l, place,
-					"the server's url and the path together are too long: at "
-					"most 1023 bytes");
-		return;
+		if (s->servers[i].name && strcmp(s->servers[i].name, name) == 0) {
+			*ret_server = i;
+			return true;
+		}
 	}
-	like = nearest(s, layer->from);
+	like = nearest(s, name);
 	if (like)
 		loader_complain(l, place, "there is no server %s: did you mean %s?",
-			settings_shown(layer->from, shown), settings_shown(like->name, known));
+			settings_shown(name, shown), settings_shown(like->name, known));
 	else
 		loader_complain(l, place, "there is no server %s: add it under \"servers\"",
-			settings_shown(layer->from, shown));
+			settings_shown(name, shown));
+	return false;
+}
+
+/* What a path is to a kind of server. */
+static const struct shape {
+	unsigned least, most; /* segments; most 0 = anything */
+	bool prefix;          /* it may end in '/': all below */
+	bool whole;           /* the document comes byte for byte: it may be signed */
+	const char *form;
+} shapes[SETTINGS_KINDS] = {
+	[SETTINGS_HTTP] = {.whole = true},
+	[SETTINGS_ETCD] = {1, 64, true, true, "/KEY, or /PREFIX/"},
+	[SETTINGS_CONSUL] = {1, 64, true, true, "/KEY, or /PREFIX/"},
+	[SETTINGS_NACOS] = {2, 2, false, true, "/GROUP/DATAID"},
+	[SETTINGS_APOLLO] = {3, 3, false, false, "/APPID/CLUSTER/NAMESPACE"},
+	[SETTINGS_SPRING] = {2, 3, false, false,
+		"/APPLICATION/PROFILE or "
+		"/APPLICATION/PROFILE/LABEL"},
+	[SETTINGS_S3] = {1, 64, false, true, "/BUCKET/KEY"},
+	[SETTINGS_FILE] = {1, 64, false, true, "/FILE"},
+};
+
+/* Of a path: its segments; 0 when one is empty. */
+static unsigned count_segments(const char *path, bool is_prefix)
+{
+	unsigned n = 0;
+	size_t len;
+
+	for (; *path == '/'; path += len, n++) {
+		len = strcspn(path + 1, "/");
+		if (len++ == 0)
+			return is_prefix && !path[1] ? n : 0;
+	}
+	return n;
+}
+
+static void check_path(struct loader *l, const struct settings_server *server,
+	const struct settings_layer *layer, bool is_signed, struct place place)
+{
+	const struct shape *shape = &shapes[server->kind];
+	size_t len = strlen(layer->path);
+	unsigned n = count_segments(layer->path, shape->prefix);
+
+	for (size_t u = 0; u < server->url_count; u++)
+		if (server->urls[u] && strlen(server->urls[u]) + len > SETTINGS_MAX_URL)
+			loader_complain(l, place,
+				"the server's url and the path together are too long: at "
+				"most 1023 bytes");
+	if (shape->most && (n < shape->least || n > shape->most))
+		loader_complain(
+			l, place, "the path must be %s on a server of this kind", shape->form);
+	else if (is_signed && (!shape->whole || (shape->prefix && layer->path[len - 1] == '/')))
+		loader_complain(l, place,
+			"verify needs a document as it was signed: what the agent makes of several "
+			"values has no signature");
+}
+
+/* The server that the layer names, which stands at that place. */
+static void find_named(
+	struct loader *l, struct settings_layer *layer, bool is_signed, struct place place)
+{
+	if (settings_find_server(l, layer->from, place, &layer->server) && layer->path)
+		check_path(l, &l->s->servers[layer->server], layer, is_signed, place);
+}
+
+/* A document that is named beside from. */
+static void resolve_aside(struct loader *l, struct settings_layer *layer, bool is_signed)
+{
+	for (size_t i = 0; layer && layer->from && i < l->asides.count; i++)
+		if (l->asides.items[i].text == layer->from)
+			find_named(l, layer, is_signed, l->asides.items[i].place);
 }
 
 static int compare_origins(const void *a, const void *b)
@@ -248,8 +342,15 @@ static void resolve(struct loader *l, struct settings_config *c, size_t *from)
 		if (layer->as && c->type == SETTINGS_TYPE_AUTO)
 			layer->type = type_of_file(layer->as);
 		if (layer->from && *from < l->froms.count)
-			find_named(l, layer, l->froms.items[(*from)++].place);
+			find_named(
+				l, layer, c->verify.public_keys, l->froms.items[(*from)++].place);
 	}
+	if (c->bootstrap)
+		c->bootstrap->type = c->type;
+	resolve_aside(l, c->bootstrap, c->verify.public_keys);
+	if (c->rollout)
+		c->rollout->optional = true; /* without one everybody takes everything */
+	resolve_aside(l, c->rollout, false);
 }
 
 void settings_layers_resolve(struct loader *l)
@@ -261,12 +362,22 @@ void settings_layers_resolve(struct loader *l)
 	find_origins(l);
 }
 
+static void layer_fini(struct settings_layer *layer)
+{
+	if (!layer)
+		return;
+	free(layer->from);
+	free(layer->path);
+	free(layer->as);
+}
+
 void settings_layers_fini(struct settings_config *c)
 {
-	for (size_t i = 0; i < c->layer_count; i++) {
-		free(c->layers[i].from);
-		free(c->layers[i].path);
-		free(c->layers[i].as);
-	}
+	for (size_t i = 0; i < c->layer_count; i++)
+		layer_fini(&c->layers[i]);
 	free(c->layers);
+	layer_fini(c->bootstrap);
+	free(c->bootstrap);
+	layer_fini(c->rollout);
+	free(c->rollout);
 }

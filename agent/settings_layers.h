@@ -12,6 +12,12 @@
 
 /* The row "from" of a config. */
 void settings_set_from(struct loader *l, const struct node *n, const struct key *k, void *object);
+/* The rows bootstrap and rollout: one document, {server, path}. */
+void settings_set_aside(struct loader *l, const struct node *n, const struct key *k, void *object);
+/* The index of a server by its name, when all files are read; false, with an error told for that
+ * place, when there is none. */
+bool settings_find_server(
+	struct loader *l, const char *name, struct place place, size_t *ret_server);
 /* When the config n is read: what from, url, file and dir say together. */
 void settings_layers_check(struct loader *l, const struct node *n);
 /* When all files are read: gives each layer its server, its path and its type. */

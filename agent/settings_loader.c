@@ -164,4 +164,5 @@ void loader_fini(struct loader *l)
 	free(l->labels.items);
 	free(l->servers.items);
 	free(l->froms.items);
+	free(l->asides.items);
 }

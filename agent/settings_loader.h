@@ -18,7 +18,7 @@
 #define LOADER_MAX_ERRORS 1000
 
 enum {
-	LOADER_ROOT_KEYS = 4,
+	LOADER_ROOT_KEYS = 5,
 	LOADER_AGENT_KEYS = 5,
 	LOADER_LOG_KEYS = 2
 }; /* rows in settings_keys.c */
@@ -52,7 +52,8 @@ struct loader {
 	bool config_missed; /* "no config is set" would mislead: some file or some config was bad */
 	bool no_memory;
 	struct marks names, paths, endpoints, labels, servers;
-	struct marks froms; /* servers that configs name, in the order of those configs */
+	struct marks froms;  /* servers that configs name, in the order of those configs */
+	struct marks asides; /* and those that they name beside from, found by their texts */
 	struct place root_seen[LOADER_ROOT_KEYS], agent_seen[LOADER_AGENT_KEYS],
 		log_seen[LOADER_LOG_KEYS];
 };

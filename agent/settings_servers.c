@@ -20,6 +20,7 @@ static const struct settings_server server_defaults = {
 	.max_in_flight = 8,
 	.max_bytes = SETTINGS_MAX_BYTES_DEFAULT,
 	.tls_min = SETTINGS_TLS_1_2,
+	.api = 1,
 };
 
 #define SERVER(member) MEMBER(settings_server, member)
@@ -119,26 +120,59 @@ static void set_headers(struct loader *l, const struct node *n, const struct key
 	}
 }
 
+static const struct key access_keys[] = {
+	{"id", set_text, SERVER(access_key), .check = settings_check_word},
+	{"secret_file", set_text, SERVER(secret_file), .check = settings_check_path,
+		.required = true},
+	{"session_token_file", set_text, SERVER(session_token_file), .check = settings_check_path},
+};
+
+/* S3 has an id for each key, Apollo one key for an application. */
+static void set_access_key(
+	struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	static const struct mapping mapping = {access_keys, COUNT(access_keys)};
+	struct place seen[COUNT(access_keys)] = {{0}};
+	const struct settings_server *s = object;
+
+	if (!expect(l, n, k->name, 1u << NODE_MAP, "a mapping with secret_file"))
+		return;
+	settings_walk(l, n, &mapping, "access_key", seen, object);
+	if (s->kind == SETTINGS_S3 && !node_find(n, "id"))
+		loader_complain(l, place_of(l, n), "access_key has no id");
+	for (size_t i = 0; s->kind == SETTINGS_APOLLO && i < COUNT(access_keys); i++)
+		if (!access_keys[i].required && node_find(n, access_keys[i].name))
+			loader_complain(l, place_of_key(l, node_find(n, access_keys[i].name)),
+				"%s: Apollo knows only the secret of an access key: remove it",
+				access_keys[i].name);
+}
+
 static const struct key auth_keys[] = {
 	{"bearer_file", set_text, SERVER(bearer_file), .check = settings_check_path},
 	{"basic", .set = set_basic},
 	{"headers", .set = set_headers},
+	{"access_key", .set = set_access_key},
 };
 
 /* Two of them would both be the Authorization header. */
 static void check_auth(struct loader *l, const struct node *n, const struct settings_server *s)
 {
-	const struct node *bearer = node_find(n, "bearer_file"), *basic = node_find(n, "basic");
+	static const char *const ways[] = {"bearer_file", "basic", "access_key"};
+	const struct node *first = NULL, *way;
 
-	if (bearer && basic)
-		loader_complain(l, place_of_key(l, basic),
-			"bearer_file and basic exclude each other: remove one");
-	for (size_t i = 0; (bearer || basic) && i < s->header_count; i++)
+	for (size_t i = 0; i < COUNT(ways); i++) {
+		way = node_find(n, ways[i]);
+		if (way && first)
+			loader_complain(l, place_of_key(l, way),
+				"%s and %s exclude each other: remove one", first->key, way->key);
+		first = first ? first : way;
+	}
+	for (size_t i = 0; first && i < s->header_count; i++)
 		if (s->headers[i].name && !strcasecmp(s->headers[i].name, "Authorization"))
-			loader_complain(l, place_of_key(l, bearer ? bearer : basic),
+			loader_complain(l, place_of_key(l, first),
 				"%s and the header \"Authorization\" exclude each other: remove "
 				"one",
-				bearer ? "bearer_file" : "basic");
+				first->key);
 }
 
 static void set_auth(struct loader *l, const struct node *n, const struct key *k, void *object)
@@ -161,7 +195,8 @@ static void set_url(struct loader *l, const struct node *n, struct settings_serv
 
 	if (!expect(l, n, "each of urls", 1u << NODE_STRING, "a text"))
 		return;
-	why = settings_check_base_url(n->text);
+	why = s->kind == SETTINGS_FILE ? settings_check_file_url(n->text)
+				       : settings_check_base_url(n->text);
 	if (why) { /* not shown: it may hold a password */
 		loader_complain(l, place_of(l, n), "the url %s", why);
 		return;
@@ -193,18 +228,105 @@ static void set_urls(struct loader *l, const struct node *n, const struct key *k
 	}
 }
 
-static const struct choice kinds[] = {{"http", 0}, {NULL, 0}};
+#define KIND(kind) (1u << SETTINGS_##kind)
+#define ALL_BUT_FILES (~KIND(FILE))
+
+static const struct choice kinds[] = {
+	{"http", SETTINGS_HTTP},
+	{"etcd", SETTINGS_ETCD},
+	{"consul", SETTINGS_CONSUL},
+	{"nacos", SETTINGS_NACOS},
+	{"apollo", SETTINGS_APOLLO},
+	{"spring", SETTINGS_SPRING},
+	{"s3", SETTINGS_S3},
+	{"file", SETTINGS_FILE},
+	{NULL, 0},
+};
 static const struct key server_keys[] = {
-	{"kind", set_choice, .choices = kinds},
-	{"urls", .set = set_urls, .required = true},
+	{"kind", set_choice, SERVER(kind), .choices = kinds},
+	{"urls", .set = set_urls},
 	{"tls", .set = set_tls},
 	{"auth", .set = set_auth},
+	{"watch", set_bool, SERVER(watch)},
+	{"region", set_text, SERVER(region), .check = settings_check_word},
+	{"datacenter", set_text, SERVER(datacenter), .check = settings_check_word},
+	{"namespace", set_text, SERVER(namespace), .check = settings_check_word},
+	{"api", set_number, SERVER(api), .min = 1, .max = 3},
 	{"connect_timeout", set_duration, SERVER(connect_timeout_ms), .min = 100,
 		.max = 60 * SECOND},
 	{"max_in_flight", set_number, SERVER(max_in_flight), .min = 1,
 		.max = SETTINGS_MAX_IN_FLIGHT},
 	{"max_size", set_size, SERVER(max_bytes), .min = 1, .max = UINT64_C(256) << 20},
 };
+
+/* Keys that only some kinds have a use for; below auth, too. */
+static const struct {
+	const char *in, *name;
+	unsigned kinds;
+} uses[] = {
+	{NULL, "watch", KIND(ETCD) | KIND(CONSUL) | KIND(NACOS) | KIND(APOLLO) | KIND(FILE)},
+	{NULL, "region", KIND(S3)},
+	{NULL, "datacenter", KIND(CONSUL) | KIND(APOLLO)},
+	{NULL, "namespace", KIND(NACOS)},
+	{NULL, "api", KIND(NACOS)},
+	{NULL, "tls", ALL_BUT_FILES},
+	{NULL, "auth", ALL_BUT_FILES},
+	{NULL, "connect_timeout", ALL_BUT_FILES},
+	{"auth", "basic", KIND(HTTP) | KIND(ETCD) | KIND(NACOS) | KIND(SPRING)},
+	{"auth", "bearer_file", KIND(HTTP) | KIND(CONSUL) | KIND(SPRING)},
+	{"auth", "access_key", KIND(S3) | KIND(APOLLO)},
+};
+
+/* The kind goes before the other keys, whose meaning depends on it. False: it is not known, and so
+ * neither is what they mean. */
+static bool find_kind(const struct node *n, struct settings_server *s)
+{
+	const struct node *kind = node_find(n, "kind");
+
+	for (size_t i = 0; kind && kind->type == NODE_STRING && kinds[i].name; i++)
+		if (!strcmp(kind->text, kinds[i].name)) {
+			s->kind = (enum settings_kind)kinds[i].value;
+			return true;
+		}
+	return !kind;
+}
+
+static void check_uses(struct loader *l, const struct node *n, const struct settings_server *s)
+{
+	const struct node *in, *key;
+
+	for (size_t i = 0; i < COUNT(uses); i++) {
+		in = uses[i].in ? node_find(n, uses[i].in) : n;
+		key = in && in->type == NODE_MAP ? node_find(in, uses[i].name) : NULL;
+		if (key && !(uses[i].kinds & 1u << s->kind))
+			loader_complain(l, place_of_key(l, key),
+				"%s means nothing to a server of the kind %s: remove it",
+				uses[i].name, kinds[s->kind].name);
+	}
+	if (s->kind == SETTINGS_NACOS && s->api == 2)
+		loader_complain(
+			l, place_of(l, node_find(n, "api")), "api is 1 (Nacos 1.x and 2.x) or 3");
+	if (s->kind == SETTINGS_NACOS && s->api == 3 && s->watch)
+		loader_complain(l, place_of_key(l, node_find(n, "watch")),
+			"Nacos 3 cannot be watched over HTTP: remove it, the interval counts");
+}
+
+/* Files need no url: then a path is one of the whole host. */
+static void complete_urls(struct loader *l, const struct node *n, struct settings_server *s)
+{
+	char shown[SETTINGS_SHOWN];
+
+	if (node_find(n, "urls"))
+		return;
+	if (s->kind != SETTINGS_FILE) {
+		loader_complain(l, place_of_key(l, n), "server %s has no urls, which it needs",
+			settings_shown(n->key, shown));
+		return;
+	}
+	s->urls = loader_room(l, NULL, 0, sizeof(*s->urls));
+	if (s->urls && (s->urls[0] = loader_copy(l, "file://")))
+		s->url_count = 1;
+}
 
 struct settings_server *settings_server_add(struct loader *l)
 {
@@ -227,7 +349,7 @@ static void set_server(struct loader *l, const struct node *n)
 	char shown[SETTINGS_SHOWN], where[MAX_WHERE];
 	const char *why = settings_check_name(n->key);
 	struct settings_server *server;
-	bool https = false;
+	bool https = false, known;
 
 	settings_shown(n->key, shown);
 	snprintf(where, sizeof(where), "server %s", shown);
@@ -239,10 +361,14 @@ static void set_server(struct loader *l, const struct node *n)
 	if (!server)
 		return;
 	server->name = loader_copy(l, n->key);
+	known = find_kind(n, server);
 	settings_walk(l, n, &mapping, where, seen, server);
+	if (known)
+		check_uses(l, n, server);
+	complete_urls(l, n, server);
 	for (size_t i = 0; i < server->url_count; i++)
 		https |= server->urls[i] && !strncasecmp(server->urls[i], "https:", 6);
-	if (node_find(n, "tls") && server->url_count && !https)
+	if (node_find(n, "tls") && server->url_count && !https && server->kind != SETTINGS_FILE)
 		loader_complain(l, place_of_key(l, node_find(n, "tls")),
 			"tls is set, but none of the urls is https");
 	loader_note(l, &l->servers, server->name, NULL, place_of_key(l, n));
@@ -265,7 +391,8 @@ void settings_set_servers(struct loader *l, const struct node *n, const struct k
 void settings_server_fini(struct settings_server *s)
 {
 	char **const texts[] = {&s->name, &s->bearer_file, &s->user, &s->password_file, &s->ca,
-		&s->crl, &s->cert, &s->key};
+		&s->crl, &s->cert, &s->key, &s->region, &s->datacenter, &s->namespace,
+		&s->access_key, &s->secret_file, &s->session_token_file};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		free(*texts[i]);

@@ -313,6 +313,22 @@ const char *settings_check_url_path(const char *text)
 		       : NULL;
 }
 
+const char *settings_check_file_url(const char *text)
+{
+	if (strncmp(text, "file:///", 8) != 0)
+		return "must begin with file:///, followed by an absolute path";
+	return settings_check_path(text + 7);
+}
+
+const char *settings_check_word(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len >= 1 && len <= 128 && strspn(text, LETTERS DIGITS "._:/+=-") == len
+		       ? NULL
+		       : "is not a name: 1 to 128 letters, digits and ._:/+=-";
+}
+
 const char *settings_check_header_name(const char *text)
 {
 	/* what the agent sets itself, or what would change how a message is framed */

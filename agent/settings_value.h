@@ -31,6 +31,10 @@ const char *settings_check_url(const char *text);
 const char *settings_check_base_url(const char *text);
 /* /..., what is put behind a base URL; a query may be in it. */
 const char *settings_check_url_path(const char *text);
+/* file:///PATH, an absolute path of this host. */
+const char *settings_check_file_url(const char *text);
+/* A name that a server gives: a region, a namespace, an access key. */
+const char *settings_check_word(const char *text);
 /* A header's name, none of those that the agent sets itself; its value. */
 const char *settings_check_header_name(const char *text);
 const char *settings_check_header_value(const char *text);

@@ -3,9 +3,7 @@
  *
  * What would surprise: no signature covers the two letters that say which kind it is, so the
  * signature of a document's hash is also a legacy one of a document that consists of those 64
- * bytes. A legacy signature of 64 bytes is therefore refused. And base64 is read here, because
- * libcrypto's decoder passes over blanks and over bits that belong to no byte: many texts for one
- * signature.
+ * bytes. A legacy signature of 64 bytes is therefore refused.
  */
 #include "signature.h"
 
@@ -15,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base64.h"
 #include "digest.h"
 
 #define UNTRUSTED "untrusted comment: "
@@ -73,32 +72,12 @@ static bool take_prefix(struct text *t, const char *prefix)
 	return true;
 }
 
-/* Base64 of exactly size bytes, in the one way of writing it. */
+/* Base64 of exactly size bytes. */
 static bool decode(struct text t, unsigned char *ret, size_t size)
 {
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	size_t used = (size * 8 + 5) / 6;
-	unsigned bits = 0, count = 0;
+	size_t len;
 
-	if (t.len != (size + 2) / 3 * 4)
-		return false;
-	for (size_t i = 0; i < used; i++) {
-		const char *digit = memchr(digits, t.data[i], sizeof(digits) - 1);
-
-		if (!digit)
-			return false;
-		bits = bits << 6 | (unsigned)(digit - digits);
-		count += 6;
-		if (count >= 8) {
-			count -= 8;
-			*ret++ = (unsigned char)(bits >> count);
-		}
-	}
-	for (size_t i = used; i < t.len; i++)
-		if (t.data[i] != '=')
-			return false;
-	return (bits & ((1u << count) - 1)) == 0;
+	return base64_decode(t.data, t.len, ret, size, &len) == 0 && len == size;
 }
 
 /* ---- keys ---- */

@@ -110,6 +110,18 @@ static void aftermath(const struct aftermath_status *a, struct buffer *out)
 	}
 }
 
+static void watch(const struct config_status *s, struct buffer *out)
+{
+	static const char *const states[] = {"off", "connecting", "watching", "failing"};
+
+	buffer_append_string(out, ",\"watch\":{");
+	jsontext_member(out, "state", states[s->watch]);
+	jsontext_number(out, "documents", s->watched);
+	jsontext_number(out, "changes", s->watch_changes);
+	jsontext_member(out, "error", or_null(s->watch_error));
+	buffer_append(out, "}", 1);
+}
+
 int status_config(struct config *c, struct buffer *out)
 {
 	struct server_status server;
@@ -138,6 +150,7 @@ int status_config(struct config *c, struct buffer *out)
 	jsontext_number(out, "delay_ms", supervisor_delay(s.supervisor));
 	null_number(out, "next_pull_in_ms", s.next_pull_in_ms, -1);
 	jsontext_member(out, "last_error", or_null(s.last_error));
+	jsontext_member(out, "cause", or_null(kind_cause_name(s.cause)));
 	null_number(out, "last_error_ms", s.last_error_ms, 0);
 	buffer_append_string(out, ",\"runs\":{");
 	jsontext_number(out, "success", s.supervisor->count[SUPERVISOR_SUCCESS]);
@@ -151,6 +164,8 @@ int status_config(struct config *c, struct buffer *out)
 	jsontext_number(out, "restored", s.restored);
 	buffer_append_string(out, s.drifted ? ",\"drifted\":true" : ",\"drifted\":false");
 	jsontext_number(out, "pushes", s.pushes);
+	if (s.watched)
+		watch(&s, out);
 	decisions(&s, out);
 	if (s.has_aftermath)
 		aftermath(&s.aftermath, out);
@@ -174,13 +189,14 @@ int status_outcome(struct config *c, struct buffer *out)
 
 static void push_endpoint(const struct push *p, size_t i, uint64_t now_ms, struct buffer *out)
 {
-	static const char *const states[] = {"connecting", "connected", "silent"};
+	static const char *const states[] = {"connecting", "connected", "silent", "refused"};
 	struct push_status s;
 
 	push_status_get(p, i, &s);
 	buffer_append_string(out, i ? ",{" : "{");
 	jsontext_member(out, "endpoint", s.endpoint);
 	jsontext_member(out, "state", states[s.state]);
+	jsontext_member(out, "error", s.error);
 	jsontext_number(out, "messages", s.messages);
 	jsontext_number(out, "heartbeats", s.heartbeats);
 	jsontext_number(out, "bad", s.bad);
@@ -188,6 +204,7 @@ static void push_endpoint(const struct push *p, size_t i, uint64_t now_ms, struc
 	jsontext_number(out, "epochs", s.epochs);
 	jsontext_number(out, "connects", s.connects);
 	jsontext_number(out, "rebuilds", s.rebuilds);
+	jsontext_number(out, "refused", s.refused);
 	null_number(out, "last_message_ago_ms",
 		s.last_message_ms && now_ms >= s.last_message_ms
 			? (int64_t)(now_ms - s.last_message_ms)
@@ -254,6 +271,25 @@ static void server(const struct server *s, struct buffer *out)
 	buffer_append_string(out, "]}");
 }
 
+/* How it stands with telling the fleet what runs here. */
+static void receipts(const struct report *r, const char *server, struct buffer *out)
+{
+	static const char *const states[] = {"starting", "ok", "failing", "off"};
+	struct report_status s;
+
+	report_status(r, &s);
+	buffer_append_string(out, ",\"report\":{");
+	jsontext_member(out, "server", server);
+	jsontext_member(out, "key", s.key);
+	jsontext_member(out, "state", states[s.state]);
+	jsontext_member(out, "error", or_null(s.error));
+	null_number(out, "sent_ms", s.sent_ms, 0);
+	jsontext_number(out, "sent", s.sent);
+	jsontext_number(out, "failed", s.failed);
+	jsontext_number(out, "leases", s.leases);
+	buffer_append(out, "}", 1);
+}
+
 int status_agent(const struct control_env *env, struct buffer *out)
 {
 	const struct settings *settings = env->settings;
@@ -285,7 +321,10 @@ int status_agent(const struct control_env *env, struct buffer *out)
 	buffer_append_string(out, "],\"push\":[");
 	for (size_t i = 0; *env->push && i < push_endpoint_count(*env->push); i++)
 		push_endpoint(*env->push, i, loop_now_ms(env->loop), out);
-	return buffer_append_string(out, "]}");
+	buffer_append_string(out, "]");
+	if (*env->report)
+		receipts(*env->report, settings->report.from, out);
+	return buffer_append_string(out, "}");
 }
 
 bool status_ready(const struct control_env *env, struct buffer *out)

@@ -184,11 +184,33 @@ int part_init(struct part *p, const char *url, const char *etag, const char *las
 	return -ENOMEM;
 }
 
+int part_set_epoch(struct part *p, const char *epoch)
+{
+	free(p->epoch);
+	p->epoch = epoch && epoch[0] ? strdup(epoch) : NULL;
+	return epoch && epoch[0] && !p->epoch ? -ENOMEM : 0;
+}
+
+int part_copy(const struct part *p, struct part *ret_copy)
+{
+	int r = part_init(ret_copy, p->url, p->etag, p->last_modified, p->type);
+
+	if (r)
+		return r;
+	ret_copy->absent = p->absent;
+	ret_copy->len = p->len;
+	r = part_set_epoch(ret_copy, p->epoch);
+	if (r)
+		part_fini(ret_copy);
+	return r;
+}
+
 void part_fini(struct part *p)
 {
 	free(p->url);
 	free(p->etag);
 	free(p->last_modified);
+	free(p->epoch);
 	*p = (struct part){.len = 0};
 }
 
@@ -203,11 +225,9 @@ int version_copy(const struct version *v, struct version *ret_copy)
 	if (!copy.parts || (v->origin && !copy.origin))
 		r = -ENOMEM;
 	for (size_t i = 0; r == 0 && i < v->part_count; i++, copy.part_count++) {
-		const struct part *p = &v->parts[i];
-
-		r = part_init(&copy.parts[i], p->url, p->etag, p->last_modified, p->type);
-		copy.parts[i].absent = p->absent;
-		copy.parts[i].len = p->len;
+		r = part_copy(&v->parts[i], &copy.parts[i]);
+		if (r)
+			break;
 	}
 	if (r)
 		version_fini(&copy);
@@ -247,6 +267,8 @@ static void write_part(const struct part *p, struct buffer *out)
 	jsontext_number(out, "len", p->len);
 	if (p->absent)
 		buffer_append_string(out, ",\"absent\":true");
+	if (p->epoch)
+		jsontext_member(out, "epoch", p->epoch);
 }
 
 static void write_facts(const struct version *v, struct buffer *out)
@@ -287,6 +309,10 @@ static bool read_part(const struct node *map, struct part *ret)
 	if (!url || !etag || !last_modified || !type || strlen(type) >= sizeof(ret->type) ||
 		part_init(ret, url, etag, last_modified, type))
 		return false;
+	if (part_set_epoch(ret, text_of(map, "epoch"))) {
+		part_fini(ret);
+		return false;
+	}
 	ret->len = len && len->type == NODE_INT ? (size_t)len->integer : SIZE_MAX;
 	ret->absent = absent && absent->type == NODE_BOOL && absent->boolean;
 	return true;

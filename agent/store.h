@@ -28,6 +28,7 @@
 /* One document (or its signature, which follows it) as it came from a server. */
 struct part {
 	char *url, *etag, *last_modified; /* the last two as sent; "" = none */
+	char *epoch;                      /* whose version it is; see kind.h; NULL = none */
 	char type[8];                     /* yaml | json | bytes: how it was judged; minisig */
 	bool absent;                      /* optional, and not there */
 	size_t len;                       /* bytes in the body, behind those of the parts before */
@@ -51,6 +52,10 @@ bool version_same(const struct version *a, const struct version *b);
 /* Sets up a part: copies the texts. 0 or -ENOMEM. */
 int part_init(struct part *p, const char *url, const char *etag, const char *last_modified,
 	const char *type);
+/* Replaces the epoch by a copy; NULL or "" = none. 0 or -ENOMEM. */
+int part_set_epoch(struct part *p, const char *epoch);
+/* 0 or -ENOMEM. */
+int part_copy(const struct part *p, struct part *ret_copy);
 void part_fini(struct part *p);
 
 struct store;

@@ -40,6 +40,8 @@ struct transfer {
 	struct transport_response response;
 	size_t max_bytes;
 	bool too_large;
+	transport_line line; /* NULL: the body is kept whole */
+	bool in_line, cancelled;
 	transport_done done;
 	void *arg;
 	uint64_t started_ms;
@@ -49,16 +51,45 @@ struct transfer {
 
 /* ---- what libcurl calls ---- */
 
+static bool keep(struct transfer *t, const char *data, size_t len)
+{
+	if (len > t->max_bytes - t->response.body.len) {
+		t->too_large = true;
+		return false;
+	}
+	return buffer_append(&t->response.body, data, len) == 0;
+}
+
+/* Hands out the lines that are whole now. */
+static bool take_lines(struct transfer *t, const char *data, size_t len)
+{
+	const char *end;
+
+	while ((end = memchr(data, '\n', len))) {
+		if (!keep(t, data, (size_t)(end - data)))
+			return false;
+		len -= (size_t)(end - data) + 1;
+		data = end + 1;
+		t->in_line = true;
+		t->line(t->arg, &t->response);
+		t->in_line = false;
+		if (t->cancelled)
+			return false;
+		t->response.body.len = 0;
+	}
+	return keep(t, data, len);
+}
+
 static size_t take_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct transfer *t = arg;
 	size_t len = size * n;
 
-	if (len > t->max_bytes - t->response.body.len) {
-		t->too_large = true;
-		return 0;
-	}
-	return buffer_append(&t->response.body, data, len) ? 0 : len;
+	if (t->line)
+		curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->response.status);
+	if (t->line && t->response.status == 200)
+		return take_lines(t, data, len) ? len : 0;
+	return keep(t, data, len) ? len : 0;
 }
 
 static void copy_value(char *to, size_t size, const char *value, size_t len)
@@ -97,6 +128,9 @@ static void read_header(
 		{"digest", r->digest, sizeof(r->digest)},
 		{"content-encoding", r->content_encoding, sizeof(r->content_encoding)},
 		{"date", r->server_date, sizeof(r->server_date)},
+		{"x-consul-index", r->consul_index, sizeof(r->consul_index)},
+		{"content-md5", r->content_md5, sizeof(r->content_md5)},
+		{"config-type", r->config_type, sizeof(r->config_type)},
 		{"retry-after", t->retry_after, sizeof(t->retry_after)},
 	};
 
@@ -123,7 +157,8 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
 		struct transport_response *r = &t->response;
 
 		r->etag[0] = r->last_modified[0] = r->content_type[0] = r->content_encoding[0] =
-			r->digest[0] = r->server_date[0] = t->retry_after[0] = '\0';
+			r->digest[0] = r->server_date[0] = r->consul_index[0] = r->content_md5[0] =
+				r->config_type[0] = t->retry_after[0] = '\0';
 		r->framed = len >= 6 && data[5] >= '2'; /* HTTP/2 frames every body */
 		return len;
 	}
@@ -329,7 +364,8 @@ static void reap(struct transport *transport)
 		/* off the multi handle first: done() may start another transfer on the same
 		 * connection, or free us */
 		curl_multi_remove_handle(transport->multi, t->easy);
-		t->done(t->arg, &t->response);
+		if (!t->cancelled)
+			t->done(t->arg, &t->response);
 		release(t);
 	}
 }
@@ -371,6 +407,8 @@ static int set_safety(CURL *e)
 		{CURLOPT_DISALLOW_USERNAME_IN_URL, 1},
 		{CURLOPT_TCP_NODELAY, 1},
 		{CURLOPT_TCP_KEEPALIVE, 1},
+		{CURLOPT_TCP_KEEPIDLE, 30}, /* for answers that are waited for */
+		{CURLOPT_TCP_KEEPINTVL, 10},
 	};
 	static const struct {
 		CURLoption option;
@@ -424,10 +462,41 @@ static int set_texts(CURL *e, const struct transport_request *q)
 	return 0;
 }
 
+static bool is_method(const struct transport_request *q, const char *method)
+{
+	return q->method && strcmp(q->method, method) == 0;
+}
+
+static CURLcode set_body(CURL *e, const struct transport_request *q)
+{
+	CURLcode bad = curl_easy_setopt(e, CURLOPT_POST, 1L);
+
+	bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)q->body_len);
+	bad |= curl_easy_setopt(e, CURLOPT_COPYPOSTFIELDS, q->body ? q->body : "");
+	if (is_method(q, "PUT"))
+		bad |= curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, "PUT");
+	return bad;
+}
+
+static CURLcode set_limits(CURL *e, const struct transport_request *q)
+{
+	uint64_t idle_ms = q->idle_ms ? q->idle_ms : q->timeout_ms / 2;
+	CURLcode bad = CURLE_OK;
+
+	if (!q->line)
+		bad |= curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, at_least(q->timeout_ms, 1));
+	bad |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, at_least(q->connect_timeout_ms, 1));
+	if (!q->line && idle_ms >= q->timeout_ms)
+		return bad; /* libcurl would wake up each second for what the total covers */
+	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, q->line ? 1L : 100L);
+	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, at_least(idle_ms / 1000, 1));
+	return bad;
+}
+
 static int set_request(struct transfer *t, const struct transport_request *q)
 {
 	CURL *e = t->easy;
-	CURLcode bad = CURLE_OK;
+	CURLcode bad = set_limits(e, q);
 
 	bad |= curl_easy_setopt(e, CURLOPT_URL, q->url);
 	bad |= curl_easy_setopt(e, CURLOPT_PRIVATE, t);
@@ -437,16 +506,10 @@ static int set_request(struct transfer *t, const struct transport_request *q)
 	bad |= curl_easy_setopt(e, CURLOPT_WRITEDATA, t);
 	bad |= curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, take_header);
 	bad |= curl_easy_setopt(e, CURLOPT_HEADERDATA, t);
-	bad |= curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, at_least(q->timeout_ms, 1));
-	bad |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, at_least(q->connect_timeout_ms, 1));
-	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 100L);
-	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, at_least(q->timeout_ms / 2000, 1));
 	bad |= curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, (long)q->alone);
 	bad |= curl_easy_setopt(e, CURLOPT_FORBID_REUSE, (long)q->alone);
-	if (q->method && strcmp(q->method, "POST") == 0) {
-		bad |= curl_easy_setopt(e, CURLOPT_POST, 1L);
-		bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDS, "");
-	}
+	if (is_method(q, "POST") || is_method(q, "PUT"))
+		bad |= set_body(e, q);
 	return bad ? -EINVAL : set_texts(e, q);
 }
 
@@ -498,6 +561,7 @@ int transport_start(struct transport *transport, const struct transport_request 
 		renew(transport);
 	t->transport = transport;
 	t->max_bytes = q->max_bytes;
+	t->line = q->line;
 	t->done = done;
 	t->arg = arg;
 	t->started_ms = loop_now_ms(transport->loop);
@@ -529,7 +593,9 @@ fail:
 
 void transport_cancel(struct transfer *t)
 {
-	release(t);
+	t->cancelled = true;
+	if (!t->in_line) /* else libcurl has it: it ends when the call returns */
+		release(t);
 }
 
 /* ---- the transport ---- */

@@ -35,6 +35,10 @@ enum transport_result {
 	TRANSPORT_RESULTS
 };
 
+struct transport_response;
+typedef void (*transport_line)(void *arg, const struct transport_response *line);
+typedef void (*transport_done)(void *arg, const struct transport_response *response);
+
 struct transport_tls {   /* PEM files, borrowed; NULL = none */
 	const char *ca;  /* certificate authorities; NULL = the system's */
 	const char *crl; /* certificates that were revoked, of every authority in the chain */
@@ -44,8 +48,10 @@ struct transport_tls {   /* PEM files, borrowed; NULL = none */
 
 struct transport_request {
 	const char *url;
-	const char *unix_socket;     /* connect to this socket instead, or NULL */
-	const char *method;          /* NULL = GET; POST sends an empty body */
+	const char *unix_socket; /* connect to this socket instead, or NULL */
+	const char *method;      /* NULL = GET; POST and PUT send the body */
+	const char *body;        /* copied; NULL = empty */
+	size_t body_len;
 	const char *const *headers;  /* "Name: value", NULL-terminated; or NULL */
 	const char *user, *password; /* basic authentication; NULL = none */
 	struct transport_tls tls;
@@ -53,6 +59,14 @@ struct transport_request {
 	uint64_t timeout_ms; /* total */
 	uint64_t connect_timeout_ms;
 	bool alone; /* on a connection of its own: none is used again */
+	/* NULL, or gets each line of a 200 (without its end) as it comes, as the body of a response
+	 * that is lent for the call: an answer without an end. Nothing is kept then, max_bytes is
+	 * that of a line, idle_ms takes the place of timeout_ms; a last line without its end is
+	 * not handed out. May cancel the transfer, and must call nothing else of its transport. */
+	transport_line line;
+	/* nothing came for so long: a timeout, up to 5 s later (libcurl looks at an average); in
+	 * whole seconds; 0 = half of timeout_ms */
+	uint64_t idle_ms;
 };
 
 struct transport_response {
@@ -68,13 +82,14 @@ struct transport_response {
 	char content_type[128];    /* without parameters, lower case */
 	char content_encoding[32]; /* as sent; what libcurl decoded (gzip) is decoded in body */
 	char server_date[64];
+	char consul_index[24]; /* X-Consul-Index */
+	char content_md5[48];  /* Content-MD5, as sent */
+	char config_type[16];  /* Config-Type (Nacos) */
 	bool framed; /* body had a Content-Length, was chunked, or came by HTTP/2: its end is known
 		      */
 	struct buffer body;
 	uint64_t duration_ms;
 };
-
-typedef void (*transport_done)(void *arg, const struct transport_response *response);
 
 struct transport *transport_new(struct loop *l);
 /* Cancels what runs (without calling done) and frees. */

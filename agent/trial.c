@@ -41,18 +41,21 @@ static void free_texts(char **texts)
 	free(texts);
 }
 
-char **trial_environment(const char *name, const char *file, uint64_t generation)
+char **trial_environment(
+	const char *name, const char *file, uint64_t generation, const char *keys, size_t keys_len)
 {
-	char **env = calloc(4, sizeof(*env));
-	int r = 0;
+	char **env = calloc(5, sizeof(*env)), **to = env;
+	int r;
 
 	if (!env)
 		return NULL;
-	r = asprintf(&env[0], "PULLET_CONFIG_NAME=%s", name);
+	r = asprintf(to++, "PULLET_CONFIG_NAME=%s", name);
 	if (r >= 0)
-		r = asprintf(&env[1], "PULLET_GENERATION=%llu", (unsigned long long)generation);
+		r = asprintf(to++, "PULLET_GENERATION=%llu", (unsigned long long)generation);
+	if (r >= 0 && keys)
+		r = asprintf(to++, "PULLET_CHANGED_KEYS=%.*s", (int)keys_len, keys);
 	if (r >= 0 && file)
-		r = asprintf(&env[2], "PULLET_FILE=%s", file);
+		r = asprintf(to, "PULLET_FILE=%s", file);
 	if (r >= 0)
 		return env;
 	free_texts(env);
@@ -323,7 +326,7 @@ int trial_start(const struct trial_options *options, struct trial **ret_trial, c
 	if (!t)
 		return -ENOMEM;
 	t->o = *options;
-	t->env = trial_environment(c->name, c->file ? c->file : c->dir, options->generation);
+	t->env = trial_environment(c->name, settings_place(c), options->generation, NULL, 0);
 	buffer_init(&json, MAX_PRODUCT);
 	r = t->env ? 0 : -ENOMEM;
 	if (r == 0 && c->format_run.argv) {

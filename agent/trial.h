@@ -44,9 +44,11 @@ bool trial_wanted(const struct settings_config *config);
 int trial_start(const struct trial_options *options, struct trial **ret_trial, char why[FILE_WHY]);
 /* Kills what runs; ended() is not called. NULL is fine. */
 void trial_free(struct trial *t);
-/* "NAME=value" texts that the user's programs find: PULLET_CONFIG_NAME, PULLET_FILE and
- * PULLET_GENERATION; NULL-ended, on the heap; NULL when there is no memory. */
-char **trial_environment(const char *name, const char *file, uint64_t generation);
+/* "NAME=value" texts that the user's programs find: PULLET_CONFIG_NAME, PULLET_FILE (NULL:
+ * without), PULLET_GENERATION and PULLET_CHANGED_KEYS (the same); NULL-ended, on the heap; NULL
+ * when there is no memory. */
+char **trial_environment(
+	const char *name, const char *file, uint64_t generation, const char *keys, size_t keys_len);
 void trial_environment_free(char **env);
 
 #endif

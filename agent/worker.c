@@ -103,7 +103,7 @@ static void release(struct worker *w)
 	free(w);
 }
 
-struct worker *worker_start(struct loop *l)
+struct worker *worker_start(struct loop *l, const char *name)
 {
 	struct worker *w = calloc(1, sizeof(*w));
 	pthread_condattr_t attr;
@@ -128,7 +128,7 @@ struct worker *worker_start(struct loop *l)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r)
 		goto fail;
-	pthread_setname_np(w->thread, "pullet-sync");
+	pthread_setname_np(w->thread, name);
 	return w;
 fail:
 	release(w);

@@ -1,6 +1,6 @@
 /*
- * One thread for what may block on a disk (fsync): jobs run there in order, their ends are told in
- * the loop's thread.
+ * A thread for what may block (a disk's fsync, a mounted volume): jobs run there in order, their
+ * ends are told in the loop's thread.
  *
  * Threads: worker_submit() from the loop's thread. The job's run() is called in the worker, done()
  * in the loop's thread. A job is embedded in whatever it works on, which must stay in place until
@@ -19,8 +19,8 @@ struct worker_job {
 	struct worker_job *next; /* private */
 };
 
-/* Starts the thread "pullet-sync". NULL when it cannot be started. */
-struct worker *worker_start(struct loop *l);
+/* Starts the thread; its name has at most 15 bytes. NULL when it cannot be started. */
+struct worker *worker_start(struct loop *l, const char *name);
 void worker_submit(struct worker *w, struct worker_job *job);
 /* Lets queued jobs finish for half of max_ms, then forgets those that have not begun, and waits the
  * other half for the one that runs; done() is called for those that ended. 0, or -ETIMEDOUT when

@@ -35,9 +35,12 @@ sanitizers            libasan8                  libasan
 sanitizers            libtsan2                  libtsan
 sanitizers            libubsan1                 libubsan
 web-server            nginx-light               nginx
+key-value-server      etcd-server               etcd
+key-value-server      etcd-client               etcd
 test-programs         python3                   python3
 push-peer             python3-zmq               python3-zmq
 yaml-peer             python3-yaml              python3-pyyaml
+signature-peer        python3-botocore          python3-botocore
 hash-peer             python3-xxhash            python3-xxhash
 lookup-peer           liblmdb-dev               lmdb-devel
 lookup-peer           libcdb-dev                tinycdb-devel

@@ -25,17 +25,21 @@ struct pullet;
 int cli_diff(int argc, char **argv);
 int cli_explain(int argc, char **argv);
 int cli_export(int argc, char **argv);
+int cli_fleet(int argc, char **argv);
 int cli_get(int argc, char **argv);
 int cli_history(int argc, char **argv);
+int cli_keygen(int argc, char **argv);
 int cli_list(int argc, char **argv);
 int cli_override(int argc, char **argv);
 int cli_pin(int argc, char **argv);
 int cli_publish(int argc, char **argv);
 int cli_refresh(int argc, char **argv);
+int cli_relay(int argc, char **argv);
 int cli_rollback(int argc, char **argv);
 int cli_serve(int argc, char **argv);
 int cli_status(int argc, char **argv);
 int cli_unpin(int argc, char **argv);
+int cli_wait(int argc, char **argv);
 int cli_watch(int argc, char **argv);
 
 /* Prints a sentence on standard error, after "pullet COMMAND: ". Returns `code`. */

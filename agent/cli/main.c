@@ -21,6 +21,9 @@ static const struct command {
 	{"status", "[CONFIG] [--json]", "what stands, how old it is, what went wrong last",
 		cli_status},
 	{"refresh", "[CONFIG] [--wait]", "pull now", cli_refresh},
+	{"wait", "CONFIG --version V", "until this host has published a version", cli_wait},
+	{"fleet", "[CONFIG]", "which hosts run which version; `fleet wait`, `fleet forget`",
+		cli_fleet},
 	{"history", "CONFIG", "the versions that are kept", cli_history},
 	{"diff", "CONFIG [A [B]]", "what changed from one version to another", cli_diff},
 	{"explain", "CONFIG KEY", "which layer or override a value comes from", cli_explain},
@@ -31,6 +34,9 @@ static const struct command {
 		cli_override},
 	{"publish", "TOPIC [--endpoint E]", "tell the agents that something changed", cli_publish},
 	{"serve", "DIR [--http ADDR]", "serve a directory as a configuration origin", cli_serve},
+	{"relay", "SOURCE... [--push E]", "tell any number of agents what changes in sources",
+		cli_relay},
+	{"keygen", "FILE", "make a pair of keys for what is published", cli_keygen},
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };

@@ -20,6 +20,7 @@
 
 struct options {
 	const char *topic, *endpoint, *version;
+	struct publisher_options publisher;
 	uint64_t spread_ms, timeout_ms;
 };
 
@@ -27,6 +28,8 @@ static void usage(FILE *out)
 {
 	fputs("Usage: pullet publish TOPIC [--endpoint E] [--version V] [--spread DURATION] "
 	      "[--timeout DURATION]\n"
+	      "                      [--curve-secret-key FILE [--curve-allow FILE] | "
+	      "--insecure]\n"
 	      "Tells the agents that subscribe at an endpoint to pull now.\n\n"
 	      "      --endpoint E         where the agents connect to (default "
 	      "tcp://127.0.0.1:7377)\n"
@@ -34,7 +37,12 @@ static void usage(FILE *out)
 	      "they see it\n"
 	      "      --spread DURATION    each agent waits a random time up to this\n"
 	      "      --timeout DURATION   how long to wait for a first subscriber (default 15s), "
-	      "then exit 4\n",
+	      "then exit 4\n"
+	      "      --curve-secret-key FILE  encrypt what is published, with this key of pullet "
+	      "keygen\n"
+	      "      --curve-allow FILE   let only agents with these public keys connect, one on a "
+	      "line\n"
+	      "      --insecure           publish plain text also where other hosts can reach it\n",
 		out);
 }
 
@@ -66,6 +74,7 @@ static int send_to_all(struct publisher *p, const struct options *o)
 				return r;
 			sent += n;
 			deadline_ms = sys_real.now_ms() + QUIET_MS;
+			continue; /* sending may have taken what the descriptor told */
 		}
 		now_ms = sys_real.now_ms();
 		if (now_ms >= deadline_ms)
@@ -77,17 +86,17 @@ static int send_to_all(struct publisher *p, const struct options *o)
 
 static int publish(const char *command, const struct options *o)
 {
-	struct publisher *p = publisher_open(&sys_real, o->endpoint);
-	int sent;
+	struct publisher *p;
+	char why[CURVE_WHY];
+	int r = publisher_open(&sys_real, o->endpoint, &o->publisher, &p, why), sent;
 
-	if (!p && errno == EADDRINUSE)
+	if (r == -EADDRINUSE)
 		return cli_error(CLI_FAILED, command,
 			"%s is in use: something publishes there already (pullet serve does so by "
 			"itself for each changed file)",
 			o->endpoint);
-	if (!p)
-		return cli_error(
-			CLI_FAILED, command, "cannot bind %s: %s", o->endpoint, strerror(errno));
+	if (r)
+		return cli_error(CLI_FAILED, command, "%s", why);
 	sent = send_to_all(p, o);
 	publisher_close(p);
 	if (sent < 0)
@@ -101,12 +110,15 @@ static int publish(const char *command, const struct options *o)
 
 int cli_publish(int argc, char **argv)
 {
-	enum { ENDPOINT = 256, VERSION, SPREAD, TIMEOUT };
+	enum { ENDPOINT = 256, VERSION, SPREAD, TIMEOUT, SECRET_KEY, ALLOW, INSECURE };
 	static const struct option longs[] = {
 		{"endpoint", required_argument, NULL, ENDPOINT},
 		{"version", required_argument, NULL, VERSION},
 		{"spread", required_argument, NULL, SPREAD},
 		{"timeout", required_argument, NULL, TIMEOUT},
+		{"curve-secret-key", required_argument, NULL, SECRET_KEY},
+		{"curve-allow", required_argument, NULL, ALLOW},
+		{"insecure", no_argument, NULL, INSECURE},
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
@@ -118,6 +130,12 @@ int cli_publish(int argc, char **argv)
 			o.endpoint = optarg;
 		else if (opt == VERSION)
 			o.version = optarg;
+		else if (opt == SECRET_KEY)
+			o.publisher.secret_key_file = optarg;
+		else if (opt == ALLOW)
+			o.publisher.allow_file = optarg;
+		else if (opt == INSECURE)
+			o.publisher.insecure = true;
 		else if (opt == 'h')
 			return usage(stdout), CLI_OK;
 		else if (opt != SPREAD && opt != TIMEOUT)

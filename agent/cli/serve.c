@@ -18,6 +18,7 @@
 
 struct options {
 	const char *dir, *http, *push;
+	struct publisher_options publisher;
 	uint64_t heartbeat_ms;
 };
 
@@ -36,6 +37,7 @@ static void usage(FILE *out)
 {
 	fputs("Usage: pullet serve DIR [--http HOST:PORT] [--push ENDPOINT] [--heartbeat "
 	      "DURATION]\n"
+	      "                    [--curve-secret-key FILE [--curve-allow FILE] | --insecure]\n"
 	      "Serves the files of DIR over HTTP with strong ETags, and publishes an update "
 	      "message for each that changes.\n"
 	      "Replace files by rename; one that is written in place may be served "
@@ -44,7 +46,13 @@ static void usage(FILE *out)
 	      "free one)\n"
 	      "      --push ENDPOINT       where to publish (default tcp://127.0.0.1:7377; port 0: "
 	      "any free one)\n"
-	      "      --heartbeat DURATION  between heartbeats (default 5s)\n",
+	      "      --heartbeat DURATION  between heartbeats (default 5s)\n"
+	      "      --curve-secret-key FILE  encrypt what is published, with this key of pullet "
+	      "keygen\n"
+	      "      --curve-allow FILE    let only agents with these public keys connect, one on "
+	      "a line\n"
+	      "      --insecure            publish plain text also where other hosts can reach "
+	      "it\n",
 		out);
 }
 
@@ -168,6 +176,7 @@ static void stop(void *arg, int number)
 static int start(struct server *s, const char *command)
 {
 	const struct options *o = s->options;
+	char why[CURVE_WHY];
 	int r;
 
 	s->dir = origin_open(o->dir);
@@ -182,10 +191,8 @@ static int start(struct server *s, const char *command)
 	if (!s->httpd)
 		return cli_error(CLI_FAILED, command, "cannot listen on %s: %s", o->http,
 			errno == EINVAL ? "it must be HOST:PORT" : strerror(errno));
-	s->publisher = publisher_open(&sys_real, o->push);
-	if (!s->publisher)
-		return cli_error(
-			CLI_FAILED, command, "cannot publish on %s: %s", o->push, strerror(errno));
+	if (publisher_open(&sys_real, o->push, &o->publisher, &s->publisher, why))
+		return cli_error(CLI_FAILED, command, "%s", why);
 	r = watch_start(s->loop, o->dir, s->dir, changed, s, &s->watch);
 	if (r == 0)
 		r = loop_watch(s->loop, &s->subscriptions, publisher_fd(s->publisher), LOOP_READ,
@@ -211,6 +218,8 @@ static int serve(const char *command, const struct options *o)
 		printf("serving %s on http://%.*s:%d\npublishing on %s\n", o->dir,
 			colon ? (int)(colon - o->http) : 0, o->http, httpd_port(s.httpd),
 			publisher_endpoint(s.publisher));
+		if (*publisher_public_key(s.publisher))
+			printf("agents need server_key: '%s'\n", publisher_public_key(s.publisher));
 		fflush(stdout);
 		r = loop_run(s.loop) ? CLI_FAILED : CLI_OK;
 	}
@@ -227,11 +236,14 @@ static int serve(const char *command, const struct options *o)
 
 int cli_serve(int argc, char **argv)
 {
-	enum { HTTP = 256, PUSH, HEARTBEAT };
+	enum { HTTP = 256, PUSH, HEARTBEAT, SECRET_KEY, ALLOW, INSECURE };
 	static const struct option longs[] = {
 		{"http", required_argument, NULL, HTTP},
 		{"push", required_argument, NULL, PUSH},
 		{"heartbeat", required_argument, NULL, HEARTBEAT},
+		{"curve-secret-key", required_argument, NULL, SECRET_KEY},
+		{"curve-allow", required_argument, NULL, ALLOW},
+		{"insecure", no_argument, NULL, INSECURE},
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
@@ -244,6 +256,12 @@ int cli_serve(int argc, char **argv)
 			o.http = optarg;
 		else if (opt == PUSH)
 			o.push = optarg;
+		else if (opt == SECRET_KEY)
+			o.publisher.secret_key_file = optarg;
+		else if (opt == ALLOW)
+			o.publisher.allow_file = optarg;
+		else if (opt == INSECURE)
+			o.publisher.insecure = true;
 		else if (opt == 'h')
 			return usage(stdout), CLI_OK;
 		else if (opt != HEARTBEAT)

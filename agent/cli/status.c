@@ -43,6 +43,7 @@ static const char *colour_of(const char *state)
 		{"waiting", "\033[33m"},
 		{"stale", "\033[31m"},
 		{"silent", "\033[31m"},
+		{"refused", "\033[31m"},
 	};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
@@ -132,6 +133,8 @@ static void note_error(const struct node *c, struct buffer *out)
 	if (!error || (away && strcmp(error, client_text(away, "why", "")) == 0))
 		return; /* told by note_away() */
 	buffer_append_string(out, "  ");
+	if (client_text(c, "cause", NULL))
+		buffer_printf(out, "%s: ", client_text(c, "cause", ""));
 	operate_lines(out, error);
 	buffer_append(out, "\n", 1);
 }
@@ -151,7 +154,8 @@ static void note_away(const struct node *c, struct buffer *out)
 	}
 	buffer_append_string(out, strcmp(by, "probe") == 0 || strcmp(by, "operator") == 0
 					  ? " was taken back by the "
-					  : " is refused by the ");
+				  : strcmp(by, "rollout") == 0 ? " is held back by the "
+							       : " is refused by the ");
 	operate_text(out, by);
 	buffer_append_string(out, ": ");
 	operate_lines(out, client_text(away, "why", "?"));
@@ -287,6 +291,8 @@ static void print_push(const struct node *push)
 			ago(client_number(p, "last_message_ago_ms", -1), text),
 			client_number(p, "messages", 0), client_number(p, "heartbeats", 0),
 			client_number(p, "gaps", 0), client_number(p, "rebuilds", 0));
+		if (client_text(p, "error", "")[0])
+			printf("  %s\n", client_text(p, "error", ""));
 	}
 }
 

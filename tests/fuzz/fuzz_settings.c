@@ -41,6 +41,28 @@ static void check_texts(char *const *texts, size_t max, char first)
 	demand(n >= 1 && n <= max && (!first || texts[0][0] == first));
 }
 
+/* What a document's server knows of its path. */
+static void check_path(
+	const struct settings *s, const struct settings_config *c, const struct settings_layer *v)
+{
+	const struct settings_server *server;
+	size_t len;
+
+	demand(v->path && v->server < s->server_count);
+	server = &s->servers[v->server];
+	len = strlen(v->path);
+	for (size_t i = 0; i < server->url_count; i++)
+		demand(strlen(server->urls[i]) + len < 1024);
+	if (server->kind == SETTINGS_HTTP)
+		return;
+	demand(v->path[0] == '/' && len > 1 && !strstr(v->path, "//"));
+	demand(v->path[len - 1] != '/' || server->kind == SETTINGS_ETCD ||
+		server->kind == SETTINGS_CONSUL);
+	if (c->verify.public_keys && v != c->rollout)
+		demand(v->path[len - 1] != '/' && server->kind != SETTINGS_APOLLO &&
+			server->kind != SETTINGS_SPRING);
+}
+
 static void check_layers(const struct settings *s, const struct settings_config *c)
 {
 	demand(c->layer_count >= 1 && c->layer_count <= SETTINGS_MAX_LAYERS);
@@ -50,12 +72,58 @@ static void check_layers(const struct settings *s, const struct settings_config 
 	for (size_t i = 0; i < c->layer_count; i++) {
 		const struct settings_layer *v = &c->layers[i];
 
-		demand(v->path && v->server < s->server_count && !v->as == !c->dir);
+		check_path(s, c, v);
+		demand(!v->as == !c->dir);
 		demand(!c->dir || (v->type != SETTINGS_TYPE_AUTO && !strchr(v->as, '/')));
 		demand(c->layer_count == 1 || c->dir || v->type != SETTINGS_TYPE_BYTES);
 		for (size_t k = 0; c->dir && k < i; k++)
 			demand(strcmp(c->layers[k].as, v->as) != 0);
 	}
+}
+
+static void check_asides(const struct settings *s, const struct settings_config *c)
+{
+	const struct settings_layer *const asides[] = {c->bootstrap, c->rollout};
+
+	demand(!(c->bootstrap && c->dir));
+	for (size_t i = 0; i < 2; i++) {
+		if (!asides[i])
+			continue;
+		demand(asides[i]->from && asides[i]->optional == (i == 1) && !asides[i]->as);
+		check_path(s, c, asides[i]);
+	}
+}
+
+static void check_report(const struct settings *s)
+{
+	const struct settings_report *r = &s->report;
+	size_t len = r->prefix ? strlen(r->prefix) : 0;
+
+	if (!r->from)
+		return;
+	demand(r->server < s->server_count && s->servers[r->server].kind == SETTINGS_ETCD);
+	demand(len > 1 && r->prefix[0] == '/' && r->prefix[len - 1] == '/');
+	demand(r->ttl_ms >= 5000 && r->ttl_ms <= 3600000);
+}
+
+static void check_kind(const struct settings_server *v)
+{
+	const char *scheme = v->kind == SETTINGS_FILE ? "file://" : "http";
+	const unsigned kind = 1u << v->kind;
+
+	for (size_t u = 0; u < v->url_count; u++)
+		demand(!strncasecmp(v->urls[u], scheme, strlen(scheme)));
+	demand(v->api == 1 || (v->api == 3 && v->kind == SETTINGS_NACOS && !v->watch));
+	demand(!v->region || v->kind == SETTINGS_S3);
+	demand(!v->namespace || v->kind == SETTINGS_NACOS);
+	demand(!v->datacenter || kind & (1u << SETTINGS_CONSUL | 1u << SETTINGS_APOLLO));
+	demand(!v->watch ||
+		!(kind & (1u << SETTINGS_HTTP | 1u << SETTINGS_S3 | 1u << SETTINGS_SPRING)));
+	demand(!v->secret_file || kind & (1u << SETTINGS_S3 | 1u << SETTINGS_APOLLO));
+	demand(!v->secret_file || !v->access_key == (v->kind == SETTINGS_APOLLO));
+	demand(v->secret_file || !(v->access_key || v->session_token_file));
+	demand(v->kind != SETTINGS_FILE ||
+		!(v->user || v->bearer_file || v->header_count || v->ca));
 }
 
 static void check_reload(const struct settings_reload *r)
@@ -108,15 +176,16 @@ static void check(const struct settings *s)
 		demand(v->max_in_flight >= 1 && v->max_in_flight <= SETTINGS_MAX_IN_FLIGHT);
 		demand(v->max_bytes >= 1 && v->header_count <= SETTINGS_MAX_HEADERS);
 		demand(!(v->bearer_file && v->user) && !v->user == !v->password_file);
-		for (size_t u = 0; u < v->url_count; u++)
-			demand(!strncasecmp(v->urls[u], "http", 4));
+		check_kind(v);
 		for (size_t h = 0; h < v->header_count; h++)
 			demand(v->headers[h].name && !v->headers[h].value == !!v->headers[h].file);
 	}
+	check_report(s);
 	for (size_t i = 0; i < s->config_count; i++) {
 		const struct settings_config *c = &s->configs[i];
 
 		check_layers(s, c);
+		check_asides(s, c);
 		check_change(c);
 		demand(c->name && c->topic && *c->topic && !(c->file && c->dir));
 		demand(c->file   ? *c->file == '/'

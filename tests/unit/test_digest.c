@@ -1,5 +1,5 @@
-/* Hashes and signatures against the vectors of their standards; forgeries, and memory that runs
- * out. */
+/* Hashes, HMACs and signatures against the vectors of their standards; forgeries, and memory that
+ * runs out. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <openssl/err.h>
+#include <openssl/evp.h>
 
 #include "../../agent/digest.h"
 #include "fault_crypto.h"
@@ -40,6 +41,125 @@ static void sha256__of_one_and_two_pieces__is_the_standards(void **state)
 	assert_string_equal(hex, abc);
 	assert_int_equal(digest_sha256("ab", 2, "c", 1, hex), 0);
 	assert_string_equal(hex, abc);
+}
+
+static void sha256_raw__is_the_standards(void **state)
+{
+	unsigned char expected[32], hash[DIGEST_SHA256];
+
+	(void)state;
+	bytes_of("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", expected);
+	assert_int_equal(digest_sha256_raw("abc", 3, hash), 0);
+	assert_memory_equal(hash, expected, sizeof(hash));
+	bytes_of("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", expected);
+	assert_int_equal(digest_sha256_raw(NULL, 0, hash), 0);
+	assert_memory_equal(hash, expected, sizeof(hash));
+}
+
+/* RFC 1321, A.5 */
+static void md5__is_the_standards(void **state)
+{
+	static const struct {
+		const char *text, *hash;
+	} table[] = {
+		{"", "d41d8cd98f00b204e9800998ecf8427e"},
+		{"a", "0cc175b9c0f1b6a831c399e269772661"},
+		{"abc", "900150983cd24fb0d6963f7d28e17f72"},
+		{"message digest", "f96b697d7cb7938d525a2f31aaf161d0"},
+		{"abcdefghijklmnopqrstuvwxyz", "c3fcd3d76192e4007dfb496cca67e13b"},
+		{"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
+			"d174ab98d277d9f5a5611c2c9f419d9f"},
+		{"1234567890123456789012345678901234567890"
+		 "1234567890123456789012345678901234567890",
+			"57edf4a22be3c955ac49da2e2107b67a"},
+	};
+	char hex[DIGEST_MD5_HEX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		assert_int_equal(digest_md5(table[i].text, strlen(table[i].text), hex), 0);
+		assert_string_equal(hex, table[i].hash);
+	}
+	assert_int_equal(digest_md5(NULL, 0, hex), 0);
+	assert_string_equal(hex, table[0].hash);
+}
+
+static void md5__where_it_is_forbidden__is_not_supported(void **state)
+{
+	char hex[DIGEST_MD5_HEX] = "before";
+
+	(void)state;
+	assert_int_equal(EVP_set_default_properties(NULL, "fips=yes"), 1);
+	assert_int_equal(digest_md5("abc", 3, hex), -ENOTSUP);
+	assert_true(ERR_peek_error() == 0);
+	assert_string_equal(hex, "before");
+	assert_int_equal(EVP_set_default_properties(NULL, ""), 1);
+	assert_int_equal(digest_md5("abc", 3, hex), 0);
+	assert_string_equal(hex, "900150983cd24fb0d6963f7d28e17f72");
+}
+
+#define TEN_TIMES(hex) hex hex hex hex hex hex hex hex hex hex
+#define AA20 TEN_TIMES("aaaa")
+#define DD50 TEN_TIMES("dddddddddd")
+#define CD50 TEN_TIMES("cdcdcdcdcd")
+
+/* RFC 2202, 3, and RFC 4231, 4 */
+static void hmac__is_the_standards(void **state)
+{
+	static const char nist[] = "7768617420646f2079612077616e7420666f72206e6f7468696e673f";
+	static const char counted[] = "0102030405060708090a0b0c0d0e0f10111213141516171819";
+	static const struct {
+		int (*hmac)(const void *key, size_t key_len, const void *data, size_t len,
+			unsigned char *ret);
+		const char *key, *data, *expected;
+	} table[] = {
+		{digest_hmac_sha1, TEN_TIMES("0b0b"), "4869205468657265",
+			"b617318655057264e28bc0b6fb378c8ef146be00"},
+		{digest_hmac_sha1, "4a656665", nist, "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"},
+		{digest_hmac_sha1, AA20, DD50, "125d7342b9ac11cd91a39af48aa17b4f63f175d3"},
+		{digest_hmac_sha1, counted, CD50, "4c9007f4026250c6bc8414f9bf50c86c2d7235da"},
+		{digest_hmac_sha1, AA20 AA20 AA20 AA20, /* 80 bytes: more than a block */
+			"54657374205573696e67204c6172676572205468616e20426c6f636b2d53697a65204b6579"
+			"202d2048617368204b6579204669727374",
+			"aa4ae5e15272d00e95705637ce8a3b55ed402112"},
+		{digest_hmac_sha256, TEN_TIMES("0b0b"), "4869205468657265",
+			"b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+		{digest_hmac_sha256, "4a656665", nist,
+			"5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+		{digest_hmac_sha256, AA20, DD50,
+			"773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"},
+		{digest_hmac_sha256, counted, CD50,
+			"82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b"},
+		/* the standards have none without a key or a text */
+		{digest_hmac_sha1, "", "", "fbdb1d1b18aa6c08324b7d64b71fb76370690e1d"},
+		{digest_hmac_sha256, "", "",
+			"b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad"},
+	};
+	unsigned char key[80], data[64], expected[32], mac[32];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		size_t key_len = bytes_of(table[i].key, key);
+		size_t len = bytes_of(table[i].data, data);
+
+		assert_int_equal(
+			table[i].hmac(key_len ? key : NULL, key_len, len ? data : NULL, len, mac),
+			0);
+		assert_memory_equal(mac, expected, bytes_of(table[i].expected, expected));
+	}
+}
+
+/* RFC 4231, 4.7: a key of 131 bytes */
+static void hmac_sha256__with_a_key_longer_than_a_block__hashes_the_key(void **state)
+{
+	static const char data[] = "Test Using Larger Than Block-Size Key - Hash Key First";
+	unsigned char key[131], expected[32], mac[DIGEST_SHA256];
+
+	(void)state;
+	memset(key, 0xaa, sizeof(key));
+	bytes_of("60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54", expected);
+	assert_int_equal(digest_hmac_sha256(key, sizeof(key), data, strlen(data), mac), 0);
+	assert_memory_equal(mac, expected, sizeof(mac));
 }
 
 static void blake2b512__is_the_standards(void **state)
@@ -161,7 +281,14 @@ static int call(size_t which, const struct signed_bytes *s)
 		return digest_sha256(s->message, s->len, NULL, 0, hex);
 	if (which == 1)
 		return digest_blake2b512(s->message, s->len, hash);
-	return verify(s);
+	if (which == 2)
+		return verify(s);
+	if (which == 3)
+		return digest_sha256_raw(s->message, s->len, hash);
+	if (which == 4)
+		return digest_md5(s->message, s->len, hex);
+	return (which == 5 ? digest_hmac_sha256 : digest_hmac_sha1)(
+		s->key, sizeof(s->key), s->message, s->len, hash);
 }
 
 static void all__when_memory_runs_out__say_so_and_leave_no_error_behind(void **state)
@@ -169,7 +296,7 @@ static void all__when_memory_runs_out__say_so_and_leave_no_error_behind(void **s
 	struct signed_bytes s = of_vector(&vectors[1]);
 
 	(void)state;
-	for (size_t which = 0; which < 3; which++) {
+	for (size_t which = 0; which < 7; which++) {
 		size_t nth = 0, said = 0;
 		bool failed;
 		int r;
@@ -205,6 +332,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sha256__of_one_and_two_pieces__is_the_standards),
+		cmocka_unit_test(sha256_raw__is_the_standards),
+		cmocka_unit_test(md5__is_the_standards),
+		cmocka_unit_test(md5__where_it_is_forbidden__is_not_supported),
+		cmocka_unit_test(hmac__is_the_standards),
+		cmocka_unit_test(hmac_sha256__with_a_key_longer_than_a_block__hashes_the_key),
 		cmocka_unit_test(blake2b512__is_the_standards),
 		cmocka_unit_test(ed25519_verify__of_the_standards_signatures__is_good),
 		cmocka_unit_test(

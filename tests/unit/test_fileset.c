@@ -21,12 +21,12 @@
 
 #include "../../agent/fileset.h"
 #include "fault_sys.h"
+#include "scratch.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define FLIPS 1000
 #define READS 2000  /* of whole sets, that readers must have made */
 #define MOST 200000 /* flips, then a reader starves */
-#define MEMORY "/dev/shm"
 
 static struct sys sys;
 
@@ -55,36 +55,10 @@ static const struct file_options in_memory = {.mode = 0640, .uid = (uid_t)-1, .g
 /* ---- a place ---- */
 
 struct place {
-	char dir[PATH_MAX / 2];
+	char dir[SCRATCH_PATH];
 	struct fileset *f;
 	struct file_options options;
 };
-
-static void remove_tree(const char *path)
-{
-	DIR *d = opendir(path);
-	struct dirent *e;
-
-	while (d && (e = readdir(d))) {
-		char inner[PATH_MAX];
-
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		snprintf(inner, sizeof(inner), "%.3000s/%.255s", path, e->d_name);
-		if (unlink(inner))
-			remove_tree(inner);
-	}
-	if (d)
-		closedir(d);
-	rmdir(path);
-}
-
-static const char *disk(void)
-{
-	const char *dir = getenv("TMPDIR");
-
-	return dir ? dir : "/var/tmp"; /* /tmp may lie in memory */
-}
 
 static void place_open(struct place *p)
 {
@@ -112,8 +86,7 @@ static void publish_well(struct place *p, const struct set *s, uint64_t generati
 static void place_init(struct place *p, const char *base)
 {
 	memset(&fault, 0, sizeof(fault));
-	snprintf(p->dir, sizeof(p->dir), "%.200s/pullet-set-XXXXXX", base);
-	assert_non_null(mkdtemp(p->dir));
+	scratch_open(p->dir, base);
 	place_open(p);
 }
 
@@ -121,7 +94,7 @@ static void place_fini(struct place *p)
 {
 	memset(&fault, 0, sizeof(fault));
 	fileset_close(p->f);
-	remove_tree(p->dir);
+	scratch_close(p->dir);
 }
 
 static void place_reopen(struct place *p)
@@ -255,7 +228,7 @@ static void publish__of_a_set__shows_each_file_by_its_name(void **state)
 	struct stat st;
 
 	(void)state;
-	place_init(&p, MEMORY);
+	place_init(&p, SCRATCH_MEMORY);
 	p.options.mode = 0604;
 	publish_well(&p, &old_set, 7);
 	assert_true(is_tidy(&p, &old_set));
@@ -273,7 +246,7 @@ static void publish__of_another_set__makes_new_links_and_removes_stale_ones(void
 	struct place p;
 
 	(void)state;
-	place_init(&p, disk());
+	place_init(&p, scratch_disk());
 	publish_well(&p, &old_set, 1);
 	publish_well(&p, &new_set, 2);
 	assert_true(is_tidy(&p, &new_set));
@@ -290,7 +263,7 @@ static void publish__on_a_disk__orders_files_directory_flip_links(void **state)
 	struct place p;
 
 	(void)state;
-	place_init(&p, disk());
+	place_init(&p, scratch_disk());
 	p.options.gid = getegid();
 	p.options.sync = true;
 	fault = (struct fault){0};
@@ -307,7 +280,7 @@ static void publish__in_memory__never_waits_for_a_disk(void **state)
 	struct place p;
 
 	(void)state;
-	place_init(&p, MEMORY);
+	place_init(&p, SCRATCH_MEMORY);
 	assert_true(fileset_in_memory(p.f));
 	fault = (struct fault){0};
 	publish_well(&p, &old_set, 1);
@@ -321,7 +294,7 @@ static void publish__keeps_three_generations_for_readers_inside(void **state)
 	int inside;
 
 	(void)state;
-	place_init(&p, MEMORY);
+	place_init(&p, SCRATCH_MEMORY);
 	publish_well(&p, &old_set, 1);
 	inside = open(path_of(&p, "..data"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(inside >= 0);
@@ -345,7 +318,7 @@ static void publish__of_a_number_that_is_not_higher__keeps_the_one_before(void *
 	struct place p;
 
 	(void)state;
-	place_init(&p, MEMORY);
+	place_init(&p, SCRATCH_MEMORY);
 	for (uint64_t g = 100; g < 105; g++)
 		publish_well(&p, &old_set, g);
 	for (uint64_t g = 1; g < 20; g++) {
@@ -369,7 +342,7 @@ static void publish__of_a_thousand_files__works_and_of_more_is_refused(void **st
 	struct place p;
 
 	(void)state;
-	place_init(&p, MEMORY);
+	place_init(&p, SCRATCH_MEMORY);
 	for (size_t i = 0; i < COUNT(e); i++) {
 		snprintf(names[i], sizeof(names[i]), "file-%zu", i);
 		e[i] = (struct fileset_entry){names[i], names[i], strlen(names[i])};
@@ -401,7 +374,7 @@ static void publish__with_something_else_in_the_way__says_so_and_touches_nothing
 	struct stat st;
 
 	(void)state;
-	place_init(&p, MEMORY);
+	place_init(&p, SCRATCH_MEMORY);
 	put(&p, "fresh", "mine\n");
 	put(&p, "unrelated", "mine\n");
 	publish_well(&p, &old_set, 1);
@@ -437,7 +410,7 @@ static void publish__with_foreign_data__is_refused_and_so_is_open(void **state)
 	struct place p;
 
 	(void)state;
-	place_init(&p, MEMORY);
+	place_init(&p, SCRATCH_MEMORY);
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		if (texts[i])
 			assert_int_equal(symlink(texts[i], path_of(&p, "..data")), 0);
@@ -464,7 +437,7 @@ static void publish__of_bad_names__names_them(void **state)
 	struct place p;
 
 	(void)state;
-	place_init(&p, MEMORY);
+	place_init(&p, SCRATCH_MEMORY);
 	memset(longest, 'n', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
 	for (size_t i = 0; i < COUNT(bad); i++) {
@@ -499,7 +472,7 @@ static void open__in_bad_places__says_what_to_do(void **state)
 	struct stat st;
 
 	(void)state;
-	place_init(&p, MEMORY);
+	place_init(&p, SCRATCH_MEMORY);
 	assert_int_equal(chmod(p.dir, 0770), 0);
 	assert_int_equal(open_error(p.dir, "chmod go-w"), -EPERM);
 	assert_int_equal(chmod(p.dir, 01777), 0); /* others could put their links there */
@@ -522,7 +495,7 @@ static void open__after_a_crash__puts_right_what_is_left_and_no_more(void **stat
 	struct stat st;
 
 	(void)state;
-	place_init(&p, MEMORY);
+	place_init(&p, SCRATCH_MEMORY);
 	publish_well(&p, &old_set, 1);
 	publish_well(&p, &new_set, 2);
 	assert_int_equal(mkdir(path_of(&p, "..3-0123456789abcdef"), 0700), 0);
@@ -637,7 +610,7 @@ static void turn_data(const struct place *p)
 
 static void remove_all(const struct place *p)
 {
-	remove_tree(p->dir);
+	scratch_close(p->dir);
 	assert_int_equal(mkdir(p->dir, 0700), 0);
 }
 
@@ -666,7 +639,7 @@ static void is_current__tells_every_change_by_others(void **state)
 	for (size_t i = 0; i < COUNT(changes); i++) {
 		struct place p;
 
-		place_init(&p, MEMORY);
+		place_init(&p, SCRATCH_MEMORY);
 		publish_well(&p, &new_set, 1);
 		assert_true(is_current(&p, NULL));
 		changes[i].change(&p);
@@ -685,7 +658,7 @@ static void is_current__after_a_start__compares_what_stands_there(void **state)
 	struct place p;
 
 	(void)state;
-	place_init(&p, disk());
+	place_init(&p, scratch_disk());
 	assert_false(is_current(&p, &new_set));
 	publish_well(&p, &new_set, 1);
 	place_reopen(&p);
@@ -727,7 +700,7 @@ static bool try_fault(bool sync, int call, unsigned nth, bool for_ever, int erro
 	/* a descriptor that answers EINTR for ever is not a kernel's behaviour */
 	if (error == EINTR && for_ever && (call == CALL_WRITE || call == CALL_OPEN))
 		return false;
-	place_init(&p, MEMORY);
+	place_init(&p, SCRATCH_MEMORY);
 	p.options.sync = sync;
 	publish_well(&p, &old_set, 1);
 	before = descriptors();
@@ -778,7 +751,7 @@ static void publish__when_a_link_cannot_be_made__is_visible_and_says_so(void **s
 	struct place p;
 
 	(void)state;
-	place_init(&p, MEMORY);
+	place_init(&p, SCRATCH_MEMORY);
 	publish_well(&p, &old_set, 1);
 	fault = (struct fault){.call = CALL_SYMLINK, .nth = 2, .error = ENOSPC};
 	assert_int_equal(publish(&p, &new_set, 2, why), FILESET_INCOMPLETE);
@@ -797,7 +770,7 @@ static void publish__when_only_the_directory_fsync_fails__is_visible_and_says_so
 	struct place p;
 
 	(void)state;
-	place_init(&p, MEMORY);
+	place_init(&p, SCRATCH_MEMORY);
 	p.options.sync = true;
 	publish_well(&p, &old_set, 1);
 	/* a file and its directory each, the directory, the outer one, then the flip's */
@@ -848,7 +821,7 @@ static unsigned end_at_each_call(bool sync, publisher end, unsigned *ret_points)
 		int status, seen;
 		pid_t child;
 
-		place_init(&p, MEMORY);
+		place_init(&p, SCRATCH_MEMORY);
 		p.options.sync = sync;
 		publish_well(&p, &old_set, 1);
 		child = fork();
@@ -1022,7 +995,7 @@ static void flip_under_readers(struct readers *r, shared_publisher publish_one, 
 	uint64_t g;
 
 	memset(r, 0, sizeof(*r));
-	place_init(&r->p, MEMORY);
+	place_init(&r->p, SCRATCH_MEMORY);
 	set_of(1, &s, text);
 	publish_one(&r->p, &s, 1);
 	atomic_store(&r->began, 1);

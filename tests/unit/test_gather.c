@@ -28,6 +28,7 @@ struct site {
 	struct web a, b;
 	struct settings *settings;
 	struct server *servers[MAX_SERVERS];
+	struct worker *files; /* NULL unless a case makes it */
 	struct gather_env env;
 };
 
@@ -37,12 +38,81 @@ struct run {
 	struct gather *g;
 	const struct version *held;
 	bool refuses; /* to begin */
+	bool forced;
 	unsigned begun, ended, lost;
 	enum gather_outcome outcome;
 	char why[FILE_WHY];
 };
 
 static uint64_t host_id;
+
+/* ---- a kind that logs in, and orders its versions ---- */
+
+/* What it was asked with last. */
+static struct {
+	bool held, same_address, forced;
+	char epoch[128];
+} asked;
+
+static int build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+{
+	(void)why;
+	asked.held = place->held;
+	asked.same_address = place->same_address;
+	asked.forced = place->forced;
+	snprintf(asked.epoch, sizeof(asked.epoch), "%s",
+		place->held && place->held->epoch ? place->held->epoch : "");
+	buffer_printf(&r->url, "%s%s", place->base, place->path);
+	return place->token ? kind_header(r, "Token: %s", place->token) : 0;
+}
+
+static enum kind_verdict read_answer(const struct kind_place *place,
+	const struct transport_response *response, struct kind_answer *ret,
+	enum kind_cause *ret_cause, char why[FILE_WHY])
+{
+	enum kind_verdict verdict;
+
+	if (response->status == 401 || response->status == 409) {
+		snprintf(why, FILE_WHY, "the answer is %ld", response->status);
+		return response->status == 401 ? KIND_UNAUTHORIZED : KIND_WHOLE;
+	}
+	if (response->status != 200)
+		return KIND_USUAL;
+	verdict = kind_document(place, response, ret, ret_cause, why);
+	snprintf(ret->epoch, sizeof(ret->epoch), "%s", response->config_type);
+	if (verdict == KIND_NEW && place->held && strcmp(place->held->etag, ret->version) == 0)
+		verdict = KIND_SAME;
+	return verdict;
+}
+
+static int login_build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+{
+	(void)why;
+	r->method = "POST";
+	return buffer_printf(&r->url, "%s/login", place->base);
+}
+
+static int login_read(const struct transport_response *response, char **ret_token,
+	uint64_t *ret_lifetime_ms, char why[FILE_WHY])
+{
+	snprintf(why, FILE_WHY, "the login was answered %ld", response->status);
+	if (response->status != 200)
+		return response->status == 403   ? -EACCES
+		       : response->status == 400 ? -EPROTO
+						 : -EAGAIN;
+	*ret_token = strdup("token");
+	*ret_lifetime_ms = 0;
+	return 0;
+}
+
+/* In place of the program's own. */
+const struct kind kind_nacos = {.name = "fake",
+	.build = build,
+	.read = read_answer,
+	.login_build = login_build,
+	.login_read = login_read};
+
+/* ---- the site ---- */
 
 static uint64_t host(void)
 {
@@ -71,7 +141,7 @@ static void site_use(struct site *s, struct settings *settings, size_t max_tasks
 		assert_non_null(s->servers[i]);
 	}
 	s->env = (struct gather_env){
-		.sys = &s->sys, .transport = s->transport, .servers = s->servers};
+		.exchange = {.sys = &s->sys, .transport = s->transport}, .servers = s->servers};
 }
 
 static void site_close(struct site *s)
@@ -79,6 +149,8 @@ static void site_close(struct site *s)
 	for (size_t i = 0; i < MAX_SERVERS; i++)
 		server_free(s->servers[i]);
 	transport_free(s->transport);
+	if (s->files)
+		assert_int_equal(worker_stop(s->files, 10000), 0);
 	web_close(&s->a);
 	web_close(&s->b);
 	loop_free(s->loop);
@@ -110,7 +182,7 @@ static bool begins(void *arg)
 	struct run *r = arg;
 
 	r->begun++;
-	gather_hold(r->g, r->held);
+	gather_hold(r->g, r->held, r->forced);
 	return !r->refuses;
 }
 
@@ -138,7 +210,7 @@ static const struct gather_calls calls = {begins, ends, is_lost};
 static void run_open(struct run *r, struct site *s, size_t config)
 {
 	*r = (struct run){.site = s};
-	r->g = gather_new(&s->env, &s->settings->configs[config], &calls, r);
+	r->g = gather_new(&s->env, &s->settings->configs[config], NULL, &calls, r);
 	assert_non_null(r->g);
 }
 
@@ -847,6 +919,474 @@ static void free__in_the_middle__gives_all_slots_back_and_tells_nobody(void **st
 	gather_free(NULL);
 }
 
+/* ---- why it failed ---- */
+
+static void cause__of_each_failure__is_told_with_it(void **state)
+{
+	static const struct {
+		int status;
+		const char *body;
+		enum gather_outcome outcome;
+		enum kind_cause cause;
+	} table[] = {
+		{404, "", GATHER_FAILED, KIND_CAUSE_NOT_FOUND},
+		{410, "", GATHER_FAILED, KIND_CAUSE_NOT_FOUND},
+		{200, "", GATHER_FAILED, KIND_CAUSE_EMPTY},
+		{401, "", GATHER_FAILED, KIND_CAUSE_FORBIDDEN},
+		{403, "", GATHER_FAILED, KIND_CAUSE_FORBIDDEN},
+		{429, "", GATHER_FAILED, KIND_CAUSE_OVERLOADED},
+		{503, "", GATHER_FAILED, KIND_CAUSE_OVERLOADED},
+		{502, "", GATHER_FAILED, KIND_CAUSE_UNREACHABLE},
+		{302, "", GATHER_FAILED, KIND_CAUSE_ANSWER},
+		{0, "", GATHER_TIMEOUT, KIND_CAUSE_TIMEOUT},
+		{200, "a: 1\n", GATHER_NEW, KIND_CAUSE_NONE},
+	};
+	struct site s;
+	struct run r;
+
+	(void)state;
+	site_open(&s);
+	site_use(&s,
+		scratch_settings("configs:\n  web:\n    url: %s/web.yaml\n    file: /run/x\n"
+				 "    timeout: 100ms\n",
+			s.a.url),
+		MANY);
+	run_open(&r, &s, 0);
+	assert_int_equal(gather_cause(r.g), KIND_CAUSE_NONE);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		web_put(&s.a, "/web.yaml", table[i].status, NULL, table[i].body);
+		gather_lift(r.g);
+		pull(&r);
+		assert_int_equal(r.outcome, table[i].outcome);
+		assert_int_equal(gather_cause(r.g), table[i].cause);
+	}
+	web_close(&s.a);
+	pull(&r);
+	assert_int_equal(r.outcome, GATHER_FAILED);
+	assert_int_equal(gather_cause(r.g), KIND_CAUSE_UNREACHABLE);
+	close_run(&s, &r);
+}
+
+static void cause__of_a_run_that_is_given_up_or_not_sent__is_told_too(void **state)
+{
+	struct site s;
+	struct run r;
+
+	(void)state;
+	site_open(&s);
+	site_use(&s, two_servers(&s, ", auth: {bearer_file: /none/token}"), MANY);
+	web_put(&s.a, "/1", 0, NULL, NULL);
+	run_open(&r, &s, 0);
+	pull(&r); /* the second one has no secret */
+	assert_int_equal(r.outcome, GATHER_REJECTED);
+	assert_int_equal(gather_cause(r.g), KIND_CAUSE_ANSWER);
+	gather_free(r.g);
+	site_close(&s);
+	site_open(&s);
+	site_use(&s, two_servers(&s, ""), MANY);
+	stop_when_hanging(&s, &s.b);
+	web_put(&s.b, "/x", 0, NULL, NULL);
+	run_open(&r, &s, 1);
+	gather_submit(r.g, UINT64_MAX);
+	assert_int_equal(loop_run(s.loop), 0);
+	assert_int_equal(gather_cause(r.g), KIND_CAUSE_NONE);
+	gather_give_up(r.g);
+	assert_int_equal(gather_cause(r.g), KIND_CAUSE_TIMEOUT);
+	close_run(&s, &r);
+}
+
+/* ---- another document instead ---- */
+
+/* What is asked when nothing stands. */
+static void open_instead(struct site *s, struct run *r, const char *more)
+{
+	site_open(s);
+	site_use(s,
+		scratch_settings("servers:\n  a: {urls: ['%s']}\n  b: {urls: ['%s']}\n"
+				 "configs:\n  web:\n    file: /run/web.yaml\n%s    from:\n"
+				 "      - {server: a, path: /1}\n"
+				 "      - {server: a, path: /2}\n"
+				 "    bootstrap: {server: b, path: /boot.json}\n",
+			s->a.url, s->b.url, more),
+		MANY);
+	web_put(&s->b, "/boot.json", 200, "\"b\"", "{\"a\": 1}");
+	*r = (struct run){.site = s};
+	r->g = gather_new(
+		&s->env, &s->settings->configs[0], s->settings->configs[0].bootstrap, &calls, r);
+	assert_non_null(r->g);
+}
+
+static void pull__of_a_document_instead__leaves_the_other_layers_absent(void **state)
+{
+	struct candidate *c = candidate_new();
+	char why[FILE_WHY] = "", url[1024];
+	struct site s;
+	struct run r, other;
+
+	(void)state;
+	open_instead(&s, &r, "");
+	assert_ptr_equal(gather_server(r.g), s.servers[1]);
+	gather_url(r.g, url);
+	assert_non_null(strstr(url, "/boot.json"));
+	for (int i = 0; i < 2; i++) { /* what is absent is so in each run */
+		assert_pulls(&r, GATHER_NEW, "");
+		assert_int_equal(gather_count(r.g), 2);
+		assert_part(&r, 0, GATHER_PULLED, "json", "{\"a\": 1}");
+		assert_part(&r, 1, GATHER_ABSENT, "", "");
+		assert_int_equal(gather_part(r.g, 1)->layer, 1);
+	}
+	assert_true(gather_showed(r.g));
+	gather_lift(r.g);
+	/* it is a version like any other, but not one of the layers' own servers */
+	assert_int_equal(candidate_take(c, r.g, NULL, NULL, NULL, 77, why), 0);
+	assert_true(c->version.parts[1].absent);
+	c->version.generation = 1;
+	run_open(&other, &s, 0);
+	assert_true(gather_covers(r.g, &c->version));
+	assert_false(gather_covers(other.g, &c->version));
+	c->version.parts[1].absent = false;
+	assert_false(gather_covers(r.g, &c->version));
+	c->version.parts[1].absent = true;
+	r.held = &c->version;
+	assert_pulls(&r, GATHER_SAME, "");
+	assert_part(&r, 0, GATHER_HELD, "", "");
+	assert_part(&r, 1, GATHER_ABSENT, "", "");
+	other.held = &c->version; /* nothing of it is a condition there */
+	web_put(&s.a, "/1", 200, "\"b\"", "b: 1\n");
+	web_put(&s.a, "/2", 404, NULL, "");
+	pull(&other);
+	assert_int_equal(other.outcome, GATHER_FAILED);
+	assert_int_equal(gather_cause(other.g), KIND_CAUSE_NOT_FOUND);
+	assert_string_equal(web_find(&s.a, "/1")->condition, "");
+	gather_free(other.g);
+	candidate_free(c);
+	close_run(&s, &r);
+}
+
+static void pull__of_a_document_instead__needs_its_signature_and_can_fail(void **state)
+{
+	struct site s;
+	struct run r;
+
+	(void)state;
+	open_instead(&s, &r, "    verify: {public_key: " KEY "}\n");
+	assert_pulls(&r, GATHER_NEW, "");
+	assert_int_equal(gather_count(r.g), 4);
+	assert_part(&r, 0, GATHER_PULLED, "json", "{\"a\": 1}");
+	for (size_t i = 1; i < 4; i++)
+		assert_part(&r, i, GATHER_ABSENT, "", "");
+	web_put(&s.b, "/boot.json.minisig", 200, NULL, "untrusted\n");
+	assert_pulls(&r, GATHER_NEW, "");
+	assert_part(&r, 1, GATHER_PULLED, "minisig", "untrusted\n");
+	assert_true(gather_part(r.g, 1)->signature && gather_part(r.g, 3)->signature);
+	web_put(&s.b, "/boot.json", 404, NULL, "");
+	assert_pulls(&r, GATHER_FAILED,
+		"/boot.json: the server answered 404: there is no such document: check the path");
+	gather_submit(r.g, UINT64_MAX);
+	assert_false(gather_give_up(r.g)); /* the absent ones have no server */
+	close_run(&s, &r);
+}
+
+/* ---- kinds that log in ---- */
+
+/* Documents /1 of a web server; /g/2, /g/3 of one that wants a login. Password: a file. */
+static void open_login(struct site *s, struct run *r, char dir[SCRATCH_PATH])
+{
+	scratch_open(dir, SCRATCH_MEMORY);
+	scratch_write(dir, "password", "secret\n", 7);
+	site_open(s);
+	site_use(s,
+		scratch_settings("servers:\n  a: {urls: ['%s']}\n"
+				 "  b: {kind: nacos, urls: ['%s'], "
+				 "auth: {basic: {user: me, password_file: %s/password}}}\n"
+				 "configs:\n  web:\n    file: /run/web.yaml\n    from:\n"
+				 "      - {server: a, path: /1}\n"
+				 "      - {server: b, path: /g/2}\n"
+				 "      - {server: b, path: /g/3}\n"
+				 "  x: {file: /run/x, from: [{server: b, path: /g/2}]}\n"
+				 "  y: {file: /run/y, from: [{server: b, path: /g/3}]}\n",
+			s->a.url, s->b.url, dir),
+		MANY);
+	web_put(&s->a, "/1", 200, "\"1\"", "a: 1\n");
+	web_put(&s->b, "/login", 200, NULL, "ok");
+	web_put(&s->b, "/g/2", 200, "\"2\"", "b: 2\n");
+	web_put(&s->b, "/g/3", 200, "\"3\"", "c: 3\n");
+	run_open(r, s, 0);
+}
+
+static void close_login(struct site *s, struct run *r, const char *dir)
+{
+	close_run(s, r);
+	scratch_close(dir);
+}
+
+static void pull__from_a_server_with_a_login__logs_in_once(void **state)
+{
+	char dir[SCRATCH_PATH];
+	struct site s;
+	struct run r;
+
+	(void)state;
+	open_login(&s, &r, dir);
+	assert_pulls(&r, GATHER_NEW, "");
+	assert_part(&r, 1, GATHER_PULLED, "yaml", "b: 2\n");
+	assert_part(&r, 2, GATHER_PULLED, "yaml", "c: 3\n");
+	assert_pulls(&r, GATHER_NEW, "");
+	assert_int_equal(web_find(&s.b, "/login")->asked, 1);
+	/* a token that is refused, and again: that is no matter of the login */
+	web_put(&s.b, "/g/2", 401, NULL, "no\n");
+	assert_pulls(&r, GATHER_FAILED, "/g/2: the answer is 401");
+	assert_int_equal(gather_cause(r.g), KIND_CAUSE_FORBIDDEN);
+	assert_int_equal(web_find(&s.b, "/login")->asked, 2);
+	close_login(&s, &r, dir);
+}
+
+static void pull__whose_login_is_refused__says_so_and_the_address_is_well(void **state)
+{
+	struct server_address_status status;
+	char dir[SCRATCH_PATH];
+	struct site s;
+	struct run r;
+
+	(void)state;
+	open_login(&s, &r, dir);
+	web_put(&s.b, "/login", 403, NULL, "no\n");
+	assert_pulls(&r, GATHER_FAILED, "/g/2: the login was answered 403");
+	assert_int_equal(gather_cause(r.g), KIND_CAUSE_FORBIDDEN);
+	server_address_status(s.servers[1], 0, &status);
+	assert_true(status.rests_ms == 0 && status.in_a_row == 0);
+	assert_int_equal(web_find(&s.b, "/login")->asked, 1);
+	web_put(&s.b, "/login", 400, NULL, "what?\n");
+	assert_pulls(&r, GATHER_REJECTED, "/g/2: the login was answered 400");
+	assert_int_equal(gather_cause(r.g), KIND_CAUSE_ANSWER);
+	close_login(&s, &r, dir);
+}
+
+static void pull__whose_login_finds_no_service__leaves_the_address_alone(void **state)
+{
+	static const int statuses[] = {429, 503, 500};
+	struct server_address_status status;
+	char dir[SCRATCH_PATH];
+	struct site s;
+	struct run r;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		open_login(&s, &r, dir);
+		web_put(&s.b, "/login", statuses[i], NULL, "later\n");
+		pull(&r);
+		assert_int_equal(r.outcome, GATHER_FAILED);
+		assert_int_equal(gather_overloaded(r.g), statuses[i] != 500);
+		server_address_status(s.servers[1], 0, &status);
+		assert_int_equal(status.in_a_row, 1);
+		assert_int_equal(status.congestion, statuses[i] != 500);
+		close_login(&s, &r, dir);
+	}
+}
+
+/* A request to a, and the login at b: both hang. */
+static void hang_both(struct site *s, struct run *r)
+{
+	web_put(&s->a, "/1", 0, NULL, NULL);
+	web_put(&s->b, "/login", 0, NULL, NULL);
+	stop_when_hanging(s, &s->a);
+	stop_when_hanging(s, &s->b);
+	gather_submit(r->g, UINT64_MAX);
+	while (web_hanging(&s->a) + web_hanging(&s->b) < 2)
+		assert_int_equal(loop_run(s->loop), 0);
+	assert_int_equal(in_flight(s, 1), 2);
+}
+
+/* One of the run's own pulls logs in when the one before it is cancelled, and cannot: the run is
+ * over by then. */
+static void pull__that_ends_while_another_part_logs_in__is_told_once(void **state)
+{
+	char dir[SCRATCH_PATH], password[SCRATCH_PATH + 16];
+	struct httpd_request *hanging;
+	struct site s;
+	struct run r;
+
+	(void)state;
+	for (int way = 0; way < 3; way++) {
+		open_login(&s, &r, dir);
+		snprintf(password, sizeof(password), "%s/password", dir);
+		hang_both(&s, &r);
+		assert_int_equal(unlink(password), 0);
+		if (way == 0) {
+			hanging = s.a.hanging[0];
+			s.a.hanging[0] = NULL;
+			httpd_reply(hanging, 403, "text/plain", "no\n", 3);
+			assert_int_equal(loop_run(s.loop), 0);
+			assert_string_equal(
+				r.why, "/1: the server answered 403: the server forbids it");
+		} else if (way == 1) {
+			assert_false(gather_give_up(r.g));
+		} else {
+			gather_free(r.g);
+			r.g = NULL;
+		}
+		assert_int_equal(r.ended, way == 0 ? 1 : 0);
+		assert_idle(&s);
+		close_login(&s, &r, dir);
+		assert_int_equal(r.ended, way == 0 ? 1 : 0);
+	}
+}
+
+static void pull__that_ends__lets_the_login_of_another_config_go_on(void **state)
+{
+	struct httpd_request *hanging;
+	char dir[SCRATCH_PATH];
+	struct site s;
+	struct run r, x;
+
+	(void)state;
+	open_login(&s, &r, dir);
+	hang_both(&s, &r);
+	run_open(&x, &s, 1);
+	gather_submit(x.g, UINT64_MAX); /* it waits for the login of the other */
+	web_put(&s.b, "/login", 200, NULL, "ok");
+	hanging = s.a.hanging[0];
+	s.a.hanging[0] = NULL;
+	httpd_reply(hanging, 403, "text/plain", "no\n", 3);
+	while (r.ended + x.ended < 2)
+		assert_int_equal(loop_run(s.loop), 0);
+	assert_int_equal(r.outcome, GATHER_FAILED);
+	assert_int_equal(x.outcome, GATHER_NEW);
+	assert_part(&x, 0, GATHER_PULLED, "yaml", "b: 2\n");
+	gather_free(x.g);
+	close_login(&s, &r, dir);
+}
+
+static void pull__of_parts_of_a_document__asks_for_the_whole_once(void **state)
+{
+	char dir[SCRATCH_PATH];
+	struct site s;
+	struct run r;
+
+	(void)state;
+	open_login(&s, &r, dir);
+	web_put(&s.b, "/g/2", 409, NULL, "a part\n");
+	assert_pulls(&r, GATHER_FAILED, "/g/2: the answer is 409");
+	assert_int_equal(gather_cause(r.g), KIND_CAUSE_ANSWER);
+	assert_int_equal(web_find(&s.b, "/g/2")->asked, 2);
+	close_login(&s, &r, dir);
+}
+
+/* ---- files of this host ---- */
+
+static void pull__of_a_file_that_is_none__keeps_no_other_file_waiting(void **state)
+{
+	struct server_address_status status;
+	char dir[SCRATCH_PATH];
+	struct site s;
+	struct run x, y;
+
+	(void)state;
+	scratch_open(dir, SCRATCH_MEMORY);
+	scratch_write(dir, "web.yaml", "a: 1\n", 5);
+	site_open(&s);
+	s.files = worker_start(s.loop, "test");
+	assert_non_null(s.files);
+	site_use(&s,
+		scratch_settings("servers: {f: {kind: file}}\nconfigs:\n"
+				 "  x: {file: /run/x, from: [{server: f, path: %s}]}\n"
+				 "  y: {file: /run/y, from: [{server: f, path: %s/web.yaml}]}\n",
+			dir, dir),
+		MANY);
+	s.env.exchange.files = s.files;
+	run_open(&x, &s, 0);
+	run_open(&y, &s, 1);
+	for (int i = 0; i < 3; i++) {
+		assert_pulls(&x, GATHER_FAILED, "the file cannot be read: it is a directory");
+		assert_int_equal(gather_cause(x.g), KIND_CAUSE_ANSWER);
+		server_address_status(s.servers[0], 0, &status);
+		assert_true(status.rests_ms == 0 && status.in_a_row == 0);
+		assert_pulls(&y, GATHER_NEW, "");
+		assert_part(&y, 0, GATHER_PULLED, "yaml", "a: 1\n");
+	}
+	gather_submit(y.g, UINT64_MAX);
+	gather_free(y.g); /* while it is read */
+	close_run(&s, &x);
+	assert_int_equal(y.ended, 3);
+	scratch_close(dir);
+}
+
+/* ---- versions that are ordered ---- */
+
+static void pull__of_ordered_versions__keeps_their_order_and_tells_the_kind(void **state)
+{
+	struct candidate *c = candidate_new();
+	char why[FILE_WHY] = "", dir[SCRATCH_PATH];
+	struct web_page *page;
+	struct site s;
+	struct run r;
+
+	(void)state;
+	open_login(&s, &r, dir);
+	gather_free(r.g);
+	run_open(&r, &s, 1);
+	page = web_find(&s.b, "/g/2");
+	page->name = "Config-Type";
+	page->value = "cluster-1 7";
+	assert_pulls(&r, GATHER_NEW, "");
+	assert_false(asked.held);
+	assert_string_equal(gather_part(r.g, 0)->facts.epoch, "cluster-1 7");
+	assert_int_equal(candidate_take(c, r.g, NULL, NULL, NULL, 77, why), 0);
+	assert_non_null(c->version.parts[0].epoch);
+	assert_string_equal(c->version.parts[0].epoch, "cluster-1 7");
+	c->version.generation = 1;
+	r.held = &c->version;
+	page->value = "cluster-1 8";
+	assert_pulls(&r, GATHER_SAME, ""); /* by the kind's own judgement */
+	assert_true(asked.held && asked.same_address && !asked.forced);
+	assert_string_equal(asked.epoch, "cluster-1 7");
+	r.forced = true;
+	page->etag = "\"9\"";
+	page->value = NULL;
+	page->name = NULL;
+	assert_pulls(&r, GATHER_NEW, "");
+	assert_true(asked.forced);
+	assert_null(gather_part(r.g, 0)->facts.epoch);
+	candidate_free(c);
+	close_login(&s, &r, dir);
+}
+
+static void pull__of_what_came_from_another_address__names_it_to_the_kind(void **state)
+{
+	char url[128];
+	struct version held;
+	struct buffer body;
+	struct site s;
+	struct run r;
+
+	(void)state;
+	site_open(&s);
+	site_use(&s,
+		scratch_settings("servers: {b: {kind: nacos, urls: ['%s', '%s']}}\n"
+				 "configs: {x: {file: /run/x, from: [{server: b, path: /g/2}]}}\n",
+			s.a.url, s.b.url),
+		MANY);
+	web_put(&s.a, "/g/2", 200, "\"1-1\"", "b: 2\n");
+	web_put(&s.b, "/g/2", 200, "\"1-1\"", "b: 2\n");
+	begin_with(&s, 0, s.a.url);
+	run_open(&r, &s, 0);
+	for (int other = 0; other < 4; other++) {
+		snprintf(url, sizeof(url), "%s%s", other % 2 ? s.b.url : s.a.url,
+			other < 2 ? "/g/2" : "/g/3");
+		version_begin(&held, &body, 1);
+		version_add(&held, &body, url, "yaml", "b: 2\n");
+		version_end(&held, &body);
+		r.held = &held;
+		pull(&r);
+		assert_int_equal(r.outcome, other < 2 ? GATHER_SAME : GATHER_NEW);
+		assert_int_equal(asked.held, other < 2);
+		assert_int_equal(asked.same_address, other == 0);
+		version_fini(&held);
+		buffer_fini(&body);
+	}
+	close_run(&s, &r);
+}
+
 /* ---- what a candidate makes of it ---- */
 
 static void take__of_new_parts__has_their_bytes_and_what_their_servers_said(void **state)
@@ -961,6 +1501,19 @@ int main(void)
 		cmocka_unit_test(submit__without_a_slot_in_time__is_lost_and_begins_nothing),
 		cmocka_unit_test(submit__that_is_withdrawn_or_not_wanted__begins_nothing),
 		cmocka_unit_test(free__in_the_middle__gives_all_slots_back_and_tells_nobody),
+		cmocka_unit_test(cause__of_each_failure__is_told_with_it),
+		cmocka_unit_test(cause__of_a_run_that_is_given_up_or_not_sent__is_told_too),
+		cmocka_unit_test(pull__of_a_document_instead__leaves_the_other_layers_absent),
+		cmocka_unit_test(pull__of_a_document_instead__needs_its_signature_and_can_fail),
+		cmocka_unit_test(pull__from_a_server_with_a_login__logs_in_once),
+		cmocka_unit_test(pull__whose_login_is_refused__says_so_and_the_address_is_well),
+		cmocka_unit_test(pull__whose_login_finds_no_service__leaves_the_address_alone),
+		cmocka_unit_test(pull__that_ends_while_another_part_logs_in__is_told_once),
+		cmocka_unit_test(pull__that_ends__lets_the_login_of_another_config_go_on),
+		cmocka_unit_test(pull__of_parts_of_a_document__asks_for_the_whole_once),
+		cmocka_unit_test(pull__of_a_file_that_is_none__keeps_no_other_file_waiting),
+		cmocka_unit_test(pull__of_ordered_versions__keeps_their_order_and_tells_the_kind),
+		cmocka_unit_test(pull__of_what_came_from_another_address__names_it_to_the_kind),
 		cmocka_unit_test(take__of_new_parts__has_their_bytes_and_what_their_servers_said),
 		cmocka_unit_test(take__with_parts_that_are_held__has_the_bytes_of_the_held_version),
 	};

@@ -140,6 +140,10 @@ static void digest__in_each_way_of_writing__is_held_against_the_bytes(void **sta
 		{"sha-256=" OTHER, false},
 		{"MD5=HUXZLQLMuI/KZ5KDcJPcOA==, SHA-256=" SHA256, true},
 		{"MD5=HUXZLQLMuI/KZ5KDcJPcOA==,SHA-256=" OTHER, false},
+		/* without padding: RFC 8941 */
+		{"sha-256=:N7EoxZ8fUJf3P4JpHLUZ8fVoZn+qtc7RtKuXnTaDfq4:", true},
+		{"sha-256=:N7EoxZ8fUJf3P4JpHLUZ8fVoZn+qtc7RtKuXnTaDfq8:", false},
+		{"SHA-256=N7EoxZ8fUJf3P4JpHLUZ8fVoZn+qtc7RtKuXnTaDfq8", false},
 		/* nothing that is known: as if there were none */
 		{"", true},
 		{"sha-512=:" SHA512 ":", true},
@@ -150,6 +154,9 @@ static void digest__in_each_way_of_writing__is_held_against_the_bytes(void **sta
 		{"sha-256=", true},
 		{"sha-256=::", true},
 		{"sha-256=:not base64 at all:", true},
+		{"sha-256=:N7EoxZ8fUJf3P4JpHLUZ8fVoZn+qtc7RtKuXnTaDfq-=:", true},
+		{"sha-256=:N7EoxZ8fUJf3P4JpHLUZ8fVoZn+qtc7RtKuXnTaDfq9=:", true},
+		{"sha-256=:" SHA512 ":", true},
 		{"sha-256=:"
 		 "N7EoxZ8fUJf3P4JpHLUZ8fVoZn+qtc7RtKuXnTaDfq:",
 			true},

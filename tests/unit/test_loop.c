@@ -165,7 +165,7 @@ static void worker__jobs__run_there_in_order_and_end_here(void **state)
 
 	(void)state;
 	loop = loop_new(&sys_real);
-	w = worker_start(loop);
+	w = worker_start(loop, "test");
 	assert_non_null(w);
 	for (int i = 0; i < 3; i++) {
 		jobs[i] = (struct work){.job = {.run = work_run, .done = work_done}};
@@ -189,7 +189,7 @@ static void worker_stop__with_jobs_queued__ends_them_first(void **state)
 	(void)state;
 	runs = dones = 0;
 	loop = loop_new(&sys_real);
-	w = worker_start(loop);
+	w = worker_start(loop, "test");
 	for (int i = 0; i < 3; i++) {
 		jobs[i] = (struct work){.job = {.run = work_run, .done = work_done}};
 		worker_submit(w, &jobs[i].job);
@@ -215,7 +215,7 @@ static void worker_stop__while_a_job_hangs__gives_up_in_time(void **state)
 
 	(void)state;
 	loop = loop_new(&sys_real);
-	w = worker_start(loop);
+	w = worker_start(loop, "test");
 	hung = (struct work){.job = {.run = work_hang, .done = work_done}};
 	pthread_mutex_lock(&gate);
 	worker_submit(w, &hung.job);

@@ -1,6 +1,5 @@
 /* The embedded origin: nothing outside the directory is ever read, ETags follow the content, and
  * the watcher tells what really changed. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,6 +18,7 @@
 #include "../../agent/loop.h"
 #include "../../agent/origin.h"
 #include "../../agent/watch.h"
+#include "scratch.h"
 
 static char base[64], root[80];
 static int dir;
@@ -53,25 +53,6 @@ static void link_to(const char *target, const char *name)
 	assert_int_equal(rename(temporary, path), 0);
 }
 
-static void remove_tree(const char *path)
-{
-	DIR *d = opendir(path);
-	struct dirent *e;
-
-	while (d && (e = readdir(d))) {
-		char inner[PATH_MAX];
-
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		snprintf(inner, sizeof(inner), "%.3000s/%.255s", path, e->d_name);
-		if (unlink(inner))
-			remove_tree(inner);
-	}
-	if (d)
-		closedir(d);
-	rmdir(path);
-}
-
 static int set_up(void **state)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -96,7 +77,7 @@ static int tear_down(void **state)
 {
 	(void)state;
 	close(dir);
-	remove_tree(base);
+	scratch_close(base);
 	return 0;
 }
 

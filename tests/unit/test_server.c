@@ -1,6 +1,7 @@
 /*
  * A server's addresses: their order differs from host to host, evenly, and stays when one is added.
- * Its line: who is withdrawn does not begin. What else a server does with pulls is held by
+ * A task that fails, or shows less than there is, goes on to the next. Its line: who is withdrawn
+ * does not begin. What else a server does with pulls is held by
  * tests/integration/test_servers.py.
  */
 #include <setjmp.h>
@@ -11,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "../../agent/log.h"
 #include "../../agent/server.h"
 
 #define HOSTS 3000
@@ -91,6 +93,112 @@ static void order__with_one_more_address__keeps_that_of_the_others(void **state)
 	loop_free(l);
 }
 
+/* ---- from one address to the next ---- */
+
+static uint64_t now_ms;
+
+static uint64_t clock_ms(void)
+{
+	return now_ms;
+}
+
+static uint64_t least(void)
+{
+	return 0;
+}
+
+static bool goes(void *arg)
+{
+	unsigned *begun = arg;
+
+	++*begun;
+	return true;
+}
+
+static void does_not_wait(void *arg, const char *why)
+{
+	(void)arg;
+	fail_msg("%s", why);
+}
+
+/* Rests are as short as may be, and time passes. */
+static struct loop *open_site(struct sys *ret_sys, struct server **ret_server, char *const *list)
+{
+	static struct settings_server settings;
+	struct loop *l;
+
+	settings =
+		(struct settings_server){.urls = (char **)list, .url_count = 3, .max_in_flight = 1};
+	*ret_sys = sys_real;
+	ret_sys->now_ms = clock_ms;
+	ret_sys->random = least;
+	ret_sys->host = host;
+	now_ms = 1000;
+	l = loop_new(ret_sys);
+	assert_non_null(l);
+	*ret_server = server_new(l, &settings, 1);
+	assert_non_null(*ret_server);
+	return l;
+}
+
+static void retry__after_very_short_rests__asks_each_address_once(void **state)
+{
+	const struct transport_response refused = {.result = TRANSPORT_REFUSED};
+	const char *asked[3];
+	unsigned begun = 0;
+	struct server_task t = {.begin = goes, .lost = does_not_wait, .arg = &begun};
+	struct server *s;
+	struct sys sys;
+	struct loop *l = open_site(&sys, &s, lists[0]);
+
+	(void)state;
+	server_submit(s, &t, UINT64_MAX);
+	for (unsigned n = 0; n < 3; n++) {
+		assert_int_equal(begun, n + 1);
+		asked[n] = server_url(s, &t);
+		for (unsigned k = 0; k < n; k++)
+			assert_ptr_not_equal(asked[n], asked[k]);
+		now_ms += 5; /* the one before it has rested */
+		assert_int_equal(server_ended(s, &t, &refused), n < 2);
+		if (n < 2)
+			server_retry(s, &t);
+	}
+	server_free(s);
+	loop_free(l);
+}
+
+static void avoid__of_an_address__goes_round_and_returns_after_a_while(void **state)
+{
+	const struct transport_response good = {.result = TRANSPORT_OK, .status = 200};
+	struct server_address_status a[3];
+	unsigned begun = 0;
+	struct server_task t = {.begin = goes, .lost = does_not_wait, .arg = &begun};
+	struct server *s;
+	struct sys sys;
+	struct loop *l = open_site(&sys, &s, lists[0]);
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		server_address_status(s, i, &a[i]);
+	for (unsigned n = 0; n < 7; n++) {
+		server_submit(s, &t, UINT64_MAX);
+		assert_string_equal(server_url(s, &t), a[n % 3].url);
+		server_ended(s, &t, &good);
+		server_avoid(s, &t);
+	}
+	for (unsigned n = 0; n < 2; n++) { /* and stays */
+		server_submit(s, &t, UINT64_MAX);
+		assert_string_equal(server_url(s, &t), a[1].url);
+		server_ended(s, &t, &good);
+	}
+	now_ms += SERVER_AWAY_MS;
+	server_submit(s, &t, UINT64_MAX);
+	assert_string_equal(server_url(s, &t), a[0].url);
+	server_ended(s, &t, &good);
+	server_free(s);
+	loop_free(l);
+}
+
 /* ---- the line ---- */
 
 struct job {
@@ -163,9 +271,12 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(order__of_many_hosts__is_even),
 		cmocka_unit_test(order__with_one_more_address__keeps_that_of_the_others),
+		cmocka_unit_test(retry__after_very_short_rests__asks_each_address_once),
+		cmocka_unit_test(avoid__of_an_address__goes_round_and_returns_after_a_while),
 		cmocka_unit_test(
 			withdraw__of_one_that_is_in_the_same_batch__keeps_it_from_beginning),
 	};
 
+	log_setup(LOG_LEVEL_ERR, LOG_FORMAT_TEXT);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

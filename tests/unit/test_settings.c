@@ -99,7 +99,8 @@ static void bad_line(const char *line, const char *message)
 #define WEB "configs: {web: {url: 'http://h/web.yaml', file: /run/web.yaml}}\n"
 
 #define ALL_KEYS                                                                                   \
-	"url, from, type, interval, jitter, timeout, backoff_bound, topic, push_spread, verify, "  \
+	"url, from, bootstrap, rollout, type, interval, jitter, timeout, backoff_bound, topic, "   \
+	"push_spread, verify, "                                                                    \
 	"guard, schema, file, dir, snapshot, format, mode, owner, durability, check, reload, "     \
 	"probe, history, mask, drift"
 
@@ -159,6 +160,7 @@ static void parse__every_key__is_taken_over(void **state)
 				  "  labels: {zone: eu-1, rack: '12'}\n"
 				  "push:\n"
 				  "  - endpoint: tcp://h:7377\n"
+				  "    insecure: true\n"
 				  "    heartbeat: 7s\n"
 				  "  - endpoint: ipc:///run/p.sock\n"
 				  "configs:\n"
@@ -367,8 +369,8 @@ static void parse__twice__names_both_places(void **state)
 	    "  a: {url: 'http://h/', file: /run/a}\n"
 	    "  b: {url: 'http://h/', file: /run/a}\n",
 		"t.yaml:3:31: file \"/run/a\" is already written by config \"a\", at t.yaml:2:31");
-	BAD("push: [{endpoint: tcp://h:1}, {endpoint: tcp://h:1}]\n" WEB,
-		"t.yaml:1:42: endpoint \"tcp://h:1\" is set twice: first at t.yaml:1:19");
+	BAD("push: [{endpoint: ipc:///h1}, {endpoint: ipc:///h1}]\n" WEB,
+		"t.yaml:1:42: endpoint \"ipc:///h1\" is set twice: first at t.yaml:1:19");
 	BAD("agent: {labels: {a: b, a: c}}\n" WEB,
 		"t.yaml:1:24: label \"a\" is set twice: first at t.yaml:1:18");
 	BAD("agent: {log: {level: info, level: info}}\n" WEB,
@@ -446,7 +448,7 @@ static void parse__at_the_bounds__is_good_and_over_them_refused(void **state)
 	} cases[] = {
 		{"configs:\n", "  c%d: {url: 'http://h/', file: /r/%d}\n",
 			"t.yaml:10002:3: too many configs: at most 10000", SETTINGS_MAX_CONFIGS},
-		{WEB "push:\n", "  - {endpoint: 'tcp://h%d:%d7'}\n",
+		{WEB "push:\n", "  - {endpoint: 'tcp://h%d:%d7', insecure: true}\n",
 			"t.yaml:67:5: too many push endpoints: at most 64", SETTINGS_MAX_PUSH},
 		{WEB "agent:\n  labels:\n", "    l%d: 'x%d'\n",
 			"t.yaml:68:5: too many labels: at most 64", SETTINGS_MAX_LABELS},
@@ -937,7 +939,7 @@ static void load__conf_d__adds_in_the_order_of_names(void **state)
 	write_file(d, "conf.d/20-b.yaml", "configs: {b: {url: 'http://h/', file: /run/b}}\n");
 	write_file(d, "conf.d/10-a.yaml",
 		"agent: {state_dir: /s, log: {level: warn}, labels: {b: y}}\n"
-		"push: [{endpoint: 'tcp://h:1'}]\n"
+		"push: [{endpoint: 'tcp://h:1', insecure: true}]\n"
 		"configs: {a: {url: 'http://h/', file: /run/a}}\n");
 	write_file(d, "conf.d/.hidden.yaml", "x: [");
 	write_file(d, "conf.d/not.yml", "x: [");
@@ -967,11 +969,11 @@ static void load__set_in_two_files__names_both_places(void **state)
 
 	write_file(d, "pullet.yaml",
 		"agent: {listen: 'h:1', log: {level: info}, labels: {a: x}}\n"
-		"push: [{endpoint: 'tcp://h:1'}]\n" WEB);
+		"push: [{endpoint: 'tcp://h:1', insecure: true}]\n" WEB);
 	make_folder(d, "conf.d");
 	write_file(d, "conf.d/a.yaml",
 		"agent: {listen: 'h:1', log: {level: info}, labels: {a: x}}\n"
-		"push: [{endpoint: 'tcp://h:1'}]\n"
+		"push: [{endpoint: 'tcp://h:1', insecure: true}]\n"
 		"configs:\n"
 		"  web: {url: 'http://h/', file: /run/a}\n"
 		"  b: {url: 'http://h/', file: /run/web.yaml}\n");
@@ -1127,7 +1129,8 @@ static void servers__bad__names_place_and_remedy(void **state)
 			"13: the url has a query (?...): that belongs into the paths"},
 		{"urls: ['http://h', 'http://h/']", "25: the url is named twice in this list"},
 		{"urls: []", "12: urls is empty: name at least one"},
-		{"kind: zookeeper, urls: ['http://h']", "12: kind must be one of http"},
+		{"kind: zookeeper, urls: ['http://h']", "12: kind must be one of http, etcd, "
+							"consul, nacos, apollo, spring, s3, file"},
 		{"urls: ['http://h'], max_in_flight: 0",
 			"41: max_in_flight must be between 1 and 64"},
 		{"urls: ['http://h'], max_size: 8MB", "36: max_size: \"8MB\" is not a size: write "
@@ -1683,6 +1686,521 @@ static void layers__path_inside_a_set__is_refused(void **state)
 		"\"a\", at t.yaml:7:50");
 }
 
+/* ---- kinds of servers ---- */
+
+/* A server of a kind, a config that pulls `path` from it; more: keys of that config. */
+static char *of_kind(const char *kind, const char *keys, const char *path, const char *more)
+{
+	static char text[8192];
+
+	snprintf(text, sizeof(text),
+		"servers: {s: {kind: %s%s}}\n"
+		"configs: {a: {from: [{server: s, path: '%s'}], file: /a%s}}\n",
+		kind, keys, path, more);
+	return text;
+}
+
+/* It is refused with that sentence alone, or good (NULL). */
+static void assert_judged(const char *text, const char *sentence)
+{
+	struct settings *s;
+	int errors = parse(text, &s);
+
+	settings_free(s);
+	if (errors != (sentence ? 1 : 0) || (sentence && !strstr(told.text[0], sentence)))
+		fail_msg("%s\n%d errors: %s\nnot: %s", text, errors, errors ? told.text[0] : "",
+			sentence ? sentence : "good");
+}
+
+#define KINDS 8
+#define URLS ", urls: ['https://h']"
+
+static const struct {
+	const char *name, *urls, *path; /* good ones */
+	enum settings_kind kind;
+} each_kind[KINDS] = {
+	{"http", URLS, "/x", SETTINGS_HTTP},
+	{"etcd", URLS, "/x", SETTINGS_ETCD},
+	{"consul", URLS, "/x", SETTINGS_CONSUL},
+	{"nacos", URLS, "/g/x", SETTINGS_NACOS},
+	{"apollo", URLS, "/a/c/n", SETTINGS_APOLLO},
+	{"spring", URLS, "/a/p", SETTINGS_SPRING},
+	{"s3", URLS, "/b/k", SETTINGS_S3},
+	{"file", "", "/x", SETTINGS_FILE},
+};
+
+static void kinds__all__are_known_by_their_names(void **state)
+{
+	(void)state;
+	assert_int_equal(KINDS, SETTINGS_KINDS);
+	for (size_t i = 0; i < KINDS; i++) {
+		struct settings *s =
+			good(of_kind(each_kind[i].name, each_kind[i].urls, each_kind[i].path, ""));
+
+		assert_int_equal(s->servers[0].kind, each_kind[i].kind);
+		assert_int_equal(s->servers[0].url_count, 1);
+		assert_string_equal(s->configs[0].layers[0].path, each_kind[i].path);
+		assert_false(s->servers[0].watch);
+		assert_int_equal(s->servers[0].api, 1);
+		assert_true(!s->servers[0].region && !s->servers[0].datacenter &&
+			    !s->servers[0].namespace && !s->servers[0].access_key &&
+			    !s->servers[0].secret_file && !s->servers[0].session_token_file);
+		settings_free(s);
+	}
+}
+
+static void kinds__their_keys__are_taken_over(void **state)
+{
+	struct settings *s = good(
+		FROM "servers:\n"
+		     "  main: {urls: ['http://m']}\n"
+		     "  e: {urls: ['http://e'], watch: true, kind: etcd}\n"
+		     "  c: {kind: consul, urls: ['http://c'], datacenter: dc-1, watch: false}\n"
+		     "  n: {kind: nacos, urls: ['http://n'], namespace: 'a-1:b', api: 3}\n"
+		     "  a: {kind: apollo, urls: ['http://a'], datacenter: x,\n"
+		     "    auth: {access_key: {secret_file: /s}}}\n"
+		     "  s: {kind: s3, urls: ['http://s'], region: eu-1,\n"
+		     "    auth: {access_key: {id: 'A/B+C=', secret_file: /s2,\n"
+		     "      session_token_file: /t}}}\n"
+		     "  f: {kind: file, urls: ['file:///mnt/x', 'file:///mnt/y']}\n"
+		     "  w: {kind: file}\n");
+	const struct settings_server *v = s->servers;
+
+	(void)state;
+	assert_int_equal(s->server_count, 8);
+	assert_true(v[1].watch && !v[2].watch);
+	assert_string_equal(v[2].datacenter, "dc-1");
+	assert_string_equal(v[3].namespace, "a-1:b");
+	assert_int_equal(v[3].api, 3);
+	assert_string_equal(v[4].datacenter, "x");
+	assert_string_equal(v[4].secret_file, "/s");
+	assert_null(v[4].access_key);
+	assert_string_equal(v[5].region, "eu-1");
+	assert_string_equal(v[5].access_key, "A/B+C=");
+	assert_string_equal(v[5].secret_file, "/s2");
+	assert_string_equal(v[5].session_token_file, "/t");
+	assert_int_equal(v[6].url_count, 2);
+	assert_string_equal(v[6].urls[1], "file:///mnt/y");
+	assert_int_equal(v[7].url_count, 1);
+	assert_string_equal(v[7].urls[0], "file://");
+	settings_free(s);
+}
+
+/* Each key of a server on each kind: good, or refused where it stands. */
+static void kinds__a_key_that_means_nothing__is_refused(void **state)
+{
+	static const struct {
+		const char *name, *value;
+		const char *kinds; /* that know it; a blank behind each */
+	} table[] = {
+		{"tls", ", tls: {ca: /c}", "http etcd consul nacos apollo spring s3 "},
+		{"auth", ", auth: {headers: {X: y}}", "http etcd consul nacos apollo spring s3 "},
+		{"connect_timeout", ", connect_timeout: 1s",
+			"http etcd consul nacos apollo spring s3 "},
+		{"max_in_flight", ", max_in_flight: 1",
+			"http etcd consul nacos apollo spring s3 file "},
+		{"max_size", ", max_size: 1KiB", "http etcd consul nacos apollo spring s3 file "},
+		{"watch", ", watch: true", "etcd consul nacos apollo file "},
+		{"watch", ", watch: false", "etcd consul nacos apollo file "},
+		{"region", ", region: r", "s3 "},
+		{"datacenter", ", datacenter: d", "consul apollo "},
+		{"namespace", ", namespace: n", "nacos "},
+		{"api", ", api: 1", "nacos "},
+		{"api", ", api: 3", "nacos "},
+		{"basic", ", auth: {basic: {user: a, password_file: /p}}",
+			"http etcd nacos spring "},
+		{"bearer_file", ", auth: {bearer_file: /t}", "http consul spring "},
+		{"access_key", ", auth: {access_key: {secret_file: /s}}", "apollo "},
+		{"access_key", ", auth: {access_key: {id: i, secret_file: /s}}", "s3 "},
+	};
+	char keys[512], word[32], sentence[128];
+
+	(void)state;
+	for (size_t k = 0; k < KINDS; k++) {
+		snprintf(word, sizeof(word), "%s ", each_kind[k].name);
+		for (size_t i = 0; i < COUNT(table); i++) {
+			const char *name = table[i].name;
+			bool access = strstr(table[i].value, "access_key");
+
+			if (access && each_kind[k].kind != SETTINGS_S3 &&
+				each_kind[k].kind != SETTINGS_APOLLO &&
+				strstr(table[i].value, "id:"))
+				continue; /* the row before */
+			if (strstr(table[i].value, "auth:") && each_kind[k].kind == SETTINGS_FILE)
+				continue; /* below */
+			snprintf(keys, sizeof(keys), "%s%s", each_kind[k].urls, table[i].value);
+			snprintf(sentence, sizeof(sentence),
+				"%s means nothing to a server of the kind %s: remove it", name,
+				each_kind[k].name);
+			if (access && each_kind[k].kind == SETTINGS_S3)
+				snprintf(sentence, sizeof(sentence), "access_key has no id");
+			if (access && each_kind[k].kind == SETTINGS_APOLLO)
+				snprintf(sentence, sizeof(sentence),
+					"id: Apollo knows only the secret of an access key");
+			assert_judged(of_kind(each_kind[k].name, keys, each_kind[k].path, ""),
+				strstr(table[i].kinds, word) ? NULL : sentence);
+		}
+	}
+	assert_judged(of_kind("file", ", auth: {headers: {X: y}}", "/x", ""),
+		"t.yaml:1:27: auth means nothing to a server of the kind file: remove it");
+}
+
+static void kinds__bad_values__name_place_and_remedy(void **state)
+{
+	static const struct {
+		const char *kind, *keys, *path, *sentence;
+	} table[] = {
+		{"etcd", "", "/x", "t.yaml:1:11: server \"s\" has no urls, which it needs"},
+		{"file", ", urls: []", "/x", "urls is empty: name at least one"},
+		{"file", ", urls: ['http://h']", "/x",
+			"the url must begin with file:///, followed by an absolute path"},
+		{"file", ", urls: ['file://h/x']", "/x",
+			"the url must begin with file:///, followed by an absolute path"},
+		{"file", ", urls: ['file:///a/../b']", "/x", "the url "},
+		{"file", ", urls: ['file:///a/']", "/x", "the url "},
+		{"file", ", urls: ['file:///a', 'file:///a']", "/x",
+			"the url is named twice in this list"},
+		{"http", ", urls: ['file:///a']", "/x", "must begin with http:// or https://"},
+		{"etcd", ", urls: ['file:///a']", "/x", "must begin with http:// or https://"},
+		{"etcd", URLS ", watch: often", "/x", "watch must be one of true, false"},
+		{"nacos", URLS ", api: 2", "/g/x", "api is 1 (Nacos 1.x and 2.x) or 3"},
+		{"nacos", URLS ", api: 4", "/g/x", "api must be between 1 and 3"},
+		{"nacos", URLS ", api: 3, watch: true", "/g/x",
+			"Nacos 3 cannot be watched over HTTP: remove it, the interval counts"},
+		{"nacos", URLS ", api: 3, watch: false", "/g/x", NULL},
+		{"nacos", URLS ", namespace: ''", "/g/x", "namespace: \"\" is not a name"},
+		{"nacos", URLS ", namespace: 'a b'", "/g/x", "namespace: \"a b\" is not a name"},
+		{"s3", URLS ", region: 'a&b'", "/b/k", "region: \"a&b\" is not a name"},
+		{"s3", URLS ", auth: {access_key: {id: i}}", "/b/k",
+			"access_key has no secret_file, which it needs"},
+		{"s3", URLS ", auth: {access_key: abc}", "/b/k",
+			"access_key must be a mapping with secret_file, but it is a text"},
+		{"s3", URLS ", auth: {access_key: {id: i, secret: abc, secret_file: /s}}", "/b/k",
+			"unknown key \"secret\""},
+		{"apollo", URLS ", auth: {access_key: {secret_file: /s, session_token_file: /t}}",
+			"/a/c/n", "session_token_file: Apollo knows only the secret"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++)
+		assert_judged(of_kind(table[i].kind, table[i].keys, table[i].path, ""),
+			table[i].sentence);
+	/* of an unknown kind nothing more is said */
+	assert_judged(of_kind("zookeeper", URLS ", namespace: x, watch: true", "/x", ""),
+		"kind must be one of ");
+	assert_judged(of_kind("4", URLS ", region: x", "/x", ""), "kind must be one of ");
+}
+
+static void kinds__their_paths__have_a_shape(void **state)
+{
+	static const struct {
+		enum settings_kind kind;
+		const char *path;
+		bool good;
+	} table[] = {
+		{SETTINGS_HTTP, "/", true},
+		{SETTINGS_HTTP, "/a//b/?x=/", true},
+		{SETTINGS_ETCD, "/a", true},
+		{SETTINGS_ETCD, "/a/b/c.yaml", true},
+		{SETTINGS_ETCD, "/a/", true},
+		{SETTINGS_ETCD, "/", false},
+		{SETTINGS_ETCD, "//", false},
+		{SETTINGS_ETCD, "/a//b", false},
+		{SETTINGS_ETCD, "/a//", false},
+		{SETTINGS_CONSUL, "/a/b", true},
+		{SETTINGS_CONSUL, "/a/b/", true},
+		{SETTINGS_CONSUL, "//a", false},
+		{SETTINGS_NACOS, "/g/d", true},
+		{SETTINGS_NACOS, "/g", false},
+		{SETTINGS_NACOS, "/g/", false},
+		{SETTINGS_NACOS, "/g/d/", false},
+		{SETTINGS_NACOS, "/g/d/e", false},
+		{SETTINGS_NACOS, "//d", false},
+		{SETTINGS_APOLLO, "/a/c/n", true},
+		{SETTINGS_APOLLO, "/a/c/n.yaml", true},
+		{SETTINGS_APOLLO, "/a/c", false},
+		{SETTINGS_APOLLO, "/a/c/n/x", false},
+		{SETTINGS_APOLLO, "/a//n", false},
+		{SETTINGS_SPRING, "/a/p", true},
+		{SETTINGS_SPRING, "/a/p,q/main", true},
+		{SETTINGS_SPRING, "/a", false},
+		{SETTINGS_SPRING, "/a/p/", false},
+		{SETTINGS_SPRING, "/a/p/l/x", false},
+		{SETTINGS_S3, "/b/k", true},
+		{SETTINGS_S3, "/b/k/l/m.yaml", true},
+		{SETTINGS_S3, "/b/", false},
+		{SETTINGS_FILE, "/a", true},
+		{SETTINGS_FILE, "/a/b.yaml", true},
+		{SETTINGS_FILE, "/", false},
+		{SETTINGS_FILE, "/a/", false},
+		{SETTINGS_FILE, "/a//b", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++) {
+		size_t k = 0;
+
+		while (each_kind[k].kind != table[i].kind)
+			k++;
+		assert_judged(of_kind(each_kind[k].name, each_kind[k].urls, table[i].path, ""),
+			table[i].good ? NULL : "the path must be /");
+	}
+	BAD(of_kind("nacos", URLS, "/g", ""),
+		"t.yaml:2:31: the path must be /GROUP/DATAID on a server of this kind");
+	/* as long as it may be, behind the longest address of its server */
+	for (int over = 0; over < 2; over++) {
+		char path[SETTINGS_MAX_URL];
+
+		memset(path, 'a', sizeof(path));
+		path[0] = '/';
+		path[SETTINGS_MAX_URL - strlen("https://longer") + (size_t)over] = '\0';
+		assert_judged(of_kind("etcd", ", urls: ['https://h', 'https://longer']", path, ""),
+			over ? "the server's url and the path together are too long: at most 1023 "
+			       "bytes"
+			     : NULL);
+	}
+}
+
+/* A signature is of bytes as they are on the server. */
+static void kinds__that_make_their_documents__cannot_be_verified(void **state)
+{
+	static const struct {
+		enum settings_kind kind;
+		const char *path;
+		bool good;
+	} table[] = {
+		{SETTINGS_HTTP, "/x", true},
+		{SETTINGS_ETCD, "/x", true},
+		{SETTINGS_ETCD, "/x/", false},
+		{SETTINGS_CONSUL, "/x", true},
+		{SETTINGS_CONSUL, "/x/", false},
+		{SETTINGS_NACOS, "/g/x", true},
+		{SETTINGS_APOLLO, "/a/c/n", false},
+		{SETTINGS_SPRING, "/a/p", false},
+		{SETTINGS_S3, "/b/k", true},
+		{SETTINGS_FILE, "/x", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++) {
+		size_t k = 0;
+
+		while (each_kind[k].kind != table[i].kind)
+			k++;
+		assert_judged(of_kind(each_kind[k].name, each_kind[k].urls, table[i].path,
+				      ", verify: {public_key: " KEY "}"),
+			table[i].good ? NULL
+				      : "verify needs a document as it was signed: what the agent "
+					"makes of several values has no signature");
+	}
+}
+
+/* ---- documents beside from ---- */
+
+static void asides__of_a_config__are_taken_over_and_found(void **state)
+{
+	struct settings *s =
+		good("configs:\n"
+		     "  a:\n"
+		     "    from: [{server: s, path: /1}, {server: t, path: /2}]\n"
+		     "    bootstrap: {server: f, path: /boot.yaml}\n"
+		     "    rollout: {server: t, path: /a.rollout}\n"
+		     "    type: json\n"
+		     "    file: /a\n"
+		     "  b: {url: 'http://h/b', file: /b, bootstrap: {server: s, path: /b}}\n"
+		     "  c: {url: 'http://h/c', file: /c}\n"
+		     "servers:\n"
+		     "  s: {urls: ['http://s']}\n"
+		     "  t: {urls: ['http://t']}\n"
+		     "  f: {kind: file}\n");
+	const struct settings_config *c = s->configs;
+
+	(void)state;
+	assert_int_equal(c[0].bootstrap->server, 2);
+	assert_string_equal(c[0].bootstrap->from, "f");
+	assert_string_equal(c[0].bootstrap->path, "/boot.yaml");
+	assert_int_equal(c[0].bootstrap->type, SETTINGS_TYPE_JSON);
+	assert_false(c[0].bootstrap->optional);
+	assert_null(c[0].bootstrap->as);
+	assert_int_equal(c[0].rollout->server, 1);
+	assert_string_equal(c[0].rollout->path, "/a.rollout");
+	assert_int_equal(c[0].layers[0].server, 0); /* theirs do not count there */
+	assert_int_equal(c[0].layers[1].server, 1);
+	assert_int_equal(c[1].bootstrap->server, 0);
+	assert_null(c[1].rollout);
+	assert_true(!c[2].bootstrap && !c[2].rollout);
+	settings_free(s);
+}
+
+static void asides__bad__name_place_and_remedy(void **state)
+{
+	static const struct {
+		const char *line, *message; /* at line 6 */
+	} table[] = {
+		{"bootstrap: {server: u, path: /a}",
+			"25: there is no server \"u\": did you mean \"s\"?"},
+		{"rollout: {server: nowhere, path: /a}",
+			"23: there is no server \"nowhere\": add it under \"servers\""},
+		{"bootstrap: {server: s}", "5: bootstrap has no path, which it needs"},
+		{"rollout: {path: /a}", "5: rollout has no server, which it needs"},
+		{"bootstrap: {server: s, path: a}",
+			"34: path: \"a\" must begin with /: it is put behind each URL of the "
+			"server"},
+		{"bootstrap: {server: s, path: /a, optional: true}",
+			"38: unknown key \"optional\" in bootstrap: the keys there are server, "
+			"path"},
+		{"bootstrap: [{server: s, path: /a}]",
+			"16: bootstrap must be a mapping with server and path, but it is a list"},
+		{"rollout: {server: a p, path: /a}",
+			"23: server: \"a p\" is not a name: 1 to 64 letters, digits, '.', '_' and "
+			"'-', a letter or digit first"},
+		{"bootstrap: {server: n, path: /a}",
+			"25: the path must be /GROUP/DATAID on a server of this kind"},
+		{"rollout: {server: n, path: /a}",
+			"23: the path must be /GROUP/DATAID on a server of this kind"},
+		{"bootstrap: {server: e, path: /a/}",
+			"25: verify needs a document as it was signed: what the agent makes of "
+			"several values has no signature"},
+		{"rollout: {server: e, path: /a/}", NULL}, /* is not what is signed */
+	};
+	char text[1024], want[512];
+	struct settings *s;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++) {
+		int errors;
+
+		snprintf(text, sizeof(text),
+			"servers: {s: {urls: ['http://s']}, n: {kind: nacos, urls: ['http://n']}, "
+			"e: {kind: etcd, urls: ['http://e']}}\n"
+			"configs:\n  a:\n    from: [{server: s, path: /1}]\n"
+			"    verify: {public_key: " KEY "}\n    %s\n    file: /a\n",
+			table[i].line);
+		snprintf(want, sizeof(want), "t.yaml:6:%s",
+			table[i].message ? table[i].message : "");
+		errors = parse(text, &s);
+		settings_free(s);
+		if (errors != !!table[i].message || (errors && strcmp(told.text[0], want)))
+			fail_msg("%s\nsays: %s\nnot:  %s", table[i].line,
+				errors ? told.text[0] : "nothing", want);
+	}
+	BAD("servers: {s: {urls: ['http://s']}}\n"
+	    "configs: {a: {from: [{server: s, path: /a, as: x}], dir: /a, bootstrap: {server: s, "
+	    "path: /b}}}\n",
+		"t.yaml:2:62: bootstrap brings one document, dir is a set of several: remove one");
+	BAD("servers: {s: {urls: ['http://s']}}\n"
+	    "configs: {a: {url: 'http://h/a', file: /a, rollout: {server: s, path: /a}, rollout: "
+	    "{server: s, path: /b}}}\n",
+		"t.yaml:2:76: rollout is set twice: first at t.yaml:2:44");
+}
+
+static void report__is_taken_over_and_has_defaults(void **state)
+{
+	static const char servers[] = "servers: {h: {urls: ['http://h']}, e: {kind: etcd, urls: "
+				      "['http://e']}}\n" WEB;
+	char text[1024];
+	struct settings *s;
+
+	(void)state;
+	snprintf(text, sizeof(text), "%s", servers);
+	s = good(text);
+	assert_null(s->report.from);
+	settings_free(s);
+	snprintf(text, sizeof(text), "report: {server: e}\n%s", servers);
+	s = good(text);
+	assert_string_equal(s->report.from, "e");
+	assert_int_equal(s->report.server, 1);
+	assert_string_equal(s->report.prefix, "/pullet/agents/");
+	assert_null(s->report.host);
+	assert_int_equal(s->report.ttl_ms, 60000);
+	settings_free(s);
+	snprintf(text, sizeof(text),
+		"report: {server: e, prefix: /x/, host: web-1.eu, ttl: 5s}\n%s", servers);
+	s = good(text);
+	assert_string_equal(s->report.prefix, "/x/");
+	assert_string_equal(s->report.host, "web-1.eu");
+	assert_int_equal(s->report.ttl_ms, 5000);
+	settings_free(s);
+}
+
+static void report__bad__names_place_and_remedy(void **state)
+{
+	static const struct {
+		const char *keys, *message;
+	} table[] = {
+		{"{}", "1: report has no server, which it needs"},
+		{"", "8: report must be a mapping with server, but it is empty"},
+		{"e", "9: report must be a mapping with server, but it is a text"},
+		{"{server: h}", "18: report needs a server of the kind etcd"},
+		{"{server: main}", "18: there is no server \"main\": add it under \"servers\""},
+		{"{server: f}", "18: there is no server \"f\": did you mean \"h\"?"},
+		{"{server: e, ttl: 4s}", "26: ttl must be between 5s and 1h"},
+		{"{server: e, ttl: 2h}", "26: ttl must be between 5s and 1h"},
+		{"{server: e, prefix: /a}", "29: prefix: \"/a\" must end with /, and be more than "
+					    "that: the agents' keys are put behind it"},
+		{"{server: e, prefix: /}", "29: prefix: \"/\" must end with /, and be more than "
+					   "that: the agents' keys are put behind it"},
+		{"{server: e, prefix: a/}", "29: prefix: \"a/\" must begin with /: it is put "
+					    "behind each URL of the server"},
+		{"{server: e, host: a/b}", "27: host: \"a/b\" is not a name: 1 to 64 letters, "
+					   "digits, '.', '_' and '-', a letter or digit first"},
+		{"{server: e, hosts: a}", "21: unknown key \"hosts\" in report: did you mean "
+					  "\"host\"?"},
+	};
+	char text[1024], want[512];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++) {
+		snprintf(text, sizeof(text),
+			"report: %s\nservers: {h: {urls: ['http://h']}, e: {kind: etcd, urls: "
+			"['http://e']}}\n" WEB,
+			table[i].keys);
+		snprintf(want, sizeof(want), "t.yaml:1:%s", table[i].message);
+		if (parse(text, &(struct settings *){0}) != 1 || strcmp(told.text[0], want))
+			fail_msg("%s\nsays: %s\nnot:  %s", table[i].keys, told.text[0], want);
+	}
+}
+
+/* Whatever is named may stand in a file that is read later. */
+static void load__names_of_later_files__are_found(void **state)
+{
+	const struct folder *d = *state;
+	struct settings *s;
+
+	write_file(d, "pullet.yaml",
+		"report: {server: store}\n"
+		"configs:\n"
+		"  web:\n"
+		"    from: [{server: main, path: /web.yaml}]\n"
+		"    bootstrap: {server: local, path: /web.yaml}\n"
+		"    rollout: {server: store, path: /web.rollout}\n"
+		"    file: /run/web.yaml\n");
+	make_folder(d, "conf.d");
+	write_file(d, "conf.d/10.yaml", "servers: {main: {urls: ['http://m']}}\n");
+	write_file(d, "conf.d/20.yaml",
+		"servers: {store: {kind: etcd, urls: ['http://e']}, local: {kind: file}}\n"
+		"configs: {b: {from: [{server: store, path: /b}], file: /run/b, "
+		"bootstrap: {server: main, path: /b}}}\n");
+	assert_int_equal(load(d, &s), 0);
+	assert_int_equal(s->report.server, 1);
+	assert_int_equal(s->configs[0].layers[0].server, 0);
+	assert_int_equal(s->configs[0].bootstrap->server, 2);
+	assert_int_equal(s->configs[0].rollout->server, 1);
+	assert_int_equal(s->configs[1].layers[0].server, 1);
+	assert_int_equal(s->configs[1].bootstrap->server, 0);
+	settings_free(s);
+	/* and what is wrong with it is told where it is named */
+	write_file(d, "conf.d/20.yaml",
+		"report: {server: store}\n"
+		"servers: {store: {urls: ['http://e']}}\n");
+	assert_int_equal(load(d, &s), 3);
+	assert_told(d, 0, "conf.d/20.yaml:1:1: report is set twice: first at %s/pullet.yaml:1:1");
+	assert_non_null(strstr(told.text[1],
+		"/pullet.yaml:5:25: there is no server \"local\": add it under \"servers\""));
+	assert_non_null(
+		strstr(told.text[2], "/pullet.yaml:1:18: report needs a server of the kind etcd"));
+}
+
 /* ---- examples and man page ---- */
 
 /* A file of the source tree. */
@@ -1771,6 +2289,106 @@ static void examples__full_one_and_man_page__have_every_key(void **state)
 	each_key("servers: {a: {tls: {zzzzzz: 1}}}\n", example, page);
 	each_key("servers: {a: {auth: {zzzzzz: 1}}}\n", example, page);
 	each_key("servers: {a: {auth: {basic: {zzzzzz: 1}}}}\n", example, page);
+	each_key("servers: {a: {kind: s3, auth: {access_key: {zzzzzz: 1}}}}\n", example, page);
+	each_key("configs: {web: {bootstrap: {zzzzzz: 1}}}\n", example, page);
+	each_key("configs: {web: {rollout: {zzzzzz: 1}}}\n", example, page);
+	each_key("report: {zzzzzz: 1}\n", example, page);
+	free(example);
+	free(page);
+}
+
+/* ---- the push channel's keys ---- */
+
+#define PUSH_KEY "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"
+
+static void push__with_keys__takes_them_over(void **state)
+{
+	struct settings *s =
+		good("push:\n"
+		     "  - endpoint: tcp://h:7377\n"
+		     "    curve: {server_key: '" PUSH_KEY "', secret_key_file: /etc/k}\n"
+		     "  - endpoint: tcp://h:7378\n"
+		     "    curve:\n"
+		     "      server_key: '" PUSH_KEY "'\n"
+		     "  - {endpoint: 'tcp://h:7379', insecure: true}\n"
+		     "  - {endpoint: 'tcp://127.0.0.1:7379'}\n"
+		     "  - {endpoint: 'ipc:///run/x', curve: {server_key: '" PUSH_KEY
+		     "'}, insecure: false}\n" WEB);
+
+	(void)state;
+	assert_int_equal(s->push_count, 5);
+	assert_string_equal(s->push[0].server_key, PUSH_KEY);
+	assert_string_equal(s->push[0].secret_key_file, "/etc/k");
+	assert_false(s->push[0].insecure);
+	assert_string_equal(s->push[1].server_key, PUSH_KEY);
+	assert_null(s->push[1].secret_key_file);
+	assert_true(s->push[2].insecure);
+	assert_null(s->push[2].server_key);
+	assert_false(s->push[3].insecure);
+	assert_string_equal(s->push[4].server_key, PUSH_KEY);
+	settings_free(s);
+}
+
+static void push__in_plain_text__leaves_this_host_only_when_told_to(void **state)
+{
+	static const char *const here[] = {"ipc:///run/x", "tcp://127.0.0.1:1", "tcp://127.9.9.9:1",
+		"tcp://[::1]:1", "tcp://localhost:1"};
+	static const char *const away[] = {"tcp://h:1", "tcp://10.0.0.1:1", "tcp://[fe80::1]:1",
+		"tcp://127.evil.example:1", "tcp://localhost.evil.example:1"};
+	char text[512], want[512];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(here); i++) {
+		snprintf(text, sizeof(text), "push: [{endpoint: '%s'}]\n" WEB, here[i]);
+		settings_free(good(text));
+	}
+	for (size_t i = 0; i < COUNT(away); i++) {
+		snprintf(text, sizeof(text), "push: [{endpoint: '%s'}]\n" WEB, away[i]);
+		snprintf(want, sizeof(want),
+			"t.yaml:1:19: endpoint: \"%s\" is not on this host, and plain text could "
+			"be read and forged on the way: add curve: {server_key: ...} (pullet "
+			"keygen makes the keys), or insecure: true",
+			away[i]);
+		BAD(text, want);
+		snprintf(text, sizeof(text), "push: [{endpoint: '%s', insecure: true}]\n" WEB,
+			away[i]);
+		settings_free(good(text));
+	}
+}
+
+static void push__bad_keys__names_place_and_remedy(void **state)
+{
+	(void)state;
+	BAD("push: [{endpoint: 'tcp://h:1', curve: {server_key: abc}}]\n" WEB,
+		"t.yaml:1:52: server_key is not a public key: 40 characters of Z85, as pullet "
+		"keygen prints them, in single quotes");
+	BAD("push: [{endpoint: 'tcp://h:1', curve: {server_key: 12}}]\n" WEB,
+		"t.yaml:1:52: server_key must be a text, but it is a number: put it in quotes");
+	BAD("push: [{endpoint: 'tcp://h:1', curve: {secret_key_file: /k}}]\n" WEB,
+		"t.yaml:1:32: curve has no server_key, which it needs");
+	BAD("push: [{endpoint: 'tcp://h:1', curve: {server_key: '" PUSH_KEY
+	    "', secret_key_file: k}}]\n" WEB,
+		"t.yaml:1:113: secret_key_file: \"k\" must be an absolute path, beginning with /");
+	BAD("push: [{endpoint: 'tcp://h:1', curve: true}]\n" WEB,
+		"t.yaml:1:39: curve must be a mapping with the server_key, but it is true or "
+		"false");
+	BAD("push: [{endpoint: 'tcp://h:1', curve: {}}]\n" WEB,
+		"t.yaml:1:32: curve has no server_key, which it needs");
+	BAD("push: [{endpoint: 'tcp://h:1', curve: {server_key: '" PUSH_KEY
+	    "'}, insecure: true}]\n" WEB,
+		"t.yaml:1:97: insecure and curve exclude each other: remove one");
+	BAD("push: [{endpoint: 'tcp://h:1', curve: {server-key: '" PUSH_KEY "'}}]\n" WEB,
+		"t.yaml:1:40: unknown key \"server-key\" in curve: did you mean \"server_key\"?",
+		"t.yaml:1:32: curve has no server_key, which it needs");
+}
+
+static void push__keys__are_in_the_full_example_and_the_man_page(void **state)
+{
+	char *example = read_source("etc/pullet.everything.yaml");
+	char *page = read_source("agent/pullet.yaml.5");
+
+	(void)state;
+	each_key("push: [{curve: {zzzzzz: 1}}]\n", example, page);
 	free(example);
 	free(page);
 }
@@ -1827,8 +2445,23 @@ int main(void)
 		cmocka_unit_test(layers__of_a_set__are_files_of_their_own_type),
 		cmocka_unit_test(layers__bad__names_place_and_remedy),
 		cmocka_unit_test(layers__path_inside_a_set__is_refused),
+		cmocka_unit_test(kinds__all__are_known_by_their_names),
+		cmocka_unit_test(kinds__their_keys__are_taken_over),
+		cmocka_unit_test(kinds__a_key_that_means_nothing__is_refused),
+		cmocka_unit_test(kinds__bad_values__name_place_and_remedy),
+		cmocka_unit_test(kinds__their_paths__have_a_shape),
+		cmocka_unit_test(kinds__that_make_their_documents__cannot_be_verified),
+		cmocka_unit_test(asides__of_a_config__are_taken_over_and_found),
+		cmocka_unit_test(asides__bad__name_place_and_remedy),
+		cmocka_unit_test(report__is_taken_over_and_has_defaults),
+		cmocka_unit_test(report__bad__names_place_and_remedy),
+		WITH_FOLDER(load__names_of_later_files__are_found),
 		cmocka_unit_test(examples__all__are_good),
 		cmocka_unit_test(examples__full_one_and_man_page__have_every_key),
+		cmocka_unit_test(push__with_keys__takes_them_over),
+		cmocka_unit_test(push__in_plain_text__leaves_this_host_only_when_told_to),
+		cmocka_unit_test(push__bad_keys__names_place_and_remedy),
+		cmocka_unit_test(push__keys__are_in_the_full_example_and_the_man_page),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,6 +149,8 @@ static void assert_same(const struct version *a, const struct version *b)
 		assert_string_equal(a->parts[i].etag, b->parts[i].etag);
 		assert_string_equal(a->parts[i].last_modified, b->parts[i].last_modified);
 		assert_string_equal(a->parts[i].type, b->parts[i].type);
+		assert_string_equal(a->parts[i].epoch ? a->parts[i].epoch : "none",
+			b->parts[i].epoch ? b->parts[i].epoch : "none");
 		assert_int_equal(a->parts[i].absent, b->parts[i].absent);
 		assert_int_equal(a->parts[i].len, b->parts[i].len);
 	}
@@ -311,6 +313,36 @@ static void save__with_any_character_in_the_facts__brings_them_back(void **state
 	place_fini(&place);
 }
 
+static void save__with_epochs__brings_each_back_to_its_part(void **state)
+{
+	struct place place;
+	struct version v;
+	struct buffer body;
+
+	(void)state;
+	place_init(&place, 10);
+	version_begin(&v, &body, 1);
+	version_add(&v, &body, URL, "yaml", "a: 1\n");
+	version_add(&v, &body, "", "yaml", NULL);
+	version_add(&v, &body, "http://etcd:2379/x", "json", "{}");
+	version_end(&v, &body);
+	assert_comes_back(&place, &v, &body); /* without any */
+	assert_int_equal(part_set_epoch(&v.parts[0], "17733079265738303813 2 5 1 42"), 0);
+	assert_int_equal(part_set_epoch(&v.parts[2], "\"a\\b\t{}\" \xc3\xa9"), 0);
+	v.generation = 2;
+	assert_comes_back(&place, &v, &body);
+	assert_int_equal(part_set_epoch(&v.parts[0], ""), 0); /* none again */
+	assert_null(v.parts[0].epoch);
+	assert_int_equal(part_set_epoch(&v.parts[2], NULL), 0);
+	assert_int_equal(part_set_epoch(&v.parts[2], NULL), 0);
+	assert_null(v.parts[2].epoch);
+	v.generation = 3;
+	assert_comes_back(&place, &v, &body);
+	version_fini(&v);
+	buffer_fini(&body);
+	place_fini(&place);
+}
+
 static void save__of_as_many_parts_as_there_may_be__comes_back_and_one_more_does_not(void **state)
 {
 	struct place place;
@@ -348,8 +380,11 @@ static void copy__is_the_same_version_in_memory_of_its_own(void **state)
 	version_add(&v, &body, "", "yaml", NULL);
 	version_end(&v, &body);
 	v.product_len = 3;
+	assert_int_equal(part_set_epoch(&v.parts[0], "cluster 7"), 0);
 	assert_int_equal(version_copy(&v, &copy), 0);
 	assert_same(&v, &copy);
+	assert_ptr_not_equal(v.parts[0].epoch, copy.parts[0].epoch);
+	assert_null(copy.parts[1].epoch);
 	assert_ptr_not_equal(v.parts, copy.parts);
 	assert_ptr_not_equal(v.parts[0].url, copy.parts[0].url);
 	version_fini(&copy);
@@ -375,6 +410,7 @@ static void same__is_about_bytes_and_where_they_are_and_nothing_else(void **stat
 	other.generation = 6;
 	other.pulled_ms = 7;
 	other.parts[0].etag[1] = 'X';
+	assert_int_equal(part_set_epoch(&other.parts[0], "cluster 8"), 0);
 	assert_true(version_same(&v, &other));
 	other.parts[0].len--;
 	other.parts[1].len++;
@@ -449,10 +485,11 @@ static void load__of_facts_that_are_damaged_under_a_good_checksum__refuses_them(
 {
 	/* the body is "a: 1\n" and its digest stands for DIGEST */
 	static const char *const good[] = {
-		HEAD TEXTS "}\n",
-		HEAD TEXTS ",\"len\":5}\n",
+		HEAD TEXTS "}\n", HEAD TEXTS ",\"len\":5}\n",
 		HEAD ",\"origin\":\"x\"" TEXTS ",\"len\":5,\"later\":[1]}\n", /* of a later agent */
 		HEAD TEXTS ",\"len\":5,\"more\":[]}\n",
+		HEAD TEXTS ",\"len\":5,\"epoch\":\"cluster 7\"}\n",
+		HEAD TEXTS ",\"len\":5,\"epoch\":7}\n", /* is none */
 	};
 	static const char *const bad[] = {
 		"",
@@ -817,6 +854,7 @@ int main(void)
 		cmocka_unit_test(save__of_absent_parts_only__is_a_version_without_bytes),
 		cmocka_unit_test(save__with_a_product__keeps_it_behind_the_parts),
 		cmocka_unit_test(save__with_any_character_in_the_facts__brings_them_back),
+		cmocka_unit_test(save__with_epochs__brings_each_back_to_its_part),
 		cmocka_unit_test(
 			save__of_as_many_parts_as_there_may_be__comes_back_and_one_more_does_not),
 		cmocka_unit_test(copy__is_the_same_version_in_memory_of_its_own),

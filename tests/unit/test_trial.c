@@ -583,7 +583,7 @@ static void format__run__of_what_json_does_not_have__does_not_begin(void **state
 
 static void environment__names_config_file_and_generation(void **state)
 {
-	char **env = trial_environment("web", "/run/web.yaml", UINT64_MAX);
+	char **env = trial_environment("web", "/run/web.yaml", UINT64_MAX, NULL, 0);
 
 	(void)state;
 	assert_non_null(env);
@@ -592,7 +592,7 @@ static void environment__names_config_file_and_generation(void **state)
 	assert_string_equal(env[2], "PULLET_FILE=/run/web.yaml");
 	assert_null(env[3]);
 	trial_environment_free(env);
-	env = trial_environment("web", NULL, 1);
+	env = trial_environment("web", NULL, 1, NULL, 0);
 	assert_string_equal(env[1], "PULLET_GENERATION=1");
 	assert_null(env[2]);
 	trial_environment_free(env);

@@ -1,0 +1,65 @@
+/*
+ * pullet keygen: a pair of keys for the push channel, for an agent or for a publisher.
+ *
+ * Surprising: without a file there is nothing it does. A secret key on a terminal or in a pipe, as
+ * of wg genkey, ends in a file that the shell makes for all to read; then the agent refuses it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "../curve.h"
+#include "../push.h"
+#include "cli.h"
+
+static void usage(FILE *out)
+{
+	fputs("Usage: pullet keygen FILE\n"
+	      "Makes a pair of keys for the push channel: writes the secret key to FILE, which "
+	      "only "
+	      "its owner can read,\n"
+	      "and the public key to FILE.pub, and prints the public key. Never overwrites a "
+	      "file.\n\n"
+	      "A publisher names its FILE with --curve-secret-key, an agent as secret_key_file; "
+	      "the publisher's public\n"
+	      "key is the agents' server_key, and an agent's public key goes onto the publisher's "
+	      "--curve-allow list.\n",
+		out);
+}
+
+static int keygen(const char *command, const char *path)
+{
+	char public_key[CURVE_TEXT], secret_key[CURVE_TEXT], why[CURVE_WHY];
+	int r = push_keypair(public_key, secret_key);
+
+	if (r)
+		return cli_error(CLI_FAILED, command,
+			"libzmq was built without CURVE: install one that has it");
+	r = curve_write_pair(&sys_real, path, public_key, secret_key, why);
+	explicit_bzero(secret_key, sizeof(secret_key));
+	if (r)
+		return cli_error(CLI_FAILED, command, "%s", why);
+	printf("%s\n", public_key);
+	fprintf(stderr,
+		"pullet keygen: the secret key is in %s, the public key, shown here, in %s.pub\n",
+		path, path);
+	return CLI_OK;
+}
+
+int cli_keygen(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		if (opt != 'h')
+			return cli_bad_option(argv[0]);
+		usage(stdout);
+		return CLI_OK;
+	}
+	if (argc - optind != 1)
+		return cli_error(CLI_USAGE, argv[0], "name one file for the secret key");
+	return keygen(argv[0], argv[optind]);
+}

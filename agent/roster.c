@@ -1,0 +1,470 @@
+/*
+ * Hosts in the order of their names, each with what is known of it and the pages of its receipt.
+ *
+ * Surprising: a host that lives and has said nothing of a config it is known for is silent about
+ * that one: a page of it is missing.
+ */
+#include "roster.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_HOST 64
+
+struct host {
+	char name[MAX_HOST + 1];
+	struct receipt *known;
+	struct receipt **pages; /* by number, from 1; NULL = it is not there */
+	size_t page_count;
+};
+
+struct roster {
+	const char *prefix;
+	struct host **hosts;
+	size_t count, room;
+};
+
+/* ---- hosts ---- */
+
+/* The place where the host is, or is to be. */
+static size_t find(const struct roster *r, const char *name, bool *ret_found)
+{
+	size_t low = 0, high = r->count;
+
+	*ret_found = false;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(r->hosts[middle]->name, name);
+
+		if (order == 0)
+			*ret_found = true;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct host *host_of(struct roster *r, const char *name, bool make)
+{
+	bool found;
+	size_t at = find(r, name, &found), room = r->room ? 2 * r->room : 64;
+	struct host **hosts = r->hosts, *h;
+
+	if (found)
+		return r->hosts[at];
+	if (!make)
+		return NULL;
+	h = calloc(1, sizeof(*h));
+	if (h && r->count == r->room) {
+		hosts = realloc(r->hosts, room * sizeof(struct host *));
+		if (hosts) {
+			r->hosts = hosts;
+			r->room = room;
+		}
+	}
+	if (!h || !hosts) {
+		free(h);
+		return NULL;
+	}
+	memcpy(h->name, name, strlen(name) + 1);
+	memmove(&r->hosts[at + 1], &r->hosts[at], (r->count - at) * sizeof(struct host *));
+	r->hosts[at] = h;
+	r->count++;
+	return h;
+}
+
+static bool is_alive(const struct host *h)
+{
+	for (size_t i = 0; i < h->page_count; i++)
+		if (h->pages[i])
+			return true;
+	return false;
+}
+
+static void host_free(struct host *h)
+{
+	for (size_t i = 0; i < h->page_count; i++)
+		receipt_free(h->pages[i]);
+	free(h->pages);
+	receipt_free(h->known);
+	free(h);
+}
+
+/* Nothing is left of it. */
+static void drop_if_empty(struct roster *r, const char *name)
+{
+	bool found;
+	size_t at = find(r, name, &found);
+
+	if (!found || r->hosts[at]->known || is_alive(r->hosts[at]))
+		return;
+	host_free(r->hosts[at]);
+	r->count--;
+	memmove(&r->hosts[at], &r->hosts[at + 1], (r->count - at) * sizeof(struct host *));
+}
+
+/* ---- keys ---- */
+
+struct name {
+	char host[MAX_HOST + 1];
+	bool known;
+	size_t page; /* from 0 */
+};
+
+/* "known/HOST", "HOST", "HOST#2". */
+static bool parse_key(const struct roster *r, const char *key, size_t len, struct name *ret)
+{
+	size_t prefix = strlen(r->prefix), host;
+	const char *number;
+
+	*ret = (struct name){.known = false};
+	if (len < prefix || memcmp(key, r->prefix, prefix) != 0)
+		return false;
+	key += prefix;
+	len -= prefix;
+	if (len > strlen(RECEIPT_KNOWN) &&
+		strncmp(key, RECEIPT_KNOWN, strlen(RECEIPT_KNOWN)) == 0) {
+		ret->known = true;
+		key += strlen(RECEIPT_KNOWN);
+		len -= strlen(RECEIPT_KNOWN);
+	}
+	number = ret->known ? NULL : memchr(key, '#', len);
+	host = number ? (size_t)(number - key) : len;
+	if (host == 0 || host > MAX_HOST || memchr(key, '/', host) || memchr(key, '\0', host))
+		return false;
+	memcpy(ret->host, key, host);
+	if (!number)
+		return true;
+	for (const char *p = number + 1; p < key + len; p++) {
+		if (*p < '0' || *p > '9' || ret->page > SETTINGS_MAX_CONFIGS)
+			return false;
+		ret->page = ret->page * 10 + (size_t)(*p - '0');
+	}
+	return ret->page-- > 1 && number[1] != '0';
+}
+
+static int make_room(struct host *h, size_t page)
+{
+	struct receipt **pages;
+
+	if (page < h->page_count)
+		return 0;
+	pages = realloc(h->pages, (page + 1) * sizeof(struct receipt *));
+	if (!pages)
+		return -ENOMEM;
+	h->pages = pages;
+	while (h->page_count <= page)
+		h->pages[h->page_count++] = NULL;
+	return 0;
+}
+
+static int replace(struct host *h, const struct name *name, struct receipt *receipt)
+{
+	struct receipt **place = &h->known;
+
+	if (!name->known) {
+		if (make_room(h, name->page))
+			return -ENOMEM;
+		place = &h->pages[name->page];
+	}
+	receipt_free(*place);
+	*place = receipt;
+	return 0;
+}
+
+int roster_put(struct roster *r, const char *key, size_t key_len, const char *value, size_t len)
+{
+	struct receipt *receipt = NULL;
+	struct name name;
+	struct host *h;
+	int e = 0;
+
+	if (!parse_key(r, key, key_len, &name))
+		return -EINVAL;
+	if (value)
+		e = name.known ? receipt_read_known(value, len, &receipt)
+			       : receipt_read(value, len, &receipt);
+	if (e == -ENOMEM)
+		return e;
+	h = host_of(r, name.host, receipt != NULL);
+	if (h && (receipt || name.known || name.page < h->page_count) &&
+		replace(h, &name, receipt) == 0) {
+		drop_if_empty(r, name.host);
+		return e;
+	}
+	receipt_free(receipt);
+	return receipt ? -ENOMEM : e;
+}
+
+struct roster *roster_new(const char *prefix)
+{
+	struct roster *r = calloc(1, sizeof(*r));
+
+	if (r)
+		r->prefix = prefix;
+	return r;
+}
+
+void roster_free(struct roster *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->count; i++)
+		host_free(r->hosts[i]);
+	free(r->hosts);
+	free(r);
+}
+
+bool roster_alive(const struct roster *r, const char *host)
+{
+	bool found;
+	size_t at = find(r, host, &found);
+
+	return found && is_alive(r->hosts[at]);
+}
+
+size_t roster_hosts(const struct roster *r)
+{
+	return r->count;
+}
+
+/* ---- rows ---- */
+
+struct rows {
+	struct roster_row *rows;
+	size_t count, room;
+};
+
+static int add_row(struct rows *rows, const struct roster_row *row)
+{
+	size_t room = rows->room ? 2 * rows->room : 64;
+	struct roster_row *more = rows->rows;
+
+	if (rows->count == rows->room) {
+		more = realloc(rows->rows, room * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		rows->rows = more;
+		rows->room = room;
+	}
+	rows->rows[rows->count++] = *row;
+	return 0;
+}
+
+static bool has_labels(const struct receipt *r, const struct roster_wish *wish)
+{
+	for (size_t i = 0; i < wish->label_count; i++) {
+		bool found = false;
+
+		for (size_t k = 0; k < r->label_count; k++)
+			found |= strcmp(r->labels[k].name, wish->labels[i].name) == 0 &&
+				 strcmp(r->labels[k].value, wish->labels[i].value) == 0;
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+static int add_receipt(struct rows *rows, const struct host *h, const struct receipt *receipt,
+	const struct roster_wish *wish)
+{
+	int e = 0;
+
+	if (!has_labels(receipt, wish))
+		return 0;
+	for (size_t i = 0; e == 0 && i < receipt->config_count; i++) {
+		const struct roster_row row = {.host = h->name,
+			.receipt = receipt,
+			.runs = &receipt->configs[i],
+			.silent = receipt == h->known};
+
+		if (!wish->config || strcmp(row.runs->name, wish->config) == 0)
+			e = add_row(rows, &row);
+	}
+	return e;
+}
+
+/* Pages beyond what the first one says are left from a process before. */
+static int add_host(struct rows *rows, const struct host *h, const struct roster_wish *wish)
+{
+	size_t n = h->page_count;
+	int e = 0;
+
+	if (n && h->pages[0] && h->pages[0]->pages < n)
+		n = (size_t)h->pages[0]->pages;
+	for (size_t i = 0; e == 0 && i < n; i++)
+		if (h->pages[i])
+			e = add_receipt(rows, h, h->pages[i], wish);
+	if (e == 0 && h->known)
+		e = add_receipt(rows, h, h->known, wish);
+	return e;
+}
+
+/* What is told comes before what is only known. */
+static int compare_rows(const void *a, const void *b)
+{
+	const struct roster_row *x = a, *y = b;
+	int order = strcmp(x->runs->name, y->runs->name);
+
+	if (order == 0)
+		order = strcmp(x->host, y->host);
+	return order ? order : x->silent - y->silent;
+}
+
+int roster_rows(const struct roster *r, const struct roster_wish *wish,
+	struct roster_row **ret_rows, size_t *ret_count)
+{
+	struct rows rows = {.rows = NULL};
+	size_t kept = 0;
+	int e = 0;
+
+	for (size_t i = 0; e == 0 && i < r->count; i++)
+		e = add_host(&rows, r->hosts[i], wish);
+	if (e) {
+		free(rows.rows);
+		return e;
+	}
+	if (rows.count)
+		qsort(rows.rows, rows.count, sizeof(rows.rows[0]), compare_rows);
+	for (size_t i = 0; i < rows.count; i++) {
+		const struct roster_row *last = kept ? &rows.rows[kept - 1] : NULL;
+
+		if (!last || strcmp(last->runs->name, rows.rows[i].runs->name) != 0 ||
+			strcmp(last->host, rows.rows[i].host) != 0)
+			rows.rows[kept++] = rows.rows[i];
+	}
+	*ret_rows = rows.rows;
+	*ret_count = kept;
+	return 0;
+}
+
+/* ---- sums ---- */
+
+static int compare_versions(const struct receipt_config *x, const struct receipt_config *y)
+{
+	int order = strcmp(x->version, y->version);
+
+	return order ? order : strcmp(x->digest, y->digest);
+}
+
+static int compare_runs(const void *a, const void *b)
+{
+	const struct receipt_config *const *x = a, *const *y = b;
+
+	return compare_versions(*x, *y);
+}
+
+static int compare_groups(const void *a, const void *b)
+{
+	const struct roster_group *x = a, *y = b;
+	int order = (x->hosts < y->hosts) - (x->hosts > y->hosts);
+
+	if (order == 0)
+		order = strcmp(x->version, y->version);
+	return order ? order : strcmp(x->digest, y->digest);
+}
+
+/* What a host had from its server last; but not of one that went back to something older. */
+static const struct receipt_config *newest(const struct roster_row *rows, size_t count)
+{
+	const struct receipt_config *found = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct receipt_config *c = rows[i].runs;
+
+		if (!rows[i].silent && c->generation && c->state != RECEIPT_REFUSED &&
+			(!found || c->pulled_ms > found->pulled_ms))
+			found = c;
+	}
+	return found;
+}
+
+static int group(struct roster_sum *s, const struct receipt_config **runs, size_t n)
+{
+	s->groups = calloc(n + 1, sizeof(*s->groups));
+	if (!s->groups)
+		return -ENOMEM;
+	if (n)
+		qsort(runs, n, sizeof(runs[0]), compare_runs);
+	for (size_t i = 0; i < n; i++) {
+		struct roster_group *g;
+
+		if (i == 0 || compare_versions(runs[i - 1], runs[i]) != 0)
+			s->groups[s->group_count++] = (struct roster_group){.one = runs[i],
+				.version = runs[i]->version,
+				.digest = runs[i]->digest};
+		g = &s->groups[s->group_count - 1];
+		g->hosts++;
+		g->states[runs[i]->state]++;
+	}
+	return 0;
+}
+
+static bool is_group(const struct roster_group *g, const struct receipt_config *c)
+{
+	return c->generation && strcmp(g->version, c->version) == 0 &&
+	       strcmp(g->digest, c->digest) == 0;
+}
+
+/* Marks the groups that are what is wanted. */
+static void mark(struct roster_sum *s, const char *version)
+{
+	const struct receipt_config *best = version ? NULL : newest(s->rows, s->count);
+
+	s->wanted = version ? version
+		    : best  ? (*best->version ? best->version : best->digest)
+			    : NULL;
+	for (size_t i = 0; i < s->group_count; i++) {
+		struct roster_group *g = &s->groups[i];
+
+		g->wanted = version ? receipt_runs(g->one, version) : best && is_group(g, best);
+		s->on_it += g->wanted ? g->hosts : 0;
+	}
+}
+
+int roster_sum(const struct roster_row *rows, size_t count, const char *version,
+	struct roster_sum *ret_sum)
+{
+	struct roster_sum s = {.config = rows[0].runs->name, .rows = rows};
+	const struct receipt_config **runs = calloc(count, sizeof(struct receipt_config *));
+	size_t n = 0;
+	int e;
+
+	if (!runs)
+		return -ENOMEM;
+	while (s.count < count && strcmp(rows[s.count].runs->name, s.config) == 0) {
+		s.silent += rows[s.count].silent;
+		if (!rows[s.count].silent)
+			runs[n++] = rows[s.count].runs;
+		s.count++;
+	}
+	e = group(&s, runs, n);
+	free(runs);
+	if (e)
+		return e;
+	mark(&s, version);
+	qsort(s.groups, s.group_count, sizeof(s.groups[0]), compare_groups);
+	*ret_sum = s;
+	return 0;
+}
+
+void roster_sum_fini(struct roster_sum *s)
+{
+	free(s->groups);
+}
+
+bool roster_behind(const struct roster_sum *s, const struct roster_row *row)
+{
+	const struct receipt_config *c = row->runs;
+
+	if (row->silent || (c->state != RECEIPT_OK && c->state != RECEIPT_APPLYING &&
+				   c->state != RECEIPT_PINNED))
+		return true;
+	for (size_t i = 0; s->wanted && i < s->group_count; i++)
+		if (s->groups[i].wanted && is_group(&s->groups[i], c))
+			return false;
+	return s->wanted;
+}

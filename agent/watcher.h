@@ -1,0 +1,59 @@
+/*
+ * Servers that tell when a document changes: long polls and streams (servers: watch), and the
+ * directories of local files. A way to fire the trigger: what changed is pulled like anything else.
+ *
+ * Documents of one server share a request where its kind allows it. A watch that fails is begun
+ * again from where it stood, at the next address, after a growing, jittered delay; a server that
+ * answers at once, again and again, is asked at most WATCHER_BURST times in a row, then once a
+ * second. While a watch is down the interval counts, as ever.
+ *
+ * Threads: the loop's. Ownership: items are embedded in their users and stay in place until
+ * watcher_free(). Bounds: WATCHER_MAX_REQUESTS at a time; what is beyond is said once, and polled.
+ */
+#ifndef PULLET_WATCHER_H
+#define PULLET_WATCHER_H
+
+#include "drift.h"
+#include "exchange.h"
+#include "loop.h"
+
+#define WATCHER_MAX_REQUESTS 200
+#define WATCHER_BURST 3
+#define WATCHER_IDLE_MS 120000u /* a stream without a line for so long is begun again */
+#define WATCHER_PROVEN_MS                                                                          \
+	10000u                  /* one that stood for so long is begun again at once when it ends */
+#define WATCHER_SPLAY_MS 500u   /* the first request comes within that */
+#define WATCHER_RETRY_MS 60000u /* the longest delay */
+
+struct watcher;
+
+enum watcher_state { WATCHER_OFF, WATCHER_CONNECTING, WATCHER_ON, WATCHER_FAILING };
+
+struct watcher_item {
+	const char *path;
+	/* The version held of it; "" = none. Borrowed for the call. */
+	const char *(*version)(void *arg);
+	/* It changed, or may have; see kind_watch. */
+	void (*changed)(void *arg, const char *key, size_t key_len, const char *version);
+	void *arg;
+
+	/* private */
+	struct watch_request *request;
+	struct drift_entry entry;
+};
+
+/* A second transport is made for it: watches keep connections busy that pulls need. drift: for
+ * local files; NULL = they are not watched. NULL when there is no memory. */
+struct watcher *watcher_new(
+	struct loop *l, const struct sys *sys, const char *ca_file, struct drift *drift);
+void watcher_free(struct watcher *w);
+/* The machine slept: the connections are dead, all watches begin again from where they stood. */
+void watcher_resume(struct watcher *w);
+/* Watches a document of a server from now on. 0; -ENOTSUP: nothing to watch there; -ENOSPC: too
+ * many; or another -errno. */
+int watcher_add(struct watcher *w, const struct settings_server *server, struct session *session,
+	struct watcher_item *item);
+/* *ret_error: why it fails, "" = it does not; borrowed. */
+enum watcher_state watcher_status(const struct watcher_item *item, const char **ret_error);
+
+#endif

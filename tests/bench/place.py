@@ -1,0 +1,29 @@
+"""Where a benchmark starts real programs: the integration tests' helpers (harness, etcd) without a test around them."""
+import contextlib
+import os
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, 'tests', 'integration'))  # before this directory, which has an etcd.py of its own
+
+
+class Place(contextlib.ExitStack):
+    """A directory in memory, with what is started in it; stands for the test that the helpers want. Ends all of it, and is gone."""
+
+    def __init__(self, directory=None):
+        super().__init__()
+        self.dir = directory or self.enter_context(tempfile.TemporaryDirectory(prefix='pullet-bench-', dir='/dev/shm'))
+        self.addCleanup = self.callback
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def write(self, name, text):
+        with open(self.path(name), 'w', encoding='utf-8') as f:
+            f.write(text)
+
+    def below(self, name):
+        """A place in a directory of this one."""
+        os.makedirs(self.path(name))
+        return self.enter_context(Place(self.path(name)))

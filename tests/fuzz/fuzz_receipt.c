@@ -1,0 +1,128 @@
+/*
+ * Any bytes as a receipt, and as what is known of a host: refused, or read within their bounds,
+ * written again, and the same when that is read. The same bytes go into a roster under a key that
+ * they name themselves: the first line.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../agent/roster.h"
+
+#define ROOM (64u << 20)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void demand(bool what)
+{
+	if (!what)
+		abort();
+}
+
+static void check_same(const struct receipt *a, const struct receipt *b, bool known)
+{
+	demand(a->since_ms == b->since_ms && a->label_count == b->label_count);
+	demand(a->config_count == b->config_count);
+	for (size_t i = 0; i < a->label_count; i++)
+		demand(!strcmp(a->labels[i].name, b->labels[i].name) &&
+			!strcmp(a->labels[i].value, b->labels[i].value));
+	for (size_t i = 0; i < a->config_count; i++) {
+		const struct receipt_config *x = &a->configs[i], *y = &b->configs[i];
+
+		demand(!strcmp(x->name, y->name));
+		if (known)
+			continue;
+		demand(x->generation == y->generation && !strcmp(x->version, y->version));
+		demand(!strcmp(x->digest, y->digest) && !strcmp(x->why, y->why));
+		demand(x->state == y->state && !strcmp(x->away, y->away));
+		demand(!strcmp(x->others, y->others));
+		demand(x->since_ms == y->since_ms && x->pulled_ms == y->pulled_ms);
+	}
+}
+
+static void try_receipt(const char *data, size_t len, bool known)
+{
+	struct receipt *r, *again;
+	struct buffer b;
+	int e = known ? receipt_read_known(data, len, &r) : receipt_read(data, len, &r);
+
+	if (e) {
+		demand(e == -EINVAL || e == -EPROTONOSUPPORT);
+		return;
+	}
+	demand(r->page >= 1 && r->pages >= 1 && r->host && r->pullet);
+	buffer_init(&b, ROOM);
+	if (known) {
+		demand(receipt_write_known(r, &b) == 0);
+	} else {
+		receipt_begin(r, &b);
+		for (size_t i = 0; i < r->config_count; i++) {
+			char version[RECEIPT_VERSION], why[RECEIPT_WHY];
+
+			receipt_version(r->configs[i].version, version);
+			receipt_why(r->configs[i].why, why);
+			demand(strlen(version) < RECEIPT_VERSION && strlen(why) < RECEIPT_WHY);
+			receipt_runs(&r->configs[i], version);
+			receipt_add(&r->configs[i], &b);
+		}
+		demand(receipt_end(&b) == 0);
+	}
+	e = known ? receipt_read_known(b.data, b.len, &again) : receipt_read(b.data, b.len, &again);
+	demand(e == 0);
+	check_same(r, again, known);
+	receipt_free(again);
+	receipt_free(r);
+	buffer_fini(&b);
+}
+
+static void sum_up(const struct roster *r)
+{
+	const struct roster_wish wish = {.config = NULL};
+	struct roster_row *rows;
+	struct roster_sum s;
+	size_t count;
+
+	demand(roster_rows(r, &wish, &rows, &count) == 0);
+	for (size_t i = 0; i < count; i += s.count) {
+		size_t hosts = 0;
+
+		demand(roster_sum(rows + i, count - i, i % 2 ? "v1" : NULL, &s) == 0);
+		demand(s.count > 0 && s.on_it + s.silent <= s.count);
+		for (size_t k = 0; k < s.group_count; k++)
+			hosts += s.groups[k].hosts;
+		demand(hosts + s.silent == s.count);
+		for (size_t k = 0; k < s.count; k++)
+			roster_behind(&s, &s.rows[k]);
+		roster_sum_fini(&s);
+	}
+	free(rows);
+}
+
+static void try_roster(const char *data, size_t len)
+{
+	static const char one[] = "{\"v\":1,\"labels\":{},\"configs\":{\"web\":{\"generation\":1,"
+				  "\"version\":\"v1\",\"state\":\"ok\"}}}";
+	const char *line = memchr(data, '\n', len);
+	struct roster *r = roster_new("p/");
+	size_t key = line ? (size_t)(line - data) : 0;
+
+	demand(r && roster_put(r, "p/h1", 4, one, strlen(one)) == 0);
+	if (line)
+		roster_put(r, data, key, line + 1, len - key - 1);
+	sum_up(r);
+	if (line)
+		roster_put(r, data, key, NULL, 0);
+	sum_up(r);
+	roster_free(r);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const char *text = size ? (const char *)data : "";
+
+	try_receipt(text, size, false);
+	try_receipt(text, size, true);
+	try_roster(text, size);
+	return 0;
+}
