@@ -147,8 +147,12 @@ torture: deps ## readers against a writer that swaps 100,000 times: on tmpfs, ex
 
 # what tests the test servers has nothing that a sanitizer could see
 INTEGRATION = $(sort $(filter-out $(if $(SAN),tests/integration/test_conformance.py),$(wildcard tests/integration/test_*.py)))
+# what looks at the whole machine, or loads it, runs alone
+ALONE       := $(patsubst %,tests/integration/test_%.py,idle crash change_crash faults servers)
 check-integration: all
-	@PULLET_BUILD=$(BUILD) $(RUN) --timeout 900 $(foreach t,$(INTEGRATION),$(PYTHON) $(t) --)
+	@export PULLET_BUILD=$(BUILD); bad=0; \
+	$(RUN) --timeout 900 $(foreach t,$(filter $(ALONE),$(INTEGRATION)),$(PYTHON) $(t) --) || bad=1; \
+	$(RUN) --timeout 900 --jobs 3 $(foreach t,$(filter-out $(ALONE),$(INTEGRATION)),$(PYTHON) $(t) --) || bad=1; exit $$bad
 
 # one after the other, so that the output reads; a failure in one does not hide the next
 check-run: all tests

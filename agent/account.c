@@ -30,10 +30,9 @@ static bool is_untold(const struct config_status *s)
 
 static enum receipt_state own_state(const struct config_status *s)
 {
-	static const enum receipt_state table[] = {
-		RECEIPT_OK, RECEIPT_FAILING, RECEIPT_STALE, RECEIPT_WAITING};
+	static const enum receipt_state table[] = {RECEIPT_FAILING, RECEIPT_STALE, RECEIPT_WAITING};
 
-	for (size_t i = 1; i < sizeof(table) / sizeof(table[0]); i++)
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (strcmp(s->state, receipt_state_name(table[i])) == 0)
 			return table[i];
 	return RECEIPT_OK;

@@ -110,15 +110,19 @@ void config_start_limit(struct config *c)
 		c->env->loop, &c->limit, loop_now_ms(c->env->loop) + c->settings->timeout_ms);
 }
 
-/* Newer ones are worth trying for anew. */
-static void count_hints(struct config *c)
+/* What the run is to bring, as far as anybody said so. Newer hints are worth trying for anew. */
+static void take_hints(struct config *c)
 {
-	uint64_t hints =
-		c->watch_changes + atomic_load_explicit(&c->topic.messages, memory_order_relaxed);
+	uint64_t wanted = atomic_load_explicit(&c->topic.wanted, memory_order_acquire),
+		 hints = c->watch_changes +
+			 atomic_load_explicit(&c->topic.messages, memory_order_relaxed);
 
-	if (hints != c->hints)
+	if (hints != c->hints || wanted != c->wanted) {
 		c->repulls = 0;
+		c->moved = false;
+	}
 	c->hints = hints;
+	c->wanted = wanted;
 }
 
 /* The server has a free slot for the run that is due. */
@@ -138,7 +142,7 @@ static bool begin_run(void *arg)
 	/* before the request: a message lost from here on is caught up with */
 	atomic_store_explicit(&c->topic.pulled, true, memory_order_release);
 	c->soon = false;
-	count_hints(c);
+	take_hints(c);
 	c->forced = c->force;
 	c->force = false;
 	version_start_late(c);
@@ -377,7 +381,6 @@ static void end_promise(struct config *c, bool shown)
 		log_info("the server shows the promised version now", "config", c->settings->name,
 			"repulls", LOG_U64(c->repulls));
 	c->lags = false;
-	c->wanted = 0;
 	/* not if a newer promise came meanwhile */
 	atomic_compare_exchange_strong(&c->topic.wanted, &wanted, 0);
 }
@@ -386,16 +389,11 @@ static void end_promise(struct config *c, bool shown)
  * elsewhere where there is another address. */
 static bool must_repull(struct config *c)
 {
-	uint64_t wanted = atomic_load_explicit(&c->topic.wanted, memory_order_acquire);
 	bool missing = c->outcome == CONFIG_FAILED && c->cause == KIND_CAUSE_NOT_FOUND, shown;
 
-	if (wanted != c->wanted) {
-		c->wanted = wanted;
-		c->repulls = 0;
-	}
-	if (wanted == 0 || (!missing && !gather_showed(c->gather)))
+	if (c->wanted == 0 || (!missing && !gather_showed(c->gather)))
 		return false;
-	shown = gather_shows(c->gather, wanted);
+	shown = gather_shows(c->gather, c->wanted);
 	if (shown || c->repulls == CONFIG_REPULLS) {
 		end_promise(c, shown);
 		return false;
@@ -405,7 +403,9 @@ static bool must_repull(struct config *c)
 			    "asked again");
 		c->lags = true;
 	}
-	if (missing || c->outcome == CONFIG_UNCHANGED) /* else it may be newer than the promise */
+	/* what is new may be newer than the promise: then the others are those that lag */
+	c->moved |= !missing && c->outcome != CONFIG_UNCHANGED;
+	if (!c->moved)
 		gather_avoid(c->gather);
 	return true;
 }

@@ -78,11 +78,13 @@ struct config {
 	struct watched_layer *watched; /* one for each layer; NULL = none is */
 	size_t watched_count;
 	uint64_t watch_changes;
-	uint64_t wanted; /* promise of the last push that re-pulls were counted for */
-	uint64_t hints;  /* of watches and pushes, when the run began, */
-	uint64_t heard;  /* and those that a run has followed */
-	unsigned repulls;
-	bool lags; /* told: the server does not show it */
+	/* when the run began: */
+	uint64_t wanted;  /* the promise of the last push */
+	uint64_t hints;   /* of watches and pushes, */
+	uint64_t heard;   /* and those that a run has followed */
+	unsigned repulls; /* for the last of these */
+	bool moved;       /* and something new came by them, if not what was promised */
+	bool lags;        /* told: the server does not show it */
 
 	/* versions: config_version.c */
 	struct candidate *candidate; /* under way; NULL = none */

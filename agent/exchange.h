@@ -40,7 +40,8 @@ struct exchange_calls {
 	/* As kind.build. */
 	int (*build)(void *arg, const struct kind_place *place, struct kind_request *r,
 		char why[FILE_WHY]);
-	/* An answer, or why there is none (response->result); place has no secrets. May call
+	/* An answer, or why there is none (response->result); that of a login only where it says
+	 * that nothing is served at this address now. place has no secrets. May call
 	 * exchange_again(), else it is over. */
 	void (*ended)(void *arg, const struct kind_place *place,
 		const struct transport_response *response);
@@ -61,7 +62,9 @@ struct exchange_request {
 /* Starts it. 0 and *ret_exchange, or -errno with a sentence: a secret or the request is bad. */
 int exchange_start(const struct exchange_env *env, const struct exchange_request *request,
 	struct exchange **ret_exchange, char why[FILE_WHY]);
-/* Takes the exchange and ends it at once; nothing is called. NULL is fine. */
+/* Takes the exchange and ends it at once; nothing is called. NULL is fine. If it was logging in,
+ * another of its session does so now: where that cannot be sent, its failed() is called before this
+ * returns. */
 void exchange_cancel(struct exchange *x);
 /* Within ended(): sends it again; with a new token (if there is a login, and once), or else asking
  * for the whole document (once). False: it is over. */

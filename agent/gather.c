@@ -313,6 +313,7 @@ static void slot_lost(void *arg, const char *why)
 {
 	struct pull *p = arg;
 
+	p->gather->cause = KIND_CAUSE_OVERLOADED;
 	if (p->gather->running)
 		fail(p, GATHER_REJECTED, KIND_CAUSE_OVERLOADED, why);
 	else

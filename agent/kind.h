@@ -108,8 +108,9 @@ struct kind_watched {
 	const char *path;    /* as configured, borrowed */
 	const char *version; /* of what is held; "" = nothing; borrowed */
 	/* where the watch stands, in the kind's own numbers; 0 = from now on. The caller keeps it
-	 * from one request to the next */
-	uint64_t position;
+	 * from one request to the next, and so whose numbers these are */
+	uint64_t position, origin[2];
+	uint64_t count; /* the same: how many keys there were below a prefix */
 };
 
 struct kind_watch {

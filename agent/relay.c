@@ -43,6 +43,12 @@ struct topic {
 
 TAILQ_HEAD(line, topic);
 
+/* A message that finds a full queue: heartbeats and changes apart, as not all want both. */
+struct stall {
+	bool on;
+	uint64_t since_ms;
+};
+
 struct relay {
 	const struct sys *sys;
 	struct relay_options options;
@@ -61,9 +67,8 @@ struct relay {
 	const char *cause;
 	char where[WHERE];
 	uint64_t missed_spread_ms;
-	bool lost;    /* by a slow subscriber: a new epoch with the next heartbeat */
-	bool stalled; /* nothing can be sent since: */
-	uint64_t stalled_ms;
+	bool lost; /* by a slow subscriber: a new epoch with the next heartbeat */
+	struct stall beat_stall, change_stall;
 	uint64_t impatient_ms; /* until then */
 	struct log_limit epoch_log, slow_log;
 	char upstream[][sizeof(((struct push_message *)0)->epoch)]; /* epochs */
@@ -330,7 +335,6 @@ static void somebody_lost(struct relay *r, uint64_t now_ms, int error)
 {
 	unsigned held_back;
 
-	r->stalled = false;
 	r->lost = true;
 	r->impatient_ms = now_ms + RELAY_IMPATIENT_MS;
 	if (log_limit_pass(&r->slow_log, now_ms, "slow", &held_back))
@@ -343,22 +347,22 @@ static void somebody_lost(struct relay *r, uint64_t now_ms, int error)
 
 /* Sends it to all, or, when that was tried for long enough, to all who have room. False: try again
  * later. */
-static bool put(struct relay *r, const char *topic, const struct push_message *m)
+static bool put(
+	struct relay *r, struct stall *stall, const char *topic, const struct push_message *m)
 {
 	uint64_t now_ms = r->sys->now_ms();
 	uint64_t patience_ms = now_ms < r->impatient_ms ? RELAY_IMPATIENCE_MS : RELAY_PATIENCE_MS;
 	int e = r->send(r->arg, topic, m, true);
 
 	if (e == -EAGAIN) {
-		if (!r->stalled)
-			r->stalled_ms = now_ms;
-		r->stalled = true;
-		if (now_ms < r->stalled_ms + patience_ms)
+		if (!stall->on)
+			*stall = (struct stall){true, now_ms};
+		if (now_ms < stall->since_ms + patience_ms)
 			return false;
 		somebody_lost(r, now_ms, e);
 		e = r->send(r->arg, topic, m, false);
 	}
-	r->stalled = false;
+	stall->on = false;
 	if (e)
 		somebody_lost(r, now_ms, e);
 	return true;
@@ -384,7 +388,7 @@ static bool beat(struct relay *r, uint64_t now_ms)
 	if (r->lost)
 		new_epoch(r, "a subscriber lost messages", NULL, 0);
 	memcpy(m.epoch, r->epoch, sizeof(r->epoch));
-	if (!put(r, PUSH_HEARTBEAT_TOPIC, &m))
+	if (!put(r, &r->beat_stall, PUSH_HEARTBEAT_TOPIC, &m))
 		return false;
 	r->beat_ms = now_ms + r->options.heartbeat_ms;
 	return true;
@@ -402,7 +406,7 @@ static bool send_changes(struct relay *r, uint64_t now_ms)
 	}
 	for (unsigned i = 0; i < BATCH && (t = TAILQ_FIRST(&r->ready)); i++) {
 		m = message_of(r, t, t->seq + 1);
-		if (!put(r, t->name, &m))
+		if (!put(r, &r->change_stall, t->name, &m))
 			return false;
 		t->seq++;
 		t->sent_ms = now_ms;
@@ -421,7 +425,8 @@ static void send_again(struct relay *r, uint64_t now_ms)
 	r->join_ms = now_ms + RELAY_JOIN_MS;
 	for (unsigned i = 0; i < RELAY_JOIN_BATCH && (t = TAILQ_FIRST(&r->joins)); i++) {
 		m = message_of(r, t, t->seq);
-		if (r->send(r->arg, t->name, &m, true))
+		/* what waits comes anyway, and has its version already */
+		if (t->state == SENT && r->send(r->arg, t->name, &m, true))
 			return;
 		leave_joins(r, t);
 	}
@@ -439,7 +444,7 @@ static uint64_t next_ms(const struct relay *r, uint64_t now_ms)
 		next = TAILQ_FIRST(&r->rests)->due_ms;
 	if (!TAILQ_EMPTY(&r->joins) && r->join_ms < next)
 		next = r->join_ms;
-	return r->stalled ? now_ms + RELAY_RETRY_MS : next;
+	return r->beat_stall.on || r->change_stall.on ? now_ms + RELAY_RETRY_MS : next;
 }
 
 uint64_t relay_turn(struct relay *r)

@@ -35,7 +35,8 @@ struct page {
 };
 
 struct item {
-	uint64_t hash; /* of all that is told of the config */
+	uint64_t hash;  /* of all that is told of the config */
+	uint64_t stand; /* of version and state alone */
 	int64_t since_ms;
 	bool applying;
 };
@@ -87,13 +88,12 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 	return hash_bytes(hash, text, strlen(text) + 1);
 }
 
-static uint64_t hash_config(const struct receipt_config *c)
+static uint64_t hash_stand(const struct receipt_config *c)
 {
 	const uint64_t numbers[] = {c->generation, (uint64_t)c->state, (uint64_t)c->pulled_ms};
 	uint64_t hash = hash_bytes(HASH_START, numbers, sizeof(numbers));
 
-	hash = hash_text(hash_text(hash_text(hash, c->version), c->others), c->digest);
-	return hash_text(hash_text(hash, c->why), c->away);
+	return hash_text(hash_text(hash_text(hash, c->version), c->others), c->digest);
 }
 
 static bool is_dirty(const struct report *r)
@@ -120,18 +120,20 @@ static void look_at(
 	struct report *r, size_t i, struct receipt_config *c, struct receipt_texts *texts)
 {
 	struct item *item = &r->items[i];
-	uint64_t hash;
+	uint64_t hash, stand;
 
 	*c = (struct receipt_config){
 		.version = "", .others = "", .digest = "", .why = "", .away = ""};
 	r->env.look(r->env.arg, i, c, texts);
-	hash = hash_config(c);
+	stand = hash_stand(c);
+	hash = hash_text(hash_text(stand, c->why), c->away);
 	item->applying = c->state == RECEIPT_APPLYING;
-	if (hash != item->hash) {
-		item->hash = hash;
+	if (stand != item->stand)
 		item->since_ms = r->env.sys->wall_ms();
+	if (hash != item->hash)
 		soil(r, i / RECEIPT_CONFIGS);
-	}
+	item->stand = stand;
+	item->hash = hash;
 	c->since_ms = item->since_ms;
 	if (item->applying) /* nobody tells when that ends */
 		loop_timer_set(r->env.loop, &r->look, loop_now_ms(r->env.loop) + REPORT_LOOK_MS);
@@ -331,30 +333,21 @@ static int build_write(struct report *r, struct buffer *body)
 
 /* ---- answers ---- */
 
-/* The lease is gone, and what was written under it. */
-static void lose(struct report *r)
-{
-	r->lease = 0;
-	begin_anew(r);
-}
-
-static int take_lease(struct report *r, const struct gateway_answer *a)
+/* One without a life is gone: it has run out at once. */
+static void take_lease(struct report *r, const struct gateway_answer *a)
 {
 	uint64_t life_ms = gateway_number(a->root, "TTL") * 1000;
 
 	r->lease_until_ms = r->begun_ms + life_ms;
 	r->renew_ms = r->begun_ms + life_ms / 3 - upto(r, life_ms / 30);
-	return life_ms ? 0 : -ESTALE;
 }
 
 static int granted(struct report *r, const struct gateway_answer *a)
 {
-	uint64_t lease = gateway_number(a->root, "ID");
-	int e = lease ? take_lease(r, a) : -EPROTO;
-
-	if (e)
+	r->lease = gateway_number(a->root, "ID");
+	if (!r->lease || !gateway_number(a->root, "TTL"))
 		return -EPROTO;
-	r->lease = lease;
+	take_lease(r, a);
 	r->leases++;
 	r->renewals = 0;
 	begin_anew(r);
@@ -364,7 +357,8 @@ static int granted(struct report *r, const struct gateway_answer *a)
 static int renewed(struct report *r, const struct gateway_answer *a)
 {
 	r->renewals++;
-	return take_lease(r, a);
+	take_lease(r, a);
+	return 0;
 }
 
 /* {"responses":[{"response_range":{"kvs":[{"value": BASE64}]}}]} */
@@ -490,8 +484,6 @@ static void put_off(struct report *r, const char *why, uint64_t advice_ms)
 	unsigned suppressed;
 
 	r->failed++;
-	if (r->errand == WRITE)
-		r->pages[r->page].dirty = true;
 	r->address = (unsigned)((r->address + 1) % r->server->url_count);
 	if (++r->tries < r->server->url_count)
 		return; /* at the next address, at once */
@@ -525,9 +517,7 @@ static void take(struct report *r, const struct gateway_answer *a)
 {
 	int e = errands[r->errand].take(r, a);
 
-	if (e == -ESTALE)
-		lose(r);
-	else if (e)
+	if (e)
 		put_off(r, "the answer is not one of etcd's", TRANSPORT_NO_ADVICE);
 	else if (!r->round && !is_dirty(r))
 		recovered(r);
@@ -550,7 +540,7 @@ static void ended(
 		gateway_answer_fini(&a);
 	} else {
 		if (e == -ESTALE)
-			lose(r);
+			r->lease = 0;
 		if (e == -ESTALE && r->failures == 0) /* once that is nobody's fault */
 			r->retry_ms = loop_now_ms(r->env.loop) + grow_delay(r);
 		else

@@ -2,13 +2,13 @@
  * The agent's receipts: what it runs, written to etcd under a lease that is renewed at a third of
  * its life.
  *
- * Best effort: it has a login and connections of its own, and neither a pull nor the end of the
- * agent ever waits for it. What changed is written within REPORT_FIRST_MS, and then at most every
- * REPORT_REST_MS, the latest state; so many changes are one write. Every host takes a random part
- * of each delay. What fails is tried at each address, then again after a growing, jittered delay up
- * to REPORT_RETRY_MAX_MS. A lease that is lost, and keys that are not as they were written (etcd
- * was restored from a backup, or another agent has the same name), lead to everything being written
- * again; the keys are looked at once in a lease's life.
+ * Best effort: it has a login of its own and stands in no line, and neither a pull nor the end of
+ * the agent ever waits for it. What changed is written within REPORT_FIRST_MS, and then at most
+ * every REPORT_REST_MS, the latest state; so many changes are one write. Every host takes a random
+ * part of each delay. What fails is tried at each address, then again after a growing, jittered
+ * delay up to REPORT_RETRY_MAX_MS. A lease that is lost, and keys that are not as they were written
+ * (etcd was restored from a backup, or another agent has the same name), lead to everything being
+ * written again; the keys are looked at once in a lease's life.
  *
  * Nothing is taken back when the agent ends: one that starts again leaves no gap, and the lease
  * tells of one that does not.
@@ -57,7 +57,7 @@ enum report_state {
 struct report_status {
 	enum report_state state;
 	const char *key;   /* in etcd; of the first page */
-	const char *error; /* "" = none; in OK: somebody else wrote it */
+	const char *error; /* "" = none; in OK: the key was not as it was written */
 	int64_t sent_ms;   /* wall clock: last written; 0 = never */
 	uint64_t sent, failed, leases;
 };

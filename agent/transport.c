@@ -42,6 +42,8 @@ struct transfer {
 	bool too_large;
 	transport_line line; /* NULL: the body is kept whole */
 	bool in_line, cancelled;
+	struct loop_timer idle; /* with line: nothing came for so long */
+	uint64_t idle_ms, heard_ms;
 	transport_done done;
 	void *arg;
 	uint64_t started_ms;
@@ -85,6 +87,7 @@ static size_t take_body(char *data, size_t size, size_t n, void *arg)
 	struct transfer *t = arg;
 	size_t len = size * n;
 
+	t->heard_ms = loop_now_ms(t->transport->loop);
 	if (t->line)
 		curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->response.status);
 	if (t->line && t->response.status == 200)
@@ -262,6 +265,7 @@ static enum transport_result result_of(CURLcode code, long os_error)
 		{CURLE_SSL_CONNECT_ERROR, TRANSPORT_TLS},
 		{CURLE_PEER_FAILED_VERIFICATION, TRANSPORT_TLS},
 		{CURLE_SSL_CERTPROBLEM, TRANSPORT_TLS},
+		{CURLE_SSL_CLIENTCERT, TRANSPORT_TLS},
 		{CURLE_SSL_CIPHER, TRANSPORT_TLS},
 		{CURLE_SSL_CACERT_BADFILE, TRANSPORT_TLS},
 		{CURLE_SSL_CRL_BADFILE, TRANSPORT_TLS},
@@ -300,6 +304,82 @@ static uint64_t advice_ms(const struct transfer *t)
 	return then > now ? (uint64_t)(then - now) * 1000 : 0;
 }
 
+/* What an operator is to do about what libcurl and OpenSSL say; "" = it says all. */
+static const char *advice_for(const char *said)
+{
+	static const struct {
+		const char *part, *advice;
+	} table[] = {
+		{"certificate has expired",
+			"the server needs a new one, or the clock of this host is wrong"},
+		{"certificate is not yet valid", "is the clock of this host right?"},
+		{"target host name", "the server's certificate is for another name than the url's"},
+		{"unable to get local issuer",
+			"name the authority that signed the server's certificate in tls.ca (or the "
+			"server leaves out the certificates in between)"},
+		{"self-signed certificate", "if it is the right one, name it in tls.ca"},
+		{"certificate purpose", "the server's certificate is not one for servers"},
+		{"too weak", "the server needs a certificate with a longer key"},
+		{"get certificate CRL",
+			"tls.crl has no list of an authority in the server's chain"},
+		{"CRL has expired", "put a newer list into tls.crl"},
+		{"alert protocol version",
+			"the server speaks no version of TLS from tls.min_version on (1.2, unless "
+			"set)"},
+		{"unsupported protocol",
+			"the server speaks no version of TLS from tls.min_version on (1.2, unless "
+			"set)"},
+		{"wrong version number",
+			"the server does not speak TLS at this port: should the url begin with "
+			"http://?"},
+		{"alert certificate required",
+			"the server wants a certificate of this host: set tls.cert and tls.key"},
+		{"alert handshake failure",
+			"the server wants a certificate of this host (tls.cert, tls.key), or "
+			"ciphers that are not allowed here"},
+		{"alert unknown ca",
+			"the server does not know the authority of this host's certificate "
+			"(tls.cert)"},
+		{"alert certificate expired", "this host's certificate (tls.cert) needs renewing"},
+		/* so libcurl calls that alert in the middle of a handshake */
+		{"SSL certificate verification failed",
+			"the server says that this host's certificate (tls.cert) has expired"},
+		{"alert bad certificate", "the server refuses this host's certificate (tls.cert)"},
+		{"alert unsupported certificate",
+			"the server refuses this host's certificate (tls.cert)"},
+		{"alert certificate revoked", "this host's certificate (tls.cert) was revoked"},
+		{"alert certificate unknown",
+			"the server refuses this host's certificate (tls.cert)"},
+		{"SSL_ERROR_SYSCALL",
+			"the server closed the connection in the middle of the TLS handshake"},
+		{"getpeername() failed", "the server closed the connection at once: it may want a "
+					 "certificate of this host, or refuse it (tls.cert)"},
+		{"error setting certificate file",
+			"tls.ca cannot be read, or holds no certificate in PEM"},
+		{"error loading CRL file", "tls.crl cannot be read, or holds no list in PEM"},
+		{"unable to set private key",
+			"it cannot be read, or is not the key of tls.cert (tls.key)"},
+		{"load PEM client certificate", "tls.cert cannot be read, or is not PEM"},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (strstr(said, table[i].part))
+			return table[i].advice;
+	return "";
+}
+
+/* libcurl's own words, and what to do. */
+static void explain(struct transfer *t, CURLcode code)
+{
+	struct transport_response *r = &t->response;
+	const char *said = t->error[0] ? t->error : curl_easy_strerror(code);
+	const char *advice = advice_for(said);
+
+	snprintf(r->message, sizeof(r->message), "%.*s%s%s",
+		(int)(sizeof(r->message) - strlen(advice) - sizeof(": ")), said,
+		advice[0] ? ": " : "", advice);
+}
+
 static void finish_response(struct transfer *t, CURLcode code)
 {
 	struct transport_response *r = &t->response;
@@ -327,8 +407,7 @@ static void finish_response(struct transfer *t, CURLcode code)
 	else if (code == CURLE_PARTIAL_FILE)
 		snprintf(r->message, sizeof(r->message), "the body was cut short: %s", t->error);
 	else
-		snprintf(r->message, sizeof(r->message), "%s",
-			t->error[0] ? t->error : curl_easy_strerror(code));
+		explain(t, code);
 }
 
 /* ---- transfers ---- */
@@ -338,6 +417,7 @@ static void release(struct transfer *t)
 	*t->link = t->next;
 	if (t->next)
 		t->next->link = t->link;
+	loop_timer_cancel(t->transport->loop, &t->idle);
 	if (t->easy) {
 		curl_multi_remove_handle(t->transport->multi, t->easy);
 		curl_easy_cleanup(t->easy);
@@ -345,6 +425,30 @@ static void release(struct transfer *t)
 	curl_slist_free_all(t->headers);
 	buffer_fini(&t->response.body);
 	free(t);
+}
+
+/* A stream of lines is silent. */
+static void idle_due(void *arg)
+{
+	struct transfer *t = arg;
+	struct transport_response *r = &t->response;
+	uint64_t now_ms = loop_now_ms(t->transport->loop);
+	curl_off_t sent_us = 0;
+
+	if (now_ms - t->heard_ms < t->idle_ms) {
+		loop_timer_set(t->transport->loop, &t->idle, t->heard_ms + t->idle_ms);
+		return;
+	}
+	curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
+	r->sent = sent_us > 0;
+	r->result = TRANSPORT_TIMEOUT;
+	r->retry_after_ms = TRANSPORT_NO_ADVICE;
+	r->duration_ms = now_ms - t->started_ms;
+	snprintf(r->message, sizeof(r->message), "timed out: nothing came for %llu ms",
+		(unsigned long long)t->idle_ms);
+	curl_multi_remove_handle(t->transport->multi, t->easy);
+	t->done(t->arg, r);
+	release(t);
 }
 
 /* Tells the transfers that have ended. */
@@ -483,12 +587,13 @@ static CURLcode set_limits(CURL *e, const struct transport_request *q)
 	uint64_t idle_ms = q->idle_ms ? q->idle_ms : q->timeout_ms / 2;
 	CURLcode bad = CURLE_OK;
 
-	if (!q->line)
-		bad |= curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, at_least(q->timeout_ms, 1));
 	bad |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, at_least(q->connect_timeout_ms, 1));
-	if (!q->line && idle_ms >= q->timeout_ms)
-		return bad; /* libcurl would wake up each second for what the total covers */
-	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, q->line ? 1L : 100L);
+	if (q->line)
+		return bad; /* our own timer: libcurl would wake up each second to look */
+	bad |= curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, at_least(q->timeout_ms, 1));
+	if (idle_ms >= q->timeout_ms)
+		return bad; /* the same for what the total covers */
+	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 100L);
 	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, at_least(idle_ms / 1000, 1));
 	return bad;
 }
@@ -562,6 +667,8 @@ int transport_start(struct transport *transport, const struct transport_request 
 	t->transport = transport;
 	t->max_bytes = q->max_bytes;
 	t->line = q->line;
+	t->idle_ms = q->idle_ms;
+	loop_timer_init(&t->idle, idle_due, t);
 	t->done = done;
 	t->arg = arg;
 	t->started_ms = loop_now_ms(transport->loop);
@@ -584,6 +691,9 @@ int transport_start(struct transport *transport, const struct transport_request 
 		r = -EIO;
 	if (r)
 		goto fail;
+	t->heard_ms = t->started_ms;
+	if (t->line)
+		loop_timer_set(transport->loop, &t->idle, t->heard_ms + t->idle_ms);
 	*ret_transfer = t;
 	return 0;
 fail:

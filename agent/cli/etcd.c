@@ -65,7 +65,7 @@ static void end(struct etcd *e, int error, const char *why)
 static void answered(
 	void *arg, const struct kind_place *place, const struct transport_response *response)
 {
-	struct gateway_answer none, *ret;
+	struct gateway_answer none = {.json = NULL}, *ret;
 	struct etcd *e = arg;
 	enum kind_cause cause;
 	char why[FILE_WHY] = "";

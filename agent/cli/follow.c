@@ -377,6 +377,8 @@ int follow(
 		f.done = calls->show(calls->arg, f.roster, f.revision);
 		f.drawn_ms = loop_now_ms(etcd_loop(e));
 		keep_up(&f);
+		if (f.late && f.changed)
+			show(&f);
 		r = f.done ? 0 : -ETIMEDOUT;
 	} else if (deadline_ms && loop_now_ms(etcd_loop(e)) >= deadline_ms) {
 		r = -ETIMEDOUT;

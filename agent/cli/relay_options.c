@@ -4,8 +4,9 @@
  */
 #include "relay_options.h"
 
-#include <stdlib.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../curve.h"
@@ -13,19 +14,7 @@
 #include "cli.h"
 
 #define QUEUE 100 /* messages for a subscriber: what is more waits in the relay, once */
-#define MAX_HEARTBEAT_MS (3600u * 1000u)
-
-static int set_push(struct relay_setup *s, const char *text)
-{
-	s->push = text;
-	return CLI_OK;
-}
-
-static int set_config(struct relay_setup *s, const char *text)
-{
-	s->config = text;
-	return CLI_OK;
-}
+#define MAX_TIME_MS 3600000u
 
 static struct relay_origin *add_origin(struct relay_setup *s)
 {
@@ -112,16 +101,18 @@ static int set_prefix(struct relay_setup *s, const char *text)
 		return cli_error(CLI_USAGE, s->command,
 			"--prefix ends in '/': what stands behind it is the topic");
 	if (s->prefix_count == RELAY_SETUP_MAX)
-		return cli_error(CLI_USAGE, s->command, "at most %d prefixes can be named", RELAY_SETUP_MAX);
+		return cli_error(
+			CLI_USAGE, s->command, "at most %d prefixes can be named", RELAY_SETUP_MAX);
 	o->prefixes++;
-	s->sources[s->prefix_count++] = (struct source){.daemon = d, .origin = o, .prefix = text};
+	s->prefixes[s->prefix_count++] = (struct relay_prefix){o, text};
 	return CLI_OK;
 }
 
 static int set_dir(struct relay_setup *s, const char *text)
 {
 	if (s->dir_count == RELAY_SETUP_MAX)
-		return cli_error(CLI_USAGE, s->command, "at most %d directories can be named", RELAY_SETUP_MAX);
+		return cli_error(CLI_USAGE, s->command, "at most %d directories can be named",
+			RELAY_SETUP_MAX);
 	s->dirs[s->dir_count++] = text;
 	return CLI_OK;
 }
@@ -133,7 +124,8 @@ static int set_upstream(struct relay_setup *s, const char *text)
 	if (why)
 		return cli_error(CLI_USAGE, s->command, "--upstream %s", why);
 	if (s->upstream_count == RELAY_SETUP_MAX)
-		return cli_error(CLI_USAGE, s->command, "at most %d upstreams can be named", RELAY_SETUP_MAX);
+		return cli_error(CLI_USAGE, s->command, "at most %d upstreams can be named",
+			RELAY_SETUP_MAX);
 	s->upstreams[s->upstream_count++] =
 		(struct push_endpoint){.endpoint = text, .heartbeat_ms = 5000};
 	return CLI_OK;
@@ -147,14 +139,14 @@ static struct push_endpoint *last_upstream(struct relay_setup *s, const char *op
 	return NULL;
 }
 
-static int set_time(
-	struct relay_setup *s, const char *option, const char *text, uint64_t least_ms, uint64_t *ret_ms)
+static int set_time(struct relay_setup *s, const char *option, const char *text, uint64_t least_ms,
+	uint64_t *ret_ms)
 {
 	uint64_t ms;
 
 	if (cli_duration(s->command, option, text, &ms))
 		return CLI_USAGE;
-	if (ms < least_ms || ms > MAX_HEARTBEAT_MS)
+	if (ms < least_ms || ms > MAX_TIME_MS)
 		return cli_error(
 			CLI_USAGE, s->command, "%s is %s to 1h", option, least_ms ? "100ms" : "0s");
 	*ret_ms = ms;
@@ -209,18 +201,6 @@ static int set_spread(struct relay_setup *s, const char *text)
 	return set_time(s, "--spread", text, 0, &s->relaying.spread_ms);
 }
 
-static int set_secret_key(struct relay_setup *s, const char *text)
-{
-	s->publishing.secret_key_file = text;
-	return CLI_OK;
-}
-
-static int set_allow(struct relay_setup *s, const char *text)
-{
-	s->publishing.allow_file = text;
-	return CLI_OK;
-}
-
 static int set_insecure(struct relay_setup *s, const char *text)
 {
 	(void)text;
@@ -228,40 +208,46 @@ static int set_insecure(struct relay_setup *s, const char *text)
 	return CLI_OK;
 }
 
+#define TEXT(member) .text = offsetof(struct relay_setup, member)
+
 static const struct row {
 	const char *name, *argument, *help;
-	int (*set)(struct relay_setup *s, const char *text);
+	int (*set)(struct relay_setup *s, const char *text); /* NULL: it is kept at */
+	size_t text;
 } rows[] = {
 	{"push", "ENDPOINT", "where to publish (default tcp://127.0.0.1:7377; port 0: any)",
-		set_push},
-	{"etcd", "URL[,URL...]", "watch this etcd cluster,", set_etcd},
-	{"consul", "URL[,URL...]", "or this Consul,", set_consul},
-	{"server", "NAME", "or this server of the agent's configuration (-c FILE):", set_named},
+		TEXT(push)},
+	{"etcd", "URL[,URL...]", "watch this etcd cluster,", .set = set_etcd},
+	{"consul", "URL[,URL...]", "or this Consul,", .set = set_consul},
+	{"server", "NAME",
+		"or this server of the agent's configuration (-c FILE):", .set = set_named},
 	{"prefix", "PREFIX/", "the keys that begin so; once or several times behind a server",
-		set_prefix},
-	{"config", "FILE", "(or -c) where the servers of --server are", set_config},
-	{"dir", "DIR", "watch the files of a directory", set_dir},
+		.set = set_prefix},
+	{"config", "FILE", "(or -c) where the servers of --server are", TEXT(config)},
+	{"dir", "DIR", "watch the files of a directory", .set = set_dir},
 	{"upstream", "ENDPOINT", "pass on what is published there, by a relay or anybody",
-		set_upstream},
-	{"upstream-heartbeat", "DURATION", "expected of it (default 5s)", set_upstream_heartbeat},
+		.set = set_upstream},
+	{"upstream-heartbeat", "DURATION", "expected of it (default 5s)",
+		.set = set_upstream_heartbeat},
 	{"upstream-curve-server-key", "KEY", "its public key: nothing is taken from others",
-		set_upstream_key},
+		.set = set_upstream_key},
 	{"upstream-curve-secret-key", "FILE", "the relay's own key there, of pullet keygen",
-		set_upstream_secret},
+		.set = set_upstream_secret},
 	{"upstream-insecure", NULL, "take plain text also from another host",
-		set_upstream_insecure},
-	{"heartbeat", "DURATION", "between heartbeats (default 5s)", set_heartbeat},
-	{"spread", "DURATION", "each agent waits a random time up to this", set_spread},
+		.set = set_upstream_insecure},
+	{"heartbeat", "DURATION", "between heartbeats (default 5s)", .set = set_heartbeat},
+	{"spread", "DURATION", "each agent waits a random time up to this", .set = set_spread},
 	{"curve-secret-key", "FILE", "encrypt what is published, with this key of pullet keygen",
-		set_secret_key},
+		TEXT(publishing.secret_key_file)},
 	{"curve-allow", "FILE", "let only those with these public keys connect, one on a line",
-		set_allow},
-	{"insecure", NULL, "publish plain text also where other hosts can reach it", set_insecure},
+		TEXT(publishing.allow_file)},
+	{"insecure", NULL, "publish plain text also where other hosts can reach it",
+		.set = set_insecure},
 };
 
-enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+enum { ROWS = sizeof(rows) / sizeof(rows[0]), FIRST = 256 };
 
-static int usage(void)
+static void usage(void)
 {
 	fputs("Usage: pullet relay [--push ENDPOINT] SOURCE... [OPTION...]\n"
 	      "Publishes an update message for whatever changes in its sources, to any number of "
@@ -276,7 +262,6 @@ static int usage(void)
 			rows[i].argument ? rows[i].argument : "");
 		printf("  %-34s %s\n", left, rows[i].help);
 	}
-	return CLI_OK;
 }
 
 static int check_upstreams(const struct relay_setup *s)
@@ -327,24 +312,43 @@ static int check_options(const struct relay_setup *s)
 	return check_upstreams(s);
 }
 
+static int set_row(struct relay_setup *s, const struct row *row, const char *text)
+{
+	if (row->set)
+		return row->set(s, text);
+	*(const char **)((char *)s + row->text) = text;
+	return CLI_OK;
+}
+
 int relay_setup_read(struct relay_setup *s, int argc, char **argv, bool *ret_help)
 {
 	struct option longs[ROWS + 2] = {{0}};
 	int opt, r = CLI_OK;
 
+	s->command = argv[0];
+	s->push = "tcp://127.0.0.1:7377";
+	s->publishing.queue = QUEUE;
+	s->relaying.heartbeat_ms = 5000;
 	for (int i = 0; i < ROWS; i++)
 		longs[i] = (struct option){rows[i].name,
-			rows[i].argument ? required_argument : no_argument, NULL, 256 + i};
+			rows[i].argument ? required_argument : no_argument, NULL, FIRST + i};
 	longs[ROWS] = (struct option){"help", no_argument, NULL, 'h'};
 	while (r == CLI_OK && (opt = getopt_long(argc, argv, "hc:", longs, NULL)) != -1) {
-		if (opt == 'h')
-			return usage(), -1;
-		r = opt == 'c'   ? set_config(s, optarg)
-		    : opt >= 256 ? rows[opt - 256].set(s, optarg)
-				 : cli_bad_option(s->command);
+		if (opt == 'h') {
+			usage();
+			*ret_help = true;
+			return CLI_OK;
+		}
+		if (opt == 'c')
+			s->config = optarg;
+		else if (opt >= FIRST)
+			r = set_row(s, &rows[opt - FIRST], optarg);
+		else
+			r = cli_bad_option(s->command);
 	}
 	if (r == CLI_OK && optind < argc)
 		r = cli_error(CLI_USAGE, s->command, "'%s' is no option: see --help", argv[optind]);
+	s->relaying.upstreams = (unsigned)s->upstream_count;
 	return r ? r : check_options(s);
 }
 

@@ -7,6 +7,9 @@
 #ifndef PULLET_CLI_RELAY_OPTIONS_H
 #define PULLET_CLI_RELAY_OPTIONS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "../publisher.h"
 #include "../push.h"
 #include "../relay.h"

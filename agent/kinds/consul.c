@@ -132,13 +132,14 @@ static int parse_list(
 struct entry {
 	const char *key, *value;
 	size_t key_len, value_len;
-	uint64_t index;
+	uint64_t index, created;
 };
 
 static bool read_entry(const struct node *n, struct entry *ret)
 {
 	return n->type == NODE_MAP && kv_text(n, "Key", &ret->key, &ret->key_len) && ret->key_len &&
 	       kv_text(n, "Value", &ret->value, &ret->value_len) &&
+	       kv_number(n, "CreateIndex", &ret->created) &&
 	       kv_number(n, "ModifyIndex", &ret->index) && ret->index;
 }
 
@@ -271,20 +272,33 @@ static void tell(struct kind_watch *w, const char *key, size_t len, const char *
 	w->changed(w->arg, 0, key, len, version);
 }
 
-/* Tells of each key that was changed after `since`. Returns how many. */
+/* Tells of each key that was changed after `since` (0 below a prefix: none, they are only counted);
+ * and that some are gone, whose names an answer does not have: fewer of those that were there
+ * before are left. Returns how many it told of. */
 static size_t tell_keys(struct kind_watch *w, const struct node *list, uint64_t since)
 {
-	struct entry e;
+	bool counts_only = since == 0 && kv_is_prefix(w->items[0].path);
+	uint64_t all = 0, old = 0;
 	char version[21];
 	size_t told = 0;
+	struct entry e;
 
 	for (const struct node *n = list->first; n; n = n->next) {
-		if (!read_entry(n, &e) || e.index <= since)
+		if (!read_entry(n, &e))
+			continue;
+		all++;
+		old += e.created <= since;
+		if (counts_only || e.index <= since)
 			continue;
 		snprintf(version, sizeof(version), "%" PRIu64, e.index);
 		tell(w, e.key, e.key_len, version);
 		told++;
 	}
+	if (since && old < w->items[0].count) {
+		tell(w, NULL, 0, NULL);
+		told++;
+	}
+	w->items[0].count = all;
 	return told;
 }
 
@@ -302,8 +316,8 @@ static void read_moved(
 		tell(w, key_of(path), strlen(key_of(path)), NULL);
 		return;
 	}
-	if (response->status == 200 && (since || !kv_is_prefix(path)) &&
-		parse_list(&response->body, &d, &e) == 0) {
+	w->items[0].count = response->status == 404 ? 0 : w->items[0].count;
+	if (response->status == 200 && parse_list(&response->body, &d, &e) == 0) {
 		told = tell_keys(w, document_root(d), since);
 		document_free(d);
 	}

@@ -555,15 +555,22 @@ static int read_events(struct kind_watch *w, size_t item, const struct node *res
 	return 0;
 }
 
-static int read_created(struct kind_watch *w, size_t item, uint64_t revision, char why[FILE_WHY])
+/* A watch of another cluster, or of one that was restored, would be silent of what is different
+ * there: until the revision that it stood at, or for ever. */
+static int read_created(struct kind_watch *w, size_t item, const uint64_t numbers[EPOCH_NUMBERS],
+	char why[FILE_WHY])
 {
 	struct kind_watched *i = &w->items[item];
+	bool known = i->origin[0] != 0, first = i->position == 0,
+	     other = i->origin[0] != numbers[CLUSTER] || i->origin[1] > numbers[TERM];
 
-	if (i->position > revision + 1) /* it would be silent until that revision */
-		return begin_anew(
-			w, why, "the revision went back behind the watch: the server was restored");
-	if (i->position == 0) {
-		i->position = revision + 1;
+	if (!first && ((known && other) || i->position > numbers[REVISION] + 1))
+		return begin_anew(w, why,
+			"the cluster is not the one of before: it was restored or replaced");
+	i->origin[0] = numbers[CLUSTER];
+	i->origin[1] = numbers[TERM];
+	if (first) {
+		i->position = numbers[REVISION] + 1;
 		w->changed(w->arg, item, NULL, 0, NULL); /* before the watch stood */
 	}
 	return 0;
@@ -582,7 +589,7 @@ static int read_result(struct kind_watch *w, const struct node *result, char why
 		return lose(w, why, "what came by the watch cannot be read");
 	item = &w->items[id - 1];
 	if (is_true(result, "created"))
-		return read_created(w, id - 1, numbers[REVISION], why);
+		return read_created(w, id - 1, numbers, why);
 	if (events && events->type != NODE_NULL)
 		return read_events(w, id - 1, result, events, why);
 	if (item->position <= numbers[REVISION]) /* progress: all events up to here were sent */

@@ -200,6 +200,9 @@ static enum kind_verdict read_v1(const struct kind_place *place,
 
 	switch (response->status) {
 	case 200:
+		if (response->body.len > place->max_bytes) /* there is room for what wraps */
+			return failed(KIND_CAUSE_ANSWER, "the document is larger than max_size",
+				ret_cause, why);
 		verdict = kind_document(place, response, ret, ret_cause, why);
 		if (verdict != KIND_NEW)
 			return verdict;
@@ -430,24 +433,6 @@ static void add_word(struct buffer *out, const char *text, size_t len)
 			buffer_append(out, &text[i], 1);
 }
 
-/* The MD5 to ask with; "" = as if nothing were held. A position is the MD5 that was asked with
- * last, as a number, and in its lowest bit whether the server told of a change since. Where it did,
- * and the pull brought nothing else, the document is gone most likely: asked with what is held, the
- * server would answer at once, again and again. */
-static const char *asked_with(struct kind_watched *item)
-{
-	const char *md5 = is_md5(item->version) ? item->version : "";
-	char number[16];
-	uint64_t position;
-
-	snprintf(number, sizeof(number), "%s", md5);
-	position = strtoull(number, NULL, 16) << 1;
-	if (item->position >> 1 == position >> 1)
-		return item->position & 1 ? "" : md5;
-	item->position = position;
-	return md5;
-}
-
 /* dataId 2 group 2 md5 [2 tenant] 1, for each item. */
 static int list_items(const struct kind_watch *w, struct buffer *out, char why[FILE_WHY])
 {
@@ -460,7 +445,8 @@ static int list_items(const struct kind_watch *w, struct buffer *out, char why[F
 		add_word(out, n.data_id, n.data_id_len);
 		buffer_printf(out, "%c", WORD_END);
 		add_word(out, n.group, n.group_len);
-		buffer_printf(out, "%c%s", WORD_END, asked_with(&w->items[i]));
+		buffer_printf(out, "%c%s", WORD_END,
+			is_md5(w->items[i].version) ? w->items[i].version : "");
 		if (*tenant) {
 			buffer_printf(out, "%c", WORD_END);
 			add_word(out, tenant, strlen(tenant));
@@ -559,7 +545,6 @@ static bool tell(struct kind_watch *w, const char *line, size_t len)
 			!equal(line, (size_t)(group - 1 - line), n.data_id, n.data_id_len) ||
 			!equal(group, (size_t)(stop - group), n.group, n.group_len))
 			continue;
-		w->items[i].position ^= 1;
 		w->changed(w->arg, i, NULL, 0, NULL);
 		found = true;
 	}
@@ -608,6 +593,7 @@ static int watch_read(
 
 const struct kind kind_nacos = {
 	.name = "nacos",
+	.wraps = true, /* by the API of 3.x */
 	.build = build,
 	.read = read_answer,
 	.login_build = login_build,

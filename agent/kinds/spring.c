@@ -233,7 +233,6 @@ static enum kind_verdict write_document(const struct kind_place *place,
 			"application that it does not know: check the path");
 		return KIND_FAILED;
 	}
-	buffer_clear(&ret->body);
 	r = nest_write(n, &ret->body);
 	if (r) {
 		snprintf(why, FILE_WHY, "the environment %s", refusal(r));
@@ -241,7 +240,6 @@ static enum kind_verdict write_document(const struct kind_place *place,
 	}
 	if (ret->type != SETTINGS_TYPE_BYTES)
 		ret->type = SETTINGS_TYPE_JSON;
-	ret->digest[0] = ret->last_modified[0] = '\0'; /* of the answer, which this is not */
 	verdict = name_version(place, environment, ret, why);
 	if (verdict != KIND_FAILED)
 		*ret_cause = KIND_CAUSE_NONE;
@@ -280,14 +278,19 @@ static enum kind_verdict take(const struct kind_place *place,
 	const struct transport_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
-	enum kind_verdict verdict = kind_document(place, response, ret, ret_cause, why);
+	struct kind_answer whole; /* larger than the document that becomes of it */
+	enum kind_verdict verdict;
 	struct document *d;
 	struct document_error e;
 
+	kind_answer_init(&whole, response->body.len);
+	verdict = kind_document(place, response, &whole, ret_cause, why);
+	kind_answer_fini(&whole);
 	if (verdict != KIND_NEW)
 		return verdict;
+	ret->type = whole.type;
 	*ret_cause = KIND_CAUSE_ANSWER;
-	if (document_parse(DOCUMENT_JSON, ret->body.data, ret->body.len, 0, &d, &e)) {
+	if (document_parse(DOCUMENT_JSON, response->body.data, response->body.len, 0, &d, &e)) {
 		snprintf(why, FILE_WHY, "the answer of Spring Cloud Config cannot be read: %s",
 			e.message[0] ? e.message : "out of memory");
 		return KIND_FAILED;

@@ -358,7 +358,7 @@ int main(int argc, char **argv)
 	signal(SIGINT, interrupted);
 	signal(SIGTERM, interrupted);
 	open_publisher();
-	printf("fan-out to %u subscribers in %u processes; calm: one message each %u ms; storm: %u "
+	printf("fan-out to %u subscribers in %d processes; calm: one message each %u ms; storm: %u "
 	       "messages at once, each on its own topic\n",
 		subscriber_count, PROCESSES, CALM_NS / 1000000, storm);
 	bench_head("", columns, FIGURES);

@@ -5,9 +5,9 @@ own). One put; when do they have it, what does etcd get to do, and what does all
 Usage: fleet_etcd.py [AGENTS [PUTS]]        (300, 3)
 
 The time of a file is the kernel's, of its rename (to 4 ms); that of a receipt is when a watch of etcd told of it. Both count from the answer to
-the put. Requests are etcd's own count of gRPC calls begun (its gateway makes one of each request), looked at five times a second; the peak
-second is the busiest one among them. All members, agents and the relay share this machine's processors, and agents that answer one message
-all at once want them all at once: with a machine each they would be faster, and the peak second at etcd higher.
+the put. Requests are etcd's own count of gRPC calls begun (its gateway makes one of each request), looked at five times a second, which costs
+etcd some processor time too; the peak second is the busiest one among them. All members, agents and the relay share this machine's processors,
+which agents that answer one message want all at once: with a machine each they would be faster, and the peak second at etcd higher.
 
 As root the agents run under users that nobody has, 100 each, so that they do not use up root's inotify instances.
 """
@@ -290,6 +290,7 @@ def cells(rows, memory, agents):
     busiest = max(rows, key=lambda r: r['peak'])['peak of']
     pss, anon = memory['agents']
     return [
+        ('put: request to answer, ms', f'{middle(lambda r: r["put"]):.1f}'),
         ('files: 50 / 99 / 100 %, ms', shares('files')),
         ('receipts: 50 / 99 / 100 %, ms', shares('receipts')),
         ('pullet fleet wait ends, ms', f'{middle(lambda r: r["wait"]):.0f}'),

@@ -1,11 +1,13 @@
 """Where a benchmark starts real programs: the integration tests' helpers (harness, etcd) without a test around them."""
 import contextlib
 import os
+import signal
 import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, 'tests', 'integration'))  # before this directory, which has an etcd.py of its own
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # in order: nothing stays behind
 
 
 class Place(contextlib.ExitStack):

@@ -91,8 +91,9 @@ static void changed(void *arg, size_t item, const char *key, size_t key_len, con
 
 static void watch(const struct kind_place *place, const struct transport_response *response)
 {
-	struct kind_watched items[] = {{"/a/c/application", "", 0}, {"/a/c/web.yaml", "", 6},
-		{"/a/c/x.properties", "", 2}},
+	struct kind_watched items[] = {{.path = "/a/c/application", .version = "", .position = 0},
+		{.path = "/a/c/web.yaml", .version = "", .position = 6},
+		{.path = "/a/c/x.properties", .version = "", .position = 2}},
 			    before[3];
 	struct told told = {{0}};
 	struct kind_watch w = {place, items, 3, changed, &told};

@@ -99,7 +99,7 @@ static void changed(void *arg, size_t item, const char *key, size_t len, const c
 static void try_watch(const struct kind_place *place, const struct transport_response *response,
 	const char *path, uint64_t before)
 {
-	struct kind_watched item = {path, "7", before};
+	struct kind_watched item = {.path = path, .version = "7", .position = before};
 	size_t calls = 0;
 	struct kind_watch w = {
 		.place = place, .items = &item, .count = 1, .changed = changed, .arg = &calls};

@@ -103,7 +103,8 @@ static void changed(void *arg, size_t item, const char *key, size_t len, const c
 static void try_watch(const struct kind_place *place, const struct transport_response *response)
 {
 	const uint64_t before[ITEMS] = {0, 7};
-	struct kind_watched items[ITEMS] = {{"/k", "7", before[0]}, {"/p/", "", before[1]}};
+	struct kind_watched items[ITEMS] = {{.path = "/k", .version = "7", .position = before[0]},
+		{.path = "/p/", .version = "", .position = before[1]}};
 	struct kind_watch w = {.place = place, .items = items, .count = ITEMS, .changed = changed};
 	struct told told = {.watch = &w};
 	char why[FILE_WHY] = "";

@@ -93,7 +93,9 @@ static void changed(void *arg, size_t item, const char *key, size_t key_len, con
 
 static void watch(const struct kind_place *place, const struct transport_response *response)
 {
-	struct kind_watched items[] = {{"/G/web", "", 1}, {"/G/a+b %", "", 2}, {"/H/web", "", 3}};
+	struct kind_watched items[] = {{.path = "/G/web", .version = "", .position = 1},
+		{.path = "/G/a+b %", .version = "", .position = 2},
+		{.path = "/H/web", .version = "", .position = 3}};
 	struct told told = {{0}, 0};
 	struct kind_watch w = {place, items, 3, changed, &told};
 	const struct buffer *b = &response->body;

@@ -12,6 +12,8 @@ import urllib.parse
 import harness
 from harness import PULLETD, Agent
 
+TIMEOUT = '5s' if harness.SANITIZED else '2s'
+
 
 def spellings(secret):
     """As it is, and as it may stand in a URL, a form, a JSON text or a header."""
@@ -39,7 +41,7 @@ class Case(harness.Case):
 
     # -- agents
 
-    def settings(self, server, path='/none', more='', configs='', timeout='2s', agent=''):
+    def settings(self, server, path='/none', more='', configs='', timeout=TIMEOUT, agent=''):
         """`server`: what stands between the braces; `path`: of the document, or a list of them, the later ones win."""
         os.makedirs(self.path('out'), exist_ok=True)
         paths = [path] if isinstance(path, str) else path
@@ -60,6 +62,14 @@ configs:
 {more}
 {configs}
 '''
+
+    def others(self, paths, more=''):
+        """More configs, {name: path}, each in a file of its own."""
+        return ''.join(f"""  {name}:
+    from: [{{server: main, path: "{path}"}}]
+    file: {self.path(f"out/{name}.yaml")}
+    interval: 1h
+{more}""" for name, path in paths.items())
 
     def begin(self, server, path, wait='published config=web generation=1', **kw):
         return self.run_agent(self.settings(server, path, **kw), wait)

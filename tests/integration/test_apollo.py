@@ -1,6 +1,5 @@
 """Apollo's config service behind the agent: namespaces of keys and of files, releases whole and in part, access keys, notifications."""
 import json
-import time
 
 import harness
 import kinds
@@ -116,6 +115,17 @@ class Releases(Case):
         self.server.put('web.yml', '')
         self.until(lambda: self.agent.status()['cause'] == 'empty')
         self.assertEqual(self.standing(), 'n: 2\n')
+
+    def test_the_size_is_that_of_the_document_not_of_the_answer(self):
+        self.server.gzip_over = 0
+        self.server.put('web.yml', 'n: 1\n' + '#"\n' * 330)
+        self.put(1)
+        self.begin_apollo('max_size: 1KiB', path=['/app/default/web.yml', self.PATH])
+        self.server.put('web.yml', 'n: 2 #' + 'x' * 1100)
+        self.fails('bad answer', '^/app/default/web.yml: larger than max_size')
+        self.server.put('web.yml', 'n: 2\n')
+        self.server.put('application', {f'k{i}': 'x' * 20 for i in range(60)})
+        self.fails('bad answer', '^/app/default/application: .*more than max_size')
 
     def test_the_cluster_and_the_data_center_count(self):
         self.put(1)
@@ -297,7 +307,7 @@ class Keys(Case):
         self.server.drop()
         self.watching('failing')
         self.assertRegex(self.agent.status()['watch']['error'], 'refuses the signature')
-        with kinds.Window(self.server, 3) as window:
+        with kinds.Window(self.server, 2) as window:
             pass
         self.assertLessEqual(len(window.requests), 4)
         self.server.secrets['app'] = [self.SECRET]
@@ -386,9 +396,7 @@ class Watch(Case):
         for name in names:
             self.put(1, name)
         self.put(1)
-        configs = ''.join(f'  {name}:\n    from: [{{server: main, path: /app/default/{name}}}]\n    file: {self.path(f"out/{name}.yaml")}\n    interval: 1h\n'
-                          for name in names)
-        self.begin_apollo(configs=configs, wait=None)
+        self.begin_apollo(configs=self.others({name: f'/app/default/{name}' for name in names}), wait=None)
         for name in (*names, 'web'):
             self.agent.log.wait(f'published config={name} ')
         self.until(lambda: self.server.holding == 1 and set(self.asked().values()) == set(range(1, 32)))

@@ -1,4 +1,4 @@
-"""What a push or a watch told of is published, and soon, also where a server lags behind it, is away just then, or where there is one that has it already."""
+"""What a push or a watch told of is published, and soon: where the server lags behind it, is away just then, or where another one has it already."""
 import json
 import time
 
@@ -165,6 +165,21 @@ configs:
             self.push(version)
         self.stands(version)
         reader.end(202)
+
+    def test_what_is_newer_than_the_promise_stays(self):
+        """The other server shows less: it is not asked."""
+        self.begin_with(2)
+        fresh, late = self.replicas
+        late.freeze()
+        asked = late.count
+        version = self.put(2)
+        self.put(3)
+        self.push(version)
+        self.agent.log.wait('still shows another version')
+        self.assertEqual((self.standing(), late.count), ('3', asked))
+        self.assertEqual(self.agent.status()['generation'], 2)
+        self.push(fresh.etag(text(3).encode()))
+        self.agent.log.wait('promised version now')
 
     def test_a_change_nobody_promised_is_taken_as_it_comes(self):
         self.begin_with(2)

@@ -3,9 +3,9 @@ are in test_etcd_faults.py.
 """
 import json
 import os
+import re
 import subprocess
 import sys
-import threading
 import time
 
 import etcd
@@ -35,7 +35,8 @@ print(json.dumps({"reads": reads, "last": last, "torn": torn[:3], "back": back[:
 
 
 class Reader:
-    """A process that reads a JSON file again and again, as fast as it can. All its values are one number: else it is torn; and that never goes back."""
+    """A process that reads a JSON file again and again, as fast as it can. All values in it are one number, else it is torn, and that never goes back.
+    """
 
     def __init__(self, test, path):
         self.test = test
@@ -338,14 +339,39 @@ class Users(Etcd):
         self.pulls()
         self.assertNotIn('secret:', ' '.join(self.agent.log.seen))
 
-    def test_a_server_that_was_restarted_knows_no_token_and_no_run_fails(self):
+    def test_tokens_that_are_known_no_more_are_renewed_and_no_run_fails(self):
+        self.enable()
+        self.begin_as(watch=False)
+        for end in (lambda: self.etcd.set_password('web', 'secret'), lambda: self.etcd.restart(0)):
+            end()
+            self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
+            self.pulls()
+
+    def test_a_watch_whose_token_nobody_knows_any_more_goes_on(self):
         self.enable()
         self.begin_as()
         self.settled()
-        self.etcd.restart(0)
+        for n, end in enumerate((lambda: self.etcd.set_password('web', 'secret'), lambda: self.etcd.restart(0))):
+            end()
+            self.stands(self.etcd.put(KEY, f'n: {n + 2}\n'))
+            self.pulls()
+
+    def test_long_tokens_that_end_by_themselves(self):
+        """JSON web tokens, which no use renews; the watch is older than each."""
+        etcd.openssl(self, 'genrsa', '-out', 'jwt.key', '2048')
+        etcd.openssl(self, 'rsa', '-in', 'jwt.key', '-pubout', '-out', 'jwt.pem')
+        keys = f'pub-key={self.path("jwt.pem")},priv-key={self.path("jwt.key")}'
+        self.etcd = etcd.Etcd(self, args=['--auth-token', f'jwt,{keys},sign-method=RS256,ttl=1s'])
+        self.etcd.put(KEY, 'n: 1\n')
+        self.enable()
+        self.begin_as()
+        self.settled()
+        token, end = self.etcd.authenticate('web'), time.monotonic() + harness.DEADLINE
+        while self.etcd.request('POST', '/v3/kv/range', {'key': etcd.b64(KEY)}, token=token)[0] == 200:
+            self.assertLess(time.monotonic(), end)
         self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
-        revision = self.etcd.put(KEY, 'n: 2\n')
-        self.stands(revision)
+        for n in range(2, 4):
+            self.stands(self.etcd.put(KEY, f'n: {n}\n'))
         self.pulls()
 
     def test_a_token_that_expired_is_renewed_and_no_run_fails(self):
@@ -353,12 +379,9 @@ class Users(Etcd):
         self.etcd.put(KEY, 'n: 1\n')
         self.enable()
         self.begin_as(watch=False)
-        token = self.etcd.authenticate('web')
-        # the token of the agent is older than this one, which nobody uses
         end = time.monotonic() + harness.DEADLINE
-        while self.etcd.request('POST', '/v3/kv/range', {'key': etcd.b64(KEY)}, token=token)[0] == 200:
+        while not re.search('deleted a simple token.*"web"', self.etcd.members[0].tail()):  # its use would renew it
             self.assertLess(time.monotonic(), end)
-            threading.Event().wait(1.5)  # its use renews it: what is waited for is that it is not used
         self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
         self.pulls()
 
@@ -371,6 +394,20 @@ class Users(Etcd):
         self.write('password', 'other\n')  # no restart, no signal
         self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
         self.stands(self.etcd.put(KEY, 'n: 2\n'))
+
+    def test_what_may_not_be_read_keeps_nobody_else_from_being_watched(self):
+        """They share a stream, which the server ends for it."""
+        self.enable()
+        names = [f'c{i}' for i in range(6)]
+        self.etcd.put_all({f'/app/{n}': 'n: 1\n' for n in names})
+        paths = {n: f'/app/{n}' for n in names} | {'forbidden': '/other'}
+        self.begin_as(configs=''.join(f'  {n}: {{from: [{{server: main, path: {p}}}], interval: 1h}}\n' for n, p in paths.items()))
+        for n in names:
+            self.watching(n, changes=1)
+        revision = self.etcd.put_all({f'/app/{n}': 'n: 2\n' for n in names})
+        for n in names:
+            self.stands(revision, n)
+        self.assertIn('permission denied', self.agent.status('forbidden')['watch']['error'])
 
     def test_a_wrong_password_from_the_start(self):
         self.enable()
@@ -451,15 +488,14 @@ class Members(Etcd):
         self.assertEqual(self.standing(), 'n: 4\n')
 
     def test_without_a_quorum_the_version_stays_and_it_is_said(self):
-        self.begin_etcd()
+        """Also by the watch, whose connection stands, and by which nothing would come any more."""
+        self.begin_etcd(urls=self.etcd.urls[:1])
         self.settled()
-        killed = [(self.in_use() + 1) % 3, (self.in_use() + 2) % 3]
-        for n in killed:
+        for n in (1, 2):
             self.etcd.kill(n)
-        status = self.agent.refresh()
-        self.assertEqual(status['outcome'], 'failed')
-        self.assertIn(self.agent.status()['cause'], ('unreachable', 'timeout'))
-        for n in killed:
+        self.agent.log.wait('cannot watch.*no leader')
+        self.assertIn('no leader', self.fails('unreachable'))
+        for n in (1, 2):
             self.etcd.restart(n, wait=False)
         self.etcd.wait_healthy()
         self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')

@@ -106,8 +106,8 @@ class Cuts(Etcd):
     def test_a_pull_that_is_cut_while_the_watch_lives_is_made_up_for(self):
         """The watch told of it, and tells once: the interval is an hour."""
         self.etcd.put_all({'/app/told': 'a: 1\n', KEY: 'b: 1\n'})
-        self.begin_etcd(keys=f''', connect_timeout: 1s}}
-  pulled: {{kind: etcd, urls: ["{self.proxy.url}"]''', more='    from: [{server: main, path: /app/told}, {server: pulled, path: /app/web.yaml}]\n', path=None)
+        layers = '    from: [{server: main, path: /app/told}, {server: pulled, path: /app/web.yaml}]\n'
+        self.begin_etcd(layers, f'}}\n  pulled: {{kind: etcd, urls: ["{self.proxy.url}"]', path=None)
         self.settled()
         self.proxy.switch('refuse')
         self.etcd.put_all({'/app/told': 'a: 2\n', KEY: 'b: 2\n'})
@@ -143,13 +143,12 @@ class Leaders(Etcd):
         self.begin_etcd(path=PREFIX)
         self.settled()
         reader = Reader(self, self.path('out/web.yaml'))
-        killed = None
         for n in range(1, 1001):
             self.write_all(n)
-            if n in (250, 750):
-                if killed is not None:
-                    self.etcd.restart(killed)
+            if n in (100, 400, 700):
                 killed = self.etcd.kill_leader(wait=False)
+            if n in (300, 600):
+                self.etcd.restart(killed)
         self.stands(self.etcd.revision())
         reader.end(1000)
         self.assertGreater(self.agent.status()['generation'], 10)
@@ -230,17 +229,37 @@ class Backups(Etcd):
         self.agent.log.wait('published config=web generation=2')
         self.assertEqual(self.standing(), 'n: 1\n')
 
+    def restored_while_away(self, backup, writes, **kw):
+        """The watch comes back when the revisions have reached where it stood."""
+        proxy = Proxy(self, self.etcd.members[0].client)
+        self.begin_etcd(urls=[proxy.url])
+        self.settled()
+        proxy.switch('refuse')
+        self.etcd.restore(backup, **kw)
+        for key, value in writes:
+            revision = self.etcd.put(key, value)
+        proxy.switch('pass')
+        self.agent.log.wait('published config=web generation=2')
+        return revision
+
     def test_other_values_at_the_very_revision_that_is_held(self):
         """The numbers are those that are held, and the document is not."""
         self.etcd = etcd.Etcd(self)
         backup = self.etcd.save()
-        self.etcd.put(KEY, 'n: 1\n')
-        self.begin_etcd()
-        self.settled()
-        self.etcd.restore(backup, new_token=True)
-        self.stands(self.etcd.put(KEY, 'n: 7\n'))
-        self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
+        held = self.etcd.put(KEY, 'n: 1\n')
+        self.assertEqual(self.restored_while_away(backup, [(KEY, 'n: 7\n')], new_token=True), held)
         self.assertEqual(self.standing(), 'n: 7\n')
+
+    def test_under_the_old_name_and_beyond_where_the_watch_stood(self):
+        self.etcd = etcd.Etcd(self)
+        self.etcd.put(KEY, 'n: 1\n')
+        backup = self.etcd.save()
+        for _ in range(2):
+            self.etcd.restart(0)
+        self.etcd.put(KEY, 'n: 2\n')
+        self.restored_while_away(backup, [(f'/other{i}', 'x') for i in range(20)])
+        self.assertEqual(self.standing(), 'n: 1\n')
+        self.stands(self.etcd.put(KEY, 'n: 3\n'))
 
 
 if __name__ == '__main__':

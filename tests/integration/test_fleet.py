@@ -53,7 +53,7 @@ class Case(harness.Case):
         """An agent that reports under this name."""
         place = Place(self, place or name)
         configs = ''.join(f'''  {config}:
-    url: {self.url}/web.yaml
+{"" if "from:" in more else f"    url: {self.url}/web.yaml"}
     file: {place.path(config + ".yaml")}
     interval: 1h
 {more}''' for config in names)
@@ -63,6 +63,7 @@ class Case(harness.Case):
   log: {{level: debug, format: text}}
   labels: {{zone: {zone}}}
 servers:
+  origin: {{urls: ["{self.url}"]}}
   main: {{kind: etcd, urls: {json.dumps(self.etcd.urls)}{server}}}
 report: {{server: main, host: {name}, ttl: 5s{report}}}
 configs:
@@ -90,13 +91,8 @@ configs:
         self.addCleanup(p.close)
         return p
 
-    def until(self, wanted, watch=None, config='web'):
-        """The first state of the fleet that `wanted` is true of: {host: row}, and the config's sum."""
-        def fits(hosts, found):
-            try:
-                return wanted(hosts, found)
-            except KeyError:  # a host is not there
-                return False
+    def until_all(self, wanted, watch=None):
+        """The first state of the fleet that `wanted` is true of: {config: its sum}."""
         watch = watch or self.watch()
         end, at = time.monotonic() + harness.DEADLINE * 2, 0
         while True:
@@ -105,10 +101,19 @@ configs:
             except AssertionError as e:
                 raise AssertionError(f'it never came to that; last: {watch.log.seen[-1:]}') from e
             at = watch.log.seen.index(line, at) + 1
-            for found in json.loads(line)['configs']:
-                hosts = {h['host']: h for h in found['hosts']}
-                if found['config'] == config and fits(hosts, found):
-                    return hosts, found
+            found = {c['config']: c for c in json.loads(line)['configs']}
+            try:
+                if wanted(found):
+                    return found
+            except KeyError:  # a config or host is not there
+                pass
+
+    def until(self, wanted, watch=None):
+        """Of the config web: {host: row}, and its sum."""
+        def hosts(found):
+            return {h['host']: h for h in found['web']['hosts']}
+        found = self.until_all(lambda found: wanted(hosts(found), found['web']), watch)
+        return hosts(found), found['web']
 
     def until_hosts(self, number, **kw):
         return self.until(lambda hosts, found: len(hosts) == number and found['silent'] == 0, **kw)
@@ -243,6 +248,31 @@ class Two(Case):
         self.assertRegex(hosts['h1']['why'], r'^by uid \d+: we are eating$')
         self.assertEqual((hosts['h2']['version'], hosts['h2']['away']), (v(1), v(2)))
         self.assertRegex(hosts['h2']['why'], '^operator: ')
+        self.stop()
+
+    def test_a_rollout_that_has_not_come_holds_a_host_which_refuses_nothing(self):
+        self.put('percent: 0\n', 'web.rollout')
+        self.two(more='    rollout: {server: origin, path: /web.rollout}\n')
+        self.publish('n: 2\n')
+        hosts, found = self.until(lambda hosts, _: hosts['h2']['state'] == 'held' and hosts['h1']['version'] == v(2), watch=self.watching)
+        self.assertEqual((hosts['h2']['version'], hosts['h2']['away'], hosts['h2']['behind'], found['wanted']), (v(1), v(2), True, v(2)))
+        self.assertRegex(hosts['h2']['why'], '^rollout: ')
+        self.put('percent: 100\n', 'web.rollout')
+        self.agents[1].refresh()
+        self.fleet('wait', 'web', '--version', v(2), '--timeout', '30s')
+        self.stop()
+
+    def test_layers_have_a_version_each(self):
+        self.put('m: 1\n', 'base.yaml')
+        more = '    from: [{server: origin, path: /web.yaml}, {server: origin, path: /base.yaml}]\n'
+        self.two(more=more)
+        self.put('n: 7\n', 'base.yaml')
+        for agent in self.agents:
+            agent.refresh()
+        self.fleet('wait', 'web', '--version', v(7), '--percent', '50', '--timeout', '30s')
+        found = json.loads(self.fleet('web', '--json')[0])['configs'][0]
+        self.assertEqual({h['host']: (h['version'], h['others']) for h in found['hosts']}, {'h1': (v(1), None), 'h2': (v(1), v(7))})
+        self.assertEqual(len({x['digest'] for x in found['versions']}), 2)
         self.stop()
 
     def test_an_application_that_cannot_be_told_is_no_success(self):
@@ -388,8 +418,7 @@ class Alone(Case):
         self.start_etcd()
         names = [f'c{n:03}' for n in range(250)]
         agent = self.host('h1', names=names)
-        _, found = self.until_hosts(1, config='c249')
-        self.assertEqual(found['on_it'], 1)
+        self.until_all(lambda found: len(found) == 250 and all(c['on_it'] == 1 for c in found.values()))
         configs = json.loads(self.fleet('--json')[0])['configs']
         self.assertEqual([(c['config'], c['on_it'], c['silent']) for c in configs], [(n, 1, 0) for n in names])
         self.assertEqual(sorted(self.etcd.get(PREFIX, prefix=True)), [PREFIX + k for k in ('h1', 'h1#2', 'h1#3', 'known/h1')])

@@ -349,6 +349,18 @@ class ConsulIndex(Case):
         c.put('app/web.yaml', '1')
         subscriber.wait('web')
 
+    def test_a_delete_that_another_change_hides_is_a_new_epoch(self):
+        c = Consul(self)
+        c.put_all({'app/a': '1', 'app/b': '1'})
+        _, subscriber = self.relay(c)
+        epoch = subscriber.epoch
+        c.down()
+        c.delete('app/a')
+        index = c.put('app/b', '2')
+        c.up()
+        subscriber.wait('b', version=str(index))
+        subscriber.wait_epoch(epoch)
+
     def test_an_index_that_goes_back_is_a_new_epoch(self):
         c = Consul(self)
         before = c.snapshot()
@@ -421,7 +433,9 @@ class Upstream(Case):
     def test_a_repeated_number_is_nothing_and_a_gap_or_a_new_epoch_a_new_epoch(self):
         publisher, relay, subscriber = self.upstream()
         epoch = subscriber.epoch
-        for seq in (5, 5, 5, 6):
+        publisher.send(b'web', {'v': 1, 'epoch': 'e', 'seq': 5})
+        subscriber.wait('web', start=0, seq=1)
+        for seq in (5, 5, 6):
             publisher.send(b'web', {'v': 1, 'epoch': 'e', 'seq': seq})
         subscriber.wait('web', start=0, seq=2)
         self.assertEqual(subscriber.calm(), epoch)

@@ -89,6 +89,8 @@ class Objects(Case):
         self.put(2)
         self.server.fault(cut=3)
         self.fails('unreachable', 'cut short')
+        self.server.fault(raw=b'HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nn: 3\n')
+        self.fails('bad answer', 'without a length or chunking')
         listing = '<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"></ListBucketResult>'
         self.server.fault(status=200, body=listing, headers={'Content-Type': 'application/xml'})
         self.fails('bad answer', 'listed a bucket instead of sending an object')
@@ -136,17 +138,10 @@ class Keys(Case):
 
     def check_paths(self, paths):
         """{path: name}, all in one configuration: what fails names itself."""
-        configs = ''
-        for i, (path, name) in enumerate(paths.items()):
+        for i, name in enumerate(paths.values()):
             self.server.put('bucket', name, f'n: {i}\n')
-            configs += f"""  c{i}:
-    from: [{{server: main, path: "/bucket/{path}"}}]
-    file: {self.path(f"out/c{i}.yaml")}
-    interval: 1h
-    type: yaml
-"""
         self.put(0)
-        self.begin_s3(configs=configs)
+        self.begin_s3(configs=self.others({f'c{i}': f'/bucket/{path}' for i, path in enumerate(paths)}, '    type: yaml\n'))
         for i, name in enumerate(paths.values()):
             with self.subTest(name=name):
                 self.refreshed('unchanged', f'c{i}')
@@ -161,7 +156,8 @@ class Keys(Case):
     def test_segments_of_dots_cannot_be_asked_for_and_that_is_said(self):
         """libcurl, like every client of HTTP, takes them out on the way: what comes would be another object."""
         self.server.put('bucket', 'web.yaml', 'n: another\n')
-        for path in ('/bucket/./web.yaml', '/bucket/x/../web.yaml', '/bucket/%2E/web.yaml', '/bucket/x/%2e%2E/web.yaml', '/bucket/..', '/bucket/a%2F..%2Fweb.yaml'):
+        for path in ('/bucket/./web.yaml', '/bucket/x/../web.yaml', '/bucket/%2E/web.yaml', '/bucket/x/%2e%2E/web.yaml', '/bucket/..',
+                     '/bucket/a%2F..%2Fweb.yaml'):
             with self.subTest(path=path):
                 self.begin_s3(path=path, wait='pull could not be started')
                 status = self.agent.status()
@@ -243,7 +239,7 @@ class Signatures(Case):
         """`verify` asks for a second object, whose absence is the judge's to tell."""
         key = 'RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3'
         self.begin_s3(more=f'    verify: {{public_key: {key}}}\n', wait='refused by the signature')
-        self.assertEqual([r.path for r in self.server.requests], ['/bucket/web.yaml', '/bucket/web.yaml.minisig'])
+        self.assertEqual({r.path for r in self.server.requests}, {'/bucket/web.yaml', '/bucket/web.yaml.minisig'})
         self.assertEqual({r.status for r in self.server.requests}, {200, 404})
 
     def test_the_etag_of_another_address_is_not_asked_with(self):

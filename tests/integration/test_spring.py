@@ -80,6 +80,15 @@ class Sources(Case):
         self.assertEqual(self.refreshed('published')['version'], 'always')
         self.assertEqual(self.document(), {'n': 2})
 
+    def test_the_size_is_that_of_the_document_not_of_the_answer(self):
+        self.server.gzip_over = 0
+        for profile in ('a', 'b', 'prod'):
+            self.server.put('app', {'text': profile * 200}, profile)
+        self.begin_spring('max_size: 1KiB', path='/app/a,b,prod')
+        self.assertEqual(self.document(), {'text': 'prod' * 200})
+        self.server.put('app', {'text': 'x' * 1100}, 'prod')
+        self.fails('bad answer', "the property 'text' is more than fits: raise max_size")
+
     def test_what_was_not_decrypted_is_refused_by_name(self):
         self.server.put('app', {'db': {'password': 'good'}, 'n': 1}, 'prod')
         self.begin_spring()
@@ -183,8 +192,8 @@ class Failures(Case):
 
     def test_what_is_no_environment_is_refused(self):
         self.begin_spring()
-        for body in ('[]', '{}', '{"propertySources":{}}', '{"propertySources":[1]}', '{"propertySources":[{"name":"x"}]}', '{"propertySources":[{"source":[]}]}',
-                     'n: 2\n', '<html>', '{"propertySources":[{"source":{"a":1,"a":2}}]}', '{"propertySources":[{"source":{"":1}}]}',
+        for body in ('[]', '{}', '{"propertySources":{}}', '{"propertySources":[1]}', '{"propertySources":[{"name":"x"}]}',
+                     '{"propertySources":[{"source":[]}]}', 'n: 2\n', '<html>', '{"propertySources":[{"source":{"a":1,"a":2}}]}', '{"propertySources":[{"source":{"":1}}]}',
                      '{"propertySources":[{"source":{"a\\u0000b":1}}]}'):
             with self.subTest(body=body):
                 self.server.fault(status=200, body=body)

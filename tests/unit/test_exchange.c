@@ -165,14 +165,6 @@ static int build(const struct kind_place *place, struct kind_request *r, char wh
 	return place->token ? kind_header(r, "Token: %s", place->token) : 0;
 }
 
-static enum kind_verdict read_answer(const struct kind_place *place,
-	const struct transport_response *response, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
-{
-	(void)place, (void)response, (void)ret, (void)ret_cause, (void)why;
-	return KIND_USUAL;
-}
-
 static int login_build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	int e = building.error;
@@ -216,11 +208,8 @@ static int login_read(const struct transport_response *response, char **ret_toke
 	}
 }
 
-const struct kind kind_nacos = {.name = "fake",
-	.build = build,
-	.read = read_answer,
-	.login_build = login_build,
-	.login_read = login_read};
+const struct kind kind_nacos = {
+	.name = "fake", .build = build, .login_build = login_build, .login_read = login_read};
 
 /* ---- those who ask ---- */
 
@@ -963,18 +952,20 @@ static void again__that_cannot_be_sent__fails(void **state)
 
 /* ---- files of this host ---- */
 
+static struct loop *loop;
+
 static void stop_loop(struct client *c)
 {
-	loop_stop((struct loop *)(void *)c->other);
+	(void)c;
+	loop_stop(loop);
 }
 
 static void file__is_read_by_its_thread_and_answers_as_a_server_would(void **state)
 {
 	char base[SCRATCH_PATH + 16], etag[64];
 	struct settings_server files = {.kind = SETTINGS_FILE};
-	struct loop *loop = loop_new(&sys_real);
-	struct worker *worker = worker_start(loop, "test");
-	struct client c = {.at_end = stop_loop, .other = (struct client *)(void *)loop};
+	struct client c = {.at_end = stop_loop};
+	struct worker *worker;
 	struct exchange_request q = {.server = &files,
 		.session = &session,
 		.place = {.base = base, .path = "/password", .max_bytes = 100},
@@ -983,6 +974,8 @@ static void file__is_read_by_its_thread_and_answers_as_a_server_would(void **sta
 		.arg = &c};
 
 	(void)state;
+	loop = loop_new(&sys_real);
+	worker = worker_start(loop, "test");
 	assert_true(loop && worker);
 	env.files = worker;
 	snprintf(base, sizeof(base), "file://%s", dir);

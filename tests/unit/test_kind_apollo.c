@@ -450,6 +450,10 @@ static void read__a_refused_signature__tells_of_key_and_clock(void **state)
 	assert_int_equal(r.cause, KIND_CAUSE_FORBIDDEN);
 	assert_non_null(strstr(r.why, "clock"));
 	assert_null(strstr(r.why, SECRET));
+	r.server.secret_file = NULL;
+	judge(&r, 401, "");
+	assert_int_equal(r.cause, KIND_CAUSE_FORBIDDEN);
+	assert_non_null(strstr(r.why, "auth: access_key"));
 	end(&r);
 }
 

@@ -453,7 +453,7 @@ static void read__more_than_fits__says_what_to_raise(void **state)
 
 	(void)state;
 	begin(&r);
-	r.place.max_bytes = 180; /* the answer fits, the indented document does not */
+	r.place.max_bytes = 180; /* the answer would fit, the indented document does not */
 	environment(&r, "{\"propertySources\":[{\"source\":{\"a.b.c.d.e.f.g.h.i.j.k.l\":1}}]}");
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_non_null(strstr(r.why, "the environment is more than fits: raise max_size"));
@@ -463,6 +463,9 @@ static void read__more_than_fits__says_what_to_raise(void **state)
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_int_equal(r.cause, KIND_CAUSE_ANSWER);
 	assert_non_null(strstr(r.why, "the property 'ab' is more than fits"));
+	r.place.max_bytes = 20; /* of the document, not of the answer */
+	environment(&r, "{\"propertySources\":[{\"source\":{\"ab\":\"c\"}}]}");
+	assert_int_equal(r.verdict, KIND_NEW);
 	end(&r);
 }
 

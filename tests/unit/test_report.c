@@ -69,6 +69,7 @@ static struct world {
 	struct {
 		uint64_t generation;
 		enum receipt_state state;
+		const char *why;
 	} configs[MAX_CONFIGS];
 	unsigned looks;
 
@@ -485,6 +486,8 @@ static void look(void *arg, size_t i, struct receipt_config *c, struct receipt_t
 	c->generation = w.configs[i].generation;
 	c->state = w.configs[i].state;
 	c->version = texts->version;
+	if (w.configs[i].why)
+		c->why = w.configs[i].why;
 }
 
 static void world_start(const char *host)
@@ -684,6 +687,7 @@ static void change__during_a_write__leads_to_one_more(void **state)
 	change(0);
 	pass(20000);
 	assert_int_equal(w.writes, before + 2);
+	assert_true(w.writes_at[before + 1] - w.writes_at[before] >= REPORT_REST_MS);
 	check_written();
 	world_close();
 }
@@ -824,11 +828,30 @@ static void stop__during_a_write__ends_it_at_once(void **state)
 static void first_address__that_fails__leaves_it_to_the_second_at_once(void **state)
 {
 	(void)state;
+	for (int i = 0; i < 16; i++) { /* which of them is asked first is left to chance */
+		world_open();
+		w.how_first = REFUSES;
+		pass(REPORT_FIRST_MS + 100);
+		check_written();
+		assert_int_equal(status().state, REPORT_OK);
+		world_close();
+	}
+}
+
+static void renewal__that_failed__is_told_until_one_is_good(void **state)
+{
+	(void)state;
 	world_open();
-	w.how_first = REFUSES;
-	pass(REPORT_FIRST_MS + 100);
-	check_written();
+	pass(10000);
+	w.how = REFUSES;
+	pass(TTL_MS / 3);
+	assert_int_equal(status().state, REPORT_FAILING);
+	w.how = ANSWERS;
+	pass(TTL_MS / 3);
 	assert_int_equal(status().state, REPORT_OK);
+	assert_int_equal(status().leases, 1);
+	assert_int_equal(w.writes, 2);
+	check_written();
 	world_close();
 }
 
@@ -974,6 +997,43 @@ static void state__that_nobody_told_of__is_seen_at_a_renewal(void **state)
 	world_close();
 }
 
+static struct receipt *written(void)
+{
+	const struct key *k = key_find("/pullet/agents/h1");
+	struct receipt *r;
+
+	assert_non_null(k);
+	assert_int_equal(receipt_read(k->value.data, k->value.len, &r), 0);
+	return r;
+}
+
+static void since__is_when_version_and_state_came__not_the_last_reason(void **state)
+{
+	struct receipt *one, *two, *three;
+
+	(void)state;
+	world_open();
+	w.configs[0].state = RECEIPT_FAILING;
+	w.configs[0].why = "timed out after 5000 ms";
+	pass(10000);
+	one = written();
+	w.configs[0].why = "timed out after 5001 ms";
+	report_changed(w.report, 0);
+	pass(10000);
+	two = written();
+	assert_string_equal(two->configs[0].why, "timed out after 5001 ms");
+	assert_int_equal(one->configs[0].since_ms, two->configs[0].since_ms);
+	w.configs[0].state = RECEIPT_STALE;
+	report_changed(w.report, 0);
+	pass(10000);
+	three = written();
+	assert_true(three->configs[0].since_ms >= one->configs[0].since_ms + 19000);
+	receipt_free(one);
+	receipt_free(two);
+	receipt_free(three);
+	world_close();
+}
+
 static void host__whose_name_is_no_key__writes_nothing(void **state)
 {
 	static const char *const names[] = {"", "a b", "a/b", "-a", "known/x"};
@@ -1070,6 +1130,7 @@ int main(void)
 		cmocka_unit_test(etcd__that_hangs__has_one_request_at_a_time),
 		cmocka_unit_test(stop__during_a_write__ends_it_at_once),
 		cmocka_unit_test(first_address__that_fails__leaves_it_to_the_second_at_once),
+		cmocka_unit_test(renewal__that_failed__is_told_until_one_is_good),
 		cmocka_unit_test(answers__that_are_none__are_told_and_asked_for_again),
 		cmocka_unit_test(token__that_is_not_good_any_more__is_replaced),
 		cmocka_unit_test(key__that_somebody_else_wrote__is_told_and_written_again),
@@ -1077,6 +1138,7 @@ int main(void)
 		cmocka_unit_test(known__keeps_since_when__and_tells_of_other_labels),
 		cmocka_unit_test(applying__is_looked_at_again_until_it_ends),
 		cmocka_unit_test(state__that_nobody_told_of__is_seen_at_a_renewal),
+		cmocka_unit_test(since__is_when_version_and_state_came__not_the_last_reason),
 		cmocka_unit_test(host__whose_name_is_no_key__writes_nothing),
 		cmocka_unit_test(whatever_fails__in_the_end_all_is_written__and_never_in_a_storm),
 	};

@@ -1969,7 +1969,7 @@ static void kinds__that_make_their_documents__cannot_be_verified(void **state)
 		const char *path;
 		bool good;
 	} table[] = {
-		{SETTINGS_HTTP, "/x", true},
+		{SETTINGS_HTTP, "/x/", true},
 		{SETTINGS_ETCD, "/x", true},
 		{SETTINGS_ETCD, "/x/", false},
 		{SETTINGS_CONSUL, "/x", true},
@@ -2132,6 +2132,7 @@ static void report__bad__names_place_and_remedy(void **state)
 		{"", "8: report must be a mapping with server, but it is empty"},
 		{"e", "9: report must be a mapping with server, but it is a text"},
 		{"{server: h}", "18: report needs a server of the kind etcd"},
+		{"{server: c}", "18: report needs a server of the kind etcd"},
 		{"{server: main}", "18: there is no server \"main\": add it under \"servers\""},
 		{"{server: f}", "18: there is no server \"f\": did you mean \"h\"?"},
 		{"{server: e, ttl: 4s}", "26: ttl must be between 5s and 1h"},
@@ -2153,7 +2154,7 @@ static void report__bad__names_place_and_remedy(void **state)
 	for (size_t i = 0; i < COUNT(table); i++) {
 		snprintf(text, sizeof(text),
 			"report: %s\nservers: {h: {urls: ['http://h']}, e: {kind: etcd, urls: "
-			"['http://e']}}\n" WEB,
+			"['http://e']}, c: {kind: consul, urls: ['http://c']}}\n" WEB,
 			table[i].keys);
 		snprintf(want, sizeof(want), "t.yaml:1:%s", table[i].message);
 		if (parse(text, &(struct settings *){0}) != 1 || strcmp(told.text[0], want))

@@ -324,14 +324,19 @@ static uint64_t until_asked(void)
 	return now_ms - begin_ms;
 }
 
-static int add(size_t i, const char *path)
+static int add_at(const struct settings_server *where, size_t i, const char *path)
 {
 	items[i] = (struct item){
 		.item = {.version = version_held, .changed = is_changed}, .version = "1"};
 	snprintf(items[i].path, sizeof(items[i].path), "%s", path);
 	items[i].item.path = items[i].path;
 	items[i].item.arg = &items[i];
-	return watcher_add(watcher, &server, &session, &items[i].item);
+	return watcher_add(watcher, where, &session, &items[i].item);
+}
+
+static int add(size_t i, const char *path)
+{
+	return add_at(&server, i, path);
 }
 
 static enum watcher_state state_of(size_t i)
@@ -445,8 +450,7 @@ static void add__of_what_does_not_go_together__makes_a_request_each(void **state
 	assert_int_equal(add(0, "/a"), 0);
 	assert_int_equal(add(1, "/b"), 0);
 	other = server;
-	assert_int_equal(add(2, "/a"), 0);
-	assert_int_equal(watcher_add(watcher, &other, &session, &items[2].item), 0);
+	assert_int_equal(add_at(&other, 2, "/a"), 0);
 	pass(WATCHER_SPLAY_MS);
 	assert_int_equal(net.started, 3);
 }
@@ -458,19 +462,13 @@ static void add__of_too_many__leaves_the_others_as_they_are(void **state)
 	(void)state;
 	server.kind = SETTINGS_ETCD;
 	for (size_t i = 0; i < MANY; i++) {
-		int r = add(i, "/a"); /* of one server they are one request */
-
-		assert_int_equal(r, 0);
-	}
-	for (size_t i = 0; i < MANY; i++) {
-		struct watcher_item *item = &items[i].item;
-
 		servers[i] = server;
-		/* those of one server need four */
-		assert_int_equal(watcher_add(watcher, &servers[i], &session, item),
-			i < WATCHER_MAX_REQUESTS - 4 ? 0 : -ENOSPC);
+		assert_int_equal(
+			add_at(&servers[i], i, "/a"), i < WATCHER_MAX_REQUESTS ? 0 : -ENOSPC);
 	}
-	assert_int_equal(add(0, "/a"), 0); /* there is room in a request that there is */
+	assert_int_equal(state_of(MANY - 1), WATCHER_OFF);
+	assert_int_equal(
+		add_at(&servers[0], MANY - 1, "/ab"), 0); /* there is room in what there is */
 	pass(WATCHER_SPLAY_MS);
 	assert_int_equal(net.started, WATCHER_MAX_REQUESTS);
 }
@@ -729,6 +727,11 @@ static void token__refused_in_a_line__is_renewed_by_the_next_request(void **stat
 	answer(200, "t2");
 	assert_string_equal(under_way()->token, "t2");
 	assert_string_equal(under_way()->body, "/a=1@5 ");
+	/* it is not the token, then: nobody logs in for it again */
+	line("denied");
+	until_asked();
+	assert_string_equal(under_way()->url, "http://a/watch");
+	assert_string_equal(under_way()->token, "t2");
 }
 
 static void login__that_is_refused__is_a_failure(void **state)
@@ -742,6 +745,95 @@ static void login__that_is_refused__is_a_failure(void **state)
 	assert_int_equal(state_of(0), WATCHER_FAILING);
 	assert_string_equal(error_of(0), "the password is wrong");
 	until_asked();
+}
+
+/* ---- one that is refused ---- */
+
+/* Answers all streams: with "denied" those that ask for `path`, as long as there are some. */
+static void deny(const char *path)
+{
+	struct transport_response denied, good;
+
+	fill(&denied, 200, "denied");
+	fill(&good, 200, "nothing");
+	for (unsigned n = 0; n < 5000; n++) {
+		struct transfer *t = net.first;
+
+		while (t && !strstr(t->body, path))
+			t = t->next;
+		if (t)
+			t->line(t->arg, &denied);
+		pass(1);
+	}
+	for (struct transfer *t = net.first; t; t = t->next)
+		t->line(t->arg, &good);
+	buffer_fini(&denied.body);
+	buffer_fini(&good.body);
+}
+
+static void document__that_is_refused__is_found_and_the_others_are_watched(void **state)
+{
+	char path[16];
+
+	(void)state;
+	server.kind = SETTINGS_ETCD;
+	for (size_t i = 0; i < 40; i++) {
+		snprintf(path, sizeof(path), "/a%zu", i);
+		assert_int_equal(add(i, path), 0);
+	}
+	until_asked();
+	deny("/a17=");
+	for (size_t i = 0; i < 40; i++)
+		assert_int_equal(state_of(i), i == 17 ? WATCHER_FAILING : WATCHER_ON);
+	assert_string_equal(error_of(17), "it is denied");
+	/* one more for each halving; that of the one that is refused waits or is asked just now */
+	assert_in_range(net.started - net.cancelled, 5, 6);
+	/* and is allowed again */
+	deny("nothing");
+	pass(WATCHER_RETRY_MS);
+	deny("nothing");
+	assert_int_equal(state_of(17), WATCHER_ON);
+	assert_string_equal(error_of(17), "");
+}
+
+static void document__refused_once__stays_with_the_others(void **state)
+{
+	(void)state;
+	server.kind = SETTINGS_ETCD;
+	assert_int_equal(add(0, "/a"), 0);
+	assert_int_equal(add(1, "/ab"), 0);
+	for (unsigned n = 0; n < 5; n++) {
+		until_asked();
+		line("nothing");
+		pass(WATCHER_PROVEN_MS);
+		line("denied");
+		until_asked();
+		assert_string_equal(under_way()->body, "/a=1@0 /ab=1@0 ");
+		line("nothing");
+		pass(WATCHER_PROVEN_MS);
+		cut();
+	}
+	until_asked();
+}
+
+static void documents__refused_while_there_is_no_room__stay_together(void **state)
+{
+	static struct settings_server servers[MANY];
+
+	(void)state;
+	server.kind = SETTINGS_ETCD;
+	assert_int_equal(add(0, "/a"), 0);
+	assert_int_equal(add(1, "/ab"), 0);
+	for (size_t i = 2; i <= WATCHER_MAX_REQUESTS + 1; i++) {
+		servers[i] = server;
+		assert_int_equal(
+			add_at(&servers[i], i, "/b"), i <= WATCHER_MAX_REQUESTS ? 0 : -ENOSPC);
+	}
+	pass(WATCHER_SPLAY_MS);
+	assert_int_equal(net.started, WATCHER_MAX_REQUESTS);
+	deny("/a=");
+	assert_int_equal(net.started - net.cancelled, WATCHER_MAX_REQUESTS - 1);
+	assert_int_equal(state_of(1), WATCHER_FAILING);
 }
 
 /* ---- the machine slept ---- */
@@ -813,6 +905,9 @@ int main(void)
 		CASE(token__refused_by_an_answer__is_renewed_in_the_same_request),
 		CASE(token__refused_in_a_line__is_renewed_by_the_next_request),
 		CASE(login__that_is_refused__is_a_failure),
+		CASE(document__that_is_refused__is_found_and_the_others_are_watched),
+		CASE(document__refused_once__stays_with_the_others),
+		CASE(documents__refused_while_there_is_no_room__stay_together),
 		CASE(resume__asks_again_on_new_connections_from_where_it_stood),
 		CASE(resume__between_two_requests__changes_nothing),
 		CASE(free__in_the_middle_of_everything__leaves_nothing),
