@@ -24,7 +24,7 @@ struct watch_request { /* one at a time, again and again */
 	struct loop_timer again;
 	enum watcher_state state;
 	unsigned address, failures;
-	unsigned refusals;  /* in a row, of what was asked for */
+	unsigned refusals;  /* of its token, in a row */
 	uint64_t stood_ms;  /* since when; 0 = it does not */
 	uint64_t tokens_ms; /* a request costs a second of it; more than now is debt */
 	struct kind_watch watch;
@@ -101,43 +101,14 @@ static void stands(struct watch_request *q)
 	if (!q->stood_ms)
 		q->stood_ms = loop_now_ms(q->watcher->loop);
 	if (!q->kind->stream)
-		q->failures = q->refusals = 0;
+		q->failures = 0;
 }
 
-static struct watch_request *add_request(struct watcher *w, const struct settings_server *server,
-	const struct kind *kind, struct session *session);
-
-/* One document that is forbidden spoils the watch for those in the same request: half of them get
- * one of their own, until it is alone. */
-static void split(struct watch_request *q, const char *why)
-{
-	struct watch_request *half = NULL;
-	size_t stay = q->watch.count / 2, go = q->watch.count - stay;
-
-	if (stay > 0 && q->watcher->count < WATCHER_MAX_REQUESTS)
-		half = add_request(q->watcher, q->server, q->kind, q->session);
-	if (!half)
-		return;
-	memcpy(half->items, q->items + stay, go * sizeof(q->items[0]));
-	memcpy(half->watched, q->watched + stay, go * sizeof(q->watched[0]));
-	half->watch.count = go;
-	q->watch.count = stay;
-	for (size_t i = 0; i < go; i++)
-		half->items[i]->request = half;
-	half->state = WATCHER_FAILING;
-	snprintf(half->error, sizeof(half->error), "%s", why);
-	half->refusals = q->refusals;
-	q->failures = 0; /* together they are one attempt */
-}
-
-/* The first time it may be the token of a stream, whose answer came before it was looked at. */
+/* The answer of a stream comes before its token is looked at: that may be what is refused. Not the
+ * second time in a row, though: then it is forbidden with a new token, too. */
 static void refused(struct watch_request *q, int error, const char *why)
 {
-	bool of_us = error == -EACCES || error == -EPROTO; /* else it is busy */
-
-	if (of_us && ++q->refusals > 1)
-		split(q, why);
-	else if (error == -EACCES && q->kind->stream)
+	if (error == -EACCES && q->kind->stream && q->refusals++ == 0)
 		session_forget(q->session);
 	retry(q, why);
 }

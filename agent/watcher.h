@@ -2,11 +2,10 @@
  * Servers that tell when a document changes: long polls and streams (servers: watch), and the
  * directories of local files. A way to fire the trigger: what changed is pulled like anything else.
  *
- * Documents of one server share a request where its kind allows it, until one of them is refused,
- * which is then found by halves. A watch that fails is begun again from where it stood, at the next
- * address, after a growing, jittered delay; a server that answers at once, again and again, is
- * asked at most WATCHER_BURST times in a row, then once a second. While a watch is down the
- * interval counts, as ever.
+ * Documents of one server share a request where its kind allows it. A watch that fails is begun
+ * again from where it stood, at the next address, after a growing, jittered delay; a server that
+ * answers at once, again and again, is asked at most WATCHER_BURST times in a row, then once a
+ * second. While a watch is down the interval counts, as ever.
  *
  * Threads: the loop's. Ownership: items are embedded in their users and stay in place until
  * watcher_free(). Bounds: WATCHER_MAX_REQUESTS at a time; what is beyond is said once, and polled.

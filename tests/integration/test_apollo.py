@@ -448,7 +448,7 @@ class Watch(Case):
         self.server.fault(times=None, when=is_poll, reset=True)
         self.server.drop()
         self.watching('failing')
-        with kinds.Window(self.server, 3) as window:
+        with kinds.Window(self.server, 2) as window:
             pass
         self.assertLessEqual(len(window.requests), 6)
         self.server.clear_faults()

@@ -223,12 +223,12 @@ class Keys(Etcd):
         self.assertEqual((self.standing(), self.agent.status()['cause']), (text(2), 'bad answer'))
         self.stands(self.etcd.put(KEY, text(4)))
 
-    def test_more_documents_than_fit_into_a_watch(self):
+    def test_each_of_many_documents_is_watched(self):
         names = [f'c{i}' for i in range(70)]
         self.etcd.put_all({f'/app/{n}': 'n: 1\n' for n in names})
         self.etcd.put(KEY, 'n: 1\n')
         self.begin_etcd(configs=''.join(f'  {n}: {{from: [{{server: main, path: /app/{n}}}], interval: 1h}}\n' for n in names))
-        for n in (names[0], names[62], names[63], names[64], names[69]):
+        for n in names:
             self.watching(n, changes=1)
         revision = self.etcd.put_all({f'/app/{n}': 'n: 2\n' for n in names})
         for n in names:
@@ -396,7 +396,7 @@ class Users(Etcd):
         self.stands(self.etcd.put(KEY, 'n: 2\n'))
 
     def test_what_may_not_be_read_keeps_nobody_else_from_being_watched(self):
-        """They share a stream, which the server ends for it."""
+        """They share a session."""
         self.enable()
         names = [f'c{i}' for i in range(6)]
         self.etcd.put_all({f'/app/{n}': 'n: 1\n' for n in names})
@@ -415,7 +415,10 @@ class Users(Etcd):
         self.begin_as(wait='pull failed')
         self.assertEqual(self.agent.status()['cause'], 'forbidden')
         self.write('password', 'secret\n')
-        self.assertEqual(self.agent.refresh()['outcome'], 'published')
+        # the watch may be at it with the old one: who needs a token then shares what comes of that
+        end = time.monotonic() + harness.DEADLINE
+        while self.agent.refresh()['outcome'] != 'published':
+            self.assertLess(time.monotonic(), end)
 
     def test_users_that_are_switched_on_later(self):
         self.begin_as()

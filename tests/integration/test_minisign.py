@@ -10,7 +10,8 @@ import tempfile
 
 import harness
 
-SOURCES = [os.path.join(harness.ROOT, name) for name in ('tests/integration/verify_signature.c', 'agent/signature.c', 'agent/digest.c')]
+SOURCES = [os.path.join(harness.ROOT, name) for name in ('tests/integration/verify_signature.c', 'agent/signature.c', 'agent/base64.c', 'agent/digest.c',
+                                                           'lib/buffer.c')]
 SECOND_2026_12_31 = 1798675200
 TAMPERED = 200
 

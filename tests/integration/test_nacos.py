@@ -297,11 +297,11 @@ class Watch(Case):
         self.server.content_md5 = '0' * 32
         self.put(2)
         self.until(lambda: self.agent.status()['cause'] == 'bad answer')
-        with kinds.Window(self.server, 4) as window:
+        with kinds.Window(self.server, 3) as window:
             pass
         self.assertGreaterEqual(window.count(is_listen), 2)
-        self.assertLessEqual(window.count(is_listen), 4 + 3)
-        self.assertLessEqual(window.count(is_read), 4 + 3)
+        self.assertLessEqual(window.count(is_listen), 3 + 3)
+        self.assertLessEqual(window.count(is_read), 3 + 3)
         self.server.content_md5 = None
         self.stands(MD5_OF[2])
 
@@ -425,7 +425,7 @@ class Watch(Case):
         self.server.fault(times=None, when=is_listen, reset=True)
         self.server.drop()
         self.watching('failing')
-        with kinds.Window(self.server, 4) as window:
+        with kinds.Window(self.server, 2) as window:
             pass
         self.assertLessEqual(len(window.requests), 6)
         self.server.clear_faults()

@@ -8,6 +8,7 @@ import platform
 import signal
 import struct
 import subprocess
+import sys
 import time
 
 import yaml
@@ -450,8 +451,8 @@ class Watch(CliCase):
 
     def test_signal_to_a_pidfile(self):
         agent = self.publish({'a': 1})
-        target = Program(['/bin/sh', '-c', 'trap "echo hup" HUP; echo ready; while :; do read -r x < "$1"; done', 'sh', self.path('none')], read='stdout')
-        os.mkfifo(self.path('none'))
+        target = Program([sys.executable, '-c', 'import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [1])\nprint("ready", flush=True)\n'
+                                                'while True:\n    signal.sigwait([1])\n    print("hup", flush=True)'], read='stdout')
         self.addCleanup(target.close)
         target.log.wait('^ready$')
         p = self.watch('web', '--signal', 'SIGHUP', '--pidfile', self.path('pid'), '--now')

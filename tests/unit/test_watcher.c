@@ -747,95 +747,6 @@ static void login__that_is_refused__is_a_failure(void **state)
 	until_asked();
 }
 
-/* ---- one that is refused ---- */
-
-/* Answers all streams: with "denied" those that ask for `path`, as long as there are some. */
-static void deny(const char *path)
-{
-	struct transport_response denied, good;
-
-	fill(&denied, 200, "denied");
-	fill(&good, 200, "nothing");
-	for (unsigned n = 0; n < 5000; n++) {
-		struct transfer *t = net.first;
-
-		while (t && !strstr(t->body, path))
-			t = t->next;
-		if (t)
-			t->line(t->arg, &denied);
-		pass(1);
-	}
-	for (struct transfer *t = net.first; t; t = t->next)
-		t->line(t->arg, &good);
-	buffer_fini(&denied.body);
-	buffer_fini(&good.body);
-}
-
-static void document__that_is_refused__is_found_and_the_others_are_watched(void **state)
-{
-	char path[16];
-
-	(void)state;
-	server.kind = SETTINGS_ETCD;
-	for (size_t i = 0; i < 40; i++) {
-		snprintf(path, sizeof(path), "/a%zu", i);
-		assert_int_equal(add(i, path), 0);
-	}
-	until_asked();
-	deny("/a17=");
-	for (size_t i = 0; i < 40; i++)
-		assert_int_equal(state_of(i), i == 17 ? WATCHER_FAILING : WATCHER_ON);
-	assert_string_equal(error_of(17), "it is denied");
-	/* one more for each halving; that of the one that is refused waits or is asked just now */
-	assert_in_range(net.started - net.cancelled, 5, 6);
-	/* and is allowed again */
-	deny("nothing");
-	pass(WATCHER_RETRY_MS);
-	deny("nothing");
-	assert_int_equal(state_of(17), WATCHER_ON);
-	assert_string_equal(error_of(17), "");
-}
-
-static void document__refused_once__stays_with_the_others(void **state)
-{
-	(void)state;
-	server.kind = SETTINGS_ETCD;
-	assert_int_equal(add(0, "/a"), 0);
-	assert_int_equal(add(1, "/ab"), 0);
-	for (unsigned n = 0; n < 5; n++) {
-		until_asked();
-		line("nothing");
-		pass(WATCHER_PROVEN_MS);
-		line("denied");
-		until_asked();
-		assert_string_equal(under_way()->body, "/a=1@0 /ab=1@0 ");
-		line("nothing");
-		pass(WATCHER_PROVEN_MS);
-		cut();
-	}
-	until_asked();
-}
-
-static void documents__refused_while_there_is_no_room__stay_together(void **state)
-{
-	static struct settings_server servers[MANY];
-
-	(void)state;
-	server.kind = SETTINGS_ETCD;
-	assert_int_equal(add(0, "/a"), 0);
-	assert_int_equal(add(1, "/ab"), 0);
-	for (size_t i = 2; i <= WATCHER_MAX_REQUESTS + 1; i++) {
-		servers[i] = server;
-		assert_int_equal(
-			add_at(&servers[i], i, "/b"), i <= WATCHER_MAX_REQUESTS ? 0 : -ENOSPC);
-	}
-	pass(WATCHER_SPLAY_MS);
-	assert_int_equal(net.started, WATCHER_MAX_REQUESTS);
-	deny("/a=");
-	assert_int_equal(net.started - net.cancelled, WATCHER_MAX_REQUESTS - 1);
-	assert_int_equal(state_of(1), WATCHER_FAILING);
-}
-
 /* ---- the machine slept ---- */
 
 static void resume__asks_again_on_new_connections_from_where_it_stood(void **state)
@@ -905,9 +816,6 @@ int main(void)
 		CASE(token__refused_by_an_answer__is_renewed_in_the_same_request),
 		CASE(token__refused_in_a_line__is_renewed_by_the_next_request),
 		CASE(login__that_is_refused__is_a_failure),
-		CASE(document__that_is_refused__is_found_and_the_others_are_watched),
-		CASE(document__refused_once__stays_with_the_others),
-		CASE(documents__refused_while_there_is_no_room__stay_together),
 		CASE(resume__asks_again_on_new_connections_from_where_it_stood),
 		CASE(resume__between_two_requests__changes_nothing),
 		CASE(free__in_the_middle_of_everything__leaves_nothing),
