@@ -117,7 +117,8 @@ class Idle(harness.Case):
             if i == 100:  # 200 pulls later; a control connection may just be closing
                 before = memory(agent.pid, 'RssAnon'), descriptors(agent.pid)
         after = memory(agent.pid, 'RssAnon'), descriptors(agent.pid)
-        self.assertLessEqual(len(after[1]), len(before[1]) + 2, f'{before} {after}')
+        # the last version may be on its way to the disk (its file and directory), a control connection may just be closing
+        self.assertLessEqual(len(after[1]), len(before[1]) + 5, f'{before} {after}')
         if not harness.SANITIZED:
             self.assertLessEqual(after[0] - before[0], 256, f'{before} {after} kB')
         agent.stop()
