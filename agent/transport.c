@@ -132,6 +132,7 @@ static void read_header(
 		{"content-encoding", r->content_encoding, sizeof(r->content_encoding)},
 		{"date", r->server_date, sizeof(r->server_date)},
 		{"x-consul-index", r->consul_index, sizeof(r->consul_index)},
+		{"x-consul-results-filtered-by-acls", r->filtered, sizeof(r->filtered)},
 		{"content-md5", r->content_md5, sizeof(r->content_md5)},
 		{"config-type", r->config_type, sizeof(r->config_type)},
 		{"retry-after", t->retry_after, sizeof(t->retry_after)},
@@ -160,8 +161,8 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
 		struct transport_response *r = &t->response;
 
 		r->etag[0] = r->last_modified[0] = r->content_type[0] = r->content_encoding[0] =
-			r->digest[0] = r->server_date[0] = r->consul_index[0] = r->content_md5[0] =
-				r->config_type[0] = t->retry_after[0] = '\0';
+			r->digest[0] = r->server_date[0] = r->consul_index[0] = r->filtered[0] =
+				r->content_md5[0] = r->config_type[0] = t->retry_after[0] = '\0';
 		r->framed = len >= 6 && data[5] >= '2'; /* HTTP/2 frames every body */
 		return len;
 	}

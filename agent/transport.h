@@ -83,6 +83,7 @@ struct transport_response {
 	char content_encoding[32]; /* as sent; what libcurl decoded (gzip) is decoded in body */
 	char server_date[64];
 	char consul_index[24]; /* X-Consul-Index */
+	char filtered[8];      /* X-Consul-Results-Filtered-By-ACLs */
 	char content_md5[48];  /* Content-MD5, as sent */
 	char config_type[16];  /* Config-Type (Nacos) */
 	bool framed; /* body had a Content-Length, was chunked, or came by HTTP/2: its end is known

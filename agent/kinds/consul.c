@@ -229,6 +229,13 @@ static enum kind_verdict read_answer(const struct kind_place *place,
 {
 	char words[KV_WORDS];
 
+	/* what is left would be taken for the whole, and what may not be read for what is gone */
+	if (strcmp(response->filtered, "true") == 0) {
+		*ret_cause = KIND_CAUSE_FORBIDDEN;
+		snprintf(why, FILE_WHY,
+			"the token may not read all that is there: Consul left some of it out");
+		return KIND_FAILED;
+	}
 	if (response->status == 200)
 		return read_keys(place, response, ret, ret_cause, why);
 	*ret_cause = KIND_CAUSE_ANSWER;

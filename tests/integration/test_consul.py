@@ -236,6 +236,18 @@ class Access(Store):
         self.assertEqual(self.agent.status()['cause'], 'forbidden')
         self.assertIn("lacks permission 'key:read'", self.agent.status()['last_error'])
 
+    def test_a_token_for_a_part_of_a_prefix_publishes_no_part(self):
+        self.consul.put_all({'app/p/a': '1', 'app/p/b': '2'})
+        self.consul.allow('secret-1', read=['app/'])
+        self.write('token', 'secret-1\n')
+        self.begin_as(path='/app/p/')
+        self.settled()
+        whole = self.standing()
+        self.consul.allow('secret-2', read=['app/p/a'])
+        self.write('token', 'secret-2\n')
+        self.assertIn('may not read all', self.fails('forbidden'))
+        self.assertEqual(self.standing(), whole)
+
     def test_a_datacenter(self):
         self.consul.put(NAME, 'a: 1\n')
         self.begin_consul(keys=', datacenter: dc1')

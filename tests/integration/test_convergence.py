@@ -20,7 +20,7 @@ def text(n):
 class Promises(Case):
     """Replicas that share what was put; the interval is an hour."""
 
-    def begin_with(self, replicas, more='', interval='1h'):
+    def begin_with(self, replicas, interval='1h'):
         self.publisher = Publisher(self)
         self.replicas = [Lagging(self)]
         self.replicas += [Lagging(self, store=self.replicas[0].store) for _ in range(replicas - 1)]
@@ -36,7 +36,6 @@ configs:
     from: [{{server: main, path: {PATH}}}]
     file: {self.path("web.json")}
     interval: {interval}
-{more}
 ''')
         self.agent.log.wait('published config=web generation=1')
         self.publisher.wait_subscribed()

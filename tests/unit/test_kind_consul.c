@@ -185,6 +185,26 @@ static void read__a_prefix__is_a_mapping_without_its_folders(void **state)
 	end(&r);
 }
 
+static void read__what_an_acl_left_something_out_of__is_forbidden(void **state)
+{
+	static const long statuses[] = {200, 404};
+	struct round r;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct transport_response t = response(statuses[i], "200", KEY, strlen(KEY));
+
+		begin(&r, "/app/");
+		snprintf(t.filtered, sizeof(t.filtered), "true");
+		assert_int_equal(
+			kind_consul.read(&r.place, &t, &r.answer, &r.cause, r.why), KIND_FAILED);
+		assert_int_equal(r.cause, KIND_CAUSE_FORBIDDEN);
+		assert_non_null(strstr(r.why, "may not read all"));
+		buffer_fini(&t.body);
+		end(&r);
+	}
+}
+
 static void read__flags_of_all_64_bits__do_not_matter(void **state)
 {
 	struct round r;
@@ -592,6 +612,7 @@ int main(void)
 		cmocka_unit_test(build__each_path__is_a_key_or_a_prefix),
 		cmocka_unit_test(read__a_key__is_the_document),
 		cmocka_unit_test(read__a_prefix__is_a_mapping_without_its_folders),
+		cmocka_unit_test(read__what_an_acl_left_something_out_of__is_forbidden),
 		cmocka_unit_test(read__flags_of_all_64_bits__do_not_matter),
 		cmocka_unit_test(read__not_found_empty_forbidden_unreachable__are_told_apart),
 		cmocka_unit_test(read__a_malformed_answer__is_refused),
