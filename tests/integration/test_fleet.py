@@ -142,7 +142,7 @@ class Two(Case):
     def two(self, more='', **kw):
         self.agents = [self.host('h1', **kw), self.host('h2', more=more, zone='us', **kw)]
         self.watching = self.watch()
-        self.until_hosts(2, watch=self.watching)
+        self.until(lambda hosts, _: len(hosts) == 2 and all(h['state'] != 'applying' for h in hosts.values()), watch=self.watching)
         return self.agents
 
     def publish(self, text):
