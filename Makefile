@@ -8,6 +8,15 @@ LIBDIR      ?= $(PREFIX)/lib
 INCLUDEDIR  ?= $(PREFIX)/include
 MANDIR      ?= $(PREFIX)/share/man
 DOCDIR      ?= $(PREFIX)/share/doc/pullet
+DEVDOCDIR   ?= $(DOCDIR)
+BASHDIR     ?= $(PREFIX)/share/bash-completion/completions
+FISHDIR     ?= $(PREFIX)/share/fish/vendor_completions.d
+ZSHDIR      ?= $(PREFIX)/share/zsh/site-functions
+# not set: not installed
+PYTHONDIR   ?=
+UNITDIR     ?=
+SYSUSERSDIR ?=
+TMPFILESDIR ?=
 SYSCONFDIR  ?= /etc
 RUNSTATEDIR ?= /run
 LOCALSTATEDIR ?= /var
@@ -31,7 +40,7 @@ HARDEN   := $(if $(SAN),,-D_FORTIFY_SOURCE=2) -fstack-protector-strong -fstack-c
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 DEFS     := -D_GNU_SOURCE -DPULLET_VERSION='"$(VERSION)"' -DPULLET_SYSCONFDIR='"$(SYSCONFDIR)"' \
             -DPULLET_RUNSTATEDIR='"$(RUNSTATEDIR)"' -DPULLET_LOCALSTATEDIR='"$(LOCALSTATEDIR)"'
-ALL_CFLAGS  = -std=c11 $(WARN) $(HARDEN) -fPIE -pthread $(DEFS) $(SANFLAGS) $(CFLAGS) -MMD -MP
+ALL_CFLAGS  = -std=c11 $(WARN) $(HARDEN) -fPIE -pthread $(DEFS) $(SANFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -pie -Wl,--as-needed,-z,relro,-z,now -pthread $(SANFLAGS) $(LDFLAGS)
 
 AGENT_PKGS := libcurl libzmq yaml-0.1 libevent_core libevent_extra jansson libcrypto libpcre2-8
@@ -43,14 +52,14 @@ say = $(if $(V),,@printf '  %-7s %s\n' $(1) $@;)
 
 # ---- what there is
 LIB_SRC    := $(sort $(wildcard lib/*.c))
-AGENT_SRC  := $(sort $(filter-out agent/main.c,$(wildcard agent/*.c agent/kinds/*.c)))
+AGENT_SRC  := $(sort $(filter-out agent/main.c,$(wildcard agent/*.c agent/kinds/*.c agent/page/*.c)))
 CLI_SRC    := $(sort $(wildcard agent/cli/*.c))
 UNIT_SRC   := $(sort $(wildcard tests/unit/test_*.c))
 STRESS_SRC := $(sort $(wildcard tests/stress/stress_*.c))
 FUZZ_SRC   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SRC  := $(sort $(wildcard tests/bench/bench_*.c))
 FLEET_SRC  := $(sort $(wildcard tests/fleet/*.c))
-MAN        := agent/pulletd.8 agent/cli/pullet.1 agent/pullet.yaml.5 lib/libpullet.3
+MAN        := agent/pulletd.8 agent/cli/pullet.1 agent/pullet.yaml.5 agent/pullet.7 lib/libpullet.3
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 PROGRAMS := $(BUILD)/pulletd $(BUILD)/pullet
@@ -69,7 +78,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path 'tests/model/*' 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck \
-        coverage model fleet fleet-etcd check-fleet check-bindings languages lint layers bench bench-languages torture fuzz install uninstall dist clean
+        coverage model fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint layers bench bench-languages torture fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -80,6 +89,9 @@ tests: all $(UNIT) $(STRESS) $(BROKEN) $(REPLAY) $(BUILD)/fleet ## build the tes
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(ALL_CFLAGS) $(if $(filter lib/%,$<),,$(PKG_CFLAGS)) -c -o $@ $<
+
+# the status page is part of the program
+$(BUILD)/agent/page/page.o: $(filter-out %.c %.h,$(wildcard agent/page/*))
 
 $(BUILD)/lib.a: $(call obj,$(LIB_SRC))
 	$(call say,AR)rm -f $@ && $(AR) rcD $@ $^
@@ -119,7 +131,7 @@ $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/agent.a $(BUILD)/lib.a
 
 FORCE:
 
-DEPENDENCIES := $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+DEPENDENCIES := $(shell find $(BUILD) -path $(BUILD)/packages -prune -o -type f -name '*.d' -print 2>/dev/null)
 $(DEPENDENCIES): ; # else the pattern of the broken harnesses would make them
 -include $(DEPENDENCIES)
 
@@ -146,24 +158,26 @@ torture: deps ## readers against a writer that swaps 100,000 times: on tmpfs, ex
 	@tests/stress/torture.sh $(BUILD)/stress/stress_snapshot
 
 # left out where a sanitizer could see nothing: what tests the tests, and, for that of threads, what all runs in the loop's
-UNSEEN      := $(if $(SAN),conformance readme) $(if $(findstring thread,$(SAN)),apollo consul etcd_faults fleet nacos s3 spring tls)
+UNSEEN      := $(if $(SAN),conformance outage readme) $(if $(findstring thread,$(SAN)),apollo consul etcd_faults fleet messages nacos s3 spring tls)
 INTEGRATION  = $(sort $(filter-out $(patsubst %,tests/integration/test_%.py,$(UNSEEN)),$(wildcard tests/integration/test_*.py)))
-# what looks at the whole machine, or loads it, runs alone
+# what takes longest begins first; what looks at the whole machine, or loads it, runs alone
+LONG        := $(patsubst %,tests/integration/test_%.py,fleet relay nacos etcd)
 ALONE       := $(patsubst %,tests/integration/test_%.py,idle crash change_crash faults servers)
 check-integration: all
 	@export PULLET_BUILD=$(BUILD); bad=0; \
 	$(RUN) --timeout 900 $(foreach t,$(filter $(ALONE),$(INTEGRATION)),$(PYTHON) $(t) --) || bad=1; \
-	$(RUN) --timeout 900 --jobs 3 $(foreach t,$(filter-out $(ALONE),$(INTEGRATION)),$(PYTHON) $(t) --) || bad=1; exit $$bad
+	$(RUN) --timeout 900 --jobs 3 $(foreach t,$(filter $(LONG),$(INTEGRATION)) $(filter-out $(ALONE) $(LONG),$(INTEGRATION)),$(PYTHON) $(t) --) || bad=1; exit $$bad
 
 # one after the other, so that the output reads; a failure in one does not hide the next
-check-run: all tests
+check-run:
+	@$(MAKE) --no-print-directory -j$$(nproc) tests
 	@rm -f $(BUILD)/sums; export PULLET_TEST_SUMS=$(BUILD)/sums; bad=0; \
 	for part in quickcheck check-stress check-fleet check-integration $(if $(SAN),,check-man check-coverage check-bindings); do \
 	  echo "== $$part"; $(MAKE) --no-print-directory $$part || bad=1; done; \
 	awk '{ p += $$1; f += $$2 } END { printf "check: %d passed, %d failed\n", p, f }' $(BUILD)/sums; exit $$bad
 
-check-man:
-	@$(RUN) sh tests/man.sh $(MAN)
+check-man: $(PROGRAMS)
+	@PULLET_BUILD=$(BUILD) $(RUN) sh tests/man.sh $(MAN) -- $(PYTHON) tests/man.py -- $(PYTHON) tests/man.py --self-test
 
 $(BUILD)/cpp/test_pullet: lib/cpp/test_pullet.cpp lib/cpp/pullet.hpp $(BUILD)/pic/snapshot.o $(BUILD)/$(SONAME)
 	@mkdir -p $(@D)
@@ -218,41 +232,68 @@ build-fuzz/%: tests/fuzz/%.c $(LIB_SRC) $(AGENT_SRC)
 	@mkdir -p $(@D)
 	$(call say,FUZZ)$(CLANG) -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined $(DEFS) $(PKG_CFLAGS) -pthread -o $@ $^ $(PKG_LIBS)
 
+# ---- packages
+deb: ## build the Debian packages, with SBOM, into build/packages/deb
+	@packaging/deb.sh $(VERSION) $(BUILD)/packages/deb
+rpm: ## build the RPM packages, with SBOM, into build/packages/rpm
+	@packaging/rpm.sh $(VERSION) $(BUILD)/packages/rpm
+sbom: deb ## build them too: what they are made of (SPDX), build/packages/deb/pullet_VERSION.spdx.json
+
+# one by one: some of them measure how long a service takes
+check-packages: ## build deb, rpm and SBOM, test what is installed from them (root; about 6 minutes)
+	@packaging/deps.sh --packages
+	@$(MAKE) --no-print-directory -j$$(nproc) all
+	@mkdir -p $(BUILD)/packages && rm -f $(BUILD)/packages/times
+	@export PULLET_BUILD=$(BUILD); tests/packages/root.sh & root=$$!; $(MAKE) --no-print-directory deb rpm && wait $$root
+	@export PULLET_BUILD=$(BUILD); $(RUN) --timeout 600 $(foreach t,$(sort $(wildcard tests/packages/test_*.py)),$(PYTHON) $(t) --); \
+	status=$$?; cat $(BUILD)/packages/times; exit $$status
+
 # ---- demo, install
 demo: ## install what is missing, build, show a pull, a push, an outage and the recovery
 	@packaging/deps.sh
 	@$(MAKE) --no-print-directory all
 	@PULLET_BUILD=$(BUILD) packaging/demo.sh
 
-install: all ## install under DESTDIR/PREFIX
-	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man3 $(DESTDIR)$(MANDIR)/man5 \
-	              $(DESTDIR)$(MANDIR)/man8 $(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(SYSCONFDIR)/pullet/conf.d
-	$(INSTALL) -m 755 $(BUILD)/pulletd $(DESTDIR)$(SBINDIR)/pulletd
-	$(INSTALL) -m 755 $(BUILD)/pullet $(DESTDIR)$(BINDIR)/pullet
-	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)
-	$(INSTALL) -m 755 $(BUILD)/$(SONAME) $(DESTDIR)$(LIBDIR)/
-	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libpullet.so
-	$(INSTALL) -m 644 $(BUILD)/libpullet.a $(DESTDIR)$(LIBDIR)/
-	$(INSTALL) -m 644 $(BUILD)/libpullet.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
-	$(INSTALL) -m 644 lib/pullet.h lib/cpp/pullet.hpp $(DESTDIR)$(INCLUDEDIR)/
-	$(INSTALL) -m 644 agent/cli/pullet.1 $(DESTDIR)$(MANDIR)/man1/
-	$(INSTALL) -m 644 agent/pullet.yaml.5 $(DESTDIR)$(MANDIR)/man5/
-	$(INSTALL) -m 644 agent/pulletd.8 $(DESTDIR)$(MANDIR)/man8/
-	$(INSTALL) -m 644 lib/libpullet.3 $(DESTDIR)$(MANDIR)/man3/
-	for f in open refresh get wait each close; do ln -sf libpullet.3 $(DESTDIR)$(MANDIR)/man3/pullet_$$f.3; done
-	$(INSTALL) -m 644 README.md ARCHITECTURE.md NEWS.md LICENSE lib/GUIDE.md lib/FORMAT.md $(DESTDIR)$(DOCDIR)/
-	$(INSTALL) -m 644 etc/*.yaml $(DESTDIR)$(DOCDIR)/examples/
+# a directory, the mode, files, the name of one that is to have another; nothing where there is no directory or no file
+put = $(if $(and $(1),$(3)),$(Q)$(INSTALL) -d '$(DESTDIR)$(1)' && $(INSTALL) -m $(2) $(3) '$(DESTDIR)$(1)/$(4)')
 
-uninstall: ## remove what install put there; configuration and state stay
-	rm -f $(DESTDIR)$(SBINDIR)/pulletd $(DESTDIR)$(BINDIR)/pullet $(DESTDIR)$(MANDIR)/man1/pullet.1 \
-	      $(DESTDIR)$(LIBDIR)/$(SONAME) $(DESTDIR)$(LIBDIR)/libpullet.so $(DESTDIR)$(LIBDIR)/libpullet.a \
-	      $(DESTDIR)$(LIBDIR)/pkgconfig/libpullet.pc $(DESTDIR)$(INCLUDEDIR)/pullet.h $(DESTDIR)$(INCLUDEDIR)/pullet.hpp \
-	      $(DESTDIR)$(MANDIR)/man5/pullet.yaml.5 $(DESTDIR)$(MANDIR)/man8/pulletd.8 $(DESTDIR)$(MANDIR)/man3/libpullet.3 $(DESTDIR)$(MANDIR)/man3/pullet_*.3
-	rm -rf $(DESTDIR)$(DOCDIR)
-	rmdir $(DESTDIR)$(SYSCONFDIR)/pullet/conf.d $(DESTDIR)$(SYSCONFDIR)/pullet 2>/dev/null || true
+install: all ## install under DESTDIR/PREFIX
+	$(call put,$(SBINDIR),755,$(BUILD)/pulletd)
+	$(call put,$(BINDIR),755,$(BUILD)/pullet)
+	$(call put,$(LIBDIR),755,$(BUILD)/$(SONAME))
+	$(Q)ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libpullet.so
+	$(call put,$(LIBDIR),644,$(BUILD)/libpullet.a)
+	$(call put,$(LIBDIR)/pkgconfig,644,$(BUILD)/libpullet.pc)
+	$(call put,$(INCLUDEDIR),644,lib/pullet.h lib/cpp/pullet.hpp)
+	$(call put,$(PYTHONDIR),644,lib/python/pullet.py)
+	$(call put,$(MANDIR)/man1,644,$(filter %.1,$(MAN)))
+	$(call put,$(MANDIR)/man3,644,$(filter %.3,$(MAN)))
+	$(call put,$(MANDIR)/man5,644,$(filter %.5,$(MAN)))
+	$(call put,$(MANDIR)/man7,644,$(filter %.7,$(MAN)))
+	$(call put,$(MANDIR)/man8,644,$(filter %.8,$(MAN)))
+	$(Q)for f in open refresh get wait each close; do ln -sf libpullet.3 $(DESTDIR)$(MANDIR)/man3/pullet_$$f.3; done
+	$(call put,$(DOCDIR),644,README.md ARCHITECTURE.md NEWS.md LICENSE packaging/openapi.yaml)
+	$(call put,$(DOCDIR)/examples,644,$(wildcard etc/*.yaml) packaging/prometheus/pullet.rules.yml)
+	$(call put,$(DEVDOCDIR),644,lib/GUIDE.md lib/FORMAT.md)
+	$(call put,$(BASHDIR),644,packaging/completions/pullet.bash,pullet)
+	$(call put,$(FISHDIR),644,packaging/completions/pullet.fish)
+	$(call put,$(ZSHDIR),644,packaging/completions/_pullet)
+	$(Q)ln -sf pullet $(DESTDIR)$(BASHDIR)/pulletd; ln -sf pullet.fish $(DESTDIR)$(FISHDIR)/pulletd.fish # these look by name
+	$(call put,$(UNITDIR),644,$(wildcard packaging/systemd/*.service packaging/systemd/*.path))
+	$(call put,$(SYSUSERSDIR),644,packaging/systemd/pullet.sysusers,pullet.conf)
+	$(call put,$(TMPFILESDIR),644,packaging/systemd/pullet.tmpfiles,pullet.conf)
+	$(Q)$(INSTALL) -d $(DESTDIR)$(SYSCONFDIR)/pullet/conf.d $(DESTDIR)$(SYSCONFDIR)/pullet/changed.d
+	$(if $(wildcard $(DESTDIR)$(SYSCONFDIR)/pullet/pullet.yaml),,$(call put,$(SYSCONFDIR)/pullet,640,packaging/pullet.yaml))
+
+# from a list of what installing would put there, so that there is only one
+uninstall: all ## remove what install put there; configuration and state stay
+	$(Q)rm -rf $(BUILD)/uninstall && $(MAKE) --no-print-directory install DESTDIR=$(abspath $(BUILD))/uninstall
+	$(Q)cd $(BUILD)/uninstall && find . ! -type d ! -path '.$(SYSCONFDIR)/*' -printf '$(DESTDIR)/%P\n' | xargs -d '\n' rm -f
+	$(Q)cd $(BUILD)/uninstall && find . -depth -type d -path '*/pullet*' -printf '$(DESTDIR)/%P\n' | xargs -d '\n' rmdir 2>/dev/null || true
+	$(Q)rm -rf $(BUILD)/uninstall
 
 dist: ## make pullet-VERSION.tar.gz, the same bytes every time
-	git archive --format=tar --prefix=pullet-$(VERSION)/ HEAD | gzip -n > pullet-$(VERSION).tar.gz
+	@packaging/dist.sh $(VERSION) pullet-$(VERSION).tar.gz
 
 clean: ## remove what was built
 	rm -rf build build-*

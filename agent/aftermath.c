@@ -88,7 +88,8 @@ static void tell_of(struct aftermath *a, const struct reload_result *r)
 		log_info("the application was told", "config", a->o.config->name, "generation",
 			LOG_U64(r->generation), "output", r->output[0] ? r->output : NULL);
 		memset(&a->log_limit, 0, sizeof(a->log_limit));
-	} else if (log_limit_pass(&a->log_limit, loop_now_ms(a->o.loop), r->why, &suppressed)) {
+	} else if (log_limit_pass_kind(
+			   &a->log_limit, loop_now_ms(a->o.loop), "reload", r->why, &suppressed)) {
 		log_err("the application could not be told: it runs with an old version, trying "
 			"again",
 			"config", a->o.config->name, "generation", LOG_U64(r->generation), "why",

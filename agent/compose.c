@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "jsontext.h"
+#include "log.h"
 
 static const char *type_text(const struct part *p)
 {
@@ -34,7 +35,7 @@ static int parse_layer(const struct settings_config *config, const struct compos
 	if (e.line)
 		snprintf(at, sizeof(at), ", line %u, column %u", e.line, e.column);
 	snprintf(why, FILE_WHY, "%s%snot good %s%s: %s",
-		config->layer_count > 1 ? config->layers[piece->layer].path : "",
+		config->layer_count > 1 ? LOG_URL(config->layers[piece->layer].path) : "",
 		config->layer_count > 1 ? ": " : "", type_text(piece->facts), at,
 		r == -ENOMEM ? "out of memory" : e.message);
 	return r;

@@ -40,6 +40,8 @@ static void arm(struct config *c)
 	uint64_t due_ms;
 	bool is_set = trigger_due(&c->trigger, &due_ms);
 
+	if (c->retires)
+		return;
 	if (!c->bootstrapping && gather_waiting(c->gather)) {
 		if (is_set && due_ms <= c->env->sys->now_ms()) {
 			gather_submit(c->gather, expiry_ms(c));
@@ -60,6 +62,23 @@ static const char *error_of(const struct config *c)
 	return c->error ? c->error : "";
 }
 
+/* Each config tells of its own failure once; what goes on, one tells for all. */
+static bool may_complain(
+	struct config *c, const char *what, const char *why, unsigned *ret_suppressed)
+{
+	uint64_t now_ms = c->env->sys->now_ms();
+	bool goes_on = log_limit_told(&c->log_limit, what, why);
+	unsigned others;
+
+	if (!log_limit_pass_kind(&c->log_limit, now_ms, what, why, ret_suppressed))
+		return false;
+	if (!goes_on || !c->env->goes_on ||
+		log_limit_pass_kind(c->env->goes_on, now_ms, what, why, &others))
+		return true;
+	c->log_limit.suppressed = *ret_suppressed + 1;
+	return false;
+}
+
 void config_complain(struct config *c, const char *what, const char *why)
 {
 	unsigned suppressed;
@@ -67,7 +86,7 @@ void config_complain(struct config *c, const char *what, const char *why)
 	free(c->error);
 	c->error = strdup(why[0] ? why : what);
 	c->error_wall_ms = c->env->sys->wall_ms();
-	if (log_limit_pass(&c->log_limit, c->env->sys->now_ms(), why, &suppressed))
+	if (may_complain(c, what, why, &suppressed))
 		log_warn(what, "config", c->settings->name, "why", why, "next_in_ms",
 			LOG_U64(supervisor_delay(&c->supervisor)), "generation",
 			LOG_U64(c->published.generation), "repeated",
@@ -95,7 +114,7 @@ static void confirm(struct config *c)
 	if (c->image)
 		image_confirm(c->image, c->confirmed_ms, readers_stale_ms(c));
 	if (c->error) {
-		log_info("the server's answer is good again", "config", c->settings->name);
+		log_info("all is well again", "config", c->settings->name);
 		memset(&c->log_limit, 0, sizeof(c->log_limit));
 	}
 	free(c->error);
@@ -329,7 +348,7 @@ static void watch(struct config *c)
 	for (size_t i = 0; c->watched && i < n + (c->rollout ? 1 : 0); i++) {
 		const struct settings_layer *layer =
 			i < n ? &c->settings->layers[i] : c->settings->rollout;
-		struct server *server = c->env->servers[layer->server];
+		struct server *server = c->env->gather.servers[layer->server];
 		const struct settings_server *settings = server_settings(server);
 		struct watched_layer *w = &c->watched[c->watched_count];
 
@@ -341,6 +360,13 @@ static void watch(struct config *c)
 		c->watched_count += watcher_add(c->env->watcher, settings, server_session(server),
 					    &w->item) == 0;
 	}
+}
+
+static void unwatch(struct config *c)
+{
+	for (size_t i = 0; i < c->watched_count; i++)
+		watcher_remove(c->env->watcher, &c->watched[i].item);
+	c->watched_count = 0;
 }
 
 static void watch_status(const struct config *c, struct config_status *s)
@@ -520,10 +546,6 @@ struct config *config_new(const struct config_env *env, const struct settings_co
 		return NULL;
 	c->env = env;
 	c->settings = settings;
-	c->gather_env = (struct gather_env){
-		.exchange = {env->sys, env->transport, env->files, env->ca_file},
-		.servers = env->servers,
-	};
 	trigger_init(&c->trigger, env->queue);
 	supervisor_init(&c->supervisor, settings->interval_ms, settings->backoff_bound);
 	loop_timer_init(&c->due, due, c);
@@ -532,10 +554,10 @@ struct config *config_new(const struct config_env *env, const struct settings_co
 	c->topic.trigger = &c->trigger;
 	c->topic.spread_ms = settings->push_spread_ms;
 	version_init(c);
-	c->gather = gather_new(&c->gather_env, settings, NULL, &gather_calls, c);
+	c->gather = gather_new(&env->gather, settings, NULL, &gather_calls, c);
 	if (settings->bootstrap)
 		c->bootstrap = gather_new(
-			&c->gather_env, settings, settings->bootstrap, &bootstrap_calls, c);
+			&env->gather, settings, settings->bootstrap, &bootstrap_calls, c);
 	c->judges = judges_new(env->sys, settings);
 	if (c->gather && c->judges && !c->bootstrap == !settings->bootstrap && rollout_open(c) == 0)
 		return c;
@@ -554,10 +576,47 @@ void config_free(struct config *c)
 	loop_timer_cancel(c->env->loop, &c->limit);
 	version_stop(c);
 	judges_free(c->judges);
+	unwatch(c);
 	free(c->watched);
 	free(c->missed);
 	free(c->error);
 	free(c);
+}
+
+/* ---- the end, while others go on ---- */
+
+/* Something of it was under way on the worker: is it still? */
+void config_retire_on(struct config *c)
+{
+	void (*retired)(void *arg) = c->retired;
+
+	if (!retired || c->publishing || c->syncing)
+		return;
+	c->retired = NULL;
+	retired(c->retired_arg);
+}
+
+/* A run whose version the worker is at ends as ever; any other one ends here. */
+bool config_retire(struct config *c, void (*ended)(void *arg), void *arg)
+{
+	c->retires = true;
+	trigger_suspend(&c->trigger);
+	gather_drop(c->gather);
+	if (c->bootstrap)
+		gather_drop(c->bootstrap);
+	if (c->rollout)
+		gather_drop(c->rollout);
+	loop_timer_cancel(c->env->loop, &c->due);
+	loop_timer_cancel(c->env->loop, &c->limit);
+	unwatch(c);
+	version_retire(c);
+	if (!c->publishing && trigger_running(&c->trigger))
+		trigger_end(&c->trigger, c->env->sys->now_ms(), TRIGGER_NO_NEXT);
+	if (!c->publishing && !c->syncing)
+		return true;
+	c->retired = ended;
+	c->retired_arg = arg;
+	return false;
 }
 
 /* How long a pull that nobody waits for may be put off. */
@@ -571,11 +630,11 @@ static uint64_t splay_ms(struct config *c)
 	return sys_random_upto(c->env->sys, bound < CONFIG_SPLAY_MS ? bound : CONFIG_SPLAY_MS);
 }
 
-void config_start(struct config *c)
+void config_start(struct config *c, bool now)
 {
 	version_start(c);
 	watch(c);
-	trigger_fire(&c->trigger, c->env->sys->now_ms(), splay_ms(c));
+	trigger_fire(&c->trigger, c->env->sys->now_ms(), now ? 0 : splay_ms(c));
 }
 
 void config_resumed(struct config *c)

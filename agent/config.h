@@ -14,6 +14,7 @@
 #include "../lib/supervisor.h"
 #include "aftermath.h"
 #include "drift.h"
+#include "gather.h"
 #include "judges.h"
 #include "ledger.h"
 #include "../lib/trigger.h"
@@ -32,24 +33,23 @@
 
 struct config;
 
-/* What all configs of an agent share. Borrowed for their whole life. */
+/* What all configs of an agent share. Borrowed for their whole life; what a new configuration
+ * brings is changed in place, between two calls. */
 struct config_env {
 	const struct sys *sys;
 	struct loop *loop;
-	struct transport *transport;
-	struct server *const *servers; /* by the index in the settings */
+	struct gather_env gather; /* the servers; how they are asked */
 	struct worker *worker;
-	struct worker *files; /* reads the files of servers of that kind; NULL = there is none */
 	struct trigger_queue *queue;
 	struct drift *drift;     /* NULL = only the interval notices */
 	struct watcher *watcher; /* NULL = nothing is watched */
 	const char *state_dir, *runtime_dir;
-	const char *ca_file; /* NULL = the system's */
-	const char *host;    /* its name, for rollouts */
+	const char *host; /* its name, for rollouts */
 	const struct settings_label *labels;
 	size_t label_count;
-	bool dry_run; /* pull and judge, write nothing, say what would be done */
-	bool once;    /* each config runs once: no splay */
+	bool dry_run;              /* pull and judge, write nothing, say what would be done */
+	bool once;                 /* each config runs once: no splay */
+	struct log_limit *goes_on; /* for all configs: what is told again; NULL = each for itself */
 	/* Called after each run. */
 	void (*run_ended)(void *arg, struct config *c);
 	void *arg;
@@ -104,12 +104,19 @@ struct config_waiter {
 
 /* NULL when there is no memory. `settings` is borrowed. */
 struct config *config_new(const struct config_env *env, const struct settings_config *settings);
-/* Ends what runs; waits for nothing. The worker must have been stopped, the push thread too. */
+/* Ends what runs; waits for nothing. The worker must have been stopped, or the config retired; the
+ * push thread does not know its topic any more, and its trigger was taken off the queue. */
 void config_free(struct config *c);
 /* Publishes the last known good if the file is not that already, and fires the first pull: at once,
- * unless a version of this very document is published already; then within one interval, at most
- * CONFIG_SPLAY_MS, at random, so that hosts that start together do not pull together. */
-void config_start(struct config *c);
+ * unless a version of this very document is published already; then, if it is not wanted now,
+ * within one interval, at most CONFIG_SPLAY_MS, at random, so that hosts that start together do not
+ * pull together. */
+void config_start(struct config *c, bool now);
+/* Ends what is under way, and begins nothing any more, but for what the worker is at: true when
+ * there is nothing of that; else the version that it is at is finished in order, and ended() is
+ * called later, once. What is published stays, and is remembered. Only config_free() may follow;
+ * the push thread may still fire the trigger. */
+bool config_retire(struct config *c, void (*ended)(void *arg), void *arg);
 /* The trigger was fired or suspended: for whoever takes it off the queue. */
 void config_called(struct trigger *t);
 /* The machine slept through the moment of the pull: one pull, splayed as at the start. */
@@ -126,6 +133,11 @@ bool config_stands(const struct config *c, uint64_t generation, const char *vers
 void config_wait_cancel(struct config *c, struct config_waiter *w);
 struct push_topic *config_push_topic(struct config *c);
 const char *config_name(const struct config *c);
+/* NULL when pulls and publications make progress, however slow, or wait for their time; else a
+ * sentence, a constant, that says what does not. For a timer of the loop: asked for the first time
+ * after the machine slept, or while a slot is just being handed on, it may be too strict, so that
+ * who gets a sentence asks again a moment later. */
+const char *config_stuck(const struct config *c, uint64_t now_ms);
 void config_status(struct config *c, struct config_status *ret_status);
 
 /*

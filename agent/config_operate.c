@@ -51,7 +51,7 @@ static int check_change(const struct config *c, const char *reason, char why[FIL
 
 	if (r == 0)
 		r = check_reason(reason, why);
-	if (r == 0 && c->change.under_way) {
+	if (r == 0 && (c->change.under_way || c->retires)) {
 		snprintf(why, FILE_WHY,
 			"another change of this config is under way: try again when it has ended");
 		r = -EBUSY;
@@ -295,7 +295,7 @@ static int check_signatures(const struct config *c, const struct candidate *v, c
 
 		if (p->signature || p->facts->absent)
 			continue;
-		path = c->settings->layers[p->layer].path;
+		path = LOG_URL(c->settings->layers[p->layer].path);
 		snprintf(inner, sizeof(inner), "it was stored without a signature");
 		if (i + 1 < v->version.part_count && s->signature && !s->facts->absent)
 			r = signature_verify(keys, p->data, p->facts->len, s->data, s->facts->len,

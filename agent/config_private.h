@@ -56,12 +56,14 @@ struct config {
 	const struct settings_config *settings;
 
 	/* circulation: config.c */
+	void (*retired)(void *arg); /* NULL = it is not, or nobody is to be told any more */
+	void *retired_arg;
+	bool retires; /* nothing begins */
 	struct trigger trigger;
 	struct supervisor supervisor;
 	struct loop_timer due;   /* the next run */
 	struct loop_timer limit; /* the run's time limit */
 	struct push_topic topic;
-	struct gather_env gather_env;
 	struct gather *gather;
 	/* while `bootstrapping` this and `gather` have changed places; NULL = no bootstrap */
 	struct gather *bootstrap;
@@ -89,10 +91,12 @@ struct config {
 	/* versions: config_version.c */
 	struct candidate *candidate; /* under way; NULL = none */
 	struct trial *trial;         /* runs for the candidate */
+	uint64_t tried_ms;           /* since when */
 	struct worker_job publish_job;
-	bool publishing; /* the worker has the candidate */
-	bool force;      /* the guard is not asked in the next run, */
-	bool forced;     /* in this one */
+	_Atomic uint64_t on_worker_ms; /* since when it is at a job of ours; 0 = it is not */
+	bool publishing;               /* the worker has the candidate */
+	bool force;                    /* the guard is not asked in the next run, */
+	bool forced;                   /* in this one */
 	struct judges *judges;
 	struct ledger *ledger;
 	struct loop_timer expiry; /* of what is in the ledger */
@@ -157,6 +161,8 @@ void config_tell(struct config *c, uint64_t first, uint64_t last);
 uint64_t config_stale_ms(const struct config *c);
 /* Nothing is under way any more that a run had to wait for. */
 void config_free_for_run(struct config *c);
+/* The worker has ended a job. The last call of whoever is told of that: c may be gone then. */
+void config_retire_on(struct config *c);
 
 /* --- config_rollout.c: who takes a new version --- */
 
@@ -220,6 +226,8 @@ void version_init(struct config *c);
 void version_start(struct config *c);
 /* Again, when it could not be done at the start. */
 void version_start_late(struct config *c);
+/* Ends what is under way, but not on the worker. */
+void version_retire(struct config *c);
 /* Ends what is under way and frees everything about versions. */
 void version_stop(struct config *c);
 /* Before a request: what it is conditional on. */

@@ -144,7 +144,7 @@ int rollout_open(struct config *c)
 
 	if (c->settings->rollout)
 		c->rollout =
-			gather_new(&c->gather_env, c->settings, c->settings->rollout, &calls, c);
+			gather_new(&c->env->gather, c->settings, c->settings->rollout, &calls, c);
 	return c->settings->rollout && !c->rollout ? -ENOMEM : 0;
 }
 

@@ -382,17 +382,27 @@ void version_start_late(struct config *c)
 		version_start(c);
 }
 
-void version_stop(struct config *c)
+void version_retire(struct config *c)
 {
 	trial_free(c->trial);
+	c->trial = NULL;
 	aftermath_free(c->aftermath);
+	c->aftermath = NULL;
 	if (c->looked_after) {
 		drift_remove(c->env->drift, &c->file_drift);
 		drift_remove(c->env->drift, &c->image_drift);
+		c->looked_after = false;
 	}
 	loop_timer_cancel(c->env->loop, &c->expiry);
 	loop_timer_cancel(c->env->loop, &c->heal_again);
-	version_drop(c);
+	if (!c->publishing)
+		version_drop(c);
+}
+
+void version_stop(struct config *c)
+{
+	c->publishing = false; /* there is no worker any more, if it was */
+	version_retire(c);
 	version_clear_away(c);
 	version_forget_wish(c);
 	operate_fini(c);

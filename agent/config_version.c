@@ -277,7 +277,9 @@ static void run_sync(struct worker_job *job)
 {
 	struct config *c = (struct config *)((char *)job - offsetof(struct config, sync_job));
 
+	c->on_worker_ms = c->env->sys->now_ms();
 	c->sync_error = store_sync(c->store, c->sync_generation);
+	c->on_worker_ms = 0;
 }
 
 /* Brings the published generation's state file to the disk, unless that is under way: then again
@@ -303,6 +305,7 @@ static void sync_done(struct worker_job *job)
 			c->settings->name, "why", strerror(-c->sync_error));
 	if (c->published.generation != c->sync_generation)
 		sync_state(c);
+	config_retire_on(c);
 }
 
 /* What the candidate's version names is what stands. */
@@ -451,7 +454,9 @@ static void run_publish(struct worker_job *job)
 {
 	struct config *c = (struct config *)((char *)job - offsetof(struct config, publish_job));
 
+	c->on_worker_ms = c->env->sys->now_ms();
 	publish_run(&c->candidate->publication);
+	c->on_worker_ms = 0;
 }
 
 static void publish_done(struct worker_job *job)
@@ -460,6 +465,7 @@ static void publish_done(struct worker_job *job)
 
 	c->publishing = false;
 	published(c);
+	config_retire_on(c);
 }
 
 /* What a program made of the document is kept with it: at the next start nobody runs it. */
@@ -616,6 +622,7 @@ static void go_on(struct config *c)
 	};
 	char why[FILE_WHY] = "";
 
+	c->tried_ms = c->env->sys->now_ms();
 	if (!trial_wanted(c->settings))
 		judged_well(c);
 	else if (trial_start(&options, &c->trial, why))

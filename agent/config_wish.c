@@ -161,6 +161,8 @@ void version_grant(struct config *c)
 	const char *cause = c->touched;
 
 	c->touched = NULL;
+	if (c->retires)
+		return;
 	if (cause)
 		version_noticed(c, cause);
 	grant(c);
@@ -254,8 +256,8 @@ void version_start_aftermath(struct config *c)
 {
 	const struct aftermath_options options = {
 		.loop = c->env->loop,
-		.transport = c->env->transport,
-		.ca_file = c->env->ca_file,
+		.transport = c->env->gather.exchange.transport,
+		.ca_file = c->env->gather.exchange.ca_file,
 		.config = c->settings,
 		.ledger = c->ledger,
 		.standing = c->published.generation,

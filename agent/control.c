@@ -8,15 +8,20 @@
 #include "control.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "changes.h"
+#include "host.h"
 #include "httpd.h"
 #include "inspect.h"
 #include "jsontext.h"
 #include "log.h"
+#include "page/page.h"
+#include "metrics.h"
 #include "status.h"
 
 #define MAX_ANSWER (64u << 20)
@@ -32,8 +37,10 @@ struct waiting { /* one client that waits for a run or a change */
 };
 
 struct control {
-	struct control_env env;
+	const struct control_env *env; /* as it is now: it may change between two calls */
 	struct httpd *unix_httpd, *tcp_httpd;
+	char *listen; /* the address of the second; NULL = it does not listen */
+	struct changes *changes;
 	struct waiting waiting[CONTROL_MAX_WAITING];
 };
 
@@ -71,9 +78,9 @@ static void reply_errno(struct httpd_request *r, int error, const char *sentence
 
 static struct config *find(struct control *c, const char *name)
 {
-	for (size_t i = 0; i < c->env.settings->config_count; i++)
-		if (strcmp(config_name(c->env.configs[i]), name) == 0)
-			return c->env.configs[i];
+	for (size_t i = 0; i < c->env->settings->config_count; i++)
+		if (strcmp(config_name(c->env->configs[i]), name) == 0)
+			return c->env->configs[i];
 	return NULL;
 }
 
@@ -121,7 +128,7 @@ static void get_status(struct control *c, struct httpd_request *r, const char *n
 
 	(void)name;
 	buffer_init(&b, MAX_ANSWER);
-	e = status_agent(&c->env, &b);
+	e = status_agent(c->env, &b);
 	if (e) {
 		buffer_fini(&b);
 		reply_error(r, 500, strerror(-e));
@@ -180,6 +187,31 @@ static void get_explain(struct control *c, struct httpd_request *r, const char *
 	reply_view(r, inspect_explain(find(c, name), text_of(r, "key"), &b, why), &b, why);
 }
 
+static void get_changes(struct control *c, struct httpd_request *r, const char *name)
+{
+	const struct control_env *env = c->env;
+	struct buffer b;
+	int e;
+
+	(void)name;
+	buffer_init(&b, MAX_ANSWER);
+	e = changes_write(
+		c->changes, env->configs, env->settings->config_count, !httpd_is_tcp(r), &b);
+	reply_view(r, e, &b, strerror(-e));
+}
+
+/* ---- the page ---- */
+
+static void get_page(struct control *c, struct httpd_request *r, const char *name)
+{
+	const struct page *p = page_find(httpd_path(r));
+
+	(void)c, (void)name;
+	httpd_reply(r, 200, p->type, p->data, (size_t)(p->end - p->data));
+}
+
+/* ---- health ---- */
+
 /* The loop turns: it answers. */
 static void get_livez(struct control *c, struct httpd_request *r, const char *name)
 {
@@ -195,8 +227,29 @@ static void get_readyz(struct control *c, struct httpd_request *r, const char *n
 
 	(void)name;
 	buffer_init(&b, MAX_ANSWER);
-	ready = status_ready(&c->env, &b);
+	ready = status_ready(c->env, httpd_query(r, "verbose") != NULL, &b);
 	httpd_reply(r, ready ? 200 : 503, "text/plain; charset=utf-8", b.data ? b.data : "", b.len);
+	buffer_fini(&b);
+}
+
+/* What a scraper reads: the old text unless it asks for OpenMetrics. */
+static void get_metrics(struct control *c, struct httpd_request *r, const char *name)
+{
+	const char *accept = httpd_header(r, "Accept");
+	bool open = accept && strstr(accept, "application/openmetrics-text");
+	struct buffer b;
+	int e;
+
+	(void)name;
+	buffer_init(&b, MAX_ANSWER);
+	e = metrics_write(c->env, open, &b);
+	if (e)
+		reply_error(r, 500, strerror(-e));
+	else
+		httpd_reply(r, 200,
+			open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+			     : "text/plain; version=0.0.4; charset=utf-8",
+			b.data, b.len);
 	buffer_fini(&b);
 }
 
@@ -204,7 +257,7 @@ static void get_readyz(struct control *c, struct httpd_request *r, const char *n
 
 static void waiting_end(struct waiting *w)
 {
-	loop_timer_cancel(w->control->env.loop, &w->limit);
+	loop_timer_cancel(w->control->env->loop, &w->limit);
 	config_wait_cancel(w->config, &w->waiter);
 	w->request = NULL;
 }
@@ -287,7 +340,7 @@ static struct waiting *waiting_begin(struct control *c, struct httpd_request *r,
 	w->waiter.ended = ended;
 	w->waiter.arg = w;
 	loop_timer_init(&w->limit, wait_passed, w);
-	loop_timer_set(c->env.loop, &w->limit, loop_now_ms(c->env.loop) + timeout_ms);
+	loop_timer_set(c->env->loop, &w->limit, loop_now_ms(c->env->loop) + timeout_ms);
 	httpd_on_gone(r, client_gone, w);
 	return w;
 }
@@ -467,8 +520,14 @@ static const struct route {
 	void (*handle)(struct control *c, struct httpd_request *r, const char *name);
 	bool values; /* shows some, or waits: not on the TCP listener */
 } routes[] = {
+	{HTTPD_GET, "/", NULL, get_page, false},
+	{HTTPD_GET, "/page.css", NULL, get_page, false},
+	{HTTPD_GET, "/page.js", NULL, get_page, false},
 	{HTTPD_GET, "/v1/status", NULL, get_status, false},
+	{HTTPD_GET, "/v1/changes", NULL, get_changes, false},
 	{HTTPD_GET, "/livez", NULL, get_livez, false},
+	{HTTPD_GET, "/healthz", NULL, get_livez, false},
+	{HTTPD_GET, "/metrics", NULL, get_metrics, false},
 	{HTTPD_GET, "/readyz", NULL, get_readyz, false},
 	{HTTPD_GET, CONFIGS, "", get_config, false},
 	{HTTPD_GET, CONFIGS, "/history", get_history, false},
@@ -499,6 +558,12 @@ static bool matches(const struct route *route, const char *path, char name[128])
 	return !strchr(name, '/');
 }
 
+/* A browser that opens a page of somebody else's sends these; ours changes nothing. */
+static bool is_browser(const struct httpd_request *r)
+{
+	return httpd_header(r, "Origin") || httpd_header(r, "Sec-Fetch-Site");
+}
+
 static bool may_change(const struct httpd_request *r)
 {
 	uid_t uid;
@@ -507,22 +572,60 @@ static bool may_change(const struct httpd_request *r)
 	return httpd_peer(r, &uid, &gid) == 0 && (uid == 0 || uid == geteuid() || gid == getegid());
 }
 
-static void dispatch(struct control *c, struct httpd_request *r, bool read_only)
+/* No browser is to keep, guess at, frame or pass on anything. */
+static void add_headers(struct httpd_request *r)
+{
+	static const struct {
+		const char *name, *value;
+	} headers[] = {
+		{"Cache-Control", "no-store"},
+		{"Content-Security-Policy", PAGE_POLICY},
+		{"Cross-Origin-Resource-Policy", "same-origin"},
+		{"Referrer-Policy", "no-referrer"},
+		{"X-Content-Type-Options", "nosniff"},
+		{"X-Frame-Options", "DENY"},
+	};
+
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
+		httpd_add_header(r, headers[i].name, headers[i].value);
+}
+
+static bool is_ours(const struct control *c, const struct httpd_request *r)
+{
+	char machine[HOST_NAME_MAX + 1] = "";
+
+	if (gethostname(machine, sizeof(machine) - 1))
+		machine[0] = '\0';
+	return host_is_ours(httpd_header(r, "Host"), machine, c->env->settings->listen_names);
+}
+
+static void dispatch(void *arg, struct httpd_request *r)
 {
 	enum httpd_method method = httpd_method(r);
-	bool known = false;
+	bool read_only = httpd_is_tcp(r);
+	const char *allow = NULL;
+	struct control *c = arg;
 	char name[128] = "";
 
+	add_headers(r);
+	if (!is_ours(c, r)) {
+		reply_error(r, 421,
+			"this host does not have the name that was asked for: use its address, or "
+			"list the name in agent.listen_names");
+		return;
+	}
 	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
 		const struct route *route = &routes[i];
 
 		if (!matches(route, httpd_path(r), name))
 			continue;
-		known = true;
+		allow = route->method == HTTPD_GET ? "GET, HEAD" : "POST";
 		if (route->method != (method == HTTPD_HEAD ? HTTPD_GET : method))
 			continue;
 		if (method == HTTPD_POST && read_only)
 			reply_error(r, 403, "this listener is read-only: use the control socket");
+		else if (method == HTTPD_POST && is_browser(r))
+			reply_error(r, 403, "a browser may only look: use the command line");
 		else if (method == HTTPD_POST && !may_change(r))
 			reply_error(
 				r, 403, "only root, the agent's user and its group may do this");
@@ -535,20 +638,65 @@ static void dispatch(struct control *c, struct httpd_request *r, bool read_only)
 			route->handle(c, r, name);
 		return;
 	}
-	if (known)
-		reply_error(r, 405, "this path does not take that method");
-	else
+	if (!allow) {
 		reply_error(r, 404, "there is nothing at this path: see pulletd(8)");
+		return;
+	}
+	httpd_add_header(r, "Allow", allow);
+	reply_error(r, 405, "this path does not take that method");
 }
 
-static void handle_unix(void *arg, struct httpd_request *r)
+/* What an operator is to do about an address that cannot be had. */
+static void explain_listen(char why[FILE_WHY], const char *place, int error)
 {
-	dispatch(arg, r, false);
+	static const struct {
+		int error;
+		const char *advice; /* of a port; of a socket's path it is that of a file, but for
+				       the first */
+	} table[] = {
+		{EADDRINUSE, ": another program has it: stop that, or listen elsewhere"},
+		{EADDRNOTAVAIL, ": this host does not have that address (ip address)"},
+		{EACCES, ": ports below 1024 are for root: name a higher one"},
+		{EINVAL, ": the name is not known here: write an address"},
+	};
+	char remedy[FILE_REMEDY];
+	const char *advice = NULL;
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].error == error && (i == 0 || place[0] != '/'))
+			advice = table[i].advice;
+	if (advice)
+		snprintf(remedy, sizeof(remedy), "%s%s", strerror(error), advice);
+	else
+		file_remedy(remedy, error, false);
+	snprintf(why, FILE_WHY, "cannot listen on %.180s: %s", place, remedy);
 }
 
-static void handle_tcp(void *arg, struct httpd_request *r)
+int control_listen(struct control *c, const char *address, char why[FILE_WHY])
 {
-	dispatch(arg, r, true);
+	struct httpd *h = NULL;
+	char *text = NULL;
+
+	if (c->listen == address || (c->listen && address && strcmp(c->listen, address) == 0))
+		return 0;
+	if (address) {
+		text = strdup(address);
+		errno = ENOMEM;
+		h = text ? httpd_open_tcp(c->env->loop, address, dispatch, c) : NULL;
+		if (!h) {
+			int r = -errno;
+
+			explain_listen(why, address, -r);
+			free(text);
+			return r;
+		}
+	}
+	if (c->tcp_httpd)
+		httpd_close(c->tcp_httpd);
+	free(c->listen);
+	c->tcp_httpd = h;
+	c->listen = text;
+	return 0;
 }
 
 int control_start(const struct control_env *env, struct control **ret_control, char why[FILE_WHY])
@@ -561,28 +709,44 @@ int control_start(const struct control_env *env, struct control **ret_control, c
 		snprintf(why, FILE_WHY, "out of memory");
 		goto fail;
 	}
-	c->env = *env;
-	snprintf(path, sizeof(path), "%s/control.sock", env->settings->runtime_dir);
-	c->unix_httpd = httpd_open_unix(env->loop, path, handle_unix, c);
-	if (!c->unix_httpd) {
-		r = -errno;
-		snprintf(why, FILE_WHY, "cannot listen on %.180s: %s", path, strerror(errno));
+	c->env = env;
+	c->changes = changes_new();
+	if (!c->changes) {
+		snprintf(why, FILE_WHY, "out of memory");
 		goto fail;
 	}
-	if (env->settings->listen) {
-		c->tcp_httpd = httpd_open_tcp(env->loop, env->settings->listen, handle_tcp, c);
-		if (!c->tcp_httpd) {
-			r = -errno;
-			snprintf(why, FILE_WHY, "cannot listen on %.180s: %s",
-				env->settings->listen, strerror(errno));
-			goto fail;
-		}
+	snprintf(path, sizeof(path), "%s/control.sock", env->settings->runtime_dir);
+	c->unix_httpd = httpd_open_unix(env->loop, path, dispatch, c);
+	if (!c->unix_httpd) {
+		r = -errno;
+		explain_listen(why, path, -r);
+		goto fail;
 	}
+	httpd_limit(c->unix_httpd, 2 * CONTROL_MAX_WAITING, HTTPD_QUEUED);
+	r = control_listen(c, env->settings->listen, why);
+	if (r)
+		goto fail;
 	*ret_control = c;
 	return 0;
 fail:
 	control_stop(c);
 	return r;
+}
+
+void control_forget(struct control *c, const struct config *config, bool gone)
+{
+	for (size_t i = 0; i < CONTROL_MAX_WAITING; i++) {
+		struct waiting *w = &c->waiting[i];
+		struct httpd_request *r = w->request;
+
+		if (!r || w->config != config)
+			continue;
+		waiting_end(w);
+		reply_error(r, gone ? 404 : 409,
+			gone ? "the config was taken out of the configuration"
+			     : "the config was changed by a new configuration: it has begun anew");
+	}
+	changes_forget(c->changes, config);
 }
 
 void control_stop(struct control *c)
@@ -596,5 +760,7 @@ void control_stop(struct control *c)
 		httpd_close(c->tcp_httpd);
 	if (c->unix_httpd)
 		httpd_close(c->unix_httpd);
+	changes_free(c->changes);
+	free(c->listen);
 	free(c);
 }

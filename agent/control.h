@@ -2,7 +2,11 @@
  * The control API: what `pullet status` and scripts ask the agent, over HTTP on the Unix socket
  * and, read-only, on the optional TCP listener.
  *
- *   GET  /v1/status, /v1/configs/NAME, /v1/configs/NAME/history, /livez, /readyz
+ *   GET  /, /v1/status, /v1/changes, /v1/configs/NAME, /v1/configs/NAME/history, /metrics,
+ *        /livez, /healthz, /readyz[?verbose]
+ *
+ * Who asks must call the host by a name of its own (host.h). No browser is to keep, frame or pass
+ * on an answer, or may change anything: a page of somebody else's may be open in it.
  *
  * On the Unix socket only, because they show values, which may be secrets (though never those that
  * the config's mask names):
@@ -39,7 +43,11 @@
 #define CONTROL_MAX_WAITING 64
 
 struct control;
+struct renewal;
 
+/* The agent as it runs. Owned by agent.c, which changes it at a reload, in place and between two
+ * calls of the loop: borrowed by pointer, and nothing that it names is kept from one call to the
+ * next. */
 struct control_env {
 	struct loop *loop;
 	const struct settings *settings;
@@ -47,11 +55,21 @@ struct control_env {
 	struct server *const *servers; /* settings->server_count of them */
 	struct push *const *push;      /* *push is NULL without a push channel */
 	struct report *const *report;  /* *report is NULL when no receipts are written */
+	const struct renewal *renewal; /* how the configuration was read; see renewal.h */
+	const char *host;              /* what this host is called in receipts */
 	int64_t started_ms;            /* wall clock */
 };
 
-/* Serves on RUNTIME_DIR/control.sock and settings->listen. 0, or -errno with a sentence in why. */
+/* Serves on RUNTIME_DIR/control.sock and settings->listen. env is borrowed until control_stop(): it
+ * may change between two calls of the loop, what it names too. 0, or -errno with a sentence in why.
+ */
 int control_start(const struct control_env *env, struct control **ret_control, char why[FILE_WHY]);
 void control_stop(struct control *c);
+/* Serves read-only on this TCP address instead (NULL = on none): nothing happens when it is the one
+ * already. 0, or -errno with a sentence, and then it serves where it did. */
+int control_listen(struct control *c, const char *address, char why[FILE_WHY]);
+/* A config is about to be freed, because it is not configured any more (gone), or otherwise:
+ * whoever waits for it is told so, and nothing is kept of it. */
+void control_forget(struct control *c, const struct config *config, bool gone);
 
 #endif

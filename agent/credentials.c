@@ -10,6 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#include "base64.h"
+#include "log.h"
 
 static const char *fault_of(const struct buffer *b)
 {
@@ -32,15 +36,19 @@ static void wipe(char *text)
 static int read_secret(const struct sys *sys, const char *path, const char *prefix, char **ret_text,
 	char why[FILE_WHY])
 {
+	char remedy[FILE_REMEDY];
 	const char *fault;
 	struct buffer b;
 	int r;
 
 	buffer_init(&b, SETTINGS_MAX_SECRET + 1);
-	r = file_read(sys, AT_FDCWD, path, &b);
+	r = file_read_named(sys, path, &b);
 	if (r) {
-		snprintf(why, FILE_WHY, "the file %.300s cannot be read: %s", path,
-			r == -EMSGSIZE ? "it is larger than 8 KiB" : strerror(-r));
+		file_remedy(remedy, -r, true);
+		snprintf(why, FILE_WHY, "the secret %.200s cannot be read: %s", path,
+			r == -EMSGSIZE ? "it is larger than 8 KiB"
+			: r == -EINVAL ? "it is not a regular file"
+				       : remedy);
 		goto out;
 	}
 	if (b.len && b.data[b.len - 1] == '\n')
@@ -49,7 +57,9 @@ static int read_secret(const struct sys *sys, const char *path, const char *pref
 		b.len--;
 	fault = fault_of(&b);
 	if (fault) {
-		snprintf(why, FILE_WHY, "the file %.300s %s", path, fault);
+		snprintf(why, FILE_WHY,
+			"the secret %.300s %s: put the secret alone into it, on one line", path,
+			fault);
 		r = -EINVAL;
 		goto out;
 	}
@@ -105,6 +115,74 @@ int credentials_read(const struct sys *sys, const struct settings_server *server
 	if (r)
 		credentials_fini(c);
 	return r;
+}
+
+static void warn_if_open(const struct settings_server *server, const char *path)
+{
+	struct stat st;
+
+	if (path && stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_mode & 0006)
+		log_warn("any user of this host can read or replace the secret: chmod o-rw it, and "
+			 "make a new one if it was open for long",
+			"server", server->name, "file", path);
+}
+
+void credentials_warn(const struct settings_server *server)
+{
+	const char *paths[] = {server->bearer_file, server->password_file, server->secret_file,
+		server->session_token_file, server->key};
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		warn_if_open(server, paths[i]);
+	for (size_t i = 0; i < server->header_count; i++)
+		warn_if_open(server, server->headers[i].file);
+}
+
+void credentials_hide_text(const char *secret, char *data, size_t len)
+{
+	size_t n = secret ? strlen(secret) : 0;
+	char *at;
+
+	while (n && (at = memmem(data, len, secret, n))) {
+		memset(at, '*', n);
+		len -= (size_t)(at + n - data);
+		data = at + n;
+	}
+}
+
+/* As HTTP's basic authentication sends it. */
+static void hide_basic(const struct credentials *c, char *data, size_t len)
+{
+	struct buffer encoded;
+	char *both = NULL;
+
+	buffer_init(&encoded, 4 * SETTINGS_MAX_SECRET);
+	if (asprintf(&both, "%s:%s", c->user, c->password) < 0)
+		both = NULL;
+	if (both && base64_append(&encoded, both, strlen(both)) == 0)
+		credentials_hide_text(encoded.data, data, len);
+	wipe(both);
+	if (encoded.data)
+		explicit_bzero(encoded.data, encoded.cap);
+	buffer_fini(&encoded);
+}
+
+void credentials_hide(const struct credentials *c, char *data, size_t len)
+{
+	static const char bearer[] = "Bearer ";
+
+	for (size_t i = 0; i < c->count; i++) {
+		const char *value = strstr(c->lines[i], ": ") + 2;
+
+		if (strncmp(value, bearer, strlen(bearer)) == 0)
+			value += strlen(bearer);
+		credentials_hide_text(value, data, len);
+	}
+	if (c->user && c->password)
+		hide_basic(c, data, len);
+	credentials_hide_text(c->password, data, len);
+	credentials_hide_text(c->secret, data, len);
+	credentials_hide_text(c->session_token, data, len);
 }
 
 void credentials_fini(struct credentials *c)

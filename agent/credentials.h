@@ -25,6 +25,14 @@ struct credentials {
 /* 0, or -errno with a sentence that names the file and holds no secret. */
 int credentials_read(const struct sys *sys, const struct settings_server *server,
 	struct credentials *ret_credentials, char why[FILE_WHY]);
+/* Covers them with asterisks in what a server answered: some send back what they were sent, and
+ * their words are quoted to operators. Does not find what the server wrote in another way. */
+void credentials_hide(const struct credentials *c, char *data, size_t len);
+/* The same for one text; NULL or "" is none. */
+void credentials_hide_text(const char *secret, char *data, size_t len);
+/* Logs a warning for each of the server's secret files that any user of this host can read or
+ * write; it is used all the same. A file that is not there is told when it is read. */
+void credentials_warn(const struct settings_server *server);
 /* Accepts a zeroed struct. */
 void credentials_fini(struct credentials *c);
 

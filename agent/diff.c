@@ -307,6 +307,15 @@ static int append_shown(
 	return append_json(out, n);
 }
 
+int diff_write_value(
+	const struct diff_change *change, bool after, char *const *mask, struct buffer *out)
+{
+	const struct node *n = after ? change->after : change->before,
+			  *other = after ? change->before : change->after;
+
+	return n ? append_shown(out, n, other, keypath_matches(mask, change->path)) : out->error;
+}
+
 int diff_write_text(const struct diff_change *change, char *const *mask, struct buffer *out)
 {
 	static const char signs[] = {

@@ -18,6 +18,7 @@
 #ifndef PULLET_DIFF_H
 #define PULLET_DIFF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "document.h"
@@ -54,6 +55,10 @@ const struct diff_change *diff_at(const struct diff *d, size_t index);
  * what is left out. Control characters are escaped in values and paths: it is one line, and no
  * terminal acts on it. 0 or the buffer's error. */
 int diff_write_text(const struct diff_change *change, char *const *mask, struct buffer *out);
+/* Appends the value before, or after, as that line shows it; nothing when there is none. 0 or the
+ * buffer's error. */
+int diff_write_value(
+	const struct diff_change *change, bool after, char *const *mask, struct buffer *out);
 /* Appends one change as a JSON object in one line, without a newline:
  *
  *     {"change":"changed","path":"db.host","before":"a","after":"b"}

@@ -21,6 +21,7 @@ struct document {
 	struct chunk *chunks;
 	struct node *root;
 	size_t nodes;
+	size_t max_nodes;
 	size_t room; /* bytes of text that may still come */
 };
 
@@ -62,8 +63,10 @@ struct document *document_new(void)
 {
 	struct document *d = calloc(1, sizeof(*d));
 
-	if (d)
+	if (d) {
+		d->max_nodes = DOCUMENT_MAX_NODES;
 		d->room = DOCUMENT_MAX_TEXT;
+	}
 	return d;
 }
 
@@ -86,7 +89,7 @@ struct node *document_add(struct document *d, struct node *parent, enum node_typ
 {
 	struct node *n;
 
-	if (d->nodes == DOCUMENT_MAX_NODES) {
+	if (d->nodes == d->max_nodes) {
 		snprintf(err->message, sizeof(err->message),
 			"more than %d values (aliases count as often as they are used): split the "
 			"document",
@@ -233,6 +236,8 @@ int document_parse(enum document_type type, const char *data, size_t len, unsign
 	*ret_error = (struct document_error){0};
 	if (!d)
 		return r;
+	if (parse_flags & DOCUMENT_OURS)
+		d->max_nodes = SIZE_MAX;
 	if (len < d->room / 8) /* what aliases copy is bounded by what is written */
 		d->room = 8 * len + DOCUMENT_FREE_TEXT;
 	r = type == DOCUMENT_JSON ? json_parse(data, len, parse_flags, d, ret_error)

@@ -64,7 +64,8 @@ enum {
 	DOCUMENT_KEEP_DUPLICATES =
 		1, /* duplicate keys stay in the tree, in order: the caller reports them */
 	DOCUMENT_ALLOW_EMPTY =
-		2, /* no document, or only comments or null: the root is an empty map */
+		2,         /* no document, or only comments or null: the root is an empty map */
+	DOCUMENT_OURS = 4, /* JSON that the agent wrote itself: its length alone bounds the nodes */
 };
 
 /* Parses len bytes. 0, -EINVAL with *ret_error filled, or -ENOMEM. */

@@ -135,6 +135,13 @@ int drift_add(struct drift *d, struct drift_entry *e, const char *dir, const cha
 	return 0;
 }
 
+/* Nobody watches anything in it any more. */
+static void forget(struct drift *d, struct directory *directory)
+{
+	inotify_rm_watch(d->fd, directory->descriptor);
+	*directory = d->directories[--d->count];
+}
+
 void drift_remove(struct drift *d, struct drift_entry *e)
 {
 	for (size_t i = 0; i < d->count; i++)
@@ -144,6 +151,8 @@ void drift_remove(struct drift *d, struct drift_entry *e)
 				*link = e->next;
 				free(e->name);
 				*e = (struct drift_entry){.next = NULL};
+				if (!d->directories[i].entries)
+					forget(d, &d->directories[i]);
 				return;
 			}
 }

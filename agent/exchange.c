@@ -44,10 +44,30 @@ static void fail(struct exchange *x, enum kind_cause cause, const char *why)
 	calls->failed(arg, cause, why);
 }
 
+/* An error's words are quoted, and some servers send back what they were sent. */
+static void hide_secrets(struct exchange *x, const struct transport_response *response)
+{
+	char *data = response->body.data, why[FILE_WHY];
+	size_t len = response->body.len;
+	const char *query = strchr(x->q.place.path, '?');
+	struct credentials c;
+
+	if (response->status == 200 || len == 0)
+		return;
+	credentials_hide_text(x->q.session->token, data, len);
+	credentials_hide_text(query ? query + 1 : NULL, data, len);
+	if (credentials_read(x->env->sys, x->q.server, &c, why))
+		memset(data, '*', len); /* those that were sent are not known any more */
+	else
+		credentials_hide(&c, data, len);
+	credentials_fini(&c);
+}
+
 static void ended(void *arg, const struct transport_response *response)
 {
 	struct exchange *x = arg;
 
+	hide_secrets(x, response);
 	x->transfer = NULL;
 	x->file = NULL;
 	x->again = false;
@@ -62,6 +82,7 @@ static void line_came(void *arg, const struct transport_response *line)
 {
 	struct exchange *x = arg;
 
+	hide_secrets(x, line);
 	x->q.calls->line(x->q.arg, line);
 }
 
@@ -172,10 +193,11 @@ static void logged_in(void *arg, const struct transport_response *response)
 	struct session *s = x->q.session;
 	char why[FILE_WHY] = "", *token = NULL;
 	uint64_t lifetime_ms = 0;
-	int r = response->result == TRANSPORT_OK
-			? x->kind->login_read(response, &token, &lifetime_ms, why)
-			: 0;
+	int r = 0;
 
+	hide_secrets(x, response);
+	if (response->result == TRANSPORT_OK)
+		r = x->kind->login_read(response, &token, &lifetime_ms, why);
 	x->transfer = NULL;
 	x->logging_in = false;
 	if (tells_of_address(response, r)) {

@@ -20,30 +20,54 @@
 #define TEMPORARY ".pullet-"
 #define HEX 16
 
-static int explain(char why[FILE_WHY], const char *call, const char *name, int error)
-{
-	static const struct {
-		int error;
-		const char *advice;
-	} table[] = {
-		{ENOSPC, ": make room"},
-		{EDQUOT, ": raise the quota or make room"},
-		{EROFS, ": the file system is read-only"},
-		{EBUSY, ": the file itself is a mount point; mount the directory instead"},
-		{EXDEV, ": the file itself is a mount point; mount the directory instead"},
-		{EACCES, ": the agent's user must be able to write in the directory"},
-		{EPERM, ": run the agent as root, or leave owner out"},
-		{EIO, ": the disk fails"},
-		{EMFILE, ": raise the limit of open files (LimitNOFILE)"},
-		{ENFILE, ": the system has no file descriptors left"},
-		{ENOENT, ": the directory is gone; make it"},
-	};
-	const char *advice = "";
+/* What to do about an error, where its own text does not say it. */
+static const struct {
+	int error;
+	const char *write, *read;
+} advices[] = {
+	{ENOSPC, ": make room on that file system (df, df -i)", ""},
+	{EDQUOT, ": raise the quota or make room", ""},
+	{EROFS, ": mount it writable, or name a place that is", ""},
+	{EBUSY, ": the file itself is a mount point; mount the directory instead", ""},
+	{EXDEV, ": the file itself is a mount point; mount the directory instead", ""},
+	{EACCES, ": the agent's user must be able to write there",
+		": the agent's user must be able to read it"},
+	{EPERM, ": what is there belongs to another user, or is immutable", ""},
+	{EIO, ": the disk fails", ": the disk fails"},
+	{EMFILE, ": raise the limit of open files (LimitNOFILE)",
+		": raise the limit of open files (LimitNOFILE)"},
+	{ENFILE, ": the system has no file descriptors left",
+		": the system has no file descriptors left"},
+	{ENOENT, ": the directory is not there; make it", ": make it, or name another one"},
+	{ENOTDIR, ": a part of the path is not a directory",
+		": a part of the path is not a directory"},
+};
 
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (table[i].error == error)
-			advice = table[i].advice;
-	snprintf(why, FILE_WHY, "%s %.128s: %s%s", call, name, strerror(error), advice);
+void file_remedy(char remedy[FILE_REMEDY], int error, bool reading)
+{
+	const char *advice = "";
+	char user[64] = "";
+
+	for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++)
+		if (advices[i].error == error)
+			advice = reading ? advices[i].read : advices[i].write;
+	if (error == EACCES || error == EPERM)
+		snprintf(user, sizeof(user), " (it runs as user %u, group %u)", (unsigned)geteuid(),
+			(unsigned)getegid());
+	snprintf(remedy, FILE_REMEDY, "%s%s%s", strerror(error), advice, user);
+}
+
+/* "WHAT DIRECTORY/NAME: REMEDY" */
+static int explain(char why[FILE_WHY], const char *what, int dir, const char *name, int error)
+{
+	char link[32], path[200], remedy[FILE_REMEDY];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+	n = readlink(link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = '\0';
+	file_remedy(remedy, error, false);
+	snprintf(why, FILE_WHY, "%s %s%s%.100s: %s", what, path, n > 0 ? "/" : "", name, remedy);
 	return -error;
 }
 
@@ -63,19 +87,26 @@ static int write_all(const struct sys *sys, int fd, const char *data, size_t len
 }
 
 /* Everything up to the rename; the file is open as fd. */
-static int fill(const struct sys *sys, int fd, const char *name, const void *data, size_t len,
-	const struct file_options *o, char why[FILE_WHY])
+static int fill(const struct sys *sys, int dir, int fd, const char *name, const void *data,
+	size_t len, const struct file_options *o, char why[FILE_WHY])
 {
 	int r = write_all(sys, fd, data, len);
 
 	if (r)
-		return explain(why, "cannot write", name, -r);
-	if ((o->uid != (uid_t)-1 || o->gid != (gid_t)-1) && sys->fchown(fd, o->uid, o->gid))
-		return explain(why, "cannot set the owner of", name, errno);
+		return explain(why, "cannot write", dir, name, -r);
+	if ((o->uid != (uid_t)-1 || o->gid != (gid_t)-1) && sys->fchown(fd, o->uid, o->gid)) {
+		r = explain(why, "cannot set the owner of", dir, name, errno);
+		if (r == -EPERM)
+			snprintf(why, FILE_WHY,
+				"cannot set the owner of %.200s: only root may: run the agent as "
+				"root, or leave owner out",
+				name);
+		return r;
+	}
 	if (sys->fchmod(fd, o->mode)) /* after fchown, which clears bits */
-		return explain(why, "cannot set the mode of", name, errno);
+		return explain(why, "cannot set the mode of", dir, name, errno);
 	if (o->sync && sys->fsync(fd))
-		return explain(why, "cannot bring to the disk", name, errno);
+		return explain(why, "cannot bring to the disk", dir, name, errno);
 	return 0;
 }
 
@@ -95,40 +126,60 @@ static int create(const struct sys *sys, int dir, const char *name, char tempora
 	return fd;
 }
 
-int file_replace(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
-	const struct file_options *o, char why[FILE_WHY])
+int file_prepare(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
+	const struct file_options *o, char temporary[NAME_MAX + 1], char why[FILE_WHY])
 {
-	char temporary[NAME_MAX + 1];
 	int r, fd = create(sys, dir, name, temporary);
 
 	if (fd < 0)
-		return explain(why, "cannot make a new file for", name, errno);
-	r = fill(sys, fd, name, data, len, o, why);
+		return explain(why, "cannot make a new file for", dir, name, errno);
+	r = fill(sys, dir, fd, name, data, len, o, why);
 	if (r == 0 && o->ret_written && fstat(fd, o->ret_written))
-		r = explain(why, "cannot look at", name, errno);
+		r = explain(why, "cannot look at", dir, name, errno);
 	if (sys->close(fd) && errno != EINTR && r == 0)
-		r = explain(why, "cannot close", name, errno);
-	if (r == 0 && sys->renameat(dir, temporary, dir, name))
-		r = explain(why, "cannot replace", name, errno);
-	if (r) {
+		r = explain(why, "cannot close", dir, name, errno);
+	if (r)
+		sys->unlinkat(dir, temporary, 0);
+	return r;
+}
+
+int file_commit(const struct sys *sys, int dir, const char *name,
+	const char temporary[NAME_MAX + 1], bool sync, char why[FILE_WHY])
+{
+	int r;
+
+	if (sys->renameat(dir, temporary, dir, name)) {
+		r = explain(why, "cannot replace", dir, name, errno);
 		sys->unlinkat(dir, temporary, 0);
 		return r;
 	}
-	if (o->sync && sys->fsync(dir)) {
+	if (sync && sys->fsync(dir)) {
 		explain(why,
 			"the new version is visible, but its directory is not on the disk yet:",
-			name, errno);
+			dir, name, errno);
 		return FILE_NOT_DURABLE;
 	}
 	return 0;
 }
 
-/* "WHAT PATH: ADVICE", with the error's own text when there is no better advice. */
+int file_replace(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
+	const struct file_options *o, char why[FILE_WHY])
+{
+	char temporary[NAME_MAX + 1];
+	int r = file_prepare(sys, dir, name, data, len, o, temporary, why);
+
+	return r ? r : file_commit(sys, dir, name, temporary, o->sync, why);
+}
+
+/* "WHAT PATH: ADVICE", with the error's own remedy when there is no better advice. */
 static int refuse_dir(
 	char why[FILE_WHY], int error, const char *what, const char *path, const char *advice)
 {
-	snprintf(why, FILE_WHY, "%s the directory %.200s: %s", what, path,
-		advice ? advice : strerror(error));
+	char remedy[FILE_REMEDY];
+
+	file_remedy(remedy, error, false);
+	snprintf(
+		why, FILE_WHY, "%s the directory %.200s: %s", what, path, advice ? advice : remedy);
 	return -error;
 }
 
@@ -149,7 +200,7 @@ static int check_dir(int dir, const char *path, bool set, char why[FILE_WHY])
 		return refuse_dir(why, ENOTSUP, "refused", path,
 			"it is on NFS, where a rename may fail and have happened; use a local one");
 	if (faccessat(dir, ".", W_OK | X_OK, AT_EACCESS))
-		return refuse_dir(why, errno, "the agent's user cannot write in", path, NULL);
+		return refuse_dir(why, errno, "cannot write in", path, NULL);
 	return 0;
 }
 
@@ -166,10 +217,11 @@ int file_open_dir(const struct sys *sys, const char *path, bool set, char why[FI
 	return r;
 }
 
-int file_read(const struct sys *sys, int dir, const char *name, struct buffer *out)
+static int read_whole(
+	const struct sys *sys, int dir, const char *name, int flags, struct buffer *out)
 {
 	struct stat st;
-	int r = 0, fd = sys->openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	int r = 0, fd = sys->openat(dir, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags, 0);
 
 	if (fd < 0)
 		return -errno;
@@ -193,6 +245,16 @@ int file_read(const struct sys *sys, int dir, const char *name, struct buffer *o
 	}
 	sys->close(fd);
 	return r;
+}
+
+int file_read(const struct sys *sys, int dir, const char *name, struct buffer *out)
+{
+	return read_whole(sys, dir, name, O_NOFOLLOW, out);
+}
+
+int file_read_named(const struct sys *sys, const char *path, struct buffer *out)
+{
+	return read_whole(sys, AT_FDCWD, path, O_NOCTTY, out);
 }
 
 /* Is `entry` a temporary file of `name` (NULL: of any)? */

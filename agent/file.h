@@ -12,6 +12,7 @@
 #ifndef PULLET_FILE_H
 #define PULLET_FILE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
@@ -20,7 +21,8 @@
 #include "../lib/buffer.h"
 #include "sys.h"
 
-#define FILE_WHY 384
+#define FILE_WHY 512
+#define FILE_REMEDY 160
 
 struct file_options {
 	mode_t mode;
@@ -30,11 +32,21 @@ struct file_options {
 	struct stat *ret_written; /* the file before anybody else could see it; or NULL */
 };
 
+/* The error's own text, and what to do about it where that does not say: "Permission denied: the
+ * agent's user must be able to write there (it runs as user 110, group 110)". */
+void file_remedy(char remedy[FILE_REMEDY], int error, bool reading);
 /* Replaces dir/name by len bytes. 0; or -errno and nothing changed; or FILE_NOT_DURABLE: the new
  * content is in place, but fsync of the directory failed. */
 #define FILE_NOT_DURABLE 1
 int file_replace(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
 	const struct file_options *options, char why[FILE_WHY]);
+/* Its two halves: the temporary file, whose name is returned, with all that may fail for want of
+ * room or permission, nothing being visible yet; then the rename. After an error of either the
+ * temporary file is gone. */
+int file_prepare(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
+	const struct file_options *options, char ret_temporary[NAME_MAX + 1], char why[FILE_WHY]);
+int file_commit(const struct sys *sys, int dir, const char *name,
+	const char temporary[NAME_MAX + 1], bool sync, char why[FILE_WHY]);
 /* Opens the directory of a file to be replaced, or of a set of files. Refused: one on NFS, one that
  * the agent cannot write in, one that others can write in; but a sticky one passes for a file,
  * which they cannot replace there, and not for a set, where they could put links. The descriptor,
@@ -43,6 +55,9 @@ int file_open_dir(const struct sys *sys, const char *path, bool set, char why[FI
 /* Reads dir/name whole into out (up to out's maximum); regular files only, no symlink followed. 0
  * or -errno. */
 int file_read(const struct sys *sys, int dir, const char *name, struct buffer *out);
+/* The same of a file that the configuration names, through symlinks: volumes of Kubernetes are made
+ * of them. */
+int file_read_named(const struct sys *sys, const char *path, struct buffer *out);
 /* Removes temporary files that a crash left behind for name (NULL: for any name). Returns how many.
  */
 int file_clean(const struct sys *sys, int dir, const char *name);

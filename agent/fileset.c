@@ -39,12 +39,15 @@ struct generation {
 	struct timespec made;
 };
 
-/* "WHAT DIR/NAME: ADVICE", with the error's own text when there is no better advice. */
+/* "WHAT DIR/NAME: ADVICE", with the error's own remedy when there is no better advice. */
 static int complain(const struct fileset *f, char why[FILE_WHY], int error, const char *what,
 	const char *name, const char *advice)
 {
+	char remedy[FILE_REMEDY];
+
+	file_remedy(remedy, error, false);
 	snprintf(why, FILE_WHY, "%s %.100s%s%.100s: %s", what, f->dir, name ? "/" : "",
-		name ? name : "", advice ? advice : strerror(error));
+		name ? name : "", advice ? advice : remedy);
 	return -error;
 }
 

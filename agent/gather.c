@@ -80,7 +80,7 @@ static void fail(
 
 	p->gather->cause = cause;
 	if (p->gather->count > 1) {
-		snprintf(named, sizeof(named), "%.100s: %.270s", p->path, why);
+		snprintf(named, sizeof(named), "%.100s: %.270s", LOG_URL(p->path), why);
 		why = named;
 	}
 	end(p->gather, outcome, why);
@@ -127,7 +127,7 @@ static int take(struct pull *p, struct kind_answer *answer)
 	part->facts.len = part->body.len;
 	part->state = GATHER_PULLED;
 	if (answer->note[0])
-		log_warn(answer->note, "config", p->gather->config->name, "path", p->path);
+		log_warn(answer->note, "config", p->gather->config->name, "path", LOG_URL(p->path));
 	return 0;
 }
 
@@ -335,18 +335,21 @@ static bool set_up(struct gather *g, size_t i, size_t layer, bool signature,
 	const struct settings_layer *instead)
 {
 	const struct settings_layer *l = instead ? instead : &g->config->layers[layer];
+	struct server *server = instead && layer ? NULL : g->env->servers[l->server];
 	struct pull *p = &g->pulls[i];
 
 	p->gather = g;
 	p->part.layer = layer;
 	p->part.signature = signature;
-	p->server = instead && layer ? NULL : g->env->servers[l->server];
 	p->task = (struct server_task){.begin = slot_free, .lost = slot_lost, .arg = p};
 	p->made_path = signature ? signature_path(l->path) : NULL;
 	p->path = signature ? p->made_path : l->path;
 	p->type = signature ? SETTINGS_TYPE_BYTES : l->type;
 	p->optional = signature || l->optional; /* who judges says that there is none */
 	buffer_init(&p->part.body, 0);
+	if (server && server_join(server))
+		return false;
+	p->server = server;
 	return p->path;
 }
 
@@ -373,16 +376,24 @@ struct gather *gather_new(const struct gather_env *env, const struct settings_co
 	return NULL;
 }
 
+void gather_drop(struct gather *g)
+{
+	g->running = false;
+	for (size_t i = 0; i < g->count; i++)
+		if (g->pulls[i].server)
+			drop(&g->pulls[i]);
+}
+
 void gather_free(struct gather *g)
 {
 	if (!g)
 		return;
-	g->running = false;
+	gather_drop(g);
 	for (size_t i = 0; i < g->count; i++) {
 		struct pull *p = &g->pulls[i];
 
 		if (p->server)
-			drop(p);
+			server_leave(p->server);
 		free(p->made_path);
 		free(p->seen);
 	}
@@ -508,7 +519,10 @@ void gather_url(const struct gather *g, char ret_url[1024])
 {
 	const struct pull *p = &g->pulls[0];
 
-	snprintf(ret_url, 1024, "%.1000s%s", server_url(p->server, &p->task), p->path);
+	char path[LOG_URL_SIZE];
+
+	snprintf(ret_url, 1024, "%.500s%.500s", server_url(p->server, &p->task),
+		log_url_text(path, p->path));
 }
 
 bool gather_covers(const struct gather *g, const struct version *v)

@@ -22,7 +22,7 @@ struct gather;
 
 struct gather_env {
 	struct exchange_env exchange;
-	struct server *const *servers; /* by the index in the settings */
+	struct server *const *servers; /* by the index in the settings; for gather_new() alone */
 };
 
 enum gather_outcome {
@@ -58,6 +58,9 @@ struct gather_part { /* in the order of the layers, a signature behind its docum
 struct gather *gather_new(const struct gather_env *env, const struct settings_config *config,
 	const struct settings_layer *instead, const struct gather_calls *calls, void *arg);
 void gather_free(struct gather *g);
+/* Ends all transfers and takes what waits out of the line; ended() is not called, and nothing is
+ * said about the servers: it is not wanted any more. */
+void gather_drop(struct gather *g);
 /* Lines the first part up; see server_submit(). */
 void gather_submit(struct gather *g, uint64_t expires_ms);
 void gather_withdraw(struct gather *g);
@@ -89,7 +92,7 @@ bool gather_shows(const struct gather *g, uint64_t version_hash);
 void gather_avoid(struct gather *g);
 /* Frees the bodies. */
 void gather_release(struct gather *g);
-/* Where the first part comes from: for the status. */
+/* Where the first part comes from, its address for people: without its query. */
 struct server *gather_server(const struct gather *g);
 void gather_url(const struct gather *g, char ret_url[1024]);
 /* True when each part of this version came from an address of its layer's server. */

@@ -1,9 +1,15 @@
 /*
  * A small HTTP/1.1 server on the loop: libevent's evhttp behind one handler.
  *
- * Used by the control socket (Unix), the agent's optional TCP listener, and `pullet serve`. Bounds:
- * request body 4 KiB, headers 8 KiB, idle clients are dropped after 30 s, response body whatever
- * the handler gives. Methods: GET, HEAD, POST; all others are answered 405 (501).
+ * Used by the control socket (Unix), the agent's optional TCP listener, and `pullet serve`.
+ * Methods: GET, HEAD, POST; all others are answered 405.
+ *
+ * Bounds: request body 4 KiB, headers 8 KiB; so many clients at a time (httpd_limit()), then
+ * nobody is let in until one has gone. Dropped is who has not sent a whole request after 30 s
+ * (after half a second while others wait to be let in), a connection that is kept alive and idle
+ * too; and who has not read a whole answer after 30 s and 1 s for each 32 KiB of it. Answers that
+ * nobody has read yet have so many bytes altogether (or are one answer); others are 503 without a
+ * body.
  *
  * Threads: the loop's. Ownership: the handler borrows the request until it answers it: exactly one
  * httpd_reply() per request, at once or later.
@@ -28,6 +34,11 @@ typedef void (*httpd_handler)(void *arg, struct httpd_request *request);
 struct httpd *httpd_open_unix(struct loop *l, const char *path, httpd_handler handle, void *arg);
 /* Serves on HOST:PORT ([v6]:port too; port 0 = any free one). NULL with errno set. */
 struct httpd *httpd_open_tcp(struct loop *l, const char *address, httpd_handler handle, void *arg);
+#define HTTPD_CLIENTS 64
+#define HTTPD_QUEUED (64u << 20)
+
+/* Other bounds than these: clients at a time, and bytes of answers that are not read yet. */
+void httpd_limit(struct httpd *h, size_t clients, size_t queued);
 /* The port that is bound (TCP). */
 int httpd_port(const struct httpd *h);
 /* Stops; the Unix socket is removed. Open requests are dropped. */
@@ -41,9 +52,12 @@ const char *httpd_path(const struct httpd_request *r);
 const char *httpd_query(const struct httpd_request *r, const char *name);
 /* A request header's value, or NULL. */
 const char *httpd_header(const struct httpd_request *r, const char *name);
+/* True when it came over TCP: from anybody. */
+bool httpd_is_tcp(const struct httpd_request *r);
 /* Peer credentials of a Unix client. 0 or -errno. */
 int httpd_peer(const struct httpd_request *r, uid_t *ret_uid, gid_t *ret_gid);
-/* Called when the client goes away before the reply: afterwards the request must not be used. */
+/* Called when the client goes away before the reply (it closes its side, or the half of it that it
+ * writes to): afterwards the request must not be used. At most once for a request. */
 void httpd_on_gone(struct httpd_request *r, void (*gone)(void *arg), void *arg);
 
 /* Adds a response header. */

@@ -35,6 +35,12 @@ struct image {
 	ino_t ino;
 	off_t size;
 	struct timespec mtime;
+	struct prepared *prepared; /* by image_prepare(); NULL = nothing is */
+};
+
+struct prepared {
+	char temporary[NAME_MAX + 1]; /* "" = an equal file is there */
+	struct stat written;
 };
 
 /* ---- flattening ---- */
@@ -146,7 +152,7 @@ static bool is_page(int fd)
 static int open_page(struct image *i, int dir, const char *name, char why[FILE_WHY])
 {
 	const struct file_options options = {.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1};
-	char fresh[PAGE_SIZE] = {0};
+	char fresh[PAGE_SIZE] = {0}, remedy[FILE_REMEDY];
 	void *map;
 	int fd, r = 0;
 
@@ -160,13 +166,20 @@ static int open_page(struct image *i, int dir, const char *name, char why[FILE_W
 		r = file_replace(i->sys, dir, name, fresh, sizeof(fresh), &options, why);
 		fd = r < 0 ? -1 : openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	}
+	if (fd < 0 && r >= 0) {
+		r = -errno;
+		file_remedy(remedy, -r, false);
+		snprintf(why, FILE_WHY, "cannot open %.200s/%.80s: %s", i->dir, name, remedy);
+	}
 	if (fd < 0)
-		return r < 0 ? r : -errno;
+		return r;
 	map = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	r = map == MAP_FAILED ? -errno : 0;
 	close(fd);
-	if (r)
+	if (r) {
+		snprintf(why, FILE_WHY, "cannot map %.200s/%.80s: %s", i->dir, name, strerror(-r));
 		return r;
+	}
 	i->page = map;
 	if (!i->in_memory) /* it may be of another boot, whose clock was another one */
 		atomic_store_explicit(&i->page->confirmed_ms, 0, memory_order_release);
@@ -191,12 +204,15 @@ void image_confirm(struct image *i, uint64_t now_ms, uint64_t stale_ms)
 
 static int open_dir(const struct image *i, char why[FILE_WHY])
 {
-	int fd = i->sys->openat(AT_FDCWD, i->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	int error, fd = i->sys->openat(AT_FDCWD, i->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	char remedy[FILE_REMEDY];
 
 	if (fd >= 0)
 		return fd;
-	snprintf(why, FILE_WHY, "cannot open the directory %.200s: %s", i->dir, strerror(errno));
-	return -errno;
+	error = errno;
+	file_remedy(remedy, error, false);
+	snprintf(why, FILE_WHY, "cannot open the directory %.200s: %s", i->dir, remedy);
+	return -error;
 }
 
 int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
@@ -221,9 +237,6 @@ int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
 		snprintf(page, sizeof(page), "%s.gen", name);
 		file_clean(sys, dir, page);
 		r = open_page(i, dir, page, why);
-		if (r < 0)
-			snprintf(why, FILE_WHY, "cannot make %.100s/%.80s: %s", runtime_dir, page,
-				strerror(-r));
 		sys->close(dir);
 	}
 	if (r < 0) {
@@ -279,29 +292,71 @@ static bool is_there(struct image *i, int dir, const void *data, size_t len)
 	return same;
 }
 
-int image_publish(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY])
+/* Nothing is prepared any more. */
+static void drop_prepared(struct image *i)
 {
-	struct stat st;
-	const struct file_options options = {.mode = 0640,
-		.uid = (uid_t)-1,
-		.gid = (gid_t)-1,
-		.sync = !i->in_memory,
-		.ret_written = &st};
-	int dir = open_dir(i, why), r = 0;
-	bool seen = true;
+	free(i->prepared);
+	i->prepared = NULL;
+}
 
-	if (dir < 0)
+int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY])
+{
+	struct prepared *p = i->prepared = calloc(1, sizeof(*p));
+	struct file_options options = {
+		.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1, .sync = !i->in_memory};
+	int dir = p ? open_dir(i, why) : -ENOMEM, r = 0;
+
+	if (!p)
+		snprintf(why, FILE_WHY, "out of memory");
+	if (dir < 0) {
+		drop_prepared(i);
 		return dir;
+	}
+	options.ret_written = &p->written;
 	snapshot_stamp(data, len, generation);
 	if (i->known || !is_there(i, dir, data, len))
-		r = file_replace(i->sys, dir, i->name, data, len, &options, why);
+		r = file_prepare(i->sys, dir, i->name, data, len, &options, p->temporary, why);
+	if (r)
+		drop_prepared(i);
+	i->sys->close(dir);
+	return r;
+}
+
+void image_abandon(struct image *i)
+{
+	char why[FILE_WHY];
+	int dir = i->prepared && i->prepared->temporary[0] ? open_dir(i, why) : -1;
+
+	if (dir >= 0) {
+		i->sys->unlinkat(dir, i->prepared->temporary, 0);
+		i->sys->close(dir);
+	}
+	drop_prepared(i);
+}
+
+int image_publish(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY])
+{
+	int dir, r = i->prepared ? 0 : image_prepare(i, data, len, generation, why);
+	struct prepared *p = i->prepared;
+	bool seen = true;
+
+	if (r)
+		return r;
+	dir = open_dir(i, why);
+	if (dir < 0) {
+		drop_prepared(i);
+		return dir;
+	}
+	if (p->temporary[0])
+		r = file_commit(i->sys, dir, i->name, p->temporary, !i->in_memory, why);
 	else
-		seen = fstatat(dir, i->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+		seen = fstatat(dir, i->name, &p->written, AT_SYMLINK_NOFOLLOW) == 0;
 	if (r >= 0) {
 		raise_page(i, generation); /* first of all: somebody sleeps on it */
 		if (seen)
-			remember(i, &st);
+			remember(i, &p->written);
 	}
+	drop_prepared(i);
 	i->sys->close(dir);
 	return r < 0 ? r : 0;
 }

@@ -22,6 +22,11 @@ void image_close(struct image *i);
  * be NULL. */
 int image_build(const struct node *root, int64_t created_ms, const char *version, void **ret_data,
 	size_t *ret_len, char why[FILE_WHY]);
+/* Does all of image_publish() that may fail for want of room or permission; nothing is visible yet.
+ * It is to be followed by image_publish() with the same image, or by image_abandon(). */
+int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY]);
+/* Removes what was prepared, if anything was. */
+void image_abandon(struct image *i);
 /* Replaces NAME.snap, then raises the page and wakes who waits. An equal file that is in place
  * stays. */
 int image_publish(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY]);

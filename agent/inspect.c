@@ -32,6 +32,7 @@ static void boolean(struct buffer *out, const char *name, bool value)
 static void write_facts(struct buffer *out, const struct version *v)
 {
 	const char *etag = v->parts[0].etag;
+	char url[LOG_URL_SIZE];
 	bool first = true;
 
 	jsontext_number(out, "generation", v->generation);
@@ -46,7 +47,8 @@ static void write_facts(struct buffer *out, const struct version *v)
 			continue;
 		if (!first)
 			buffer_append(out, ",", 1);
-		jsontext_append(out, p->url, strlen(p->url));
+		log_url_text(url, p->url);
+		jsontext_append(out, url, strlen(url));
 		first = false;
 	}
 	buffer_append(out, "]", 1);
@@ -260,11 +262,12 @@ static void write_voice(struct config *c, const char *key, const struct merge_vo
 	boolean(out, "counts", v->counts);
 }
 
-static const char *url_of_layer(const struct candidate *v, size_t layer)
+static const char *url_of_layer(
+	const struct candidate *v, size_t layer, char text[LOG_URL_SIZE])
 {
 	for (size_t i = 0; i < v->version.part_count; i++)
 		if (v->pieces[i].layer == layer && !v->pieces[i].signature)
-			return v->pieces[i].facts->url;
+			return log_url_text(text, v->pieces[i].facts->url);
 	return NULL;
 }
 
@@ -273,8 +276,8 @@ static void write_layer(struct config *c, const struct candidate *v, size_t i, s
 	const struct ledger_override *o;
 
 	if (i < v->composition.layer_count) {
-		jsontext_member(out, "url", url_of_layer(v, i));
-		jsontext_member(out, "path", c->settings->layers[i].path);
+		jsontext_member(out, "url", url_of_layer(v, i, (char[LOG_URL_SIZE]){0}));
+		jsontext_member(out, "path", LOG_URL(c->settings->layers[i].path));
 		return;
 	}
 	o = &c->ledger->overrides[i - v->composition.layer_count];

@@ -24,7 +24,7 @@ static int refuse(struct document_error *err, unsigned line, unsigned column, co
 }
 
 /* Finds what goes over the limits; all else is jansson's to refuse. Columns count bytes. */
-static int scan(const char *data, size_t len, struct document_error *err)
+static int scan(const char *data, size_t len, size_t max_values, struct document_error *err)
 {
 	unsigned line = 1, column = 1, depth = 0;
 	size_t values = 1;
@@ -50,7 +50,7 @@ static int scan(const char *data, size_t len, struct document_error *err)
 		} else if (!string && c == ',') {
 			values++;
 		}
-		if (values > 2 * (size_t)DOCUMENT_MAX_NODES)
+		if (values > max_values)
 			return refuse(err, line, column,
 				"far more than 100000 values: split the document");
 	}
@@ -180,16 +180,17 @@ static bool is_blank(const char *data, size_t len)
 int json_parse(const char *data, size_t len, unsigned flags, struct document *d,
 	struct document_error *err)
 {
+	size_t max_values = flags & DOCUMENT_OURS ? SIZE_MAX : 2 * (size_t)DOCUMENT_MAX_NODES;
 	json_error_t e;
 	json_t *root;
 	int r;
 
-	(void)flags; /* duplicates are refused always: jansson would lose one of them */
 	if (is_blank(data, len))
 		return refuse(err, 1, 1, "the document is empty");
-	r = scan(data, len, err);
+	r = scan(data, len, max_values, err);
 	if (r)
 		return r;
+	/* duplicates are refused always: jansson would lose one of them */
 	root = json_loadb(data, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
 	if (!root)
 		return parse_error(&e, err);

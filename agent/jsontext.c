@@ -8,9 +8,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Length of the well-formed UTF-8 sequence at s, or 0 (table 3-7 of the Unicode standard). */
-static size_t sequence(const unsigned char *s, size_t left)
+/* Table 3-7 of the Unicode standard. */
+size_t jsontext_sequence(const char *text, size_t left)
 {
+	const unsigned char *s = (const unsigned char *)text;
 	static const struct {
 		unsigned char first, last, low, high;
 		size_t len;
@@ -56,7 +57,7 @@ int jsontext_append(struct buffer *b, const char *s, size_t len)
 
 	for (size_t i = 0; r == 0 && i < len;) {
 		unsigned char c = (unsigned char)s[i];
-		size_t n = sequence((const unsigned char *)s + i, len - i);
+		size_t n = jsontext_sequence(s + i, len - i);
 		bool special = n == 0 || c < 0x20 || c == '"' || c == '\\' || c == 0x7f;
 
 		if (special) {

@@ -10,6 +10,9 @@
 
 #include "../lib/buffer.h"
 
+/* Length of the well-formed UTF-8 sequence at s, of which there are left (at least 1) bytes; 0 = it
+ * is none. */
+size_t jsontext_sequence(const char *s, size_t left);
 /* Appends len bytes as a JSON string with its quotes: control characters escaped, bytes that are
  * not UTF-8 replaced by U+FFFD, so that the result is valid whatever comes in. 0, -ENOMEM,
  * -EMSGSIZE. */

@@ -16,6 +16,7 @@
 #include "base64.h"
 #include "diff.h"
 #include "keypath.h"
+#include "log.h"
 #include "schema.h"
 #include "signature.h"
 
@@ -102,15 +103,17 @@ static int compile(struct judges *j, const struct buffer *text, char why[FILE_WH
 
 static int read_schema(struct judges *j, const char **ret_note, char why[FILE_WHY])
 {
-	char sha256[DIGEST_HEX];
+	char sha256[DIGEST_HEX], remedy[FILE_REMEDY];
 	struct buffer text;
 	int r;
 
 	buffer_init(&text, MAX_SCHEMA);
-	r = file_read(j->sys, AT_FDCWD, j->config->schema, &text);
-	if (r)
+	r = file_read_named(j->sys, j->config->schema, &text);
+	if (r) {
+		file_remedy(remedy, -r, true);
 		snprintf(why, FILE_WHY, "cannot read the schema %.200s: %s", j->config->schema,
-			strerror(-r));
+			remedy);
+	}
 	if (r == 0)
 		r = digest_sha256(text.data ? text.data : "", text.len, NULL, 0, sha256);
 	if (r == 0 && strcmp(sha256, j->schema_sha256) != 0) {
@@ -224,7 +227,7 @@ static int judge_one_signature(struct judges *j, const struct judges_case *c,
 	const struct compose_piece *document, const struct compose_piece *signature,
 	struct judgement *ret)
 {
-	const char *path = j->config->layers[document->layer].path;
+	const char *path = LOG_URL(j->config->layers[document->layer].path);
 	struct signature_facts facts;
 	char why[FILE_WHY];
 	int r;

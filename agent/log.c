@@ -147,16 +147,73 @@ char *log_u64_text(char text[24], uint64_t n)
 	return text;
 }
 
-bool log_limit_pass(
-	struct log_limit *l, uint64_t now_ms, const char *cause, unsigned *ret_suppressed)
+char *log_url_text(char text[LOG_URL_SIZE], const char *url)
 {
-	uint64_t h = hash_bytes(HASH_START, cause, strlen(cause));
+	size_t len = strcspn(url, "?");
 
-	if (l->used && h == l->cause && now_ms - l->last_ms < 60000) {
+	snprintf(text, LOG_URL_SIZE, "%.*s%s", (int)(len < 1000 ? len : 1000), url,
+		len > 1000 ? "..."
+		: url[len] ? "?..."
+			   : "");
+	return text;
+}
+
+static uint32_t hash_text(const char *s)
+{
+	return (uint32_t)hash_bytes(HASH_START, s, strlen(s));
+}
+
+bool log_limit_told(const struct log_limit *l, const char *kind, const char *cause)
+{
+	uint32_t k = hash_text(kind), c = hash_text(cause);
+
+	for (unsigned i = 0; i < l->used; i++)
+		if (l->lines[i].kind == k && l->lines[i].cause == c)
+			return true;
+	return false;
+}
+
+/* The line that this one takes the place of: of the same cause, or a free one, or an old one. -1:
+ * too many are new. */
+static int place(const struct log_limit *l, uint64_t now_ms, uint32_t kind, uint32_t cause)
+{
+	int found = l->used < LOG_LIMIT_LINES ? (int)l->used : -1;
+	unsigned of_a_kind = 0;
+
+	for (unsigned i = 0; i < l->used; i++) {
+		bool is_new = now_ms - l->lines[i].last_ms < LOG_LIMIT_MS;
+
+		if (l->lines[i].kind == kind && l->lines[i].cause == cause)
+			return is_new ? -1 : (int)i;
+		of_a_kind += is_new && l->lines[i].kind == kind;
+		if (!is_new && found < 0)
+			found = (int)i;
+	}
+	return of_a_kind < LOG_LIMIT_OF_A_KIND ? found : -1;
+}
+
+bool log_limit_pass_kind(struct log_limit *l, uint64_t now_ms, const char *kind, const char *cause,
+	unsigned *ret_suppressed)
+{
+	uint32_t k = hash_text(kind), c = hash_text(cause);
+	int i = place(l, now_ms, k, c);
+
+	if (i < 0) {
 		l->suppressed++;
 		return false;
 	}
+	l->lines[i].kind = k;
+	l->lines[i].cause = c;
+	l->lines[i].last_ms = now_ms;
+	if ((unsigned)i == l->used)
+		l->used++;
 	*ret_suppressed = l->suppressed;
-	*l = (struct log_limit){.cause = h, .last_ms = now_ms, .used = true};
+	l->suppressed = 0;
 	return true;
+}
+
+bool log_limit_pass(
+	struct log_limit *l, uint64_t now_ms, const char *cause, unsigned *ret_suppressed)
+{
+	return log_limit_pass_kind(l, now_ms, cause, "", ret_suppressed);
 }

@@ -35,16 +35,33 @@ void log_line(enum log_level level, const char *message, ...) __attribute__((sen
  * LOG_U64(n)) */
 #define LOG_U64(n) (log_u64_text((char[24]){0}, (uint64_t)(n)))
 char *log_u64_text(char text[24], uint64_t n);
+/* The same for an address or a path: without its query, which may hold a secret. */
+#define LOG_URL_SIZE 1024
+#define LOG_URL(url) (log_url_text((char[LOG_URL_SIZE]){0}, (url)))
+char *log_url_text(char text[LOG_URL_SIZE], const char *url);
 
-/* At most one line a minute for the same cause: true when the line may be written now;
- * *ret_suppressed is then the number of lines held back since the last one. A different cause
- * (hash) is always let through. */
+/* What may be said of one thing, a zeroed struct: at most one line a minute for the same cause, two
+ * for all causes of the same kind (which may be other texts each time), and four for everything; so
+ * a change of cause is told at once, and causes that take turns are not told each time. */
+#define LOG_LIMIT_MS 60000u
+#define LOG_LIMIT_LINES 4
+#define LOG_LIMIT_OF_A_KIND 2
+
 struct log_limit {
-	uint64_t cause, last_ms;
-	unsigned suppressed;
-	bool used;
+	struct {
+		uint32_t kind, cause; /* hashes */
+		uint64_t last_ms;
+	} lines[LOG_LIMIT_LINES]; /* the newest of each cause; in no order */
+	unsigned used, suppressed;
 };
+/* True when the line may be written now; *ret_suppressed is then the number of lines held back
+ * since the last one. */
 bool log_limit_pass(
 	struct log_limit *l, uint64_t now_ms, const char *cause, unsigned *ret_suppressed);
+/* The same for a kind whose causes are texts, such as a message and why. */
+bool log_limit_pass_kind(struct log_limit *l, uint64_t now_ms, const char *kind, const char *cause,
+	unsigned *ret_suppressed);
+/* Was that cause told before, and not long ago? Its line is a repetition then. */
+bool log_limit_told(const struct log_limit *l, const char *kind, const char *cause);
 
 #endif

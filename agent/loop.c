@@ -18,6 +18,8 @@
 
 #include <event2/event.h>
 
+#include "log.h"
+
 #define MAX_SIGNALS 8
 #define MAX_EXPIRED 1024 /* in one turn, then others have theirs */
 #define LATE_MS                                                                                    \
@@ -112,6 +114,17 @@ static void wake_has_come(void *arg, int fd, unsigned events)
 		l->woken(l->woken_arg);
 }
 
+/* libevent ends the program after an error. */
+static void libevent_says(int severity, const char *message)
+{
+	if (severity == EVENT_LOG_ERR)
+		log_err("the event loop cannot go on: memory or file descriptors are short: raise "
+			"the limits (LimitNOFILE, MemoryMax)",
+			"why", message);
+	else
+		log_debug("libevent", "says", message);
+}
+
 struct loop *loop_new(const struct sys *sys)
 {
 	struct loop *l = calloc(1, sizeof(*l));
@@ -120,6 +133,7 @@ struct loop *loop_new(const struct sys *sys)
 	if (!l)
 		return NULL;
 	l->sys = sys;
+	event_set_log_callback(libevent_says);
 	l->base = event_base_new();
 	l->turn_ms = sys->now_ms();
 	wheel_init(&l->wheel, l->turn_ms);

@@ -279,13 +279,28 @@ static void explain_end(const struct process *p, const siginfo_t *info, struct p
 	}
 }
 
+static const char *start_advice(int error)
+{
+	switch (error) {
+	case ENOENT:
+		return ": install it, name another one, or mend the #! it begins with";
+	case EACCES:
+		return ": the agent's user must be able to execute it (chmod +x)";
+	case ENOEXEC:
+		return ": it is neither a program for this machine nor begins with #!";
+	default:
+		return "";
+	}
+}
+
 static void judge(const struct process *p, const siginfo_t *info, struct process_result *r)
 {
 	r->end = p->asked;
 	if (*p->start_error) {
 		r->end = PROCESS_NOT_STARTED;
 		r->code = *p->start_error;
-		snprintf(r->why, sizeof(r->why), "cannot be started: %s", strerror(r->code));
+		snprintf(r->why, sizeof(r->why), "cannot be started: %s%s", strerror(r->code),
+			start_advice(r->code));
 	} else if (p->asked == PROCESS_TIMED_OUT) {
 		explain_timeout(p, r->why);
 	} else if (p->asked == PROCESS_STOPPED) {

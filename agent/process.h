@@ -37,7 +37,7 @@
 
 #define PROCESS_GRACE_MS 5000
 #define PROCESS_MAX_MESSAGE 4096
-#define PROCESS_WHY 96
+#define PROCESS_WHY 192
 
 struct process;
 

@@ -34,11 +34,14 @@ struct target {
 
 /* ---- the directory ---- */
 
-/* "BEFORE PATH: ADVICE", with the error's own text when there is no better advice. */
+/* "BEFORE PATH: ADVICE", with the error's own remedy when there is no better advice. */
 static int complain(
 	char why[FILE_WHY], int error, const char *before, const char *path, const char *advice)
 {
-	snprintf(why, FILE_WHY, "%s %.200s: %s", before, path, advice ? advice : strerror(error));
+	char remedy[FILE_REMEDY];
+
+	file_remedy(remedy, error, false);
+	snprintf(why, FILE_WHY, "%s %.200s: %s", before, path, advice ? advice : remedy);
 	return -error;
 }
 
@@ -268,6 +271,9 @@ void publish_run(struct publication *p)
 	if (p->error == 0 && p->store)
 		p->error = store_save(
 			p->store, p->version, p->body, p->body_len, p->config->strict, p->why);
+	if (p->error == 0 && p->image) /* or the file would be new, and the snapshot old */
+		p->error = image_prepare(
+			p->image, p->image_data, p->image_len, p->version->generation, p->why);
 	if (p->error == 0 && p->target)
 		p->error = replace(p, dir);
 	if (p->error == 0 && p->fileset)
@@ -279,6 +285,8 @@ void publish_run(struct publication *p)
 			p->image, p->image_data, p->image_len, p->version->generation, p->why);
 	if (p->error == 0 && p->store)
 		store_prune(p->store);
+	if (p->error && p->image)
+		image_abandon(p->image);
 	if (p->error && p->target) /* what it shows is not what stands */
 		p->target->known = false;
 	if (p->error && p->fileset)

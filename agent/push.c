@@ -18,12 +18,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <zmq.h>
 
 #include "hash.h"
 #include "log.h"
 #include "push_message.h"
+#include "push_topics.h"
 
 #define MAX_FILTERS                                                                                \
 	500 /* over that, one empty subscription: publishers drop filters beyond their high-water  \
@@ -33,11 +36,6 @@
 #define RETRY_MAX_MS 60000
 #define RETRY_MAX_LOCAL_MS 2000
 #define HANDSHAKE_MS 10000
-
-struct seen { /* of one topic at one endpoint */
-	bool any;
-	uint64_t seq;
-};
 
 struct endpoint {
 	struct push *push;
@@ -52,7 +50,6 @@ struct endpoint {
 	bool established;      /* the handshake is over */
 	struct log_limit log_limit;
 	char epoch[65];
-	struct seen *seen;    /* one per topic */
 	bool heard_heartbeat; /* in this connection: silence means something */
 	uint64_t deadline_ms; /* of silence, or of the rebuild; 0 = none */
 	bool rebuilding;      /* the deadline is the rebuild's */
@@ -63,23 +60,22 @@ struct endpoint {
 		last_message_ms;
 };
 
-struct topic {
-	struct push_topic *topic;
-	uint64_t pending_ms; /* this host's moment within a spread window */
-	uint64_t window_ms;  /* the end of the window */
-};
-
 struct push {
 	const struct sys *sys;
 	void *context;
 	pthread_t thread;
 	struct endpoint *endpoints;
 	size_t endpoint_count;
-	struct topic *topics; /* sorted by name; several may share one */
-	size_t topic_count;
+	struct push_topics *topics;    /* the thread's */
 	struct push_listener listener; /* zeroed = the topics' triggers are fired */
 	void *stop; /* a socket that nothing comes from but the end, while the others are closed */
 	zmq_pollitem_t *items;
+	/* others are to take the topics' place, or not */
+	pthread_mutex_t mutex;
+	pthread_cond_t taken;
+	struct push_topics *_Atomic next; /* NULL = none; set and cleared under the mutex */
+	bool ended;                       /* the thread, whatever the reason */
+	int renewed;                      /* eventfd: wakes the thread for the next ones */
 };
 
 uint64_t push_version_hash(const char *version)
@@ -107,54 +103,20 @@ static void count(_Atomic uint64_t *counter)
 	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-/* ---- firing ---- */
-
-/* Fires one topic within `spread_ms`. A window that is open already stays as it is; what comes in
- * it after this host's own moment waits for the next window, which follows directly. So a storm of
- * messages costs one pull per window, and each window has the load of one. */
-static void fire(struct push *p, struct topic *t, uint64_t spread_ms)
+static size_t index_of(const struct endpoint *e)
 {
-	uint64_t now_ms = p->sys->now_ms(), begin_ms = now_ms;
-
-	/* not a window that was much wider than this one: it promised less */
-	if (spread_ms > 0 && t->window_ms <= now_ms + 2 * spread_ms) {
-		if (now_ms < t->pending_ms)
-			return;
-		if (now_ms < t->window_ms)
-			begin_ms = t->window_ms;
-	}
-	t->window_ms = begin_ms + spread_ms;
-	t->pending_ms = begin_ms + sys_random_upto(p->sys, spread_ms);
-	trigger_fire(t->topic->trigger, now_ms, t->pending_ms - now_ms);
+	return (size_t)(e - e->push->endpoints);
 }
 
-/* A message may have been lost: all topics pull. A config that has not pulled yet will do so
- * anyway. */
-static void fire_all(struct endpoint *e, uint64_t least_spread_ms)
-{
-	for (size_t i = 0; i < e->push->topic_count; i++) {
-		struct topic *t = &e->push->topics[i];
-		uint64_t spread_ms = t->topic->spread_ms;
-
-		if (atomic_load_explicit(&t->topic->pulled, memory_order_acquire))
-			fire(e->push, t, spread_ms > least_spread_ms ? spread_ms : least_spread_ms);
-	}
-}
-
-/* As fire_all(), or the listener is told why. */
+/* Messages may have been missed: all topics pull, or the listener is told why. */
 static void missed(struct endpoint *e, const char *cause, uint64_t least_spread_ms)
 {
 	const struct push *p = e->push;
 
 	if (p->listener.missed)
-		p->listener.missed(p->listener.arg, (size_t)(e - p->endpoints), cause);
+		p->listener.missed(p->listener.arg, index_of(e), cause);
 	else
-		fire_all(e, least_spread_ms);
-}
-
-static void forget(struct endpoint *e)
-{
-	memset(e->seen, 0, e->push->topic_count * sizeof(*e->seen));
+		push_topics_fire_all(p->topics, least_spread_ms);
 }
 
 /* ---- sockets ---- */
@@ -221,20 +183,35 @@ static int set_keys(const struct endpoint *e, void *socket, const struct own_key
 	       zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, k->secret_key, CURVE_TEXT);
 }
 
-static int subscribe(const struct push *p, void *socket)
+static bool wants_all(const struct push_topics *t)
 {
-	if (p->topic_count > MAX_FILTERS || p->listener.heard)
-		return zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0);
-	if (zmq_setsockopt(
-		    socket, ZMQ_SUBSCRIBE, PUSH_HEARTBEAT_TOPIC, strlen(PUSH_HEARTBEAT_TOPIC)))
-		return -1;
-	for (size_t i = 0; i < p->topic_count; i++) {
-		const char *name = p->topics[i].topic->topic;
+	return push_topics_name(t, MAX_FILTERS);
+}
 
-		if (zmq_setsockopt(socket, ZMQ_SUBSCRIBE, name, strlen(name)))
+/* Sets, or takes back, the filters that these topics need and others (NULL = none) do not. */
+static int set_filters(
+	void *socket, int option, const struct push_topics *of, const struct push_topics *but)
+{
+	const char *name = NULL, *last = PUSH_HEARTBEAT_TOPIC;
+	bool all_but = but && wants_all(but);
+
+	if (wants_all(of))
+		return all_but ? 0 : zmq_setsockopt(socket, option, "", 0);
+	if ((!but || all_but) && zmq_setsockopt(socket, option, last, strlen(last)))
+		return -1;
+	for (size_t i = 0; (name = push_topics_name(of, i)); last = name, i++) {
+		if (strcmp(name, last) == 0 || (but && !all_but && push_topics_has(but, name)))
+			continue;
+		if (zmq_setsockopt(socket, option, name, strlen(name)))
 			return -1;
 	}
 	return 0;
+}
+
+static int subscribe(const struct push *p, void *socket)
+{
+	return p->listener.heard ? zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0)
+				 : set_filters(socket, ZMQ_SUBSCRIBE, p->topics, NULL);
 }
 
 static void close_sockets(struct endpoint *e)
@@ -256,8 +233,7 @@ static int make_sockets(struct endpoint *e, const struct own_keys *keys)
 	int r = 0, zero = 0;
 	char name[64];
 
-	snprintf(name, sizeof(name), "inproc://monitor-%zu-%u", (size_t)(e - p->endpoints),
-		e->sockets++);
+	snprintf(name, sizeof(name), "inproc://monitor-%zu-%u", index_of(e), e->sockets++);
 	e->socket = zmq_socket(p->context, ZMQ_SUB);
 	e->monitor = zmq_socket(p->context, ZMQ_PAIR);
 	if (!e->socket || !e->monitor ||
@@ -321,31 +297,6 @@ static int open_sockets(struct endpoint *e)
 
 /* ---- messages ---- */
 
-static int by_name(const void *a, const void *b)
-{
-	const struct topic *x = a, *y = b;
-
-	return strcmp(x->topic->topic, y->topic->topic);
-}
-
-/* The first of the topics with this name, or NULL. */
-static struct topic *find(const struct push *p, const char *name)
-{
-	size_t low = 0, high = p->topic_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(p->topics[middle].topic->topic, name) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < p->topic_count && strcmp(p->topics[low].topic->topic, name) == 0
-		       ? &p->topics[low]
-		       : NULL;
-}
-
 /* A new epoch: the publisher restarted or lost count, so anything may have been missed. True when
  * it is one. */
 static bool epoch_changed(struct endpoint *e, const struct push_message *m)
@@ -355,46 +306,24 @@ static bool epoch_changed(struct endpoint *e, const struct push_message *m)
 	if (!m->epoch[0] || strcmp(m->epoch, e->epoch) == 0)
 		return false;
 	memcpy(e->epoch, m->epoch, sizeof(e->epoch));
-	forget(e);
+	push_topics_forget(e->push->topics, index_of(e));
 	if (changed) {
 		count(&e->epochs);
-		fire_all(e, m->has_spread ? m->spread_ms : 0);
+		push_topics_fire_all(e->push->topics, m->has_spread ? m->spread_ms : 0);
 	}
 	return changed;
 }
 
-/* False for a message that was seen before. */
-static bool in_sequence(struct endpoint *e, struct seen *seen, const struct push_message *m)
-{
-	bool repeated = m->has_seq && seen->any && m->seq == seen->seq;
-
-	if (!m->has_seq)
-		return true;
-	if (seen->any && m->seq != seen->seq + 1 && !repeated)
-		count(&e->gaps); /* this message's own pull makes up for the lost ones */
-	seen->any = true;
-	seen->seq = m->seq;
-	return !repeated;
-}
-
 static void update(struct endpoint *e, const char *name, const struct push_message *m)
 {
-	struct push *p = e->push;
-	struct topic *t = find(p, name);
+	struct push_topics *t = e->push->topics;
 
-	if (!t)
+	if (!push_topics_has(t, name))
 		return; /* a filter is a prefix: "web" lets "web2" through */
 	epoch_changed(e, m);
 	count(&e->messages);
-	if (!in_sequence(e, &e->seen[t - p->topics], m))
-		return;
-	for (; t < p->topics + p->topic_count && strcmp(t->topic->topic, name) == 0; t++) {
-		count(&t->topic->messages);
-		/* before the fire, whose release makes it visible to the run */
-		atomic_store_explicit(
-			&t->topic->wanted, push_version_hash(m->version), memory_order_relaxed);
-		fire(p, t, m->has_spread ? m->spread_ms : t->topic->spread_ms);
-	}
+	if (push_topics_update(t, index_of(e), name, m) == PUSH_GAP)
+		count(&e->gaps);
 }
 
 static void set_silence_deadline(struct endpoint *e)
@@ -429,7 +358,7 @@ static void handle(struct endpoint *e, const char *name, const char *envelope, s
 		update(e, name, &m);
 	}
 	if (l->heard)
-		l->heard(l->arg, (size_t)(e - e->push->endpoints), name, &m);
+		l->heard(l->arg, index_of(e), name, &m);
 	atomic_store_explicit(&e->last_message_ms, e->push->sys->now_ms(), memory_order_relaxed);
 	if (atomic_load(&e->state) == PUSH_SILENT)
 		atomic_store(&e->state, PUSH_CONNECTED);
@@ -676,15 +605,42 @@ static long next_deadline(const struct push *p)
 	return left == UINT64_MAX ? -1 : left > 86400000 ? 86400000 : (long)left;
 }
 
-/* Takes all that is there from one socket. 0 or -errno. */
+/* Takes all that is there from one socket, until other topics are to be taken. 0 or -errno. */
 static int drain(struct endpoint *e, int (*take)(struct endpoint *e))
 {
 	int r;
 
 	do
 		r = take(e);
-	while (r > 0);
-	return r;
+	while (r > 0 && !atomic_load(&e->push->next));
+	return r > 0 ? 0 : r;
+}
+
+/* The other topics take the place of those that were. What cannot be filtered otherwise (no memory)
+ * is a socket that is made anew. */
+static void take_topics(struct push *p)
+{
+	struct push_topics *before = p->topics, *next;
+	uint64_t n;
+
+	if (read(p->renewed, &n, sizeof(n)) < 0)
+		return;
+	pthread_mutex_lock(&p->mutex);
+	next = atomic_load(&p->next);
+	push_topics_follow(next, before);
+	p->topics = next;
+	for (size_t i = 0; i < p->endpoint_count; i++) {
+		struct endpoint *e = &p->endpoints[i];
+
+		if (e->socket && (set_filters(e->socket, ZMQ_SUBSCRIBE, next, before) ||
+					 set_filters(e->socket, ZMQ_UNSUBSCRIBE, before, next)))
+			give_up(e, PUSH_CONNECTING, "socket",
+				"what it is subscribed to cannot be changed");
+	}
+	atomic_store(&p->next, NULL);
+	pthread_cond_signal(&p->taken);
+	pthread_mutex_unlock(&p->mutex);
+	push_topics_free(before);
 }
 
 /* Sleeps until something comes or is due. Only what zmq_poll() named is looked at: each look costs
@@ -704,8 +660,11 @@ static int turn(struct push *p)
 			(zmq_pollitem_t){.socket = e->monitor, .fd = -1, .events = ZMQ_POLLIN};
 	}
 	p->items[count] = (zmq_pollitem_t){.socket = p->stop, .events = ZMQ_POLLIN};
-	if (zmq_poll(p->items, (int)count + 1, next_deadline(p)) < 0 && zmq_errno() != EINTR)
+	p->items[count + 1] = (zmq_pollitem_t){.fd = p->renewed, .events = ZMQ_POLLIN};
+	if (zmq_poll(p->items, (int)count + 2, next_deadline(p)) < 0 && zmq_errno() != EINTR)
 		return -zmq_errno();
+	if (p->items[count + 1].revents)
+		take_topics(p);
 	for (size_t i = 0; r == 0 && i < p->endpoint_count; i++) {
 		struct endpoint *e = &p->endpoints[i];
 
@@ -733,6 +692,10 @@ static void *run(void *arg)
 	p->stop = NULL;
 	for (size_t i = 0; i < p->endpoint_count; i++)
 		close_sockets(&p->endpoints[i]);
+	pthread_mutex_lock(&p->mutex);
+	p->ended = true;
+	pthread_cond_signal(&p->taken);
+	pthread_mutex_unlock(&p->mutex);
 	return NULL;
 }
 
@@ -745,14 +708,17 @@ static void release(struct push *p)
 		free(p->endpoints[i].address);
 		free(p->endpoints[i].server_key);
 		free(p->endpoints[i].secret_key_file);
-		free(p->endpoints[i].seen);
 	}
 	if (p->stop)
 		zmq_close(p->stop);
 	if (p->context)
 		zmq_ctx_term(p->context);
+	if (p->renewed >= 0)
+		close(p->renewed);
+	pthread_cond_destroy(&p->taken);
+	pthread_mutex_destroy(&p->mutex);
 	free(p->endpoints);
-	free(p->topics);
+	push_topics_free(p->topics);
 	free(p->items);
 	free(p);
 }
@@ -781,27 +747,26 @@ static int prepare_endpoint(struct push *p, struct endpoint *e, const struct pus
 	e->reconnect_ms = (local ? 100 : 2000) + sys_random_upto(p->sys, local ? 200 : 8000);
 	e->retry_ms = e->reconnect_ms;
 	e->retry_max_ms = local ? RETRY_MAX_LOCAL_MS : RETRY_MAX_MS;
-	e->seen = calloc(p->topic_count + 1, sizeof(*e->seen));
-	if (r || !e->seen)
-		return -ENOMEM;
-	return e->server_key && !zmq_has("curve") ? -EOPNOTSUPP : open_sockets(e);
+	if (r)
+		return r;
+	return e->server_key && !push_has_curve() ? -EOPNOTSUPP : open_sockets(e);
 }
 
-static int prepare(
-	struct push *p, const struct push_endpoint *endpoints, struct push_topic *const *topics)
+static int prepare(struct push *p, const struct push_endpoint *endpoints,
+	struct push_topic *const *topics, size_t topic_count)
 {
 	int r = 0;
 
 	p->endpoints = calloc(p->endpoint_count, sizeof(*p->endpoints));
-	p->topics = calloc(p->topic_count + 1, sizeof(*p->topics));
-	p->items = calloc(2 * p->endpoint_count + 1, sizeof(*p->items));
+	p->topics = push_topics_new(p->sys, topics, topic_count, p->endpoint_count);
+	p->items = calloc(2 * p->endpoint_count + 2, sizeof(*p->items));
 	p->context = zmq_ctx_new();
 	p->stop = p->context ? zmq_socket(p->context, ZMQ_PAIR) : NULL;
 	if (!p->endpoints || !p->topics || !p->items || !p->stop)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->topic_count; i++)
-		p->topics[i].topic = topics[i];
-	qsort(p->topics, p->topic_count, sizeof(*p->topics), by_name);
+	p->renewed = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (p->renewed < 0)
+		return -errno;
 	for (size_t i = 0; r == 0 && i < p->endpoint_count; i++)
 		r = prepare_endpoint(p, &p->endpoints[i], &endpoints[i]);
 	return r;
@@ -819,12 +784,14 @@ static int start(const struct sys *sys, const struct push_endpoint *endpoints,
 		return -ENOMEM;
 	p->sys = sys;
 	p->endpoint_count = endpoint_count;
-	p->topic_count = topic_count;
+	p->renewed = -1;
+	pthread_mutex_init(&p->mutex, NULL);
+	pthread_cond_init(&p->taken, NULL);
 	p->listener = listener ? *listener : (struct push_listener){NULL};
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all,
 		&before); /* libzmq's threads are made here too: signals are the loop's */
-	r = prepare(p, endpoints, topics);
+	r = prepare(p, endpoints, topics, topic_count);
 	if (r == 0)
 		r = -pthread_create(&p->thread, NULL, run, p);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -858,6 +825,29 @@ void push_stop(struct push *p)
 	release(p);
 }
 
+/* Waits for the thread: the topics that were are not to be used any more when this returns. */
+int push_renew(struct push *p, struct push_topic *const *topics, size_t topic_count)
+{
+	struct push_topics *next = push_topics_new(p->sys, topics, topic_count, p->endpoint_count);
+	const uint64_t one = 1;
+
+	if (!next)
+		return -ENOMEM;
+	pthread_mutex_lock(&p->mutex);
+	atomic_store(&p->next, next);
+	if (!p->ended && write(p->renewed, &one, sizeof(one)) < 0)
+		abort(); /* it is always read before the next */
+	while (!p->ended && atomic_load(&p->next))
+		pthread_cond_wait(&p->taken, &p->mutex);
+	if (atomic_load(&p->next)) {
+		push_topics_free(p->topics);
+		p->topics = next;
+		atomic_store(&p->next, NULL);
+	}
+	pthread_mutex_unlock(&p->mutex);
+	return 0;
+}
+
 size_t push_endpoint_count(const struct push *p)
 {
 	return p->endpoint_count;
@@ -881,6 +871,11 @@ void push_status_get(const struct push *p, size_t i, struct push_status *ret)
 		.refused = atomic_load_explicit(&e->refused, memory_order_relaxed),
 		.last_message_ms = atomic_load_explicit(&e->last_message_ms, memory_order_relaxed),
 	};
+}
+
+bool push_has_curve(void)
+{
+	return zmq_has("curve");
 }
 
 int push_keypair(char ret_public[CURVE_TEXT], char ret_secret[CURVE_TEXT])

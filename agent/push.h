@@ -13,9 +13,9 @@
  * state PUSH_REFUSED: the socket is closed, tried again after a pause that grows, and the key's
  * file is read again then. So whatever is put right, here or there, needs no restart.
  *
- * Threads: push_start/stop/status from the loop's. What crosses: trigger_fire(), and per topic one
- * atomic word, the hash of the version that the message promised (see push_version_hash). Bounds:
- * PUSH_MAX_TOPIC bytes of topic, 64 KiB a frame, as many topics as configs.
+ * Threads: push_start/renew/stop/status from the loop's. What crosses: trigger_fire(), and per
+ * topic one atomic word, the hash of the version that the message promised (see push_version_hash).
+ * Bounds: PUSH_MAX_TOPIC bytes of topic, 64 KiB a frame, as many topics as configs.
  */
 #ifndef PULLET_PUSH_H
 #define PULLET_PUSH_H
@@ -34,7 +34,9 @@
 struct push;
 struct push_message;
 
-struct push_topic { /* one per config; the caller owns it and keeps it in place until push_stop() */
+/* One per config; the caller owns it and keeps it in place until push_stop(), or a push_renew()
+ * without it. */
+struct push_topic {
 	const char *topic;
 	struct trigger *trigger;
 	uint64_t spread_ms;        /* when the message names none */
@@ -65,6 +67,10 @@ struct push_status { /* a snapshot of one endpoint's counters */
  * key is given and libzmq was built without CURVE. */
 int push_start(const struct sys *sys, const struct push_endpoint *endpoints, size_t endpoint_count,
 	struct push_topic *const *topics, size_t topic_count, struct push **ret_push);
+/* Other topics from now on; of those that were before and are again by name, nothing is lost, and
+ * no connection is touched. When it returns the thread does not know the old ones any more: it
+ * waits for the end of the message that the thread is at. 0 or -ENOMEM: nothing was changed. */
+int push_renew(struct push *p, struct push_topic *const *topics, size_t topic_count);
 /* Ends the thread (within 200 ms) and frees; NULL is fine. */
 void push_stop(struct push *p);
 
@@ -87,6 +93,8 @@ void push_status_get(const struct push *p, size_t endpoint, struct push_status *
 /* Hash of a version as it stands in a message or an ETag: W/ and quotes do not count. Never 0; 0
  * for NULL or "". */
 uint64_t push_version_hash(const char *version);
+/* Was libzmq built with CURVE? */
+bool push_has_curve(void);
 /* Makes a pair of keys, as text. 0, or -EOPNOTSUPP as above. */
 int push_keypair(char ret_public[CURVE_TEXT], char ret_secret[CURVE_TEXT]);
 /* Library versions, for --version. */

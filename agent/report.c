@@ -206,7 +206,7 @@ static int write_known(struct report *r, int64_t first_ms, struct buffer *out)
 	if (!receipt.configs)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->config_count; i++)
-		receipt.configs[i].name = s->configs[i].name;
+		receipt.configs[i].name = s->configs[i]->name;
 	e = receipt_write_known(&receipt, out);
 	free(receipt.configs);
 	return e;
@@ -264,7 +264,7 @@ static int write_page(struct report *r, size_t page, struct buffer *out)
 	receipt_begin(&receipt, out);
 	for (size_t i = page * RECEIPT_CONFIGS; i < end && i < s->config_count; i++) {
 		look_at(r, i, &c, &texts);
-		c.name = s->configs[i].name;
+		c.name = s->configs[i]->name;
 		receipt_add(&c, out);
 	}
 	return receipt_end(out);
@@ -494,7 +494,7 @@ static void put_off(struct report *r, const char *why, uint64_t advice_ms)
 	r->retry_ms = now_ms + delay_ms;
 	r->failing = true;
 	snprintf(r->error, sizeof(r->error), "%s", why);
-	if (log_limit_pass(&r->limit, now_ms, why, &suppressed))
+	if (log_limit_pass_kind(&r->limit, now_ms, "report", why, &suppressed))
 		log_warn("the receipt cannot be written: the fleet does not see what runs here",
 			"server", r->server->name, "url", url, "why", why, "next_in_ms",
 			LOG_U64(delay_ms), "repeated", suppressed ? LOG_U64(suppressed) : NULL);
@@ -701,7 +701,7 @@ struct report *report_start(const struct report_env *env)
 	r->env = *env;
 	r->exchange_env = (struct exchange_env){
 		.sys = env->sys, .transport = env->transport, .ca_file = env->ca_file};
-	r->server = &s->servers[s->report.server];
+	r->server = s->servers[s->report.server];
 	r->started_ms = r->first_ms = env->sys->wall_ms();
 	r->address = (unsigned)upto(r, r->server->url_count - 1);
 	loop_timer_init(&r->next, next_due, r);

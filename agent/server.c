@@ -8,12 +8,14 @@
  */
 #include "server.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "credentials.h"
 #include "hash.h"
 #include "log.h"
 
@@ -31,6 +33,7 @@ struct server {
 	const struct settings_server *settings;
 	struct dispatcher dispatcher;
 	struct loop_timer timer; /* when the line has work again */
+	size_t tasks;            /* that have joined */
 	unsigned in_flight;
 	bool pumping, held;
 	struct log_limit log_limit;
@@ -163,6 +166,22 @@ static void lost(void *arg, void *task, enum dispatcher_loss why)
 		return; /* by newer work of the same config, which is the same task */
 	t->waiting = false;
 	t->lost(t->arg, sentences[why]);
+}
+
+/* Doubles: the whole line is copied each time. */
+int server_join(struct server *s)
+{
+	uint32_t room = s->dispatcher.limits.max_pending;
+
+	if (s->tasks >= room && dispatcher_grow(&s->dispatcher, 2 * room))
+		return -ENOMEM;
+	s->tasks++;
+	return 0;
+}
+
+void server_leave(struct server *s)
+{
+	s->tasks--;
 }
 
 void server_submit(struct server *s, struct server_task *t, uint64_t expires_ms)
@@ -387,10 +406,10 @@ static void warn_of_plain_secrets(const struct server *s)
 				"server", name_of(s), "url", s->addresses[i].url);
 }
 
-struct server *server_new(struct loop *l, const struct settings_server *settings, size_t max_tasks)
+struct server *server_new(struct loop *l, const struct settings_server *settings)
 {
 	const struct dispatcher_limits limits = {
-		.max_pending = max_tasks ? (uint32_t)max_tasks : 1,
+		.max_pending = 1,
 		.max_batch = settings->max_in_flight,
 		.max_delay_ms = 0,
 	};
@@ -408,6 +427,7 @@ struct server *server_new(struct loop *l, const struct settings_server *settings
 	}
 	order_addresses(s);
 	warn_of_plain_secrets(s);
+	credentials_warn(settings);
 	return s;
 }
 

@@ -7,7 +7,7 @@
  * nothing is handed out until the first one has rested.
  *
  * Threads: the loop's. Ownership: settings are borrowed; tasks are embedded in the configs and must
- * be withdrawn or ended before they go. Bounds: one waiting task per config, max_in_flight
+ * be withdrawn or ended before they go. Bounds: as many waiting tasks as have joined, max_in_flight
  * transfers.
  */
 #ifndef PULLET_SERVER_H
@@ -59,12 +59,17 @@ struct server_status {
 	const struct dispatcher_counters *counters;
 };
 
-/* max_tasks: the number of configs. NULL when there is no memory. */
-struct server *server_new(struct loop *l, const struct settings_server *settings, size_t max_tasks);
+/* NULL when there is no memory. */
+struct server *server_new(struct loop *l, const struct settings_server *settings);
 void server_free(struct server *s);
 const struct settings_server *server_settings(const struct server *s);
 /* What its exchanges share. */
 struct session *server_session(struct server *s);
+
+/* One task more, or one fewer, is lined up here at times: the line has room for all of them. 0 or
+ * -ENOMEM. */
+int server_join(struct server *s);
+void server_leave(struct server *s);
 
 /* Lines the task up; if it waits already, newer work overrides it. Lost when it has not begun by
  * expires_ms. May call begin() before it returns. */

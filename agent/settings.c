@@ -19,13 +19,16 @@
 
 #include "../lib/buffer.h"
 #include "document.h"
+#include "file.h"
 #include "log.h"
 #include "settings_config.h"
 #include "settings_keys.h"
 #include "settings_layers.h"
+#include "settings_print.h"
 #include "settings_report.h"
 #include "settings_loader.h"
 #include "settings_servers.h"
+#include "settings_walk.h"
 
 #define MAX_FILE (1u << 20)
 #define READ_CHUNK (64u << 10)
@@ -69,6 +72,8 @@ static int finish(struct loader *l, const char *main_file, struct settings **ret
 		if (l->s->config_count == 0 && !l->config_missed)
 			loader_complain(l, whole, "no config is set: add one under \"configs\"");
 	}
+	if (l->s && l->errors == 0 && !l->no_memory)
+		settings_print_resolve(l);
 	if (l->no_memory || !l->s)
 		loader_complain(l, whole, "out of memory");
 	loader_complain_rest(l, main_file);
@@ -102,51 +107,65 @@ static void parse(struct loader *l, const char *file, const char *data, size_t l
 	document_free(d);
 }
 
-/* The whole of a regular file, through symlinks: volumes of Kubernetes are made of them. NULL, or
- * why not. */
-static const char *read_whole(const char *path, struct buffer *out)
+/* The whole of a regular file, through symlinks: volumes of Kubernetes are made of them. 0, or
+ * -errno: -EMSGSIZE when it is too large, -EINVAL when it is not a regular file. */
+static int read_whole(const char *path, struct buffer *out)
 {
 	/* a FIFO in the folder must not hold up the start */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	const char *why = NULL;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), r = 0;
 	struct stat st;
 	ssize_t n = 1;
 
 	if (fd < 0 || fstat(fd, &st))
-		why = strerror(errno);
+		r = -errno;
 	else if (!S_ISREG(st.st_mode))
-		why = S_ISDIR(st.st_mode) ? strerror(EISDIR) : "not a regular file";
-	while (!why && n != 0) {
-		if (buffer_reserve(out, READ_CHUNK)) {
-			why = strerror(ENOMEM);
-		} else if ((n = read(fd, out->data + out->len, READ_CHUNK)) >= 0) {
-			out->len += (size_t)n;
-			if (out->len > MAX_FILE)
-				why = "larger than 1 MiB";
-		} else if (errno != EINTR) {
-			why = strerror(errno);
-		}
+		r = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+	else if (st.st_mode & S_IWOTH)
+		log_warn("anybody on this host can write the configuration, and with it make the "
+			 "agent run programs: chmod o-w it",
+			"file", path);
+	while (r == 0 && n != 0) {
+		r = buffer_reserve(out, READ_CHUNK);
+		if (r)
+			break;
+		n = read(fd, out->data + out->len, READ_CHUNK);
+		if (n < 0 && errno != EINTR)
+			r = -errno;
+		out->len += n > 0 ? (size_t)n : 0;
+		if (out->len > MAX_FILE)
+			r = -EMSGSIZE;
 	}
 	if (fd >= 0)
 		close(fd);
-	return why;
+	return r;
+}
+
+static void complain_unread(struct loader *l, const char *file, int error)
+{
+	char remedy[FILE_REMEDY];
+
+	l->config_missed = true;
+	file_remedy(remedy, error, true);
+	loader_complain(l, (struct place){file, 0, 0}, "cannot be read: %s",
+		error == EMSGSIZE ? "larger than 1 MiB"
+		: error == EINVAL ? "not a regular file"
+				  : remedy);
 }
 
 static void load_file(struct loader *l, char *name)
 {
-	const char *file = loader_add_file(l, name), *why;
+	const char *file = loader_add_file(l, name);
 	struct buffer text;
+	int r;
 
 	if (!file)
 		return;
 	buffer_init(&text, MAX_FILE + READ_CHUNK);
-	why = read_whole(file, &text);
-	if (why) {
-		l->config_missed = true;
-		loader_complain(l, (struct place){file, 0, 0}, "cannot be read: %s", why);
-	} else {
+	r = read_whole(file, &text);
+	if (r)
+		complain_unread(l, file, -r);
+	else
 		parse(l, file, text.data ? text.data : "", text.len);
-	}
 	buffer_fini(&text);
 }
 
@@ -177,11 +196,8 @@ static void load_parts(struct loader *l, const char *path)
 	if (!folder)
 		return;
 	n = scandir(folder, &names, is_part, compare_names);
-	if (n < 0 && errno != ENOENT) {
-		l->config_missed = true;
-		loader_complain(
-			l, (struct place){folder, 0, 0}, "cannot be read: %s", strerror(errno));
-	}
+	if (n < 0 && errno != ENOENT)
+		complain_unread(l, folder, errno);
 	if (n > MAX_CONF_D)
 		loader_complain(l, (struct place){folder, 0, 0},
 			"holds %d files: at most %d are read", n, MAX_CONF_D);
@@ -246,9 +262,9 @@ void settings_free(struct settings *s)
 		free(s->push[i].secret_key_file);
 	}
 	for (size_t i = 0; i < s->config_count; i++)
-		settings_config_fini(&s->configs[i]);
+		settings_config_free(s->configs[i]);
 	for (size_t i = 0; i < s->server_count; i++)
-		settings_server_fini(&s->servers[i]);
+		settings_server_free(s->servers[i]);
 	settings_report_fini(&s->report);
 	free(s->labels);
 	free(s->push);
@@ -257,5 +273,6 @@ void settings_free(struct settings *s)
 	free(s->state_dir);
 	free(s->runtime_dir);
 	free(s->listen);
+	settings_texts_free(s->listen_names);
 	free(s);
 }

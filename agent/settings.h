@@ -64,12 +64,18 @@ enum settings_format {
 	SETTINGS_FORMAT_RUN /* what a program makes of it */
 };
 
+/* Of what was written, for settings_diff.h. */
+struct settings_print {
+	unsigned char bytes[16];
+};
+
 struct settings_push {
 	char *endpoint;        /* tcp://host:port or ipc://path */
 	uint64_t heartbeat_ms; /* 5 s; expected every so often */
 	char *server_key;      /* the publisher's public key, see curve.h; NULL = plain text */
 	char *secret_key_file; /* the agent's; NULL = a new key for each connection */
 	bool insecure;         /* false; plain text may leave this host */
+	struct settings_print print;
 };
 
 enum settings_tls_version { SETTINGS_TLS_1_2, SETTINGS_TLS_1_3 };
@@ -115,6 +121,7 @@ struct settings_server {
 	char *access_key;  /* s3: its id; NULL = no access key, or (apollo) one without an id */
 	char *secret_file; /* of the access key; NULL = nothing is signed */
 	char *session_token_file; /* s3; NULL = none */
+	struct settings_print print;
 };
 
 /* One document of those that a config is made of. */
@@ -208,6 +215,7 @@ struct settings_config {
 	uid_t uid;   /* (uid_t)-1 = the agent's */
 	gid_t gid;   /* (gid_t)-1 = the agent's */
 	bool strict; /* durability: on disk before it is visible */
+	struct settings_print print;
 };
 
 struct settings_label {
@@ -221,12 +229,14 @@ struct settings_report {
 	char *prefix;    /* of the keys: /pullet/agents/ */
 	char *host;      /* the name of this host there; NULL = gethostname() */
 	uint64_t ttl_ms; /* 60 s: after that a silent agent is forgotten */
+	struct settings_print print;
 };
 
 struct settings {
-	char *state_dir;   /* /var/lib/pullet */
-	char *runtime_dir; /* /run/pullet */
-	char *listen;      /* HOST:PORT or NULL */
+	char *state_dir;     /* /var/lib/pullet */
+	char *runtime_dir;   /* /run/pullet */
+	char *listen;        /* HOST:PORT or NULL */
+	char **listen_names; /* names that clients may call this host by; ends with NULL; or NULL */
 	enum log_level log_level;
 	enum log_format log_format;
 	struct settings_label *labels;
@@ -234,9 +244,9 @@ struct settings {
 	struct settings_push *push;
 	size_t push_count;
 	struct settings_report report;
-	struct settings_server *servers; /* those that are named, then one for each other origin */
+	struct settings_server **servers; /* those that are named, then one for each other origin */
 	size_t server_count;
-	struct settings_config *configs;
+	struct settings_config **configs;
 	size_t config_count;
 };
 

@@ -13,6 +13,7 @@
 
 #include "settings_change.h"
 #include "settings_layers.h"
+#include "settings_print.h"
 #include "settings_value.h"
 
 #define MAX_WHERE (SETTINGS_SHOWN + 16) /* config "NAME" */
@@ -214,11 +215,25 @@ static void check_config(struct loader *l, const struct node *n, struct settings
 
 /* ---- configs ---- */
 
+static struct settings_config *add_config(struct loader *l)
+{
+	struct settings *s = l->s;
+	struct settings_config **configs =
+		loader_room(l, s->configs, s->config_count, sizeof(*configs));
+	struct settings_config *c = configs ? loader_room(l, NULL, 0, sizeof(*c)) : NULL;
+
+	if (configs)
+		s->configs = configs;
+	if (!c)
+		return NULL;
+	*c = config_defaults;
+	return configs[s->config_count++] = c;
+}
+
 static void set_config(struct loader *l, const struct node *n)
 {
 	static const struct mapping mapping = {config_keys, COUNT(config_keys)};
 	struct place seen[COUNT(config_keys)] = {{0}};
-	struct settings *s = l->s;
 	char shown[SETTINGS_SHOWN], where[MAX_WHERE];
 	const char *why = settings_check_name(n->key);
 	struct settings_config *c;
@@ -229,15 +244,13 @@ static void set_config(struct loader *l, const struct node *n)
 		loader_complain(l, place_of_key(l, n), "%s %s", where, why);
 	if (!expect(l, n, where, 1u << NODE_MAP, "a mapping with at least url (or from)"))
 		return;
-	c = loader_room(l, s->configs, s->config_count, sizeof(*c));
+	c = add_config(l);
 	if (!c)
 		return;
-	s->configs = c;
-	c += s->config_count++;
-	*c = config_defaults;
 	c->name = loader_copy(l, n->key);
 	settings_walk(l, n, &mapping, where, seen, c);
 	check_config(l, n, c);
+	settings_print_node(l, n, &c->print);
 }
 
 void settings_set_configs(struct loader *l, const struct node *n, const struct key *k, void *object)
@@ -254,7 +267,7 @@ void settings_set_configs(struct loader *l, const struct node *n, const struct k
 	}
 }
 
-void settings_config_fini(struct settings_config *c)
+void settings_config_free(struct settings_config *c)
 {
 	settings_change_fini(c);
 	settings_layers_fini(c);
@@ -265,4 +278,5 @@ void settings_config_fini(struct settings_config *c)
 	free(c->dir);
 	free(c->schema);
 	settings_texts_free(c->mask);
+	free(c);
 }

@@ -10,6 +10,6 @@
 /* The row "configs" of the file. */
 void settings_set_configs(
 	struct loader *l, const struct node *n, const struct key *k, void *object);
-void settings_config_fini(struct settings_config *c);
+void settings_config_free(struct settings_config *c);
 
 #endif

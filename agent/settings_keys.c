@@ -12,6 +12,7 @@
 #include "curve.h"
 #include "log.h"
 #include "settings_config.h"
+#include "settings_print.h"
 #include "settings_report.h"
 #include "settings_servers.h"
 #include "settings_value.h"
@@ -90,6 +91,8 @@ static const struct key agent_keys[] = {
 		.check = settings_check_runtime_dir},
 	{"log", set_log, .merges = true},
 	{"listen", set_text, MEMBER(settings, listen), .check = settings_check_address},
+	{"listen_names", set_texts, MEMBER(settings, listen_names), .max = 16,
+		.check = settings_check_name},
 	{"labels", set_labels, .merges = true},
 };
 
@@ -162,6 +165,7 @@ static void set_push_item(struct loader *l, const struct node *n)
 	p->heartbeat_ms = 5 * SECOND;
 	settings_walk(l, n, &mapping, where, seen, p);
 	check_plain(l, n, p);
+	settings_print_node(l, n, &p->print);
 	endpoint = node_find(n, "endpoint");
 	if (endpoint)
 		loader_note(l, &l->endpoints, p->endpoint, NULL, place_of(l, endpoint));

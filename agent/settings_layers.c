@@ -153,10 +153,10 @@ static const struct settings_server *nearest(const struct settings *s, const cha
 	unsigned least = 4, d;
 
 	for (size_t i = 0; i < s->server_count; i++) {
-		d = s->servers[i].name ? settings_distance(word, s->servers[i].name) : least;
+		d = s->servers[i]->name ? settings_distance(word, s->servers[i]->name) : least;
 		if (d < least) {
 			least = d;
-			best = &s->servers[i];
+			best = s->servers[i];
 		}
 	}
 	return best;
@@ -170,7 +170,7 @@ bool settings_find_server(
 	char shown[SETTINGS_SHOWN], known[SETTINGS_SHOWN];
 
 	for (size_t i = 0; i < s->server_count; i++) {
-		if (s->servers[i].name && strcmp(s->servers[i].name, name) == 0) {
+		if (s->servers[i]->name && strcmp(s->servers[i]->name, name) == 0) {
 			*ret_server = i;
 			return true;
 		}
@@ -244,7 +244,7 @@ static void find_named(
 	struct loader *l, struct settings_layer *layer, bool is_signed, struct place place)
 {
 	if (settings_find_server(l, layer->from, place, &layer->server) && layer->path)
-		check_path(l, &l->s->servers[layer->server], layer, is_signed, place);
+		check_path(l, l->s->servers[layer->server], layer, is_signed, place);
 }
 
 /* A document that is named beside from. */
@@ -300,8 +300,8 @@ static void find_origins(struct loader *l)
 	size_t n = 0;
 
 	for (size_t i = 0; plain && i < s->config_count; i++)
-		if (s->configs[i].url && !s->configs[i].layers)
-			plain[n++] = &s->configs[i];
+		if (s->configs[i]->url && !s->configs[i]->layers)
+			plain[n++] = s->configs[i];
 	if (plain && n)
 		qsort(plain, n, sizeof(struct settings_config *), compare_origins);
 	l->no_memory |= !plain;
@@ -358,7 +358,7 @@ void settings_layers_resolve(struct loader *l)
 	size_t from = 0;
 
 	for (size_t i = 0; i < l->s->config_count; i++)
-		resolve(l, &l->s->configs[i], &from);
+		resolve(l, l->s->configs[i], &from);
 	find_origins(l);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "settings_layers.h"
+#include "settings_print.h"
 #include "settings_value.h"
 
 #define REPORT(member) MEMBER(settings_report, member)
@@ -38,6 +39,7 @@ void settings_set_report(struct loader *l, const struct node *n, const struct ke
 		return;
 	r->ttl_ms = 60 * SECOND;
 	settings_walk(l, n, &mapping, "report", seen, r);
+	settings_print_node(l, n, &r->print);
 	if (!r->prefix && !node_find(n, "prefix"))
 		r->prefix = loader_copy(l, "/pullet/agents/");
 	if (r->from)
@@ -52,7 +54,7 @@ void settings_report_resolve(struct loader *l)
 		const struct mark *m = &l->asides.items[i];
 
 		if (m->text == r->from && settings_find_server(l, r->from, m->place, &r->server) &&
-			l->s->servers[r->server].kind != SETTINGS_ETCD)
+			l->s->servers[r->server]->kind != SETTINGS_ETCD)
 			loader_complain(l, m->place, "report needs a server of the kind etcd");
 	}
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "settings_print.h"
 #include "settings_value.h"
 
 #define MAX_WHERE (SETTINGS_SHOWN + 16) /* server "NAME" */
@@ -331,15 +332,16 @@ static void complete_urls(struct loader *l, const struct node *n, struct setting
 struct settings_server *settings_server_add(struct loader *l)
 {
 	struct settings *s = l->s;
-	struct settings_server *server =
-		loader_room(l, s->servers, s->server_count, sizeof(*server));
+	struct settings_server **servers =
+		loader_room(l, s->servers, s->server_count, sizeof(*servers));
+	struct settings_server *server = servers ? loader_room(l, NULL, 0, sizeof(*server)) : NULL;
 
+	if (servers)
+		s->servers = servers;
 	if (!server)
 		return NULL;
-	s->servers = server;
-	server += s->server_count++;
 	*server = server_defaults;
-	return server;
+	return servers[s->server_count++] = server;
 }
 
 static void set_server(struct loader *l, const struct node *n)
@@ -372,6 +374,7 @@ static void set_server(struct loader *l, const struct node *n)
 		loader_complain(l, place_of_key(l, node_find(n, "tls")),
 			"tls is set, but none of the urls is https");
 	loader_note(l, &l->servers, server->name, NULL, place_of_key(l, n));
+	settings_print_node(l, n, &server->print);
 }
 
 void settings_set_servers(struct loader *l, const struct node *n, const struct key *k, void *object)
@@ -388,7 +391,7 @@ void settings_set_servers(struct loader *l, const struct node *n, const struct k
 
 /* ---- memory ---- */
 
-void settings_server_fini(struct settings_server *s)
+void settings_server_free(struct settings_server *s)
 {
 	char **const texts[] = {&s->name, &s->bearer_file, &s->user, &s->password_file, &s->ca,
 		&s->crl, &s->cert, &s->key, &s->region, &s->datacenter, &s->namespace,
@@ -405,4 +408,5 @@ void settings_server_fini(struct settings_server *s)
 		free(s->headers[i].file);
 	}
 	free(s->headers);
+	free(s);
 }

@@ -11,6 +11,6 @@ void settings_set_servers(
 	struct loader *l, const struct node *n, const struct key *k, void *object);
 /* One more server, without name and urls, all else as by default. NULL when memory is short. */
 struct settings_server *settings_server_add(struct loader *l);
-void settings_server_fini(struct settings_server *s);
+void settings_server_free(struct settings_server *s);
 
 #endif

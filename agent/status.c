@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "jsontext.h"
+#include "renewal.h"
 
 static void null_number(struct buffer *b, const char *name, int64_t n, int64_t null)
 {
@@ -231,7 +232,7 @@ static void server_address(const struct server *s, size_t i, struct buffer *out)
 
 /* Counts of values below 1, 2, 4, 8, ..., without the zeros at the end. */
 static void histogram(
-	struct buffer *out, const char *name, const uint32_t counts[DISPATCHER_BUCKETS])
+	struct buffer *out, const char *name, const uint64_t counts[DISPATCHER_BUCKETS])
 {
 	size_t n = DISPATCHER_BUCKETS;
 
@@ -239,7 +240,7 @@ static void histogram(
 		n--;
 	buffer_printf(out, ",\"%s\":[", name);
 	for (size_t i = 0; i < n; i++)
-		buffer_printf(out, i ? ",%u" : "%u", counts[i]);
+		buffer_printf(out, i ? ",%llu" : "%llu", (unsigned long long)counts[i]);
 	buffer_append(out, "]", 1);
 }
 
@@ -263,8 +264,8 @@ static void server(const struct server *s, struct buffer *out)
 	jsontext_number(out, "retried", n->retried);
 	jsontext_number(out, "dispatched", n->taken);
 	jsontext_number(out, "batches", n->batches);
-	histogram(out, "batch_size", n->batch_size);
-	histogram(out, "dispatch_latency_ms", n->latency_ms);
+	histogram(out, "batch_size", n->batch_size.counts);
+	histogram(out, "dispatch_latency_ms", n->latency_ms.counts);
 	buffer_append_string(out, ",\"addresses\":[");
 	for (size_t i = 0; i < status.address_count; i++)
 		server_address(s, i, out);
@@ -290,6 +291,21 @@ static void receipts(const struct report *r, const char *server, struct buffer *
 	buffer_append(out, "}", 1);
 }
 
+static void configuration(const struct renewal *r, struct buffer *out)
+{
+	struct renewal_status s;
+
+	renewal_status(r, &s);
+	buffer_append_string(out, ",\"configuration\":{");
+	jsontext_member(out, "file", s.file);
+	jsontext_number(out, "loaded_ms", (unsigned long long)s.loaded_ms);
+	jsontext_number(out, "reloads", s.reloads);
+	jsontext_number(out, "refused", s.refused);
+	jsontext_member(out, "error", s.error);
+	jsontext_number(out, "errors", s.errors);
+	buffer_append_string(out, s.under_way ? ",\"applying\":true}" : ",\"applying\":false}");
+}
+
 int status_agent(const struct control_env *env, struct buffer *out)
 {
 	const struct settings *settings = env->settings;
@@ -298,11 +314,13 @@ int status_agent(const struct control_env *env, struct buffer *out)
 
 	buffer_append(out, "{", 1);
 	jsontext_member(out, "version", PULLET_VERSION);
+	jsontext_member(out, "host", env->host);
 	jsontext_number(out, "pid", (unsigned long long)getpid());
 	jsontext_number(out, "started_ms", (unsigned long long)env->started_ms);
 	jsontext_number(out, "uptime_ms", (unsigned long long)(uptime_ms > 0 ? uptime_ms : 0));
 	jsontext_member(out, "state_dir", settings->state_dir);
 	jsontext_member(out, "runtime_dir", settings->runtime_dir);
+	configuration(env->renewal, out);
 	buffer_append_string(out, ",\"labels\":{");
 	for (size_t i = 0; i < settings->label_count; i++)
 		jsontext_member(out, settings->labels[i].name, settings->labels[i].value);
@@ -327,22 +345,52 @@ int status_agent(const struct control_env *env, struct buffer *out)
 	return buffer_append_string(out, "}");
 }
 
-bool status_ready(const struct control_env *env, struct buffer *out)
+/* Why nothing is published. */
+static void unready(const struct config_status *s, struct buffer *out)
+{
+	struct server_status server;
+
+	buffer_append_string(out, "nothing is published yet: ");
+	if (s->last_error[0]) {
+		buffer_append_string(out, s->last_error);
+	} else if (s->waiting) {
+		server_status(s->server, &server);
+		buffer_printf(out, "the first pull waits for its server%s%s",
+			server.name ? " " : "", server.name ? server.name : "");
+		if (server.held_ms)
+			buffer_printf(out, ", which is left alone for another %llu ms",
+				(unsigned long long)server.held_ms);
+	} else {
+		buffer_append_string(out, "the first pull has not ended");
+	}
+}
+
+bool status_ready(const struct control_env *env, bool verbose, struct buffer *out)
 {
 	struct config_status s;
 	bool ready = true;
 
 	for (size_t i = 0; i < env->settings->config_count; i++) {
+		bool stands;
+
 		config_status(env->configs[i], &s);
-		if (s.version->generation)
+		stands = s.version->generation > 0;
+		ready &= stands;
+		if (stands && !verbose)
 			continue;
-		ready = false;
-		buffer_printf(out, "%s: nothing is published yet: %s\n", s.settings->name,
-			s.last_error[0] ? s.last_error
-			: s.waiting     ? "the first pull waits for its server"
-					: "the first pull has not ended");
+		buffer_printf(out, "%s%s: ",
+			!verbose ? ""
+			: stands ? "[+]"
+				 : "[-]",
+			s.settings->name);
+		if (stands)
+			buffer_printf(out, "generation %llu, %s",
+				(unsigned long long)s.version->generation, s.state);
+		else
+			unready(&s, out);
+		buffer_append_string(out, "\n");
 	}
-	if (ready)
-		buffer_append_string(out, "ok\n");
+	if (ready || verbose)
+		buffer_append_string(out, ready ? "ok\n" : "not ready\n");
 	return ready;
 }

@@ -128,6 +128,7 @@ int store_open(const struct sys *sys, const char *state_dir, const char *name, s
 	struct store **ret_store, char why[FILE_WHY])
 {
 	struct store *s = calloc(1, sizeof(*s));
+	char remedy[FILE_REMEDY];
 	int r, dir;
 
 	if (!s || asprintf(&s->path, "%s/%s", state_dir, name) < 0) {
@@ -146,10 +147,9 @@ int store_open(const struct sys *sys, const char *state_dir, const char *name, s
 		sys->close(dir);
 	}
 	if (r < 0) {
-		snprintf(why, FILE_WHY,
-			"cannot use the state directory %.200s: %s: it must belong to the agent's "
-			"user",
-			s->path, strerror(-r));
+		file_remedy(remedy, -r, false);
+		snprintf(why, FILE_WHY, "cannot use the state directory %.200s: %s", s->path,
+			remedy);
 		store_close(s);
 		return r;
 	}
@@ -398,7 +398,7 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 {
 	const struct file_options options = {
 		.mode = 0600, .uid = (uid_t)-1, .gid = (gid_t)-1, .sync = sync};
-	char name[NUMBER + 8], digest[DIGEST_HEX];
+	char name[NUMBER + 8], digest[DIGEST_HEX], remedy[FILE_REMEDY];
 	struct buffer facts, file;
 	int r, dir = make_dir(s), open_error = -dir; /* somebody may have removed it */
 
@@ -415,8 +415,8 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 	if (r == 0 && dir < 0)
 		r = -open_error;
 	if (r) {
-		snprintf(why, FILE_WHY, "cannot make a state file in %.200s: %s", s->path,
-			strerror(-r));
+		file_remedy(remedy, -r, false);
+		snprintf(why, FILE_WHY, "cannot make a state file in %.200s: %s", s->path, remedy);
 	} else {
 		file_name(v->generation, name);
 		r = file_replace(s->sys, dir, name, file.data, file.len, &options, why);
@@ -565,6 +565,24 @@ size_t store_list(struct store *s, uint64_t ret_generations[STORE_MAX_KEEP])
 		return 0;
 	memcpy(ret_generations, numbers, (size_t)n * sizeof(numbers[0]));
 	return (size_t)n;
+}
+
+int store_look(struct store *s, uint64_t generation, struct store_file *ret_file)
+{
+	char name[NUMBER + 8];
+	struct stat st;
+	int r, dir = open_dir(s);
+
+	if (dir < 0)
+		return -errno;
+	file_name(generation, name);
+	r = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ? -errno : 0;
+	s->sys->close(dir);
+	if (r)
+		return r;
+	ret_file->at_ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+	ret_file->bytes = (size_t)st.st_size;
+	return 0;
 }
 
 int store_dir(const struct store *s)

@@ -74,6 +74,12 @@ int store_load_generation(
 	struct store *s, uint64_t generation, struct version *ret_version, struct buffer *body);
 /* The numbers of the versions that are there, highest first. Returns how many of them there are. */
 size_t store_list(struct store *s, uint64_t ret_generations[STORE_MAX_KEEP]);
+/* What the file of a generation is like, without reading it. 0 or -errno. */
+struct store_file {
+	int64_t at_ms; /* when it was written; wall clock */
+	size_t bytes;
+};
+int store_look(struct store *s, uint64_t generation, struct store_file *ret_file);
 /* Descriptor of the directory, for other files of the config's state; the caller closes it. Or
  * -errno. */
 int store_dir(const struct store *s);

@@ -13,22 +13,27 @@
 
 #include "hash.h"
 
-static uint64_t clock_ms(clockid_t id)
+static uint64_t clock_us(clockid_t id)
 {
 	struct timespec t;
 
 	clock_gettime(id, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
 static uint64_t real_now_ms(void)
 {
-	return clock_ms(CLOCK_BOOTTIME);
+	return clock_us(CLOCK_BOOTTIME) / 1000;
+}
+
+static uint64_t real_monotonic_us(void)
+{
+	return clock_us(CLOCK_MONOTONIC);
 }
 
 static int64_t real_wall_ms(void)
 {
-	return (int64_t)clock_ms(CLOCK_REALTIME);
+	return (int64_t)(clock_us(CLOCK_REALTIME) / 1000);
 }
 
 static uint64_t real_random(void)
@@ -63,6 +68,7 @@ static int real_openat(int dir, const char *path, int flags, mode_t mode)
 
 const struct sys sys_real = {
 	.now_ms = real_now_ms,
+	.monotonic_us = real_monotonic_us,
 	.wall_ms = real_wall_ms,
 	.random = real_random,
 	.host = real_host,

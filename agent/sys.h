@@ -16,7 +16,8 @@
 #include <sys/types.h>
 
 struct sys {
-	uint64_t (*now_ms)(void); /* CLOCK_BOOTTIME: monotonic, counts suspend */
+	uint64_t (*now_ms)(void);       /* CLOCK_BOOTTIME: monotonic, counts suspend */
+	uint64_t (*monotonic_us)(void); /* CLOCK_MONOTONIC, for who wants that one: systemd */
 	int64_t (*wall_ms)(void); /* CLOCK_REALTIME, since 1970; for people and certificates only */
 	uint64_t (*random)(void); /* 64 random bits from the kernel */
 	/* A number that stays with this host (or container): for order that differs by host. */

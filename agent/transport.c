@@ -29,7 +29,8 @@ struct transport {
 	CURLM *multi;
 	struct loop_timer timer; /* libcurl's one timeout */
 	struct transfer *transfers;
-	bool forget; /* the multi handle is to be made anew once it is idle */
+	bool forget;  /* the multi handle is to be made anew once it is idle */
+	bool examine; /* the servers' certificates too */
 };
 
 struct transfer {
@@ -356,7 +357,8 @@ static const char *advice_for(const char *said)
 		{"getpeername() failed", "the server closed the connection at once: it may want a "
 					 "certificate of this host, or refuse it (tls.cert)"},
 		{"error setting certificate file",
-			"tls.ca cannot be read, or holds no certificate in PEM"},
+			"tls.ca cannot be read, or holds no certificate in PEM (if it is not set: "
+			"mend SSL_CERT_FILE, or install ca-certificates)"},
 		{"error loading CRL file", "tls.crl cannot be read, or holds no list in PEM"},
 		{"unable to set private key",
 			"it cannot be read, or is not the key of tls.cert (tls.key)"},
@@ -381,16 +383,39 @@ static void explain(struct transfer *t, CURLcode code)
 		advice[0] ? ": " : "", advice);
 }
 
+/* "Expire date:Feb  1 00:00:00 2027 GMT" is one of the lines that libcurl makes of each. */
+static int64_t certificates_end_ms(const struct transfer *t)
+{
+	static const char name[] = "Expire date:";
+	struct curl_certinfo *info = NULL;
+	int64_t first_ms = 0, ms;
+
+	if (!t->transport->examine || curl_easy_getinfo(t->easy, CURLINFO_CERTINFO, &info) || !info)
+		return 0;
+	for (int i = 0; i < info->num_of_certs; i++)
+		for (const struct curl_slist *l = info->certinfo[i]; l; l = l->next) {
+			if (strncmp(l->data, name, strlen(name)) != 0)
+				continue;
+			ms = (int64_t)curl_getdate(l->data + strlen(name), NULL) * 1000;
+			if (ms > 0 && (first_ms == 0 || ms < first_ms))
+				first_ms = ms;
+		}
+	return first_ms;
+}
+
 static void finish_response(struct transfer *t, CURLcode code)
 {
 	struct transport_response *r = &t->response;
 	long os_error = 0;
-	curl_off_t sent_us = 0;
+	curl_off_t sent_us = 0, lookup_us = 0;
 
 	curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_error);
 	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &r->status);
 	curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
 	r->sent = sent_us > 0;
+	curl_easy_getinfo(t->easy, CURLINFO_NAMELOOKUP_TIME_T, &lookup_us);
+	r->lookup_ms = (uint64_t)lookup_us / 1000;
+	r->certificates_end_ms = certificates_end_ms(t);
 	r->retry_after_ms = advice_ms(t);
 	r->duration_ms = loop_now_ms(t->transport->loop) - t->started_ms;
 	r->result = t->too_large ? TRANSPORT_TOO_LARGE : result_of(code, os_error);
@@ -614,6 +639,7 @@ static int set_request(struct transfer *t, const struct transport_request *q)
 	bad |= curl_easy_setopt(e, CURLOPT_HEADERDATA, t);
 	bad |= curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, (long)q->alone);
 	bad |= curl_easy_setopt(e, CURLOPT_FORBID_REUSE, (long)q->alone);
+	bad |= curl_easy_setopt(e, CURLOPT_CERTINFO, (long)t->transport->examine);
 	if (is_method(q, "POST") || is_method(q, "PUT"))
 		bad |= set_body(e, q);
 	return bad ? -EINVAL : set_texts(e, q);
@@ -742,6 +768,11 @@ void transport_free(struct transport *t)
 void transport_forget(struct transport *t)
 {
 	t->forget = true;
+}
+
+void transport_examine(struct transport *t)
+{
+	t->examine = true;
 }
 
 const char *transport_version(void)

@@ -90,6 +90,10 @@ struct transport_response {
 		      */
 	struct buffer body;
 	uint64_t duration_ms;
+	uint64_t lookup_ms; /* of that: until the server's name was found */
+	/* the first of the server's certificates to expire, since 1970; 0 = not known: no TLS, a
+	 * connection that stood before, or no transport_examine() */
+	int64_t certificates_end_ms;
 };
 
 struct transport *transport_new(struct loop *l);
@@ -104,6 +108,8 @@ int transport_start(struct transport *t, const struct transport_request *request
 void transport_cancel(struct transfer *transfer);
 /* Connections that are kept alive may be dead (the machine slept): use none of them again. */
 void transport_forget(struct transport *t);
+/* From now on answers tell of the server's certificates too. */
+void transport_examine(struct transport *t);
 /* Library versions, for --version. */
 const char *transport_version(void);
 

@@ -113,11 +113,13 @@ static int write_file(const struct trial *t, const char *dir, const char *name, 
 	const struct file_options options = {.mode = c->mode, .uid = c->uid, .gid = c->gid};
 	const struct sys *sys = loop_sys(t->o.loop);
 	int r, fd = sys->openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	char remedy[FILE_REMEDY];
 
 	if (fd < 0) {
-		snprintf(why, FILE_WHY, "cannot open the directory %.200s: %s", dir,
-			strerror(errno));
-		return -errno;
+		r = -errno;
+		file_remedy(remedy, -r, false);
+		snprintf(why, FILE_WHY, "cannot open the directory %.200s: %s", dir, remedy);
+		return r;
 	}
 	r = file_replace(sys, fd, name, data ? data : "", len, &options, why);
 	sys->close(fd);
@@ -127,11 +129,14 @@ static int write_file(const struct trial *t, const char *dir, const char *name, 
 static int write_set(struct trial *t, char why[FILE_WHY])
 {
 	const struct candidate *c = t->o.candidate;
+	char remedy[FILE_REMEDY];
 	int r = 0;
 
 	if (mkdir(t->path, 0755)) {
-		snprintf(why, FILE_WHY, "cannot make %.200s: %s", t->path, strerror(errno));
-		return -errno;
+		r = -errno;
+		file_remedy(remedy, -r, false);
+		snprintf(why, FILE_WHY, "cannot make %.200s: %s", t->path, remedy);
+		return r;
 	}
 	t->is_dir = true;
 	for (size_t i = 0; r == 0 && i < c->version.part_count; i++) {

@@ -84,9 +84,9 @@ static void retry(struct watch_request *q, const char *why)
 	q->address = (q->address + 1) % (unsigned)q->server->url_count;
 	q->state = WATCHER_FAILING;
 	snprintf(q->error, sizeof(q->error), "%s", why);
-	if (log_limit_pass(&q->log_limit, now_ms, why, &suppressed))
+	if (log_limit_pass_kind(&q->log_limit, now_ms, "watch", why, &suppressed))
 		log_warn("cannot watch: the interval counts", "server", q->server->name, "path",
-			q->items[0]->path, "why", why, "repeated",
+			LOG_URL(q->items[0]->path), "why", why, "repeated",
 			suppressed ? LOG_U64(suppressed) : NULL);
 	loop_timer_set(q->watcher->loop, &q->again,
 		now_ms + delay_ms / 4 + sys_random_upto(sys, delay_ms * 3 / 4));
@@ -95,7 +95,7 @@ static void retry(struct watch_request *q, const char *why)
 static void stands(struct watch_request *q)
 {
 	if (q->state == WATCHER_FAILING)
-		log_info("watching again", "server", q->server->name, "path", q->items[0]->path);
+		log_info("watching again", "server", q->server->name, "path", LOG_URL(q->items[0]->path));
 	q->state = WATCHER_ON;
 	q->error[0] = '\0';
 	if (!q->stood_ms)
@@ -295,6 +295,18 @@ static struct watch_request *add_request(struct watcher *w, const struct setting
 	return q;
 }
 
+/* What it asks for is another list now. */
+static void ask_anew(struct watch_request *q)
+{
+	if (!q->exchange)
+		return;
+	exchange_cancel(q->exchange);
+	q->exchange = NULL;
+	if (q->state == WATCHER_ON)
+		q->state = WATCHER_CONNECTING;
+	again(q);
+}
+
 int watcher_add(struct watcher *w, const struct settings_server *server, struct session *session,
 	struct watcher_item *item)
 {
@@ -320,7 +332,43 @@ int watcher_add(struct watcher *w, const struct settings_server *server, struct 
 	q->items[q->watch.count] = item;
 	q->watched[q->watch.count++] = (struct kind_watched){.path = item->path};
 	item->request = q;
+	ask_anew(q);
 	return 0;
+}
+
+static void free_request(struct watch_request *q)
+{
+	struct watcher *w = q->watcher;
+	struct watch_request **link = &w->requests;
+
+	while (*link != q)
+		link = &(*link)->next;
+	*link = q->next;
+	w->count--;
+	loop_timer_cancel(w->loop, &q->again);
+	exchange_cancel(q->exchange);
+	free(q);
+}
+
+void watcher_remove(struct watcher *w, struct watcher_item *item)
+{
+	struct watch_request *q = item->request;
+	size_t i = 0, behind;
+
+	if (item->entry.arg && w->drift)
+		drift_remove(w->drift, &item->entry);
+	item->request = NULL;
+	if (!q)
+		return;
+	while (q->items[i] != item)
+		i++;
+	behind = --q->watch.count - i;
+	memmove(&q->items[i], &q->items[i + 1], behind * sizeof(q->items[0]));
+	memmove(&q->watched[i], &q->watched[i + 1], behind * sizeof(q->watched[0]));
+	if (q->watch.count)
+		ask_anew(q);
+	else
+		free_request(q);
 }
 
 enum watcher_state watcher_status(const struct watcher_item *item, const char **ret_error)
@@ -367,12 +415,8 @@ void watcher_free(struct watcher *w)
 
 	if (!w)
 		return;
-	while ((q = w->requests)) {
-		w->requests = q->next;
-		loop_timer_cancel(w->loop, &q->again);
-		exchange_cancel(q->exchange);
-		free(q);
-	}
+	while ((q = w->requests))
+		free_request(q);
 	transport_free(w->env.transport);
 	free(w);
 }

@@ -8,7 +8,8 @@
  * second. While a watch is down the interval counts, as ever.
  *
  * Threads: the loop's. Ownership: items are embedded in their users and stay in place until
- * watcher_free(). Bounds: WATCHER_MAX_REQUESTS at a time; what is beyond is said once, and polled.
+ * watcher_remove() or watcher_free(). Bounds: WATCHER_MAX_REQUESTS at a time; what is beyond is
+ * said once, and polled.
  */
 #ifndef PULLET_WATCHER_H
 #define PULLET_WATCHER_H
@@ -53,6 +54,9 @@ void watcher_resume(struct watcher *w);
  * many; or another -errno. */
 int watcher_add(struct watcher *w, const struct settings_server *server, struct session *session,
 	struct watcher_item *item);
+/* Ends that; not from within changed(). Others of the same request are asked for anew, from where
+ * they stood. */
+void watcher_remove(struct watcher *w, struct watcher_item *item);
 /* *ret_error: why it fails, "" = it does not; borrowed. */
 enum watcher_state watcher_status(const struct watcher_item *item, const char **ret_error);
 

@@ -123,6 +123,25 @@ static void insert(struct dispatcher *d, const struct dispatcher_item *item, boo
 	d->count++;
 }
 
+int dispatcher_grow(struct dispatcher *d, uint32_t max_pending)
+{
+	struct dispatcher_limits limits = d->limits;
+	struct dispatcher larger;
+
+	if (max_pending <= limits.max_pending)
+		return 0;
+	limits.max_pending = max_pending;
+	if (dispatcher_init(&larger, &limits, d->lost, d->arg))
+		return -ENOMEM;
+	larger.counters = d->counters;
+	larger.hold_until_ms = d->hold_until_ms;
+	for (uint32_t i = d->first; i != NIL; i = d->entries[i].next)
+		insert(&larger, &d->entries[i].item, false);
+	dispatcher_fini(d);
+	*d = larger;
+	return 0;
+}
+
 static bool is_full(const struct dispatcher *d)
 {
 	return d->count == d->limits.max_pending;
@@ -189,11 +208,12 @@ static uint64_t batch_due_ms(const struct dispatcher *d)
 										 : due_ms;
 }
 
-static void note(uint32_t histogram[DISPATCHER_BUCKETS], uint64_t value)
+static void note(struct dispatcher_histogram *h, uint64_t value)
 {
 	unsigned bits = value ? 64 - (unsigned)__builtin_clzll(value) : 0;
 
-	histogram[bits < DISPATCHER_BUCKETS ? bits : DISPATCHER_BUCKETS - 1]++;
+	h->counts[bits < DISPATCHER_BUCKETS ? bits : DISPATCHER_BUCKETS - 1]++;
+	h->sum += value;
 }
 
 size_t dispatcher_take(
@@ -213,13 +233,13 @@ size_t dispatcher_take(
 			lose(d, item.task, DISPATCHER_EXPIRED);
 			continue;
 		}
-		note(d->counters.latency_ms, now_ms > item.since_ms ? now_ms - item.since_ms : 0);
+		note(&d->counters.latency_ms, now_ms > item.since_ms ? now_ms - item.since_ms : 0);
 		ret_items[n++] = item;
 	}
 	if (n) {
 		d->counters.batches++;
 		d->counters.taken += n;
-		note(d->counters.batch_size, n);
+		note(&d->counters.batch_size, n);
 	}
 	return n;
 }

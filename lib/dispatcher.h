@@ -13,9 +13,9 @@
  * full goes at once; and nothing polls: dispatcher_next() names the moment to ask again.
  *
  * Threads: one owner. Time: the caller's milliseconds. Ownership: tasks are the caller's pointers,
- * lent until they are handed out, lost or cancelled. Errors: -ENOMEM from dispatcher_init() only.
- * Bounds: max_pending tasks, 52 to 56 bytes each, all allocated by dispatcher_init(). O(1) each,
- * expected: ids must not be an enemy's choice.
+ * lent until they are handed out, lost or cancelled. Errors: -ENOMEM from dispatcher_init() and
+ * dispatcher_grow() only. Bounds: max_pending tasks, 52 to 56 bytes each, all allocated there. O(1)
+ * each, expected: ids must not be an enemy's choice.
  */
 #ifndef PULLET_DISPATCHER_H
 #define PULLET_DISPATCHER_H
@@ -43,13 +43,18 @@ struct dispatcher_item {
 	uint64_t expires_ms; /* not handed out from then on */
 };
 
+struct dispatcher_histogram {                /* of whole numbers */
+	uint64_t counts[DISPATCHER_BUCKETS]; /* the last bucket counts all that is larger */
+	uint64_t sum;                        /* of the numbers themselves */
+};
+
 struct dispatcher_counters { /* since dispatcher_init() */
 	uint64_t accepted;   /* submitted */
 	uint64_t overridden, overflowed, expired, cancelled;
 	uint64_t retried; /* came back and were taken */
 	uint64_t batches, taken;
-	uint32_t batch_size[DISPATCHER_BUCKETS]; /* the last bucket counts all that is larger */
-	uint32_t latency_ms[DISPATCHER_BUCKETS]; /* of each task taken: since_ms to now */
+	struct dispatcher_histogram batch_size;
+	struct dispatcher_histogram latency_ms; /* of each task taken: since_ms to now */
 };
 
 struct dispatcher_entry;
@@ -70,6 +75,9 @@ struct dispatcher { /* counters are read freely, the rest is private */
 /* Prepares an empty set. 0 or -ENOMEM. lost(arg, task, why) may be NULL. */
 int dispatcher_init(struct dispatcher *d, const struct dispatcher_limits *limits,
 	void (*lost)(void *arg, void *task, enum dispatcher_loss why), void *arg);
+/* From now on so many tasks may wait (max_pending, to 2^24); fewer than before change nothing.
+ * Nothing is lost, and the order stays. 0, or -ENOMEM: it is as it was. */
+int dispatcher_grow(struct dispatcher *d, uint32_t max_pending);
 /* Frees the set; tasks in it are forgotten. */
 void dispatcher_fini(struct dispatcher *d);
 /* New work: to the end of the line, or to the place of waiting work of its id. */

@@ -4,6 +4,7 @@
 #   packaging/deps.sh            to build and run
 #   packaging/deps.sh --test     and to test: test servers, linters
 #   packaging/deps.sh --all      and for the bindings in other languages
+#   packaging/deps.sh --packages and for building deb and rpm, and testing what is installed (but not for the bindings)
 #   packaging/deps.sh --list     only prints what is missing
 #
 # Knows apt (Debian, Ubuntu) and dnf (Fedora, RHEL). Needs root, or sudo.
@@ -40,6 +41,7 @@ key-value-server      etcd-client               etcd
 test-programs         python3                   python3
 push-peer             python3-zmq               python3-zmq
 yaml-peer             python3-yaml              python3-pyyaml
+schema-peer           python3-jsonschema        python3-jsonschema
 signature-peer        python3-botocore          python3-botocore
 hash-peer             python3-xxhash            python3-xxhash
 lookup-peer           liblmdb-dev               lmdb-devel
@@ -61,6 +63,8 @@ trace                 strace                    strace
 locale-sources        locales                   glibc-locale-source
 file-systems          e2fsprogs                 e2fsprogs
 file-systems          mount                     util-linux
+completions           zsh                       zsh
+completions           fish                      fish
 '
 languages='
 go                    golang-go                 golang
@@ -68,15 +72,37 @@ java                  default-jdk-headless      java-17-openjdk-devel
 node                  nodejs                    nodejs
 node-headers          libnode-dev               nodejs-devel              /usr/include/node/node_api.h
 '
+# prometheus is here for promtool; on a machine without systemd nothing is started (invoke-rc.d says so)
+packages='
+deb                   debhelper                 debhelper
+deb                   dpkg-dev                  dpkg-dev
+deb                   dh-python                 -
+deb-lint              lintian                   -
+deb-install           piuparts                  -
+deb-tests             autopkgtest               -
+rpm                   rpm                       rpm-build
+rpm-lint              rpmlint                   rpmlint
+roots                 mmdebstrap                -
+boot                  systemd                   systemd
+boot                  systemd-container         systemd-container
+container-images      buildah                   buildah
+browser               chromium                  chromium
+browser               chromium-driver           chromedriver
+browser               python3-selenium          python3-selenium
+browser               fonts-dejavu-core         dejavu-sans-fonts
+metrics-lint          prometheus                golang-github-prometheus
+completions           bash-completion           bash-completion
+'
 
 mode="build"
 for arg; do
 	case $arg in
 	--test) mode="test" ;;
 	--all) mode="all" ;;
+	--packages) mode="packages" ;;
 	--list) list=1 ;;
 	*)
-		echo "usage: packaging/deps.sh [--test | --all] [--list]" >&2
+		echo "usage: packaging/deps.sh [--test | --all | --packages] [--list]" >&2
 		exit 64
 		;;
 	esac
@@ -86,8 +112,8 @@ if command -v apt-get >/dev/null 2>&1; then
 	column=2
 	there() { dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
 	install() {
-		run apt-get update -q
-		run env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@"
+		run apt-get update -q -o DPkg::Lock::Timeout=120
+		run env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends -o DPkg::Lock::Timeout=120 "$@"
 	}
 elif command -v dnf >/dev/null 2>&1; then
 	column=3
@@ -112,8 +138,9 @@ run() {
 wanted=$build
 [ "$mode" = build ] || wanted="$build$tests"
 [ "$mode" != all ] || wanted="$wanted$languages"
+[ "$mode" != packages ] || wanted="$wanted$packages"
 missing() { # TABLE: the packages that are not there
-	printf '%s' "$1" | awk -v c=$column 'NF { print $c, $4 }' | while read -r name file; do
+	printf '%s' "$1" | awk -v c=$column 'NF && $c != "-" { print $c, $4 }' | while read -r name file; do
 		if [ -z "$file" ] || ! [ -e "$file" ]; then
 			there "$name" || printf ' %s' "$name"
 		fi

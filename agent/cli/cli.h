@@ -23,6 +23,7 @@ struct pullet;
 
 /* Each gets its own name as argv[0] and returns the exit code. */
 int cli_diff(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
 int cli_explain(int argc, char **argv);
 int cli_export(int argc, char **argv);
 int cli_fleet(int argc, char **argv);
@@ -38,6 +39,7 @@ int cli_relay(int argc, char **argv);
 int cli_rollback(int argc, char **argv);
 int cli_serve(int argc, char **argv);
 int cli_status(int argc, char **argv);
+int cli_top(int argc, char **argv);
 int cli_unpin(int argc, char **argv);
 int cli_wait(int argc, char **argv);
 int cli_watch(int argc, char **argv);

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../transport.h"
 #include "cli.h"
 #include "operate.h"
 
@@ -32,14 +31,46 @@ const char *client_default_socket(void)
 	return path;
 }
 
+void client_init(struct client_answer *a)
+{
+	*a = (struct client_answer){0};
+	buffer_init(&a->body, MAX_ANSWER);
+}
+
+struct transport_request client_request(const char *socket, const char *method, uint64_t timeout_ms)
+{
+	return (struct transport_request){.unix_socket = socket,
+		.method = method,
+		.max_bytes = MAX_ANSWER,
+		.timeout_ms = timeout_ms,
+		.connect_timeout_ms = 5000};
+}
+
+void client_take(struct client_answer *a, const struct transport_response *response)
+{
+	struct document_error e;
+
+	a->status = response->status;
+	buffer_append(&a->body, response->body.data ? response->body.data : "", response->body.len);
+	if (document_parse(DOCUMENT_JSON, a->body.data ? a->body.data : "", a->body.len,
+		    DOCUMENT_OURS, &a->json, &e) == 0)
+		a->error = client_text(document_root(a->json), "error", NULL);
+}
+
+const char *client_unreachable(const char *socket, char why[CLIENT_WHY])
+{
+	snprintf(why, CLIENT_WHY, "no agent answers at %s: %s", socket,
+		access(socket, R_OK | W_OK) ? strerror(errno) : "is pulletd running?");
+	return why;
+}
+
 static void answered(void *arg, const struct transport_response *response)
 {
 	struct wait *w = arg;
 
 	w->result = response->result;
-	w->answer->status = response->status;
-	buffer_append(&w->answer->body, response->body.data ? response->body.data : "",
-		response->body.len);
+	if (w->result == TRANSPORT_OK)
+		client_take(w->answer, response);
 	loop_stop(w->loop);
 }
 
@@ -99,17 +130,11 @@ int client_ask(const char *command, const char *socket, const char *method, cons
 	uint64_t timeout_ms, struct client_answer *a)
 {
 	struct wait w = {.answer = a};
-	struct transport_request request = {.unix_socket = socket,
-		.method = method,
-		.max_bytes = MAX_ANSWER,
-		.timeout_ms = timeout_ms,
-		.connect_timeout_ms = 5000};
-	struct document_error e;
-	char *url;
+	struct transport_request request = client_request(socket, method, timeout_ms);
+	char why[CLIENT_WHY], *url;
 	int r;
 
-	*a = (struct client_answer){0};
-	buffer_init(&a->body, MAX_ANSWER);
+	client_init(a);
 	if (asprintf(&url, "http://localhost%s", path) < 0)
 		return cli_error(CLI_FAILED, command, "out of memory");
 	request.url = url;
@@ -120,11 +145,7 @@ int client_ask(const char *command, const char *socket, const char *method, cons
 	if (w.result == TRANSPORT_TIMEOUT)
 		return cli_error(CLI_TIMED_OUT, command, "the agent did not answer in time");
 	if (w.result != TRANSPORT_OK)
-		return cli_error(CLI_UNREACHABLE, command, "no agent answers at %s: %s", socket,
-			access(socket, R_OK | W_OK) ? strerror(errno) : "is pulletd running?");
-	if (document_parse(DOCUMENT_JSON, a->body.data ? a->body.data : "", a->body.len, 0,
-		    &a->json, &e) == 0)
-		a->error = client_text(document_root(a->json), "error", NULL);
+		return cli_error(CLI_UNREACHABLE, command, "%s", client_unreachable(socket, why));
 	return CLI_OK;
 }
 

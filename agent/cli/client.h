@@ -9,6 +9,9 @@
 #include <stdint.h>
 
 #include "../document.h"
+#include "../transport.h"
+
+#define CLIENT_WHY 400
 
 struct client_answer {
 	long status; /* HTTP */
@@ -30,6 +33,13 @@ int client_ask(const char *command, const char *socket, const char *method, cons
 	uint64_t timeout_ms, struct client_answer *ret_answer);
 /* The exit code that an answer's status stands for; prints its error, if it is one. */
 int client_exit_code(const char *command, const struct client_answer *a);
+/* The pieces of client_ask(), for who has a loop: a request without its url, whose host does not
+ * matter; an empty answer; what came, put into it; the sentence for what did not. */
+struct transport_request client_request(
+	const char *socket, const char *method, uint64_t timeout_ms);
+void client_init(struct client_answer *a);
+void client_take(struct client_answer *a, const struct transport_response *response);
+const char *client_unreachable(const char *socket, char why[CLIENT_WHY]);
 void client_fini(struct client_answer *a);
 /* A member's text or number from an answer; the fallback when it is not there or null. */
 const char *client_text(const struct node *map, const char *name, const char *fallback);

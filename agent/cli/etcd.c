@@ -206,8 +206,8 @@ static int choose_server(struct etcd *e, const char *file)
 		return cli_error(CLI_CONFIG, e->o->command,
 			"%s has no report: name an etcd with --etcd or --server", file);
 	for (size_t i = 0; i < s->server_count; i++)
-		if (s->servers[i].name && strcmp(s->servers[i].name, name) == 0)
-			e->server = &s->servers[i];
+		if (s->servers[i]->name && strcmp(s->servers[i]->name, name) == 0)
+			e->server = s->servers[i];
 	if (!e->server)
 		return cli_error(CLI_CONFIG, e->o->command, "%s has no server %s", file, name);
 	if (e->server->kind != SETTINGS_ETCD)

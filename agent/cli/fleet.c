@@ -17,6 +17,7 @@
 #include "fleet_show.h"
 #include "follow.h"
 #include "operate.h"
+#include "show.h"
 
 #define MAX_LABELS 16
 #define MAX_NOTES 10
@@ -69,21 +70,18 @@ static void usage(FILE *out)
 	      "  -c, --config FILE       the agent's configuration, which says where receipts are\n"
 	      "                          (default $PULLET_CONFIG, then " SETTINGS_DEFAULT_PATH ")\n"
 	      "      --server NAME       another etcd of that file than its report's\n"
-	      "      --etcd URL          without such a file; with --user, --password-file, --ca, "
-	      "--cert, --key\n"
+	      "      --etcd URL          without such a file; the next five as it needs them\n"
+	      "      --user NAME         who asks it,\n"
+	      "      --password-file FILE  with the password in there\n"
+	      "      --ca FILE           who signs its certificate\n"
+	      "      --cert FILE         a certificate to show it,\n"
+	      "      --key FILE          and the key to that\n"
 	      "      --prefix P          of the keys (default that of the file, or " RECEIPT_PREFIX
 	      ")\n",
 		out);
 }
 
 /* ---- what is shown ---- */
-
-static bool is_terminal(int fd)
-{
-	const char *no = getenv("NO_COLOR");
-
-	return isatty(fd) && !(no && no[0]);
-}
 
 static void note(void *arg, const char *text)
 {
@@ -103,7 +101,7 @@ static void note(void *arg, const char *text)
 static int add_sums(const struct fleet *f, const struct roster_row *rows, size_t count, int fd,
 	struct buffer *out)
 {
-	const struct fleet_style style = {.all = f->all, .colour = is_terminal(fd)};
+	const struct fleet_style style = {.all = f->all, .colour = show_colours_on(fd)};
 	struct roster_sum s;
 
 	for (size_t i = 0; i < count; i += s.count) {
@@ -266,7 +264,7 @@ static void show_progress(const struct roster_sum *s)
 static void make_last(
 	const struct fleet *f, const struct roster_sum *s, bool done, struct buffer *out)
 {
-	const struct fleet_style style = {.all = f->all, .colour = is_terminal(STDERR_FILENO)};
+	const struct fleet_style style = {.all = f->all, .colour = show_colours_on(STDERR_FILENO)};
 
 	buffer_clear(out);
 	if (f->json) {

@@ -1,6 +1,7 @@
 /* pullet: a table of subcommands. Surprising: nothing; each command is a file. */
 #include "cli.h"
 
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,8 @@ static const struct command {
 	{"watch", "CONFIG [-- CMD...]", "tell of each new version, or run a command", cli_watch},
 	{"status", "[CONFIG] [--json]", "what stands, how old it is, what went wrong last",
 		cli_status},
+	{"top", "[--interval D]", "the same, live", cli_top},
+	{"doctor", "[CONFIG] [-c FILE]", "what is wrong on this host, and what to do", cli_doctor},
 	{"refresh", "[CONFIG] [--wait]", "pull now", cli_refresh},
 	{"wait", "CONFIG --version V", "until this host has published a version", cli_wait},
 	{"fleet", "[CONFIG]", "which hosts run which version; `fleet wait`, `fleet forget`",
@@ -70,8 +73,9 @@ int cli_duration(const char *command, const char *option, const char *text, uint
 static void usage(FILE *out)
 {
 	fputs("Usage: pullet COMMAND [ARGUMENT...]\n\n", out);
+	/* two blanks before what a command does: packaging/completions/ read this */
 	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(out, "  %-8s %-24s %s\n", commands[i].name, commands[i].arguments,
+		fprintf(out, "  %-8s %-24s  %s\n", commands[i].name, commands[i].arguments,
 			commands[i].help);
 	fputs("\n'pullet COMMAND --help' says more; --version prints the versions. See pullet(1).\n"
 	      "Exit codes: 0 ok, 1 failed, 2 not found, 3 agent not reachable, 4 timed out, 64 "
@@ -118,6 +122,7 @@ int main(int argc, char **argv)
 	const struct command *c = find(name);
 	char help[] = "--help";
 
+	setlocale(LC_CTYPE, "C.UTF-8"); /* for the width of characters: all texts are UTF-8 */
 	if (c)
 		return c->run(argc - 1, argv + 1);
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {

@@ -115,7 +115,7 @@ int operate_ask(const struct operate *o, const char *method, struct buffer *path
 		shown = show(o, document_root(a.json), &out);
 	else if (r == CLI_OK && !o->json)
 		r = cli_error(CLI_FAILED, o->command,
-			"the answer is too long to be shown: --json prints it");
+			"the agent's answer cannot be read: --json prints it");
 	if (r == CLI_OK && !o->json && out.error)
 		r = cli_error(CLI_FAILED, o->command, "out of memory");
 	else if (r == CLI_OK)

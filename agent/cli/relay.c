@@ -220,8 +220,8 @@ static void complain(void *arg, const char *message)
 static const struct settings_server *find_server(const struct settings *s, const char *name)
 {
 	for (size_t i = 0; i < s->server_count; i++)
-		if (s->servers[i].name && strcmp(s->servers[i].name, name) == 0)
-			return &s->servers[i];
+		if (s->servers[i]->name && strcmp(s->servers[i]->name, name) == 0)
+			return s->servers[i];
 	return NULL;
 }
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +16,8 @@
 #include "../publisher.h"
 #include "../watch.h"
 #include "cli.h"
+
+#define MAX_QUEUED (256u << 20) /* bytes of answers on their way to slow clients */
 
 struct options {
 	const char *dir, *http, *push;
@@ -173,6 +176,19 @@ static void stop(void *arg, int number)
 	loop_stop(s->loop);
 }
 
+/* A whole fleet may hold its connections open, and download at once. */
+static void make_room(struct httpd *h)
+{
+	struct rlimit files = {.rlim_cur = 1024, .rlim_max = 1024};
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+		files.rlim_cur = files.rlim_max;
+		if (setrlimit(RLIMIT_NOFILE, &files))
+			getrlimit(RLIMIT_NOFILE, &files);
+	}
+	httpd_limit(h, files.rlim_cur / 2, MAX_QUEUED);
+}
+
 static int start(struct server *s, const char *command)
 {
 	const struct options *o = s->options;
@@ -191,6 +207,7 @@ static int start(struct server *s, const char *command)
 	if (!s->httpd)
 		return cli_error(CLI_FAILED, command, "cannot listen on %s: %s", o->http,
 			errno == EINVAL ? "it must be HOST:PORT" : strerror(errno));
+	make_room(s->httpd);
 	if (publisher_open(&sys_real, o->push, &o->publisher, &s->publisher, why))
 		return cli_error(CLI_FAILED, command, "%s", why);
 	r = watch_start(s->loop, o->dir, s->dir, changed, s, &s->watch);

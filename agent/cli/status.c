@@ -1,384 +1,326 @@
-/* pullet status: what the agent says, as a table, and below a config what an operator should know
- * of it. Surprising: --json prints the API's own answer, so that scripts depend on one form only.
- */
+/* pullet status: what the agent says, the worst first, and below a config what an operator should
+ * know of it. Surprising: --json prints the API's own answer, so that scripts depend on one form
+ * only. */
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../keypath.h"
 #include "cli.h"
 #include "operate.h"
+#include "show.h"
+#include "table.h"
+#include "terminal.h"
 
-#define COLUMNS 6
+#define GENERATION 2 /* the column that goes first when the terminal is narrow */
+#define MAX_OUTPUT (256u << 20)
+#define MIN_VERSION 12 /* columns that it keeps then, before the name gives way */
+#define MIN_LISTED 10  /* lines, however low the terminal is */
+
+struct options {
+	const char *command, *socket;
+	bool json, all, names, check, ready;
+};
+
+/* Where it is shown. LINES_ENDLESS: there is no end, nothing is cut. */
+struct paper {
+	size_t columns, rows;
+	bool colour;
+};
 
 static void usage(FILE *out)
 {
-	fputs("Usage: pullet status [CONFIG] [--json] [--socket PATH]\n"
-	      "Shows what stands, how old it is, and what went wrong last.\n\n"
+	fputs("Usage: pullet status [CONFIG] [--all | --names | --json] [--check] [--ready] "
+	      "[--socket PATH]\n"
+	      "Shows what stands, how old it is, what went wrong last and what is done about "
+	      "it.\n\n"
+	      "      --all          also on a terminal that is too low for all configs\n"
+	      "      --names        only the names of the configs\n"
 	      "      --json         the control API's answer\n"
+	      "      --check        exit 1 unless every config is ok\n"
+	      "      --ready        exit 1 unless every config is published; prints only which is "
+	      "not\n"
 	      "      --socket PATH  the agent's control socket (default "
 	      "$PULLET_RUNTIME_DIR/control.sock)\n",
 		out);
 }
 
-static bool colours(void)
+/* ---- the table ---- */
+
+static void add_row(const struct show_config *c, bool colour, struct table *t)
 {
-	const char *no = getenv("NO_COLOR");
-
-	return isatty(STDOUT_FILENO) && !(no && no[0]);
-}
-
-static const char *colour_of(const char *state)
-{
-	static const struct {
-		const char *state, *colour;
-	} table[] = {
-		{"ok", "\033[32m"},
-		{"connected", "\033[32m"},
-		{"failing", "\033[33m"},
-		{"connecting", "\033[33m"},
-		{"waiting", "\033[33m"},
-		{"stale", "\033[31m"},
-		{"silent", "\033[31m"},
-		{"refused", "\033[31m"},
-	};
-
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (strcmp(table[i].state, state) == 0)
-			return table[i].colour;
-	return "";
-}
-
-/* "350ms" "12s" "5m" "3h" "2d"; "-" for what is not known. */
-static const char *ago(int64_t ms, char text[24])
-{
-	static const struct {
-		int64_t below, unit;
-		const char *name;
-	} units[] = {
-		{1000, 1, "ms"},
-		{120 * 1000, 1000, "s"},
-		{120 * 60 * 1000, 60 * 1000, "m"},
-		{48 * 3600 * 1000, 3600 * 1000, "h"},
-		{INT64_MAX, 24 * 3600 * 1000, "d"},
-	};
-
-	snprintf(text, 24, "-");
-	for (size_t i = 0; ms >= 0 && i < sizeof(units) / sizeof(units[0]); i++) {
-		if (ms >= units[i].below)
-			continue;
-		snprintf(text, 24, "%" PRId64 "%s", ms / units[i].unit, units[i].name);
-		break;
-	}
-	return text;
-}
-
-struct row {
-	char cell[COLUMNS][72];
-};
-
-/* When the next pull comes: "12s", or what it waits for. */
-static void next_text(const struct node *c, char *out, size_t size)
-{
-	int64_t held_ms = client_number(c, "held_ms", 0);
+	struct buffer b;
 	char text[24];
 
-	if (operate_is_true(c, "running"))
-		snprintf(out, size, "running");
-	else if (operate_is_true(c, "waiting") && held_ms > 0)
-		snprintf(out, size, "held %s", ago(held_ms, text));
-	else if (operate_is_true(c, "waiting"))
-		snprintf(out, size, "in line");
+	buffer_init(&b, 1u << 20);
+	table_add(t, show_clean(c->name, &b), "");
+	table_add(t, show_clean(c->state, &b), colour ? show_colour(c->state) : "");
+	snprintf(text, sizeof(text), "%" PRId64, client_number(c->node, "generation", 0));
+	table_add(t, text, "");
+	table_add(t, lines_span(c->age_ms, text), "");
+	table_add(t, show_next(c, text), "");
+	table_add(t, show_clean(client_text(c->node, "version", "-"), &b), "");
+	buffer_fini(&b);
+}
+
+static size_t count_lines(const struct buffer *b)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->len; i++)
+		n += b->data[i] == '\n';
+	return n;
+}
+
+/* A row and the notes below it, into `out`, which is cleared. */
+static void add_config(const struct show_config *c, const struct table *t, size_t row, bool one,
+	const struct paper *paper, struct buffer *out)
+{
+	struct buffer notes;
+
+	buffer_init(&notes, MAX_OUTPUT);
+	buffer_clear(out);
+	table_row(t, row, out);
+	show_notes(c, one, &notes);
+	if (notes.data)
+		lines_wrap(out, notes.data, 4, paper->columns);
+	buffer_fini(&notes);
+}
+
+static void add_rest(const struct show *s, size_t from, struct buffer *out)
+{
+	size_t bad = 0;
+
+	for (size_t i = from; i < s->count; i++)
+		bad += s->configs[i].rank >= SHOW_FAILING;
+	buffer_printf(out, "and %zu more, ", s->count - from);
+	if (bad)
+		buffer_printf(out, "%zu of them not ok", bad);
 	else
-		snprintf(out, size, "%s", ago(client_number(c, "next_pull_in_ms", -1), text));
+		buffer_append_string(out, "all ok");
+	buffer_append_string(out, ": --all lists them\n");
 }
 
-static void fill_row(const struct node *c, struct row *r)
+static void add_configs(
+	const struct show *s, const struct paper *paper, bool one, struct buffer *out)
 {
-	struct buffer version;
-	char text[24];
+	static const char *const heads[] = {
+		"NAME", "STATE", "GENERATION", "AGE", "NEXT", "VERSION"};
+	static const unsigned char drop[] = {GENERATION, 0};
+	size_t left = LINES_ENDLESS, lines;
+	struct buffer block;
+	struct table t;
 
-	snprintf(r->cell[0], sizeof(r->cell[0]), "%s", client_text(c, "name", "?"));
-	snprintf(r->cell[1], sizeof(r->cell[1]), "%s", client_text(c, "state", "?"));
-	snprintf(r->cell[2], sizeof(r->cell[2]), "%" PRId64, client_number(c, "generation", 0));
-	snprintf(r->cell[3], sizeof(r->cell[3]), "%s", ago(client_number(c, "age_ms", -1), text));
-	next_text(c, r->cell[4], sizeof(r->cell[4]));
-	buffer_init(&version, 1024);
-	operate_text(&version, client_text(c, "version", "-"));
-	snprintf(r->cell[5], sizeof(r->cell[5]), "%.60s", version.data ? version.data : "-");
-	buffer_fini(&version);
+	table_init(&t, heads, sizeof(heads) / sizeof(heads[0]));
+	for (size_t i = 0; i < s->count; i++)
+		add_row(&s->configs[i], paper->colour, &t);
+	table_fit(&t, paper->columns, MIN_VERSION, drop);
+	if (paper->rows !=
+		LINES_ENDLESS) { /* the prompt, "and 12 more", and the head need a line */
+		left = paper->rows > count_lines(out) + 3 ? paper->rows - count_lines(out) - 3 : 0;
+		left = left > MIN_LISTED ? left : MIN_LISTED;
+	}
+	table_head(&t, SIZE_MAX, out);
+	buffer_init(&block, MAX_OUTPUT);
+	for (size_t i = 0; i < s->count; i++) {
+		add_config(&s->configs[i], &t, i, one, paper, &block);
+		lines = count_lines(&block);
+		if (i && lines > left) {
+			add_rest(s, i, out);
+			break;
+		}
+		left -= lines < left ? lines : left;
+		buffer_append(out, block.data, block.len);
+	}
+	if (table_error(&t))
+		out->error = table_error(&t);
+	buffer_fini(&block);
+	table_fini(&t);
 }
 
-static void print_row(const struct row *r, const size_t width[COLUMNS], bool colour)
-{
-	for (size_t i = 0; i < COLUMNS; i++) {
-		const char *on = colour && i == 1 ? colour_of(r->cell[i]) : "";
-		int pad = i + 1 < COLUMNS ? (int)(width[i] - strlen(r->cell[i]) + 2) : 0;
+/* ---- all of it ---- */
 
-		printf("%s%s%s%*s", on, r->cell[i], on[0] ? "\033[0m" : "", pad, "");
-	}
-	putchar('\n');
+static void add_line(const struct buffer *text, const struct paper *paper, struct buffer *out)
+{
+	if (text->len)
+		lines_wrap(out, text->data, 2, paper->columns);
 }
 
-/* ---- what an operator should know ---- */
-
-static void note_error(const struct node *c, struct buffer *out)
+static void add_head(const struct show *s, const struct paper *paper, struct buffer *out)
 {
-	const struct node *away = node_find(c, "turned_away");
-	const char *error = client_text(c, "last_error", NULL);
+	struct buffer text;
+	char span[24];
 
-	if (!error || (away && strcmp(error, client_text(away, "why", "")) == 0))
-		return; /* told by note_away() */
-	buffer_append_string(out, "  ");
-	if (client_text(c, "cause", NULL))
-		buffer_printf(out, "%s: ", client_text(c, "cause", ""));
-	operate_lines(out, error);
-	buffer_append(out, "\n", 1);
-}
-
-static void note_away(const struct node *c, struct buffer *out)
-{
-	const struct node *away = node_find(c, "turned_away");
-	const char *by = away ? client_text(away, "by", "?") : "";
-
-	if (!away)
-		return;
-	buffer_append_string(out, "  the server's version ");
-	operate_text(out, client_text(away, "version", "(without a name)"));
-	if (strcmp(by, "pin") == 0) {
-		buffer_append_string(out, " is held back by the pin\n");
-		return;
+	buffer_init(&text, 1u << 20);
+	show_headline(s, &text);
+	if (show_push_is_good(s))
+		buffer_append_string(&text, "; push connected");
+	if (client_text(s->root, "version", NULL) && node_find(s->root, "pid")) {
+		buffer_append_string(&text, "; pulletd ");
+		operate_text(&text, client_text(s->root, "version", "?"));
+		buffer_printf(
+			&text, " up %s", lines_span(client_number(s->root, "uptime_ms", -1), span));
 	}
-	buffer_append_string(out, strcmp(by, "probe") == 0 || strcmp(by, "operator") == 0
-					  ? " was taken back by the "
-				  : strcmp(by, "rollout") == 0 ? " is held back by the "
-							       : " is refused by the ");
-	operate_text(out, by);
-	buffer_append_string(out, ": ");
-	operate_lines(out, client_text(away, "why", "?"));
-	buffer_append(out, "\n", 1);
-}
-
-static void note_decisions(const struct node *c, struct buffer *out)
-{
-	const struct node *pin = node_find(c, "pin"), *overrides = node_find(c, "overrides");
-
-	if (pin) {
-		buffer_append_string(out, "  pinned");
-		operate_decision(out, pin);
-		buffer_append(out, "\n", 1);
-	}
-	for (const struct node *o = overrides ? overrides->first : NULL; o; o = o->next) {
-		buffer_append_string(out, "  override of ");
-		operate_text(out, client_text(o, "key", "?"));
-		operate_decision(out, o);
-		buffer_append(out, "\n", 1);
-	}
-}
-
-static void note_aftermath(const struct node *c, struct buffer *out)
-{
-	const struct node *reload = node_find(c, "reload"), *probe = node_find(c, "probe");
-	const char *state = reload ? client_text(reload, "state", "idle") : "idle", *error;
-	char text[24];
-
-	if (strcmp(state, "failed") == 0) {
-		buffer_printf(out, "  the application could not be told, trying again in %s: ",
-			ago(client_number(reload, "next_ms", -1), text));
-		operate_text(out, client_text(reload, "error", "?"));
-		buffer_append(out, "\n", 1);
-	} else if (strcmp(state, "idle") != 0) {
-		buffer_printf(out,
-			"  the application has yet to be told of generation %" PRId64 "\n",
-			client_number(reload, "pending", 0));
-	}
-	error = probe && strcmp(client_text(probe, "state", ""), "bad") == 0
-			? client_text(probe, "error", NULL)
-			: NULL;
-	if (error) {
-		buffer_printf(out, "  generation %" PRId64 " failed its probe: ",
-			client_number(probe, "generation", 0));
-		operate_lines(out, error);
-		buffer_append(out, "\n", 1);
-	}
-}
-
-static void print_notes(const struct node *c)
-{
-	int64_t expires_ms = client_number(c, "expires_ms", 0);
-	struct buffer out;
-
-	buffer_init(&out, 1u << 20);
-	note_error(c, &out);
-	note_away(c, &out);
-	note_decisions(c, &out);
-	note_aftermath(c, &out);
-	if (operate_is_true(c, "drifted"))
-		buffer_append_string(&out, "  somebody changed the file, and it is left so\n");
-	if (expires_ms > 0) {
-		buffer_append_string(&out, "  the signature expires at ");
-		operate_time(&out, expires_ms);
-		buffer_append(&out, "\n", 1);
-	}
-	if (out.data)
-		fputs(out.data, stdout);
-	buffer_fini(&out);
-}
-
-static void print_configs(const struct node *configs)
-{
-	static const struct row head = {
-		.cell = {"NAME", "STATE", "GENERATION", "AGE", "NEXT", "VERSION"}};
-	size_t width[COLUMNS] = {0};
-	bool colour = colours();
-	struct row r;
-
-	for (const struct node *c = configs->first; c; c = c->next) {
-		fill_row(c, &r);
-		for (size_t i = 0; i < COLUMNS; i++)
-			if (strlen(r.cell[i]) > width[i])
-				width[i] = strlen(r.cell[i]);
-	}
-	for (size_t i = 0; i < COLUMNS; i++)
-		if (strlen(head.cell[i]) > width[i])
-			width[i] = strlen(head.cell[i]);
-	print_row(&head, width, false);
-	for (const struct node *c = configs->first; c; c = c->next) {
-		fill_row(c, &r);
-		print_row(&r, width, colour);
-		print_notes(c);
-	}
-}
-
-/* Only what an operator would ask about: the server's addresses that rest. */
-static void print_servers(const struct node *servers)
-{
-	char text[24];
-
-	for (const struct node *s = servers->first; s; s = s->next) {
-		const struct node *addresses = node_find(s, "addresses");
-		int64_t held_ms = client_number(s, "held_ms", 0);
-
-		if (held_ms > 0)
-			printf("server %s: left alone for %s, %" PRId64 " pulls wait\n",
-				client_text(s, "name", "without a name"), ago(held_ms, text),
-				client_number(s, "pending", 0));
-		for (const struct node *a = addresses ? addresses->first : NULL; a; a = a->next)
-			if (client_number(a, "rests_ms", 0) > 0)
-				printf("  %s rests for %s after %" PRId64
-				       " failures in a row: %s\n",
-					client_text(a, "url", "?"),
-					ago(client_number(a, "rests_ms", 0), text),
-					client_number(a, "failures_in_a_row", 0),
-					client_text(a, "error", "?"));
-	}
-}
-
-static void print_push(const struct node *push)
-{
-	char text[24];
-
-	for (const struct node *p = push->first; p; p = p->next) {
-		const char *state = client_text(p, "state", "?"),
-			   *on = colours() ? colour_of(state) : "";
-
-		printf("push %s: %s%s%s, last message %s ago, %" PRId64 " messages, %" PRId64
-		       " heartbeats, %" PRId64 " gaps, %" PRId64 " rebuilds\n",
-			client_text(p, "endpoint", "?"), on, state, on[0] ? "\033[0m" : "",
-			ago(client_number(p, "last_message_ago_ms", -1), text),
-			client_number(p, "messages", 0), client_number(p, "heartbeats", 0),
-			client_number(p, "gaps", 0), client_number(p, "rebuilds", 0));
-		if (client_text(p, "error", "")[0])
-			printf("  %s\n", client_text(p, "error", ""));
-	}
+	add_line(&text, paper, out);
+	buffer_clear(&text);
+	show_agent(s, &text);
+	add_line(&text, paper, out);
+	buffer_fini(&text);
 }
 
 /* One config: every member, a line each. path: where n stands. */
-static void print_details(const struct node *n, struct buffer *path)
+static void add_details(const struct node *n, struct buffer *path, struct buffer *out)
 {
 	size_t len = path->len, number = 0;
 
+	if (n->type == NODE_NULL)
+		return;
 	if (n->type < NODE_LIST) {
-		struct buffer line;
-
-		if (n->type == NODE_NULL)
-			return;
-		buffer_init(&line, 1u << 20);
-		operate_text(&line, path->data);
-		buffer_append_string(&line, ": ");
-		operate_text(&line, n->text);
-		if (line.data)
-			puts(line.data);
-		buffer_fini(&line);
+		operate_text(out, path->data);
+		buffer_append_string(out, ": ");
+		operate_text(out, n->text);
+		buffer_append_string(out, "\n");
 		return;
 	}
 	for (const struct node *child = n->first; child; child = child->next) {
 		keypath_append(path, len == 0, child, number++);
-		print_details(child, path);
+		add_details(child, path, out);
 		path->len = len;
 	}
 }
 
-static void print(const struct node *root, bool one)
+static struct paper paper_of(bool all)
 {
-	const struct node *configs = node_find(root, "configs"), *push = node_find(root, "push");
-	const struct node *servers = node_find(root, "servers");
-	struct buffer path;
+	struct paper p = {
+		.columns = LINES_ENDLESS, .rows = LINES_ENDLESS, .colour = show_colours()};
 
-	if (one) {
-		buffer_init(&path, 1u << 16);
-		print_details(root, &path);
-		buffer_fini(&path);
-		return;
+	terminal_size(&p.columns, &p.rows);
+	if (all)
+		p.rows = LINES_ENDLESS;
+	return p;
+}
+
+static int print(const struct options *o, const struct show *s, bool one)
+{
+	struct paper paper = paper_of(o->all || one);
+	struct buffer out, path;
+	int r;
+
+	buffer_init(&out, MAX_OUTPUT);
+	buffer_init(&path, 1u << 16);
+	if (o->names) {
+		for (size_t i = 0; i < s->count; i++) {
+			operate_text(&out, s->configs[i].name);
+			buffer_append_string(&out, "\n");
+		}
+	} else {
+		if (!one)
+			add_head(s, &paper, &out);
+		add_configs(s, &paper, one, &out);
 	}
-	if (configs)
-		print_configs(configs);
-	if (servers)
-		print_servers(servers);
-	if (push)
-		print_push(push);
+	if (one && !o->names) {
+		buffer_append_string(&out, "\n");
+		add_details(s->root, &path, &out);
+	}
+	r = out.error || path.error ? cli_error(CLI_FAILED, o->command, "out of memory")
+				    : cli_output(o->command, &out);
+	buffer_fini(&path);
+	buffer_fini(&out);
+	return r;
+}
+
+static int answer(const struct options *o, const struct client_answer *a, bool one)
+{
+	struct show s;
+	int r;
+
+	if (o->json && !o->check)
+		return cli_output(o->command, &a->body);
+	if (!a->json)
+		return cli_error(CLI_FAILED, o->command, "the agent's answer cannot be read");
+	if (show_read(document_root(a->json), &s))
+		return cli_error(CLI_FAILED, o->command, "out of memory");
+	if (!o->names)
+		show_sort(&s, show_by_rank);
+	r = o->json ? cli_output(o->command, &a->body) : print(o, &s, one);
+	if (r == CLI_OK && o->check &&
+		(s.ranks[SHOW_QUIET] + s.ranks[SHOW_TOLD] < s.count ||
+			show_configuration_is_refused(&s)))
+		r = CLI_FAILED;
+	show_fini(&s);
+	return r;
+}
+
+/* What the agent says to /readyz: "ok", or a line for each config that is not. */
+static int ready(const struct options *o)
+{
+	struct client_answer a;
+	struct buffer text;
+	int r = client_ask(o->command, o->socket, "GET", "/readyz", 10000, &a);
+
+	buffer_init(&text, MAX_OUTPUT);
+	if (r == CLI_OK && a.status != 200) {
+		while (a.body.len && a.body.data[a.body.len - 1] == '\n')
+			a.body.data[--a.body.len] = '\0';
+		operate_lines(&text, a.body.data ? a.body.data : "");
+		r = cli_error(CLI_FAILED, o->command, "not ready: %s", text.data ? text.data : "");
+	}
+	buffer_fini(&text);
+	client_fini(&a);
+	return r;
+}
+
+static int ask(const struct options *o, const char *config)
+{
+	struct client_answer a = {0};
+	struct buffer path;
+	int r;
+
+	client_path(&path, config ? config : "", "");
+	r = path.error ? cli_error(CLI_NOT_FOUND, o->command, "no config has so long a name")
+		       : client_ask(o->command, o->socket, "GET", config ? path.data : "/v1/status",
+				 10000, &a);
+	buffer_fini(&path);
+	if (r == CLI_OK)
+		r = client_exit_code(o->command, &a);
+	if (r == CLI_OK)
+		r = answer(o, &a, config);
+	client_fini(&a);
+	return r;
 }
 
 int cli_status(int argc, char **argv)
 {
-	enum { SOCKET = 256, JSON };
-	static const struct option longs[] = {
-		{"json", no_argument, NULL, JSON},
+	struct options o = {.command = argv[0], .socket = client_default_socket()};
+	enum { SOCKET = 256 };
+	int json = 0, all = 0, names = 0, check = 0, is_ready = 0, opt;
+	const struct option longs[] = {
+		{"json", no_argument, &json, 1},
+		{"all", no_argument, &all, 1},
+		{"names", no_argument, &names, 1},
+		{"check", no_argument, &check, 1},
+		{"ready", no_argument, &is_ready, 1},
 		{"socket", required_argument, NULL, SOCKET},
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
-	const char *socket = client_default_socket();
-	struct client_answer a;
-	char path[256] = "/v1/status";
-	bool json = false;
-	int opt, r;
 
 	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (opt == JSON)
-			json = true;
-		else if (opt == SOCKET)
-			socket = optarg;
-		else if (opt == 'h')
+		if (opt == 'h')
 			return usage(stdout), CLI_OK;
-		else
+		if (opt == SOCKET)
+			o.socket = optarg;
+		else if (opt != 0)
 			return cli_bad_option(argv[0]);
 	}
+	o.json = json, o.all = all, o.names = names, o.check = check, o.ready = is_ready;
 	if (argc - optind > 1)
 		return cli_error(
 			CLI_USAGE, argv[0], "one config at most; without one all are shown");
-	if (optind < argc)
-		snprintf(path, sizeof(path), "/v1/configs/%s", argv[optind]);
-	r = client_ask(argv[0], socket, "GET", path, 10000, &a);
-	if (r == CLI_OK)
-		r = client_exit_code(argv[0], &a);
-	if (r == CLI_OK && json)
-		fwrite(a.body.data, 1, a.body.len, stdout);
-	else if (r == CLI_OK && a.json)
-		print(document_root(a.json), optind < argc);
-	client_fini(&a);
-	return r;
+	if (o.ready && (argc > optind || o.json || o.all || o.names || o.check))
+		return cli_error(
+			CLI_USAGE, argv[0], "--ready stands alone: it is about all configs");
+	if (o.json + o.all + o.names > 1)
+		return cli_error(CLI_USAGE, argv[0], "--all, --names, --json: one of them");
+	return o.ready ? ready(&o) : ask(&o, argv[optind]);
 }

@@ -49,7 +49,7 @@ static void check_path(
 	size_t len;
 
 	demand(v->path && v->server < s->server_count);
-	server = &s->servers[v->server];
+	server = s->servers[v->server];
 	len = strlen(v->path);
 	for (size_t i = 0; i < server->url_count; i++)
 		demand(strlen(server->urls[i]) + len < 1024);
@@ -101,7 +101,7 @@ static void check_report(const struct settings *s)
 
 	if (!r->from)
 		return;
-	demand(r->server < s->server_count && s->servers[r->server].kind == SETTINGS_ETCD);
+	demand(r->server < s->server_count && s->servers[r->server]->kind == SETTINGS_ETCD);
 	demand(len > 1 && r->prefix[0] == '/' && r->prefix[len - 1] == '/');
 	demand(r->ttl_ms >= 5000 && r->ttl_ms <= 3600000);
 }
@@ -170,7 +170,7 @@ static void check(const struct settings *s)
 	for (size_t i = 0; i < s->push_count; i++)
 		demand(s->push[i].endpoint && s->push[i].heartbeat_ms >= 100);
 	for (size_t i = 0; i < s->server_count; i++) {
-		const struct settings_server *v = &s->servers[i];
+		const struct settings_server *v = s->servers[i];
 
 		demand(v->url_count >= 1 && v->url_count <= SETTINGS_MAX_URLS);
 		demand(v->max_in_flight >= 1 && v->max_in_flight <= SETTINGS_MAX_IN_FLIGHT);
@@ -182,7 +182,7 @@ static void check(const struct settings *s)
 	}
 	check_report(s);
 	for (size_t i = 0; i < s->config_count; i++) {
-		const struct settings_config *c = &s->configs[i];
+		const struct settings_config *c = s->configs[i];
 
 		check_layers(s, c);
 		check_asides(s, c);

@@ -245,7 +245,7 @@ class Operator(harness.Case):
         self.write('pullet.yaml', good_one + f'  more:\n    url: {self.server.url}/more.yaml\n    file: {self.path("out/more.yaml")}\n'.encode())
         at = agent.log.count
         agent.signal(signal.SIGHUP)
-        agent.log.wait('started.*configs=2', at)
+        agent.log.wait('the new configuration is applied.*unchanged=1 added="1: more"', at)
         agent.log.wait('published.*config=more', at)
         self.assertEqual(self.read('out/more.yaml'), b'n: 1\n')
         self.assertEqual(agent.status('web')['generation'], 1)

@@ -196,6 +196,13 @@ class Case(harness.Case):
             self.agent.stop()
         return self.start(*layers, **config)
 
+    def change_config(self):
+        """So that SIGHUP ends the config and begins it anew; it pulls no sooner."""
+        text = self.read('pullet.yaml').decode()
+        changed = text.replace('1h', '2h', 1)
+        self.assertNotEqual(changed, text)
+        self.write('pullet.yaml', changed)
+
     def status(self, name='web'):
         code, body = self.agent.get(f'/v1/configs/{name}')
         self.assertEqual(code, 200, body)
@@ -1243,6 +1250,9 @@ hold""")
             self.assertEqual(self.hook.next(), [str(n), 'n'])
             pid = int(self.hook.next('^pid')[0])
             at = self.agent.log.count
+            if end == signal.SIGHUP:
+                self.hook.do('exit 0')
+                self.change_config()
             self.agent.signal(end)
             if end != signal.SIGHUP:
                 self.agent.wait()
@@ -1250,7 +1260,7 @@ hold""")
             self.assertTrue(gone([pid]), 'two agents would have run two at once')
             self.hook.do('exit 0')
             if end == signal.SIGHUP:
-                self.agent.log.wait('started version', at)
+                self.agent.log.wait('the new configuration is applied.*changed="1: web"', at)
             else:
                 self.start(reload={'run': [self.hook.path]})
             self.assertEqual(self.hook.next(), [str(n), '*'])
@@ -1382,12 +1392,14 @@ class Probe(Case):
         self.hook.next()
         for end in (signal.SIGKILL, signal.SIGHUP):
             at = self.agent.log.count
+            if end == signal.SIGHUP:
+                self.change_config()
             self.agent.signal(end)
             if end == signal.SIGKILL:
                 self.agent.wait()
                 self.start(**self.more)
             else:
-                self.agent.log.wait('started version', at)
+                self.agent.log.wait('the new configuration is applied.*changed="1: web"', at)
             self.until(lambda s: s['probe']['state'] == 'watching')
         self.probe.do('exit 1')
         self.agent.log.wait('the probe has failed: the version is taken back.*generation=2')

@@ -227,12 +227,26 @@ class Two(Case):
     def test_one_that_starts_again_leaves_no_gap(self):
         self.two()
         known, value = self.etcd.get(PREFIX + 'known/h1'), self.receipt('h1')
-        self.agents[0].signal(signal.SIGHUP)
-        self.agents[0].log.wait('starting again')
-        start = self.agents[0].log.count
-        self.agents[0].log.wait('the receipt is written', start=start)
+        self.agents[0].stop()
+        self.agents[0] = self.host('h1')
+        self.agents[0].log.wait('the receipt is written')
         self.assertEqual(self.etcd.get(PREFIX + 'known/h1'), known)
         self.assertGreater(self.receipt('h1')['since_ms'], value['since_ms'])
+        shown = [found for line in self.watching.log.seen for found in json.loads(line)['configs']]
+        self.assertEqual({found['silent'] for found in shown if found['count'] == 2}, {0})
+        self.stop()
+
+    def test_other_labels_by_a_reload_leave_no_gap(self):
+        self.two()
+        agent = self.agents[0]
+        value, leases = self.receipt('h1'), self.report(agent)['leases']
+        agent.signal(signal.SIGHUP)
+        agent.log.wait('the new configuration is applied.*unchanged=1$')
+        self.assertEqual((self.receipt('h1'), self.report(agent)['leases']), (value, leases), 'nothing has changed, nothing is written')
+        self.write('h1/pullet.yaml', self.read('h1/pullet.yaml').replace(b'zone: eu', b'zone: us'))
+        agent.signal(signal.SIGHUP)
+        agent.log.wait('the new configuration is applied.*unchanged=1 other="labels report"')
+        self.until(lambda hosts, _: hosts['h1']['labels'] == {'zone': 'us'}, watch=self.watching)
         shown = [found for line in self.watching.log.seen for found in json.loads(line)['configs']]
         self.assertEqual({found['silent'] for found in shown if found['count'] == 2}, {0})
         self.stop()

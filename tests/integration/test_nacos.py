@@ -355,12 +355,34 @@ class Watch(Case):
         self.put(1)
         self.begin_nacos()
         self.server.wait_holding(1)
-        seen = self.agent.log.count
-        self.agent.signal(signal.SIGHUP)
-        self.agent.log.wait('started version', start=seen)
+        self.reload(self.read('pullet.yaml').replace(b'interval: 1h', b'interval: 2h'), 'changed="1: web"')
         self.server.wait_holding(1)
         self.put(2)
         self.stands(MD5_OF[2])
+
+    def reload(self, text, expected):
+        seen = self.agent.log.count
+        self.write('pullet.yaml', text)
+        self.agent.signal(signal.SIGHUP)
+        self.assertIn(expected, self.agent.log.wait('the new configuration is applied', start=seen))
+
+    def test_new_settings_leave_one_request_of_those_that_stay_and_those_that_come(self):
+        for name in ('web', 'stays', 'goes', 'comes'):
+            self.put(1, name + '.yaml')
+        self.begin_nacos(configs=self.others({'stays': '/G/stays.yaml', 'goes': '/G/goes.yaml'}), wait=None)
+        for name in ('web', 'stays', 'goes'):
+            self.agent.log.wait(f'published config={name} ')
+        self.until(lambda: self.server.holding == 1 and self.last_list().count('\1') == 3 and self.last_list().count(MD5_OF[1]) == 3)
+        text = self.read('pullet.yaml').decode()
+        self.reload(text.replace('goes', 'comes'), 'unchanged=2 added="1: comes" removed="1: goes"')
+        self.agent.log.wait('published config=comes ')
+        self.until(lambda: self.server.holding == 1 and 'comes.yaml' in self.last_list() and self.last_list().count(MD5_OF[1]) == 3)
+        self.assertNotIn('goes.yaml', self.last_list())
+        with kinds.Window(self.server, 1) as window:
+            for name in ('stays', 'comes'):
+                self.put(2, name + '.yaml')
+                self.stands(MD5_OF[2], name)
+        self.assertEqual({r.get('dataId') for r in window.requests if is_read(r)}, {'stays.yaml', 'comes.yaml'})
 
     def test_many_documents_are_one_request(self):
         names = [f'c{i}' for i in range(30)]

@@ -1,4 +1,4 @@
-"""The configurations of README.md are good ones: each block of YAML, and each row of the table of servers in the five lines above it."""
+"""The configurations of README.md are good ones (its commands: tests/man.py): each block of YAML, each piece, and each row of the table of servers in the five lines above it."""
 import os
 import re
 import subprocess
@@ -29,8 +29,19 @@ class Readme(harness.Case):
             block = block.replace('RWTiAJk3...', 'RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3')
             if 'server: main' in block and 'servers:' not in block:
                 block = 'servers: {main: {urls: ["http://config.example"]}}\n' + block
-            code, said = self.check(block)
-            self.assertEqual(code, 0, f'{block}\n{said}')
+            self.good(block)
+
+    def test_each_piece_is_good(self):
+        """What is no whole configuration is good in one that it belongs to."""
+        pieces = [b for b in self.blocks() if 'configs:' not in b]
+        self.assertEqual(len(pieces), 1)
+        five = next(b for b in self.blocks() if b.startswith('servers: {main: {kind: etcd'))
+        for piece in pieces:
+            self.good(piece + five)
+
+    def good(self, block):
+        code, said = self.check(block)
+        self.assertEqual(code, 0, f'{block}\n{said}')
 
     def test_each_row_of_servers_is_good(self):
         five = next(b for b in self.blocks() if b.startswith('servers: {main: {kind: etcd'))

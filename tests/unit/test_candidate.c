@@ -71,7 +71,7 @@ static void load(struct work *w, const char *product)
 
 static int outputs(struct work *w, bool snapshot)
 {
-	struct settings_config *c = &w->settings->configs[0];
+	struct settings_config *c = w->settings->configs[0];
 	int r = candidate_compose(w->candidate, c, w->ledger, w->why);
 
 	return r ? r : candidate_outputs(w->candidate, c, "v1", snapshot, w->why);
@@ -519,7 +519,7 @@ static void compare_files__names_the_files_that_are_not_the_same(void **state)
 		/* signatures are no files */
 		begin_set(&before, table[i].before[0], table[i].before[1], i % 2);
 		begin_set(&w, table[i].after[0], table[i].after[1], true);
-		c = &w.settings->configs[0];
+		c = w.settings->configs[0];
 		assert_int_equal(candidate_compare_files(w.candidate, before.candidate, c), 0);
 		assert_false(w.candidate->all_changed);
 		keys[0] = '\0';
@@ -539,7 +539,7 @@ static void compare_files__with_nothing__takes_all_for_changed(void **state)
 
 	(void)state;
 	begin_set(&w, "b", "c", false);
-	assert_int_equal(candidate_compare_files(w.candidate, NULL, &w.settings->configs[0]), 0);
+	assert_int_equal(candidate_compare_files(w.candidate, NULL, w.settings->configs[0]), 0);
 	assert_true(w.candidate->all_changed);
 	assert_null(w.candidate->keys);
 	end(&w);

@@ -57,7 +57,7 @@ static int compose_it(struct work *w)
 
 	version_pieces(&w->version, &w->body, pieces);
 	return compose(
-		&w->settings->configs[0], pieces, w->version.part_count, w->ledger, &w->c, w->why);
+		w->settings->configs[0], pieces, w->version.part_count, w->ledger, &w->c, w->why);
 }
 
 static void end(struct work *w)
@@ -364,7 +364,7 @@ static void override__without_a_ledger__is_none(void **state)
 	begin(&w, ONE);
 	add(&w, "yaml", "a: 1\n");
 	version_pieces(&w.version, &w.body, pieces);
-	assert_int_equal(compose(&w.settings->configs[0], pieces, 1, NULL, &w.c, w.why), 0);
+	assert_int_equal(compose(w.settings->configs[0], pieces, 1, NULL, &w.c, w.why), 0);
 	assert_document(w.c.root, "a: 1\n");
 	end(&w);
 }

@@ -189,6 +189,49 @@ static void fini__with_work_waiting__forgets_it(void **state)
 	dispatcher_fini(&dispatcher);
 }
 
+static void grow__has_room_for_more_and_keeps_what_waits(void **state)
+{
+	(void)state;
+	prepare(2, 10, 0);
+	submit(5, "ab");
+	submit(6, "c");
+	assert_lost("<a");
+	dispatcher_hold(&dispatcher, 9);
+	assert_int_equal(dispatcher_grow(&dispatcher, 4), 0);
+	submit_until(7, "Bd", 7000);
+	submit(8, "e");
+	assert_lost("=b");
+	assert_next(9);
+	submit(8, "f");
+	assert_lost("<B");
+	assert_int_equal(dispatcher_grow(&dispatcher, 1), 0); /* nobody is pushed out */
+	assert_taken(9, ROOM, "cdef");
+	assert_int_equal(taken[0].since_ms, 6);
+	assert_int_equal(taken[1].expires_ms, 7000);
+	assert_int_equal(dispatcher.counters.accepted, 7);
+	assert_int_equal(dispatcher.counters.overflowed, 2);
+}
+
+static void grow__without_memory__is_as_it_was(void **state)
+{
+	struct rlimit before, none;
+	int r;
+
+	(void)state;
+	prepare(2, 10, 0);
+	submit(5, "ab");
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	none = before;
+	none.rlim_cur = 4096;
+	assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+	r = dispatcher_grow(&dispatcher, UINT32_C(1) << 24);
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	assert_int_equal(r, -ENOMEM);
+	submit(6, "c");
+	assert_lost("<a");
+	assert_taken(6, ROOM, "bc");
+}
+
 static void take__is_in_order_of_submission(void **state)
 {
 	(void)state;
@@ -543,7 +586,7 @@ static void take__at_an_earlier_time__is_of_no_age(void **state)
 	prepare(3, 1, 500);
 	submit(100, "a");
 	assert_taken(50, ROOM, "a");
-	assert_int_equal(dispatcher.counters.latency_ms[0], 1);
+	assert_int_equal(dispatcher.counters.latency_ms.counts[0], 1);
 }
 
 static void cancel__takes_work_back(void **state)
@@ -601,8 +644,10 @@ static void counters__each_fate_is_counted_once(void **state)
 	assert_int_equal(c->retried, 2);
 	assert_int_equal(c->batches, 3);
 	assert_int_equal(c->taken, 5);
-	assert_int_equal(c->batch_size[1], 1);
-	assert_int_equal(c->batch_size[2], 2);
+	assert_int_equal(c->batch_size.counts[1], 1);
+	assert_int_equal(c->batch_size.counts[2], 2);
+	assert_int_equal(c->batch_size.sum, c->taken);
+	assert_int_equal(c->latency_ms.sum, 1 + 1 + 2 + 2 + 2); /* d, e; again; f */
 	/* nothing is lost without a trace */
 	assert_int_equal(c->accepted + c->retried,
 		c->overridden + c->overflowed + c->expired + c->cancelled + c->taken);
@@ -623,8 +668,9 @@ static void histogram__of_latency__bucket_b_is_below_2_to_the_b(void **state)
 		submit(0, "a");
 		assert_taken(table[i].latency_ms, ROOM, "a");
 		for (unsigned b = 0; b < DISPATCHER_BUCKETS; b++)
-			assert_int_equal(
-				dispatcher.counters.latency_ms[b], b == table[i].bucket ? 1 : 0);
+			assert_int_equal(dispatcher.counters.latency_ms.counts[b],
+				b == table[i].bucket ? 1 : 0);
+		assert_true(dispatcher.counters.latency_ms.sum == table[i].latency_ms);
 	}
 }
 
@@ -646,7 +692,8 @@ static void histogram__of_batch_sizes__last_bucket_has_all_that_is_larger(void *
 			dispatcher_submit(&d, 0, id, NULL, NEVER);
 		assert_int_equal(dispatcher_take(&d, 0, ROOM, items), table[i].size);
 		for (unsigned b = 0; b < DISPATCHER_BUCKETS; b++)
-			assert_int_equal(d.counters.batch_size[b], b == table[i].bucket ? 1 : 0);
+			assert_int_equal(
+				d.counters.batch_size.counts[b], b == table[i].bucket ? 1 : 0);
 		dispatcher_fini(&d);
 	}
 }
@@ -869,13 +916,14 @@ static uint64_t model_due(void)
 	return due_ms > UINT64_MAX ? UINT64_MAX : (uint64_t)due_ms;
 }
 
-static void model_note(uint32_t *histogram, uint64_t value)
+static void model_note(struct dispatcher_histogram *h, uint64_t value)
 {
 	unsigned b = 0;
 
 	while (b < DISPATCHER_BUCKETS - 1 && value >= UINT64_C(1) << b)
 		b++;
-	histogram[b]++;
+	h->counts[b]++;
+	h->sum += value;
 }
 
 static size_t model_take(uint64_t now_ms, size_t room, struct dispatcher_item *ret_items)
@@ -890,14 +938,14 @@ static size_t model_take(uint64_t now_ms, size_t room, struct dispatcher_item *r
 		if (item.expires_ms <= now_ms) {
 			model_lose(item.task, DISPATCHER_EXPIRED);
 		} else {
-			model_note(model.counters.latency_ms, now_ms - item.since_ms);
+			model_note(&model.counters.latency_ms, now_ms - item.since_ms);
 			ret_items[n++] = item;
 		}
 	}
 	model.counters.taken += n;
 	if (n > 0) {
 		model.counters.batches++;
-		model_note(model.counters.batch_size, n);
+		model_note(&model.counters.batch_size, n);
 	}
 	return n;
 }
@@ -984,6 +1032,17 @@ static void hold(const struct configuration *c)
 	model.hold_until_ms = until_ms;
 }
 
+static void grow(const struct configuration *c)
+{
+	uint32_t more = model.limits.max_pending + (uint32_t)random_below(8);
+
+	(void)c;
+	if (more > MOST - 6)
+		return;
+	CHECK(dispatcher_grow(&dispatcher, more) == 0);
+	model.limits.max_pending = more;
+}
+
 static void pass_time(const struct configuration *c)
 {
 	uint64_t due_ms = model_due();
@@ -1042,11 +1101,13 @@ static void compare(const struct configuration *c)
 	for (model_random.step = 0; model_random.step < STEPS; model_random.step++) {
 		if (random_below(64) == 0)
 			hold(c);
+		else if (random_below(5000) == 0)
+			grow(c);
 		else
 			operations[random_below(COUNT(operations))](c);
 		compare_all();
 		/* Time only goes on, and stands still at its end. */
-		if (random_below(run.now_ms == UINT64_MAX - 1 ? 64 : 20000) == 0)
+		if (random_below(run.now_ms == UINT64_MAX - 1 ? 64 : 5000) == 0)
 			start_over(c);
 	}
 }
@@ -1092,6 +1153,8 @@ int main(void)
 		cmocka_unit_test(init__without_memory__fails_and_can_be_finished),
 		cmocka_unit_test(assert__own_bugs__end_the_program),
 		cmocka_unit_test(fini__with_work_waiting__forgets_it),
+		cmocka_unit_test(grow__has_room_for_more_and_keeps_what_waits),
+		cmocka_unit_test(grow__without_memory__is_as_it_was),
 		cmocka_unit_test(take__is_in_order_of_submission),
 		cmocka_unit_test(submit__of_an_id_that_waits__keeps_its_place_and_its_age),
 		cmocka_unit_test(submit__of_an_id_that_waits__replaces_the_expiry),

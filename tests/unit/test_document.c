@@ -336,6 +336,22 @@ static double seconds_for_keys(size_t n)
 	return (double)(clock() - begin);
 }
 
+/* What `pullet status` reads of an agent with 10,000 configs. */
+static void json__of_our_own__has_no_cap_on_its_nodes(void **state)
+{
+	const size_t items = 3 * (size_t)DOCUMENT_MAX_NODES;
+	char *text = many(items);
+	struct document_error e;
+	struct document *d = NULL;
+
+	(void)state;
+	assert_int_equal(document_parse(DOCUMENT_JSON, text, strlen(text), 0, &d, &e), -EINVAL);
+	d = good(DOCUMENT_JSON, text, DOCUMENT_OURS);
+	assert_int_equal(document_nodes(d), items + 2);
+	document_free(d);
+	free(text);
+}
+
 /* A long text, used a thousand times: few nodes, but far more bytes than came. */
 static void yaml__aliases_of_a_long_text__are_refused(void **state)
 {
@@ -583,6 +599,7 @@ int main(void)
 		cmocka_unit_test(yaml__aliases__are_copied_and_the_latest_anchor_counts),
 		cmocka_unit_test(depth__of_64__is_read_and_65_refused),
 		cmocka_unit_test(nodes__of_100000__are_read_and_one_more_refused),
+		cmocka_unit_test(json__of_our_own__has_no_cap_on_its_nodes),
 		cmocka_unit_test(yaml__a_billion_laughs__are_refused),
 		cmocka_unit_test(yaml__aliases_of_a_long_text__are_refused),
 		cmocka_unit_test(yaml__a_map_of_many_keys__is_not_quadratic),

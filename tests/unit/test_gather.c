@@ -18,7 +18,6 @@
 
 #define KEY "RWSYMC7n8ADplDfW2kiEMNo8BX8IPthSF1HxnEXGBzB/KwlR4ZfoNZlN"
 #define MAX_SERVERS 4
-#define MANY 100 /* tasks */
 
 /* Two origins, and settings that name them. */
 struct site {
@@ -131,13 +130,13 @@ static void site_open(struct site *s)
 	web_open(&s->b, s->loop);
 }
 
-/* Takes the settings. max_tasks: of each server. */
-static void site_use(struct site *s, struct settings *settings, size_t max_tasks)
+/* Takes the settings. */
+static void site_use(struct site *s, struct settings *settings)
 {
 	s->settings = settings;
 	assert_true(settings->server_count <= MAX_SERVERS);
 	for (size_t i = 0; i < settings->server_count; i++) {
-		s->servers[i] = server_new(s->loop, &settings->servers[i], max_tasks);
+		s->servers[i] = server_new(s->loop, settings->servers[i]);
 		assert_non_null(s->servers[i]);
 	}
 	s->env = (struct gather_env){
@@ -210,7 +209,7 @@ static const struct gather_calls calls = {begins, ends, is_lost};
 static void run_open(struct run *r, struct site *s, size_t config)
 {
 	*r = (struct run){.site = s};
-	r->g = gather_new(&s->env, &s->settings->configs[config], NULL, &calls, r);
+	r->g = gather_new(&s->env, s->settings->configs[config], NULL, &calls, r);
 	assert_non_null(r->g);
 }
 
@@ -267,14 +266,12 @@ static void assert_part(
 static void open_three(struct site *s, struct run *r)
 {
 	site_open(s);
-	site_use(s,
-		scratch_settings("servers: {a: {urls: ['%s']}}\n"
-				 "configs:\n  web:\n    file: /run/web.yaml\n    from:\n"
-				 "      - {server: a, path: /base.yaml}\n"
-				 "      - {server: a, path: /web.json}\n"
-				 "      - {server: a, path: /host.yaml, optional: true}\n",
-			s->a.url),
-		MANY);
+	site_use(s, scratch_settings("servers: {a: {urls: ['%s']}}\n"
+				     "configs:\n  web:\n    file: /run/web.yaml\n    from:\n"
+				     "      - {server: a, path: /base.yaml}\n"
+				     "      - {server: a, path: /web.json}\n"
+				     "      - {server: a, path: /host.yaml, optional: true}\n",
+			    s->a.url));
 	web_put(&s->a, "/base.yaml", 200, "\"1-1\"", "a: 1\n");
 	web_put(&s->a, "/web.json", 200, "\"1-2\"", "{\"b\": 2}");
 	web_put(&s->a, "/host.yaml", 200, "\"1-3\"", "c: 3\n");
@@ -466,15 +463,13 @@ static void pull__with_signatures__brings_each_behind_its_document(void **state)
 
 	(void)state;
 	site_open(&s);
-	site_use(&s,
-		scratch_settings("servers: {a: {urls: ['%s/v1']}}\n"
-				 "configs:\n  web:\n    file: /run/web.yaml\n"
-				 "    verify: {public_key: " KEY "}\n    from:\n"
-				 "      - {server: a, path: '/web.json?x=1'}\n"
-				 "      - {server: a, path: /host, optional: true}\n"
-				 "      - {server: a, path: /last, optional: true}\n",
-			s.a.url),
-		MANY);
+	site_use(&s, scratch_settings("servers: {a: {urls: ['%s/v1']}}\n"
+				      "configs:\n  web:\n    file: /run/web.yaml\n"
+				      "    verify: {public_key: " KEY "}\n    from:\n"
+				      "      - {server: a, path: '/web.json?x=1'}\n"
+				      "      - {server: a, path: /host, optional: true}\n"
+				      "      - {server: a, path: /last, optional: true}\n",
+			     s.a.url));
 	web_put(&s.a, "/v1/web.json?x=1", 200, "\"1\"", "{}");
 	web_put(&s.a, "/v1/web.json.minisig?x=1", 200, "\"2\"", "untrusted\n");
 	web_put(&s.a, "/v1/host", 200, "\"3\"", "a: 1\n");
@@ -497,7 +492,7 @@ static void pull__with_signatures__brings_each_behind_its_document(void **state)
 	assert_part(&r, 1, GATHER_ABSENT, "", "");
 	web_put(&s.a, "/v1/web.json.minisig?x=1", 403, NULL, "");
 	assert_pulls(&r, GATHER_FAILED,
-		"/web.json.minisig?x=1: the server answered 403: the server forbids it");
+		"/web.json.minisig?...: the server answered 403: the server forbids it");
 	close_run(&s, &r);
 }
 
@@ -508,10 +503,8 @@ static void pull__of_a_single_document__says_its_failure_without_its_path(void *
 
 	(void)state;
 	site_open(&s);
-	site_use(&s,
-		scratch_settings(
-			"configs:\n  web:\n    url: %s/web.yaml\n    file: /run/x\n", s.a.url),
-		MANY);
+	site_use(&s, scratch_settings("configs:\n  web:\n    url: %s/web.yaml\n    file: /run/x\n",
+			     s.a.url));
 	run_open(&r, &s, 0);
 	assert_pulls(&r, GATHER_FAILED,
 		"the server answered 404: there is no such document: check the path");
@@ -563,7 +556,7 @@ static void pull__from_several_servers__asks_each_for_its_own(void **state)
 
 	(void)state;
 	site_open(&s);
-	site_use(&s, two_servers(&s, ", max_in_flight: 1"), MANY);
+	site_use(&s, two_servers(&s, ", max_in_flight: 1"));
 	web_put(&s.a, "/1", 200, "\"1\"", "a: 1\n");
 	web_put(&s.b, "/2", 200, "\"2\"", "b: 2\n");
 	web_put(&s.b, "/3", 200, "\"3\"", "c: 3\n");
@@ -585,7 +578,7 @@ static void begin_with(struct site *s, size_t server, const char *url)
 
 	for (host_id = 1; host_id < 1000; host_id++) {
 		server_free(s->servers[server]);
-		s->servers[server] = server_new(s->loop, &s->settings->servers[server], MANY);
+		s->servers[server] = server_new(s->loop, s->settings->servers[server]);
 		server_address_status(s->servers[server], 0, &status);
 		if (strcmp(status.url, url) == 0)
 			return;
@@ -601,13 +594,11 @@ static void pull__from_an_address_that_fails__goes_on_at_the_next_in_the_same_ru
 
 	(void)state;
 	site_open(&s);
-	site_use(&s,
-		scratch_settings("servers: {a: {urls: ['%s', '%s']}}\n"
-				 "configs:\n  web:\n    file: /run/web.yaml\n    from:\n"
-				 "      - {server: a, path: /1}\n"
-				 "      - {server: a, path: /2}\n",
-			s.a.url, s.b.url),
-		MANY);
+	site_use(&s, scratch_settings("servers: {a: {urls: ['%s', '%s']}}\n"
+				      "configs:\n  web:\n    file: /run/web.yaml\n    from:\n"
+				      "      - {server: a, path: /1}\n"
+				      "      - {server: a, path: /2}\n",
+			     s.a.url, s.b.url));
 	begin_with(&s, 0, s.a.url);
 	web_put(&s.a, "/1", 500, NULL, "broken\n");
 	web_put(&s.a, "/2", 500, NULL, "broken\n");
@@ -632,7 +623,7 @@ static void pull__of_which_one_fails__ends_all_others_and_is_told_once(void **st
 
 	(void)state;
 	site_open(&s);
-	site_use(&s, two_servers(&s, ""), MANY);
+	site_use(&s, two_servers(&s, ""));
 	web_put(&s.a, "/1", 0, NULL, NULL);
 	web_put(&s.b, "/2", 0, NULL, NULL);
 	web_put(&s.b, "/3", 403, NULL, "no\n");
@@ -656,7 +647,7 @@ static void pull__of_which_the_first_fails__withdraws_those_that_wait(void **sta
 
 	(void)state;
 	site_open(&s);
-	site_use(&s, two_servers(&s, ", max_in_flight: 1"), MANY);
+	site_use(&s, two_servers(&s, ", max_in_flight: 1"));
 	stop_when_hanging(&s, &s.b);
 	web_put(&s.b, "/x", 0, NULL, NULL);
 	web_put(&s.b, "/2", 200, NULL, "b: 2\n");
@@ -707,7 +698,7 @@ static void pull__whose_secret_cannot_be_read__is_rejected(void **state)
 
 	(void)state;
 	site_open(&s);
-	site_use(&s, two_servers(&s, ", auth: {bearer_file: /none/token}"), MANY);
+	site_use(&s, two_servers(&s, ", auth: {bearer_file: /none/token}"));
 	web_put(&s.a, "/1", 0, NULL, NULL);
 	run_open(&r, &s, 0);
 	pull(&r); /* the second one, when the first is under way */
@@ -735,7 +726,7 @@ static void pull__rejected_with_others_in_the_same_batch__does_not_begin_again_b
 	snprintf(token, sizeof(token), "%s/token", dir);
 	snprintf(more, sizeof(more), ", max_in_flight: 2, auth: {bearer_file: %s}", token);
 	site_open(&s);
-	site_use(&s, two_servers(&s, more), MANY);
+	site_use(&s, two_servers(&s, more));
 	stop_when_hanging(&s, &s.b);
 	web_put(&s.a, "/1", 0, NULL, NULL);
 	web_put(&s.b, "/x", 0, NULL, NULL);
@@ -771,7 +762,7 @@ static void give_up__in_the_middle__ends_all_and_tells_nobody(void **state)
 
 	(void)state;
 	site_open(&s);
-	site_use(&s, two_servers(&s, ", max_in_flight: 1"), MANY);
+	site_use(&s, two_servers(&s, ", max_in_flight: 1"));
 	stop_when_hanging(&s, &s.b);
 	web_put(&s.a, "/1", 0, NULL, NULL);
 	web_put(&s.b, "/2", 0, NULL, NULL); /* and /3 waits behind it */
@@ -803,8 +794,7 @@ static void give_up__with_another_address__tells_that_it_is_ready(void **state)
 	site_use(&s,
 		scratch_settings("servers: {a: {urls: ['%s', '%s']}}\n"
 				 "configs: {web: {file: /run/x, from: [{server: a, path: /1}]}}\n",
-			s.a.url, s.b.url),
-		MANY);
+			s.a.url, s.b.url));
 	begin_with(&s, 0, s.a.url);
 	stop_when_hanging(&s, &s.a);
 	web_put(&s.a, "/1", 0, NULL, NULL);
@@ -826,11 +816,9 @@ static void pull__that_runs_into_the_transfers_own_limit__is_a_timeout(void **st
 
 	(void)state;
 	site_open(&s);
-	site_use(&s,
-		scratch_settings("configs:\n  web:\n    url: %s/web.yaml\n    file: /run/x\n"
-				 "    timeout: 100ms\n",
-			s.a.url),
-		MANY);
+	site_use(&s, scratch_settings("configs:\n  web:\n    url: %s/web.yaml\n    file: /run/x\n"
+				      "    timeout: 100ms\n",
+			     s.a.url));
 	web_put(&s.a, "/web.yaml", 0, NULL, NULL);
 	run_open(&r, &s, 0);
 	pull(&r);
@@ -846,7 +834,7 @@ static void submit__without_a_slot_in_time__is_lost_and_begins_nothing(void **st
 
 	(void)state;
 	site_open(&s);
-	site_use(&s, two_servers(&s, ", max_in_flight: 1"), MANY);
+	site_use(&s, two_servers(&s, ", max_in_flight: 1"));
 	stop_when_hanging(&s, &s.b);
 	web_put(&s.b, "/x", 0, NULL, NULL);
 	web_put(&s.b, "/y", 200, NULL, "y: 1\n");
@@ -875,7 +863,7 @@ static void submit__that_is_withdrawn_or_not_wanted__begins_nothing(void **state
 
 	(void)state;
 	site_open(&s);
-	site_use(&s, two_servers(&s, ", max_in_flight: 1"), MANY);
+	site_use(&s, two_servers(&s, ", max_in_flight: 1"));
 	stop_when_hanging(&s, &s.b);
 	web_put(&s.b, "/x", 0, NULL, NULL);
 	web_put(&s.b, "/y", 200, NULL, "y: 1\n");
@@ -907,7 +895,7 @@ static void free__in_the_middle__gives_all_slots_back_and_tells_nobody(void **st
 
 	(void)state;
 	site_open(&s);
-	site_use(&s, two_servers(&s, ", max_in_flight: 1"), MANY);
+	site_use(&s, two_servers(&s, ", max_in_flight: 1"));
 	stop_when_hanging(&s, &s.b);
 	web_put(&s.a, "/1", 0, NULL, NULL);
 	web_put(&s.b, "/2", 0, NULL, NULL);
@@ -946,11 +934,9 @@ static void cause__of_each_failure__is_told_with_it(void **state)
 
 	(void)state;
 	site_open(&s);
-	site_use(&s,
-		scratch_settings("configs:\n  web:\n    url: %s/web.yaml\n    file: /run/x\n"
-				 "    timeout: 100ms\n",
-			s.a.url),
-		MANY);
+	site_use(&s, scratch_settings("configs:\n  web:\n    url: %s/web.yaml\n    file: /run/x\n"
+				      "    timeout: 100ms\n",
+			     s.a.url));
 	run_open(&r, &s, 0);
 	assert_int_equal(gather_cause(r.g), KIND_CAUSE_NONE);
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -974,7 +960,7 @@ static void cause__of_a_run_that_is_given_up_or_not_sent__is_told_too(void **sta
 
 	(void)state;
 	site_open(&s);
-	site_use(&s, two_servers(&s, ", auth: {bearer_file: /none/token}"), MANY);
+	site_use(&s, two_servers(&s, ", auth: {bearer_file: /none/token}"));
 	web_put(&s.a, "/1", 0, NULL, NULL);
 	run_open(&r, &s, 0);
 	pull(&r); /* the second one has no secret */
@@ -983,7 +969,7 @@ static void cause__of_a_run_that_is_given_up_or_not_sent__is_told_too(void **sta
 	gather_free(r.g);
 	site_close(&s);
 	site_open(&s);
-	site_use(&s, two_servers(&s, ""), MANY);
+	site_use(&s, two_servers(&s, ""));
 	stop_when_hanging(&s, &s.b);
 	web_put(&s.b, "/x", 0, NULL, NULL);
 	run_open(&r, &s, 1);
@@ -1001,18 +987,16 @@ static void cause__of_a_run_that_is_given_up_or_not_sent__is_told_too(void **sta
 static void open_instead(struct site *s, struct run *r, const char *more)
 {
 	site_open(s);
-	site_use(s,
-		scratch_settings("servers:\n  a: {urls: ['%s']}\n  b: {urls: ['%s']}\n"
-				 "configs:\n  web:\n    file: /run/web.yaml\n%s    from:\n"
-				 "      - {server: a, path: /1}\n"
-				 "      - {server: a, path: /2}\n"
-				 "    bootstrap: {server: b, path: /boot.json}\n",
-			s->a.url, s->b.url, more),
-		MANY);
+	site_use(s, scratch_settings("servers:\n  a: {urls: ['%s']}\n  b: {urls: ['%s']}\n"
+				     "configs:\n  web:\n    file: /run/web.yaml\n%s    from:\n"
+				     "      - {server: a, path: /1}\n"
+				     "      - {server: a, path: /2}\n"
+				     "    bootstrap: {server: b, path: /boot.json}\n",
+			    s->a.url, s->b.url, more));
 	web_put(&s->b, "/boot.json", 200, "\"b\"", "{\"a\": 1}");
 	*r = (struct run){.site = s};
 	r->g = gather_new(
-		&s->env, &s->settings->configs[0], s->settings->configs[0].bootstrap, &calls, r);
+		&s->env, s->settings->configs[0], s->settings->configs[0]->bootstrap, &calls, r);
 	assert_non_null(r->g);
 }
 
@@ -1095,18 +1079,16 @@ static void open_login(struct site *s, struct run *r, char dir[SCRATCH_PATH])
 	scratch_open(dir, SCRATCH_MEMORY);
 	scratch_write(dir, "password", "secret\n", 7);
 	site_open(s);
-	site_use(s,
-		scratch_settings("servers:\n  a: {urls: ['%s']}\n"
-				 "  b: {kind: nacos, urls: ['%s'], "
-				 "auth: {basic: {user: me, password_file: %s/password}}}\n"
-				 "configs:\n  web:\n    file: /run/web.yaml\n    from:\n"
-				 "      - {server: a, path: /1}\n"
-				 "      - {server: b, path: /g/2}\n"
-				 "      - {server: b, path: /g/3}\n"
-				 "  x: {file: /run/x, from: [{server: b, path: /g/2}]}\n"
-				 "  y: {file: /run/y, from: [{server: b, path: /g/3}]}\n",
-			s->a.url, s->b.url, dir),
-		MANY);
+	site_use(s, scratch_settings("servers:\n  a: {urls: ['%s']}\n"
+				     "  b: {kind: nacos, urls: ['%s'], "
+				     "auth: {basic: {user: me, password_file: %s/password}}}\n"
+				     "configs:\n  web:\n    file: /run/web.yaml\n    from:\n"
+				     "      - {server: a, path: /1}\n"
+				     "      - {server: b, path: /g/2}\n"
+				     "      - {server: b, path: /g/3}\n"
+				     "  x: {file: /run/x, from: [{server: b, path: /g/2}]}\n"
+				     "  y: {file: /run/y, from: [{server: b, path: /g/3}]}\n",
+			    s->a.url, s->b.url, dir));
 	web_put(&s->a, "/1", 200, "\"1\"", "a: 1\n");
 	web_put(&s->b, "/login", 200, NULL, "ok");
 	web_put(&s->b, "/g/2", 200, "\"2\"", "b: 2\n");
@@ -1291,8 +1273,7 @@ static void pull__of_a_file_that_is_none__keeps_no_other_file_waiting(void **sta
 		scratch_settings("servers: {f: {kind: file}}\nconfigs:\n"
 				 "  x: {file: /run/x, from: [{server: f, path: %s}]}\n"
 				 "  y: {file: /run/y, from: [{server: f, path: %s/web.yaml}]}\n",
-			dir, dir),
-		MANY);
+			dir, dir));
 	s.env.exchange.files = s.files;
 	run_open(&x, &s, 0);
 	run_open(&y, &s, 1);
@@ -1364,8 +1345,7 @@ static void pull__of_what_came_from_another_address__names_it_to_the_kind(void *
 	site_use(&s,
 		scratch_settings("servers: {b: {kind: nacos, urls: ['%s', '%s']}}\n"
 				 "configs: {x: {file: /run/x, from: [{server: b, path: /g/2}]}}\n",
-			s.a.url, s.b.url),
-		MANY);
+			s.a.url, s.b.url));
 	web_put(&s.a, "/g/2", 200, "\"1-1\"", "b: 2\n");
 	web_put(&s.b, "/g/2", 200, "\"1-1\"", "b: 2\n");
 	begin_with(&s, 0, s.a.url);

@@ -38,7 +38,7 @@ static void begin(struct court *c, const char *settings)
 {
 	memset(c, 0, sizeof(*c));
 	c->settings = scratch_settings("%s", settings);
-	c->judges = judges_new(&sys_real, &c->settings->configs[0]);
+	c->judges = judges_new(&sys_real, c->settings->configs[0]);
 	assert_non_null(c->judges);
 	version_begin(&c->version, &c->body, 1);
 }
@@ -65,7 +65,7 @@ static void submit(struct court *c)
 
 	version_end(&c->version, &c->body);
 	version_pieces(&c->version, &c->body, c->pieces);
-	if (compose(&c->settings->configs[0], c->pieces, c->version.part_count, NULL,
+	if (compose(c->settings->configs[0], c->pieces, c->version.part_count, NULL,
 		    &c->composition, why))
 		fail_msg("%s", why);
 	c->the_case.pieces = c->pieces;

@@ -103,6 +103,21 @@ static void json__of_any_value__is_a_valid_object(void **state)
 	document_free(d);
 }
 
+static void url__with_a_query__is_shown_without_it(void **state)
+{
+	char *longer = malloc(2000);
+
+	(void)state;
+	assert_string_equal(LOG_URL("http://h/a.yaml?token=x&y"), "http://h/a.yaml?...");
+	assert_string_equal(LOG_URL("http://h/a.yaml"), "http://h/a.yaml");
+	assert_string_equal(LOG_URL("/a?"), "/a?...");
+	assert_non_null(longer);
+	memset(longer, 'a', 1999);
+	longer[1999] = '\0';
+	assert_int_equal(strlen(LOG_URL(longer)), 1000 + 3);
+	free(longer);
+}
+
 static void limit__same_cause__passes_once_a_minute_with_a_count(void **state)
 {
 	struct log_limit l = {0};
@@ -117,6 +132,58 @@ static void limit__same_cause__passes_once_a_minute_with_a_count(void **state)
 	assert_int_equal(suppressed, 59);
 	assert_true(log_limit_pass(&l, 61001, "timed out", &suppressed));
 	assert_int_equal(suppressed, 0);
+}
+
+static void limit__causes_that_take_turns__pass_once_a_minute_each(void **state)
+{
+	static const char *const causes[] = {"refused", "timed out", "cut", "503"};
+	struct log_limit l = {0};
+	unsigned suppressed, passed = 0, held_back = 0;
+
+	(void)state;
+	for (uint64_t s = 0; s < 600; s++) {
+		if (!log_limit_pass(&l, s * 1000, causes[s % 4], &suppressed))
+			continue;
+		passed++;
+		held_back += suppressed;
+	}
+	assert_int_equal(passed, 4 * 10);
+	assert_int_equal(held_back + l.suppressed, 600 - 4 * 10);
+}
+
+static void limit__more_causes_than_lines__some_wait_for_their_turn(void **state)
+{
+	struct log_limit l = {0};
+	unsigned suppressed, passed = 0;
+	char cause[16];
+
+	(void)state;
+	for (uint64_t s = 0; s < 600; s++) {
+		snprintf(cause, sizeof(cause), "%u", (unsigned)s);
+		passed += log_limit_pass(&l, s * 1000, cause, &suppressed);
+	}
+	assert_int_equal(passed, LOG_LIMIT_LINES * 10);
+	memset(&l, 0, sizeof(l));
+	assert_true(log_limit_pass(&l, 600000, "599", &suppressed));
+}
+
+static void limit__of_a_kind__are_two_a_minute_and_leave_room_for_others(void **state)
+{
+	struct log_limit l = {0};
+	unsigned suppressed, passed = 0;
+	char cause[16];
+
+	(void)state;
+	for (uint64_t s = 0; s < 600; s++) {
+		snprintf(cause, sizeof(cause), "line %u", (unsigned)s);
+		passed += log_limit_pass_kind(&l, s * 1000, "refused", cause, &suppressed);
+	}
+	assert_int_equal(passed, LOG_LIMIT_OF_A_KIND * 10);
+	assert_true(log_limit_pass_kind(&l, 600000, "timed out", "line 1", &suppressed));
+	assert_int_equal(suppressed, 58);
+	assert_true(log_limit_told(&l, "timed out", "line 1"));
+	assert_false(log_limit_told(&l, "timed out", "line 2"));
+	assert_false(log_limit_told(&l, "refused", "line 1"));
 }
 
 static void jsontext__sequences__good_ones_stay_and_bad_ones_are_replaced(void **state)
@@ -154,7 +221,11 @@ int main(void)
 		cmocka_unit_test(text__longer_than_the_bound__is_cut_to_one_line),
 		cmocka_unit_test(level__below_the_threshold__writes_nothing),
 		cmocka_unit_test(json__of_any_value__is_a_valid_object),
+		cmocka_unit_test(url__with_a_query__is_shown_without_it),
 		cmocka_unit_test(limit__same_cause__passes_once_a_minute_with_a_count),
+		cmocka_unit_test(limit__causes_that_take_turns__pass_once_a_minute_each),
+		cmocka_unit_test(limit__more_causes_than_lines__some_wait_for_their_turn),
+		cmocka_unit_test(limit__of_a_kind__are_two_a_minute_and_leave_room_for_others),
 		cmocka_unit_test(jsontext__sequences__good_ones_stay_and_bad_ones_are_replaced),
 	};
 

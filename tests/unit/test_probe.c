@@ -283,7 +283,9 @@ static void run__that_cannot_be_started__fails(void **state)
 	w.settings.argv = w.argv;
 	run(&w);
 	assert_false(w.good);
-	assert_string_equal(w.why, "/none/healthy cannot be started: No such file or directory");
+	assert_string_equal(w.why,
+		"/none/healthy cannot be started: No such file or directory: install it, name "
+		"another one, or mend the #! it begins with");
 	end(&w);
 }
 

@@ -192,13 +192,17 @@ static void exec__that_fails__is_told_with_its_errno(void **state)
 	assert_false(o.result.ok);
 	assert_int_equal(o.result.end, PROCESS_NOT_STARTED);
 	assert_int_equal(o.result.code, ENOENT);
-	assert_string_equal(o.result.why, "cannot be started: No such file or directory");
+	assert_string_equal(o.result.why,
+		"cannot be started: No such file or directory: install it, name another "
+		"one, or mend the #! it begins with");
 
 	write_file(path, "#!/bin/sh\nexit 3\n", 0600);
 	o = run(&options);
 	assert_int_equal(o.result.end, PROCESS_NOT_STARTED);
 	assert_int_equal(o.result.code, EACCES);
-	assert_string_equal(o.result.why, "cannot be started: Permission denied");
+	assert_string_equal(o.result.why,
+		"cannot be started: Permission denied: the agent's user must be able to "
+		"execute it (chmod +x)");
 
 	write_file(path, "exit 3\n", 0700); /* a shell would run it */
 	o = run(&options);

@@ -365,7 +365,7 @@ static void fault(enum how how, struct transport_response *r)
 
 static enum how how_of(const struct played *p)
 {
-	bool first = strcmp(p->q.place.base, w.settings->servers[0].urls[0]) == 0;
+	bool first = strcmp(p->q.place.base, w.settings->servers[0]->urls[0]) == 0;
 
 	return first && w.how_first != ANSWERS ? w.how_first : w.how;
 }

@@ -34,7 +34,7 @@ static void order(struct loop *l, unsigned list, size_t count, const char *ret_o
 {
 	struct settings_server settings = {
 		.urls = lists[list], .url_count = count, .max_in_flight = 1};
-	struct server *s = server_new(l, &settings, 1);
+	struct server *s = server_new(l, &settings);
 	struct server_address_status a;
 
 	assert_non_null(s);
@@ -136,7 +136,7 @@ static struct loop *open_site(struct sys *ret_sys, struct server **ret_server, c
 	now_ms = 1000;
 	l = loop_new(ret_sys);
 	assert_non_null(l);
-	*ret_server = server_new(l, &settings, 1);
+	*ret_server = server_new(l, &settings);
 	assert_non_null(*ret_server);
 	return l;
 }
@@ -237,10 +237,12 @@ static void withdraw__of_one_that_is_in_the_same_batch__keeps_it_from_beginning(
 	struct job jobs[6] = {{.begun = 0}};
 	struct server_status status;
 	struct loop *l = loop_new(&sys_real);
-	struct server *s = server_new(l, &settings, 6);
+	struct server *s = server_new(l, &settings);
 
 	(void)state;
 	assert_non_null(s);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(server_join(s), 0);
 	jobs[2].unwanted = &jobs[3];
 	for (int i = 0; i < 5; i++) /* the first two run, the others wait */
 		submit(&jobs[i], s);

@@ -109,7 +109,7 @@ static void bad_line(const char *line, const char *message)
 static void parse__smallest__gives_the_defaults(void **state)
 {
 	struct settings *s = good(WEB);
-	const struct settings_config *c = &s->configs[0];
+	const struct settings_config *c = s->configs[0];
 
 	(void)state;
 	assert_string_equal(s->state_dir, "/var/lib/pullet");
@@ -157,6 +157,7 @@ static void parse__every_key__is_taken_over(void **state)
 				  "  runtime_dir: /r\n"
 				  "  log: {level: debug, format: json}\n"
 				  "  listen: '[::1]:9377'\n"
+				  "  listen_names: [web-1.example, web-1]\n"
 				  "  labels: {zone: eu-1, rack: '12'}\n"
 				  "push:\n"
 				  "  - endpoint: tcp://h:7377\n"
@@ -178,7 +179,7 @@ static void parse__every_key__is_taken_over(void **state)
 				  "    mode: 0600\n"
 				  "    owner: 12:34\n"
 				  "    durability: strict\n");
-	const struct settings_config *c = &s->configs[0];
+	const struct settings_config *c = s->configs[0];
 
 	(void)state;
 	assert_string_equal(s->state_dir, "/s");
@@ -187,6 +188,9 @@ static void parse__every_key__is_taken_over(void **state)
 	assert_int_equal(s->log_level, LOG_LEVEL_DEBUG);
 	assert_int_equal(s->log_format, LOG_FORMAT_JSON);
 	assert_int_equal(s->label_count, 2);
+	assert_string_equal(s->listen_names[0], "web-1.example");
+	assert_string_equal(s->listen_names[1], "web-1");
+	assert_null(s->listen_names[2]);
 	assert_string_equal(s->labels[1].name, "rack");
 	assert_string_equal(s->labels[1].value, "12");
 	assert_int_equal(s->push_count, 2);
@@ -315,14 +319,14 @@ static void parse__without_file__needs_a_snapshot(void **state)
 	struct settings *s = good("configs: {a: {url: 'http://h/'}}");
 
 	(void)state;
-	assert_null(s->configs[0].file);
-	assert_true(s->configs[0].snapshot);
+	assert_null(s->configs[0]->file);
+	assert_true(s->configs[0]->snapshot);
 	settings_free(s);
 	s = good("configs: {a: {url: 'http://h/', file: /run/a, snapshot: false}}");
-	assert_false(s->configs[0].snapshot);
+	assert_false(s->configs[0]->snapshot);
 	settings_free(s);
 	s = good("configs: {a: {url: 'http://h/', file: /run/a, type: bytes}}");
-	assert_false(s->configs[0].snapshot);
+	assert_false(s->configs[0]->snapshot);
 	settings_free(s);
 	BAD("configs: {a: {url: 'http://h/', snapshot: false}}",
 		"t.yaml:1:11: config \"a\" needs a file: without one, and without a snapshot, "
@@ -389,7 +393,7 @@ static void parse__topics__may_be_shared_but_not_with_the_heartbeat(void **state
 		     "  pullet.heartbeat: {url: 'http://h/', file: /run/c, topic: t}\n");
 
 	(void)state;
-	assert_string_equal(s->configs[2].topic, "t");
+	assert_string_equal(s->configs[2]->topic, "t");
 	settings_free(s);
 	BAD("configs: {pullet.heartbeat: {url: 'http://h/', file: /run/c}}",
 		"t.yaml:1:11: the name, which is the topic when none is set, is the topic of the "
@@ -414,9 +418,9 @@ static void parse__merge_keys__share_what_is_common(void **state)
 
 	(void)state;
 	assert_int_equal(s->config_count, 2);
-	assert_string_equal(s->configs[1].url, "http://h/");
-	assert_string_equal(s->configs[1].file, "/run/b");
-	assert_int_equal(s->configs[1].interval_ms, 60000);
+	assert_string_equal(s->configs[1]->url, "http://h/");
+	assert_string_equal(s->configs[1]->file, "/run/b");
+	assert_int_equal(s->configs[1]->interval_ms, 60000);
 	settings_free(s);
 }
 
@@ -911,7 +915,9 @@ static void load__missing__is_one_error(void **state)
 	struct settings *s;
 
 	assert_int_equal(load(*state, &s), 1);
-	assert_told(*state, 0, "pullet.yaml: cannot be read: No such file or directory");
+	assert_told(*state, 0,
+		"pullet.yaml: cannot be read: No such file or directory: make it, or name another "
+		"one");
 	make_folder(*state, "pullet.yaml");
 	assert_int_equal(load(*state, &s), 1);
 	assert_told(*state, 0, "pullet.yaml: cannot be read: Is a directory");
@@ -950,10 +956,10 @@ static void load__conf_d__adds_in_the_order_of_names(void **state)
 	assert_int_equal(symlink("../elsewhere", link), 0);
 	assert_int_equal(load(d, &s), 0);
 	assert_int_equal(s->config_count, 4);
-	assert_string_equal(s->configs[0].name, "web");
-	assert_string_equal(s->configs[1].name, "c");
-	assert_string_equal(s->configs[2].name, "a");
-	assert_string_equal(s->configs[3].name, "b");
+	assert_string_equal(s->configs[0]->name, "web");
+	assert_string_equal(s->configs[1]->name, "c");
+	assert_string_equal(s->configs[2]->name, "a");
+	assert_string_equal(s->configs[3]->name, "b");
 	assert_int_equal(s->push_count, 1);
 	assert_int_equal(s->label_count, 2);
 	assert_string_equal(s->state_dir, "/s");
@@ -1012,7 +1018,9 @@ static void load__bad_file__does_not_hide_the_others(void **state)
 	assert_told(d, 2,
 		"conf.d/b.yaml:1:1: unknown key \"confgs\" in the file: did you mean \"configs\"?");
 	assert_told(d, 3, "conf.d/c-fifo.yaml: cannot be read: not a regular file");
-	assert_told(d, 4, "conf.d/d-dangling.yaml: cannot be read: No such file or directory");
+	assert_told(d, 4,
+		"conf.d/d-dangling.yaml: cannot be read: No such file or directory: make it, or "
+		"name another one");
 }
 
 static void load__conf_d_is_a_file__is_an_error(void **state)
@@ -1022,7 +1030,8 @@ static void load__conf_d_is_a_file__is_an_error(void **state)
 	write_file(*state, "pullet.yaml", WEB);
 	write_file(*state, "conf.d", "");
 	assert_int_equal(load(*state, &s), 1);
-	assert_told(*state, 0, "conf.d: cannot be read: Not a directory");
+	assert_told(*state, 0,
+		"conf.d: cannot be read: Not a directory: a part of the path is not a directory");
 }
 
 static void load__more_parts_than_allowed__is_an_error(void **state)
@@ -1062,12 +1071,12 @@ static void servers__named__are_taken_over_and_found(void **state)
 			  "    connect_timeout: 1s\n"
 			  "    max_in_flight: 3\n"
 			  "    max_size: 64KiB\n");
-	const struct settings_server *m = &s->servers[1];
+	const struct settings_server *m = s->servers[1];
 
 	(void)state;
 	assert_int_equal(s->server_count, 2);
-	assert_int_equal(s->configs[0].layers[0].server, 1);
-	assert_string_equal(s->configs[0].layers[0].path, "/web.yaml");
+	assert_int_equal(s->configs[0]->layers[0].server, 1);
+	assert_string_equal(s->configs[0]->layers[0].path, "/web.yaml");
 	assert_string_equal(m->name, "main");
 	assert_int_equal(m->url_count, 2);
 	assert_string_equal(m->urls[0], "https://a:8443/base");
@@ -1085,10 +1094,10 @@ static void servers__named__are_taken_over_and_found(void **state)
 	assert_int_equal(m->connect_timeout_ms, 1000);
 	assert_int_equal(m->max_in_flight, 3);
 	assert_int_equal(m->max_bytes, 65536);
-	assert_null(s->servers[0].bearer_file);
-	assert_int_equal(s->servers[0].connect_timeout_ms, 3000);
-	assert_int_equal(s->servers[0].max_in_flight, 8);
-	assert_int_equal(s->servers[0].max_bytes, SETTINGS_MAX_BYTES_DEFAULT);
+	assert_null(s->servers[0]->bearer_file);
+	assert_int_equal(s->servers[0]->connect_timeout_ms, 3000);
+	assert_int_equal(s->servers[0]->max_in_flight, 8);
+	assert_int_equal(s->servers[0]->max_bytes, SETTINGS_MAX_BYTES_DEFAULT);
 	settings_free(s);
 }
 
@@ -1100,20 +1109,20 @@ static void servers__plain_urls__share_one_per_origin(void **state)
 				  "  c: {url: 'HTTP://H/c?x=/', file: /run/c}\n"
 				  "  d: {url: 'http://hh', file: /run/d}\n"
 				  "  e: {url: 'http://h?q', file: /run/e}\n");
-	const struct settings_config *c = s->configs;
+	struct settings_config *const *c = s->configs;
 
 	(void)state;
 	assert_int_equal(s->server_count, 3);
-	assert_int_equal(c[0].layers->server, c[2].layers->server);
-	assert_int_equal(c[0].layers->server, c[4].layers->server);
-	assert_int_not_equal(c[0].layers->server, c[1].layers->server);
-	assert_int_not_equal(c[0].layers->server, c[3].layers->server);
-	assert_string_equal(c[0].layers->path, "/a");
-	assert_string_equal(c[2].layers->path, "/c?x=/");
-	assert_string_equal(c[3].layers->path, "");
-	assert_string_equal(c[4].layers->path, "?q");
-	assert_null(s->servers[0].name);
-	assert_string_equal(s->servers[c[1].layers->server].urls[0], "http://h:80");
+	assert_int_equal(c[0]->layers->server, c[2]->layers->server);
+	assert_int_equal(c[0]->layers->server, c[4]->layers->server);
+	assert_int_not_equal(c[0]->layers->server, c[1]->layers->server);
+	assert_int_not_equal(c[0]->layers->server, c[3]->layers->server);
+	assert_string_equal(c[0]->layers->path, "/a");
+	assert_string_equal(c[2]->layers->path, "/c?x=/");
+	assert_string_equal(c[3]->layers->path, "");
+	assert_string_equal(c[4]->layers->path, "?q");
+	assert_null(s->servers[0]->name);
+	assert_string_equal(s->servers[c[1]->layers->server]->urls[0], "http://h:80");
 	settings_free(s);
 }
 
@@ -1228,7 +1237,7 @@ static void change__every_key__is_taken_over(void **state)
 				  "    history: 2\n"
 				  "    mask: ['*.password', 'x\\y']\n"
 				  "    drift: report\n");
-	const struct settings_config *c = &s->configs[0];
+	const struct settings_config *c = s->configs[0];
 	const struct settings_rule *r = c->reload.rules;
 
 	(void)state;
@@ -1290,7 +1299,7 @@ static void change__short_forms__have_the_defaults(void **state)
 				  "    url: http://h/b\n"
 				  "    format: properties\n"
 				  "    reload: {on: [{keys: [a], run: [/r]}]}\n");
-	const struct settings_config *c = &s->configs[0];
+	const struct settings_config *c = s->configs[0];
 
 	(void)state;
 	assert_int_equal(c->format_run.timeout_ms, 30000);
@@ -1313,9 +1322,10 @@ static void change__short_forms__have_the_defaults(void **state)
 	assert_int_equal(c->probe.timeout_ms, 5000);
 	assert_int_equal(c->probe.failures, 3);
 	assert_int_equal(c->drift, SETTINGS_LEAVE);
-	assert_int_equal(c[1].format, SETTINGS_FORMAT_PROPERTIES);
-	assert_int_equal(c[1].reload.rule_count, 1); /* nothing for the other keys */
-	WORDS(c[1].reload.rules[0].keys, "a");
+	c = s->configs[1];
+	assert_int_equal(c->format, SETTINGS_FORMAT_PROPERTIES);
+	assert_int_equal(c->reload.rule_count, 1); /* nothing for the other keys */
+	WORDS(c->reload.rules[0].keys, "a");
 	settings_free(s);
 }
 
@@ -1550,7 +1560,7 @@ static void layers__several__are_merged_into_yaml(void **state)
 					  "    file: /a\n"
 					  "  b: {from: [{server: s, path: /b}], file: /b, "
 					  "type: json}\n");
-	const struct settings_config *c = s->configs;
+	struct settings_config *const *c = s->configs;
 	static const struct {
 		const char *from, *path;
 		size_t server;
@@ -1558,22 +1568,22 @@ static void layers__several__are_merged_into_yaml(void **state)
 	} want[] = {{"t", "/1", 1, false}, {"s", "/2?x", 0, true}, {"t", "/3", 1, false}};
 
 	(void)state;
-	assert_int_equal(c[1].layer_count, COUNT(want));
+	assert_int_equal(c[1]->layer_count, COUNT(want));
 	for (size_t i = 0; i < COUNT(want); i++) {
-		assert_string_equal(c[1].layers[i].from, want[i].from);
-		assert_string_equal(c[1].layers[i].path, want[i].path);
-		assert_int_equal(c[1].layers[i].server, want[i].server);
-		assert_int_equal(c[1].layers[i].optional, want[i].optional);
-		assert_int_equal(c[1].layers[i].type, SETTINGS_TYPE_AUTO);
-		assert_null(c[1].layers[i].as);
+		assert_string_equal(c[1]->layers[i].from, want[i].from);
+		assert_string_equal(c[1]->layers[i].path, want[i].path);
+		assert_int_equal(c[1]->layers[i].server, want[i].server);
+		assert_int_equal(c[1]->layers[i].optional, want[i].optional);
+		assert_int_equal(c[1]->layers[i].type, SETTINGS_TYPE_AUTO);
+		assert_null(c[1]->layers[i].as);
 	}
-	assert_int_equal(c[1].format, SETTINGS_FORMAT_YAML);
-	assert_int_equal(c[0].layer_count, 1);
-	assert_null(c[0].layers->from);
-	assert_int_equal(c[0].format, SETTINGS_VERBATIM);
-	assert_int_equal(c[2].layer_count, 1);
-	assert_int_equal(c[2].layers->type, SETTINGS_TYPE_JSON);
-	assert_int_equal(c[2].format, SETTINGS_VERBATIM);
+	assert_int_equal(c[1]->format, SETTINGS_FORMAT_YAML);
+	assert_int_equal(c[0]->layer_count, 1);
+	assert_null(c[0]->layers->from);
+	assert_int_equal(c[0]->format, SETTINGS_VERBATIM);
+	assert_int_equal(c[2]->layer_count, 1);
+	assert_int_equal(c[2]->layers->type, SETTINGS_TYPE_JSON);
+	assert_int_equal(c[2]->format, SETTINGS_VERBATIM);
 	settings_free(s);
 }
 
@@ -1603,20 +1613,20 @@ static void layers__of_a_set__are_files_of_their_own_type(void **state)
 					  "      - {server: t, path: /x.yaml, as: e.yaml.j2}\n"
 					  "  b: {dir: /run/b, type: bytes, from: [{server: s, "
 					  "path: /x, as: a.yaml}]}\n");
-	const struct settings_config *c = s->configs;
+	struct settings_config *const *c = s->configs;
 
 	(void)state;
-	assert_string_equal(c[0].dir, "/run/a");
-	assert_null(c[0].file);
-	assert_false(c[0].snapshot);
-	assert_int_equal(c[0].format, SETTINGS_VERBATIM);
-	assert_int_equal(c[0].layer_count, COUNT(want));
+	assert_string_equal(c[0]->dir, "/run/a");
+	assert_null(c[0]->file);
+	assert_false(c[0]->snapshot);
+	assert_int_equal(c[0]->format, SETTINGS_VERBATIM);
+	assert_int_equal(c[0]->layer_count, COUNT(want));
 	for (size_t i = 0; i < COUNT(want); i++) {
-		assert_string_equal(c[0].layers[i].as, want[i].as);
-		assert_int_equal(c[0].layers[i].type, want[i].type);
+		assert_string_equal(c[0]->layers[i].as, want[i].as);
+		assert_int_equal(c[0]->layers[i].type, want[i].type);
 	}
-	assert_true(c[0].layers[3].optional);
-	assert_int_equal(c[1].layers->type, SETTINGS_TYPE_BYTES);
+	assert_true(c[0]->layers[3].optional);
+	assert_int_equal(c[1]->layers->type, SETTINGS_TYPE_BYTES);
 	settings_free(s);
 }
 
@@ -1737,14 +1747,14 @@ static void kinds__all__are_known_by_their_names(void **state)
 		struct settings *s =
 			good(of_kind(each_kind[i].name, each_kind[i].urls, each_kind[i].path, ""));
 
-		assert_int_equal(s->servers[0].kind, each_kind[i].kind);
-		assert_int_equal(s->servers[0].url_count, 1);
-		assert_string_equal(s->configs[0].layers[0].path, each_kind[i].path);
-		assert_false(s->servers[0].watch);
-		assert_int_equal(s->servers[0].api, 1);
-		assert_true(!s->servers[0].region && !s->servers[0].datacenter &&
-			    !s->servers[0].namespace && !s->servers[0].access_key &&
-			    !s->servers[0].secret_file && !s->servers[0].session_token_file);
+		assert_int_equal(s->servers[0]->kind, each_kind[i].kind);
+		assert_int_equal(s->servers[0]->url_count, 1);
+		assert_string_equal(s->configs[0]->layers[0].path, each_kind[i].path);
+		assert_false(s->servers[0]->watch);
+		assert_int_equal(s->servers[0]->api, 1);
+		assert_true(!s->servers[0]->region && !s->servers[0]->datacenter &&
+			    !s->servers[0]->namespace && !s->servers[0]->access_key &&
+			    !s->servers[0]->secret_file && !s->servers[0]->session_token_file);
 		settings_free(s);
 	}
 }
@@ -1764,25 +1774,25 @@ static void kinds__their_keys__are_taken_over(void **state)
 		     "      session_token_file: /t}}}\n"
 		     "  f: {kind: file, urls: ['file:///mnt/x', 'file:///mnt/y']}\n"
 		     "  w: {kind: file}\n");
-	const struct settings_server *v = s->servers;
+	struct settings_server *const *v = s->servers;
 
 	(void)state;
 	assert_int_equal(s->server_count, 8);
-	assert_true(v[1].watch && !v[2].watch);
-	assert_string_equal(v[2].datacenter, "dc-1");
-	assert_string_equal(v[3].namespace, "a-1:b");
-	assert_int_equal(v[3].api, 3);
-	assert_string_equal(v[4].datacenter, "x");
-	assert_string_equal(v[4].secret_file, "/s");
-	assert_null(v[4].access_key);
-	assert_string_equal(v[5].region, "eu-1");
-	assert_string_equal(v[5].access_key, "A/B+C=");
-	assert_string_equal(v[5].secret_file, "/s2");
-	assert_string_equal(v[5].session_token_file, "/t");
-	assert_int_equal(v[6].url_count, 2);
-	assert_string_equal(v[6].urls[1], "file:///mnt/y");
-	assert_int_equal(v[7].url_count, 1);
-	assert_string_equal(v[7].urls[0], "file://");
+	assert_true(v[1]->watch && !v[2]->watch);
+	assert_string_equal(v[2]->datacenter, "dc-1");
+	assert_string_equal(v[3]->namespace, "a-1:b");
+	assert_int_equal(v[3]->api, 3);
+	assert_string_equal(v[4]->datacenter, "x");
+	assert_string_equal(v[4]->secret_file, "/s");
+	assert_null(v[4]->access_key);
+	assert_string_equal(v[5]->region, "eu-1");
+	assert_string_equal(v[5]->access_key, "A/B+C=");
+	assert_string_equal(v[5]->secret_file, "/s2");
+	assert_string_equal(v[5]->session_token_file, "/t");
+	assert_int_equal(v[6]->url_count, 2);
+	assert_string_equal(v[6]->urls[1], "file:///mnt/y");
+	assert_int_equal(v[7]->url_count, 1);
+	assert_string_equal(v[7]->urls[0], "file://");
 	settings_free(s);
 }
 
@@ -2013,22 +2023,22 @@ static void asides__of_a_config__are_taken_over_and_found(void **state)
 		     "  s: {urls: ['http://s']}\n"
 		     "  t: {urls: ['http://t']}\n"
 		     "  f: {kind: file}\n");
-	const struct settings_config *c = s->configs;
+	struct settings_config *const *c = s->configs;
 
 	(void)state;
-	assert_int_equal(c[0].bootstrap->server, 2);
-	assert_string_equal(c[0].bootstrap->from, "f");
-	assert_string_equal(c[0].bootstrap->path, "/boot.yaml");
-	assert_int_equal(c[0].bootstrap->type, SETTINGS_TYPE_JSON);
-	assert_false(c[0].bootstrap->optional);
-	assert_null(c[0].bootstrap->as);
-	assert_int_equal(c[0].rollout->server, 1);
-	assert_string_equal(c[0].rollout->path, "/a.rollout");
-	assert_int_equal(c[0].layers[0].server, 0); /* theirs do not count there */
-	assert_int_equal(c[0].layers[1].server, 1);
-	assert_int_equal(c[1].bootstrap->server, 0);
-	assert_null(c[1].rollout);
-	assert_true(!c[2].bootstrap && !c[2].rollout);
+	assert_int_equal(c[0]->bootstrap->server, 2);
+	assert_string_equal(c[0]->bootstrap->from, "f");
+	assert_string_equal(c[0]->bootstrap->path, "/boot.yaml");
+	assert_int_equal(c[0]->bootstrap->type, SETTINGS_TYPE_JSON);
+	assert_false(c[0]->bootstrap->optional);
+	assert_null(c[0]->bootstrap->as);
+	assert_int_equal(c[0]->rollout->server, 1);
+	assert_string_equal(c[0]->rollout->path, "/a.rollout");
+	assert_int_equal(c[0]->layers[0].server, 0); /* theirs do not count there */
+	assert_int_equal(c[0]->layers[1].server, 1);
+	assert_int_equal(c[1]->bootstrap->server, 0);
+	assert_null(c[1]->rollout);
+	assert_true(!c[2]->bootstrap && !c[2]->rollout);
 	settings_free(s);
 }
 
@@ -2184,11 +2194,11 @@ static void load__names_of_later_files__are_found(void **state)
 		"bootstrap: {server: main, path: /b}}}\n");
 	assert_int_equal(load(d, &s), 0);
 	assert_int_equal(s->report.server, 1);
-	assert_int_equal(s->configs[0].layers[0].server, 0);
-	assert_int_equal(s->configs[0].bootstrap->server, 2);
-	assert_int_equal(s->configs[0].rollout->server, 1);
-	assert_int_equal(s->configs[1].layers[0].server, 1);
-	assert_int_equal(s->configs[1].bootstrap->server, 0);
+	assert_int_equal(s->configs[0]->layers[0].server, 0);
+	assert_int_equal(s->configs[0]->bootstrap->server, 2);
+	assert_int_equal(s->configs[0]->rollout->server, 1);
+	assert_int_equal(s->configs[1]->layers[0].server, 1);
+	assert_int_equal(s->configs[1]->bootstrap->server, 0);
 	settings_free(s);
 	/* and what is wrong with it is told where it is named */
 	write_file(d, "conf.d/20.yaml",

@@ -92,7 +92,7 @@ static void ended(void *arg, const struct trial_result *result)
 /* All parts are added: makes the candidate and what is published of it. */
 static void compose_it(struct work *w)
 {
-	struct settings_config *config = &w->settings->configs[0];
+	struct settings_config *config = w->settings->configs[0];
 	struct candidate *c = w->candidate;
 
 	version_end(&w->version, &w->body);
@@ -197,7 +197,7 @@ static void wanted__is_a_config_with_a_program(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		begin(&w, table[i].keys);
-		assert_int_equal(trial_wanted(&w.settings->configs[0]), table[i].wanted);
+		assert_int_equal(trial_wanted(w.settings->configs[0]), table[i].wanted);
 		end(&w);
 	}
 }
@@ -353,7 +353,9 @@ static void check__that_cannot_be_started__is_no_refusal(void **state)
 	add(&w, "yaml", "a: 1\n");
 	run(&w);
 	assert_false(w.result.refused);
-	assert_string_equal(w.result.why, "checker cannot be started: No such file or directory");
+	assert_string_equal(w.result.why,
+		"checker cannot be started: No such file or directory: install it, "
+		"name another one, or mend the #! it begins with");
 	end(&w);
 }
 
@@ -527,7 +529,10 @@ static void format__run__that_fails__refuses_and_no_check_runs(void **state)
 			true},
 		{SHELL "'kill -15 $$']", "sh killed by signal 15", true},
 		{"[/bin/true]", "/bin/true wrote nothing", true},
-		{"[/none/maker]", "maker cannot be started: No such file or directory", false},
+		{"[/none/maker]",
+			"maker cannot be started: No such file or directory: install it, name "
+			"another one, or mend the #! it begins with",
+			false},
 		{SHELL "'echo part; exec sleep 100'], timeout: 100ms",
 			"sh still ran after 100 ms and was killed", true},
 	};

@@ -779,6 +779,68 @@ static void resume__between_two_requests__changes_nothing(void **state)
 	assert_int_equal(until_asked(), 250);
 }
 
+/* ---- documents come and go ---- */
+
+static void add__while_a_request_is_under_way__asks_anew_from_where_it_stood(void **state)
+{
+	(void)state;
+	begin(SETTINGS_ETCD);
+	line("moved 0 5");
+	assert_int_equal(add(1, "/ab"), 0);
+	assert_int_equal(add(2, "/ac"), 0); /* one request for both */
+	assert_int_equal(net.cancelled, 1);
+	assert_int_equal(state_of(0), WATCHER_CONNECTING);
+	assert_int_equal(until_asked(), 0);
+	assert_string_equal(under_way()->body, "/a=1@5 /ab=1@0 /ac=1@0 ");
+	assert_int_equal(net.started, 2);
+}
+
+static void remove__of_one_of_several__asks_for_the_others_from_where_they_stood(void **state)
+{
+	(void)state;
+	server.kind = SETTINGS_ETCD;
+	assert_int_equal(add(0, "/a"), 0);
+	assert_int_equal(add(1, "/ab"), 0);
+	assert_int_equal(add(2, "/ac"), 0);
+	assert_int_equal(add(3, "/b"), 0); /* another request */
+	pass(WATCHER_SPLAY_MS);
+	net.first->line(net.first->arg, &(struct transport_response){.status = 200,
+						.body = {.data = (char[]){"moved 2 7"}, .len = 9}});
+	watcher_remove(watcher, &items[0].item); /* the request's path was its */
+	memset(&items[0], 'x', sizeof(items[0]));
+	assert_int_equal(net.cancelled, 1);
+	watcher_remove(watcher, &items[1].item);
+	pass(1);
+	assert_int_equal(net.cancelled, 1);
+	assert_int_equal(net.started, 3);
+	assert_string_equal(net.first->body, "/b=1@0 "); /* is the same */
+	assert_string_equal(net.first->next->body, "/ac=1@7 ");
+	watcher_remove(watcher, &items[3].item);
+	line("moved 0 9");
+	assert_int_equal(items[2].changes, 2);
+	assert_int_equal(items[3].changes, 0);
+}
+
+static void remove__of_the_last__ends_the_request_and_makes_room(void **state)
+{
+	char path[16];
+
+	(void)state;
+	server.kind = SETTINGS_CONSUL;
+	for (size_t i = 0; i < WATCHER_MAX_REQUESTS; i++) {
+		snprintf(path, sizeof(path), "/a%zu", i);
+		assert_int_equal(add(i, path), 0);
+	}
+	assert_int_equal(add(WATCHER_MAX_REQUESTS, "/b"), -ENOSPC);
+	watcher_remove(watcher, &items[7].item);
+	assert_int_equal(state_of(7), WATCHER_OFF);
+	assert_int_equal(add(7, "/b"), 0);
+	pass(WATCHER_SPLAY_MS);
+	assert_int_equal(net.started, WATCHER_MAX_REQUESTS);
+	watcher_remove(watcher, &items[7].item);
+	assert_int_equal(net.cancelled, 1);
+}
+
 static void free__in_the_middle_of_everything__leaves_nothing(void **state)
 {
 	(void)state;
@@ -818,6 +880,9 @@ int main(void)
 		CASE(login__that_is_refused__is_a_failure),
 		CASE(resume__asks_again_on_new_connections_from_where_it_stood),
 		CASE(resume__between_two_requests__changes_nothing),
+		CASE(add__while_a_request_is_under_way__asks_anew_from_where_it_stood),
+		CASE(remove__of_one_of_several__asks_for_the_others_from_where_they_stood),
+		CASE(remove__of_the_last__ends_the_request_and_makes_room),
 		CASE(free__in_the_middle_of_everything__leaves_nothing),
 	};
 

@@ -1,0 +1,550 @@
+/*
+ * What the agent is made of. Surprising: the start is a step like any other, from settings that say
+ * nothing to the first ones.
+ */
+#include "agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "account.h"
+#include "file.h"
+#include "log.h"
+#include "push.h"
+#include "report.h"
+#include "transport.h"
+#include "worker.h"
+
+/* ---- directories ---- */
+
+static int make_dir(const char *path, mode_t mode)
+{
+	char why[FILE_REMEDY];
+	int r = mkdir(path, mode) == 0 || errno == EEXIST ? 0 : -errno;
+
+	if (r == 0)
+		return 0;
+	file_remedy(why, -r, false);
+	log_err("cannot make the directory: make it, or name another one in the configuration",
+		"path", path, "why", why);
+	return r;
+}
+
+/* The state directory belongs to one agent at a time. Not by flock(): a program that a killed agent
+ * was about to start would keep that lock for a moment, and the next agent would not start. */
+static int lock_state(struct agent *a, const char *state_dir)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	char path[1024], why[FILE_REMEDY];
+	int r;
+
+	snprintf(path, sizeof(path), "%s/lock", state_dir);
+	a->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (a->lock < 0) {
+		r = -errno;
+		file_remedy(why, -r, false);
+		log_err("cannot write in the state directory", "path", path, "why", why);
+		return r;
+	}
+	if (fcntl(a->lock, F_SETLK, &lock) == 0)
+		return 0;
+	log_err("another pulletd uses this state directory: stop it, or give this one another "
+		"state_dir",
+		"path", state_dir);
+	return -EBUSY;
+}
+
+static int take_directories(struct agent *a, const struct settings *s)
+{
+	int r;
+
+	if (a->dry_run)
+		return 0;
+	r = make_dir(s->state_dir, 0700);
+	if (r == 0)
+		r = make_dir(s->runtime_dir, 0750);
+	return r ? r : lock_state(a, s->state_dir);
+}
+
+/* ---- events ---- */
+
+static void woken(void *arg)
+{
+	struct agent *a = arg;
+	struct trigger *t;
+
+	while ((t = trigger_queue_take(&a->queue)))
+		config_called(t);
+}
+
+static void wake(void *arg)
+{
+	loop_wake(arg);
+}
+
+/* Timers were due long ago. What was kept alive is dead, and every host of a fleet may have slept
+ * (a hypervisor was maintained): so no connection is used again, and each config pulls once,
+ * splayed. */
+static void on_resume(void *arg, uint64_t late_ms)
+{
+	struct agent *a = arg;
+
+	log_info("the agent did not run for a while: pulling again", "late_ms", LOG_U64(late_ms));
+	transport_forget(a->transport);
+	if (a->watcher)
+		watcher_resume(a->watcher);
+	for (size_t i = 0; i < a->settings->config_count; i++)
+		config_resumed(a->configs[i]);
+}
+
+static void tell_report(struct agent *a, const struct config *c)
+{
+	size_t i = 0;
+
+	while (i < a->settings->config_count && a->configs[i] != c)
+		i++;
+	if (a->report && i < a->settings->config_count)
+		report_changed(a->report, i);
+}
+
+static void run_ended(void *arg, struct config *c)
+{
+	struct agent *a = arg;
+	struct config_status s;
+
+	service_run_ended(a->service);
+	if (a->report)
+		tell_report(a, c);
+	if (!a->once)
+		return;
+	config_status(c, &s);
+	trigger_suspend(config_push_topic(c)->trigger);
+	a->once_failed |= s.outcome == CONFIG_FAILED;
+	if (--a->once_left == 0)
+		loop_stop(a->loop);
+}
+
+/* ---- what a configuration names ---- */
+
+/* What this host is called in receipts and rollouts. */
+static void name_host(struct agent *a, const struct settings *s)
+{
+	const char *name = s->report.host;
+
+	if (name)
+		snprintf(a->host, sizeof(a->host), "%s", name);
+	else if (gethostname(a->host, sizeof(a->host) - 1))
+		snprintf(a->host, sizeof(a->host), "localhost");
+}
+
+/* The threads and watches that the servers need; those that are there stay. */
+static int make_means(struct agent *a, const struct settings *s)
+{
+	bool files = false, watch = false;
+
+	for (size_t i = 0; i < s->server_count; i++) {
+		files |= s->servers[i]->kind == SETTINGS_FILE;
+		watch |= s->servers[i]->watch;
+	}
+	if (files && !a->files)
+		a->files = worker_start(a->loop, "pullet-file");
+	if (watch && !a->watcher && !a->once)
+		a->watcher = watcher_new(a->loop, &sys_real, getenv("SSL_CERT_FILE"), a->drift);
+	a->env.gather.exchange.files = a->files;
+	a->env.watcher = a->watcher;
+	return files && !a->files ? -ENOMEM : 0;
+}
+
+static struct server **make_servers(
+	struct agent *a, const struct settings *s, const struct settings_match *m)
+{
+	struct server **servers = calloc(s->server_count + 1, sizeof(struct server *));
+
+	for (size_t i = 0; servers && i < s->server_count; i++) {
+		servers[i] =
+			m->same[i] ? a->servers[m->before[i]] : server_new(a->loop, s->servers[i]);
+		if (!servers[i])
+			return NULL;
+	}
+	return servers;
+}
+
+static struct config **make_configs(
+	struct agent *a, const struct settings *s, const struct settings_match *m)
+{
+	struct config **configs = calloc(s->config_count + 1, sizeof(struct config *));
+
+	for (size_t i = 0; configs && i < s->config_count; i++) {
+		configs[i] =
+			m->same[i] ? a->configs[m->before[i]] : config_new(&a->env, s->configs[i]);
+		if (!configs[i])
+			return NULL;
+	}
+	return configs;
+}
+
+/* ---- push ---- */
+
+/* The topics of these configs; NULL when there is no memory. */
+static struct push_topic **list_topics(struct config *const *configs, size_t count)
+{
+	struct push_topic **topics = calloc(count + 1, sizeof(struct push_topic *));
+
+	for (size_t i = 0; topics && i < count; i++)
+		topics[i] = config_push_topic(configs[i]);
+	return topics;
+}
+
+/* For the configs of now. 0, or -errno with a sentence. */
+static int start_push(
+	struct agent *a, const struct settings *s, struct push **ret_push, char why[FILE_WHY])
+{
+	size_t n = a->settings->config_count, m = s->push_count;
+	struct push_topic **topics = list_topics(a->configs, n);
+	struct push_endpoint *endpoints = calloc(m + 1, sizeof(*endpoints));
+	int r = -ENOMEM;
+
+	for (size_t i = 0; endpoints && i < m; i++)
+		endpoints[i] = (struct push_endpoint){
+			.endpoint = s->push[i].endpoint,
+			.heartbeat_ms = s->push[i].heartbeat_ms,
+			.server_key = s->push[i].server_key,
+			.secret_key_file = s->push[i].secret_key_file,
+		};
+	if (topics && endpoints)
+		r = m ? push_start(&sys_real, endpoints, m, topics, n, ret_push) : 0;
+	free(topics);
+	free(endpoints);
+	if (r)
+		snprintf(why, FILE_WHY, "cannot start the push channel: %s",
+			r == -EOPNOTSUPP ? "libzmq was built without CURVE, which the "
+					   "configuration asks for: install one that has it"
+					 : strerror(-r));
+	return r;
+}
+
+/* The push thread is to know the topics of these configs, and those that go no more. */
+static int renew_push(struct agent *a, struct config *const *configs, size_t count,
+	const struct settings_diff *diff)
+{
+	const struct settings_match *m = &diff->configs;
+	struct push_topic **topics;
+	int r;
+
+	if (diff->push) {
+		push_stop(a->push);
+		a->push = a->next_push;
+		a->next_push = NULL;
+	}
+	if (!a->push || m->added + m->removed + m->changed == 0)
+		return 0;
+	topics = list_topics(configs, count);
+	r = topics ? push_renew(a->push, topics, count) : -ENOMEM;
+	free(topics);
+	return r;
+}
+
+/* ---- receipts ---- */
+
+static void look(void *arg, size_t config, struct receipt_config *ret, struct receipt_texts *texts)
+{
+	struct agent *a = arg;
+
+	account_give(a->configs[config], ret, texts);
+}
+
+static int start_report(struct agent *a)
+{
+	const struct report_env env = {
+		.sys = &sys_real,
+		.loop = a->loop,
+		.transport = a->transport,
+		.ca_file = getenv("SSL_CERT_FILE"),
+		.settings = a->settings,
+		.host = a->host,
+		.look = look,
+		.arg = a,
+	};
+
+	if (!a->settings->report.from)
+		return 0;
+	a->report = report_start(&env);
+	return a->report ? 0 : -ENOMEM;
+}
+
+static int renew_report(struct agent *a, const struct settings_diff *diff)
+{
+	for (size_t i = 0; a->report && i < a->settings->config_count; i++)
+		if (!diff->configs.same[i])
+			report_changed(a->report, i);
+	return a->report ? 0 : start_report(a);
+}
+
+/* ---- from one configuration to the next ---- */
+
+void agent_set_log(const struct agent *a, const struct settings *s)
+{
+	log_setup(a->level_given ? a->level : s->log_level, s->log_format);
+}
+
+/* What is not configured any more, or otherwise. */
+static void free_old(struct agent *a, const struct settings *old, const struct settings_diff *diff,
+	const bool *gone)
+{
+	woken(a); /* nobody fires these triggers any more: the queue must not know them either */
+	for (size_t i = 0; i < old->config_count; i++) {
+		if (diff->configs.kept[i])
+			continue;
+		if (a->control)
+			control_forget(a->control, a->configs[i], gone[i]);
+		config_free(a->configs[i]);
+	}
+	for (size_t i = 0; i < old->server_count; i++)
+		if (!diff->servers.kept[i])
+			server_free(a->servers[i]);
+	free(a->configs);
+	free(a->servers);
+}
+
+/* Of each old config: there is none of that name any more. */
+static bool *list_gone(
+	const struct settings *old, const struct settings *new, const struct settings_match *m)
+{
+	bool *gone = calloc(old->config_count + 1, sizeof(*gone));
+
+	for (size_t i = 0; gone && i < old->config_count; i++)
+		gone[i] = true;
+	for (size_t i = 0; gone && i < new->config_count; i++)
+		if (m->before[i] != SETTINGS_NONE)
+			gone[m->before[i]] = false;
+	return gone;
+}
+
+static void start_configs(struct agent *a, const struct settings_match *m)
+{
+	for (size_t i = 0; i < a->settings->config_count; i++)
+		if (!m->same[i])
+			config_start(a->configs[i], m->before[i] != SETTINGS_NONE);
+}
+
+/* The rollouts are asked whether they mean this host, which is called otherwise now. */
+static void ask_rollouts(struct agent *a, const struct settings_match *m)
+{
+	for (size_t i = 0; i < a->settings->config_count; i++)
+		if (m->same[i] && a->settings->configs[i]->rollout)
+			config_refresh(a->configs[i], false);
+}
+
+/* From now on everybody who looks sees the new ones. */
+static void show(
+	struct agent *a, struct settings *new, struct server **servers, struct config **configs)
+{
+	struct settings old = *a->settings;
+
+	*a->settings = *new;
+	*new = old;
+	a->servers = servers;
+	a->configs = configs;
+	a->control_env.servers = servers;
+	a->control_env.configs = configs;
+	a->env.labels = a->settings->labels;
+	a->env.label_count = a->settings->label_count;
+	a->env.state_dir = a->settings->state_dir;
+	a->env.runtime_dir = a->settings->runtime_dir;
+	name_host(a, a->settings);
+}
+
+int agent_apply(struct agent *a, struct settings *new, const struct settings_diff *diff)
+{
+	struct server **servers;
+	struct config **configs = NULL;
+	bool *gone = list_gone(a->settings, new, &diff->configs);
+	int r;
+
+	settings_adopt(a->settings, new, diff);
+	servers = make_servers(a, new, &diff->servers);
+	a->env.gather.servers = servers;
+	if (servers)
+		configs = make_configs(a, new, &diff->configs);
+	if (!gone || !configs)
+		return -ENOMEM;
+	r = renew_push(a, configs, new->config_count, diff);
+	if (r)
+		return r;
+	if (diff->report) {
+		report_stop(a->report);
+		a->report = NULL;
+	}
+	free_old(a, a->settings, diff, gone);
+	show(a, new, servers, configs);
+	settings_free(new);
+	free(gone);
+	start_configs(a, &diff->configs);
+	if (diff->labels)
+		ask_rollouts(a, &diff->configs);
+	return a->once ? 0 : renew_report(a, diff);
+}
+
+int agent_prepare(struct agent *a, const struct settings *new, const struct settings_diff *diff,
+	char why[FILE_WHY])
+{
+	int r = make_means(a, new);
+
+	if (r)
+		snprintf(why, FILE_WHY, "memory or threads are short: %s", strerror(-r));
+	if (r == 0 && diff->push)
+		r = start_push(a, new, &a->next_push, why);
+	if (r == 0)
+		r = control_listen(a->control, new->listen, why);
+	if (r) {
+		push_stop(a->next_push);
+		a->next_push = NULL;
+	}
+	return r;
+}
+
+/* ---- start and stop ---- */
+
+/* What comes of short memory or descriptors, and says nothing itself. */
+static int no_room(int error)
+{
+	log_err("cannot start: memory or file descriptors are short: raise the limits "
+		"(LimitNOFILE, "
+		"MemoryMax)",
+		"why", strerror(-error));
+	return error;
+}
+
+static void set_environment(struct agent *a)
+{
+	a->env = (struct config_env){
+		.sys = &sys_real,
+		.loop = a->loop,
+		.gather.exchange = {.sys = &sys_real,
+			.transport = a->transport,
+			.ca_file = getenv("SSL_CERT_FILE")},
+		.worker = a->worker,
+		.queue = &a->queue,
+		.drift = a->drift,
+		.host = a->host,
+		.dry_run = a->dry_run,
+		.once = a->once,
+		.goes_on = &a->goes_on,
+		.run_ended = run_ended,
+		.arg = a,
+	};
+	a->control_env = (struct control_env){
+		.loop = a->loop,
+		.settings = a->settings,
+		.push = &a->push,
+		.report = &a->report,
+		.renewal = a->renewal,
+		.host = a->host,
+		.started_ms = sys_real.wall_ms(),
+	};
+}
+
+int agent_open(struct agent *a, const struct settings *settings)
+{
+	int r = take_directories(a, settings);
+
+	if (r)
+		return r;
+	errno = 0;
+	a->loop = loop_new(&sys_real);
+	a->transport = a->loop ? transport_new(a->loop) : NULL;
+	a->worker = a->loop ? worker_start(a->loop, "pullet-sync") : NULL;
+	a->settings = calloc(1, sizeof(*a->settings));
+	a->renewal = renewal_new(a);
+	if (!a->transport || !a->worker || !a->settings || !a->renewal)
+		return no_room(errno ? -errno : -ENOMEM);
+	a->drift = a->once ? NULL : drift_new(a->loop); /* without it the intervals do */
+	trigger_queue_init(&a->queue, wake, a->loop);
+	loop_on_wake(a->loop, woken, a);
+	loop_on_resume(a->loop, on_resume, a);
+	set_environment(a);
+	return 0;
+}
+
+/* What others reach the agent by. */
+static int start_channels(struct agent *a)
+{
+	char why[FILE_WHY];
+	int r = control_start(&a->control_env, &a->control, why);
+
+	if (r) {
+		log_err("cannot serve the control API", "why", why);
+		return r;
+	}
+	r = start_push(a, a->settings, &a->push, why);
+	if (r)
+		log_err("cannot start", "why", why);
+	else
+		a->service = service_start(&a->control_env);
+	return r;
+}
+
+int agent_start(struct agent *a, struct settings *settings)
+{
+	struct settings_diff diff;
+	int r = settings_diff(a->settings, settings, &diff);
+
+	if (r) {
+		settings_free(settings);
+		return no_room(r);
+	}
+	a->once_left = settings->config_count;
+	r = make_means(a, settings);
+	if (r)
+		settings_free(settings);
+	else
+		r = agent_apply(a, settings, &diff);
+	settings_diff_fini(&diff);
+	if (r)
+		return no_room(r);
+	return a->once ? 0 : start_channels(a);
+}
+
+/* The start's list backwards. What hangs in the kernel (a disk) is left behind: the state it leaves
+ * is one a crash may leave. */
+void agent_stop(struct agent *a)
+{
+	service_stop(a->service);
+	control_stop(a->control);
+	report_stop(a->report);
+	a->service = NULL; /* a run that ends while the worker is stopped tells neither */
+	a->report = NULL;
+	push_stop(a->push);
+	push_stop(a->next_push);
+	if (a->worker && worker_stop(a->worker, 1000)) {
+		log_warn("the disk does not answer: leaving a write behind; the last known good is "
+			 "safe");
+		_exit(EXIT_FAILURE);
+	}
+	if (a->files && worker_stop(a->files, 200)) {
+		log_warn("a file of a server does not answer: leaving its reading behind");
+		_exit(EXIT_SUCCESS);
+	}
+	renewal_free(a->renewal);
+	for (size_t i = 0; a->configs && i < a->settings->config_count; i++)
+		config_free(a->configs[i]);
+	free(a->configs);
+	watcher_free(a->watcher);
+	drift_free(a->drift);
+	for (size_t i = 0; a->servers && i < a->settings->server_count; i++)
+		server_free(a->servers[i]);
+	free(a->servers);
+	if (a->transport)
+		transport_free(a->transport);
+	if (a->loop)
+		loop_free(a->loop);
+	if (a->lock >= 0)
+		close(a->lock);
+	settings_free(a->settings);
+}

@@ -1,0 +1,383 @@
+/*
+ * The newest publications of all configs. Surprising: they are found by a merge of the configs'
+ * lists, of which only the first items are ever looked at: a thousand configs with ten generations
+ * each cost a look at a thousand files once, and then at one for each that is new.
+ */
+#include "changes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config_private.h"
+#include "diff.h"
+#include "jsontext.h"
+
+struct item { /* one change; before and after: texts for people, or NULL */
+	enum diff_kind kind;
+	char *key, *before, *after;
+};
+
+struct entry { /* one publication */
+	const struct config *config;
+	uint64_t generation, from; /* from 0: there is none */
+	int64_t at_ms;
+	char *origin, *error; /* NULL = not known; none */
+	bool has_changes;     /* else they cannot be told */
+	struct item items[CHANGES_MAX_KEYS];
+	size_t item_count, more;
+};
+
+struct head { /* what of a config's list was not merged yet; generation 0 = nothing */
+	const struct config *config;
+	uint64_t generation;
+	int64_t at_ms;
+};
+
+struct changes {
+	struct head *heads; /* as they were before the merge */
+	size_t head_count;
+	struct entry *entries[CHANGES_MAX];
+	size_t entry_count, read; /* bytes, in this call */
+	bool complete;
+};
+
+/* ---- one publication ---- */
+
+static void entry_free(struct entry *e)
+{
+	if (!e)
+		return;
+	for (size_t i = 0; i < e->item_count; i++) {
+		free(e->items[i].key);
+		free(e->items[i].before);
+		free(e->items[i].after);
+	}
+	free(e->origin);
+	free(e->error);
+	free(e);
+}
+
+/* The value on one side, for free(); NULL: there is none, or no memory. */
+static char *value_text(const struct diff_change *change, bool after, char *const *mask)
+{
+	struct buffer b;
+
+	buffer_init(&b, 64u * DIFF_MAX_SHOWN);
+	diff_write_value(change, after, mask, &b);
+	return b.data;
+}
+
+/* False: it is not listed. */
+static bool add_item(struct entry *e, const struct diff_change *change, char *const *mask)
+{
+	struct item *item = &e->items[e->item_count];
+
+	if (e->item_count == CHANGES_MAX_KEYS || strlen(change->path) > CHANGES_MAX_KEY)
+		return false;
+	*item = (struct item){.kind = change->kind, .key = strdup(change->path)};
+	if (!item->key)
+		return false;
+	item->before = value_text(change, false, mask);
+	item->after = value_text(change, true, mask);
+	e->item_count++;
+	return true;
+}
+
+static int compare_documents(struct entry *e, const struct candidate *before,
+	const struct candidate *after, char *const *mask)
+{
+	const struct node *was = before ? before->composition.root : NULL;
+	struct diff *d;
+	int r;
+
+	if ((before && !was) || !after->composition.root || (!before && e->generation > 1))
+		return 0; /* bytes, or the version before is not kept */
+	r = diff_new(was, after->composition.root, &d);
+	if (r)
+		return r;
+	e->has_changes = true;
+	for (size_t i = 0; i < diff_count(d); i++)
+		e->more += !add_item(e, diff_at(d, i), mask);
+	diff_free(d);
+	return 0;
+}
+
+/* A set of files, which are its keys. */
+static int compare_files(struct entry *e, const struct candidate *before, struct candidate *after,
+	const struct settings_config *settings)
+{
+	int r = candidate_compare_files(after, before, settings);
+
+	e->has_changes = r == 0 && !after->all_changed;
+	for (size_t i = 0; r == 0 && i < after->key_count; i++) {
+		const struct diff_change change = {.kind = DIFF_CHANGED, .path = after->keys[i]};
+
+		e->more += !add_item(e, &change, NULL);
+	}
+	return r;
+}
+
+/* What a first publication has is all new. 0, or a sentence. */
+static int compare(struct entry *e, struct config *config, char why[FILE_WHY])
+{
+	struct candidate *before = NULL, *after = NULL;
+	int r = version_load(config, e->generation, NULL, &after, why);
+
+	if (r)
+		return r;
+	e->origin = strdup(after->version.origin);
+	if (e->from)
+		r = version_load(config, e->from, NULL, &before, why);
+	if (r == 0) {
+		r = config->settings->dir
+			    ? compare_files(e, before, after, config->settings)
+			    : compare_documents(e, before, after, config->settings->mask);
+		snprintf(why, FILE_WHY, "%s", strerror(-r));
+	}
+	candidate_free(before);
+	candidate_free(after);
+	return r;
+}
+
+static uint64_t generation_before(struct store *s, uint64_t generation)
+{
+	uint64_t generations[STORE_MAX_KEEP];
+	size_t count = store_list(s, generations);
+
+	for (size_t i = 0; i < count; i++)
+		if (generations[i] < generation)
+			return generations[i];
+	return 0;
+}
+
+/* NULL: the state directory has it no more, or there is no memory. */
+static struct entry *entry_new(struct changes *c, struct config *config, uint64_t generation)
+{
+	struct entry *e = calloc(1, sizeof(*e));
+	struct store_file file, other = {0};
+	char why[FILE_WHY];
+
+	if (!e || !config->store || store_look(config->store, generation, &file)) {
+		free(e);
+		return NULL;
+	}
+	e->config = config;
+	e->generation = generation;
+	e->at_ms = file.at_ms;
+	e->from = generation_before(config->store, generation);
+	if (e->from && store_look(config->store, e->from, &other))
+		other.bytes = 0;
+	if (file.bytes > CHANGES_MAX_BYTES || other.bytes > CHANGES_MAX_BYTES) {
+		e->error = strdup("it is too long to be compared here: see `pullet diff`");
+		return e;
+	}
+	c->read += file.bytes + other.bytes;
+	if (compare(e, config, why))
+		e->error = strdup(why);
+	return e;
+}
+
+/* ---- the newest ---- */
+
+static void note_head(struct head *h, struct config *config)
+{
+	uint64_t generation = config->published.generation;
+	struct store_file file;
+
+	if (h->config == config && h->generation == generation)
+		return;
+	*h = (struct head){.config = config};
+	if (generation == 0 || !config->store)
+		return;
+	h->generation = generation;
+	h->at_ms = store_look(config->store, generation, &file) ? 0 : file.at_ms;
+}
+
+/* True: something was published, or the configs are others. */
+static bool note_heads(
+	struct changes *c, struct config *const *configs, size_t count, bool *ret_memory)
+{
+	bool moved = count != c->head_count;
+	struct head *heads = c->heads;
+
+	*ret_memory = true;
+	if (moved) {
+		heads = reallocarray(c->heads, count + 1, sizeof(*heads));
+		*ret_memory = heads;
+		if (!heads)
+			return false;
+		for (size_t i = c->head_count; i < count; i++)
+			heads[i] = (struct head){NULL, 0, 0};
+		c->heads = heads;
+		c->head_count = count;
+	}
+	for (size_t i = 0; i < count; i++) {
+		struct head was = heads[i];
+
+		note_head(&heads[i], configs[i]);
+		moved |= was.config != heads[i].config || was.generation != heads[i].generation;
+	}
+	return moved;
+}
+
+static struct entry *take_old(
+	struct entry *old[CHANGES_MAX], const struct config *config, uint64_t generation)
+{
+	for (size_t i = 0; i < CHANGES_MAX; i++) {
+		struct entry *e = old[i];
+
+		if (e && e->config == config && e->generation == generation) {
+			old[i] = NULL;
+			return e;
+		}
+	}
+	return NULL;
+}
+
+static struct head *newest(struct head *heads, size_t count)
+{
+	struct head *best = NULL;
+
+	for (size_t i = 0; i < count; i++)
+		if (heads[i].generation && (!best || heads[i].at_ms > best->at_ms))
+			best = &heads[i];
+	return best;
+}
+
+/* Merges; what is there already is kept. */
+static int merge(struct changes *c, struct config *const *configs)
+{
+	size_t count = c->head_count;
+	struct head *heads = malloc((count + 1) * sizeof(*heads)), *h;
+	struct entry *old[CHANGES_MAX] = {NULL};
+
+	if (!heads)
+		return -ENOMEM;
+	memcpy(heads, c->heads, count * sizeof(*heads));
+	memcpy(old, c->entries, c->entry_count * sizeof(struct entry *));
+	c->entry_count = 0;
+	c->complete = true;
+	while (c->entry_count < CHANGES_MAX && (h = newest(heads, count))) {
+		struct entry *e = take_old(old, h->config, h->generation);
+		struct store_file file;
+
+		if (!e && c->read >= CHANGES_MAX_READ) {
+			c->complete = false;
+			break;
+		}
+		if (!e)
+			e = entry_new(c, configs[h - heads], h->generation);
+		h->generation = e ? e->from : 0;
+		if (h->generation)
+			h->at_ms =
+				store_look(h->config->store, h->generation, &file) ? 0 : file.at_ms;
+		if (e)
+			c->entries[c->entry_count++] = e;
+	}
+	for (size_t i = 0; i < CHANGES_MAX; i++)
+		entry_free(old[i]);
+	free(heads);
+	return 0;
+}
+
+/* ---- JSON ---- */
+
+static void write_item(const struct item *item, bool values, struct buffer *out)
+{
+	static const char *const kinds[] = {
+		[DIFF_ADDED] = "added", [DIFF_REMOVED] = "removed", [DIFF_CHANGED] = "changed"};
+
+	buffer_append(out, "{", 1);
+	jsontext_member(out, "key", item->key);
+	jsontext_member(out, "op", kinds[item->kind]);
+	if (item->before)
+		jsontext_member(out, "old", values ? item->before : "***");
+	if (item->after)
+		jsontext_member(out, "new", values ? item->after : "***");
+	buffer_append(out, "}", 1);
+}
+
+static void write_entry(const struct entry *e, bool values, struct buffer *out)
+{
+	buffer_append(out, "{", 1);
+	jsontext_member(out, "config", e->config->settings->name);
+	jsontext_number(out, "generation", e->generation);
+	if (e->from)
+		jsontext_number(out, "from", e->from);
+	else
+		jsontext_member(out, "from", NULL);
+	jsontext_number(out, "at_ms", (unsigned long long)e->at_ms);
+	jsontext_member(out, "origin", e->origin);
+	if (e->has_changes) {
+		buffer_append_string(out, ",\"changes\":[");
+		for (size_t i = 0; i < e->item_count; i++) {
+			if (i)
+				buffer_append(out, ",", 1);
+			write_item(&e->items[i], values, out);
+		}
+		buffer_append(out, "]", 1);
+	} else {
+		jsontext_member(out, "changes", NULL);
+	}
+	jsontext_number(out, "more", e->more);
+	if (e->error)
+		jsontext_member(out, "error", e->error);
+	buffer_append(out, "}", 1);
+}
+
+int changes_write(struct changes *c, struct config *const *configs, size_t count, bool values,
+	struct buffer *out)
+{
+	bool memory, moved = note_heads(c, configs, count, &memory);
+	int r = memory ? 0 : -ENOMEM;
+
+	c->read = 0;
+	if (r == 0 && (moved || !c->complete))
+		r = merge(c, configs);
+	if (r)
+		return r;
+	buffer_append_string(out, "{\"publications\":[");
+	for (size_t i = 0; i < c->entry_count; i++) {
+		if (i)
+			buffer_append(out, ",", 1);
+		write_entry(c->entries[i], values, out);
+	}
+	buffer_append_string(out, c->complete ? "],\"complete\":true" : "],\"complete\":false");
+	return buffer_append(out, "}", 1);
+}
+
+/* ---- life ---- */
+
+struct changes *changes_new(void)
+{
+	return calloc(1, sizeof(struct changes));
+}
+
+void changes_free(struct changes *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->entry_count; i++)
+		entry_free(c->entries[i]);
+	free(c->heads);
+	free(c);
+}
+
+void changes_forget(struct changes *c, const struct config *config)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < c->head_count; i++)
+		if (c->heads[i].config == config)
+			c->heads[i] = (struct head){NULL, 0, 0};
+	for (size_t i = 0; i < c->entry_count; i++) {
+		if (c->entries[i]->config == config)
+			entry_free(c->entries[i]);
+		else
+			c->entries[kept++] = c->entries[i];
+	}
+	c->entry_count = kept;
+	c->complete = false; /* looked for anew */
+}

@@ -1,0 +1,46 @@
+/*
+ * The last publications of all configs, and what each changed, as JSON: for whoever looks at the
+ * agent as a whole. Changes nothing.
+ *
+ * What an entry says is read from the state directory once, when it is asked for the first time,
+ * and kept: asking again costs nothing until something new is published.
+ *
+ * Threads: the loop's, which reads and parses here. Ownership: configs are borrowed; before one is
+ * freed, changes_forget(). Bounds: CHANGES_MAX entries with CHANGES_MAX_KEYS changes each, of keys
+ * of at most CHANGES_MAX_KEY bytes; versions whose file is longer than CHANGES_MAX_BYTES are not
+ * compared, and one call reads about CHANGES_MAX_READ bytes at most. Errors: -ENOMEM, -EMSGSIZE.
+ */
+#ifndef PULLET_CHANGES_H
+#define PULLET_CHANGES_H
+
+#include "../lib/buffer.h"
+#include "config.h"
+
+#define CHANGES_MAX 20
+#define CHANGES_MAX_KEYS 20
+#define CHANGES_MAX_KEY 512
+#define CHANGES_MAX_BYTES (1u << 20)
+#define CHANGES_MAX_READ (4u << 20)
+
+struct changes;
+
+/* NULL when there is no memory. */
+struct changes *changes_new(void);
+void changes_free(struct changes *c);
+/* Nothing is kept of this config any more. */
+void changes_forget(struct changes *c, const struct config *config);
+
+/* {"publications":[...],"complete":true}, newest first. Each: "config", "generation", "from" (the
+ * generation before; null: that is not kept, or there was none), "at_ms" (wall clock, when it was
+ * written), "origin" ("pull", or who asked for what, and why; null: not known), "changes" (null:
+ * not to be told key by key), "more" (changes that are not listed) and, where it could not be
+ * compared, "error".
+ *
+ * A change: {"key","op":"added"|"removed"|"changed","old","new"}; the last two are texts for
+ * people, as diff_write_text() shows values, in which those of the config's mask are ***; all of
+ * them if values is false. Files of a set have neither. complete false: the rest is there when it
+ * is asked for again. */
+int changes_write(struct changes *c, struct config *const *configs, size_t count, bool values,
+	struct buffer *out);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * Process 1. Surprising: it handles no signal, it waits for them blocked; so that those which the
+ * kernel keeps from process 1 for want of a handler reach the agent as anywhere else.
+ */
+#include "init.h"
+
+#include <signal.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* -1, or the exit code of the child when it was among those that have ended. */
+static int reap(pid_t child)
+{
+	int status, code = -1;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		if (pid == child)
+			code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	return code;
+}
+
+int init_run(void)
+{
+	sigset_t all, before;
+	int code = -1, signal;
+	pid_t child;
+
+	if (getpid() != 1)
+		return -1;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	child = fork();
+	if (child <= 0) {
+		sigprocmask(SIG_SETMASK, &before, NULL);
+		return -1;
+	}
+	while (code < 0) {
+		signal = sigwaitinfo(&all, NULL);
+		if (signal == SIGCHLD)
+			code = reap(child);
+		else if (signal > 0)
+			kill(child, signal);
+	}
+	return code;
+}

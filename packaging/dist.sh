@@ -1,0 +1,33 @@
+#!/bin/sh
+# Makes the source of a release, the same bytes every time: what git knows of this tree or would add to it, as it stands now; where there
+# is no git, all but what building makes.
+#
+#   packaging/dist.sh VERSION FILE.tar.gz    writes it, below pullet-VERSION/
+#   packaging/dist.sh --time                 prints the release's time, for SOURCE_DATE_EPOCH: that of the changelog
+set -eu
+tree=$(readlink -f "$(dirname "$0")/..")
+when=$(date -d "$(sed -n 's/^ -- .*>  //p' "$tree/packaging/deb/changelog" | head -n 1)" +%s)
+if [ "$1" = --time ]; then
+	echo "$when"
+	exit
+fi
+version=$1
+file=$(readlink -f "$2")
+cd "$tree"
+for told in "$(sed -n '1s/.*(\(.*\)-.*/\1/p' packaging/deb/changelog)" "$(sed -n 's/^Version: *//p' packaging/rpm/pullet.spec)" \
+	"$(sed -n 's/^version = "\(.*\)"/\1/p' lib/python/pyproject.toml)"; do
+	if [ "$told" != "$version" ]; then
+		echo "this is version $version, but packaging/deb/changelog, rpm/pullet.spec or lib/python/pyproject.toml says $told" >&2
+		exit 1
+	fi
+done
+if [ -e .git ] && git ls-files --error-unmatch Makefile >/dev/null 2>&1; then
+	git ls-files -z --cached --others --exclude-standard
+else
+	find . \( -name .git -o -path './build*' -o -name __pycache__ -o -name '*.tar.gz' \) -prune -o ! -type d -printf '%P\0'
+fi >"$file.names"
+# a file that was deleted, but not from git's index yet, is left out
+tar --null --verbatim-files-from -T "$file.names" --ignore-failed-read --warning=no-failed-read --sort=name --owner=0 --group=0 \
+	--numeric-owner --mode=u+rwX,go+rX,go-w --mtime="@$when" --transform="s|^|pullet-$version/|" -cf "$file.tar"
+gzip -9 -n <"$file.tar" >"$file"
+rm "$file.names" "$file.tar"

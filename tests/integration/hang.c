@@ -1,0 +1,65 @@
+/*
+ * A disk that hangs, and the minutes that nobody wants to wait for. Preloaded: if there is a FIFO
+ * $HANG_FIFO, fsync() of a file whose path has $HANG_PATH in it says so on standard error, opens
+ * the FIFO, and so waits until somebody opens it for writing. CLOCK_BOOTTIME is as many seconds
+ * ahead as the file $BOOT_OFFSET_FILE says, for timers too; one that is armed when the clock moves
+ * keeps its moment.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+static time_t offset(void)
+{
+	const char *path = getenv("BOOT_OFFSET_FILE");
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	char text[32] = "";
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	return n > 0 ? (time_t)strtoll(text, NULL, 10) : 0;
+}
+
+int clock_gettime(clockid_t id, struct timespec *t)
+{
+	int r = (int)syscall(SYS_clock_gettime, id, t);
+
+	if (r == 0 && id == CLOCK_BOOTTIME)
+		t->tv_sec += offset();
+	return r;
+}
+
+/* All timers of the agent are absolute and on that clock. */
+int timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itimerspec *old)
+{
+	struct itimerspec t = *new;
+
+	if (t.it_value.tv_sec > offset())
+		t.it_value.tv_sec -= offset();
+	return (int)syscall(SYS_timerfd_settime, fd, flags, &t, old);
+}
+
+int fsync(int fd)
+{
+	const char *part = getenv("HANG_PATH"), *fifo = getenv("HANG_FIFO");
+	char link[64], path[1024];
+	ssize_t n;
+	int fifo_fd;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = '\0';
+	if (part && fifo && strstr(path, part) && access(fifo, F_OK) == 0) {
+		dprintf(STDERR_FILENO, "fsync hangs\n");
+		fifo_fd = open(fifo, O_RDONLY | O_CLOEXEC);
+		if (fifo_fd >= 0)
+			close(fifo_fd);
+	}
+	return (int)syscall(SYS_fsync, fd);
+}

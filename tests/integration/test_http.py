@@ -1,0 +1,870 @@
+"""The agent's HTTP: what it answers is what packaging/openapi.yaml says; who may ask; what a browser may do; hostile clients."""
+import http.client
+import json
+import os
+import re
+import resource
+import select
+import signal
+import socket
+import time
+import warnings
+
+import yaml
+
+import harness
+from harness import Agent, Case, FaultServer, good
+
+with warnings.catch_warnings():
+    warnings.simplefilter('ignore', DeprecationWarning)
+    import jsonschema
+
+SPEC_PATH = os.path.join(harness.ROOT, 'packaging', 'openapi.yaml')
+with open(SPEC_PATH, encoding='utf-8') as spec_file:
+    SPEC = yaml.safe_load(spec_file)
+METHODS = ('get', 'post')
+HEADERS = {'Cache-Control': 'no-store', 'Cross-Origin-Resource-Policy': 'same-origin',
+           'Referrer-Policy': 'no-referrer', 'X-Content-Type-Options': 'nosniff', 'X-Frame-Options': 'DENY'}
+
+
+def resolve(part):
+    while '$ref' in part and len(part) == 1:
+        node = SPEC
+        for step in part['$ref'].lstrip('#/').split('/'):
+            node = node[step]
+        part = node
+    return part
+
+
+def operations():
+    """(method, path, operation, parameters) of all that is documented."""
+    for path, item in SPEC['paths'].items():
+        for method in METHODS:
+            if method in item:
+                parameters = [resolve(p) for p in item.get('parameters', []) + item[method].get('parameters', [])]
+                yield method.upper(), path, item[method], parameters
+
+
+class Answer:
+    def __init__(self, response):
+        self.status, self.headers, self.body = response.status, response.headers, response.read().decode()
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class HttpCase(Case):
+    def setUp(self):
+        super().setUp()
+        self.server = FaultServer(self)
+
+    def agent(self, names=('web',), more='', agent='', **kw):
+        """An agent with a TCP listener; each config pulls /NAME.yaml."""
+        with socket.create_server(('127.0.0.1', 0)) as probe:
+            self.port = probe.getsockname()[1]
+        configs = ''.join(f'  {n}:\n    url: {self.server.url}/{n}.yaml\n    interval: 1h\n{more}' for n in names)
+        return Agent(self, f'''agent:
+  state_dir: {self.path("state")}
+  runtime_dir: {self.path("run")}
+  listen: 127.0.0.1:{self.port}
+  log: {{level: debug}}
+{agent}
+configs:
+{configs}''', **kw)
+
+    def connect(self, agent=None):
+        """A connection to the control socket of an agent, else to the TCP listener."""
+        if agent:
+            return harness.UnixConnection(agent.socket)
+        return http.client.HTTPConnection('127.0.0.1', self.port, timeout=harness.DEADLINE * 2)
+
+    def ask(self, method, path, agent=None, headers=None):
+        connection = self.connect(agent)
+        try:
+            connection.request(method, path, headers=headers or {})
+            return Answer(connection.getresponse())
+        finally:
+            connection.close()
+
+    def raw(self, data, agent=None):
+        """Sends bytes; the connected socket."""
+        s = socket.socket(socket.AF_UNIX) if agent else socket.socket()
+        s.settimeout(harness.DEADLINE * 2)
+        s.connect(agent.socket if agent else ('127.0.0.1', self.port))
+        self.addCleanup(s.close)
+        if data:
+            s.sendall(data)
+        return s
+
+
+class Documented(HttpCase):
+    def test_the_document_has_the_paths_of_the_program(self):
+        with open(os.path.join(harness.ROOT, 'agent', 'control.c'), encoding='utf-8') as f:
+            source = f.read()
+        rows = re.findall(r'\{HTTPD_(GET|POST), (CONFIGS|"[^"]*"), (NULL|"[^"]*"), \w+, (true|false)\}', source)
+        served = {(m, ('/v1/configs/{name}' + after.strip('"')) if before == 'CONFIGS' else before.strip('"')) for m, before, after, _ in rows}
+        self.assertGreater(len(served), 15)
+        self.assertEqual(served, {(m, p) for m, p, _, _ in operations()})
+
+    def test_the_document_has_the_parameters_of_the_program(self):
+        with open(os.path.join(harness.ROOT, 'agent', 'control.c'), encoding='utf-8') as f:
+            source = f.read()
+        used = set(re.findall(r'(?:number_of|is_set|text_of|httpd_query)\((?:r|w->request), "(\w+)"', source))
+        used |= set(re.findall(r'change\(c, r, name, "(\w+)"', source))
+        documented = {p['name'] for _, _, _, parameters in operations() for p in parameters if p['in'] == 'query'}
+        self.assertGreater(len(used), 10)
+        self.assertEqual(used, documented)
+
+    def test_every_operation_is_named_and_every_reference_leads_somewhere(self):
+        names = [o['operationId'] for _, _, o, _ in operations()]
+        self.assertEqual(len(names), len(set(names)))
+
+        def walk(node):
+            if isinstance(node, dict):
+                if '$ref' in node:
+                    resolve({'$ref': node['$ref']})
+                for child in node.values():
+                    walk(child)
+            elif isinstance(node, list):
+                for child in node:
+                    walk(child)
+        walk(SPEC)
+        for name, schema in SPEC['components']['schemas'].items():
+            with self.subTest(schema=name):
+                jsonschema.Draft202012Validator.check_schema(schema)
+
+    def validate(self, method, path, answer):
+        """Finds the operation that a request belongs to, and holds the answer against it. Returns the name of what fitted."""
+        plain = path.split('?')[0]
+        for m, template, operation, _ in operations():
+            if m == method and re.fullmatch(re.sub(r'\{\w+\}', '[^/]+', template), plain):
+                break
+        else:
+            self.fail(f'{method} {plain} is not documented')
+        response = resolve(operation['responses'].get(str(answer.status), operation['responses'].get('default', {})))
+        if str(answer.status) not in operation['responses']:
+            self.assertGreaterEqual(answer.status, 400, f'{method} {path}: {answer.status} is not documented')
+        content = response['content']
+        kind = answer.headers['Content-Type']
+        self.assertIn(kind, content, f'{method} {path}')
+        body = answer.json() if kind == 'application/json' else answer.body
+        schema = dict(content[kind]['schema'])
+        validator = jsonschema.Draft202012Validator(schema, resolver=jsonschema.RefResolver('', SPEC))
+        errors = [f'{"/".join(map(str, e.absolute_path))}: {e.message}' for e in validator.iter_errors(body)]
+        self.assertEqual(errors, [], f'{method} {path}: {answer.body[:2000]}')
+        return operation['operationId'], answer.status
+
+    def situations(self):
+        """An agent in which everything that a status can show is shown."""
+        self.write('schema.json', '{"properties": {"n": {"type": "integer"}}}')
+        _, url, endpoint = self.serve()
+        self.write('www/web.yaml', 'n: 1\nbase: {a: 1}\nsecret: x\n')
+        self.write('www/bytes', 'b')
+        text = f'''agent:
+  state_dir: {self.path("state")}
+  runtime_dir: {self.path("run")}
+  listen: 127.0.0.1:0
+  labels: {{zone: eu-1}}
+  log: {{level: debug}}
+push: [{{endpoint: {endpoint}}}, {{endpoint: 'tcp://127.0.0.1:1'}}]
+servers:
+  main: {{urls: ["{url}"]}}
+  files: {{kind: file, urls: ["file://{self.path("files")}"], watch: true}}
+  none: {{kind: etcd, urls: ["http://127.0.0.1:1"]}}
+report: {{server: none}}
+configs:
+  web:
+    from: [{{server: main, path: /web.yaml}}]
+    interval: 1h
+    schema: {self.path("schema.json")}
+    mask: [secret]
+    reload: {{run: [/bin/false]}}
+    probe: {{run: [/bin/true], for: 1s, failures: 1}}
+  watched: {{from: [{{server: files, path: /w.yaml}}], interval: 1h}}
+  raw: {{from: [{{server: main, path: /bytes}}], type: bytes, file: {self.path("raw")}, interval: 1h}}
+  gone: {{from: [{{server: main, path: /none.yaml}}], interval: 1h}}
+'''
+        self.write('files/w.yaml', 'w: 1\n')
+        agent = Agent(self, text)
+        agent.ready()
+        for name in ('web', 'watched', 'raw'):
+            agent.log.wait(rf'published.*config={name}\b')
+        return agent
+
+    def settled(self, change):
+        """Asks for a change until the one before, which was not waited for, is over."""
+        deadline = time.monotonic() + harness.DEADLINE
+        while (answer := change()).status != 200:
+            self.assertIn('another change', answer.body)
+            self.assertLess(time.monotonic(), deadline)
+
+    def test_live_answers_fit_the_document(self):
+        agent = self.situations()
+        seen = set()
+
+        def ask(method, path, expect=None):
+            answer = self.ask(method, path, agent)
+            if expect:
+                self.assertEqual(answer.status, expect, f'{path}: {answer.body}')
+            seen.add(self.validate(method, path, answer))
+            return answer
+        for path in ('/', '/page.css', '/page.js', '/livez', '/healthz', '/metrics', '/v1/status', '/v1/changes'):
+            ask('GET', path, 200)
+        for path in ('/readyz', '/readyz?verbose', '/readyz?verbose=1'):
+            ask('GET', path, 503)
+        self.write('www/web.yaml', 'n: 2\nbase: {b: 1}\nsecret: y\n')
+        ask('POST', '/v1/configs/web/refresh?wait=1', 200)
+        agent.log.wait('could not be told')
+        ask('POST', '/v1/configs/web/override?key=base.c&value=%7Bd%3A%201%7D&for_ms=60000&reason=test', 200)
+        ask('POST', '/v1/configs/web/override?key=base.c&remove=1&wait=0', 202)
+        self.settled(lambda: ask('POST', '/v1/configs/web/override?key=base.x&value=1&for_ms=60000'))
+        ask('POST', '/v1/configs/web/override?key=n&value=text&for_ms=60000', 409)
+        ask('POST', '/v1/configs/web/rollback?generation=1&reason=because', 200)
+        ask('POST', '/v1/configs/web/rollback?generation=99', 404)
+        ask('POST', '/v1/configs/web/rollback?generation=2&wait=0', 202)
+        self.settled(lambda: ask('POST', '/v1/configs/web/override?key=base.x&value=2&for_ms=60000'))
+        ask('POST', '/v1/configs/web/pin?for_ms=3600000&reason=incident', 200)
+        ask('POST', '/v1/configs/web/pin', 200)
+        self.write('www/web.yaml', 'n: text\n')
+        ask('POST', '/v1/configs/web/unpin', 200)
+        ask('POST', '/v1/configs/web/refresh', 202)
+        ask('POST', '/v1/configs/web/refresh?force=1&wait=1', 200)
+        ask('POST', '/v1/configs/gone/refresh?wait=1', 200)
+        for name in ('web', 'watched', 'raw', 'gone'):
+            ask('GET', f'/v1/configs/{name}', 200)
+            ask('GET', f'/v1/configs/{name}/history', 200)
+        ask('GET', '/v1/configs/web/diff', 200)
+        ask('GET', '/v1/configs/web/diff?from=1&to=2', 200)
+        ask('GET', '/v1/configs/web/diff?from=none', 400)
+        ask('GET', '/v1/configs/raw/diff?from=1&to=1', 200)
+        for key in ('base', 'secret', 'base.x', 'n'):
+            ask('GET', f'/v1/configs/web/explain?key={key}', 200)
+        ask('GET', '/v1/configs/web/explain?key=none', 404)
+        ask('GET', '/v1/configs/web/wait?generation=1', 200)
+        ask('GET', '/v1/configs/web/wait?generation=999&timeout_ms=1', 504)
+        ask('GET', '/v1/configs/web/wait', 400)
+        ask('GET', '/v1/configs/nobody', 404)
+        status = ask('GET', '/v1/status', 200).json()
+        ask('GET', '/v1/changes', 200)
+        # what was to be shown was there
+        configs = {c['name']: c for c in status['configs']}
+        self.assertIn('schema', configs['web']['refused_by'])
+        self.assertEqual(configs['web']['turned_away']['by'], 'schema')
+        self.assertEqual(configs['web']['overrides'][0]['key'], 'base.x')
+        self.assertIn('reload', configs['web'])
+        self.assertIn('probe', configs['web'])
+        self.assertEqual(configs['watched']['watch']['state'], 'watching')
+        self.assertEqual(configs['gone']['cause'], 'not found')
+        self.assertEqual(len(status['push']), 2)
+        self.assertIn('report', status)
+        named = {o['operationId'] for _, _, o, _ in operations()}
+        self.assertEqual(named, {name for name, code in seen if code < 400 or name == 'ready'}, 'every operation was good once')
+        self.write('www/none.yaml', 'n: 1\n')
+        ask('POST', '/v1/configs/gone/refresh?wait=1', 200)
+        self.assertEqual(ask('GET', '/readyz', 200).body, 'ok\n')
+        ask('GET', '/readyz?verbose', 200)
+        agent.stop()
+
+    def test_a_member_that_is_not_documented_is_found(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        answer = self.ask('GET', '/v1/status')
+        self.validate('GET', '/v1/status', answer)
+        status = answer.json()
+        status['configs'][0]['surprise'] = 1
+        answer.body = json.dumps(status)
+        with self.assertRaises(AssertionError):
+            self.validate('GET', '/v1/status', answer)
+        agent.stop()
+
+
+class Forms(HttpCase):
+    def test_every_answer_has_the_headers(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        for where in (agent, None):
+            for method, path in (*((m, p.replace('{name}', 'web')) for m, p, _, _ in operations() if m == 'GET'), ('GET', '/none'), ('POST', '/v1/status'),
+                                 ('POST', '/v1/configs/web/pin'), ('POST', '/v1/configs/none/pin')):
+                with self.subTest(path=path, method=method, tcp=not where):
+                    answer = self.ask(method, path, where)
+                    for name, value in HEADERS.items():
+                        self.assertEqual(answer.headers.get_all(name), [value])
+                    policy = answer.headers['Content-Security-Policy']
+                    self.assertTrue(policy.startswith("default-src 'none'; "))
+                    for part in ("frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'", "script-src 'self'", "require-trusted-types-for 'script'"):
+                        self.assertIn(part, policy.split('; '))
+                    self.assertNotIn('unsafe', policy)
+                    self.assertIsNone(answer.headers['Access-Control-Allow-Origin'])
+                    self.assertIsNone(answer.headers['Set-Cookie'])
+        agent.stop()
+
+    def test_head_is_get_without_its_body(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        for path in ('/', '/page.js', '/livez', '/v1/changes'):
+            get, head = self.ask('GET', path), self.ask('HEAD', path)
+            self.assertEqual((head.status, head.body), (200, ''))
+            self.assertEqual(int(head.headers['Content-Length']), len(get.body.encode()))
+            self.assertEqual(head.headers['Content-Type'], get.headers['Content-Type'])
+        agent.stop()
+
+    def test_other_methods_are_refused(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        for where in (agent, None):
+            for method in ('PUT', 'DELETE', 'OPTIONS', 'TRACE', 'PATCH'):
+                answer = self.ask(method, '/v1/status', where)
+                self.assertEqual((answer.status, answer.headers['Allow'], answer.body), (405, 'GET, HEAD, POST', ''), method)
+            answer = self.ask('POST', '/v1/status', where)
+            self.assertEqual((answer.status, answer.headers['Allow']), (405, 'GET, HEAD'))
+        answer = self.ask('GET', '/v1/configs/web/pin', agent)
+        self.assertEqual((answer.status, answer.headers['Allow']), (405, 'POST'))
+        agent.stop()
+
+    def test_metrics_have_the_type_that_was_asked_for(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        plain = self.ask('GET', '/metrics')
+        self.assertEqual(plain.headers['Content-Type'], 'text/plain; version=0.0.4; charset=utf-8')
+        self.assertNotIn('# EOF', plain.body)
+        modern = self.ask('GET', '/metrics', headers={'Accept': 'application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3'})
+        self.assertEqual(modern.headers['Content-Type'], 'application/openmetrics-text; version=1.0.0; charset=utf-8')
+        self.assertTrue(modern.body.endswith('# EOF\n'))
+        agent.stop()
+
+    def test_readyz_says_who_is_not_ready_and_why(self):
+        self.server.behave = good(b'x', status='503 Service Unavailable', headers='Retry-After: 30\r\n')
+        agent = self.agent(names=('web', 'db'))
+        agent.log.wait('pull failed.*config=web')
+        answer = self.ask('GET', '/readyz')
+        self.assertEqual(answer.status, 503)
+        lines = dict(line.split(': ', 1) for line in answer.body.splitlines())
+        self.assertEqual(set(lines), {'web', 'db'})
+        self.assertIn('503', lines['web'])
+        for why in lines.values():
+            self.assertTrue(why.startswith('nothing is published yet: '), why)
+        self.server.behave = good(b'a: 1\n')
+        agent.stop()
+        agent = self.agent(names=('web', 'db'))
+        for name in ('web', 'db'):
+            agent.log.wait(f'published.*config={name}')
+        answer = self.ask('GET', '/readyz?verbose')
+        self.assertEqual((answer.status, answer.body), (200, '[+]web: generation 1, ok\n[+]db: generation 1, ok\nok\n'))
+        agent.stop()
+
+    def test_readyz_names_the_server_that_a_pull_waits_for(self):
+        self.server.behave = harness.drip(b'', b'')  # the first request is never answered
+        with socket.create_server(('127.0.0.1', 0)) as probe:
+            self.port = probe.getsockname()[1]
+        agent = Agent(self, f'''agent: {{state_dir: {self.path("state")}, runtime_dir: {self.path("run")}, listen: "127.0.0.1:{self.port}"}}
+servers: {{main: {{urls: ["{self.server.url}"], max_in_flight: 1}}}}
+configs:
+  a: {{from: [{{server: main, path: /a}}], timeout: 60s}}
+  b: {{from: [{{server: main, path: /b}}], timeout: 60s}}
+''')
+        agent.ready()
+        body = self.ask('GET', '/readyz?verbose').body
+        self.assertRegex(body, r'(?m)^\[-\]a: nothing is published yet: the first pull has not ended$')
+        self.assertRegex(body, r'(?m)^\[-\]b: nothing is published yet: the first pull waits for its server main$')
+        self.assertTrue(body.endswith('\nnot ready\n'))
+        agent.stop()
+
+
+class Names(HttpCase):
+    def status(self, host, agent=None):
+        """Of a request for that host; None = without the header."""
+        s = self.raw(f'GET /livez HTTP/1.1\r\n{"" if host is None else f"Host: {host}" + chr(13) + chr(10)}Connection: close\r\n\r\n'.encode(), agent)
+        data = b''
+        while part := s.recv(65536):
+            data += part
+        self.assertRegex(data, rb'^HTTP/1\.1 (200|421) ')
+        if b'evil' in data.lower():
+            self.fail('the name is told back')
+        return int(data[9:12])
+
+    def test_only_names_of_this_host_are_answered(self):
+        agent = self.agent(agent='  listen_names: [metrics.example, Other.Example]\n')
+        agent.log.wait('published')
+        ours = ('127.0.0.1', f'127.0.0.1:{self.port}', '10.0.0.9', '[::1]', '[::1]:80', 'localhost', f'localhost:{self.port}', 'LOCALHOST', 'x.localhost',
+                socket.gethostname(), socket.gethostname() + ':80', 'metrics.example', 'other.example:1')
+        others = ('evil.example', 'evil.example:80', socket.gethostname() + '.evil.example', 'localhost.evil.example', '127.0.0.1.evil.example',
+                  'xmetrics.example', '', None)
+        for where in (agent, None):
+            for host in ours:
+                self.assertEqual(self.status(host, where), 200, host)
+            for host in others:
+                self.assertEqual(self.status(host, where), 421, host)
+        agent.stop()
+
+    def test_the_name_is_looked_at_before_anything_else(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        for method, path in (('GET', '/v1/status'), ('GET', '/'), ('GET', '/none'), ('POST', '/v1/configs/web/pin'), ('GET', '/v1/configs/web/diff')):
+            for where in (agent, None):
+                answer = self.ask(method, path, where, headers={'Host': 'evil.example'})
+                self.assertEqual(answer.status, 421)
+                self.assertEqual(list(answer.json()), ['error'])
+                self.assertEqual(answer.headers['X-Frame-Options'], 'DENY')
+        self.assertNotIn('pin', self.ask('GET', '/v1/configs/web').json())
+        agent.stop()
+
+    def test_a_reload_changes_the_names(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        self.assertEqual(self.status('new.example'), 421)
+        text = self.read('pullet.yaml').decode().replace('configs:', '  listen_names: [new.example]\nconfigs:')
+        self.write('pullet.yaml', text)
+        seen = agent.log.count
+        agent.signal(signal.SIGHUP)
+        agent.log.wait('configuration', start=seen)
+        deadline = time.monotonic() + harness.DEADLINE
+        while self.status('new.example') != 200:
+            self.assertLess(time.monotonic(), deadline)
+        agent.stop()
+
+    def test_browsers_change_nothing(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        for headers in ({'Origin': 'http://localhost:8377'}, {'Origin': 'null'}, {'Origin': 'https://evil.example'}, {'Sec-Fetch-Site': 'cross-site'},
+                        {'Sec-Fetch-Site': 'same-origin'}, {'Sec-Fetch-Site': 'none'}):
+            for path in ('pin', 'unpin', 'rollback', 'refresh', 'override?key=a&value=1&for_ms=1000'):
+                answer = self.ask('POST', '/v1/configs/web/' + path, agent, headers)
+                self.assertEqual(answer.status, 403, (path, headers))
+                self.assertIn('browser', answer.json()['error'])
+            self.assertEqual(self.ask('GET', '/v1/status', agent, headers).status, 200)
+        self.assertNotIn('pin', self.ask('GET', '/v1/configs/web').json())
+        self.assertEqual(self.ask('POST', '/v1/configs/web/pin', agent).status, 200)
+        self.assertIn('pin', self.ask('GET', '/v1/configs/web').json())
+        agent.stop()
+
+    def test_tcp_shows_no_values_and_takes_no_posts(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        for m, path, _, _ in operations():
+            answer = self.ask(m, path.replace('{name}', 'web') + '?key=a&generation=1', None)
+            if m == 'POST' or path.endswith(('/diff', '/explain', '/wait')):
+                self.assertEqual(answer.status, 403, path)
+            else:
+                self.assertEqual(answer.status, 200, path)
+        agent.stop()
+
+
+class Changes(HttpCase):
+    def put(self, agent, text, name='web'):
+        self.server.behave = good(text.encode())
+        return agent.refresh(name)
+
+    def changes(self, agent=None):
+        answer = self.ask('GET', '/v1/changes', agent)
+        self.assertEqual(answer.status, 200, answer.body)
+        return answer.json()
+
+    def test_each_publication_and_what_it_changed(self):
+        self.server.behave = good(b'a: 1\nb: {c: x}\npassword: first\n')
+        agent = self.agent(more='    mask: ["password"]\n')
+        agent.log.wait('published')
+        self.put(agent, 'a: 2\nd: [true]\npassword: second\n')
+        agent.cli('rollback', 'web', '--reason', 'it was wrong', check=0)
+        found = self.changes(agent)
+        self.assertTrue(found['complete'])
+        self.assertEqual([(p['config'], p['generation'], p['from'], p['more']) for p in found['publications']], [('web', 3, 2, 0), ('web', 2, 1, 0), ('web', 1, None, 0)])
+        self.assertEqual(found['publications'][1]['changes'], [
+            {'key': 'a', 'op': 'changed', 'old': '1', 'new': '2'}, {'key': 'b.c', 'op': 'removed', 'old': '"x"'}, {'key': 'd.0', 'op': 'added', 'new': 'true'},
+            {'key': 'password', 'op': 'changed', 'old': '***', 'new': '***'}])
+        self.assertEqual([p['origin'] for p in found['publications']], [f'rollback to generation 1 by uid {os.geteuid()}: it was wrong', 'pull', 'pull'])
+        self.assertEqual({c['op'] for c in found['publications'][2]['changes']}, {'added'})
+        self.assertLess(abs(found['publications'][0]['at_ms'] - time.time() * 1000), harness.DEADLINE * 1000)
+        agent.stop()
+
+    def test_over_tcp_no_value_is_shown(self):
+        self.server.behave = good(b'a: alpha\nb: {c: beta}\n"": gamma\n')
+        agent = self.agent()
+        agent.log.wait('published')
+        self.put(agent, 'a: delta\nb: {c: [epsilon]}\n"": zeta\n')
+        unix, tcp = self.ask('GET', '/v1/changes', agent), self.ask('GET', '/v1/changes')
+        for word in ('alpha', 'beta', 'gamma', 'delta', 'epsilon', 'zeta'):
+            self.assertIn(word, unix.body)
+            self.assertNotIn(word, tcp.body)
+
+        def without(answer):
+            text = re.sub(r'"(old|new)":"(?:[^"\\]|\\.)*"', r'"\1":"***"', answer.body)
+            return json.loads(text)
+        self.assertEqual(without(unix), tcp.json())
+        agent.stop()
+
+    def test_the_newest_of_all_configs_come_first_and_twenty_at_most(self):
+        names = ('a', 'b', 'c')
+        agent = self.agent(names=names)
+        for name in names:
+            agent.log.wait(f'published.*config={name}')
+        expected = []
+        for i in range(8):
+            for name in ('b', 'c', 'a'):
+                self.put(agent, f'n: {i}\n', name)
+                expected.insert(0, (name, i + 2))
+        found = self.changes(agent)['publications']
+        self.assertEqual(len(found), 20)
+        for name in names:
+            mine = [p['generation'] for p in found if p['config'] == name]
+            self.assertEqual(mine, sorted(mine, reverse=True))
+        times = [p['at_ms'] for p in found]
+        self.assertEqual(times, sorted(times, reverse=True))
+        # the clock of files ticks every few milliseconds: within a tick any order of configs is as good
+        self.assertEqual(sorted(p['at_ms'] for p in found)[0], min(times))
+        self.assertEqual({(p['config'], p['generation']) for p in found[:15]} - set(expected[:18]), set())
+        agent.stop()
+
+    def test_after_a_restart_they_come_from_the_state_directory(self):
+        agent = self.agent(names=('a', 'b'))
+        for name in ('a', 'b'):
+            agent.log.wait(f'published.*config={name}')
+        self.put(agent, 'n: 1\n', 'a')
+        before = self.changes(agent)
+        agent.stop()
+        agent = self.agent(names=('a', 'b'))
+        agent.ready()
+        self.assertEqual(self.changes(agent), before)
+        agent.stop()
+
+    def test_many_keys_and_long_values_are_cut(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        long = 'v' * 100000
+        self.put(agent, ''.join(f'k{i:03}: {i}\n' for i in range(100)) + f'z: {long}\n')
+        newest = self.changes(agent)['publications'][0]
+        self.assertEqual(len(newest['changes']), 20)
+        self.assertEqual(newest['more'], 82)  # a was removed, 101 are new
+        self.put(agent, f'z: {long}x\n{"k" * 600}: 1\n')
+        newest = self.changes(agent)['publications'][0]
+        shown = [c for c in newest['changes'] if c['key'] == 'z']
+        self.assertEqual(newest['more'] + len(newest['changes']), 102)
+        self.assertFalse(shown and len(shown[0]['new']) > 200)
+        self.assertLess(len(self.ask('GET', '/v1/changes', agent).body), 20000)
+        agent.stop()
+
+    def test_what_is_known_is_not_read_again(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        self.put(agent, 'n: 2\n')
+        before = self.changes(agent)
+        os.rename(self.path('state/web'), self.path('state/aside'))  # nothing can be read any more
+        self.assertEqual(self.changes(agent), before)
+        self.assertEqual(len(self.changes()['publications']), 2)
+        os.rename(self.path('state/aside'), self.path('state/web'))
+        os.unlink(self.path('state/web/00000000000000000001'))
+        self.put(agent, 'n: 3\n')
+        after = self.changes(agent)['publications']
+        self.assertEqual([p['generation'] for p in after], [3, 2, 1])
+        self.assertEqual(after[1:], before['publications'])
+        agent.stop()
+
+    def test_a_mask_that_is_added_hides_what_was_shown(self):
+        self.server.behave = good(b'a: alpha\n')
+        agent = self.agent()
+        agent.log.wait('published')
+        self.put(agent, 'a: beta\n')
+        self.assertIn('alpha', self.ask('GET', '/v1/changes', agent).body)
+        self.write('pullet.yaml', self.read('pullet.yaml').decode() + '    mask: [a]\n')
+        agent.signal(signal.SIGHUP)
+        deadline = time.monotonic() + harness.DEADLINE
+        while json.loads(agent.get('/v1/status')[1])['configuration']['reloads'] == 0:
+            self.assertLess(time.monotonic(), deadline)
+        body = self.ask('GET', '/v1/changes', agent).body
+        for word in ('alpha', 'beta'):
+            self.assertNotIn(word, body)
+        self.assertEqual(len(json.loads(body)['publications']), 2)
+        agent.stop()
+
+    def test_a_config_that_is_taken_out_is_forgotten(self):
+        agent = self.agent(names=('a', 'b'))
+        for name in ('a', 'b'):
+            agent.log.wait(f'published.*config={name}')
+        self.assertEqual({p['config'] for p in self.changes(agent)['publications']}, {'a', 'b'})
+        text = self.read('pullet.yaml').decode()
+        self.write('pullet.yaml', text[:text.index('  b:\n')])
+        agent.signal(signal.SIGHUP)
+        deadline = time.monotonic() + harness.DEADLINE
+        while len(json.loads(agent.get('/v1/status')[1])['configs']) > 1:
+            self.assertLess(time.monotonic(), deadline)
+        self.assertEqual({p['config'] for p in self.changes(agent)['publications']}, {'a'})
+        self.write('pullet.yaml', text)
+        agent.signal(signal.SIGHUP)
+        while {p['config'] for p in self.changes(agent)['publications']} != {'a', 'b'}:
+            self.assertLess(time.monotonic(), deadline)
+        agent.stop()
+
+    def test_bytes_sets_comments_and_what_is_too_long(self):
+        self.server.behave = good(b'a: 1\n')
+        os.makedirs(self.path('out'))
+        with socket.create_server(('127.0.0.1', 0)) as probe:
+            self.port = probe.getsockname()[1]
+        agent = Agent(self, f'''agent: {{state_dir: {self.path("state")}, runtime_dir: {self.path("run")}, log: {{level: debug}}}}
+servers: {{main: {{urls: ["{self.server.url}"]}}}}
+configs:
+  raw: {{url: "{self.server.url}/raw", type: bytes, file: {self.path("out/raw")}, interval: 1h}}
+  set: {{from: [{{server: main, path: /one, as: one.yaml}}, {{server: main, path: /two, as: two.yaml}}], dir: {self.path("out/set")}, interval: 1h}}
+  doc: {{url: "{self.server.url}/doc.yaml", interval: 1h}}
+''')
+        for name in ('raw', 'set', 'doc'):
+            agent.log.wait(f'published.*config={name}')
+        self.put(agent, 'a: 2\n', 'raw')
+        self.put(agent, 'a: 2\n', 'set')
+        self.put(agent, 'a: 1 # no other value\n', 'doc')
+        newest = {p['config']: p for p in reversed(self.changes(agent)['publications'])}
+        self.assertIsNone(newest['raw']['changes'])
+        self.assertEqual(newest['set']['changes'], [{'key': 'one.yaml', 'op': 'changed'}, {'key': 'two.yaml', 'op': 'changed'}])
+        self.assertEqual(newest['doc']['changes'], [])
+        self.put(agent, 'a: 1\nb: "' + 'x' * (1 << 20) + '"\n', 'doc')
+        newest = self.changes(agent)['publications'][0]
+        self.assertIsNone(newest['changes'])
+        self.assertIn('too long', newest['error'])
+        agent.stop()
+
+    def test_one_answer_reads_so_much_and_the_next_ones_the_rest(self):
+        names = [f'c{i}' for i in range(8)]
+        self.server.behave = good(b'b: "' + b'x' * 900000 + b'"\n')
+        agent = self.agent(names=names)
+        for name in names:
+            agent.log.wait(f'published.*config={name}')
+        first = self.changes(agent)
+        self.assertFalse(first['complete'])
+        self.assertLess(len(first['publications']), len(names))
+        deadline = time.monotonic() + harness.DEADLINE
+        while not (found := self.changes(agent))['complete']:
+            self.assertLess(time.monotonic(), deadline)
+        self.assertEqual({p['config'] for p in found['publications']}, set(names))
+        agent.stop()
+
+    def test_a_damaged_version_is_named(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        self.put(agent, 'n: 2\n')
+        self.write('state/web/00000000000000000001', 'damaged')
+        newest = self.changes(agent)['publications'][0]
+        self.assertEqual(newest['generation'], 2)
+        self.assertIsNone(newest['changes'])
+        self.assertTrue(newest['error'])
+        agent.stop()
+
+
+class Hostile(HttpCase):
+    """Clients that want the agent to stop. Each would be seen without the bound that it tests."""
+
+    LIVE = b'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n'
+
+    def descriptors(self, agent):
+        return len(os.listdir(f'/proc/{agent.pid}/fd'))
+
+    def until(self, condition, what):
+        deadline = time.monotonic() + harness.DEADLINE
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, what)
+            select.select([], [], [], 0.02)
+
+    def flood(self, count, data=b''):
+        found = []
+        for _ in range(count):
+            s = socket.socket()
+            s.setblocking(False)
+            try:
+                s.connect(('127.0.0.1', self.port))
+            except BlockingIOError:
+                pass
+            found.append(s)
+            self.addCleanup(s.close)
+        if data:
+            for s in found:
+                try:
+                    s.send(data)
+                except OSError:
+                    pass
+        return found
+
+    def test_many_idle_connections_take_no_descriptors_and_keep_nobody_out(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        self.assertEqual(self.ask('GET', '/livez').status, 200)
+        usual = self.descriptors(agent)
+        flood = self.flood(300)
+        begin = time.monotonic()
+        most = 0
+        with self.subTest('a new client is served'):
+            late = self.raw(self.LIVE)
+            while not select.select([late], [], [], 0.01)[0]:
+                most = max(most, self.descriptors(agent))
+                self.assertLess(time.monotonic() - begin, harness.DEADLINE)
+            self.assertTrue(late.recv(4096).startswith(b'HTTP/1.1 200'))
+        most = max(most, self.descriptors(agent))  # whoever came before that one has been let in by now, or never was
+        self.assertLessEqual(most, usual + 64 + 8)
+        self.assertEqual(self.ask('GET', '/v1/status', agent).status, 200, 'the control socket is another matter')
+        agent.refresh()
+        for s in (*flood, late):
+            s.close()
+        self.until(lambda: self.descriptors(agent) <= usual + 1, 'the descriptors come back')
+        agent.stop()
+
+    def test_ten_thousand_connections_one_after_the_other(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        usual = self.descriptors(agent)
+        for i in range(10000 if not harness.SANITIZED else 1000):
+            with socket.create_connection(('127.0.0.1', self.port)) as s:
+                if i % 3 == 0:
+                    s.sendall(self.LIVE[:i % len(self.LIVE)])
+        self.assertEqual(self.ask('GET', '/livez').status, 200)
+        self.until(lambda: self.descriptors(agent) <= usual + 1, 'no descriptor is left')
+        agent.stop()
+
+    def test_slow_requests_and_answers_that_nobody_reads_end(self):
+        agent = self.agent(names=[f'c{i}' for i in range(40)])
+        agent.log.wait('published.*config=c39')
+        begin = time.monotonic()
+        slow = self.raw(b'GET /livez HTTP/1.1\r\nX-Slow: ')
+        deaf = socket.socket()
+        self.addCleanup(deaf.close)
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        deaf.connect(('127.0.0.1', self.port))
+        deaf.sendall(b'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n' * 100)
+        kept = self.raw(self.LIVE)
+        self.assertTrue(kept.recv(4096).startswith(b'HTTP/1.1 200'))
+        usual = self.descriptors(agent)
+        ended = {}
+        while len(ended) < 2:
+            self.assertLess(time.monotonic() - begin, 30 + harness.DEADLINE)
+            if 'slow' not in ended:  # a byte now and then: it is never idle
+                try:
+                    slow.sendall(b'x')
+                    if select.select([slow], [], [], 0.5)[0] and not slow.recv(4096):
+                        raise BrokenPipeError
+                except OSError:
+                    ended['slow'] = time.monotonic() - begin
+            if 'deaf' not in ended and self.descriptors(agent) <= usual - 3:
+                ended['deaf'] = time.monotonic() - begin
+        self.assertGreater(ended['slow'], 29)
+        self.assertEqual(kept.recv(4096), b'', 'and one that was only kept alive')
+        agent.stop()
+
+    def test_waiting_clients_that_hang_up_make_room(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        wait = b'GET /v1/configs/web/wait?generation=99&timeout_ms=3600000 HTTP/1.1\r\nHost: localhost\r\n\r\n'
+        waiting = [self.raw(wait, agent) for _ in range(64)]
+        self.until(lambda: self.ask('GET', '/v1/configs/web/wait?generation=99&timeout_ms=1', agent).status == 503, 'all places are taken')
+        self.assertEqual(self.ask('GET', '/v1/status', agent).status, 200, 'whoever does not wait is served')
+        for s in waiting[:32]:
+            s.close()
+        for s in waiting[32:]:
+            s.shutdown(socket.SHUT_WR)
+        self.until(lambda: self.ask('GET', '/v1/configs/web/wait?generation=99&timeout_ms=1', agent).status == 504, 'there is room again')
+        agent.stop()
+
+    def test_what_is_sent_while_an_answer_is_awaited_is_not_taken(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        before = self.memory_kb(agent)
+        s = self.raw(b'GET /v1/configs/web/wait?generation=99 HTTP/1.1\r\nHost: localhost\r\n\r\n', agent)
+        s.setblocking(False)
+        sent, block = 0, b'x' * 65536
+        while sent < 64 << 20 and select.select([], [s], [], 0.3)[1]:
+            sent += s.send(block)
+        self.assertLess(sent, 8 << 20)
+        self.assertLess(self.memory_kb(agent) - before, 8192)
+        s.close()
+        agent.stop()
+
+    @staticmethod
+    def memory_kb(agent):
+        with open(f'/proc/{agent.pid}/status', encoding='ascii') as f:
+            return int(re.search(r'VmRSS:\s+(\d+)', f.read())[1])
+
+    def test_what_is_too_long_is_refused(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        head = b'Host: localhost\r\n'
+        for request in (b'GET /' + b'a' * 9000 + b' HTTP/1.1\r\n' + head + b'\r\n',
+                        b'GET /livez HTTP/1.1\r\n' + head + b'X: ' + b'a' * 9000 + b'\r\n\r\n',
+                        b'GET /livez HTTP/1.1\r\n' + head + b''.join(b'X%d: y\r\n' % i for i in range(2000)) + b'\r\n',
+                        b'POST /v1/configs/web/pin HTTP/1.1\r\n' + head + b'Content-Length: 5000\r\n\r\n' + b'x' * 5000,
+                        b'POST /v1/configs/web/pin HTTP/1.1\r\n' + head + b'Content-Length: 99999999999999999999\r\n\r\n',
+                        b'POST /v1/configs/web/pin HTTP/1.1\r\n' + head + b'Transfer-Encoding: chunked\r\n\r\n1388\r\n' + b'x' * 5000 + b'\r\n0\r\n\r\n',
+                        b'GET /livez%00 HTTP/1.1\r\n' + head + b'\r\n', b'GET http:// HTTP/1.1\r\n' + head + b'\r\n', b'\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n',
+                        b'CONNECT evil.example:80 HTTP/1.1\r\n' + head + b'\r\n', b'GET\r\n\r\n', b' \r\n\r\n', b'GET /livez HTTP/9.9\r\n\r\n'):
+            for where in (agent, None):
+                s = self.raw(b'', where)
+                try:
+                    s.sendall(request)
+                    s.shutdown(socket.SHUT_WR)
+                    data = b''
+                    while part := s.recv(65536):
+                        data += part
+                except (ConnectionResetError, BrokenPipeError):
+                    data = b''
+                self.assertNotRegex(data, rb'^HTTP/1\.1 2', request[:80])
+        self.assertNotIn('pin', self.ask('GET', '/v1/configs/web').json())
+        self.assertEqual(self.ask('GET', '/livez').status, 200)
+        agent.stop()
+
+    def test_pipelined_requests_are_answered_in_their_order(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        s = self.raw(b''.join(b'GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n' % p for p in (b'livez', b'none', b'readyz', b'page.css') * 50))
+        connection = s.makefile('rb')
+        codes = []
+        for _ in range(200):
+            codes.append(int(connection.readline().split()[1]))
+            length = 0
+            while line := connection.readline().strip():
+                name, value = line.split(b': ', 1)
+                length = int(value) if name == b'Content-Length' else length
+            connection.read(length)
+        connection.close()
+        self.assertEqual(codes, [200, 404, 200, 200] * 50)
+        agent.stop()
+
+    def test_without_descriptors_nothing_spins(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        usual = self.descriptors(agent)
+        _, hard = resource.prlimit(agent.pid, resource.RLIMIT_NOFILE)
+        old = resource.prlimit(agent.pid, resource.RLIMIT_NOFILE, (usual + 8, hard))
+        before = self.cpu_s(agent)
+        flood = self.flood(40)
+        self.until(lambda: self.descriptors(agent) >= usual + 4, 'there are none left')
+        quiet = time.monotonic() + 1.5
+        self.until(lambda: time.monotonic() > quiet, 'time passes, which is what is measured')
+        self.assertLess(self.cpu_s(agent) - before, 0.8 if not harness.SANITIZED else 1.4)
+        for s in flood:
+            s.close()
+        resource.prlimit(agent.pid, resource.RLIMIT_NOFILE, old)
+        self.assertEqual(self.ask('GET', '/livez').status, 200)
+        self.assertFalse([line for line in agent.log.seen if 'accept' in line])
+        agent.stop()
+
+    @staticmethod
+    def cpu_s(agent):
+        with open(f'/proc/{agent.pid}/stat', encoding='ascii') as f:
+            fields = f.read().rsplit(')', 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+    def test_answers_that_nobody_reads_are_bounded(self):
+        names = [f'config-{i:04}' for i in range(400)]
+        agent = self.agent(names=names)
+        agent.ready()
+        self.until(lambda: self.ask('GET', '/readyz', agent).status == 200, 'all are published')
+        size = len(self.ask('GET', '/metrics', agent).body)
+        before = self.memory_kb(agent)
+        deaf = [self.raw(b'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n', agent) for _ in range(120)]
+        self.assertGreater(size * len(deaf), 90 << 20)
+        self.until(lambda: all(select.select([s], [], [], 0)[0] for s in deaf), 'each has an answer')
+        refused = sum(s.recv(12).endswith(b'503') for s in deaf)
+        self.assertGreater(refused, 10)
+        self.assertLess(refused, len(deaf) - 40)
+        self.assertLess(self.memory_kb(agent) - before, (150 if not harness.SANITIZED else 600) << 10)
+        for s in deaf:
+            s.close()
+        self.until(lambda: self.ask('GET', '/metrics', agent).status == 200, 'it is over')
+        agent.stop()
+
+
+if __name__ == '__main__':
+    harness.main()

@@ -1,0 +1,514 @@
+"""GET /metrics of the real agent: the format, that each counter moves when its event happens, that the status has no number without a metric,
+that pulletd(8) has them all."""
+import base64
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+
+import harness
+from etcd import Etcd
+from exposition import Exposition
+from harness import ROOT, UnixConnection, good, reset
+from test_change import Case, Hook
+from test_push import Publisher
+
+with open(os.path.join(ROOT, 'agent/metrics_table.c'), encoding='utf-8') as source:
+    TABLE = {m[1]: (m[2], ''.join(re.findall(r'"([^"]*)"', m[3])), m[4])
+             for m in re.finditer(r'\{"(\w+)", (GAUGE|COUNTER|HISTOGRAM|METRIC_INFO), \w+,((?:\s*"[^"]*")+),([^{}]*)\}', source.read())}
+
+# labels that no event in this test leads to, and who holds them
+ELSEWHERE = {
+    ('pullet_server_pulls_lost_total', 'cause', 'overflowed'),  # the line has room for all: tests/unit/test_dispatcher.c
+    ('pullet_server_pulls_lost_total', 'cause', 'expired'),     # after five minutes at least: tests/unit/test_dispatcher.c
+    ('pullet_config_late_results_total', None, None),           # what is cancelled brings no result: tests/unit/test_supervisor.c
+}
+
+# where the numbers of GET /v1/status are: path, metric, and what one is of the other. None: it has none, because ...
+SECONDS = 0.001
+STATUS = {
+    'pid': None,  # ... it is no quantity
+    'started_ms': ('process_start_time_seconds', SECONDS),
+    'uptime_ms': None,  # ... it is now less process_start_time_seconds
+    'configuration.loaded_ms': ('pullet_configuration_loaded_timestamp_seconds', SECONDS),
+    'configuration.reloads': ('pullet_configuration_reloads_total', 1),
+    'configuration.refused': ('pullet_configuration_refused_total', 1),
+    'configuration.errors': ('pullet_configuration_errors', 1),
+    'configs.generation': ('pullet_config_generation', 1),
+    'configs.published_ms': ('pullet_config_published_timestamp_seconds', SECONDS),
+    'configs.confirmed_ms': ('pullet_config_confirmed_timestamp_seconds', SECONDS),
+    'configs.age_ms': ('pullet_config_age_seconds', SECONDS),
+    'configs.held_ms': None,  # ... it is the server's pullet_server_held_seconds
+    'configs.delay_ms': ('pullet_config_delay_seconds', SECONDS),
+    'configs.next_pull_in_ms': ('pullet_config_next_pull_seconds', SECONDS),
+    'configs.last_error_ms': ('pullet_config_last_error_timestamp_seconds', SECONDS),
+    'configs.runs.success': ('pullet_config_runs_total', 1, {'outcome': 'success'}),
+    'configs.runs.timeouts': ('pullet_config_runs_total', 1, {'outcome': 'timeout'}),
+    'configs.runs.rejected': ('pullet_config_runs_total', 1, {'outcome': 'rejected'}),
+    'configs.runs.failed': ('pullet_config_runs_total', 1, {'outcome': 'failed'}),
+    'configs.runs.late': ('pullet_config_late_results_total', 1),
+    'configs.refused': None,  # ... it is the sum of the following
+    **{f'configs.refused_by.{judge}': ('pullet_config_refused_total', 1, {'judge': judge})
+       for judge in ('syntax', 'digest', 'signature', 'guard', 'schema', 'format', 'check')},
+    'configs.restored': ('pullet_config_restored_total', 1),
+    'configs.pushes': ('pullet_config_pushes_total', 1),
+    'configs.watch.documents': ('pullet_config_watch_documents', 1),
+    'configs.watch.changes': ('pullet_config_watch_changes_total', 1),
+    'configs.expires_ms': ('pullet_config_signature_end_timestamp_seconds', SECONDS),
+    'configs.pin.until_ms': ('pullet_config_pin_end_timestamp_seconds', SECONDS),
+    'configs.overrides.until_ms': ('pullet_config_override_end_timestamp_seconds', SECONDS),
+    'configs.reload.pending': ('pullet_config_reload_pending_generation', 1),
+    'configs.reload.told': ('pullet_config_reload_told_generation', 1),
+    'configs.reload.next_ms': ('pullet_config_reload_next_seconds', SECONDS),
+    'configs.reload.runs': ('pullet_config_reload_runs_total', 1),
+    'configs.reload.failed': ('pullet_config_reload_failures_total', 1),
+    'configs.reload.failed_in_a_row': ('pullet_config_reload_failures_in_a_row', 1),
+    'configs.probe.generation': ('pullet_config_probe_generation', 1),
+    'configs.probe.failed': ('pullet_config_probe_failures_total', 1),
+    'servers.held_ms': ('pullet_server_held_seconds', SECONDS),
+    'servers.in_flight': ('pullet_server_in_flight', 1),
+    'servers.pending': ('pullet_server_pending', 1),
+    'servers.accepted': ('pullet_server_pulls_accepted_total', 1),
+    'servers.overridden': ('pullet_server_pulls_lost_total', 1, {'cause': 'overridden'}),
+    'servers.overflowed': ('pullet_server_pulls_lost_total', 1, {'cause': 'overflowed'}),
+    'servers.expired': ('pullet_server_pulls_lost_total', 1, {'cause': 'expired'}),
+    'servers.withdrawn': ('pullet_server_pulls_lost_total', 1, {'cause': 'withdrawn'}),
+    'servers.retried': ('pullet_server_pulls_retried_total', 1),
+    'servers.dispatched': ('pullet_server_pulls_dispatched_total', 1),
+    'servers.batches': ('pullet_server_batch_pulls_count', 1),
+    'servers.batch_size': ('pullet_server_batch_pulls_count', 'sum'),
+    'servers.dispatch_latency_ms': ('pullet_server_dispatch_delay_seconds_count', 'sum'),
+    'servers.addresses.rests_ms': ('pullet_address_rest_seconds', SECONDS),
+    'servers.addresses.failures_in_a_row': ('pullet_address_failures_in_a_row', 1),
+    'servers.addresses.congestion': ('pullet_address_failures_total', 1, {'cause': 'congestion'}),
+    'servers.addresses.network': ('pullet_address_failures_total', 1, {'cause': 'network'}),
+    'servers.addresses.advised': ('pullet_address_advised_total', 1),
+    'push.messages': ('pullet_push_messages_total', 1),
+    'push.heartbeats': ('pullet_push_heartbeats_total', 1),
+    'push.bad': ('pullet_push_bad_messages_total', 1),
+    'push.gaps': ('pullet_push_gaps_total', 1),
+    'push.epochs': ('pullet_push_epochs_total', 1),
+    'push.connects': ('pullet_push_connects_total', 1),
+    'push.rebuilds': ('pullet_push_rebuilds_total', 1),
+    'push.refused': ('pullet_push_refused_total', 1),
+    'push.last_message_ago_ms': ('pullet_push_last_message_age_seconds', SECONDS),
+    'report.sent_ms': ('pullet_report_sent_timestamp_seconds', SECONDS),
+    'report.sent': ('pullet_report_sent_total', 1),
+    'report.failed': ('pullet_report_failures_total', 1),
+    'report.leases': ('pullet_report_leases_total', 1),
+}
+
+
+def numbers(value, path='', labels=None):
+    """All numbers of the status: (path without indexes, labels of the object, number). Of a list of numbers their sum."""
+    labels = labels or {}
+    if isinstance(value, dict):
+        if path.endswith('configs'):
+            labels = {'config': value['name']}
+        elif path == 'servers':
+            labels = {'server': value['name'] or value['addresses'][0]['url']}
+        elif path == 'servers.addresses':
+            labels = {**labels, 'address': value['url']}
+        elif path == 'push':
+            labels = {'endpoint': value['endpoint']}
+        for key, member in value.items():
+            if key != 'labels':
+                yield from numbers(member, f'{path}.{key}'.lstrip('.'), labels)
+    elif isinstance(value, list):
+        if value and all(isinstance(n, int) for n in value):
+            yield path, labels, sum(value)
+        else:
+            for member in value:
+                yield from numbers(member, path, labels)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield path, labels, value
+
+
+def fetch(agent, accept=None):
+    """(status, content type, text)"""
+    agent.ready()
+    connection = UnixConnection(agent.socket)
+    try:
+        connection.request('GET', '/metrics', headers={'Accept': accept} if accept else {})
+        response = connection.getresponse()
+        return response.status, response.getheader('Content-Type'), response.read().decode()
+    finally:
+        connection.close()
+
+
+class Metrics(Case):
+    def setUp(self):
+        super().setUp()
+        self.moved, self.last = set(), {}
+
+    def scrape(self):
+        """Reads, and holds what must hold between any two."""
+        status, kind, text = fetch(self.agent)
+        self.assertEqual((status, kind), (200, 'text/plain; version=0.0.4; charset=utf-8'), text)
+        now = Exposition(text)
+        counters = now.counters()
+        for key, before in self.last.items():
+            self.assertGreaterEqual(counters.get(key, -1), before, f'{key} went back, or away')
+        self.last = counters
+        return now
+
+    def wait(self, good_one, what=''):
+        deadline, pace = time.monotonic() + harness.DEADLINE, threading.Event()
+        while not good_one(now := self.scrape()):
+            self.assertLess(time.monotonic(), deadline, what)
+            pace.wait(0.02)
+        return now
+
+    @contextlib.contextmanager
+    def moves(self, name, by=1, least=False, **labels):
+        """What happens within moves this counter, by so much (`least`: or by more)."""
+        key = name, labels
+        before = self.scrape().get(key) or 0
+        yield
+        now = self.wait(lambda m: (m.get(key) or 0) - before >= by, f'{key} does not move')
+        if not least:
+            self.assertEqual(now[key] - before, by, key)
+        self.moved.add((name, *next(((k, v) for k, v in labels.items() if k in ('outcome', 'judge', 'cause')), (None, None))))
+
+    def refuse(self, judge, document, name='web', path='/web.yaml', headers=''):
+        self.origin.put(path, document, headers)
+        with self.moves('pullet_config_refused_total', config=name, judge=judge):
+            self.assertEqual(self.agent.refresh(name)['outcome'], 'failed')
+        now = self.scrape()
+        self.assertEqual(now.one('pullet_config_turned_away', config=name), 'refused')
+        self.assertEqual(now.one('pullet_config_state', config=name), 'failing')
+        self.assertEqual(now.one('pullet_config_failing', config=name), 'other')
+
+    def begin(self, agent=None, **more):
+        """An agent that does all it can."""
+        self.etcd = Etcd(self)
+        self.publisher, self.plain = Publisher(self), Publisher(self)
+        self.hook, self.check = Hook(self, 'hook'), Hook(self, 'check', 'grep -q refuse "$2" && exit 1; exit 0')
+        self.probe = Hook(self, 'probe', f'! grep -q bad {self.path("out/web.yaml")}')
+        self.write('schema.json', json.dumps({'properties': {'n': {'type': ['integer', 'string']}}}))
+        self.write('local/l.yaml', 'n: 1\n')
+        subprocess.run(['minisign', '-G', '-W', '-p', self.path('k.pub'), '-s', self.path('k.key')], check=True, stdout=subprocess.DEVNULL)
+        self.sign(b's: 1\n')
+        self.origin.put('/flat.yaml', b'n: 1\n')
+        self.origin.put('/drift.yaml', b'n: 1\n')
+        hook = {'run': [self.hook.path], 'debounce': '0s'}
+        configs = {
+            'web': self.config(schema=self.path('schema.json'), check=[self.check.path, '--', '{path}'], guard={'require': ['n']}, reload=hook,
+                               probe={'run': [self.probe.path], 'for': '200ms', 'every': '100ms', 'failures': 1}, timeout='500ms'),
+            'flat': {**self.config('/flat.yaml', format='env'), 'file': self.path('out/flat')},
+            'signed': {**self.config('/s.yaml', verify={'public_key': self.read('k.pub').decode().split('\n')[1]}), 'file': self.path('out/s')},
+            'drift': {**self.config('/drift.yaml', drift='report'), 'file': self.path('out/drift')},
+            'local': {**self.config(), 'from': [{'server': 'local', 'path': '/l.yaml'}], 'file': self.path('out/local')},
+            'pair': {**self.config(), 'from': [{'server': 'pair', 'path': '/web.yaml'}], 'file': self.path('out/pair')},
+            'url': {'url': self.origin.url + '/web.yaml', 'file': self.path('out/url'), 'interval': '1h'},
+            'secret': {**self.config(), 'from': [{'server': 'secret', 'path': '/web.yaml'}], 'file': self.path('out/secret')},
+        }
+        self.write('token', 'token\n')
+        os.chmod(self.path('token'), 0o600)
+        self.pair = [f'http://127.0.0.1:{harness.socket.create_server(("127.0.0.1", 0)).getsockname()[1]}', self.origin.url]
+        servers = {'main': {'urls': [self.origin.url]}, 'pair': {'urls': self.pair},
+                   'local': {'kind': 'file', 'urls': ['file://' + self.path('local')], 'watch': True},
+                   'store': {'kind': 'etcd', 'urls': self.etcd.urls},
+                   'secret': {'urls': [self.origin.url], 'auth': {'bearer_file': self.path('token')}}}
+        push = [{'endpoint': self.publisher.endpoint, 'heartbeat': '1h'},
+                {'endpoint': self.plain.endpoint, 'curve': {'server_key': 'rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7'}}]
+        settings = json.loads(self.settings(configs, servers))
+        settings |= {'push': push, 'report': {'server': 'store', 'host': 'here'}}
+        settings['agent'] |= agent or {}
+        self.agent = harness.Agent(self, json.dumps(settings), **more)
+        for name in configs:
+            self.agent.log.wait(f'published config={name} generation=1')
+        self.publisher.wait_subscribed()
+        self.agent.log.wait(f'push channel connected.*{self.publisher.endpoint}')
+        for name in configs:
+            self.agent.refresh(name)
+        self.wait(lambda m: m.one('pullet_config_probe_state', config='web') == 'good')
+        self.wait(lambda m: m.one('pullet_report_state') == 'ok')
+
+    def sign(self, document, expires=''):
+        self.write('doc', document)
+        subprocess.run(['minisign', '-S', '-s', self.path('k.key'), '-m', self.path('doc'), *(['-t', expires] if expires else [])], check=True,
+                       stdout=subprocess.DEVNULL)
+        self.origin.put('/s.yaml', document)
+        self.origin.put('/s.yaml.minisig', self.read('doc.minisig'))
+
+    # ---- each counter
+
+    def run_outcomes(self):
+        runs = functools.partial(self.moves, 'pullet_config_runs_total')
+        with runs(config='web', outcome='success'):
+            self.agent.refresh()
+        self.assertIsNone(self.scrape().one('pullet_config_failing', config='web'))
+        self.origin.put('/web.yaml', None)
+        with runs(config='web', outcome='failed'):
+            self.agent.refresh()
+        self.assertEqual(self.scrape().one('pullet_config_failing', config='web'), 'not found')
+        self.origin.put('/web.yaml', lambda _c, _h, stopping: stopping.wait(harness.DEADLINE) and 'close')
+        with runs(config='web', outcome='timeout'):
+            self.agent.refresh()
+        now = self.scrape()
+        self.assertEqual(now.one('pullet_config_failing', config='web'), 'timeout')
+        self.assertEqual(now['pullet_config_delay_seconds', {'config': 'web'}], 2 * now['pullet_config_interval_seconds', {'config': 'web'}])
+        self.origin.put('/web.yaml', b'n: 1\n')
+        with runs(config='web', outcome='success'):
+            self.agent.refresh()
+        now = self.scrape()
+        self.assertEqual((now.one('pullet_config_state', config='web'), now['pullet_config_stale', {'config': 'web'}]), ('ok', 0))
+        self.assertLess(now['pullet_config_age_seconds', {'config': 'web'}], harness.DEADLINE)
+
+    def judges(self):
+        self.refuse('syntax', b'n: [\n')
+        self.refuse('guard', b'm: 1\n')
+        self.refuse('schema', b'n: [1]\n')
+        self.refuse('check', b'n: refuse\n')
+        digest = base64.b64encode(hashlib.sha256(b'other').digest()).decode()
+        self.refuse('digest', b'n: 2\n', headers=f'Repr-Digest: sha-256=:{digest}:\r\n')
+        self.refuse('format', b'a: {b: 1}\na_b: 2\n', 'flat', '/flat.yaml')
+        self.origin.put('/s.yaml.minisig', self.read('doc.minisig').replace(b'trusted comment: ', b'trusted comment: x'))
+        self.refuse('signature', b's: 2\n', 'signed', '/s.yaml')
+        self.origin.put('/web.yaml', b'n: 1\n')
+        self.agent.refresh()
+        self.assertIsNone(self.scrape().one('pullet_config_turned_away', config='web'))
+
+    def aftermath(self):
+        with self.moves('pullet_config_reload_runs_total', config='web'):
+            generation = self.publish(b'n: 2\n')
+        self.wait(lambda m: m['pullet_config_reload_told_generation', {'config': 'web'}] == generation)
+        self.hook.do('exit 3')
+        with self.moves('pullet_config_reload_failures_total', least=True, config='web'):
+            generation = self.publish(b'n: 3\n')
+        now = self.scrape()
+        self.assertEqual(now['pullet_config_reload_pending_generation', {'config': 'web'}], generation)
+        self.assertGreater(now['pullet_config_reload_failures_in_a_row', {'config': 'web'}], 0)
+        self.hook.do('exit 0')
+        self.wait(lambda m: m.one('pullet_config_reload_state', config='web') == 'idle')
+        self.wait(lambda m: m.one('pullet_config_probe_state', config='web') == 'good')
+        with self.moves('pullet_config_probe_failures_total', config='web'):
+            self.publish(b'n: bad\n')
+        self.wait(lambda m: m.one('pullet_config_reload_state', config='web') == 'idle')
+        self.agent.refresh()
+        self.assertEqual(self.scrape().one('pullet_config_turned_away', config='web'), 'taken back')
+        self.origin.put('/web.yaml', b'n: 3\n')
+        self.agent.refresh()
+
+    def others_write(self):
+        with self.moves('pullet_config_restored_total', least=True, config='flat'):
+            self.write('out/flat', 'touched\n')
+        self.write('out/drift', 'touched\n')
+        self.wait(lambda m: m['pullet_config_drifted', {'config': 'drift'}] == 1)
+
+    def operators(self):
+        self.assertEqual(self.scrape()['pullet_config_pinned', {'config': 'url'}], 0)
+        self.agent.cli('pin', 'url', '--for', '1h', check=0)
+        now = self.scrape()
+        self.assertEqual(now['pullet_config_pinned', {'config': 'url'}], 1)
+        self.assertAlmostEqual(now['pullet_config_pin_end_timestamp_seconds', {'config': 'url'}], time.time() + 3600, delta=600)
+        self.origin.put('/web.yaml', b'n: 4\n')
+        self.agent.refresh('url')
+        self.assertEqual(self.scrape().one('pullet_config_turned_away', config='url'), 'held back')
+        self.agent.cli('unpin', 'url', check=0)
+        self.assertEqual(self.scrape()['pullet_config_pinned', {'config': 'url'}], 0)
+        for key, time_ in (('a', '2h'), ('b', '1h')):
+            self.agent.cli('override', 'url', f'{key}=1', '--for', time_, check=0)
+        now = self.scrape()
+        self.assertEqual(now['pullet_config_overrides', {'config': 'url'}], 2)
+        self.assertAlmostEqual(now['pullet_config_override_end_timestamp_seconds', {'config': 'url'}], time.time() + 3600, delta=600)
+
+    def server(self):
+        main = {'server': 'main'}
+        for name in ('accepted', 'dispatched'):
+            with self.moves(f'pullet_server_pulls_{name}_total', **main):
+                self.agent.refresh('drift')
+        for name in ('batch_pulls', 'dispatch_delay_seconds'):
+            with self.moves(f'pullet_server_{name}_count', **main):
+                self.agent.refresh('drift')
+            with self.moves(f'pullet_server_{name}_bucket', **main, le='+Inf'):
+                self.agent.refresh('drift')
+        with self.moves('pullet_server_batch_pulls_sum', **main):
+            self.agent.refresh('drift')
+        # the dead one of the pair rests when it was asked; a refresh ends that
+        dead = {'server': 'pair', 'address': self.pair[0]}
+        if self.scrape()['pullet_address_failures_total', {**dead, 'cause': 'network'}] > 0:
+            with self.moves('pullet_server_pulls_retried_total', server='pair'), \
+                    self.moves('pullet_address_failures_total', cause='network', **dead):
+                self.agent.refresh('pair')
+        else:  # on this host the good one comes first
+            alive = {**dead, 'address': self.pair[1]}
+            self.origin.put('/web.yaml', reset)
+            with self.moves('pullet_server_pulls_retried_total', server='pair'), \
+                    self.moves('pullet_address_failures_total', cause='network', least=True, **alive):
+                self.agent.refresh('pair')
+            self.origin.put('/web.yaml', b'n: 4\n')
+
+    def line(self):
+        """The server asks for a pause: what waits then is overridden, and withdrawn."""
+        address = {'server': 'secret', 'address': self.origin.url}
+        self.origin.put('/web.yaml', good(b'busy', 'Retry-After: 1\r\n', '503 Service Unavailable'))
+        self.agent.refresh('secret')
+        self.origin.put('/web.yaml', b'n: 4\n')
+        with self.moves('pullet_server_dispatch_delay_seconds_sum', by=0.5, least=True, server='secret'):
+            self.agent.refresh('secret')
+        self.origin.put('/web.yaml', good(b'busy', 'Retry-After: 60\r\n', '503 Service Unavailable'))
+        with self.moves('pullet_address_failures_total', cause='congestion', **address), self.moves('pullet_address_advised_total', **address):
+            self.agent.refresh('secret')
+        self.origin.put('/web.yaml', b'n: 4\n')
+        now = self.scrape()
+        self.assertGreater(now['pullet_server_held_seconds', {'server': 'secret'}], 50)
+        self.assertGreater(now['pullet_address_rest_seconds', address], 50)
+        self.assertEqual(now['pullet_address_failures_in_a_row', address], 1)
+        lost = functools.partial(self.moves, 'pullet_server_pulls_lost_total', server='secret')
+        with lost(cause='overridden'):
+            for _ in range(2):
+                self.agent.post('/v1/configs/secret/refresh')
+        now = self.scrape()
+        self.assertEqual((now['pullet_server_pending', {'server': 'secret'}], now['pullet_config_waiting', {'config': 'secret'}]), (1, 1))
+        with lost(cause='withdrawn'):
+            self.publisher.send(b'secret', {'v': 1, 'spread_ms': 86400000})
+
+    def push(self):
+        at = {'endpoint': self.publisher.endpoint}
+        with self.moves('pullet_config_pushes_total', config='flat'), self.moves('pullet_push_messages_total', **at):
+            self.publisher.send(b'flat', {'v': 1, 'epoch': 'e', 'seq': 1})
+        self.assertLess(self.scrape()['pullet_push_last_message_age_seconds', at], harness.DEADLINE)
+        with self.moves('pullet_push_gaps_total', **at):
+            self.publisher.send(b'flat', {'v': 1, 'epoch': 'e', 'seq': 5})
+        with self.moves('pullet_push_epochs_total', **at):
+            self.publisher.send(b'flat', {'v': 1, 'epoch': 'f', 'seq': 1})
+        with self.moves('pullet_push_bad_messages_total', **at):
+            self.publisher.send(b'flat', b'{"v": 1, "seq": "x')
+        with self.moves('pullet_push_heartbeats_total', **at):
+            self.publisher.send(b'pullet.heartbeat', {'v': 1, 'epoch': 'f'})
+        with self.moves('pullet_push_rebuilds_total', **at), self.moves('pullet_push_connects_total', least=True, **at):
+            self.publisher.send(b'flat', b'x' * (1 << 20))  # over the size limit
+        with self.moves('pullet_push_refused_total', least=True, endpoint=self.plain.endpoint):
+            pass
+        self.assertEqual(self.scrape().one('pullet_push_state', endpoint=self.plain.endpoint), 'refused')
+
+    def watch(self):
+        self.wait(lambda m: m.one('pullet_config_watch_state', config='local') == 'watching')
+        with self.moves('pullet_config_watch_changes_total', least=True, config='local'):
+            self.write('local/l.yaml', 'n: 2\n')
+
+    def secret_gone(self):
+        os.rename(self.path('token'), self.path('gone'))
+        with self.moves('pullet_config_runs_total', config='secret', outcome='rejected'):
+            self.agent.refresh('secret')
+        os.rename(self.path('gone'), self.path('token'))
+
+    def configuration(self):
+        good = self.read('pullet.yaml')
+        with self.moves('pullet_configuration_refused_total'):
+            self.write('pullet.yaml', good.replace(b'configs', b'konfigs'))
+            self.agent.signal(signal.SIGHUP)
+        self.assertGreater(self.scrape()['pullet_configuration_errors'], 0)
+        with self.moves('pullet_configuration_reloads_total'):
+            self.write('pullet.yaml', good)
+            self.agent.signal(signal.SIGHUP)
+        self.assertEqual(self.scrape()['pullet_configuration_errors'], 0)
+
+    def report(self):
+        with self.moves('pullet_report_sent_total', least=True):
+            self.publish(b'n: 5\n')
+        before = self.scrape()['pullet_report_leases_total']
+        self.assertGreater(before, 0)
+        self.moved.add(('pullet_report_leases_total', None, None))
+        self.etcd.members[0].end()
+        with self.moves('pullet_report_failures_total', least=True):
+            self.publish(b'n: 6\n')
+        self.assertEqual(self.scrape().one('pullet_report_state'), 'failing')
+
+    def expected(self):
+        """All counters, by the values of what label they have beside their object's."""
+        now, found = self.scrape(), set()
+        for name, (kind, _, _) in TABLE.items():
+            if kind == 'HISTOGRAM':
+                found |= {(name + part, None, None) for part in ('_count', '_sum', '_bucket')}
+            elif kind == 'COUNTER':
+                labels = {pair for n, pairs in now.series if n == name for pair in pairs if pair[0] in ('outcome', 'judge', 'cause')}
+                found |= {(name, *pair) for pair in labels} or {(name, None, None)}
+        return found
+
+    def test_every_counter_moves_when_its_event_happens(self):
+        self.begin()
+        for step in (self.run_outcomes, self.judges, self.aftermath, self.others_write, self.operators, self.server, self.secret_gone, self.line, self.push, self.watch,
+                     self.configuration, self.report):
+            with self.subTest(step.__name__):
+                step()
+        with self.moves('process_cpu_seconds_total', by=0.01, least=True):
+            while self.scrape()['process_cpu_seconds_total'] < 0.02:
+                pass
+        self.assertEqual(self.expected() - self.moved, ELSEWHERE)
+
+    # ---- the whole
+
+    def test_each_number_of_the_status_has_its_metric(self):
+        self.begin()
+        self.sign(b's: 2\n', f'expires={int(time.time()) + 3600}')
+        self.agent.refresh('signed')
+        self.agent.cli('pin', 'url', '--for', '1h', check=0)
+        self.agent.cli('override', 'flat', 'a=1', '--for', '1h', check=0)
+        self.refuse('syntax', b'n: [\n')
+        with self.moves('pullet_push_heartbeats_total', endpoint=self.publisher.endpoint):
+            self.publisher.send(b'pullet.heartbeat', {'v': 1, 'epoch': 'f'})
+        status, now, seen = json.loads(self.agent.get('/v1/status')[1]), self.scrape(), set()
+        for path, labels, number in numbers(status):
+            self.assertIn(path, STATUS, 'a number of the status without a metric')
+            seen.add(path)
+            if STATUS[path] is None:
+                continue
+            name, factor, more = (*STATUS[path], {})[:3]
+            value = now.get((name, {**labels, **more}))
+            self.assertIsNotNone(value, (path, labels))
+            times = path.endswith('_ms') and not path.endswith(('started_ms', 'until_ms', 'expires_ms', 'published_ms'))
+            self.assertAlmostEqual(value, number * (1 if factor == 'sum' else factor), delta=harness.DEADLINE if times else 1e-3, msg=(path, labels))
+        self.assertEqual({path for path in STATUS if not path.startswith('configs.refused_by.')} - seen, set(), 'the status has no such numbers any more')
+
+    def test_the_table_is_what_is_written_and_what_the_manual_says(self):
+        with open(os.path.join(ROOT, 'agent/pulletd.8'), encoding='utf-8') as f:
+            page = f.read().split('\n.Sh METRICS\n')[1].split('\n.Sh ')[0]
+        told = {m[1]: m[2] for m in re.finditer(r'^\.It Cm (\w+)(?: Pq (\w+))?$', page, re.M)}
+        self.begin()
+        written = self.scrape()
+        families = {name: family.type.upper() for name, family in written.families.items()}
+        not_always = {'pullet_config_pin_end_timestamp_seconds', 'pullet_config_override_end_timestamp_seconds',
+                      'pullet_config_signature_end_timestamp_seconds', 'pullet_config_last_error_timestamp_seconds', 'pullet_push_last_message_age_seconds'}
+        self.assertEqual(set(TABLE) - set(families), not_always & set(TABLE) - set(families))
+        self.assertEqual(families, {name: TABLE[name][0].replace('METRIC_INFO', 'GAUGE') for name in families})
+        self.assertEqual({name: written.families[name].help for name in families}, {name: TABLE[name][1] for name in families})
+        self.assertEqual(sorted(told), sorted(TABLE), 'the table and pulletd(8)')
+        for name, family in written.families.items():
+            labels = {key for _, pairs in family.samples for key, _ in pairs} - {'config', 'server', 'address', 'endpoint', 'le'}
+            self.assertEqual(labels, {told[name]} - {None}, f'the label of {name} in pulletd(8)')
+
+    def test_openmetrics_for_who_asks_for_it(self):
+        self.begin()
+        accept = 'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1'
+        status, kind, text = fetch(self.agent, accept)
+        self.assertEqual((status, kind), (200, 'application/openmetrics-text; version=1.0.0; charset=utf-8'))
+        now, plain = Exposition(text, openmetrics=True), self.scrape()
+        self.assertEqual(set(now.series), set(plain.series), 'the same series')
+        self.assertEqual(now.families['pullet_config_runs'].type, 'counter')
+        self.assertEqual(now.families['pullet_build'].type, 'info')
+        self.assertEqual(now.families['pullet_config_age_seconds'].unit, 'seconds')
+        self.assertEqual(fetch(self.agent, 'text/plain')[1], 'text/plain; version=0.0.4; charset=utf-8')
+
+    def test_of_one_config_with_a_url_there_is_no_more_than_it_needs(self):
+        self.agent = harness.Agent(self, self.settings({'web': {'url': self.origin.url + '/web.yaml', 'file': self.path('web')}}))
+        self.agent.log.wait('published')
+        now = self.scrape()
+        self.assertFalse([name for name in now.families if re.match('pullet_(push|report|config_(watch|reload|probe|pin_|override_|signature))', name)])
+        self.assertEqual(now['pullet_server_in_flight', {'server': self.origin.url}], 0)
+        self.assertEqual(now['pullet_build_info', {'version': re.search('"([0-9.]+)"', self.agent.get('/v1/status')[1])[1]}], 1)
+        self.assertGreater(now['process_resident_memory_bytes'], 1 << 20)
+        self.wait(lambda m: m['process_open_fds'] == len(os.listdir(f'/proc/{self.agent.pid}/fd')) + 1, 'and the connection of the request')
+        self.assertEqual(now['process_max_fds'], int(re.search(r'Max open files\s+(\d+)', open(f'/proc/{self.agent.pid}/limits').read())[1]))
+
+
+if __name__ == '__main__':
+    harness.main()

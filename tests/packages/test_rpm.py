@@ -1,0 +1,160 @@
+"""The RPM packages, as Debian's rpm builds and installs them: what is in them, that they are the same whoever builds them, scriptlets."""
+import glob
+import os
+import re
+import shutil
+import tempfile
+import unittest
+
+import packages
+from packages import PACKAGES, Root, run, timed
+
+DIR = PACKAGES + '/rpm'
+# what is not documentation: flags of the file (c: configuration), mode, owner, name
+CONTENTS = {
+    'pullet': '''
+        - 40755 root:root /etc/pullet
+        - 40755 root:root /etc/pullet/changed.d
+        - 40750 root:pullet /etc/pullet/conf.d
+        cn 100640 root:pullet /etc/pullet/pullet.yaml
+        - 100755 root:root /usr/bin/pullet
+        - 100644 root:root /usr/lib/systemd/system/pullet-changed@.path
+        - 100644 root:root /usr/lib/systemd/system/pullet-changed@.service
+        - 100644 root:root /usr/lib/systemd/system/pullet.service
+        - 100644 root:root /usr/lib/sysusers.d/pullet.conf
+        - 100644 root:root /usr/lib/tmpfiles.d/pullet.conf
+        - 100755 root:root /usr/sbin/pulletd
+        - 100644 root:root /usr/share/bash-completion/completions/pullet
+        - 120777 root:root /usr/share/bash-completion/completions/pulletd
+        - 100644 root:root /usr/share/fish/vendor_completions.d/pullet.fish
+        - 120777 root:root /usr/share/fish/vendor_completions.d/pulletd.fish
+        - 100644 root:root /usr/share/zsh/site-functions/_pullet
+    ''',
+    'libpullet0': '- 100755 root:root /usr/lib64/libpullet.so.0',
+    'libpullet-devel': '''
+        - 100644 root:root /usr/include/pullet.h
+        - 100644 root:root /usr/include/pullet.hpp
+        - 100644 root:root /usr/lib64/libpullet.a
+        - 120777 root:root /usr/lib64/libpullet.so
+        - 100644 root:root /usr/lib64/pkgconfig/libpullet.pc
+    ''',
+    'python3-pullet': '- 100644 root:root /usr/lib/python3/dist-packages/pullet.py',
+}
+PAGES = {
+    'pullet': 'man1/pullet.1.gz man5/pullet.yaml.5.gz man7/pullet.7.gz man8/pulletd.8.gz',
+    'libpullet0': '',
+    'libpullet-devel': ' '.join(f'man3/{page}.3.gz' for page in 'libpullet pullet_close pullet_each pullet_get pullet_open pullet_refresh pullet_wait'.split()),
+    'python3-pullet': '',
+}
+
+
+def rpm(name):
+    (path,) = glob.glob(f'{DIR}/{name}-{packages.version()}-*.rpm')
+    return path
+
+
+class Built(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.mkdtemp(prefix='pullet-rpm-')
+        cls.addClassCleanup(shutil.rmtree, cls.dir)
+        for name in CONTENTS:
+            os.mkdir(f'{cls.dir}/{name}')
+            run('sh', '-c', 'rpm2archive -n - <"$1" | tar -C "$2" -x', 'sh', rpm(name), f'{cls.dir}/{name}')
+
+    def test__built_again_from_their_source_elsewhere__are_the_same_bytes(self):
+        tree = self.dir + '/a/longer/path'
+        os.makedirs(tree)
+        run('tar', '-C', tree, '--strip-components=1', '-xf', f'{DIR}/pullet-{packages.version()}.tar.gz')
+        with timed('rpm, built again'):
+            run('sh', '-c', 'umask 077 && cd "$1" && make rpm BUILD="$2"', 'sh', tree, self.dir + '/again',
+                env=dict(os.environ, TZ='XXX-14', LC_ALL='C', TMPDIR=self.dir))
+        ours, theirs = (packages.digests(d) for d in (DIR, self.dir + '/again/packages/rpm'))
+        self.assertEqual(set(ours), set(theirs))
+        for name in ours:
+            if not name.endswith('.log'):
+                self.assertEqual(ours[name], theirs[name], name)
+
+    def test__rpmlint_has_nothing_to_say(self):
+        with timed('rpmlint'):
+            said = run('rpmlint', '--config', packages.ROOT + '/packaging/rpm/rpmlint.toml', packages.ROOT + '/packaging/rpm/pullet.spec',
+                       *glob.glob(DIR + '/*.rpm'))
+        self.assertIn('4 packages and 1 specfiles checked; 0 errors, 0 warnings', said)
+
+    def test__each_package_has_its_files_and_no_others(self):
+        for name, contents in CONTENTS.items():
+            listed = run('rpm', '-qp', '--queryformat', '[%{FILEFLAGS:fflags}- %{FILEMODES:octal} %{FILEUSERNAME}:%{FILEGROUPNAME} %{FILENAMES}\n]',
+                         rpm(name)).splitlines()
+            listed = [re.sub('^(.+)- ', r'\1 ', line) for line in listed]
+            other = re.compile(r'/usr/share/(doc|licenses|man)/')
+            wanted = {' '.join(line.split()) for line in contents.splitlines() if line.strip()}
+            self.assertEqual({line for line in listed if not other.search(line)}, wanted, name)
+            pages = {line.split('/usr/share/man/')[1] for line in listed if '/usr/share/man/' in line}
+            self.assertEqual(pages, set(PAGES[name].split()), name)
+            self.assertTrue([line for line in listed if line.endswith('/LICENSE')], name)
+
+    def test__it_asks_for_nothing_that_only_Debian_has(self):
+        requires = run('rpm', '-qp', '--requires', rpm('pullet'))
+        self.assertIn('libcurl.so.4()', requires)
+        self.assertNotIn('CURL_OPENSSL', requires)
+        libraries = {r.split('(')[0] for r in run('rpm', '-qp', '--requires', rpm('libpullet0')).splitlines() if '.so' in r}
+        self.assertEqual(libraries, {'libc.so.6'})
+
+    def test__programs_are_hardened_and_tell_no_path_of_the_builder(self):
+        for path in ('pullet/usr/sbin/pulletd', 'pullet/usr/bin/pullet', 'libpullet0/usr/lib64/libpullet.so.0'):
+            self.assertEqual(packages.not_hardened(f'{self.dir}/{path}'), [], path)
+            with open(f'{self.dir}/{path}', 'rb') as f:
+                self.assertNotRegex(f.read(), rb'/pullet-[0-9.]+/|/tmp\.|BUILDROOT')
+
+    def test__the_sbom_names_each_file_and_library(self):
+        linked = sbom(self, self.dir)
+        self.assertLessEqual({'libcurl4', 'libzmq5', 'libyaml-0-2', 'libc6'}, linked['/usr/sbin/pulletd'])
+
+
+def sbom(case, extracted):
+    return packages.check_sbom(case, f'{DIR}/pullet-{packages.version()}.spdx.json',
+                               {name: packages.files_below(f'{extracted}/{name}') for name in CONTENTS})
+
+
+class Life(unittest.TestCase):
+    """In a root of its own, which is Debian's: so dependencies are not looked at, scriptlets run."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.root = Root('libcurl4', 'libevent-core-2.1-7', 'libevent-extra-2.1-7', 'libjansson4', 'libpcre2-8-0', 'libyaml-0-2', 'libzmq5')
+        cls.addClassCleanup(cls.root.close)
+
+    def rpm(self, *options, **kw):
+        return run('rpm', '--root', self.root.path, *options, **kw)
+
+    def install(self, how):
+        self.rpm(how, '--force-debian', '--nodeps', *(rpm(name) for name in CONTENTS))
+
+    def test__installed_verified_updated_erased(self):
+        with timed('rpm, their life'):
+            self.install('--install')
+            user = self.root.run('getent', 'passwd', 'pullet').strip().split(':')
+            self.assertEqual(user[5:], ['/var/lib/pullet', '/sbin/nologin'])
+            self.assertEqual(self.root.modes('/etc/pullet/pullet.yaml', '/etc/pullet/conf.d'),
+                             {'/etc/pullet/pullet.yaml': '640:root:pullet', '/etc/pullet/conf.d': '750:root:pullet'})
+            self.assertEqual(self.rpm('--verify', '--nodeps', *CONTENTS), '')
+            self.assertIn(packages.version(), self.root.run('pulletd', '--version'))
+            self.assertIn('no config is set', self.root.run('pulletd', '--test', status=78))
+
+            edited = '# mine\n' + self.root.read('/etc/pullet/pullet.yaml')
+            self.root.write('/etc/pullet/pullet.yaml', edited)
+            os.makedirs(self.root.path + '/var/lib/pullet/web')
+            self.root.write('/var/lib/pullet/web/state', 'the last known good')
+            self.assertRegex(self.rpm('--verify', '--nodeps', 'pullet', status=1), r'^S\.5\S+ +c /etc/pullet/pullet\.yaml$')
+            self.install('--reinstall')
+            self.assertEqual(self.root.read('/etc/pullet/pullet.yaml'), edited)
+
+            self.rpm('--erase', *CONTENTS)
+            self.assertEqual(self.root.read('/etc/pullet/pullet.yaml.rpmsave'), edited)
+            self.assertEqual(self.root.read('/var/lib/pullet/web/state'), 'the last known good')
+            for gone in ('/usr/sbin/pulletd', '/usr/lib64/libpullet.so.0', '/usr/include/pullet.h', '/etc/pullet/conf.d'):
+                self.assertFalse(os.path.lexists(self.root.path + gone), gone)
+
+
+if __name__ == '__main__':
+    packages.main()

@@ -1,0 +1,474 @@
+"""The Debian package in a booted systemd: installed, started, reloaded, killed, upgraded, removed, purged; and every feature under the sandbox.
+
+A container of systemd-nspawn on a fresh root (root.sh), without a network: it and the servers of the tests share a network of their
+own, of which this process is a part. Needs root. The tests run in the order of their names, each with the installed package as the
+one before left it. Prints how long each step took.
+"""
+import contextlib
+import ctypes
+import glob
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, '../integration'))
+
+import harness  # noqa: E402
+import test_tls  # noqa: E402
+from harness import FaultServer, Program, good  # noqa: E402
+
+DEBS = os.path.join(harness.BUILD, 'packages/deb')
+CLONE_NEWNET = 0x40000000
+DEADLINE = 60
+CONFIG = '''configs:
+  web:
+    url: {url}/web.yaml
+    file: /run/pullet/web.yaml
+    interval: 200ms
+{more}'''
+
+
+def call(*args, **kw):
+    done = subprocess.run(args, capture_output=True, text=True, timeout=DEADLINE * 4, check=False, **kw)
+    if done.returncode:
+        raise AssertionError(f'{args}: {done.returncode}\n{done.stdout}{done.stderr}')
+    return done.stdout
+
+
+def package(name):
+    found = glob.glob(os.path.join(DEBS, name + '_[0-9]*.deb'))
+    assert len(found) == 1, f'{found}: `make deb` first'
+    return found[0]
+
+
+def with_version(deb, version, into):
+    """The same package with another version number, and a description that tells it from the other."""
+    tree = os.path.join(into, 'tree')
+    call('dpkg-deb', '-R', deb, tree)
+    path = os.path.join(tree, 'DEBIAN/control')
+    with open(path, encoding='utf-8') as f:
+        control = f.read()
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write(re.sub('^Version: .*$', f'Version: {version}', control, flags=re.M))
+    made = os.path.join(into, f'pullet_{version}.deb')
+    call('dpkg-deb', '--root-owner-group', '-b', tree, made)
+    shutil.rmtree(tree)
+    return made
+
+
+class Machine:
+    """A booted container."""
+
+    def __init__(self, root):
+        self.root, self.notify = root, os.path.join(os.path.dirname(root), 'notify')
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
+            ready.bind(self.notify)
+            self.nspawn = Program(['systemd-nspawn', '--quiet', '--register=no', '--keep-unit', '--notify-ready=yes', '--console=pipe', '-D', root, '-b'],
+                                  env={'NOTIFY_SOCKET': self.notify}, read='both')
+            ready.settimeout(DEADLINE)
+            text = ''
+            while 'READY=1' not in text:
+                text = ready.recv(4096).decode()
+                found = re.search(r'^X_NSPAWN_LEADER_PID=(\d+)', text, re.M)
+                if found:
+                    self.leader = int(found[1])
+        self.follower = Program(self.inside('journalctl', '-f', '-n', '0', '-o', 'cat'), read='stdout')
+        self.journal = self.follower.log
+
+    def inside(self, *args):
+        return ['nsenter', '-t', str(self.leader), '-a', '--', *args]
+
+    def run(self, *args, check=0, **kw):
+        """Runs a program in it; its standard output."""
+        done = subprocess.run(self.inside(*args), capture_output=True, text=True, timeout=DEADLINE, check=False, **kw)
+        if check is not None and done.returncode != check:
+            with contextlib.suppress(AssertionError):
+                self.journal.wait('$^', timeout=0.5)  # all that there is
+            raise AssertionError('\n'.join([f'{args}: {done.returncode}', done.stdout, done.stderr, 'journal:', *self.journal.seen[-30:]]))
+        return done.stdout
+
+    def path(self, name):
+        """Of a file in it, seen from here; to be read only, since an absolute link on the way leads out of it."""
+        return f'/proc/{self.leader}/root{name}'
+
+    def write(self, name, text, mode=0o644):
+        self.run('install', '-m', f'{mode:o}', '/dev/stdin', name, input=text)
+
+    def read(self, name):
+        return self.run('cat', name)
+
+    def show(self, name, unit='pullet'):
+        return self.run('systemctl', 'show', '-P', name, unit).strip()
+
+    def off(self):
+        self.follower.close()
+        self.nspawn.close()  # the machine with it; what it had mounted was its own
+
+
+class Readers:
+    """Read the published file again and again: each time it is there, and whole."""
+
+    def __init__(self, path):
+        self.path, self.reads, self.bad, self.end = path, 0, [], threading.Event()
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self):
+        while not self.end.wait(0.001):
+            try:
+                with open(self.path, 'rb') as f:
+                    data = f.read()
+            except OSError as e:
+                data = repr(e).encode()
+            self.reads += 1
+            if not re.fullmatch(rb'n: \d+\n#{1000}\n', data):
+                self.bad.append(data[:80])
+
+    def stop(self):
+        self.end.set()
+        self.thread.join()
+        return self.reads, self.bad
+
+
+class Systemd(harness.Case):
+    @classmethod
+    def setUpClass(cls):
+        """The root, with what the package depends on; the network; the machine."""
+        cls.base = tempfile.mkdtemp(prefix='pullet-systemd-', dir='/var/tmp')
+        cls.addClassCleanup(shutil.rmtree, cls.base, ignore_errors=True)
+        cls.new, cls.old = package('pullet'), with_version(package('pullet'), '0.0.1-1', cls.base)
+        needs = re.findall(r'(?:^|, )([a-z0-9.+-]+)', call('dpkg-deb', '-f', cls.new, 'Depends'))
+        root = os.path.join(cls.base, 'root')
+        with cls.step('a root with what is depended on'):
+            call(os.path.join(HERE, 'root.sh'), root, 'systemd-sysv', 'dbus', 'nginx-light', *needs)
+        shutil.copy(cls.new, root + '/root/new.deb')
+        shutil.copy(cls.old, root + '/root/old.deb')
+        shutil.copy(harness.PULLET, root + '/root/pullet')
+        os.unlink(root + '/etc/nginx/sites-enabled/default')
+        if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), 'unshare')
+        call('ip', 'link', 'set', 'lo', 'up')
+        with cls.step('boot'):
+            cls.machine = Machine(root)
+        cls.addClassCleanup(cls.machine.off)
+        cls.generation = cls.marks = 0
+
+    @classmethod
+    @contextlib.contextmanager
+    def step(cls, what, limit=None):
+        """Prints how long it took."""
+        begin = time.monotonic()
+        yield
+        took = time.monotonic() - begin
+        print(f'{took * 1000:8.0f} ms  {what}', flush=True)
+        if limit:
+            assert took < limit, f'{what}: {took:.2f} s'
+
+    def setUp(self):
+        super().setUp()
+        self.m = self.machine
+        self.server = FaultServer(self)
+        self.change()
+
+    def change(self):
+        """A new version on the server."""
+        Systemd.generation += 1
+        self.body = f'n: {self.generation}\n{"#" * 1000}\n'
+        self.server.behave = good(self.body.encode(), f'ETag: "{self.generation}"\r\n')
+
+    def configure(self, more='', text=None):
+        self.m.write('/etc/pullet/pullet.yaml', text or CONFIG.format(url=self.server.url, more=more), 0o640)
+        self.m.run('chgrp', 'pullet', '/etc/pullet/pullet.yaml')
+
+    def seen(self):
+        """A mark in the journal, behind all that has happened, for what is waited for from here on."""
+        Systemd.marks += 1
+        self.m.run('systemd-cat', 'echo', f'-- mark {self.marks} --')
+        self.m.journal.wait(f'-- mark {self.marks} --', 0, DEADLINE)
+        return self.m.journal.count
+
+    def log(self, pattern, start):
+        return self.m.journal.wait(pattern, start, DEADLINE)
+
+    def status(self, name='web'):
+        return json.loads(self.m.run('pullet', 'status', name, '--json'))
+
+    def start(self, *more):
+        self.configure(*more)
+        self.m.run('systemctl', 'restart', 'pullet')
+
+    # ---- the life of the service
+
+    def test_1_install(self):
+        with self.step('install'):
+            self.m.run('dpkg', '-i', '/root/old.deb')
+        self.assertEqual(self.m.show('UnitFileState'), 'enabled')
+        # nothing is configured, which is no failure
+        self.assertEqual((self.m.show('ActiveState'), self.m.show('Result')), ('inactive', 'exec-condition'))
+        self.assertEqual(self.m.run('stat', '-c', '%A %U %G', '/etc/pullet/pullet.yaml').strip(), '-rw-r----- root pullet')
+        self.assertEqual(self.m.run('id', '-nG', 'pullet').strip(), 'pullet')
+
+    def test_2_start(self):
+        """With a server; with a bad configuration; with neither server nor last known good."""
+        self.configure(text='config:\n  web: {}\n')  # not skipped: something is there, and it is wrong
+        self.m.run('systemctl', 'start', 'pullet', check=1)
+        self.assertEqual((self.m.show('ActiveState'), self.m.show('ExecMainStatus'), self.m.show('NRestarts')), ('failed', '78', '0'))
+        behave, self.server.behave = self.server.behave, good(b'', status='404 No')
+        self.configure()
+        start = self.seen()
+        self.m.run('systemctl', 'start', '--no-block', 'pullet')
+        self.log('pull failed', start)
+        self.assertEqual(self.m.show('ActiveState'), 'activating')
+        self.assertRegex(self.m.show('StatusText'), '^0 configs ok; waiting for the first version of 1: web')
+        self.server.behave = behave
+        self.log('Started pullet.service', start)
+        self.assertEqual(self.m.show('StatusText'), '1 config ok')
+        self.assertEqual(self.m.read('/run/pullet/web.yaml'), self.body)
+        self.m.run('systemctl', 'stop', 'pullet')
+        with self.step('start, from the last known good'):
+            self.m.run('systemctl', 'start', 'pullet')
+
+    def test_3_reload(self):
+        """Good, and bad: then the command fails, and the agent goes on with what it has."""
+        self.start()
+        pid = self.m.show('MainPID')
+        self.configure('  more:\n    url: ' + self.server.url + '/more.yaml\n    file: /run/pullet/more.yaml\n')
+        start = self.seen()
+        with self.step('reload, good'):
+            self.m.run('systemctl', 'reload', 'pullet')
+            self.log('published config=more', start)
+        self.configure('    nonsense: 1\n')
+        start = self.seen()
+        with self.step('reload, bad'):
+            self.m.run('systemctl', 'reload', 'pullet', check=1)
+        self.log('nonsense', start)
+        self.assertEqual(self.m.show('ActiveState'), 'active')
+        self.assertEqual(self.status('more')['state'], 'ok')
+        self.assertEqual(self.m.show('MainPID'), pid)
+        self.configure()
+        self.m.run('systemctl', 'reload', 'pullet')
+
+    def test_4_kill(self):
+        """Back in under a second from the last known good, with the server down; readers notice nothing."""
+        self.start()
+        page = os.stat(self.m.path('/run/pullet/web.gen'))
+        behave, self.server.behave = self.server.behave, harness.reset
+        readers = Readers(self.m.path('/run/pullet/web.yaml'))
+        times = []
+        for _ in range(3):
+            start, begin = self.seen(), time.monotonic()
+            with self.step('kill -9 until ready again'):
+                self.m.run('systemctl', 'kill', '--kill-who=main', '-s', 'KILL', 'pullet')
+                self.log('Started pullet.service', start)
+            times.append(time.monotonic() - begin)
+            self.log('started from the last known good', start)
+        self.assertLess(min(times), 1, 'two of them may be those of a machine that has other things to do')
+        reads, bad = readers.stop()
+        self.assertEqual(bad, [])
+        self.assertGreater(reads, 100)
+        self.assertEqual(os.stat(self.m.path('/run/pullet/web.gen')).st_ino, page.st_ino, 'who waits at the control page goes on waiting there')
+        self.server.behave = behave
+
+    def drop_in(self, text, unit='pullet.service'):
+        """Until the end of the test."""
+        path = f'/run/systemd/system/{unit}.d'
+        self.m.run('mkdir', '-p', path)
+        self.m.write(path + '/test.conf', text)
+        self.m.run('systemctl', 'daemon-reload')
+
+        def undo():
+            self.m.run('rm', '-r', path)
+            self.m.run('systemctl', 'daemon-reload')
+        self.addCleanup(undo)
+
+    def test_5_watchdog(self):
+        """A stopped agent is not waited for longer than the watchdog's time, which is shortened here."""
+        self.assertEqual(self.m.show('WatchdogUSec'), '1min')
+        self.drop_in('[Service]\nWatchdogSec=2s\n')
+        self.start()
+        readers, start = Readers(self.m.path('/run/pullet/web.yaml')), self.seen()
+        threading.Event().wait(3)  # it is fed; time itself is what is looked at
+        self.assertEqual(self.m.show('NRestarts'), '0')
+        with self.step('SIGSTOP until ready again, with a watchdog of 2 s', 5):
+            self.m.run('systemctl', 'kill', '--kill-who=main', '-s', 'STOP', 'pullet')
+            self.log('Watchdog timeout', start)
+            self.log('Started pullet.service', start)
+        self.assertEqual(readers.stop()[1], [])
+
+    def test_6_stop(self):
+        """In under 2 s, also while a server does not answer and a program runs; what was published stays."""
+        self.start()
+        with self.step('stop', 2):
+            self.m.run('systemctl', 'stop', 'pullet')
+        self.m.write('/usr/local/bin/slow', '#!/bin/sh\ntrap "" TERM\n: >/run/pullet/slow\nsleep 100\n', 0o755)
+        self.start('    check: {run: [/usr/local/bin/slow, "{path}"], timeout: 60s}\n')
+        self.change()
+        self.wait_file('/run/pullet/slow')
+        with self.step('stop while a program runs that does not want to', 2):
+            self.m.run('systemctl', 'stop', 'pullet')
+        self.assertEqual((self.m.show('ActiveState'), self.m.show('Result')), ('inactive', 'success'))
+        self.assertRegex(self.m.read('/run/pullet/web.yaml'), r'^n: \d+\n')
+
+    def wait_file(self, name):
+        """Until it is there: by inotify, from inside."""
+        script = 'import sys, ctypes, os, select\n' \
+                 'path, libc = sys.argv[1], ctypes.CDLL(None)\n' \
+                 'fd = libc.inotify_init1(0)\n' \
+                 'libc.inotify_add_watch(fd, os.path.dirname(path).encode(), 0x100 | 0x80)\n' \
+                 'while not os.path.exists(path):\n' \
+                 '    assert select.select([fd], [], [], 30)[0], "no " + path\n' \
+                 '    os.read(fd, 4096)\n'
+        call(sys.executable, '-c', script, self.m.path(name))
+
+    # ---- under the sandbox
+
+    def test_7_every_feature_under_the_sandbox(self):
+        """TLS with a token of systemd's, CURVE, the directory of an application, the readers' group, programs, a listener."""
+        self.m.run('sh', '-c', 'groupadd -f readers && install -d -o pullet -g pullet -m 755 /srv/app && chmod 755 /srv')
+        self.m.write('/etc/token', 's3cret\n', 0o600)
+        self.drop_in('[Service]\nReadWritePaths=/srv/app\nLoadCredential=token:/etc/token\nSupplementaryGroups=readers\n')
+        authorities = test_tls.Authorities()
+        self.addCleanup(shutil.rmtree, authorities.dir)
+        authorities.sign('server')
+        with open(authorities.path('ca.pem'), encoding='ascii') as f:
+            self.m.write('/etc/ca.pem', f.read())
+        nginx = harness.Nginx(self, server='if ($http_authorization != "Bearer s3cret") { return 403; }',
+                              ssl=(authorities.path('server.pem'), authorities.path('server.key')))
+        public = call(harness.PULLET, 'keygen', self.path('push.key')).strip()
+        _, url, endpoint = self.serve('--curve-secret-key', self.path('push.key'))
+        self.write('www/tls.yaml', 'tls: 1\n')
+        self.write('www/app.yaml', 'app: 1\n')
+        # what the program of the check may not do; and what the one of the reload may
+        self.m.write('/usr/local/bin/look', '#!/bin/sh\ngrep -q "app:" "$1" && ! touch /etc/touched && ! touch /srv/touched && ! kill -0 1\n', 0o755)
+        self.configure(text=f"""agent:
+  listen: 127.0.0.1:9377
+push:
+  - endpoint: {endpoint}
+    curve: {{server_key: '{public}'}}
+servers:
+  tls:
+    urls: [{nginx.url}]
+    tls: {{ca: /etc/ca.pem}}
+    auth: {{bearer_file: /run/credentials/pullet.service/token}}
+configs:
+  tls:
+    from: [{{server: tls, path: /tls.yaml}}]
+    file: /run/pullet/tls.yaml
+  app:
+    url: {url}/app.yaml
+    interval: 1h
+    file: /srv/app/app.yaml
+    owner: ":readers"
+    mode: "0640"
+    check: {{run: [/usr/local/bin/look, "{{path}}"]}}
+    reload: {{run: [/usr/bin/touch, /run/pullet/told]}}
+""")
+        start = self.seen()
+        self.m.run('systemctl', 'restart', 'pullet')
+        self.assertEqual(self.m.show('StatusText'), '2 configs ok')
+        self.assertEqual(self.m.read('/run/pullet/tls.yaml'), 'tls: 1\n')
+        self.assertEqual(self.m.run('stat', '-c', '%A %U %G', '/srv/app/app.yaml').strip(), '-rw-r----- pullet readers')
+        self.wait_file('/run/pullet/told')
+        self.log('push channel connected', start)
+        start = self.seen()
+        with self.step('a push over CURVE until it is published'):
+            self.write('www/app.yaml', 'app: 2\n')
+            self.log('published config=app', start)
+        self.assertEqual(self.m.read('/srv/app/app.yaml'), 'app: 2\n')
+        self.assertEqual(self.m.run('pullet', 'get', 'app', 'app').strip(), '2')
+        with socket.create_connection(('127.0.0.1', 9377), DEADLINE) as c:
+            c.sendall(b'GET /readyz HTTP/1.0\r\nHost: 127.0.0.1:9377\r\n\r\n')
+            self.assertIn(b'200 OK', c.recv(4096))
+        self.m.run('systemd-analyze', 'security', '--threshold=15', 'pullet')
+        status = self.m.read(f'/proc/{self.m.show("MainPID")}/status')
+        for line in ('CapEff:\t0000000000000000', 'CapBnd:\t0000000000000000', 'NoNewPrivs:\t1', 'Seccomp:\t2'):
+            self.assertIn(line + '\n', status)
+
+    def test_8_hooks_that_need_privileges(self):
+        """The example of pulletd(8): an agent without privileges, and nginx that is reloaded, once more for what changes meanwhile, until it works."""
+        self.server.behave = good(b'location = /v { return 200 "v0"; }\n')
+        site = '  site:\n    url: {}/site.conf\n    type: bytes\n    file: /run/pullet/site.conf\n    interval: 100ms\n' \
+               '    reload: {{run: [/usr/bin/touch, /run/pullet-changed/nginx]}}\n'.format(self.server.url)
+        self.m.write('/etc/nginx/conf.d/site.conf', 'server { listen 127.0.0.1:8080; include /run/pullet/site.conf; }\n')
+        self.m.write('/etc/pullet/changed.d/nginx', '#!/bin/sh\necho "changed.d runs"\n[ ! -e /run/fail ] && nginx -q -t && exec systemctl reload nginx\n', 0o755)
+        self.drop_in('[Service]\nRestartSec=500ms\n', 'pullet-changed@.service')
+        self.configure(text='configs:\n' + site)
+        self.m.run('systemctl', 'enable', '--now', 'pullet-changed@nginx.path')
+        start = self.seen()
+        self.m.run('systemctl', 'restart', 'pullet')
+        self.m.run('systemctl', 'restart', 'nginx')
+        self.log('Finished pullet-changed@nginx.service', start)
+        start = self.seen()
+        with self.step('a change until nginx has it'):
+            self.server.behave = good(b'location = /v { return 200 "v1"; }\n')
+            self.log('Finished pullet-changed@nginx.service', start)
+            self.answer('v1')
+        for i in range(2, 42):
+            self.server.behave = good(b'location = /v { return 200 "v%d"; }\n' % i)
+            threading.Event().wait(0.05)  # a stream of changes, in which the program runs now and then
+        start = self.seen()
+        self.answer('v41')
+        self.m.write('/run/fail', '')
+        start = self.seen()
+        self.server.behave = good(b'location = /v { return 200 "last"; }\n')
+        self.log('pullet-changed@nginx.service: Failed', start)
+        self.m.run('rm', '/run/fail')
+        self.answer('last')
+        self.m.run('systemctl', 'disable', '--now', 'pullet-changed@nginx.path')
+        self.m.run('rm', '/etc/pullet/changed.d/nginx')
+
+    def answer(self, want):
+        """nginx says this, at the latest some runs of the program later."""
+        while True:
+            start = self.seen()
+            with socket.create_connection(('127.0.0.1', 8080), DEADLINE) as c:
+                c.sendall(b'GET /v HTTP/1.0\r\n\r\n')
+                if c.makefile('rb').read().endswith(want.encode()):
+                    return
+            self.log('Finished pullet-changed@nginx.service', start)
+
+    # ---- upgrade, remove, purge
+
+    def test_9_upgrade_downgrade_remove_purge(self):
+        self.start()
+        version_of = {deb: call('dpkg-deb', '-f', path, 'Version').strip() for deb, path in (('old', self.old), ('new', self.new))}
+        for deb in ('new', 'old', 'new'):
+            version = version_of[deb]
+            before, pid = self.status(), self.m.show('MainPID')
+            readers = Readers(self.m.path('/run/pullet/web.yaml'))
+            with self.step(f'from the installed version to {version}'):
+                self.m.run('dpkg', '--force-confold', '-i', f'/root/{deb}.deb')
+            self.assertEqual(readers.stop()[1], [])
+            self.assertEqual(self.m.run('dpkg-query', '-f', '${Version}', '-W', 'pullet'), version)
+            self.assertEqual(self.m.show('ActiveState'), 'active')
+            self.assertNotEqual(self.m.show('MainPID'), pid)
+            self.assertEqual(self.status()['generation'], before['generation'])
+            self.assertIn(self.server.url, self.m.read('/etc/pullet/pullet.yaml'))
+        generation = self.status()['generation']
+        with self.step('remove'):
+            self.m.run('dpkg', '-r', 'pullet')
+        self.assertEqual(self.m.show('ActiveState'), 'inactive')
+        self.assertTrue(os.path.exists(self.m.path('/var/lib/pullet/web')))
+        self.assertTrue(os.path.exists(self.m.path('/etc/pullet/pullet.yaml')))
+        start = self.seen()
+        self.m.run('dpkg', '-i', '/root/new.deb')
+        self.log('started from the last known good', start)
+        self.assertEqual(self.status()['generation'], generation)
+        with self.step('purge'):
+            self.m.run('dpkg', '-P', 'pullet')
+        self.assertEqual([f for f in ('/etc/pullet', '/var/lib/pullet', '/run/pullet', '/run/pullet-changed', '/usr/sbin/pulletd')
+                          if os.path.exists(self.m.path(f))], [])
+        self.assertEqual(self.m.run('systemctl', 'list-unit-files', '--no-legend', 'pullet*', check=None), '')
+
+
+if __name__ == '__main__':
+    harness.main()
