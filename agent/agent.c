@@ -522,6 +522,8 @@ void agent_stop(struct agent *a)
 	a->report = NULL;
 	push_stop(a->push);
 	push_stop(a->next_push);
+	for (size_t i = 0; a->configs && i < a->settings->config_count; i++)
+		config_retire(a->configs[i], NULL, NULL); /* else what still comes in goes on */
 	if (a->worker && worker_stop(a->worker, 1000)) {
 		log_warn("the disk does not answer: leaving a write behind; the last known good is "
 			 "safe");

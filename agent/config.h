@@ -114,8 +114,8 @@ void config_free(struct config *c);
 void config_start(struct config *c, bool now);
 /* Ends what is under way, and begins nothing any more, but for what the worker is at: true when
  * there is nothing of that; else the version that it is at is finished in order, and ended() is
- * called later, once. What is published stays, and is remembered. Only config_free() may follow;
- * the push thread may still fire the trigger. */
+ * called later, once (NULL = nobody is told). What is published stays, and is remembered. Only
+ * config_free(), or this again, may follow; the push thread may still fire the trigger. */
 bool config_retire(struct config *c, void (*ended)(void *arg), void *arg);
 /* The trigger was fired or suspended: for whoever takes it off the queue. */
 void config_called(struct trigger *t);

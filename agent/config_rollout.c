@@ -117,7 +117,10 @@ static void ended(void *arg, enum gather_outcome outcome, const char *why)
 
 static void lost(void *arg, const char *why)
 {
-	give_up(arg, SUPERVISOR_REJECTED, why);
+	struct config *c = arg;
+
+	loop_timer_cancel(c->env->loop, &c->limit); /* it is due at the same moment */
+	give_up(c, SUPERVISOR_REJECTED, why);
 }
 
 bool rollout_ask(struct config *c)

@@ -672,6 +672,33 @@ static void explain_listen(char why[FILE_WHY], const char *place, int error)
 	snprintf(why, FILE_WHY, "cannot listen on %.180s: %s", place, remedy);
 }
 
+static bool same_port(const char *a, const char *b)
+{
+	return strcmp(strrchr(a, ':'), strrchr(b, ':')) == 0;
+}
+
+/* From one address of a port to another, one may be in the way of the other: then what listens goes
+ * first, and comes back when that was not the reason. NULL: errno. */
+static struct httpd *open_instead(struct control *c, const char *address)
+{
+	struct httpd *h = httpd_open_tcp(c->env->loop, address, dispatch, c);
+	int error = errno;
+
+	if (h || error != EADDRINUSE || !c->tcp_httpd || !same_port(c->listen, address))
+		return h;
+	httpd_close(c->tcp_httpd);
+	h = httpd_open_tcp(c->env->loop, address, dispatch, c);
+	error = errno;
+	c->tcp_httpd = h ? NULL : httpd_open_tcp(c->env->loop, c->listen, dispatch, c);
+	if (!h && !c->tcp_httpd) {
+		log_err("nothing listens any more", "address", c->listen, "why", strerror(errno));
+		free(c->listen);
+		c->listen = NULL;
+	}
+	errno = error;
+	return h;
+}
+
 int control_listen(struct control *c, const char *address, char why[FILE_WHY])
 {
 	struct httpd *h = NULL;
@@ -682,7 +709,7 @@ int control_listen(struct control *c, const char *address, char why[FILE_WHY])
 	if (address) {
 		text = strdup(address);
 		errno = ENOMEM;
-		h = text ? httpd_open_tcp(c->env->loop, address, dispatch, c) : NULL;
+		h = text ? open_instead(c, address) : NULL;
 		if (!h) {
 			int r = -errno;
 

@@ -11,15 +11,11 @@
 #include "httpd.h"
 
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <event2/buffer.h>
@@ -30,6 +26,7 @@
 #include <event2/listener.h>
 
 #include "../lib/buffer.h"
+#include "listen.h"
 
 #define MAX_BODY 4096
 #define MAX_HEADERS 8192
@@ -405,48 +402,9 @@ static struct httpd *serve(struct loop *l, int fd, httpd_handler handle, void *a
 	return h;
 }
 
-/* A socket file that nobody listens on is left from a crash. */
-static bool is_stale(const struct sockaddr_un *address)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool stale = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) &&
-		     errno == ECONNREFUSED;
-
-	if (fd >= 0)
-		close(fd);
-	return stale;
-}
-
-static int bind_unix(const char *path)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	mode_t mask;
-	int fd, r;
-
-	if (strlen(path) >= sizeof(address.sun_path)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	memcpy(address.sun_path, path, strlen(path) + 1);
-	if (is_stale(&address))
-		unlink(path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -1;
-	mask = umask(0117); /* 0660 from the first moment on */
-	r = bind(fd, (struct sockaddr *)&address, sizeof(address));
-	umask(mask);
-	if (r == 0)
-		return fd;
-	r = errno;
-	close(fd);
-	errno = r;
-	return -1;
-}
-
 struct httpd *httpd_open_unix(struct loop *l, const char *path, httpd_handler handle, void *arg)
 {
-	int fd = bind_unix(path);
+	int fd = listen_unix(path);
 	struct httpd *h = fd < 0 ? NULL : serve(l, fd, handle, arg);
 
 	if (h)
@@ -454,59 +412,9 @@ struct httpd *httpd_open_unix(struct loop *l, const char *path, httpd_handler ha
 	return h;
 }
 
-/* "HOST:PORT", "[v6]:PORT" to addresses. NULL with errno set. */
-static struct addrinfo *resolve(const char *text)
-{
-	const struct addrinfo hints = {
-		.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
-	const char *colon = strrchr(text, ':');
-	struct addrinfo *found = NULL;
-	char host[256];
-	size_t len = colon ? (size_t)(colon - text) : 0;
-
-	errno = EINVAL;
-	if (len == 0 || len >= sizeof(host))
-		return NULL;
-	if (text[0] == '[' && text[len - 1] == ']') {
-		text++;
-		len -= 2;
-	}
-	memcpy(host, text, len);
-	host[len] = '\0';
-	return getaddrinfo(host, colon + 1, &hints, &found) ? NULL : found;
-}
-
-static int bind_tcp(const char *text, int *ret_port)
-{
-	struct addrinfo *a = resolve(text);
-	struct sockaddr_storage bound;
-	socklen_t len = sizeof(bound);
-	int one = 1, fd = -1, error = errno;
-
-	if (!a)
-		goto out;
-	fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
-		bind(fd, a->ai_addr, a->ai_addrlen) ||
-		getsockname(fd, (struct sockaddr *)&bound, &len)) {
-		error = errno;
-		if (fd >= 0)
-			close(fd);
-		fd = -1;
-		goto out;
-	}
-	*ret_port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-						      : ((struct sockaddr_in *)&bound)->sin_port);
-out:
-	if (a)
-		freeaddrinfo(a);
-	errno = error;
-	return fd;
-}
-
 struct httpd *httpd_open_tcp(struct loop *l, const char *address, httpd_handler handle, void *arg)
 {
-	int port, fd = bind_tcp(address, &port);
+	int port, fd = listen_tcp(address, &port);
 	struct httpd *h = fd < 0 ? NULL : serve(l, fd, handle, arg);
 
 	if (h)

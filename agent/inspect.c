@@ -262,8 +262,7 @@ static void write_voice(struct config *c, const char *key, const struct merge_vo
 	boolean(out, "counts", v->counts);
 }
 
-static const char *url_of_layer(
-	const struct candidate *v, size_t layer, char text[LOG_URL_SIZE])
+static const char *url_of_layer(const struct candidate *v, size_t layer, char text[LOG_URL_SIZE])
 {
 	for (size_t i = 0; i < v->version.part_count; i++)
 		if (v->pieces[i].layer == layer && !v->pieces[i].signature)

@@ -68,8 +68,17 @@ bool push_topics_has(const struct push_topics *t, const char *name)
 
 /* ---- firing ---- */
 
+/* The pull of this host's own moment is still to come: nobody made it come sooner. */
+static bool is_pending(const struct topic *t, uint64_t now_ms)
+{
+	uint64_t due_ms;
+
+	return now_ms < t->pending_ms && trigger_due(t->topic->trigger, &due_ms) &&
+	       due_ms <= t->pending_ms;
+}
+
 /* Fires one topic within `spread_ms`. A window that is open already stays as it is; what comes in
- * it after this host's own moment waits for the next window, which follows directly. So a storm of
+ * it after this host's own pull waits for the next window, which follows directly. So a storm of
  * messages costs one pull per window, and each window has the load of one. */
 static void fire(const struct sys *sys, struct topic *t, uint64_t spread_ms)
 {
@@ -77,7 +86,7 @@ static void fire(const struct sys *sys, struct topic *t, uint64_t spread_ms)
 
 	/* not a window that was much wider than this one: it promised less */
 	if (spread_ms > 0 && t->window_ms <= now_ms + 2 * spread_ms) {
-		if (now_ms < t->pending_ms)
+		if (is_pending(t, now_ms))
 			return;
 		if (now_ms < t->window_ms)
 			begin_ms = t->window_ms;

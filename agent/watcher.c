@@ -95,7 +95,8 @@ static void retry(struct watch_request *q, const char *why)
 static void stands(struct watch_request *q)
 {
 	if (q->state == WATCHER_FAILING)
-		log_info("watching again", "server", q->server->name, "path", LOG_URL(q->items[0]->path));
+		log_info("watching again", "server", q->server->name, "path",
+			LOG_URL(q->items[0]->path));
 	q->state = WATCHER_ON;
 	q->error[0] = '\0';
 	if (!q->stood_ms)

@@ -62,8 +62,8 @@ void trigger_fire(struct trigger *t, uint64_t now_ms, uint64_t delay_ms);
  * disturbed. */
 void trigger_suspend(struct trigger *t);
 
-/* Owner: true and the moment to call trigger_begin() at, or false when there is none: suspended, or
- * what fell due during the run is already reserved. */
+/* Any thread: true and the moment to call trigger_begin() at, or false when there is none:
+ * suspended, or what fell due during the run is already reserved. Only the owner can rely on it. */
 bool trigger_due(const struct trigger *t, uint64_t *ret_due_ms);
 /* Owner: call when the moment has come. True: the run has begun, trigger_end() must follow. False:
  * nothing is due at now_ms, or the task runs already; in the latter case, if something is due,

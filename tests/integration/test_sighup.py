@@ -386,6 +386,10 @@ class Reload(Case):
         self.assertTrue(self.listens(ports[0]))
         self.hup()
         self.assertTrue(self.listens(ports[0]), 'the same is left alone')
+        for host in ('0.0.0.0', '127.0.0.1'):  # the port is the agent's own
+            self.settings['agent']['listen'] = f'{host}:{ports[0]}'
+            self.hup('the new configuration is applied|nothing was changed')
+            self.assertEqual((self.status()['configuration']['error'], self.listens(ports[0])), (None, True))
         self.settings['agent']['listen'] = f'127.0.0.1:{ports[1]}'
         self.hup()
         self.assertEqual((self.listens(ports[0]), self.listens(ports[1])), (False, True))
@@ -470,6 +474,31 @@ class Reload(Case):
         self.until(lambda: self.config_status('web')['pushes'] == 3)
         now = self.status()['push'][0]
         self.assertEqual((now['connects'], now['gaps']), (1, 1))
+
+    def test_a_message_within_a_spread_window_counts_when_its_pull_came_sooner(self):
+        publisher, hour_ms = Publisher(self), 3600000
+        self.settings['push'] = [{'endpoint': publisher.endpoint}]
+        for name in ('changed', 'refreshed'):
+            self.add(name, interval='48h')
+        agent = self.begin()
+        agent.log.wait('push channel connected')
+        for name in self.settings['configs']:
+            publisher.wait_subscribed(name.encode())
+            agent.refresh(name)
+
+        def push(seq, within_ms):
+            for name in self.settings['configs']:
+                publisher.send(name.encode(), {'v': 1, 'epoch': 'e', 'seq': seq, 'spread_ms': hour_ms})
+            for name in self.settings['configs']:
+                self.until(lambda name=name: self.config_status(name)['next_pull_in_ms'] <= within_ms)
+
+        push(1, hour_ms)
+        self.settings['configs']['changed']['jitter'] = '5%'
+        self.hup()
+        agent.refresh('refreshed')
+        for name in self.settings['configs']:  # both have pulled: nothing is to come within the window
+            self.until(lambda name=name: self.config_status(name)['next_pull_in_ms'] > 2 * hour_ms)
+        push(2, 2 * hour_ms)
 
     def test_more_topics_than_filters_and_back(self):
         publisher = Publisher(self)
@@ -628,6 +657,20 @@ class Reload(Case):
         agent.signal(signal.SIGTERM)
         agent.log.wait('the disk does not answer')
         self.assertEqual(agent.wait(), 1)
+
+    def test_stop_while_files_of_a_server_come_in(self):
+        self.settings['servers']['local'] = {'kind': 'file', 'urls': ['file://' + self.path('from')], 'max_in_flight': 4}
+        names = [f'c{i}' for i in range(60)]
+        for name in names:
+            self.write(f'from/{name}.yaml', 'n: 1\n')
+            self.add(name, durability='strict')
+            self.settings['configs'][name]['from'][0]['server'] = 'local'
+        agent = self.begin()
+        for name in names:
+            self.write(f'from/{name}.yaml', 'n: 2\n' + 50000 * '# a long one\n')
+        agent.signal(signal.SIGUSR1)
+        agent.log.wait('published config=.* generation=2')
+        agent.stop()
 
     # ---- many
 

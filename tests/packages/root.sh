@@ -46,5 +46,5 @@ for package; do
 	set -- "$@" "$package"
 done
 unshare --mount --pid --fork --kill-child --root="$dir" --mount-proc env DEBIAN_FRONTEND=noninteractive \
-	apt-get install -y -q --no-install-recommends -o DPkg::Options::=--force-unsafe-io "$@"
+	apt-get install -y -q --no-install-recommends "$@"
 rm -r "$dir/root/debs"

@@ -127,8 +127,16 @@ class Container(harness.Case):
         """The command as process 1, as that user, without any environment but what a runtime sets."""
         p = Program(['env', '-i', 'PATH=/usr/sbin:/usr/bin', 'unshare', '--mount', '--pid', '--fork', '--kill-child', f'--root={self.root}', '--mount-proc',
                      f'--setgid={group}', f'--setuid={user}', *command], read='both')
-        self.addCleanup(p.close)
+        self.addCleanup(self.end, p)
         return p
+
+    @staticmethod
+    def end(p):
+        """Process 1 and so all that it has; --kill-child does not count for who changed his user."""
+        if p.process.poll() is None:
+            for one in harness.children(p.pid):
+                os.kill(one, signal.SIGKILL)
+        p.close()
 
     def start(self, *args, **kw):
         return self.enter(*image.facts['Entrypoint'], *args, **kw)

@@ -1,0 +1,103 @@
+/* Sockets that are bound, for who listens on them. Surprising: a Unix socket has its mode from the
+ * first moment on, for which the process's umask is changed: a file that another thread makes
+ * meanwhile begins with fewer rights (ours get theirs by fchmod()). */
+#include "listen.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* A socket file that nobody listens on is left from a crash. */
+static bool is_stale(const struct sockaddr_un *address)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool stale = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) &&
+		     errno == ECONNREFUSED;
+
+	if (fd >= 0)
+		close(fd);
+	return stale;
+}
+
+int listen_unix(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	mode_t mask;
+	int fd, r;
+
+	if (strlen(path) >= sizeof(address.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	if (is_stale(&address))
+		unlink(path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -1;
+	mask = umask(0117); /* 0660 from the first moment on */
+	r = bind(fd, (struct sockaddr *)&address, sizeof(address));
+	umask(mask);
+	if (r == 0)
+		return fd;
+	r = errno;
+	close(fd);
+	errno = r;
+	return -1;
+}
+
+/* "HOST:PORT", "[v6]:PORT" to addresses. NULL with errno set. */
+static struct addrinfo *resolve(const char *text)
+{
+	const struct addrinfo hints = {
+		.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+	const char *colon = strrchr(text, ':');
+	struct addrinfo *found = NULL;
+	char host[256];
+	size_t len = colon ? (size_t)(colon - text) : 0;
+
+	errno = EINVAL;
+	if (len == 0 || len >= sizeof(host))
+		return NULL;
+	if (text[0] == '[' && text[len - 1] == ']') {
+		text++;
+		len -= 2;
+	}
+	memcpy(host, text, len);
+	host[len] = '\0';
+	return getaddrinfo(host, colon + 1, &hints, &found) ? NULL : found;
+}
+
+int listen_tcp(const char *text, int *ret_port)
+{
+	struct addrinfo *a = resolve(text);
+	struct sockaddr_storage bound;
+	socklen_t len = sizeof(bound);
+	int one = 1, fd = -1, error = errno;
+
+	if (!a)
+		goto out;
+	fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+		bind(fd, a->ai_addr, a->ai_addrlen) ||
+		getsockname(fd, (struct sockaddr *)&bound, &len)) {
+		error = errno;
+		if (fd >= 0)
+			close(fd);
+		fd = -1;
+		goto out;
+	}
+	*ret_port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+						      : ((struct sockaddr_in *)&bound)->sin_port);
+out:
+	if (a)
+		freeaddrinfo(a);
+	errno = error;
+	return fd;
+}
