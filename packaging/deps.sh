@@ -112,7 +112,8 @@ if command -v apt-get >/dev/null 2>&1; then
 	column=2
 	there() { dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
 	install() {
-		run apt-get update -q -o DPkg::Lock::Timeout=120
+		# somebody else who is at it is waited for by the second one only
+		run apt-get update -q || echo "packaging/deps.sh: going on with the package lists that are there" >&2
 		run env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends -o DPkg::Lock::Timeout=120 "$@"
 	}
 elif command -v dnf >/dev/null 2>&1; then

@@ -13,6 +13,8 @@ if [ "$1" = --time ]; then
 fi
 version=$1
 file=$(readlink -f "$2")
+work=$(mktemp -d) # not beside the file, which may be in the tree
+trap 'rm -rf "$work"' EXIT
 cd "$tree"
 for told in "$(sed -n '1s/.*(\(.*\)-.*/\1/p' packaging/deb/changelog)" "$(sed -n 's/^Version: *//p' packaging/rpm/pullet.spec)" \
 	"$(sed -n 's/^version = "\(.*\)"/\1/p' lib/python/pyproject.toml)"; do
@@ -22,12 +24,11 @@ for told in "$(sed -n '1s/.*(\(.*\)-.*/\1/p' packaging/deb/changelog)" "$(sed -n
 	fi
 done
 if [ -e .git ] && git ls-files --error-unmatch Makefile >/dev/null 2>&1; then
-	git ls-files -z --cached --others --exclude-standard
+	git ls-files -z --cached --others --exclude-standard --deduplicate
 else
 	find . \( -name .git -o -path './build*' -o -name __pycache__ -o -name '*.tar.gz' \) -prune -o ! -type d -printf '%P\0'
-fi >"$file.names"
+fi | LC_ALL=C sort -z >"$work/names"
 # a file that was deleted, but not from git's index yet, is left out
-tar --null --verbatim-files-from -T "$file.names" --ignore-failed-read --warning=no-failed-read --sort=name --owner=0 --group=0 \
-	--numeric-owner --mode=u+rwX,go+rX,go-w --mtime="@$when" --transform="s|^|pullet-$version/|" -cf "$file.tar"
-gzip -9 -n <"$file.tar" >"$file"
-rm "$file.names" "$file.tar"
+tar --null --verbatim-files-from -T "$work/names" --ignore-failed-read --warning=no-failed-read --owner=0 --group=0 \
+	--numeric-owner --mode=u+rwX,go+rX,go-w --mtime="@$when" --transform="s|^|pullet-$version/|S" -cf "$work/tar"
+gzip -9 -n <"$work/tar" >"$file"

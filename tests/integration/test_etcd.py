@@ -322,13 +322,13 @@ class Users(Etcd):
         super().setUp()
         self.etcd = etcd.Etcd(self)
         self.etcd.put(KEY, 'n: 1\n')
-        self.write('password', 'secret\n')
+        self.write('password', 'planted\n')
 
     def begin_as(self, user='web', **kw):
         return self.begin_etcd(keys=f', auth: {{basic: {{user: {user}, password_file: {self.path("password")}}}}}', **kw)
 
     def enable(self):
-        self.etcd.enable_auth(users={'web': ('secret', ['/app/'])})
+        self.etcd.enable_auth(users={'web': ('planted', ['/app/'])})
 
     def test_a_user_reads_and_watches(self):
         self.enable()
@@ -337,12 +337,12 @@ class Users(Etcd):
         for n in range(2, 7):
             self.stands(self.etcd.put(KEY, f'n: {n}\n'))
         self.pulls()
-        self.assertNotIn('secret:', ' '.join(self.agent.log.seen))
+        self.assertNotIn('planted', ' '.join(self.agent.log.seen))
 
     def test_tokens_that_are_known_no_more_are_renewed_and_no_run_fails(self):
         self.enable()
         self.begin_as(watch=False)
-        for end in (lambda: self.etcd.set_password('web', 'secret'), lambda: self.etcd.restart(0)):
+        for end in (lambda: self.etcd.set_password('web', 'planted'), lambda: self.etcd.restart(0)):
             end()
             self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
             self.pulls()
@@ -351,7 +351,7 @@ class Users(Etcd):
         self.enable()
         self.begin_as()
         self.settled()
-        for n, end in enumerate((lambda: self.etcd.set_password('web', 'secret'), lambda: self.etcd.restart(0))):
+        for n, end in enumerate((lambda: self.etcd.set_password('web', 'planted'), lambda: self.etcd.restart(0))):
             end()
             self.stands(self.etcd.put(KEY, f'n: {n + 2}\n'))
             self.pulls()
@@ -414,7 +414,7 @@ class Users(Etcd):
         self.write('password', 'wrong\n')
         self.begin_as(wait='pull failed')
         self.assertEqual(self.agent.status()['cause'], 'forbidden')
-        self.write('password', 'secret\n')
+        self.write('password', 'planted\n')
         # the watch may be at it with the old one: who needs a token then shares what comes of that
         end = time.monotonic() + harness.DEADLINE
         while self.agent.refresh()['outcome'] != 'published':

@@ -700,7 +700,7 @@ class Three(Case):
         self.begin_nacos(f'auth: {{basic: {{user: agent, password_file: {self.plant("password", "secret of three")}}}}}')
         self.server.forget_tokens()
         self.confirms()
-        self.plant('password', 'wrong')
+        self.plant('password', 'another of three')
         self.server.expire_tokens()
         self.fails('forbidden', 'refuses the user')
 
