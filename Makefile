@@ -250,7 +250,7 @@ check-packages: ## build deb, rpm and SBOM, test what is installed from them (ro
 	@export PULLET_BUILD=$(BUILD); tests/packages/root.sh & root=$$!; $(MAKE) --no-print-directory deb rpm && wait $$root
 	@export PULLET_BUILD=$(BUILD) PULLET_TEST_SUMS=$(BUILD)/packages/sums; rm -f $$PULLET_TEST_SUMS; bad=0; \
 	$(RUN) --timeout 900 $(foreach t,$(QUIET),$(PYTHON) $(t) --) || bad=1; \
-	$(RUN) --timeout 900 --jobs 2 $(foreach t,$(filter %deb.py,$(BUSY)) $(filter-out %deb.py,$(BUSY)),$(PYTHON) $(t) --) || bad=1; \
+	$(RUN) --timeout 900 --jobs 2 $(foreach t,$(filter %deb.py %life.py,$(BUSY)) $(filter-out %deb.py %life.py,$(BUSY)),$(PYTHON) $(t) --) || bad=1; \
 	cat $(BUILD)/packages/times; awk '{ p += $$1; f += $$2 } END { printf "packages: %d passed, %d failed\n", p, f }' $$PULLET_TEST_SUMS; exit $$bad
 
 # ---- demo, install
