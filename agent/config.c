@@ -136,10 +136,8 @@ static void take_hints(struct config *c)
 		 hints = c->watch_changes +
 			 atomic_load_explicit(&c->topic.messages, memory_order_relaxed);
 
-	if (hints != c->hints || wanted != c->wanted) {
+	if (hints != c->hints || wanted != c->wanted)
 		c->repulls = 0;
-		c->moved = false;
-	}
 	c->hints = hints;
 	c->wanted = wanted;
 }
@@ -407,6 +405,7 @@ static void end_promise(struct config *c, bool shown)
 		log_info("the server shows the promised version now", "config", c->settings->name,
 			"repulls", LOG_U64(c->repulls));
 	c->lags = false;
+	c->moved = false;
 	/* not if a newer promise came meanwhile */
 	atomic_compare_exchange_strong(&c->topic.wanted, &wanted, 0);
 }
@@ -429,7 +428,8 @@ static bool must_repull(struct config *c)
 			    "asked again");
 		c->lags = true;
 	}
-	/* what is new may be newer than the promise: then the others are those that lag */
+	/* what is new may be newer than the promise, and than others that are still on their way:
+	 * then the other addresses are those that lag, until a promise of it comes */
 	c->moved |= !missing && c->outcome != CONFIG_UNCHANGED;
 	if (!c->moved)
 		gather_avoid(c->gather);

@@ -85,7 +85,7 @@ struct config {
 	uint64_t hints;   /* of watches and pushes, */
 	uint64_t heard;   /* and those that a run has followed */
 	unsigned repulls; /* for the last of these */
-	bool moved;       /* and something new came by them, if not what was promised */
+	bool moved;       /* something new came since a promise was kept: it may be newer than it */
 	bool lags;        /* told: the server does not show it */
 
 	/* versions: config_version.c */

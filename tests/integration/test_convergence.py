@@ -177,6 +177,11 @@ configs:
         self.agent.log.wait('still shows another version')
         self.assertEqual((self.standing(), late.count), ('3', asked))
         self.assertEqual(self.agent.status()['generation'], 2)
+        # nor for what was promised between the two, and comes late
+        before = fresh.count
+        self.push(fresh.etag(text(25).encode()))
+        fresh.wait(before + 3)
+        self.assertEqual((self.standing(), late.count), ('3', asked))
         self.push(fresh.etag(text(3).encode()))
         self.agent.log.wait('promised version now')
 
