@@ -190,19 +190,29 @@ static void look_at_owner(const struct doctor *d, struct doctor_list *l, const c
 			d->who.name);
 }
 
+/* A directory that the agent makes for itself. True, and *ret_place: it is there. */
+static bool look_at_own_dir(struct doctor *d, struct doctor_list *l, const char *path,
+	const char *what, struct doctor_place *ret_place)
+{
+	enum dir dir = look_at_dir(d, l, path, what, ret_place);
+
+	if (dir == DIR_MISSING)
+		look_at_missing(d, l, path, what);
+	if (dir != DIR_THERE)
+		return false;
+	look_at_owner(d, l, path, what, ret_place);
+	return true;
+}
+
 static void look_at_state(struct doctor *d, struct doctor_list *l)
 {
 	static const char what[] = "state_dir";
 	const char *path = d->settings->state_dir;
 	struct doctor_place p;
 	size_t before = l->count;
-	enum dir dir = look_at_dir(d, l, path, what, &p);
 
-	if (dir == DIR_MISSING)
-		look_at_missing(d, l, path, what);
-	if (dir != DIR_THERE)
+	if (!look_at_own_dir(d, l, path, what, &p))
 		return;
-	look_at_owner(d, l, path, what, &p);
 	if (p.st.stx_mode & S_IWOTH)
 		doctor_add(l, DOCTOR_ERROR, path, "chmod 0700",
 			"%s: everybody can write in it, and so choose what is published", what);
@@ -255,13 +265,9 @@ static void look_at_runtime(struct doctor *d, struct doctor_list *l)
 	const char *path = d->settings->runtime_dir;
 	struct doctor_place p;
 	size_t before = l->count;
-	enum dir dir = look_at_dir(d, l, path, what, &p);
 
-	if (dir == DIR_MISSING)
-		look_at_missing(d, l, path, what);
-	if (dir != DIR_THERE)
+	if (!look_at_own_dir(d, l, path, what, &p))
 		return;
-	look_at_owner(d, l, path, what, &p);
 	if (p.st.stx_mode & S_IWOTH)
 		doctor_add(l, DOCTOR_ERROR, path, "chmod 0750",
 			"%s: everybody can write in it, and replace snapshots", what);
