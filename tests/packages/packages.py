@@ -95,6 +95,22 @@ def digests(directory):
     return found
 
 
+def check_rebuilt(case, kind, source, directory, changing):
+    """What `make KIND` makes of the source in another path, time zone and umask is what lies in the directory, but for names that `changing` finds."""
+    with tempfile.TemporaryDirectory() as own:
+        tree = own + '/a/longer/path'
+        os.makedirs(tree)
+        run('tar', '-C', tree, '--strip-components=1', '-xf', source)
+        with timed(kind + ', built again'):
+            run('sh', '-c', 'umask 077 && cd "$1" && make "$3" BUILD="$2"', 'sh', tree, own + '/again', kind,
+                env=dict(os.environ, TZ='UTC-14', LC_ALL='C', TMPDIR=own))
+        ours, theirs = digests(directory), digests(f'{own}/again/packages/{kind}')
+    case.assertEqual(set(ours), set(theirs))
+    for name in ours:
+        if not re.search(changing, name):
+            case.assertEqual(ours[name], theirs[name], name)
+
+
 def not_hardened(path):
     """What a program or shared library lacks of position independence, full RELRO, NX, canaries, FORTIFY and CET: a list of words."""
     def readelf(*options):
