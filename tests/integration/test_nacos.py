@@ -280,7 +280,7 @@ class Watch(Case):
         self.server.wait_holding(1)
         with kinds.Window(self.server, 3) as window:
             self.server.still_holding(1)
-        self.assertEqual(window.requests, [])
+        self.assertLessEqual(len(window.requests), 1)  # a change that was told twice
         self.assertEqual((self.standing(), self.watching()['state']), ('n: 1\n', 'watching'))
         self.put(1)  # the same as before: nobody but the error has to go
         self.until(lambda: self.agent.status()['cause'] is None)
@@ -313,11 +313,7 @@ class Watch(Case):
         self.agent.log.wait('refused by the syntax')
         self.until(lambda: self.held_md5() == bad)
         self.server.wait_holding(1)
-        with kinds.Window(self.server, 2) as window:
-            self.server.still_holding(1)
-        # the pull of a change that was told twice may be late; once a second would be two and more
-        self.assertLessEqual(len(window.requests), 1)
-        self.assertEqual(self.standing(), 'n: 1\n')
+        self.is_quiet()
         self.put(3)
         self.stands(MD5_OF[3])
 
@@ -329,9 +325,7 @@ class Watch(Case):
         for n in (2, 3):
             self.put(n)
             self.until(lambda n=n: self.server.holding == 1 and self.held_md5() == MD5_OF[n])
-        with kinds.Window(self.server, 1) as window:
-            self.server.still_holding(1)
-        self.assertEqual((window.requests, self.standing()), ([], 'n: 1\n'))
+        self.is_quiet()
         self.agent.cli('unpin', 'web', check=0)
         self.stands(MD5_OF[3])
 
@@ -345,9 +339,7 @@ class Watch(Case):
         self.assertEqual(self.standing(), 'n: 1\n')
         self.again('last known good')
         self.until(lambda: self.server.holding == 1 and self.held_md5() == MD5_OF[2])
-        with kinds.Window(self.server, 1) as window:
-            self.server.still_holding(1)
-        self.assertEqual((window.requests, self.standing()), ([], 'n: 1\n'))
+        self.is_quiet()
         self.put(3)
         self.stands(MD5_OF[3])
 
@@ -359,6 +351,13 @@ class Watch(Case):
         self.server.wait_holding(1)
         self.put(2)
         self.stands(MD5_OF[2])
+
+    def is_quiet(self):
+        """The pull of a change that was told twice may be late; once a second would be two and more."""
+        with kinds.Window(self.server, 2) as window:
+            self.server.still_holding(1)
+        self.assertLessEqual(len(window.requests), 1)
+        self.assertEqual(self.standing(), 'n: 1\n')
 
     def reload(self, text, expected):
         seen = self.agent.log.count
