@@ -235,12 +235,12 @@ build-fuzz/%: tests/fuzz/%.c $(LIB_SRC) $(AGENT_SRC)
 
 # ---- packages
 deb: ## build the Debian packages, with SBOM, into build/packages/deb
-	@packaging/deb.sh $(VERSION) $(BUILD)/packages/deb
+	@packaging/package.sh deb $(VERSION) $(BUILD)/packages/deb
 rpm: ## build the RPM packages, with SBOM, into build/packages/rpm
-	@packaging/rpm.sh $(VERSION) $(BUILD)/packages/rpm
+	@packaging/package.sh rpm $(VERSION) $(BUILD)/packages/rpm
 sbom: deb ## build them too: what they are made of (SPDX), build/packages/deb/pullet_VERSION.spdx.json
 
-# these measure how long a service or a page takes, so they run alone; of the others, what takes longest begins first
+# these measure how long a service or a page takes, so nothing else runs beside them, which mostly wait; of the others, what takes longest begins first
 QUIET       := $(patsubst %,tests/packages/test_%.py,systemd page)
 BUSY         = $(filter-out $(QUIET),$(sort $(wildcard tests/packages/test_*.py)))
 check-packages: ## build deb, rpm and SBOM, test what is installed from them (root; about 6 minutes)
@@ -249,7 +249,7 @@ check-packages: ## build deb, rpm and SBOM, test what is installed from them (ro
 	@mkdir -p $(BUILD)/packages && rm -f $(BUILD)/packages/times
 	@export PULLET_BUILD=$(BUILD); tests/packages/root.sh & root=$$!; $(MAKE) --no-print-directory deb rpm && wait $$root
 	@export PULLET_BUILD=$(BUILD) PULLET_TEST_SUMS=$(BUILD)/packages/sums; rm -f $$PULLET_TEST_SUMS; bad=0; \
-	$(RUN) --timeout 900 $(foreach t,$(QUIET),$(PYTHON) $(t) --) || bad=1; \
+	$(RUN) --timeout 900 --jobs 2 $(foreach t,$(QUIET),$(PYTHON) $(t) --) || bad=1; \
 	$(RUN) --timeout 900 --jobs 2 $(foreach t,$(filter %deb.py %life.py,$(BUSY)) $(filter-out %deb.py %life.py,$(BUSY)),$(PYTHON) $(t) --) || bad=1; \
 	cat $(BUILD)/packages/times; awk '{ p += $$1; f += $$2 } END { printf "packages: %d passed, %d failed\n", p, f }' $$PULLET_TEST_SUMS; exit $$bad
 

@@ -50,7 +50,7 @@ static enum receipt_state judge(
 	if (s->away && strcmp(s->away_judge, "pin") != 0) {
 		snprintf(ret_text, FILE_WHY, "%s: %s", s->away_judge,
 			s->away_why ? s->away_why : "");
-		return strcmp(s->away_judge, "rollout") == 0 ? RECEIPT_HELD : RECEIPT_REFUSED;
+		return s->held ? RECEIPT_HELD : RECEIPT_REFUSED;
 	}
 	if (own != RECEIPT_OK) {
 		snprintf(ret_text, FILE_WHY, "%s", s->last_error);

@@ -119,6 +119,8 @@ static void run_ended(void *arg, struct config *c)
 	struct config_status s;
 
 	service_run_ended(a->service);
+	if (a->control)
+		control_look(a->control);
 	if (a->report)
 		tell_report(a, c);
 	if (!a->once)
@@ -441,6 +443,7 @@ static void set_environment(struct agent *a)
 	};
 	a->control_env = (struct control_env){
 		.loop = a->loop,
+		.drift = a->drift,
 		.settings = a->settings,
 		.push = &a->push,
 		.report = &a->report,
@@ -518,7 +521,8 @@ void agent_stop(struct agent *a)
 	service_stop(a->service);
 	control_stop(a->control);
 	report_stop(a->report);
-	a->service = NULL; /* a run that ends while the worker is stopped tells neither */
+	a->service = NULL; /* a run that ends while the worker is stopped tells none of them */
+	a->control = NULL;
 	a->report = NULL;
 	push_stop(a->push);
 	push_stop(a->next_push);

@@ -222,18 +222,26 @@ static bool note_heads(
 	return moved;
 }
 
-static struct entry *take_old(
-	struct entry *old[CHANGES_MAX], const struct config *config, uint64_t generation)
+/* Its place among the old ones; CHANGES_MAX = it is not there. */
+static size_t find_old(struct entry *const old[CHANGES_MAX], const struct head *h)
 {
-	for (size_t i = 0; i < CHANGES_MAX; i++) {
-		struct entry *e = old[i];
+	size_t i = 0;
 
-		if (e && e->config == config && e->generation == generation) {
-			old[i] = NULL;
-			return e;
-		}
-	}
-	return NULL;
+	while (i < CHANGES_MAX &&
+		!(old[i] && old[i]->config == h->config && old[i]->generation == h->generation))
+		i++;
+	return i;
+}
+
+/* What is known already may not be kept any more. */
+static int64_t time_of(struct entry *const old[CHANGES_MAX], const struct head *h)
+{
+	size_t i = find_old(old, h);
+	struct store_file file;
+
+	if (i < CHANGES_MAX)
+		return old[i]->at_ms;
+	return store_look(h->config->store, h->generation, &file) ? 0 : file.at_ms;
 }
 
 static struct head *newest(struct head *heads, size_t count)
@@ -260,19 +268,20 @@ static int merge(struct changes *c, struct config *const *configs)
 	c->entry_count = 0;
 	c->complete = true;
 	while (c->entry_count < CHANGES_MAX && (h = newest(heads, count))) {
-		struct entry *e = take_old(old, h->config, h->generation);
-		struct store_file file;
+		size_t i = find_old(old, h);
+		struct entry *e = i < CHANGES_MAX ? old[i] : NULL;
 
 		if (!e && c->read >= CHANGES_MAX_READ) {
 			c->complete = false;
 			break;
 		}
-		if (!e)
+		if (e)
+			old[i] = NULL;
+		else
 			e = entry_new(c, configs[h - heads], h->generation);
 		h->generation = e ? e->from : 0;
 		if (h->generation)
-			h->at_ms =
-				store_look(h->config->store, h->generation, &file) ? 0 : file.at_ms;
+			h->at_ms = time_of(old, h);
 		if (e)
 			c->entries[c->entry_count++] = e;
 	}

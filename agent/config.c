@@ -79,13 +79,30 @@ static bool may_complain(
 	return false;
 }
 
+/* The same where there is no old version. */
+static const char *with_nothing(const char *what, char *ret_text, size_t size)
+{
+	static const char stays[] = ": the old version stays";
+	size_t len = strlen(what), end = sizeof(stays) - 1;
+
+	if (len < end || strcmp(what + len - end, stays) != 0)
+		return what;
+	snprintf(ret_text, size, "%.*s: nothing is published yet", (int)(len - end), what);
+	return ret_text;
+}
+
 void config_complain(struct config *c, const char *what, const char *why)
 {
 	unsigned suppressed;
+	char text[160];
 
+	if (c->published.generation == 0 && !c->env->dry_run)
+		what = with_nothing(what, text, sizeof(text));
 	free(c->error);
 	c->error = strdup(why[0] ? why : what);
 	c->error_wall_ms = c->env->sys->wall_ms();
+	if (!c->failing_wall_ms)
+		c->failing_wall_ms = c->error_wall_ms;
 	if (may_complain(c, what, why, &suppressed))
 		log_warn(what, "config", c->settings->name, "why", why, "next_in_ms",
 			LOG_U64(supervisor_delay(&c->supervisor)), "generation",
@@ -119,6 +136,7 @@ static void confirm(struct config *c)
 	}
 	free(c->error);
 	c->error = NULL;
+	c->failing_wall_ms = 0;
 }
 
 /* ---- runs ---- */
@@ -139,6 +157,7 @@ static void take_hints(struct config *c)
 	if (hints != c->hints || wanted != c->wanted)
 		c->repulls = 0;
 	c->hints = hints;
+	c->followed = c->watch_changes;
 	c->wanted = wanted;
 }
 
@@ -367,6 +386,13 @@ static void unwatch(struct config *c)
 	c->watched_count = 0;
 }
 
+/* A run has ended; what watches told of since it began is to be followed yet. */
+static void tell_watches(struct config *c)
+{
+	for (size_t i = 0; c->followed == c->watch_changes && i < c->watched_count; i++)
+		watcher_followed(&c->watched[i].item);
+}
+
 static void watch_status(const struct config *c, struct config_status *s)
 {
 	s->watched = c->watched_count;
@@ -430,7 +456,7 @@ static bool must_repull(struct config *c)
 	}
 	/* what is new may be newer than the promise, and than others that are still on their way:
 	 * then the other addresses are those that lag, until a promise of it comes */
-	c->moved |= !missing && c->outcome != CONFIG_UNCHANGED;
+	c->moved |= !missing && c->outcome != CONFIG_UNCHANGED && c->outcome != CONFIG_HELD;
 	if (!c->moved)
 		gather_avoid(c->gather);
 	return true;
@@ -504,6 +530,7 @@ static void run_ended(struct config *c)
 	c->forced = false;
 	trigger_end(&c->trigger, c->env->sys->now_ms(), next_ms);
 	arm(c);
+	tell_watches(c);
 	config_tell(c, 0, c->run - 1);
 	config_tell(c, CONFIG_ANY, CONFIG_ANY);
 	if (c->env->run_ended)
@@ -520,7 +547,7 @@ void config_run_failed(
 	run_ended(c);
 }
 
-void config_run_succeeded(struct config *c, enum config_outcome outcome, bool confirmed)
+void config_run_succeeded(struct config *c, enum config_outcome outcome)
 {
 	supervisor_end(
 		&c->supervisor, c->run, c->bootstrapping ? c->missed_as : SUPERVISOR_SUCCESS);
@@ -530,7 +557,7 @@ void config_run_succeeded(struct config *c, enum config_outcome outcome, bool co
 			"what the bootstrap has is published: the server is still to be "
 			"reached",
 			c->missed ? c->missed : "");
-	} else if (confirmed) {
+	} else {
 		confirm(c);
 	}
 	run_ended(c);
@@ -585,12 +612,17 @@ void config_free(struct config *c)
 
 /* ---- the end, while others go on ---- */
 
+bool config_at_disk(const struct config *c)
+{
+	return c->publishing || c->syncing;
+}
+
 /* Something of it was under way on the worker: is it still? */
 void config_retire_on(struct config *c)
 {
 	void (*retired)(void *arg) = c->retired;
 
-	if (!retired || c->publishing || c->syncing)
+	if (!retired || config_at_disk(c))
 		return;
 	c->retired = NULL;
 	retired(c->retired_arg);
@@ -612,7 +644,9 @@ bool config_retire(struct config *c, void (*ended)(void *arg), void *arg)
 	version_retire(c);
 	if (!c->publishing && trigger_running(&c->trigger))
 		trigger_end(&c->trigger, c->env->sys->now_ms(), TRIGGER_NO_NEXT);
-	if (!c->publishing && !c->syncing)
+	if (ended)
+		operate_forgo(c);
+	if (!config_at_disk(c))
 		return true;
 	c->retired = ended;
 	c->retired_arg = arg;
@@ -632,6 +666,7 @@ static uint64_t splay_ms(struct config *c)
 
 void config_start(struct config *c, bool now)
 {
+	c->started_ms = c->env->sys->now_ms();
 	version_start(c);
 	watch(c);
 	trigger_fire(&c->trigger, c->env->sys->now_ms(), now ? 0 : splay_ms(c));
@@ -713,7 +748,7 @@ static int64_t age_ms(struct config *c)
 		return -1;
 	if (c->confirmed_ms)
 		return (int64_t)(c->env->sys->now_ms() - c->confirmed_ms);
-	age = c->env->sys->wall_ms() - c->published.pulled_ms; /* by an earlier process */
+	age = c->env->sys->wall_ms() - c->published.pulled_ms; /* it cannot be more */
 	return age > 0 ? age : 0;
 }
 
@@ -728,8 +763,10 @@ void config_status(struct config *c, struct config_status *ret_status)
 		state = "stale";
 	else if (c->published.generation == 0)
 		state = "waiting";
-	else if (c->confirmed_ms == 0 || c->error)
-		state = age > (int64_t)config_stale_ms(c) ? "stale" : c->error ? "failing" : "ok";
+	else if (now_ms - (c->confirmed_ms ? c->confirmed_ms : c->started_ms) > config_stale_ms(c))
+		state = "stale";
+	else if (c->error)
+		state = "failing";
 	*ret_status = (struct config_status){
 		.settings = c->settings,
 		.version = &c->published,
@@ -738,6 +775,7 @@ void config_status(struct config *c, struct config_status *ret_status)
 		.last_error = error_of(c),
 		.cause = c->error ? c->cause : KIND_CAUSE_NONE,
 		.last_error_ms = c->error_wall_ms,
+		.failing_since_ms = c->failing_wall_ms,
 		.published_ms = c->published_wall_ms,
 		.confirmed_ms = c->confirmed_wall_ms,
 		.age_ms = age,
@@ -767,6 +805,7 @@ void config_status(struct config *c, struct config_status *ret_status)
 		ret_status->away_judge = c->away->judge;
 		ret_status->away_why = c->away->why;
 		ret_status->away = &c->away->version;
+		ret_status->held = version_is_held(c->away);
 	}
 	if (c->ledger) {
 		ret_status->overrides = c->ledger->overrides;

@@ -55,7 +55,13 @@ struct config_env {
 	void *arg;
 };
 
-enum config_outcome { CONFIG_NONE, CONFIG_PUBLISHED, CONFIG_UNCHANGED, CONFIG_FAILED };
+enum config_outcome {
+	CONFIG_NONE,
+	CONFIG_PUBLISHED,
+	CONFIG_UNCHANGED,
+	CONFIG_HELD, /* a decision keeps what the server has from standing */
+	CONFIG_FAILED
+};
 
 struct config_status {
 	const struct settings_config *settings;
@@ -66,6 +72,7 @@ struct config_status {
 	enum kind_cause
 		cause; /* of the last run's failure, as far as the server has to do with it */
 	int64_t last_error_ms, published_ms, confirmed_ms; /* wall clock; 0 = never */
+	int64_t failing_since_ms;                          /* the same; 0 = it is not */
 	int64_t age_ms;          /* since the server last confirmed; -1 = nothing is published */
 	int64_t next_pull_in_ms; /* -1 = none due (running) */
 	bool running;
@@ -79,6 +86,7 @@ struct config_status {
 	/* what the server has and does not stand; NULL = it has what stands */
 	const struct version *away;
 	const char *away_judge, *away_why;
+	bool held; /* that is decided: by a pin, a rollout, an operator's rollback */
 	const struct ledger_pin *pin; /* NULL = not pinned */
 	const struct ledger_override *overrides;
 	size_t override_count;
@@ -114,9 +122,13 @@ void config_free(struct config *c);
 void config_start(struct config *c, bool now);
 /* Ends what is under way, and begins nothing any more, but for what the worker is at: true when
  * there is nothing of that; else the version that it is at is finished in order, and ended() is
- * called later, once (NULL = nobody is told). What is published stays, and is remembered. Only
- * config_free(), or this again, may follow; the push thread may still fire the trigger. */
+ * called later, once. What an operator asked for, and waits, is taken back. ended NULL: the agent
+ * ends, nobody is told, and nothing is taken back: after the next start it is as after a crash.
+ * What is published stays, and is remembered. Only config_free(), or this again, may follow; the
+ * push thread may still fire the trigger. */
 bool config_retire(struct config *c, void (*ended)(void *arg), void *arg);
+/* The worker is at something of it, or is to be: config_retire() would have to wait. */
+bool config_at_disk(const struct config *c);
 /* The trigger was fired or suspended: for whoever takes it off the queue. */
 void config_called(struct trigger *t);
 /* The machine slept through the moment of the pull: one pull, splayed as at the start. */

@@ -153,9 +153,22 @@ void operate_ended(struct config *c, const char *why)
 	operate_fini(c);
 	if (overrides)
 		version_remember(c);
+	else if (!why) /* what the server has instead is told as turned away */
+		trigger_fire(&c->trigger, c->env->sys->now_ms(), 0);
 	c->change.failed = why;
 	c->change.error = why ? strdup(why) : NULL;
 	config_tell(c, CONFIG_ANY, CONFIG_CHANGE);
+}
+
+void operate_forgo(struct config *c)
+{
+	static const char why[] = "a new configuration changes this config, or removes it, and "
+				  "this was not done yet: ask again";
+
+	if (!c->change.under_way || (c->publishing && c->change.granted))
+		return;
+	log_warn("what was asked for is not done", "config", c->settings->name, "why", why);
+	operate_ended(c, why);
 }
 
 void operate_fini(struct config *c)

@@ -81,12 +81,13 @@ struct config {
 	size_t watched_count;
 	uint64_t watch_changes;
 	/* when the run began: */
-	uint64_t wanted;  /* the promise of the last push */
-	uint64_t hints;   /* of watches and pushes, */
-	uint64_t heard;   /* and those that a run has followed */
-	unsigned repulls; /* for the last of these */
-	bool moved;       /* something new came since a promise was kept: it may be newer than it */
-	bool lags;        /* told: the server does not show it */
+	uint64_t wanted;   /* the promise of the last push */
+	uint64_t hints;    /* of watches and pushes, */
+	uint64_t heard;    /* and those that a run has followed */
+	uint64_t followed; /* watch_changes */
+	unsigned repulls;  /* for the last of these */
+	bool moved; /* something new came since a promise was kept: it may be newer than it */
+	bool lags;  /* told: the server does not show it */
 
 	/* versions: config_version.c */
 	struct candidate *candidate; /* under way; NULL = none */
@@ -136,7 +137,9 @@ struct config {
 	char *error; /* NULL = the last run was good */
 	struct log_limit log_limit;
 	int64_t error_wall_ms, published_wall_ms, confirmed_wall_ms;
-	uint64_t confirmed_ms; /* 0 = not by this process */
+	int64_t failing_wall_ms; /* since when; 0 = the last run was good */
+	uint64_t confirmed_ms;   /* 0 = not known, */
+	uint64_t started_ms;     /* then nobody knows more than this */
 	uint64_t refused[JUDGE_COUNT], restored;
 };
 
@@ -150,8 +153,10 @@ void config_start_limit(struct config *c);
 /* The end of the run in progress. */
 void config_run_failed(
 	struct config *c, enum supervisor_outcome outcome, const char *what, const char *why);
-/* confirmed: what stands is what the server has. */
-void config_run_succeeded(struct config *c, enum config_outcome outcome, bool confirmed);
+/* Where what stands cannot be replaced, at the start as at every run. */
+#define CONFIG_CANNOT_PUBLISH "cannot publish here: trying again at every pull"
+/* What stands is what is to stand. */
+void config_run_succeeded(struct config *c, enum config_outcome outcome);
 /* What waiters are after beside a run; no run has these numbers. */
 #define CONFIG_ANY (UINT64_MAX - 1)
 #define CONFIG_CHANGE UINT64_MAX
@@ -190,6 +195,8 @@ void version_drop(struct config *c);
 void version_clear_away(struct config *c);
 /* The server has what it had, and that was turned away: ends the run. */
 void version_end_away(struct config *c);
+/* By a decision, which is not a failure. */
+bool version_is_held(const struct away *a);
 /* The candidate is given up: ends the run, or the change that was asked for. */
 void version_failed(struct config *c, const char *what, const char *why);
 /* The judges but for the programs. 0, or -EINVAL and the judgement, or another error. */
@@ -258,6 +265,8 @@ int operate_check_key(const struct config *c, const char *key, char why[FILE_WHY
 /* What an operator asked for, if anything, has ended: why NULL = it stands. Otherwise takes the
  * decision back. Tells those who wait. */
 void operate_ended(struct config *c, const char *why);
+/* The config goes: what an operator asked for, and the disk is not taking yet, has ended. */
+void operate_forgo(struct config *c);
 void operate_fini(struct config *c);
 /* A ledger with the same overrides and nothing else, for ledger_free(); NULL when there is no
  * memory. */

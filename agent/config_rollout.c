@@ -38,7 +38,7 @@ static void let_in(struct config *c)
 	}
 	log_info("the rollout has come to this host", "config", c->settings->name);
 	version_clear_away(c);
-	config_run_succeeded(c, CONFIG_UNCHANGED, false);
+	config_run_succeeded(c, CONFIG_UNCHANGED);
 	trigger_fire(&c->trigger, c->env->sys->now_ms(), 0);
 }
 

@@ -242,7 +242,7 @@ void version_unchanged(struct config *c)
 	char why[FILE_WHY];
 
 	if (c->env->dry_run) {
-		config_run_succeeded(c, CONFIG_UNCHANGED, true);
+		config_run_succeeded(c, CONFIG_UNCHANGED);
 		return;
 	}
 	if (version_prepare(c, why)) {
@@ -272,7 +272,7 @@ void version_unchanged(struct config *c)
 	if (c->away)
 		version_end_away(c);
 	else
-		config_run_succeeded(c, CONFIG_UNCHANGED, true);
+		config_run_succeeded(c, CONFIG_UNCHANGED);
 }
 
 /* ---- start and stop ---- */
@@ -313,6 +313,18 @@ static void leave_what_stands(struct config *c)
 		p->fileset = NULL;
 }
 
+/* Readers were told when; it was just before, where the agent was restarted. */
+static void remember_confirmation(struct config *c)
+{
+	uint64_t now_ms = c->env->sys->now_ms(),
+		 then_ms = c->image ? image_confirmed_ms(c->image) : 0;
+
+	if (then_ms == 0 || then_ms > now_ms)
+		return;
+	c->confirmed_ms = then_ms;
+	c->confirmed_wall_ms = c->env->sys->wall_ms() - (int64_t)(now_ms - then_ms);
+}
+
 static void start_from_store(struct config *c)
 {
 	char why[FILE_WHY] = "";
@@ -320,7 +332,7 @@ static void start_from_store(struct config *c)
 	int r = version_prepare(c, why);
 
 	if (r) {
-		config_complain(c, "cannot publish here: trying again at every pull", why);
+		config_complain(c, CONFIG_CANNOT_PUBLISH, why);
 		return;
 	}
 	c->started = true;
@@ -348,6 +360,7 @@ static void start_from_store(struct config *c)
 	version_set_stood(c);
 	c->expires_ms = c->candidate->expires_ms;
 	c->published_wall_ms = c->published.pulled_ms;
+	remember_confirmation(c);
 	log_info("started from the last known good", "config", c->settings->name, "generation",
 		LOG_U64(c->published.generation), "version", VERSION_TEXT(&c->published), "file",
 		settings_place(c->settings));

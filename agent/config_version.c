@@ -72,18 +72,24 @@ static void turn_away(struct config *c, const char *judge, const char *id, const
 	version_drop(c);
 }
 
+bool version_is_held(const struct away *a)
+{
+	return strcmp(a->judge, "pin") == 0 || strcmp(a->judge, "rollout") == 0 ||
+	       strcmp(a->judge, "operator") == 0;
+}
+
 /* The server has what it had, and that was turned away. */
 void version_end_away(struct config *c)
 {
 	char what[64];
 
-	if (strcmp(c->away->judge, "pin") == 0 || strcmp(c->away->judge, "rollout") == 0) {
-		config_run_succeeded(c, CONFIG_UNCHANGED, false);
+	if (version_is_held(c->away)) {
+		config_run_succeeded(c, CONFIG_HELD);
 		return;
 	}
 	snprintf(what, sizeof(what), "refused by the %s: the old version stays", c->away->judge);
 	config_run_failed(c, SUPERVISOR_FAILED,
-		strcmp(c->away->judge, "probe") == 0 || strcmp(c->away->judge, "operator") == 0
+		strcmp(c->away->judge, "probe") == 0
 			? "the server still has the version that was taken back"
 			: what,
 		c->away->why);
@@ -447,7 +453,7 @@ static void published(struct config *c)
 		return;
 	}
 	version_clear_away(c);
-	config_run_succeeded(c, CONFIG_PUBLISHED, true);
+	config_run_succeeded(c, CONFIG_PUBLISHED);
 }
 
 static void run_publish(struct worker_job *job)
@@ -569,7 +575,7 @@ static void publish_dry(struct config *c)
 		print_changes(c, &there);
 	buffer_fini(&there);
 	version_drop(c);
-	config_run_succeeded(c, same ? CONFIG_UNCHANGED : CONFIG_PUBLISHED, true);
+	config_run_succeeded(c, same ? CONFIG_UNCHANGED : CONFIG_PUBLISHED);
 }
 
 /* ---- under way ---- */
@@ -582,7 +588,7 @@ static bool held_by_pin(struct config *c)
 	log_info("pinned: a new version is not published", "config", c->settings->name, "version",
 		VERSION_TEXT(&c->candidate->version));
 	turn_away(c, "pin", "", "pinned");
-	config_run_succeeded(c, CONFIG_UNCHANGED, false);
+	config_run_succeeded(c, CONFIG_HELD);
 	return true;
 }
 
@@ -686,8 +692,10 @@ void version_gathered(struct config *c)
 			c->away ? &c->away->body : NULL, c->env->sys->wall_ms(), why);
 	lost = !c->away && (r == -ENOENT || r == -EBADMSG);
 	gather_release(c->gather);
-	if (r == 0 && !c->env->dry_run)
-		r = version_prepare(c, why);
+	if (r == 0 && !c->env->dry_run && version_prepare(c, why)) {
+		version_failed(c, CONFIG_CANNOT_PUBLISH, why);
+		return;
+	}
 	if (r) {
 		if (lost)
 			version_forget_standing(c);
@@ -719,7 +727,7 @@ void version_hold_back(struct config *c, const char *why)
 	log_info("not rolled out to this host yet: the old version stays", "config",
 		c->settings->name, "version", VERSION_TEXT(&c->candidate->version), "why", why);
 	turn_away(c, "rollout", "", why);
-	config_run_succeeded(c, CONFIG_UNCHANGED, false);
+	config_run_succeeded(c, CONFIG_HELD);
 }
 
 void version_init_jobs(struct config *c)

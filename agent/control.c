@@ -20,8 +20,9 @@
 #include "inspect.h"
 #include "jsontext.h"
 #include "log.h"
-#include "page/page.h"
 #include "metrics.h"
+#include "page/page.h"
+#include "places.h"
 #include "status.h"
 
 #define MAX_ANSWER (64u << 20)
@@ -38,16 +39,19 @@ struct waiting { /* one client that waits for a run or a change */
 
 struct control {
 	const struct control_env *env; /* as it is now: it may change between two calls */
-	struct httpd *unix_httpd, *tcp_httpd;
-	char *listen; /* the address of the second; NULL = it does not listen */
+	struct places *places;
 	struct changes *changes;
 	struct waiting waiting[CONTROL_MAX_WAITING];
 };
 
 static void reply(struct httpd_request *r, int status, struct buffer *b)
 {
-	buffer_append(b, "\n", 1);
-	httpd_reply(r, status, "application/json", b->data ? b->data : "", b->len);
+	static const char cut[] = "{\"error\":\"the answer is too large, or memory is short\"}\n";
+
+	if (buffer_append(b, "\n", 1)) /* or what was appended before was cut */
+		httpd_reply(r, 500, "application/json", cut, sizeof(cut) - 1);
+	else
+		httpd_reply(r, status, "application/json", b->data, b->len);
 	buffer_fini(b);
 }
 
@@ -646,111 +650,34 @@ static void dispatch(void *arg, struct httpd_request *r)
 	reply_error(r, 405, "this path does not take that method");
 }
 
-/* What an operator is to do about an address that cannot be had. */
-static void explain_listen(char why[FILE_WHY], const char *place, int error)
-{
-	static const struct {
-		int error;
-		const char *advice; /* of a port; of a socket's path it is that of a file, but for
-				       the first */
-	} table[] = {
-		{EADDRINUSE, ": another program has it: stop that, or listen elsewhere"},
-		{EADDRNOTAVAIL, ": this host does not have that address (ip address)"},
-		{EACCES, ": ports below 1024 are for root: name a higher one"},
-		{EINVAL, ": the name is not known here: write an address"},
-	};
-	char remedy[FILE_REMEDY];
-	const char *advice = NULL;
-
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (table[i].error == error && (i == 0 || place[0] != '/'))
-			advice = table[i].advice;
-	if (advice)
-		snprintf(remedy, sizeof(remedy), "%s%s", strerror(error), advice);
-	else
-		file_remedy(remedy, error, false);
-	snprintf(why, FILE_WHY, "cannot listen on %.180s: %s", place, remedy);
-}
-
-static bool same_port(const char *a, const char *b)
-{
-	return strcmp(strrchr(a, ':'), strrchr(b, ':')) == 0;
-}
-
-/* From one address of a port to another, one may be in the way of the other: then what listens goes
- * first, and comes back when that was not the reason. NULL: errno. */
-static struct httpd *open_instead(struct control *c, const char *address)
-{
-	struct httpd *h = httpd_open_tcp(c->env->loop, address, dispatch, c);
-	int error = errno;
-
-	if (h || error != EADDRINUSE || !c->tcp_httpd || !same_port(c->listen, address))
-		return h;
-	httpd_close(c->tcp_httpd);
-	h = httpd_open_tcp(c->env->loop, address, dispatch, c);
-	error = errno;
-	c->tcp_httpd = h ? NULL : httpd_open_tcp(c->env->loop, c->listen, dispatch, c);
-	if (!h && !c->tcp_httpd) {
-		log_err("nothing listens any more", "address", c->listen, "why", strerror(errno));
-		free(c->listen);
-		c->listen = NULL;
-	}
-	errno = error;
-	return h;
-}
-
 int control_listen(struct control *c, const char *address, char why[FILE_WHY])
 {
-	struct httpd *h = NULL;
-	char *text = NULL;
+	return places_listen(c->places, address, why);
+}
 
-	if (c->listen == address || (c->listen && address && strcmp(c->listen, address) == 0))
-		return 0;
-	if (address) {
-		text = strdup(address);
-		errno = ENOMEM;
-		h = text ? open_instead(c, address) : NULL;
-		if (!h) {
-			int r = -errno;
-
-			explain_listen(why, address, -r);
-			free(text);
-			return r;
-		}
-	}
-	if (c->tcp_httpd)
-		httpd_close(c->tcp_httpd);
-	free(c->listen);
-	c->tcp_httpd = h;
-	c->listen = text;
-	return 0;
+void control_look(struct control *c)
+{
+	places_look(c->places);
 }
 
 int control_start(const struct control_env *env, struct control **ret_control, char why[FILE_WHY])
 {
 	struct control *c = calloc(1, sizeof(*c));
-	char path[256];
 	int r = -ENOMEM;
 
-	if (!c) {
-		snprintf(why, FILE_WHY, "out of memory");
-		goto fail;
-	}
+	snprintf(why, FILE_WHY, "out of memory");
+	if (!c)
+		return r;
 	c->env = env;
 	c->changes = changes_new();
-	if (!c->changes) {
-		snprintf(why, FILE_WHY, "out of memory");
+	if (!c->changes)
 		goto fail;
-	}
-	snprintf(path, sizeof(path), "%s/control.sock", env->settings->runtime_dir);
-	c->unix_httpd = httpd_open_unix(env->loop, path, dispatch, c);
-	if (!c->unix_httpd) {
-		r = -errno;
-		explain_listen(why, path, -r);
+	r = places_open(
+		env->loop, env->drift, env->settings->runtime_dir, dispatch, c, &c->places, why);
+	if (r)
 		goto fail;
-	}
-	httpd_limit(c->unix_httpd, 2 * CONTROL_MAX_WAITING, HTTPD_QUEUED);
-	r = control_listen(c, env->settings->listen, why);
+	places_limit(c->places, 2 * CONTROL_MAX_WAITING, HTTPD_QUEUED);
+	r = places_listen(c->places, env->settings->listen, why);
 	if (r)
 		goto fail;
 	*ret_control = c;
@@ -783,11 +710,7 @@ void control_stop(struct control *c)
 	for (size_t i = 0; i < CONTROL_MAX_WAITING; i++)
 		if (c->waiting[i].request)
 			waiting_end(&c->waiting[i]);
-	if (c->tcp_httpd)
-		httpd_close(c->tcp_httpd);
-	if (c->unix_httpd)
-		httpd_close(c->unix_httpd);
+	places_close(c->places);
 	changes_free(c->changes);
-	free(c->listen);
 	free(c);
 }

@@ -35,6 +35,7 @@
 #define PULLET_CONTROL_H
 
 #include "config.h"
+#include "drift.h"
 #include "loop.h"
 #include "push.h"
 #include "report.h"
@@ -50,6 +51,7 @@ struct renewal;
  * next. */
 struct control_env {
 	struct loop *loop;
+	struct drift *drift; /* NULL = there is none */
 	const struct settings *settings;
 	struct config *const *configs; /* settings->config_count of them, in that order */
 	struct server *const *servers; /* settings->server_count of them */
@@ -68,6 +70,9 @@ void control_stop(struct control *c);
 /* Serves read-only on this TCP address instead (NULL = on none): nothing happens when it is the one
  * already. 0, or -errno with a sentence, and then it serves where it did. */
 int control_listen(struct control *c, const char *address, char why[FILE_WHY]);
+/* Is the control socket where it was made? To be asked now and then, where inotify does not tell.
+ */
+void control_look(struct control *c);
 /* A config is about to be freed, because it is not configured any more (gone), or otherwise:
  * whoever waits for it is told so, and nothing is kept of it. */
 void control_forget(struct control *c, const struct config *config, bool gone);

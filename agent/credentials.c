@@ -7,10 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base64.h"
 #include "log.h"
@@ -117,6 +119,32 @@ int credentials_read(const struct sys *sys, const struct settings_server *server
 	return r;
 }
 
+int credentials_check_tls(const struct settings_server *server, char why[FILE_WHY])
+{
+	const struct {
+		const char *key, *path;
+	} files[] = {
+		{"tls.ca", server->ca},
+		{"tls.crl", server->crl},
+		{"tls.cert", server->cert},
+		{"tls.key", server->key},
+	};
+	char remedy[FILE_REMEDY];
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		int error;
+
+		if (!files[i].path || faccessat(AT_FDCWD, files[i].path, R_OK, AT_EACCESS) == 0)
+			continue;
+		error = errno;
+		file_remedy(remedy, error, true);
+		snprintf(why, FILE_WHY, "%.200s: %s cannot be read: %s", files[i].path,
+			files[i].key, remedy);
+		return -error;
+	}
+	return 0;
+}
+
 static void warn_if_open(const struct settings_server *server, const char *path)
 {
 	struct stat st;
@@ -138,51 +166,75 @@ void credentials_warn(const struct settings_server *server)
 		warn_if_open(server, server->headers[i].file);
 }
 
-void credentials_hide_text(const char *secret, char *data, size_t len)
-{
-	size_t n = secret ? strlen(secret) : 0;
-	char *at;
+/* What is covered, byte by byte: all is looked for before anything is covered, since one secret may
+ * lie in another, and end where it begins. */
+struct cover {
+	const char *data;
+	size_t len;
+	bool *covered;
+};
 
-	while (n && (at = memmem(data, len, secret, n))) {
-		memset(at, '*', n);
-		len -= (size_t)(at + n - data);
-		data = at + n;
+static void find(struct cover *c, const char *secret)
+{
+	const size_t n = secret ? strlen(secret) : 0;
+	const char *from = c->data, *end = c->data + c->len, *at;
+
+	while (n && (at = memmem(from, (size_t)(end - from), secret, n))) {
+		memset(c->covered + (at - c->data), true, n);
+		from = at + 1;
 	}
 }
 
-/* As HTTP's basic authentication sends it. */
-static void hide_basic(const struct credentials *c, char *data, size_t len)
+/* Of a header, what a server may quote: the value, and without its scheme. */
+static void find_header(struct cover *c, const char *line)
+{
+	static const char authorization[] = "authorization: ", bearer[] = "Bearer ";
+	const char *value = strstr(line, ": ") + 2, *space = strchr(value, ' '),
+		   *name = strcasestr(line, authorization);
+	bool has_scheme = (name && name + sizeof(authorization) - 1 == value) ||
+			  strncasecmp(value, bearer, sizeof(bearer) - 1) == 0;
+
+	find(c, value);
+	find(c, has_scheme && space ? space + 1 : NULL);
+}
+
+/* As HTTP's basic authentication sends it. False: out of memory. */
+static bool find_basic(struct cover *c, const char *user, const char *password)
 {
 	struct buffer encoded;
 	char *both = NULL;
+	bool good;
 
 	buffer_init(&encoded, 4 * SETTINGS_MAX_SECRET);
-	if (asprintf(&both, "%s:%s", c->user, c->password) < 0)
+	if (asprintf(&both, "%s:%s", user, password) < 0)
 		both = NULL;
-	if (both && base64_append(&encoded, both, strlen(both)) == 0)
-		credentials_hide_text(encoded.data, data, len);
+	good = both && base64_append(&encoded, both, strlen(both)) == 0;
+	if (good)
+		find(c, encoded.data);
 	wipe(both);
 	if (encoded.data)
 		explicit_bzero(encoded.data, encoded.cap);
 	buffer_fini(&encoded);
+	return good;
 }
 
-void credentials_hide(const struct credentials *c, char *data, size_t len)
+void credentials_hide(
+	const struct credentials *c, const char *token, const char *query, char *data, size_t len)
 {
-	static const char bearer[] = "Bearer ";
+	const char *texts[] = {c->password, c->secret, c->session_token, token, query};
+	struct cover cover = {.data = data, .len = len, .covered = calloc(len, sizeof(bool))};
+	bool good = cover.covered;
 
-	for (size_t i = 0; i < c->count; i++) {
-		const char *value = strstr(c->lines[i], ": ") + 2;
-
-		if (strncmp(value, bearer, strlen(bearer)) == 0)
-			value += strlen(bearer);
-		credentials_hide_text(value, data, len);
-	}
-	if (c->user && c->password)
-		hide_basic(c, data, len);
-	credentials_hide_text(c->password, data, len);
-	credentials_hide_text(c->secret, data, len);
-	credentials_hide_text(c->session_token, data, len);
+	if (good && c->user && c->password)
+		good = find_basic(&cover, c->user, c->password);
+	for (size_t i = 0; good && i < c->count; i++)
+		find_header(&cover, c->lines[i]);
+	for (size_t i = 0; good && i < sizeof(texts) / sizeof(texts[0]); i++)
+		find(&cover, texts[i]);
+	for (size_t i = 0; i < len; i++)
+		if (!good || cover.covered[i])
+			data[i] = '*';
+	free(cover.covered);
 }
 
 void credentials_fini(struct credentials *c)

@@ -25,11 +25,15 @@ struct credentials {
 /* 0, or -errno with a sentence that names the file and holds no secret. */
 int credentials_read(const struct sys *sys, const struct settings_server *server,
 	struct credentials *ret_credentials, char why[FILE_WHY]);
-/* Covers them with asterisks in what a server answered: some send back what they were sent, and
- * their words are quoted to operators. Does not find what the server wrote in another way. */
-void credentials_hide(const struct credentials *c, char *data, size_t len);
-/* The same for one text; NULL or "" is none. */
-void credentials_hide_text(const char *secret, char *data, size_t len);
+/* Covers them with asterisks in what a server answered, and the token of a login and the query that
+ * were sent (NULL or "" = none): some send back what they were sent, and their words are quoted to
+ * operators. Does not find what the server wrote in another way. Covers everything when there is no
+ * memory to look. */
+void credentials_hide(
+	const struct credentials *c, const char *token, const char *query, char *data, size_t len);
+/* The files of the server's tls: that cannot be read: 0, or -errno with a sentence about the first
+ * one. libcurl reads them, for each connection, and says less. */
+int credentials_check_tls(const struct settings_server *server, char why[FILE_WHY]);
 /* Logs a warning for each of the server's secret files that any user of this host can read or
  * write; it is used all the same. A file that is not there is told when it is read. */
 void credentials_warn(const struct settings_server *server);

@@ -54,20 +54,25 @@ static void hide_secrets(struct exchange *x, const struct transport_response *re
 
 	if (response->status == 200 || len == 0)
 		return;
-	credentials_hide_text(x->q.session->token, data, len);
-	credentials_hide_text(query ? query + 1 : NULL, data, len);
 	if (credentials_read(x->env->sys, x->q.server, &c, why))
 		memset(data, '*', len); /* those that were sent are not known any more */
 	else
-		credentials_hide(&c, data, len);
+		credentials_hide(&c, x->q.session->token, query ? query + 1 : NULL, data, len);
 	credentials_fini(&c);
 }
 
 static void ended(void *arg, const struct transport_response *response)
 {
+	struct transport_response better;
 	struct exchange *x = arg;
+	char why[FILE_WHY];
 
 	hide_secrets(x, response);
+	if (response->result == TRANSPORT_HOST && credentials_check_tls(x->q.server, why)) {
+		better = *response;
+		snprintf(better.message, sizeof(better.message), "%.350s", why);
+		response = &better;
+	}
 	x->transfer = NULL;
 	x->file = NULL;
 	x->again = false;
@@ -159,7 +164,7 @@ static void lead(struct session *s)
 			return;
 		leave_line(x);
 		tell_why(why, r);
-		fail(x, KIND_CAUSE_ANSWER, why);
+		fail(x, KIND_CAUSE_HOST, why);
 	}
 }
 
@@ -330,7 +335,7 @@ static void go(struct exchange *x)
 	if (x->in_line)
 		leave_line(x);
 	tell_why(why, r);
-	fail(x, KIND_CAUSE_ANSWER, why);
+	fail(x, KIND_CAUSE_HOST, why);
 }
 
 /* ---- outside ---- */

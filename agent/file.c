@@ -27,7 +27,10 @@ static const struct {
 } advices[] = {
 	{ENOSPC, ": make room on that file system (df, df -i)", ""},
 	{EDQUOT, ": raise the quota or make room", ""},
-	{EROFS, ": mount it writable, or name a place that is", ""},
+	{EROFS,
+		": mount it writable, or name a place that is; under systemd, open it with "
+		"ReadWritePaths= (systemctl edit pullet)",
+		""},
 	{EBUSY, ": the file itself is a mount point; mount the directory instead", ""},
 	{EXDEV, ": the file itself is a mount point; mount the directory instead", ""},
 	{EACCES, ": the agent's user must be able to write there",

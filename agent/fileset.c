@@ -281,7 +281,7 @@ int fileset_open(
 	struct fileset *f = calloc(1, sizeof(*f));
 	struct generation current;
 	char ignored[FILE_WHY];
-	int fd, r;
+	int fd, r, made;
 
 	if (!f || !(f->dir = strdup(dir))) {
 		free(f);
@@ -289,8 +289,10 @@ int fileset_open(
 		return -ENOMEM;
 	}
 	f->sys = sys;
-	sys->mkdirat(AT_FDCWD, dir, 0755); /* file_open_dir() says what is wrong */
+	made = sys->mkdirat(AT_FDCWD, dir, 0755) ? -errno : 0;
 	r = fd = file_open_dir(sys, dir, true, why);
+	if (fd == -ENOENT && made < 0) /* why it could not be made says more */
+		complain(f, why, -made, "cannot make the directory", NULL, NULL);
 	if (fd >= 0) {
 		f->in_memory = file_in_memory(fd);
 		r = read_current(f, fd, &current, why);

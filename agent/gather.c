@@ -80,7 +80,7 @@ static void fail(
 
 	p->gather->cause = cause;
 	if (p->gather->count > 1) {
-		snprintf(named, sizeof(named), "%.100s: %.270s", LOG_URL(p->path), why);
+		snprintf(named, sizeof(named), "%.100s: %.400s", LOG_URL(p->path), why);
 		why = named;
 	}
 	end(p->gather, outcome, why);
@@ -174,7 +174,7 @@ static void came(struct pull *p, enum kind_verdict verdict, struct kind_answer *
 		return;
 	}
 	if (r)
-		fail(p, GATHER_FAILED, KIND_CAUSE_ANSWER, "out of memory");
+		fail(p, GATHER_FAILED, KIND_CAUSE_HOST, "out of memory");
 	else
 		settled(p->gather);
 }
@@ -219,7 +219,7 @@ static void not_sent(void *arg, enum kind_cause cause, const char *why)
 	p->exchange = NULL;
 	server_dropped(p->server);
 	if (p->gather->running)
-		fail(p, cause == KIND_CAUSE_ANSWER ? GATHER_REJECTED : GATHER_FAILED, cause, why);
+		fail(p, cause == KIND_CAUSE_HOST ? GATHER_REJECTED : GATHER_FAILED, cause, why);
 }
 
 /* ---- requests ---- */
@@ -295,12 +295,12 @@ static bool slot_free(void *arg)
 		if (!g->calls->begin(g->arg))
 			return false;
 		if (begin(g)) {
-			fail(p, GATHER_REJECTED, KIND_CAUSE_ANSWER, "out of memory");
+			fail(p, GATHER_REJECTED, KIND_CAUSE_HOST, "out of memory");
 			return false;
 		}
 	}
 	if (start_exchange(p, why)) {
-		fail(p, GATHER_REJECTED, KIND_CAUSE_ANSWER, why);
+		fail(p, GATHER_REJECTED, KIND_CAUSE_HOST, why);
 		return false;
 	}
 	for (size_t i = 1; first && g->running && i < g->count; i++)

@@ -4,12 +4,12 @@
  * Used by the control socket (Unix), the agent's optional TCP listener, and `pullet serve`.
  * Methods: GET, HEAD, POST; all others are answered 405.
  *
- * Bounds: request body 4 KiB, headers 8 KiB; so many clients at a time (httpd_limit()), then
- * nobody is let in until one has gone. Dropped is who has not sent a whole request after 30 s
- * (after half a second while others wait to be let in), a connection that is kept alive and idle
- * too; and who has not read a whole answer after 30 s and 1 s for each 32 KiB of it. Answers that
- * nobody has read yet have so many bytes altogether (or are one answer); others are 503 without a
- * body.
+ * Bounds: request body 4 KiB, headers 8 KiB, 16 KiB sent ahead; so many clients at a time
+ * (httpd_limit()), then nobody is let in until one has gone. Dropped is who has not sent a whole
+ * request after 30 s (after half a second while others wait to be let in), a connection that is
+ * kept alive and idle too; and who has not read a whole answer after 30 s and 1 s for each 32 KiB
+ * of it. Answers that nobody has read yet have so many bytes altogether (or are one answer); others
+ * are 503 without a body.
  *
  * Threads: the loop's. Ownership: the handler borrows the request until it answers it: exactly one
  * httpd_reply() per request, at once or later.
@@ -29,11 +29,18 @@ enum httpd_method { HTTPD_GET, HTTPD_HEAD, HTTPD_POST };
 
 typedef void (*httpd_handler)(void *arg, struct httpd_request *request);
 
-/* Serves on a Unix socket at path (an old socket there is replaced; mode 0660). NULL with errno
- * set. */
+/* Serves on a Unix socket at path (one that nobody listens on is replaced; mode 0660). NULL with
+ * errno set. */
 struct httpd *httpd_open_unix(struct loop *l, const char *path, httpd_handler handle, void *arg);
 /* Serves on HOST:PORT ([v6]:port too; port 0 = any free one). NULL with errno set. */
 struct httpd *httpd_open_tcp(struct loop *l, const char *address, httpd_handler handle, void *arg);
+/* Of a Unix socket: whether the file at its path is the one that it made. */
+bool httpd_is_there(const struct httpd *h);
+/* Of a Unix socket: makes it again when its file is not there any more, or nobody's. Who is
+ * connected stays so. 0: it is there; 1: it is there again; -errno: it cannot be made, -EADDRINUSE:
+ * in its place is a file of somebody else, who may listen there. */
+int httpd_restore(struct httpd *h);
+
 #define HTTPD_CLIENTS 64
 #define HTTPD_QUEUED (64u << 20)
 
@@ -41,12 +48,13 @@ struct httpd *httpd_open_tcp(struct loop *l, const char *address, httpd_handler 
 void httpd_limit(struct httpd *h, size_t clients, size_t queued);
 /* The port that is bound (TCP). */
 int httpd_port(const struct httpd *h);
-/* Stops; the Unix socket is removed. Open requests are dropped. */
+/* Stops; the Unix socket is removed, if it is still this one's. Open requests are dropped, and
+ * nobody is told. */
 void httpd_close(struct httpd *h);
 
 enum httpd_method httpd_method(const struct httpd_request *r);
-/* The decoded path, always beginning with '/'; without the query. A path with a NUL or a bad escape
- * never reaches the handler (400). */
+/* The decoded path, always beginning with '/'; without the query. What is no escape stays as it is.
+ * A path or query with a NUL never reaches the handler (400). */
 const char *httpd_path(const struct httpd_request *r);
 /* A query parameter's value, or NULL. */
 const char *httpd_query(const struct httpd_request *r, const char *name);

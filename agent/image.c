@@ -200,6 +200,11 @@ void image_confirm(struct image *i, uint64_t now_ms, uint64_t stale_ms)
 	atomic_store_explicit(&i->page->confirmed_ms, now_ms, memory_order_release);
 }
 
+uint64_t image_confirmed_ms(const struct image *i)
+{
+	return atomic_load_explicit(&i->page->confirmed_ms, memory_order_acquire);
+}
+
 /* ---- the image ---- */
 
 static int open_dir(const struct image *i, char why[FILE_WHY])

@@ -37,5 +37,7 @@ bool image_in_memory(const struct image *i);
 /* The server confirmed the newest generation at now_ms (CLOCK_BOOTTIME); it is stale after
  * stale_ms. */
 void image_confirm(struct image *i, uint64_t now_ms, uint64_t stale_ms);
+/* When that was, perhaps for an earlier process; 0 = not known. */
+uint64_t image_confirmed_ms(const struct image *i);
 
 #endif

@@ -39,6 +39,7 @@ const char *kind_cause_name(enum kind_cause cause)
 		[KIND_CAUSE_OVERLOADED] = "overloaded",
 		[KIND_CAUSE_OLDER] = "older",
 		[KIND_CAUSE_ANSWER] = "bad answer",
+		[KIND_CAUSE_HOST] = "this host",
 	};
 
 	return names[cause];

@@ -36,6 +36,7 @@ enum kind_cause {
 	KIND_CAUSE_OVERLOADED, /* 429, 503 */
 	KIND_CAUSE_OLDER,      /* an older version than the one that is held */
 	KIND_CAUSE_ANSWER,     /* anything else: the answer is not one that holds a document */
+	KIND_CAUSE_HOST,       /* not the server at all: a secret, a certificate or memory here */
 	KIND_CAUSES
 };
 
@@ -129,7 +130,9 @@ struct kind {
 	const char *name;
 	bool wraps; /* documents come within JSON, maybe in base64: an answer is larger than they */
 	bool local; /* not by HTTP: a file of this host */
-	bool stream; /* a watch is one answer without an end: watch_read() gets each line of it */
+	bool stream;   /* a watch is one answer without an end: watch_read() gets each line of it */
+	bool compares; /* a watch is answered at once as long as it names another version than the
+			* newest */
 
 	/* Fills the request for place->path. 0, -ENOMEM, -EMSGSIZE, or -EINVAL with why. */
 	int (*build)(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY]);

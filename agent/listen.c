@@ -13,10 +13,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A socket file that nobody listens on is left from a crash. */
+/* A socket file that nobody listens on is left from a crash. Whoever hangs, and has a long line
+ * before it, listens: it is not waited for. */
 static bool is_stale(const struct sockaddr_un *address)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	bool stale = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) &&
 		     errno == ECONNREFUSED;
 
@@ -71,7 +72,10 @@ static struct addrinfo *resolve(const char *text)
 	}
 	memcpy(host, text, len);
 	host[len] = '\0';
-	return getaddrinfo(host, colon + 1, &hints, &found) ? NULL : found;
+	if (getaddrinfo(host, colon + 1, &hints, &found) == 0)
+		return found;
+	errno = EINVAL; /* it has one of its own */
+	return NULL;
 }
 
 int listen_tcp(const char *text, int *ret_port)

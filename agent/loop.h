@@ -2,7 +2,8 @@
  * The event loop: libevent for descriptors, the timing wheel for time, a signalfd for signals.
  *
  * One libevent timer is armed for the wheel's next moment, so that the loop sleeps while nothing is
- * due. One eventfd wakes it from other threads. libevent is used here and in httpd.c only.
+ * due. One eventfd wakes it from other threads. libevent is used here, and its HTTP server
+ * in httpd.c and clients.c.
  *
  * Threads: all from the loop's thread, but loop_wake() from any. Errors: -errno, or NULL for "could
  * not be made".
@@ -13,7 +14,7 @@
 #include "../lib/wheel.h"
 #include "sys.h"
 
-struct event_base; /* libevent's; for httpd.c */
+struct event_base; /* libevent's; for its HTTP server */
 struct loop;
 
 enum { LOOP_READ = 1, LOOP_WRITE = 2 };

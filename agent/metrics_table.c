@@ -364,18 +364,10 @@ static unsigned find_state(const char *name)
 
 static unsigned find_away(const struct config_status *c)
 {
-	static const struct {
-		const char *judge;
-		enum away away;
-	} table[] = {{"probe", AWAY_TAKEN_BACK}, {"operator", AWAY_TAKEN_BACK},
-		{"pin", AWAY_HELD_BACK}, {"rollout", AWAY_HELD_BACK}};
-
-	if (!c->away)
-		return AWAYS;
-	for (size_t i = 0; i < COUNT(table); i++)
-		if (strcmp(c->away_judge, table[i].judge) == 0)
-			return table[i].away;
-	return AWAY_REFUSED;
+	return !c->away                              ? AWAYS
+	       : c->held                             ? AWAY_HELD_BACK
+	       : strcmp(c->away_judge, "probe") == 0 ? AWAY_TAKEN_BACK
+						     : AWAY_REFUSED;
 }
 
 /* The first override to end; -1 = none does. */

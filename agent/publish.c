@@ -58,7 +58,7 @@ static int check_file(const struct target *t, int fd, char why[FILE_WHY])
 			"it is a symlink; name the file it points to, or remove it");
 	if (!S_ISREG(st.st_mode))
 		return complain(why, EINVAL, "will not replace", t->config->file,
-			"it is not a regular file");
+			"it is not a regular file; remove it, or name another one");
 	if (fstat(fd, &dir) == 0 && dir.st_dev != st.st_dev)
 		return complain(why, EBUSY, "cannot replace", t->config->file,
 			"it is a mount point of its own; mount the directory instead");
@@ -84,7 +84,7 @@ int target_open(const struct sys *sys, const struct settings_config *config,
 {
 	const char *slash = strrchr(config->file, '/');
 	struct target *t = calloc(1, sizeof(*t));
-	int fd;
+	int fd, made;
 
 	if (!t) {
 		snprintf(why, FILE_WHY, "out of memory");
@@ -99,8 +99,10 @@ int target_open(const struct sys *sys, const struct settings_config *config,
 		snprintf(why, FILE_WHY, "out of memory");
 		return -ENOMEM;
 	}
-	sys->mkdirat(AT_FDCWD, t->dir, 0755); /* open_dir() says what is wrong */
+	made = sys->mkdirat(AT_FDCWD, t->dir, 0755) ? -errno : 0;
 	fd = open_dir(t, why);
+	if (fd == -ENOENT && made < 0) /* why it could not be made says more */
+		complain(why, -made, "cannot make the directory", t->dir, NULL);
 	if (fd < 0) {
 		target_close(t);
 		return fd;

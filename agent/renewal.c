@@ -1,6 +1,7 @@
 /*
  * One reload after the other. Surprising: a config that goes while the disk takes its version is
- * still shown, and finishes that version, until the disk has it.
+ * still shown, and finishes that version, until the disk has it; the others that are to change pull
+ * by the old configuration until then.
  */
 #include "renewal.h"
 
@@ -213,19 +214,6 @@ static void apply(struct renewal *r)
 	service_reloaded(a->service);
 }
 
-/* In a turn of the loop of its own. */
-static void go_on(void *arg)
-{
-	struct renewal *r = arg;
-
-	if (r->next)
-		apply(r);
-	if (r->again) {
-		r->again = false;
-		renewal_begin(r);
-	}
-}
-
 static void retired(void *arg)
 {
 	struct renewal *r = arg;
@@ -234,18 +222,42 @@ static void retired(void *arg)
 		loop_timer_set(r->agent->loop, &r->go_on, loop_now_ms(r->agent->loop));
 }
 
-/* Ends what does not stay. */
-static void retire(struct renewal *r)
+/* Ends those that do not stay, as far as a disk is at them, or is not. */
+static void retire_those(struct renewal *r, bool at_disk)
 {
 	struct agent *a = r->agent;
 
 	for (size_t i = 0; i < a->settings->config_count; i++)
-		if (!r->diff.configs.kept[i] && !config_retire(a->configs[i], retired, r))
+		if (!r->diff.configs.kept[i] && config_at_disk(a->configs[i]) == at_disk &&
+			!config_retire(a->configs[i], retired, r))
 			r->waits++;
+}
+
+/* Ends what does not stay: false, while a disk is at some of it. The others go on until that has
+ * ended, for the disk may hang, and are looked at again then. */
+static bool retire(struct renewal *r)
+{
+	retire_those(r, true);
+	if (!r->waits)
+		retire_those(r, false);
 	if (r->waits)
 		log_info("the new configuration waits: a disk is taking versions of configs that "
 			 "it changes",
 			"configs", LOG_U64(r->waits));
+	return r->waits == 0;
+}
+
+/* In a turn of the loop of its own. */
+static void go_on(void *arg)
+{
+	struct renewal *r = arg;
+
+	if (r->next && retire(r))
+		apply(r);
+	if (!r->next && r->again) {
+		r->again = false;
+		renewal_begin(r);
+	}
 }
 
 /* ---- outside ---- */
@@ -265,8 +277,7 @@ void renewal_begin(struct renewal *r)
 		refuse(r);
 		return;
 	}
-	retire(r);
-	if (r->waits == 0)
+	if (retire(r))
 		apply(r);
 }
 

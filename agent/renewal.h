@@ -3,8 +3,9 @@
  * touching what did not change; or it is refused whole, with all its errors.
  *
  * Before anything changes, everything is tried that could fail: files, keys, the address to listen
- * at, the push channel. Then the configs that are gone or changed are ended; those of which the
- * disk is just taking a version are waited for, while all others go on. Then the new ones are made.
+ * at, the push channel. Then the configs that are gone or changed are ended: first those of which
+ * the disk is just taking a version, which are waited for while all others go on. Then the new ones
+ * are made.
  * Short memory in the middle of that ends the agent, which starts from the last known good.
  *
  * Threads: the loop's. Ownership: the agent is borrowed. Bounds: one at a time; what is asked for

@@ -25,7 +25,7 @@ struct address {
 	const char *url; /* of the settings */
 	uint64_t rank;   /* lower ones first, on this host */
 	struct shaper shaper;
-	char error[160];
+	char *error; /* why it rests; NULL = it does not, or there was no memory for it */
 };
 
 struct server {
@@ -214,7 +214,7 @@ void server_avoid(struct server *s, struct server_task *t)
 
 /* ---- how it went ---- */
 
-enum health { WELL, CONGESTED, FAILED, SILENT };
+enum health { WELL, CONGESTED, FAILED, SILENT, UNASKED };
 
 static enum health health_of(const struct transport_response *r)
 {
@@ -224,6 +224,7 @@ static enum health health_of(const struct transport_response *r)
 		[TRANSPORT_REFUSED] = FAILED,
 		[TRANSPORT_NETWORK] = FAILED,
 		[TRANSPORT_TLS] = FAILED,
+		[TRANSPORT_HOST] = UNASKED,
 		[TRANSPORT_TOO_LARGE] = WELL,
 		[TRANSPORT_PROTOCOL] = FAILED,
 	};
@@ -251,12 +252,13 @@ static void tell(struct server *s, struct address *a, const struct transport_res
 	uint64_t now_ms = loop_now_ms(s->loop), until_ms = held_until_ms(s, now_ms);
 	unsigned suppressed;
 
+	free(a->error);
 	if (!r)
-		snprintf(a->error, sizeof(a->error), "it does not answer in time");
+		a->error = strdup("it does not answer in time");
 	else if (r->result != TRANSPORT_OK)
-		snprintf(a->error, sizeof(a->error), "%.150s", r->message);
-	else
-		snprintf(a->error, sizeof(a->error), "it answered %ld", r->status);
+		a->error = strdup(r->message);
+	else if (asprintf(&a->error, "it answered %ld", r->status) < 0)
+		a->error = NULL;
 	if (!shaper_holds(&a->shaper, now_ms) ||
 		!log_limit_pass(&s->log_limit, now_ms, until_ms ? "held" : a->url, &suppressed))
 		return;
@@ -274,7 +276,8 @@ static void tell(struct server *s, struct address *a, const struct transport_res
 
 static void recovered(struct server *s, struct address *a)
 {
-	a->error[0] = '\0';
+	free(a->error);
+	a->error = NULL;
 	if (!s->held)
 		return;
 	s->held = false;
@@ -309,6 +312,10 @@ bool server_ended(
 	uint64_t now_ms = loop_now_ms(s->loop), until_ms;
 	enum health health = health_of(response);
 
+	if (health == UNASKED) { /* says nothing of this address, and would be so at any other */
+		server_dropped(s);
+		return false;
+	}
 	s->in_flight--;
 	if (health == WELL) {
 		shaper_succeeded(&a->shaper, t->started_ms);
@@ -384,7 +391,7 @@ void server_address_status(
 
 	*ret_status = (struct server_address_status){
 		.url = a->url,
-		.error = a->error,
+		.error = a->error ? a->error : "",
 		.rests_ms =
 			shaper_holds(&a->shaper, now_ms) ? shaper_until(&a->shaper) - now_ms : 0,
 		.in_a_row = a->shaper.in_a_row,
@@ -438,5 +445,7 @@ void server_free(struct server *s)
 	loop_timer_cancel(s->loop, &s->timer);
 	dispatcher_fini(&s->dispatcher);
 	session_fini(&s->session);
+	for (size_t i = 0; i < s->count; i++)
+		free(s->addresses[i].error);
 	free(s);
 }

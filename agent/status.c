@@ -153,6 +153,7 @@ int status_config(struct config *c, struct buffer *out)
 	jsontext_member(out, "last_error", or_null(s.last_error));
 	jsontext_member(out, "cause", or_null(kind_cause_name(s.cause)));
 	null_number(out, "last_error_ms", s.last_error_ms, 0);
+	null_number(out, "failing_since_ms", s.failing_since_ms, 0);
 	buffer_append_string(out, ",\"runs\":{");
 	jsontext_number(out, "success", s.supervisor->count[SUPERVISOR_SUCCESS]);
 	jsontext_number(out, "timeouts", s.supervisor->count[SUPERVISOR_TIMEOUT]);
@@ -175,7 +176,8 @@ int status_config(struct config *c, struct buffer *out)
 
 int status_outcome(struct config *c, struct buffer *out)
 {
-	static const char *const outcomes[] = {"none", "published", "unchanged", "failed"};
+	static const char *const outcomes[] = {
+		"none", "published", "unchanged", "held back", "failed"};
 	struct config_status s;
 
 	config_status(c, &s);
@@ -184,7 +186,7 @@ int status_outcome(struct config *c, struct buffer *out)
 	jsontext_member(out, "outcome", outcomes[s.outcome]);
 	jsontext_number(out, "generation", s.version->generation);
 	jsontext_member(out, "version", etag_of(&s));
-	jsontext_member(out, "error", or_null(s.last_error));
+	jsontext_member(out, "error", s.held ? s.away_why : or_null(s.last_error));
 	return buffer_append(out, "}", 1);
 }
 

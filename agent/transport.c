@@ -266,11 +266,11 @@ static enum transport_result result_of(CURLcode code, long os_error)
 		{CURLE_HTTP2_STREAM, TRANSPORT_NETWORK},
 		{CURLE_SSL_CONNECT_ERROR, TRANSPORT_TLS},
 		{CURLE_PEER_FAILED_VERIFICATION, TRANSPORT_TLS},
-		{CURLE_SSL_CERTPROBLEM, TRANSPORT_TLS},
+		{CURLE_SSL_CERTPROBLEM, TRANSPORT_HOST},
 		{CURLE_SSL_CLIENTCERT, TRANSPORT_TLS},
 		{CURLE_SSL_CIPHER, TRANSPORT_TLS},
-		{CURLE_SSL_CACERT_BADFILE, TRANSPORT_TLS},
-		{CURLE_SSL_CRL_BADFILE, TRANSPORT_TLS},
+		{CURLE_SSL_CACERT_BADFILE, TRANSPORT_HOST},
+		{CURLE_SSL_CRL_BADFILE, TRANSPORT_HOST},
 		{CURLE_SSL_ISSUER_ERROR, TRANSPORT_TLS},
 		{CURLE_SSL_INVALIDCERTSTATUS, TRANSPORT_TLS},
 		{CURLE_SSL_ENGINE_NOTFOUND, TRANSPORT_TLS},
@@ -312,6 +312,10 @@ static const char *advice_for(const char *said)
 	static const struct {
 		const char *part, *advice;
 	} table[] = {
+		{"Could not resolve host",
+			"check the name in the url, and this host's resolver (/etc/resolv.conf)"},
+		{"Empty reply from server",
+			"it closed the connection without an answer: look at its log"},
 		{"certificate has expired",
 			"the server needs a new one, or the clock of this host is wrong"},
 		{"certificate is not yet valid", "is the clock of this host right?"},

@@ -30,6 +30,7 @@ enum transport_result {
 	TRANSPORT_REFUSED,   /* connection refused */
 	TRANSPORT_NETWORK,   /* name not found, unreachable, reset, cut short */
 	TRANSPORT_TLS,       /* certificate or handshake */
+	TRANSPORT_HOST,      /* a file of tls: cannot be used; the server was asked nothing */
 	TRANSPORT_TOO_LARGE, /* body over max_bytes */
 	TRANSPORT_PROTOCOL,  /* not HTTP, bad URL, anything else */
 	TRANSPORT_RESULTS
@@ -71,7 +72,7 @@ struct transport_request {
 
 struct transport_response {
 	enum transport_result result;
-	char message[300];       /* when result is not OK: one sentence, without secrets */
+	char message[360];       /* when result is not OK: one sentence, without secrets */
 	bool sent;               /* a connection stood and the request went out on it */
 	long status;             /* HTTP status, 0 when none came */
 	uint64_t retry_after_ms; /* as the server asks; what cannot be read is 0;

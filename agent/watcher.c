@@ -1,6 +1,8 @@
 /*
  * Watches. Surprising: a watch never says what the new value is, even where the server does; and
  * when it stands for the first time it counts as a change, since what came before it was not seen.
+ * Where the server compares, a request that went out before the pull has ended would be answered at
+ * once: told is cleared by the request that goes out after all.
  */
 #include "watcher.h"
 
@@ -48,22 +50,36 @@ static void begin(void *arg);
 
 /* ---- when again ---- */
 
-/* A token bucket: WATCHER_BURST at once, one a second in the long run. */
-static uint64_t bucket_ms(struct watch_request *q, uint64_t now_ms)
+/* For how long the pulls of what was told are waited for: as long as they take, unless others are
+ * to be told of. */
+static uint64_t pulls_ms(const struct watch_request *q)
 {
-	uint64_t least = now_ms > WATCHER_BURST * SECOND ? now_ms - WATCHER_BURST * SECOND : 0;
+	size_t told = 0;
+
+	for (size_t i = 0; i < q->watch.count; i++)
+		told += q->items[i]->told;
+	return told == 0 ? 0 : told == q->watch.count ? WATCHER_RETRY_MS : WATCHER_PULL_MS;
+}
+
+/* When it has its token, and what was told is pulled. */
+static void set_again(struct watch_request *q)
+{
+	struct loop *l = q->watcher->loop;
+	uint64_t pulled_ms = loop_now_ms(l) + pulls_ms(q);
+
+	loop_timer_set(l, &q->again, q->tokens_ms > pulled_ms ? q->tokens_ms : pulled_ms);
+}
+
+/* A token bucket: WATCHER_BURST at once, one a second in the long run. */
+static void again(struct watch_request *q)
+{
+	uint64_t now_ms = loop_now_ms(q->watcher->loop),
+		 least = now_ms > WATCHER_BURST * SECOND ? now_ms - WATCHER_BURST * SECOND : 0;
 
 	if (q->tokens_ms < least)
 		q->tokens_ms = least;
 	q->tokens_ms += SECOND;
-	return q->tokens_ms > now_ms ? q->tokens_ms : now_ms;
-}
-
-static void again(struct watch_request *q)
-{
-	struct loop *l = q->watcher->loop;
-
-	loop_timer_set(l, &q->again, bucket_ms(q, loop_now_ms(l)));
+	set_again(q);
 }
 
 /* The next address, later. */
@@ -121,6 +137,7 @@ static void changed(void *arg, size_t i, const char *key, size_t key_len, const 
 	struct watch_request *q = arg;
 	struct watcher_item *item = q->items[i];
 
+	item->told = q->kind->compares;
 	item->changed(item->arg, key, key_len, version);
 }
 
@@ -228,6 +245,8 @@ static void begin(void *arg)
 
 	if (q->state == WATCHER_OFF)
 		q->state = WATCHER_CONNECTING;
+	for (size_t i = 0; i < q->watch.count; i++)
+		q->items[i]->told = false;
 	if (exchange_start(&q->watcher->env, &request, &q->exchange, why)) {
 		q->exchange = NULL;
 		retry(q, why);
@@ -299,8 +318,11 @@ static struct watch_request *add_request(struct watcher *w, const struct setting
 /* What it asks for is another list now. */
 static void ask_anew(struct watch_request *q)
 {
-	if (!q->exchange)
+	if (!q->exchange) {
+		if (q->state == WATCHER_ON)
+			set_again(q);
 		return;
+	}
 	exchange_cancel(q->exchange);
 	q->exchange = NULL;
 	if (q->state == WATCHER_ON)
@@ -359,6 +381,7 @@ void watcher_remove(struct watcher *w, struct watcher_item *item)
 	if (item->entry.arg && w->drift)
 		drift_remove(w->drift, &item->entry);
 	item->request = NULL;
+	item->told = false;
 	if (!q)
 		return;
 	while (q->items[i] != item)
@@ -370,6 +393,17 @@ void watcher_remove(struct watcher *w, struct watcher_item *item)
 		ask_anew(q);
 	else
 		free_request(q);
+}
+
+void watcher_followed(struct watcher_item *item)
+{
+	struct watch_request *q = item->request;
+
+	if (!item->told)
+		return;
+	item->told = false;
+	if (q->state == WATCHER_ON && pulls_ms(q) == 0)
+		set_again(q);
 }
 
 enum watcher_state watcher_status(const struct watcher_item *item, const char **ret_error)

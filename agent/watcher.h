@@ -5,7 +5,9 @@
  * Documents of one server share a request where its kind allows it. A watch that fails is begun
  * again from where it stood, at the next address, after a growing, jittered delay; a server that
  * answers at once, again and again, is asked at most WATCHER_BURST times in a row, then once a
- * second. While a watch is down the interval counts, as ever.
+ * second. A server that compares versions (Nacos) would tell of the same change again: the next
+ * request waits for watcher_followed(), for WATCHER_PULL_MS as long as that keeps it from telling
+ * of other documents. While a watch is down the interval counts, as ever.
  *
  * Threads: the loop's. Ownership: items are embedded in their users and stay in place until
  * watcher_remove() or watcher_free(). Bounds: WATCHER_MAX_REQUESTS at a time; what is beyond is
@@ -25,6 +27,7 @@
 	10000u                  /* one that stood for so long is begun again at once when it ends */
 #define WATCHER_SPLAY_MS 500u   /* the first request comes within that */
 #define WATCHER_RETRY_MS 60000u /* the longest delay */
+#define WATCHER_PULL_MS 1000u   /* for a pull of one document, when others are watched with it */
 
 struct watcher;
 
@@ -39,6 +42,7 @@ struct watcher_item {
 	void *arg;
 
 	/* private */
+	bool told; /* of a change; that it was followed is waited for */
 	struct watch_request *request;
 	struct drift_entry entry;
 };
@@ -57,6 +61,8 @@ int watcher_add(struct watcher *w, const struct settings_server *server, struct 
 /* Ends that; not from within changed(). Others of the same request are asked for anew, from where
  * they stood. */
 void watcher_remove(struct watcher *w, struct watcher_item *item);
+/* What changed() told of was pulled, or that was tried: version() is as new as can be. */
+void watcher_followed(struct watcher_item *item);
 /* *ret_error: why it fails, "" = it does not; borrowed. */
 enum watcher_state watcher_status(const struct watcher_item *item, const char **ret_error);
 

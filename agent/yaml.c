@@ -68,6 +68,28 @@ static yaml_mark_t mark_of_offset(const struct reader *r, size_t offset)
 	return mark;
 }
 
+/* Marks count characters, and not a byte order mark. */
+static char character_at(const struct reader *r, size_t index)
+{
+	size_t at = r->len >= 3 && memcmp(r->data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+
+	for (; at < r->len; at++)
+		if (((unsigned char)r->data[at] & 0xc0) != 0x80 && index-- == 0)
+			return r->data[at];
+	return '\0';
+}
+
+/* libyaml's own words, where they say what is wrong. */
+static const char *clearer(const struct reader *r, const char *problem)
+{
+	bool start = strstr(problem, "cannot start any token");
+
+	if (strstr(problem, "tab character") ||
+		(start && character_at(r, r->parser.problem_mark.index) == '\t'))
+		return "tabs cannot indent YAML: use spaces";
+	return start ? "no plain text begins with this character: put it in quotes" : problem;
+}
+
 static int parser_error(struct reader *r)
 {
 	const yaml_parser_t *p = &r->parser;
@@ -80,7 +102,7 @@ static int parser_error(struct reader *r)
 			problem);
 		return refuse(r, mark_of_offset(r, p->problem_offset), NULL);
 	}
-	return refuse(r, p->problem_mark, problem);
+	return refuse(r, p->problem_mark, clearer(r, problem));
 }
 
 static int next(struct reader *r)

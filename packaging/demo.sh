@@ -1,5 +1,5 @@
 #!/bin/bash
-# A tour in half a minute: a pull, a push, an outage, the recovery, a start without a server. Cleans up after itself.
+# A tour in half a minute: a pull, a push, an outage, the recovery, a start without a server. Ends and removes what it started and wrote.
 set -euo pipefail
 bin=${PULLET_BUILD:-build}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/pullet-demo.XXXXXX")
@@ -125,10 +125,10 @@ echo "   value back $(since "$begin") after the start: $(cat "$dir/app/web.yaml"
 until_log 'refused' 1 "$dir/log"
 status | sed 's/^/   /'
 
-say "7. What the agent logged"
-sed 's/^/   /' "$dir/log"
+say "7. What the agent logged (without the priorities that journald takes from the beginning of each line)"
+sed 's/^<[0-7]>/   /' "$dir/log"
 begin=$(now_us)
 kill "$agent"
 wait "$agent" || true
 agent=
-say "stopped in $(since "$begin"); nothing is left behind"
+say "stopped in $(since "$begin"); its processes and files are gone, $bin/ and what was installed to build it stay"

@@ -127,7 +127,13 @@ def check_environment(page, sources):
 def check_functions(page):
     header = set(re.findall(r'\b(pullet_[a-z_]+)\(', re.sub(r'/\*.*?\*/', '', read('lib/pullet.h'), flags=re.S)))
     named = set(re.findall(r'\b(?:Fn|Fo) (pullet_[a-z_]+)', page))
-    return differ('functions', named, header)
+    return differ('functions', named, header) + differ('types', types(page), types(read('lib/pullet.h')))
+
+
+def types(text):
+    """Definitions in C, without comments and layout."""
+    flat = re.sub(r'\s+', ' ', re.sub(r'/\*.*?\*/', '', text, flags=re.S))
+    return set(re.findall(r'(?:enum|struct) pullet_\w+ \{.*?\};(?= [^}]|$)', flat))
 
 
 def check_examples(text, programs):
@@ -183,7 +189,8 @@ def self_test(pages, programs):
     seeds = (('pullet.1', '.It Fl \\-check\n', ''), ('pullet.1', '.It Fl \\-check\n', '.It Fl \\-chuck\n'), ('pullet.1', '.Op Fl \\-interval Ar duration\n', ''),
              ('pullet.1', '.Cm unpin\n', '.Cm inpin\n'), ('pullet.1', '.It 78\n', '.It 79\n'), ('pullet.1', 'pullet pin web --for', 'pullet pin web --fir'), ('pullet.1', '.It Ev PULLET_CONFIG\n', '.It Ev PULLET_CONFUG\n'),
              ('pullet.1', '.It Ev NO_COLOR', '.It Ev NO_COLOUR'), ('pulletd.8', 'Fl \\-dry-run', 'Fl \\-dry-ran'), ('pulletd.8', '.It 64\n', '.It 65\n'),
-             ('pulletd.8', 'SSL_CERT_FILE', 'SSL_CART_FILE'), ('libpullet.3', 'Fn pullet_age_ms', 'Fn pullet_age_mm'), ('pullet.7', '.Xr pulletd 8', '.Xr pulletd 9'),
+             ('pulletd.8', 'SSL_CERT_FILE', 'SSL_CART_FILE'), ('libpullet.3', 'Fn pullet_age_ms', 'Fn pullet_age_mm'),
+             ('libpullet.3', '\tint64_t integer;', '\tint32_t integer;'), ('libpullet.3', 'PULLET_STRING, PULLET_LIST,', 'PULLET_LIST, PULLET_STRING,'), ('pullet.7', '.Xr pulletd 8', '.Xr pulletd 9'),
              ('pullet.1', 'pullet diff web', 'pullet dif web'))
     missed = 0
     for name, old, new in seeds:

@@ -7,6 +7,7 @@
 
 #include <getopt.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum cli_exit {
 	CLI_OK = 0,
@@ -20,8 +21,10 @@ enum cli_exit {
 
 struct buffer;
 struct pullet;
+struct publisher;
+struct publisher_options;
 
-/* Each gets its own name as argv[0] and returns the exit code. */
+/* Each gets its whole name ("pullet diff") as argv[0] and returns the exit code. */
 int cli_diff(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_explain(int argc, char **argv);
@@ -44,16 +47,25 @@ int cli_unpin(int argc, char **argv);
 int cli_wait(int argc, char **argv);
 int cli_watch(int argc, char **argv);
 
-/* Prints a sentence on standard error, after "pullet COMMAND: ". Returns `code`. */
+/* Prints a sentence on standard error, after "COMMAND: ". Returns `code`. */
 int cli_error(int code, const char *command, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* For an option that getopt_long() refused: points to --help. CLI_USAGE. */
 int cli_bad_option(const char *command);
+/* For arguments that cannot be: the sentence, the forms that `usage` begins with, and where there
+ * is more. CLI_USAGE. */
+int cli_misused(const char *command, void (*usage)(FILE *out), const char *sentence);
+/* The same for too few arguments behind the options, or more than max. */
+int cli_miscounted(const char *command, void (*usage)(FILE *out), int argc, char **argv, int max);
 /* Reads a duration option. CLI_OK, or CLI_USAGE with its sentence printed. */
 int cli_duration(const char *command, const char *option, const char *text, uint64_t *ret_ms);
 /* Opens a config's snapshot as pullet_open(). CLI_OK and *ret_p, or the exit code with its sentence
  * printed. */
 int cli_open(const char *command, const char *config, unsigned flags, struct pullet **ret_p);
+/* Opens a publisher as publisher_open(). `option` is the one that names the endpoint. CLI_OK and
+ * *ret_publisher, or the exit code with its sentence printed. */
+int cli_publisher(const char *command, const char *option, const char *endpoint,
+	const struct publisher_options *options, struct publisher **ret_publisher);
 /* Writes all of b on standard output. CLI_OK, or CLI_FAILED with its sentence printed. */
 int cli_output(const char *command, const struct buffer *b);
 

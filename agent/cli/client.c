@@ -3,13 +3,17 @@
 #include "client.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
+#include "names.h"
 #include "operate.h"
 
 #define MAX_ANSWER (64u << 20)
@@ -21,13 +25,18 @@ struct wait {
 	enum transport_result result;
 };
 
+const char *client_runtime_dir(void)
+{
+	const char *dir = getenv("PULLET_RUNTIME_DIR");
+
+	return dir && dir[0] ? dir : PULLET_RUNSTATEDIR "/pullet";
+}
+
 const char *client_default_socket(void)
 {
 	static char path[256];
-	const char *dir = getenv("PULLET_RUNTIME_DIR");
 
-	snprintf(path, sizeof(path), "%s/control.sock",
-		dir && dir[0] ? dir : PULLET_RUNSTATEDIR "/pullet");
+	snprintf(path, sizeof(path), "%s/control.sock", client_runtime_dir());
 	return path;
 }
 
@@ -57,10 +66,45 @@ void client_take(struct client_answer *a, const struct transport_response *respo
 		a->error = client_text(document_root(a->json), "error", NULL);
 }
 
+/* Who may use the socket: its group, or that of its directory if that is all one sees. */
+static const char *who_may(const char *socket, char text[64])
+{
+	char path[256];
+	size_t len = (size_t)snprintf(path, sizeof(path), "%s", socket);
+	const struct group *g;
+	struct stat st;
+
+	len = len < sizeof(path) ? len : 0;
+	while (len && stat(path, &st)) {
+		while (len && path[len - 1] != '/')
+			len--;
+		if (len)
+			path[--len] = '\0';
+	}
+	g = len ? getgrgid(st.st_gid) : NULL;
+	if (!g || g->gr_gid == 0)
+		return "root";
+	snprintf(text, 64, "in the group %.40s, or root", g->gr_name);
+	return text;
+}
+
 const char *client_unreachable(const char *socket, char why[CLIENT_WHY])
 {
-	snprintf(why, CLIENT_WHY, "no agent answers at %s: %s", socket,
-		access(socket, R_OK | W_OK) ? strerror(errno) : "is pulletd running?");
+	int error = access(socket, R_OK | W_OK) ? errno : 0;
+	char who[64];
+
+	if (error == EACCES)
+		snprintf(why, CLIENT_WHY,
+			"the control socket %s may not be used by this user: be %s", socket,
+			who_may(socket, who));
+	else if (error && error != ENOENT)
+		snprintf(why, CLIENT_WHY, "no agent answers at %s: %s", socket, strerror(error));
+	else
+		snprintf(why, CLIENT_WHY,
+			"no agent answers at %s: start it (systemctl start pullet)%s", socket,
+			error ? ", or name its socket with --socket, its runtime_dir in "
+				"PULLET_RUNTIME_DIR"
+			      : "");
 	return why;
 }
 
@@ -126,25 +170,36 @@ void client_query_number(struct buffer *path, const char *name, uint64_t value)
 	client_query(path, name, text);
 }
 
-int client_ask(const char *command, const char *socket, const char *method, const char *path,
-	uint64_t timeout_ms, struct client_answer *a)
+/* Says nothing. 0 and the answer, or what became of the request; -1: it could not be made. */
+static int fetch(const char *socket, const char *method, const char *path, uint64_t timeout_ms,
+	struct client_answer *a, enum transport_result *ret_result)
 {
 	struct wait w = {.answer = a};
 	struct transport_request request = client_request(socket, method, timeout_ms);
-	char why[CLIENT_WHY], *url;
+	char *url;
 	int r;
 
 	client_init(a);
 	if (asprintf(&url, "http://localhost%s", path) < 0)
-		return cli_error(CLI_FAILED, command, "out of memory");
+		return -1;
 	request.url = url;
 	r = run(&w, &request);
 	free(url);
-	if (r)
+	*ret_result = w.result;
+	return r;
+}
+
+int client_ask(const char *command, const char *socket, const char *method, const char *path,
+	uint64_t timeout_ms, struct client_answer *a)
+{
+	enum transport_result result;
+	char why[CLIENT_WHY];
+
+	if (fetch(socket, method, path, timeout_ms, a, &result))
 		return cli_error(CLI_FAILED, command, "out of memory or descriptors");
-	if (w.result == TRANSPORT_TIMEOUT)
+	if (result == TRANSPORT_TIMEOUT)
 		return cli_error(CLI_TIMED_OUT, command, "the agent did not answer in time");
-	if (w.result != TRANSPORT_OK)
+	if (result != TRANSPORT_OK)
 		return cli_error(CLI_UNREACHABLE, command, "%s", client_unreachable(socket, why));
 	return CLI_OK;
 }
@@ -177,6 +232,48 @@ int client_exit_code(const char *command, const struct client_answer *a)
 				       : complain(table[i].code, command, "", a->error);
 	snprintf(status, sizeof(status), "the agent answered %ld: ", a->status);
 	return complain(CLI_FAILED, command, status, a->error);
+}
+
+/* True, and why is told: the agent's status has configs, but none of that name. */
+static bool is_unknown(const struct client_answer *status, const char *config, struct buffer *why)
+{
+	const struct node *configs =
+		status->json ? node_find(document_root(status->json), "configs") : NULL;
+	char hint[NAMES_HINT];
+	struct names names;
+
+	names_init(&names, config);
+	for (const struct node *c = configs ? configs->first : NULL; c; c = c->next) {
+		const char *name = client_text(c, "name", "");
+
+		if (strcmp(name, config) == 0)
+			return false;
+		names_add(&names, name);
+	}
+	buffer_printf(
+		why, "there is no config of that name, '%s': %s", config, names_hint(&names, hint));
+	return configs && !why->error;
+}
+
+int client_config_code(
+	const char *command, const char *socket, const char *config, const struct client_answer *a)
+{
+	struct client_answer status;
+	enum transport_result result;
+	struct buffer why;
+	int r;
+
+	if (a->status != 404)
+		return client_exit_code(command, a);
+	buffer_init(&why, 1u << 16);
+	if (fetch(socket, "GET", "/v1/status", 10000, &status, &result) == 0 &&
+		result == TRANSPORT_OK && is_unknown(&status, config, &why))
+		r = complain(CLI_NOT_FOUND, command, "", why.data);
+	else
+		r = client_exit_code(command, a);
+	buffer_fini(&why);
+	client_fini(&status);
+	return r;
 }
 
 void client_fini(struct client_answer *a)

@@ -11,7 +11,7 @@
 #include "../document.h"
 #include "../transport.h"
 
-#define CLIENT_WHY 400
+#define CLIENT_WHY 512
 
 struct client_answer {
 	long status; /* HTTP */
@@ -20,7 +20,9 @@ struct client_answer {
 	const char *error;     /* its "error" member, or NULL */
 };
 
-/* The socket's path when no --socket is given: $PULLET_RUNTIME_DIR/control.sock. Static memory. */
+/* $PULLET_RUNTIME_DIR, or where it is without that. */
+const char *client_runtime_dir(void);
+/* The socket's path when no --socket is given: control.sock in there. Static memory. */
 const char *client_default_socket(void);
 /* Begins a path: "/v1/configs/CONFIG", and what follows, with what needs it escaped. */
 void client_path(struct buffer *path, const char *config, const char *verb);
@@ -33,6 +35,10 @@ int client_ask(const char *command, const char *socket, const char *method, cons
 	uint64_t timeout_ms, struct client_answer *ret_answer);
 /* The exit code that an answer's status stands for; prints its error, if it is one. */
 int client_exit_code(const char *command, const struct client_answer *a);
+/* The same for an answer about one config: if the agent has none of that name, says which was
+ * meant. */
+int client_config_code(
+	const char *command, const char *socket, const char *config, const struct client_answer *a);
 /* The pieces of client_ask(), for who has a loop: a request without its url, whose host does not
  * matter; an empty answer; what came, put into it; the sentence for what did not. */
 struct transport_request client_request(

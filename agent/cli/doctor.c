@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../jsontext.h"
@@ -82,6 +83,24 @@ static void *or_die(void *p)
 	return p;
 }
 
+static int compare_text(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "");
+}
+
+static bool alike(const struct doctor_finding *a, const struct doctor_finding *b)
+{
+	return a->severity == b->severity && compare_text(a->finding, b->finding) == 0 &&
+	       compare_text(a->remedy, b->remedy) == 0;
+}
+
+static void finding_fini(struct doctor_finding *f)
+{
+	free(f->subject);
+	free(f->finding);
+	free(f->remedy);
+}
+
 void doctor_add(struct doctor_list *l, enum doctor_severity severity, const char *subject,
 	const char *remedy, const char *format, ...)
 {
@@ -97,6 +116,12 @@ void doctor_add(struct doctor_list *l, enum doctor_severity severity, const char
 	if (vasprintf(&f->finding, format, args) < 0)
 		or_die(NULL);
 	va_end(args);
+	for (size_t i = 0; i + 1 < l->count; i++)
+		if (strcmp(l->items[i].subject, subject) == 0 && alike(&l->items[i], f)) {
+			finding_fini(f);
+			l->count--;
+			return;
+		}
 }
 
 void doctor_at(struct doctor_list *l, const char *path)
@@ -106,13 +131,19 @@ void doctor_at(struct doctor_list *l, const char *path)
 	pthread_mutex_unlock(&l->lock);
 }
 
+void doctor_date(int64_t ms, char ret[DOCTOR_DATE])
+{
+	time_t seconds = (time_t)(ms / 1000);
+	struct tm tm;
+
+	if (!gmtime_r(&seconds, &tm) || !strftime(ret, DOCTOR_DATE, "%Y-%m-%d", &tm))
+		snprintf(ret, DOCTOR_DATE, "?");
+}
+
 static void list_fini(struct doctor_list *l)
 {
-	for (size_t i = 0; i < l->count; i++) {
-		free(l->items[i].subject);
-		free(l->items[i].finding);
-		free(l->items[i].remedy);
-	}
+	for (size_t i = 0; i < l->count; i++)
+		finding_fini(&l->items[i]);
 	free(l->items);
 	l->items = NULL;
 	l->count = 0;
@@ -217,11 +248,6 @@ static void run_checks(struct run *run)
 
 /* ---- printing ---- */
 
-static int compare_text(const char *a, const char *b)
-{
-	return strcmp(a ? a : "", b ? b : "");
-}
-
 static int by_text(const void *a, const void *b)
 {
 	const struct doctor_finding *x = a, *y = b;
@@ -242,12 +268,6 @@ static int by_group(const void *a, const void *b)
 	if (r == 0)
 		r = (x->group > y->group) - (x->group < y->group);
 	return r ? r : (x->order > y->order) - (x->order < y->order);
-}
-
-static bool alike(const struct doctor_finding *a, const struct doctor_finding *b)
-{
-	return a->severity == b->severity && compare_text(a->finding, b->finding) == 0 &&
-	       compare_text(a->remedy, b->remedy) == 0;
 }
 
 /* The worst first; what is the same of several subjects, one after the other. */

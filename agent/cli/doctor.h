@@ -45,12 +45,17 @@ struct doctor_list {
 	char at[512];         /* the path that is being looked at, for when it hangs */
 };
 
-/* Adds a finding; remedy may be NULL. Where memory is short the program ends. */
+/* Adds a finding, unless it is in the list already; remedy may be NULL. Where memory is short the
+ * program ends. */
 void doctor_add(struct doctor_list *l, enum doctor_severity severity, const char *subject,
 	const char *remedy, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* The path that is looked at next. */
 void doctor_at(struct doctor_list *l, const char *path);
+
+#define DOCTOR_DATE 16
+/* "2026-11-21", in UTC, of a time on the wall. */
+void doctor_date(int64_t ms, char ret[DOCTOR_DATE]);
 
 /* What the service manager says of pullet.service; texts are "" where it says nothing. */
 struct doctor_unit {
@@ -145,6 +150,8 @@ struct doctor_named {
 #define DOCTOR_NAMED (8 + SETTINGS_MAX_HEADERS)
 /* Returns how many. */
 size_t doctor_server_files(const struct settings_server *s, struct doctor_named ret[DOCTOR_NAMED]);
+/* Are the certificates good that tls: names, and the key? What cannot be read says nothing here. */
+void doctor_certificates(struct doctor *d, struct doctor_list *l, const struct settings_server *s);
 
 /* The path's directory: everything before the last '/'; "/" for what lies there. */
 void doctor_parent(const char *path, char *ret_dir, size_t size);

@@ -222,8 +222,9 @@ static void tell_not_running(struct doctor *d, struct doctor_list *l, int error)
 			"no agent runs here%s",
 			error == -ECONNREFUSED ? ": the socket is left from one that died" : "");
 	else
-		doctor_add(l, DOCTOR_ERROR, path, NULL, "the agent cannot be asked: %s",
-			strerror(-error));
+		doctor_add(l, DOCTOR_ERROR, path,
+			"see whether pulletd runs and what its log says; --socket names another",
+			"the agent cannot be asked: %s", strerror(-error));
 }
 
 static void ask(struct doctor *d, struct doctor_list *l)

@@ -26,7 +26,7 @@ size_t doctor_server_files(const struct settings_server *s, struct doctor_named 
 		{s->secret_file, "secret_file", true},
 		{s->session_token_file, "session_token_file", true},
 		{s->key, "tls.key", true},
-		{s->cert, "tls.cert", false},
+		{s->cert, "tls.cert", !s->key}, /* else the key is in it */
 		{s->ca, "tls.ca", false},
 		{s->crl, "tls.crl", false},
 	};
@@ -92,6 +92,8 @@ static void look_at_secrets(struct doctor *d, struct doctor_list *l)
 
 		for (size_t k = 0; k < n; k++)
 			look_at_named(d, l, &files[k]);
+		if (n)
+			doctor_certificates(d, l, s->servers[i]);
 	}
 	for (size_t i = 0; i < s->push_count; i++)
 		if (s->push[i].secret_key_file)

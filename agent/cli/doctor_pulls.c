@@ -26,6 +26,7 @@ static void note_address(struct pull *p, const struct transport_response *r)
 	const char *end;
 
 	p->tls = r->result == TRANSPORT_TLS;
+	p->too_large = r->result == TRANSPORT_TOO_LARGE;
 	p->took_ms = r->duration_ms;
 	p->lookup_ms = r->lookup_ms;
 	if (r->result == TRANSPORT_OK && r->duration_ms > a->slowest_ms)

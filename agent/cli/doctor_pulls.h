@@ -24,6 +24,7 @@ struct pull {
 	enum pull_state state;
 	enum kind_cause cause; /* NONE: it is there, or need not be */
 	bool tls;              /* no connection, because of TLS */
+	bool too_large;
 	bool absent, nameless; /* nameless: it has neither ETag nor Last-Modified */
 	uint64_t took_ms, lookup_ms;
 	size_t len;

@@ -137,7 +137,8 @@ void doctor_push(struct doctor *d, struct doctor_list *l)
 		r = push_listen(&sys_real, e.endpoints, e.count, &listener, &e.push);
 	if (r) {
 		doctor_add(l, DOCTOR_ERROR, "push",
-			r == -EOPNOTSUPP ? "install a libzmq that has CURVE" : NULL,
+			r == -EOPNOTSUPP ? "install a libzmq that has CURVE"
+					 : "look at memory and the limit of open files",
 			"cannot be listened to: %s", strerror(-r));
 	} else if (e.count) {
 		loop_timer_init(&e.timer, look, &e);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "../signature.h"
 #include "doctor_pulls.h"
@@ -21,6 +20,10 @@ static const char *remedy_for(const struct pull *p)
 {
 	if (p->tls)
 		return "look at tls: of the server here, and at its certificate there";
+	if (p->too_large)
+		return "raise max_size of the server, or publish less there";
+	if (p->sha256[0]) /* it came whole, and cannot be read */
+		return "put it right at its source: as it is, the agent does not take it";
 	switch (p->cause) {
 	case KIND_CAUSE_NOT_FOUND:
 		return "check the path, and that it is published there";
@@ -35,6 +38,8 @@ static const char *remedy_for(const struct pull *p)
 		       "connect_timeout are the limits";
 	case KIND_CAUSE_OVERLOADED:
 		return "nothing here: the agent holds back and comes again";
+	case KIND_CAUSE_HOST:
+		return "mend that here; nothing is wrong with the server";
 	case KIND_CAUSE_NONE:
 	case KIND_CAUSE_OLDER:
 	case KIND_CAUSE_ANSWER:
@@ -42,15 +47,6 @@ static const char *remedy_for(const struct pull *p)
 		break;
 	}
 	return "look at what the server sends: curl -v";
-}
-
-static void date_of(int64_t ms, char text[16])
-{
-	time_t seconds = (time_t)(ms / 1000);
-	struct tm tm;
-
-	if (!gmtime_r(&seconds, &tm) || !strftime(text, 16, "%Y-%m-%d", &tm))
-		snprintf(text, 16, "?");
 }
 
 /* ---- addresses ---- */
@@ -78,15 +74,16 @@ static void tell_dead(
 
 static void tell_certificate(const struct pull_address *a, int64_t now_ms, struct doctor_list *l)
 {
-	char date[16];
+	int64_t days = (a->certificates_end_ms - now_ms) / DAY_MS;
+	char date[DOCTOR_DATE];
 
 	if (a->certificates_end_ms == 0 || a->certificates_end_ms - now_ms > CERTIFICATE_MS)
 		return;
-	date_of(a->certificates_end_ms, date);
+	doctor_date(a->certificates_end_ms, date);
 	doctor_add(l, DOCTOR_WARNING, a->url, "renew it there before that day",
-		"a certificate of the server expires in %" PRId64 " days, on %s: then nothing can "
-		"be pulled",
-		(a->certificates_end_ms - now_ms) / DAY_MS, date);
+		"a certificate of the server expires on %s (%" PRId64 " day%s left): then nothing "
+		"can be pulled",
+		date, days, days == 1 ? "" : "s");
 }
 
 static void tell_clock(const struct pull_address *a, struct doctor_list *l)
@@ -212,7 +209,7 @@ static void tell_signature(
 {
 	const struct pull_document *d = p->document;
 	struct signature_facts facts;
-	char why[FILE_WHY], date[16];
+	char why[FILE_WHY], date[DOCTOR_DATE];
 
 	if (!has_come(p) || !has_come(signature) || p->absent || signature->absent)
 		return;
@@ -231,7 +228,7 @@ static void tell_signature(
 			"signature");
 	if (!facts.has_expiry || facts.expires_ms - now_ms > DAY_MS)
 		return;
-	date_of(facts.expires_ms, date);
+	doctor_date(facts.expires_ms, date);
 	doctor_add(l, facts.expires_ms > now_ms ? DOCTOR_WARNING : DOCTOR_ERROR, d->config,
 		"sign it again", "its signature %s %s",
 		facts.expires_ms > now_ms ? "is good for less than a day, until" : "expired on",

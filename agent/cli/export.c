@@ -144,10 +144,11 @@ static const struct format *find_format(const char *name)
 
 static int check(const struct options *o, const char *format)
 {
+	if (!format)
+		return cli_misused(o->command, usage, "--format is needed");
 	if (!o->format)
 		return cli_error(CLI_USAGE, o->command,
-			"--format sh, env, properties, json or yaml is needed%s%s",
-			format ? ", not " : "", format ? format : "");
+			"--format takes sh, env, properties, json or yaml, not '%s'", format);
 	if (o->prefix[0] && !o->format->flat)
 		return cli_error(CLI_USAGE, o->command, "--prefix goes with sh, env or properties");
 	if (o->format->flat && o->format->kind != FORMAT_PROPERTIES && !format_is_prefix(o->prefix))
@@ -184,7 +185,7 @@ int cli_export(int argc, char **argv)
 	if (check(&o, format))
 		return CLI_USAGE;
 	if (optind == argc)
-		return cli_error(CLI_USAGE, argv[0], "a config is needed");
+		return cli_misused(argv[0], usage, "name a config");
 	o.config = argv[optind];
 	o.selection.prefixes = argv + optind + 1;
 	o.selection.count = (size_t)(argc - optind - 1);

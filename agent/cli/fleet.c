@@ -554,7 +554,7 @@ static int check(struct fleet *f, int count)
 	const char *why;
 
 	if (count > 1 || (count == 0 && f->verb != LIST) || (f->verb == WAIT && !f->version))
-		return cli_error(CLI_USAGE, f->command, "%s", wants[f->verb]);
+		return cli_misused(f->command, usage, wants[f->verb]);
 	if (f->version && !f->name)
 		return cli_error(CLI_USAGE, f->command, "--version is that of one config: name it");
 	if (f->version && !f->version[0])
@@ -603,7 +603,7 @@ static int run(struct fleet *f)
 
 int cli_fleet(int argc, char **argv)
 {
-	char wait_name[] = "fleet wait", forget_name[] = "fleet forget";
+	char wait_name[] = "pullet fleet wait", forget_name[] = "pullet fleet forget";
 	char version[RECEIPT_VERSION];
 	struct fleet f = {.verb = LIST, .percent = WHOLE, .timeout_ms = 600000};
 	int r;

@@ -8,7 +8,9 @@
 
 #include "../settings_value.h"
 #include "cli.h"
+#include "client.h"
 #include "export_write.h"
+#include "names.h"
 
 #define NEAREST 3 /* keys that are named when one is not found */
 
@@ -30,6 +32,24 @@ static void usage(FILE *out)
 		out);
 }
 
+static int no_snapshot(const char *command, const char *config)
+{
+	const char *dir = client_runtime_dir();
+	char hint[NAMES_HINT];
+	struct names names;
+
+	if (strchr(config, '/'))
+		return cli_error(CLI_NOT_FOUND, command, "there is no snapshot %s", config);
+	names_init(&names, config);
+	if (names_of_snapshots(dir, names_add, &names) || names.count == 0)
+		return cli_error(CLI_NOT_FOUND, command,
+			"there is no snapshot of '%s' in %s, nor of any config: 'pullet status' "
+			"says why, PULLET_RUNTIME_DIR names another directory",
+			config, dir);
+	return cli_error(CLI_NOT_FOUND, command, "there is no snapshot of '%s' in %s: %s", config,
+		dir, names_hint(&names, hint));
+}
+
 int cli_open(const char *command, const char *config, unsigned flags, struct pullet **ret_p)
 {
 	int r = pullet_open(config, flags, ret_p);
@@ -37,10 +57,7 @@ int cli_open(const char *command, const char *config, unsigned flags, struct pul
 	if (r == 0)
 		return CLI_OK;
 	if (r == -ENOENT)
-		return cli_error(CLI_NOT_FOUND, command,
-			"there is no snapshot of '%s': see 'pullet status' for the configs of the "
-			"agent, and PULLET_RUNTIME_DIR for its directory",
-			config);
+		return no_snapshot(command, config);
 	if (r == -EINVAL)
 		return cli_error(CLI_USAGE, command,
 			"'%s' is not the name of a config; a path needs a '/' in it", config);
@@ -287,7 +304,7 @@ int cli_get(int argc, char **argv)
 			"--type takes string, int, double, bool, duration or size, not '%s'",
 			o.type);
 	if (argc - optind != 2)
-		return cli_error(CLI_USAGE, argv[0], "a config and a key are needed, no more");
+		return cli_miscounted(argv[0], usage, argc, argv, 2);
 	o.config = argv[optind];
 	o.key = argv[optind + 1];
 	buffer_init(&out, EXPORT_MAX_BYTES);

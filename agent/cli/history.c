@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "operate.h"
+#include "show.h"
 
 enum { GENERATION, PULLED, BYTES, VERSION, DIGEST, ORIGIN, COLUMNS };
 
@@ -38,7 +39,7 @@ static void fill_row(const struct node *v, struct row *r)
 	snprintf(r->cell[BYTES], CELL, "-");
 	if (bytes >= 0)
 		snprintf(r->cell[BYTES], CELL, "%" PRId64, bytes);
-	operate_text(&text, client_text(v, "version", "-"));
+	show_version(client_text(v, "version", NULL), &text);
 	snprintf(r->cell[VERSION], CELL, "%.40s", text.data ? text.data : "-");
 	buffer_fini(&text);
 	snprintf(r->cell[DIGEST], CELL, "%.*s", SHOWN_DIGITS, sha256);

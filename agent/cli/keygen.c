@@ -39,10 +39,8 @@ static int keygen(const char *command, const char *path)
 	if (r)
 		return cli_error(CLI_FAILED, command, "%s", why);
 	printf("%s\n", public_key);
-	fprintf(stderr,
-		"pullet keygen: the secret key is in %s, the public key, shown here, in %s.pub\n",
-		path, path);
-	return CLI_OK;
+	return cli_error(CLI_OK, command,
+		"the secret key is in %s, the public key, shown here, in %s.pub", path, path);
 }
 
 int cli_keygen(int argc, char **argv)
@@ -60,6 +58,6 @@ int cli_keygen(int argc, char **argv)
 		return CLI_OK;
 	}
 	if (argc - optind != 1)
-		return cli_error(CLI_USAGE, argv[0], "name one file for the secret key");
+		return cli_misused(argv[0], usage, "name one file for the secret key");
 	return keygen(argv[0], argv[optind]);
 }

@@ -157,7 +157,6 @@ int cli_list(int argc, char **argv)
 			return cli_bad_option(argv[0]);
 	}
 	if (argc - optind < 1 || argc - optind > 2)
-		return cli_error(
-			CLI_USAGE, argv[0], "a config is needed, and at most a prefix behind it");
+		return cli_miscounted(argv[0], usage, argc, argv, 2);
 	return list(argv[0], argv[optind], argc - optind == 2 ? argv[optind + 1] : "", json);
 }

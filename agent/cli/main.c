@@ -3,7 +3,9 @@
 
 #include <locale.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../push.h"
@@ -48,7 +50,7 @@ int cli_error(int code, const char *command, const char *format, ...)
 {
 	va_list args;
 
-	fprintf(stderr, "pullet %s: ", command);
+	fprintf(stderr, "%s: ", command);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
@@ -58,8 +60,47 @@ int cli_error(int code, const char *command, const char *format, ...)
 
 int cli_bad_option(const char *command)
 {
-	fprintf(stderr, "Try 'pullet %s --help'.\n", command);
+	fprintf(stderr, "Try '%s --help'.\n", command);
 	return CLI_USAGE;
+}
+
+/* The forms of a command: what its help says before the first sentence. */
+static void print_forms(void (*usage)(FILE *out))
+{
+	char *text = NULL, *line;
+	size_t len, n;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return;
+	usage(f);
+	if (fclose(f) == 0 && text) {
+		line = text;
+		do {
+			n = strcspn(line, "\n");
+			fprintf(stderr, "%.*s\n", (int)n, line);
+			line += n + (line[n] != '\0');
+		} while (*line == ' ');
+	}
+	free(text);
+}
+
+int cli_misused(const char *command, void (*usage)(FILE *out), const char *sentence)
+{
+	cli_error(CLI_USAGE, command, "%s", sentence);
+	print_forms(usage);
+	return cli_bad_option(command);
+}
+
+int cli_miscounted(const char *command, void (*usage)(FILE *out), int argc, char **argv, int max)
+{
+	char sentence[128];
+
+	if (argc - optind <= max)
+		return cli_misused(command, usage, "an argument is missing");
+	snprintf(
+		sentence, sizeof(sentence), "'%.80s' is one argument too many", argv[optind + max]);
+	return cli_misused(command, usage, sentence);
 }
 
 int cli_duration(const char *command, const char *option, const char *text, uint64_t *ret_ms)
@@ -116,6 +157,21 @@ static int unknown(const char *name)
 	return CLI_USAGE;
 }
 
+/* Runs it under its whole name, which is also what getopt_long() puts before its complaints. */
+static int run(const struct command *c, int argc, char **argv)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "pullet %s", c->name);
+	argv[0] = name;
+	return c->run(argc, argv);
+}
+
+static bool asks_help(const char *word)
+{
+	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
@@ -124,16 +180,16 @@ int main(int argc, char **argv)
 
 	setlocale(LC_CTYPE, "C.UTF-8"); /* for the width of characters: all texts are UTF-8 */
 	if (c)
-		return c->run(argc - 1, argv + 1);
+		return run(c, argc - 1, argv + 1);
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
 		printf("pullet %s\n%s\n%s\n", PULLET_VERSION, transport_version(), push_version());
 		return CLI_OK;
 	}
-	if (strcmp(name, "help") == 0 && argc > 2) {
+	if (strcmp(name, "help") == 0 && argc > 2 && !asks_help(argv[2])) {
 		c = find(argv[2]);
-		return c ? c->run(2, (char *[]){argv[2], help, NULL}) : unknown(argv[2]);
+		return c ? run(c, 2, (char *[]){argv[2], help, NULL}) : unknown(argv[2]);
 	}
-	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+	if (asks_help(name)) {
 		usage(stdout);
 		return CLI_OK;
 	}

@@ -62,15 +62,20 @@ static void note_stand(const struct node *c, const struct show_config *s, struct
 {
 	int64_t generation = client_number(c, "generation", 0),
 		held_ms = client_number(c, "held_ms", 0),
-		at_ms = client_number(c, "confirmed_ms", 0);
+		at_ms = client_number(c, "confirmed_ms", 0),
+		since_ms = client_number(c, "failing_since_ms", 0), now_ms = sys_real.wall_ms();
 	char text[24];
 
 	if (s->rank < SHOW_FAILING)
 		return;
+	buffer_append_string(out, "  ");
+	if (since_ms > 0)
+		buffer_printf(out, "failing for %s; ",
+			lines_span(now_ms > since_ms ? now_ms - since_ms : 0, text));
 	if (generation == 0)
-		buffer_append_string(out, "  nothing is published; ");
+		buffer_append_string(out, "nothing is published; ");
 	else
-		buffer_printf(out, "  generation %" PRId64 " stays, last confirmed %s ago",
+		buffer_printf(out, "generation %" PRId64 " stays, last confirmed %s ago",
 			generation, lines_span(s->age_ms, text));
 	if (generation && at_ms > 0) {
 		buffer_append_string(out, " (");

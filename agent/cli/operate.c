@@ -84,10 +84,8 @@ int operate_options(int argc, char **argv, unsigned allowed, int min, int max,
 	}
 	o.arguments = argv + optind;
 	o.count = argc - optind;
-	if (o.count < min || o.count > max) {
-		usage(stderr);
-		return CLI_USAGE;
-	}
+	if (o.count < min || o.count > max)
+		return cli_miscounted(o.command, usage, argc, argv, max);
 	*ret = o;
 	return -1;
 }
@@ -109,7 +107,7 @@ int operate_ask(const struct operate *o, const char *method, struct buffer *path
 	r = client_ask(o->command, o->socket, method, path->data, o->timeout_ms + 10000, &a);
 	buffer_fini(path);
 	if (r == CLI_OK)
-		r = client_exit_code(o->command, &a);
+		r = client_config_code(o->command, o->socket, o->arguments[0], &a);
 	buffer_init(&out, MAX_OUTPUT);
 	if (r == CLI_OK && a.json)
 		shown = show(o, document_root(a.json), &out);

@@ -36,8 +36,8 @@ static int add_what(const struct operate *o, struct buffer *path)
 	if (!equals || equals == key)
 		return cli_error(CLI_USAGE, o->command, "KEY=VALUE is needed, not '%s'", key);
 	if (!o->for_ms)
-		return cli_error(
-			CLI_USAGE, o->command, "--for is needed: an override ends by itself");
+		return cli_misused(
+			o->command, usage, "--for is needed: an override ends by itself");
 	*equals = '\0';
 	client_query(path, "key", key);
 	client_query(path, "value", equals + 1);

@@ -84,19 +84,32 @@ static int send_to_all(struct publisher *p, const struct options *o)
 	}
 }
 
+int cli_publisher(const char *command, const char *option, const char *endpoint,
+	const struct publisher_options *options, struct publisher **ret_publisher)
+{
+	char why[CURVE_WHY];
+	int r = publisher_open(&sys_real, endpoint, options, ret_publisher, why);
+	/* with a key it may be the key's file that is wrong */
+	bool usage_error = r == -EINVAL && (!options->secret_key_file || options->insecure);
+
+	if (r == 0)
+		return CLI_OK;
+	if (r == -EADDRINUSE)
+		return cli_error(CLI_FAILED, command,
+			"%s is in use: something publishes there already (pullet serve does, for "
+			"each changed file); stop that, or name another endpoint with %s",
+			endpoint, option);
+	return cli_error(
+		usage_error || r == -EPROTONOSUPPORT ? CLI_USAGE : CLI_FAILED, command, "%s", why);
+}
+
 static int publish(const char *command, const struct options *o)
 {
 	struct publisher *p;
-	char why[CURVE_WHY];
-	int r = publisher_open(&sys_real, o->endpoint, &o->publisher, &p, why), sent;
+	int r = cli_publisher(command, "--endpoint", o->endpoint, &o->publisher, &p), sent;
 
-	if (r == -EADDRINUSE)
-		return cli_error(CLI_FAILED, command,
-			"%s is in use: something publishes there already (pullet serve does so by "
-			"itself for each changed file)",
-			o->endpoint);
 	if (r)
-		return cli_error(CLI_FAILED, command, "%s", why);
+		return r;
 	sent = send_to_all(p, o);
 	publisher_close(p);
 	if (sent < 0)
@@ -145,7 +158,7 @@ int cli_publish(int argc, char **argv)
 			return CLI_USAGE;
 	}
 	if (argc - optind != 1)
-		return cli_error(CLI_USAGE, argv[0],
+		return cli_misused(argv[0], usage,
 			"name one topic: it is the config's name, if the agent's `topic` says "
 			"nothing else");
 	o.topic = argv[optind];

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli.h"
-#include "client.h"
+#include "operate.h"
 
 struct options {
 	const char *command, *socket;
@@ -35,13 +35,22 @@ static int report(const struct options *o, const char *name, const struct node *
 {
 	const char *outcome = client_text(root, "outcome", "?"),
 		   *error = client_text(root, "error", NULL);
-	bool failed = strcmp(outcome, "failed") == 0;
+	struct buffer out;
+	int r;
 
-	if (o->wait)
-		printf("%s: %s, generation %" PRId64 "%s%s\n", name, outcome,
-			client_number(root, "generation", 0), error ? ": " : "",
-			error ? error : "");
-	return failed ? CLI_FAILED : CLI_OK;
+	if (!o->wait)
+		return CLI_OK;
+	buffer_init(&out, 1u << 20);
+	buffer_printf(&out, "%s: %s, generation %" PRId64, name, outcome,
+		client_number(root, "generation", 0));
+	if (error) {
+		buffer_append_string(&out, ": ");
+		operate_lines(&out, error);
+	}
+	buffer_append_string(&out, "\n");
+	r = cli_output(o->command, &out);
+	buffer_fini(&out);
+	return strcmp(outcome, "failed") == 0 ? CLI_FAILED : r;
 }
 
 static int refresh(const struct options *o, const char *name)
@@ -65,7 +74,7 @@ static int refresh(const struct options *o, const char *name)
 		(o->wait ? o->timeout_ms : 0) + 10000, &a);
 	buffer_fini(&path);
 	if (r == CLI_OK)
-		r = client_exit_code(o->command, &a);
+		r = client_config_code(o->command, o->socket, name, &a);
 	if (r == CLI_OK && a.json)
 		r = report(o, name, document_root(a.json));
 	client_fini(&a);
@@ -121,9 +130,9 @@ int cli_refresh(int argc, char **argv)
 			return CLI_USAGE;
 	}
 	if (argc - optind > 1)
-		return cli_error(
-			CLI_USAGE, argv[0], "one config at most; without one all are pulled");
+		return cli_misused(
+			argv[0], usage, "one config at most; without one all are pulled");
 	if (o.force && optind == argc)
-		return cli_error(CLI_USAGE, argv[0], "--force is for one config: name it");
+		return cli_misused(argv[0], usage, "--force is for one config: name it");
 	return optind < argc ? refresh(&o, argv[optind]) : refresh_all(&o);
 }

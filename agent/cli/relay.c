@@ -320,7 +320,6 @@ static int start_upstreams(struct daemon *d)
 static int start(struct daemon *d)
 {
 	const struct relay_setup *s = &d->setup;
-	char why[CURVE_WHY];
 	int r = find_servers(d);
 
 	if (r)
@@ -330,8 +329,9 @@ static int start(struct daemon *d)
 	if (!d->loop || !d->relay || loop_on_signal(d->loop, SIGINT, stop, d) ||
 		loop_on_signal(d->loop, SIGTERM, stop, d))
 		return cli_error(CLI_FAILED, s->command, "out of memory or descriptors");
-	if (publisher_open(&sys_real, s->push, &s->publishing, &d->publisher, why))
-		return cli_error(CLI_FAILED, s->command, "%s", why);
+	r = cli_publisher(s->command, "--push", s->push, &s->publishing, &d->publisher);
+	if (r)
+		return r;
 	loop_timer_init(&d->turn, turn, d);
 	loop_on_resume(d->loop, resumed, d);
 	r = loop_watch(

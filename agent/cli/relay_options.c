@@ -247,20 +247,20 @@ static const struct row {
 
 enum { ROWS = sizeof(rows) / sizeof(rows[0]), FIRST = 256 };
 
-static void usage(void)
+static void usage(FILE *out)
 {
 	fputs("Usage: pullet relay [--push ENDPOINT] SOURCE... [OPTION...]\n"
 	      "Publishes an update message for whatever changes in its sources, to any number of "
 	      "agents and relays.\n"
 	      "The topic is the name behind the prefix, or in the directory, without its "
 	      "ending.\n\n",
-		stdout);
+		out);
 	for (size_t i = 0; i < ROWS; i++) {
 		char left[64];
 
 		snprintf(left, sizeof(left), "--%s%s%s", rows[i].name, rows[i].argument ? " " : "",
 			rows[i].argument ? rows[i].argument : "");
-		printf("  %-34s %s\n", left, rows[i].help);
+		fprintf(out, "  %-34s %s\n", left, rows[i].help);
 	}
 }
 
@@ -306,7 +306,7 @@ static int check_options(const struct relay_setup *s)
 		return cli_error(
 			CLI_USAGE, s->command, "-c is read for --server only, and none is named");
 	if (s->prefix_count + s->dir_count + s->upstream_count == 0)
-		return cli_error(CLI_USAGE, s->command,
+		return cli_misused(s->command, usage,
 			"there is nothing to relay: name a source with --etcd, --consul, "
 			"--server, --dir or --upstream");
 	return check_upstreams(s);
@@ -324,6 +324,7 @@ int relay_setup_read(struct relay_setup *s, int argc, char **argv, bool *ret_hel
 {
 	struct option longs[ROWS + 2] = {{0}};
 	int opt, r = CLI_OK;
+	char sentence[128];
 
 	s->command = argv[0];
 	s->push = "tcp://127.0.0.1:7377";
@@ -335,7 +336,7 @@ int relay_setup_read(struct relay_setup *s, int argc, char **argv, bool *ret_hel
 	longs[ROWS] = (struct option){"help", no_argument, NULL, 'h'};
 	while (r == CLI_OK && (opt = getopt_long(argc, argv, "hc:", longs, NULL)) != -1) {
 		if (opt == 'h') {
-			usage();
+			usage(stdout);
 			*ret_help = true;
 			return CLI_OK;
 		}
@@ -346,8 +347,11 @@ int relay_setup_read(struct relay_setup *s, int argc, char **argv, bool *ret_hel
 		else
 			r = cli_bad_option(s->command);
 	}
-	if (r == CLI_OK && optind < argc)
-		r = cli_error(CLI_USAGE, s->command, "'%s' is no option: see --help", argv[optind]);
+	if (r == CLI_OK && optind < argc) {
+		snprintf(sentence, sizeof(sentence), "'%.80s' is no option: all sources are",
+			argv[optind]);
+		r = cli_misused(s->command, usage, sentence);
+	}
 	s->relaying.upstreams = (unsigned)s->upstream_count;
 	return r ? r : check_options(s);
 }

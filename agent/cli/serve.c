@@ -14,6 +14,7 @@
 #include "../loop.h"
 #include "../origin.h"
 #include "../publisher.h"
+#include "../settings_value.h"
 #include "../watch.h"
 #include "cli.h"
 
@@ -189,10 +190,28 @@ static void make_room(struct httpd *h)
 	httpd_limit(h, files.rlim_cur / 2, MAX_QUEUED);
 }
 
+static int cannot_listen(const char *command, const char *address, int error)
+{
+	static const struct {
+		int error;
+		const char *why;
+	} table[] = {
+		{EADDRINUSE, "another program has it: stop that, or name another with --http"},
+		{EADDRNOTAVAIL, "this host does not have that address (ip address)"},
+		{EACCES, "ports below 1024 are for root: name a higher one with --http"},
+		{EINVAL, "the host's name is not known here: write an address"},
+	};
+	const char *why = strerror(error);
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].error == error)
+			why = table[i].why;
+	return cli_error(CLI_FAILED, command, "cannot listen on %s: %s", address, why);
+}
+
 static int start(struct server *s, const char *command)
 {
 	const struct options *o = s->options;
-	char why[CURVE_WHY];
 	int r;
 
 	s->dir = origin_open(o->dir);
@@ -205,11 +224,11 @@ static int start(struct server *s, const char *command)
 		return cli_error(CLI_FAILED, command, "out of memory or descriptors");
 	s->httpd = httpd_open_tcp(s->loop, o->http, answer, s);
 	if (!s->httpd)
-		return cli_error(CLI_FAILED, command, "cannot listen on %s: %s", o->http,
-			errno == EINVAL ? "it must be HOST:PORT" : strerror(errno));
+		return cannot_listen(command, o->http, errno);
 	make_room(s->httpd);
-	if (publisher_open(&sys_real, o->push, &o->publisher, &s->publisher, why))
-		return cli_error(CLI_FAILED, command, "%s", why);
+	r = cli_publisher(command, "--push", o->push, &o->publisher, &s->publisher);
+	if (r)
+		return r;
 	r = watch_start(s->loop, o->dir, s->dir, changed, s, &s->watch);
 	if (r == 0)
 		r = loop_watch(s->loop, &s->subscriptions, publisher_fd(s->publisher), LOOP_READ,
@@ -266,6 +285,7 @@ int cli_serve(int argc, char **argv)
 	};
 	struct options o = {
 		.http = "127.0.0.1:8080", .push = "tcp://127.0.0.1:7377", .heartbeat_ms = 5000};
+	const char *bad;
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
@@ -287,7 +307,10 @@ int cli_serve(int argc, char **argv)
 			return CLI_USAGE;
 	}
 	if (argc - optind != 1)
-		return cli_error(CLI_USAGE, argv[0], "name one directory");
+		return cli_misused(argv[0], usage, "name one directory");
+	bad = settings_check_address(o.http);
+	if (bad)
+		return cli_error(CLI_USAGE, argv[0], "--http '%s' %s", o.http, bad);
 	if (o.heartbeat_ms < 100)
 		return cli_error(CLI_USAGE, argv[0], "--heartbeat is at least 100ms");
 	o.dir = argv[optind];

@@ -61,6 +61,25 @@ const char *show_colour(const char *state)
 	return "";
 }
 
+/* ---- words ---- */
+
+void show_version(const char *version, struct buffer *out)
+{
+	size_t len = version ? strlen(version) : 0;
+	struct buffer text;
+
+	if (len < 2 || version[0] != '"' || version[len - 1] != '"') {
+		operate_text(out, version ? version : "-");
+		return;
+	}
+	buffer_init(&text, len);
+	if (buffer_append(&text, version + 1, len - 2) == 0)
+		operate_text(out, len > 2 ? text.data : "-");
+	else
+		out->error = text.error;
+	buffer_fini(&text);
+}
+
 /* ---- what there is to be known of a config ---- */
 
 static bool in_state(const struct node *c, const char *member, const char *state)
@@ -132,6 +151,35 @@ enum { MARKS = sizeof(marks) / sizeof(marks[0]) };
 
 /* ---- reading ---- */
 
+/* A server without a name is called by its first address, as in the log. */
+static const char *name_of_server(const struct node *server)
+{
+	const struct node *address = first(server, "addresses");
+
+	return client_text(server, "name", address ? client_text(address, "url", "?") : "?");
+}
+
+static bool is_of_server(const struct node *config, const struct node *server)
+{
+	const char *name = client_text(server, "name", NULL), *url = name_of_server(server);
+
+	if (name)
+		return strcmp(client_text(config, "server", ""), name) == 0;
+	return !client_text(config, "server", NULL) &&
+	       strncmp(client_text(config, "url", ""), url, strlen(url)) == 0;
+}
+
+/* A pull that is due while its server is left alone comes when that has ended. */
+static void put_off(struct show_config *c, const struct node *servers)
+{
+	for (const struct node *s = servers; s && c->next_ms >= 0; s = s->next) {
+		int64_t held_ms = client_number(s, "held_ms", 0);
+
+		if (held_ms > c->next_ms && is_of_server(c->node, s))
+			c->next_ms = held_ms;
+	}
+}
+
 static const char *const ranks[SHOW_RANKS] = {[SHOW_QUIET] = "ok",
 	[SHOW_TOLD] = "ok",
 	[SHOW_FAILING] = "failing",
@@ -161,6 +209,7 @@ static void read_config(struct show *s, const struct node *node)
 		.next_ms = client_number(node, "next_pull_in_ms", -1),
 		.refused = client_number(node, "refused", 0),
 		.index = s->count};
+	put_off(c, first(s->root, "servers"));
 	c->rank = rank_of(node, c->state);
 	if (runs) {
 		c->timeouts = client_number(runs, "timeouts", 0);
@@ -318,7 +367,7 @@ static void add_server(const struct node *s, struct buffer *out)
 	}
 	if (line.len) {
 		buffer_append_string(out, "server ");
-		operate_text(out, client_text(s, "name", "without a name"));
+		operate_text(out, name_of_server(s));
 		buffer_append_string(out, ":");
 		buffer_append(out, line.data, line.len - 1);
 		buffer_append_string(out, "\n");

@@ -28,7 +28,7 @@ struct show_config {
 	const struct node *node;
 	const char *name, *state;
 	enum show_rank rank;
-	int64_t age_ms, next_ms; /* -1 = none */
+	int64_t age_ms, next_ms; /* -1 = none; next_ms: not before its server may be asked again */
 	int64_t runs, timeouts, refused;
 	size_t index; /* in the answer */
 };
@@ -63,11 +63,16 @@ void show_headline(const struct show *s, struct buffer *out);
 const char *show_next(const struct show_config *c, char text[24]);
 /* The text, fit for a terminal; in b, which is cleared. */
 const char *show_clean(const char *text, struct buffer *b);
+/* Appends a version as the log has it, an ETag without its quotes; NULL is "-". */
+void show_version(const char *version, struct buffer *out);
 /* The last error as one text, with its cause before it; nothing without one. */
 void show_error(const struct show_config *c, struct buffer *out);
 /* What an operator should know of a config: a line for each, after two blanks. all: also what is
  * no news. */
 void show_notes(const struct show_config *c, bool all, struct buffer *out);
+/* Every member of the answer, of one config, a line each; moments and spans as people write them.
+ */
+void show_details(const struct show *s, struct buffer *out);
 /* The same of the agent: a new configuration that was refused, servers that are left alone, push
  * endpoints that are not connected, receipts that fail. A line for each; nothing when all is well.
  */

@@ -3,10 +3,11 @@
  * only. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "../keypath.h"
 #include "cli.h"
+#include "names.h"
 #include "operate.h"
 #include "show.h"
 #include "table.h"
@@ -35,7 +36,8 @@ static void usage(FILE *out)
 	      "Shows what stands, how old it is, what went wrong last and what is done about "
 	      "it.\n\n"
 	      "      --all          also on a terminal that is too low for all configs\n"
-	      "      --names        only the names of the configs\n"
+	      "      --names        only the names of the configs; without an agent of those that "
+	      "have a snapshot\n"
 	      "      --json         the control API's answer\n"
 	      "      --check        exit 1 unless every config is ok\n"
 	      "      --ready        exit 1 unless every config is published; prints only which is "
@@ -59,7 +61,9 @@ static void add_row(const struct show_config *c, bool colour, struct table *t)
 	table_add(t, text, "");
 	table_add(t, lines_span(c->age_ms, text), "");
 	table_add(t, show_next(c, text), "");
-	table_add(t, show_clean(client_text(c->node, "version", "-"), &b), "");
+	buffer_clear(&b);
+	show_version(client_text(c->node, "version", NULL), &b);
+	table_add(t, b.data ? b.data : "", "");
 	buffer_fini(&b);
 }
 
@@ -168,27 +172,6 @@ static void add_head(const struct show *s, const struct paper *paper, struct buf
 	buffer_fini(&text);
 }
 
-/* One config: every member, a line each. path: where n stands. */
-static void add_details(const struct node *n, struct buffer *path, struct buffer *out)
-{
-	size_t len = path->len, number = 0;
-
-	if (n->type == NODE_NULL)
-		return;
-	if (n->type < NODE_LIST) {
-		operate_text(out, path->data);
-		buffer_append_string(out, ": ");
-		operate_text(out, n->text);
-		buffer_append_string(out, "\n");
-		return;
-	}
-	for (const struct node *child = n->first; child; child = child->next) {
-		keypath_append(path, len == 0, child, number++);
-		add_details(child, path, out);
-		path->len = len;
-	}
-}
-
 static struct paper paper_of(bool all)
 {
 	struct paper p = {
@@ -203,11 +186,10 @@ static struct paper paper_of(bool all)
 static int print(const struct options *o, const struct show *s, bool one)
 {
 	struct paper paper = paper_of(o->all || one);
-	struct buffer out, path;
+	struct buffer out;
 	int r;
 
 	buffer_init(&out, MAX_OUTPUT);
-	buffer_init(&path, 1u << 16);
 	if (o->names) {
 		for (size_t i = 0; i < s->count; i++) {
 			operate_text(&out, s->configs[i].name);
@@ -220,11 +202,10 @@ static int print(const struct options *o, const struct show *s, bool one)
 	}
 	if (one && !o->names) {
 		buffer_append_string(&out, "\n");
-		add_details(s->root, &path, &out);
+		show_details(s, &out);
 	}
-	r = out.error || path.error ? cli_error(CLI_FAILED, o->command, "out of memory")
-				    : cli_output(o->command, &out);
-	buffer_fini(&path);
+	r = out.error ? cli_error(CLI_FAILED, o->command, "out of memory")
+		      : cli_output(o->command, &out);
 	buffer_fini(&out);
 	return r;
 }
@@ -270,6 +251,23 @@ static int ready(const struct options *o)
 	return r;
 }
 
+static void print_name(void *arg, const char *name)
+{
+	(void)arg;
+	puts(name);
+}
+
+/* Without an agent: those that left a snapshot beside its socket. */
+static void print_snapshots(const struct options *o)
+{
+	const char *slash = strrchr(o->socket, '/');
+	char *dir = slash ? strndup(o->socket, (size_t)(slash - o->socket) + 1) : strdup(".");
+
+	if (dir)
+		names_of_snapshots(dir, print_name, NULL);
+	free(dir);
+}
+
 static int ask(const struct options *o, const char *config)
 {
 	struct client_answer a = {0};
@@ -282,7 +280,10 @@ static int ask(const struct options *o, const char *config)
 				 10000, &a);
 	buffer_fini(&path);
 	if (r == CLI_OK)
-		r = client_exit_code(o->command, &a);
+		r = config ? client_config_code(o->command, o->socket, config, &a)
+			   : client_exit_code(o->command, &a);
+	else if (r == CLI_UNREACHABLE && o->names && !config)
+		print_snapshots(o);
 	if (r == CLI_OK)
 		r = answer(o, &a, config);
 	client_fini(&a);
@@ -315,12 +316,10 @@ int cli_status(int argc, char **argv)
 	}
 	o.json = json, o.all = all, o.names = names, o.check = check, o.ready = is_ready;
 	if (argc - optind > 1)
-		return cli_error(
-			CLI_USAGE, argv[0], "one config at most; without one all are shown");
+		return cli_misused(argv[0], usage, "one config at most; without one all are shown");
 	if (o.ready && (argc > optind || o.json || o.all || o.names || o.check))
-		return cli_error(
-			CLI_USAGE, argv[0], "--ready stands alone: it is about all configs");
+		return cli_misused(argv[0], usage, "--ready stands alone: it is about all configs");
 	if (o.json + o.all + o.names > 1)
-		return cli_error(CLI_USAGE, argv[0], "--all, --names, --json: one of them");
+		return cli_misused(argv[0], usage, "--all, --names, --json: one of them");
 	return o.ready ? ready(&o) : ask(&o, argv[optind]);
 }

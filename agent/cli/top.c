@@ -308,7 +308,7 @@ int cli_top(int argc, char **argv)
 	if (r)
 		return r;
 	if (optind < argc)
-		return cli_error(CLI_USAGE, argv[0], "'%s' is one argument too many", argv[optind]);
+		return cli_miscounted(argv[0], usage, argc, argv, 0);
 	if (o.interval_ms < MIN_INTERVAL_MS)
 		return cli_error(CLI_USAGE, argv[0], "--interval takes at least 100ms");
 	if (!o.batch && !(isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)))

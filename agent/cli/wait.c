@@ -43,7 +43,7 @@ static int wait_for(const struct options *o, const char *name)
 	r = client_ask(o->command, o->socket, "GET", path.data, o->timeout_ms + 10000, &a);
 	buffer_fini(&path);
 	if (r == CLI_OK)
-		r = client_exit_code(o->command, &a);
+		r = client_config_code(o->command, o->socket, name, &a);
 	if (r == CLI_OK && a.json)
 		printf("%s: generation %" PRId64 " stands\n", name,
 			client_number(document_root(a.json), "generation", 0));
@@ -81,10 +81,10 @@ int cli_wait(int argc, char **argv)
 			return CLI_USAGE;
 	}
 	if (argc - optind != 1)
-		return cli_error(CLI_USAGE, argv[0], "name one config");
+		return cli_miscounted(argv[0], usage, argc, argv, 1);
 	if (!o.generation == !o.version)
-		return cli_error(
-			CLI_USAGE, argv[0], "say --generation N or --version V, one of them");
+		return cli_misused(
+			argv[0], usage, "say --generation N or --version V, one of them");
 	if (o.generation && (strspn(o.generation, "0123456789") != strlen(o.generation) ||
 				    strtoull(o.generation, NULL, 10) == 0))
 		return cli_error(CLI_USAGE, argv[0], "--generation takes a number from 1 on");

@@ -251,13 +251,13 @@ static int watch(const struct watcher *w)
 static int check(const struct watcher *w)
 {
 	if (!w->config)
-		return cli_error(CLI_USAGE, w->command, "a config is needed");
+		return cli_misused(w->command, usage, "name a config");
 	if (!w->signal != !w->pid_file)
-		return cli_error(CLI_USAGE, w->command, "--signal and --pidfile go together");
+		return cli_misused(w->command, usage, "--signal and --pidfile go together");
 	if (w->signal && w->argv)
-		return cli_error(CLI_USAGE, w->command, "a signal or a command, not both");
+		return cli_misused(w->command, usage, "a signal or a command, not both");
 	if (w->now && !w->signal && !w->argv)
-		return cli_error(CLI_USAGE, w->command, "--now goes with a command or a signal");
+		return cli_misused(w->command, usage, "--now goes with a command or a signal");
 	return CLI_OK;
 }
 

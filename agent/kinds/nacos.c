@@ -594,6 +594,7 @@ static int watch_read(
 const struct kind kind_nacos = {
 	.name = "nacos",
 	.wraps = true, /* by the API of 3.x */
+	.compares = true,
 	.build = build,
 	.read = read_answer,
 	.login_build = login_build,

@@ -102,8 +102,8 @@ function fill(tr, kind, word, name, source, chips, whys, numbers) {
   say(tr.name, name);
   say(tr.source, source);
   list(tr.chips, chips, (c) => c, (c) => make('span', 'chip', c), () => {});
-  list(tr.whys, whys, (w) => w.text, () => make('span', 'why'), (e, w) => {
-    e.className = w.mild ? 'why mild' : 'why';
+  list(tr.whys, whys, (w) => w.what, () => make('span', 'why'), (e, w) => {
+    mark(e, 'class', `why ${w.tone}`);
     say(e, w.text);
   });
   numbers.forEach((text, i) => say(tr.numbers[i], text));
@@ -118,20 +118,28 @@ let last = null; // the last answer
 
 const HELD = {pin: 'held back by the pin', rollout: 'not rolled out to this host yet'};
 const TAKEN_BACK = {probe: 'taken back by the probe', operator: 'taken back by an operator'};
+const SOME = 3; // overrides that are told one by one
 
+const because = (d) => `by ${d.by}${d.reason ? `: ${d.reason}` : ''}`;
+
+/* What is to be said of a config: bad, mild, or only noted. */
 function whys(c) {
   const found = [];
-  const add = (text, mild) => found.push({text, mild: Boolean(mild)});
-  if (c.last_error) add(c.last_error + (c.last_error_ms ? ` (${ago(last.now_ms - c.last_error_ms)})` : ''), c.state === 'ok');
+  const add = (what, text, tone = 'bad') => found.push({what, text, tone});
+  if (c.last_error) add('error', c.last_error + (c.last_error_ms ? ` (${ago(last.now_ms - c.last_error_ms)})` : ''), c.state === 'ok' ? 'mild' : 'bad');
   const away = c.turned_away;
   if (away && away.why !== c.last_error) {
-    const what = HELD[away.by] || TAKEN_BACK[away.by] || `refused by the ${away.by}`;
-    add(`the server has ${away.version ? `version ${away.version}` : 'another version'}, ${what}: ${away.why}`, HELD[away.by]);
+    const how = HELD[away.by] || TAKEN_BACK[away.by] || `refused by the ${away.by}`;
+    add('away', `the server has ${away.version ? `version ${away.version}` : 'another version'}, ${how}${away.by === 'pin' ? '' : `: ${away.why}`}`,
+      HELD[away.by] ? 'mild' : 'bad');
   }
-  if (c.reload && c.reload.error) add(`the application could not be told: ${c.reload.error}`);
-  if (c.probe && c.probe.error) add(`the probe failed: ${c.probe.error}`);
-  if (c.watch && c.watch.error) add(`the watch: ${c.watch.error}`, true);
-  if (c.drifted) add('somebody changed what was published, and it is left so', true);
+  if (c.reload && c.reload.error) add('reload', `the application could not be told: ${c.reload.error}`);
+  if (c.probe && c.probe.error) add('probe', `the probe failed: ${c.probe.error}`);
+  if (c.watch && c.watch.error) add('watch', `the watch: ${c.watch.error}`, 'mild');
+  if (c.drifted) add('drift', 'somebody changed what was published, and it is left so', 'mild');
+  if (c.pin) add('pin', `pinned ${because(c.pin)}`, 'note');
+  for (const o of c.overrides.slice(0, SOME)) add(`override ${o.key}`, `${o.key} is overridden for ${duration(o.until_ms - last.now_ms)} ${because(o)}`, 'note');
+  if (c.overrides.length > SOME) add('overrides', `and ${plural(c.overrides.length - SOME, 'other override')}`, 'note');
   return found;
 }
 
@@ -147,7 +155,7 @@ function chips(c) {
 /* What it looks like, and where it stands: an application that waits for its first version, and gets none, is worst off. */
 function judge(c) {
   if (c.state === 'waiting' && c.last_error) return {kind: 'bad', rank: 0};
-  if (c.state === 'ok' && c.whys.length) return {kind: 'warn', rank: RANK.attention};
+  if (c.state === 'ok' && c.whys.some((w) => w.tone !== 'note')) return {kind: 'warn', rank: RANK.attention};
   return {kind: KINDS[c.state] || 'warn', rank: RANK[c.state] || 0};
 }
 
@@ -218,7 +226,7 @@ function address(tr, {server, a, first}) {
   const rests = a.rests_ms > 0;
   const troubled = a.failures_in_a_row > 0;
   const notes = [];
-  if (a.error) notes.push({text: a.error + (rests ? `; left alone for ${held(a.rests_ms)}` : ''), mild: !rests});
+  if (a.error) notes.push({what: 'error', text: a.error + (rests ? ` (left alone for ${held(a.rests_ms)})` : ''), tone: rests ? 'bad' : 'mild'});
   fill(tr, rests ? 'bad' : troubled ? 'warn' : 'ok', rests ? 'resting' : troubled ? 'failing' : 'ok',
     server.name || a.url, server.name ? a.url : '', troubled ? [`${plural(a.failures_in_a_row, 'failure')} in a row`] : [], notes,
     first ? [number(server.in_flight), number(server.pending), number(server.dispatched)] : ['', '', '']);
@@ -234,7 +242,7 @@ const PUSH = {connected: 'ok', connecting: 'warn', silent: 'bad', refused: 'bad'
 function showPush(status) {
   id('push').hidden = !status.push.length;
   list(id('push-rows'), status.push, (p) => p.endpoint, () => row(['last message', 'messages', 'gaps']), (tr, p) =>
-    fill(tr, PUSH[p.state] || 'warn', p.state, p.endpoint, '', [], p.error ? [{text: p.error, mild: false}] : [],
+    fill(tr, PUSH[p.state] || 'warn', p.state, p.endpoint, '', [], p.error ? [{what: 'error', text: p.error, tone: 'bad'}] : [],
       [p.last_message_ago_ms === null ? 'never' : ago(p.last_message_ago_ms), number(p.messages), number(p.gaps)]));
 }
 
@@ -245,7 +253,7 @@ function showReport(status) {
   id('report').hidden = !rows.length;
   list(id('report-rows'), rows, (r) => r.key, () => row(['last written', 'written', 'failed']), (tr, r) =>
     fill(tr, REPORT[r.state] || 'warn', r.state, r.key || 'the key is not known yet', `server ${r.server}`, [],
-      r.error ? [{text: r.error, mild: r.state !== 'failing'}] : [],
+      r.error ? [{what: 'error', text: r.error, tone: r.state === 'failing' ? 'bad' : 'mild'}] : [],
       [r.sent_ms === null ? 'never' : ago(last.now_ms - r.sent_ms), number(r.sent), number(r.failed)]));
 }
 
@@ -292,7 +300,7 @@ function changesOf(p) {
   if (p.error) return [make('p', 'origin', p.error)];
   if (!p.changes) return [make('p', 'origin', 'not to be told key by key')];
   const count = p.changes.length + p.more;
-  if (!count) return [make('p', 'origin', 'the documents say the same')];
+  if (!count) return [make('p', 'origin', 'the documents of the server say the same')];
   if (p.from === null) return [folded(`the first, with ${plural(count, 'key')}`, p.changes, p.more, p.config)];
   const rest = count - FEW_CHANGES;
   const first = changeList(p.changes.slice(0, FEW_CHANGES));
@@ -339,12 +347,16 @@ function overall(status) {
   const [stale, failing, waiting] = ['stale', 'failing', 'waiting'].map(count);
   const parts = [[stale, 'stale'], [failing, 'failing'], [waiting, 'waiting']].filter(([n]) => n).map(([n, word]) => `${number(n)} ${word}`);
   if (!status.configs.length) return ['unknown', 'nothing is configured'];
+  const troubled = status.configs.filter((c) => c.whys.some((w) => w.tone === 'bad')).length;
+  if (!parts.length && troubled) return ['warn', `all ${number(status.configs.length)} ok, ${number(troubled)} with trouble`];
   if (!parts.length) return ['ok', `all ${number(status.configs.length)} ok`];
   return [status.configs.some((c) => c.judged.kind === 'bad') ? 'bad' : 'warn', `${parts.join(', ')} of ${number(status.configs.length)}`];
 }
 
 /* What has become other since the last answer, in a sentence for those who do not see it. */
 function announce(before, status) {
+  const error = (s) => (s.configuration && s.configuration.error) || '';
+  if (error(status) && error(status) !== error(before)) say(id('announce'), 'the configuration was not taken');
   const was = new Map(before.configs.map((c) => [c.name, c.state]));
   const moved = status.configs.filter((c) => was.has(c.name) && was.get(c.name) !== c.state);
   if (!moved.length) return;
@@ -413,6 +425,7 @@ async function poll() {
   try {
     const status = await ask('v1/status');
     heardAt = performance.now();
+    if (lostAt !== null) say(id('announce'), 'the agent answers again');
     lostAt = null;
     failures = 0;
     show(status);

@@ -1,5 +1,5 @@
 # fish completion for pullet(1) and pulletd(8). What there is to complete is read from `pullet --help` and `pullet COMMAND --help`, so that it
-# cannot be out of date; names of configs come from the agent, keys from the snapshots. Without an agent nothing is offered there.
+# cannot be out of date; names of configs come from the agent, or else, as keys always do, from its snapshots.
 
 function __pullet_values --argument-names kind program current config
     switch $kind

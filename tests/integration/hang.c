@@ -1,22 +1,26 @@
 /*
- * A disk that hangs, and the minutes that nobody wants to wait for. Preloaded: if there is a FIFO
+ * A disk that hangs, and clocks that are moved, of one process. Preloaded: if there is a FIFO
  * $HANG_FIFO, fsync() of a file whose path has $HANG_PATH in it says so on standard error, opens
  * the FIFO, and so waits until somebody opens it for writing. CLOCK_BOOTTIME is as many seconds
  * ahead as the file $BOOT_OFFSET_FILE says, for timers too; one that is armed when the clock moves
- * keeps its moment.
+ * keeps its moment. The wall clock, and nothing else, is ahead as $WALL_OFFSET_FILE says.
+ * Surprising: libfaketime cannot be used, for it moves timers on CLOCK_BOOTTIME along with the
+ * wall clock.
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
-static time_t offset(void)
+/* Seconds, in the file that the variable names. */
+static time_t offset(const char *variable)
 {
-	const char *path = getenv("BOOT_OFFSET_FILE");
+	const char *path = getenv(variable);
 	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	char text[32] = "";
 	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
@@ -31,17 +35,41 @@ int clock_gettime(clockid_t id, struct timespec *t)
 	int r = (int)syscall(SYS_clock_gettime, id, t);
 
 	if (r == 0 && id == CLOCK_BOOTTIME)
-		t->tv_sec += offset();
+		t->tv_sec += offset("BOOT_OFFSET_FILE");
+	if (r == 0 && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE))
+		t->tv_sec += offset("WALL_OFFSET_FILE");
 	return r;
+}
+
+time_t time(time_t *ret)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	if (ret)
+		*ret = t.tv_sec;
+	return t.tv_sec;
+}
+
+int gettimeofday(struct timeval *ret, void *zone)
+{
+	struct timespec t;
+
+	(void)zone;
+	clock_gettime(CLOCK_REALTIME, &t);
+	ret->tv_sec = t.tv_sec;
+	ret->tv_usec = t.tv_nsec / 1000;
+	return 0;
 }
 
 /* All timers of the agent are absolute and on that clock. */
 int timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itimerspec *old)
 {
 	struct itimerspec t = *new;
+	time_t ahead = offset("BOOT_OFFSET_FILE");
 
-	if (t.it_value.tv_sec > offset())
-		t.it_value.tv_sec -= offset();
+	if (t.it_value.tv_sec > ahead)
+		t.it_value.tv_sec -= ahead;
 	return (int)syscall(SYS_timerfd_settime, fd, flags, &t, old);
 }
 

@@ -3,6 +3,7 @@
 An agent that runs says what it says; a stage repeats that, multiplied and changed, for what a real agent does not come to in a test.
 """
 import copy
+import grp
 import http.server
 import json
 import os
@@ -134,7 +135,7 @@ class Status(Case):
         out = self.run_cli('status').splitlines()
         self.assertRegex(out[0], r'^3 configs: all ok; push connected; pulletd [0-9.]+ up \S+$')
         self.assertEqual(out[1].split(), ['NAME', 'STATE', 'GENERATION', 'AGE', 'NEXT', 'VERSION'])
-        self.assertEqual(out[2].split(), ['c0', 'ok', '1', '3s', '20s', '"v1"'])
+        self.assertEqual(out[2].split(), ['c0', 'ok', '1', '3s', '20s', 'v1'])
         self.assertEqual(len(out), 5)
 
     def test_the_worst_first_with_its_error_and_what_is_done(self):
@@ -160,7 +161,7 @@ class Status(Case):
         agent.refresh()
         _, out, _ = agent.cli('status', '--check', check=1)
         self.assertRegex(out, r'(?m)^1 config: 0 ok, 1 failing; pulletd')
-        self.assertRegex(out, r'(?m)^web +failing +1 .*\n  not found: .*404.*\n  generation 1 stays, last confirmed \d+m?s ago \(.*Z\); next pull in \d+m$')
+        self.assertRegex(out, r'(?m)^web +failing +1 .*\n  not found: .*404.*\n  failing for \d+m?s; generation 1 stays, last confirmed \d+m?s ago \(.*Z\); next pull in \d+m$')
         agent.cli('status', '--ready', check=0)
         _, out, _ = agent.cli('status', 'web', check=0)
         self.assertRegex(out, r'(?s)web +failing.*  not found.*\n\nname: web\nstate: failing\n')
@@ -211,6 +212,40 @@ class Status(Case):
                                     f'push {status["push"][0]["endpoint"]}: silent, last heard 60s ago; changes come with the interval',
                                     'receipts to the server etcd fail: forbidden'])
         self.assertNotIn('push connected', out[0])
+
+    def test_a_server_without_a_name_is_its_address_as_in_the_log(self):
+        status = self.configs(1)
+        status['servers'][0].update(name=None, held_ms=4000, pending=1)
+        self.stage.status = status
+        url = status['servers'][0]['addresses'][0]['url']
+        self.assertEqual(self.run_cli('status').splitlines()[1], f'server {url}: left alone for 4s, 1 pull waiting')
+
+    def test_a_pull_that_is_due_while_its_server_rests_comes_after_that(self):
+        status = self.configs(3, c0=self.failing(next_pull_in_ms=432), c1={'next_pull_in_ms': 9000}, c2={'next_pull_in_ms': 432, 'url': 'http://other/x'})
+        status['servers'][0].update(name=None, held_ms=4589, pending=0)
+        self.stage.status = status
+        out = self.run_cli('status')
+        self.assertRegex(out, r'(?m)^c0 .* 4s +v1$')
+        self.assertIn('; next pull in 4s\n', out)
+        self.assertRegex(out, r'(?m)^c1 .* 9s +v1$')
+        self.assertRegex(out, r'(?m)^c2 .* 432ms +v1$')
+        status['servers'][0]['name'] = 'main'
+        status['configs'][2]['server'] = 'main'
+        out = self.run_cli('status')
+        self.assertRegex(out, r'(?m)^c0 .* 432ms +v1$')
+        self.assertRegex(out, r'(?m)^c2 .* 4s +v1$')
+
+    def test_all_of_one_as_people_write_it(self):
+        one = self.configs(1, c0={'published_ms': 1795291429253, 'last_error_ms': 1795291429253, 'last_error': 'gone', 'age_ms': 0, 'delay_ms': 30000,
+                                  'pin': {'by': 'uid 0', 'reason': '', 'until_ms': 1795291429253},
+                                  'turned_away': {'by': 'pin', 'version': '"v2"', 'why': 'pinned'}})['configs'][0]
+        self.stage.status = one
+        out = self.run_cli('status', 'c0').split('\n\n')[1].splitlines()
+        for line in ('version: v1', 'published: 2026-11-21T20:03:49Z', 'last_error: gone', 'last_error_at: 2026-11-21T20:03:49Z', 'age: 0ms', 'delay: 30s',
+                     'next_pull_in: 20s', 'generation: 1', 'pin.until: 2026-11-21T20:03:49Z', 'turned_away.version: v2', 'runs.failed: 0'):
+            self.assertIn(line, out)
+        self.assertNotIn('_ms', '\n'.join(out))
+        self.assertEqual(json.loads(self.run_cli('status', 'c0', '--json')), one, 'for programs it stays')
 
     def test_a_configuration_that_is_refused(self):
         server = FaultServer(self)
@@ -304,6 +339,112 @@ class Status(Case):
     def test_wrong_usage(self):
         for args in (('a', 'b'), ('--ready', 'web'), ('--json', '--names'), ('--none',)):
             self.run_cli('status', *args, code=64)
+
+
+class Reach(Case):
+    """An agent that cannot be asked, or that has no such config: what to do about it."""
+
+    def test_no_agent_is_3_and_says_how_to_start_it(self):
+        self.stage.close()
+        for args in (('status',), ('status', 'web'), ('refresh',), ('wait', 'web', '--generation', '1'), ('history', 'web')):
+            error = self.run_cli(*args, code=3)
+            self.assertRegex(error, fr'^pullet {args[0]}: no agent answers at {self.socket}: start it \(systemctl start pullet\), or .*--socket.*PULLET_RUNTIME_DIR')
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(self.socket)  # as one that was killed leaves it
+        self.assertRegex(self.run_cli('status', code=3), fr'no agent answers at {self.socket}: start it \(systemctl start pullet\)$')
+
+    def test_no_right_is_3_and_says_who_has_it(self):
+        root = os.geteuid() == 0
+        group = grp.getgrgid(1 if root else os.getegid())
+        os.chmod(self.dir, 0o755)
+        os.mkdir(self.path('run'))
+        if root:
+            os.chown(self.path('run'), 0, group.gr_gid)
+        os.chmod(self.path('run'), 0o750 if root else 0)
+        self.addCleanup(os.chmod, self.path('run'), 0o750)
+        done = subprocess.run([PULLET, 'status', '--socket', self.path('run/control.sock')], capture_output=True, text=True, check=False,
+                              **({'user': 65534, 'group': 65534, 'extra_groups': []} if root else {}))
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(done.stderr, f'pullet status: the control socket {self.path("run/control.sock")} may not be used by this user: '
+                                      f'be in the group {group.gr_name}, or root\n')
+
+    def test_names_without_an_agent_are_those_of_the_snapshots(self):
+        self.stage.close()
+        for name in ('web.snap', 'billing.snap', 'billing.gen', 'web.snap.new', '.x.snap', 'a b.snap'):
+            self.write(name, '')
+        done = subprocess.run([PULLET, 'status', '--names', '--socket', self.socket], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (3, 'billing\nweb\n'))
+        self.assertIn('no agent answers', done.stderr)
+
+    def test_a_wrong_name_is_said_with_the_one_that_was_meant(self):
+        server = FaultServer(self)
+        server.behave = good(b'n: 1\n', 'ETag: "v1"\r\n')
+        agent = Agent(self, self.config(server.url + '/web.yaml'))
+        agent.refresh()
+        for args in (('status',), ('refresh',), ('history',), ('diff',), ('rollback',), ('pin',), ('unpin',), ('explain', 'n'),
+                     ('override', 'n=1', '--for', '1h'), ('wait', '--generation', '1')):
+            _, _, error = agent.cli(args[0], 'wbe', *args[1:], check=2)
+            self.assertEqual(error, f"pullet {args[0]}: there is no config of that name, 'wbe': did you mean 'web'?\n")
+        self.assertIn("'x?': there is web", agent.cli('status', 'x\x1b', check=2)[2])
+        self.assertIn('no generation 9', agent.cli('rollback', 'web', '9', check=2)[2], 'the config is there')
+        agent.stop()
+
+    def test_a_pin_is_said_by_refresh(self):
+        server = FaultServer(self)
+        server.behave = good(b'n: 1\n', 'ETag: "v1"\r\n')
+        agent = Agent(self, self.config(server.url + '/web.yaml', '    interval: 1h\n'))
+        self.assertEqual(agent.cli('refresh', 'web', '--wait', check=0)[1], 'web: unchanged, generation 1\n')
+        agent.cli('pin', 'web', check=0)
+        server.behave = good(b'n: 2\n', 'ETag: "v2"\r\n')
+        self.assertEqual(agent.cli('refresh', 'web', '--wait', check=0)[1], 'web: held back, generation 1: pinned\n')
+        agent.stop()
+
+
+class Usage(harness.Case):
+    def run_cli(self, *args):
+        done = subprocess.run([PULLET, *args], capture_output=True, text=True, timeout=harness.DEADLINE, stdin=subprocess.DEVNULL, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_help_is_help_however_it_is_asked_for(self):
+        everything = self.run_cli('--help')
+        self.assertEqual((everything[0], everything[2]), (0, ''))
+        for args in (('help',), ('-h',), ('help', '--help'), ('help', 'help'), ('help', '-h')):
+            self.assertEqual(self.run_cli(*args), everything, args)
+        self.assertEqual(self.run_cli('help', 'get'), self.run_cli('get', '--help'))
+        self.assertEqual(self.run_cli('help', 'none')[0], 64)
+
+    def test_each_command_says_what_is_wrong_and_its_forms(self):
+        for args, says in ((('history',), 'an argument is missing'), (('unpin', 'a', 'b'), "'b' is one argument too many"), (('status', 'a', 'b'), 'one config at most'),
+                           (('publish',), 'name one topic'), (('serve',), 'name one directory'), (('keygen',), 'name one file'), (('top', '-b', 'x'), "'x' is one argument"),
+                           (('wait', 'web'), 'say --generation N or --version V'), (('fleet', 'forget'), 'name one host'), (('relay',), 'there is nothing to relay'),
+                           (('override', 'web', 'a=1'), '--for is needed')):
+            code, out, error = self.run_cli(*args)
+            command = 'pullet fleet forget' if args[0] == 'fleet' else f'pullet {args[0]}'
+            lines = error.splitlines()
+            self.assertEqual((code, out), (64, ''), args)
+            self.assertTrue(lines[0].startswith(f'{command}: {says}'), error)
+            self.assertTrue(lines[1].startswith(f'Usage: pullet {args[0]}'), error)
+            self.assertTrue(all(x.startswith(' ') for x in lines[2:-1]), error)
+            self.assertEqual(lines[-1], f"Try '{command} --help'.")
+
+    def test_a_wrong_option_is_told_by_the_whole_name(self):
+        self.assertRegex(self.run_cli('history', '--foo')[2], "^pullet history: .*'--foo'\nTry 'pullet history --help'.\n$")
+        self.assertRegex(self.run_cli('fleet', 'wait', '--foo')[2], "^pullet fleet wait: .*'--foo'\nTry 'pullet fleet wait --help'.\n$")
+
+    def test_an_address_that_cannot_be_is_64_and_one_that_is_taken_1(self):
+        taken = socket.create_server(('127.0.0.1', 0))
+        self.addCleanup(taken.close)
+        port = taken.getsockname()[1]
+        for args, code, says in ((('--http', '8080'), 64, "--http '8080' names no port: write HOST:PORT"), (('--http', 'a:b'), 64, 'no good port'),
+                                 (('--http', f'127.0.0.1:{port}'), 1, f'cannot listen on 127.0.0.1:{port}: another program has it: .*--http'),
+                                 (('--http', '127.0.0.1:0', '--push', f'tcp://127.0.0.1:{port}'), 1, f'127.0.0.1:{port} is in use: .*--push'),
+                                 (('--http', '127.0.0.1:0', '--push', 'tcp://0.0.0.0:0'), 64, '--insecure'),
+                                 (('--http', '127.0.0.1:0', '--push', 'foo://x', '--insecure'), 64, 'cannot bind foo://x')):
+            got, out, error = self.run_cli('serve', self.dir, *args)
+            self.assertEqual((got, out), (code, ''), error)
+            self.assertRegex(error, '^pullet serve: .*' + says)
+        self.assertRegex(self.run_cli('publish', 'web', '--endpoint', f'tcp://127.0.0.1:{port}')[2], 'is in use: .*--endpoint')
+        self.assertEqual(self.run_cli('publish', 'web', '--endpoint', 'tcp://0.0.0.0:0')[0], 64)
 
 
 class Top(Case):
@@ -436,7 +577,7 @@ class Top(Case):
         t = self.top(env={'NO_COLOR': '1'})
         t.until('^c0 ')
         self.stage.close()
-        t.until(r'\Anot heard for \S+, trying again: no agent answers at .*: No such file')
+        t.until(r'\Anot heard for \S+, trying again: no agent answers at .*: start it')
         self.assertIn('c0 ', t.screen.text, 'what was known stays')
         self.stage = Stage(self, self.socket)
         self.stage.status = self.configs(2)

@@ -166,8 +166,10 @@ class Completions(harness.Case):
         agent = self.agent()
         self.shell_offers(shell, key_end)
         agent.stop()
-        self.assertEqual(shell.ask('pullet get '), set(), 'the agent knows its configs')
-        self.assertEqual(shell.ask('pullet get web deb'), {'debug'}, 'its snapshots need no agent')
+        self.write('run/.hidden.snap', '')
+        self.write('run/other.snap.new', '')
+        self.assertEqual(shell.ask('pullet get '), {'web', 'other'}, 'they have a snapshot, and that is enough')
+        self.assertEqual(shell.ask('pullet get web deb'), {'debug'})
 
     def test_bash(self):
         self.both(Bash(self, self.env), '=')

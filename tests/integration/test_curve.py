@@ -483,7 +483,7 @@ class Refused(Curve):
         for command in (('serve', self.path('www'), '--http', '127.0.0.1:0', '--push'), ('publish', 'web', '--timeout', '200ms', '--endpoint')):
             for endpoint in ('tcp://0.0.0.0:0', 'tcp://*:0', 'tcp://[::]:0', '*:0'):
                 code, _, error = self.run_(PULLET, *command, endpoint)
-                self.assertEqual(code, 1, error)
+                self.assertEqual(code, 64, error)
                 self.assertRegex(error, 'plain text.*--curve-secret-key.*pullet keygen.*--insecure')
         self.assertEqual(self.run_(PULLET, 'publish', 'web', '--timeout', '200ms', '--endpoint', 'tcp://0.0.0.0:0', '--insecure')[0], 4)
         self.assertEqual(self.run_(PULLET, 'publish', 'web', '--timeout', '200ms', '--endpoint', 'tcp://0.0.0.0:0', '--curve-secret-key', self.there.path)[0], 4)
@@ -496,14 +496,15 @@ class Refused(Curve):
     def test_options_and_files_that_do_not_fit(self):
         os.chmod(self.other.path, 0o644)
         self.write('empty', '# nobody\n')
-        for args, pattern in ((('--curve-allow', self.path('x')), '--curve-allow needs --curve-secret-key'),
-                              (('--curve-secret-key', self.there.path, '--insecure'), 'exclude each other'),
-                              (('--curve-secret-key', self.path('none')), 'none: .*does not exist: pullet keygen'),
-                              (('--curve-secret-key', self.other.path), 'chmod 600'),
-                              (('--curve-secret-key', self.there.path, '--curve-allow', self.path('none')), 'none cannot be read: No such file'),
-                              (('--curve-secret-key', self.there.path, '--curve-allow', self.path('empty')), 'empty holds no public key')):
+        for args, status, pattern in (
+                (('--curve-allow', self.path('x')), 64, '--curve-allow needs --curve-secret-key'),
+                (('--curve-secret-key', self.there.path, '--insecure'), 64, 'exclude each other'),
+                (('--curve-secret-key', self.path('none')), 1, 'none: .*does not exist: pullet keygen'),
+                (('--curve-secret-key', self.other.path), 1, 'chmod 600'),
+                (('--curve-secret-key', self.there.path, '--curve-allow', self.path('none')), 1, 'none cannot be read: No such file'),
+                (('--curve-secret-key', self.there.path, '--curve-allow', self.path('empty')), 1, 'empty holds no public key')):
             code, _, error = self.run_(PULLET, 'publish', 'web', '--endpoint', 'tcp://127.0.0.1:0', '--timeout', '200ms', *args)
-            self.assertEqual(code, 1, error)
+            self.assertEqual(code, status, error)
             self.assertRegex(error, pattern)
 
     def test_keygen(self):

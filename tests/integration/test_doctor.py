@@ -51,12 +51,13 @@ class Case(harness.Case):
         return subprocess.run([*prefix, PULLET, 'doctor', '-c', path or self.path('pullet.yaml'), *args], capture_output=True, text=True, env=full,
                               timeout=harness.DEADLINE * 3, check=False)
 
-    def one(self, findings, severity, pattern, check=None):
-        """The one finding that has the pattern; its severity."""
+    def one(self, findings, severity, pattern, check=None, remedy='.', subject=''):
+        """The one finding that has the pattern; its severity, remedy and subject."""
         found = [f for f in findings if re.search(pattern, f['finding']) and (check is None or f['check'] == check)]
         self.assertEqual([f['severity'] for f in found], [severity], f'{pattern} in\n' + '\n'.join(map(str, findings)))
-        if severity in ('warning', 'error') and found[0]['check'] != 'configuration':
-            self.assertTrue(found[0]['remedy'], found[0])
+        if remedy != '.' or (severity in ('warning', 'error') and found[0]['check'] != 'configuration'):
+            self.assertRegex(found[0]['remedy'] or '', remedy, found[0])
+        self.assertIn(subject, found[0]['subject'])
         return found[0]
 
     def none(self, findings, pattern):
@@ -259,7 +260,7 @@ configs:
         server = self.server(good(b'a: 1\n'))
         self.one(self.look(server.url + '/a.yaml'), 'note', 'neither ETag nor Last-Modified')
         server.behave = named(b'a: b: c\n')
-        self.one(self.look(server.url + '/a.yaml', code=1), 'error', 'line 1, column 5')
+        self.one(self.look(server.url + '/a.yaml', code=1), 'error', 'line 1, column 5', remedy='put it right at its source')
         server.behave = named(b'{"\\u001b[31m": 1, "\\u001b[31m": 2}')
         self.one(self.look(server.url + '/a.json', code=1), 'error', 'twice|duplicate')
         self.assertNotIn('\x1b', self.run_doctor().stdout)
@@ -267,7 +268,7 @@ configs:
         self.alone(self.layered([server.url], 'max_size: 1KiB'))
         self.one(self.doctor(), 'warning', r'has 954 of the 1024 bytes')
         server.behave = named(b'a: ' + b'x' * 2000 + b'\n')
-        self.one(self.doctor(code=1), 'error', 'larger than the limit of 1024 bytes')
+        self.one(self.doctor(code=1), 'error', 'larger than the limit of 1024 bytes', remedy='raise max_size')
 
     def layered(self, urls, server='', config=''):
         return f'''
@@ -349,13 +350,114 @@ configs: {{web: {{from: [{{server: main, path: /a.yaml}}], file: {self.path("web
         findings = self.look('good', ca='missing.pem')
         self.one(findings, 'error', 'tls.ca cannot be read', 'servers')
         self.one(findings, 'error', 'tls.ca: No such file', 'files')
-        self.one(self.look('good', code=0), 'warning', 'expires in [12] days, on 20', 'servers')
+        self.one(self.look('good', code=0), 'warning', r'expires on 20..-..-.. \([12] days? left\)', 'servers')
 
     def test_a_long_lived_one_is_not_spoken_of(self):
         self.authorities.sign('long', end=test_tls.FAR_FUTURE)
         findings = self.look('long', code=0)
         self.none(findings, 'expires')
         self.one(findings, 'ok', '1 document came')
+
+
+class Certificates(Case):
+    """Files that tls: names, looked at by themselves; what a server makes of them is another matter."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.authorities = a = test_tls.Authorities()
+        cls.addClassCleanup(shutil.rmtree, a.dir)
+        for name, start, end in (('good', None, test_tls.FAR_FUTURE), ('old', test_tls.LONG_PAST, test_tls.PAST), ('next', test_tls.FUTURE, test_tls.FAR_FUTURE),
+                                 ('soon', cls.day(-100), cls.day(13.5)), ('later', cls.day(-100), cls.day(15)), ('short', None, cls.day(2)),
+                                 ('short-soon', cls.day(-1.5), cls.day(0.5))):
+            a.sign(name, start=start, end=end)
+
+    @staticmethod
+    def day(days):
+        return time.strftime('%Y%m%d%H%M%SZ', time.gmtime(time.time() + days * 86400))
+
+    def pem(self, *names):
+        """A file of several."""
+        with open(self.path('together.pem'), 'w', encoding='ascii') as f:
+            for name in names:
+                with open(self.authorities.path(name), encoding='ascii') as part:
+                    f.write(part.read())
+        os.chmod(f.name, 0o640)
+        return f.name
+
+    def look(self, **tls):
+        keys = ', '.join(f'{k}: {v if os.path.isabs(v) else self.authorities.path(v)}' for k, v in tls.items())
+        self.alone(f'''
+agent: {{state_dir: {self.path("state")}, runtime_dir: {self.path("run")}}}
+servers: {{main: {{urls: ["https://127.0.0.1:1"], tls: {{{keys}}}}}}}
+configs: {{web: {{from: [{{server: main, path: /a.yaml}}], file: {self.path("web")}}}}}
+''')
+        return [f for f in self.doctor() if f['check'] == 'files']
+
+    def of(self, name):
+        return self.look(cert=name + '.pem', key=name + '.key')
+
+    def test_until_when_they_are_good(self):
+        for name, severity, pattern, remedy in (
+                ('good', 'ok', '^tls.cert: it is good until 2041-01-01$', '^$'), ('later', 'ok', 'good until', '^$'), ('short', 'ok', 'good until', '^$'),
+                ('old', 'error', r'^tls.cert: it expired on 2020-02-01: the server refuses this host$', 'renew it, and put it there with its key'),
+                ('soon', 'warning', r'^tls.cert: it expires on 20..-..-.. \(13 days left\): then the server refuses this host$', 'renew it'),
+                ('short-soon', 'warning', r'\(0 days left\)', 'renew it'),
+                ('next', 'error', 'not good yet, but from 2040-01-01 on', "set this host's clock right")):
+            with self.subTest(name=name):
+                findings = self.of(name)
+                self.one(findings, severity, pattern, remedy=remedy, subject=self.authorities.path(name + '.pem'))
+                self.none(findings, 'tls.key: it is not')
+
+    def test_the_first_of_a_chain_to_expire_counts(self):
+        self.one(self.look(cert=self.pem('good.pem', 'old.pem'), key='good.key'), 'error', 'it expired on 2020-02-01')
+
+    def test_keys(self):
+        self.one(self.look(cert='good.pem', key='old.key'), 'error', r'^tls.key: it is not the key of the first certificate in \S+/good.pem', remedy='as they were made together',
+                 subject='old.key')
+        self.one(self.look(cert=self.pem('good.pem', 'old.pem'), key='old.key'), 'error', 'it is not the key')
+        both = self.pem('good.key', 'good.pem')
+        self.none(self.look(cert=both), 'key')
+        os.chmod(both, 0o644)
+        self.one(self.look(cert=both), 'warning', 'tls.cert: everybody on this host can read it', remedy='chmod o-rwx')
+        self.one(self.look(cert='good.pem'), 'error', 'tls.key: there is no key in it', subject='good.pem')
+        self.authorities.openssl('pkey', '-in', 'good.key', '-aes256', '-passout', 'pass:x', '-out', 'locked.key')
+        self.one(self.look(cert='good.pem', key='locked.key'), 'error', 'no key in it that can be read', remedy='without a passphrase')
+
+    def test_authorities(self):
+        self.one(self.look(ca='good.pem'), 'ok', '^tls.ca: it is good until 2041-01-01$')
+        self.one(self.look(ca='old.pem'), 'error', '^tls.ca: it expired on 2020-02-01: no server is believed$', remedy='the authority that signs')
+        self.one(self.look(ca=self.pem('old.pem', 'good.pem')), 'ok', 'good until 2041')
+        self.one(self.look(ca=self.pem('next.pem', 'good.pem')), 'ok', 'good until 2041')
+        self.one(self.look(ca=self.pem('old.pem', 'soon.pem')), 'warning', r'\(13 days left\): then no server')
+        self.one(self.look(ca='good.key'), 'error', 'tls.ca: there is no certificate in it', remedy='as PEM')
+
+    def test_what_several_servers_use_is_told_once(self):
+        ca = self.authorities.path('old.pem')
+        self.alone(f'''
+agent: {{state_dir: {self.path("state")}, runtime_dir: {self.path("run")}}}
+servers: {{one: {{urls: ["https://127.0.0.1:1"], tls: {{ca: {ca}}}}}, two: {{urls: ["https://127.0.0.1:2"], tls: {{ca: {ca}}}}}}}
+configs: {{web: {{from: [{{server: one, path: /a.yaml}}, {{server: two, path: /a.yaml}}], file: {self.path("web")}}}}}
+''')
+        self.one(self.doctor(code=1), 'error', 'tls.ca: it expired')
+
+    def test_a_file_that_is_not_there_is_told_once(self):
+        findings = self.look(cert='none.pem', key='none.key', ca='none.ca')
+        self.assertEqual(sorted(f['finding'] for f in findings if 'tls.' in f['finding']), [f'tls.{k}: No such file or directory' for k in ('ca', 'cert', 'key')])
+
+    def test_a_file_that_one_may_not_read(self):
+        a = self.authorities
+        os.chmod(a.dir, 0o755)
+        findings = []
+        self.look(cert='good.pem', key='good.key')
+        os.chmod(self.dir, 0o755)
+        os.chmod(self.path('pullet.yaml'), 0o644)
+        os.chmod(a.path('good.key'), 0o600)
+        agent = Agent(self, self.read('pullet.yaml').decode())
+        agent.log.wait('refused')
+        os.chmod(self.path('pullet.yaml'), 0o644)
+        findings = self.doctor(prefix=AS_NOBODY)
+        self.one(findings, 'note', 'tls.key: you may not read it', 'files', remedy='run this as root', subject='good.key')
+        self.one(findings, 'ok', 'tls.cert: it is good until', 'files')
 
 
 class OfPush(Case):
@@ -399,17 +501,51 @@ class Files(Case):
     def test_a_file_that_is_a_mount_point(self):
         self.write('out/web.yaml', 'a: 1\n')
         self.write('source', 'a: 1\n')
-        self.one(self.look(f'mount --bind {self.path("source")} {self.path("out/web.yaml")}', code=1), 'error', 'is a mount point by itself')
+        self.one(self.look(f'mount --bind {self.path("source")} {self.path("out/web.yaml")}', code=1), 'error',
+                 r'/out/web.yaml is a mount point by itself: it cannot be replaced', remedy='mount its directory instead.*no subPath', subject='web')
         self.none(self.look('', code=0), 'mount point')
+        os.makedirs(self.path('other'))
+        self.one(self.look(f'mount --bind {self.path("other")} {self.path("out")}', code=0), 'ok', 'can be replaced in one step')
 
     def test_read_only(self):
-        f = self.one(self.look(f'mount -t tmpfs -o ro none {self.path("out")}', code=1), 'error', 'read-only')
-        self.assertEqual(f['subject'], self.path('out'))
+        self.one(self.look(f'mount -t tmpfs -o ro none {self.path("out")}', code=1), 'error', 'web: the file system is read-only', remedy='mount it writable',
+                 subject=self.path('out'))
 
     def test_state_in_memory(self):
-        f = self.one(self.look(f'mount -t tmpfs -o mode=700 none {self.path("state")}', code=0), 'warning', 'it is in memory')
-        self.assertEqual(f['subject'], self.path('state'))
-        self.none(self.look(f'mount -t tmpfs -o mode=750 none {self.path("run")}', code=0), 'it is on a disk')
+        self.one(self.look(f'mount -t tmpfs -o mode=700 none {self.path("state")}', code=0), 'warning', r'state_dir: it is in memory \(tmpfs\): after a reboot',
+                 remedy='name a directory on a disk', subject=self.path('state'))
+        self.one(self.look(f'mount -t ramfs -o mode=700 none {self.path("state")}; chmod 700 {self.path("state")}', code=0), 'warning', r'it is in memory \(ramfs\)')
+        self.one(self.look('', code=0), 'note', 'runtime_dir: it is on a disk', remedy='name a directory on tmpfs', subject=self.path('run'))
+        self.one(self.look(f'mount -t tmpfs -o mode=750 none {self.path("run")}', code=0), 'ok', 'runtime_dir is as it should be')
+
+    def believe(self, magic, *names):
+        """A prefix: the kernel's answer to a program of what kind of file system these directories lie on is changed."""
+        paths = [option for name in names for option in ('-P', self.path(name))]
+        return ['strace', '-f', '-qq', '-o', '/dev/null', *paths, '-e', 'trace=fstatfs',
+                '-e', 'inject=fstatfs:poke_exit=@arg2=' + struct.pack('<Q', magic).hex()]
+
+    def without_leaks(self):
+        """What looks for leaks cannot be traced."""
+        return {'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':detect_leaks=0'}
+
+    def test_what_comes_over_a_network(self):
+        self.alone(self.config(self.url))
+        os.makedirs(self.path('state'), mode=0o700)
+        os.makedirs(self.path('run'), mode=0o750)
+        for magic, name in ((0x6969, 'NFS'), (0xff534d42, 'CIFS'), (0xfe534d42, 'SMB'), (0x517b, 'SMB'), (0x01021997, '9p'), (0x00c36400, 'Ceph'),
+                            (0x5346414f, 'AFS'), (0x65735546, 'FUSE')):
+            with self.subTest(name=name):
+                findings = self.doctor(prefix=self.believe(magic, 'state', 'run', 'out'), env=self.without_leaks(), code=1)
+                self.one(findings, 'warning', f'^state_dir: it is on {name}: the agent hangs when that does$', remedy='name a local directory', subject=self.path('state'))
+                self.one(findings, 'error', f'^runtime_dir: it is on {name}: readers of snapshots may be killed', remedy='/run/pullet', subject=self.path('run'))
+                self.one(findings, 'error' if name == 'NFS' else 'warning', f'/out is on {name}', remedy='publish into a local directory', subject='web')
+
+    def test_on_nfs_the_agent_does_refuse(self):
+        self.alone(self.config(self.url))
+        done = subprocess.run([*self.believe(0x6969, 'out'), harness.PULLETD, '-c', self.path('pullet.yaml'), '--once'], capture_output=True, text=True,
+                              env=dict(os.environ, **self.without_leaks()), timeout=harness.DEADLINE, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn('it is on NFS, where a rename may fail and have happened', done.stderr)
 
     def test_full(self):
         out = self.path('out')
@@ -422,7 +558,8 @@ class Files(Case):
         for name in ('lower', 'upper', 'work'):
             os.makedirs(self.path(f'over/{name}'), mode=0o700)
         script = 'cd {0}; mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work none {1}'.format(self.path('over'), self.path('state'))
-        self.one(self.look(script, code=0), 'note', "a container's own layer")
+        self.one(self.look(script, code=0), 'note', "state_dir: it is in a container's own layer, and gone with the container", remedy='mount a volume there',
+                 subject=self.path('state'))
 
     def test_what_stands_where_the_file_is_to_be(self):
         os.makedirs(self.path('out/web.yaml'))
@@ -626,6 +763,8 @@ configs: {{web: {{from: [{{server: main, path: /web.yaml}}], file: {self.path("o
         self.assertNotIn('\x1b', self.run_doctor().stdout)
 
     def test_a_socket_without_an_agent_and_an_agent_that_hangs(self):
+        self.alone(self.config(self.server().url + '/web.yaml'))
+        self.one(self.doctor('--socket', '/' + 'x' * 200, code=1), 'error', 'cannot be asked: File name too long', 'agent', remedy='--socket')
         agent = self.start()
         agent.log.wait('published')
         agent.signal(signal.SIGSTOP)
@@ -695,6 +834,8 @@ class Service(Case):
                                                   'WatchdogUSec': '1min', 'MemoryMax': 'infinity', 'MemoryCurrent': '[not set]', **unit}.items())
         config = self.config(self.server().url + '/web.yaml', more).replace(self.path('out/web.yaml'), file or self.path('out/web.yaml'))
         self.write('etc/pullet.yaml', config)
+        os.makedirs(self.path('over'), exist_ok=True)
+        above = os.path.dirname(os.path.dirname(self.default()))
         self.write('systemctl', f'#!/bin/sh\ncat <<E\n{text}\nE\n')
         os.chmod(self.path('systemctl'), 0o755)
         self.give('state', 'run', 'out')
@@ -702,7 +843,10 @@ class Service(Case):
             mkdir -p {self.path("booted/systemd/system")}
             mount --bind {self.path("booted")} /run
             mount --bind {self.path("systemctl")} /usr/bin/systemctl
-            mount -t tmpfs none {os.path.dirname(self.default())}
+            mount -t tmpfs none {self.path("over")}
+            mkdir {self.path("over/upper")} {self.path("over/work")}
+            mount -t overlay -o lowerdir={above},upperdir={self.path("over/upper")},workdir={self.path("over/work")} none {above}
+            mkdir -p {os.path.dirname(self.default())}
             cp {self.path("etc/pullet.yaml")} {self.default()}'''
         return self.doctor(prefix=self.in_namespace(script), code=code, path=self.default())
 
@@ -710,13 +854,6 @@ class Service(Case):
         """Where the programs were built to look."""
         text = subprocess.run([PULLET, 'doctor', '--help'], capture_output=True, text=True, check=True).stdout
         return re.search(r'\n +(/\S+/pullet.yaml)', text)[1]
-
-    def setUp(self):
-        super().setUp()
-        folder = os.path.dirname(self.default())
-        if not os.path.isdir(folder):
-            os.makedirs(folder)
-            self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
 
     def test_a_service_that_does_not_run_yet(self):
         strict = {'ProtectSystem': 'strict', 'ProtectHome': 'yes', 'PrivateTmp': 'yes', 'RuntimeDirectory': 'pullet', 'StateDirectory': 'pullet'}

@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import select
+import shutil
 import signal
 import socket
 import time
@@ -85,6 +86,15 @@ configs:
             return Answer(connection.getresponse())
         finally:
             connection.close()
+
+    def descriptors(self, agent):
+        return len(os.listdir(f'/proc/{agent.pid}/fd'))
+
+    def until(self, condition, what):
+        deadline = time.monotonic() + harness.DEADLINE
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, what)
+            select.select([], [], [], 0.02)
 
     def raw(self, data, agent=None):
         """Sends bytes; the connected socket."""
@@ -652,15 +662,6 @@ class Hostile(HttpCase):
 
     LIVE = b'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n'
 
-    def descriptors(self, agent):
-        return len(os.listdir(f'/proc/{agent.pid}/fd'))
-
-    def until(self, condition, what):
-        deadline = time.monotonic() + harness.DEADLINE
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, what)
-            select.select([], [], [], 0.02)
-
     def flood(self, count, data=b''):
         found = []
         for _ in range(count):
@@ -804,6 +805,94 @@ class Hostile(HttpCase):
         self.assertEqual(self.ask('GET', '/livez').status, 200)
         agent.stop()
 
+    def test_what_is_sent_while_an_answer_is_not_read_is_not_taken(self):
+        """evhttp reads on while it writes; and it looks for the end of a chunk's first line in all that there is of it."""
+        agent = self.agent(names=[f'c{i}' for i in range(40)])
+        agent.log.wait('published.*config=c39')
+        metrics = b'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n' * 200
+        chunk = b'POST /v1/configs/c0/pin HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n'
+        bad = b'GET\r\n\r\n'
+        for first in (metrics, metrics + bad, chunk):
+            before = self.memory_kb(agent)
+            s = self.raw(first, agent)
+            s.setblocking(False)
+            sent = 0
+            try:
+                while sent < 64 << 20 and select.select([], [s], [], 0.3)[1]:
+                    sent += s.send(b'1' * 65536)
+            except OSError:  # it was refused
+                pass
+            self.assertLess(sent, 8 << 20, first[-80:])
+            self.assertLess(self.memory_kb(agent) - before, 8192, first[-80:])
+            s.close()
+        agent.stop()
+
+    def test_who_closes_half_is_answered_whole(self):
+        """As `printf ... | nc -N` does: all that was asked for comes, then the end."""
+        agent = self.agent(names=[f'c{i:02}' for i in range(40)])
+        agent.log.wait('published.*config=c39')
+        one = b'GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n'
+        for where in (agent, None):
+            s = self.raw(b''.join(one % p for p in (b'livez', b'metrics', b'none', b'v1/status', b'livez')), where)
+            s.shutdown(socket.SHUT_WR)
+            stream = s.makefile('rb')
+            bodies = []
+            while line := stream.readline():
+                code, length = int(line.split()[1]), 0
+                while line := stream.readline().strip():
+                    name, value = line.split(b': ', 1)
+                    length = int(value) if name == b'Content-Length' else length
+                bodies.append((code, stream.read(length)))
+                self.assertEqual(len(bodies[-1][1]), length)
+            stream.close()
+            self.assertEqual([code for code, _ in bodies], [200, 200, 404, 200, 200])
+            self.assertGreater(len(bodies[1][1]), 65536)
+            self.assertIn(b'c39', bodies[1][1][-65536:])
+            self.assertEqual(len(json.loads(bodies[3][1])['configs']), 40)
+        agent.stop()
+
+    def test_old_and_odd_requests(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        head = b'Host: localhost\r\n'
+        ok, text = rb'^HTTP/1\.1 200 [^\0]*\r\n\r\nok\n', b'text'
+        for request, expected in (
+                (b'GET /livez HTTP/1.0\r\n' + head + b'\r\n', rb'^HTTP/1\.0 200 [^\0]*\r\n\r\nok\n$'),
+                (b'GET /livez HTTP/1.0\r\n' + head + b'Connection: keep-alive\r\n\r\n' + b'GET /livez HTTP/1.0\r\n' + head + b'\r\n', rb'^HTTP/1\.0 200 [^\0]*\nok\nHTTP/1\.0 200 [^\0]*\nok\n$'),
+                (b'GET /livez HTTP/1.1\n' + head + b'Connection: close\n\n', ok + rb'$'),
+                (b'GET /livez HTTP/1.1\r\n' + head + b'Content-Length: 4\r\n\r\n' + text + b'GET /livez HTTP/1.0\r\n' + head + b'\r\n', ok + rb'HTTP/1\.0 200 [^\0]*\nok\n$'),
+                (b'POST /v1/status HTTP/1.1\r\n' + head + b'Expect: 100-continue\r\nConnection: close\r\nContent-Length: 4\r\n\r\n' + text, rb'405 Method Not Allowed'),
+                (b'POST /v1/status HTTP/1.1\r\n' + head + b'Expect: more\r\nContent-Length: 4\r\n\r\n', rb'^HTTP/1\.1 417 '),
+                (b'HEAD /%00 HTTP/1.1\r\n' + head + b'\r\n', rb'^HTTP/1\.1 400 [^\0]*\r\n\r\n$'),
+                (b'GET /v1/configs/web/explain?key=a%00b HTTP/1.1\r\n' + head + b'\r\n', rb'^HTTP/1\.1 400 [^\0]*\r\n\r\n$'),
+                (b'GET /live%zz HTTP/1.1\r\n' + head + b'Connection: close\r\n\r\n', rb'^HTTP/1\.1 404 '),
+                (b'BREW /livez HTTP/1.1\r\n' + head + b'Content-Length: 4\r\n\r\n' + text, rb'^HTTP/1\.1 405 [^\0]*Connection: close\r\n[^\0]*\r\n\r\n$')):
+            for where in (agent, None):
+                s = self.raw(request, where)
+                data = b''
+                while part := s.recv(65536):
+                    data += part
+                self.assertRegex(data, expected, request)
+        agent.stop()
+
+    def test_who_waits_wakes_nobody(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        s = self.raw(b'GET /v1/configs/web/wait?generation=99 HTTP/1.1\r\nHost: localhost\r\n\r\n', agent)
+
+        def switches():
+            with open(f'/proc/{agent.pid}/status', encoding='ascii') as f:
+                return int(re.search(r'\nvoluntary_ctxt_switches:\s+(\d+)', f.read())[1])
+        self.assertEqual(self.ask('GET', '/livez', agent).status, 200)
+
+        def quiet():
+            before = switches()
+            select.select([], [], [], 2)  # time itself is what is looked at
+            return switches() == before
+        self.until(quiet, 'two seconds without a wake-up')
+        s.close()
+        agent.stop()
+
     def test_pipelined_requests_are_answered_in_their_order(self):
         agent = self.agent()
         agent.log.wait('published')
@@ -864,6 +953,124 @@ class Hostile(HttpCase):
             s.close()
         self.until(lambda: self.ask('GET', '/metrics', agent).status == 200, 'it is over')
         agent.stop()
+
+
+class Socket(HttpCase):
+    """The control socket while somebody tidies up around it."""
+
+    BACK = 'the control socket was removed: it is there again'
+    NO_SNAPSHOT = '    file: {}\n    snapshot: false\n'  # it would come back at once, while its directory is removed
+
+    def answers(self, agent):
+        self.assertEqual(self.ask('GET', '/livez', agent).status, 200)
+
+    def back(self, agent, start):
+        agent.log.wait(self.BACK, start=start)
+        self.answers(agent)
+        self.assertEqual(os.stat(agent.socket).st_mode & 0o777, 0o660)
+        self.assertEqual(len([line for line in agent.log.seen[start:] if 'control socket' in line]), 1, agent.log.seen[start:])
+
+    def test_it_comes_back(self):
+        agent = self.agent(more=self.NO_SNAPSHOT.format(self.path('web.yaml')))
+        agent.log.wait('published')
+        usual = self.descriptors(agent)
+        held = self.raw(b'GET /v1/configs/web/wait?generation=2 HTTP/1.1\r\nHost: localhost\r\n\r\n', agent)
+
+        def everything():
+            for name in os.listdir(self.path('run')):
+                os.unlink(self.path('run/' + name))
+        for remove in (lambda: os.unlink(agent.socket), lambda: os.rename(agent.socket, self.path('elsewhere')), everything,
+                       lambda: os.unlink(agent.socket), lambda: shutil.rmtree(self.path('run')), lambda: os.unlink(agent.socket)):
+            seen = agent.log.count
+            remove()
+            self.back(agent, seen)
+        self.until(lambda: self.descriptors(agent) <= usual + 1, 'the old ones are closed')
+        self.server.behave = good(b'a: 2\n')
+        agent.refresh()
+        self.assertTrue(held.recv(4096).startswith(b'HTTP/1.1 200'), 'who was connected stays so')
+        held.close()
+        agent.stop()
+        self.assertFalse(os.path.exists(agent.socket))
+
+    def test_where_inotify_does_not_tell_the_next_pull_sees_it(self):
+        agent = self.agent(more='    timeout: 1s\n')
+        agent.log.wait('published')
+        os.rename(self.path('run'), self.path('aside'))  # nothing is removed in it
+        seen = agent.log.count
+        text = self.read('pullet.yaml').decode().replace('interval: 1h', 'interval: 1s')
+        self.write('pullet.yaml', text)
+        agent.signal(signal.SIGHUP)
+        self.back(agent, seen)
+        agent.stop()
+
+    def test_what_keeps_it_away_is_told_once_and_tried_again(self):
+        agent = self.agent(more=self.NO_SNAPSHOT.format(self.path('web.yaml')))
+        agent.log.wait('published')
+        seen = agent.log.count
+        os.rename(self.path('run'), self.path('aside'))
+        self.write('run', 'a file')
+        os.unlink(self.path('aside/control.sock'))
+        line = agent.log.wait('the control socket is gone', start=seen)
+        self.assertIn('Not a directory', line)
+        select.select([], [], [], 3.5)  # it is tried after 1 and 3 s: time itself is what is looked at
+        os.unlink(self.path('run'))
+        agent.log.wait(self.BACK, start=seen)
+        self.answers(agent)
+        self.assertEqual(len([line for line in agent.log.seen[seen:] if 'control socket is gone' in line]), 1)
+        agent.stop()
+
+    def test_it_is_not_taken_from_somebody_else(self):
+        agent = self.agent()
+        agent.log.wait('published')
+        seen = agent.log.count
+        with socket.socket(socket.AF_UNIX) as other:
+            os.unlink(agent.socket)
+            other.bind(agent.socket)
+            other.listen()
+            line = agent.log.wait('the control socket is gone', start=seen)
+            self.assertIn('another program has it', line)
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(agent.socket)
+                other.settimeout(harness.DEADLINE)
+                for _ in range(10):  # the agent looked as well, and went away
+                    accepted, _ = other.accept()
+                    with accepted:
+                        client.send(b'x')
+                        if accepted.recv(1):
+                            break
+                else:
+                    self.fail('somebody else has the socket')
+        agent.log.wait(self.BACK, start=seen)  # nobody listens there any more
+        self.answers(agent)
+        seen = agent.log.count
+        with socket.socket(socket.AF_UNIX) as other:
+            os.unlink(agent.socket)
+            other.bind(agent.socket)
+            other.listen()
+            agent.log.wait('the control socket is gone', start=seen)
+            inode = os.stat(agent.socket).st_ino
+            agent.stop()
+            self.assertEqual(os.stat(agent.socket).st_ino, inode, 'nor removed at the end')
+
+    def test_a_start_does_not_wait_for_whoever_hangs(self):
+        with socket.socket(socket.AF_UNIX) as other:
+            os.makedirs(self.path('run'))
+            other.bind(self.path('run/control.sock'))
+            other.listen(0)
+            line = []
+            try:
+                for _ in range(1000):  # until its line is full
+                    s = socket.socket(socket.AF_UNIX)
+                    self.addCleanup(s.close)
+                    s.setblocking(False)
+                    s.connect(self.path('run/control.sock'))
+                    line.append(s)
+            except BlockingIOError:
+                pass
+            self.assertLess(len(line), 1000)
+            agent = self.agent()
+            agent.log.wait('cannot serve the control API.*another program has it')
+            self.assertEqual(agent.wait(), 1)
 
 
 if __name__ == '__main__':

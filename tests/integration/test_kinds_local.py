@@ -1,8 +1,10 @@
 """What stands between the server and a publication since there are kinds of servers: rollouts, the bootstrap, local files, `pullet wait`."""
 import json
 import os
+import signal
 import subprocess
 import threading
+import time
 
 import harness
 from harness import PULLET, Agent, FaultServer, good
@@ -76,6 +78,27 @@ class LocalFiles(Case):
         self.write('src/web.yaml', 'n: 1\n')
         self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
         self.assertIsNone(self.agent.status()['cause'])
+
+    def test_since_when_it_fails(self):
+        self.source()
+        self.assertIsNone(self.agent.status()['failing_since_ms'])
+        os.unlink(self.path('src/web.yaml'))
+        before = time.time() * 1000
+        self.agent.refresh()
+        first = self.agent.status()
+        self.assertLess(abs(first['failing_since_ms'] - before), 60000)
+        self.assertLessEqual(first['failing_since_ms'], first['last_error_ms'])
+        self.write('src/web.yaml', '')  # another failure, the same row
+        while self.agent.status()['last_error_ms'] == first['last_error_ms']:
+            self.agent.refresh()
+        second = self.agent.status()
+        self.assertEqual((second['cause'], second['failing_since_ms']), ('empty', first['failing_since_ms']))
+        self.assertRegex(self.agent.cli('status')[1], r'failing for \d+m?s; generation 1 stays')
+        self.write('src/web.yaml', 'n: 1\n')
+        self.agent.refresh()
+        well = self.agent.status()
+        self.assertEqual((well['state'], well['failing_since_ms']), ('ok', None))
+        self.assertNotIn('failing', self.agent.cli('status')[1])
 
     def test_a_fifo_hangs_nobody(self):
         self.source()
@@ -245,13 +268,13 @@ class Rollout(Case):
 
     def test_a_host_outside_stays_and_says_so_until_it_is_its_turn(self):
         self.begin_with(None)
-        self.assertEqual(self.put('n: 2\n', 'percent: 71\n'), 'unchanged')
+        self.assertEqual(self.put('n: 2\n', 'percent: 71\n'), 'held back')
         self.assertEqual(self.standing(), 'n: 1\n')
         away = self.agent.status()['turned_away']
         self.assertEqual((away['by'], away['why']), ('rollout', 'this host is at 71.51 %, the rollout at 71 %'))
         self.assertEqual(self.agent.status()['state'], 'ok')
         self.assertIn('is held back by the rollout', self.agent.cli('status')[1])
-        self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
+        self.assertEqual(self.agent.refresh()['outcome'], 'held back')
         self.write('src/web.rollout', 'percent: 72\n')
         self.agent.refresh()
         self.agent.log.wait('published config=web generation=2')
@@ -267,16 +290,48 @@ class Rollout(Case):
             text = f.read()
         self.agent = Agent(self, text)
         self.agent.log.wait('last known good')
-        self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
+        self.assertEqual(self.agent.refresh()['outcome'], 'held back')
         self.assertEqual(self.standing(), 'n: 1\n')
 
     def test_a_host_that_has_nothing_takes_what_there_is(self):
         self.begin_with('percent: 0\n')
         self.assertEqual(self.standing(), 'n: 1\n')
 
+    def test_a_question_that_is_lost_at_the_limit_ends_its_run_once(self):
+        """The agent is stopped over both moments, the end of its server's rest and the run's limit: they come in one turn of the loop."""
+        self.write('src/web.yaml', 'n: 1\n')
+        server = FaultServer(self)
+        server.behave = good(b'', 'Retry-After: 2\r\n', '503 Service Unavailable')
+        self.begin(f'  disk: {{kind: file}}\n  asked: {{urls: ["{server.url}"]}}', f'''    from: [{{server: disk, path: {self.path("src/web.yaml")}}}]
+    rollout: {{server: asked, path: /rollout}}
+    timeout: 4s''')
+        self.assertEqual(self.put('n: 2\n'), 'failed')
+        self.agent.post('/v1/configs/web/refresh')
+        self.until_pending('asked')
+        self.agent.signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.agent.pid, os.WSTOPPED | os.WNOWAIT)
+        threading.Event().wait(4.1)  # the time is what is tested
+        self.agent.signal(signal.SIGCONT)
+        self.agent.log.wait('the rollout cannot be read.*did not take it in time')
+        self.assertEqual(server.requests, 1)
+        runs = self.agent.status()['runs']
+        self.assertEqual((runs['rejected'], runs['timeouts'], runs['late']), (1, 0, 0), runs)
+        server.behave = good(b'', status='404 Not Found')
+        self.assertEqual(self.agent.refresh()['outcome'], 'published')
+        self.assertEqual(self.standing(), 'n: 2\n')
+        self.agent.stop()
+
+    def until_pending(self, name):
+        """Until a request waits in the line of this server."""
+        def pending():
+            return next(s['pending'] for s in json.loads(self.agent.get('/v1/status')[1])['servers'] if s['name'] == name)
+        deadline = time.monotonic() + harness.DEADLINE
+        while pending() != 1:
+            self.assertLess(time.monotonic(), deadline)
+
     def test_labels_decide(self):
         self.begin_with(None)
-        self.assertEqual(self.put('n: 2\n', 'labels: {zone: us-1}\n'), 'unchanged')
+        self.assertEqual(self.put('n: 2\n', 'labels: {zone: us-1}\n'), 'held back')
         self.assertEqual(self.put('n: 3\n', 'labels: {zone: eu-1}\n'), 'published')
 
     def test_what_cannot_be_read_reaches_nobody(self):
@@ -293,14 +348,14 @@ class Rollout(Case):
 
     def test_force_takes_it_now(self):
         self.begin_with(None)
-        self.assertEqual(self.put('n: 2\n', 'percent: 0\n'), 'unchanged')
+        self.assertEqual(self.put('n: 2\n', 'percent: 0\n'), 'held back')
         self.agent.cli('refresh', 'web', '--force', '--wait', check=0)
         self.assertEqual(self.standing(), 'n: 2\n')
 
     def test_a_version_held_back_by_a_pin_waits_for_both(self):
         self.begin_with(None)
         self.agent.cli('pin', 'web', check=0)
-        self.assertEqual(self.put('n: 2\n', 'percent: 0\n'), 'unchanged')
+        self.assertEqual(self.put('n: 2\n', 'percent: 0\n'), 'held back')
         self.assertEqual(self.agent.status()['turned_away']['by'], 'pin')
         self.agent.cli('unpin', 'web', check=0)
         self.agent.log.wait('not rolled out to this host yet')
@@ -311,7 +366,7 @@ class Rollout(Case):
         self.put('n: 2\n', 'percent: 0\n')
         self.agent.cli('override', 'web', 'n=9', '--for', '1h', check=0)
         self.assertIn("'n': 9", self.standing())
-        self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
+        self.assertEqual(self.agent.refresh()['outcome'], 'held back')
         self.assertIn("'n': 9", self.standing())
 
 

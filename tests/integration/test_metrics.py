@@ -48,6 +48,7 @@ STATUS = {
     'configs.delay_ms': ('pullet_config_delay_seconds', SECONDS),
     'configs.next_pull_in_ms': ('pullet_config_next_pull_seconds', SECONDS),
     'configs.last_error_ms': ('pullet_config_last_error_timestamp_seconds', SECONDS),
+    'configs.failing_since_ms': None,  # ... an alert has its own memory: for:
     'configs.runs.success': ('pullet_config_runs_total', 1, {'outcome': 'success'}),
     'configs.runs.timeouts': ('pullet_config_runs_total', 1, {'outcome': 'timeout'}),
     'configs.runs.rejected': ('pullet_config_runs_total', 1, {'outcome': 'rejected'}),

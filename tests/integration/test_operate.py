@@ -62,6 +62,13 @@ class Case(harness.Case):
     def ask(self, *args):
         return json.loads(self.do(*args, '--json'))
 
+    def until(self, pattern, *args):
+        """What the status says, once that is in it."""
+        deadline = time.monotonic() + harness.DEADLINE
+        while not re.search(pattern, text := self.do('status', *args), re.MULTILINE):
+            self.assertLess(time.monotonic(), deadline, f'/{pattern}/: {text}')
+        return text
+
     def refused(self, code, pattern, *args):
         got, out, error = self.agent.cli(*args)
         self.assertEqual((got, out), (code, ''), (args, error))
@@ -226,18 +233,20 @@ class RollBack(Case):
         self.assertEqual(standing, 3)
         self.assertEqual(versions[2]['verdict'], {'by': 'operator', 'why': f'rolled back by uid {os.getuid()}: pages are slow'})
         self.assertIn('taken back by the operator: rolled back by uid', self.do('history', 'web'))
+        self.until('was taken back by the operator')  # without waiting for the interval
         for _ in range(3):
-            self.assertEqual(agent.refresh()['outcome'], 'failed')
+            self.assertEqual(agent.refresh()['outcome'], 'held back')
+        self.assertEqual((agent.status()['state'], agent.status()['last_error']), ('ok', None), 'a decision is not a failure')
         self.assertEqual(agent.status()['turned_away']['by'], 'operator')
         self.assertRegex(self.do('status'), r'the server\'s version "\w+" was taken back by the operator: rolled back by uid \d+: pages are slow')
         self.again()
-        self.assertEqual(self.agent.refresh()['outcome'], 'failed', 'a restart does not forget')
+        self.assertEqual(self.agent.refresh()['outcome'], 'held back', 'a restart does not forget')
         self.assertEqual(self.read('out/web.yaml'), b'n: 1\n')
         self.publish('n: 3\n')
         self.assertEqual((self.read('out/web.yaml'), self.agent.status()['generation']), (b'n: 3\n', 4))
         self.assertNotIn('turned_away', self.agent.status())
         self.put('n: 2\n')
-        self.assertEqual(self.agent.refresh()['outcome'], 'failed', 'the verdict is about the bytes')
+        self.assertEqual(self.agent.refresh()['outcome'], 'held back', 'the verdict is about the bytes')
         self.agent.stop()
 
     def test_without_a_number_it_skips_what_was_taken_back_and_what_is_the_same(self):
@@ -352,6 +361,7 @@ class RollBack(Case):
         self.assertEqual(self.file(), {'n': 1})
         while len(check.told()) < 3:
             check.next()
+        self.until('was taken back by the operator')  # by the pull that follows
         self.put('n: 3\n')
         asked = Program([PULLET, 'override', '--socket', agent.socket, 'web', 'n=4', '--for', '1h'])
         self.addCleanup(asked.close)
@@ -379,7 +389,7 @@ class RollBack(Case):
         agent = self.begin('n: 1\n', '    guard: {require: [n]}\n')
         self.publish('n: 2\n')
         self.do('rollback', 'web')
-        self.assertIn('web: failed', self.do('refresh', 'web', '--wait', code=1))
+        self.assertRegex(self.do('refresh', 'web', '--wait'), r'^web: held back, generation 3: rolled back by uid \d+$')
         self.assertEqual(self.do('refresh', 'web', '--force', '--wait'), 'web: published, generation 4\n')
         agent.log.wait(f'a forced pull was asked for config=web by="uid {os.getuid()}"')
         self.assertNotIn('verdict', self.versions()[0][4])
@@ -398,9 +408,9 @@ class Pin(Case):
         self.assertEqual(self.do('pin', 'web', '--reason', 'exam week'), 'web: pinned at generation 1 until it is unpinned\n')
         agent.log.wait(rf'pinned: what stands stays config=web generation=1 by="uid {os.getuid()}" reason="exam week"')
         self.put('n: 2\n')
-        self.assertEqual(agent.refresh()['outcome'], 'unchanged')
+        self.assertEqual(agent.refresh()['outcome'], 'held back')
         agent = self.again(signal.SIGKILL)
-        self.assertEqual(agent.refresh()['outcome'], 'unchanged')
+        self.assertEqual(agent.refresh()['outcome'], 'held back')
         status = agent.status()
         self.assertEqual(status['pin'], {'by': f'uid {os.getuid()}', 'reason': 'exam week', 'until_ms': None})
         self.assertEqual(status['turned_away']['by'], 'pin')
@@ -642,12 +652,6 @@ class Override(Case):
 
 class Status(Case):
     """What `pullet status` adds to a config's line when there is something to say."""
-
-    def until(self, pattern, *args):
-        deadline = time.monotonic() + harness.DEADLINE
-        while not re.search(pattern, text := self.do('status', *args), re.MULTILINE):
-            self.assertLess(time.monotonic(), deadline, f'/{pattern}/: {text}')
-        return text
 
     def test_nothing_when_all_is_well(self):
         agent = self.begin('n: 1\n')

@@ -717,7 +717,7 @@ class Usage(Case):
                 (78, 'bad.yaml:2:', '-c', self.path('bad.yaml'), '--server', 'main', *named),
                 (78, 'cannot be read', '-c', self.path('none.yaml'), '--server', 'main', *named),
                 (1, 'cannot watch', '--dir', self.path('none'), '--push', 'tcp://127.0.0.1:0'),
-                (1, 'can be reached from other hosts', '--dir', '.', '--push', 'tcp://0.0.0.0:0'),
+                (64, 'can be reached from other hosts', '--dir', '.', '--push', 'tcp://0.0.0.0:0'),
                 (1, 'own endpoint', '--upstream', self.path_endpoint(), '--push', self.path_endpoint()),
                 (1, 'none', '--dir', '.', '--push', 'tcp://127.0.0.1:0', '--curve-secret-key', self.path('none'))):
             got, text = self.run_relay(*args)

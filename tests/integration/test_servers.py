@@ -420,8 +420,8 @@ class Sleep(Case):
 
     if not harness.SANITIZED:  # a sanitizer must be loaded before anything else
         def test_steps_of_the_wall_clock_move_no_pull(self):
-            library = self.path('wallclock.so')
-            subprocess.run(['cc', '-shared', '-fPIC', '-O2', '-D_GNU_SOURCE', '-o', library, os.path.join(os.path.dirname(__file__), 'wallclock.c')],
+            library = self.path('hang.so')
+            subprocess.run(['cc', '-shared', '-fPIC', '-O2', '-D_GNU_SOURCE', '-o', library, os.path.join(os.path.dirname(__file__), 'hang.c')],
                            check=True)
             server, times, changed = FaultServer(self), [], threading.Condition()
 

@@ -88,6 +88,13 @@ class Service(harness.Case):
             env.update(LD_PRELOAD=library, HANG_FIFO=self.path('hang'), HANG_PATH=self.path('out'), BOOT_OFFSET_FILE=self.path('offset'))
         return Agent(self, text or self.config(self.url, more), args, env=notify.env(**env))
 
+    def ready(self, *args, **env):
+        """An agent that has said that it is ready, and what it says it to."""
+        notify = Notify(self)
+        agent = self.start(notify, *args, **env)
+        notify.wait('^READY=1$')
+        return notify, agent
+
     # ---- READY
 
     def test_ready_comes_with_the_first_publication_and_not_before(self):
@@ -216,9 +223,7 @@ class Service(harness.Case):
         agent.stop()
 
     def test_an_idle_agent_under_systemd_does_not_wake(self):
-        notify = Notify(self)
-        agent = self.start(notify)
-        notify.wait('^READY=1$')
+        notify, agent = self.ready()
         agent.refresh()
         notify.during(1.5)  # the status text may still be due
         before = test_idle.threads(agent.pid)
@@ -254,9 +259,7 @@ class Service(harness.Case):
         agent.stop()
 
     def test_a_watchdog_of_another_process_is_not_fed(self):
-        notify = Notify(self)
-        agent = self.start(notify, WATCHDOG_USEC='200000', WATCHDOG_PID='1')
-        notify.wait('^READY=1$')
+        notify, agent = self.ready(WATCHDOG_USEC='200000', WATCHDOG_PID='1')
         self.assertEqual([m for m in notify.during(1) if 'WATCHDOG' in m], [])
         agent.stop()
 
@@ -264,9 +267,7 @@ class Service(harness.Case):
         """A disk that does not end an fsync, for more than a minute; the minute is the clock's."""
         if harness.SANITIZED:
             return  # a preloaded library and the sanitizers' do not go together
-        notify = Notify(self)
-        agent = self.start(notify, preload=True, WATCHDOG_USEC='400000')
-        notify.wait('^READY=1$')
+        notify, agent = self.ready(preload=True, WATCHDOG_USEC='400000')
         self.server.behave = good(b'a: 2\n')
         os.mkfifo(self.path('hang'))
         agent.post('/v1/configs/web/refresh')
@@ -289,9 +290,7 @@ class Service(harness.Case):
         """It wakes up in the middle of a pull whose time limit is long past."""
         if harness.SANITIZED:
             return  # a preloaded library and the sanitizers' do not go together
-        notify = Notify(self)
-        agent = self.start(notify, preload=True, WATCHDOG_USEC='400000')
-        notify.wait('^READY=1$')
+        notify, agent = self.ready(preload=True, WATCHDOG_USEC='400000')
         self.server.behave = held = Held(good(b'a: 2\n'))
         agent.post('/v1/configs/web/refresh')
         self.assertTrue(held.asked.wait(harness.DEADLINE))
@@ -316,9 +315,7 @@ class Service(harness.Case):
         agent.log.wait(pattern)
 
     def test_a_reload_is_told_when_it_begins_and_when_it_has_ended_good_or_bad(self):
-        notify = Notify(self)
-        agent = self.start(notify)
-        notify.wait('^READY=1$')
+        notify, agent = self.ready()
         self.write('pullet.yaml', self.config(self.url, INTERVAL + '    nonsense: 1\n'))
         self.reload(agent, notify, 'nothing was changed')
         self.write('pullet.yaml', self.config(self.url, '    interval: 2h\n'))
@@ -340,18 +337,14 @@ class Service(harness.Case):
         agent.stop()
 
     def test_the_stop_is_told(self):
-        notify = Notify(self)
-        agent = self.start(notify)
-        notify.wait('^READY=1$')
+        notify, agent = self.ready()
         agent.stop()
         notify.wait('^STOPPING=1$')
 
     def test_programs_find_nothing_of_it_in_their_environment(self):
         self.write('look', f'#!/bin/sh\nenv > {self.path("env")}\n')
         os.chmod(self.path('look'), 0o755)
-        notify = Notify(self)
-        agent = self.start(notify, INTERVAL + f'    check: {{run: [{self.path("look")}, "{{path}}"]}}\n', WATCHDOG_USEC='60000000')
-        notify.wait('^READY=1$')
+        notify, agent = self.ready(INTERVAL + f'    check: {{run: [{self.path("look")}, "{{path}}"]}}\n', WATCHDOG_USEC='60000000')
         env = self.read('env').decode()
         self.assertIn('PULLET_CONFIG_NAME=web', env)
         self.assertNotRegex(env, 'NOTIFY|WATCHDOG')

@@ -427,7 +427,7 @@ class Reload(Case):
         self.add('web', rollout={'server': 'main', 'path': '/rollout'})
         agent = self.begin()
         self.origin.put('/web.yaml', 'n: 2\n')
-        self.assertEqual(agent.refresh()['outcome'], 'unchanged')
+        self.assertEqual(agent.refresh()['outcome'], 'held back')
         self.assertEqual(self.config_status('web')['turned_away']['by'], 'rollout')
         self.settings['agent']['labels'] = {'zone': 'eu'}
         self.assertIn('unchanged=1 other=labels', self.hup())
@@ -585,6 +585,44 @@ class Reload(Case):
         self.origin.held = {}
         self.until(lambda: self.config_status('changed')['runs']['success'] == 1)
 
+    def test_what_an_operator_was_refused_does_not_happen_later(self):
+        """A rollback and an override wait for the end of a run; the config changes meanwhile, and another one goes."""
+        commands = {'rolled': 'rollback?', 'laid': 'override?key=n&value=9&for_ms=3600000&', 'gone': 'rollback?'}
+        for name in (*commands, 'other'):
+            self.add(name)
+        agent = self.begin()
+        for name in commands:
+            self.origin.put(f'/{name}.yaml', 'n: 2\n')
+            self.assertEqual(agent.refresh(name)['generation'], 2)
+        waits = []
+        for name, command in commands.items():
+            _, arrived = self.origin.hold(f'/{name}.yaml')
+            agent.post(f'/v1/configs/{name}/refresh')
+            self.assertTrue(arrived.wait(harness.DEADLINE))
+            at = agent.log.count
+            waits.append(Later(agent, f'/v1/configs/{name}/{command}wait=1'))
+            agent.log.wait(f'asked for config={name} ', at)
+        kept = self.settings['configs'].pop('gone')
+        for name in ('rolled', 'laid'):
+            self.settings['configs'][name]['jitter'] = '1%'
+        self.hup()
+        for w in waits:
+            code, body = w.result()
+            self.assertEqual(code, 409, body)
+            self.assertRegex(body, 'was not done yet: ask again')
+        for release, _ in self.origin.held.values():
+            release.set()
+        self.origin.held = {}
+        self.settings['configs']['gone'] = kept
+        self.hup()
+        for name in commands:
+            self.assertEqual(agent.refresh(name)['outcome'], 'unchanged', name)
+            found = self.config_status(name)
+            self.assertEqual((found['generation'], found['overrides'], found.get('turned_away')), (2, [], None), name)
+            self.assertEqual(self.read(f'out/{name}.yaml'), b'n: 2\n')
+        self.assertEqual(agent.post('/v1/configs/rolled/rollback')[0], 200)
+        self.assertEqual(self.read('out/rolled.yaml'), b'n: 1\n')
+
     def test_programs_of_a_config_that_goes_are_ended(self):
         self.write('hook', '#!/bin/sh\necho $$ > "$0.pid"\nexec sleep 600\n')
         os.chmod(self.path('hook'), 0o755)
@@ -609,7 +647,7 @@ class Reload(Case):
     def test_a_publication_on_a_slow_disk_is_finished_first(self):
         environment, fifo = self.slow_disk()
         for name in ('web', 'other', 'gone'):
-            self.add(name, durability='strict' if name == 'web' else 'normal')
+            self.add(name, durability='normal' if name == 'other' else 'strict')
         agent = self.begin(env=environment)
         os.mkfifo(fifo)
         self.origin.put('/web.yaml', 'n: 2\n')
@@ -620,7 +658,11 @@ class Reload(Case):
         line = self.hup('the new configuration waits')
         self.assertIn('configs=1', line)
         # everything goes on meanwhile, and what is asked for meanwhile is done afterwards
-        self.assertEqual(agent.refresh('other')['outcome'], 'unchanged')
+        for name in ('other', 'gone'):
+            self.assertEqual(agent.refresh(name)['outcome'], 'unchanged')
+        self.origin.put('/gone.yaml', 'n: 2\n')
+        agent.post('/v1/configs/gone/refresh')  # which is at the same disk then
+        self.until(lambda: self.config_status('gone')['running'])
         found = self.status()
         self.assertTrue(found['configuration']['applying'])
         self.assertEqual(len(found['configs']), 3)
@@ -637,6 +679,7 @@ class Reload(Case):
         code, body = waits.result()
         self.assertEqual((code, json.loads(body)['outcome']), (200, 'published'))
         agent.log.wait('published config=web generation=2', at)
+        agent.log.wait('published config=gone generation=2', at)
         agent.log.wait('changed="1: web" removed="1: gone"', at)
         agent.log.wait('changed="1: other"', at)
         found = self.status()

@@ -154,7 +154,13 @@ class Get(CliCase):
 
     def test_a_missing_config_is_2_and_says_what_to_do(self):
         self.publish(TREE)
-        self.assertIn('pullet status', self.run_cli('get', 'other', 'a', code=2))
+        for args in (('get', 'wbe', 'a'), ('list', 'wbe'), ('export', 'wbe', '--format', 'sh')):
+            self.assertIn(f"no snapshot of 'wbe' in {self.path('run')}: did you mean 'web'?", self.run_cli(*args, code=2))
+        self.assertIn('there is web\n', self.run_cli('get', 'something', 'a', code=2))
+        self.assertIn('no snapshot ./none', self.run_cli('get', './none', 'a', code=2))
+        self.env['PULLET_RUNTIME_DIR'] = self.path('none')
+        self.assertRegex(self.run_cli('get', 'web', 'a', code=2), "of 'web' in .*/none, nor of any config: 'pullet status'")
+        self.env['PULLET_RUNTIME_DIR'] = self.path('run')
         self.assertEqual(self.run_cli('get', 'other', 'a', '--default', 'd'), 'd\n')
 
     def test_a_damaged_snapshot_is_1(self):
@@ -163,7 +169,22 @@ class Get(CliCase):
         self.assertIn('not a snapshot', self.run_cli('get', 'web', 'db.host', code=1))
         self.run_cli('get', 'web', 'db.host', '--default', 'd', code=1)
 
+    def test_a_name_that_is_like_none_gets_all_of_them_if_they_are_few(self):
+        for name in ('db', 'cache', 'mail', 'proxy', 'queue'):
+            FakeAgent(self, name).publish(TREE)
+        self.assertIn(': there are cache, db, mail, proxy, queue\n', self.run_cli('get', 'something', 'a', code=2))
+        FakeAgent(self, 'store').publish(TREE)
+        self.assertIn(": 'pullet status --names' lists the 6 that there are\n", self.run_cli('get', 'something', 'a', code=2))
+        self.assertIn("did you mean 'mail'?", self.run_cli('get', 'mial', 'a', code=2))
+
     def test_usage_is_64(self):
+        for command, says in ((('get', 'web'), 'an argument is missing'), (('get', 'web', 'a', 'b'), "'b' is one argument too many"),
+                              (('list',), 'an argument is missing'), (('list', 'web', 'a', 'b'), "'b' is one argument too many"),
+                              (('export', 'web'), '--format is needed'), (('export', '--format', 'sh'), 'name a config'), (('watch',), 'name a config')):
+            lines = self.run_cli(*command, code=64).splitlines()
+            self.assertEqual(lines[0], f'pullet {command[0]}: {says}')
+            self.assertRegex(lines[1], f'^Usage: pullet {command[0]} CONFIG')
+            self.assertEqual(lines[2:], [f"Try 'pullet {command[0]} --help'."])
         for args in ((), ('web',), ('web', 'a', 'b'), ('web', 'a', '--type', 'date'), ('web', 'a', '--wrong'), ('we b', 'a')):
             self.run_cli('get', *args, code=64)
         for command in ('get', 'list', 'export', 'watch'):

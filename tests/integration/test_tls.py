@@ -325,13 +325,16 @@ class Clients(Case):
         self.authorities.write('garbage.pem', 'nothing\n')
         self.authorities.write('empty.pem', '')
         self.authorities.revocations('other', 'crl')
-        for bad in ('none.pem', 'garbage.pem', 'empty.pem'):
+        for bad in ('garbage.pem', 'empty.pem'):
             with self.subTest(file=bad):
-                self.refused(f'{bad}: tls.ca cannot be read, or holds no certificate', ca=bad)
-                self.refused(f'{bad}.*: tls.cert cannot be read, or is not PEM', ca='ca.pem', cert=bad, key='good.key')
-                self.refused(f'{bad}.*: it cannot be read, or is not the key of tls.cert .tls.key', ca='ca.pem', cert='good.pem', key=bad)
-                self.refused(f'{bad}: tls.crl cannot be read, or holds no list', ca='ca.pem', crl=bad)
-        self.refused('is not the key of tls.cert .tls.key', ca='ca.pem', cert='good.pem', key='stranger.key')
+                self.refused(f'{bad}: tls.ca cannot be read, or holds no certificate', 'this host', ca=bad)
+                self.refused(f'{bad}.*: tls.cert cannot be read, or is not PEM', 'this host', ca='ca.pem', cert=bad, key='good.key')
+                self.refused(f'{bad}.*: it cannot be read, or is not the key of tls.cert .tls.key', 'this host', ca='ca.pem', cert='good.pem', key=bad)
+                self.refused(f'{bad}: tls.crl cannot be read, or holds no list', 'this host', ca='ca.pem', crl=bad)
+        files = {'ca': 'ca.pem', 'crl': 'other.pem', 'cert': 'good.pem', 'key': 'good.key'}
+        for key in files:
+            self.refused(rf'/none: tls\.{key} cannot be read: No such file or directory: make it', 'this host', **{**files, key: 'none'})
+        self.refused('is not the key of tls.cert .tls.key', 'this host', ca='ca.pem', cert='good.pem', key='stranger.key')
         self.refused("tls.crl has no list of an authority in the server's chain", ca='ca.pem', crl='crl.pem')
 
 

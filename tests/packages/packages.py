@@ -10,10 +10,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, 'tests', 'integration'))
-from harness import BUILD, main  # noqa: E402,F401
+import test_tls  # noqa: E402
+from harness import BUILD, PULLET, Nginx, main  # noqa: E402,F401
 
 PACKAGES = os.path.join(BUILD, 'packages')
 
@@ -27,13 +29,22 @@ def run(*command, status=0, **kw):
     return done.stdout
 
 
+def took(seconds, step):
+    """Prints how long a step took, and adds it to packages/times, which `make check-packages` prints."""
+    line = f'{seconds:7.2f} s  {step}'
+    print(line, flush=True)
+    with open(PACKAGES + '/times', 'a', encoding='utf-8') as f:
+        f.write(line + '\n')
+
+
 @contextlib.contextmanager
-def timed(step):
-    """Adds how long a step took to packages/times, which `make check-packages` prints."""
+def timed(step, limit=None):
+    """A step; AssertionError when it took longer than the limit, in seconds."""
     begin = time.monotonic()
     yield
-    with open(PACKAGES + '/times', 'a', encoding='utf-8') as f:
-        f.write(f'{time.monotonic() - begin:6.1f} s  {step}\n')
+    seconds = time.monotonic() - begin
+    took(seconds, step)
+    assert limit is None or seconds < limit, f'{step}: {seconds:.2f} s'
 
 
 @functools.lru_cache(None)
@@ -79,6 +90,18 @@ class Root:
 
     def close(self):
         shutil.rmtree(self.dir)
+
+
+def secure_servers(case):
+    """For a harness.Case: nginx behind TLS, which wants the token s3cret, and `serve`, whose messages are encrypted. Both have what lies in www."""
+    authorities = test_tls.Authorities()
+    case.addCleanup(shutil.rmtree, authorities.dir)
+    authorities.sign('server', end=test_tls.FAR_FUTURE)  # else it ends in two days, which the doctor would tell
+    nginx = Nginx(case, server='if ($http_authorization != "Bearer s3cret") { return 403; }',
+                  ssl=(authorities.path('server.pem'), authorities.path('server.key')))
+    public = subprocess.check_output([PULLET, 'keygen', case.path('push.key')], stderr=subprocess.DEVNULL, text=True).strip()
+    serve, url, endpoint = case.serve('--curve-secret-key', case.path('push.key'), '--heartbeat', '1s')
+    return types.SimpleNamespace(nginx=nginx, ca=authorities.path('ca.pem'), serve=serve, url=url, endpoint=endpoint, public=public)
 
 
 def files_below(directory):

@@ -121,8 +121,8 @@ class PageCase(Case):
             self.port = probe.getsockname()[1]
         self.url = f'http://127.0.0.1:{self.port}/'
 
-    def agent(self, names, more='', agent='', push='', interval='1h'):
-        """Each config pulls /NAME.yaml of the one server."""
+    def agent(self, names, more='', agent='', push='', interval='1h', second=''):
+        """Each config pulls /NAME.yaml of the one server, which may have a second address."""
         configs = ''.join(f'  {n}: {{from: [{{server: main, path: /{n}.yaml}}], interval: {interval}{more}}}\n' for n in names)
         program = Agent(self, f'''agent:
   state_dir: {self.path("state")}
@@ -132,7 +132,7 @@ class PageCase(Case):
   log: {{level: debug}}
 {agent}
 {push}
-servers: {{main: {{urls: ["{self.server.url}"], max_in_flight: 16}}}}
+servers: {{main: {{urls: ["{self.server.url}"{second}], max_in_flight: 16}}}}
 configs:
 {configs}''')
         program.ready()
@@ -279,6 +279,38 @@ configs:
         self.check()
         agent.stop()
 
+    def test_what_operators_did_is_told(self):
+        agent = self.agent(('web', 'db'))
+        self.published(agent, 'web', 'db')
+        agent.cli('pin', 'web', '--for', '2h', '--reason', 'incident 4711', check=0)
+        for i in range(5):
+            agent.cli('override', 'db', f'k{i}={i}', '--for', '1h', '--reason', f'reason {i}', check=0)
+        self.open()
+        self.assertEqual(self.text('#overall'), 'all 2 ok', 'what was decided is no trouble')
+        self.assertEqual({e.get_attribute('data-state') for e in self.find('#config-rows .state')}, {'ok'})
+        self.put(agent, 'web', 'a: 2\n')
+        me = f'uid {os.geteuid()}'
+        self.until(lambda: 'another version' in self.row('web')[1], 'what is held back is told')
+        self.assertRegex(self.row('web')[1], rf'the server has another version, held back by the pin\npinned by {me}: incident 4711$')
+        cell = self.row('db')[1]
+        self.assertEqual(len(re.findall(rf'(?m)^k\d is overridden for (1 h|59 min) by {me}: reason \d$', cell)), 3)
+        self.assertIn('and 2 other overrides', cell)
+        self.check()
+        agent.stop()
+
+    def test_trouble_of_a_config_that_is_ok_is_seen_above(self):
+        self.documents['/web.yaml'] = good(b'a: 1\n')
+        agent = self.agent(('web', 'db'), more=', reload: {run: [/bin/false]}')
+        self.published(agent, 'web', 'db')
+        self.put(agent, 'web', 'a: 2\n')
+        agent.log.wait('could not be told.*config=web')
+        self.open()
+        self.until(lambda: 'could not be told' in self.row('web')[1], 'the reason is told')
+        self.assertRegex(self.text('#overall'), '^all 2 ok, [12] with trouble$')
+        self.assertEqual(self.find('#overall')[0].get_attribute('data-state'), 'warn')
+        self.check()
+        agent.stop()
+
     def test_asks_for_changes_only_when_there_are_any(self):
         agent = self.agent(('web',))
         self.published(agent, 'web')
@@ -322,6 +354,9 @@ class Errors(PageCase):
         self.assertTrue(self.browser.title.startswith('1 failing of 2'))
         self.until(lambda: self.js('return document.querySelector("#announce").textContent') == 'web is failing', 'it is announced')
         self.picture('failing')
+        before = self.js('window.kept = document.querySelector("#config-rows .why"); return kept.textContent')
+        self.until(lambda: self.text('#config-rows .why') != before, 'it says how long ago')
+        self.assertTrue(self.js('return window.kept.isConnected'), 'a text that is selected stays')
         self.put(agent, 'web', 'a: 2\n')
         self.until(lambda: self.row('web')[0] == 'ok' and self.text('#overall') == 'all 2 ok', 'it is good again')
         self.assertEqual(self.find('.why'), [])
@@ -337,6 +372,7 @@ class Errors(PageCase):
         self.write('pullet.yaml', text.replace('interval', 'intervall'))
         agent.signal(signal.SIGHUP)
         self.until(lambda: 'unknown key "intervall"' in self.text('#reload'), 'the error is shown')
+        self.assertEqual(self.js('return document.querySelector("#announce").textContent'), 'the configuration was not taken')
         self.write('pullet.yaml', text)
         agent.signal(signal.SIGHUP)
         self.until(lambda: not self.find('#reload')[0].is_displayed(), 'and goes away')
@@ -368,6 +404,7 @@ class Errors(PageCase):
         self.until(lambda: self.text('#overall') == 'connection lost', 'it is lost')
         agent.signal(signal.SIGCONT)
         self.until(lambda: self.text('#heard') == 'live', 'it is back')
+        self.assertEqual(self.js('return document.querySelector("#announce").textContent'), 'the agent answers again')
         self.check()
         agent.stop()
 
@@ -477,7 +514,7 @@ class ForEverybody(PageCase):
     def everything(self):
         """An agent with something of each kind and colour."""
         self.documents['/bad.yaml'] = good(b'x', status='500 Internal Server Error')
-        agent = self.agent(('web', 'db', 'bad', 'worse'), push='push: [{endpoint: "tcp://127.0.0.1:1"}]')
+        agent = self.agent(('web', 'db', 'bad', 'worse'), push='push: [{endpoint: "tcp://127.0.0.1:1"}]', second=', "http://127.0.0.1:1"')
         self.published(agent, 'web', 'db', 'worse')
         self.put(agent, 'db', ''.join(f'key{i}: {i}\n' for i in range(30)))
         agent.cli('rollback', 'db', '--reason', 'a test', check=0)
@@ -594,6 +631,8 @@ class ForEverybody(PageCase):
             self.assertEqual(numbers[0].split()[-1], '3')
             shown = self.js('''return [...document.querySelectorAll('#config-rows td.number')].filter((e) => e.checkVisibility()).length''')
             self.assertEqual(shown, 4 * 4)
+            empty = self.js('return [...document.querySelectorAll("tbody .number")].filter((e) => e.checkVisibility() && !e.textContent).length')
+            self.assertEqual(empty, 0, 'no label without its number')
             self.picture(f'phone-{width}')
             self.check()
         agent.stop()

@@ -65,6 +65,11 @@ class Rules(harness.Case):
             self.assertEqual(sorted(rule['annotations']), ['description', 'summary'])
             self.assertIn(rule['labels']['severity'], ('critical', 'warning', 'info'))
 
+    def test_nothing_that_can_be_wrong_on_each_host_is_critical(self):
+        """Ten thousand hosts whose server is gone are one page."""
+        for rule in rules():
+            self.assertEqual(rule['labels']['severity'] == 'critical', bool(re.search(r'avg by \(job(, config)?\)', rule['expr'])), rule['alert'])
+
 
 if __name__ == '__main__':
     harness.main()

@@ -48,6 +48,43 @@ PAGES = {
 }
 
 
+MACROS = r'''
+%debian 0
+%fedora 99
+%dist .fc99
+%set_build_flags \
+  CFLAGS="${CFLAGS:--O2 -flto}" ; export CFLAGS
+%_unitdir /usr/lib/systemd/system
+%_sysusersdir /usr/lib/sysusers.d
+%_tmpfilesdir /usr/lib/tmpfiles.d
+%systemd_requires \
+Requires(post): systemd \
+Requires(preun): systemd \
+Requires(postun): systemd \
+%{nil}
+%systemd_post() \
+if [ -x /usr/lib/systemd/systemd-update-helper ]; then \
+    /usr/lib/systemd/systemd-update-helper install-system-units %{?*} || : \
+fi \
+%{nil}
+%systemd_preun() \
+if [ $1 -eq 0 ] && [ -x /usr/lib/systemd/systemd-update-helper ]; then \
+    /usr/lib/systemd/systemd-update-helper remove-system-units %{?*} || : \
+fi \
+%{nil}
+%systemd_postun_with_restart() \
+if [ $1 -ge 1 ] && [ -x /usr/lib/systemd/systemd-update-helper ]; then \
+    /usr/lib/systemd/systemd-update-helper mark-restart-system-units %{?*} || : \
+fi \
+%{nil}
+%python3_sitelib /usr/lib/python3.99/site-packages
+%pycached() %{lua:
+local path = rpm.expand("%1")
+print(path .. "\\n" .. path:gsub("/([^/]+)%.py$", "/__pycache__/%1.cpython-399{,.opt-?}.pyc"))
+}
+'''
+
+
 def rpm(name):
     (path,) = glob.glob(f'{DIR}/{name}-{packages.version()}-*.rpm')
     return path
@@ -81,7 +118,27 @@ class Built(unittest.TestCase):
             self.assertEqual({line for line in listed if not other.search(line)}, wanted, name)
             pages = {line.split('/usr/share/man/')[1] for line in listed if '/usr/share/man/' in line}
             self.assertEqual(pages, set(PAGES[name].split()), name)
-            self.assertTrue([line for line in listed if line.endswith('/LICENSE')], name)
+            licences = {line.rsplit('/', 1)[1] for line in listed if '/usr/share/licenses/' in line and not line.split(' ')[1].startswith('4')}
+            self.assertEqual(licences, {'LICENSE'} if name == 'python3-pullet' else {'LICENSE', 'LICENSE.xxhash'}, name)
+
+    def test__with_the_macros_of_an_rpm_distribution__the_spec_says_what_it_would_say_there(self):
+        """rpm's own parser, with stand-ins for what Fedora's systemd-rpm-macros and python3-devel define: same names, arguments and kind of body."""
+        own = tempfile.mkdtemp(prefix='pullet-rpm-')
+        self.addCleanup(shutil.rmtree, own)
+        with open(own + '/macros', 'w', encoding='utf-8') as f:
+            f.write(MACROS)
+        spec = ['rpmspec', '--load', own + '/macros', packages.ROOT + '/packaging/rpm/pullet.spec']
+        parsed = run(*spec, '-P')
+        self.assertNotRegex(parsed.split('%changelog')[0], r'%\{|%systemd_|%pycached|%set_build_flags')
+        self.assertNotIn('/usr/lib/rpm/brp-compress', parsed)
+        self.assertNotIn('strip --', parsed)
+        for scriptlet, helper in (('post', 'install-system-units'), ('preun', 'remove-system-units'), ('postun', 'mark-restart-system-units')):
+            self.assertRegex(parsed, rf'\n%{scriptlet}\n(?s:[^%])*/systemd-update-helper {helper} pullet\.service')
+        for line in ('BuildRequires: systemd-rpm-macros', 'BuildRequires: python3-devel', 'Requires(post): systemd', 'Release: 1.fc99', '  CFLAGS="${CFLAGS:--O2 -flto}"',
+                     'License: Apache-2.0 AND BSD-2-Clause', '/usr/lib/python3.99/site-packages/__pycache__/pullet.cpython-399{,.opt-?}.pyc', '/usr/lib/systemd/system/pullet*'):
+            self.assertIn('\n' + line, parsed)
+        requires = run(*spec[:-1], '--query', '--requires', spec[-1])
+        self.assertRegex(requires, r'libpullet0\(\S+\) = ' + packages.version())
 
     def test__it_asks_for_nothing_that_only_Debian_has(self):
         requires = run('rpm', '-qp', '--requires', rpm('pullet'))

@@ -69,7 +69,12 @@ static void yaml__what_is_not_good__is_refused_with_its_place(void **state)
 		{"a: -9223372036854775809\n", 1, 4, "64 bits"},
 		{"a: 0xffffffffffffffff\n", 1, 4, "64 bits"},
 		{"a: [1\n", 2, 1, "expected"},
-		{"a:\n\t- b\n", 2, 1, "token"},
+		{"a:\n\t- b\n", 2, 1, "tabs cannot indent YAML: use spaces"},
+		{"\tb: 1\n", 1, 1, "tabs"},
+		{"a: 1\n\tb: 2\n", 2, 1, "tabs"},
+		{"a: |\n\tb\n", 2, 1, "tabs"},
+		{"\xef\xbb\xbf\"\xc3\xa4\":\r\n\tb: 1\r\n", 2, 1, "tabs"},
+		{"\xc3\xa4\xc3\xa4: @b\n\tc: 1\n", 1, 5, "in quotes"},
 		{"a: ok\nb: \xff\n", 2, 4, "UTF-8"},
 		{"a: \x01\n", 1, 4, "UTF-8"},
 	};

@@ -659,7 +659,7 @@ static void login__without_its_secret__fails_who_would_lead_and_the_next_one_tri
 	drop(&c[0]);
 	for (size_t i = 1; i < 3; i++) {
 		assert_int_equal(c[i].failed, 1);
-		assert_int_equal(c[i].cause, KIND_CAUSE_ANSWER);
+		assert_int_equal(c[i].cause, KIND_CAUSE_HOST);
 		assert_non_null(strstr(c[i].why, "cannot be read: No such file"));
 	}
 	scratch_write(dir, "password", "secret", 6);
@@ -934,7 +934,7 @@ static void again__that_cannot_be_sent__fails(void **state)
 	net.refuses = EIO;
 	answer(BASE "/x", 409, "");
 	assert_int_equal(c.failed, 1);
-	assert_int_equal(c.cause, KIND_CAUSE_ANSWER);
+	assert_int_equal(c.cause, KIND_CAUSE_HOST);
 	assert_string_equal(c.why, "the request cannot be made: Input/output error");
 	ask(&c, "/x");
 	assert_int_equal(unlink(password), 0);
@@ -1096,7 +1096,7 @@ static void any_ended(
 static void any_failed(void *arg, enum kind_cause cause, const char *why)
 {
 	CHECK(cause == KIND_CAUSE_FORBIDDEN || cause == KIND_CAUSE_OVERLOADED ||
-		cause == KIND_CAUSE_ANSWER);
+		cause == KIND_CAUSE_ANSWER || cause == KIND_CAUSE_HOST);
 	CHECK(why[0] != '\0');
 	model.told[2]++;
 	is_over(arg);

@@ -492,7 +492,8 @@ static void pull__with_signatures__brings_each_behind_its_document(void **state)
 	assert_part(&r, 1, GATHER_ABSENT, "", "");
 	web_put(&s.a, "/v1/web.json.minisig?x=1", 403, NULL, "");
 	assert_pulls(&r, GATHER_FAILED,
-		"/web.json.minisig?...: the server answered 403: the server forbids it");
+		"/web.json.minisig?...: the server answered 403: the server forbids it: "
+		"look at auth: and at what it may read there");
 	close_run(&s, &r);
 }
 
@@ -628,7 +629,9 @@ static void pull__of_which_one_fails__ends_all_others_and_is_told_once(void **st
 	web_put(&s.b, "/2", 0, NULL, NULL);
 	web_put(&s.b, "/3", 403, NULL, "no\n");
 	run_open(&r, &s, 0);
-	assert_pulls(&r, GATHER_FAILED, "/3: the server answered 403: the server forbids it");
+	assert_pulls(&r, GATHER_FAILED,
+		"/3: the server answered 403: the server forbids it: "
+		"look at auth: and at what it may read there");
 	assert_int_equal(r.begun, 1);
 	assert_false(gather_showed(r.g));
 	/* and the next run is one of its own */
@@ -660,7 +663,8 @@ static void pull__of_which_the_first_fails__withdraws_those_that_wait(void **sta
 	gather_submit(r.g, UINT64_MAX);
 	assert_int_equal(loop_run(s.loop), 0);
 	assert_int_equal(r.outcome, GATHER_FAILED);
-	assert_string_equal(r.why, "/1: the server answered 403: the server forbids it");
+	assert_string_equal(r.why, "/1: the server answered 403: the server forbids it: "
+				   "look at auth: and at what it may read there");
 	assert_int_equal(in_flight(&s, 1), 1); /* the other config's */
 	gather_free(x.g);
 	assert_int_equal(x.ended, 0);
@@ -965,7 +969,7 @@ static void cause__of_a_run_that_is_given_up_or_not_sent__is_told_too(void **sta
 	run_open(&r, &s, 0);
 	pull(&r); /* the second one has no secret */
 	assert_int_equal(r.outcome, GATHER_REJECTED);
-	assert_int_equal(gather_cause(r.g), KIND_CAUSE_ANSWER);
+	assert_int_equal(gather_cause(r.g), KIND_CAUSE_HOST);
 	gather_free(r.g);
 	site_close(&s);
 	site_open(&s);
@@ -1139,7 +1143,7 @@ static void pull__whose_login_is_refused__says_so_and_the_address_is_well(void *
 	assert_true(status.rests_ms == 0 && status.in_a_row == 0);
 	assert_int_equal(web_find(&s.b, "/login")->asked, 1);
 	web_put(&s.b, "/login", 400, NULL, "what?\n");
-	assert_pulls(&r, GATHER_REJECTED, "/g/2: the login was answered 400");
+	assert_pulls(&r, GATHER_FAILED, "/g/2: the login was answered 400");
 	assert_int_equal(gather_cause(r.g), KIND_CAUSE_ANSWER);
 	close_login(&s, &r, dir);
 }
@@ -1199,8 +1203,9 @@ static void pull__that_ends_while_another_part_logs_in__is_told_once(void **stat
 			s.a.hanging[0] = NULL;
 			httpd_reply(hanging, 403, "text/plain", "no\n", 3);
 			assert_int_equal(loop_run(s.loop), 0);
-			assert_string_equal(
-				r.why, "/1: the server answered 403: the server forbids it");
+			assert_string_equal(r.why,
+				"/1: the server answered 403: the server forbids it: "
+				"look at auth: and at what it may read there");
 		} else if (way == 1) {
 			assert_false(gather_give_up(r.g));
 		} else {

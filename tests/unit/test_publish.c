@@ -430,6 +430,34 @@ static int open_error(struct place *p, const char *expected)
 	return r;
 }
 
+static int mkdir_read_only(int dir, const char *path, mode_t mode)
+{
+	(void)dir, (void)path, (void)mode;
+	errno = EROFS;
+	return -1;
+}
+
+static void target_open__in_a_directory_that_cannot_be_made__says_why(void **state)
+{
+	int (*real)(int dir, const char *path, mode_t mode) = sys.mkdirat;
+	struct place place;
+	char path[PATH_MAX];
+
+	(void)state;
+	place_init(&place, scratch_disk(), false);
+	sys.mkdirat = mkdir_read_only;
+	assert_int_equal(open_error(&place, NULL), 0); /* it is there */
+	snprintf(path, sizeof(path), "%.2000s/new/file", place.dir);
+	place.config.file = path;
+	assert_int_equal(
+		open_error(&place, "/new: Read-only file system: mount it writable"), -ENOENT);
+	assert_int_equal(
+		open_error(&place, "under systemd, open it with ReadWritePaths="), -ENOENT);
+	sys.mkdirat = real;
+	place.config.file = place.file;
+	place_fini(&place);
+}
+
 static void target_open__in_bad_places__says_what_to_do(void **state)
 {
 	struct place place;
@@ -448,7 +476,8 @@ static void target_open__in_bad_places__says_what_to_do(void **state)
 	assert_int_equal(open_error(&place, "symlink"), -ELOOP);
 	assert_int_equal(unlink(place.file), 0);
 	assert_int_equal(mkdir(place.file, 0700), 0);
-	assert_int_equal(open_error(&place, "regular file"), -EINVAL);
+	assert_int_equal(
+		open_error(&place, "regular file; remove it, or name another one"), -EINVAL);
 	assert_int_equal(rmdir(place.file), 0);
 	snprintf(path, sizeof(path), "%.2000s/no/such/file", place.dir);
 	place.config.file = path;
@@ -515,6 +544,7 @@ int main(void)
 		cmocka_unit_test(harness__sees_a_publisher_that_writes_in_place),
 		cmocka_unit_test(publish__of_a_set__leaves_out_signatures_and_what_is_absent),
 		cmocka_unit_test(target_open__in_bad_places__says_what_to_do),
+		cmocka_unit_test(target_open__in_a_directory_that_cannot_be_made__says_why),
 		cmocka_unit_test(target_is_current__tells_every_change_by_others),
 		cmocka_unit_test(publish_blocks__on_a_disk_or_when_strict),
 	};

@@ -199,6 +199,59 @@ static void avoid__of_an_address__goes_round_and_returns_after_a_while(void **st
 	loop_free(l);
 }
 
+static void ended__by_what_is_wrong_on_this_host__rests_no_address(void **state)
+{
+	const struct transport_response no_key = {.result = TRANSPORT_HOST, .message = "no key"};
+	struct server_address_status a;
+	unsigned begun = 0;
+	struct server_task t = {.begin = goes, .lost = does_not_wait, .arg = &begun};
+	struct server *s;
+	struct sys sys;
+	struct loop *l = open_site(&sys, &s, lists[0]);
+
+	(void)state;
+	for (unsigned n = 0; n < 3; n++) { /* the slot is free again each time */
+		server_submit(s, &t, UINT64_MAX);
+		assert_int_equal(begun, n + 1);
+		server_address_status(s, 0, &a);
+		assert_string_equal(server_url(s, &t), a.url);
+		assert_false(server_ended(s, &t, &no_key));
+	}
+	for (size_t i = 0; i < 3; i++) {
+		server_address_status(s, i, &a);
+		assert_true(a.rests_ms == 0 && a.in_a_row == 0 && a.network == 0);
+		assert_string_equal(a.error, "");
+	}
+	server_free(s);
+	loop_free(l);
+}
+
+static void ended__with_a_long_sentence__keeps_all_of_it_until_it_is_well(void **state)
+{
+	const struct transport_response good = {.result = TRANSPORT_OK, .status = 200};
+	struct transport_response failed = {.result = TRANSPORT_NETWORK};
+	struct server_address_status a;
+	unsigned begun = 0;
+	struct server_task t = {.begin = goes, .lost = does_not_wait, .arg = &begun};
+	struct server *s;
+	struct sys sys;
+	struct loop *l = open_site(&sys, &s, lists[0]);
+
+	(void)state;
+	memset(failed.message, 'w', sizeof(failed.message) - 1);
+	server_submit(s, &t, UINT64_MAX);
+	server_ended(s, &t, &failed);
+	server_address_status(s, 0, &a);
+	assert_string_equal(a.error, failed.message);
+	now_ms += 5; /* it has rested */
+	server_submit(s, &t, UINT64_MAX);
+	server_ended(s, &t, &good);
+	server_address_status(s, 0, &a);
+	assert_string_equal(a.error, "");
+	server_free(s);
+	loop_free(l);
+}
+
 /* ---- the line ---- */
 
 struct job {
@@ -275,6 +328,8 @@ int main(void)
 		cmocka_unit_test(order__with_one_more_address__keeps_that_of_the_others),
 		cmocka_unit_test(retry__after_very_short_rests__asks_each_address_once),
 		cmocka_unit_test(avoid__of_an_address__goes_round_and_returns_after_a_while),
+		cmocka_unit_test(ended__by_what_is_wrong_on_this_host__rests_no_address),
+		cmocka_unit_test(ended__with_a_long_sentence__keeps_all_of_it_until_it_is_well),
 		cmocka_unit_test(
 			withdraw__of_one_that_is_in_the_same_batch__keeps_it_from_beginning),
 	};

@@ -196,7 +196,7 @@ static void judge__each_answer__gets_its_verdict(void **state)
 		{301, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_ANSWER, "final address"},
 		{305, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_ANSWER, "final address"},
 		{400, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_ANSWER, "400"},
-		{401, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_FORBIDDEN, "credentials"},
+		{401, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_FORBIDDEN, "set auth:"},
 		{403, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_FORBIDDEN, "forbids"},
 		{404, "", "", "x", true, true, KIND_ABSENT, KIND_CAUSE_NOT_FOUND, "check the path"},
 		{410, "", "", "x", true, true, KIND_ABSENT, KIND_CAUSE_NOT_FOUND, "removed"},
@@ -234,6 +234,7 @@ static void judge__of_a_transfer_that_failed__tells_its_cause(void **state)
 		[TRANSPORT_REFUSED] = KIND_CAUSE_UNREACHABLE,
 		[TRANSPORT_NETWORK] = KIND_CAUSE_UNREACHABLE,
 		[TRANSPORT_TLS] = KIND_CAUSE_UNREACHABLE,
+		[TRANSPORT_HOST] = KIND_CAUSE_HOST,
 		[TRANSPORT_TOO_LARGE] = KIND_CAUSE_ANSWER,
 		[TRANSPORT_PROTOCOL] = KIND_CAUSE_ANSWER,
 	};

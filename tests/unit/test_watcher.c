@@ -1,10 +1,10 @@
 /*
  * Watches: when the next request goes out, where to, and what of it. On a transport of the test's
- * own, whose answers come when the test says so, on a clock that it turns, and two kinds: one is
- * asked again and again, one is a stream.
+ * own, whose answers come when the test says so, on a clock that it turns, and three kinds: one is
+ * asked again and again, one compares versions besides, one is a stream.
  *
- * What would surprise: transport.h's functions are defined here, and so are kind_nacos and
- * kind_etcd, so that the program's own are not linked.
+ * What would surprise: transport.h's functions are defined here, and so are kind_apollo, kind_nacos
+ * and kind_etcd, so that the program's own are not linked.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -178,14 +178,15 @@ static int watch_build(struct kind_watch *w, struct kind_request *r, char why[FI
 	return w->place->token ? kind_header(r, "%s", w->place->token) : r->url.error;
 }
 
-/* "moved ITEM POSITION": it changed, and is called k, version v. */
+/* "moved ITEM POSITION": it changed, and is called k, version v; "half": all did, and then it is
+ * bad. */
 static int watch_read(
 	struct kind_watch *w, const struct transport_response *response, char why[FILE_WHY])
 {
 	static const struct {
 		const char *text;
 		int error;
-	} table[] = {{"busy", -EAGAIN}, {"denied", -EACCES}, {"bad", -EPROTO}};
+	} table[] = {{"busy", -EAGAIN}, {"denied", -EACCES}, {"bad", -EPROTO}, {"half", -EPROTO}};
 	const char *text = response->body.data ? response->body.data : "";
 	char *end_of;
 
@@ -196,7 +197,7 @@ static int watch_read(
 		w->items[i].position = strtoul(end_of, NULL, 10);
 		w->changed(w->arg, i, "key", 1, "v");
 	}
-	for (size_t i = 0; i < w->count && strcmp(text, "stale") == 0; i++) {
+	for (size_t i = 0; i < w->count && (!strcmp(text, "stale") || !strcmp(text, "half")); i++) {
 		w->items[i].position = 0;
 		w->changed(w->arg, i, NULL, 0, NULL);
 	}
@@ -228,7 +229,12 @@ static int login_read(const struct transport_response *response, char **ret_toke
 	return 0;
 }
 
-const struct kind kind_nacos = {.name = "asked again",
+const struct kind kind_apollo = {.name = "asked again",
+	.together = together,
+	.watch_build = watch_build,
+	.watch_read = watch_read};
+const struct kind kind_nacos = {.name = "compares",
+	.compares = true,
 	.together = together,
 	.watch_build = watch_build,
 	.watch_read = watch_read};
@@ -446,7 +452,7 @@ static void add__of_what_does_not_go_together__makes_a_request_each(void **state
 	static struct settings_server other;
 
 	(void)state;
-	server.kind = SETTINGS_NACOS;
+	server.kind = SETTINGS_APOLLO;
 	assert_int_equal(add(0, "/a"), 0);
 	assert_int_equal(add(1, "/b"), 0);
 	other = server;
@@ -492,7 +498,7 @@ static void answers__at_once_again_and_again__are_a_burst_then_one_a_second(void
 	uint64_t begin_ms;
 
 	(void)state;
-	begin(SETTINGS_NACOS);
+	begin(SETTINGS_APOLLO);
 	begin_ms = now_ms;
 	for (unsigned n = 0; n < 20; n++) {
 		assert_int_equal(until_asked(), n <= WATCHER_BURST ? 0 : 1000);
@@ -512,7 +518,7 @@ static void answers__at_once_again_and_again__are_a_burst_then_one_a_second(void
 static void requests__have_the_versions_and_positions_of_now(void **state)
 {
 	(void)state;
-	begin(SETTINGS_NACOS);
+	begin(SETTINGS_APOLLO);
 	assert_string_equal(under_way()->body, "/a=1@0 ");
 	answer(200, "moved 0 12");
 	items[0].version = "2";
@@ -522,12 +528,99 @@ static void requests__have_the_versions_and_positions_of_now(void **state)
 	assert_int_equal(items[0].changes, 1);
 }
 
+/* ---- a server that compares ---- */
+
+static void told__of_what_is_watched_alone__is_asked_again_when_it_was_followed(void **state)
+{
+	(void)state;
+	begin(SETTINGS_NACOS);
+	for (unsigned n = 2; n < 6; n++) {
+		answer(200, "moved 0 0");
+		pass(5000);
+		assert_null(net.first);
+		items[0].version = "2";
+		watcher_followed(&items[0].item);
+		watcher_followed(&items[0].item);
+		assert_int_equal(until_asked(), 0);
+		assert_string_equal(under_way()->body, "/a=2@0 ");
+		assert_int_equal(net.started, n);
+	}
+}
+
+static void told__and_followed_at_once_again_and_again__is_once_a_second(void **state)
+{
+	(void)state;
+	begin(SETTINGS_NACOS);
+	for (unsigned n = 0; n < 10; n++) {
+		answer(200, "moved 0 0");
+		watcher_followed(&items[0].item);
+		assert_int_equal(until_asked(), n < WATCHER_BURST ? 0 : 1000);
+	}
+}
+
+static void told__and_never_followed__is_asked_again_all_the_same(void **state)
+{
+	(void)state;
+	begin(SETTINGS_NACOS);
+	answer(200, "moved 0 0");
+	assert_int_equal(until_asked(), WATCHER_RETRY_MS);
+	watcher_followed(&items[0].item); /* too late: it is not asked for twice */
+	pass(1000);
+	assert_int_equal(net.started, 2);
+}
+
+static void told__of_one_of_several__keeps_the_others_waiting_for_a_second_at_most(void **state)
+{
+	(void)state;
+	server.kind = SETTINGS_NACOS;
+	assert_int_equal(add(1, "/ab"), 0);
+	begin(SETTINGS_NACOS);
+	answer(200, "moved 0 0");
+	assert_int_equal(until_asked(), WATCHER_PULL_MS);
+	answer(200, "moved 0 0");
+	watcher_followed(&items[1].item);
+	assert_int_equal(until_asked(), 0);
+	answer(200, "stale"); /* both */
+	watcher_followed(&items[1].item);
+	assert_int_equal(state_of(0), WATCHER_ON);
+	pass(5000);
+	assert_null(net.first);
+	watcher_followed(&items[0].item);
+	assert_int_equal(until_asked(), 0);
+}
+
+static void told__and_others_come_or_go__is_waited_for_as_these_allow(void **state)
+{
+	(void)state;
+	begin(SETTINGS_NACOS);
+	answer(200, "moved 0 0");
+	pass(100);
+	assert_int_equal(add(1, "/ab"), 0);
+	assert_int_equal(until_asked(), WATCHER_PULL_MS);
+	answer(200, "moved 0 0");
+	watcher_remove(watcher, &items[0].item);
+	assert_int_equal(until_asked(), 0);
+	assert_string_equal(under_way()->body, "/ab=1@0 ");
+}
+
+static void followed__when_the_watch_fails__does_not_hurry_it(void **state)
+{
+	(void)state;
+	begin(SETTINGS_NACOS);
+	answer(200, "half");
+	assert_int_equal(items[0].changes, 1);
+	watcher_followed(&items[0].item);
+	assert_int_equal(until_asked(), 250);
+}
+
+/* ---- failures ---- */
+
 static void failures__in_a_row__wait_longer_at_one_address_after_the_other(void **state)
 {
 	uint64_t most_ms = 1000;
 
 	(void)state;
-	begin(SETTINGS_NACOS);
+	begin(SETTINGS_APOLLO);
 	for (unsigned n = 0; n < 12; n++) {
 		assert_string_equal(under_way()->url, n % 2 ? "http://b/watch" : "http://a/watch");
 		if (n % 3)
@@ -556,7 +649,7 @@ static void failures__of_many_hosts__are_not_repeated_in_step(void **state)
 
 	(void)state;
 	dice = true;
-	begin(SETTINGS_NACOS);
+	begin(SETTINGS_APOLLO);
 	for (unsigned n = 0; n < 200; n++) {
 		uint64_t ms;
 
@@ -575,7 +668,7 @@ static void failures__of_many_hosts__are_not_repeated_in_step(void **state)
 static void request__that_cannot_be_made__is_a_failure(void **state)
 {
 	(void)state;
-	begin(SETTINGS_NACOS);
+	begin(SETTINGS_APOLLO);
 	net.refuses = EIO;
 	answer(200, "nothing");
 	turn();
@@ -677,7 +770,7 @@ static void stale__begins_anew_soon_and_everything_may_have_changed(void **state
 static void stale__of_what_is_asked_again__is_asked_anew(void **state)
 {
 	(void)state;
-	begin(SETTINGS_NACOS);
+	begin(SETTINGS_APOLLO);
 	answer(200, "moved 0 5");
 	until_asked();
 	answer(200, "stale");
@@ -865,6 +958,12 @@ int main(void)
 		CASE(add__where_nothing_is_to_be_watched__says_so),
 		CASE(answers__at_once_again_and_again__are_a_burst_then_one_a_second),
 		CASE(requests__have_the_versions_and_positions_of_now),
+		CASE(told__of_what_is_watched_alone__is_asked_again_when_it_was_followed),
+		CASE(told__and_followed_at_once_again_and_again__is_once_a_second),
+		CASE(told__and_never_followed__is_asked_again_all_the_same),
+		CASE(told__of_one_of_several__keeps_the_others_waiting_for_a_second_at_most),
+		CASE(told__and_others_come_or_go__is_waited_for_as_these_allow),
+		CASE(followed__when_the_watch_fails__does_not_hurry_it),
 		CASE(failures__in_a_row__wait_longer_at_one_address_after_the_other),
 		CASE(failures__of_many_hosts__are_not_repeated_in_step),
 		CASE(request__that_cannot_be_made__is_a_failure),
