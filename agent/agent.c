@@ -27,7 +27,12 @@ static int make_dir(const char *path, mode_t mode)
 {
 	char why[FILE_REMEDY];
 	int r = mkdir(path, mode) == 0 || errno == EEXIST ? 0 : -errno;
+	struct stat st;
 
+	if (r == 0 && stat(path, &st) == 0 && (st.st_mode & S_IWOTH))
+		log_warn("anybody on this host can write in the directory, and with it choose what "
+			 "is published: chmod o-w it",
+			"path", path);
 	if (r == 0)
 		return 0;
 	file_remedy(why, -r, false);
@@ -54,9 +59,10 @@ static int lock_state(struct agent *a, const char *state_dir)
 	}
 	if (fcntl(a->lock, F_SETLK, &lock) == 0)
 		return 0;
+	fcntl(a->lock, F_GETLK, &lock); /* whose it is */
 	log_err("another pulletd uses this state directory: stop it, or give this one another "
 		"state_dir",
-		"path", state_dir);
+		"path", state_dir, "pid", lock.l_pid > 0 ? LOG_U64((unsigned)lock.l_pid) : NULL);
 	return -EBUSY;
 }
 

@@ -13,7 +13,9 @@
  *  - While an answer goes out it reads on, without a bound and with nobody to look at it, and the
  *    end of the client's stream is the end of the answer (evhttp_write_buffer()). So reading is
  *    switched off for that time: it switches it on for the next request (evhttp_start_read_()).
- *    Its own error pages go out without our knowing; so what it reads has a watermark as well.
+ *    Its own error pages go out without our knowing, and the first line of a chunk has no end for
+ *    it; so that is done too when more than a request has come. Not by a high watermark: above it,
+ *    a bufferevent calls back in each turn of the loop (bufferevent_inbuf_wm_check()).
  *  - The listener's error callback gets evhttp's argument, not ours (evhttp_bind_listener()), and
  *    without one a failing accept() writes to stderr.
  */
@@ -22,6 +24,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
@@ -104,8 +107,7 @@ static void connection_closed(struct evhttp_connection *connection, void *arg)
 {
 	struct client *c = arg;
 
-	bufferevent_setwatermark(
-		evhttp_connection_get_bufferevent(connection), EV_READ, 0, 0);
+	(void)connection;
 	if (c->gone)
 		c->gone(c->gone_arg);
 	client_free(c);
@@ -159,6 +161,14 @@ static void tick(evutil_socket_t fd, short events, void *arg)
 	set_tick(s, soon || s->crowded);
 }
 
+/* More than any request, and one read: evhttp finds no end in it, so that it is not read on. */
+static void came_in(struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg)
+{
+	(void)info;
+	if (evbuffer_get_length(input) >= CLIENTS_INPUT)
+		bufferevent_disable(arg, EV_READ);
+}
+
 /* evhttp wants a bufferevent for a new connection. NULL: it makes one, which is not ours. */
 static struct bufferevent *accepted(struct event_base *base, void *arg)
 {
@@ -172,7 +182,7 @@ static struct bufferevent *accepted(struct event_base *base, void *arg)
 		free(c);
 		return NULL;
 	}
-	bufferevent_setwatermark(c->fresh, EV_READ, 0, CLIENTS_INPUT);
+	evbuffer_add_cb(bufferevent_get_input(c->fresh), came_in, c->fresh);
 	bufferevent_incref(c->fresh);
 	c->all = s;
 	c->next = s->first;

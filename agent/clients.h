@@ -8,9 +8,9 @@
  * long over the first or the last is dropped (the numbers are in httpd.h).
  *
  * Threads: the loop's. Ownership: a client is freed here, when its connection ends; until then its
- * evhttp_connection is good. Bounds: clients_limit(); CLIENTS_INPUT bytes of each client that
- * nobody has looked at yet. Wake-ups: none while nobody is connected, nor for those that are
- * THINKING.
+ * evhttp_connection is good. Bounds: clients_limit(); CLIENTS_INPUT bytes and one read of each
+ * client that nobody has looked at yet. Wake-ups: none while nobody is connected, nor for those
+ * that are THINKING.
  */
 #ifndef PULLET_CLIENTS_H
 #define PULLET_CLIENTS_H
@@ -22,7 +22,7 @@ struct evhttp;
 struct evhttp_connection;
 struct evhttp_request;
 
-#define CLIENTS_INPUT 16384 /* more than the largest request, and than evhttp's own limits */
+#define CLIENTS_INPUT 32768 /* more than the largest request, and what one read brings */
 
 struct clients;
 struct client;

@@ -468,6 +468,7 @@ static bool must_follow(struct config *c)
 {
 	switch (c->outcome == CONFIG_FAILED ? c->cause : KIND_CAUSE_NONE) {
 	case KIND_CAUSE_UNREACHABLE:
+	case KIND_CAUSE_HOST:
 		return c->heard != c->hints;
 	case KIND_CAUSE_TIMEOUT:
 	case KIND_CAUSE_OVERLOADED:

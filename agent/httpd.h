@@ -4,7 +4,7 @@
  * Used by the control socket (Unix), the agent's optional TCP listener, and `pullet serve`.
  * Methods: GET, HEAD, POST; all others are answered 405.
  *
- * Bounds: request body 4 KiB, headers 8 KiB, 16 KiB sent ahead; so many clients at a time
+ * Bounds: request body 4 KiB, headers 8 KiB, some 32 KiB sent ahead; so many clients at a time
  * (httpd_limit()), then nobody is let in until one has gone. Dropped is who has not sent a whole
  * request after 30 s (after half a second while others wait to be let in), a connection that is
  * kept alive and idle too; and who has not read a whole answer after 30 s and 1 s for each 32 KiB

@@ -28,8 +28,10 @@
 
 struct image {
 	const struct sys *sys;
-	char *dir, *name; /* name: NAME.snap */
-	struct page *page;
+	char *dir, *name;            /* name: NAME.snap */
+	_Atomic(struct page *) page; /* the worker may replace it */
+	struct page *old_page;       /* that was removed; readers may have it; NULL = none was */
+	ino_t page_ino;
 	bool in_memory;
 	bool known; /* what follows is of the file last published */
 	ino_t ino;
@@ -148,21 +150,29 @@ static bool is_page(int fd)
 	       memcmp(magic, PAGE_MAGIC, sizeof(magic)) == 0;
 }
 
-/* Opens the page, or makes it whole. Mapped, or -errno. */
-static int open_page(struct image *i, int dir, const char *name, char why[FILE_WHY])
+static void page_name(const struct image *i, char ret_name[NAME_MAX + 1])
+{
+	snprintf(ret_name, NAME_MAX + 1, "%.*s.gen", (int)(strlen(i->name) - strlen(".snap")),
+		i->name);
+}
+
+/* Opens the page, or makes it whole. 0 and the page, or -errno. */
+static int open_page(struct image *i, int dir, struct page **ret_page, char why[FILE_WHY])
 {
 	const struct file_options options = {.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1};
-	char fresh[PAGE_SIZE] = {0}, remedy[FILE_REMEDY];
+	char fresh[PAGE_SIZE] = {0}, remedy[FILE_REMEDY], name[NAME_MAX + 1];
+	struct stat st;
 	void *map;
 	int fd, r = 0;
 
+	page_name(i, name);
 	fd = openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd >= 0 && !is_page(fd)) {
 		close(fd);
 		fd = -1;
 	}
 	if (fd < 0) {
-		memcpy(fresh, PAGE_MAGIC, sizeof(i->page->magic));
+		memcpy(fresh, PAGE_MAGIC, sizeof((*ret_page)->magic));
 		r = file_replace(i->sys, dir, name, fresh, sizeof(fresh), &options, why);
 		fd = r < 0 ? -1 : openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	}
@@ -174,35 +184,65 @@ static int open_page(struct image *i, int dir, const char *name, char why[FILE_W
 	if (fd < 0)
 		return r;
 	map = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	r = map == MAP_FAILED ? -errno : 0;
+	r = map == MAP_FAILED || fstat(fd, &st) ? -errno : 0;
 	close(fd);
 	if (r) {
 		snprintf(why, FILE_WHY, "cannot map %.200s/%.80s: %s", i->dir, name, strerror(-r));
 		return r;
 	}
-	i->page = map;
-	if (!i->in_memory) /* it may be of another boot, whose clock was another one */
-		atomic_store_explicit(&i->page->confirmed_ms, 0, memory_order_release);
+	i->page_ino = st.st_ino;
+	*ret_page = map;
+	return 0;
+}
+
+static bool page_stands(const struct image *i, int dir)
+{
+	char name[NAME_MAX + 1];
+	struct stat st;
+
+	page_name(i, name);
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == i->page_ino;
+}
+
+/* Somebody removed it. The one before the old one nobody here writes to any more: publications and
+ * image_confirm() have taken turns since. */
+static int renew_page(struct image *i, int dir, char why[FILE_WHY])
+{
+	struct page *fresh, *page = i->page;
+	int r = open_page(i, dir, &fresh, why);
+
+	if (r)
+		return r;
+	atomic_store(&fresh->stale_ms, atomic_load(&page->stale_ms));
+	atomic_store(&fresh->confirmed_ms, atomic_load(&page->confirmed_ms));
+	if (i->old_page)
+		munmap(i->old_page, PAGE_SIZE);
+	i->old_page = page;
+	i->page = fresh;
 	return 0;
 }
 
 /* Also when the generation is the same: an image that was lost is there again. */
-static void raise_page(struct image *i, uint64_t generation)
+static void raise_page(struct page *page, uint64_t generation)
 {
-	atomic_store_explicit(&i->page->generation, generation, memory_order_release);
-	atomic_fetch_add_explicit(&i->page->futex, 1, memory_order_release);
-	syscall(SYS_futex, &i->page->futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	atomic_store_explicit(&page->generation, generation, memory_order_release);
+	atomic_fetch_add_explicit(&page->futex, 1, memory_order_release);
+	syscall(SYS_futex, &page->futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 void image_confirm(struct image *i, uint64_t now_ms, uint64_t stale_ms)
 {
-	atomic_store_explicit(&i->page->stale_ms, stale_ms, memory_order_release);
-	atomic_store_explicit(&i->page->confirmed_ms, now_ms, memory_order_release);
+	struct page *page = i->page;
+
+	atomic_store_explicit(&page->stale_ms, stale_ms, memory_order_release);
+	atomic_store_explicit(&page->confirmed_ms, now_ms, memory_order_release);
 }
 
 uint64_t image_confirmed_ms(const struct image *i)
 {
-	return atomic_load_explicit(&i->page->confirmed_ms, memory_order_acquire);
+	struct page *page = i->page;
+
+	return atomic_load_explicit(&page->confirmed_ms, memory_order_acquire);
 }
 
 /* ---- the image ---- */
@@ -224,7 +264,8 @@ int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
 	struct image **ret_image, char why[FILE_WHY])
 {
 	struct image *i = calloc(1, sizeof(*i));
-	char page[256];
+	char name_of_page[NAME_MAX + 1];
+	struct page *page = NULL;
 	int r = -ENOMEM, dir = -1;
 
 	if (i) {
@@ -239,9 +280,13 @@ int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
 	if (dir >= 0) {
 		i->in_memory = file_in_memory(dir);
 		file_clean(sys, dir, i->name);
-		snprintf(page, sizeof(page), "%s.gen", name);
-		file_clean(sys, dir, page);
-		r = open_page(i, dir, page, why);
+		page_name(i, name_of_page);
+		file_clean(sys, dir, name_of_page);
+		r = open_page(i, dir, &page, why);
+		if (r == 0 &&
+			!i->in_memory) /* it may be of another boot, whose clock was another one */
+			atomic_store(&page->confirmed_ms, 0);
+		i->page = page;
 		sys->close(dir);
 	}
 	if (r < 0) {
@@ -258,6 +303,8 @@ void image_close(struct image *i)
 		return;
 	if (i->page)
 		munmap(i->page, PAGE_SIZE);
+	if (i->old_page)
+		munmap(i->old_page, PAGE_SIZE);
 	free(i->dir);
 	free(i->name);
 	free(i);
@@ -276,9 +323,10 @@ bool image_is_current(const struct image *i)
 	char why[FILE_WHY];
 	struct stat st;
 	int dir = open_dir(i, why);
-	bool same = i->known && dir >= 0 && fstatat(dir, i->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    st.st_ino == i->ino && st.st_size == i->size &&
-		    st.st_mtim.tv_sec == i->mtime.tv_sec && st.st_mtim.tv_nsec == i->mtime.tv_nsec;
+	bool same = i->known && dir >= 0 && page_stands(i, dir) &&
+		    fstatat(dir, i->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == i->ino &&
+		    st.st_size == i->size && st.st_mtim.tv_sec == i->mtime.tv_sec &&
+		    st.st_mtim.tv_nsec == i->mtime.tv_nsec;
 
 	if (dir >= 0)
 		i->sys->close(dir);
@@ -319,7 +367,9 @@ int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, 
 	}
 	options.ret_written = &p->written;
 	snapshot_stamp(data, len, generation);
-	if (i->known || !is_there(i, dir, data, len))
+	if (!page_stands(i, dir))
+		r = renew_page(i, dir, why);
+	if (r == 0 && (i->known || !is_there(i, dir, data, len)))
 		r = file_prepare(i->sys, dir, i->name, data, len, &options, p->temporary, why);
 	if (r)
 		drop_prepared(i);
@@ -357,7 +407,9 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 	else
 		seen = fstatat(dir, i->name, &p->written, AT_SYMLINK_NOFOLLOW) == 0;
 	if (r >= 0) {
-		raise_page(i, generation); /* first of all: somebody sleeps on it */
+		raise_page(i->page, generation); /* first of all: somebody sleeps on it */
+		if (i->old_page)
+			raise_page(i->old_page, generation); /* who has it opens the other one */
 		if (seen)
 			remember(i, &p->written);
 	}

@@ -314,6 +314,7 @@ static const char *advice_for(const char *said)
 	} table[] = {
 		{"Could not resolve host",
 			"check the name in the url, and this host's resolver (/etc/resolv.conf)"},
+		{"Couldn't connect to server", "check the address, and firewalls on the way to it"},
 		{"Empty reply from server",
 			"it closed the connection without an answer: look at its log"},
 		{"certificate has expired",

@@ -68,12 +68,10 @@ static yaml_mark_t mark_of_offset(const struct reader *r, size_t offset)
 	return mark;
 }
 
-/* Marks count characters, and not a byte order mark. */
+/* Marks count characters. */
 static char character_at(const struct reader *r, size_t index)
 {
-	size_t at = r->len >= 3 && memcmp(r->data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-
-	for (; at < r->len; at++)
+	for (size_t at = 0; at < r->len; at++)
 		if (((unsigned char)r->data[at] & 0xc0) != 0x80 && index-- == 0)
 			return r->data[at];
 	return '\0';

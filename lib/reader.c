@@ -34,7 +34,9 @@
 struct pullet {
 	char *image_path, *page_path;
 	const struct page *page; /* mapped; NULL = none yet */
-	void *map;               /* NULL = nothing is open */
+	dev_t page_dev;
+	ino_t page_ino;
+	void *map; /* NULL = nothing is open */
 	size_t map_len;
 	struct snapshot snapshot;
 	uint64_t generation; /* of the image that is open */
@@ -110,18 +112,27 @@ static int map_file(const char *path, size_t least, void **ret_map, struct stat 
 	return r;
 }
 
-/* The page is optional, and may come later than the image or the handle. */
+/* The page is optional, may come later than the image or the handle, and is another one after it
+ * was removed: then the old one is raised a last time. */
 static void open_page(struct pullet *p)
 {
 	struct stat st;
 	void *map;
 
-	if (p->page || map_file(p->page_path, PAGE_SIZE, &map, &st))
+	if (p->page &&
+		(stat(p->page_path, &st) || (st.st_dev == p->page_dev && st.st_ino == p->page_ino)))
 		return;
-	if (memcmp(map, PAGE_MAGIC, sizeof(p->page->magic)) == 0 && st.st_size == PAGE_SIZE)
-		p->page = map;
-	else
+	if (map_file(p->page_path, PAGE_SIZE, &map, &st))
+		return;
+	if (memcmp(map, PAGE_MAGIC, sizeof(p->page->magic)) != 0 || st.st_size != PAGE_SIZE) {
 		munmap(map, (size_t)st.st_size);
+		return;
+	}
+	if (p->page)
+		munmap((void *)(uintptr_t)p->page, PAGE_SIZE);
+	p->page = map;
+	p->page_dev = st.st_dev;
+	p->page_ino = st.st_ino;
 }
 
 static bool same_file(const struct stat *a, const struct stat *b)

@@ -273,6 +273,35 @@ const struct node *doctor_config_status(const struct doctor *d, const char *name
 	return NULL;
 }
 
+/* Where the findings are that explain it. */
+static const char *see(const struct node *c, const char *error)
+{
+	return error[0] && !client_text(c, "cause", "")[0] ? "see files, below"
+							   : "see servers, below";
+}
+
+static void note_away(const struct node *away, const char *name, struct doctor_list *l)
+{
+	static const struct {
+		const char *by, *remedy;
+	} decided[] = {
+		{"pin", "pullet unpin CONFIG, when it is over"},
+		{"operator", "publish another version; or pullet refresh CONFIG --force takes it"},
+		{"rollout", "its turn comes; or pullet refresh CONFIG --force takes it now"},
+	};
+	const char *by = client_text(away, "by", "?"), *why = client_text(away, "why", "?");
+
+	for (size_t i = 0; i < sizeof(decided) / sizeof(decided[0]); i++)
+		if (strcmp(by, decided[i].by) == 0) {
+			doctor_add(l, DOCTOR_NOTE, name, decided[i].remedy,
+				"the server's version is held back, by %s: %s", by, why);
+			return;
+		}
+	doctor_add(l, DOCTOR_WARNING, name,
+		"put it right at its source; pullet diff CONFIG shows it",
+		"the server's version is not taken, by %s: %s", by, why);
+}
+
 static void note_failure(const struct node *c, const char *name, struct doctor_list *l)
 {
 	const char *state = client_text(c, "state", ""), *error = client_text(c, "last_error", "");
@@ -280,19 +309,16 @@ static void note_failure(const struct node *c, const char *name, struct doctor_l
 	int64_t age_ms = client_number(c, "age_ms", -1);
 
 	if (client_number(c, "generation", 0) == 0)
-		doctor_add(l, DOCTOR_ERROR, name, "see servers, below",
-			"nothing is published yet%s%s", error[0] ? ": " : "", error);
+		doctor_add(l, DOCTOR_ERROR, name, see(c, error), "nothing is published yet%s%s",
+			error[0] ? ": " : "", error);
 	else if (strcmp(state, "stale") == 0)
-		doctor_add(l, DOCTOR_ERROR, name, "see servers, below",
+		doctor_add(l, DOCTOR_ERROR, name, see(c, error),
 			"stale: no server has confirmed it for %" PRId64 " s%s%s", age_ms / 1000,
 			error[0] ? ": " : "", error);
 	else if (away)
-		doctor_add(l, DOCTOR_WARNING, name,
-			"put it right at its source; pullet diff CONFIG shows it",
-			"the server's version is not taken, by %s: %s",
-			client_text(away, "by", "?"), client_text(away, "why", "?"));
+		note_away(away, name, l);
 	else if (error[0] && strcmp(state, "ok") != 0)
-		doctor_add(l, DOCTOR_WARNING, name, "see servers, below", "%s: %s", state, error);
+		doctor_add(l, DOCTOR_WARNING, name, see(c, error), "%s: %s", state, error);
 }
 
 static void note_decisions(const struct node *c, const char *name, struct doctor_list *l)

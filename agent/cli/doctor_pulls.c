@@ -168,7 +168,7 @@ static void start(struct pull *p)
 	d->upstream->in_flight++;
 	if (exchange_start(&p->pulls->env, &request, &p->exchange, p->why) == 0)
 		return;
-	p->cause = KIND_CAUSE_ANSWER;
+	p->cause = KIND_CAUSE_HOST;
 	p->state = PULL_ANSWERED;
 	d->upstream->in_flight--;
 	p->pulls->left--;

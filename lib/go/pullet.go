@@ -172,8 +172,8 @@ func (c *Config) upToDate() bool {
 // page says something new.
 func (c *Config) look() (moved bool, err error) {
 	p := c.page.Load()
-	if p == nil {
-		p = openPage(c.pagePath)
+	if there := openPage(c.pagePath); there != nil { // one that was removed is another one now
+		p = there
 		c.page.Store(p)
 	}
 	var seen uint32

@@ -824,6 +824,9 @@ class Hostile(HttpCase):
                 pass
             self.assertLess(sent, 8 << 20, first[-80:])
             self.assertLess(self.memory_kb(agent) - before, 8192, first[-80:])
+            before = self.cpu_s(agent)
+            select.select([], [], [], 1.5)  # time itself is what is looked at
+            self.assertLess(self.cpu_s(agent) - before, 0.4, f'it does not spin: {first[-80:]}')
             s.close()
         agent.stop()
 
@@ -863,6 +866,7 @@ class Hostile(HttpCase):
                 (b'GET /livez HTTP/1.1\r\n' + head + b'Content-Length: 4\r\n\r\n' + text + b'GET /livez HTTP/1.0\r\n' + head + b'\r\n', ok + rb'HTTP/1\.0 200 [^\0]*\nok\n$'),
                 (b'POST /v1/status HTTP/1.1\r\n' + head + b'Expect: 100-continue\r\nConnection: close\r\nContent-Length: 4\r\n\r\n' + text, rb'405 Method Not Allowed'),
                 (b'POST /v1/status HTTP/1.1\r\n' + head + b'Expect: more\r\nContent-Length: 4\r\n\r\n', rb'^HTTP/1\.1 417 '),
+                (b'POST /v1/status HTTP/1.1\r\n' + head + b'Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n' + b'1\r\nx\r\n' * 4000 + b'0\r\n\r\n', rb'^HTTP/1\.1 405 '),
                 (b'HEAD /%00 HTTP/1.1\r\n' + head + b'\r\n', rb'^HTTP/1\.1 400 [^\0]*\r\n\r\n$'),
                 (b'GET /v1/configs/web/explain?key=a%00b HTTP/1.1\r\n' + head + b'\r\n', rb'^HTTP/1\.1 400 [^\0]*\r\n\r\n$'),
                 (b'GET /live%zz HTTP/1.1\r\n' + head + b'Connection: close\r\n\r\n', rb'^HTTP/1\.1 404 '),

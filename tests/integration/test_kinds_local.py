@@ -225,7 +225,7 @@ class Bootstrap(Case):
         server = FaultServer(self)
         server.behave = harness.reset
         self.begin_with(server, wait='published config=web|asking the bootstrap', more='    schema: /nonexistent\n')
-        line = self.agent.log.wait('old version stays')
+        line = self.agent.log.wait('nothing is published yet')
         self.assertFalse(os.path.exists(self.path('out/web.yaml')))
         self.assertIn('schema', line)
         os.unlink(self.path('mirror/web.yaml'))

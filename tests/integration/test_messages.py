@@ -23,7 +23,7 @@ AS_USER = ('setpriv', f'--reuid={USER}', f'--regid={USER}', '--clear-groups')
 RUNS_AS = rf'\(it runs as user {USER}, group {USER}\)'
 NOT_READ = 'cannot be read: Permission denied: the agent\'s user must be able to read it ' + RUNS_AS
 NOT_WRITTEN = 'Permission denied: the agent\'s user must be able to write there ' + RUNS_AS
-READ_ONLY = 'Read-only file system: mount it writable, or name a place that is'
+READ_ONLY = 'Read-only file system: mount it writable, or name a place that is; under systemd, open it with ReadWritePaths='
 FULL = r'No space left on device: make room on that file system \(df, df -i\)'
 PROGRAM = '#!/bin/sh\nexit 0\n'
 
@@ -218,7 +218,7 @@ START = {
     'state directory is a file': (state_is_a_file, CANNOT_LOCK + 'Not a directory: a part of the path is not a directory', 1),
     'state directory read only': (read_only('state'), CANNOT_LOCK + READ_ONLY, 1),
     'runtime directory read only': (read_only('run'), f'{CANNOT_LISTEN}DIR/run/control.sock: {READ_ONLY}', 1),
-    'state directory in use': (state_in_use, 'another pulletd uses this state directory: stop it, or give this one another state_dir path=DIR/state', 1),
+    'state directory in use': (state_in_use, 'another pulletd uses this state directory: stop it, or give this one another state_dir path=DIR/state pid=\\d+', 1),
     'runtime directory in use': (runtime_in_use, CANNOT_LISTEN + 'DIR/run/control.sock: Address already in use: another program has it: stop that, or', 1),
     'port taken': (port_taken, CANNOT_LISTEN + r'127.0.0.1:\d+: Address already in use: another program has it: stop that, or listen elsewhere', 1),
     'address of another host': (listen('192.0.2.1:8080'), CANNOT_LISTEN + '192.0.2.1:8080: .*: this host does not have that address', 1),
@@ -411,6 +411,28 @@ class Others(Host):
         self.assertEqual(self.read('out/web.yaml'), b'a: 2\n')
         agent.stop()
 
+    def test_what_the_server_does_is_told_with_a_remedy(self):
+        def answer(status):
+            return lambda connection, head, stopping: connection.sendall(f'HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n'.encode())
+        agent = Agent(self, self.text())
+        agent.log.wait('published.*generation=1')
+        for behave, cause, says in ((answer(401), 'forbidden', 'the server answered 401: the server wants credentials: set auth:, or mend what it names'),
+                                    (answer(403), 'forbidden', 'the server answered 403: the server forbids it: look at auth: and at what it may read there'),
+                                    (answer(500), 'bad answer', 'the server answered 500: the server failed: look at its log'),
+                                    (answer(502), 'unreachable', 'the server answered 502: the server failed: look at what is behind it'),
+                                    (lambda connection, *_: connection.shutdown(socket.SHUT_RDWR), 'unreachable', 'Empty reply from server: it closed the connection without an answer: look at its log')):
+            self.server.behave = behave
+            self.assertEqual(agent.refresh()['error'], says)
+            self.assertEqual(agent.status()['cause'], cause)
+        agent.stop()
+
+    def test_a_name_that_nobody_knows_is_told_with_a_remedy(self):
+        text = self.text(url='http://who..invalid')  # no name at all: no resolver is asked
+        agent = Agent(self, text.replace('interval: 200ms', f'interval: {harness.DEADLINE}s'))
+        agent.log.wait("Could not resolve host: who..invalid: check the name in the url, and this host's resolver .*resolv.conf")
+        self.assertEqual(agent.status()['cause'], 'unreachable')
+        agent.stop()
+
     def test_a_program_that_tells_the_application_is_not_there(self):
         agent = Agent(self, self.text(f'    reload: {{run: [{self.path("program")}]}}\n'))
         agent.log.wait('the application could not be told: .*program cannot be started: No such file or directory: install it, name another one')
@@ -444,6 +466,15 @@ class Others(Host):
         agent = Agent(self, self.text())
         agent.log.wait('anybody on this host can write the configuration, .*: chmod o-w it file=' + re.escape(self.path('conf.d/more.yaml')))
         agent.log.wait('published.*generation=1')
+        agent.stop()
+
+    def test_a_state_directory_that_others_can_write_in_is_used_and_told(self):
+        os.mkdir(self.path('state'))
+        os.chmod(self.path('state'), 0o777)
+        agent = Agent(self, self.text())
+        agent.log.wait('anybody on this host can write in the directory, .*: chmod o-w it path=' + re.escape(self.path('state')))
+        agent.log.wait('published.*generation=1')
+        self.assertEqual(sum('anybody on this host' in line for line in agent.log.seen), 1)
         agent.stop()
 
     def test_secret_and_schema_as_volumes_of_kubernetes_are_and_their_change(self):

@@ -105,7 +105,7 @@ class Look(Case):
         self.assertNotIn('verdict', v)
         lines = self.do('history', 'web').splitlines()
         self.assertEqual(lines[0].split(), ['GENERATION', 'PULLED', 'BYTES', 'VERSION', 'SHA256', 'ORIGIN'])
-        self.assertRegex(lines[1], rf'^3 \* +\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\dZ +14 +"\w+" +{v["sha256"][:12]}  pull$')
+        self.assertRegex(lines[1], rf'^3 \* +\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\dZ +14 +\w+ +{v["sha256"][:12]}  pull$')
         self.assertRegex(lines[3], r'^1 +2')
         agent.stop()
 

@@ -101,6 +101,39 @@ class Snapshot(harness.Case):
         self.assertEqual(self.open()['n'], 1)
         agent.stop()
 
+    def test_a_removed_control_page_is_made_again_and_readers_go_over_to_it(self):
+        agent = self.start()
+        agent.log.wait('published')
+        config, told = self.open(), threading.Event()
+
+        def wait():
+            other = self.open()
+            while other.generation < 3:
+                other.wait(harness.DEADLINE)
+            told.set()
+        thread = threading.Thread(target=wait)
+        thread.start()
+        for n, names in ((2, ('web.gen',)), (3, ('web.gen', 'web.snap'))):
+            for name in names:
+                os.unlink(self.path('run/' + name))
+            self.set(n)
+            self.assertEqual(agent.refresh()['generation'], n)
+            page = os.stat(self.path('run/web.gen'))
+            self.assertTrue(config.refresh())
+            self.assertEqual((config['n'], self.open()['n'], config.stale, self.open().stale), (n, n, False, False))
+            with open(f'/proc/{os.getpid()}/maps', encoding='ascii') as f:
+                self.assertIn(f' {page.st_ino} ', f.read(), 'the page that is there now')
+        self.assertTrue(told.wait(harness.DEADLINE))
+        thread.join()
+        os.unlink(self.path('run/web.gen'))  # nothing new: the interval sees it
+        self.assertEqual(agent.refresh()['generation'], 3)
+        self.assertFalse(self.open().stale)
+        self.set(4)
+        agent.refresh()
+        self.assertTrue(config.refresh())
+        self.assertEqual(config['n'], 4)
+        agent.stop()
+
     def test_a_bad_version_changes_neither_file_nor_snapshot(self):
         agent = self.start()
         agent.log.wait('published')

@@ -144,8 +144,9 @@ public final class Config implements AutoCloseable {
      */
     private boolean look() throws IOException {
         Page p = page;
-        if (p == null) {
-            p = Page.open(pagePath);
+        Page there = Page.open(pagePath);
+        if (there != null) { // one that was removed is another one now
+            p = there;
             page = p;
         }
         long now = p == null ? 0 : p.futex(); // before the image, in place before it changes
