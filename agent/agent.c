@@ -453,7 +453,7 @@ static void set_environment(struct agent *a)
 		.settings = a->settings,
 		.push = &a->push,
 		.report = &a->report,
-		.renewal = a->renewal,
+		.configuration = &a->configuration,
 		.host = a->host,
 		.started_ms = sys_real.wall_ms(),
 	};
@@ -465,13 +465,14 @@ int agent_open(struct agent *a, const struct settings *settings)
 
 	if (r)
 		return r;
+	a->configuration =
+		(struct configuration_status){.file = a->path, .loaded_ms = sys_real.wall_ms()};
 	errno = 0;
 	a->loop = loop_new(&sys_real);
 	a->transport = a->loop ? transport_new(a->loop) : NULL;
 	a->worker = a->loop ? worker_start(a->loop, "pullet-sync") : NULL;
 	a->settings = calloc(1, sizeof(*a->settings));
-	a->renewal = renewal_new(a);
-	if (!a->transport || !a->worker || !a->settings || !a->renewal)
+	if (!a->transport || !a->worker || !a->settings)
 		return no_room(errno ? -errno : -ENOMEM);
 	a->drift = a->once ? NULL : drift_new(a->loop); /* without it the intervals do */
 	trigger_queue_init(&a->queue, wake, a->loop);
@@ -543,7 +544,6 @@ void agent_stop(struct agent *a)
 		log_warn("a file of a server does not answer: leaving its reading behind");
 		_exit(EXIT_SUCCESS);
 	}
-	renewal_free(a->renewal);
 	for (size_t i = 0; a->configs && i < a->settings->config_count; i++)
 		config_free(a->configs[i]);
 	free(a->configs);

@@ -12,7 +12,6 @@
 
 #include "config.h"
 #include "control.h"
-#include "renewal.h"
 #include "service.h"
 #include "settings_diff.h"
 
@@ -36,7 +35,7 @@ struct agent {
 	char host[HOST_NAME_MAX + 1];
 	struct server **servers;
 	struct config **configs;
-	struct renewal *renewal;
+	struct configuration_status configuration;
 	struct control_env control_env;
 	struct control *control;
 	struct service *service;

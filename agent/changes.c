@@ -354,6 +354,7 @@ int changes_write(struct changes *c, struct config *const *configs, size_t count
 		write_entry(c->entries[i], values, out);
 	}
 	buffer_append_string(out, c->complete ? "],\"complete\":true" : "],\"complete\":false");
+	buffer_append_string(out, values ? ",\"values\":true" : ",\"values\":false");
 	return buffer_append(out, "}", 1);
 }
 

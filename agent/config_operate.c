@@ -414,7 +414,7 @@ static int check_way(const struct node *root, const char *key, char why[FILE_WHY
 				"something in it",
 				(int)(rest - key - 1 > 200 ? 200 : rest - key - 1), key,
 				n->type == NODE_LIST ? "list" : "single value");
-			return -EINVAL;
+			return -ENOTDIR;
 		}
 		n = keypath_step(n, &rest);
 	}

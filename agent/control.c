@@ -8,6 +8,7 @@
 #include "control.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 #include "metrics.h"
 #include "page/page.h"
 #include "places.h"
+#include "settings_value.h"
 #include "status.h"
 
 #define MAX_ANSWER (64u << 20)
@@ -35,6 +37,7 @@ struct waiting { /* one client that waits for a run or a change */
 	struct config *config;
 	struct config_waiter waiter;
 	struct loop_timer limit;
+	uint64_t limit_ms;
 };
 
 struct control {
@@ -316,6 +319,26 @@ static void wait_passed(void *arg)
 	reply_error(r, 504, "it has not ended within the time given, and goes on");
 }
 
+/* The same for a version, where nothing goes on. */
+static void not_come(void *arg)
+{
+	struct waiting *w = arg;
+	struct httpd_request *r = w->request;
+	const char *version = text_of(r, "version"), *generation = text_of(r, "generation");
+	struct config_status s;
+	char why[256], span[24], stands[64] = "nothing is published yet";
+
+	config_status(w->config, &s);
+	if (s.version->generation)
+		snprintf(stands, sizeof(stands), "generation %" PRIu64 " stands",
+			s.version->generation);
+	snprintf(why, sizeof(why), "%s %.64s did not come within %s; %s",
+		version[0] ? "version" : "generation", version[0] ? version : generation,
+		settings_duration_text(w->limit_ms, span), stands);
+	waiting_end(w);
+	reply_error(r, 504, why);
+}
+
 static void client_gone(void *arg)
 {
 	waiting_end(arg);
@@ -324,7 +347,8 @@ static void client_gone(void *arg)
 /* From now on the client waits; how, the caller says with config_wait(). NULL, and answered: it
  * cannot. */
 static struct waiting *waiting_begin(struct control *c, struct httpd_request *r,
-	struct config *config, void (*ended)(void *arg, struct config *c))
+	struct config *config, void (*ended)(void *arg, struct config *c),
+	void (*passed)(void *arg))
 {
 	struct waiting *w = NULL;
 	uint64_t timeout_ms;
@@ -343,7 +367,8 @@ static struct waiting *waiting_begin(struct control *c, struct httpd_request *r,
 	*w = (struct waiting){.control = c, .request = r, .config = config};
 	w->waiter.ended = ended;
 	w->waiter.arg = w;
-	loop_timer_init(&w->limit, wait_passed, w);
+	w->limit_ms = timeout_ms;
+	loop_timer_init(&w->limit, passed, w);
 	loop_timer_set(c->env->loop, &w->limit, loop_now_ms(c->env->loop) + timeout_ms);
 	httpd_on_gone(r, client_gone, w);
 	return w;
@@ -383,7 +408,7 @@ static void get_wait(struct control *c, struct httpd_request *r, const char *nam
 		reply_error(r, 400, "generation=N or version=V is missing");
 		return;
 	}
-	w = waiting_begin(c, r, config, look_again);
+	w = waiting_begin(c, r, config, look_again, not_come);
 	if (w)
 		look_again(w, config);
 }
@@ -414,7 +439,7 @@ static void post_refresh(struct control *c, struct httpd_request *r, const char 
 	if (forced)
 		log_info("a forced pull was asked for", "config", name, "by", who(r, by));
 	if (is_set(r, "wait", false)) {
-		w = waiting_begin(c, r, config, run_ended);
+		w = waiting_begin(c, r, config, run_ended, wait_passed);
 		if (!w)
 			return;
 		config_wait(config, &w->waiter);
@@ -462,7 +487,7 @@ static void change(struct control *c, struct httpd_request *r, const char *name,
 	if (!number_of(r, number, 0, &n))
 		return;
 	if (waits) {
-		w = waiting_begin(c, r, config, change_ended);
+		w = waiting_begin(c, r, config, change_ended, wait_passed);
 		if (!w)
 			return;
 		config_wait_change(config, &w->waiter);
@@ -517,32 +542,39 @@ static void post_unpin(struct control *c, struct httpd_request *r, const char *n
 /* ---- the table ---- */
 
 #define CONFIGS "/v1/configs/"
+#define ANY                                                                                        \
+	{                                                                                          \
+		"*"                                                                                \
+	} /* what a browser, a probe or a scraper adds is nothing to us */
 
 static const struct route {
 	enum httpd_method method;
 	const char *before, *after; /* the config's name stands between; after NULL: no name */
 	void (*handle)(struct control *c, struct httpd_request *r, const char *name);
-	bool values; /* shows some, or waits: not on the TCP listener */
+	bool values;         /* shows some, or waits: not on the TCP listener */
+	const char *keys[8]; /* of the query */
 } routes[] = {
-	{HTTPD_GET, "/", NULL, get_page, false},
-	{HTTPD_GET, "/page.css", NULL, get_page, false},
-	{HTTPD_GET, "/page.js", NULL, get_page, false},
-	{HTTPD_GET, "/v1/status", NULL, get_status, false},
-	{HTTPD_GET, "/v1/changes", NULL, get_changes, false},
-	{HTTPD_GET, "/livez", NULL, get_livez, false},
-	{HTTPD_GET, "/healthz", NULL, get_livez, false},
-	{HTTPD_GET, "/metrics", NULL, get_metrics, false},
-	{HTTPD_GET, "/readyz", NULL, get_readyz, false},
-	{HTTPD_GET, CONFIGS, "", get_config, false},
-	{HTTPD_GET, CONFIGS, "/history", get_history, false},
-	{HTTPD_GET, CONFIGS, "/wait", get_wait, true},
-	{HTTPD_GET, CONFIGS, "/diff", get_diff, true},
-	{HTTPD_GET, CONFIGS, "/explain", get_explain, true},
-	{HTTPD_POST, CONFIGS, "/refresh", post_refresh, false},
-	{HTTPD_POST, CONFIGS, "/rollback", post_rollback, false},
-	{HTTPD_POST, CONFIGS, "/pin", post_pin, false},
-	{HTTPD_POST, CONFIGS, "/unpin", post_unpin, false},
-	{HTTPD_POST, CONFIGS, "/override", post_override, false},
+	{HTTPD_GET, "/", NULL, get_page, false, ANY},
+	{HTTPD_GET, "/page.css", NULL, get_page, false, ANY},
+	{HTTPD_GET, "/page.js", NULL, get_page, false, ANY},
+	{HTTPD_GET, "/v1/status", NULL, get_status, false, {NULL}},
+	{HTTPD_GET, "/v1/changes", NULL, get_changes, false, {NULL}},
+	{HTTPD_GET, "/livez", NULL, get_livez, false, ANY},
+	{HTTPD_GET, "/healthz", NULL, get_livez, false, ANY},
+	{HTTPD_GET, "/metrics", NULL, get_metrics, false, ANY},
+	{HTTPD_GET, "/readyz", NULL, get_readyz, false, ANY},
+	{HTTPD_GET, CONFIGS, "", get_config, false, {NULL}},
+	{HTTPD_GET, CONFIGS, "/history", get_history, false, {NULL}},
+	{HTTPD_GET, CONFIGS, "/wait", get_wait, true, {"generation", "version", "timeout_ms"}},
+	{HTTPD_GET, CONFIGS, "/diff", get_diff, true, {"from", "to"}},
+	{HTTPD_GET, CONFIGS, "/explain", get_explain, true, {"key"}},
+	{HTTPD_POST, CONFIGS, "/refresh", post_refresh, false, {"force", "wait", "timeout_ms"}},
+	{HTTPD_POST, CONFIGS, "/rollback", post_rollback, false,
+		{"generation", "reason", "wait", "timeout_ms"}},
+	{HTTPD_POST, CONFIGS, "/pin", post_pin, false, {"for_ms", "reason"}},
+	{HTTPD_POST, CONFIGS, "/unpin", post_unpin, false, {NULL}},
+	{HTTPD_POST, CONFIGS, "/override", post_override, false,
+		{"key", "value", "for_ms", "remove", "reason", "wait", "timeout_ms"}},
 };
 
 /* Does path fit the route? The config's name, if the route has one, is copied. */
@@ -560,6 +592,39 @@ static bool matches(const struct route *route, const char *path, char name[128])
 	memcpy(name, path + before, len - before - after);
 	name[len - before - after] = '\0';
 	return !strchr(name, '/');
+}
+
+static bool takes(const struct route *route, const char *key)
+{
+	for (size_t i = 0; route->keys[i]; i++)
+		if (strcmp(route->keys[i], key) == 0)
+			return true;
+	return false;
+}
+
+/* False, and answered: a key that the route does not have, or a switch that is neither on nor off.
+ */
+static bool check_query(const struct route *route, struct httpd_request *r)
+{
+	static const char *const switches[] = {"force", "wait", "remove"};
+	const char *key, *value;
+	char why[128];
+
+	for (size_t i = 0; !takes(route, "*") && (key = httpd_query_name(r, i)); i++)
+		if (!takes(route, key)) {
+			snprintf(why, sizeof(why), "no parameter here is called %.64s", key);
+			reply_error(r, 400, why);
+			return false;
+		}
+	for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++) {
+		value = httpd_query(r, switches[i]);
+		if (!value || strcmp(value, "0") == 0 || strcmp(value, "1") == 0)
+			continue;
+		snprintf(why, sizeof(why), "%s takes 0 or 1", switches[i]);
+		reply_error(r, 400, why);
+		return false;
+	}
+	return true;
 }
 
 /* A browser that opens a page of somebody else's sends these; ours changes nothing. */
@@ -638,7 +703,7 @@ static void dispatch(void *arg, struct httpd_request *r)
 		else if (route->after && !find(c, name))
 			reply_error(r, 404,
 				"there is no config of that name: `pullet status` lists them");
-		else
+		else if (check_query(route, r))
 			route->handle(c, r, name);
 		return;
 	}

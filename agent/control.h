@@ -44,7 +44,16 @@
 #define CONTROL_MAX_WAITING 64
 
 struct control;
-struct renewal;
+
+/* What is said of the configuration file, and of its reloads (renewal.h, which keeps it). */
+struct configuration_status {
+	const char *file;
+	int64_t loaded_ms;         /* wall clock: when what runs was read */
+	uint64_t reloads, refused; /* since the start */
+	char *error;               /* the first of the last one that was read; NULL = it was good */
+	size_t errors;             /* and how many there were */
+	bool under_way;            /* it waits for a disk */
+};
 
 /* The agent as it runs. Owned by agent.c, which changes it at a reload, in place and between two
  * calls of the loop: borrowed by pointer, and nothing that it names is kept from one call to the
@@ -57,9 +66,9 @@ struct control_env {
 	struct server *const *servers; /* settings->server_count of them */
 	struct push *const *push;      /* *push is NULL without a push channel */
 	struct report *const *report;  /* *report is NULL when no receipts are written */
-	const struct renewal *renewal; /* how the configuration was read; see renewal.h */
-	const char *host;              /* what this host is called in receipts */
-	int64_t started_ms;            /* wall clock */
+	const struct configuration_status *configuration;
+	const char *host;   /* what this host is called in receipts */
+	int64_t started_ms; /* wall clock */
 };
 
 /* Serves on RUNTIME_DIR/control.sock and settings->listen. env is borrowed until control_stop(): it

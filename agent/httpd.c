@@ -4,7 +4,8 @@
  *
  * Surprising: evhttp answers HEAD and methods it does not know by itself only in part, and it frees
  * a request whose client went away; both are put right here, so that the handler sees one request
- * and gives one answer. It does not look at a connection while its answer is awaited (libevent
+ * and gives one answer. What it does not understand it answers itself, in HTML: 2.1.12 has no
+ * callback for that. It does not look at a connection while its answer is awaited (libevent
  * 2.1.12, evhttp_handle_request()), so that who hangs up is seen by an event of ours.
  */
 #include "httpd.h"
@@ -31,6 +32,7 @@
 #define MAX_BODY 4096
 #define MAX_HEADERS 8192
 #define BACKLOG 128
+#define BUSY "memory is short, or other answers are not read: try again"
 #define STALL_S 30 /* without a byte in or out; see clients.c */
 
 struct httpd {
@@ -117,11 +119,6 @@ static void answered(struct evhttp_request *request, void *arg)
 	client_reads(arg);
 }
 
-static bool takes(enum evhttp_cmd_type method)
-{
-	return method == EVHTTP_REQ_GET || method == EVHTTP_REQ_HEAD || method == EVHTTP_REQ_POST;
-}
-
 /* A parameter may come without a value, as "verbose": evhttp wants its "=". 0 or -1. */
 static int parse_query(const char *query, struct evkeyvalq *ret_query)
 {
@@ -145,17 +142,28 @@ static int parse_query(const char *query, struct evkeyvalq *ret_query)
 	return r;
 }
 
-/* Without the handler. What of the request was not read, if any, is not taken for the next one. */
+/* What of the request was not read, if any, is not taken for the next one. */
+static void close_after(struct evhttp_request *request)
+{
+	evhttp_add_header(evhttp_request_get_output_headers(request), "Connection", "close");
+}
+
+/* Without the handler: 400 or 503. */
 static void refuse(struct evhttp_request *request, struct client *c, int status)
 {
-	struct evkeyvalq *headers = evhttp_request_get_output_headers(request);
+	struct evbuffer *b = evbuffer_new();
 
-	if (status == 405)
-		evhttp_add_header(headers, "Allow", "GET, HEAD, POST");
-	evhttp_add_header(headers, "Connection", "close");
-	evhttp_send_reply(request, status, reason(status), NULL);
+	if (b)
+		evbuffer_add_printf(b, "{\"error\":\"%s\"}\n",
+			status == 400 ? "the path or the query cannot be read" : BUSY);
+	evhttp_add_header(
+		evhttp_request_get_output_headers(request), "Content-Type", "application/json");
+	close_after(request);
+	evhttp_send_reply(request, status, reason(status), b);
 	if (c)
 		client_writes(c, 0);
+	if (b)
+		evbuffer_free(b);
 }
 
 /* Of what evhttp has read. 0, or the status that refuses it: then *r is to be freed all the same.
@@ -167,8 +175,6 @@ static int read_request(struct evhttp_request *request, struct httpd_request *r)
 		   *query = uri ? evhttp_uri_get_query(uri) : NULL;
 	size_t len = 0;
 
-	if (!takes(evhttp_request_get_command(request)))
-		return 405;
 	r->path = path ? evhttp_uridecode(path, 0, &len) : NULL;
 	if (!r->path || r->path[0] != '/' || strlen(r->path) != len)
 		return 400;
@@ -203,6 +209,8 @@ static void received(struct evhttp_request *request, void *arg)
 		refuse(request, c, status);
 		return;
 	}
+	if (httpd_method(r) == HTTPD_OTHER)
+		close_after(request);
 	client_thinks(c, lost, r);
 	h->handle(h->arg, r);
 }
@@ -371,12 +379,14 @@ void httpd_close(struct httpd *h)
 enum httpd_method httpd_method(const struct httpd_request *r)
 {
 	switch (evhttp_request_get_command(r->request)) {
+	case EVHTTP_REQ_GET:
+		return HTTPD_GET;
 	case EVHTTP_REQ_HEAD:
 		return HTTPD_HEAD;
 	case EVHTTP_REQ_POST:
 		return HTTPD_POST;
 	default:
-		return HTTPD_GET;
+		return HTTPD_OTHER;
 	}
 }
 
@@ -388,6 +398,15 @@ const char *httpd_path(const struct httpd_request *r)
 const char *httpd_query(const struct httpd_request *r, const char *name)
 {
 	return evhttp_find_header(&r->query, name);
+}
+
+const char *httpd_query_name(const struct httpd_request *r, size_t i)
+{
+	const struct evkeyval *parameter = TAILQ_FIRST(&r->query);
+
+	while (parameter && i-- > 0)
+		parameter = TAILQ_NEXT(parameter, next);
+	return parameter ? parameter->key : NULL;
 }
 
 const char *httpd_header(const struct httpd_request *r, const char *name)
@@ -448,9 +467,12 @@ void httpd_reply(
 	if (!b ||
 		(queued && sends && queued + len > r->httpd->max_queued) || /* others do not read */
 		(sends && len && evbuffer_add(b, body, len))) {
+		static const char busy[] = "{\"error\":\"" BUSY "\"}\n";
+
 		status = 503;
-		content_type = NULL;
-		len = 0;
+		content_type = "application/json";
+		len = b && (!sends || !evbuffer_add(b, busy, sizeof(busy) - 1)) ? sizeof(busy) - 1
+										: 0;
 	}
 	if (content_type)
 		httpd_add_header(r, "Content-Type", content_type);

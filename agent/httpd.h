@@ -2,14 +2,17 @@
  * A small HTTP/1.1 server on the loop: libevent's evhttp behind one handler.
  *
  * Used by the control socket (Unix), the agent's optional TCP listener, and `pullet serve`.
- * Methods: GET, HEAD, POST; all others are answered 405.
+ * Methods: GET, HEAD, POST; all others are one more, whose connection ends with the answer.
+ * What is refused here, before the handler sees it or for want of room, is {"error": a sentence}
+ * in JSON. But what is no HTTP, or beyond the bounds below, libevent answers in HTML (400, 413,
+ * 417).
  *
  * Bounds: request body 4 KiB, headers 8 KiB, some 32 KiB sent ahead; so many clients at a time
  * (httpd_limit()), then nobody is let in until one has gone. Dropped is who has not sent a whole
  * request after 30 s (after half a second while others wait to be let in), a connection that is
  * kept alive and idle too; and who has not read a whole answer after 30 s and 1 s for each 32 KiB
  * of it. Answers that nobody has read yet have so many bytes altogether (or are one answer); others
- * are 503 without a body.
+ * are 503.
  *
  * Threads: the loop's. Ownership: the handler borrows the request until it answers it: exactly one
  * httpd_reply() per request, at once or later.
@@ -25,7 +28,7 @@
 struct httpd;
 struct httpd_request;
 
-enum httpd_method { HTTPD_GET, HTTPD_HEAD, HTTPD_POST };
+enum httpd_method { HTTPD_GET, HTTPD_HEAD, HTTPD_POST, HTTPD_OTHER };
 
 typedef void (*httpd_handler)(void *arg, struct httpd_request *request);
 
@@ -58,6 +61,8 @@ enum httpd_method httpd_method(const struct httpd_request *r);
 const char *httpd_path(const struct httpd_request *r);
 /* A query parameter's value, or NULL. */
 const char *httpd_query(const struct httpd_request *r, const char *name);
+/* The name of the parameter number i, from 0 on; NULL: there are not so many. */
+const char *httpd_query_name(const struct httpd_request *r, size_t i);
 /* A request header's value, or NULL. */
 const char *httpd_header(const struct httpd_request *r, const char *name);
 /* True when it came over TCP: from anybody. */

@@ -1,6 +1,7 @@
 /*
  * pulletd: options, signals, exit codes. What runs is in agent.c.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include "init.h"
 #include "log.h"
 #include "push.h"
+#include "renewal.h"
 #include "transport.h"
 
 enum { EXIT_USAGE = 64, EXIT_BAD_CONFIG = 78 };
@@ -132,13 +134,8 @@ static void on_stop(void *arg, int signal)
 
 static void on_hup(void *arg, int signal)
 {
-	struct agent *a = arg;
-
 	(void)signal;
-	if (a->once)
-		log_info("everything is pulled once, with the configuration that there was");
-	else
-		renewal_begin(a->renewal);
+	renewal_begin(arg);
 }
 
 static void on_usr1(void *arg, int signal)
@@ -151,17 +148,19 @@ static void on_usr1(void *arg, int signal)
 		config_refresh(a->configs[i], false);
 }
 
-static int take_signals(struct agent *a)
+static int take_signals(struct agent *a, struct renewal *renewal)
 {
-	static const struct {
+	const struct {
 		int number;
 		void (*handle)(void *arg, int signal);
-	} signals[] = {{SIGTERM, on_stop}, {SIGINT, on_stop}, {SIGHUP, on_hup}, {SIGUSR1, on_usr1}};
-	int r = 0;
+		void *arg;
+	} signals[] = {{SIGTERM, on_stop, a}, {SIGINT, on_stop, a}, {SIGHUP, on_hup, renewal},
+		{SIGUSR1, on_usr1, a}};
+	int r = renewal ? 0 : -ENOMEM;
 
 	signal(SIGPIPE, SIG_IGN);
 	for (size_t i = 0; r == 0 && i < sizeof(signals) / sizeof(signals[0]); i++)
-		r = loop_on_signal(a->loop, signals[i].number, signals[i].handle, a);
+		r = loop_on_signal(a->loop, signals[i].number, signals[i].handle, signals[i].arg);
 	if (r)
 		log_err("cannot start: memory or file descriptors are short: raise the limits "
 			"(LimitNOFILE, MemoryMax)",
@@ -173,6 +172,7 @@ int main(int argc, char **argv)
 {
 	struct agent a = {.lock = -1};
 	struct settings *settings = NULL;
+	struct renewal *renewal = NULL;
 	bool test = false;
 	int r = parse_options(argc, argv, &a, &test);
 
@@ -188,8 +188,9 @@ int main(int argc, char **argv)
 		return EXIT_BAD_CONFIG;
 	agent_set_log(&a, settings);
 	r = agent_open(&a, settings);
+	renewal = renewal_new(&a);
 	if (r == 0)
-		r = take_signals(&a);
+		r = take_signals(&a, renewal);
 	if (r == 0)
 		r = agent_start(&a, settings);
 	else
@@ -199,6 +200,7 @@ int main(int argc, char **argv)
 			LOG_U64(a.settings->config_count));
 		r = loop_run(a.loop);
 	}
+	renewal_free(renewal);
 	agent_stop(&a);
 	return r == 0 && !a.once_failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -233,9 +233,9 @@ static const struct metric configuration_metrics[] = {
 
 static bool next_configuration(struct metric_subject *s)
 {
-	if (!s->env->renewal || s->next++)
+	if (!s->env->configuration || s->next++)
 		return false;
-	renewal_status(s->env->renewal, &s->configuration);
+	s->configuration = *s->env->configuration;
 	return true;
 }
 

@@ -10,7 +10,6 @@
 #define PULLET_METRICS_TABLE_H
 
 #include "control.h"
-#include "renewal.h"
 #include "server.h"
 
 #define METRIC_LABELS 2
@@ -47,7 +46,7 @@ struct metric_subject {
 	struct {
 		int64_t cpu_ms, resident_bytes, virtual_bytes, open_fds, max_fds;
 	} process;
-	struct renewal_status configuration;
+	struct configuration_status configuration;
 	struct config_status config;
 	struct supervisor supervisor;
 	struct {

@@ -23,21 +23,18 @@ struct renewal {
 	struct loop_timer go_on;
 	bool again; /* asked for meanwhile */
 	uint64_t began_ms;
-	int64_t loaded_ms;
-	uint64_t reloads, refused;
-	char *error;
-	size_t errors;
+	struct configuration_status *status;
 };
 
 /* ---- refused ---- */
 
 static void complain(void *arg, const char *message)
 {
-	struct renewal *r = arg;
+	struct configuration_status *s = ((struct renewal *)arg)->status;
 
-	if (r->errors++ == 0) {
-		free(r->error);
-		r->error = strdup(message);
+	if (s->errors++ == 0) {
+		free(s->error);
+		s->error = strdup(message);
 	}
 	log_err("bad configuration", "error", message);
 }
@@ -47,13 +44,14 @@ static void forget(struct renewal *r)
 	settings_free(r->next);
 	settings_diff_fini(&r->diff);
 	r->next = NULL;
+	r->status->under_way = false;
 }
 
 static void refuse(struct renewal *r)
 {
-	r->refused++;
+	r->status->refused++;
 	log_err("the new configuration is bad: nothing was changed", "file", r->agent->path,
-		"errors", LOG_U64(r->errors));
+		"errors", LOG_U64(r->status->errors));
 	forget(r);
 	service_reloaded(r->agent->service);
 }
@@ -204,11 +202,11 @@ static void apply(struct renewal *r)
 		_exit(EXIT_FAILURE);
 	}
 	r->next = NULL;
-	settings_diff_fini(&r->diff);
-	r->reloads++;
-	free(r->error);
-	r->error = NULL;
-	r->loaded_ms = sys_real.wall_ms();
+	forget(r);
+	r->status->reloads++;
+	free(r->status->error);
+	r->status->error = NULL;
+	r->status->loaded_ms = sys_real.wall_ms();
 	log_debug("the new configuration runs", "after_ms",
 		LOG_U64(loop_now_ms(a->loop) - r->began_ms));
 	service_reloaded(a->service);
@@ -266,17 +264,22 @@ void renewal_begin(struct renewal *r)
 {
 	struct agent *a = r->agent;
 
+	if (a->once) {
+		log_info("everything is pulled once, with the configuration that there was");
+		return;
+	}
 	if (r->next) {
 		r->again = true;
 		return;
 	}
 	r->began_ms = loop_now_ms(a->loop);
-	r->errors = 0;
+	r->status->errors = 0;
 	service_reloading(a->service);
 	if (settings_load(a->path, complain, r, &r->next) || !is_possible(r)) {
 		refuse(r);
 		return;
 	}
+	r->status->under_way = true;
 	if (retire(r))
 		apply(r);
 }
@@ -288,7 +291,7 @@ struct renewal *renewal_new(struct agent *a)
 	if (!r)
 		return NULL;
 	r->agent = a;
-	r->loaded_ms = sys_real.wall_ms();
+	r->status = &a->configuration;
 	loop_timer_init(&r->go_on, go_on, r);
 	return r;
 }
@@ -299,19 +302,7 @@ void renewal_free(struct renewal *r)
 		return;
 	loop_timer_cancel(r->agent->loop, &r->go_on);
 	forget(r);
-	free(r->error);
+	free(r->status->error);
+	r->status->error = NULL;
 	free(r);
-}
-
-void renewal_status(const struct renewal *r, struct renewal_status *ret_status)
-{
-	*ret_status = (struct renewal_status){
-		.file = r->agent->path,
-		.loaded_ms = r->loaded_ms,
-		.reloads = r->reloads,
-		.refused = r->refused,
-		.error = r->error,
-		.errors = r->errors,
-		.under_way = r->next,
-	};
 }

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "jsontext.h"
-#include "renewal.h"
 
 static void null_number(struct buffer *b, const char *name, int64_t n, int64_t null)
 {
@@ -293,19 +292,16 @@ static void receipts(const struct report *r, const char *server, struct buffer *
 	buffer_append(out, "}", 1);
 }
 
-static void configuration(const struct renewal *r, struct buffer *out)
+static void configuration(const struct configuration_status *s, struct buffer *out)
 {
-	struct renewal_status s;
-
-	renewal_status(r, &s);
 	buffer_append_string(out, ",\"configuration\":{");
-	jsontext_member(out, "file", s.file);
-	jsontext_number(out, "loaded_ms", (unsigned long long)s.loaded_ms);
-	jsontext_number(out, "reloads", s.reloads);
-	jsontext_number(out, "refused", s.refused);
-	jsontext_member(out, "error", s.error);
-	jsontext_number(out, "errors", s.errors);
-	buffer_append_string(out, s.under_way ? ",\"applying\":true}" : ",\"applying\":false}");
+	jsontext_member(out, "file", s->file);
+	jsontext_number(out, "loaded_ms", (unsigned long long)s->loaded_ms);
+	jsontext_number(out, "reloads", s->reloads);
+	jsontext_number(out, "refused", s->refused);
+	jsontext_member(out, "error", s->error);
+	jsontext_number(out, "errors", s->errors);
+	buffer_append_string(out, s->under_way ? ",\"applying\":true}" : ",\"applying\":false}");
 }
 
 int status_agent(const struct control_env *env, struct buffer *out)
@@ -322,7 +318,7 @@ int status_agent(const struct control_env *env, struct buffer *out)
 	jsontext_number(out, "uptime_ms", (unsigned long long)(uptime_ms > 0 ? uptime_ms : 0));
 	jsontext_member(out, "state_dir", settings->state_dir);
 	jsontext_member(out, "runtime_dir", settings->runtime_dir);
-	configuration(env->renewal, out);
+	configuration(env->configuration, out);
 	buffer_append_string(out, ",\"labels\":{");
 	for (size_t i = 0; i < settings->label_count; i++)
 		jsontext_member(out, settings->labels[i].name, settings->labels[i].value);

@@ -15,6 +15,7 @@
 #include "cli.h"
 #include "names.h"
 #include "operate.h"
+#include "words.h"
 
 #define MAX_ANSWER (64u << 20)
 #define MAX_PATH 8000u /* what the agent takes in one line, without "POST " and " HTTP/1.1" */
@@ -210,7 +211,7 @@ static int complain(int code, const char *command, const char *before, const cha
 	struct buffer clean;
 
 	buffer_init(&clean, 1u << 20);
-	operate_lines(&clean, error ? error : "it gives no reason");
+	words_lines(&clean, error ? error : "it gives no reason");
 	cli_error(code, command, "%s%s", before, clean.data ? clean.data : "");
 	buffer_fini(&clean);
 	return code;
@@ -294,4 +295,11 @@ int64_t client_number(const struct node *map, const char *name, int64_t fallback
 	const struct node *n = node_find(map, name);
 
 	return n && n->type == NODE_INT ? n->integer : fallback;
+}
+
+bool client_is_true(const struct node *map, const char *name)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_BOOL && n->boolean;
 }

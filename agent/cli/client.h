@@ -50,5 +50,7 @@ void client_fini(struct client_answer *a);
 /* A member's text or number from an answer; the fallback when it is not there or null. */
 const char *client_text(const struct node *map, const char *name, const char *fallback);
 int64_t client_number(const struct node *map, const char *name, int64_t fallback);
+/* False also when it is not there. */
+bool client_is_true(const struct node *map, const char *name);
 
 #endif

@@ -5,6 +5,7 @@
 #include "../keypath.h"
 #include "operate.h"
 #include "show.h"
+#include "words.h"
 
 static const char unit[] = "_ms";
 
@@ -48,16 +49,16 @@ static void add_member(const struct node *n, struct buffer *path, struct buffer 
 		path->data[path->len] = '\0';
 		buffer_append_string(path, m ? m->name : "");
 	}
-	operate_text(out, path->data);
+	words_text(out, path->data);
 	buffer_append_string(out, ": ");
 	if (m)
-		operate_time(out, n->integer);
+		words_time(out, n->integer);
 	else if (ms)
 		buffer_append_string(out, lines_span(n->integer, text));
 	else if (len && strcmp(n->key, "version") == 0)
 		show_version(n->text, out);
 	else
-		operate_text(out, n->text);
+		words_text(out, n->text);
 	buffer_append_string(out, "\n");
 }
 

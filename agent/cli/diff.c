@@ -34,7 +34,7 @@ static int add_change(const struct node *entry, struct buffer *out)
 	/* a path is a pattern that fits itself */
 	char *mask[] = {(char *)(uintptr_t)change.path, NULL};
 
-	return diff_write_text(&change, operate_is_true(entry, "masked") ? mask : NULL, out);
+	return diff_write_text(&change, client_is_true(entry, "masked") ? mask : NULL, out);
 }
 
 /* Bytes, or a set of files. */
@@ -42,7 +42,7 @@ static void add_facts(const struct node *root, struct buffer *out)
 {
 	static const char *const sides[] = {"from", "to"};
 
-	if (operate_is_true(root, "equal"))
+	if (client_is_true(root, "equal"))
 		return;
 	for (size_t i = 0; i < 2; i++) {
 		const struct node *side = node_find(root, sides[i]);

@@ -20,6 +20,7 @@
 #include "cli.h"
 #include "operate.h"
 #include "show.h"
+#include "words.h"
 
 #define MAX_OUTPUT (64u << 20)
 #define SHOWN_SUBJECTS 3
@@ -294,15 +295,15 @@ static void add_line(const struct doctor_finding *f, size_t n, bool colour, stru
 		colour ? "\033[0m" : "", (int)(strlen("warning") - strlen(name)), "");
 	for (size_t i = 0; i < n && i < SHOWN_SUBJECTS; i++) {
 		buffer_append_string(out, i ? ", " : "");
-		operate_text(out, f[i].subject);
+		words_text(out, f[i].subject);
 	}
 	if (n > SHOWN_SUBJECTS)
 		buffer_printf(out, " and %zu more", n - SHOWN_SUBJECTS);
 	buffer_append_string(out, ": ");
-	operate_text(out, f->finding);
+	words_text(out, f->finding);
 	if (f->remedy) {
 		buffer_append_string(out, " -> ");
-		operate_text(out, f->remedy);
+		words_text(out, f->remedy);
 	}
 	buffer_append(out, "\n", 1);
 }

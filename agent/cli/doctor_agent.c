@@ -342,7 +342,7 @@ static void note_aftermath(const struct node *c, const char *name, struct doctor
 {
 	const struct node *reload = node_find(c, "reload"), *probe = node_find(c, "probe");
 
-	if (operate_is_true(c, "drifted"))
+	if (client_is_true(c, "drifted"))
 		doctor_add(l, DOCTOR_WARNING, name, "find out who writes it; heal puts it right",
 			"what is published was changed by somebody else");
 	if (reload && strcmp(client_text(reload, "state", ""), "failed") == 0)

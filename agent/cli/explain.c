@@ -6,6 +6,7 @@
 #include "../diff.h"
 #include "cli.h"
 #include "operate.h"
+#include "words.h"
 
 static void usage(FILE *out)
 {
@@ -25,7 +26,7 @@ static void add_value(const struct node *entry, struct buffer *out)
 
 	if (!n)
 		return;
-	if (operate_is_true(entry, "masked")) {
+	if (client_is_true(entry, "masked")) {
 		buffer_append_string(out, "***");
 	} else if (n->type >= NODE_LIST && n->first) {
 		buffer_printf(
@@ -39,13 +40,13 @@ static void add_value(const struct node *entry, struct buffer *out)
 
 static void add_layer(const struct node *layer, struct buffer *out)
 {
-	bool override = operate_is_true(layer, "override");
+	bool override = client_is_true(layer, "override");
 	int64_t line = client_number(layer, "line", 0);
 
-	buffer_printf(out, "%s %-9s ", operate_is_true(layer, "counts") ? "*" : " ",
+	buffer_printf(out, "%s %-9s ", client_is_true(layer, "counts") ? "*" : " ",
 		client_text(layer, "word", "?"));
 	buffer_append_string(out, override ? "override of " : "");
-	operate_text(out, client_text(layer, override ? "key" : "path", "?"));
+	words_text(out, client_text(layer, override ? "key" : "path", "?"));
 	if (line > 0)
 		buffer_printf(out, ", line %" PRId64, line);
 	if (node_find(layer, "value")) {
@@ -60,9 +61,9 @@ static void add_layer(const struct node *layer, struct buffer *out)
 static int show(const struct operate *o, const struct node *root, struct buffer *out)
 {
 	const struct node *layers = node_find(root, "layers");
-	bool found = operate_is_true(root, "found");
+	bool found = client_is_true(root, "found");
 
-	operate_text(out, o->arguments[1]);
+	words_text(out, o->arguments[1]);
 	buffer_append_string(out, ": ");
 	if (found)
 		add_value(root, out);

@@ -18,6 +18,7 @@
 #include "follow.h"
 #include "operate.h"
 #include "show.h"
+#include "words.h"
 
 #define MAX_LABELS 16
 #define MAX_NOTES 10
@@ -91,7 +92,7 @@ static void note(void *arg, const char *text)
 	if (f->notes++ >= MAX_NOTES)
 		return;
 	buffer_init(&clean, 4096);
-	operate_text(&clean, text);
+	words_text(&clean, text);
 	cli_error(0, f->command, "%s%s", clean.data ? clean.data : "",
 		f->notes == MAX_NOTES ? " (more of this is not told)" : "");
 	buffer_fini(&clean);
@@ -197,7 +198,7 @@ static int print_change(const struct fleet *f, uint64_t revision)
 	if (!f->json && isatty(STDOUT_FILENO))
 		buffer_append_string(&out, "\033[H\033[J");
 	if (!f->json) {
-		operate_time(&out, sys->wall_ms());
+		words_time(&out, sys->wall_ms());
 		buffer_append_string(&out, f->missing ? " nobody has a receipt\n" : "\n");
 	}
 	buffer_append(&out, f->shown.data ? f->shown.data : "", f->shown.len);

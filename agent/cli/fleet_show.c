@@ -6,6 +6,7 @@
 
 #include "../jsontext.h"
 #include "operate.h"
+#include "words.h"
 
 #define COLUMNS 5
 #define CELL 72
@@ -52,7 +53,7 @@ static void set_cell(char cell[CELL], const char *text)
 	size_t len;
 
 	buffer_init(&b, 1u << 16);
-	operate_text(&b, text);
+	words_text(&b, text);
 	len = b.len < CELL - 1 ? b.len : CELL - 1;
 	while (len < b.len && len > 0 && ((unsigned char)b.data[len] & 0xc0) == 0x80)
 		len--;
@@ -86,7 +87,7 @@ static void add_row(const struct row *r, const size_t width[COLUMNS], size_t col
 		if (!last)
 			buffer_printf(out, "%*s", (int)(width[i] - strlen(r->cell[i]) + 2), "");
 	}
-	operate_text(out, tail);
+	words_text(out, tail);
 	buffer_append_string(out, "\n");
 }
 
@@ -108,14 +109,14 @@ static void states(const struct roster_group *g, struct buffer *out)
 
 void fleet_headline(const struct roster_sum *s, struct buffer *out)
 {
-	operate_text(out, s->config);
+	words_text(out, s->config);
 	if (!s->wanted) {
 		buffer_printf(out, ": %zu host%s; which version is the newest is not known",
 			s->count, s->count == 1 ? "" : "s");
 	} else {
 		buffer_printf(out, ": %zu of %zu host%s run ", s->on_it, s->count,
 			s->count == 1 ? "" : "s");
-		operate_text(out, s->wanted);
+		words_text(out, s->wanted);
 		buffer_append_string(out, " (");
 		percent(s->on_it, s->count, out);
 		buffer_append_string(out, ")");
@@ -183,7 +184,7 @@ static void fill_host(const struct roster_row *row, struct row *r, struct buffer
 	set_cell(r->cell[2], c->version[0] ? c->version : c->digest[0] ? c->digest : "-");
 	buffer_init(&since, 64);
 	if (!row->silent)
-		operate_time(&since, c->since_ms);
+		words_time(&since, c->since_ms);
 	snprintf(r->cell[3], CELL, "%s", since.data ? since.data : "-");
 	buffer_fini(&since);
 	buffer_clear(why);

@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "operate.h"
 #include "show.h"
+#include "words.h"
 
 enum { GENERATION, PULLED, BYTES, VERSION, DIGEST, ORIGIN, COLUMNS };
 
@@ -31,9 +32,9 @@ static void fill_row(const struct node *v, struct row *r)
 	struct buffer text;
 
 	snprintf(r->cell[GENERATION], CELL, "%" PRId64 "%s", client_number(v, "generation", 0),
-		operate_is_true(v, "published") ? " *" : "");
+		client_is_true(v, "published") ? " *" : "");
 	buffer_init(&text, CELL);
-	operate_time(&text, client_number(v, "pulled_ms", 0));
+	words_time(&text, client_number(v, "pulled_ms", 0));
 	snprintf(r->cell[PULLED], CELL, "%s", bytes < 0 || !text.data ? "-" : text.data);
 	buffer_clear(&text);
 	snprintf(r->cell[BYTES], CELL, "-");
@@ -57,7 +58,7 @@ static void add_row(
 {
 	for (size_t i = 0; i < ORIGIN; i++)
 		buffer_printf(out, "%-*s  ", (int)width[i], r->cell[i]);
-	operate_text(out, origin);
+	words_text(out, origin);
 	buffer_append(out, "\n", 1);
 }
 
@@ -70,9 +71,9 @@ static void add_verdict(const struct node *v, struct buffer *out)
 		return;
 	buffer_printf(out, "  %s the ",
 		strcmp(by, "probe") && strcmp(by, "operator") ? "refused by" : "taken back by");
-	operate_text(out, by);
+	words_text(out, by);
 	buffer_append_string(out, ": ");
-	operate_text(out, client_text(verdict, "why", ""));
+	words_text(out, client_text(verdict, "why", ""));
 	buffer_append(out, "\n", 1);
 }
 
@@ -96,7 +97,7 @@ static int show(const struct operate *o, const struct node *root, struct buffer 
 		add_row(&r, width, client_text(v, "origin", client_text(v, "error", "")), out);
 		add_verdict(v, out);
 	}
-	if (operate_is_true(root, "truncated"))
+	if (client_is_true(root, "truncated"))
 		buffer_append_string(out, "  there are older ones\n");
 	return CLI_OK;
 }

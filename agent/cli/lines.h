@@ -2,7 +2,7 @@
  * Text on lines of a certain width: cut, padded, wrapped at words. Widths are columns of a
  * terminal: wide characters count as two, combining ones as none.
  *
- * Texts are UTF-8 without control characters (operate_text()). Threads: any. Ownership: none kept.
+ * Texts are UTF-8 without control characters (words_text()). Threads: any. Ownership: none kept.
  */
 #ifndef PULLET_CLI_LINES_H
 #define PULLET_CLI_LINES_H

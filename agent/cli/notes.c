@@ -7,17 +7,18 @@
 #include "../sys.h"
 #include "operate.h"
 #include "show.h"
+#include "words.h"
 
 const char *show_next(const struct show_config *c, char text[24])
 {
 	int64_t held_ms = client_number(c->node, "held_ms", 0);
 	char span[24];
 
-	if (operate_is_true(c->node, "running"))
+	if (client_is_true(c->node, "running"))
 		snprintf(text, 24, "running");
-	else if (operate_is_true(c->node, "waiting") && held_ms > 0)
+	else if (client_is_true(c->node, "waiting") && held_ms > 0)
 		snprintf(text, 24, "held %.18s", lines_span(held_ms, span));
-	else if (operate_is_true(c->node, "waiting"))
+	else if (client_is_true(c->node, "waiting"))
 		snprintf(text, 24, "in line");
 	else
 		lines_span(c->next_ms, text);
@@ -27,7 +28,7 @@ const char *show_next(const struct show_config *c, char text[24])
 const char *show_clean(const char *text, struct buffer *b)
 {
 	buffer_clear(b);
-	operate_text(b, text);
+	words_text(b, text);
 	return b->data ? b->data : "";
 }
 
@@ -39,10 +40,10 @@ void show_error(const struct show_config *c, struct buffer *out)
 	if (!error)
 		return;
 	if (cause) {
-		operate_text(out, cause);
+		words_text(out, cause);
 		buffer_append_string(out, ": ");
 	}
-	operate_lines(out, error);
+	words_lines(out, error);
 }
 
 static void note_error(const struct node *c, const struct show_config *s, struct buffer *out)
@@ -79,17 +80,17 @@ static void note_stand(const struct node *c, const struct show_config *s, struct
 			generation, lines_span(s->age_ms, text));
 	if (generation && at_ms > 0) {
 		buffer_append_string(out, " (");
-		operate_time(out, at_ms);
+		words_time(out, at_ms);
 		buffer_append_string(out, ")");
 	}
 	if (generation)
 		buffer_append_string(out, "; ");
-	if (operate_is_true(c, "running"))
+	if (client_is_true(c, "running"))
 		buffer_append_string(out, "a pull is under way\n");
-	else if (operate_is_true(c, "waiting") && held_ms > 0)
+	else if (client_is_true(c, "waiting") && held_ms > 0)
 		buffer_printf(out, "the pull is due, and its server is left alone for %s\n",
 			lines_span(held_ms, text));
-	else if (operate_is_true(c, "waiting"))
+	else if (client_is_true(c, "waiting"))
 		buffer_append_string(out, "the pull is due, and in line for its server\n");
 	else
 		buffer_printf(out, "next pull in %s\n", lines_span(s->next_ms, text));
@@ -103,7 +104,7 @@ static void note_away(const struct node *c, struct buffer *out)
 	if (!away)
 		return;
 	buffer_append_string(out, "  the server's version ");
-	operate_text(out, client_text(away, "version", "(without a name)"));
+	words_text(out, client_text(away, "version", "(without a name)"));
 	if (strcmp(by, "pin") == 0) {
 		buffer_append_string(out, " is held back by the pin\n");
 		return;
@@ -112,9 +113,9 @@ static void note_away(const struct node *c, struct buffer *out)
 					  ? " was taken back by the "
 				  : strcmp(by, "rollout") == 0 ? " is held back by the "
 							       : " is refused by the ");
-	operate_text(out, by);
+	words_text(out, by);
 	buffer_append_string(out, ": ");
-	operate_lines(out, client_text(away, "why", "?"));
+	words_lines(out, client_text(away, "why", "?"));
 	buffer_append_string(out, "\n");
 }
 
@@ -129,7 +130,7 @@ static void note_decisions(const struct node *c, struct buffer *out)
 	}
 	for (const struct node *o = overrides ? overrides->first : NULL; o; o = o->next) {
 		buffer_append_string(out, "  override of ");
-		operate_text(out, client_text(o, "key", "?"));
+		words_text(out, client_text(o, "key", "?"));
 		operate_decision(out, o);
 		buffer_append_string(out, "\n");
 	}
@@ -144,7 +145,7 @@ static void note_reload(const struct node *c, struct buffer *out)
 	if (strcmp(state, "failed") == 0) {
 		buffer_printf(out, "  the application could not be told, trying again in %s: ",
 			lines_span(client_number(reload, "next_ms", -1), text));
-		operate_text(out, client_text(reload, "error", "?"));
+		words_text(out, client_text(reload, "error", "?"));
 		buffer_append_string(out, "\n");
 	} else if (strcmp(state, "idle") != 0) {
 		buffer_printf(out,
@@ -164,7 +165,7 @@ static void note_probe(const struct node *c, struct buffer *out)
 		return;
 	buffer_printf(out, "  generation %" PRId64 " failed its probe: ",
 		client_number(probe, "generation", 0));
-	operate_lines(out, error);
+	words_lines(out, error);
 	buffer_append_string(out, "\n");
 }
 
@@ -175,7 +176,7 @@ static void note_watch(const struct node *c, struct buffer *out)
 	if (!watch || strcmp(client_text(watch, "state", ""), "failing") != 0)
 		return;
 	buffer_append_string(out, "  the watch fails, changes come with the interval: ");
-	operate_text(out, client_text(watch, "error", "?"));
+	words_text(out, client_text(watch, "error", "?"));
 	buffer_append_string(out, "\n");
 }
 
@@ -186,7 +187,7 @@ static void note_expiry(const struct node *c, bool all, struct buffer *out)
 	if (expires_ms <= 0 || (!all && expires_ms - sys_real.wall_ms() >= SHOW_SOON_MS))
 		return;
 	buffer_append_string(out, "  the signature expires at ");
-	operate_time(out, expires_ms);
+	words_time(out, expires_ms);
 	buffer_append_string(out, "\n");
 }
 
@@ -201,7 +202,7 @@ void show_notes(const struct show_config *s, bool all, struct buffer *out)
 	note_reload(c, out);
 	note_probe(c, out);
 	note_watch(c, out);
-	if (operate_is_true(c, "drifted"))
+	if (client_is_true(c, "drifted"))
 		buffer_append_string(out, "  somebody changed the file, and it is left so\n");
 	note_expiry(c, all, out);
 }

@@ -1,12 +1,11 @@
-/* What the commands about versions share. Surprising: nothing an agent, a server or another
- * operator wrote goes to the terminal as it is. */
+/* What the commands about versions share. */
 #include "operate.h"
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli.h"
+#include "words.h"
 
 #define MAX_OUTPUT (256u << 20)
 
@@ -125,53 +124,15 @@ int operate_ask(const struct operate *o, const char *method, struct buffer *path
 
 int operate_show_standing(const struct operate *o, const struct node *root, struct buffer *out)
 {
-	operate_text(out, o->arguments[0]);
+	words_text(out, o->arguments[0]);
 	buffer_printf(
 		out, ": generation %" PRId64 " stands: ", client_number(root, "generation", 0));
-	operate_text(out, client_text(root, "origin", "?"));
+	words_text(out, client_text(root, "origin", "?"));
 	buffer_append(out, "\n", 1);
 	return CLI_OK;
 }
 
-/* ---- words ---- */
-
-static void add_clean(struct buffer *out, const char *text, const char *newline)
-{
-	const unsigned char *p = (const unsigned char *)text;
-
-	for (; *p; p++) {
-		bool wide = p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f;
-
-		if (*p == '\n')
-			buffer_append_string(out, newline);
-		else if (wide || *p < ' ' || *p == 0x7f)
-			buffer_append(out, "?", 1);
-		else
-			buffer_append(out, p, 1);
-		p += wide;
-	}
-}
-
-void operate_text(struct buffer *out, const char *text)
-{
-	add_clean(out, text, "?");
-}
-
-void operate_lines(struct buffer *out, const char *text)
-{
-	add_clean(out, text, "\n    ");
-}
-
-void operate_time(struct buffer *out, int64_t ms)
-{
-	time_t seconds = (time_t)(ms / 1000);
-	struct tm tm;
-	char text[40] = "?";
-
-	if (gmtime_r(&seconds, &tm))
-		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	buffer_append_string(out, text);
-}
+/* ---- shown ---- */
 
 void operate_decision(struct buffer *out, const struct node *entry)
 {
@@ -180,21 +141,14 @@ void operate_decision(struct buffer *out, const struct node *entry)
 
 	if (by) {
 		buffer_append_string(out, " by ");
-		operate_text(out, by);
+		words_text(out, by);
 	}
 	if (until_ms > 0) {
 		buffer_append_string(out, " until ");
-		operate_time(out, until_ms);
+		words_time(out, until_ms);
 	}
 	if (reason[0]) {
 		buffer_append_string(out, ": ");
-		operate_text(out, reason);
+		words_text(out, reason);
 	}
-}
-
-bool operate_is_true(const struct node *map, const char *name)
-{
-	const struct node *n = node_find(map, name);
-
-	return n && n->type == NODE_BOOL && n->boolean;
 }

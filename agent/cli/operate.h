@@ -1,6 +1,5 @@
 /*
- * What the commands about a config's versions share: options, the question to the agent, words for
- * people.
+ * What the commands about a config's versions share: options, the question to the agent.
  *
  * Threads: one. Ownership: options are borrowed from argv.
  */
@@ -45,15 +44,8 @@ int operate_ask(const struct operate *o, const char *method, struct buffer *path
 /* For an answer to a change: "web: generation 14 stands: ORIGIN". */
 int operate_show_standing(const struct operate *o, const struct node *root, struct buffer *out);
 
-/* Appends text for a terminal: control characters are question marks. */
-void operate_text(struct buffer *out, const char *text);
-/* The same, but lines stay, indented from the second one on. */
-void operate_lines(struct buffer *out, const char *text);
-/* Appends wall-clock milliseconds as 2026-11-21T10:41:05Z. */
-void operate_time(struct buffer *out, int64_t ms);
 /* Appends " by uid 0 until TIME: reason", as far as an entry of the status or of an explanation has
  * those members. */
 void operate_decision(struct buffer *out, const struct node *entry);
-bool operate_is_true(const struct node *map, const char *name);
 
 #endif

@@ -4,6 +4,7 @@
 #include "../settings_value.h"
 #include "cli.h"
 #include "operate.h"
+#include "words.h"
 
 static void usage_pin(FILE *out)
 {
@@ -26,7 +27,7 @@ static int show_pinned(const struct operate *o, const struct node *root, struct 
 {
 	char text[24];
 
-	operate_text(out, o->arguments[0]);
+	words_text(out, o->arguments[0]);
 	buffer_printf(out, ": pinned at generation %" PRId64 " %s%s\n",
 		client_number(root, "generation", 0), o->for_ms ? "for " : "until it is unpinned",
 		o->for_ms ? settings_duration_text(o->for_ms, text) : "");
@@ -36,7 +37,7 @@ static int show_pinned(const struct operate *o, const struct node *root, struct 
 static int show_unpinned(const struct operate *o, const struct node *root, struct buffer *out)
 {
 	(void)root;
-	operate_text(out, o->arguments[0]);
+	words_text(out, o->arguments[0]);
 	buffer_append_string(out, ": unpinned\n");
 	return CLI_OK;
 }

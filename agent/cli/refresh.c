@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "operate.h"
+#include "words.h"
 
 struct options {
 	const char *command, *socket;
@@ -45,7 +46,7 @@ static int report(const struct options *o, const char *name, const struct node *
 		client_number(root, "generation", 0));
 	if (error) {
 		buffer_append_string(&out, ": ");
-		operate_lines(&out, error);
+		words_lines(&out, error);
 	}
 	buffer_append_string(&out, "\n");
 	r = cli_output(o->command, &out);

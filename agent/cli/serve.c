@@ -95,7 +95,8 @@ static void answer(void *arg, struct httpd_request *r)
 	char date[40];
 	int e;
 
-	if (httpd_method(r) == HTTPD_POST) {
+	if (httpd_method(r) != HTTPD_GET && httpd_method(r) != HTTPD_HEAD) {
+		httpd_add_header(r, "Allow", "GET, HEAD");
 		refuse(r, 405, "only GET and HEAD\n");
 		return;
 	}

@@ -11,6 +11,7 @@
 
 #include "../sys.h"
 #include "operate.h"
+#include "words.h"
 
 static const struct node *child(const struct node *map, const char *name)
 {
@@ -69,12 +70,12 @@ void show_version(const char *version, struct buffer *out)
 	struct buffer text;
 
 	if (len < 2 || version[0] != '"' || version[len - 1] != '"') {
-		operate_text(out, version ? version : "-");
+		words_text(out, version ? version : "-");
 		return;
 	}
 	buffer_init(&text, len);
 	if (buffer_append(&text, version + 1, len - 2) == 0)
-		operate_text(out, len > 2 ? text.data : "-");
+		words_text(out, len > 2 ? text.data : "-");
 	else
 		out->error = text.error;
 	buffer_fini(&text);
@@ -118,7 +119,7 @@ static bool is_bad(const struct node *c)
 
 static bool is_drifted(const struct node *c)
 {
-	return operate_is_true(c, "drifted");
+	return client_is_true(c, "drifted");
 }
 
 static bool is_unwatched(const struct node *c)
@@ -302,7 +303,7 @@ void show_headline(const struct show *s, struct buffer *out)
 			buffer_printf(out, ", %zu %s", s->ranks[i], ranks[i]);
 	if (w && s->count > 1) {
 		buffer_append_string(out, "; the worst is ");
-		operate_text(out, w->name);
+		words_text(out, w->name);
 		buffer_printf(out, " (%s)", ranks[w->rank]);
 	}
 	for (size_t m = 0; m < MARKS; m++) {
@@ -359,15 +360,15 @@ static void add_server(const struct node *s, struct buffer *out)
 		if (rests_ms <= 0)
 			continue;
 		buffer_append_string(&line, " ");
-		operate_text(&line, client_text(a, "url", "?"));
+		words_text(&line, client_text(a, "url", "?"));
 		buffer_printf(&line, " rests for %s after %" PRId64 " failure%s in a row: ",
 			lines_span(rests_ms, text), failures, failures == 1 ? "" : "s");
-		operate_text(&line, client_text(a, "error", "?"));
+		words_text(&line, client_text(a, "error", "?"));
 		buffer_append_string(&line, ";");
 	}
 	if (line.len) {
 		buffer_append_string(out, "server ");
-		operate_text(out, name_of_server(s));
+		words_text(out, name_of_server(s));
 		buffer_append_string(out, ":");
 		buffer_append(out, line.data, line.len - 1);
 		buffer_append_string(out, "\n");
@@ -384,15 +385,15 @@ static void add_push(const struct node *p, struct buffer *out)
 	if (strcmp(state, "connected") == 0 && !error[0])
 		return;
 	buffer_append_string(out, "push ");
-	operate_text(out, client_text(p, "endpoint", "?"));
+	words_text(out, client_text(p, "endpoint", "?"));
 	buffer_append_string(out, ": ");
-	operate_text(out, state);
+	words_text(out, state);
 	if (ago_ms < 0)
 		buffer_append_string(out, ", nothing was heard yet");
 	else
 		buffer_printf(out, ", last heard %s ago", lines_span(ago_ms, text));
 	buffer_append_string(out, error[0] ? ": " : "; changes come with the interval");
-	operate_lines(out, error);
+	words_lines(out, error);
 	buffer_append_string(out, "\n");
 }
 
@@ -401,9 +402,9 @@ static void add_report(const struct node *r, struct buffer *out)
 	if (!r || strcmp(client_text(r, "state", ""), "failing") != 0)
 		return;
 	buffer_append_string(out, "receipts to the server ");
-	operate_text(out, client_text(r, "server", "?"));
+	words_text(out, client_text(r, "server", "?"));
 	buffer_append_string(out, " fail: ");
-	operate_lines(out, client_text(r, "error", "?"));
+	words_lines(out, client_text(r, "error", "?"));
 	buffer_append_string(out, "\n");
 }
 
@@ -419,13 +420,13 @@ static void add_configuration(const struct show *s, struct buffer *out)
 	const struct node *c = child(s->root, "configuration");
 	int64_t errors = c ? client_number(c, "errors", 0) : 0;
 
-	if (c && operate_is_true(c, "applying"))
+	if (c && client_is_true(c, "applying"))
 		buffer_append_string(
 			out, "a new configuration is being applied, and waits for a disk\n");
 	if (!show_configuration_is_refused(s))
 		return;
 	buffer_append_string(out, "the new configuration is refused, the one before counts: ");
-	operate_lines(out, client_text(c, "error", "?"));
+	words_lines(out, client_text(c, "error", "?"));
 	if (errors > 1)
 		buffer_printf(out, " (%" PRId64 " errors; pulletd -t prints them)", errors);
 	buffer_append_string(out, "\n");

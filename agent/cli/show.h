@@ -3,7 +3,7 @@
  * it is, and the sentences that say so. Shared by `pullet status` and `pullet top`.
  *
  * Threads: one. Ownership: a struct show borrows the answer it was read from. Errors of buffers
- * stick. Nothing of the answer is appended to a buffer without operate_text().
+ * stick. Nothing of the answer is appended to a buffer without words_text().
  */
 #ifndef PULLET_CLI_SHOW_H
 #define PULLET_CLI_SHOW_H

@@ -12,6 +12,7 @@
 #include "show.h"
 #include "table.h"
 #include "terminal.h"
+#include "words.h"
 
 #define GENERATION 2 /* the column that goes first when the terminal is narrow */
 #define MAX_OUTPUT (256u << 20)
@@ -161,7 +162,7 @@ static void add_head(const struct show *s, const struct paper *paper, struct buf
 		buffer_append_string(&text, "; push connected");
 	if (client_text(s->root, "version", NULL) && node_find(s->root, "pid")) {
 		buffer_append_string(&text, "; pulletd ");
-		operate_text(&text, client_text(s->root, "version", "?"));
+		words_text(&text, client_text(s->root, "version", "?"));
 		buffer_printf(
 			&text, " up %s", lines_span(client_number(s->root, "uptime_ms", -1), span));
 	}
@@ -192,7 +193,7 @@ static int print(const struct options *o, const struct show *s, bool one)
 	buffer_init(&out, MAX_OUTPUT);
 	if (o->names) {
 		for (size_t i = 0; i < s->count; i++) {
-			operate_text(&out, s->configs[i].name);
+			words_text(&out, s->configs[i].name);
 			buffer_append_string(&out, "\n");
 		}
 	} else {
@@ -243,7 +244,7 @@ static int ready(const struct options *o)
 	if (r == CLI_OK && a.status != 200) {
 		while (a.body.len && a.body.data[a.body.len - 1] == '\n')
 			a.body.data[--a.body.len] = '\0';
-		operate_lines(&text, a.body.data ? a.body.data : "");
+		words_lines(&text, a.body.data ? a.body.data : "");
 		r = cli_error(CLI_FAILED, o->command, "not ready: %s", text.data ? text.data : "");
 	}
 	buffer_fini(&text);

@@ -28,7 +28,7 @@ struct table { /* fields are private */
 /* An empty table of so many columns (at most TABLE_COLUMNS) with these heads. */
 void table_init(struct table *t, const char *const heads[], size_t columns);
 void table_fini(struct table *t);
-/* Appends the next cell, row by row. on: its colour, or "". The text is clean (operate_text()). */
+/* Appends the next cell, row by row. on: its colour, or "". The text is clean (words_text()). */
 void table_add(struct table *t, const char *text, const char *on);
 /* Lays the table out, once all cells are there, to be at most `width` wide, with min_last for the
  * last column, if that can be had. drop: columns that may be left out, the first one first, ended

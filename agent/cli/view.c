@@ -9,6 +9,7 @@
 #include "operate.h"
 #include "table.h"
 #include "terminal.h"
+#include "words.h"
 
 #define MIN_ERROR 36 /* columns that the last error keeps before others are left out */
 
@@ -93,12 +94,12 @@ static void add_agent(const struct view *v, struct buffer *line)
 			buffer_printf(
 				line, "not heard for %s, ", lines_span(v->heard_ago_ms, text));
 		buffer_append_string(line, "trying again: ");
-		operate_text(line, v->why);
+		words_text(line, v->why);
 	} else if (root) {
 		buffer_append_string(line, "pulletd ");
-		operate_text(line, client_text(root, "version", "?"));
+		words_text(line, client_text(root, "version", "?"));
 		buffer_append_string(line, " on ");
-		operate_text(line, client_text(root, "host", "?"));
+		words_text(line, client_text(root, "host", "?"));
 		buffer_printf(line, ", pid %" PRId64 ", up %s", client_number(root, "pid", 0),
 			lines_span(client_number(root, "uptime_ms", -1), text));
 	} else {
@@ -124,7 +125,7 @@ static void add_keys(const struct view *v, struct buffer *line)
 {
 	if (v->typing || v->filter[0]) {
 		buffer_append_string(line, "filter: ");
-		operate_text(line, v->filter);
+		words_text(line, v->filter);
 		buffer_append_string(line, v->typing ? "_   Enter keeps it, Esc ends it" : "   ");
 	}
 	if (!v->typing)

@@ -556,8 +556,9 @@ class Override(Case):
     def test_refused_with_a_sentence(self):
         agent = self.begin('db: {host: a, list: [1]}\nl: [1, {x: 1}]\nn: 1\nnothing:\n')
         for what, pattern in (('l.0=1', 'l is a list: an override of it as a whole'), ('l.1.x=1', 'l is a list'), ('db.list.0=2', 'db.list is a list'),
-                              ('n.x=1', 'n is a single value'), ('db.host.x.y=1', 'db.host is a single value'),
-                              ('a\\b=1', 'backslash'), ('n=', "the value is empty: write '' for"), ('n=#fff', 'the value is empty'),
+                              ('n.x=1', 'n is a single value'), ('db.host.x.y=1', 'db.host is a single value')):
+            self.refused(1, pattern, 'override', 'web', what, '--for', '1h')  # as the values are now
+        for what, pattern in (('a\\b=1', 'backslash'), ('n=', "the value is empty: write '' for"), ('n=#fff', 'the value is empty'),
                               ('n=[1', 'the value cannot be read'), ('n=a: b', 'the value cannot be read'), ('n=1\nm: 2', 'more than one value'),
                               ('n=!!bin 1', 'the value cannot be read'), ('n=' + 'x' * 5000, 'the value is too long'), ('k' * 1100 + '=1', 'the key .*1023')):
             self.refused(64, pattern, 'override', 'web', what, '--for', '1h')
