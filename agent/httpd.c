@@ -153,7 +153,7 @@ static void refuse(struct evhttp_request *request, struct client *c, int status)
 {
 	struct evbuffer *b = evbuffer_new();
 
-	if (b)
+	if (b && evhttp_request_get_command(request) != EVHTTP_REQ_HEAD)
 		evbuffer_add_printf(b, "{\"error\":\"%s\"}\n",
 			status == 400 ? "the path or the query cannot be read" : BUSY);
 	evhttp_add_header(

@@ -91,8 +91,9 @@ uint64_t pullet_generation(const struct pullet *p);
 const char *pullet_version(const struct pullet *p);
 /* Number of keys. */
 size_t pullet_count(const struct pullet *p);
-/* Milliseconds since the server last confirmed the newest version, suspend included; -1 when that
- * is not known (not since the boot, or no agent's page beside the snapshot). */
+/* Milliseconds since the server last confirmed the newest version (or has one that an operator or a
+ * rollout holds back), suspend included; -1 when that is not known (not since the boot, or no
+ * agent's page beside the snapshot). */
 int64_t pullet_age_ms(const struct pullet *p);
 /* True when that has reached the agent's longest delay between two pulls and the pull's time limit,
  * or is not known. */

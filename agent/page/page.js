@@ -116,23 +116,35 @@ const RANK = {stale: 1, failing: 2, waiting: 3, attention: 4, ok: 5};
 const shown = {state: null, text: '', all: false};
 let last = null; // the last answer
 
-const HELD = {pin: 'held back by the pin', rollout: 'not rolled out to this host yet'};
-const TAKEN_BACK = {probe: 'taken back by the probe', operator: 'taken back by an operator'};
+// of the server's version, by whom; what was decided is no trouble
+const AWAY = {
+  pin: {how: 'held back by the pin', decided: true},
+  rollout: {how: 'not rolled out to this host yet', decided: true},
+  operator: {how: 'taken back by an operator', decided: true},
+  probe: {how: 'taken back by the probe'},
+};
 const SOME = 3; // overrides that are told one by one
 
 const because = (d) => `by ${d.by}${d.reason ? `: ${d.reason}` : ''}`;
+
+/* An error that a judge gave is told once, with the version that it is about; any other with its cause. */
+function whyNot(c, add) {
+  const away = c.turned_away;
+  const told = away && away.why === c.last_error;
+  const when = c.last_error_ms ? ` (${ago(last.now_ms - c.last_error_ms)})` : '';
+  const tone = c.state === 'ok' ? 'mild' : 'bad';
+  if (c.last_error && !told) add('error', `${c.cause ? `${c.cause}: ` : ''}${c.last_error}${when}`, tone);
+  if (!away) return;
+  const {how, decided} = AWAY[away.by] || {how: `refused by the ${away.by}`};
+  add('away', `the server has ${away.version ? `version ${away.version}` : 'another version'}, ${how}` +
+    `${away.by === 'pin' || !away.why ? '' : `: ${away.why}`}${told ? when : ''}`, decided ? 'note' : told ? tone : 'bad');
+}
 
 /* What is to be said of a config: bad, mild, or only noted. */
 function whys(c) {
   const found = [];
   const add = (what, text, tone = 'bad') => found.push({what, text, tone});
-  if (c.last_error) add('error', c.last_error + (c.last_error_ms ? ` (${ago(last.now_ms - c.last_error_ms)})` : ''), c.state === 'ok' ? 'mild' : 'bad');
-  const away = c.turned_away;
-  if (away && away.why !== c.last_error) {
-    const how = HELD[away.by] || TAKEN_BACK[away.by] || `refused by the ${away.by}`;
-    add('away', `the server has ${away.version ? `version ${away.version}` : 'another version'}, ${how}${away.by === 'pin' ? '' : `: ${away.why}`}`,
-      HELD[away.by] ? 'mild' : 'bad');
-  }
+  whyNot(c, add);
   if (c.reload && c.reload.error) add('reload', `the application could not be told: ${c.reload.error}`);
   if (c.probe && c.probe.error) add('probe', `the probe failed: ${c.probe.error}`);
   if (c.watch && c.watch.error) add('watch', `the watch: ${c.watch.error}`, 'mild');
@@ -298,7 +310,8 @@ function folded(summary, changes, more, config) {
 
 function changesOf(p) {
   if (p.error) return [make('p', 'origin', p.error)];
-  if (!p.changes) return [make('p', 'origin', 'not to be told key by key')];
+  if (!p.changes) return [make('p', 'origin', p.generation === 1 ? 'the first' : p.from === null ?
+    'what changed is not known: the version before is not kept here any more' : 'changed as a whole: it has no keys')];
   const count = p.changes.length + p.more;
   if (!count) return [make('p', 'origin', 'the documents of the server say the same')];
   if (p.from === null) return [folded(`the first, with ${plural(count, 'key')}`, p.changes, p.more, p.config)];
@@ -328,6 +341,8 @@ function showChanges(answer) {
   const had = id('changes').childElementCount > 0;
   const publications = answer.publications;
   id('changes-empty').hidden = publications.length > 0;
+  id('masked').hidden = answer.values || !publications.some((p) => p.changes && p.changes.some((c) => c.old || c.new));
+  say(id('tunnel'), `ssh -L 8377:${last.status.runtime_dir}/control.sock ${last.status.host}`);
   list(id('changes'), publications, (p) => `${p.config}/${p.generation}/${p.at_ms}/${p.changes ? p.changes.length : -1}`, (p) => {
     const li = publication(p);
     if (had) li.classList.add('new');
