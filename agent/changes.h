@@ -30,11 +30,11 @@ void changes_free(struct changes *c);
 /* Nothing is kept of this config any more. */
 void changes_forget(struct changes *c, const struct config *config);
 
-/* {"publications":[...],"complete":true,"values":true}, newest first. Each: "config", "generation", "from" (the
- * generation before; null: that is not kept, or there was none), "at_ms" (wall clock, when it was
- * written), "origin" ("pull", or who asked for what, and why; null: not known), "changes" (null:
- * there are no keys, or the version before is not kept any more), "more" (changes that are not listed) and, where it could not be
- * compared, "error".
+/* {"publications":[...],"complete":true,"values":true}, newest first. Each: "config", "generation",
+ * "from" (the generation before; null: that is not kept, or there was none), "at_ms" (wall clock,
+ * when it was written), "origin" ("pull", or who asked for what, and why; null: not known),
+ * "changes" (null: there are no keys, or the version before is not kept any more), "more" (changes
+ * that are not listed) and, where it could not be compared, "error".
  *
  * A change: {"key","op":"added"|"removed"|"changed","old","new"}; the last two are texts for
  * people, as diff_write_text() shows values, in which those of the config's mask are ***; all of

@@ -237,6 +237,12 @@ static void heal_again(void *arg)
 	version_noticed(c, c->put_off);
 }
 
+/* Where the image is not as it should be, its publication does that. */
+static int keep_page(struct config *c, char why[FILE_WHY])
+{
+	return c->image && image_is_current(c->image) ? image_keep_page(c->image, why) : 0;
+}
+
 void version_unchanged(struct config *c)
 {
 	char why[FILE_WHY];
@@ -245,7 +251,7 @@ void version_unchanged(struct config *c)
 		config_run_succeeded(c, CONFIG_UNCHANGED);
 		return;
 	}
-	if (version_prepare(c, why)) {
+	if (version_prepare(c, why) || keep_page(c, why)) {
 		config_run_failed(
 			c, SUPERVISOR_FAILED, "the published file cannot be put right", why);
 		return;

@@ -326,15 +326,14 @@ static void not_come(void *arg)
 	struct httpd_request *r = w->request;
 	const char *version = text_of(r, "version"), *generation = text_of(r, "generation");
 	struct config_status s;
-	char why[256], span[24], stands[64] = "nothing is published yet";
+	char why[256], span[24], now[64] = "nothing is published yet";
 
 	config_status(w->config, &s);
 	if (s.version->generation)
-		snprintf(stands, sizeof(stands), "generation %" PRIu64 " stands",
-			s.version->generation);
+		snprintf(now, sizeof(now), "generation %" PRIu64 " stands", s.version->generation);
 	snprintf(why, sizeof(why), "%s %.64s did not come within %s; %s",
 		version[0] ? "version" : "generation", version[0] ? version : generation,
-		settings_duration_text(w->limit_ms, span), stands);
+		settings_duration_text(w->limit_ms, span), now);
 	waiting_end(w);
 	reply_error(r, 504, why);
 }
@@ -607,7 +606,7 @@ static bool takes(const struct route *route, const char *key)
 static bool check_query(const struct route *route, struct httpd_request *r)
 {
 	static const char *const switches[] = {"force", "wait", "remove"};
-	const char *key, *value;
+	const char *key;
 	char why[128];
 
 	for (size_t i = 0; !takes(route, "*") && (key = httpd_query_name(r, i)); i++)
@@ -617,7 +616,8 @@ static bool check_query(const struct route *route, struct httpd_request *r)
 			return false;
 		}
 	for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++) {
-		value = httpd_query(r, switches[i]);
+		const char *value = httpd_query(r, switches[i]);
+
 		if (!value || strcmp(value, "0") == 0 || strcmp(value, "1") == 0)
 			continue;
 		snprintf(why, sizeof(why), "%s takes 0 or 1", switches[i]);

@@ -204,8 +204,16 @@ static bool page_stands(const struct image *i, int dir)
 	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == i->page_ino;
 }
 
-/* Somebody removed it. The one before the old one nobody here writes to any more: publications and
- * image_confirm() have taken turns since. */
+/* Also when the generation is the same: an image that was lost is there again. */
+static void raise_page(struct page *page, uint64_t generation)
+{
+	atomic_store_explicit(&page->generation, generation, memory_order_release);
+	atomic_fetch_add_explicit(&page->futex, 1, memory_order_release);
+	syscall(SYS_futex, &page->futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Who has the old page opens the other one. The one before it nobody here writes to any more:
+ * publications and image_confirm() have taken turns since. */
 static int renew_page(struct image *i, int dir, char why[FILE_WHY])
 {
 	struct page *fresh, *page = i->page;
@@ -215,19 +223,12 @@ static int renew_page(struct image *i, int dir, char why[FILE_WHY])
 		return r;
 	atomic_store(&fresh->stale_ms, atomic_load(&page->stale_ms));
 	atomic_store(&fresh->confirmed_ms, atomic_load(&page->confirmed_ms));
+	atomic_store(&fresh->generation, atomic_load(&page->generation));
 	if (i->old_page)
 		munmap(i->old_page, PAGE_SIZE);
 	i->old_page = page;
 	i->page = fresh;
 	return 0;
-}
-
-/* Also when the generation is the same: an image that was lost is there again. */
-static void raise_page(struct page *page, uint64_t generation)
-{
-	atomic_store_explicit(&page->generation, generation, memory_order_release);
-	atomic_fetch_add_explicit(&page->futex, 1, memory_order_release);
-	syscall(SYS_futex, &page->futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 void image_confirm(struct image *i, uint64_t now_ms, uint64_t stale_ms)
@@ -258,6 +259,22 @@ static int open_dir(const struct image *i, char why[FILE_WHY])
 	file_remedy(remedy, error, false);
 	snprintf(why, FILE_WHY, "cannot open the directory %.200s: %s", i->dir, remedy);
 	return -error;
+}
+
+int image_keep_page(struct image *i, char why[FILE_WHY])
+{
+	int dir = open_dir(i, why), r = dir;
+
+	if (dir < 0)
+		return r;
+	r = 0;
+	if (!page_stands(i, dir)) {
+		r = renew_page(i, dir, why);
+		if (r == 0)
+			raise_page(i->old_page, atomic_load(&i->old_page->generation));
+	}
+	i->sys->close(dir);
+	return r;
 }
 
 int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
@@ -323,10 +340,9 @@ bool image_is_current(const struct image *i)
 	char why[FILE_WHY];
 	struct stat st;
 	int dir = open_dir(i, why);
-	bool same = i->known && dir >= 0 && page_stands(i, dir) &&
-		    fstatat(dir, i->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == i->ino &&
-		    st.st_size == i->size && st.st_mtim.tv_sec == i->mtime.tv_sec &&
-		    st.st_mtim.tv_nsec == i->mtime.tv_nsec;
+	bool same = i->known && dir >= 0 && fstatat(dir, i->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    st.st_ino == i->ino && st.st_size == i->size &&
+		    st.st_mtim.tv_sec == i->mtime.tv_sec && st.st_mtim.tv_nsec == i->mtime.tv_nsec;
 
 	if (dir >= 0)
 		i->sys->close(dir);
@@ -367,9 +383,7 @@ int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, 
 	}
 	options.ret_written = &p->written;
 	snapshot_stamp(data, len, generation);
-	if (!page_stands(i, dir))
-		r = renew_page(i, dir, why);
-	if (r == 0 && (i->known || !is_there(i, dir, data, len)))
+	if (i->known || !is_there(i, dir, data, len))
 		r = file_prepare(i->sys, dir, i->name, data, len, &options, p->temporary, why);
 	if (r)
 		drop_prepared(i);
@@ -406,10 +420,12 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 		r = file_commit(i->sys, dir, i->name, p->temporary, !i->in_memory, why);
 	else
 		seen = fstatat(dir, i->name, &p->written, AT_SYMLINK_NOFOLLOW) == 0;
+	if (r >= 0 && !page_stands(i, dir)) /* should that fail, image_keep_page() will say so */
+		renew_page(i, dir, why);
 	if (r >= 0) {
 		raise_page(i->page, generation); /* first of all: somebody sleeps on it */
 		if (i->old_page)
-			raise_page(i->old_page, generation); /* who has it opens the other one */
+			raise_page(i->old_page, generation); /* who opened it at the last moment */
 		if (seen)
 			remember(i, &p->written);
 	}

@@ -30,6 +30,9 @@ void image_abandon(struct image *i);
 /* Replaces NAME.snap, then raises the page and wakes who waits. An equal file that is in place
  * stays. */
 int image_publish(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY]);
+/* Makes the control page again if somebody removed it, while NAME.snap is as it should be; readers
+ * go over to the new one. 0, or -errno with a sentence. */
+int image_keep_page(struct image *i, char why[FILE_WHY]);
 /* True when NAME.snap is what was last published. */
 bool image_is_current(const struct image *i);
 /* True when nothing must be brought to a disk. */

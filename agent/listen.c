@@ -29,7 +29,6 @@ static bool is_stale(const struct sockaddr_un *address)
 int listen_unix(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	mode_t mask;
 	int fd, r;
 
 	if (strlen(path) >= sizeof(address.sun_path)) {
@@ -42,10 +41,11 @@ int listen_unix(const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -1;
-	mask = umask(0117); /* 0660 from the first moment on */
-	r = bind(fd, (struct sockaddr *)&address, sizeof(address));
-	umask(mask);
+	/* at most 0660 from the first moment on; the umask is that of other threads, too */
+	r = fchmod(fd, 0660);
 	if (r == 0)
+		r = bind(fd, (struct sockaddr *)&address, sizeof(address));
+	if (r == 0 && chmod(path, 0660) == 0)
 		return fd;
 	r = errno;
 	close(fd);

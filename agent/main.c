@@ -188,9 +188,10 @@ int main(int argc, char **argv)
 		return EXIT_BAD_CONFIG;
 	agent_set_log(&a, settings);
 	r = agent_open(&a, settings);
-	renewal = renewal_new(&a);
-	if (r == 0)
+	if (r == 0) {
+		renewal = renewal_new(&a);
 		r = take_signals(&a, renewal);
+	}
 	if (r == 0)
 		r = agent_start(&a, settings);
 	else

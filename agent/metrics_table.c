@@ -289,7 +289,7 @@ static const struct metric config_metrics[] = {
 		FIELD(config.refused_by[0]), JUDGES},
 	{"pullet_config_turned_away", GAUGE, NUMBER,
 		"1 when the server has a version that is not published: refused by a judge, taken "
-		"back by a probe or an operator, held back by a pin or a rollout.",
+		"back by a probe, held back by a pin, a rollout or an operator's rollback.",
 		FIELD(derived.away), AWAY},
 	{"pullet_config_restored_total", COUNTER, NUMBER,
 		"Times that what was published was found changed by others, and put right.",

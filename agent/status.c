@@ -185,7 +185,8 @@ int status_outcome(struct config *c, struct buffer *out)
 	jsontext_member(out, "outcome", outcomes[s.outcome]);
 	jsontext_number(out, "generation", s.version->generation);
 	jsontext_member(out, "version", etag_of(&s));
-	jsontext_member(out, "error", s.held ? s.away_why : or_null(s.last_error));
+	jsontext_member(out, "error",
+		s.outcome == CONFIG_HELD && s.held ? s.away_why : or_null(s.last_error));
 	return buffer_append(out, "}", 1);
 }
 

@@ -131,6 +131,7 @@ static void open_page(struct pullet *p)
 	if (p->page)
 		munmap((void *)(uintptr_t)p->page, PAGE_SIZE);
 	p->page = map;
+	p->seen = NEVER; /* that was the other one's */
 	p->page_dev = st.st_dev;
 	p->page_ino = st.st_ino;
 }

@@ -276,11 +276,14 @@ const struct node *doctor_config_status(const struct doctor *d, const char *name
 /* Where the findings are that explain it. */
 static const char *see(const struct node *c, const char *error)
 {
-	return error[0] && !client_text(c, "cause", "")[0] ? "see files, below"
-							   : "see servers, below";
+	const char *cause = client_text(c, "cause", "");
+
+	return error[0] && (!cause[0] || strcmp(cause, "this host") == 0) ? "see files, below"
+									  : "see servers, below";
 }
 
-static void note_away(const struct node *away, const char *name, struct doctor_list *l)
+/* True: by a decision, and what fails besides is to be told too. */
+static bool note_away(const struct node *away, const char *name, struct doctor_list *l)
 {
 	static const struct {
 		const char *by, *remedy;
@@ -295,11 +298,12 @@ static void note_away(const struct node *away, const char *name, struct doctor_l
 		if (strcmp(by, decided[i].by) == 0) {
 			doctor_add(l, DOCTOR_NOTE, name, decided[i].remedy,
 				"the server's version is held back, by %s: %s", by, why);
-			return;
+			return true;
 		}
 	doctor_add(l, DOCTOR_WARNING, name,
 		"put it right at its source; pullet diff CONFIG shows it",
 		"the server's version is not taken, by %s: %s", by, why);
+	return false;
 }
 
 static void note_failure(const struct node *c, const char *name, struct doctor_list *l)
@@ -315,9 +319,7 @@ static void note_failure(const struct node *c, const char *name, struct doctor_l
 		doctor_add(l, DOCTOR_ERROR, name, see(c, error),
 			"stale: no server has confirmed it for %" PRId64 " s%s%s", age_ms / 1000,
 			error[0] ? ": " : "", error);
-	else if (away)
-		note_away(away, name, l);
-	else if (error[0] && strcmp(state, "ok") != 0)
+	else if ((!away || note_away(away, name, l)) && error[0] && strcmp(state, "ok") != 0)
 		doctor_add(l, DOCTOR_WARNING, name, see(c, error), "%s: %s", state, error);
 }
 

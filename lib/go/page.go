@@ -20,6 +20,7 @@ const (
 // A page is the mapped control page; like an image it is unmapped by a finalizer.
 type page struct {
 	data []byte
+	file os.FileInfo
 }
 
 // openPage maps the page at path; nil when there is none, it is being made, or it is something else:
@@ -38,13 +39,19 @@ func openPage(path string) *page {
 	if err != nil {
 		return nil
 	}
-	p := &page{data: data}
+	p := &page{data: data, file: st}
 	if p.load(0) != pageMagic {
 		p.unmap()
 		return nil
 	}
 	runtime.SetFinalizer(p, (*page).unmap)
 	return p
+}
+
+// isAt tells whether this is the page at path, or nothing is.
+func (p *page) isAt(path string) bool {
+	st, err := os.Stat(path)
+	return err != nil || os.SameFile(st, p.file)
 }
 
 func (p *page) unmap() {

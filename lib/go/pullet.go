@@ -172,9 +172,15 @@ func (c *Config) upToDate() bool {
 // page says something new.
 func (c *Config) look() (moved bool, err error) {
 	p := c.page.Load()
-	if there := openPage(c.pagePath); there != nil { // one that was removed is another one now
-		p = there
-		c.page.Store(p)
+	if p == nil || !p.isAt(c.pagePath) { // one that was removed is another one now
+		if there := openPage(c.pagePath); there != nil {
+			p = there
+			defer func() {
+				if c.page.Load() != there {
+					there.unmap()
+				}
+			}()
+		}
 	}
 	var seen uint32
 	if p != nil {
@@ -183,7 +189,10 @@ func (c *Config) look() (moved bool, err error) {
 	old := c.current.Load()
 	img, err := loadImage(c.path, old)
 	if err == nil || errors.Is(err, ErrDamaged) || errors.Is(err, ErrForeign) {
+		c.page.Store(p)
 		c.seen.Store(seen)
+	} else if c.page.Load() == nil {
+		c.page.Store(p) // to sleep on
 	}
 	if img == nil {
 		return false, err

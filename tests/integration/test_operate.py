@@ -22,7 +22,7 @@ class Case(harness.Case):
 
     def setUp(self):
         super().setUp()
-        _, self.url, _ = self.serve()
+        self.origin, self.url, _ = self.serve()
 
     def put(self, text, name='web.yaml'):
         self.write('www/' + name, text)
@@ -423,6 +423,19 @@ class Pin(Case):
         self.assertEqual(self.file(), {'n': 2})
         self.assertNotIn('pin', agent.status())
         self.refused(1, 'it is not pinned', 'unpin', 'web')
+        agent.stop()
+
+    def test_a_pull_that_fails_is_told_as_ever(self):
+        agent = self.begin('n: 1\n')
+        self.do('pin', 'web')
+        self.put('n: 2\n')
+        self.assertEqual(self.do('refresh', 'web', '--wait'), 'web: held back, generation 1: pinned\n')
+        self.origin.close()
+        self.assertRegex(self.do('refresh', 'web', '--wait', code=1), r'^web: failed, generation 1: .*refused')
+        self.assertEqual((agent.status()['state'], agent.status()['turned_away']['by']), ('failing', 'pin'))
+        done = subprocess.run([PULLET, 'doctor', '-c', agent.config_path, 'web'], capture_output=True, text=True, check=False)
+        self.assertIn("the server's version is held back, by pin", done.stdout)
+        self.assertRegex(done.stdout, 'failing: .*refused')
         agent.stop()
 
     def test_ends_by_itself(self):

@@ -134,6 +134,19 @@ class Snapshot(harness.Case):
         self.assertEqual(config['n'], 4)
         agent.stop()
 
+    def test_a_removed_control_page_is_no_drift(self):
+        agent = self.start('    interval: 1h\n    drift: report\n')
+        agent.log.wait('published')
+        config = self.open()
+        os.unlink(self.path('run/web.gen'))
+        self.assertEqual(agent.refresh()['outcome'], 'unchanged')
+        self.assertFalse(agent.status()['drifted'])
+        self.assertNotIn('changed by somebody else', '\n'.join(agent.log.seen))
+        for reader in (self.open(), config):
+            reader.refresh()
+            self.assertFalse(reader.stale)
+        agent.stop()
+
     def test_a_bad_version_changes_neither_file_nor_snapshot(self):
         agent = self.start()
         agent.log.wait('published')

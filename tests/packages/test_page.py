@@ -292,6 +292,15 @@ configs:
         me = f'uid {os.geteuid()}'
         self.until(lambda: 'another version' in self.row('web')[1], 'what is held back is told')
         self.assertRegex(self.row('web')[1], rf'the server has another version, held back by the pin\npinned by {me}: incident 4711$')
+        agent.cli('unpin', 'web', check=0)
+        agent.refresh('web')
+        agent.cli('rollback', 'web', '--reason', 'too slow', check=0)
+        agent.refresh('web')
+        self.until(lambda: 'taken back by an operator' in self.row('web')[1], 'so is what was taken back')
+        self.assertEqual({e.get_attribute('class') for e in self.find('#config-rows .why')}, {'why note'}, 'it does not look like an error')
+        self.assertEqual((self.row('web')[0], self.text('#overall')), ('ok', 'all 2 ok'))
+        self.assertEqual({e.get_attribute('data-state') for e in self.find('#config-rows .state')}, {'ok'})
+        self.picture('decided')
         cell = self.row('db')[1]
         self.assertEqual(len(re.findall(rf'(?m)^k\d is overridden for (1 h|59 min) by {me}: reason \d$', cell)), 3)
         self.assertIn('and 2 other overrides', cell)
@@ -360,6 +369,28 @@ class Errors(PageCase):
         self.put(agent, 'web', 'a: 2\n')
         self.until(lambda: self.row('web')[0] == 'ok' and self.text('#overall') == 'all 2 ok', 'it is good again')
         self.assertEqual(self.find('.why'), [])
+        self.check()
+        agent.stop()
+
+    def test_a_cause_a_judge_and_a_refused_version_are_told(self):
+        self.write('schema.json', '{"properties": {"n": {"type": "integer"}}}')
+        self.documents['/gone.yaml'] = good(b'x', status='404 Not Found')
+        agent = self.agent(('web', 'gone'), more=f', schema: {self.path("schema.json")}')
+        self.published(agent, 'web')
+        self.documents['/web.yaml'] = good(b'n: text\n', headers='ETag: "v2"\r\n')
+        agent.refresh('web')
+        agent.refresh('gone')
+        self.open()
+        why = '#config-rows > tr:nth-child({}) .why'
+        self.until(lambda: 'schema' in self.row('web')[1], 'it is refused')
+        self.assertRegex(self.row('web')[1], r'the server has version "v2", refused by the schema: .*n.*\((just now|\d+ s ago)\)$')
+        self.assertRegex(self.row('gone')[1], r'(?m)^not found: .*404.*\((just now|\d+ s ago)\)$')
+        for i in (1, 2):
+            self.assertEqual([e.get_attribute('class') for e in self.find(why.format(i))], ['why bad'], 'and once')
+        for width in (1280, 360):
+            self.open(width=width if width < 1000 else None)
+            self.until(lambda: 'schema' in self.row('web')[1], 'it is refused')
+            self.picture(f'refused-{width}')
         self.check()
         agent.stop()
 
@@ -441,6 +472,23 @@ class Values(PageCase):
         for value in ('alpha-value', 'beta-value', 'gamma-value'):
             self.assertNotIn(value, page)
         self.assertEqual(self.text('#changes > li:first-child .changed').count('***'), 1, 'once is enough')
+        host = json.loads(agent.get('/v1/status')[1])['host']
+        self.assertEqual(' '.join(self.text('#masked').split()), 'Values are not shown over TCP. On your own machine, '
+                         f'ssh -L 8377:{agent.socket} {host} shows them at http://localhost:8377/.')
+        self.check()
+        agent.stop()
+
+    def test_what_cannot_be_compared_says_why(self):
+        self.documents['/web.yaml'] = good(b'a: 1\n')
+        agent = self.agent(('web',), more=', history: 2')
+        self.published(agent, 'web')
+        for n in range(2, 6):
+            self.put(agent, 'web', f'a: {n}\n')
+        agent.stop()
+        agent = self.agent(('web',), more=', history: 2')
+        self.open()
+        self.until(lambda: 'is not kept here any more' in self.text('#changes > li:last-child'), 'the oldest has nothing before it')
+        self.assertNotIn('kept', self.text('#changes > li:first-child'))
         self.check()
         agent.stop()
 
@@ -452,6 +500,7 @@ class Values(PageCase):
         self.open(Tunnel(self, agent.socket).url)
         self.until(lambda: 'beta-value' in self.text('#changes'), 'the values are there')
         self.assertIn('"alpha-value"', self.text('#changes'))
+        self.assertEqual(self.text('#masked'), '', 'what the mask hides is no reason to say how to see it')
         page = self.js('return document.documentElement.outerHTML')
         self.assertNotIn('secret', page)
         self.check()

@@ -740,6 +740,60 @@ static void refresh__another_image_of_the_same_generation__is_followed(void **st
 	assert_int_equal(r, 1);
 }
 
+static void refresh__with_a_page_that_was_removed__goes_over_to_the_next_one(void **state)
+{
+	unsigned char *removed;
+	struct pullet *p;
+
+	(void)state;
+	begin("removed-page");
+	publish(1);
+	p = opened(0);
+	removed = map_page();
+	unlink(path_of(config, ".gen"));
+	wake(removed); /* there is no other one yet */
+	assert_int_equal(pullet_refresh(p), 0);
+	put_image(2);
+	wake(removed);
+	assert_int_equal(pullet_refresh(p), 1);
+	put_page();
+	publish(3);
+	assert_int_equal(pullet_refresh(p), 0); /* is not told */
+	wake(removed);
+	assert_int_equal(pullet_refresh(p), 1);
+	assert_generation(p, 3);
+	publish(4);
+	assert_int_equal(pullet_refresh(p), 1);
+	assert_generation(p, 4);
+	munmap(removed, PAGE);
+	pullet_close(p);
+}
+
+/* What the old page said, the new one may say for something else. */
+static void refresh__with_another_page_and_no_image_for_a_moment__looks_again(void **state)
+{
+	unsigned char *removed;
+	struct pullet *p;
+
+	(void)state;
+	begin("moment");
+	publish(1);
+	p = opened(0);
+	removed = map_page();
+	unlink(path_of(config, ".gen"));
+	put_page();
+	tell(2);
+	wake(removed);
+	unlink(path_of(config, ".snap"));
+	assert_int_equal(symlink(path_of(config, ".snap"), path_of(config, ".snap")), 0);
+	assert_int_equal(pullet_refresh(p), -ELOOP);
+	put_image(2);
+	assert_int_equal(pullet_refresh(p), 1);
+	assert_generation(p, 2);
+	munmap(removed, PAGE);
+	pullet_close(p);
+}
+
 static void refresh__without_a_page__looks_at_the_file(void **state)
 {
 	struct pullet *p;
@@ -1701,6 +1755,8 @@ int main(void)
 		CASE(refresh__without_memory_or_stat__keeps_what_is_open),
 		CASE(refresh__an_agent_that_lost_its_state__is_followed),
 		CASE(refresh__another_image_of_the_same_generation__is_followed),
+		CASE(refresh__with_a_page_that_was_removed__goes_over_to_the_next_one),
+		CASE(refresh__with_another_page_and_no_image_for_a_moment__looks_again),
 		CASE(refresh__without_a_page__looks_at_the_file),
 		CASE(refresh__without_a_page__sees_each_sign_of_another_file),
 		CASE(refresh__without_a_page__reads_a_touched_file_once),

@@ -144,9 +144,11 @@ public final class Config implements AutoCloseable {
      */
     private boolean look() throws IOException {
         Page p = page;
-        Page there = Page.open(pagePath);
-        if (there != null) { // one that was removed is another one now
-            p = there;
+        if (p == null || !p.isAt(pagePath)) { // one that was removed is another one now
+            Page there = Page.open(pagePath);
+            p = there == null ? p : there;
+        }
+        if (page == null) {
             page = p;
         }
         long now = p == null ? 0 : p.futex(); // before the image, in place before it changes
@@ -157,9 +159,11 @@ public final class Config implements AutoCloseable {
         try {
             newest = Image.load(path);
         } catch (DamagedException | ForeignException e) {
+            page = p;
             seen = now;
             throw e;
         }
+        page = p;
         seen = now;
         boolean moved = newest.digest != image.digest;
         image = newest;

@@ -9,6 +9,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.BasicFileAttributes;
 
 /** The mapped control page: lib/FORMAT.md. */
 final class Page {
@@ -22,9 +23,26 @@ final class Page {
             MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
 
     private final ByteBuffer data;
+    private final Object file;
 
-    private Page(ByteBuffer data) {
+    private Page(ByteBuffer data, Object file) {
         this.data = data;
+        this.file = file;
+    }
+
+    /** Device and inode; null when there is no file, or it cannot be told. */
+    private static Object fileAt(Path path) {
+        try {
+            return Files.readAttributes(path, BasicFileAttributes.class).fileKey();
+        } catch (IOException e) {
+            return null;
+        }
+    }
+
+    /** Whether this is the page at the path, or nothing is. */
+    boolean isAt(Path path) {
+        Object there = fileAt(path);
+        return there == null || there.equals(file);
     }
 
     /** Null when there is none, it is being made, or it is something else: the page is optional. */
@@ -32,11 +50,12 @@ final class Page {
         if (!Files.isRegularFile(path)) {
             return null;
         }
+        Object file = fileAt(path); // replaced meanwhile: it is opened again the next time
         try (FileChannel f = FileChannel.open(path, StandardOpenOption.READ)) {
             if (f.size() != SIZE) {
                 return null;
             }
-            Page page = new Page(f.map(FileChannel.MapMode.READ_ONLY, 0, SIZE));
+            Page page = new Page(f.map(FileChannel.MapMode.READ_ONLY, 0, SIZE), file);
             return page.load(0) == MAGIC ? page : null;
         } catch (IOException e) {
             return null;
