@@ -73,7 +73,7 @@ static void look_in(struct places *p, uint64_t delay_ms)
 static void noticed(void *arg, const char *cause)
 {
 	(void)cause;
-	look_in(arg, LOOK_MS);
+	places_look(arg);
 }
 
 /* The directory may be another one than before. */
