@@ -147,7 +147,7 @@ check: deps ## install what is missing, build, run all tests (about 10 minutes)
 	@$(MAKE) --no-print-directory check-run
 
 quickcheck: all tests ## unit tests, fuzz corpora, layers: a minute
-	@$(RUN) $(call SEP,$(UNIT)) $(foreach r,$(REPLAY),$(r) tests/fuzz/corpus/$(patsubst $(BUILD)/replay/fuzz_%,%,$(r)) --) \
+	@$(RUN) --jobs 2 $(call SEP,$(UNIT)) $(foreach r,$(REPLAY),$(r) tests/fuzz/corpus/$(patsubst $(BUILD)/replay/fuzz_%,%,$(r)) --) \
 	        $(PYTHON) tests/layers/layers.py -- $(PYTHON) tests/layers/layers.py --self-test
 
 check-stress: tests
@@ -167,7 +167,7 @@ ALONE       := $(patsubst %,tests/integration/test_%.py,idle crash change_crash 
 check-integration: all
 	@export PULLET_BUILD=$(BUILD); bad=0; \
 	$(RUN) --timeout 900 $(foreach t,$(filter $(ALONE),$(INTEGRATION)),$(PYTHON) $(t) --) || bad=1; \
-	$(RUN) --timeout 900 --jobs 3 $(foreach t,$(filter $(LONG),$(INTEGRATION)) $(filter-out $(ALONE) $(LONG),$(INTEGRATION)),$(PYTHON) $(t) --) || bad=1; exit $$bad
+	$(RUN) --timeout 900 --jobs 4 $(foreach t,$(filter $(LONG),$(INTEGRATION)) $(filter-out $(ALONE) $(LONG),$(INTEGRATION)),$(PYTHON) $(t) --) || bad=1; exit $$bad
 
 # one after the other, so that the output reads; a failure in one does not hide the next
 check-run:
