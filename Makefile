@@ -167,7 +167,7 @@ ALONE       := $(patsubst %,tests/integration/test_%.py,idle crash change_crash 
 check-integration: all
 	@export PULLET_BUILD=$(BUILD); bad=0; \
 	$(RUN) --timeout 900 $(foreach t,$(filter $(ALONE),$(INTEGRATION)),$(PYTHON) $(t) --) || bad=1; \
-	$(RUN) --timeout 900 --jobs 4 $(foreach t,$(filter $(LONG),$(INTEGRATION)) $(filter-out $(ALONE) $(LONG),$(INTEGRATION)),$(PYTHON) $(t) --) || bad=1; exit $$bad
+	$(RUN) --timeout 900 --jobs 3 $(foreach t,$(filter $(LONG),$(INTEGRATION)) $(filter-out $(ALONE) $(LONG),$(INTEGRATION)),$(PYTHON) $(t) --) || bad=1; exit $$bad
 
 # one after the other, so that the output reads; a failure in one does not hide the next
 check-run:

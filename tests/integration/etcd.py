@@ -96,7 +96,7 @@ class Member:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
 
     def send(self, number):
-        self.process.send_signal(number)
+        harness.send(self.process, number)
 
     def pause(self, on):
         self.send(signal.SIGSTOP if on else signal.SIGCONT)

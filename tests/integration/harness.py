@@ -27,6 +27,13 @@ SANITIZED = os.path.basename(BUILD) != 'build'
 DEADLINE = 60 if SANITIZED else 20  # seconds; generous: it ends a test that hangs, it measures nothing
 
 
+def send(process, number):
+    """A signal. What is to stop has stopped, all its threads: they may go on for a while after the call."""
+    process.send_signal(number)
+    if number == signal.SIGSTOP:
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+
+
 class Lines:
     """A child's output, read line by line as it comes."""
 
@@ -84,7 +91,7 @@ class Program:
         self.pid = self.process.pid
 
     def signal(self, number):
-        self.process.send_signal(number)
+        send(self.process, number)
 
     def wait(self, timeout=None):
         return self.process.wait(timeout or DEADLINE)

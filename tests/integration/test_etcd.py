@@ -21,7 +21,8 @@ ending = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), ending.set()), daemon=True).start()
 last, reads, torn, back = 0, 0, [], []
 print("reading", flush=True)
-while not ending.is_set() or reads == 0:
+while True:
+    ends = ending.is_set() and reads > 0  # then one more: this process may have been asleep for long
     with open(sys.argv[1]) as f:
         document = json.load(f)
     seen = {int(v) for part in document.values() for v in (part.values() if isinstance(part, dict) else [part])}
@@ -30,6 +31,8 @@ while not ending.is_set() or reads == 0:
     if max(seen) < last:
         back.append((last, max(seen)))
     last, reads = max(seen), reads + 1
+    if ends:
+        break
 print(json.dumps({"reads": reads, "last": last, "torn": torn[:3], "back": back[:3]}))
 '''
 
