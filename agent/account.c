@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "config_private.h"
+#include "sentence.h"
 
 /* A version is being judged, or the application is being told of one or watched. */
 static bool is_applying(const struct config *c, const struct config_status *s)
@@ -38,6 +39,11 @@ static enum receipt_state own_state(const struct config_status *s)
 	return RECEIPT_OK;
 }
 
+static void tell_decision(const struct ledger_pin *pin, char ret_text[FILE_WHY])
+{
+	snprintf(ret_text, FILE_WHY, "by %s%s%s", pin->by, pin->reason[0] ? ": " : "", pin->reason);
+}
+
 /* The word, and what is to be said beside it. */
 static enum receipt_state judge(
 	const struct config *c, const struct config_status *s, char ret_text[FILE_WHY])
@@ -52,6 +58,10 @@ static enum receipt_state judge(
 			s->away_why ? s->away_why : "");
 		return s->held ? RECEIPT_HELD : RECEIPT_REFUSED;
 	}
+	if (s->suspension) {
+		tell_decision(s->suspension, ret_text);
+		return RECEIPT_SUSPENDED;
+	}
 	if (own != RECEIPT_OK) {
 		snprintf(ret_text, FILE_WHY, "%s", s->last_error);
 		return own;
@@ -63,8 +73,7 @@ static enum receipt_state judge(
 	}
 	if (!s->pin)
 		return RECEIPT_OK;
-	snprintf(ret_text, FILE_WHY, "by %s%s%s", s->pin->by, s->pin->reason[0] ? ": " : "",
-		s->pin->reason);
+	tell_decision(s->pin, ret_text);
 	return RECEIPT_PINNED;
 }
 
@@ -86,7 +95,7 @@ static void others(const struct config_status *s, char ret_others[RECEIPT_OTHERS
 void account_give(struct config *c, struct receipt_config *ret_account, struct receipt_texts *texts)
 {
 	struct config_status s;
-	char text[FILE_WHY];
+	char text[FILE_WHY], shown[FILE_WHY];
 	enum receipt_state state;
 	bool stands;
 
@@ -96,7 +105,7 @@ void account_give(struct config *c, struct receipt_config *ret_account, struct r
 	receipt_version(stands ? s.version->parts[0].etag : "", texts->version);
 	receipt_version(s.away && s.away->part_count ? s.away->parts[0].etag : "", texts->away);
 	others(&s, texts->others);
-	receipt_why(text, texts->why);
+	receipt_why(sentence_show(shown, sizeof(shown), text, AUDIENCE_READER), texts->why);
 	snprintf(texts->digest, sizeof(texts->digest), "%.16s", stands ? s.version->sha256 : "");
 	*ret_account = (struct receipt_config){
 		.name = s.settings->name,

@@ -65,6 +65,8 @@ static void watch(struct aftermath *a)
 		.name = a->o.config->name,
 		.file = settings_place(a->o.config),
 		.generation = a->standing,
+		.scrub = a->o.calls->scrub,
+		.scrub_arg = a->o.arg,
 		.ended = probed,
 		.arg = a,
 	};
@@ -152,6 +154,8 @@ struct aftermath *aftermath_new(const struct aftermath_options *options)
 			.file = settings_place(c),
 			.told = options->ledger->told,
 			.standing = options->standing,
+			.scrub = options->calls->scrub,
+			.scrub_arg = options->arg,
 			.ended = reloaded,
 			.arg = a,
 		};

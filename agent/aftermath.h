@@ -20,6 +20,8 @@ struct aftermath_calls {
 	void (*remember)(void *arg); /* the ledger has changed: write it */
 	/* The probe of this generation, which still stands, has failed: take it back. */
 	void (*bad)(void *arg, uint64_t generation, const char *why);
+	/* Appends what a program wrote without the values of masked keys. */
+	void (*scrub)(void *arg, struct buffer *out, const char *text, size_t len);
 };
 
 struct aftermath_options {

@@ -17,40 +17,53 @@
 #include "file.h"
 #include "log.h"
 #include "push.h"
+#include "room.h"
 #include "report.h"
 #include "transport.h"
+#include "withdraw.h"
+#include "trusted.h"
 #include "worker.h"
 
 /* ---- directories ---- */
 
-static int make_dir(const char *path, mode_t mode)
+/* Opens it, made if need be. The descriptor, or -errno. */
+static int open_dir(const char *path, mode_t mode)
 {
-	char why[FILE_REMEDY];
-	int r = mkdir(path, mode) == 0 || errno == EEXIST ? 0 : -errno;
+	char why[FILE_WHY], sync_why[FILE_WHY];
+	int made = 0, dir = trusted_open_dir(&sys_real, path, TRUSTED_OWN, why);
 	struct stat st;
 
-	if (r == 0 && stat(path, &st) == 0 && (st.st_mode & S_IWOTH))
+	if (dir == -ENOENT) {
+		made = trusted_make_dir(&sys_real, path, mode, TRUSTED_OWN, why);
+		dir = made < 0 ? made : trusted_open_dir(&sys_real, path, TRUSTED_OWN, why);
+	}
+	if (dir < 0) {
+		log_err(made < 0 ? "cannot make the directory: make it, or name another one in "
+				   "the configuration"
+				 : "cannot use the directory: see why, or name another one in the "
+				   "configuration",
+			"path", path, "why", why);
+		return dir;
+	}
+	if (made && file_sync_parent(&sys_real, dir, sync_why))
+		log_warn("a power cut may take a new directory away", "why", sync_why);
+	if (fstat(dir, &st) == 0 && (st.st_mode & S_IWOTH))
 		log_warn("anybody on this host can write in the directory, and with it choose what "
 			 "is published: chmod o-w it",
 			"path", path);
-	if (r == 0)
-		return 0;
-	file_remedy(why, -r, false);
-	log_err("cannot make the directory: make it, or name another one in the configuration",
-		"path", path, "why", why);
-	return r;
+	return dir;
 }
 
 /* The state directory belongs to one agent at a time. Not by flock(): a program that a killed agent
  * was about to start would keep that lock for a moment, and the next agent would not start. */
-static int lock_state(struct agent *a, const char *state_dir)
+static int lock_state(struct agent *a, const char *state_dir, int dir)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	char path[1024], why[FILE_REMEDY];
+	char why[FILE_REMEDY], path[PATH_MAX];
 	int r;
 
 	snprintf(path, sizeof(path), "%s/lock", state_dir);
-	a->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	a->lock = sys_real.openat(dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (a->lock < 0) {
 		r = -errno;
 		file_remedy(why, -r, false);
@@ -68,14 +81,22 @@ static int lock_state(struct agent *a, const char *state_dir)
 
 static int take_directories(struct agent *a, const struct settings *s)
 {
-	int r;
+	int r = 0, state, runtime;
 
 	if (a->dry_run)
 		return 0;
-	r = make_dir(s->state_dir, 0700);
+	state = open_dir(s->state_dir, 0700);
+	if (state < 0)
+		return state;
+	runtime = open_dir(s->runtime_dir, 0750);
+	if (runtime < 0)
+		r = runtime;
+	else
+		sys_real.close(runtime);
 	if (r == 0)
-		r = make_dir(s->runtime_dir, 0750);
-	return r ? r : lock_state(a, s->state_dir);
+		r = lock_state(a, s->state_dir, state);
+	sys_real.close(state);
+	return r;
 }
 
 /* ---- events ---- */
@@ -109,16 +130,6 @@ static void on_resume(void *arg, uint64_t late_ms)
 		config_resumed(a->configs[i]);
 }
 
-static void tell_report(struct agent *a, const struct config *c)
-{
-	size_t i = 0;
-
-	while (i < a->settings->config_count && a->configs[i] != c)
-		i++;
-	if (a->report && i < a->settings->config_count)
-		report_changed(a->report, i);
-}
-
 static void run_ended(void *arg, struct config *c)
 {
 	struct agent *a = arg;
@@ -128,7 +139,7 @@ static void run_ended(void *arg, struct config *c)
 	if (a->control)
 		control_look(a->control);
 	if (a->report)
-		tell_report(a, c);
+		report_changed(a->report, config_place(c));
 	if (!a->once)
 		return;
 	config_status(c, &s);
@@ -163,7 +174,8 @@ static int make_means(struct agent *a, const struct settings *s)
 	if (files && !a->files)
 		a->files = worker_start(a->loop, "pullet-file");
 	if (watch && !a->watcher && !a->once)
-		a->watcher = watcher_new(a->loop, &sys_real, getenv("SSL_CERT_FILE"), a->drift);
+		a->watcher = watcher_new(
+			a->loop, &sys_real, a->backoffs, getenv("SSL_CERT_FILE"), a->drift);
 	a->env.gather.exchange.files = a->files;
 	a->env.watcher = a->watcher;
 	return files && !a->files ? -ENOMEM : 0;
@@ -175,8 +187,8 @@ static struct server **make_servers(
 	struct server **servers = calloc(s->server_count + 1, sizeof(struct server *));
 
 	for (size_t i = 0; servers && i < s->server_count; i++) {
-		servers[i] =
-			m->same[i] ? a->servers[m->before[i]] : server_new(a->loop, s->servers[i]);
+		servers[i] = m->same[i] ? a->servers[m->before[i]]
+					: server_new(a->loop, a->backoffs, s->servers[i]);
 		if (!servers[i])
 			return NULL;
 	}
@@ -193,6 +205,7 @@ static struct config **make_configs(
 			m->same[i] ? a->configs[m->before[i]] : config_new(&a->env, s->configs[i]);
 		if (!configs[i])
 			return NULL;
+		config_set_place(configs[i], i);
 	}
 	return configs;
 }
@@ -273,6 +286,7 @@ static int start_report(struct agent *a)
 		.sys = &sys_real,
 		.loop = a->loop,
 		.transport = a->transport,
+		.backoffs = a->backoffs,
 		.ca_file = getenv("SSL_CERT_FILE"),
 		.settings = a->settings,
 		.host = a->host,
@@ -336,9 +350,13 @@ static bool *list_gone(
 
 static void start_configs(struct agent *a, const struct settings_match *m)
 {
+	struct sweep *sweep = a->env.sweep = sweep_new(&sys_real);
+
 	for (size_t i = 0; i < a->settings->config_count; i++)
 		if (!m->same[i])
 			config_start(a->configs[i], m->before[i] != SETTINGS_NONE);
+	a->env.sweep = NULL;
+	sweep_free(sweep);
 }
 
 /* The rollouts are asked whether they mean this host, which is called otherwise now. */
@@ -347,6 +365,29 @@ static void ask_rollouts(struct agent *a, const struct settings_match *m)
 	for (size_t i = 0; i < a->settings->config_count; i++)
 		if (m->same[i] && a->settings->configs[i]->rollout)
 			config_refresh(a->configs[i], false);
+}
+
+/* What the configs of now do not publish as a snapshot is not to be read any more. Not with --once,
+ * whose configuration may be a part of what is published here. */
+static void withdraw_others(const struct agent *a)
+{
+	const struct settings *s = a->settings;
+	const char **names = calloc(s->config_count + 1, sizeof(*names));
+	char why[FILE_WHY] = "out of memory";
+	size_t count = 0;
+	int r = -ENOMEM;
+
+	for (size_t i = 0; names && i < s->config_count; i++)
+		if (s->configs[i]->snapshot)
+			names[count++] = s->configs[i]->name;
+	if (names)
+		r = withdraw_snapshots(&sys_real, s->runtime_dir, names, count, why);
+	if (r < 0)
+		log_warn("a snapshot that no config has any more can still be read", "why", why);
+	else if (r > 0)
+		log_info("withdrew snapshots that no config has any more", "snapshots",
+			LOG_U64((unsigned)r));
+	free(names);
 }
 
 /* From now on everybody who looks sees the new ones. */
@@ -366,6 +407,8 @@ static void show(
 	a->env.state_dir = a->settings->state_dir;
 	a->env.runtime_dir = a->settings->runtime_dir;
 	name_host(a, a->settings);
+	if (a->control)
+		control_operators(a->control, a->settings->operators);
 }
 
 int agent_apply(struct agent *a, struct settings *new, const struct settings_diff *diff)
@@ -396,14 +439,20 @@ int agent_apply(struct agent *a, struct settings *new, const struct settings_dif
 	start_configs(a, &diff->configs);
 	if (diff->labels)
 		ask_rollouts(a, &diff->configs);
+	if (a->control) /* a reload; a start first takes the socket, which no other agent has then
+			 */
+		withdraw_others(a);
 	return a->once ? 0 : renew_report(a, diff);
 }
 
 int agent_prepare(struct agent *a, const struct settings *new, const struct settings_diff *diff,
 	char why[FILE_WHY])
 {
-	int r = make_means(a, new);
+	int r = room_check_next(a->settings, new, diff, why);
 
+	if (r)
+		return r;
+	r = make_means(a, new);
 	if (r)
 		snprintf(why, FILE_WHY, "memory or threads are short: %s", strerror(-r));
 	if (r == 0 && diff->push)
@@ -438,12 +487,14 @@ static void set_environment(struct agent *a)
 			.transport = a->transport,
 			.ca_file = getenv("SSL_CERT_FILE")},
 		.worker = a->worker,
+		.judge = a->judge,
 		.queue = &a->queue,
 		.drift = a->drift,
 		.host = a->host,
 		.dry_run = a->dry_run,
 		.once = a->once,
 		.goes_on = &a->goes_on,
+		.budget = &a->budget,
 		.run_ended = run_ended,
 		.arg = a,
 	};
@@ -454,6 +505,7 @@ static void set_environment(struct agent *a)
 		.push = &a->push,
 		.report = &a->report,
 		.configuration = &a->configuration,
+		.counts = &a->counts,
 		.host = a->host,
 		.started_ms = sys_real.wall_ms(),
 	};
@@ -471,8 +523,10 @@ int agent_open(struct agent *a, const struct settings *settings)
 	a->loop = loop_new(&sys_real);
 	a->transport = a->loop ? transport_new(a->loop) : NULL;
 	a->worker = a->loop ? worker_start(a->loop, "pullet-sync") : NULL;
+	a->judge = a->loop ? worker_start(a->loop, "pullet-judge") : NULL;
+	a->backoffs = backoffs_new(&sys_real);
 	a->settings = calloc(1, sizeof(*a->settings));
-	if (!a->transport || !a->worker || !a->settings)
+	if (!a->transport || !a->worker || !a->judge || !a->backoffs || !a->settings)
 		return no_room(errno ? -errno : -ENOMEM);
 	a->drift = a->once ? NULL : drift_new(a->loop); /* without it the intervals do */
 	trigger_queue_init(&a->queue, wake, a->loop);
@@ -518,7 +572,10 @@ int agent_start(struct agent *a, struct settings *settings)
 	settings_diff_fini(&diff);
 	if (r)
 		return no_room(r);
-	return a->once ? 0 : start_channels(a);
+	r = a->once ? 0 : start_channels(a);
+	if (r == 0 && !a->once)
+		withdraw_others(a);
+	return r;
 }
 
 /* The start's list backwards. What hangs in the kernel (a disk) is left behind: the state it leaves
@@ -540,6 +597,10 @@ void agent_stop(struct agent *a)
 			 "safe");
 		_exit(EXIT_FAILURE);
 	}
+	if (a->judge && worker_stop(a->judge, 2000)) {
+		log_warn("the judges have not ended with a version: leaving it behind");
+		_exit(EXIT_SUCCESS);
+	}
 	if (a->files && worker_stop(a->files, 200)) {
 		log_warn("a file of a server does not answer: leaving its reading behind");
 		_exit(EXIT_SUCCESS);
@@ -552,6 +613,7 @@ void agent_stop(struct agent *a)
 	for (size_t i = 0; a->servers && i < a->settings->server_count; i++)
 		server_free(a->servers[i]);
 	free(a->servers);
+	backoffs_free(a->backoffs);
 	if (a->transport)
 		transport_free(a->transport);
 	if (a->loop)

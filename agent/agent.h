@@ -25,17 +25,20 @@ struct agent {
 	struct settings *settings; /* stays where it is, what it holds changes */
 	int lock;                  /* of the state directory; -1 = not held */
 	struct loop *loop;
-	struct worker *worker, *files;
+	struct worker *worker, *judge, *files;
 	struct transport *transport;
 	struct trigger_queue queue;
 	struct drift *drift;
+	struct backoffs *backoffs;
 	struct watcher *watcher;
 	struct config_env env;
 	struct log_limit goes_on;
+	struct push_budget budget;
 	char host[HOST_NAME_MAX + 1];
 	struct server **servers;
 	struct config **configs;
 	struct configuration_status configuration;
+	struct control_counts counts;
 	struct control_env control_env;
 	struct control *control;
 	struct service *service;

@@ -13,8 +13,6 @@
 #include "diff.h"
 #include "format.h"
 
-#define MAX_TEXT (1u << 30)
-
 struct candidate *candidate_new(void)
 {
 	/* pages of its own: a thousand may wait for the disk, and leave no holes in the heap */
@@ -24,7 +22,7 @@ struct candidate *candidate_new(void)
 	if (c == MAP_FAILED)
 		return NULL;
 	buffer_init(&c->body, CANDIDATE_MAX_BYTES);
-	buffer_init(&c->text, MAX_TEXT);
+	buffer_init(&c->text, CANDIDATE_MAX_TEXT);
 	c->expires_ms = INT64_MAX;
 	return c;
 }
@@ -40,7 +38,7 @@ void candidate_free(struct candidate *c)
 	for (size_t i = 0; i < c->key_count; i++)
 		free(c->keys[i]);
 	for (size_t i = 0; i < STORE_MAX_PARTS; i++)
-		free(c->digests[i]);
+		free(c->mismatches[i]);
 	free(c->keys);
 	free(c->image);
 	munmap(c, sizeof(*c));
@@ -62,7 +60,7 @@ static void find_pieces(struct candidate *c)
 		c->pieces[i].data = c->body.data ? c->body.data + at : "";
 		c->pieces[i].layer = layer;
 		c->pieces[i].signature = signature;
-		c->pieces[i].digest = c->digests[i] ? c->digests[i] : "";
+		c->pieces[i].mismatch = c->mismatches[i] ? c->mismatches[i] : "";
 		at += p->len;
 	}
 }
@@ -86,9 +84,10 @@ static int take_part(struct candidate *c, const struct gather_part *part, size_t
 	if (r)
 		return r;
 	c->version.part_count++;
-	if (part->state == GATHER_PULLED && part->digest) {
-		c->digests[i] = strdup(part->digest); /* the gather forgets it with the bytes */
-		if (!c->digests[i])
+	if (part->state == GATHER_PULLED && part->mismatch) {
+		c->mismatches[i] =
+			strdup(part->mismatch); /* the gather forgets it with the bytes */
+		if (!c->mismatches[i])
 			return -ENOMEM;
 	}
 	return facts->len ? buffer_append(&c->body, data, facts->len) : 0;
@@ -197,6 +196,25 @@ static int write_verbatim(struct candidate *c)
 	return buffer_append(&c->text, c->pieces[0].data, c->pieces[0].facts->len);
 }
 
+static int write_document(const struct node *root, enum settings_format format, struct buffer *text,
+	char why[FILE_WHY])
+{
+	bool json = format == SETTINGS_FORMAT_JSON;
+	int r = document_write(root, json ? DOCUMENT_JSON : DOCUMENT_YAML, text);
+
+	if (r == -EMSGSIZE)
+		snprintf(why, FILE_WHY,
+			"cannot be written as %s: it would take more than the %zu bytes that are "
+			"allowed (4 times max_size of the server): nest its texts less deep, or "
+			"split the config",
+			json ? "json" : "yaml", text->max);
+	else if (r)
+		snprintf(why, FILE_WHY, "cannot be written as %s: %s", json ? "json" : "yaml",
+			r == -EINVAL ? "it holds a number that the format does not have"
+				     : strerror(-r));
+	return r;
+}
+
 static int write_text(struct candidate *c, const struct settings_config *config, char why[FILE_WHY])
 {
 	const struct node *root = c->composition.root;
@@ -211,21 +229,18 @@ static int write_text(struct candidate *c, const struct settings_config *config,
 		return 0;
 	if (format == SETTINGS_VERBATIM && !c->composition.merged)
 		return write_verbatim(c);
+	c->text.max = config->max_made;
 	if (format == SETTINGS_VERBATIM) /* an override: the bytes are not what is meant any more */
 		format = c->version.parts[0].type[0] == 'j' ? SETTINGS_FORMAT_JSON
 							    : SETTINGS_FORMAT_YAML;
 	c->has_text = true;
 	if (format == SETTINGS_FORMAT_ENV || format == SETTINGS_FORMAT_PROPERTIES)
-		return format_write(root,
+		r = format_write(root,
 			format == SETTINGS_FORMAT_ENV ? FORMAT_ENV : FORMAT_PROPERTIES, &c->text,
 			why);
-	r = document_write(
-		root, format == SETTINGS_FORMAT_JSON ? DOCUMENT_JSON : DOCUMENT_YAML, &c->text);
-	if (r)
-		snprintf(why, FILE_WHY, "cannot be written as %s: %s",
-			format == SETTINGS_FORMAT_JSON ? "json" : "yaml",
-			r == -EINVAL ? "it holds a number that the format does not have"
-				     : strerror(-r));
+	else
+		r = write_document(root, format, &c->text, why);
+	c->text.max = CANDIDATE_MAX_TEXT; /* a program may make more of it */
 	return r;
 }
 
@@ -235,8 +250,8 @@ int candidate_outputs(struct candidate *c, const struct settings_config *config,
 	int r = write_text(c, config, why);
 
 	if (r == 0 && snapshot && c->composition.root)
-		r = image_build(c->composition.root, c->version.pulled_ms, version_text, &c->image,
-			&c->image_len, why);
+		r = image_build(c->composition.root, c->version.pulled_ms, version_text,
+			config->max_made, &c->image, &c->image_len, why);
 	return r;
 }
 
@@ -249,8 +264,10 @@ int candidate_compare(struct candidate *c, const struct node *before)
 	if (c->all_changed)
 		return 0;
 	r = diff_new(before, c->composition.root, &d);
-	if (r)
-		return r;
+	if (r) { /* their paths are longer than anybody could read */
+		c->all_changed = r == -EMSGSIZE;
+		return c->all_changed ? 0 : r;
+	}
 	c->keys = calloc(diff_count(d) + 1, sizeof(*c->keys));
 	r = c->keys ? 0 : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < diff_count(d); i++) {

@@ -16,24 +16,26 @@
 #include "store.h"
 
 #define CANDIDATE_MAX_BYTES (256u << 20)
+#define CANDIDATE_MAX_TEXT (1u << 30)
 
 struct candidate {
 	struct version version;
 	struct buffer body; /* the bytes of all parts, one after the other */
 	struct compose_piece pieces[STORE_MAX_PARTS]; /* into body */
-	char *digests[STORE_MAX_PARTS];               /* as their servers gave them; NULL = none */
+	char *mismatches[STORE_MAX_PARTS];            /* as their servers gave them; NULL = none */
 	struct composition composition;
 	struct buffer text; /* what the file gets, when it is not the body */
 	bool has_text;
 	void *image; /* the snapshot, or NULL */
 	size_t image_len;
 	struct publication publication;
-	bool save;        /* it is not in the state directory yet */
-	bool stays;       /* a rollback: it is known to be good, no probe takes it back */
-	bool local;       /* asked for by an operator, not pulled: no run waits for it */
-	bool quiet;       /* put back once more: that was said */
-	bool all_changed; /* which keys changed is not known */
-	char **keys;      /* changed ones; NULL-ended, on the heap with their texts; or NULL */
+	bool save;         /* it is not in the state directory yet */
+	bool stays;        /* a rollback: it is known to be good, no probe takes it back */
+	bool local;        /* asked for by an operator, not pulled: no run waits for it */
+	bool quiet;        /* put back once more: that was said */
+	const char *heals; /* somebody changed what is published: the cause; NULL = it does not */
+	bool all_changed;  /* which keys changed is not known */
+	char **keys;       /* changed ones; NULL-ended, on the heap with their texts; or NULL */
 	size_t key_count;
 	int64_t expires_ms; /* wall clock; INT64_MAX = never */
 	uint64_t revs[SETTINGS_MAX_LAYERS];

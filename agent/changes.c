@@ -13,14 +13,15 @@
 #include "config_private.h"
 #include "diff.h"
 #include "jsontext.h"
+#include "sentence.h"
 
 struct item { /* one change; before and after: texts for people, or NULL */
 	enum diff_kind kind;
 	char *key, *before, *after;
 };
 
-struct entry { /* one publication */
-	const struct config *config;
+struct changes_entry {
+	struct config *config;
 	uint64_t generation, from; /* from 0: there is none */
 	int64_t at_ms;
 	char *origin, *error; /* NULL = not known; none */
@@ -38,14 +39,16 @@ struct head { /* what of a config's list was not merged yet; generation 0 = noth
 struct changes {
 	struct head *heads; /* as they were before the merge */
 	size_t head_count;
-	struct entry *entries[CHANGES_MAX];
-	size_t entry_count, read; /* bytes, in this call */
+	struct changes_entry *entries[CHANGES_MAX];
+	size_t entry_count;
+	/* compared, but not merged yet; NULL = none */
+	struct changes_entry *kept;
 	bool complete;
 };
 
 /* ---- one publication ---- */
 
-static void entry_free(struct entry *e)
+void changes_drop(struct changes_entry *e)
 {
 	if (!e)
 		return;
@@ -70,7 +73,7 @@ static char *value_text(const struct diff_change *change, bool after, char *cons
 }
 
 /* False: it is not listed. */
-static bool add_item(struct entry *e, const struct diff_change *change, char *const *mask)
+static bool add_item(struct changes_entry *e, const struct diff_change *change, char *const *mask)
 {
 	struct item *item = &e->items[e->item_count];
 
@@ -85,7 +88,7 @@ static bool add_item(struct entry *e, const struct diff_change *change, char *co
 	return true;
 }
 
-static int compare_documents(struct entry *e, const struct candidate *before,
+static int compare_documents(struct changes_entry *e, const struct candidate *before,
 	const struct candidate *after, char *const *mask)
 {
 	const struct node *was = before ? before->composition.root : NULL;
@@ -105,8 +108,8 @@ static int compare_documents(struct entry *e, const struct candidate *before,
 }
 
 /* A set of files, which are its keys. */
-static int compare_files(struct entry *e, const struct candidate *before, struct candidate *after,
-	const struct settings_config *settings)
+static int compare_files(struct changes_entry *e, const struct candidate *before,
+	struct candidate *after, const struct settings_config *settings)
 {
 	int r = candidate_compare_files(after, before, settings);
 
@@ -120,7 +123,7 @@ static int compare_files(struct entry *e, const struct candidate *before, struct
 }
 
 /* What a first publication has is all new. 0, or a sentence. */
-static int compare(struct entry *e, struct config *config, char why[FILE_WHY])
+static int compare(struct changes_entry *e, struct config *config, char why[FILE_WHY])
 {
 	struct candidate *before = NULL, *after = NULL;
 	int r = version_load(config, e->generation, NULL, &after, why);
@@ -152,12 +155,26 @@ static uint64_t generation_before(struct store *s, uint64_t generation)
 	return 0;
 }
 
-/* NULL: the state directory has it no more, or there is no memory. */
-static struct entry *entry_new(struct changes *c, struct config *config, uint64_t generation)
+struct config *changes_config(const struct changes_entry *e)
 {
-	struct entry *e = calloc(1, sizeof(*e));
-	struct store_file file, other = {0};
+	return e->config;
+}
+
+void changes_compare(struct changes_entry *e)
+{
 	char why[FILE_WHY];
+
+	if (compare(e, e->config, why))
+		e->error = strdup(why);
+}
+
+/* NULL: the state directory has it no more, or there is no memory. *ret_bytes: to be read for its
+ * comparison; 0 = it is not compared. */
+static struct changes_entry *entry_new(
+	struct config *config, uint64_t generation, uint64_t *ret_bytes)
+{
+	struct changes_entry *e = calloc(1, sizeof(*e));
+	struct store_file file, other = {0};
 
 	if (!e || !config->store || store_look(config->store, generation, &file)) {
 		free(e);
@@ -171,11 +188,10 @@ static struct entry *entry_new(struct changes *c, struct config *config, uint64_
 		other.bytes = 0;
 	if (file.bytes > CHANGES_MAX_BYTES || other.bytes > CHANGES_MAX_BYTES) {
 		e->error = strdup("it is too long to be compared here: see `pullet diff`");
+		*ret_bytes = 0;
 		return e;
 	}
-	c->read += file.bytes + other.bytes;
-	if (compare(e, config, why))
-		e->error = strdup(why);
+	*ret_bytes = file.bytes + other.bytes;
 	return e;
 }
 
@@ -223,7 +239,7 @@ static bool note_heads(
 }
 
 /* Its place among the old ones; CHANGES_MAX = it is not there. */
-static size_t find_old(struct entry *const old[CHANGES_MAX], const struct head *h)
+static size_t find_old(struct changes_entry *const old[CHANGES_MAX], const struct head *h)
 {
 	size_t i = 0;
 
@@ -234,7 +250,7 @@ static size_t find_old(struct entry *const old[CHANGES_MAX], const struct head *
 }
 
 /* What is known already may not be kept any more. */
-static int64_t time_of(struct entry *const old[CHANGES_MAX], const struct head *h)
+static int64_t time_of(struct changes_entry *const old[CHANGES_MAX], const struct head *h)
 {
 	size_t i = find_old(old, h);
 	struct store_file file;
@@ -254,41 +270,82 @@ static struct head *newest(struct head *heads, size_t count)
 	return best;
 }
 
-/* Merges; what is there already is kept. */
-static int merge(struct changes *c, struct config *const *configs)
+/* The entry of a head, if it was compared since the last merge. */
+static struct changes_entry *take_kept(struct changes *c, const struct head *h)
+{
+	struct changes_entry *e = c->kept;
+
+	if (!e || e->config != h->config || e->generation != h->generation)
+		return NULL;
+	c->kept = NULL;
+	return e;
+}
+
+/* Merges, up to what is missing; what is there already is kept. */
+static int merge(struct changes *c, struct config *const *configs, uint64_t *read,
+	struct changes_entry **ret_missing)
 {
 	size_t count = c->head_count;
 	struct head *heads = malloc((count + 1) * sizeof(*heads)), *h;
-	struct entry *old[CHANGES_MAX] = {NULL};
+	struct changes_entry *old[CHANGES_MAX] = {NULL};
 
 	if (!heads)
 		return -ENOMEM;
 	memcpy(heads, c->heads, count * sizeof(*heads));
-	memcpy(old, c->entries, c->entry_count * sizeof(struct entry *));
+	memcpy(old, c->entries, c->entry_count * sizeof(struct changes_entry *));
 	c->entry_count = 0;
 	c->complete = true;
 	while (c->entry_count < CHANGES_MAX && (h = newest(heads, count))) {
 		size_t i = find_old(old, h);
-		struct entry *e = i < CHANGES_MAX ? old[i] : NULL;
+		struct changes_entry *e = i < CHANGES_MAX ? old[i] : take_kept(c, h);
+		uint64_t bytes = 0;
 
-		if (!e && c->read >= CHANGES_MAX_READ) {
+		if (i < CHANGES_MAX)
+			old[i] = NULL;
+		else if (!e && *read >= CHANGES_MAX_READ)
+			c->complete = false;
+		else if (!e)
+			e = entry_new(configs[h - heads], h->generation, &bytes);
+		if (!c->complete)
+			break;
+		if (bytes) {
+			*read += bytes;
+			*ret_missing = e;
 			c->complete = false;
 			break;
 		}
-		if (e)
-			old[i] = NULL;
-		else
-			e = entry_new(c, configs[h - heads], h->generation);
 		h->generation = e ? e->from : 0;
 		if (h->generation)
 			h->at_ms = time_of(old, h);
 		if (e)
 			c->entries[c->entry_count++] = e;
 	}
+	/* what was not come to yet may still be wanted */
 	for (size_t i = 0; i < CHANGES_MAX; i++)
-		entry_free(old[i]);
+		if (old[i] && !c->complete && c->entry_count < CHANGES_MAX)
+			c->entries[c->entry_count++] = old[i];
+		else
+			changes_drop(old[i]);
 	free(heads);
 	return 0;
+}
+
+int changes_look(struct changes *c, struct config *const *configs, size_t count, uint64_t *read,
+	struct changes_entry **ret_missing)
+{
+	bool memory, moved = note_heads(c, configs, count, &memory);
+	int r = memory ? 0 : -ENOMEM;
+
+	*ret_missing = NULL;
+	if (r == 0 && (moved || !c->complete))
+		r = merge(c, configs, read, ret_missing);
+	return r ? r : *ret_missing != NULL;
+}
+
+void changes_keep(struct changes *c, struct changes_entry *e)
+{
+	changes_drop(c->kept);
+	c->kept = e;
 }
 
 /* ---- JSON ---- */
@@ -308,7 +365,7 @@ static void write_item(const struct item *item, bool values, struct buffer *out)
 	buffer_append(out, "}", 1);
 }
 
-static void write_entry(const struct entry *e, bool values, struct buffer *out)
+static void write_entry(const struct changes_entry *e, bool values, struct buffer *out)
 {
 	buffer_append(out, "{", 1);
 	jsontext_member(out, "config", e->config->settings->name);
@@ -332,21 +389,13 @@ static void write_entry(const struct entry *e, bool values, struct buffer *out)
 	}
 	jsontext_number(out, "more", e->more);
 	if (e->error)
-		jsontext_member(out, "error", e->error);
+		sentence_member(
+			out, "error", e->error, values ? AUDIENCE_OPERATOR : AUDIENCE_READER);
 	buffer_append(out, "}", 1);
 }
 
-int changes_write(struct changes *c, struct config *const *configs, size_t count, bool values,
-	struct buffer *out)
+int changes_write(const struct changes *c, bool values, struct buffer *out)
 {
-	bool memory, moved = note_heads(c, configs, count, &memory);
-	int r = memory ? 0 : -ENOMEM;
-
-	c->read = 0;
-	if (r == 0 && (moved || !c->complete))
-		r = merge(c, configs);
-	if (r)
-		return r;
 	buffer_append_string(out, "{\"publications\":[");
 	for (size_t i = 0; i < c->entry_count; i++) {
 		if (i)
@@ -370,7 +419,8 @@ void changes_free(struct changes *c)
 	if (!c)
 		return;
 	for (size_t i = 0; i < c->entry_count; i++)
-		entry_free(c->entries[i]);
+		changes_drop(c->entries[i]);
+	changes_drop(c->kept);
 	free(c->heads);
 	free(c);
 }
@@ -384,10 +434,12 @@ void changes_forget(struct changes *c, const struct config *config)
 			c->heads[i] = (struct head){NULL, 0, 0};
 	for (size_t i = 0; i < c->entry_count; i++) {
 		if (c->entries[i]->config == config)
-			entry_free(c->entries[i]);
+			changes_drop(c->entries[i]);
 		else
 			c->entries[kept++] = c->entries[i];
 	}
 	c->entry_count = kept;
+	if (c->kept && c->kept->config == config)
+		changes_keep(c, NULL);
 	c->complete = false; /* looked for anew */
 }

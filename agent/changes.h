@@ -5,10 +5,11 @@
  * What an entry says is read from the state directory once, when it is asked for the first time,
  * and kept: asking again costs nothing until something new is published.
  *
- * Threads: the loop's, which reads and parses here. Ownership: configs are borrowed; before one is
- * freed, changes_forget(). Bounds: CHANGES_MAX entries with CHANGES_MAX_KEYS changes each, of keys
- * of at most CHANGES_MAX_KEY bytes; versions whose file is longer than CHANGES_MAX_BYTES are not
- * compared, and one call reads about CHANGES_MAX_READ bytes at most. Errors: -ENOMEM, -EMSGSIZE.
+ * Threads: the loop's; changes_compare(), which reads and parses, any (config_task). Ownership:
+ * configs are borrowed; before one is freed, changes_forget(). Bounds: CHANGES_MAX entries with
+ * CHANGES_MAX_KEYS changes each, of keys of at most CHANGES_MAX_KEY bytes; versions whose file is
+ * longer than CHANGES_MAX_BYTES are not compared, and for one answer about CHANGES_MAX_READ bytes
+ * are read at most. Errors: -ENOMEM, -EMSGSIZE.
  */
 #ifndef PULLET_CHANGES_H
 #define PULLET_CHANGES_H
@@ -23,12 +24,26 @@
 #define CHANGES_MAX_READ (4u << 20)
 
 struct changes;
+struct changes_entry; /* one publication */
 
 /* NULL when there is no memory. */
 struct changes *changes_new(void);
 void changes_free(struct changes *c);
 /* Nothing is kept of this config any more. */
 void changes_forget(struct changes *c, const struct config *config);
+
+/* Looks for what was published since. 1 and *ret_missing, which is the caller's then: that entry is
+ * to be compared, and kept, and this to be called again; 0: nothing is missing, or *read has come
+ * to CHANGES_MAX_READ; or -ENOMEM. *read: 0 when an answer begins. */
+int changes_look(struct changes *c, struct config *const *configs, size_t count, uint64_t *read,
+	struct changes_entry **ret_missing);
+/* Its config, which is to live until it was compared. */
+struct config *changes_config(const struct changes_entry *e);
+/* Reads both versions, and compares them. */
+void changes_compare(struct changes_entry *e);
+/* Takes it. */
+void changes_keep(struct changes *c, struct changes_entry *e);
+void changes_drop(struct changes_entry *e);
 
 /* {"publications":[...],"complete":true,"values":true}, newest first. Each: "config", "generation",
  * "from" (the generation before; null: that is not kept, or there was none), "at_ms" (wall clock,
@@ -40,7 +55,6 @@ void changes_forget(struct changes *c, const struct config *config);
  * people, as diff_write_text() shows values, in which those of the config's mask are ***; all of
  * them if values is false. Files of a set have neither. complete false: the rest is there when it
  * is asked for again. */
-int changes_write(struct changes *c, struct config *const *configs, size_t count, bool values,
-	struct buffer *out);
+int changes_write(const struct changes *c, bool values, struct buffer *out);
 
 #endif

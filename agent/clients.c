@@ -22,7 +22,10 @@
 #include "clients.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -32,9 +35,10 @@
 
 #define TICK_MS 250
 #define READ_MS 30000  /* a whole request, from the answer before it, or the connection, on */
-#define CROWDED_MS 500 /* the same while no more clients are let in */
+#define CROWDED_MS 500 /* the same while others want the place, or when it is busy */
 #define WRITE_MS 30000 /* a whole answer, and */
 #define WRITE_RATE 32  /* bytes a millisecond for its length */
+#define BUSY_PART 8    /* of the places: for connections that are only told that it is busy */
 
 enum phase { READING, THINKING, WRITING };
 
@@ -46,6 +50,10 @@ struct client { /* a connection */
 	enum phase phase;
 	uint64_t since_ms;
 	size_t queued; /* bytes of the answer */
+	struct peer peer;
+	enum share busy; /* not SHARE_ROOM: it gets this answer, and nothing else */
+	bool placed;     /* it has, or it never will have, a place */
+	bool ended;      /* its place is another one's */
 	void (*gone)(void *arg);
 	void *gone_arg;
 };
@@ -54,7 +62,10 @@ struct clients {
 	struct loop *loop;
 	struct evconnlistener *listener; /* evhttp's; NULL = not yet */
 	struct client *first;
-	size_t count, max, queued;
+	size_t count, max, queued, max_queued;
+	const gid_t *operators;  /* NULL = there are no shares */
+	clients_refused refused; /* NULL = nobody counts */
+	void *refused_arg;
 	bool crowded;       /* nobody is let in */
 	struct event *tick; /* always pending: see not_accepted() */
 	bool soon;          /* it is due within TICK_MS */
@@ -83,6 +94,7 @@ static void enter(struct client *c, enum phase phase, size_t queued)
 static bool is_late(const struct client *c, uint64_t now_ms)
 {
 	uint64_t limit_ms = c->phase == THINKING  ? UINT64_MAX
+			    : c->busy             ? CROWDED_MS
 			    : c->phase == WRITING ? WRITE_MS + c->queued / WRITE_RATE
 			    : c->all->crowded     ? CROWDED_MS
 						  : READ_MS;
@@ -130,6 +142,147 @@ static void adopt(struct client *c)
 		client_free(c);
 }
 
+/* ---- shares ---- */
+
+const char *client_busy(const struct client *c)
+{
+	switch (c->busy) {
+	case SHARE_ROOM:
+		return NULL;
+	case SHARE_OF_USER:
+		return "this user has all the connections that one user may have: end some, or try "
+		       "again";
+	case SHARE_OF_CLASS:
+	case SHARE_OF_ALL:
+		break;
+	}
+	return "other users have all the connections but those that are kept for root: try again "
+	       "in a second";
+}
+
+static void tell_refused(const struct client *c)
+{
+	if (c->all->refused)
+		c->all->refused(c->all->refused_arg, &c->peer);
+}
+
+/* What is held of connections that have a place (busy false), or that are busy. */
+static struct share_held count_held(const struct client *asks, bool busy)
+{
+	struct share_held held = {0};
+
+	for (const struct client *c = asks->all->first; c; c = c->next)
+		if (c != asks && c->placed && !c->ended && busy == (c->busy != SHARE_ROOM))
+			share_add(&held, &asks->peer, &c->peer, 1);
+	return held;
+}
+
+/* The connection that gives its place to c, if it is idle for long enough: the one of the lowest
+ * right that has been for longest. */
+static struct client *find_idle(const struct client *c, enum share share, uint64_t now_ms)
+{
+	struct client *found = NULL;
+
+	for (struct client *o = c->all->first; o; o = o->next) {
+		bool counts = share == SHARE_OF_USER ? o->peer.uid == c->peer.uid
+						     : o->peer.right <= c->peer.right;
+
+		if (!o->placed || o->ended || o->busy || o->phase != READING || !counts ||
+			now_ms - o->since_ms < CROWDED_MS)
+			continue;
+		if (!found || o->peer.right < found->peer.right ||
+			(o->peer.right == found->peer.right && o->since_ms < found->since_ms))
+			found = o;
+	}
+	return found;
+}
+
+/* The oldest connection of the same user that is busy and has not asked yet. */
+static struct client *find_busy(const struct client *c)
+{
+	struct client *found = NULL;
+
+	for (struct client *o = c->all->first; o; o = o->next)
+		if (o != c && o->busy && !o->ended && o->phase == READING &&
+			o->peer.uid == c->peer.uid && (!found || o->since_ms < found->since_ms))
+			found = o;
+	return found;
+}
+
+/* Is told that it is busy; now, if there are no places for that either. */
+static void refuse_place(struct client *c, enum share share)
+{
+	struct share_held held = count_held(c, true);
+	struct client *old;
+
+	c->busy = share;
+	tell_refused(c);
+	if (share_check(c->all->max / BUSY_PART, &c->peer, &held, 1) == SHARE_ROOM)
+		return;
+	old = find_busy(c);
+	if (old)
+		old->ended = true;
+	else
+		c->ended = true;
+}
+
+/* A new connection: it has a place from now on, gets the one of another, or is busy. */
+static void find_place(struct client *c)
+{
+	uint64_t now_ms = loop_now_ms(c->all->loop);
+
+	peer_identify(&sys_real, client_fd(c), *c->all->operators, &c->peer);
+	while (c->peer.right < RIGHT_OWN) {
+		struct share_held held = count_held(c, false);
+		enum share share = share_check(c->all->max, &c->peer, &held, 1);
+		struct client *idle = share == SHARE_ROOM ? NULL : find_idle(c, share, now_ms);
+
+		if (share != SHARE_ROOM && !idle)
+			refuse_place(c, share);
+		if (!idle)
+			break;
+		idle->ended = true;
+	}
+	c->placed = true;
+}
+
+/* Without a request, and as far as the socket takes it: it is not waited for. */
+static void send_busy(const struct client *c)
+{
+	char body[256], text[512];
+	int len = snprintf(body, sizeof(body), "{\"error\":\"%s\"}\n", client_busy(c));
+
+	len = snprintf(text, sizeof(text),
+		"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+		"Content-Length: %d\r\nConnection: close\r\n\r\n%s",
+		len, body);
+	(void)!send(client_fd(c), text, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void end_client(struct client *c)
+{
+	if (c->busy && c->phase == READING)
+		send_busy(c);
+	client_drop(c);
+}
+
+bool client_may_write(const struct client *c, size_t len)
+{
+	const struct clients *s = c->all;
+	struct share_held held = {0};
+
+	if (!s->operators)
+		return !s->queued || s->queued + len <= s->max_queued;
+	for (const struct client *o = s->first; o; o = o->next)
+		share_add(&held, &c->peer, &o->peer, o->queued);
+	if (share_check(s->max_queued, &c->peer, &held, len) == SHARE_ROOM)
+		return true;
+	tell_refused(c);
+	return false;
+}
+
+/* ---- the list ---- */
+
 static void let_in(struct clients *s, bool in)
 {
 	s->crowded = !in;
@@ -137,6 +290,27 @@ static void let_in(struct clients *s, bool in)
 		evconnlistener_enable(s->listener);
 	else
 		evconnlistener_disable(s->listener);
+}
+
+/* Takes on the new ones, each of which may end others. */
+static void take_on(struct clients *s)
+{
+	for (struct client *c = s->first, *next; c; c = next) {
+		next = c->next;
+		if (c->fresh)
+			adopt(c);
+	}
+	if (s->operators)
+		for (struct client *c = s->first; c; c = c->next)
+			if (!c->placed)
+				find_place(c);
+	for (struct client *c = s->first, *next; c; c = next) {
+		next = c->next;
+		if (c->ended)
+			end_client(c);
+	}
+	if (s->crowded && s->count < s->max)
+		let_in(s, true);
 }
 
 /* Takes on the new ones, shows the slow ones out. */
@@ -147,12 +321,11 @@ static void tick(evutil_socket_t fd, short events, void *arg)
 	bool soon = false;
 
 	(void)fd, (void)events;
+	take_on(s);
 	for (struct client *c = s->first, *next; c; c = next) {
 		next = c->next;
-		if (c->fresh)
-			adopt(c);
-		else if (is_late(c, now_ms))
-			client_drop(c);
+		if (is_late(c, now_ms))
+			end_client(c);
 	}
 	if (s->crowded && s->count < s->max)
 		let_in(s, true);
@@ -235,6 +408,7 @@ struct clients *clients_new(struct loop *l, struct evhttp *http, size_t max)
 		return NULL;
 	s->loop = l;
 	s->max = max;
+	s->max_queued = SIZE_MAX;
 	s->tick = evtimer_new(loop_base(l), tick, s);
 	if (!s->tick) {
 		free(s);
@@ -256,9 +430,17 @@ void clients_free(struct clients *s)
 	free(s);
 }
 
-void clients_limit(struct clients *s, size_t max)
+void clients_limit(struct clients *s, size_t max, size_t max_queued)
 {
 	s->max = max;
+	s->max_queued = max_queued;
+}
+
+void clients_share(struct clients *s, const gid_t *operators, clients_refused refused, void *arg)
+{
+	s->operators = operators;
+	s->refused = refused;
+	s->refused_arg = arg;
 }
 
 void clients_accept(struct clients *s, struct evconnlistener *listener)
@@ -267,11 +449,6 @@ void clients_accept(struct clients *s, struct evconnlistener *listener)
 	evconnlistener_set_error_cb(listener, not_accepted);
 	if (s->crowded)
 		evconnlistener_disable(listener);
-}
-
-size_t clients_queued(const struct clients *s)
-{
-	return s->queued;
 }
 
 struct client *clients_find(const struct clients *s, struct evhttp_request *request)

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "extent.h"
 #include "jsontext.h"
 #include "log.h"
+#include "sentence.h"
 
 static const char *type_text(const struct part *p)
 {
@@ -38,22 +40,45 @@ static int parse_layer(const struct settings_config *config, const struct compos
 		config->layer_count > 1 ? LOG_URL(config->layers[piece->layer].path) : "",
 		config->layer_count > 1 ? ": " : "", type_text(piece->facts), at,
 		r == -ENOMEM ? "out of memory" : e.message);
+	if (config->mask) /* of which key it is nobody knows */
+		sentence_mask(why);
 	return r;
 }
 
 /* ---- overrides ---- */
 
+/* True when it is one value of JSON: that is what it means then, as for a document. */
+static bool parse_json_value(const char *value, struct document **ret_document)
+{
+	struct document_error e;
+	struct buffer json;
+	int r;
+
+	buffer_init(&json, 64u << 10);
+	r = buffer_printf(&json, "{\"v\": %s}", value);
+	if (r == 0)
+		r = document_parse(DOCUMENT_JSON, json.data, json.len, 0, ret_document, &e);
+	buffer_fini(&json);
+	if (r == 0 && document_root(*ret_document)->count != 1) {
+		document_free(*ret_document);
+		*ret_document = NULL;
+		r = -EINVAL;
+	}
+	return r == 0;
+}
+
 int compose_override_value(const char *value, char **ret_json, char why[FILE_WHY])
 {
 	struct document *d = NULL;
 	struct document_error e = {0};
+	char shown[sizeof(e.message)];
 	struct buffer yaml, json;
 	int r;
 
 	buffer_init(&yaml, 64u << 10);
 	buffer_init(&json, 64u << 10);
 	r = buffer_printf(&yaml, "v: %s\n", value);
-	if (r == 0)
+	if (r == 0 && !parse_json_value(value, &d))
 		r = document_parse(DOCUMENT_YAML, yaml.data, yaml.len, 0, &d, &e);
 	if (r == 0 && document_root(d)->count != 1) {
 		snprintf(e.message, sizeof(e.message), "it is more than one value");
@@ -69,9 +94,11 @@ int compose_override_value(const char *value, char **ret_json, char why[FILE_WHY
 		*ret_json = strndup(begin, (size_t)(end - begin));
 		r = *ret_json ? 0 : -ENOMEM;
 	}
-	if (r)
+	if (r) /* who wrote it knows it, and its key may be masked */
 		snprintf(why, FILE_WHY, "the value cannot be read: %s",
-			r == -EINVAL ? e.message : strerror(-r));
+			r == -EINVAL
+				? sentence_show(shown, sizeof(shown), e.message, AUDIENCE_READER)
+				: strerror(-r));
 	document_free(d);
 	buffer_fini(&yaml);
 	buffer_fini(&json);
@@ -141,6 +168,17 @@ size_t compose_layers(const struct composition *c,
 	return n;
 }
 
+/* What is merged is at most what the layers have together. */
+static int check_bytes(
+	const struct settings_config *config, const struct composition *c, char why[FILE_WHY])
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < c->layer_count; i++)
+		bytes += c->layers[i] ? document_bytes(c->layers[i]) : 0;
+	return extent_check("what the layers say together", bytes, config->max_made, why);
+}
+
 static int merge(const struct settings_config *config, struct composition *c, char why[FILE_WHY])
 {
 	struct merge_layer layers[SETTINGS_MAX_LAYERS + LEDGER_MAX_OVERRIDES] = {{0}};
@@ -154,6 +192,9 @@ static int merge(const struct settings_config *config, struct composition *c, ch
 		c->root = layers[0].root;
 		return 0;
 	}
+	r = check_bytes(config, c, why);
+	if (r)
+		return r;
 	r = merge_layers(layers, n, &c->merged, &e);
 	if (r)
 		snprintf(why, FILE_WHY, "the layers cannot be merged: %s",
@@ -185,12 +226,24 @@ int compose(const struct settings_config *config, const struct compose_piece *pi
 	return r;
 }
 
-void compose_fini(struct composition *c)
+static void free_layers(struct composition *c)
 {
 	for (size_t i = 0; i < c->layer_count; i++)
 		document_free(c->layers[i]);
 	for (size_t i = 0; i < c->override_count; i++)
 		document_free(c->overrides[i]);
+	c->layer_count = c->override_count = 0;
+}
+
+void compose_drop_layers(struct composition *c)
+{
+	if (c->merged)
+		free_layers(c);
+}
+
+void compose_fini(struct composition *c)
+{
+	free_layers(c);
 	document_free(c->merged);
 	*c = (struct composition){.layer_count = 0};
 }

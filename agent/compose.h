@@ -20,7 +20,7 @@ struct compose_piece { /* the bytes of one part; borrowed */
 	const char *data;
 	size_t layer;
 	bool signature;
-	const char *digest; /* as the server gave it; "" = not, or from the store */
+	const char *mismatch; /* how it does not fit the digests that came with it; "" = it does */
 };
 
 struct composition {
@@ -34,6 +34,8 @@ struct composition {
 int compose(const struct settings_config *config, const struct compose_piece *pieces, size_t count,
 	const struct ledger *ledger, struct composition *ret_composition, char why[FILE_WHY]);
 void compose_fini(struct composition *c);
+/* Frees the layers of what is merged: nothing but the result is wanted any more. */
+void compose_drop_layers(struct composition *c);
 /* The layers as merge_layers() takes them, the overrides behind the layers. Returns how many. */
 size_t compose_layers(const struct composition *c,
 	struct merge_layer ret_layers[SETTINGS_MAX_LAYERS + LEDGER_MAX_OVERRIDES]);

@@ -27,10 +27,35 @@ static uint64_t expiry_ms(const struct config *c)
 	return c->env->sys->now_ms() + (max_ms > PATIENCE_MS ? max_ms : PATIENCE_MS);
 }
 
-/* The last of the slowest pulls has not confirmed it. */
+bool config_suspended(const struct config *c)
+{
+	return c->ledger && c->ledger->suspension.by && !c->env->once;
+}
+
+/* The last of the slowest pulls has not confirmed it; the time of a suspension does not count. */
 uint64_t config_stale_ms(const struct config *c)
 {
-	return c->supervisor.max_ms + c->settings->timeout_ms;
+	uint64_t stale_ms = c->supervisor.max_ms + c->settings->timeout_ms,
+		 confirmed_ms = c->confirmed_ms ? c->confirmed_ms : c->started_ms;
+
+	if (config_suspended(c))
+		return CONFIG_NEVER;
+	return stale_ms + (c->resumed_ms > confirmed_ms ? c->resumed_ms - confirmed_ms : 0);
+}
+
+/* What only hints ask for waits for the floor, but not beyond the moment that an order or the
+ * interval has set. While it is suspended, what others fire or hint waits until it resumes. */
+static bool find_due(const struct config *c, uint64_t *ret_due_ms)
+{
+	uint64_t ready_ms = push_floor_ready_ms(&c->floor, c->env->sys->now_ms());
+
+	if (config_suspended(c) || !trigger_due(&c->trigger, ret_due_ms))
+		return false;
+	if (ready_ms > c->own_ms)
+		ready_ms = c->own_ms;
+	if (*ret_due_ms < ready_ms)
+		*ret_due_ms = ready_ms;
+	return true;
 }
 
 /* The trigger's word decides whether the timer is armed, and whether a run that waits for the
@@ -38,7 +63,7 @@ uint64_t config_stale_ms(const struct config *c)
 static void arm(struct config *c)
 {
 	uint64_t due_ms;
-	bool is_set = trigger_due(&c->trigger, &due_ms);
+	bool is_set = trigger_due(&c->trigger, &due_ms) && !config_suspended(c);
 
 	if (c->retires)
 		return;
@@ -49,10 +74,19 @@ static void arm(struct config *c)
 		}
 		gather_withdraw(c->gather);
 	}
-	if (is_set)
+	if (find_due(c, &due_ms))
 		loop_timer_set(c->env->loop, &c->due, due_ms);
 	else
 		loop_timer_cancel(c->env->loop, &c->due);
+}
+
+/* The last word, whatever was said before. */
+static void order(struct config *c, uint64_t delay_ms)
+{
+	uint64_t now_ms = c->env->sys->now_ms();
+
+	c->own_ms = now_ms + delay_ms;
+	trigger_fire(&c->trigger, now_ms, delay_ms);
 }
 
 /* ---- telling ---- */
@@ -174,6 +208,8 @@ static bool begin_run(void *arg)
 		arm(c);
 		return false;
 	}
+	push_floor_begin(&c->floor, c->env->sys->now_ms(), c->own_ms > c->env->sys->now_ms());
+	c->own_ms = UINT64_MAX;
 	c->run = supervisor_begin(&c->supervisor);
 	/* before the request: a message lost from here on is caught up with */
 	atomic_store_explicit(&c->topic.pulled, true, memory_order_release);
@@ -279,6 +315,7 @@ static void lost(void *arg, const char *why)
 		arm(c);
 		return;
 	}
+	c->own_ms = UINT64_MAX;
 	c->run = supervisor_begin(&c->supervisor);
 	pull_failed(c, SUPERVISOR_REJECTED, "pull could not be started", why);
 }
@@ -308,9 +345,12 @@ static void limit_passed(void *arg)
 static void due(void *arg)
 {
 	struct config *c = arg;
+	uint64_t due_ms, now_ms = c->env->sys->now_ms();
 
 	if (trigger_running(&c->trigger)) { /* one more run right after it */
-		trigger_begin(&c->trigger, c->env->sys->now_ms());
+		trigger_begin(&c->trigger, now_ms);
+		arm(c);
+	} else if (find_due(c, &due_ms) && due_ms > now_ms) { /* the floor has risen meanwhile */
 		arm(c);
 	} else {
 		gather_submit(c->gather, expiry_ms(c));
@@ -321,7 +361,7 @@ void config_free_for_run(struct config *c)
 {
 	if (c->late) {
 		c->late = false;
-		trigger_fire(&c->trigger, c->env->sys->now_ms(), 0);
+		arm(c); /* it is due still */
 	}
 	version_grant(c);
 }
@@ -352,8 +392,8 @@ static void told(void *arg, const char *key, size_t key_len, const char *version
 	(void)key, (void)key_len, (void)version;
 	c->watch_changes++;
 	if (trigger_due(&c->trigger, &due_ms) && due_ms <= now_ms + spread_ms)
-		return; /* there is a pull within the window: it is not put off again and again */
-	trigger_fire(&c->trigger, now_ms, sys_random_upto(c->env->sys, spread_ms));
+		return; /* that pull is within the window */
+	trigger_hint(&c->trigger, now_ms, sys_random_upto(c->env->sys, spread_ms));
 }
 
 /* What cannot be watched is pulled at the interval. */
@@ -361,6 +401,7 @@ static void watch(struct config *c)
 {
 	size_t n = c->settings->layer_count;
 
+	free(c->watched);
 	c->watched = c->env->watcher ? calloc(n + 1, sizeof(*c->watched)) : NULL;
 	for (size_t i = 0; c->watched && i < n + (c->rollout ? 1 : 0); i++) {
 		const struct settings_layer *layer =
@@ -479,12 +520,19 @@ static bool must_follow(struct config *c)
 	}
 }
 
-/* The supervised delay with jitter, so that the hosts of a fleet do not fall into step. */
+/* A delay with jitter, so that the hosts of a fleet do not fall into step. */
 static uint64_t jittered(struct config *c, uint64_t delay_ms, unsigned percent)
 {
-	uint64_t span = delay_ms / 100 * percent + delay_ms % 100 * percent / 100;
+	return supervisor_jitter(&c->supervisor, delay_ms, percent, c->env->sys->random());
+}
 
-	return delay_ms - span + sys_random_upto(c->env->sys, 2 * span);
+/* Rests that the server did not ask for keep a pull waiting for no longer than the bound. */
+static void bound_waiting(struct config *c)
+{
+	uint64_t max_ms = c->supervisor.max_ms;
+
+	gather_wait_until(c->gather,
+		c->env->sys->now_ms() + (max_ms > SHAPER_CAP_MIN_MS ? max_ms : SHAPER_CAP_MIN_MS));
 }
 
 /* When to ask again what must be asked for again; at the latest when it is due anyway. */
@@ -515,21 +563,48 @@ void config_tell(struct config *c, uint64_t first, uint64_t last)
 	}
 }
 
+/* The floor of a config on which messages pull in vain has grown: said once a minute, by one config
+ * for all. */
+static void tell_floor(struct config *c, uint64_t now_ms)
+{
+	uint64_t floor_ms = push_floor_ms(&c->floor, now_ms);
+	unsigned suppressed;
+
+	if (floor_ms > c->settings->push_min_ms && c->env->goes_on &&
+		log_limit_pass(c->env->goes_on, now_ms, "floor", &suppressed))
+		log_warn("messages keep coming that bring nothing new: they pull less often",
+			"config", c->settings->name, "topic", c->settings->topic, "every_ms",
+			LOG_U64(floor_ms));
+}
+
+/* When the next run is due: of its own, and sooner if it must ask again. */
+static uint64_t find_next_ms(struct config *c, uint64_t now_ms)
+{
+	uint64_t own_ms = jittered(c, supervisor_delay(&c->supervisor), c->settings->jitter);
+	bool again = must_repull(c) || must_follow(c);
+
+	if (!again && c->soon)
+		own_ms = jittered(c, FAILOVER_MS, 50);
+	else if (!again && gather_overloaded(c->gather)) /* not all who were turned away in step */
+		own_ms = sys_random_upto(c->env->sys, supervisor_delay(&c->supervisor));
+	if (c->own_ms == UINT64_MAX)
+		c->own_ms = now_ms + own_ms;
+	return again ? repull_ms(c, own_ms) : own_ms;
+}
+
 /* Whatever the run came to: the next one is due, those who waited are told. */
 static void run_ended(struct config *c)
 {
-	uint64_t next_ms = jittered(c, supervisor_delay(&c->supervisor), c->settings->jitter);
+	uint64_t now_ms = c->env->sys->now_ms();
 
-	if (must_repull(c) || must_follow(c))
-		next_ms = repull_ms(c, next_ms);
-	else if (c->soon)
-		next_ms = jittered(c, FAILOVER_MS, 50);
-	else if (gather_overloaded(c->gather)) /* not all who were turned away in step */
-		next_ms = sys_random_upto(c->env->sys, supervisor_delay(&c->supervisor));
+	push_floor_end(&c->floor, now_ms, (unsigned)gather_count(c->gather),
+		c->outcome == CONFIG_PUBLISHED);
+	tell_floor(c, now_ms);
+	trigger_end(&c->trigger, now_ms, find_next_ms(c, now_ms));
 	if (c->bootstrapping)
 		change_places(c);
 	c->forced = false;
-	trigger_end(&c->trigger, c->env->sys->now_ms(), next_ms);
+	bound_waiting(c);
 	arm(c);
 	tell_watches(c);
 	config_tell(c, 0, c->run - 1);
@@ -581,6 +656,7 @@ struct config *config_new(const struct config_env *env, const struct settings_co
 	c->topic.topic = settings->topic;
 	c->topic.trigger = &c->trigger;
 	c->topic.spread_ms = settings->push_spread_ms;
+	push_floor_init(&c->floor, settings->push_min_ms, env->budget);
 	version_init(c);
 	c->gather = gather_new(&env->gather, settings, NULL, &gather_calls, c);
 	if (settings->bootstrap)
@@ -615,7 +691,7 @@ void config_free(struct config *c)
 
 bool config_at_disk(const struct config *c)
 {
-	return c->publishing || c->syncing;
+	return c->publishing || c->syncing || c->judging || c->tasks;
 }
 
 /* Something of it was under way on the worker: is it still? */
@@ -669,8 +745,9 @@ void config_start(struct config *c, bool now)
 {
 	c->started_ms = c->env->sys->now_ms();
 	version_start(c);
-	watch(c);
-	trigger_fire(&c->trigger, c->env->sys->now_ms(), now ? 0 : splay_ms(c));
+	if (!config_suspended(c))
+		watch(c);
+	order(c, now ? 0 : splay_ms(c));
 }
 
 void config_resumed(struct config *c)
@@ -678,7 +755,7 @@ void config_resumed(struct config *c)
 	uint64_t due_ms, now_ms = c->env->sys->now_ms();
 
 	if (trigger_due(&c->trigger, &due_ms) && due_ms < now_ms && !gather_waiting(c->gather))
-		trigger_fire(&c->trigger, now_ms, splay_ms(c));
+		order(c, splay_ms(c));
 	arm(c);
 }
 
@@ -691,9 +768,31 @@ void config_called(struct trigger *t)
 
 void config_refresh(struct config *c, bool forced)
 {
+	if (config_suspended(c))
+		return;
 	c->force |= forced;
 	gather_lift(c->gather);
-	trigger_fire(&c->trigger, c->env->sys->now_ms(), 0);
+	order(c, 0);
+}
+
+void config_suspension_began(struct config *c)
+{
+	unwatch(c);
+	trigger_suspend(&c->trigger);
+	arm(c);
+	if (c->image && c->confirmed_ms)
+		image_confirm(c->image, c->confirmed_ms, readers_stale_ms(c));
+}
+
+void config_suspension_ended(struct config *c)
+{
+	uint64_t now_ms = c->env->sys->now_ms();
+
+	c->resumed_ms = now_ms;
+	if (c->image && c->confirmed_ms)
+		image_confirm(c->image, c->confirmed_ms, readers_stale_ms(c));
+	watch(c);
+	order(c, splay_ms(c));
 }
 
 void config_wait(struct config *c, struct config_waiter *w)
@@ -734,6 +833,16 @@ void config_wait_cancel(struct config *c, struct config_waiter *w)
 struct push_topic *config_push_topic(struct config *c)
 {
 	return &c->topic;
+}
+
+size_t config_place(const struct config *c)
+{
+	return c->place;
+}
+
+void config_set_place(struct config *c, size_t place)
+{
+	c->place = place;
 }
 
 const char *config_name(const struct config *c)
@@ -788,6 +897,7 @@ void config_status(struct config *c, struct config_status *ret_status)
 		.expires_ms = c->expires_ms,
 		.drifted = c->drifted,
 		.pin = c->ledger && c->ledger->pin.by ? &c->ledger->pin : NULL,
+		.suspension = config_suspended(c) ? &c->ledger->suspension : NULL,
 		.restored = c->restored,
 		.pushes = atomic_load_explicit(&c->topic.messages, memory_order_relaxed),
 	};
@@ -796,7 +906,7 @@ void config_status(struct config *c, struct config_status *ret_status)
 		snprintf(ret_status->snapshot, sizeof(ret_status->snapshot), "%s/%s.snap",
 			c->env->runtime_dir, c->settings->name);
 	gather_url(c->gather, ret_status->url);
-	if (trigger_due(&c->trigger, &due_ms))
+	if (find_due(c, &due_ms))
 		ret_status->next_pull_in_ms = due_ms > now_ms ? (int64_t)(due_ms - now_ms) : 0;
 	for (int i = 0; i < JUDGE_COUNT; i++) {
 		ret_status->refused += c->refused[i];
@@ -807,6 +917,8 @@ void config_status(struct config *c, struct config_status *ret_status)
 		ret_status->away_why = c->away->why;
 		ret_status->away = &c->away->version;
 		ret_status->held = version_is_held(c->away);
+		ret_status->away_failed =
+			!ret_status->held && strcmp(c->away->why, ret_status->last_error) == 0;
 	}
 	if (c->ledger) {
 		ret_status->overrides = c->ledger->overrides;

@@ -2,7 +2,7 @@
  * The life of one config: due, pull, judge, publish, wait. The only place that knows the whole
  * sequence.
  *
- * Threads: the loop's; the push thread fires the trigger inside the push topic and nothing else.
+ * Threads: the loop's; the push thread hints at the trigger inside the push topic and nothing else.
  * Ownership: config_free() ends a run in progress. Bounds: one transfer and one publication at a
  * time; CONFIG_REPULLS extra pulls, all within about a minute, while the server still shows another
  * version than a push promised. What a push or a watch told of, while the server is not to be
@@ -21,6 +21,7 @@
 #include "loop.h"
 #include "publish.h"
 #include "push.h"
+#include "push_floor.h"
 #include "server.h"
 #include "settings.h"
 #include "transport.h"
@@ -40,15 +41,18 @@ struct config_env {
 	struct loop *loop;
 	struct gather_env gather; /* the servers; how they are asked */
 	struct worker *worker;
+	struct worker *judge; /* what large versions are judged on; NULL = the loop */
 	struct trigger_queue *queue;
 	struct drift *drift;     /* NULL = only the interval notices */
 	struct watcher *watcher; /* NULL = nothing is watched */
+	struct sweep *sweep;     /* while configs are started; NULL = later, or no memory */
 	const char *state_dir, *runtime_dir;
 	const char *host; /* its name, for rollouts */
 	const struct settings_label *labels;
 	size_t label_count;
-	bool dry_run;              /* pull and judge, write nothing, say what would be done */
-	bool once;                 /* each config runs once: no splay */
+	bool dry_run;               /* pull and judge, write nothing, say what would be done */
+	bool once;                  /* each config runs once: no splay */
+	struct push_budget *budget; /* what may be spent on messages; NULL = anything */
 	struct log_limit *goes_on; /* for all configs: what is told again; NULL = each for itself */
 	/* Called after each run. */
 	void (*run_ended)(void *arg, struct config *c);
@@ -86,8 +90,10 @@ struct config_status {
 	/* what the server has and does not stand; NULL = it has what stands */
 	const struct version *away;
 	const char *away_judge, *away_why;
-	bool held; /* that is decided: by a pin, a rollout, an operator's rollback */
-	const struct ledger_pin *pin; /* NULL = not pinned */
+	bool held;        /* that is decided: by a pin, a rollout, an operator's rollback */
+	bool away_failed; /* last_error is about it, and it is not held */
+	const struct ledger_pin *pin;        /* NULL = not pinned */
+	const struct ledger_pin *suspension; /* NULL = not suspended */
 	const struct ledger_override *overrides;
 	size_t override_count;
 	int64_t expires_ms; /* of the signature, wall clock; INT64_MAX = never */
@@ -110,6 +116,20 @@ struct config_waiter {
 	struct config_waiter *next; /* private */
 };
 
+/* Work on a config's versions that takes long, for whoever asks about them. Embedded by its user.
+ */
+struct config_task {
+	/* On the judges' thread: reads nothing that changes while the config lives. Not called when
+	 * the config goes before. */
+	void (*run)(struct config_task *t);
+	/* On the loop, once, maybe before config_task_begin() returns; may free it. */
+	void (*ended)(struct config_task *t);
+	_Atomic bool dropped;     /* the config goes: run() was not called, or ends for nothing */
+	struct worker_job job;    /* private */
+	struct config *config;    /* private */
+	struct config_task *next; /* private */
+};
+
 /* NULL when there is no memory. `settings` is borrowed. */
 struct config *config_new(const struct config_env *env, const struct settings_config *settings);
 /* Ends what runs; waits for nothing. The worker must have been stopped, or the config retired; the
@@ -125,17 +145,24 @@ void config_start(struct config *c, bool now);
  * called later, once. What an operator asked for, and waits, is taken back. ended NULL: the agent
  * ends, nobody is told, and nothing is taken back: after the next start it is as after a crash.
  * What is published stays, and is remembered. Only config_free(), or this again, may follow; the
- * push thread may still fire the trigger. */
+ * push thread may still hint at the trigger. */
 bool config_retire(struct config *c, void (*ended)(void *arg), void *arg);
 /* The worker is at something of it, or is to be: config_retire() would have to wait. */
 bool config_at_disk(const struct config *c);
-/* The trigger was fired or suspended: for whoever takes it off the queue. */
+/* The trigger's moment was changed by a call: for whoever takes it off the queue. */
 void config_called(struct trigger *t);
 /* The machine slept through the moment of the pull: one pull, splayed as at the start. */
 void config_resumed(struct config *c);
-/* Pull now, even if the server is left alone for a while (unless it asked for that itself).
+/* Pull now, even if the server is left alone for a while (unless it asked for that itself); not
+ * while it is suspended.
  * forced: the guard is not asked, and what was refused is judged again. */
 void config_refresh(struct config *c, bool forced);
+/* Has the judges' thread work, in line with the versions that it judges; at once where there is no
+ * such thread. */
+void config_task_begin(struct config *c, struct config_task *t);
+/* Lets go of the highest rev that each signature had, so that a lower one is taken next; the way
+ * out when a rev was signed that was never meant. True when there was one. */
+bool config_forget_revs(struct config *c);
 void config_wait(struct config *c, struct config_waiter *w);
 /* The same for the next run, or change by an operator, that ends; also one that has begun. */
 void config_wait_any(struct config *c, struct config_waiter *w);
@@ -145,6 +172,9 @@ bool config_stands(const struct config *c, uint64_t generation, const char *vers
 void config_wait_cancel(struct config *c, struct config_waiter *w);
 struct push_topic *config_push_topic(struct config *c);
 const char *config_name(const struct config *c);
+/* Where it is in the settings' list; as it was last set. */
+size_t config_place(const struct config *c);
+void config_set_place(struct config *c, size_t place);
 /* NULL when pulls and publications make progress, however slow, or wait for their time; else a
  * sentence, a constant, that says what does not. For a timer of the loop: asked for the first time
  * after the machine slept, or while a slot is just being handed on, it may be too strict, so that
@@ -170,29 +200,37 @@ int config_pin(
 	struct config *c, uint64_t for_ms, const char *by, const char *reason, char why[FILE_WHY]);
 /* And pulls. */
 int config_unpin(struct config *c, const char *by, char why[FILE_WHY]);
+/* No pull is begun for so long (0 = until config_resume()), whoever wants one, also over a restart;
+ * one that is under way ends as ever. What is published stays, and does not become stale meanwhile;
+ * rollbacks, pins and overrides are possible. Replaces a suspension. */
+int config_suspend(
+	struct config *c, uint64_t for_ms, const char *by, const char *reason, char why[FILE_WHY]);
+/* And pulls. -EALREADY: it is not suspended. */
+int config_resume(struct config *c, const char *by, char why[FILE_WHY]);
+bool config_suspended(const struct config *c);
 
 /*
  * The changes, config_roll_back() and what follows it, end when they are published, or are refused,
  * which takes the decision back: maybe before the call returns, else after the run under way.
  */
 
+/* A change may begin, for that reason. */
+int config_check_change(const struct config *c, const char *reason, char why[FILE_WHY]);
 /* Waits for the end of the change that is asked for next: to be called before it. When that is
  * refused at once the waiter is still there: config_wait_cancel(). */
 void config_wait_change(struct config *c, struct config_waiter *w);
 /* Why the last change was not done; NULL = it was, or has not ended. */
 const char *config_change_error(const struct config *c);
 
-/* Publishes a generation of the state directory again, as a new one; 0 = the newest before the one
- * that stands that has other bytes and was not taken back by a probe or an operator. What stands is
- * not taken from the server again until it changes there. No probe takes the rollback back. Allowed
- * while pinned. Refused when a public key is configured and the version is not signed by it; its
- * rev and its expiry are not asked for, the operator decides; neither are guard and schema, but the
- * check is. */
+/* Publishes a generation of the state directory again, as a new one; inspect_rollback() has said
+ * that it may. What stands is not taken from the server again until it changes there. No probe
+ * takes the rollback back. Allowed while pinned. A signature's rev and its expiry are not asked
+ * for, the operator decides; neither are guard and schema, but the check is. */
 int config_roll_back(struct config *c, uint64_t generation, const char *by, const char *reason,
 	char why[FILE_WHY]);
 /* Lays one value over whatever the server says, for so long (at least 1). value is YAML: one value;
- * null removes the key; a mapping is merged into the one that is there. The key may not lead
- * through a list or a single value. Replaces an override of the same key. */
+ * null removes the key; a mapping is merged into the one that is there. inspect_override() has said
+ * that there may be one. Replaces an override of the same key. */
 int config_override(struct config *c, const char *key, const char *value, uint64_t for_ms,
 	const char *by, const char *reason, char why[FILE_WHY]);
 int config_drop_override(struct config *c, const char *key, const char *by, char why[FILE_WHY]);

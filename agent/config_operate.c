@@ -11,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "keypath.h"
 #include "settings_value.h"
-#include "signature.h"
 
 /* ---- sentences ---- */
 
@@ -44,8 +42,7 @@ int operate_check_standing(const struct config *c, char why[FILE_WHY])
 	return -ENODATA;
 }
 
-/* A change may begin. */
-static int check_change(const struct config *c, const char *reason, char why[FILE_WHY])
+int config_check_change(const struct config *c, const char *reason, char why[FILE_WHY])
 {
 	int r = operate_check_standing(c, why);
 
@@ -80,33 +77,14 @@ struct ledger *operate_overrides(const struct ledger *l)
 {
 	struct ledger *copy = calloc(1, sizeof(*copy));
 
-	for (size_t i = 0; copy && i < l->override_count; i++) {
-		const struct ledger_override *o = &l->overrides[i];
-
-		if (ledger_override(copy, o->key, o->value, o->until_ms, o->by, o->reason)) {
-			ledger_free(copy);
-			return NULL;
-		}
+	if (copy && ledger_copy_overrides(copy, l)) {
+		ledger_free(copy);
+		return NULL;
 	}
 	return copy;
 }
 
-/* The ledger's overrides as they were. */
-static int restore(struct ledger *l, const struct ledger *was)
-{
-	int r = 0;
-
-	while (l->override_count)
-		ledger_drop_override(l, l->overrides[l->override_count - 1].key);
-	for (size_t i = 0; r == 0 && i < was->override_count; i++) {
-		const struct ledger_override *o = &was->overrides[i];
-
-		r = ledger_override(l, o->key, o->value, o->until_ms, o->by, o->reason);
-	}
-	return r;
-}
-
-static bool taken_back(const struct ledger_verdict *v)
+bool operate_took_back(const struct ledger_verdict *v)
 {
 	return strcmp(v->judge, "probe") == 0 || strcmp(v->judge, "operator") == 0;
 }
@@ -119,7 +97,7 @@ bool operate_forgive(struct config *c)
 	for (size_t i = c->ledger->verdict_count; i-- > 0;) {
 		const struct ledger_verdict *v = &c->ledger->verdicts[i];
 
-		if (taken_back(v))
+		if (operate_took_back(v))
 			continue;
 		snprintf(sha256, sizeof(sha256), "%s", v->sha256);
 		some |= ledger_forgive(c->ledger, sha256);
@@ -134,7 +112,7 @@ static void take_back(struct config *c)
 	if (!c->change.overrides) {
 		ledger_forgive(c->ledger, c->change.refused);
 	} else {
-		if (restore(c->ledger, c->change.overrides))
+		if (ledger_copy_overrides(c->ledger, c->change.overrides))
 			log_err("out of memory: overrides are lost", "config", c->settings->name);
 		operate_forgive(c);
 	}
@@ -154,7 +132,7 @@ void operate_ended(struct config *c, const char *why)
 	if (overrides)
 		version_remember(c);
 	else if (!why) /* what the server has instead is told as turned away */
-		trigger_fire(&c->trigger, c->env->sys->now_ms(), 0);
+		trigger_hint(&c->trigger, c->env->sys->now_ms(), 0);
 	c->change.failed = why;
 	c->change.error = why ? strdup(why) : NULL;
 	config_tell(c, CONFIG_ANY, CONFIG_CHANGE);
@@ -255,109 +233,51 @@ int config_unpin(struct config *c, const char *by, char why[FILE_WHY])
 	return 0;
 }
 
-/* ---- rollback ---- */
+/* ---- suspension ---- */
 
-/* The newest version that may stand instead of the one that does. 0 or -ENOENT. */
-static int find_before(struct config *c, uint64_t *ret_generation, char why[FILE_WHY])
+int config_suspend(
+	struct config *c, uint64_t for_ms, const char *by, const char *reason, char why[FILE_WHY])
 {
-	uint64_t generations[STORE_MAX_KEEP];
-	size_t count = store_list(c->store, generations);
-	char ignored[FILE_WHY];
+	char text[24];
+	int r = check_reason(reason, why);
 
-	for (size_t i = 0; i < count; i++) {
-		struct candidate *v;
-		unsigned damaged;
-		bool good;
-
-		if (generations[i] >= c->published.generation)
-			continue;
-		v = candidate_new();
-		if (!v)
-			return no_memory(why);
-		good = candidate_load(v, c->store, generations[i], &damaged, ignored) == 0 &&
-		       !version_same(&v->version, &c->published);
-		for (size_t k = 0; good && k < c->ledger->verdict_count; k++) {
-			const struct ledger_verdict *verdict = &c->ledger->verdicts[k];
-
-			good = !taken_back(verdict) ||
-			       strcmp(verdict->sha256, v->version.sha256) != 0;
-		}
-		candidate_free(v);
-		if (good) {
-			*ret_generation = generations[i];
-			return 0;
-		}
+	if (r)
+		return r;
+	if (!c->ledger || !c->store) {
+		snprintf(why, FILE_WHY, "its state directory cannot be used: the log says why");
+		return -ENODATA;
 	}
-	snprintf(why, FILE_WHY,
-		"there is no older version to go back to that is other than what stands and was "
-		"not taken back itself: name a generation");
-	return -ENOENT;
-}
-
-/* Is each document still signed, by the keys of today? */
-static int check_signatures(const struct config *c, const struct candidate *v, char why[FILE_WHY])
-{
-	char *const *keys = c->settings->verify.public_keys;
-	struct signature_facts facts;
-	char inner[FILE_WHY];
-
-	for (size_t i = 0; keys && i < v->version.part_count; i++) {
-		const struct compose_piece *p = &v->pieces[i], *s = p + 1;
-		const char *path;
-		int r = -EBADMSG;
-
-		if (p->signature || p->facts->absent)
-			continue;
-		path = LOG_URL(c->settings->layers[p->layer].path);
-		snprintf(inner, sizeof(inner), "it was stored without a signature");
-		if (i + 1 < v->version.part_count && s->signature && !s->facts->absent)
-			r = signature_verify(keys, p->data, p->facts->len, s->data, s->facts->len,
-				&facts, inner);
-		if (r) {
-			snprintf(why, FILE_WHY,
-				"generation %llu is not signed as the configuration asks for: "
-				"%.100s: %.160s",
-				(unsigned long long)v->version.generation, path, inner);
-			return r == -ENOMEM ? r : -EBADMSG;
-		}
-	}
+	if (ledger_suspend(c->ledger, until(c, for_ms), by, reason))
+		return no_memory(why);
+	version_remember(c);
+	log_info("suspended: no pulls until it resumes", "config", c->settings->name, "by", by,
+		"reason", or_null(reason), "for",
+		for_ms ? settings_duration_text(for_ms, text) : NULL);
+	config_suspension_began(c);
 	return 0;
 }
 
-static int check_target(struct config *c, uint64_t generation, char why[FILE_WHY])
+int config_resume(struct config *c, const char *by, char why[FILE_WHY])
 {
-	struct candidate *v;
-	int r;
-
-	if (generation == c->published.generation) {
-		snprintf(why, FILE_WHY, "generation %llu is what stands",
-			(unsigned long long)generation);
+	if (!c->ledger || !ledger_resume(c->ledger)) {
+		snprintf(why, FILE_WHY, "it is not suspended");
 		return -EALREADY;
 	}
-	r = version_load(c, generation, c->ledger, &v, why);
-	if (r)
-		return r;
-	if (version_same(&v->version, &c->published)) {
-		snprintf(why, FILE_WHY, "generation %llu has the same bytes as what stands",
-			(unsigned long long)generation);
-		r = -EALREADY;
-	} else {
-		r = check_signatures(c, v, why);
-	}
-	candidate_free(v);
-	return r;
+	version_remember(c);
+	log_info("resumed", "config", c->settings->name, "by", by);
+	config_suspension_ended(c);
+	config_refresh(c, false);
+	return 0;
 }
+
+/* ---- rollback ---- */
 
 int config_roll_back(struct config *c, uint64_t generation, const char *by, const char *reason,
 	char why[FILE_WHY])
 {
 	char what[64], *origin, *verdict;
-	int r = check_change(c, reason, why);
+	int r = config_check_change(c, reason, why);
 
-	if (r == 0 && generation == 0)
-		r = find_before(c, &generation, why);
-	if (r == 0)
-		r = check_target(c, generation, why);
 	if (r)
 		return r;
 	snprintf(what, sizeof(what), "rollback to generation %llu", (unsigned long long)generation);
@@ -382,6 +302,18 @@ int config_roll_back(struct config *c, uint64_t generation, const char *by, cons
 		origin, NULL, why);
 }
 
+bool config_forget_revs(struct config *c)
+{
+	const char *judge = judge_name(JUDGE_SIGNATURE);
+	bool some = c->ledger && ledger_forget_revs(c->ledger, judge);
+
+	if (some)
+		version_remember(c);
+	if (c->away && strcmp(c->away->judge, judge) == 0)
+		version_clear_away(c);
+	return some;
+}
+
 /* ---- overrides ---- */
 
 int operate_check_key(const struct config *c, const char *key, char why[FILE_WHY])
@@ -399,38 +331,6 @@ int operate_check_key(const struct config *c, const char *key, char why[FILE_WHY
 		return 0;
 	snprintf(why, FILE_WHY, "the key %s %s", settings_shown(key, shown), bad);
 	return -EINVAL;
-}
-
-/* Only mappings may be on the way to the key, as far as it is there. */
-static int check_way(const struct node *root, const char *key, char why[FILE_WHY])
-{
-	const struct node *n = root;
-	const char *rest = key;
-
-	while (n && rest) {
-		if (n->type != NODE_MAP && n->type != NODE_NULL) {
-			snprintf(why, FILE_WHY,
-				"%.*s is a %s: an override of it as a whole is possible, not of "
-				"something in it",
-				(int)(rest - key - 1 > 200 ? 200 : rest - key - 1), key,
-				n->type == NODE_LIST ? "list" : "single value");
-			return -ENOTDIR;
-		}
-		n = keypath_step(n, &rest);
-	}
-	return 0;
-}
-
-static int check_place(struct config *c, const char *key, char why[FILE_WHY])
-{
-	struct candidate *standing;
-	int r = version_load(c, c->published.generation, c->ledger, &standing, why);
-
-	if (r)
-		return r;
-	r = check_way(standing->composition.root, key, why);
-	candidate_free(standing);
-	return r;
 }
 
 static bool says_null(const char *value)
@@ -489,7 +389,7 @@ static int change_overrides(
 			c, &(struct wish){.kind = WISH_RECOMPOSE, .asked = true}, origin, was, why);
 	}
 	if (was)
-		restore(c->ledger, was);
+		ledger_copy_overrides(c->ledger, was);
 	ledger_free(was);
 	free(origin);
 	if (r != -ENOSPC)
@@ -503,12 +403,10 @@ int config_override(struct config *c, const char *key, const char *value, uint64
 {
 	char what[SETTINGS_MAX_KEY + 32], tail[32] = " for ", *json = NULL;
 	struct ledger_override o = {.until_ms = until(c, for_ms)};
-	int r = check_change(c, reason, why);
+	int r = config_check_change(c, reason, why);
 
 	if (r == 0)
 		r = operate_check_key(c, key, why);
-	if (r == 0)
-		r = check_place(c, key, why);
 	if (r == 0 && for_ms == 0) {
 		snprintf(why, FILE_WHY, "an override has an end: say for how long it is");
 		r = -EINVAL;
@@ -534,7 +432,7 @@ int config_drop_override(struct config *c, const char *key, const char *by, char
 {
 	struct ledger_override o = {.key = (char *)(uintptr_t)key};
 	char what[SETTINGS_MAX_KEY + 32];
-	int r = check_change(c, "", why);
+	int r = config_check_change(c, "", why);
 
 	for (size_t i = 0; r == 0 && i < c->ledger->override_count; i++)
 		if (strcmp(c->ledger->overrides[i].key, key) == 0) {

@@ -38,6 +38,7 @@ struct wish {
 struct change {
 	bool under_way;
 	bool granted;             /* the candidate, which is local, is for it */
+	bool visible;             /* it is published: only the ledger does not know yet */
 	struct ledger *overrides; /* as they were before; NULL: it is a rollback */
 	char refused[DIGEST_HEX]; /* a rollback: the bytes that have a verdict because of it */
 	bool failed;              /* the last that ended, */
@@ -54,28 +55,34 @@ struct watched_layer {
 struct config {
 	const struct config_env *env;
 	const struct settings_config *settings;
+	size_t place; /* in the agent's list */
 
 	/* circulation: config.c */
 	void (*retired)(void *arg); /* NULL = it is not, or nobody is to be told any more */
 	void *retired_arg;
-	bool retires; /* nothing begins */
+	struct config_task *tasks; /* the thread of the judges has them */
 	struct trigger trigger;
 	struct supervisor supervisor;
 	struct loop_timer due;   /* the next run */
 	struct loop_timer limit; /* the run's time limit */
 	struct push_topic topic;
+	struct push_floor floor;
+	/* when the next run is due without hints: as the last order or the last run said;
+	 * UINT64_MAX: neither did since the run began */
+	uint64_t own_ms;
 	struct gather *gather;
 	/* while `bootstrapping` this and `gather` have changed places; NULL = no bootstrap */
 	struct gather *bootstrap;
 	bool bootstrapping;
 	struct gather *rollout; /* NULL = none; asked within a run about what it brought */
-	bool asking;
-	char *missed; /* why the run needed the bootstrap */
+	char *missed;           /* why the run needed the bootstrap */
 	enum supervisor_outcome missed_as;
 	enum kind_cause cause; /* of the last run's failure */
 	uint64_t run;
-	bool soon; /* the run ended at its limit, but another address is ready */
-	bool late; /* a run was due while a version was under way */
+	bool asking;  /* the rollout */
+	bool retires; /* nothing begins */
+	bool soon;    /* the run ended at its limit, but another address is ready */
+	bool late;    /* a run was due while a version was under way */
 	struct config_waiter *waiters;
 	struct watched_layer *watched; /* one for each layer; NULL = none is */
 	size_t watched_count;
@@ -90,9 +97,11 @@ struct config {
 	bool lags;  /* told: the server does not show it */
 
 	/* versions: config_version.c */
-	struct candidate *candidate; /* under way; NULL = none */
-	struct trial *trial;         /* runs for the candidate */
-	uint64_t tried_ms;           /* since when */
+	struct candidate *candidate;       /* under way; NULL = none */
+	struct judging *judging;           /* the thread of the judges has it; NULL = it has not */
+	_Atomic uint64_t judging_since_ms; /* since when it is at it; 0 = not yet */
+	struct trial *trial;               /* runs for the candidate */
+	uint64_t tried_ms;                 /* since when */
 	struct worker_job publish_job;
 	_Atomic uint64_t on_worker_ms; /* since when it is at a job of ours; 0 = it is not */
 	bool publishing;               /* the worker has the candidate */
@@ -119,18 +128,19 @@ struct config {
 	uint64_t saved_generation;
 	char saved_sha256[DIGEST_HEX];
 	struct worker_job sync_job;
-	bool syncing;
-	uint64_t sync_generation; /* what the job brings to the disk */
+	unsigned to_sync,
+		syncing; /* of enum version_file: to be brought to the disk next, and now */
+	uint64_t sync_generation; /* of the state file */
 	int sync_error;
 	struct drift_entry file_drift, image_drift;
 	bool looked_after;   /* these two are in use */
 	bool started;        /* from the last known good, if there is one */
+	bool drifted;        /* somebody changed what was published, and it stays that way */
 	const char *touched; /* the cause, when something else was under way; NULL = nobody did */
 	const char *put_off; /* the cause, until heal_again */
 	struct loop_timer heal_again;
 	uint64_t healed_ms;
 	struct log_limit heal_limit;
-	bool drifted; /* somebody changed what was published, and it stays that way */
 
 	/* what the status shows */
 	enum config_outcome outcome;
@@ -140,6 +150,7 @@ struct config {
 	int64_t failing_wall_ms; /* since when; 0 = the last run was good */
 	uint64_t confirmed_ms;   /* 0 = not known, */
 	uint64_t started_ms;     /* then nobody knows more than this */
+	uint64_t resumed_ms;     /* after a suspension; 0 = never */
 	uint64_t refused[JUDGE_COUNT], restored;
 };
 
@@ -162,8 +173,13 @@ void config_run_succeeded(struct config *c, enum config_outcome outcome);
 #define CONFIG_CHANGE UINT64_MAX
 /* Tells those who wait, and whose `after` is one of first to last, that it has ended. */
 void config_tell(struct config *c, uint64_t first, uint64_t last);
-/* From that age on what stands is stale. */
+/* How long after the last confirmation what is published is stale; CONFIG_NEVER = never. */
+#define CONFIG_NEVER UINT64_MAX
 uint64_t config_stale_ms(const struct config *c);
+/* The ledger says so now: pulls and watches end, or begin again, splayed as after a sleep; readers
+ * are told when what is published is stale. */
+void config_suspension_began(struct config *c);
+void config_suspension_ended(struct config *c);
 /* Nothing is under way any more that a run had to wait for. */
 void config_free_for_run(struct config *c);
 /* The worker has ended a job. The last call of whoever is told of that: c may be gone then. */
@@ -199,11 +215,18 @@ void version_end_away(struct config *c);
 bool version_is_held(const struct away *a);
 /* The candidate is given up: ends the run, or the change that was asked for. */
 void version_failed(struct config *c, const char *what, const char *why);
-/* The judges but for the programs. 0, or -EINVAL and the judgement, or another error. */
-int version_judge(struct config *c, enum judges_level level, struct judgement *ret);
-/* Judges the candidate, then has it tried, then published. */
-void version_try(struct config *c, enum judges_level level);
+/* Reads what the judges need, when it has changed. Not while they are at work. 0, or -errno with a
+ * sentence. */
+int version_ready_judges(struct config *c, char why[FILE_WHY]);
+/* The judges but for the programs have ended: 0, or -EINVAL and the judgement, or another error. */
+void version_judged(struct config *c, int error, const struct judgement *judgement);
 void version_fill_publication(struct config *c);
+/* Brings files of the state directory to the disk soon, unless they lie in memory. */
+enum version_file { VERSION_STATE = 1, VERSION_LEDGER = 2 };
+void version_sync(struct config *c, unsigned files);
+/* The ledger takes over what the candidate's state file says, if that is newer. True: it has
+ * changed. */
+bool version_adopt_decisions(struct config *c);
 void version_publish(struct config *c);
 void version_set_published(struct config *c);
 void version_set_stood(struct config *c);
@@ -222,12 +245,36 @@ void version_wish_again(struct config *c);
 void version_start_aftermath(struct config *c);
 void version_finish_rollback(struct config *c);
 
+/* --- config_judge.c: the judges' work --- */
+
+/* Judges the candidate at once: at the start, when nobody else waits. */
+int version_judge(struct config *c, enum judges_level level, struct judgement *ret);
+/* Judges the candidate, then has it tried, then published; or put back, when it heals. Calls
+ * version_judged(): before it returns, or, for a large version, when its thread has ended. Until
+ * then `judging` is set, and nobody touches the candidate. */
+void version_try(struct config *c, enum judges_level level);
+/* The result is not wanted: the thread ends soon, and drops the candidate. */
+void judging_give_up(struct judging *j);
+
+/* --- config_task.c: what somebody asks about versions --- */
+
+/* Nobody wants to know any more: those that have not begun do not. */
+void config_tasks_drop(struct config *c);
+/* There is no thread any more. */
+void config_tasks_end(struct config *c);
+
 /* --- config_stand.c: what stands --- */
+
+/* What was changed by somebody is judged, and is put back. */
+void version_healed(struct config *c, int error, const char *why);
 
 void version_noticed(void *arg, const char *cause);
 
 /* Opens store, file and snapshot as far as they are not open. */
 int version_prepare(struct config *c, char why[FILE_WHY]);
+/* Appends what a program of the user's wrote, without the values of masked keys, of the candidate
+ * and of the last two generations. arg: the config. */
+void version_scrub(void *arg, struct buffer *out, const char *text, size_t len);
 void version_init(struct config *c);
 /* Makes the last known good visible, if it is not yet. */
 void version_start(struct config *c);
@@ -260,6 +307,8 @@ void version_grant(struct config *c);
 
 /* A version stands. 0, or -ENODATA with a sentence. */
 int operate_check_standing(const struct config *c, char why[FILE_WHY]);
+/* Somebody decided that the bytes that stood are bad. */
+bool operate_took_back(const struct ledger_verdict *v);
 /* There may be such a key. 0, or -ENOTSUP or -EINVAL with a sentence. */
 int operate_check_key(const struct config *c, const char *key, char why[FILE_WHY]);
 /* What an operator asked for, if anything, has ended: why NULL = it stands. Otherwise takes the

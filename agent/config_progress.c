@@ -13,6 +13,13 @@ static bool is_over(uint64_t due_ms, uint64_t now_ms)
 	return now_ms > due_ms + PATIENCE_MS;
 }
 
+/* The timer of the next run waits for the floor between pulls that messages cause. */
+static bool waits_for_floor(const struct config *c, uint64_t now_ms)
+{
+	return wheel_timer_state(&c->due.timer) == WHEEL_SCHEDULED &&
+	       !is_over(wheel_timer_due(&c->due.timer), now_ms);
+}
+
 /* The server has room for those in its line, and nothing holds them. */
 static bool has_room(const struct server *server)
 {
@@ -38,10 +45,10 @@ static const char *stuck_before_run(const struct config *c, uint64_t now_ms)
 {
 	uint64_t due_ms;
 
-	if (!trigger_due(&c->trigger, &due_ms) || !is_over(due_ms, now_ms))
+	if (config_suspended(c) || !trigger_due(&c->trigger, &due_ms) || !is_over(due_ms, now_ms))
 		return NULL;
 	if (!gather_waiting(c->gather))
-		return "a pull is due and nobody took it up";
+		return waits_for_floor(c, now_ms) ? NULL : "a pull is due and nobody took it up";
 	return has_room(gather_server(c->gather))
 		       ? "a pull is not begun although its server has room"
 		       : NULL;
@@ -50,11 +57,15 @@ static const char *stuck_before_run(const struct config *c, uint64_t now_ms)
 const char *config_stuck(const struct config *c, uint64_t now_ms)
 {
 	const struct settings_config *s = c->settings;
-	uint64_t on_worker_ms = c->on_worker_ms;
+	uint64_t on_worker_ms = c->on_worker_ms, judging_ms = c->judging_since_ms;
 
 	/* one that waits for the worker waits for that of another config, which is looked at too */
 	if (on_worker_ms && is_over(on_worker_ms, now_ms))
 		return "the disk has not taken a version for a minute";
+	if (c->judging)
+		return judging_ms && is_over(judging_ms, now_ms)
+			       ? "the judges have not ended with a version for a minute"
+			       : NULL;
 	if (c->trial)
 		return is_over(c->tried_ms + s->format_run.timeout_ms + s->check.timeout_ms +
 				       2 * PROCESS_GRACE_MS,

@@ -39,7 +39,7 @@ static void let_in(struct config *c)
 	log_info("the rollout has come to this host", "config", c->settings->name);
 	version_clear_away(c);
 	config_run_succeeded(c, CONFIG_UNCHANGED);
-	trigger_fire(&c->trigger, c->env->sys->now_ms(), 0);
+	trigger_hint(&c->trigger, c->env->sys->now_ms(), 0);
 }
 
 static void keep_out(struct config *c, const char *why)
@@ -67,9 +67,14 @@ static int decide(
 	struct document *d = NULL;
 	struct document_error error;
 	bool json = strcmp(part->facts.type, "json") == 0;
-	int r = document_parse(json ? DOCUMENT_JSON : DOCUMENT_YAML, part->body.data,
-		part->body.len, 0, &d, &error);
+	int r;
 
+	if (part->mismatch) {
+		snprintf(why, FILE_WHY, "it is not what its server says: %s", part->mismatch);
+		return -EINVAL;
+	}
+	r = document_parse(json ? DOCUMENT_JSON : DOCUMENT_YAML, part->body.data, part->body.len, 0,
+		&d, &error);
 	if (r == 0)
 		r = rollout_decide(document_root(d), &host, c->settings->name,
 			version ? version : "", ret_takes, why);

@@ -43,7 +43,8 @@ void version_remember(struct config *c)
 	char why[FILE_WHY];
 	int r, dir = store_dir(c->store);
 
-	if (c->change.under_way && c->change.overrides) { /* nobody has judged the new ones yet */
+	if (c->change.under_way && !c->change.visible &&
+		c->change.overrides) { /* nobody has judged the new ones yet */
 		l.overrides = c->change.overrides->overrides;
 		l.override_count = c->change.overrides->override_count;
 	}
@@ -55,13 +56,15 @@ void version_remember(struct config *c)
 	if (r)
 		log_err("what was decided cannot be remembered: it is lost with the next restart",
 			"config", c->settings->name, "why", why);
+	else if (!c->settings->strict)
+		version_sync(c, VERSION_LEDGER);
 	arm_expiry(c);
 }
 
 static void expired(void *arg)
 {
 	struct config *c = arg;
-	bool overrides, pinned = c->ledger->pin.by;
+	bool overrides, pinned = c->ledger->pin.by, suspended = config_suspended(c);
 
 	if (ledger_expire(c->ledger, c->env->sys->wall_ms(), &overrides)) {
 		bool pin = pinned && !c->ledger->pin.by;
@@ -72,6 +75,10 @@ static void expired(void *arg)
 		if (pin) {
 			log_info("the pin has expired", "config", c->settings->name);
 			config_refresh(c, false);
+		}
+		if (suspended && !config_suspended(c)) {
+			log_info("the suspension has expired", "config", c->settings->name);
+			config_suspension_ended(c);
 		}
 		if (overrides) {
 			log_info("an override has expired", "config", c->settings->name);
@@ -91,8 +98,8 @@ static int open_ledger(struct config *c)
 	r = ledger_load(c->env->sys, dir, &c->ledger);
 	c->env->sys->close(dir);
 	if (r == -EBADMSG) {
-		log_err("the ledger cannot be read: pins, overrides and refusals are forgotten",
-			"config", c->settings->name);
+		log_err("the ledger cannot be read: pins and refusals are forgotten", "config",
+			c->settings->name);
 		r = 0;
 	}
 	return r;
@@ -104,7 +111,6 @@ static int open_ledger(struct config *c)
 static void look_after(struct config *c)
 {
 	const struct settings_config *s = c->settings;
-	char *dir;
 
 	if (!c->env->drift || s->drift == SETTINGS_LEAVE || c->looked_after)
 		return;
@@ -113,18 +119,17 @@ static void look_after(struct config *c)
 	c->image_drift = c->file_drift;
 	if (s->file) {
 		const char *slash = strrchr(s->file, '/');
+		char *dir = strndup(s->file, slash > s->file ? (size_t)(slash - s->file) : 1);
 
-		dir = strndup(s->file, slash > s->file ? (size_t)(slash - s->file) : 1);
 		if (dir)
 			drift_add(c->env->drift, &c->file_drift, dir, slash + 1);
 		free(dir);
 	} else if (s->dir) {
 		drift_add(c->env->drift, &c->file_drift, s->dir, NULL);
 	}
-	if (s->snapshot && asprintf(&dir, "%s.snap", s->name) > 0) {
-		drift_add(c->env->drift, &c->image_drift, c->env->runtime_dir, dir);
-		free(dir);
-	}
+	if (c->image)
+		drift_add(
+			c->env->drift, &c->image_drift, c->env->runtime_dir, image_name(c->image));
 }
 
 int version_prepare(struct config *c, char why[FILE_WHY])
@@ -140,11 +145,12 @@ int version_prepare(struct config *c, char why[FILE_WHY])
 			snprintf(why, FILE_WHY, "the ledger: %s", strerror(-r));
 	}
 	if (r == 0 && !c->target && s->file)
-		r = target_open(c->env->sys, s, &c->target, why);
+		r = target_open(c->env->sys, s, c->env->sweep, &c->target, why);
 	if (r == 0 && !c->fileset && s->dir)
 		r = fileset_open(c->env->sys, s->dir, &c->fileset, why);
 	if (r == 0 && !c->image && s->snapshot)
-		r = image_open(c->env->sys, c->env->runtime_dir, s->name, &c->image, why);
+		r = image_open(
+			c->env->sys, c->env->runtime_dir, s->name, c->env->sweep, &c->image, why);
 	if (r == 0)
 		look_after(c);
 	return r;
@@ -163,24 +169,32 @@ static bool is_current(struct config *c)
 static void heal(struct config *c, bool local, const char *cause)
 {
 	char why[FILE_WHY];
-	struct judgement j = {.why = ""};
-	unsigned damaged, n;
+	unsigned damaged;
 	int r = -ENOMEM;
 
 	snprintf(why, sizeof(why), "out of memory");
 	c->candidate = candidate_new();
 	if (c->candidate) {
 		c->candidate->local = local;
+		c->candidate->heals = cause;
 		r = candidate_load(c->candidate, c->store, c->published.generation, &damaged, why);
 	}
-	if (r == 0) {
-		r = version_judge(c, JUDGES_TRUSTED, &j);
-		if (r)
-			snprintf(why, sizeof(why), "%.380s", j.why);
-	}
-	if (r) {
+	if (r)
+		version_healed(c, r, why);
+	else
+		version_try(c, JUDGES_TRUSTED);
+}
+
+void version_healed(struct config *c, int error, const char *why)
+{
+	const char *cause = c->candidate ? c->candidate->heals : "";
+	char copy[FILE_WHY];
+	unsigned n;
+
+	if (error) {
+		snprintf(copy, sizeof(copy), "%.380s", why);
 		version_forget_standing(c);
-		version_failed(c, "the published file cannot be put right", why);
+		version_failed(c, "the published file cannot be put right", copy);
 		return;
 	}
 	c->restored++;
@@ -299,6 +313,8 @@ static int load_last(struct config *c, char why[FILE_WHY])
 			c->settings->name, "files", LOG_U64(damaged));
 	if (r)
 		return r == -ENOENT ? 0 : r;
+	if (version_adopt_decisions(c)) /* the agent died between the two */
+		version_remember(c);
 	r = version_judge(c, JUDGES_TRUSTED, &j);
 	if (r) {
 		config_complain(c, "the last known good does not fit the present configuration",
@@ -414,13 +430,19 @@ void version_retire(struct config *c)
 	}
 	loop_timer_cancel(c->env->loop, &c->expiry);
 	loop_timer_cancel(c->env->loop, &c->heal_again);
-	if (!c->publishing)
+	config_tasks_drop(c);
+	if (c->judging)
+		judging_give_up(c->judging);
+	else if (!c->publishing)
 		version_drop(c);
 }
 
 void version_stop(struct config *c)
 {
 	c->publishing = false; /* there is no worker any more, if it was */
+	free(c->judging);      /* nor its job */
+	c->judging = NULL;
+	config_tasks_end(c);
 	version_retire(c);
 	version_clear_away(c);
 	version_forget_wish(c);

@@ -16,6 +16,11 @@
 
 #include "diff.h"
 #include "document.h"
+#include "merge.h"
+#include "scrub.h"
+#include "trusted.h"
+
+#define LARGE (1u << 20) /* bytes */
 
 static void go_on(struct config *c);
 static void tried(void *arg, const struct trial_result *result);
@@ -95,8 +100,7 @@ void version_end_away(struct config *c)
 		c->away->why);
 }
 
-/* Makes the judges ready. 0, or -errno with a sentence. */
-static int get_ready(struct config *c, char why[FILE_WHY])
+int version_ready_judges(struct config *c, char why[FILE_WHY])
 {
 	const char *note;
 	int r = judges_ready(c->judges, &note, why);
@@ -116,9 +120,9 @@ const struct version *version_held(struct config *c)
 		bool by_pin = strcmp(c->away->judge, "pin") == 0;
 		bool by_rollout = strcmp(c->away->judge, "rollout") == 0;
 		bool waits = by_pin ? pinned : by_rollout && c->rollout;
-		bool same_rules =
-			by_pin || by_rollout || !c->away->id[0] ||
-			(get_ready(c, why) == 0 && strcmp(c->away->id, judges_id(c->judges)) == 0);
+		bool same_rules = by_pin || by_rollout || !c->away->id[0] ||
+				  (version_ready_judges(c, why) == 0 &&
+					  strcmp(c->away->id, judges_id(c->judges)) == 0);
 
 		if (c->forced || !same_rules ||
 			(!waits && !ledger_find(c->ledger, c->away->version.sha256,
@@ -207,94 +211,90 @@ int version_load(struct config *c, uint64_t generation, const struct ledger *ove
 	return r;
 }
 
-/* Those that the candidate is composed with: what is only put back is as it was. Notes them. */
-static const struct ledger *take_overrides(struct config *c)
+/* What the layers said, and what came of it: of a candidate that was merged nothing else is left.
+ */
+static void scrub_layers(struct scrub *s, const struct composition *composition, char *const *mask)
 {
-	bool put_back = !c->candidate->save && c->published.generation &&
-			c->candidate->version.generation == c->published.generation;
-	const struct ledger *l = put_back ? c->stood : c->ledger;
+	struct merge_layer layers[SETTINGS_MAX_LAYERS + LEDGER_MAX_OVERRIDES] = {{0}};
+	size_t count = compose_layers(composition, layers);
 
-	ledger_free(c->composed);
-	c->composed = l && l->override_count ? operate_overrides(l) : NULL;
-	return l;
+	if (composition->merged)
+		scrub_add(s, composition->root, mask);
+	for (size_t i = 0; i < count; i++)
+		scrub_add(s, layers[i].root, mask);
 }
 
-static bool needs_standing(const struct config *c)
+static void scrub_generation(struct scrub *s, struct config *c, uint64_t generation)
 {
-	const struct settings_config *s = c->settings;
+	struct candidate *v;
+	char why[FILE_WHY];
 
-	return s->reload.rule_count || s->guard.max_changes ||
-	       (c->candidate->composition.root && !c->candidate->composition.root->first);
+	if (version_load(c, generation, c->stood, &v, why)) {
+		scrub_hide_all(s);
+		return;
+	}
+	scrub_layers(s, &v->composition, c->settings->mask);
+	candidate_free(v);
 }
 
-/* The judges but for the programs. 0, or -EINVAL and the judgement, or another error. */
-int version_judge(struct config *c, enum judges_level level, struct judgement *ret)
+void version_scrub(void *arg, struct buffer *out, const char *text, size_t len)
 {
-	struct candidate *candidate = c->candidate, *before = NULL;
-	struct judges_case the_case = {
-		.pieces = candidate->pieces,
-		.count = candidate->version.part_count,
-		.composition = &candidate->composition,
-		.bytes = candidate_bytes(candidate),
-		.before_bytes = version_bytes(&c->published),
-		.level = level,
-		.forced = c->forced,
-		.wall_ms = c->env->sys->wall_ms(),
-	};
-	static const uint64_t no_revs[SETTINGS_MAX_LAYERS];
-	char why[FILE_WHY] = "";
-	int r;
+	uint64_t generations[STORE_MAX_KEEP];
+	struct config *c = arg;
+	struct scrub *s = c->settings->mask ? scrub_new() : NULL;
+	size_t count = c->store && c->published.generation ? store_list(c->store, generations) : 0;
 
-	*ret = (struct judgement){.judge = JUDGE_SYNTAX};
-	r = candidate_compose(candidate, c->settings, take_overrides(c), why);
-	if (r) {
-		snprintf(ret->why, sizeof(ret->why), "%s", why);
-		return r;
+	if (!s) {
+		buffer_append(out, c->settings->mask ? "***" : text, c->settings->mask ? 3 : len);
+		return;
 	}
-	r = level > JUDGES_TRUSTED ? get_ready(c, why) : 0;
-	if (r) {
-		snprintf(ret->why, sizeof(ret->why), "%s", why);
-		return r == -EINVAL ? -EIO : r; /* says nothing about the version */
-	}
-	if (c->published.generation && needs_standing(c) &&
-		version_load(c, c->published.generation, c->stood, &before, why))
-		before = NULL; /* not known */
-	the_case.before = before ? before->composition.root : NULL;
-	the_case.revs = c->ledger ? c->ledger->revs : no_revs;
-	r = judges_try(c->judges, &the_case, ret);
-	if (r == 0)
-		r = c->settings->dir ? candidate_compare_files(candidate, before, c->settings)
-				     : candidate_compare(candidate, the_case.before);
-	if (r == 0) {
-		candidate->expires_ms = ret->expires_ms;
-		memcpy(candidate->revs, ret->revs, sizeof(candidate->revs));
-		r = candidate_outputs(candidate, c->settings, VERSION_TEXT(&candidate->version),
-			c->settings->snapshot && !c->env->dry_run, why);
-		ret->judge = JUDGE_FORMAT;
-		snprintf(ret->why, sizeof(ret->why), "%s", why);
-	}
-	candidate_free(before);
-	return r;
+	if (c->trial) /* else another thread may be at the candidate, which no program has seen */
+		scrub_layers(s, &c->candidate->composition, c->settings->mask);
+	for (size_t i = 0, used = 0; i < count && used < 2; i++)
+		if (generations[i] <= c->published.generation) {
+			scrub_generation(s, c, generations[i]);
+			used++;
+		}
+	scrub_append(s, out, text, len);
+	scrub_free(s);
 }
 
 /* ---- publishing ---- */
 
+static int sync_ledger(struct config *c)
+{
+	int r, dir = store_dir(c->store);
+
+	if (dir < 0)
+		return dir;
+	r = ledger_sync(c->env->sys, dir);
+	c->env->sys->close(dir);
+	return r;
+}
+
 static void run_sync(struct worker_job *job)
 {
 	struct config *c = (struct config *)((char *)job - offsetof(struct config, sync_job));
+	int r = 0;
 
 	c->on_worker_ms = c->env->sys->now_ms();
-	c->sync_error = store_sync(c->store, c->sync_generation);
+	if (c->syncing & VERSION_STATE)
+		r = store_sync(c->store, c->sync_generation);
+	if (r == 0 && c->syncing & VERSION_LEDGER)
+		r = sync_ledger(c);
+	c->sync_error = r;
 	c->on_worker_ms = 0;
 }
 
-/* Brings the published generation's state file to the disk, unless that is under way: then again
- * when it has ended. */
-static void sync_state(struct config *c)
+void version_sync(struct config *c, unsigned files)
 {
-	if (c->syncing)
+	if (store_in_memory(c->store))
 		return;
-	c->syncing = true;
+	c->to_sync |= files;
+	if (c->syncing || !c->to_sync)
+		return;
+	c->syncing = c->to_sync;
+	c->to_sync = 0;
 	c->sync_generation = c->published.generation;
 	worker_submit(c->env->worker, &c->sync_job);
 }
@@ -303,14 +303,13 @@ static void sync_done(struct worker_job *job)
 {
 	struct config *c = (struct config *)((char *)job - offsetof(struct config, sync_job));
 
-	c->syncing = false;
+	c->syncing = 0;
 	/* Nothing that is visible is lost: the file stays in the page cache, and the next
 	 * generation is a new file. */
 	if (c->sync_error)
 		log_warn("the state file is not on the disk: a power cut may lose it", "config",
 			c->settings->name, "why", strerror(-c->sync_error));
-	if (c->published.generation != c->sync_generation)
-		sync_state(c);
+	version_sync(c, 0);
 	config_retire_on(c);
 }
 
@@ -320,6 +319,8 @@ void version_set_published(struct config *c)
 	version_fini(&c->published);
 	c->published = c->candidate->version;
 	c->candidate->version = (struct version){.generation = 0};
+	free(c->published.decisions); /* they are in the ledger */
+	c->published.decisions = NULL;
 }
 
 /* And what is in it. */
@@ -372,7 +373,8 @@ void version_fill_publication(struct config *c)
 	c->candidate->publication = (struct publication){
 		.sys = c->env->sys,
 		.config = c->settings,
-		.store = candidate->save ? c->store : NULL,
+		.store = c->store,
+		.save = candidate->save,
 		.target = c->target,
 		.fileset = c->fileset,
 		.image = candidate->image ? c->image : NULL,
@@ -387,21 +389,73 @@ void version_fill_publication(struct config *c)
 	};
 }
 
-/* What the application is told about, and what is kept of the decision. */
-static void follow_up(struct config *c, const struct candidate *candidate)
-{
-	bool changed = false;
+/* ---- what is decided with a publication ---- */
 
-	for (size_t i = 0; i < c->settings->layer_count; i++)
-		if (candidate->revs[i] > c->ledger->revs[i]) {
-			c->ledger->revs[i] = candidate->revs[i];
-			changed = true;
-		}
-	if (changed)
-		version_remember(c);
-	if (c->aftermath)
-		aftermath_published(c->aftermath, c->published.generation, candidate->keys,
-			candidate->key_count, candidate->all_changed, candidate->stays);
+/* The verdicts that hold after it about the bytes that it replaces, and about its own. */
+static int list_verdicts(struct config *c, struct ledger *ret_decided)
+{
+	const struct candidate *candidate = c->candidate;
+	const char *own = candidate->version.sha256, *old = c->published.sha256;
+	bool forgives = !candidate->local || candidate->stays;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < c->ledger->verdict_count; i++) {
+		const struct ledger_verdict *v = &c->ledger->verdicts[i];
+		bool about_own = strcmp(v->sha256, own) == 0;
+
+		if (about_own ? !forgives : strcmp(v->sha256, old) == 0)
+			r = ledger_refuse(
+				ret_decided, v->sha256, v->judge, v->judges, v->at_ms, v->why);
+	}
+	return r;
+}
+
+/* Writes down, for the state file, what will be so once the candidate is published. 0 or -errno. */
+static int note_decisions(struct config *c)
+{
+	struct candidate *candidate = c->candidate;
+	bool signed_ = c->settings->verify.public_keys;
+	struct ledger *decided =
+		c->composed ? operate_overrides(c->composed) : calloc(1, sizeof(*decided));
+	struct buffer text;
+	int r = decided ? list_verdicts(c, decided) : -ENOMEM;
+
+	free(candidate->version.decisions);
+	candidate->version.decisions = NULL;
+	if (r == 0 && signed_)
+		r = ledger_reserve_revs(c->ledger) ? -ENOMEM : ledger_reserve_revs(decided);
+	if (r == 0) {
+		ledger_raise(decided, ledger_revs(c->ledger));
+		ledger_raise(decided, candidate->revs);
+	}
+	if (r == 0 && (decided->override_count || decided->verdict_count || decided->revs)) {
+		buffer_init(&text, 1u << 20);
+		r = ledger_write(decided, &text);
+		if (r == 0 && !(candidate->version.decisions = strdup(text.data)))
+			r = -ENOMEM;
+		buffer_fini(&text);
+	}
+	ledger_free(decided);
+	return r;
+}
+
+bool version_adopt_decisions(struct config *c)
+{
+	const struct version *v = &c->candidate->version;
+	struct ledger *decided = NULL;
+	int r = 0;
+
+	if (v->decisions && v->decisions[0])
+		r = ledger_read(v->decisions, strlen(v->decisions), &decided);
+	else if (v->decisions)
+		r = (decided = calloc(1, sizeof(*decided))) ? 0 : -ENOMEM;
+	if (decided)
+		r = ledger_adopt(c->ledger, v->generation, decided, v->sha256);
+	ledger_free(decided);
+	if (r < 0)
+		log_err("the decisions in the state file are not known", "config",
+			c->settings->name, "why", strerror(-r));
+	return r > 0;
 }
 
 static void published(struct config *c)
@@ -411,17 +465,26 @@ static void published(struct config *c)
 	bool restored =
 		!candidate->save && candidate->version.generation == c->published.generation;
 	bool local = candidate->local;
+	bool saved = !restored && store_next_generation(c->store) > candidate->version.generation;
+	bool changed = saved && ledger_raise(c->ledger, candidate->revs);
 	char why[FILE_WHY];
 
+	if (saved)
+		c->ledger->generation = candidate->version.generation;
 	if (p->error) {
-		if (!restored && store_next_generation(c->store) > candidate->version.generation)
+		if (saved)
 			version_remember_saved(c);
+		if (changed)
+			version_remember(c);
 		snprintf(why, sizeof(why), "%s", p->why);
 		version_failed(c, "could not publish: the old version stays", why);
 		return;
 	}
 	version_set_published(c);
 	version_set_stood(c);
+	c->change.visible = c->change.granted;
+	if (changed)
+		version_remember(c);
 	if (!restored && (!local || candidate->stays))
 		forgive_published(c);
 	if (!restored)
@@ -438,11 +501,12 @@ static void published(struct config *c)
 	if (p->not_durable)
 		log_warn("published, but a power cut may bring the old version back", "config",
 			c->settings->name, "why", p->why);
-	if (!c->settings->strict && p->store && !store_in_memory(c->store))
-		sync_state(c);
+	if (p->save && !p->state_synced)
+		version_sync(c, VERSION_STATE);
 	c->candidate = NULL;
-	if (!restored)
-		follow_up(c, candidate);
+	if (!restored && c->aftermath)
+		aftermath_published(c->aftermath, c->published.generation, candidate->keys,
+			candidate->key_count, candidate->all_changed, candidate->stays);
 	candidate_free(candidate);
 	if (local) {
 		local_ended(c, NULL, NULL);
@@ -482,6 +546,12 @@ static int keep_product(struct candidate *candidate)
 		candidate->text.len);
 }
 
+/* To copy it takes as long as a disk may. */
+static bool is_large(const struct publication *p)
+{
+	return p->text_len + p->body_len + p->image_len > LARGE;
+}
+
 /* Publishes the candidate, on the worker if it may block. */
 void version_publish(struct config *c)
 {
@@ -500,6 +570,10 @@ void version_publish(struct config *c)
 	else if (candidate->save)
 		candidate->version.generation = store_next_generation(c->store);
 	candidate->save = candidate->save && !again;
+	if (candidate->save && note_decisions(c)) {
+		version_failed(c, "could not publish: the old version stays", "out of memory");
+		return;
+	}
 	version_fill_publication(c);
 	if (!candidate->local && (candidate->save || again || !c->away)) {
 		c->candidate->publication.confirmed_ms = c->env->sys->now_ms();
@@ -511,7 +585,7 @@ void version_publish(struct config *c)
 		if (c->fileset && fileset_is_current(c->fileset, NULL, 0, NULL))
 			c->candidate->publication.fileset = NULL;
 	}
-	if (publish_blocks(&c->candidate->publication)) {
+	if (publish_blocks(&c->candidate->publication) || is_large(&c->candidate->publication)) {
 		c->publishing = true;
 		worker_submit(c->env->worker, &c->publish_job);
 		return;
@@ -565,7 +639,7 @@ static void publish_dry(struct config *c)
 
 	buffer_init(&there, CANDIDATE_MAX_BYTES);
 	same = c->settings->file &&
-	       file_read(c->env->sys, AT_FDCWD, c->settings->file, &there) == 0 &&
+	       trusted_read(c->env->sys, c->settings->file, &there, NULL) == 0 &&
 	       there.len == text->len &&
 	       memcmp(there.data ? there.data : "", text->data ? text->data : "", text->len) == 0;
 	log_info(same ? "dry run: the file is up to date" : "dry run: would publish", "config",
@@ -623,6 +697,7 @@ static void go_on(struct config *c)
 		.runtime_dir = c->env->runtime_dir,
 		.candidate = c->candidate,
 		.generation = c->store ? store_next_generation(c->store) : 0,
+		.scrub = version_scrub,
 		.ended = tried,
 		.arg = c,
 	};
@@ -635,16 +710,16 @@ static void go_on(struct config *c)
 		version_failed(c, "a program could not judge the version: the old one stays", why);
 }
 
-void version_try(struct config *c, enum judges_level level)
+void version_judged(struct config *c, int error, const struct judgement *judgement)
 {
-	struct judgement j;
-	int r = version_judge(c, level, &j);
+	const char *why = judgement->why[0] ? judgement->why : error ? strerror(-error) : "";
 
-	if (r == -EINVAL || r == -EMSGSIZE)
-		refuse(c, j.judge, j.why);
-	else if (r)
-		version_failed(
-			c, "not judged: the old version stays", j.why[0] ? j.why : strerror(-r));
+	if (c->candidate->heals)
+		version_healed(c, error, why);
+	else if (error == -EINVAL || error == -EMSGSIZE)
+		refuse(c, judgement->judge, judgement->why);
+	else if (error)
+		version_failed(c, "not judged: the old version stays", why);
 	else
 		go_on(c);
 }
@@ -655,7 +730,7 @@ static bool known_away(struct config *c)
 	const struct ledger_verdict *v;
 	char why[FILE_WHY];
 
-	if (!c->forced && get_ready(c, why) == 0) {
+	if (!c->forced && version_ready_judges(c, why) == 0) {
 		v = ledger_find(c->ledger, c->candidate->version.sha256, judges_id(c->judges));
 		if (v) {
 			turn_away(c, v->judge, v->judges, v->why);

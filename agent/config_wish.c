@@ -250,7 +250,7 @@ static void remember(void *arg)
 	version_remember(arg);
 }
 
-static const struct aftermath_calls aftermath_calls = {remember, probe_failed};
+static const struct aftermath_calls aftermath_calls = {remember, probe_failed, version_scrub};
 
 void version_start_aftermath(struct config *c)
 {

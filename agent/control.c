@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "answers.h"
 #include "changes.h"
 #include "host.h"
 #include "httpd.h"
@@ -23,17 +24,23 @@
 #include "log.h"
 #include "metrics.h"
 #include "page/page.h"
+#include "peer.h"
 #include "places.h"
+#include "sentence.h"
 #include "settings_value.h"
+#include "share.h"
 #include "status.h"
+#include "user.h"
 
 #define MAX_ANSWER (64u << 20)
+#define MAX_TRIES 3 /* of a change, while other versions are published */
 #define MAX_WAIT_MS 3600000u
 #define WAIT_MS 60000u
 
 struct waiting { /* one client that waits for a run or a change */
 	struct control *control;
 	struct httpd_request *request; /* NULL = free */
+	struct peer peer;
 	struct config *config;
 	struct config_waiter waiter;
 	struct loop_timer limit;
@@ -44,7 +51,10 @@ struct control {
 	const struct control_env *env; /* as it is now: it may change between two calls */
 	struct places *places;
 	struct changes *changes;
+	struct answers answers;
 	struct waiting waiting[CONTROL_MAX_WAITING];
+	struct log_limit refused; /* by whom */
+	struct log_limit busy;    /* the same */
 };
 
 static void reply(struct httpd_request *r, int status, struct buffer *b)
@@ -58,13 +68,21 @@ static void reply(struct httpd_request *r, int status, struct buffer *b)
 	buffer_fini(b);
 }
 
+/* Who asks, as far as it counts for what is shown. */
+static enum audience audience_of(const struct httpd_request *r)
+{
+	return httpd_is_tcp(r)           ? AUDIENCE_PUBLIC
+	       : httpd_may_see_values(r) ? AUDIENCE_OPERATOR
+					 : AUDIENCE_READER;
+}
+
 static void reply_error(struct httpd_request *r, int status, const char *sentence)
 {
 	struct buffer b;
 
-	buffer_init(&b, 4096);
+	buffer_init(&b, 16384);
 	buffer_append(&b, "{", 1);
-	jsontext_member(&b, "error", sentence);
+	sentence_member(&b, "error", sentence, audience_of(r));
 	buffer_append(&b, "}", 1);
 	reply(r, status, &b);
 }
@@ -135,7 +153,7 @@ static void get_status(struct control *c, struct httpd_request *r, const char *n
 
 	(void)name;
 	buffer_init(&b, MAX_ANSWER);
-	e = status_agent(c->env, &b);
+	e = status_agent(c->env, audience_of(r), &b);
 	if (e) {
 		buffer_fini(&b);
 		reply_error(r, 500, strerror(-e));
@@ -149,62 +167,169 @@ static void get_config(struct control *c, struct httpd_request *r, const char *n
 	struct buffer b;
 
 	buffer_init(&b, MAX_ANSWER);
-	status_config(find(c, name), &b);
+	status_config(find(c, name), audience_of(r), &b);
 	reply(r, 200, &b);
 }
 
-/* Answers with what was put into b, or why not. */
-static void reply_view(struct httpd_request *r, int error, struct buffer *b, const char *why)
+/* ---- answers that take long ---- */
+
+/* What look() has put together, or why not. */
+static void give_answer(struct answer *a)
 {
-	if (error == 0) {
-		reply(r, 200, b);
+	if (a->error)
+		reply_errno(a->request, a->error, a->why);
+	else
+		reply(a->request, 200, &a->out);
+}
+
+/* A user has more than a share of the control socket, or wants it. */
+static void refused_share(void *arg, const struct peer *peer)
+{
+	struct control *c = arg;
+	char user[USER_TEXT], cause[24];
+	unsigned before;
+
+	c->env->counts->busy++;
+	snprintf(cause, sizeof(cause), "%u", (unsigned)peer->uid);
+	if (!log_limit_pass(&c->busy, loop_now_ms(c->env->loop), cause, &before))
 		return;
+	user_describe(&sys_real, peer->uid, user);
+	log_warn("the control socket is busy: a user was refused", "by", user, "before",
+		before ? LOG_U64(before) : NULL);
+}
+
+/* Begins it; answers when that cannot be. */
+static void begin_answer(
+	struct control *c, struct httpd_request *r, struct config *config, struct answer *a)
+{
+	char why[FILE_WHY];
+	struct peer peer;
+	int e;
+
+	a->audience = audience_of(r);
+	e = answers_begin(&c->answers, a, r, config, why);
+	if (e == 0)
+		return;
+	free(a->key);
+	if (e == -EBUSY) {
+		httpd_peer(r, &peer);
+		refused_share(c, &peer);
 	}
-	buffer_fini(b);
-	reply_errno(r, error, why);
+	reply_error(r, e == -EBUSY ? 503 : 500, why);
+}
+
+static void look_at_history(struct answer *a)
+{
+	a->error = inspect_history(&a->seen, a->audience, &a->out, a->why);
 }
 
 static void get_history(struct control *c, struct httpd_request *r, const char *name)
 {
-	char why[FILE_WHY];
-	struct buffer b;
+	begin_answer(c, r, find(c, name),
+		&(struct answer){.look = look_at_history, .give = give_answer});
+}
 
-	buffer_init(&b, MAX_ANSWER);
-	reply_view(r, inspect_history(find(c, name), &b, why), &b, why);
+static void look_at_diff(struct answer *a)
+{
+	a->error = inspect_diff(
+		&a->seen, a->from, a->to, a->audience == AUDIENCE_OPERATOR, &a->out, a->why);
 }
 
 static void get_diff(struct control *c, struct httpd_request *r, const char *name)
 {
-	char why[FILE_WHY];
-	uint64_t from, to;
-	struct buffer b;
+	struct answer a = {.look = look_at_diff, .give = give_answer};
 
-	if (!number_of(r, "from", 0, &from) || !number_of(r, "to", 0, &to))
-		return;
-	buffer_init(&b, MAX_ANSWER);
-	reply_view(r, inspect_diff(find(c, name), from, to, &b, why), &b, why);
+	if (number_of(r, "from", 0, &a.from) && number_of(r, "to", 0, &a.to))
+		begin_answer(c, r, find(c, name), &a);
+}
+
+static void look_at_key(struct answer *a)
+{
+	a->error = inspect_explain(
+		&a->seen, a->key ? a->key : "", a->audience == AUDIENCE_OPERATOR, &a->out, a->why);
 }
 
 static void get_explain(struct control *c, struct httpd_request *r, const char *name)
 {
-	char why[FILE_WHY];
+	begin_answer(c, r, find(c, name),
+		&(struct answer){.look = look_at_key,
+			.give = give_answer,
+			.key = strdup(text_of(r, "key"))});
+}
+
+/* ---- what was published last ---- */
+
+static void write_changes(struct control *c, struct httpd_request *r)
+{
 	struct buffer b;
+	int e;
 
 	buffer_init(&b, MAX_ANSWER);
-	reply_view(r, inspect_explain(find(c, name), text_of(r, "key"), &b, why), &b, why);
+	e = changes_write(c->changes, httpd_may_see_values(r), &b);
+	if (e == 0) {
+		reply(r, 200, &b);
+		return;
+	}
+	buffer_fini(&b);
+	reply_errno(r, e, strerror(-e));
+}
+
+static void look_at_change(struct answer *a)
+{
+	changes_compare(a->made);
+}
+
+static void drop_change(void *made)
+{
+	changes_drop(made);
+}
+
+static void next_change(struct answer *a);
+
+/* Compares what was published since, one after the other, then answers. */
+static void look_for_changes(struct control *c, struct httpd_request *r, uint64_t read)
+{
+	struct answer a = {.look = look_at_change,
+		.give = next_change,
+		.unmake = drop_change,
+		.arg = c,
+		.number = read};
+	const struct control_env *env = c->env;
+	struct changes_entry *missing;
+	char why[FILE_WHY];
+	int e = changes_look(
+		c->changes, env->configs, env->settings->config_count, &a.number, &missing);
+
+	if (e < 0) {
+		reply_errno(r, e, strerror(-e));
+	} else if (e == 0) {
+		write_changes(c, r);
+	} else {
+		a.made = missing;
+		if (answers_begin(&c->answers, &a, r, changes_config(missing), why) == 0)
+			return;
+		changes_drop(missing);
+		write_changes(c, r); /* what there is */
+	}
+}
+
+static void next_change(struct answer *a)
+{
+	struct control *c = a->arg;
+
+	if (a->error) { /* its config goes */
+		write_changes(c, a->request);
+		return;
+	}
+	changes_keep(c->changes, a->made);
+	a->made = NULL;
+	look_for_changes(c, a->request, a->number);
 }
 
 static void get_changes(struct control *c, struct httpd_request *r, const char *name)
 {
-	const struct control_env *env = c->env;
-	struct buffer b;
-	int e;
-
 	(void)name;
-	buffer_init(&b, MAX_ANSWER);
-	e = changes_write(
-		c->changes, env->configs, env->settings->config_count, !httpd_is_tcp(r), &b);
-	reply_view(r, e, &b, strerror(-e));
+	look_for_changes(c, r, 0);
 }
 
 /* ---- the page ---- */
@@ -234,7 +359,7 @@ static void get_readyz(struct control *c, struct httpd_request *r, const char *n
 
 	(void)name;
 	buffer_init(&b, MAX_ANSWER);
-	ready = status_ready(c->env, httpd_query(r, "verbose") != NULL, &b);
+	ready = status_ready(c->env, httpd_query(r, "verbose") != NULL, audience_of(r), &b);
 	httpd_reply(r, ready ? 200 : 503, "text/plain; charset=utf-8", b.data ? b.data : "", b.len);
 	buffer_fini(&b);
 }
@@ -277,7 +402,7 @@ static void run_ended(void *arg, struct config *config)
 
 	waiting_end(w);
 	buffer_init(&b, 8192);
-	status_outcome(config, &b);
+	status_outcome(config, audience_of(r), &b);
 	reply(r, 200, &b);
 }
 
@@ -343,27 +468,45 @@ static void client_gone(void *arg)
 	waiting_end(arg);
 }
 
+/* A place for r to wait in, if there is one in its user's share. */
+static struct waiting *find_waiting(struct control *c, const struct peer *peer)
+{
+	struct share_held held = {0};
+	struct waiting *found = NULL;
+
+	for (size_t i = 0; i < CONTROL_MAX_WAITING; i++) {
+		struct waiting *w = &c->waiting[i];
+
+		if (w->request)
+			share_add(&held, peer, &w->peer, 1);
+		else if (!found)
+			found = w;
+	}
+	return share_check(CONTROL_MAX_WAITING, peer, &held, 1) == SHARE_ROOM ? found : NULL;
+}
+
 /* From now on the client waits; how, the caller says with config_wait(). NULL, and answered: it
  * cannot. */
 static struct waiting *waiting_begin(struct control *c, struct httpd_request *r,
 	struct config *config, void (*ended)(void *arg, struct config *c),
 	void (*passed)(void *arg))
 {
-	struct waiting *w = NULL;
+	struct waiting *w;
+	struct peer peer;
 	uint64_t timeout_ms;
 
 	if (!number_of(r, "timeout_ms", WAIT_MS, &timeout_ms))
 		return NULL;
-	for (size_t i = 0; i < CONTROL_MAX_WAITING && !w; i++)
-		if (!c->waiting[i].request)
-			w = &c->waiting[i];
+	httpd_peer(r, &peer);
+	w = find_waiting(c, &peer);
 	if (!w) {
+		refused_share(c, &peer);
 		reply_error(r, 503, "too many clients wait already: try again, or without waiting");
 		return NULL;
 	}
 	if (timeout_ms > MAX_WAIT_MS)
 		timeout_ms = MAX_WAIT_MS;
-	*w = (struct waiting){.control = c, .request = r, .config = config};
+	*w = (struct waiting){.control = c, .request = r, .peer = peer, .config = config};
 	w->waiter.ended = ended;
 	w->waiter.arg = w;
 	w->limit_ms = timeout_ms;
@@ -414,18 +557,35 @@ static void get_wait(struct control *c, struct httpd_request *r, const char *nam
 
 /* ---- POST ---- */
 
-#define WHO 32
+#define WHO USER_TEXT
 
 /* Who asks, for the log and the history. */
 static const char *who(const struct httpd_request *r, char text[WHO])
 {
-	uid_t uid = 0;
-	gid_t gid;
+	struct peer peer;
 
-	snprintf(text, WHO, "somebody");
-	if (httpd_peer(r, &uid, &gid) == 0)
-		snprintf(text, WHO, "uid %u", (unsigned)uid);
+	httpd_peer(r, &peer);
+	if (peer.local)
+		user_describe(&sys_real, peer.uid, text);
+	else
+		snprintf(text, WHO, "somebody");
 	return text;
+}
+
+/* True, and answered: somebody suspended it, which even a forced pull does not undo. */
+static bool refuse_suspended(struct httpd_request *r, struct config *config)
+{
+	struct config_status s;
+	char why[FILE_WHY];
+
+	if (!config_suspended(config))
+		return false;
+	config_status(config, &s);
+	snprintf(why, sizeof(why), "%s is suspended by %s%s%s: `pullet resume %s` ends that",
+		s.settings->name, s.suspension->by, s.suspension->reason[0] ? ": " : "",
+		s.suspension->reason, s.settings->name);
+	reply_error(r, 409, why);
+	return true;
 }
 
 static void post_refresh(struct control *c, struct httpd_request *r, const char *name)
@@ -435,8 +595,13 @@ static void post_refresh(struct control *c, struct httpd_request *r, const char 
 	struct waiting *w;
 	char by[WHO];
 
+	if (refuse_suspended(r, config))
+		return;
 	if (forced)
 		log_info("a forced pull was asked for", "config", name, "by", who(r, by));
+	if (is_set(r, "forget_rev", false) && config_forget_revs(config))
+		log_warn("the revs of signatures are forgotten: any is taken next", "config", name,
+			"by", who(r, by));
 	if (is_set(r, "wait", false)) {
 		w = waiting_begin(c, r, config, run_ended, wait_passed);
 		if (!w)
@@ -448,50 +613,55 @@ static void post_refresh(struct control *c, struct httpd_request *r, const char 
 	config_refresh(config, forced);
 }
 
-static int roll_back(
-	struct config *config, struct httpd_request *r, uint64_t generation, char why[FILE_WHY])
+static int roll_back(struct config *config, const struct answer *a, char why[FILE_WHY])
 {
 	char by[WHO];
 
-	return config_roll_back(config, generation, who(r, by), text_of(r, "reason"), why);
+	return config_roll_back(
+		config, a->number, who(a->request, by), text_of(a->request, "reason"), why);
 }
 
-static int override(
-	struct config *config, struct httpd_request *r, uint64_t for_ms, char why[FILE_WHY])
+static int override(struct config *config, const struct answer *a, char why[FILE_WHY])
 {
-	const char *key = text_of(r, "key"), *value = httpd_query(r, "value");
+	const char *value = httpd_query(a->request, "value");
 	char by[WHO];
 
-	if (is_set(r, "remove", false))
-		return config_drop_override(config, key, who(r, by), why);
+	if (is_set(a->request, "remove", false))
+		return config_drop_override(config, a->key, who(a->request, by), why);
 	if (value)
-		return config_override(
-			config, key, value, for_ms, who(r, by), text_of(r, "reason"), why);
+		return config_override(config, a->key, value, a->number, who(a->request, by),
+			text_of(a->request, "reason"), why);
 	snprintf(why, FILE_WHY, "an override needs a value, or remove=1");
 	return -EINVAL;
 }
 
-/* Asks for a change that takes one number, and answers when it has ended. */
-static void change(struct control *c, struct httpd_request *r, const char *name, const char *number,
-	int (*ask)(struct config *config, struct httpd_request *r, uint64_t number,
-		char why[FILE_WHY]))
+static void look_at_target(struct answer *a)
 {
-	struct config *config = find(c, name);
+	a->error = inspect_rollback(&a->seen, &a->number, a->why);
+}
+
+static void look_at_place(struct answer *a)
+{
+	a->error = inspect_override(&a->seen, a->key, a->why);
+}
+
+/* Asks for the change that is possible, and answers when it has ended. */
+static void ask_change(struct control *c, struct config *config, const struct answer *a)
+{
+	struct httpd_request *r = a->request;
 	bool waits = is_set(r, "wait", true);
 	struct waiting *w = NULL;
 	char why[FILE_WHY];
-	uint64_t n;
 	int e;
 
-	if (!number_of(r, number, 0, &n))
-		return;
 	if (waits) {
 		w = waiting_begin(c, r, config, change_ended, wait_passed);
 		if (!w)
 			return;
 		config_wait_change(config, &w->waiter);
 	}
-	e = ask(config, r, n, why); /* which may have answered, and freed r */
+	/* which may have answered, and freed r */
+	e = a->look == look_at_target ? roll_back(config, a, why) : override(config, a, why);
 	if (e && w)
 		waiting_end(w);
 	if (e)
@@ -502,14 +672,85 @@ static void change(struct control *c, struct httpd_request *r, const char *name,
 		reply_standing(r, 202, config);
 }
 
+static void change(
+	struct control *c, struct httpd_request *r, struct config *config, struct answer *a);
+
+/* It is known whether it is possible. */
+static void change_looked_at(struct answer *a)
+{
+	struct config *config = a->seen.config;
+	struct control *c = a->arg;
+	int e = a->error ? a->error : inspect_unchanged(&a->seen, a->why);
+	struct answer again = {.look = a->look,
+		.give = a->give,
+		.arg = c,
+		.from = a->from,
+		.number = a->from,
+		.tries = a->tries + 1};
+
+	if (e == -EAGAIN && a->tries < MAX_TRIES) {
+		again.key = strdup(text_of(a->request, "key"));
+		change(c, a->request, config, &again);
+	} else if (e) {
+		reply_errno(a->request, e, a->why);
+	} else {
+		ask_change(c, config, a);
+	}
+}
+
+/* Looks whether the change is possible. */
+static void change(
+	struct control *c, struct httpd_request *r, struct config *config, struct answer *a)
+{
+	char why[FILE_WHY];
+	int e = a->key ? config_check_change(config, text_of(r, "reason"), why) : -ENOMEM;
+
+	a->arg = c;
+	a->give = change_looked_at;
+	if (e == 0) {
+		begin_answer(c, r, config, a);
+		return;
+	}
+	free(a->key);
+	reply_errno(r, e, e == -ENOMEM ? "out of memory" : why);
+}
+
+/* False, and answered: one of them is none. */
+static bool numbers_of_change(struct httpd_request *r, const char *name, struct answer *ret)
+{
+	uint64_t timeout_ms; /* waiting_begin() reads it, when it is too late for a sentence */
+
+	return number_of(r, name, 0, &ret->number) && number_of(r, "timeout_ms", 0, &timeout_ms);
+}
+
 static void post_rollback(struct control *c, struct httpd_request *r, const char *name)
 {
-	change(c, r, name, "generation", roll_back);
+	struct answer a = {.look = look_at_target, .key = strdup("")};
+
+	if (!numbers_of_change(r, "generation", &a)) {
+		free(a.key);
+		return;
+	}
+	a.from = a.number;
+	change(c, r, find(c, name), &a);
 }
 
 static void post_override(struct control *c, struct httpd_request *r, const char *name)
 {
-	change(c, r, name, "for_ms", override);
+	struct answer a = {.look = look_at_place, .key = strdup(text_of(r, "key"))};
+
+	if (!numbers_of_change(r, "for_ms", &a)) {
+		free(a.key);
+		return;
+	}
+	a.from = a.number;
+	if (a.key && is_set(r, "remove", false)) { /* whatever stands */
+		a.request = r;
+		ask_change(c, find(c, name), &a);
+		free(a.key);
+		return;
+	}
+	change(c, r, find(c, name), &a);
 }
 
 static void post_pin(struct control *c, struct httpd_request *r, const char *name)
@@ -538,6 +779,60 @@ static void post_unpin(struct control *c, struct httpd_request *r, const char *n
 		reply_standing(r, 200, find(c, name));
 }
 
+/* Nobody waits any more for a pull that does not come. */
+static void end_waiting(struct control *c, struct config *config)
+{
+	for (size_t i = 0; i < CONTROL_MAX_WAITING; i++) {
+		struct waiting *w = &c->waiting[i];
+		struct httpd_request *r = w->request;
+
+		if (!r || w->config != config || w->waiter.ended != run_ended)
+			continue;
+		waiting_end(w);
+		refuse_suspended(r, config);
+	}
+}
+
+/* The receipt says it soon. */
+static void tell_report(const struct control *c, const struct config *config)
+{
+	for (size_t i = 0; *c->env->report && i < c->env->settings->config_count; i++)
+		if (c->env->configs[i] == config)
+			report_changed(*c->env->report, i);
+}
+
+static void post_suspend(struct control *c, struct httpd_request *r, const char *name)
+{
+	struct config *config = find(c, name);
+	char by[WHO], why[FILE_WHY];
+	uint64_t for_ms;
+	int e;
+
+	if (!number_of(r, "for_ms", 0, &for_ms))
+		return;
+	e = config_suspend(config, for_ms, who(r, by), text_of(r, "reason"), why);
+	if (e) {
+		reply_errno(r, e, why);
+		return;
+	}
+	reply_standing(r, 200, config);
+	end_waiting(c, config);
+	tell_report(c, config);
+}
+
+static void post_resume(struct control *c, struct httpd_request *r, const char *name)
+{
+	char by[WHO], why[FILE_WHY];
+	int e = config_resume(find(c, name), who(r, by), why);
+
+	if (e) {
+		reply_errno(r, e, why);
+		return;
+	}
+	reply_standing(r, 200, find(c, name));
+	tell_report(c, find(c, name));
+}
+
 /* ---- the table ---- */
 
 #define CONFIGS "/v1/configs/"
@@ -550,29 +845,34 @@ static const struct route {
 	enum httpd_method method;
 	const char *before, *after; /* the config's name stands between; after NULL: no name */
 	void (*handle)(struct control *c, struct httpd_request *r, const char *name);
-	bool values;         /* shows some, or waits: not on the TCP listener */
+	enum right right;    /* that it takes; what is shown to whom, the handler asks by itself */
+	bool local;          /* not on the TCP listener: costs too much, or waits */
 	const char *keys[8]; /* of the query */
 } routes[] = {
-	{HTTPD_GET, "/", NULL, get_page, false, ANY},
-	{HTTPD_GET, "/page.css", NULL, get_page, false, ANY},
-	{HTTPD_GET, "/page.js", NULL, get_page, false, ANY},
-	{HTTPD_GET, "/v1/status", NULL, get_status, false, {NULL}},
-	{HTTPD_GET, "/v1/changes", NULL, get_changes, false, {NULL}},
-	{HTTPD_GET, "/livez", NULL, get_livez, false, ANY},
-	{HTTPD_GET, "/healthz", NULL, get_livez, false, ANY},
-	{HTTPD_GET, "/metrics", NULL, get_metrics, false, ANY},
-	{HTTPD_GET, "/readyz", NULL, get_readyz, false, ANY},
-	{HTTPD_GET, CONFIGS, "", get_config, false, {NULL}},
-	{HTTPD_GET, CONFIGS, "/history", get_history, false, {NULL}},
-	{HTTPD_GET, CONFIGS, "/wait", get_wait, true, {"generation", "version", "timeout_ms"}},
-	{HTTPD_GET, CONFIGS, "/diff", get_diff, true, {"from", "to"}},
-	{HTTPD_GET, CONFIGS, "/explain", get_explain, true, {"key"}},
-	{HTTPD_POST, CONFIGS, "/refresh", post_refresh, false, {"force", "wait", "timeout_ms"}},
-	{HTTPD_POST, CONFIGS, "/rollback", post_rollback, false,
+	{HTTPD_GET, "/", NULL, get_page, RIGHT_READ, false, ANY},
+	{HTTPD_GET, "/page.css", NULL, get_page, RIGHT_READ, false, ANY},
+	{HTTPD_GET, "/page.js", NULL, get_page, RIGHT_READ, false, ANY},
+	{HTTPD_GET, "/v1/status", NULL, get_status, RIGHT_READ, false, {NULL}},
+	{HTTPD_GET, "/v1/changes", NULL, get_changes, RIGHT_READ, false, {NULL}},
+	{HTTPD_GET, "/livez", NULL, get_livez, RIGHT_READ, false, ANY},
+	{HTTPD_GET, "/healthz", NULL, get_livez, RIGHT_READ, false, ANY},
+	{HTTPD_GET, "/metrics", NULL, get_metrics, RIGHT_READ, false, ANY},
+	{HTTPD_GET, "/readyz", NULL, get_readyz, RIGHT_READ, false, ANY},
+	{HTTPD_GET, CONFIGS, "", get_config, RIGHT_READ, false, {NULL}},
+	{HTTPD_GET, CONFIGS, "/history", get_history, RIGHT_READ, false, {NULL}},
+	{HTTPD_GET, CONFIGS, "/wait", get_wait, RIGHT_READ, true,
+		{"generation", "version", "timeout_ms"}},
+	{HTTPD_GET, CONFIGS, "/diff", get_diff, RIGHT_READ, true, {"from", "to"}},
+	{HTTPD_GET, CONFIGS, "/explain", get_explain, RIGHT_READ, true, {"key"}},
+	{HTTPD_POST, CONFIGS, "/refresh", post_refresh, RIGHT_OPERATE, true,
+		{"force", "forget_rev", "wait", "timeout_ms"}},
+	{HTTPD_POST, CONFIGS, "/rollback", post_rollback, RIGHT_OPERATE, true,
 		{"generation", "reason", "wait", "timeout_ms"}},
-	{HTTPD_POST, CONFIGS, "/pin", post_pin, false, {"for_ms", "reason"}},
-	{HTTPD_POST, CONFIGS, "/unpin", post_unpin, false, {NULL}},
-	{HTTPD_POST, CONFIGS, "/override", post_override, false,
+	{HTTPD_POST, CONFIGS, "/pin", post_pin, RIGHT_OPERATE, true, {"for_ms", "reason"}},
+	{HTTPD_POST, CONFIGS, "/unpin", post_unpin, RIGHT_OPERATE, true, {NULL}},
+	{HTTPD_POST, CONFIGS, "/suspend", post_suspend, RIGHT_OPERATE, true, {"for_ms", "reason"}},
+	{HTTPD_POST, CONFIGS, "/resume", post_resume, RIGHT_OPERATE, true, {NULL}},
+	{HTTPD_POST, CONFIGS, "/override", post_override, RIGHT_OPERATE, true,
 		{"key", "value", "for_ms", "remove", "reason", "wait", "timeout_ms"}},
 };
 
@@ -605,7 +905,7 @@ static bool takes(const struct route *route, const char *key)
  */
 static bool check_query(const struct route *route, struct httpd_request *r)
 {
-	static const char *const switches[] = {"force", "wait", "remove"};
+	static const char *const switches[] = {"force", "forget_rev", "wait", "remove"};
 	const char *key;
 	char why[128];
 
@@ -631,14 +931,6 @@ static bool check_query(const struct route *route, struct httpd_request *r)
 static bool is_browser(const struct httpd_request *r)
 {
 	return httpd_header(r, "Origin") || httpd_header(r, "Sec-Fetch-Site");
-}
-
-static bool may_change(const struct httpd_request *r)
-{
-	uid_t uid;
-	gid_t gid;
-
-	return httpd_peer(r, &uid, &gid) == 0 && (uid == 0 || uid == geteuid() || gid == getegid());
 }
 
 /* No browser is to keep, guess at, frame or pass on anything. */
@@ -668,11 +960,71 @@ static bool is_ours(const struct control *c, const struct httpd_request *r)
 	return host_is_ours(httpd_header(r, "Host"), machine, c->env->settings->listen_names);
 }
 
+/* Who may, who asked, and how that is changed. */
+static void refuse_right(struct control *c, struct httpd_request *r, const char *name)
+{
+	char by[WHO], why[FILE_WHY];
+
+	who(r, by);
+	snprintf(why, sizeof(why),
+		"%s may only look: root, the agent's user and members of the group that "
+		"agent: {operators: GROUP} names may change something",
+		by);
+	c->env->counts->refused++;
+	if (log_limit_pass(&c->refused, loop_now_ms(c->env->loop), by, &(unsigned){0}))
+		log_warn("a request to change something was refused", "config", name, "by", by,
+			"request", strrchr(httpd_path(r), '/') + 1);
+	reply_error(r, 403, why);
+}
+
+/* True, and answered: not here, or not by who asks. */
+static bool refuse(
+	struct control *c, const struct route *route, struct httpd_request *r, const char *name)
+{
+	bool changes = route->method == HTTPD_POST;
+	struct peer peer;
+
+	if (route->local && httpd_is_tcp(r)) {
+		c->env->counts->refused += changes;
+		reply_error(r, 403,
+			changes ? "this listener is read-only: use the control socket"
+				: "this is on the control socket only: use that one");
+		return true;
+	}
+	if (changes && is_browser(r)) {
+		reply_error(r, 403, "a browser may only look: use the command line");
+		return true;
+	}
+	httpd_peer(r, &peer);
+	if (peer.right >= route->right)
+		return false;
+	refuse_right(c, r, name);
+	return true;
+}
+
+/* The route of the request; NULL: none, and *ret_allow is what that path takes, if it takes
+ * anything.
+ */
+static const struct route *find_route(
+	const struct httpd_request *r, char name[128], const char **ret_allow)
+{
+	enum httpd_method method = httpd_method(r) == HTTPD_HEAD ? HTTPD_GET : httpd_method(r);
+
+	*ret_allow = NULL;
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+		if (!matches(&routes[i], httpd_path(r), name))
+			continue;
+		*ret_allow = routes[i].method == HTTPD_GET ? "GET, HEAD" : "POST";
+		if (routes[i].method == method)
+			return &routes[i];
+	}
+	return NULL;
+}
+
 static void dispatch(void *arg, struct httpd_request *r)
 {
-	enum httpd_method method = httpd_method(r);
-	bool read_only = httpd_is_tcp(r);
-	const char *allow = NULL;
+	const struct route *route;
+	const char *allow;
 	struct control *c = arg;
 	char name[128] = "";
 
@@ -683,24 +1035,11 @@ static void dispatch(void *arg, struct httpd_request *r)
 			"list the name in agent.listen_names");
 		return;
 	}
-	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
-		const struct route *route = &routes[i];
-
-		if (!matches(route, httpd_path(r), name))
-			continue;
-		allow = route->method == HTTPD_GET ? "GET, HEAD" : "POST";
-		if (route->method != (method == HTTPD_HEAD ? HTTPD_GET : method))
-			continue;
-		if (method == HTTPD_POST && read_only)
-			reply_error(r, 403, "this listener is read-only: use the control socket");
-		else if (method == HTTPD_POST && is_browser(r))
-			reply_error(r, 403, "a browser may only look: use the command line");
-		else if (method == HTTPD_POST && !may_change(r))
-			reply_error(
-				r, 403, "only root, the agent's user and its group may do this");
-		else if (route->values && read_only)
-			reply_error(r, 403, "this is on the control socket only: use that one");
-		else if (route->after && !find(c, name))
+	route = find_route(r, name, &allow);
+	if (route) {
+		if (refuse(c, route, r, name))
+			return;
+		if (route->after && !find(c, name))
 			reply_error(r, 404,
 				"there is no config of that name: `pullet status` lists them");
 		else if (check_query(route, r))
@@ -718,6 +1057,11 @@ static void dispatch(void *arg, struct httpd_request *r)
 int control_listen(struct control *c, const char *address, char why[FILE_WHY])
 {
 	return places_listen(c->places, address, why);
+}
+
+void control_operators(struct control *c, gid_t operators)
+{
+	places_operators(c->places, operators);
 }
 
 void control_look(struct control *c)
@@ -742,6 +1086,8 @@ int control_start(const struct control_env *env, struct control **ret_control, c
 	if (r)
 		goto fail;
 	places_limit(c->places, 2 * CONTROL_MAX_WAITING, HTTPD_QUEUED);
+	places_share(c->places, refused_share, c);
+	places_operators(c->places, env->settings->operators);
 	r = places_listen(c->places, env->settings->listen, why);
 	if (r)
 		goto fail;
@@ -775,6 +1121,7 @@ void control_stop(struct control *c)
 	for (size_t i = 0; i < CONTROL_MAX_WAITING; i++)
 		if (c->waiting[i].request)
 			waiting_end(&c->waiting[i]);
+	answers_forget(&c->answers);
 	places_close(c->places);
 	changes_free(c->changes);
 	free(c);

@@ -15,7 +15,7 @@
  *
  * On the Unix socket only, for root, the agent's user and its group:
  *
- *   POST /v1/configs/NAME/refresh[?force=1&wait=1&timeout_ms=N]
+ *   POST /v1/configs/NAME/refresh[?force=1&forget_rev=1&wait=1&timeout_ms=N]
  *        .../rollback[?generation=N&reason=TEXT&wait=0&timeout_ms=N]
  *        .../pin[?for_ms=N&reason=TEXT], .../unpin
  *        .../override?key=K&value=YAML&for_ms=N[&reason=TEXT&wait=0&timeout_ms=N]
@@ -24,12 +24,14 @@
  * A rollback and an override are answered when they stand or are refused, unless wait=0; a refresh
  * only with wait=1; all after timeout_ms (60 s) at the latest. Errors are {"error": sentence}: 400
  * the question is not good, 403 not here or not you, 404 no such config, generation, key or
- * override, 409 it cannot be done as things stand, or was refused, 504 timeout_ms has passed: it
- * goes on. Otherwise {"ok":true,"name","generation",...}; the members are in inspect.h, status.h
- * and control.c. `reason` and the client's uid are logged and kept with what was decided.
+ * override, 409 it cannot be done as things stand, or was refused, 503 too many wait, 504
+ * timeout_ms has passed: it goes on. Otherwise {"ok":true,"name","generation",...}; the members are
+ * in inspect.h, status.h and control.c. `reason` and the client's uid are logged and kept with what
+ * was decided.
  *
  * Threads: the loop's. Ownership: everything in struct control_env is borrowed. Bound:
- * CONTROL_MAX_WAITING clients wait at a time.
+ * CONTROL_MAX_WAITING clients wait at a time, in shares of their users (share.h), as connections
+ * and answers of the Unix socket are.
  */
 #ifndef PULLET_CONTROL_H
 #define PULLET_CONTROL_H
@@ -55,6 +57,12 @@ struct configuration_status {
 	bool under_way;            /* it waits for a disk */
 };
 
+/* What became of clients since the start. */
+struct control_counts {
+	uint64_t refused; /* requests of who has not the right */
+	uint64_t busy;    /* connections and requests above a share (share.h) */
+};
+
 /* The agent as it runs. Owned by agent.c, which changes it at a reload, in place and between two
  * calls of the loop: borrowed by pointer, and nothing that it names is kept from one call to the
  * next. */
@@ -67,8 +75,9 @@ struct control_env {
 	struct push *const *push;      /* *push is NULL without a push channel */
 	struct report *const *report;  /* *report is NULL when no receipts are written */
 	const struct configuration_status *configuration;
-	const char *host;   /* what this host is called in receipts */
-	int64_t started_ms; /* wall clock */
+	struct control_counts *counts; /* which control.c counts in */
+	const char *host;              /* what this host is called in receipts */
+	int64_t started_ms;            /* wall clock */
 };
 
 /* Serves on RUNTIME_DIR/control.sock and settings->listen. env is borrowed until control_stop(): it
@@ -79,6 +88,8 @@ void control_stop(struct control *c);
 /* Serves read-only on this TCP address instead (NULL = on none): nothing happens when it is the one
  * already. 0, or -errno with a sentence, and then it serves where it did. */
 int control_listen(struct control *c, const char *address, char why[FILE_WHY]);
+/* From now on this group operates (peer.h). */
+void control_operators(struct control *c, gid_t operators);
 /* Is the control socket where it was made? To be asked now and then, where inotify does not tell.
  */
 void control_look(struct control *c);

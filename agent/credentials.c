@@ -16,6 +16,7 @@
 
 #include "base64.h"
 #include "log.h"
+#include "trusted.h"
 
 static const char *fault_of(const struct buffer *b)
 {
@@ -38,19 +39,16 @@ static void wipe(char *text)
 static int read_secret(const struct sys *sys, const char *path, const char *prefix, char **ret_text,
 	char why[FILE_WHY])
 {
-	char remedy[FILE_REMEDY];
+	char remedy[FILE_WHY];
 	const char *fault;
 	struct buffer b;
 	int r;
 
 	buffer_init(&b, SETTINGS_MAX_SECRET + 1);
-	r = file_read_named(sys, path, &b);
+	r = trusted_read(sys, path, &b, remedy);
 	if (r) {
-		file_remedy(remedy, -r, true);
-		snprintf(why, FILE_WHY, "the secret %.200s cannot be read: %s", path,
-			r == -EMSGSIZE ? "it is larger than 8 KiB"
-			: r == -EINVAL ? "it is not a regular file"
-				       : remedy);
+		snprintf(why, FILE_WHY, "the secret %.150s cannot be read: %.320s", path,
+			r == -EMSGSIZE ? "it is larger than 8 KiB" : remedy);
 		goto out;
 	}
 	if (b.len && b.data[b.len - 1] == '\n')

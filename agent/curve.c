@@ -17,6 +17,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "keyfile.h"
+
 #define TEXT_LEN (CURVE_TEXT - 1)
 
 /* ---- text ---- */
@@ -86,6 +88,31 @@ bool curve_stays_here(const char *endpoint)
 	return strcasecmp(host, "localhost") == 0;
 }
 
+/* The same of a url. */
+static bool url_stays_here(const char *url)
+{
+	const char *host = strstr(url, "://"), *colon;
+	char endpoint[128];
+	size_t len;
+
+	if (!host)
+		return false;
+	host += 3;
+	len = strcspn(host, "/?#");
+	if (len > 80) /* longer than any name of this host */
+		return false;
+	snprintf(endpoint, sizeof(endpoint), "tcp://%.*s", (int)len, host);
+	colon = strrchr(endpoint + 6, ':');
+	if (!colon || strchr(colon, ']')) /* it wants a port */
+		snprintf(endpoint, sizeof(endpoint), "tcp://%.*s:80", (int)len, host);
+	return curve_stays_here(endpoint);
+}
+
+bool curve_url_is_open(const char *url)
+{
+	return !strncasecmp(url, "http:", 5) && !url_stays_here(url);
+}
+
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r';
@@ -126,57 +153,6 @@ static int next_key(struct lines *l, unsigned char ret_key[CURVE_KEY], const cha
 
 /* ---- reading ---- */
 
-/* Opens a regular file: its descriptor, or -errno. */
-static int open_regular(const struct sys *sys, const char *path, struct stat *ret_st)
-{
-	int r, fd = sys->openat(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -errno;
-	r = fstat(fd, ret_st) ? -errno : S_ISREG(ret_st->st_mode) ? 0 : -EINVAL;
-	if (r == 0)
-		return fd;
-	sys->close(fd);
-	return r;
-}
-
-/* Reads all there is: its length, or -errno; -EMSGSIZE when it does not fit. */
-static ssize_t read_all(const struct sys *sys, int fd, char *data, size_t size)
-{
-	size_t len = 0;
-
-	while (len < size) {
-		ssize_t n = sys->read(fd, data + len, size - len);
-
-		if (n == 0)
-			return (ssize_t)len;
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		len += n > 0 ? (size_t)n : 0;
-	}
-	return -EMSGSIZE;
-}
-
-static const char *explain(int error)
-{
-	switch (error) {
-	case ENOENT:
-	case ENOTDIR:
-		return "the secret key's file does not exist: pullet keygen makes one";
-	case EACCES:
-		return "the secret key's file cannot be read by this user";
-	case EINVAL:
-		return "the secret key's file is not a regular file";
-	case EMSGSIZE:
-		return "the secret key's file is too large to be one";
-	case EMFILE:
-	case ENFILE:
-		return "the secret key's file cannot be read: no descriptors are left";
-	default:
-		return "the secret key's file cannot be read";
-	}
-}
-
 static const char *one_key(const char *data, size_t len, char ret_text[CURVE_TEXT])
 {
 	struct lines l = {.at = data, .end = data + len};
@@ -200,88 +176,34 @@ int curve_read_secret(
 	const struct sys *sys, const char *path, char ret_secret[CURVE_TEXT], const char **ret_why)
 {
 	char data[CURVE_MAX_SECRET_FILE + 1];
-	const char *why = NULL;
-	struct stat st;
-	ssize_t n;
-	int fd = open_regular(sys, path, &st);
+	const char *why;
+	size_t len;
+	int r = keyfile_read_secret(sys, path, data, sizeof(data), &len, ret_why);
 
-	if (fd < 0) {
-		*ret_why = explain(-fd);
-		return fd;
-	}
-	n = read_all(sys, fd, data, sizeof(data));
-	sys->close(fd);
-	if (n < 0)
-		why = explain((int)-n);
-	else if (st.st_mode & 0027)
-		why = "the secret key's file can be read by others, or written by more than its "
-		      "owner: chmod 600 it, and make a new key if it was open for long";
-	else
-		why = one_key(data, (size_t)n, ret_secret);
+	if (r)
+		return r;
+	why = one_key(data, len, ret_secret);
 	explicit_bzero(data, sizeof(data));
 	if (!why)
 		return 0;
 	*ret_why = why;
-	return n < 0 ? (int)n : -EINVAL;
+	return -EINVAL;
 }
 
 /* ---- writing ---- */
 
-static int create(
-	const struct sys *sys, const char *path, mode_t mode, const char *text, char why[CURVE_WHY])
-{
-	size_t len = strlen(text);
-	int r = 0, fd = sys->openat(AT_FDCWD, path,
-			   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-	if (fd < 0) {
-		r = -errno;
-		snprintf(why, CURVE_WHY, "cannot make %.300s: %s", path,
-			r == -EEXIST ? "it is there already, and a key is never overwritten"
-				     : strerror(-r));
-		return r;
-	}
-	while (r == 0 && len > 0) {
-		ssize_t n = sys->write(fd, text, len);
-
-		if (n > 0)
-			text += n, len -= (size_t)n;
-		else if (n == 0 || errno != EINTR)
-			r = n < 0 ? -errno : -EIO;
-	}
-	if (r == 0 && (sys->fchmod(fd, mode) || sys->fsync(fd)))
-		r = -errno;
-	if (sys->close(fd) && r == 0 && errno != EINTR)
-		r = -errno;
-	if (r) {
-		sys->unlinkat(AT_FDCWD, path, 0);
-		snprintf(why, CURVE_WHY, "cannot write %.300s: %s", path, strerror(-r));
-	}
-	return r;
-}
-
 int curve_write_pair(const struct sys *sys, const char *path, const char *public_key,
 	const char *secret_key, char why[CURVE_WHY])
 {
-	char public_path[PATH_MAX], text[256];
+	char secret_text[256], public_text[128];
 	int r;
 
-	if (snprintf(public_path, sizeof(public_path), "%s.pub", path) >=
-		(int)sizeof(public_path)) {
-		snprintf(why, CURVE_WHY, "the path is too long");
-		return -ENAMETOOLONG;
-	}
-	snprintf(text, sizeof(text),
+	snprintf(secret_text, sizeof(secret_text),
 		"# secret key of a pullet: let nobody read it\n# its public key is %s\n%s\n",
 		public_key, secret_key);
-	r = create(sys, path, 0600, text, why);
-	explicit_bzero(text, sizeof(text));
-	if (r)
-		return r;
-	snprintf(text, sizeof(text), "# public key of a pullet\n%s\n", public_key);
-	r = create(sys, public_path, 0644, text, why);
-	if (r)
-		sys->unlinkat(AT_FDCWD, path, 0);
+	snprintf(public_text, sizeof(public_text), "# public key of a pullet\n%s\n", public_key);
+	r = keyfile_write_pair(sys, path, secret_text, public_text, why);
+	explicit_bzero(secret_text, sizeof(secret_text));
 	return r;
 }
 
@@ -318,21 +240,23 @@ static int parse(
 
 static int load(const struct sys *sys, struct curve_allow *a, const char *path, char why[CURVE_WHY])
 {
+	char remedy[FILE_WHY];
 	struct stat st;
-	int fd = open_regular(sys, path, &st);
+	int fd = keyfile_open(sys, path, &st, remedy);
 	size_t size = fd >= 0 && st.st_size < CURVE_MAX_ALLOW ? (size_t)st.st_size + 1 : 0;
 	ssize_t n = fd < 0 ? fd : size == 0 ? -EMSGSIZE : -ENOMEM;
 	char *data = malloc(size + 1);
 
 	a->keys = calloc(size / TEXT_LEN + 1, CURVE_KEY);
 	if (size && data && a->keys)
-		n = read_all(sys, fd, data, size); /* it grew meanwhile: too large */
+		n = keyfile_take(sys, fd, data, size); /* it grew meanwhile: too large */
 	if (fd >= 0)
 		sys->close(fd);
 	if (n < 0)
-		snprintf(why, CURVE_WHY, "the list %.300s cannot be read: %s", path,
+		snprintf(why, CURVE_WHY, "the list %.150s cannot be read: %.300s", path,
 			n == -EMSGSIZE ? "it is larger than 4 MiB, or grew meanwhile"
 			: n == -EINVAL ? "it is not a regular file"
+			: n == -EPERM  ? remedy
 				       : strerror((int)-n));
 	else
 		n = parse(a, path, data, (size_t)n, why);

@@ -9,8 +9,8 @@
  * A secret key's file may be read by its owner and its group only, and written by its owner only;
  * any other is refused. Refused, not warned of, as ssh does: a key that everybody on the host could
  * have copied is no secret, and the warning would be read by nobody. The group may read, as with
- * PostgreSQL's: root:pullet 0640 is how a service that is not root gets its secrets. Symlinks are
- * followed: volumes of Kubernetes are made of them.
+ * PostgreSQL's: root, a group of its own, 0640 is how a service that is not root gets its
+ * secrets. Symlinks are followed: volumes of Kubernetes are made of them.
  *
  * Threads: any. Errors: -errno, with a sentence. Bounds: CURVE_MAX_SECRET_FILE, CURVE_MAX_ALLOW
  * bytes.
@@ -36,6 +36,9 @@ const char *curve_check_key(const char *text);
 /* True when what is sent to or bound at the endpoint stays on this host: ipc://, or 127.0.0.0/8,
  * [::1] or localhost (tcp:// may be left out). Names are never looked up. */
 bool curve_stays_here(const char *endpoint);
+/* True when what goes to the url (http or https, without credentials, with a port or without)
+ * leaves this host by plain http: whoever is on the way can read and change it. */
+bool curve_url_is_open(const char *url);
 
 /* Reads a secret key's file. 0 and the key as text, to be wiped by the caller; or -errno and a
  * constant sentence, which does not name the file. */

@@ -25,6 +25,7 @@ struct diff {
 struct walk {
 	struct diff *diff;
 	struct buffer path; /* the present one */
+	bool counts;        /* only: no path is put together */
 };
 
 /* ---- segments in order ---- */
@@ -103,6 +104,10 @@ static int note(
 	struct diff_change *more;
 	size_t room = d->room ? 2 * d->room : 16;
 
+	if (w->counts) {
+		d->count++;
+		return 0;
+	}
 	if (d->count == d->room) {
 		more = reallocarray(d->changes, room, sizeof(*more));
 		if (!more)
@@ -165,7 +170,7 @@ static int walk(
 		const struct child *is = order >= 0 ? &a[k++] : NULL;
 		const struct child *c = was ? was : is;
 
-		r = keypath_append(&w->path, first, c->node, c->number);
+		r = w->counts ? 0 : keypath_append(&w->path, first, c->node, c->number);
 		if (r == 0)
 			r = compare(w, was ? was->node : NULL, is ? is->node : NULL, apart);
 		w->path.len = len;
@@ -195,6 +200,17 @@ int diff_new(const struct node *before, const struct node *after, struct diff **
 		d->changes[i].path = d->paths.data + (uintptr_t)d->changes[i].path;
 	*ret_diff = d;
 	return 0;
+}
+
+int diff_measure(const struct node *before, const struct node *after, size_t *ret_count)
+{
+	struct diff counted = {.count = 0};
+	struct walk w = {.diff = &counted, .counts = true};
+	int r = walk(&w, before, after, true, false);
+
+	if (r == 0)
+		*ret_count = counted.count;
+	return r;
 }
 
 void diff_free(struct diff *d)

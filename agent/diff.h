@@ -23,7 +23,7 @@
 
 #include "document.h"
 
-#define DIFF_MAX_PATHS (64u << 20)
+#define DIFF_MAX_PATHS (8u << 20)
 #define DIFF_MAX_SHOWN 64 /* bytes of a text in a line for people */
 
 enum diff_kind { DIFF_ADDED, DIFF_REMOVED, DIFF_CHANGED };
@@ -39,6 +39,8 @@ struct diff;
 /* Compares two roots, which are mappings, or NULL = nothing (as an empty one). 0, -ENOMEM, or
  * -EMSGSIZE when the paths of all changes together pass DIFF_MAX_PATHS. */
 int diff_new(const struct node *before, const struct node *after, struct diff **ret_diff);
+/* Counts the changes, however long their paths are. 0 or -ENOMEM. */
+int diff_measure(const struct node *before, const struct node *after, size_t *ret_count);
 void diff_free(struct diff *d);
 size_t diff_count(const struct diff *d);
 /* Borrowed; NULL behind the last. */

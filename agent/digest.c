@@ -46,9 +46,14 @@ static int hash(const EVP_MD *md, const void *data, size_t len, unsigned char *r
 	return ok ? 0 : -ENOMEM;
 }
 
-int digest_sha256_raw(const void *data, size_t len, unsigned char ret[DIGEST_SHA256])
+int digest_sha256_raw(const void *data, size_t len, unsigned char *ret)
 {
 	return hash(EVP_sha256(), data, len, ret);
+}
+
+int digest_sha512_raw(const void *data, size_t len, unsigned char *ret)
+{
+	return hash(EVP_sha512(), data, len, ret);
 }
 
 int digest_blake2b512(const void *data, size_t len, unsigned char ret[DIGEST_BLAKE2B512])
@@ -119,4 +124,52 @@ int digest_ed25519_verify(const unsigned char key[DIGEST_ED25519_KEY], const voi
 	EVP_PKEY_free(pkey);
 	ERR_pop_to_mark();
 	return r;
+}
+
+int digest_ed25519_public(
+	const unsigned char seed[DIGEST_ED25519_KEY], unsigned char ret_key[DIGEST_ED25519_KEY])
+{
+	size_t len = DIGEST_ED25519_KEY;
+	EVP_PKEY *pkey;
+	int r = -ENOMEM;
+
+	ERR_set_mark();
+	pkey = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, seed, DIGEST_ED25519_KEY);
+	if (pkey && EVP_PKEY_get_raw_public_key(pkey, ret_key, &len) == 1)
+		r = 0;
+	EVP_PKEY_free(pkey);
+	ERR_pop_to_mark();
+	return r;
+}
+
+int digest_ed25519_sign(const unsigned char seed[DIGEST_ED25519_KEY], const void *data, size_t len,
+	unsigned char ret_signature[DIGEST_ED25519_SIGNATURE])
+{
+	size_t size = DIGEST_ED25519_SIGNATURE;
+	EVP_PKEY *pkey;
+	EVP_MD_CTX *ctx;
+	int r = -ENOMEM;
+
+	ERR_set_mark();
+	pkey = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, seed, DIGEST_ED25519_KEY);
+	ctx = EVP_MD_CTX_new();
+	if (pkey && ctx && EVP_DigestSignInit(ctx, NULL, NULL, NULL, pkey) == 1 &&
+		EVP_DigestSign(ctx, ret_signature, &size, data, len) == 1)
+		r = 0;
+	EVP_MD_CTX_free(ctx);
+	EVP_PKEY_free(pkey);
+	ERR_pop_to_mark();
+	return r;
+}
+
+int digest_scrypt(const void *password, size_t len, const void *salt, size_t salt_len,
+	unsigned long long n, unsigned char *ret, size_t size)
+{
+	int r;
+
+	ERR_set_mark();
+	r = EVP_PBE_scrypt(
+		password, len, salt, salt_len, n, 8, 1, n * 1024 + (1u << 20), ret, size);
+	ERR_pop_to_mark();
+	return r == 1 ? 0 : -ENOMEM;
 }

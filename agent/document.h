@@ -3,10 +3,14 @@
  * written out again.
  *
  * YAML is read with the 1.2 core schema (`no` is a string) plus merge keys (`<<`); aliases are
- * expanded under the node cap. JSON is RFC 8259. Refused, with line and column: other tags,
- * duplicate keys, NUL, non-UTF-8, several documents, depth over DOCUMENT_MAX_DEPTH, nodes over
- * DOCUMENT_MAX_NODES after expansion, an integer outside 64 bits, an empty document, a root that is
- * not a mapping.
+ * expanded under the node cap. JSON is RFC 8259, with or without a byte order mark; what is valid
+ * JSON is read as JSON whatever type it is said to have. Refused, with line and column: other tags,
+ * duplicate keys, NUL, other control characters, non-UTF-8, several documents, depth over
+ * DOCUMENT_MAX_DEPTH, nodes over DOCUMENT_MAX_NODES after expansion, an integer outside 64 bits, a
+ * number outside the range of a double, an empty document, a root that is not a mapping. In YAML
+ * also U+0085, U+2028 and U+2029, quoted or not: they end a line for readers of YAML 1.1 only.
+ *
+ * Scalars keep the text that they were written with, and in YAML their style.
  *
  * Threads: a document is immutable once parsed; any number of readers. Ownership: the document owns
  * all its nodes and texts; the input may be freed after document_parse(). Errors: -EINVAL with a
@@ -23,18 +27,35 @@
 
 #define DOCUMENT_MAX_DEPTH 64
 #define DOCUMENT_MAX_NODES 100000
+#define DOCUMENT_MANY_VALUES                                                                       \
+	"more than 100000 values (aliases count as often as they are used): split the document"
 #define DOCUMENT_MAX_TEXT ((size_t)1 << 30) /* bytes of all texts and keys, and: */
-#define DOCUMENT_FREE_TEXT (1u << 20)       /* what aliases may copy beside 8 times the input */
+#define DOCUMENT_FREE_TEXT (1u << 20)       /* what aliases may copy in any case, */
+#define DOCUMENT_MAX_COPIES (7u << 20)      /* and beside that: 7 times the input, at most this */
+
+#define DOCUMENT_OURS_VALUES (1u << 20) /* the status of 10,000 configs has 350,000 */
 
 enum document_type { DOCUMENT_YAML, DOCUMENT_JSON };
 
 enum node_type { NODE_NULL, NODE_BOOL, NODE_INT, NODE_DOUBLE, NODE_STRING, NODE_LIST, NODE_MAP };
 
+enum node_style {  /* of a scalar; numbered as libyaml's are */
+	STYLE_ANY, /* it came from elsewhere than YAML: chosen when it is written */
+	STYLE_PLAIN,
+	STYLE_SINGLE_QUOTED,
+	STYLE_DOUBLE_QUOTED,
+	STYLE_LITERAL,
+	STYLE_FOLDED,
+	STYLE_TAGGED = 8 /* added to one of these, with the type that a tag gave it: STYLE_TAG() */
+};
+#define STYLE_TAG(type) (STYLE_TAGGED | (unsigned)(type) << 4)
+#define STYLE_SHAPE 7u /* what is left without the tag */
+
 struct node {
 	enum node_type type;
-	unsigned line, column; /* of the value, 1-based; 0 = not known (JSON gives none) */
+	unsigned line, column; /* of the value, 1-based */
 	const char *text; /* scalars: NUL-terminated; of a string its value, else as it was written
-			     (JSON double: shortest that reads back) */
+			   */
 	size_t text_len;
 	union {
 		bool boolean;
@@ -51,6 +72,7 @@ struct node {
 	unsigned key_line, key_column;
 	bool merged;         /* came by a merge key: gives way to an explicit one */
 	unsigned char layer; /* after merge_layers(): the number of the one it came from */
+	unsigned char style, key_style; /* enum node_style */
 };
 
 struct document; /* opaque: memory and root */
@@ -65,7 +87,8 @@ enum {
 		1, /* duplicate keys stay in the tree, in order: the caller reports them */
 	DOCUMENT_ALLOW_EMPTY =
 		2,         /* no document, or only comments or null: the root is an empty map */
-	DOCUMENT_OURS = 4, /* JSON that the agent wrote itself: its length alone bounds the nodes */
+	DOCUMENT_OURS = 4, /* JSON that the agent wrote: a value to each eight bytes, at most
+			      DOCUMENT_OURS_VALUES */
 };
 
 /* Parses len bytes. 0, -EINVAL with *ret_error filled, or -ENOMEM. */
@@ -78,6 +101,8 @@ void document_free(struct document *d);
 const struct node *document_root(const struct document *d);
 /* Number of nodes (keys not counted). */
 size_t document_nodes(const struct document *d);
+/* Bytes of its keys and texts. */
+size_t document_bytes(const struct document *d);
 /* The child of a map by name, or NULL. */
 const struct node *node_find(const struct node *map, const char *key);
 /* Appends the tree, as YAML or JSON that reads back to an equal tree, keys in document order, with
@@ -98,8 +123,21 @@ struct node *document_add(struct document *d, struct node *parent, enum node_typ
  * finds duplicate keys (unless they are to be kept). 0, -EINVAL with *err filled, or -ENOMEM. O(n
  * log n). */
 int document_settle_keys(struct node *map, unsigned flags, struct document_error *err);
+/* Adds a copy of a node of any document, without its children and its key, but at its place. As
+ * document_add(). */
+struct node *document_add_copy(struct document *d, struct node *parent, const char *key,
+	size_t key_len, const struct node *from, struct document_error *err);
+/* Gives a node of type NODE_INT or NODE_DOUBLE the number that text says; base: of an integer.
+ * NULL, or a sentence: it is too large. */
+const char *node_set_number(struct node *n, const char *text, int base);
+/* Fills the place of the character at this offset: lines end with \n, \r or both, columns count
+ * characters. */
+void document_place(const char *data, size_t len, size_t offset, struct document_error *ret_error);
+/* Characters in len bytes of UTF-8. */
+size_t document_characters(const char *data, size_t len);
 int yaml_parse(const char *data, size_t len, unsigned flags, struct document *d,
 	struct document_error *err);
+/* -EBADMSG: no JSON at all, with *err filled. -EEXIST: a key occurs twice; *err has the place. */
 int json_parse(const char *data, size_t len, unsigned flags, struct document *d,
 	struct document_error *err);
 int yaml_write(const struct node *root, struct buffer *out);

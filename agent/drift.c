@@ -5,24 +5,42 @@
 #include "drift.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "hash.h"
+
 #define EVENTS (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | IN_ONLYDIR)
 
 struct directory {
-	int descriptor; /* of the watch; -1 = none */
-	struct drift_entry *entries;
+	struct index_link link;
+	int descriptor; /* of the watch */
+	size_t users;   /* entries in it */
 };
 
 struct drift {
 	struct loop_watch watch;
 	int fd;
-	struct directory *directories;
-	size_t count;
+	struct index directories, entries;
 };
+
+/* ---- who is concerned ---- */
+
+static uint64_t hash_of(int directory, const char *name)
+{
+	uint64_t hash = hash_bytes(HASH_START, &directory, sizeof(directory));
+
+	return name ? hash_bytes(hash, name, strlen(name)) : hash;
+}
+
+static bool is_about(const struct drift_entry *e, int directory, const char *name)
+{
+	return e->directory == directory && !e->name == !name &&
+	       (!name || strcmp(e->name, name) == 0);
+}
 
 static const char *cause_of(uint32_t mask)
 {
@@ -42,19 +60,17 @@ static const char *cause_of(uint32_t mask)
 	return "changed";
 }
 
-static void tell(struct drift *d, const struct inotify_event *event)
+static void tell(struct drift *d, int directory, const char *name, const char *cause)
 {
-	struct drift_entry *e, *next;
+	struct index_link *l, *next;
 
-	for (size_t i = 0; i < d->count; i++) {
-		if (d->directories[i].descriptor != event->wd)
-			continue;
-		for (e = d->directories[i].entries; e; e = next) {
-			next = e->next; /* it may be removed by what it is told */
-			if (!e->name || (event->len && strcmp(e->name, event->name) == 0))
-				e->noticed(e->arg, cause_of(event->mask));
-		}
-		return;
+	for (l = index_first(&d->entries, hash_of(directory, name)); l; l = next) {
+		struct drift_entry *e =
+			(struct drift_entry *)((char *)l - offsetof(struct drift_entry, link));
+
+		next = index_next(l); /* it may be removed by what it is told */
+		if (is_about(e, directory, name))
+			e->noticed(e->arg, cause);
 	}
 }
 
@@ -69,7 +85,9 @@ static void ready(void *arg, int fd, unsigned events)
 	for (ssize_t at = 0; at < len;) {
 		const struct inotify_event *event = (const struct inotify_event *)(data + at);
 
-		tell(d, event);
+		if (event->len)
+			tell(d, event->wd, event->name, cause_of(event->mask));
+		tell(d, event->wd, NULL, cause_of(event->mask));
 		at += (ssize_t)(sizeof(*event) + event->len);
 	}
 }
@@ -91,68 +109,83 @@ struct drift *drift_new(struct loop *l)
 
 void drift_free(struct drift *d)
 {
+	struct index_link *link;
+	size_t at = 0;
+
 	if (!d)
 		return;
 	loop_unwatch(&d->watch);
 	close(d->fd);
-	free(d->directories);
+	while ((link = index_take(&d->directories, &at)))
+		free(link); /* the first member of a struct directory */
+	index_fini(&d->directories);
+	index_fini(&d->entries);
 	free(d);
 }
 
-/* The kernel gives one directory one descriptor, however often it is added. */
-static struct directory *find(struct drift *d, int descriptor)
+/* The kernel gives one directory one descriptor, however often it is added. NULL = none has it. */
+static struct directory *find(const struct drift *d, int descriptor)
 {
-	struct directory *grown;
+	struct index_link *l = index_first(&d->directories, hash_of(descriptor, NULL));
 
-	for (size_t i = 0; i < d->count; i++)
-		if (d->directories[i].descriptor == descriptor)
-			return &d->directories[i];
-	grown = reallocarray(d->directories, d->count + 1, sizeof(*grown));
-	if (!grown)
-		return NULL;
-	d->directories = grown;
-	grown[d->count] = (struct directory){.descriptor = descriptor};
-	return &grown[d->count++];
+	while (l && ((struct directory *)l)->descriptor != descriptor)
+		l = index_next(l);
+	return (struct directory *)l;
+}
+
+/* One entry more in the directory. 0 or -ENOMEM. */
+static int use(struct drift *d, int descriptor)
+{
+	struct directory *directory = find(d, descriptor);
+
+	if (!directory) {
+		directory = calloc(1, sizeof(*directory));
+		if (!directory ||
+			index_add(&d->directories, &directory->link, hash_of(descriptor, NULL))) {
+			free(directory);
+			return -ENOMEM;
+		}
+		directory->descriptor = descriptor;
+	}
+	directory->users++;
+	return 0;
+}
+
+static void leave(struct drift *d, int descriptor)
+{
+	struct directory *directory = find(d, descriptor);
+
+	if (--directory->users)
+		return;
+	inotify_rm_watch(d->fd, descriptor); /* nobody watches anything in it any more */
+	index_remove(&d->directories, &directory->link);
+	free(directory);
 }
 
 int drift_add(struct drift *d, struct drift_entry *e, const char *dir, const char *name)
 {
 	int descriptor = inotify_add_watch(d->fd, dir, EVENTS);
-	struct directory *directory;
 
 	if (descriptor < 0)
 		return -errno;
-	directory = find(d, descriptor);
-	e->name = name ? strdup(name) : NULL;
-	if (!directory || (name && !e->name)) {
-		free(e->name);
-		e->name = NULL;
+	if (use(d, descriptor))
+		return -ENOMEM;
+	if (index_add(&d->entries, &e->link, hash_of(descriptor, name))) {
+		leave(d, descriptor);
 		return -ENOMEM;
 	}
+	e->name = name;
 	e->directory = descriptor;
-	e->next = directory->entries;
-	directory->entries = e;
 	return 0;
-}
-
-/* Nobody watches anything in it any more. */
-static void forget(struct drift *d, struct directory *directory)
-{
-	inotify_rm_watch(d->fd, directory->descriptor);
-	*directory = d->directories[--d->count];
 }
 
 void drift_remove(struct drift *d, struct drift_entry *e)
 {
-	for (size_t i = 0; i < d->count; i++)
-		for (struct drift_entry **link = &d->directories[i].entries; *link;
-			link = &(*link)->next)
-			if (*link == e) {
-				*link = e->next;
-				free(e->name);
-				*e = (struct drift_entry){.next = NULL};
-				if (!d->directories[i].entries)
-					forget(d, &d->directories[i]);
-				return;
-			}
+	int directory = e->directory;
+
+	if (!directory) /* descriptors begin at 1: it is not watched */
+		return;
+	index_remove(&d->entries, &e->link);
+	*e = (struct drift_entry){.directory = 0};
+	leave(d, directory);
 }

@@ -12,6 +12,7 @@
 #ifndef PULLET_DRIFT_H
 #define PULLET_DRIFT_H
 
+#include "index.h"
 #include "loop.h"
 
 struct drift;
@@ -20,15 +21,16 @@ struct drift_entry { /* fields are private but the first two */
 	/* cause: "written", "replaced", "removed", "its mode or owner changed" */
 	void (*noticed)(void *arg, const char *cause);
 	void *arg;
-	char *name; /* in the directory; NULL = any name */
+	struct index_link link;
+	const char *name; /* in the directory; NULL = any name */
 	int directory;
-	struct drift_entry *next;
 };
 
 /* NULL when inotify or memory is not to be had: then nothing is noticed. */
 struct drift *drift_new(struct loop *l);
 void drift_free(struct drift *d);
-/* Watches dir/name (NULL = all in it). 0 or -errno. */
+/* Watches dir/name (NULL = all in it); the name is borrowed as long as the entry is there. 0 or
+ * -errno. */
 int drift_add(struct drift *d, struct drift_entry *e, const char *dir, const char *name);
 void drift_remove(struct drift *d, struct drift_entry *e);
 

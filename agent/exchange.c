@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "credentials.h"
+#include "digest.h"
 #include "localfile.h"
 
 struct exchange {
@@ -44,39 +45,48 @@ static void fail(struct exchange *x, enum kind_cause cause, const char *why)
 	calls->failed(arg, cause, why);
 }
 
-/* An error's words are quoted, and some servers send back what they were sent. */
-static void hide_secrets(struct exchange *x, const struct transport_response *response)
+/* An error's words are quoted, a document's version is shown, and some servers send back what they
+ * were sent. */
+static void hide_secrets(struct exchange *x, struct transport_response *response)
 {
-	char *data = response->body.data, why[FILE_WHY];
-	size_t len = response->body.len;
+	const struct {
+		char *data;
+		size_t len;
+	} shown[] = {
+		{response->etag, strlen(response->etag)},
+		{response->content_encoding, strlen(response->content_encoding)},
+		{response->body.data, response->status == 200 ? 0 : response->body.len},
+	};
 	const char *query = strchr(x->q.place.path, '?');
 	struct credentials c;
+	char why[FILE_WHY];
+	bool known;
 
-	if (response->status == 200 || len == 0)
+	if (response->status == 304 || shown[0].len + shown[1].len + shown[2].len == 0)
 		return;
-	if (credentials_read(x->env->sys, x->q.server, &c, why))
-		memset(data, '*', len); /* those that were sent are not known any more */
-	else
-		credentials_hide(&c, x->q.session->token, query ? query + 1 : NULL, data, len);
+	known = credentials_read(x->env->sys, x->q.server, &c, why) == 0;
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+		if (!known && shown[i].len) /* those that were sent are not known any more */
+			memset(shown[i].data, '*', shown[i].len);
+		else if (shown[i].len)
+			credentials_hide(&c, x->q.session->token, query ? query + 1 : NULL,
+				shown[i].data, shown[i].len);
 	credentials_fini(&c);
 }
 
 static void ended(void *arg, const struct transport_response *response)
 {
-	struct transport_response better;
+	struct transport_response told = *response;
 	struct exchange *x = arg;
 	char why[FILE_WHY];
 
-	hide_secrets(x, response);
-	if (response->result == TRANSPORT_HOST && credentials_check_tls(x->q.server, why)) {
-		better = *response;
-		snprintf(better.message, sizeof(better.message), "%.350s", why);
-		response = &better;
-	}
+	hide_secrets(x, &told);
+	if (told.result == TRANSPORT_HOST && credentials_check_tls(x->q.server, why))
+		snprintf(told.message, sizeof(told.message), "%.350s", why);
 	x->transfer = NULL;
 	x->file = NULL;
 	x->again = false;
-	x->q.calls->ended(x->q.arg, &x->q.place, response);
+	x->q.calls->ended(x->q.arg, &x->q.place, &told);
 	if (x->again)
 		go(x);
 	else
@@ -87,7 +97,6 @@ static void line_came(void *arg, const struct transport_response *line)
 {
 	struct exchange *x = arg;
 
-	hide_secrets(x, line);
 	x->q.calls->line(x->q.arg, line);
 }
 
@@ -149,22 +158,40 @@ static void tell_why(char why[FILE_WHY], int error)
 		snprintf(why, FILE_WHY, "the request cannot be made: %s", strerror(-error));
 }
 
+/* Sends what is to be sent next, later than exchange_start(): other requests may have made the
+ * address back off. 0, or -errno with cause and why. */
+static int start_later(struct exchange *x, enum kind_cause *ret_cause, char why[FILE_WHY])
+{
+	const struct backoff *b = x->q.backoff;
+	int r;
+
+	*ret_cause = KIND_CAUSE_OVERLOADED;
+	if (b && backoff_until(b, x->env->sys->now_ms())) {
+		snprintf(why, FILE_WHY, "its address backs off%s%s", b->error ? ": " : "",
+			b->error ? b->error : "");
+		return -EAGAIN;
+	}
+	*ret_cause = KIND_CAUSE_HOST;
+	r = start(x, why);
+	if (r)
+		tell_why(why, r);
+	return r;
+}
+
 /* The head of the line logs in, if it does not yet. */
 static void lead(struct session *s)
 {
-	char why[FILE_WHY];
+	enum kind_cause cause;
 	struct exchange *x;
-	int r;
 
 	while ((x = s->first) && !x->logging_in) {
-		why[0] = '\0';
+		char why[FILE_WHY] = "";
+
 		x->logging_in = true;
-		r = start(x, why);
-		if (r == 0)
+		if (start_later(x, &cause, why) == 0)
 			return;
 		leave_line(x);
-		tell_why(why, r);
-		fail(x, KIND_CAUSE_HOST, why);
+		fail(x, cause, why);
 	}
 }
 
@@ -196,11 +223,13 @@ static void logged_in(void *arg, const struct transport_response *response)
 {
 	struct exchange *x = arg;
 	struct session *s = x->q.session;
+	struct transport_response told = *response;
 	char why[FILE_WHY] = "", *token = NULL;
 	uint64_t lifetime_ms = 0;
 	int r = 0;
 
-	hide_secrets(x, response);
+	hide_secrets(x, &told);
+	response = &told;
 	if (response->result == TRANSPORT_OK)
 		r = x->kind->login_read(response, &token, &lifetime_ms, why);
 	x->transfer = NULL;
@@ -237,6 +266,34 @@ static void fill_place(struct exchange *x, const struct credentials *c)
 	place->random = x->env->sys->random();
 }
 
+/* Names the document, and who asks for it. The token of a login is not in it: it changes under the
+ * same user. */
+static int name_document(
+	const struct exchange *x, const struct credentials *c, char ret[DIGEST_HEX])
+{
+	const char *texts[6 + CREDENTIALS_LINES] = {
+		x->kind->name, x->q.place.base, x->q.place.path, c->user, c->password, c->secret};
+	size_t n = 6, len = 0;
+	struct buffer all;
+	int r;
+
+	for (size_t i = 0; i < c->count; i++)
+		texts[n++] = c->lines[i];
+	for (size_t i = 0; i < n; i++)
+		len += texts[i] ? strlen(texts[i]) + 1 : 1;
+	buffer_init(&all, len);
+	r = buffer_reserve(&all, len); /* in one piece: no secret stays behind in memory */
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = buffer_append(
+			&all, texts[i] ? texts[i] : "", texts[i] ? strlen(texts[i]) + 1 : 1);
+	if (r == 0)
+		r = digest_sha256(all.data, all.len, NULL, 0, ret);
+	if (all.data)
+		explicit_bzero(all.data, all.cap);
+	buffer_fini(&all);
+	return r;
+}
+
 static int send_request(struct exchange *x, const struct credentials *c,
 	const struct kind_request *r, transport_done done)
 {
@@ -244,6 +301,8 @@ static int send_request(struct exchange *x, const struct credentials *c,
 	const char *headers[KIND_MAX_HEADERS + CREDENTIALS_LINES + 1];
 	uint64_t timeout_ms = x->q.timeout_ms + r->hold_ms;
 	bool line = x->q.calls->line && !x->logging_in, basic = r->basic && !x->logging_in;
+	char document[DIGEST_HEX];
+	bool named = x->q.document && !x->logging_in && name_document(x, c, document) == 0;
 	size_t n = 0;
 	struct transport_request q = {
 		.url = r->url.data,
@@ -263,6 +322,7 @@ static int send_request(struct exchange *x, const struct credentials *c,
 					      : server->connect_timeout_ms,
 		.line = line ? line_came : NULL,
 		.idle_ms = line || r->hold_ms ? timeout_ms : 0,
+		.document = named ? document : NULL,
 	};
 
 	for (size_t i = 0; i < r->header_count; i++)
@@ -311,31 +371,28 @@ static bool needs_login(struct exchange *x)
 	return x->kind->login_build && x->q.server->user && !x->q.session->open && !has_token(x);
 }
 
-static int send_next(struct exchange *x, char why[FILE_WHY])
+/* What is to be sent next: a login or the request. False: who is before us in the line logs in. */
+static bool is_next(struct exchange *x)
 {
 	x->logging_in = needs_login(x);
 	x->serial = x->q.session->serial;
-	if (x->logging_in) {
-		enter_line(x);
-		x->logging_in = x->q.session->first == x;
-		if (!x->logging_in)
-			return 0; /* who is before us logs in */
-	}
-	return start(x, why);
+	if (!x->logging_in)
+		return true;
+	enter_line(x);
+	return x->logging_in = x->q.session->first == x;
 }
 
 /* Later than exchange_start(): a failure is told. */
 static void go(struct exchange *x)
 {
+	enum kind_cause cause;
 	char why[FILE_WHY] = "";
-	int r = send_next(x, why);
 
-	if (r == 0)
+	if (!is_next(x) || start_later(x, &cause, why) == 0)
 		return;
 	if (x->in_line)
 		leave_line(x);
-	tell_why(why, r);
-	fail(x, KIND_CAUSE_HOST, why);
+	fail(x, cause, why);
 }
 
 /* ---- outside ---- */
@@ -354,7 +411,7 @@ int exchange_start(const struct exchange_env *env, const struct exchange_request
 	x->q = *q;
 	x->kind = kind_of(q->server);
 	why[0] = '\0';
-	r = send_next(x, why);
+	r = is_next(x) ? start(x, why) : 0;
 	if (r == 0) {
 		*ret_exchange = x;
 		return 0;

@@ -2,7 +2,8 @@
  * One request to a configuration server and its answer: secrets are read, a token is fetched where
  * the kind needs one, the kind's request is sent.
  *
- * Requests of one server share its session: one of them logs in, the others wait for that. Files of
+ * Requests of one server share its session: one of them logs in, the others wait for that. What is
+ * sent later than the exchange was started asks the backoff of its address first. Files of
  * this host are read by a thread, and answer as a web server would.
  *
  * Threads: the loop's. Ownership: everything in exchange_request is borrowed until the end or
@@ -12,6 +13,7 @@
 #ifndef PULLET_EXCHANGE_H
 #define PULLET_EXCHANGE_H
 
+#include "backoff.h"
 #include "kind.h"
 #include "sys.h"
 #include "transport.h"
@@ -45,7 +47,8 @@ struct exchange_calls {
 	 * exchange_again(), else it is over. */
 	void (*ended)(void *arg, const struct kind_place *place,
 		const struct transport_response *response);
-	/* Nothing was sent, or the login failed. It is over. */
+	/* Nothing was sent, or the login failed. It is over. OVERLOADED: another address may do
+	 * better, this one backs off by now. */
 	void (*failed)(void *arg, enum kind_cause cause, const char *why);
 	transport_line line; /* NULL, or as in transport_request */
 };
@@ -53,8 +56,11 @@ struct exchange_calls {
 struct exchange_request {
 	const struct settings_server *server;
 	struct session *session;
+	struct backoff *backoff; /* of place.base, asked by the caller; NULL = nobody is */
 	struct kind_place place; /* without server and secrets */
 	uint64_t timeout_ms;     /* of the answer, beside what a watch is held */
+	bool document; /* the answer is the document at place.path: its connection may be used
+			* again, for that one only */
 	const struct exchange_calls *calls;
 	void *arg;
 };

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -174,60 +175,11 @@ int file_replace(const struct sys *sys, int dir, const char *name, const void *d
 	return r ? r : file_commit(sys, dir, name, temporary, o->sync, why);
 }
 
-/* "WHAT PATH: ADVICE", with the error's own remedy when there is no better advice. */
-static int refuse_dir(
-	char why[FILE_WHY], int error, const char *what, const char *path, const char *advice)
-{
-	char remedy[FILE_REMEDY];
-
-	file_remedy(remedy, error, false);
-	snprintf(
-		why, FILE_WHY, "%s the directory %.200s: %s", what, path, advice ? advice : remedy);
-	return -error;
-}
-
-static int check_dir(int dir, const char *path, bool set, char why[FILE_WHY])
-{
-	struct statfs fs;
-	struct stat st;
-
-	if (fstat(dir, &st) || fstatfs(dir, &fs))
-		return refuse_dir(why, errno, "cannot look at", path, NULL);
-	if (st.st_mode & (S_IWGRP | S_IWOTH) && (set || !(st.st_mode & S_ISVTX)))
-		return refuse_dir(why, EPERM, "refused", path,
-			set ? "group or others can write in it and could replace the files; "
-			      "chmod go-w"
-			    : "group or others can write in it and could replace the file; "
-			      "chmod go-w");
-	if (fs.f_type == NFS_SUPER_MAGIC)
-		return refuse_dir(why, ENOTSUP, "refused", path,
-			"it is on NFS, where a rename may fail and have happened; use a local one");
-	if (faccessat(dir, ".", W_OK | X_OK, AT_EACCESS))
-		return refuse_dir(why, errno, "cannot write in", path, NULL);
-	return 0;
-}
-
-int file_open_dir(const struct sys *sys, const char *path, bool set, char why[FILE_WHY])
-{
-	int r, dir = sys->openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-
-	if (dir < 0)
-		return refuse_dir(why, errno, "cannot open", path, NULL);
-	r = check_dir(dir, path, set, why);
-	if (r == 0)
-		return dir;
-	sys->close(dir);
-	return r;
-}
-
-static int read_whole(
-	const struct sys *sys, int dir, const char *name, int flags, struct buffer *out)
+int file_take(const struct sys *sys, int fd, struct buffer *out)
 {
 	struct stat st;
-	int r = 0, fd = sys->openat(dir, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags, 0);
+	int r = 0;
 
-	if (fd < 0)
-		return -errno;
 	if (fstat(fd, &st))
 		r = -errno;
 	else if (!S_ISREG(st.st_mode))
@@ -252,25 +204,30 @@ static int read_whole(
 
 int file_read(const struct sys *sys, int dir, const char *name, struct buffer *out)
 {
-	return read_whole(sys, dir, name, O_NOFOLLOW, out);
+	int fd = sys->openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : file_take(sys, fd, out);
 }
 
-int file_read_named(const struct sys *sys, const char *path, struct buffer *out)
+size_t file_temporary(const char *entry)
 {
-	return read_whole(sys, AT_FDCWD, path, O_NOCTTY, out);
+	size_t len, tail = strlen(TEMPORARY) + HEX;
+
+	if (entry[0] != '.')
+		return 0;
+	len = strlen(entry);
+	if (len <= tail + 1 || strncmp(entry + len - tail, TEMPORARY, strlen(TEMPORARY)) != 0 ||
+		strspn(entry + len - HEX, "0123456789abcdef") != HEX)
+		return 0;
+	return len - tail - 1;
 }
 
 /* Is `entry` a temporary file of `name` (NULL: of any)? */
 static bool is_temporary(const char *entry, const char *name)
 {
-	size_t len = strlen(entry), tail = strlen(TEMPORARY) + HEX;
+	size_t len = file_temporary(entry);
 
-	if (len <= tail + 1 || entry[0] != '.' ||
-		strncmp(entry + len - tail, TEMPORARY, strlen(TEMPORARY)) != 0 ||
-		strspn(entry + len - HEX, "0123456789abcdef") != HEX)
-		return false;
-	return !name ||
-	       (strlen(name) == len - tail - 1 && strncmp(entry + 1, name, len - tail - 1) == 0);
+	return len && (!name || (strlen(name) == len && strncmp(entry + 1, name, len) == 0));
 }
 
 int file_clean(const struct sys *sys, int dir, const char *name)
@@ -302,6 +259,18 @@ int file_sync(const struct sys *sys, int dir, const char *name)
 	sys->close(fd);
 	if (r == 0 && sys->fsync(dir))
 		r = -errno;
+	return r;
+}
+
+int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY])
+{
+	int r = 0, parent = sys->openat(dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+	/* EACCES: it was not the agent who made a directory there */
+	if (parent < 0 ? errno != EACCES : sys->fsync(parent))
+		r = explain(why, "cannot bring to the disk the directory", dir, "..", errno);
+	if (parent >= 0)
+		sys->close(parent);
 	return r;
 }
 

@@ -1,5 +1,5 @@
 /*
- * Atomic replacement of one file, bounded reading of one, and the directories they lie in.
+ * Atomic replacement of one file, bounded reading of one, in a directory that is open.
  *
  * Replacing: a temporary file in the same directory (O_EXCL, O_NOFOLLOW; mode and owner set by
  * descriptor), written whole, fsynced if asked, renamed over the target, the directory fsynced if
@@ -47,22 +47,22 @@ int file_prepare(const struct sys *sys, int dir, const char *name, const void *d
 	const struct file_options *options, char ret_temporary[NAME_MAX + 1], char why[FILE_WHY]);
 int file_commit(const struct sys *sys, int dir, const char *name,
 	const char temporary[NAME_MAX + 1], bool sync, char why[FILE_WHY]);
-/* Opens the directory of a file to be replaced, or of a set of files. Refused: one on NFS, one that
- * the agent cannot write in, one that others can write in; but a sticky one passes for a file,
- * which they cannot replace there, and not for a set, where they could put links. The descriptor,
- * or -errno. */
-int file_open_dir(const struct sys *sys, const char *path, bool set, char why[FILE_WHY]);
 /* Reads dir/name whole into out (up to out's maximum); regular files only, no symlink followed. 0
  * or -errno. */
 int file_read(const struct sys *sys, int dir, const char *name, struct buffer *out);
-/* The same of a file that the configuration names, through symlinks: volumes of Kubernetes are made
- * of them. */
-int file_read_named(const struct sys *sys, const char *path, struct buffer *out);
+/* The same of an open file, which it closes. */
+int file_take(const struct sys *sys, int fd, struct buffer *out);
+/* Is this the name of a temporary file? Then the length of the name of the file that it was to
+ * become, which begins at entry + 1; else 0. */
+size_t file_temporary(const char *entry);
 /* Removes temporary files that a crash left behind for name (NULL: for any name). Returns how many.
  */
 int file_clean(const struct sys *sys, int dir, const char *name);
 /* Fsyncs dir/name (opened read-only) and then dir. 0 or -errno. */
 int file_sync(const struct sys *sys, int dir, const char *name);
+/* Fsyncs the directory above an open one: a new one is found after a power cut only when its name
+ * is on the disk too. 0 or -errno; 0 also for a parent that may not be read. */
+int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY]);
 /* True when the directory lies in memory (tmpfs, ramfs): nothing there survives a power cut, so
  * fsync is left out. */
 bool file_in_memory(int dir);

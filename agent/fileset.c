@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "hash.h"
+#include "trusted.h"
 
 #define DATA "..data"
 #define HEX 16
@@ -29,8 +30,9 @@ struct fileset {
 	const struct sys *sys;
 	char *dir;
 	bool in_memory;
-	bool known;    /* mark is that of the last publication */
-	uint64_t mark; /* of all that could be changed by others */
+	bool dir_synced; /* the directory's name is on the disk */
+	bool known;      /* mark is that of the last publication */
+	uint64_t mark;   /* of all that could be changed by others */
 };
 
 struct generation {
@@ -281,7 +283,7 @@ int fileset_open(
 	struct fileset *f = calloc(1, sizeof(*f));
 	struct generation current;
 	char ignored[FILE_WHY];
-	int fd, r, made;
+	int fd, r;
 
 	if (!f || !(f->dir = strdup(dir))) {
 		free(f);
@@ -289,10 +291,12 @@ int fileset_open(
 		return -ENOMEM;
 	}
 	f->sys = sys;
-	made = sys->mkdirat(AT_FDCWD, dir, 0755) ? -errno : 0;
-	r = fd = file_open_dir(sys, dir, true, why);
-	if (fd == -ENOENT && made < 0) /* why it could not be made says more */
-		complain(f, why, -made, "cannot make the directory", NULL, NULL);
+	r = fd = trusted_open_dir(sys, dir, TRUSTED_SET, why);
+	if (fd == -ENOENT) {
+		r = fd = trusted_make_dir(sys, dir, 0755, TRUSTED_SET, why);
+		if (r >= 0)
+			r = fd = trusted_open_dir(sys, dir, TRUSTED_SET, why);
+	}
 	if (fd >= 0) {
 		f->in_memory = file_in_memory(fd);
 		r = read_current(f, fd, &current, why);
@@ -394,7 +398,8 @@ static bool has_content(const struct fileset *f, int dir, const struct fileset_e
 bool fileset_is_current(struct fileset *f, const struct fileset_entry *entries, size_t count,
 	const struct file_options *options)
 {
-	int dir = f->sys->openat(AT_FDCWD, f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	char why[FILE_WHY];
+	int dir = trusted_open_dir(f->sys, f->dir, TRUSTED_ANY, why); /* only looks */
 	uint64_t now;
 	size_t files;
 	bool same = dir >= 0 && mark(f, dir, &now, &files);
@@ -562,7 +567,7 @@ int fileset_publish(struct fileset *f, const struct fileset_entry *entries, size
 
 	if (r)
 		return r;
-	dir = file_open_dir(f->sys, f->dir, true, why);
+	dir = trusted_open_dir(f->sys, f->dir, TRUSTED_SET, why);
 	if (dir < 0)
 		return dir;
 	r = read_current(f, dir, &previous, why);
@@ -572,6 +577,10 @@ int fileset_publish(struct fileset *f, const struct fileset_entry *entries, size
 		r = write_generation(f, dir, entries, count, options, &g, &written, why);
 	if (r == 0)
 		r = flip(f, dir, g.name, options->sync, why);
+	if (r == 0 && options->sync && !f->dir_synced) { /* it may be new */
+		f->dir_synced = file_sync_parent(f->sys, dir, why) == 0;
+		r = f->dir_synced ? 0 : FILE_NOT_DURABLE;
+	}
 	if (r >= 0) {
 		links = settle_links(f, dir, &g, options->sync, why);
 		r = links < 0 ? FILESET_INCOMPLETE : links ? links : r;

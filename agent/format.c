@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "extent.h"
 #include "keypath.h"
+#include "variables.h"
 
-#define SHOWN 100            /* bytes of a key in a sentence */
-#define MAX_PATHS (1u << 30) /* as in a snapshot */
-#define MAX_PATH (1u << 24)
+#define SHOWN 100 /* bytes of a key in a sentence */
 
 struct line {
 	const struct format_value *value;
@@ -173,6 +173,21 @@ static int check_value(const struct form *f, const struct format_value *v, char 
 	return -EINVAL;
 }
 
+/* Whoever writes the document must not choose what programs run. */
+static int check_variable(const struct line *line, const char *name, char why[FILE_WHY])
+{
+	const char *danger = variables_danger(name, line->len);
+
+	if (!danger)
+		return 0;
+	snprintf(why, FILE_WHY,
+		"'%.*s' would be the variable %.*s, which %s: rename it, put it below another key "
+		"(app.path is APP_PATH), or export with --prefix APP_",
+		shown_len(line->value), line->value->key,
+		line->len < SHOWN ? (int)line->len : SHOWN, name, danger);
+	return -EINVAL;
+}
+
 static int write_line(const struct form *f, const char *prefix, struct line *line,
 	struct buffer *out, char why[FILE_WHY])
 {
@@ -184,11 +199,10 @@ static int write_line(const struct form *f, const char *prefix, struct line *lin
 	line->at = out->len;
 	f->name(out, prefix, line->value);
 	line->len = out->len - line->at;
-	if (f->variables && !out->error && line->len == 1 && out->data[line->at] == '_') {
-		snprintf(why, FILE_WHY,
-			"'%.*s' would be the variable _, which shells set themselves: rename it",
-			shown_len(line->value), line->value->key);
-		return -EINVAL;
+	if (f->variables && !out->error) {
+		r = check_variable(line, out->data + line->at, why);
+		if (r)
+			return r;
 	}
 	buffer_append_string(out, f->between);
 	f->value(out, line->value);
@@ -234,7 +248,12 @@ static int failed(int r, char why[FILE_WHY])
 {
 	if (r == -ENOMEM || r == -EMSGSIZE)
 		snprintf(why, FILE_WHY, "cannot write the values: %s",
-			r == -ENOMEM ? "out of memory" : "they would be too large");
+			r == -ENOMEM
+				? "out of memory"
+				: "they would take more bytes than are allowed (4 times max_size "
+				  "of "
+				  "the server): shorten the keys above many values, or split the "
+				  "config");
 	return r;
 }
 
@@ -321,10 +340,15 @@ int format_write(
 	const struct node *root, enum format_kind kind, struct buffer *out, char why[FILE_WHY])
 {
 	struct flat f = {.root = root};
+	struct extent extent;
 	int r;
 
-	buffer_init(&f.path, MAX_PATH);
-	buffer_init(&f.paths, MAX_PATHS);
+	extent_measure(root, &extent);
+	r = extent_check("its keys, each with its whole path,", extent.leaf_paths, out->max, why);
+	if (r)
+		return r;
+	buffer_init(&f.path, extent.leaf_paths + extent.image_bytes);
+	buffer_init(&f.paths, extent.leaf_paths);
 	r = flatten(&f, root);
 	for (size_t i = 0; r == 0 && i < f.count; i++)
 		f.values[i].key = f.paths.data + (uintptr_t)f.values[i].key;

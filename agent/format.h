@@ -15,7 +15,8 @@
  * but null is left out. The key is the path, escapes and all.
  *
  * Variables: letters upper case, each character that is no ASCII letter or digit '_', and a '_'
- * before a digit at the front: db.host to DB_HOST.
+ * before a digit at the front: db.host to DB_HOST. A name that makes programs run or load something
+ * (PATH, LD_PRELOAD: variables.h) is refused, whatever of it is the prefix.
  *
  * Threads: any. Ownership: everything is borrowed for the call. Errors: -EINVAL with a sentence
  * that names the key; -ENOMEM, -EMSGSIZE (out's maximum), with a sentence as well. Bounds: those of
@@ -43,7 +44,8 @@ struct format_value {
 int format_values(const struct format_value *values, size_t count, enum format_kind kind,
 	const char *prefix, struct buffer *out, char why[FILE_WHY]);
 /* Appends all scalars of a document in the order of their keys' bytes: what `pullet export` prints
- * for its snapshot. */
+ * for its snapshot. -EMSGSIZE: they would be more than out's maximum; the paths are counted
+ * beforehand. */
 int format_write(
 	const struct node *root, enum format_kind kind, struct buffer *out, char why[FILE_WHY]);
 /* Can s stand before the name of a variable? Letters, digits and '_', no digit first; or nothing.

@@ -118,7 +118,7 @@ static int take(struct pull *p, struct kind_answer *answer)
 		part->signature ? "minisig" : names[answer->type]);
 	if (r == 0)
 		r = part_set_epoch(&part->facts, answer->epoch);
-	if (r == 0 && answer->digest[0] && !(part->digest = strdup(answer->digest)))
+	if (r == 0 && answer->mismatch[0] && !(part->mismatch = strdup(answer->mismatch)))
 		r = -ENOMEM;
 	if (r)
 		return r;
@@ -210,15 +210,18 @@ static void answered(
 	kind_answer_fini(&answer);
 }
 
-/* A secret cannot be read, or the login failed: that says nothing about the address. Also called
- * while the run is being ended, which lets one pull after the other lead the login. */
+/* A secret cannot be read, the login failed, or the address backs off by now: that says nothing new
+ * about it. Also called while the run is being ended, which lets one pull after the other lead the
+ * login. */
 static void not_sent(void *arg, enum kind_cause cause, const char *why)
 {
 	struct pull *p = arg;
+	bool elsewhere = server_deferred(p->server, &p->task);
 
 	p->exchange = NULL;
-	server_dropped(p->server);
-	if (p->gather->running)
+	if (p->gather->running && cause == KIND_CAUSE_OVERLOADED && elsewhere)
+		server_retry(p->server, &p->task);
+	else if (p->gather->running)
 		fail(p, cause == KIND_CAUSE_HOST ? GATHER_REJECTED : GATHER_FAILED, cause, why);
 }
 
@@ -243,12 +246,14 @@ static int start_exchange(struct pull *p, char why[FILE_WHY])
 	struct exchange_request request = {
 		.server = server_settings(p->server),
 		.session = server_session(p->server),
+		.backoff = server_backoff(p->server, &p->task),
 		.place = {.base = base,
 			.path = p->path,
 			.type = p->type,
 			.forced = g->forced,
 			.max_bytes = server_settings(p->server)->max_bytes},
 		.timeout_ms = g->config->timeout_ms,
+		.document = true,
 		.calls = &exchange_calls,
 		.arg = p,
 	};
@@ -341,7 +346,10 @@ static bool set_up(struct gather *g, size_t i, size_t layer, bool signature,
 	p->gather = g;
 	p->part.layer = layer;
 	p->part.signature = signature;
-	p->task = (struct server_task){.begin = slot_free, .lost = slot_lost, .arg = p};
+	p->task = (struct server_task){.begin = slot_free,
+		.lost = slot_lost,
+		.arg = p,
+		.interval_ms = g->config->interval_ms};
 	p->made_path = signature ? signature_path(l->path) : NULL;
 	p->path = signature ? p->made_path : l->path;
 	p->type = signature ? SETTINGS_TYPE_BYTES : l->type;
@@ -404,6 +412,11 @@ void gather_free(struct gather *g)
 void gather_submit(struct gather *g, uint64_t expires_ms)
 {
 	server_submit(g->pulls[0].server, &g->pulls[0].task, expires_ms);
+}
+
+void gather_wait_until(struct gather *g, uint64_t latest_ms)
+{
+	g->pulls[0].task.latest_ms = latest_ms;
 }
 
 void gather_withdraw(struct gather *g)
@@ -504,8 +517,8 @@ void gather_release(struct gather *g)
 
 		buffer_fini(&part->body);
 		part_fini(&part->facts);
-		free(part->digest);
-		part->digest = NULL;
+		free(part->mismatch);
+		part->mismatch = NULL;
 		part->state = GATHER_PENDING;
 	}
 }

@@ -50,7 +50,7 @@ struct gather_part { /* in the order of the layers, a signature behind its docum
 	bool signature;
 	struct part facts;  /* when PULLED or ABSENT */
 	struct buffer body; /* when PULLED */
-	char *digest;       /* as the server gave it; NULL = not */
+	char *mismatch;     /* how it does not fit the digests that came with it; NULL = it does */
 };
 
 /* instead: NULL, or what is pulled in place of the config's first layer; the other ones are absent
@@ -63,6 +63,8 @@ void gather_free(struct gather *g);
 void gather_drop(struct gather *g);
 /* Lines the first part up; see server_submit(). */
 void gather_submit(struct gather *g, uint64_t expires_ms);
+/* From then on no rest that the server did not ask for keeps the first part waiting. */
+void gather_wait_until(struct gather *g, uint64_t latest_ms);
 void gather_withdraw(struct gather *g);
 /* In the line, and not begun. */
 bool gather_waiting(const struct gather *g);

@@ -31,7 +31,7 @@
 
 #define MAX_BODY 4096
 #define MAX_HEADERS 8192
-#define BACKLOG 128
+#define BACKLOG 128 /* a longer line, kept full by others, is longer to wait in */
 #define BUSY "memory is short, or other answers are not read: try again"
 #define STALL_S 30 /* without a byte in or out; see clients.c */
 
@@ -43,11 +43,11 @@ struct httpd {
 	httpd_handler handle;
 	void *arg;
 	int port;
+	gid_t operators;
 	char *path; /* of a Unix socket, */
 	dev_t device;
 	ino_t inode; /* and which file it is */
 	struct httpd_request *open;
-	size_t max_queued;
 };
 
 struct httpd_request {
@@ -149,13 +149,13 @@ static void close_after(struct evhttp_request *request)
 }
 
 /* Without the handler: 400 or 503. */
-static void refuse(struct evhttp_request *request, struct client *c, int status)
+static void refuse(
+	struct evhttp_request *request, struct client *c, int status, const char *sentence)
 {
 	struct evbuffer *b = evbuffer_new();
 
 	if (b && evhttp_request_get_command(request) != EVHTTP_REQ_HEAD)
-		evbuffer_add_printf(b, "{\"error\":\"%s\"}\n",
-			status == 400 ? "the path or the query cannot be read" : BUSY);
+		evbuffer_add_printf(b, "{\"error\":\"%s\"}\n", sentence);
 	evhttp_add_header(
 		evhttp_request_get_output_headers(request), "Content-Type", "application/json");
 	close_after(request);
@@ -186,14 +186,16 @@ static void received(struct evhttp_request *request, void *arg)
 	struct httpd *h = arg;
 	struct httpd_request *r = calloc(1, sizeof(*r));
 	struct client *c = clients_find(h->clients, request);
+	const char *busy = c ? client_busy(c) : BUSY;
 	int status;
 
-	if (!r || !c) {
+	if (c)
+		evhttp_request_set_on_complete_cb(request, answered, c);
+	if (!r || busy) {
 		free(r);
-		refuse(request, c, 503);
+		refuse(request, c, 503, busy ? busy : BUSY);
 		return;
 	}
-	evhttp_request_set_on_complete_cb(request, answered, c);
 	TAILQ_INIT(&r->query);
 	r->httpd = h;
 	r->request = request;
@@ -206,7 +208,7 @@ static void received(struct evhttp_request *request, void *arg)
 	status = read_request(request, r);
 	if (status) {
 		release(r);
-		refuse(request, c, status);
+		refuse(request, c, status, "the path or the query cannot be read");
 		return;
 	}
 	if (httpd_method(r) == HTTPD_OTHER)
@@ -228,7 +230,7 @@ static struct httpd *httpd_new(struct loop *l, httpd_handler handle, void *arg)
 	h->clients = h->http ? clients_new(l, h->http, HTTPD_CLIENTS) : NULL;
 	h->handle = handle;
 	h->arg = arg;
-	h->max_queued = HTTPD_QUEUED;
+	h->operators = PEER_NO_GROUP;
 	if (!h->clients) {
 		if (h->http)
 			evhttp_free(h->http);
@@ -236,6 +238,7 @@ static struct httpd *httpd_new(struct loop *l, httpd_handler handle, void *arg)
 		errno = ENOMEM;
 		return NULL;
 	}
+	clients_limit(h->clients, HTTPD_CLIENTS, HTTPD_QUEUED);
 	evhttp_set_allowed_methods(h->http, UINT16_MAX);
 	evhttp_set_max_body_size(h->http, MAX_BODY);
 	evhttp_set_max_headers_size(h->http, MAX_HEADERS);
@@ -318,7 +321,7 @@ struct httpd *httpd_open_unix(struct loop *l, const char *path, httpd_handler ha
 		know_socket(h);
 		return h;
 	}
-	unlink(path);
+	listen_remove(path);
 	httpd_close(h);
 	errno = ENOMEM;
 	return NULL;
@@ -335,7 +338,7 @@ int httpd_restore(struct httpd *h)
 		return -errno;
 	r = accept_at(h, fd);
 	if (r)
-		unlink(h->path);
+		listen_remove(h->path);
 	else
 		know_socket(h);
 	return r ? r : 1;
@@ -353,8 +356,17 @@ struct httpd *httpd_open_tcp(struct loop *l, const char *address, httpd_handler 
 
 void httpd_limit(struct httpd *h, size_t clients, size_t queued)
 {
-	clients_limit(h->clients, clients);
-	h->max_queued = queued;
+	clients_limit(h->clients, clients, queued);
+}
+
+void httpd_share(struct httpd *h, void (*refused)(void *arg, const struct peer *peer), void *arg)
+{
+	clients_share(h->clients, &h->operators, refused, arg);
+}
+
+void httpd_operators(struct httpd *h, gid_t operators)
+{
+	h->operators = operators;
 }
 
 int httpd_port(const struct httpd *h)
@@ -369,7 +381,7 @@ void httpd_close(struct httpd *h)
 	evhttp_free(h->http);
 	clients_free(h->clients);
 	if (h->path && httpd_is_there(h))
-		unlink(h->path);
+		listen_remove(h->path);
 	free(h->path);
 	free(h);
 }
@@ -419,16 +431,17 @@ bool httpd_is_tcp(const struct httpd_request *r)
 	return r->httpd->port != 0;
 }
 
-int httpd_peer(const struct httpd_request *r, uid_t *ret_uid, gid_t *ret_gid)
+void httpd_peer(const struct httpd_request *r, struct peer *ret_peer)
 {
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
+	peer_identify(&sys_real, client_fd(r->client), r->httpd->operators, ret_peer);
+}
 
-	if (getsockopt(client_fd(r->client), SOL_SOCKET, SO_PEERCRED, &peer, &len))
-		return -errno;
-	*ret_uid = peer.uid;
-	*ret_gid = peer.gid;
-	return 0;
+bool httpd_may_see_values(const struct httpd_request *r)
+{
+	struct peer peer;
+
+	httpd_peer(r, &peer);
+	return peer.right >= RIGHT_OPERATE;
 }
 
 static void hung_up(evutil_socket_t fd, short events, void *arg)
@@ -441,8 +454,13 @@ static void hung_up(evutil_socket_t fd, short events, void *arg)
 
 void httpd_on_gone(struct httpd_request *r, void (*gone)(void *arg), void *arg)
 {
+	if (r->closed)
+		event_free(r->closed);
+	r->closed = NULL;
 	r->gone = gone;
 	r->gone_arg = arg;
+	if (!gone)
+		return;
 	r->closed =
 		event_new(loop_base(r->httpd->loop), client_fd(r->client), EV_CLOSED, hung_up, r);
 	if (r->closed)
@@ -460,12 +478,10 @@ void httpd_reply(
 	struct evhttp_request *request = r->request;
 	struct client *c = r->client;
 	struct evbuffer *b = evbuffer_new();
-	size_t queued = clients_queued(r->httpd->clients);
 	bool sends = httpd_method(r) != HTTPD_HEAD && status != 304;
 	char length[24];
 
-	if (!b ||
-		(queued && sends && queued + len > r->httpd->max_queued) || /* others do not read */
+	if (!b || (sends && !client_may_write(c, len)) || /* others do not read */
 		(sends && len && evbuffer_add(b, body, len))) {
 		static const char busy[] = "{\"error\":\"" BUSY "\"}\n";
 

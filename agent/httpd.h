@@ -12,7 +12,8 @@
  * request after 30 s (after half a second while others wait to be let in), a connection that is
  * kept alive and idle too; and who has not read a whole answer after 30 s and 1 s for each 32 KiB
  * of it. Answers that nobody has read yet have so many bytes altogether (or are one answer); others
- * are 503.
+ * are 503. On a Unix socket whose places are shared (httpd_share()) whoever is above a share is
+ * answered 503 without the handler, and nobody waits to be let in: see clients.h.
  *
  * Threads: the loop's. Ownership: the handler borrows the request until it answers it: exactly one
  * httpd_reply() per request, at once or later.
@@ -24,6 +25,7 @@
 #include <stddef.h>
 
 #include "loop.h"
+#include "peer.h"
 
 struct httpd;
 struct httpd_request;
@@ -49,6 +51,12 @@ int httpd_restore(struct httpd *h);
 
 /* Other bounds than these: clients at a time, and bytes of answers that are not read yet. */
 void httpd_limit(struct httpd *h, size_t clients, size_t queued);
+/* Of a Unix socket: shares clients, and bytes of answers, among its users (share.h). refused: of
+ * each connection or answer that is refused for that. */
+void httpd_share(struct httpd *h, void (*refused)(void *arg, const struct peer *peer), void *arg);
+/* Of a Unix socket: the group whose members operate (peer.h); before, nobody's. Counts from the
+ * next request on. */
+void httpd_operators(struct httpd *h, gid_t operators);
 /* The port that is bound (TCP). */
 int httpd_port(const struct httpd *h);
 /* Stops; the Unix socket is removed, if it is still this one's. Open requests are dropped, and
@@ -67,10 +75,13 @@ const char *httpd_query_name(const struct httpd_request *r, size_t i);
 const char *httpd_header(const struct httpd_request *r, const char *name);
 /* True when it came over TCP: from anybody. */
 bool httpd_is_tcp(const struct httpd_request *r);
-/* Peer credentials of a Unix client. 0 or -errno. */
-int httpd_peer(const struct httpd_request *r, uid_t *ret_uid, gid_t *ret_gid);
+/* Who asks, and what that user may do now (peer.h). */
+void httpd_peer(const struct httpd_request *r, struct peer *ret_peer);
+/* May who asks see values? An operator on a Unix socket may; over TCP nobody. */
+bool httpd_may_see_values(const struct httpd_request *r);
 /* Called when the client goes away before the reply (it closes its side, or the half of it that it
- * writes to): afterwards the request must not be used. At most once for a request. */
+ * writes to): afterwards the request must not be used. In place of an earlier one; NULL: nobody is
+ * called any more. */
 void httpd_on_gone(struct httpd_request *r, void (*gone)(void *arg), void *arg);
 
 /* Adds a response header. */

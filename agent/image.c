@@ -22,9 +22,9 @@
 
 #include "../lib/page.h"
 #include "../lib/snapshot.h"
+#include "extent.h"
 #include "keypath.h"
-
-#define MAX_KEYS_BYTES (1u << 30)
+#include "trusted.h"
 
 struct image {
 	const struct sys *sys;
@@ -41,6 +41,7 @@ struct image {
 };
 
 struct prepared {
+	int dir;                      /* that it is prepared in; -1 = none */
 	char temporary[NAME_MAX + 1]; /* "" = an equal file is there */
 	struct stat written;
 };
@@ -114,14 +115,19 @@ static int flatten(struct flat *f, const struct node *parent)
 	return r;
 }
 
-int image_build(const struct node *root, int64_t created_ms, const char *version, void **ret_data,
-	size_t *ret_len, char why[FILE_WHY])
+int image_build(const struct node *root, int64_t created_ms, const char *version,
+	uint64_t max_bytes, void **ret_data, size_t *ret_len, char why[FILE_WHY])
 {
 	struct flat f = {.root = root};
+	struct extent extent;
 	int r;
 
-	buffer_init(&f.path, 1u << 24);
-	buffer_init(&f.keys, MAX_KEYS_BYTES);
+	extent_measure(root, &extent);
+	r = extent_check("its snapshot", extent.image_bytes, max_bytes, why);
+	if (r)
+		return r;
+	buffer_init(&f.path, extent.image_bytes);
+	buffer_init(&f.keys, extent.image_bytes); /* each of them is in a record */
 	r = flatten(&f, root);
 	for (size_t i = 0; r == 0 && i < f.count; i++)
 		f.entries[i].key = f.keys.data + (uintptr_t)f.entries[i].key;
@@ -140,12 +146,14 @@ int image_build(const struct node *root, int64_t created_ms, const char *version
 
 /* ---- the page ---- */
 
+/* And nobody else's: it is written to in place, and who can cut it short can end this process. */
 static bool is_page(int fd)
 {
 	struct stat st;
 	char magic[8];
 
 	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == PAGE_SIZE &&
+	       st.st_nlink == 1 && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
 	       pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
 	       memcmp(magic, PAGE_MAGIC, sizeof(magic)) == 0;
 }
@@ -166,7 +174,7 @@ static int open_page(struct image *i, int dir, struct page **ret_page, char why[
 	int fd, r = 0;
 
 	page_name(i, name);
-	fd = openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	fd = i->sys->openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd >= 0 && !is_page(fd)) {
 		close(fd);
 		fd = -1;
@@ -174,7 +182,7 @@ static int open_page(struct image *i, int dir, struct page **ret_page, char why[
 	if (fd < 0) {
 		memcpy(fresh, PAGE_MAGIC, sizeof((*ret_page)->magic));
 		r = file_replace(i->sys, dir, name, fresh, sizeof(fresh), &options, why);
-		fd = r < 0 ? -1 : openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+		fd = r < 0 ? -1 : i->sys->openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
 	}
 	if (fd < 0 && r >= 0) {
 		r = -errno;
@@ -207,6 +215,7 @@ static bool page_stands(const struct image *i, int dir)
 /* Also when the generation is the same: an image that was lost is there again. */
 static void raise_page(struct page *page, uint64_t generation)
 {
+	atomic_store_explicit(&page->withdrawn, 0, memory_order_release);
 	atomic_store_explicit(&page->generation, generation, memory_order_release);
 	atomic_fetch_add_explicit(&page->futex, 1, memory_order_release);
 	syscall(SYS_futex, &page->futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -250,15 +259,7 @@ uint64_t image_confirmed_ms(const struct image *i)
 
 static int open_dir(const struct image *i, char why[FILE_WHY])
 {
-	int error, fd = i->sys->openat(AT_FDCWD, i->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	char remedy[FILE_REMEDY];
-
-	if (fd >= 0)
-		return fd;
-	error = errno;
-	file_remedy(remedy, error, false);
-	snprintf(why, FILE_WHY, "cannot open the directory %.200s: %s", i->dir, remedy);
-	return -error;
+	return trusted_open_dir(i->sys, i->dir, TRUSTED_OWN, why);
 }
 
 int image_keep_page(struct image *i, char why[FILE_WHY])
@@ -278,7 +279,7 @@ int image_keep_page(struct image *i, char why[FILE_WHY])
 }
 
 int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
-	struct image **ret_image, char why[FILE_WHY])
+	struct sweep *sweep, struct image **ret_image, char why[FILE_WHY])
 {
 	struct image *i = calloc(1, sizeof(*i));
 	char name_of_page[NAME_MAX + 1];
@@ -296,9 +297,9 @@ int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
 		r = dir = open_dir(i, why);
 	if (dir >= 0) {
 		i->in_memory = file_in_memory(dir);
-		file_clean(sys, dir, i->name);
+		sweep_clean(sweep, sys, dir, i->name);
 		page_name(i, name_of_page);
-		file_clean(sys, dir, name_of_page);
+		sweep_clean(sweep, sys, dir, name_of_page);
 		r = open_page(i, dir, &page, why);
 		if (r == 0 &&
 			!i->in_memory) /* it may be of another boot, whose clock was another one */
@@ -327,6 +328,11 @@ void image_close(struct image *i)
 	free(i);
 }
 
+const char *image_name(const struct image *i)
+{
+	return i->name;
+}
+
 static void remember(struct image *i, const struct stat *st)
 {
 	i->known = true;
@@ -339,7 +345,7 @@ bool image_is_current(const struct image *i)
 {
 	char why[FILE_WHY];
 	struct stat st;
-	int dir = open_dir(i, why);
+	int dir = trusted_open_dir(i->sys, i->dir, TRUSTED_ANY, why); /* only looks */
 	bool same = i->known && dir >= 0 && fstatat(dir, i->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    st.st_ino == i->ino && st.st_size == i->size &&
 		    st.st_mtim.tv_sec == i->mtime.tv_sec && st.st_mtim.tv_nsec == i->mtime.tv_nsec;
@@ -364,6 +370,8 @@ static bool is_there(struct image *i, int dir, const void *data, size_t len)
 /* Nothing is prepared any more. */
 static void drop_prepared(struct image *i)
 {
+	if (i->prepared && i->prepared->dir >= 0)
+		i->sys->close(i->prepared->dir);
 	free(i->prepared);
 	i->prepared = NULL;
 }
@@ -377,6 +385,8 @@ int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, 
 
 	if (!p)
 		snprintf(why, FILE_WHY, "out of memory");
+	else
+		p->dir = dir;
 	if (dir < 0) {
 		drop_prepared(i);
 		return dir;
@@ -387,19 +397,13 @@ int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, 
 		r = file_prepare(i->sys, dir, i->name, data, len, &options, p->temporary, why);
 	if (r)
 		drop_prepared(i);
-	i->sys->close(dir);
 	return r;
 }
 
 void image_abandon(struct image *i)
 {
-	char why[FILE_WHY];
-	int dir = i->prepared && i->prepared->temporary[0] ? open_dir(i, why) : -1;
-
-	if (dir >= 0) {
-		i->sys->unlinkat(dir, i->prepared->temporary, 0);
-		i->sys->close(dir);
-	}
+	if (i->prepared && i->prepared->temporary[0])
+		i->sys->unlinkat(i->prepared->dir, i->prepared->temporary, 0);
 	drop_prepared(i);
 }
 
@@ -411,11 +415,7 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 
 	if (r)
 		return r;
-	dir = open_dir(i, why);
-	if (dir < 0) {
-		drop_prepared(i);
-		return dir;
-	}
+	dir = p->dir;
 	if (p->temporary[0])
 		r = file_commit(i->sys, dir, i->name, p->temporary, !i->in_memory, why);
 	else
@@ -430,7 +430,6 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 			remember(i, &p->written);
 	}
 	drop_prepared(i);
-	i->sys->close(dir);
 	return r < 0 ? r : 0;
 }
 

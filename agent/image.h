@@ -11,17 +11,21 @@
 
 #include "document.h"
 #include "file.h"
+#include "sweep.h"
 
 struct image;
 
-/* Opens (makes) the control page and removes temporary files. */
+/* Opens (makes) the control page and removes temporary files (sweep: that of the start, or NULL).
+ */
 int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
-	struct image **ret_image, char why[FILE_WHY]);
+	struct sweep *sweep, struct image **ret_image, char why[FILE_WHY]);
 void image_close(struct image *i);
+/* NAME.snap; valid until it is closed. */
+const char *image_name(const struct image *i);
 /* All values below root, flat, as an image whose generation image_publish() fills in. version may
- * be NULL. */
-int image_build(const struct node *root, int64_t created_ms, const char *version, void **ret_data,
-	size_t *ret_len, char why[FILE_WHY]);
+ * be NULL. -EMSGSIZE, before anything is built: it would have more than max_bytes. */
+int image_build(const struct node *root, int64_t created_ms, const char *version,
+	uint64_t max_bytes, void **ret_data, size_t *ret_len, char why[FILE_WHY]);
 /* Does all of image_publish() that may fail for want of room or permission; nothing is visible yet.
  * It is to be followed by image_publish() with the same image, or by image_abandon(). */
 int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY]);

@@ -13,6 +13,10 @@
 #include "diff.h"
 #include "jsontext.h"
 #include "keypath.h"
+#include "sentence.h"
+#include "signature.h"
+
+#define MAX_LEDGER (16u << 20)
 
 static int no_room(const struct buffer *out, char why[FILE_WHY])
 {
@@ -25,6 +29,72 @@ static int no_room(const struct buffer *out, char why[FILE_WHY])
 static void boolean(struct buffer *out, const char *name, bool value)
 {
 	buffer_printf(out, ",\"%s\":%s", name, value ? "true" : "false");
+}
+
+/* The patterns of what is not shown: everything is, to whom values are not. */
+static char *const *mask_for(const struct config *c, bool values)
+{
+	static char all[] = "*";
+	static char *const everything[] = {all, NULL};
+
+	return values ? c->settings->mask : everything;
+}
+
+/* ---- as it was ---- */
+
+static int copy_ledger(const struct ledger *l, struct ledger **ret_ledger)
+{
+	struct buffer text;
+	int r;
+
+	*ret_ledger = NULL;
+	if (!l)
+		return 0;
+	buffer_init(&text, MAX_LEDGER);
+	r = ledger_write(l, &text);
+	if (r == 0)
+		r = ledger_read(text.data, text.len, ret_ledger);
+	buffer_fini(&text);
+	return r;
+}
+
+int inspect_begin(struct config *c, struct inspection *ret, char why[FILE_WHY])
+{
+	int r;
+
+	*ret = (struct inspection){.config = c};
+	r = copy_ledger(c->ledger, &ret->ledger);
+	if (r == 0 && c->published.generation)
+		r = version_copy(&c->published, &ret->published);
+	if (r == 0)
+		return 0;
+	ledger_free(ret->ledger);
+	snprintf(why, FILE_WHY, "out of memory");
+	return -ENOMEM;
+}
+
+void inspect_end(struct inspection *i)
+{
+	ledger_free(i->ledger);
+	version_fini(&i->published);
+	i->ledger = NULL;
+}
+
+int inspect_unchanged(const struct inspection *i, char why[FILE_WHY])
+{
+	if (i->published.generation == i->config->published.generation)
+		return 0;
+	snprintf(why, FILE_WHY,
+		"another version was published meanwhile: look at it, and ask again");
+	return -EAGAIN;
+}
+
+static int check_standing(const struct inspection *i, char why[FILE_WHY])
+{
+	if (i->published.generation && i->ledger && i->config->store)
+		return 0;
+	snprintf(why, FILE_WHY, "nothing is published yet");
+	return -ENODATA;
 }
 
 /* ---- versions ---- */
@@ -56,21 +126,24 @@ static void write_facts(struct buffer *out, const struct version *v)
 	jsontext_number(out, "bytes", version_bytes(v));
 }
 
-static void write_verdict(struct buffer *out, const struct ledger *l, const struct version *v)
+static void write_verdict(
+	struct buffer *out, const struct ledger *l, const struct version *v, enum audience audience)
 {
 	for (size_t i = 0; i < l->verdict_count; i++) {
 		if (strcmp(l->verdicts[i].sha256, v->sha256) != 0)
 			continue;
 		buffer_append_string(out, ",\"verdict\":{");
 		jsontext_member(out, "by", l->verdicts[i].judge);
-		jsontext_member(out, "why", l->verdicts[i].why);
+		if (audience != AUDIENCE_PUBLIC)
+			sentence_member(out, "why", l->verdicts[i].why, audience);
 		buffer_append(out, "}", 1);
 		return;
 	}
 }
 
 /* Returns how many bytes it has read. */
-static size_t write_version(struct config *c, uint64_t generation, struct buffer *out)
+static size_t write_version(
+	const struct inspection *i, uint64_t generation, enum audience audience, struct buffer *out)
 {
 	struct candidate *v = candidate_new();
 	char why[FILE_WHY] = "out of memory";
@@ -78,14 +151,14 @@ static size_t write_version(struct config *c, uint64_t generation, struct buffer
 	size_t bytes = 0;
 
 	buffer_append(out, "{", 1);
-	if (!v || candidate_load(v, c->store, generation, &damaged, why)) {
+	if (!v || candidate_load(v, i->config->store, generation, &damaged, why)) {
 		jsontext_number(out, "generation", generation);
-		jsontext_member(out, "error", why);
+		sentence_member(out, "error", why, audience);
 	} else {
 		write_facts(out, &v->version);
-		if (generation == c->published.generation)
+		if (generation == i->published.generation)
 			boolean(out, "published", true);
-		write_verdict(out, c->ledger, &v->version);
+		write_verdict(out, i->ledger, &v->version, audience);
 		bytes = v->body.len;
 	}
 	buffer_append(out, "}", 1);
@@ -93,21 +166,23 @@ static size_t write_version(struct config *c, uint64_t generation, struct buffer
 	return bytes;
 }
 
-int inspect_history(struct config *c, struct buffer *out, char why[FILE_WHY])
+int inspect_history(
+	const struct inspection *i, enum audience audience, struct buffer *out, char why[FILE_WHY])
 {
 	uint64_t generations[STORE_MAX_KEEP];
-	size_t count = c->store && c->ledger ? store_list(c->store, generations) : 0, read = 0, i;
+	const struct config *c = i->config;
+	size_t count = i->ledger && c->store ? store_list(c->store, generations) : 0, read = 0, n;
 
 	buffer_append(out, "{", 1);
 	jsontext_member(out, "name", c->settings->name);
 	buffer_append_string(out, ",\"versions\":[");
-	for (i = 0; i < count && read < INSPECT_MAX_READ; i++) {
-		if (i)
+	for (n = 0; n < count && read < INSPECT_MAX_READ; n++) {
+		if (n)
 			buffer_append(out, ",", 1);
-		read += write_version(c, generations[i], out);
+		read += write_version(i, generations[n], audience, out);
 	}
 	buffer_append(out, "]", 1);
-	if (i < count)
+	if (n < count)
 		boolean(out, "truncated", true);
 	buffer_append(out, "}", 1);
 	return no_room(out, why);
@@ -133,10 +208,11 @@ static int generation_before(
 	return -ENOENT;
 }
 
-static int write_changes(struct config *c, const struct node *before, const struct node *after,
+static int write_changes(char *const *mask, const struct node *before, const struct node *after,
 	struct buffer *out, char why[FILE_WHY])
 {
 	struct diff *d;
+	size_t i;
 	int r;
 
 	if (!before || !after) {
@@ -150,24 +226,27 @@ static int write_changes(struct config *c, const struct node *before, const stru
 		return r;
 	}
 	buffer_append_string(out, ",\"changes\":[");
-	for (size_t i = 0; i < diff_count(d) && !out->error; i++) {
+	for (i = 0; i < diff_count(d) && out->len < INSPECT_MAX_LISTED && !out->error; i++) {
 		if (i)
 			buffer_append(out, ",", 1);
-		diff_write_json(diff_at(d, i), c->settings->mask, out);
+		diff_write_json(diff_at(d, i), mask, out);
 	}
 	buffer_append(out, "]", 1);
+	if (i < diff_count(d))
+		jsontext_number(out, "more", diff_count(d) - i);
 	diff_free(d);
 	return 0;
 }
 
-int inspect_diff(
-	struct config *c, uint64_t from, uint64_t to, struct buffer *out, char why[FILE_WHY])
+int inspect_diff(const struct inspection *i, uint64_t from, uint64_t to, bool values,
+	struct buffer *out, char why[FILE_WHY])
 {
 	struct candidate *before = NULL, *after = NULL;
-	int r = operate_check_standing(c, why);
+	struct config *c = i->config;
+	int r = check_standing(i, why);
 
 	if (r == 0 && to == 0)
-		to = c->published.generation;
+		to = i->published.generation;
 	if (r == 0 && from == 0)
 		r = generation_before(c, to, &from, why);
 	if (r == 0)
@@ -183,7 +262,9 @@ int inspect_diff(
 		write_facts(out, &after->version);
 		buffer_append(out, "}", 1);
 		boolean(out, "equal", version_same(&before->version, &after->version));
-		r = write_changes(c, before->composition.root, after->composition.root, out, why);
+		boolean(out, "values", values);
+		r = write_changes(mask_for(c, values), before->composition.root,
+			after->composition.root, out, why);
 		buffer_append(out, "}", 1);
 	}
 	candidate_free(before);
@@ -236,9 +317,9 @@ static void write_value(struct shown *s, const struct node *n)
 }
 
 static void write_member(
-	struct config *c, const char *key, const struct node *n, struct buffer *out)
+	char *const *mask, const char *key, const struct node *n, struct buffer *out)
 {
-	struct shown s = {.out = out, .mask = c->settings->mask};
+	struct shown s = {.out = out, .mask = mask};
 
 	buffer_init(&s.path, DIFF_MAX_PATHS);
 	buffer_append_string(&s.path, key);
@@ -249,7 +330,7 @@ static void write_member(
 	buffer_fini(&s.path);
 }
 
-static void write_voice(struct config *c, const char *key, const struct merge_voice *v,
+static void write_voice(char *const *mask, const char *key, const struct merge_voice *v,
 	bool has_lines, struct buffer *out)
 {
 	static const char *const words[] = {"absent", "silent", "sets", "deletes", "replaces"};
@@ -258,7 +339,7 @@ static void write_voice(struct config *c, const char *key, const struct merge_vo
 	if (has_lines && v->node && v->node->line)
 		jsontext_number(out, "line", v->node->line);
 	if (v->word == MERGE_SETS)
-		write_member(c, key, v->node, out);
+		write_member(mask, key, v->node, out);
 	boolean(out, "counts", v->counts);
 }
 
@@ -270,16 +351,17 @@ static const char *url_of_layer(const struct candidate *v, size_t layer, char te
 	return NULL;
 }
 
-static void write_layer(struct config *c, const struct candidate *v, size_t i, struct buffer *out)
+static void write_layer(
+	const struct inspection *seen, const struct candidate *v, size_t i, struct buffer *out)
 {
 	const struct ledger_override *o;
 
 	if (i < v->composition.layer_count) {
 		jsontext_member(out, "url", url_of_layer(v, i, (char[LOG_URL_SIZE]){0}));
-		jsontext_member(out, "path", LOG_URL(c->settings->layers[i].path));
+		jsontext_member(out, "path", LOG_URL(seen->config->settings->layers[i].path));
 		return;
 	}
-	o = &c->ledger->overrides[i - v->composition.layer_count];
+	o = &seen->ledger->overrides[i - v->composition.layer_count];
 	buffer_append_string(out, "\"override\":true");
 	jsontext_member(out, "key", o->key);
 	jsontext_member(out, "by", o->by);
@@ -298,46 +380,50 @@ static bool says_something(const struct merge_voice *voices, size_t count)
 	return false;
 }
 
-static void write_explanation(struct config *c, const struct candidate *v, const char *key,
-	const struct merge_voice *voices, size_t count, struct buffer *out)
+static void write_explanation(const struct inspection *seen, const struct candidate *v,
+	const char *key, bool values, const struct merge_voice *voices, size_t count,
+	struct buffer *out)
 {
+	char *const *mask = mask_for(seen->config, values);
 	const struct node *found = keypath_find(v->composition.root, key);
 
 	buffer_append(out, "{", 1);
-	jsontext_member(out, "name", c->settings->name);
+	jsontext_member(out, "name", seen->config->settings->name);
 	jsontext_number(out, "generation", v->version.generation);
 	jsontext_member(out, "key", key);
 	boolean(out, "found", found);
+	boolean(out, "values", values);
 	if (found)
-		write_member(c, key, found, out);
+		write_member(mask, key, found, out);
 	buffer_append_string(out, ",\"layers\":[");
 	for (size_t i = 0; i < count; i++) {
 		buffer_append_string(out, i ? ",{" : "{");
-		write_layer(c, v, i, out);
-		write_voice(c, key, &voices[i], i < v->composition.layer_count, out);
+		write_layer(seen, v, i, out);
+		write_voice(mask, key, &voices[i], i < v->composition.layer_count, out);
 		buffer_append(out, "}", 1);
 	}
 	buffer_append_string(out, "]}");
 }
 
-int inspect_explain(struct config *c, const char *key, struct buffer *out, char why[FILE_WHY])
+int inspect_explain(const struct inspection *i, const char *key, bool values, struct buffer *out,
+	char why[FILE_WHY])
 {
 	struct merge_layer layers[SETTINGS_MAX_LAYERS + LEDGER_MAX_OVERRIDES] = {{0}};
 	struct merge_voice voices[SETTINGS_MAX_LAYERS + LEDGER_MAX_OVERRIDES];
 	struct candidate *v;
 	size_t count;
-	int r = operate_check_standing(c, why);
+	int r = check_standing(i, why);
 
 	if (r == 0)
-		r = operate_check_key(c, key, why);
+		r = operate_check_key(i->config, key, why);
 	if (r == 0)
-		r = version_load(c, c->published.generation, c->ledger, &v, why);
+		r = version_load(i->config, i->published.generation, i->ledger, &v, why);
 	if (r)
 		return r;
 	count = compose_layers(&v->composition, layers);
 	merge_explain(layers, count, key, voices);
 	if (says_something(voices, count)) {
-		write_explanation(c, v, key, voices, count, out);
+		write_explanation(i, v, key, values, voices, count, out);
 		r = no_room(out, why);
 	} else {
 		snprintf(
@@ -345,5 +431,155 @@ int inspect_explain(struct config *c, const char *key, struct buffer *out, char 
 		r = -ENOENT;
 	}
 	candidate_free(v);
+	return r;
+}
+
+/* ---- changes ---- */
+
+static int no_memory(char why[FILE_WHY])
+{
+	snprintf(why, FILE_WHY, "out of memory");
+	return -ENOMEM;
+}
+
+/* The newest version that may stand instead of the one that does. 0 or -ENOENT. */
+static int find_before(const struct inspection *seen, uint64_t *ret_generation, char why[FILE_WHY])
+{
+	uint64_t generations[STORE_MAX_KEEP];
+	struct store *store = seen->config->store;
+	size_t count = store_list(store, generations);
+	char ignored[FILE_WHY];
+
+	for (size_t i = 0; i < count; i++) {
+		struct candidate *v;
+		unsigned damaged;
+		bool good;
+
+		if (generations[i] >= seen->published.generation)
+			continue;
+		v = candidate_new();
+		if (!v)
+			return no_memory(why);
+		good = candidate_load(v, store, generations[i], &damaged, ignored) == 0 &&
+		       !version_same(&v->version, &seen->published);
+		for (size_t k = 0; good && k < seen->ledger->verdict_count; k++) {
+			const struct ledger_verdict *verdict = &seen->ledger->verdicts[k];
+
+			good = !operate_took_back(verdict) ||
+			       strcmp(verdict->sha256, v->version.sha256) != 0;
+		}
+		candidate_free(v);
+		if (good) {
+			*ret_generation = generations[i];
+			return 0;
+		}
+	}
+	snprintf(why, FILE_WHY,
+		"there is no older version to go back to that is other than what stands and was "
+		"not taken back itself: name a generation");
+	return -ENOENT;
+}
+
+/* Is each document still signed, by the keys of today? */
+static int check_signatures(const struct config *c, const struct candidate *v, char why[FILE_WHY])
+{
+	char *const *keys = c->settings->verify.public_keys;
+	struct signature_demand demand;
+	struct signature_facts facts;
+	char inner[FILE_WHY];
+
+	for (size_t i = 0; keys && i < v->version.part_count; i++) {
+		const struct compose_piece *p = &v->pieces[i], *s = p + 1;
+		const char *path;
+		int r = -EBADMSG;
+
+		if (p->signature || p->facts->absent)
+			continue;
+		path = LOG_URL(c->settings->layers[p->layer].path);
+		snprintf(inner, sizeof(inner), "it was stored without a signature");
+		if (i + 1 < v->version.part_count && s->signature && !s->facts->absent)
+			r = signature_verify(keys, p->data, p->facts->len, s->data, s->facts->len,
+				&facts, inner);
+		if (r == 0) {
+			demand = settings_signature_demand(c->settings, p->layer);
+			r = signature_check(&facts, &demand, inner);
+		}
+		if (r) {
+			snprintf(why, FILE_WHY,
+				"generation %llu is not signed as the configuration asks for: "
+				"%.100s: %.160s",
+				(unsigned long long)v->version.generation, path, inner);
+			return r == -ENOMEM ? r : -EBADMSG;
+		}
+	}
+	return 0;
+}
+
+static int check_target(const struct inspection *seen, uint64_t generation, char why[FILE_WHY])
+{
+	struct candidate *v;
+	int r;
+
+	if (generation == seen->published.generation) {
+		snprintf(why, FILE_WHY, "generation %llu is what stands",
+			(unsigned long long)generation);
+		return -EALREADY;
+	}
+	r = version_load(seen->config, generation, seen->ledger, &v, why);
+	if (r)
+		return r;
+	if (version_same(&v->version, &seen->published)) {
+		snprintf(why, FILE_WHY, "generation %llu has the same bytes as what stands",
+			(unsigned long long)generation);
+		r = -EALREADY;
+	} else {
+		r = check_signatures(seen->config, v, why);
+	}
+	candidate_free(v);
+	return r;
+}
+
+int inspect_rollback(const struct inspection *i, uint64_t *generation, char why[FILE_WHY])
+{
+	int r = check_standing(i, why);
+
+	if (r == 0 && *generation == 0)
+		r = find_before(i, generation, why);
+	return r ? r : check_target(i, *generation, why);
+}
+
+/* Only mappings may be on the way to the key, as far as it is there. */
+static int check_way(const struct node *root, const char *key, char why[FILE_WHY])
+{
+	const struct node *n = root;
+	const char *rest = key;
+
+	while (n && rest) {
+		if (n->type != NODE_MAP && n->type != NODE_NULL) {
+			snprintf(why, FILE_WHY,
+				"%.*s is a %s: an override of it as a whole is possible, not of "
+				"something in it",
+				(int)(rest - key - 1 > 200 ? 200 : rest - key - 1), key,
+				n->type == NODE_LIST ? "list" : "single value");
+			return -ENOTDIR;
+		}
+		n = keypath_step(n, &rest);
+	}
+	return 0;
+}
+
+int inspect_override(const struct inspection *i, const char *key, char why[FILE_WHY])
+{
+	struct candidate *standing;
+	int r = check_standing(i, why);
+
+	if (r == 0)
+		r = operate_check_key(i->config, key, why);
+	if (r == 0)
+		r = version_load(i->config, i->published.generation, i->ledger, &standing, why);
+	if (r)
+		return r;
+	r = check_way(standing->composition.root, key, why);
+	candidate_free(standing);
 	return r;
 }

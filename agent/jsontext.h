@@ -10,12 +10,9 @@
 
 #include "../lib/buffer.h"
 
-/* Length of the well-formed UTF-8 sequence at s, of which there are left (at least 1) bytes; 0 = it
- * is none. */
-size_t jsontext_sequence(const char *s, size_t left);
-/* Appends len bytes as a JSON string with its quotes: control characters escaped, bytes that are
- * not UTF-8 replaced by U+FFFD, so that the result is valid whatever comes in. 0, -ENOMEM,
- * -EMSGSIZE. */
+/* Appends len bytes as a JSON string with its quotes: what is not to be shown as it is (escape.h)
+ * escaped, bytes that are not UTF-8 replaced by U+FFFD, so that the result is valid whatever comes
+ * in. 0, -ENOMEM, -EMSGSIZE. */
 int jsontext_append(struct buffer *b, const char *s, size_t len);
 /* Appends `"name":` and the string (or null when s is NULL), preceded by a comma unless the last
  * byte opens an object or list. 0 or the buffer's error. */

@@ -5,36 +5,29 @@
  */
 #include "judges.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-#include "base64.h"
 #include "diff.h"
 #include "keypath.h"
 #include "log.h"
-#include "schema.h"
+#include "schema_files.h"
 #include "signature.h"
-
-#define MAX_SCHEMA (8u << 20)
 
 struct judges {
 	const struct sys *sys;
 	const struct settings_config *config;
-	struct document *schema_document;
-	struct schema *schema;
-	char schema_sha256[DIGEST_HEX];
+	struct schema_files *schema; /* NULL: none is asked for */
 	char id[DIGEST_HEX];
 };
 
 const char *judge_name(enum judge judge)
 {
 	static const char *const names[JUDGE_COUNT] = {
-		"syntax", "digest", "signature", "guard", "schema", "format", "check"};
+		"syntax", "digest", "signature", "guard", "schema", "format", "size", "check"};
 
 	return names[judge];
 }
@@ -57,77 +50,17 @@ static int make_id(struct judges *j)
 	buffer_init(&b, 1u << 20);
 	buffer_printf(&b, "%llu %llu ", (unsigned long long)c->check.timeout_ms,
 		(unsigned long long)c->format_run.timeout_ms);
-	buffer_printf(&b, "%u %u %d %d\n", c->guard.max_shrink, c->guard.max_changes,
-		c->guard.allow_empty, (int)c->format);
+	buffer_printf(&b, "%u %u %d %d %d %llu\n", c->guard.max_shrink, c->guard.max_changes,
+		c->guard.allow_empty, (int)c->format, c->snapshot, (unsigned long long)c->max_made);
 	add_texts(&b, "require", c->guard.require);
 	add_texts(&b, "keys", c->verify.public_keys);
+	buffer_printf(&b, "%d %d\n", (int)c->verify.bind, c->verify.rev_required);
 	add_texts(&b, "format", c->format_run.argv);
 	add_texts(&b, "check", c->check.argv);
-	r = buffer_append_string(&b, j->schema_sha256);
+	r = buffer_append_string(&b, j->schema ? schema_files_digest(j->schema) : "");
 	if (r == 0)
 		r = digest_sha256(b.data, b.len, NULL, 0, j->id);
 	buffer_fini(&b);
-	return r;
-}
-
-static void drop_schema(struct judges *j)
-{
-	schema_free(j->schema);
-	document_free(j->schema_document);
-	j->schema = NULL;
-	j->schema_document = NULL;
-	j->schema_sha256[0] = '\0';
-}
-
-static int compile(struct judges *j, const struct buffer *text, char why[FILE_WHY])
-{
-	const char *path = j->config->schema;
-	size_t len = strlen(path);
-	bool json = len > 5 && strcmp(path + len - 5, ".json") == 0;
-	struct document_error e = {0};
-	char inner[FILE_WHY];
-	int r;
-
-	r = document_parse(json ? DOCUMENT_JSON : DOCUMENT_YAML, text->data ? text->data : "",
-		text->len, 0, &j->schema_document, &e);
-	if (r) {
-		snprintf(why, FILE_WHY, "%.80s:%u:%u: the schema cannot be read: %.200s", path,
-			e.line, e.column, r == -EINVAL ? e.message : strerror(-r));
-		return r;
-	}
-	r = schema_new(document_root(j->schema_document), &j->schema, inner);
-	if (r)
-		snprintf(why, FILE_WHY, "%.150s: %.220s", path, inner);
-	return r;
-}
-
-static int read_schema(struct judges *j, const char **ret_note, char why[FILE_WHY])
-{
-	char sha256[DIGEST_HEX], remedy[FILE_REMEDY];
-	struct buffer text;
-	int r;
-
-	buffer_init(&text, MAX_SCHEMA);
-	r = file_read_named(j->sys, j->config->schema, &text);
-	if (r) {
-		file_remedy(remedy, -r, true);
-		snprintf(why, FILE_WHY, "cannot read the schema %.200s: %s", j->config->schema,
-			remedy);
-	}
-	if (r == 0)
-		r = digest_sha256(text.data ? text.data : "", text.len, NULL, 0, sha256);
-	if (r == 0 && strcmp(sha256, j->schema_sha256) != 0) {
-		drop_schema(j);
-		r = compile(j, &text, why);
-		if (r == 0) {
-			memcpy(j->schema_sha256, sha256, sizeof(sha256));
-			*ret_note = schema_unknown(j->schema);
-			r = make_id(j);
-		} else {
-			drop_schema(j);
-		}
-	}
-	buffer_fini(&text);
 	return r;
 }
 
@@ -139,7 +72,9 @@ struct judges *judges_new(const struct sys *sys, const struct settings_config *c
 		return NULL;
 	j->sys = sys;
 	j->config = config;
-	if (make_id(j) == 0)
+	if (config->schema)
+		j->schema = schema_files_new(sys, config->schema, config->schema_dir);
+	if ((j->schema || !config->schema) && make_id(j) == 0)
 		return j;
 	judges_free(j);
 	return NULL;
@@ -149,14 +84,22 @@ void judges_free(struct judges *j)
 {
 	if (!j)
 		return;
-	drop_schema(j);
+	schema_files_free(j->schema);
 	free(j);
 }
 
 int judges_ready(struct judges *j, const char **ret_note, char why[FILE_WHY])
 {
+	int r = j->schema ? schema_files_read(j->schema, why) : 0;
+
 	*ret_note = "";
-	return j->config->schema ? read_schema(j, ret_note, why) : 0;
+	if (r <= 0)
+		return r;
+	*ret_note = schema_unknown(schema_files_schema(j->schema));
+	r = make_id(j);
+	if (r)
+		snprintf(why, FILE_WHY, "out of memory");
+	return r;
 }
 
 const char *judges_id(const struct judges *j)
@@ -166,56 +109,16 @@ const char *judges_id(const struct judges *j)
 
 /* ---- digest ---- */
 
-/* RFC 9530 "sha-256=:BASE64:", RFC 3230 "SHA-256=BASE64". True when there is one, as hexadecimal
- * digits; other algorithms are none. The padding may be left out: RFC 8941, 4.2.7. */
-static bool given_digest(const char *header, char ret_hex[DIGEST_HEX])
-{
-	unsigned char bytes[DIGEST_SHA256];
-	char text[(DIGEST_SHA256 + 2) / 3 * 4]; /* the last one is padding */
-	const char *p = header;
-	size_t n;
-
-	while (p && strncasecmp(p, "sha-256=", 8) != 0) {
-		p = strchr(p, ',');
-		while (p && (*p == ',' || *p == ' ' || *p == '\t'))
-			p++;
-	}
-	if (!p)
-		return false;
-	for (p += 8; *p == ':'; p++)
-		;
-	n = strcspn(p, "=:;, \t");
-	if (n != sizeof(text) - 1)
-		return false;
-	memcpy(text, p, n);
-	text[n] = '=';
-	if (base64_decode(text, sizeof(text), bytes, sizeof(bytes), &n))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		snprintf(ret_hex + 2 * i, 3, "%02x", bytes[i]);
-	return true;
-}
-
 static int judge_digest(struct judges *j, const struct judges_case *c, struct judgement *ret)
 {
-	char given[DIGEST_HEX], real[DIGEST_HEX];
-
 	(void)j;
 	for (size_t i = 0; i < c->count; i++) {
 		const struct compose_piece *p = &c->pieces[i];
-		int r;
 
-		if (!p->digest || !given_digest(p->digest, given))
+		if (!p->mismatch || !p->mismatch[0])
 			continue;
-		r = digest_sha256(p->data, p->facts->len, NULL, 0, real);
-		if (r)
-			return r;
-		if (strcmp(given, real) == 0)
-			continue;
-		snprintf(ret->why, sizeof(ret->why),
-			"%s is not what its server says: SHA-256 is %.16s..., its header says "
-			"%.16s...",
-			p->facts->url, real, given);
+		snprintf(ret->why, sizeof(ret->why), "%s is not what its server says: %s",
+			LOG_URL(p->facts->url), p->mismatch);
 		return -EINVAL;
 	}
 	return 0;
@@ -223,11 +126,27 @@ static int judge_digest(struct judges *j, const struct judges_case *c, struct ju
 
 /* ---- signature ---- */
 
+static void refuse_old(const struct judges *j, uint64_t accepted, const char *path,
+	const struct signature_facts *facts, struct judgement *ret)
+{
+	char said[32] = "without rev=";
+
+	if (facts->has_rev)
+		snprintf(said, sizeof(said), "as rev=%llu", (unsigned long long)facts->rev);
+	snprintf(ret->why, sizeof(ret->why),
+		"%s: signed %s, but rev=%llu was accepted before: an old version is played back; "
+		"if it is not, sign it with a higher rev (pullet sign --rev N), or take it with "
+		"`pullet refresh %s --forget-rev`",
+		path, said, (unsigned long long)accepted, j->config->name);
+}
+
 static int judge_one_signature(struct judges *j, const struct judges_case *c,
 	const struct compose_piece *document, const struct compose_piece *signature,
 	struct judgement *ret)
 {
 	const char *path = LOG_URL(j->config->layers[document->layer].path);
+	const struct signature_demand demand =
+		settings_signature_demand(j->config, document->layer);
 	struct signature_facts facts;
 	char why[FILE_WHY];
 	int r;
@@ -239,16 +158,14 @@ static int judge_one_signature(struct judges *j, const struct judges_case *c,
 	}
 	r = signature_verify(j->config->verify.public_keys, document->data, document->facts->len,
 		signature->data, signature->facts->len, &facts, why);
+	if (r == 0)
+		r = signature_check(&facts, &demand, why);
 	if (r) {
 		snprintf(ret->why, sizeof(ret->why), "%s: %s", path, why);
 		return r == -ENOMEM ? r : -EINVAL;
 	}
 	if (c->revs[document->layer] && (!facts.has_rev || facts.rev < c->revs[document->layer])) {
-		snprintf(ret->why, sizeof(ret->why),
-			"%s: signed as rev=%llu, but rev=%llu was accepted before: an old version "
-			"is played back",
-			path, (unsigned long long)facts.rev,
-			(unsigned long long)c->revs[document->layer]);
+		refuse_old(j, c->revs[document->layer], path, &facts, ret);
 		return -EINVAL;
 	}
 	if (facts.has_expiry && facts.expires_ms <= c->wall_ms) {
@@ -308,17 +225,14 @@ static int refuse_missing(const struct settings_guard *g, const struct node *roo
 static int refuse_changes(const struct settings_guard *g, const struct judges_case *c,
 	const struct node *root, char *why)
 {
-	struct diff *d;
 	size_t count;
 	int r;
 
 	if (!g->max_changes || !root || !c->before)
 		return 0;
-	r = diff_new(c->before, root, &d);
+	r = diff_measure(c->before, root, &count);
 	if (r)
 		return r;
-	count = diff_count(d);
-	diff_free(d);
 	if (count <= g->max_changes)
 		return 0;
 	snprintf(why, JUDGES_WHY, "%zu keys would change, more than max_changes %u", count,
@@ -357,10 +271,11 @@ static int judge_schema(struct judges *j, const struct judges_case *c, struct ju
 	struct buffer errors;
 	int r;
 
-	if (!j->schema || !c->composition->root)
+	if (!j->schema || !c->composition->root || !schema_files_schema(j->schema))
 		return 0;
 	buffer_init(&errors, 64u << 10);
-	r = schema_check(j->schema, c->composition->root, j->config->mask, &errors);
+	r = schema_check(
+		schema_files_schema(j->schema), c->composition->root, j->config->mask, &errors);
 	if (r == -EINVAL || r == -E2BIG)
 		snprintf(ret->why, sizeof(ret->why), "%s",
 			errors.data ? errors.data : "it takes too long to be judged");

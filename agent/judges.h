@@ -23,6 +23,7 @@ enum judge {
 	JUDGE_GUARD,
 	JUDGE_SCHEMA,
 	JUDGE_FORMAT,
+	JUDGE_SIZE, /* what it would become */
 	JUDGE_CHECK,
 	JUDGE_COUNT
 };

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "sentence.h"
+
 const struct kind *kind_of(const struct settings_server *server)
 {
 	static const struct kind *const kinds[SETTINGS_KINDS] = {
@@ -154,17 +156,36 @@ static bool is_page(
 	       !(path_ends(place->path, ".html") || path_ends(place->path, ".htm"));
 }
 
+bool kind_is_etag(const char *text)
+{
+	size_t len;
+
+	if (strncmp(text, "W/", 2) == 0)
+		text += 2;
+	len = strlen(text);
+	if (len < 2 || text[0] != '"' || text[len - 1] != '"')
+		return false;
+	for (size_t i = 1; i < len - 1; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c <= ' ' || c == '"' || c == 0x7f)
+			return false;
+	}
+	return true;
+}
+
 enum kind_verdict kind_document(const struct kind_place *place, const struct transport_response *r,
 	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum settings_type type = kind_document_type(place, r->content_type);
+	char quoted[sizeof(r->content_encoding) * 4 + SENTENCE_WORDS];
 	const char *encoding = r->content_encoding;
 
 	*ret_cause = KIND_CAUSE_ANSWER;
 	if (encoding[0] && strcasecmp(encoding, "identity") != 0 &&
 		strcasecmp(encoding, "gzip") != 0 && strcasecmp(encoding, "x-gzip") != 0) {
-		snprintf(why, FILE_WHY, "the body has the encoding '%s', which was not asked for",
-			encoding);
+		snprintf(why, FILE_WHY, "the body has an encoding that was not asked for%s",
+			sentence_quote_output(quoted, sizeof(quoted), encoding, strlen(encoding)));
 	} else if (!r->framed) {
 		snprintf(why, FILE_WHY,
 			"the body came without a length or chunking: its end cannot be told from a "
@@ -179,10 +200,10 @@ enum kind_verdict kind_document(const struct kind_place *place, const struct tra
 		snprintf(why, FILE_WHY, "out of memory");
 	} else {
 		ret->type = type;
-		snprintf(ret->version, sizeof(ret->version), "%s", r->etag);
+		/* "*" stands for any version: it is no name of one */
+		snprintf(ret->version, sizeof(ret->version), "%s",
+			strcmp(r->etag, "*") == 0 ? "" : r->etag);
 		snprintf(ret->last_modified, sizeof(ret->last_modified), "%s", r->last_modified);
-		if (!encoding[0])
-			snprintf(ret->digest, sizeof(ret->digest), "%s", r->digest);
 		*ret_cause = KIND_CAUSE_NONE;
 		return KIND_NEW;
 	}

@@ -14,6 +14,7 @@
 #define PULLET_KIND_H
 
 #include "file.h"
+#include "integrity.h"
 #include "settings.h"
 #include "store.h"
 #include "transport.h"
@@ -49,8 +50,8 @@ struct kind_place {
 	/* what the agent holds of this very document from this kind of server (any address);
 	 * NULL = nothing */
 	const struct part *held;
-	bool same_address;                  /* `held` came from `base` */
-	bool forced;                        /* an older version is taken too */
+	bool same_address; /* `held` came from `base` */
+	bool forced; /* the whole document, whatever is held, and an older version is taken too */
 	const char *user, *password;        /* auth: basic; NULL = none */
 	const char *secret, *session_token; /* auth: access_key; NULL = none */
 	const char *token;                  /* what login brought; NULL = nothing */
@@ -83,14 +84,15 @@ struct kind_answer {
 	enum settings_type type; /* as which the body is to be judged; never AUTO */
 	struct buffer body;      /* the document; its maximum is the place's max_bytes */
 	/* equal = the same document; "" = the server tells none. Shown to people, compared with
-	 * what a push promised: quotes and W/ do not count */
+	 * what a push promised: quotes and W/ do not count. Of a web server its ETag, without
+	 * quotes when it is not to be sent back */
 	char version[256];
-	char last_modified[64];
+	char last_modified[64]; /* "" = none, or not to be sent back */
 	/* where versions are ordered: whose order it is, in the kind's own words, at most 127
 	 * bytes; kept with the document */
 	char epoch[128];
-	char digest[256]; /* Repr-Digest or Digest header of the body as it is; "" = none */
-	char note[256];   /* for the log, once: what is unusual about a good answer; "" = nothing */
+	char mismatch[INTEGRITY_WHY]; /* how it does not fit the digests given; "" = it does */
+	char note[256]; /* for the log, once: what is unusual about a good answer; "" = nothing */
 };
 
 enum kind_verdict {
@@ -168,6 +170,16 @@ extern const struct kind kind_http, kind_etcd, kind_consul, kind_nacos, kind_apo
 
 void kind_answer_init(struct kind_answer *a, size_t max_bytes);
 void kind_answer_fini(struct kind_answer *a);
+/* What the request may name, and the answer be compared with; NULL = nothing: nothing is held, or
+ * the whole document is asked for whatever is held (`forced`). */
+static inline const struct part *kind_held(const struct kind_place *place)
+{
+	return place->held && !place->held->absent && !place->forced ? place->held : NULL;
+}
+
+/* True when the text has the form of an entity-tag (RFC 9110, 8.8.3): "..." or W/"...". Only such a
+ * one is ever sent back. */
+bool kind_is_etag(const char *text);
 /* Judges the form of a 200 whose body is the document: KIND_NEW or KIND_FAILED. Refused: a body
  * without length or chunking, an empty one, an encoding that was not asked for, an HTML page where
  * a document was expected. */

@@ -162,9 +162,11 @@ static bool read_list(const struct node *root, const char *name, void **list, si
 static const struct {
 	const char *name;
 	size_t offset;
+	bool optional; /* older ledgers do not have it */
 } numbers[] = {
-	{"told", offsetof(struct ledger, told)},
-	{"proven", offsetof(struct ledger, proven)},
+	{"told", offsetof(struct ledger, told), false},
+	{"proven", offsetof(struct ledger, proven), false},
+	{"generation", offsetof(struct ledger, generation), true},
 };
 
 enum { NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
@@ -180,24 +182,38 @@ static bool read_number(const struct node *n, uint64_t *ret)
 	return errno == 0;
 }
 
-static bool read_ledger(const struct node *root, struct ledger *l)
+static bool read_numbers(const struct node *root, struct ledger *l)
 {
-	const struct node *pin = node_find(root, "pin"), *n;
+	for (size_t i = 0; i < NUMBERS; i++) {
+		const struct node *n = node_find(root, numbers[i].name);
+
+		if (n ? !read_number(n, (uint64_t *)((char *)l + numbers[i].offset))
+		      : !numbers[i].optional)
+			return false;
+	}
+	return true;
+}
+
+static bool read_members(const struct node *root, struct ledger *l)
+{
+	const struct node *pin = node_find(root, "pin"),
+			  *suspension = node_find(root, "suspension"), *n;
 	void *verdicts = NULL, *overrides = NULL;
 	bool good;
 
-	for (size_t i = 0; i < NUMBERS; i++)
-		if (!read_number(node_find(root, numbers[i].name),
-			    (uint64_t *)((char *)l + numbers[i].offset)))
-			return false;
+	if (!read_numbers(root, l))
+		return false;
 	n = node_find(root, "revs");
-	if (!n || n->type != NODE_LIST || n->count > LEDGER_MAX_LAYERS)
+	if (!n || n->type != NODE_LIST || n->count > LEDGER_MAX_LAYERS ||
+		(n->count && ledger_reserve_revs(l)))
 		return false;
 	n = n->first;
 	for (size_t i = 0; n; n = n->next, i++)
 		if (!read_number(n, &l->revs[i]))
 			return false;
 	if (pin && !read_entry(pin, pin_fields, &l->pin))
+		return false;
+	if (suspension && !read_entry(suspension, pin_fields, &l->suspension))
 		return false;
 	good = read_list(root, "verdicts", &verdicts, &l->verdict_count, LEDGER_MAX_VERDICTS,
 		       sizeof(*l->verdicts), verdict_fields) &&
@@ -208,33 +224,74 @@ static bool read_ledger(const struct node *root, struct ledger *l)
 	return good;
 }
 
-int ledger_load(const struct sys *sys, int dir, struct ledger **ret_ledger)
+int ledger_read(const char *text, size_t len, struct ledger **ret_ledger)
 {
 	struct ledger *l = calloc(1, sizeof(*l));
 	struct document *d = NULL;
 	struct document_error e;
+	int r = l ? document_parse(DOCUMENT_JSON, text, len, 0, &d, &e) : -ENOMEM;
+
+	if (r == 0 && !read_members(document_root(d), l))
+		r = -EBADMSG;
+	document_free(d);
+	if (r) {
+		ledger_free(l);
+		return r == -ENOMEM ? r : -EBADMSG;
+	}
+	*ret_ledger = l;
+	return 0;
+}
+
+int ledger_load(const struct sys *sys, int dir, struct ledger **ret_ledger)
+{
+	struct ledger *l = NULL;
 	struct buffer file;
 	int r;
 
-	if (!l)
-		return -ENOMEM;
 	buffer_init(&file, MAX_FILE);
 	r = file_read(sys, dir, NAME, &file);
 	if (r == 0)
-		r = document_parse(DOCUMENT_JSON, file.data ? file.data : "", file.len, 0, &d, &e);
+		r = ledger_read(file.data ? file.data : "", file.len, &l);
 	buffer_fini(&file);
-	if (r == 0 && !read_ledger(document_root(d), l)) {
-		ledger_free(l);
-		l = calloc(1, sizeof(*l));
-		r = l ? -EBADMSG : -ENOMEM;
-	}
-	document_free(d);
-	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) { /* our trouble, not the file's */
-		ledger_free(l);
+	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) /* our trouble, not the file's */
 		return r;
-	}
+	if (!l && !(l = calloc(1, sizeof(*l))))
+		return -ENOMEM;
 	*ret_ledger = l;
 	return r == 0 || r == -ENOENT ? 0 : -EBADMSG;
+}
+
+static void write_revs(const uint64_t *revs, struct buffer *out)
+{
+	size_t n = LEDGER_MAX_LAYERS;
+
+	while (n && !revs[n - 1])
+		n--;
+	buffer_append_string(out, ",\"revs\":[");
+	for (size_t i = 0; i < n; i++)
+		buffer_printf(out, "%s\"%" PRIu64 "\"", i ? "," : "", revs[i]);
+	buffer_append(out, "]", 1);
+}
+
+int ledger_write(const struct ledger *l, struct buffer *out)
+{
+	for (size_t i = 0; i < NUMBERS; i++) /* as texts: 64 bits without a sign */
+		buffer_printf(out, "%s\"%s\":\"%" PRIu64 "\"", i ? "," : "{", numbers[i].name,
+			*(const uint64_t *)((const char *)l + numbers[i].offset));
+	write_revs(ledger_revs(l), out);
+	if (l->pin.by) {
+		buffer_append_string(out, ",\"pin\":");
+		write_entry(&l->pin, pin_fields, out);
+	}
+	if (l->suspension.by) {
+		buffer_append_string(out, ",\"suspension\":");
+		write_entry(&l->suspension, pin_fields, out);
+	}
+	write_list("verdicts", l->verdicts, l->verdict_count, sizeof(*l->verdicts), verdict_fields,
+		out);
+	write_list("overrides", l->overrides, l->override_count, sizeof(*l->overrides),
+		override_fields, out);
+	return buffer_append(out, "}", 1);
 }
 
 int ledger_save(
@@ -246,30 +303,19 @@ int ledger_save(
 	int r;
 
 	buffer_init(&b, MAX_FILE);
-	buffer_append(&b, "{", 1);
-	for (size_t i = 0; i < NUMBERS; i++) /* as texts: 64 bits without a sign */
-		buffer_printf(&b, "%s\"%s\":\"%llu\"", i ? "," : "", numbers[i].name,
-			(unsigned long long)*(
-				const uint64_t *)((const char *)l + numbers[i].offset));
-	for (size_t i = 0; i < LEDGER_MAX_LAYERS; i++)
-		buffer_printf(
-			&b, "%s\"%llu\"", i ? "," : ",\"revs\":[", (unsigned long long)l->revs[i]);
-	buffer_append(&b, "]", 1);
-	if (l->pin.by) {
-		buffer_append_string(&b, ",\"pin\":");
-		write_entry(&l->pin, pin_fields, &b);
-	}
-	write_list("verdicts", l->verdicts, l->verdict_count, sizeof(*l->verdicts), verdict_fields,
-		&b);
-	write_list("overrides", l->overrides, l->override_count, sizeof(*l->overrides),
-		override_fields, &b);
-	r = buffer_append(&b, "}\n", 2);
+	ledger_write(l, &b);
+	r = buffer_append(&b, "\n", 1);
 	if (r)
 		snprintf(why, FILE_WHY, "the ledger cannot be written: %s", strerror(-r));
 	else
 		r = file_replace(sys, dir, NAME, b.data, b.len, &options, why);
 	buffer_fini(&b);
 	return r < 0 ? r : 0;
+}
+
+int ledger_sync(const struct sys *sys, int dir)
+{
+	return file_sync(sys, dir, NAME);
 }
 
 void ledger_free(struct ledger *l)
@@ -281,9 +327,55 @@ void ledger_free(struct ledger *l)
 	while (l->override_count)
 		remove_override(l, l->override_count - 1);
 	entry_fini(&l->pin, pin_fields);
+	entry_fini(&l->suspension, pin_fields);
 	free(l->verdicts);
 	free(l->overrides);
+	free(l->revs);
 	free(l);
+}
+
+/* ---- revs ---- */
+
+const uint64_t *ledger_revs(const struct ledger *l)
+{
+	static const uint64_t none[LEDGER_MAX_LAYERS];
+
+	return l->revs ? l->revs : none;
+}
+
+int ledger_reserve_revs(struct ledger *l)
+{
+	if (!l->revs)
+		l->revs = calloc(LEDGER_MAX_LAYERS, sizeof(*l->revs));
+	return l->revs ? 0 : -ENOMEM;
+}
+
+bool ledger_forget_revs(struct ledger *l, const char *judge)
+{
+	bool some = false;
+
+	for (size_t i = 0; l->revs && i < LEDGER_MAX_LAYERS; i++) {
+		some |= l->revs[i] != 0;
+		l->revs[i] = 0;
+	}
+	for (size_t i = l->verdict_count; i-- > 0;)
+		if (strcmp(l->verdicts[i].judge, judge) == 0) {
+			remove_verdict(l, i);
+			some = true;
+		}
+	return some;
+}
+
+bool ledger_raise(struct ledger *l, const uint64_t revs[LEDGER_MAX_LAYERS])
+{
+	bool some = false;
+
+	for (size_t i = 0; i < LEDGER_MAX_LAYERS; i++)
+		if (revs[i] > ledger_revs(l)[i]) {
+			l->revs[i] = revs[i];
+			some = true;
+		}
+	return some;
 }
 
 /* ---- verdicts ---- */
@@ -334,27 +426,47 @@ bool ledger_forgive(struct ledger *l, const char *sha256)
 	return found;
 }
 
-/* ---- pin, overrides ---- */
+/* ---- pin, suspension, overrides ---- */
+
+static int set_pin(struct ledger_pin *pin, int64_t until_ms, const char *by, const char *reason)
+{
+	struct ledger_pin new = {strdup(by), strdup(reason), until_ms};
+
+	if (!new.by || !new.reason) {
+		entry_fini(&new, pin_fields);
+		return -ENOMEM;
+	}
+	entry_fini(pin, pin_fields);
+	*pin = new;
+	return 0;
+}
+
+static bool end_pin(struct ledger_pin *pin)
+{
+	bool was = pin->by;
+
+	entry_fini(pin, pin_fields);
+	return was;
+}
 
 int ledger_pin(struct ledger *l, int64_t until_ms, const char *by, const char *reason)
 {
-	struct ledger_pin pin = {strdup(by), strdup(reason), until_ms};
-
-	if (!pin.by || !pin.reason) {
-		entry_fini(&pin, pin_fields);
-		return -ENOMEM;
-	}
-	entry_fini(&l->pin, pin_fields);
-	l->pin = pin;
-	return 0;
+	return set_pin(&l->pin, until_ms, by, reason);
 }
 
 bool ledger_unpin(struct ledger *l)
 {
-	bool was = l->pin.by;
+	return end_pin(&l->pin);
+}
 
-	entry_fini(&l->pin, pin_fields);
-	return was;
+int ledger_suspend(struct ledger *l, int64_t until_ms, const char *by, const char *reason)
+{
+	return set_pin(&l->suspension, until_ms, by, reason);
+}
+
+bool ledger_resume(struct ledger *l)
+{
+	return end_pin(&l->suspension);
 }
 
 int ledger_override(struct ledger *l, const char *key, const char *value, int64_t until_ms,
@@ -403,6 +515,8 @@ bool ledger_expire(struct ledger *l, int64_t now_ms, bool *ret_overrides)
 		}
 	if (l->pin.by && l->pin.until_ms <= now_ms)
 		some = ledger_unpin(l);
+	if (l->suspension.by && l->suspension.until_ms <= now_ms)
+		some = ledger_resume(l);
 	return some;
 }
 
@@ -410,8 +524,50 @@ int64_t ledger_next(const struct ledger *l)
 {
 	int64_t next_ms = l->pin.by ? l->pin.until_ms : LEDGER_FOREVER;
 
+	if (l->suspension.by && l->suspension.until_ms < next_ms)
+		next_ms = l->suspension.until_ms;
 	for (size_t i = 0; i < l->override_count; i++)
 		if (l->overrides[i].until_ms < next_ms)
 			next_ms = l->overrides[i].until_ms;
 	return next_ms;
+}
+
+/* ---- a state file that is newer ---- */
+
+int ledger_copy_overrides(struct ledger *l, const struct ledger *from)
+{
+	int r = 0;
+
+	while (l->override_count)
+		remove_override(l, l->override_count - 1);
+	for (size_t i = 0; r == 0 && i < from->override_count; i++) {
+		const struct ledger_override *o = &from->overrides[i];
+
+		r = ledger_override(l, o->key, o->value, o->until_ms, o->by, o->reason);
+	}
+	return r;
+}
+
+int ledger_adopt(
+	struct ledger *l, uint64_t generation, const struct ledger *decided, const char *sha256)
+{
+	bool changed = l->override_count || decided->override_count || decided->verdict_count;
+	int r;
+
+	if (generation <= l->generation)
+		return 0;
+	r = decided->revs ? ledger_reserve_revs(l) : 0;
+	if (r == 0)
+		r = ledger_copy_overrides(l, decided);
+	changed |= ledger_forgive(l, sha256);
+	for (size_t i = 0; r == 0 && i < decided->verdict_count; i++) {
+		const struct ledger_verdict *v = &decided->verdicts[i];
+
+		r = ledger_refuse(l, v->sha256, v->judge, v->judges, v->at_ms, v->why);
+	}
+	if (r)
+		return r;
+	changed |= ledger_raise(l, ledger_revs(decided));
+	l->generation = generation;
+	return changed;
 }

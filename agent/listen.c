@@ -13,6 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "trusted.h"
+
 /* A socket file that nobody listens on is left from a crash. Whoever hangs, and has a long line
  * before it, listens: it is not waited for. */
 static bool is_stale(const struct sockaddr_un *address)
@@ -26,31 +28,63 @@ static bool is_stale(const struct sockaddr_un *address)
 	return stale;
 }
 
-int listen_unix(const char *path)
+/* In its directory, which is trusted: so nobody can put another one in the way of bind(), which has
+ * no form with a descriptor. */
+static int bind_unix(const struct sockaddr_un *address, int dir, const char *name)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd, r;
 
-	if (strlen(path) >= sizeof(address.sun_path)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	memcpy(address.sun_path, path, strlen(path) + 1);
-	if (is_stale(&address))
-		unlink(path);
+	if (is_stale(address))
+		sys_real.unlinkat(dir, name, 0);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -1;
 	/* at most 0660 from the first moment on; the umask is that of other threads, too */
 	r = fchmod(fd, 0660);
 	if (r == 0)
-		r = bind(fd, (struct sockaddr *)&address, sizeof(address));
-	if (r == 0 && chmod(path, 0660) == 0)
+		r = bind(fd, (const struct sockaddr *)address, sizeof(*address));
+	if (r == 0 && fchmodat(dir, name, 0660, 0) == 0)
 		return fd;
 	r = errno;
 	close(fd);
 	errno = r;
 	return -1;
+}
+
+int listen_unix(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd, dir, error;
+	char why[FILE_WHY];
+	const char *name;
+
+	if (strlen(path) >= sizeof(address.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	dir = trusted_open_parent(&sys_real, path, TRUSTED_OWN, &name, why);
+	if (dir < 0) {
+		errno = -dir;
+		return -1;
+	}
+	fd = bind_unix(&address, dir, name);
+	error = errno;
+	sys_real.close(dir);
+	errno = error;
+	return fd;
+}
+
+void listen_remove(const char *path)
+{
+	char why[FILE_WHY];
+	const char *name;
+	int dir = trusted_open_parent(&sys_real, path, TRUSTED_OWN, &name, why);
+
+	if (dir < 0)
+		return;
+	sys_real.unlinkat(dir, name, 0);
+	sys_real.close(dir);
 }
 
 /* "HOST:PORT", "[v6]:PORT" to addresses. NULL with errno set. */

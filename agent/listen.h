@@ -10,6 +10,8 @@
 
 /* A Unix socket at path, mode 0660. One that nobody listens on, left from a crash, is replaced. */
 int listen_unix(const char *path);
+/* Removes it, or what else has its name. */
+void listen_remove(const char *path);
 /* "HOST:PORT", "[v6]:PORT"; port 0 = any free one, the one that it became is returned. */
 int listen_tcp(const char *address, int *ret_port);
 

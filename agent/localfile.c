@@ -21,6 +21,7 @@ struct localfile {
 	transport_done done; /* NULL: cancelled */
 	void *arg;
 	int error;
+	char why[FILE_WHY]; /* of -EPERM */
 	struct origin_file file;
 };
 
@@ -28,7 +29,7 @@ static void read_it(struct worker_job *job)
 {
 	struct localfile *f = (struct localfile *)job;
 
-	f->error = origin_read_path(f->path, &f->file);
+	f->error = origin_read_path(f->path, &f->file, f->why);
 }
 
 /* What is wrong with the file itself: that another file could be read is not in doubt. */
@@ -59,12 +60,12 @@ static const struct fault *fault_of(int error)
 static void answer_error(const struct localfile *f, struct transport_response *r)
 {
 	const struct fault *fault = fault_of(f->error);
-	const char *why = fault ? fault->why : strerror(-f->error);
+	const char *why = f->error == -EPERM ? f->why : fault ? fault->why : strerror(-f->error);
 
 	r->status = fault ? fault->status : 0;
 	r->result = fault ? TRANSPORT_OK : TRANSPORT_PROTOCOL;
 	if (why)
-		snprintf(r->message, sizeof(r->message), "the file cannot be read: %s", why);
+		snprintf(r->message, sizeof(r->message), "the file cannot be read: %.330s", why);
 }
 
 static void answer(const struct localfile *f, struct transport_response *r)

@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #include "../lib/buffer.h"
+#include "escape.h"
 #include "hash.h"
 #include "jsontext.h"
+#include "sentence.h"
 
 #define LINE 2048
 
@@ -57,14 +59,20 @@ static bool plain(const char *s)
 	return true;
 }
 
-/* The message itself can hold anything as well: control characters would forge lines. */
-static void text_message(struct buffer *b, const char *s)
+/* A value may be a sentence with values of a document in it, which the log's readers may see. */
+static void text_value(struct buffer *b, const char *value)
 {
-	for (; *s; s++)
-		if ((unsigned char)*s < ' ' || *s == 0x7f)
-			buffer_printf(b, "\\x%02x", (unsigned char)*s);
-		else
-			buffer_append(b, s, 1);
+	struct buffer shown;
+
+	buffer_init(&shown, 16 * LINE);
+	sentence_append(&shown, value, AUDIENCE_OPERATOR);
+	if (shown.len && plain(shown.data))
+		buffer_append(b, shown.data, shown.len);
+	else
+		jsontext_append(b, shown.data ? shown.data : "", shown.len);
+	if (shown.error)
+		b->error = shown.error;
+	buffer_fini(&shown);
 }
 
 static void text_line(struct buffer *b, enum log_level level, const char *message, va_list pairs)
@@ -73,16 +81,13 @@ static void text_line(struct buffer *b, enum log_level level, const char *messag
 
 	if (!isatty(STDERR_FILENO))
 		buffer_printf(b, "<%c>", levels[level].priority);
-	text_message(b, message);
+	escape_append(b, message, strlen(message));
 	while ((key = va_arg(pairs, const char *))) {
 		value = va_arg(pairs, const char *);
 		if (!value)
 			continue;
 		buffer_printf(b, " %s=", key);
-		if (plain(value))
-			buffer_append_string(b, value);
-		else
-			jsontext_append(b, value, strlen(value));
+		text_value(b, value);
 	}
 }
 
@@ -102,7 +107,7 @@ static void json_line(struct buffer *b, enum log_level level, const char *messag
 	while ((key = va_arg(pairs, const char *))) {
 		value = va_arg(pairs, const char *);
 		if (value)
-			jsontext_member(b, key, value);
+			sentence_member(b, key, value, AUDIENCE_OPERATOR);
 	}
 	buffer_append(b, "}", 1);
 }
@@ -128,7 +133,7 @@ void log_line(enum log_level level, const char *message, ...)
 			jsontext_member(&b, "message", message);
 			buffer_append(&b, "}", 1);
 		} else {
-			text_message(&b, message);
+			escape_append(&b, message, strlen(message));
 		}
 	}
 	if (style == LOG_FORMAT_TEXT && b.len >= LINE)

@@ -4,7 +4,9 @@
  * text: "<N>message key=value ..." (the <N> is journald's priority prefix, left out when standard
  * error is a terminal); json: one object per line with "time", "level", "message" and the keys. err
  * = the operator must act; warn = we degraded and carry on; info = a state changed; debug = the
- * rest. Never a secret, a token, or document content.
+ * rest. Never a secret, a token, or document content, but for values in sentences about why a
+ * version was refused (sentence.h), as operators see them. What is not to be shown as it is, is
+ * escaped (escape.h).
  *
  * Threads: any. Bound: a line is cut at 2 KiB. lib/ never logs.
  */

@@ -46,6 +46,7 @@ struct loop {
 	sigset_t signal_set;
 	struct loop_signal signals[MAX_SIGNALS];
 	unsigned signal_count;
+	uint64_t longest_us; /* of processor time, for one turn */
 	bool stopping;
 };
 
@@ -174,6 +175,8 @@ int loop_run(struct loop *l)
 {
 	/* What a handler made due at once runs in the same turn, without a way through the kernel.
 	 */
+	uint64_t begin_us = sys_thread_us(), end_us;
+
 	while (!l->stopping) {
 		bool idle = expire(l);
 
@@ -182,6 +185,10 @@ int loop_run(struct loop *l)
 		arm(l);
 		if (event_base_loop(l->base, EVLOOP_ONCE | (idle ? 0 : EVLOOP_NONBLOCK)) < 0)
 			return -EIO;
+		end_us = sys_thread_us();
+		if (end_us - begin_us > l->longest_us)
+			l->longest_us = end_us - begin_us;
+		begin_us = end_us;
 	}
 	l->stopping = false;
 	return 0;
@@ -196,6 +203,11 @@ void loop_stop(struct loop *l)
 uint64_t loop_now_ms(struct loop *l)
 {
 	return l->sys->now_ms();
+}
+
+uint64_t loop_longest_us(const struct loop *l)
+{
+	return l->longest_us;
 }
 
 const struct sys *loop_sys(struct loop *l)

@@ -15,6 +15,9 @@
 #include "sys.h"
 
 struct event_base; /* libevent's; for its HTTP server */
+/* File descriptors of its own: epoll, timer, wake-up, signals, a pair of libevent's. */
+#define LOOP_DESCRIPTORS 6
+
 struct loop;
 
 enum { LOOP_READ = 1, LOOP_WRITE = 2 };
@@ -43,6 +46,8 @@ void loop_stop(struct loop *l);
 /* Monotonic milliseconds, read afresh. */
 uint64_t loop_now_ms(struct loop *l);
 const struct sys *loop_sys(struct loop *l);
+/* Processor time of the longest turn so far: nothing else was done meanwhile. In microseconds. */
+uint64_t loop_longest_us(const struct loop *l);
 struct event_base *loop_base(struct loop *l);
 
 /* Any thread: makes the loop call the function given to loop_on_wake() soon.

@@ -3,18 +3,21 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 
 #include "agent.h"
 #include "init.h"
 #include "log.h"
 #include "push.h"
+#include "reach.h"
 #include "renewal.h"
+#include "room.h"
 #include "transport.h"
+#include "trusted.h"
 
 enum { EXIT_USAGE = 64, EXIT_BAD_CONFIG = 78 };
 
@@ -110,6 +113,75 @@ static void report_plain(void *arg, const char *message)
 	fprintf(stderr, "%s\n", message);
 }
 
+/* What the signatures of a config must say, and how to make them say so. */
+static void tell_signatures(const struct settings_config *c)
+{
+	static const char *const names[] = {"", "none", "config", "path"};
+	const struct settings_verify *v = &c->verify;
+	const char *rev = v->rev_required ? " rev=N" : "";
+
+	if (!v->public_keys)
+		return;
+	printf("config %s: bind: %s%s%s\n", c->name, names[v->bind],
+		v->key_shared ? ", its key is trusted for other documents too" : "",
+		v->rev_required ? ", rev: required" : "");
+	for (size_t i = 0; v->bind == SETTINGS_BIND_PATH && i < c->layer_count; i++) {
+		int len = (int)strcspn(c->layers[i].path, "?");
+		const char *path = len ? c->layers[i].path : "/";
+
+		len = len ? len : 1;
+		printf("  a signature must say path=%.*s%s: pullet sign FILE -s KEY --path %.*s\n",
+			len, path, rev, len, path);
+	}
+	if (v->bind == SETTINGS_BIND_CONFIG)
+		printf("  a signature must say config=%s%s: pullet sign FILE -s KEY --config %s\n",
+			c->name, rev, c->name);
+	if (v->bind == SETTINGS_BIND_NONE)
+		printf("  a signature need not say what it is for%s%s; one that names another "
+		       "config or path is refused: pullet sign FILE -s KEY --unbound\n",
+			v->rev_required ? ", but must say" : "", rev);
+}
+
+/* What an agent of this user would refuse; a directory that is not there, by the one above it. */
+static void tell_untrusted(const char *subject, const char *path, bool is_file)
+{
+	const struct trusted_who who = trusted_self();
+	char dir[PATH_MAX], why[FILE_WHY], *slash;
+	int r;
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	do {
+		slash = is_file ? strrchr(dir, '/') : NULL;
+		if (slash)
+			slash[slash == dir] = '\0';
+		r = trusted_check_dir(&sys_real, &who, dir, TRUSTED_OWN, why);
+		is_file = !is_file;
+	} while (r == -ENOENT && is_file);
+	if (r == -EPERM)
+		fprintf(stderr, "%s: an agent of this user will fail: %s\n", subject, why);
+}
+
+static void tell_paths(const struct settings *s)
+{
+	tell_untrusted("state_dir", s->state_dir, false);
+	tell_untrusted("runtime_dir", s->runtime_dir, false);
+	for (size_t i = 0; i < s->config_count; i++)
+		if (settings_place(s->configs[i]))
+			tell_untrusted(s->configs[i]->name, settings_place(s->configs[i]),
+				s->configs[i]->file);
+}
+
+/* Where the right to operate is granted, and does not come to that. */
+static void tell_operators(const struct settings *s)
+{
+	gid_t agent = geteuid() == 0 ? (gid_t)-1 : getegid(); /* root tests for others */
+	char why[REACH_TEXT], remedy[REACH_TEXT];
+
+	if (s->operators != (gid_t)-1 &&
+		reach_check(s->operators, s->runtime_dir, agent, why, remedy) != REACH_GOOD)
+		fprintf(stderr, "operators: %s: %s\n", why, remedy);
+}
+
 static int test_settings(const char *path)
 {
 	struct settings *settings = NULL;
@@ -118,8 +190,23 @@ static int test_settings(const char *path)
 		return EXIT_BAD_CONFIG;
 	printf("%s: good, %zu config%s\n", path, settings->config_count,
 		settings->config_count == 1 ? "" : "s");
+	for (size_t i = 0; i < settings->config_count; i++)
+		tell_signatures(settings->configs[i]);
+	tell_paths(settings);
+	tell_operators(settings);
 	settings_free(settings);
 	return EXIT_SUCCESS;
+}
+
+/* Descriptors for all of it; else libzmq would abort. */
+static bool has_room(const struct settings *settings, bool once)
+{
+	char why[DESCRIPTORS_WHY];
+
+	if (room_check(settings, once, why) == 0)
+		return true;
+	log_err("cannot start: the limit of open files is too low", "why", why);
+	return false;
 }
 
 /* ---- signals ---- */
@@ -141,9 +228,14 @@ static void on_hup(void *arg, int signal)
 static void on_usr1(void *arg, int signal)
 {
 	struct agent *a = arg;
+	size_t suspended = 0;
 
 	(void)signal;
-	log_info("pulling everything now", "configs", LOG_U64(a->settings->config_count));
+	for (size_t i = 0; i < a->settings->config_count; i++)
+		suspended += config_suspended(a->configs[i]);
+	log_info("pulling everything now", "configs",
+		LOG_U64(a->settings->config_count - suspended), "suspended",
+		suspended ? LOG_U64(suspended) : NULL);
 	for (size_t i = 0; i < a->settings->config_count; i++)
 		config_refresh(a->configs[i], false);
 }
@@ -180,13 +272,17 @@ int main(int argc, char **argv)
 		return r;
 	if (test)
 		return test_settings(a.path);
-	prctl(PR_SET_DUMPABLE, 0); /* secrets are in memory for moments: no core, no debugger */
+	sys_forbid_dumps();
 	r = init_run();
 	if (r >= 0)
 		return r;
-	if (settings_load(a.path, report_plain, NULL, &settings))
+	if (!has_room(NULL, a.once) || settings_load(a.path, report_plain, NULL, &settings))
 		return EXIT_BAD_CONFIG;
 	agent_set_log(&a, settings);
+	if (!has_room(settings, a.once)) {
+		settings_free(settings);
+		return EXIT_BAD_CONFIG;
+	}
 	r = agent_open(&a, settings);
 	if (r == 0) {
 		renewal = renewal_new(&a);

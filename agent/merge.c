@@ -25,7 +25,8 @@ struct entry {
 /* What became of a key: the last `count` entries up to `end`, which are one value or several
  * mappings. */
 struct outcome {
-	size_t end, count; /* 0 = nothing */
+	size_t end, count;       /* 0 = nothing */
+	unsigned char key_style; /* of the entry that brought the key into the result */
 };
 
 struct merge {
@@ -43,8 +44,8 @@ static int add(
 	struct merge *m, struct node *parent, const struct entry *from, struct node **ret_node)
 {
 	const struct node *f = from->node;
-	struct node *n = document_add(m->document, parent, f->type, parent ? f->key : NULL,
-		parent ? f->key_len : 0, f->text, f->text_len, m->error);
+	struct node *n = document_add_copy(
+		m->document, parent, parent ? f->key : NULL, parent ? f->key_len : 0, f, m->error);
 
 	if (!n && m->error->message[0])
 		snprintf(m->error->message, sizeof(m->error->message),
@@ -52,17 +53,10 @@ static int add(
 			DOCUMENT_MAX_NODES);
 	if (!n)
 		return m->error->message[0] ? -EINVAL : -ENOMEM;
-	n->line = f->line;
-	n->column = f->column;
 	n->key_line = f->key_line;
 	n->key_column = f->key_column;
+	n->key_style = f->key_style;
 	n->layer = from->layer;
-	if (f->type == NODE_BOOL)
-		n->boolean = f->boolean;
-	if (f->type == NODE_INT)
-		n->integer = f->integer;
-	if (f->type == NODE_DOUBLE)
-		n->number = f->number;
 	*ret_node = n;
 	return 0;
 }
@@ -114,8 +108,10 @@ static size_t follow(
 			o.count = 0;
 			continue;
 		}
-		if (o.count == 0)
+		if (o.count == 0) {
 			place = sorted[i].index;
+			o.key_style = n->key_style;
+		}
 		if (o.count > 0 && n->type == NODE_MAP && sorted[i - 1].node->type == NODE_MAP)
 			o.count++;
 		else
@@ -139,12 +135,15 @@ static int add_outcomes(struct merge *m, struct node *out, const struct entry *s
 	for (size_t i = 0; i < total && r == 0; i++) {
 		const struct entry *first = sorted + outcomes[i].end - outcomes[i].count;
 
+		if (outcomes[i].count == 0)
+			continue;
 		if (outcomes[i].count == 1)
 			r = copy(m, out, first, false);
-		if (outcomes[i].count < 2)
-			continue;
-		r = add(m, out, first, &n);
+		else
+			r = add(m, out, first, &n);
 		if (r == 0)
+			out->last->key_style = outcomes[i].key_style;
+		if (r == 0 && outcomes[i].count > 1)
 			r = merge_children(m, n, first, outcomes[i].count);
 	}
 	return r;

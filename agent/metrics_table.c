@@ -99,13 +99,13 @@ static const char *state_of_probe(size_t i)
 
 static const char *loss(size_t i)
 {
-	static const char *const names[] = {"overridden", "overflowed", "expired", "withdrawn"};
+	static const char *const names[] = {"expired", "withdrawn", "overridden"};
 
 	return names[i];
 }
-#define LOSSES .label = "cause", .value_of = loss, .values = 4
-_Static_assert(offsetof(struct dispatcher_counters, cancelled) ==
-		       offsetof(struct dispatcher_counters, overridden) + 3 * sizeof(uint64_t),
+#define LOSSES .label = "cause", .value_of = loss, .values = 3
+_Static_assert(offsetof(struct dispatcher_counters, overridden) ==
+		       offsetof(struct dispatcher_counters, expired) + 2 * sizeof(uint64_t),
 	"the losses stand side by side");
 
 static const char *failure(size_t i)
@@ -147,6 +147,15 @@ static const struct metric agent_metrics[] = {
 	{"pullet_build_info", METRIC_INFO, NUMBER, "The version of the agent.", FIELD(agent.is),
 		.label = "version", .value_of = version, .values = 1},
 	{"pullet_configs", GAUGE, NUMBER, "Configs of the agent.", FIELD(agent.configs)},
+	{"pullet_control_busy_total", COUNTER, NUMBER,
+		"Connections and requests of users above a share of the control socket.",
+		FIELD(control.busy)},
+	{"pullet_control_refused_total", COUNTER, NUMBER,
+		"Requests to the control API that were refused because who asked may not.",
+		FIELD(control.refused)},
+	{"pullet_loop_longest_turn_seconds", GAUGE, SECONDS,
+		"Processor time of the longest turn of the loop since the start.",
+		FIELD(agent.longest_turn_ms)},
 	{"process_start_time_seconds", GAUGE, SECONDS, "When the agent started, since 1970.",
 		FIELD(agent.started_ms)},
 	{"process_cpu_seconds_total", COUNTER, SECONDS,
@@ -208,6 +217,8 @@ static bool next_agent(struct metric_subject *s)
 	s->agent.is = true;
 	s->agent.configs = s->env->settings->config_count;
 	s->agent.started_ms = s->env->started_ms;
+	s->control = *s->env->counts;
+	s->agent.longest_turn_ms = (int64_t)(loop_longest_us(s->env->loop) / 1000);
 	look_at_process(s);
 	look_at_descriptors(s);
 	return true;
@@ -282,9 +293,6 @@ static const struct metric config_metrics[] = {
 		FIELD(derived.delay_ms)},
 	{"pullet_config_runs_total", COUNTER, NUMBER, "Runs that have ended, by outcome.",
 		FIELD(supervisor.count[0]), OUTCOMES},
-	{"pullet_config_late_results_total", COUNTER, NUMBER,
-		"Results that came after their run's time limit, and were thrown away.",
-		FIELD(supervisor.late)},
 	{"pullet_config_refused_total", COUNTER, NUMBER, "Versions refused, by the judge.",
 		FIELD(config.refused_by[0]), JUDGES},
 	{"pullet_config_turned_away", GAUGE, NUMBER,
@@ -310,6 +318,10 @@ static const struct metric config_metrics[] = {
 		FIELD(derived.pinned)},
 	{"pullet_config_pin_end_timestamp_seconds", GAUGE, SECONDS,
 		"When the pin ends by itself, since 1970.", FIELD(derived.pin_ms)},
+	{"pullet_config_suspended", GAUGE, NUMBER, "1 when an operator suspended its pulls.",
+		FIELD(derived.suspended)},
+	{"pullet_config_suspension_end_timestamp_seconds", GAUGE, SECONDS,
+		"When the suspension ends by itself, since 1970.", FIELD(derived.suspension_ms)},
 	{"pullet_config_overrides", GAUGE, NUMBER, "Overrides by operators.",
 		FIELD(config.override_count)},
 	{"pullet_config_override_end_timestamp_seconds", GAUGE, SECONDS,
@@ -404,6 +416,9 @@ static bool next_config(struct metric_subject *s)
 	s->derived.delay_ms = supervisor_delay(c->supervisor);
 	s->derived.pinned = c->pin;
 	s->derived.pin_ms = c->pin ? moment(c->pin->until_ms, LEDGER_FOREVER) : -1;
+	s->derived.suspended = c->suspension;
+	s->derived.suspension_ms =
+		c->suspension ? moment(c->suspension->until_ms, LEDGER_FOREVER) : -1;
 	s->derived.override_ms = first_end(c);
 	s->derived.signature_ms = moment(c->expires_ms, INT64_MAX);
 	return true;
@@ -425,9 +440,9 @@ static const struct metric server_metrics[] = {
 		"Pulls that failed at one address, and joined the line again for another.",
 		FIELD(dispatcher.retried)},
 	{"pullet_server_pulls_lost_total", COUNTER, NUMBER,
-		"Pulls that left the line without a turn: overridden (by a newer one of the same "
-		"document), overflowed (the line was full), expired, withdrawn.",
-		FIELD(dispatcher.overridden), LOSSES},
+		"Pulls that left the line without a turn: expired (waited too long), withdrawn, "
+		"overridden (by a newer one of the same document).",
+		FIELD(dispatcher.expired), LOSSES},
 	{"pullet_server_pulls_dispatched_total", COUNTER, NUMBER, "Pulls that had their turn.",
 		FIELD(dispatcher.taken)},
 	{"pullet_server_batch_pulls", HISTOGRAM, NUMBER, "Pulls that had their turn together.",
@@ -504,6 +519,9 @@ static const struct metric push_metrics[] = {
 		FIELD(push.rebuilds)},
 	{"pullet_push_refused_total", COUNTER, NUMBER, "Handshakes that failed.",
 		FIELD(push.refused)},
+	{"pullet_push_cuts_total", COUNTER, NUMBER,
+		"Connections cut, as the publisher sent more than is kept for it.",
+		FIELD(push.cuts)},
 	{"pullet_push_last_message_age_seconds", GAUGE, SECONDS,
 		"Time since the last message or heartbeat.", FIELD(push_age_ms)},
 };

@@ -41,8 +41,9 @@ struct metric_subject {
 	struct {
 		bool is; /* true */
 		uint64_t configs;
-		int64_t started_ms;
+		int64_t started_ms, longest_turn_ms;
 	} agent;
+	struct control_counts control;
 	struct {
 		int64_t cpu_ms, resident_bytes, virtual_bytes, open_fds, max_fds;
 	} process;
@@ -51,9 +52,10 @@ struct metric_subject {
 	struct supervisor supervisor;
 	struct {
 		unsigned state, cause, away;
-		bool ready, stale, pinned, watched;
+		bool ready, stale, pinned, suspended, watched;
 		uint64_t generation, interval_ms, delay_ms;
 		int64_t published_ms, confirmed_ms, error_ms, signature_ms, pin_ms, override_ms;
+		int64_t suspension_ms;
 	} derived; /* of the config */
 	struct server_status server;
 	struct dispatcher_counters dispatcher;

@@ -18,6 +18,7 @@
 #include <linux/openat2.h>
 
 #include "digest.h"
+#include "trusted.h"
 
 #define RETRIES 5
 
@@ -47,7 +48,7 @@ bool origin_serves(const char *path)
 }
 
 /* O_NONBLOCK: a FIFO must not hang the server. */
-static int open_beneath(int dir, const char *path)
+static int open_beneath(int dir, const char *path, char *why)
 {
 	struct open_how how = {
 		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
@@ -55,6 +56,7 @@ static int open_beneath(int dir, const char *path)
 	};
 	long fd;
 
+	(void)why;
 	do
 		fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
 	while (fd < 0 && errno == EAGAIN); /* a rename during the walk */
@@ -85,20 +87,19 @@ static int read_whole(int fd, size_t size, struct buffer *body)
 	return r;
 }
 
-static int open_anywhere(int dir, const char *path)
+static int open_anywhere(int dir, const char *path, char *why)
 {
-	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-
-	return fd < 0 ? -errno : fd;
+	(void)dir;
+	return trusted_open(&sys_real, path, why);
 }
 
 /* Reads what the path stands for now. -EAGAIN: it changed during the reading. */
-static int read_once(
-	int (*open_it)(int dir, const char *path), int dir, const char *path, struct origin_file *f)
+static int read_once(int (*open_it)(int dir, const char *path, char *why), int dir,
+	const char *path, char *why, struct origin_file *f)
 {
 	struct stat before, after;
 	char hex[DIGEST_HEX];
-	int r, fd = open_it(dir, path);
+	int r, fd = open_it(dir, path, why);
 
 	if (fd < 0)
 		return fd;
@@ -122,15 +123,15 @@ static int read_once(
 	return r;
 }
 
-static int read_stable(int (*open_it)(int dir, const char *path), int dir, const char *path,
-	struct origin_file *ret_file)
+static int read_stable(int (*open_it)(int dir, const char *path, char *why), int dir,
+	const char *path, char *why, struct origin_file *ret_file)
 {
 	int r = -EAGAIN;
 
 	buffer_init(&ret_file->body, ORIGIN_MAX_FILE + 8192);
 	for (int i = 0; i < RETRIES && r == -EAGAIN; i++) {
 		buffer_clear(&ret_file->body);
-		r = read_once(open_it, dir, path, ret_file);
+		r = read_once(open_it, dir, path, why, ret_file);
 	}
 	if (r)
 		buffer_fini(&ret_file->body);
@@ -139,12 +140,12 @@ static int read_stable(int (*open_it)(int dir, const char *path), int dir, const
 
 int origin_read(int dir, const char *path, struct origin_file *ret_file)
 {
-	return origin_serves(path) ? read_stable(open_beneath, dir, path, ret_file) : -ENOENT;
+	return origin_serves(path) ? read_stable(open_beneath, dir, path, NULL, ret_file) : -ENOENT;
 }
 
-int origin_read_path(const char *path, struct origin_file *ret_file)
+int origin_read_path(const char *path, struct origin_file *ret_file, char why[FILE_WHY])
 {
-	return read_stable(open_anywhere, AT_FDCWD, path, ret_file);
+	return read_stable(open_anywhere, -1, path, why, ret_file);
 }
 
 const char *origin_content_type(const char *path)

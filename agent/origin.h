@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "../lib/buffer.h"
+#include "file.h"
 
 #define ORIGIN_MAX_FILE (64u << 20)
 #define ORIGIN_ETAG 35 /* quotes, 32 hexadecimal digits, NUL */
@@ -31,8 +32,9 @@ bool origin_serves(const char *path);
 /* Reads dir/path. 0 and *ret_file (free its body with buffer_fini()), or -ENOENT, -EXDEV (leads
  * out), -EISDIR and others. */
 int origin_read(int dir, const char *path, struct origin_file *ret_file);
-/* The same for any path of this host; -EAGAIN: somebody writes it. */
-int origin_read_path(const char *path, struct origin_file *ret_file);
+/* The same for any path of this host; -EAGAIN: somebody writes it; -EPERM and why: the path is not
+ * to be trusted. */
+int origin_read_path(const char *path, struct origin_file *ret_file, char why[FILE_WHY]);
 /* The content type that a path's ending stands for. */
 const char *origin_content_type(const char *path);
 /* Does an If-None-Match value name this ETag (weak comparison, lists, *)? */

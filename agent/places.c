@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "log.h"
+#include "trusted.h"
 
 #define NAME "control.sock"
 #define LOOK_MS 1000u
@@ -101,10 +102,11 @@ static void tell(struct places *p, int error)
 static void look(void *arg)
 {
 	struct places *p = arg;
+	char why[FILE_WHY];
 	int r = httpd_restore(p->local);
 
 	p->due_ms = 0;
-	if (r == -ENOENT && mkdir(p->dir, 0750) == 0)
+	if (r == -ENOENT && trusted_make_dir(&sys_real, p->dir, 0750, TRUSTED_OWN, why) == 1)
 		r = httpd_restore(p->local);
 	if (r == 1) {
 		watch(p);
@@ -160,6 +162,16 @@ fail:
 void places_limit(struct places *p, size_t clients, size_t queued)
 {
 	httpd_limit(p->local, clients, queued);
+}
+
+void places_share(struct places *p, void (*refused)(void *arg, const struct peer *peer), void *arg)
+{
+	httpd_share(p->local, refused, arg);
+}
+
+void places_operators(struct places *p, gid_t operators)
+{
+	httpd_operators(p->local, operators);
 }
 
 /* ---- the address ---- */

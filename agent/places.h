@@ -26,6 +26,10 @@ int places_open(struct loop *l, struct drift *d, const char *dir, httpd_handler 
 	struct places **ret_places, char why[FILE_WHY]);
 /* Other bounds for the Unix socket: httpd_limit(). */
 void places_limit(struct places *p, size_t clients, size_t queued);
+/* Of the Unix socket: httpd_share(). */
+void places_share(struct places *p, void (*refused)(void *arg, const struct peer *peer), void *arg);
+/* Of the Unix socket: httpd_operators(). */
+void places_operators(struct places *p, gid_t operators);
 /* Serves on this TCP address too, instead of another one (NULL = on none): nothing happens when it
  * is the one already. 0, or -errno with a sentence, and then it serves where it did. */
 int places_listen(struct places *p, const char *address, char why[FILE_WHY]);

@@ -9,7 +9,10 @@
 #include <string.h>
 
 #include "process.h"
+#include "sentence.h"
 #include "trial.h"
+
+#define PROBE_MAX_OUTPUT 4096u
 
 struct probe {
 	struct probe_options o;
@@ -51,14 +54,15 @@ static void attempted(struct probe *p, const char *why)
 static void ran(void *arg, const struct process_result *result)
 {
 	struct probe *p = arg;
-	size_t len = result->output_len;
-	char why[PROBE_WHY];
+	char why[PROBE_WHY], shown[300 + SENTENCE_WORDS];
+	struct buffer said;
 
 	p->process = NULL;
-	while (len && result->output[len - 1] == '\n')
-		len--;
-	snprintf(why, sizeof(why), "%s %s%s%.*s", p->o.settings->argv[0], result->why,
-		len ? ": " : "", (int)(len > 300 ? 300 : len), result->output);
+	buffer_init(&said, 4u * PROBE_MAX_OUTPUT);
+	trial_scrub(p->o.scrub, p->o.scrub_arg, &said, result->output, result->output_len);
+	snprintf(why, sizeof(why), "%.150s %s%s", p->o.settings->argv[0], result->why,
+		sentence_quote_output(shown, sizeof(shown), said.len ? said.data : "", said.len));
+	buffer_fini(&said);
 	attempted(p, result->ok ? NULL : why);
 }
 
@@ -70,9 +74,10 @@ static void answered(void *arg, const struct transport_response *r)
 
 	p->transfer = NULL;
 	if (came)
-		snprintf(why, sizeof(why), "%.150s answered %ld", p->o.settings->url, r->status);
+		snprintf(why, sizeof(why), "%.150s answered %ld", LOG_URL(p->o.settings->url),
+			r->status);
 	else
-		snprintf(why, sizeof(why), "%.150s: %s", p->o.settings->url, r->message);
+		snprintf(why, sizeof(why), "%.150s: %s", LOG_URL(p->o.settings->url), r->message);
 	attempted(p, came && r->status >= 200 && r->status <= 299 ? NULL : why);
 }
 
@@ -90,7 +95,7 @@ static int ask(struct probe *p)
 	const struct process_options options = {
 		.argv = s->argv,
 		.env = p->env,
-		.max_output = 4096,
+		.max_output = PROBE_MAX_OUTPUT,
 		.timeout_ms = s->timeout_ms,
 	};
 

@@ -9,6 +9,7 @@
 #ifndef PULLET_PROBE_H
 #define PULLET_PROBE_H
 
+#include "../lib/buffer.h"
 #include "loop.h"
 #include "settings.h"
 #include "transport.h"
@@ -25,6 +26,9 @@ struct probe_options {
 	const struct settings_probe *settings;
 	const char *name, *file; /* of the config */
 	uint64_t generation;
+	/* Appends what a program wrote without the values of masked keys; NULL = as it is. */
+	void (*scrub)(void *arg, struct buffer *out, const char *text, size_t len);
+	void *scrub_arg;
 	/* Once, later, from the loop; the probe is gone when it returns. why: the last failure. */
 	void (*ended)(void *arg, bool good, const char *why);
 	void *arg;

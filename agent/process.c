@@ -1,10 +1,9 @@
 /*
- * A user's program as a child, watched by a pidfd.
+ * A user's program below a keeper, which is watched by a pidfd.
  *
- * What surprises: between fork and exec other threads' locks may be held for ever, so the child
- * does nothing but system calls, with what was made ready before; it tells why it could not start
- * by one word in a page it shares with the agent. Standard input is a file in memory, so that
- * nothing has to be written while the program runs.
+ * What surprises: the keeper tells how the program ended, or why it could not start, in a page it
+ * shares with the agent; it is the keeper's end that is waited for, and nothing is left then.
+ * Standard input is a file in memory, so that nothing has to be written while the program runs.
  */
 #include "process.h"
 
@@ -27,15 +26,19 @@
 #include <unistd.h>
 
 #include "../lib/buffer.h"
+#include "keeper.h"
+#include "log.h"
 
 #ifndef MFD_NOEXEC_SEAL /* Linux 6.3 */
 #define MFD_NOEXEC_SEAL 8u
 #endif
 
 #define MAX_ENV 64
-#define MAX_SWEPT 65536 /* descriptors closed one by one where close_range() is missing */
-#define PIECE 65536     /* read in one turn of the loop */
+#define PIECE 65536 /* read in one turn of the loop */
 #define FREE_WAIT_MS 1000
+#define AGAIN_MS 100 /* between two looks at what should have ended */
+#define SWEEP_MS 10
+#define SWEEPS 200
 
 struct stream {
 	struct loop_watch watch;
@@ -49,77 +52,29 @@ struct process {
 	struct loop *loop;
 	void (*ended)(void *arg, const struct process_result *result);
 	void *arg;
-	pid_t pid; /* and its group; 0 = none */
+	struct process *next; /* that runs */
+	char *program;
+	pid_t keeper; /* 0 = none */
 	int pidfd;
+	int lifeline; /* to the keeper; -1 = closed: all is to be killed */
 	struct loop_watch end_watch;
 	struct stream output, message;
 	bool product;
 	uint64_t started_ms, timeout_ms, grace_ms;
 	struct loop_timer limit;
 	enum process_end asked; /* to end, as TIMED_OUT or STOPPED; EXITED = not asked */
-	volatile int *start_error;
+	unsigned sweeps;
+	volatile struct keeper_report *report;
 };
 
-/* All the child needs. */
+/* All that is made ready before the keeper is forked. */
 struct plan {
-	char *const *argv;
+	struct keeper_plan keeper;
 	char *env[MAX_ENV];
-	int fds[3];
-	int max_fd;
-	pid_t agent;
-	volatile int *start_error;
 };
 
-/* ---- the child ---- */
-
-static void close_others(const struct plan *plan)
-{
-	if (syscall(SYS_close_range, 3u, ~0u, 0u) == 0)
-		return;
-	for (int fd = 3; fd < plan->max_fd; fd++)
-		close(fd);
-}
-
-/* Everything but exec; system calls only. 0 or errno. */
-static int settle(const struct plan *plan)
-{
-	struct sigaction usual = {.sa_handler = SIG_DFL};
-	sigset_t none;
-	int fds[3];
-
-	for (int i = 0; i < 3; i++) {
-		fds[i] = fcntl(plan->fds[i], F_DUPFD, 3); /* it may stand at 0 to 2 itself */
-		if (fds[i] < 0)
-			return errno;
-	}
-	for (int i = 0; i < 3; i++)
-		if (dup2(fds[i], i) < 0)
-			return errno;
-	close_others(plan);
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
-		return errno;
-	if (getppid() != plan->agent)
-		return ESRCH; /* it ended before the line above */
-	if (setpgid(0, 0) || chdir("/"))
-		return errno;
-	umask(022);
-	for (int i = 1; i < NSIG; i++)
-		sigaction(i, &usual, NULL); /* KILL, STOP and libc's own refuse */
-	sigemptyset(&none);
-	return sigprocmask(SIG_SETMASK, &none, NULL) ? errno : 0;
-}
-
-__attribute__((noreturn)) static void become(const struct plan *plan)
-{
-	int error = settle(plan);
-
-	if (error == 0) {
-		execve(plan->argv[0], plan->argv, plan->env);
-		error = errno;
-	}
-	*plan->start_error = error;
-	_exit(127);
-}
+static struct process *first_running; /* the one list of this process's keepers */
+static struct log_limit left_limit;
 
 /* ---- before it ---- */
 
@@ -232,8 +187,11 @@ static void release(struct process *p)
 	stream_close(&p->message);
 	buffer_fini(&p->output.bytes);
 	buffer_fini(&p->message.bytes);
-	if (p->start_error)
-		munmap((void *)p->start_error, sizeof(*p->start_error));
+	if (p->lifeline >= 0)
+		close(p->lifeline);
+	free(p->program);
+	if (p->report)
+		munmap((void *)(uintptr_t)p->report, sizeof(*p->report));
 	free(p);
 }
 
@@ -262,10 +220,14 @@ static void explain_timeout(const struct process *p, char why[PROCESS_WHY])
 }
 
 /* The end of a program that was not asked to. */
-static void explain_end(const struct process *p, const siginfo_t *info, struct process_result *r)
+static void explain_end(const struct process *p, struct process_result *r)
 {
-	r->code = info->si_status;
-	if (info->si_code != CLD_EXITED) {
+	r->code = p->report->status;
+	if (p->report->code == 0) {
+		r->end = PROCESS_SIGNALLED;
+		r->code = SIGKILL;
+		snprintf(r->why, sizeof(r->why), "was killed with the process that watches it");
+	} else if (p->report->code != CLD_EXITED) {
 		r->end = PROCESS_SIGNALLED;
 		snprintf(r->why, sizeof(r->why), "killed by signal %d", r->code);
 	} else if (r->code != 0) {
@@ -293,12 +255,12 @@ static const char *start_advice(int error)
 	}
 }
 
-static void judge(const struct process *p, const siginfo_t *info, struct process_result *r)
+static void judge(const struct process *p, struct process_result *r)
 {
 	r->end = p->asked;
-	if (*p->start_error) {
+	if (p->report->start_error) {
 		r->end = PROCESS_NOT_STARTED;
-		r->code = *p->start_error;
+		r->code = p->report->start_error;
 		snprintf(r->why, sizeof(r->why), "cannot be started: %s%s", strerror(r->code),
 			start_advice(r->code));
 	} else if (p->asked == PROCESS_TIMED_OUT) {
@@ -306,46 +268,110 @@ static void judge(const struct process *p, const siginfo_t *info, struct process
 	} else if (p->asked == PROCESS_STOPPED) {
 		snprintf(r->why, sizeof(r->why), "was stopped");
 	} else {
-		explain_end(p, info, r);
+		explain_end(p, r);
+		r->left = p->report->left;
 	}
 }
 
-static void has_ended(void *arg, int fd, unsigned events)
+static bool is_kept(pid_t pid)
 {
-	struct process *p = arg;
-	struct process_result result = {0};
-	siginfo_t info = {0};
-	int r;
+	const struct process *p = first_running;
 
-	(void)fd;
-	(void)events;
-	r = waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT);
-	assert(r == 0); /* nobody else reaps it */
-	if (info.si_pid == 0)
-		return;
-	kill(-p->pid, SIGKILL); /* while the number is surely its own */
-	waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG);
+	while (p && p->keeper != pid)
+		p = p->next;
+	return p != NULL;
+}
+
+static void take_off(const struct process *p)
+{
+	struct process **at = &first_running;
+
+	while (*at && *at != p)
+		at = &(*at)->next;
+	if (*at)
+		*at = p->next;
+}
+
+static void tell_left(const struct process *p, unsigned left)
+{
+	unsigned suppressed = 0;
+
+	if (log_limit_pass(&left_limit, loop_now_ms(p->loop), p->program, &suppressed))
+		log_warn("a program left processes running: they were killed; have a service "
+			 "manager start daemons",
+			"program", p->program, "processes", LOG_U64(left), "suppressed",
+			suppressed ? LOG_U64(suppressed) : NULL);
+}
+
+static void finish(struct process *p)
+{
+	struct process_result result = {0};
+
 	stream_finish(&p->output);
 	stream_finish(&p->message);
-	judge(p, &info, &result);
+	judge(p, &result);
 	result.output = p->output.bytes.len ? p->output.bytes.data : "";
 	result.output_len = p->output.bytes.len;
 	result.message = p->message.bytes.len ? p->message.bytes.data : "";
 	result.message_len = p->message.bytes.len;
 	result.dropped = p->output.dropped;
 	result.took_ms = loop_now_ms(p->loop) - p->started_ms;
+	if (result.left)
+		tell_left(p, result.left);
 	p->ended(p->arg, &result);
 	release(p);
 }
 
+/* What the keeper could not kill came to us: all of it, if it was killed itself. */
+static void sweep(void *arg)
+{
+	struct process *p = arg;
+
+	if (keeper_sweep(is_kept) > 0 && p->report->code == 0 && !p->report->start_error &&
+		p->sweeps++ < SWEEPS)
+		loop_timer_set(p->loop, &p->limit, loop_now_ms(p->loop) + SWEEP_MS);
+	else
+		finish(p);
+}
+
+static void has_ended(void *arg, int fd, unsigned events)
+{
+	struct process *p = arg;
+	siginfo_t info = {0};
+	int r;
+
+	(void)fd;
+	(void)events;
+	r = waitid(P_PID, (id_t)p->keeper, &info, WEXITED | WNOHANG);
+	assert(r == 0); /* nobody else reaps it */
+	if (info.si_pid == 0)
+		return;
+	take_off(p);
+	p->keeper = 0;
+	loop_unwatch(&p->end_watch);
+	loop_timer_cancel(p->loop, &p->limit);
+	loop_timer_init(&p->limit, sweep, p);
+	sweep(p);
+}
+
 /* ---- its time ---- */
+
+/* All of it gets KILL from the keeper, which may have been stopped. */
+static void cut(struct process *p)
+{
+	if (p->lifeline >= 0)
+		close(p->lifeline);
+	p->lifeline = -1;
+	kill(p->keeper, SIGCONT);
+}
 
 static void ask(struct process *p, enum process_end why)
 {
-	if (p->asked != PROCESS_EXITED)
+	if (p->asked != PROCESS_EXITED || p->lifeline < 0)
 		return;
 	p->asked = why;
-	kill(-p->pid, SIGTERM);
+	if (write(p->lifeline, "", 1) < 0 && errno != EPIPE)
+		cut(p);
 	loop_timer_set(p->loop, &p->limit, loop_now_ms(p->loop) + p->grace_ms);
 }
 
@@ -356,71 +382,78 @@ static void time_is_up(void *arg)
 
 	if (poll(&end, 1, 0) > 0)
 		return; /* it has ended, only the loop was late */
-	if (p->asked == PROCESS_EXITED)
+	if (p->asked == PROCESS_EXITED) {
 		ask(p, PROCESS_TIMED_OUT);
-	else
-		kill(-p->pid, SIGKILL);
+		return;
+	}
+	cut(p);
+	loop_timer_set(p->loop, &p->limit, loop_now_ms(p->loop) + AGAIN_MS);
 }
 
 /* ---- start ---- */
 
-/* Forks with all signals blocked: none comes in the child before it is as it should be. */
-static int launch(struct process *p, struct plan *plan)
-{
-	sigset_t all, before;
-	struct rlimit limit;
-	int error;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > MAX_SWEPT)
-		limit.rlim_cur = MAX_SWEPT;
-	plan->max_fd = (int)limit.rlim_cur;
-	plan->agent = getpid();
-	plan->start_error = p->start_error;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	p->pid = fork();
-	if (p->pid == 0)
-		become(plan);
-	error = errno;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (p->pid < 0) {
-		p->pid = 0;
-		return -error;
-	}
-	setpgid(p->pid, p->pid); /* the child does it too: whoever comes first */
-	return 0;
-}
-
 static int watch_end(struct process *p)
 {
-	p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0u); /* closed on exec by itself */
+	p->pidfd = (int)syscall(SYS_pidfd_open, p->keeper, 0u); /* closed on exec by itself */
 	if (p->pidfd < 0)
 		return -errno;
 	return loop_watch(p->loop, &p->end_watch, p->pidfd, LOOP_READ, has_ended, p);
 }
 
+static int launch(struct process *p, const struct plan *plan)
+{
+	pid_t pid;
+
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L)) /* should a keeper be killed */
+		return -errno;
+	pid = keeper_start(&plan->keeper);
+	if (pid < 0)
+		return pid;
+	p->keeper = pid;
+	p->next = first_running;
+	first_running = p;
+	return watch_end(p);
+}
+
 static int make_plan(struct process *p, const struct process_options *o, struct plan *plan)
 {
-	void *page = mmap(NULL, sizeof(*p->start_error), PROT_READ | PROT_WRITE,
+	void *page = mmap(NULL, sizeof(*p->report), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int r;
+	int *fds = plan->keeper.fds, ends[2], r;
 
 	if (page == MAP_FAILED)
 		return -errno;
-	p->start_error = page;
-	plan->argv = o->argv;
+	plan->keeper.report = p->report = page;
+	p->program = strdup(o->argv[0]);
+	if (!p->program)
+		return -ENOMEM;
+	plan->keeper.argv = o->argv;
+	plan->keeper.env = plan->env;
 	r = make_env(plan, o->env);
 	if (r)
 		return r;
-	plan->fds[0] = open_input(o->input, o->input_len);
-	if (plan->fds[0] < 0)
+	if (pipe2(ends, O_CLOEXEC))
 		return -errno;
-	r = stream_open(&p->output, p->loop, o->max_output, &plan->fds[1]);
+	plan->keeper.lifeline = ends[0];
+	p->lifeline = ends[1];
+	fds[0] = open_input(o->input, o->input_len);
+	if (fds[0] < 0)
+		return -errno;
+	r = stream_open(&p->output, p->loop, o->max_output, &fds[1]);
 	if (r == 0 && o->product)
-		return stream_open(&p->message, p->loop, PROCESS_MAX_MESSAGE, &plan->fds[2]);
+		return stream_open(&p->message, p->loop, PROCESS_MAX_MESSAGE, &fds[2]);
 	if (r == 0)
-		plan->fds[2] = fcntl(plan->fds[1], F_DUPFD_CLOEXEC, 0);
-	return r ? r : plan->fds[2] < 0 ? -errno : 0;
+		fds[2] = fcntl(fds[1], F_DUPFD_CLOEXEC, 0);
+	return r ? r : fds[2] < 0 ? -errno : 0;
+}
+
+static void close_plan(const struct plan *plan)
+{
+	for (int i = 0; i < 3; i++)
+		if (plan->keeper.fds[i] >= 0)
+			close(plan->keeper.fds[i]);
+	if (plan->keeper.lifeline >= 0)
+		close(plan->keeper.lifeline);
 }
 
 int process_start(struct loop *l, const struct process_options *o,
@@ -428,7 +461,7 @@ int process_start(struct loop *l, const struct process_options *o,
 	struct process **ret_process)
 {
 	struct process *p = calloc(1, sizeof(*p));
-	struct plan plan = {.fds = {-1, -1, -1}};
+	struct plan plan = {.keeper = {.fds = {-1, -1, -1}, .lifeline = -1}};
 	int r;
 
 	if (!p)
@@ -437,6 +470,7 @@ int process_start(struct loop *l, const struct process_options *o,
 		.ended = ended,
 		.arg = arg,
 		.pidfd = -1,
+		.lifeline = -1,
 		.output.fd = -1,
 		.message.fd = -1,
 		.product = o->product,
@@ -448,11 +482,7 @@ int process_start(struct loop *l, const struct process_options *o,
 	r = make_plan(p, o, &plan);
 	if (r == 0)
 		r = launch(p, &plan);
-	for (int i = 0; i < 3; i++)
-		if (plan.fds[i] >= 0)
-			close(plan.fds[i]);
-	if (r == 0)
-		r = watch_end(p);
+	close_plan(&plan);
 	if (r) {
 		process_free(p);
 		return r;
@@ -474,12 +504,13 @@ void process_free(struct process *p)
 
 	if (!p)
 		return;
-	if (p->pid > 0) {
-		kill(-p->pid, SIGKILL);
+	if (p->keeper > 0) {
+		cut(p);
+		take_off(p);
 		end.fd = p->pidfd;
 		while (p->pidfd >= 0 && poll(&end, 1, FREE_WAIT_MS) < 0 && errno == EINTR)
 			;
-		waitid(P_PID, (id_t)p->pid, &info, WEXITED | (p->pidfd >= 0 ? WNOHANG : 0));
+		waitid(P_PID, (id_t)p->keeper, &info, WEXITED | (p->pidfd >= 0 ? WNOHANG : 0));
 	}
 	release(p);
 }

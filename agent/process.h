@@ -8,23 +8,22 @@
  * agent's.
  *
  * Time: at the limit the whole group gets TERM, after a grace KILL. The end is that of the program
- * itself: what it leaves in its group gets KILL then, and output is what had been written by then;
- * a child that holds the pipe is not waited for. A daemon that is to live on needs a session of its
- * own (setsid). A program that hangs in the kernel ends when the kernel lets it, not before. The
- * time a machine sleeps counts.
+ * itself: what it leaves running gets KILL then, whatever session or group that is in (keeper.h),
+ * and output is what had been written by then; a child that holds the pipe is not waited for. A
+ * daemon is started by a service manager, not by a hook. A program that hangs in the kernel ends
+ * when the kernel lets it, not before. The time a machine sleeps counts.
  *
- * The agent's own end: the program (unless it is set-user-ID) gets KILL from the kernel when the
- * thread that started it ends, however that comes about, so that the next agent never runs it twice
- * at once. What it had started
- * is left to the service manager then. An orderly stop, and the execution of itself on SIGHUP,
- * which would keep programs as children nobody knows, must process_free() each of them first: a
- * program that runs at that moment is killed with its group, and what it was for is to be done
- * again. As process 1 of a container the agent needs an init that reaps what programs leave behind.
+ * The agent's own end: the program and all that came of it get KILL when the agent ends, however
+ * that comes about, so that the next agent never runs it twice at once. An orderly stop must
+ * process_free() each of them first: a program that runs at that moment is killed, and what it was
+ * for is to be done again. The agent becomes a subreaper: what a keeper leaves that is killed
+ * itself is killed by the agent. It must have no children but these. Unless the agent is root,
+ * nothing gains rights by exec (no_new_privs): what became another user's could not be killed.
  *
  * Threads: the loop's; other threads may exist. Ownership: the options are borrowed for the call.
  * Errors: -errno from process_start() when nothing was started; everything later, a failed exec
  * included, is a result. Sets SIGCHLD to its default. Bounds: time; output, by the caller; a
- * message PROCESS_MAX_MESSAGE; three descriptors each. Needs Linux 5.3 (pidfd).
+ * message PROCESS_MAX_MESSAGE; four descriptors and two processes each. Needs Linux 5.3 (pidfd).
  */
 #ifndef PULLET_PROCESS_H
 #define PULLET_PROCESS_H
@@ -70,6 +69,7 @@ struct process_result {
 	size_t output_len, message_len;
 	uint64_t dropped; /* bytes of output beyond max_output */
 	uint64_t took_ms;
+	unsigned left; /* processes that it left running when it ended, and that were killed */
 	char why[PROCESS_WHY]; /* "" when ok; else what follows its name: "exited with 1" */
 };
 

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "trusted.h"
+
 struct identity { /* of the file as it was published; any change shows in one of these */
 	dev_t dev;
 	ino_t ino;
@@ -29,6 +31,8 @@ struct target {
 	char *dir;
 	const char *name; /* in config->file */
 	bool known;       /* identity is that of the last publication */
+	bool dir_synced;  /* the directory's name is on the disk */
+	bool in_memory;   /* the directory, when it was opened last */
 	struct identity identity;
 };
 
@@ -66,12 +70,13 @@ static int check_file(const struct target *t, int fd, char why[FILE_WHY])
 }
 
 /* Opens and checks the directory. The descriptor, or -errno. */
-static int open_dir(const struct target *t, char why[FILE_WHY])
+static int open_dir(struct target *t, char why[FILE_WHY])
 {
-	int r, fd = file_open_dir(t->sys, t->dir, false, why);
+	int r, fd = trusted_open_dir(t->sys, t->dir, TRUSTED_FILE, why);
 
 	if (fd < 0)
 		return fd;
+	t->in_memory = file_in_memory(fd);
 	r = check_file(t, fd, why);
 	if (r == 0)
 		return fd;
@@ -79,12 +84,12 @@ static int open_dir(const struct target *t, char why[FILE_WHY])
 	return r;
 }
 
-int target_open(const struct sys *sys, const struct settings_config *config,
+int target_open(const struct sys *sys, const struct settings_config *config, struct sweep *sweep,
 	struct target **ret_target, char why[FILE_WHY])
 {
 	const char *slash = strrchr(config->file, '/');
 	struct target *t = calloc(1, sizeof(*t));
-	int fd, made;
+	int fd;
 
 	if (!t) {
 		snprintf(why, FILE_WHY, "out of memory");
@@ -99,15 +104,17 @@ int target_open(const struct sys *sys, const struct settings_config *config,
 		snprintf(why, FILE_WHY, "out of memory");
 		return -ENOMEM;
 	}
-	made = sys->mkdirat(AT_FDCWD, t->dir, 0755) ? -errno : 0;
 	fd = open_dir(t, why);
-	if (fd == -ENOENT && made < 0) /* why it could not be made says more */
-		complain(why, -made, "cannot make the directory", t->dir, NULL);
+	if (fd == -ENOENT) {
+		fd = trusted_make_dir(sys, t->dir, 0755, TRUSTED_FILE, why);
+		if (fd >= 0)
+			fd = open_dir(t, why);
+	}
 	if (fd < 0) {
 		target_close(t);
 		return fd;
 	}
-	file_clean(sys, fd, t->name);
+	sweep_clean(sweep, sys, fd, t->name);
 	sys->close(fd);
 	*ret_target = t;
 	return 0;
@@ -122,11 +129,11 @@ void target_close(struct target *t)
 
 /* ---- what is there ---- */
 
-static bool look(const struct target *t, struct identity *ret)
+static bool look(const struct target *t, int dir, struct identity *ret)
 {
 	struct stat st;
 
-	if (fstatat(AT_FDCWD, t->config->file, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+	if (fstatat(dir, t->name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
 		return false;
 	memset(ret, 0, sizeof(*ret)); /* padding too: it is compared as bytes */
 	ret->dev = st.st_dev;
@@ -140,54 +147,76 @@ static bool look(const struct target *t, struct identity *ret)
 	return true;
 }
 
-static bool has_content(const struct target *t, const void *text, size_t len)
+static bool has_content(const struct target *t, int dir, const void *text, size_t len)
 {
 	struct buffer there;
 	bool same;
 
 	buffer_init(&there, len);
-	same = file_read(t->sys, AT_FDCWD, t->config->file, &there) == 0 && there.len == len &&
+	same = file_read(t->sys, dir, t->name, &there) == 0 && there.len == len &&
 	       (len == 0 || memcmp(there.data, text, len) == 0);
 	buffer_fini(&there);
 	return same;
 }
 
-bool target_is_current(struct target *t, const void *text, size_t len)
+static bool is_current(struct target *t, int dir, const void *text, size_t len)
 {
 	const struct settings_config *c = t->config;
 	struct identity now;
 
-	if (!look(t, &now))
+	if (!look(t, dir, &now))
 		return false;
 	if (t->known)
 		return memcmp(&now, &t->identity, sizeof(now)) == 0;
 	if (!text || now.mode != c->mode || (c->uid != (uid_t)-1 && now.uid != c->uid) ||
-		(c->gid != (gid_t)-1 && now.gid != c->gid) || !has_content(t, text, len))
+		(c->gid != (gid_t)-1 && now.gid != c->gid) || !has_content(t, dir, text, len))
 		return false;
 	t->identity = now;
 	t->known = true;
 	return true;
 }
 
+bool target_is_current(struct target *t, const void *text, size_t len)
+{
+	char why[FILE_WHY];
+	int dir = trusted_open_dir(t->sys, t->dir, TRUSTED_ANY, why); /* only looks */
+	bool current = dir >= 0 && is_current(t, dir, text, len);
+
+	if (dir >= 0)
+		t->sys->close(dir);
+	return current;
+}
+
 /* ---- publishing ---- */
 
-static bool target_in_memory(const struct target *t)
+static bool needs_sync(const struct publication *p, bool target_on_disk)
 {
-	int fd = t->sys->openat(AT_FDCWD, t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	bool memory;
-
-	if (fd < 0)
-		return true; /* nothing will be written there */
-	memory = file_in_memory(fd);
-	t->sys->close(fd);
-	return memory;
+	return p->config->strict || target_on_disk ||
+	       (p->fileset && !fileset_in_memory(p->fileset)) ||
+	       (p->image && !image_in_memory(p->image));
 }
 
 bool publish_blocks(const struct publication *p)
 {
-	return p->config->strict || (p->target && !target_in_memory(p->target)) ||
-	       (p->fileset && !fileset_in_memory(p->fileset)) ||
-	       (p->image && !image_in_memory(p->image));
+	return needs_sync(p, p->target && !p->target->in_memory);
+}
+
+/* The state file, on the disk before what it stands for is. A version that is there already may
+ * not be on the disk: the agent was killed before, or the file was in memory then. */
+static int save(struct publication *p, bool sync)
+{
+	int r;
+
+	p->state_synced = sync;
+	if (p->save)
+		return store_save(p->store, p->version, p->body, p->body_len, sync, p->why);
+	if (!sync || store_in_memory(p->store))
+		return 0;
+	r = store_sync(p->store, p->version->generation);
+	if (r)
+		snprintf(p->why, FILE_WHY, "cannot bring the state file to the disk: %s",
+			strerror(-r));
+	return r;
 }
 
 /* A rename changes the ctime, and nothing else. */
@@ -212,11 +241,16 @@ static int replace(struct publication *p, int dir)
 	struct target *t = p->target;
 	int r = file_replace(p->sys, dir, t->name, p->text, p->text_len, &options, p->why);
 
+	if (r == 0 && options.sync && !t->dir_synced) { /* it may be new */
+		t->dir_synced = file_sync_parent(p->sys, dir, p->why) == 0;
+		r = t->dir_synced ? 0 : FILE_NOT_DURABLE;
+	}
 	if (r >= 0) {
 		p->not_durable = r == FILE_NOT_DURABLE;
 		/* somebody may have been there already */
-		t->known = look(t, &t->identity) && (is_untouched(&t->identity, &written) ||
-							    has_content(t, p->text, p->text_len));
+		t->known = look(t, dir, &t->identity) &&
+			   (is_untouched(&t->identity, &written) ||
+				   has_content(t, dir, p->text, p->text_len));
 	}
 	return r < 0 ? r : 0;
 }
@@ -270,9 +304,8 @@ void publish_run(struct publication *p)
 
 	p->error = p->target && dir < 0 ? dir : 0;
 	p->not_durable = false;
-	if (p->error == 0 && p->store)
-		p->error = store_save(
-			p->store, p->version, p->body, p->body_len, p->config->strict, p->why);
+	if (p->error == 0)
+		p->error = save(p, needs_sync(p, dir >= 0 && !file_in_memory(dir)));
 	if (p->error == 0 && p->image) /* or the file would be new, and the snapshot old */
 		p->error = image_prepare(
 			p->image, p->image_data, p->image_len, p->version->generation, p->why);
@@ -285,7 +318,7 @@ void publish_run(struct publication *p)
 	if (p->error == 0 && p->image)
 		p->error = image_publish(
 			p->image, p->image_data, p->image_len, p->version->generation, p->why);
-	if (p->error == 0 && p->store)
+	if (p->error == 0 && p->save)
 		store_prune(p->store);
 	if (p->error && p->image)
 		image_abandon(p->image);

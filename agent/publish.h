@@ -16,15 +16,17 @@
 #include "image.h"
 #include "settings.h"
 #include "store.h"
+#include "sweep.h"
 #include "sys.h"
 
 /* The published text file of one config. */
 struct target;
 
 /* Prepares the target of a config: checks the directory (exists, ours to write, not writable by
- * others, not NFS: a sentence in why), removes stale temporary files. Does not touch the file. The
- * directory is made (0755) if only its last part is missing. 0 or -errno. */
-int target_open(const struct sys *sys, const struct settings_config *config,
+ * others, not NFS: a sentence in why), removes stale temporary files (sweep: that of the start, or
+ * NULL). Does not touch the file. The directory is made (0755) if only its last part is missing. 0
+ * or -errno. */
+int target_open(const struct sys *sys, const struct settings_config *config, struct sweep *sweep,
 	struct target **ret_target, char why[FILE_WHY]);
 void target_close(struct target *t);
 /* True when the file is there and is what was last published (device, inode, size, mtime, mode),
@@ -34,7 +36,8 @@ bool target_is_current(struct target *t, const void *text, size_t len);
 struct publication {
 	const struct sys *sys;
 	const struct settings_config *config;
-	struct store *store;                /* NULL: the version is in the store already */
+	struct store *store;
+	bool save;                          /* false: the version is in the store already */
 	struct target *target;              /* NULL: no text file */
 	struct fileset *fileset;            /* NULL: no set of files */
 	const struct compose_piece *pieces; /* version->part_count of them: the files of the set */
@@ -48,8 +51,9 @@ struct publication {
 	const void *text; /* for the file, in its format */
 	size_t text_len;
 	/* result */
-	int error;        /* 0, or -errno: the old version stays visible */
-	bool not_durable; /* published, but a directory fsync failed */
+	int error;         /* 0, or -errno: the old version stays visible */
+	bool state_synced; /* the state file is on the disk */
+	bool not_durable;  /* published, but a directory fsync failed */
 	char why[FILE_WHY];
 };
 
@@ -57,8 +61,10 @@ struct publication {
 bool publish_blocks(const struct publication *p);
 /* Does the set of files stand as this would publish it? */
 bool publish_set_is_current(const struct publication *p);
-/* Saves to the store (durability strict: to the disk), replaces the file, then the snapshot. The
- * result is in the struct. */
+/* Saves to the store, replaces the file, then the snapshot. Where one of these two is brought to a
+ * disk (or durability is strict) the state file is on the disk before: else a power cut could leave
+ * a version visible that the state directory does not know, and the next start would put an older
+ * one there. The result is in the struct. */
 void publish_run(struct publication *p);
 
 #endif

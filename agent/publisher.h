@@ -21,6 +21,11 @@
 #include "curve.h"
 #include "sys.h"
 
+/* File descriptors: libzmq's 5 of a context (agent/push.h), one of the socket, one that listens,
+ * and look-ups of interfaces and names at the start; with a list of keys 3 more; and two
+ * subscribers. */
+#define PUBLISHER_DESCRIPTORS (5 + 1 + 1 + 2 + 3 + 2)
+
 struct publisher;
 struct push_message;
 

@@ -1,10 +1,13 @@
 /*
- * The push thread. Surprising: a SUB socket of libzmq goes deaf for ever after one protocol error
+ * The push thread. Surprising: a socket of libzmq goes deaf for ever after one protocol error
  * (a frame over the limit, garbage instead of a greeting): it neither reconnects nor says so. The
  * socket's monitor tells when a connection ended without a retry following; then the socket is
  * thrown away and a new one made. After a handshake that failed this happens in any case: libzmq
  * would either never try again or, where the publisher hung up first, try at its shortest interval
  * for ever. Which of the two is a race, even when only one side uses CURVE.
+ *
+ * The sockets are XSUB, not SUB: they give out every message, so that what nobody subscribed to is
+ * taken one by one too, and not within one call of libzmq that ends when the publisher likes.
  *
  * All sockets are made before the thread starts or by the thread itself, in one context that lives
  * as long as the channel.
@@ -25,6 +28,7 @@
 
 #include "hash.h"
 #include "log.h"
+#include "peer_guard.h"
 #include "push_message.h"
 #include "push_topics.h"
 
@@ -36,6 +40,15 @@
 #define RETRY_MAX_MS 60000
 #define RETRY_MAX_LOCAL_MS 2000
 #define HANDSHAKE_MS 10000
+#define ZERO_COPY_RECV 10 /* libzmq's, named in its draft only; else a small part holds 18 KiB */
+#define TURN 64           /* messages or events, then the others have theirs */
+
+/* What waits in libzmq of an honest publisher stays far below what the guard cuts off: whole
+ * messages up to the high-water mark, of two frames with their headers. */
+#define QUEUE 64 /* messages */
+#define MAX_FRAME (PUSH_MAX_ENVELOPE + 64)
+_Static_assert(QUEUE *(PUSH_MAX_TOPIC + MAX_FRAME + 18) + (64 << 10) < PEER_GUARD_HELD,
+	"an honest backlog would be cut off");
 
 struct endpoint {
 	struct push *push;
@@ -46,6 +59,7 @@ struct endpoint {
 	uint64_t retry_max_ms;
 	void *socket, *monitor;
 	unsigned sockets;      /* made so far */
+	size_t bytes;          /* of the message that is being taken */
 	uint64_t handshake_ms; /* when the one under way began; 0 = none is */
 	bool established;      /* the handshake is over */
 	struct log_limit log_limit;
@@ -56,7 +70,7 @@ struct endpoint {
 	uint64_t retry_ms;    /* grows while rebuilding fails */
 	_Atomic int state;
 	const char *_Atomic error;
-	_Atomic uint64_t messages, heartbeats, bad, gaps, epochs, connects, rebuilds, refused,
+	_Atomic uint64_t messages, heartbeats, bad, gaps, epochs, connects, rebuilds, refused, cuts,
 		last_message_ms;
 };
 
@@ -67,7 +81,7 @@ struct push {
 	struct endpoint *endpoints;
 	size_t endpoint_count;
 	struct push_topics *topics;    /* the thread's */
-	struct push_listener listener; /* zeroed = the topics' triggers are fired */
+	struct push_listener listener; /* zeroed = the topics' triggers are hinted at */
 	void *stop; /* a socket that nothing comes from but the end, while the others are closed */
 	zmq_pollitem_t *items;
 	/* others are to take the topics' place, or not */
@@ -116,7 +130,7 @@ static void missed(struct endpoint *e, const char *cause, uint64_t least_spread_
 	if (p->listener.missed)
 		p->listener.missed(p->listener.arg, index_of(e), cause);
 	else
-		push_topics_fire_all(p->topics, least_spread_ms);
+		push_topics_hint_all(p->topics, least_spread_ms);
 }
 
 /* ---- sockets ---- */
@@ -129,7 +143,7 @@ static int set_options(const struct endpoint *e, void *socket)
 		int option, value;
 	} table[] = {
 		{ZMQ_LINGER, 0},
-		{ZMQ_RCVHWM, 1000},
+		{ZMQ_RCVHWM, QUEUE},
 		{ZMQ_RECONNECT_IVL, (int)e->reconnect_ms},
 		{ZMQ_RECONNECT_IVL_MAX, (int)e->retry_max_ms},
 		{ZMQ_HEARTBEAT_IVL, 5000},
@@ -145,7 +159,7 @@ static int set_options(const struct endpoint *e, void *socket)
 		{ZMQ_IPV6, 1},
 	};
 
-	static const int64_t max_frame = 64 << 10;
+	static const int64_t max_frame = MAX_FRAME;
 
 	if (zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_frame, sizeof(max_frame)))
 		return -1;
@@ -183,6 +197,20 @@ static int set_keys(const struct endpoint *e, void *socket, const struct own_key
 	       zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, k->secret_key, CURVE_TEXT);
 }
 
+enum { TAKE_BACK, SUBSCRIBE }; /* as an XSUB socket sends them */
+
+/* 0 or -1, as zmq_setsockopt(). */
+static int set_filter(void *socket, int option, const char *name)
+{
+	char message[1 + PUSH_MAX_TOPIC];
+	size_t len = strlen(name);
+
+	assert(len <= PUSH_MAX_TOPIC);
+	message[0] = (char)option;
+	memcpy(message + 1, name, len);
+	return zmq_send(socket, message, 1 + len, ZMQ_DONTWAIT) < 0 ? -1 : 0;
+}
+
 static bool wants_all(const struct push_topics *t)
 {
 	return push_topics_name(t, MAX_FILTERS);
@@ -196,13 +224,13 @@ static int set_filters(
 	bool all_but = but && wants_all(but);
 
 	if (wants_all(of))
-		return all_but ? 0 : zmq_setsockopt(socket, option, "", 0);
-	if ((!but || all_but) && zmq_setsockopt(socket, option, last, strlen(last)))
+		return all_but ? 0 : set_filter(socket, option, "");
+	if ((!but || all_but) && set_filter(socket, option, last))
 		return -1;
 	for (size_t i = 0; (name = push_topics_name(of, i)); last = name, i++) {
 		if (strcmp(name, last) == 0 || (but && !all_but && push_topics_has(but, name)))
 			continue;
-		if (zmq_setsockopt(socket, option, name, strlen(name)))
+		if (set_filter(socket, option, name))
 			return -1;
 	}
 	return 0;
@@ -210,8 +238,8 @@ static int set_filters(
 
 static int subscribe(const struct push *p, void *socket)
 {
-	return p->listener.heard ? zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0)
-				 : set_filters(socket, ZMQ_SUBSCRIBE, p->topics, NULL);
+	return p->listener.heard ? set_filter(socket, SUBSCRIBE, "")
+				 : set_filters(socket, SUBSCRIBE, p->topics, NULL);
 }
 
 static void close_sockets(struct endpoint *e)
@@ -234,7 +262,7 @@ static int make_sockets(struct endpoint *e, const struct own_keys *keys)
 	char name[64];
 
 	snprintf(name, sizeof(name), "inproc://monitor-%zu-%u", index_of(e), e->sockets++);
-	e->socket = zmq_socket(p->context, ZMQ_SUB);
+	e->socket = zmq_socket(p->context, ZMQ_XSUB);
 	e->monitor = zmq_socket(p->context, ZMQ_PAIR);
 	if (!e->socket || !e->monitor ||
 		zmq_setsockopt(e->monitor, ZMQ_LINGER, &zero, sizeof(zero)) ||
@@ -309,7 +337,7 @@ static bool epoch_changed(struct endpoint *e, const struct push_message *m)
 	push_topics_forget(e->push->topics, index_of(e));
 	if (changed) {
 		count(&e->epochs);
-		push_topics_fire_all(e->push->topics, m->has_spread ? m->spread_ms : 0);
+		push_topics_hint_all(e->push->topics, m->spread_ms);
 	}
 	return changed;
 }
@@ -388,6 +416,11 @@ static int receive_frame(struct endpoint *e, struct frame *ret_frame, bool *ret_
 		ret_frame->data[ret_frame->len] = '\0';
 	}
 	*ret_more = zmq_msg_more(&message);
+	e->bytes += ret_frame->len;
+	if (!*ret_more) {
+		peer_guard_delivered(zmq_msg_get(&message, ZMQ_SRCFD), e->bytes, e->server_key);
+		e->bytes = 0;
+	}
 	zmq_msg_close(&message);
 	return 1;
 }
@@ -434,8 +467,15 @@ static void connected(struct endpoint *e)
 	missed(e, "connected", 0); /* whatever was sent before we listened */
 }
 
-static void disconnected(struct endpoint *e)
+static void disconnected(struct endpoint *e, int fd)
 {
+	if (peer_guard_take_cut(fd)) {
+		count(&e->cuts);
+		give_up(e, PUSH_CONNECTING, "memory",
+			"the publisher sent what no update message is, and more than is kept for "
+			"it");
+		return;
+	}
 	if (!e->established) { /* no event named a reason: what came was no handshake at all */
 		give_up(e, PUSH_REFUSED, "handshake",
 			"what answers there is not a ZeroMQ publisher");
@@ -537,7 +577,7 @@ static int observe(struct endpoint *e)
 		retried(e);
 		break;
 	case ZMQ_EVENT_DISCONNECTED:
-		disconnected(e);
+		disconnected(e, (int)value);
 		break;
 	case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
 		handshake_ended(e);
@@ -605,14 +645,14 @@ static long next_deadline(const struct push *p)
 	return left == UINT64_MAX ? -1 : left > 86400000 ? 86400000 : (long)left;
 }
 
-/* Takes all that is there from one socket, until other topics are to be taken. 0 or -errno. */
+/* Takes what is there from one socket, a turn of it, until other topics are to be taken. 0 or
+ * -errno. */
 static int drain(struct endpoint *e, int (*take)(struct endpoint *e))
 {
-	int r;
+	int r = 1;
 
-	do
-		r = take(e);
-	while (r > 0 && !atomic_load(&e->push->next));
+	for (unsigned i = 0; r > 0 && i < TURN; i++)
+		r = atomic_load(&e->push->next) ? 0 : take(e);
 	return r > 0 ? 0 : r;
 }
 
@@ -632,8 +672,8 @@ static void take_topics(struct push *p)
 	for (size_t i = 0; i < p->endpoint_count; i++) {
 		struct endpoint *e = &p->endpoints[i];
 
-		if (e->socket && (set_filters(e->socket, ZMQ_SUBSCRIBE, next, before) ||
-					 set_filters(e->socket, ZMQ_UNSUBSCRIBE, before, next)))
+		if (e->socket && (set_filters(e->socket, SUBSCRIBE, next, before) ||
+					 set_filters(e->socket, TAKE_BACK, before, next)))
 			give_up(e, PUSH_CONNECTING, "socket",
 				"what it is subscribed to cannot be changed");
 	}
@@ -752,6 +792,20 @@ static int prepare_endpoint(struct push *p, struct endpoint *e, const struct pus
 	return e->server_key && !push_has_curve() ? -EOPNOTSUPP : open_sockets(e);
 }
 
+/* A context whose connections are guarded. NULL when memory is short. */
+static void *guarded_context(void)
+{
+	void *context = zmq_ctx_new();
+
+	if (context && zmq_ctx_set(context, ZMQ_THREAD_NAME_PREFIX, PEER_GUARD_PUBLISHERS)) {
+		zmq_ctx_term(context);
+		return NULL;
+	}
+	if (context)
+		zmq_ctx_set(context, ZERO_COPY_RECV, 0);
+	return context;
+}
+
 static int prepare(struct push *p, const struct push_endpoint *endpoints,
 	struct push_topic *const *topics, size_t topic_count)
 {
@@ -760,7 +814,7 @@ static int prepare(struct push *p, const struct push_endpoint *endpoints,
 	p->endpoints = calloc(p->endpoint_count, sizeof(*p->endpoints));
 	p->topics = push_topics_new(p->sys, topics, topic_count, p->endpoint_count);
 	p->items = calloc(2 * p->endpoint_count + 2, sizeof(*p->items));
-	p->context = zmq_ctx_new();
+	p->context = guarded_context();
 	p->stop = p->context ? zmq_socket(p->context, ZMQ_PAIR) : NULL;
 	if (!p->endpoints || !p->topics || !p->items || !p->stop)
 		return -ENOMEM;
@@ -869,6 +923,7 @@ void push_status_get(const struct push *p, size_t i, struct push_status *ret)
 		.connects = atomic_load_explicit(&e->connects, memory_order_relaxed),
 		.rebuilds = atomic_load_explicit(&e->rebuilds, memory_order_relaxed),
 		.refused = atomic_load_explicit(&e->refused, memory_order_relaxed),
+		.cuts = atomic_load_explicit(&e->cuts, memory_order_relaxed),
 		.last_message_ms = atomic_load_explicit(&e->last_message_ms, memory_order_relaxed),
 	};
 }

@@ -1,5 +1,5 @@
 /*
- * The push channel: one thread that owns the ZeroMQ SUB sockets and can do one thing, fire a
+ * The push channel: one thread that owns the ZeroMQ SUB sockets and can do one thing, hint at a
  * trigger.
  *
  * A message is a hint that makes the agent pull now; it never carries configuration. See
@@ -13,9 +13,11 @@
  * state PUSH_REFUSED: the socket is closed, tried again after a pause that grows, and the key's
  * file is read again then. So whatever is put right, here or there, needs no restart.
  *
- * Threads: push_start/renew/stop/status from the loop's. What crosses: trigger_fire(), and per
+ * Threads: push_start/renew/stop/status from the loop's. What crosses: trigger_hint(), and per
  * topic one atomic word, the hash of the version that the message promised (see push_version_hash).
- * Bounds: PUSH_MAX_TOPIC bytes of topic, 64 KiB a frame, as many topics as configs.
+ * Bounds: PUSH_MAX_TOPIC bytes of topic, PUSH_MAX_ENVELOPE and a little more of a frame, as many
+ * topics as configs, and 16 MiB of memory for what one publisher sends (see peer_guard.h): over
+ * that the connection is cut off, and made again after the pause.
  */
 #ifndef PULLET_PUSH_H
 #define PULLET_PUSH_H
@@ -30,6 +32,11 @@
 #include "sys.h"
 
 #define PUSH_MAX_TOPIC 255
+/* File descriptors with n endpoints. libzmq: 5 of a context (its two threads have a mailbox and an
+ * epoll each, its end a mailbox), one of each socket (2 to stop the thread; of an endpoint 3: SUB,
+ * and both ends of its monitor). A wake-up of ours. Of an endpoint the connection, and the next one
+ * or the look-up of its name. */
+#define PUSH_DESCRIPTORS(n) (8 + 5 * (n))
 
 struct push;
 struct push_message;
@@ -39,9 +46,9 @@ struct push_message;
 struct push_topic {
 	const char *topic;
 	struct trigger *trigger;
-	uint64_t spread_ms;        /* when the message names none */
+	uint64_t spread_ms;        /* a message may name a longer one */
 	_Atomic uint64_t wanted;   /* hash of the version last promised; 0 = none. Set before the
-				      trigger is fired */
+				      hint */
 	_Atomic uint64_t messages; /* received for this topic */
 	_Atomic bool pulled; /* the caller has begun a first pull: one may have missed a message */
 };
@@ -59,7 +66,7 @@ struct push_status { /* a snapshot of one endpoint's counters */
 	const char *endpoint;
 	enum push_state state;
 	const char *error; /* why it is refused, or not connected; constant; NULL = nothing */
-	uint64_t messages, heartbeats, bad, gaps, epochs, connects, rebuilds, refused;
+	uint64_t messages, heartbeats, bad, gaps, epochs, connects, rebuilds, refused, cuts;
 	uint64_t last_message_ms; /* monotonic; 0 = never; heartbeats count */
 };
 
@@ -74,7 +81,8 @@ int push_renew(struct push *p, struct push_topic *const *topics, size_t topic_co
 /* Ends the thread (within 200 ms) and frees; NULL is fine. */
 void push_stop(struct push *p);
 
-/* For a relay: told of everything, instead of triggers that are fired. Called by the push thread.
+/* For a relay: told of everything, instead of triggers that are hinted at. Called by the push
+ * thread.
  */
 struct push_listener {
 	/* Any update message or heartbeat; a zeroed m stands for a missing or bad envelope. */

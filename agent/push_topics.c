@@ -66,46 +66,43 @@ bool push_topics_has(const struct push_topics *t, const char *name)
 	return find(t, name);
 }
 
-/* ---- firing ---- */
+/* ---- hints ---- */
 
-/* The pull of this host's own moment is still to come: nobody made it come sooner. */
-static bool is_pending(const struct topic *t, uint64_t now_ms)
-{
-	uint64_t due_ms;
-
-	return now_ms < t->pending_ms && trigger_due(t->topic->trigger, &due_ms) &&
-	       due_ms <= t->pending_ms;
-}
-
-/* Fires one topic within `spread_ms`. A window that is open already stays as it is; what comes in
- * it after this host's own pull waits for the next window, which follows directly. So a storm of
+/* Brings a pull about within `spread_ms`. What is due within that is the pull: hosts that pull then
+ * anyway do not pull once more. A window that is open already stays as it is; what comes in it
+ * after this host's own pull waits for the next window, which follows directly. So a storm of
  * messages costs one pull per window, and each window has the load of one. */
-static void fire(const struct sys *sys, struct topic *t, uint64_t spread_ms)
+static void hint(const struct sys *sys, struct topic *t, uint64_t spread_ms)
 {
-	uint64_t now_ms = sys->now_ms(), begin_ms = now_ms;
-
+	uint64_t now_ms = sys->now_ms(), begin_ms = now_ms, due_ms;
 	/* not a window that was much wider than this one: it promised less */
-	if (spread_ms > 0 && t->window_ms <= now_ms + 2 * spread_ms) {
-		if (is_pending(t, now_ms))
-			return;
-		if (now_ms < t->window_ms)
+	bool is_open = spread_ms > 0 && t->window_ms <= now_ms + 2 * spread_ms;
+
+	if (!is_open || now_ms >= t->pending_ms) {
+		if (is_open && now_ms < t->window_ms)
 			begin_ms = t->window_ms;
+		t->window_ms = begin_ms + spread_ms;
+		t->pending_ms = begin_ms + sys_random_upto(sys, spread_ms);
+		if (trigger_due(t->topic->trigger, &due_ms) && due_ms <= t->window_ms)
+			t->pending_ms = due_ms;
 	}
-	t->window_ms = begin_ms + spread_ms;
-	t->pending_ms = begin_ms + sys_random_upto(sys, spread_ms);
-	trigger_fire(t->topic->trigger, now_ms, t->pending_ms - now_ms);
+	trigger_hint(
+		t->topic->trigger, now_ms, t->pending_ms > now_ms ? t->pending_ms - now_ms : 0);
 }
 
-void push_topics_fire_all(struct push_topics *t, uint64_t least_spread_ms)
+/* A message may name a longer spread than is configured, not a shorter one. */
+static void hint_within(const struct push_topics *t, struct topic *topic, uint64_t spread_ms)
 {
-	for (size_t i = 0; i < t->count; i++) {
-		struct topic *topic = &t->topics[i];
-		uint64_t spread_ms = topic->topic->spread_ms;
+	uint64_t least_ms = topic->topic->spread_ms;
 
-		if (atomic_load_explicit(&topic->topic->pulled, memory_order_acquire))
-			fire(t->sys, topic,
-				spread_ms > least_spread_ms ? spread_ms : least_spread_ms);
-	}
+	hint(t->sys, topic, spread_ms > least_ms ? spread_ms : least_ms);
+}
+
+void push_topics_hint_all(struct push_topics *t, uint64_t least_spread_ms)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (atomic_load_explicit(&t->topics[i].topic->pulled, memory_order_acquire))
+			hint_within(t, &t->topics[i], least_spread_ms);
 }
 
 /* ---- messages ---- */
@@ -138,10 +135,10 @@ enum push_seen push_topics_update(
 		strcmp(topic->topic->topic, name) == 0;
 		topic++) {
 		atomic_fetch_add_explicit(&topic->topic->messages, 1, memory_order_relaxed);
-		/* before the fire, whose release makes it visible to the run */
+		/* before the hint, whose release makes it visible to the run */
 		atomic_store_explicit(
 			&topic->topic->wanted, push_version_hash(m->version), memory_order_relaxed);
-		fire(t->sys, topic, m->has_spread ? m->spread_ms : topic->topic->spread_ms);
+		hint_within(t, topic, m->spread_ms);
 	}
 	return result;
 }

@@ -11,6 +11,7 @@
 
 #include "document.h"
 #include "jsontext.h"
+#include "settings_value.h"
 
 #define LEAST_DIGEST 12 /* letters, as `pullet history` shows them */
 
@@ -18,6 +19,7 @@ static const char *const states[RECEIPT_STATES] = {
 	[RECEIPT_OK] = "ok",
 	[RECEIPT_APPLYING] = "applying",
 	[RECEIPT_PINNED] = "pinned",
+	[RECEIPT_SUSPENDED] = "suspended",
 	[RECEIPT_HELD] = "held",
 	[RECEIPT_REFUSED] = "refused",
 	[RECEIPT_FAILING] = "failing",
@@ -285,6 +287,7 @@ static int read_root(const struct node *root, size_t len, bool known, struct rec
 	in.receipt = calloc(1, size + len);
 	if (!in.receipt)
 		return -ENOMEM;
+	in.receipt->bytes = size + len;
 	in.receipt->configs = (struct receipt_config *)(in.receipt + 1);
 	in.labels = (struct settings_label *)(in.receipt->configs + configs->count);
 	in.receipt->labels = in.labels;
@@ -315,6 +318,60 @@ int receipt_read(const char *data, size_t len, struct receipt **ret)
 int receipt_read_known(const char *data, size_t len, struct receipt **ret)
 {
 	return read_any(data, len, true, ret);
+}
+
+/* ---- what an agent writes ---- */
+
+static enum receipt_fault worse(enum receipt_fault a, enum receipt_fault b)
+{
+	return a == RECEIPT_SOUND ? b : a;
+}
+
+/* Printable ASCII from `least` on, in less than `room` bytes. */
+static enum receipt_fault check_text(const char *text, char least, size_t room)
+{
+	if (strlen(text) >= room)
+		return RECEIPT_LARGE;
+	for (; *text; text++)
+		if (*text < least || *text >= 0x7f)
+			return RECEIPT_ODD;
+	return RECEIPT_SOUND;
+}
+
+static enum receipt_fault check_config(const struct receipt_config *c)
+{
+	enum receipt_fault f = settings_check_name(c->name) ? RECEIPT_ODD : RECEIPT_SOUND;
+
+	f = worse(f, check_text(c->version, '!', RECEIPT_VERSION));
+	f = worse(f, check_text(c->away, '!', RECEIPT_VERSION));
+	f = worse(f, check_text(c->digest, '!', RECEIPT_DIGEST));
+	f = worse(f, check_text(c->others, ' ', RECEIPT_OTHERS));
+	return worse(f, strlen(c->why) < RECEIPT_WHY ? RECEIPT_SOUND : RECEIPT_LARGE);
+}
+
+enum receipt_fault receipt_check(const struct receipt *r, bool known)
+{
+	enum receipt_fault f = check_text(r->pullet, ' ', RECEIPT_VERSION);
+
+	if (r->config_count > (known ? SETTINGS_MAX_CONFIGS : RECEIPT_CONFIGS) ||
+		r->label_count > SETTINGS_MAX_LABELS)
+		return RECEIPT_LARGE;
+	for (size_t i = 0; f == RECEIPT_SOUND && i < r->config_count; i++)
+		f = check_config(&r->configs[i]);
+	return f;
+}
+
+int64_t receipt_latest_ms(const struct receipt *r)
+{
+	int64_t latest_ms = r->since_ms;
+
+	for (size_t i = 0; i < r->config_count; i++) {
+		const struct receipt_config *c = &r->configs[i];
+
+		latest_ms = c->since_ms > latest_ms ? c->since_ms : latest_ms;
+		latest_ms = c->pulled_ms > latest_ms ? c->pulled_ms : latest_ms;
+	}
+	return latest_ms;
 }
 
 void receipt_free(struct receipt *r)

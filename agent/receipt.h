@@ -32,12 +32,13 @@
 #define RECEIPT_OTHERS 1000 /* of the versions of other layers, cut to 64 bytes each */
 
 enum receipt_state {
-	RECEIPT_OK,       /* applied: it is what the server has */
-	RECEIPT_APPLYING, /* a version is being judged, or the application being told of it */
-	RECEIPT_PINNED,   /* by an operator: what stands stays */
-	RECEIPT_HELD,     /* the rollout has not come to this host */
-	RECEIPT_REFUSED,  /* or taken back */
-	RECEIPT_FAILING,  /* the server, or the application, cannot be reached */
+	RECEIPT_OK,        /* applied: it is what the server has */
+	RECEIPT_APPLYING,  /* a version is being judged, or the application being told of it */
+	RECEIPT_PINNED,    /* by an operator: what stands stays */
+	RECEIPT_SUSPENDED, /* by an operator: the server is not asked */
+	RECEIPT_HELD,      /* the rollout has not come to this host */
+	RECEIPT_REFUSED,   /* or taken back */
+	RECEIPT_FAILING,   /* the server, or the application, cannot be reached */
 	RECEIPT_STALE,
 	RECEIPT_WAITING, /* nothing stands yet */
 	RECEIPT_OTHER,   /* one that is not known here */
@@ -65,6 +66,14 @@ struct receipt {
 	size_t label_count;
 	struct receipt_config *configs; /* of "known" names only */
 	size_t config_count;
+	size_t bytes; /* of memory, of one that was read */
+};
+
+/* What keeps a value from being one that an agent wrote. */
+enum receipt_fault {
+	RECEIPT_SOUND,
+	RECEIPT_LARGE, /* a text, or how many of something, is beyond its bound */
+	RECEIPT_ODD    /* a name or version has characters that none has */
 };
 
 /* Room for the texts of one config. */
@@ -93,6 +102,10 @@ int receipt_write_known(const struct receipt *r, struct buffer *out);
 /* Reads a page, or what is "known". 0 and *ret. */
 int receipt_read(const char *data, size_t len, struct receipt **ret);
 int receipt_read_known(const char *data, size_t len, struct receipt **ret);
+/* Holds what was read against what an agent writes; a "why" may have any characters. */
+enum receipt_fault receipt_check(const struct receipt *r, bool known);
+/* The latest moment that it names. */
+int64_t receipt_latest_ms(const struct receipt *r);
 void receipt_free(struct receipt *r);
 
 #endif

@@ -281,7 +281,7 @@ void relay_heard(struct relay *r, unsigned upstream, const char *where, const ch
 		relay_missed(r, "a message from upstream is missing", where, m->spread_ms);
 	set_version(t, m->version);
 	t->has_spread = m->has_spread || r->options.spread_ms > 0;
-	t->spread_ms = m->has_spread ? m->spread_ms : r->options.spread_ms;
+	t->spread_ms = m->spread_ms > r->options.spread_ms ? m->spread_ms : r->options.spread_ms;
 	wait_for_turn(r, t);
 }
 

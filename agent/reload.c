@@ -8,22 +8,17 @@
 #include "reload.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../lib/buffer.h"
 #include "file.h"
 #include "keypath.h"
+#include "pidfile.h"
 #include "process.h"
 #include "trial.h"
-
-#define MAX_PIDFILE 32
 
 _Static_assert(SETTINGS_MAX_RULES <= 64, "a set of rules is one word");
 
@@ -167,43 +162,12 @@ __attribute__((format(printf, 2, 3))) static void action_failed(
 	r->bad |= UINT64_C(1) << r->rule;
 }
 
-/* The number that a pidfile's text is; 0 when it is none over 1. */
-static pid_t parse_pid(const char *text, size_t len)
-{
-	const char *digits = text + strspn(text, " ");
-	char *end;
-	unsigned long long n;
-
-	if (strspn(digits, "0123456789") == 0)
-		return 0;
-	n = strtoull(digits, &end, 10);
-	end += strspn(end, " \r");
-	end += *end == '\n';
-	return end == text + len && n > 1 && n <= INT_MAX ? (pid_t)n : 0;
-}
-
 static void send_signal(struct reload *r, const struct settings_rule *rule)
 {
-	struct buffer text;
-	pid_t pid = 0;
-	int error;
+	char why[FILE_WHY];
 
-	buffer_init(&text, MAX_PIDFILE);
-	error = file_read(loop_sys(r->o.loop), AT_FDCWD, rule->pidfile, &text);
-	if (error == 0 && text.len)
-		pid = parse_pid(text.data, text.len);
-	buffer_fini(&text);
-	if (error && error != -EMSGSIZE)
-		action_failed(
-			r, "cannot read the pidfile %.200s: %s", rule->pidfile, strerror(-error));
-	else if (pid == 0)
-		action_failed(r, "the pidfile %.200s is not one line with a number over 1",
-			rule->pidfile);
-	else if (tgkill(getpid(), pid, 0) == 0) /* any of its threads: kill() takes them too */
-		action_failed(r, "the pidfile %.200s names the agent itself", rule->pidfile);
-	else if (kill(pid, rule->signal))
-		action_failed(r, "cannot send signal %d to process %d of %.200s: %s", rule->signal,
-			(int)pid, rule->pidfile, strerror(errno));
+	if (pidfile_signal(loop_sys(r->o.loop), rule->pidfile, rule->signal, why))
+		action_failed(r, "%s", why);
 }
 
 static void command_ended(void *arg, const struct process_result *result)
@@ -212,7 +176,8 @@ static void command_ended(void *arg, const struct process_result *result)
 
 	r->process = NULL;
 	if (!r->bad) {
-		buffer_append(&r->output, result->output, result->output_len);
+		trial_scrub(
+			r->o.scrub, r->o.scrub_arg, &r->output, result->output, result->output_len);
 		r->dropped = result->dropped;
 	}
 	if (!result->ok)

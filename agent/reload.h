@@ -18,9 +18,7 @@
  * The caller keeps what `told` in the status says and gives it back after a restart; if another
  * generation stands then, every action runs, whichever keys may have changed.
  *
- * A signal goes to the process that a file names, a small regular file (no symlink) with one line,
- * a number over 1 that is not the agent's own. Whether that process is still the one that wrote the
- * file is not known to anybody.
+ * A signal goes to the process that a file names, as agent/pidfile.h says.
  *
  * Commands (agent/process.h) find PULLET_CONFIG_NAME, PULLET_FILE (not without a file),
  * PULLET_GENERATION and PULLET_CHANGED_KEYS in their environment: the paths of all keys that
@@ -38,6 +36,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../lib/buffer.h"
 #include "loop.h"
 #include "settings.h"
 
@@ -62,6 +61,9 @@ struct reload_options {
 	const char *name, *file; /* of the config; file NULL = none */
 	uint64_t told;           /* generation the application was last told of; 0 = none */
 	uint64_t standing;       /* generation that stands published; 0 = none */
+	/* Appends what a program wrote without the values of masked keys; NULL = as it is. */
+	void (*scrub)(void *arg, struct buffer *out, const char *text, size_t len);
+	void *scrub_arg;
 	/* After each attempt, from the loop, with a result that is lent. May call any function
 	 * here; reload_free() as the last thing it does. */
 	void (*ended)(void *arg, const struct reload_result *result);

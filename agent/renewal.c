@@ -173,8 +173,9 @@ static void tell(const struct renewal *r)
 		config_text);
 	fill(&servers, old, old->server_count, new, new->server_count, &r->diff.servers,
 		server_text);
-	snprintf(others, sizeof(others), "%s%s%s%s", r->diff.push ? " push" : "",
-		r->diff.listen ? " listen" : "", r->diff.labels ? " labels" : "",
+	snprintf(others, sizeof(others), "%s%s%s%s%s", r->diff.push ? " push" : "",
+		r->diff.listen ? " listen" : "", r->diff.operators ? " operators" : "",
+		r->diff.labels ? " labels" : "",
 		r->diff.report && new->report.from ? " report" : "");
 	log_info("the new configuration is applied", "file", r->agent->path, "unchanged",
 		LOG_U64(r->diff.configs.unchanged), "added", LIST_TEXT(&configs.added), "changed",

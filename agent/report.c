@@ -53,7 +53,9 @@ struct report {
 	enum errand errand;
 	size_t page; /* that is being written */
 	uint64_t begun_ms;
-	unsigned address, tries, failures;
+	struct backoff **backoffs; /* of the server's addresses */
+	size_t address;
+	unsigned tries, failures;
 
 	uint64_t lease, lease_until_ms, renew_ms;
 	unsigned renewals;                           /* since the last check */
@@ -477,27 +479,52 @@ static uint64_t grow_delay(struct report *r)
 	return delay_ms / 2 + upto(r, delay_ms / 2);
 }
 
-static void put_off(struct report *r, const char *why, uint64_t advice_ms)
+static void complain(struct report *r, const char *url, const char *why, uint64_t next_ms)
 {
-	uint64_t now_ms = loop_now_ms(r->env.loop), delay_ms;
-	const char *url = r->server->urls[r->address];
+	uint64_t now_ms = loop_now_ms(r->env.loop);
 	unsigned suppressed;
 
-	r->failed++;
-	r->address = (unsigned)((r->address + 1) % r->server->url_count);
-	if (++r->tries < r->server->url_count)
-		return; /* at the next address, at once */
-	r->tries = 0;
-	delay_ms = grow_delay(r);
-	if (advice_ms != TRANSPORT_NO_ADVICE && advice_ms > delay_ms)
-		delay_ms = advice_ms < REPORT_RETRY_MAX_MS ? advice_ms : REPORT_RETRY_MAX_MS;
-	r->retry_ms = now_ms + delay_ms;
 	r->failing = true;
 	snprintf(r->error, sizeof(r->error), "%s", why);
 	if (log_limit_pass_kind(&r->limit, now_ms, "report", why, &suppressed))
 		log_warn("the receipt cannot be written: the fleet does not see what runs here",
 			"server", r->server->name, "url", url, "why", why, "next_in_ms",
-			LOG_U64(delay_ms), "repeated", suppressed ? LOG_U64(suppressed) : NULL);
+			LOG_U64(next_ms - now_ms), "repeated",
+			suppressed ? LOG_U64(suppressed) : NULL);
+}
+
+static void put_off(struct report *r, const char *why)
+{
+	const char *url = r->server->urls[r->address];
+
+	r->failed++;
+	r->address = (r->address + 1) % r->server->url_count;
+	if (++r->tries < r->server->url_count)
+		return; /* at the next address, at once */
+	r->tries = 0;
+	r->retry_ms = loop_now_ms(r->env.loop) + grow_delay(r);
+	complain(r, url, why, r->retry_ms);
+}
+
+/* The first address that does not back off. False: all do, until *ret_until_ms; that is told where
+ * the lease does not live for so long. */
+static bool find_address(struct report *r, uint64_t now_ms, uint64_t *ret_until_ms)
+{
+	const struct backoff *b;
+	char why[FILE_WHY];
+	uint64_t until_ms;
+
+	r->address = backoff_pick(
+		r->backoffs, r->server->url_count, r->address, BACKOFF_NONE, now_ms, &until_ms);
+	if (!until_ms)
+		return true;
+	*ret_until_ms = until_ms;
+	b = r->backoffs[r->address];
+	snprintf(why, sizeof(why), "the address backs off%s%.300s%s", b->error ? ": " : "",
+		b->error ? b->error : "", r->lease ? ", for longer than the lease lives" : "");
+	if (until_ms >= r->lease_until_ms)
+		complain(r, r->server->urls[r->address], why, until_ms);
+	return false;
 }
 
 static const struct {
@@ -518,7 +545,7 @@ static void take(struct report *r, const struct gateway_answer *a)
 	int e = errands[r->errand].take(r, a);
 
 	if (e)
-		put_off(r, "the answer is not one of etcd's", TRANSPORT_NO_ADVICE);
+		put_off(r, "the answer is not one of etcd's");
 	else if (!r->round && !is_dirty(r))
 		recovered(r);
 }
@@ -532,6 +559,7 @@ static void ended(
 	char why[FILE_WHY] = "";
 	int e = gateway_read(place, response, &a, &cause, why);
 
+	backoff_ended(r->backoffs[r->address], r->begun_ms, response);
 	if (e == -EACCES && exchange_again(r->exchange, true))
 		return;
 	r->exchange = NULL;
@@ -544,7 +572,7 @@ static void ended(
 		if (e == -ESTALE && r->failures == 0) /* once that is nobody's fault */
 			r->retry_ms = loop_now_ms(r->env.loop) + grow_delay(r);
 		else
-			put_off(r, why, response->retry_after_ms);
+			put_off(r, why);
 	}
 	go_on(r);
 }
@@ -555,7 +583,7 @@ static void not_sent(void *arg, enum kind_cause cause, const char *why)
 
 	(void)cause;
 	r->exchange = NULL;
-	put_off(r, why, TRANSPORT_NO_ADVICE);
+	put_off(r, why);
 	go_on(r);
 }
 
@@ -579,6 +607,7 @@ static void run(struct report *r, enum errand errand)
 	struct exchange_request request = {
 		.server = r->server,
 		.session = &r->session,
+		.backoff = r->backoffs[r->address],
 		.place = {.base = r->server->urls[r->address],
 			.path = r->env.settings->report.prefix,
 			.max_bytes = MAX_ANSWER},
@@ -593,7 +622,7 @@ static void run(struct report *r, enum errand errand)
 	if (exchange_start(&r->exchange_env, &request, &r->exchange, why) == 0)
 		return;
 	r->exchange = NULL;
-	put_off(r, why, TRANSPORT_NO_ADVICE);
+	put_off(r, why);
 }
 
 /* ---- what is next ---- */
@@ -631,7 +660,7 @@ static void end_round(struct report *r, uint64_t now_ms)
 static enum errand choose(struct report *r, uint64_t now_ms, uint64_t *ret_due_ms)
 {
 	*ret_due_ms = r->retry_ms;
-	if (now_ms < r->retry_ms)
+	if (now_ms < r->retry_ms || !find_address(r, now_ms, ret_due_ms))
 		return NOTHING;
 	if (r->lease == 0 || now_ms >= r->lease_until_ms)
 		return GRANT;
@@ -703,7 +732,8 @@ struct report *report_start(const struct report_env *env)
 		.sys = env->sys, .transport = env->transport, .ca_file = env->ca_file};
 	r->server = s->servers[s->report.server];
 	r->started_ms = r->first_ms = env->sys->wall_ms();
-	r->address = (unsigned)upto(r, r->server->url_count - 1);
+	r->address = upto(r, r->server->url_count - 1);
+	r->backoffs = backoff_join_all(env->backoffs, r->server);
 	loop_timer_init(&r->next, next_due, r);
 	loop_timer_init(&r->look, look_due, r);
 	r->items = calloc(s->config_count + 1, sizeof(*r->items));
@@ -714,7 +744,7 @@ struct report *report_start(const struct report_env *env)
 		r->key = NULL;
 	if (asprintf(&r->known, "%s" RECEIPT_KNOWN "%s", s->report.prefix, r->env.host) < 0)
 		r->known = NULL;
-	if (!r->items || !r->pages || !r->key || !r->known) {
+	if (!r->backoffs || !r->items || !r->pages || !r->key || !r->known) {
 		report_stop(r);
 		return NULL;
 	}
@@ -731,6 +761,7 @@ void report_stop(struct report *r)
 	loop_timer_cancel(r->env.loop, &r->next);
 	loop_timer_cancel(r->env.loop, &r->look);
 	session_fini(&r->session);
+	backoff_leave_all(r->backoffs, r->server->url_count);
 	free(r->items);
 	free(r->pages);
 	free(r->key);

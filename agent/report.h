@@ -6,9 +6,11 @@
  * the agent ever waits for it. What changed is written within REPORT_FIRST_MS, and then at most
  * every REPORT_REST_MS, the latest state; so many changes are one write. Every host takes a random
  * part of each delay. What fails is tried at each address, then again after a growing, jittered
- * delay up to REPORT_RETRY_MAX_MS. A lease that is lost, and keys that are not as they were written
- * (etcd was restored from a backup, or another agent has the same name), lead to everything being
- * written again; the keys are looked at once in a lease's life.
+ * delay up to REPORT_RETRY_MAX_MS. An address that backs off, for whatever request, is not asked: a
+ * lease that runs out meanwhile is lost, and the fleet sees the host as gone until another is had.
+ * A lease that is lost, and keys that are not as they were written (etcd was restored from a
+ * backup, or another agent has the same name), lead to everything being written again; the keys are
+ * looked at once in a lease's life.
  *
  * Nothing is taken back when the agent ends: one that starts again leaves no gap, and the lease
  * tells of one that does not.
@@ -19,6 +21,7 @@
 #ifndef PULLET_REPORT_H
 #define PULLET_REPORT_H
 
+#include "backoff.h"
 #include "loop.h"
 #include "receipt.h"
 #include "settings.h"
@@ -37,6 +40,7 @@ struct report_env {
 	const struct sys *sys;
 	struct loop *loop;
 	struct transport *transport;
+	struct backoffs *backoffs;
 	const char *ca_file;             /* NULL = the system's */
 	const struct settings *settings; /* with report.from */
 	const char *host;                /* what this host is called */

@@ -7,15 +7,26 @@
 #include "roster.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "settings_value.h"
+
 #define MAX_HOST 64
+#define MAX_PAGES (SETTINGS_MAX_CONFIGS / RECEIPT_CONFIGS)
+
+struct page {
+	struct receipt *receipt; /* NULL = it is not there */
+	uint64_t lease;
+	int64_t latest_ms;
+	enum ghost ghost;
+};
 
 struct host {
 	char name[MAX_HOST + 1];
-	struct receipt *known;
-	struct receipt **pages; /* by number, from 1; NULL = it is not there */
+	struct receipt *known; /* its configs by name */
+	struct page *pages;    /* by number, from 1 */
 	size_t page_count;
 };
 
@@ -23,9 +34,20 @@ struct roster {
 	const char *prefix;
 	struct host **hosts;
 	size_t count, room;
+	size_t bytes, max_bytes; /* of hosts */
+	struct ghosts *ghosts;   /* keys that are no page of a host */
 };
 
 /* ---- hosts ---- */
+
+static size_t host_bytes(const struct host *h)
+{
+	size_t bytes = sizeof(*h) + sizeof(h) + h->page_count * sizeof(h->pages[0]);
+
+	for (size_t i = 0; i < h->page_count; i++)
+		bytes += h->pages[i].receipt ? h->pages[i].receipt->bytes : 0;
+	return bytes + (h->known ? h->known->bytes : 0);
+}
 
 /* The place where the host is, or is to be. */
 static size_t find(const struct roster *r, const char *name, bool *ret_found)
@@ -73,21 +95,36 @@ static struct host *host_of(struct roster *r, const char *name, bool make)
 	memmove(&r->hosts[at + 1], &r->hosts[at], (r->count - at) * sizeof(struct host *));
 	r->hosts[at] = h;
 	r->count++;
+	r->bytes += host_bytes(h);
 	return h;
+}
+
+/* Does its receipt count? Of one with a config too many the others do. */
+static bool fits(const struct page *p)
+{
+	return p->receipt && (p->ghost == GHOST_NONE || p->ghost == GHOST_CONFIG);
 }
 
 static bool is_alive(const struct host *h)
 {
 	for (size_t i = 0; i < h->page_count; i++)
-		if (h->pages[i])
+		if (fits(&h->pages[i]))
 			return true;
 	return false;
+}
+
+static bool is_empty(const struct host *h)
+{
+	for (size_t i = 0; i < h->page_count; i++)
+		if (h->pages[i].receipt)
+			return false;
+	return !h->known;
 }
 
 static void host_free(struct host *h)
 {
 	for (size_t i = 0; i < h->page_count; i++)
-		receipt_free(h->pages[i]);
+		receipt_free(h->pages[i].receipt);
 	free(h->pages);
 	receipt_free(h->known);
 	free(h);
@@ -99,8 +136,9 @@ static void drop_if_empty(struct roster *r, const char *name)
 	bool found;
 	size_t at = find(r, name, &found);
 
-	if (!found || r->hosts[at]->known || is_alive(r->hosts[at]))
+	if (!found || !is_empty(r->hosts[at]))
 		return;
+	r->bytes -= host_bytes(r->hosts[at]);
 	host_free(r->hosts[at]);
 	r->count--;
 	memmove(&r->hosts[at], &r->hosts[at + 1], (r->count - at) * sizeof(struct host *));
@@ -133,79 +171,171 @@ static bool parse_key(const struct roster *r, const char *key, size_t len, struc
 	}
 	number = ret->known ? NULL : memchr(key, '#', len);
 	host = number ? (size_t)(number - key) : len;
-	if (host == 0 || host > MAX_HOST || memchr(key, '/', host) || memchr(key, '\0', host))
+	if (host > MAX_HOST || memchr(key, '\0', host))
 		return false;
 	memcpy(ret->host, key, host);
+	if (settings_check_name(ret->host))
+		return false;
 	if (!number)
 		return true;
 	for (const char *p = number + 1; p < key + len; p++) {
-		if (*p < '0' || *p > '9' || ret->page > SETTINGS_MAX_CONFIGS)
+		if (*p < '0' || *p > '9' || ret->page > MAX_PAGES)
 			return false;
 		ret->page = ret->page * 10 + (size_t)(*p - '0');
 	}
-	return ret->page-- > 1 && number[1] != '0';
+	return ret->page-- > 1 && ret->page < MAX_PAGES && number[1] != '0';
 }
 
 static int make_room(struct host *h, size_t page)
 {
-	struct receipt **pages;
+	struct page *pages;
 
 	if (page < h->page_count)
 		return 0;
-	pages = realloc(h->pages, (page + 1) * sizeof(struct receipt *));
+	pages = realloc(h->pages, (page + 1) * sizeof(pages[0]));
 	if (!pages)
 		return -ENOMEM;
 	h->pages = pages;
 	while (h->page_count <= page)
-		h->pages[h->page_count++] = NULL;
+		h->pages[h->page_count++] = (struct page){.receipt = NULL};
 	return 0;
 }
 
-static int replace(struct host *h, const struct name *name, struct receipt *receipt)
+static int compare_configs(const void *a, const void *b)
 {
-	struct receipt **place = &h->known;
+	const struct receipt_config *x = a, *y = b;
 
-	if (!name->known) {
-		if (make_room(h, name->page))
-			return -ENOMEM;
-		place = &h->pages[name->page];
+	return strcmp(x->name, y->name);
+}
+
+static void set_known(struct host *h, struct receipt *receipt)
+{
+	receipt_free(h->known);
+	h->known = receipt;
+	if (receipt && receipt->config_count)
+		qsort(receipt->configs, receipt->config_count, sizeof(receipt->configs[0]),
+			compare_configs);
+}
+
+/* Takes the receipt, if it can. */
+static int replace(struct host *h, const struct name *name, struct receipt *receipt, uint64_t lease)
+{
+	if (name->known) {
+		set_known(h, receipt);
+		return 0;
 	}
-	receipt_free(*place);
-	*place = receipt;
+	if (make_room(h, name->page))
+		return -ENOMEM;
+	receipt_free(h->pages[name->page].receipt);
+	h->pages[name->page] = (struct page){.receipt = receipt,
+		.lease = lease,
+		.latest_ms = receipt ? receipt_latest_ms(receipt) : 0};
 	return 0;
 }
 
-int roster_put(struct roster *r, const char *key, size_t key_len, const char *value, size_t len)
+/* What is wrong with a receipt by itself. */
+static enum ghost check_bond(
+	const struct name *name, const struct receipt *receipt, const struct roster_value *value)
+{
+	enum receipt_fault fault = receipt_check(receipt, name->known);
+
+	if (fault != RECEIPT_SOUND)
+		return fault == RECEIPT_LARGE ? GHOST_LARGE : GHOST_ODD;
+	if (name->known)
+		return GHOST_NONE;
+	if (strcmp(receipt->host, name->host) != 0 || receipt->page != name->page + 1 ||
+		receipt->page > receipt->pages)
+		return GHOST_HOST;
+	return value->lease ? GHOST_NONE : GHOST_UNBOUND;
+}
+
+/* Reads a value: the receipt, or NULL and a ghost. 0, -ENOMEM. */
+static int read_value(const struct name *name, const struct roster_value *value,
+	struct receipt **ret_receipt, enum ghost *ret_ghost)
 {
 	struct receipt *receipt = NULL;
-	struct name name;
-	struct host *h;
-	int e = 0;
+	int e;
 
-	if (!parse_key(r, key, key_len, &name))
-		return -EINVAL;
-	if (value)
-		e = name.known ? receipt_read_known(value, len, &receipt)
-			       : receipt_read(value, len, &receipt);
+	*ret_receipt = NULL;
+	*ret_ghost = GHOST_LARGE;
+	if (value->len > RECEIPT_MAX)
+		return 0;
+	e = name->known ? receipt_read_known(value->data, value->len, &receipt)
+			: receipt_read(value->data, value->len, &receipt);
 	if (e == -ENOMEM)
 		return e;
-	h = host_of(r, name.host, receipt != NULL);
-	if (h && (receipt || name.known || name.page < h->page_count) &&
-		replace(h, &name, receipt) == 0) {
-		drop_if_empty(r, name.host);
-		return e;
-	}
-	receipt_free(receipt);
-	return receipt ? -ENOMEM : e;
+	*ret_ghost = e == -EPROTONOSUPPORT ? GHOST_NEWER
+		     : e                   ? GHOST_VALUE
+					   : check_bond(name, receipt, value);
+	if (*ret_ghost == GHOST_NONE)
+		*ret_receipt = receipt;
+	else
+		receipt_free(receipt);
+	return 0;
 }
 
-struct roster *roster_new(const char *prefix)
+/* Puts a receipt, or NULL, in its place; takes it. */
+static int put_host(
+	struct roster *r, const struct name *name, struct receipt *receipt, uint64_t lease)
+{
+	struct host *h = host_of(r, name->host, receipt != NULL);
+	int e;
+
+	if (!h || (!receipt && !name->known && name->page >= h->page_count)) {
+		receipt_free(receipt);
+		return h || !receipt ? 0 : -ENOMEM;
+	}
+	r->bytes -= host_bytes(h);
+	e = replace(h, name, receipt, lease);
+	r->bytes += host_bytes(h);
+	if (e)
+		receipt_free(receipt);
+	drop_if_empty(r, name->host);
+	return e;
+}
+
+static int put_ghost(struct roster *r, const char *key, size_t len, enum ghost ghost)
+{
+	size_t prefix = strlen(r->prefix);
+
+	if (len >= prefix && memcmp(key, r->prefix, prefix) == 0) {
+		key += prefix;
+		len -= prefix;
+	}
+	return ghosts_put(r->ghosts, key, len, ghost);
+}
+
+int roster_put(struct roster *r, const char *key, size_t key_len, const struct roster_value *value)
+{
+	enum ghost ghost = value ? GHOST_KEY : GHOST_NONE;
+	struct receipt *receipt = NULL;
+	struct name name;
+	int e = 0;
+
+	if (parse_key(r, key, key_len, &name)) {
+		if (value)
+			e = read_value(&name, value, &receipt, &ghost);
+		if (e == 0)
+			e = put_host(r, &name, receipt, value ? value->lease : 0);
+	}
+	if (e == 0)
+		e = put_ghost(r, key, key_len, ghost);
+	return e ? e : r->bytes + ghosts_bytes(r->ghosts) > r->max_bytes ? -EFBIG : 0;
+}
+
+struct roster *roster_new(const char *prefix, size_t max_bytes)
 {
 	struct roster *r = calloc(1, sizeof(*r));
 
-	if (r)
-		r->prefix = prefix;
-	return r;
+	if (!r)
+		return NULL;
+	r->prefix = prefix;
+	r->max_bytes = max_bytes;
+	r->ghosts = ghosts_new();
+	if (r->ghosts)
+		return r;
+	free(r);
+	return NULL;
 }
 
 void roster_free(struct roster *r)
@@ -215,7 +345,102 @@ void roster_free(struct roster *r)
 	for (size_t i = 0; i < r->count; i++)
 		host_free(r->hosts[i]);
 	free(r->hosts);
+	ghosts_free(r->ghosts);
 	free(r);
+}
+
+/* ---- what fits ---- */
+
+struct bond { /* of a page to its lease */
+	uint64_t lease;
+	const struct host *host;
+	struct page *page;
+};
+
+static int compare_bonds(const void *a, const void *b)
+{
+	const struct bond *x = a, *y = b;
+
+	return (x->lease > y->lease) - (x->lease < y->lease);
+}
+
+static bool knows(const struct host *h, const struct receipt_config *c)
+{
+	return h->known &&
+	       bsearch(c, h->known->configs, h->known->config_count, sizeof(*c), compare_configs);
+}
+
+static enum ghost check_page(const struct host *h, const struct page *p, int64_t now_ms)
+{
+	if (p->latest_ms > now_ms + ROSTER_SLACK_MS)
+		return GHOST_FUTURE;
+	if (!h->known)
+		return GHOST_STRANGE;
+	for (size_t i = 0; i < p->receipt->config_count; i++)
+		if (!knows(h, &p->receipt->configs[i]))
+			return GHOST_CONFIG;
+	return GHOST_NONE;
+}
+
+/* An agent has all its pages under one lease of its own. */
+static void find_shared(struct bond *bonds, size_t count)
+{
+	size_t end;
+
+	qsort(bonds, count, sizeof(bonds[0]), compare_bonds);
+	for (size_t i = 0; i < count; i = end) {
+		bool shared = false;
+
+		for (end = i; end < count && bonds[end].lease == bonds[i].lease; end++)
+			shared |= bonds[end].host != bonds[i].host;
+		for (size_t k = i; shared && k < end; k++)
+			bonds[k].page->ghost = GHOST_SHARED;
+	}
+}
+
+int roster_settle(struct roster *r, int64_t now_ms)
+{
+	struct bond *bonds;
+	size_t pages = 0, n = 0;
+
+	for (size_t i = 0; i < r->count; i++)
+		pages += r->hosts[i]->page_count;
+	bonds = calloc(pages + 1, sizeof(*bonds));
+	if (!bonds)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->count; i++) {
+		struct host *h = r->hosts[i];
+
+		for (size_t k = 0; k < h->page_count; k++) {
+			struct page *p = &h->pages[k];
+
+			if (!p->receipt)
+				continue;
+			p->ghost = check_page(h, p, now_ms);
+			bonds[n++] = (struct bond){.lease = p->lease, .host = h, .page = p};
+		}
+	}
+	find_shared(bonds, n);
+	free(bonds);
+	return 0;
+}
+
+void roster_visit_ghosts(const struct roster *r,
+	void (*visit)(void *arg, const char *key, enum ghost kind), void *arg)
+{
+	char key[MAX_HOST + 32];
+
+	for (size_t i = 0; i < r->count; i++) {
+		const struct host *h = r->hosts[i];
+
+		for (size_t k = 0; k < h->page_count; k++) {
+			if (!h->pages[k].receipt || h->pages[k].ghost == GHOST_NONE)
+				continue;
+			snprintf(key, sizeof(key), "%s#%zu", h->name, k + 1);
+			visit(arg, k ? key : h->name, h->pages[k].ghost);
+		}
+	}
+	ghosts_visit(r->ghosts, visit, arg);
 }
 
 bool roster_alive(const struct roster *r, const char *host)
@@ -281,6 +506,8 @@ static int add_receipt(struct rows *rows, const struct host *h, const struct rec
 			.runs = &receipt->configs[i],
 			.silent = receipt == h->known};
 
+		if (!row.silent && !knows(h, row.runs))
+			continue;
 		if (!wish->config || strcmp(row.runs->name, wish->config) == 0)
 			e = add_row(rows, &row);
 	}
@@ -293,11 +520,11 @@ static int add_host(struct rows *rows, const struct host *h, const struct roster
 	size_t n = h->page_count;
 	int e = 0;
 
-	if (n && h->pages[0] && h->pages[0]->pages < n)
-		n = (size_t)h->pages[0]->pages;
+	if (n && fits(&h->pages[0]) && h->pages[0].receipt->pages < n)
+		n = (size_t)h->pages[0].receipt->pages;
 	for (size_t i = 0; e == 0 && i < n; i++)
-		if (h->pages[i])
-			e = add_receipt(rows, h, h->pages[i], wish);
+		if (fits(&h->pages[i]))
+			e = add_receipt(rows, h, h->pages[i].receipt, wish);
 	if (e == 0 && h->known)
 		e = add_receipt(rows, h, h->known, wish);
 	return e;
@@ -461,7 +688,7 @@ bool roster_behind(const struct roster_sum *s, const struct roster_row *row)
 	const struct receipt_config *c = row->runs;
 
 	if (row->silent || (c->state != RECEIPT_OK && c->state != RECEIPT_APPLYING &&
-				   c->state != RECEIPT_PINNED))
+				   c->state != RECEIPT_PINNED && c->state != RECEIPT_SUSPENDED))
 		return true;
 	for (size_t i = 0; s->wanted && i < s->group_count; i++)
 		if (s->groups[i].wanted && is_group(&s->groups[i], c))

@@ -2,8 +2,14 @@
  * A fleet as its receipts tell it: who is there, who runs what, who is behind, refuses or is
  * silent. Filled with keys and values of etcd; without I/O.
  *
+ * A receipt counts only when it fits: its key is the host's that its value names, it lies under a
+ * lease that is no other host's, it names no time to come, and what is "known" of the host knows
+ * its configs. What does not fit is a ghost: kept by name, and never part of a row. A host that is
+ * known stays one that is silent then, so that nobody can take it out of the count.
+ *
  * Threads: one. Ownership: rows and sums point into the roster and are good until it is changed.
- * Errors: -ENOMEM; -EINVAL: a key or value that is none of an agent's. Bounds: what is put in.
+ * Errors: -ENOMEM; -EFBIG: it has grown beyond its bound. Bounds: ROSTER_MAX_BYTES unless told
+ * otherwise; a host has SETTINGS_MAX_CONFIGS configs.
  */
 #ifndef PULLET_ROSTER_H
 #define PULLET_ROSTER_H
@@ -11,16 +17,33 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "ghosts.h"
 #include "receipt.h"
+
+#define ROSTER_MAX_BYTES ((size_t)256 << 20)
+#define ROSTER_SLACK_MS 600000 /* by which the clock of a host may be ahead */
 
 struct roster;
 
+/* A value as etcd has it. */
+struct roster_value {
+	const char *data;
+	size_t len;
+	uint64_t lease; /* 0 = none */
+};
+
 /* prefix is borrowed. NULL when there is no memory. */
-struct roster *roster_new(const char *prefix);
+struct roster *roster_new(const char *prefix, size_t max_bytes);
 void roster_free(struct roster *r);
-/* A key below the prefix and its value; NULL = it is gone. 0; -EINVAL: it is no receipt (what was
- * there is gone); -EPROTONOSUPPORT: of a newer agent; -ENOMEM. */
-int roster_put(struct roster *r, const char *key, size_t key_len, const char *value, size_t len);
+/* A key and its value; NULL = it is gone. What is no receipt becomes a ghost, in place of what was
+ * there. 0; -EFBIG: that was too much, and nothing more is to be put; -ENOMEM. */
+int roster_put(struct roster *r, const char *key, size_t key_len, const struct roster_value *value);
+/* Decides which receipts fit, at this time of the wall clock. After changes, before anything below;
+ * 0, -ENOMEM. */
+int roster_settle(struct roster *r, int64_t now_ms);
+/* What fits nothing: the key, after the prefix where it has that. */
+void roster_visit_ghosts(const struct roster *r,
+	void (*visit)(void *arg, const char *key, enum ghost kind), void *arg);
 
 /* One config of one host. */
 struct roster_row {
@@ -78,7 +101,7 @@ void roster_sum_fini(struct roster_sum *s);
 /* Does this host not run what is wanted, or is it in a state that somebody must look at? */
 bool roster_behind(const struct roster_sum *s, const struct roster_row *row);
 
-/* Is there a live receipt of this host? */
+/* Is there a receipt of this host that fits? */
 bool roster_alive(const struct roster *r, const char *host);
 size_t roster_hosts(const struct roster *r);
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "schema_rule.h"
+#include "schema_uri.h"
 
 #define DRAFT "https://json-schema.org/draft/2020-12/schema"
 #define MAX_UNKNOWN 10
@@ -26,11 +27,19 @@ struct piece {
 
 struct compiler {
 	struct schema *s;
-	struct sub **last;   /* where the next one is linked: outer ones come first */
-	struct sub **sub_of; /* by the index of a value: the schema there, or NULL */
+	struct sub **last; /* where the next one is linked: outer ones come first */
+	const struct schema_file *files;
+	size_t file_count;
+	struct tree *tree; /* that is compiled */
+	struct resource {
+		const char *uri;        /* resolved, without a fragment; "" = none is known */
+		const struct value *at; /* its root */
+	} resources[SCHEMA_MAX_RESOURCES];
+	unsigned resource_count, resource; /* the latter: that is compiled */
 	struct {
 		const struct value *name;
 		struct sub *sub;
+		bool dynamic;
 	} anchors[SCHEMA_MAX_ANCHORS];
 	size_t anchor_count;
 	const struct value *unknown[MAX_UNKNOWN];
@@ -49,15 +58,26 @@ static void *take(struct compiler *c, size_t count, size_t size)
 	return p->data;
 }
 
+static struct tree *tree_of(const struct compiler *c, const struct value *v)
+{
+	struct tree *t = c->s->trees;
+
+	while (v < t->root || v >= t->root + t->values)
+		t++;
+	return t;
+}
+
 __attribute__((format(printf, 3, 4))) static int refuse(
 	struct compiler *c, const struct value *at, const char *format, ...)
 {
+	const struct tree *t = tree_of(c, at);
 	char where[VALUE_WHERE];
 	size_t len;
 	va_list args;
 
 	value_where(at, false, where);
-	len = (size_t)snprintf(c->why, FILE_WHY, "%s", where);
+	len = (size_t)snprintf(
+		c->why, FILE_WHY, "%.80s%s%s", t->file ? t->file : "", t->file ? ": " : "", where);
 	va_start(args, format);
 	value_cut(c->why + len, FILE_WHY - len,
 		vsnprintf(c->why + len, FILE_WHY - len, format, args));
@@ -280,13 +300,57 @@ static int read_draft(struct compiler *c, struct sub *s, struct rule *r)
 		value_show(r->value, shown), DRAFT);
 }
 
+static const struct resource *find_resource(const struct compiler *c, const char *uri)
+{
+	for (unsigned i = 0; i < c->resource_count; i++)
+		if (strcmp(c->resources[i].uri, uri) == 0)
+			return &c->resources[i];
+	return NULL;
+}
+
+/* Begins a resource, which the schemas from here on are part of. */
+static int begin_resource(struct compiler *c, const char *uri, const struct value *at)
+{
+	char *copy = take(c, strlen(uri) + 1, 1);
+
+	if (!copy)
+		return -ENOMEM;
+	if (c->resource_count == SCHEMA_MAX_RESOURCES)
+		return refuse(c, at, "more than %d schemas with an $id", SCHEMA_MAX_RESOURCES);
+	memcpy(copy, uri, strlen(uri));
+	c->resources[c->resource_count] = (struct resource){copy, at};
+	c->resource = c->resource_count++;
+	return 0;
+}
+
 static int read_id(struct compiler *c, struct sub *s, struct rule *r)
 {
-	if (s == c->s->top)
-		return 0;
-	return refuse(c, r->value,
-		"an $id below the root would begin another document: remove it and refer to "
-		"#/$defs/NAME");
+	const char *text = r->value->node->text;
+	size_t len = strcspn(text, "#");
+	const struct resource *known;
+	char shown[VALUE_SHOWN], *uri;
+	int error;
+
+	if (text[len] && text[len + 1])
+		return refuse(c, r->value, "%s: an $id has no fragment: write $anchor for it",
+			value_show(r->value, shown));
+	uri = schema_uri_resolve(c->resources[c->resource].uri, text, len);
+	if (!uri)
+		return -ENOMEM;
+	known = find_resource(c, uri);
+	if (known && known->at != s->at)
+		error = refuse(c, r->value, "%s names two schemas", value_show(r->value, shown));
+	else
+		error = begin_resource(c, uri, s->at);
+	free(uri);
+	s->resource = c->resource;
+	return error;
+}
+
+/* True when both are of one resource, under whatever names. */
+static bool same_resource(const struct compiler *c, unsigned a, unsigned b)
+{
+	return c->resources[a].at == c->resources[b].at;
 }
 
 static int read_anchor(struct compiler *c, struct sub *s, struct rule *r)
@@ -304,12 +368,14 @@ static int read_anchor(struct compiler *c, struct sub *s, struct rule *r)
 			"_",
 			value_show(r->value, shown));
 	for (size_t i = 0; i < c->anchor_count; i++)
-		if (strcmp(c->anchors[i].name->node->text, name) == 0 && c->anchors[i].sub != s)
+		if (strcmp(c->anchors[i].name->node->text, name) == 0 && c->anchors[i].sub != s &&
+			same_resource(c, c->anchors[i].sub->resource, s->resource))
 			return refuse(
 				c, r->value, "%s names two schemas", value_show(r->value, shown));
 	if (c->anchor_count == SCHEMA_MAX_ANCHORS)
 		return refuse(c, r->value, "more than %d anchors", SCHEMA_MAX_ANCHORS);
 	c->anchors[c->anchor_count].name = r->value;
+	c->anchors[c->anchor_count].dynamic = r->keyword == KEYWORD_DYNAMIC_ANCHOR;
 	c->anchors[c->anchor_count++].sub = s;
 	return 0;
 }
@@ -402,9 +468,26 @@ static bool is_keyword(const char *name)
 	return false;
 }
 
+/* Of older drafts: without them the schema would ask for less than its author meant. */
+static const struct {
+	const char *name, *instead;
+} outdated[] = {
+	{"dependencies", "dependentRequired for names, dependentSchemas for schemas"},
+	{"additionalItems", "items, beside prefixItems"},
+	{"$recursiveRef", "$dynamicRef"},
+	{"$recursiveAnchor", "$dynamicAnchor"},
+	{"divisibleBy", "multipleOf"},
+	{"disallow", "not"},
+	{"extends", "allOf"},
+};
+
 /* What is no keyword with rules: an annotation, or to be told. */
 static int other(struct compiler *c, const struct value *v)
 {
+	for (size_t i = 0; i < sizeof(outdated) / sizeof(outdated[0]); i++)
+		if (strcmp(outdated[i].name, v->node->key) == 0)
+			return refuse(c, v, "this keyword is of an older draft: write %s",
+				outdated[i].instead);
 	for (size_t i = 0; i < sizeof(annotations) / sizeof(annotations[0]); i++) {
 		if (strcmp(annotations[i].name, v->node->key) != 0)
 			continue;
@@ -440,6 +523,7 @@ static int compile_rule(struct compiler *c, struct sub *s, enum keyword k, const
 static int compile_sub(struct compiler *c, const struct value *v, struct sub **ret_sub)
 {
 	struct sub *s = take(c, 1, sizeof(*s));
+	unsigned outer = c->resource;
 	size_t known = 0;
 	int error = 0;
 
@@ -449,9 +533,10 @@ static int compile_sub(struct compiler *c, const struct value *v, struct sub **r
 		return must_be(c, v, SCHEMAS, "");
 	*ret_sub = s;
 	s->at = v;
+	s->resource = c->resource;
 	*c->last = s;
 	c->last = &s->next;
-	c->sub_of[v - c->s->root] = s;
+	c->tree->sub_of[v - c->tree->root] = s;
 	for (unsigned i = 0; i < v->count && error == 0; i++) {
 		if (is_keyword(v->children[i].node->key))
 			known++;
@@ -467,6 +552,28 @@ static int compile_sub(struct compiler *c, const struct value *v, struct sub **r
 		if (found)
 			error = compile_rule(c, s, (enum keyword)k, found);
 	}
+	c->resource = outer;
+	return error;
+}
+
+/* Adds the tree of a file, and compiles it as the resource of that name. */
+static int compile_tree(struct compiler *c, const char *file, const char *uri,
+	const struct node *root, struct sub **ret_sub)
+{
+	struct tree *t = &c->s->trees[c->s->tree_count];
+	unsigned outer = c->resource;
+	int error = value_tree(root, &t->root, &t->values);
+
+	if (error)
+		return error;
+	c->s->tree_count++;
+	t->file = file;
+	t->sub_of = calloc(t->values, sizeof(struct sub *));
+	c->tree = t;
+	error = t->sub_of ? begin_resource(c, uri, t->root) : -ENOMEM;
+	if (error == 0)
+		error = compile_sub(c, t->root, ret_sub);
+	c->resource = outer;
 	return error;
 }
 
@@ -520,10 +627,11 @@ static const struct value *step(const struct value *v, char *segment)
 	return number < v->count ? &v->children[number] : NULL;
 }
 
-/* The place that a fragment, which is changed, names; NULL: none. */
-static const struct value *target(const struct compiler *c, char *fragment)
+/* The place in a resource that a fragment, which is changed, names; NULL: none. */
+static const struct value *target(
+	const struct compiler *c, const struct resource *resource, char *fragment)
 {
-	const struct value *v = c->s->root;
+	const struct value *v = resource->at;
 	char *segment, *rest = fragment + 1;
 
 	if (*fragment == '\0')
@@ -534,48 +642,113 @@ static const struct value *target(const struct compiler *c, char *fragment)
 		return v;
 	}
 	for (size_t i = 0; i < c->anchor_count; i++)
-		if (strcmp(c->anchors[i].name->node->text, fragment) == 0)
+		if (strcmp(c->anchors[i].name->node->text, fragment) == 0 &&
+			c->resources[c->anchors[i].sub->resource].at == v)
 			return c->anchors[i].sub->at;
 	return NULL;
 }
 
-/* What follows the schema's own $id. */
-static const char *without_id(const struct compiler *c, const char *reference)
+static bool has_id(const struct schema_file *f, const char *uri)
 {
-	const struct value *id_value =
-		c->s->root->node->type == NODE_MAP ? value_find(c->s->root, "$id", 3) : NULL;
-	size_t len = id_value ? strcspn(id_value->node->text, "#") : 0;
+	const struct node *id = f->root->type == NODE_MAP ? node_find(f->root, "$id") : NULL;
+	size_t len = id && id->type == NODE_STRING ? strcspn(id->text, "#") : 0;
 
-	if (len == 0 || strncmp(reference, id_value->node->text, len) != 0)
-		return reference;
-	return reference[len] == '#' || reference[len] == '\0' ? reference + len : reference;
+	return len && strlen(uri) == len && strncmp(id->text, uri, len) == 0;
 }
 
-static int resolve(struct compiler *c, struct rule *r)
+/* The file that a URI means: by its $id, else by its name. */
+static const struct schema_file *find_file(const struct compiler *c, const char *uri)
 {
-	const char *reference = without_id(c, r->value->node->text);
-	const struct value *v = NULL;
-	char *fragment, shown[VALUE_SHOWN];
+	for (size_t i = 0; i < c->file_count; i++)
+		if (has_id(&c->files[i], uri))
+			return &c->files[i];
+	for (size_t i = 0; i < c->file_count; i++)
+		if (schema_uri_is_file(uri, c->files[i].name))
+			return &c->files[i];
+	return NULL;
+}
 
-	value_show(r->value, shown);
-	if (*reference != '#' && *reference != '\0')
+/* The resource that a reference (without its fragment) leads to; a file is compiled when the first
+ * one does. */
+static int find_target(struct compiler *c, const struct rule *r, const char *uri,
+	const struct resource **ret_resource)
+{
+	const struct schema_file *f = NULL;
+	char shown[VALUE_SHOWN];
+	struct sub *sub;
+	int error;
+
+	*ret_resource = find_resource(c, uri);
+	if (*ret_resource)
+		return 0;
+	f = find_file(c, uri);
+	if (!f)
 		return refuse(c, r->value,
-			"%s lies in another document: only references within the file (#...) are "
-			"followed",
-			shown);
-	fragment = strdup(*reference ? reference + 1 : "");
+			"%s lies in another document, and none of that $id or name was given: put "
+			"it into schema_dir",
+			value_show(r->value, shown));
+	for (unsigned i = 0; i < c->resource_count; i++)
+		if (c->resources[i].at->node == f->root) /* it goes by another name */
+			return begin_resource(c, uri, c->resources[i].at) == 0
+				       ? find_target(c, r, uri, ret_resource)
+				       : -ENOMEM;
+	error = compile_tree(c, f->name, uri, f->root, &sub);
+	*ret_resource = find_resource(c, uri);
+	return error;
+}
+
+/* A $dynamicRef that may lead to several places, by the way that the check has come. */
+static int check_dynamic(struct compiler *c, const struct rule *r, const struct value *to)
+{
+	const char *name = strchr(r->value->node->text, '#');
+	char shown[VALUE_SHOWN];
+	bool leads_to_one = false;
+	unsigned count = 0;
+
+	for (size_t i = 0; name && i < c->anchor_count; i++) {
+		if (!c->anchors[i].dynamic || strcmp(c->anchors[i].name->node->text, name + 1) != 0)
+			continue;
+		leads_to_one |= c->anchors[i].sub->at == to;
+		count++;
+	}
+	if (!leads_to_one || count == 1)
+		return 0;
+	return refuse(c, r->value,
+		"%s may lead to %u schemas, which is not supported: give each $dynamicAnchor a "
+		"name of its own",
+		value_show(r->value, shown), count);
+}
+
+static int resolve(struct compiler *c, const struct sub *s, struct rule *r)
+{
+	const char *reference = r->value->node->text;
+	size_t len = strcspn(reference, "#");
+	const struct resource *resource = &c->resources[s->resource];
+	const struct value *v = NULL;
+	char *fragment, *uri, shown[VALUE_SHOWN];
+	int error = 0;
+
+	if (len) {
+		uri = schema_uri_resolve(resource->uri, reference, len);
+		error = uri ? find_target(c, r, uri, &resource) : -ENOMEM;
+		free(uri);
+	}
+	if (error)
+		return error;
+	fragment = strdup(reference + len + (reference[len] == '#'));
 	if (!fragment)
 		return -ENOMEM;
 	if (unescape_percent(fragment))
-		v = target(c, fragment);
+		v = target(c, resource, fragment);
 	free(fragment);
+	value_show(r->value, shown);
 	if (!v)
 		return refuse(c, r->value, "%s: there is no such place in this schema", shown);
 	r->subs = take(c, 1, sizeof(struct sub *));
 	if (!r->subs)
 		return -ENOMEM;
 	r->count = 1;
-	r->subs[0] = c->sub_of[v - c->s->root];
+	r->subs[0] = tree_of(c, v)->sub_of[v - tree_of(c, v)->root];
 	if (!r->subs[0])
 		return refuse(c, r->value,
 			"%s is no place where a schema stands: put it under $defs", shown);
@@ -586,11 +759,16 @@ static int resolve_all(struct compiler *c)
 {
 	int error = 0;
 
+	/* files that are led to add theirs at the end */
 	for (struct sub *s = c->s->subs; s; s = s->next)
 		for (unsigned i = 0; i < s->count && error == 0; i++)
 			if (s->rules[i].keyword == KEYWORD_REF ||
 				s->rules[i].keyword == KEYWORD_DYNAMIC_REF)
-				error = resolve(c, &s->rules[i]);
+				error = resolve(c, s, &s->rules[i]);
+	for (struct sub *s = c->s->subs; s; s = s->next)
+		for (unsigned i = 0; i < s->count && error == 0; i++)
+			if (s->rules[i].keyword == KEYWORD_DYNAMIC_REF)
+				error = check_dynamic(c, &s->rules[i], s->rules[i].subs[0]->at);
 	return error;
 }
 
@@ -629,11 +807,11 @@ static int settle(struct compiler *c, struct sub *s, const struct value *from, u
 
 /* ---- the whole ---- */
 
-static int compile(struct compiler *c)
+static int compile(struct compiler *c, const struct node *root)
 {
 	struct schema *s = c->s;
 	char shown[VALUE_SHOWN];
-	int error = compile_sub(c, s->root, &s->top);
+	int error = compile_tree(c, NULL, "", root, &s->top);
 
 	if (error == 0)
 		error = resolve_all(c);
@@ -648,35 +826,36 @@ static int compile(struct compiler *c)
 	return error;
 }
 
-int schema_new(const struct node *root, struct schema **ret_schema, char why[FILE_WHY])
+int schema_new_among(const struct node *root, const struct schema_file *files, size_t count,
+	struct schema **ret_schema, char why[FILE_WHY])
 {
-	struct compiler c = {.s = calloc(1, sizeof(*c.s)), .why = why};
+	struct compiler *c = calloc(1, sizeof(*c));
+	struct schema *s = calloc(1, sizeof(*s));
 	int r = -ENOMEM;
 
-	if (!c.s)
-		goto out;
-	c.last = &c.s->subs;
-	buffer_init(&c.s->unknown, MAX_UNKNOWN * (VALUE_SHOWN + 2));
-	r = value_tree(root, &c.s->root, &c.s->values);
-	if (r)
-		goto out;
-	r = -ENOMEM;
-	c.sub_of = calloc(c.s->values, sizeof(struct sub *));
-	if (c.sub_of)
-		r = compile(&c);
-out:
-	free(c.sub_of);
+	if (c && s) {
+		*c = (struct compiler){.s = s, .last = &s->subs, .files = files, .why = why};
+		c->file_count = count < SCHEMA_MAX_FILES ? count : SCHEMA_MAX_FILES;
+		buffer_init(&s->unknown, MAX_UNKNOWN * (VALUE_SHOWN + 2));
+		r = compile(c, root);
+	}
+	free(c);
 	if (r == 0) {
-		*ret_schema = c.s;
+		*ret_schema = s;
 		return 0;
 	}
-	schema_free(c.s);
+	schema_free(s);
 	if (r == -EINVAL)
 		return r;
 	snprintf(why, FILE_WHY, "%s",
 		r == -ENOMEM ? "there is no memory for the schema"
 			     : "the schema is larger than a document may be");
 	return r == -ENOMEM ? r : -EINVAL;
+}
+
+int schema_new(const struct node *root, struct schema **ret_schema, char why[FILE_WHY])
+{
+	return schema_new_among(root, NULL, 0, ret_schema, why);
 }
 
 static void free_patterns(const struct rule *r)
@@ -700,8 +879,11 @@ void schema_free(struct schema *s)
 		next = p->next;
 		free(p);
 	}
+	for (unsigned i = 0; i < s->tree_count; i++) {
+		free(s->trees[i].root);
+		free(s->trees[i].sub_of);
+	}
 	buffer_fini(&s->unknown);
-	free(s->root);
 	free(s);
 }
 

@@ -3,14 +3,16 @@
  *
  * The schema is a document itself (JSON or YAML) and may stand for documents of either kind. All
  * keywords of the core, applicator, unevaluated and validation vocabularies work; format, content*
- * and the annotations (title, default, ...) are read and ask for nothing. References stay within
- * the file: #, #/JSON/POINTER, #ANCHOR, also behind the schema's own $id; they must lead to a place
- * where schemas stand. As one file is one schema resource ($id below the root is refused), a
- * $dynamicRef has one target it can ever have and is the same as a $ref. $schema, where it is
- * given, must be that of 2020-12.
+ * and the annotations (title, default, ...) are read and ask for nothing. A reference leads to a
+ * place where a schema stands: #, #/JSON/POINTER, #ANCHOR of its own resource, or of another behind
+ * a URI: one that begins at an $id, at the root or below it, or another file that was given;
+ * nothing is ever fetched. A $dynamicRef is taken where it has one target that it can ever have, so
+ * that it is the same as a $ref; where two resources have a $dynamicAnchor of that name, it is
+ * refused. $schema, where it is given, must be that of 2020-12; keywords of older drafts that are
+ * none any more and would ask for something are refused with the name of the one to write.
  *
  * Numbers: integers are compared as integers, with doubles exactly; multipleOf divides decimals as
- * they are written (of JSON: as the shortest text that reads back), so 19.99 is a multiple of 0.01.
+ * they are written, so 19.99 is a multiple of 0.01.
  * .nan and .inf are numbers; .nan keeps no limit, and neither is a multiple. A key is a string.
  *
  * Patterns are PCRE2's in the meaning of ECMA 262: found anywhere unless ^ and $ say otherwise, $
@@ -35,18 +37,31 @@
 #define SCHEMA_MAX_WORK 10000000 /* steps */
 #define SCHEMA_MAX_CHAIN 64      /* schemas one behind the other ($ref, allOf, ...) for one value */
 #define SCHEMA_MAX_ANCHORS 1000
-#define SCHEMA_MAX_PATTERN 10000 /* bytes */
+#define SCHEMA_MAX_RESOURCES 1000 /* $id, and files */
+#define SCHEMA_MAX_FILES 64       /* beside the schema's own */
+#define SCHEMA_MAX_PATTERN 10000  /* bytes */
 #define SCHEMA_MAX_ERRORS 10
 #define SCHEMA_MAX_LINE 1200                     /* bytes */
 #define SCHEMA_MAX_REPORT (11 * SCHEMA_MAX_LINE) /* what one check appends at most */
 
 struct schema;
 
+struct schema_file {             /* that references may lead to */
+	const char *name;        /* "defs.json" */
+	const struct node *root; /* a mapping or a boolean */
+};
+
 /* Compiles the tree under root, a mapping or a boolean: every keyword's value is checked, every
  * pattern compiled, every reference resolved. Borrows root until schema_free(). 0; -EINVAL with the
  * first error in why, such as "line 3, column 9: /properties/port/type: ..." (the path is that in
  * the schema); -ENOMEM, said in why as well. */
 int schema_new(const struct node *root, struct schema **ret_schema, char why[FILE_WHY]);
+/* The same beside other files, at most SCHEMA_MAX_FILES, borrowed until schema_free(), the array
+ * for the call. Those are compiled that references lead to, by the $id at their root, else by their
+ * name: "https://x/schemas/defs.json" and "defs.json" are the file defs.json. The first error may
+ * be in one of them: "defs.json: line 3, ...". */
+int schema_new_among(const struct node *root, const struct schema_file *files, size_t count,
+	struct schema **ret_schema, char why[FILE_WHY]);
 void schema_free(struct schema *s);
 /* The names at places of keywords that are none, in quotes, each once, outer ones first, at most
  * ten, for one line of a log; "" when there are none. They are ignored, as the specification wants

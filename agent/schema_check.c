@@ -10,9 +10,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "keypath.h"
 #include "schema_rule.h"
+#include "sentence.h"
+
+#define SHOWN (VALUE_SHOWN + SENTENCE_WORDS)
 
 struct report {
 	struct buffer *out;
@@ -118,19 +122,46 @@ static void append_path(const struct value *v, struct buffer *path)
 	keypath_append(path, !v->parent->parent, v->node, value_index(v));
 }
 
-/* A value of the document for people, or what stands for it. */
-static const char *show(const struct run *run, const struct value *v, char shown[VALUE_SHOWN])
+static bool is_masked(const struct run *run, const struct value *v)
 {
 	struct buffer path;
 	bool masked;
 
 	if (!run->mask)
-		return value_show(v, shown);
+		return false;
 	buffer_init(&path, 16u << 20);
 	append_path(v, &path);
 	masked = path.error || keypath_matches(run->mask, path.data ? path.data : "");
 	buffer_fini(&path);
-	return masked ? "***" : value_show(v, shown);
+	return masked;
+}
+
+/* A value of the document for people, or what stands for it. */
+static const char *show(const struct run *run, const struct value *v, char shown[SHOWN])
+{
+	static const char *const words[] = {
+		[NODE_BOOL] = "true or false",
+		[NODE_INT] = "an integer",
+		[NODE_DOUBLE] = "a number",
+		[NODE_STRING] = "a string",
+	};
+	char text[VALUE_SHOWN];
+	const char *value = is_masked(run, v) ? "***" : value_show(v, text);
+
+	if (value_is(v, VALUE_NULL | VALUE_LIST | VALUE_MAP)) {
+		snprintf(shown, SHOWN, "%s", value);
+		return shown;
+	}
+	return sentence_quote(shown, SHOWN, value, strlen(value), words[v->node->type]);
+}
+
+/* What the schema says that v may be: as secret as v. */
+static const char *show_wanted(
+	const struct run *run, const struct value *v, const char *wanted, char *shown, size_t size)
+{
+	if (is_masked(run, v))
+		wanted = "***";
+	return sentence_quote(shown, size, wanted, strlen(wanted), "what the schema says");
 }
 
 /* ---- marks ---- */
@@ -174,7 +205,7 @@ static void mark_all(struct marks *m, const struct marks *from)
 static bool check_type(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
-	char names[VALUE_TYPES], shown[VALUE_SHOWN];
+	char names[VALUE_TYPES], shown[SHOWN];
 	bool quote = r->types == VALUE_STRING && !value_is(v, VALUE_LIST | VALUE_MAP);
 
 	(void)marks;
@@ -194,7 +225,7 @@ static int by_value(const void *a, const void *b)
 static bool check_enum(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
-	char shown[VALUE_SHOWN], names[512] = "nothing";
+	char one[VALUE_SHOWN], shown[SHOWN], names[512] = "nothing", all[512 + SENTENCE_WORDS];
 	size_t len = 0;
 
 	(void)marks;
@@ -204,23 +235,24 @@ static bool check_enum(
 		return true;
 	for (unsigned i = 0; is_told(run) && i < r->value->count && len < sizeof(names); i++)
 		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
-			value_show(&r->value->children[i], shown));
+			value_show(&r->value->children[i], one));
 	value_cut(names, sizeof(names), (int)len);
-	return complain(run, v, "%s is none of: %s%s", show(run, v, shown), names,
-		len < sizeof(names) ? "" : "...");
+	return complain(run, v, "%s is none of: %s%s", show(run, v, shown),
+		show_wanted(run, v, names, all, sizeof(all)), len < sizeof(names) ? "" : "...");
 }
 
 static bool check_const(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
-	char a[VALUE_SHOWN], b[VALUE_SHOWN];
+	char a[SHOWN], b[SHOWN], wanted[VALUE_SHOWN];
 
 	(void)marks;
 	if (!spend(run, v->weight) || value_compare(r->value, v) == 0)
 		return run->error == 0;
 	if (value_is(v, VALUE_LIST | VALUE_MAP) && r->value->node->type == v->node->type)
 		return complain(run, v, "differs from the one that the schema asks for");
-	return complain(run, v, "must be %s, but is %s", value_show(r->value, a), show(run, v, b));
+	return complain(run, v, "must be %s, but is %s",
+		show_wanted(run, v, value_show(r->value, wanted), a, sizeof(a)), show(run, v, b));
 }
 
 /* ---- numbers ---- */
@@ -228,7 +260,7 @@ static bool check_const(
 static bool check_multiple_of(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
-	char a[VALUE_SHOWN], b[VALUE_SHOWN];
+	char a[SHOWN], b[VALUE_SHOWN];
 
 	(void)marks;
 	if (!spend(run, v->node->text_len / 8))
@@ -252,7 +284,7 @@ static bool check_limit(
 		[KEYWORD_MINIMUM] = {-1, false, "is less than the minimum"},
 		[KEYWORD_EXCLUSIVE_MINIMUM] = {-1, true, "must be more than"},
 	};
-	char a[VALUE_SHOWN], b[VALUE_SHOWN];
+	char a[SHOWN], b[VALUE_SHOWN];
 	int difference = number_compare(v->node, r->value->node) * limits[r->keyword].sign;
 	bool number = v->node->type == NODE_INT || !isnan(v->node->number);
 
@@ -310,7 +342,7 @@ static bool matches(struct run *run, const struct pattern *p, const char *text, 
 static bool check_pattern(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
-	char a[VALUE_SHOWN], b[VALUE_SHOWN];
+	char a[SHOWN], b[VALUE_SHOWN];
 
 	(void)marks;
 	if (matches(run, r->patterns[0], v->node->text, v->node->text_len))
@@ -325,7 +357,7 @@ static bool check_unique_items(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
 	const struct value *pair[2];
-	char shown[VALUE_SHOWN];
+	char shown[SHOWN];
 	int found;
 
 	(void)marks;

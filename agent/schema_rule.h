@@ -4,6 +4,7 @@
 #ifndef PULLET_SCHEMA_RULE_H
 #define PULLET_SCHEMA_RULE_H
 
+#include "schema.h"
 #include "schema_number.h"
 #include "schema_pattern.h"
 #include "schema_value.h"
@@ -75,6 +76,7 @@ struct rule { /* a keyword with its value */
 
 struct sub { /* a schema within the schema; a boolean has no rules */
 	const struct value *at;
+	unsigned resource;  /* that it is part of: whose URI its references start from */
 	struct rule *rules; /* in the order of enum keyword */
 	unsigned count;
 	unsigned chain; /* how many may follow one another from here on for the same value */
@@ -82,10 +84,17 @@ struct sub { /* a schema within the schema; a boolean has no rules */
 	struct sub *next;
 };
 
-struct schema {
+struct tree {             /* of one file */
+	const char *file; /* NULL: the schema's own */
 	struct value *root;
 	size_t values;
-	struct sub *top;      /* of the root */
+	struct sub **sub_of; /* by the index of a value: the schema there, or NULL */
+};
+
+struct schema {
+	struct tree trees[1 + SCHEMA_MAX_FILES];
+	unsigned tree_count;
+	struct sub *top;      /* of the first tree's root */
 	struct sub *subs;     /* all */
 	struct piece *pieces; /* of memory */
 	struct buffer unknown;

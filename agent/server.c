@@ -2,14 +2,14 @@
  * The line in front of one server, and its addresses.
  *
  * Surprising: an address that did not answer rests at least as long as it kept a pull waiting, else
- * every other pull would wait for it. Failover and backoff are one mechanism. Each address has a
- * shaper of its own; one that failed rests as long as its shaper holds, and a server with a single
- * address is only the case where everything waits for that one.
+ * every other pull would wait for it. Failover and backoff are one mechanism. One that failed rests
+ * as long as its backoff lasts, and a server with a single address is only the case where
+ * everything waits for that one.
  */
 #include "server.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +19,9 @@
 #include "hash.h"
 #include "log.h"
 
-#define NONE UINT_MAX /* of the addresses */
-
 struct address {
 	const char *url; /* of the settings */
 	uint64_t rank;   /* lower ones first, on this host */
-	struct shaper shaper;
-	char *error; /* why it rests; NULL = it does not, or there was no memory for it */
 };
 
 struct server {
@@ -34,11 +30,13 @@ struct server {
 	struct dispatcher dispatcher;
 	struct loop_timer timer; /* when the line has work again */
 	size_t tasks;            /* that have joined */
+	uint64_t longest_ms;     /* interval of those that have waited since nobody did */
 	unsigned in_flight;
 	bool pumping, held;
 	struct log_limit log_limit;
 	struct session session;
 	size_t count;
+	struct backoff **backoffs; /* of the addresses */
 	struct address addresses[];
 };
 
@@ -62,32 +60,14 @@ static void order_addresses(struct server *s)
 		s->addresses[i].rank = hash_bytes(
 			hash_bytes(HASH_START, s->addresses[i].url, strlen(s->addresses[i].url)),
 			&host, sizeof(host));
-		shaper_init(&s->addresses[i].shaper);
 	}
 	qsort(s->addresses, s->count, sizeof(s->addresses[0]), compare_ranks);
 }
 
-/* The first one, from `first` on and all around, but `skip`, that does not rest; if all do, the one
- * that has rested first. */
-static unsigned best_address(const struct server *s, uint64_t now_ms, unsigned first, unsigned skip,
-	uint64_t *ret_until_ms)
+static size_t best_address(
+	const struct server *s, uint64_t now_ms, size_t first, size_t skip, uint64_t *ret_until_ms)
 {
-	uint64_t least_ms = UINT64_MAX, until_ms;
-	unsigned best = 0;
-
-	for (unsigned n = 0; n < s->count; n++) {
-		unsigned i = (first + n) % (unsigned)s->count;
-
-		until_ms = shaper_holds(&s->addresses[i].shaper, now_ms)
-				   ? shaper_until(&s->addresses[i].shaper)
-				   : 0;
-		if (i != skip && until_ms < least_ms) {
-			least_ms = until_ms;
-			best = i;
-		}
-	}
-	*ret_until_ms = least_ms;
-	return best;
+	return backoff_pick(s->backoffs, s->count, first, skip, now_ms, ret_until_ms);
 }
 
 /* 0 when some address is ready, else the moment when the first one will be. */
@@ -95,8 +75,45 @@ static uint64_t held_until_ms(const struct server *s, uint64_t now_ms)
 {
 	uint64_t until_ms;
 
-	best_address(s, now_ms, 0, NONE, &until_ms);
+	best_address(s, now_ms, 0, BACKOFF_NONE, &until_ms);
 	return until_ms;
+}
+
+/* ---- telling ---- */
+
+static const char *name_of(const struct server *s)
+{
+	return s->settings->name ? s->settings->name : s->settings->urls[0];
+}
+
+/* Says once that pulls wait, whatever request made the addresses back off. */
+static void tell_held(struct server *s, uint64_t now_ms, uint64_t until_ms)
+{
+	unsigned suppressed;
+
+	if (!log_limit_pass(&s->log_limit, now_ms, "held", &suppressed))
+		return;
+	s->held = true;
+	log_warn("the server is left alone for a while: pulls wait", "server", name_of(s),
+		"hold_ms", LOG_U64(until_ms - now_ms), "repeated",
+		suppressed ? LOG_U64(suppressed) : NULL);
+}
+
+/* Says what follows from an address's rest; the cause itself is in the line of the config whose
+ * pull failed. */
+static void tell_rest(struct server *s, size_t i)
+{
+	uint64_t now_ms = loop_now_ms(s->loop), until_ms = held_until_ms(s, now_ms),
+		 rest_ms = backoff_until(s->backoffs[i], now_ms);
+	const char *url = s->addresses[i].url;
+	unsigned suppressed;
+
+	if (rest_ms && until_ms)
+		tell_held(s, now_ms, until_ms);
+	else if (rest_ms && log_limit_pass(&s->log_limit, now_ms, url, &suppressed))
+		log_warn("an address of the server failed and rests: another one is used", "server",
+			name_of(s), "url", url, "why", s->backoffs[i]->error, "rest_ms",
+			LOG_U64(rest_ms - now_ms));
 }
 
 /* ---- the line ---- */
@@ -105,15 +122,16 @@ static uint64_t held_until_ms(const struct server *s, uint64_t now_ms)
 static void begin(struct server *s, const struct dispatcher_item *item, uint64_t now_ms)
 {
 	struct server_task *t = item->task;
-	unsigned first = now_ms < t->away_ms ? t->first : 0;
+	size_t first = now_ms < t->away_ms ? t->first : 0;
 	uint64_t until_ms;
 
 	if (t->again) /* the next one: one before it may have had a very short rest */
 		t->address = best_address(s, now_ms, t->address + 1, t->address, &until_ms);
 	else
-		t->address = best_address(s, now_ms, first, NONE, &until_ms);
+		t->address = best_address(s, now_ms, first, BACKOFF_NONE, &until_ms);
 	t->item = *item;
 	t->waiting = t->again = false;
+	loop_timer_cancel(s->loop, &t->patience);
 	t->started_ms = now_ms;
 	t->tries++;
 	s->in_flight++;
@@ -155,17 +173,15 @@ static void timer_due(void *arg)
 
 static void lost(void *arg, void *task, enum dispatcher_loss why)
 {
-	static const char *const sentences[] = {
-		[DISPATCHER_OVERFLOWED] = "not pulled: too many pulls wait for this server",
-		[DISPATCHER_EXPIRED] = "not pulled: the server did not take it in time",
-	};
 	struct server_task *t = task;
 
 	(void)arg;
 	if (why == DISPATCHER_OVERRIDDEN)
 		return; /* by newer work of the same config, which is the same task */
+	assert(why == DISPATCHER_EXPIRED); /* the line has room for all that have joined */
 	t->waiting = false;
-	t->lost(t->arg, sentences[why]);
+	loop_timer_cancel(t->server->loop, &t->patience);
+	t->lost(t->arg, "not pulled: the server did not take it in time");
 }
 
 /* Doubles: the whole line is copied each time. */
@@ -184,18 +200,73 @@ void server_leave(struct server *s)
 	s->tasks--;
 }
 
+/* A task that expires is told so at that moment, whether a slot is free or not. Our own rests, when
+ * they have kept it waiting for as long as they may, make it the first to go, unless the server
+ * itself asked for more. */
+static void patience_ends(void *arg)
+{
+	struct server_task *t = arg;
+	struct server *s = t->server;
+	uint64_t now_ms = loop_now_ms(s->loop);
+
+	if (t->item.expires_ms <= now_ms) {
+		dispatcher_expire(&s->dispatcher, t->item.id);
+		return;
+	}
+	if (t->item.expires_ms != DISPATCHER_NEVER)
+		loop_timer_set(s->loop, &t->patience, t->item.expires_ms);
+	if (!held_until_ms(s, now_ms))
+		return; /* it waits for a slot */
+	dispatcher_cancel(&s->dispatcher, t->item.id);
+	dispatcher_retry(&s->dispatcher, now_ms, &t->item, 1);
+	server_lift(s);
+}
+
+static void limit_rests(struct server *s, uint64_t longest_ms)
+{
+	for (size_t i = 0; longest_ms && i < s->count; i++)
+		backoff_limit(s->backoffs[i], longest_ms);
+}
+
+/* Counts the task among those that wait. */
+static void begin_waiting(struct server *s, struct server_task *t)
+{
+	if (!t->server)
+		loop_timer_init(&t->patience, patience_ends, t);
+	t->server = s;
+	t->waiting = true;
+	if (!dispatcher_pending(&s->dispatcher))
+		s->longest_ms = 0;
+	if (t->interval_ms > s->longest_ms)
+		s->longest_ms = t->interval_ms;
+	limit_rests(s, s->longest_ms);
+}
+
 void server_submit(struct server *s, struct server_task *t, uint64_t expires_ms)
 {
-	t->waiting = true;
+	uint64_t now_ms = loop_now_ms(s->loop), until_ms, patience_ms = expires_ms;
+
+	begin_waiting(s, t);
 	t->tries = 0;
-	dispatcher_submit(
-		&s->dispatcher, loop_now_ms(s->loop), (uint64_t)(uintptr_t)t, t, expires_ms);
+	t->item = (struct dispatcher_item){(uint64_t)(uintptr_t)t, t, now_ms, expires_ms};
+	dispatcher_submit(&s->dispatcher, now_ms, t->item.id, t, expires_ms);
 	pump(s);
+	if (!t->waiting)
+		return;
+	if (t->latest_ms && t->latest_ms < expires_ms)
+		patience_ms = t->latest_ms;
+	if (patience_ms != DISPATCHER_NEVER)
+		loop_timer_set(s->loop, &t->patience, patience_ms);
+	until_ms = held_until_ms(s, now_ms);
+	if (until_ms && !s->held)
+		tell_held(s, now_ms, until_ms);
 }
 
 void server_withdraw(struct server *s, struct server_task *t)
 {
 	t->waiting = false;
+	if (t->server)
+		loop_timer_cancel(s->loop, &t->patience);
 	dispatcher_cancel(&s->dispatcher, (uint64_t)(uintptr_t)t);
 }
 
@@ -208,137 +279,68 @@ void server_retry(struct server *s, struct server_task *t)
 
 void server_avoid(struct server *s, struct server_task *t)
 {
-	t->first = (t->address + 1) % (unsigned)s->count;
+	t->first = (t->address + 1) % s->count;
 	t->away_ms = loop_now_ms(s->loop) + SERVER_AWAY_MS;
 }
 
 /* ---- how it went ---- */
 
-enum health { WELL, CONGESTED, FAILED, SILENT, UNASKED };
-
-static enum health health_of(const struct transport_response *r)
+static void recovered(struct server *s, size_t i)
 {
-	static const enum health table[TRANSPORT_RESULTS] = {
-		[TRANSPORT_OK] = WELL,
-		[TRANSPORT_TIMEOUT] = SILENT,
-		[TRANSPORT_REFUSED] = FAILED,
-		[TRANSPORT_NETWORK] = FAILED,
-		[TRANSPORT_TLS] = FAILED,
-		[TRANSPORT_HOST] = UNASKED,
-		[TRANSPORT_TOO_LARGE] = WELL,
-		[TRANSPORT_PROTOCOL] = FAILED,
-	};
-
-	if (!r)
-		return SILENT;
-	if (r->result == TRANSPORT_TIMEOUT && !r->sent)
-		return FAILED;
-	if (r->result == TRANSPORT_OK && (r->status == 429 || r->status == 503))
-		return CONGESTED;
-	if (r->result == TRANSPORT_OK && r->status >= 500)
-		return FAILED;
-	return table[r->result];
-}
-
-static const char *name_of(const struct server *s)
-{
-	return s->settings->name ? s->settings->name : s->settings->urls[0];
-}
-
-/* Remembers why the address rests, and logs what follows from it; the cause itself is in the line
- * of the config whose pull failed. */
-static void tell(struct server *s, struct address *a, const struct transport_response *r)
-{
-	uint64_t now_ms = loop_now_ms(s->loop), until_ms = held_until_ms(s, now_ms);
-	unsigned suppressed;
-
-	free(a->error);
-	if (!r)
-		a->error = strdup("it does not answer in time");
-	else if (r->result != TRANSPORT_OK)
-		a->error = strdup(r->message);
-	else if (asprintf(&a->error, "it answered %ld", r->status) < 0)
-		a->error = NULL;
-	if (!shaper_holds(&a->shaper, now_ms) ||
-		!log_limit_pass(&s->log_limit, now_ms, until_ms ? "held" : a->url, &suppressed))
-		return;
-	if (!until_ms) {
-		log_warn("an address of the server failed and rests: another one is used", "server",
-			name_of(s), "url", a->url, "why", a->error, "rest_ms",
-			LOG_U64(shaper_until(&a->shaper) - now_ms));
-		return;
-	}
-	s->held = true;
-	log_warn("the server is left alone for a while: pulls wait", "server", name_of(s),
-		"hold_ms", LOG_U64(until_ms - now_ms), "repeated",
-		suppressed ? LOG_U64(suppressed) : NULL);
-}
-
-static void recovered(struct server *s, struct address *a)
-{
-	free(a->error);
-	a->error = NULL;
 	if (!s->held)
 		return;
 	s->held = false;
 	memset(&s->log_limit, 0, sizeof(s->log_limit));
-	log_info("the server answers again", "server", name_of(s), "url", a->url);
-}
-
-/* What the failure says about when to come back. */
-static uint64_t advice_ms(const struct server_task *t, enum health health,
-	const struct transport_response *response, uint64_t now_ms)
-{
-	if (health == SILENT)
-		return now_ms - t->started_ms;
-	if (health != CONGESTED || response->retry_after_ms == TRANSPORT_NO_ADVICE)
-		return SHAPER_NO_ADVICE;
-	/* one more, for the clock is cut to milliseconds: never sooner than asked */
-	return 1 + (response->retry_after_ms > SHAPER_ADVICE_MIN_MS ? response->retry_after_ms
-								    : SHAPER_ADVICE_MIN_MS);
+	log_info("the server answers again", "server", name_of(s), "url", s->addresses[i].url);
 }
 
 void server_dropped(struct server *s)
 {
 	s->in_flight--;
+	/* who waits goes on in a turn of its own: the caller is in the middle of ending a run */
 	if (dispatcher_pending(&s->dispatcher))
 		loop_timer_set(s->loop, &s->timer, loop_now_ms(s->loop));
+}
+
+bool server_deferred(struct server *s, struct server_task *t)
+{
+	uint64_t until_ms;
+
+	server_dropped(s);
+	best_address(s, loop_now_ms(s->loop), 0, t->address, &until_ms);
+	return !until_ms && t->tries < s->count;
 }
 
 bool server_ended(
 	struct server *s, struct server_task *t, const struct transport_response *response)
 {
-	struct address *a = &s->addresses[t->address];
-	uint64_t now_ms = loop_now_ms(s->loop), until_ms;
-	enum health health = health_of(response);
+	struct backoff *b = s->backoffs[t->address];
+	enum backoff_health health = BACKOFF_SILENT;
 
-	if (health == UNASKED) { /* says nothing of this address, and would be so at any other */
-		server_dropped(s);
-		return false;
-	}
-	s->in_flight--;
-	if (health == WELL) {
-		shaper_succeeded(&a->shaper, t->started_ms);
-		recovered(s, a);
-	} else if (health != SILENT || s->count > 1) {
-		/* a single address that is slow is the supervisor's: it slows each config down */
-		shaper_failed(&a->shaper, t->started_ms, now_ms,
-			health == CONGESTED ? SHAPER_CONGESTION : SHAPER_NETWORK,
-			advice_ms(t, health, response, now_ms), loop_sys(s->loop)->random());
-		tell(s, a, response);
-	}
-	best_address(s, now_ms, 0, t->address, &until_ms);
-	/* who waits goes on in a turn of its own: the caller is in the middle of ending a run */
-	if (dispatcher_pending(&s->dispatcher))
-		loop_timer_set(s->loop, &s->timer, now_ms);
-	return health != WELL && !until_ms && t->tries < s->count;
+	limit_rests(s, t->interval_ms > s->longest_ms ? t->interval_ms : s->longest_ms);
+	if (response)
+		health = backoff_ended(b, t->started_ms, response);
+	/* a single address that is slow is the supervisor's: it slows each config down */
+	if (health == BACKOFF_SILENT && s->count > 1)
+		backoff_kept_waiting(b, t->started_ms);
+	if (health == BACKOFF_WELL)
+		recovered(s, t->address);
+	else if (health != BACKOFF_UNASKED)
+		tell_rest(s, t->address);
+	/* what is wrong on this host would be so at any other address */
+	return server_deferred(s, t) && health != BACKOFF_WELL && health != BACKOFF_UNASKED;
 }
 
 void server_lift(struct server *s)
 {
 	for (size_t i = 0; i < s->count; i++)
-		shaper_lift(&s->addresses[i].shaper);
+		backoff_lift(s->backoffs[i]);
 	pump(s);
+}
+
+struct backoff *server_backoff(const struct server *s, const struct server_task *t)
+{
+	return s->backoffs[t->address];
 }
 
 const char *server_url(const struct server *s, const struct server_task *t)
@@ -386,18 +388,17 @@ void server_status(const struct server *s, struct server_status *ret_status)
 void server_address_status(
 	const struct server *s, size_t address, struct server_address_status *ret_status)
 {
-	const struct address *a = &s->addresses[address];
-	uint64_t now_ms = loop_now_ms(s->loop);
+	const struct backoff *b = s->backoffs[address];
+	uint64_t now_ms = loop_now_ms(s->loop), until_ms = backoff_until(b, now_ms);
 
 	*ret_status = (struct server_address_status){
-		.url = a->url,
-		.error = a->error ? a->error : "",
-		.rests_ms =
-			shaper_holds(&a->shaper, now_ms) ? shaper_until(&a->shaper) - now_ms : 0,
-		.in_a_row = a->shaper.in_a_row,
-		.congestion = a->shaper.count[SHAPER_CONGESTION],
-		.network = a->shaper.count[SHAPER_NETWORK],
-		.advised = a->shaper.advised,
+		.url = s->addresses[address].url,
+		.error = b->error ? b->error : "",
+		.rests_ms = until_ms ? until_ms - now_ms : 0,
+		.in_a_row = b->shaper.in_a_row,
+		.congestion = b->shaper.count[SHAPER_CONGESTION],
+		.network = b->shaper.count[SHAPER_NETWORK],
+		.advised = b->shaper.advised,
 	};
 }
 
@@ -413,7 +414,19 @@ static void warn_of_plain_secrets(const struct server *s)
 				"server", name_of(s), "url", s->addresses[i].url);
 }
 
-struct server *server_new(struct loop *l, const struct settings_server *settings)
+static int join_backoffs(struct server *s, struct backoffs *all)
+{
+	s->backoffs = calloc(s->count, sizeof(struct backoff *));
+	for (size_t i = 0; s->backoffs && i < s->count; i++) {
+		s->backoffs[i] = backoff_join(all, s->settings, s->addresses[i].url);
+		if (!s->backoffs[i])
+			return -ENOMEM;
+	}
+	return s->backoffs ? 0 : -ENOMEM;
+}
+
+struct server *server_new(
+	struct loop *l, struct backoffs *backoffs, const struct settings_server *settings)
 {
 	const struct dispatcher_limits limits = {
 		.max_pending = 1,
@@ -428,11 +441,15 @@ struct server *server_new(struct loop *l, const struct settings_server *settings
 	s->settings = settings;
 	s->count = settings->url_count;
 	loop_timer_init(&s->timer, timer_due, s);
+	order_addresses(s);
 	if (dispatcher_init(&s->dispatcher, &limits, lost, s)) {
 		free(s);
 		return NULL;
 	}
-	order_addresses(s);
+	if (join_backoffs(s, backoffs)) {
+		server_free(s);
+		return NULL;
+	}
 	warn_of_plain_secrets(s);
 	credentials_warn(settings);
 	return s;
@@ -445,7 +462,6 @@ void server_free(struct server *s)
 	loop_timer_cancel(s->loop, &s->timer);
 	dispatcher_fini(&s->dispatcher);
 	session_fini(&s->session);
-	for (size_t i = 0; i < s->count; i++)
-		free(s->addresses[i].error);
+	backoff_leave_all(s->backoffs, s->count);
 	free(s);
 }

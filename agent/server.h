@@ -2,19 +2,21 @@
  * One configuration server as this host sees it: who pulls from it when, and from which address.
  *
  * A dispatcher lines up the pulls of all its configs and hands them out while fewer than
- * max_in_flight run; each address has a shaper, and rests while that one holds. A pull goes to the
+ * max_in_flight run; each address has a backoff, and rests while that lasts. A pull goes to the
  * first address, in an order that differs from host to host, that does not rest; while all rest,
- * nothing is handed out until the first one has rested.
+ * nothing is handed out until the first one has rested. A rest that the server did not ask for is
+ * at most as long as the longest interval of those who wait, and ends when one of them has waited
+ * for as long as it may.
  *
- * Threads: the loop's. Ownership: settings are borrowed; tasks are embedded in the configs and must
- * be withdrawn or ended before they go. Bounds: as many waiting tasks as have joined, max_in_flight
- * transfers.
+ * Threads: the loop's. Ownership: settings are borrowed; tasks, zeroed but for their public fields,
+ * are embedded in the configs and must be withdrawn or ended before they go. Bounds: as many
+ * waiting tasks as have joined, max_in_flight transfers.
  */
 #ifndef PULLET_SERVER_H
 #define PULLET_SERVER_H
 
 #include "../lib/dispatcher.h"
-#include "../lib/shaper.h"
+#include "backoff.h"
 #include "exchange.h"
 #include "loop.h"
 #include "settings.h"
@@ -32,12 +34,16 @@ struct server_task {
 	/* The pull waited in vain. */
 	void (*lost)(void *arg, const char *why);
 	void *arg;
+	uint64_t interval_ms; /* no rest that the server did not ask for is longer; 0 = any is */
+	uint64_t latest_ms;   /* until then, and no longer, such rests keep it waiting; 0 = never */
 
 	/* private */
+	struct server *server;
+	struct loop_timer patience; /* latest_ms */
 	struct dispatcher_item item;
 	uint64_t started_ms;
-	unsigned address, tries;
-	unsigned first; /* the address that is taken before others until away_ms */
+	size_t address, tries;
+	size_t first; /* the address that is taken before others until away_ms */
 	uint64_t away_ms;
 	bool waiting, again; /* again: at another address */
 };
@@ -60,7 +66,8 @@ struct server_status {
 };
 
 /* NULL when there is no memory. */
-struct server *server_new(struct loop *l, const struct settings_server *settings);
+struct server *server_new(
+	struct loop *l, struct backoffs *backoffs, const struct settings_server *settings);
 void server_free(struct server *s);
 const struct settings_server *server_settings(const struct server *s);
 /* What its exchanges share. */
@@ -79,6 +86,8 @@ void server_withdraw(struct server *s, struct server_task *t);
 /* The address that the task's last transfer went to shows less than there is: the next ones, for
  * SERVER_AWAY_MS, go to the one behind it, as long as that does not rest. */
 void server_avoid(struct server *s, struct server_task *t);
+/* The backoff of the address that the task's transfer goes to. */
+struct backoff *server_backoff(const struct server *s, const struct server_task *t);
 /* The address the task's transfer goes to; between two of them, the one it would go to now. */
 const char *server_url(const struct server *s, const struct server_task *t);
 /* Ends what begin() began: a response, NULL = it ran into its time limit. True when it failed and
@@ -87,6 +96,9 @@ bool server_ended(
 	struct server *s, struct server_task *t, const struct transport_response *response);
 /* Ends what begin() began, which says nothing about the server: it is not wanted any more. */
 void server_dropped(struct server *s);
+/* Ends what begin() began: nothing was sent, for its address backs off by now. True as for
+ * server_ended(). */
+bool server_deferred(struct server *s, struct server_task *t);
 /* The same task again, at the front of the line; after server_ended(). */
 void server_retry(struct server *s, struct server_task *t);
 /* Somebody wants a pull now: ends the rests, but for those a server asked for, and those of

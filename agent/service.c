@@ -19,8 +19,9 @@
 #include <unistd.h>
 
 #include "../lib/buffer.h"
-#include "jsontext.h"
+#include "escape.h"
 #include "log.h"
+#include "sentence.h"
 
 #define AGAIN_MS 1000u   /* between two status texts; from a doubt or a failure to the next try */
 #define EXTEND_MS 60000u /* the start may go on for so long; told each third of it */
@@ -33,6 +34,7 @@ struct service {
 	socklen_t to_len;
 	uint64_t watchdog_ms; /* it is fed so often; 0 = there is none */
 	bool ready, owes_ready;
+	size_t standing;       /* so many of the first configs have a version */
 	bool doubted, starves; /* a config was stuck at the last look; and at two, which is told */
 	struct loop_timer status; /* the next look at the configs */
 	struct loop_timer pulse;  /* the watchdog's next meal, or the start's next extension */
@@ -54,29 +56,16 @@ static bool notify(const struct service *s, const char *message)
 
 /* ---- the status text ---- */
 
-static bool has_all(const struct control_env *env)
+/* Every config has a version: asked after each run until it is so, each time from the first config
+ * on that had none. */
+static bool has_all(struct service *s)
 {
-	for (size_t i = 0; i < env->settings->config_count; i++)
-		if (!config_stands(env->configs[i], 1, ""))
-			return false;
-	return true;
-}
+	const struct control_env *env = s->env;
 
-/* What a server said cannot end the line, which would begin another message to systemd, and is
- * valid UTF-8, else systemd drops the text. */
-static void append_clean(struct buffer *b, const char *s)
-{
-	size_t left = strlen(s), n;
-
-	for (; left; s += n, left -= n) {
-		n = jsontext_sequence(s, left);
-		if (n == 0 || (n == 1 && (*s < ' ' || *s == 0x7f))) {
-			buffer_append(b, "?", 1);
-			n = 1;
-		} else {
-			buffer_append(b, s, n);
-		}
-	}
+	while (s->standing < env->settings->config_count &&
+		config_stands(env->configs[s->standing], 1, ""))
+		s->standing++;
+	return s->standing >= env->settings->config_count;
 }
 
 struct count {
@@ -86,12 +75,13 @@ struct count {
 
 static void count(struct count *n, const struct config_status *s)
 {
+	char why[160];
+
 	if (n->configs++)
 		return;
-	if (s->last_error[0])
-		snprintf(n->first, sizeof(n->first), "%s: %s", s->settings->name, s->last_error);
-	else
-		snprintf(n->first, sizeof(n->first), "%s", s->settings->name);
+	snprintf(n->first, sizeof(n->first), "%s%s%s", s->settings->name,
+		s->last_error[0] ? ": " : "",
+		sentence_show(why, sizeof(why), s->last_error, AUDIENCE_READER));
 }
 
 /* "3 configs ok; 1 failing: web: the server timed out" */
@@ -125,7 +115,8 @@ static void write_status(const struct control_env *env, char ret[SERVICE_MAX_STA
 			continue;
 		buffer_printf(
 			&b, "; %s%zu%s: ", states[k].before, counts[k].configs, states[k].after);
-		append_clean(&b, counts[k].first);
+		/* nothing ends the line, which would begin another message to systemd */
+		escape_append(&b, counts[k].first, strlen(counts[k].first));
 	}
 	snprintf(ret, SERVICE_MAX_STATUS + 1, "%s", b.data ? b.data : "");
 	buffer_fini(&b);
@@ -142,7 +133,7 @@ static void look(void *arg)
 
 	s->looked_ms = now_ms(s);
 	loop_timer_cancel(s->env->loop, &s->status);
-	if (!s->ready && has_all(s->env)) {
+	if (!s->ready && has_all(s)) {
 		s->ready = s->owes_ready = true;
 		loop_timer_set(s->env->loop, &s->pulse, s->looked_ms);
 	}
@@ -163,7 +154,7 @@ void service_run_ended(struct service *s)
 {
 	if (!s)
 		return;
-	if (now_ms(s) >= s->looked_ms + AGAIN_MS || (!s->ready && has_all(s->env)))
+	if (now_ms(s) >= s->looked_ms + AGAIN_MS || (!s->ready && has_all(s)))
 		look(s);
 	else
 		loop_timer_set(s->env->loop, &s->status, s->looked_ms + AGAIN_MS);
@@ -185,6 +176,7 @@ void service_reloaded(struct service *s)
 	if (!s)
 		return;
 	s->owes_ready = s->ready;
+	s->standing = 0; /* others may be in these places */
 	look(s);
 }
 

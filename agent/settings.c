@@ -21,6 +21,7 @@
 #include "document.h"
 #include "file.h"
 #include "log.h"
+#include "sentence.h"
 #include "settings_config.h"
 #include "settings_keys.h"
 #include "settings_layers.h"
@@ -28,7 +29,9 @@
 #include "settings_report.h"
 #include "settings_loader.h"
 #include "settings_servers.h"
+#include "settings_verify.h"
 #include "settings_walk.h"
+#include "trusted.h"
 
 #define MAX_FILE (1u << 20)
 #define READ_CHUNK (64u << 10)
@@ -38,8 +41,10 @@ static struct settings *settings_new(void)
 {
 	struct settings *s = calloc(1, sizeof(*s));
 
-	if (s)
+	if (s) {
+		s->operators = (gid_t)-1;
 		s->log_level = LOG_LEVEL_INFO;
+	}
 	return s;
 }
 
@@ -68,6 +73,7 @@ static int finish(struct loader *l, const char *main_file, struct settings **ret
 	if (l->s) {
 		fill_defaults(l);
 		settings_layers_resolve(l);
+		settings_verify_resolve(l);
 		settings_report_resolve(l);
 		if (l->s->config_count == 0 && !l->config_missed)
 			loader_complain(l, whole, "no config is set: add one under \"configs\"");
@@ -89,6 +95,7 @@ static int finish(struct loader *l, const char *main_file, struct settings **ret
 
 static void parse(struct loader *l, const char *file, const char *data, size_t len)
 {
+	char shown[sizeof(((struct document_error *)NULL)->message)];
 	struct document_error error = {0};
 	struct document *d = NULL;
 	int r = document_parse(DOCUMENT_YAML, data, len,
@@ -100,24 +107,25 @@ static void parse(struct loader *l, const char *file, const char *data, size_t l
 	} else if (r == -ENOMEM) {
 		l->no_memory = true;
 	} else {
-		l->config_missed = true;
-		loader_complain(
-			l, (struct place){file, error.line, error.column}, "%s", error.message);
+		l->config_missed = true; /* what stands there may be a secret */
+		loader_complain(l, (struct place){file, error.line, error.column}, "%s",
+			sentence_show(shown, sizeof(shown), error.message, AUDIENCE_READER));
 	}
 	document_free(d);
 }
 
 /* The whole of a regular file, through symlinks: volumes of Kubernetes are made of them. 0, or
  * -errno: -EMSGSIZE when it is too large, -EINVAL when it is not a regular file. */
-static int read_whole(const char *path, struct buffer *out)
+static int read_whole(const char *path, struct buffer *out, char why[FILE_WHY])
 {
-	/* a FIFO in the folder must not hold up the start */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), r = 0;
+	int fd = trusted_open(&sys_real, path, why), r = fd < 0 ? fd : 0;
 	struct stat st;
 	ssize_t n = 1;
 
-	if (fd < 0 || fstat(fd, &st))
+	if (r == 0 && fstat(fd, &st))
 		r = -errno;
+	else if (r)
+		;
 	else if (!S_ISREG(st.st_mode))
 		r = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 	else if (st.st_mode & S_IWOTH)
@@ -135,59 +143,47 @@ static int read_whole(const char *path, struct buffer *out)
 		if (out->len > MAX_FILE)
 			r = -EMSGSIZE;
 	}
-	if (fd >= 0)
+	if (fd >= 0) {
 		close(fd);
+		if (r)
+			file_remedy(why, -r, true);
+	}
 	return r;
 }
 
-static void complain_unread(struct loader *l, const char *file, int error)
+static void complain_unread(struct loader *l, const char *file, int error, const char *why)
 {
-	char remedy[FILE_REMEDY];
-
 	l->config_missed = true;
-	file_remedy(remedy, error, true);
-	loader_complain(l, (struct place){file, 0, 0}, "cannot be read: %s",
+	loader_complain(l, (struct place){file, 0, 0}, "cannot be read: %.300s",
 		error == EMSGSIZE ? "larger than 1 MiB"
 		: error == EINVAL ? "not a regular file"
-				  : remedy);
+				  : why);
 }
 
 static void load_file(struct loader *l, char *name)
 {
 	const char *file = loader_add_file(l, name);
+	char why[FILE_WHY];
 	struct buffer text;
 	int r;
 
 	if (!file)
 		return;
 	buffer_init(&text, MAX_FILE + READ_CHUNK);
-	r = read_whole(file, &text);
+	r = read_whole(file, &text, why);
 	if (r)
-		complain_unread(l, file, -r);
+		complain_unread(l, file, -r, why);
 	else
 		parse(l, file, text.data ? text.data : "", text.len);
 	buffer_fini(&text);
-}
-
-static int is_part(const struct dirent *e)
-{
-	size_t len = strlen(e->d_name);
-
-	return e->d_name[0] != '.' && len > 5 && !strcmp(e->d_name + len - 5, ".yaml");
-}
-
-static int compare_names(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name); /* the same order in every locale */
 }
 
 /* conf.d beside the main file; none is no error. */
 static void load_parts(struct loader *l, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	struct dirent **names = NULL;
+	char *name, why[FILE_WHY], *names[MAX_CONF_D];
 	const char *folder;
-	char *name;
 	int n;
 
 	if (asprintf(&name, "%.*sconf.d", slash ? (int)(slash + 1 - path) : 0, path) < 0)
@@ -195,20 +191,23 @@ static void load_parts(struct loader *l, const char *path)
 	folder = loader_add_file(l, name);
 	if (!folder)
 		return;
-	n = scandir(folder, &names, is_part, compare_names);
-	if (n < 0 && errno != ENOENT)
-		complain_unread(l, folder, errno);
-	if (n > MAX_CONF_D)
+	n = trusted_list(
+		&sys_real, folder, (const char *const[]){".yaml", NULL}, names, MAX_CONF_D, why);
+	if (n == -ENOMEM)
+		l->no_memory = true;
+	else if (n == -E2BIG)
 		loader_complain(l, (struct place){folder, 0, 0},
-			"holds %d files: at most %d are read", n, MAX_CONF_D);
+			"holds more than %d files: remove some, or put several into one",
+			MAX_CONF_D);
+	else if (n < 0 && n != -ENOENT)
+		complain_unread(l, folder, -n, why);
 	for (int i = 0; i < n; i++) {
-		if (i < MAX_CONF_D && asprintf(&name, "%s/%s", folder, names[i]->d_name) < 0)
+		if (asprintf(&name, "%s/%s", folder, names[i]) < 0)
 			l->no_memory = true;
-		else if (i < MAX_CONF_D)
+		else
 			load_file(l, name);
 		free(names[i]);
 	}
-	free(names);
 }
 
 static int load(struct loader *l, const char *path, struct settings **ret_settings)

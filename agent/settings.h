@@ -42,6 +42,7 @@
 #define SETTINGS_MAX_SECRET 8192 /* bytes of a token, a password, a header's value */
 #define SETTINGS_MAX_LABELS 64
 #define SETTINGS_MAX_BYTES_DEFAULT (8u << 20) /* of a pulled document */
+#define SETTINGS_GROWTH 4                     /* each form that a document takes, by max_size */
 #define SETTINGS_MAX_LAYERS 16
 #define SETTINGS_MAX_ARGV 64 /* words of a command */
 #define SETTINGS_MAX_RULES 64
@@ -121,6 +122,8 @@ struct settings_server {
 	char *access_key;  /* s3: its id; NULL = no access key, or (apollo) one without an id */
 	char *secret_file; /* of the access key; NULL = nothing is signed */
 	char *session_token_file; /* s3; NULL = none */
+	/* Secrets may go over plain http to another host: false. */
+	bool insecure;
 	struct settings_print print;
 };
 
@@ -175,9 +178,21 @@ struct settings_guard {
 	bool allow_empty;     /* false */
 };
 
+/* What a signature must say it is for, so that it is good for nothing else. */
+enum settings_bind {
+	SETTINGS_BIND_AUTO, /* only while it is read: the path, where a key is trusted for another
+			       document too, else nothing */
+	SETTINGS_BIND_NONE,
+	SETTINGS_BIND_CONFIG,
+	SETTINGS_BIND_PATH
+};
+
 struct settings_verify {
 	char **public_keys; /* minisign's, 56 bytes of base64; ends with NULL; NULL = no signature
 			       is asked for */
+	enum settings_bind bind;
+	bool rev_required; /* false */
+	bool key_shared;   /* a key is trusted for another document too */
 };
 
 enum settings_drift { SETTINGS_HEAL, SETTINGS_REPORT, SETTINGS_LEAVE };
@@ -196,7 +211,8 @@ struct settings_config {
 	uint64_t timeout_ms;     /* 10 s */
 	unsigned backoff_bound;  /* 10 */
 	char *topic;             /* the name */
-	uint64_t push_spread_ms; /* 0; when the message names none */
+	uint64_t push_spread_ms; /* 0; a message may name a longer one */
+	uint64_t push_min_ms;    /* 100 ms between pulls that messages cause */
 	char *file;              /* absolute path; NULL = none, only a snapshot, or dir */
 	char *dir;               /* absolute path of a set of files, one per layer; NULL = none */
 	bool snapshot;           /* true; not for bytes, nor for a set of files */
@@ -204,17 +220,20 @@ struct settings_config {
 	struct settings_command format_run;
 	struct settings_verify verify;
 	struct settings_guard guard;
-	char *schema; /* absolute path of a JSON Schema; NULL = none */
+	char *schema;     /* absolute path of a JSON Schema; NULL = none */
+	char *schema_dir; /* of others that it may refer to; NULL = none */
 	struct settings_command check;
 	struct settings_reload reload;
 	struct settings_probe probe;
 	unsigned history; /* generations kept: 10 */
 	char **mask;      /* key patterns whose values are never shown; ends with NULL; or NULL */
 	enum settings_drift drift;
-	mode_t mode; /* 0640 */
-	uid_t uid;   /* (uid_t)-1 = the agent's */
-	gid_t gid;   /* (gid_t)-1 = the agent's */
-	bool strict; /* durability: on disk before it is visible */
+	mode_t mode;       /* 0640 */
+	uid_t uid;         /* (uid_t)-1 = the agent's */
+	gid_t gid;         /* (gid_t)-1 = the agent's */
+	bool strict;       /* durability: on disk before it is visible */
+	uint64_t max_made; /* bytes of each form that its document takes: SETTINGS_GROWTH times the
+			      largest max_size of its servers */
 	struct settings_print print;
 };
 
@@ -237,6 +256,8 @@ struct settings {
 	char *runtime_dir;   /* /run/pullet */
 	char *listen;        /* HOST:PORT or NULL */
 	char **listen_names; /* names that clients may call this host by; ends with NULL; or NULL */
+	gid_t operators;     /* who may change and see values; (gid_t)-1 = nobody but root and the
+				agent's user */
 	enum log_level log_level;
 	enum log_format log_format;
 	struct settings_label *labels;
@@ -249,6 +270,11 @@ struct settings {
 	struct settings_config **configs;
 	size_t config_count;
 };
+
+/* What the signature of a layer's document must say; of the first one also where it is that of
+ * `bootstrap`, which stands for it. Borrows from c. */
+struct signature_demand;
+struct signature_demand settings_signature_demand(const struct settings_config *c, size_t layer);
 
 /* Called once per error, with a full sentence "file:line:column: what is wrong and what to do". */
 typedef void (*settings_report)(void *arg, const char *message);

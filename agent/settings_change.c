@@ -1,5 +1,5 @@
 /*
- * The keys of a config that are about a change: format, verify, guard, check, reload, probe.
+ * The keys of a config that are about a change: format, guard, check, reload, probe.
  *
  * What would surprise: a key that could never have an effect (a check that does not look at the
  * candidate, a probe that ends before it could fail) is an error like any other, because it would
@@ -99,26 +99,7 @@ void settings_set_check(struct loader *l, const struct node *n, const struct key
 			"file: a check that does not look at it checks nothing");
 }
 
-/* ---- verify, guard ---- */
-
-static const struct key verify_keys[] = {
-	{"public_key", set_texts, CONFIG(verify.public_keys), .max = 1,
-		.check = settings_check_public_key, .hidden = true},
-	{"public_keys", set_texts, CONFIG(verify.public_keys), .max = SETTINGS_MAX_PATTERNS,
-		.check = settings_check_public_key, .hidden = true},
-};
-
-/* An empty one is refused: it looks as if something were verified. */
-void settings_set_verify(struct loader *l, const struct node *n, const struct key *k, void *object)
-{
-	static const struct mapping mapping = {verify_keys, COUNT(verify_keys)};
-	struct place seen[COUNT(verify_keys)] = {{0}};
-
-	if (!expect(l, n, k->name, 1u << NODE_MAP, "a mapping with public_key or public_keys"))
-		return;
-	settings_walk(l, n, &mapping, k->name, seen, object);
-	expect_one(l, n, k->name, "public_key", "public_keys");
-}
+/* ---- guard ---- */
 
 static const struct key guard_keys[] = {
 	{"max_shrink", set_percent, CONFIG(guard.max_shrink), .min = 0, .max = 100},

@@ -1,6 +1,6 @@
 /*
- * The keys of a config that keep a change from hurting: who may make it, how large it may be, who
- * is asked before and after it, and who is told.
+ * The keys of a config that keep a change from hurting: how large it may be, who is asked before
+ * and after it, and who is told.
  *
  * Private to settings*.c. Threads: one. Errors: told through the loader, with their places; what is
  * wrong is left out. Ownership: of the config; settings_change_fini() frees it. Bounds:
@@ -13,7 +13,6 @@
 
 /* The rows of a config's keys; the object is the config. */
 void settings_set_format(struct loader *l, const struct node *n, const struct key *k, void *object);
-void settings_set_verify(struct loader *l, const struct node *n, const struct key *k, void *object);
 void settings_set_guard(struct loader *l, const struct node *n, const struct key *k, void *object);
 void settings_set_check(struct loader *l, const struct node *n, const struct key *k, void *object);
 void settings_set_reload(struct loader *l, const struct node *n, const struct key *k, void *object);

@@ -15,6 +15,7 @@
 #include "settings_layers.h"
 #include "settings_print.h"
 #include "settings_value.h"
+#include "settings_verify.h"
 
 #define MAX_WHERE (SETTINGS_SHOWN + 16) /* config "NAME" */
 
@@ -65,9 +66,11 @@ static const struct key config_keys[] = {
 	{"backoff_bound", set_number, CONFIG(backoff_bound), .min = 1, .max = 1000},
 	{"topic", set_text, CONFIG(topic), .check = settings_check_topic},
 	{"push_spread", set_duration, CONFIG(push_spread_ms), .min = 0, .max = HOUR},
+	{"push_min_interval", set_duration, CONFIG(push_min_ms), .min = 0, .max = HOUR},
 	{"verify", .set = settings_set_verify},
 	{"guard", .set = settings_set_guard},
 	{"schema", set_text, CONFIG(schema), .check = settings_check_path},
+	{"schema_dir", set_text, CONFIG(schema_dir), .check = settings_check_path},
 	{"file", set_text, CONFIG(file), .check = settings_check_path},
 	{"dir", set_text, CONFIG(dir), .check = settings_check_path},
 	{"snapshot", set_bool, CONFIG(snapshot)},
@@ -88,6 +91,7 @@ static const struct settings_config config_defaults = {
 	.type = SETTINGS_TYPE_AUTO,
 	.interval_ms = 30 * SECOND,
 	.jitter = 10,
+	.push_min_ms = 100,
 	.timeout_ms = 10 * SECOND,
 	.backoff_bound = 10,
 	.snapshot = true,
@@ -186,7 +190,8 @@ static void check_topic(struct loader *l, const struct node *n, struct settings_
 static void check_config(struct loader *l, const struct node *n, struct settings_config *c)
 {
 	const struct node *file = node_find(n, "file"), *dir = node_find(n, "dir"),
-			  *history = node_find(n, "history");
+			  *history = node_find(n, "history"),
+			  *schema_dir = node_find(n, "schema_dir");
 	enum kind kind = kind_of(c, n);
 	char shown[SETTINGS_SHOWN];
 
@@ -202,6 +207,10 @@ static void check_config(struct loader *l, const struct node *n, struct settings
 		loader_complain(l, place_of(l, history),
 			"history must be at least 2 beside probe, which brings back the version "
 			"before");
+	if (schema_dir && !c->schema)
+		loader_complain(l, place_of_key(l, schema_dir),
+			"schema_dir has the schemas that another one refers to: name that one by "
+			"schema, or remove it");
 	if (c->type == SETTINGS_TYPE_BYTES || kind == SET)
 		c->snapshot = false;
 	if (kind == MERGED && c->format == SETTINGS_VERBATIM)
@@ -277,6 +286,7 @@ void settings_config_free(struct settings_config *c)
 	free(c->file);
 	free(c->dir);
 	free(c->schema);
+	free(c->schema_dir);
 	settings_texts_free(c->mask);
 	free(c);
 }

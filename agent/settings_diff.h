@@ -28,7 +28,7 @@ struct settings_diff {
 	bool push;   /* the endpoints differ */
 	bool labels; /* or what the host is called */
 	bool report; /* where it is written, and what, but for how the configs are */
-	bool listen;
+	bool listen, operators;
 	const char *fixed; /* a key that cannot change while the agent runs, and did; NULL = none */
 };
 

@@ -85,6 +85,18 @@ static void set_labels(struct loader *l, const struct node *n, const struct key 
 	}
 }
 
+static void set_operators(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	struct settings *s = object;
+	const char *why;
+
+	if (!expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a group"))
+		return;
+	why = settings_parse_group(n->text, &s->operators);
+	if (why)
+		complain_value(l, n, k, why);
+}
+
 static const struct key agent_keys[] = {
 	{"state_dir", set_text, MEMBER(settings, state_dir), .check = settings_check_path},
 	{"runtime_dir", set_text, MEMBER(settings, runtime_dir),
@@ -93,6 +105,7 @@ static const struct key agent_keys[] = {
 	{"listen", set_text, MEMBER(settings, listen), .check = settings_check_address},
 	{"listen_names", set_texts, MEMBER(settings, listen_names), .max = 16,
 		.check = settings_check_name},
+	{"operators", .set = set_operators},
 	{"labels", set_labels, .merges = true},
 };
 
@@ -108,7 +121,7 @@ static const struct key curve_keys[] = {
 	{"server_key", set_text, MEMBER(settings_push, server_key), .check = curve_check_key,
 		.required = true, .hidden = true}, /* it may be a secret one by mistake */
 	{"secret_key_file", set_text, MEMBER(settings_push, secret_key_file),
-		.check = settings_check_path},
+		.check = settings_check_path, .hidden = true},
 };
 
 static void set_curve(struct loader *l, const struct node *n, const struct key *k, void *object)

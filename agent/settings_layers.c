@@ -353,6 +353,18 @@ static void resolve(struct loader *l, struct settings_config *c, size_t *from)
 	resolve_aside(l, c->rollout, false);
 }
 
+/* The most that its document may become, when its servers are known. */
+static void bound(const struct settings *s, struct settings_config *c)
+{
+	for (size_t i = 0; i < c->layer_count; i++) {
+		size_t server = c->layers[i].server;
+		uint64_t max_bytes = server < s->server_count ? s->servers[server]->max_bytes : 0;
+
+		if (SETTINGS_GROWTH * max_bytes > c->max_made)
+			c->max_made = SETTINGS_GROWTH * max_bytes;
+	}
+}
+
 void settings_layers_resolve(struct loader *l)
 {
 	size_t from = 0;
@@ -360,6 +372,8 @@ void settings_layers_resolve(struct loader *l)
 	for (size_t i = 0; i < l->s->config_count; i++)
 		resolve(l, l->s->configs[i], &from);
 	find_origins(l);
+	for (size_t i = 0; i < l->s->config_count; i++)
+		bound(l->s, l->s->configs[i]);
 }
 
 static void layer_fini(struct settings_layer *layer)

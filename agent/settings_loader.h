@@ -19,7 +19,7 @@
 
 enum {
 	LOADER_ROOT_KEYS = 5,
-	LOADER_AGENT_KEYS = 6,
+	LOADER_AGENT_KEYS = 7,
 	LOADER_LOG_KEYS = 2
 }; /* rows in settings_keys.c */
 

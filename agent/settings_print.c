@@ -8,15 +8,18 @@
  */
 #include "settings_print.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../lib/buffer.h"
 #include "digest.h"
 #include "file.h"
+#include "trusted.h"
 
 #define MAX_TEXT (256u << 20)
 #define MAX_CONTENT (16u << 20)
+#define MAX_FILES 64 /* more are refused when they are used */
 
 static void finish(struct loader *l, struct buffer *text, struct settings_print *ret_print)
 {
@@ -98,7 +101,7 @@ static void add_content(struct loader *l, const char *path, struct buffer *text)
 	int r;
 
 	buffer_init(&content, MAX_CONTENT);
-	r = file_read_named(&sys_real, path, &content);
+	r = trusted_read(&sys_real, path, &content, NULL);
 	if (r) {
 		buffer_printf(text, "%d", r);
 		buffer_fini(&content);
@@ -106,6 +109,27 @@ static void add_content(struct loader *l, const char *path, struct buffer *text)
 	}
 	finish(l, &content, &print);
 	add(text, &print);
+}
+
+/* Those of a directory of schemas; one that cannot be read is told when they are used. */
+static void add_contents(struct loader *l, const char *dir, struct buffer *text)
+{
+	static const char *const endings[] = {".json", ".yaml", ".yml", NULL};
+	char *names[MAX_FILES], *path;
+	int count = trusted_list(&sys_real, dir, endings, names, MAX_FILES, NULL);
+
+	buffer_printf(text, "%d ", count);
+	for (int i = 0; i < count; i++) {
+		if (asprintf(&path, "%s/%s", dir, names[i]) < 0) {
+			l->no_memory = true;
+			path = NULL;
+		}
+		write_text(text, names[i], strlen(names[i]));
+		if (path)
+			add_content(l, path, text);
+		free(path);
+		free(names[i]);
+	}
 }
 
 static void resolve_config(struct loader *l, struct settings_config *c)
@@ -122,8 +146,11 @@ static void resolve_config(struct loader *l, struct settings_config *c)
 	if (c->rollout)
 		add(&text, &servers[c->rollout->server]->print);
 	buffer_printf(&text, "%lu:%lu ", (unsigned long)c->uid, (unsigned long)c->gid);
+	buffer_printf(&text, "%d ", (int)c->verify.bind); /* others that share its key count */
 	if (c->schema)
 		add_content(l, c->schema, &text);
+	if (c->schema_dir)
+		add_contents(l, c->schema_dir, &text);
 	finish(l, &text, &c->print);
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "curve.h"
 #include "settings_print.h"
 #include "settings_value.h"
 
@@ -36,7 +37,7 @@ static const struct choice tls_versions[] = {
 static const struct key tls_keys[] = {
 	{"ca", set_text, SERVER(ca), .check = settings_check_path},
 	{"cert", set_text, SERVER(cert), .check = settings_check_path},
-	{"key", set_text, SERVER(key), .check = settings_check_path},
+	{"key", set_text, SERVER(key), .check = settings_check_path, .hidden = true},
 	{"crl", set_text, SERVER(crl), .check = settings_check_path},
 	{"min_version", set_choice, SERVER(tls_min), .choices = tls_versions},
 };
@@ -59,7 +60,7 @@ static void set_tls(struct loader *l, const struct node *n, const struct key *k,
 static const struct key basic_keys[] = {
 	{"user", set_text, SERVER(user), .check = settings_check_user, .required = true},
 	{"password_file", set_text, SERVER(password_file), .check = settings_check_path,
-		.required = true},
+		.hidden = true, .required = true},
 };
 
 static void set_basic(struct loader *l, const struct node *n, const struct key *k, void *object)
@@ -73,7 +74,7 @@ static void set_basic(struct loader *l, const struct node *n, const struct key *
 
 static const struct key header_file_keys[] = {
 	{"file", set_text, MEMBER(settings_header, file), .check = settings_check_path,
-		.required = true},
+		.hidden = true, .required = true},
 };
 
 static void set_header(struct loader *l, const struct node *n, struct settings_server *s)
@@ -123,9 +124,10 @@ static void set_headers(struct loader *l, const struct node *n, const struct key
 
 static const struct key access_keys[] = {
 	{"id", set_text, SERVER(access_key), .check = settings_check_word},
-	{"secret_file", set_text, SERVER(secret_file), .check = settings_check_path,
+	{"secret_file", set_text, SERVER(secret_file), .check = settings_check_path, .hidden = true,
 		.required = true},
-	{"session_token_file", set_text, SERVER(session_token_file), .check = settings_check_path},
+	{"session_token_file", set_text, SERVER(session_token_file), .check = settings_check_path,
+		.hidden = true},
 };
 
 /* S3 has an id for each key, Apollo one key for an application. */
@@ -149,7 +151,8 @@ static void set_access_key(
 }
 
 static const struct key auth_keys[] = {
-	{"bearer_file", set_text, SERVER(bearer_file), .check = settings_check_path},
+	{"bearer_file", set_text, SERVER(bearer_file), .check = settings_check_path,
+		.hidden = true},
 	{"basic", .set = set_basic},
 	{"headers", .set = set_headers},
 	{"access_key", .set = set_access_key},
@@ -248,6 +251,7 @@ static const struct key server_keys[] = {
 	{"urls", .set = set_urls},
 	{"tls", .set = set_tls},
 	{"auth", .set = set_auth},
+	{"insecure", set_bool, SERVER(insecure)},
 	{"watch", set_bool, SERVER(watch)},
 	{"region", set_text, SERVER(region), .check = settings_check_word},
 	{"datacenter", set_text, SERVER(datacenter), .check = settings_check_word},
@@ -272,6 +276,7 @@ static const struct {
 	{NULL, "api", KIND(NACOS)},
 	{NULL, "tls", ALL_BUT_FILES},
 	{NULL, "auth", ALL_BUT_FILES},
+	{NULL, "insecure", ALL_BUT_FILES},
 	{NULL, "connect_timeout", ALL_BUT_FILES},
 	{"auth", "basic", KIND(HTTP) | KIND(ETCD) | KIND(NACOS) | KIND(SPRING)},
 	{"auth", "bearer_file", KIND(HTTP) | KIND(CONSUL) | KIND(SPRING)},
@@ -310,6 +315,39 @@ static void check_uses(struct loader *l, const struct node *n, const struct sett
 	if (s->kind == SETTINGS_NACOS && s->api == 3 && s->watch)
 		loader_complain(l, place_of_key(l, node_find(n, "watch")),
 			"Nacos 3 cannot be watched over HTTP: remove it, the interval counts");
+}
+
+/* The key of a secret that requests carry as it is; NULL = none. What only signs them (access_key)
+ * does not count. */
+static const char *secret_sent(const struct settings_server *s)
+{
+	if (s->bearer_file)
+		return "the token of bearer_file";
+	if (s->password_file)
+		return "the password of basic";
+	for (size_t i = 0; i < s->header_count; i++)
+		if (s->headers[i].file ||
+			(s->headers[i].name && !strcasecmp(s->headers[i].name, "Authorization")))
+			return "the secret of headers";
+	return NULL;
+}
+
+/* Whoever is between must not be able to read a secret, and to use it. */
+static void check_plain(struct loader *l, const struct node *n, const struct settings_server *s)
+{
+	const char *secret = secret_sent(s);
+	const struct node *urls = node_find(n, "urls");
+
+	if (!secret || s->insecure || !urls || urls->type != NODE_LIST)
+		return;
+	for (const struct node *url = urls->first; url; url = url->next)
+		if (url->type == NODE_STRING && curve_url_is_open(url->text)) {
+			loader_complain(l, place_of(l, url),
+				"the url is not on this host, and %s could be read on the way over "
+				"plain http: use https, or add insecure: true",
+				secret);
+			return;
+		}
 }
 
 /* Files need no url: then a path is one of the whole host. */
@@ -368,6 +406,7 @@ static void set_server(struct loader *l, const struct node *n)
 	if (known)
 		check_uses(l, n, server);
 	complete_urls(l, n, server);
+	check_plain(l, n, server);
 	for (size_t i = 0; i < server->url_count; i++)
 		https |= server->urls[i] && !strncasecmp(server->urls[i], "https:", 6);
 	if (node_find(n, "tls") && server->url_count && !https && server->kind != SETTINGS_FILE)

@@ -216,6 +216,13 @@ const char *settings_parse_owner(const char *text, uid_t *ret_uid, gid_t *ret_gi
 	return NULL;
 }
 
+const char *settings_parse_group(const char *text, gid_t *ret_gid)
+{
+	if (!text[0] || strlen(text) >= 256 || strchr(text, ':'))
+		return "is not a group: write its name or its number";
+	return find_group(text, ret_gid) ? NULL : "names a group that does not exist here";
+}
+
 static bool has_controls(const char *text)
 {
 	for (; *text; text++)

@@ -75,6 +75,8 @@ const char *settings_parse_signal(const char *text, int *ret_signal);
 const char *settings_parse_mode(const char *text, mode_t *ret_mode);
 /* "user", "user:group" or ":group", names or numbers; what is not named is left as -1. */
 const char *settings_parse_owner(const char *text, uid_t *ret_uid, gid_t *ret_gid);
+/* A group's name or number. */
+const char *settings_parse_group(const char *text, gid_t *ret_gid);
 
 /* Milliseconds in the largest unit that divides them: 30000 to "30s". Returns text. */
 const char *settings_duration_text(uint64_t ms, char text[24]);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log.h"
 #include "settings_value.h"
 
 /* ---- telling ---- */
@@ -27,13 +28,14 @@ struct place place_of_key(const struct loader *l, const struct node *n)
 
 void complain_value(struct loader *l, const struct node *n, const struct key *k, const char *why)
 {
+	bool is_path = k->check == settings_check_url_path; /* whose query may be a secret */
 	char shown[SETTINGS_SHOWN];
 
 	if (k->hidden || !n->text)
 		loader_complain(l, place_of(l, n), "%s %s", k->name, why);
 	else
 		loader_complain(l, place_of(l, n), "%s: %s %s", k->name,
-			settings_shown(n->text, shown), why);
+			settings_shown(is_path ? LOG_URL(n->text) : n->text, shown), why);
 }
 
 bool expect(struct loader *l, const struct node *n, const char *name, unsigned types,

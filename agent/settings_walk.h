@@ -38,7 +38,7 @@ struct key {
 	const struct choice *choices; /* ends with a NULL name */
 	bool required;
 	bool merges; /* may stand in several files: they add to each other */
-	bool hidden; /* the value is never shown */
+	bool hidden; /* the value is never shown: it is a secret, or may be one by mistake */
 };
 
 struct mapping {

@@ -22,6 +22,7 @@
 #define MOMENT "%Y-%m-%dT%H:%M:%SZ"
 #define MOMENT_LEN 20
 #define KEYS_NAMED 8 /* in a sentence */
+#define NAMED 60     /* bytes of a path in a sentence */
 
 struct text {
 	const char *data;
@@ -286,6 +287,36 @@ static bool read_moment(struct text t, int64_t *ret_ms)
 	return at >= 0 && strftime(again, sizeof(again), MOMENT, &tm) && !strcmp(again, text);
 }
 
+static bool is_letter(unsigned char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* The name of a config, as settings have it. */
+static bool read_name(struct text t, char ret_name[SIGNATURE_NAME])
+{
+	if (t.len == 0 || t.len >= SIGNATURE_NAME || !is_letter((unsigned char)t.data[0]))
+		return false;
+	for (size_t i = 0; i < t.len; i++)
+		if (!is_letter((unsigned char)t.data[i]) && !memchr("._-", t.data[i], 3))
+			return false;
+	memcpy(ret_name, t.data, t.len);
+	ret_name[t.len] = '\0';
+	return true;
+}
+
+static bool read_path(struct text t, char ret_path[SIGNATURE_PATH])
+{
+	if (t.len == 0 || t.len >= SIGNATURE_PATH || t.data[0] != '/')
+		return false;
+	for (size_t i = 0; i < t.len; i++)
+		if ((unsigned char)t.data[i] <= ' ' || memchr("\x7f?#", t.data[i], 3))
+			return false;
+	memcpy(ret_path, t.data, t.len);
+	ret_path[t.len] = '\0';
+	return true;
+}
+
 static const char *read_word(struct text word, struct signature_facts *f)
 {
 	if (take_prefix(&word, "rev=")) {
@@ -301,6 +332,17 @@ static const char *read_word(struct text word, struct signature_facts *f)
 		if (!read_moment(word, &f->expires_ms))
 			return "expires= is neither like 2026-12-31T00:00:00Z nor seconds since "
 			       "1970, or not between 1970 and 9999";
+	} else if (take_prefix(&word, "config=")) {
+		if (f->config[0])
+			return "config= stands there twice";
+		if (!read_name(word, f->config))
+			return "config= is not the name of a config";
+	} else if (take_prefix(&word, "path=")) {
+		if (f->path[0])
+			return "path= stands there twice";
+		if (!read_path(word, f->path))
+			return "path= is not a path: a / first, no blank, no control character, "
+			       "no query";
 	}
 	return NULL;
 }
@@ -368,5 +410,102 @@ int signature_verify(char *const *public_keys, const void *document, size_t len,
 		return -EINVAL;
 	}
 	*ret_facts = facts;
+	return 0;
+}
+
+int signature_read_comment(const char *public_key, const char *minisig, size_t minisig_len,
+	struct signature_facts *ret_facts)
+{
+	struct signature_facts facts = {0};
+	struct signature_key key;
+	struct parts p;
+	enum verdict v;
+
+	if (read_parts((struct text){minisig, minisig_len}, &p) ||
+		signature_parse_key(public_key, &key))
+		return -EINVAL;
+	name_key(p.id, facts.key_id);
+	v = check_comment(&p, &key);
+	if (v != GENUINE)
+		return v == UNCHECKED ? -ENOMEM : -EBADMSG;
+	if (read_comment(p.comment, &facts))
+		return -EINVAL;
+	*ret_facts = facts;
+	return 0;
+}
+
+/* ---- what it is for ---- */
+
+static size_t path_len(const char *path)
+{
+	return strcspn(path, "?");
+}
+
+static bool same_path(const char *named, const char *path)
+{
+	size_t len = path_len(path);
+
+	if (len == 0)
+		return strcmp(named, "/") == 0; /* of a URL without a path */
+	return strlen(named) == len && memcmp(named, path, len) == 0;
+}
+
+/* Whether it can be shown on any terminal. */
+static bool is_plain(const char *text)
+{
+	for (; *text; text++)
+		if (*text < '!' || *text > '~')
+			return false;
+	return true;
+}
+
+/* "KEY says path=/a, so it is of another document, not of path=/b: ..." */
+static int refuse_other(const struct signature_facts *f, const char *word, const char *named,
+	const char *ours, size_t len, char why[FILE_WHY])
+{
+	int shown = (int)(len < NAMED ? len : NAMED);
+	bool plain = is_plain(named);
+
+	snprintf(why, FILE_WHY,
+		"the signature by the key %s is for something else: it says %s=%.60s%s, and this "
+		"is %s=%.*s: publish what was signed for it (pullet sign FILE -s KEY --%s %.*s)",
+		f->key_id, word, plain ? named : "", plain ? "" : "(not ASCII)", word, shown,
+		len ? ours : "/", word, shown, len ? ours : "/");
+	return -EBADMSG;
+}
+
+static int refuse_silent(const struct signature_facts *f, const char *word, const char *ours,
+	size_t len, char why[FILE_WHY])
+{
+	int shown = (int)(len < NAMED ? len : NAMED);
+
+	snprintf(why, FILE_WHY,
+		"the signature by the key %s does not say what it is for: %s=%.*s is demanded "
+		"(verify: bind: %s); sign it with `pullet sign FILE -s KEY --%s %.*s`, or "
+		"minisign -t 'rev=N %s=%.*s'",
+		f->key_id, word, shown, len ? ours : "/", word, word, shown, len ? ours : "/", word,
+		shown, len ? ours : "/");
+	return -EBADMSG;
+}
+
+int signature_check(
+	const struct signature_facts *f, const struct signature_demand *d, char why[FILE_WHY])
+{
+	if (f->config[0] && strcmp(f->config, d->config) != 0)
+		return refuse_other(f, "config", f->config, d->config, strlen(d->config), why);
+	if (f->path[0] && !same_path(f->path, d->path) &&
+		!(d->or_path && same_path(f->path, d->or_path)))
+		return refuse_other(f, "path", f->path, d->path, path_len(d->path), why);
+	if (d->names_config && !f->config[0])
+		return refuse_silent(f, "config", d->config, strlen(d->config), why);
+	if (d->names_path && !f->path[0])
+		return refuse_silent(f, "path", d->path, path_len(d->path), why);
+	if (d->has_rev && !f->has_rev) {
+		snprintf(why, FILE_WHY,
+			"the signature by the key %s has no rev=, which is demanded (verify: rev: "
+			"required): `pullet sign` gives one, minisign with -t 'rev=N'",
+			f->key_id);
+		return -EBADMSG;
+	}
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include "source.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct meaning {
 	long first, last;
@@ -42,14 +43,30 @@ static const struct meaning *meaning_of(long status)
 	return &table[i];
 }
 
-static enum kind_verdict judge_status(
-	long status, bool conditional, enum kind_cause *ret_cause, char why[FILE_WHY])
+/* The tag of a 304 is that of a 200 at this moment (RFC 9110, 15.4.5); the weak form of a tag names
+ * the same version. */
+static bool names_another(const char *etag, const struct part *held)
 {
+	return held && kind_is_etag(etag) && kind_is_etag(held->etag) &&
+	       strcmp(strchr(etag, '"'), strchr(held->etag, '"')) != 0;
+}
+
+static enum kind_verdict judge_status(const struct kind_place *place,
+	const struct transport_response *response, bool conditional, enum kind_cause *ret_cause,
+	char why[FILE_WHY])
+{
+	const long status = response->status;
 	const struct meaning *m = meaning_of(status);
 
-	if (status == 304 && conditional)
+	if (status == 304 && conditional && !names_another(response->etag, kind_held(place)))
 		return KIND_SAME;
 	*ret_cause = m->cause;
+	if (status == 304 && conditional) {
+		snprintf(why, FILE_WHY,
+			"the server answered 304, with the ETag of another version than it was "
+			"asked about");
+		return KIND_WHOLE;
+	}
 	snprintf(why, FILE_WHY, "the server answered %ld: %s", status, m->advice);
 	return m->cause == KIND_CAUSE_NOT_FOUND ? KIND_ABSENT : KIND_FAILED;
 }
@@ -64,6 +81,7 @@ static enum kind_cause cause_of(enum transport_result result)
 		[TRANSPORT_TLS] = KIND_CAUSE_UNREACHABLE,
 		[TRANSPORT_HOST] = KIND_CAUSE_HOST,
 		[TRANSPORT_TOO_LARGE] = KIND_CAUSE_ANSWER,
+		[TRANSPORT_CODING] = KIND_CAUSE_ANSWER,
 		[TRANSPORT_PROTOCOL] = KIND_CAUSE_ANSWER,
 	};
 
@@ -75,6 +93,7 @@ enum kind_verdict source_judge(const struct kind_place *place,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_verdict verdict;
+	char note[INTEGRITY_WHY] = "";
 
 	*ret_cause = cause_of(response->result);
 	if (response->result != TRANSPORT_OK) {
@@ -83,7 +102,10 @@ enum kind_verdict source_judge(const struct kind_place *place,
 	}
 	verdict = kind_of(place->server)->read(place, response, ret, ret_cause, why);
 	if (verdict == KIND_USUAL)
-		verdict = judge_status(response->status, conditional, ret_cause, why);
+		verdict = judge_status(place, response, conditional, ret_cause, why);
+	if (verdict == KIND_NEW &&
+		integrity_check(response, ret->mismatch, ret->note[0] ? note : ret->note) == 0)
+		ret->mismatch[0] = '\0';
 	if (verdict == KIND_ABSENT)
 		*ret_cause = KIND_CAUSE_NOT_FOUND;
 	return verdict;

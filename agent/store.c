@@ -16,19 +16,22 @@
 
 #include "document.h"
 #include "jsontext.h"
+#include "trusted.h"
 
 #define NUMBER 20
 #define MAX_FILE (257u << 20)
 #define MAGIC "pullet-state 1 "
 #define MAX_LISTED (STORE_MAX_KEEP + 1)
-#define MAX_FACTS (128u << 10)
+#define MAX_FACTS (2u << 20)
 
 struct store {
 	const struct sys *sys;
-	char *path; /* opened for each use: a thousand configs are not a thousand descriptors */
+	char *path; /* STATE_DIR/NAME; opened for each use: a thousand configs are not a thousand
+		     * descriptors */
 	size_t keep;
 	bool in_memory;
-	uint64_t highest; /* number of any file seen or written */
+	_Atomic bool dir_synced; /* its name is on the disk; the worker sets it while it syncs */
+	uint64_t highest;        /* number of any file seen or written */
 };
 
 static void file_name(uint64_t generation, char name[NUMBER + 8])
@@ -53,10 +56,54 @@ static int descending(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
+static const char *name_of(const struct store *s)
+{
+	return strrchr(s->path, '/') + 1;
+}
+
+static int complain(const struct store *s, char why[FILE_WHY], int error)
+{
+	char remedy[FILE_REMEDY];
+
+	file_remedy(remedy, -error, false);
+	snprintf(why, FILE_WHY, "cannot use the state directory %.200s: %s", s->path,
+		error == -EPERM ? "it belongs to another user, or others can write in it; give it "
+				  "to the agent's user (chown), and chmod 0700"
+				: remedy);
+	return error;
+}
+
+/* Opens the directory, with one above it that the caller has open. */
+static int open_below(const struct store *s, int parent, char why[FILE_WHY])
+{
+	int dir = trusted_open_below(s->sys, parent, name_of(s));
+
+	return dir < 0 ? complain(s, why, dir) : dir;
+}
+
+static int open_parent(const struct store *s, char why[FILE_WHY])
+{
+	char parent[PATH_MAX];
+	size_t len = (size_t)(name_of(s) - 1 - s->path);
+
+	if (len >= sizeof(parent))
+		return complain(s, why, -ENAMETOOLONG);
+	memcpy(parent, s->path, len);
+	parent[len] = '\0';
+	return trusted_open_dir(s->sys, parent, TRUSTED_OWN, why);
+}
+
+/* The descriptor, or -errno. */
 static int open_dir(const struct store *s)
 {
-	return s->sys->openat(
-		AT_FDCWD, s->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	char why[FILE_WHY];
+	int parent = open_parent(s, why), dir;
+
+	if (parent < 0)
+		return parent;
+	dir = open_below(s, parent, why);
+	s->sys->close(parent);
+	return dir;
 }
 
 /* The numbers of the files with this tail, highest first; at most MAX_LISTED. How many, or -errno.
@@ -83,12 +130,12 @@ static int list(const struct store *s, int dir, const char *tail, uint64_t numbe
 	return error ? -error : n;
 }
 
-static void prune(const struct store *s, int dir, const char *tail)
+/* Removes all but the first that are kept; changes the order of the numbers. */
+static void remove_old(const struct store *s, int dir, const char *tail, uint64_t *numbers, int n)
 {
-	uint64_t numbers[MAX_LISTED];
-	int n = list(s, dir, tail, numbers);
 	char name[NUMBER + 8];
 
+	qsort(numbers, (size_t)n, sizeof(numbers[0]), descending);
 	for (int i = (int)s->keep; i < n; i++) {
 		file_name(numbers[i], name);
 		memcpy(name + NUMBER, tail, strlen(tail) + 1);
@@ -96,60 +143,81 @@ static void prune(const struct store *s, int dir, const char *tail)
 	}
 }
 
-/* The highest number of any file, the damaged ones included. 0 or -errno: it must be known. */
-static int find_highest(struct store *s, int dir)
+/* Reads the directory once: removes temporary files, and versions beyond those that are kept; finds
+ * the highest number of any file, the damaged ones included. 0 or -errno: it must be known. */
+static int tidy(struct store *s, int dir)
 {
-	static const char *const tails[] = {"", ".bad"};
-	uint64_t numbers[MAX_LISTED];
+	uint64_t numbers[MAX_LISTED], number;
+	int n = 0, error, fd = s->sys->openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *e;
 
-	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
-		int n = list(s, dir, tails[i], numbers);
-
-		if (n < 0)
-			return n;
-		if (n > 0 && numbers[0] > s->highest)
-			s->highest = numbers[0];
+	if (!d) {
+		error = errno;
+		if (fd >= 0)
+			s->sys->close(fd);
+		return -error;
 	}
-	return 0;
+	while ((errno = 0, e = readdir(d))) {
+		bool version = number_of(e->d_name, "", &number);
+
+		if (file_temporary(e->d_name))
+			s->sys->unlinkat(dir, e->d_name, 0);
+		else if ((version || number_of(e->d_name, ".bad", &number)) && number > s->highest)
+			s->highest = number;
+		if (version && n < MAX_LISTED)
+			numbers[n++] = number;
+	}
+	error = errno;
+	closedir(d);
+	remove_old(s, dir, "", numbers, n);
+	return -error;
 }
 
-/* Makes and opens the directory. The descriptor, or -errno. */
-static int make_dir(const struct store *s)
+/* Opens the directory, which is made where there is none. The descriptor, or -errno. */
+static int make_dir(struct store *s, char why[FILE_WHY])
 {
-	int dir;
+	int parent = open_parent(s, why), dir;
 
-	if (s->sys->mkdirat(AT_FDCWD, s->path, 0700) && errno != EEXIST)
-		return -errno;
-	dir = open_dir(s);
-	return dir < 0 ? -errno : dir;
+	if (parent < 0)
+		return parent;
+	dir = open_below(s, parent, why);
+	if (dir == -ENOENT) {
+		if (s->sys->mkdirat(parent, name_of(s), 0700))
+			dir = complain(s, why, -errno);
+		else
+			s->dir_synced = false;
+		if (dir == -ENOENT || dir == -EEXIST)
+			dir = open_below(s, parent, why);
+	}
+	s->sys->close(parent);
+	return dir;
 }
 
 int store_open(const struct sys *sys, const char *state_dir, const char *name, size_t keep,
 	struct store **ret_store, char why[FILE_WHY])
 {
 	struct store *s = calloc(1, sizeof(*s));
-	char remedy[FILE_REMEDY];
 	int r, dir;
 
-	if (!s || asprintf(&s->path, "%s/%s", state_dir, name) < 0) {
-		free(s);
+	if (s && asprintf(&s->path, "%s/%s", state_dir, name) < 0)
+		s->path = NULL;
+	if (!s || !s->path) {
+		store_close(s);
 		snprintf(why, FILE_WHY, "out of memory");
 		return -ENOMEM;
 	}
 	s->sys = sys;
 	s->keep = keep;
-	r = dir = make_dir(s);
+	r = dir = make_dir(s, why);
 	if (dir >= 0) {
 		s->in_memory = file_in_memory(dir);
-		file_clean(sys, dir, NULL);
-		prune(s, dir, "");
-		r = find_highest(s, dir);
+		r = tidy(s, dir);
 		sys->close(dir);
+		if (r < 0)
+			complain(s, why, r);
 	}
 	if (r < 0) {
-		file_remedy(remedy, -r, false);
-		snprintf(why, FILE_WHY, "cannot use the state directory %.200s: %s", s->path,
-			remedy);
 		store_close(s);
 		return r;
 	}
@@ -219,6 +287,7 @@ int version_copy(const struct version *v, struct version *ret_copy)
 	struct version copy = *v;
 	int r = 0;
 
+	copy.decisions = NULL;
 	copy.part_count = 0;
 	copy.parts = calloc(v->part_count ? v->part_count : 1, sizeof(*copy.parts));
 	copy.origin = v->origin ? strdup(v->origin) : NULL;
@@ -242,6 +311,7 @@ void version_fini(struct version *v)
 		part_fini(&v->parts[i]);
 	free(v->parts);
 	free(v->origin);
+	free(v->decisions);
 	*v = (struct version){.generation = 0};
 }
 
@@ -290,6 +360,8 @@ static void write_facts(const struct version *v, struct buffer *out)
 		}
 		buffer_append(out, "]", 1);
 	}
+	buffer_append_string(out, ",\"decisions\":");
+	buffer_append_string(out, v->decisions && v->decisions[0] ? v->decisions : "{}");
 	buffer_append(out, "}\n", 2);
 }
 
@@ -335,6 +407,28 @@ static bool read_parts(const struct node *root, struct version *ret)
 	return true;
 }
 
+/* Older state files have none. */
+static bool read_decisions(const struct node *root, struct version *ret)
+{
+	const struct node *n = node_find(root, "decisions");
+	struct buffer text;
+	bool good;
+
+	if (!n)
+		return true;
+	buffer_init(&text, MAX_FACTS);
+	good = n->type == NODE_MAP &&
+	       (n->count == 0 || document_write(n, DOCUMENT_JSON, &text) == 0) &&
+	       (ret->decisions = strdup(text.len ? text.data : ""));
+	buffer_fini(&text);
+	if (!good)
+		return false;
+	for (char *p = ret->decisions; *p; p++)
+		if (*p == '\n') /* facts are one line */
+			*p = ' ';
+	return true;
+}
+
 /* True, and *ret is to be finished; or false. */
 static bool read_facts(const char *line, size_t len, struct version *ret)
 {
@@ -355,7 +449,7 @@ static bool read_facts(const char *line, size_t len, struct version *ret)
 	*ret = (struct version){.generation = 0};
 	good = generation && generation->type == NODE_INT && sha256 &&
 	       strlen(sha256) < sizeof(ret->sha256) && read_parts(root, ret) &&
-	       (ret->origin = strdup(origin ? origin : "pull"));
+	       read_decisions(root, ret) && (ret->origin = strdup(origin ? origin : "pull"));
 	if (good) {
 		ret->generation = (uint64_t)generation->integer;
 		ret->pulled_ms = pulled && pulled->type == NODE_INT && pulled->integer > 0
@@ -393,6 +487,16 @@ static bool body_fits(struct version *v, const char *body, size_t len)
 
 /* ---- save and load ---- */
 
+/* A directory that somebody made, this process or one that was killed, has its name in its parent:
+ * once in a process that is brought to the disk too. 0 or -errno. */
+static int sync_dir_name(struct store *s, int dir, char why[FILE_WHY])
+{
+	int r = s->dir_synced ? 0 : file_sync_parent(s->sys, dir, why);
+
+	s->dir_synced = r == 0;
+	return r;
+}
+
 int store_save(struct store *s, const struct version *v, const void *body, size_t len, bool sync,
 	char why[FILE_WHY])
 {
@@ -400,7 +504,7 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 		.mode = 0600, .uid = (uid_t)-1, .gid = (gid_t)-1, .sync = sync};
 	char name[NUMBER + 8], digest[DIGEST_HEX], remedy[FILE_REMEDY];
 	struct buffer facts, file;
-	int r, dir = make_dir(s), open_error = -dir; /* somebody may have removed it */
+	int r, dir = make_dir(s, why); /* somebody may have removed it */
 
 	buffer_init(&facts, MAX_FACTS);
 	buffer_init(&file, MAX_FILE);
@@ -412,17 +516,19 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 		buffer_append(&file, facts.data, facts.len);
 		r = buffer_append(&file, body, len);
 	}
-	if (r == 0 && dir < 0)
-		r = -open_error;
-	if (r) {
+	if (dir < 0)
+		r = dir;
+	if (r && r != -EPERM) {
 		file_remedy(remedy, -r, false);
 		snprintf(why, FILE_WHY, "cannot make a state file in %.200s: %s", s->path, remedy);
-	} else {
+	} else if (r == 0) {
 		file_name(v->generation, name);
 		r = file_replace(s->sys, dir, name, file.data, file.len, &options, why);
 	}
 	if (r >= 0)
 		s->highest = v->generation;
+	if (r == 0 && sync)
+		r = sync_dir_name(s, dir, why);
 	if (r == FILE_NOT_DURABLE) /* asked to be on the disk, and is not known to be */
 		r = -EIO;
 	if (dir >= 0)
@@ -480,13 +586,16 @@ static bool verify(uint64_t generation, struct buffer *file, struct version *ret
 
 static void set_aside(struct store *s, int dir, uint64_t generation)
 {
+	uint64_t numbers[MAX_LISTED];
+	int n;
 	char name[NUMBER + 8], bad[NUMBER + 8];
 
 	file_name(generation, name);
 	file_name(generation, bad);
 	memcpy(bad + NUMBER, ".bad", 5);
 	s->sys->renameat(dir, name, dir, bad);
-	prune(s, dir, ".bad");
+	n = list(s, dir, ".bad", numbers);
+	remove_old(s, dir, ".bad", numbers, n < 0 ? 0 : n);
 }
 
 int store_load(
@@ -499,7 +608,7 @@ int store_load(
 
 	*ret_damaged = 0;
 	if (dir < 0)
-		return -errno;
+		return dir;
 	buffer_init(&file, MAX_FILE);
 	n = list(s, dir, "", numbers);
 	if (n < 0)
@@ -534,7 +643,7 @@ int store_load_generation(
 	int r, dir = open_dir(s);
 
 	if (dir < 0)
-		return -errno;
+		return dir;
 	buffer_init(&file, MAX_FILE);
 	file_name(generation, name);
 	r = file_read(s->sys, dir, name, &file);
@@ -574,7 +683,7 @@ int store_look(struct store *s, uint64_t generation, struct store_file *ret_file
 	int r, dir = open_dir(s);
 
 	if (dir < 0)
-		return -errno;
+		return dir;
 	file_name(generation, name);
 	r = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ? -errno : 0;
 	s->sys->close(dir);
@@ -587,20 +696,20 @@ int store_look(struct store *s, uint64_t generation, struct store_file *ret_file
 
 int store_dir(const struct store *s)
 {
-	int dir = open_dir(s);
-
-	return dir < 0 ? -errno : dir;
+	return open_dir(s);
 }
 
 int store_sync(struct store *s, uint64_t generation)
 {
-	char name[NUMBER + 8];
+	char name[NUMBER + 8], why[FILE_WHY];
 	int r, dir = open_dir(s);
 
 	if (dir < 0)
-		return -errno;
+		return dir;
 	file_name(generation, name);
 	r = file_sync(s->sys, dir, name);
+	if (r == 0)
+		r = sync_dir_name(s, dir, why);
 	s->sys->close(dir);
 	return r;
 }

@@ -7,6 +7,10 @@
  * GENERATION.bad, and an older one is used. Keeps the last `keep`. Generation numbers never go
  * back: the next one is higher than any file's name, even a damaged one's.
  *
+ * The state file is the commit: the bytes and what was decided with them (signed revs, overrides,
+ * the verdict of a rollback) in one file, written before anything of it is visible. The ledger
+ * follows, and is brought up from the newest state file at the start.
+ *
  * Threads: one at a time (the loop's, or the worker's while it publishes). Ownership: a version
  * owns its texts and parts: version_fini(). Errors: -errno with a sentence in `why`.
  */
@@ -42,9 +46,12 @@ struct version { /* the facts of one accepted version */
 	size_t part_count;       /* 1 to STORE_MAX_PARTS */
 	struct part *parts;
 	size_t product_len; /* bytes in the body behind the parts: what a format program made */
+	/* what its publication decides, as a ledger (ledger.h); "" = nothing. NULL: the same, but
+	 * in a version that was loaded: not known, its file is older than decisions */
+	char *decisions;
 };
 
-/* 0 or -ENOMEM; then *ret_copy needs no version_fini(). */
+/* Copies all but the decisions. 0 or -ENOMEM; then *ret_copy needs no version_fini(). */
 int version_copy(const struct version *v, struct version *ret_copy);
 void version_fini(struct version *v);
 /* The same bytes in the same parts. */
@@ -86,7 +93,7 @@ int store_dir(const struct store *s);
 /* The generation number for the next version. */
 uint64_t store_next_generation(const struct store *s);
 /* Writes a version (its generation must be store_next_generation()). sync: on disk before it
- * returns. 0 or -errno. */
+ * returns, with the names that lead to it. 0 or -errno. */
 int store_save(struct store *s, const struct version *v, const void *body, size_t len, bool sync,
 	char why[FILE_WHY]);
 /* Removes the version that is one too many now; store_open() removes whatever else is beyond
@@ -94,7 +101,7 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 void store_prune(struct store *s);
 /* True when the state lies in memory: nothing there can be brought to a disk. */
 bool store_in_memory(const struct store *s);
-/* Brings an already saved generation to the disk. 0 or -errno. */
+/* Brings an already saved generation to the disk, with the names that lead to it. 0 or -errno. */
 int store_sync(struct store *s, uint64_t generation);
 
 #endif

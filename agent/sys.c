@@ -5,11 +5,15 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <linux/openat2.h>
 
 #include "hash.h"
 
@@ -66,6 +70,24 @@ static int real_openat(int dir, const char *path, int flags, mode_t mode)
 	return openat(dir, path, flags | O_CLOEXEC, mode);
 }
 
+static int real_open_plain(int dir, const char *path, int flags)
+{
+	const struct open_how how = {
+		.flags = (unsigned)flags | O_CLOEXEC,
+		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+
+	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+}
+
+uint64_t sys_thread_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
 const struct sys sys_real = {
 	.now_ms = real_now_ms,
 	.monotonic_us = real_monotonic_us,
@@ -73,6 +95,9 @@ const struct sys sys_real = {
 	.random = real_random,
 	.host = real_host,
 	.openat = real_openat,
+	.open_plain = real_open_plain,
+	.fstatat = fstatat,
+	.readlinkat = readlinkat,
 	.read = read,
 	.write = write,
 	.fsync = fsync,
@@ -84,6 +109,11 @@ const struct sys sys_real = {
 	.symlinkat = symlinkat,
 	.close = close,
 };
+
+void sys_forbid_dumps(void)
+{
+	prctl(PR_SET_DUMPABLE, 0);
+}
 
 uint64_t sys_random_upto(const struct sys *sys, uint64_t bound)
 {

@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct stat;
+
 struct sys {
 	uint64_t (*now_ms)(void);       /* CLOCK_BOOTTIME: monotonic, counts suspend */
 	uint64_t (*monotonic_us)(void); /* CLOCK_MONOTONIC, for who wants that one: systemd */
@@ -24,6 +26,10 @@ struct sys {
 	uint64_t (*host)(void);
 
 	int (*openat)(int dir, const char *path, int flags, mode_t mode);
+	/* openat() that meets no symlink: ELOOP; ENOSYS or EPERM where the kernel has it not. */
+	int (*open_plain)(int dir, const char *path, int flags);
+	int (*fstatat)(int dir, const char *path, struct stat *ret_st, int flags);
+	ssize_t (*readlinkat)(int dir, const char *path, char *text, size_t size);
 	ssize_t (*read)(int fd, void *data, size_t len);
 	ssize_t (*write)(int fd, const void *data, size_t len);
 	int (*fsync)(int fd);
@@ -38,6 +44,11 @@ struct sys {
 
 extern const struct sys sys_real;
 
+/* Processor time of this thread, in microseconds. */
+uint64_t sys_thread_us(void);
+/* Lets nobody but root look into this process from now on: no core, no debugger; secrets are in its
+ * memory for moments. Ends with an exec. */
+void sys_forbid_dumps(void);
 /* A random number in [0, bound]; 0 when bound is 0. */
 uint64_t sys_random_upto(const struct sys *sys, uint64_t bound);
 

@@ -3,12 +3,15 @@
  *
  * Surprising: the size cap counts decoded bytes in the write callback, because CURLOPT_MAXFILESIZE
  * does nothing in the middle of a transfer before curl 8.4; and QUICK_EXIT is what makes cancelling
- * during a name look-up not block.
+ * during a name look-up not block. Decoding is not left to libcurl: that of 7.88 takes a gzip
+ * stream that is cut short for a whole one (gunzip.c), and chunks of any size (chunks.c).
  */
 #include "transport.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <malloc.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +24,13 @@
 
 #include <curl/curl.h>
 
+#include "chunks.h"
+#include "connections.h"
+#include "framing.h"
+#include "gunzip.h"
+
+#define MAX_OVERHEAD 1024u   /* of a gzip body whose bytes do not shrink, beyond max_bytes */
+#define TRIM_AFTER 256u      /* transfers: new connections leave holes in the heap */
 #define MAX_CONNECTIONS 256L /* of all servers; each has its own limit of transfers */
 #define MAX_IDLE_CONNECTIONS 64L
 
@@ -29,6 +39,8 @@ struct transport {
 	CURLM *multi;
 	struct loop_timer timer; /* libcurl's one timeout */
 	struct transfer *transfers;
+	struct connections *connections;
+	bool made;    /* a new connection, which leaves holes in the heap */
 	bool forget;  /* the multi handle is to be made anew once it is idle */
 	bool examine; /* the servers' certificates too */
 };
@@ -39,8 +51,18 @@ struct transfer {
 	CURL *easy;
 	struct curl_slist *headers;
 	struct transport_response response;
+	struct connections_use use;
+	struct framing framing;
+	unsigned named;      /* rows of headers[] that came */
+	const char *refused; /* why the answer cannot be relied on; a constant, or why[] */
+	char why[FRAMING_WHY];
+	struct chunks chunks;
+	struct gunzip *gunzip; /* NULL: the body comes as it is */
+	size_t coded_bytes;    /* that came, before gunzip */
 	size_t max_bytes;
 	bool too_large;
+	bool broken;         /* the gzip body */
+	bool garbled;        /* what an error says cannot be decoded: it says nothing */
 	transport_line line; /* NULL: the body is kept whole */
 	bool in_line, cancelled;
 	struct loop_timer idle; /* with line: nothing came for so long */
@@ -48,7 +70,6 @@ struct transfer {
 	transport_done done;
 	void *arg;
 	uint64_t started_ms;
-	char retry_after[64];
 	char error[CURL_ERROR_SIZE];
 };
 
@@ -83,17 +104,78 @@ static bool take_lines(struct transfer *t, const char *data, size_t len)
 	return keep(t, data, len);
 }
 
+static void refuse_gzip(struct transfer *t, const char *why)
+{
+	snprintf(t->why, sizeof(t->why), "its gzip body is broken: %s", why);
+	t->refused = t->why;
+	t->broken = true;
+}
+
+static bool has_digest(const struct transport_response *r)
+{
+	return r->content_digest[0] || r->repr_digest[0] || r->digest[0];
+}
+
+/* Decodes a piece of the body. What is said of an error may be garbled: its status counts. */
+static bool decode(struct transfer *t, const char *data, size_t len)
+{
+	const char *why = NULL;
+	int r = 0;
+
+	if (t->garbled)
+		return true;
+	t->coded_bytes += len;
+	if (t->coded_bytes > t->max_bytes + MAX_OVERHEAD)
+		r = -EMSGSIZE;
+	else if (has_digest(&t->response))
+		r = buffer_append(&t->response.coded, data, len);
+	if (r == 0)
+		r = gunzip_put(t->gunzip, data, len, &t->response.body, &why);
+	t->too_large = r == -EMSGSIZE;
+	if (r == -EBADMSG && t->framing.status == 200)
+		refuse_gzip(t, why);
+	if (r == 0 || r == -EMSGSIZE || t->framing.status == 200)
+		return r == 0;
+	t->garbled = true;
+	buffer_clear(&t->response.body);
+	return true;
+}
+
+/* A piece of the body without its chunks. */
+static bool take_piece(struct transfer *t, const char *data, size_t len)
+{
+	if (t->gunzip)
+		return decode(t, data, len);
+	if (t->line && t->framing.status == 200)
+		return take_lines(t, data, len);
+	return keep(t, data, len);
+}
+
+static bool take_chunks(struct transfer *t, const char *data, size_t len)
+{
+	const char *piece;
+	bool good = true;
+	size_t n;
+	int r;
+
+	while (good && (r = chunks_take(&t->chunks, &data, &len, &piece, &n, &t->refused)) > 0)
+		good = take_piece(t, piece, n);
+	if (good && len > 0)
+		connections_spoil(&t->use); /* something stands behind the body */
+	return good && r == 0;
+}
+
 static size_t take_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct transfer *t = arg;
 	size_t len = size * n;
+	bool good;
 
 	t->heard_ms = loop_now_ms(t->transport->loop);
-	if (t->line)
-		curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->response.status);
-	if (t->line && t->response.status == 200)
-		return take_lines(t, data, len) ? len : 0;
-	return keep(t, data, len) ? len : 0;
+	t->response.status = t->framing.status;
+	good = t->framing.chunked && t->framing.version < 20 ? take_chunks(t, data, len)
+							     : take_piece(t, data, len);
+	return good ? len : 0;
 }
 
 static void copy_value(char *to, size_t size, const char *value, size_t len)
@@ -106,6 +188,15 @@ static void copy_value(char *to, size_t size, const char *value, size_t len)
 	}
 }
 
+/* One that is too long is unknown, not absent: the body is not what it seems to be. */
+static void copy_encoding(char *to, size_t size, const char *value, size_t len)
+{
+	copy_value(to, size, value, len);
+	if (len >= size)
+		snprintf(to, size, "too long to be known");
+}
+
+/* Without parameters, lower case. */
 static void copy_type(char *to, size_t size, const char *value, size_t len)
 {
 	size_t n = 0;
@@ -117,74 +208,137 @@ static void copy_type(char *to, size_t size, const char *value, size_t len)
 		*p = (char)tolower((unsigned char)*p);
 }
 
-static void read_header(
-	struct transfer *t, const char *name, size_t name_len, const char *value, size_t len)
-{
-	struct transport_response *r = &t->response;
-	const struct {
-		const char *name;
-		char *to;
-		size_t size;
-	} copied[] = {
-		{"etag", r->etag, sizeof(r->etag)},
-		{"last-modified", r->last_modified, sizeof(r->last_modified)},
-		{"repr-digest", r->digest, sizeof(r->digest)},
-		{"digest", r->digest, sizeof(r->digest)},
-		{"content-encoding", r->content_encoding, sizeof(r->content_encoding)},
-		{"date", r->server_date, sizeof(r->server_date)},
-		{"x-consul-index", r->consul_index, sizeof(r->consul_index)},
-		{"x-consul-results-filtered-by-acls", r->filtered, sizeof(r->filtered)},
-		{"content-md5", r->content_md5, sizeof(r->content_md5)},
-		{"config-type", r->config_type, sizeof(r->config_type)},
-		{"retry-after", t->retry_after, sizeof(t->retry_after)},
-	};
+/* The headers that are kept, and what a second line of one means. */
+static const struct header {
+	const char *name;
+	/* it counts, must say the same, is refused, goes behind the first with a comma */
+	enum { LAST, EQUAL, ONCE, JOIN } second;
+	void (*copy)(char *to, size_t size, const char *value, size_t len);
+	size_t at, size; /* in struct transport_response */
+} headers[] = {
+#define ROW(name, second, copy, field)                                                             \
+	{                                                                                          \
+		name, second, copy, offsetof(struct transport_response, field),                    \
+			sizeof(((struct transport_response *)0)->field)                            \
+	}
+	ROW("etag", EQUAL, copy_value, etag),
+	ROW("last-modified", EQUAL, copy_value, last_modified),
+	ROW("content-type", EQUAL, copy_type, content_type),
+	ROW("content-encoding", ONCE, copy_encoding, content_encoding),
+	ROW("content-digest", JOIN, NULL, content_digest),
+	ROW("repr-digest", JOIN, NULL, repr_digest),
+	ROW("digest", JOIN, NULL, digest),
+	ROW("date", LAST, copy_value, server_date),
+	ROW("x-consul-index", EQUAL, copy_value, consul_index),
+	ROW("x-consul-results-filtered-by-acls", EQUAL, copy_value, filtered),
+	ROW("content-md5", EQUAL, copy_value, content_md5),
+	ROW("config-type", EQUAL, copy_value, config_type),
+	ROW("retry-after", LAST, copy_value, retry_after),
+#undef ROW
+};
 
-	for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++)
-		if (strlen(copied[i].name) == name_len &&
-			strncasecmp(copied[i].name, name, name_len) == 0)
-			copy_value(copied[i].to, copied[i].size, value, len);
-	if (name_len == 12 && strncasecmp(name, "content-type", 12) == 0)
-		copy_type(r->content_type, sizeof(r->content_type), value, len);
-	if (name_len == 14 && strncasecmp(name, "content-length", 14) == 0)
-		r->framed = true;
-	if (name_len == 17 && strncasecmp(name, "transfer-encoding", 17) == 0 && len >= 7 &&
-		strncasecmp(value + len - 7, "chunked", 7) == 0)
-		r->framed = true;
+#define HEADERS (sizeof(headers) / sizeof(headers[0]))
+
+static void forget_headers(struct transfer *t)
+{
+	t->named = 0;
+	for (size_t i = 0; i < HEADERS; i++)
+		*((char *)&t->response + headers[i].at) = '\0';
+}
+
+/* None is left out: what cannot be kept is refused. */
+static bool join_field(
+	struct transfer *t, const struct header *h, const struct framing_field *field)
+{
+	char *to = (char *)&t->response + h->at;
+	size_t len = strlen(to);
+
+	if (len + (len ? 2 : 0) + field->value_len >= h->size) {
+		snprintf(t->why, sizeof(t->why), "its headers '%s' are longer than %zu bytes",
+			h->name, h->size - 1);
+		t->refused = t->why;
+		return false;
+	}
+	snprintf(to + len, h->size - len, "%s%.*s", len ? ", " : "", (int)field->value_len,
+		field->value);
+	return true;
+}
+
+static bool take_field(struct transfer *t, const struct framing_field *field)
+{
+	char value[sizeof(t->response.etag)], *to;
+
+	if (t->framing.status == 200 && framing_is_named(field, "content-range")) {
+		t->refused = "a 200 says that it is a part only (Content-Range)";
+		return false;
+	}
+	for (size_t i = 0; i < HEADERS; i++) {
+		const struct header *h = &headers[i];
+
+		if (!framing_is_named(field, h->name))
+			continue;
+		if (h->second == JOIN)
+			return join_field(t, h, field);
+		to = (char *)&t->response + h->at;
+		h->copy(value, h->size, field->value, field->value_len);
+		if (t->named & 1u << i &&
+			(h->second == ONCE || (h->second == EQUAL && strcmp(to, value) != 0))) {
+			snprintf(t->why, sizeof(t->why), "it has two headers '%s'%s", h->name,
+				h->second == ONCE ? "" : " that differ");
+			t->refused = t->why;
+			return false;
+		}
+		t->named |= 1u << i;
+		memcpy(to, value, strlen(value) + 1);
+	}
+	return true;
+}
+
+/* The head is over: how is the body coded? */
+static bool begin_body(struct transfer *t)
+{
+	const char *encoding = t->response.content_encoding;
+	bool empty = t->framing.status == 204 || t->framing.status == 304;
+	bool gzip = strcasecmp(encoding, "gzip") == 0 || strcasecmp(encoding, "x-gzip") == 0;
+
+	t->response.framed = framing_has_end(&t->framing);
+	if (t->framing.over)
+		connections_answered(&t->use, &t->framing, loop_now_ms(t->transport->loop));
+	if (!t->framing.over || empty || !encoding[0] || strcasecmp(encoding, "identity") == 0)
+		return true;
+	if (gzip && !t->line) {
+		t->gunzip = gunzip_new();
+		return t->gunzip;
+	}
+	if (t->framing.status == 200 && t->line)
+		t->refused = "its body is coded (Content-Encoding), which was not asked for";
+	return !t->refused;
 }
 
 static size_t take_header(char *data, size_t size, size_t n, void *arg)
 {
 	struct transfer *t = arg;
-	size_t len = size * n, end = len;
-	const char *colon = memchr(data, ':', len);
+	struct framing_field field;
+	size_t len = size * n;
+	bool good = true;
 
-	if (len >= 5 && memcmp(data, "HTTP/", 5) == 0) { /* a 1xx before it does not count */
-		struct transport_response *r = &t->response;
-
-		r->etag[0] = r->last_modified[0] = r->content_type[0] = r->content_encoding[0] =
-			r->digest[0] = r->server_date[0] = r->consul_index[0] = r->filtered[0] =
-				r->content_md5[0] = r->config_type[0] = t->retry_after[0] = '\0';
-		r->framed = len >= 6 && data[5] >= '2'; /* HTTP/2 frames every body */
-		return len;
+	switch (framing_read(&t->framing, data, len, &field, t->why)) {
+	case FRAMING_STATUS: /* a 1xx before it does not count */
+		forget_headers(t);
+		break;
+	case FRAMING_HEADER:
+		good = take_field(t, &field);
+		break;
+	case FRAMING_END:
+		good = begin_body(t);
+		break;
+	case FRAMING_TRAILER:
+		break;
+	case FRAMING_BAD:
+		t->refused = t->why;
+		good = false;
 	}
-	if (!colon)
-		return len;
-	while (end > 0 && isspace((unsigned char)data[end - 1]))
-		end--;
-	for (size_t v = (size_t)(colon - data) + 1;; v++) {
-		if (v < end && isspace((unsigned char)data[v]))
-			continue;
-		read_header(t, data, (size_t)(colon - data), data + (v < end ? v : end),
-			v < end ? end - v : 0);
-		return len;
-	}
-}
-
-/* libcurl 7.88 opens sockets without CLOEXEC. */
-static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
-{
-	(void)arg, (void)purpose;
-	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+	return good ? len : 0;
 }
 
 static void reap(struct transport *transport);
@@ -290,7 +444,7 @@ static enum transport_result result_of(CURLcode code, long os_error)
  * still says that the server wants to be left alone: 0. */
 static uint64_t advice_ms(const struct transfer *t)
 {
-	const char *text = t->retry_after;
+	const char *text = t->response.retry_after;
 	size_t digits = strspn(text, "0123456789");
 	time_t then, now;
 
@@ -315,8 +469,12 @@ static const char *advice_for(const char *said)
 		{"Could not resolve host",
 			"check the name in the url, and this host's resolver (/etc/resolv.conf)"},
 		{"Couldn't connect to server", "check the address, and firewalls on the way to it"},
+		{"Out of memory",
+			"unless this host has none left, a header of the answer is longer than "
+			"100 KiB: look at the server"},
 		{"Empty reply from server",
 			"it closed the connection without an answer: look at its log"},
+		{"Invalid Content-Length", "mend the server, or the proxy before it"},
 		{"certificate has expired",
 			"the server needs a new one, or the clock of this host is wrong"},
 		{"certificate is not yet valid", "is the clock of this host right?"},
@@ -408,6 +566,46 @@ static int64_t certificates_end_ms(const struct transfer *t)
 	return first_ms;
 }
 
+/* Says why there is no answer. */
+static void tell_failure(struct transfer *t, CURLcode code)
+{
+	struct transport_response *r = &t->response;
+
+	if (r->result == TRANSPORT_TOO_LARGE)
+		snprintf(r->message, sizeof(r->message),
+			"the body is larger than the limit of %zu bytes", t->max_bytes);
+	else if (t->refused)
+		snprintf(r->message, sizeof(r->message),
+			"the answer is malformed: %s: mend the server, or the proxy before it",
+			t->refused);
+	else if (r->result == TRANSPORT_REFUSED)
+		snprintf(r->message, sizeof(r->message),
+			"connection refused: is the server running?");
+	else if (r->result == TRANSPORT_TIMEOUT)
+		snprintf(r->message, sizeof(r->message), "timed out: %s",
+			t->error[0] ? t->error : curl_easy_strerror(code));
+	else if (code == CURLE_PARTIAL_FILE)
+		snprintf(r->message, sizeof(r->message), "the body was cut short: %s", t->error);
+	else
+		explain(t, code);
+}
+
+/* The body is over: was it one? */
+static void end_body(struct transfer *t)
+{
+	const char *why;
+
+	if (t->framing.chunked && !chunks_are_over(&t->chunks) && t->framing.status != 304 &&
+		t->framing.status != 204)
+		t->refused = "its chunks do not come to an end";
+	if (t->refused || !t->gunzip || t->garbled || gunzip_end(t->gunzip, &why) == 0)
+		return;
+	if (t->framing.status == 200)
+		refuse_gzip(t, why);
+	else
+		buffer_clear(&t->response.body);
+}
+
 static void finish_response(struct transfer *t, CURLcode code)
 {
 	struct transport_response *r = &t->response;
@@ -423,39 +621,49 @@ static void finish_response(struct transfer *t, CURLcode code)
 	r->certificates_end_ms = certificates_end_ms(t);
 	r->retry_after_ms = advice_ms(t);
 	r->duration_ms = loop_now_ms(t->transport->loop) - t->started_ms;
-	r->result = t->too_large ? TRANSPORT_TOO_LARGE : result_of(code, os_error);
-	if (r->result == TRANSPORT_OK)
-		return;
-	if (r->result == TRANSPORT_TOO_LARGE)
-		snprintf(r->message, sizeof(r->message),
-			"the body is larger than the limit of %zu bytes", t->max_bytes);
-	else if (r->result == TRANSPORT_REFUSED)
-		snprintf(r->message, sizeof(r->message),
-			"connection refused: is the server running?");
-	else if (r->result == TRANSPORT_TIMEOUT)
-		snprintf(r->message, sizeof(r->message), "timed out: %s",
-			t->error[0] ? t->error : curl_easy_strerror(code));
-	else if (code == CURLE_PARTIAL_FILE)
-		snprintf(r->message, sizeof(r->message), "the body was cut short: %s", t->error);
-	else
-		explain(t, code);
+	if (code == CURLE_OK)
+		end_body(t);
+	r->result = t->too_large ? TRANSPORT_TOO_LARGE
+		    : t->broken  ? TRANSPORT_CODING
+		    : t->refused ? TRANSPORT_PROTOCOL
+				 : result_of(code, os_error);
+	if (r->result != TRANSPORT_OK)
+		tell_failure(t, code);
 }
 
 /* ---- transfers ---- */
 
+/* When nothing is under way, memory goes back to the system. */
+static void trim(struct transport *transport)
+{
+	if (transport->transfers || !transport->made)
+		return;
+	transport->made = false;
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+}
+
 static void release(struct transfer *t)
 {
+	struct transport *transport = t->transport;
+
 	*t->link = t->next;
 	if (t->next)
 		t->next->link = t->link;
+	transport->made |= t->use.fresh;
 	loop_timer_cancel(t->transport->loop, &t->idle);
 	if (t->easy) {
 		curl_multi_remove_handle(t->transport->multi, t->easy);
+		connections_return(&t->use, loop_now_ms(t->transport->loop));
 		curl_easy_cleanup(t->easy);
 	}
 	curl_slist_free_all(t->headers);
+	gunzip_free(t->gunzip);
 	buffer_fini(&t->response.body);
+	buffer_fini(&t->response.coded);
 	free(t);
+	trim(transport);
 }
 
 /* A stream of lines is silent. */
@@ -482,6 +690,17 @@ static void idle_due(void *arg)
 	release(t);
 }
 
+/* Its connection was not fit to send anything on: on a new one, then. */
+static bool start_again(struct transfer *t)
+{
+	if (!connections_is_stale(&t->use))
+		return false;
+	curl_multi_remove_handle(t->transport->multi, t->easy);
+	t->error[0] = '\0';
+	return connections_renew(&t->use, loop_now_ms(t->transport->loop)) &&
+	       curl_multi_add_handle(t->transport->multi, t->easy) == CURLM_OK;
+}
+
 /* Tells the transfers that have ended. */
 static void reap(struct transport *transport)
 {
@@ -495,27 +714,38 @@ static void reap(struct transport *transport)
 		if (m->msg != CURLMSG_DONE)
 			continue;
 		curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
+		if (start_again(t))
+			continue;
 		finish_response(t, code);
-		/* off the multi handle first: done() may start another transfer on the same
-		 * connection, or free us */
+		connections_ended(&t->use, code == CURLE_OK);
+		/* off the multi handle, and the connection back, first: done() may start another
+		 * transfer on it, or free us */
 		curl_multi_remove_handle(transport->multi, t->easy);
+		connections_return(&t->use, loop_now_ms(transport->loop));
 		if (!t->cancelled)
 			t->done(t->arg, &t->response);
 		release(t);
 	}
 }
 
+static int add_header(struct transfer *t, const char *line)
+{
+	struct curl_slist *more = curl_slist_append(t->headers, line);
+
+	if (!more)
+		return -ENOMEM;
+	t->headers = more;
+	return 0;
+}
+
+/* Lines are read as they come, which a decoder need not give them out. */
 static int add_headers(struct transfer *t, const struct transport_request *q)
 {
-	struct curl_slist *more;
+	int r = q->line ? 0 : add_header(t, "Accept-Encoding: gzip");
 
-	for (size_t i = 0; q->headers && q->headers[i]; i++) {
-		more = curl_slist_append(t->headers, q->headers[i]);
-		if (!more)
-			return -ENOMEM;
-		t->headers = more;
-	}
-	return 0;
+	for (size_t i = 0; r == 0 && q->headers && q->headers[i]; i++)
+		r = add_header(t, q->headers[i]);
+	return r;
 }
 
 /* Every option that safety depends on. 0 when libcurl took them all. */
@@ -534,12 +764,15 @@ static int set_safety(CURL *e)
 		{CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2},
 		{CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS},
 		{CURLOPT_HTTP09_ALLOWED, 0},
-		{CURLOPT_MAXAGE_CONN, 118},
-		{CURLOPT_MAXLIFETIME_CONN, 3600},
+		{CURLOPT_MAXAGE_CONN, CONNECTIONS_IDLE_S},
+		{CURLOPT_MAXLIFETIME_CONN, CONNECTIONS_LIFE_S},
 		{CURLOPT_DNS_CACHE_TIMEOUT, 60},
-		{CURLOPT_CA_CACHE_TIMEOUT, 60}, /* a rotated file is read within a minute */
+		{CURLOPT_CA_CACHE_TIMEOUT,
+			CONNECTIONS_CA_CACHE_S}, /* a rotated file is read then */
 		{CURLOPT_NETRC, CURL_NETRC_IGNORED},
 		{CURLOPT_DISALLOW_USERNAME_IN_URL, 1},
+		{CURLOPT_HTTP_CONTENT_DECODING, 0},
+		{CURLOPT_HTTP_TRANSFER_DECODING, 0},
 		{CURLOPT_TCP_NODELAY, 1},
 		{CURLOPT_TCP_KEEPALIVE, 1},
 		{CURLOPT_TCP_KEEPIDLE, 30}, /* for answers that are waited for */
@@ -553,7 +786,6 @@ static int set_safety(CURL *e)
 		{CURLOPT_REDIR_PROTOCOLS_STR, "https"},
 		{CURLOPT_PROXY, ""},
 		{CURLOPT_NOPROXY, "*"},
-		{CURLOPT_ACCEPT_ENCODING, "gzip"},
 		{CURLOPT_USERAGENT, "pullet/" PULLET_VERSION},
 	};
 
@@ -563,7 +795,26 @@ static int set_safety(CURL *e)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (curl_easy_setopt(e, texts[i].option, texts[i].value))
 			return -EINVAL;
-	return curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, open_socket) ? -EINVAL : 0;
+	return 0;
+}
+
+/* Which connection it may go out on. Over HTTP/1.x the server is told that none follows. */
+static int lend_connection(struct transfer *t, const struct transport_request *q)
+{
+	const struct connections_wish wish = {
+		.document = q->document,
+		.url = q->url,
+		.ca = q->tls.ca,
+		.crl = q->tls.crl,
+		.cert = q->tls.cert,
+		.key = q->tls.key,
+		.alone = q->alone || t->transport->examine,
+	};
+	int r = connections_lend(t->transport->connections, &t->use, t->easy, &wish, t->started_ms);
+
+	if (r == 0 && !connections_has_place(&t->use))
+		r = add_header(t, "Connection: close");
+	return r;
 }
 
 static long at_least(uint64_t ms, uint64_t least)
@@ -642,8 +893,6 @@ static int set_request(struct transfer *t, const struct transport_request *q)
 	bad |= curl_easy_setopt(e, CURLOPT_WRITEDATA, t);
 	bad |= curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, take_header);
 	bad |= curl_easy_setopt(e, CURLOPT_HEADERDATA, t);
-	bad |= curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, (long)q->alone);
-	bad |= curl_easy_setopt(e, CURLOPT_FORBID_REUSE, (long)q->alone);
 	bad |= curl_easy_setopt(e, CURLOPT_CERTINFO, (long)t->transport->examine);
 	if (is_method(q, "POST") || is_method(q, "PUT"))
 		bad |= set_body(e, q);
@@ -705,6 +954,7 @@ int transport_start(struct transport *transport, const struct transport_request 
 	t->arg = arg;
 	t->started_ms = loop_now_ms(transport->loop);
 	buffer_init(&t->response.body, q->max_bytes);
+	buffer_init(&t->response.coded, q->max_bytes + MAX_OVERHEAD);
 	t->next = transport->transfers;
 	t->link = &transport->transfers;
 	if (t->next)
@@ -715,6 +965,8 @@ int transport_start(struct transport *transport, const struct transport_request 
 	if (!t->easy)
 		goto fail;
 	r = add_headers(t, q);
+	if (r == 0)
+		r = lend_connection(t, q);
 	if (r == 0)
 		r = set_safety(t->easy);
 	if (r == 0)
@@ -750,7 +1002,9 @@ struct transport *transport_new(struct loop *l)
 		return NULL;
 	t->loop = l;
 	loop_timer_init(&t->timer, timeout_due, t);
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK && make_multi(t) == 0)
+	t->connections = connections_new();
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK && t->connections &&
+		make_multi(t) == 0)
 		return t;
 	transport_free(t);
 	return NULL;
@@ -766,6 +1020,7 @@ void transport_free(struct transport *t)
 		curl_multi_cleanup(t->multi);
 		loop_timer_cancel(t->loop, &t->timer);
 	}
+	connections_free(t->connections);
 	curl_global_cleanup();
 	free(t);
 }
@@ -773,6 +1028,7 @@ void transport_free(struct transport *t)
 void transport_forget(struct transport *t)
 {
 	t->forget = true;
+	connections_forget(t->connections);
 }
 
 void transport_examine(struct transport *t)

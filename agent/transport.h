@@ -3,12 +3,14 @@
  *
  * Safe by construction: http and https only, no redirects followed, no proxy, netrc, cookies or
  * HSTS from the environment, TLS 1.2 at least and verified, size cap in the write callback after
- * decoding, total and connect and low-speed limits, connections at most an hour old, CLOEXEC
- * sockets. Connections are kept alive and shared by all transfers of one transport. HTTP/2 over TLS
- * where the server has it.
+ * decoding, gzip the only coding and decoded to its very end, a head that can be read in one way
+ * only (framing.h), total and connect and low-speed limits, connections at most an hour old,
+ * CLOEXEC sockets. Connections are kept alive and shared by all transfers of one transport. HTTP/2
+ * over TLS where the server has it.
  *
  * Threads: the loop's. Ownership: the request is copied by transport_start(); the response belongs
- * to the transport and is lent to done(). libcurl is used in transport.c only.
+ * to the transport and is lent to done(). libcurl is used in transport.c and
+ * connections.c only.
  */
 #ifndef PULLET_TRANSPORT_H
 #define PULLET_TRANSPORT_H
@@ -20,6 +22,7 @@
 #include "loop.h"
 
 #define TRANSPORT_NO_ADVICE UINT64_MAX
+#define TRANSPORT_DIGESTS 512 /* bytes of one of the digest headers */
 
 struct transport;
 struct transfer;
@@ -32,7 +35,9 @@ enum transport_result {
 	TRANSPORT_TLS,       /* certificate or handshake */
 	TRANSPORT_HOST,      /* a file of tls: cannot be used; the server was asked nothing */
 	TRANSPORT_TOO_LARGE, /* body over max_bytes */
-	TRANSPORT_PROTOCOL,  /* not HTTP, bad URL, anything else */
+	TRANSPORT_CODING,    /* it came whole, but its gzip body is broken */
+	TRANSPORT_PROTOCOL,  /* not HTTP, bad URL, an answer that may mean two things, anything else
+			      */
 	TRANSPORT_RESULTS
 };
 
@@ -59,7 +64,11 @@ struct transport_request {
 	size_t max_bytes;    /* of the decoded body */
 	uint64_t timeout_ms; /* total */
 	uint64_t connect_timeout_ms;
-	bool alone; /* on a connection of its own: none is used again */
+	/* NULL, or what is asked for, in 64 characters that differ for each document, server and
+	 * login: over HTTP/1.x connections are used again for the same one only, and for NULL never
+	 */
+	const char *document;
+	bool alone; /* on a connection of its own, over HTTP/2 as well */
 	/* NULL, or gets each line of a 200 (without its end) as it comes, as the body of a response
 	 * that is lent for the call: an answer without an end. Nothing is kept then, max_bytes is
 	 * that of a line, idle_ms takes the place of timeout_ms; a last line without its end is
@@ -79,17 +88,22 @@ struct transport_response {
 				    TRANSPORT_NO_ADVICE */
 	char etag[256];          /* as sent, with quotes and W/; "" = none (or longer than fits) */
 	char last_modified[64];
-	char digest[256];          /* Repr-Digest (RFC 9530), or Digest (RFC 3230), as sent */
+	/* all lines of Content-Digest, Repr-Digest (RFC 9530), Digest (RFC 3230), with commas */
+	char content_digest[TRANSPORT_DIGESTS], repr_digest[TRANSPORT_DIGESTS],
+		digest[TRANSPORT_DIGESTS];
 	char content_type[128];    /* without parameters, lower case */
-	char content_encoding[32]; /* as sent; what libcurl decoded (gzip) is decoded in body */
+	char content_encoding[32]; /* as sent; gzip is decoded in body */
 	char server_date[64];
 	char consul_index[24]; /* X-Consul-Index */
 	char filtered[8];      /* X-Consul-Results-Filtered-By-ACLs */
 	char content_md5[48];  /* Content-MD5, as sent */
 	char config_type[16];  /* Config-Type (Nacos) */
+	char retry_after[64];  /* as sent: retry_after_ms says what it means */
 	bool framed; /* body had a Content-Length, was chunked, or came by HTTP/2: its end is known
 		      */
 	struct buffer body;
+	/* the body as it was sent, if it was decoded and one of the digests came with it */
+	struct buffer coded;
 	uint64_t duration_ms;
 	uint64_t lookup_ms; /* of that: until the server's name was found */
 	/* the first of the server's certificates to expire, since 1970; 0 = not known: no TLS, a

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 #include "process.h"
+#include "sentence.h"
+#include "trusted.h"
 
 #define MAX_PRODUCT (256u << 20)
 #define PATH "{path}"
@@ -21,9 +24,11 @@
 struct trial {
 	struct trial_options o;
 	struct process *process;
-	char *path;  /* of the candidate on the file system; NULL = none */
-	bool is_dir; /* a set of files */
-	char **argv; /* of the check, with the path in it */
+	char *path;       /* of the candidate on the file system; NULL = none */
+	const char *name; /* its last part; NULL = it was not made */
+	int parent;       /* the directory that it lies in; -1 = none */
+	int set;          /* itself, when it is a set of files; -1 = it is not */
+	char **argv;      /* of the check, with the path in it */
 	char **env;
 };
 
@@ -106,99 +111,120 @@ static char **with_paths(char *const *argv, const char *path)
 
 /* ---- the candidate on the file system ---- */
 
-static int write_file(const struct trial *t, const char *dir, const char *name, const void *data,
+static int write_file(const struct trial *t, int dir, const char *name, const void *data,
 	size_t len, char why[FILE_WHY])
 {
 	const struct settings_config *c = t->o.config;
 	const struct file_options options = {.mode = c->mode, .uid = c->uid, .gid = c->gid};
-	const struct sys *sys = loop_sys(t->o.loop);
-	int r, fd = sys->openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	int r = file_replace(loop_sys(t->o.loop), dir, name, data ? data : "", len, &options, why);
+
+	return r < 0 ? r : 0;
+}
+
+static int refuse_set(const struct trial *t, const char *what, int error, char why[FILE_WHY])
+{
 	char remedy[FILE_REMEDY];
 
-	if (fd < 0) {
-		r = -errno;
-		file_remedy(remedy, -r, false);
-		snprintf(why, FILE_WHY, "cannot open the directory %.200s: %s", dir, remedy);
-		return r;
-	}
-	r = file_replace(sys, fd, name, data ? data : "", len, &options, why);
-	sys->close(fd);
-	return r < 0 ? r : 0;
+	file_remedy(remedy, error, false);
+	snprintf(why, FILE_WHY, "cannot %s %.200s: %s", what, t->path, remedy);
+	return -error;
 }
 
 static int write_set(struct trial *t, char why[FILE_WHY])
 {
+	const struct sys *sys = loop_sys(t->o.loop);
 	const struct candidate *c = t->o.candidate;
-	char remedy[FILE_REMEDY];
+	const char *name;
 	int r = 0;
 
-	if (mkdir(t->path, 0755)) {
-		r = -errno;
-		file_remedy(remedy, -r, false);
-		snprintf(why, FILE_WHY, "cannot make %.200s: %s", t->path, remedy);
-		return r;
-	}
-	t->is_dir = true;
-	for (size_t i = 0; r == 0 && i < c->version.part_count; i++) {
-		const struct compose_piece *p = &c->pieces[i];
-
-		if (!p->signature && !p->facts->absent)
-			r = write_file(t, t->path, t->o.config->layers[p->layer].as, p->data,
-				p->facts->len, why);
-	}
-	return r;
-}
-
-/* ".NAME.pullet-0123456789abcdef" in the directory of the file; what a crash leaves of it is
- * removed at the next start as any temporary file is. */
-static int write_candidate(struct trial *t, char why[FILE_WHY])
-{
-	const struct settings_config *c = t->o.config;
-	unsigned long long random = loop_sys(t->o.loop)->random();
-	const struct buffer *text = candidate_text(t->o.candidate);
-	const char *slash = c->file ? strrchr(c->file, '/') : NULL;
-	char *dir;
-	int r;
-
-	if (c->dir)
-		r = asprintf(&t->path, "%s/" FILESET_TRIAL "%016llx", c->dir, random);
-	else if (slash)
-		r = asprintf(&t->path, "%.*s/.%s.pullet-%016llx", (int)(slash - c->file), c->file,
-			slash + 1, random);
-	else
-		r = asprintf(
-			&t->path, "%s/.%s.snap.pullet-%016llx", t->o.runtime_dir, c->name, random);
-	if (r < 0) {
+	if (asprintf(&t->path, "%s/" FILESET_TRIAL "%016llx", t->o.config->dir,
+		    (unsigned long long)sys->random()) < 0) {
 		t->path = NULL;
 		snprintf(why, FILE_WHY, "out of memory");
 		return -ENOMEM;
 	}
+	t->parent = trusted_open_parent(sys, t->path, TRUSTED_SET, &name, why);
+	if (t->parent < 0)
+		return t->parent;
+	if (sys->mkdirat(t->parent, name, 0700))
+		return refuse_set(t, "make", errno, why);
+	t->name = name;
+	t->set = trusted_open_below(sys, t->parent, t->name);
+	if (t->set < 0) {
+		r = t->set;
+		t->set = -1;
+		return refuse_set(t, "open", -r, why);
+	}
+	for (size_t i = 0; r == 0 && i < c->version.part_count; i++) {
+		const struct compose_piece *p = &c->pieces[i];
+
+		if (!p->signature && !p->facts->absent)
+			r = write_file(t, t->set, t->o.config->layers[p->layer].as, p->data,
+				p->facts->len, why);
+	}
+	if (r == 0 && sys->fchmod(t->set, 0755))
+		r = refuse_set(t, "set the mode of", errno, why);
+	return r;
+}
+
+/* ".NAME.pullet-0123456789abcdef" beside `target`: the temporary file of a replacement that never
+ * comes; what a crash leaves of it is removed at the next start as any such file is. */
+static int write_beside(
+	struct trial *t, const char *target, enum trusted_use use, char why[FILE_WHY])
+{
+	const struct settings_config *c = t->o.config;
+	const struct file_options options = {.mode = c->mode, .uid = c->uid, .gid = c->gid};
+	const struct buffer *text = candidate_text(t->o.candidate);
+	const struct sys *sys = loop_sys(t->o.loop);
+	char temporary[NAME_MAX + 1];
+	const char *name;
+	int r;
+
+	t->parent = trusted_open_parent(sys, target, use, &name, why);
+	if (t->parent < 0)
+		return t->parent;
+	r = file_prepare(sys, t->parent, name, text->data ? text->data : "", text->len, &options,
+		temporary, why);
+	if (r)
+		return r;
+	if (asprintf(&t->path, "%.*s%s", (int)(name - target), target, temporary) < 0) {
+		t->path = NULL;
+		sys->unlinkat(t->parent, temporary, 0);
+		snprintf(why, FILE_WHY, "out of memory");
+		return -ENOMEM;
+	}
+	t->name = t->path + (name - target);
+	return 0;
+}
+
+static int write_candidate(struct trial *t, char why[FILE_WHY])
+{
+	const struct settings_config *c = t->o.config;
+	char snapshot[PATH_MAX];
+
 	if (c->dir)
 		return write_set(t, why);
-	dir = strndup(t->path, (size_t)(strrchr(t->path, '/') - t->path) + 1);
-	if (!dir)
-		return -ENOMEM;
-	r = write_file(t, dir, strrchr(t->path, '/') + 1, text->data, text->len, why);
-	free(dir);
-	return r;
+	if (c->file)
+		return write_beside(t, c->file, TRUSTED_FILE, why);
+	snprintf(snapshot, sizeof(snapshot), "%s/%s.snap", t->o.runtime_dir, c->name);
+	return write_beside(t, snapshot, TRUSTED_OWN, why);
 }
 
 static void remove_candidate(struct trial *t)
 {
 	const struct candidate *c = t->o.candidate;
-	int dir;
+	const struct sys *sys = loop_sys(t->o.loop);
 
-	if (t->path && t->is_dir) {
-		dir = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		for (size_t i = 0; dir >= 0 && i < c->version.part_count; i++)
-			if (!c->pieces[i].signature)
-				unlinkat(dir, t->o.config->layers[c->pieces[i].layer].as, 0);
-		if (dir >= 0)
-			close(dir);
-		rmdir(t->path);
-	} else if (t->path) {
-		unlink(t->path);
-	}
+	for (size_t i = 0; t->set >= 0 && i < c->version.part_count; i++)
+		if (!c->pieces[i].signature)
+			sys->unlinkat(t->set, t->o.config->layers[c->pieces[i].layer].as, 0);
+	if (t->set >= 0)
+		sys->close(t->set);
+	if (t->parent < 0)
+		return;
+	if (t->name)
+		sys->unlinkat(t->parent, t->name, t->o.config->dir ? AT_REMOVEDIR : 0);
+	sys->close(t->parent);
 }
 
 /* ---- the programs ---- */
@@ -213,24 +239,39 @@ static void end(struct trial *t, const struct trial_result *result)
 	ended(arg, result);
 }
 
+void trial_scrub(void (*scrub)(void *arg, struct buffer *out, const char *text, size_t len),
+	void *arg, struct buffer *out, const char *text, size_t len)
+{
+	if (scrub && len)
+		scrub(arg, out, text, len);
+	else
+		buffer_append(out, text, len);
+}
+
 /* "PROGRAM exited with 1: the last of what it wrote". A program that could not even run says
  * nothing about the version. */
-static void blame(const struct process_result *p, const char *program, enum judge judge,
-	const char *said, size_t len, struct trial_result *ret)
+static void blame(const struct trial *t, const struct process_result *p, const char *program,
+	enum judge judge, struct trial_result *ret)
 {
 	const char *slash = strrchr(program, '/');
+	bool check = judge == JUDGE_CHECK; /* else what it wrote is the document */
+	char shown[LAST + SENTENCE_WORDS];
+	struct buffer said;
+	size_t from;
 
-	while (len && (said[len - 1] == '\n' || said[len - 1] == ' '))
-		len--;
-	if (len > LAST) {
-		said += len - LAST;
-		len = LAST;
-	}
+	buffer_init(&said, 4u * TRIAL_MAX_OUTPUT);
+	trial_scrub(t->o.scrub, t->o.arg, &said, check ? p->output : p->message,
+		check ? p->output_len : p->message_len);
+	while (said.len && strchr(" \n", said.data[said.len - 1]))
+		said.len--;
+	from = said.len > LAST ? said.len - LAST : 0;
 	ret->refused = p->end == PROCESS_EXITED || p->end == PROCESS_SIGNALLED ||
 		       p->end == PROCESS_TIMED_OUT;
 	ret->judge = judge;
-	snprintf(ret->why, sizeof(ret->why), "%s %s%s%.*s", slash ? slash + 1 : program, p->why,
-		len ? ": " : "", (int)len, said);
+	snprintf(ret->why, sizeof(ret->why), "%s %s%s", slash ? slash + 1 : program, p->why,
+		sentence_quote_output(
+			shown, sizeof(shown), said.len ? said.data + from : "", said.len - from));
+	buffer_fini(&said);
 }
 
 static int start(struct trial *t, const struct process_options *options,
@@ -250,7 +291,7 @@ static void check_ended(void *arg, const struct process_result *p)
 	struct trial *t = arg;
 
 	if (!p->ok)
-		blame(p, t->argv[0], JUDGE_CHECK, p->output, p->output_len, &result);
+		blame(t, p, t->argv[0], JUDGE_CHECK, &result);
 	end(t, &result);
 }
 
@@ -282,8 +323,7 @@ static void format_ended(void *arg, const struct process_result *p)
 	int r = 0;
 
 	if (!p->ok) {
-		blame(p, t->o.config->format_run.argv[0], JUDGE_FORMAT, p->message, p->message_len,
-			&result);
+		blame(t, p, t->o.config->format_run.argv[0], JUDGE_FORMAT, &result);
 	} else if (p->output_len == 0) {
 		result.refused = true;
 		result.judge = JUDGE_FORMAT;
@@ -331,6 +371,7 @@ int trial_start(const struct trial_options *options, struct trial **ret_trial, c
 	if (!t)
 		return -ENOMEM;
 	t->o = *options;
+	t->parent = t->set = -1;
 	t->env = trial_environment(c->name, settings_place(c), options->generation, NULL, 0);
 	buffer_init(&json, MAX_PRODUCT);
 	r = t->env ? 0 : -ENOMEM;

@@ -33,6 +33,8 @@ struct trial_options {
 	const char *runtime_dir;
 	struct candidate *candidate; /* its text is filled in by `format: run` */
 	uint64_t generation;         /* that it would become */
+	/* Appends what a program wrote without the values of masked keys; NULL = as it is. */
+	void (*scrub)(void *arg, struct buffer *out, const char *text, size_t len);
 	/* Once, later, from the loop; the trial is gone when it returns. */
 	void (*ended)(void *arg, const struct trial_result *result);
 	void *arg;
@@ -44,6 +46,9 @@ bool trial_wanted(const struct settings_config *config);
 int trial_start(const struct trial_options *options, struct trial **ret_trial, char why[FILE_WHY]);
 /* Kills what runs; ended() is not called. NULL is fine. */
 void trial_free(struct trial *t);
+/* What scrub(), if it is not NULL, makes of a text. */
+void trial_scrub(void (*scrub)(void *arg, struct buffer *out, const char *text, size_t len),
+	void *arg, struct buffer *out, const char *text, size_t len);
 /* "NAME=value" texts that the user's programs find: PULLET_CONFIG_NAME, PULLET_FILE (NULL:
  * without), PULLET_GENERATION and PULLET_CHANGED_KEYS (the same); NULL-ended, on the heap; NULL
  * when there is no memory. */

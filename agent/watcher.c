@@ -2,7 +2,8 @@
  * Watches. Surprising: a watch never says what the new value is, even where the server does; and
  * when it stands for the first time it counts as a change, since what came before it was not seen.
  * Where the server compares, a request that went out before the pull has ended would be answered at
- * once: told is cleared by the request that goes out after all.
+ * once: told is cleared by the request that goes out after all. What ends a watch that was held for
+ * a while (a restart, a proxy's patience) says nothing bad about the address.
  */
 #include "watcher.h"
 
@@ -25,7 +26,10 @@ struct watch_request { /* one at a time, again and again */
 	struct exchange *exchange;
 	struct loop_timer again;
 	enum watcher_state state;
-	unsigned address, failures;
+	struct backoff **backoffs; /* of the server's addresses */
+	size_t address;
+	uint64_t begun_ms; /* the request under way */
+	unsigned failures;
 	unsigned refusals;  /* of its token, in a row */
 	uint64_t stood_ms;  /* since when; 0 = it does not */
 	uint64_t tokens_ms; /* a request costs a second of it; more than now is debt */
@@ -41,6 +45,7 @@ struct watcher {
 	const struct sys *sys;
 	struct drift *drift;
 	struct exchange_env env;
+	struct backoffs *backoffs;
 	struct watch_request *requests;
 	unsigned count;
 	bool full; /* told */
@@ -97,7 +102,7 @@ static void retry(struct watch_request *q, const char *why)
 	delay_ms = (SECOND / 2) << q->failures;
 	if (delay_ms > WATCHER_RETRY_MS)
 		delay_ms = WATCHER_RETRY_MS;
-	q->address = (q->address + 1) % (unsigned)q->server->url_count;
+	q->address = (q->address + 1) % q->server->url_count;
 	q->state = WATCHER_FAILING;
 	snprintf(q->error, sizeof(q->error), "%s", why);
 	if (log_limit_pass_kind(&q->log_limit, now_ms, "watch", why, &suppressed))
@@ -159,12 +164,22 @@ static void read_whole(struct watch_request *q, const struct transport_response 
 	}
 }
 
+/* What an answer says about the address. */
+static void tell_backoff(struct watch_request *q, const struct transport_response *response)
+{
+	bool held = loop_now_ms(q->watcher->loop) - q->begun_ms >= WATCHER_PROVEN_MS;
+
+	if (!held || backoff_health(response) != BACKOFF_FAILED)
+		backoff_ended(q->backoffs[q->address], q->begun_ms, response);
+}
+
 static void ended(
 	void *arg, const struct kind_place *place, const struct transport_response *response)
 {
 	struct watch_request *q = arg;
 
 	(void)place;
+	tell_backoff(q, response);
 	if (response->result == TRANSPORT_OK && !(q->kind->stream && response->status == 200)) {
 		read_whole(q, response);
 		return;
@@ -175,7 +190,7 @@ static void ended(
 		q->failures = q->refusals = 0;
 		q->stood_ms = 0;
 		q->state = WATCHER_CONNECTING;
-		q->address = (q->address + 1) % (unsigned)q->server->url_count;
+		q->address = (q->address + 1) % q->server->url_count;
 		again(q);
 	} else {
 		retry(q, response->result == TRANSPORT_OK ? "the server ended the watch at once"
@@ -190,6 +205,8 @@ static void line_came(void *arg, const struct transport_response *line)
 	int r = q->kind->watch_read(&q->watch, line, why);
 
 	if (r == 0) {
+		if (!q->stood_ms)
+			tell_backoff(q, line);
 		stands(q);
 		return;
 	}
@@ -223,6 +240,25 @@ static int build(
 	return q->kind->watch_build(&q->watch, r, why);
 }
 
+/* Takes the first address, from the present one on, that does not back off; else it waits. */
+static bool find_address(struct watch_request *q)
+{
+	uint64_t now_ms = loop_now_ms(q->watcher->loop), until_ms;
+	size_t address = backoff_pick(
+		q->backoffs, q->server->url_count, q->address, BACKOFF_NONE, now_ms, &until_ms);
+
+	q->begun_ms = now_ms;
+	if (until_ms) {
+		if (q->state == WATCHER_ON)
+			q->state = WATCHER_CONNECTING;
+		q->stood_ms = 0;
+		loop_timer_set(q->watcher->loop, &q->again, until_ms);
+		return false;
+	}
+	q->address = address;
+	return true;
+}
+
 static void begin(void *arg)
 {
 	static const struct exchange_calls whole = {build, ended, failed, NULL},
@@ -232,9 +268,7 @@ static void begin(void *arg)
 	struct exchange_request request = {
 		.server = q->server,
 		.session = q->session,
-		.place = {.base = q->server->urls[q->address],
-			.path = q->items[0]->path,
-			.max_bytes = q->server->max_bytes},
+		.place = {.path = q->items[0]->path, .max_bytes = q->server->max_bytes},
 		.timeout_ms = q->kind->stream
 				      ? WATCHER_IDLE_MS - sys_random_upto(sys, WATCHER_IDLE_MS / 4)
 				      : ANSWER_MS,
@@ -245,6 +279,10 @@ static void begin(void *arg)
 
 	if (q->state == WATCHER_OFF)
 		q->state = WATCHER_CONNECTING;
+	if (!find_address(q))
+		return;
+	request.backoff = q->backoffs[q->address];
+	request.place.base = q->server->urls[q->address];
 	for (size_t i = 0; i < q->watch.count; i++)
 		q->items[i]->told = false;
 	if (exchange_start(&q->watcher->env, &request, &q->exchange, why)) {
@@ -304,9 +342,14 @@ static struct watch_request *add_request(struct watcher *w, const struct setting
 		.server = server,
 		.kind = kind,
 		.session = session,
-		.address = (unsigned)(w->sys->host() % server->url_count),
+		.backoffs = backoff_join_all(w->backoffs, server),
+		.address = w->sys->host() % server->url_count,
 		.watch = {.items = q->watched, .changed = changed, .arg = q},
 	};
+	if (!q->backoffs) {
+		free(q);
+		return NULL;
+	}
 	loop_timer_init(&q->again, begin, q);
 	loop_timer_set(w->loop, &q->again,
 		loop_now_ms(w->loop) + sys_random_upto(w->sys, WATCHER_SPLAY_MS));
@@ -370,6 +413,7 @@ static void free_request(struct watch_request *q)
 	w->count--;
 	loop_timer_cancel(w->loop, &q->again);
 	exchange_cancel(q->exchange);
+	backoff_leave_all(q->backoffs, q->server->url_count);
 	free(q);
 }
 
@@ -414,8 +458,8 @@ enum watcher_state watcher_status(const struct watcher_item *item, const char **
 	return item->entry.arg ? WATCHER_ON : WATCHER_OFF;
 }
 
-struct watcher *watcher_new(
-	struct loop *l, const struct sys *sys, const char *ca_file, struct drift *drift)
+struct watcher *watcher_new(struct loop *l, const struct sys *sys, struct backoffs *backoffs,
+	const char *ca_file, struct drift *drift)
 {
 	struct watcher *w = calloc(1, sizeof(*w));
 
@@ -424,6 +468,7 @@ struct watcher *watcher_new(
 	w->loop = l;
 	w->sys = sys;
 	w->drift = drift;
+	w->backoffs = backoffs;
 	w->env = (struct exchange_env){sys, transport_new(l), NULL, ca_file};
 	if (w->env.transport)
 		return w;

@@ -1,9 +1,10 @@
 /*
  * Servers that tell when a document changes: long polls and streams (servers: watch), and the
- * directories of local files. A way to fire the trigger: what changed is pulled like anything else.
+ * directories of local files. A hint to the trigger: what changed is pulled like anything else.
  *
  * Documents of one server share a request where its kind allows it. A watch that fails is begun
- * again from where it stood, at the next address, after a growing, jittered delay; a server that
+ * again from where it stood, at the next address that does not back off, after a growing, jittered
+ * delay; what it meets counts for the backoff of the address, as for pulls. A server that
  * answers at once, again and again, is asked at most WATCHER_BURST times in a row, then once a
  * second. A server that compares versions (Nacos) would tell of the same change again: the next
  * request waits for watcher_followed(), for WATCHER_PULL_MS as long as that keeps it from telling
@@ -16,6 +17,7 @@
 #ifndef PULLET_WATCHER_H
 #define PULLET_WATCHER_H
 
+#include "backoff.h"
 #include "drift.h"
 #include "exchange.h"
 #include "loop.h"
@@ -49,8 +51,8 @@ struct watcher_item {
 
 /* A second transport is made for it: watches keep connections busy that pulls need. drift: for
  * local files; NULL = they are not watched. NULL when there is no memory. */
-struct watcher *watcher_new(
-	struct loop *l, const struct sys *sys, const char *ca_file, struct drift *drift);
+struct watcher *watcher_new(struct loop *l, const struct sys *sys, struct backoffs *backoffs,
+	const char *ca_file, struct drift *drift);
 void watcher_free(struct watcher *w);
 /* The machine slept: the connections are dead, all watches begin again from where they stood. */
 void watcher_resume(struct watcher *w);

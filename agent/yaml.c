@@ -15,12 +15,16 @@
 #include <yaml.h>
 
 #include "document.h"
+#include "hash.h"
+#include "sentence.h"
 
 #define MAX_ANCHORS 1000
+#define QUOTED (100 + SENTENCE_WORDS) /* of a name in a message */
 #define CORE "tag:yaml.org,2002:"
 
 struct anchor {
 	char *name;
+	uint64_t hash; /* of it: 1,000 names are looked through for each alias */
 	const struct node *node;
 	bool open; /* its own content is still being read */
 };
@@ -30,7 +34,8 @@ struct reader {
 	yaml_event_t event; /* the present one */
 	bool has_event;
 	const char *data;
-	size_t len;
+	size_t len, seen_bytes, seen_characters; /* seen: offset_of() */
+	bool has_question;                       /* a '?' in the text */
 	struct document *document;
 	struct document_error *error;
 	unsigned flags, depth;
@@ -53,37 +58,28 @@ static int no_node(struct reader *r, yaml_mark_t mark)
 	return r->error->message[0] ? refuse(r, mark, NULL) : -ENOMEM;
 }
 
-/* The reader's errors come with an offset only. */
-static yaml_mark_t mark_of_offset(const struct reader *r, size_t offset)
+/* Where the character of a mark is in the text: marks count characters. Linear in all, as long as
+ * marks come in order. */
+static size_t offset_of(struct reader *r, yaml_mark_t mark)
 {
-	yaml_mark_t mark = {0};
-
-	for (size_t i = 0; i < offset && i < r->len; i++) {
-		mark.column++;
-		if (r->data[i] == '\n') {
-			mark.line++;
-			mark.column = 0;
-		}
+	if (mark.index < r->seen_characters)
+		r->seen_characters = r->seen_bytes = 0;
+	while (r->seen_characters < mark.index && r->seen_bytes < r->len) {
+		r->seen_bytes++;
+		while (r->seen_bytes < r->len && (r->data[r->seen_bytes] & 0xc0) == 0x80)
+			r->seen_bytes++;
+		r->seen_characters++;
 	}
-	return mark;
-}
-
-/* Marks count characters. */
-static char character_at(const struct reader *r, size_t index)
-{
-	for (size_t at = 0; at < r->len; at++)
-		if (((unsigned char)r->data[at] & 0xc0) != 0x80 && index-- == 0)
-			return r->data[at];
-	return '\0';
+	return r->seen_bytes;
 }
 
 /* libyaml's own words, where they say what is wrong. */
-static const char *clearer(const struct reader *r, const char *problem)
+static const char *clearer(struct reader *r, const char *problem)
 {
 	bool start = strstr(problem, "cannot start any token");
+	size_t at = offset_of(r, r->parser.problem_mark);
 
-	if (strstr(problem, "tab character") ||
-		(start && character_at(r, r->parser.problem_mark.index) == '\t'))
+	if (strstr(problem, "tab character") || (start && at < r->len && r->data[at] == '\t'))
 		return "tabs cannot indent YAML: use spaces";
 	return start ? "no plain text begins with this character: put it in quotes" : problem;
 }
@@ -95,19 +91,60 @@ static int parser_error(struct reader *r)
 
 	if (p->error == YAML_MEMORY_ERROR)
 		return -ENOMEM;
-	if (p->error == YAML_READER_ERROR) {
-		snprintf(r->error->message, sizeof(r->error->message), "%s: the text must be UTF-8",
-			problem);
-		return refuse(r, mark_of_offset(r, p->problem_offset), NULL);
+	if (p->error == YAML_READER_ERROR) { /* document.c has looked at each character before */
+		snprintf(r->error->message, sizeof(r->error->message), "%s", problem);
+		document_place(r->data, r->len, p->problem_offset, r->error);
+		return -EINVAL;
 	}
 	return refuse(r, p->problem_mark, clearer(r, problem));
 }
 
+static int refuse_tag(struct reader *r, yaml_mark_t at, const char *tag)
+{
+	char quoted[QUOTED];
+
+	snprintf(r->error->message, sizeof(r->error->message),
+		"the tag %s does not fit here: only the core schema's are read",
+		sentence_quote(quoted, sizeof(quoted), tag, strlen(tag), "that it has"));
+	return refuse(r, at, NULL);
+}
+
+static const char *anchor_of(const yaml_event_t *e)
+{
+	const yaml_char_t *name =
+		e->type == YAML_ALIAS_EVENT            ? e->data.alias.anchor
+		: e->type == YAML_SCALAR_EVENT         ? e->data.scalar.anchor
+		: e->type == YAML_MAPPING_START_EVENT  ? e->data.mapping_start.anchor
+		: e->type == YAML_SEQUENCE_START_EVENT ? e->data.sequence_start.anchor
+						       : NULL;
+
+	return (const char *)name;
+}
+
+/* To libyaml a name ends where one of 1.2 goes on: "&a:b c" has the anchor "a:b" there. */
+static int check_anchor(struct reader *r, const char *name)
+{
+	size_t at = offset_of(r, r->event.start_mark);
+
+	while (at < r->len && r->data[at] != '&' && r->data[at] != '*') /* behind a tag */
+		at++;
+	at += 1 + strlen(name);
+	if (at < r->len && r->data[at] && strchr(":?%@`", r->data[at]))
+		return refuse(r, r->event.start_mark,
+			"the name of an anchor is letters, digits, - and _: a blank must follow");
+	return 0;
+}
+
 static int next(struct reader *r)
 {
+	const char *anchor;
+
 	if (r->has_event)
 		yaml_event_delete(&r->event);
 	r->has_event = yaml_parser_parse(&r->parser, &r->event);
+	anchor = r->has_event ? anchor_of(&r->event) : NULL;
+	if (anchor)
+		return check_anchor(r, anchor);
 	return r->has_event ? 0 : parser_error(r);
 }
 
@@ -173,9 +210,10 @@ static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
 static const char *const truths[] = {"true", "True", "TRUE", NULL};
 static const char *const falsehoods[] = {"false", "False", "FALSE", NULL};
 
-/* What a plain scalar is under the core schema. -ERANGE: an integer outside 64 bits. */
-static int resolve(const char *text, struct node *ret)
+/* What a plain scalar is under the core schema. NULL, or a sentence: a number is too large. */
+static const char *resolve(const char *text, struct node *ret)
 {
+	const char *problem = NULL;
 	int base;
 
 	ret->type = NODE_STRING;
@@ -186,9 +224,7 @@ static int resolve(const char *text, struct node *ret)
 		ret->boolean = text[0] == 't' || text[0] == 'T';
 	} else if (is_integer(text, &base)) {
 		ret->type = NODE_INT;
-		errno = 0;
-		ret->integer = strtoll(base == 10 ? text : text + 2, NULL, base);
-		return errno == ERANGE ? -ERANGE : 0;
+		problem = node_set_number(ret, base == 10 ? text : text + 2, base);
 	} else if (one_of(text, infinities) || one_of(text, nans)) {
 		ret->type = NODE_DOUBLE;
 		ret->number = one_of(text, nans) ? __builtin_nan("")
@@ -196,13 +232,13 @@ static int resolve(const char *text, struct node *ret)
 						 : __builtin_inf();
 	} else if (is_double(text)) {
 		ret->type = NODE_DOUBLE;
-		ret->number = strtod(text, NULL);
+		problem = node_set_number(ret, text, 10);
 	}
-	return 0;
+	return problem;
 }
 
 /* Makes `type` of what the scalar resolved to, as its tag demands. */
-static bool coerce(struct node *n, const char *tag)
+static bool coerce(struct node *n, const char *tag, const char *text, const char **problem)
 {
 	static const struct {
 		const char *tag;
@@ -220,14 +256,32 @@ static bool coerce(struct node *n, const char *tag)
 		if (strcmp(tag, tags[i].tag) != 0)
 			continue;
 		if (tags[i].type == NODE_DOUBLE && n->type == NODE_INT) {
-			n->number = (double)n->integer;
-			n->type = NODE_DOUBLE;
+			n->type = NODE_DOUBLE; /* strtod() reads octal as decimal */
+			if (text[0] == '0' && text[1] == 'o')
+				n->number = (double)n->integer;
+			else
+				*problem = node_set_number(n, text, 10);
 		}
-		if (tags[i].type == NODE_STRING)
+		if (tags[i].type == NODE_STRING) {
 			n->type = NODE_STRING;
+			*problem = NULL;
+		}
 		return n->type == tags[i].type;
 	}
 	return false;
+}
+
+/* How the scalar was written. A plain string that a tag made one is not written plain again. */
+static unsigned char style_of_event(const yaml_event_t *e, enum node_type type)
+{
+	unsigned style = e->data.scalar.style;
+	bool tagged = e->data.scalar.tag != NULL;
+
+	if (type != NODE_STRING && tagged)
+		return (unsigned char)(style | STYLE_TAG(type));
+	return (unsigned char)(style == STYLE_PLAIN && (tagged || !e->data.scalar.plain_implicit)
+				       ? STYLE_ANY
+				       : style);
 }
 
 /* The type and value of the present scalar event. */
@@ -236,22 +290,18 @@ static int scalar_value(struct reader *r, struct node *ret)
 	const yaml_event_t *e = &r->event;
 	const char *text = (const char *)e->data.scalar.value,
 		   *tag = (const char *)e->data.scalar.tag;
-	int error = 0;
+	const char *problem = NULL;
 
 	*ret = (struct node){.type = NODE_STRING};
 	if (memchr(text, 0, e->data.scalar.length))
 		return refuse(r, e->start_mark, "a NUL character: no text can hold it");
 	if (e->data.scalar.plain_implicit || (tag && strcmp(tag, "!") != 0))
-		error = resolve(text, ret);
-	if (tag && !coerce(ret, tag)) {
-		snprintf(r->error->message, sizeof(r->error->message),
-			"the tag %.100s does not fit here: only the core schema's are read", tag);
-		return refuse(r, e->start_mark, NULL);
+		problem = resolve(text, ret);
+	if (tag && !coerce(ret, tag, text, &problem)) {
+		return refuse_tag(r, e->start_mark, tag);
 	}
-	if (error && ret->type == NODE_INT)
-		return refuse(r, e->start_mark,
-			"an integer outside 64 bits: quote it to make it a string");
-	return 0;
+	ret->style = style_of_event(e, ret->type);
+	return problem ? refuse(r, e->start_mark, problem) : 0;
 }
 
 /* ---- anchors ---- */
@@ -276,25 +326,28 @@ static int anchor_open(struct reader *r, const yaml_char_t *name, const struct n
 	}
 	more = &r->anchors[r->anchor_count++];
 	more->name = copy;
+	more->hash = hash_bytes(HASH_START, copy, strlen(copy));
 	more->node = node;
 	more->open = true;
 	return 0;
 }
 
-static void anchor_close(struct reader *r, const struct node *node)
+/* The node of the anchor that was opened at this place is complete. */
+static void anchor_close(struct reader *r, size_t place)
 {
-	for (size_t i = r->anchor_count; i-- > 0;)
-		if (r->anchors[i].node == node)
-			r->anchors[i].open = false;
+	if (place < r->anchor_count)
+		r->anchors[place].open = false;
 }
 
 /* The node an alias event stands for; the latest anchor of a name counts. */
 static int alias_target(struct reader *r, const struct node **ret_node)
 {
 	const char *name = (const char *)r->event.data.alias.anchor;
+	uint64_t hash = hash_bytes(HASH_START, name, strlen(name));
+	char quoted[QUOTED];
 
 	for (size_t i = r->anchor_count; i-- > 0;) {
-		if (strcmp(r->anchors[i].name, name) != 0)
+		if (r->anchors[i].hash != hash || strcmp(r->anchors[i].name, name) != 0)
 			continue;
 		if (r->anchors[i].open)
 			return refuse(r, r->event.start_mark,
@@ -303,7 +356,8 @@ static int alias_target(struct reader *r, const struct node **ret_node)
 		return 0;
 	}
 	snprintf(r->error->message, sizeof(r->error->message),
-		"the alias *%.100s has no anchor before it", name);
+		"the alias *%s has no anchor before it",
+		sentence_quote(quoted, sizeof(quoted), name, strlen(name), ""));
 	return refuse(r, r->event.start_mark, NULL);
 }
 
@@ -316,18 +370,9 @@ static int copy_node(struct reader *r, const struct node *from, struct node *par
 	if (depth > DOCUMENT_MAX_DEPTH)
 		return refuse(
 			r, r->event.start_mark, "nested deeper than 64 levels, aliases included");
-	n = document_add(r->document, parent, from->type, key, key_len, from->text, from->text_len,
-		r->error);
+	n = document_add_copy(r->document, parent, key, key_len, from, r->error);
 	if (!n)
 		return no_node(r, r->event.start_mark);
-	n->line = from->line;
-	n->column = from->column;
-	if (from->type == NODE_BOOL)
-		n->boolean = from->boolean;
-	if (from->type == NODE_INT)
-		n->integer = from->integer;
-	if (from->type == NODE_DOUBLE)
-		n->number = from->number;
 	for (const struct node *c = from->first; c && error == 0; c = c->next) {
 		struct node *copy;
 
@@ -335,6 +380,7 @@ static int copy_node(struct reader *r, const struct node *from, struct node *par
 		if (error == 0) {
 			copy->key_line = c->key_line;
 			copy->key_column = c->key_column;
+			copy->key_style = c->key_style;
 		}
 	}
 	*ret_node = n;
@@ -359,10 +405,7 @@ static int collection(struct reader *r, struct node *parent, const char *key, si
 
 	if (tag && strcmp((const char *)tag, "!") != 0 &&
 		strcmp((const char *)tag, map ? CORE "map" : CORE "seq") != 0) {
-		snprintf(r->error->message, sizeof(r->error->message),
-			"the tag %.100s does not fit here: only the core schema's are read",
-			(const char *)tag);
-		return refuse(r, r->event.start_mark, NULL);
+		return refuse_tag(r, r->event.start_mark, (const char *)tag);
 	}
 	if (r->depth == DOCUMENT_MAX_DEPTH)
 		return refuse(r, r->event.start_mark, "nested deeper than 64 levels");
@@ -407,6 +450,7 @@ static int merge_map(struct reader *r, struct node *map, const struct node *from
 			copy->merged = true;
 			copy->key_line = c->key_line;
 			copy->key_column = c->key_column;
+			copy->key_style = c->key_style;
 		}
 	}
 	return error;
@@ -433,14 +477,26 @@ static int merge_all(struct reader *r, struct node *map, const struct merge *mer
 	return error;
 }
 
+/* To libyaml "{?a: b}" has the key a, to YAML 1.2 the key "?a". */
+static bool is_behind_question(struct reader *r, yaml_mark_t mark)
+{
+	size_t at = offset_of(r, mark);
+
+	return at > 0 && at < r->len && r->data[at - 1] == '?' &&
+	       !memchr(" \t\r\n", r->data[at], 4);
+}
+
 static int read_key(struct reader *r, struct node *ret_key, bool *ret_merge)
 {
 	const yaml_event_t *e = &r->event;
-	struct node value;
+	struct node value = {.type = NODE_STRING};
 
 	if (e->type != YAML_SCALAR_EVENT)
 		return refuse(r, e->start_mark,
 			"a key must be a plain value, not a list, mapping or alias");
+	if (r->has_question && is_behind_question(r, e->start_mark))
+		return refuse(r, e->start_mark,
+			"a blank must follow the ?, or quotes stand around the text");
 	if (memchr(e->data.scalar.value, 0, e->data.scalar.length))
 		return refuse(r, e->start_mark, "a NUL character: no text can hold it");
 	if (e->data.scalar.tag && strcmp((const char *)e->data.scalar.tag, CORE "str") != 0) {
@@ -454,6 +510,7 @@ static int read_key(struct reader *r, struct node *ret_key, bool *ret_merge)
 	if (!ret_key->key)
 		return -ENOMEM;
 	memcpy((char *)ret_key->key, e->data.scalar.value, ret_key->key_len + 1);
+	ret_key->key_style = style_of_event(e, value.type);
 	ret_key->key_line = (unsigned)e->start_mark.line + 1;
 	ret_key->key_column = (unsigned)e->start_mark.column + 1;
 	*ret_merge = e->data.scalar.plain_implicit && strcmp(ret_key->key, "<<") == 0;
@@ -476,6 +533,7 @@ static int read_member(
 	if (error == 0 && !merge) {
 		value->key_line = key.key_line;
 		value->key_column = key.key_column;
+		value->key_style = key.key_style;
 	}
 	free((char *)key.key);
 	last_merge->value = value;
@@ -521,8 +579,10 @@ static int read_map(struct reader *r, struct node *map)
 static int read_value(struct reader *r, struct node *parent, const char *key, size_t key_len,
 	struct node **ret_node)
 {
+	/* where its anchor will be; no place, when it has none */
+	size_t place = anchor_of(&r->event) ? r->anchor_count : SIZE_MAX;
 	const struct node *target;
-	struct node value, *n;
+	struct node value, *n = NULL;
 	int error;
 
 	switch (r->event.type) {
@@ -546,9 +606,10 @@ static int read_value(struct reader *r, struct node *parent, const char *key, si
 			n->boolean = value.boolean;
 		n->line = (unsigned)r->event.start_mark.line + 1;
 		n->column = (unsigned)r->event.start_mark.column + 1;
+		n->style = value.style;
 		*ret_node = n;
 		error = anchor_open(r, r->event.data.scalar.anchor, n);
-		anchor_close(r, n);
+		anchor_close(r, place);
 		return error;
 	default:
 		error = collection(r, parent, key, key_len, &n);
@@ -557,10 +618,119 @@ static int read_value(struct reader *r, struct node *parent, const char *key, si
 		r->depth++;
 		error = n->type == NODE_MAP ? read_map(r, n) : read_list(r, n);
 		r->depth--;
-		anchor_close(r, n);
+		anchor_close(r, place);
 		*ret_node = n;
 		return error;
 	}
+}
+
+/* ---- directives ---- */
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static size_t blanks(const char *s, size_t left)
+{
+	size_t n = 0;
+
+	while (n < left && is_blank(s[n]))
+		n++;
+	return n;
+}
+
+static bool ends_line(const char *s, size_t left)
+{
+	return left == 0 || *s == '\n' || *s == '\r';
+}
+
+static size_t line_len(const char *s, size_t left)
+{
+	size_t n = 0;
+
+	while (!ends_line(s + n, left - n))
+		n++;
+	return n;
+}
+
+/* "%YAML 1.2", which may be followed by a comment. */
+static bool is_version(const char *line, size_t len)
+{
+	size_t at = strlen("%YAML"), n;
+
+	if (len < at || memcmp(line, "%YAML", at) != 0)
+		return false;
+	n = blanks(line + at, len - at);
+	at += n;
+	if (n == 0 || len - at < 3 || memcmp(line + at, "1.", 2) != 0)
+		return false;
+	at += 2;
+	for (n = 0; at < len && n < 3 && line[at] >= '0' && line[at] <= '9'; n++)
+		at++;
+	if (n == 0)
+		return false;
+	n = blanks(line + at, len - at);
+	return at + n == len || (n && line[at + n] == '#');
+}
+
+/* The first line from `at` on that is neither blank nor a comment. */
+static size_t skip_comments(const char *data, size_t len, size_t at)
+{
+	for (;;) {
+		size_t n = blanks(data + at, len - at), line = line_len(data + at, len - at);
+
+		if (at + line == len)
+			return n == line || data[at + n] == '#' ? len : at;
+		if (n < line && data[at + n] != '#')
+			return at;
+		at += line + 1;
+	}
+}
+
+static int refuse_at(struct reader *r, size_t at, const char *message)
+{
+	document_place(r->data, r->len, at, r->error);
+	snprintf(r->error->message, sizeof(r->error->message), "%s", message);
+	return -EINVAL;
+}
+
+/* libyaml keeps each %TAG and compares it with all before: it sees none. */
+static int check_directives(struct reader *r)
+{
+	bool version = false;
+	size_t at = 0;
+
+	while ((at = skip_comments(r->data, r->len, at)) < r->len && r->data[at] == '%') {
+		size_t len = line_len(r->data + at, r->len - at);
+
+		if (!is_version(r->data + at, len))
+			return refuse_at(r, at,
+				"a directive that is not read: only %YAML 1.2 (or 1.1) may stand "
+				"here; take the line out");
+		if (version)
+			return refuse_at(r, at, "a second %YAML: only one may stand here");
+		version = true;
+		at += len;
+	}
+	return 0;
+}
+
+/* Behind the end of the document, whose mark this is, libyaml would read directives again. */
+static int check_rest(struct reader *r, yaml_mark_t end)
+{
+	static const char mark[] = "...";
+	size_t at = offset_of(r, end), n = strlen(mark);
+
+	for (;;) {
+		at = skip_comments(r->data, r->len, at);
+		if (r->len - at < n || memcmp(r->data + at, mark, n) != 0)
+			break;
+		at += n;
+	}
+	return at < r->len && r->data[at] == '%'
+		       ? refuse_at(r, at, "a second document begins here: only one is read")
+		       : 0;
 }
 
 /* ---- the document ---- */
@@ -581,8 +751,10 @@ static int empty(struct reader *r)
 static int read_document(struct reader *r)
 {
 	struct node *root;
-	int error = next(r); /* stream start */
+	int error = check_directives(r);
 
+	if (error == 0)
+		error = next(r); /* stream start */
 	if (error == 0)
 		error = next(r);
 	if (error)
@@ -594,6 +766,8 @@ static int read_document(struct reader *r)
 		error = read_value(r, NULL, NULL, 0, &root);
 	if (error == 0)
 		error = next(r); /* document end */
+	if (error == 0)
+		error = check_rest(r, r->event.end_mark);
 	if (error == 0)
 		error = next(r);
 	if (error)
@@ -612,12 +786,9 @@ int yaml_parse(const char *data, size_t len, unsigned flags, struct document *d,
 	struct reader r = {.document = d, .error = err, .flags = flags};
 	int error;
 
-	if (len >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark */
-		data += 3;
-		len -= 3;
-	}
 	r.data = data;
 	r.len = len;
+	r.has_question = memchr(data, '?', len) != NULL;
 	if (!yaml_parser_initialize(&r.parser))
 		return -ENOMEM;
 	yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
@@ -661,7 +832,8 @@ static bool fits_literal(const char *text, size_t len)
 	return (unsigned char)text[len - 1] != ' ';
 }
 
-static yaml_scalar_style_t style_of(const char *text, size_t len, bool key)
+/* The style of a string that has none of its own. */
+static unsigned style_of(const char *text, size_t len, bool key)
 {
 	bool control = false, lines = false;
 
@@ -671,10 +843,23 @@ static yaml_scalar_style_t style_of(const char *text, size_t len, bool key)
 			   (unsigned char)text[i] >= 0x7f;
 	}
 	if (lines && !key && !control && fits_literal(text, len))
-		return YAML_LITERAL_SCALAR_STYLE;
+		return STYLE_LITERAL;
 	if (lines || control)
-		return YAML_DOUBLE_QUOTED_SCALAR_STYLE;
-	return looks_typed(text) ? YAML_SINGLE_QUOTED_SCALAR_STYLE : YAML_PLAIN_SCALAR_STYLE;
+		return STYLE_DOUBLE_QUOTED;
+	return looks_typed(text) ? STYLE_SINGLE_QUOTED : STYLE_PLAIN;
+}
+
+/* The style that a scalar of YAML had, where it can be had again. */
+static unsigned style_again(unsigned style, const char *text, size_t len, bool key)
+{
+	unsigned shape = style & STYLE_SHAPE;
+
+	if (shape == STYLE_PLAIN && len == 0 && key)
+		return STYLE_SINGLE_QUOTED |
+		       STYLE_TAG(NODE_NULL); /* no key is written as nothing */
+	if ((shape == STYLE_PLAIN && memchr(text, '\n', len)) || (shape >= STYLE_LITERAL && key))
+		shape = STYLE_DOUBLE_QUOTED;
+	return shape | (style & ~STYLE_SHAPE);
 }
 
 static int emit(yaml_emitter_t *e, int made, yaml_event_t *event)
@@ -685,13 +870,27 @@ static int emit(yaml_emitter_t *e, int made, yaml_event_t *event)
 	return yaml_emitter_emit(e, event) ? 0 : e->error == YAML_MEMORY_ERROR ? -ENOMEM : -EINVAL;
 }
 
-static int emit_scalar(yaml_emitter_t *e, const char *text, size_t len, yaml_scalar_style_t style)
+static int emit_scalar(yaml_emitter_t *e, const char *text, size_t len, unsigned style)
 {
+	static const char *const tags[] = {
+		[NODE_NULL] = CORE "null",
+		[NODE_BOOL] = CORE "bool",
+		[NODE_INT] = CORE "int",
+		[NODE_DOUBLE] = CORE "float",
+	};
+	const char *tag = style & STYLE_TAGGED ? tags[style >> 4] : NULL;
 	yaml_event_t event;
-	int made = yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)text,
-		(int)len, 1, style != YAML_PLAIN_SCALAR_STYLE || 1, style);
+	int made = yaml_scalar_event_initialize(&event, NULL, (const yaml_char_t *)tag,
+		(const yaml_char_t *)text, (int)len, !tag, !tag,
+		(yaml_scalar_style_t)(style & STYLE_SHAPE));
 
 	return emit(e, made, &event);
+}
+
+static int emit_text(yaml_emitter_t *e, const char *text, size_t len, unsigned style, bool key)
+{
+	return emit_scalar(e, text, len,
+		style ? style_again(style, text, len, key) : style_of(text, len, key));
 }
 
 static int emit_node(yaml_emitter_t *e, const struct node *n);
@@ -709,7 +908,7 @@ static int emit_collection(yaml_emitter_t *e, const struct node *n)
 
 	for (const struct node *c = n->first; c && r == 0; c = c->next) {
 		if (map)
-			r = emit_scalar(e, c->key, c->key_len, style_of(c->key, c->key_len, true));
+			r = emit_text(e, c->key, c->key_len, c->key_style, true);
 		if (r == 0)
 			r = emit_node(e, c);
 	}
@@ -721,37 +920,42 @@ static int emit_collection(yaml_emitter_t *e, const struct node *n)
 		&event);
 }
 
-static int emit_node(yaml_emitter_t *e, const struct node *n)
+/* A null, boolean or number from elsewhere than YAML: as it was written there, where YAML reads
+ * that as the same. */
+static int emit_plain(yaml_emitter_t *e, const struct node *n)
 {
-	char text[32];
+	struct node again = {.type = NODE_STRING};
+	char text[40];
+	int base;
 
+	if (n->text && !resolve(n->text, &again) && node_equal(n, &again))
+		return emit_scalar(e, n->text, n->text_len, STYLE_PLAIN);
 	switch (n->type) {
-	case NODE_NULL:
-		return emit_scalar(e, "null", 4, YAML_PLAIN_SCALAR_STYLE);
 	case NODE_BOOL:
-		return emit_scalar(e, n->boolean ? "true" : "false", n->boolean ? 4 : 5,
-			YAML_PLAIN_SCALAR_STYLE);
+		snprintf(text, sizeof(text), "%s", n->boolean ? "true" : "false");
+		break;
 	case NODE_INT:
 		snprintf(text, sizeof(text), "%" PRId64, n->integer);
-		return emit_scalar(e, text, strlen(text), YAML_PLAIN_SCALAR_STYLE);
-	case NODE_DOUBLE: { /* as it was written, unless that (by its tag) looks like an integer */
-		int base;
-
-		if (is_integer(n->text, &base)) {
+		break;
+	case NODE_DOUBLE:
+		snprintf(text, sizeof(text), "%.17g", n->number);
+		if (is_integer(text, &base))
 			snprintf(text, sizeof(text), "%.17g.0", n->number);
-			if (!is_double(text))
-				snprintf(text, sizeof(text), "%.17g", n->number);
-			return emit_scalar(e, text, strlen(text), YAML_PLAIN_SCALAR_STYLE);
-		}
-		return emit_scalar(e, n->text, n->text_len, YAML_PLAIN_SCALAR_STYLE);
-	}
-	case NODE_STRING:
-		return emit_scalar(e, n->text, n->text_len, style_of(n->text, n->text_len, false));
-	case NODE_LIST:
-	case NODE_MAP:
+		break;
+	default:
+		snprintf(text, sizeof(text), "null");
 		break;
 	}
-	return emit_collection(e, n);
+	return emit_scalar(e, text, strlen(text), STYLE_PLAIN);
+}
+
+static int emit_node(yaml_emitter_t *e, const struct node *n)
+{
+	if (n->type >= NODE_LIST)
+		return emit_collection(e, n);
+	if (n->type == NODE_STRING || n->style)
+		return emit_text(e, n->text, n->text_len, n->style, false);
+	return emit_plain(e, n);
 }
 
 static int take_output(void *arg, unsigned char *data, size_t len)

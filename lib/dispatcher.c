@@ -197,6 +197,16 @@ bool dispatcher_cancel(struct dispatcher *d, uint64_t id)
 	return true;
 }
 
+bool dispatcher_expire(struct dispatcher *d, uint64_t id)
+{
+	uint32_t *link = find(d, id);
+
+	if (!*link)
+		return false;
+	lose(d, remove_at(d, link).task, DISPATCHER_EXPIRED);
+	return true;
+}
+
 /* The moment from which the line has a batch; there is somebody in it. */
 static uint64_t batch_due_ms(const struct dispatcher *d)
 {

@@ -50,7 +50,7 @@ struct dispatcher_histogram {                /* of whole numbers */
 
 struct dispatcher_counters { /* since dispatcher_init() */
 	uint64_t accepted;   /* submitted */
-	uint64_t overridden, overflowed, expired, cancelled;
+	uint64_t overflowed, expired, cancelled, overridden;
 	uint64_t retried; /* came back and were taken */
 	uint64_t batches, taken;
 	struct dispatcher_histogram batch_size;
@@ -90,6 +90,9 @@ void dispatcher_retry(
 	struct dispatcher *d, uint64_t now_ms, const struct dispatcher_item *items, size_t count);
 /* Takes back the work of an id. False if none waits. */
 bool dispatcher_cancel(struct dispatcher *d, uint64_t id);
+/* The work of an id has waited too long, and is lost ("expired"): for whoever has a deadline for
+ * it, where no turn would come that notices. False if none waits. */
+bool dispatcher_expire(struct dispatcher *d, uint64_t id);
 /* A worker with room for so many tasks asks for work: fills ret_items with the next batch and
  * returns how many, at most max_batch; 0 when there is none now (see dispatcher_next()). */
 size_t dispatcher_take(

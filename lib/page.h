@@ -15,7 +15,7 @@ struct page {
 	char magic[8];
 	_Atomic uint64_t generation;
 	_Atomic uint32_t futex;
-	uint32_t pad;
+	_Atomic uint32_t withdrawn;
 	_Atomic uint64_t confirmed_ms;
 	_Atomic uint64_t stale_ms;
 };

@@ -44,8 +44,9 @@ enum pullet_type {
 
 struct pullet_value { /* points into the image: zero copy */
 	enum pullet_type type;
-	size_t len;       /* bytes of text; for a list or map: 0 */
-	const char *text; /* as it was written; NUL-terminated as well */
+	size_t len; /* bytes of text; for a list or map: 0 */
+	const char
+		*text; /* as it was written, numbers too ("1.10", "1E5"); NUL-terminated as well */
 	union {
 		bool boolean;
 		int64_t integer;
@@ -58,21 +59,26 @@ struct pullet_value { /* points into the image: zero copy */
 
 /* Opens a config by its name (the file /run/pullet/NAME.snap, or in $PULLET_RUNTIME_DIR) or, if
  * there is a '/' in it, the snapshot file at a path. 0 and *ret_p; -ENOENT when nothing is
- * published (not with PULLET_WAIT_FIRST: then everything is as if empty until there is something),
- * -EACCES, -EBADMSG (damaged), -EPROTO (not a snapshot, or of a layout this library does not know),
- * -EINVAL (not a name, unknown flags), -ENOMEM, or another -errno. */
+ * published, -EIDRM when it was withdrawn: the agent publishes this config no more (neither with
+ * PULLET_WAIT_FIRST: then everything is as if empty until there is something), -EACCES, -EBADMSG
+ * (damaged), -EPROTO (not a snapshot, or of a layout this library does not know), -EINVAL (not a
+ * name, unknown flags), -ENOMEM, or another -errno. */
 int pullet_open(const char *config_or_path, unsigned flags, struct pullet **ret_p);
 /* Moves to the newest version. 1 moved, 0 already newest (one atomic load), or -errno as
- * pullet_open(), once for each thing that is wrong: the version that is open stays in use. */
+ * pullet_open(), once for each thing that is wrong: the version that is open stays in use. But
+ * -EIDRM (withdrawn) each time, until the config comes back (1): whether to go on with the last
+ * values is for the application to decide. */
 int pullet_refresh(struct pullet *p);
 /* Looks a key up. 0 and *ret_value, or -ENOENT. key_len bytes of key are compared. A key is its
  * segments joined with '.', as in "servers.0.host"; a dot in a segment is written "\.". */
 int pullet_get(struct pullet *p, const char *key, size_t key_len, struct pullet_value *ret_value);
-/* The value as that type, or the fallback: when there is no such key, or its value is not of the
- * type. string: any scalar but null, as it was written. int: an integer; a string that is one,
- * whole. double: a number or such a string. bool: true or false, or such a string. duration: a
- * string like "500ms", "10s", "5m", "1h" or "2d", in milliseconds. size: a string like "64KiB" or
- * "8MiB", or an integer, in bytes. */
+/* The value as that type, or the fallback: when there is no such key, its value is not of the type,
+ * or does not fit 64 bits. string: any scalar but null, as it was written. int: an integer; a
+ * string that is one, whole: decimal digits, a sign before them or not. double: a number; a string
+ * that is one, whole: decimal, and finite. bool: true or false, or such a string. duration: a
+ * string like "500ms", "10s", "5m", "1h" or "2d", in milliseconds. size: a string like "64B",
+ * "64KiB", "8MiB", "2GiB" or "1TiB", or as int, in bytes. tests/golden/values.tsv has hundreds of
+ * examples. */
 const char *pullet_get_string(struct pullet *p, const char *key, const char *fallback);
 int64_t pullet_get_int(struct pullet *p, const char *key, int64_t fallback);
 double pullet_get_double(struct pullet *p, const char *key, double fallback);
@@ -98,8 +104,12 @@ int64_t pullet_age_ms(const struct pullet *p);
 /* True when that has reached the agent's longest delay between two pulls and the pull's time limit,
  * or is not known. */
 bool pullet_stale(const struct pullet *p);
+/* True from when the config was removed from the agent, or has no snapshot any more, until it is
+ * published again; as it is now, without a refresh. */
+bool pullet_withdrawn(const struct pullet *p);
 /* Sleeps until there is a newer version than the one that is open, and moves to it. 1; 0 when
- * timeout_ms (-1 = none) has passed; or -errno (-EINTR: a signal came). */
+ * timeout_ms (-1 = none) has passed; or -errno (-EINTR: a signal came). -EIDRM once: the next call
+ * sleeps until the config comes back. */
 int pullet_wait(struct pullet *p, int timeout_ms);
 /* Frees the handle; NULL is fine. */
 void pullet_close(struct pullet *p);

@@ -2,8 +2,10 @@
  * A handle: the newest good image of one config, mapped, and the control page beside it.
  *
  * What surprises: an image is accepted whole or not at all, and one that is not good changes
- * nothing: the handle goes on with the version it has. And without a control page (an image that
+ * nothing: the handle goes on with the version it has. Without a control page (an image that
  * somebody copied) the file itself is looked at: another inode, size or time is another version.
+ * And a config that was withdrawn is an error for as long as it lasts, not once: `seen` has a bit
+ * then that no futex has, so that each refresh leaves the fast path, which pays nothing for it.
  */
 #include "pullet.h"
 
@@ -30,6 +32,7 @@
 #define SLICE_MS 100 /* how long a wait without a page, or without an image, sleeps at a time */
 
 #define NEVER UINT64_MAX
+#define WITHDRAWN (UINT64_C(1) << 32) /* above the futex in `seen` */
 
 struct pullet {
 	char *image_path, *page_path;
@@ -40,7 +43,8 @@ struct pullet {
 	size_t map_len;
 	struct snapshot snapshot;
 	uint64_t generation; /* of the image that is open */
-	uint64_t seen;       /* the page's futex when the image was last looked at; NEVER */
+	uint64_t seen;       /* the page's futex when the image was last looked at, and WITHDRAWN
+				if that is what it said; NEVER */
 	struct stat file;    /* of the image that is open */
 	locale_t c_locale;
 };
@@ -60,7 +64,8 @@ static bool is_name(const char *name)
 static int make_paths(struct pullet *p, const char *name)
 {
 	static const char tail[] = ".snap";
-	const char *dir = getenv("PULLET_RUNTIME_DIR");
+	const char *dir =
+		secure_getenv("PULLET_RUNTIME_DIR"); /* not what calls a set-user-ID program says */
 	size_t len = strlen(name);
 	int r;
 
@@ -170,20 +175,33 @@ static int take_image(struct pullet *p)
 	return 1;
 }
 
+/* Has a refresh said so, and does it still wait for the config to come back? */
+static bool knows_withdrawn(const struct pullet *p)
+{
+	return p->page && p->seen != NEVER && (p->seen & WITHDRAWN);
+}
+
 /* The same, remembering what the page said before: the image is in its place before the page
  * changes. One that is not good, or not there, is not looked at again until the page says something
- * new. */
+ * new. The image that a withdrawn config comes back with is a move, even if it is the same. */
 static int take_newest(struct pullet *p)
 {
+	bool withdrawn = knows_withdrawn(p);
 	uint64_t seen = NEVER;
 	int r;
 
 	if (p->page)
 		seen = atomic_load_explicit(&p->page->futex, memory_order_acquire);
+	if (withdrawn && seen == (uint32_t)p->seen)
+		return -EIDRM;
 	r = take_image(p);
-	if (r >= 0 || r == -EBADMSG || r == -EPROTO || r == -ENOENT)
+	if (r == -ENOENT && pullet_withdrawn(p))
+		r = -EIDRM;
+	if (r == -EIDRM && p->map)
+		seen |= WITHDRAWN;
+	if (r >= 0 || r == -EBADMSG || r == -EPROTO || r == -ENOENT || r == -EIDRM)
 		p->seen = seen;
-	return r;
+	return r == 0 && withdrawn ? 1 : r;
 }
 
 /* Without a page: is another file there? */
@@ -215,7 +233,7 @@ int pullet_open(const char *config_or_path, unsigned flags, struct pullet **ret_
 		open_page(p);
 		r = take_newest(p);
 	}
-	if (r == -ENOENT && (flags & PULLET_WAIT_FIRST))
+	if ((r == -ENOENT || r == -EIDRM) && (flags & PULLET_WAIT_FIRST))
 		r = 0;
 	if (r < 0) {
 		pullet_close(p);
@@ -247,7 +265,7 @@ static __attribute__((noinline)) int refresh(struct pullet *p)
 
 	open_page(p);
 	r = p->page ? take_newest(p) : look(p);
-	return r == -ENOENT && !p->map ? 0 : r;
+	return (r == -ENOENT || r == -EIDRM) && !p->map ? 0 : r;
 }
 
 int pullet_refresh(struct pullet *p)
@@ -328,6 +346,11 @@ bool pullet_stale(const struct pullet *p)
 	return age_ms < 0 || (stale_ms && (uint64_t)age_ms >= stale_ms);
 }
 
+bool pullet_withdrawn(const struct pullet *p)
+{
+	return p->page && atomic_load_explicit(&p->page->withdrawn, memory_order_acquire);
+}
+
 /* ---- waiting ---- */
 
 /* Sleeps until the page tells of something newer, or until_ms. 0 or -EINTR. */
@@ -363,11 +386,13 @@ static int sleep_a_slice(uint64_t until_ms)
 int pullet_wait(struct pullet *p, int timeout_ms)
 {
 	uint64_t until_ms = timeout_ms < 0 ? UINT64_MAX : boot_ms() + (uint64_t)timeout_ms;
+	bool known;
 	int r;
 
 	for (;;) {
+		known = knows_withdrawn(p);
 		r = pullet_refresh(p);
-		if (r != 0)
+		if (r != 0 && !(r == -EIDRM && known))
 			return r;
 		if (boot_ms() >= until_ms)
 			return 0;
@@ -508,6 +533,8 @@ const char *pullet_strerror(int error)
 		{ENOENT, "nothing is published under this name yet: is the agent running, and is "
 			 "the "
 			 "config's name right?"},
+		{EIDRM, "withdrawn: the agent publishes this config no more, for it was removed or "
+			"says `snapshot: false`; an open handle keeps the last version"},
 		{EACCES, "the snapshot may not be read: the reader must be in the group of the "
 			 "runtime "
 			 "directory"},

@@ -24,7 +24,7 @@ static uint64_t ceiling_ms(const struct shaper *s, enum shaper_failure kind)
 {
 	static const uint64_t first_ms[] = {[SHAPER_CONGESTION] = 100, [SHAPER_NETWORK] = 1000};
 
-	return least(SHAPER_CAP_MS, first_ms[kind] << least(s->in_a_row, 16));
+	return least(s->cap_ms, first_ms[kind] << least(s->in_a_row, 16));
 }
 
 static uint64_t later(uint64_t now_ms, uint64_t ms)
@@ -40,7 +40,17 @@ static bool is_news(const struct shaper *s, uint64_t started_ms)
 
 void shaper_init(struct shaper *s)
 {
-	*s = (struct shaper){0};
+	*s = (struct shaper){.cap_ms = SHAPER_CAP_MS};
+}
+
+/* The remainder of a draw from 1 to the ceiling is nearly as even a draw from 1 to the cap. */
+void shaper_limit(struct shaper *s, uint64_t longest_ms)
+{
+	uint64_t hold = s->own_ms && s->until_ms > s->own_ms ? s->until_ms - s->own_ms : 0;
+
+	s->cap_ms = least(most(longest_ms, SHAPER_CAP_MIN_MS), SHAPER_CAP_MS);
+	if (hold > s->cap_ms)
+		s->until_ms = most(s->advised_until_ms, s->own_ms + 1 + (hold - 1) % s->cap_ms);
 }
 
 void shaper_failed(struct shaper *s, uint64_t started_ms, uint64_t now_ms, enum shaper_failure kind,
@@ -62,8 +72,10 @@ void shaper_failed(struct shaper *s, uint64_t started_ms, uint64_t now_ms, enum 
 	} else if (news) {
 		hold = 1 + random % ceiling;
 	}
-	if (hold)
-		s->until_ms = most(s->until_ms, later(now_ms, hold));
+	if (hold && later(now_ms, hold) > s->until_ms) {
+		s->until_ms = later(now_ms, hold);
+		s->own_ms = advice_ms == SHAPER_NO_ADVICE ? now_ms : 0;
+	}
 	if (!news)
 		return;
 	s->in_a_row++;

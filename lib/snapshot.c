@@ -91,9 +91,35 @@ static int compare_entries(const void *a, const void *b)
 	return compare_keys(x->key, x->key_len, y->key, y->key_len);
 }
 
+uint64_t snapshot_record_size(uint64_t key_len, uint64_t text_len)
+{
+	return up8(RECORD + key_len + 1 + text_len + 1);
+}
+
+/* Twice as many as there are entries at least, so that chains are short. */
+static uint64_t slots_for(uint64_t count)
+{
+	uint64_t slots = 2;
+
+	while (slots < 2 * count)
+		slots *= 2;
+	return slots;
+}
+
+/* Where the records begin. */
+static uint64_t records_offset(uint64_t count)
+{
+	return up8(HEADER + slots_for(count) * SLOT + count * 4);
+}
+
+uint64_t snapshot_frame_size(uint64_t count)
+{
+	return up8(records_offset(count) + 1); /* the version's NUL */
+}
+
 static uint64_t record_size(const struct snapshot_entry *e)
 {
-	return up8(RECORD + (uint64_t)e->key_len + 1 + e->value.len + 1);
+	return snapshot_record_size(e->key_len, e->value.len);
 }
 
 static uint64_t raw_value(const struct pullet_value *v)
@@ -162,7 +188,7 @@ int snapshot_build(struct snapshot_entry *entries, size_t count, uint64_t genera
 	int64_t created_ms, const char *version, void **ret_image, size_t *ret_len)
 {
 	size_t version_len = version ? strlen(version) : 0;
-	uint64_t bytes, order, records, names, end, slot_count = 2;
+	uint64_t bytes, order, records, names, end, slot_count;
 	unsigned char *image;
 	int r;
 
@@ -175,10 +201,9 @@ int snapshot_build(struct snapshot_entry *entries, size_t count, uint64_t genera
 	r = measure(entries, count, &bytes);
 	if (r)
 		return r;
-	while (slot_count < 2 * (uint64_t)count)
-		slot_count *= 2;
+	slot_count = slots_for(count);
 	order = HEADER + slot_count * SLOT;
-	records = up8(order + (uint64_t)count * 4);
+	records = records_offset(count);
 	names = records + bytes;
 	end = up8(names + version_len + 1);
 	if (end > MAX_IMAGE)

@@ -29,6 +29,9 @@ struct snapshot { /* fields are private */
  * bytes; -EINVAL (two equal keys, a generation of 0), -EMSGSIZE (beyond the bounds), -ENOMEM. */
 int snapshot_build(struct snapshot_entry *entries, size_t count, uint64_t generation,
 	int64_t created_ms, const char *version, void **ret_image, size_t *ret_len);
+/* Bytes of an image: of one record, and of all else without the version's text. */
+uint64_t snapshot_record_size(uint64_t key_len, uint64_t text_len);
+uint64_t snapshot_frame_size(uint64_t count);
 /* Gives an image that snapshot_build() made another generation. */
 void snapshot_stamp(void *image, size_t len, uint64_t generation);
 /* Checks an image as FORMAT.md demands. 0 and *ret_snapshot, -EBADMSG or -EPROTO. */

@@ -42,3 +42,17 @@ uint64_t supervisor_delay(const struct supervisor *s)
 {
 	return s->delay_ms;
 }
+
+uint64_t supervisor_jitter(
+	const struct supervisor *s, uint64_t delay_ms, unsigned percent, uint64_t random)
+{
+	uint64_t span, room, range;
+
+	assert(percent <= 100);
+	if (delay_ms > s->max_ms)
+		delay_ms = s->max_ms;
+	span = delay_ms / 100 * percent + delay_ms % 100 * percent / 100;
+	room = s->max_ms - delay_ms;
+	range = span + (span < room ? span : room);
+	return delay_ms - span + (range == UINT64_MAX ? random : random % (range + 1));
+}

@@ -7,7 +7,7 @@
  * keeps the time limit and tells when it passed. A run that was ended (by its result or by its time
  * limit) cannot be ended again: the late result is thrown away.
  *
- * Pure policy: no clock, no timer, no randomness. Threads: one owner.
+ * Pure policy: no clock, no timer; randomness is an argument. Threads: one owner.
  */
 #ifndef PULLET_SUPERVISOR_H
 #define PULLET_SUPERVISOR_H
@@ -41,5 +41,9 @@ uint64_t supervisor_begin(struct supervisor *s);
 bool supervisor_end(struct supervisor *s, uint64_t run, enum supervisor_outcome outcome);
 /* Milliseconds from the end of a run to the next. */
 uint64_t supervisor_delay(const struct supervisor *s);
+/* That delay, or another one, up to so many percent (at most 100) shorter or longer, evenly; but
+ * never more than interval x bound, at which the range ends. random: 64 random bits. */
+uint64_t supervisor_jitter(
+	const struct supervisor *s, uint64_t delay_ms, unsigned percent, uint64_t random);
 
 #endif

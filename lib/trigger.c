@@ -5,11 +5,14 @@
  * and swaps it; whoever loses the race reads and decides again. That is the one order of all calls.
  *
  * What surprises: the version of the original, which tells at the end of a run whether somebody
- * called meanwhile, is one sticky bit here. A short counter that is compared can wrap around in a
- * storm of calls and then says "nobody"; a bit that stays set until the next run begins can not.
+ * gave an order meanwhile, is one sticky bit here. A short counter that is compared can wrap around
+ * in a storm of calls and then says "nobody"; a bit that stays set until the next run begins can
+ * not. The same bit without a moment, and without a reservation, is a suspended trigger: only an
+ * order that takes the moment away leaves that behind.
  *
- * Memory order: every swap of the word acquires and releases. Release in trigger_fire() and acquire
- * in trigger_begin(): what the caller wrote before it fired is seen by the run that this leads to.
+ * Memory order: every swap of the word acquires and releases. Release in trigger_fire() and
+ * trigger_hint(), and acquire in trigger_begin(): what the caller wrote before it called is seen by
+ * the run that this leads to. So a hint that changes nothing swaps the word all the same.
  * Release in trigger_queue_take() and acquire in the call that sets QUEUED again: the caller's
  * write of `next` comes after the owner's read. On x86 this costs nothing beyond the swap itself.
  */
@@ -21,7 +24,7 @@
 #define ARMED UINT64_C(1)    /* a moment is set */
 #define RUNNING UINT64_C(2)  /* between begin and end */
 #define RESERVED UINT64_C(4) /* a moment came during the run: one more run right after it */
-#define CALLED UINT64_C(8)   /* somebody called since the run began: its own next delay is void */
+#define ORDERED UINT64_C(8)  /* an order came since the run began: its own next delay is void */
 #define QUEUED UINT64_C(16)  /* on the owner's queue; who sets it may write `next` */
 #define DUE_SHIFT 5
 #define DUE_MAX (UINT64_MAX >> DUE_SHIFT)
@@ -33,6 +36,19 @@ static inline uint64_t armed_at(uint64_t now_ms, uint64_t delay_ms)
 	if (now_ms <= DUE_MAX && delay_ms <= DUE_MAX - now_ms)
 		due_ms = now_ms + delay_ms;
 	return due_ms << DUE_SHIFT | ARMED;
+}
+
+static inline bool is_suspended(uint64_t word)
+{
+	return (word & (ARMED | RESERVED | ORDERED)) == ORDERED;
+}
+
+/* The word with this moment, unless it has one that is not later. */
+static inline uint64_t armed_at_latest(uint64_t word, uint64_t moment)
+{
+	if (word & ARMED && word >> DUE_SHIFT <= moment >> DUE_SHIFT)
+		return word;
+	return (word & (RUNNING | ORDERED | QUEUED)) | moment;
 }
 
 /* Replaces the word if it still is *old, else reads it anew into *old. The load of a failed swap
@@ -57,12 +73,12 @@ static void push(struct trigger_queue *q, struct trigger *t)
 		q->wake(q->arg);
 }
 
-/* The last call overrides all: the moment set before, and the reservation. */
-static inline void call(struct trigger *t, uint64_t moment)
+/* The last order overrides all: the moment set before, and the reservation. */
+static inline void order(struct trigger *t, uint64_t moment)
 {
 	uint64_t old = atomic_load_explicit(&t->word, memory_order_relaxed);
 
-	while (!swap(t, &old, (old & RUNNING) | CALLED | QUEUED | moment))
+	while (!swap(t, &old, (old & RUNNING) | ORDERED | QUEUED | moment))
 		;
 	if (!(old & QUEUED))
 		push(t->queue, t);
@@ -106,19 +122,35 @@ struct trigger *trigger_queue_take(struct trigger_queue *q)
 
 void trigger_init(struct trigger *t, struct trigger_queue *q)
 {
-	atomic_init(&t->word, 0);
+	atomic_init(&t->word, ORDERED);
 	t->queue = q;
 	t->next = NULL;
 }
 
 void trigger_fire(struct trigger *t, uint64_t now_ms, uint64_t delay_ms)
 {
-	call(t, armed_at(now_ms, delay_ms));
+	order(t, armed_at(now_ms, delay_ms));
 }
 
 void trigger_suspend(struct trigger *t)
 {
-	call(t, 0);
+	order(t, 0);
+}
+
+void trigger_hint(struct trigger *t, uint64_t now_ms, uint64_t delay_ms)
+{
+	uint64_t old = atomic_load_explicit(&t->word, memory_order_relaxed), new;
+	const uint64_t moment = armed_at(now_ms, delay_ms);
+
+	do {
+		new = old;
+		if (!(old & RESERVED) && !is_suspended(old))
+			new = armed_at_latest(old, moment);
+		if (new != old)
+			new |= QUEUED;
+	} while (!swap(t, &old, new));
+	if (new & ~old & QUEUED)
+		push(t->queue, t);
 }
 
 bool trigger_due(const struct trigger *t, uint64_t *ret_due_ms)
@@ -140,7 +172,7 @@ bool trigger_begin(struct trigger *t, uint64_t now_ms)
 		if (!(old & ARMED) || old >> DUE_SHIFT > now_ms)
 			return false;
 		new = old &QUEUED;
-		new |= old &RUNNING ? RUNNING | RESERVED | CALLED : RUNNING;
+		new |= old &RUNNING ? RUNNING | RESERVED | ORDERED : RUNNING;
 	} while (!swap(t, &old, new));
 	return !(old & RUNNING);
 }
@@ -151,11 +183,11 @@ void trigger_end(struct trigger *t, uint64_t now_ms, uint64_t next_delay_ms)
 
 	do {
 		assert(old & RUNNING);
-		new = old & ~(RUNNING | RESERVED | CALLED);
+		new = old & ~(RUNNING | RESERVED);
 		if (old & RESERVED)
 			new |= armed_at(now_ms, 0);
-		else if (!(old & CALLED) && next_delay_ms != TRIGGER_NO_NEXT)
-			new |= armed_at(now_ms, next_delay_ms);
+		else if (!(old & ORDERED) && next_delay_ms != TRIGGER_NO_NEXT)
+			new = armed_at_latest(new, armed_at(now_ms, next_delay_ms));
 	} while (!swap(t, &old, new));
 }
 

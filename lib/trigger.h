@@ -1,16 +1,22 @@
 /*
- * Circulation trigger: one task that runs again and again, fired or suspended from any thread.
+ * Circulation trigger: one task that runs again and again, ordered or hinted at from any thread.
  *
- * After Qunar's Circulation Trigger. All calls act in one order; the last fire or suspend overrides
- * all earlier ones. The task never runs concurrently with itself. A fire that falls due while the
- * task runs causes exactly one more run right after it. A fire or suspend during a run makes the
- * run's own next delay void. A million fires cost one timer: the trigger holds one moment, in one
- * atomic word, and allocates nothing.
+ * After Qunar's Circulation Trigger. All calls act in one order. The task never runs concurrently
+ * with itself. A moment that falls due while the task runs causes exactly one more run right after
+ * it. A million calls cost one timer: the trigger holds one moment, in one atomic word, and
+ * allocates nothing.
  *
- * Threads: trigger_fire() and trigger_suspend() from any thread, lock-free. Everything marked
- * "owner" from the one thread that owns the queue. Handover: a call marks the word and, if the
- * owner has not yet looked at the mark before, pushes the trigger on its queue; the queue's wake()
- * is called when the queue was empty.
+ * There are two kinds of calls, which the original has not:
+ * - An order, trigger_fire() or trigger_suspend(), is somebody's decision. The last order overrides
+ *   all earlier orders and hints; one during a run makes the run's own next delay void.
+ * - A hint, trigger_hint(), is news: "at that moment at the latest". It brings a run forward and
+ *   never puts one off: a moment that is sooner stays, a reservation stays, and the run's own next
+ *   delay counts if it ends sooner. It does not wake a suspended task.
+ *
+ * Threads: trigger_fire(), trigger_suspend() and trigger_hint() from any thread, lock-free.
+ * Everything marked "owner" from the one thread that owns the queue. Handover: a call marks the
+ * word and, if the owner has not yet looked at the mark before, pushes the trigger on its queue;
+ * the queue's wake() is called when the queue was empty.
  *
  * The owner's loop:
  * - woken: take from the queue until NULL; for each, arm a timer for trigger_due(), or disarm it;
@@ -49,8 +55,8 @@ struct trigger { /* fields are private */
 /* Prepares a queue. wake(arg) is called from whichever thread hands a trigger to an empty queue: it
  * must be safe there and make the owner call trigger_queue_take() soon. */
 void trigger_queue_init(struct trigger_queue *q, void (*wake)(void *arg), void *arg);
-/* Owner: takes the next trigger that was fired or suspended since it was last taken; NULL when
- * there is none. */
+/* Owner: takes the next trigger whose moment was changed by a call since it was last taken; NULL
+ * when there is none. */
 struct trigger *trigger_queue_take(struct trigger_queue *q);
 
 /* Prepares a suspended trigger. */
@@ -58,9 +64,13 @@ void trigger_init(struct trigger *t, struct trigger_queue *q);
 /* Any thread: run at now_ms + delay_ms (at most 2^59 - 1), whatever was said before. What the
  * caller wrote before is seen by the run. Never blocks, never allocates. */
 void trigger_fire(struct trigger *t, uint64_t now_ms, uint64_t delay_ms);
-/* Any thread: do not run again until fired, whatever was said before. A run in progress is not
- * disturbed. */
+/* Any thread: do not run again until fired, whatever was said before, and whatever is hinted later.
+ * A run in progress is not disturbed. */
 void trigger_suspend(struct trigger *t);
+/* Any thread: run at now_ms + delay_ms (as above) at the latest, unless suspended. Never puts off
+ * what is due sooner, a reservation, or a shorter delay of the run's own. What the caller wrote
+ * before is seen by the run, also where the hint changes nothing. Never blocks, never allocates. */
+void trigger_hint(struct trigger *t, uint64_t now_ms, uint64_t delay_ms);
 
 /* Any thread: true and the moment to call trigger_begin() at, or false when there is none:
  * suspended, or what fell due during the run is already reserved. Only the owner can rely on it. */
@@ -69,8 +79,8 @@ bool trigger_due(const struct trigger *t, uint64_t *ret_due_ms);
  * nothing is due at now_ms, or the task runs already; in the latter case, if something is due,
  * exactly one more run is reserved. */
 bool trigger_begin(struct trigger *t, uint64_t now_ms);
-/* Owner: the run is over. next_delay_ms (or TRIGGER_NO_NEXT) counts only if nobody fired or
- * suspended since trigger_begin(); a fire that fell due meanwhile is due at once. */
+/* Owner: the run is over. next_delay_ms (or TRIGGER_NO_NEXT) counts only if no order came since
+ * trigger_begin(), and if no hint named a sooner moment; what fell due meanwhile is due at once. */
 void trigger_end(struct trigger *t, uint64_t now_ms, uint64_t next_delay_ms);
 /* Any thread: is the task running? */
 bool trigger_running(const struct trigger *t);

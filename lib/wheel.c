@@ -181,8 +181,11 @@ struct wheel_timer *wheel_advance(struct wheel *w, uint64_t now_ms)
 
 	if (now_ms > w->now_ms)
 		w->now_ms = now_ms;
-	if (!make_ready(w))
+	if (!make_ready(w)) {
+		/* a moment that was too early has passed */
+		w->next_known &= w->next_ms > w->now_ms;
 		return NULL;
+	}
 	t = timer_of(w->ready.next);
 	unlink_timer(w, t);
 	t->state = WHEEL_EXPIRED;
@@ -190,21 +193,35 @@ struct wheel_timer *wheel_advance(struct wheel *w, uint64_t now_ms)
 	return t;
 }
 
+/* The moment of the earliest timer; or, where a far slot has too many to compare, the beginning of
+ * that slot, or what was the earliest moment so far, whichever is later. */
+static uint64_t find_next_ms(struct wheel *w)
+{
+	const struct wheel_link *head = &w->ready;
+	struct wheel_link *link;
+	unsigned level = 0, looks = 0;
+	uint64_t next_ms, start_ms;
+
+	if (list_empty(head))
+		head = earliest_slot(w, &level);
+	next_ms = timer_of(head->next)->due_ms;
+	if (level == 0) /* one millisecond is one slot; above it, a slot is in no order */
+		return next_ms;
+	start_ms = next_ms >> (level * DIGIT_BITS) << (level * DIGIT_BITS);
+	for (link = head->next; link != head && looks < WHEEL_LOOK; link = link->next, looks++)
+		if (timer_of(link)->due_ms < next_ms)
+			next_ms = timer_of(link)->due_ms;
+	if (link == head)
+		return next_ms;
+	return start_ms > w->next_ms ? start_ms : w->next_ms;
+}
+
 bool wheel_next(struct wheel *w, uint64_t *ret_due_ms)
 {
-	const struct wheel_link *head = &w->ready, *link;
-	unsigned level = 0;
-
 	if (w->count == 0)
 		return false;
 	if (!w->next_known) {
-		if (list_empty(head))
-			head = earliest_slot(w, &level);
-		/* One millisecond is one slot of level 0; above it, a slot is in no order. */
-		w->next_ms = timer_of(head->next)->due_ms;
-		for (link = head->next; level && link != head; link = link->next)
-			if (timer_of((struct wheel_link *)link)->due_ms < w->next_ms)
-				w->next_ms = timer_of((struct wheel_link *)link)->due_ms;
+		w->next_ms = find_next_ms(w);
 		w->next_known = true;
 	}
 	*ret_due_ms = w->next_ms;

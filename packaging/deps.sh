@@ -27,6 +27,7 @@ json                  libjansson-dev            jansson-devel
 digests               libssl-dev                openssl-devel
 hash                  libxxhash-dev             xxhash-devel
 patterns              libpcre2-dev              pcre2-devel
+gzip                  zlib1g-dev                zlib-devel
 certificates          ca-certificates           ca-certificates
 '
 tests='
@@ -42,6 +43,7 @@ test-programs         python3                   python3
 push-peer             python3-zmq               python3-zmq
 yaml-peer             python3-yaml              python3-pyyaml
 schema-peer           python3-jsonschema        python3-jsonschema
+schema-suite          json-schema-test-suite    -
 signature-peer        python3-botocore          python3-botocore
 hash-peer             python3-xxhash            python3-xxhash
 lookup-peer           liblmdb-dev               lmdb-devel
@@ -60,8 +62,10 @@ model-checker         g++                       gcc-c++
 processes             procps                    procps-ng
 network               iproute2                  iproute
 trace                 strace                    strace
+seeded-bugs           git                       git-core
 locale-sources        locales                   glibc-locale-source
 file-systems          e2fsprogs                 e2fsprogs
+file-systems          xfsprogs                  xfsprogs
 file-systems          mount                     util-linux
 completions           zsh                       zsh
 completions           fish                      fish

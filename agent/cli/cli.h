@@ -6,6 +6,7 @@
 #define PULLET_CLI_H
 
 #include <getopt.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -15,11 +16,13 @@ enum cli_exit {
 	CLI_NOT_FOUND = 2,   /* key or config */
 	CLI_UNREACHABLE = 3, /* the agent */
 	CLI_TIMED_OUT = 4,
+	CLI_BUSY = 4, /* the agent is: another time it may not be */
 	CLI_USAGE = 64,
 	CLI_CONFIG = 78
 };
 
 struct buffer;
+struct descriptors_need;
 struct pullet;
 struct publisher;
 struct publisher_options;
@@ -36,11 +39,14 @@ int cli_keygen(int argc, char **argv);
 int cli_list(int argc, char **argv);
 int cli_override(int argc, char **argv);
 int cli_pin(int argc, char **argv);
+int cli_resume(int argc, char **argv);
+int cli_suspend(int argc, char **argv);
 int cli_publish(int argc, char **argv);
 int cli_refresh(int argc, char **argv);
 int cli_relay(int argc, char **argv);
 int cli_rollback(int argc, char **argv);
 int cli_serve(int argc, char **argv);
+int cli_sign(int argc, char **argv);
 int cli_status(int argc, char **argv);
 int cli_top(int argc, char **argv);
 int cli_unpin(int argc, char **argv);
@@ -57,6 +63,10 @@ int cli_bad_option(const char *command);
 int cli_misused(const char *command, void (*usage)(FILE *out), const char *sentence);
 /* The same for too few arguments behind the options, or more than max. */
 int cli_miscounted(const char *command, void (*usage)(FILE *out), int argc, char **argv, int max);
+/* Are there as many file descriptors as all of these need? CLI_OK, or CLI_CONFIG with its sentence
+ * printed. */
+int cli_room(const char *command, const struct descriptors_need *needs, size_t count);
+#define CLI_FILES 6 /* for a path that is walked, a file that is read, and one in its place */
 /* Reads a duration option. CLI_OK, or CLI_USAGE with its sentence printed. */
 int cli_duration(const char *command, const char *option, const char *text, uint64_t *ret_ms);
 /* Opens a config's snapshot as pullet_open(). CLI_OK and *ret_p, or the exit code with its sentence

@@ -9,21 +9,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "cli.h"
 #include "names.h"
 #include "operate.h"
+#include "shape.h"
 #include "words.h"
 
-#define MAX_ANSWER (64u << 20)
+#define TURN_MS 5000u  /* for a connection, while too many others want one */
 #define MAX_PATH 8000u /* what the agent takes in one line, without "POST " and " HTTP/1.1" */
 
 struct wait {
 	struct loop *loop;
 	struct client_answer *answer;
 	enum transport_result result;
+	bool unsent; /* it did not come to a connection */
 };
 
 const char *client_runtime_dir(void)
@@ -44,14 +48,14 @@ const char *client_default_socket(void)
 void client_init(struct client_answer *a)
 {
 	*a = (struct client_answer){0};
-	buffer_init(&a->body, MAX_ANSWER);
+	buffer_init(&a->body, SHAPE_MAX_BYTES);
 }
 
 struct transport_request client_request(const char *socket, const char *method, uint64_t timeout_ms)
 {
 	return (struct transport_request){.unix_socket = socket,
 		.method = method,
-		.max_bytes = MAX_ANSWER,
+		.max_bytes = SHAPE_MAX_BYTES,
 		.timeout_ms = timeout_ms,
 		.connect_timeout_ms = 5000};
 }
@@ -109,11 +113,33 @@ const char *client_unreachable(const char *socket, char why[CLIENT_WHY])
 	return why;
 }
 
+/* Where too many wait to be accepted, libcurl's connect() fails at once (EAGAIN): this one waits
+ * for its turn. True: somebody listens there, and there was room just now. */
+static bool wait_for_turn(const char *socket_path)
+{
+	static const struct timeval patience = {.tv_sec = TURN_MS / 1000};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	bool over;
+	int fd;
+
+	if (strlen(socket_path) >= sizeof(address.sun_path))
+		return false;
+	memcpy(address.sun_path, socket_path, strlen(socket_path) + 1);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	over = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
+	       connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
+	close(fd);
+	return over;
+}
+
 static void answered(void *arg, const struct transport_response *response)
 {
 	struct wait *w = arg;
 
 	w->result = response->result;
+	w->unsent = w->result != TRANSPORT_OK && w->result != TRANSPORT_TIMEOUT && !response->sent;
 	if (w->result == TRANSPORT_OK)
 		client_take(w->answer, response);
 	loop_stop(w->loop);
@@ -177,6 +203,7 @@ static int fetch(const char *socket, const char *method, const char *path, uint6
 {
 	struct wait w = {.answer = a};
 	struct transport_request request = client_request(socket, method, timeout_ms);
+	uint64_t end_ms;
 	char *url;
 	int r;
 
@@ -184,8 +211,13 @@ static int fetch(const char *socket, const char *method, const char *path, uint6
 	if (asprintf(&url, "http://localhost%s", path) < 0)
 		return -1;
 	request.url = url;
-	r = run(&w, &request);
+	request.max_bytes = shape_max_bytes(method, path);
+	end_ms = sys_real.now_ms() + TURN_MS;
+	do
+		r = run(&w, &request);
+	while (r == 0 && w.unsent && sys_real.now_ms() < end_ms && wait_for_turn(socket));
 	free(url);
+	a->fits = shape_fits(method, path, a->status, a->json ? document_root(a->json) : NULL);
 	*ret_result = w.result;
 	return r;
 }
@@ -200,6 +232,8 @@ int client_ask(const char *command, const char *socket, const char *method, cons
 		return cli_error(CLI_FAILED, command, "out of memory or descriptors");
 	if (result == TRANSPORT_TIMEOUT)
 		return cli_error(CLI_TIMED_OUT, command, "the agent did not answer in time");
+	if (result == TRANSPORT_TOO_LARGE)
+		return cli_error(CLI_FAILED, command, "the agent's answer is too large");
 	if (result != TRANSPORT_OK)
 		return cli_error(CLI_UNREACHABLE, command, "%s", client_unreachable(socket, why));
 	return CLI_OK;
@@ -217,6 +251,17 @@ static int complain(int code, const char *command, const char *before, const cha
 	return code;
 }
 
+int client_unreadable(const char *command)
+{
+	return cli_error(CLI_FAILED, command,
+		"the agent's answer cannot be read: see whether pulletd is of the same version");
+}
+
+bool client_is_busy(const struct client_answer *a)
+{
+	return a->status == 503 && a->error;
+}
+
 int client_exit_code(const char *command, const struct client_answer *a)
 {
 	static const struct {
@@ -226,11 +271,14 @@ int client_exit_code(const char *command, const struct client_answer *a)
 		{409, CLI_FAILED}, {504, CLI_TIMED_OUT}};
 	char status[48];
 
+	if (client_is_busy(a))
+		return complain(CLI_BUSY, command, "the agent is busy: ", a->error);
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (table[i].status == a->status)
-			return table[i].code == CLI_OK
-				       ? CLI_OK
-				       : complain(table[i].code, command, "", a->error);
+			return table[i].code != CLI_OK
+				       ? complain(table[i].code, command, "", a->error)
+			       : a->fits ? CLI_OK
+					 : client_unreadable(command);
 	snprintf(status, sizeof(status), "the agent answered %ld: ", a->status);
 	return complain(CLI_FAILED, command, status, a->error);
 }

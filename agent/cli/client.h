@@ -18,6 +18,7 @@ struct client_answer {
 	struct buffer body;
 	struct document *json; /* the body, or NULL when it is none */
 	const char *error;     /* its "error" member, or NULL */
+	bool fits;             /* after client_ask(): shape_fits(), for 200 and 202 */
 };
 
 /* $PULLET_RUNTIME_DIR, or where it is without that. */
@@ -33,6 +34,10 @@ void client_query_number(struct buffer *path, const char *name, uint64_t value);
  * CLI_FAILED with its sentence printed. */
 int client_ask(const char *command, const char *socket, const char *method, const char *path,
 	uint64_t timeout_ms, struct client_answer *ret_answer);
+/* The code for an answer of no meaning, with its sentence printed. */
+int client_unreadable(const char *command);
+/* The agent has no place for this user now, or no memory. */
+bool client_is_busy(const struct client_answer *a);
 /* The exit code that an answer's status stands for; prints its error, if it is one. */
 int client_exit_code(const char *command, const struct client_answer *a);
 /* The same for an answer about one config: if the agent has none of that name, says which was

@@ -57,6 +57,7 @@ static void add_facts(const struct node *root, struct buffer *out)
 static int show(const struct operate *o, const struct node *root, struct buffer *out)
 {
 	const struct node *changes = node_find(root, "changes");
+	int64_t more = client_number(root, "more", 0);
 
 	(void)o;
 	if (!changes || changes->type != NODE_LIST)
@@ -64,6 +65,8 @@ static int show(const struct operate *o, const struct node *root, struct buffer 
 	else
 		for (const struct node *n = changes->first; n && !out->error; n = n->next)
 			add_change(n, out);
+	if (more)
+		buffer_printf(out, "and %" PRId64 " more, which are too long to be listed\n", more);
 	return CLI_OK;
 }
 

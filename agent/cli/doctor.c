@@ -16,6 +16,7 @@
 
 #include "../jsontext.h"
 #include "../log.h"
+#include "../sentence.h"
 #include "../worker.h"
 #include "cli.h"
 #include "operate.h"
@@ -114,7 +115,9 @@ void doctor_add(struct doctor_list *l, enum doctor_severity severity, const char
 		.subject = or_die(strdup(subject)),
 		.remedy = remedy ? or_die(strdup(remedy)) : NULL};
 	va_start(args, format);
-	if (vasprintf(&f->finding, format, args) < 0)
+	if (vasprintf(&f->finding, format, args) >= 0)
+		sentence_show(f->finding, strlen(f->finding) + 1, f->finding, AUDIENCE_OPERATOR);
+	else
 		or_die(NULL);
 	va_end(args);
 	for (size_t i = 0; i + 1 < l->count; i++)

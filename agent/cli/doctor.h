@@ -153,6 +153,9 @@ size_t doctor_server_files(const struct settings_server *s, struct doctor_named 
 /* Are the certificates good that tls: names, and the key? What cannot be read says nothing here. */
 void doctor_certificates(struct doctor *d, struct doctor_list *l, const struct settings_server *s);
 
+/* Is it below a directory that not everybody may pass, as /etc/pullet is? By modes. */
+bool doctor_is_behind(const char *path);
+
 /* The path's directory: everything before the last '/'; "/" for what lies there. */
 void doctor_parent(const char *path, char *ret_dir, size_t size);
 

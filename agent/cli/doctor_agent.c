@@ -232,7 +232,7 @@ static void ask(struct doctor *d, struct doctor_list *l)
 	int r = client_ask(
 		"doctor", d->socket_path, "GET", "/v1/status", d->timeout_ms, &d->status);
 
-	if (r == CLI_OK && d->status.status == 200 && d->status.json)
+	if (r == CLI_OK && d->status.status == 200 && d->status.fits)
 		return;
 	doctor_add(l, DOCTOR_ERROR, d->socket_path,
 		"look into its log; where it hangs, kill -9 is safe: it starts from the last known "
@@ -325,16 +325,23 @@ static void note_failure(const struct node *c, const char *name, struct doctor_l
 
 static void note_decisions(const struct node *c, const char *name, struct doctor_list *l)
 {
-	const struct node *pin = node_find(c, "pin"), *overrides = node_find(c, "overrides");
+	const struct node *pin = node_find(c, "pin"), *overrides = node_find(c, "overrides"),
+			  *suspension = node_find(c, "suspension");
 	struct buffer text;
 
+	buffer_init(&text, 4096);
 	if (pin) {
-		buffer_init(&text, 4096);
 		operate_decision(&text, pin);
 		doctor_add(l, DOCTOR_NOTE, name, "pullet unpin CONFIG, when it is over",
 			"pinned%s: what the server has is not taken", text.data ? text.data : "");
-		buffer_fini(&text);
 	}
+	buffer_clear(&text);
+	if (suspension) {
+		operate_decision(&text, suspension);
+		doctor_add(l, DOCTOR_NOTE, name, "pullet resume CONFIG, when it is over",
+			"suspended%s: the server is not asked", text.data ? text.data : "");
+	}
+	buffer_fini(&text);
 	if (overrides && overrides->type == NODE_LIST && overrides->first)
 		doctor_add(l, DOCTOR_NOTE, name, "pullet explain CONFIG KEY says whose they are",
 			"some values are overridden on this host");

@@ -40,8 +40,7 @@ static void load(struct doctor *d, struct doctor_list *l)
 	size_t before = l->count;
 
 	if (access(d->path, R_OK) && errno == EACCES) {
-		doctor_add(l, DOCTOR_ERROR, d->path,
-			"run this as root, as the agent's user or in its group",
+		doctor_add(l, DOCTOR_ERROR, d->path, "run this as root or as the agent's user",
 			"you may not read it; what depends on it was not looked at");
 		return;
 	}
@@ -57,27 +56,10 @@ static void load(struct doctor *d, struct doctor_list *l)
 
 /* ---- what a config says ---- */
 
-/* Does an url lead to this host, as curve_stays_here() means it? */
-static bool stays_here(const char *url)
-{
-	const char *host = strstr(url, "://"), *colon;
-	char endpoint[1100];
-
-	if (!host)
-		return true;
-	host += 3;
-	snprintf(endpoint, sizeof(endpoint), "tcp://%.*s", (int)strcspn(host, "/?"), host);
-	colon = strrchr(endpoint + 6, ':');
-	if (!colon || strchr(colon, ']')) /* it wants a port */
-		snprintf(endpoint, sizeof(endpoint), "tcp://%.*s:80", (int)strcspn(host, "/?"),
-			host);
-	return curve_stays_here(endpoint);
-}
-
 static bool is_plain(const struct settings_server *s)
 {
 	for (size_t i = 0; i < s->url_count; i++)
-		if (strncmp(s->urls[i], "http://", 7) == 0 && !stays_here(s->urls[i]))
+		if (curve_url_is_open(s->urls[i]))
 			return true;
 	return false;
 }
@@ -136,6 +118,12 @@ static bool probe_without_reload(const struct settings *s, const struct settings
 	return (c->probe.argv || c->probe.url) && c->reload.rule_count == 0;
 }
 
+static bool shares_unbound_key(const struct settings *s, const struct settings_config *c)
+{
+	(void)s;
+	return c->verify.key_shared && c->verify.bind == SETTINGS_BIND_NONE;
+}
+
 static const struct {
 	bool (*is)(const struct settings *s, const struct settings_config *c);
 	enum doctor_severity severity;
@@ -145,6 +133,10 @@ static const struct {
 		"comes over plain http from another host, unsigned: anybody on the way can change "
 		"it",
 		"use https, or sign it (verify: public_key)"},
+	{shares_unbound_key, DOCTOR_WARNING,
+		"a signature is good for every document that trusts its key: who can write on a "
+		"server can show one in the place of another",
+		"remove verify: bind: none, and sign with pullet sign --path; or a key each"},
 	{timeout_beyond_interval, DOCTOR_NOTE,
 		"timeout is longer than interval: a server that hangs delays pulls by more than "
 		"one interval",
@@ -218,7 +210,7 @@ static void look_at_secrets(struct doctor *d, struct doctor_list *l)
 {
 	struct stat st;
 
-	if (stat(d->path, &st) || !(st.st_mode & S_IROTH))
+	if (stat(d->path, &st) || !(st.st_mode & S_IROTH) || doctor_is_behind(d->path))
 		return;
 	for (size_t i = 0; i < d->settings->server_count; i++) {
 		const struct settings_server *s = d->settings->servers[i];
@@ -239,7 +231,7 @@ static void look_at_writers(struct doctor *d, struct doctor_list *l)
 {
 	struct stat st;
 
-	if (stat(d->path, &st) == 0 && st.st_mode & S_IWOTH)
+	if (stat(d->path, &st) == 0 && st.st_mode & S_IWOTH && !doctor_is_behind(d->path))
 		doctor_add(l, DOCTOR_ERROR, d->path, "chmod o-w",
 			"everybody on this host can write in it, and so choose the programs that "
 			"the agent runs");

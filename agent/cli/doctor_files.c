@@ -11,6 +11,9 @@
 
 #include <linux/magic.h>
 
+#include "../reach.h"
+#include "../trusted.h"
+#include "../user.h"
 #include "doctor.h"
 
 #define LITTLE_BYTES (1u << 20)
@@ -41,6 +44,37 @@ size_t doctor_server_files(const struct settings_server *s, struct doctor_named 
 	return n;
 }
 
+/* The first part of the path that the agent may not pass, or read. */
+static void find_denial(struct doctor *d, struct doctor_list *l, const char *path, char ret[512])
+{
+	size_t len = 0;
+
+	do {
+		len += strspn(path + len, "/");
+		len += strcspn(path + len, "/");
+		snprintf(ret, 512, "%.*s", (int)len, path);
+	} while (path[len] && doctor_may(d, l, ret, X_OK) == 0);
+}
+
+/* By the service's user, who may be another than whoever wrote it. */
+static void look_at_configuration(struct doctor *d, struct doctor_list *l)
+{
+	char part[512], user[USER_TEXT], group[USER_TEXT];
+	struct doctor_place p;
+
+	if (!d->unit.applies || doctor_may(d, l, d->path, R_OK) != -EACCES)
+		return;
+	find_denial(d, l, d->path, part);
+	if (doctor_look(d, l, part, true, &p))
+		return;
+	user_describe(&sys_real, p.st.stx_uid, user);
+	user_describe_group(&sys_real, p.st.stx_gid, group);
+	doctor_add(l, DOCTOR_ERROR, d->path,
+		"put that user into a group that may (usermod -aG), or chgrp and chmod it",
+		"%s may not read the configuration: %s is of %s and the group %s, mode %04o",
+		d->who.name, part, user, group, p.st.stx_mode & 07777);
+}
+
 static void look_at_named(struct doctor *d, struct doctor_list *l, const struct doctor_named *f)
 {
 	struct doctor_place p;
@@ -58,9 +92,9 @@ static void look_at_named(struct doctor *d, struct doctor_list *l, const struct 
 	r = doctor_may(d, l, f->path, R_OK);
 	if (r && r != -ENOTSUP)
 		doctor_add(l, DOCTOR_ERROR, f->path,
-			"give it to the agent's group with mode 0640, as in root:pullet",
+			"give it to root and a group that only the agent has, with mode 0640",
 			"%s: %s may not read it: %s", f->what, d->who.name, strerror(-r));
-	if (f->secret && p.st.stx_mode & (S_IROTH | S_IWOTH))
+	if (f->secret && p.st.stx_mode & (S_IROTH | S_IWOTH) && !doctor_is_behind(f->path))
 		doctor_add(l, DOCTOR_WARNING, f->path, "chmod o-rwx",
 			"%s: everybody on this host can %s it", f->what,
 			p.st.stx_mode & S_IWOTH ? "change" : "read");
@@ -100,10 +134,15 @@ static void look_at_secrets(struct doctor *d, struct doctor_list *l)
 			look_at_named(d, l,
 				&(struct doctor_named){
 					s->push[i].secret_key_file, "secret_key_file", true});
-	for (size_t i = 0; i < s->config_count; i++)
-		if (s->configs[i]->schema && doctor_wants(d, s->configs[i]))
-			look_at_named(d, l,
-				&(struct doctor_named){s->configs[i]->schema, "schema", false});
+	for (size_t i = 0; i < s->config_count; i++) {
+		const struct settings_config *c = s->configs[i];
+
+		if (c->schema && doctor_wants(d, c))
+			look_at_named(d, l, &(struct doctor_named){c->schema, "schema", false});
+		if (c->schema_dir && doctor_wants(d, c))
+			look_at_named(
+				d, l, &(struct doctor_named){c->schema_dir, "schema_dir", false});
+	}
 }
 
 /* ---- directories ---- */
@@ -192,6 +231,28 @@ static void look_at_owner(const struct doctor *d, struct doctor_list *l, const c
 			d->who.name);
 }
 
+/* Could somebody else lead the agent away from it? */
+static void look_at_trust(
+	struct doctor *d, struct doctor_list *l, const char *subject, const char *path)
+{
+	const struct trusted_who who = {
+		.root = d->who.root,
+		.uid = d->who.uid,
+		.strict = d->who.uid == 0 || d->who.capabilities & TRUSTED_RIGHTS,
+	};
+	char why[FILE_WHY];
+
+	if (!d->who.known)
+		return;
+	doctor_at(l, path);
+	if (trusted_check_dir(&sys_real, &who, path, TRUSTED_OWN, why) == -EPERM)
+		doctor_add(l, d->who.running || d->unit.applies ? DOCTOR_ERROR : DOCTOR_WARNING,
+			subject,
+			"give it to root (chown) and chmod go-w, name another one, or run the "
+			"agent as a user of its own",
+			"the agent will say: %s", why);
+}
+
 /* A directory that the agent makes for itself. True, and *ret_place: it is there. */
 static bool look_at_own_dir(struct doctor *d, struct doctor_list *l, const char *path,
 	const char *what, struct doctor_place *ret_place)
@@ -203,6 +264,8 @@ static bool look_at_own_dir(struct doctor *d, struct doctor_list *l, const char 
 	if (dir != DIR_THERE)
 		return false;
 	look_at_owner(d, l, path, what, ret_place);
+	if (!(ret_place->st.stx_mode & S_IWOTH)) /* else that is told */
+		look_at_trust(d, l, path, path);
 	return true;
 }
 
@@ -283,6 +346,25 @@ static void look_at_runtime(struct doctor *d, struct doctor_list *l)
 			"%s: it is on a disk: each publication is written there", what);
 	if (l->count == before)
 		doctor_add(l, DOCTOR_OK, path, NULL, "%s is as it should be", what);
+}
+
+/* Where the agent lives elsewhere, so do its groups. */
+static void look_at_operators(struct doctor *d, struct doctor_list *l)
+{
+	char why[REACH_TEXT], remedy[REACH_TEXT];
+	struct doctor_place p;
+	enum reach r;
+
+	if (d->settings->operators == (gid_t)-1 || d->who.other_view ||
+		(doctor_look(d, l, d->settings->runtime_dir, true, &p) == 0 && p.elsewhere))
+		return;
+	r = reach_check(d->settings->operators, d->settings->runtime_dir,
+		d->who.known ? d->who.gid : (gid_t)-1, why, remedy);
+	if (r == REACH_GOOD)
+		doctor_add(l, DOCTOR_OK, "operators", NULL, "they can open the control socket");
+	else
+		doctor_add(l, r == REACH_EMPTY ? DOCTOR_NOTE : DOCTOR_WARNING, "operators", remedy,
+			"%s", why);
 }
 
 /* ---- published files ---- */
@@ -400,6 +482,8 @@ static void look_at_published(
 	if (dir != DIR_THERE)
 		return;
 	look_at_place(l, c->name, path, c->dir, &p);
+	if (!(p.st.stx_mode & (S_IWGRP | S_IWOTH)) || p.st.stx_mode & S_ISVTX)
+		look_at_trust(d, l, c->name, path);
 	if (c->file)
 		look_at_target(d, l, c);
 	if (l->count == before && d->who.can_try)
@@ -480,7 +564,9 @@ void doctor_files(struct doctor *d, struct doctor_list *l)
 	look_at_secrets(d, l);
 	if (!d->only) {
 		look_at_state(d, l);
+		look_at_configuration(d, l);
 		look_at_runtime(d, l);
+		look_at_operators(d, l);
 		look_at_socket(d, l);
 		look_at_sandbox(d, l, "state_dir", s->state_dir);
 		look_at_sandbox(d, l, "runtime_dir", s->runtime_dir);

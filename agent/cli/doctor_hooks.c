@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../trusted.h"
 #include "doctor.h"
 
-#define CAP_KILL_BIT (UINT64_C(1) << 5)
 #define UNITS                                                                                      \
 	"let it leave a flag (run: [/usr/bin/touch, /run/pullet-changed/NAME]), and enable "       \
 	"pullet-changed@NAME.path, which does the rest as root: pulletd(8)"
@@ -106,7 +106,7 @@ static int user_of(pid_t pid, uid_t *ret)
 }
 
 static void look_at_process(const struct doctor *d, struct doctor_list *l, const char *config,
-	const char *pidfile, pid_t pid)
+	const char *pidfile, pid_t pid, uid_t holder)
 {
 	uid_t uid = 0;
 	int r = user_of(pid, &uid);
@@ -119,11 +119,42 @@ static void look_at_process(const struct doctor *d, struct doctor_list *l, const
 		doctor_add(l, DOCTOR_NOTE, config, "run this as root",
 			"reload: you may not look at process %d, which %s names", (int)pid,
 			pidfile);
-	else if (d->who.known && uid != d->who.uid && !(d->who.capabilities & CAP_KILL_BIT))
+	else if (d->who.known && uid != d->who.uid &&
+		 !(d->who.capabilities & UINT64_C(1) << CAP_KILL))
 		doctor_add(l, DOCTOR_ERROR, config, UNITS,
 			"reload: %s may not signal process %d, which belongs to another user "
 			"(uid %u)",
 			d->who.name, (int)pid, (unsigned)uid);
+	else if (holder != (uid_t)-1 && uid != holder)
+		doctor_add(l, DOCTOR_WARNING, config,
+			"give the file and its directory to root, or to the user of the process",
+			"reload: the agent will refuse %s: it is in the hands of uid %u, and "
+			"process %d belongs to uid %u",
+			pidfile, (unsigned)holder, (int)pid, (unsigned)uid);
+}
+
+/* Could another user choose who is signalled? *ret_holder: the one whose processes alone it may
+ * name; (uid_t)-1 = any, or not known. */
+static void look_at_holder(const struct doctor *d, struct doctor_list *l, const char *config,
+	const char *path, uid_t *ret_holder)
+{
+	const struct trusted_who who = {
+		.root = d->who.root,
+		.uid = d->who.uid,
+		.strict = d->who.uid == 0 || d->who.capabilities & TRUSTED_SIGNAL_RIGHTS,
+	};
+	char why[FILE_WHY];
+	int fd;
+
+	*ret_holder = (uid_t)-1;
+	if (!d->who.known)
+		return;
+	fd = trusted_open_held(&sys_real, &who, path, ret_holder, why);
+	if (fd == -EPERM)
+		doctor_add(l, DOCTOR_ERROR, config, "give it to root (chown) and chmod go-w",
+			"reload: the agent will say: cannot read the pidfile %s: %s", path, why);
+	if (fd >= 0)
+		close(fd);
 }
 
 static void look_at_pidfile(
@@ -131,6 +162,7 @@ static void look_at_pidfile(
 {
 	char text[32], *end;
 	int r = doctor_may(d, l, path, R_OK);
+	uid_t holder;
 	long pid;
 
 	if (r && r != -ENOTSUP && r != -ENOENT) {
@@ -150,12 +182,13 @@ static void look_at_pidfile(
 			"reload: you may not read %s", path);
 		return;
 	}
+	look_at_holder(d, l, config, path, &holder);
 	pid = strtol(text, &end, 10);
 	if (end == text || pid < 2 || pid > INT32_MAX || (*end && *end != '\n'))
 		doctor_add(l, DOCTOR_ERROR, config, "name the file that holds the number alone",
 			"reload: %s does not hold the number of a process", path);
 	else
-		look_at_process(d, l, config, path, (pid_t)pid);
+		look_at_process(d, l, config, path, (pid_t)pid, holder);
 }
 
 /* ---- all of them ---- */

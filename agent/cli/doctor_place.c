@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/statvfs.h>
@@ -83,6 +84,20 @@ void doctor_parent(const char *path, char *ret_dir, size_t size)
 	size_t len = slash && slash > path ? (size_t)(slash - path) : 1;
 
 	snprintf(ret_dir, size, "%.*s", (int)len, path);
+}
+
+bool doctor_is_behind(const char *path)
+{
+	char *real = realpath(path, NULL), *slash;
+	struct stat st;
+	bool shut = false;
+
+	while (real && !shut && (slash = strrchr(real, '/')) && slash != real) {
+		*slash = '\0';
+		shut = stat(real, &st) == 0 && !(st.st_mode & S_IXOTH);
+	}
+	free(real);
+	return shut;
 }
 
 /* ---- the agent's rights ---- */

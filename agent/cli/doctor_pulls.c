@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "../source.h"
+#include "../sentence.h"
 
 static void pump(struct pulls *p, struct pull_upstream *u);
 
@@ -53,6 +54,7 @@ static void judge_form(struct pull *p, const struct kind_answer *answer)
 {
 	struct document_error e;
 	struct document *document = NULL;
+	char shown[sizeof(e.message)];
 
 	if (answer->type == SETTINGS_TYPE_BYTES)
 		return;
@@ -60,24 +62,31 @@ static void judge_form(struct pull *p, const struct kind_answer *answer)
 		    answer->body.data ? answer->body.data : "", answer->body.len, 0, &document,
 		    &e) == -EINVAL) {
 		p->cause = KIND_CAUSE_ANSWER;
+		sentence_show(shown, sizeof(shown), e.message, AUDIENCE_READER);
 		if (e.line)
 			snprintf(p->why, sizeof(p->why), "line %u, column %u: %s", e.line, e.column,
-				e.message);
+				shown);
 		else
-			snprintf(p->why, sizeof(p->why), "%s", e.message);
+			snprintf(p->why, sizeof(p->why), "%s", shown);
 	}
 	document_free(document);
 }
 
-static void take(struct pull *p, struct kind_answer *answer)
+static void take(
+	struct pull *p, const struct transport_response *response, struct kind_answer *answer)
 {
 	const struct pull_document *d = p->document;
 
 	p->address->good++;
 	p->len = answer->body.len;
-	p->nameless = !answer->version[0] && !answer->last_modified[0];
+	p->nameless = !answer->version[0] && !response->last_modified[0];
 	digest_sha256(answer->body.data, answer->body.len, NULL, 0, p->sha256);
 	judge_form(p, answer);
+	if (answer->mismatch[0]) {
+		p->cause = KIND_CAUSE_ANSWER;
+		snprintf(p->why, sizeof(p->why), "it is not what its server says: %s",
+			answer->mismatch);
+	}
 	if (d->public_keys || d->is_signature) {
 		p->body = answer->body;
 		buffer_init(&answer->body, 0);
@@ -116,7 +125,7 @@ static void answered(
 	note_address(p, response);
 	p->absent = verdict == KIND_ABSENT;
 	if (verdict == KIND_NEW)
-		take(p, &answer);
+		take(p, response, &answer);
 	else if (p->absent && p->document->optional)
 		p->address->good++;
 	else
@@ -279,10 +288,14 @@ static int add_layer(struct pulls *p, const struct settings_config *c,
 		.type = layer->type,
 		.timeout_ms = c->timeout_ms,
 		.optional = layer->optional,
-		.public_keys = is_signed ? c->verify.public_keys : NULL};
+		.public_keys = is_signed ? c->verify.public_keys : NULL,
+		.of = c};
 	size_t stem = strcspn(layer->path, "?");
-	int r = find(p, d.upstream, d.path) ? 0 : add(p, &d);
+	int r;
 
+	if (layer != c->bootstrap && layer != c->rollout)
+		d.layer = (size_t)(layer - c->layers);
+	r = find(p, d.upstream, d.path) ? 0 : add(p, &d);
 	if (r || !is_signed || find(p, d.upstream, d.path) != &p->documents[p->count - 1])
 		return r;
 	if (asprintf(&d.made_path, "%.*s.minisig%s", (int)stem, layer->path, layer->path + stem) <

@@ -41,8 +41,10 @@ struct pull_document {
 	uint64_t timeout_ms;
 	bool optional, is_signature;
 	char *const *public_keys; /* its signature is the next document; NULL = none is asked for */
-	char *made_path;          /* the path, where it is not one of the settings */
-	struct pull *pulls;       /* one for each address */
+	const struct settings_config *of; /* whose rules it is judged by, the layer, */
+	size_t layer;                     /* where it is signed */
+	char *made_path;                  /* the path, where it is not one of the settings */
+	struct pull *pulls;               /* one for each address */
 };
 
 struct pull_address {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../log.h"
 #include "../signature.h"
 #include "doctor_pulls.h"
 
@@ -149,13 +150,13 @@ static void tell_failure(const struct pull *p, struct doctor_list *l)
 		return;
 	if (d->is_signature && p->absent)
 		doctor_add(l, elsewhere ? DOCTOR_WARNING : DOCTOR_ERROR, d->config,
-			"sign it (minisign -S) and publish the signature beside it",
+			"sign it (pullet sign) and publish the signature beside it",
 			"%s%s is not there: without its signature no version is taken",
-			p->address->url, d->path);
+			p->address->url, LOG_URL(d->path));
 	else
 		doctor_add(l, elsewhere ? DOCTOR_WARNING : DOCTOR_ERROR, d->config, remedy_for(p),
-			"%s%s: %s: %s", p->address->url, d->path, kind_cause_name(p->cause),
-			p->why);
+			"%s%s: %s: %s", p->address->url, LOG_URL(d->path),
+			kind_cause_name(p->cause), p->why);
 }
 
 static void tell_form(const struct pull *p, struct doctor_list *l)
@@ -169,11 +170,11 @@ static void tell_form(const struct pull *p, struct doctor_list *l)
 		doctor_add(l, DOCTOR_NOTE, d->config,
 			"let the server send an ETag: then an unchanged document costs no transfer",
 			"%s%s has neither ETag nor Last-Modified: each pull transfers it whole",
-			p->address->url, d->path);
+			p->address->url, LOG_URL(d->path));
 	if (p->len > max_bytes / 10 * 9)
 		doctor_add(l, DOCTOR_WARNING, d->config, "raise max_size of the server",
 			"%s%s has %zu of the %" PRIu64 " bytes that it may have", p->address->url,
-			d->path, p->len, max_bytes);
+			LOG_URL(d->path), p->len, max_bytes);
 	if (p->took_ms > d->timeout_ms / 2)
 		doctor_add(l, DOCTOR_WARNING, d->config,
 			p->lookup_ms > p->took_ms / 2
@@ -181,7 +182,7 @@ static void tell_form(const struct pull *p, struct doctor_list *l)
 				: "look at the server's load, or raise timeout",
 			"%s%s took %" PRIu64 " ms of the %" PRIu64 " that a pull may take, %" PRIu64
 			" of them to find the server's name",
-			p->address->url, d->path, p->took_ms, d->timeout_ms, p->lookup_ms);
+			p->address->url, LOG_URL(d->path), p->took_ms, d->timeout_ms, p->lookup_ms);
 }
 
 /* Two addresses are to have the same content; one that lags shows up here. */
@@ -200,7 +201,7 @@ static void tell_difference(const struct pull_document *d, struct doctor_list *l
 			doctor_add(l, DOCTOR_WARNING, d->config,
 				"bring them to the same version: this host takes whichever answers",
 				"%s and %s have different contents at %s", first->address->url,
-				p->address->url, d->path);
+				p->address->url, LOG_URL(d->path));
 	}
 }
 
@@ -208,22 +209,27 @@ static void tell_signature(
 	const struct pull *p, const struct pull *signature, int64_t now_ms, struct doctor_list *l)
 {
 	const struct pull_document *d = p->document;
+	struct signature_demand demand;
 	struct signature_facts facts;
 	char why[FILE_WHY], date[DOCTOR_DATE];
 
 	if (!has_come(p) || !has_come(signature) || p->absent || signature->absent)
 		return;
+	demand = settings_signature_demand(d->of, d->layer);
 	if (signature_verify(d->public_keys, p->body.data ? p->body.data : "", p->body.len,
 		    signature->body.data ? signature->body.data : "", signature->body.len, &facts,
-		    why)) {
+		    why) ||
+		signature_check(&facts, &demand, why)) {
 		doctor_add(l, DOCTOR_ERROR, d->config,
-			"sign what is published, with a key that "
-			"verify: names",
-			"%s%s: %s", p->address->url, d->path, why);
+			"sign what is published, for this place, with a key that verify: names "
+			"(pullet sign)",
+			"%s%s: %s", p->address->url, LOG_URL(d->path), why);
 		return;
 	}
 	if (!facts.has_rev)
-		doctor_add(l, DOCTOR_NOTE, d->config, "sign with -t 'rev=N', N growing",
+		doctor_add(l, DOCTOR_NOTE, d->config,
+			"sign with pullet sign, or minisign -t 'rev=N', N growing; then set "
+			"verify: {rev: required}",
 			"its signature has no rev=: an old version can be played back with its old "
 			"signature");
 	if (!facts.has_expiry || facts.expires_ms - now_ms > DAY_MS)

@@ -11,8 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../descriptors.h"
 #include "../jsontext.h"
+#include "../loop.h"
 #include "../settings_value.h"
+#include "../sys.h"
 #include "cli.h"
 #include "fleet_show.h"
 #include "follow.h"
@@ -35,12 +38,13 @@ struct fleet {
 	const char *version; /* NULL = the newest */
 	struct roster_label labels[MAX_LABELS];
 	size_t label_count;
-	bool json, watch, all, force;
+	bool json, watch, all, ghosts, force;
 	uint64_t percent; /* of WHOLE */
 	uint64_t timeout_ms, hosts;
 
 	struct etcd *etcd;
 	struct buffer shown; /* last */
+	struct buffer apart; /* what fits nothing, last */
 	unsigned notes;
 	bool seen;    /* it could be read */
 	bool missing; /* no host has it */
@@ -49,11 +53,11 @@ struct fleet {
 
 static void usage(FILE *out)
 {
-	fputs("Usage: pullet fleet [CONFIG] [--version V] [--label K=V]... [--all] [--json] "
-	      "[--watch]\n"
+	fputs("Usage: pullet fleet [CONFIG] [--version V] [--label K=V]... [--all] [--ghosts]\n"
+	      "                    [--json] [--watch]\n"
 	      "       pullet fleet wait CONFIG --version V [--percent P] [--hosts N] [--timeout "
 	      "D]\n"
-	      "                    [--label K=V]... [--all] [--json]\n"
+	      "                    [--label K=V]... [--all] [--ghosts] [--json]\n"
 	      "       pullet fleet forget HOST [--force]\n"
 	      "Shows which hosts run which version, from the receipts that agents with report: "
 	      "write to etcd;\n"
@@ -62,6 +66,7 @@ static void usage(FILE *out)
 	      "newest\n"
 	      "      --label K=V         only hosts with that label; all that are given\n"
 	      "      --all               list all hosts, not only some of those that are behind\n"
+	      "      --ghosts            name the receipts that fit nothing, which do not count\n"
 	      "      --json              for programs; always with all hosts\n"
 	      "      --watch             go on, and show each change\n"
 	      "      --percent P         of the hosts, up to three decimals (default 100)\n"
@@ -128,6 +133,20 @@ static int rows_of(const struct fleet *f, const struct roster *roster, struct ro
 	return roster_rows(roster, &wish, ret_rows, ret_count);
 }
 
+/* Keeps what fits nothing for people. */
+static void keep_ghosts(struct fleet *f, const struct roster *roster)
+{
+	buffer_clear(&f->apart);
+	fleet_ghosts(roster, f->ghosts, &f->apart);
+}
+
+/* Tells of it beside what is printed. */
+static void tell_ghosts(const struct fleet *f)
+{
+	if (f->apart.data && f->apart.len)
+		fputs(f->apart.data, stderr);
+}
+
 /* Without its end, which alone tells of the revision: that grows with every write to etcd. */
 static int make_list(struct fleet *f, const struct roster *roster, struct buffer *out)
 {
@@ -145,16 +164,25 @@ static int make_list(struct fleet *f, const struct roster *roster, struct buffer
 	}
 	e = add_sums(f, rows, count, STDOUT_FILENO, out);
 	free(rows);
-	return e ? e : out->error;
+	keep_ghosts(f, roster);
+	if (f->json) {
+		buffer_append_string(out, "],\"ghosts\":");
+		fleet_json_ghosts(roster, out);
+	} else if (f->apart.len) {
+		buffer_append_string(out, count ? "\n" : "");
+		buffer_append(out, f->apart.data, f->apart.len);
+	}
+	return e ? e : out->error ? out->error : f->apart.error;
 }
 
 static int end_list(const struct fleet *f, uint64_t revision, struct buffer *out)
 {
-	return f->json ? buffer_printf(out, "],\"revision\":%" PRIu64 "}\n", revision) : out->error;
+	return f->json ? buffer_printf(out, ",\"revision\":%" PRIu64 "}\n", revision) : out->error;
 }
 
 static int tell_missing(const struct fleet *f)
 {
+	tell_ghosts(f);
 	return cli_error(CLI_NOT_FOUND, f->command, "no host%s%s%s has a receipt below %s at %s",
 		f->label_count ? " with these labels" : "", f->name ? " that has " : "",
 		f->name ? f->name : "", etcd_prefix(f->etcd), etcd_name(f->etcd));
@@ -289,6 +317,7 @@ static bool show_wait(void *arg, const struct roster *roster, uint64_t revision)
 
 	(void)revision;
 	f->seen = true;
+	keep_ghosts(f, roster);
 	f->missing = e == 0 && count == 0;
 	if (e == 0 && count)
 		e = roster_sum(rows, count, f->version, &s);
@@ -331,6 +360,7 @@ static int wait_for(struct fleet *f)
 
 	if (isatty(STDERR_FILENO) && f->seen)
 		fputs("\r\033[K", stderr);
+	tell_ghosts(f);
 	if (r == -ETIMEDOUT)
 		return give_up(f, why);
 	if (r)
@@ -401,6 +431,7 @@ enum {
 	VERSION = 256,
 	LABEL,
 	ALL,
+	GHOSTS,
 	JSON,
 	WATCH,
 	PERCENT,
@@ -424,6 +455,7 @@ static const struct {
 	{{"version", required_argument, NULL, VERSION}, LIST | WAIT},
 	{{"label", required_argument, NULL, LABEL}, LIST | WAIT},
 	{{"all", no_argument, NULL, ALL}, LIST | WAIT},
+	{{"ghosts", no_argument, NULL, GHOSTS}, LIST | WAIT},
 	{{"json", no_argument, NULL, JSON}, LIST | WAIT},
 	{{"watch", no_argument, NULL, WATCH}, LIST},
 	{{"percent", required_argument, NULL, PERCENT}, WAIT},
@@ -504,7 +536,8 @@ static int read_option(struct fleet *f, int option)
 	const struct {
 		int option;
 		bool *flag;
-	} flags[] = {{ALL, &f->all}, {JSON, &f->json}, {WATCH, &f->watch}, {FORCE, &f->force}};
+	} flags[] = {{ALL, &f->all}, {GHOSTS, &f->ghosts}, {JSON, &f->json}, {WATCH, &f->watch},
+		{FORCE, &f->force}};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		if (texts[i].option != option)
@@ -604,6 +637,8 @@ static int run(struct fleet *f)
 
 int cli_fleet(int argc, char **argv)
 {
+	static const struct descriptors_need needs[] = {
+		{"event loop", LOOP_DESCRIPTORS}, {"requests", 8}, {"files", CLI_FILES}};
 	char wait_name[] = "pullet fleet wait", forget_name[] = "pullet fleet forget";
 	char version[RECEIPT_VERSION];
 	struct fleet f = {.verb = LIST, .percent = WHOLE, .timeout_ms = 600000};
@@ -628,12 +663,18 @@ int cli_fleet(int argc, char **argv)
 		receipt_version(f.version, version);
 		f.version = version;
 	}
+	sys_forbid_dumps();
+	r = cli_room(f.command, needs, sizeof(needs) / sizeof(needs[0]));
+	if (r)
+		return r;
 	buffer_init(&f.shown, MAX_OUTPUT);
+	buffer_init(&f.apart, MAX_OUTPUT);
 	r = etcd_open(&f.where, &f.etcd);
 	if (r == CLI_OK) {
 		r = run(&f);
 		etcd_close(f.etcd);
 	}
 	buffer_fini(&f.shown);
+	buffer_fini(&f.apart);
 	return r;
 }

@@ -24,6 +24,7 @@ static const char *colour_of(enum receipt_state state)
 		return "\033[32m";
 	case RECEIPT_APPLYING:
 	case RECEIPT_PINNED:
+	case RECEIPT_SUSPENDED:
 	case RECEIPT_HELD:
 	case RECEIPT_WAITING:
 		return "\033[33m";
@@ -236,7 +237,73 @@ void fleet_table(const struct roster_sum *s, const struct fleet_style *style, st
 	fleet_hosts(s, style, out);
 }
 
+/* ---- what fits nothing ---- */
+
+struct ghost_list {
+	size_t counts[GHOST_KINDS], all;
+	struct buffer *out; /* NULL = count only */
+};
+
+static void count_ghost(void *arg, const char *key, enum ghost kind)
+{
+	struct ghost_list *list = arg;
+
+	(void)key;
+	list->counts[kind]++;
+	list->all++;
+}
+
+static void name_ghost(void *arg, const char *key, enum ghost kind)
+{
+	struct ghost_list *list = arg;
+
+	buffer_append_string(list->out, "  ");
+	words_text(list->out, key);
+	buffer_printf(list->out, "  %s\n", ghost_name(kind));
+}
+
+void fleet_ghosts(const struct roster *r, bool names, struct buffer *out)
+{
+	struct ghost_list list = {.out = out};
+	bool first = true;
+
+	roster_visit_ghosts(r, count_ghost, &list);
+	if (list.all == 0)
+		return;
+	buffer_printf(out, "%zu receipt%s that fit%s nothing:", list.all, list.all == 1 ? "" : "s",
+		list.all == 1 ? "s" : "");
+	for (int i = 0; i < GHOST_KINDS; i++) {
+		if (!list.counts[i])
+			continue;
+		buffer_printf(out, "%s %zu %s", first ? "" : ",", list.counts[i],
+			ghost_name((enum ghost)i));
+		first = false;
+	}
+	buffer_append_string(out, "\n");
+	if (names)
+		roster_visit_ghosts(r, name_ghost, &list);
+}
+
 /* ---- JSON ---- */
+
+static void json_ghost(void *arg, const char *key, enum ghost kind)
+{
+	struct ghost_list *list = arg;
+
+	buffer_append_string(list->out, list->all++ ? ",{" : "{");
+	jsontext_member(list->out, "key", key);
+	jsontext_member(list->out, "why", ghost_name(kind));
+	buffer_append_string(list->out, "}");
+}
+
+void fleet_json_ghosts(const struct roster *r, struct buffer *out)
+{
+	struct ghost_list list = {.out = out};
+
+	buffer_append_string(out, "[");
+	roster_visit_ghosts(r, json_ghost, &list);
+	buffer_append_string(out, "]");
+}
 
 /* Cut after three decimals. */
 static void json_percent(size_t part, size_t whole, struct buffer *out)

@@ -16,6 +16,11 @@ struct fleet_style {
 	bool colour; /* as for a terminal */
 };
 
+/* "300 receipts that fit nothing: 300 under no lease", one line, or nothing when there are none;
+ * with `names` a line for each below it. */
+void fleet_ghosts(const struct roster *r, bool names, struct buffer *out);
+/* A list of objects. */
+void fleet_json_ghosts(const struct roster *r, struct buffer *out);
 /* "98 of 100 hosts run v2 (98.0%)", and what those do who do not. */
 void fleet_headline(const struct roster_sum *s, struct buffer *out);
 /* The versions, then the hosts that are behind, refuse or are silent. */

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_KEY 8192
-#define MAX_RESTARTS 3 /* of a read that the compaction overtakes */
-#define PAUSE_MS 250u  /* before a watch is begun again, doubled each time it fails */
+#define MAX_KEY (2u << 20) /* etcd takes requests of 1.5 MiB */
+#define MAX_RESTARTS 3     /* of a read that the compaction overtakes */
+#define PAUSE_MS 250u      /* before a watch is begun again, doubled each time it fails */
 #define MAX_DOUBLED 5u
 #define STOOD_MS 10000u /* a watch that lasted so long did not fail */
 #define MAX_FAILURES 3u /* in a row: then it does not go on, but is read anew */
@@ -39,35 +39,30 @@ struct follow {
 
 /* ---- reading ---- */
 
-static void unreadable(struct follow *f, int error)
+static int put_pair(struct follow *f, const struct roster_value *value)
 {
-	char text[256];
-
-	snprintf(text, sizeof(text), "the receipt %.150s cannot be read: %s",
-		f->key.data ? f->key.data : "",
-		error == -EPROTONOSUPPORT ? "it is of a newer pullet" : "it is none");
-	f->calls->note(f->calls->arg, text);
+	return roster_put(f->roster, f->key.data, f->key.len, value);
 }
 
-/* Takes a key and its value; gone: without one. 0, -ENOMEM, -EIO. */
+/* Takes a key and its value; gone: without one. 0, -ENOMEM, -EFBIG, -EIO. */
 static int take_pair(struct follow *f, const struct node *pair, bool gone)
 {
-	int e;
-
 	if (pair->type != NODE_MAP || gateway_decode(pair, "key", &f->key) || f->key.len == 0)
 		return -EIO;
 	if (gone)
-		return roster_put(f->roster, f->key.data, f->key.len, NULL, 0) == -ENOMEM ? -ENOMEM
-											  : 0;
-	if (gateway_decode(pair, "value", &f->value))
+		return put_pair(f, NULL);
+	buffer_clear(&f->value);
+	if (node_find(pair, "value") && gateway_decode(pair, "value", &f->value))
 		return -EIO;
-	e = roster_put(f->roster, f->key.data, f->key.len, f->value.data ? f->value.data : "",
-		f->value.len);
-	if (e == -EINVAL || e == -EPROTONOSUPPORT) {
-		unreadable(f, e);
-		e = 0;
-	}
-	return e;
+	return put_pair(f, &(struct roster_value){.data = f->value.data ? f->value.data : "",
+				   .len = f->value.len,
+				   .lease = gateway_number(pair, "lease")});
+}
+
+/* The receipts are settled at what the clock says now. 0, -ENOMEM. */
+static int settle(struct follow *f)
+{
+	return roster_settle(f->roster, loop_sys(etcd_loop(f->etcd))->wall_ms());
 }
 
 static int build_range(
@@ -86,11 +81,22 @@ static int build_range(
 	return e ? e : r->body.error;
 }
 
+/* Is a key behind all that came before, so that a read comes to its end? */
+static bool is_next(const struct follow *f)
+{
+	size_t len = f->from.len < f->key.len ? f->from.len : f->key.len;
+	int order = memcmp(f->key.data, f->from.data, len);
+
+	return order > 0 || (order == 0 && f->key.len >= f->from.len);
+}
+
 /* Takes one answer. 1: there is more. */
 static int take_range(struct follow *f, const struct gateway_answer *a)
 {
 	const struct node *pairs = node_find(a->root, "kvs");
 	int e = 0;
+
+	buffer_clear(&f->key);
 
 	if (!f->reading)
 		f->reading = a->revision;
@@ -100,11 +106,13 @@ static int take_range(struct follow *f, const struct gateway_answer *a)
 			e = take_pair(f, n, false);
 	if (e || !gateway_true(a->root, "more"))
 		return e;
+	if (f->key.len == 0 || !is_next(f))
+		return -EIO;
 	/* the first key behind this one */
 	buffer_clear(&f->from);
 	buffer_append(&f->from, f->key.data, f->key.len);
 	buffer_append(&f->from, "", 1);
-	return f->from.error ? f->from.error : f->key.len ? 1 : -EIO;
+	return f->from.error ? f->from.error : 1;
 }
 
 static int read_at_once(struct follow *f, char why[FILE_WHY])
@@ -141,12 +149,18 @@ static int read_whole(struct follow *f, char why[FILE_WHY])
 	for (int i = 0; e == -ESTALE && i < MAX_RESTARTS; i++) {
 		if (f->roster != old)
 			roster_free(f->roster);
-		f->roster = roster_new(etcd_prefix(f->etcd));
+		f->roster = roster_new(etcd_prefix(f->etcd), ROSTER_MAX_BYTES);
 		e = f->roster ? read_at_once(f, why) : -ENOMEM;
 	}
+	e = e ? e : settle(f);
 	if (e) {
 		if (e == -ENOMEM)
 			snprintf(why, FILE_WHY, "out of memory");
+		if (e == -EFBIG)
+			snprintf(why, FILE_WHY,
+				"there are more receipts below %.200s than %zu MiB hold: see "
+				"who writes there",
+				etcd_prefix(f->etcd), ROSTER_MAX_BYTES >> 20);
 		roster_free(f->roster);
 		f->roster = old;
 		return e;
@@ -175,12 +189,23 @@ static int build_watch(
 	return e ? e : r->body.error;
 }
 
+static void stop_watch(struct follow *f, bool reload, const char *why)
+{
+	f->reload |= reload;
+	snprintf(f->why, sizeof(f->why), "%s", why);
+	loop_stop(etcd_loop(f->etcd));
+}
+
 static void show(void *arg)
 {
 	struct follow *f = arg;
 
 	f->changed = false;
 	f->drawn_ms = loop_now_ms(etcd_loop(f->etcd));
+	if (settle(f)) {
+		stop_watch(f, true, "out of memory");
+		return;
+	}
 	f->done = f->calls->show(f->calls->arg, f->roster, f->revision);
 	if (f->done)
 		loop_stop(etcd_loop(f->etcd));
@@ -194,13 +219,6 @@ static void plan_show(struct follow *f)
 	if (!f->changed)
 		return;
 	loop_timer_set(etcd_loop(f->etcd), &f->draw, soonest_ms > now_ms ? soonest_ms : now_ms);
-}
-
-static void stop_watch(struct follow *f, bool reload, const char *why)
-{
-	f->reload |= reload;
-	snprintf(f->why, sizeof(f->why), "%s", why);
-	loop_stop(etcd_loop(f->etcd));
 }
 
 static int take_events(struct follow *f, const struct node *events, bool fragment)

@@ -6,7 +6,8 @@
  * backup, is read whole again.
  *
  * Threads: one, which waits. Ownership: the roster is lent to show(). Bounds: a request has at most
- * FOLLOW_KEYS receipts, fewer when they are large; show() is called at most once a second.
+ * FOLLOW_KEYS receipts, fewer when they are large; the roster's; show() is called at most once a
+ * second.
  */
 #ifndef PULLET_CLI_FOLLOW_H
 #define PULLET_CLI_FOLLOW_H
@@ -20,7 +21,7 @@
 struct follow_calls {
 	/* What is there now, and each time that changed. True: that was enough. */
 	bool (*show)(void *arg, const struct roster *roster, uint64_t revision);
-	/* Something to tell the operator: a receipt that cannot be read, a watch that broke off. */
+	/* Something to tell the operator: a watch that broke off. */
 	void (*note)(void *arg, const char *text);
 	void *arg;
 };

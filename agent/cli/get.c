@@ -58,6 +58,8 @@ int cli_open(const char *command, const char *config, unsigned flags, struct pul
 		return CLI_OK;
 	if (r == -ENOENT)
 		return no_snapshot(command, config);
+	if (r == -EIDRM)
+		return cli_error(CLI_NOT_FOUND, command, "%s: %s", config, pullet_strerror(r));
 	if (r == -EINVAL)
 		return cli_error(CLI_USAGE, command,
 			"'%s' is not the name of a config; a path needs a '/' in it", config);

@@ -8,9 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../descriptors.h"
 #include "../push.h"
 #include "../settings.h"
 #include "../transport.h"
+#include "../escape.h"
+#include "../sentence.h"
 
 static const struct command {
 	const char *name, *arguments, *help;
@@ -35,27 +38,47 @@ static const struct command {
 	{"rollback", "CONFIG [N]", "an older version stands again", cli_rollback},
 	{"pin", "CONFIG [--for D]", "what stands stays", cli_pin},
 	{"unpin", "CONFIG", "take the server's version again", cli_unpin},
+	{"suspend", "CONFIG [--for D]", "begin no pull", cli_suspend},
+	{"resume", "CONFIG", "pull again", cli_resume},
 	{"override", "CONFIG KEY=VALUE --for D", "one value over what the server says, for a while",
 		cli_override},
 	{"publish", "TOPIC [--endpoint E]", "tell the agents that something changed", cli_publish},
 	{"serve", "DIR [--http ADDR]", "serve a directory as a configuration origin", cli_serve},
 	{"relay", "SOURCE... [--push E]", "tell any number of agents what changes in sources",
 		cli_relay},
-	{"keygen", "FILE", "make a pair of keys for what is published", cli_keygen},
+	{"keygen", "FILE [--sign]", "make a pair of keys, for what is published or for signatures",
+		cli_keygen},
+	{"sign", "FILE... -s FILE", "sign documents for agents that verify them", cli_sign},
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 int cli_error(int code, const char *command, const char *format, ...)
 {
+	char text[4096], shown[4096];
+	struct buffer out;
 	va_list args;
 
-	fprintf(stderr, "%s: ", command);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	fputc('\n', stderr);
+	buffer_init(&out, 1u << 20);
+	sentence_show(
+		shown, sizeof(shown), text, AUDIENCE_OPERATOR); /* what it could read itself */
+	escape_append_lines(&out, shown, "\n"); /* it may be in a server's or an agent's words */
+	fprintf(stderr, "%s: %s\n", command, out.data ? out.data : "");
+	buffer_fini(&out);
 	return code;
+}
+
+int cli_room(const char *command, const struct descriptors_need *needs, size_t count)
+{
+	char why[DESCRIPTORS_WHY];
+
+	return descriptors_check(needs, count, why)
+		       ? cli_error(
+				 CLI_CONFIG, command, "the limit of open files is too low: %s", why)
+		       : CLI_OK;
 }
 
 int cli_bad_option(const char *command)

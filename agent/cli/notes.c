@@ -51,7 +51,7 @@ static void note_error(const struct node *c, const struct show_config *s, struct
 	const struct node *away = node_find(c, "turned_away");
 	const char *error = client_text(c, "last_error", NULL);
 
-	if (!error || (away && strcmp(error, client_text(away, "why", "")) == 0))
+	if (!error || (away && client_is_true(away, "is_last_error")))
 		return; /* told by note_away() */
 	buffer_append_string(out, "  ");
 	show_error(s, out);
@@ -121,8 +121,14 @@ static void note_away(const struct node *c, struct buffer *out)
 
 static void note_decisions(const struct node *c, struct buffer *out)
 {
-	const struct node *pin = node_find(c, "pin"), *overrides = node_find(c, "overrides");
+	const struct node *pin = node_find(c, "pin"), *overrides = node_find(c, "overrides"),
+			  *suspension = node_find(c, "suspension");
 
+	if (suspension) {
+		buffer_append_string(out, "  suspended");
+		operate_decision(out, suspension);
+		buffer_append_string(out, "\n");
+	}
 	if (pin) {
 		buffer_append_string(out, "  pinned");
 		operate_decision(out, pin);

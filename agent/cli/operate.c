@@ -11,7 +11,7 @@
 
 /* ---- options ---- */
 
-enum { JSON = 256, SOCKET, REASON, FOR, TIMEOUT, REMOVE };
+enum { JSON = 256, SOCKET, REASON, FOR, TIMEOUT, REMOVE, ALL };
 
 static const struct known {
 	struct option option;
@@ -24,6 +24,7 @@ static const struct known {
 	{{"for", required_argument, NULL, FOR}, OPERATE_FOR},
 	{{"timeout", required_argument, NULL, TIMEOUT}, OPERATE_TIMEOUT},
 	{{"remove", no_argument, NULL, REMOVE}, OPERATE_REMOVE},
+	{{"all", no_argument, NULL, ALL}, OPERATE_ALL},
 };
 
 enum { KNOWN = sizeof(known) / sizeof(known[0]) };
@@ -51,6 +52,9 @@ static int read_option(struct operate *o, int option)
 		return CLI_OK;
 	case REMOVE:
 		o->remove = true;
+		return CLI_OK;
+	case ALL:
+		o->all = true;
 		return CLI_OK;
 	case FOR:
 		return read_for(o);
@@ -91,6 +95,18 @@ int operate_options(int argc, char **argv, unsigned allowed, int min, int max,
 
 /* ---- the question ---- */
 
+/* The agent shows who asks no values: says who would see them. */
+static void tell_hidden(const struct operate *o, const struct node *root)
+{
+	const struct node *values = root ? node_find(root, "values") : NULL;
+
+	if (values && values->type == NODE_BOOL && !values->boolean)
+		fprintf(stderr,
+			"pullet %s: values are hidden: root, the agent's user and members of the "
+			"group that agent: {operators: GROUP} names see them\n",
+			o->command);
+}
+
 int operate_ask(const struct operate *o, const char *method, struct buffer *path,
 	int (*show)(const struct operate *o, const struct node *root, struct buffer *out))
 {
@@ -110,9 +126,8 @@ int operate_ask(const struct operate *o, const char *method, struct buffer *path
 	buffer_init(&out, MAX_OUTPUT);
 	if (r == CLI_OK && a.json)
 		shown = show(o, document_root(a.json), &out);
-	else if (r == CLI_OK && !o->json)
-		r = cli_error(CLI_FAILED, o->command,
-			"the agent's answer cannot be read: --json prints it");
+	if (r == CLI_OK && !o->json)
+		tell_hidden(o, a.json ? document_root(a.json) : NULL);
 	if (r == CLI_OK && !o->json && out.error)
 		r = cli_error(CLI_FAILED, o->command, "out of memory");
 	else if (r == CLI_OK)

@@ -13,14 +13,20 @@
 #include "client.h"
 
 /* Options beside --json, --socket and --help, which all have. */
-enum { OPERATE_REASON = 1, OPERATE_FOR = 2, OPERATE_TIMEOUT = 4, OPERATE_REMOVE = 8 };
+enum {
+	OPERATE_REASON = 1,
+	OPERATE_FOR = 2,
+	OPERATE_TIMEOUT = 4,
+	OPERATE_REMOVE = 8,
+	OPERATE_ALL = 16
+};
 
 struct operate {
 	const char *command, *socket;
 	const char *reason;  /* NULL = none */
 	uint64_t for_ms;     /* 0 = not given */
 	uint64_t timeout_ms; /* 60 s */
-	bool json, remove;
+	bool json, remove, all;
 	char **arguments; /* config first */
 	int count;
 };

@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../descriptors.h"
 #include "../publisher.h"
 #include "../push.h"
 #include "../push_message.h"
+#include "../sys.h"
 #include "cli.h"
 
 #define QUIET_MS 500
@@ -105,9 +107,15 @@ int cli_publisher(const char *command, const char *option, const char *endpoint,
 
 static int publish(const char *command, const struct options *o)
 {
+	static const struct descriptors_need needs[] = {
+		{"push channel", PUBLISHER_DESCRIPTORS}, {"files", CLI_FILES}};
 	struct publisher *p;
-	int r = cli_publisher(command, "--endpoint", o->endpoint, &o->publisher, &p), sent;
+	int r, sent;
 
+	sys_forbid_dumps();
+	r = cli_room(command, needs, sizeof(needs) / sizeof(needs[0]));
+	if (r == CLI_OK)
+		r = cli_publisher(command, "--endpoint", o->endpoint, &o->publisher, &p);
 	if (r)
 		return r;
 	sent = send_to_all(p, o);

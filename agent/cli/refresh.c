@@ -11,18 +11,21 @@
 
 struct options {
 	const char *command, *socket;
-	bool wait, force;
+	bool wait, force, forget_rev;
 	uint64_t timeout_ms;
 };
 
 static void usage(FILE *out)
 {
 	fputs("Usage: pullet refresh [CONFIG] [--wait] [--timeout DURATION] [--socket PATH]\n"
-	      "       pullet refresh CONFIG --force [--wait] [--timeout DURATION] [--socket PATH]\n"
+	      "       pullet refresh CONFIG [--force] [--forget-rev] [--wait] [--timeout DURATION] "
+	      "[--socket PATH]\n"
 	      "Makes the agent pull one config, or all, now.\n\n"
-	      "      --force             judge what was refused or taken back again, and do not "
-	      "ask "
-	      "the guard\n"
+	      "      --force             pull whole documents, judge what was refused or taken "
+	      "back\n"
+	      "                          again, and do not ask the guard\n"
+	      "      --forget-rev        take a signature with a lower rev= than was accepted "
+	      "before\n"
 	      "      --wait              wait for the end of the pull and say what came of it; "
 	      "exit 1 if it failed\n"
 	      "      --timeout DURATION  with --wait: give up after that long (default 60s), exit "
@@ -62,6 +65,7 @@ static int refresh(const struct options *o, const char *name)
 
 	client_path(&path, name, "/refresh");
 	client_query(&path, "force", o->force ? "1" : NULL);
+	client_query(&path, "forget_rev", o->forget_rev ? "1" : NULL);
 	if (o->wait) {
 		client_query(&path, "wait", "1");
 		client_query_number(&path, "timeout_ms", o->timeout_ms);
@@ -76,7 +80,9 @@ static int refresh(const struct options *o, const char *name)
 	buffer_fini(&path);
 	if (r == CLI_OK)
 		r = client_config_code(o->command, o->socket, name, &a);
-	if (r == CLI_OK && a.json)
+	if (r == CLI_OK && o->wait && a.status != 200)
+		r = client_unreadable(o->command);
+	if (r == CLI_OK)
 		r = report(o, name, document_root(a.json));
 	client_fini(&a);
 	return r;
@@ -94,6 +100,11 @@ static int refresh_all(const struct options *o)
 		configs = node_find(document_root(a.json), "configs");
 	worst = r;
 	for (const struct node *c = configs ? configs->first : NULL; c; c = c->next) {
+		if (node_find(c, "suspension")) {
+			fprintf(stderr, "%s: %s is suspended: not pulled\n", o->command,
+				client_text(c, "name", "?"));
+			continue;
+		}
 		r = refresh(o, client_text(c, "name", ""));
 		worst = worst ? worst : r;
 	}
@@ -103,10 +114,11 @@ static int refresh_all(const struct options *o)
 
 int cli_refresh(int argc, char **argv)
 {
-	enum { SOCKET = 256, WAIT, TIMEOUT, FORCE };
+	enum { SOCKET = 256, WAIT, TIMEOUT, FORCE, FORGET_REV };
 	static const struct option longs[] = {
 		{"wait", no_argument, NULL, WAIT},
 		{"force", no_argument, NULL, FORCE},
+		{"forget-rev", no_argument, NULL, FORGET_REV},
 		{"timeout", required_argument, NULL, TIMEOUT},
 		{"socket", required_argument, NULL, SOCKET},
 		{"help", no_argument, NULL, 'h'},
@@ -121,6 +133,8 @@ int cli_refresh(int argc, char **argv)
 			o.wait = true;
 		else if (opt == FORCE)
 			o.force = true;
+		else if (opt == FORGET_REV)
+			o.forget_rev = true;
 		else if (opt == SOCKET)
 			o.socket = optarg;
 		else if (opt == 'h')
@@ -133,7 +147,9 @@ int cli_refresh(int argc, char **argv)
 	if (argc - optind > 1)
 		return cli_misused(
 			argv[0], usage, "one config at most; without one all are pulled");
-	if (o.force && optind == argc)
-		return cli_misused(argv[0], usage, "--force is for one config: name it");
+	if ((o.force || o.forget_rev) && optind == argc)
+		return cli_misused(argv[0], usage,
+			o.force ? "--force is for one config: name it"
+				: "--forget-rev is for one config: name it");
 	return optind < argc ? refresh(&o, argv[optind]) : refresh_all(&o);
 }

@@ -11,15 +11,18 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../descriptors.h"
 #include "../log.h"
 #include "../loop.h"
 #include "../origin.h"
 #include "../publisher.h"
+#include "../push.h"
 #include "../relay.h"
 #include "../settings.h"
 #include "../upstream.h"
 #include "../watch.h"
 #include "../watcher.h"
+#include "../sys.h"
 #include "cli.h"
 #include "relay_options.h"
 
@@ -55,6 +58,7 @@ struct daemon {
 	struct loop *loop;
 	struct publisher *publisher;
 	struct relay *relay;
+	struct backoffs *backoffs;
 	struct watcher *watcher;
 	struct upstream *upstream;
 	struct loop_timer turn;
@@ -255,7 +259,10 @@ static int start_sources(struct daemon *d)
 
 	if (setup->prefix_count == 0)
 		return 0;
-	d->watcher = watcher_new(d->loop, &sys_real, getenv("SSL_CERT_FILE"), NULL);
+	d->backoffs = backoffs_new(&sys_real);
+	if (!d->backoffs)
+		return -ENOMEM;
+	d->watcher = watcher_new(d->loop, &sys_real, d->backoffs, getenv("SSL_CERT_FILE"), NULL);
 	if (!d->watcher)
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < setup->prefix_count; i++) {
@@ -367,6 +374,7 @@ static void release(struct daemon *d)
 {
 	upstream_stop(d->upstream);
 	watcher_free(d->watcher);
+	backoffs_free(d->backoffs);
 	for (size_t i = 0; i < MAX; i++) {
 		session_fini(&d->servers[i].session);
 		watch_stop(d->folders[i].watch);
@@ -382,13 +390,27 @@ static void release(struct daemon *d)
 	free(d);
 }
 
+static int check_room(const struct relay_setup *s)
+{
+	const struct descriptors_need needs[] = {{"event loop", LOOP_DESCRIPTORS},
+		{"push channel", PUBLISHER_DESCRIPTORS},
+		{"upstreams", s->upstream_count ? PUSH_DESCRIPTORS(s->upstream_count) : 0},
+		{"requests", s->prefix_count ? 6 + s->prefix_count : 0},
+		{"directories", 2 * s->dir_count}, {"files", CLI_FILES}};
+
+	return cli_room(s->command, needs, sizeof(needs) / sizeof(needs[0]));
+}
+
 static int run(struct daemon *d)
 {
 	int r;
 
 	signal(SIGPIPE, SIG_IGN);
+	sys_forbid_dumps();
 	raise_limit();
-	r = start(d);
+	r = check_room(&d->setup);
+	if (r == CLI_OK)
+		r = start(d);
 	if (r)
 		return r;
 	print_what_it_does(d);

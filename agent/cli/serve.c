@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../descriptors.h"
 #include "../httpd.h"
 #include "../log.h"
 #include "../loop.h"
@@ -16,6 +17,7 @@
 #include "../publisher.h"
 #include "../settings_value.h"
 #include "../watch.h"
+#include "../sys.h"
 #include "cli.h"
 
 #define MAX_QUEUED (256u << 20) /* bytes of answers on their way to slow clients */
@@ -70,7 +72,16 @@ static void http_date(time_t t, char text[40])
 	strftime(text, 40, "%a, %d %b %Y %H:%M:%S GMT", &tm);
 }
 
-static bool unmodified(const struct httpd_request *r, const struct origin_file *f)
+/* Within its second, and a little longer, a file may change again under the same time: then none is
+ * told. */
+static bool has_settled(const struct server *s, const struct origin_file *f)
+{
+	return f->modified + 2 <= loop_sys(s->loop)->wall_ms() / 1000;
+}
+
+/* Another time is another file, an earlier one too: a file may be put back as it was. */
+static bool unmodified(
+	const struct server *s, const struct httpd_request *r, const struct origin_file *f)
 {
 	const char *match = httpd_header(r, "If-None-Match"),
 		   *since = httpd_header(r, "If-Modified-Since");
@@ -78,8 +89,8 @@ static bool unmodified(const struct httpd_request *r, const struct origin_file *
 
 	if (match) /* it goes before the date (RFC 9110, 13.2.2) */
 		return origin_etag_matches(match, f->etag);
-	return since && strptime(since, "%a, %d %b %Y %H:%M:%S GMT", &tm) &&
-	       f->modified <= timegm(&tm);
+	return since && has_settled(s, f) && strptime(since, "%a, %d %b %Y %H:%M:%S GMT", &tm) &&
+	       f->modified == timegm(&tm);
 }
 
 static void refuse(struct httpd_request *r, int status, const char *text)
@@ -109,10 +120,11 @@ static void answer(void *arg, struct httpd_request *r)
 	}
 	http_date(f.modified, date);
 	httpd_add_header(r, "ETag", f.etag);
-	httpd_add_header(r, "Last-Modified", date);
+	if (has_settled(s, &f))
+		httpd_add_header(r, "Last-Modified", date);
 	httpd_add_header(r, "Cache-Control", "no-cache");
 	httpd_add_header(r, "X-Content-Type-Options", "nosniff");
-	if (unmodified(r, &f))
+	if (unmodified(s, r, &f))
 		httpd_reply(r, 304, NULL, NULL, 0);
 	else
 		httpd_reply(r, 200, origin_content_type(path), f.body.data, f.body.len);
@@ -244,10 +256,17 @@ static int start(struct server *s, const char *command)
 
 static int serve(const char *command, const struct options *o)
 {
+	static const struct descriptors_need needs[] = {{"event loop", LOOP_DESCRIPTORS},
+		{"push channel", PUBLISHER_DESCRIPTORS}, {"HTTP server and clients", 4},
+		{"directory and files", CLI_FILES + 4}};
 	struct server s = {.options = o, .dir = -1};
 	int r;
 
 	signal(SIGPIPE, SIG_IGN);
+	sys_forbid_dumps();
+	r = cli_room(command, needs, sizeof(needs) / sizeof(needs[0]));
+	if (r)
+		return r;
 	r = start(&s, command);
 	if (r == CLI_OK) {
 		const char *colon = strrchr(o->http, ':');

@@ -95,6 +95,11 @@ static bool is_pinned(const struct node *c)
 	return child(c, "pin");
 }
 
+static bool is_suspended(const struct node *c)
+{
+	return child(c, "suspension");
+}
+
 static bool is_overridden(const struct node *c)
 {
 	return first(c, "overrides");
@@ -139,6 +144,7 @@ static const struct mark {
 	bool (*is)(const struct node *c);
 } marks[] = {
 	{"with a version turned away", is_turned_away},
+	{"suspended", is_suspended},
 	{"pinned", is_pinned},
 	{"overridden", is_overridden},
 	{"whose application is not told yet", is_untold},

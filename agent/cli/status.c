@@ -218,8 +218,6 @@ static int answer(const struct options *o, const struct client_answer *a, bool o
 
 	if (o->json && !o->check)
 		return cli_output(o->command, &a->body);
-	if (!a->json)
-		return cli_error(CLI_FAILED, o->command, "the agent's answer cannot be read");
 	if (show_read(document_root(a->json), &s))
 		return cli_error(CLI_FAILED, o->command, "out of memory");
 	if (!o->names)
@@ -241,7 +239,9 @@ static int ready(const struct options *o)
 	int r = client_ask(o->command, o->socket, "GET", "/readyz", 10000, &a);
 
 	buffer_init(&text, MAX_OUTPUT);
-	if (r == CLI_OK && a.status != 200) {
+	if (r == CLI_OK && client_is_busy(&a)) {
+		r = client_exit_code(o->command, &a);
+	} else if (r == CLI_OK && a.status != 200) {
 		while (a.body.len && a.body.data[a.body.len - 1] == '\n')
 			a.body.data[--a.body.len] = '\0';
 		words_lines(&text, a.body.data ? a.body.data : "");

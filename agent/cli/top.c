@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "shape.h"
 #include "terminal.h"
 #include "view.h"
 
 #define MIN_INTERVAL_MS 100u
 #define PATIENCE_MS 2000u /* beyond the interval: then the agent counts as gone */
+#define STATUS_PATH "/v1/status"
 #define MAX_FRAME (64u << 20)
 
 struct options {
@@ -107,7 +109,8 @@ static void take(struct top *t, struct client_answer *a)
 	struct view *v = &t->view;
 	struct show s;
 
-	v->gone = a->status != 200 || !root || show_read(root, &s);
+	v->gone = a->status != 200 || !shape_fits("GET", STATUS_PATH, 200, root) ||
+		  show_read(root, &s);
 	if (v->gone) {
 		snprintf(v->why, sizeof(v->why), "the agent answered %ld: %s", a->status,
 			a->error ? a->error : "the answer cannot be read");
@@ -166,7 +169,7 @@ static void ask(void *arg)
 	struct transport_request request =
 		client_request(t->options.socket, "GET", t->options.interval_ms + PATIENCE_MS);
 
-	request.url = "http://localhost/v1/status";
+	request.url = "http://localhost" STATUS_PATH;
 	t->asked_ms = loop_now_ms(t->loop);
 	if (transport_start(t->transport, &request, answered, t, &t->transfer))
 		stop(t, cli_error(CLI_FAILED, t->options.command, "out of memory or descriptors"));

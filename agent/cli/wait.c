@@ -44,7 +44,7 @@ static int wait_for(const struct options *o, const char *name)
 	buffer_fini(&path);
 	if (r == CLI_OK)
 		r = client_config_code(o->command, o->socket, name, &a);
-	if (r == CLI_OK && a.json)
+	if (r == CLI_OK)
 		printf("%s: generation %" PRId64 " stands\n", name,
 			client_number(document_root(a.json), "generation", 0));
 	client_fini(&a);

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,6 +18,8 @@
 #include <unistd.h>
 
 #include "../../lib/pullet.h"
+#include "../descriptors.h"
+#include "../pidfile.h"
 #include "../sys.h"
 #include "cli.h"
 
@@ -104,32 +105,12 @@ static int signal_number(const char *name)
 	return 0;
 }
 
-static pid_t read_pid(const char *path)
-{
-	FILE *f = fopen(path, "re");
-	char text[32] = "", *end = text;
-	long pid = 0;
-
-	if (!f)
-		return -1;
-	errno = EINVAL;
-	if (fgets(text, sizeof(text), f))
-		pid = strtol(text, &end, 10);
-	fclose(f);
-	end += strspn(end, " \n");
-	return *end == '\0' && pid > 0 && pid <= INT_MAX ? (pid_t)pid : 0;
-}
-
 static void send_signal(const struct watcher *w)
 {
-	pid_t pid = read_pid(w->pid_file);
+	char why[FILE_WHY];
 
-	if (pid < 0)
-		cli_error(0, w->command, "%s: %s", w->pid_file, strerror(errno));
-	else if (pid == 0)
-		cli_error(0, w->command, "%s: holds no process number", w->pid_file);
-	else if (kill(pid, w->signal))
-		cli_error(0, w->command, "process %ld: %s", (long)pid, strerror(errno));
+	if (pidfile_signal(&sys_real, w->pid_file, w->signal, why))
+		cli_error(0, w->command, "%s", why);
 }
 
 /* In the child. Returns only when it failed. */
@@ -227,7 +208,10 @@ static int watch(const struct watcher *w)
 	int r, told = 0, code = CLI_OK;
 
 	if (pullet_generation(w->p) == 0)
-		cli_error(0, w->command, "nothing is published as %s yet, waiting", w->config);
+		cli_error(0, w->command,
+			pullet_withdrawn(w->p) ? "%s was withdrawn, waiting for it to come back"
+					       : "nothing is published as %s yet, waiting",
+			w->config);
 	else if (w->now || (!w->argv && !w->signal))
 		code = act(w);
 	since_ms = sys_real.now_ms(); /* what the command took is no waiting */
@@ -272,6 +256,7 @@ int cli_watch(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
+	static const struct descriptors_need needs = {"snapshot and files", CLI_FILES};
 	struct watcher w = {.command = argv[0], .timeout_ms = UINT64_MAX};
 	int opt, r;
 
@@ -298,6 +283,9 @@ int cli_watch(int argc, char **argv)
 	w.argv = optind + 1 < argc ? argv + optind + 1 : NULL;
 	if (check(&w))
 		return CLI_USAGE;
+	r = cli_room(argv[0], &needs, 1);
+	if (r)
+		return r;
 	take_signals(&w);
 	r = cli_open(argv[0], w.config, PULLET_WAIT_FIRST, &w.p);
 	if (r == CLI_OK)

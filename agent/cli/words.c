@@ -2,34 +2,19 @@
  * to the terminal as it is. */
 #include "words.h"
 
-#include <stdbool.h>
+#include <string.h>
 #include <time.h>
 
-static void add_clean(struct buffer *out, const char *text, const char *newline)
-{
-	const unsigned char *p = (const unsigned char *)text;
-
-	for (; *p; p++) {
-		bool wide = p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f;
-
-		if (*p == '\n')
-			buffer_append_string(out, newline);
-		else if (wide || *p < ' ' || *p == 0x7f)
-			buffer_append(out, "?", 1);
-		else
-			buffer_append(out, p, 1);
-		p += wide;
-	}
-}
+#include "../escape.h"
 
 void words_text(struct buffer *out, const char *text)
 {
-	add_clean(out, text, "?");
+	escape_append(out, text, strlen(text));
 }
 
 void words_lines(struct buffer *out, const char *text)
 {
-	add_clean(out, text, "\n    ");
+	escape_append_lines(out, text, "\n    ");
 }
 
 void words_time(struct buffer *out, int64_t ms)

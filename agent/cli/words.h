@@ -10,7 +10,7 @@
 
 #include "../../lib/buffer.h"
 
-/* Appends text for a terminal: control characters are question marks. */
+/* Appends text for a terminal: what is not to be shown as it is, is escaped (escape.h). */
 void words_text(struct buffer *out, const char *text);
 /* The same, but lines stay, indented from the second one on. */
 void words_lines(struct buffer *out, const char *text);

@@ -91,7 +91,7 @@ static int sign(const struct kind_place *place, const struct names *n, struct ki
 
 static int build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
-	const struct part *held = place->held;
+	const struct part *held = kind_held(place);
 	struct buffer *url = &r->url;
 	struct names n;
 	int e = split(place->path, &n, why);
@@ -105,7 +105,7 @@ static int build(const struct kind_place *place, struct kind_request *r, char wh
 	buffer_append_string(url, "/");
 	kind_escape(url, n.space, n.space_len, "");
 	add_datacenter(url, place);
-	if (held && !held->absent && held->etag && held->etag[0] && !url->error) {
+	if (held && held->etag && held->etag[0] && !url->error) {
 		parameter(url, "releaseKey", held->etag, strlen(held->etag));
 		r->conditional = true;
 	}
@@ -277,13 +277,13 @@ static bool read_release(const struct node *root, struct release *ret)
 static enum kind_verdict judge(const struct kind_place *place, const struct release *release,
 	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
-	const struct part *held = place->held;
+	const struct part *held = kind_held(place);
 	enum kind_verdict verdict;
 
 	if (strlen(release->key) >= sizeof(ret->version))
 		return failed(KIND_CAUSE_ANSWER, "the release's key is too long", ret_cause, why);
 	snprintf(ret->version, sizeof(ret->version), "%s", release->key);
-	if (held && !held->absent && held->etag && strcmp(held->etag, release->key) == 0)
+	if (held && held->etag && strcmp(held->etag, release->key) == 0)
 		return KIND_SAME;
 	if (held && release->changes)
 		return KIND_WHOLE;

@@ -336,14 +336,14 @@ static int watch_read(
 	struct kind_watch *w, const struct transport_response *response, char why[FILE_WHY])
 {
 	uint64_t *position = &w->items[0].position, since = *position, index;
-	char words[KV_WORDS];
+	char words[KV_WORDS], quoted[KV_QUOTED];
 
 	if (is_no_store(response, why))
 		return -EPROTO;
 	if (response->status != 200 && response->status != 404) {
 		kv_words(response->body.data ? response->body.data : "", response->body.len, words);
-		snprintf(why, FILE_WHY, "the server refuses the watch (%ld): %s", response->status,
-			words);
+		snprintf(why, FILE_WHY, "the server refuses the watch (%ld)%s", response->status,
+			kv_quote(words, quoted));
 		return kv_errno(response->status, words);
 	}
 	if (!kv_digits(response->consul_index, &index)) {

@@ -354,14 +354,15 @@ static int login_build(const struct kind_place *place, struct kind_request *r, c
 
 static int login_refused(const struct transport_response *response, char why[FILE_WHY])
 {
-	char words[KV_WORDS] = "";
+	char quoted[KV_QUOTED], words[KV_WORDS] = "";
 
 	if (is_no_gateway(response->status, why))
 		return -EPROTO;
 	refusal_words(response, words);
 	if (strstr(words, "authentication is not enabled"))
 		return -ENOTSUP;
-	snprintf(why, FILE_WHY, "the login was refused (%ld): %s", response->status, words);
+	snprintf(why, FILE_WHY, "the login was refused (%ld)%s", response->status,
+		kv_quote(words, quoted));
 	return strstr(words, "authentication failed") ? -EACCES : kv_errno(response->status, words);
 }
 
@@ -459,14 +460,14 @@ static int begin_anew(struct kind_watch *w, char why[FILE_WHY], const char *sent
 /* The server ended a watch, and says why. */
 static int refuse_words(const char *text, size_t len, long status, char why[FILE_WHY])
 {
-	char words[KV_WORDS];
+	char quoted[KV_QUOTED], words[KV_WORDS];
 
 	kv_words(text, len, words);
 	if (strcasestr(words, "permission denied")) /* of a token that is not good, too */
 		status = 403;
 	if (strstr(words, "no leader"))
 		status = 503;
-	snprintf(why, FILE_WHY, "the server ended the watch: %s", words);
+	snprintf(why, FILE_WHY, "the server ended the watch%s", kv_quote(words, quoted));
 	return kv_errno(refusal_status(status, words), words);
 }
 
@@ -628,7 +629,7 @@ static int read_line(struct kind_watch *w, const struct buffer *line, char why[F
 static int watch_read(
 	struct kind_watch *w, const struct transport_response *response, char why[FILE_WHY])
 {
-	char words[KV_WORDS] = "";
+	char quoted[KV_QUOTED], words[KV_WORDS] = "";
 	const struct buffer *line = &response->body;
 	int r;
 
@@ -638,7 +639,8 @@ static int watch_read(
 		return -EPROTO;
 	refusal_words(response, words);
 	r = refuse_words(words, strlen(words), response->status, why);
-	snprintf(why, FILE_WHY, "the server refuses the watch (%ld): %s", response->status, words);
+	snprintf(why, FILE_WHY, "the server refuses the watch (%ld)%s", response->status,
+		kv_quote(words, quoted));
 	return r;
 }
 

@@ -117,11 +117,21 @@ void kv_words(const char *text, size_t len, char ret_words[KV_WORDS])
 	ret_words[n] = '\0';
 }
 
+const char *kv_quote(const char *words, char ret_quoted[KV_QUOTED])
+{
+	return sentence_quote_output(ret_quoted, KV_QUOTED, words, strlen(words));
+}
+
 void kv_unreadable(const struct document_error *e, char ret_words[KV_WORDS])
 {
 	const char *piece = strstr(e->message, " near '");
+	size_t len = strcspn(e->message, "\":"); /* a key; what to do about it */
 
-	kv_words(e->message, piece ? (size_t)(piece - e->message) : strlen(e->message), ret_words);
+	if (piece && len > (size_t)(piece - e->message))
+		len = (size_t)(piece - e->message);
+	while (len > 0 && e->message[len - 1] == ' ')
+		len--;
+	kv_words(e->message, len, ret_words);
 }
 
 static enum kind_cause refusal_cause(long status, const char *words)
@@ -153,9 +163,11 @@ static enum kind_cause refusal_cause(long status, const char *words)
 enum kind_verdict kv_refused(
 	long status, const char *words, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
+	char quoted[KV_QUOTED];
+
 	*ret_cause = refusal_cause(status, words);
-	snprintf(why, FILE_WHY, "the server answered %ld: %s", status,
-		*words ? words : "without a word");
+	snprintf(why, FILE_WHY, "the server answered %ld%s", status,
+		*words ? kv_quote(words, quoted) : ": without a word");
 	return KIND_FAILED;
 }
 
@@ -313,10 +325,9 @@ enum kind_verdict kv_end(
 
 bool kv_same(const struct kv *k, uint64_t held_count, uint64_t held_fingerprint)
 {
-	const struct part *held = k->place->held;
+	const struct part *held = kind_held(k->place);
 	uint64_t version;
 
-	return held && !held->absent && held->etag && kv_digits(held->etag, &version) &&
-	       version == k->highest && held_count == k->count &&
-	       held_fingerprint == k->fingerprint;
+	return held && held->etag && kv_digits(held->etag, &version) && version == k->highest &&
+	       held_count == k->count && held_fingerprint == k->fingerprint;
 }

@@ -18,11 +18,13 @@
 
 #include "../document.h"
 #include "../kind.h"
+#include "../sentence.h"
 #include "../nest.h"
 
 #define KV_MAX_KEYS 10000 /* below a prefix: an answer of so many is within DOCUMENT_MAX_NODES */
 #define KV_MAX_NAME 8192  /* bytes of a key */
 #define KV_WORDS 200      /* bytes of what is quoted from a server, with a NUL */
+#define KV_QUOTED (KV_WORDS + SENTENCE_WORDS)
 
 struct kv {
 	uint64_t count, highest; /* keys, and the highest of their indexes; with those left out */
@@ -69,6 +71,8 @@ bool kv_text(const struct node *map, const char *name, const char **ret, size_t 
 
 /* What a server said, bounded and printable. */
 void kv_words(const char *text, size_t len, char ret_words[KV_WORDS]);
+/* ": " and such words for a sentence, where only operators see them (sentence.h); "" for none. */
+const char *kv_quote(const char *words, char ret_quoted[KV_QUOTED]);
 /* Why an answer is not JSON, without a piece of it: it may hold a secret. */
 void kv_unreadable(const struct document_error *e, char ret_words[KV_WORDS]);
 /* KIND_FAILED by the status of a refusal, and by what the server says of it. */

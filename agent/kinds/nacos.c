@@ -157,7 +157,7 @@ static bool is_md5(const char *text)
 static enum kind_verdict take_version(const struct kind_place *place, const char *told,
 	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
-	const struct part *held = place->held;
+	const struct part *held = kind_held(place);
 	char md5[DIGEST_MD5_HEX];
 	int e = digest_md5(ret->body.data, ret->body.len, md5);
 
@@ -178,8 +178,7 @@ static enum kind_verdict take_version(const struct kind_place *place, const char
 	}
 	snprintf(ret->version, sizeof(ret->version), "%s", md5);
 	*ret_cause = KIND_CAUSE_NONE;
-	return held && !held->absent && held->etag && strcmp(held->etag, md5) == 0 ? KIND_SAME
-										   : KIND_NEW;
+	return held && held->etag && strcmp(held->etag, md5) == 0 ? KIND_SAME : KIND_NEW;
 }
 
 /* What Nacos calls the type, as a Content-Type; NULL = it does not say. */

@@ -285,12 +285,12 @@ static int sign(const struct kind_place *place, const struct target *t, struct k
 static int fill(const struct kind_place *place, const struct target *t, struct kind_request *r,
 	char why[FILE_WHY])
 {
-	const struct part *held = place->same_address ? place->held : NULL;
+	const struct part *held = place->same_address ? kind_held(place) : NULL;
 	int e = buffer_printf(&r->url, "%.*s%s", (int)t->origin_len, place->base, t->path.data);
 
 	if (e == 0 && t->query.len)
 		e = buffer_printf(&r->url, "?%s", t->query.data);
-	if (e == 0 && held && !held->absent && held->etag[0]) {
+	if (e == 0 && held && kind_is_etag(held->etag)) {
 		e = kind_header(r, "If-None-Match: %s", held->etag);
 		r->conditional = true;
 	}
@@ -407,8 +407,8 @@ static enum kind_verdict refuse(const struct transport_response *response, const
 		return kv_refused(response->status, words, ret_cause, why);
 	}
 	*ret_cause = r->cause ? r->cause : KIND_CAUSE_NOT_FOUND;
-	snprintf(why, FILE_WHY, "the server answered %ld %.64s: %s%.160s", response->status, code,
-		r->advice, quoted);
+	snprintf(why, FILE_WHY, "the server answered %ld %.64s: %s%s", response->status, code,
+		r->advice, sentence_quote(words, 160 + SENTENCE_WORDS, quoted, strlen(quoted), ""));
 	return r->cause || response->status != 404 ? KIND_FAILED : KIND_ABSENT;
 }
 

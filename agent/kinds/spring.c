@@ -199,7 +199,7 @@ static int add_all(struct nest *n, const struct properties *p, struct kind_answe
 static enum kind_verdict name_version(const struct kind_place *place,
 	const struct node *environment, struct kind_answer *ret, char why[FILE_WHY])
 {
-	const struct part *held = place->held;
+	const struct part *held = kind_held(place);
 	const char *version = "";
 	size_t len = 0;
 
@@ -213,7 +213,7 @@ static enum kind_verdict name_version(const struct kind_place *place,
 			len = 0; /* not what a commit is called */
 	snprintf(ret->version, sizeof(ret->version), "%s",
 		len && len < sizeof(ret->version) ? version : ret->epoch);
-	return held && !held->absent && held->epoch && strcmp(held->epoch, ret->epoch) == 0 &&
+	return held && held->epoch && strcmp(held->epoch, ret->epoch) == 0 &&
 			       strcmp(held->etag, ret->version) == 0
 		       ? KIND_SAME
 		       : KIND_NEW;
@@ -345,6 +345,7 @@ static enum kind_verdict judge_missing(
 	bool ours, const char *words, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_cause other = ours ? other_cause(words) : KIND_CAUSE_NOT_FOUND;
+	char quoted[KV_QUOTED];
 
 	*ret_cause = other ? other : KIND_CAUSE_NOT_FOUND;
 	if (other == KIND_CAUSE_NOT_FOUND)
@@ -352,8 +353,9 @@ static enum kind_verdict judge_missing(
 			"the server answered 404, but not as Spring Cloud Config does: check the "
 			"urls");
 	else
-		snprintf(why, FILE_WHY, "the server answered 404: %s",
-			words[0] ? words : "it has no such label: check the path");
+		snprintf(why, FILE_WHY, "the server answered 404%s",
+			words[0] ? kv_quote(words, quoted)
+				 : ": it has no such label: check the path");
 	return other ? KIND_FAILED : KIND_ABSENT;
 }
 

@@ -130,12 +130,12 @@ const because = (d) => `by ${d.by}${d.reason ? `: ${d.reason}` : ''}`;
 /* An error that a judge gave is told once, with the version that it is about; any other with its cause. */
 function whyNot(c, add) {
   const away = c.turned_away;
-  const told = away && away.why === c.last_error;
+  const {how, decided} = away ? AWAY[away.by] || {how: `refused by the ${away.by}`} : {};
+  const told = away && away.is_last_error;
   const when = c.last_error_ms ? ` (${ago(last.now_ms - c.last_error_ms)})` : '';
   const tone = c.state === 'ok' ? 'mild' : 'bad';
   if (c.last_error && !told) add('error', `${c.cause ? `${c.cause}: ` : ''}${c.last_error}${when}`, tone);
   if (!away) return;
-  const {how, decided} = AWAY[away.by] || {how: `refused by the ${away.by}`};
   add('away', `the server has ${away.version ? `version ${away.version}` : 'another version'}, ${how}` +
     `${away.by === 'pin' || !away.why ? '' : `: ${away.why}`}${told ? when : ''}`, decided ? 'note' : told ? tone : 'bad');
 }
@@ -149,6 +149,7 @@ function whys(c) {
   if (c.probe && c.probe.error) add('probe', `the probe failed: ${c.probe.error}`);
   if (c.watch && c.watch.error) add('watch', `the watch: ${c.watch.error}`, 'mild');
   if (c.drifted) add('drift', 'somebody changed what was published, and it is left so', 'mild');
+  if (c.suspension) add('suspension', `suspended ${because(c.suspension)}`, 'note');
   if (c.pin) add('pin', `pinned ${because(c.pin)}`, 'note');
   for (const o of c.overrides.slice(0, SOME)) add(`override ${o.key}`, `${o.key} is overridden for ${duration(o.until_ms - last.now_ms)} ${because(o)}`, 'note');
   if (c.overrides.length > SOME) add('overrides', `and ${plural(c.overrides.length - SOME, 'other override')}`, 'note');
@@ -157,6 +158,7 @@ function whys(c) {
 
 function chips(c) {
   const found = [];
+  if (c.suspension) found.push(c.suspension.until_ms === null ? 'suspended' : `suspended for ${duration(c.suspension.until_ms - last.now_ms)}`);
   if (c.pin) found.push(c.pin.until_ms === null ? 'pinned' : `pinned for ${duration(c.pin.until_ms - last.now_ms)}`);
   if (c.overrides.length) found.push(plural(c.overrides.length, 'override'));
   if (c.watch && c.watch.state === 'watching') found.push('watched');

@@ -156,7 +156,7 @@ class config
 		} else if constexpr (std::is_floating_point_v<T>) {
 			double number = ::pullet_get_double(p, key, 0);
 			bool found = number != 0 || ::pullet_get_double(p, key, 1) != 1;
-			return found ? static_cast<T>(number) : fallback;
+			return found && fits<T>(number) ? static_cast<T>(number) : fallback;
 		} else if constexpr (std::is_same_v<T, std::chrono::milliseconds>) {
 			return T(::pullet_get_duration_ms(p, key, fallback.count()));
 		} else {
@@ -214,14 +214,16 @@ class config
 	}
 
 	/* Moves to the newest version; false when it is the one that is open. Throws error: the
-	 * version that is open stays in use. */
+	 * version that is open stays in use. When the agent publishes it no more,
+	 * std::errc::identifier_removed each time, until it comes back. */
 	bool refresh()
 	{
 		return moved(::pullet_refresh(handle.get()));
 	}
 
 	/* Sleeps until there is a newer version and moves to it. False when the time has passed or
-	 * a signal came. Throws error as refresh(). */
+	 * a signal came. Throws error as refresh(), but identifier_removed once: the next call
+	 * sleeps until the config comes back. */
 	bool wait(std::chrono::milliseconds timeout)
 	{
 		auto ms = timeout.count();
@@ -268,6 +270,11 @@ class config
 	{
 		return ::pullet_stale(handle.get());
 	}
+	/* True while the agent publishes it no more; as it is now, without a refresh. */
+	bool withdrawn() const noexcept
+	{
+		return ::pullet_withdrawn(handle.get());
+	}
 
 	/* For functions of pullet.h; still owned by this object. */
 	::pullet_handle *native_handle() const noexcept
@@ -304,6 +311,15 @@ class config
 		int r = ::pullet_wait(handle.get(), timeout_ms);
 
 		return r == -EINTR ? false : moved(r);
+	}
+
+	/* Infinity and NaN fit every floating type. */
+	template <class T> static bool fits(double number) noexcept
+	{
+		double most = static_cast<double>(std::numeric_limits<T>::max());
+
+		return !(number > most && number < std::numeric_limits<double>::infinity()) &&
+		       !(number < -most && number > -std::numeric_limits<double>::infinity());
 	}
 
 	/* The getter gave its fallback if it answers with two different ones. */

@@ -9,11 +9,14 @@ extern "C" {
 }
 
 #include <atomic>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <fstream>
 #include <linux/futex.h>
+#include <sstream>
 #include <stdexcept>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -121,15 +124,33 @@ class agent
 		clock_gettime(CLOCK_BOOTTIME, &now);
 		store(24, static_cast<std::uint64_t>(now.tv_sec) * 1000 +
 				  static_cast<std::uint64_t>(now.tv_nsec) / 1000000);
+		set_withdrawn(0);
 		store(8, generation);
-		__atomic_add_fetch(
-			reinterpret_cast<std::uint32_t *>(page + 16), 1, __ATOMIC_SEQ_CST);
-		syscall(SYS_futex, page + 16, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0);
+		wake();
+	}
+
+	void withdraw()
+	{
+		CHECK(unlink((stem + ".snap").c_str()) == 0);
+		set_withdrawn(1);
+		store(24, 0);
+		wake();
 	}
 
 	std::uint64_t generation = 0;
 
       private:
+	void set_withdrawn(std::uint32_t withdrawn)
+	{
+		__atomic_store_n(
+			reinterpret_cast<std::uint32_t *>(page + 20), withdrawn, __ATOMIC_SEQ_CST);
+	}
+	void wake()
+	{
+		__atomic_add_fetch(
+			reinterpret_cast<std::uint32_t *>(page + 16), 1, __ATOMIC_SEQ_CST);
+		syscall(SYS_futex, page + 16, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0);
+	}
 	void store(size_t at, std::uint64_t n)
 	{
 		__atomic_store_n(reinterpret_cast<std::uint64_t *>(page + at), n, __ATOMIC_RELEASE);
@@ -265,6 +286,41 @@ static void refresh__moves_on_and_keeps_what_is_good()
 	CHECK(config.get("n", 0) == 2);
 }
 
+template <class F> static bool throws_withdrawn(F &&fn)
+{
+	try {
+		fn();
+	} catch (const pullet::error &e) {
+		return e.code() == std::errc::identifier_removed;
+	}
+	return false;
+}
+
+static void withdrawn__is_said_until_it_comes_back()
+{
+	agent a("web");
+	std::error_code why;
+	a.publish();
+	pullet::config config("web");
+
+	CHECK(!config.withdrawn());
+	a.withdraw();
+	CHECK(config.withdrawn() && config.stale() && !config.age());
+	for (int i = 0; i < 2; i++)
+		CHECK(throws_withdrawn([&] { config.refresh(); }));
+	CHECK(config.get("n", 0) == 1);
+	CHECK(throws_withdrawn([] { pullet::config another("web"); }));
+	CHECK(!pullet::config::try_open("web", why) && why == std::errc::identifier_removed);
+	CHECK(pullet::config("web", pullet::first::may_come).withdrawn());
+	CHECK(!config.wait(5ms));
+	a.publish();
+	CHECK(config.wait(60s) && config.get("n", 0) == 2 && !config.withdrawn());
+	a.withdraw();
+	CHECK(throws_withdrawn([&] { config.wait(60s); }));
+	a.publish();
+	CHECK(config.refresh() && !config.refresh());
+}
+
 static void wait__wakes()
 {
 	agent a("web");
@@ -298,7 +354,119 @@ static void move__leaves_one_owner()
 	CHECK(one.generation() == 1);
 }
 
-int main()
+/* "%41" is "A". */
+static std::string unescaped(const std::string &text)
+{
+	std::string to;
+
+	for (std::size_t i = 0; i < text.size(); i++)
+		if (text[i] == '%') {
+			to += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16));
+			i += 2;
+		} else {
+			to += text[i];
+		}
+	return to;
+}
+
+struct golden_row {
+	std::string key, type, text, integer, real, truth, duration, size;
+};
+
+/* The fallback, too, when the table's answer does not fit T. */
+template <class T> static bool is_integer(T got, const std::string &want, T fallback)
+{
+	if (want == "-")
+		return got == fallback;
+	long long n = std::stoll(want);
+	bool can_be = n >= 0 || std::is_signed_v<T>;
+
+	return got == (can_be && static_cast<long long>(static_cast<T>(n)) == n ? static_cast<T>(n)
+										: fallback);
+}
+
+template <class T> static bool is_real(T got, const std::string &want, T fallback)
+{
+	double n = want == "-" ? static_cast<double>(fallback) : std::strtod(want.c_str(), nullptr);
+
+	if (std::isnan(n))
+		return std::isnan(got);
+	if (std::isfinite(n) && std::fabs(n) > static_cast<double>(std::numeric_limits<T>::max()))
+		return got == fallback;
+	return got == static_cast<T>(n) && std::signbit(got) == std::signbit(n);
+}
+
+template <class T> static void check_integer(const pullet::config &c, const golden_row &r)
+{
+	for (int f = 5; f <= 6; f++) {
+		CHECK(is_integer(c.get(r.key, static_cast<T>(f)), r.integer, static_cast<T>(f)));
+		CHECK(is_integer(c.get_size(r.key, static_cast<T>(f)), r.size, static_cast<T>(f)));
+	}
+}
+
+static void check_row(const pullet::config &c, const golden_row &r)
+{
+	auto *p = c.native_handle();
+	const char *key = r.key.c_str();
+
+	check_integer<signed char>(c, r);
+	check_integer<short>(c, r);
+	check_integer<int>(c, r);
+	check_integer<long long>(c, r);
+	check_integer<unsigned char>(c, r);
+	check_integer<std::uint32_t>(c, r);
+	check_integer<std::uint64_t>(c, r);
+	for (int f = 5; f <= 6; f++) {
+		std::string n = std::to_string(f);
+		bool other = f == 5;
+
+		CHECK(std::to_string(pullet_get_int(p, key, f)) ==
+			(r.integer == "-" ? n : r.integer));
+		CHECK(std::to_string(pullet_get_size(p, key, f)) == (r.size == "-" ? n : r.size));
+		CHECK(std::to_string(pullet_get_duration_ms(p, key, f)) ==
+			(r.duration == "-" ? n : r.duration));
+		CHECK(std::to_string(c.get(r.key, std::chrono::milliseconds(f)).count()) ==
+			(r.duration == "-" ? n : r.duration));
+		CHECK(is_real<double>(pullet_get_double(p, key, f), r.real, f));
+		CHECK(is_real<double>(c.get(r.key, static_cast<double>(f)), r.real, f));
+		CHECK(is_real<float>(
+			c.get(r.key, static_cast<float>(f)), r.real, static_cast<float>(f)));
+		CHECK(c.get(r.key, other) == (r.truth == "-" ? other : r.truth == "true"));
+	}
+	bool is_text =
+		r.type == "bool" || r.type == "int" || r.type == "double" || r.type == "string";
+	CHECK(c.get(r.key, string_view("another")) == (is_text ? string_view(r.text) : "another"));
+}
+
+static std::string stem_of_values;
+
+static void get__of_golden_values__is_as_in_the_table()
+{
+	std::ifstream table(stem_of_values + ".tsv");
+	pullet::config c(stem_of_values + ".snap");
+	std::string line;
+	std::size_t rows = 0;
+
+	while (std::getline(table, line)) {
+		if (line[0] == '#')
+			continue;
+		std::string column[8];
+		std::istringstream in(line);
+		int bad_before = bad_checks;
+
+		for (auto &to : column)
+			std::getline(in, to, '\t');
+		check_row(c, {column[0], column[1], unescaped(column[2]), column[3], column[4],
+				     column[5], column[6], column[7]});
+		if (bad_checks != bad_before)
+			std::fprintf(stderr, "in: %s\n", line.c_str());
+		rows++;
+	}
+	CHECK(rows == c.size() + 1); /* one is absent */
+}
+
+/* Each argument is the table of values to be held against, without its ending. */
+int main(int argc, char **argv)
 {
 	static void (*const cases[])() = {
 		open__of_what_is_not_there__throws,
@@ -307,6 +475,7 @@ int main()
 		get__gives_types_or_the_fallback,
 		for_each__visits_in_order_until_false_or_an_exception,
 		refresh__moves_on_and_keeps_what_is_good,
+		withdrawn__is_said_until_it_comes_back,
 		wait__wakes,
 		move__leaves_one_owner,
 	};
@@ -316,8 +485,13 @@ int main()
 	if (!mkdtemp(scratch) || setenv("PULLET_RUNTIME_DIR", scratch, 1))
 		return 1;
 	directory = scratch;
-	for (auto *run : cases) {
+	std::vector<void (*)()> all(std::begin(cases), std::end(cases));
+	all.insert(all.end(), static_cast<std::size_t>(argc) - 1,
+		get__of_golden_values__is_as_in_the_table);
+	for (auto *run : all) {
 		bad_checks = 0;
+		if (run == get__of_golden_values__is_as_in_the_table)
+			stem_of_values = *++argv;
 		try {
 			run();
 		} catch (const std::exception &e) {

@@ -115,8 +115,24 @@ func (a *agent) write(image []byte) {
 }
 
 func (a *agent) announce(generation uint64) {
-	const wake = 1 // FUTEX_WAKE
+	a.setWithdrawn(0)
 	a.store(8, generation)
+	a.wake()
+}
+
+func (a *agent) withdraw() {
+	a.check(os.Remove(a.path))
+	a.setWithdrawn(1)
+	a.store(24, 0)
+	a.wake()
+}
+
+func (a *agent) setWithdrawn(n uint32) {
+	atomic.StoreUint32((*uint32)(unsafe.Pointer(&a.page[20])), n)
+}
+
+func (a *agent) wake() {
+	const wake = 1 // FUTEX_WAKE
 	word := (*uint32)(unsafe.Pointer(&a.page[16]))
 	atomic.AddUint32(word, 1)
 	_, _, errno := syscall.Syscall(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(word)), wake, math.MaxInt32)

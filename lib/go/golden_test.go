@@ -6,11 +6,13 @@ import (
 	"errors"
 	"math"
 	"math/rand"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 const golden = "../../tests/golden"
@@ -96,6 +98,80 @@ func TestGolden(t *testing.T) {
 				t.Errorf("%d keys listed", i)
 			}
 		})
+	}
+}
+
+// answer is what a getter answers by the table: "-" is the fallback.
+func answer[T any](t *testing.T, column string, fallback T, convert func(string) (T, error)) T {
+	t.Helper()
+	if column == "-" {
+		return fallback
+	}
+	v, err := convert(column)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// TestGoldenValues: the golden table, and those that $PULLET_VALUES names, without their endings.
+func TestGoldenValues(t *testing.T) {
+	stems := strings.Split(filepath.Join(golden, "values")+":"+os.Getenv("PULLET_VALUES"), ":")
+	for _, stem := range stems {
+		if stem != "" {
+			t.Run(filepath.Base(stem), func(t *testing.T) { goldenValues(t, stem) })
+		}
+	}
+}
+
+func goldenValues(t *testing.T, stem string) {
+	b, err := os.ReadFile(stem + ".tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Open(stem + ".snap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	parse := func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }
+	rows := 0
+	for _, line := range strings.Split(strings.TrimSuffix(string(b), "\n"), "\n") {
+		if line[0] == '#' {
+			continue
+		}
+		rows++
+		col := strings.Split(line, "\t")
+		key := col[0]
+		for n := int64(5); n <= 6; n++ { // two fallbacks
+			str, err := url.PathUnescape(col[2])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains("bool int double string", col[1]) {
+				str = strconv.FormatInt(n, 10)
+			}
+			real, other, wait := float64(n)+0.5, n == 5, time.Duration(n)
+			wantReal := answer(t, col[4], real, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+			ms := answer(t, col[6], math.MaxInt64, parse)
+			wantWait := wait // also when a Duration cannot hold it
+			if ms <= math.MaxInt64/1000000 && ms >= -math.MaxInt64/1000000 {
+				wantWait = time.Duration(ms) * time.Millisecond
+			}
+			gotReal := c.Float(key, real)
+			if c.String(key, strconv.FormatInt(n, 10)) != str ||
+				c.Int(key, n) != answer(t, col[3], n, parse) ||
+				math.Float64bits(gotReal) != math.Float64bits(wantReal) && !(math.IsNaN(gotReal) && math.IsNaN(wantReal)) ||
+				c.Bool(key, other) != answer(t, col[5], other, strconv.ParseBool) ||
+				c.Duration(key, wait) != wantWait ||
+				c.Size(key, n) != answer(t, col[7], n, parse) {
+				t.Errorf("%s: %q %d %g %v %d %d", line, c.String(key, ""), c.Int(key, n), gotReal,
+					c.Bool(key, other), c.Duration(key, wait), c.Size(key, n))
+			}
+		}
+	}
+	if rows != c.Count()+1 { // one is absent
+		t.Errorf("%d rows for %d keys", rows, c.Count())
 	}
 }
 

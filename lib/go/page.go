@@ -71,6 +71,13 @@ func (p *page) generation() uint64 { return p.load(8) }
 func (p *page) confirmed() uint64  { return p.load(24) }
 func (p *page) staleAfter() uint64 { return p.load(32) }
 
+// withdrawn: the image is gone, on purpose.
+func (p *page) withdrawn() bool {
+	n := atomic.LoadUint32((*uint32)(unsafe.Pointer(&p.data[20])))
+	runtime.KeepAlive(p)
+	return n != 0
+}
+
 func (p *page) word() *uint32 { return (*uint32)(unsafe.Pointer(&p.data[16])) }
 
 func (p *page) futex() uint32 {

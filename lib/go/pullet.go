@@ -35,7 +35,14 @@ var (
 	ErrNotPublished = errors.New("nothing is published")
 	ErrDamaged      = errors.New("the file is damaged")
 	ErrForeign      = errors.New("not a file that this library knows")
+	// ErrWithdrawn: the agent publishes this config no more. It is an ErrNotPublished, too.
+	ErrWithdrawn error = withdrawn{}
 )
+
+type withdrawn struct{}
+
+func (withdrawn) Error() string        { return "withdrawn" }
+func (withdrawn) Is(target error) bool { return target == ErrNotPublished }
 
 // An Error says which file, what kind of error (Err, one of the variables) and what about it.
 type Error struct {
@@ -102,6 +109,7 @@ type Config struct {
 	current        atomic.Pointer[image] // never nil
 	page           atomic.Pointer[page]  // nil until there is one
 	seen           atomic.Uint32         // the page's futex when the image was last looked at
+	gone           atomic.Bool           // withdrawn, and a Refresh has said so
 	done           chan struct{}         // closed by Close
 	mu             sync.Mutex            // who moves or closes
 }
@@ -169,7 +177,8 @@ func (c *Config) upToDate() bool {
 
 // look takes the image at the path and tells whether that is another one; not by its number, for an
 // agent that lost its state begins anew. An image that is not good is not looked at again until the
-// page says something new.
+// page says something new; one that was withdrawn is, each time. What a withdrawn config comes back
+// with is another one, even if it is the same.
 func (c *Config) look() (moved bool, err error) {
 	p := c.page.Load()
 	if p == nil || !p.isAt(c.pagePath) { // one that was removed is another one now
@@ -188,6 +197,11 @@ func (c *Config) look() (moved bool, err error) {
 	}
 	old := c.current.Load()
 	img, err := loadImage(c.path, old)
+	if errors.Is(err, ErrNotPublished) && p != nil && p.withdrawn() {
+		err = &Error{Path: c.path, Err: ErrWithdrawn, Detail: "the agent publishes this config" +
+			" no more, for it was removed or says `snapshot: false`"}
+	}
+	wasGone := c.gone.Swap(old != nothing && errors.Is(err, ErrWithdrawn))
 	if err == nil || errors.Is(err, ErrDamaged) || errors.Is(err, ErrForeign) {
 		c.page.Store(p)
 		c.seen.Store(seen)
@@ -195,14 +209,16 @@ func (c *Config) look() (moved bool, err error) {
 		c.page.Store(p) // to sleep on
 	}
 	if img == nil {
-		return false, err
+		return wasGone && err == nil, err
 	}
 	c.current.Store(img)
-	return img.digest != old.digest, nil
+	return wasGone || img.digest != old.digest, nil
 }
 
 // Refresh moves to the newest version and tells whether it did; when there is nothing newer it
-// costs one atomic load. After an error the version that is open stays in use.
+// costs one atomic load. After an error the version that is open stays in use. ErrWithdrawn is
+// returned each time until the config comes back: whether to go on with the last values is for the
+// application to decide.
 func (c *Config) Refresh() (bool, error) {
 	if c.upToDate() {
 		return false, nil
@@ -230,9 +246,12 @@ const (
 // Wait sleeps until there is a newer version than the one that is open, and moves to it. It returns
 // at once when the agent publishes, when ctx is done (with its error) or when c is closed; a sleep
 // in the kernel lasts a second at most and holds one thread. Without a control page, as before the
-// agent's first start, it looks for the files in intervals that grow from 10 ms to a second.
+// agent's first start, it looks for the files in intervals that grow from 10 ms to a second. It
+// returns ErrWithdrawn once; the next Wait, or one after a Refresh that did, waits for the config to
+// come back.
 func (c *Config) Wait(ctx context.Context) error {
 	start := c.current.Load().digest
+	known := c.gone.Load()
 	look := firstLook
 	for {
 		if err := ctx.Err(); err != nil {
@@ -243,10 +262,11 @@ func (c *Config) Wait(ctx context.Context) error {
 		if p != nil {
 			seen = p.futex() // before Refresh looks
 		}
-		if _, err := c.Refresh(); err != nil {
+		_, err := c.Refresh()
+		if err != nil && !(known && errors.Is(err, ErrWithdrawn)) {
 			return err
 		}
-		if c.current.Load().digest != start {
+		if c.current.Load().digest != start || known && err == nil {
 			return nil
 		}
 		var woken <-chan time.Time
@@ -369,8 +389,9 @@ func (c *Config) Bool(key string, fallback bool) bool {
 	return fallback
 }
 
-// Duration returns a string like "500ms", "10s", "5m", "1h" or "2d", or the fallback. (Not the
-// syntax of time.ParseDuration: one number, one unit.)
+// Duration returns a string like "500ms", "10s", "5m", "1h" or "2d", or the fallback, also for one
+// that no time.Duration can hold (292 years). (Not the syntax of time.ParseDuration: one number, one
+// unit.)
 func (c *Config) Duration(key string, fallback time.Duration) time.Duration {
 	img := c.current.Load()
 	if r, ok := img.get(key); ok && r.kind == String {
@@ -450,6 +471,13 @@ func (c *Config) Age() (time.Duration, bool) {
 		return 0, true
 	}
 	return time.Duration(now-confirmed) * time.Millisecond, true
+}
+
+// Withdrawn is true while the agent publishes this config no more, since it was removed or says
+// `snapshot: false`; as it is now, without a Refresh.
+func (c *Config) Withdrawn() bool {
+	p := c.page.Load()
+	return p != nil && p.withdrawn()
 }
 
 // Stale is true when the age is not known or has reached what the agent calls stale: longer than its

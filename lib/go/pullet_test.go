@@ -335,6 +335,54 @@ func TestWait(t *testing.T) {
 	}
 }
 
+func TestWithdrawn(t *testing.T) {
+	a := newAgent(t)
+	a.start()
+	a.publish(1, "v")
+	c := a.open()
+	is := func(err error) bool { return errors.Is(err, ErrWithdrawn) && errors.Is(err, ErrNotPublished) }
+	if c.Withdrawn() || errors.Is(ErrNotPublished, ErrWithdrawn) {
+		t.Error("withdrawn at once")
+	}
+	a.withdraw()
+	if _, known := c.Age(); known || !c.Withdrawn() || !c.Stale() {
+		t.Error("nothing is seen without a refresh")
+	}
+	for i := 0; i < 2; i++ { // not once: nobody goes on without knowing
+		if moved, err := c.Refresh(); moved || !is(err) {
+			t.Error(moved, err)
+		}
+	}
+	if c.Generation() != 1 {
+		t.Error(c.Generation())
+	}
+	if _, err := Open(a.path); !is(err) {
+		t.Error(err)
+	}
+	if empty := a.open(WaitFirst); !empty.Withdrawn() || empty.Generation() != 0 {
+		t.Error(empty.Generation())
+	} else if moved, err := empty.Refresh(); moved || err != nil {
+		t.Error(moved, err)
+	}
+	done := waitFor(c, context.Background(), 1) // for its return: that it is gone was said
+	a.publish(1, "v")                           // the same: it is there again all the same
+	if err := result(t, done); err != nil || c.Withdrawn() {
+		t.Error(err)
+	}
+	if moved, err := c.Refresh(); moved || err != nil {
+		t.Error(moved, err)
+	}
+	done = waitFor(c, context.Background(), 1)
+	a.withdraw()
+	if err := result(t, done); !is(err) {
+		t.Error(err)
+	}
+	a.publish(2, "w")
+	if moved, err := c.Refresh(); !moved || err != nil || c.Generation() != 2 {
+		t.Error(moved, err)
+	}
+}
+
 // TestGoroutines: lookups beside moves see whole versions; replaced images are unmapped.
 func TestGoroutines(t *testing.T) {
 	const last = 300

@@ -516,6 +516,13 @@ static napi_value handle_stale(napi_env env, napi_callback_info info)
 	return h ? boolean(env, pullet_stale(h->p)) : NULL;
 }
 
+static napi_value handle_withdrawn(napi_env env, napi_callback_info info)
+{
+	struct handle *h = open_receiver(env, info, 0, NULL);
+
+	return h ? boolean(env, pullet_withdrawn(h->p)) : NULL;
+}
+
 /* ---- waiting ---- */
 
 static void run_slice(napi_env env, void *data) /* in a thread of the pool */
@@ -623,6 +630,7 @@ NAPI_MODULE_INIT()
 		METHOD("version", handle_version, NULL),
 		METHOD("age", handle_age, NULL),
 		METHOD("stale", handle_stale, NULL),
+		METHOD("withdrawn", handle_withdrawn, NULL),
 		METHOD("slice", handle_slice, NULL),
 	};
 	napi_value class, function;

@@ -25,7 +25,10 @@ export interface WaitOptions extends WatchOptions {
 
 /** What a failing open, refresh or wait throws; after close() everything throws code EBADF. */
 export interface PulletError extends Error {
-  /** 'ENOENT', 'EACCES', 'EBADMSG' (damaged), 'EPROTO' (not a snapshot), 'EINVAL', ... */
+  /**
+   * 'ENOENT', 'EIDRM' (withdrawn: the agent publishes it no more), 'EACCES', 'EBADMSG' (damaged),
+   * 'EPROTO' (not a snapshot), 'EINVAL', ...
+   */
   code: string;
   errno?: number;
   path?: string;
@@ -71,9 +74,15 @@ export class Config implements Iterable<[string, Value]> {
   /** The whole configuration as nested objects and arrays. */
   toObject(): { [name: string]: Value };
 
-  /** Moves to the newest version: was there one? Costs next to nothing when not. */
+  /**
+   * Moves to the newest version: was there one? Costs next to nothing when not. Throws EIDRM each
+   * time until a withdrawn config comes back.
+   */
   refresh(): boolean;
-  /** Waits until there is another version and moves to it; false when the timeout has passed. */
+  /**
+   * Waits until there is another version and moves to it; false when the timeout has passed. Throws
+   * EIDRM once: the next call waits for the config to come back.
+   */
   wait(options?: WaitOptions): Promise<boolean>;
   /** Yields this config after each move to a newer version, until it is closed. */
   watch(options?: WatchOptions): AsyncGenerator<Config, void, undefined>;
@@ -86,6 +95,8 @@ export class Config implements Iterable<[string, Value]> {
   readonly age: number | null;
   /** True when that is longer than the agent's longest delay, or not known. */
   readonly stale: boolean;
+  /** True while the agent publishes it no more; as it is now, without a refresh. */
+  readonly withdrawn: boolean;
 
   /** Frees the handle, ends waits and watches; a second time does nothing. */
   close(): void;

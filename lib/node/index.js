@@ -9,6 +9,8 @@ const SLICE_MS = 1000; // of a wait in a worker: the longest that it outlives it
 const POLL_MS = 100; // for those who get no worker
 const WORKERS = 2; // of the pool, which has four; file system and DNS need some, too
 
+const WITHDRAWN = -os.constants.errno.EIDRM;
+
 const errnoNames = new Map(Object.entries(os.constants.errno).reverse().map(([k, v]) => [v, k]));
 let workers = 0; // that wait now
 
@@ -77,6 +79,8 @@ class Config {
   #handle = new addon.Handle();
   #path;
   #closed = false;
+  #moves = 0;
+  #withdrawn = false; // and a refresh has said so
   #slice; // promise of the worker that waits
   #wakers = new Set(); // of those who wait
 
@@ -158,8 +162,15 @@ class Config {
     return root;
   }
 
-  refresh() {
+  #move() { // 1, 0 or -errno
     const rc = this.#handle.refresh();
+    this.#withdrawn = rc === WITHDRAWN;
+    if (rc > 0) this.#moves++;
+    return rc;
+  }
+
+  refresh() {
+    const rc = this.#move();
     if (rc < 0) throw systemError(rc, this.#path);
     return rc > 0;
   }
@@ -174,7 +185,8 @@ class Config {
         typeof signal.addEventListener === 'function')) {
       throw typeError('signal is not an AbortSignal');
     }
-    const first = this.generation;
+    const first = this.#moves;
+    let known = this.#withdrawn; // it waits for the config to come back
     const end = performance.now() + timeout;
     let wake;
     const onAbort = () => wake && wake();
@@ -182,7 +194,10 @@ class Config {
     try {
       for (;;) {
         if (signal && signal.aborted) throw abortError(signal);
-        if (this.refresh() || this.generation !== first) return true;
+        const rc = this.#move();
+        if (rc < 0 && !(known && rc === WITHDRAWN)) throw systemError(rc, this.#path);
+        if (this.#moves !== first) return true;
+        known = rc === WITHDRAWN;
         const left = Math.ceil(end - performance.now());
         if (left <= 0) return false;
         let timer;
@@ -240,6 +255,10 @@ class Config {
 
   get stale() {
     return this.#handle.stale();
+  }
+
+  get withdrawn() {
+    return this.#handle.withdrawn();
   }
 
   close() {

@@ -77,9 +77,13 @@ class Agent { // publishes one.snap again and again, under a new generation; wak
   announce(generation) {
     this.confirm(0);
     this.put(8, generation);
-    const futex = Buffer.alloc(4);
-    futex.writeUInt32LE(generation);
-    fs.writeSync(this.fd, futex, 0, 4, 16);
+    this.put(16, generation); // the futex, and above it: not withdrawn
+  }
+
+  withdraw() {
+    fs.unlinkSync(this.path);
+    this.put(24, 0);
+    this.put(16, 2 ** 32 + 1000 + this.generation);
   }
 
   confirm(agoMs) {
@@ -244,6 +248,35 @@ test('typed getters', () => {
   config.close();
 });
 
+// The golden table of values, and those that $PULLET_VALUES names, without their endings.
+const tables = [path.join(GOLDEN, 'values'), ...(process.env.PULLET_VALUES || '').split(':')];
+test('the table of values', () => {
+  for (const stem of tables.filter(Boolean)) {
+    const config = Config.open(`${stem}.snap`);
+    const rows = fs.readFileSync(`${stem}.tsv`, 'utf8').split('\n')
+      .filter((line) => line && line[0] !== '#');
+    assert.strictEqual(rows.length, config.keys().length + 1); // one is absent
+    for (const row of rows) {
+      const [key, type, text, int, number, bool, duration, size] = row.split('\t');
+      const answer = (method, want) => {
+        const got = want === '-' ? undefined : want;
+        assert.ok(Object.is(config[method](key), got), `${method} ${row}`);
+        assert.ok(Object.is(config[method](key, 'x'), want === '-' ? 'x' : got), `${method} ${row}`);
+      };
+      const of = (column, convert) => (column === '-' ? '-' : convert(column));
+      const whole = (column) => exact(BigInt(column));
+      const scalar = ['bool', 'int', 'double', 'string'].includes(type);
+      assert.strictEqual(config.getString(key), scalar ? decodeURIComponent(text) : undefined, row);
+      answer('getInt', of(int, whole));
+      answer('getNumber', of(number, (n) => expected('double', text, n)));
+      answer('getBoolean', of(bool, (b) => b === 'true'));
+      answer('getDuration', of(duration, whole));
+      answer('getSize', of(size, whole));
+    }
+    config.close();
+  }
+});
+
 test('what cannot be opened', () => {
   assert.throws(() => Config.open('nothing'), code('ENOENT'));
   assert.throws(() => Config.open('nothing'), /nothing is published.*'nothing'/);
@@ -288,7 +321,7 @@ test('the addon itself, misused', async () => {
   assert.throws(() => strerror(), TypeError);
   assert.strictEqual(typeof strerror(-(2 ** 31)), 'string');
   const all = Object.getOwnPropertyNames(Handle.prototype).filter((n) => n !== 'constructor');
-  assert.strictEqual(all.length, 17);
+  assert.strictEqual(all.length, 18);
   for (const name of all) {
     for (const self of [{}, null, 5, Object.create(new Handle()), Handle.prototype, new Date()]) {
       assert.throws(() => Handle.prototype[name].call(self, 'a', true), TypeError, name);
@@ -390,6 +423,30 @@ test('a damaged new version leaves the old one', () => withAgent(async (agent, c
   await sleep(20);
   agent.publish(4);
   assert.strictEqual(await waiting, true);
+}));
+
+test('withdrawn, until it comes back', () => withAgent(async (agent, config, name) => {
+  assert.strictEqual(config.withdrawn, false);
+  agent.withdraw();
+  assert.deepStrictEqual([config.withdrawn, config.stale, config.age], [true, true, null]);
+  assert.throws(() => config.refresh(), code('EIDRM'));
+  assert.throws(() => config.refresh(), code('EIDRM')); // not once: nobody goes on without knowing
+  assert.strictEqual(config.generation, 1);
+  assert.throws(() => Config.open(name), code('EIDRM'));
+  const empty = Config.open(name, { waitFirst: true });
+  assert.deepStrictEqual([empty.refresh(), empty.withdrawn], [false, true]);
+  empty.close();
+  assert.strictEqual(await config.wait({ timeout: 20 }), false); // that it is gone was said
+  const back = config.wait({ timeout: DEADLINE });
+  agent.publish(1); // the same: it is there again all the same
+  assert.strictEqual(await back, true);
+  assert.deepStrictEqual([config.refresh(), config.withdrawn], [false, false]);
+  const both = [config.wait({ timeout: DEADLINE }), config.wait({ timeout: DEADLINE })]
+    .map((w) => assert.rejects(w, code('EIDRM')));
+  agent.withdraw();
+  await Promise.all(both);
+  agent.publish(2);
+  assert.ok(config.refresh());
 }));
 
 test('wait: timeout, a new version, a free event loop', () => withAgent(async (agent, config) => {

@@ -32,7 +32,7 @@ import time
 from datetime import timedelta
 from typing import Any, Callable, Iterator, Optional, Union
 
-__all__ = ["Config", "Damaged", "Error", "NotPublished", "open"]
+__all__ = ["Config", "Damaged", "Error", "NotPublished", "Withdrawn", "open"]
 
 Value = Union[None, bool, int, float, str, list, dict]
 
@@ -50,11 +50,20 @@ class NotPublished(Error, FileNotFoundError):
     """The agent has published nothing under this name."""
 
 
+class Withdrawn(NotPublished):
+    """The agent publishes it no more: it was removed, or says ``snapshot: false``."""
+
+
 class Damaged(Error):
     """The file is damaged, is not a snapshot, or has a layout this library does not know."""
 
 
-_CLASSES = {errno.ENOENT: NotPublished, errno.EBADMSG: Damaged, errno.EPROTO: Damaged}
+_CLASSES = {
+    errno.ENOENT: NotPublished,
+    errno.EIDRM: Withdrawn,
+    errno.EBADMSG: Damaged,
+    errno.EPROTO: Damaged,
+}
 
 
 class _Content(ctypes.Union):
@@ -102,6 +111,7 @@ _FUNCTIONS = {
     "count": (False, ctypes.c_size_t, _HANDLE),
     "age_ms": (False, ctypes.c_int64, _HANDLE),
     "stale": (False, ctypes.c_bool, _HANDLE),
+    "withdrawn": (False, ctypes.c_bool, _HANDLE),
     "strerror": (False, ctypes.c_char_p, ctypes.c_int),
 }
 
@@ -273,9 +283,15 @@ class Config:
         return self._typed(self._c.get_bool, key, False, True, default)
 
     def get_duration(self, key: str, default: Any = None) -> Any:
-        """Return a timedelta of a string such as "500ms", "10s", "5m", "1h"; otherwise default."""
+        """Return a timedelta of a string such as "500ms", "10s", "5m", "1h"; otherwise default.
+
+        One that no timedelta can hold (a billion days) is default, too.
+        """
         found = self._typed(self._c.get_duration_ms, key, _INT64_MIN, 0, None)
-        return default if found is None else timedelta(milliseconds=found)
+        try:
+            return default if found is None else timedelta(milliseconds=found)
+        except OverflowError:
+            return default
 
     def get_size(self, key: str, default: Any = None) -> Any:
         """Return the bytes of a string such as "64KiB", or of an integer; otherwise default."""
@@ -318,14 +334,16 @@ class Config:
         """Move to the newest version; tell whether there was one.
 
         When there is nothing newer this costs one load from memory and the call.  After an Error
-        the version that was open stays in use.
+        the version that was open stays in use.  Withdrawn is raised each time until the
+        configuration comes back: whether to go on with the last values is for you to decide.
         """
         return self._move(self._c.refresh)
 
     def wait(self, timeout: Optional[float] = None) -> bool:
         """Sleep until there is a newer version and move to it; False after timeout seconds.
 
-        Other threads run meanwhile, and signal handlers do, Ctrl-C among them.
+        Other threads run meanwhile, and signal handlers do, Ctrl-C among them.  Withdrawn is raised
+        once; the next wait lasts until the configuration comes back.
         """
         end = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -378,6 +396,12 @@ class Config:
         """True when that is longer than the agent's longest delay, or not known."""
         with self._lock:
             return self._c.stale(self._open_handle())
+
+    @property
+    def withdrawn(self) -> bool:
+        """True while the agent publishes it no more; as it is now, without a refresh."""
+        with self._lock:
+            return self._c.withdrawn(self._open_handle())
 
     # Below: the lock is held where the handle is used.
 

@@ -20,6 +20,7 @@ import threading
 import time
 import unittest
 from datetime import timedelta
+from urllib.parse import unquote
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -98,8 +99,18 @@ class Agent:
 
     def announce(self, generation: int) -> None:
         self.confirm()
+        struct.pack_into("<I", self.page, 20, 0)
         struct.pack_into("<Q", self.page, 8, generation)
-        struct.pack_into("<I", self.page, 16, generation & 0xFFFFFFFF)
+        self.wake(generation & 0xFFFFFFFF)
+
+    def withdraw(self) -> None:
+        os.unlink(self.path)
+        struct.pack_into("<I", self.page, 20, 1)
+        struct.pack_into("<Q", self.page, 24, 0)
+        self.wake(1000 + self.generation)
+
+    def wake(self, futex: int) -> None:
+        struct.pack_into("<I", self.page, 16, futex)
         word = ctypes.c_char.from_buffer(self.page, 16)
         LIBC.syscall(SYS_FUTEX, ctypes.byref(word), FUTEX_WAKE, 2**31 - 1, None, None, 0)
         del word
@@ -112,6 +123,20 @@ class Agent:
 def golden(name: str) -> tuple[str, dict]:
     with open(os.path.join(GOLDEN, name + ".json"), encoding="utf-8") as f:
         return os.path.join(GOLDEN, name + ".snap"), json.load(f)
+
+
+def tables() -> list[str]:
+    """The golden table of values, and those that $PULLET_VALUES names, without their endings."""
+    more = os.environ.get("PULLET_VALUES", "").split(":")
+    return [os.path.join(GOLDEN, "values"), *filter(None, more)]
+
+
+def answer(text: str, convert):
+    """What a getter answers by the table: None is the default."""
+    try:
+        return None if text == "-" else convert(text)
+    except OverflowError:
+        return None
 
 
 def expected(kind: str, text: str, value: str):
@@ -257,6 +282,26 @@ class Types(TestCase):
                                           "int.min": -(2**63)},
                    ["string.duration", "double.tenth"], 7)
 
+    def test_the_table_of_values(self):
+        for stem in tables():
+            with pullet.open(stem + ".snap") as config, open(stem + ".tsv", encoding="utf-8") as f:
+                rows = [line.rstrip("\n").split("\t") for line in f if line[0] != "#"]
+                self.assertEqual(len(rows), len(config) + 1)  # one is absent
+                for key, kind, text, whole, real, truth, duration, size in rows:
+                    text = unquote(text) if kind in ("bool", "int", "double", "string") else None
+                    for get, want in (
+                        (config.get_str, text),
+                        (config.get_int, answer(whole, int)),
+                        (config.get_float, answer(real, float)),
+                        (config.get_bool, answer(truth, lambda t: t == "true")),
+                        (config.get_duration,
+                         answer(duration, lambda t: timedelta(milliseconds=int(t)))),
+                        (config.get_size, answer(size, int)),
+                    ):
+                        got, other = get(key), get(key, "another")
+                        self.assertTrue(same(got, want), (stem, key, text, get, got))
+                        self.assertTrue(same(other, "another" if want is None else want), key)
+
     def test_key_errors(self):
         for key in ("absent", "", "int.one\0", "int.on"):
             with self.assertRaises(KeyError) as raised:
@@ -288,6 +333,35 @@ class Life(TestCase):
             self.agent().publish()
             self.assertTrue(config.wait(DEADLINE))
             self.assertEqual(config["int.one"], 1)
+
+    def test_withdrawn(self):
+        agent = self.agent()
+        agent.publish()
+        with pullet.open("web") as config:
+            self.assertFalse(config.withdrawn)
+            agent.withdraw()
+            self.assertTrue(config.withdrawn)
+            for _ in range(2):  # not once: nobody goes on without knowing
+                with self.assertRaises(pullet.Withdrawn) as raised:
+                    config.refresh()
+            self.assertEqual(raised.exception.errno, errno.EIDRM)
+            self.assertIsInstance(raised.exception, pullet.NotPublished)
+            self.assertEqual((config["int.one"], config.stale, config.age), (1, True, None))
+            with self.assertRaises(pullet.Withdrawn):
+                pullet.open("web")
+            with pullet.open("web", wait_first=True) as empty:
+                self.assertFalse(empty.refresh())
+                self.assertTrue(empty.withdrawn)
+            self.assertFalse(config.wait(0.01))  # for its return: that it is gone was said
+            agent.publish()
+            self.assertTrue(config.wait(DEADLINE))
+            self.assertFalse(config.refresh())
+            self.assertEqual((config["int.one"], config.withdrawn, config.stale), (2, False, False))
+            agent.withdraw()
+            with self.assertRaises(pullet.Withdrawn):
+                config.wait(DEADLINE)
+            agent.publish()
+            self.assertTrue(config.refresh())
 
     def test_closed(self):
         config = pullet.open(golden("types")[0])

@@ -35,8 +35,10 @@ struct layers { /* as they came */
 };
 
 static struct settings_layer layer_settings[LAYERS];
-static const struct settings_config config = {
-	.name = (char *)"bench", .layers = layer_settings, .layer_count = LAYERS};
+static const struct settings_config config = {.name = (char *)"bench",
+	.layers = layer_settings,
+	.layer_count = LAYERS,
+	.max_made = LARGEST};
 
 static _Noreturn void die(const char *what)
 {
@@ -88,7 +90,7 @@ static void make(struct layers *l, bool json, bool changed)
 			die("memory");
 		l->parts[i].len = l->texts[i].len;
 		l->pieces[i] = (struct compose_piece){
-			.facts = &l->parts[i], .data = l->texts[i].data, .layer = i, .digest = ""};
+			.facts = &l->parts[i], .data = l->texts[i].data, .layer = i};
 	}
 }
 
@@ -186,7 +188,7 @@ static void step_image(struct bench *b)
 	char why[FILE_WHY];
 	void *data;
 
-	if (image_build(b->after.root, 1, "v", &data, &b->image_len, why))
+	if (image_build(b->after.root, 1, "v", UINT32_MAX, &data, &b->image_len, why))
 		die(why);
 	free(data);
 }

@@ -249,7 +249,7 @@ static void write_snapshot(uint32_t count, struct written *ret)
 	values = memory((size_t)count * VALUE);
 	for (uint32_t i = 0; i < count; i++)
 		memcpy(values + (size_t)i * VALUE, value_of(i), VALUE);
-	if (image_open(&sys_real, base, "bench", &image, why))
+	if (image_open(&sys_real, base, "bench", NULL, &image, why))
 		die(why);
 	free(queries[0]);
 	free(queries[1]);
@@ -825,9 +825,9 @@ static void measure_refresh(void)
 	data = build(LARGE, &len);
 	small_data = build(HOT, &small_len);
 	copy = memory(len);
-	if (image_open(&sys_real, base, "large", &image, why) ||
+	if (image_open(&sys_real, base, "large", NULL, &image, why) ||
 		image_publish(image, data, len, 1, why) ||
-		image_open(&sys_real, base, "small", &small_image, why) ||
+		image_open(&sys_real, base, "small", NULL, &small_image, why) ||
 		image_publish(small_image, small_data, small_len, 1, why))
 		die(why);
 	if (pullet_open(path_of("large.snap"), 0, &p) ||
@@ -1029,7 +1029,7 @@ static void measure_wakes(void)
 	data = build(HOT, &len);
 	sys.renameat = rename_and_note;
 	for (unsigned i = 0; i < 2; i++)
-		if (image_open(&sys, base, i ? "wake" : "page", &images[i], why) ||
+		if (image_open(&sys, base, i ? "wake" : "page", NULL, &images[i], why) ||
 			image_publish(images[i], data, len, 1, why))
 			die(why);
 	if (mkdir(path_of("watched"), 0700))

@@ -1,7 +1,10 @@
 /*
- * trigger_fire() beside a mutex and a condition variable that keep the same promise: what one call
- * costs from one, two and four threads, what it allocates, and how long it takes until the owner
- * has begun the run, beside a bare eventfd between the same two threads.
+ * trigger_fire() and trigger_hint() beside a mutex and a condition variable that keep the same
+ * promise: what one call costs from one, two and four threads, what it allocates, and how long it
+ * takes until the owner has begun the run, beside a bare eventfd between the same two threads.
+ *
+ * Three kinds of hint: "forward" brings the moment forward each time, "late" is later than what is
+ * due, as most of a storm are, "fire, hint" takes turns with an order.
  *
  * What surprises: "owner asleep" is the cost of the call alone; it is marked already, nobody takes
  * it. "Owner taking" can be the cheaper one: a wake-up is spread over the many calls that come
@@ -155,6 +158,29 @@ static void trigger_calls(size_t n)
 		trigger_fire(&trigger, i, DELAY_MS);
 }
 
+/* Each is sooner than the one before. The hour is further away than n ms. */
+static void forward_calls(size_t n)
+{
+	trigger_fire(&trigger, n, 12 * DELAY_MS);
+	for (size_t i = n; i > 1; i--)
+		trigger_hint(&trigger, i, 2 * DELAY_MS);
+}
+
+static void late_calls(size_t n)
+{
+	trigger_fire(&trigger, 0, DELAY_MS);
+	for (size_t i = 1; i < n; i++)
+		trigger_hint(&trigger, i, DELAY_MS);
+}
+
+static void mixed_calls(size_t n)
+{
+	for (size_t i = 0; i < n; i += 2) {
+		trigger_fire(&trigger, i, 2 * DELAY_MS);
+		trigger_hint(&trigger, i, DELAY_MS);
+	}
+}
+
 static void *trigger_owner(void *arg)
 {
 	uint64_t due_ms;
@@ -233,7 +259,7 @@ static void locked_stop(void)
 	pthread_mutex_unlock(&locked.lock);
 }
 
-enum { TRIGGER, LOCKED, CONTENDERS };
+enum { TRIGGER, FORWARD, LATE, MIXED, LOCKED, CONTENDERS };
 
 static const struct contender {
 	const char *name;
@@ -243,6 +269,9 @@ static const struct contender {
 	void (*stop)(void);
 } contenders[CONTENDERS] = {
 	{"trigger", trigger_open, trigger_calls, trigger_owner, trigger_stop},
+	{"hint forward", trigger_open, forward_calls, trigger_owner, trigger_stop},
+	{"hint late", trigger_open, late_calls, trigger_owner, trigger_stop},
+	{"fire, hint", trigger_open, mixed_calls, trigger_owner, trigger_stop},
 	{"mutex + condition", locked_open, locked_calls, locked_owner, locked_stop},
 };
 
@@ -342,7 +371,8 @@ enum { RUNS = sizeof(runs) / sizeof(runs[0]) };
 /* Fills medians[]: for each run wall and CPU time of each contender. */
 static void measure_calls(double medians[RUNS][2 * CONTENDERS])
 {
-	static const char *const columns[] = {"trig. wall", "CPU", "mutex wall", "CPU"};
+	static const char *const columns[] = {"fire wall", "CPU", "forward", "CPU", "late", "CPU",
+		"fire, hint", "CPU", "mutex wall", "CPU"};
 	static double ns[RUNS][2 * CONTENDERS][ROUNDS];
 
 	for (unsigned round = 0; round < ROUNDS; round++)
@@ -373,7 +403,8 @@ static double bytes_of_fires(void)
 	while (atomic_load(&missing))
 		sched_yield();
 	before = atomic_load(&allocated_bytes);
-	trigger_calls(FIRES);
+	trigger_calls(FIRES / 2);
+	mixed_calls(FIRES / 2);
 	bytes = atomic_load(&allocated_bytes) - before;
 	trigger_stop();
 	pthread_join(owner, NULL);
@@ -468,10 +499,19 @@ int main(void)
 	measure_calls(medians);
 	measure_starts();
 	bytes = bytes_of_fires();
-	printf("\nbytes allocated by %u fires: %.0f\n\n", FIRES, bytes);
+	printf("\nbytes allocated by %u calls: %.0f\n\n", FIRES, bytes);
 	bench_target("fire, 1 thread", medians[0][0], 20, "ns");
 	bench_target("fire, 2 threads, owner asleep", medians[1][0], 60, "ns");
 	bench_target("fire, 2 threads, owner taking", medians[4][0], 60, "ns");
+	for (int c = FORWARD; c < LOCKED; c++) {
+		char text[2][64];
+
+		snprintf(text[0], sizeof(text[0]), "%s, 1 thread", contenders[c].name);
+		snprintf(text[1], sizeof(text[1]), "%s, 2 threads, owner asleep",
+			contenders[c].name);
+		bench_target(text[0], medians[0][2 * c], 20, "ns");
+		bench_target(text[1], medians[1][2 * c], 60, "ns");
+	}
 	bench_target("bytes allocated", bytes, 0, "");
 	close(wake_fd);
 	return 0;

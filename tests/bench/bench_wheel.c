@@ -490,6 +490,40 @@ static void measure_idle(double *wakeups)
 	}
 }
 
+/* ---- the next moment, while the earliest timer of a far slot is moved again and again ---- */
+
+#define MOVES 2000u
+#define CROWD 100000u
+
+static double move_earliest_ns(uint32_t count)
+{
+	uint64_t seed = 3, due_ms, begin_ns;
+
+	wheel_timers = allocate(count, sizeof(*wheel_timers));
+	ours_open(count);
+	for (uint32_t i = 0; i < count; i++)
+		wheel_schedule(wheel, &wheel_timers[i],
+			wheel_now_ms + HOUR_MS + MOVES + bench_random(&seed) % RANGE_MS);
+	begin_ns = bench_now_ns();
+	for (uint32_t i = 0; i < MOVES; i++) {
+		wheel_schedule(wheel, &wheel_timers[i % count], wheel_now_ms + HOUR_MS + i);
+		wheel_next(wheel, &due_ms);
+		wheel_schedule(wheel, &wheel_timers[i % count], wheel_now_ms + 2 * HOUR_MS);
+		wheel_next(wheel, &due_ms);
+	}
+	begin_ns = bench_now_ns() - begin_ns;
+	ours_close(count);
+	free(wheel_timers);
+	return (double)begin_ns / (2 * MOVES);
+}
+
+static void measure_moves(void)
+{
+	printf("\nns to move the earliest of a far slot, and find the next moment: %.0f of 100 "
+	       "timers, %.0f of 10 thousand, %.0f of 100 thousand\n",
+		move_earliest_ns(100), move_earliest_ns(10000), move_earliest_ns(CROWD));
+}
+
 /* ---- what was to be reached ---- */
 
 static void targets(int scale, bool near_libev)
@@ -536,6 +570,7 @@ int main(int argc, char **argv)
 		for (int l = 0; l < LIBRARIES; l++)
 			bench_row(libraries[l].name, figures[s][l], OPERATIONS + 1);
 	}
+	measure_moves();
 	printf("\nwake-ups in %u idle seconds\n", IDLE_MS / 1000);
 	for (int l = 0; l < STEPS; l++)
 		bench_row(libraries[l].name, &wakeups[l], 1);

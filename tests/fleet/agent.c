@@ -37,12 +37,11 @@ static void arm(struct fleet *f, struct agent *a)
 		wheel_cancel(&f->wheel, &a->timers[TIMER_DUE]);
 }
 
-/* The agent is the queue's owner as well: what was fired is armed right after. */
-static void fire(struct fleet *f, struct agent *a, uint64_t delay_ms)
+/* The agent is the queue's owner as well: what was called is armed right after. */
+static void take_calls(struct fleet *f)
 {
 	struct trigger *t;
 
-	trigger_fire(&a->trigger, f->now_ms, delay_ms);
 	while ((t = trigger_queue_take(&f->queue)))
 		arm(f, agent_of(t));
 }
@@ -78,7 +77,6 @@ static void pump(struct fleet *f, struct agent *a)
 {
 	struct dispatcher_item item;
 
-	/* a push may have moved the moment while the task waited: then it is not due yet */
 	if (dispatcher_take(&a->dispatcher, f->now_ms, 1, &item) &&
 		trigger_begin(&a->trigger, f->now_ms))
 		run_begin(f, a);
@@ -135,14 +133,6 @@ static bool learn(struct fleet *f, struct agent *a, uint32_t version)
 	return news || since_ms >= FLEET_INTERVAL_MS / 2;
 }
 
-/* As agent/config.c does it. */
-static uint64_t jittered(struct fleet *f, uint64_t delay_ms)
-{
-	uint64_t span_ms = delay_ms * f->policy->jitter_percent / 100;
-
-	return delay_ms - span_ms + random_upto(&f->random, 2 * span_ms);
-}
-
 /* What the agent waits after a run. */
 static uint64_t pause_ms(struct fleet *f, const struct agent *a)
 {
@@ -155,7 +145,8 @@ static uint64_t pause_ms(struct fleet *f, const struct agent *a)
 		return delay_ms - (f->now_ms - a->started_ms) % delay_ms;
 	if (p->scatter && a->reply.answer == ANSWER_BUSY)
 		return random_upto(&f->random, delay_ms);
-	return jittered(f, delay_ms);
+	return supervisor_jitter(
+		&a->supervisor, delay_ms, p->jitter_percent, random_next(&f->random));
 }
 
 static void run_end(struct fleet *f, struct agent *a)
@@ -202,22 +193,25 @@ static void replied(struct fleet *f, struct agent *a)
 
 /* ---- push ---- */
 
-/* As fire() in agent/push.c: a window that is open stays as it is, the next one follows directly.
- */
+/* As hint() in agent/push_topics.c: what is due in the window is the pull; a window that is open
+ * stays as it is, the next one follows directly. */
 void agent_pushed(struct fleet *f, uint32_t i, uint64_t spread_ms)
 {
 	struct agent *a = &f->agents[i];
-	uint64_t spread = f->policy->spread ? spread_ms : 0, begin_ms = f->now_ms;
+	uint64_t spread = f->policy->spread ? spread_ms : 0, begin_ms = f->now_ms, due_ms;
+	bool is_open = spread && a->window_ms <= f->now_ms + 2 * spread;
 
-	if (spread && a->window_ms <= f->now_ms + 2 * spread) {
-		if (f->now_ms < f->pending_ms[i])
-			return;
-		if (f->now_ms < a->window_ms)
+	if (!is_open || f->now_ms >= f->pending_ms[i]) {
+		if (is_open && f->now_ms < a->window_ms)
 			begin_ms = a->window_ms;
+		a->window_ms = begin_ms + spread;
+		f->pending_ms[i] = begin_ms + random_upto(&f->random, spread);
+		if (trigger_due(&a->trigger, &due_ms) && due_ms <= a->window_ms)
+			f->pending_ms[i] = due_ms;
 	}
-	a->window_ms = begin_ms + spread;
-	f->pending_ms[i] = begin_ms + random_upto(&f->random, spread);
-	fire(f, a, f->pending_ms[i] - f->now_ms);
+	trigger_hint(&a->trigger, f->now_ms,
+		f->pending_ms[i] > f->now_ms ? f->pending_ms[i] - f->now_ms : 0);
+	take_calls(f);
 }
 
 /* When libzmq, which began to try at from_ms, first tries again after to_ms: a random interval that
@@ -265,11 +259,15 @@ int agent_init(struct fleet *f, uint32_t i)
 	trigger_init(&a->trigger, &f->queue);
 	supervisor_init(&a->supervisor, FLEET_INTERVAL_MS, p->bound);
 	shaper_init(&a->shaper);
+	if (p->limits_holds)
+		shaper_limit(&a->shaper, FLEET_INTERVAL_MS);
 	if (p->push && s->fault_channel && scenario_fault(s, s->fault_from_s * UINT64_C(1000), i))
 		wheel_schedule(&f->wheel, &a->timers[TIMER_CHANNEL],
 			reconnect_ms(f, s->fault_from_s * UINT64_C(1000),
 				s->fault_to_s * UINT64_C(1000)));
-	fire(f, a, random_upto(&f->random, splay ? FLEET_INTERVAL_MS : FLEET_TOGETHER_MS));
+	trigger_fire(&a->trigger, f->now_ms,
+		random_upto(&f->random, splay ? FLEET_INTERVAL_MS : FLEET_TOGETHER_MS));
+	take_calls(f);
 	return 0;
 }
 

@@ -65,10 +65,11 @@ static double outage_peak(const struct result *r)
 		r->agents * 4000.0 / FLEET_UNIT, r->agents * 1000.0 / FLEET_INTERVAL_MS, r->agents);
 }
 
-static double two_holds_s(const struct result *r)
+/* with its jitter; and what waits in the server's queue */
+static double interval_s(const struct result *r)
 {
 	(void)r;
-	return 2 * SHAPER_CAP_MS / 1000.0;
+	return FLEET_INTERVAL_MS * 1.1 / 1000 + FLEET_QUEUE_S;
 }
 
 static double spread_and_limit_s(const struct result *r)
@@ -100,13 +101,19 @@ static const struct target targets[] = {
 	{"push-spread", "requests in one second after a push", peak, spread_peak},
 	{"push-spread", "seconds until everyone has it", convergence_s, spread_and_limit_s},
 	{"outage", "requests in one second after the return", peak, outage_peak},
-	{"outage", "seconds from the return until everyone has it", convergence_s, two_holds_s},
+	{"outage", "seconds from the return until everyone has it", convergence_s, interval_s},
 	{"push-storm", "pulls of the busiest agent", most, storm_pulls},
 	{"overload", "requests before the Retry-After has passed", early, none},
 	{"steady", "bytes of memory per agent", memory, kibibyte},
 };
 
-static const char *const bugs[] = {"jitter", "hold"};
+static const struct {
+	const char *name, *missing;
+} bugs[] = {
+	{"jitter", "jitter and spread"},
+	{"hold", "the hold"},
+	{"limit", "the limit of holds"},
+};
 
 bool check_break(struct policy *p, const char *bug)
 {
@@ -115,6 +122,8 @@ bool check_break(struct policy *p, const char *bug)
 		p->spread = false;
 	} else if (strcmp(bug, "hold") == 0) {
 		p->shaper = false;
+	} else if (strcmp(bug, "limit") == 0) {
+		p->limits_holds = false;
 	} else {
 		return false;
 	}
@@ -192,12 +201,11 @@ int check(FILE *out, const struct policy *ours, uint32_t agents, uint64_t seed)
 	for (size_t i = 0; i < sizeof(bugs) / sizeof(bugs[0]); i++) {
 		struct policy broken = *policy_find("ours");
 
-		check_break(&broken, bugs[i]);
+		check_break(&broken, bugs[i].name);
 		r = verify(NULL, &number, &broken, agents, seed);
 		if (r < 0)
 			return r;
-		snprintf(text, sizeof(text), "without the %s the check fails",
-			broken.shaper ? "spread" : "hold");
+		snprintf(text, sizeof(text), "without %s the check fails", bugs[i].missing);
 		tell(out, &number, r > 0, text);
 		missed += r == 0;
 	}

@@ -37,7 +37,9 @@ static const char help[] =
 	"  --policy NAME    only this one\n"
 	"  --out DIR        also DIR/fleet.csv and DIR/SCENARIO.svg\n"
 	"  --check          are the targets met? TAP; exit 1 when not\n"
-	"  --break BUG      seed a bug into ours: jitter (no jitter, no spread), hold (no shaper)\n"
+	"  --break BUG      seed a bug into ours: jitter (no jitter, no spread), hold (no "
+	"shaper),\n"
+	"                   limit (holds grow beyond the interval)\n"
 	"  --help\n";
 
 static int usage(const char *what, const char *value)

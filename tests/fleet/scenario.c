@@ -168,8 +168,8 @@ const struct scenario scenarios[] = {
 const size_t scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);
 
 #define OURS                                                                                       \
-	.jitter_percent = 10, .splay = true, .shaper = true, .bound = 10, .push = true,            \
-	.spread = true, .scatter = true, .limit_ms = FLEET_LIMIT_MS
+	.jitter_percent = 10, .splay = true, .shaper = true, .limits_holds = true, .bound = 10,    \
+	.push = true, .spread = true, .scatter = true, .limit_ms = FLEET_LIMIT_MS
 
 const struct policy policies[] = {
 	{.name = "ours", .title = "ours", OURS},

@@ -54,7 +54,8 @@ struct policy {
 	unsigned jitter_percent; /* of each delay, up and down */
 	bool splay;              /* the first pull is anywhere in the first interval */
 	bool shaper;
-	unsigned bound; /* of the supervisor; 1 = a timeout doubles nothing */
+	bool limits_holds; /* to the interval, where the server did not ask for more */
+	unsigned bound;    /* of the supervisor; 1 = a timeout doubles nothing */
 	bool push;
 	bool spread; /* heeds the spread of a message */
 	bool long_poll;

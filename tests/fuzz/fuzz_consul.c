@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "../../agent/kind.h"
+#include "../../agent/sentence.h"
 
 #define MAX_BYTES 4096
 
@@ -27,8 +28,11 @@ static void demand(int condition)
 
 static void demand_sentence(const char *why)
 {
+	char shown[FILE_WHY];
+
 	demand(*why && strlen(why) < FILE_WHY);
-	for (; *why; why++)
+	sentence_show(shown, sizeof(shown), why, AUDIENCE_OPERATOR);
+	for (why = shown; *why; why++)
 		demand(*why >= 0x20 && *why < 0x7f);
 }
 

@@ -1,6 +1,7 @@
 /*
  * Fuzz target: the document parsers and writers. The first byte chooses type and flags. What is
- * accepted must keep the limits and read back equal after being written in either format.
+ * accepted must keep the limits and read back equal after being written in either format; what is
+ * accepted as JSON must be the same to YAML.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -34,6 +35,16 @@ static void round_trip(const struct document *d, enum document_type type)
 	buffer_fini(&b);
 }
 
+static void same_as_yaml(const struct document *d, const char *text, size_t len)
+{
+	struct document *yaml = NULL;
+	struct document_error e;
+
+	demand(document_parse(DOCUMENT_YAML, text, len, 0, &yaml, &e) == 0);
+	demand(node_equal(document_root(d), document_root(yaml)));
+	document_free(yaml);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct document *d = NULL;
@@ -50,6 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		text[i - 1] = (char)data[i];
 	if (document_parse(type, text, size - 1, choice >> 1 & 3, &d, &e) == 0) {
 		demand(document_nodes(d) <= DOCUMENT_MAX_NODES);
+		if (type == DOCUMENT_JSON)
+			same_as_yaml(d, text, size - 1);
 		if (!(choice >> 1 & DOCUMENT_KEEP_DUPLICATES)) {
 			round_trip(d, DOCUMENT_YAML);
 			round_trip(d, DOCUMENT_JSON);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "../../agent/kind.h"
+#include "../../agent/sentence.h"
 
 #define MAX_BYTES 4096
 #define ITEMS 2
@@ -27,8 +28,11 @@ static void demand(int condition)
 
 static void demand_sentence(const char *why)
 {
+	char shown[FILE_WHY];
+
 	demand(*why && strlen(why) < FILE_WHY);
-	for (; *why; why++)
+	sentence_show(shown, sizeof(shown), why, AUDIENCE_OPERATOR);
+	for (why = shown; *why; why++)
 		demand(*why >= 0x20 && *why < 0x7f);
 }
 
@@ -75,7 +79,7 @@ static void try_pull(
 		memcpy(held_epoch, a.epoch, sizeof(held_epoch));
 		held.epoch = held_epoch;
 		buffer_fini(&a.body);
-		demand(pull(place, response, &a) == KIND_SAME);
+		demand(pull(place, response, &a) == (place->forced ? KIND_NEW : KIND_SAME));
 	}
 	buffer_fini(&a.body);
 	place->held = NULL;

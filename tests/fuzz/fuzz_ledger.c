@@ -80,7 +80,8 @@ static void check_same(const struct ledger *a, const struct ledger *b)
 {
 	demand(a->verdict_count == b->verdict_count && a->override_count == b->override_count);
 	demand(a->told == b->told && a->proven == b->proven);
-	demand(!memcmp(a->revs, b->revs, sizeof(a->revs)));
+	demand(a->generation == b->generation);
+	demand(!memcmp(ledger_revs(a), ledger_revs(b), LEDGER_MAX_LAYERS * sizeof(uint64_t)));
 	demand(same_text(a->pin.by, b->pin.by) && same_text(a->pin.reason, b->pin.reason));
 	demand(a->pin.until_ms == b->pin.until_ms);
 	for (size_t i = 0; i < a->verdict_count; i++) {

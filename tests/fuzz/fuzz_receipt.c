@@ -76,13 +76,24 @@ static void try_receipt(const char *data, size_t len, bool known)
 	buffer_fini(&b);
 }
 
-static void sum_up(const struct roster *r)
+static void count_ghost(void *arg, const char *key, enum ghost kind)
 {
+	demand(kind > GHOST_NONE && kind < GHOST_KINDS && strlen(key) < GHOSTS_KEY);
+	demand(ghost_name(kind)[0]);
+	++*(size_t *)arg;
+}
+
+/* The sums of what fits; how many fit nothing. */
+static size_t sum_up(struct roster *r)
+{
+	size_t ghosts = 0;
 	const struct roster_wish wish = {.config = NULL};
 	struct roster_row *rows;
 	struct roster_sum s;
 	size_t count;
 
+	demand(roster_settle(r, 1000) == 0);
+	roster_visit_ghosts(r, count_ghost, &ghosts);
 	demand(roster_rows(r, &wish, &rows, &count) == 0);
 	for (size_t i = 0; i < count; i += s.count) {
 		size_t hosts = 0;
@@ -97,23 +108,30 @@ static void sum_up(const struct roster *r)
 		roster_sum_fini(&s);
 	}
 	free(rows);
+	return ghosts;
 }
 
 static void try_roster(const char *data, size_t len)
 {
-	static const char one[] = "{\"v\":1,\"labels\":{},\"configs\":{\"web\":{\"generation\":1,"
-				  "\"version\":\"v1\",\"state\":\"ok\"}}}";
+	static const char one[] = "{\"v\":1,\"host\":\"h1\",\"labels\":{},\"configs\":{\"web\":{"
+				  "\"generation\":1,\"version\":\"v1\",\"state\":\"ok\"}}}",
+			  known[] = "{\"v\":1,\"labels\":{},\"configs\":[\"web\"]}";
+	const struct roster_value page = {one, strlen(one), 1}, name = {known, strlen(known), 0};
 	const char *line = memchr(data, '\n', len);
-	struct roster *r = roster_new("p/");
+	struct roster *r = roster_new("p/", ROSTER_MAX_BYTES);
 	size_t key = line ? (size_t)(line - data) : 0;
 
-	demand(r && roster_put(r, "p/h1", 4, one, strlen(one)) == 0);
+	demand(r && roster_put(r, "p/h1", 4, &page) == 0);
+	demand(roster_put(r, "p/known/h1", 10, &name) == 0 && sum_up(r) == 0);
+	for (uint64_t lease = 0; line && lease < 3; lease++) { /* none, another's, its own */
+		const struct roster_value value = {line + 1, len - key - 1, lease};
+
+		demand(roster_put(r, data, key, &value) == 0);
+		sum_up(r);
+	}
 	if (line)
-		roster_put(r, data, key, line + 1, len - key - 1);
-	sum_up(r);
-	if (line)
-		roster_put(r, data, key, NULL, 0);
-	sum_up(r);
+		demand(roster_put(r, data, key, NULL) == 0);
+	demand(sum_up(r) <= 1); /* what is known of h1 may be gone */
 	roster_free(r);
 }
 

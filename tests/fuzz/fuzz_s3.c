@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "../../agent/kind.h"
+#include "../../agent/sentence.h"
 
 #define BASE "https://s3.example:9000"
 
@@ -107,9 +108,12 @@ static void check_answer(long status, const uint8_t *data, size_t size)
 	if (verdict == KIND_USUAL)
 		demand(status != 200 && status != 404);
 	if (verdict == KIND_FAILED || verdict == KIND_ABSENT) {
+		char shown[FILE_WHY];
+
 		demand(cause > KIND_CAUSE_NONE && cause < KIND_CAUSES);
 		demand(why[0] && memchr(why, '\0', FILE_WHY));
-		for (const char *c = why; *c; c++)
+		sentence_show(shown, sizeof(shown), why, AUDIENCE_OPERATOR);
+		for (const char *c = shown; *c; c++)
 			demand(*c >= 0x20 && *c < 0x7f);
 	}
 	buffer_fini(&r.body);

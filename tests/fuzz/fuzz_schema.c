@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "../../agent/schema.h"
+#include "../../agent/sentence.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -23,8 +24,10 @@ static void demand(bool what)
 
 static void demand_lines(const char *text, size_t max_lines)
 {
+	static char shown[SCHEMA_MAX_REPORT];
 	size_t lines = 0, begin = 0;
 
+	text = sentence_show(shown, sizeof(shown), text, AUDIENCE_OPERATOR);
 	for (size_t i = 0; text[i]; i++) {
 		demand(((unsigned char)text[i] >= 0x20 && text[i] != 0x7f) || text[i] == '\n');
 		if (text[i] != '\n')

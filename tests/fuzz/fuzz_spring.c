@@ -113,7 +113,7 @@ static void check_document(const struct transport_response *r, const struct kind
 	struct document_error e;
 	char hash[DIGEST_HEX];
 
-	demand(a->type == SETTINGS_TYPE_JSON && a->version[0] && !a->digest[0]);
+	demand(a->type == SETTINGS_TYPE_JSON && a->version[0] && !a->mismatch[0]);
 	for (const char *c = a->version; *c; c++)
 		demand(*c > ' ' && *c <= '~');
 	demand(digest_sha256(a->body.data, a->body.len, NULL, 0, hash) == 0);

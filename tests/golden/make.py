@@ -5,10 +5,16 @@
                        (a control page), bad/NAME.snap with bad/bad.json (what readers must refuse, and how), and the seed corpus
                        of tests/fuzz/fuzz_snapshot.c
     make.py --check    does so in a temporary directory and compares all bytes
+    make.py --random DIR [SEED]
+                       writes random.snap and random.tsv there, made like values.*, of thousands of texts; prints the seed
 
 NAME.json: {"generation", "created_ms", "version", "keys": [[key, type, text, value], ...] in key order, "absent": [key, ...]}.
 type is a name; value is a text: "" of null and string, true or false of bool, decimal of int, the shortest that reads back of
 double (nan and inf as such), the count of list and map.
+
+values.snap with values.tsv: what the typed getters answer. A line for each key: key, type ("absent": there is none), text (with %XX
+for what is not plain), then what get_int, get_double (the shortest that reads back), get_bool, get_duration_ms and get_size answer;
+"-" means the fallback. A language whose own type cannot hold an answer gives the fallback instead. Lines with '#' are for people.
 
 bad.json: {name: {"error": "EBADMSG", "EPROTO" or null = either}}: the image is refused; or {name: {"keys": [key, ...], "good":
 [[key, text], ...]}}: the image opens, and those keys are not found, nor listed; the good ones are.
@@ -17,9 +23,12 @@ import filecmp
 import json
 import math
 import os
+import random
+import re
 import struct
 import sys
 import tempfile
+import urllib.parse
 
 import xxhash
 
@@ -176,6 +185,106 @@ def many():
     return entries
 
 
+# ---- typed getters: what lib/pullet.h says, written a second time
+
+INT64 = (-(1 << 63), (1 << 63) - 1)
+DURATIONS = {"ms": 1, "s": 1000, "m": 60000, "h": 3600000, "d": 86400000}
+SIZES = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+UNITS = re.compile(r"([+-]?[0-9]+)([A-Za-z]*)")
+
+
+def whole(kind, text, units, plain):
+    """An integer with one of the units behind it, in 64 bits; plain: an int counts as well."""
+    if kind == "int" and plain:
+        return number(kind, text)
+    m = UNITS.fullmatch(text) if kind == "string" else None
+    n = int(m[1]) * units[m[2]] if m and m[2] in units else None
+    return n if n is not None and INT64[0] <= n <= INT64[1] else None
+
+
+def real(kind, text):
+    if kind in ("int", "double"):
+        return float(number(kind, text))
+    n = float(text) if kind == "string" and DECIMAL.fullmatch(text) else math.inf
+    return n if math.isfinite(n) else None
+
+
+def truth(kind, text):
+    return {"true": "true", "false": "false"}.get(text.lower() if kind == "bool" else text) if kind in ("bool", "string") else None
+
+
+def answers(kind, text):
+    got = (whole(kind, text, {"": 1}, True), real(kind, text), truth(kind, text),
+           whole(kind, text, DURATIONS, False), whole(kind, text, SIZES, True))
+    return ["-" if a is None else str(a) for a in got]
+
+
+def values_table(entries, remark):
+    lines = ["# key\ttype\ttext\tint\tdouble\tbool\tduration_ms\tsize\n# %s\n" % remark]
+    for key, kind, text, _ in sorted(entries, key=lambda e: e[0].encode()):
+        quoted = urllib.parse.quote(text, safe="+.,:;'\"/()*<>=")
+        lines.append("\t".join([key, kind, quoted] + answers(kind, text)) + "\n")
+    return "".join(lines + ["absent\tabsent\t\t-\t-\t-\t-\t-\n"]).encode()
+
+
+def limit_texts(units, limits):
+    """Around each limit, in each unit: the last number that fits, and the first that does not."""
+    for unit, factor in units.items():
+        for limit in limits:
+            last = limit // factor if limit > 0 else -(-limit // factor)
+            for n in (last - 1, last, last + 1):
+                yield "%d%s" % (n, unit)
+
+
+VALUE_TEXTS = """0 -0 +0 7 +7 -7 007 -007 42 9007199254740993 9223372036854775807 9223372036854775808 -9223372036854775808 -9223372036854775809
+18446744073709551615 18446744073709551616 99999999999999999999999999 00000000000000000000000000000042 + - ++1 +-1 1+ 1- 1_000 1,000 0x1f 0X1F 0o17
+0b1 1e5 1E5 1.0 1. 1.10 12345678901234567890.0 0.1 .5 -.5 +.5 5. -5. . -. +. e E e5 .e5 1e 1e+ 1e- 1e+5 1e-5 1E+05 1e5.0 1.5e3 1..2 1.2.3 --1.5 1-1
+1e400 -1e400 1e-400 -1e-400 1e308 1.7976931348623157e308 1.7976931348623158e308 1.7976931348623159e308 5e-324 2.5e-324 2.4e-324 2.2250738585072011e-308
+0.1000000000000000055511151231257827 9007199254740993.0 1e1000000000 0e1000000000 1e-1000000000 1e99999999999999999999 inf Infinity -inf .inf -.inf +.inf .Inf nan
+NaN .nan .NaN nan(1) 0x1p3 0x1.8p1 1d 1f 1L 1D 1F true false TRUE True FALSE False yes no on off null ~ t f
+500ms 10s 5m 1h 2d 0s 0 -5s +5s 5 5S 5MS 5M 5H 5D 1h5m 1.5h 5us 5ns 5w 5y 5sec ms s -ms +s 5mss 5e3s 0x5s 106751d 106752d -106751d -106752d
+999999999d 1000000000d -999999999d -1000000000d 64B 64KiB 8MiB 2GiB 1TiB 64kB 64KB 64k 64K 64Ki 64kib 64KIB 64b 1PiB 1.5KiB B KiB -1KiB +1KiB 1BB 1KiBB 1.0""".split()
+VALUE_TEXTS += ["", " ", " 42", "42 ", "\t42", "42\n", "4 2", "+ 7", " true", "true ", "5 s", "5s ", " 5s", "1 KiB", "\u0664\u0662", "\uff14\uff12", "\u22121",
+                "\u0664s", "gr\u00fc\u00dfe", "1" + "0" * 308, "1" + "0" * 309, "0." + "0" * 330 + "1", "1" + "0" * 3000, "0" * 3000 + "7s", "%41"]
+VALUE_TEXTS += limit_texts(DURATIONS, INT64 + ((1 << 63) // 1000000, -(1 << 63) // 1000000, 86399999999999999, -86399999913600000))
+VALUE_TEXTS += limit_texts(SIZES, INT64)
+VALUE_INTS = "0 -0 +7 007 -1 0x1f 0x1F 0o17 255 9007199254740991 9007199254740992 9007199254740993 -9007199254740993 9223372036854775807 -9223372036854775808".split()
+VALUE_INTS += ["%d" % (s * (1 << n) + d) for n in (7, 8, 15, 16, 31, 32) for s in (1, -1) for d in (-1, 0)]
+VALUE_DOUBLES = """0.0 -0.0 0.1 1.0 1.10 -1.50 1E5 1e5 1e+5 12345678901234567890.0 0.30000000000000004 5e-324 1.7976931348623157e308 3.4028234663852886e+38 3.5e38
+-3.5e38 1e300 1e-300 .5 5. .inf +.inf -.inf .Inf -.INF .nan .NaN .NAN""".split()
+
+
+def value_entries(texts, ints, doubles):
+    plain = [("null", ""), ("list", ""), ("map", "")] + [("bool", t) for t in ("true", "false", "True", "FALSE", "TRUE")]
+    plain += [("int", t) for t in ints] + [("double", t) for t in doubles] + [("string", t) for t in dict.fromkeys(texts)]
+    return [e("%s.%04d" % (kind, i), kind, text) for i, (kind, text) in enumerate(plain)]
+
+
+def random_text(r):
+    units = list(DURATIONS) + list(SIZES)
+    digits = "".join(r.choices("0123456789", k=r.choice((1, 1, 2, 3, 5, 10, 17, 18, 19, 20, 25))))
+    near = r.choice(INT64) // r.choice(list(DURATIONS.values()) + list(SIZES.values())) + r.randint(-2, 2)
+    text = r.choice((str(near), r.choice(("", "", "+", "-")) + digits))
+    if r.random() < 0.4:
+        text += r.choice((".", "")) + r.choice((digits[:3], "")) + r.choice(("", "e", "E")) + r.choice(("", "+", "-")) + str(r.randint(0, 400))
+    text += r.choice(units + [""] * 6)
+    while r.random() < 0.3:
+        at = r.randint(0, len(text))
+        text = text[:at] + r.choice("+-.eE019xobsmhdKMGTiB \t_\u00e9\u0664") * r.randint(0, 1) + text[at + r.randint(0, 1):]
+    return text
+
+
+def random_values(to, seed):
+    r = random.Random(seed)
+    ints = [str(r.choice(INT64) >> r.randint(0, 63)) for _ in range(500)]
+    doubles = (struct.unpack("<d", r.randbytes(8))[0] for _ in range(500))
+    entries = value_entries([random_text(r) for _ in range(8000)], ints, [repr(d) for d in doubles if math.isfinite(d)])
+    write(os.path.join(to, "random.snap"), Image(entries, 1).bytes())
+    write(os.path.join(to, "random.tsv"), values_table(entries, "make.py --random DIR %d" % seed))
+    print("make.py: %d random values, seed %d" % (len(entries), seed))
+
+
 def good():
     """name: (image, absent keys)"""
     images = {
@@ -286,6 +395,9 @@ def seed(mode, key, image):
 
 
 def generate(here, corpus):
+    values = value_entries(VALUE_TEXTS, VALUE_INTS, VALUE_DOUBLES)
+    write(os.path.join(here, "values.snap"), Image(values, 1).bytes())
+    write(os.path.join(here, "values.tsv"), values_table(values, "made by make.py from lib/pullet.h"))
     for name, (image, absent) in good().items():
         write(os.path.join(here, name + ".snap"), image.bytes())
         write(os.path.join(here, name + ".json"), image.json(absent))
@@ -310,6 +422,9 @@ def tree(top):
     return sorted(os.path.relpath(os.path.join(d, f), top) for d, _, files in os.walk(top) for f in files)
 
 
+BY_HAND = {"documents.tsv"}
+
+
 def check():
     wrong = 0
     with tempfile.TemporaryDirectory() as t:
@@ -322,7 +437,7 @@ def check():
                     print("make.py: differs or is missing: " + os.path.normpath(os.path.join(old, name)))
                     wrong += 1
             for name in set(tree(old)) - set(tree(new)):
-                if name.endswith((".snap", ".gen", ".json")):
+                if name.endswith((".snap", ".gen", ".json", ".tsv")) and name not in BY_HAND:
                     print("make.py: nobody makes " + os.path.normpath(os.path.join(old, name)))
                     wrong += 1
     return wrong > 0
@@ -331,6 +446,8 @@ def check():
 if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
         sys.exit(check())
+    if sys.argv[1:2] == ["--random"] and len(sys.argv) in (3, 4):
+        sys.exit(random_values(sys.argv[2], int(sys.argv[3]) if len(sys.argv) == 4 else random.SystemRandom().getrandbits(32)))
     if sys.argv[1:]:
         sys.exit(__doc__)
     generate(HERE, CORPUS)

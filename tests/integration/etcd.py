@@ -4,6 +4,7 @@ All goes through the JSON gateway, as the agent does it. Members live on ports t
 that it is ready, so its health is asked for until it is, with a deadline. Packages: etcd-server, etcd-client.
 """
 import base64
+import contextlib
 import http.client
 import json
 import os
@@ -121,7 +122,7 @@ class Etcd:
         assert shutil.which('etcd') and shutil.which('etcdctl'), 'the packages etcd-server and etcd-client are missing'
         self.test, self.tls, self.args, self.scheme = test, tls, list(args), 'https' if tls else 'http'
         self.path, self.token, self.root, self._tokens = test.path, 'test-1', None, {}
-        self.dir = tempfile.mkdtemp(prefix='pullet-etcd-', dir='/dev/shm' if os.access('/dev/shm', os.W_OK) else None)
+        self.dir = tempfile.mkdtemp(prefix='pullet-etcd-', dir=harness.memory())
         self.members = []
         test.addCleanup(self.close)
         if tls:
@@ -196,13 +197,22 @@ class Etcd:
         self._tokens[user] = answer['token']
         return answer['token']
 
-    def put(self, key, value, member=None):
+    def put(self, key, value, member=None, lease=0):
         """The revision of the write."""
-        return int(self.call('kv/put', {'key': b64(key), 'value': b64(value)}, member)['header']['revision'])
+        return int(self.call('kv/put', {'key': b64(key), 'value': b64(value), 'lease': str(lease)}, member)['header']['revision'])
 
-    def put_all(self, values, member=None):
-        """All in one transaction; its revision."""
-        puts = [{'request_put': {'key': b64(k), 'value': b64(v)}} for k, v in values.items()]
+    def leases(self, number, ttl=3600):
+        """So many new ones, over one connection: transactions have none."""
+        connection, found = http.client.HTTPConnection('127.0.0.1', self._any().client, timeout=PATIENCE), []
+        with contextlib.closing(connection):
+            for _ in range(number):
+                connection.request('POST', '/v3/lease/grant', json.dumps({'TTL': ttl}))
+                found.append(int(json.loads(connection.getresponse().read())['ID']))
+        return found
+
+    def put_all(self, values, member=None, leases=None):
+        """All in one transaction; its revision. `leases`: {key: its lease}."""
+        puts = [{'request_put': {'key': b64(k), 'value': b64(v), 'lease': str((leases or {}).get(k, 0))}} for k, v in values.items()]
         return int(self.call('kv/txn', {'success': puts}, member)['header']['revision'])
 
     def delete(self, key, prefix=False, member=None):

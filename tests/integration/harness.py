@@ -2,11 +2,18 @@
 
 Every wait reads a pipe or a socket until what was asked for has come; nothing sleeps. Everything lives in one temporary directory per
 test and on ports the kernel chose; a test leaves no process and no file behind.
+
+What not every machine can do is in PROBES: a test that needs such a thing says so with @needs, and is skipped with the reason where it
+cannot be had. tests/run counts that, and where nothing may be skipped (CI) it is a failure.
 """
+import atexit
+import contextlib
+import functools
 import http.client
 import json
 import os
 import re
+import resource
 import select
 import shutil
 import signal
@@ -32,6 +39,190 @@ def send(process, number):
     process.send_signal(number)
     if number == signal.SIGSTOP:
         os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+
+
+# ---- what not every machine can do
+
+def refusal(*command):
+    """Why the command fails here; None when it does not."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=DEADLINE, check=False)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        return str(e)
+    return None if done.returncode == 0 else (done.stderr.strip().splitlines() or [f'{command[0]}: status {done.returncode}'])[0]
+
+
+def mount_refusal():
+    with tempfile.TemporaryDirectory(prefix='pullet-probe-') as place:
+        return refusal('mount', '-t', 'tmpfs', 'none', place) or refusal('umount', place)
+
+
+def own_mounts_refusal(*how):
+    """With `unshare ARGS`: mounts that nobody outside sees."""
+    with tempfile.TemporaryDirectory(prefix='pullet-probe-') as place:
+        why = refusal('unshare', *how, 'sh', '-ec', f'mount -t tmpfs none {place}; touch {place}/inside; umount {place}; mount -t tmpfs none {place}')
+        if why is None and os.path.ismount(place):
+            subprocess.run(['umount', place], check=True)
+            why = 'a mount of a namespace of its own is seen outside of it'
+        return why
+
+
+# as pulletd, which holds secrets: its files in /proc are root's, and nobody else may trace it
+CLOSED = 'import ctypes, sys; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); print(1, flush=True); sys.stdin.read()'
+
+
+def look_refusal(*how):
+    """Into a process as the agent is one, that was started with `unshare ARGS`."""
+    with subprocess.Popen([*(['unshare', *how] if how else []), '/usr/bin/python3', '-c', CLOSED], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as p:
+        if p.stdout.readline() != '1\n':
+            return p.stderr.read().strip()
+        try:
+            os.listdir(f'/proc/{p.pid}/fd')
+        except OSError as e:
+            return str(e)
+        with subprocess.Popen(['strace', '-o', '/dev/null', '-p', str(p.pid)], stderr=subprocess.PIPE, text=True) as tracer:
+            said = tracer.stderr.readline().strip()
+            tracer.send_signal(signal.SIGINT)
+            return None if 'attached' in said else said
+
+
+WAYS = {
+    # within a chroot the first way is closed: its root is no mount. The last one makes the command root of a user namespace
+    'mount': (own_mounts_refusal, ['--mount'], ['--mount', '--propagation=unchanged'], ['--map-root-user', '--mount']),
+    'net': (lambda *how: refusal('unshare', *how, 'ip', 'link', 'set', 'lo', 'up'), ['--net'], ['--map-root-user', '--net']),
+    'look': (look_refusal, [], ['--map-root-user']),
+}
+
+
+@functools.lru_cache(None)
+def unshare(kind):
+    """(a prefix, None), or (None, why there is none). The prefix gives a command mounts or a network of its own, and the right to
+    change them; that of 'look' makes the agent one that this user may trace, and whose files in /proc he may read."""
+    refuses, *ways = WAYS[kind]
+    whys = []
+    for how in ways:
+        whys.append(refuses(*how))
+        if whys[-1] is None:
+            return ['unshare', *how] if how else [], None
+    return None, whys[0]
+
+
+def in_memory(directory):
+    done = subprocess.run(['stat', '-f', '-c', '%T', directory], capture_output=True, text=True, check=False)
+    return done.stdout == 'tmpfs\n' and os.access(directory, os.W_OK)
+
+
+@functools.lru_cache(None)
+def memory():
+    """A directory in memory, as /run is; None when there is none to write in."""
+    return next((d for d in ('/dev/shm', os.environ.get('XDG_RUNTIME_DIR', '/run'), tempfile.gettempdir()) if in_memory(d)), None)
+
+
+def give_refusal():
+    with tempfile.NamedTemporaryFile() as f:
+        return refusal('chown', '65534:65534', f.name)
+
+
+def files_refusal():
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most < MANY_FILES and most != resource.RLIM_INFINITY:
+        return f'ulimit -Hn is {most}'
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(now, MANY_FILES), most))
+    return None
+
+
+def set_user_id_refusal():
+    with open('/proc/self/status', encoding='ascii') as f:
+        return 'no_new_privs is set for all that runs here' if 'NoNewPrivs:\t1' in f.read() else None
+
+
+def ipv6_refusal():
+    try:
+        socket.create_server(('::1', 0), family=socket.AF_INET6).close()
+    except OSError as e:
+        return f'::1: {e.strerror}'
+    return None
+
+
+def terminal_refusal():
+    try:
+        for fd in os.openpty():
+            os.close(fd)
+    except OSError as e:
+        return f'no terminal can be opened: {e.strerror}'
+    return None
+
+
+# why it cannot be had here; None when it can. Each is tried once, for real
+MANY_FILES = 4096
+LOOK = 'to look into the agent'  # to trace it, to read its files in /proc
+PROBES = {
+    'to become another user': lambda: refusal('setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', 'true'),
+    'to give files away': give_refusal,
+    'to mount': mount_refusal,
+    'mounts of its own': lambda: unshare('mount')[1],
+    'a network of its own': lambda: unshare('net')[1],
+    LOOK: lambda: unshare('look')[1],
+    'to trace': lambda: refusal('strace', '-o', '/dev/null', 'true'),
+    'files in memory': lambda: None if memory() else 'no tmpfs to write in, such as /dev/shm',
+    'IPv6': ipv6_refusal,
+    'set-user-ID programs': set_user_id_refusal,
+    'a terminal': terminal_refusal,
+    'many open files': files_refusal,
+}
+
+
+@functools.lru_cache(None)
+def lacks(name):
+    """Why the machine has not what PROBES calls so; None when it has."""
+    why = PROBES[name]()
+    return why and f'it needs {name}: {why}'
+
+
+def need(*names):
+    """Skips the test that runs, where the machine lacks one of these."""
+    for name in names:
+        if lacks(name):
+            raise unittest.SkipTest(lacks(name))
+
+
+def needs(*names):
+    """Of a test, or of all tests of a class."""
+    assert set(names) <= set(PROBES), names
+
+    def decorate(thing):
+        if isinstance(thing, type):
+            thing.setUp = needs(*names)(thing.setUp)
+            return thing
+
+        @functools.wraps(thing)
+        def test(self, *args):
+            need(*names)
+            if LOOK in names:
+                self.prefix = unshare('look')[0]  # Agent starts behind it
+            return thing(self, *args)
+        return test
+    return decorate
+
+
+def own_mounts():
+    """A prefix for a command; it may mount, and nobody else sees that."""
+    need('mounts of its own')
+    return unshare('mount')[0]
+
+
+def own_network():
+    need('a network of its own')
+    return unshare('net')[0]
+
+
+# ---- programs and servers
+
+def for_anybody(test, program):
+    """A copy that any user can execute: the tree may lie where only its owner can look."""
+    os.chmod(test.dir, 0o755)
+    return shutil.copy(program, test.path(os.path.basename(program)))
 
 
 class Lines:
@@ -74,7 +265,8 @@ class Lines:
 
 
 class Program:
-    """A child process whose standard error (or output) is read."""
+    """A child process whose standard error (or output) is read. It has a process group of its own, which ends with it."""
+    running = set()  # what an interrupted test has not closed is closed at exit
 
     def __init__(self, args, env=None, read='stderr', **kw):
         full = dict(os.environ, **(env or {}))
@@ -86,7 +278,10 @@ class Program:
             streams = {'stdout': subprocess.PIPE, 'stderr': subprocess.STDOUT}
         else:
             streams[read] = subprocess.PIPE
+        if not kw.get('start_new_session'):
+            kw['process_group'] = 0
         self.process = subprocess.Popen(args, stdin=subprocess.DEVNULL, env=full, **streams, **kw)
+        Program.running.add(self)
         self.log = Lines(self.process.stdout or self.process.stderr)
         self.pid = self.process.pid
 
@@ -98,12 +293,18 @@ class Program:
 
     def close(self):
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGCONT)
-            self.process.kill()
+            os.killpg(self.pid, signal.SIGKILL)  # what it started is in its group, such as nginx's workers
             self.process.wait()
+        Program.running.discard(self)
         for stream in (self.process.stdout, self.process.stderr):
             if stream:
                 stream.close()
+
+
+@atexit.register
+def close_running():
+    for program in list(Program.running):
+        program.close()
 
 
 class Agent(Program):
@@ -114,7 +315,7 @@ class Agent(Program):
         self.config_path = test.path('pullet.yaml')
         test.write('pullet.yaml', config)
         self.socket = test.path('run/control.sock')
-        super().__init__([*valgrind, PULLETD, '-c', self.config_path, *args], env=env)
+        super().__init__([*getattr(test, 'prefix', ()), *valgrind, PULLETD, '-c', self.config_path, *args], env=env)
         test.addCleanup(self.close)
 
     def stop(self):
@@ -170,6 +371,28 @@ class Agent(Program):
         return self.request('POST', path)
 
 
+class Corner:
+    """A directory of its own in that of a test, for another agent."""
+
+    def __init__(self, test, name):
+        self.test, self.dir = test, test.path(name)
+        os.makedirs(self.dir)
+        self.addCleanup, self.assertEqual, self.assertLess = test.addCleanup, test.assertEqual, test.assertLess
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def write(self, name, text):
+        self.test.write(os.path.join(self.dir, name), text)
+
+
+def connect_in_turn(s, path, seconds):
+    """With Python's own timeout, connect() fails at once while too many others wait to be accepted."""
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack('ll', int(seconds), 0))
+    s.connect(path)
+    s.settimeout(seconds)
+
+
 class UnixConnection(http.client.HTTPConnection):
     def __init__(self, path):
         super().__init__('localhost', timeout=DEADLINE * 2)
@@ -177,8 +400,7 @@ class UnixConnection(http.client.HTTPConnection):
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
+        connect_in_turn(self.sock, self.path, self.timeout)
 
 
 class Nginx(Program):
@@ -351,6 +573,14 @@ class Case(unittest.TestCase):
         with open(self.path(name), 'rb') as f:
             return f.read()
 
+    def until(self, happened, what):
+        """Asks `happened()` until it is true: for what no line of a log tells. `what` (a text, or a function that makes it) says what did not come."""
+        end = time.monotonic() + DEADLINE
+        while not happened():
+            if time.monotonic() > end:
+                self.fail(what() if callable(what) else what)
+            time.sleep(0.005)
+
     def config(self, url, more='', push='', name='web', agent=''):
         """The text of a configuration with one config in this test's directory."""
         os.makedirs(self.path('out'), exist_ok=True)
@@ -378,9 +608,14 @@ configs:
 
 
 def main():
-    """Runs the calling module's tests and ends with "N passed, N failed"."""
-    result = unittest.TextTestRunner(stream=sys.stderr, verbosity=2).run(
-        unittest.defaultTestLoader.loadTestsFromModule(sys.modules['__main__']))
-    failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses) + len(result.skipped)
-    print(f'{result.testsRun - failed} passed, {failed} failed')
+    """Runs the calling module's tests, or those that are named (Class, Class.test), and ends with "N passed, N failed", and ", N skipped" when some were."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is told to end closes what it started
+    loader, module, names = unittest.defaultTestLoader, sys.modules['__main__'], sys.argv[1:]
+    tests = loader.loadTestsFromNames(names, module) if names else loader.loadTestsFromModule(module)
+    result = unittest.TextTestRunner(stream=sys.stderr, verbosity=2).run(tests)
+    skipped = {getattr(test, 'test_case', test).id().removeprefix('__main__.'): reason for test, reason in result.skipped}
+    for name, reason in skipped.items():
+        print(f'ok - {name} # SKIP {reason}')
+    failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
+    print(f'{max(0, result.testsRun - failed - len(skipped))} passed, {failed} failed' + (f', {len(skipped)} skipped' if skipped else ''))
     sys.exit(1 if failed else 0)

@@ -96,9 +96,11 @@ ssize_t send(int fd, const void *data, size_t len, int flags)
 	return syscall(SYS_sendto, fd, data, len, flags, NULL, 0);
 }
 
-ssize_t recv(int fd, void *data, size_t len, int flags)
+/* recv() is the program's own (peer_guard), and calls this. */
+ssize_t recvfrom(
+	int fd, void *data, size_t len, int flags, struct sockaddr *from, socklen_t *from_len)
 {
-	ssize_t n = syscall(SYS_recvfrom, fd, data, len, flags, NULL, NULL);
+	ssize_t n = syscall(SYS_recvfrom, fd, data, len, flags, from, from_len);
 
 	if (n >= 0)
 		patient_until_ns = 0;

@@ -175,10 +175,16 @@ configs:
         return status['last_error']
 
     def until(self, ready, what='it'):
-        """Asks the agent until `ready()` is true: for what no line of the log tells."""
-        end = time.monotonic() + harness.DEADLINE
-        while not ready():
-            self.assertLess(time.monotonic(), end, f'{what} never came: {self.agent.get("/v1/status")[1]}')
+        super().until(ready, lambda: f'{what} never came: {self.agent.get("/v1/status")[1]}')
+
+    def quiet(self, server, seconds=1):
+        """Until nothing has come to a server for so long: what a start or a message made the agent do is over, what the floor between pulls held up too."""
+        end, requests = time.monotonic() + harness.DEADLINE, [None]
+        while requests:
+            self.assertLess(time.monotonic(), end, f'never quiet: {requests[-9:]}')
+            with Window(server, seconds) as window:
+                pass
+            requests = window.requests
 
     def watching(self, state='watching', name='web'):
         self.until(lambda: self.agent.status(name)['watch']['state'] == state, f'the watch {state}')

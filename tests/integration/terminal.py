@@ -78,6 +78,7 @@ class Terminal:
 
     def __init__(self, test, args, columns=80, rows=24, env=None):
         self.test = test
+        harness.need('a terminal')
         self.master, self.slave = os.openpty()
         self.resize(columns, rows, False)
         self.before = termios.tcgetattr(self.slave)

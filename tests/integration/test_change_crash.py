@@ -6,6 +6,7 @@ order of things allows, tell the application, prove it, and leave nothing behind
 """
 import concurrent.futures
 import contextlib
+import hashlib
 import http.client
 import json
 import os
@@ -14,12 +15,13 @@ import re
 import shutil
 import signal
 import struct
+import subprocess
 import tempfile
 import threading
 import time
 
 import harness
-from harness import Agent, FaultServer, Program, good
+from harness import Agent, DEADLINE, FaultServer, Program, good
 
 STRIDE = int(os.environ.get('PULLET_TEST_STRIDE', '7' if harness.SANITIZED else '1'))  # of the system calls
 CALLS = 'openat,write,pwrite64,fsync,fdatasync,fchmod,fchown,?rename,renameat,?renameat2,?unlink,unlinkat,?rmdir,?mkdir,mkdirat,symlinkat,?link,linkat,futex'
@@ -33,7 +35,8 @@ hit() {
 	read line <$d/kill
 	[ "$line" = "$step $PULLET_GENERATION $1" ] || return 0
 	rm $d/kill
-	kill -9 $PPID $$
+	read -r _ _ _ agent _ </proc/$PPID/stat  # the parent is the keeper
+	kill -9 $agent $$
 }
 hit before
 case $step in
@@ -118,15 +121,25 @@ class Readers(threading.Thread):
         self.join()
 
 
+def lives(agent):
+    """Is it alive? Also when a kill came after its last answer, at what follows on the sync thread."""
+    try:
+        return agent.get('/livez')[0] == 200
+    except (OSError, http.client.HTTPException):
+        agent.wait(5)
+        return False
+
+
 class World:
     """A directory, a server and one config, with what the application has seen of it."""
     path, write, read = harness.Case.path, harness.Case.write, harness.Case.read
 
     def __init__(self, test, kind, memory, interval='1h', more=''):
         self.test, self.kind, self.is_set, self.addCleanup = test, kind, kind == 'dir', test.addCleanup
-        self.dir = tempfile.mkdtemp(prefix='pullet-test-', dir='/dev/shm' if memory else None)
+        self.dir = tempfile.mkdtemp(prefix='pullet-test-', dir=harness.memory() if memory else None)  # else the disk, where it is slower
         test.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
         self.assertEqual, self.assertLess = test.assertEqual, test.assertLess  # for Agent
+        self.prefix = getattr(test, 'prefix', ())
         self.n, self.bad, self.asked, self.served, self.lock = 1, False, set(), None, threading.Lock()
         self.server = FaultServer(test)
         self.server.behave = self.answer
@@ -362,6 +375,7 @@ class Programs(Change):
         world.agent.stop()
 
 
+@harness.needs(harness.LOOK)
 class Calls(Change):
     """The agent is killed instead of its n-th system call."""
 
@@ -398,7 +412,7 @@ class Calls(Change):
             step = world.begin(bad)
             with self.trace(world, thread, f'signal=KILL:when={n}'):
                 self.pull(world, step)
-            dead = world.agent.process.poll() is not None
+            dead = not lives(world.agent)
             with about(f'{kind}, memory {memory}, {thread}, bad {bad}: killed at call {n}: {world.last_call()}'):
                 if dead:
                     kills += 1
@@ -432,11 +446,12 @@ class Calls(Change):
         world.finished(step)
         world.agent.stop()
 
+    @harness.needs('files in memory')  # on a disk others come between
     def test_an_agent_whose_renames_only_seem_to_work_is_caught(self):
         calls = 'renameat,?renameat2'
-        # the n-th: the candidate for the check, state file, file, snapshot, ledger
-        for kind, n, kill, what in (('file', 2, True, 'came once'), ('file', 3, False, 'is visible'), ('file', 3, True, 'runs with'),
-                                    ('file', 4, False, 'page and image'), ('dir', 6, False, 'is visible')):
+        # the n-th: state file, file, snapshot, ledger; of a set first its files for the check
+        for kind, n, kill, what in (('file', 1, True, 'came once'), ('file', 2, False, 'is visible'), ('file', 2, True, 'runs with'),
+                                    ('file', 3, False, 'page and image'), ('dir', 6, False, 'is visible')):
             with self.subTest(kind=kind, n=n):
                 with self.assertRaisesRegex(Flaw, what):
                     self.seed(kind, calls, f'retval=0:when={n}', kill)
@@ -455,6 +470,7 @@ class Calls(Change):
         world.agent.signal(signal.SIGKILL)
         world.dies()
         os.unlink(world.path('state/web/ledger.json'))
+        forget_decisions(world)
         world.recover(step)
         with self.assertRaisesRegex(Flaw, 'taken again'):
             world.refuses(step)
@@ -479,6 +495,156 @@ class Calls(Change):
         kills = self.together([(self.kill_at_each, 'dir', *rest) for rest in
                                ((True, 'pulletd', False), (True, 'pulletd', True), (False, 'pullet-sync', False))])
         print(f'{kills} kills, one at each call of a change of a set')
+
+
+def forget_decisions(world):
+    """Makes the newest state file that of an agent which keeps its decisions in the ledger only."""
+    newest = 'state/web/' + max(f for f in os.listdir(world.path('state/web')) if f.isdigit())
+    _, facts, body = world.read(newest).split(b'\n', 2)
+    facts = json.loads(facts)
+    facts.pop('decisions', None)
+    rest = json.dumps(facts).encode() + b'\n' + body
+    world.write(newest, b'pullet-state 1 ' + hashlib.sha256(rest).hexdigest().encode() + b'\n' + rest)
+
+
+class Decider:
+    """A signed document, and what is decided about it: each decision changes what the file says, and must not be lost once it shows."""
+    path, write, read = harness.Case.path, harness.Case.write, harness.Case.read
+
+    def __init__(self, test, memory, ledger, forgets):
+        self.test, self.ledger, self.forgets, self.addCleanup = test, ledger, forgets, test.addCleanup
+        self.prefix = test.prefix
+        self.dir = tempfile.mkdtemp(prefix='pullet-test-', dir=harness.memory() if memory else None)
+        test.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        self.assertEqual, self.assertLess = test.assertEqual, test.assertLess  # for Agent
+        subprocess.run(['minisign', '-G', '-W', '-p', self.path('k.pub'), '-s', self.path('k.key')], check=True, stdout=subprocess.DEVNULL)
+        self.documents, self.n, self.value = {}, 0, 1000
+        self.server = FaultServer(test)
+        self.server.behave = self.answer
+        self.config = f'''agent:
+  state_dir: {self.path("state")}
+  runtime_dir: {self.path("run")}
+  log: {{level: debug, format: text}}
+configs:
+  web:
+    url: {self.server.url}/web.yaml
+    file: {self.path("out/web.yaml")}
+    interval: 1h
+    verify: {{public_key: {self.read("k.pub").decode().split()[-1]}}}
+'''
+        self.offer(1)
+        self.agent = Agent(self, self.config)
+        self.agent.ready()
+        self.refresh()
+
+    def offer(self, n):
+        """The server has this document from now on, signed with its number as its rev."""
+        self.n = n
+        if n not in self.documents:
+            self.write('doc', b'number: %d\n' % n)
+            subprocess.run(['minisign', '-S', '-s', self.path('k.key'), '-m', self.path('doc'), '-t', f'rev={n}'], check=True, stdout=subprocess.DEVNULL)
+            self.documents[n] = (self.read('doc'), self.read('doc.minisig'))
+
+    def answer(self, connection, head, stopping):
+        body = self.documents[self.n][head.split()[1].endswith('.minisig')]
+        return good(body, f'ETag: "{self.n}"\r\n')(connection, head, stopping)
+
+    def visible(self):
+        found = re.fullmatch(rb'number: (\d+)\n', self.read('out/web.yaml'))
+        if not found:
+            raise Flaw(f'not whole: {self.read("out/web.yaml")}')
+        return int(found[1])
+
+    def ask(self, what):
+        """Asks for it and waits for its end, or for that of the agent."""
+        try:
+            self.agent.post(f'/v1/configs/web/{what}{"&" if "?" in what else "?"}timeout_ms={DEADLINE * 1000}')
+        except (OSError, http.client.HTTPException):
+            self.agent.wait(5)
+
+    def refresh(self):
+        self.ask('refresh?wait=1')
+
+    # ---- each brings the world to where its decision can be made, and returns what is to be asked and what the server has afterwards
+
+    def newer(self):
+        """A version with a higher rev; after it somebody plays back the one before."""
+        before = self.n
+        self.offer(before + 1)
+        self.refresh()
+        before = self.n
+        self.offer(before + 1)
+        return 'refresh?wait=1', before
+
+    def override(self):
+        self.value += 1
+        return f'override?key=number&value={self.value}&for_ms=3600000', self.n
+
+    def dropped(self):
+        self.ask(self.override()[0])
+        return 'override?key=number&remove=1', self.n
+
+    def rolled_back(self):
+        self.offer(self.n + 1)
+        self.refresh()
+        return 'rollback', self.n
+
+    def forced(self):
+        self.ask(self.rolled_back()[0])
+        return 'refresh?force=1&wait=1', self.n
+
+    def die_at(self, decision, thread, n):
+        """The decision with a kill at the n-th call; False: it went through without one."""
+        what, later = getattr(self, decision)()
+        old, seen, ledger = self.visible(), [], self.read('state/web/ledger.json')
+        with Calls.trace(self, thread, f'signal=KILL:when={n}'):
+            self.ask(what)
+        if lives(self.agent):
+            self.test.assertNotEqual(self.visible(), old, what)
+            return False
+        self.agent.close()
+        self.offer(later)
+        seen.append(self.visible())
+        if self.ledger == 'lost':
+            self.write('state/web/ledger.json', ledger)
+        if self.forgets:
+            forget_decisions(self)
+        self.agent = Agent(self, self.config)
+        self.agent.log.wait('last known good')
+        self.agent.ready()
+        seen.append(self.visible())
+        self.refresh()
+        seen.append(self.visible())
+        new = [value != old for value in seen]
+        if new != sorted(new):
+            raise Flaw(f'{decision}, {thread}, killed at call {n}: it was visible, and is not any more: {old} {seen}')
+        return True
+
+
+@harness.needs(harness.LOOK)
+class Decisions(Change):
+    """What was decided is in the state file before its effect is visible: no kill undoes it, and no power cut that takes what was written to
+    the ledger since (`lost`)."""
+
+    def kill_at_each(self, decision, memory, ledger, forgets=False):
+        kills = 0
+        for thread in ('pulletd',) if memory else ('pulletd', 'pullet-sync'):
+            world, n = Decider(self, memory, ledger, forgets), 1
+            while world.die_at(decision, thread, n):
+                kills, n = kills + 1, n + (1 if forgets else STRIDE)  # the bug shows at a few calls only
+            world.agent.stop()
+        return kills
+
+    def test_no_decision_is_lost_to_a_kill(self):
+        kills = self.together([(self.kill_at_each, decision, *how) for how in ((True, 'kept'), (True, 'lost'), (False, 'kept'))
+                               for decision in ('newer', 'override', 'dropped', 'rolled_back', 'forced')])
+        print(f'{kills} kills, one at each call of five decisions')
+        self.assertGreater(kills, 100 // STRIDE)
+
+    def test_an_agent_that_keeps_them_in_its_ledger_only_is_caught(self):
+        for decision in ('newer', 'override', 'dropped', 'rolled_back', 'forced'):
+            with self.subTest(decision=decision), self.assertRaisesRegex(Flaw, 'not any more'):
+                self.kill_at_each(decision, True, 'lost', forgets=True)
 
 
 if __name__ == '__main__':

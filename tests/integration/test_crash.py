@@ -102,9 +102,10 @@ class Crash(harness.Case):
     def test_on_disk(self):
         self.kill_many(KILLS)
 
+    @harness.needs('files in memory')
     def test_on_tmpfs(self):
         disk = self.dir
-        with tempfile.TemporaryDirectory(dir='/dev/shm', prefix='pullet-test-') as memory:
+        with tempfile.TemporaryDirectory(dir=harness.memory(), prefix='pullet-test-') as memory:
             self.dir = memory
             self.kill_many(KILLS)
             self.dir = disk

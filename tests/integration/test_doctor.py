@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import threading
@@ -14,7 +15,7 @@ import time
 
 import harness
 import test_tls
-from harness import Agent, FaultServer, PULLET, good
+from harness import Agent, FaultServer, PULLET, good, needs
 from test_curve import Keys, Publisher
 
 NOBODY = 65534
@@ -72,7 +73,7 @@ class Case(harness.Case):
 
     def in_namespace(self, script):
         """A prefix that runs a command behind a script, in a mount namespace of its own."""
-        return ['unshare', '-m', 'sh', '-ec', script + '\nexec "$@"', 'sh']
+        return [*harness.own_mounts(), 'sh', '-ec', script + '\nexec "$@"', 'sh']
 
     def server(self, behave=None):
         s = FaultServer(self)
@@ -88,10 +89,67 @@ class Case(harness.Case):
         return app
 
     def give(self, *names, uid=NOBODY):
+        """Directories of another user's, as whom the agent or the doctor will run."""
+        harness.need('to give files away', 'to become another user')
         os.chmod(self.dir, 0o755)
         for name in names:
             os.makedirs(self.path(name), exist_ok=True)
             os.chown(self.path(name), uid, uid)
+
+
+class Operators(Case):
+    """The group of agent.operators, and who of it comes near the socket; `pulletd -t` says the same. Users and groups are those of files laid over /etc."""
+    USERS = ('ann', 64301, 64301), ('ben', 64302, 64302), ('eve', 64303, 64310)
+    GROUPS = {'ops': (64310, 'ann'), 'readers': (64311, 'ben'), 'both': (64312, 'ann,ben'), 'empty': (64313, ''), 'bens': (64314, 'ben')}
+
+    def setUp(self):
+        super().setUp()
+        harness.need('to mount', 'to give files away')
+        self.write('passwd', 'root:x:0:0::/root:/bin/sh\n' + ''.join(f'{n}:x:{u}:{g}::/:/bin/sh\n' for n, u, g in self.USERS))
+        self.write('group', 'root:x:0:\n' + ''.join(f'{n}:x:{g}:{m}\n' for n, (g, m) in self.GROUPS.items()))
+        os.chmod(self.dir, 0o755)
+        self.prefix = self.in_namespace(f'mount --bind {self.path("passwd")} /etc/passwd; mount --bind {self.path("group")} /etc/group')
+
+    def say(self, group, readers=64311, mode=0o2750):
+        """(what the doctor finds, its severity, what `pulletd -t` prints)."""
+        os.makedirs(self.path('run'), exist_ok=True)
+        os.chown(self.path('run'), 0, readers)
+        os.chmod(self.path('run'), mode)
+        self.alone(self.config('http://127.0.0.1:9/', agent=f'  operators: {group}'))
+        (found,) = [f for f in self.doctor(prefix=self.prefix) if f['subject'] == 'operators' or group in f['finding']]
+        test = subprocess.run([*self.prefix, harness.PULLETD, '-t', '-c', self.path('pullet.yaml')], capture_output=True, text=True, check=False,
+                              timeout=harness.DEADLINE)
+        if found['severity'] in ('warning', 'note'):
+            self.assertEqual((test.returncode, test.stderr), (0, f'operators: {found["finding"]}: {found["remedy"]}\n'))
+        return found['severity'], found['finding'], test.stderr
+
+    def test_whoever_is_in_both_groups_can_open_it(self):
+        self.assertEqual(self.say('both'), ('ok', 'they can open the control socket', ''))
+        self.assertEqual(self.say('bens')[0], 'ok')
+        self.assertEqual(self.say('ops', mode=0o2755)[0], 'warning')  # into the directory, and not to the socket
+
+    def test_none_of_them_can(self):
+        severity, finding, said = self.say('ops')
+        self.assertEqual(severity, 'warning')
+        self.assertEqual(finding, f'no member of the group ops can open the control socket: ann is stopped at {self.path("run")}')
+        self.assertIn('usermod -aG readers ann', said)
+        os.chmod(self.dir, 0o750)  # where the doctor and the agent pass
+        self.assertRegex(self.say('both')[1], f'ann is stopped at {self.dir}$')
+
+    def test_every_reader_is_an_operator(self):
+        severity, finding, said = self.say('readers')
+        self.assertEqual(severity, 'warning')
+        self.assertIn('the group readers is that of the control socket too', finding)
+        self.assertIn('name a group of its own', said)
+
+    def test_nobody_is_one(self):
+        self.assertEqual(self.say('empty')[:2], ('note', 'nobody is a member of the group empty'))
+        self.assertEqual(self.say('64399')[:2], ('note', 'nobody is a member of the group 64399'))
+
+    def test_there_is_no_such_group(self):
+        severity, finding, said = self.say('operatrs')
+        self.assertEqual((severity, 'names a group that does not exist here' in finding), ('error', True))
+        self.assertIn('names a group that does not exist here', said)
 
 
 class AllIsWell(Case):
@@ -157,6 +215,7 @@ class Configuration(Case):
         self.assertEqual([f for f in findings if f['check'] in ('servers', 'files')], [])
         self.assertEqual(self.run_doctor().returncode, 78)
 
+    @needs('to become another user')
     def test_a_file_that_one_may_not_read_is_not_judged(self):
         self.alone(self.config('http://127.0.0.1:1/'))
         os.chmod(self.dir, 0o755)
@@ -175,6 +234,8 @@ configs:
   web: {{from: [{{server: far, path: /a.yaml}}], file: {self.path("out/a")}, interval: 100ms, timeout: 200ms, jitter: 0%, drift: leave, history: 1}}
 ''')
         os.chmod(self.path('pullet.yaml'), 0o646)
+        self.none(self.doctor('--timeout', '2s'), 'everybody on this host')  # nobody else gets into the directory
+        os.chmod(self.dir, 0o755)
         findings = self.doctor('--timeout', '2s', code=1)
         for severity, pattern in (('warning', 'plain http from another host, unsigned'), ('note', 'timeout is longer than interval'),
                                   ('note', 'jitter is 0%'), ('note', 'drift: leave'), ('note', 'history is 1'),
@@ -305,6 +366,8 @@ configs: {{web: {{from: [{{server: main, path: /a.yaml}}], file: {self.path("web
         self.one(findings, 'error', 'No such file', 'files')
         self.write('token', 'planted\n')
         os.chmod(self.path('token'), 0o644)
+        self.none(self.doctor(code=0), 'everybody on this host')
+        os.chmod(self.dir, 0o755)
         self.one(self.doctor(code=0), 'warning', 'everybody on this host can read it', 'files')
 
     def test_signatures(self):
@@ -418,6 +481,8 @@ configs: {{web: {{from: [{{server: main, path: /a.yaml}}], file: {self.path("web
         both = self.pem('good.key', 'good.pem')
         self.none(self.look(cert=both), 'key')
         os.chmod(both, 0o644)
+        os.chmod(os.path.dirname(both), 0o755)
+        os.chmod(self.dir, 0o755)
         self.one(self.look(cert=both), 'warning', 'tls.cert: everybody on this host can read it', remedy='chmod o-rwx')
         self.one(self.look(cert='good.pem'), 'error', 'tls.key: there is no key in it', subject='good.pem')
         self.authorities.openssl('pkey', '-in', 'good.key', '-aes256', '-passout', 'pass:x', '-out', 'locked.key')
@@ -444,6 +509,7 @@ configs: {{web: {{from: [{{server: one, path: /a.yaml}}, {{server: two, path: /a
         findings = self.look(cert='none.pem', key='none.key', ca='none.ca')
         self.assertEqual(sorted(f['finding'] for f in findings if 'tls.' in f['finding']), [f'tls.{k}: No such file or directory' for k in ('ca', 'cert', 'key')])
 
+    @needs('to become another user')
     def test_a_file_that_one_may_not_read(self):
         a = self.authorities
         os.chmod(a.dir, 0o755)
@@ -528,6 +594,7 @@ class Files(Case):
         """What looks for leaks cannot be traced."""
         return {'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':detect_leaks=0'}
 
+    @needs('to trace')
     def test_what_comes_over_a_network(self):
         self.alone(self.config(self.url))
         os.makedirs(self.path('state'), mode=0o700)
@@ -540,9 +607,10 @@ class Files(Case):
                 self.one(findings, 'error', f'^runtime_dir: it is on {name}: readers of snapshots may be killed', remedy='/run/pullet', subject=self.path('run'))
                 self.one(findings, 'error' if name == 'NFS' else 'warning', f'/out is on {name}', remedy='publish into a local directory', subject='web')
 
+    @needs(harness.LOOK)
     def test_on_nfs_the_agent_does_refuse(self):
         self.alone(self.config(self.url))
-        done = subprocess.run([*self.believe(0x6969, 'out'), harness.PULLETD, '-c', self.path('pullet.yaml'), '--once'], capture_output=True, text=True,
+        done = subprocess.run([*self.prefix, *self.believe(0x6969, 'out'), harness.PULLETD, '-c', self.path('pullet.yaml'), '--once'], capture_output=True, text=True,
                               env=dict(os.environ, **self.without_leaks()), timeout=harness.DEADLINE, check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn('it is on NFS, where a rename may fail and have happened', done.stderr)
@@ -555,9 +623,9 @@ class Files(Case):
         self.one(self.look(f'mount -t tmpfs -o size=64m,mode=755 none {out}; head -c 66000000 /dev/zero > {out}/x', code=0), 'warning', 'nearly full')
 
     def test_an_overlay(self):
-        for name in ('lower', 'upper', 'work'):
-            os.makedirs(self.path(f'over/{name}'), mode=0o700)
-        script = 'cd {0}; mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work none {1}'.format(self.path('over'), self.path('state'))
+        os.makedirs(self.path('over'))  # in memory: what lies on an overlay itself is none to lay another on
+        script = ('mount -t tmpfs none {0}; cd {0}; mkdir -m 700 lower upper work; '
+                  'mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work none {1}').format(self.path('over'), self.path('state'))
         self.one(self.look(script, code=0), 'note', "state_dir: it is in a container's own layer, and gone with the container", remedy='mount a volume there',
                  subject=self.path('state'))
 
@@ -594,11 +662,19 @@ class Files(Case):
         self.one(findings, 'error', 'nor is the directory it would lie in')
         self.one(findings, 'note', 'state_dir: it is not there; the agent makes it')
 
+    def fuse(self):
+        """The kernel's, if /dev has it or not."""
+        if os.path.exists('/dev/fuse'):
+            return '/dev/fuse'
+        os.mknod(self.path('fuse'), 0o600 | stat.S_IFCHR, os.makedev(10, 229))
+        return self.path('fuse')
+
+    @needs('to mount')
     def test_a_mount_that_hangs(self):
         """A FUSE file system that nobody answers for."""
         self.alone(self.config(self.url))
         os.makedirs(self.path('run'), mode=0o750)
-        fd = os.open('/dev/fuse', os.O_RDWR)
+        fd = os.open(self.fuse(), os.O_RDWR)
         libc = ctypes.CDLL(None, use_errno=True)
         where = self.path('out').encode()
         self.assertEqual(libc.mount(b'none', where, b'fuse', 0, f'fd={fd},rootmode=40000,user_id=0,group_id=0'.encode()), 0, os.strerror(ctypes.get_errno()))
@@ -671,7 +747,7 @@ class OfTheAgent(Case):
         self.addCleanup(listener.shutdown, socket.SHUT_RDWR)
         self.one(self.doctor('--socket', self.path('sock')), 'warning', 'it runs version 9\x1b.31m, installed is', 'agent')
         text = self.run_doctor('--socket', self.path('sock')).stdout
-        self.assertIn('it runs version 9?[31m, installed is', text)
+        self.assertIn(r'it runs version 9\x1b[31m, installed is', text)
         self.assertNotIn('\x1b', text)
 
     def test_a_secret_that_it_may_not_read(self):
@@ -698,16 +774,18 @@ configs: {{web: {{from: [{{server: main, path: /web.yaml}}], file: {self.path("o
         os.chown(self.path('out'), 0, 0)
         self.one(self.doctor(prefix=AS_NOBODY, code=1), 'error', 'nobody may not write in it')
 
+    @needs('to become another user')
     def test_as_somebody_else_it_says_what_was_not_looked_at_and_guesses_nothing(self):
         self.write('token', 'planted\n')
         os.chmod(self.path('token'), 0o600)
         server = self.server(status(401))
         os.makedirs(self.path('out'))
         os.makedirs(self.path('state'), mode=0o700)
+        shutil.copy('/bin/true', self.path('systemctl'))
         config = f'''
 agent: {{state_dir: {self.path("state")}, runtime_dir: {self.path("run")}}}
 servers: {{main: {{urls: ["{server.url}"], auth: {{bearer_file: {self.path("token")}}}}}}}
-configs: {{web: {{from: [{{server: main, path: /web.yaml}}], file: {self.path("out/web.yaml")}, reload: {{run: [/usr/bin/systemctl, reload, x]}}}}}}
+configs: {{web: {{from: [{{server: main, path: /web.yaml}}], file: {self.path("out/web.yaml")}, reload: {{run: [{self.path('systemctl')}, reload, x]}}}}}}
 '''
         agent = Agent(self, config)
         agent.log.wait('answered 401')
@@ -775,7 +853,9 @@ configs: {{web: {{from: [{{server: main, path: /web.yaml}}], file: {self.path("o
 
 class Hooks(Case):
     def start(self, more, prefix=NOBODY_S_AGENT):
-        self.give('state', 'run', 'out')
+        for name in ('state', 'run'):  # an agent with root's rights uses nobody else's
+            shutil.rmtree(self.path(name), ignore_errors=True)
+        self.give('state', 'run', 'out', **({} if prefix else {'uid': 0}))
         agent = Agent(self, self.config(self.server().url + '/web.yaml', more), valgrind=prefix)
         agent.ready()
         return agent
@@ -800,8 +880,10 @@ class Hooks(Case):
         self.one(findings, 'error', 'probe: nobody may not run .*closed: Permission denied')
         self.one(findings, 'error', 'format: everybody can change')
 
+    @needs('set-user-ID programs')
     def test_what_needs_more_rights_than_the_agent_has(self):
-        self.one(self.look('    reload: {run: [/usr/bin/systemctl, reload, nginx]}\n'), 'warning', 'will refuse nobody, who is not root')
+        shutil.copy('/bin/true', self.path('systemctl'))
+        self.one(self.look(f'    reload: {{run: [{self.path("systemctl")}, reload, nginx]}}\n'), 'warning', 'will refuse nobody, who is not root')
         shutil.copy('/bin/true', self.path('sudo'))
         os.chmod(self.path('sudo'), 0o4755)
         more = f'    reload: {{run: [{self.path("sudo")}]}}\n'
@@ -818,6 +900,12 @@ class Hooks(Case):
         for capability, severity, pattern in (('kill', 'ok', 'programs and processes'), ('chown', 'error', 'may not signal')):
             prefix = (*AS_NOBODY, f'--inh-caps=-all,+{capability}', f'--ambient-caps=-all,+{capability}')
             self.one(self.look(more, prefix=prefix), severity, pattern)
+        os.chmod(pidfile, 0o666)
+        self.one(self.look(more, prefix=()), 'error', r'cannot read the pidfile .*group or others can write it \(mode 0666\)')
+        os.chmod(pidfile, 0o644)
+        os.chown(pidfile, 64104, 64104)
+        self.one(self.look(more, prefix=()), 'warning', f'in the hands of uid 64104, and process {app.pid} belongs to uid 0')
+        os.chown(pidfile, 0, 0)
         self.write('app.pid', '4194304\n')
         self.one(self.look(more), 'warning', 'names process 4194304, which is not there')
         self.write('app.pid', 'x\n')
@@ -829,26 +917,34 @@ class Hooks(Case):
 class Service(Case):
     """What systemd says, said here by a program in its place; and the view of an agent that runs in a mount namespace of its own."""
 
-    def look(self, unit, more='', code=None, file=None):
+    def look(self, unit, more='', code=None, file=None, after=''):
         text = '\n'.join(f'{k}={v}' for k, v in {'LoadState': 'loaded', 'ActiveState': 'inactive', 'MainPID': 0, 'NRestarts': 0, 'User': 'nobody',
                                                   'WatchdogUSec': '1min', 'MemoryMax': 'infinity', 'MemoryCurrent': '[not set]', **unit}.items())
         config = self.config(self.server().url + '/web.yaml', more).replace(self.path('out/web.yaml'), file or self.path('out/web.yaml'))
         self.write('etc/pullet.yaml', config)
         os.makedirs(self.path('over'), exist_ok=True)
         above = os.path.dirname(os.path.dirname(self.default()))
-        self.write('systemctl', f'#!/bin/sh\ncat <<E\n{text}\nE\n')
-        os.chmod(self.path('systemctl'), 0o755)
+        self.write('bin/systemctl', f'#!/bin/sh\ncat <<E\n{text}\nE\n')
+        os.chmod(self.path('bin/systemctl'), 0o755)
         self.give('state', 'run', 'out')
         script = f'''
             mkdir -p {self.path("booted/systemd/system")}
             mount --bind {self.path("booted")} /run
-            mount --bind {self.path("systemctl")} /usr/bin/systemctl
+            mount -t overlay -o lowerdir={self.path("bin")}:/usr/bin none /usr/bin
             mount -t tmpfs none {self.path("over")}
             mkdir {self.path("over/upper")} {self.path("over/work")}
             mount -t overlay -o lowerdir={above},upperdir={self.path("over/upper")},workdir={self.path("over/work")} none {above}
             mkdir -p {os.path.dirname(self.default())}
-            cp {self.path("etc/pullet.yaml")} {self.default()}'''
+            cp {self.path("etc/pullet.yaml")} {self.default()}
+            {after}'''
         return self.doctor(prefix=self.in_namespace(script), code=code, path=self.default())
+
+    def test_the_configuration_is_not_for_the_service_s_user(self):
+        door = os.path.dirname(self.default())
+        for after, part in ((f'chmod 640 {self.default()}', self.default()), (f'chmod 750 {door}', door)):
+            found = self.one(self.look({}, code=1, after=after), 'error', 'may not read the configuration', 'files', subject=self.default())
+            self.assertRegex(found['finding'], rf'^nobody may not read the configuration: {part} is of root \(uid 0\) and the group root \(gid 0\), mode 0[67][45]0$')
+        self.none(self.look({}, after=f'chmod 755 {door}'), 'may not read the configuration')
 
     def default(self):
         """Where the programs were built to look."""
@@ -879,6 +975,7 @@ class Service(Case):
             s.bind(self.path('run/control.sock'))
         self.one(self.look({}, code=1), 'error', r'left by another user \(uid 0\): nobody cannot listen there', 'files')
 
+    @needs('to mount')  # and to become another user behind that
     def test_an_agent_that_sees_another_file_system(self):
         self.give('state', 'run', 'out', 'ro')
         os.chmod(self.dir, 0o755)

@@ -46,6 +46,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 '''
 
 
+@harness.needs(harness.LOOK)
 class Idle(harness.Case):
     def setUp(self):
         super().setUp()
@@ -144,7 +145,7 @@ class Idle(harness.Case):
         """A network of its own in which every configured name server is this host, and never answers."""
         self.write('pullet.yaml', self.config('http://config.example/web.yaml', '    interval: 1h\n    timeout: 1s\n'))
         self.write('alone.py', ALONE)
-        p = Program(['unshare', '-n', '/usr/bin/python3', self.path('alone.py'), harness.PULLETD, '-c', self.path('pullet.yaml')])
+        p = Program([*harness.own_network(), '/usr/bin/python3', self.path('alone.py'), harness.PULLETD, '-c', self.path('pullet.yaml')])
         self.addCleanup(p.close)
         p.log.wait('timed out')  # the lookup hangs, and the time limit ends it
         p.signal(signal.SIGUSR1)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import threading
 import time
+import urllib.request
 
 import harness
 from harness import PULLET, Agent, FaultServer, good
@@ -39,12 +40,20 @@ class LocalFiles(Case):
         self.write('src/web.yaml', 'n: 1\n')
         return self.begin('  disk: {kind: file, watch: true}', f'    from: [{{server: disk, path: {self.path("src/web.yaml")}}}]\n{more}', **kw)
 
+    def is_watching(self):
+        """It may begin to, or begin again, a moment after the publication."""
+        deadline, pace = time.monotonic() + harness.DEADLINE, threading.Event()
+        while (watch := self.agent.status()['watch'])['state'] != 'watching':
+            self.assertLess(time.monotonic(), deadline, watch)
+            pace.wait(0.01)
+
     def test_a_replaced_file_is_published_at_once(self):
         self.source()
+        self.is_watching()
         self.write('src/web.yaml', 'n: 2\n')
         self.agent.log.wait('published config=web generation=2')
         self.assertEqual(self.standing(), 'n: 2\n')
-        self.assertEqual(self.agent.status()['watch']['state'], 'watching')
+        self.is_watching()
 
     def test_a_volume_as_kubernetes_mounts_it_is_followed(self):
         os.makedirs(self.path('src/..one'))
@@ -117,8 +126,8 @@ class LocalFiles(Case):
         self.source()
         self.write('www/web.yaml', 'n: 1\n')
         _, url, _ = self.serve()
-        other = harness.subprocess.run(['curl', '-sI', f'{url}/web.yaml'], capture_output=True, text=True, check=True).stdout
-        self.assertIn(self.agent.status()['version'].strip('"'), other)
+        with urllib.request.urlopen(f'{url}/web.yaml', timeout=harness.DEADLINE) as answer:
+            self.assertIn(self.agent.status()['version'].strip('"'), answer.headers['ETag'])
 
 
 class Wait(Case):
@@ -239,13 +248,13 @@ class Bootstrap(Case):
         self.write('mirror/web.yaml', 'n: 7\n')
         self.begin(f'  main: {{urls: ["{server.url}"]}}\n  mirror: {{kind: file}}', f'''    from: [{{server: main, path: /base.yaml}}, {{server: main, path: /web.yaml}}]
     bootstrap: {{server: mirror, path: {self.path("mirror/web.yaml")}}}''')
-        self.assertEqual(self.standing(), "'n': 7\n")
+        self.assertEqual(self.standing(), "n: 7\n")
         self.agent.stop()
         with open(self.agent.config_path, encoding='utf-8') as f:
             text = f.read()
         self.agent = Agent(self, text)
         self.agent.log.wait('last known good')
-        self.assertEqual(self.standing(), "'n': 7\n")
+        self.assertEqual(self.standing(), "n: 7\n")
 
 
 class Rollout(Case):
@@ -314,7 +323,7 @@ class Rollout(Case):
         self.agent.log.wait('the rollout cannot be read.*did not take it in time')
         self.assertEqual(server.requests, 1)
         runs = self.agent.status()['runs']
-        self.assertEqual((runs['rejected'], runs['timeouts'], runs['late']), (1, 0, 0), runs)
+        self.assertEqual((runs['rejected'], runs['timeouts']), (1, 0), runs)
         server.behave = good(b'', status='404 Not Found')
         self.assertEqual(self.agent.refresh()['outcome'], 'published')
         self.assertEqual(self.standing(), 'n: 2\n')
@@ -364,9 +373,9 @@ class Rollout(Case):
         self.begin_with(None)
         self.put('n: 2\n', 'percent: 0\n')
         self.agent.cli('override', 'web', 'n=9', '--for', '1h', check=0)
-        self.assertIn("'n': 9", self.standing())
+        self.assertIn("n: 9", self.standing())
         self.assertEqual(self.agent.refresh()['outcome'], 'held back')
-        self.assertIn("'n': 9", self.standing())
+        self.assertIn("n: 9", self.standing())
 
 
 if __name__ == '__main__':

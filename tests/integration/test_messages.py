@@ -11,6 +11,7 @@ import re
 import resource
 import shutil
 import socket
+import stat
 import subprocess
 import unittest.mock
 
@@ -18,9 +19,11 @@ import harness
 from harness import Agent, FaultServer, Program, good
 from test_tls import Authorities, Https
 
-USER = 65534  # any that is not root; it has nothing
-AS_USER = ('setpriv', f'--reuid={USER}', f'--regid={USER}', '--clear-groups')
-RUNS_AS = rf'\(it runs as user {USER}, group {USER}\)'
+ROOT = os.geteuid() == 0
+# any that is not root; it has nothing. Who is none here is that user, and takes the rights from himself that another would not have
+USER, GROUP = (65534, 65534) if ROOT else (os.getuid(), os.getgid())
+AS_USER = ('setpriv', f'--reuid={USER}', f'--regid={GROUP}', '--clear-groups')
+RUNS_AS = rf'\(it runs as user {USER}, group {GROUP}\)'
 NOT_READ = 'cannot be read: Permission denied: the agent\'s user must be able to read it ' + RUNS_AS
 NOT_WRITTEN = 'Permission denied: the agent\'s user must be able to write there ' + RUNS_AS
 READ_ONLY = 'Read-only file system: mount it writable, or name a place that is; under systemd, open it with ReadWritePaths='
@@ -37,12 +40,9 @@ class Host(harness.Case):
 
     def setUp(self):
         super().setUp()
-        os.chmod(self.dir, 0o755)
-        self.mounts = []
+        self.mounts, self.modes = [], {}
         self.addCleanup(self.unmount_all)
-        program = self.path('pulletd')  # where any user can execute it
-        shutil.copy(harness.PULLETD, program)
-        patch = unittest.mock.patch.object(harness, 'PULLETD', program)
+        patch = unittest.mock.patch.object(harness, 'PULLETD', harness.for_anybody(self, harness.PULLETD))
         patch.start()
         self.addCleanup(patch.stop)
         self.server = FaultServer(self)
@@ -51,7 +51,26 @@ class Host(harness.Case):
     def show(self, n, tail=''):
         self.server.behave = good(f'a: {n}\n{tail}'.encode(), f'ETag: "{n}"\r\n')
 
+    def as_user(self, prefix):
+        """The prefix that makes the agent another user's, where it is one."""
+        if prefix != AS_USER or not ROOT:
+            return () if prefix == AS_USER else prefix
+        harness.need('to become another user', 'to give files away')
+        return prefix
+
+    def close_file(self, name):
+        """Others cannot read it: USER is among them."""
+        os.chmod(self.path(name), 0o600 if ROOT else 0)
+        if ROOT:
+            os.chown(self.path(name), 0, 0)
+
+    def open_file(self, name):
+        os.chmod(self.path(name), 0o600)
+        if ROOT:
+            os.chown(self.path(name), USER, GROUP)
+
     def mount(self, name, *options):
+        harness.need('to mount')
         os.makedirs(self.path(name), exist_ok=True)
         run('mount', *(options or ('-t', 'tmpfs', 'tmpfs')), self.path(name))
         self.mounts.append(self.path(name))
@@ -69,8 +88,11 @@ class Host(harness.Case):
         self.give(user, name)
 
     def give(self, user, name):
-        """The directory and all in it."""
-        for place, _, files in os.walk(self.path(name)):
+        """The directory and all in it. Who cannot give it away gives up what others do not have."""
+        for place in () if ROOT else (self.path(name), *glob.glob(self.path(name) + '/*/')):
+            mode = self.modes.setdefault(place, stat.S_IMODE(os.stat(place).st_mode))
+            os.chmod(place, mode if user == USER else (mode & 7) * 0o111)
+        for place, _, files in os.walk(self.path(name)) if ROOT else ():
             for path in (place, *(os.path.join(place, f) for f in files)):
                 os.lchown(path, user, user)
 
@@ -119,15 +141,20 @@ def as_it_should_be(t):
     return t.text()
 
 
+def parent_not_writable(t):
+    harness.need('to become another user')  # the test itself writes there
+    return t.text()
+
+
 def file_not_readable(t):
     t.write('closed.yaml', t.text())
-    os.chmod(t.path('closed.yaml'), 0o600)
+    t.close_file('closed.yaml')
     return t.text()
 
 
 def part_not_readable(t):
     t.write('conf.d/more.yaml', 'configs: {}\n')
-    os.chmod(t.path('conf.d/more.yaml'), 0o600)
+    t.close_file('conf.d/more.yaml')
     return t.text()
 
 
@@ -140,6 +167,7 @@ def no_parent(t):
 
 
 def runtime_parent_not_writable(t):
+    harness.need('to become another user')
     t.directory('state', USER)
     return t.text()
 
@@ -197,6 +225,7 @@ def port_taken(t):
 CANNOT_MAKE = 'cannot make the directory: make it, or name another one in the configuration path='
 CANNOT_LOCK = r'cannot write in the state directory path=DIR/state/lock why="'
 CANNOT_LISTEN = r'cannot serve the control API why="cannot listen on '
+FEW = r'cannot start: the limit of open files is too low why="\d+ file descriptors are needed '
 SHORT = r'memory or file descriptors are short: raise the limits \(LimitNOFILE, MemoryMax\) why='
 # what is arranged, what standard error says (DIR is the test's directory), the exit code; how it is started
 START = {
@@ -205,17 +234,18 @@ START = {
     'the file is a directory': (as_it_should_be, 'DIR: cannot be read: Is a directory', 78, {'args': ('-c', 'DIR')}),
     'PULLET_CONFIG leads nowhere': (as_it_should_be, '/nonexistent/p.yaml: cannot be read: No such file or directory: make it, or name another one', 78,
                                     {'args': (), 'env': {'PULLET_CONFIG': '/nonexistent/p.yaml'}}),
-    'configuration not readable': (file_not_readable, 'DIR/closed.yaml: ' + NOT_READ, 78, {'args': ('-c', 'DIR/closed.yaml'), 'prefix': AS_USER}),
+    'configuration not readable': (file_not_readable, 'DIR/closed.yaml: ' + NOT_READ + '; DIR/closed.yaml is of .* and the group .*, mode 0[0-7]{3}', 78, {'args': ('-c', 'DIR/closed.yaml'), 'prefix': AS_USER}),
     'part of the configuration not readable': (part_not_readable, 'DIR/conf.d/more.yaml: ' + NOT_READ, 78, {'prefix': AS_USER}),
     'unknown user': (owner('who'), r'DIR/pullet.yaml:\d+:\d+: owner: "who" names a user that does not exist here', 78),
     'unknown group': (owner(':who'), r'DIR/pullet.yaml:\d+:\d+: owner: ":who" names a group that does not exist here', 78),
     'socket path too long': (runtime_too_long, 'runtime_dir: .* is too long for the control socket in it: at most 94 bytes', 78),
-    'no parent of the state directory': (no_parent, CANNOT_MAKE + 'DIR/missing/state why="No such file or directory: the directory is not there; make it"', 1),
-    'parent of the state directory not writable': (as_it_should_be, f'{CANNOT_MAKE}DIR/state why="{NOT_WRITTEN}', 1, {'prefix': AS_USER}),
-    'parent of the runtime directory not writable': (runtime_parent_not_writable, f'{CANNOT_MAKE}DIR/run why="{NOT_WRITTEN}', 1, {'prefix': AS_USER}),
+    'no parent of the state directory': (no_parent, CANNOT_MAKE + 'DIR/missing/state why="cannot make the directory DIR/missing/state: No such file or directory: the directory is not there; make it"', 1),
+    'parent of the state directory not writable': (parent_not_writable, f'{CANNOT_MAKE}DIR/state why="cannot make the directory DIR/state: {NOT_WRITTEN}', 1, {'prefix': AS_USER}),
+    'parent of the runtime directory not writable': (runtime_parent_not_writable, f'{CANNOT_MAKE}DIR/run why="cannot make the directory DIR/run: {NOT_WRITTEN}', 1, {'prefix': AS_USER}),
     'state directory of another user': (foreign_state, CANNOT_LOCK + NOT_WRITTEN, 1, {'prefix': AS_USER}),
     'runtime directory of another user': (foreign_runtime, f'{CANNOT_LISTEN}DIR/run/control.sock: {NOT_WRITTEN}', 1, {'prefix': AS_USER}),
-    'state directory is a file': (state_is_a_file, CANNOT_LOCK + 'Not a directory: a part of the path is not a directory', 1),
+    'state directory is a file': (state_is_a_file, 'cannot use the directory: see why, or name another one in the configuration path=DIR/state '
+                                'why="cannot open the directory DIR/state: Not a directory: a part of the path is not a directory', 1),
     'state directory read only': (read_only('state'), CANNOT_LOCK + READ_ONLY, 1),
     'runtime directory read only': (read_only('run'), f'{CANNOT_LISTEN}DIR/run/control.sock: {READ_ONLY}', 1),
     'state directory in use': (state_in_use, 'another pulletd uses this state directory: stop it, or give this one another state_dir path=DIR/state pid=\\d+', 1),
@@ -223,8 +253,8 @@ START = {
     'port taken': (port_taken, CANNOT_LISTEN + r'127.0.0.1:\d+: Address already in use: another program has it: stop that, or listen elsewhere', 1),
     'address of another host': (listen('192.0.2.1:8080'), CANNOT_LISTEN + '192.0.2.1:8080: .*: this host does not have that address', 1),
     'address that is not known': (listen('who.invalid:8080'), CANNOT_LISTEN + 'who.invalid:8080: .*: the name is not known here: write an address', 1),
-    'no descriptors for the loop': (as_it_should_be, SHORT, 1, {'prefix': ('prlimit', '--nofile=5')}),
-    'no descriptors for the rest': (as_it_should_be, SHORT, 1, {'prefix': ('prlimit', '--nofile=10')}),
+    'no descriptors for the loop': (as_it_should_be, FEW, 78, {'prefix': ('prlimit', '--nofile=5')}),
+    'no descriptors for the rest': (as_it_should_be, FEW, 78, {'prefix': ('prlimit', '--nofile=24')}),
     'unknown option': (as_it_should_be, "unrecognized option '--nonsense'", 64, {'args': ('--nonsense',)}),
     'unknown level': (as_it_should_be, "--log-level is err, warn, info or debug, not 'loud'", 64, {'args': ('--log-level', 'loud')}),
     'an argument too many': (as_it_should_be, "'x' is one argument too many; the configuration is named with -c", 64, {'args': ('x',)}),
@@ -240,7 +270,7 @@ class Start(Host):
         how = {'prefix': (), 'args': ('-c', 'DIR/pullet.yaml'), 'env': None, **(how or {})}
         self.write('pullet.yaml', arrange(self))
         self.write('out/web.yaml', 'a: 0\n')
-        program = Program([*how['prefix'], harness.PULLETD, *(a.replace('DIR', self.dir) for a in how['args'])], env=how['env'])
+        program = Program([*self.as_user(how['prefix']), harness.PULLETD, *(a.replace('DIR', self.dir) for a in how['args'])], env=how['env'])
         self.addCleanup(program.close)
         lines = program.log.drain()
         found = [line for line in lines if re.search(says.replace('DIR', re.escape(self.dir)), line)]
@@ -293,15 +323,11 @@ def not_there(name, make):
 
 
 def not_readable(name, make):
-    def fault(t):
-        os.chmod(t.path(name), 0o600)
-        os.chown(t.path(name), 0, 0)
-
     def before(t):
         make(t)
         changed_owner('')[0](t)
-        os.chown(t.path(name), USER, USER)
-    return before, fault, lambda t: os.chown(t.path(name), USER, USER)
+        t.open_file(name)
+    return before, lambda t: t.close_file(name), lambda t: t.open_file(name)
 
 
 def spoilt_secret(text):
@@ -366,6 +392,7 @@ class Running(Host):
 
     def check(self, fault, says, text=None, prefix=()):
         before, spoil, mend = fault
+        prefix = self.as_user(prefix)
         says = says.replace('DIR', re.escape(self.dir))
         before(self)
         agent = Agent(self, (text or Host.text)(self), valgrind=prefix)
@@ -468,10 +495,14 @@ class Others(Host):
         agent.log.wait('published.*generation=1')
         agent.stop()
 
-    def test_a_state_directory_that_others_can_write_in_is_used_and_told(self):
+    def test_a_state_directory_that_others_can_write_in_is_refused_by_root_else_told(self):
         os.mkdir(self.path('state'))
         os.chmod(self.path('state'), 0o777)
         agent = Agent(self, self.text())
+        if os.geteuid() == 0:
+            agent.log.wait('cannot use the directory: .* path=' + re.escape(self.path('state')) + ' why="refused .*: group or others can write in it')
+            self.assertEqual(agent.wait(), 1)
+            return
         agent.log.wait('anybody on this host can write in the directory, .*: chmod o-w it path=' + re.escape(self.path('state')))
         agent.log.wait('published.*generation=1')
         self.assertEqual(sum('anybody on this host' in line for line in agent.log.seen), 1)
@@ -554,12 +585,13 @@ class Certificates(Host):
             self.assertEqual((address['rests_ms'], address['failures_in_a_row'], address['error']), (0, 0, None))
 
     def test_a_key_that_the_agents_user_cannot_read(self):
+        prefix = self.as_user(AS_USER)
         changed_owner('')[0](self)
-        os.chown(self.path('client.key'), 0, 0)
+        self.close_file('client.key')
         text = self.with_server(f'tls: {{ca: {self.path("ca.pem")}, cert: {self.path("client.pem")}, key: {self.path("client.key")}}}', self.https.url)
-        agent = Agent(self, text, valgrind=AS_USER)
+        agent = Agent(self, text, valgrind=prefix)
         self.blames_this_host(agent, re.escape(self.path('client.key')) + ': tls.key ' + NOT_READ)
-        os.chown(self.path('client.key'), USER, USER)
+        self.open_file('client.key')
         agent.log.wait('published config=web')
         agent.stop()
 

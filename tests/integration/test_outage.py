@@ -48,14 +48,14 @@ class Outage(harness.Case):
         super().setUp()
         self.server, self.number = FaultServer(self), itertools.count(2)
 
-    def start(self, names=('web',), url=None, more='', servers='', patience=1000, published=True, env=None):
+    def start(self, names=('web',), url=None, more='', servers='', patience=1000, published=True, env=None, interval='1s', of=None):
         """An agent that has published each config, and whose clocks jump."""
         os.makedirs(self.path('out'), exist_ok=True)
         configs = ''.join(f'''
   {name}:
-    url: {url or self.server.url}/{name}.yaml
+    {f'from: [{{server: {of}, path: /{name}.yaml}}]' if of else f'url: {url or self.server.url}/{name}.yaml'}
     file: {self.path("out/" + name)}
-    interval: 1s
+    interval: {interval}
     timeout: 900ms
 {more}''' for name in names)
         self.agent = Agent(self, f'''agent:
@@ -153,6 +153,43 @@ configs:{configs}''', env={'LD_PRELOAD': self.library, 'HOUR_PATIENCE_MS': str(p
         self.start()
         self.refuse(self.server)
         self.outage('pull failed')
+
+    def test_a_rest_that_nobody_asked_for_costs_at_most_an_interval(self):
+        self.start(interval='5s')
+        rests = set()
+        for _ in range(6):
+            self.server.behave = reset
+            deadline, begin = time.monotonic() + 15 * harness.DEADLINE, self.ask('/v1/status')['uptime_ms']
+            while True:  # the growth would be at 32 s and more
+                status = self.ask('/v1/status')
+                rests.add(status['servers'][0]['held_ms'])
+                if status['uptime_ms'] > begin + 90_000 and status['servers'][0]['addresses'][0]['failures_in_a_row'] > 8:
+                    break
+                self.assertLess(time.monotonic(), deadline)
+            first = self.agent.log.count
+            self.server.behave = good(b'n: 1\n')
+            again = self.agent.log.wait(AGAIN, first)
+            last = self.ask('/v1/configs/web')['last_error_ms'] / 1000
+            self.assertLess(at(again) - last, 6, 'from the last pull that failed to the next one')
+        self.assertLessEqual(max(rests), 5000)
+        self.assertGreater(max(rests), 1000)
+
+    def test_no_rest_that_nobody_asked_for_puts_a_pull_off_beyond_its_bound(self):
+        """One slot, so that the server rests twenty times for each round of the line."""
+        names = [f'c{i}' for i in range(20)]
+        self.start(names, servers=f"""servers:
+  main: {{urls: ["{self.server.url}"], max_in_flight: 1}}
+""", more='    backoff_bound: 2\n', of='main')
+        self.server.behave = reset
+
+        def runs():
+            status = self.ask('/v1/status')
+            return status['uptime_ms'], {c['name']: c['runs']['failed'] for c in status['configs']}
+        begin, before = runs()
+        self.pass_time(300)
+        end, after = runs()
+        for name in names:
+            self.assertGreaterEqual(after[name] - before[name], (end - begin) / 2000 * 0.95 - 1, name)
 
     def test_nothing_is_answered(self):
         self.start(patience=5)
@@ -260,6 +297,37 @@ configs:{configs}''', env={'LD_PRELOAD': self.library, 'HOUR_PATIENCE_MS': str(p
         for message in ('cannot watch', 'the receipt cannot be written', 'pull failed'):
             self.assertTrue(self.lines_of(lines, message) or message in ''.join(self.agent.log.seen), message)
         self.quiet(lines, causes=2)
+
+    def test_what_the_server_asks_for_is_heard_by_every_request_to_it(self):
+        """Pulls, watches, logins and receipts of one address, in three sections: the first that is turned away speaks for all."""
+        self.write('password', 'secret\n')
+        asked, url = [], self.server.url
+
+        def turn_away(connection, head, stopping):
+            asked.append(head.split(' ')[1])
+            return good(b'{}', 'Retry-After: 40\r\n', '503 Service Unavailable')(connection, head, stopping)
+        self.server.behave = turn_away
+        names = [f'c{i}' for i in range(6)]
+        self.start(names, of='store', published=False, servers=f"""servers:
+  store: {{kind: etcd, urls: ["{url}"], watch: true, auth: {{basic: {{user: root, password_file: {self.path("password")}}}}}}}
+  other: {{kind: consul, urls: ["{url.upper().replace("HTTP", "http")}/prefix"], watch: true}}
+report: {{server: store, host: here}}""")
+        self.agent.close()
+        with open(self.agent.config_path, encoding='utf-8') as f:
+            text = f.read() + f'  more: {{from: [{{server: other, path: /a}}], file: {self.path("out/more")}, interval: 1s, timeout: 900ms}}\n'
+        asked.clear()
+        self.agent = Agent(self, text, env={'LD_PRELOAD': self.library, 'HOUR_PATIENCE_MS': '1000'})
+        self.agent.ready()
+        first, seen, deadline = [], list(asked), time.monotonic() + 15 * harness.DEADLINE
+        while (status := self.ask('/v1/status'))['uptime_ms'] < 40_000:
+            first, seen = seen, list(asked)  # what was asked before that
+            self.assertLess(time.monotonic(), deadline)
+        self.assertTrue(first)
+        self.assertLessEqual(len(first), 3, f'{first}: those that were under way together')
+        self.assertEqual({s['name']: s['addresses'][0]['error'] for s in status['servers']}, {'store': 'it answered 503', 'other': 'it answered 503'})
+        while not {'/v3/auth/authenticate', '/prefix/v1/kv/a'} <= {path.split('?')[0] for path in asked[len(first):]}:  # then they come again
+            self.ask('/v1/status')
+            self.assertLess(time.monotonic(), deadline, asked)
 
 
 if __name__ == '__main__':

@@ -71,17 +71,17 @@ class Objects(Case):
     def test_an_optional_object_may_be_missing_but_its_bucket_may_not(self):
         self.put(1)
         self.begin_s3(path=['/bucket/web.yaml', '{server: main, path: /bucket/more.yaml, optional: true}'])
-        self.assertEqual(self.standing(), "'n': 1\n")
+        self.assertEqual(self.standing(), "n: 1\n")
         self.put(2, 'more.yaml')
         self.refreshed('published')
         for body, cause in (('<html>nginx</html>', 'not found'), ('', 'not found'), ('<Error><Code>NoSuchBucket</Code></Error>', 'not found'),
                             ('<Error><Code>NoSuchKeys</Code></Error>', 'bad answer')):
             self.server.fault(when=lambda r: r.path == '/bucket/more.yaml', status=404, body=body)
             self.fails(cause, '404')
-        self.assertEqual(self.standing(), "'n': 2\n")
+        self.assertEqual(self.standing(), "n: 2\n")
         self.server.delete('bucket', 'more.yaml')
         self.refreshed('published')
-        self.assertEqual(self.standing(), "'n': 1\n")
+        self.assertEqual(self.standing(), "n: 1\n")
 
     def test_what_is_cut_or_not_an_object_is_refused(self):
         self.put(1)

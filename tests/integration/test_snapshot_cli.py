@@ -481,7 +481,7 @@ class Watch(CliCase):
         for text in ('x\n', '0\n', '-1\n', '', '12 34\n'):
             self.write('pid', text)
             agent.publish({'a': 2})
-            p.log.wait('holds no process number', start=p.log.count)
+            p.log.wait('is not one line with a number over 1', start=p.log.count)
         self.write('pid', f'{target.pid}\n')
         agent.publish({'a': 3})
         target.log.wait('^hup$')

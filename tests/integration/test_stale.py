@@ -2,6 +2,7 @@
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 
@@ -9,14 +10,19 @@ import harness
 from harness import Agent
 from test_operate import Case as Operated
 
+# a sanitized library cannot be loaded into a plain interpreter; the agent under test may be sanitized
+os.environ['PULLET_LIBRARY'] = os.path.join(harness.ROOT, 'build', 'libpullet.so.0')
+sys.path.insert(0, os.path.join(harness.ROOT, 'lib', 'python'))
+
 STALE = 1.6  # seconds: interval x backoff_bound + timeout of the configuration below
 QUICK = '    interval: 300ms\n    backoff_bound: 2\n    timeout: 1s\n'
 
 
+@harness.needs('files in memory')
 class Case(Operated):
     def setUp(self):
         harness.Case.setUp(self)
-        self.dir = tempfile.mkdtemp(prefix='pullet-test-', dir='/dev/shm')  # as /run is: what is there is of this boot
+        self.dir = tempfile.mkdtemp(prefix='pullet-test-', dir=harness.memory())  # as /run is: what is there is of this boot
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
         self.origin, self.url, _ = self.serve()
         self.put('n: 1\n')
@@ -43,6 +49,36 @@ class Case(Operated):
         self.assertLess(status['age_ms'], 1000 * STALE)
         self.assertEqual(self.file(), {'n': 1})
         self.do('status', '--check')
+
+
+class Suspended(Case):
+    """Nobody asks the server, as somebody decided: that is no staleness, for readers neither; what follows is."""
+
+    def reader(self):
+        import pullet
+        config = pullet.open(self.path('run/web.snap'))
+        self.addCleanup(config.close)
+        return config
+
+    def is_left_alone(self):
+        status = self.reached(lambda s: s['age_ms'] > 2500 * STALE)
+        self.assertEqual((status['state'], status['last_error']), ('ok', None))
+        self.assertFalse(self.reader().stale)
+        self.do('status', '--check')
+
+    def test_a_suspension(self):
+        self.do('suspend', 'web')
+        self.is_left_alone()
+        self.again(signal.SIGKILL)
+        self.is_left_alone()
+        self.origin.close()
+        self.do('resume', 'web')
+        status = self.reached(lambda s: s['last_error'])
+        self.assertEqual(status['state'], 'failing', 'it has as long as any')
+        self.assertFalse(self.reader().stale)
+        self.reached(lambda s: s['state'] == 'stale')
+        self.assertTrue(self.reader().stale)
+        self.agent.stop()
 
 
 class Decided(Case):

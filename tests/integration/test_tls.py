@@ -11,11 +11,14 @@ import struct
 import subprocess
 import tempfile
 import threading
+import time
 import warnings
 
 import etcd
 import harness
 import kinds
+from harness import Agent
+from servers.wire import CLOSE, Wire, counted
 
 EC = ('ec', '-pkeyopt', 'ec_paramgen_curve:P-256')
 PAST, LONG_PAST, FUTURE, FAR_FUTURE = '20200201000000Z', '20200101000000Z', '20400101000000Z', '20410101000000Z'
@@ -336,6 +339,45 @@ class Clients(Case):
             self.refused(rf'/none: tls\.{key} cannot be read: No such file or directory: make it', 'this host', **{**files, key: 'none'})
         self.refused('is not the key of tls.cert .tls.key', 'this host', ca='ca.pem', cert='good.pem', key='stranger.key')
         self.refused("tls.crl has no list of an authority in the server's chain", ca='ca.pem', crl='crl.pem')
+
+
+class Sessions(harness.Case):
+    """A new connection resumes the session of one before it, but only as long as every file of tls: is the one it was."""
+
+    def test_they_go_on_until_a_file_of_tls_changes(self):
+        authorities = Authorities()
+        self.addCleanup(shutil.rmtree, authorities.dir)
+        for name in ('good', 'agent'):
+            authorities.sign(name)
+        # each connection carries one answer
+        server = Wire(self, lambda ask: [counted(b'a: %d\n' % server.asks, 'Connection: close'), CLOSE], (authorities.path('good.pem'), authorities.path('good.key')))
+        files = {name: authorities.path(path) for name, path in (('ca', 'ca.pem'), ('cert', 'agent.pem'), ('key', 'agent.key'))}
+        tls = ', '.join(f'{key}: {path}' for key, path in files.items())
+        agent = Agent(self, f"""agent: {{state_dir: {self.path('state')}, runtime_dir: {self.path('run')}}}
+servers: {{main: {{urls: ["{server.url}"], tls: {{{tls}}}}}}}
+configs: {{web: {{from: [{{server: main, path: /web.yaml}}], file: {self.path('web.yaml')}, interval: 1h}}}}
+""")
+        agent.log.wait('published config=web')
+
+        def resumed():
+            before = server.resumed
+            self.assertEqual(agent.refresh()['outcome'], 'published')
+            return server.resumed - before
+        self.assertEqual([resumed() for _ in range(3)], [1, 1, 1])
+        for key, path in files.items():
+            with self.subTest(key):
+                shutil.copy(path, path + '.new')
+                os.rename(path + '.new', path)  # the same bytes in another file
+                self.assertEqual([resumed() for _ in range(2)], [0, 1])
+        other = Authorities()
+        self.addCleanup(shutil.rmtree, other.dir)
+        os.rename(other.path('ca.pem'), files['ca'])
+        end = time.monotonic() + 150  # libcurl may hold what it read for a minute, and a session of that minute lives as long
+        while agent.refresh()['outcome'] != 'failed':
+            self.assertLess(time.monotonic(), end, 'the old authorities are still trusted')
+            time.sleep(.5)
+        self.assertIn('tls.ca', agent.status()['last_error'])
+        agent.stop()
 
 
 class Etcd(Case):

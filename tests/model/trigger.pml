@@ -9,11 +9,11 @@
  * so that the state space is finite though runs may follow one another for ever. The callers
  * share a number of calls: who makes which, and when, is open.
  *
- * The specification is `wanted`, `want`, `came` and `called` below: what the order of all calls says,
- * without a word of flags. Compared with it: when a run begins, which timer the owner has set, and
- * what is left when nobody can take a step any more.
+ * The specification is `wanted`, `want`, `came`, `ordered` and `suspended` below: what the order of
+ * all calls says, without a word of flags. Compared with it: when a run begins, which timer the
+ * owner has set, and what is left when nobody can take a step any more.
  *
- * spin -DTRIGGERS=n: how many triggers share the queue. spin -DBUG=n: a seeded bug, 1 to 6.
+ * spin -DTRIGGERS=n: how many triggers share the queue. spin -DBUG=n: a seeded bug, 1 to 11.
  */
 #ifndef BUG
 #define BUG 0
@@ -34,7 +34,7 @@
 #define ARMED 1
 #define RUNNING 2
 #define RESERVED 4
-#define CALLED 8
+#define ORDERED 8
 #define QUEUED 16
 #define DUE_SHIFT 5
 #define ALL_BUT(flags) (255 - (flags))
@@ -50,7 +50,7 @@ byte now;
 byte calls_left = CALLS; /* of all callers together */
 
 /* What the C code has. Index 0 is not used. */
-byte word[TRIGGERS + 1];
+byte word[TRIGGERS + 1] = ORDERED;
 byte next[TRIGGERS + 1];
 byte head;
 byte taken;
@@ -65,7 +65,8 @@ bool asleep = true; /* at the top of its loop */
 bool wanted[TRIGGERS + 1]; /* a run is to begin, ... */
 byte want[TRIGGERS + 1];   /* ... at this moment */
 bool came[TRIGGERS + 1];   /* the moment came during the run: right after it */
-bool called[TRIGGERS + 1]; /* somebody called since the run began */
+bool ordered[TRIGGERS + 1]; /* an order came since the run began */
+bool suspended[TRIGGERS + 1] = true; /* that was the last order */
 
 /* Who has a trigger whose QUEUED is set: a caller on its way to the queue, or the queue. */
 byte handing[TRIGGERS + 1];
@@ -73,25 +74,37 @@ bool member[TRIGGERS + 1];
 byte waking; /* callers between the push to the empty queue and its wake */
 
 #if BUG == 1
-#define KEPT_BY_CALL (RUNNING | RESERVED)
+#define KEPT_BY_ORDER (RUNNING | RESERVED)
 #else
-#define KEPT_BY_CALL RUNNING
+#define KEPT_BY_ORDER RUNNING
 #endif
 #if BUG == 4
-#define moment_of_call (old & QUEUED -> old & ALL_BUT(KEPT_BY_CALL | CALLED | QUEUED) : moment)
+#define moment_of_order (old & QUEUED -> old & ALL_BUT(KEPT_BY_ORDER | ORDERED | QUEUED) : moment)
 #else
-#define moment_of_call moment
+#define moment_of_order moment
 #endif
 
-inline specify_call()
+inline specify_order()
 {
 	wanted[t] = moment != 0;
 	want[t] = moment >> DUE_SHIFT;
 	came[t] = false;
-	called[t] = in_run[t]
+	ordered[t] = in_run[t];
+	suspended[t] = !moment
 }
 
-inline swap_call()
+/* At that moment at the latest. */
+inline specify_hint()
+{
+	if
+	:: !suspended[t] && !came[t] && (!wanted[t] || want[t] > moment >> DUE_SHIFT) ->
+		wanted[t] = true;
+		want[t] = moment >> DUE_SHIFT
+	:: else
+	fi
+}
+
+inline swap_order()
 {
 	do
 	:: atomic {
@@ -101,13 +114,53 @@ inline swap_call()
 		:: !moment && (old & RUNNING) -> old = QUEUED
 		:: else ->
 #endif
-		word[t] = (old & KEPT_BY_CALL) | CALLED | QUEUED | moment_of_call;
+		word[t] = (old & KEPT_BY_ORDER) | ORDERED | QUEUED | moment_of_order;
 #if BUG == 5
 		fi;
 #endif
-		specify_call();
+		specify_order();
 		handing[t] = handing[t] + !(old & QUEUED);
 		old = old & QUEUED;
+		moment = 0;
+		break
+	}
+	:: atomic { word[t] != old -> old = word[t] }
+	od
+}
+
+#define is_suspended(word) (((word) & (ARMED | RESERVED | ORDERED)) == ORDERED)
+#define is_not_later(word) (((word) & ARMED) && (word) >> DUE_SHIFT <= moment >> DUE_SHIFT)
+#define armed_at_latest(word) \
+	(is_not_later(word) -> (word) : ((word) & (RUNNING | ORDERED | QUEUED)) | moment)
+
+#if BUG == 7
+#define hinted(old) (((old) & RUNNING) | ORDERED | QUEUED | moment)
+#else
+#if BUG == 9
+#define leaves(old) (is_suspended(old) || is_not_later(old))
+#else
+#if BUG == 11
+#define leaves(old) (((old) & RESERVED) || is_not_later(old))
+#else
+#define leaves(old) (((old) & RESERVED) || is_suspended(old) || is_not_later(old))
+#endif
+#endif
+#if BUG == 8
+#define hinted(old) (leaves(old) -> (old) : armed_at_latest(old))
+#else
+#define hinted(old) (leaves(old) -> (old) : armed_at_latest(old) | QUEUED)
+#endif
+#endif
+
+inline swap_hint()
+{
+	do
+	:: atomic {
+		word[t] == old ->
+		word[t] = hinted(old);
+		specify_hint();
+		old = QUEUED & (old | ALL_BUT(word[t])); /* set: there is nobody to hand it to */
+		handing[t] = handing[t] + !old;
 		moment = 0;
 		break
 	}
@@ -150,6 +203,7 @@ inline push()
 active [CALLERS] proctype caller()
 {
 	byte t, moment, old, seen;
+	bool hints;
 
 	do
 	:: break
@@ -167,14 +221,21 @@ active [CALLERS] proctype caller()
 		:: moment = armed_at(now, DUE_MAX) /* later than all else */
 		:: moment = 0                      /* suspend */
 		fi;
+		if
+		:: hints = false
+		:: moment -> hints = true
+		fi;
 		old = word[t] /* in one step with `now`: if it gets old, the swap fails */
 	};
-		swap_call();
+		if
+		:: hints -> swap_hint()
+		:: else -> swap_order()
+		fi;
 		if
 		:: !(old & QUEUED) -> push()
 		:: else
 		fi;
-		atomic { t = 0; old = 0; seen = 0 } /* fewer states */
+		atomic { t = 0; old = 0; seen = 0; hints = false } /* fewer states */
 	od
 }
 
@@ -240,7 +301,7 @@ inline specify_begin()
 		in_run[t] = true;
 		wanted[t] = false;
 		want[t] = 0;
-		called[t] = false
+		ordered[t] = false
 	fi
 }
 
@@ -253,7 +314,7 @@ inline begin()
 		if
 		:: atomic {
 			word[t] == old ->
-			word[t] = (old & QUEUED) | (old & RUNNING -> RUNNING | RESERVED | CALLED : RUNNING);
+			word[t] = (old & QUEUED) | (old & RUNNING -> RUNNING | RESERVED | ORDERED : RUNNING);
 			specify_begin();
 			break
 		}
@@ -267,28 +328,34 @@ inline specify_end()
 	in_run[t] = false;
 	if
 	:: wanted[t] && came[t] -> want[t] = at; came[t] = false
-	:: else
+	:: else ->
+		if
+		:: !ordered[t] && delay != NO_NEXT &&
+			(!wanted[t] || want[t] > min(at + delay, DUE_MAX)) ->
+			wanted[t] = true;
+			want[t] = min(at + delay, DUE_MAX)
+		:: else
+		fi
 	fi;
-	if
-	:: !called[t] && !wanted[t] && delay != NO_NEXT ->
-		wanted[t] = true;
-		want[t] = min(at + delay, DUE_MAX)
-	:: else
-	fi;
-	called[t] = false
+	ordered[t] = false
 }
 
 #if BUG == 6
 #define own_next(old) (delay != NO_NEXT)
-#define cleared_by_end (255 - QUEUED)
 #else
-#define own_next(old) (!((old) & CALLED) && delay != NO_NEXT)
-#define cleared_by_end (RUNNING | RESERVED | CALLED)
+#define own_next(old) (!((old) & ORDERED) && delay != NO_NEXT)
 #endif
+#if BUG == 10
+#define hint_is_sooner(old) (false)
+#else
+#define hint_is_sooner(old) \
+	(((old) & ARMED) && !((old) & ORDERED) && (old) >> DUE_SHIFT <= min(at + delay, DUE_MAX))
+#endif
+#define run_is_over(old) ((old) & ALL_BUT(RUNNING | RESERVED))
 #define after_end(old) \
-	((old) & RESERVED -> ((old) & ALL_BUT(RUNNING | RESERVED | CALLED)) | armed_at(at, 0) : \
-	(own_next(old) -> ((old) & ALL_BUT(cleared_by_end)) | armed_at(at, delay) : \
-	((old) & ALL_BUT(RUNNING | RESERVED | CALLED))))
+	((old) & RESERVED -> run_is_over(old) | armed_at(at, 0) : \
+	(own_next(old) && !hint_is_sooner(old) -> ((old) & (ORDERED | QUEUED)) | armed_at(at, delay) : \
+	run_is_over(old)))
 
 inline end()
 {
@@ -319,7 +386,7 @@ inline nothing_left()
 	do
 	:: t <= TRIGGERS ->
 		assert(!wanted[t]); /* a fire that came last led to a run that began after it */
-		assert(!(word[t] & ALL_BUT(CALLED)));
+		assert(!(word[t] & ALL_BUT(ORDERED)));
 		t++
 	:: else -> break
 	od

@@ -57,11 +57,22 @@ struct trigger_test : rl::test_suite<trigger_test, CALLERS + 1> {
 		woken.deinit($);
 	}
 
-	void call(unsigned n, unsigned caller)
+	void prepare_call(unsigned n, unsigned caller)
 	{
 		payload[n][caller] = 1;
 		stamp[n].fetch_add(1, rl::mo_relaxed, $);
+	}
+
+	void fire(unsigned n, unsigned caller)
+	{
+		prepare_call(n, caller);
 		trigger_fire(&trigger[n], 0, caller);
+	}
+
+	void hint(unsigned n, unsigned caller)
+	{
+		prepare_call(n, caller);
+		trigger_hint(&trigger[n], 0, caller);
 	}
 
 	/* True: this run has seen all calls. */
@@ -96,9 +107,13 @@ struct trigger_test : rl::test_suite<trigger_test, CALLERS + 1> {
 			own();
 			return;
 		}
-		call(1, index); /* both at once */
-		if (index == 0)
-			call(0, index); /* and one that may find the queue not empty */
+		if (index == 1) {
+			fire(1, index);
+			return;
+		}
+		hint(1, index); /* both at once; the hint names the sooner moment, and is not heard
+				   before the other one's order */
+		fire(0, index); /* and one that may find the queue not empty */
 	}
 };
 

@@ -18,6 +18,9 @@ import test_tls  # noqa: E402
 from harness import BUILD, PULLET, Nginx, main  # noqa: E402,F401
 
 PACKAGES = os.path.join(BUILD, 'packages')
+# what an older version's sysusers and tmpfiles made
+LAYOUT_BEFORE = 'chown root:root /etc/pullet && chmod 755 /etc/pullet && chgrp pullet /etc/pullet/pullet.yaml && chmod 640 /etc/pullet/pullet.yaml && ' \
+                'chown root:pullet /run/pullet-changed && chmod 770 /run/pullet-changed && gpasswd -d pullet pullet-config && groupdel pullet-config'
 
 
 def run(*command, status=0, **kw):

@@ -6,7 +6,7 @@ import shlex
 import unittest
 
 import packages
-from packages import Root, run, timed
+from packages import LAYOUT_BEFORE, Root, run, timed
 from test_deb import DIR, NAMES, deb, field
 
 WITHOUT_SYSTEMD = ('systemd-standalone-sysusers', 'systemd-standalone-tmpfiles')
@@ -14,8 +14,6 @@ CONFIG = '''servers: {local: {kind: file}}
 configs:
   web: {from: [{server: local, path: /srv/web.yaml}], file: /run/pullet/web.yaml}
 '''
-
-
 class Life(unittest.TestCase):
     """In a root of its own, with maintainer scripts, and nothing in it but what the packages depend on; without systemd, as in a
     container. With it: test_systemd.py."""
@@ -40,7 +38,7 @@ class Life(unittest.TestCase):
         return '/root/changed.deb'
 
     def pull(self):
-        self.root.run('setpriv', '--reuid=pullet', '--regid=pullet', '--clear-groups', 'pulletd', '--once')
+        self.root.run('setpriv', '--reuid=pullet', '--regid=pullet', '--init-groups', 'pulletd', '--once')
 
     def state(self):
         return packages.digests(self.root.path + '/var/lib/pullet')
@@ -56,8 +54,9 @@ class Life(unittest.TestCase):
         user = self.root.run('getent', 'passwd', 'pullet').strip().split(':')
         self.assertEqual(user[5:], ['/var/lib/pullet', '/usr/sbin/nologin'])
         self.assertLess(int(user[2]), 1000)
-        self.assertEqual(self.root.modes('/etc/pullet/pullet.yaml', '/etc/pullet/conf.d', '/run/pullet-changed'), {
-            '/etc/pullet/pullet.yaml': '640:root:pullet', '/etc/pullet/conf.d': '750:root:pullet', '/run/pullet-changed': '770:root:pullet'})
+        self.assertEqual(self.root.modes('/etc/pullet', '/run/pullet-changed'), {
+            '/etc/pullet': '750:root:pullet-config', '/run/pullet-changed': '700:pullet:pullet'})
+        self.assertEqual(self.root.run('id', '-nG', 'pullet').split(), ['pullet', 'pullet-config'])
         enabled = self.root.path + '/etc/systemd/system/multi-user.target.wants/pullet.service'
         self.assertEqual(os.readlink(enabled), '/lib/systemd/system/pullet.service')
         self.assertIn('no config is set', self.root.run('pulletd', '--test', status=78))
@@ -79,13 +78,17 @@ class Life(unittest.TestCase):
     def upgraded_and_downgraded(self):
         edited = '# mine\n' + self.root.read('/etc/pullet/pullet.yaml')
         self.root.write('/etc/pullet/pullet.yaml', edited)
-        newer, state, link = self.changed('99-1'), self.state(), os.lstat(self.root.path + '/etc/pullet/pullet.yaml').st_mode
+        newer, state = self.changed('99-1'), self.state()
         for package, version in ((newer, '99-1'), (self.root.copy(deb('pullet')), field(deb('pullet'), 'Version'))):
+            self.root.run('sh', '-c', LAYOUT_BEFORE)
             self.dpkg('--install', package)
+            self.assertEqual(self.root.modes('/etc/pullet', '/etc/pullet/pullet.yaml', '/run/pullet-changed'), {
+                '/etc/pullet': '750:root:pullet-config', '/etc/pullet/pullet.yaml': '640:root:pullet', '/run/pullet-changed': '700:pullet:pullet'})
+            for refused in ('cat /etc/pullet/pullet.yaml', 'touch /run/pullet-changed/web'):  # a reader
+                self.assertIn('Permission denied', self.root.run('setpriv', '--reuid=nobody', '--regid=nogroup', '--groups=pullet', *refused.split(), status=1))
             self.assertEqual(self.root.run('dpkg-query', '--show', '--showformat=${Version} ${db:Status-Status}', 'pullet'), version + ' installed')
             self.assertEqual(self.state(), state)
             self.assertEqual(self.root.read('/etc/pullet/pullet.yaml'), edited)
-            self.assertEqual(os.lstat(self.root.path + '/etc/pullet/pullet.yaml').st_mode, link)
             self.assertTrue(os.path.lexists(self.root.path + '/etc/systemd/system/multi-user.target.wants/pullet.service'))
             self.pull()
             self.assertEqual(self.root.run('pullet', 'get', 'web', 'db.host'), 'one\n')

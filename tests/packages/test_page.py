@@ -232,7 +232,7 @@ class Shows(PageCase):
         self.assertRegex(due, r'^in \d+ (min|h)')
         state, cell, generation, published, confirmed, _ = self.row('db')
         self.assertEqual((state, generation, published, confirmed), ('waiting', '\u2013', 'never', 'never'))
-        self.assertIn('500', cell)
+        self.assertIn('bad answer', cell)
         newest = self.text('#changes > li:first-child')
         for part in ('web', 'generation 1 \u2192 2', '~', 'a', '***', '+', 'b.c'):
             self.assertIn(part, newest)
@@ -289,9 +289,8 @@ configs:
         self.assertEqual(self.text('#overall'), 'all 2 ok', 'what was decided is no trouble')
         self.assertEqual({e.get_attribute('data-state') for e in self.find('#config-rows .state')}, {'ok'})
         self.put(agent, 'web', 'a: 2\n')
-        me = f'uid {os.geteuid()}'
         self.until(lambda: 'another version' in self.row('web')[1], 'what is held back is told')
-        self.assertRegex(self.row('web')[1], rf'the server has another version, held back by the pin\npinned by {me}: incident 4711$')
+        self.assertRegex(self.row('web')[1], rf'the server has another version, held back by the pin\npinned by \S+ \(uid {os.geteuid()}\): incident 4711$')
         agent.cli('unpin', 'web', check=0)
         agent.refresh('web')
         agent.cli('rollback', 'web', '--reason', 'too slow', check=0)
@@ -302,7 +301,7 @@ configs:
         self.assertEqual({e.get_attribute('data-state') for e in self.find('#config-rows .state')}, {'ok'})
         self.picture('decided')
         cell = self.row('db')[1]
-        self.assertEqual(len(re.findall(rf'(?m)^k\d is overridden for (1 h|59 min) by {me}: reason \d$', cell)), 3)
+        self.assertEqual(len(re.findall(rf'(?m)^k\d is overridden for (1 h|59 min) by \S+ \(uid {os.geteuid()}\): reason \d$', cell)), 3)
         self.assertIn('and 2 other overrides', cell)
         self.check()
         agent.stop()
@@ -357,7 +356,7 @@ class Errors(PageCase):
         self.documents['/web.yaml'] = good(b'a: [1\n')
         agent.refresh('web')
         self.until(lambda: self.row('web')[0] == 'failing', 'it fails')
-        self.assertIn('not good YAML, line 2', self.row('web')[1])
+        self.assertIn('refused by the syntax', self.row('web')[1])
         self.assertEqual(self.text('#overall'), '1 failing of 2')
         self.assertEqual(self.find('#config-rows .name')[0].text, 'web')
         self.assertTrue(self.browser.title.startswith('1 failing of 2'))
@@ -383,8 +382,8 @@ class Errors(PageCase):
         self.open()
         why = '#config-rows > tr:nth-child({}) .why'
         self.until(lambda: 'schema' in self.row('web')[1], 'it is refused')
-        self.assertRegex(self.row('web')[1], r'the server has version "v2", refused by the schema: .*n.*\((just now|\d+ s ago)\)$')
-        self.assertRegex(self.row('gone')[1], r'(?m)^not found: .*404.*\((just now|\d+ s ago)\)$')
+        self.assertRegex(self.row('web')[1], r'the server has version "v2", refused by the schema: the control socket tells why \((just now|\d+ s ago)\)$')
+        self.assertRegex(self.row('gone')[1], r'(?m)^not found: there is no such document \((just now|\d+ s ago)\)$')
         for i in (1, 2):
             self.assertEqual([e.get_attribute('class') for e in self.find(why.format(i))], ['why bad'], 'and once')
         for width in (1280, 360):
@@ -402,7 +401,7 @@ class Errors(PageCase):
         text = self.read('pullet.yaml').decode()
         self.write('pullet.yaml', text.replace('interval', 'intervall'))
         agent.signal(signal.SIGHUP)
-        self.until(lambda: 'unknown key "intervall"' in self.text('#reload'), 'the error is shown')
+        self.until(lambda: 'pulletd -t' in self.text('#reload'), 'the error is shown')
         self.assertEqual(self.js('return document.querySelector("#announce").textContent'), 'the configuration was not taken')
         self.write('pullet.yaml', text)
         agent.signal(signal.SIGHUP)

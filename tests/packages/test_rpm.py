@@ -13,10 +13,10 @@ DIR = PACKAGES + '/rpm'
 # what is not documentation: flags of the file (c: configuration), mode, owner, name
 CONTENTS = {
     'pullet': '''
-        - 40755 root:root /etc/pullet
+        - 40750 root:pullet-config /etc/pullet
         - 40755 root:root /etc/pullet/changed.d
-        - 40750 root:pullet /etc/pullet/conf.d
-        cn 100640 root:pullet /etc/pullet/pullet.yaml
+        - 40755 root:root /etc/pullet/conf.d
+        cn 100640 root:pullet-config /etc/pullet/pullet.yaml
         - 100755 root:root /usr/bin/pullet
         - 100644 root:root /usr/lib/systemd/system/pullet-changed@.path
         - 100644 root:root /usr/lib/systemd/system/pullet-changed@.service
@@ -182,8 +182,9 @@ class Life(unittest.TestCase):
             self.install('--install')
             user = self.root.run('getent', 'passwd', 'pullet').strip().split(':')
             self.assertEqual(user[5:], ['/var/lib/pullet', '/sbin/nologin'])
-            self.assertEqual(self.root.modes('/etc/pullet/pullet.yaml', '/etc/pullet/conf.d'),
-                             {'/etc/pullet/pullet.yaml': '640:root:pullet', '/etc/pullet/conf.d': '750:root:pullet'})
+            self.assertEqual(self.root.modes('/etc/pullet', '/etc/pullet/pullet.yaml'),
+                             {'/etc/pullet': '750:root:pullet-config', '/etc/pullet/pullet.yaml': '640:root:pullet-config'})
+            self.assertEqual(self.root.run('id', '-nG', 'pullet').split(), ['pullet', 'pullet-config'])
             self.assertEqual(self.rpm('--verify', '--nodeps', *CONTENTS), '')
             self.assertIn(packages.version(), self.root.run('pulletd', '--version'))
             self.assertIn('no config is set', self.root.run('pulletd', '--test', status=78))
@@ -193,8 +194,13 @@ class Life(unittest.TestCase):
             os.makedirs(self.root.path + '/var/lib/pullet/web')
             self.root.write('/var/lib/pullet/web/state', 'the last known good')
             self.assertRegex(self.rpm('--verify', '--nodeps', 'pullet', status=1), r'^S\.5\S+ +c /etc/pullet/pullet\.yaml$')
+            # as an older version had it: the file is the operator's and stays, the directory is the package's
+            self.root.run('sh', '-c', 'chgrp pullet /etc/pullet/pullet.yaml && chmod 755 /etc/pullet && chgrp root /etc/pullet && gpasswd -d pullet pullet-config')
             self.install('--reinstall')
             self.assertEqual(self.root.read('/etc/pullet/pullet.yaml'), edited)
+            self.assertEqual(self.root.modes('/etc/pullet', '/etc/pullet/pullet.yaml'),
+                             {'/etc/pullet': '750:root:pullet-config', '/etc/pullet/pullet.yaml': '640:root:pullet'})
+            self.assertEqual(self.root.run('id', '-nG', 'pullet').split(), ['pullet', 'pullet-config'])
 
             self.rpm('--erase', *CONTENTS)
             self.assertEqual(self.root.read('/etc/pullet/pullet.yaml.rpmsave'), edited)

@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 
-from packages import PACKAGES, ROOT, secure_servers, timed, took
+from packages import LAYOUT_BEFORE, PACKAGES, ROOT, secure_servers, timed, took
 import harness
 import test_service
 from harness import FaultServer, Program, children, good
@@ -224,8 +224,8 @@ class Systemd(harness.Case):
         self.assertEqual(self.m.show('UnitFileState'), 'enabled')
         # nothing is configured, which is no failure
         self.assertEqual((self.m.show('ActiveState'), self.m.show('Result')), ('inactive', 'exec-condition'))
-        self.assertEqual(self.m.run('stat', '-c', '%A %U %G', '/etc/pullet/pullet.yaml').strip(), '-rw-r----- root pullet')
-        self.assertEqual(self.m.run('id', '-nG', 'pullet').strip(), 'pullet')
+        self.assertEqual(self.m.run('stat', '-c', '%A %U %G', '/etc/pullet').strip(), 'drwxr-x--- root pullet-config')
+        self.assertEqual(self.m.run('id', '-nG', 'pullet').strip(), 'pullet pullet-config')
 
     def test_2_start(self):
         """With a server; with a bad configuration; with neither server nor last known good."""
@@ -454,6 +454,7 @@ configs:
         self.configure(text='configs:\n' + site)
         self.m.run('systemctl', 'enable', '--now', 'pullet-changed@nginx.path')
         start = self.seen()
+        self.m.run('setpriv', '--reuid=nobody', '--regid=nogroup', '--groups=pullet', 'touch', '/run/pullet-changed/nginx', check=1)  # a reader
         self.m.run('systemctl', 'restart', 'pullet')
         self.m.run('systemctl', 'restart', 'nginx')
         self.log('Finished pullet-changed@nginx.service', start)
@@ -501,6 +502,7 @@ configs:
             version = version_of[deb]
             before, pid = self.status(), self.m.show('MainPID')
             readers = Readers(self.m.path('/run/pullet/web.yaml'))
+            self.m.run('sh', '-c', LAYOUT_BEFORE)
             with timed(f'from the installed version to {version}'):
                 self.m.run('dpkg', '--force-confold', '-i', f'/root/{deb}.deb')
             self.assertEqual(readers.stop()[1], [])
@@ -509,6 +511,8 @@ configs:
             self.assertNotEqual(self.m.show('MainPID'), pid)
             self.assertEqual(self.status()['generation'], before['generation'])
             self.assertIn(self.server.url, self.m.read('/etc/pullet/pullet.yaml'))
+            for refused in ('cat /etc/pullet/pullet.yaml', 'touch /run/pullet-changed/web'):
+                self.m.run('setpriv', '--reuid=nobody', '--regid=nogroup', '--groups=pullet', *refused.split(), check=1)
         generation = self.status()['generation']
         with timed('remove'):
             self.m.run('dpkg', '-r', 'pullet')

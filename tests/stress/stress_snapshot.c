@@ -71,7 +71,7 @@ static void *build(uint64_t n, size_t *ret_len)
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "k%u: \"%llu\"\n", i,
 			(unsigned long long)n);
 	if (document_parse(DOCUMENT_YAML, text, len, 0, &d, &e) ||
-		image_build(document_root(d), 0, NULL, &data, ret_len, why))
+		image_build(document_root(d), 0, NULL, UINT32_MAX, &data, ret_len, why))
 		die("cannot build");
 	document_free(d);
 	return data;
@@ -169,7 +169,7 @@ static _Noreturn void run(const char *base, const char *dir, uint64_t swaps, con
 	struct image *image;
 	uint64_t n = 0;
 
-	if (setenv("PULLET_RUNTIME_DIR", dir, 1) || image_open(sys, dir, "c", &image, why))
+	if (setenv("PULLET_RUNTIME_DIR", dir, 1) || image_open(sys, dir, "c", NULL, &image, why))
 		die("image_open");
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	for (uintptr_t i = 0; i < READERS; i++)
@@ -247,16 +247,22 @@ static bool child(const char *base, uint64_t swaps, bool seeded)
 int main(int argc, char **argv)
 {
 	uint64_t swaps = argc > 1 ? strtoull(argv[1], NULL, 10) : SWAPS;
-	unsigned passed = 0, done = 0;
+	unsigned passed = 0, done = 0, skipped = 0;
 
 	for (int i = 2; i < argc; i++, done += 2)
 		passed += child(argv[i], swaps, true) + child(argv[i], swaps, false);
 	if (argc < 3) {
-		passed += child("/dev/shm", swaps, true) +
-			  child("/dev/shm", swaps / 10 * 9, false) + child("/tmp", swaps, true) +
-			  child("/tmp", swaps / 10, false);
-		done = 4;
+		passed = child("/tmp", swaps, true) + child("/tmp", swaps / 10, false);
+		done = 2;
+		if (access("/dev/shm", W_OK) == 0) {
+			passed += child("/dev/shm", swaps, true) +
+				  child("/dev/shm", swaps / 10 * 9, false);
+			done = 4;
+		} else {
+			printf("ok - in memory # SKIP no /dev/shm to write in\n");
+			skipped = 2;
+		}
 	}
-	printf("%u passed, %u failed\n", passed, done - passed);
+	printf("%u passed, %u failed, %u skipped\n", passed, done - passed, skipped);
 	return passed == done ? 0 : 1;
 }

@@ -1,10 +1,10 @@
 /*
- * Stress of the trigger: threads that fire and suspend at random against one owner who sleeps on an
- * eventfd and lets runs take their time. Meant for ThreadSanitizer (make SAN=thread), too.
+ * Stress of the trigger: threads that fire, hint and suspend at random against one owner who sleeps
+ * on an eventfd and lets runs take their time. Meant for ThreadSanitizer (make SAN=thread), too.
  *
  * A storm is many rounds. In each, the firing threads call at random, then the main thread has the
- * last word for each trigger, and the owner must come to exactly what that word says: a run that
- * began after it, nothing at all, or a moment far away. A run records the highest stamp it saw when
+ * last words for each trigger, and the owner must come to exactly what those say: a run that began
+ * after them, nothing at all, or a moment far away. A run records the highest stamp it saw when
  * it began; a caller takes its stamp before it fires, so a run that covers the last stamp began
  * after the last call. Then a handover: plain memory, written before a fire, read by its run; one
  * fire, one run.
@@ -13,7 +13,9 @@
  *   -DSTRESS_BREAK=1: what was said during a run is lost, the run's own next delay wins;
  *   -DSTRESS_BREAK=2: a run in progress is not respected, a second one begins beside it;
  *   -DSTRESS_BREAK=3: each fire allocates (noticed without a sanitizer only, as those bring an
- *                     allocator of their own).
+ *                     allocator of their own);
+ *   -DSTRESS_BREAK=4: a hint overrides, as an order does;
+ *   -DSTRESS_BREAK=5: a hint is lost if nobody else calls.
  *
  * Ends with "N passed, N failed". PULLET_SEED sets another seed.
  */
@@ -85,7 +87,7 @@ void *realloc(void *p, size_t size)
 
 struct task {
 	struct trigger trigger;
-	_Atomic uint64_t stamp; /* number of the latest fire, taken before it */
+	_Atomic uint64_t stamp; /* number of the latest fire or hint, taken before it */
 	uint64_t plain;         /* handed over by a fire alone: written before, read in the run */
 
 	/* the owner's, written under the lock */
@@ -150,6 +152,18 @@ static void fire(struct task *k, uint64_t delay_ms)
 #endif
 	atomic_fetch_add_explicit(&k->stamp, 1, memory_order_relaxed);
 	trigger_fire(&k->trigger, now(), delay_ms);
+}
+
+static void hint(struct task *k, uint64_t delay_ms)
+{
+	atomic_fetch_add_explicit(&k->stamp, 1, memory_order_relaxed);
+#if STRESS_BREAK == 4
+	trigger_fire(&k->trigger, now(), delay_ms);
+#elif STRESS_BREAK == 5
+	(void)delay_ms;
+#else
+	trigger_hint(&k->trigger, now(), delay_ms);
+#endif
 }
 
 /* ---- the owner ---- */
@@ -269,7 +283,7 @@ static struct timespec deadline_from_now(void)
 
 /* ---- the storm ---- */
 
-/* One round's random calls: most of the delays short, some of them suspends. */
+/* One round's random calls: most of the delays short, half of them hints, some of them suspends. */
 static void fire_at_random(uint64_t *random)
 {
 	for (unsigned i = 0; i < FIRES_A_ROUND; i++) {
@@ -277,7 +291,7 @@ static void fire_at_random(uint64_t *random)
 		struct task *k = &tasks[bits % TRIGGERS];
 
 		if (bits >> 8 & 15)
-			fire(k, (bits >> 16) % 3);
+			(bits >> 12 & 1 ? fire : hint)(k, (bits >> 16) % 3);
 		else
 			trigger_suspend(&k->trigger);
 	}
@@ -295,9 +309,35 @@ static void *storm_thread(void *arg)
 	return NULL;
 }
 
-struct last_words {
-	uint64_t lost, woken, misplaced; /* by what the last word was: now, never, later */
+/* What the last words of a round may be: one call, or an order and a hint after it. */
+enum words {
+	FIRE_NOW,
+	FIRE_FAR,
+	SUSPEND,
+	FIRE_NOW_HINT_FAR,
+	FIRE_FAR_HINT_NOW,
+	SUSPEND_HINT_NOW,
+	WORDS
 };
+
+struct last_words {
+	uint64_t lost, woken, misplaced; /* by what was said: now, never, later */
+};
+
+/* Returns the stamp that a run must cover. A run may begin before a hint for later is said. */
+static uint64_t say(struct task *k, enum words words)
+{
+	uint64_t stamp;
+
+	if (words == SUSPEND || words == SUSPEND_HINT_NOW)
+		trigger_suspend(&k->trigger);
+	else
+		fire(k, words == FIRE_FAR || words == FIRE_FAR_HINT_NOW ? FAR_MS : 0);
+	stamp = atomic_load_explicit(&k->stamp, memory_order_relaxed);
+	if (words >= FIRE_NOW_HINT_FAR)
+		hint(k, words == FIRE_NOW_HINT_FAR ? FAR_MS : 0);
+	return words == FIRE_FAR_HINT_NOW ? stamp + 1 : stamp;
+}
 
 /* With the lock held: waits until k does not run and the owner has seen all that was said before.
  */
@@ -312,37 +352,46 @@ static bool settle(const struct task *k, const struct timespec *deadline)
 	return true;
 }
 
-/* Has the last word for one trigger, after all others are silent, and sees what comes of it. */
-static void last_word(struct task *k, unsigned kind, struct last_words *wrong)
+/* With the lock held: a run that covers the stamp has begun, or begins. */
+static void expect_run(
+	struct task *k, const struct timespec *deadline, uint64_t stamp, struct last_words *wrong)
 {
-	struct timespec deadline = deadline_from_now();
-	uint64_t stamp, begun, due_ms, from_ms = now();
+	while (k->covered < stamp && !wrong->lost)
+		wrong->lost += !wait_turn(deadline);
+}
 
-	if (wrong->lost || wrong->woken || wrong->misplaced)
-		return; /* one failure is enough, and each may take until the deadline */
-	if (kind == 0) {
-		fire(k, 0);
-		stamp = atomic_load_explicit(&k->stamp, memory_order_relaxed);
-		pthread_mutex_lock(&lock);
-		while (k->covered < stamp && !wrong->lost)
-			wrong->lost += !wait_turn(&deadline);
-		pthread_mutex_unlock(&lock);
-		return;
-	}
-	if (kind == 1)
-		trigger_suspend(&k->trigger);
-	else
-		fire(k, FAR_MS);
-	pthread_mutex_lock(&lock);
-	wrong->woken += !settle(k, &deadline);
+/* With the lock held: no run begins any more, and nothing is due before the far moment. */
+static void expect_peace(struct task *k, const struct timespec *deadline, bool suspended,
+	uint64_t from_ms, struct last_words *wrong)
+{
+	uint64_t begun, due_ms;
+
+	wrong->woken += !settle(k, deadline);
 	begun = k->begun;
-	wrong->woken += !settle(k, &deadline) || k->begun != begun;
+	wrong->woken += !settle(k, deadline) || k->begun != begun;
 	if (!trigger_due(&k->trigger, &due_ms))
-		wrong->misplaced += kind == 2;
-	else if (kind == 1)
+		wrong->misplaced += !suspended;
+	else if (suspended)
 		wrong->woken++;
 	else
 		wrong->misplaced += due_ms < from_ms + FAR_MS || due_ms > now() + FAR_MS;
+}
+
+/* Has the last words for one trigger, after all others are silent, and sees what comes of it. */
+static void last_words(struct task *k, enum words words, struct last_words *wrong)
+{
+	struct timespec deadline = deadline_from_now();
+	uint64_t from_ms = now(), stamp;
+	bool suspended = words == SUSPEND || words == SUSPEND_HINT_NOW;
+
+	if (wrong->lost || wrong->woken || wrong->misplaced)
+		return; /* one failure is enough, and each may take until the deadline */
+	stamp = say(k, words);
+	pthread_mutex_lock(&lock);
+	if (suspended || words == FIRE_FAR)
+		expect_peace(k, &deadline, suspended, from_ms, wrong);
+	else
+		expect_run(k, &deadline, stamp, wrong);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -362,7 +411,7 @@ static void storm(void)
 		pthread_barrier_wait(&barrier);
 		during += atomic_load(&allocations) - before;
 		for (unsigned i = 0; i < TRIGGERS; i++)
-			last_word(&tasks[i], random_bits(&random) % 3, &wrong);
+			last_words(&tasks[i], (enum words)(random_bits(&random) % WORDS), &wrong);
 	}
 	for (unsigned i = 0; i < FIRERS; i++)
 		pthread_join(threads[i], NULL);
@@ -376,10 +425,11 @@ static void storm(void)
 		FIRES_A_ROUND * ROUNDS * FIRERS, FIRERS, begun, seed);
 	check(doubled == 0, "a task never runs beside itself");
 	check(wrong.lost == 0 && begun > ROUNDS,
-		"the last fire leads to a run that began after it");
-	check(wrong.woken == 0, "after a last suspend, or a last fire for later, nothing runs");
+		"the last fire, or hint, leads to a run that began after it");
+	check(wrong.woken == 0,
+		"after a last suspend, hints or not, or a last fire for later, nothing runs");
 	check(wrong.misplaced == 0, "a last fire for later keeps its moment");
-	check(during == 0, "fire and suspend allocate nothing");
+	check(during == 0, "fire, hint and suspend allocate nothing");
 }
 
 /* ---- the handover ---- */

@@ -66,6 +66,11 @@ static int fault_openat(int dir, const char *path, int flags, mode_t mode)
 	return fault_hits(CALL_OPEN) ? -1 : sys_real.openat(dir, path, flags, mode);
 }
 
+static int fault_open_plain(int dir, const char *path, int flags)
+{
+	return fault_hits(CALL_OPEN) ? -1 : sys_real.open_plain(dir, path, flags);
+}
+
 static ssize_t fault_read(int fd, void *data, size_t len)
 {
 	return fault_hits(CALL_READ) ? -1 : read(fd, data, len);
@@ -132,6 +137,7 @@ static struct sys fault_table(void)
 	struct sys sys = sys_real;
 
 	sys.openat = fault_openat;
+	sys.open_plain = fault_open_plain;
 	sys.read = fault_read;
 	sys.write = fault_write;
 	sys.fsync = fault_fsync;

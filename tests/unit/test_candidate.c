@@ -38,7 +38,7 @@ struct work {
 static void begin(struct work *w, const char *settings)
 {
 	memset(w, 0, sizeof(*w));
-	scratch_open(w->dir, SCRATCH_MEMORY);
+	scratch_open(w->dir, scratch_memory());
 	w->settings = scratch_settings("%s", settings);
 	assert_int_equal(store_open(&sys_real, w->dir, "web", 10, &w->store, w->why), 0);
 	w->ledger = calloc(1, sizeof(*w->ledger));
@@ -126,7 +126,7 @@ static void load__of_a_version__finds_the_bytes_of_each_part(void **state)
 		assert_ptr_equal(c->pieces[i].facts, &c->version.parts[i]);
 		assert_int_equal(c->pieces[i].layer, layers[i]);
 		assert_int_equal(c->pieces[i].signature, i == 1 || i == 3);
-		assert_string_equal(c->pieces[i].digest, "");
+		assert_string_equal(c->pieces[i].mismatch, "");
 	}
 	assert_memory_equal(c->pieces[0].data, "a: 1\n", 5);
 	assert_memory_equal(c->pieces[1].data, "sig\n", 4);

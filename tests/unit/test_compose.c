@@ -107,7 +107,7 @@ static void compose__of_one_layer__is_that_layer_and_nothing_is_merged(void **st
 		const char *type, *text, *yaml;
 	} table[] = {
 		{"yaml", "# comment\na: 1\nb: [x, null]\n", "a: 1\nb:\n- x\n- null\n"},
-		{"json", "{\"a\": 1.50, \"b\": null}", "a: 1.5\nb: null\n"},
+		{"json", "{\"a\": 1.50, \"b\": null}", "a: 1.50\nb: null\n"},
 	};
 	struct work w;
 
@@ -415,7 +415,7 @@ static void value__of_each_type__is_json(void **state)
 		{" 1 ", "1"},
 		{"0x10", "16"},
 		{"1 # comment", "1"},
-		{"1.50", "1.5"},
+		{"1.50", "1.50"},
 		{"true", "true"},
 		{"no", "\"no\""},
 		{"null", "null"},

@@ -22,6 +22,14 @@ static struct {
 } line;
 static const struct settings_server server_is = {.max_in_flight = 2};
 
+static bool suspended;
+
+bool config_suspended(const struct config *c)
+{
+	(void)c;
+	return suspended;
+}
+
 bool gather_waiting(const struct gather *g)
 {
 	(void)g;
@@ -73,6 +81,7 @@ static int set_up(void **state)
 	config->settings = &settings;
 	trigger_init(&config->trigger, &queue);
 	wheel_timer_init(&config->limit.timer);
+	wheel_timer_init(&config->due.timer);
 	return 0;
 }
 
@@ -123,6 +132,26 @@ static void due__and_nobody_takes_it_up__is_stuck(void **state)
 	(void)state;
 	due_since(MINUTE + 1);
 	assert_string_equal(config_stuck(config, NOW), "a pull is due and nobody took it up");
+}
+
+static void due__but_suspended__is_well(void **state)
+{
+	(void)state;
+	due_since(10 * MINUTE);
+	suspended = true;
+	assert_well();
+	suspended = false;
+}
+
+static void due__but_waiting_for_the_floor_of_messages__is_well(void **state)
+{
+	(void)state;
+	due_since(10 * MINUTE);
+	wheel_schedule(&wheel, &config->due.timer, NOW - MINUTE);
+	assert_well();
+	wheel_schedule(&wheel, &config->due.timer, NOW - MINUTE - 1);
+	assert_string_equal(config_stuck(config, NOW), "a pull is due and nobody took it up");
+	wheel_cancel(&wheel, &config->due.timer);
 }
 
 static void due__while_an_operators_version_is_under_way__is_well(void **state)
@@ -235,6 +264,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(idle__is_well),
 		TEST(due__and_nobody_takes_it_up__is_stuck),
+		TEST(due__but_suspended__is_well),
+		TEST(due__but_waiting_for_the_floor_of_messages__is_well),
 		TEST(due__while_an_operators_version_is_under_way__is_well),
 		TEST(in_line__of_a_server_that_is_held_or_busy__is_well),
 		TEST(in_line__of_a_server_with_room__is_stuck),

@@ -114,6 +114,24 @@ static void stays_here__is_for_addresses_not_for_names_that_look_like_them(void 
 			fail_msg("%s does not stay here", away[i]);
 }
 
+static void url_is_open__plain_http_to_another_host__however_it_is_written(void **state)
+{
+	static const char *const open[] = {"http://a.example/x", "HTTP://a.example",
+		"Http://10.0.0.1:80/", "http://127.0.0.1.a.example/",
+		"http://localhost.a.example:80", "http://a.example/@127.0.0.1"};
+	static const char *const closed[] = {"https://a.example/x", "HTTPS://a.example",
+		"http://127.0.0.1/x", "http://[::1]:80", "HTTP://LocalHost:8080/x",
+		"http://localhost?x", "file:///x"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++)
+		if (!curve_url_is_open(open[i]))
+			fail_msg("%s is open", open[i]);
+	for (size_t i = 0; i < sizeof(closed) / sizeof(closed[0]); i++)
+		if (curve_url_is_open(closed[i]))
+			fail_msg("%s is not open", closed[i]);
+}
+
 /* ---- the secret key's file ---- */
 
 static void expect_secret(const char *text)
@@ -435,6 +453,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(check__of_keys_and_of_what_is_none),
 		cmocka_unit_test(stays_here__is_for_addresses_not_for_names_that_look_like_them),
+		cmocka_unit_test(url_is_open__plain_http_to_another_host__however_it_is_written),
 		CASE(read__of_a_secret_key__takes_one_key_among_comments),
 		CASE(read__of_a_secret_key__refuses_what_is_none_and_never_shows_it),
 		CASE(read__of_a_secret_key__refuses_a_file_that_others_can_read),

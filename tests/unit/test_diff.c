@@ -478,12 +478,15 @@ static void diff__paths_beyond_the_bound__are_refused(void **state)
 {
 	struct document *d = below_long_key(1u << 20, 70);
 	struct diff *diff = NULL, *same = diff_of(d, d);
+	size_t count;
 
 	(void)state;
 	assert_int_equal(diff_count(same), 0);
 	assert_int_equal(diff_new(NULL, document_root(d), &diff), -EMSGSIZE);
 	assert_int_equal(diff_new(document_root(d), NULL, &diff), -EMSGSIZE);
 	assert_null(diff);
+	assert_int_equal(diff_measure(NULL, document_root(d), &count), 0);
+	assert_int_equal(count, 70); /* none of them is put together */
 	diff_free(same);
 	diff_free(NULL);
 	document_free(d);

@@ -56,6 +56,23 @@ static void sha256_raw__is_the_standards(void **state)
 	assert_memory_equal(hash, expected, sizeof(hash));
 }
 
+static void sha512_raw__is_the_standards(void **state)
+{
+	unsigned char expected[64], hash[DIGEST_SHA512];
+
+	(void)state;
+	bytes_of("ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
+		 "2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f",
+		expected);
+	assert_int_equal(digest_sha512_raw("abc", 3, hash), 0);
+	assert_memory_equal(hash, expected, sizeof(hash));
+	bytes_of("cf83e1357eefb8bdf1542850d66d8007d620e4050b5715dc83f4a921d36ce9ce"
+		 "47d0d13c5d85f2b0ff8318d2877eec2f63b931bd47417a81a538327af927da3e",
+		expected);
+	assert_int_equal(digest_sha512_raw(NULL, 0, hash), 0);
+	assert_memory_equal(hash, expected, sizeof(hash));
+}
+
 /* RFC 1321, A.5 */
 static void md5__is_the_standards(void **state)
 {
@@ -287,6 +304,8 @@ static int call(size_t which, const struct signed_bytes *s)
 		return digest_sha256_raw(s->message, s->len, hash);
 	if (which == 4)
 		return digest_md5(s->message, s->len, hex);
+	if (which == 7)
+		return digest_sha512_raw(s->message, s->len, hash);
 	return (which == 5 ? digest_hmac_sha256 : digest_hmac_sha1)(
 		s->key, sizeof(s->key), s->message, s->len, hash);
 }
@@ -296,7 +315,7 @@ static void all__when_memory_runs_out__say_so_and_leave_no_error_behind(void **s
 	struct signed_bytes s = of_vector(&vectors[1]);
 
 	(void)state;
-	for (size_t which = 0; which < 7; which++) {
+	for (size_t which = 0; which < 8; which++) {
 		size_t nth = 0, said = 0;
 		bool failed;
 		int r;
@@ -333,6 +352,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sha256__of_one_and_two_pieces__is_the_standards),
 		cmocka_unit_test(sha256_raw__is_the_standards),
+		cmocka_unit_test(sha512_raw__is_the_standards),
 		cmocka_unit_test(md5__is_the_standards),
 		cmocka_unit_test(md5__where_it_is_forbidden__is_not_supported),
 		cmocka_unit_test(hmac__is_the_standards),

@@ -608,6 +608,19 @@ static void cancel__takes_work_back(void **state)
 	assert_empty();
 }
 
+static void expire__of_work_that_waits__is_a_loss(void **state)
+{
+	(void)state;
+	prepare(10, 10, 0);
+	submit(0, "abc");
+	assert_true(dispatcher_expire(&dispatcher, 'b'));
+	assert_false(dispatcher_expire(&dispatcher, 'b'));
+	assert_lost("-b");
+	assert_int_equal(dispatcher.counters.expired, 1);
+	assert_taken(0, ROOM, "ac");
+	assert_empty();
+}
+
 static void cancel__of_the_last_one__leaves_an_empty_set(void **state)
 {
 	(void)state;
@@ -1012,12 +1025,16 @@ static void cancel_one(const struct configuration *c)
 {
 	uint64_t id = c->id(random_below(c->ids));
 	struct dispatcher_item *waits;
+	bool expires = random_below(2);
 
 	if (model.count > 0 && random_below(4) == 0)
 		id = model.line[random_below(2) ? 0 : model.count - 1].id;
 	waits = model_find(id);
-	CHECK(dispatcher_cancel(&dispatcher, id) == (waits != NULL));
-	if (waits) {
+	CHECK((expires ? dispatcher_expire : dispatcher_cancel)(&dispatcher, id) ==
+		(waits != NULL));
+	if (waits && expires) {
+		model_lose(model_remove(waits).task, DISPATCHER_EXPIRED);
+	} else if (waits) {
 		model_remove(waits);
 		model.counters.cancelled++;
 	}
@@ -1182,6 +1199,7 @@ int main(void)
 		cmocka_unit_test(next__delay_beyond_the_end_of_time__saturates),
 		cmocka_unit_test(take__at_an_earlier_time__is_of_no_age),
 		cmocka_unit_test(cancel__takes_work_back),
+		cmocka_unit_test(expire__of_work_that_waits__is_a_loss),
 		cmocka_unit_test(cancel__of_the_last_one__leaves_an_empty_set),
 		cmocka_unit_test(counters__each_fate_is_counted_once),
 		cmocka_unit_test(histogram__of_latency__bucket_b_is_below_2_to_the_b),

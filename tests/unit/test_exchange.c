@@ -233,6 +233,7 @@ static struct settings_server server, plain;
 static struct session session;
 static struct sys sys;
 static struct exchange_env env;
+static struct backoff *backoff; /* of BASE; NULL = nobody is asked */
 static struct part held;
 static uint64_t now_ms;
 
@@ -318,6 +319,7 @@ static int ask_as(struct client *c, const struct settings_server *of, const char
 	struct exchange_request q = {
 		.server = of,
 		.session = &session,
+		.backoff = backoff,
 		.place = {.base = BASE,
 			.path = path,
 			.held = with,
@@ -347,7 +349,7 @@ static void drop(struct client *c)
 static int set_up(void **state)
 {
 	(void)state;
-	scratch_open(dir, SCRATCH_MEMORY);
+	scratch_open(dir, scratch_memory());
 	scratch_write(dir, "password", "secret\n", 7);
 	snprintf(password, sizeof(password), "%s/password", dir);
 	memset(&net, 0, sizeof(net));
@@ -690,6 +692,64 @@ static void login__that_fails_twice_on_its_way__tells_each_its_own_reason(void *
 }
 
 /* ---- who is not wanted any more ---- */
+
+static const struct transport_response busy = {
+	.result = TRANSPORT_OK, .status = 503, .retry_after_ms = 40000};
+
+static void tell_busy(struct client *c)
+{
+	(void)c;
+	backoff_ended(backoff, now_ms, &busy);
+}
+
+static void login__that_is_turned_away__is_not_repeated_by_those_who_wait(void **state)
+{
+	struct backoffs *all = backoffs_new(&sys);
+	struct client c[3] = {{NULL}};
+
+	(void)state;
+	backoff = backoff_join(all, &server, BASE);
+	c[0].at_end = tell_busy; /* as whoever asks does */
+	for (size_t i = 0; i < 3; i++)
+		ask(&c[i], "/x");
+	answer(LOGIN, 503, "");
+	assert_int_equal(c[0].ended, 1);
+	for (size_t i = 1; i < 3; i++) {
+		assert_int_equal(c[i].failed, 1);
+		assert_int_equal(c[i].cause, KIND_CAUSE_OVERLOADED);
+		assert_string_equal(c[i].why, "its address backs off: it answered 503");
+	}
+	assert_null(net.first);
+	assert_int_equal(net.logins, 1);
+	backoff_leave(backoff);
+	backoff = NULL;
+	backoffs_free(all);
+}
+
+static void login__that_ends_when_the_address_backs_off__is_followed_by_nothing(void **state)
+{
+	struct backoffs *all = backoffs_new(&sys);
+	struct client c[3] = {{NULL}};
+
+	(void)state;
+	backoff = backoff_join(all, &server, BASE);
+	for (size_t i = 0; i < 3; i++)
+		ask(&c[i], "/x");
+	tell_busy(NULL); /* another request was turned away */
+	answer(LOGIN, 200, "t1 0");
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(c[i].failed, 1);
+		assert_int_equal(c[i].cause, KIND_CAUSE_OVERLOADED);
+	}
+	assert_null(net.first);
+	now_ms += 70000;
+	ask(&c[0], "/x"); /* the token is good */
+	answer(BASE "/x", 200, "");
+	assert_int_equal(net.logins, 1);
+	backoff_leave(backoff);
+	backoff = NULL;
+	backoffs_free(all);
+}
 
 static void cancel__of_who_logs_in__makes_the_next_one_do_it(void **state)
 {
@@ -1264,6 +1324,8 @@ int main(void)
 		CASE(login__is_not_for_those_without_a_user_or_kinds_without_one),
 		CASE(login__without_its_secret__fails_who_would_lead_and_the_next_one_tries),
 		CASE(login__that_fails_twice_on_its_way__tells_each_its_own_reason),
+		CASE(login__that_is_turned_away__is_not_repeated_by_those_who_wait),
+		CASE(login__that_ends_when_the_address_backs_off__is_followed_by_nothing),
 		CASE(cancel__of_who_logs_in__makes_the_next_one_do_it),
 		CASE(cancel__of_who_waits__changes_nothing_for_the_others),
 		CASE(cancel__within_the_end_of_another__is_heard_by_nobody),

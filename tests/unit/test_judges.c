@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "../../agent/judges.h"
+#include "../../agent/schema.h"
 #include "minisign_signer.h"
 #include "scratch.h"
 
@@ -113,72 +114,6 @@ static void assert_refused(struct court *c, enum judge judge, const char *senten
 
 /* ---- digest ---- */
 
-#define SHA256 "N7EoxZ8fUJf3P4JpHLUZ8fVoZn+qtc7RtKuXnTaDfq4="
-#define OTHER "N7EoxZ8fUJf3P4JpHLUZ8fVoZn+qtc7RtKuXnTaDfq8="
-#define SHA512                                                                                     \
-	"qHyLuBU9WpIkaXn18PzyLgf/AF7KLGbrxsvWr4Q1sUSd+csQggS+b8CJHdKi3yzFuND5SAguUQybNJjVsEL+jg=="
-
-static void digest__in_each_way_of_writing__is_held_against_the_bytes(void **state)
-{
-	static const struct {
-		const char *header;
-		bool good;
-	} table[] = {
-		/* RFC 9530 */
-		{"sha-256=:" SHA256 ":", true},
-		{"sha-256=:" OTHER ":", false},
-		{"sha-512=:" SHA512 ":, sha-256=:" SHA256 ":", true},
-		{"sha-512=:" SHA512 ":, sha-256=:" OTHER ":", false},
-		{"sha-512=:" SHA512 ":,sha-256=:" OTHER ":", false},
-		{"sha-512=:" SHA512 ":,\tsha-256=:" OTHER ":", false},
-		{"sha-256=:" OTHER ":, sha-512=:" SHA512 ":", false},
-		{"sha-256=:" SHA256 ":;x=1, crc32c=:AAAAAA==:", true},
-		{"unixsum=30637, sha-256=:" OTHER ":", false},
-		/* RFC 3230 */
-		{"SHA-256=" SHA256, true},
-		{"SHA-256=" OTHER, false},
-		{"sha-256=" OTHER, false},
-		{"MD5=HUXZLQLMuI/KZ5KDcJPcOA==, SHA-256=" SHA256, true},
-		{"MD5=HUXZLQLMuI/KZ5KDcJPcOA==,SHA-256=" OTHER, false},
-		/* without padding: RFC 8941 */
-		{"sha-256=:N7EoxZ8fUJf3P4JpHLUZ8fVoZn+qtc7RtKuXnTaDfq4:", true},
-		{"sha-256=:N7EoxZ8fUJf3P4JpHLUZ8fVoZn+qtc7RtKuXnTaDfq8:", false},
-		{"SHA-256=N7EoxZ8fUJf3P4JpHLUZ8fVoZn+qtc7RtKuXnTaDfq8", false},
-		/* nothing that is known: as if there were none */
-		{"", true},
-		{"sha-512=:" SHA512 ":", true},
-		{"MD5=HUXZLQLMuI/KZ5KDcJPcOA==", true},
-		{"x-sha-256=:" OTHER ":", true},
-		{"sha-256", true},
-		/* nothing that can be read */
-		{"sha-256=", true},
-		{"sha-256=::", true},
-		{"sha-256=:not base64 at all:", true},
-		{"sha-256=:N7EoxZ8fUJf3P4JpHLUZ8fVoZn+qtc7RtKuXnTaDfq-=:", true},
-		{"sha-256=:N7EoxZ8fUJf3P4JpHLUZ8fVoZn+qtc7RtKuXnTaDfq9=:", true},
-		{"sha-256=:" SHA512 ":", true},
-		{"sha-256=:"
-		 "N7EoxZ8fUJf3P4JpHLUZ8fVoZn+qtc7RtKuXnTaDfq:",
-			true},
-	};
-	struct court c;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		begin(&c, CONFIG);
-		add(&c, "yaml", "a: 1\n");
-		submit(&c);
-		c.pieces[0].digest = table[i].header;
-		if ((try(&c) == 0) != table[i].good)
-			fail_msg("'%s'", table[i].header);
-		if (!table[i].good)
-			assert_refused(&c, JUDGE_DIGEST,
-				"http://x/web.yaml is not what its server says: SHA-256 is "
-				"37b128c59f1f5097..., its header says 37b128c59f1f5097...");
-		end(&c);
-	}
-}
-
 static void digest__of_any_part__is_judged(void **state)
 {
 	struct court c;
@@ -191,11 +126,11 @@ static void digest__of_any_part__is_judged(void **state)
 	add(&c, "yaml", "a: 1\n");
 	add(&c, "yaml", NULL);
 	submit(&c);
-	c.pieces[0].digest = "sha-256=:" SHA256 ":";
+	c.pieces[0].mismatch = "";
 	assert_accepted(&c);
-	c.pieces[0].digest = NULL;                   /* came from the state directory */
-	c.pieces[1].digest = "sha-256=:" SHA256 ":"; /* of an empty text it is another */
-	assert_refused(&c, JUDGE_DIGEST, "e3b0c44298fc1c14");
+	c.pieces[0].mismatch = NULL; /* came from the state directory */
+	c.pieces[1].mismatch = "SHA-256 is another";
+	assert_refused(&c, JUDGE_DIGEST, " is not what its server says: SHA-256 is another");
 	end(&c);
 }
 
@@ -339,7 +274,7 @@ static void signature__of_several_layers__is_asked_of_each_that_is_there(void **
 		"      - {server: main, path: /a}\n"
 		"      - {server: main, path: /b, optional: true}\n"
 		"      - {server: main, path: /c}\n"
-		"    verify: {public_keys: [%s, %s]}\n",
+		"    verify: {bind: none, public_keys: [%s, %s]}\n",
 		KEY, signer.text);
 	for (int bad = 0; bad < 2; bad++) {
 		begin(&c, settings);
@@ -361,6 +296,126 @@ static void signature__of_several_layers__is_asked_of_each_that_is_there(void **
 			c.revs[2] = 8;
 			assert_refused(&c, JUDGE_SIGNATURE, "/c: signed as rev=7");
 		}
+		end(&c);
+	}
+	signer_fini(&signer);
+}
+
+#define TWO_LAYERS                                                                                 \
+	"servers: {main: {urls: [http://x]}}\n"                                                    \
+	"configs:\n  web:\n    file: /run/web.yaml\n    from:\n"                                   \
+	"      - {server: main, path: '/a?token=x'}\n"                                             \
+	"      - {server: main, path: /b}\n"
+
+/* F15: what says that it is for something else is refused whether or not that is demanded. */
+static void signature__that_is_for_something_else__is_refused(void **state)
+{
+	static const struct {
+		const char *bind, *a, *b, *sentence; /* comments of both; NULL = accepted */
+	} table[] = {
+		{"", "path=/a", "path=/b", NULL},
+		{"", "path=/a config=web", "config=web rev=1 path=/b", NULL},
+		{"", "path=/b", "path=/a",
+			"/a?...: the signature by the key 0707070707070707 is for something else: "
+			"it "
+			"says path=/b, and this is path=/a"},
+		{"", "path=/a", "",
+			"/b: the signature by the key 0707070707070707 does not say "
+			"what it is for: path=/b is demanded"},
+		{"", "path=/a", "config=web", "path=/b is demanded"},
+		{"", "path=/a?token=x", "path=/b", "path= is not a path"},
+		{"", "path=/a", "path=/b/", "says path=/b/, and this is path=/b"},
+		{"", "path=/a", "path=/B", "says path=/B, and this is path=/b"},
+		{"", "path=/a", "path=/%62", "says path=/%62, and this is path=/b"},
+		{"", "path=/a", "path=/\xd0\xb0", "says path=(not ASCII), and this is"},
+		{"", "path=/a", "path=/b path=/b", "path= stands there twice"},
+		{"", "path=/a", "path=b", "path= is not a path"},
+		{"", "path=/a", "path=", "path= is not a path"},
+		{"", "path=/a", "path=/b config=other",
+			"says config=other, and this is config=web"},
+		{"bind: path, ", "path=/a", "", "path=/b is demanded"},
+		{"bind: config, ", "config=web", "config=web", NULL},
+		{"bind: config, ", "config=web", "path=/b",
+			"config=web is demanded (verify: bind: "
+			"config); sign it with `pullet sign"},
+		{"bind: config, ", "config=web", "config=web path=/a", "says path=/a"},
+		{"bind: config, ", "config=web", "config=Web", "says config=Web"},
+		{"bind: config, ", "config=web", "config=web config=web",
+			"config= stands there twice"},
+		{"bind: config, ", "config=web", "config=", "config= is not the name of a config"},
+		{"bind: config, ", "config=web",
+			"config=w\xd0\xb5"
+			"b",
+			"config= is not the name"},
+		{"bind: config, ", "config=web",
+			"config=we\xe2\x80\x8b"
+			"b",
+			"config= is not the name"},
+		{"bind: config, ", "config=web", "config=web\v", "config= is not the name"},
+		{"bind: none, ", "", "rev=1", NULL},
+		{"bind: none, ", "", "path=/a", "says path=/a, and this is path=/b"},
+		{"bind: none, ", "", "config=api", "says config=api, and this is config=web"},
+		{"bind: none, rev: optional, ", "", "", NULL},
+		{"bind: none, rev: required, ", "rev=0", "rev=1", NULL},
+		{"bind: none, rev: required, ", "rev=1", "", "has no rev=, which is demanded"},
+	};
+	struct signer signer;
+	char settings[2048];
+
+	(void)state;
+	signer_init(&signer, 7);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct court c;
+
+		snprintf(settings, sizeof(settings), TWO_LAYERS "    verify: {%spublic_key: %s}\n",
+			table[i].bind, signer.text);
+		begin(&c, settings);
+		add(&c, "yaml", "a: 1\n");
+		add(&c, "minisig", sign(&signer, "a: 1\n", table[i].a));
+		add(&c, "yaml", "b: 1\n");
+		add(&c, "minisig", sign(&signer, "b: 1\n", table[i].b));
+		submit(&c);
+		if (table[i].sentence) {
+			assert_refused(&c, JUDGE_SIGNATURE, table[i].sentence);
+			assert_true(c.judgement.revs[1] == 0);
+		} else {
+			assert_accepted(&c);
+		}
+		end(&c);
+	}
+	signer_fini(&signer);
+}
+
+/* It stands for the first layer, and may lie elsewhere. */
+static void signature__of_what_is_taken_instead__may_name_either_path(void **state)
+{
+	static const struct {
+		const char *comment;
+		bool good;
+	} table[] = {{"path=/a", true}, {"path=/boot", true}, {"path=/c", false}, {"", false}};
+	struct signer signer;
+	char settings[2048];
+
+	(void)state;
+	signer_init(&signer, 7);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct court c;
+
+		snprintf(settings, sizeof(settings),
+			"servers: {main: {urls: [http://x]}}\n"
+			"configs:\n  web:\n    file: /run/web.yaml\n    from:\n"
+			"      - {server: main, path: /a}\n"
+			"    bootstrap: {server: main, path: /boot}\n"
+			"    verify: {bind: path, public_key: %s}\n",
+			signer.text);
+		begin(&c, settings);
+		add(&c, "yaml", "a: 1\n");
+		add(&c, "minisig", sign(&signer, "a: 1\n", table[i].comment));
+		submit(&c);
+		if (table[i].good)
+			assert_accepted(&c);
+		else
+			assert_refused(&c, JUDGE_SIGNATURE, "path=/a");
 		end(&c);
 	}
 	signer_fini(&signer);
@@ -551,7 +606,7 @@ static char dir[SCRATCH_PATH];
 static int dir_open(void **state)
 {
 	(void)state;
-	scratch_open(dir, SCRATCH_MEMORY);
+	scratch_open(dir, scratch_memory());
 	return 0;
 }
 
@@ -644,6 +699,57 @@ static void schema__that_changes__is_read_again_and_is_another_rule(void **state
 	end(&c);
 }
 
+static void schema__with_a_directory__refers_to_its_files(void **state)
+{
+	char settings[1024], why[FILE_WHY], first[DIGEST_HEX], name[PATH_MAX];
+	const char *note;
+	struct court c;
+
+	(void)state;
+	snprintf(name, sizeof(name), "%s/schemas", dir);
+	assert_int_equal(mkdir(name, 0755), 0);
+	write_schema(
+		"s.json", "{\"$id\": \"https://h/s/s.json\", \"$ref\": \"defs.yaml#/$defs/db\"}");
+	write_schema("schemas/defs.yaml", "$defs: {db: {required: [a]}}\n");
+	write_schema("schemas/README.txt", "no schema at all: {");
+	write_schema("schemas/.hidden.json", "{");
+	snprintf(settings, sizeof(settings),
+		CONFIG "    schema: %.300s/s.json\n    schema_dir: %.300s/schemas\n", dir, dir);
+	begin(&c, settings);
+	add(&c, "yaml", "a: 1\n");
+	submit(&c);
+	ready(&c);
+	snprintf(first, sizeof(first), "%s", judges_id(c.judges));
+	assert_accepted(&c);
+	write_schema("schemas/defs.yaml", "$defs: {db: {required: [b]}}\n");
+	ready(&c);
+	assert_string_not_equal(judges_id(c.judges), first);
+	assert_refused(&c, JUDGE_SCHEMA, "b");
+	write_schema("schemas/defs.yaml", "$defs: {db: {required: [a]}}\n");
+	ready(&c);
+	assert_string_equal(judges_id(c.judges), first);
+	/* another file is another rule; one that is no document is told, wherever references lead
+	 */
+	write_schema("schemas/z.json", "{}");
+	ready(&c);
+	assert_string_not_equal(judges_id(c.judges), first);
+	write_schema("schemas/z.json", "{");
+	assert_int_equal(judges_ready(c.judges, &note, why), -EINVAL);
+	assert_non_null(strstr(why, "z.json:1:"));
+	write_schema("schemas/z.json", "{\"type\": \"nothing\"}"); /* nobody refers to it */
+	ready(&c);
+	write_schema("schemas/defs.yaml", "$defs: {db: {type: nothing}}\n");
+	assert_int_equal(judges_ready(c.judges, &note, why), -EINVAL);
+	assert_non_null(strstr(why, "s.json: defs.yaml: line 1, column 20: /$defs/db/type: "));
+	for (int i = 0; i < SCHEMA_MAX_FILES; i++) {
+		snprintf(name, sizeof(name), "schemas/%d.yml", i);
+		write_schema(name, "{}");
+	}
+	assert_int_equal(judges_ready(c.judges, &note, why), -E2BIG);
+	assert_non_null(strstr(why, "more than 64 schemas in a directory"));
+	end(&c);
+}
+
 static void schema__that_is_bad_or_gone__is_not_the_versions_fault(void **state)
 {
 	static const struct {
@@ -723,9 +829,9 @@ static void level__decides_who_is_asked(void **state)
 	add(&c, "minisig", golden("other.minisig"));
 	submit(&c);
 	ready(&c);
-	c.pieces[0].digest = "sha-256=:" OTHER ":";
+	c.pieces[0].mismatch = "SHA-256 is another";
 	assert_refused(&c, JUDGE_DIGEST, "");
-	c.pieces[0].digest = "";
+	c.pieces[0].mismatch = "";
 	assert_refused(&c, JUDGE_SIGNATURE, "");
 	c.the_case.level = JUDGES_RECOMPOSED;
 	assert_refused(&c, JUDGE_SCHEMA, "");
@@ -773,7 +879,7 @@ static void level__of_what_was_accepted_before__tells_its_expiry_and_refuses_it_
 static void names__of_the_judges__are_those_of_the_documents(void **state)
 {
 	static const char *const names[JUDGE_COUNT] = {
-		"syntax", "digest", "signature", "guard", "schema", "format", "check"};
+		"syntax", "digest", "signature", "guard", "schema", "format", "size", "check"};
 
 	(void)state;
 	for (int i = 0; i < JUDGE_COUNT; i++)
@@ -871,13 +977,14 @@ static void id__with_a_schema__is_about_its_text_and_not_its_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(digest__in_each_way_of_writing__is_held_against_the_bytes),
 		cmocka_unit_test(digest__of_any_part__is_judged),
 		cmocka_unit_test(signature__of_a_listed_key__is_good_and_its_facts_are_told),
 		cmocka_unit_test(signature__that_is_missing_or_of_others__is_refused),
 		cmocka_unit_test(signature__with_an_older_rev__is_refused),
 		cmocka_unit_test(signature__that_has_expired__is_refused_from_that_moment_on),
 		cmocka_unit_test(signature__of_several_layers__is_asked_of_each_that_is_there),
+		cmocka_unit_test(signature__that_is_for_something_else__is_refused),
+		cmocka_unit_test(signature__of_what_is_taken_instead__may_name_either_path),
 		cmocka_unit_test(signature__that_nobody_asks_for__is_not_looked_at),
 		cmocka_unit_test(
 			guard__of_an_empty_document__refuses_it_only_where_one_stands_that_is_not),
@@ -887,6 +994,7 @@ int main(void)
 		cmocka_unit_test(guard__of_bytes__looks_at_their_size_only),
 		IN_DIR(schema__of_either_kind__is_held_against_the_document),
 		IN_DIR(schema__that_changes__is_read_again_and_is_another_rule),
+		IN_DIR(schema__with_a_directory__refers_to_its_files),
 		IN_DIR(schema__that_is_bad_or_gone__is_not_the_versions_fault),
 		IN_DIR(schema__that_takes_too_long__refuses),
 		IN_DIR(level__decides_who_is_asked),

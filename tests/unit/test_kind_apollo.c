@@ -396,6 +396,10 @@ static void read__a_held_release__is_the_same_by_its_key_alone(void **state)
 	assert_int_equal(r.verdict, KIND_SAME);
 	judge(&r, 200, CHANGES("[]"));
 	assert_int_equal(r.verdict, KIND_SAME);
+	r.place.forced = true; /* whatever is held */
+	judge(&r, 200, FULL("application", "{\"a\":\"1\"}"));
+	assert_int_equal(r.verdict, KIND_NEW);
+	r.place.forced = false;
 	held.absent = true;
 	judge(&r, 200, FULL("application", "{\"a\":\"1\"}"));
 	assert_int_equal(r.verdict, KIND_NEW);

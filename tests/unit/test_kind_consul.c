@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "../../agent/kind.h"
+#include "../../agent/sentence.h"
 
 #define ENTRY(key, value, index)                                                                   \
 	"{\"LockIndex\":0,\"Key\":\"" key "\",\"Flags\":0,\"Value\":" value                        \
@@ -71,6 +72,8 @@ static void answer_bytes(
 	r->why[0] = '\0';
 	r->cause = KIND_CAUSES;
 	r->verdict = kind_consul.read(&r->place, &t, &r->answer, &r->cause, r->why);
+	sentence_show(r->why, sizeof(r->why), memcpy((char[FILE_WHY]){0}, r->why, FILE_WHY),
+		AUDIENCE_OPERATOR);
 	buffer_fini(&t.body);
 }
 
@@ -397,6 +400,10 @@ static void read__what_is_held__is_the_same_whatever_the_index(void **state)
 	answer(&r, 200, "215", PREFIX);
 	assert_int_equal(r.verdict, KIND_NEW);
 	r.held.absent = false;
+	r.place.forced = true; /* whatever is held */
+	answer(&r, 200, "215", PREFIX);
+	assert_int_equal(r.verdict, KIND_NEW);
+	r.place.forced = false;
 	r.held.epoch = NULL;
 	answer(&r, 200, "215", PREFIX);
 	assert_int_equal(r.verdict, KIND_NEW);

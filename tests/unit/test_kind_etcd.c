@@ -14,6 +14,7 @@
 
 #include "../../agent/base64.h"
 #include "../../agent/kind.h"
+#include "../../agent/sentence.h"
 
 #define CLUSTER "\"cluster_id\":\"17733079265738303813\",\"member_id\":\"1350471744993751567\","
 #define HEADER(revision) "\"header\":{" CLUSTER "\"revision\":\"" revision "\",\"raft_term\":\"2\"}"
@@ -77,6 +78,8 @@ static void answer_bytes(struct round *r, long status, const char *body, size_t 
 	r->why[0] = '\0';
 	r->cause = KIND_CAUSES;
 	r->verdict = kind_etcd.read(&r->place, &t, &r->answer, &r->cause, r->why);
+	sentence_show(r->why, sizeof(r->why), memcpy((char[FILE_WHY]){0}, r->why, FILE_WHY),
+		AUDIENCE_OPERATOR);
 	buffer_fini(&t.body);
 }
 
@@ -195,7 +198,7 @@ static void read__a_key__is_the_document(void **state)
 	assert_string_equal(r.answer.version, "2");
 	assert_memory_equal(r.answer.epoch, "17733079265738303813 2 2 1 ", 27);
 	assert_string_equal(r.answer.note, "");
-	assert_string_equal(r.answer.digest, "");
+	assert_string_equal(r.answer.mismatch, "");
 	end(&r);
 }
 
@@ -547,9 +550,16 @@ static void read__why_an_answer_cannot_be_read__has_no_piece_of_it(void **state)
 
 	(void)state;
 	begin(&r, "/k");
-	answer(&r, 200, "[{\"password\": s3cr\x1b}]");
+	answer(&r, 200, "[{\"password\": s3cret}]");
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_string_equal(r.why, "the answer of etcd cannot be read: invalid token");
+	answer(&r, 200, "{\"s3cret\": 1, \"s3cret\": 2}");
+	assert_int_equal(r.verdict, KIND_FAILED);
+	assert_string_equal(r.why, "the answer of etcd cannot be read: duplicate key");
+	answer(&r, 200, "{\"a\": \"s3cr\x1b\"}");
+	assert_int_equal(r.verdict, KIND_FAILED);
+	assert_string_equal(
+		r.why, "the answer of etcd cannot be read: the character U+001B is not allowed");
 	end(&r);
 }
 
@@ -573,6 +583,10 @@ static void read__what_is_held__is_the_same_whatever_else_was_written(void **sta
 	made_answer(&r, "5000", one);
 	assert_int_equal(r.verdict, KIND_NEW);
 	r.held.absent = false;
+	r.place.forced = true; /* whatever is held */
+	made_answer(&r, "5000", one);
+	assert_int_equal(r.verdict, KIND_NEW);
+	r.place.forced = false;
 	for (size_t i = 0; r.epoch[i]; i++) { /* an epoch that is damaged is none */
 		char c = r.epoch[i];
 

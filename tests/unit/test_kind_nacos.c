@@ -284,6 +284,10 @@ static void read__what_is_held__is_the_same_by_its_md5_alone(void **state)
 		judge(&r, 200, body);
 		assert_int_equal(r.verdict, KIND_NEW);
 		held.absent = false;
+		r.place.forced = true; /* whatever is held */
+		judge(&r, 200, body);
+		assert_int_equal(r.verdict, KIND_NEW);
+		r.place.forced = false;
 		held.etag = other_md5; /* neither older nor newer: another one */
 		judge(&r, 200, body);
 		assert_int_equal(r.verdict, KIND_NEW);

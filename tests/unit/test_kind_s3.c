@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "../../agent/kind.h"
+#include "../../agent/sentence.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define MAY_2013 INT64_C(1369353600000) /* of the documentation's examples */
@@ -130,7 +131,7 @@ static void build__of_what_cannot_be_asked_for__says_why(void **state)
 
 static void build__of_what_is_held__asks_conditionally_at_the_same_address_only(void **state)
 {
-	static char etag[] = "\"abc\"", none[1];
+	static char etag[] = "\"abc\"", none[1], any[] = "*";
 	struct part held = {.etag = etag};
 	struct kind_place place = place_of("https://s3.example", "/b/k");
 	struct kind_request r;
@@ -138,10 +139,11 @@ static void build__of_what_is_held__asks_conditionally_at_the_same_address_only(
 
 	(void)state;
 	place.held = &held;
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 6; i++) {
 		place.same_address = i > 0;
 		held.absent = i == 2; /* there are no bytes that a 304 could stand for */
-		held.etag = i == 3 ? none : etag;
+		held.etag = i == 3 ? none : i == 4 ? any : etag;
+		place.forced = i == 5;
 		kind_request_init(&r);
 		assert_int_equal(kind_s3.build(&place, &r, why), 0);
 		assert_true(r.conditional == (i == 1));
@@ -323,6 +325,8 @@ static void read_bytes(struct round *r, long status, const char *type, const cha
 	assert_int_equal(buffer_append(&r->response.body, body, len), 0);
 	kind_answer_init(&r->answer, r->place.max_bytes);
 	r->verdict = kind_s3.read(&r->place, &r->response, &r->answer, &r->cause, r->why);
+	sentence_show(r->why, sizeof(r->why), memcpy((char[FILE_WHY]){0}, r->why, FILE_WHY),
+		AUDIENCE_OPERATOR);
 }
 
 static void read_text(struct round *r, long status, const char *type, const char *body)

@@ -13,6 +13,7 @@
 
 #include "../../agent/digest.h"
 #include "../../agent/kind.h"
+#include "../../agent/sentence.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define SOURCE(name, source) "{\"name\":\"" name "\",\"source\":{" source "}}"
@@ -56,6 +57,8 @@ static void answer(struct round *r, long status, const char *type, const char *b
 	r->why[0] = '\0';
 	r->cause = KIND_CAUSES;
 	r->verdict = kind_spring.read(&r->place, &t, &r->answer, &r->cause, r->why);
+	sentence_show(r->why, sizeof(r->why), memcpy((char[FILE_WHY]){0}, r->why, FILE_WHY),
+		AUDIENCE_OPERATOR);
 	buffer_fini(&t.body);
 }
 
@@ -302,7 +305,7 @@ static void read__the_version__is_the_servers_or_the_hash_of_the_document(void *
 		assert_string_equal(r.answer.epoch, hash);
 		assert_string_equal(r.answer.version, table[i].expected ? table[i].expected : hash);
 		/* what was said of the answer does not count for the document */
-		assert_string_equal(r.answer.digest, "");
+		assert_string_equal(r.answer.mismatch, "");
 		assert_string_equal(r.answer.last_modified, "");
 	}
 	end(&r);
@@ -358,6 +361,10 @@ static void read__what_is_held__is_the_same_only_by_version_and_content(void **s
 	environment(&r, ENVIRONMENT("\"1\"", SOURCE("a", "\"a\":1")));
 	assert_int_equal(r.verdict, KIND_NEW);
 	r.held.absent = false;
+	r.place.forced = true; /* whatever is held */
+	environment(&r, ENVIRONMENT("\"1\"", SOURCE("a", "\"a\":1")));
+	assert_int_equal(r.verdict, KIND_NEW);
+	r.place.forced = false;
 	r.held.epoch = NULL; /* of another kind of server */
 	environment(&r, ENVIRONMENT("\"1\"", SOURCE("a", "\"a\":1")));
 	assert_int_equal(r.verdict, KIND_NEW);
@@ -503,7 +510,7 @@ static void read__each_error__has_its_verdict(void **state)
 		{404, ERROR("404", MESSAGE("")), KIND_ABSENT, KIND_CAUSE_NOT_FOUND,
 			"no such label"},
 		{404, ERROR("404", MESSAGE("No such label: x")), KIND_ABSENT, KIND_CAUSE_NOT_FOUND,
-			"the server answered 404: No such label: x"},
+			"No such label: x"},
 		{404, ERROR("404", MESSAGE("Profile Not found")), KIND_ABSENT, KIND_CAUSE_NOT_FOUND,
 			"Profile"},
 		{404, ERROR("404", MESSAGE("Cannot clone or checkout repository: git@x")),

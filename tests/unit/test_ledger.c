@@ -24,7 +24,7 @@ static int place_open(void **state)
 {
 	(void)state;
 	memset(&fault, 0, sizeof(fault));
-	scratch_open(place, SCRATCH_MEMORY);
+	scratch_open(place, scratch_memory());
 	dir = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(dir >= 0);
 	descriptors = scratch_descriptors();
@@ -60,15 +60,24 @@ static void save(const struct ledger *l)
 
 static void assert_empty(const struct ledger *l)
 {
-	static const struct ledger nothing;
-
 	assert_non_null(l);
 	assert_int_equal(l->verdict_count, 0);
 	assert_int_equal(l->override_count, 0);
 	assert_null(l->pin.by);
-	assert_true(l->told == 0 && l->proven == 0);
-	assert_memory_equal(l->revs, nothing.revs, sizeof(l->revs));
+	assert_null(l->suspension.by);
+	assert_true(l->told == 0 && l->proven == 0 && l->generation == 0);
+	assert_null(l->revs);
 	assert_true(ledger_next(l) == LEDGER_FOREVER);
+}
+
+static void assert_same_pin(const struct ledger_pin *a, const struct ledger_pin *b)
+{
+	assert_int_equal(a->by != NULL, b->by != NULL);
+	if (!a->by)
+		return;
+	assert_string_equal(a->by, b->by);
+	assert_string_equal(a->reason, b->reason);
+	assert_true(a->until_ms == b->until_ms);
 }
 
 static void assert_same(const struct ledger *a, const struct ledger *b)
@@ -89,15 +98,12 @@ static void assert_same(const struct ledger *a, const struct ledger *b)
 		assert_string_equal(a->overrides[i].reason, b->overrides[i].reason);
 		assert_true(a->overrides[i].until_ms == b->overrides[i].until_ms);
 	}
-	assert_int_equal(a->pin.by != NULL, b->pin.by != NULL);
-	if (a->pin.by) {
-		assert_string_equal(a->pin.by, b->pin.by);
-		assert_string_equal(a->pin.reason, b->pin.reason);
-		assert_true(a->pin.until_ms == b->pin.until_ms);
-	}
+	assert_same_pin(&a->pin, &b->pin);
+	assert_same_pin(&a->suspension, &b->suspension);
 	assert_true(a->told == b->told);
 	assert_true(a->proven == b->proven);
-	assert_memory_equal(a->revs, b->revs, sizeof(a->revs));
+	assert_true(a->generation == b->generation);
+	assert_memory_equal(ledger_revs(a), ledger_revs(b), LEDGER_MAX_LAYERS * sizeof(uint64_t));
 }
 
 static void assert_comes_back(const struct ledger *l)
@@ -118,8 +124,11 @@ static void fill(struct ledger *l)
 	assert_int_equal(ledger_override(l, "log.level", "debug", 5000, "uid 0", "looking"), 0);
 	assert_int_equal(ledger_override(l, "a\\.b", "[1, 2]", LEDGER_FOREVER, "uid 7", ""), 0);
 	assert_int_equal(ledger_pin(l, 9000, "uid 0", "release"), 0);
+	assert_int_equal(ledger_suspend(l, 9500, "root (uid 0)", "the server moves"), 0);
 	l->told = 12;
 	l->proven = 11;
+	l->generation = 13;
+	assert_int_equal(ledger_reserve_revs(l), 0);
 	l->revs[0] = 3;
 	l->revs[LEDGER_MAX_LAYERS - 1] = 4;
 }
@@ -146,6 +155,8 @@ static void save__of_everything__comes_back_as_it_was(void **state)
 	assert_comes_back(l);
 	assert_true(ledger_unpin(l));
 	assert_comes_back(l);
+	assert_true(ledger_resume(l));
+	assert_comes_back(l);
 	ledger_free(l);
 }
 
@@ -171,6 +182,7 @@ static void save__of_the_largest_and_smallest_numbers__comes_back_as_it_was(void
 
 	(void)state;
 	l->told = l->proven = UINT64_MAX;
+	assert_int_equal(ledger_reserve_revs(l), 0);
 	for (size_t i = 0; i < LEDGER_MAX_LAYERS; i++)
 		l->revs[i] = UINT64_MAX - i;
 	assert_int_equal(ledger_refuse(l, "aa", "x", "", INT64_MAX, ""), 0);
@@ -339,6 +351,8 @@ static void load__of_what_is_not_a_ledger__is_empty_and_says_so(void **state)
 		"{\"told\":\"-1\",\"proven\":\"2\"" REST "}",
 		"{\"told\":\" 1\",\"proven\":\"2\"" REST "}",
 		"{\"told\":\"1\",\"proven\":\"18446744073709551616\"" REST "}",
+		"{" NUMBERS ",\"generation\":\"x\"" REST "}",
+		"{" NUMBERS ",\"generation\":3" REST "}",
 		"{" NUMBERS ",\"verdicts\":[],\"overrides\":[]}",
 		"{" NUMBERS ",\"revs\":{},\"verdicts\":[],\"overrides\":[]}",
 		"{" NUMBERS ",\"revs\":[5],\"verdicts\":[],\"overrides\":[]}",
@@ -567,6 +581,33 @@ static void pin__again__takes_the_place_of_the_former(void **state)
 	ledger_free(l);
 }
 
+static void suspend__is_beside_a_pin_and_ends_as_one(void **state)
+{
+	struct ledger *l = load();
+	bool overrides;
+
+	(void)state;
+	assert_false(ledger_resume(l));
+	assert_int_equal(ledger_pin(l, 300, "uid 0", "release"), 0);
+	assert_int_equal(ledger_suspend(l, 100, "uid 0", "a"), 0);
+	assert_int_equal(ledger_suspend(l, 200, "uid 1", ""), 0);
+	assert_string_equal(l->suspension.by, "uid 1");
+	assert_true(ledger_next(l) == 200);
+	assert_false(ledger_expire(l, 199, &overrides));
+	assert_true(ledger_expire(l, 200, &overrides));
+	assert_false(overrides);
+	assert_null(l->suspension.by);
+	assert_non_null(l->pin.by);
+	assert_false(ledger_resume(l));
+	assert_int_equal(ledger_suspend(l, LEDGER_FOREVER, "uid 1", ""), 0);
+	assert_true(ledger_next(l) == 300);
+	assert_true(ledger_expire(l, INT64_MAX - 1, &overrides)); /* the pin alone */
+	assert_non_null(l->suspension.by);
+	assert_true(ledger_next(l) == LEDGER_FOREVER);
+	assert_true(ledger_resume(l));
+	ledger_free(l);
+}
+
 static void expire__drops_what_has_come_to_its_time_and_tells_what(void **state)
 {
 	struct ledger *l = load();
@@ -604,6 +645,138 @@ static void expire__drops_what_has_come_to_its_time_and_tells_what(void **state)
 	ledger_free(l);
 }
 
+/* ---- a state file that is newer ---- */
+
+/* What was decided with generation 14, of the bytes "new" instead of "old". */
+static void decide(struct ledger *l)
+{
+	*l = (struct ledger){.generation = 14};
+	assert_int_equal(ledger_reserve_revs(l), 0);
+	l->revs[0] = 7;
+	l->revs[1] = 1;
+	assert_int_equal(ledger_override(l, "log.level", "warn", 6000, "uid 1", ""), 0);
+	assert_int_equal(ledger_refuse(l, "old", "operator", "", 3000, "rolled back"), 0);
+}
+
+static void adopt__of_what_is_newer__takes_overrides_verdicts_and_higher_revs(void **state)
+{
+	struct ledger *l = load(), decided;
+
+	(void)state;
+	fill(l);
+	l->revs[1] = 9;
+	assert_int_equal(ledger_refuse(l, "new", "probe", "", 2500, "it was bad"), 0);
+	decide(&decided);
+	assert_int_equal(ledger_adopt(l, 14, &decided, "new"), 1);
+	assert_int_equal(l->override_count, 1);
+	assert_string_equal(l->overrides[0].value, "warn");
+	assert_null(ledger_find(l, "new", "")); /* it stands now */
+	assert_string_equal(ledger_find(l, "old", "")->why, "rolled back");
+	assert_string_equal(ledger_find(l, "bb", "")->why, "no answer");
+	assert_true(l->revs[0] == 7 && l->revs[1] == 9 && l->revs[LEDGER_MAX_LAYERS - 1] == 4);
+	assert_true(l->pin.by && l->told == 12 && l->proven == 11 && l->generation == 14);
+	assert_int_equal(ledger_adopt(l, 14, &decided, "new"), 0);
+	ledger_forgive(&decided, NULL);
+	ledger_drop_override(&decided, "log.level");
+	free(decided.verdicts);
+	free(decided.overrides);
+	free(decided.revs);
+	ledger_free(l);
+}
+
+static void forget_revs__lets_go_of_them_and_of_verdicts_of_that_judge_for_good(void **state)
+{
+	static const uint64_t high[LEDGER_MAX_LAYERS] = {UINT64_MAX, 3},
+			      low[LEDGER_MAX_LAYERS] = {6};
+	struct ledger *l = calloc(1, sizeof(*l)), *again;
+	struct buffer text;
+
+	(void)state;
+	assert_non_null(l);
+	assert_false(ledger_forget_revs(l, "signature"));
+	assert_int_equal(ledger_reserve_revs(l), 0);
+	assert_true(ledger_raise(l, high));
+	assert_false(ledger_raise(l, low));
+	assert_int_equal(ledger_refuse(l, "a", "signature", "", 1, "old"), 0);
+	assert_int_equal(ledger_refuse(l, "b", "guard", "", 1, "small"), 0);
+	assert_true(ledger_forget_revs(l, "signature"));
+	assert_false(ledger_forget_revs(l, "signature"));
+	assert_null(ledger_find(l, "a", ""));
+	assert_non_null(ledger_find(l, "b", ""));
+	assert_true(ledger_raise(l, low));
+	buffer_init(&text, 1u << 20);
+	assert_int_equal(ledger_write(l, &text), 0);
+	assert_int_equal(ledger_read(text.data, text.len, &again), 0);
+	assert_true(ledger_revs(again)[0] == 6 && ledger_revs(again)[1] == 0);
+	buffer_fini(&text);
+	ledger_free(again);
+	ledger_free(l);
+}
+
+static void adopt__of_what_decided_nothing__has_nothing_to_be_written(void **state)
+{
+	struct ledger *l = load(), decided = {.generation = 0};
+
+	(void)state;
+	assert_int_equal(ledger_adopt(l, 14, &decided, "new"), 0);
+	assert_int_equal(l->generation, 14);
+	assert_int_equal(ledger_refuse(l, "new", "probe", "", 2500, "it was bad"), 0);
+	assert_int_equal(ledger_adopt(l, 15, &decided, "new"), 1); /* it stands now */
+	assert_int_equal(ledger_adopt(l, 16, &decided, "new"), 0);
+	ledger_free(l);
+}
+
+static void adopt__of_what_is_not_newer__changes_nothing(void **state)
+{
+	struct ledger *l = load(), *same = load(), decided;
+
+	(void)state;
+	fill(l);
+	fill(same);
+	decide(&decided);
+	for (uint64_t generation = 14; generation < 16; generation++) {
+		l->generation = same->generation = generation;
+		assert_int_equal(ledger_adopt(l, 14, &decided, "new"), 0);
+		assert_same(l, same);
+	}
+	ledger_forgive(&decided, NULL);
+	ledger_drop_override(&decided, "log.level");
+	free(decided.verdicts);
+	free(decided.overrides);
+	free(decided.revs);
+	ledger_free(l);
+	ledger_free(same);
+}
+
+static void load__of_the_former_format__knows_no_generation(void **state)
+{
+	static const char text[] = "{" NUMBERS REST "}";
+	struct ledger *l;
+
+	(void)state;
+	scratch_write(place, FILE_NAME, text, strlen(text));
+	l = load();
+	assert_true(l->generation == 0 && l->revs[0] == 5);
+	ledger_free(l);
+}
+
+static void sync__is_of_the_file_and_its_directory(void **state)
+{
+	struct ledger *l = load();
+
+	(void)state;
+	fault = (struct fault){0};
+	assert_int_equal(ledger_sync(&sys, dir), -ENOENT);
+	save(l);
+	fault = (struct fault){0};
+	assert_int_equal(ledger_sync(&sys, dir), 0);
+	assert_string_equal(fault.trace, "ofxf");
+	fault = (struct fault){.call = CALL_FSYNC, .nth = 2, .error = EIO};
+	assert_int_equal(ledger_sync(&sys, dir), -EIO);
+	fault.nth = 0;
+	ledger_free(l);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, place_open, place_close)
 
 int main(void)
@@ -628,7 +801,14 @@ int main(void)
 		CASE(forgive__of_one_or_all__tells_whether_there_was_any),
 		CASE(override__of_one_too_many__is_refused_and_a_known_key_never),
 		CASE(pin__again__takes_the_place_of_the_former),
+		CASE(suspend__is_beside_a_pin_and_ends_as_one),
 		CASE(expire__drops_what_has_come_to_its_time_and_tells_what),
+		CASE(adopt__of_what_is_newer__takes_overrides_verdicts_and_higher_revs),
+		CASE(forget_revs__lets_go_of_them_and_of_verdicts_of_that_judge_for_good),
+		CASE(adopt__of_what_decided_nothing__has_nothing_to_be_written),
+		CASE(adopt__of_what_is_not_newer__changes_nothing),
+		CASE(load__of_the_former_format__knows_no_generation),
+		CASE(sync__is_of_the_file_and_its_directory),
 	};
 
 	sys = fault_table();

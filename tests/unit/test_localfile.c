@@ -136,7 +136,7 @@ static struct told read_with(const char *name, const char *etag, size_t max_byte
 static int set_up(void **state)
 {
 	(void)state;
-	scratch_open(dir, SCRATCH_MEMORY);
+	scratch_open(dir, scratch_memory());
 	loop = loop_new(&sys_real);
 	worker = worker_start(loop, "test");
 	assert_true(loop && worker);

@@ -32,9 +32,12 @@ static struct agent {
 	struct control_env env;
 	struct config **configs;
 	struct server **servers;
+	struct backoffs *backoffs;
 	struct push *push;
 	struct report *report;
 } agent;
+
+static struct control_counts counts;
 
 static void complain(void *arg, const char *message)
 {
@@ -66,9 +69,11 @@ static void prepare(const char *text)
 		.runtime_dir = "/nowhere",
 		.host = "here",
 	};
-	assert_true(a->configs && a->servers && a->config_env.loop);
+	a->backoffs = backoffs_new(&sys_real);
+	assert_true(a->backoffs && a->configs && a->servers && a->config_env.loop);
 	for (size_t i = 0; i < a->settings->server_count; i++) {
-		a->servers[i] = server_new(a->config_env.loop, a->settings->servers[i]);
+		a->servers[i] =
+			server_new(a->config_env.loop, a->backoffs, a->settings->servers[i]);
 		assert_non_null(a->servers[i]);
 	}
 	for (size_t i = 0; i < a->settings->config_count; i++) {
@@ -82,6 +87,7 @@ static void prepare(const char *text)
 		.servers = a->servers,
 		.push = &a->push,
 		.report = &a->report,
+		.counts = &counts,
 		.started_ms = 1700000000123,
 	};
 }
@@ -92,6 +98,7 @@ static void finish(void)
 		config_free(agent.configs[i]);
 	for (size_t i = 0; i < agent.settings->server_count; i++)
 		server_free(agent.servers[i]);
+	backoffs_free(agent.backoffs);
 	free(agent.configs);
 	free(agent.servers);
 	loop_free(agent.config_env.loop);
@@ -187,6 +194,8 @@ static void write__of_one_config__is_this(void **state)
 		"pullet_build_info{version=\"" PULLET_VERSION "\"} 1\n"
 		"# HELP pullet_configs Configs of the agent.\n# TYPE pullet_configs gauge\n"
 		"pullet_configs 1\n");
+	assert_has(text, "# TYPE pullet_loop_longest_turn_seconds gauge\n"
+			 "pullet_loop_longest_turn_seconds 0.000\n");
 	assert_has(text, "\nprocess_start_time_seconds 1700000000.123\n");
 	assert_has(text, "pullet_config_state{config=\"web\",state=\"waiting\"} 1\n"
 			 "pullet_config_state{config=\"web\",state=\"ok\"} 0\n"

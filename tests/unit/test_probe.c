@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "../../agent/probe.h"
+#include "../../agent/sentence.h"
 #include "scratch.h"
 #include "web.h"
 
@@ -23,7 +24,7 @@ static unsigned descriptors;
 static int dir_open(void **state)
 {
 	(void)state;
-	scratch_open(dir, SCRATCH_MEMORY);
+	scratch_open(dir, scratch_memory());
 	descriptors = scratch_descriptors();
 	return 0;
 }
@@ -82,6 +83,14 @@ static struct web_page *use_page(struct work *w, int status)
 	snprintf(w->url, sizeof(w->url), "%s/health", w->web.url);
 	w->settings.url = w->url;
 	return web_put(&w->web, "/health", status, NULL, "it is\n");
+}
+
+/* What an audience is shown of the sentence. */
+static const char *shown(const struct work *w, enum audience audience)
+{
+	static char text[sizeof(w->why)];
+
+	return sentence_show(text, sizeof(text), w->why, audience);
 }
 
 static void ended(void *arg, bool good, const char *why)
@@ -165,7 +174,9 @@ static void run__that_fails_so_often_in_a_row__is_bad(void **state)
 	use_script(&w, "echo x >>$1/log; echo not well; echo at all; exit 1");
 	run(&w);
 	assert_false(w.good);
-	assert_string_equal(w.why, "/bin/sh exited with 1: not well\nat all");
+	assert_string_equal(
+		shown(&w, AUDIENCE_OPERATOR), "/bin/sh exited with 1: not well\nat all");
+	assert_string_equal(shown(&w, AUDIENCE_READER), "/bin/sh exited with 1");
 	assert_string_equal(wrote("log"), "x\nx\nx\n");
 	end(&w);
 	begin(&w);
@@ -299,7 +310,9 @@ static void run__that_says_much__is_told_within_bounds(void **state)
 	use_script(&w, "head -c 100000 /dev/zero | tr '\\0' x; exit 1");
 	run(&w);
 	assert_false(w.good);
-	assert_int_equal(strlen(w.why), strlen("/bin/sh exited with 1: ") + 300);
+	assert_in_range(strlen(shown(&w, AUDIENCE_OPERATOR)),
+		strlen("/bin/sh exited with 1: ") + 300,
+		strlen("/bin/sh exited with 1: ") + 300 + SENTENCE_WORDS);
 	end(&w);
 }
 

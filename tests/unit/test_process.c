@@ -590,16 +590,39 @@ static void children__of_one_that_is_asked_to_end__are_asked_too(void **state)
 	assert_string_equal(o.output, "child\nleader\n");
 }
 
-static void children__in_a_session_of_their_own__live_on_and_hold_nobody_up(void **state)
+static void children__in_a_session_of_their_own__are_killed_too(void **state)
 {
-	struct outcome o = script("setsid sleep 1000 & echo $!", NULL);
+	static const char *const texts[] = {
+		"setsid sleep 1000 & echo $!",
+		"sh -c 'setsid sleep 1000 & echo $!'; exec >&-", /* its parent has ended */
+		"setsid sh -c 'trap \"\" TERM HUP; exec >&- 2>&-; " NAP "' & echo $!",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct outcome o = script(texts[i], NULL);
+		long child;
+
+		assert_true(o.result.ok);
+		assert_true(o.result.took_ms < LONG_MS / 2);
+		assert_int_equal(o.result.left, 1);
+		assert_int_equal(sscanf(o.output, "%ld", &child), 1);
+		wait_dead(child);
+	}
+	assert_int_equal(script("sleep 0 & wait", NULL).result.left, 0);
+}
+
+static void children__in_a_session_of_their_own__end_with_the_limit(void **state)
+{
+	struct outcome o;
 	long child;
 
 	(void)state;
-	assert_true(o.result.ok);
-	assert_true(o.result.took_ms < LONG_MS / 2);
+	start_ready(&o, "trap '' TERM; setsid sleep 1000 & echo $!; echo > $1; wait",
+		(struct process_options){.timeout_ms = 1, .grace_ms = 1});
+	run_out(&o);
+	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
 	assert_int_equal(sscanf(o.output, "%ld", &child), 1);
-	kill((pid_t)child, SIGKILL);
 	wait_dead(child);
 }
 
@@ -609,7 +632,9 @@ static void children__that_write_for_ever__do_not_keep_it_from_ending(void **sta
 	long child;
 
 	(void)state;
-	start_ready(&o, "setsid sh -c 'echo $$; yes 1 | head -c 60000; echo > $0; exec yes' $1 &",
+	start_ready(&o,
+		"setsid sh -c 'echo $$; yes 1 | head -c 60000; mkdir $0.d; exec yes' $1 & "
+		"until [ -d $1.d ]; do :; done; rmdir $1.d; echo > $1",
 		(struct process_options){0});
 	assert_int_equal(waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
 	run_out(&o);
@@ -652,6 +677,35 @@ static void many__at_once__end_each_with_its_own_code(void **state)
 	}
 	loop_free(l);
 	free(o);
+}
+
+/* ---- the process between ---- */
+
+static void keeper__killed__leaves_nothing(void **state)
+{
+	struct outcome o;
+	long child;
+
+	(void)state;
+	start_ready(&o, "setsid sleep 1000 & echo $!; echo > $1; kill -9 $PPID; " NAP,
+		(struct process_options){0});
+	run_out(&o);
+	assert_false(o.result.ok);
+	assert_int_equal(o.result.end, PROCESS_SIGNALLED);
+	assert_string_equal(o.result.why, "was killed with the process that watches it");
+	assert_int_equal(sscanf(o.output, "%ld", &child), 1);
+	wait_dead(child);
+}
+
+static void keeper__stopped__does_its_work_at_the_limit(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	start_ready(&o, "trap '' TERM; kill -STOP $PPID; echo > $1; " NAP,
+		(struct process_options){.timeout_ms = 1, .grace_ms = 1});
+	run_out(&o);
+	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
 }
 
 /* ---- asked to end ---- */
@@ -724,21 +778,23 @@ static void agent__killed__takes_the_program_with_it(void **state)
 {
 	int ends[2];
 	pid_t agent;
-	int pid = 0;
+	int pid = 0, daemon = 0;
 
 	(void)state;
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	agent = fork();
 	assert_true(agent >= 0);
 	if (agent == 0) {
-		char fifo[64], text[128], *argv[] = {shell, minus_c, text, NULL};
+		char fifo[64], text[256], *argv[] = {shell, minus_c, text, NULL};
 		const struct process_options options = {.argv = argv, .timeout_ms = LONG_MS};
 		struct outcome o = {.loop = loop_new(&sys_real)};
 		struct process *p;
 
 		/* a program that says who it is, once it runs */
 		snprintf(fifo, sizeof(fifo), "/proc/%d/fd/%d", getpid(), ends[1]);
-		snprintf(text, sizeof(text), "echo $$ > %s; exec sleep 1000", fifo);
+		snprintf(text, sizeof(text),
+			"sh -c 'setsid sleep 1000 & echo $!' > %s; echo $$ > %s; exec sleep 1000",
+			fifo, fifo);
 		if (process_start(o.loop, &options, ended, &o, &p))
 			_exit(1);
 		loop_run(o.loop);
@@ -750,15 +806,19 @@ static void agent__killed__takes_the_program_with_it(void **state)
 		size_t len = 0;
 		ssize_t n;
 
-		while (!strchr(said, '\n') &&
+		while ((!strchr(said, '\n') || strchr(said, '\n') == strrchr(said, '\n')) &&
 			(n = read(ends[0], said + len, sizeof(said) - 1 - len)) > 0)
 			len += (size_t)n;
-		assert_int_equal(sscanf(said, "%d", &pid), 1);
+		assert_int_equal(sscanf(said, "%d %d", &daemon, &pid), 2);
 	}
 	assert_int_equal(kill(pid, 0), 0);
+	assert_int_equal(kill(daemon, 0), 0);
 	kill(agent, SIGKILL);
 	assert_int_equal(waitpid(agent, NULL, 0), agent);
 	wait_dead(pid);
+	wait_dead(daemon);
+	while (waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED) == 0)
+		; /* its keeper, which fell to us */
 	close(ends[0]);
 }
 
@@ -923,7 +983,10 @@ int main(void)
 		CASE(children__that_hold_the_pipe__are_killed_and_not_waited_for),
 		CASE(children__of_one_that_is_killed_by_term__are_killed_with_it),
 		CASE(children__of_one_that_is_asked_to_end__are_asked_too),
-		CASE(children__in_a_session_of_their_own__live_on_and_hold_nobody_up),
+		CASE(children__in_a_session_of_their_own__are_killed_too),
+		CASE(children__in_a_session_of_their_own__end_with_the_limit),
+		CASE(keeper__killed__leaves_nothing),
+		CASE(keeper__stopped__does_its_work_at_the_limit),
 		CASE(children__that_write_for_ever__do_not_keep_it_from_ending),
 		CASE(many__at_once__end_each_with_its_own_code),
 		CASE(kill__asks_by_term_and_then_kills),

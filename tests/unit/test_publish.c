@@ -38,6 +38,7 @@ static struct publication publication_of(struct place *p, const struct version *
 	return (struct publication){.sys = &sys,
 		.config = &p->config,
 		.store = p->store,
+		.save = true,
 		.target = p->target,
 		.version = v,
 		.body = text,
@@ -51,7 +52,7 @@ static void place_open(struct place *p)
 	char why[FILE_WHY];
 
 	assert_int_equal(store_open(&sys, p->state, "web", STORE_KEEP, &p->store, why), 0);
-	assert_int_equal(target_open(&sys, &p->config, &p->target, why), 0);
+	assert_int_equal(target_open(&sys, &p->config, NULL, &p->target, why), 0);
 }
 
 static void place_close(struct place *p)
@@ -187,8 +188,8 @@ static void publish__with_each_call_failing_in_each_way__keeps_old_or_shows_new(
 			for (size_t e = 0; e < sizeof(errors) / sizeof(errors[0]); e++)
 				for (int for_ever = 0; for_ever < 2; for_ever++)
 					for (unsigned nth = 1; nth < 20; nth++) {
-						if (!try_fault(
-							    where ? scratch_disk() : SCRATCH_MEMORY,
+						if (!try_fault(where ? scratch_disk()
+								     : scratch_memory(),
 							    where == 2, call, nth, for_ever,
 							    errors[e]))
 							break;
@@ -226,13 +227,97 @@ static void publish__when_fsync_fails__never_renames_after_it(void **state)
 	(void)state;
 	place_init(&place, scratch_disk(), false);
 	p = publication_of(&place, &v, NEW);
-	p.store = NULL;
+	for (unsigned nth = 1; nth < 4; nth += 2) { /* of the state file, of the file */
+		const char *last;
+
+		v.generation = store_next_generation(place.store);
+		fault = (struct fault){.call = CALL_FSYNC, .nth = nth, .error = EIO};
+		publish_run(&p);
+		assert_int_equal(p.error, -EIO);
+		assert_int_equal(visible(&place), 0);
+		last = strrchr(fault.trace, 'f');
+		assert_non_null(last);
+		assert_null(strchr(last, 'r'));
+		assert_int_equal(fault.seen, nth);
+	}
+	version_fini(&v);
+	place_fini(&place);
+}
+
+/* After a power cut the file must not be newer than what the state directory knows. */
+static void publish__on_a_disk__has_the_state_on_the_disk_first(void **state)
+{
+	struct version v = version_of(2, NEW);
+	struct publication p;
+	struct place place;
+
+	(void)state;
+	scratch_need_memory();
+	place_init(&place, scratch_disk(), false);
+	p = publication_of(&place, &v, NEW);
+	for (unsigned nth = 1; nth < 3; nth++) { /* the state file, its directory */
+		v.generation = store_next_generation(place.store);
+		fault = (struct fault){
+			.call = CALL_FSYNC, .nth = nth, .for_ever = true, .error = EIO};
+		publish_run(&p);
+		assert_int_equal(p.error, -EIO);
+		assert_int_equal(visible(&place), 0);
+	}
+	/* one that was saved before, perhaps by an agent that was killed, is no exception */
+	fault = (struct fault){0};
+	v.generation = 1;
+	p.save = false;
+	publish_run(&p);
+	assert_int_equal(p.error, 0);
+	assert_string_equal(fault.trace, "o"
+					 "ooxofxfx"
+					 "owmfxrfx");
+	assert_true(p.state_synced);
 	fault = (struct fault){.call = CALL_FSYNC, .nth = 1, .error = EIO};
 	publish_run(&p);
 	assert_int_equal(p.error, -EIO);
-	assert_non_null(strchr(fault.trace, 'f'));
-	assert_null(strchr(strchr(fault.trace, 'f'), 'r'));
-	assert_null(strchr(strchr(fault.trace, 'f') + 1, 'f'));
+	assert_non_null(strstr(p.why, "state file"));
+	place_fini(&place);
+	place_init(&place, scratch_memory(), false);
+	p = publication_of(&place, &v, NEW);
+	v.generation = 2;
+	fault = (struct fault){0};
+	publish_run(&p);
+	assert_int_equal(p.error, 0);
+	assert_false(p.state_synced);
+	assert_null(strchr(fault.trace, 'f'));
+	version_fini(&v);
+	place_fini(&place);
+}
+
+static void publish__in_a_new_directory__brings_its_name_to_the_disk(void **state)
+{
+	struct version v = version_of(2, NEW);
+	struct publication p;
+	struct place place;
+
+	(void)state;
+	place_init(&place, scratch_disk(), false);
+	place_close(&place);
+	place_open(&place); /* another process */
+	p = publication_of(&place, &v, NEW);
+	fault = (struct fault){0};
+	publish_run(&p);
+	assert_int_equal(p.error, 0);
+	assert_string_equal(fault.trace, "o"
+					 "ooxowmfxrf"
+					 "ofxx"
+					 "owmfxrf"
+					 "ofxx");
+	v.generation = 3;
+	place_close(&place);
+	place_open(&place);
+	p = publication_of(&place, &v, NEW);
+	fault = (struct fault){.call = CALL_FSYNC, .nth = 6, .error = EIO};
+	publish_run(&p);
+	assert_int_equal(p.error, 0);
+	assert_true(p.not_durable);
+	assert_non_null(strstr(p.why, "cannot bring to the disk the directory"));
 	version_fini(&v);
 	place_fini(&place);
 }
@@ -247,13 +332,16 @@ static void publish__on_a_disk__orders_mode_fsync_rename_directory(void **state)
 	place_init(&place, scratch_disk(), false);
 	place.config.gid = getegid();
 	p = publication_of(&place, &v, NEW);
-	p.store = NULL;
 	fault = (struct fault){0};
 	publish_run(&p);
 	assert_int_equal(p.error, 0);
-	/* open directory, open new, write, owner, mode, fsync, close, rename, fsync of the
-	 * directory, close it */
-	assert_string_equal(fault.trace, "oowcmfxrfx");
+	assert_true(p.state_synced);
+	/* open directory; the state: open the state directory and its own, close that, open new,
+	 * write, mode, fsync, close, rename, fsync of the directory, close it; the file: open new,
+	 * write, owner, mode, fsync, close, rename, fsync of the directory, close it */
+	assert_string_equal(fault.trace, "o"
+					 "ooxowmfxrfx"
+					 "owcmfxrfx");
 	version_fini(&v);
 	place_fini(&place);
 }
@@ -267,8 +355,7 @@ static void publish__when_only_the_directory_fsync_fails__is_visible_and_says_so
 	(void)state;
 	place_init(&place, scratch_disk(), false);
 	p = publication_of(&place, &v, NEW);
-	p.store = NULL;
-	fault = (struct fault){.call = CALL_FSYNC, .nth = 2, .error = EIO};
+	fault = (struct fault){.call = CALL_FSYNC, .nth = 4, .error = EIO};
 	publish_run(&p);
 	assert_int_equal(p.error, 0);
 	assert_true(p.not_durable);
@@ -347,7 +434,7 @@ static void publish__ended_at_each_call__leaves_old_or_new_and_nothing_else(void
 		assert_true(points >= 12);
 		print_message("%u points\n", points);
 		assert_int_equal(
-			end_at_each_call(SCRATCH_MEMORY, strict, publish_well, &points), 0);
+			end_at_each_call(scratch_memory(), strict, publish_well, &points), 0);
 	}
 }
 
@@ -373,7 +460,8 @@ static void publish__of_a_set__leaves_out_signatures_and_what_is_absent(void **s
 	struct buffer body;
 
 	(void)state;
-	place_init(&place, SCRATCH_MEMORY, false);
+	scratch_need_memory();
+	place_init(&place, scratch_memory(), false);
 	snprintf(dir, sizeof(dir), "%s/set", place.dir);
 	place.config.file = NULL;
 	place.config.dir = dir;
@@ -391,6 +479,7 @@ static void publish__of_a_set__leaves_out_signatures_and_what_is_absent(void **s
 	p = (struct publication){.sys = &sys,
 		.config = &place.config,
 		.store = place.store,
+		.save = true,
 		.version = &v,
 		.pieces = pieces,
 		.body = body.data,
@@ -420,7 +509,7 @@ static int open_error(struct place *p, const char *expected)
 {
 	char why[FILE_WHY] = "";
 	struct target *t = NULL;
-	int r = target_open(&sys, &p->config, &t, why);
+	int r = target_open(&sys, &p->config, NULL, &t, why);
 
 	if (r == 0)
 		target_close(t);
@@ -450,9 +539,8 @@ static void target_open__in_a_directory_that_cannot_be_made__says_why(void **sta
 	snprintf(path, sizeof(path), "%.2000s/new/file", place.dir);
 	place.config.file = path;
 	assert_int_equal(
-		open_error(&place, "/new: Read-only file system: mount it writable"), -ENOENT);
-	assert_int_equal(
-		open_error(&place, "under systemd, open it with ReadWritePaths="), -ENOENT);
+		open_error(&place, "/new: Read-only file system: mount it writable"), -EROFS);
+	assert_int_equal(open_error(&place, "under systemd, open it with ReadWritePaths="), -EROFS);
 	sys.mkdirat = real;
 	place.config.file = place.file;
 	place_fini(&place);
@@ -494,7 +582,7 @@ static void target_is_current__tells_every_change_by_others(void **state)
 	int fd;
 
 	(void)state;
-	place_init(&place, SCRATCH_MEMORY, false);
+	place_init(&place, scratch_memory(), false);
 	assert_true(target_is_current(place.target, NULL, 0));
 	assert_int_equal(chmod(place.file, 0600), 0);
 	assert_false(target_is_current(place.target, NULL, 0));
@@ -521,7 +609,8 @@ static void publish_blocks__on_a_disk_or_when_strict(void **state)
 	struct publication p;
 
 	(void)state;
-	place_init(&place, SCRATCH_MEMORY, false);
+	scratch_need_memory();
+	place_init(&place, scratch_memory(), false);
 	p = publication_of(&place, &v, NEW);
 	assert_false(publish_blocks(&p));
 	place.config.strict = true;
@@ -537,6 +626,8 @@ int main(void)
 			publish__with_each_call_failing_in_each_way__keeps_old_or_shows_new),
 		cmocka_unit_test(publish__with_short_writes_and_interrupts__writes_the_same_bytes),
 		cmocka_unit_test(publish__when_fsync_fails__never_renames_after_it),
+		cmocka_unit_test(publish__on_a_disk__has_the_state_on_the_disk_first),
+		cmocka_unit_test(publish__in_a_new_directory__brings_its_name_to_the_disk),
 		cmocka_unit_test(publish__on_a_disk__orders_mode_fsync_rename_directory),
 		cmocka_unit_test(
 			publish__when_only_the_directory_fsync_fails__is_visible_and_says_so),

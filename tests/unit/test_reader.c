@@ -242,8 +242,24 @@ static void tell(uint64_t generation)
 
 static void publish(uint64_t generation)
 {
+	unsigned char *page = map_page();
+
 	put_image(generation);
+	atomic_store((_Atomic uint32_t *)(void *)(page + 20), 0);
+	munmap(page, PAGE);
 	tell(generation);
+}
+
+/* As the agent does where a config is removed. */
+static void withdraw(void)
+{
+	unsigned char *page = map_page();
+
+	unlink(path_of(config, ".snap"));
+	atomic_store((_Atomic uint32_t *)(void *)(page + 20), 1);
+	store64(page, 24, 0);
+	wake(page);
+	munmap(page, PAGE);
 }
 
 static uint64_t boot_ms(void)
@@ -794,6 +810,105 @@ static void refresh__with_another_page_and_no_image_for_a_moment__looks_again(vo
 	pullet_close(p);
 }
 
+/* What the agent took back. */
+static void assert_withdrawn(struct pullet *p, uint64_t generation)
+{
+	unsigned tries;
+
+	assert_int_equal(pullet_refresh(p), -EIDRM);
+	tries = opens;
+	assert_int_equal(pullet_refresh(p), -EIDRM); /* not once: nobody goes on without knowing */
+	assert_int_equal(opens, tries);
+	assert_true(pullet_withdrawn(p));
+	assert_true(pullet_stale(p));
+	assert_int_equal(pullet_age_ms(p), -1);
+	assert_generation(p, generation);
+}
+
+static void refresh__of_a_withdrawn_config__says_so_until_it_comes_back(void **state)
+{
+	struct pullet *p;
+
+	(void)state;
+	begin("withdrawn");
+	publish(1);
+	p = opened(0);
+	assert_false(pullet_withdrawn(p));
+	for (uint64_t generation = 1; generation < 4; generation++) {
+		withdraw();
+		assert_true(pullet_withdrawn(p)); /* without a refresh */
+		assert_generation(p, generation);
+		assert_withdrawn(p, generation);
+		tell(generation); /* for nothing */
+		assert_withdrawn(p, generation);
+		publish(generation + 1);
+		assert_int_equal(pullet_refresh(p), 1);
+		assert_int_equal(pullet_refresh(p), 0);
+		assert_false(pullet_withdrawn(p));
+		assert_generation(p, generation + 1);
+	}
+	withdraw();
+	assert_withdrawn(p, 4);
+	publish(4); /* the same image: it is there again all the same */
+	assert_int_equal(pullet_refresh(p), 1);
+	assert_int_equal(pullet_refresh(p), 0);
+	assert_generation(p, 4);
+	withdraw();
+	assert_withdrawn(p, 4);
+	put_page(); /* another one, which knows nothing of that */
+	assert_int_equal(pullet_refresh(p), -ENOENT);
+	assert_int_equal(pullet_refresh(p), 0);
+	assert_false(pullet_withdrawn(p));
+	assert_generation(p, 4);
+	pullet_close(p);
+}
+
+static void refresh__a_withdrawn_config_that_comes_back_damaged__says_that(void **state)
+{
+	struct pullet *p;
+
+	(void)state;
+	begin("withdrawn-damaged");
+	publish(1);
+	p = opened(0);
+	withdraw();
+	assert_withdrawn(p, 1);
+	put_damaged(2);
+	tell(2);
+	assert_int_equal(pullet_refresh(p), -EBADMSG);
+	assert_int_equal(pullet_refresh(p), 0); /* once */
+	assert_generation(p, 1);
+	publish(3);
+	assert_int_equal(pullet_refresh(p), 1);
+	assert_generation(p, 3);
+	pullet_close(p);
+}
+
+static void open__of_a_withdrawn_config__says_so(void **state)
+{
+	struct pullet *p;
+
+	(void)state;
+	begin("withdrawn-open");
+	publish(1);
+	withdraw();
+	refuses(config, 0, -EIDRM);
+	p = opened(PULLET_WAIT_FIRST);
+	assert_true(pullet_withdrawn(p));
+	assert_generation(p, 0);
+	assert_int_equal(pullet_refresh(p), 0); /* nothing is open that it could go on with */
+	assert_int_equal(pullet_wait(p, 10), 0);
+	publish(2);
+	assert_int_equal(pullet_refresh(p), 1);
+	assert_false(pullet_withdrawn(p));
+	assert_generation(p, 2);
+	pullet_close(p);
+	unlink(path_of(config, ".snap")); /* by somebody, not by the agent */
+	refuses(config, 0, -ENOENT);
+	unlink(path_of(config, ".gen"));
+	refuses(config, 0, -ENOENT);
+}
+
 static void refresh__without_a_page__looks_at_the_file(void **state)
 {
 	struct pullet *p;
@@ -876,7 +991,7 @@ static void refresh__without_a_page__sees_each_sign_of_another_file(void **state
 {
 	const struct timespec times[][2] = {{{0, UTIME_OMIT}, {1000, 5}},
 		{{0, UTIME_OMIT}, {1000, 6}}, {{0, UTIME_OMIT}, {1001, 6}}};
-	const char *shm = "/dev/shm/test_reader.snap";
+	char elsewhere[32]; /* memory is a device of its own, where /dev/shm lies on a disk too */
 	struct pullet *p;
 	unsigned tries;
 	int fd;
@@ -904,16 +1019,16 @@ static void refresh__without_a_page__sees_each_sign_of_another_file(void **state
 	assert_int_equal(pullet_refresh(p), 1);
 	assert_generation(p, 2);
 	put_image(3);
-	fd = open(shm, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (fd >= 0) {
-		copy_to(fd, path_of(config, ".snap"));
-		unlink(path_of(config, ".snap"));
-		assert_int_equal(symlink(shm, path_of(config, ".snap")), 0);
-	}
+	fd = memfd_create("test_reader", MFD_CLOEXEC);
+	assert_true(fd >= 0);
+	snprintf(elsewhere, sizeof(elsewhere), "/proc/self/fd/%d", fd);
+	copy_to(dup(fd), path_of(config, ".snap"));
+	unlink(path_of(config, ".snap"));
+	assert_int_equal(symlink(elsewhere, path_of(config, ".snap")), 0);
 	assert_int_equal(pullet_refresh(p), 1);
 	assert_generation(p, 3);
 	pullet_close(p);
-	unlink(shm);
+	close(fd);
 }
 
 static void refresh__with_a_page_that_is_none__looks_at_the_file(void **state)
@@ -1326,6 +1441,93 @@ static void each__a_bad_record__does_not_hide_those_behind_it(void **state)
 	assert_int_equal(visits, 2); /* a and c */
 }
 
+/* ---- the table of all languages: tests/golden/values.tsv ---- */
+
+/* %41 to A, in place. */
+static void unescape(char *text)
+{
+	char *to = text, hex[3] = "";
+
+	for (; *text; text++) {
+		*to = *text;
+		if (*text == '%') {
+			memcpy(hex, text + 1, 2);
+			*to = (char)strtol(hex, NULL, 16);
+			text += 2;
+		}
+		to++;
+	}
+	*to = '\0';
+}
+
+static bool same_double(double a, double b)
+{
+	return memcmp(&a, &b, sizeof(a)) == 0 || (isnan(a) && isnan(b));
+}
+
+/* The getters' answers with two fallbacks each: "-" is the fallback. */
+static void check_values(struct pullet *p, char *column[8])
+{
+	int64_t (*const whole[])(struct pullet *, const char *, int64_t) = {
+		[3] = pullet_get_int, [6] = pullet_get_duration_ms, [7] = pullet_get_size};
+	const char *key = column[0];
+	struct pullet_value v;
+	bool is_text = strcmp(column[1], "absent") != 0 &&
+		       pullet_get(p, key, strlen(key), &v) == 0 && v.type >= PULLET_BOOL &&
+		       v.type <= PULLET_STRING;
+
+	assert_string_equal(pullet_get_string(p, key, "another"), is_text ? column[2] : "another");
+	for (int64_t n = 5; n <= 6; n++) {
+		bool other = n == 5;
+		double real = pullet_get_double(p, key, (double)n + 0.5);
+
+		for (size_t i = 3; i < COUNT(whole); i++)
+			if (whole[i] && whole[i](p, key, n) !=
+						(strcmp(column[i], "-") == 0
+								? n
+								: strtoll(column[i], NULL, 10)))
+				fail_msg("%s '%s': column %zu", key, column[2], i);
+		if (!same_double(real, strcmp(column[4], "-") == 0 ? (double)n + 0.5
+								   : strtod(column[4], NULL)))
+			fail_msg("%s '%s' as a double: %.17g", key, column[2], real);
+		if (pullet_get_bool(p, key, other) !=
+			(strcmp(column[5], "-") == 0 ? other : strcmp(column[5], "true") == 0))
+			fail_msg("%s '%s' as a bool", key, column[2]);
+	}
+}
+
+static void get__of_the_golden_values__is_as_in_the_table(void **state)
+{
+	int dirname_len = (int)(sizeof(__FILE__) - sizeof("test_reader.c"));
+	char path[PATH_MAX], line[10000], *column[8], *rest;
+	struct pullet *p;
+	size_t rows = 0;
+	FILE *f;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%.*s../golden/values.snap", dirname_len, __FILE__);
+	assert_int_equal(pullet_open(path, 0, &p), 0);
+	snprintf(path, sizeof(path), "%.*s../golden/values.tsv", dirname_len, __FILE__);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		rest = line;
+		if (line[0] == '#')
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		for (size_t i = 0; i < COUNT(column); i++) {
+			column[i] = strsep(&rest, "\t");
+			assert_non_null(column[i]);
+		}
+		unescape(column[2]);
+		check_values(p, column);
+		rows++;
+	}
+	fclose(f);
+	assert_int_equal(rows, pullet_count(p) + 1); /* one is absent */
+	pullet_close(p);
+}
+
 /* ---- the page ---- */
 
 static void age_and_stale__follow_the_page(void **state)
@@ -1381,6 +1583,14 @@ static void *first_image_later(void *arg)
 {
 	nap(50);
 	put_image(*(const uint64_t *)arg);
+	return NULL;
+}
+
+static void *withdraw_later(void *arg)
+{
+	(void)arg;
+	nap(50);
+	withdraw();
 	return NULL;
 }
 
@@ -1471,6 +1681,28 @@ static void wait__something_new__ends_at_once(void **state)
 	assert_in_range(wait_beside(p, publish_later, 7, INT_MAX), 0, LONG_MS - 1);
 	assert_in_range(wait_beside(p, publish_later, 8, INT_MIN), 0, LONG_MS - 1);
 	assert_in_range(wait_beside(p, wake_for_nothing, 9, LONG_MS), 50, LONG_MS - 1);
+	pullet_close(p);
+}
+
+static void wait__the_config_is_withdrawn__says_so_once_and_waits_for_its_return(void **state)
+{
+	struct pullet *p;
+	pthread_t thread;
+
+	(void)state;
+	begin("withdrawn-wait");
+	publish(1);
+	p = opened(0);
+	assert_int_equal(pthread_create(&thread, NULL, withdraw_later, NULL), 0);
+	assert_int_equal(pullet_wait(p, LONG_MS), -EIDRM);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(pullet_wait(p, 0), 0); /* to wait for its return is why one calls it now */
+	assert_int_equal(pullet_wait(p, 10), 0);
+	assert_int_equal(pullet_refresh(p), -EIDRM);
+	wait_beside(p, wake_for_nothing, 2, LONG_MS);
+	withdraw();
+	assert_int_equal(pullet_refresh(p), -EIDRM);
+	wait_beside(p, publish_later, 2, LONG_MS); /* the same again; and the refresh has said so */
 	pullet_close(p);
 }
 
@@ -1692,8 +1924,8 @@ static void threads__beside_a_publisher__see_whole_versions_in_order(void **stat
 
 static void strerror__has_a_sentence_for_each(void **state)
 {
-	static const int errors[] = {
-		0, ENOENT, EACCES, EBADMSG, EPROTO, EINVAL, ENOMEM, EINTR, EIO, 12345, INT_MAX};
+	static const int errors[] = {0, ENOENT, EIDRM, EACCES, EBADMSG, EPROTO, EINVAL, ENOMEM,
+		EINTR, EIO, 12345, INT_MAX};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(errors); i++) {
@@ -1702,7 +1934,7 @@ static void strerror__has_a_sentence_for_each(void **state)
 		assert_non_null(text);
 		assert_true(strlen(text) > 5);
 		assert_string_equal(text, pullet_strerror(errors[i]));
-		for (size_t other = 0; other < i && i < 8; other++)
+		for (size_t other = 0; other < i && i < 9; other++)
 			assert_string_not_equal(text, pullet_strerror(-errors[other]));
 	}
 	assert_non_null(pullet_strerror(INT_MIN));
@@ -1757,6 +1989,9 @@ int main(void)
 		CASE(refresh__another_image_of_the_same_generation__is_followed),
 		CASE(refresh__with_a_page_that_was_removed__goes_over_to_the_next_one),
 		CASE(refresh__with_another_page_and_no_image_for_a_moment__looks_again),
+		CASE(refresh__of_a_withdrawn_config__says_so_until_it_comes_back),
+		CASE(refresh__a_withdrawn_config_that_comes_back_damaged__says_that),
+		CASE(open__of_a_withdrawn_config__says_so),
 		CASE(refresh__without_a_page__looks_at_the_file),
 		CASE(refresh__without_a_page__sees_each_sign_of_another_file),
 		CASE(refresh__without_a_page__reads_a_touched_file_once),
@@ -1771,10 +2006,12 @@ int main(void)
 		CASE(get__compares_only_the_bytes_given),
 		CASE(each__visits_a_prefix_in_order_until_told),
 		CASE(each__a_bad_record__does_not_hide_those_behind_it),
+		cmocka_unit_test(get__of_the_golden_values__is_as_in_the_table),
 		CASE(age_and_stale__follow_the_page),
 		CASE(wait__nothing_new__ends_with_the_time),
 		CASE(wait__the_time_passes_between_two_looks__does_not_sleep),
 		CASE(wait__something_new__ends_at_once),
+		CASE(wait__the_config_is_withdrawn__says_so_once_and_waits_for_its_return),
 		CASE(wait__for_the_first__finds_it),
 		CASE(wait__a_signal_comes__says_so),
 		CASE(wait__the_page_is_ahead_of_the_image__does_not_spin),

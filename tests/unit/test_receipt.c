@@ -13,11 +13,13 @@
 
 #include <cmocka.h>
 
+#include "../../agent/hash.h"
 #include "../../agent/kind.h"
 #include "../../agent/roster.h"
 #include "model_random.h"
 
 #define PREFIX "/pullet/agents/"
+#define NOW 100000 /* wall clock, ms */
 
 static struct settings_label zone_label = {(char *)"zone", (char *)"eu-1"};
 
@@ -338,12 +340,21 @@ static void any_page__written_and_read__is_the_same(void **state)
 
 /* ---- rosters ---- */
 
+static int put_leased(struct roster *r, const char *key, const char *text, uint64_t lease)
+{
+	const struct roster_value value = {
+		.data = text, .len = text ? strlen(text) : 0, .lease = lease};
+
+	return roster_put(r, key, strlen(key), text ? &value : NULL);
+}
+
+/* Under a lease that is the host's. */
 static int put_key(struct roster *r, const char *name, const char *value)
 {
 	char key[200];
 
 	snprintf(key, sizeof(key), PREFIX "%s", name);
-	return roster_put(r, key, strlen(key), value, value ? strlen(value) : 0);
+	return put_leased(r, key, value, hash_bytes(1, name, strcspn(name, "#")));
 }
 
 __attribute__((format(printf, 3, 4))) static void put(
@@ -358,11 +369,23 @@ __attribute__((format(printf, 3, 4))) static void put(
 	assert_int_equal(put_key(r, name, text), 0);
 }
 
-#define ONE(version, digest, state, pulled)                                                        \
-	"{\"v\":1,\"labels\":{\"zone\":\"eu\"},\"configs\":{\"web\":{\"generation\":1,"            \
+#define ONE(host, version, digest, state, pulled)                                                  \
+	"{\"v\":1,\"host\":\"" host                                                                \
+	"\",\"labels\":{\"zone\":\"eu\"},\"configs\":{\"web\":{\"generation\":1,"                  \
 	"\"version\":\"" version "\",\"digest\":\"" digest "\",\"state\":\"" state                 \
 	"\",\"pulled_ms\":" #pulled "}}}"
 #define KNOWN_WEB "{\"v\":1,\"first_ms\":1,\"labels\":{\"zone\":\"eu\"},\"configs\":[\"web\"]}"
+
+/* h1 to hN are known to have the config web. */
+static void know(struct roster *r, int n)
+{
+	char name[32];
+
+	for (int i = 1; i <= n; i++) {
+		snprintf(name, sizeof(name), "known/h%d", i);
+		put(r, name, KNOWN_WEB);
+	}
+}
 
 static struct roster_sum sum_of(
 	struct roster *r, const char *config, const char *version, struct roster_row **ret_rows)
@@ -371,6 +394,7 @@ static struct roster_sum sum_of(
 	struct roster_sum s;
 	size_t count;
 
+	assert_int_equal(roster_settle(r, NOW), 0);
 	assert_int_equal(roster_rows(r, &wish, ret_rows, &count), 0);
 	assert_true(count > 0);
 	assert_int_equal(roster_sum(*ret_rows, count, version, &s), 0);
@@ -380,18 +404,17 @@ static struct roster_sum sum_of(
 static void sum__knows_the_newest__and_who_is_behind_refuses_or_is_silent(void **state)
 {
 	static const bool behind[] = {false, true, true, false, true, true};
-	struct roster *r = roster_new(PREFIX);
+	struct roster *r = roster_new(PREFIX, ROSTER_MAX_BYTES);
 	struct roster_row *rows;
 	struct roster_sum s;
 
 	(void)state;
-	put(r, "h1", ONE("v2", "d2", "ok", 20));
-	put(r, "h2", ONE("v1", "d1", "ok", 10));
-	put(r, "h3", ONE("v1", "d1", "refused", 99)); /* went back: not the newest */
-	put(r, "h4", ONE("v2", "d2", "pinned", 15));
-	put(r, "h5", ONE("v2", "d2", "stale", 15));
-	put(r, "known/h1", KNOWN_WEB);
-	put(r, "known/h6", KNOWN_WEB);
+	put(r, "h1", ONE("h1", "v2", "d2", "ok", 20));
+	put(r, "h2", ONE("h2", "v1", "d1", "ok", 10));
+	put(r, "h3", ONE("h3", "v1", "d1", "refused", 99)); /* went back: not the newest */
+	put(r, "h4", ONE("h4", "v2", "d2", "pinned", 15));
+	put(r, "h5", ONE("h5", "v2", "d2", "stale", 15));
+	know(r, 6);
 	s = sum_of(r, "web", NULL, &rows);
 	assert_int_equal(s.count, 6);
 	assert_int_equal(s.silent, 1);
@@ -426,16 +449,17 @@ static void sum__knows_the_newest__and_who_is_behind_refuses_or_is_silent(void *
 
 static void sum__of_versions_without_a_name__tells_them_apart_by_their_digest(void **state)
 {
-	struct roster *r = roster_new(PREFIX);
+	struct roster *r = roster_new(PREFIX, ROSTER_MAX_BYTES);
 	struct roster_row *rows;
 	struct roster_sum s;
 
 	(void)state;
-	put(r, "h1", ONE("", "d1d1d1d1d1d1d1d1", "ok", 10));
-	put(r, "h2", ONE("", "d2d2d2d2d2d2d2d2", "ok", 20));
+	put(r, "h1", ONE("h1", "", "d1d1d1d1d1d1d1d1", "ok", 10));
+	put(r, "h2", ONE("h2", "", "d2d2d2d2d2d2d2d2", "ok", 20));
 	put(r, "h3",
-		"{\"v\":1,\"labels\":{},\"configs\":{\"web\":{\"generation\":0,\"state\":"
-		"\"waiting\"}}}");
+		"{\"v\":1,\"host\":\"h3\",\"labels\":{},\"configs\":{\"web\":{\"generation\":0,"
+		"\"state\":\"waiting\"}}}");
+	know(r, 3);
 	s = sum_of(r, NULL, NULL, &rows);
 	assert_int_equal(s.group_count, 3);
 	assert_string_equal(s.wanted, "d2d2d2d2d2d2d2d2");
@@ -455,24 +479,29 @@ static void rows__are_of_the_labels_that_are_asked_for(void **state)
 {
 	const struct roster_label eu = {"zone", "eu"}, us = {"zone", "us"}, both[] = {eu, us};
 	struct roster_wish wish = {.config = "web", .labels = &eu, .label_count = 1};
-	struct roster *r = roster_new(PREFIX);
+	struct roster *r = roster_new(PREFIX, ROSTER_MAX_BYTES);
 	struct roster_row *rows;
 	size_t count;
 
 	(void)state;
-	put(r, "h1", ONE("v2", "d2", "ok", 20));
-	put(r, "known/h2", KNOWN_WEB);
-	put(r, "h3", "{\"v\":1,\"labels\":{\"zone\":\"us\"},\"configs\":{\"web\":{}}}");
+	put(r, "h1", ONE("h1", "v2", "d2", "ok", 20));
+	put(r, "h3",
+		"{\"v\":1,\"host\":\"h3\",\"labels\":{\"zone\":\"us\"},\"configs\":{\"web\":{}}}");
+	know(r, 2);
+	put(r, "known/h3", "{\"v\":1,\"labels\":{\"zone\":\"us\"},\"configs\":[\"web\"]}");
+	assert_int_equal(roster_settle(r, NOW), 0);
 	assert_int_equal(roster_rows(r, &wish, &rows, &count), 0);
 	assert_int_equal(count, 2);
 	free(rows);
 	wish.labels = &us;
+	assert_int_equal(roster_settle(r, NOW), 0);
 	assert_int_equal(roster_rows(r, &wish, &rows, &count), 0);
 	assert_int_equal(count, 1);
 	assert_string_equal(rows[0].host, "h3");
 	free(rows);
 	wish.labels = both;
 	wish.label_count = 2;
+	assert_int_equal(roster_settle(r, NOW), 0);
 	assert_int_equal(roster_rows(r, &wish, &rows, &count), 0);
 	assert_int_equal(count, 0);
 	free(rows);
@@ -482,21 +511,29 @@ static void rows__are_of_the_labels_that_are_asked_for(void **state)
 static void pages__that_are_missing_or_left_over__are_noticed(void **state)
 {
 	const struct roster_wish wish = {.config = NULL};
-	struct roster *r = roster_new(PREFIX);
+	struct roster *r = roster_new(PREFIX, ROSTER_MAX_BYTES);
 	struct roster_row *rows;
 	size_t count;
 
 	(void)state;
 	put(r, "known/h1", "{\"v\":1,\"first_ms\":1,\"labels\":{},\"configs\":[\"a\",\"b\"]}");
-	put(r, "h1", "{\"v\":1,\"page\":1,\"pages\":2,\"labels\":{},\"configs\":{\"a\":{}}}");
-	put(r, "h1#3", "{\"v\":1,\"page\":3,\"pages\":3,\"labels\":{},\"configs\":{\"c\":{}}}");
+	put(r, "h1",
+		"{\"v\":1,\"host\":\"h1\",\"page\":1,\"pages\":2,\"labels\":{},\"configs\":{\"a\":{"
+		"}}}");
+	put(r, "h1#3",
+		"{\"v\":1,\"host\":\"h1\",\"page\":3,\"pages\":3,\"labels\":{},\"configs\":{\"c\":{"
+		"}}}");
+	assert_int_equal(roster_settle(r, NOW), 0);
 	assert_int_equal(roster_rows(r, &wish, &rows, &count), 0);
 	assert_int_equal(count, 2);
 	assert_false(rows[0].silent);
 	assert_string_equal(rows[1].runs->name, "b");
 	assert_true(rows[1].silent);
 	free(rows);
-	put(r, "h1#2", "{\"v\":1,\"page\":2,\"pages\":2,\"labels\":{},\"configs\":{\"b\":{}}}");
+	put(r, "h1#2",
+		"{\"v\":1,\"host\":\"h1\",\"page\":2,\"pages\":2,\"labels\":{},\"configs\":{\"b\":{"
+		"}}}");
+	assert_int_equal(roster_settle(r, NOW), 0);
 	assert_int_equal(roster_rows(r, &wish, &rows, &count), 0);
 	assert_int_equal(count, 2);
 	assert_false(rows[1].silent);
@@ -504,24 +541,167 @@ static void pages__that_are_missing_or_left_over__are_noticed(void **state)
 	roster_free(r);
 }
 
-static void keys__that_are_no_agents__are_refused(void **state)
+struct found {
+	char text[1000];
+};
+
+static void add_ghost(void *arg, const char *key, enum ghost kind)
+{
+	struct found *f = arg;
+	size_t len = strlen(f->text);
+
+	snprintf(f->text + len, sizeof(f->text) - len, "%s: %s\n", key, ghost_name(kind));
+}
+
+static struct found ghosts_of(struct roster *r)
+{
+	struct found f = {.text = ""};
+
+	assert_int_equal(roster_settle(r, NOW), 0);
+	roster_visit_ghosts(r, add_ghost, &f);
+	return f;
+}
+
+static void keys__that_are_no_agents__are_ghosts(void **state)
 {
 	static const char *const names[] = {"", "known/", "known/a/b", "a/b", "h#", "h#0", "h#1",
-		"h#02", "h#x", "h#99999999999999999999", "#2",
+		"h#02", "h#x", "h#101", "h#99999999999999999999", "#2", "h b", "h\x1b",
 		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
-	struct roster *r = roster_new(PREFIX);
+	struct roster *r = roster_new(PREFIX, ROSTER_MAX_BYTES);
+	struct found f;
+	char wanted[200];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		assert_int_equal(put_key(r, names[i], ONE("v", "d", "ok", 1)), -EINVAL);
-	assert_int_equal(roster_put(r, "/other/h", 8, "{}", 2), -EINVAL);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		assert_int_equal(put_key(r, names[i], ONE("h", "v", "d", "ok", 1)), 0);
+		f = ghosts_of(r);
+		snprintf(wanted, sizeof(wanted), "%s: the key is no host's\n", names[i]);
+		assert_string_equal(f.text, wanted);
+		assert_int_equal(put_key(r, names[i], NULL), 0);
+		assert_string_equal(ghosts_of(r).text, "");
+	}
+	assert_int_equal(put_leased(r, "/other/h", "{}", 1), 0);
+	assert_string_equal(ghosts_of(r).text, "/other/h: the key is no host's\n");
 	assert_int_equal(roster_hosts(r), 0);
-	/* a bad value takes the place of a good one */
-	put(r, "h1", ONE("v", "d", "ok", 1));
-	assert_int_equal(put_key(r, "h1", "x"), -EINVAL);
-	assert_int_equal(roster_hosts(r), 0);
-	assert_int_equal(put_key(r, "h1", "{\"v\":2}"), -EPROTONOSUPPORT);
-	assert_int_equal(put_key(r, "h1", NULL), 0);
+	roster_free(r);
+}
+
+static void keys__that_are_long__are_told_apart(void **state)
+{
+	struct roster *r = roster_new(PREFIX, ROSTER_MAX_BYTES);
+	const struct roster_value value = {.data = "", .len = 0};
+	static char key[100000];
+	size_t prefix = strlen(PREFIX);
+
+	(void)state;
+	memset(key, 'k', sizeof(key));
+	memcpy(key, PREFIX, prefix);
+	assert_int_equal(roster_put(r, key, sizeof(key), &value), 0);
+	assert_int_equal(roster_put(r, key, sizeof(key) - 1, &value), 0);
+	key[prefix + 3] = '\0';
+	assert_int_equal(roster_put(r, key, sizeof(key), &value), 0);
+	assert_int_equal(roster_put(r, key, sizeof(key), NULL), 0);
+	key[prefix + 3] = 'k';
+	assert_int_equal(roster_put(r, key, sizeof(key), NULL), 0);
+	assert_memory_equal(ghosts_of(r).text, "kkkk", 4);
+	assert_int_equal(roster_put(r, key, sizeof(key) - 1, NULL), 0);
+	assert_string_equal(ghosts_of(r).text, "");
+	roster_free(r);
+}
+
+/* ---- what fits nothing ---- */
+
+#define GOOD ONE("h1", "v", "d", "ok", 1)
+#define WITH(members) "{\"v\":1,\"host\":\"h1\",\"labels\":{}," members "}"
+
+static void receipts__that_fit_nothing__are_named_and_not_counted(void **state)
+{
+	static const struct {
+		const char *value, *why;
+		uint64_t lease;
+	} table[] = {
+		{"x", "the value is no receipt", 7},
+		{"{\"v\":2}", "of a newer pullet", 7},
+		{GOOD, "under no lease", 0},
+		{ONE("h2", "v", "d", "ok", 1), "the value names another host or page than the key",
+			7},
+		{WITH("\"page\":2,\"pages\":2,\"configs\":{\"web\":{}}"),
+			"the value names another host or page than the key", 7},
+		{ONE("h1", "v v", "d", "ok", 1), "characters that no agent writes", 7},
+		{ONE("h1", "v\\u001b", "d", "ok", 1), "characters that no agent writes", 7},
+		{ONE("h1", "\xe2\x80\xae", "d", "ok", 1), "characters that no agent writes", 7},
+		{WITH("\"configs\":{\"w b\":{}}"), "characters that no agent writes", 7},
+		{ONE("h1", "v", "0123456789abcdef0", "ok", 1), "larger than an agent writes", 7},
+		{ONE("h1", "v", "d", "ok", 900000), "a time in the future", 7},
+		{WITH("\"since_ms\":900000,\"configs\":{\"web\":{}}"), "a time in the future", 7},
+		{GOOD, "a lease that several hosts share", 9},
+		{WITH("\"configs\":{\"db\":{}}"), "a config that the host is not known for", 7},
+	};
+	struct roster *r = roster_new(PREFIX, ROSTER_MAX_BYTES);
+	struct roster_row *rows;
+	struct roster_sum s;
+	char wanted[200];
+
+	(void)state;
+	know(r, 2);
+	assert_int_equal(put_leased(r, PREFIX "h2", ONE("h2", "v", "d", "ok", 1), 9), 0);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		assert_int_equal(put_leased(r, PREFIX "h1", table[i].value, table[i].lease), 0);
+		snprintf(wanted, sizeof(wanted), "h1: %s\n", table[i].why);
+		if (table[i].lease == 9) /* of h2, too, nobody knows whether it is true */
+			snprintf(wanted, sizeof(wanted), "h1: %s\nh2: %s\n", table[i].why,
+				table[i].why);
+		assert_string_equal(ghosts_of(r).text, wanted);
+		s = sum_of(r, "web", "v", &rows);
+		assert_int_equal(s.count, 2);
+		assert_int_equal(s.on_it, table[i].lease != 9);
+		assert_true(rows[0].silent);
+		roster_sum_fini(&s);
+		free(rows);
+		/* a good one takes its place */
+		assert_int_equal(put_leased(r, PREFIX "h1", GOOD, 7), 0);
+		assert_string_equal(ghosts_of(r).text, "");
+		assert_true(roster_alive(r, "h1") && roster_alive(r, "h2"));
+	}
+	put(r, "h3", ONE("h3", "v", "d", "ok", 1));
+	assert_string_equal(ghosts_of(r).text, "h3: a host that is not known\n");
+	assert_false(roster_alive(r, "h3"));
+	roster_free(r);
+}
+
+static void value__that_is_huge__is_not_read(void **state)
+{
+	struct roster *r = roster_new(PREFIX, ROSTER_MAX_BYTES);
+	static char text[RECEIPT_MAX + 1];
+	const struct roster_value value = {.data = text, .len = sizeof(text), .lease = 7};
+
+	(void)state;
+	memset(text, ' ', sizeof(text));
+	memcpy(text, GOOD, strlen(GOOD));
+	assert_int_equal(roster_put(r, PREFIX "h1", strlen(PREFIX "h1"), &value), 0);
+	assert_string_equal(ghosts_of(r).text, "h1: larger than an agent writes\n");
+	roster_free(r);
+}
+
+static void roster__that_grows_beyond_its_bound__says_so(void **state)
+{
+	struct roster *r = roster_new(PREFIX, 20000);
+	char key[32];
+	int i = 0;
+
+	(void)state;
+	do {
+		snprintf(key, sizeof(key), i % 2 ? "h%d" : "a/%d", i);
+	} while (put_key(r, key, ONE("h1", "v", "d", "ok", 1)) == 0 && i++ < 10000);
+	assert_true(i > 10 && i < 2000);
+	roster_free(r);
+	r = roster_new(PREFIX, 20000);
+	for (i = 0; i < 10000; i++) { /* what is gone takes no room */
+		snprintf(key, sizeof(key), "h%d", i);
+		assert_int_equal(put_key(r, key, GOOD), 0);
+		assert_int_equal(put_key(r, key, NULL), 0);
+		assert_int_equal(put_key(r, "h1", GOOD), 0);
+	}
 	roster_free(r);
 }
 
@@ -562,33 +742,38 @@ static void stir(struct roster *r)
 		fleet[i].version = (unsigned)random_below(4);
 		fleet[i].state = (enum receipt_state)random_below(RECEIPT_OTHER);
 		snprintf(text, sizeof(text),
-			"{\"v\":1,\"labels\":{},\"configs\":{\"web\":{\"generation\":%u,"
+			"{\"v\":1,\"host\":\"%s\",\"labels\":{},\"configs\":{\"web\":{"
+			"\"generation\":%u,"
 			"\"version\":\"v%u\",\"state\":\"%s\",\"digest\":\"d%u\"},\"a\":{}}}",
-			fleet[i].version + 1, fleet[i].version, receipt_state_name(fleet[i].state),
-			fleet[i].version);
+			name, fleet[i].version + 1, fleet[i].version,
+			receipt_state_name(fleet[i].state), fleet[i].version);
 		CHECK(put_key(r, name, text) == 0);
 	}
 }
 
 static void count_plainly(struct roster *r)
 {
-	size_t all = 0, silent = 0, on_it = 0, versions[4] = {0}, groups = 0, count;
+	size_t hosts = 0, all = 0, silent = 0, on_it = 0, versions[4] = {0}, groups = 0, count;
 	const struct roster_wish wish = {.config = "web"};
 	struct roster_row *rows;
 	struct roster_sum s;
 	char name[8];
 
+	CHECK(roster_settle(r, NOW) == 0);
 	for (size_t i = 0; i < HOSTS; i++) {
 		snprintf(name, sizeof(name), "h%02zu", i);
-		CHECK(roster_alive(r, name) == fleet[i].alive);
-		all += fleet[i].alive || fleet[i].known;
+		bool counts = fleet[i].alive && fleet[i].known;
+
+		CHECK(roster_alive(r, name) == counts);
+		hosts += fleet[i].alive || fleet[i].known;
+		all += fleet[i].known;
 		silent += fleet[i].known && !fleet[i].alive;
-		on_it += fleet[i].alive && fleet[i].version == 2;
-		versions[fleet[i].version] += fleet[i].alive;
+		on_it += counts && fleet[i].version == 2;
+		versions[fleet[i].version] += counts;
 	}
 	for (size_t i = 0; i < 4; i++)
 		groups += versions[i] > 0;
-	CHECK(roster_hosts(r) == all);
+	CHECK(roster_hosts(r) == hosts);
 	CHECK(roster_rows(r, &wish, &rows, &count) == 0);
 	CHECK(count == all);
 	if (count) {
@@ -604,7 +789,7 @@ static void count_plainly(struct roster *r)
 
 static void any_roster__is_counted_as_by_hand(void **state)
 {
-	struct roster *r = roster_new(PREFIX);
+	struct roster *r = roster_new(PREFIX, ROSTER_MAX_BYTES);
 
 	(void)state;
 	model_random_start();
@@ -634,7 +819,11 @@ int main(void)
 		cmocka_unit_test(sum__of_versions_without_a_name__tells_them_apart_by_their_digest),
 		cmocka_unit_test(rows__are_of_the_labels_that_are_asked_for),
 		cmocka_unit_test(pages__that_are_missing_or_left_over__are_noticed),
-		cmocka_unit_test(keys__that_are_no_agents__are_refused),
+		cmocka_unit_test(keys__that_are_no_agents__are_ghosts),
+		cmocka_unit_test(keys__that_are_long__are_told_apart),
+		cmocka_unit_test(receipts__that_fit_nothing__are_named_and_not_counted),
+		cmocka_unit_test(value__that_is_huge__is_not_read),
+		cmocka_unit_test(roster__that_grows_beyond_its_bound__says_so),
 		cmocka_unit_test(any_roster__is_counted_as_by_hand),
 	};
 

@@ -490,11 +490,14 @@ static void upstream__message__goes_on_under_an_own_number(void **state)
 	m.spread_ms = 50;
 	relay_heard(b->r, 0, "up", "web", &m);
 	relay_heard(b->r, 1, "up", "db", &(struct push_message){0});
+	m.spread_ms = 700;
+	relay_heard(b->r, 0, "up", "long", &m);
 	pass(b, 100);
 	assert_int_equal(nth(b, "web", 0)->m.seq, 1);
 	assert_string_equal(nth(b, "web", 0)->m.version, "v1");
 	assert_string_equal(nth(b, "web", 0)->m.epoch, relay_epoch(b->r));
-	assert_int_equal(nth(b, "web", 0)->m.spread_ms, 50); /* its own */
+	assert_int_equal(nth(b, "web", 0)->m.spread_ms, 300); /* not undercut */
+	assert_int_equal(nth(b, "long", 0)->m.spread_ms, 700);
 	assert_int_equal(nth(b, "db", 0)->m.seq, 1);
 	assert_int_equal(nth(b, "db", 0)->m.spread_ms, 300);
 	bench_close(b);

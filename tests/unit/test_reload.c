@@ -1128,7 +1128,7 @@ static void signal__to_the_agent_itself__is_refused(void **state)
 		snprintf(text, sizeof(text), "%d\n", (int)ours[i]);
 		write_pid(path, text);
 		signal_once(path, SIGKILL);
-		assert_non_null(strstr(w.why, "names the agent itself"));
+		assert_non_null(strstr(w.why, "names this process itself"));
 		world_close();
 	}
 	pthread_barrier_wait(&barrier);

@@ -18,6 +18,25 @@
 #define HOSTS 3000
 
 static uint64_t host_id;
+static struct backoffs *backoffs; /* of this test */
+
+static struct server *make_server(
+	struct loop *l, const struct sys *sys, const struct settings_server *settings)
+{
+	struct server *s;
+
+	backoffs = backoffs_new(sys);
+	assert_non_null(backoffs);
+	s = server_new(l, backoffs, settings);
+	assert_non_null(s);
+	return s;
+}
+
+static void unmake_server(struct server *s)
+{
+	server_free(s);
+	backoffs_free(backoffs);
+}
 
 static uint64_t host(void)
 {
@@ -34,7 +53,7 @@ static void order(struct loop *l, unsigned list, size_t count, const char *ret_o
 {
 	struct settings_server settings = {
 		.urls = lists[list], .url_count = count, .max_in_flight = 1};
-	struct server *s = server_new(l, &settings);
+	struct server *s = make_server(l, &sys_real, &settings);
 	struct server_address_status a;
 
 	assert_non_null(s);
@@ -42,7 +61,7 @@ static void order(struct loop *l, unsigned list, size_t count, const char *ret_o
 		server_address_status(s, i, &a);
 		ret_order[i] = a.url;
 	}
-	server_free(s);
+	unmake_server(s);
 }
 
 static void order__of_many_hosts__is_even(void **state)
@@ -136,7 +155,7 @@ static struct loop *open_site(struct sys *ret_sys, struct server **ret_server, c
 	now_ms = 1000;
 	l = loop_new(ret_sys);
 	assert_non_null(l);
-	*ret_server = server_new(l, &settings);
+	*ret_server = make_server(l, ret_sys, &settings);
 	assert_non_null(*ret_server);
 	return l;
 }
@@ -163,7 +182,7 @@ static void retry__after_very_short_rests__asks_each_address_once(void **state)
 		if (n < 2)
 			server_retry(s, &t);
 	}
-	server_free(s);
+	unmake_server(s);
 	loop_free(l);
 }
 
@@ -195,7 +214,7 @@ static void avoid__of_an_address__goes_round_and_returns_after_a_while(void **st
 	server_submit(s, &t, UINT64_MAX);
 	assert_string_equal(server_url(s, &t), a[0].url);
 	server_ended(s, &t, &good);
-	server_free(s);
+	unmake_server(s);
 	loop_free(l);
 }
 
@@ -222,7 +241,7 @@ static void ended__by_what_is_wrong_on_this_host__rests_no_address(void **state)
 		assert_true(a.rests_ms == 0 && a.in_a_row == 0 && a.network == 0);
 		assert_string_equal(a.error, "");
 	}
-	server_free(s);
+	unmake_server(s);
 	loop_free(l);
 }
 
@@ -248,7 +267,7 @@ static void ended__with_a_long_sentence__keeps_all_of_it_until_it_is_well(void *
 	server_ended(s, &t, &good);
 	server_address_status(s, 0, &a);
 	assert_string_equal(a.error, "");
-	server_free(s);
+	unmake_server(s);
 	loop_free(l);
 }
 
@@ -290,7 +309,7 @@ static void withdraw__of_one_that_is_in_the_same_batch__keeps_it_from_beginning(
 	struct job jobs[6] = {{.begun = 0}};
 	struct server_status status;
 	struct loop *l = loop_new(&sys_real);
-	struct server *s = server_new(l, &settings);
+	struct server *s = make_server(l, &sys_real, &settings);
 
 	(void)state;
 	assert_non_null(s);
@@ -317,8 +336,235 @@ static void withdraw__of_one_that_is_in_the_same_batch__keeps_it_from_beginning(
 	server_lift(s);
 	assert_int_equal(jobs[5].begun, 1);
 	assert_int_equal(jobs[3].begun, 1);
-	server_free(s);
+	unmake_server(s);
 	loop_free(l);
+}
+
+/* ---- rests that the server did not ask for ---- */
+
+static uint64_t random_bits_now; /* what randomness is */
+
+static uint64_t chosen(void)
+{
+	return random_bits_now;
+}
+
+static void stop_now(void *arg)
+{
+	loop_stop(arg);
+}
+
+/* What is due in so many milliseconds, millisecond by millisecond, is done. */
+static void pass(struct loop *l, uint64_t ms)
+{
+	struct loop_timer stop;
+
+	loop_timer_init(&stop, stop_now, l);
+	for (; ms > 0; ms--) {
+		now_ms++;
+		loop_timer_set(l, &stop, now_ms);
+		assert_int_equal(loop_run(l), 0);
+		loop_timer_set(l, &stop, now_ms); /* also what that made due */
+		assert_int_equal(loop_run(l), 0);
+	}
+}
+
+/* A server whose only address refuses everything, with the longest rests. */
+struct refusing {
+	struct sys sys;
+	struct loop *loop;
+	struct server *server;
+	struct settings_server settings;
+};
+
+static const struct transport_response refused = {.result = TRANSPORT_REFUSED};
+
+static void open_refusing(struct refusing *r, unsigned slots)
+{
+	*r = (struct refusing){.sys = sys_real,
+		.settings = {.urls = lists[0], .url_count = 1, .max_in_flight = slots}};
+	r->sys.now_ms = clock_ms;
+	r->sys.random = chosen;
+	r->sys.host = host;
+	now_ms = 1000;
+	random_bits_now = 0;
+	r->loop = loop_new(&r->sys);
+	assert_non_null(r->loop);
+	r->server = make_server(r->loop, &r->sys, &r->settings);
+	assert_non_null(r->server);
+}
+
+static void close_refusing(struct refusing *r)
+{
+	unmake_server(r->server);
+	loop_free(r->loop);
+}
+
+static uint64_t rests_ms(const struct refusing *r)
+{
+	struct server_address_status a;
+
+	server_address_status(r->server, 0, &a);
+	return a.rests_ms;
+}
+
+static void begin_job(struct job *j, struct refusing *r, uint64_t interval_ms)
+{
+	*j = (struct job){.server = r->server};
+	j->task = (struct server_task){
+		.begin = begins, .lost = is_lost, .arg = j, .interval_ms = interval_ms};
+	assert_int_equal(server_join(r->server), 0);
+}
+
+/* It fails so often that any rest would be the longest. */
+static void grow(struct refusing *r, struct job *j)
+{
+	random_bits_now = 0;
+	for (unsigned i = 0; i < 9; i++, pass(r->loop, 2)) {
+		server_submit(r->server, &j->task, UINT64_MAX);
+		server_ended(r->server, &j->task, &refused);
+	}
+}
+
+static void rest__is_at_most_the_longest_interval_of_those_who_wait(void **state)
+{
+	struct refusing r;
+	struct job often, seldom;
+
+	(void)state;
+	open_refusing(&r, 4);
+	begin_job(&often, &r, 5000);
+	begin_job(&seldom, &r, 300000);
+	grow(&r, &often);
+	random_bits_now = 4999;
+	server_submit(r.server, &often.task, UINT64_MAX);
+	server_ended(r.server, &often.task, &refused);
+	assert_int_equal(rests_ms(&r), 5000);
+	pass(r.loop, 5000);
+	grow(&r, &seldom);
+	random_bits_now = 59999;
+	server_submit(r.server, &seldom.task, UINT64_MAX);
+	server_ended(r.server, &seldom.task, &refused);
+	assert_int_equal(rests_ms(&r), 60000);
+	pass(r.loop, 1000);
+	server_submit(r.server, &seldom.task, UINT64_MAX); /* who waits does not shorten it, */
+	assert_int_equal(rests_ms(&r), 59000);
+	server_submit(r.server, &often.task, UINT64_MAX); /* and with others neither */
+	assert_int_equal(rests_ms(&r), 59000);
+	server_withdraw(r.server, &often.task);
+	server_withdraw(r.server, &seldom.task);
+	server_submit(r.server, &often.task, UINT64_MAX); /* this one alone does */
+	assert_int_equal(rests_ms(&r), 4000);
+	server_withdraw(r.server, &often.task);
+	close_refusing(&r);
+}
+
+static void rest__in_the_way_of_a_bound__lets_that_task_go_first(void **state)
+{
+	struct refusing r;
+	struct job jobs[3];
+
+	(void)state;
+	open_refusing(&r, 1);
+	for (unsigned i = 0; i < 3; i++)
+		begin_job(&jobs[i], &r, 60000);
+	grow(&r, &jobs[0]);
+	random_bits_now = 59999;
+	server_submit(r.server, &jobs[0].task, UINT64_MAX);
+	server_ended(r.server, &jobs[0].task, &refused);
+	assert_int_equal(rests_ms(&r), 60000);
+	jobs[2].task.latest_ms = now_ms + 20000;
+	for (unsigned i = 0; i < 3; i++) {
+		jobs[i].begun = 0;
+		server_submit(r.server, &jobs[i].task, UINT64_MAX);
+	}
+	pass(r.loop, 19999);
+	assert_int_equal(jobs[0].begun + jobs[1].begun + jobs[2].begun, 0);
+	pass(r.loop, 1);
+	assert_int_equal(jobs[2].begun, 1); /* it alone, and nobody probes beside it */
+	assert_int_equal(jobs[0].begun + jobs[1].begun, 0);
+	server_ended(r.server, &jobs[2].task, &refused);
+	assert_int_equal(rests_ms(&r), 60000); /* the growth stays */
+	pass(r.loop, 59999);
+	assert_int_equal(jobs[0].begun, 0);
+	pass(r.loop, 1);
+	assert_int_equal(jobs[0].begun, 1); /* in their order */
+	server_dropped(r.server);
+	server_withdraw(r.server, &jobs[1].task);
+	close_refusing(&r);
+}
+
+static void rest__that_the_server_asked_for__no_bound_shortens_it(void **state)
+{
+	const struct transport_response busy = {
+		.result = TRANSPORT_OK, .status = 503, .retry_after_ms = 40000};
+	struct refusing r;
+	struct job job;
+
+	(void)state;
+	open_refusing(&r, 1);
+	begin_job(&job, &r, 5000);
+	job.task.latest_ms = now_ms + 10000;
+	random_bits_now = 5000;
+	server_submit(r.server, &job.task, UINT64_MAX);
+	server_ended(r.server, &job.task, &busy);
+	assert_int_equal(rests_ms(&r), 45001);
+	job.begun = 0;
+	server_submit(r.server, &job.task, UINT64_MAX);
+	pass(r.loop, 40000);
+	assert_int_equal(job.begun, 0);
+	pass(r.loop, 1); /* without what was put on top of it */
+	assert_int_equal(job.begun, 1);
+	server_dropped(r.server);
+	close_refusing(&r);
+}
+
+/* ---- the deadline of one that waits ---- */
+
+static void note_lost(void *arg, const char *why)
+{
+	const char **lost = arg;
+
+	assert_null(*lost);
+	*lost = why;
+}
+
+static bool never(void *arg)
+{
+	(void)arg;
+	fail();
+	return false;
+}
+
+static void line__while_no_slot_is_free__tells_who_expires_at_that_moment(void **state)
+{
+	const char *why = NULL;
+	struct server_task late = {.begin = never, .lost = note_lost, .arg = &why};
+	struct server_status status;
+	struct refusing r;
+	struct job first;
+
+	(void)state;
+	open_refusing(&r, 1);
+	begin_job(&first, &r, 1000);
+	assert_int_equal(server_join(r.server), 0);
+	server_submit(r.server, &first.task, UINT64_MAX);
+	assert_int_equal(first.begun, 1);
+	late.latest_ms = now_ms + 10; /* which is not the end of it */
+	server_submit(r.server, &late, now_ms + 50);
+	pass(r.loop, 20);
+	server_submit(r.server, &late, now_ms + 50); /* newer work: it waits longer */
+	pass(r.loop, 49);
+	assert_null(why);
+	pass(r.loop, 1);
+	assert_string_equal(why, "not pulled: the server did not take it in time");
+	server_status(r.server, &status);
+	assert_int_equal(status.pending, 0);
+	assert_int_equal(status.counters->expired, 1);
+	assert_false(late.waiting);
+	server_dropped(r.server);
+	pass(r.loop, 10);
+	close_refusing(&r);
 }
 
 int main(void)
@@ -330,6 +576,10 @@ int main(void)
 		cmocka_unit_test(avoid__of_an_address__goes_round_and_returns_after_a_while),
 		cmocka_unit_test(ended__by_what_is_wrong_on_this_host__rests_no_address),
 		cmocka_unit_test(ended__with_a_long_sentence__keeps_all_of_it_until_it_is_well),
+		cmocka_unit_test(rest__is_at_most_the_longest_interval_of_those_who_wait),
+		cmocka_unit_test(rest__in_the_way_of_a_bound__lets_that_task_go_first),
+		cmocka_unit_test(rest__that_the_server_asked_for__no_bound_shortens_it),
+		cmocka_unit_test(line__while_no_slot_is_free__tells_who_expires_at_that_moment),
 		cmocka_unit_test(
 			withdraw__of_one_that_is_in_the_same_batch__keeps_it_from_beginning),
 	};

@@ -100,8 +100,9 @@ static void bad_line(const char *line, const char *message)
 
 #define ALL_KEYS                                                                                   \
 	"url, from, bootstrap, rollout, type, interval, jitter, timeout, backoff_bound, topic, "   \
-	"push_spread, verify, "                                                                    \
-	"guard, schema, file, dir, snapshot, format, mode, owner, durability, check, reload, "     \
+	"push_spread, push_min_interval, verify, "                                                 \
+	"guard, schema, schema_dir, file, dir, snapshot, format, mode, owner, durability, "        \
+	"check, reload, "                                                                          \
 	"probe, history, mask, drift"
 
 /* ---- one file ---- */
@@ -129,6 +130,7 @@ static void parse__smallest__gives_the_defaults(void **state)
 	assert_int_equal(c->timeout_ms, 10000);
 	assert_int_equal(c->backoff_bound, 10);
 	assert_int_equal(c->push_spread_ms, 0);
+	assert_int_equal(c->push_min_ms, 100);
 	assert_int_equal(c->format, SETTINGS_VERBATIM);
 	assert_int_equal(c->mode, 0640);
 	assert_true(c->uid == (uid_t)-1 && c->gid == (gid_t)-1);
@@ -158,6 +160,7 @@ static void parse__every_key__is_taken_over(void **state)
 				  "  log: {level: debug, format: json}\n"
 				  "  listen: '[::1]:9377'\n"
 				  "  listen_names: [web-1.example, web-1]\n"
+				  "  operators: 4711\n"
 				  "  labels: {zone: eu-1, rack: '12'}\n"
 				  "push:\n"
 				  "  - endpoint: tcp://h:7377\n"
@@ -174,6 +177,7 @@ static void parse__every_key__is_taken_over(void **state)
 				  "    backoff_bound: 3\n"
 				  "    topic: team/db\n"
 				  "    push_spread: 4s\n"
+				  "    push_min_interval: 0ms\n"
 				  "    file: /run/db.json\n"
 				  "    format: yaml\n"
 				  "    mode: 0600\n"
@@ -187,6 +191,7 @@ static void parse__every_key__is_taken_over(void **state)
 	assert_string_equal(s->listen, "[::1]:9377");
 	assert_int_equal(s->log_level, LOG_LEVEL_DEBUG);
 	assert_int_equal(s->log_format, LOG_FORMAT_JSON);
+	assert_int_equal(s->operators, 4711);
 	assert_int_equal(s->label_count, 2);
 	assert_string_equal(s->listen_names[0], "web-1.example");
 	assert_string_equal(s->listen_names[1], "web-1");
@@ -205,6 +210,7 @@ static void parse__every_key__is_taken_over(void **state)
 	assert_int_equal(c->backoff_bound, 3);
 	assert_string_equal(c->topic, "team/db");
 	assert_int_equal(c->push_spread_ms, 4000);
+	assert_int_equal(c->push_min_ms, 0);
 	assert_string_equal(c->file, "/run/db.json");
 	assert_int_equal(c->format, SETTINGS_FORMAT_YAML);
 	assert_int_equal(c->mode, 0600);
@@ -234,6 +240,7 @@ static void parse__bad_value__names_place_and_remedy(void **state)
 		{"interval: 31d", "15: interval must be between 100ms and 30d"},
 		{"timeout: 61m", "14: timeout must be between 100ms and 1h"},
 		{"push_spread: 2h", "18: push_spread must be between 0ms and 1h"},
+		{"push_min_interval: 61m", "24: push_min_interval must be between 0ms and 1h"},
 		{"jitter: 10", "13: jitter: \"10\" is not a percentage: write a whole number and "
 			       "%, such as 10%"},
 		{"jitter: 51%", "13: jitter must be between 0% and 50%"},
@@ -1049,7 +1056,8 @@ static void load__more_parts_than_allowed__is_an_error(void **state)
 	settings_free(s);
 	write_file(*state, "conf.d/x.yaml", "");
 	assert_int_equal(load(*state, &s), 1);
-	assert_told(*state, 0, "conf.d: holds 1001 files: at most 1000 are read");
+	assert_told(*state, 0,
+		"conf.d: holds more than 1000 files: remove some, or put several into one");
 }
 
 /* ---- servers ---- */
@@ -1068,6 +1076,7 @@ static void servers__named__are_taken_over_and_found(void **state)
 			  "    auth:\n"
 			  "      basic: {user: me, password_file: /p}\n"
 			  "      headers: {X-Zone: eu, X-Key: {file: /x}}\n"
+			  "    insecure: true\n"
 			  "    connect_timeout: 1s\n"
 			  "    max_in_flight: 3\n"
 			  "    max_size: 64KiB\n");
@@ -1091,10 +1100,12 @@ static void servers__named__are_taken_over_and_found(void **state)
 	assert_int_equal(m->header_count, 2);
 	assert_string_equal(m->headers[0].value, "eu");
 	assert_string_equal(m->headers[1].file, "/x");
+	assert_true(m->insecure);
 	assert_int_equal(m->connect_timeout_ms, 1000);
 	assert_int_equal(m->max_in_flight, 3);
 	assert_int_equal(m->max_bytes, 65536);
 	assert_null(s->servers[0]->bearer_file);
+	assert_false(s->servers[0]->insecure);
 	assert_int_equal(s->servers[0]->connect_timeout_ms, 3000);
 	assert_int_equal(s->servers[0]->max_in_flight, 8);
 	assert_int_equal(s->servers[0]->max_bytes, SETTINGS_MAX_BYTES_DEFAULT);
@@ -1153,11 +1164,13 @@ static void servers__bad__names_place_and_remedy(void **state)
 			"33: key is set without cert, the certificate that it belongs to"},
 		{"urls: ['https://h'], tls: {min_version: 1.1}",
 			"46: min_version must be one of 1.2, 1.3"},
-		{"urls: ['http://h'], auth: {bearer_file: /t, basic: {user: a, password_file: /p}}",
+		{"urls: ['http://h'], auth: {bearer_file: /t, basic: {user: a, password_file: "
+		 "/p}}, insecure: true",
 			"50: bearer_file and basic exclude each other: remove one"},
 		{"urls: ['http://h'], auth: {basic: {user: a}}",
 			"33: basic has no password_file, which it needs"},
-		{"urls: ['http://h'], auth: {basic: {user: 'a:b', password_file: /p}}",
+		{"urls: ['http://h'], auth: {basic: {user: 'a:b', password_file: /p}}, insecure: "
+		 "true",
 			"47: user: \"a:b\" holds a ':', which ends a user's name in HTTP"},
 		{"urls: ['http://h'], auth: {headers: {If-None-Match: x}}",
 			"43: header \"If-None-Match\" is a header that the agent sets itself"},
@@ -1166,7 +1179,8 @@ static void servers__bad__names_place_and_remedy(void **state)
 			"64"},
 		{"urls: ['http://h'], auth: {headers: {A: \"secret\\r\\nB: c\"}}",
 			"46: the value of header \"A\" holds a control character"},
-		{"urls: ['http://h'], auth: {bearer_file: /t, headers: {authorization: x}}",
+		{"urls: ['http://h'], auth: {bearer_file: /t, headers: {authorization: x}}, "
+		 "insecure: true",
 			"33: bearer_file and the header \"Authorization\" exclude each other: "
 			"remove "
 			"one"},
@@ -1192,6 +1206,68 @@ static void servers__bad__names_place_and_remedy(void **state)
 	    "servers: {b: {urls: ['http://h']}}",
 		"t.yaml:1:40: path: \"x\" must begin with /: it is put behind each URL of the "
 		"server");
+}
+
+/* A secret that whoever is between could read. */
+static void servers__secrets_over_plain_http__only_when_told(void **state)
+{
+	static const struct {
+		const char *keys, *message; /* NULL = good */
+	} table[] = {
+#define PLAIN_HTTP(secret)                                                                         \
+	"the url is not on this host, and " secret " could be read on the way over plain http: "   \
+	"use https, or add insecure: true"
+		{"urls: ['http://h'], auth: {bearer_file: /t}",
+			"13: " PLAIN_HTTP("the token of bearer_file")},
+		{"urls: ['https://h', 'HTTP://127.0.0.1', 'HTTP://i:80/x'], auth: {bearer_file: "
+		 "/t}",
+			"46: " PLAIN_HTTP("the token of bearer_file")},
+		{"urls: ['http://10.0.0.1'], auth: {basic: {user: a, password_file: /p}}",
+			"13: " PLAIN_HTTP("the password of basic")},
+		{"urls: ['http://h'], auth: {headers: {A: b, X-Key: {file: /x}}}",
+			"13: " PLAIN_HTTP("the secret of headers")},
+		{"urls: ['http://h'], auth: {headers: {authorization: Bearer x}}",
+			"13: " PLAIN_HTTP("the secret of headers")},
+		{"urls: ['http://localhost.evil.example'], auth: {bearer_file: /t}",
+			"13: " PLAIN_HTTP("the token of bearer_file")},
+		{"urls: ['http://127.0.0.1.evil'], auth: {bearer_file: /t}",
+			"13: " PLAIN_HTTP("the token of bearer_file")},
+		{"kind: etcd, urls: ['http://h'], auth: {basic: {user: a, password_file: /p}}",
+			"25: " PLAIN_HTTP("the password of basic")},
+		{"kind: consul, urls: ['http://h'], auth: {bearer_file: /t}, insecure: false",
+			"27: " PLAIN_HTTP("the token of bearer_file")},
+		{"kind: s3, urls: ['http://h'], auth: {access_key: {id: a, secret_file: /s, "
+		 "session_token_file: /t}}",
+			NULL},
+		{"kind: apollo, urls: ['http://h'], auth: {access_key: {secret_file: /s}}", NULL},
+		{"kind: s3, urls: ['http://h'], auth: {access_key: {id: a, secret_file: /s}}",
+			NULL},
+		{"urls: ['http://h'], auth: {headers: {A: b}}", NULL},
+		{"urls: ['http://h'], auth: {bearer_file: /t}, insecure: true", NULL},
+		{"urls: ['https://h'], insecure: true", NULL},
+		{"urls: ['https://h'], auth: {bearer_file: /t}", NULL},
+		{"urls: ['http://localhost/x', 'http://LOCALHOST:80', 'http://127.9.0.1:1/y', "
+		 "'http://[::1]', 'http://[::1]:8/'], auth: {bearer_file: /t}",
+			NULL},
+	};
+	char text[1024], want[512];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++) {
+		struct settings *s = NULL;
+
+		snprintf(text, sizeof(text),
+			"configs: {web: {from: [{server: main, path: /web/a/b}], file: "
+			"/run/web.yaml}}\nservers:\n  main:\n    {%s}\n",
+			table[i].keys);
+		if (!table[i].message) {
+			settings_free(good(text));
+			continue;
+		}
+		snprintf(want, sizeof(want), "t.yaml:4:%s", table[i].message);
+		if (parse(text, &s) != 1 || strcmp(told.text[0], want))
+			fail_msg("%s\nsays: %s\nnot:  %s", table[i].keys, told.text[0], want);
+	}
 }
 
 /* ---- what keeps a change from hurting ---- */
@@ -1220,6 +1296,7 @@ static void change__every_key__is_taken_over(void **state)
 				  "    guard: {max_shrink: 0%, max_changes: 7, require: [a.b, "
 				  "'c\\.d'], allow_empty: true}\n"
 				  "    schema: /s.json\n"
+				  "    schema_dir: /s.d\n"
 				  "    check: {run: [/c, '--in={path}', '5'], timeout: 2s}\n"
 				  "    reload:\n"
 				  "      on:\n"
@@ -1250,6 +1327,7 @@ static void change__every_key__is_taken_over(void **state)
 	WORDS(c->guard.require, "a.b", "c\\.d");
 	assert_true(c->guard.allow_empty);
 	assert_string_equal(c->schema, "/s.json");
+	assert_string_equal(c->schema_dir, "/s.d");
 	WORDS(c->check.argv, "/c", "--in={path}", "5");
 	assert_int_equal(c->check.timeout_ms, 2000);
 	assert_int_equal(c->reload.rule_count, 4);
@@ -1357,6 +1435,16 @@ static void change__bad_value__names_place_and_remedy(void **state)
 		{"verify: {public_keys: [" KEY ", untrusted]}", "86: public_keys" NO_KEY},
 		{"verify: {public_keys: " KEY "}",
 			"27: public_keys must be a list of texts, but it is a text"},
+		{"verify: {bind: path}",
+			"5: verify needs either public_key or public_keys, and has neither"},
+		{"verify: {public_key: " KEY ", bind: server}",
+			"90: bind must be one of config, path, none"},
+		{"verify: {public_key: " KEY ", rev: 3}",
+			"89: rev must be one of required, optional"},
+		{"verify: {public_key: " KEY ", sign: none}",
+			"84: unknown key \"sign\" in verify: the keys there are public_key, "
+			"public_keys, "
+			"bind, rev"},
 		{"verify: {public_keys: []}",
 			"27: public_keys must have 1 to 64 items, but it has 0"},
 		{"guard: 50%", "12: guard must be a mapping, but it is a text"},
@@ -1375,6 +1463,9 @@ static void change__bad_value__names_place_and_remedy(void **state)
 			"23: require: \"a\\b\" has a backslash that is not before a dot or a "
 			"backslash: write it twice"},
 		{"guard: {allow_empty: maybe}", "26: allow_empty must be one of true, false"},
+		{"schema_dir: /s",
+			"5: schema_dir has the schemas that another one refers to: name that one "
+			"by schema, or remove it"},
 		{"schema: web.json",
 			"13: schema: \"web.json\" must be an absolute path, beginning with /"},
 		{"check:", "11: check must be a list of texts, or a mapping with run, but it is "
@@ -1547,6 +1638,63 @@ static void change__key_without_effect__is_refused(void **state)
 /* ---- layers, sets of files ---- */
 
 #define SERVERS "servers: {s: {urls: ['http://s']}, t: {urls: ['http://t']}}\n"
+
+/* F15: a key that is trusted for another document too must say which one it signed. */
+static void verify__bind__is_the_path_where_a_key_is_shared(void **state)
+{
+#define OF_ONE(name, verify) name ": {url: 'http://h/" name "', file: /run/" name ", " verify "}"
+#define OF_TWO(name, verify)                                                                       \
+	name ": {from: [{server: s, path: /1}, {server: s, path: /2}], file: /run/" name           \
+	     ", verify: {" verify "}}"
+	static const struct {
+		const char *configs;
+		enum settings_bind bind;
+		bool shared, rev_required;
+	} table[] = {
+		{OF_ONE("a", "verify: {public_key: " KEY "}"), SETTINGS_BIND_NONE, false, false},
+		{OF_ONE("a", "verify: {public_key: " KEY ", rev: required}"), SETTINGS_BIND_NONE,
+			false, true},
+		{OF_ONE("a", "verify: {public_key: " KEY ", bind: config}"), SETTINGS_BIND_CONFIG,
+			false, false},
+		{OF_ONE("a", "verify: {public_keys: [" KEY ", " KEY "]}"), SETTINGS_BIND_NONE,
+			false, false},
+		{OF_ONE("a", "verify: {public_key: " KEY "}") ", " OF_ONE(
+			 "b", "verify: {public_key: " KEY "}"),
+			SETTINGS_BIND_PATH, true, false},
+		{OF_ONE("a", "verify: {public_key: " KEY "}") ", " OF_ONE(
+			 "b", "verify: {public_keys: [" KEY2 ", " KEY "]}"),
+			SETTINGS_BIND_PATH, true, false},
+		{OF_ONE("a", "verify: {public_key: " KEY "}") ", " OF_ONE(
+			 "b", "verify: {public_key: " KEY2 "}"),
+			SETTINGS_BIND_NONE, false, false},
+		{OF_ONE("a", "verify: {public_key: " KEY ", bind: none}") ", " OF_ONE(
+			 "b", "verify: {public_key: " KEY "}"),
+			SETTINGS_BIND_NONE, true, false},
+		{OF_ONE("a", "verify: {public_key: " KEY
+			     ", rev: optional, bind: config}") ", " OF_ONE("b",
+			 "verify: {public_key: " KEY "}"),
+			SETTINGS_BIND_CONFIG, true, false},
+		{OF_TWO("a", "public_key: " KEY), SETTINGS_BIND_PATH, true, false},
+		{OF_TWO("a", "bind: none, public_key: " KEY), SETTINGS_BIND_NONE, true, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		char text[2048];
+		struct settings *s;
+		const struct settings_verify *v;
+
+		snprintf(text, sizeof(text), "servers: {s: {urls: ['http://s']}}\nconfigs: {%s}\n",
+			table[i].configs);
+		s = good(text);
+		v = &s->configs[0]->verify;
+		if (v->bind != table[i].bind || v->key_shared != table[i].shared ||
+			v->rev_required != table[i].rev_required)
+			fail_msg("%s: bind %d, shared %d, rev %d", table[i].configs, (int)v->bind,
+				v->key_shared, v->rev_required);
+		settings_free(s);
+	}
+}
 
 static void layers__several__are_merged_into_yaml(void **state)
 {
@@ -1804,6 +1952,7 @@ static void kinds__a_key_that_means_nothing__is_refused(void **state)
 		const char *kinds; /* that know it; a blank behind each */
 	} table[] = {
 		{"tls", ", tls: {ca: /c}", "http etcd consul nacos apollo spring s3 "},
+		{"insecure", ", insecure: true", "http etcd consul nacos apollo spring s3 "},
 		{"auth", ", auth: {headers: {X: y}}", "http etcd consul nacos apollo spring s3 "},
 		{"connect_timeout", ", connect_timeout: 1s",
 			"http etcd consul nacos apollo spring s3 "},
@@ -1817,9 +1966,9 @@ static void kinds__a_key_that_means_nothing__is_refused(void **state)
 		{"namespace", ", namespace: n", "nacos "},
 		{"api", ", api: 1", "nacos "},
 		{"api", ", api: 3", "nacos "},
-		{"basic", ", auth: {basic: {user: a, password_file: /p}}",
+		{"basic", ", insecure: true, auth: {basic: {user: a, password_file: /p}}",
 			"http etcd nacos spring "},
-		{"bearer_file", ", auth: {bearer_file: /t}", "http consul spring "},
+		{"bearer_file", ", insecure: true, auth: {bearer_file: /t}", "http consul spring "},
 		{"access_key", ", auth: {access_key: {secret_file: /s}}", "apollo "},
 		{"access_key", ", auth: {access_key: {id: i, secret_file: /s}}", "s3 "},
 	};
@@ -2379,7 +2528,7 @@ static void push__bad_keys__names_place_and_remedy(void **state)
 		"t.yaml:1:32: curve has no server_key, which it needs");
 	BAD("push: [{endpoint: 'tcp://h:1', curve: {server_key: '" PUSH_KEY
 	    "', secret_key_file: k}}]\n" WEB,
-		"t.yaml:1:113: secret_key_file: \"k\" must be an absolute path, beginning with /");
+		"t.yaml:1:113: secret_key_file must be an absolute path, beginning with /");
 	BAD("push: [{endpoint: 'tcp://h:1', curve: true}]\n" WEB,
 		"t.yaml:1:39: curve must be a mapping with the server_key, but it is true or "
 		"false");
@@ -2447,11 +2596,13 @@ int main(void)
 		cmocka_unit_test(servers__named__are_taken_over_and_found),
 		cmocka_unit_test(servers__plain_urls__share_one_per_origin),
 		cmocka_unit_test(servers__bad__names_place_and_remedy),
+		cmocka_unit_test(servers__secrets_over_plain_http__only_when_told),
 		cmocka_unit_test(change__every_key__is_taken_over),
 		cmocka_unit_test(change__short_forms__have_the_defaults),
 		cmocka_unit_test(change__bad_value__names_place_and_remedy),
 		cmocka_unit_test(change__history_of_one__leaves_a_probe_nothing_to_bring_back),
 		cmocka_unit_test(change__key_without_effect__is_refused),
+		cmocka_unit_test(verify__bind__is_the_path_where_a_key_is_shared),
 		cmocka_unit_test(layers__several__are_merged_into_yaml),
 		cmocka_unit_test(layers__of_a_set__are_files_of_their_own_type),
 		cmocka_unit_test(layers__bad__names_place_and_remedy),

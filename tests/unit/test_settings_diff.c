@@ -195,9 +195,12 @@ static const struct row config_rows[] = {
 	{"backoff_bound", "backoff_bound: 2", "backoff_bound: 3", NULL},
 	{"topic", "topic: a", "topic: b", NULL},
 	{"push_spread", "push_spread: 1s", "push_spread: 2s", NULL},
+	{"push_min_interval", "push_min_interval: 1s", "push_min_interval: 2s", NULL},
 	{"verify", "verify: {public_key: " KEY "}", "verify: {public_key: " KEY2 "}", NULL},
 	{"guard", "guard: {max_shrink: 10%}", "guard: {max_shrink: 20%}", NULL},
 	{"schema", "schema: /none/a", "schema: /none/b", NULL},
+	{"schema_dir", "schema_dir: /none/a", "schema_dir: /none/b",
+		"schema: /none/s, url: http://h/w, file: /run/w"},
 	{"file", "file: /run/a", "file: /run/b", "url: http://h/w"},
 	{"dir", "dir: /run/a", "dir: /run/b", "from: [{server: s, path: /a, as: a}]"},
 	{"snapshot", "snapshot: true", "snapshot: false", NULL},
@@ -224,13 +227,28 @@ static void diff__of_each_key_of_a_config__is_a_change(void **state)
 		"+0 ~0 -0 =2, +0 ~0 -0 =2", "+0 ~1 -0 =1, +0 ~0 -0 =2");
 }
 
+/* What a signature must say follows from the others that trust its key. */
+static void diff__of_a_key_that_comes_to_be_shared__is_a_change_of_those_that_share_it(void **state)
+{
+#define SIGNED(name, more)                                                                         \
+	name ": {url: 'http://h/" name "', file: /run/" name ", verify: {public_key: " KEY more "}}"
+	(void)state;
+	assert_diff("configs: {" SIGNED("a", "") "}\n",
+		"configs: {" SIGNED("a", "") ", " SIGNED("b", "") "}\n",
+		"+1 ~1 -0 =0, +0 ~0 -0 =1 report");
+	assert_diff("configs: {" SIGNED("a", ", bind: path") "}\n",
+		"configs: {" SIGNED("a", ", bind: path") ", " SIGNED("b", "") "}\n",
+		"+1 ~0 -0 =1, +0 ~0 -0 =1 report");
+}
+
 static const struct row server_rows[] = {
 	{"kind", "kind: etcd", "kind: consul", NULL},
 	{"urls", "urls: ['http://a']", "urls: ['http://b']", ""},
 	{"urls", "urls: ['http://a', 'http://b']", "urls: ['http://b', 'http://a']", ""},
 	{"tls", "tls: {ca: /a}", "tls: {ca: /a, min_version: '1.3'}", "urls: ['https://s']"},
-	{"auth", "auth: {bearer_file: /a}", "auth: {headers: {A: b}}", NULL},
+	{"auth", "auth: {headers: {A: b, C: d}}", "auth: {headers: {A: b}}", NULL},
 	{"auth", "auth: {headers: {A: b}}", "auth: {headers: {A: c}}", NULL},
+	{"insecure", "insecure: true", "insecure: false", NULL},
 	{"watch", "watch: true", "watch: false", "kind: consul, urls: ['http://s']"},
 	{"region", "region: a", "region: b", "kind: s3, urls: ['http://s']"},
 	{"datacenter", "datacenter: a", "datacenter: b", "kind: consul, urls: ['http://s']"},
@@ -348,6 +366,45 @@ static void diff__of_a_schemas_text__is_a_change(void **state)
 		"configs: {a: {url: 'http://h/a', file: /run/a, schema: ", "}}\n", false);
 }
 
+static void diff__of_a_schema_directorys_texts__is_a_change(void **state)
+{
+	char dir[] = "/tmp/pullet-diff-XXXXXX", text[1024], path[3][100];
+	struct settings *s[7];
+	struct settings_diff d;
+	static const bool changed[] = {false, true, true, false, true, true};
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path[0], 100, "%s/a.json", dir);
+	snprintf(path[1], 100, "%s/b.yaml", dir);
+	snprintf(path[2], 100, "%s/README", dir);
+	snprintf(text, sizeof(text),
+		"configs: {a: {url: 'http://h/a', file: /run/a, schema: /none/s, schema_dir: "
+		"%s}}\n",
+		dir);
+	s[0] = good(text);
+	s[1] = good(text);
+	write_file(path[0], "one");
+	s[2] = good(text);
+	write_file(path[0], "other");
+	s[3] = good(text);
+	write_file(path[2], "no schema");
+	s[4] = good(text);
+	assert_int_equal(rename(path[0], path[1]), 0);
+	s[5] = good(text);
+	unlink(path[1]);
+	unlink(path[2]);
+	rmdir(dir);
+	s[6] = good(text);
+	for (size_t i = 0; i < 6; i++) {
+		assert_int_equal(settings_diff(s[i], s[i + 1], &d), 0);
+		assert_int_equal(d.configs.changed, changed[i]);
+		settings_diff_fini(&d);
+	}
+	for (size_t i = 0; i < 7; i++)
+		settings_free(s[i]);
+}
+
 static void diff__of_the_push_keys_text__is_a_change(void **state)
 {
 	(void)state;
@@ -429,8 +486,11 @@ int main(void)
 		cmocka_unit_test(diff__of_what_comes_and_goes__is_told_apart),
 		cmocka_unit_test(diff__of_the_agents_own__is_told),
 		cmocka_unit_test(diff__of_a_schemas_text__is_a_change),
+		cmocka_unit_test(diff__of_a_schema_directorys_texts__is_a_change),
 		cmocka_unit_test(diff__of_the_push_keys_text__is_a_change),
 		cmocka_unit_test(adopt__of_what_is_the_same__keeps_its_address),
+		cmocka_unit_test(
+			diff__of_a_key_that_comes_to_be_shared__is_a_change_of_those_that_share_it),
 		cmocka_unit_test(diff__of_nothing__adds_everything),
 	};
 

@@ -301,6 +301,107 @@ static void lift__does_not_end_what_the_server_asked_for(void **state)
 	assert_false(shaper_holds(&s, 70001));
 }
 
+/* ---- the longest interval of those who wait ---- */
+
+static void limit__of_an_interval__no_hold_of_our_own_is_longer(void **state)
+{
+	static const uint64_t table[][2] = {{0, 1000}, {1, 1000}, {999, 1000}, {1000, 1000},
+		{1001, 1001}, {5000, 5000}, {59999, 59999}, {60000, 60000}, {60001, 60000},
+		{UINT64_MAX, 60000}};
+	struct shaper s;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++) {
+		shaper_init(&s);
+		shaper_limit(&s, table[i][0]);
+		for (uint64_t at = 1000; at < 40000000; at += 100000) /* far beyond any growth */
+			shaper_failed(&s, at - 1, at, N, NONE, table[i][1] - 1);
+		assert_int_equal(shaper_until(&s), 39901000 + table[i][1]);
+		shaper_failed(&s, 39999999, 40000000, C, NONE, table[i][1]);
+		assert_int_equal(shaper_until(&s), 40000001);
+	}
+}
+
+static void limit__of_a_hold_that_has_begun__brings_it_within_that(void **state)
+{
+	struct shaper s;
+
+	(void)state;
+	shaper_init(&s);
+	for (unsigned i = 0; i < 9; i++)
+		shaper_failed(&s, i + 1, i + 1, N, NONE, 0);
+	shaper_failed(&s, 100, 100, N, NONE, 59999);
+	assert_int_equal(shaper_until(&s), 60100);
+	shaper_limit(&s, UINT64_MAX);
+	assert_int_equal(shaper_until(&s), 60100);
+	shaper_limit(&s, 7000); /* 60000 = 8 x 7000 + 4000 */
+	assert_int_equal(shaper_until(&s), 4100);
+	shaper_limit(&s, 60000); /* and never longer again */
+	assert_int_equal(shaper_until(&s), 4100);
+	shaper_limit(&s, 0);
+	assert_int_equal(shaper_until(&s), 1100);
+	shaper_failed(&s, 101, 102, N, NONE, 999);
+	assert_int_equal(shaper_until(&s), 1102);
+}
+
+static void limit__over_all_draws__the_hold_is_even_and_within_the_cap(void **state)
+{
+	static unsigned seen[5001];
+
+	(void)state;
+	memset(seen, 0, sizeof(seen));
+	for (uint64_t random = 0; random < 60000; random++) {
+		struct shaper s;
+
+		shaper_init(&s);
+		for (unsigned i = 0; i < 9; i++)
+			shaper_failed(&s, i + 1, i + 1, N, NONE, 0);
+		shaper_failed(&s, 100, 100, N, NONE, random);
+		shaper_limit(&s, 5000);
+		assert_in_range(shaper_until(&s), 101, 5100);
+		seen[shaper_until(&s) - 100]++;
+	}
+	for (unsigned ms = 1; ms <= 5000; ms++)
+		assert_int_equal(seen[ms], 12);
+}
+
+static void limit__does_not_touch_what_the_server_asked_for(void **state)
+{
+	struct shaper s;
+
+	(void)state;
+	shaper_init(&s);
+	shaper_limit(&s, 5000);
+	shaper_failed(&s, 99, 100, C, 40000, 20000);
+	assert_int_equal(shaper_until(&s), 60100);
+	shaper_limit(&s, 1000);
+	assert_int_equal(shaper_until(&s), 60100);
+	/* a hold of our own that began meanwhile, and lasts longer */
+	shaper_limit(&s, 60000);
+	for (unsigned i = 0; i < 9; i++)
+		shaper_failed(&s, 101 + i, 101 + i, N, NONE, 0);
+	shaper_failed(&s, 30000, 30000, N, NONE, 59999);
+	assert_int_equal(shaper_until(&s), 90000);
+	shaper_limit(&s, 1000);
+	assert_int_equal(shaper_until(&s), 40100);
+}
+
+static void failed__with_advice_below_the_limit__jitter_is_within_it(void **state)
+{
+	struct shaper s;
+
+	(void)state;
+	shaper_init(&s);
+	shaper_limit(&s, 5000);
+	for (unsigned i = 0; i < 9; i++)
+		shaper_failed(&s, i + 1, i + 1, N, NONE, 0);
+	shaper_failed(&s, 99, 100, C, 1000, 5000); /* not up to 30 s */
+	assert_int_equal(shaper_until(&s), 6100);
+	shaper_lift(&s);
+	shaper_failed(&s, 101, 102, C, 1000, 5001);
+	assert_int_equal(shaper_until(&s), 1102);
+}
+
 static void failed__with_advice__grows_and_counts_like_any(void **state)
 {
 	struct shaper s;
@@ -329,7 +430,9 @@ static void assert__own_bugs__end_the_program(void **state)
 /* ---- against the model ---- */
 
 static struct {
-	uint64_t until_ms, advised_until_ms;
+	uint64_t until_ms, advised_until_ms, cap_ms;
+	uint64_t from_ms;    /* of the present hold, */
+	bool own;            /* if the server did not ask for it */
 	uint64_t counted_ms; /* when a failure last counted */
 	bool counted;        /* one ever did */
 	unsigned in_a_row;
@@ -340,9 +443,9 @@ static uint64_t model_ceiling(enum shaper_failure kind)
 {
 	uint64_t ceiling_ms = kind == C ? 100 : 1000;
 
-	for (unsigned i = 0; i < model.in_a_row && ceiling_ms < 60000; i++)
+	for (unsigned i = 0; i < model.in_a_row && ceiling_ms < model.cap_ms; i++)
 		ceiling_ms *= 2;
-	return ceiling_ms < 60000 ? ceiling_ms : 60000;
+	return ceiling_ms < model.cap_ms ? ceiling_ms : model.cap_ms;
 }
 
 /* The shortest and the number of holds there may be. */
@@ -403,8 +506,11 @@ static void fail_one(struct shaper *s, uint64_t now_ms)
 	if (advice_ms == NONE && !model_is_news(started_ms))
 		hold_ms = 0;
 	shaper_failed(s, started_ms, now_ms, kind, advice_ms, random);
-	if (hold_ms && now_ms + hold_ms > model.until_ms)
+	if (hold_ms && now_ms + hold_ms > model.until_ms) {
 		model.until_ms = now_ms + hold_ms;
+		model.from_ms = now_ms;
+		model.own = advice_ms == NONE;
+	}
 	if (advice_ms != NONE && now_ms + shortest_ms > model.advised_until_ms)
 		model.advised_until_ms = now_ms + shortest_ms;
 	model.count[kind]++;
@@ -432,17 +538,33 @@ static void lift(struct shaper *s)
 {
 	shaper_lift(s);
 	model.until_ms = model.advised_until_ms;
+	model.own = false;
+}
+
+static void limit(struct shaper *s)
+{
+	uint64_t longest_ms = random_bits() >> random_below(64), end_ms;
+
+	shaper_limit(s, longest_ms);
+	model.cap_ms = longest_ms < 1000 ? 1000 : longest_ms > 60000 ? 60000 : longest_ms;
+	end_ms = model.until_ms;
+	while (model.own && end_ms > model.from_ms + model.cap_ms)
+		end_ms -= model.cap_ms;
+	model.until_ms = end_ms > model.advised_until_ms || end_ms == model.until_ms
+				 ? end_ms
+				 : model.advised_until_ms;
 }
 
 static void start_over(struct shaper *s)
 {
 	memset(&model, 0, sizeof(model));
+	model.cap_ms = 60000;
 	shaper_init(s);
 }
 
 static void random_operations__agree_with_the_rules(void **state)
 {
-	uint64_t now_ms = 0;
+	uint64_t now_ms = 1;
 	struct shaper s;
 
 	(void)state;
@@ -455,6 +577,8 @@ static void random_operations__agree_with_the_rules(void **state)
 			start_over(&s);
 		else if (random_below(16) == 0)
 			lift(&s);
+		else if (random_below(16) == 0)
+			limit(&s);
 		else if (random_below(8))
 			fail_one(&s, now_ms);
 		else
@@ -462,6 +586,8 @@ static void random_operations__agree_with_the_rules(void **state)
 		CHECK(shaper_until(&s) == model.until_ms && s.until_ms == model.until_ms);
 		CHECK(shaper_holds(&s, now_ms) == (now_ms < model.until_ms));
 		CHECK(!shaper_holds(&s, now_ms) || s.until_ms - now_ms <= 90000);
+		CHECK(!model.own || model.until_ms <= model.from_ms + model.cap_ms ||
+			model.until_ms == model.advised_until_ms);
 		CHECK(s.in_a_row == model.in_a_row);
 		CHECK(s.counted == model.counted && s.counted_ms == model.counted_ms);
 		CHECK(s.count[C] == model.count[C] && s.count[N] == model.count[N]);
@@ -486,6 +612,11 @@ int main(void)
 		cmocka_unit_test(failed__again__never_shortens_a_hold),
 		cmocka_unit_test(lift__ends_a_hold_that_nobody_asked_for),
 		cmocka_unit_test(lift__does_not_end_what_the_server_asked_for),
+		cmocka_unit_test(limit__of_an_interval__no_hold_of_our_own_is_longer),
+		cmocka_unit_test(limit__of_a_hold_that_has_begun__brings_it_within_that),
+		cmocka_unit_test(limit__over_all_draws__the_hold_is_even_and_within_the_cap),
+		cmocka_unit_test(limit__does_not_touch_what_the_server_asked_for),
+		cmocka_unit_test(failed__with_advice_below_the_limit__jitter_is_within_it),
 		cmocka_unit_test(failed__with_advice__grows_and_counts_like_any),
 		cmocka_unit_test(assert__own_bugs__end_the_program),
 		cmocka_unit_test(random_operations__agree_with_the_rules),

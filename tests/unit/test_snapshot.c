@@ -324,10 +324,15 @@ static void build__what_the_golden_files_hold__gives_their_bytes(void **state)
 		size_t count = g->entries(), golden_len, len = 0;
 		unsigned char *golden = read_golden(g->name, &golden_len);
 		void *image = NULL;
+		uint64_t counted = snapshot_frame_size(count);
 
+		for (size_t k = 0; k < count; k++)
+			counted += snapshot_record_size(entries[k].key_len, entries[k].value.len);
 		assert_int_equal(snapshot_build(entries, count, g->generation, g->created_ms,
 					 g->version, &image, &len),
 			0);
+		assert_true(len >= counted &&
+			    len <= counted + (g->version ? strlen(g->version) : 0) + 7);
 		if (g->ours) {
 			assert_int_equal(len, golden_len);
 			assert_memory_equal(image, golden, len);

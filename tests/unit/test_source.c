@@ -100,6 +100,93 @@ static void build__with_nothing_or_another_url_held__is_not_conditional(void **s
 	}
 }
 
+static void build__with_a_held_version__is_never_conditional_when_forced(void **state)
+{
+	struct part held = {.url = url, .etag = quoted, .last_modified = date};
+	const struct settings_server s3 = {.kind = SETTINGS_S3, .region = none},
+				     apollo = {.kind = SETTINGS_APOLLO};
+	const struct {
+		const struct settings_server *server;
+		const char *path;
+	} table[] = {
+		{&server, "/web.yaml"},
+		{&files, "/web.yaml"},
+		{&s3, "/bucket/web.yaml"},
+		{&apollo, "/app/default/application"},
+	};
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		struct kind_place place = web;
+		struct kind_request r;
+		char why[FILE_WHY];
+
+		place.server = table[i / 2].server;
+		place.path = table[i / 2].path;
+		place.held = &held;
+		place.same_address = true;
+		place.forced = i % 2;
+		kind_request_init(&r);
+		assert_int_equal(kind_of(place.server)->build(&place, &r, why), 0);
+		assert_int_equal(r.conditional, !place.forced);
+		for (size_t h = 0; place.forced && h < r.header_count; h++)
+			assert_null(strstr(r.headers[h], "If-"));
+		if (place.forced)
+			assert_null(strstr(r.url.data, "releaseKey"));
+		kind_request_fini(&r);
+	}
+}
+
+static void build__with_an_etag_of_no_such_form__does_not_send_it_back(void **state)
+{
+	static const struct {
+		const char *etag;
+		bool sent;
+	} table[] = {
+		{"\"abc\"", true},
+		{"W/\"abc\"", true},
+		{"\"\"", true},
+		{"\"!#~\xc3\xa4\xff\"", true},
+		{"\"a,b\"", true},
+		{"\"a'b\\c\"", true},
+		{"*", false},
+		{"", false},
+		{"abc", false},
+		{"\"abc", false},
+		{"abc\"", false},
+		{"\"", false},
+		{"W/", false},
+		{"W/\"", false},
+		{"W/abc", false},
+		{"w/\"abc\"", false},
+		{"\"a\"b\"", false},
+		{"\"a b\"", false},
+		{"\"a\tb\"", false},
+		{"\"a\rX: b\"", false},
+		{"\"a\x7f\"", false},
+		{"\"a\", \"b\"", false},
+		{" \"a\"", false},
+		{"'abc'", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		char etag[64], want[128];
+		struct part held = {.url = url, .etag = etag, .last_modified = none};
+		struct kind_request r;
+
+		snprintf(etag, sizeof(etag), "%s", table[i].etag);
+		snprintf(want, sizeof(want), "If-None-Match: %s", table[i].etag);
+		assert_int_equal(kind_is_etag(etag), table[i].sent);
+		r = build(&held, true);
+		assert_int_equal(r.header_count, table[i].sent);
+		assert_int_equal(r.conditional, table[i].sent);
+		if (table[i].sent)
+			assert_string_equal(r.headers[0], want);
+		kind_request_fini(&r);
+	}
+}
+
 static void build__of_a_path__is_put_behind_the_address_as_it_is(void **state)
 {
 	static const struct {
@@ -179,7 +266,8 @@ static void judge__each_answer__gets_its_verdict(void **state)
 		{200, "", "gzip", "a: 1\n", true, true, KIND_NEW, KIND_CAUSE_NONE, ""},
 		{200, "", "X-GZip", "a: 1\n", true, true, KIND_NEW, KIND_CAUSE_NONE, ""},
 		{200, "", "identity", "a: 1\n", true, true, KIND_NEW, KIND_CAUSE_NONE, ""},
-		{200, "", "br", "a: 1\n", true, true, KIND_FAILED, KIND_CAUSE_ANSWER, "'br'"},
+		{200, "", "br", "a: 1\n", true, true, KIND_FAILED, KIND_CAUSE_ANSWER,
+			"an encoding that was not asked for"},
 		{200, "", "", "a: 1\n", false, false, KIND_FAILED, KIND_CAUSE_ANSWER,
 			"without a length"},
 		{200, "", "", "", true, false, KIND_FAILED, KIND_CAUSE_EMPTY, "empty"},
@@ -227,6 +315,42 @@ static void judge__each_answer__gets_its_verdict(void **state)
 	}
 }
 
+static void judge__of_a_304_with_another_etag__asks_for_the_whole(void **state)
+{
+	static const struct {
+		const char *held, *etag;
+		enum kind_verdict verdict;
+	} table[] = {
+		{"\"1\"", "", KIND_SAME},
+		{"\"1\"", "\"1\"", KIND_SAME},
+		{"\"1\"", "W/\"1\"", KIND_SAME},
+		{"W/\"1\"", "\"1\"", KIND_SAME},
+		{"\"1\"", "1", KIND_SAME},
+		{"1", "\"2\"", KIND_SAME},
+		{"\"1\"", "\"2\"", KIND_WHOLE},
+		{"\"1\"", "\"\"", KIND_WHOLE},
+		{"W/\"1\"", "W/\"2\"", KIND_WHOLE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct transport_response r = answer(304, "", "");
+		char tag[8];
+		struct part held = {.url = tag, .etag = tag, .last_modified = tag};
+		struct kind_place place = web;
+		struct kind_answer a;
+		enum kind_cause cause;
+		char why[FILE_WHY];
+
+		snprintf(tag, sizeof(tag), "%s", table[i].held);
+		snprintf(r.etag, sizeof(r.etag), "%s", table[i].etag);
+		place.held = &held;
+		assert_int_equal(judge(&place, &r, true, &a, &cause, why), table[i].verdict);
+		assert_int_equal(
+			cause, table[i].verdict == KIND_SAME ? KIND_CAUSE_NONE : KIND_CAUSE_ANSWER);
+	}
+}
+
 static void judge__of_a_transfer_that_failed__tells_its_cause(void **state)
 {
 	static const enum kind_cause causes[TRANSPORT_RESULTS] = {
@@ -236,6 +360,7 @@ static void judge__of_a_transfer_that_failed__tells_its_cause(void **state)
 		[TRANSPORT_TLS] = KIND_CAUSE_UNREACHABLE,
 		[TRANSPORT_HOST] = KIND_CAUSE_HOST,
 		[TRANSPORT_TOO_LARGE] = KIND_CAUSE_ANSWER,
+		[TRANSPORT_CODING] = KIND_CAUSE_ANSWER,
 		[TRANSPORT_PROTOCOL] = KIND_CAUSE_ANSWER,
 	};
 
@@ -287,8 +412,13 @@ static void judge__of_a_kind_that_knows_better__is_its_own(void **state)
 static void judge__of_a_new_document__says_what_the_server_said_of_it(void **state)
 {
 	static const struct {
-		const char *encoding, *digest;
-	} table[] = {{"", "sha-256=:AAAA:"}, {"gzip", ""}, {"identity", ""}};
+		const char *encoding, *digest, *mismatch, *note;
+	} table[] = {
+		{"", "sha-256=:N7EoxZ8fUJf3P4JpHLUZ8fVoZn+qtc7RtKuXnTaDfq4=:", "", ""},
+		{"gzip", "sha-256=:AAAA:", "the SHA-256 in its Digest is none of 32 bytes", ""},
+		{"identity", "md5=:AAAA:", "",
+			"its Digest has neither sha-256 nor sha-512: it is not checked"},
+	};
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
@@ -299,14 +429,64 @@ static void judge__of_a_new_document__says_what_the_server_said_of_it(void **sta
 
 		snprintf(r.etag, sizeof(r.etag), "W/\"1\"");
 		snprintf(r.last_modified, sizeof(r.last_modified), "%s", date);
-		snprintf(r.digest, sizeof(r.digest), "sha-256=:AAAA:");
+		snprintf(r.server_date, sizeof(r.server_date), "Sat, 21 Nov 2026 10:00:00 GMT");
+		snprintf(r.digest, sizeof(r.digest), "%s", table[i].digest);
 		snprintf(r.content_encoding, sizeof(r.content_encoding), "%s", table[i].encoding);
 		assert_int_equal(judge(&web, &r, false, &a, &cause, why), KIND_NEW);
 		assert_string_equal(a.version, "W/\"1\"");
 		assert_string_equal(a.last_modified, date);
-		assert_string_equal(a.digest, table[i].digest); /* of what may be other bytes */
+		assert_string_equal(a.mismatch, table[i].mismatch);
 		assert_string_equal(a.epoch, "");
-		assert_string_equal(a.note, "");
+		assert_string_equal(a.note, table[i].note);
+	}
+}
+
+/* What the next request may name is what the answer keeps of them. */
+static void judge__of_validators__keeps_those_that_tell_changes_apart(void **state)
+{
+#define AT(time) "Sat, 21 Nov 2026 " time " GMT"
+	static const struct {
+		const char *etag, *modified, *sent, *version, *kept;
+	} table[] = {
+		/* within a second, and the one after it, the time may stay the same */
+		{"", AT("10:00:00"), AT("10:00:00"), "", ""},
+		{"", AT("10:00:00"), AT("10:00:01"), "", ""},
+		{"", AT("10:00:00"), AT("10:00:02"), "", AT("10:00:00")},
+		{"", AT("10:00:00"), "Sun, 22 Nov 2026 10:00:00 GMT", "", AT("10:00:00")},
+		/* so may an ETag that is made of it; it stays the version's name */
+		{"\"6a6-5\"", AT("10:00:00"), AT("10:00:00"), "6a6-5", ""},
+		{"W/\"6a6-5\"", AT("10:00:00"), AT("10:00:01"), "6a6-5", ""},
+		{"\"6a6-5\"", AT("10:00:00"), AT("10:00:02"), "\"6a6-5\"", AT("10:00:00")},
+		{"\"\"", AT("10:00:00"), AT("10:00:00"), "", ""},
+		{"\"abc\"", "", AT("10:00:00"), "\"abc\"", ""},
+		{"\"abc\"", "", "", "\"abc\"", ""},
+		/* a clock that differs, or is not told, or not in the one form */
+		{"", AT("10:00:05"), AT("10:00:00"), "", ""},
+		{"", AT("10:00:00"), "", "", ""},
+		{"", AT("10:00:00"), "now", "", ""},
+		{"", "yesterday", AT("10:00:00"), "", ""},
+		{"", "Saturday, 21-Nov-26 09:00:00 GMT", AT("10:00:00"), "", ""},
+		{"", "Sat Nov 21 09:00:00 2026", AT("10:00:00"), "", ""},
+		{"", AT("09:00:00") "x", AT("10:00:00"), "", ""},
+		{"\"abc\"", "yesterday", AT("10:00:00"), "\"abc\"", ""},
+		{"*", AT("09:00:00"), AT("10:00:00"), "", AT("09:00:00")},
+		{"abc", AT("09:00:00"), AT("10:00:00"), "abc", AT("09:00:00")},
+		{"abc", AT("10:00:00"), AT("10:00:00"), "abc", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct transport_response r = answer(200, "", "a: 1\n");
+		struct kind_answer a;
+		enum kind_cause cause;
+		char why[FILE_WHY];
+
+		snprintf(r.etag, sizeof(r.etag), "%s", table[i].etag);
+		snprintf(r.last_modified, sizeof(r.last_modified), "%s", table[i].modified);
+		snprintf(r.server_date, sizeof(r.server_date), "%s", table[i].sent);
+		assert_int_equal(judge(&web, &r, false, &a, &cause, why), KIND_NEW);
+		assert_string_equal(a.version, table[i].version);
+		assert_string_equal(a.last_modified, table[i].kept);
 	}
 }
 
@@ -374,8 +554,12 @@ int main(void)
 		cmocka_unit_test(build__with_a_held_version_of_this_url__is_conditional),
 		cmocka_unit_test(build__with_one_name_of_the_version__asks_by_that),
 		cmocka_unit_test(build__with_nothing_or_another_url_held__is_not_conditional),
+		cmocka_unit_test(build__with_a_held_version__is_never_conditional_when_forced),
+		cmocka_unit_test(build__with_an_etag_of_no_such_form__does_not_send_it_back),
+		cmocka_unit_test(judge__of_validators__keeps_those_that_tell_changes_apart),
 		cmocka_unit_test(build__of_a_path__is_put_behind_the_address_as_it_is),
 		cmocka_unit_test(judge__each_answer__gets_its_verdict),
+		cmocka_unit_test(judge__of_a_304_with_another_etag__asks_for_the_whole),
 		cmocka_unit_test(judge__of_a_transfer_that_failed__tells_its_cause),
 		cmocka_unit_test(judge__of_a_kind_that_knows_better__is_its_own),
 		cmocka_unit_test(judge__of_a_new_document__says_what_the_server_said_of_it),

@@ -36,7 +36,7 @@ static void place_open(struct place *p, size_t keep)
 static void place_init(struct place *p, size_t keep)
 {
 	memset(&fault, 0, sizeof(fault));
-	scratch_open(p->dir, SCRATCH_MEMORY);
+	scratch_open(p->dir, scratch_memory());
 	snprintf(p->files, sizeof(p->files), "%s/web", p->dir);
 	p->descriptors = scratch_descriptors();
 	place_open(p, keep);
@@ -210,6 +210,7 @@ static void load__of_a_file_of_the_former_format__is_one_part_that_was_pulled(vo
 	assert_true(v.pulled_ms == INT64_C(1795255163123));
 	assert_string_equal(v.origin, "pull");
 	assert_int_equal(v.product_len, 0);
+	assert_null(v.decisions);
 	assert_int_equal(v.part_count, 1);
 	assert_string_equal(v.parts[0].etag, "W/\"a\\b\"");
 	assert_string_equal(v.parts[0].last_modified, "Sat, 21 Nov 2026 00:00:00 GMT");
@@ -366,6 +367,117 @@ static void save__of_as_many_parts_as_there_may_be__comes_back_and_one_more_does
 	assert_int_equal(load_generation(&place, 1), 0);
 	version_fini(&v);
 	buffer_fini(&body);
+	place_fini(&place);
+}
+
+static void save__with_decisions__brings_them_back(void **state)
+{
+	struct version v = version_of(1, OLD), back;
+	struct buffer body;
+	struct place place;
+	unsigned damaged;
+	char why[FILE_WHY];
+
+	(void)state;
+	place_init(&place, 10);
+	buffer_init(&body, 1000);
+	v.decisions = strdup("{\"revs\":[\"18446744073709551615\"],\"a\":{\"b\":\"c\\nd\"}}");
+	assert_int_equal(store_save(place.store, &v, OLD, strlen(OLD), false, why), 0);
+	assert_int_equal(store_load(place.store, &back, &body, &damaged), 0);
+	assert_int_equal(damaged, 0);
+	assert_non_null(strstr(back.decisions, "\"18446744073709551615\""));
+	assert_non_null(strstr(back.decisions, "\"c\\nd\""));
+	assert_null(strchr(back.decisions, '\n')); /* they can be written again as they are */
+	back.generation = 2;
+	assert_int_equal(store_save(place.store, &back, OLD, strlen(OLD), false, why), 0);
+	version_fini(&back);
+	buffer_clear(&body);
+	assert_int_equal(store_load(place.store, &back, &body, &damaged), 0);
+	assert_true(back.generation == 2 && back.decisions);
+	version_fini(&back);
+	buffer_clear(&body);
+	save_text(&place, 3, NEW);
+	assert_int_equal(store_load(place.store, &back, &body, &damaged), 0);
+	assert_int_equal(back.generation, 3);
+	assert_string_equal(back.decisions, "");
+	version_fini(&back);
+	buffer_fini(&body);
+	version_fini(&v);
+	place_fini(&place);
+}
+
+/* ---- the names that lead to a state file ---- */
+
+static ino_t synced[16]; /* the inodes that were fsynced, in order */
+static size_t synced_count;
+
+static int noted_fsync(int fd)
+{
+	struct stat st;
+
+	assert_true(fstat(fd, &st) == 0 && synced_count < 16);
+	synced[synced_count++] = st.st_ino;
+	return fault_fsync(fd);
+}
+
+static ino_t inode_of(const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	return st.st_ino;
+}
+
+static void sync__brings_the_directory_s_own_name_to_the_disk_once(void **state)
+{
+	struct version v = version_of(1, OLD);
+	char why[FILE_WHY] = "", path[PATH_MAX], file[32];
+	struct place place;
+
+	(void)state;
+	sys.fsync = noted_fsync;
+	for (int late = 0; late < 2; late++) { /* by store_sync() after it, or at once */
+		place_init(&place, 10);
+		synced_count = 0;
+		v.generation = 1;
+		assert_int_equal(store_save(place.store, &v, OLD, strlen(OLD), !late, why), 0);
+		assert_int_equal(synced_count, late ? 0 : 3);
+		if (late)
+			assert_int_equal(store_sync(place.store, 1), 0);
+		name_of(1, file);
+		snprintf(path, sizeof(path), "%s/%s", place.files, file);
+		assert_int_equal(synced_count, 3);
+		assert_true(synced[0] == inode_of(path) && synced[1] == inode_of(place.files) &&
+			    synced[2] == inode_of(place.dir));
+		v.generation = 2;
+		assert_int_equal(store_save(place.store, &v, OLD, strlen(OLD), true, why), 0);
+		assert_int_equal(synced_count, 5); /* file and directory */
+		scratch_close(place.files);        /* somebody removes it */
+		v.generation = 3;
+		assert_int_equal(store_save(place.store, &v, OLD, strlen(OLD), true, why), 0);
+		assert_int_equal(synced_count, 8);
+		assert_true(synced[7] == inode_of(place.dir));
+		place_fini(&place);
+	}
+	sys.fsync = fault_fsync;
+	version_fini(&v);
+}
+
+static void save__when_the_directory_s_name_cannot_be_synced__has_failed(void **state)
+{
+	struct version v = version_of(1, OLD);
+	char why[FILE_WHY] = "";
+	struct place place;
+
+	(void)state;
+	place_init(&place, 10);
+	fault = (struct fault){.call = CALL_FSYNC, .nth = 3, .error = EIO};
+	assert_int_equal(store_save(place.store, &v, OLD, strlen(OLD), true, why), -EIO);
+	assert_non_null(strstr(why, "cannot bring to the disk the directory"));
+	fault = (struct fault){0};
+	assert_int_equal(store_sync(place.store, 1), 0);
+	assert_string_equal(fault.trace, "ooxofxfofxx"); /* it is tried again */
+	version_fini(&v);
 	place_fini(&place);
 }
 
@@ -670,7 +782,7 @@ static void open__that_cannot_see_the_numbers__does_not_begin_again_at_one(void 
 			assert_int_equal(store_next_generation(place.store), 8);
 		}
 	}
-	assert_true(failed >= 3); /* the directory, and both lists */
+	assert_int_equal(failed, 3); /* the state directory, its own, and its list */
 	place_fini(&place);
 }
 
@@ -777,10 +889,10 @@ static void open__where_it_cannot_be__says_where_and_why(void **state)
 	struct store *s;
 
 	(void)state;
-	scratch_open(dir, SCRATCH_MEMORY);
+	scratch_open(dir, scratch_memory());
 	snprintf(path, sizeof(path), "%s/none", dir);
 	assert_int_equal(store_open(&sys, path, "web", 10, &s, why), -ENOENT);
-	assert_non_null(strstr(why, "none/web: No such file"));
+	assert_non_null(strstr(why, "none: No such file"));
 	scratch_write(dir, "web", "", 0);
 	assert_int_equal(store_open(&sys, dir, "web", 10, &s, why), -ENOTDIR);
 	assert_non_null(strstr(why, "not a directory"));
@@ -800,6 +912,7 @@ static void open__removes_what_a_crash_left_and_nothing_else(void **state)
 	int dir;
 
 	(void)state;
+	scratch_need_memory();
 	place_init(&place, 10);
 	assert_int_equal(stat(place.files, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
@@ -854,6 +967,9 @@ int main(void)
 		cmocka_unit_test(save__of_absent_parts_only__is_a_version_without_bytes),
 		cmocka_unit_test(save__with_a_product__keeps_it_behind_the_parts),
 		cmocka_unit_test(save__with_any_character_in_the_facts__brings_them_back),
+		cmocka_unit_test(save__with_decisions__brings_them_back),
+		cmocka_unit_test(sync__brings_the_directory_s_own_name_to_the_disk_once),
+		cmocka_unit_test(save__when_the_directory_s_name_cannot_be_synced__has_failed),
 		cmocka_unit_test(save__with_epochs__brings_each_back_to_its_part),
 		cmocka_unit_test(
 			save__of_as_many_parts_as_there_may_be__comes_back_and_one_more_does_not),

@@ -156,6 +156,51 @@ static void end__of_a_run_given_up__leaves_the_newer_one_in_flight(void **state)
 	assert_int_equal(s.late, 2);
 }
 
+static void jitter__of_a_delay__is_even_on_both_sides(void **state)
+{
+	static unsigned seen[2001];
+	struct supervisor s;
+
+	(void)state;
+	supervisor_init(&s, 10000, 10);
+	for (uint64_t random = 0; random < 3 * 2001; random++)
+		seen[supervisor_jitter(&s, 10000, 10, random) - 9000]++;
+	for (unsigned i = 0; i <= 2000; i++)
+		assert_int_equal(seen[i], 3);
+	assert_int_equal(supervisor_jitter(&s, 10000, 0, UINT64_MAX), 10000);
+	assert_int_equal(supervisor_jitter(&s, 50, 50, 0), 25); /* another delay */
+	assert_int_equal(supervisor_jitter(&s, 50, 50, 50), 75);
+}
+
+static void jitter__at_the_bound__ends_there(void **state)
+{
+	struct supervisor s;
+
+	(void)state;
+	for (unsigned bound = 1; bound <= 20; bound++) {
+		supervisor_init(&s, 5000, bound);
+		for (unsigned runs = 0; runs < 12; runs++) {
+			uint64_t most_ms = 0, least_ms = UINT64_MAX,
+				 delay_ms = supervisor_delay(&s);
+
+			for (uint64_t random = 0; random < 60000; random += 7) {
+				uint64_t ms = supervisor_jitter(&s, delay_ms, 50, random);
+
+				most_ms = ms > most_ms ? ms : most_ms;
+				least_ms = ms < least_ms ? ms : least_ms;
+			}
+			assert_in_range(most_ms, delay_ms - 7, 5000 * bound);
+			assert_in_range(least_ms, delay_ms / 2, delay_ms / 2 + 7);
+			supervisor_end(&s, supervisor_begin(&s), T);
+		}
+	}
+	assert_int_equal(supervisor_jitter(&s, UINT64_MAX, 0, 1), 100000); /* another, too */
+	supervisor_init(&s, UINT64_MAX, 1);
+	assert_true(supervisor_jitter(&s, UINT64_MAX, 100, UINT64_MAX) == UINT64_MAX);
+	assert_true(supervisor_jitter(&s, UINT64_MAX, 100, 7) == 7);
+	assert_true(supervisor_jitter(&s, UINT64_MAX, 50, 0) > UINT64_MAX / 2);
+}
+
 static void assert__own_bugs__end_the_program(void **state)
 {
 	struct supervisor s;
@@ -166,6 +211,7 @@ static void assert__own_bugs__end_the_program(void **state)
 	supervisor_init(&s, 1, 1);
 	supervisor_begin(&s);
 	expect_assert_failure(supervisor_end(&s, 1, SUPERVISOR_OUTCOMES));
+	expect_assert_failure(supervisor_jitter(&s, 1, 101, 0));
 }
 
 /* ---- against the model ---- */
@@ -223,6 +269,18 @@ static void end_one(struct supervisor *s)
 	CHECK(supervisor_end(s, run, outcome) == counts);
 }
 
+/* A draw is within its percentage of the delay, and within the bound. */
+static void check_jitter(const struct supervisor *s)
+{
+	unsigned percent = (unsigned)random_below(101);
+	wide most_ms = smaller(model.interval_ms * model.bound, UINT64_MAX),
+	     span_ms = model.delay_ms * percent / 100;
+	uint64_t ms = supervisor_jitter(s, supervisor_delay(s), percent, random_bits());
+
+	CHECK(ms <= smaller(most_ms, model.delay_ms + span_ms));
+	CHECK(ms >= model.delay_ms - span_ms);
+}
+
 static void random_operations__agree_with_the_rule(void **state)
 {
 	struct supervisor s;
@@ -240,6 +298,7 @@ static void random_operations__agree_with_the_rule(void **state)
 			end_one(&s);
 		}
 		CHECK(supervisor_delay(&s) == model.delay_ms);
+		check_jitter(&s);
 		CHECK(s.in_flight == model.in_flight && s.run == model.runs);
 		CHECK(s.late == model.late);
 		for (unsigned i = 0; i < SUPERVISOR_OUTCOMES; i++)
@@ -257,6 +316,8 @@ int main(void)
 		cmocka_unit_test(end__each_outcome__is_counted_as_itself),
 		cmocka_unit_test(end__after_the_time_limit__throws_the_late_result_away),
 		cmocka_unit_test(end__of_a_run_given_up__leaves_the_newer_one_in_flight),
+		cmocka_unit_test(jitter__of_a_delay__is_even_on_both_sides),
+		cmocka_unit_test(jitter__at_the_bound__ends_there),
 		cmocka_unit_test(assert__own_bugs__end_the_program),
 		cmocka_unit_test(random_operations__agree_with_the_rule),
 	};

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../../agent/sentence.h"
 #include "../../agent/trial.h"
 #include "scratch.h"
 
@@ -24,7 +25,7 @@ static unsigned descriptors;
 static int dir_open(void **state)
 {
 	(void)state;
-	scratch_open(dir, SCRATCH_MEMORY);
+	scratch_open(dir, scratch_memory());
 	snprintf(runtime, sizeof(runtime), "%s/runtime", dir);
 	assert_int_equal(mkdir(runtime, 0700), 0);
 	descriptors = scratch_descriptors();
@@ -145,9 +146,17 @@ static void assert_passed(const struct work *w)
 		fail_msg("%s", w->result.why);
 }
 
+/* What an audience is shown of the sentence. */
+static const char *shown(const struct work *w, enum audience audience)
+{
+	static char text[sizeof(w->result.why)];
+
+	return sentence_show(text, sizeof(text), w->result.why, audience);
+}
+
 static void assert_refused(const struct work *w, enum judge judge, const char *why)
 {
-	assert_string_equal(w->result.why, why);
+	assert_string_equal(shown(w, AUDIENCE_OPERATOR), why);
 	assert_true(w->result.refused);
 	assert_int_equal(w->result.judge, judge);
 }
@@ -327,6 +336,7 @@ static void check__that_refuses__says_what_it_wrote(void **state)
 
 static void check__that_says_much__is_told_by_the_end_of_it(void **state)
 {
+	const char *why;
 	struct work w;
 	size_t len;
 
@@ -337,10 +347,12 @@ static void check__that_says_much__is_told_by_the_end_of_it(void **state)
 	add(&w, "yaml", "a: 1\n");
 	run(&w);
 	assert_true(w.result.refused);
-	len = strlen(w.result.why);
+	why = shown(&w, AUDIENCE_OPERATOR);
+	len = strlen(why);
 	assert_in_range(len, 600, 640);
-	assert_int_equal(strncmp(w.result.why, "sh exited with 1: ", 18), 0);
-	assert_string_equal(w.result.why + len - 9, "\nline 499");
+	assert_int_equal(strncmp(why, "sh exited with 1: ", 18), 0);
+	assert_string_equal(why + len - 9, "\nline 499");
+	assert_string_equal(shown(&w, AUDIENCE_READER), "sh exited with 1");
 	end(&w);
 }
 
@@ -388,12 +400,34 @@ static void check__where_the_candidate_cannot_be_written__does_not_begin(void **
 		begin(&w, keys[i]);
 		add(&w, "yaml", "a: 1\n");
 		assert_int_equal(start(&w), -ENOENT);
-		assert_non_null(strstr(w.why, "/none/"));
+		assert_non_null(strstr(w.why, "/none"));
 		assert_non_null(strstr(w.why, "No such file"));
 		assert_null(w.trial);
 		end(&w);
 	}
 	assert_int_equal(scratch_count(dir, ""), 1); /* the runtime directory */
+}
+
+static void check__in_a_directory_of_another_user__does_not_begin(void **state)
+{
+	char path[SCRATCH_PATH + 16];
+	struct work w;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	snprintf(path, sizeof(path), "%s/theirs", dir);
+	assert_int_equal(mkdir(path, 0755), 0);
+	assert_int_equal(chown(path, 64104, 64104), 0);
+	begin(&w, "    dir: DIR/theirs\n    snapshot: false\n"
+		  "    from: [{server: a, path: /1, as: one.yaml}]\n"
+		  "    check: [/bin/true, '{path}']\n");
+	add(&w, "yaml", "a: 1\n");
+	assert_int_equal(start(&w), -EPERM);
+	assert_non_null(strstr(w.why, "it belongs to uid 64104"));
+	end(&w);
+	assert_int_equal(scratch_count(path, ""), 0);
+	assert_int_equal(rmdir(path), 0);
 }
 
 /* ---- freed in the middle ---- */
@@ -549,7 +583,7 @@ static void format__run__that_fails__refuses_and_no_check_runs(void **state)
 		begin(&w, keys);
 		add(&w, "yaml", "a: 1\n");
 		run(&w);
-		assert_string_equal(w.result.why, table[i].why);
+		assert_string_equal(shown(&w, AUDIENCE_OPERATOR), table[i].why);
 		assert_int_equal(w.result.refused, table[i].refused);
 		assert_int_equal(w.result.judge, JUDGE_FORMAT);
 		assert_false(w.candidate->has_text);
@@ -620,6 +654,7 @@ int main(void)
 		CASE(check__that_cannot_be_started__is_no_refusal),
 		CASE(check__that_takes_too_long__refuses),
 		CASE(check__where_the_candidate_cannot_be_written__does_not_begin),
+		CASE(check__in_a_directory_of_another_user__does_not_begin),
 		CASE(free__during_a_check__kills_it_and_removes_the_candidate),
 		CASE(free__during_the_check_of_a_set__removes_its_directory),
 		CASE(free__during_a_format_program__kills_it),

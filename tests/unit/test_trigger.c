@@ -26,7 +26,7 @@
 #define STEPS 1500000
 #define TRIGGERS 3
 #define FIRERS 2
-#define FIRES 100000 /* of each firer */
+#define FIRES 100000 /* of each firer; every other one is a hint */
 #define INTERRUPTIONS 3000
 #define LOOPS 1000000 /* if there are not that many */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -304,6 +304,204 @@ static void fire__moment_too_late_for_the_word__saturates(void **state)
 	assert_due(&f.t, MOMENT_MAX);
 }
 
+/* ---- hints ---- */
+
+static void prepare_idle(struct fixture *f, uint64_t next_delay_ms)
+{
+	prepare_running(f);
+	trigger_end(&f->t, 1000, next_delay_ms);
+}
+
+static void hint__later_than_what_is_due__changes_nothing_and_wakes_nobody(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	prepare_idle(&f, 2000);
+	f.wakes = 0;
+	trigger_hint(&f.t, 1000, 60 * MINUTES);
+	trigger_hint(&f.t, 1000, 2000);
+	assert_due(&f.t, 3000);
+	assert_int_equal(f.wakes, 0);
+	assert_null(trigger_queue_take(&f.queue));
+}
+
+static void hint__sooner_than_what_is_due__brings_it_forward(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	prepare_idle(&f, 2000);
+	f.wakes = 0;
+	trigger_hint(&f.t, 1000, 1999);
+	assert_due(&f.t, 2999);
+	assert_int_equal(f.wakes, 1);
+	assert_ptr_equal(trigger_queue_take(&f.queue), &f.t);
+	trigger_hint(&f.t, 1001, 0);
+	trigger_hint(&f.t, 1002, 0);
+	assert_due(&f.t, 1001);
+	assert_int_equal(f.wakes, 2);
+}
+
+static void hint__with_nothing_due__sets_a_moment(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	prepare_idle(&f, TRIGGER_NO_NEXT);
+	assert_not_due(&f.t);
+	trigger_hint(&f.t, 1000, 70);
+	assert_due(&f.t, 1070);
+	assert_ptr_equal(trigger_queue_take(&f.queue), &f.t);
+	assert_true(trigger_begin(&f.t, 1070));
+}
+
+static void hint__after_an_order__brings_it_forward_but_does_not_put_it_off(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	prepare(&f);
+	trigger_fire(&f.t, 1000, 0);
+	trigger_hint(&f.t, 1000, 18000);
+	assert_due(&f.t, 1000);
+	trigger_fire(&f.t, 1000, 5 * MINUTES);
+	trigger_hint(&f.t, 1000, 18000);
+	assert_due(&f.t, 19000);
+}
+
+static void order__after_a_hint__overrides_it(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	prepare_idle(&f, 2000);
+	trigger_hint(&f.t, 1000, 100);
+	trigger_fire(&f.t, 1000, 5 * MINUTES);
+	assert_due(&f.t, 1000 + 5 * MINUTES);
+	trigger_hint(&f.t, 1000, 100);
+	trigger_suspend(&f.t);
+	assert_not_due(&f.t);
+}
+
+static void hint__while_suspended__is_not_heard(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	prepare(&f); /* nobody has fired it yet */
+	trigger_hint(&f.t, 1000, 0);
+	assert_not_due(&f.t);
+	assert_int_equal(f.wakes, 0);
+	prepare_idle(&f, 2000);
+	trigger_suspend(&f.t);
+	trigger_hint(&f.t, 1000, 0);
+	assert_not_due(&f.t);
+	trigger_fire(&f.t, 1000, 10);
+	trigger_hint(&f.t, 1000, 5);
+	assert_due(&f.t, 1005);
+}
+
+static void hint__after_a_suspend_during_the_run__is_not_heard_then_nor_after_it(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	prepare_running(&f);
+	trigger_suspend(&f.t);
+	trigger_hint(&f.t, 1100, 0);
+	trigger_end(&f.t, 1200, 10);
+	assert_not_due(&f.t);
+	trigger_hint(&f.t, 1300, 0);
+	assert_not_due(&f.t);
+}
+
+static void hint__due_while_running__causes_exactly_one_more_run(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	for (unsigned looks = 0; looks < 2; looks++) {
+		prepare_running(&f);
+		trigger_hint(&f.t, 1100, 0);
+		if (looks) {
+			assert_false(trigger_begin(&f.t, 1100));
+			trigger_hint(&f.t, 1150, 0); /* the run that is reserved is soon enough */
+			assert_not_due(&f.t);
+		}
+		trigger_end(&f.t, 2000, 30000);
+		assert_true(trigger_begin(&f.t, 2000));
+		trigger_end(&f.t, 2100, 30000);
+		assert_due(&f.t, 32100);
+	}
+}
+
+static void hint__after_a_reservation__leaves_it(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	prepare_running(&f);
+	trigger_fire(&f.t, 1100, 0);
+	assert_false(trigger_begin(&f.t, 1100));
+	trigger_hint(&f.t, 1200, 5 * MINUTES);
+	trigger_end(&f.t, 1300, 30000);
+	assert_due(&f.t, 1300);
+}
+
+static void end__own_delay__counts_if_it_ends_before_the_hint(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	prepare_running(&f);
+	trigger_hint(&f.t, 1100, 5 * MINUTES);
+	trigger_end(&f.t, 1300, 2000);
+	assert_due(&f.t, 3300);
+	assert_true(trigger_begin(&f.t, 3300));
+	trigger_end(&f.t, 3400, TRIGGER_NO_NEXT);
+	assert_not_due(&f.t);
+}
+
+static void end__own_delay__does_not_put_a_sooner_hint_off(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		prepare_running(&f);
+		trigger_hint(&f.t, 1100, 900);
+		trigger_end(&f.t, 1300, i ? TRIGGER_NO_NEXT : 2000);
+		assert_due(&f.t, 2000);
+	}
+}
+
+static void end__own_delay__stays_void_when_a_hint_follows_an_order(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	prepare_running(&f);
+	trigger_fire(&f.t, 1100, 5 * MINUTES);
+	trigger_hint(&f.t, 1100, 4 * MINUTES);
+	trigger_end(&f.t, 1300, 10);
+	assert_due(&f.t, 1100 + 4 * MINUTES);
+}
+
+static void hint__moment_too_late_for_the_word__saturates(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	prepare_idle(&f, TRIGGER_NO_NEXT);
+	trigger_hint(&f.t, 1000, UINT64_MAX);
+	assert_due(&f.t, MOMENT_MAX);
+	trigger_hint(&f.t, UINT64_MAX, 1);
+	assert_due(&f.t, MOMENT_MAX);
+}
+
+/* ---- the queue ---- */
+
 static void queue__many_triggers__come_oldest_first_with_one_wake(void **state)
 {
 	struct fixture f;
@@ -346,7 +544,7 @@ static void queue__not_yet_taken__stays_one_entry_through_a_run(void **state)
 	assert_not_due(&f.t);
 }
 
-static void fire__a_million_times__is_one_entry_and_no_allocation(void **state)
+static void calls__a_million_times__are_one_entry_and_no_allocation(void **state)
 {
 	struct mallinfo2 before, after;
 	struct fixture f;
@@ -354,8 +552,10 @@ static void fire__a_million_times__is_one_entry_and_no_allocation(void **state)
 	(void)state;
 	prepare(&f);
 	before = mallinfo2();
-	for (uint64_t i = 0; i < 1000000; i++)
+	for (uint64_t i = 0; i < 1000000; i++) {
+		trigger_hint(&f.t, i, 0);
 		trigger_fire(&f.t, i, 5 * MINUTES);
+	}
 	after = mallinfo2();
 	assert_int_equal(after.uordblks, before.uordblks);
 	assert_int_equal(after.hblkhd, before.hblkhd);
@@ -383,7 +583,7 @@ static struct trigger triggers[TRIGGERS];
 static unsigned wakes;
 
 static struct model_trigger {
-	bool armed, running, reserved, called;
+	bool armed, running, reserved, ordered, suspended;
 	uint64_t due_ms; /* if armed */
 } model[TRIGGERS];
 
@@ -429,14 +629,14 @@ static void start_over(void)
 	world.now_ms = starts_ms[random_below(COUNT(starts_ms))];
 	wakes = 0;
 	trigger_queue_init(&queue, count_model_wake, NULL);
-	for (unsigned i = 0; i < TRIGGERS; i++)
+	for (unsigned i = 0; i < TRIGGERS; i++) {
 		trigger_init(&triggers[i], &queue);
+		model[i].suspended = true;
+	}
 }
 
-static void model_call(unsigned i, bool armed, uint64_t due_ms)
+static void model_hand_over(unsigned i)
 {
-	model[i] = (struct model_trigger){
-		.armed = armed, .due_ms = due_ms, .running = model[i].running, .called = true};
 	for (unsigned at = 0; at < world.queued; at++)
 		if (world.queue[at] == i)
 			return;
@@ -445,18 +645,48 @@ static void model_call(unsigned i, bool armed, uint64_t due_ms)
 	world.queue[world.queued++] = i;
 }
 
+static void model_order(unsigned i, bool armed, uint64_t due_ms)
+{
+	model[i] = (struct model_trigger){.armed = armed,
+		.due_ms = due_ms,
+		.running = model[i].running,
+		.ordered = true,
+		.suspended = !armed};
+	model_hand_over(i);
+}
+
+/* At the latest then. True: it comes sooner for that. */
+static bool model_bring_forward(struct model_trigger *m, uint64_t due_ms)
+{
+	if (m->armed && m->due_ms <= due_ms)
+		return false;
+	m->armed = true;
+	m->due_ms = due_ms;
+	return true;
+}
+
 static void fire_one(unsigned i)
 {
 	uint64_t delay_ms = random_delay();
 
 	trigger_fire(&triggers[i], world.now_ms, delay_ms);
-	model_call(i, true, moment_after(delay_ms));
+	model_order(i, true, moment_after(delay_ms));
+}
+
+static void hint_one(unsigned i)
+{
+	uint64_t delay_ms = random_delay();
+	struct model_trigger *m = &model[i];
+
+	trigger_hint(&triggers[i], world.now_ms, delay_ms);
+	if (!m->suspended && !m->reserved && model_bring_forward(m, moment_after(delay_ms)))
+		model_hand_over(i);
 }
 
 static void suspend_one(unsigned i)
 {
 	trigger_suspend(&triggers[i]);
-	model_call(i, false, 0);
+	model_order(i, false, 0);
 }
 
 static void take_one(unsigned unused)
@@ -487,7 +717,7 @@ static void begin_one(unsigned i)
 		m->reserved = true;
 	} else {
 		m->running = true;
-		m->called = false;
+		m->ordered = false;
 	}
 }
 
@@ -499,10 +729,10 @@ static void end_one(unsigned i)
 	if (!m->running)
 		return;
 	trigger_end(&triggers[i], world.now_ms, delay_ms);
-	if (m->reserved || (!m->called && delay_ms != TRIGGER_NO_NEXT)) {
-		m->armed = true;
-		m->due_ms = moment_after(m->reserved ? 0 : delay_ms);
-	}
+	if (m->reserved)
+		model_bring_forward(m, moment_after(0));
+	else if (!m->ordered && delay_ms != TRIGGER_NO_NEXT)
+		model_bring_forward(m, moment_after(delay_ms));
 	m->running = m->reserved = false;
 }
 
@@ -542,8 +772,8 @@ static void compare_triggers(void)
 
 static void random_operations__agree_with_the_plain_variables(void **state)
 {
-	static void (*const operations[])(unsigned i) = {fire_one, fire_one, suspend_one, take_one,
-		take_one, begin_one, begin_one, end_one, pass_time};
+	static void (*const operations[])(unsigned i) = {fire_one, hint_one, hint_one, suspend_one,
+		take_one, take_one, begin_one, begin_one, end_one, pass_time};
 
 	(void)state;
 	model_random_start();
@@ -559,19 +789,19 @@ static void random_operations__agree_with_the_plain_variables(void **state)
 
 /* ---- calls at the same time ---- */
 
-static _Atomic unsigned said[FIRERS]; /* number of its latest fire; told without an order */
+static _Atomic unsigned said[FIRERS]; /* number of its latest call; told without an order */
 static _Atomic unsigned firing;
 
-static void *fire_many(void *arg)
+static void *call_many(void *arg)
 {
 	_Atomic unsigned *own = arg;
 
 	for (unsigned i = 1; i <= FIRES; i++) {
 		atomic_store_explicit(own, i, memory_order_relaxed);
-		trigger_fire(&triggers[i % TRIGGERS], 1000, 0);
+		(i & 1 ? trigger_fire : trigger_hint)(&triggers[i % TRIGGERS], 1000, 0);
 	}
 	for (unsigned i = 0; i < TRIGGERS; i++)
-		trigger_fire(&triggers[i], 1000, 0);
+		trigger_hint(&triggers[i], 1000, 0);
 	firing--;
 	return NULL;
 }
@@ -609,7 +839,7 @@ static bool run_all(unsigned heard[TRIGGERS][FIRERS])
 	return any;
 }
 
-static void fire__by_threads_at_the_same_time__last_run_hears_all(void **state)
+static void calls__by_threads_at_the_same_time__last_run_hears_all(void **state)
 {
 	unsigned heard[TRIGGERS][FIRERS] = {{0}};
 	pthread_t threads[FIRERS];
@@ -619,7 +849,7 @@ static void fire__by_threads_at_the_same_time__last_run_hears_all(void **state)
 	prepare_storm();
 	firing = FIRERS;
 	for (unsigned n = 0; n < FIRERS; n++)
-		assert_int_equal(pthread_create(&threads[n], NULL, fire_many, &said[n]), 0);
+		assert_int_equal(pthread_create(&threads[n], NULL, call_many, &said[n]), 0);
 	do
 		over = firing == 0;
 	while (run_all(heard) || !over);
@@ -633,13 +863,13 @@ static void fire__by_threads_at_the_same_time__last_run_hears_all(void **state)
 }
 
 /* Interrupts whatever the owner is about to swap. */
-static void fire_from_signal(int signal_number)
+static void call_from_signal(int signal_number)
 {
 	unsigned stamp = atomic_fetch_add_explicit(&said[0], 1, memory_order_relaxed) + 1;
 
 	(void)signal_number;
 	for (unsigned i = 0; i < TRIGGERS; i++)
-		trigger_fire(&triggers[i], 1000 - stamp % 1000, 0);
+		(stamp & 1 ? trigger_fire : trigger_hint)(&triggers[i], 1000 - stamp % 1000, 0);
 }
 
 /* Once nothing is handed over any more, all that was said before has led to a run. */
@@ -655,9 +885,9 @@ static void assert_nothing_missed(unsigned heard[TRIGGERS][FIRERS])
 }
 
 /* Swaps that fail, on a single processor, too: there two threads hardly ever meet. */
-static void fire__from_a_signal_handler__last_run_hears_all(void **state)
+static void calls__from_a_signal_handler__last_run_hears_all(void **state)
 {
-	const struct sigaction fire = {.sa_handler = fire_from_signal, .sa_flags = SA_RESTART};
+	const struct sigaction fire = {.sa_handler = call_from_signal, .sa_flags = SA_RESTART};
 	const struct itimerval often = {{0, 20}, {0, 20}}, never = {{0, 0}, {0, 0}};
 	unsigned heard[TRIGGERS][FIRERS] = {{0}};
 	struct sigaction before;
@@ -700,13 +930,27 @@ int main(void)
 		cmocka_unit_test(suspend__while_running__voids_the_next_delay_and_lets_the_run_be),
 		cmocka_unit_test(suspend__before_the_run__does_not_void_a_later_delay),
 		cmocka_unit_test(fire__moment_too_late_for_the_word__saturates),
+		cmocka_unit_test(hint__later_than_what_is_due__changes_nothing_and_wakes_nobody),
+		cmocka_unit_test(hint__sooner_than_what_is_due__brings_it_forward),
+		cmocka_unit_test(hint__with_nothing_due__sets_a_moment),
+		cmocka_unit_test(hint__after_an_order__brings_it_forward_but_does_not_put_it_off),
+		cmocka_unit_test(order__after_a_hint__overrides_it),
+		cmocka_unit_test(hint__while_suspended__is_not_heard),
+		cmocka_unit_test(
+			hint__after_a_suspend_during_the_run__is_not_heard_then_nor_after_it),
+		cmocka_unit_test(hint__due_while_running__causes_exactly_one_more_run),
+		cmocka_unit_test(hint__after_a_reservation__leaves_it),
+		cmocka_unit_test(end__own_delay__counts_if_it_ends_before_the_hint),
+		cmocka_unit_test(end__own_delay__does_not_put_a_sooner_hint_off),
+		cmocka_unit_test(end__own_delay__stays_void_when_a_hint_follows_an_order),
+		cmocka_unit_test(hint__moment_too_late_for_the_word__saturates),
 		cmocka_unit_test(queue__many_triggers__come_oldest_first_with_one_wake),
 		cmocka_unit_test(queue__not_yet_taken__stays_one_entry_through_a_run),
-		cmocka_unit_test(fire__a_million_times__is_one_entry_and_no_allocation),
+		cmocka_unit_test(calls__a_million_times__are_one_entry_and_no_allocation),
 		cmocka_unit_test(end__without_begin__is_an_own_bug),
 		cmocka_unit_test(random_operations__agree_with_the_plain_variables),
-		cmocka_unit_test(fire__by_threads_at_the_same_time__last_run_hears_all),
-		cmocka_unit_test(fire__from_a_signal_handler__last_run_hears_all),
+		cmocka_unit_test(calls__by_threads_at_the_same_time__last_run_hears_all),
+		cmocka_unit_test(calls__from_a_signal_handler__last_run_hears_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

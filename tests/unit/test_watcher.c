@@ -261,6 +261,7 @@ static bool dice; /* thrown, or 0 each time */
 static struct sys sys;
 static struct loop *loop;
 static struct loop_timer stop;
+static struct backoffs *backoffs;
 static struct watcher *watcher;
 static char url_a[] = "http://a", url_b[] = "http://b", *urls[] = {url_a, url_b}, name[] = "main";
 static struct settings_server server;
@@ -382,7 +383,7 @@ static int set_up(void **state)
 	sys.now_ms = clock_ms;
 	sys.random = throw_dice;
 	sys.host = host;
-	scratch_open(dir, SCRATCH_MEMORY);
+	scratch_open(dir, scratch_memory());
 	scratch_write(dir, "password", "secret\n", 7);
 	snprintf(password, sizeof(password), "%s/password", dir);
 	server = (struct settings_server){.name = name,
@@ -393,7 +394,8 @@ static int set_up(void **state)
 	loop = loop_new(&sys);
 	assert_non_null(loop);
 	loop_timer_init(&stop, stop_now, loop);
-	watcher = watcher_new(loop, &sys, NULL, NULL);
+	backoffs = backoffs_new(&sys);
+	watcher = watcher_new(loop, &sys, backoffs, NULL, NULL);
 	assert_non_null(watcher);
 	return 0;
 }
@@ -402,6 +404,7 @@ static int tear_down(void **state)
 {
 	(void)state;
 	watcher_free(watcher);
+	backoffs_free(backoffs);
 	assert_null(net.first);
 	session_fini(&session);
 	loop_free(loop);
@@ -611,6 +614,99 @@ static void followed__when_the_watch_fails__does_not_hurry_it(void **state)
 	assert_int_equal(items[0].changes, 1);
 	watcher_followed(&items[0].item);
 	assert_int_equal(until_asked(), 250);
+}
+
+/* ---- the backoff of the address ---- */
+
+static struct backoff *backoff_of(const char *url)
+{
+	struct backoff *b = backoff_join(backoffs, &server, url);
+
+	assert_non_null(b);
+	assert_true(b->users > 1); /* the watch has it, too */
+	backoff_leave(b);
+	return b;
+}
+
+/* Another request was turned away there. */
+static void turn_away(const char *url, uint64_t for_ms)
+{
+	const struct transport_response busy = {
+		.result = TRANSPORT_OK, .status = 503, .retry_after_ms = for_ms - 1};
+
+	backoff_ended(backoff_of(url), now_ms, &busy);
+}
+
+static void backoff__for_another_request__keeps_the_next_one_of_a_watch_away(void **state)
+{
+	(void)state;
+	begin(SETTINGS_APOLLO);
+	answer(200, "nothing");
+	assert_int_equal(until_asked(), 0);
+	turn_away("http://a", 40000); /* the other address is free */
+	answer(200, "nothing");
+	assert_int_equal(until_asked(), 0);
+	assert_string_equal(under_way()->url, "http://b/watch");
+	assert_int_equal(state_of(0), WATCHER_ON);
+	turn_away("http://b", 30000); /* what is held there goes on */
+	pass(1000);
+	answer(200, "nothing");
+	pass(1);
+	assert_int_equal(state_of(0), WATCHER_CONNECTING);
+	assert_int_equal(until_asked(), 28999);
+	assert_string_equal(under_way()->url, "http://b/watch");
+	answer(200, "nothing");
+	assert_int_equal(state_of(0), WATCHER_ON);
+}
+
+static void backoff__by_a_watch_that_is_turned_away__is_that_of_the_address(void **state)
+{
+	(void)state;
+	begin(SETTINGS_ETCD);
+	answer(503, "busy"); /* without a number that can be read: a second */
+	assert_int_equal(backoff_until(backoff_of("http://a"), now_ms), now_ms + 1001);
+	assert_int_equal(until_asked(), 250);
+	assert_string_equal(under_way()->url, "http://b/watch");
+	answer(503, "busy");
+	assert_int_equal(backoff_until(backoff_of("http://b"), now_ms), now_ms + 1001);
+	assert_int_equal(until_asked(), 751); /* and not the 500 of its own */
+	assert_string_equal(under_way()->url, "http://a/watch");
+	line("nothing");
+	assert_null(backoff_of("http://a")->error);
+	assert_int_equal(backoff_of("http://a")->shaper.in_a_row, 0);
+}
+
+static void backoff__of_a_watch_that_was_held__counts_only_if_it_is_turned_away(void **state)
+{
+	static const struct {
+		enum transport_result result;
+		long status;
+		uint64_t held_ms;
+		bool counts;
+	} table[] = {
+		{TRANSPORT_NETWORK, 0, WATCHER_PROVEN_MS - 1, true},
+		{TRANSPORT_NETWORK, 0, WATCHER_PROVEN_MS, false},
+		{TRANSPORT_OK, 504, 1, true},
+		{TRANSPORT_OK, 504, 60000, false}, /* a proxy's patience */
+		{TRANSPORT_OK, 503, 60000, true},
+		{TRANSPORT_TIMEOUT, 0, 1, true}, /* no connection */
+		{TRANSPORT_OK, 200, 1, false},
+	};
+	(void)state;
+	begin(SETTINGS_APOLLO);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		const char *url =
+			strncmp(under_way()->url, "http://a", 8) == 0 ? "http://a" : "http://b";
+		uint32_t before[2] = {
+			backoff_of(url)->shaper.count[0], backoff_of(url)->shaper.count[1]};
+
+		pass(table[i].held_ms);
+		end(under_way(), table[i].result, table[i].status, "busy");
+		assert_int_equal(backoff_of(url)->shaper.count[0] +
+					 backoff_of(url)->shaper.count[1] - before[0] - before[1],
+			table[i].counts);
+		until_asked();
+	}
 }
 
 /* ---- failures ---- */
@@ -964,6 +1060,9 @@ int main(void)
 		CASE(told__of_one_of_several__keeps_the_others_waiting_for_a_second_at_most),
 		CASE(told__and_others_come_or_go__is_waited_for_as_these_allow),
 		CASE(followed__when_the_watch_fails__does_not_hurry_it),
+		CASE(backoff__for_another_request__keeps_the_next_one_of_a_watch_away),
+		CASE(backoff__by_a_watch_that_is_turned_away__is_that_of_the_address),
+		CASE(backoff__of_a_watch_that_was_held__counts_only_if_it_is_turned_away),
 		CASE(failures__in_a_row__wait_longer_at_one_address_after_the_other),
 		CASE(failures__of_many_hosts__are_not_repeated_in_step),
 		CASE(request__that_cannot_be_made__is_a_failure),

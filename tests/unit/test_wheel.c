@@ -190,15 +190,15 @@ static void next__is_exact_on_every_level(void **state)
 	assert_next(12345 + (UINT64_C(1) << 63));
 }
 
-static void next__of_many_in_one_far_slot__follows_cancels(void **state)
+static void next__of_as_many_as_are_compared_in_one_far_slot__follows_cancels(void **state)
 {
 	(void)state;
 	prepare(0);
-	for (unsigned i = 0; i < 100; i++)
-		wheel_schedule(&wheel, &timers[i], 20000 + (i * 37) % 100);
-	for (unsigned ms = 0; ms < 100; ms++) {
+	for (unsigned i = 0; i < WHEEL_LOOK; i++)
+		wheel_schedule(&wheel, &timers[i], 20000 + (i * 37) % WHEEL_LOOK);
+	for (unsigned ms = 0; ms < WHEEL_LOOK; ms++) {
 		assert_next(20000 + ms);
-		for (unsigned i = 0; i < 100; i++)
+		for (unsigned i = 0; i < WHEEL_LOOK; i++)
 			if (wheel_timer_due(&timers[i]) == 20000 + ms)
 				assert_true(wheel_cancel(&wheel, &timers[i]));
 	}
@@ -226,6 +226,38 @@ static void advance__to_the_end_of_time__has_a_place_for_all(void **state)
 	assert_empty();
 }
 
+/* A slot of level 2: 4096 ms wide. */
+static void next__after_the_earliest_of_a_crowd_was_moved__is_no_later_than_the_next_one(
+	void **state)
+{
+	unsigned wakes = 0;
+	uint64_t next_ms;
+
+	(void)state;
+	prepare(0);
+	for (unsigned i = 0; i < TIMERS; i++)
+		wheel_schedule(&wheel, &timers[i], 9000 + i);
+	assert_next(9000);
+	wheel_schedule(&wheel, &timers[0], 9500);
+	assert_next(9000); /* as it was: one wake-up too early */
+	assert_null(wheel_advance(&wheel, 9000));
+	assert_next(9001);
+	for (unsigned i = 1; i < TIMERS; i++)
+		assert_true(wheel_cancel(&wheel, &timers[i]));
+	assert_next(9500);
+	/* before the crowd's slot begins, its beginning is the best that is known */
+	prepare(0);
+	for (unsigned i = 0; i < TIMERS; i++)
+		wheel_schedule(&wheel, &timers[i], 9000 + i);
+	wheel_schedule(&wheel, &timers[0], 100);
+	assert_ptr_equal(wheel_advance(&wheel, 100), &timers[0]);
+	assert_next(8192);
+	while (wheel_next(&wheel, &next_ms) && !wheel_advance(&wheel, next_ms))
+		wakes++;
+	assert_int_equal(next_ms, 9001);
+	assert_in_range(wakes, 1, 2);
+}
+
 /* ---- against the model ---- */
 
 struct entry {
@@ -236,6 +268,7 @@ struct entry {
 static struct {
 	struct entry entries[TIMERS]; /* by due_ms, then by order */
 	size_t count;
+	unsigned timers; /* so many take part: WHEEL_LOOK, then next is exact, or all */
 	uint64_t now_ms, scheduled;
 } model;
 
@@ -282,7 +315,7 @@ static uint64_t after(uint64_t now_ms, uint64_t delay_ms)
 
 static void schedule_one(const struct distribution *d)
 {
-	unsigned id = (unsigned)random_below(TIMERS);
+	unsigned id = (unsigned)random_below(model.timers);
 	uint64_t due_ms = after(model.now_ms, random_delay(d));
 
 	if (random_below(16) == 0) /* the past, now and then */
@@ -294,7 +327,7 @@ static void schedule_one(const struct distribution *d)
 
 static void cancel_one(const struct distribution *d)
 {
-	unsigned id = (unsigned)random_below(TIMERS);
+	unsigned id = (unsigned)random_below(model.timers);
 	enum wheel_state before = wheel_timer_state(&timers[id]);
 	bool scheduled;
 
@@ -312,7 +345,10 @@ static void check_next(const struct distribution *d)
 
 	(void)d;
 	CHECK(wheel_next(&wheel, &due_ms) == (model.count > 0));
-	CHECK(model.count == 0 || due_ms == model.entries[0].due_ms);
+	if (model.timers > WHEEL_LOOK)
+		CHECK(due_ms <= model.entries[0].due_ms);
+	else
+		CHECK(model.count == 0 || due_ms == model.entries[0].due_ms);
 }
 
 static uint64_t random_jump(const struct distribution *d)
@@ -339,7 +375,7 @@ static uint64_t random_jump(const struct distribution *d)
 
 static void advance(const struct distribution *d)
 {
-	uint64_t now_ms = after(model.now_ms, random_jump(d));
+	uint64_t now_ms = after(model.now_ms, random_jump(d)), next_ms;
 	struct wheel_timer *t;
 	unsigned handled = 0;
 
@@ -362,12 +398,15 @@ static void advance(const struct distribution *d)
 		}
 	}
 	CHECK(model.count == 0 || model.entries[0].due_ms > now_ms);
+	check_next(d);
+	CHECK(!wheel_next(&wheel, &next_ms) || next_ms > now_ms);
 }
 
 static void start_over(const struct distribution *d)
 {
 	prepare(d->start_ms);
 	memset(&model, 0, sizeof(model));
+	model.timers = random_below(2) ? TIMERS : WHEEL_LOOK;
 	model.now_ms = d->start_ms;
 }
 
@@ -430,8 +469,10 @@ int main(void)
 		cmocka_unit_test(cancel__of_a_timer_that_is_ready__takes_it_back),
 		cmocka_unit_test(advance__earlier_time__is_taken_as_the_latest),
 		cmocka_unit_test(next__is_exact_on_every_level),
-		cmocka_unit_test(next__of_many_in_one_far_slot__follows_cancels),
+		cmocka_unit_test(next__of_as_many_as_are_compared_in_one_far_slot__follows_cancels),
 		cmocka_unit_test(advance__to_the_end_of_time__has_a_place_for_all),
+		cmocka_unit_test(
+			next__after_the_earliest_of_a_crowd_was_moved__is_no_later_than_the_next_one),
 		cmocka_unit_test(random_operations__agree_with_the_sorted_list),
 	};
 

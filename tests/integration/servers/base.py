@@ -275,6 +275,7 @@ class Server:
         self.down()
         self.poke()
         for thread in list(self._threads):
+            thread.started.wait(DEADLINE)
             thread.join(DEADLINE)
         assert not self.errors, self.errors
 
@@ -340,8 +341,10 @@ class Server:
             finally:
                 self._threads.discard(thread)
         thread = threading.Thread(target=run, daemon=True)
+        thread.started = threading.Event()
         self._threads.add(thread)
         thread.start()
+        thread.started.set()
 
     def _accept(self, listener):
         while True:

@@ -51,6 +51,7 @@ public final class Config implements AutoCloseable {
     private volatile Image image = Image.NOTHING;
     private volatile Page page; // null until there is one
     private volatile long seen; // the page's futex when the image was last looked at
+    private volatile boolean gone; // withdrawn, and a refresh has said so
     private volatile boolean closed;
 
     private Config(Path path, boolean waiting) throws IOException {
@@ -76,6 +77,7 @@ public final class Config implements AutoCloseable {
      * @param nameOrPath the name or path
      * @return the newest version
      * @throws NotPublishedException when nothing is published yet
+     * @throws WithdrawnException when the agent publishes it no more
      * @throws DamagedException when the snapshot is damaged
      * @throws ForeignException when it is not a snapshot, or of an unknown layout
      * @throws IOException when the file cannot be read for another reason
@@ -140,7 +142,8 @@ public final class Config implements AutoCloseable {
     /**
      * Takes the image at the path and tells whether that is another one; not by its number, for an
      * agent that lost its state begins anew. An image that is not good is not looked at again until
-     * the page says something new.
+     * the page says something new; one that was withdrawn is, each time. What a withdrawn config
+     * comes back with is another one, even if it is the same.
      */
     private boolean look() throws IOException {
         Page p = page;
@@ -161,18 +164,28 @@ public final class Config implements AutoCloseable {
         } catch (DamagedException | ForeignException e) {
             page = p;
             seen = now;
+            gone = false;
             throw e;
+        } catch (NotPublishedException e) {
+            if (p == null || !p.withdrawn()) {
+                throw e;
+            }
+            gone = image != Image.NOTHING;
+            throw new WithdrawnException(path + ": withdrawn: the agent publishes this config no more,"
+                    + " for it was removed or says `snapshot: false`");
         }
         page = p;
         seen = now;
-        boolean moved = newest.digest != image.digest;
+        boolean moved = gone || newest.digest != image.digest;
+        gone = false;
         image = newest;
         return moved;
     }
 
     /**
      * Moves to the newest version; when there is nothing newer it costs one load. After an exception
-     * the version that is open stays in use.
+     * the version that is open stays in use. {@link WithdrawnException} is thrown each time until the
+     * config comes back: whether to go on with the last values is for the application to decide.
      *
      * @return whether it moved
      * @throws IOException as {@link #open(String)}
@@ -204,7 +217,8 @@ public final class Config implements AutoCloseable {
      * Waits until there is a newer version than the one that is open, and moves to it. Java has no
      * futex: the mapped control page is looked at in intervals that grow from 1 ms to 100 ms (one
      * load each; without a control page the files are looked at), so a new version is seen up to
-     * 100 ms late.
+     * 100 ms late. {@link WithdrawnException} is thrown once; the next call, or one after a refresh
+     * that threw it, waits for the config to come back.
      *
      * @param timeout how long at most
      * @return whether it moved; false when the time has passed
@@ -214,12 +228,21 @@ public final class Config implements AutoCloseable {
      */
     public boolean await(Duration timeout) throws IOException, InterruptedException {
         long start = image.digest;
+        boolean known = gone;
         long began = System.nanoTime();
         long limit = timeout.compareTo(Duration.ofDays(36500)) > 0
                 ? Long.MAX_VALUE : timeout.toNanos();
         for (long pause = FIRST_PAUSE;; pause = Math.min(2 * pause, LAST_PAUSE)) {
-            refresh();
-            if (image.digest != start) {
+            boolean still = false;
+            try {
+                refresh();
+            } catch (WithdrawnException e) {
+                if (!known) {
+                    throw e;
+                }
+                still = true;
+            }
+            if (image.digest != start || known && !still) {
                 return true;
             }
             if (Thread.interrupted()) {
@@ -478,6 +501,17 @@ public final class Config implements AutoCloseable {
         } catch (IOException | NumberFormatException e) {
             return Optional.empty();
         }
+    }
+
+    /**
+     * Whether the agent publishes this config no more, since it was removed or says
+     * {@code snapshot: false}; as it is now, without a refresh.
+     *
+     * @return whether it is so
+     */
+    public boolean withdrawn() {
+        Page p = page;
+        return p != null && p.withdrawn();
     }
 
     /**

@@ -3,7 +3,7 @@ package pullet;
 import java.io.IOException;
 
 /** Nothing is published under this name or path yet. */
-public final class NotPublishedException extends IOException {
+public class NotPublishedException extends IOException {
     private static final long serialVersionUID = 1;
 
     NotPublishedException(String message) {

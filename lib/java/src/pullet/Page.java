@@ -70,9 +70,14 @@ final class Page {
         return load(GENERATION);
     }
 
-    /** The futex word and the zeros after it. */
+    /** The futex word and the one after it, withdrawn. */
     long futex() {
         return load(FUTEX);
+    }
+
+    /** The image is gone, on purpose. */
+    boolean withdrawn() {
+        return load(FUTEX) >>> 32 != 0;
     }
 
     long confirmedMillis() {

@@ -106,8 +106,15 @@ final class Agent {
     void announce(long generation) {
         if (page != null) {
             store(Page.GENERATION, generation);
-            store(Page.FUTEX, ++changes);
+            store(Page.FUTEX, ++changes); // not withdrawn, which is above it
         }
+    }
+
+    void withdraw() throws IOException {
+        Files.delete(path);
+        store(Page.FUTEX, changes | 1L << 32);
+        store(Page.CONFIRMED, 0);
+        store(Page.FUTEX, ++changes | 1L << 32);
     }
 
     void publish(long generation, String version, Map<String, Value> entries) throws IOException {

@@ -1,6 +1,7 @@
 package pullet;
 
 import java.io.IOException;
+import java.net.URLDecoder;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -17,6 +18,7 @@ import java.util.Properties;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import java.util.stream.Stream;
 
 /** Tests without a framework: the argument is the directory of the golden files. */
@@ -160,6 +162,49 @@ final class ConfigTest {
             same(keys, listed, "list");
             same(keys.size(), c.entries("").size(), "entries");
             same(keys.size(), c.count(), "count");
+        }
+    }
+
+    private interface Getter<T> {
+        T get(T fallback);
+    }
+
+    /** A getter answers as the table says: "-" is the fallback, whatever that is. */
+    private static <T> void answers(String row, String want, List<T> fallbacks, Function<String, T> convert,
+            Getter<T> getter) {
+        for (T fallback : fallbacks) {
+            same(want.equals("-") ? fallback : convert.apply(want), getter.get(fallback), row);
+        }
+    }
+
+    /** A table of values with its image: stem.tsv and stem.snap. */
+    private static void values(String stem) throws IOException {
+        int rows = 0;
+        try (Config c = Config.open(Path.of(stem + ".snap"))) {
+            for (String row : Files.readAllLines(Path.of(stem + ".tsv"))) {
+                if (row.startsWith("#")) {
+                    continue;
+                }
+                rows++;
+                String[] col = row.split("\t", -1);
+                String key = col[0];
+                String text = URLDecoder.decode(col[2].replace("+", "%2B"), StandardCharsets.UTF_8);
+                boolean scalar = List.of("bool", "int", "double", "string").contains(col[1]);
+                same(scalar ? text : "another", c.getString(key, "another"), row);
+                answers(row, col[3], List.of(5L, 6L), Long::valueOf, f -> c.getLong(key, f));
+                if (col[3].equals("-") || Long.parseLong(col[3]) == (int) Long.parseLong(col[3])) {
+                    answers(row, col[3], List.of(5, 6), Integer::valueOf, f -> c.getInt(key, f));
+                } else {
+                    answers(row, "-", List.of(5, 6), Integer::valueOf, f -> c.getInt(key, f));
+                }
+                answers(row, col[4], List.of(5.5, 6.5), n -> Double.longBitsToDouble(
+                        Long.parseLong(wanted("double", n))), f -> c.getDouble(key, f));
+                answers(row, col[5], List.of(true, false), Boolean::valueOf, f -> c.getBoolean(key, f));
+                answers(row, col[6], List.of(Duration.ZERO, Duration.ofDays(1)),
+                        ms -> Duration.ofMillis(Long.parseLong(ms)), f -> c.getDuration(key, f));
+                answers(row, col[7], List.of(5L, 6L), Long::valueOf, f -> c.getSize(key, f));
+            }
+            same(c.count() + 1, rows, "rows"); // one is absent
         }
     }
 
@@ -399,6 +444,32 @@ final class ConfigTest {
         fails(java.util.concurrent.ExecutionException.class, other::get, "closed");
     }
 
+    private static void withdrawn(Agent a) throws Exception {
+        a.start();
+        a.publish(1, "v", Map.of());
+        try (Config c = Config.open(a.path)) {
+            same(false, c.withdrawn(), "withdrawn at once");
+            a.withdraw();
+            same(true, c.withdrawn() && c.stale() && c.age().isEmpty(), "seen without a refresh");
+            for (int i = 0; i < 2; i++) { // not once: nobody goes on without knowing
+                fails(WithdrawnException.class, c::refresh, "refresh");
+            }
+            same(1L, c.generation(), "generation");
+            fails(WithdrawnException.class, () -> Config.open(a.path), "open");
+            try (Config empty = Config.openWaiting(a.path)) {
+                same(true, empty.withdrawn() && !empty.refresh(), "empty");
+            }
+            same(false, c.await(Duration.ofMillis(3)), "not back yet");
+            a.publish(1, "v", Map.of()); // the same: it is there again all the same
+            same(true, c.await(Duration.ofSeconds(20)), "back");
+            same(false, c.refresh() || c.withdrawn(), "withdrawn still");
+            a.withdraw();
+            fails(WithdrawnException.class, () -> c.await(Duration.ofSeconds(20)), "await");
+            a.publish(2, "w", Map.of());
+            same(true, c.refresh() && c.generation() == 2, "moved");
+        }
+    }
+
     private static void threads(Agent a) throws Exception {
         final long last = 300;
         a.start();
@@ -490,9 +561,14 @@ final class ConfigTest {
         test("refresh with a page", a -> refresh(a, true));
         test("age", ConfigTest::age);
         test("await", ConfigTest::await);
+        test("withdrawn", ConfigTest::withdrawn);
         test("threads", ConfigTest::threads);
         for (String name : List.of("empty", "one", "types", "many", "collide")) {
             test("golden " + name, a -> golden(name));
+        }
+        String more = System.getenv("PULLET_VALUES");
+        for (String stem : (golden.resolve("values") + ":" + (more == null ? "" : more)).split(":")) {
+            test("values " + stem, a -> values(stem));
         }
         test("golden page", ConfigTest::goldenPage);
         json("bad/bad.json").forEach((name, want) -> {

@@ -1,0 +1,120 @@
+"""A hostile client of `pullet serve DIR`: nothing outside of DIR, nothing hidden, and its server goes on whatever is sent."""
+import contextlib
+import os
+import re
+import socket
+import time
+
+import attack
+import harness
+
+SECRET = 'outside-8f1c'
+
+
+class Serve(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.write('outside/secret.yaml', f'a: {SECRET}\n')
+        self.write('www/web.yaml', 'a: 1\n')
+        self.server, self.url, _ = self.serve()
+        self.port = int(self.url.rsplit(':', 1)[1].strip('/').split('/')[0])
+
+    def raw(self, request, wait=True):
+        """(status, everything that came)"""
+        with socket.create_connection(('127.0.0.1', self.port), harness.DEADLINE) as s:
+            with contextlib.suppress(OSError):
+                s.sendall(request if isinstance(request, bytes) else request.encode('latin-1'))
+            data = b''
+            with contextlib.suppress(OSError):
+                while wait and (more := s.recv(65536)):
+                    data += more
+            found = re.match(rb'HTTP/1\.[01] (\d+)', data)
+            return int(found[1]) if found else None, data
+
+    def get(self, target):
+        return self.raw(f'GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nConnection: close\r\n\r\n')
+
+    def serves(self):
+        self.assertEqual(self.get('/web.yaml')[0], 200)
+
+
+class Outside(Serve):
+    def test_no_way_of_writing_a_path_leads_out(self):
+        self.write('www/.hidden.yaml', f'a: {SECRET}\n')
+        self.write('www/.git/config.yaml', f'a: {SECRET}\n')
+        self.write('www/sub/in.yaml', 'a: 1\n')
+        dots = ('..', '%2e%2e', '.%2e', '%252e%252e', '..%00', '..;', '%c0%ae%c0%ae')
+        slashes = ('/', '%2f', '/./', '\\')
+        for dot in dots:
+            for slash in slashes:
+                for front in ('/', '//', '/sub/../'):
+                    for what in (f'{front}{dot}{slash}outside{slash}secret.yaml', f'{front}{dot}{slash}{dot}{slash}outside{slash}secret.yaml'):
+                        status, answer = self.get(what)
+                        self.assertNotIn(SECRET.encode(), answer, what)
+                        self.assertNotEqual(status, 200, what)
+        for what in ('/.hidden.yaml', '/%2ehidden.yaml', '/.git/config.yaml', '/sub/../.git/config.yaml', '/./.hidden.yaml', self.path('outside/secret.yaml'),
+                     '/' + self.path('outside/secret.yaml'), f'http://127.0.0.1{self.path("outside/secret.yaml")}', '/web.yaml%00.html', '*', ''):
+            self.assertNotIn(SECRET.encode(), self.get(what)[1], what)
+        self.serves()
+
+    def test_links_that_lead_out_are_not_served(self):
+        os.symlink(self.path('outside/secret.yaml'), self.path('www/link.yaml'))
+        os.symlink('../outside/secret.yaml', self.path('www/relative.yaml'))
+        os.symlink(self.path('outside'), self.path('www/folder'))
+        os.symlink('/proc/self/cwd', self.path('www/magic'))
+        for what in ('/link.yaml', '/relative.yaml', '/folder/secret.yaml', f'/magic{self.path("outside/secret.yaml")}', '/magic/etc/hostname'):
+            status, answer = self.get(what)
+            self.assertIn(status, (403, 404), what)
+            self.assertNotIn(SECRET.encode(), answer, what)
+        self.serves()
+
+    def test_what_is_no_file_does_not_hold_it(self):
+        os.mkfifo(self.path('www/fifo.yaml'))
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(self.path('www/socket.yaml'))
+            for what in ('/fifo.yaml', '/socket.yaml', '/'):
+                self.assertIn(self.get(what)[0], (403, 404), what)
+        self.serves()
+
+    def test_a_folder_that_is_swapped_for_a_link(self):
+        """While requests run, as fast as it goes."""
+        os.makedirs(self.path('www/sub'))
+        self.write('www/sub/secret.yaml', 'a: 1\n')
+        os.symlink(self.path('outside'), self.path('www/other'))
+
+        def swap(number):
+            attack.exchange(self.path('www/sub'), self.path('www/other'))
+            if number % 2:  # each change is published; a storm of them would leave no time for requests
+                time.sleep(0.002)
+        swapper = attack.Other(self, os.getuid(), swap, gid=os.getgid())
+        seen, end = set(), time.monotonic() + harness.DEADLINE
+        for turn in range(2000):
+            status, answer = self.get('/sub/secret.yaml')
+            self.assertNotIn(SECRET.encode(), answer)
+            seen.add(status)
+            if time.monotonic() > end or turn > 300 and {200, 403} <= seen:
+                break
+        swapper.stop()
+        self.assertLessEqual({200, 403}, seen)
+
+
+class Requests(Serve):
+    def test_hostile_requests(self):
+        big = 'x' * 70000
+        for request in (b'\0' * 5000, b'GET', b'GET /\r\n', b'\r\n' * 10000, f'GET /{big} HTTP/1.1\r\nHost: a\r\n\r\n', f'GET /web.yaml HTTP/1.1\r\nHost: 127.0.0.1\r\nA: {big}\r\n\r\n',
+                        'GET /web.yaml HTTP/1.1\r\nHost: 127.0.0.1\r\n' + 'A: b\r\n' * 100000 + '\r\n', 'POST /web.yaml HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999999999\r\n\r\n' + big,
+                        'GET /web.yaml HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n', 'GET /web.yaml HTTP/9.9\r\n\r\n', 'PUT /web.yaml HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n',
+                        'DELETE /web.yaml HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n', b'\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03' + os.urandom(500)):
+            with socket.create_connection(('127.0.0.1', self.port), harness.DEADLINE) as s:
+                with contextlib.suppress(OSError):
+                    s.sendall(request if isinstance(request, bytes) else request.encode())
+                    s.shutdown(socket.SHUT_WR)
+                    while s.recv(65536):
+                        pass
+            self.serves()
+        self.assertEqual(self.read('www/web.yaml'), b'a: 1\n')
+        self.assertIsNone(self.server.process.poll())
+
+
+if __name__ == '__main__':
+    harness.main()
