@@ -31,7 +31,7 @@ BUILD = os.path.join(ROOT, os.environ.get('PULLET_BUILD', 'build'))
 PULLETD = os.path.join(BUILD, 'pulletd')
 PULLET = os.path.join(BUILD, 'pullet')
 SANITIZED = os.path.basename(BUILD) != 'build'
-DEADLINE = 60 if SANITIZED else 20  # seconds; generous: it ends a test that hangs, it measures nothing
+DEADLINE = 120 if SANITIZED else 45  # seconds; generous: it ends a test that hangs, it measures nothing
 
 
 def send(process, number):

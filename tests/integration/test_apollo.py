@@ -339,6 +339,7 @@ class Watch(Case):
         self.watching()
         self.server.wait_holding(1)
         self.assertEqual(self.agent.status()['generation'], 1)
+        self.quiet(self.server)
         with kinds.Window(self.server, 2) as window:
             self.server.still_holding(1)
         self.assertEqual(window.requests, [])

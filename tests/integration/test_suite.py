@@ -64,7 +64,7 @@ class Counting(Suite):
             with self.subTest(more):
                 status, said = self.run_program(first + more + 'print("0 passed, 1 failed")\nraise SystemExit(1)\n', args=('--again',))
                 self.assertEqual((status, said.splitlines()[-1]), ending)
-                self.assertIn('FAIL     0 passed   1 failed', said)
+                self.assertIn(f'  {"FAIL " if more else "retry"}    0 passed   1 failed', said)
                 self.assertEqual('once more, alone' in said, not more)
                 os.rmdir(self.path('was'))
         self.assertEqual(self.last('print("0 passed, 1 failed")\nraise SystemExit(1)\n', args=('--again',)), (1, '0 passed, 1 failed'))
