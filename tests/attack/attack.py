@@ -7,6 +7,7 @@ a patch in seeds/ opens it again, and `make seeded` sees that the test fails the
 import contextlib
 import ctypes
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -141,14 +142,24 @@ class Listener:
 
 
 def request_head(peer):
-    """The head of a request."""
+    """The head of a request, and what came with it; ConnectionError when it does not come whole."""
     data = b''
     while b'\r\n\r\n' not in data:
         more = peer.recv(65536)
         if not more:
-            break
+            raise ConnectionError
         data += more
-    return data.decode(errors='replace')
+    return data
+
+
+def request(peer):
+    """A request with its body."""
+    data = request_head(peer)
+    length = re.search(rb'(?i)\r\ncontent-length: *(\d+)', data)
+    end = data.index(b'\r\n\r\n') + 4 + (int(length[1]) if length else 0)
+    while len(data) < end and (more := peer.recv(65536)):
+        data += more
+    return data
 
 
 def document(text, head=''):

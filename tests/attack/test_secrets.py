@@ -16,12 +16,12 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 import urllib.parse
 
 import attack
 import etcd
 import harness
+import terminal
 import zmq
 from harness import PULLET, PULLETD, Agent, FaultServer
 from test_change import Hook, Origin
@@ -58,10 +58,9 @@ def who_sees_what():
 class Secrets:
     """What was planted, of which kind, and where it was seen."""
 
-    never = b'\0never'  # what cannot be marked
-
     def __init__(self, test):
         self.test, self.planted, self.table, self.seen = test, {}, who_sees_what(), collections.defaultdict(set)
+        self.never = []  # what cannot be marked, and is nowhere to be seen
         self.texts, self.shapes, self.numbers = collections.defaultdict(dict), {}, {}
 
     def plant(self, what, kind):
@@ -75,10 +74,15 @@ class Secrets:
     def __getitem__(self, what):
         return self.planted[what][0]
 
+    def adopt(self, raw, kind):
+        """Bytes that are as they are, such as those of a key; nobody may see them."""
+        assert len(raw) >= 16 and not any(self.table[kind].values())
+        self.never += pieces(raw[:16])
+
     def look(self, column, where, text):
         """Remembers what was written there; a text that was there before is not looked at again."""
         text = text if isinstance(text, bytes) else text.encode('utf-8', 'surrogateescape')
-        self.test.assertNotIn(self.never, text, where)
+        self.test.assertFalse(any(never in text for never in self.never), where)
         if any(mark in text for mark in MARKS):
             self.texts[column].setdefault(text, where)
 
@@ -105,6 +109,26 @@ class Secrets:
         for row in rows:
             for column, may in self.table[row].items():
                 self.test.assertTrue(self.seen[row, column] or not may, f'{column} may see {row}, and this test has shown none there')
+
+
+# by which a page could ask somebody, or keep what it was told; it asks by fetch() in one function, and for what stands there
+OTHER_WAYS = re.compile(r'XMLHttpRequest|Socket|EventSource|sendBeacon|Worker|import\b|[sS]torage|indexedDB|cookie|caches|postMessage|location|open\(|write|eval|Function\(|HTML|\.(?:src|href)\b'
+                        r"|setAttribute\((?!'aria-|name, value)|url\(|@import")
+ELEMENTS = re.compile(r'http-equiv|<(?:form|iframe|object|embed|base|img|video|audio|frame)\b|\son\w+=')
+
+
+def asked_by_the_page(test, answers):
+    """The paths that a browser asks for when it has got the page: what that loads, links to, and what its script asks for."""
+    asked = set()
+    for path in ('/', '/page.css', '/page.js'):
+        text = answers.get(path, '\n\n').split('\n\n', 1)[1]
+        test.assertIsNone((ELEMENTS if path == '/' else OTHER_WAYS).search(text), path)
+        calls = re.findall(r'(?<!function )\bask\(([^)]*)\)', text)
+        test.assertTrue(all(re.fullmatch(r"'[\w/]+'", call) for call in calls), calls)
+        test.assertEqual(re.findall(r'fetch\(([^,]*),', text), ['path'] if calls else [])
+        asked |= {call.strip("'") for call in calls}
+        asked |= {link for link in re.findall(r'\b(?:href|src|srcset|action)="([^"]*)"', text) if path == '/' and link[:1] != '#' and link != 'data:,'}
+    return {'/' + path for path in asked}
 
 
 class Notified:
@@ -167,6 +191,12 @@ class Case(harness.Case):
 
     # -- who looks
 
+    def top(self, user):
+        """What `pullet top` writes to a terminal."""
+        t = terminal.Terminal(self, [*(attack.as_user(*user) if user else ()), self.pullet, 'top', '--socket', self.agent.socket, '-n', '1'], 2000, 60)
+        self.assertEqual(t.end(), 0, t.raw)
+        return terminal.SEQUENCE.sub(lambda m: '' if m[2] or m[0] == '\r' else m[0], t.raw)
+
     KEYS = SHOWN = ()  # keys that are explained, configs that the commands show
 
     def paths(self, versions=True):
@@ -215,9 +245,12 @@ class Case(harness.Case):
         """Everything that somebody may look at."""
         paths = paths or list(self.paths(versions=commands))
         for column, ask in (('TCP', self.over_tcp), ('READER', self.as_reader), ('OPERATOR', self.over_socket)):
-            for path, text in ask(paths).items():
+            answers = ask(paths)
+            self.assertLessEqual(asked_by_the_page(self, answers), answers.keys(), 'the page asks for what this test does not look at')
+            for path, text in answers.items():
                 self.secrets.look(column, f'{path} ({stage})', text)
-                body = text.split('\n\n', 1)[1]
+                head, body = text.split('\n\n', 1)
+                self.assertIn('Cache-Control: no-store', head, f'a browser would keep {path}')
                 self.assertIsNone(MAY_ACT_ON_A_TERMINAL.search(body), (stage, path, body[:2000]))
         for path, text in self.answers(lambda: http.client.HTTPConnection('127.0.0.1', self.port, timeout=harness.DEADLINE),
                                        [path.replace('NAME', self.names()[0]) for method, path in map(str.split, endpoints()) if method == 'POST'], 'POST').items():
@@ -227,6 +260,10 @@ class Case(harness.Case):
                 _, out, err = attack.run(self.pullet, args[0], '--socket', self.agent.socket, *args[1:], user=user)
                 self.secrets.look(column, f'pullet {" ".join(args)} ({stage})', out + err)
                 self.assertIsNone(MAY_ACT_ON_A_TERMINAL.search(out + err), (stage, args, out, err))
+        for column, user in (('READER', READER), ('OPERATOR', None)) if commands else ():
+            screen = self.top(user)
+            self.secrets.look(column, f'pullet top ({stage})', screen)
+            self.assertIsNone(MAY_ACT_ON_A_TERMINAL.search(screen), (stage, screen))
         with open(f'/proc/{self.agent.pid}/cmdline', 'rb') as f:
             self.secrets.look('HOOK', 'the command line of the agent', f.read())
         self.secrets.look('RECEIPT', f'what the service manager hears ({stage})', self.notified.read())
@@ -275,15 +312,11 @@ class Echo(FaultServer):
         self.tokens = {'/v3/auth/authenticate': ('token', test.plant('login token of etcd')), '/auth/login': ('accessToken', test.plant('login token of Nacos'))}
 
     def _serve(self, connection):
-        request = connection.makefile('rb')
         try:
-            head = b''.join(iter(request.readline, b'\r\n')).decode()
-            length = re.search(r'^content-length: (\d+)', head, re.I | re.M)
-            self._answer(connection, head + request.read(int(length[1]) if length else 0).decode())
+            self._answer(connection, attack.request(connection).decode())
         except OSError:
             pass
         finally:
-            request.close()
             with self.lock:
                 self.open.discard(connection)
             connection.close()
@@ -362,7 +395,7 @@ class Servers(Case):
 
     def curve_key(self, key):
         """A key is what it is: its beginning is the mark."""
-        self.secrets.never = key.encode()[:16]
+        self.secrets.adopt(key.encode(), 'credential')
         return key
 
     def look_at_bad_configurations(self):
@@ -461,11 +494,10 @@ class Servers(Case):
                         p.kill()
 
     def wait_until_it_is_closed(self, p, command):
-        deadline = time.monotonic() + harness.DEADLINE
-        while os.stat(f'/proc/{p.pid}/environ').st_uid != 0:
+        def is_closed():
             self.assertIsNone(p.poll(), command)
-            self.assertLess(time.monotonic(), deadline, command)
-            os.sched_yield()
+            return os.stat(f'/proc/{p.pid}/environ').st_uid == 0
+        self.until(is_closed, f'others may look into {command}')
 
 
 class Tagged:
@@ -476,13 +508,7 @@ class Tagged:
         self.url = attack.Listener(test, self.answer).url
 
     def answer(self, peer):
-        head = b''
-        while b'\r\n\r\n' not in head:
-            more = peer.recv(65536)
-            if not more:
-                return
-            head += more
-        self.heard.append(head)
+        self.heard.append(attack.request_head(peer))
         peer.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: ' + self.etag + b'\r\nLast-Modified: ' + self.modified + b'\r\nConnection: close\r\n\r\nn: 1\n')
 
 
@@ -561,15 +587,12 @@ class Documents(Case):
 
     def receipts(self, words=''):
         """Looks at them, again and again until one has these words."""
-        end = time.monotonic() + harness.DEADLINE
-        while True:
-            told = self.etcd.get('/pullet/agents/', prefix=True)
-            for key, value in told.items():
+        def told():
+            receipts = self.etcd.get('/pullet/agents/', prefix=True)
+            for key, value in receipts.items():
                 self.secrets.look('RECEIPT', key, value)
-            if any(words in value.decode() for value in told.values()):
-                return
-            self.assertLess(time.monotonic(), end, told)
-            time.sleep(0.05)
+            return any(words in value.decode() for value in receipts.values())
+        self.until(told, f'no receipt says {words!r}')
 
     def override(self, stage, key, value, status):
         told = self.agent.request('POST', f'/v1/configs/web/override?key={key}&value={urllib.parse.quote(value)}&for_ms=600000')
@@ -618,6 +641,7 @@ class Documents(Case):
         for name in ('words', 'missing', 'coded'):
             self.refresh(name)
         self.look('all was done')
+        self.assertTrue(any(where.startswith('pullet top') for where in self.secrets.texts['OPERATOR'].values()), 'top has shown no sentence of an operator')
         self.see_names_of_versions()
         self.assertFalse(any('quiet' in name for name in os.listdir(self.path('run')) if name.endswith('.snap')))
         self.assertEqual(os.stat(self.path('out/quiet.yaml')).st_mode & 0o777, 0o600)
