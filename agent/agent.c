@@ -486,6 +486,7 @@ static void set_environment(struct agent *a)
 		.gather.exchange = {.sys = &sys_real,
 			.transport = a->transport,
 			.ca_file = getenv("SSL_CERT_FILE")},
+		.gather.judge = a->judge,
 		.worker = a->worker,
 		.judge = a->judge,
 		.queue = &a->queue,

@@ -333,6 +333,10 @@ static void limit_passed(void *arg)
 	struct config *c = arg;
 	char why[FILE_WHY];
 
+	if (gather_reading(c->asking ? c->rollout : c->gather)) { /* no server is late */
+		config_start_limit(c);
+		return;
+	}
 	c->soon = !c->asking && gather_give_up(c->gather);
 	snprintf(why, sizeof(why), "no whole answer within the time limit of %llu ms",
 		(unsigned long long)c->settings->timeout_ms);

@@ -23,7 +23,10 @@ struct exchange {
 	uint64_t serial;       /* of the token it was sent with */
 	uint64_t awaits;       /* the login it stands in line for */
 	bool in_line, logging_in, login_repeated, whole_repeated, conditional;
-	bool again; /* asked for within ended() */
+	bool again;                        /* asked for within ended(), or while it is held */
+	struct transport_response *answer; /* within ended() */
+	void (*dropped)(void *arg);        /* NULL: it is not held */
+	void *dropped_arg;
 };
 
 static void go(struct exchange *x);
@@ -45,6 +48,17 @@ static void fail(struct exchange *x, enum kind_cause cause, const char *why)
 	calls->failed(arg, cause, why);
 }
 
+/* Of an answer that is no document only its first words are ever shown. */
+static void bound_words(struct transport_response *response)
+{
+	struct buffer *body = &response->body;
+
+	if (response->status == 200 || body->len <= EXCHANGE_MAX_WORDS)
+		return;
+	body->len = EXCHANGE_MAX_WORDS;
+	body->data[body->len] = '\0';
+}
+
 /* An error's words are quoted, a document's version is shown, and some servers send back what they
  * were sent. */
 static void hide_secrets(struct exchange *x, struct transport_response *response)
@@ -62,6 +76,7 @@ static void hide_secrets(struct exchange *x, struct transport_response *response
 	char why[FILE_WHY];
 	bool known;
 
+	bound_words(response);
 	if (response->status == 304 || shown[0].len + shown[1].len + shown[2].len == 0)
 		return;
 	known = credentials_read(x->env->sys, x->q.server, &c, why) == 0;
@@ -74,23 +89,22 @@ static void hide_secrets(struct exchange *x, struct transport_response *response
 	credentials_fini(&c);
 }
 
-static void ended(void *arg, const struct transport_response *response)
+static void ended(void *arg, struct transport_response *response)
 {
-	struct transport_response told = *response;
 	struct exchange *x = arg;
 	char why[FILE_WHY];
 
-	hide_secrets(x, &told);
-	if (told.result == TRANSPORT_HOST && credentials_check_tls(x->q.server, why))
-		snprintf(told.message, sizeof(told.message), "%.350s", why);
+	hide_secrets(x, response);
+	if (response->result == TRANSPORT_HOST && credentials_check_tls(x->q.server, why))
+		snprintf(response->message, sizeof(response->message), "%.350s", why);
 	x->transfer = NULL;
 	x->file = NULL;
 	x->again = false;
-	x->q.calls->ended(x->q.arg, &x->q.place, &told);
-	if (x->again)
-		go(x);
-	else
-		finish(x);
+	x->answer = response;
+	x->q.calls->ended(x->q.arg, &x->q.place, response);
+	x->answer = NULL;
+	if (!x->dropped)
+		exchange_end(x);
 }
 
 static void line_came(void *arg, const struct transport_response *line)
@@ -219,17 +233,15 @@ static bool tells_of_address(const struct transport_response *response, int logi
 	       (login == -EAGAIN && (response->status == 429 || response->status >= 500));
 }
 
-static void logged_in(void *arg, const struct transport_response *response)
+static void logged_in(void *arg, struct transport_response *response)
 {
 	struct exchange *x = arg;
 	struct session *s = x->q.session;
-	struct transport_response told = *response;
 	char why[FILE_WHY] = "", *token = NULL;
 	uint64_t lifetime_ms = 0;
 	int r = 0;
 
-	hide_secrets(x, &told);
-	response = &told;
+	hide_secrets(x, response);
 	if (response->result == TRANSPORT_OK)
 		r = x->kind->login_read(response, &token, &lifetime_ms, why);
 	x->transfer = NULL;
@@ -314,8 +326,9 @@ static int send_request(struct exchange *x, const struct credentials *c,
 		.password = basic ? c->password : NULL,
 		.tls = {server->ca ? server->ca : x->env->ca_file, server->crl, server->cert,
 			server->key, server->tls_min == SETTINGS_TLS_1_3},
-		.max_bytes = x->kind->wraps ? 2 * x->q.place.max_bytes + KIND_MAX_WRAPPING
-					    : x->q.place.max_bytes,
+		.max_bytes = x->logging_in    ? EXCHANGE_MAX_LOGIN
+			     : x->kind->wraps ? 2 * x->q.place.max_bytes + KIND_MAX_WRAPPING
+					      : x->q.place.max_bytes,
 		.timeout_ms = timeout_ms,
 		.connect_timeout_ms = timeout_ms < server->connect_timeout_ms
 					      ? timeout_ms
@@ -432,6 +445,8 @@ void exchange_cancel(struct exchange *x)
 		return;
 	s = x->q.session;
 	led = x->in_line && x->logging_in;
+	if (x->dropped)
+		x->dropped(x->dropped_arg);
 	if (x->transfer)
 		transport_cancel(x->transfer);
 	if (x->file)
@@ -466,6 +481,30 @@ bool exchange_again(struct exchange *x, bool login)
 	}
 	x->again = true;
 	return true;
+}
+
+void exchange_hold(struct exchange *x, struct transport_response *ret_response,
+	void (*dropped)(void *arg), void *arg)
+{
+	*ret_response = *x->answer;
+	buffer_init(&x->answer->body, 0);
+	buffer_init(&x->answer->coded, 0);
+	x->dropped = dropped;
+	x->dropped_arg = arg;
+}
+
+void exchange_end(struct exchange *x)
+{
+	x->dropped = NULL;
+	if (x->again)
+		go(x);
+	else
+		finish(x);
+}
+
+bool exchange_held(const struct exchange *x)
+{
+	return x->dropped;
 }
 
 bool exchange_conditional(const struct exchange *x)

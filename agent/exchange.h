@@ -8,7 +8,8 @@
  *
  * Threads: the loop's. Ownership: everything in exchange_request is borrowed until the end or
  * exchange_cancel(). Errors: told once by ended() or failed(), never from inside exchange_start().
- * Bounds: one login and one repetition with a fresh token per exchange; bodies at most max_bytes.
+ * Bounds: one login and one repetition with a fresh token per exchange; bodies at most max_bytes,
+ * that of a login EXCHANGE_MAX_LOGIN; of an error's EXCHANGE_MAX_WORDS are read.
  */
 #ifndef PULLET_EXCHANGE_H
 #define PULLET_EXCHANGE_H
@@ -18,6 +19,9 @@
 #include "sys.h"
 #include "transport.h"
 #include "worker.h"
+
+#define EXCHANGE_MAX_LOGIN (256u << 10)
+#define EXCHANGE_MAX_WORDS (64u << 10)
 
 struct exchange;
 
@@ -75,6 +79,14 @@ void exchange_cancel(struct exchange *x);
 /* Within ended(): sends it again; with a new token (if there is a login, and once), or else asking
  * for the whole document (once). False: it is over. */
 bool exchange_again(struct exchange *x, bool login);
+/* Within ended(): the exchange is not over when that returns, but with exchange_end(), as it would
+ * be then; exchange_again() may be called until that. ret_response takes all of the answer, its
+ * bodies too. If it is cancelled before, dropped(arg) is called. */
+void exchange_hold(struct exchange *x, struct transport_response *ret_response,
+	void (*dropped)(void *arg), void *arg);
+/* Ends one that is held: sends it again where that was asked for; takes it else. */
+void exchange_end(struct exchange *x);
+bool exchange_held(const struct exchange *x);
 /* Was the answer to ended() asked for conditionally? */
 bool exchange_conditional(const struct exchange *x);
 /* The token is not good any more: the next exchange logs in. */

@@ -11,7 +11,7 @@
 
 #include "log.h"
 #include "push.h"
-#include "source.h"
+#include "reading.h"
 
 struct pull {
 	struct gather_part part; /* what came */
@@ -179,23 +179,16 @@ static void came(struct pull *p, enum kind_verdict verdict, struct kind_answer *
 		settled(p->gather);
 }
 
-static void answered(
-	void *arg, const struct kind_place *place, const struct transport_response *response)
+static void was_read(
+	void *arg, const struct transport_response *response, struct reading_result *result)
 {
 	struct pull *p = arg;
-	struct kind_answer answer;
-	enum kind_cause cause = KIND_CAUSE_NONE;
-	char why[FILE_WHY] = "";
-	enum kind_verdict verdict;
+	enum kind_verdict verdict = result->verdict;
+	enum kind_cause cause = result->cause;
 
-	kind_answer_init(&answer, place->max_bytes);
-	verdict = source_judge(
-		place, response, exchange_conditional(p->exchange), &answer, &cause, why);
 	if ((verdict == KIND_UNAUTHORIZED && exchange_again(p->exchange, true)) ||
-		(verdict == KIND_WHOLE && exchange_again(p->exchange, false))) {
-		kind_answer_fini(&answer);
+		(verdict == KIND_WHOLE && exchange_again(p->exchange, false)))
 		return;
-	}
 	p->exchange = NULL;
 	if (verdict == KIND_UNAUTHORIZED)
 		cause = KIND_CAUSE_FORBIDDEN;
@@ -205,9 +198,16 @@ static void answered(
 		server_retry(p->server, &p->task); /* within the same time limit */
 	} else {
 		p->gather->overloaded |= response->status == 429 || response->status == 503;
-		came(p, verdict, &answer, cause, why);
+		came(p, verdict, &result->answer, cause, result->why);
 	}
-	kind_answer_fini(&answer);
+}
+
+static void answered(
+	void *arg, const struct kind_place *place, const struct transport_response *response)
+{
+	struct pull *p = arg;
+
+	reading_start(p->gather->env->judge, p->exchange, place, response, was_read, p);
 }
 
 /* A secret cannot be read, the login failed, or the address backs off by now: that says nothing new
@@ -454,7 +454,7 @@ bool gather_give_up(struct gather *g)
 		struct pull *p = &g->pulls[i];
 		struct exchange *x = p->exchange;
 
-		if (x) {
+		if (x && !exchange_held(x)) {
 			p->exchange = NULL;
 			exchange_cancel(x);
 			ready |= server_ended(p->server, &p->task, NULL);
@@ -463,6 +463,20 @@ bool gather_give_up(struct gather *g)
 	}
 	g->cause = KIND_CAUSE_TIMEOUT;
 	return ready;
+}
+
+bool gather_reading(const struct gather *g)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < g->count; i++) {
+		const struct pull *p = &g->pulls[i];
+
+		if (p->exchange && !exchange_held(p->exchange))
+			return false;
+		any |= p->exchange != NULL;
+	}
+	return any;
 }
 
 bool gather_overloaded(const struct gather *g)

@@ -22,6 +22,7 @@ struct gather;
 
 struct gather_env {
 	struct exchange_env exchange;
+	struct worker *judge;          /* reads large answers; NULL = the loop */
 	struct server *const *servers; /* by the index in the settings; for gather_new() alone */
 };
 
@@ -74,6 +75,8 @@ void gather_hold(struct gather *g, const struct version *held, bool forced);
 /* The time limit has passed: ends all transfers, ended() is not called. True when another address
  * is ready for the first that kept it waiting. */
 bool gather_give_up(struct gather *g);
+/* No server is waited for: what has come is being read here. */
+bool gather_reading(const struct gather *g);
 /* Of a document whose server watches: the version that was shown last, "" = it was not there; NULL
  * = nothing was yet. */
 const char *gather_seen(const struct gather *g, size_t i);

@@ -139,7 +139,8 @@ struct kind {
 	/* Fills the request for place->path. 0, -ENOMEM, -EMSGSIZE, or -EINVAL with why. */
 	int (*build)(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY]);
 	/* Judges any answer that came whole (transport result OK). *ret_cause is filled when
-	 * FAILED.
+	 * FAILED. Of place->server it looks at the kind and the api, and whether there is a user
+	 * or the secret of a key (reading.c).
 	 */
 	enum kind_verdict (*read)(const struct kind_place *place,
 		const struct transport_response *response, struct kind_answer *ret,

@@ -68,7 +68,7 @@ static void answer_error(const struct localfile *f, struct transport_response *r
 		snprintf(r->message, sizeof(r->message), "the file cannot be read: %.330s", why);
 }
 
-static void answer(const struct localfile *f, struct transport_response *r)
+static void answer(struct localfile *f, struct transport_response *r)
 {
 	size_t most = f->max_bytes < ORIGIN_MAX_FILE ? f->max_bytes : ORIGIN_MAX_FILE;
 
@@ -85,6 +85,7 @@ static void answer(const struct localfile *f, struct transport_response *r)
 		r->status = strcmp(f->etag, f->file.etag) == 0 ? 304 : 200;
 		snprintf(r->etag, sizeof(r->etag), "%s", f->file.etag);
 		r->body = f->file.body;
+		buffer_init(&f->file.body, 0);
 	}
 }
 
@@ -98,6 +99,7 @@ static void over(struct worker_job *job)
 		f->done(f->arg, &r);
 	if (f->error == 0)
 		buffer_fini(&f->file.body);
+	buffer_fini(&r.body);
 	free(f->path);
 	free(f);
 }

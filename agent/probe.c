@@ -66,7 +66,7 @@ static void ran(void *arg, const struct process_result *result)
 	attempted(p, result->ok ? NULL : why);
 }
 
-static void answered(void *arg, const struct transport_response *r)
+static void answered(void *arg, struct transport_response *r)
 {
 	struct probe *p = arg;
 	bool came = r->result == TRANSPORT_OK || r->result == TRANSPORT_TOO_LARGE;

@@ -43,7 +43,8 @@ enum transport_result {
 
 struct transport_response;
 typedef void (*transport_line)(void *arg, const struct transport_response *line);
-typedef void (*transport_done)(void *arg, const struct transport_response *response);
+/* May take the bodies out of the response. */
+typedef void (*transport_done)(void *arg, struct transport_response *response);
 
 struct transport_tls {   /* PEM files, borrowed; NULL = none */
 	const char *ca;  /* certificate authorities; NULL = the system's */

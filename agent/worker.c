@@ -143,6 +143,24 @@ void worker_submit(struct worker *w, struct worker_job *job)
 	pthread_mutex_unlock(&w->mutex);
 }
 
+bool worker_cancel(struct worker *w, struct worker_job *job)
+{
+	struct worker_job **link = &w->waiting.first;
+	bool found;
+
+	pthread_mutex_lock(&w->mutex);
+	while (*link && *link != job)
+		link = &(*link)->next;
+	found = *link;
+	if (found) {
+		*link = job->next;
+		if (!job->next)
+			w->waiting.end = link;
+	}
+	pthread_mutex_unlock(&w->mutex);
+	return found;
+}
+
 /* Waits until the thread has stopped, at most ms; the mutex is held. */
 static void wait_stopped(struct worker *w, unsigned ms)
 {

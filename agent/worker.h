@@ -9,6 +9,8 @@
 #ifndef PULLET_WORKER_H
 #define PULLET_WORKER_H
 
+#include <stdbool.h>
+
 #include "loop.h"
 
 struct worker;
@@ -22,6 +24,8 @@ struct worker_job {
 /* Starts the thread; its name has at most 15 bytes. NULL when it cannot be started. */
 struct worker *worker_start(struct loop *l, const char *name);
 void worker_submit(struct worker *w, struct worker_job *job);
+/* Takes the job back: true when it has not begun; it never runs then, and done() is not called. */
+bool worker_cancel(struct worker *w, struct worker_job *job);
 /* Lets queued jobs finish for half of max_ms, then forgets those that have not begun, and waits the
  * other half for the one that runs; done() is called for those that ended. 0, or -ETIMEDOUT when
  * one still runs: the process should then _exit(). Frees the worker when 0. */

@@ -134,7 +134,7 @@ static bool wait_for_turn(const char *socket_path)
 	return over;
 }
 
-static void answered(void *arg, const struct transport_response *response)
+static void answered(void *arg, struct transport_response *response)
 {
 	struct wait *w = arg;
 

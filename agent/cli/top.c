@@ -142,7 +142,7 @@ static void finish_look(struct top *t)
 	loop_timer_set(t->loop, &t->tick, due_ms > now_ms ? due_ms : now_ms);
 }
 
-static void answered(void *arg, const struct transport_response *response)
+static void answered(void *arg, struct transport_response *response)
 {
 	struct top *t = arg;
 	struct client_answer a;

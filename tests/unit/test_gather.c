@@ -3,6 +3,8 @@
  * is held or new; and what a candidate makes of what came.
  */
 #include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +15,7 @@
 #include "../../agent/candidate.h"
 #include "../../agent/gather.h"
 #include "../../agent/push.h"
+#include "../../agent/reading.h"
 #include "scratch.h"
 #include "web.h"
 
@@ -28,7 +31,7 @@ struct site {
 	struct web a, b;
 	struct settings *settings;
 	struct server *servers[MAX_SERVERS];
-	struct worker *files; /* NULL unless a case makes it */
+	struct worker *files, *judge; /* NULL unless a case makes it */
 	struct gather_env env;
 };
 
@@ -66,15 +69,44 @@ static int build(const struct kind_place *place, struct kind_request *r, char wh
 	return place->token ? kind_header(r, "Token: %s", place->token) : 0;
 }
 
+/* Where an answer is read. */
+static struct {
+	sem_t begun, open;
+	bool closed; /* until it opens, none is read */
+	unsigned here, elsewhere;
+	pthread_t loop;
+} gate;
+
+static void pass_gate(void)
+{
+	if (pthread_equal(pthread_self(), gate.loop)) {
+		gate.here++;
+		return;
+	}
+	gate.elsewhere++;
+	if (gate.closed) {
+		sem_post(&gate.begun);
+		sem_wait(&gate.open);
+	}
+}
+
+static bool begins_with(const struct buffer *b, const char *text)
+{
+	return b->len >= strlen(text) && memcmp(b->data, text, strlen(text)) == 0;
+}
+
 static enum kind_verdict read_answer(const struct kind_place *place,
 	const struct transport_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
+	bool login = response->status == 401 || begins_with(&response->body, "login: "),
+	     whole = response->status == 409 || begins_with(&response->body, "whole: ");
 	enum kind_verdict verdict;
 
-	if (response->status == 401 || response->status == 409) {
+	pass_gate();
+	if (login || whole) {
 		snprintf(why, FILE_WHY, "the answer is %ld", response->status);
-		return response->status == 401 ? KIND_UNAUTHORIZED : KIND_WHOLE;
+		return login ? KIND_UNAUTHORIZED : KIND_WHOLE;
 	}
 	if (response->status != 200)
 		return KIND_USUAL;
@@ -153,6 +185,8 @@ static void site_close(struct site *s)
 	transport_free(s->transport);
 	if (s->files)
 		assert_int_equal(worker_stop(s->files, 10000), 0);
+	if (s->judge)
+		assert_int_equal(worker_stop(s->judge, 10000), 0);
 	web_close(&s->a);
 	web_close(&s->b);
 	loop_free(s->loop);
@@ -1244,6 +1278,137 @@ static void pull__of_parts_of_a_document__asks_for_the_whole_once(void **state)
 	close_login(&s, &r, dir);
 }
 
+/* ---- large answers ---- */
+
+/* The same, with a thread. /g/2 and /g/3 are as large as need be, and begin so. */
+static void open_large(struct site *s, struct run *r, char dir[SCRATCH_PATH], const char *begin)
+{
+	static char text[2 * READING_LARGE];
+
+	memset(text, '#', sizeof(text) - 1);
+	memcpy(text, begin, strlen(begin));
+	memset(&gate, 0, sizeof(gate));
+	gate.loop = pthread_self();
+	sem_init(&gate.begun, 0, 0);
+	sem_init(&gate.open, 0, 0);
+	open_login(s, r, dir);
+	s->judge = worker_start(s->loop, "judge");
+	assert_non_null(s->judge);
+	s->env.judge = s->judge;
+	web_put(&s->b, "/g/2", 200, "\"2\"", text);
+	web_put(&s->b, "/g/3", 200, "\"3\"", text);
+}
+
+static void close_large(struct site *s, struct run *r, const char *dir)
+{
+	close_login(s, r, dir);
+	sem_destroy(&gate.begun);
+	sem_destroy(&gate.open);
+}
+
+static void pull__of_large_answers__reads_them_on_the_thread(void **state)
+{
+	char dir[SCRATCH_PATH];
+	struct site s;
+	struct run r;
+
+	(void)state;
+	open_large(&s, &r, dir, "b: 2\n");
+	assert_pulls(&r, GATHER_NEW, "");
+	assert_part(&r, 1, GATHER_PULLED, "yaml", web_find(&s.b, "/g/2")->body);
+	assert_part(&r, 2, GATHER_PULLED, "yaml", web_find(&s.b, "/g/3")->body);
+	assert_string_equal(gather_part(r.g, 1)->facts.etag, "\"2\"");
+	assert_int_equal(gate.here, 0);
+	assert_int_equal(gate.elsewhere, 2);
+	web_put(&s.b, "/g/3", 200, "\"3\"", "c: 3\n");
+	assert_pulls(&r, GATHER_NEW, "");
+	assert_int_equal(gate.here, 1);
+	assert_int_equal(gate.elsewhere, 3);
+	close_large(&s, &r, dir);
+}
+
+static void pull__of_a_large_answer_that_is_none__asks_again_once(void **state)
+{
+	static const char *const begins[] = {"login: ", "whole: "};
+	char dir[SCRATCH_PATH];
+	struct site s;
+	struct run r;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		open_large(&s, &r, dir, begins[i]);
+		web_put(&s.b, "/g/3", 200, "\"3\"", "c: 3\n");
+		assert_pulls(&r, GATHER_FAILED, "/g/2: the answer is 200");
+		assert_int_equal(
+			gather_cause(r.g), i == 0 ? KIND_CAUSE_FORBIDDEN : KIND_CAUSE_ANSWER);
+		assert_int_equal(web_find(&s.b, "/g/2")->asked, 2);
+		assert_int_equal(web_find(&s.b, "/login")->asked, i == 0 ? 2 : 1);
+		assert_int_equal(gate.elsewhere, 2);
+		close_large(&s, &r, dir);
+	}
+}
+
+struct looking {
+	struct loop_timer timer;
+	struct run *run;
+};
+
+/* Stops the loop when one of two is being read, and the other one waits for that. */
+static void look(void *arg)
+{
+	struct looking *l = arg;
+	struct loop *loop = l->run->site->loop;
+
+	if (gather_reading(l->run->g) && sem_trywait(&gate.begun) == 0)
+		loop_stop(loop);
+	else
+		loop_timer_set(loop, &l->timer, loop_now_ms(loop) + 1);
+}
+
+static void begin_reading(struct run *r)
+{
+	struct looking l = {.run = r};
+
+	gate.closed = true;
+	loop_timer_init(&l.timer, look, &l);
+	loop_timer_set(r->site->loop, &l.timer, 0);
+	assert_false(gather_reading(r->g));
+	gather_submit(r->g, UINT64_MAX);
+	assert_int_equal(loop_run(r->site->loop), 0);
+}
+
+static void pull__that_ends_while_an_answer_is_read__tells_nobody(void **state)
+{
+	char dir[SCRATCH_PATH];
+	struct site s;
+	struct run r;
+
+	(void)state;
+	for (int way = 0; way < 3; way++) {
+		open_large(&s, &r, dir, "b: 2\n");
+		begin_reading(&r);
+		assert_int_equal(in_flight(&s, 1), 2);
+		if (way == 0) {
+			gather_drop(r.g);
+		} else if (way == 1) {
+			assert_false(gather_give_up(r.g));
+		} else {
+			gather_free(r.g);
+			r.g = NULL;
+		}
+		assert_idle(&s);
+		assert_int_equal(gate.elsewhere, 1); /* the other one is never read */
+		gate.closed = false;
+		sem_post(&gate.open);
+		if (r.g) {
+			assert_pulls(&r, GATHER_NEW, "");
+			assert_int_equal(gate.elsewhere, 3);
+		}
+		assert_int_equal(r.ended, r.g ? 1 : 0);
+		close_large(&s, &r, dir);
+	}
+}
+
 /* ---- files of this host ---- */
 
 static void pull__of_a_file_that_is_none__keeps_no_other_file_waiting(void **state)
@@ -1481,6 +1646,9 @@ int main(void)
 		cmocka_unit_test(pull__that_ends_while_another_part_logs_in__is_told_once),
 		cmocka_unit_test(pull__that_ends__lets_the_login_of_another_config_go_on),
 		cmocka_unit_test(pull__of_parts_of_a_document__asks_for_the_whole_once),
+		cmocka_unit_test(pull__of_large_answers__reads_them_on_the_thread),
+		cmocka_unit_test(pull__of_a_large_answer_that_is_none__asks_again_once),
+		cmocka_unit_test(pull__that_ends_while_an_answer_is_read__tells_nobody),
 		cmocka_unit_test(pull__of_a_file_that_is_none__keeps_no_other_file_waiting),
 		cmocka_unit_test(pull__of_ordered_versions__keeps_their_order_and_tells_the_kind),
 		cmocka_unit_test(pull__of_what_came_from_another_address__names_it_to_the_kind),

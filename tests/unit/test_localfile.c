@@ -90,7 +90,7 @@ struct told {
 	char why[FILE_WHY];
 };
 
-static void tell(void *arg, const struct transport_response *response)
+static void tell(void *arg, struct transport_response *response)
 {
 	static const struct settings_server server = {.kind = SETTINGS_FILE};
 	struct kind_place place = {.server = &server, .path = "/x", .max_bytes = 1u << 20};
@@ -400,7 +400,7 @@ struct ending {
 	unsigned times;
 };
 
-static void cancel_within(void *arg, const struct transport_response *response)
+static void cancel_within(void *arg, struct transport_response *response)
 {
 	struct ending *e = arg;
 

@@ -198,7 +198,7 @@ struct client {
 	int started;
 };
 
-static void is_done(void *arg, const struct transport_response *r)
+static void is_done(void *arg, struct transport_response *r)
 {
 	struct client *c = arg;
 
