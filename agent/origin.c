@@ -20,7 +20,8 @@
 #include "digest.h"
 #include "trusted.h"
 
-#define RETRIES 5
+#define RETRIES 5 /* of a file that is written meanwhile */
+#define OPENS 100 /* of a path through `..` while others rename */
 
 int origin_open(const char *path)
 {
@@ -54,12 +55,12 @@ static int open_beneath(int dir, const char *path, char *why)
 		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
 	};
-	long fd;
+	long fd = -1;
 
 	(void)why;
-	do
+	errno = EAGAIN; /* a rename during the walk */
+	for (int i = 0; i < OPENS && fd < 0 && errno == EAGAIN; i++)
 		fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
-	while (fd < 0 && errno == EAGAIN); /* a rename during the walk */
 	return fd < 0 ? -errno : (int)fd;
 }
 

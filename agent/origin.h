@@ -30,7 +30,7 @@ int origin_open(const char *path);
 /* Would a path relative to the directory be served at all, going by its name? */
 bool origin_serves(const char *path);
 /* Reads dir/path. 0 and *ret_file (free its body with buffer_fini()), or -ENOENT, -EXDEV (leads
- * out), -EISDIR and others. */
+ * out), -EISDIR, -EAGAIN (somebody writes it, or renames what leads to it) and others. */
 int origin_read(int dir, const char *path, struct origin_file *ret_file);
 /* The same for any path of this host; -EAGAIN: somebody writes it; -EPERM and why: the path is not
  * to be trusted. */

@@ -1,5 +1,5 @@
-/* pullet serve: a directory as a configuration origin. Surprising: nothing is delayed or gathered;
- * a changed file is hashed and told within the turn of the loop that saw it. */
+/* pullet serve: a directory as a configuration origin. Surprising: nothing is gathered; a changed
+ * file is hashed and told within the turn of the loop that saw it, but in a storm of changes. */
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -115,7 +115,10 @@ static void answer(void *arg, struct httpd_request *r)
 	if (e) {
 		bool missing = e == -ENOENT || e == -EISDIR || e == -ENOTDIR || e == -EINVAL;
 
-		refuse(r, missing ? 404 : 403, missing ? "not found\n" : "forbidden\n");
+		if (e == -EAGAIN)
+			refuse(r, 503, "it is being written: ask again\n");
+		else
+			refuse(r, missing ? 404 : 403, missing ? "not found\n" : "forbidden\n");
 		return;
 	}
 	http_date(f.modified, date);

@@ -1,8 +1,12 @@
-"""A hostile client of `pullet serve DIR`: nothing outside of DIR, nothing hidden, and its server goes on whatever is sent."""
+"""A hostile client of `pullet serve DIR`: nothing outside of DIR, nothing hidden, and its server goes on whatever is sent; and a program of the host
+that renames files in DIR as fast as it can."""
 import contextlib
+import mmap
 import os
 import re
 import socket
+import statistics
+import threading
 import time
 
 import attack
@@ -18,6 +22,17 @@ class Serve(harness.Case):
         self.write('www/web.yaml', 'a: 1\n')
         self.server, self.url, _ = self.serve()
         self.port = int(self.url.rsplit(':', 1)[1].strip('/').split('/')[0])
+        reader = threading.Thread(target=self.read_log)  # a storm of changes is one of lines, which somebody must read
+        reader.start()
+        self.addCleanup(reader.join)
+        self.addCleanup(self.server.process.kill)
+
+    def read_log(self):
+        while self.server.process.poll() is None:
+            self.server.log.drain()
+
+    def told(self, path, start=0):
+        self.until(lambda: any(f'path={path} ' in line for line in self.server.log.seen[start:]), f'{path} is not told')
 
     def raw(self, request, wait=True):
         """(status, everything that came)"""
@@ -82,10 +97,8 @@ class Outside(Serve):
         self.write('www/sub/secret.yaml', 'a: 1\n')
         os.symlink(self.path('outside'), self.path('www/other'))
 
-        def swap(number):
+        def swap(_number):
             attack.exchange(self.path('www/sub'), self.path('www/other'))
-            if number % 2:  # each change is published; a storm of them would leave no time for requests
-                time.sleep(0.002)
         swapper = attack.Other(self, os.getuid(), swap, gid=os.getgid())
         seen, end = set(), time.monotonic() + harness.DEADLINE
         for turn in range(2000):
@@ -96,6 +109,63 @@ class Outside(Serve):
                 break
         swapper.stop()
         self.assertLessEqual({200, 403}, seen)
+
+
+class Storm(Serve):
+    """A program renames as fast as it can. How long answers take is compared with the same while it does so elsewhere."""
+    BLOCKS, REQUESTS, FACTOR = 5, 60, 50
+
+    def setUp(self):
+        super().setUp()
+        for where in ('outside', 'www'):
+            for name in ('one.yaml', 'other.yaml', 'new0.yaml', 'folder/in.yaml', *(f'many/{i}.yaml' for i in range(300))):
+                self.write(f'{where}/{name}', f'a: {name}\n')
+        self.told('many/299.yaml')
+
+    def files(self, place, _number):
+        attack.exchange(place + '/one.yaml', place + '/other.yaml')
+
+    def folder(self, place, number):
+        os.rename(*(place + ('/folder', '/moved')[(number + i) % 2] for i in range(2)))
+
+    def names(self, place, number):
+        os.rename(f'{place}/new{number}.yaml', f'{place}/new{number + 1}.yaml')
+
+    def block(self):
+        """The median of some requests, in seconds; of fewer, where they take long."""
+        took, end = [], time.monotonic() + 2
+        while len(took) < self.REQUESTS and time.monotonic() < end:
+            begin = time.monotonic()
+            self.serves()
+            took.append(time.monotonic() - begin)
+        return statistics.median(took)
+
+    def best(self, storm, where):
+        """The best of some blocks while the storm is there."""
+        start, renames = self.server.log.count, mmap.mmap(-1, 8)
+
+        def turn(number):
+            storm(self.path(where), number)
+            renames[0:8] = number.to_bytes(8, 'little')
+        other = attack.Other(self, os.getuid(), turn, gid=os.getgid())
+        self.until(lambda: int.from_bytes(renames[0:8], 'little') > 1000, 'there is no storm')
+        found = min(self.block() for _ in range(self.BLOCKS))
+        if where == 'www':
+            self.write('www/web.yaml', f'a: {start}\n')
+            self.told('web.yaml', start)
+        other.stop()
+        return found
+
+    def test_answers_do_not_wait_for_it(self):
+        storms = (self.files, self.folder, self.names)
+        elsewhere = [self.best(storm, 'outside') for storm in storms]
+        memory = attack.memory_kb(self.server.pid)
+        for storm, calm in zip(storms, elsewhere, strict=True):
+            with self.subTest(storm=storm.__name__):
+                self.assertLess(self.best(storm, 'www'), self.FACTOR * calm)
+        self.write('www/last.yaml', 'a: 1\n')
+        self.told('last.yaml')
+        self.assertTrue(harness.SANITIZED or attack.memory_kb(self.server.pid) - memory < 20000)
 
 
 class Requests(Serve):
