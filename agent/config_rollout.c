@@ -73,6 +73,11 @@ static int decide(
 		snprintf(why, FILE_WHY, "it is not what its server says: %s", part->mismatch);
 		return -EINVAL;
 	}
+	if (part->body.len > ROLLOUT_MAX_BYTES) {
+		snprintf(why, FILE_WHY, "it has %zu bytes, and a rollout has at most %u",
+			part->body.len, ROLLOUT_MAX_BYTES);
+		return -EMSGSIZE;
+	}
 	r = document_parse(json ? DOCUMENT_JSON : DOCUMENT_YAML, part->body.data, part->body.len, 0,
 		&d, &error);
 	if (r == 0)

@@ -24,7 +24,8 @@
 #define KIND_MAX_BODY (1u << 20)     /* of a request */
 #define KIND_MAX_WRAPPING (4u << 20) /* of an answer that wraps, beside twice the document */
 #define KIND_MAX_TOKEN 8192
-#define KIND_MAX_WATCHED 64 /* documents in one watch */
+#define KIND_MAX_NEWS (1u << 20) /* of what comes by a watch; of more nothing is read */
+#define KIND_MAX_WATCHED 64      /* documents in one watch */
 
 /* Why a document was not taken: what an operator has to look at first. */
 enum kind_cause {
@@ -161,7 +162,8 @@ struct kind {
 	/* A whole answer, or a line of a stream (response->body is the line): calls changed() for
 	 * what changed and moves the positions. 0; -EAGAIN: the server is busy, later; -EACCES: the
 	 * token is not good; -ESTALE: the watch must begin anew (positions are reset, changed() was
-	 * called for all items); -EPROTO with why. */
+	 * called for all items); -EPROTO with why. Where more than KIND_MAX_NEWS is no error of the
+	 * server's, anything may have changed. */
 	int (*watch_read)(struct kind_watch *w, const struct transport_response *response,
 		char why[FILE_WHY]);
 };

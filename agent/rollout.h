@@ -25,6 +25,7 @@
 #include "settings.h"
 
 #define ROLLOUT_MAX_WAVES 64
+#define ROLLOUT_MAX_BYTES (64u << 10) /* it is read on the loop */
 
 struct rollout_host { /* borrowed */
 	const char *name;

@@ -438,9 +438,9 @@ static int tell_all(struct kind_watch *w, const struct buffer *body)
 {
 	struct document *d = document_new();
 	struct document_error e = {0};
-	int r = -ENOMEM, told = 0;
+	int r = body->len > KIND_MAX_NEWS ? -EPROTO : -ENOMEM, told = 0;
 
-	if (d)
+	if (d && r == -ENOMEM)
 		r = json_parse(body->data ? body->data : "", body->len, 0, d, &e);
 	if (r == 0 && document_root(d)->type == NODE_LIST)
 		for (const struct node *n = document_root(d)->first; n && r >= 0; n = n->next) {

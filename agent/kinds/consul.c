@@ -323,8 +323,10 @@ static void read_moved(
 		tell(w, key_of(path), strlen(key_of(path)), NULL);
 		return;
 	}
-	w->items[0].count = response->status == 404 ? 0 : w->items[0].count;
-	if (response->status == 200 && parse_list(&response->body, &d, &e) == 0) {
+	if (response->status == 404 || response->body.len > KIND_MAX_NEWS)
+		w->items[0].count = 0;
+	if (response->status == 200 && response->body.len <= KIND_MAX_NEWS &&
+		parse_list(&response->body, &d, &e) == 0) {
 		told = tell_keys(w, document_root(d), since);
 		document_free(d);
 	}

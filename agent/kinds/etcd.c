@@ -633,6 +633,8 @@ static int watch_read(
 	const struct buffer *line = &response->body;
 	int r;
 
+	if (response->status == 200 && line->len > KIND_MAX_NEWS)
+		return begin_anew(w, why, "more came by the watch than is read");
 	if (response->status == 200)
 		return line->len ? read_line(w, line, why) : 0;
 	if (is_no_gateway(response->status, why))

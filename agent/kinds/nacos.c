@@ -579,7 +579,9 @@ static int watch_read(
 	if (len == 0)
 		return 0;
 	buffer_init(&list, len);
-	if (decode(text, len, &list))
+	if (len > KIND_MAX_NEWS)
+		r = -EPROTO;
+	else if (decode(text, len, &list))
 		r = tell_all(w, list.data, list.len);
 	else if (list.error == -ENOMEM)
 		r = -ENOMEM;

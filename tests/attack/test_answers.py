@@ -8,6 +8,7 @@ import hashlib
 import http.server
 import json
 import signal
+import threading
 
 import attack  # noqa: F401
 import harness
@@ -16,10 +17,11 @@ from test_documents import ALL, LIMIT_KB, LIMIT_MS
 
 MAX = 8 << 20
 KEYS = 9900  # a little under the most that may stand below a prefix
+MANY = 1000 if harness.SANITIZED else KEYS  # to be read in less than the time that the agent has to end
 
 
-def many(width):
-    return {f'key{i:06d}': f'{i:0{width}d}' for i in range(KEYS)}
+def many(width, count=KEYS):
+    return {f'key{i:06d}': f'{i:0{width}d}' for i in range(count)}
 
 
 def deep(separator, depth=24):
@@ -115,7 +117,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.rfile.read(int(self.headers.get('Content-Length') or 0))
-        status, headers, body = self.server.answer
+        watch = 'watch' in self.path or 'index=' in self.path or 'notifications' in self.path or 'listener' in self.path
+        if watch and not self.server.watches:
+            self.server.silent.set()
+            self.server.over.wait(harness.DEADLINE)
+            self.close_connection = True
+            return
+        status, headers, body = self.server.watches.pop() if watch else self.server.others.get(self.path, self.server.answer)
         self.send_response(status)
         for name, value in {'Content-Type': 'application/json', 'Content-Length': str(len(body)), **headers}.items():
             self.send_header(name, value)
@@ -135,6 +143,12 @@ def put(server, kind, keys, revision):
 
 
 class Server(http.server.ThreadingHTTPServer):
+    """answer: to what is asked, but for the paths of others; watches: to those that watch, one after the other; then they are held, and `silent` says so."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.others, self.watches, self.silent, self.over = {}, [], threading.Event(), threading.Event()
+
     def handle_error(self, *args):
         """The agent went away in the middle."""
 
@@ -144,6 +158,7 @@ class Case(test_documents.Case):
         server = Server(('127.0.0.1', 0), Handler)
         self.addCleanup(server.server_close)
         self.in_background(server)
+        self.addCleanup(server.over.set)
         return server
 
     def setUp(self):
@@ -170,11 +185,11 @@ configs:
 
 
 class Answers(Case):
-    def begin(self, name, what, keys=''):
+    def begin(self, name, what, keys='', more=''):
         """An agent that has published a small document."""
         self.corner = harness.Corner(self, f'{name} {what}'.replace(' ', '-'))
         self.put(KINDS[name], {'first': '1'}, 5)
-        agent = harness.Agent(self.corner, self.config(self.corner, name, keys=keys))
+        agent = harness.Agent(self.corner, self.config(self.corner, name, more, keys))
         outcome = agent.refresh()
         self.assertNotEqual(outcome['outcome'], 'failed', (name, what, outcome))
         return agent
@@ -249,6 +264,32 @@ class Answers(Case):
             self.assertEqual(agent.refresh()['error'], 'the body is larger than the limit of 262144 bytes')
             self.end(agent, name, 'login')
 
+    def test_nor_does_what_a_watch_tells(self):
+        event = {'kv': {'key': b64('/app/x'), 'value': b64('x' * MAX), 'mod_revision': '8', 'version': '1'}}
+        told = {
+            'etcd': {'result': {'header': {'revision': '8'}, 'watch_id': '1', 'events': [event] + [{'kv': {'key': b64('/app/y')}}] * 9000}},
+            'consul': Consul().answer(many(600)),
+            'apollo': [{'namespaceName': 'application', 'notificationId': i, 'x': 'x' * 600} for i in range(KEYS)],
+            'nacos of 1.x': 'web.json%02G%01' * 400000,
+        }
+        for name, what in told.items():
+            self.server.silent.clear()
+            text = what if isinstance(what, str) else json.dumps(what) + '\n'
+            self.server.watches = [(200, {'X-Consul-Index': '9'}, text.encode())]
+            agent = self.begin(name, 'watch', ', watch: true')
+            self.assertTrue(self.server.silent.wait(harness.DEADLINE), name)
+            self.assertIsNotNone(agent.status()['watch'], name)
+            self.end(agent, name, 'watch')
+
+    def test_nor_does_a_rollout(self):
+        text = json.dumps(many(600)).encode()
+        self.server.others['/rollout'] = (200, {}, text)
+        agent = self.begin('http', 'rollout', more='    rollout: {server: main, path: /rollout}\n')
+        self.put(KINDS['http'], {'second': '2'}, 6)
+        self.assertEqual(agent.refresh()['error'], f'it has {len(text)} bytes, and a rollout has at most 65536')
+        self.assertEqual(self.document(), {'first': '1'})
+        self.end(agent, 'http', 'rollout')
+
     def test_nor_do_digests_that_are_told_again_and_again(self):
         agent = self.begin('http', 'digests')
         size = self.put(KINDS['http'], {'key': 'x' * (MAX - 4096)})
@@ -262,7 +303,7 @@ class Answers(Case):
 class Reading(test_documents.Judging):
     """What happens to an agent while it reads answers that take long."""
 
-    LAYERS = 6
+    LAYERS, timeout = 6, '60s'
 
     def serve(self):
         return Case.serve(self)
@@ -270,13 +311,11 @@ class Reading(test_documents.Judging):
     def put(self, text):
         """n, and with it many other keys, if the document that stands for it has."""
         n, *more = text.decode().split('\n', 1)
-        put(self.server, KINDS['etcd'], {'n': n.split()[1], **(many(500) if more and more[0] else {})}, 5 + int(n.split()[1]))
+        put(self.server, KINDS['etcd'], {'n': n.split()[1], **(many(500, MANY) if more and more[0] else {})}, 5 + int(n.split()[1]))
 
     def config_of(self, more=''):
         text = super().config_of(more).replace('urls:', 'kind: etcd, urls:').replace('path: /doc', 'path: /app/')
         return text.replace('timeout: 60s', f'timeout: {self.timeout}')
-
-    timeout = '60s'
 
     def content(self):
         return int(super().content())
