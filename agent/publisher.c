@@ -4,7 +4,7 @@
  *
  * Where only known keys may connect, libzmq asks within the process, by the protocol ZAP (ZeroMQ
  * RFC 27), and its I/O thread waits for nothing meanwhile. The owner answers in publisher_poll():
- * so there is no thread for it, and one descriptor (epoll) stands for both sockets.
+ * so there is no thread for it, and one descriptor (epoll) stands for both sockets and the guard.
  */
 #include "publisher.h"
 
@@ -20,9 +20,11 @@
 #include <zmq.h>
 
 #include "log.h"
+#include "peer_guard.h"
 #include "push_message.h"
 
 #define MAX_TOPICS 65536
+#define ZERO_COPY_RECV 10 /* libzmq's, named in its draft only; else a small frame holds 8 KiB */
 #define LINGER_MS 1000
 #define SEND_BUFFER (256 << 10) /* of one subscriber, in the kernel, if the queue is bounded */
 
@@ -35,10 +37,11 @@ struct publisher {
 	const struct sys *sys;
 	void *context, *socket;
 	void *zap;    /* who may connect? NULL = everybody */
-	int epoll_fd; /* of both sockets; -1 = without zap */
+	int epoll_fd; /* of both sockets, and of the guard */
 	char *allow_file;
 	struct curve_allow allow;
-	struct log_limit refused;
+	struct log_limit refused, cut;
+	uint64_t cuts; /* that the log was told of */
 	char public_key[CURVE_TEXT];
 	char endpoint[256];
 	char epoch[24];
@@ -62,6 +65,7 @@ static int set_options(void *socket, bool ipv6, int queue)
 	} table[] = {
 		{ZMQ_LINGER, LINGER_MS},
 		{ZMQ_SNDHWM, queue ? queue : 1000},
+		{ZMQ_RCVHWM, 0}, /* the guard bounds it, and counts what has come so far only */
 		{ZMQ_SNDBUF, queue ? SEND_BUFFER : -1},
 		{ZMQ_IPV6, ipv6},    /* off otherwise, or 127.0.0.1 shows as ::ffff:127.0.0.1 */
 		{ZMQ_BACKLOG, 4096}, /* a fleet comes back at once */
@@ -74,7 +78,7 @@ static int set_options(void *socket, bool ipv6, int queue)
 		{ZMQ_TCP_KEEPALIVE_IDLE, 60},
 	};
 
-	static const int64_t max_frame = 64 << 10;
+	static const int64_t max_frame = 1 << 10;
 
 	if (zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_frame, sizeof(max_frame)))
 		return -1;
@@ -110,23 +114,6 @@ static int set_key(struct publisher *p, const char *path, char why[CURVE_WHY])
 	return r;
 }
 
-static int watch_both(struct publisher *p)
-{
-	void *const sockets[] = {p->socket, p->zap};
-
-	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	for (size_t i = 0; p->epoll_fd >= 0 && i < 2; i++) {
-		struct epoll_event event = {.events = EPOLLIN};
-		size_t size = sizeof(event.data.fd);
-		int fd = -1;
-
-		if (zmq_getsockopt(sockets[i], ZMQ_FD, &fd, &size) ||
-			epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &event))
-			return -errno;
-	}
-	return p->epoll_fd < 0 ? -errno : 0;
-}
-
 /* Only known keys may connect. libzmq lets everybody in while there is nobody to ask: so this comes
  * before the endpoint is bound, and stays until it is closed. */
 static int set_list(struct publisher *p, const char *path, char why[CURVE_WHY])
@@ -140,8 +127,7 @@ static int set_list(struct publisher *p, const char *path, char why[CURVE_WHY])
 		return r;
 	p->zap = zmq_socket(p->context, ZMQ_REP);
 	if (!p->allow_file || !p->zap || zmq_bind(p->zap, "inproc://zeromq.zap.01") ||
-		zmq_setsockopt(p->socket, ZMQ_ZAP_DOMAIN, domain, strlen(domain)) ||
-		watch_both(p)) {
+		zmq_setsockopt(p->socket, ZMQ_ZAP_DOMAIN, domain, strlen(domain))) {
 		snprintf(why, CURVE_WHY, "out of memory or descriptors");
 		return -ENOMEM;
 	}
@@ -244,6 +230,41 @@ static int check(const char *endpoint, const struct publisher_options *o, char w
 	return -EINVAL;
 }
 
+static int watch(struct publisher *p)
+{
+	void *const sockets[] = {p->socket, p->zap};
+	int fds[] = {-1, -1, peer_guard_wakes()};
+
+	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (p->epoll_fd < 0)
+		return -errno;
+	for (size_t i = 0; i < 3; i++) {
+		struct epoll_event event = {.events = EPOLLIN};
+		size_t size = sizeof(fds[i]);
+
+		if (i < 2 && !sockets[i])
+			continue;
+		if ((i < 2 && zmq_getsockopt(sockets[i], ZMQ_FD, &fds[i], &size)) ||
+			epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fds[i], &event))
+			return -errno;
+	}
+	return 0;
+}
+
+/* Its connections are guarded. NULL when memory is short. */
+static void *new_context(void)
+{
+	void *context = zmq_ctx_new();
+
+	if (context && zmq_ctx_set(context, ZMQ_THREAD_NAME_PREFIX, PEER_GUARD_SUBSCRIBERS)) {
+		zmq_ctx_term(context);
+		return NULL;
+	}
+	if (context)
+		zmq_ctx_set(context, ZERO_COPY_RECV, 0);
+	return context;
+}
+
 static int start(struct publisher *p, const char *endpoint, const struct publisher_options *o,
 	char why[CURVE_WHY])
 {
@@ -256,7 +277,7 @@ static int start(struct publisher *p, const char *endpoint, const struct publish
 		snprintf(why, CURVE_WHY, "cannot bind %.200s...: it is too long", endpoint);
 		return -ENAMETOOLONG;
 	}
-	p->context = zmq_ctx_new();
+	p->context = new_context();
 	p->socket = p->context ? zmq_socket(p->context, ZMQ_XPUB) : NULL;
 	if (!p->socket || set_options(p->socket, strpbrk(full, "[*"), o->queue)) {
 		snprintf(why, CURVE_WHY, "out of memory or descriptors");
@@ -266,6 +287,10 @@ static int start(struct publisher *p, const char *endpoint, const struct publish
 		r = set_key(p, o->secret_key_file, why);
 	if (r == 0 && o->allow_file)
 		r = set_list(p, o->allow_file, why);
+	if (r == 0 && watch(p)) {
+		snprintf(why, CURVE_WHY, "out of memory or descriptors");
+		r = -ENOMEM;
+	}
 	if (r == 0 && (zmq_bind(p->socket, full) ||
 			      zmq_getsockopt(p->socket, ZMQ_LAST_ENDPOINT, p->endpoint, &size))) {
 		r = -zmq_errno();
@@ -421,25 +446,42 @@ int publisher_forward(
 
 int publisher_fd(const struct publisher *p)
 {
-	int fd = -1;
-	size_t size = sizeof(fd);
+	return p->epoll_fd;
+}
 
-	if (p->epoll_fd >= 0)
-		return p->epoll_fd;
-	zmq_getsockopt(p->socket, ZMQ_FD, &fd, &size);
-	return fd;
+/* One line for all that were cut off since the last time. */
+static void tell_cuts(struct publisher *p)
+{
+	uint64_t n = peer_guard_cuts(PEER_GUARD_SUBSCRIBERS);
+	struct peer_guard_cut last;
+	unsigned held_back;
+
+	if (n == p->cuts)
+		return;
+	peer_guard_last_cut(&last);
+	if (!log_limit_pass(&p->cut, p->sys->now_ms(), last.why, &held_back))
+		return;
+	log_warn("a subscriber was cut off", "why", last.why, "address",
+		*last.address ? last.address : NULL, "cuts", LOG_U64(n - p->cuts));
+	p->cuts = n;
 }
 
 int publisher_poll(struct publisher *p, char *ret_prefix, size_t size, int *ret_subscribed)
 {
 	char message[512];
+	uint64_t passed;
 	int n = 0;
 
 	while (p->zap && (n = admit(p)) > 0)
 		;
 	if (n < 0)
 		return n;
+	passed = peer_guard_passed();
 	n = zmq_recv(p->socket, message, sizeof(message), ZMQ_DONTWAIT);
+	if (n < 0 && zmq_errno() == EAGAIN) {
+		peer_guard_taken(passed);
+		tell_cuts(p);
+	}
 	if (n < 0)
 		return zmq_errno() == EAGAIN ? 0 : -zmq_errno();
 	if (n == 0 || (size_t)n > sizeof(message) || (size_t)n > size)

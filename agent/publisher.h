@@ -9,8 +9,9 @@
  * unreadable is said in the log, and the last good one counts.
  *
  * Threads: one owner, which calls publisher_poll() whenever publisher_fd() is readable: who may
- * connect is answered there. Bounds: 64 Ki topics (the oldest sequence number is then forgotten,
- * with a new epoch); the list as in curve.h.
+ * connect is answered there. Bounds: what subscribers make libzmq hold (peer_guard.h), who goes
+ * too far is cut off, which is said in the log; 64 Ki topics (the oldest sequence number is then
+ * forgotten, with a new epoch); the list as in curve.h.
  */
 #ifndef PULLET_PUBLISHER_H
 #define PULLET_PUBLISHER_H
@@ -22,9 +23,9 @@
 #include "sys.h"
 
 /* File descriptors: libzmq's 5 of a context (agent/push.h), one of the socket, one that listens,
- * and look-ups of interfaces and names at the start; with a list of keys 3 more; and two
- * subscribers. */
-#define PUBLISHER_DESCRIPTORS (5 + 1 + 1 + 2 + 3 + 2)
+ * and look-ups of interfaces and names at the start; two to wait at; with a list of keys 2 more;
+ * and two subscribers. */
+#define PUBLISHER_DESCRIPTORS (5 + 1 + 1 + 2 + 2 + 2 + 2)
 
 struct publisher;
 struct push_message;

