@@ -17,7 +17,7 @@ from test_documents import ALL, LIMIT_KB, LIMIT_MS
 
 MAX = 8 << 20
 KEYS = 9900  # a little under the most that may stand below a prefix
-MANY = 1000 if harness.SANITIZED else KEYS  # to be read in less than the time that the agent has to end
+MANY = 2500 if harness.SANITIZED else KEYS  # to be read in less than the time that the agent has to end
 
 
 def many(width, count=KEYS):
