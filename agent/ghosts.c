@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "hash.h"
+#include "sorted.h"
 
 #define BEGINNING (GHOSTS_KEY - 32)
 #define OVERHEAD 24 /* of what malloc() gives */
@@ -62,24 +63,9 @@ static void shorten(const char *key, size_t len, char ret_text[GHOSTS_KEY])
 		hash_bytes(HASH_START, key, len));
 }
 
-/* The place where the key is, or is to be. */
-static size_t find(const struct ghosts *g, const char *key, bool *ret_found)
+static const char *key_at(const void *ghosts, size_t i)
 {
-	size_t low = 0, high = g->count;
-
-	*ret_found = false;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = strcmp(g->entries[middle]->key, key);
-
-		if (order == 0)
-			*ret_found = true;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return ((const struct ghosts *)ghosts)->entries[i]->key;
 }
 
 static size_t entry_bytes(const struct entry *e)
@@ -127,7 +113,7 @@ int ghosts_put(struct ghosts *g, const char *key, size_t len, enum ghost kind)
 	size_t at;
 
 	shorten(key, len, text);
-	at = find(g, text, &found);
+	found = sorted_find(g, g->count, key_at, text, &at);
 	if (found && kind == GHOST_NONE)
 		drop(g, at);
 	else if (found)

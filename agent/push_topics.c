@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sorted.h"
+
 struct seen { /* of one topic at one endpoint */
 	bool any;
 	uint64_t seq;
@@ -34,21 +36,17 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->topic->topic, y->topic->topic);
 }
 
+static const char *name_at(const void *topics, size_t i)
+{
+	return ((const struct push_topics *)topics)->topics[i].topic->topic;
+}
+
 /* The first of the topics with this name, or NULL. */
 static struct topic *find(const struct push_topics *t, const char *name)
 {
-	size_t low = 0, high = t->count;
+	size_t at;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(t->topics[middle].topic->topic, name) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < t->count && strcmp(t->topics[low].topic->topic, name) == 0 ? &t->topics[low]
-										: NULL;
+	return sorted_find(t, t->count, name_at, name, &at) ? &t->topics[at] : NULL;
 }
 
 static struct seen *seen_of(const struct push_topics *t, size_t endpoint, const struct topic *topic)

@@ -16,6 +16,7 @@
 #include <sys/queue.h>
 
 #include "log.h"
+#include "sorted.h"
 
 #define FORGET (RELAY_MAX_TOPICS / 16)
 #define BATCH 64 /* messages a turn */
@@ -76,20 +77,9 @@ struct relay {
 
 /* ---- topics ---- */
 
-/* Where the first name stands that is not before `name`. */
-static size_t place(const struct relay *r, const char *name)
+static const char *topic_at(const void *relay, size_t i)
 {
-	size_t low = 0, high = r->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(r->topics[middle]->name, name) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return ((const struct relay *)relay)->topics[i]->name;
 }
 
 static void leave(struct relay *r, struct topic *t)
@@ -153,14 +143,14 @@ static struct topic *topic_new(const struct relay *r, const char *name)
 /* NULL when memory is short, which is a doubt. */
 static struct topic *find_or_add(struct relay *r, const char *name)
 {
-	size_t i = place(r, name), room = r->room ? 2 * r->room : 64;
+	size_t i, room = r->room ? 2 * r->room : 64;
 	struct topic **grown, *t;
 
-	if (i < r->count && strcmp(r->topics[i]->name, name) == 0)
+	if (sorted_find(r, r->count, topic_at, name, &i))
 		return r->topics[i];
 	if (r->count == RELAY_MAX_TOPICS) {
 		forget_oldest(r);
-		i = place(r, name);
+		sorted_find(r, r->count, topic_at, name, &i);
 	}
 	if (r->count == r->room) {
 		grown = reallocarray(r->topics, room, sizeof(*grown));
@@ -287,11 +277,11 @@ void relay_heard(struct relay *r, unsigned upstream, const char *where, const ch
 
 void relay_joined(struct relay *r, const char *prefix)
 {
-	size_t len = strlen(prefix);
+	size_t i, len = strlen(prefix);
 
 	if (TAILQ_EMPTY(&r->joins))
 		r->join_ms = r->sys->now_ms() + RELAY_JOIN_MS;
-	for (size_t i = place(r, prefix); i < r->count; i++) {
+	for (sorted_find(r, r->count, topic_at, prefix, &i); i < r->count; i++) {
 		struct topic *t = r->topics[i];
 
 		if (strncmp(t->name, prefix, len) != 0)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "settings_value.h"
+#include "sorted.h"
 
 #define MAX_HOST 64
 #define MAX_PAGES (SETTINGS_MAX_CONFIGS / RECEIPT_CONFIGS)
@@ -49,33 +50,22 @@ static size_t host_bytes(const struct host *h)
 	return bytes + (h->known ? h->known->bytes : 0);
 }
 
-/* The place where the host is, or is to be. */
-static size_t find(const struct roster *r, const char *name, bool *ret_found)
+static const char *host_at(const void *roster, size_t i)
 {
-	size_t low = 0, high = r->count;
+	return ((const struct roster *)roster)->hosts[i]->name;
+}
 
-	*ret_found = false;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = strcmp(r->hosts[middle]->name, name);
-
-		if (order == 0)
-			*ret_found = true;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+static bool find(const struct roster *r, const char *name, size_t *ret_at)
+{
+	return sorted_find(r, r->count, host_at, name, ret_at);
 }
 
 static struct host *host_of(struct roster *r, const char *name, bool make)
 {
-	bool found;
-	size_t at = find(r, name, &found), room = r->room ? 2 * r->room : 64;
+	size_t at, room = r->room ? 2 * r->room : 64;
 	struct host **hosts = r->hosts, *h;
 
-	if (found)
+	if (find(r, name, &at))
 		return r->hosts[at];
 	if (!make)
 		return NULL;
@@ -133,10 +123,9 @@ static void host_free(struct host *h)
 /* Nothing is left of it. */
 static void drop_if_empty(struct roster *r, const char *name)
 {
-	bool found;
-	size_t at = find(r, name, &found);
+	size_t at;
 
-	if (!found || !is_empty(r->hosts[at]))
+	if (!find(r, name, &at) || !is_empty(r->hosts[at]))
 		return;
 	r->bytes -= host_bytes(r->hosts[at]);
 	host_free(r->hosts[at]);
@@ -445,10 +434,9 @@ void roster_visit_ghosts(const struct roster *r,
 
 bool roster_alive(const struct roster *r, const char *host)
 {
-	bool found;
-	size_t at = find(r, host, &found);
+	size_t at;
 
-	return found && is_alive(r->hosts[at]);
+	return find(r, host, &at) && is_alive(r->hosts[at]);
 }
 
 size_t roster_hosts(const struct roster *r)
