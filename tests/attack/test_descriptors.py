@@ -87,17 +87,16 @@ class Descriptors(harness.Case):
         url = p.log.wait('^serving').split()[-1]
         return p.log.wait('^publishing on').split()[-1], url
 
-    def run_agent(self, limit):
-        """One life: published, connected, asked."""
-        p = self.agent(limit, self.settings(self.push))
+    def live(self, p, *lines, ask=lambda p: None):
+        """One life of a program: it says these lines, is asked, and ends when it is told to. As `run` of try_all()."""
         try:
             try:
-                p.log.wait('published config=web generation=1')
-                p.log.wait('push channel connected')
+                for line in lines:
+                    p.log.wait(line)
             except AssertionError:
                 said = '\n'.join(p.log.drain())
                 return p.wait(), said
-            self.assertIn('"web"', self.cli('status', '--json'))
+            ask(p)
             p.signal(signal.SIGTERM)
             p.log.drain()
             self.assertEqual(p.wait(), 0, p.log.seen)
@@ -107,7 +106,13 @@ class Descriptors(harness.Case):
 
     def test_an_agent(self):
         self.begin()
-        self.try_all(self.run_agent)
+
+        def ask(_p):
+            self.assertIn('"web"', self.cli('status', '--json'))
+        self.try_all(lambda limit: self.live(self.agent(limit, self.settings(self.push)), 'published config=web generation=1', 'push channel connected', ask=ask))
+
+    def server(self, limit, *command):
+        return Program(limited(limit, PULLET, *command), read='both')
 
     def test_many_endpoints(self):
         self.begin()
@@ -145,23 +150,6 @@ class Descriptors(harness.Case):
         p.log.drain()
         self.assertEqual(p.wait(), 0)
 
-    def run_server(self, limit, *command, ask=None):
-        p = Program(limited(limit, PULLET, *command), read='both')
-        try:
-            try:
-                p.log.wait('^publishing on')
-            except AssertionError:
-                said = '\n'.join(p.log.drain())
-                return p.wait(), said
-            if ask:
-                ask(p)
-            p.signal(signal.SIGTERM)
-            p.log.drain()
-            self.assertEqual(p.wait(), 0, p.log.seen)
-            return None
-        finally:
-            p.close()
-
     def test_serve(self):
         self.begin(serve=False)
 
@@ -169,12 +157,13 @@ class Descriptors(harness.Case):
             url = p.log.wait('^serving').split()[-1]
             with urllib.request.urlopen(f'{url}/web.yaml', timeout=harness.DEADLINE) as answer:
                 self.assertEqual(answer.read(), b'a: 1\n')
-        self.try_all(lambda limit: self.run_server(limit, 'serve', self.path('www'), '--http', '127.0.0.1:0', '--push', 'tcp://127.0.0.1:0', ask=ask))
+        command = 'serve', self.path('www'), '--http', '127.0.0.1:0', '--push', 'tcp://127.0.0.1:0'
+        self.try_all(lambda limit: self.live(self.server(limit, *command), '^publishing on', ask=ask))
 
     def test_relay(self):
         self.begin()
         command = 'relay', '--dir', self.path('www'), '--upstream', self.push, '--push', 'tcp://127.0.0.1:0'
-        self.try_all(lambda limit: self.run_server(limit, *command))
+        self.try_all(lambda limit: self.live(self.server(limit, *command), '^publishing on'))
 
     def test_publish(self):
         self.begin()
