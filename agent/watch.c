@@ -5,10 +5,10 @@
  * nothing, and when events were lost, or a symlink that others lead through was flipped
  * (Kubernetes' ..data), the whole tree is looked at again.
  *
- * Looking goes in rounds, with a rest after each that is three times as long: a storm of changes
- * leaves most of the loop to others. A name stands in the line once, however often it changed, and
- * no events are read before the line is empty; so each name gets its turn, and what the kernel
- * drops meanwhile is found by looking at all.
+ * Looking goes in rounds, with a rest after each of three times its processor time: a storm of
+ * changes leaves most of the loop to others. A name stands in the line once, however often it
+ * changed, and no events are read before the line is empty; so each name gets its turn, and what
+ * the kernel drops meanwhile is found by looking at all.
  */
 #include "watch.h"
 
@@ -295,17 +295,16 @@ static void readable(void *arg, int fd, unsigned events)
 {
 	struct watch *w = arg;
 	const struct sys *sys = loop_sys(w->loop);
-	uint64_t begin_us = sys->monotonic_us(), took_us = 0;
+	uint64_t end_us = sys->monotonic_us() + ROUND_US, work_us = sys_thread_us();
 
 	(void)fd, (void)events;
 	loop_unwatch(&w->watch);
 	TAILQ_CONCAT(&w->waiting, &w->later, line);
-	while (took_us < ROUND_US && (!TAILQ_EMPTY(&w->waiting) || fill_line(w))) {
+	while (sys->monotonic_us() < end_us && (!TAILQ_EMPTY(&w->waiting) || fill_line(w)))
 		if (!TAILQ_EMPTY(&w->waiting))
 			look(w);
-		took_us = sys->monotonic_us() - begin_us;
-	}
-	loop_timer_set(w->loop, &w->rest, loop_now_ms(w->loop) + 1 + 3 * took_us / 1000);
+	work_us = sys_thread_us() - work_us;
+	loop_timer_set(w->loop, &w->rest, loop_now_ms(w->loop) + 1 + 3 * work_us / 1000);
 }
 
 static void has_rested(void *arg)

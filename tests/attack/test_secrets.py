@@ -500,6 +500,42 @@ class Servers(Case):
         self.until(is_closed, f'others may look into {command}')
 
 
+class Plain(harness.Case):
+    """Who is between two hosts reads no credential: none is sent to another host over plain http, unless the configuration says so."""
+    BASIC = {'basic': {'user': 'u', 'password_file': 'secret'}}
+    AUTH = (('http', '/a', {'bearer_file': 'secret'}), ('http', '/a', BASIC), ('http', '/a', {'headers': {'X-Token': {'file': 'secret'}}}),
+            ('http', '/a', {'headers': {'authorization': 'Bearer x'}}), ('consul', '/a', {'bearer_file': 'secret'}), ('etcd', '/a', BASIC), ('nacos', '/g/a', BASIC), ('spring', '/a/p', BASIC))
+    URLS = ((['http://192.0.2.1:1'], False), (['https://192.0.2.1:1', 'http://host.example'], False), (['HTTP://127.0.0.1.example'], False), (['http://[2001:db8::1]'], False),
+            (['https://192.0.2.1:1'], True), (['http://127.0.0.1:1', 'http://[::1]:1'], True))
+
+    def settings(self, kind, path, auth, urls, **more):
+        at = json.loads(json.dumps(auth).replace('"secret"', json.dumps(self.path('secret'))))
+        return json.dumps({'agent': {'state_dir': self.path('state'), 'runtime_dir': self.path('run')}, 'servers': {'main': {'kind': kind, 'urls': urls, 'auth': at, **more}},
+                           'configs': {'web': {'from': [{'server': 'main', 'path': path}], 'type': 'yaml'}}})
+
+    def try_one(self, good, *what, **more):
+        self.write('pullet.yaml', self.settings(*what, **more))
+        code, out, err = attack.run(PULLETD, '-t', '-c', self.path('pullet.yaml'))
+        self.assertEqual(code, 0 if good else 78, (what, more, out, err))
+        if not good:
+            self.assertIn('over plain http', out + err)
+
+    def test_none_is_sent_to_another_host(self):
+        self.write('secret', 'Planted\n')
+        os.chmod(self.path('secret'), 0o600)
+        for kind, path, auth in self.AUTH:
+            for urls, good in self.URLS:
+                self.try_one(good, kind, path, auth, urls)
+                self.try_one(True, kind, path, auth, urls, insecure=True)
+        agent = Agent(self, self.settings('http', '/a', self.BASIC, ['http://127.0.0.1:1']))
+        agent.ready()
+        self.write('pullet.yaml', self.settings('http', '/a', self.BASIC, ['http://192.0.2.1:1']))
+        agent.signal(signal.SIGHUP)
+        agent.log.wait('over plain http')
+        agent.log.wait('nothing was changed')
+        agent.stop()
+
+
 class Tagged:
     """A server whose ETag and Last-Modified are any bytes."""
 
