@@ -36,7 +36,7 @@
 #define SEALED 8
 #define WAITING 160     /* bytes in memory of a subscription that waits, beside twice its topic's */
 #define AT_ONCE 1024    /* bytes; what a burst leaves in pieces in libzmq's heap is lost to it */
-#define TIDY (2u << 20) /* taken; then libzmq's heap, which is in pieces, is given back */
+#define TIDY (1u << 20) /* taken, or gone; then the heap, which is in pieces, is given back */
 #define PAUSE_NS 1000000
 /* Between the threads, until libzmq has let go of a connection; two are needed. */
 #define ROUNDS 4
@@ -511,9 +511,9 @@ void peer_guard_taken(uint64_t until)
 		taken = until;
 	rounds += came;
 	came = false;
+	tidy = taken - tidied >= TIDY || (rounds >= ROUNDS && leaving >= TIDY);
 	if (rounds >= ROUNDS)
 		leaving = 0;
-	tidy = taken - tidied >= TIDY;
 	if (tidy)
 		tidied = taken;
 	if (woken && wakes >= 0) {

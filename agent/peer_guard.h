@@ -41,7 +41,7 @@
 #define PEER_GUARD_WAITING (512u << 10)
 /* Topics, in memory. 500 that others have too fit into a share. */
 #define PEER_GUARD_SHARE (36u << 10)
-#define PEER_GUARD_POOL (2u << 20)
+#define PEER_GUARD_POOL (1u << 20)
 
 enum peer_guard_side { /* who is guarded against; values for ZMQ_THREAD_NAME_PREFIX */
 	PEER_GUARD_PUBLISHERS = 1,

@@ -484,6 +484,8 @@ int publisher_poll(struct publisher *p, char *ret_prefix, size_t size, int *ret_
 	}
 	if (n < 0)
 		return zmq_errno() == EAGAIN ? 0 : -zmq_errno();
+	if (n > 1 && (size_t)n <= sizeof(message) && memchr(message + 1, '\0', (size_t)n - 1))
+		message[0] = 0; /* no topic of ours has it: nobody has come */
 	if (n == 0 || (size_t)n > sizeof(message) || (size_t)n > size)
 		n = 1; /* as if for everything: too long a prefix matches nothing of ours */
 	*ret_subscribed = message[0] == 1;

@@ -137,6 +137,12 @@ def far_apart(number):
     return struct.pack('>I', number // 2 * 2654435761 % (1 << 32)) + (b'\xff' if number % 2 else b'\0')
 
 
+def some(make, count):
+    """As many(), and then the connection ends."""
+    blocks = many(make, count)()
+    return lambda: itertools.islice(blocks, 1)
+
+
 def again(data):
     return lambda: itertools.repeat(data)
 
@@ -159,6 +165,7 @@ ATTACKS = {
     'topics that branch': many(lambda n: frame(b'\x01' + far_apart(n))),
     'topics by commands': many(lambda n: frame(b'\x09SUBSCRIBE' + topic(30, n), command=True)),
     'topics that are taken back': many(lambda n: frame(b'\x01' + topic(30, n)) + frame(b'\x00' + topic(30, n))),
+    'topics, and away': some(lambda n: frame(b'\x01' + topic(30, n)), 300),
     'one topic': again(frame(b'\x01web') * 20000),
     'all topics, again and again': again((frame(b'\x01') + frame(b'\x00')) * 20000),
     'cancellations': many(lambda n: frame(b'\x00' + topic(6, n))),
@@ -183,7 +190,8 @@ class Flood:
     def run(self):
         while self.open:
             with contextlib.suppress(OSError), self.reach() as self.peer:
-                self.peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 << 10)  # what is sent is mostly read
+                if self.kind == b'SUB':
+                    self.peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 << 10)  # what is sent is mostly read
                 blocks = ATTACKS[self.attack]()
                 if self.keys:
                     blocks = Sealed(self.peer, self.kind, *self.keys).blocks(blocks)
