@@ -161,24 +161,39 @@ torture: deps ## readers beside 100,000 swaps on tmpfs, ext4 and overlayfs; 800 
 	@export PULLET_BUILD=$(BUILD); bad=0; $(RUN) --timeout 1800 tests/stress/torture.sh $(BUILD)/stress/stress_snapshot || bad=1; \
 	$(RUN) --timeout 1800 --jobs 4 $(foreach c,ext4_normal ext4_strict xfs_normal xfs_strict seeded,$(PYTHON) tests/stress/power_cut.py $(c) --) || bad=1; exit $$bad
 
-# left out where a sanitizer could see nothing: what tests the tests, and, for that of threads, what all runs in the loop's
-UNSEEN      := $(if $(SAN),completions conformance outage readme scalars suite) \
-               $(if $(findstring thread,$(SAN)),apollo cli consul desync doctor etcd_faults fleet framing gzip http messages metrics nacos s3 secrets spring tls validators)
-INTEGRATION  = $(sort $(filter-out $(patsubst %,tests/integration/test_%.py,$(UNSEEN)),$(wildcard tests/integration/test_*.py)))
-# what takes longest begins first; what looks at the whole machine, or loads it, runs alone
-LONG        := $(patsubst %,tests/integration/test_%.py,fleet relay nacos http desync etcd)
-ALONE       := $(patsubst %,tests/integration/test_%.py,idle crash change_crash faults servers)
+# what sanitizers cannot see: what tests the tests, or preloads what they do; and what also measures, which they change
+UNSEEN      := completions conformance outage readme scalars suite
+MEASURING   := http relay service sighup
+# where two threads meet: what else there is runs in the loop's thread alone, and the sanitizer of memory sees that
+THREADED    := agent change change_crash convergence crash curve etcd faults flood kinds_local operate push relay servers service sighup stale
+# what looks at the whole machine, or loads it, runs alone
+BY_THEMSELVES := idle crash change_crash faults servers
+programs     = $(patsubst %,tests/$(1)/test_%.py,$(2))
+all_of       = $(sort $(wildcard tests/$(1)/test_*.py))
+# ONCE=1, for .ci/run: what the sanitizer of memory's run sees too is left to that
+VIEW        := $(if $(findstring thread,$(SAN)),thread,$(if $(SAN),memory,$(if $(ONCE),once,all)))
+integration_all    = $(call all_of,integration)
+integration_once   = $(call programs,integration,$(UNSEEN) $(MEASURING) $(BY_THEMSELVES))
+integration_memory = $(filter-out $(call programs,integration,$(UNSEEN)),$(integration_all))
+integration_thread = $(call programs,integration,$(THREADED))
+INTEGRATION        = $(integration_$(VIEW))
+# what takes longest begins first
+LONG        := $(call programs,integration,fleet outage relay nacos http desync etcd)
+ALONE       := $(call programs,integration,$(BY_THEMSELVES))
 check-integration: all
 	@export PULLET_BUILD=$(BUILD); bad=0; \
 	$(RUN) --again --timeout 900 $(foreach t,$(filter $(ALONE),$(INTEGRATION)),$(PYTHON) $(t) --) || bad=1; \
 	$(RUN) --again --timeout 900 --jobs 3 $(foreach t,$(filter $(LONG),$(INTEGRATION)) $(filter-out $(ALONE) $(LONG),$(INTEGRATION)),$(PYTHON) $(t) --) || bad=1; exit $$bad
 
-# a sanitizer has memory of its own, so what measures that is left out; that of threads sees nothing in what all runs in one
-UNMEASURED  := push_memory documents images
-UNTHREADED  := hooks hostile_agent layout links paths pidfile receipts rights secrets serve shell signatures
-ATTACKS      = $(sort $(filter-out $(patsubst %,tests/attack/test_%.py,$(if $(SAN),$(UNMEASURED)) $(if $(findstring thread,$(SAN)),$(UNTHREADED))),$(wildcard tests/attack/test_*.py)))
+# a sanitizer has memory of its own, so what measures that is left out; that of threads is shown what crosses them
+UNMEASURED  := push_memory documents
+CROSSING    := control_socket push_replay relay_hostile withdrawn
+attack_all    = $(call all_of,attack)
+attack_once   = $(call programs,attack,$(UNMEASURED))
+attack_memory = $(filter-out $(attack_once),$(attack_all))
+attack_thread = $(call programs,attack,$(CROSSING))
 check-attack: all
-	@export PULLET_BUILD=$(BUILD); $(RUN) --again --timeout 900 --jobs 2 $(foreach t,$(ATTACKS),$(PYTHON) $(t) --)
+	@export PULLET_BUILD=$(BUILD); $(RUN) --again --timeout 900 --jobs 2 $(foreach t,$(attack_$(VIEW)),$(PYTHON) $(t) --)
 
 # in a copy of the tree, below build/
 seeded: all ## put each hole back that was closed, and see that its test fails (SEEDS="words of names"; QUICK=1: what unit tests see; root; 12 minutes)
