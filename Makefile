@@ -128,6 +128,7 @@ $(BUILD)/replay/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)
 	$(link) $(PKG_LIBS)
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS) $(BENCH_LIBS)
+$(PROGRAMS) $(UNIT) $(STRESS) $(REPLAY) $(BUILD)/fleet: $(if $(findstring thread,$(SAN)),$(BUILD)/tests/tsan.o)
 
 FORCE:
 
@@ -137,7 +138,7 @@ $(DEPENDENCIES): ; # else the pattern of the broken harnesses would make them
 
 # ---- tests
 PYTHON := /usr/bin/python3
-RUN    := $(if $(findstring thread,$(SAN)),TSAN_OPTIONS=suppressions=$(CURDIR)/tests/tsan.supp) $(PYTHON) tests/run
+RUN    := $(PYTHON) tests/run
 SEP     = $(foreach p,$(1),$(p) --)
 # the sum of what tests/run wrote to a file, under this name
 sum     = awk '{ p += $$1; f += $$2; s += $$3 } END { printf "$(1): %d passed, %d failed", p, f; if (s) printf ", %d skipped", s; print "" }'
@@ -203,6 +204,7 @@ PARTS       := quickcheck check-stress check-fleet check-integration check-attac
 # one after the other, so that the output reads; a failure in one does not hide the next
 check-run:
 	@$(MAKE) --no-print-directory -j$$(nproc) tests
+	@$(if $(SAN),$(MAKE) --no-print-directory SAN= build/$(SONAME)) # a sanitized one cannot be loaded by Python
 	@rm -f $(BUILD)/sums; export PULLET_TEST_SUMS=$(BUILD)/sums; bad=0; \
 	for part in $(PARTS); do \
 	  echo "== $$part"; $(MAKE) --no-print-directory $$part || bad=1; done; \
