@@ -1,15 +1,17 @@
 /*
- * What ThreadSanitizer is not to report. It is part of each program: a file of its own would have to be readable by every user that a
- * test runs one as, in a checkout that may be private.
+ * What ThreadSanitizer is not to report. It is part of each program: a file of its own would have
+ * to be readable by every user that a test runs one as, in a checkout that may be private.
  */
 const char *__tsan_default_suppressions(void);
 
 const char *__tsan_default_suppressions(void)
 {
-	/* libzmq is not built with ThreadSanitizer: its own synchronisation cannot be seen, so what it does to memory is left out. */
+	/* libzmq is not built with ThreadSanitizer: its own synchronisation cannot be seen, so what
+	 * it does to memory is left out. */
 	return "called_from_lib:libzmq.so.5\n"
 	       "called_from_lib:libsodium.so.23\n"
-	       /* libzmq's reads of a socket are seen, as recv() is the program's own (peer_guard), and its close of it is not
-	        * (called_from_lib): the next one to have the number of that descriptor seems to race with it. */
+	       /* libzmq's reads of a socket are seen, as recv() is the program's own (peer_guard),
+		* and its close of it is not (called_from_lib): the next one to have the number of
+		* that descriptor seems to race with it. */
 	       "race:interceptor_recvfrom\n";
 }
