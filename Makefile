@@ -188,10 +188,10 @@ check-integration: all
 
 # a sanitizer has memory of its own, so what measures that is left out; that of threads is shown what crosses them
 UNMEASURED  := push_memory documents
-CROSSING    := control_socket push_replay relay_hostile withdrawn
+CROSSING    := answers control_socket push_replay relay_hostile withdrawn
 attack_all    = $(call all_of,attack)
-attack_once   = $(call programs,attack,$(UNMEASURED))
-attack_memory = $(filter-out $(attack_once),$(attack_all))
+attack_once   = $(call programs,attack,$(UNMEASURED) answers serve)
+attack_memory = $(filter-out $(call programs,attack,$(UNMEASURED)),$(attack_all))
 attack_thread = $(call programs,attack,$(CROSSING))
 check-attack: all
 	@export PULLET_BUILD=$(BUILD); $(RUN) --again --timeout 900 --jobs 2 $(foreach t,$(attack_$(VIEW)),$(PYTHON) $(t) --)
