@@ -40,7 +40,9 @@ HARDEN   := $(if $(SAN),,-D_FORTIFY_SOURCE=2) -fstack-protector-strong -fstack-c
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 DEFS     := -D_GNU_SOURCE -DPULLET_VERSION='"$(VERSION)"' -DPULLET_SYSCONFDIR='"$(SYSCONFDIR)"' \
             -DPULLET_RUNSTATEDIR='"$(RUNSTATEDIR)"' -DPULLET_LOCALSTATEDIR='"$(LOCALSTATEDIR)"'
-ALL_CFLAGS  = -std=c11 $(WARN) $(HARDEN) -fPIE -pthread $(DEFS) $(SANFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP
+# "room/file.h" is looked for in agent/, "lib/file.h" from the root
+QUOTED   := -iquote agent -iquote .
+ALL_CFLAGS  = -std=c11 $(WARN) $(HARDEN) -fPIE -pthread $(DEFS) $(SANFLAGS) $(QUOTED) $(CPPFLAGS) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -pie -Wl,--as-needed,-z,relro,-z,now -pthread $(SANFLAGS) $(LDFLAGS)
 
 AGENT_PKGS := libcurl libzmq yaml-0.1 libevent_core libevent_extra jansson libcrypto libssl libpcre2-8 zlib
@@ -52,9 +54,9 @@ say = $(if $(V),,@printf '  %-7s %s\n' $(1) $@;)
 
 # ---- what there is
 LIB_SRC    := $(sort $(wildcard lib/*.c))
-AGENT_SRC  := $(sort $(filter-out agent/main.c,$(wildcard agent/*.c agent/kinds/*.c agent/page/*.c)))
-CLI_SRC    := $(sort $(wildcard agent/cli/*.c))
-UNIT_SRC   := $(sort $(wildcard tests/unit/test_*.c))
+AGENT_SRC  := $(sort $(filter-out agent/main.c,$(shell find agent -name '*.c' -not -path 'agent/cli/*')))
+CLI_SRC    := $(sort $(shell find agent/cli -name '*.c'))
+UNIT_SRC   := $(sort $(shell find tests/unit -name 'test_*.c'))
 STRESS_SRC := $(sort $(wildcard tests/stress/stress_*.c))
 FUZZ_SRC   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SRC  := $(sort $(wildcard tests/bench/bench_*.c))
@@ -91,7 +93,7 @@ $(BUILD)/%.o: %.c
 	$(call say,CC)$(CC) $(ALL_CFLAGS) $(if $(filter lib/%,$<),,$(PKG_CFLAGS)) -c -o $@ $<
 
 # the status page is part of the program
-$(BUILD)/agent/page/page.o: $(filter-out %.c %.h,$(wildcard agent/page/*))
+$(BUILD)/agent/control/page/page.o: $(filter-out %.c %.h %/README,$(wildcard agent/control/page/*))
 
 $(BUILD)/lib.a: $(call obj,$(LIB_SRC))
 	$(call say,AR)rm -f $@ && $(AR) rcD $@ $^
@@ -277,7 +279,7 @@ fuzz: $(FUZZ) ## fuzz each parser for FUZZ_SECONDS (60) with clang
 	    build-fuzz/corpus/$$n tests/fuzz/corpus/$$n || exit 1; done
 build-fuzz/%: tests/fuzz/%.c $(LIB_SRC) $(AGENT_SRC)
 	@mkdir -p $(@D)
-	$(call say,FUZZ)$(CLANG) -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined $(DEFS) $(PKG_CFLAGS) -pthread -o $@ $^ $(PKG_LIBS)
+	$(call say,FUZZ)$(CLANG) -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined $(DEFS) $(QUOTED) $(PKG_CFLAGS) -pthread -o $@ $^ $(PKG_LIBS)
 
 # ---- packages
 deb: ## build the Debian packages, with SBOM, into build/packages/deb

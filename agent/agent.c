@@ -13,16 +13,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "account.h"
-#include "file.h"
-#include "log.h"
-#include "push.h"
-#include "room.h"
-#include "report.h"
-#include "transport.h"
-#include "withdraw.h"
-#include "trusted.h"
-#include "worker.h"
+#include "fleet/config_receipt.h"
+#include "files/file.h"
+#include "base/log.h"
+#include "push/subscriber.h"
+#include "descriptor_budget.h"
+#include "fleet/report.h"
+#include "http/client.h"
+#include "publish/withdraw.h"
+#include "files/trusted.h"
+#include "base/worker.h"
 
 /* ---- directories ---- */
 

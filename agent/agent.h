@@ -1,6 +1,6 @@
 /*
  * The agent as it runs: all there is of it, the order in which it starts, the same list backwards;
- * and the step from one configuration to the next (when it is taken, renewal.h decides).
+ * and the step from one configuration to the next (when it is taken, reconfigure.h decides).
  *
  * Threads: the loop's. Ownership: settings are the agent's once it has begun to start. Errors: told
  * in the log.
@@ -10,10 +10,10 @@
 
 #include <limits.h>
 
-#include "config.h"
-#include "control.h"
-#include "service.h"
-#include "settings_diff.h"
+#include "config/config.h"
+#include "control/api.h"
+#include "control/systemd.h"
+#include "settings/diff.h"
 
 struct agent {
 	/* set by main.c */

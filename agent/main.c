@@ -11,13 +11,13 @@
 
 #include "agent.h"
 #include "init.h"
-#include "log.h"
-#include "push.h"
-#include "reach.h"
-#include "renewal.h"
-#include "room.h"
-#include "transport.h"
-#include "trusted.h"
+#include "base/log.h"
+#include "push/subscriber.h"
+#include "httpd/reach.h"
+#include "reconfigure.h"
+#include "descriptor_budget.h"
+#include "http/client.h"
+#include "files/trusted.h"
 
 enum { EXIT_USAGE = 64, EXIT_BAD_CONFIG = 78 };
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Coverage of lib/ by its unit tests: all lines, and 95 % of the branches of each module. Run from the root of the repository.
 #
-# Builds lib/*.c without optimization in a directory of its own, and each tests/unit/test_X.c that has a lib/X.c; prints a table
+# Builds lib/*.c without optimization in a directory of its own, and each tests/unit/lib/test_X.c that has a lib/X.c; prints a table
 # and each line and branch that was not taken, with its reason from tests/coverage.txt. Fails when a module (with its header) has
 # too little, when its test fails or is missing, when something not taken has no reason, and when a reason is stale. Asserts count
 # as branches: tests take them by expect_assert_failure().
@@ -18,7 +18,7 @@ trap 'exit 1' HUP INT TERM
 : >"$dir/broken" # rows: MODULE what is wrong
 
 compile() { # SOURCE OBJECT; names relative to the build directory let gcov find what belongs together
-	(cd "$dir" && ${CC:-gcc} -std=c11 -D_GNU_SOURCE -O0 -g --coverage -fprofile-update=atomic -pthread \
+	(cd "$dir" && ${CC:-gcc} -std=c11 -D_GNU_SOURCE -O0 -g --coverage -fprofile-update=atomic -pthread -iquote "$root/agent" -iquote "$root" \
 		-c -o "$2" "$root/$1")
 }
 
@@ -31,17 +31,17 @@ build() {
 		else
 			echo "$module lib/$module.c does not build" >>"$dir/broken"
 		fi
-		if [ -e "tests/unit/test_$module.c" ]; then
+		if [ -e "tests/unit/lib/test_$module.c" ]; then
 			tests="${tests:-} $module"
 		else
-			echo "$module tests/unit/test_$module.c is missing" >>"$dir/broken"
+			echo "$module tests/unit/lib/test_$module.c is missing" >>"$dir/broken"
 		fi
 	done
 	for module in ${tests:-}; do
 		# shellcheck disable=SC2086 # many objects
-		compile "tests/unit/test_$module.c" "test_$module.o" &&
+		compile "tests/unit/lib/test_$module.c" "test_$module.o" &&
 			${CC:-gcc} --coverage -pthread -o "$dir/test_$module" "$dir/test_$module.o" ${objects:-} -lcmocka ||
-			echo "$module tests/unit/test_$module.c does not build" >>"$dir/broken"
+			echo "$module tests/unit/lib/test_$module.c does not build" >>"$dir/broken"
 	done
 }
 
@@ -49,7 +49,7 @@ run() {
 	for module in ${tests:-}; do
 		[ -x "$dir/test_$module" ] || continue
 		timeout 300 "$dir/test_$module" >"$dir/output" 2>&1 && continue
-		echo "$module tests/unit/test_$module.c fails" >>"$dir/broken"
+		echo "$module tests/unit/lib/test_$module.c fails" >>"$dir/broken"
 		tail -n 30 "$dir/output"
 	done
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Holds the man pages against the programs: options, commands, exit codes, environment, functions, references. Both ways: what a page lacks, and
-what it has that no program knows. And the commands that they and README.md show. (The keys of the configuration are held against pullet.yaml(5) by tests/unit/test_settings.c.)
+what it has that no program knows. And the commands that they and README.md show. (The keys of the configuration are held against pullet.yaml(5) by tests/unit/settings/test_settings.c.)
 
 Usage: tests/man.py [--self-test]    PULLET_BUILD is where the programs are. Ends with "N passed, N failed".
 """
@@ -166,14 +166,14 @@ def check_references(name, page, pages):
 
 
 def glob_sources(*patterns):
-    return sorted(os.path.relpath(path, ROOT) for pattern in patterns for path in glob.glob(os.path.join(ROOT, pattern)))
+    return sorted(os.path.relpath(path, ROOT) for pattern in patterns for path in glob.glob(os.path.join(ROOT, pattern), recursive=True))
 
 
 def check(pages, programs):
     """All complaints, each with its page before it; and how many checks there were."""
-    daemon = glob_sources('agent/*.c', 'agent/kinds/*.c')
+    daemon = [path for path in glob_sources('agent/**/*.c') if not path.startswith('agent/cli/')]
     results = [('pullet.1', check_pullet(pages['pullet.1'], programs)), ('pulletd.8', check_options(pages['pulletd.8'], programs)),
-               ('pullet.1', check_environment(pages['pullet.1'], glob_sources('agent/cli/*.c', 'lib/*.c'))),
+               ('pullet.1', check_environment(pages['pullet.1'], glob_sources('agent/cli/**/*.c', 'lib/*.c'))),
                ('pulletd.8', check_environment(pages['pulletd.8'], daemon)),
                ('libpullet.3', check_environment(pages['libpullet.3'], glob_sources('lib/*.c'))), ('libpullet.3', check_functions(pages['libpullet.3']))]
     results += [(name, check_codes(pages[name], programs.codes[name])) for name in ('pullet.1', 'pulletd.8')]

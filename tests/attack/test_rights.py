@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Who may do and see what over the control socket: the table of pulletd(8), RIGHTS, is walked cell by cell, endpoints and commands, with the users that it names and the
-modes that a host has. The routes of agent/control.c, the commands of agent/cli/main.c and packaging/openapi.yaml are held against the same table."""
+modes that a host has. The routes of agent/control/api.c, the commands of agent/cli/main.c and packaging/openapi.yaml are held against the same table."""
 import contextlib
 import functools
 import http.client
@@ -57,8 +57,8 @@ class Tables(unittest.TestCase):
     """What the source and the documents say is what the man page says."""
 
     def test_the_routes(self):
-        routes = ROUTE.findall(text_of('agent', 'control.c'))
-        self.assertEqual(len(routes), text_of('agent', 'control.c').count('{HTTPD_'))
+        routes = ROUTE.findall(text_of('agent', 'control', 'api.c'))
+        self.assertEqual(len(routes), text_of('agent', 'control', 'api.c').count('{HTTPD_'))
         said = {f'{method} {"/v1/configs/NAME" + after.strip(chr(34)) if before == "CONFIGS" else before.strip(chr(34))}': (right == 'READ', local == 'false')
                 for method, before, after, right, local in routes}
         self.assertEqual(said, {row: (cells['READER'] != 'no', cells['TCP'] != 'no') for row, cells in endpoints().items()})

@@ -11,10 +11,10 @@
  */
 #include <string.h>
 
-#include "../../agent/compose.h"
-#include "../../agent/diff.h"
-#include "../../agent/image.h"
-#include "../../agent/schema.h"
+#include "version/compose.h"
+#include "document/diff.h"
+#include "publish/image.h"
+#include "schema/schema.h"
 #include "bench.h"
 
 #define LAYERS 10u

@@ -39,8 +39,8 @@
 #include <curl/curl.h>
 #include <zmq.h>
 
-#include "../../agent/document.h"
-#include "../../agent/file.h"
+#include "document/document.h"
+#include "files/file.h"
 
 #define DOCUMENT 1024
 #define MAX_ROUNDS 9

@@ -40,8 +40,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "../../agent/document.h"
-#include "../../agent/image.h"
+#include "document/document.h"
+#include "publish/image.h"
 #include "../../lib/snapshot.h"
 #include "bench.h"
 

@@ -27,9 +27,9 @@
 #include <curl/curl.h>
 #include <zmq.h>
 
-#include "../../agent/base64.h"
-#include "../../agent/document.h"
-#include "../../agent/file.h"
+#include "crypto/base64.h"
+#include "document/document.h"
+#include "files/file.h"
 #include "../../lib/buffer.h"
 #include "../../lib/pullet.h"
 #include "bench.h"

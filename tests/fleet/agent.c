@@ -12,7 +12,7 @@
 
 #include "random.h"
 
-#define RECONNECT_MAX_MS 60000u /* of libzmq's, as agent/push.c sets it */
+#define RECONNECT_MAX_MS 60000u /* of libzmq's, as agent/push/subscriber.c sets it */
 
 static const struct dispatcher_limits one_at_a_time = {.max_pending = 1, .max_batch = 1};
 
@@ -193,7 +193,7 @@ static void replied(struct fleet *f, struct agent *a)
 
 /* ---- push ---- */
 
-/* As hint() in agent/push_topics.c: what is due in the window is the pull; a window that is open
+/* As hint() in agent/push/topics.c: what is due in the window is the pull; a window that is open
  * stays as it is, the next one follows directly. */
 void agent_pushed(struct fleet *f, uint32_t i, uint64_t spread_ms)
 {

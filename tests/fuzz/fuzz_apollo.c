@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/document.h"
-#include "../../agent/kind.h"
+#include "document/document.h"
+#include "pull/kinds/kind.h"
 
 #define MAX_BYTES 4096
 #define SECRET "s3cr3t-k3y"

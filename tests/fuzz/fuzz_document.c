@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "../../agent/document.h"
+#include "document/document.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,9 +5,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "../../agent/extent.h"
-#include "../../agent/keypath.h"
-#include "../../lib/snapshot.h"
+#include "document/extent.h"
+#include "document/key_path.h"
+#include "lib/snapshot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,7 +11,7 @@
 
 #include <zlib.h>
 
-#include "../../agent/gunzip.h"
+#include "http/gunzip.h"
 
 #define MOST (1u << 20)
 

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../agent/ledger.h"
+#include "version/ledger.h"
 
 #define SHORT 100000u /* such a file can be written again, however its texts are escaped */
 #define BOUND_MS INT64_C(1800000000000)

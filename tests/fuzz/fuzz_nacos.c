@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/digest.h"
-#include "../../agent/kind.h"
+#include "crypto/digest.h"
+#include "pull/kinds/kind.h"
 
 #define MAX_BYTES 4096
 #define TOKEN "s3cr3t-t0k3n"

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/document.h"
-#include "../../agent/nest.h"
+#include "document/document.h"
+#include "document/unflatten.h"
 
 #define MAX_NAMES 200
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/roster.h"
+#include "fleet/roster.h"
 
 #define ROOM (64u << 20)
 

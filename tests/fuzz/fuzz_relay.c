@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/log.h"
-#include "../../agent/relay.h"
+#include "base/log.h"
+#include "relay/relay.h"
 
 #define MAX_NAMES 256
 
@@ -96,7 +96,7 @@ static void hear(struct relay *r, const char *line, size_t len, unsigned upstrea
 	char topic[PUSH_MAX_TOPIC + 1];
 
 	if (name == 0 || name > PUSH_MAX_TOPIC || memchr(line, '\0', name))
-		return; /* push.c lets none of these through */
+		return; /* subscriber.c lets none of these through */
 	text(topic, sizeof(topic), line, name);
 	if (blank && push_message_parse(blank + 1, len - name - 1, &m, &why))
 		m = (struct push_message){0};

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/rollout.h"
+#include "verify/rollout.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

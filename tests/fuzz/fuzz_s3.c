@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/kind.h"
-#include "../../agent/sentence.h"
+#include "pull/kinds/kind.h"
+#include "text/sentence.h"
 
 #define BASE "https://s3.example:9000"
 

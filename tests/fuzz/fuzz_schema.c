@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/schema.h"
-#include "../../agent/sentence.h"
+#include "schema/schema.h"
+#include "text/sentence.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

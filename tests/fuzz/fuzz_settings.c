@@ -2,14 +2,15 @@
  * Any bytes as the agent's configuration: refused with readable sentences, or good settings.
  *
  * What is checked beside memory: the number of messages, that each is one printable line with the
- * file in front, and that settings which were accepted keep what settings.h promises.
+ * file in front, and that settings which were accepted keep what agent/settings/settings.h
+ * promises.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "../../agent/settings.h"
+#include "settings/settings.h"
 
 #define NAME "fuzz.yaml"
 

@@ -9,8 +9,8 @@
  */
 #include <stdint.h>
 
-#include "../../agent/signature.h"
-#include "../unit/minisign_signer.h"
+#include "crypto/minisign.h"
+#include "tests/unit/fixture/minisign_signer.h"
 
 #define DOCUMENT "name: web\n"
 

@@ -8,7 +8,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "../../lib/snapshot.h"
+#include "lib/snapshot.h"
 
 #define MOST_PLACES 2000
 

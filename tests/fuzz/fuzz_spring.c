@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/digest.h"
-#include "../../agent/document.h"
-#include "../../agent/hash.h"
-#include "../../agent/kind.h"
+#include "crypto/digest.h"
+#include "document/document.h"
+#include "base/hash.h"
+#include "pull/kinds/kind.h"
 
 #define MAX_PROPERTIES 300 /* that are compared with each other */
 

@@ -3,8 +3,8 @@
  * facts, then the body, in which a byte 1 stands before the product; checksums are made here, else
  * no input would get as far as the facts ("@" in the line is the digest of the parts).
  *
- * What is checked beside memory: what loads is what store.h promises, can be written, and is the
- * same when that is read. There is no disk: files are descriptors in memory.
+ * What is checked beside memory: what loads is what agent/version/store.h promises, can be written,
+ * and is the same when that is read. There is no disk: files are descriptors in memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../agent/store.h"
+#include "version/store.h"
 
 #define GENERATION 7u
 #define SHORT 16000u /* such facts can be written again, however their texts are escaped */

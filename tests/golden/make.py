@@ -172,7 +172,7 @@ def types():
 
 
 def many():
-    """The same rule is in tests/unit/test_snapshot.c."""
+    """The same rule is in tests/unit/lib/test_snapshot.c."""
     entries = []
     for i in range(2000):
         key = "section%d.key%d" % (i % 13, i)

@@ -106,7 +106,7 @@ configs:
 
 class Documented(HttpCase):
     def test_the_document_has_the_paths_of_the_program_and_their_parameters(self):
-        with open(os.path.join(harness.ROOT, 'agent', 'control.c'), encoding='utf-8') as f:
+        with open(os.path.join(harness.ROOT, 'agent', 'control', 'api.c'), encoding='utf-8') as f:
             source = f.read()
         rows = re.findall(r'\{HTTPD_(GET|POST), (CONFIGS|"[^"]*"), (NULL|"[^"]*"), \w+, RIGHT_\w+, (?:true|false),\s+(ANY|\{[^}]*\})\}', source)
         served = {(m, ('/v1/configs/{name}' + after.strip('"')) if before == 'CONFIGS' else before.strip('"')): keys for m, before, after, keys in rows}
@@ -119,7 +119,7 @@ class Documented(HttpCase):
                 self.assertEqual(set(re.findall(r'"(\w+)"', keys)), {p['name'] for p in parameters if p['in'] == 'query'}, path)
 
     def test_the_document_has_the_parameters_of_the_program(self):
-        with open(os.path.join(harness.ROOT, 'agent', 'control.c'), encoding='utf-8') as f:
+        with open(os.path.join(harness.ROOT, 'agent', 'control', 'api.c'), encoding='utf-8') as f:
             source = f.read()
         used = set(re.findall(r'(?:number_of|is_set|text_of|httpd_query)\((?:r|[aw]->request), "(\w+)"', source))
         used |= set(re.findall(r'numbers_of_change\(r, "(\w+)"', source))

@@ -639,7 +639,7 @@ class Page(unittest.TestCase):
         lists = re.findall(r'\.Bl -diag.*?\n(.*?)\.El', section, re.S)
         cls.told = [line.removeprefix('.It ') for text in lists for line in text.split('\n') if line.startswith('.It ')]
         cls.sources = {}
-        for path in [p for kind in ('*.c', '*.h', 'kinds/*.c') for p in glob.glob(f'{agent}/{kind}')]:
+        for path in [p for p in glob.glob(f'{agent}/**/*.[ch]', recursive=True) if not p.startswith(f'{agent}/cli/')]:
             with open(path, encoding='utf-8') as f:  # what the compiler makes of adjacent literals
                 cls.sources[os.path.relpath(path, agent)] = re.sub(r'"\s*\n\s*"', '', re.sub(r'/\*.*?\*/', '', f.read(), flags=re.S))
         cls.macros = {}
@@ -673,7 +673,7 @@ class Page(unittest.TestCase):
                 said.update(found)
                 if not found and argument not in self.HANDED_ON:
                     unseen.append(f'{name}: {m[1]}({argument})')
-            if name == 'config_version.c' or name.startswith('kinds/'):
+            if name == 'config/pipeline.c' or name.startswith('pull/kinds/'):
                 said.update(re.findall(r'snprintf\((?:what|ret->note|note), [^"]*"([^"%]*%?s?[^"%]*)', text))
         return said, unseen
 

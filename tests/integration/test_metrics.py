@@ -19,7 +19,7 @@ from harness import ROOT, UnixConnection, good, reset
 from test_change import Case, Hook
 from test_push import Publisher
 
-with open(os.path.join(ROOT, 'agent/metrics_table.c'), encoding='utf-8') as source:
+with open(os.path.join(ROOT, 'agent/control/metrics_table.c'), encoding='utf-8') as source:
     TABLE = {m[1]: (m[2], ''.join(re.findall(r'"([^"]*)"', m[3])), m[4])
              for m in re.finditer(r'\{"(\w+)", (GAUGE|COUNTER|HISTOGRAM|METRIC_INFO), \w+,((?:\s*"[^"]*")+),([^{}]*)\}', source.read())}
 
@@ -27,7 +27,7 @@ with open(os.path.join(ROOT, 'agent/metrics_table.c'), encoding='utf-8') as sour
 ELSEWHERE = {
     ('pullet_control_busy_total', None, None),  # by other users: tests/attack/test_control_socket.py
     ('pullet_control_refused_total', None, None),  # by other users: tests/attack/test_rights.py
-    ('pullet_server_pulls_lost_total', 'cause', 'expired'),  # after five minutes at least: tests/unit/test_server.c
+    ('pullet_server_pulls_lost_total', 'cause', 'expired'),  # after five minutes at least: tests/unit/pull/test_upstream.c
 }
 
 # where the numbers of GET /v1/status are: path, metric, and what one is of the other. None: it has none, because ...

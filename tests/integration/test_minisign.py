@@ -1,4 +1,4 @@
-"""Signatures that the tool minisign makes, judged by agent/signature.c (through verify_signature.c) and by the tool itself."""
+"""Signatures that the tool minisign makes, judged by agent/crypto/minisign.c (through verify_signature.c) and by the tool itself."""
 import errno
 import hashlib
 import os
@@ -10,7 +10,7 @@ import tempfile
 
 import harness
 
-SOURCES = [os.path.join(harness.ROOT, name) for name in ('tests/integration/verify_signature.c', 'agent/signature.c', 'agent/base64.c', 'agent/digest.c',
+SOURCES = [os.path.join(harness.ROOT, name) for name in ('tests/integration/verify_signature.c', 'agent/crypto/minisign.c', 'agent/crypto/base64.c', 'agent/crypto/digest.c',
                                                            'lib/buffer.c')]
 SECOND_2026_12_31 = 1798675200
 TAMPERED = 200
@@ -22,7 +22,7 @@ class Minisign(harness.Case):
         cls.shared = tempfile.mkdtemp(prefix='pullet-test-')
         cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
         cls.driver = os.path.join(cls.shared, 'verify')
-        subprocess.run(['cc', '-std=c11', '-D_GNU_SOURCE', '-O1', '-g', '-o', cls.driver, *SOURCES, '-lcrypto'], check=True)
+        subprocess.run(['cc', '-std=c11', '-D_GNU_SOURCE', '-O1', '-g', '-iquote', harness.ROOT + '/agent', '-iquote', harness.ROOT, '-o', cls.driver, *SOURCES, '-lcrypto'], check=True)
         for name in ('old', 'new'):
             path = os.path.join(cls.shared, name)
             subprocess.run(['minisign', '-G', '-W', '-p', path + '.pub', '-s', path + '.key'], check=True, stdout=subprocess.DEVNULL)

@@ -1,5 +1,5 @@
 /*
- * What agent/signature.c says of one document: DOCUMENT MINISIG PUBLIC_KEY_FILE... prints the
+ * What agent/crypto/minisign.c says of one document: DOCUMENT MINISIG PUBLIC_KEY_FILE... prints the
  * facts, or the error's number and the sentence. For test_minisign.py, which asks the tool the
  * same.
  */
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../agent/signature.h"
+#include "crypto/minisign.h"
 
 #define LARGEST (16u << 20)
 #define KEYS 8

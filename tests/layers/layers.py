@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Checks every #include of lib/ and agent/ against tests/layers/table.txt, every call of agent/ by a path against tests/layers/paths.txt.
+"""Checks every #include of lib/ and agent/ against tests/layers/table.txt, what includes itself in a circle against tests/layers/circles.txt,
+each room's README against the table, every call of agent/ by a path against tests/layers/paths.txt.
+
+A room is a folder of agent/. In the tables "agent/push/" is all files of that folder, not of those in it.
 
 Usage: layers.py [ROOT]     exit 1 and a line for each include that the table does not allow
        layers.py --self-test ROOT   copies the sources, seeds violations, and demands that each is found
@@ -14,7 +17,8 @@ import tempfile
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 # header prefix -> library; every header with a folder or name that is not the C library's must be here
 FOREIGN = {'curl/': 'curl', 'zlib.h': 'zlib', 'zmq': 'zmq', 'yaml.h': 'yaml', 'jansson': 'jansson', 'event2/': 'event2',
-           'event.h': 'event2', 'openssl/': 'openssl', 'xxhash': 'xxhash', 'pcre2': 'pcre2', 'cmocka': 'cmocka'}
+           'event.h': 'event2', 'openssl/': 'openssl', 'xxhash': 'xxhash', 'pcre2': 'pcre2', 'cmocka': 'cmocka',
+           'node_api': 'node_api'}
 LIBC_DIRS = ('sys/', 'netinet/', 'arpa/', 'linux/', 'net/')
 
 
@@ -24,9 +28,11 @@ BY_PATH = re.compile(r"""(?<![\w.>])(open|creat|fopen|freopen|open64|opendir|sca
     |bind|execve|execv|execvp|inotify_add_watch|setxattr|getxattr|statx)\s*\(|\b(AT_FDCWD)\b""", re.X)
 COMMENT = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\])*"', re.S)
 NAME = 'tests/layers/paths.txt'
+TABLE = 'tests/layers/table.txt'
+CIRCLES = 'tests/layers/circles.txt'
 
 
-def read_table(root, name='tests/layers/table.txt'):
+def read_table(root, name=TABLE):
     rows = []
     with open(os.path.join(root, name), encoding='utf-8') as f:
         for line in f:
@@ -56,27 +62,86 @@ def library(header):
     return None
 
 
-def check(root):
-    """The violations, as 'file:line: sentence'."""
-    table, found = read_table(root), []
+def fits(module, pattern):
+    """A room, or a name in which * is any text."""
+    return os.path.dirname(module) + '/' == pattern if pattern.endswith('/') else fnmatch.fnmatchcase(module, pattern)
+
+
+def includes(root):
+    """(file, line, "<" or a quote, header or module) of each #include. A module is looked for beside the file, from agent/, from the root."""
     for path in sources(root):
-        module = path[:-2]
-        row = next((r for r in table if fnmatch.fnmatchcase(module, r[0])), None)
-        if not row:
-            found.append(f'{path}:1: has no row in tests/layers/table.txt')
-            continue
         with open(os.path.join(root, path), encoding='utf-8') as f:
             text = f.read()
         for m in INCLUDE.finditer(text):
-            line = text.count('\n', 0, m.start()) + 1
-            if m[1] == '<':
-                name = library(m[2])
-                if name and name not in row[2]:
-                    found.append(f'{path}:{line}: must not use <{m[2]}>: {name} is not for {row[0]}')
-                continue
-            target = os.path.normpath(os.path.join(os.path.dirname(path), m[2]))[:-2]
-            if target != module and not any(fnmatch.fnmatchcase(target, p) for p in row[1]):
-                found.append(f'{path}:{line}: must not include {target}.h: the table does not allow it for {row[0]}')
+            target = m[2]
+            if m[1] == '"':
+                places = [os.path.normpath(os.path.join(place, target)) for place in (os.path.dirname(path), 'agent', '')]
+                target = next((p for p in places if os.path.exists(os.path.join(root, p))), places[0])[:-2]
+            yield path, text.count('\n', 0, m.start()) + 1, m[1], target
+
+
+def check(root):
+    """The violations, as 'file:line: sentence'."""
+    table, used, found = read_table(root), set(), []
+    rows = {path: [r for r in table if fits(path[:-2], r[0])] for path in sources(root)}
+    found += [f'{path}:1: has no row in {TABLE}' for path in rows if not rows[path]]
+    for path, line, kind, target in includes(root):
+        if kind == '<':
+            name = library(target)
+            allowed = {(r[0], x) for r in rows[path] for x in r[2] if x == name}
+            if name and not allowed:
+                found.append(f'{path}:{line}: must not use <{target}>: {name} is not for {path[:-2]}')
+        else:
+            other = target != path[:-2]
+            allowed = {(r[0], p) for r in rows[path] for p in r[1] if other and fits(target, p)}
+            own = any(r[0].endswith('/') and fits(target, r[0]) for r in rows[path])  # its room
+            if other and not own and not allowed:
+                found.append(f'{path}:{line}: must not include {target}.h: the table does not allow it for {path[:-2]}')
+        used |= allowed
+    for name, modules, libraries in table:
+        found += [f'{TABLE}:1: {name} does not use {x} any more' for x in modules + libraries if (name, x) not in used]
+    return found
+
+
+def circles(arrows):
+    """The sets of names each of which leads to all the others of its set."""
+    def reached(name):
+        seen, ahead = set(), [name]
+        while ahead:
+            ahead += (new := arrows.get(ahead.pop(), set()) - seen)
+            seen |= new
+        return seen
+    reach = {name: reached(name) for name in arrows}
+    return {frozenset(other for other in reach[name] if name in reach.get(other, ())) for name in arrows if name in reach[name]}
+
+
+def check_circles(root):
+    """Circles of files and of rooms that the list has not, and those of the list that are none any more."""
+    files, rooms = {}, {}
+    for path, _, kind, target in includes(root):
+        if kind == '"' and target != path[:-2]:
+            files.setdefault(path[:-2], set()).add(target)
+            if os.path.dirname(path) != os.path.dirname(target):
+                rooms.setdefault(os.path.dirname(path) + '/', set()).add(os.path.dirname(target) + '/')
+    allowed = {frozenset([name, *others]) for name, others, _ in read_table(root, CIRCLES)}
+    there = circles(files) | circles(rooms)
+    return ([f'{CIRCLES}:1: a new circle: {" ".join(sorted(c))}' for c in sorted(there - allowed, key=sorted)]
+            + [f'{CIRCLES}:1: is no circle any more: {" ".join(sorted(c))}' for c in sorted(allowed - there, key=sorted)])
+
+
+def check_readmes(root):
+    """Each room has a README, which names what the table's row names."""
+    rows, found = {name: modules for name, modules, _ in read_table(root) if name.endswith('/')}, []
+    for room in sorted({os.path.dirname(path) + '/' for path in sources(root) if path.startswith('agent/')}):
+        try:
+            with open(os.path.join(root, room, 'README'), encoding='utf-8') as f:
+                paragraphs = f.read().split('\n\n')
+        except FileNotFoundError:
+            found.append(f'{room}README:1: is missing')
+            continue
+        said = next((p.split()[1:] for p in paragraphs if p.startswith('Includes:')), None)
+        if said != (rows.get(room) or ['nothing']):
+            found.append(f'{room}README:1: its paragraph "Includes:" is not the row of {TABLE}')
     return found
 
 
@@ -93,20 +158,31 @@ def check_paths(root):
             row = next((i for i, r in enumerate(table) if fnmatch.fnmatchcase(path[:-2], r[0]) and (call in r[1] or '*' in r[1])), None)
             used |= {(row, call), (row, '*')}
             if row is None:
-                found.append(f'{path}:{line}: must not use {call}: a path is opened by agent/trusted; else {NAME} says why')
+                found.append(f'{path}:{line}: must not use {call}: a path is opened by agent/files/trusted; else {NAME} says why')
     for i, (name, calls, _) in enumerate(table):
         found += [f'{NAME}:1: {name} has no {call} any more' for call in calls if (i, call) not in used]
     return found
 
 
-SEEDS = [('lib/wheel.c', '#include "../agent/sys.h"', 'agent/sys.h'),
+SEEDS = [('lib/wheel.c', '#include "../agent/base/sys.h"', 'agent/base/sys.h'),
          ('lib/trigger.c', '#include <curl/curl.h>', 'curl'),
-         ('agent/source.c', '#include "loop.h"', 'agent/loop.h'),
-         ('agent/push.c', '#include <jansson.h>', 'jansson'),
-         ('agent/stray.c', '', 'no row'),
-         ('agent/trial.c', 'int seed(const char *p);\nint seed(const char *p)\n{\n\treturn unlink(p);\n}', 'unlink'),
-         ('agent/store.c', 'static int seed(const struct store *s)\n{\n\treturn s->sys->openat(AT_FDCWD, s->path, 0, 0);\n}', 'AT_FDCWD'),
-         (NAME, 'agent/merge rename | nothing', 'no rename any more')]
+         ('agent/pull/kinds/answer.c', '#include "base/loop.h"', 'agent/base/loop.h'),
+         ('agent/document/diff.c', '#include "settings/settings.h"', 'agent/settings/settings.h'),
+         ('agent/push/subscriber.c', '#include <jansson.h>', 'jansson'),
+         ('agent/stray/stray.c', '', 'no row'),
+         ('agent/stray/stray.h', '', 'README:1: is missing'),
+         ('agent/http/README', 'agent/pull/', 'is not the row'),
+         (TABLE, 'agent/document/diff agent/base/ |', 'does not use agent/base/ any more'),
+         ('agent/document/key_path.h', '#include "document/merge.h"', 'a new circle: agent/document/key_path agent/document/merge'),
+         ('agent/document/diff.h', '#include "schema/schema.h"', 'a new circle: agent/document/ agent/schema/'),
+         (CIRCLES, 'agent/document/merge agent/document/tree |', 'is no circle any more'),
+         ('agent/verify/programs.c', 'int seed(const char *p);\nint seed(const char *p)\n{\n\treturn unlink(p);\n}', 'unlink'),
+         ('agent/version/store.c', 'static int seed(const struct store *s)\n{\n\treturn s->sys->openat(AT_FDCWD, s->path, 0, 0);\n}', 'AT_FDCWD'),
+         (NAME, 'agent/document/merge rename | nothing', 'no rename any more')]
+
+
+def check_all(root):
+    return check(root) + check_circles(root) + check_readmes(root) + check_paths(root)
 
 
 def self_test(root):
@@ -115,10 +191,10 @@ def self_test(root):
         with tempfile.TemporaryDirectory() as copy:
             for top in ('lib', 'agent', 'tests/layers'):
                 shutil.copytree(os.path.join(root, top), os.path.join(copy, top))
+            os.makedirs(os.path.dirname(os.path.join(copy, path)), exist_ok=True)
             with open(os.path.join(copy, path), 'a', encoding='utf-8') as f:
                 f.write(line + '\n')
-            found = [v for v in check(copy) + check_paths(copy) if v.startswith(path) and expected in v]
-            if not found:
+            if not any(expected in v for v in check_all(copy)):
                 print(f'seeded violation not found: {path}: {line or "a file without a row"}')
                 failed += 1
     print(f'{len(SEEDS) - failed} passed, {failed} failed')
@@ -129,7 +205,7 @@ def main():
     if sys.argv[1:2] == ['--self-test']:
         return self_test(sys.argv[2] if len(sys.argv) > 2 else '.')
     root = sys.argv[1] if len(sys.argv) > 1 else '.'
-    found = check(root) + check_paths(root)
+    found = check_all(root)
     for violation in found:
         print(violation)
     print(f'{0 if found else 1} passed, {len(found)} failed')

@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../agent/image.h"
+#include "publish/image.h"
 #include "../../lib/pullet.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -1,0 +1,224 @@
+/*
+ * Lines on standard error. Surprising: each line is put together whole and written by one write(2),
+ * so that lines of different threads never mix; what does not fit into 2 KiB is cut.
+ */
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/buffer.h"
+#include "text/escape.h"
+#include "base/hash.h"
+#include "text/json_text.h"
+#include "text/sentence.h"
+
+#define LINE 2048
+
+static const struct {
+	const char *name;
+	char priority; /* journald's, from syslog.h */
+} levels[] = {
+	[LOG_LEVEL_ERR] = {"err", '3'},
+	[LOG_LEVEL_WARN] = {"warn", '4'},
+	[LOG_LEVEL_INFO] = {"info", '6'},
+	[LOG_LEVEL_DEBUG] = {"debug", '7'},
+};
+
+static _Atomic enum log_level threshold = LOG_LEVEL_INFO;
+static _Atomic enum log_format style = LOG_FORMAT_TEXT;
+
+void log_setup(enum log_level level, enum log_format format)
+{
+	threshold = level;
+	style = format;
+}
+
+bool log_level_parse(const char *name, enum log_level *ret_level)
+{
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		if (strcmp(levels[i].name, name) != 0)
+			continue;
+		*ret_level = (enum log_level)i;
+		return true;
+	}
+	return false;
+}
+
+static bool plain(const char *s)
+{
+	if (!s[0])
+		return false;
+	for (; *s; s++)
+		if ((unsigned char)*s <= ' ' || (unsigned char)*s >= 0x7f || strchr("\"'\\=", *s))
+			return false;
+	return true;
+}
+
+/* A value may be a sentence with values of a document in it, which the log's readers may see. */
+static void text_value(struct buffer *b, const char *value)
+{
+	struct buffer shown;
+
+	buffer_init(&shown, 16 * LINE);
+	sentence_append(&shown, value, AUDIENCE_OPERATOR);
+	if (shown.len && plain(shown.data))
+		buffer_append(b, shown.data, shown.len);
+	else
+		jsontext_append(b, shown.data ? shown.data : "", shown.len);
+	if (shown.error)
+		b->error = shown.error;
+	buffer_fini(&shown);
+}
+
+static void text_line(struct buffer *b, enum log_level level, const char *message, va_list pairs)
+{
+	const char *key, *value;
+
+	if (!isatty(STDERR_FILENO))
+		buffer_printf(b, "<%c>", levels[level].priority);
+	escape_append(b, message, strlen(message));
+	while ((key = va_arg(pairs, const char *))) {
+		value = va_arg(pairs, const char *);
+		if (!value)
+			continue;
+		buffer_printf(b, " %s=", key);
+		text_value(b, value);
+	}
+}
+
+static void json_line(struct buffer *b, enum log_level level, const char *message, va_list pairs)
+{
+	const char *key, *value;
+	struct timespec now;
+	struct tm tm;
+	char time[32];
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%S", &tm);
+	buffer_printf(b, "{\"time\":\"%s.%03ldZ\"", time, now.tv_nsec / 1000000);
+	jsontext_member(b, "level", levels[level].name);
+	jsontext_member(b, "message", message);
+	while ((key = va_arg(pairs, const char *))) {
+		value = va_arg(pairs, const char *);
+		if (value)
+			sentence_member(b, key, value, AUDIENCE_OPERATOR);
+	}
+	buffer_append(b, "}", 1);
+}
+
+void log_line(enum log_level level, const char *message, ...)
+{
+	struct buffer b;
+	va_list pairs;
+
+	if (level > threshold)
+		return;
+	buffer_init(&b, 16 * LINE);
+	va_start(pairs, message);
+	if (style == LOG_FORMAT_JSON)
+		json_line(&b, level, message, pairs);
+	else
+		text_line(&b, level, message, pairs);
+	va_end(pairs);
+	if (b.error) { /* far too long: the message alone */
+		buffer_clear(&b);
+		if (style == LOG_FORMAT_JSON) {
+			buffer_append(&b, "{", 1);
+			jsontext_member(&b, "message", message);
+			buffer_append(&b, "}", 1);
+		} else {
+			escape_append(&b, message, strlen(message));
+		}
+	}
+	if (style == LOG_FORMAT_TEXT && b.len >= LINE)
+		b.len = LINE - 1;
+	if (b.data) {
+		b.data[b.len] = '\n'; /* in place of the NUL */
+		if (write(STDERR_FILENO, b.data, b.len + 1) < 0)
+			(void)0; /* nowhere to say it */
+	}
+	buffer_fini(&b);
+}
+
+char *log_u64_text(char text[24], uint64_t n)
+{
+	snprintf(text, 24, "%llu", (unsigned long long)n);
+	return text;
+}
+
+char *log_url_text(char text[LOG_URL_SIZE], const char *url)
+{
+	size_t len = strcspn(url, "?");
+
+	snprintf(text, LOG_URL_SIZE, "%.*s%s", (int)(len < 1000 ? len : 1000), url,
+		len > 1000 ? "..."
+		: url[len] ? "?..."
+			   : "");
+	return text;
+}
+
+static uint32_t hash_text(const char *s)
+{
+	return (uint32_t)hash_bytes(HASH_START, s, strlen(s));
+}
+
+bool log_limit_told(const struct log_limit *l, const char *kind, const char *cause)
+{
+	uint32_t k = hash_text(kind), c = hash_text(cause);
+
+	for (unsigned i = 0; i < l->used; i++)
+		if (l->lines[i].kind == k && l->lines[i].cause == c)
+			return true;
+	return false;
+}
+
+/* The line that this one takes the place of: of the same cause, or a free one, or an old one. -1:
+ * too many are new. */
+static int place(const struct log_limit *l, uint64_t now_ms, uint32_t kind, uint32_t cause)
+{
+	int found = l->used < LOG_LIMIT_LINES ? (int)l->used : -1;
+	unsigned of_a_kind = 0;
+
+	for (unsigned i = 0; i < l->used; i++) {
+		bool is_new = now_ms - l->lines[i].last_ms < LOG_LIMIT_MS;
+
+		if (l->lines[i].kind == kind && l->lines[i].cause == cause)
+			return is_new ? -1 : (int)i;
+		of_a_kind += is_new && l->lines[i].kind == kind;
+		if (!is_new && found < 0)
+			found = (int)i;
+	}
+	return of_a_kind < LOG_LIMIT_OF_A_KIND ? found : -1;
+}
+
+bool log_limit_pass_kind(struct log_limit *l, uint64_t now_ms, const char *kind, const char *cause,
+	unsigned *ret_suppressed)
+{
+	uint32_t k = hash_text(kind), c = hash_text(cause);
+	int i = place(l, now_ms, k, c);
+
+	if (i < 0) {
+		l->suppressed++;
+		return false;
+	}
+	l->lines[i].kind = k;
+	l->lines[i].cause = c;
+	l->lines[i].last_ms = now_ms;
+	if ((unsigned)i == l->used)
+		l->used++;
+	*ret_suppressed = l->suppressed;
+	l->suppressed = 0;
+	return true;
+}
+
+bool log_limit_pass(
+	struct log_limit *l, uint64_t now_ms, const char *cause, unsigned *ret_suppressed)
+{
+	return log_limit_pass_kind(l, now_ms, cause, "", ret_suppressed);
+}

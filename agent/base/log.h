@@ -1,0 +1,69 @@
+/*
+ * One line per event on standard error, with a key=value tail.
+ *
+ * text: "<N>message key=value ..." (the <N> is journald's priority prefix, left out when standard
+ * error is a terminal); json: one object per line with "time", "level", "message" and the keys. err
+ * = the operator must act; warn = we degraded and carry on; info = a state changed; debug = the
+ * rest. Never a secret, a token, or document content, but for values in sentences about why a
+ * version was refused (text/sentence.h), as operators see them. What is not to be shown as it is,
+ * is escaped (text/escape.h).
+ *
+ * Threads: any. Bound: a line is cut at 2 KiB. lib/ never logs.
+ */
+#ifndef PULLET_LOG_H
+#define PULLET_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum log_level { LOG_LEVEL_ERR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
+
+/* Sets level and format; may be called again at any time. */
+void log_setup(enum log_level level, enum log_format format);
+bool log_level_parse(const char *name, enum log_level *ret_level); /* err | warn | info | debug */
+
+/* Writes one line: the message, then pairs of key and value, all strings; NULL ends the list, a
+ * NULL value leaves its pair out. log_line(LOG_LEVEL_INFO, "published", "config", name,
+ * "generation", "12", NULL) */
+void log_line(enum log_level level, const char *message, ...) __attribute__((sentinel));
+
+#define log_err(...) log_line(LOG_LEVEL_ERR, __VA_ARGS__, (char *)NULL)
+#define log_warn(...) log_line(LOG_LEVEL_WARN, __VA_ARGS__, (char *)NULL)
+#define log_info(...) log_line(LOG_LEVEL_INFO, __VA_ARGS__, (char *)NULL)
+#define log_debug(...) log_line(LOG_LEVEL_DEBUG, __VA_ARGS__, (char *)NULL)
+
+/* A number as a string, valid until the end of the full expression's block: log_info("x", "n",
+ * LOG_U64(n)) */
+#define LOG_U64(n) (log_u64_text((char[24]){0}, (uint64_t)(n)))
+char *log_u64_text(char text[24], uint64_t n);
+/* The same for an address or a path: without its query, which may hold a secret. */
+#define LOG_URL_SIZE 1024
+#define LOG_URL(url) (log_url_text((char[LOG_URL_SIZE]){0}, (url)))
+char *log_url_text(char text[LOG_URL_SIZE], const char *url);
+
+/* What may be said of one thing, a zeroed struct: at most one line a minute for the same cause, two
+ * for all causes of the same kind (which may be other texts each time), and four for everything; so
+ * a change of cause is told at once, and causes that take turns are not told each time. */
+#define LOG_LIMIT_MS 60000u
+#define LOG_LIMIT_LINES 4
+#define LOG_LIMIT_OF_A_KIND 2
+
+struct log_limit {
+	struct {
+		uint32_t kind, cause; /* hashes */
+		uint64_t last_ms;
+	} lines[LOG_LIMIT_LINES]; /* the newest of each cause; in no order */
+	unsigned used, suppressed;
+};
+/* True when the line may be written now; *ret_suppressed is then the number of lines held back
+ * since the last one. */
+bool log_limit_pass(
+	struct log_limit *l, uint64_t now_ms, const char *cause, unsigned *ret_suppressed);
+/* The same for a kind whose causes are texts, such as a message and why. */
+bool log_limit_pass_kind(struct log_limit *l, uint64_t now_ms, const char *kind, const char *cause,
+	unsigned *ret_suppressed);
+/* Was that cause told before, and not long ago? Its line is a repetition then. */
+bool log_limit_told(const struct log_limit *l, const char *kind, const char *cause);
+
+#endif

@@ -1,0 +1,352 @@
+/* One request to the control socket. Surprising: it runs a loop and a transport of its own for the
+ * one request, rather than having a second HTTP client in the house. */
+#include "cli/common/client.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cli/common/cli.h"
+#include "cli/common/names.h"
+#include "cli/common/shape.h"
+#include "cli/text/words.h"
+
+#define TURN_MS 5000u  /* for a connection, while too many others want one */
+#define MAX_PATH 8000u /* what the agent takes in one line, without "POST " and " HTTP/1.1" */
+
+struct wait {
+	struct loop *loop;
+	struct client_answer *answer;
+	enum transport_result result;
+	bool unsent; /* it did not come to a connection */
+};
+
+const char *client_runtime_dir(void)
+{
+	const char *dir = getenv("PULLET_RUNTIME_DIR");
+
+	return dir && dir[0] ? dir : PULLET_RUNSTATEDIR "/pullet";
+}
+
+const char *client_default_socket(void)
+{
+	static char path[256];
+
+	snprintf(path, sizeof(path), "%s/control.sock", client_runtime_dir());
+	return path;
+}
+
+void client_init(struct client_answer *a)
+{
+	*a = (struct client_answer){0};
+	buffer_init(&a->body, SHAPE_MAX_BYTES);
+}
+
+struct transport_request client_request(const char *socket, const char *method, uint64_t timeout_ms)
+{
+	return (struct transport_request){.unix_socket = socket,
+		.method = method,
+		.max_bytes = SHAPE_MAX_BYTES,
+		.timeout_ms = timeout_ms,
+		.connect_timeout_ms = 5000};
+}
+
+void client_take(struct client_answer *a, const struct transport_response *response)
+{
+	struct document_error e;
+
+	a->status = response->status;
+	buffer_append(&a->body, response->body.data ? response->body.data : "", response->body.len);
+	if (document_parse(DOCUMENT_JSON, a->body.data ? a->body.data : "", a->body.len,
+		    DOCUMENT_OURS, &a->json, &e) == 0)
+		a->error = client_text(document_root(a->json), "error", NULL);
+}
+
+/* Who may use the socket: its group, or that of its directory if that is all one sees. */
+static const char *who_may(const char *socket, char text[64])
+{
+	char path[256];
+	size_t len = (size_t)snprintf(path, sizeof(path), "%s", socket);
+	const struct group *g;
+	struct stat st;
+
+	len = len < sizeof(path) ? len : 0;
+	while (len && stat(path, &st)) {
+		while (len && path[len - 1] != '/')
+			len--;
+		if (len)
+			path[--len] = '\0';
+	}
+	g = len ? getgrgid(st.st_gid) : NULL;
+	if (!g || g->gr_gid == 0)
+		return "root";
+	snprintf(text, 64, "in the group %.40s, or root", g->gr_name);
+	return text;
+}
+
+const char *client_unreachable(const char *socket, char why[CLIENT_WHY])
+{
+	int error = access(socket, R_OK | W_OK) ? errno : 0;
+	char who[64];
+
+	if (error == EACCES)
+		snprintf(why, CLIENT_WHY,
+			"the control socket %s may not be used by this user: be %s", socket,
+			who_may(socket, who));
+	else if (error && error != ENOENT)
+		snprintf(why, CLIENT_WHY, "no agent answers at %s: %s", socket, strerror(error));
+	else
+		snprintf(why, CLIENT_WHY,
+			"no agent answers at %s: start it (systemctl start pullet)%s", socket,
+			error ? ", or name its socket with --socket, its runtime_dir in "
+				"PULLET_RUNTIME_DIR"
+			      : "");
+	return why;
+}
+
+/* Where too many wait to be accepted, libcurl's connect() fails at once (EAGAIN): this one waits
+ * for its turn. True: somebody listens there, and there was room just now. */
+static bool wait_for_turn(const char *socket_path)
+{
+	static const struct timeval patience = {.tv_sec = TURN_MS / 1000};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	bool over;
+	int fd;
+
+	if (strlen(socket_path) >= sizeof(address.sun_path))
+		return false;
+	memcpy(address.sun_path, socket_path, strlen(socket_path) + 1);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	over = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
+	       connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
+	close(fd);
+	return over;
+}
+
+static void answered(void *arg, struct transport_response *response)
+{
+	struct wait *w = arg;
+
+	w->result = response->result;
+	w->unsent = w->result != TRANSPORT_OK && w->result != TRANSPORT_TIMEOUT && !response->sent;
+	if (w->result == TRANSPORT_OK)
+		client_take(w->answer, response);
+	loop_stop(w->loop);
+}
+
+static int run(struct wait *w, const struct transport_request *request)
+{
+	struct transport *t;
+	struct transfer *transfer;
+	int r = -1;
+
+	w->loop = loop_new(&sys_real);
+	t = w->loop ? transport_new(w->loop) : NULL;
+	if (t)
+		r = transport_start(t, request, answered, w, &transfer);
+	if (r == 0)
+		r = loop_run(w->loop);
+	if (t)
+		transport_free(t);
+	loop_free(w->loop);
+	return r;
+}
+
+static void escape(struct buffer *out, const char *text)
+{
+	for (; *text; text++)
+		if (strchr("-._~", *text) || (*text >= '0' && *text <= '9') ||
+			((*text | 0x20) >= 'a' && (*text | 0x20) <= 'z'))
+			buffer_append(out, text, 1);
+		else
+			buffer_printf(out, "%%%02X", (unsigned char)*text);
+}
+
+void client_path(struct buffer *path, const char *config, const char *verb)
+{
+	buffer_init(path, MAX_PATH);
+	buffer_append_string(path, "/v1/configs/");
+	escape(path, config);
+	buffer_append_string(path, verb);
+}
+
+void client_query(struct buffer *path, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	buffer_printf(path, "%c%s=", path->data && strchr(path->data, '?') ? '&' : '?', name);
+	escape(path, value);
+}
+
+void client_query_number(struct buffer *path, const char *name, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	client_query(path, name, text);
+}
+
+/* Says nothing. 0 and the answer, or what became of the request; -1: it could not be made. */
+static int fetch(const char *socket, const char *method, const char *path, uint64_t timeout_ms,
+	struct client_answer *a, enum transport_result *ret_result)
+{
+	struct wait w = {.answer = a};
+	struct transport_request request = client_request(socket, method, timeout_ms);
+	uint64_t end_ms;
+	char *url;
+	int r;
+
+	client_init(a);
+	if (asprintf(&url, "http://localhost%s", path) < 0)
+		return -1;
+	request.url = url;
+	request.max_bytes = shape_max_bytes(method, path);
+	end_ms = sys_real.now_ms() + TURN_MS;
+	do
+		r = run(&w, &request);
+	while (r == 0 && w.unsent && sys_real.now_ms() < end_ms && wait_for_turn(socket));
+	free(url);
+	a->fits = shape_fits(method, path, a->status, a->json ? document_root(a->json) : NULL);
+	*ret_result = w.result;
+	return r;
+}
+
+int client_ask(const char *command, const char *socket, const char *method, const char *path,
+	uint64_t timeout_ms, struct client_answer *a)
+{
+	enum transport_result result;
+	char why[CLIENT_WHY];
+
+	if (fetch(socket, method, path, timeout_ms, a, &result))
+		return cli_error(CLI_FAILED, command, "out of memory or descriptors");
+	if (result == TRANSPORT_TIMEOUT)
+		return cli_error(CLI_TIMED_OUT, command, "the agent did not answer in time");
+	if (result == TRANSPORT_TOO_LARGE)
+		return cli_error(CLI_FAILED, command, "the agent's answer is too large");
+	if (result != TRANSPORT_OK)
+		return cli_error(CLI_UNREACHABLE, command, "%s", client_unreachable(socket, why));
+	return CLI_OK;
+}
+
+/* Prints the agent's sentence, which may have more than one line. */
+static int complain(int code, const char *command, const char *before, const char *error)
+{
+	struct buffer clean;
+
+	buffer_init(&clean, 1u << 20);
+	words_lines(&clean, error ? error : "it gives no reason");
+	cli_error(code, command, "%s%s", before, clean.data ? clean.data : "");
+	buffer_fini(&clean);
+	return code;
+}
+
+int client_unreadable(const char *command)
+{
+	return cli_error(CLI_FAILED, command,
+		"the agent's answer cannot be read: see whether pulletd is of the same version");
+}
+
+bool client_is_busy(const struct client_answer *a)
+{
+	return a->status == 503 && a->error;
+}
+
+int client_exit_code(const char *command, const struct client_answer *a)
+{
+	static const struct {
+		long status;
+		int code;
+	} table[] = {{200, CLI_OK}, {202, CLI_OK}, {400, CLI_USAGE}, {404, CLI_NOT_FOUND},
+		{409, CLI_FAILED}, {504, CLI_TIMED_OUT}};
+	char status[48];
+
+	if (client_is_busy(a))
+		return complain(CLI_BUSY, command, "the agent is busy: ", a->error);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].status == a->status)
+			return table[i].code != CLI_OK
+				       ? complain(table[i].code, command, "", a->error)
+			       : a->fits ? CLI_OK
+					 : client_unreadable(command);
+	snprintf(status, sizeof(status), "the agent answered %ld: ", a->status);
+	return complain(CLI_FAILED, command, status, a->error);
+}
+
+/* True, and why is told: the agent's status has configs, but none of that name. */
+static bool is_unknown(const struct client_answer *status, const char *config, struct buffer *why)
+{
+	const struct node *configs =
+		status->json ? node_find(document_root(status->json), "configs") : NULL;
+	char hint[NAMES_HINT];
+	struct names names;
+
+	names_init(&names, config);
+	for (const struct node *c = configs ? configs->first : NULL; c; c = c->next) {
+		const char *name = client_text(c, "name", "");
+
+		if (strcmp(name, config) == 0)
+			return false;
+		names_add(&names, name);
+	}
+	buffer_printf(
+		why, "there is no config of that name, '%s': %s", config, names_hint(&names, hint));
+	return configs && !why->error;
+}
+
+int client_config_code(
+	const char *command, const char *socket, const char *config, const struct client_answer *a)
+{
+	struct client_answer status;
+	enum transport_result result;
+	struct buffer why;
+	int r;
+
+	if (a->status != 404)
+		return client_exit_code(command, a);
+	buffer_init(&why, 1u << 16);
+	if (fetch(socket, "GET", "/v1/status", 10000, &status, &result) == 0 &&
+		result == TRANSPORT_OK && is_unknown(&status, config, &why))
+		r = complain(CLI_NOT_FOUND, command, "", why.data);
+	else
+		r = client_exit_code(command, a);
+	buffer_fini(&why);
+	client_fini(&status);
+	return r;
+}
+
+void client_fini(struct client_answer *a)
+{
+	document_free(a->json);
+	buffer_fini(&a->body);
+}
+
+const char *client_text(const struct node *map, const char *name, const char *fallback)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_STRING ? n->text : fallback;
+}
+
+int64_t client_number(const struct node *map, const char *name, int64_t fallback)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_INT ? n->integer : fallback;
+}
+
+bool client_is_true(const struct node *map, const char *name)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_BOOL && n->boolean;
+}

@@ -1,0 +1,95 @@
+/* pullet diff: what changed from one version to another. Surprising: the agent compares, since it
+ * alone may read the state directory, and knows what must not be shown; the lines are those of its
+ * dry run. */
+#include "document/diff.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/common/cli.h"
+#include "cli/common/operate.h"
+
+static void usage(FILE *out)
+{
+	fputs("Usage: pullet diff CONFIG [A [B]] [--json] [--socket PATH]\n"
+	      "Prints what changed from generation A to B, a line for each key: + added, - "
+	      "removed, "
+	      "~ changed.\n"
+	      "B is what stands, A the generation before B, unless said "
+	      "otherwise.\n\n" OPERATE_HELP,
+		out);
+}
+
+static int add_change(const struct node *entry, struct buffer *out)
+{
+	const char *kind = client_text(entry, "change", "");
+	struct diff_change change = {
+		.kind = strcmp(kind, "added") == 0     ? DIFF_ADDED
+			: strcmp(kind, "removed") == 0 ? DIFF_REMOVED
+						       : DIFF_CHANGED,
+		.path = client_text(entry, "path", ""),
+		.before = node_find(entry, "before"),
+		.after = node_find(entry, "after"),
+	};
+	/* a path is a pattern that fits itself */
+	char *mask[] = {(char *)(uintptr_t)change.path, NULL};
+
+	return diff_write_text(&change, client_is_true(entry, "masked") ? mask : NULL, out);
+}
+
+/* Bytes, or a set of files. */
+static void add_facts(const struct node *root, struct buffer *out)
+{
+	static const char *const sides[] = {"from", "to"};
+
+	if (client_is_true(root, "equal"))
+		return;
+	for (size_t i = 0; i < 2; i++) {
+		const struct node *side = node_find(root, sides[i]);
+
+		if (side)
+			buffer_printf(out, "%s%" PRId64 " bytes, SHA-256 %.64s%s",
+				i ? " -> " : "~ ", client_number(side, "bytes", 0),
+				client_text(side, "sha256", "?"), i ? "\n" : "");
+	}
+}
+
+static int show(const struct operate *o, const struct node *root, struct buffer *out)
+{
+	const struct node *changes = node_find(root, "changes");
+	int64_t more = client_number(root, "more", 0);
+
+	(void)o;
+	if (!changes || changes->type != NODE_LIST)
+		add_facts(root, out);
+	else
+		for (const struct node *n = changes->first; n && !out->error; n = n->next)
+			add_change(n, out);
+	if (more)
+		buffer_printf(out, "and %" PRId64 " more, which are too long to be listed\n", more);
+	return CLI_OK;
+}
+
+int cli_diff(int argc, char **argv)
+{
+	static const char *const names[] = {NULL, "from", "to"};
+	struct operate o;
+	struct buffer path;
+	int r = operate_options(argc, argv, 0, 1, 3, usage, &o);
+
+	if (r >= 0)
+		return r;
+	client_path(&path, o.arguments[0], "/diff");
+	for (int i = 1; i < o.count; i++) {
+		const char *text = o.arguments[i];
+
+		if (text[0] == '\0' || strspn(text, "0123456789") != strlen(text)) {
+			buffer_fini(&path);
+			return cli_error(CLI_USAGE, o.command,
+				"a generation is a number: 'pullet history %s' lists them",
+				o.arguments[0]);
+		}
+		client_query(&path, names[i], text);
+	}
+	return operate_ask(&o, "GET", &path, show);
+}

@@ -1,0 +1,89 @@
+/* pullet explain: which layer a value comes from. Surprising: a layer that says nothing about the
+ * key is shown too, so that one sees that it was looked at. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "document/diff.h"
+#include "cli/common/cli.h"
+#include "cli/common/operate.h"
+#include "cli/text/words.h"
+
+static void usage(FILE *out)
+{
+	fputs("Usage: pullet explain CONFIG KEY [--json] [--socket PATH]\n"
+	      "Shows the value of a key that stands, and what each layer and each override says "
+	      "about it;\n"
+	      "* marks those that count. Exit 2 if there is no such key.\n\n" OPERATE_HELP,
+		out);
+}
+
+/* As `pullet diff` shows it; of a list or mapping only how much is in it. */
+static void add_value(const struct node *entry, struct buffer *out)
+{
+	const struct node *n = node_find(entry, "value");
+	struct diff_change change = {.kind = DIFF_ADDED, .path = "", .after = n};
+	size_t begin = out->len;
+
+	if (!n)
+		return;
+	if (client_is_true(entry, "masked")) {
+		buffer_append_string(out, "***");
+	} else if (n->type >= NODE_LIST && n->first) {
+		buffer_printf(
+			out, "a %s of %zu", n->type == NODE_LIST ? "list" : "mapping", n->count);
+	} else if (diff_write_text(&change, NULL, out) == 0) { /* "+ : VALUE\n" */
+		memmove(out->data + begin, out->data + begin + 4, out->len - begin - 5);
+		out->len -= 5;
+		out->data[out->len] = '\0';
+	}
+}
+
+static void add_layer(const struct node *layer, struct buffer *out)
+{
+	bool override = client_is_true(layer, "override");
+	int64_t line = client_number(layer, "line", 0);
+
+	buffer_printf(out, "%s %-9s ", client_is_true(layer, "counts") ? "*" : " ",
+		client_text(layer, "word", "?"));
+	buffer_append_string(out, override ? "override of " : "");
+	words_text(out, client_text(layer, override ? "key" : "path", "?"));
+	if (line > 0)
+		buffer_printf(out, ", line %" PRId64, line);
+	if (node_find(layer, "value")) {
+		buffer_append_string(out, ": ");
+		add_value(layer, out);
+	}
+	if (override)
+		operate_decision(out, layer);
+	buffer_append(out, "\n", 1);
+}
+
+static int show(const struct operate *o, const struct node *root, struct buffer *out)
+{
+	const struct node *layers = node_find(root, "layers");
+	bool found = client_is_true(root, "found");
+
+	words_text(out, o->arguments[1]);
+	buffer_append_string(out, ": ");
+	if (found)
+		add_value(root, out);
+	else
+		buffer_append_string(out, "not there");
+	buffer_append(out, "\n", 1);
+	for (const struct node *n = layers ? layers->first : NULL; n; n = n->next)
+		add_layer(n, out);
+	return found ? CLI_OK : CLI_NOT_FOUND;
+}
+
+int cli_explain(int argc, char **argv)
+{
+	struct operate o;
+	struct buffer path;
+	int r = operate_options(argc, argv, 0, 2, 2, usage, &o);
+
+	if (r >= 0)
+		return r;
+	client_path(&path, o.arguments[0], "/explain");
+	client_query(&path, "key", o.arguments[1]);
+	return operate_ask(&o, "GET", &path, show);
+}

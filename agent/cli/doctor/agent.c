@@ -1,0 +1,543 @@
+/*
+ * The agent itself: is there one, who is it, what does it say. Surprising: whose rights count is
+ * asked of the kernel (the peer of the control socket, /proc), which is right also where the agent
+ * does not run under systemd.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cli/common/cli.h"
+#include "cli/doctor/doctor.h"
+#include "cli/common/operate.h"
+
+/* ---- who it is ---- */
+
+/* Connects, for the peer's credentials. 0 or -errno. */
+static int find_peer(const char *path, struct ucred *ret)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int r = 0, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(*ret);
+
+	if (fd < 0)
+		return -errno;
+	if (strlen(path) >= sizeof(address.sun_path)) {
+		close(fd);
+		return -ENAMETOOLONG;
+	}
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) ||
+		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &len))
+		r = -errno;
+	close(fd);
+	return r;
+}
+
+static void read_groups(struct doctor_who *w, const char *text)
+{
+	char *end;
+
+	w->group_count = 0;
+	for (unsigned long id; w->group_count < DOCTOR_GROUPS; text = end) {
+		id = strtoul(text, &end, 10);
+		if (end == text)
+			break;
+		w->groups[w->group_count++] = (gid_t)id;
+	}
+}
+
+/* What the kernel says of the process: its user now, groups, capabilities. */
+static void read_process(struct doctor_who *w)
+{
+	char path[64], line[4096];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)w->pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		char *value = strchr(line, ':');
+
+		if (!value)
+			continue;
+		*value++ = '\0';
+		if (strcmp(line, "Groups") == 0)
+			read_groups(w, value);
+		else if (strcmp(line, "CapEff") == 0)
+			w->capabilities = strtoull(value, NULL, 16);
+		else if (strcmp(line, "NoNewPrivs") == 0)
+			w->no_new_privileges = strtoul(value, NULL, 10);
+	}
+	if (f)
+		fclose(f);
+}
+
+/* Does it see the same file system? If not, where it can be seen. */
+static void find_root(struct doctor_who *w)
+{
+	char path[64], its[64] = "", ours[64] = "?";
+	struct stat a, b;
+
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)w->pid);
+	w->root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (w->root < 0) {
+		w->other_view = true;
+		return;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)w->pid);
+	if (readlink(path, its, sizeof(its) - 1) > 0 &&
+		readlink("/proc/self/ns/mnt", ours, sizeof(ours) - 1) > 0 &&
+		strcmp(its, ours) == 0 && fstat(w->root, &a) == 0 && stat("/", &b) == 0 &&
+		a.st_ino == b.st_ino && a.st_dev == b.st_dev) {
+		close(w->root);
+		w->root = -1;
+	}
+}
+
+static void is_running(struct doctor_who *w, const struct ucred *peer)
+{
+	w->running = true;
+	w->pid = peer->pid;
+	w->uid = peer->uid;
+	w->gid = peer->gid;
+	w->how = "who runs the agent";
+	if (w->pid > 0) {
+		read_process(w);
+		find_root(w);
+	}
+}
+
+/* Who User=, Group= and SupplementaryGroups= of the unit are. False: no such user. */
+static bool of_unit(struct doctor_who *w, const struct doctor_unit *u)
+{
+	const struct passwd *p = getpwnam(u->user[0] ? u->user : "root");
+	const struct group *g = u->group[0] ? getgrnam(u->group) : NULL;
+	int n = DOCTOR_GROUPS;
+	char more[sizeof(u->more_groups)], *rest = more, *word;
+
+	if (!p)
+		return false;
+	w->uid = p->pw_uid;
+	w->gid = g ? g->gr_gid : p->pw_gid;
+	if (getgrouplist(p->pw_name, w->gid, w->groups, &n) < 0)
+		n = DOCTOR_GROUPS;
+	w->group_count = (size_t)n;
+	memcpy(more, u->more_groups, sizeof(more));
+	while ((word = strsep(&rest, " ")) && w->group_count < DOCTOR_GROUPS)
+		if ((g = getgrnam(word)))
+			w->groups[w->group_count++] = g->gr_gid;
+	w->no_new_privileges = u->no_new_privileges;
+	w->how = "whom User= of pullet.service names";
+	return true;
+}
+
+static void of_caller(struct doctor_who *w)
+{
+	int n = getgroups(DOCTOR_GROUPS, w->groups);
+
+	w->uid = geteuid();
+	w->gid = getegid();
+	w->group_count = n < 0 ? 0 : (size_t)n;
+	w->how = "who is you: an agent of somebody else has other rights";
+}
+
+/* There is an agent, and we may not come near it. */
+static void of_nobody_knows(struct doctor_who *w)
+{
+	w->uid = (uid_t)-1;
+	w->gid = (gid_t)-1;
+	w->known = false;
+	w->how = "whoever that is";
+	snprintf(w->name, sizeof(w->name), "the agent's user");
+}
+
+/* What systemd says of the unit counts if it runs this agent, or would. */
+static void match_unit(struct doctor *d)
+{
+	d->unit.applies =
+		d->unit.known && (d->who.running ? d->who.pid && d->unit.main_pid == d->who.pid
+						 : strcmp(d->path, SETTINGS_DEFAULT_PATH) == 0);
+}
+
+static void name_user(struct doctor_who *w)
+{
+	const struct passwd *p = getpwuid(w->uid);
+
+	if (p)
+		snprintf(w->name, sizeof(w->name), "%.50s", p->pw_name);
+	else
+		snprintf(w->name, sizeof(w->name), "%u", (unsigned)w->uid);
+}
+
+static void find_out(struct doctor *d, struct doctor_list *l, int error, const struct ucred *peer)
+{
+	struct doctor_who *w = &d->who;
+
+	w->known = true;
+	if (error == 0)
+		is_running(w, peer);
+	doctor_unit_read(d);
+	match_unit(d);
+	if (error && d->unit.applies && !of_unit(w, &d->unit)) {
+		doctor_add(l, DOCTOR_ERROR, "pullet.service",
+			"make the user (systemd-sysusers), or change User=",
+			"there is no user %s, which the service is to run as", d->unit.user);
+		of_caller(w);
+	} else if (error == -EACCES && !d->unit.applies) {
+		of_nobody_knows(w);
+		return;
+	} else if (error && !d->unit.applies) {
+		of_caller(w);
+	}
+	if (!w->running && w->uid == 0)
+		w->capabilities = UINT64_MAX;
+	w->can_try = geteuid() == 0 || geteuid() == w->uid;
+	name_user(w);
+}
+
+/* ---- the socket ---- */
+
+static void tell_not_running(struct doctor *d, struct doctor_list *l, int error)
+{
+	const char *path = d->socket_path;
+
+	if (error == -EACCES)
+		doctor_add(l, DOCTOR_NOTE, path,
+			"run this as root, as the agent's user or in its group",
+			"you may not ask the agent; what it says of itself was not looked at");
+	else if (error == -ENOENT || error == -ECONNREFUSED)
+		doctor_add(l, DOCTOR_WARNING, path,
+			d->unit.applies ? "systemctl start pullet"
+					: "start pulletd, or name its "
+					  "socket with --socket",
+			"no agent runs here%s",
+			error == -ECONNREFUSED ? ": the socket is left from one that died" : "");
+	else
+		doctor_add(l, DOCTOR_ERROR, path,
+			"see whether pulletd runs and what its log says; --socket names another",
+			"the agent cannot be asked: %s", strerror(-error));
+}
+
+static void ask(struct doctor *d, struct doctor_list *l)
+{
+	int r = client_ask(
+		"doctor", d->socket_path, "GET", "/v1/status", d->timeout_ms, &d->status);
+
+	if (r == CLI_OK && d->status.status == 200 && d->status.fits)
+		return;
+	doctor_add(l, DOCTOR_ERROR, d->socket_path,
+		"look into its log; where it hangs, kill -9 is safe: it starts from the last known "
+		"good, and readers notice nothing",
+		"the agent takes connections, and does not answer as it should");
+}
+
+void doctor_meet(struct doctor *d, struct doctor_list *l)
+{
+	struct ucred peer = {0};
+	int r;
+
+	if (d->socket)
+		snprintf(d->socket_path, sizeof(d->socket_path), "%s", d->socket);
+	else if (d->settings)
+		snprintf(d->socket_path, sizeof(d->socket_path), "%.480s/control.sock",
+			d->settings->runtime_dir);
+	else
+		snprintf(d->socket_path, sizeof(d->socket_path), "%s", client_default_socket());
+	r = find_peer(d->socket_path, &peer);
+	find_out(d, l, r, &peer);
+	if (r)
+		tell_not_running(d, l, r);
+	else
+		ask(d, l);
+}
+
+/* ---- what it says ---- */
+
+const struct node *doctor_config_status(const struct doctor *d, const char *name)
+{
+	const struct node *list =
+		d->status.json ? node_find(document_root(d->status.json), "configs") : NULL;
+
+	for (const struct node *n = list ? list->first : NULL; n; n = n->next)
+		if (n->type == NODE_MAP && strcmp(client_text(n, "name", ""), name) == 0)
+			return n;
+	return NULL;
+}
+
+/* Where the findings are that explain it. */
+static const char *see(const struct node *c, const char *error)
+{
+	const char *cause = client_text(c, "cause", "");
+
+	return error[0] && (!cause[0] || strcmp(cause, "this host") == 0) ? "see files, below"
+									  : "see servers, below";
+}
+
+/* True: by a decision, and what fails besides is to be told too. */
+static bool note_away(const struct node *away, const char *name, struct doctor_list *l)
+{
+	static const struct {
+		const char *by, *remedy;
+	} decided[] = {
+		{"pin", "pullet unpin CONFIG, when it is over"},
+		{"operator", "publish another version; or pullet refresh CONFIG --force takes it"},
+		{"rollout", "its turn comes; or pullet refresh CONFIG --force takes it now"},
+	};
+	const char *by = client_text(away, "by", "?"), *why = client_text(away, "why", "?");
+
+	for (size_t i = 0; i < sizeof(decided) / sizeof(decided[0]); i++)
+		if (strcmp(by, decided[i].by) == 0) {
+			doctor_add(l, DOCTOR_NOTE, name, decided[i].remedy,
+				"the server's version is held back, by %s: %s", by, why);
+			return true;
+		}
+	doctor_add(l, DOCTOR_WARNING, name,
+		"put it right at its source; pullet diff CONFIG shows it",
+		"the server's version is not taken, by %s: %s", by, why);
+	return false;
+}
+
+static void note_failure(const struct node *c, const char *name, struct doctor_list *l)
+{
+	const char *state = client_text(c, "state", ""), *error = client_text(c, "last_error", "");
+	const struct node *away = node_find(c, "turned_away");
+	int64_t age_ms = client_number(c, "age_ms", -1);
+
+	if (client_number(c, "generation", 0) == 0)
+		doctor_add(l, DOCTOR_ERROR, name, see(c, error), "nothing is published yet%s%s",
+			error[0] ? ": " : "", error);
+	else if (strcmp(state, "stale") == 0)
+		doctor_add(l, DOCTOR_ERROR, name, see(c, error),
+			"stale: no server has confirmed it for %" PRId64 " s%s%s", age_ms / 1000,
+			error[0] ? ": " : "", error);
+	else if ((!away || note_away(away, name, l)) && error[0] && strcmp(state, "ok") != 0)
+		doctor_add(l, DOCTOR_WARNING, name, see(c, error), "%s: %s", state, error);
+}
+
+static void note_decisions(const struct node *c, const char *name, struct doctor_list *l)
+{
+	const struct node *pin = node_find(c, "pin"), *overrides = node_find(c, "overrides"),
+			  *suspension = node_find(c, "suspension");
+	struct buffer text;
+
+	buffer_init(&text, 4096);
+	if (pin) {
+		operate_decision(&text, pin);
+		doctor_add(l, DOCTOR_NOTE, name, "pullet unpin CONFIG, when it is over",
+			"pinned%s: what the server has is not taken", text.data ? text.data : "");
+	}
+	buffer_clear(&text);
+	if (suspension) {
+		operate_decision(&text, suspension);
+		doctor_add(l, DOCTOR_NOTE, name, "pullet resume CONFIG, when it is over",
+			"suspended%s: the server is not asked", text.data ? text.data : "");
+	}
+	buffer_fini(&text);
+	if (overrides && overrides->type == NODE_LIST && overrides->first)
+		doctor_add(l, DOCTOR_NOTE, name, "pullet explain CONFIG KEY says whose they are",
+			"some values are overridden on this host");
+}
+
+static void note_aftermath(const struct node *c, const char *name, struct doctor_list *l)
+{
+	const struct node *reload = node_find(c, "reload"), *probe = node_find(c, "probe");
+
+	if (client_is_true(c, "drifted"))
+		doctor_add(l, DOCTOR_WARNING, name, "find out who writes it; heal puts it right",
+			"what is published was changed by somebody else");
+	if (reload && strcmp(client_text(reload, "state", ""), "failed") == 0)
+		doctor_add(l, DOCTOR_WARNING, name,
+			"see hooks, below; the agent tries again until it works",
+			"the application could not be told of the last change: %s",
+			client_text(reload, "error", "?"));
+	if (probe && strcmp(client_text(probe, "state", ""), "bad") == 0)
+		doctor_add(l, DOCTOR_WARNING, name, "put the version right at its source",
+			"the application did not bear the last version, which was taken back: %s",
+			client_text(probe, "error", "?"));
+}
+
+/* A list of the status of what is not in order: endpoints of the push channel. */
+static void note_push(const struct doctor *d, struct doctor_list *l)
+{
+	const struct node *list = node_find(document_root(d->status.json), "push");
+
+	for (const struct node *n = list ? list->first : NULL; n; n = n->next) {
+		const char *state = client_text(n, "state", "?");
+
+		if (strcmp(state, "connected") != 0)
+			doctor_add(l, DOCTOR_WARNING, client_text(n, "endpoint", "?"),
+				"see push, below; where it connects now, this goes by itself",
+				"the agent's push channel is %s: %s", state,
+				client_text(n, "error", "pulls go on by interval"));
+	}
+}
+
+/* ---- is it the agent of this file? ---- */
+
+static void note_version(const struct doctor *d, struct doctor_list *l)
+{
+	const char *version = client_text(document_root(d->status.json), "version", "?");
+
+	if (strcmp(version, PULLET_VERSION) != 0)
+		doctor_add(l, DOCTOR_WARNING, d->socket_path, "restart the agent",
+			"it runs version %s, installed is " PULLET_VERSION, version);
+}
+
+/* Of a file: when its content was written, or (touched) when anything of it changed: a copy may
+ * bring an old time along. */
+static void newest(const char *path, int64_t *written_ms, int64_t *touched_ms)
+{
+	struct stat st;
+	int64_t ms;
+
+	if (stat(path, &st))
+		return;
+	ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+	*written_ms = ms > *written_ms ? ms : *written_ms;
+	ms = (int64_t)st.st_ctim.tv_sec * 1000 + st.st_ctim.tv_nsec / 1000000;
+	*touched_ms = ms > *touched_ms ? ms : *touched_ms;
+}
+
+/* The file, and those of conf.d beside it. */
+static void newest_of_all(const char *path, int64_t *written_ms, int64_t *touched_ms)
+{
+	char parent[4000], dir[4100], file[4400];
+	struct dirent *e;
+	DIR *d;
+
+	newest(path, written_ms, touched_ms);
+	doctor_parent(path, parent, sizeof(parent));
+	snprintf(dir, sizeof(dir), "%s/conf.d", strchr(path, '/') ? parent : ".");
+	d = opendir(dir);
+	if (!d)
+		return;
+	newest(dir, written_ms, touched_ms); /* one that was removed */
+	while ((e = readdir(d))) {
+		const char *ending = strrchr(e->d_name, '.');
+
+		snprintf(file, sizeof(file), "%s/%s", dir, e->d_name);
+		if (ending && strcmp(ending, ".yaml") == 0)
+			newest(file, written_ms, touched_ms);
+	}
+	closedir(d);
+}
+
+static bool same_configs(const struct doctor *d)
+{
+	const struct node *list = node_find(document_root(d->status.json), "configs");
+	size_t n = 0;
+
+	for (const struct node *c = list ? list->first : NULL; c; c = c->next)
+		n++;
+	for (size_t i = 0; i < d->settings->config_count; i++)
+		if (!doctor_config_status(d, d->settings->configs[i]->name))
+			return false;
+	return n == d->settings->config_count;
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Has the agent read what stands in the file, and taken it? */
+static void note_reload(const struct doctor *d, struct doctor_list *l)
+{
+	static const char remedy[] = "reload the agent: systemctl reload pullet, or kill -HUP";
+	const struct node *root = document_root(d->status.json),
+			  *c = node_find(root, "configuration");
+	const char *file = c ? client_text(c, "file", d->path) : d->path;
+	int64_t loaded_ms =
+		c ? client_number(c, "loaded_ms", 0) : client_number(root, "started_ms", 0);
+	int64_t written_ms = 0, touched_ms = 0;
+
+	if (c && client_text(c, "error", NULL))
+		doctor_add(l, DOCTOR_ERROR, file, "put it right, and reload again",
+			"the agent refused it when it was last reloaded, and runs the one before: "
+			"%s%s",
+			client_text(c, "error", ""),
+			client_number(c, "errors", 0) > 1 ? " (and more)" : "");
+	if (!is_same_file(file, d->path)) {
+		doctor_add(l, DOCTOR_WARNING, d->path, "name that one with -c",
+			"the agent that runs reads %s", file);
+		return;
+	}
+	newest_of_all(d->path, &written_ms, &touched_ms);
+	if (written_ms > loaded_ms || (d->settings && !same_configs(d)))
+		doctor_add(l, DOCTOR_WARNING, d->path, remedy,
+			"it was changed after the running agent had read it");
+	else if (touched_ms > loaded_ms)
+		doctor_add(l, DOCTOR_NOTE, d->path, remedy,
+			"it was replaced, or its rights changed, after the running agent had read "
+			"it");
+}
+
+/* ---- its service ---- */
+
+static void note_unit(const struct doctor *d, struct doctor_list *l)
+{
+	const struct doctor_unit *u = &d->unit;
+
+	if (!u->applies)
+		return;
+	if (strcmp(u->active, "failed") == 0)
+		doctor_add(l, DOCTOR_ERROR, "pullet.service", "journalctl -u pullet says why",
+			"the service has failed, and systemd does not start it again");
+	if (u->needs_reload)
+		doctor_add(l, DOCTOR_WARNING, "pullet.service", "systemctl daemon-reload",
+			"the unit's file was changed after systemd had read it");
+	if (!u->has_watchdog)
+		doctor_add(l, DOCTOR_NOTE, "pullet.service",
+			"set WatchdogSec=", "no watchdog: an agent that hangs is not noticed");
+	if (u->restarts >= 3)
+		doctor_add(l, DOCTOR_WARNING, "pullet.service", "journalctl -u pullet says why",
+			"systemd had to start it again %" PRIu64 " times", u->restarts);
+	if (u->memory_max != UINT64_MAX && u->memory_now != UINT64_MAX &&
+		u->memory_now > u->memory_max / 5 * 4)
+		doctor_add(l, DOCTOR_WARNING, "pullet.service",
+			"raise MemoryMax=", "it uses %" PRIu64 " MiB of the %" PRIu64 " it may",
+			u->memory_now >> 20, u->memory_max >> 20);
+}
+
+static bool is_well(const struct doctor_list *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		if (l->items[i].severity >= DOCTOR_WARNING)
+			return false;
+	return true;
+}
+
+void doctor_agent(struct doctor *d, struct doctor_list *l)
+{
+	doctor_meet(d, l);
+	note_unit(d, l);
+	if (!d->status.json)
+		return;
+	note_version(d, l);
+	note_reload(d, l);
+	note_push(d, l);
+	for (size_t i = 0; d->settings && i < d->settings->config_count; i++) {
+		const char *name = d->settings->configs[i]->name;
+		const struct node *c = doctor_config_status(d, name);
+
+		if (!c || !doctor_wants(d, d->settings->configs[i]))
+			continue;
+		note_failure(c, name, l);
+		note_decisions(c, name, l);
+		note_aftermath(c, name, l);
+	}
+	if (is_well(l))
+		doctor_add(l, DOCTOR_OK, d->socket_path, NULL,
+			"it answers, and all its configs stand as they should");
+}

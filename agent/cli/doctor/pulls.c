@@ -1,0 +1,438 @@
+/*
+ * The asking. Surprising: an address that cannot be talked to is not asked for its other documents,
+ * so that one that hangs costs one timeout; its share of max_in_flight may be under way already.
+ */
+#include "cli/doctor/pulls.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pull/kinds/answer.h"
+#include "text/sentence.h"
+
+static void pump(struct pulls *p, struct pull_upstream *u);
+
+/* ---- one answer ---- */
+
+/* What the answer says of the address, whatever it says of the document. */
+static void note_address(struct pull *p, const struct transport_response *r)
+{
+	struct pull_address *a = p->address;
+	struct tm tm = {0};
+	const char *end;
+
+	p->tls = r->result == TRANSPORT_TLS;
+	p->too_large = r->result == TRANSPORT_TOO_LARGE;
+	p->took_ms = r->duration_ms;
+	p->lookup_ms = r->lookup_ms;
+	if (r->result == TRANSPORT_OK && r->duration_ms > a->slowest_ms)
+		a->slowest_ms = r->duration_ms;
+	if (r->certificates_end_ms)
+		a->certificates_end_ms = r->certificates_end_ms;
+	end = strptime(r->server_date, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+	if (!end || *end)
+		return;
+	a->has_clock = true;
+	a->clock_ms = (int64_t)timegm(&tm) * 1000 - p->pulls->env.sys->wall_ms();
+}
+
+/* No connection, or one that said nothing. */
+static bool is_dead(const struct pull *p, const struct transport_response *r)
+{
+	return r->result == TRANSPORT_REFUSED || r->result == TRANSPORT_NETWORK ||
+	       r->result == TRANSPORT_TLS ||
+	       (r->result == TRANSPORT_TIMEOUT && p->address->good == 0);
+}
+
+/* Would the agent be able to read it? */
+static void judge_form(struct pull *p, const struct kind_answer *answer)
+{
+	struct document_error e;
+	struct document *document = NULL;
+	char shown[sizeof(e.message)];
+
+	if (answer->type == SETTINGS_TYPE_BYTES)
+		return;
+	if (document_parse(answer->type == SETTINGS_TYPE_JSON ? DOCUMENT_JSON : DOCUMENT_YAML,
+		    answer->body.data ? answer->body.data : "", answer->body.len, 0, &document,
+		    &e) == -EINVAL) {
+		p->cause = KIND_CAUSE_ANSWER;
+		sentence_show(shown, sizeof(shown), e.message, AUDIENCE_READER);
+		if (e.line)
+			snprintf(p->why, sizeof(p->why), "line %u, column %u: %s", e.line, e.column,
+				shown);
+		else
+			snprintf(p->why, sizeof(p->why), "%s", shown);
+	}
+	document_free(document);
+}
+
+static void take(
+	struct pull *p, const struct transport_response *response, struct kind_answer *answer)
+{
+	const struct pull_document *d = p->document;
+
+	p->address->good++;
+	p->len = answer->body.len;
+	p->nameless = !answer->version[0] && !response->last_modified[0];
+	digest_sha256(answer->body.data, answer->body.len, NULL, 0, p->sha256);
+	judge_form(p, answer);
+	if (answer->mismatch[0]) {
+		p->cause = KIND_CAUSE_ANSWER;
+		snprintf(p->why, sizeof(p->why), "it is not what its server says: %s",
+			answer->mismatch);
+	}
+	if (d->public_keys || d->is_signature) {
+		p->body = answer->body;
+		buffer_init(&answer->body, 0);
+	}
+}
+
+static void over(struct pull *p)
+{
+	struct pulls *pulls = p->pulls;
+
+	p->exchange = NULL;
+	p->state = PULL_ANSWERED;
+	p->document->upstream->in_flight--;
+	pulls->left--;
+	pump(pulls, p->document->upstream);
+	if (pulls->left == 0)
+		loop_stop(pulls->d->loop);
+}
+
+static void answered(
+	void *arg, const struct kind_place *place, const struct transport_response *response)
+{
+	struct pull *p = arg;
+	struct kind_answer answer;
+	enum kind_cause cause = KIND_CAUSE_NONE;
+	enum kind_verdict verdict;
+
+	kind_answer_init(&answer, place->max_bytes);
+	verdict = source_judge(
+		place, response, exchange_conditional(p->exchange), &answer, &cause, p->why);
+	if ((verdict == KIND_UNAUTHORIZED && exchange_again(p->exchange, true)) ||
+		(verdict == KIND_WHOLE && exchange_again(p->exchange, false))) {
+		kind_answer_fini(&answer);
+		return;
+	}
+	note_address(p, response);
+	p->absent = verdict == KIND_ABSENT;
+	if (verdict == KIND_NEW)
+		take(p, response, &answer);
+	else if (p->absent && p->document->optional)
+		p->address->good++;
+	else
+		p->cause = verdict == KIND_UNAUTHORIZED ? KIND_CAUSE_FORBIDDEN
+			   : cause                      ? cause
+							: KIND_CAUSE_ANSWER;
+	if (is_dead(p, response) && !p->address->dead)
+		p->address->dead = p;
+	kind_answer_fini(&answer);
+	over(p);
+}
+
+static void not_sent(void *arg, enum kind_cause cause, const char *why)
+{
+	struct pull *p = arg;
+
+	p->cause = cause;
+	snprintf(p->why, sizeof(p->why), "%s", why);
+	over(p);
+}
+
+/* ---- asking ---- */
+
+static int build(
+	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+{
+	(void)arg;
+	return kind_of(place->server)->build(place, r, why);
+}
+
+static void start(struct pull *p)
+{
+	static const struct exchange_calls calls = {
+		.build = build, .ended = answered, .failed = not_sent};
+	struct pull_document *d = p->document;
+	const struct exchange_request request = {
+		.server = d->upstream->server,
+		.session = &d->upstream->session,
+		.place = {.base = p->address->url,
+			.path = d->path,
+			.type = d->type,
+			.max_bytes = d->upstream->server->max_bytes},
+		.timeout_ms = d->timeout_ms,
+		.calls = &calls,
+		.arg = p,
+	};
+
+	p->state = PULL_RUNNING;
+	d->upstream->in_flight++;
+	if (exchange_start(&p->pulls->env, &request, &p->exchange, p->why) == 0)
+		return;
+	p->cause = KIND_CAUSE_HOST;
+	p->state = PULL_ANSWERED;
+	d->upstream->in_flight--;
+	p->pulls->left--;
+}
+
+static void skip(struct pull *p)
+{
+	p->state = PULL_SKIPPED;
+	p->address->skipped++;
+	p->pulls->left--;
+}
+
+/* The n-th pull of all, if it is of this server; by document, then by address. */
+static struct pull *pull_at(struct pulls *p, const struct pull_upstream *u, size_t n)
+{
+	struct pull_document *d = &p->documents[n / SETTINGS_MAX_URLS];
+
+	n %= SETTINGS_MAX_URLS;
+	return d->upstream == u && n < u->server->url_count ? &d->pulls[n] : NULL;
+}
+
+/* Starts as many as the server takes at a time. */
+static void pump(struct pulls *p, struct pull_upstream *u)
+{
+	for (; u->next < p->count * SETTINGS_MAX_URLS && u->in_flight < u->server->max_in_flight;
+		u->next++) {
+		struct pull *pull = pull_at(p, u, u->next);
+
+		if (!pull)
+			continue;
+		if (p->late || u->closed || pull->address->dead)
+			skip(pull);
+		else
+			start(pull);
+	}
+}
+
+static void time_is_up(void *arg)
+{
+	struct pulls *p = arg;
+
+	p->late = true;
+	loop_stop(p->d->loop);
+}
+
+/* What runs when the time is up has not answered. */
+static void give_up(struct pulls *p)
+{
+	for (size_t i = 0; i < p->count * SETTINGS_MAX_URLS; i++) {
+		struct pull_document *d = &p->documents[i / SETTINGS_MAX_URLS];
+		struct pull *pull = pull_at(p, d->upstream, i);
+		struct exchange *x = pull ? pull->exchange : NULL;
+
+		if (!pull || pull->state == PULL_ANSWERED || pull->state == PULL_SKIPPED)
+			continue;
+		if (pull->state == PULL_WAITING) {
+			skip(pull);
+			continue;
+		}
+		pull->exchange = NULL;
+		pull->state = PULL_ANSWERED;
+		pull->cause = KIND_CAUSE_TIMEOUT;
+		snprintf(pull->why, sizeof(pull->why),
+			"no answer in the %llu ms that this check has (--timeout)",
+			(unsigned long long)p->d->timeout_ms);
+		if (pull->address->good == 0 && !pull->address->dead)
+			pull->address->dead = pull;
+		exchange_cancel(x);
+	}
+}
+
+/* ---- what is to be asked for ---- */
+
+static struct pull_document *find(struct pulls *p, const struct pull_upstream *u, const char *path)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (p->documents[i].upstream == u && strcmp(p->documents[i].path, path) == 0)
+			return &p->documents[i];
+	return NULL;
+}
+
+static int add(struct pulls *p, const struct pull_document *d)
+{
+	struct pull_document *to = &p->documents[p->count];
+	size_t n = d->upstream->server->url_count;
+
+	*to = *d;
+	to->pulls = calloc(n, sizeof(*to->pulls));
+	if (!to->pulls)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		to->pulls[i] = (struct pull){
+			.pulls = p, .document = to, .address = &d->upstream->addresses[i]};
+		buffer_init(&to->pulls[i].body, 0);
+	}
+	d->upstream->used = true;
+	p->left += n;
+	p->count++;
+	return 0;
+}
+
+static int add_layer(struct pulls *p, const struct settings_config *c,
+	const struct settings_layer *layer, bool is_signed)
+{
+	struct pull_document d = {.config = c->name,
+		.upstream = &p->upstreams[layer->server],
+		.path = layer->path,
+		.type = layer->type,
+		.timeout_ms = c->timeout_ms,
+		.optional = layer->optional,
+		.public_keys = is_signed ? c->verify.public_keys : NULL,
+		.of = c};
+	size_t stem = strcspn(layer->path, "?");
+	int r;
+
+	if (layer != c->bootstrap && layer != c->rollout)
+		d.layer = (size_t)(layer - c->layers);
+	r = find(p, d.upstream, d.path) ? 0 : add(p, &d);
+	if (r || !is_signed || find(p, d.upstream, d.path) != &p->documents[p->count - 1])
+		return r;
+	if (asprintf(&d.made_path, "%.*s.minisig%s", (int)stem, layer->path, layer->path + stem) <
+		0)
+		return -ENOMEM;
+	d.path = d.made_path;
+	d.type = SETTINGS_TYPE_BYTES;
+	d.public_keys = NULL;
+	d.is_signature = true;
+	r = add(p, &d);
+	if (r)
+		free(d.made_path);
+	return r;
+}
+
+static int add_config(struct pulls *p, const struct settings_config *c)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < c->layer_count; i++)
+		r = add_layer(p, c, &c->layers[i], c->verify.public_keys);
+	if (r == 0 && c->bootstrap)
+		r = add_layer(p, c, c->bootstrap, c->verify.public_keys);
+	if (r == 0 && c->rollout)
+		r = add_layer(p, c, c->rollout, false);
+	return r;
+}
+
+/* The etcd that is told what runs here: this host's receipt, which need not be there. */
+static int add_report(struct pulls *p)
+{
+	const struct settings_report *report = &p->d->settings->report;
+	struct pull_document d = {.config = "report",
+		.type = SETTINGS_TYPE_BYTES,
+		.timeout_ms = 10000,
+		.optional = true};
+	char host[HOST_NAME_MAX + 1] = "localhost";
+	int r;
+
+	if (!report->from)
+		return 0;
+	gethostname(host, sizeof(host) - 1);
+	d.upstream = &p->upstreams[report->server];
+	if (asprintf(&d.made_path, "%s%s", report->prefix, report->host ? report->host : host) < 0)
+		return -ENOMEM;
+	d.path = d.made_path;
+	r = add(p, &d);
+	if (r)
+		free(d.made_path);
+	return r;
+}
+
+static size_t room_for(const struct settings *s)
+{
+	size_t n = 1;
+
+	for (size_t i = 0; i < s->config_count; i++)
+		n += 2 * (s->configs[i]->layer_count + 2);
+	return n;
+}
+
+/* Which of a server's files may we not read? Only where that says nothing about the agent. */
+static bool is_closed(const struct doctor *d, const struct settings_server *s)
+{
+	struct doctor_named files[DOCTOR_NAMED];
+	size_t n = doctor_server_files(s, files);
+
+	for (size_t i = 0; !d->who.can_try && i < n; i++)
+		if (access(files[i].path, R_OK) && errno == EACCES)
+			return true;
+	return false;
+}
+
+static int prepare(struct pulls *p)
+{
+	const struct settings *s = p->d->settings;
+	int r = 0;
+
+	p->documents = calloc(room_for(s), sizeof(*p->documents));
+	p->upstreams = calloc(s->server_count, sizeof(*p->upstreams));
+	if (!p->documents || !p->upstreams)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->server_count; i++) {
+		struct pull_upstream *u = &p->upstreams[i];
+
+		u->server = s->servers[i];
+		u->closed = is_closed(p->d, u->server);
+		for (size_t k = 0; k < u->server->url_count; k++)
+			u->addresses[k].url = u->server->urls[k];
+		if (u->server->kind == SETTINGS_FILE && !p->env.files &&
+			!(p->env.files = worker_start(p->d->loop, "doctor-pulls")))
+			return -ENOMEM;
+	}
+	for (size_t i = 0; r == 0 && i < s->config_count; i++)
+		if (doctor_wants(p->d, s->configs[i]))
+			r = add_config(p, s->configs[i]);
+	return r || p->d->only ? r : add_report(p);
+}
+
+/* ---- all of it ---- */
+
+int doctor_pulls_run(struct doctor *d, struct pulls *ret)
+{
+	struct pulls *p = ret;
+	int r;
+
+	*p = (struct pulls){.d = d, .env = {.sys = &sys_real, .ca_file = getenv("SSL_CERT_FILE")}};
+	p->transport = p->env.transport = transport_new(d->loop);
+	r = p->transport ? prepare(p) : -ENOMEM;
+	if (r)
+		return r;
+	transport_examine(p->transport);
+	loop_timer_init(&p->timer, time_is_up, p);
+	loop_timer_set(d->loop, &p->timer, loop_now_ms(d->loop) + d->timeout_ms);
+	for (size_t i = 0; i < d->settings->server_count; i++)
+		pump(p, &p->upstreams[i]);
+	if (p->left)
+		loop_run(d->loop);
+	loop_timer_cancel(d->loop, &p->timer);
+	give_up(p);
+	return 0;
+}
+
+void doctor_pulls_fini(struct pulls *p)
+{
+	if (p->transport)
+		transport_free(p->transport);
+	if (p->env.files)
+		worker_stop(p->env.files, 400);
+	for (size_t i = 0; i < p->count; i++) {
+		for (size_t k = 0; k < p->documents[i].upstream->server->url_count; k++)
+			buffer_fini(&p->documents[i].pulls[k].body);
+		free(p->documents[i].pulls);
+		free(p->documents[i].made_path);
+	}
+	for (size_t i = 0; p->upstreams && i < p->d->settings->server_count; i++)
+		session_fini(&p->upstreams[i].session);
+	free(p->documents);
+	free(p->upstreams);
+}

@@ -1,0 +1,153 @@
+/*
+ * The push channel, listened to for a while by the agent's own code. Surprising: an endpoint that
+ * connects and is silent is no error: a publisher need not send heartbeats.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "push/subscriber.h"
+#include "cli/doctor/doctor.h"
+
+#define LOOK_MS 100 /* between two looks at the counters of the push thread */
+#define MAX_WAIT_MS 10000
+
+struct ear {
+	struct doctor *d;
+	struct push *push;
+	struct push_endpoint *endpoints;
+	uint64_t *until_ms; /* each: then nothing more is expected of it */
+	size_t count;
+	struct loop_timer timer;
+};
+
+/* The status is what counts. */
+static void heard(void *arg, size_t endpoint, const char *topic, const struct push_message *m)
+{
+	(void)arg, (void)endpoint, (void)topic, (void)m;
+}
+
+static bool is_settled(const struct ear *e, size_t i, uint64_t now_ms)
+{
+	struct push_status s;
+
+	push_status_get(e->push, i, &s);
+	return s.heartbeats || s.messages || s.state == PUSH_REFUSED || now_ms >= e->until_ms[i];
+}
+
+static void look(void *arg)
+{
+	struct ear *e = arg;
+	uint64_t now_ms = loop_now_ms(e->d->loop);
+	bool settled = true;
+
+	for (size_t i = 0; i < e->count; i++)
+		settled = is_settled(e, i, now_ms) && settled;
+	if (settled)
+		loop_stop(e->d->loop);
+	else
+		loop_timer_set(e->d->loop, &e->timer, now_ms + LOOK_MS);
+}
+
+/* ---- what it came to ---- */
+
+static void tell(const struct ear *e, size_t i, uint64_t waited_ms, struct doctor_list *l)
+{
+	uint64_t heartbeats = waited_ms / e->endpoints[i].heartbeat_ms;
+	struct push_status s;
+
+	push_status_get(e->push, i, &s);
+	if (s.state == PUSH_REFUSED)
+		doctor_add(l, DOCTOR_ERROR, s.endpoint,
+			"put the keys right here or there (pullet keygen prints the public one "
+			"again); no restart is needed",
+			"refused: %s", s.error ? s.error : "the handshake failed");
+	else if (s.connects == 0)
+		doctor_add(l, DOCTOR_ERROR, s.endpoint,
+			"check name, port, firewall, and whether the publisher runs; until then "
+			"changes are seen at the interval",
+			"no connection: %s", s.error ? s.error : "nobody answers there");
+	else if (s.heartbeats)
+		doctor_add(l, DOCTOR_OK, s.endpoint, NULL, "connected, and a heartbeat came");
+	else if (s.messages)
+		doctor_add(l, DOCTOR_OK, s.endpoint, NULL, "connected, and a message came");
+	else if (heartbeats >= 3)
+		doctor_add(l, DOCTOR_NOTE, s.endpoint,
+			"let the publisher send the topic pullet.heartbeat that often, as pullet "
+			"serve and relay do, or set heartbeat to what it does",
+			"connected, but no heartbeat came in %" PRIu64
+			" ms, three times what is configured: a publisher that hangs is not "
+			"noticed",
+			waited_ms);
+	else
+		doctor_add(l, DOCTOR_OK, s.endpoint, NULL, "connected");
+}
+
+static bool may_not_read(const struct doctor *d, const struct settings_push *p)
+{
+	return !d->who.can_try && p->secret_key_file && access(p->secret_key_file, R_OK) &&
+	       errno == EACCES;
+}
+
+/* Those that we can listen to as the agent would. */
+static void choose(struct ear *e, struct doctor_list *l)
+{
+	const struct settings *s = e->d->settings;
+	uint64_t now_ms = loop_now_ms(e->d->loop);
+
+	for (size_t i = 0; i < s->push_count; i++) {
+		const struct settings_push *p = &s->push[i];
+		uint64_t wait_ms = 3 * p->heartbeat_ms + 500;
+
+		if (may_not_read(e->d, p)) {
+			doctor_add(l, DOCTOR_NOTE, p->endpoint,
+				"run this as root or as the agent's user",
+				"not looked at: you may not read the secret key");
+			continue;
+		}
+		if (wait_ms > MAX_WAIT_MS)
+			wait_ms = MAX_WAIT_MS;
+		if (wait_ms > e->d->timeout_ms)
+			wait_ms = e->d->timeout_ms;
+		e->until_ms[e->count] = now_ms + wait_ms;
+		e->endpoints[e->count++] = (struct push_endpoint){
+			p->endpoint, p->heartbeat_ms, p->server_key, p->secret_key_file};
+	}
+}
+
+void doctor_push(struct doctor *d, struct doctor_list *l)
+{
+	static const struct push_listener listener = {.heard = heard};
+	struct ear e = {.d = d};
+	uint64_t begun_ms = loop_now_ms(d->loop);
+	size_t n = d->settings->push_count;
+	int r;
+
+	if (n == 0)
+		return;
+	e.endpoints = calloc(n, sizeof(*e.endpoints));
+	e.until_ms = calloc(n, sizeof(*e.until_ms));
+	r = e.endpoints && e.until_ms ? 0 : -ENOMEM;
+	if (r == 0)
+		choose(&e, l);
+	if (r == 0 && e.count)
+		r = push_listen(&sys_real, e.endpoints, e.count, &listener, &e.push);
+	if (r) {
+		doctor_add(l, DOCTOR_ERROR, "push",
+			r == -EOPNOTSUPP ? "install a libzmq that has CURVE"
+					 : "look at memory and the limit of open files",
+			"cannot be listened to: %s", strerror(-r));
+	} else if (e.count) {
+		loop_timer_init(&e.timer, look, &e);
+		loop_timer_set(d->loop, &e.timer, begun_ms);
+		loop_run(d->loop);
+		for (size_t i = 0; i < e.count; i++)
+			tell(&e, i, loop_now_ms(d->loop) - begun_ms, l);
+	}
+	push_stop(e.push);
+	free(e.endpoints);
+	free(e.until_ms);
+}

@@ -1,0 +1,335 @@
+/* An etcd from the command line. Surprising: an answer that cannot be read, of one line of a watch,
+ * ends the watch; it is for the caller to begin again with what is there. */
+#include "cli/fleet/etcd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pull/exchange.h"
+#include "fleet/receipt.h"
+#include "settings/value.h"
+#include "cli/common/cli.h"
+
+struct etcd {
+	const struct etcd_options *o;
+	struct settings *settings; /* NULL = made from options */
+	struct settings_server made;
+	char *url; /* made.urls[0] */
+	const struct settings_server *server;
+	const char *prefix;
+	struct loop *loop;
+	struct transport *transport;
+	struct exchange_env env;
+	struct session session;
+	unsigned address;
+	uint64_t deadline_ms;
+
+	/* under way */
+	struct exchange *exchange;
+	etcd_build build;
+	void *arg;
+	struct gateway_answer *answer;
+	char *why;
+	int error;
+	bool waiting;
+	void (*line)(void *arg, const struct gateway_answer *a);
+	void (*ended)(void *arg, int error, const char *why);
+};
+
+/* ---- one request ---- */
+
+static int build(
+	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+{
+	struct etcd *e = arg;
+
+	return e->build(e->arg, place, r, why);
+}
+
+static void end(struct etcd *e, int error, const char *why)
+{
+	e->exchange = NULL;
+	if (error)
+		e->address = (unsigned)((e->address + 1) % e->server->url_count);
+	if (e->waiting) {
+		e->error = error;
+		snprintf(e->why, FILE_WHY, "%s", why);
+		loop_stop(e->loop);
+	} else {
+		e->ended(e->arg, error, why);
+	}
+}
+
+static void answered(
+	void *arg, const struct kind_place *place, const struct transport_response *response)
+{
+	struct gateway_answer none = {.json = NULL}, *ret;
+	struct etcd *e = arg;
+	enum kind_cause cause;
+	char why[FILE_WHY] = "";
+	bool over = !e->waiting && response->status == 200; /* the end of a watch */
+	int r;
+
+	if (over) {
+		end(e, 0, "");
+		return;
+	}
+	ret = e->waiting ? e->answer : &none;
+	r = gateway_read(place, response, ret, &cause, why);
+	if (r == -EACCES && exchange_again(e->exchange, true))
+		return;
+	if (r == 0 && !e->waiting)
+		gateway_answer_fini(&none);
+	end(e, r, why);
+}
+
+static void not_sent(void *arg, enum kind_cause cause, const char *why)
+{
+	(void)cause;
+	end(arg, -EIO, why);
+}
+
+static void line_came(void *arg, const struct transport_response *response)
+{
+	struct etcd *e = arg;
+	const struct kind_place place = {.server = e->server};
+	struct gateway_answer a;
+	enum kind_cause cause;
+	char why[FILE_WHY] = "";
+	int r = gateway_read(&place, response, &a, &cause, why);
+
+	if (r == 0) {
+		e->line(e->arg, &a);
+		gateway_answer_fini(&a);
+		return;
+	}
+	exchange_cancel(e->exchange);
+	end(e, r, why);
+}
+
+static uint64_t timeout_ms(const struct etcd *e)
+{
+	uint64_t now_ms = loop_now_ms(e->loop);
+
+	if (!e->waiting)
+		return ETCD_IDLE_MS;
+	if (e->deadline_ms <= now_ms)
+		return e->deadline_ms ? 1 : ETCD_TIMEOUT_MS;
+	return e->deadline_ms - now_ms < ETCD_TIMEOUT_MS ? e->deadline_ms - now_ms
+							 : ETCD_TIMEOUT_MS;
+}
+
+static int start(struct etcd *e, char why[FILE_WHY])
+{
+	static const struct exchange_calls asked = {.build = build,
+						   .ended = answered,
+						   .failed = not_sent},
+					   watched = {.build = build,
+						   .ended = answered,
+						   .failed = not_sent,
+						   .line = line_came};
+	const struct exchange_request request = {
+		.server = e->server,
+		.session = &e->session,
+		.place = {.base = e->server->urls[e->address],
+			.path = e->prefix,
+			.max_bytes = ETCD_MAX_ANSWER},
+		.timeout_ms = timeout_ms(e),
+		.calls = e->waiting ? &asked : &watched,
+		.arg = e,
+	};
+
+	return exchange_start(&e->env, &request, &e->exchange, why);
+}
+
+int etcd_ask(
+	struct etcd *e, etcd_build make, void *arg, struct gateway_answer *ret, char why[FILE_WHY])
+{
+	e->waiting = true;
+	e->build = make;
+	e->arg = arg;
+	e->answer = ret;
+	e->why = why;
+	for (size_t tries = e->server->url_count; tries > 0; tries--) {
+		e->error = start(e, why);
+		if (e->error == 0 && loop_run(e->loop)) {
+			etcd_unwatch(e);
+			e->error = -ENOMEM;
+			snprintf(why, FILE_WHY, "the event loop failed");
+		}
+		if (e->error != -EIO)
+			break;
+	}
+	e->waiting = false;
+	return e->error;
+}
+
+int etcd_watch(struct etcd *e, etcd_build make, void (*line)(void *, const struct gateway_answer *),
+	void (*ended)(void *, int, const char *), void *arg, char why[FILE_WHY])
+{
+	e->build = make;
+	e->line = line;
+	e->ended = ended;
+	e->arg = arg;
+	return start(e, why);
+}
+
+void etcd_unwatch(struct etcd *e)
+{
+	exchange_cancel(e->exchange);
+	e->exchange = NULL;
+}
+
+/* ---- which one ---- */
+
+static void complain(void *arg, const char *message)
+{
+	(void)arg;
+	fprintf(stderr, "%s\n", message);
+}
+
+static const char *default_file(void)
+{
+	const char *path = getenv("PULLET_CONFIG");
+
+	return path && path[0] ? path : SETTINGS_DEFAULT_PATH;
+}
+
+static int choose_server(struct etcd *e, const char *file)
+{
+	const struct settings *s = e->settings;
+	const char *name = e->o->server ? e->o->server : s->report.from;
+
+	if (!name)
+		return cli_error(CLI_CONFIG, e->o->command,
+			"%s has no report: name an etcd with --etcd or --server", file);
+	for (size_t i = 0; i < s->server_count; i++)
+		if (s->servers[i]->name && strcmp(s->servers[i]->name, name) == 0)
+			e->server = s->servers[i];
+	if (!e->server)
+		return cli_error(CLI_CONFIG, e->o->command, "%s has no server %s", file, name);
+	if (e->server->kind != SETTINGS_ETCD)
+		return cli_error(CLI_CONFIG, e->o->command,
+			"the server %s is not of the kind etcd, where receipts are", name);
+	return CLI_OK;
+}
+
+static int by_file(struct etcd *e)
+{
+	const char *file = e->o->file ? e->o->file : default_file();
+	int r;
+
+	if (settings_load(file, complain, NULL, &e->settings))
+		return cli_error(CLI_CONFIG, e->o->command,
+			"the agent's configuration tells where receipts are; without it use "
+			"--etcd");
+	r = choose_server(e, file);
+	if (!e->prefix)
+		e->prefix = e->settings->report.prefix;
+	return r;
+}
+
+/* What the loader of a file would refuse. */
+static int check_url(struct etcd *e)
+{
+	const char *why = settings_check_base_url(e->url);
+
+	for (size_t len = strlen(e->url); !why && len > 0 && e->url[len - 1] == '/';)
+		e->url[--len] = '\0';
+	return why ? cli_error(CLI_USAGE, e->o->command, "the address of --etcd %s", why) : CLI_OK;
+}
+
+static int by_options(struct etcd *e)
+{
+	const struct etcd_options *o = e->o;
+
+	e->url = strdup(o->url);
+	if (!e->url)
+		return cli_error(CLI_FAILED, o->command, "out of memory");
+	if (!o->user != !o->password_file)
+		return cli_error(
+			CLI_USAGE, o->command, "--user and --password-file belong together");
+	if (o->key && !o->cert)
+		return cli_error(CLI_USAGE, o->command, "--key needs --cert");
+	e->made = (struct settings_server){
+		.kind = SETTINGS_ETCD,
+		.urls = &e->url,
+		.url_count = 1,
+		.connect_timeout_ms = 3000,
+		.max_in_flight = 1,
+		.max_bytes = ETCD_MAX_ANSWER,
+		.user = (char *)o->user,
+		.password_file = (char *)o->password_file,
+		.ca = (char *)o->ca,
+		.cert = (char *)o->cert,
+		.key = (char *)o->key,
+	};
+	e->server = &e->made;
+	return check_url(e);
+}
+
+int etcd_open(const struct etcd_options *o, struct etcd **ret_etcd)
+{
+	struct etcd *e = calloc(1, sizeof(*e));
+	int r;
+
+	if (!e)
+		return cli_error(CLI_FAILED, o->command, "out of memory");
+	e->o = o;
+	e->prefix = o->prefix;
+	r = o->url ? by_options(e) : by_file(e);
+	if (!e->prefix)
+		e->prefix = RECEIPT_PREFIX;
+	if (r == CLI_OK && (e->prefix[0] == '\0' || e->prefix[strlen(e->prefix) - 1] != '/'))
+		r = cli_error(CLI_USAGE, o->command, "--prefix must end with /");
+	if (r == CLI_OK) {
+		e->loop = loop_new(&sys_real);
+		e->transport = e->loop ? transport_new(e->loop) : NULL;
+		e->env = (struct exchange_env){.sys = &sys_real,
+			.transport = e->transport,
+			.ca_file = getenv("SSL_CERT_FILE")};
+		if (!e->transport)
+			r = cli_error(CLI_FAILED, o->command, "out of memory or descriptors");
+	}
+	if (r == CLI_OK)
+		*ret_etcd = e;
+	else
+		etcd_close(e);
+	return r;
+}
+
+void etcd_close(struct etcd *e)
+{
+	if (!e)
+		return;
+	etcd_unwatch(e);
+	session_fini(&e->session);
+	if (e->transport)
+		transport_free(e->transport);
+	loop_free(e->loop);
+	settings_free(e->settings);
+	free(e->url);
+	free(e);
+}
+
+const char *etcd_prefix(const struct etcd *e)
+{
+	return e->prefix;
+}
+
+const char *etcd_name(const struct etcd *e)
+{
+	return e->server->urls[0];
+}
+
+void etcd_set_deadline(struct etcd *e, uint64_t deadline_ms)
+{
+	e->deadline_ms = deadline_ms;
+}
+
+struct loop *etcd_loop(struct etcd *e)
+{
+	return e->loop;
+}

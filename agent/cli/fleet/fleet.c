@@ -1,0 +1,680 @@
+/*
+ * pullet fleet: has everyone got it? Surprising: who is to be there is known from what each agent
+ * wrote at its first start and nobody takes back, so that a host that died counts as one that has
+ * not got it, until somebody says `pullet fleet forget`.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/descriptors.h"
+#include "text/json_text.h"
+#include "base/loop.h"
+#include "settings/value.h"
+#include "base/sys.h"
+#include "cli/common/cli.h"
+#include "cli/fleet/show.h"
+#include "cli/fleet/follow.h"
+#include "cli/common/operate.h"
+#include "cli/model/show.h"
+#include "cli/text/words.h"
+
+#define MAX_LABELS 16
+#define MAX_NOTES 10
+#define MAX_OUTPUT (512u << 20)
+#define WHOLE 100000u /* 100 % */
+
+enum verb { LIST = 1, WAIT = 2, FORGET = 4 };
+
+struct fleet {
+	enum verb verb;
+	const char *command;
+	struct etcd_options where;
+	const char *name;    /* a config, or a host; NULL = all */
+	const char *version; /* NULL = the newest */
+	struct roster_label labels[MAX_LABELS];
+	size_t label_count;
+	bool json, watch, all, ghosts, force;
+	uint64_t percent; /* of WHOLE */
+	uint64_t timeout_ms, hosts;
+
+	struct etcd *etcd;
+	struct buffer shown; /* last */
+	struct buffer apart; /* what fits nothing, last */
+	unsigned notes;
+	bool seen;    /* it could be read */
+	bool missing; /* no host has it */
+	int error;    /* of what was to be shown */
+};
+
+static void usage(FILE *out)
+{
+	fputs("Usage: pullet fleet [CONFIG] [--version V] [--label K=V]... [--all] [--ghosts]\n"
+	      "                    [--json] [--watch]\n"
+	      "       pullet fleet wait CONFIG --version V [--percent P] [--hosts N] [--timeout "
+	      "D]\n"
+	      "                    [--label K=V]... [--all] [--ghosts] [--json]\n"
+	      "       pullet fleet forget HOST [--force]\n"
+	      "Shows which hosts run which version, from the receipts that agents with report: "
+	      "write to etcd;\n"
+	      "waits until a version has arrived; forgets a host that is gone.\n\n"
+	      "      --version V         what is wanted: a version, or its digest; without it the "
+	      "newest\n"
+	      "      --label K=V         only hosts with that label; all that are given\n"
+	      "      --all               list all hosts, not only some of those that are behind\n"
+	      "      --ghosts            name the receipts that fit nothing, which do not count\n"
+	      "      --json              for programs; always with all hosts\n"
+	      "      --watch             go on, and show each change\n"
+	      "      --percent P         of the hosts, up to three decimals (default 100)\n"
+	      "      --hosts N           as if there were at least so many\n"
+	      "      --timeout DURATION  give up after that long (default 10m), exit 4\n"
+	      "      --force             forget a host that is alive\n\n"
+	      "  -c, --config FILE       the agent's configuration, which says where receipts are\n"
+	      "                          (default $PULLET_CONFIG, then " SETTINGS_DEFAULT_PATH ")\n"
+	      "      --server NAME       another etcd of that file than its report's\n"
+	      "      --etcd URL          without such a file; the next five as it needs them\n"
+	      "      --user NAME         who asks it,\n"
+	      "      --password-file FILE  with the password in there\n"
+	      "      --ca FILE           who signs its certificate\n"
+	      "      --cert FILE         a certificate to show it,\n"
+	      "      --key FILE          and the key to that\n"
+	      "      --prefix P          of the keys (default that of the file, or " RECEIPT_PREFIX
+	      ")\n",
+		out);
+}
+
+/* ---- what is shown ---- */
+
+static void note(void *arg, const char *text)
+{
+	struct fleet *f = arg;
+	struct buffer clean;
+
+	if (f->notes++ >= MAX_NOTES)
+		return;
+	buffer_init(&clean, 4096);
+	words_text(&clean, text);
+	cli_error(0, f->command, "%s%s", clean.data ? clean.data : "",
+		f->notes == MAX_NOTES ? " (more of this is not told)" : "");
+	buffer_fini(&clean);
+}
+
+/* Adds each config, a section or an object. */
+static int add_sums(const struct fleet *f, const struct roster_row *rows, size_t count, int fd,
+	struct buffer *out)
+{
+	const struct fleet_style style = {.all = f->all, .colour = show_colours_on(fd)};
+	struct roster_sum s;
+
+	for (size_t i = 0; i < count; i += s.count) {
+		if (roster_sum(rows + i, count - i, f->version, &s))
+			return -ENOMEM;
+		if (i)
+			buffer_append_string(out, f->json ? "," : "\n");
+		if (f->json)
+			fleet_json(&s, out);
+		else
+			fleet_table(&s, &style, out);
+		roster_sum_fini(&s);
+	}
+	return out->error;
+}
+
+static int rows_of(const struct fleet *f, const struct roster *roster, struct roster_row **ret_rows,
+	size_t *ret_count)
+{
+	const struct roster_wish wish = {
+		.config = f->name, .labels = f->labels, .label_count = f->label_count};
+
+	return roster_rows(roster, &wish, ret_rows, ret_count);
+}
+
+/* Keeps what fits nothing for people. */
+static void keep_ghosts(struct fleet *f, const struct roster *roster)
+{
+	buffer_clear(&f->apart);
+	fleet_ghosts(roster, f->ghosts, &f->apart);
+}
+
+/* Tells of it beside what is printed. */
+static void tell_ghosts(const struct fleet *f)
+{
+	if (f->apart.data && f->apart.len)
+		fputs(f->apart.data, stderr);
+}
+
+/* Without its end, which alone tells of the revision: that grows with every write to etcd. */
+static int make_list(struct fleet *f, const struct roster *roster, struct buffer *out)
+{
+	struct roster_row *rows;
+	size_t count;
+	int e = rows_of(f, roster, &rows, &count);
+
+	if (e)
+		return e;
+	f->missing = count == 0;
+	if (f->json) {
+		buffer_append_string(out, "{");
+		jsontext_member(out, "prefix", etcd_prefix(f->etcd));
+		buffer_append_string(out, ",\"configs\":[");
+	}
+	e = add_sums(f, rows, count, STDOUT_FILENO, out);
+	free(rows);
+	keep_ghosts(f, roster);
+	if (f->json) {
+		buffer_append_string(out, "],\"ghosts\":");
+		fleet_json_ghosts(roster, out);
+	} else if (f->apart.len) {
+		buffer_append_string(out, count ? "\n" : "");
+		buffer_append(out, f->apart.data, f->apart.len);
+	}
+	return e ? e : out->error ? out->error : f->apart.error;
+}
+
+static int end_list(const struct fleet *f, uint64_t revision, struct buffer *out)
+{
+	return f->json ? buffer_printf(out, ",\"revision\":%" PRIu64 "}\n", revision) : out->error;
+}
+
+static int tell_missing(const struct fleet *f)
+{
+	tell_ghosts(f);
+	return cli_error(CLI_NOT_FOUND, f->command, "no host%s%s%s has a receipt below %s at %s",
+		f->label_count ? " with these labels" : "", f->name ? " that has " : "",
+		f->name ? f->name : "", etcd_prefix(f->etcd), etcd_name(f->etcd));
+}
+
+static int list(struct fleet *f)
+{
+	const struct follow_calls calls = {.note = note, .arg = f};
+	struct roster *roster;
+	struct buffer out;
+	char why[FILE_WHY];
+	uint64_t revision;
+	int r;
+
+	if (follow_read(f->etcd, &calls, &roster, &revision, why))
+		return cli_error(CLI_FAILED, f->command, "%s: %s", etcd_name(f->etcd), why);
+	buffer_init(&out, MAX_OUTPUT);
+	if (make_list(f, roster, &out) || end_list(f, revision, &out))
+		r = cli_error(CLI_FAILED, f->command, "out of memory");
+	else if (f->missing && !f->json)
+		r = tell_missing(f);
+	else
+		r = cli_output(f->command, &out);
+	if (r == CLI_OK && f->missing)
+		r = CLI_NOT_FOUND;
+	buffer_fini(&out);
+	roster_free(roster);
+	return r;
+}
+
+/* ---- --watch ---- */
+
+/* On a terminal in place of what was shown; else below it, with the time. */
+static int print_change(const struct fleet *f, uint64_t revision)
+{
+	const struct sys *sys = loop_sys(etcd_loop(f->etcd));
+	struct buffer out;
+	int r;
+
+	buffer_init(&out, MAX_OUTPUT);
+	if (!f->json && isatty(STDOUT_FILENO))
+		buffer_append_string(&out, "\033[H\033[J");
+	if (!f->json) {
+		words_time(&out, sys->wall_ms());
+		buffer_append_string(&out, f->missing ? " nobody has a receipt\n" : "\n");
+	}
+	buffer_append(&out, f->shown.data ? f->shown.data : "", f->shown.len);
+	r = end_list(f, revision, &out) ? CLI_FAILED : cli_output(f->command, &out);
+	buffer_fini(&out);
+	return r;
+}
+
+static bool show_change(void *arg, const struct roster *roster, uint64_t revision)
+{
+	struct fleet *f = arg;
+	struct buffer list;
+	bool same;
+
+	buffer_init(&list, MAX_OUTPUT);
+	if (make_list(f, roster, &list)) {
+		buffer_fini(&list);
+		f->error = cli_error(CLI_FAILED, f->command, "out of memory");
+		return true;
+	}
+	same = f->seen && list.len == f->shown.len &&
+	       (list.len == 0 || memcmp(list.data, f->shown.data, list.len) == 0);
+	buffer_fini(&f->shown);
+	f->shown = list;
+	f->seen = true;
+	if (!same)
+		f->error = print_change(f, revision);
+	return f->error;
+}
+
+static int watch(struct fleet *f)
+{
+	const struct follow_calls calls = {.show = show_change, .note = note, .arg = f};
+	char why[FILE_WHY];
+
+	if (follow(f->etcd, &calls, 0, why))
+		return cli_error(CLI_FAILED, f->command, "%s: %s", etcd_name(f->etcd), why);
+	return f->error;
+}
+
+/* ---- wait ---- */
+
+static bool is_enough(const struct fleet *f, const struct roster_sum *s)
+{
+	uint64_t of = s->count > f->hosts ? s->count : f->hosts;
+
+	return s->count > 0 && (uint64_t)s->on_it * WHOLE >= f->percent * of;
+}
+
+static void show_progress(const struct roster_sum *s)
+{
+	struct buffer line;
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	buffer_init(&line, 4096);
+	fleet_headline(s, &line);
+	if (line.len)
+		fprintf(stderr, "\r\033[K%.*s", (int)line.len - 1, line.data);
+	buffer_fini(&line);
+}
+
+/* What is printed when that is the last of it: one that is done is short. */
+static void make_last(
+	const struct fleet *f, const struct roster_sum *s, bool done, struct buffer *out)
+{
+	const struct fleet_style style = {.all = f->all, .colour = show_colours_on(STDERR_FILENO)};
+
+	buffer_clear(out);
+	if (f->json) {
+		fleet_json(s, out);
+		buffer_append_string(out, "\n");
+		return;
+	}
+	fleet_headline(s, out);
+	if (!done)
+		fleet_hosts(s, &style, out);
+}
+
+static bool show_wait(void *arg, const struct roster *roster, uint64_t revision)
+{
+	struct fleet *f = arg;
+	struct roster_row *rows = NULL;
+	struct roster_sum s;
+	size_t count;
+	bool done = false;
+	int e = rows_of(f, roster, &rows, &count);
+
+	(void)revision;
+	f->seen = true;
+	keep_ghosts(f, roster);
+	f->missing = e == 0 && count == 0;
+	if (e == 0 && count)
+		e = roster_sum(rows, count, f->version, &s);
+	if (e == 0 && count) {
+		done = is_enough(f, &s);
+		make_last(f, &s, done, &f->shown);
+		show_progress(&s);
+		roster_sum_fini(&s);
+	}
+	free(rows);
+	if (e)
+		f->error = cli_error(CLI_FAILED, f->command, "out of memory");
+	return done || e;
+}
+
+static int give_up(const struct fleet *f, const char *why)
+{
+	if (!f->seen)
+		return cli_error(
+			CLI_TIMED_OUT, f->command, "timed out: %s: %s", etcd_name(f->etcd), why);
+	if (f->missing)
+		return cli_error(CLI_TIMED_OUT, f->command,
+			"timed out: no host%s has %s in its receipt below %s",
+			f->label_count ? " with these labels" : "", f->name, etcd_prefix(f->etcd));
+	if (f->json)
+		cli_output(f->command, &f->shown);
+	else if (f->shown.data)
+		fputs(f->shown.data, stderr);
+	return cli_error(CLI_TIMED_OUT, f->command,
+		"timed out: %" PRIu64 ".%03" PRIu64 "%% of the hosts%s were asked for",
+		f->percent / 1000, f->percent % 1000, f->hosts ? " (of --hosts at least)" : "");
+}
+
+static int wait_for(struct fleet *f)
+{
+	const struct follow_calls calls = {.show = show_wait, .note = note, .arg = f};
+	uint64_t deadline_ms = loop_now_ms(etcd_loop(f->etcd)) + f->timeout_ms;
+	char why[FILE_WHY];
+	int r = follow(f->etcd, &calls, deadline_ms, why);
+
+	if (isatty(STDERR_FILENO) && f->seen)
+		fputs("\r\033[K", stderr);
+	tell_ghosts(f);
+	if (r == -ETIMEDOUT)
+		return give_up(f, why);
+	if (r)
+		return cli_error(CLI_FAILED, f->command, "%s: %s", etcd_name(f->etcd), why);
+	return f->error ? f->error : cli_output(f->command, &f->shown);
+}
+
+/* ---- forget ---- */
+
+static int build_forget(
+	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+{
+	const struct fleet *f = arg;
+	const char *prefix = etcd_prefix(f->etcd);
+	char key[1024];
+	int e = gateway_begin(place, GATEWAY_TXN, r);
+
+	(void)why;
+	buffer_append_string(&r->body, "{");
+	if (!f->force) {
+		snprintf(key, sizeof(key), "%.900s%s", prefix, f->name);
+		buffer_append_string(&r->body, "\"compare\":[{");
+		gateway_bytes(&r->body, "key", key, strlen(key));
+		buffer_append_string(&r->body, ",\"target\":\"CREATE\",\"result\":\"EQUAL\","
+					       "\"create_revision\":\"0\"}],");
+	}
+	snprintf(key, sizeof(key), "%.900s" RECEIPT_KNOWN "%s", prefix, f->name);
+	buffer_append_string(&r->body, "\"success\":[{\"request_delete_range\":{");
+	gateway_bytes(&r->body, "key", key, strlen(key));
+	buffer_append_string(&r->body, "}}]}");
+	return e ? e : r->body.error;
+}
+
+static uint64_t deleted(const struct node *root)
+{
+	const struct node *n = node_find(root, "responses");
+
+	n = n && n->type == NODE_LIST ? n->first : NULL;
+	n = n && n->type == NODE_MAP ? node_find(n, "response_delete_range") : NULL;
+	return gateway_number(n, "deleted");
+}
+
+static int forget(struct fleet *f)
+{
+	struct gateway_answer a;
+	char why[FILE_WHY];
+	int r = CLI_OK;
+
+	if (etcd_ask(f->etcd, build_forget, f, &a, why))
+		return cli_error(CLI_FAILED, f->command, "%s: %s", etcd_name(f->etcd), why);
+	if (!gateway_true(a.root, "succeeded"))
+		r = cli_error(CLI_FAILED, f->command,
+			"%s is alive: stop its agent, and wait until its receipt is gone (the ttl "
+			"of its report)",
+			f->name);
+	else if (deleted(a.root) == 0)
+		r = cli_error(CLI_NOT_FOUND, f->command, "no host %s is known below %s", f->name,
+			etcd_prefix(f->etcd));
+	else
+		printf("%s is forgotten\n", f->name);
+	gateway_answer_fini(&a);
+	return r;
+}
+
+/* ---- options ---- */
+
+enum {
+	VERSION = 256,
+	LABEL,
+	ALL,
+	GHOSTS,
+	JSON,
+	WATCH,
+	PERCENT,
+	HOSTS,
+	TIMEOUT,
+	FORCE,
+	SERVER,
+	URL,
+	PREFIX,
+	USER,
+	PASSWORD_FILE,
+	CA,
+	CERT,
+	KEY
+};
+
+static const struct {
+	struct option option;
+	unsigned verbs;
+} known[] = {
+	{{"version", required_argument, NULL, VERSION}, LIST | WAIT},
+	{{"label", required_argument, NULL, LABEL}, LIST | WAIT},
+	{{"all", no_argument, NULL, ALL}, LIST | WAIT},
+	{{"ghosts", no_argument, NULL, GHOSTS}, LIST | WAIT},
+	{{"json", no_argument, NULL, JSON}, LIST | WAIT},
+	{{"watch", no_argument, NULL, WATCH}, LIST},
+	{{"percent", required_argument, NULL, PERCENT}, WAIT},
+	{{"hosts", required_argument, NULL, HOSTS}, WAIT},
+	{{"timeout", required_argument, NULL, TIMEOUT}, WAIT},
+	{{"force", no_argument, NULL, FORCE}, FORGET},
+	{{"config", required_argument, NULL, 'c'}, LIST | WAIT | FORGET},
+	{{"server", required_argument, NULL, SERVER}, LIST | WAIT | FORGET},
+	{{"etcd", required_argument, NULL, URL}, LIST | WAIT | FORGET},
+	{{"prefix", required_argument, NULL, PREFIX}, LIST | WAIT | FORGET},
+	{{"user", required_argument, NULL, USER}, LIST | WAIT | FORGET},
+	{{"password-file", required_argument, NULL, PASSWORD_FILE}, LIST | WAIT | FORGET},
+	{{"ca", required_argument, NULL, CA}, LIST | WAIT | FORGET},
+	{{"cert", required_argument, NULL, CERT}, LIST | WAIT | FORGET},
+	{{"key", required_argument, NULL, KEY}, LIST | WAIT | FORGET},
+	{{"help", no_argument, NULL, 'h'}, LIST | WAIT | FORGET},
+};
+
+enum { KNOWN = sizeof(known) / sizeof(known[0]) };
+
+/* "99", "99.9%". */
+static int read_percent(struct fleet *f, const char *text)
+{
+	uint64_t n = 0, unit = 1000;
+	const char *p = text;
+
+	while (*p >= '0' && *p <= '9' && n <= 100)
+		n = n * 10 + (uint64_t)(*p++ - '0');
+	n *= 1000;
+	if (p > text && *p == '.' && p[1] >= '0' && p[1] <= '9')
+		for (p++; *p >= '0' && *p <= '9' && unit > 1; p++)
+			n += (unit /= 10) * (uint64_t)(*p - '0');
+	if (*p == '%')
+		p++;
+	if (p == text || *p || n == 0 || n > WHOLE)
+		return cli_error(CLI_USAGE, f->command,
+			"--percent takes a number above 0 and up to 100, with at most three "
+			"decimals, not '%s'",
+			text);
+	f->percent = n;
+	return CLI_OK;
+}
+
+static int read_hosts(struct fleet *f, const char *text)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (text[0] < '0' || text[0] > '9' || *end || n == 0 || n > 100000000)
+		return cli_error(
+			CLI_USAGE, f->command, "--hosts takes a number of hosts, not '%s'", text);
+	f->hosts = n;
+	return CLI_OK;
+}
+
+static int read_label(struct fleet *f, char *text)
+{
+	char *equals = strchr(text, '=');
+
+	if (!equals || equals == text)
+		return cli_error(CLI_USAGE, f->command, "--label takes NAME=VALUE, not '%s'", text);
+	if (f->label_count == MAX_LABELS)
+		return cli_error(CLI_USAGE, f->command, "at most %d labels", MAX_LABELS);
+	*equals = '\0';
+	f->labels[f->label_count++] = (struct roster_label){text, equals + 1};
+	return CLI_OK;
+}
+
+static int read_option(struct fleet *f, int option)
+{
+	const struct {
+		int option;
+		const char **text;
+	} texts[] = {{VERSION, &f->version}, {'c', &f->where.file}, {SERVER, &f->where.server},
+		{URL, &f->where.url}, {PREFIX, &f->where.prefix}, {USER, &f->where.user},
+		{PASSWORD_FILE, &f->where.password_file}, {CA, &f->where.ca},
+		{CERT, &f->where.cert}, {KEY, &f->where.key}};
+	const struct {
+		int option;
+		bool *flag;
+	} flags[] = {{ALL, &f->all}, {GHOSTS, &f->ghosts}, {JSON, &f->json}, {WATCH, &f->watch},
+		{FORCE, &f->force}};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (texts[i].option != option)
+			continue;
+		*texts[i].text = optarg;
+		return CLI_OK;
+	}
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		if (flags[i].option != option)
+			continue;
+		*flags[i].flag = true;
+		return CLI_OK;
+	}
+	switch (option) {
+	case LABEL:
+		return read_label(f, optarg);
+	case PERCENT:
+		return read_percent(f, optarg);
+	case HOSTS:
+		return read_hosts(f, optarg);
+	case TIMEOUT:
+		return cli_duration(f->command, "--timeout", optarg, &f->timeout_ms);
+	default:
+		return cli_bad_option(f->command);
+	}
+}
+
+/* What belongs to the other way of naming an etcd would be passed over. */
+static int check_where(const struct fleet *f)
+{
+	const struct etcd_options *w = &f->where;
+
+	if (w->url && (w->file || w->server))
+		return cli_error(CLI_USAGE, f->command,
+			"--etcd stands for itself: without --config and --server");
+	if (!w->url && (w->user || w->password_file || w->ca || w->cert || w->key))
+		return cli_error(CLI_USAGE, f->command,
+			"--user, --password-file, --ca, --cert and --key belong to --etcd");
+	return CLI_OK;
+}
+
+static int check(struct fleet *f, int count)
+{
+	static const char *const wants[] = {
+		[LIST] = "one config at most; without one all are shown",
+		[WAIT] = "name one config, and the --version to wait for",
+		[FORGET] = "name one host"};
+	const char *why;
+
+	if (count > 1 || (count == 0 && f->verb != LIST) || (f->verb == WAIT && !f->version))
+		return cli_misused(f->command, usage, wants[f->verb]);
+	if (f->version && !f->name)
+		return cli_error(CLI_USAGE, f->command, "--version is that of one config: name it");
+	if (f->version && !f->version[0])
+		return cli_error(CLI_USAGE, f->command, "--version takes a version, not nothing");
+	why = f->verb == FORGET ? settings_check_name(f->name) : NULL;
+	if (why)
+		return cli_error(CLI_USAGE, f->command, "the host's name %s", why);
+	return check_where(f);
+}
+
+/* -1, or the exit code when there is nothing left to do. */
+static int read_options(struct fleet *f, int argc, char **argv)
+{
+	struct option longs[KNOWN + 1] = {{0}};
+	int option, n = 0, r;
+
+	for (size_t i = 0; i < KNOWN; i++)
+		if (known[i].verbs & f->verb)
+			longs[n++] = known[i].option;
+	while ((option = getopt_long(argc, argv, "c:h", longs, NULL)) != -1) {
+		if (option == 'h') {
+			usage(stdout);
+			return CLI_OK;
+		}
+		r = read_option(f, option);
+		if (r)
+			return r;
+	}
+	f->name = optind < argc ? argv[optind] : NULL;
+	r = check(f, argc - optind);
+	return r ? r : -1;
+}
+
+static int run(struct fleet *f)
+{
+	switch (f->verb) {
+	case LIST:
+		return f->watch ? watch(f) : list(f);
+	case WAIT:
+		return wait_for(f);
+	case FORGET:
+		return forget(f);
+	}
+	return CLI_USAGE;
+}
+
+int cli_fleet(int argc, char **argv)
+{
+	static const struct descriptors_need needs[] = {
+		{"event loop", LOOP_DESCRIPTORS}, {"requests", 8}, {"files", CLI_FILES}};
+	char wait_name[] = "pullet fleet wait", forget_name[] = "pullet fleet forget";
+	char version[RECEIPT_VERSION];
+	struct fleet f = {.verb = LIST, .percent = WHOLE, .timeout_ms = 600000};
+	int r;
+
+	if (argc > 1 && strcmp(argv[1], "wait") == 0) {
+		f.verb = WAIT;
+		argv[1] = wait_name;
+	} else if (argc > 1 && strcmp(argv[1], "forget") == 0) {
+		f.verb = FORGET;
+		argv[1] = forget_name;
+	}
+	if (f.verb != LIST) {
+		argc--;
+		argv++;
+	}
+	f.command = f.where.command = argv[0];
+	r = read_options(&f, argc, argv);
+	if (r >= 0)
+		return r;
+	if (f.version) {
+		receipt_version(f.version, version);
+		f.version = version;
+	}
+	sys_forbid_dumps();
+	r = cli_room(f.command, needs, sizeof(needs) / sizeof(needs[0]));
+	if (r)
+		return r;
+	buffer_init(&f.shown, MAX_OUTPUT);
+	buffer_init(&f.apart, MAX_OUTPUT);
+	r = etcd_open(&f.where, &f.etcd);
+	if (r == CLI_OK) {
+		r = run(&f);
+		etcd_close(f.etcd);
+	}
+	buffer_fini(&f.shown);
+	buffer_fini(&f.apart);
+	return r;
+}

@@ -1,0 +1,83 @@
+/*
+ * Keys of signatures, made and opened. Surprising: a password comes from a file, never from a
+ * terminal: what signs runs unattended.
+ */
+#include "cli/keys/secrets.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "crypto/key_file.h"
+#include "cli/common/cli.h"
+
+int secrets_password(const char *command, const char *path, char ret_password[SECRETS_PASSWORD])
+{
+	const char *why;
+	size_t len;
+	int r = keyfile_read_secret(
+		&sys_real, path, ret_password, SECRETS_PASSWORD - 1, &len, &why);
+
+	if (r)
+		return cli_error(CLI_FAILED, command,
+			"%s: no password is read there: a regular file is needed that is there, "
+			"that others cannot read (chmod 600), with less than %d bytes",
+			path, SECRETS_PASSWORD - 1);
+	ret_password[len] = '\0';
+	ret_password[strcspn(ret_password, "\r\n")] = '\0';
+	return ret_password[0] ? CLI_OK
+			       : cli_error(CLI_FAILED, command,
+					 "%s: its first line, the password, is empty", path);
+}
+
+static void fill(unsigned char *data, size_t size)
+{
+	for (size_t i = 0; i < size; i += sizeof(uint64_t)) {
+		uint64_t n = sys_real.random();
+
+		memcpy(data + i, &n, sizeof(n));
+	}
+}
+
+/* The texts of a new pair. 0 or -ENOMEM. */
+static int make(const char *password, char ret_secret[SIGNKEY_TEXT], char ret_public[SIGNKEY_TEXT])
+{
+	unsigned char salt[SIGNKEY_SALT];
+	struct signkey k;
+	int r;
+
+	fill(k.id, sizeof(k.id));
+	fill(k.seed, sizeof(k.seed));
+	fill(salt, sizeof(salt));
+	r = signkey_make(&k);
+	if (r == 0)
+		r = signkey_write(&k, password, salt, ret_secret);
+	if (r == 0)
+		r = signkey_write_public(&k, ret_public);
+	explicit_bzero(&k, sizeof(k));
+	return r;
+}
+
+int secrets_make(const char *command, const char *path, const char *password_file)
+{
+	char password[SECRETS_PASSWORD] = "", secret[SIGNKEY_TEXT], public[SIGNKEY_TEXT];
+	char why[FILE_WHY];
+	int r = password_file ? secrets_password(command, password_file, password) : CLI_OK;
+
+	if (r)
+		return r;
+	r = make(password_file ? password : NULL, secret, public);
+	explicit_bzero(password, sizeof(password));
+	if (r)
+		return cli_error(CLI_FAILED, command,
+			"no memory (sealing takes 128 MiB), or libcrypto is set up without "
+			"Ed25519 or scrypt");
+	r = keyfile_write_pair(&sys_real, path, secret, public, why);
+	explicit_bzero(secret, sizeof(secret));
+	if (r)
+		return cli_error(CLI_FAILED, command, "%s", why);
+	printf("%s", strchr(public, '\n') + 1);
+	return cli_error(CLI_OK, command,
+		"the secret key is in %s, the public key, shown here for `verify: {public_key: "
+		"...}`, in %s.pub",
+		path, path);
+}

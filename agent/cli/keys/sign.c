@@ -1,0 +1,329 @@
+/*
+ * pullet sign: signatures that the agent and minisign take, each with a number that grows and with
+ * what it is for.
+ *
+ * Surprising: a signature is judged as an agent would judge it before it is written, so that no
+ * comment of the caller's can say something else than the options do.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "files/file.h"
+#include "crypto/key_file.h"
+#include "crypto/minisign_key.h"
+#include "files/trusted.h"
+#include "base/sys.h"
+#include "cli/common/cli.h"
+#include "cli/keys/secrets.h"
+
+#define MAX_DOCUMENT (64u << 20)
+
+struct options {
+	const char *key_file, *password_file, *config, *path, *comment, *output;
+	bool unbound, has_rev;
+	uint64_t rev;
+};
+
+struct signer {
+	const char *command;
+	const struct options *o;
+	struct signkey key;
+	char public_key[SIGNKEY_TEXT];
+};
+
+static void usage(FILE *out)
+{
+	fputs("Usage: pullet sign FILE... -s FILE [--rev N] [--config NAME] [--path PATH | "
+	      "--unbound]\n"
+	      "                   [--comment COMMENT] [-o FILE] [--password-file FILE]\n"
+	      "Signs documents for agents that verify them: writes FILE.minisig, and prints what "
+	      "it says.\n\n"
+	      "  -s, --secret-key FILE     a key of pullet keygen --sign, or of minisign\n"
+	      "      --rev N               agents refuse one that is lower than the last they "
+	      "took (default: one\n"
+	      "                            more than in FILE.minisig, if this key signed that; "
+	      "else seconds since 1970)\n"
+	      "      --path PATH           where the document is at the server (default /NAME of "
+	      "FILE, without --config)\n"
+	      "      --config NAME         the only config that it is for\n"
+	      "      --unbound             it is for any config and any path\n"
+	      "      --comment COMMENT     further words that are signed, such as "
+	      "expires=2026-12-31T00:00:00Z\n"
+	      "  -o, --output FILE         the signature's file, where one document is signed\n"
+	      "      --password-file FILE  the secret key's password\n",
+		out);
+}
+
+/* ---- the key ---- */
+
+static int read_key(struct signer *s, const char *password)
+{
+	char text[SIGNKEY_MAX_FILE + 1];
+	const char *why;
+	size_t len;
+	int r = keyfile_read_secret(&sys_real, s->o->key_file, text, sizeof(text), &len, &why);
+
+	if (r == -ENOENT)
+		why = "there is no such file: pullet keygen --sign makes one";
+	if (r == 0)
+		r = signkey_read(text, len, password, &s->key, &why);
+	explicit_bzero(text, sizeof(text));
+	if (r == 0 && signkey_write_public(&s->key, s->public_key)) {
+		r = -ENOMEM;
+		why = "no memory";
+	}
+	return r ? cli_error(CLI_FAILED, s->command, "%s: %s", s->o->key_file, why) : CLI_OK;
+}
+
+static int open_key(struct signer *s)
+{
+	char password[SECRETS_PASSWORD] = "";
+	const char *file = s->o->password_file;
+	int r = file ? secrets_password(s->command, file, password) : CLI_OK;
+
+	if (r == CLI_OK)
+		r = read_key(s, file ? password : NULL);
+	explicit_bzero(password, sizeof(password));
+	return r;
+}
+
+/* ---- one document ---- */
+
+/* The number of a document: given, or behind the one of the signature that is there. */
+static int choose_rev(const struct signer *s, const char *output, uint64_t *ret_rev)
+{
+	struct signature_facts facts = {0};
+	struct buffer old;
+	char why[FILE_WHY];
+	int r;
+
+	*ret_rev = s->o->has_rev ? s->o->rev : (uint64_t)sys_real.wall_ms() / 1000;
+	if (s->o->has_rev)
+		return CLI_OK;
+	buffer_init(&old, SIGNATURE_MAX_FILE);
+	r = trusted_read(&sys_real, output, &old, why);
+	if (r == 0)
+		r = signature_read_comment(
+			s->public_key, old.data ? old.data : "", old.len, &facts);
+	else if (r != -ENOENT && r != -EMSGSIZE)
+		r = cli_error(CLI_FAILED, s->command,
+			"%s cannot be read: %s; --rev says what it would say", output, why);
+	buffer_fini(&old);
+	if (r > 0)
+		return r;
+	if (r || !facts.has_rev)
+		return CLI_OK;
+	if (facts.rev == UINT64_MAX)
+		return cli_error(CLI_FAILED, s->command,
+			"%s: its rev is the last there is: use another key", output);
+	*ret_rev = facts.rev + 1;
+	return CLI_OK;
+}
+
+/* The path that a document's signature is to name, which may be none. False when it is too long. */
+static bool choose_path(const struct options *o, const char *file, char ret_path[PATH_MAX])
+{
+	const char *slash = strrchr(file, '/');
+	bool by_name = !o->path && !o->config && !o->unbound;
+	int n = snprintf(ret_path, PATH_MAX, "%s%s", by_name ? "/" : "",
+		by_name   ? slash ? slash + 1 : file
+		: o->path ? o->path
+			  : "");
+
+	return n < PATH_MAX;
+}
+
+/* The trusted comment. False when it is too long. */
+static bool compose(const struct options *o, const char *path, uint64_t rev, char *ret, size_t size)
+{
+	int n = snprintf(ret, size, "rev=%" PRIu64 "%s%s%s%s%s%s", rev, path[0] ? " path=" : "",
+		path, o->config ? " config=" : "", o->config ? o->config : "",
+		o->comment ? " " : "", o->comment ? o->comment : "");
+
+	return n >= 0 && (size_t)n < size;
+}
+
+/* Whether an agent finds in it what the options say. */
+static int judge(const struct signer *s, const char *file, const char *path,
+	const struct buffer *document, const char *text)
+{
+	const struct options *o = s->o;
+	char *keys[] = {(char *)s->public_key, NULL};
+	struct signature_facts f;
+	char why[FILE_WHY];
+	int r = signature_verify(keys, document->data ? document->data : "", document->len, text,
+		strlen(text), &f, why);
+
+	if (r == 0 && (strcmp(f.config, o->config ? o->config : "") || strcmp(f.path, path))) {
+		snprintf(why, sizeof(why),
+			"a name with a blank, or --comment, makes it name another config or path "
+			"than it should: use --path");
+		r = -EINVAL;
+	}
+	return r ? cli_error(CLI_FAILED, s->command, "%s is not signed: %s", file, why) : CLI_OK;
+}
+
+static int write_signature(const struct signer *s, const char *path, const char *text)
+{
+	struct file_options options = {
+		.mode = 0644, .uid = (uid_t)-1, .gid = (gid_t)-1, .sync = true};
+	char why[FILE_WHY];
+	const char *name;
+	int r, dir = trusted_open_parent(&sys_real, path, TRUSTED_ANY, &name, why);
+
+	if (dir < 0)
+		return cli_error(CLI_FAILED, s->command, "cannot write %s: %s", path, why);
+	r = file_replace(&sys_real, dir, name, text, strlen(text), &options, why);
+	sys_real.close(dir);
+	return r ? cli_error(CLI_FAILED, s->command, "cannot write %s: %s", path, why) : CLI_OK;
+}
+
+static int sign_text(
+	const struct signer *s, const char *file, const char *output, const struct buffer *document)
+{
+	char path[PATH_MAX], comment[SIGNATURE_MAX_FILE], text[SIGNATURE_MAX_FILE + 1];
+	uint64_t rev;
+	int r = choose_rev(s, output, &rev);
+
+	if (r)
+		return r;
+	r = choose_path(s->o, file, path) && compose(s->o, path, rev, comment, sizeof(comment))
+		    ? 0
+		    : -EMSGSIZE;
+	if (r == 0)
+		r = signkey_sign(&s->key, document->data ? document->data : "", document->len,
+			comment, text);
+	if (r)
+		return cli_error(CLI_FAILED, s->command, "%s is not signed: %s", file,
+			r == -EMSGSIZE ? "the signature would be larger than 4 KiB: shorten the "
+					 "comment"
+				       : "no memory, or libcrypto is set up without BLAKE2b or "
+					 "Ed25519");
+	r = judge(s, file, path, document, text);
+	if (r == CLI_OK)
+		r = write_signature(s, output, text);
+	if (r == CLI_OK)
+		printf("%s: %s\n", output, comment);
+	return r;
+}
+
+static int sign_file(const struct signer *s, const char *file)
+{
+	char output[PATH_MAX], why[FILE_WHY];
+	struct buffer document;
+	int r;
+
+	if (snprintf(output, sizeof(output), "%s%s", s->o->output ? s->o->output : file,
+		    s->o->output ? "" : ".minisig") >= (int)sizeof(output))
+		return cli_error(CLI_FAILED, s->command, "%s: the path is too long", file);
+	buffer_init(&document, MAX_DOCUMENT);
+	r = trusted_read(&sys_real, file, &document, why);
+	if (r)
+		cli_error(CLI_FAILED, s->command, "%s cannot be read: %s", file,
+			r == -EMSGSIZE ? "it is larger than 64 MiB" : why);
+	else
+		r = sign_text(s, file, output, &document);
+	buffer_fini(&document);
+	return r ? CLI_FAILED : CLI_OK;
+}
+
+/* ---- the command ---- */
+
+static bool is_plain(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			return false;
+	return true;
+}
+
+static int read_rev(const char *command, const char *text, struct options *o)
+{
+	char *end;
+
+	errno = 0;
+	o->rev = strtoull(text, &end, 10);
+	o->has_rev = true;
+	if (errno || *end || *text < '0' || *text > '9')
+		return cli_error(CLI_USAGE, command,
+			"--rev takes a number from 0 to 18446744073709551615, not '%s'", text);
+	return CLI_OK;
+}
+
+static int check(const char *command, const struct options *o, int files)
+{
+	if (files < 1 || !o->key_file)
+		return cli_misused(command, usage, "name a file to sign, and a key with -s");
+	if (o->unbound && (o->path || o->config))
+		return cli_misused(
+			command, usage, "--unbound is for no path and no config: name neither");
+	if (files > 1 && (o->path || o->output))
+		return cli_misused(
+			command, usage, "--path and --output are of one document: name one file");
+	if (o->comment && !is_plain(o->comment))
+		return cli_error(
+			CLI_USAGE, command, "a comment is one line without control characters");
+	return CLI_OK;
+}
+
+static int sign_files(const char *command, const struct options *o, char **files, int count)
+{
+	struct signer s = {.command = command, .o = o};
+	int r = open_key(&s), worst = r;
+
+	for (int i = 0; r == CLI_OK && i < count; i++)
+		if (sign_file(&s, files[i]))
+			worst = CLI_FAILED;
+	explicit_bzero(&s.key, sizeof(s.key));
+	return worst;
+}
+
+int cli_sign(int argc, char **argv)
+{
+	enum { REV = 256, CONFIG, PATH, UNBOUND, COMMENT, PASSWORD };
+	static const struct option longs[] = {
+		{"secret-key", required_argument, NULL, 's'},
+		{"rev", required_argument, NULL, REV},
+		{"config", required_argument, NULL, CONFIG},
+		{"path", required_argument, NULL, PATH},
+		{"unbound", no_argument, NULL, UNBOUND},
+		{"comment", required_argument, NULL, COMMENT},
+		{"output", required_argument, NULL, 'o'},
+		{"password-file", required_argument, NULL, PASSWORD},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	struct options o = {0};
+	int opt, r;
+
+	sys_forbid_dumps();
+	while ((opt = getopt_long(argc, argv, "hs:o:", longs, NULL)) != -1) {
+		if (opt == 's')
+			o.key_file = optarg;
+		else if (opt == CONFIG)
+			o.config = optarg;
+		else if (opt == PATH)
+			o.path = optarg;
+		else if (opt == UNBOUND)
+			o.unbound = true;
+		else if (opt == COMMENT)
+			o.comment = optarg;
+		else if (opt == 'o')
+			o.output = optarg;
+		else if (opt == PASSWORD)
+			o.password_file = optarg;
+		else if (opt == 'h')
+			return usage(stdout), CLI_OK;
+		else if (opt != REV)
+			return cli_bad_option(argv[0]);
+		else if (read_rev(argv[0], optarg, &o))
+			return CLI_USAGE;
+	}
+	r = check(argv[0], &o, argc - optind);
+	return r ? r : sign_files(argv[0], &o, argv + optind, argc - optind);
+}

@@ -1,0 +1,89 @@
+/* All that is known of one config, a line each: the members of the agent's answer, as people write
+ * them. Surprising: only the name tells a moment from a span; both are milliseconds there. */
+#include <string.h>
+
+#include "document/key_path.h"
+#include "cli/common/operate.h"
+#include "cli/model/show.h"
+#include "cli/text/words.h"
+
+static const char unit[] = "_ms";
+
+/* Members that are moments, and what they are called here. */
+static const struct moment {
+	const char *member, *name;
+} moments[] = {
+	{"published_ms", "published"},
+	{"confirmed_ms", "confirmed"},
+	{"last_error_ms", "last_error_at"},
+	{"failing_since_ms", "failing_since"},
+	{"expires_ms", "expires"},
+	{"until_ms", "until"},
+};
+
+static const struct moment *find_moment(const char *member)
+{
+	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++)
+		if (strcmp(moments[i].member, member) == 0)
+			return &moments[i];
+	return NULL;
+}
+
+static bool is_ms(const struct node *n, size_t len)
+{
+	size_t end = sizeof(unit) - 1;
+
+	return n->type == NODE_INT && len > end && strcmp(n->key + len - end, unit) == 0;
+}
+
+/* path: of the member; its end is changed. */
+static void add_member(const struct node *n, struct buffer *path, struct buffer *out)
+{
+	size_t len = n->key ? strlen(n->key) : 0;
+	bool ms = is_ms(n, len);
+	const struct moment *m = ms ? find_moment(n->key) : NULL;
+	char text[24];
+
+	if (ms) {
+		path->len -= m ? len : sizeof(unit) - 1;
+		path->data[path->len] = '\0';
+		buffer_append_string(path, m ? m->name : "");
+	}
+	words_text(out, path->data);
+	buffer_append_string(out, ": ");
+	if (m)
+		words_time(out, n->integer);
+	else if (ms)
+		buffer_append_string(out, lines_span(n->integer, text));
+	else if (len && strcmp(n->key, "version") == 0)
+		show_version(n->text, out);
+	else
+		words_text(out, n->text);
+	buffer_append_string(out, "\n");
+}
+
+/* path: where n stands. */
+static void add(const struct node *n, struct buffer *path, struct buffer *out)
+{
+	size_t len = path->len, number = 0;
+
+	if (n->type != NODE_NULL && n->type < NODE_LIST)
+		add_member(n, path, out);
+	for (const struct node *child = n->type < NODE_LIST ? NULL : n->first; child;
+		child = child->next) {
+		keypath_append(path, len == 0, child, number++);
+		add(child, path, out);
+		path->len = len;
+	}
+}
+
+void show_details(const struct show *s, struct buffer *out)
+{
+	struct buffer path;
+
+	buffer_init(&path, 1u << 16);
+	add(s->root, &path, out);
+	if (path.error)
+		out->error = path.error;
+	buffer_fini(&path);
+}

@@ -1,0 +1,214 @@
+/* What an operator should know of one config, a sentence each. Surprising: an error that a judge
+ * gave is told once, with the version it is about. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "cli/common/operate.h"
+#include "cli/model/show.h"
+#include "cli/text/words.h"
+
+const char *show_next(const struct show_config *c, char text[24])
+{
+	int64_t held_ms = client_number(c->node, "held_ms", 0);
+	char span[24];
+
+	if (client_is_true(c->node, "running"))
+		snprintf(text, 24, "running");
+	else if (client_is_true(c->node, "waiting") && held_ms > 0)
+		snprintf(text, 24, "held %.18s", lines_span(held_ms, span));
+	else if (client_is_true(c->node, "waiting"))
+		snprintf(text, 24, "in line");
+	else
+		lines_span(c->next_ms, text);
+	return text;
+}
+
+const char *show_clean(const char *text, struct buffer *b)
+{
+	buffer_clear(b);
+	words_text(b, text);
+	return b->data ? b->data : "";
+}
+
+void show_error(const struct show_config *c, struct buffer *out)
+{
+	const char *error = client_text(c->node, "last_error", NULL),
+		   *cause = client_text(c->node, "cause", NULL);
+
+	if (!error)
+		return;
+	if (cause) {
+		words_text(out, cause);
+		buffer_append_string(out, ": ");
+	}
+	words_lines(out, error);
+}
+
+static void note_error(const struct node *c, const struct show_config *s, struct buffer *out)
+{
+	const struct node *away = node_find(c, "turned_away");
+	const char *error = client_text(c, "last_error", NULL);
+
+	if (!error || (away && client_is_true(away, "is_last_error")))
+		return; /* told by note_away() */
+	buffer_append_string(out, "  ");
+	show_error(s, out);
+	buffer_append_string(out, "\n");
+}
+
+/* What stands meanwhile, since when nobody confirmed it, and what comes next. */
+static void note_stand(const struct node *c, const struct show_config *s, struct buffer *out)
+{
+	int64_t generation = client_number(c, "generation", 0),
+		held_ms = client_number(c, "held_ms", 0),
+		at_ms = client_number(c, "confirmed_ms", 0),
+		since_ms = client_number(c, "failing_since_ms", 0), now_ms = sys_real.wall_ms();
+	char text[24];
+
+	if (s->rank < SHOW_FAILING)
+		return;
+	buffer_append_string(out, "  ");
+	if (since_ms > 0)
+		buffer_printf(out, "failing for %s; ",
+			lines_span(now_ms > since_ms ? now_ms - since_ms : 0, text));
+	if (generation == 0)
+		buffer_append_string(out, "nothing is published; ");
+	else
+		buffer_printf(out, "generation %" PRId64 " stays, last confirmed %s ago",
+			generation, lines_span(s->age_ms, text));
+	if (generation && at_ms > 0) {
+		buffer_append_string(out, " (");
+		words_time(out, at_ms);
+		buffer_append_string(out, ")");
+	}
+	if (generation)
+		buffer_append_string(out, "; ");
+	if (client_is_true(c, "running"))
+		buffer_append_string(out, "a pull is under way\n");
+	else if (client_is_true(c, "waiting") && held_ms > 0)
+		buffer_printf(out, "the pull is due, and its server is left alone for %s\n",
+			lines_span(held_ms, text));
+	else if (client_is_true(c, "waiting"))
+		buffer_append_string(out, "the pull is due, and in line for its server\n");
+	else
+		buffer_printf(out, "next pull in %s\n", lines_span(s->next_ms, text));
+}
+
+static void note_away(const struct node *c, struct buffer *out)
+{
+	const struct node *away = node_find(c, "turned_away");
+	const char *by = away ? client_text(away, "by", "?") : "";
+
+	if (!away)
+		return;
+	buffer_append_string(out, "  the server's version ");
+	words_text(out, client_text(away, "version", "(without a name)"));
+	if (strcmp(by, "pin") == 0) {
+		buffer_append_string(out, " is held back by the pin\n");
+		return;
+	}
+	buffer_append_string(out, strcmp(by, "probe") == 0 || strcmp(by, "operator") == 0
+					  ? " was taken back by the "
+				  : strcmp(by, "rollout") == 0 ? " is held back by the "
+							       : " is refused by the ");
+	words_text(out, by);
+	buffer_append_string(out, ": ");
+	words_lines(out, client_text(away, "why", "?"));
+	buffer_append_string(out, "\n");
+}
+
+static void note_decisions(const struct node *c, struct buffer *out)
+{
+	const struct node *pin = node_find(c, "pin"), *overrides = node_find(c, "overrides"),
+			  *suspension = node_find(c, "suspension");
+
+	if (suspension) {
+		buffer_append_string(out, "  suspended");
+		operate_decision(out, suspension);
+		buffer_append_string(out, "\n");
+	}
+	if (pin) {
+		buffer_append_string(out, "  pinned");
+		operate_decision(out, pin);
+		buffer_append_string(out, "\n");
+	}
+	for (const struct node *o = overrides ? overrides->first : NULL; o; o = o->next) {
+		buffer_append_string(out, "  override of ");
+		words_text(out, client_text(o, "key", "?"));
+		operate_decision(out, o);
+		buffer_append_string(out, "\n");
+	}
+}
+
+static void note_reload(const struct node *c, struct buffer *out)
+{
+	const struct node *reload = node_find(c, "reload");
+	const char *state = reload ? client_text(reload, "state", "idle") : "idle";
+	char text[24];
+
+	if (strcmp(state, "failed") == 0) {
+		buffer_printf(out, "  the application could not be told, trying again in %s: ",
+			lines_span(client_number(reload, "next_ms", -1), text));
+		words_text(out, client_text(reload, "error", "?"));
+		buffer_append_string(out, "\n");
+	} else if (strcmp(state, "idle") != 0) {
+		buffer_printf(out,
+			"  the application has yet to be told of generation %" PRId64 "\n",
+			client_number(reload, "pending", 0));
+	}
+}
+
+static void note_probe(const struct node *c, struct buffer *out)
+{
+	const struct node *probe = node_find(c, "probe");
+	const char *error = probe && strcmp(client_text(probe, "state", ""), "bad") == 0
+				    ? client_text(probe, "error", NULL)
+				    : NULL;
+
+	if (!error)
+		return;
+	buffer_printf(out, "  generation %" PRId64 " failed its probe: ",
+		client_number(probe, "generation", 0));
+	words_lines(out, error);
+	buffer_append_string(out, "\n");
+}
+
+static void note_watch(const struct node *c, struct buffer *out)
+{
+	const struct node *watch = node_find(c, "watch");
+
+	if (!watch || strcmp(client_text(watch, "state", ""), "failing") != 0)
+		return;
+	buffer_append_string(out, "  the watch fails, changes come with the interval: ");
+	words_text(out, client_text(watch, "error", "?"));
+	buffer_append_string(out, "\n");
+}
+
+static void note_expiry(const struct node *c, bool all, struct buffer *out)
+{
+	int64_t expires_ms = client_number(c, "expires_ms", 0);
+
+	if (expires_ms <= 0 || (!all && expires_ms - sys_real.wall_ms() >= SHOW_SOON_MS))
+		return;
+	buffer_append_string(out, "  the signature expires at ");
+	words_time(out, expires_ms);
+	buffer_append_string(out, "\n");
+}
+
+void show_notes(const struct show_config *s, bool all, struct buffer *out)
+{
+	const struct node *c = s->node;
+
+	note_error(c, s, out);
+	note_away(c, out);
+	note_stand(c, s, out);
+	note_decisions(c, out);
+	note_reload(c, out);
+	note_probe(c, out);
+	note_watch(c, out);
+	if (client_is_true(c, "drifted"))
+		buffer_append_string(out, "  somebody changed the file, and it is left so\n");
+	note_expiry(c, all, out);
+}

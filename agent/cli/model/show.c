@@ -1,0 +1,449 @@
+/* The agent's answer for an operator. Surprising: a config with nothing published is worse than a
+ * stale one, however young: its application has nothing at all. */
+#include "cli/model/show.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "cli/common/operate.h"
+#include "cli/text/words.h"
+
+static const struct node *child(const struct node *map, const char *name)
+{
+	const struct node *n = map ? node_find(map, name) : NULL;
+
+	return n && n->type >= NODE_LIST ? n : NULL;
+}
+
+static const struct node *first(const struct node *map, const char *name)
+{
+	const struct node *n = child(map, name);
+
+	return n ? n->first : NULL;
+}
+
+/* ---- colours ---- */
+
+bool show_colours_on(int fd)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(fd) && !(no && no[0]) && !(term && strcmp(term, "dumb") == 0);
+}
+
+bool show_colours(void)
+{
+	return show_colours_on(STDOUT_FILENO);
+}
+
+const char *show_colour(const char *state)
+{
+	static const struct {
+		const char *state, *colour;
+	} table[] = {
+		{"ok", LINES_GOOD},
+		{"connected", LINES_GOOD},
+		{"failing", LINES_WARNING},
+		{"connecting", LINES_WARNING},
+		{"waiting", LINES_BAD},
+		{"stale", LINES_BAD},
+		{"silent", LINES_BAD},
+		{"refused", LINES_BAD},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (strcmp(table[i].state, state) == 0)
+			return table[i].colour;
+	return "";
+}
+
+/* ---- words ---- */
+
+void show_version(const char *version, struct buffer *out)
+{
+	size_t len = version ? strlen(version) : 0;
+	struct buffer text;
+
+	if (len < 2 || version[0] != '"' || version[len - 1] != '"') {
+		words_text(out, version ? version : "-");
+		return;
+	}
+	buffer_init(&text, len);
+	if (buffer_append(&text, version + 1, len - 2) == 0)
+		words_text(out, len > 2 ? text.data : "-");
+	else
+		out->error = text.error;
+	buffer_fini(&text);
+}
+
+/* ---- what there is to be known of a config ---- */
+
+static bool in_state(const struct node *c, const char *member, const char *state)
+{
+	const struct node *n = child(c, member);
+
+	return n && strcmp(client_text(n, "state", ""), state) == 0;
+}
+
+static bool is_pinned(const struct node *c)
+{
+	return child(c, "pin");
+}
+
+static bool is_suspended(const struct node *c)
+{
+	return child(c, "suspension");
+}
+
+static bool is_overridden(const struct node *c)
+{
+	return first(c, "overrides");
+}
+
+static bool is_turned_away(const struct node *c)
+{
+	const struct node *away = child(c, "turned_away");
+
+	return away && strcmp(client_text(away, "by", ""), "pin") != 0;
+}
+
+static bool is_untold(const struct node *c)
+{
+	return child(c, "reload") && !in_state(c, "reload", "idle");
+}
+
+static bool is_bad(const struct node *c)
+{
+	return in_state(c, "probe", "bad");
+}
+
+static bool is_drifted(const struct node *c)
+{
+	return client_is_true(c, "drifted");
+}
+
+static bool is_unwatched(const struct node *c)
+{
+	return in_state(c, "watch", "failing");
+}
+
+static bool expires_soon(const struct node *c)
+{
+	int64_t at_ms = client_number(c, "expires_ms", 0);
+
+	return at_ms > 0 && at_ms - sys_real.wall_ms() < SHOW_SOON_MS;
+}
+
+static const struct mark {
+	const char *words; /* after a number, in the headline */
+	bool (*is)(const struct node *c);
+} marks[] = {
+	{"with a version turned away", is_turned_away},
+	{"suspended", is_suspended},
+	{"pinned", is_pinned},
+	{"overridden", is_overridden},
+	{"whose application is not told yet", is_untold},
+	{"that failed a probe", is_bad},
+	{"whose file somebody changed", is_drifted},
+	{"whose watch fails", is_unwatched},
+	{"whose signature expires soon", expires_soon},
+};
+
+enum { MARKS = sizeof(marks) / sizeof(marks[0]) };
+
+/* ---- reading ---- */
+
+/* A server without a name is called by its first address, as in the log. */
+static const char *name_of_server(const struct node *server)
+{
+	const struct node *address = first(server, "addresses");
+
+	return client_text(server, "name", address ? client_text(address, "url", "?") : "?");
+}
+
+static bool is_of_server(const struct node *config, const struct node *server)
+{
+	const char *name = client_text(server, "name", NULL), *url = name_of_server(server);
+
+	if (name)
+		return strcmp(client_text(config, "server", ""), name) == 0;
+	return !client_text(config, "server", NULL) &&
+	       strncmp(client_text(config, "url", ""), url, strlen(url)) == 0;
+}
+
+/* A pull that is due while its server is left alone comes when that has ended. */
+static void put_off(struct show_config *c, const struct node *servers)
+{
+	for (const struct node *s = servers; s && c->next_ms >= 0; s = s->next) {
+		int64_t held_ms = client_number(s, "held_ms", 0);
+
+		if (held_ms > c->next_ms && is_of_server(c->node, s))
+			c->next_ms = held_ms;
+	}
+}
+
+static const char *const ranks[SHOW_RANKS] = {[SHOW_QUIET] = "ok",
+	[SHOW_TOLD] = "ok",
+	[SHOW_FAILING] = "failing",
+	[SHOW_STALE] = "stale",
+	[SHOW_WAITING] = "waiting"};
+
+static enum show_rank rank_of(const struct node *c, const char *state)
+{
+	for (int i = SHOW_FAILING; i < SHOW_RANKS; i++)
+		if (strcmp(state, ranks[i]) == 0)
+			return (enum show_rank)i;
+	for (size_t i = 0; i < MARKS; i++)
+		if (marks[i].is(c))
+			return SHOW_TOLD;
+	return SHOW_QUIET;
+}
+
+static void read_config(struct show *s, const struct node *node)
+{
+	const struct node *runs = child(node, "runs");
+	struct show_config *c = &s->configs[s->count];
+
+	*c = (struct show_config){.node = node,
+		.name = client_text(node, "name", "?"),
+		.state = client_text(node, "state", "?"),
+		.age_ms = client_number(node, "age_ms", -1),
+		.next_ms = client_number(node, "next_pull_in_ms", -1),
+		.refused = client_number(node, "refused", 0),
+		.index = s->count};
+	put_off(c, first(s->root, "servers"));
+	c->rank = rank_of(node, c->state);
+	if (runs) {
+		c->timeouts = client_number(runs, "timeouts", 0);
+		s->failed += client_number(runs, "failed", 0);
+		c->runs = client_number(runs, "success", 0) + client_number(runs, "failed", 0) +
+			  client_number(runs, "rejected", 0) + c->timeouts;
+	}
+	s->runs += c->runs;
+	s->timeouts += c->timeouts;
+	s->refused += c->refused;
+	s->ranks[c->rank]++;
+	s->count++;
+}
+
+int show_read(const struct node *root, struct show *ret)
+{
+	const struct node *configs = child(root, "configs");
+	struct show s = {.root = root};
+	size_t count = configs ? configs->count : 1;
+
+	s.configs = calloc(count + 1, sizeof(*s.configs));
+	if (!s.configs)
+		return -ENOMEM;
+	if (!configs)
+		read_config(&s, root);
+	for (const struct node *c = configs ? configs->first : NULL; c; c = c->next)
+		if (c->type == NODE_MAP)
+			read_config(&s, c);
+	*ret = s;
+	return 0;
+}
+
+void show_fini(struct show *s)
+{
+	free(s->configs);
+	*s = (struct show){0};
+}
+
+/* ---- order ---- */
+
+static int compare_with(const void *a, const void *b, void *arg)
+{
+	int (*const *compare)(const struct show_config *, const struct show_config *) = arg;
+	const struct show_config *x = a, *y = b;
+	int r = (*compare)(x, y);
+
+	return r ? r : x->index < y->index ? -1 : 1;
+}
+
+void show_sort(
+	struct show *s, int (*compare)(const struct show_config *a, const struct show_config *b))
+{
+	if (s->count)
+		qsort_r(s->configs, s->count, sizeof(*s->configs), compare_with, &compare);
+}
+
+int show_by_rank(const struct show_config *a, const struct show_config *b)
+{
+	if (a->rank != b->rank)
+		return a->rank > b->rank ? -1 : 1;
+	if (a->rank < SHOW_FAILING || a->age_ms == b->age_ms)
+		return 0;
+	return a->age_ms > b->age_ms ? -1 : 1;
+}
+
+/* ---- the agent ---- */
+
+static const struct show_config *worst(const struct show *s)
+{
+	const struct show_config *found = NULL;
+
+	for (size_t i = 0; i < s->count; i++)
+		if (!found || show_by_rank(&s->configs[i], found) < 0)
+			found = &s->configs[i];
+	return found && found->rank >= SHOW_FAILING ? found : NULL;
+}
+
+void show_headline(const struct show *s, struct buffer *out)
+{
+	const struct show_config *w = worst(s);
+	size_t ok = s->ranks[SHOW_QUIET] + s->ranks[SHOW_TOLD];
+
+	buffer_printf(out, "%zu config%s: ", s->count, s->count == 1 ? "" : "s");
+	if (!w)
+		buffer_append_string(out, s->count == 1 ? "ok" : "all ok");
+	else
+		buffer_printf(out, "%zu ok", ok);
+	for (int i = SHOW_RANKS - 1; i >= SHOW_FAILING; i--)
+		if (s->ranks[i])
+			buffer_printf(out, ", %zu %s", s->ranks[i], ranks[i]);
+	if (w && s->count > 1) {
+		buffer_append_string(out, "; the worst is ");
+		words_text(out, w->name);
+		buffer_printf(out, " (%s)", ranks[w->rank]);
+	}
+	for (size_t m = 0; m < MARKS; m++) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < s->count; i++)
+			n += marks[m].is(s->configs[i].node);
+		if (n)
+			buffer_printf(out, "; %zu %s", n, marks[m].words);
+	}
+}
+
+static size_t count_push(const struct show *s, size_t *ret_connected)
+{
+	size_t count = 0;
+
+	*ret_connected = 0;
+	for (const struct node *p = first(s->root, "push"); p; p = p->next, count++)
+		*ret_connected += strcmp(client_text(p, "state", ""), "connected") == 0;
+	return count;
+}
+
+bool show_push_is_good(const struct show *s)
+{
+	size_t connected, count = count_push(s, &connected);
+
+	return count && connected == count;
+}
+
+void show_push(const struct show *s, struct buffer *out)
+{
+	size_t connected, count = count_push(s, &connected);
+
+	if (count)
+		buffer_printf(out, "%zu of %zu connected", connected, count);
+	else
+		buffer_append_string(out, "not configured");
+}
+
+static void add_server(const struct node *s, struct buffer *out)
+{
+	int64_t held_ms = client_number(s, "held_ms", 0), pending = client_number(s, "pending", 0);
+	struct buffer line;
+	char text[24];
+
+	buffer_init(&line, 1u << 20);
+	if (held_ms > 0)
+		buffer_printf(&line, " left alone for %s, %" PRId64 " pull%s waiting;",
+			lines_span(held_ms, text), pending, pending == 1 ? "" : "s");
+	for (const struct node *a = first(s, "addresses"); a; a = a->next) {
+		int64_t rests_ms = client_number(a, "rests_ms", 0),
+			failures = client_number(a, "failures_in_a_row", 0);
+
+		if (rests_ms <= 0)
+			continue;
+		buffer_append_string(&line, " ");
+		words_text(&line, client_text(a, "url", "?"));
+		buffer_printf(&line, " rests for %s after %" PRId64 " failure%s in a row: ",
+			lines_span(rests_ms, text), failures, failures == 1 ? "" : "s");
+		words_text(&line, client_text(a, "error", "?"));
+		buffer_append_string(&line, ";");
+	}
+	if (line.len) {
+		buffer_append_string(out, "server ");
+		words_text(out, name_of_server(s));
+		buffer_append_string(out, ":");
+		buffer_append(out, line.data, line.len - 1);
+		buffer_append_string(out, "\n");
+	}
+	buffer_fini(&line);
+}
+
+static void add_push(const struct node *p, struct buffer *out)
+{
+	const char *state = client_text(p, "state", "?"), *error = client_text(p, "error", "");
+	int64_t ago_ms = client_number(p, "last_message_ago_ms", -1);
+	char text[24];
+
+	if (strcmp(state, "connected") == 0 && !error[0])
+		return;
+	buffer_append_string(out, "push ");
+	words_text(out, client_text(p, "endpoint", "?"));
+	buffer_append_string(out, ": ");
+	words_text(out, state);
+	if (ago_ms < 0)
+		buffer_append_string(out, ", nothing was heard yet");
+	else
+		buffer_printf(out, ", last heard %s ago", lines_span(ago_ms, text));
+	buffer_append_string(out, error[0] ? ": " : "; changes come with the interval");
+	words_lines(out, error);
+	buffer_append_string(out, "\n");
+}
+
+static void add_report(const struct node *r, struct buffer *out)
+{
+	if (!r || strcmp(client_text(r, "state", ""), "failing") != 0)
+		return;
+	buffer_append_string(out, "receipts to the server ");
+	words_text(out, client_text(r, "server", "?"));
+	buffer_append_string(out, " fail: ");
+	words_lines(out, client_text(r, "error", "?"));
+	buffer_append_string(out, "\n");
+}
+
+bool show_configuration_is_refused(const struct show *s)
+{
+	const struct node *c = child(s->root, "configuration");
+
+	return c && client_text(c, "error", NULL);
+}
+
+static void add_configuration(const struct show *s, struct buffer *out)
+{
+	const struct node *c = child(s->root, "configuration");
+	int64_t errors = c ? client_number(c, "errors", 0) : 0;
+
+	if (c && client_is_true(c, "applying"))
+		buffer_append_string(
+			out, "a new configuration is being applied, and waits for a disk\n");
+	if (!show_configuration_is_refused(s))
+		return;
+	buffer_append_string(out, "the new configuration is refused, the one before counts: ");
+	words_lines(out, client_text(c, "error", "?"));
+	if (errors > 1)
+		buffer_printf(out, " (%" PRId64 " errors; pulletd -t prints them)", errors);
+	buffer_append_string(out, "\n");
+}
+
+void show_agent(const struct show *s, struct buffer *out)
+{
+	add_configuration(s, out);
+	for (const struct node *n = first(s->root, "servers"); n; n = n->next)
+		add_server(n, out);
+	for (const struct node *n = first(s->root, "push"); n; n = n->next)
+		add_push(n, out);
+	add_report(child(s->root, "report"), out);
+}

@@ -1,0 +1,364 @@
+/*
+ * The options of `pullet relay`: a table. Surprising: one like --prefix belongs to the server, or
+ * upstream, that was named last.
+ */
+#include "cli/relay/options.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "crypto/curve_keys.h"
+#include "settings/value.h"
+#include "cli/common/cli.h"
+
+#define QUEUE 100 /* messages for a subscriber: what is more waits in the relay, once */
+#define MAX_TIME_MS 3600000u
+
+static struct relay_origin *add_origin(struct relay_setup *s)
+{
+	if (s->origin_count < RELAY_SETUP_MAX)
+		return &s->origins[s->origin_count++];
+	cli_error(CLI_USAGE, s->command, "at most %d servers can be named", RELAY_SETUP_MAX);
+	return NULL;
+}
+
+/* One url, without slashes at its end, as in a configuration. */
+static int add_url(struct relay_setup *s, struct relay_origin *o, const char *text, size_t len)
+{
+	char **url = &o->urls[o->own.url_count];
+	const char *why;
+
+	if (o->own.url_count == SETTINGS_MAX_URLS)
+		return cli_error(
+			CLI_USAGE, s->command, "a server has at most %d urls", SETTINGS_MAX_URLS);
+	while (len > 0 && text[len - 1] == '/')
+		len--;
+	*url = strndup(text, len);
+	if (!*url)
+		return cli_error(CLI_FAILED, s->command, "out of memory");
+	o->own.url_count++;
+	why = settings_check_base_url(*url);
+	if (why) /* not shown: it may hold a password */
+		return cli_error(CLI_USAGE, s->command, "the url of a server %s", why);
+	return CLI_OK;
+}
+
+static int set_server(struct relay_setup *s, enum settings_kind kind, const char *text)
+{
+	struct relay_origin *o = add_origin(s);
+	int r = o ? CLI_OK : CLI_USAGE;
+
+	if (!o)
+		return r;
+	o->own = (struct settings_server){
+		.kind = kind,
+		.urls = o->urls,
+		.connect_timeout_ms = 3000,
+		.max_in_flight = 1,
+		.max_bytes = SETTINGS_MAX_BYTES_DEFAULT,
+	};
+	for (size_t len; r == CLI_OK; text += len + 1) {
+		len = strcspn(text, ",");
+		r = add_url(s, o, text, len);
+		if (!text[len])
+			break;
+	}
+	o->own.name = o->urls[0]; /* for the log */
+	return r;
+}
+
+static int set_etcd(struct relay_setup *s, const char *text)
+{
+	return set_server(s, SETTINGS_ETCD, text);
+}
+
+static int set_consul(struct relay_setup *s, const char *text)
+{
+	return set_server(s, SETTINGS_CONSUL, text);
+}
+
+static int set_named(struct relay_setup *s, const char *text)
+{
+	struct relay_origin *o = add_origin(s);
+
+	if (o)
+		o->name = text;
+	return o ? CLI_OK : CLI_USAGE;
+}
+
+static int set_prefix(struct relay_setup *s, const char *text)
+{
+	struct relay_origin *o = s->origin_count ? &s->origins[s->origin_count - 1] : NULL;
+	size_t len = strlen(text);
+
+	if (!o)
+		return cli_error(CLI_USAGE, s->command,
+			"--prefix belongs to a server: name it first, with --etcd, --consul or "
+			"--server");
+	if (len == 0 || text[len - 1] != '/')
+		return cli_error(CLI_USAGE, s->command,
+			"--prefix ends in '/': what stands behind it is the topic");
+	if (s->prefix_count == RELAY_SETUP_MAX)
+		return cli_error(
+			CLI_USAGE, s->command, "at most %d prefixes can be named", RELAY_SETUP_MAX);
+	o->prefixes++;
+	s->prefixes[s->prefix_count++] = (struct relay_prefix){o, text};
+	return CLI_OK;
+}
+
+static int set_dir(struct relay_setup *s, const char *text)
+{
+	if (s->dir_count == RELAY_SETUP_MAX)
+		return cli_error(CLI_USAGE, s->command, "at most %d directories can be named",
+			RELAY_SETUP_MAX);
+	s->dirs[s->dir_count++] = text;
+	return CLI_OK;
+}
+
+static int set_upstream(struct relay_setup *s, const char *text)
+{
+	const char *why = settings_check_endpoint(text);
+
+	if (why)
+		return cli_error(CLI_USAGE, s->command, "--upstream %s", why);
+	if (s->upstream_count == RELAY_SETUP_MAX)
+		return cli_error(CLI_USAGE, s->command, "at most %d upstreams can be named",
+			RELAY_SETUP_MAX);
+	s->upstreams[s->upstream_count++] =
+		(struct push_endpoint){.endpoint = text, .heartbeat_ms = 5000};
+	return CLI_OK;
+}
+
+static struct push_endpoint *last_upstream(struct relay_setup *s, const char *option)
+{
+	if (s->upstream_count)
+		return &s->upstreams[s->upstream_count - 1];
+	cli_error(CLI_USAGE, s->command, "%s belongs to an upstream: name it first", option);
+	return NULL;
+}
+
+static int set_time(struct relay_setup *s, const char *option, const char *text, uint64_t least_ms,
+	uint64_t *ret_ms)
+{
+	uint64_t ms;
+
+	if (cli_duration(s->command, option, text, &ms))
+		return CLI_USAGE;
+	if (ms < least_ms || ms > MAX_TIME_MS)
+		return cli_error(
+			CLI_USAGE, s->command, "%s is %s to 1h", option, least_ms ? "100ms" : "0s");
+	*ret_ms = ms;
+	return CLI_OK;
+}
+
+static int set_upstream_heartbeat(struct relay_setup *s, const char *text)
+{
+	struct push_endpoint *u = last_upstream(s, "--upstream-heartbeat");
+
+	return u ? set_time(s, "--upstream-heartbeat", text, 100, &u->heartbeat_ms) : CLI_USAGE;
+}
+
+static int set_upstream_key(struct relay_setup *s, const char *text)
+{
+	struct push_endpoint *u = last_upstream(s, "--upstream-curve-server-key");
+	const char *why = curve_check_key(text);
+
+	if (u && why)
+		return cli_error(CLI_USAGE, s->command, "--upstream-curve-server-key %s", why);
+	if (u)
+		u->server_key = text;
+	return u ? CLI_OK : CLI_USAGE;
+}
+
+static int set_upstream_secret(struct relay_setup *s, const char *text)
+{
+	struct push_endpoint *u = last_upstream(s, "--upstream-curve-secret-key");
+
+	if (u)
+		u->secret_key_file = text;
+	return u ? CLI_OK : CLI_USAGE;
+}
+
+static int set_upstream_insecure(struct relay_setup *s, const char *text)
+{
+	struct push_endpoint *u = last_upstream(s, "--upstream-insecure");
+
+	(void)text;
+	if (u)
+		s->upstream_insecure[u - s->upstreams] = true;
+	return u ? CLI_OK : CLI_USAGE;
+}
+
+static int set_heartbeat(struct relay_setup *s, const char *text)
+{
+	return set_time(s, "--heartbeat", text, 100, &s->relaying.heartbeat_ms);
+}
+
+static int set_spread(struct relay_setup *s, const char *text)
+{
+	return set_time(s, "--spread", text, 0, &s->relaying.spread_ms);
+}
+
+static int set_insecure(struct relay_setup *s, const char *text)
+{
+	(void)text;
+	s->publishing.insecure = true;
+	return CLI_OK;
+}
+
+#define TEXT(member) .text = offsetof(struct relay_setup, member)
+
+static const struct row {
+	const char *name, *argument, *help;
+	int (*set)(struct relay_setup *s, const char *text); /* NULL: it is kept at */
+	size_t text;
+} rows[] = {
+	{"push", "ENDPOINT", "where to publish (default tcp://127.0.0.1:7377; port 0: any)",
+		TEXT(push)},
+	{"etcd", "URL[,URL...]", "watch this etcd cluster,", .set = set_etcd},
+	{"consul", "URL[,URL...]", "or this Consul,", .set = set_consul},
+	{"server", "NAME",
+		"or this server of the agent's configuration (-c FILE):", .set = set_named},
+	{"prefix", "PREFIX/", "the keys that begin so; once or several times behind a server",
+		.set = set_prefix},
+	{"config", "FILE", "(or -c) where the servers of --server are", TEXT(config)},
+	{"dir", "DIR", "watch the files of a directory", .set = set_dir},
+	{"upstream", "ENDPOINT", "pass on what is published there, by a relay or anybody",
+		.set = set_upstream},
+	{"upstream-heartbeat", "DURATION", "expected of it (default 5s)",
+		.set = set_upstream_heartbeat},
+	{"upstream-curve-server-key", "KEY", "its public key: nothing is taken from others",
+		.set = set_upstream_key},
+	{"upstream-curve-secret-key", "FILE", "the relay's own key there, of pullet keygen",
+		.set = set_upstream_secret},
+	{"upstream-insecure", NULL, "take plain text also from another host",
+		.set = set_upstream_insecure},
+	{"heartbeat", "DURATION", "between heartbeats (default 5s)", .set = set_heartbeat},
+	{"spread", "DURATION", "each agent waits a random time up to this", .set = set_spread},
+	{"curve-secret-key", "FILE", "encrypt what is published, with this key of pullet keygen",
+		TEXT(publishing.secret_key_file)},
+	{"curve-allow", "FILE", "let only those with these public keys connect, one on a line",
+		TEXT(publishing.allow_file)},
+	{"insecure", NULL, "publish plain text also where other hosts can reach it",
+		.set = set_insecure},
+};
+
+enum { ROWS = sizeof(rows) / sizeof(rows[0]), FIRST = 256 };
+
+static void usage(FILE *out)
+{
+	fputs("Usage: pullet relay [--push ENDPOINT] SOURCE... [OPTION...]\n"
+	      "Publishes an update message for whatever changes in its sources, to any number of "
+	      "agents and relays.\n"
+	      "The topic is the name behind the prefix, or in the directory, without its "
+	      "ending.\n\n",
+		out);
+	for (size_t i = 0; i < ROWS; i++) {
+		char left[64];
+
+		snprintf(left, sizeof(left), "--%s%s%s", rows[i].name, rows[i].argument ? " " : "",
+			rows[i].argument ? rows[i].argument : "");
+		fprintf(out, "  %-34s %s\n", left, rows[i].help);
+	}
+}
+
+static int check_upstreams(const struct relay_setup *s)
+{
+	for (size_t i = 0; i < s->upstream_count; i++) {
+		const struct push_endpoint *u = &s->upstreams[i];
+		bool insecure = s->upstream_insecure[i];
+
+		if (u->secret_key_file && !u->server_key)
+			return cli_error(CLI_USAGE, s->command,
+				"--upstream-curve-secret-key needs --upstream-curve-server-key "
+				"beside it");
+		if (u->server_key && insecure)
+			return cli_error(CLI_USAGE, s->command,
+				"--upstream-insecure and --upstream-curve-server-key exclude each "
+				"other: leave one out");
+		if (!u->server_key && !insecure && !curve_stays_here(u->endpoint))
+			return cli_error(CLI_USAGE, s->command,
+				"%s is not on this host, and plain text could be read and forged "
+				"on the way: name its key with --upstream-curve-server-key, or "
+				"say --upstream-insecure",
+				u->endpoint);
+	}
+	return CLI_OK;
+}
+
+static int check_options(const struct relay_setup *s)
+{
+	bool named = false;
+
+	for (size_t i = 0; i < s->origin_count; i++) {
+		named |= s->origins[i].name != NULL;
+		if (s->origins[i].prefixes == 0)
+			return cli_error(CLI_USAGE, s->command,
+				"a server needs a --prefix behind it: which of its keys are "
+				"watched?");
+	}
+	if (named && !s->config)
+		return cli_error(CLI_USAGE, s->command,
+			"--server needs -c FILE, where that server is described");
+	if (s->config && !named)
+		return cli_error(
+			CLI_USAGE, s->command, "-c is read for --server only, and none is named");
+	if (s->prefix_count + s->dir_count + s->upstream_count == 0)
+		return cli_misused(s->command, usage,
+			"there is nothing to relay: name a source with --etcd, --consul, "
+			"--server, --dir or --upstream");
+	return check_upstreams(s);
+}
+
+static int set_row(struct relay_setup *s, const struct row *row, const char *text)
+{
+	if (row->set)
+		return row->set(s, text);
+	*(const char **)((char *)s + row->text) = text;
+	return CLI_OK;
+}
+
+int relay_setup_read(struct relay_setup *s, int argc, char **argv, bool *ret_help)
+{
+	struct option longs[ROWS + 2] = {{0}};
+	int opt, r = CLI_OK;
+	char sentence[128];
+
+	s->command = argv[0];
+	s->push = "tcp://127.0.0.1:7377";
+	s->publishing.queue = QUEUE;
+	s->relaying.heartbeat_ms = 5000;
+	for (int i = 0; i < ROWS; i++)
+		longs[i] = (struct option){rows[i].name,
+			rows[i].argument ? required_argument : no_argument, NULL, FIRST + i};
+	longs[ROWS] = (struct option){"help", no_argument, NULL, 'h'};
+	while (r == CLI_OK && (opt = getopt_long(argc, argv, "hc:", longs, NULL)) != -1) {
+		if (opt == 'h') {
+			usage(stdout);
+			*ret_help = true;
+			return CLI_OK;
+		}
+		if (opt == 'c')
+			s->config = optarg;
+		else if (opt >= FIRST)
+			r = set_row(s, &rows[opt - FIRST], optarg);
+		else
+			r = cli_bad_option(s->command);
+	}
+	if (r == CLI_OK && optind < argc) {
+		snprintf(sentence, sizeof(sentence), "'%.80s' is no option: all sources are",
+			argv[optind]);
+		r = cli_misused(s->command, usage, sentence);
+	}
+	s->relaying.upstreams = (unsigned)s->upstream_count;
+	return r ? r : check_options(s);
+}
+
+void relay_setup_fini(struct relay_setup *s)
+{
+	for (size_t i = 0; i < s->origin_count; i++)
+		for (size_t j = 0; j < SETTINGS_MAX_URLS; j++)
+			free(s->origins[i].urls[j]);
+}

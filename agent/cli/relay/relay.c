@@ -1,0 +1,435 @@
+/*
+ * pullet relay: sources and upstream publishers in, one publisher out. Surprising: nothing is
+ * decided here; what becomes of a change is in agent/relay/relay.c.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/descriptors.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "origin/files.h"
+#include "push/publisher.h"
+#include "push/subscriber.h"
+#include "relay/relay.h"
+#include "settings/settings.h"
+#include "relay/listener.h"
+#include "origin/tree_watch.h"
+#include "pull/watch.h"
+#include "base/sys.h"
+#include "cli/common/cli.h"
+#include "cli/relay/options.h"
+
+#define MAX RELAY_SETUP_MAX
+#define SUBSCRIPTIONS 256 /* taken in one turn */
+#define LABEL 256
+
+struct server { /* one for each origin */
+	const struct settings_server *settings;
+	struct session session;
+};
+
+struct source { /* what is below a prefix */
+	struct daemon *daemon;
+	const struct server *server;
+	const char *prefix;
+	char label[LABEL];
+	struct watcher_item item;
+};
+
+struct folder {
+	struct daemon *daemon;
+	int dir; /* -1 = not open */
+	struct watch *watch;
+};
+
+struct daemon {
+	struct relay_setup setup;
+	struct settings *settings;
+	struct server servers[MAX];
+	struct source sources[MAX];
+	struct folder folders[MAX];
+	struct loop *loop;
+	struct publisher *publisher;
+	struct relay *relay;
+	struct backoffs *backoffs;
+	struct watcher *watcher;
+	struct upstream *upstream;
+	struct loop_timer turn;
+	struct loop_watch subscriptions;
+	struct log_limit no_topic;
+};
+
+/* ---- in ---- */
+
+/* What came is worked on in the next turn of the loop. */
+static void soon(struct daemon *d)
+{
+	loop_timer_set(d->loop, &d->turn, loop_now_ms(d->loop));
+}
+
+static void changed(struct daemon *d, const char *key, size_t len, const char *version)
+{
+	char topic[PUSH_MAX_TOPIC + 1], shown[LABEL];
+	unsigned held_back;
+
+	if (relay_topic(key, len, topic) == 0) {
+		relay_changed(d->relay, topic, version);
+		soon(d);
+	} else if (log_limit_pass(&d->no_topic, loop_now_ms(d->loop), "topic", &held_back)) {
+		snprintf(shown, sizeof(shown), "%.*s", len < LABEL ? (int)len : LABEL, key);
+		log_warn("a name is no topic: its changes are not told", "name", shown, "repeated",
+			held_back ? LOG_U64(held_back) : NULL);
+	}
+}
+
+static void source_changed(void *arg, const char *key, size_t key_len, const char *version)
+{
+	struct source *s = arg;
+	struct daemon *d = s->daemon;
+	const char *prefix = s->prefix;
+	size_t len;
+
+	if (s->server->settings->kind == SETTINGS_CONSUL && *prefix == '/')
+		prefix++; /* its keys begin without */
+	len = strlen(prefix);
+	if (key && key_len >= len && memcmp(key, prefix, len) == 0) {
+		changed(d, key + len, key_len - len, version);
+	} else {
+		relay_missed(d->relay, "the source cannot say what changed", s->label, 0);
+		soon(d);
+	}
+}
+
+static const char *no_version(void *arg)
+{
+	(void)arg;
+	return "";
+}
+
+static void file_changed(void *arg, const char *path, const char *etag)
+{
+	struct folder *f = arg;
+	char version[ORIGIN_ETAG];
+
+	if (etag) /* without its quotes */
+		snprintf(version, sizeof(version), "%.*s", (int)strlen(etag) - 2, etag + 1);
+	changed(f->daemon, path, strlen(path), etag ? version : NULL);
+}
+
+static void upstream_heard(
+	void *arg, size_t endpoint, const char *topic, const struct push_message *m)
+{
+	struct daemon *d = arg;
+
+	relay_heard(d->relay, (unsigned)endpoint, d->setup.upstreams[endpoint].endpoint, topic, m);
+	soon(d);
+}
+
+static void upstream_missed(void *arg, size_t endpoint, const char *cause)
+{
+	struct daemon *d = arg;
+
+	relay_missed(d->relay, cause, d->setup.upstreams[endpoint].endpoint, 0);
+	soon(d);
+}
+
+/* ---- out ---- */
+
+static int forward(void *arg, const char *topic, const struct push_message *m, bool strict)
+{
+	struct daemon *d = arg;
+
+	return publisher_forward(d->publisher, topic, m, strict);
+}
+
+/* Takes the subscriptions that have come, some at a time. False: there were none. */
+static bool take_subscriptions(struct daemon *d)
+{
+	char prefix[512];
+	int is_new;
+	unsigned n = 0;
+
+	while (n < SUBSCRIPTIONS &&
+		publisher_poll(d->publisher, prefix, sizeof(prefix), &is_new) > 0) {
+		if (is_new)
+			relay_joined(d->relay, prefix);
+		n++;
+	}
+	return n > 0;
+}
+
+/* Whatever is done with the socket may take away what its descriptor told of: so it is asked
+ * afterwards, until there is nothing more. */
+static void turn(void *arg)
+{
+	struct daemon *d = arg;
+	uint64_t next_ms = relay_turn(d->relay);
+
+	if (take_subscriptions(d))
+		next_ms = loop_now_ms(d->loop);
+	loop_timer_set(d->loop, &d->turn, next_ms);
+}
+
+static void readable(void *arg, int fd, unsigned events)
+{
+	(void)fd, (void)events;
+	turn(arg);
+}
+
+/* ---- start, stop ---- */
+
+static void resumed(void *arg, uint64_t late_ms)
+{
+	struct daemon *d = arg;
+
+	(void)late_ms;
+	if (d->watcher)
+		watcher_resume(d->watcher);
+}
+
+static void stop(void *arg, int number)
+{
+	struct daemon *d = arg;
+
+	(void)number;
+	loop_stop(d->loop);
+}
+
+/* A subscriber is a descriptor, and libzmq turns none away before there are none left. */
+static void raise_limit(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
+		l.rlim_cur = l.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &l);
+	}
+}
+
+static void complain(void *arg, const char *message)
+{
+	const struct daemon *d = arg;
+
+	cli_error(CLI_CONFIG, d->setup.command, "%s", message);
+}
+
+/* A server of the configuration, by its name. NULL when there is none. */
+static const struct settings_server *find_server(const struct settings *s, const char *name)
+{
+	for (size_t i = 0; i < s->server_count; i++)
+		if (s->servers[i]->name && strcmp(s->servers[i]->name, name) == 0)
+			return s->servers[i];
+	return NULL;
+}
+
+static int find_servers(struct daemon *d)
+{
+	const struct relay_setup *s = &d->setup;
+
+	if (s->config && settings_load_servers(s->config, complain, d, &d->settings))
+		return CLI_CONFIG;
+	for (size_t i = 0; i < s->origin_count; i++) {
+		const struct relay_origin *o = &s->origins[i];
+		const struct settings_server *server =
+			o->name ? find_server(d->settings, o->name) : &o->own;
+
+		if (!server)
+			return cli_error(CLI_CONFIG, s->command, "%s: there is no server %s",
+				s->config, o->name);
+		if (server->kind != SETTINGS_ETCD && server->kind != SETTINGS_CONSUL)
+			return cli_error(CLI_CONFIG, s->command,
+				"server %s: only etcd and Consul tell of the keys below a prefix",
+				o->name);
+		d->servers[i].settings = server;
+	}
+	return CLI_OK;
+}
+
+static int start_sources(struct daemon *d)
+{
+	const struct relay_setup *setup = &d->setup;
+	int r = 0;
+
+	if (setup->prefix_count == 0)
+		return 0;
+	d->backoffs = backoffs_new(&sys_real);
+	if (!d->backoffs)
+		return -ENOMEM;
+	d->watcher = watcher_new(d->loop, &sys_real, d->backoffs, getenv("SSL_CERT_FILE"), NULL);
+	if (!d->watcher)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < setup->prefix_count; i++) {
+		const struct relay_prefix *p = &setup->prefixes[i];
+		struct server *server = &d->servers[p->origin - setup->origins];
+		struct source *s = &d->sources[i];
+
+		*s = (struct source){.daemon = d,
+			.server = server,
+			.prefix = p->text,
+			.item = {.path = p->text,
+				.version = no_version,
+				.changed = source_changed,
+				.arg = s}};
+		snprintf(s->label, sizeof(s->label), "%s %s", server->settings->name, p->text);
+		r = watcher_add(d->watcher, server->settings, &server->session, &s->item);
+	}
+	return r;
+}
+
+static int start_folders(struct daemon *d)
+{
+	for (size_t i = 0; i < d->setup.dir_count; i++) {
+		const char *path = d->setup.dirs[i];
+		struct folder *f = &d->folders[i];
+		int r;
+
+		f->daemon = d;
+		f->dir = origin_open(path);
+		r = f->dir < 0 ? f->dir
+			       : watch_start(d->loop, path, f->dir, file_changed, f, &f->watch);
+		if (r)
+			return cli_error(CLI_FAILED, d->setup.command, "cannot watch %s: %s", path,
+				strerror(-r));
+	}
+	return CLI_OK;
+}
+
+static int start_upstreams(struct daemon *d)
+{
+	static const struct upstream_calls calls = {upstream_heard, upstream_missed};
+	const struct relay_setup *s = &d->setup;
+	int r = 0;
+
+	for (size_t i = 0; i < s->upstream_count; i++)
+		if (strcmp(s->upstreams[i].endpoint, publisher_endpoint(d->publisher)) == 0)
+			return cli_error(CLI_FAILED, s->command,
+				"%s is the relay's own endpoint: messages would go in a circle",
+				s->upstreams[i].endpoint);
+	if (s->upstream_count)
+		r = upstream_start(
+			d->loop, s->upstreams, s->upstream_count, &calls, d, &d->upstream);
+	if (r == -EOPNOTSUPP)
+		return cli_error(CLI_FAILED, s->command,
+			"libzmq was built without CURVE: install one that has it");
+	if (r)
+		return cli_error(
+			CLI_FAILED, s->command, "cannot listen to the upstreams: %s", strerror(-r));
+	return CLI_OK;
+}
+
+static int start(struct daemon *d)
+{
+	const struct relay_setup *s = &d->setup;
+	int r = find_servers(d);
+
+	if (r)
+		return r;
+	d->loop = loop_new(&sys_real);
+	d->relay = relay_new(&sys_real, &s->relaying, forward, d);
+	if (!d->loop || !d->relay || loop_on_signal(d->loop, SIGINT, stop, d) ||
+		loop_on_signal(d->loop, SIGTERM, stop, d))
+		return cli_error(CLI_FAILED, s->command, "out of memory or descriptors");
+	r = cli_publisher(s->command, "--push", s->push, &s->publishing, &d->publisher);
+	if (r)
+		return r;
+	loop_timer_init(&d->turn, turn, d);
+	loop_on_resume(d->loop, resumed, d);
+	r = loop_watch(
+		d->loop, &d->subscriptions, publisher_fd(d->publisher), LOOP_READ, readable, d);
+	if (r == 0)
+		r = start_sources(d);
+	if (r)
+		return cli_error(CLI_FAILED, s->command, "cannot start: %s", strerror(-r));
+	r = start_folders(d);
+	if (r == CLI_OK)
+		r = start_upstreams(d);
+	soon(d);
+	return r;
+}
+
+static void print_what_it_does(const struct daemon *d)
+{
+	const struct relay_setup *s = &d->setup;
+
+	for (size_t i = 0; i < s->prefix_count; i++)
+		printf("relaying %s\n", d->sources[i].label);
+	for (size_t i = 0; i < s->dir_count; i++)
+		printf("relaying %s\n", s->dirs[i]);
+	for (size_t i = 0; i < s->upstream_count; i++)
+		printf("relaying %s\n", s->upstreams[i].endpoint);
+	printf("publishing on %s\n", publisher_endpoint(d->publisher));
+	if (*publisher_public_key(d->publisher))
+		printf("agents need server_key: '%s'\n", publisher_public_key(d->publisher));
+	fflush(stdout);
+}
+
+static void release(struct daemon *d)
+{
+	upstream_stop(d->upstream);
+	watcher_free(d->watcher);
+	backoffs_free(d->backoffs);
+	for (size_t i = 0; i < MAX; i++) {
+		session_fini(&d->servers[i].session);
+		watch_stop(d->folders[i].watch);
+		if (d->folders[i].dir >= 0)
+			close(d->folders[i].dir);
+	}
+	loop_unwatch(&d->subscriptions);
+	publisher_close(d->publisher);
+	relay_free(d->relay);
+	loop_free(d->loop);
+	settings_free(d->settings);
+	relay_setup_fini(&d->setup);
+	free(d);
+}
+
+static int check_room(const struct relay_setup *s)
+{
+	const struct descriptors_need needs[] = {{"event loop", LOOP_DESCRIPTORS},
+		{"push channel", PUBLISHER_DESCRIPTORS},
+		{"upstreams", s->upstream_count ? PUSH_DESCRIPTORS(s->upstream_count) : 0},
+		{"requests", s->prefix_count ? 6 + s->prefix_count : 0},
+		{"directories", 2 * s->dir_count}, {"files", CLI_FILES}};
+
+	return cli_room(s->command, needs, sizeof(needs) / sizeof(needs[0]));
+}
+
+static int run(struct daemon *d)
+{
+	int r;
+
+	signal(SIGPIPE, SIG_IGN);
+	sys_forbid_dumps();
+	raise_limit();
+	r = check_room(&d->setup);
+	if (r == CLI_OK)
+		r = start(d);
+	if (r)
+		return r;
+	print_what_it_does(d);
+	return loop_run(d->loop) ? CLI_FAILED : CLI_OK;
+}
+
+int cli_relay(int argc, char **argv)
+{
+	struct daemon *d = calloc(1, sizeof(*d));
+	bool help = false;
+	int r;
+
+	if (!d)
+		return cli_error(CLI_FAILED, argv[0], "out of memory");
+	for (size_t i = 0; i < MAX; i++)
+		d->folders[i].dir = -1;
+	r = relay_setup_read(&d->setup, argc, argv, &help);
+	if (r == CLI_OK && !help)
+		r = run(d);
+	release(d);
+	return r;
+}

@@ -1,0 +1,179 @@
+/*
+ * pullet publish: one update message to whoever subscribes.
+ *
+ * Surprising: it binds the endpoint, as agents connect to publishers, and so has to wait until they
+ * do: it stays until at least one subscriber has the message and no new one has come for half a
+ * second.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/descriptors.h"
+#include "push/publisher.h"
+#include "push/subscriber.h"
+#include "push/message.h"
+#include "base/sys.h"
+#include "cli/common/cli.h"
+
+#define QUIET_MS 500
+
+struct options {
+	const char *topic, *endpoint, *version;
+	struct publisher_options publisher;
+	uint64_t spread_ms, timeout_ms;
+};
+
+static void usage(FILE *out)
+{
+	fputs("Usage: pullet publish TOPIC [--endpoint E] [--version V] [--spread DURATION] "
+	      "[--timeout DURATION]\n"
+	      "                      [--curve-secret-key FILE [--curve-allow FILE] | "
+	      "--insecure]\n"
+	      "Tells the agents that subscribe at an endpoint to pull now.\n\n"
+	      "      --endpoint E         where the agents connect to (default "
+	      "tcp://127.0.0.1:7377)\n"
+	      "      --version V          the ETag that the server shows now; agents pull until "
+	      "they see it\n"
+	      "      --spread DURATION    each agent waits a random time up to this\n"
+	      "      --timeout DURATION   how long to wait for a first subscriber (default 15s), "
+	      "then exit 4\n"
+	      "      --curve-secret-key FILE  encrypt what is published, with this key of pullet "
+	      "keygen\n"
+	      "      --curve-allow FILE   let only agents with these public keys connect, one on a "
+	      "line\n"
+	      "      --insecure           publish plain text also where other hosts can reach it\n",
+		out);
+}
+
+/* Takes the subscriptions that have come; how many of them match. */
+static int matching(struct publisher *p, const char *topic)
+{
+	char prefix[512];
+	int subscribed, n = 0;
+
+	while (publisher_poll(p, prefix, sizeof(prefix), &subscribed) > 0)
+		if (subscribed && strncmp(topic, prefix, strlen(prefix)) == 0)
+			n++;
+	return n;
+}
+
+/* Sends to each subscriber that comes. The number of subscriptions, or -errno. */
+static int send_to_all(struct publisher *p, const struct options *o)
+{
+	uint64_t deadline_ms = sys_real.now_ms() + o->timeout_ms, now_ms;
+	struct pollfd fd = {.fd = publisher_fd(p), .events = POLLIN};
+	int sent = 0, n, r;
+
+	for (;;) {
+		n = matching(
+			p, o->topic); /* before each poll(): the descriptor is edge-triggered */
+		if (n > 0) {
+			r = publisher_send(p, o->topic, o->version, o->spread_ms);
+			if (r)
+				return r;
+			sent += n;
+			deadline_ms = sys_real.now_ms() + QUIET_MS;
+			continue; /* sending may have taken what the descriptor told */
+		}
+		now_ms = sys_real.now_ms();
+		if (now_ms >= deadline_ms)
+			return sent;
+		if (poll(&fd, 1, (int)(deadline_ms - now_ms)) < 0 && errno != EINTR)
+			return -errno;
+	}
+}
+
+int cli_publisher(const char *command, const char *option, const char *endpoint,
+	const struct publisher_options *options, struct publisher **ret_publisher)
+{
+	char why[CURVE_WHY];
+	int r = publisher_open(&sys_real, endpoint, options, ret_publisher, why);
+	/* with a key it may be the key's file that is wrong */
+	bool usage_error = r == -EINVAL && (!options->secret_key_file || options->insecure);
+
+	if (r == 0)
+		return CLI_OK;
+	if (r == -EADDRINUSE)
+		return cli_error(CLI_FAILED, command,
+			"%s is in use: something publishes there already (pullet serve does, for "
+			"each changed file); stop that, or name another endpoint with %s",
+			endpoint, option);
+	return cli_error(
+		usage_error || r == -EPROTONOSUPPORT ? CLI_USAGE : CLI_FAILED, command, "%s", why);
+}
+
+static int publish(const char *command, const struct options *o)
+{
+	static const struct descriptors_need needs[] = {
+		{"push channel", PUBLISHER_DESCRIPTORS}, {"files", CLI_FILES}};
+	struct publisher *p;
+	int r, sent;
+
+	sys_forbid_dumps();
+	r = cli_room(command, needs, sizeof(needs) / sizeof(needs[0]));
+	if (r == CLI_OK)
+		r = cli_publisher(command, "--endpoint", o->endpoint, &o->publisher, &p);
+	if (r)
+		return r;
+	sent = send_to_all(p, o);
+	publisher_close(p);
+	if (sent < 0)
+		return cli_error(CLI_FAILED, command, "cannot send: %s", strerror(-sent));
+	if (sent == 0)
+		return cli_error(CLI_TIMED_OUT, command, "nobody subscribed to '%s' at %s in time",
+			o->topic, o->endpoint);
+	printf("%s: sent to %d subscription%s\n", o->topic, sent, sent == 1 ? "" : "s");
+	return CLI_OK;
+}
+
+int cli_publish(int argc, char **argv)
+{
+	enum { ENDPOINT = 256, VERSION, SPREAD, TIMEOUT, SECRET_KEY, ALLOW, INSECURE };
+	static const struct option longs[] = {
+		{"endpoint", required_argument, NULL, ENDPOINT},
+		{"version", required_argument, NULL, VERSION},
+		{"spread", required_argument, NULL, SPREAD},
+		{"timeout", required_argument, NULL, TIMEOUT},
+		{"curve-secret-key", required_argument, NULL, SECRET_KEY},
+		{"curve-allow", required_argument, NULL, ALLOW},
+		{"insecure", no_argument, NULL, INSECURE},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	struct options o = {.endpoint = "tcp://127.0.0.1:7377", .timeout_ms = 15000};
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		if (opt == ENDPOINT)
+			o.endpoint = optarg;
+		else if (opt == VERSION)
+			o.version = optarg;
+		else if (opt == SECRET_KEY)
+			o.publisher.secret_key_file = optarg;
+		else if (opt == ALLOW)
+			o.publisher.allow_file = optarg;
+		else if (opt == INSECURE)
+			o.publisher.insecure = true;
+		else if (opt == 'h')
+			return usage(stdout), CLI_OK;
+		else if (opt != SPREAD && opt != TIMEOUT)
+			return cli_bad_option(argv[0]);
+		else if (cli_duration(argv[0], opt == SPREAD ? "--spread" : "--timeout", optarg,
+				 opt == SPREAD ? &o.spread_ms : &o.timeout_ms))
+			return CLI_USAGE;
+	}
+	if (argc - optind != 1)
+		return cli_misused(argv[0], usage,
+			"name one topic: it is the config's name, if the agent's `topic` says "
+			"nothing else");
+	o.topic = argv[optind];
+	if (!o.topic[0] || strlen(o.topic) > PUSH_MAX_TOPIC)
+		return cli_error(CLI_USAGE, argv[0], "a topic has 1 to %d bytes", PUSH_MAX_TOPIC);
+	if (o.timeout_ms > 86400000 || o.spread_ms > PUSH_MAX_SPREAD_MS)
+		return cli_error(
+			CLI_USAGE, argv[0], "--timeout is at most 1d, --spread at most 1h");
+	return publish(argv[0], &o);
+}

@@ -1,0 +1,341 @@
+/* pullet serve: a directory as a configuration origin. Surprising: nothing is gathered; a changed
+ * file is hashed and told within the turn of the loop that saw it, but in a storm of changes. */
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/descriptors.h"
+#include "httpd/server.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "origin/files.h"
+#include "push/publisher.h"
+#include "settings/value.h"
+#include "origin/tree_watch.h"
+#include "base/sys.h"
+#include "cli/common/cli.h"
+
+#define MAX_QUEUED (256u << 20) /* bytes of answers on their way to slow clients */
+
+struct options {
+	const char *dir, *http, *push;
+	struct publisher_options publisher;
+	uint64_t heartbeat_ms;
+};
+
+struct server {
+	const struct options *options;
+	int dir;
+	struct loop *loop;
+	struct httpd *httpd;
+	struct publisher *publisher;
+	struct watch *watch;
+	struct loop_timer heartbeat;
+	struct loop_watch subscriptions;
+};
+
+static void usage(FILE *out)
+{
+	fputs("Usage: pullet serve DIR [--http HOST:PORT] [--push ENDPOINT] [--heartbeat "
+	      "DURATION]\n"
+	      "                    [--curve-secret-key FILE [--curve-allow FILE] | --insecure]\n"
+	      "Serves the files of DIR over HTTP with strong ETags, and publishes an update "
+	      "message for each that changes.\n"
+	      "Replace files by rename; one that is written in place may be served "
+	      "half-written.\n\n"
+	      "      --http HOST:PORT      where to serve (default 127.0.0.1:8080; port 0: any "
+	      "free one)\n"
+	      "      --push ENDPOINT       where to publish (default tcp://127.0.0.1:7377; port 0: "
+	      "any free one)\n"
+	      "      --heartbeat DURATION  between heartbeats (default 5s)\n"
+	      "      --curve-secret-key FILE  encrypt what is published, with this key of pullet "
+	      "keygen\n"
+	      "      --curve-allow FILE    let only agents with these public keys connect, one on "
+	      "a line\n"
+	      "      --insecure            publish plain text also where other hosts can reach "
+	      "it\n",
+		out);
+}
+
+/* ---- HTTP ---- */
+
+static void http_date(time_t t, char text[40])
+{
+	struct tm tm;
+
+	gmtime_r(&t, &tm);
+	strftime(text, 40, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+}
+
+/* Within its second, and a little longer, a file may change again under the same time: then none is
+ * told. */
+static bool has_settled(const struct server *s, const struct origin_file *f)
+{
+	return f->modified + 2 <= loop_sys(s->loop)->wall_ms() / 1000;
+}
+
+/* Another time is another file, an earlier one too: a file may be put back as it was. */
+static bool unmodified(
+	const struct server *s, const struct httpd_request *r, const struct origin_file *f)
+{
+	const char *match = httpd_header(r, "If-None-Match"),
+		   *since = httpd_header(r, "If-Modified-Since");
+	struct tm tm = {0};
+
+	if (match) /* it goes before the date (RFC 9110, 13.2.2) */
+		return origin_etag_matches(match, f->etag);
+	return since && has_settled(s, f) && strptime(since, "%a, %d %b %Y %H:%M:%S GMT", &tm) &&
+	       f->modified == timegm(&tm);
+}
+
+static void refuse(struct httpd_request *r, int status, const char *text)
+{
+	httpd_reply(r, status, "text/plain; charset=utf-8", text, strlen(text));
+}
+
+static void answer(void *arg, struct httpd_request *r)
+{
+	struct server *s = arg;
+	const char *path = httpd_path(r) + 1;
+	struct origin_file f;
+	char date[40];
+	int e;
+
+	if (httpd_method(r) != HTTPD_GET && httpd_method(r) != HTTPD_HEAD) {
+		httpd_add_header(r, "Allow", "GET, HEAD");
+		refuse(r, 405, "only GET and HEAD\n");
+		return;
+	}
+	e = origin_read(s->dir, path, &f);
+	if (e) {
+		bool missing = e == -ENOENT || e == -EISDIR || e == -ENOTDIR || e == -EINVAL;
+
+		if (e == -EAGAIN)
+			refuse(r, 503, "it is being written: ask again\n");
+		else
+			refuse(r, missing ? 404 : 403, missing ? "not found\n" : "forbidden\n");
+		return;
+	}
+	http_date(f.modified, date);
+	httpd_add_header(r, "ETag", f.etag);
+	if (has_settled(s, &f))
+		httpd_add_header(r, "Last-Modified", date);
+	httpd_add_header(r, "Cache-Control", "no-cache");
+	httpd_add_header(r, "X-Content-Type-Options", "nosniff");
+	if (unmodified(s, r, &f))
+		httpd_reply(r, 304, NULL, NULL, 0);
+	else
+		httpd_reply(r, 200, origin_content_type(path), f.body.data, f.body.len);
+	buffer_fini(&f.body);
+}
+
+/* ---- push ---- */
+
+/* "team/web.yaml" -> "team/web" */
+static void topic_of(const char *path, char topic[256])
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,
+		   *dot = strrchr(name, '.');
+
+	snprintf(topic, 256, "%.*s", dot && dot > name ? (int)(dot - path) : (int)strlen(path),
+		path);
+}
+
+static void changed(void *arg, const char *path, const char *etag)
+{
+	struct server *s = arg;
+	char topic[256], version[ORIGIN_ETAG] = "";
+	int r;
+
+	topic_of(path, topic);
+	if (etag) /* without its quotes */
+		snprintf(version, sizeof(version), "%.*s", (int)strlen(etag) - 2, etag + 1);
+	r = publisher_send(s->publisher, topic, version, 0);
+	if (r)
+		log_warn("cannot publish", "topic", topic, "why", strerror(-r));
+	else
+		log_info(etag ? "changed" : "removed", "path", path, "topic", topic, "version",
+			etag ? version : NULL);
+}
+
+static void beat(void *arg)
+{
+	struct server *s = arg;
+
+	publisher_heartbeat(s->publisher);
+	loop_timer_set(s->loop, &s->heartbeat, loop_now_ms(s->loop) + s->options->heartbeat_ms);
+}
+
+/* libzmq works on subscriptions only when the socket is used. */
+static void subscribed(void *arg, int fd, unsigned events)
+{
+	struct server *s = arg;
+	char prefix[512];
+	int is_new;
+
+	(void)fd, (void)events;
+	while (publisher_poll(s->publisher, prefix, sizeof(prefix), &is_new) > 0)
+		log_debug(is_new ? "subscribed" : "unsubscribed", "prefix", prefix);
+}
+
+/* ---- start, stop ---- */
+
+static void stop(void *arg, int number)
+{
+	struct server *s = arg;
+
+	(void)number;
+	loop_stop(s->loop);
+}
+
+/* A whole fleet may hold its connections open, and download at once. */
+static void make_room(struct httpd *h)
+{
+	struct rlimit files = {.rlim_cur = 1024, .rlim_max = 1024};
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+		files.rlim_cur = files.rlim_max;
+		if (setrlimit(RLIMIT_NOFILE, &files))
+			getrlimit(RLIMIT_NOFILE, &files);
+	}
+	httpd_limit(h, files.rlim_cur / 2, MAX_QUEUED);
+}
+
+static int cannot_listen(const char *command, const char *address, int error)
+{
+	static const struct {
+		int error;
+		const char *why;
+	} table[] = {
+		{EADDRINUSE, "another program has it: stop that, or name another with --http"},
+		{EADDRNOTAVAIL, "this host does not have that address (ip address)"},
+		{EACCES, "ports below 1024 are for root: name a higher one with --http"},
+		{EINVAL, "the host's name is not known here: write an address"},
+	};
+	const char *why = strerror(error);
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].error == error)
+			why = table[i].why;
+	return cli_error(CLI_FAILED, command, "cannot listen on %s: %s", address, why);
+}
+
+static int start(struct server *s, const char *command)
+{
+	const struct options *o = s->options;
+	int r;
+
+	s->dir = origin_open(o->dir);
+	if (s->dir < 0)
+		return cli_error(
+			CLI_FAILED, command, "cannot serve %s: %s", o->dir, strerror(-s->dir));
+	s->loop = loop_new(&sys_real);
+	if (!s->loop || loop_on_signal(s->loop, SIGINT, stop, s) ||
+		loop_on_signal(s->loop, SIGTERM, stop, s))
+		return cli_error(CLI_FAILED, command, "out of memory or descriptors");
+	s->httpd = httpd_open_tcp(s->loop, o->http, answer, s);
+	if (!s->httpd)
+		return cannot_listen(command, o->http, errno);
+	make_room(s->httpd);
+	r = cli_publisher(command, "--push", o->push, &o->publisher, &s->publisher);
+	if (r)
+		return r;
+	r = watch_start(s->loop, o->dir, s->dir, changed, s, &s->watch);
+	if (r == 0)
+		r = loop_watch(s->loop, &s->subscriptions, publisher_fd(s->publisher), LOOP_READ,
+			subscribed, s);
+	if (r)
+		return cli_error(CLI_FAILED, command, "cannot watch %s: %s", o->dir, strerror(-r));
+	loop_timer_init(&s->heartbeat, beat, s);
+	beat(s);
+	subscribed(s, -1, LOOP_READ);
+	return CLI_OK;
+}
+
+static int serve(const char *command, const struct options *o)
+{
+	static const struct descriptors_need needs[] = {{"event loop", LOOP_DESCRIPTORS},
+		{"push channel", PUBLISHER_DESCRIPTORS}, {"HTTP server and clients", 4},
+		{"directory and files", CLI_FILES + 4}};
+	struct server s = {.options = o, .dir = -1};
+	int r;
+
+	signal(SIGPIPE, SIG_IGN);
+	sys_forbid_dumps();
+	r = cli_room(command, needs, sizeof(needs) / sizeof(needs[0]));
+	if (r)
+		return r;
+	r = start(&s, command);
+	if (r == CLI_OK) {
+		const char *colon = strrchr(o->http, ':');
+
+		printf("serving %s on http://%.*s:%d\npublishing on %s\n", o->dir,
+			colon ? (int)(colon - o->http) : 0, o->http, httpd_port(s.httpd),
+			publisher_endpoint(s.publisher));
+		if (*publisher_public_key(s.publisher))
+			printf("agents need server_key: '%s'\n", publisher_public_key(s.publisher));
+		fflush(stdout);
+		r = loop_run(s.loop) ? CLI_FAILED : CLI_OK;
+	}
+	watch_stop(s.watch);
+	loop_unwatch(&s.subscriptions);
+	if (s.httpd)
+		httpd_close(s.httpd);
+	publisher_close(s.publisher);
+	loop_free(s.loop);
+	if (s.dir >= 0)
+		close(s.dir);
+	return r;
+}
+
+int cli_serve(int argc, char **argv)
+{
+	enum { HTTP = 256, PUSH, HEARTBEAT, SECRET_KEY, ALLOW, INSECURE };
+	static const struct option longs[] = {
+		{"http", required_argument, NULL, HTTP},
+		{"push", required_argument, NULL, PUSH},
+		{"heartbeat", required_argument, NULL, HEARTBEAT},
+		{"curve-secret-key", required_argument, NULL, SECRET_KEY},
+		{"curve-allow", required_argument, NULL, ALLOW},
+		{"insecure", no_argument, NULL, INSECURE},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	struct options o = {
+		.http = "127.0.0.1:8080", .push = "tcp://127.0.0.1:7377", .heartbeat_ms = 5000};
+	const char *bad;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		if (opt == HTTP)
+			o.http = optarg;
+		else if (opt == PUSH)
+			o.push = optarg;
+		else if (opt == SECRET_KEY)
+			o.publisher.secret_key_file = optarg;
+		else if (opt == ALLOW)
+			o.publisher.allow_file = optarg;
+		else if (opt == INSECURE)
+			o.publisher.insecure = true;
+		else if (opt == 'h')
+			return usage(stdout), CLI_OK;
+		else if (opt != HEARTBEAT)
+			return cli_bad_option(argv[0]);
+		else if (cli_duration(argv[0], "--heartbeat", optarg, &o.heartbeat_ms))
+			return CLI_USAGE;
+	}
+	if (argc - optind != 1)
+		return cli_misused(argv[0], usage, "name one directory");
+	bad = settings_check_address(o.http);
+	if (bad)
+		return cli_error(CLI_USAGE, argv[0], "--http '%s' %s", o.http, bad);
+	if (o.heartbeat_ms < 100)
+		return cli_error(CLI_USAGE, argv[0], "--heartbeat is at least 100ms");
+	o.dir = argv[optind];
+	return serve(argv[0], &o);
+}

@@ -1,0 +1,311 @@
+/* pullet get: one value of a config, for scripts. Surprising: a value is asked for twice, with two
+ * fallbacks, to learn from the library whether it is of the type: the library alone knows that. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "settings/value.h"
+#include "cli/common/cli.h"
+#include "cli/common/client.h"
+#include "cli/values/write.h"
+#include "cli/common/names.h"
+
+#define NEAREST 3 /* keys that are named when one is not found */
+
+struct options {
+	const char *command, *config, *key, *fallback, *type;
+	bool json;
+};
+
+static void usage(FILE *out)
+{
+	fputs("Usage: pullet get CONFIG KEY [--default V] [--type T] [--json]\n"
+	      "Prints one value of a config, as it was written. Needs no running agent.\n"
+	      "CONFIG is a name, or a path of a snapshot if there is a '/' in it.\n\n"
+	      "      --default V  print V when there is no such key or config\n"
+	      "      --type T     fail unless the value is a string, int, double, bool, duration "
+	      "(printed in\n"
+	      "                   milliseconds) or size (in bytes)\n"
+	      "      --json       print JSON; a list or map with all that is in it\n",
+		out);
+}
+
+static int no_snapshot(const char *command, const char *config)
+{
+	const char *dir = client_runtime_dir();
+	char hint[NAMES_HINT];
+	struct names names;
+
+	if (strchr(config, '/'))
+		return cli_error(CLI_NOT_FOUND, command, "there is no snapshot %s", config);
+	names_init(&names, config);
+	if (names_of_snapshots(dir, names_add, &names) || names.count == 0)
+		return cli_error(CLI_NOT_FOUND, command,
+			"there is no snapshot of '%s' in %s, nor of any config: 'pullet status' "
+			"says why, PULLET_RUNTIME_DIR names another directory",
+			config, dir);
+	return cli_error(CLI_NOT_FOUND, command, "there is no snapshot of '%s' in %s: %s", config,
+		dir, names_hint(&names, hint));
+}
+
+int cli_open(const char *command, const char *config, unsigned flags, struct pullet **ret_p)
+{
+	int r = pullet_open(config, flags, ret_p);
+
+	if (r == 0)
+		return CLI_OK;
+	if (r == -ENOENT)
+		return no_snapshot(command, config);
+	if (r == -EIDRM)
+		return cli_error(CLI_NOT_FOUND, command, "%s: %s", config, pullet_strerror(r));
+	if (r == -EINVAL)
+		return cli_error(CLI_USAGE, command,
+			"'%s' is not the name of a config; a path needs a '/' in it", config);
+	return cli_error(CLI_FAILED, command, "%s: %s", config, pullet_strerror(r));
+}
+
+/* ---- types ---- */
+
+static bool to_string(struct pullet *p, const char *key, struct buffer *out)
+{
+	const char *text = pullet_get_string(p, key, NULL);
+
+	if (text)
+		buffer_append_string(out, text);
+	return text;
+}
+
+static bool put_int(int64_t with_0, int64_t with_1, struct buffer *out)
+{
+	if (with_0 == with_1)
+		buffer_printf(out, "%" PRId64, with_0);
+	return with_0 == with_1;
+}
+
+static bool to_int(struct pullet *p, const char *key, struct buffer *out)
+{
+	return put_int(pullet_get_int(p, key, 0), pullet_get_int(p, key, 1), out);
+}
+
+static bool to_duration(struct pullet *p, const char *key, struct buffer *out)
+{
+	return put_int(pullet_get_duration_ms(p, key, 0), pullet_get_duration_ms(p, key, 1), out);
+}
+
+static bool to_size(struct pullet *p, const char *key, struct buffer *out)
+{
+	return put_int(pullet_get_size(p, key, 0), pullet_get_size(p, key, 1), out);
+}
+
+static bool to_bool(struct pullet *p, const char *key, struct buffer *out)
+{
+	bool value = pullet_get_bool(p, key, false);
+
+	if (value != pullet_get_bool(p, key, true))
+		return false;
+	buffer_append_string(out, value ? "true" : "false");
+	return true;
+}
+
+/* The shortest text that reads back. */
+static bool to_double(struct pullet *p, const char *key, struct buffer *out)
+{
+	double with_0 = pullet_get_double(p, key, 0), with_1 = pullet_get_double(p, key, 1);
+	char text[40];
+
+	if (with_0 < with_1 || with_0 > with_1)
+		return false;
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, with_0);
+		if (strtod(text, NULL) >= with_0 && strtod(text, NULL) <= with_0)
+			break;
+	}
+	buffer_append_string(out, text);
+	return true;
+}
+
+static const struct type {
+	const char *name;
+	bool (*convert)(struct pullet *p, const char *key, struct buffer *out);
+	bool quoted; /* in JSON; a number it does not have (inf, nan) is too */
+} types[] = {
+	{"string", to_string, true},
+	{"int", to_int, false},
+	{"double", to_double, false},
+	{"bool", to_bool, false},
+	{"duration", to_duration, false},
+	{"size", to_size, false},
+};
+
+static const struct type *find_type(const char *name)
+{
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (strcmp(types[i].name, name) == 0)
+			return &types[i];
+	return NULL;
+}
+
+static const char *type_name(enum pullet_type type)
+{
+	static const char *const names[] = {
+		"null", "bool", "int", "double", "string", "list", "map"};
+
+	return names[type];
+}
+
+/* ---- the value ---- */
+
+struct nearest {
+	struct buffer text;
+	size_t count;
+};
+
+static int name_one(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
+{
+	struct nearest *n = arg;
+	char shown[SETTINGS_SHOWN];
+
+	(void)key_len;
+	(void)v;
+	buffer_printf(&n->text, "%s%s", n->count ? ", " : "", settings_shown(key, shown));
+	return ++n->count == NEAREST;
+}
+
+/* Names the keys that begin like the one that is not there, as far as any does. */
+static int missing_key(struct pullet *p, const struct options *o)
+{
+	struct nearest n = {.count = 0};
+	char *prefix = strdup(o->key);
+
+	buffer_init(&n.text, 4096);
+	for (size_t len = prefix ? strlen(prefix) : 0; len > 0 && n.count == 0; len--) {
+		prefix[len] = '\0';
+		pullet_each(p, prefix, name_one, &n);
+	}
+	free(prefix);
+	if (n.count)
+		cli_error(CLI_NOT_FOUND, o->command, "there is no key '%s' in %s; near it: %s",
+			o->key, o->config, n.text.data);
+	else
+		cli_error(CLI_NOT_FOUND, o->command,
+			"there is no key '%s' in %s: 'pullet list %s' shows all", o->key, o->config,
+			o->config);
+	buffer_fini(&n.text);
+	return CLI_NOT_FOUND;
+}
+
+static int put_typed(
+	struct pullet *p, const struct options *o, const struct pullet_value *v, struct buffer *out)
+{
+	const struct type *type = find_type(o->type);
+	struct node n = {.type = NODE_STRING};
+	struct buffer text;
+
+	buffer_init(&text, EXPORT_MAX_BYTES);
+	if (!type->convert(p, o->key, &text)) {
+		buffer_fini(&text);
+		return cli_error(CLI_FAILED, o->command, "'%s' is of type %s%s, not %s", o->key,
+			type_name(v->type),
+			v->type == PULLET_STRING ? ", and not written like one" : "", o->type);
+	}
+	n.text = text.data ? text.data : "";
+	n.text_len = text.len;
+	if (o->json && (type->quoted || !strpbrk(n.text, "0123456789e")))
+		document_write(&n, DOCUMENT_JSON, out);
+	else
+		buffer_printf(out, "%s\n", n.text);
+	buffer_fini(&text);
+	return CLI_OK;
+}
+
+static int put_json(struct pullet *p, const struct options *o, struct buffer *out)
+{
+	const struct export_selection below = {.below = o->key};
+	struct export_error e = {"out of memory"};
+
+	if (export_tree(p, &below, DOCUMENT_JSON, out, &e))
+		return cli_error(CLI_FAILED, o->command, "%s", e.message);
+	return CLI_OK;
+}
+
+static int put_value(
+	struct pullet *p, const struct options *o, const struct pullet_value *v, struct buffer *out)
+{
+	if (o->type)
+		return put_typed(p, o, v, out);
+	if (o->json)
+		return put_json(p, o, out);
+	if (v->type == PULLET_LIST || v->type == PULLET_MAP)
+		return cli_error(CLI_FAILED, o->command,
+			"'%s' is a %s: use --json, or 'pullet list %s %s.'", o->key,
+			type_name(v->type), o->config, o->key);
+	buffer_append(out, v->text, v->len);
+	buffer_append(out, "\n", 1);
+	return CLI_OK;
+}
+
+static int get(const struct options *o, struct buffer *out)
+{
+	struct pullet *p = NULL;
+	struct pullet_value v;
+	int r = CLI_OK;
+
+	/* with a default a config that is not there is one without keys */
+	r = cli_open(o->command, o->config, o->fallback ? PULLET_WAIT_FIRST : 0, &p);
+	if (r)
+		return r;
+	if (pullet_get(p, o->key, strlen(o->key), &v) == 0)
+		r = put_value(p, o, &v, out);
+	else if (o->fallback)
+		buffer_printf(out, "%s\n", o->fallback);
+	else
+		r = missing_key(p, o);
+	pullet_close(p);
+	if (r == CLI_OK && out->error)
+		return cli_error(CLI_FAILED, o->command, "out of memory");
+	return r;
+}
+
+int cli_get(int argc, char **argv)
+{
+	enum { DEFAULT = 256, TYPE, JSON };
+	static const struct option longs[] = {
+		{"default", required_argument, NULL, DEFAULT},
+		{"type", required_argument, NULL, TYPE},
+		{"json", no_argument, NULL, JSON},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	struct options o = {.command = argv[0]};
+	struct buffer out;
+	int opt, r;
+
+	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		if (opt == DEFAULT)
+			o.fallback = optarg;
+		else if (opt == TYPE)
+			o.type = optarg;
+		else if (opt == JSON)
+			o.json = true;
+		else if (opt == 'h')
+			return usage(stdout), CLI_OK;
+		else
+			return cli_bad_option(argv[0]);
+	}
+	if (o.type && !find_type(o.type))
+		return cli_error(CLI_USAGE, argv[0],
+			"--type takes string, int, double, bool, duration or size, not '%s'",
+			o.type);
+	if (argc - optind != 2)
+		return cli_miscounted(argv[0], usage, argc, argv, 2);
+	o.config = argv[optind];
+	o.key = argv[optind + 1];
+	buffer_init(&out, EXPORT_MAX_BYTES);
+	r = get(&o, &out);
+	if (r == CLI_OK)
+		r = cli_output(argv[0], &out);
+	buffer_fini(&out);
+	return r;
+}

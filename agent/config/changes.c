@@ -1,0 +1,445 @@
+/*
+ * The newest publications of all configs. Surprising: they are found by a merge of the configs'
+ * lists, of which only the first items are ever looked at: a thousand configs with ten generations
+ * each cost a look at a thousand files once, and then at one for each that is new.
+ */
+#include "config/changes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/state.h"
+#include "document/diff.h"
+#include "text/json_text.h"
+#include "text/sentence.h"
+
+struct item { /* one change; before and after: texts for people, or NULL */
+	enum diff_kind kind;
+	char *key, *before, *after;
+};
+
+struct changes_entry {
+	struct config *config;
+	uint64_t generation, from; /* from 0: there is none */
+	int64_t at_ms;
+	char *origin, *error; /* NULL = not known; none */
+	bool has_changes;     /* else they cannot be told */
+	struct item items[CHANGES_MAX_KEYS];
+	size_t item_count, more;
+};
+
+struct head { /* what of a config's list was not merged yet; generation 0 = nothing */
+	const struct config *config;
+	uint64_t generation;
+	int64_t at_ms;
+};
+
+struct changes {
+	struct head *heads; /* as they were before the merge */
+	size_t head_count;
+	struct changes_entry *entries[CHANGES_MAX];
+	size_t entry_count;
+	/* compared, but not merged yet; NULL = none */
+	struct changes_entry *kept;
+	bool complete;
+};
+
+/* ---- one publication ---- */
+
+void changes_drop(struct changes_entry *e)
+{
+	if (!e)
+		return;
+	for (size_t i = 0; i < e->item_count; i++) {
+		free(e->items[i].key);
+		free(e->items[i].before);
+		free(e->items[i].after);
+	}
+	free(e->origin);
+	free(e->error);
+	free(e);
+}
+
+/* The value on one side, for free(); NULL: there is none, or no memory. */
+static char *value_text(const struct diff_change *change, bool after, char *const *mask)
+{
+	struct buffer b;
+
+	buffer_init(&b, 64u * DIFF_MAX_SHOWN);
+	diff_write_value(change, after, mask, &b);
+	return b.data;
+}
+
+/* False: it is not listed. */
+static bool add_item(struct changes_entry *e, const struct diff_change *change, char *const *mask)
+{
+	struct item *item = &e->items[e->item_count];
+
+	if (e->item_count == CHANGES_MAX_KEYS || strlen(change->path) > CHANGES_MAX_KEY)
+		return false;
+	*item = (struct item){.kind = change->kind, .key = strdup(change->path)};
+	if (!item->key)
+		return false;
+	item->before = value_text(change, false, mask);
+	item->after = value_text(change, true, mask);
+	e->item_count++;
+	return true;
+}
+
+static int compare_documents(struct changes_entry *e, const struct candidate *before,
+	const struct candidate *after, char *const *mask)
+{
+	const struct node *was = before ? before->composition.root : NULL;
+	struct diff *d;
+	int r;
+
+	if ((before && !was) || !after->composition.root || (!before && e->generation > 1))
+		return 0; /* bytes, or the version before is not kept */
+	r = diff_new(was, after->composition.root, &d);
+	if (r)
+		return r;
+	e->has_changes = true;
+	for (size_t i = 0; i < diff_count(d); i++)
+		e->more += !add_item(e, diff_at(d, i), mask);
+	diff_free(d);
+	return 0;
+}
+
+/* A set of files, which are its keys. */
+static int compare_files(struct changes_entry *e, const struct candidate *before,
+	struct candidate *after, const struct settings_config *settings)
+{
+	int r = candidate_compare_files(after, before, settings);
+
+	e->has_changes = r == 0 && !after->all_changed;
+	for (size_t i = 0; r == 0 && i < after->key_count; i++) {
+		const struct diff_change change = {.kind = DIFF_CHANGED, .path = after->keys[i]};
+
+		e->more += !add_item(e, &change, NULL);
+	}
+	return r;
+}
+
+/* What a first publication has is all new. 0, or a sentence. */
+static int compare(struct changes_entry *e, struct config *config, char why[FILE_WHY])
+{
+	struct candidate *before = NULL, *after = NULL;
+	int r = version_load(config, e->generation, NULL, &after, why);
+
+	if (r)
+		return r;
+	e->origin = strdup(after->version.origin);
+	if (e->from)
+		r = version_load(config, e->from, NULL, &before, why);
+	if (r == 0) {
+		r = config->settings->dir
+			    ? compare_files(e, before, after, config->settings)
+			    : compare_documents(e, before, after, config->settings->mask);
+		snprintf(why, FILE_WHY, "%s", strerror(-r));
+	}
+	candidate_free(before);
+	candidate_free(after);
+	return r;
+}
+
+static uint64_t generation_before(struct store *s, uint64_t generation)
+{
+	uint64_t generations[STORE_MAX_KEEP];
+	size_t count = store_list(s, generations);
+
+	for (size_t i = 0; i < count; i++)
+		if (generations[i] < generation)
+			return generations[i];
+	return 0;
+}
+
+struct config *changes_config(const struct changes_entry *e)
+{
+	return e->config;
+}
+
+void changes_compare(struct changes_entry *e)
+{
+	char why[FILE_WHY];
+
+	if (compare(e, e->config, why))
+		e->error = strdup(why);
+}
+
+/* NULL: the state directory has it no more, or there is no memory. *ret_bytes: to be read for its
+ * comparison; 0 = it is not compared. */
+static struct changes_entry *entry_new(
+	struct config *config, uint64_t generation, uint64_t *ret_bytes)
+{
+	struct changes_entry *e = calloc(1, sizeof(*e));
+	struct store_file file, other = {0};
+
+	if (!e || !config->store || store_look(config->store, generation, &file)) {
+		free(e);
+		return NULL;
+	}
+	e->config = config;
+	e->generation = generation;
+	e->at_ms = file.at_ms;
+	e->from = generation_before(config->store, generation);
+	if (e->from && store_look(config->store, e->from, &other))
+		other.bytes = 0;
+	if (file.bytes > CHANGES_MAX_BYTES || other.bytes > CHANGES_MAX_BYTES) {
+		e->error = strdup("it is too long to be compared here: see `pullet diff`");
+		*ret_bytes = 0;
+		return e;
+	}
+	*ret_bytes = file.bytes + other.bytes;
+	return e;
+}
+
+/* ---- the newest ---- */
+
+static void note_head(struct head *h, struct config *config)
+{
+	uint64_t generation = config->published.generation;
+	struct store_file file;
+
+	if (h->config == config && h->generation == generation)
+		return;
+	*h = (struct head){.config = config};
+	if (generation == 0 || !config->store)
+		return;
+	h->generation = generation;
+	h->at_ms = store_look(config->store, generation, &file) ? 0 : file.at_ms;
+}
+
+/* True: something was published, or the configs are others. */
+static bool note_heads(
+	struct changes *c, struct config *const *configs, size_t count, bool *ret_memory)
+{
+	bool moved = count != c->head_count;
+	struct head *heads = c->heads;
+
+	*ret_memory = true;
+	if (moved) {
+		heads = reallocarray(c->heads, count + 1, sizeof(*heads));
+		*ret_memory = heads;
+		if (!heads)
+			return false;
+		for (size_t i = c->head_count; i < count; i++)
+			heads[i] = (struct head){NULL, 0, 0};
+		c->heads = heads;
+		c->head_count = count;
+	}
+	for (size_t i = 0; i < count; i++) {
+		struct head was = heads[i];
+
+		note_head(&heads[i], configs[i]);
+		moved |= was.config != heads[i].config || was.generation != heads[i].generation;
+	}
+	return moved;
+}
+
+/* Its place among the old ones; CHANGES_MAX = it is not there. */
+static size_t find_old(struct changes_entry *const old[CHANGES_MAX], const struct head *h)
+{
+	size_t i = 0;
+
+	while (i < CHANGES_MAX &&
+		!(old[i] && old[i]->config == h->config && old[i]->generation == h->generation))
+		i++;
+	return i;
+}
+
+/* What is known already may not be kept any more. */
+static int64_t time_of(struct changes_entry *const old[CHANGES_MAX], const struct head *h)
+{
+	size_t i = find_old(old, h);
+	struct store_file file;
+
+	if (i < CHANGES_MAX)
+		return old[i]->at_ms;
+	return store_look(h->config->store, h->generation, &file) ? 0 : file.at_ms;
+}
+
+static struct head *newest(struct head *heads, size_t count)
+{
+	struct head *best = NULL;
+
+	for (size_t i = 0; i < count; i++)
+		if (heads[i].generation && (!best || heads[i].at_ms > best->at_ms))
+			best = &heads[i];
+	return best;
+}
+
+/* The entry of a head, if it was compared since the last merge. */
+static struct changes_entry *take_kept(struct changes *c, const struct head *h)
+{
+	struct changes_entry *e = c->kept;
+
+	if (!e || e->config != h->config || e->generation != h->generation)
+		return NULL;
+	c->kept = NULL;
+	return e;
+}
+
+/* Merges, up to what is missing; what is there already is kept. */
+static int merge(struct changes *c, struct config *const *configs, uint64_t *read,
+	struct changes_entry **ret_missing)
+{
+	size_t count = c->head_count;
+	struct head *heads = malloc((count + 1) * sizeof(*heads)), *h;
+	struct changes_entry *old[CHANGES_MAX] = {NULL};
+
+	if (!heads)
+		return -ENOMEM;
+	memcpy(heads, c->heads, count * sizeof(*heads));
+	memcpy(old, c->entries, c->entry_count * sizeof(struct changes_entry *));
+	c->entry_count = 0;
+	c->complete = true;
+	while (c->entry_count < CHANGES_MAX && (h = newest(heads, count))) {
+		size_t i = find_old(old, h);
+		struct changes_entry *e = i < CHANGES_MAX ? old[i] : take_kept(c, h);
+		uint64_t bytes = 0;
+
+		if (i < CHANGES_MAX)
+			old[i] = NULL;
+		else if (!e && *read >= CHANGES_MAX_READ)
+			c->complete = false;
+		else if (!e)
+			e = entry_new(configs[h - heads], h->generation, &bytes);
+		if (!c->complete)
+			break;
+		if (bytes) {
+			*read += bytes;
+			*ret_missing = e;
+			c->complete = false;
+			break;
+		}
+		h->generation = e ? e->from : 0;
+		if (h->generation)
+			h->at_ms = time_of(old, h);
+		if (e)
+			c->entries[c->entry_count++] = e;
+	}
+	/* what was not come to yet may still be wanted */
+	for (size_t i = 0; i < CHANGES_MAX; i++)
+		if (old[i] && !c->complete && c->entry_count < CHANGES_MAX)
+			c->entries[c->entry_count++] = old[i];
+		else
+			changes_drop(old[i]);
+	free(heads);
+	return 0;
+}
+
+int changes_look(struct changes *c, struct config *const *configs, size_t count, uint64_t *read,
+	struct changes_entry **ret_missing)
+{
+	bool memory, moved = note_heads(c, configs, count, &memory);
+	int r = memory ? 0 : -ENOMEM;
+
+	*ret_missing = NULL;
+	if (r == 0 && (moved || !c->complete))
+		r = merge(c, configs, read, ret_missing);
+	return r ? r : *ret_missing != NULL;
+}
+
+void changes_keep(struct changes *c, struct changes_entry *e)
+{
+	changes_drop(c->kept);
+	c->kept = e;
+}
+
+/* ---- JSON ---- */
+
+static void write_item(const struct item *item, bool values, struct buffer *out)
+{
+	static const char *const kinds[] = {
+		[DIFF_ADDED] = "added", [DIFF_REMOVED] = "removed", [DIFF_CHANGED] = "changed"};
+
+	buffer_append(out, "{", 1);
+	jsontext_member(out, "key", item->key);
+	jsontext_member(out, "op", kinds[item->kind]);
+	if (item->before)
+		jsontext_member(out, "old", values ? item->before : "***");
+	if (item->after)
+		jsontext_member(out, "new", values ? item->after : "***");
+	buffer_append(out, "}", 1);
+}
+
+static void write_entry(const struct changes_entry *e, bool values, struct buffer *out)
+{
+	buffer_append(out, "{", 1);
+	jsontext_member(out, "config", e->config->settings->name);
+	jsontext_number(out, "generation", e->generation);
+	if (e->from)
+		jsontext_number(out, "from", e->from);
+	else
+		jsontext_member(out, "from", NULL);
+	jsontext_number(out, "at_ms", (unsigned long long)e->at_ms);
+	jsontext_member(out, "origin", e->origin);
+	if (e->has_changes) {
+		buffer_append_string(out, ",\"changes\":[");
+		for (size_t i = 0; i < e->item_count; i++) {
+			if (i)
+				buffer_append(out, ",", 1);
+			write_item(&e->items[i], values, out);
+		}
+		buffer_append(out, "]", 1);
+	} else {
+		jsontext_member(out, "changes", NULL);
+	}
+	jsontext_number(out, "more", e->more);
+	if (e->error)
+		sentence_member(
+			out, "error", e->error, values ? AUDIENCE_OPERATOR : AUDIENCE_READER);
+	buffer_append(out, "}", 1);
+}
+
+int changes_write(const struct changes *c, bool values, struct buffer *out)
+{
+	buffer_append_string(out, "{\"publications\":[");
+	for (size_t i = 0; i < c->entry_count; i++) {
+		if (i)
+			buffer_append(out, ",", 1);
+		write_entry(c->entries[i], values, out);
+	}
+	buffer_append_string(out, c->complete ? "],\"complete\":true" : "],\"complete\":false");
+	buffer_append_string(out, values ? ",\"values\":true" : ",\"values\":false");
+	return buffer_append(out, "}", 1);
+}
+
+/* ---- life ---- */
+
+struct changes *changes_new(void)
+{
+	return calloc(1, sizeof(struct changes));
+}
+
+void changes_free(struct changes *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->entry_count; i++)
+		changes_drop(c->entries[i]);
+	changes_drop(c->kept);
+	free(c->heads);
+	free(c);
+}
+
+void changes_forget(struct changes *c, const struct config *config)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < c->head_count; i++)
+		if (c->heads[i].config == config)
+			c->heads[i] = (struct head){NULL, 0, 0};
+	for (size_t i = 0; i < c->entry_count; i++) {
+		if (c->entries[i]->config == config)
+			changes_drop(c->entries[i]);
+		else
+			c->entries[kept++] = c->entries[i];
+	}
+	c->entry_count = kept;
+	if (c->kept && c->kept->config == config)
+		changes_keep(c, NULL);
+	c->complete = false; /* looked for anew */
+}

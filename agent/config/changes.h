@@ -1,0 +1,60 @@
+/*
+ * The last publications of all configs, and what each changed, as JSON: for whoever looks at the
+ * agent as a whole. Changes nothing.
+ *
+ * What an entry says is read from the state directory once, when it is asked for the first time,
+ * and kept: asking again costs nothing until something new is published.
+ *
+ * Threads: the loop's; changes_compare(), which reads and parses, any (config_task). Ownership:
+ * configs are borrowed; before one is freed, changes_forget(). Bounds: CHANGES_MAX entries with
+ * CHANGES_MAX_KEYS changes each, of keys of at most CHANGES_MAX_KEY bytes; versions whose file is
+ * longer than CHANGES_MAX_BYTES are not compared, and for one answer about CHANGES_MAX_READ bytes
+ * are read at most. Errors: -ENOMEM, -EMSGSIZE.
+ */
+#ifndef PULLET_CHANGES_H
+#define PULLET_CHANGES_H
+
+#include "lib/buffer.h"
+#include "config/config.h"
+
+#define CHANGES_MAX 20
+#define CHANGES_MAX_KEYS 20
+#define CHANGES_MAX_KEY 512
+#define CHANGES_MAX_BYTES (1u << 20)
+#define CHANGES_MAX_READ (4u << 20)
+
+struct changes;
+struct changes_entry; /* one publication */
+
+/* NULL when there is no memory. */
+struct changes *changes_new(void);
+void changes_free(struct changes *c);
+/* Nothing is kept of this config any more. */
+void changes_forget(struct changes *c, const struct config *config);
+
+/* Looks for what was published since. 1 and *ret_missing, which is the caller's then: that entry is
+ * to be compared, and kept, and this to be called again; 0: nothing is missing, or *read has come
+ * to CHANGES_MAX_READ; or -ENOMEM. *read: 0 when an answer begins. */
+int changes_look(struct changes *c, struct config *const *configs, size_t count, uint64_t *read,
+	struct changes_entry **ret_missing);
+/* Its config, which is to live until it was compared. */
+struct config *changes_config(const struct changes_entry *e);
+/* Reads both versions, and compares them. */
+void changes_compare(struct changes_entry *e);
+/* Takes it. */
+void changes_keep(struct changes *c, struct changes_entry *e);
+void changes_drop(struct changes_entry *e);
+
+/* {"publications":[...],"complete":true,"values":true}, newest first. Each: "config", "generation",
+ * "from" (the generation before; null: that is not kept, or there was none), "at_ms" (wall clock,
+ * when it was written), "origin" ("pull", or who asked for what, and why; null: not known),
+ * "changes" (null: there are no keys, or the version before is not kept any more), "more" (changes
+ * that are not listed) and, where it could not be compared, "error".
+ *
+ * A change: {"key","op":"added"|"removed"|"changed","old","new"}; the last two are texts for
+ * people, as diff_write_text() shows values, in which those of the config's mask are ***; all of
+ * them if values is false. Files of a set have neither. complete false: the rest is there when it
+ * is asked for again. */
+int changes_write(const struct changes *c, bool values, struct buffer *out);
+
+#endif

@@ -1,0 +1,70 @@
+/*
+ * What an operator asks about a config's versions, as JSON: which there are, what changed between
+ * two, and where a value comes from; and whether a change that he asks for is possible. Changes
+ * nothing.
+ *
+ * Values whose key fits one of the config's mask patterns are "***", also inside a mapping that is
+ * shown as a whole; all of them are for whom `values` is false, and the answer then has
+ * "values":false. The versions are those of the state directory, as the servers gave them; the
+ * operator's overrides are no part of a version: history and diff know nothing of them, explain has
+ * them as the last layers.
+ *
+ * Threads: inspect_begin() and inspect_end() the loop's; the others any (config_task), as they read
+ * and parse: they see the config as it was when the inspection began. Errors: 0, or -errno with a
+ * sentence: -EINVAL: the key is not good; -ENOENT: there is no such generation, or nobody says
+ * anything about the key; -ENOMEM, -EMSGSIZE: no room for the answer; another -errno: not as things
+ * stand. Bounds: those of the documents and of `out`; INSPECT_MAX_READ; INSPECT_MAX_LISTED.
+ */
+#ifndef PULLET_INSPECT_H
+#define PULLET_INSPECT_H
+
+#include "lib/buffer.h"
+#include "config/config.h"
+#include "text/sentence.h"
+
+#define INSPECT_MAX_READ (64u << 20)   /* bytes of versions that a history looks at */
+#define INSPECT_MAX_LISTED (16u << 20) /* bytes of a difference, about */
+
+struct inspection { /* members are private */
+	struct config *config;
+	struct version published; /* generation 0: nothing is */
+	struct ledger *ledger;    /* a copy; NULL: there is none */
+};
+
+/* Copies what may change. 0 or -ENOMEM with a sentence; then it needs no inspect_end(). */
+int inspect_begin(struct config *c, struct inspection *ret, char why[FILE_WHY]);
+void inspect_end(struct inspection *i);
+
+/* {"name":"web","versions":[...]}, newest first: generation, pulled_ms, sha256, origin, urls, the
+ * first document's version (null: none), bytes of the documents; "published":true in the one that
+ * stands; "verdict":{"by","why"} if its bytes were refused or taken back. One that is damaged has
+ * an "error" in place of all that. "truncated":true: there are older ones, beyond
+ * INSPECT_MAX_READ. */
+int inspect_history(
+	const struct inspection *i, enum audience audience, struct buffer *out, char why[FILE_WHY]);
+
+/* {"name","from":{facts},"to":{facts},"equal":true|false,"values","changes":[...]}: facts as above,
+ * equal: the same bytes; changes: each as diff_write_json() has it, none when only comments or the
+ * order changed, null for bytes and for a set of files; "more": changes that are not listed, only
+ * where there are some, beyond INSPECT_MAX_LISTED. to 0 = what stands, from 0 = the newest one
+ * before `to`. */
+int inspect_diff(const struct inspection *i, uint64_t from, uint64_t to, bool values,
+	struct buffer *out, char why[FILE_WHY]);
+
+/* {"name","generation","key","found":true|false,"values","value":...,"layers":[...]}: value is what
+ * stands (no member when nothing does). A layer has its "url" and "path"; an override
+ * "override":true, "key", "by", "reason" and "until_ms" (null: for ever). Each has the "word" that
+ * it says about the key (document/merge.h): absent, silent, sets, deletes, replaces; "line" where
+ * it says it, if that is known; its "value" when it sets one, and "counts". */
+int inspect_explain(const struct inspection *i, const char *key, bool values, struct buffer *out,
+	char why[FILE_WHY]);
+
+/* Whether config_roll_back() may take that generation; 0 = the newest that it may, which is put
+ * there. */
+int inspect_rollback(const struct inspection *i, uint64_t *generation, char why[FILE_WHY]);
+/* Whether there may be an override of that key. */
+int inspect_override(const struct inspection *i, const char *key, char why[FILE_WHY]);
+/* What stands is what stood then. 0, or -EAGAIN with a sentence. */
+int inspect_unchanged(const struct inspection *i, char why[FILE_WHY]);
+
+#endif

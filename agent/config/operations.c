@@ -1,0 +1,449 @@
+/*
+ * What operators decide about a config's versions: pin, rollback, overrides.
+ *
+ * Surprising: a decision is in the ledger before what it asks for is published, and is taken back
+ * when that is refused: a change that fails leaves nothing behind but lines in the log.
+ */
+#include "config/state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "settings/value.h"
+
+/* ---- sentences ---- */
+
+static int no_memory(char why[FILE_WHY])
+{
+	snprintf(why, FILE_WHY, "out of memory");
+	return -ENOMEM;
+}
+
+static int check_reason(const char *reason, char why[FILE_WHY])
+{
+	bool bad = strlen(reason) > CONFIG_MAX_REASON;
+
+	for (const char *p = reason; *p && !bad; p++)
+		bad = (unsigned char)*p < ' ' || *p == 0x7f;
+	if (!bad)
+		return 0;
+	snprintf(why, FILE_WHY, "the reason must be at most %d bytes without control characters",
+		CONFIG_MAX_REASON);
+	return -EINVAL;
+}
+
+int operate_check_standing(const struct config *c, char why[FILE_WHY])
+{
+	if (c->published.generation && c->ledger && c->store)
+		return 0;
+	snprintf(why, FILE_WHY, "nothing is published yet");
+	return -ENODATA;
+}
+
+int config_check_change(const struct config *c, const char *reason, char why[FILE_WHY])
+{
+	int r = operate_check_standing(c, why);
+
+	if (r == 0)
+		r = check_reason(reason, why);
+	if (r == 0 && (c->change.under_way || c->retires)) {
+		snprintf(why, FILE_WHY,
+			"another change of this config is under way: try again when it has ended");
+		r = -EBUSY;
+	}
+	return r;
+}
+
+/* "WHAT by uid 0 for 2h: reason"; tail and reason may be "". */
+static char *make_origin(const char *what, const char *by, const char *tail, const char *reason)
+{
+	char *text;
+
+	if (asprintf(&text, "%s by %s%s%s%s", what, by, tail, reason[0] ? ": " : "", reason) < 0)
+		return NULL;
+	return text;
+}
+
+static const char *or_null(const char *s)
+{
+	return s[0] ? s : NULL;
+}
+
+/* ---- a change: begins here, ends in operate_ended() ---- */
+
+struct ledger *operate_overrides(const struct ledger *l)
+{
+	struct ledger *copy = calloc(1, sizeof(*copy));
+
+	if (copy && ledger_copy_overrides(copy, l)) {
+		ledger_free(copy);
+		return NULL;
+	}
+	return copy;
+}
+
+bool operate_took_back(const struct ledger_verdict *v)
+{
+	return strcmp(v->judge, "probe") == 0 || strcmp(v->judge, "operator") == 0;
+}
+
+bool operate_forgive(struct config *c)
+{
+	char sha256[DIGEST_HEX];
+	bool some = false;
+
+	for (size_t i = c->ledger->verdict_count; i-- > 0;) {
+		const struct ledger_verdict *v = &c->ledger->verdicts[i];
+
+		if (operate_took_back(v))
+			continue;
+		snprintf(sha256, sizeof(sha256), "%s", v->sha256);
+		some |= ledger_forgive(c->ledger, sha256);
+	}
+	if (some)
+		config_refresh(c, false);
+	return some;
+}
+
+static void take_back(struct config *c)
+{
+	if (!c->change.overrides) {
+		ledger_forgive(c->ledger, c->change.refused);
+	} else {
+		if (ledger_copy_overrides(c->ledger, c->change.overrides))
+			log_err("out of memory: overrides are lost", "config", c->settings->name);
+		operate_forgive(c);
+	}
+	version_remember(c);
+}
+
+void operate_ended(struct config *c, const char *why)
+{
+	bool overrides;
+
+	if (!c->change.under_way)
+		return;
+	overrides = c->change.overrides;
+	if (why)
+		take_back(c);
+	operate_fini(c);
+	if (overrides)
+		version_remember(c);
+	else if (!why) /* what the server has instead is told as turned away */
+		trigger_hint(&c->trigger, c->env->sys->now_ms(), 0);
+	c->change.failed = why;
+	c->change.error = why ? strdup(why) : NULL;
+	config_tell(c, CONFIG_ANY, CONFIG_CHANGE);
+}
+
+void operate_forgo(struct config *c)
+{
+	static const char why[] = "a new configuration changes this config, or removes it, and "
+				  "this was not done yet: ask again";
+
+	if (!c->change.under_way || (c->publishing && c->change.granted))
+		return;
+	log_warn("what was asked for is not done", "config", c->settings->name, "why", why);
+	operate_ended(c, why);
+}
+
+void operate_fini(struct config *c)
+{
+	ledger_free(c->change.overrides);
+	free(c->change.error);
+	c->change = (struct change){.under_way = false};
+}
+
+/* The ledger has been changed. Takes origin and the overrides as they were. */
+static int begin_change(struct config *c, const struct wish *wish, char *origin,
+	struct ledger *overrides, char why[FILE_WHY])
+{
+	int r;
+
+	operate_fini(c);
+	c->change.under_way = true;
+	c->change.overrides = overrides;
+	if (!overrides)
+		memcpy(c->change.refused, c->published.sha256, sizeof(c->change.refused));
+	version_remember(c);
+	r = version_wish(c, wish, origin);
+	if (r) {
+		take_back(c);
+		operate_fini(c);
+		no_memory(why);
+	}
+	free(origin);
+	return r;
+}
+
+void config_wait_change(struct config *c, struct config_waiter *w)
+{
+	config_wait(c, w);
+	w->after = CONFIG_CHANGE;
+}
+
+const char *config_change_error(const struct config *c)
+{
+	if (!c->change.failed)
+		return NULL;
+	return c->change.error ? c->change.error : "out of memory";
+}
+
+/* ---- pin ---- */
+
+static int64_t until(const struct config *c, uint64_t for_ms)
+{
+	int64_t now_ms = c->env->sys->wall_ms();
+
+	if (for_ms == 0 || for_ms >= (uint64_t)(LEDGER_FOREVER - now_ms))
+		return LEDGER_FOREVER;
+	return now_ms + (int64_t)for_ms;
+}
+
+int config_pin(
+	struct config *c, uint64_t for_ms, const char *by, const char *reason, char why[FILE_WHY])
+{
+	char text[24];
+	int r = operate_check_standing(c, why);
+
+	if (r == 0)
+		r = check_reason(reason, why);
+	if (r)
+		return r;
+	if (ledger_pin(c->ledger, until(c, for_ms), by, reason))
+		return no_memory(why);
+	version_remember(c);
+	log_info("pinned: what stands stays", "config", c->settings->name, "generation",
+		LOG_U64(c->published.generation), "by", by, "reason", or_null(reason), "for",
+		for_ms ? settings_duration_text(for_ms, text) : NULL);
+	return 0;
+}
+
+int config_unpin(struct config *c, const char *by, char why[FILE_WHY])
+{
+	if (!c->ledger || !ledger_unpin(c->ledger)) {
+		snprintf(why, FILE_WHY, "it is not pinned");
+		return -EALREADY;
+	}
+	version_remember(c);
+	log_info("unpinned", "config", c->settings->name, "by", by);
+	config_refresh(c, false);
+	return 0;
+}
+
+/* ---- suspension ---- */
+
+int config_suspend(
+	struct config *c, uint64_t for_ms, const char *by, const char *reason, char why[FILE_WHY])
+{
+	char text[24];
+	int r = check_reason(reason, why);
+
+	if (r)
+		return r;
+	if (!c->ledger || !c->store) {
+		snprintf(why, FILE_WHY, "its state directory cannot be used: the log says why");
+		return -ENODATA;
+	}
+	if (ledger_suspend(c->ledger, until(c, for_ms), by, reason))
+		return no_memory(why);
+	version_remember(c);
+	log_info("suspended: no pulls until it resumes", "config", c->settings->name, "by", by,
+		"reason", or_null(reason), "for",
+		for_ms ? settings_duration_text(for_ms, text) : NULL);
+	config_suspension_began(c);
+	return 0;
+}
+
+int config_resume(struct config *c, const char *by, char why[FILE_WHY])
+{
+	if (!c->ledger || !ledger_resume(c->ledger)) {
+		snprintf(why, FILE_WHY, "it is not suspended");
+		return -EALREADY;
+	}
+	version_remember(c);
+	log_info("resumed", "config", c->settings->name, "by", by);
+	config_suspension_ended(c);
+	config_refresh(c, false);
+	return 0;
+}
+
+/* ---- rollback ---- */
+
+int config_roll_back(struct config *c, uint64_t generation, const char *by, const char *reason,
+	char why[FILE_WHY])
+{
+	char what[64], *origin, *verdict;
+	int r = config_check_change(c, reason, why);
+
+	if (r)
+		return r;
+	snprintf(what, sizeof(what), "rollback to generation %llu", (unsigned long long)generation);
+	origin = make_origin(what, by, "", reason);
+	verdict = make_origin("rolled back", by, "", reason);
+	if (!origin || !verdict ||
+		ledger_refuse(c->ledger, c->published.sha256, "operator", "",
+			c->env->sys->wall_ms(), verdict)) {
+		free(origin);
+		free(verdict);
+		return no_memory(why);
+	}
+	free(verdict);
+	log_info("a rollback was asked for", "config", c->settings->name, "from",
+		LOG_U64(c->published.generation), "to", LOG_U64(generation), "by", by, "reason",
+		or_null(reason));
+	return begin_change(c,
+		&(struct wish){.kind = WISH_ROLL_BACK,
+			.generation = generation,
+			.stays = true,
+			.asked = true},
+		origin, NULL, why);
+}
+
+bool config_forget_revs(struct config *c)
+{
+	const char *judge = judge_name(JUDGE_SIGNATURE);
+	bool some = c->ledger && ledger_forget_revs(c->ledger, judge);
+
+	if (some)
+		version_remember(c);
+	if (c->away && strcmp(c->away->judge, judge) == 0)
+		version_clear_away(c);
+	return some;
+}
+
+/* ---- overrides ---- */
+
+int operate_check_key(const struct config *c, const char *key, char why[FILE_WHY])
+{
+	bool bytes = c->settings->type == SETTINGS_TYPE_BYTES;
+	const char *bad = settings_check_key(key);
+	char shown[SETTINGS_SHOWN];
+
+	if (bytes || c->settings->dir) {
+		snprintf(why, FILE_WHY, "%s: it has no keys",
+			bytes ? "it is bytes" : "it is a set of files");
+		return -ENOTSUP;
+	}
+	if (!bad)
+		return 0;
+	snprintf(why, FILE_WHY, "the key %s %s", settings_shown(key, shown), bad);
+	return -EINVAL;
+}
+
+static bool says_null(const char *value)
+{
+	static const char *const words[] = {"null", "Null", "NULL", "~"};
+
+	value += strspn(value, " \t");
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		size_t len = strlen(words[i]);
+
+		if (strncmp(value, words[i], len) == 0 && !value[len + strspn(value + len, " \t")])
+			return true;
+	}
+	return false;
+}
+
+/* An empty value and one that begins with # are null in YAML, which nobody means by it. */
+static int read_value(const char *value, char **ret_json, char why[FILE_WHY])
+{
+	char *json;
+	int r = compose_override_value(value, &json, why);
+
+	if (r)
+		return r == -EMSGSIZE ? -EINVAL : r;
+	if (strncmp(json + strspn(json, " \n"), "null", 4) == 0 && !says_null(value)) {
+		snprintf(why, FILE_WHY,
+			"the value is empty: write '' for an empty text, null to remove the key; a "
+			"text that begins with # needs quotes");
+		r = -EINVAL;
+	} else if (strlen(json) > CONFIG_MAX_VALUE) {
+		snprintf(why, FILE_WHY, "the value is too long: at most %d bytes as JSON",
+			CONFIG_MAX_VALUE);
+		r = -EINVAL;
+	}
+	if (r)
+		free(json);
+	else
+		*ret_json = json;
+	return r;
+}
+
+/* Changes the overrides, value NULL: drops one, and wishes for what comes of it. Takes origin. */
+static int change_overrides(
+	struct config *c, const struct ledger_override *o, char *origin, char why[FILE_WHY])
+{
+	struct ledger *was = operate_overrides(c->ledger);
+	int r = was && origin ? 0 : -ENOMEM;
+
+	if (r == 0 && o->value)
+		r = ledger_override(c->ledger, o->key, o->value, o->until_ms, o->by, o->reason);
+	else if (r == 0)
+		ledger_drop_override(c->ledger, o->key);
+	if (r == 0) {
+		operate_forgive(c);
+		return begin_change(
+			c, &(struct wish){.kind = WISH_RECOMPOSE, .asked = true}, origin, was, why);
+	}
+	if (was)
+		ledger_copy_overrides(c->ledger, was);
+	ledger_free(was);
+	free(origin);
+	if (r != -ENOSPC)
+		return no_memory(why);
+	snprintf(why, FILE_WHY, "there are %d overrides already: remove one", LEDGER_MAX_OVERRIDES);
+	return r;
+}
+
+int config_override(struct config *c, const char *key, const char *value, uint64_t for_ms,
+	const char *by, const char *reason, char why[FILE_WHY])
+{
+	char what[SETTINGS_MAX_KEY + 32], tail[32] = " for ", *json = NULL;
+	struct ledger_override o = {.until_ms = until(c, for_ms)};
+	int r = config_check_change(c, reason, why);
+
+	if (r == 0)
+		r = operate_check_key(c, key, why);
+	if (r == 0 && for_ms == 0) {
+		snprintf(why, FILE_WHY, "an override has an end: say for how long it is");
+		r = -EINVAL;
+	}
+	if (r == 0)
+		r = read_value(value, &json, why);
+	if (r)
+		return r;
+	settings_duration_text(for_ms, tail + strlen(tail));
+	snprintf(what, sizeof(what), "override of %s", key);
+	log_info("an override was asked for", "config", c->settings->name, "key", key, "by", by,
+		"reason", or_null(reason), "for", tail + strlen(" for "));
+	o.key = (char *)(uintptr_t)key;
+	o.by = (char *)(uintptr_t)by;
+	o.reason = (char *)(uintptr_t)reason;
+	o.value = json;
+	r = change_overrides(c, &o, make_origin(what, by, tail, reason), why);
+	free(json);
+	return r;
+}
+
+int config_drop_override(struct config *c, const char *key, const char *by, char why[FILE_WHY])
+{
+	struct ledger_override o = {.key = (char *)(uintptr_t)key};
+	char what[SETTINGS_MAX_KEY + 32];
+	int r = config_check_change(c, "", why);
+
+	for (size_t i = 0; r == 0 && i < c->ledger->override_count; i++)
+		if (strcmp(c->ledger->overrides[i].key, key) == 0) {
+			snprintf(what, sizeof(what), "override of %s removed", key);
+			log_info("an override is to be removed", "config", c->settings->name, "key",
+				key, "by", by);
+			return change_overrides(c, &o, make_origin(what, by, "", ""), why);
+		}
+	if (r)
+		return r;
+	snprintf(why, FILE_WHY, "there is no override of that key: `pullet status %s` lists them",
+		c->settings->name);
+	return -ENOENT;
+}

@@ -1,0 +1,56 @@
+/*
+ * Requests whose answer takes long: it is put together on the judges' thread (config_task), from
+ * what the config was like when the request came, and given on the loop.
+ *
+ * Threads: the loop's; look() is called on the judges'. Ownership: an answer is freed after it was
+ * given; texts of the request that it needs are copied. A client that goes away has no answer; the
+ * work ends all the same, and what was asked for is not done. Bounds: ANSWERS_MAX under way at a
+ * time, in shares of their users (httpd/share.h), others are refused; an answer of
+ * ANSWERS_MAX_ANSWER.
+ */
+#ifndef PULLET_ANSWERS_H
+#define PULLET_ANSWERS_H
+
+#include "httpd/server.h"
+#include "config/inspect.h"
+
+#define ANSWERS_MAX 8
+#define ANSWERS_MAX_ANSWER (32u << 20)
+
+struct answers { /* those under way */
+	struct answer *first;
+	size_t count;
+};
+
+struct answer {
+	/* set by the caller */
+	void (*look)(struct answer *a); /* on the thread: fills out, error and why */
+	void (*give)(struct answer *a); /* on the loop: takes request and out */
+	void *arg;
+	uint64_t from, to, number;
+	char *key;                  /* a copy, which is freed with it; NULL = none */
+	void *made;                 /* by look(), for give() */
+	void (*unmake)(void *made); /* frees it where give() left it; NULL = nothing */
+	enum audience audience;
+	unsigned tries;
+	/* what look() sees, and what comes of it */
+	struct inspection seen;
+	struct buffer out;
+	int error; /* -ECANCELED: the config goes */
+	char why[FILE_WHY];
+	struct httpd_request *request; /* never NULL in give() */
+	/* private */
+	struct peer peer;
+	struct config_task task;
+	struct answers *answers;
+	struct answer *next;
+};
+
+/* Copies the answer and begins. The request is answered later, or at once. 0, or -EBUSY or -ENOMEM
+ * with a sentence: then nobody has answered, and key and made are still the caller's. */
+int answers_begin(struct answers *answers, const struct answer *a, struct httpd_request *r,
+	struct config *c, char why[FILE_WHY]);
+/* The server ends: nobody is answered any more. */
+void answers_forget(struct answers *answers);
+
+#endif

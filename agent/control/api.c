@@ -1,0 +1,1128 @@
+/*
+ * The control API: a table of paths, each a few lines. What is shown is put together in status.c
+ * and config/inspect.c, what is done is done in config/operations.c.
+ *
+ * Surprising: a request that waits stays open until the run, or the change, that it caused has
+ * ended; the client may go away before that, and then only the waiting ends.
+ */
+#include "control/api.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control/answers.h"
+#include "config/changes.h"
+#include "httpd/host_header.h"
+#include "httpd/server.h"
+#include "config/inspect.h"
+#include "text/json_text.h"
+#include "base/log.h"
+#include "control/metrics.h"
+#include "control/page/page.h"
+#include "httpd/peer.h"
+#include "control/socket.h"
+#include "text/sentence.h"
+#include "settings/value.h"
+#include "httpd/share.h"
+#include "control/status.h"
+#include "files/user.h"
+
+#define MAX_ANSWER (64u << 20)
+#define MAX_TRIES 3 /* of a change, while other versions are published */
+#define MAX_WAIT_MS 3600000u
+#define WAIT_MS 60000u
+
+struct waiting { /* one client that waits for a run or a change */
+	struct control *control;
+	struct httpd_request *request; /* NULL = free */
+	struct peer peer;
+	struct config *config;
+	struct config_waiter waiter;
+	struct loop_timer limit;
+	uint64_t limit_ms;
+};
+
+struct control {
+	const struct control_env *env; /* as it is now: it may change between two calls */
+	struct places *places;
+	struct changes *changes;
+	struct answers answers;
+	struct waiting waiting[CONTROL_MAX_WAITING];
+	struct log_limit refused; /* by whom */
+	struct log_limit busy;    /* the same */
+};
+
+static void reply(struct httpd_request *r, int status, struct buffer *b)
+{
+	static const char cut[] = "{\"error\":\"the answer is too large, or memory is short\"}\n";
+
+	if (buffer_append(b, "\n", 1)) /* or what was appended before was cut */
+		httpd_reply(r, 500, "application/json", cut, sizeof(cut) - 1);
+	else
+		httpd_reply(r, status, "application/json", b->data, b->len);
+	buffer_fini(b);
+}
+
+/* Who asks, as far as it counts for what is shown. */
+static enum audience audience_of(const struct httpd_request *r)
+{
+	return httpd_is_tcp(r)           ? AUDIENCE_PUBLIC
+	       : httpd_may_see_values(r) ? AUDIENCE_OPERATOR
+					 : AUDIENCE_READER;
+}
+
+static void reply_error(struct httpd_request *r, int status, const char *sentence)
+{
+	struct buffer b;
+
+	buffer_init(&b, 16384);
+	buffer_append(&b, "{", 1);
+	sentence_member(&b, "error", sentence, audience_of(r));
+	buffer_append(&b, "}", 1);
+	reply(r, status, &b);
+}
+
+/* What a sentence with this -errno is in HTTP. */
+static void reply_errno(struct httpd_request *r, int error, const char *sentence)
+{
+	static const struct {
+		int error, status;
+	} table[] = {{-EINVAL, 400}, {-ENOENT, 404}, {-ENOMEM, 500}, {-EMSGSIZE, 500}};
+	int status = 409;
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].error == error)
+			status = table[i].status;
+	reply_error(r, status, sentence);
+}
+
+static struct config *find(struct control *c, const char *name)
+{
+	for (size_t i = 0; i < c->env->settings->config_count; i++)
+		if (strcmp(config_name(c->env->configs[i]), name) == 0)
+			return c->env->configs[i];
+	return NULL;
+}
+
+/* ---- query ---- */
+
+static bool is_set(const struct httpd_request *r, const char *name, bool fallback)
+{
+	const char *text = httpd_query(r, name);
+
+	return text ? strcmp(text, "0") != 0 : fallback;
+}
+
+static const char *text_of(const struct httpd_request *r, const char *name)
+{
+	const char *text = httpd_query(r, name);
+
+	return text ? text : "";
+}
+
+/* A number of the query; not there: the fallback. False, and answered: it is none. */
+static bool number_of(
+	struct httpd_request *r, const char *name, uint64_t fallback, uint64_t *ret_number)
+{
+	const char *text = httpd_query(r, name);
+	char why[64];
+
+	*ret_number = fallback;
+	if (!text)
+		return true;
+	errno = 0;
+	*ret_number = strtoull(text, NULL, 10);
+	if (text[0] && strspn(text, "0123456789") == strlen(text) && errno == 0)
+		return true;
+	snprintf(why, sizeof(why), "%s takes a number", name);
+	reply_error(r, 400, why);
+	return false;
+}
+
+/* ---- GET ---- */
+
+static void get_status(struct control *c, struct httpd_request *r, const char *name)
+{
+	struct buffer b;
+	int e;
+
+	(void)name;
+	buffer_init(&b, MAX_ANSWER);
+	e = status_agent(c->env, audience_of(r), &b);
+	if (e) {
+		buffer_fini(&b);
+		reply_error(r, 500, strerror(-e));
+		return;
+	}
+	reply(r, 200, &b);
+}
+
+static void get_config(struct control *c, struct httpd_request *r, const char *name)
+{
+	struct buffer b;
+
+	buffer_init(&b, MAX_ANSWER);
+	status_config(find(c, name), audience_of(r), &b);
+	reply(r, 200, &b);
+}
+
+/* ---- answers that take long ---- */
+
+/* What look() has put together, or why not. */
+static void give_answer(struct answer *a)
+{
+	if (a->error)
+		reply_errno(a->request, a->error, a->why);
+	else
+		reply(a->request, 200, &a->out);
+}
+
+/* A user has more than a share of the control socket, or wants it. */
+static void refused_share(void *arg, const struct peer *peer)
+{
+	struct control *c = arg;
+	char user[USER_TEXT], cause[24];
+	unsigned before;
+
+	c->env->counts->busy++;
+	snprintf(cause, sizeof(cause), "%u", (unsigned)peer->uid);
+	if (!log_limit_pass(&c->busy, loop_now_ms(c->env->loop), cause, &before))
+		return;
+	user_describe(&sys_real, peer->uid, user);
+	log_warn("the control socket is busy: a user was refused", "by", user, "before",
+		before ? LOG_U64(before) : NULL);
+}
+
+/* Begins it; answers when that cannot be. */
+static void begin_answer(
+	struct control *c, struct httpd_request *r, struct config *config, struct answer *a)
+{
+	char why[FILE_WHY];
+	struct peer peer;
+	int e;
+
+	a->audience = audience_of(r);
+	e = answers_begin(&c->answers, a, r, config, why);
+	if (e == 0)
+		return;
+	free(a->key);
+	if (e == -EBUSY) {
+		httpd_peer(r, &peer);
+		refused_share(c, &peer);
+	}
+	reply_error(r, e == -EBUSY ? 503 : 500, why);
+}
+
+static void look_at_history(struct answer *a)
+{
+	a->error = inspect_history(&a->seen, a->audience, &a->out, a->why);
+}
+
+static void get_history(struct control *c, struct httpd_request *r, const char *name)
+{
+	begin_answer(c, r, find(c, name),
+		&(struct answer){.look = look_at_history, .give = give_answer});
+}
+
+static void look_at_diff(struct answer *a)
+{
+	a->error = inspect_diff(
+		&a->seen, a->from, a->to, a->audience == AUDIENCE_OPERATOR, &a->out, a->why);
+}
+
+static void get_diff(struct control *c, struct httpd_request *r, const char *name)
+{
+	struct answer a = {.look = look_at_diff, .give = give_answer};
+
+	if (number_of(r, "from", 0, &a.from) && number_of(r, "to", 0, &a.to))
+		begin_answer(c, r, find(c, name), &a);
+}
+
+static void look_at_key(struct answer *a)
+{
+	a->error = inspect_explain(
+		&a->seen, a->key ? a->key : "", a->audience == AUDIENCE_OPERATOR, &a->out, a->why);
+}
+
+static void get_explain(struct control *c, struct httpd_request *r, const char *name)
+{
+	begin_answer(c, r, find(c, name),
+		&(struct answer){.look = look_at_key,
+			.give = give_answer,
+			.key = strdup(text_of(r, "key"))});
+}
+
+/* ---- what was published last ---- */
+
+static void write_changes(struct control *c, struct httpd_request *r)
+{
+	struct buffer b;
+	int e;
+
+	buffer_init(&b, MAX_ANSWER);
+	e = changes_write(c->changes, httpd_may_see_values(r), &b);
+	if (e == 0) {
+		reply(r, 200, &b);
+		return;
+	}
+	buffer_fini(&b);
+	reply_errno(r, e, strerror(-e));
+}
+
+static void look_at_change(struct answer *a)
+{
+	changes_compare(a->made);
+}
+
+static void drop_change(void *made)
+{
+	changes_drop(made);
+}
+
+static void next_change(struct answer *a);
+
+/* Compares what was published since, one after the other, then answers. */
+static void look_for_changes(struct control *c, struct httpd_request *r, uint64_t read)
+{
+	struct answer a = {.look = look_at_change,
+		.give = next_change,
+		.unmake = drop_change,
+		.arg = c,
+		.number = read};
+	const struct control_env *env = c->env;
+	struct changes_entry *missing;
+	char why[FILE_WHY];
+	int e = changes_look(
+		c->changes, env->configs, env->settings->config_count, &a.number, &missing);
+
+	if (e < 0) {
+		reply_errno(r, e, strerror(-e));
+	} else if (e == 0) {
+		write_changes(c, r);
+	} else {
+		a.made = missing;
+		if (answers_begin(&c->answers, &a, r, changes_config(missing), why) == 0)
+			return;
+		changes_drop(missing);
+		write_changes(c, r); /* what there is */
+	}
+}
+
+static void next_change(struct answer *a)
+{
+	struct control *c = a->arg;
+
+	if (a->error) { /* its config goes */
+		write_changes(c, a->request);
+		return;
+	}
+	changes_keep(c->changes, a->made);
+	a->made = NULL;
+	look_for_changes(c, a->request, a->number);
+}
+
+static void get_changes(struct control *c, struct httpd_request *r, const char *name)
+{
+	(void)name;
+	look_for_changes(c, r, 0);
+}
+
+/* ---- the page ---- */
+
+static void get_page(struct control *c, struct httpd_request *r, const char *name)
+{
+	const struct page *p = page_find(httpd_path(r));
+
+	(void)c, (void)name;
+	httpd_reply(r, 200, p->type, p->data, (size_t)(p->end - p->data));
+}
+
+/* ---- health ---- */
+
+/* The loop turns: it answers. */
+static void get_livez(struct control *c, struct httpd_request *r, const char *name)
+{
+	(void)c, (void)name;
+	httpd_reply(r, 200, "text/plain; charset=utf-8", "ok\n", 3);
+}
+
+/* Every config has a published version, from the network or from the last known good. */
+static void get_readyz(struct control *c, struct httpd_request *r, const char *name)
+{
+	struct buffer b;
+	bool ready;
+
+	(void)name;
+	buffer_init(&b, MAX_ANSWER);
+	ready = status_ready(c->env, httpd_query(r, "verbose") != NULL, audience_of(r), &b);
+	httpd_reply(r, ready ? 200 : 503, "text/plain; charset=utf-8", b.data ? b.data : "", b.len);
+	buffer_fini(&b);
+}
+
+/* What a scraper reads: the old text unless it asks for OpenMetrics. */
+static void get_metrics(struct control *c, struct httpd_request *r, const char *name)
+{
+	const char *accept = httpd_header(r, "Accept");
+	bool open = accept && strstr(accept, "application/openmetrics-text");
+	struct buffer b;
+	int e;
+
+	(void)name;
+	buffer_init(&b, MAX_ANSWER);
+	e = metrics_write(c->env, open, &b);
+	if (e)
+		reply_error(r, 500, strerror(-e));
+	else
+		httpd_reply(r, 200,
+			open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+			     : "text/plain; version=0.0.4; charset=utf-8",
+			b.data, b.len);
+	buffer_fini(&b);
+}
+
+/* ---- clients that wait ---- */
+
+static void waiting_end(struct waiting *w)
+{
+	loop_timer_cancel(w->control->env->loop, &w->limit);
+	config_wait_cancel(w->config, &w->waiter);
+	w->request = NULL;
+}
+
+static void run_ended(void *arg, struct config *config)
+{
+	struct waiting *w = arg;
+	struct httpd_request *r = w->request;
+	struct buffer b;
+
+	waiting_end(w);
+	buffer_init(&b, 8192);
+	status_outcome(config, audience_of(r), &b);
+	reply(r, 200, &b);
+}
+
+/* What stands now, as the answer to a change. */
+static void reply_standing(struct httpd_request *r, int status, struct config *config)
+{
+	struct config_status s;
+	struct buffer b;
+
+	config_status(config, &s);
+	buffer_init(&b, 1u << 20);
+	buffer_append_string(&b, "{\"ok\":true");
+	jsontext_member(&b, "name", config_name(config));
+	jsontext_number(&b, "generation", s.version->generation);
+	jsontext_member(&b, "origin", s.version->origin);
+	buffer_append(&b, "}", 1);
+	reply(r, status, &b);
+}
+
+static void change_ended(void *arg, struct config *config)
+{
+	struct waiting *w = arg;
+	struct httpd_request *r = w->request;
+	const char *error = config_change_error(config);
+
+	waiting_end(w);
+	if (error)
+		reply_error(r, 409, error);
+	else
+		reply_standing(r, 200, config);
+}
+
+static void wait_passed(void *arg)
+{
+	struct waiting *w = arg;
+	struct httpd_request *r = w->request;
+
+	waiting_end(w);
+	reply_error(r, 504, "it has not ended within the time given, and goes on");
+}
+
+/* The same for a version, where nothing goes on. */
+static void not_come(void *arg)
+{
+	struct waiting *w = arg;
+	struct httpd_request *r = w->request;
+	const char *version = text_of(r, "version"), *generation = text_of(r, "generation");
+	struct config_status s;
+	char why[256], span[24], now[64] = "nothing is published yet";
+
+	config_status(w->config, &s);
+	if (s.version->generation)
+		snprintf(now, sizeof(now), "generation %" PRIu64 " stands", s.version->generation);
+	snprintf(why, sizeof(why), "%s %.64s did not come within %s; %s",
+		version[0] ? "version" : "generation", version[0] ? version : generation,
+		settings_duration_text(w->limit_ms, span), now);
+	waiting_end(w);
+	reply_error(r, 504, why);
+}
+
+static void client_gone(void *arg)
+{
+	waiting_end(arg);
+}
+
+/* A place for r to wait in, if there is one in its user's share. */
+static struct waiting *find_waiting(struct control *c, const struct peer *peer)
+{
+	struct share_held held = {0};
+	struct waiting *found = NULL;
+
+	for (size_t i = 0; i < CONTROL_MAX_WAITING; i++) {
+		struct waiting *w = &c->waiting[i];
+
+		if (w->request)
+			share_add(&held, peer, &w->peer, 1);
+		else if (!found)
+			found = w;
+	}
+	return share_check(CONTROL_MAX_WAITING, peer, &held, 1) == SHARE_ROOM ? found : NULL;
+}
+
+/* From now on the client waits; how, the caller says with config_wait(). NULL, and answered: it
+ * cannot. */
+static struct waiting *waiting_begin(struct control *c, struct httpd_request *r,
+	struct config *config, void (*ended)(void *arg, struct config *c),
+	void (*passed)(void *arg))
+{
+	struct waiting *w;
+	struct peer peer;
+	uint64_t timeout_ms;
+
+	if (!number_of(r, "timeout_ms", WAIT_MS, &timeout_ms))
+		return NULL;
+	httpd_peer(r, &peer);
+	w = find_waiting(c, &peer);
+	if (!w) {
+		refused_share(c, &peer);
+		reply_error(r, 503, "too many clients wait already: try again, or without waiting");
+		return NULL;
+	}
+	if (timeout_ms > MAX_WAIT_MS)
+		timeout_ms = MAX_WAIT_MS;
+	*w = (struct waiting){.control = c, .request = r, .peer = peer, .config = config};
+	w->waiter.ended = ended;
+	w->waiter.arg = w;
+	w->limit_ms = timeout_ms;
+	loop_timer_init(&w->limit, passed, w);
+	loop_timer_set(c->env->loop, &w->limit, loop_now_ms(c->env->loop) + timeout_ms);
+	httpd_on_gone(r, client_gone, w);
+	return w;
+}
+
+/* ---- waiting for a version ---- */
+
+static bool stands(const struct waiting *w)
+{
+	uint64_t generation = strtoull(text_of(w->request, "generation"), NULL, 10);
+
+	return config_stands(w->config, generation, text_of(w->request, "version"));
+}
+
+static void look_again(void *arg, struct config *config)
+{
+	struct waiting *w = arg;
+	struct httpd_request *r = w->request;
+
+	if (!stands(w)) {
+		config_wait_any(config, &w->waiter);
+		return;
+	}
+	waiting_end(w);
+	reply_standing(r, 200, config);
+}
+
+static void get_wait(struct control *c, struct httpd_request *r, const char *name)
+{
+	struct config *config = find(c, name);
+	struct waiting *w;
+	uint64_t generation;
+
+	if (!number_of(r, "generation", 0, &generation))
+		return;
+	if (generation == 0 && !text_of(r, "version")[0]) {
+		reply_error(r, 400, "generation=N or version=V is missing");
+		return;
+	}
+	w = waiting_begin(c, r, config, look_again, not_come);
+	if (w)
+		look_again(w, config);
+}
+
+/* ---- POST ---- */
+
+#define WHO USER_TEXT
+
+/* Who asks, for the log and the history. */
+static const char *who(const struct httpd_request *r, char text[WHO])
+{
+	struct peer peer;
+
+	httpd_peer(r, &peer);
+	if (peer.local)
+		user_describe(&sys_real, peer.uid, text);
+	else
+		snprintf(text, WHO, "somebody");
+	return text;
+}
+
+/* True, and answered: somebody suspended it, which even a forced pull does not undo. */
+static bool refuse_suspended(struct httpd_request *r, struct config *config)
+{
+	struct config_status s;
+	char why[FILE_WHY];
+
+	if (!config_suspended(config))
+		return false;
+	config_status(config, &s);
+	snprintf(why, sizeof(why), "%s is suspended by %s%s%s: `pullet resume %s` ends that",
+		s.settings->name, s.suspension->by, s.suspension->reason[0] ? ": " : "",
+		s.suspension->reason, s.settings->name);
+	reply_error(r, 409, why);
+	return true;
+}
+
+static void post_refresh(struct control *c, struct httpd_request *r, const char *name)
+{
+	struct config *config = find(c, name);
+	bool forced = is_set(r, "force", false);
+	struct waiting *w;
+	char by[WHO];
+
+	if (refuse_suspended(r, config))
+		return;
+	if (forced)
+		log_info("a forced pull was asked for", "config", name, "by", who(r, by));
+	if (is_set(r, "forget_rev", false) && config_forget_revs(config))
+		log_warn("the revs of signatures are forgotten: any is taken next", "config", name,
+			"by", who(r, by));
+	if (is_set(r, "wait", false)) {
+		w = waiting_begin(c, r, config, run_ended, wait_passed);
+		if (!w)
+			return;
+		config_wait(config, &w->waiter);
+	} else {
+		httpd_reply(r, 202, "application/json", "{\"fired\":true}\n", 15);
+	}
+	config_refresh(config, forced);
+}
+
+static int roll_back(struct config *config, const struct answer *a, char why[FILE_WHY])
+{
+	char by[WHO];
+
+	return config_roll_back(
+		config, a->number, who(a->request, by), text_of(a->request, "reason"), why);
+}
+
+static int override(struct config *config, const struct answer *a, char why[FILE_WHY])
+{
+	const char *value = httpd_query(a->request, "value");
+	char by[WHO];
+
+	if (is_set(a->request, "remove", false))
+		return config_drop_override(config, a->key, who(a->request, by), why);
+	if (value)
+		return config_override(config, a->key, value, a->number, who(a->request, by),
+			text_of(a->request, "reason"), why);
+	snprintf(why, FILE_WHY, "an override needs a value, or remove=1");
+	return -EINVAL;
+}
+
+static void look_at_target(struct answer *a)
+{
+	a->error = inspect_rollback(&a->seen, &a->number, a->why);
+}
+
+static void look_at_place(struct answer *a)
+{
+	a->error = inspect_override(&a->seen, a->key, a->why);
+}
+
+/* Asks for the change that is possible, and answers when it has ended. */
+static void ask_change(struct control *c, struct config *config, const struct answer *a)
+{
+	struct httpd_request *r = a->request;
+	bool waits = is_set(r, "wait", true);
+	struct waiting *w = NULL;
+	char why[FILE_WHY];
+	int e;
+
+	if (waits) {
+		w = waiting_begin(c, r, config, change_ended, wait_passed);
+		if (!w)
+			return;
+		config_wait_change(config, &w->waiter);
+	}
+	/* which may have answered, and freed r */
+	e = a->look == look_at_target ? roll_back(config, a, why) : override(config, a, why);
+	if (e && w)
+		waiting_end(w);
+	if (e)
+		reply_errno(r, e, why);
+	else if (!waits && config_change_error(config)) /* already */
+		reply_error(r, 409, config_change_error(config));
+	else if (!waits)
+		reply_standing(r, 202, config);
+}
+
+static void change(
+	struct control *c, struct httpd_request *r, struct config *config, struct answer *a);
+
+/* It is known whether it is possible. */
+static void change_looked_at(struct answer *a)
+{
+	struct config *config = a->seen.config;
+	struct control *c = a->arg;
+	int e = a->error ? a->error : inspect_unchanged(&a->seen, a->why);
+	struct answer again = {.look = a->look,
+		.give = a->give,
+		.arg = c,
+		.from = a->from,
+		.number = a->from,
+		.tries = a->tries + 1};
+
+	if (e == -EAGAIN && a->tries < MAX_TRIES) {
+		again.key = strdup(text_of(a->request, "key"));
+		change(c, a->request, config, &again);
+	} else if (e) {
+		reply_errno(a->request, e, a->why);
+	} else {
+		ask_change(c, config, a);
+	}
+}
+
+/* Looks whether the change is possible. */
+static void change(
+	struct control *c, struct httpd_request *r, struct config *config, struct answer *a)
+{
+	char why[FILE_WHY];
+	int e = a->key ? config_check_change(config, text_of(r, "reason"), why) : -ENOMEM;
+
+	a->arg = c;
+	a->give = change_looked_at;
+	if (e == 0) {
+		begin_answer(c, r, config, a);
+		return;
+	}
+	free(a->key);
+	reply_errno(r, e, e == -ENOMEM ? "out of memory" : why);
+}
+
+/* False, and answered: one of them is none. */
+static bool numbers_of_change(struct httpd_request *r, const char *name, struct answer *ret)
+{
+	uint64_t timeout_ms; /* waiting_begin() reads it, when it is too late for a sentence */
+
+	return number_of(r, name, 0, &ret->number) && number_of(r, "timeout_ms", 0, &timeout_ms);
+}
+
+static void post_rollback(struct control *c, struct httpd_request *r, const char *name)
+{
+	struct answer a = {.look = look_at_target, .key = strdup("")};
+
+	if (!numbers_of_change(r, "generation", &a)) {
+		free(a.key);
+		return;
+	}
+	a.from = a.number;
+	change(c, r, find(c, name), &a);
+}
+
+static void post_override(struct control *c, struct httpd_request *r, const char *name)
+{
+	struct answer a = {.look = look_at_place, .key = strdup(text_of(r, "key"))};
+
+	if (!numbers_of_change(r, "for_ms", &a)) {
+		free(a.key);
+		return;
+	}
+	a.from = a.number;
+	if (a.key && is_set(r, "remove", false)) { /* whatever stands */
+		a.request = r;
+		ask_change(c, find(c, name), &a);
+		free(a.key);
+		return;
+	}
+	change(c, r, find(c, name), &a);
+}
+
+static void post_pin(struct control *c, struct httpd_request *r, const char *name)
+{
+	char by[WHO], why[FILE_WHY];
+	uint64_t for_ms;
+	int e;
+
+	if (!number_of(r, "for_ms", 0, &for_ms))
+		return;
+	e = config_pin(find(c, name), for_ms, who(r, by), text_of(r, "reason"), why);
+	if (e)
+		reply_errno(r, e, why);
+	else
+		reply_standing(r, 200, find(c, name));
+}
+
+static void post_unpin(struct control *c, struct httpd_request *r, const char *name)
+{
+	char by[WHO], why[FILE_WHY];
+	int e = config_unpin(find(c, name), who(r, by), why);
+
+	if (e)
+		reply_errno(r, e, why);
+	else
+		reply_standing(r, 200, find(c, name));
+}
+
+/* Nobody waits any more for a pull that does not come. */
+static void end_waiting(struct control *c, struct config *config)
+{
+	for (size_t i = 0; i < CONTROL_MAX_WAITING; i++) {
+		struct waiting *w = &c->waiting[i];
+		struct httpd_request *r = w->request;
+
+		if (!r || w->config != config || w->waiter.ended != run_ended)
+			continue;
+		waiting_end(w);
+		refuse_suspended(r, config);
+	}
+}
+
+/* The receipt says it soon. */
+static void tell_report(const struct control *c, const struct config *config)
+{
+	for (size_t i = 0; *c->env->report && i < c->env->settings->config_count; i++)
+		if (c->env->configs[i] == config)
+			report_changed(*c->env->report, i);
+}
+
+static void post_suspend(struct control *c, struct httpd_request *r, const char *name)
+{
+	struct config *config = find(c, name);
+	char by[WHO], why[FILE_WHY];
+	uint64_t for_ms;
+	int e;
+
+	if (!number_of(r, "for_ms", 0, &for_ms))
+		return;
+	e = config_suspend(config, for_ms, who(r, by), text_of(r, "reason"), why);
+	if (e) {
+		reply_errno(r, e, why);
+		return;
+	}
+	reply_standing(r, 200, config);
+	end_waiting(c, config);
+	tell_report(c, config);
+}
+
+static void post_resume(struct control *c, struct httpd_request *r, const char *name)
+{
+	char by[WHO], why[FILE_WHY];
+	int e = config_resume(find(c, name), who(r, by), why);
+
+	if (e) {
+		reply_errno(r, e, why);
+		return;
+	}
+	reply_standing(r, 200, find(c, name));
+	tell_report(c, find(c, name));
+}
+
+/* ---- the table ---- */
+
+#define CONFIGS "/v1/configs/"
+#define ANY                                                                                        \
+	{                                                                                          \
+		"*"                                                                                \
+	} /* what a browser, a probe or a scraper adds is nothing to us */
+
+static const struct route {
+	enum httpd_method method;
+	const char *before, *after; /* the config's name stands between; after NULL: no name */
+	void (*handle)(struct control *c, struct httpd_request *r, const char *name);
+	enum right right;    /* that it takes; what is shown to whom, the handler asks by itself */
+	bool local;          /* not on the TCP listener: costs too much, or waits */
+	const char *keys[8]; /* of the query */
+} routes[] = {
+	{HTTPD_GET, "/", NULL, get_page, RIGHT_READ, false, ANY},
+	{HTTPD_GET, "/page.css", NULL, get_page, RIGHT_READ, false, ANY},
+	{HTTPD_GET, "/page.js", NULL, get_page, RIGHT_READ, false, ANY},
+	{HTTPD_GET, "/v1/status", NULL, get_status, RIGHT_READ, false, {NULL}},
+	{HTTPD_GET, "/v1/changes", NULL, get_changes, RIGHT_READ, false, {NULL}},
+	{HTTPD_GET, "/livez", NULL, get_livez, RIGHT_READ, false, ANY},
+	{HTTPD_GET, "/healthz", NULL, get_livez, RIGHT_READ, false, ANY},
+	{HTTPD_GET, "/metrics", NULL, get_metrics, RIGHT_READ, false, ANY},
+	{HTTPD_GET, "/readyz", NULL, get_readyz, RIGHT_READ, false, ANY},
+	{HTTPD_GET, CONFIGS, "", get_config, RIGHT_READ, false, {NULL}},
+	{HTTPD_GET, CONFIGS, "/history", get_history, RIGHT_READ, false, {NULL}},
+	{HTTPD_GET, CONFIGS, "/wait", get_wait, RIGHT_READ, true,
+		{"generation", "version", "timeout_ms"}},
+	{HTTPD_GET, CONFIGS, "/diff", get_diff, RIGHT_READ, true, {"from", "to"}},
+	{HTTPD_GET, CONFIGS, "/explain", get_explain, RIGHT_READ, true, {"key"}},
+	{HTTPD_POST, CONFIGS, "/refresh", post_refresh, RIGHT_OPERATE, true,
+		{"force", "forget_rev", "wait", "timeout_ms"}},
+	{HTTPD_POST, CONFIGS, "/rollback", post_rollback, RIGHT_OPERATE, true,
+		{"generation", "reason", "wait", "timeout_ms"}},
+	{HTTPD_POST, CONFIGS, "/pin", post_pin, RIGHT_OPERATE, true, {"for_ms", "reason"}},
+	{HTTPD_POST, CONFIGS, "/unpin", post_unpin, RIGHT_OPERATE, true, {NULL}},
+	{HTTPD_POST, CONFIGS, "/suspend", post_suspend, RIGHT_OPERATE, true, {"for_ms", "reason"}},
+	{HTTPD_POST, CONFIGS, "/resume", post_resume, RIGHT_OPERATE, true, {NULL}},
+	{HTTPD_POST, CONFIGS, "/override", post_override, RIGHT_OPERATE, true,
+		{"key", "value", "for_ms", "remove", "reason", "wait", "timeout_ms"}},
+};
+
+/* Does path fit the route? The config's name, if the route has one, is copied. */
+static bool matches(const struct route *route, const char *path, char name[128])
+{
+	size_t before = strlen(route->before), len = strlen(path), after;
+
+	if (!route->after)
+		return strcmp(path, route->before) == 0;
+	after = strlen(route->after);
+	if (len <= before + after || len - before - after >= 128 ||
+		strncmp(path, route->before, before) != 0 ||
+		strcmp(path + len - after, route->after) != 0)
+		return false;
+	memcpy(name, path + before, len - before - after);
+	name[len - before - after] = '\0';
+	return !strchr(name, '/');
+}
+
+static bool takes(const struct route *route, const char *key)
+{
+	for (size_t i = 0; route->keys[i]; i++)
+		if (strcmp(route->keys[i], key) == 0)
+			return true;
+	return false;
+}
+
+/* False, and answered: a key that the route does not have, or a switch that is neither on nor off.
+ */
+static bool check_query(const struct route *route, struct httpd_request *r)
+{
+	static const char *const switches[] = {"force", "forget_rev", "wait", "remove"};
+	const char *key;
+	char why[128];
+
+	for (size_t i = 0; !takes(route, "*") && (key = httpd_query_name(r, i)); i++)
+		if (!takes(route, key)) {
+			snprintf(why, sizeof(why), "no parameter here is called %.64s", key);
+			reply_error(r, 400, why);
+			return false;
+		}
+	for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++) {
+		const char *value = httpd_query(r, switches[i]);
+
+		if (!value || strcmp(value, "0") == 0 || strcmp(value, "1") == 0)
+			continue;
+		snprintf(why, sizeof(why), "%s takes 0 or 1", switches[i]);
+		reply_error(r, 400, why);
+		return false;
+	}
+	return true;
+}
+
+/* A browser that opens a page of somebody else's sends these; ours changes nothing. */
+static bool is_browser(const struct httpd_request *r)
+{
+	return httpd_header(r, "Origin") || httpd_header(r, "Sec-Fetch-Site");
+}
+
+/* No browser is to keep, guess at, frame or pass on anything. */
+static void add_headers(struct httpd_request *r)
+{
+	static const struct {
+		const char *name, *value;
+	} headers[] = {
+		{"Cache-Control", "no-store"},
+		{"Content-Security-Policy", PAGE_POLICY},
+		{"Cross-Origin-Resource-Policy", "same-origin"},
+		{"Referrer-Policy", "no-referrer"},
+		{"X-Content-Type-Options", "nosniff"},
+		{"X-Frame-Options", "DENY"},
+	};
+
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
+		httpd_add_header(r, headers[i].name, headers[i].value);
+}
+
+static bool is_ours(const struct control *c, const struct httpd_request *r)
+{
+	char machine[HOST_NAME_MAX + 1] = "";
+
+	if (gethostname(machine, sizeof(machine) - 1))
+		machine[0] = '\0';
+	return host_is_ours(httpd_header(r, "Host"), machine, c->env->settings->listen_names);
+}
+
+/* Who may, who asked, and how that is changed. */
+static void refuse_right(struct control *c, struct httpd_request *r, const char *name)
+{
+	char by[WHO], why[FILE_WHY];
+
+	who(r, by);
+	snprintf(why, sizeof(why),
+		"%s may only look: root, the agent's user and members of the group that "
+		"agent: {operators: GROUP} names may change something",
+		by);
+	c->env->counts->refused++;
+	if (log_limit_pass(&c->refused, loop_now_ms(c->env->loop), by, &(unsigned){0}))
+		log_warn("a request to change something was refused", "config", name, "by", by,
+			"request", strrchr(httpd_path(r), '/') + 1);
+	reply_error(r, 403, why);
+}
+
+/* True, and answered: not here, or not by who asks. */
+static bool refuse(
+	struct control *c, const struct route *route, struct httpd_request *r, const char *name)
+{
+	bool changes = route->method == HTTPD_POST;
+	struct peer peer;
+
+	if (route->local && httpd_is_tcp(r)) {
+		c->env->counts->refused += changes;
+		reply_error(r, 403,
+			changes ? "this listener is read-only: use the control socket"
+				: "this is on the control socket only: use that one");
+		return true;
+	}
+	if (changes && is_browser(r)) {
+		reply_error(r, 403, "a browser may only look: use the command line");
+		return true;
+	}
+	httpd_peer(r, &peer);
+	if (peer.right >= route->right)
+		return false;
+	refuse_right(c, r, name);
+	return true;
+}
+
+/* The route of the request; NULL: none, and *ret_allow is what that path takes, if it takes
+ * anything.
+ */
+static const struct route *find_route(
+	const struct httpd_request *r, char name[128], const char **ret_allow)
+{
+	enum httpd_method method = httpd_method(r) == HTTPD_HEAD ? HTTPD_GET : httpd_method(r);
+
+	*ret_allow = NULL;
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+		if (!matches(&routes[i], httpd_path(r), name))
+			continue;
+		*ret_allow = routes[i].method == HTTPD_GET ? "GET, HEAD" : "POST";
+		if (routes[i].method == method)
+			return &routes[i];
+	}
+	return NULL;
+}
+
+static void dispatch(void *arg, struct httpd_request *r)
+{
+	const struct route *route;
+	const char *allow;
+	struct control *c = arg;
+	char name[128] = "";
+
+	add_headers(r);
+	if (!is_ours(c, r)) {
+		reply_error(r, 421,
+			"this host does not have the name that was asked for: use its address, or "
+			"list the name in agent.listen_names");
+		return;
+	}
+	route = find_route(r, name, &allow);
+	if (route) {
+		if (refuse(c, route, r, name))
+			return;
+		if (route->after && !find(c, name))
+			reply_error(r, 404,
+				"there is no config of that name: `pullet status` lists them");
+		else if (check_query(route, r))
+			route->handle(c, r, name);
+		return;
+	}
+	if (!allow) {
+		reply_error(r, 404, "there is nothing at this path: see pulletd(8)");
+		return;
+	}
+	httpd_add_header(r, "Allow", allow);
+	reply_error(r, 405, "this path does not take that method");
+}
+
+int control_listen(struct control *c, const char *address, char why[FILE_WHY])
+{
+	return places_listen(c->places, address, why);
+}
+
+void control_operators(struct control *c, gid_t operators)
+{
+	places_operators(c->places, operators);
+}
+
+void control_look(struct control *c)
+{
+	places_look(c->places);
+}
+
+int control_start(const struct control_env *env, struct control **ret_control, char why[FILE_WHY])
+{
+	struct control *c = calloc(1, sizeof(*c));
+	int r = -ENOMEM;
+
+	snprintf(why, FILE_WHY, "out of memory");
+	if (!c)
+		return r;
+	c->env = env;
+	c->changes = changes_new();
+	if (!c->changes)
+		goto fail;
+	r = places_open(
+		env->loop, env->drift, env->settings->runtime_dir, dispatch, c, &c->places, why);
+	if (r)
+		goto fail;
+	places_limit(c->places, 2 * CONTROL_MAX_WAITING, HTTPD_QUEUED);
+	places_share(c->places, refused_share, c);
+	places_operators(c->places, env->settings->operators);
+	r = places_listen(c->places, env->settings->listen, why);
+	if (r)
+		goto fail;
+	*ret_control = c;
+	return 0;
+fail:
+	control_stop(c);
+	return r;
+}
+
+void control_forget(struct control *c, const struct config *config, bool gone)
+{
+	for (size_t i = 0; i < CONTROL_MAX_WAITING; i++) {
+		struct waiting *w = &c->waiting[i];
+		struct httpd_request *r = w->request;
+
+		if (!r || w->config != config)
+			continue;
+		waiting_end(w);
+		reply_error(r, gone ? 404 : 409,
+			gone ? "the config was taken out of the configuration"
+			     : "the config was changed by a new configuration: it has begun anew");
+	}
+	changes_forget(c->changes, config);
+}
+
+void control_stop(struct control *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < CONTROL_MAX_WAITING; i++)
+		if (c->waiting[i].request)
+			waiting_end(&c->waiting[i]);
+	answers_forget(&c->answers);
+	places_close(c->places);
+	changes_free(c->changes);
+	free(c);
+}

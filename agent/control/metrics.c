@@ -1,0 +1,252 @@
+/*
+ * The table of metrics as text. Surprising: a metric's series must stand together, and what is
+ * known of one config is put together once, so the values of a scope are read first, object by
+ * object, and then written metric by metric.
+ */
+#include "control/metrics.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "control/metrics_table.h"
+
+#define MAX_ROWS (512u << 20) /* bytes of one scope's values; far more than the settings allow */
+
+/* What is read of a scope. */
+struct rows {
+	const struct metric_scope *scope;
+	size_t width; /* values of one object */
+	size_t count;
+	struct buffer values; /* int64_t, object by object, each in the order of its metrics */
+	struct buffer labels; /* of each object a text, "" = none, with its NUL */
+};
+
+/* ---- reading ---- */
+
+static size_t value_count(const struct metric *m)
+{
+	if (m->type == METRIC_HISTOGRAM)
+		return DISPATCHER_BUCKETS + 1; /* the sum */
+	return m->label ? m->values : 1;
+}
+
+static int64_t field(const struct metric_subject *s, const struct metric *m, size_t i)
+{
+	const char *at = (const char *)s + m->offset;
+
+	switch (m->width) {
+	case METRIC_BOOL:
+		return ((const bool *)at)[i];
+	case METRIC_32:
+		return ((const unsigned *)(const void *)at)[i];
+	case METRIC_64:
+		return ((const int64_t *)(const void *)at)[i];
+	}
+	return -1;
+}
+
+static int64_t value(const struct metric_subject *s, const struct metric *m, size_t i)
+{
+	if (m->when && !*(const bool *)((const char *)s + m->when))
+		return -1;
+	return m->is_set ? field(s, m, 0) == (int64_t)i : field(s, m, i);
+}
+
+static void append_label(struct buffer *out, const char *name, const char *value)
+{
+	size_t plain;
+
+	buffer_append_string(out, name);
+	buffer_append(out, "=\"", 2);
+	for (; value[plain = strcspn(value, "\\\"\n")]; value += plain + 1) {
+		buffer_append(out, value, plain);
+		buffer_append(out, "\\", 1);
+		buffer_append(out, value[plain] == '\n' ? "n" : value + plain, 1);
+	}
+	buffer_append(out, value, plain);
+	buffer_append(out, "\"", 1);
+}
+
+static void append_labels(struct rows *r, const struct metric_subject *s)
+{
+	for (size_t i = 0; i < METRIC_LABELS && r->scope->labels[i]; i++) {
+		if (i)
+			buffer_append(&r->labels, ",", 1);
+		append_label(&r->labels, r->scope->labels[i], s->labels[i]);
+	}
+	buffer_append(&r->labels, "", 1);
+}
+
+/* 0 or the error of a buffer. */
+static int read_rows(const struct control_env *env, struct rows *r)
+{
+	struct metric_subject s = {.env = env};
+
+	while (r->scope->next(&s)) {
+		r->count++;
+		append_labels(r, &s);
+		for (size_t m = 0; m < r->scope->count; m++) {
+			const struct metric *metric = &r->scope->metrics[m];
+			size_t n = value_count(metric);
+
+			for (size_t i = 0; i < n; i++) {
+				int64_t v = value(&s, metric, i);
+
+				buffer_append(&r->values, &v, sizeof(v));
+			}
+		}
+	}
+	return r->values.error ? r->values.error : r->labels.error;
+}
+
+/* ---- writing ---- */
+
+static void append_number(struct buffer *out, int64_t n, enum metric_unit unit)
+{
+	char text[32], *end = text + sizeof(text), *at = end;
+	uint64_t whole = (uint64_t)n;
+
+	if (unit == METRIC_SECONDS) {
+		for (int i = 0; i < 3; i++, whole /= 10)
+			*--at = (char)('0' + whole % 10);
+		*--at = '.';
+	}
+	do
+		*--at = (char)('0' + whole % 10);
+	while (whole /= 10);
+	buffer_append(out, at, (size_t)(end - at));
+}
+
+/* name{labels,extra} number */
+static void append_sample(struct buffer *out, const char *name, const char *suffix,
+	const char *labels, const char *extra, int64_t n, enum metric_unit unit)
+{
+	bool both = labels[0] && extra[0];
+
+	buffer_append_string(out, name);
+	buffer_append_string(out, suffix);
+	if (labels[0] || extra[0]) {
+		buffer_append(out, "{", 1);
+		buffer_append_string(out, labels);
+		buffer_append(out, ",", both);
+		buffer_append_string(out, extra);
+		buffer_append(out, "}", 1);
+	}
+	buffer_append(out, " ", 1);
+	append_number(out, n, unit);
+	buffer_append(out, "\n", 1);
+}
+
+/* Bucket i has the whole numbers below 2^i; those of times were cut to whole milliseconds. */
+static void append_histogram(
+	struct buffer *out, const struct metric *m, const char *labels, const int64_t *counts)
+{
+	bool seconds = m->unit == METRIC_SECONDS;
+	int64_t sum = 0;
+	char le[32];
+
+	for (size_t i = 0; i < DISPATCHER_BUCKETS; i++) {
+		int64_t below = INT64_C(1) << i;
+
+		sum += counts[i];
+		if (i == DISPATCHER_BUCKETS - 1)
+			snprintf(le, sizeof(le), "le=\"+Inf\"");
+		else if (seconds)
+			snprintf(le, sizeof(le), "le=\"%" PRId64 ".%03d\"", below / 1000,
+				(int)(below % 1000));
+		else
+			snprintf(le, sizeof(le), "le=\"%" PRId64 ".0\"", below - 1);
+		append_sample(out, m->name, "_bucket", labels, le, sum, METRIC_NUMBER);
+	}
+	append_sample(out, m->name, "_sum", labels, "", counts[DISPATCHER_BUCKETS], m->unit);
+	append_sample(out, m->name, "_count", labels, "", sum, METRIC_NUMBER);
+}
+
+static void append_head(struct buffer *out, const struct metric *m, bool openmetrics)
+{
+	static const char *const types[] = {"gauge", "counter", "info", "histogram"};
+	static const char *const units[] = {NULL, "seconds", "bytes"};
+	static const char *const endings[] = {"", "_total", "_info", ""};
+	const char *type = types[m->type];
+	int len = (int)strlen(m->name);
+
+	if (openmetrics) /* there the family is named without what its type adds */
+		len -= (int)strlen(endings[m->type]);
+	else if (m->type == METRIC_INFO)
+		type = "gauge";
+	buffer_printf(out, "# HELP %.*s %s\n", len, m->name, m->help);
+	buffer_printf(out, "# TYPE %.*s %s\n", len, m->name, type);
+	if (openmetrics && units[m->unit])
+		buffer_printf(out, "# UNIT %.*s %s\n", len, m->name, units[m->unit]);
+}
+
+/* The samples of one object. */
+static void append_samples(
+	struct buffer *out, const struct metric *m, const char *labels, const int64_t *values)
+{
+	char extra[64];
+
+	if (m->type == METRIC_HISTOGRAM) {
+		append_histogram(out, m, labels, values);
+		return;
+	}
+	for (size_t i = 0; i < value_count(m); i++) {
+		extra[0] = '\0';
+		if (m->label)
+			snprintf(extra, sizeof(extra), "%s=\"%s\"", m->label, m->value_of(i));
+		append_sample(out, m->name, "", labels, extra, values[i], m->unit);
+	}
+}
+
+/* `first`: where the metric's values stand in a row. */
+static void append_metric(struct buffer *out, const struct rows *r, const struct metric *m,
+	size_t first, bool openmetrics)
+{
+	const char *labels = r->labels.data;
+	bool headed = false;
+
+	for (size_t i = 0; i < r->count; i++, labels += strlen(labels) + 1) {
+		const int64_t *values =
+			(const int64_t *)(const void *)r->values.data + i * r->width + first;
+
+		if (values[0] < 0)
+			continue;
+		if (!headed)
+			append_head(out, m, openmetrics);
+		headed = true;
+		append_samples(out, m, labels, values);
+	}
+}
+
+static int write_scope(const struct metric_scope *scope, const struct control_env *env,
+	bool openmetrics, struct buffer *out)
+{
+	struct rows r = {.scope = scope};
+	size_t first = 0;
+	int e;
+
+	for (size_t i = 0; i < scope->count; i++)
+		r.width += value_count(&scope->metrics[i]);
+	buffer_init(&r.values, MAX_ROWS);
+	buffer_init(&r.labels, MAX_ROWS);
+	e = read_rows(env, &r);
+	for (size_t i = 0; e == 0 && i < scope->count; i++) {
+		append_metric(out, &r, &scope->metrics[i], first, openmetrics);
+		first += value_count(&scope->metrics[i]);
+	}
+	buffer_fini(&r.values);
+	buffer_fini(&r.labels);
+	return e ? e : out->error;
+}
+
+int metrics_write(const struct control_env *env, bool openmetrics, struct buffer *out)
+{
+	int e = 0;
+
+	for (size_t i = 0; e == 0 && i < METRIC_SCOPES; i++)
+		e = write_scope(&metric_scopes[i], env, openmetrics, out);
+	if (e == 0 && openmetrics)
+		e = buffer_append_string(out, "# EOF\n");
+	return e;
+}

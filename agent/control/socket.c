@@ -1,0 +1,248 @@
+/*
+ * Sockets that are made, and made again.
+ *
+ * Surprising: when the socket is removed, a second passes before it is made again: whoever removes
+ * a directory would find it in use, and whoever connected to the old one just before would be lost.
+ */
+#include "control/socket.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "files/trusted.h"
+
+#define NAME "control.sock"
+#define LOOK_MS 1000u
+
+struct places {
+	struct loop *loop;
+	struct drift *drift;
+	struct drift_entry entry;
+	struct loop_timer look;
+	uint64_t due_ms; /* of it; 0 = it is not set */
+	uint64_t delay_ms;
+	int told; /* why the socket is not there, as far as the log has it; 0 = it is there */
+	httpd_handler handle;
+	void *arg;
+	struct httpd *local, *tcp;
+	char *address; /* of the second; NULL = there is none */
+	char *dir, *path;
+};
+
+/* What an operator is to do about an address that cannot be had. */
+static void explain(char why[FILE_WHY], const char *place, int error)
+{
+	static const struct {
+		int error;
+		const char *advice; /* of a port; of a socket's path it is that of a file, but for
+				       the first */
+	} table[] = {
+		{EADDRINUSE, ": another program has it: stop that, or listen elsewhere"},
+		{EADDRNOTAVAIL, ": this host does not have that address (ip address)"},
+		{EACCES, ": ports below 1024 are for root: name a higher one"},
+		{EINVAL, ": the name is not known here: write an address"},
+	};
+	char remedy[FILE_REMEDY];
+	const char *advice = NULL;
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].error == error && (i == 0 || place[0] != '/'))
+			advice = table[i].advice;
+	if (advice)
+		snprintf(remedy, sizeof(remedy), "%s%s", strerror(error), advice);
+	else
+		file_remedy(remedy, error, false);
+	snprintf(why, FILE_WHY, "cannot listen on %.180s: %s", place, remedy);
+}
+
+/* ---- the socket ---- */
+
+static void look_in(struct places *p, uint64_t delay_ms)
+{
+	uint64_t due_ms = loop_now_ms(p->loop) + delay_ms;
+
+	if (p->due_ms && p->due_ms <= due_ms)
+		return;
+	p->due_ms = due_ms;
+	loop_timer_set(p->loop, &p->look, due_ms);
+}
+
+static void noticed(void *arg, const char *cause)
+{
+	(void)cause;
+	places_look(arg);
+}
+
+/* The directory may be another one than before. */
+static void watch(struct places *p)
+{
+	if (!p->drift)
+		return;
+	drift_remove(p->drift, &p->entry);
+	p->entry = (struct drift_entry){.noticed = noticed, .arg = p};
+	drift_add(p->drift, &p->entry, p->dir, NAME);
+}
+
+static void tell(struct places *p, int error)
+{
+	char why[FILE_WHY];
+
+	if (error == p->told)
+		return;
+	p->told = error;
+	explain(why, p->path, error);
+	log_err("the control socket is gone: the command line does not reach this agent", "why",
+		why);
+}
+
+static void look(void *arg)
+{
+	struct places *p = arg;
+	char why[FILE_WHY];
+	int r = httpd_restore(p->local);
+
+	p->due_ms = 0;
+	if (r == -ENOENT && trusted_make_dir(&sys_real, p->dir, 0750, TRUSTED_OWN, why) == 1)
+		r = httpd_restore(p->local);
+	if (r == 1) {
+		watch(p);
+		log_warn("the control socket was removed: it is there again", "path", p->path);
+	}
+	if (r >= 0) {
+		p->told = 0;
+		p->delay_ms = LOOK_MS;
+		return;
+	}
+	tell(p, -r);
+	look_in(p, p->delay_ms);
+	p->delay_ms = 2 * p->delay_ms < PLACES_MAX_DELAY_MS ? 2 * p->delay_ms : PLACES_MAX_DELAY_MS;
+}
+
+void places_look(struct places *p)
+{
+	if (!httpd_is_there(p->local))
+		look_in(p, LOOK_MS);
+}
+
+int places_open(struct loop *l, struct drift *d, const char *dir, httpd_handler handle, void *arg,
+	struct places **ret_places, char why[FILE_WHY])
+{
+	struct places *p = calloc(1, sizeof(*p));
+	int r = -ENOMEM;
+
+	snprintf(why, FILE_WHY, "out of memory");
+	if (!p)
+		return r;
+	*p = (struct places){
+		.loop = l, .drift = d, .delay_ms = LOOK_MS, .handle = handle, .arg = arg};
+	loop_timer_init(&p->look, look, p);
+	p->dir = strdup(dir);
+	if (!p->dir || asprintf(&p->path, "%s/" NAME, dir) < 0) {
+		p->path = NULL;
+		goto fail;
+	}
+	p->local = httpd_open_unix(l, p->path, handle, arg);
+	if (!p->local) {
+		r = -errno;
+		explain(why, p->path, -r);
+		goto fail;
+	}
+	watch(p);
+	*ret_places = p;
+	return 0;
+fail:
+	places_close(p);
+	return r;
+}
+
+void places_limit(struct places *p, size_t clients, size_t queued)
+{
+	httpd_limit(p->local, clients, queued);
+}
+
+void places_share(struct places *p, void (*refused)(void *arg, const struct peer *peer), void *arg)
+{
+	httpd_share(p->local, refused, arg);
+}
+
+void places_operators(struct places *p, gid_t operators)
+{
+	httpd_operators(p->local, operators);
+}
+
+/* ---- the address ---- */
+
+static bool same_port(const char *a, const char *b)
+{
+	return strcmp(strrchr(a, ':'), strrchr(b, ':')) == 0;
+}
+
+/* From one address of a port to another, one may be in the way of the other: then what listens goes
+ * first, and comes back when that was not the reason. NULL: errno. */
+static struct httpd *open_instead(struct places *p, const char *address)
+{
+	struct httpd *h = httpd_open_tcp(p->loop, address, p->handle, p->arg);
+	int error = errno;
+
+	if (h || error != EADDRINUSE || !p->tcp || !same_port(p->address, address))
+		return h;
+	httpd_close(p->tcp);
+	h = httpd_open_tcp(p->loop, address, p->handle, p->arg);
+	error = errno;
+	p->tcp = h ? NULL : httpd_open_tcp(p->loop, p->address, p->handle, p->arg);
+	if (!h && !p->tcp) {
+		log_err("nothing listens any more", "address", p->address, "why", strerror(errno));
+		free(p->address);
+		p->address = NULL;
+	}
+	errno = error;
+	return h;
+}
+
+int places_listen(struct places *p, const char *address, char why[FILE_WHY])
+{
+	struct httpd *h = NULL;
+	char *text = NULL;
+
+	if (p->address == address || (p->address && address && strcmp(p->address, address) == 0))
+		return 0;
+	if (address) {
+		text = strdup(address);
+		errno = ENOMEM;
+		h = text ? open_instead(p, address) : NULL;
+		if (!h) {
+			int r = -errno;
+
+			explain(why, address, -r);
+			free(text);
+			return r;
+		}
+	}
+	if (p->tcp)
+		httpd_close(p->tcp);
+	free(p->address);
+	p->tcp = h;
+	p->address = text;
+	return 0;
+}
+
+void places_close(struct places *p)
+{
+	if (!p)
+		return;
+	loop_timer_cancel(p->loop, &p->look);
+	if (p->drift)
+		drift_remove(p->drift, &p->entry);
+	if (p->tcp)
+		httpd_close(p->tcp);
+	if (p->local)
+		httpd_close(p->local);
+	free(p->address);
+	free(p->dir);
+	free(p->path);
+	free(p);
+}

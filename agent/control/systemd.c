@@ -1,0 +1,293 @@
+/*
+ * systemd's notifications: "NAME=VALUE" lines in a datagram to the socket NOTIFY_SOCKET, as
+ * sd_notify(3) documents for those who do not link libsystemd (which brings four compressors and
+ * libgcrypt with it).
+ *
+ * Surprising: nothing is sent but what has changed, and the only timer is that of the watchdog;
+ * until READY=1 its place is taken by EXTEND_TIMEOUT_USEC, so that a start may wait for its servers
+ * for ever, and one that hangs is still ended.
+ */
+#include "control/systemd.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "lib/buffer.h"
+#include "text/escape.h"
+#include "base/log.h"
+#include "text/sentence.h"
+
+#define AGAIN_MS 1000u   /* between two status texts; from a doubt or a failure to the next try */
+#define EXTEND_MS 60000u /* the start may go on for so long; told each third of it */
+#define MAX_MESSAGE (SERVICE_MAX_STATUS + 128u)
+
+struct service {
+	const struct control_env *env;
+	int fd;
+	struct sockaddr_un to;
+	socklen_t to_len;
+	uint64_t watchdog_ms; /* it is fed so often; 0 = there is none */
+	bool ready, owes_ready;
+	size_t standing;       /* so many of the first configs have a version */
+	bool doubted, starves; /* a config was stuck at the last look; and at two, which is told */
+	struct loop_timer status; /* the next look at the configs */
+	struct loop_timer pulse;  /* the watchdog's next meal, or the start's next extension */
+	uint64_t looked_ms;
+	char told[SERVICE_MAX_STATUS + 1];
+};
+
+static uint64_t now_ms(const struct service *s)
+{
+	return loop_now_ms(s->env->loop);
+}
+
+/* PID 1 is never waited for: while it executes itself anew nobody reads the socket. */
+static bool notify(const struct service *s, const char *message)
+{
+	return sendto(s->fd, message, strlen(message), MSG_DONTWAIT | MSG_NOSIGNAL,
+		       (const struct sockaddr *)&s->to, s->to_len) >= 0;
+}
+
+/* ---- the status text ---- */
+
+/* Every config has a version: asked after each run until it is so, each time from the first config
+ * on that had none. */
+static bool has_all(struct service *s)
+{
+	const struct control_env *env = s->env;
+
+	while (s->standing < env->settings->config_count &&
+		config_stands(env->configs[s->standing], 1, ""))
+		s->standing++;
+	return s->standing >= env->settings->config_count;
+}
+
+struct count {
+	size_t configs;
+	char first[160]; /* "NAME: why", of the first of them */
+};
+
+static void count(struct count *n, const struct config_status *s)
+{
+	char why[160];
+
+	if (n->configs++)
+		return;
+	snprintf(n->first, sizeof(n->first), "%s%s%s", s->settings->name,
+		s->last_error[0] ? ": " : "",
+		sentence_show(why, sizeof(why), s->last_error, AUDIENCE_READER));
+}
+
+/* "3 configs ok; 1 failing: web: the server timed out" */
+static void write_status(const struct control_env *env, char ret[SERVICE_MAX_STATUS + 1])
+{
+	static const struct {
+		const char *name, *before, *after;
+	} states[] = {
+		{"ok", "", ""},
+		{"waiting", "waiting for the first version of ", ""},
+		{"failing", "", " failing"},
+		{"stale", "", " stale"},
+	};
+	enum { STATES = sizeof(states) / sizeof(states[0]) };
+	struct count counts[STATES] = {0};
+	struct config_status s;
+	struct buffer b;
+	size_t k;
+
+	for (size_t i = 0; i < env->settings->config_count; i++) {
+		config_status(env->configs[i], &s);
+		for (k = 0; k < STATES - 1 && strcmp(states[k].name, s.state) != 0; k++)
+			;
+		count(&counts[k], &s);
+	}
+	buffer_init(&b,
+		SERVICE_MAX_STATUS); /* a piece that has no room is left out, and what follows */
+	buffer_printf(&b, "%zu config%s ok", counts[0].configs, counts[0].configs == 1 ? "" : "s");
+	for (k = 1; k < STATES; k++) {
+		if (!counts[k].configs)
+			continue;
+		buffer_printf(
+			&b, "; %s%zu%s: ", states[k].before, counts[k].configs, states[k].after);
+		/* nothing ends the line, which would begin another message to systemd */
+		escape_append(&b, counts[k].first, strlen(counts[k].first));
+	}
+	snprintf(ret, SERVICE_MAX_STATUS + 1, "%s", b.data ? b.data : "");
+	buffer_fini(&b);
+}
+
+/* ---- telling ---- */
+
+/* Tells what has changed. */
+static void look(void *arg)
+{
+	struct service *s = arg;
+	char text[SERVICE_MAX_STATUS + 1], message[MAX_MESSAGE];
+	bool changed;
+
+	s->looked_ms = now_ms(s);
+	loop_timer_cancel(s->env->loop, &s->status);
+	if (!s->ready && has_all(s)) {
+		s->ready = s->owes_ready = true;
+		loop_timer_set(s->env->loop, &s->pulse, s->looked_ms);
+	}
+	write_status(s->env, text);
+	changed = strcmp(text, s->told) != 0;
+	if (!changed && !s->owes_ready)
+		return;
+	snprintf(message, sizeof(message), "%sSTATUS=%s", s->owes_ready ? "READY=1\n" : "", text);
+	if (notify(s, message)) {
+		s->owes_ready = false;
+		memcpy(s->told, text, sizeof(text));
+	} else {
+		loop_timer_set(s->env->loop, &s->status, s->looked_ms + AGAIN_MS);
+	}
+}
+
+void service_run_ended(struct service *s)
+{
+	if (!s)
+		return;
+	if (now_ms(s) >= s->looked_ms + AGAIN_MS || (!s->ready && has_all(s)))
+		look(s);
+	else
+		loop_timer_set(s->env->loop, &s->status, s->looked_ms + AGAIN_MS);
+}
+
+void service_reloading(struct service *s)
+{
+	char message[MAX_MESSAGE];
+
+	if (!s || !s->ready)
+		return;
+	snprintf(message, sizeof(message), "RELOADING=1\nMONOTONIC_USEC=%llu",
+		(unsigned long long)loop_sys(s->env->loop)->monotonic_us());
+	notify(s, message);
+}
+
+void service_reloaded(struct service *s)
+{
+	if (!s)
+		return;
+	s->owes_ready = s->ready;
+	s->standing = 0; /* others may be in these places */
+	look(s);
+}
+
+/* ---- the watchdog ---- */
+
+/* The first config that is stuck, and why; NULL = none is. */
+static const char *find_stuck(const struct service *s, const char **ret_name)
+{
+	const struct control_env *env = s->env;
+	uint64_t now = now_ms(s);
+	const char *why = NULL;
+
+	for (size_t i = 0; !why && i < env->settings->config_count; i++) {
+		why = config_stuck(env->configs[i], now);
+		*ret_name = config_name(env->configs[i]);
+	}
+	return why;
+}
+
+/* True: all make progress. At the first doubt it looks a second time, soon. */
+static bool thrives(struct service *s)
+{
+	const char *name, *why = find_stuck(s, &name);
+
+	if (why && s->doubted && !s->starves) {
+		s->starves = true;
+		log_err(s->ready ? "the watchdog is not fed" : "the start is given no more time",
+			"config", name, "why", why);
+	}
+	s->doubted = why;
+	if (!why && s->starves) {
+		s->starves = false;
+		log_info("the agent makes progress again");
+	}
+	return !why;
+}
+
+static void pulse(void *arg)
+{
+	struct service *s = arg;
+	uint64_t period_ms = s->ready ? s->watchdog_ms : EXTEND_MS / 3;
+	char extend[64];
+
+	if (!period_ms)
+		return;
+	snprintf(extend, sizeof(extend), "EXTEND_TIMEOUT_USEC=%u000", EXTEND_MS);
+	if (!thrives(s) || !notify(s, s->ready ? "WATCHDOG=1" : extend))
+		period_ms = period_ms / 4 < AGAIN_MS ? period_ms / 4 + 1 : AGAIN_MS;
+	loop_timer_set(s->env->loop, &s->pulse, now_ms(s) + period_ms);
+}
+
+/* Milliseconds between two meals: half of what systemd waits for; 0 = it does not. */
+static uint64_t watchdog_ms(void)
+{
+	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+	unsigned long long us = usec ? strtoull(usec, NULL, 10) : 0;
+
+	if (us == 0 || (pid && strtoll(pid, NULL, 10) != getpid()))
+		return 0;
+	return us < 2000 ? 1 : us / 2000;
+}
+
+/* ---- start and stop ---- */
+
+/* 0, or -EINVAL: it is none that is known. */
+static int parse_address(const char *text, struct sockaddr_un *ret_to, socklen_t *ret_len)
+{
+	size_t len = strlen(text);
+
+	*ret_to = (struct sockaddr_un){.sun_family = AF_UNIX};
+	if ((text[0] != '/' && text[0] != '@') || len < 2 || len >= sizeof(ret_to->sun_path))
+		return -EINVAL;
+	memcpy(ret_to->sun_path, text, len);
+	if (text[0] == '@')
+		ret_to->sun_path[0] = '\0';
+	*ret_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (text[0] == '/'));
+	return 0;
+}
+
+struct service *service_start(const struct control_env *env)
+{
+	const char *address = getenv("NOTIFY_SOCKET");
+	struct service *s = address ? calloc(1, sizeof(*s)) : NULL;
+
+	if (!s)
+		return NULL;
+	s->env = env;
+	s->fd = parse_address(address, &s->to, &s->to_len)
+			? -1
+			: socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (s->fd < 0) {
+		log_warn(
+			"systemd is told nothing: NOTIFY_SOCKET cannot be used", "socket", address);
+		free(s);
+		return NULL;
+	}
+	s->watchdog_ms = watchdog_ms();
+	loop_timer_init(&s->status, look, s);
+	loop_timer_init(&s->pulse, pulse, s);
+	loop_timer_set(env->loop, &s->status, now_ms(s));
+	loop_timer_set(env->loop, &s->pulse, now_ms(s));
+	return s;
+}
+
+void service_stop(struct service *s)
+{
+	if (!s)
+		return;
+	notify(s, "STOPPING=1\nSTATUS=stopping");
+	loop_timer_cancel(s->env->loop, &s->status);
+	loop_timer_cancel(s->env->loop, &s->pulse);
+	close(s->fd);
+	free(s);
+}

@@ -1,0 +1,478 @@
+/*
+ * JSON through jansson. Surprising: jansson keeps neither a number's text nor the place of
+ * anything, so two walks over the text go with it: one before, which refuses too much depth and too
+ * many values before a byte is allocated for them, and one beside its tree, token by token, which
+ * jansson has found good by then.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "document/document.h"
+#include "text/json_text.h"
+
+#define NO_NUL "a NUL character: no text can hold it"
+
+static size_t find(const char *data, size_t len, size_t i, char c)
+{
+	const char *found = i < len ? memchr(data + i, c, len - i) : NULL;
+
+	return found ? (size_t)(found - data) : len;
+}
+
+/* The quote that ends the string whose text begins at i; len when none does. */
+static size_t string_end(const char *data, size_t len, size_t i)
+{
+	size_t quote = find(data, len, i, '"'), escape;
+
+	while ((escape = find(data, quote, i, '\\')) < quote) {
+		i = escape + 2;
+		if (i > quote)
+			quote = find(data, len, i, '"');
+	}
+	return quote;
+}
+
+/* Finds what goes over the limits; all else is jansson's to refuse. */
+static int scan(const char *data, size_t len, size_t max_values, struct document_error *err)
+{
+	size_t values = 1, i = 0;
+	unsigned depth = 0;
+
+	for (; i < len && depth <= DOCUMENT_MAX_DEPTH && values <= max_values; i++) {
+		char c = data[i];
+
+		if (c == '"') {
+			i = string_end(data, len, i + 1);
+		} else if (c == '[' || c == '{') {
+			values++; /* its first member: one too many for an empty one */
+			depth++;
+		} else if (c == ']' || c == '}') {
+			depth -= depth > 0;
+		} else if (c == ',') {
+			values++;
+		}
+	}
+	if (depth <= DOCUMENT_MAX_DEPTH && values <= max_values)
+		return 0;
+	document_place(data, len, i - 1, err);
+	snprintf(err->message, sizeof(err->message), "%s",
+		depth > DOCUMENT_MAX_DEPTH ? "nested deeper than 64 levels" : DOCUMENT_MANY_VALUES);
+	return -EBADMSG; /* YAML that only looks like JSON may be better */
+}
+
+/* ---- places ---- */
+
+struct cursor {
+	const char *at, *end;
+	unsigned line, column;
+};
+
+/* Goes to the next token; between two of them are blanks, and perhaps a ',' or ':'. */
+static void next_token(struct cursor *c)
+{
+	for (;; c->at++) {
+		if (*c->at == '\n' || (*c->at == '\r' && c->at[1] != '\n')) {
+			c->line++;
+			c->column = 1;
+		} else if (memchr("\r\t ,:", *c->at, 5)) {
+			c->column++;
+		} else {
+			return;
+		}
+	}
+}
+
+static void skip_bytes(struct cursor *c, size_t len)
+{
+	c->at += len;
+	c->column += (unsigned)len;
+}
+
+static void skip_string(struct cursor *c)
+{
+	size_t len = string_end(c->at, (size_t)(c->end - c->at), 1) + 1;
+
+	assert(*c->at == '"');
+	c->column += (unsigned)document_characters(c->at, len);
+	c->at += len;
+}
+
+static bool is_of_number(char c)
+{
+	return (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E';
+}
+
+static size_t number_len(const struct cursor *c)
+{
+	size_t len = 0;
+
+	while (c->at + len < c->end && is_of_number(c->at[len]))
+		len++;
+	return len;
+}
+
+/* ---- values ---- */
+
+struct reader {
+	struct document *document;
+	struct document_error *error;
+	struct cursor cursor;
+};
+
+static int refuse(struct document_error *err, unsigned line, unsigned column, const char *message)
+{
+	err->line = line;
+	err->column = column;
+	snprintf(err->message, sizeof(err->message), "%s", message);
+	return -EINVAL;
+}
+
+static int convert(struct reader *r, struct node *parent, const char *key, json_t *value,
+	struct node **ret_node);
+
+/* The cursor is at the bracket that opens; goes behind the one that closes. */
+static int convert_members(struct reader *r, struct node *n, json_t *value)
+{
+	const char *key;
+	struct node *child;
+	json_t *member;
+	size_t i;
+	int error = 0;
+
+	skip_bytes(&r->cursor, 1);
+	json_object_foreach(value, key, member)
+	{
+		struct cursor at;
+
+		next_token(&r->cursor);
+		at = r->cursor;
+		skip_string(&r->cursor);
+		error = convert(r, n, key, member, &child);
+		if (error)
+			return error;
+		child->key_line = at.line;
+		child->key_column = at.column;
+	}
+	json_array_foreach(value, i, member)
+	{
+		error = convert(r, n, NULL, member, &child);
+		if (error)
+			return error;
+	}
+	next_token(&r->cursor);
+	skip_bytes(&r->cursor, 1);
+	return 0;
+}
+
+/* The text of a scalar, and the cursor behind it. A number's is as it was written. */
+static const char *scalar_text(struct cursor *c, json_t *value, size_t *ret_len)
+{
+	const char *text = c->at;
+
+	if (json_is_string(value)) {
+		skip_string(c);
+		*ret_len = json_string_length(value);
+		return json_string_value(value);
+	}
+	*ret_len = json_is_false(value) ? strlen("false") : strlen("true"); /* or null */
+	if (json_is_number(value))
+		*ret_len = number_len(c);
+	skip_bytes(c, *ret_len);
+	return text;
+}
+
+static const char *check_scalar(struct node *n, json_t *value)
+{
+	switch (n->type) {
+	case NODE_BOOL:
+		n->boolean = json_is_true(value);
+		return NULL;
+	case NODE_INT:
+	case NODE_DOUBLE:
+		return node_set_number(n, n->text, 10);
+	case NODE_STRING:
+		return memchr(n->text, '\0', n->text_len) ? NO_NUL : NULL;
+	case NODE_NULL:
+	case NODE_LIST:
+	case NODE_MAP:
+		break;
+	}
+	return NULL;
+}
+
+static enum node_type type_of_number(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (text[i] == '.' || text[i] == 'e' || text[i] == 'E')
+			return NODE_DOUBLE;
+	return NODE_INT;
+}
+
+static enum node_type type_of(json_t *value, const char *text, size_t len)
+{
+	switch (json_typeof(value)) {
+	case JSON_OBJECT:
+		return NODE_MAP;
+	case JSON_ARRAY:
+		return NODE_LIST;
+	case JSON_STRING:
+		return NODE_STRING;
+	case JSON_INTEGER:
+	case JSON_REAL:
+		return type_of_number(text, len);
+	case JSON_TRUE:
+	case JSON_FALSE:
+		return NODE_BOOL;
+	case JSON_NULL:
+		break;
+	}
+	return NODE_NULL;
+}
+
+static int convert(struct reader *r, struct node *parent, const char *key, json_t *value,
+	struct node **ret_node)
+{
+	bool has_text = !json_is_object(value) && !json_is_array(value);
+	const char *text = NULL, *message;
+	struct cursor at;
+	struct node *n;
+	size_t len = 0;
+
+	next_token(&r->cursor);
+	at = r->cursor;
+	if (has_text)
+		text = scalar_text(&r->cursor, value, &len);
+	n = document_add(r->document, parent, type_of(value, text, len), key, key ? strlen(key) : 0,
+		text, len, r->error);
+	r->error->line = at.line;
+	r->error->column = at.column;
+	if (!n)
+		return r->error->message[0] ? -EINVAL : -ENOMEM;
+	n->line = at.line;
+	n->column = at.column;
+	*ret_node = n;
+	if (!has_text)
+		return convert_members(r, n, value);
+	message = check_scalar(n, value);
+	return message ? refuse(r->error, at.line, at.column, message) : 0;
+}
+
+/* ---- errors ---- */
+
+/* Where the string or number begins that ends before `end`. */
+static size_t token_begin(const char *data, size_t end)
+{
+	size_t i = end;
+
+	if (data[end - 1] != '"') {
+		while (i > 0 && is_of_number(data[i - 1]))
+			i--;
+		return i;
+	}
+	for (i--; i-- > 0;) {
+		size_t backslashes = 0;
+
+		if (data[i] != '"')
+			continue;
+		while (backslashes < i && data[i - 1 - backslashes] == '\\')
+			backslashes++;
+		if (backslashes % 2 == 0)
+			return i;
+		i -= backslashes; /* looked at */
+	}
+	return 0;
+}
+
+/* Says of a number that jansson found too large what is said of it in YAML. 0: it is none, but
+ * something that ends like one. */
+static int refuse_number(const char *token, size_t len, struct document_error *err)
+{
+	struct node n = {.type = type_of_number(token, len)};
+	char *text = strndup(token, len);
+	const char *message = text ? node_set_number(&n, text, 10) : NULL;
+	int r = text ? 0 : -ENOMEM;
+
+	free(text);
+	return message ? refuse(err, err->line, err->column, message) : r;
+}
+
+static int parse_error(
+	const char *data, size_t len, const json_error_t *e, struct document_error *err)
+{
+	enum json_error_code code = json_error_code(e);
+	size_t end = e->position > 0 && (size_t)e->position <= len ? (size_t)e->position : 1;
+	size_t begin = end - 1;
+
+	if (code == json_error_out_of_memory)
+		return -ENOMEM;
+	while (begin > 0 && ((unsigned char)data[begin] & 0xc0) == 0x80)
+		begin--;
+	if (code == json_error_numeric_overflow || code == json_error_duplicate_key ||
+		code == json_error_null_byte_in_key)
+		begin = token_begin(data, end);
+	document_place(data, len, begin, err);
+	if (code == json_error_numeric_overflow) {
+		int r = refuse_number(data + begin, end - begin, err);
+
+		if (r)
+			return r;
+	}
+	if (code == json_error_null_byte_in_key)
+		return refuse(err, err->line, err->column, NO_NUL);
+	if (code == json_error_duplicate_key) {
+		snprintf(err->message, sizeof(err->message), "duplicate key %.*s: remove one",
+			end - begin < 80 ? (int)(end - begin) : 80, data + begin);
+		return -EEXIST;
+	}
+	refuse(err, err->line, err->column,
+		code == json_error_end_of_input_expected
+			? "something stands after the end of the document"
+			: e->text);
+	return -EBADMSG;
+}
+
+static bool is_blank(const char *data, size_t len)
+{
+	while (len > 0 && strchr(" \t\r\n", data[len - 1]) && data[len - 1])
+		len--;
+	return len == 0;
+}
+
+int json_parse(const char *data, size_t len, unsigned flags, struct document *d,
+	struct document_error *err)
+{
+	size_t ours = 64 + len / 8,
+	       max_values = !(flags & DOCUMENT_OURS)      ? 2 * (size_t)DOCUMENT_MAX_NODES
+			    : ours < DOCUMENT_OURS_VALUES ? ours
+							  : DOCUMENT_OURS_VALUES;
+	struct reader reader = {d, err, {data, data + len, 1, 1}};
+	struct node *n;
+	json_error_t e;
+	json_t *root;
+	int r;
+
+	if (is_blank(data, len))
+		return refuse(err, 1, 1, "the document is empty");
+	r = scan(data, len, max_values, err);
+	if (r)
+		return r;
+	/* duplicates are refused always: jansson would lose one of them */
+	root = json_loadb(data, len,
+		JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL,
+		&e);
+	if (!root)
+		return parse_error(data, len, &e, err);
+	r = convert(&reader, NULL, NULL, root, &n);
+	json_decref(root);
+	return r;
+}
+
+/* ---- writing ---- */
+
+/* The shortest text that reads back as the same double, with something that tells it from an
+ * integer. */
+static void double_text(double number, char text[40])
+{
+	for (int precision = 15; precision <= 17; precision++) {
+		snprintf(text, 32, "%.*g", precision, number);
+		if (strtod(text, NULL) == number)
+			break;
+	}
+	if (!strpbrk(text, ".eEn")) /* "n": inf, nan */
+		memcpy(text + strlen(text), ".0", 3);
+}
+
+static size_t digits(const char *s)
+{
+	return strspn(s, "0123456789");
+}
+
+/* Is a number's text one in JSON as well, and of the same type? */
+static bool is_json_number(const char *s, enum node_type type)
+{
+	enum node_type is = NODE_INT;
+
+	s += *s == '-';
+	if (digits(s) == 0 || (*s == '0' && digits(s) > 1))
+		return false;
+	s += digits(s);
+	if (*s == '.') {
+		is = NODE_DOUBLE;
+		if (digits(++s) == 0)
+			return false;
+		s += digits(s);
+	}
+	if (*s == 'e' || *s == 'E') {
+		is = NODE_DOUBLE;
+		s++;
+		s += *s == '-' || *s == '+';
+		if (digits(s) == 0)
+			return false;
+		s += digits(s);
+	}
+	return *s == '\0' && is == type;
+}
+
+/* As it was written, where JSON writes numbers like that. */
+static int write_number(const struct node *n, struct buffer *out)
+{
+	char text[40];
+
+	if (n->type == NODE_DOUBLE && !isfinite(n->number))
+		return -EINVAL;
+	if (n->text && is_json_number(n->text, n->type))
+		return buffer_append(out, n->text, n->text_len);
+	if (n->type == NODE_INT)
+		return buffer_printf(out, "%" PRId64, n->integer);
+	double_text(n->number, text);
+	return buffer_append_string(out, text);
+}
+
+static int write_node(const struct node *n, unsigned depth, struct buffer *out)
+{
+	bool map = n->type == NODE_MAP;
+
+	switch (n->type) {
+	case NODE_NULL:
+		return buffer_append_string(out, "null");
+	case NODE_BOOL:
+		return buffer_append_string(out, n->boolean ? "true" : "false");
+	case NODE_INT:
+	case NODE_DOUBLE:
+		return write_number(n, out);
+	case NODE_STRING:
+		return jsontext_append(out, n->text, n->text_len);
+	case NODE_LIST:
+	case NODE_MAP:
+		break;
+	}
+	buffer_append_string(out, map ? "{" : "[");
+	for (const struct node *c = n->first; c; c = c->next) {
+		buffer_printf(out, "\n%*s", (int)(2 * (depth + 1)), "");
+		if (map) {
+			jsontext_append(out, c->key, c->key_len);
+			buffer_append_string(out, ": ");
+		}
+		if (write_node(c, depth + 1, out) == -EINVAL)
+			return -EINVAL;
+		if (c->next)
+			buffer_append_string(out, ",");
+	}
+	if (n->first)
+		buffer_printf(out, "\n%*s", (int)(2 * depth), "");
+	return buffer_append_string(out, map ? "}" : "]");
+}
+
+int json_write(const struct node *root, struct buffer *out)
+{
+	int r = write_node(root, 0, out);
+
+	return r ? r : buffer_append_string(out, "\n");
+}

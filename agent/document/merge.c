@@ -1,0 +1,279 @@
+/*
+ * Layers to one document. Surprising: not one layer after the other, but all of them at once: the
+ * children of all mappings that meet at a path are sorted by key, and what each layer made of a key
+ * is followed over the entries of that key. So nothing is built that a later layer drops, and the
+ * node limit is that of the result alone.
+ */
+#include "document/merge.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "document/key_path.h"
+
+/* A value in a layer: of the mappings that meet at a path, or of their children. */
+struct entry {
+	const struct node *node;
+	size_t index; /* among all children, layer by layer */
+	unsigned char layer;
+};
+
+/* What became of a key: the last `count` entries up to `end`, which are one value or several
+ * mappings. */
+struct outcome {
+	size_t end, count;       /* 0 = nothing */
+	unsigned char key_style; /* of the entry that brought the key into the result */
+};
+
+struct merge {
+	struct document *document;
+	struct document_error *error;
+};
+
+static bool deletes(const struct entry *e)
+{
+	return e->node->type == NODE_NULL && e->layer > 0;
+}
+
+/* A node of the result, without children. */
+static int add(
+	struct merge *m, struct node *parent, const struct entry *from, struct node **ret_node)
+{
+	const struct node *f = from->node;
+	struct node *n = document_add_copy(
+		m->document, parent, parent ? f->key : NULL, parent ? f->key_len : 0, f, m->error);
+
+	if (!n && m->error->message[0])
+		snprintf(m->error->message, sizeof(m->error->message),
+			"together the layers have more than %d values: split the config",
+			DOCUMENT_MAX_NODES);
+	if (!n)
+		return m->error->message[0] ? -EINVAL : -ENOMEM;
+	n->key_line = f->key_line;
+	n->key_column = f->key_column;
+	n->key_style = f->key_style;
+	n->layer = from->layer;
+	*ret_node = n;
+	return 0;
+}
+
+/* A value that meets no other. What is in a list is kept as it is. */
+static int copy(struct merge *m, struct node *parent, const struct entry *from, bool in_list)
+{
+	struct entry child = {.layer = from->layer};
+	struct node *n;
+	int r = add(m, parent, from, &n);
+
+	in_list |= from->node->type == NODE_LIST;
+	if (from->node->type != NODE_LIST && from->node->type != NODE_MAP)
+		return r;
+	for (child.node = from->node->first; child.node && r == 0; child.node = child.node->next)
+		if (in_list || !deletes(&child))
+			r = copy(m, n, &child, in_list);
+	return r;
+}
+
+static bool same_key(const struct node *a, const struct node *b)
+{
+	return a->key_len == b->key_len && memcmp(a->key, b->key, a->key_len) == 0;
+}
+
+/* Any order of keys will do. */
+static int by_key_then_index(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	size_t x_len = x->node->key_len, y_len = y->node->key_len;
+	int c = x_len == y_len ? memcmp(x->node->key, y->node->key, x_len)
+			       : (x_len > y_len) - (x_len < y_len);
+
+	return c ? c : (x->index > y->index) - (x->index < y->index);
+}
+
+/* Follows one key from sorted[begin] through the layers. Returns the end of its entries. The
+ * outcome stands at the index of the entry that brought the key into the result. */
+static size_t follow(
+	const struct entry *sorted, size_t begin, size_t total, struct outcome *outcomes)
+{
+	struct outcome o = {0};
+	size_t i = begin, place = 0;
+
+	for (; i < total && same_key(sorted[begin].node, sorted[i].node); i++) {
+		const struct node *n = sorted[i].node;
+
+		if (deletes(&sorted[i])) {
+			o.count = 0;
+			continue;
+		}
+		if (o.count == 0) {
+			place = sorted[i].index;
+			o.key_style = n->key_style;
+		}
+		if (o.count > 0 && n->type == NODE_MAP && sorted[i - 1].node->type == NODE_MAP)
+			o.count++;
+		else
+			o.count = 1;
+		o.end = i + 1;
+	}
+	if (o.count)
+		outcomes[place] = o;
+	return i;
+}
+
+static int merge_children(
+	struct merge *m, struct node *out, const struct entry *maps, size_t count);
+
+static int add_outcomes(struct merge *m, struct node *out, const struct entry *sorted,
+	const struct outcome *outcomes, size_t total)
+{
+	struct node *n;
+	int r = 0;
+
+	for (size_t i = 0; i < total && r == 0; i++) {
+		const struct entry *first = sorted + outcomes[i].end - outcomes[i].count;
+
+		if (outcomes[i].count == 0)
+			continue;
+		if (outcomes[i].count == 1)
+			r = copy(m, out, first, false);
+		else
+			r = add(m, out, first, &n);
+		if (r == 0)
+			out->last->key_style = outcomes[i].key_style;
+		if (r == 0 && outcomes[i].count > 1)
+			r = merge_children(m, n, first, outcomes[i].count);
+	}
+	return r;
+}
+
+/* Fills out, a mapping without children, from the mappings that meet there, in layer order. As deep
+ * as a document may be. */
+static int merge_children(struct merge *m, struct node *out, const struct entry *maps, size_t count)
+{
+	struct outcome *outcomes;
+	struct entry *sorted;
+	size_t total = 0, n = 0;
+	int r = -ENOMEM;
+
+	for (size_t i = 0; i < count; i++)
+		total += maps[i].node->count;
+	if (total == 0)
+		return 0;
+	sorted = calloc(total, sizeof(*sorted));
+	outcomes = calloc(total, sizeof(*outcomes));
+	if (sorted && outcomes) {
+		for (size_t i = 0; i < count; i++)
+			for (const struct node *c = maps[i].node->first; c; c = c->next, n++)
+				sorted[n] = (struct entry){c, n, maps[i].layer};
+		qsort(sorted, total, sizeof(*sorted), by_key_then_index);
+		for (size_t i = 0; i < total;)
+			i = follow(sorted, i, total, outcomes);
+		r = add_outcomes(m, out, sorted, outcomes, total);
+	}
+	free(outcomes);
+	free(sorted);
+	return r;
+}
+
+int merge_layers(const struct merge_layer *layers, size_t count, struct document **ret_document,
+	struct document_error *ret_error)
+{
+	static const struct node nothing = {.type = NODE_MAP};
+	struct entry maps[MERGE_MAX_LAYERS] = {{.node = &nothing}};
+	struct merge m = {document_new(), ret_error};
+	size_t present = 0;
+	struct node *root;
+	int r = -ENOMEM;
+
+	assert(count <= MERGE_MAX_LAYERS);
+	*ret_error = (struct document_error){0};
+	for (size_t i = 0; i < count; i++)
+		if (layers[i].root)
+			maps[present++] = (struct entry){layers[i].root, 0, (unsigned char)i};
+	if (m.document)
+		r = add(&m, NULL, &maps[0], &root);
+	if (r == 0)
+		r = merge_children(&m, root, maps, present);
+	if (r) {
+		document_free(m.document);
+		return r;
+	}
+	*ret_document = m.document;
+	return 0;
+}
+
+/* ---- explain ---- */
+
+/* How far a layer goes along a path. */
+struct reach {
+	size_t maps;              /* mappings from the root on, one in the other */
+	const struct node *value; /* what stands behind them; NULL = nothing, or the path ends */
+	const struct node *found; /* the node at the path, or NULL */
+};
+
+static struct reach reach_of(const struct node *n, const char *path)
+{
+	struct reach r = {0};
+
+	while (n) {
+		if (!r.value && n->type == NODE_MAP)
+			r.maps++;
+		else if (!r.value)
+			r.value = n;
+		r.found = path ? NULL : n;
+		n = path ? keypath_step(n, &path) : NULL;
+	}
+	return r;
+}
+
+/* The mapping that stands so many steps below the root. */
+static const struct node *map_at(const struct node *n, const char *path, size_t steps)
+{
+	while (steps-- > 0)
+		n = keypath_step(n, &path);
+	return n;
+}
+
+/* What a layer says, when what is there so far is in the way behind `in_way` mappings (SIZE_MAX:
+ * nothing is). */
+static struct merge_voice say(const struct merge_layer *layer, bool patch, const char *path,
+	struct reach r, size_t in_way)
+{
+	if (!layer->root)
+		return (struct merge_voice){.word = MERGE_ABSENT};
+	if (r.value && r.value->type == NODE_NULL && patch)
+		return (struct merge_voice){.word = MERGE_DELETES, .node = r.value};
+	if (r.found)
+		return (struct merge_voice){.word = MERGE_SETS, .node = r.found, .counts = true};
+	if (r.value)
+		return (struct merge_voice){.word = MERGE_REPLACES, .node = r.value};
+	if (in_way < r.maps) /* a mapping where a list or a single value stood */
+		return (struct merge_voice){
+			.word = MERGE_REPLACES, .node = map_at(layer->root, path, in_way)};
+	return (struct merge_voice){.word = MERGE_SILENT};
+}
+
+bool merge_explain(const struct merge_layer *layers, size_t count, const char *path,
+	struct merge_voice *ret_voices)
+{
+	size_t in_way = SIZE_MAX;
+	bool there = false;
+
+	for (size_t i = 0; i < count; i++) {
+		struct reach r = reach_of(layers[i].root, path);
+		struct merge_voice v = say(&layers[i], i > 0, path, r, in_way);
+		bool joins = v.word == MERGE_SETS && !r.value && in_way == SIZE_MAX;
+
+		ret_voices[i] = v;
+		if (v.word == MERGE_ABSENT || v.word == MERGE_SILENT)
+			continue;
+		for (size_t k = 0; k < i && !joins; k++)
+			ret_voices[k].counts = false;
+		there = v.counts;
+		in_way = r.value && v.word != MERGE_DELETES ? r.maps : SIZE_MAX;
+	}
+	return there;
+}

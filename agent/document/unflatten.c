@@ -1,0 +1,425 @@
+/*
+ * Flat names to a tree. Surprising: where a name lies in the tree of names is found by its text
+ * alone, for a text is split in one way only; what cannot be written where it lies (a value with
+ * something below it, a list with a gap) is sorted out when the tree is written, not before, so
+ * that the order of adding does not count.
+ */
+#include "document/unflatten.h"
+
+#include <errno.h>
+#include <search.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "document/document.h"
+#include "text/json_text.h"
+
+#define MAX_DIGITS 9  /* of an item's number */
+#define NOT_ITEM (-1) /* a child by name */
+
+/* What names begin with, or a name. */
+struct place {
+	const char *text;  /* the name down to here; in what was added */
+	size_t start, len; /* where its own piece begins; the end of it */
+	long item;         /* its number, or NOT_ITEM */
+	const char *json;  /* its value; NULL = none */
+	size_t json_len;
+	struct place *first, *next; /* children, the last one first; the next sibling */
+	size_t keys, items;         /* how many children are by name, and by number */
+};
+
+/* A name that was added, and its value. */
+struct added {
+	struct added *next;
+	char data[];
+};
+
+struct nest {
+	enum nest_form form;
+	size_t room; /* bytes that may still come */
+	size_t count, places;
+	int error; /* sticks */
+	struct added *added;
+	void *by_text; /* tsearch(3): all places but the root */
+	struct place root;
+};
+
+static int by_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	int r = memcmp(a, b, a_len < b_len ? a_len : b_len);
+
+	return r ? r : (a_len > b_len) - (a_len < b_len);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return by_bytes(x->text, x->len, y->text, y->len);
+}
+
+/* ---- adding ---- */
+
+/* Appends a JSON string; -EILSEQ when a document cannot hold the text. What is not UTF-8 comes out
+ * of jsontext_append() as \ufffd, and nothing else does. */
+static int append_string(struct buffer *out, const char *text, size_t len)
+{
+	size_t at = out->len;
+	int r = jsontext_append(out, text, len);
+
+	for (; r == 0 && at < out->len; at++)
+		if (out->data[at] == '\\' && out->data[++at] == 'u' &&
+			(!memcmp(out->data + at + 1, "fffd", 4) ||
+				!memcmp(out->data + at + 1, "0000", 4)))
+			r = -EILSEQ;
+	return r;
+}
+
+/* Takes empty segments out of a path. Returns its length. */
+static size_t plain_path(const char *name, size_t len, char ret_plain[NEST_MAX_NAME])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++)
+		if (name[i] != '/' || (n > 0 && ret_plain[n - 1] != '/'))
+			ret_plain[n++] = name[i];
+	return n > 0 && ret_plain[n - 1] == '/' ? n - 1 : n;
+}
+
+/* Where a "[12]" begins that the text ends with, behind at least one byte; 0 = there is none, and
+ * no number. */
+static size_t last_item(const char *text, size_t len, long *ret_number)
+{
+	size_t end = len - 1, first;
+
+	if (len == 0 || text[end] != ']')
+		return 0;
+	first = end;
+	while (first > 0 && text[first - 1] >= '0' && text[first - 1] <= '9')
+		first--;
+	if (first < 2 || text[first - 1] != '[' || first == end || end - first > MAX_DIGITS ||
+		(text[first] == '0' && end - first > 1))
+		return 0;
+	*ret_number = strtol(text + first, NULL, 10);
+	return first - 1;
+}
+
+/* The child of `parent` that is text[start, len); made when it is not there. NULL: n->error. */
+static struct place *child(
+	struct nest *n, struct place *parent, const char *text, size_t start, size_t len, long item)
+{
+	const struct place key = {.text = text, .len = len};
+	struct place *const *found = tfind(&key, &n->by_text, by_text), *p;
+
+	if (found)
+		return *found;
+	if (n->places == DOCUMENT_MAX_NODES) {
+		n->error = -EMSGSIZE;
+		return NULL;
+	}
+	p = malloc(sizeof(*p));
+	if (p)
+		*p = (struct place){.text = text, .start = start, .len = len, .item = item};
+	if (!p || !tsearch(p, &n->by_text, by_text)) {
+		free(p);
+		n->error = -ENOMEM;
+		return NULL;
+	}
+	n->places++;
+	p->next = parent->first;
+	parent->first = p;
+	if (item == NOT_ITEM)
+		parent->keys++;
+	else
+		parent->items++;
+	return p;
+}
+
+/* The places of one segment, "name" or "name[0][1]", one below the other. */
+static struct place *segment(struct nest *n, struct place *parent, const char *text, size_t start,
+	size_t end, bool items)
+{
+	long item = NOT_ITEM;
+	size_t own = items ? last_item(text + start, end - start, &item) : 0;
+
+	if (own)
+		parent = segment(n, parent, text, start, start + own, true);
+	return parent ? child(n, parent, text, start + own, end, item) : NULL;
+}
+
+static unsigned places_of(const struct nest *n, const char *segment, size_t len)
+{
+	unsigned count = 1;
+	long number;
+
+	if (n->form == NEST_PROPERTIES)
+		while ((len = last_item(segment, len, &number)) > 0)
+			count++;
+	return count;
+}
+
+/* The place of a whole name, made with all above it. NULL: n->error. */
+static struct place *place_of(struct nest *n, const char *text, size_t len)
+{
+	char separator = n->form == NEST_PATHS ? '/' : '.';
+	struct place *p = &n->root;
+	unsigned depth = 0;
+
+	for (size_t start = 0, end = 0; p && end < len; start = end + 1) {
+		const char *stop = memchr(text + start, separator, len - start);
+		bool deep;
+
+		end = stop ? (size_t)(stop - text) : len;
+		depth += places_of(n, text + start, end - start);
+		deep = depth >= NEST_MAX_DEPTH;
+		if (deep)
+			end = len;
+		p = segment(n, p, text, start, end, n->form == NEST_PROPERTIES && !deep);
+	}
+	return p;
+}
+
+static int add_new(struct nest *n, const char *name, size_t len, const char *json, size_t json_len)
+{
+	struct added *a = malloc(sizeof(*a) + len + json_len);
+	struct place *p;
+
+	if (!a)
+		return n->error = -ENOMEM;
+	a->next = n->added;
+	n->added = a;
+	memcpy(a->data, name, len);
+	memcpy(a->data + len, json, json_len);
+	p = place_of(n, a->data, len);
+	if (!p)
+		return n->error;
+	p->json = a->data + len;
+	p->json_len = json_len;
+	n->room -= len + json_len;
+	n->count++;
+	return 0;
+}
+
+int nest_add(struct nest *n, const char *name, size_t name_len, const char *json, size_t json_len)
+{
+	struct place key = {0}, *const * found;
+	struct buffer checked;
+	char plain[NEST_MAX_NAME];
+	int r;
+
+	if (n->error)
+		return n->error;
+	if (name_len == 0 || name_len > NEST_MAX_NAME)
+		return -EINVAL;
+	if (n->form == NEST_PATHS) {
+		name_len = plain_path(name, name_len, plain);
+		name = plain;
+	}
+	if (name_len == 0)
+		return -EINVAL;
+	key.text = name;
+	key.len = name_len;
+	found = tfind(&key, &n->by_text, by_text);
+	if (found && (*found)->json)
+		return -EEXIST;
+	buffer_init(&checked, 6 * NEST_MAX_NAME + 2);
+	r = append_string(&checked, name, name_len);
+	buffer_fini(&checked);
+	if (r == -ENOMEM)
+		return n->error = r;
+	if (r)
+		return r;
+	if (name_len > n->room || json_len > n->room - name_len)
+		return n->error = -EMSGSIZE;
+	return add_new(n, name, name_len, json, json_len);
+}
+
+int nest_add_text(
+	struct nest *n, const char *name, size_t name_len, const char *text, size_t text_len)
+{
+	struct buffer json;
+	int r;
+
+	buffer_init(&json, 6 * text_len + 2);
+	r = append_string(&json, text, text_len);
+	if (r == -ENOMEM)
+		n->error = r;
+	if (r == 0)
+		r = nest_add(n, name, name_len, json.data, json.len);
+	buffer_fini(&json);
+	return r;
+}
+
+size_t nest_count(const struct nest *n)
+{
+	return n->count;
+}
+
+/* ---- writing ---- */
+
+/* A key of a mapping: the name of its place from some byte on. */
+struct member {
+	const char *key;
+	size_t len;
+	const struct place *place;
+};
+
+struct members {
+	struct member *list;
+	size_t count, room;
+	int error;
+};
+
+static void add_member(struct members *m, const struct place *p, size_t from)
+{
+	struct member *list = m->list;
+
+	if (m->count == m->room) {
+		m->room = m->room ? 2 * m->room : 16;
+		list = reallocarray(m->list, m->room, sizeof(*list));
+		if (!list) {
+			m->room = m->count;
+			m->error = -ENOMEM;
+			return;
+		}
+		m->list = list;
+	}
+	list[m->count++] = (struct member){p->text + from, p->len - from, p};
+}
+
+/* Are the numbers below p 0 to n, each of them one thing, and is there no name? NOT_ITEM is larger
+ * than any number here. */
+static bool is_list(const struct place *p)
+{
+	for (const struct place *c = p->first; c; c = c->next) {
+		if ((size_t)c->item >= p->items)
+			return false;
+		if (c->json ? c->first != NULL : c->keys ? c->items > 0 : !is_list(c))
+			return false;
+	}
+	return true;
+}
+
+/* All names below p, in one piece. */
+static void gather_below(struct members *m, const struct place *p, size_t from)
+{
+	for (const struct place *c = p->first; c; c = c->next) {
+		if (c->json)
+			add_member(m, c, from);
+		gather_below(m, c, from);
+	}
+}
+
+/* What p is in its mapping: one member; or a mapping, and items that are none; or a value, and what
+ * lies below it. */
+static void gather(struct members *m, const struct place *p, size_t from)
+{
+	bool list = is_list(p);
+
+	if (p->json || p->keys || list)
+		add_member(m, p, from);
+	if (p->json)
+		gather_below(m, p, from);
+	else if (!list)
+		for (const struct place *c = p->first; c; c = c->next)
+			if (c->item != NOT_ITEM)
+				gather(m, c, from);
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+
+	return by_bytes(x->key, x->len, y->key, y->len);
+}
+
+static int write_place(const struct place *p, unsigned depth, struct buffer *out);
+
+static int new_line(struct buffer *out, unsigned depth)
+{
+	return buffer_printf(out, "\n%*s", (int)(2 * depth), "");
+}
+
+static int write_mapping(const struct place *p, unsigned depth, struct buffer *out)
+{
+	struct members m = {0};
+	int r;
+
+	for (const struct place *c = p->first; c; c = c->next)
+		if (c->item == NOT_ITEM)
+			gather(&m, c, c->start);
+	if (m.count)
+		qsort(m.list, m.count, sizeof(*m.list), by_key);
+	r = m.error ? m.error : buffer_append_string(out, "{");
+	for (size_t i = 0; r == 0 && i < m.count; i++) {
+		new_line(out, depth + 1);
+		jsontext_append(out, m.list[i].key, m.list[i].len);
+		buffer_append_string(out, ": ");
+		r = write_place(m.list[i].place, depth + 1, out);
+		if (i + 1 < m.count)
+			buffer_append_string(out, ",");
+	}
+	if (m.count)
+		new_line(out, depth);
+	free(m.list);
+	return r ? r : buffer_append_string(out, "}");
+}
+
+static int write_list(const struct place *p, unsigned depth, struct buffer *out)
+{
+	const struct place **items = calloc(p->items, sizeof(*items));
+	int r = items ? buffer_append_string(out, "[") : -ENOMEM;
+
+	for (const struct place *c = p->first; items && c; c = c->next)
+		items[c->item] = c;
+	for (size_t i = 0; r == 0 && i < p->items; i++) {
+		new_line(out, depth + 1);
+		r = write_place(items[i], depth + 1, out);
+		if (i + 1 < p->items)
+			buffer_append_string(out, ",");
+	}
+	new_line(out, depth);
+	free(items);
+	return r ? r : buffer_append_string(out, "]");
+}
+
+/* At most NEST_MAX_DEPTH deep. */
+static int write_place(const struct place *p, unsigned depth, struct buffer *out)
+{
+	if (p->json)
+		return buffer_append(out, p->json, p->json_len);
+	return p->keys ? write_mapping(p, depth, out) : write_list(p, depth, out);
+}
+
+int nest_write(const struct nest *n, struct buffer *out)
+{
+	int r = n->error ? n->error : write_mapping(&n->root, 0, out);
+
+	return r ? r : buffer_append_string(out, "\n");
+}
+
+struct nest *nest_new(enum nest_form form, size_t max_bytes)
+{
+	struct nest *n = calloc(1, sizeof(*n));
+
+	if (n) {
+		n->form = form;
+		n->room = max_bytes;
+	}
+	return n;
+}
+
+void nest_free(struct nest *n)
+{
+	struct added *next;
+
+	if (!n)
+		return;
+	tdestroy(n->by_text, free);
+	for (struct added *a = n->added; a; a = next) {
+		next = a->next;
+		free(a);
+	}
+	free(n);
+}

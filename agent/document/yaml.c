@@ -1,0 +1,989 @@
+/*
+ * YAML through libyaml's events, read with the 1.2 core schema.
+ *
+ * Surprising: libyaml knows no types, no duplicate keys and no depth limit, hands aliases over
+ * unexpanded, and needs quadratic time for deep flow nesting; all of that is decided here, while
+ * the events come.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <yaml.h>
+
+#include "document/document.h"
+#include "base/hash.h"
+#include "text/sentence.h"
+
+#define MAX_ANCHORS 1000
+#define QUOTED (100 + SENTENCE_WORDS) /* of a name in a message */
+#define CORE "tag:yaml.org,2002:"
+
+struct anchor {
+	char *name;
+	uint64_t hash; /* of it: 1,000 names are looked through for each alias */
+	const struct node *node;
+	bool open; /* its own content is still being read */
+};
+
+struct reader {
+	yaml_parser_t parser;
+	yaml_event_t event; /* the present one */
+	bool has_event;
+	const char *data;
+	size_t len, seen_bytes, seen_characters; /* seen: offset_of() */
+	bool has_question;                       /* a '?' in the text */
+	struct document *document;
+	struct document_error *error;
+	unsigned flags, depth;
+	struct anchor *anchors;
+	size_t anchor_count;
+};
+
+static int refuse(struct reader *r, yaml_mark_t mark, const char *message)
+{
+	r->error->line = (unsigned)mark.line + 1;
+	r->error->column = (unsigned)mark.column + 1;
+	if (message)
+		snprintf(r->error->message, sizeof(r->error->message), "%s", message);
+	return -EINVAL;
+}
+
+/* document_add() gave NULL: no memory, or the node cap with its message. */
+static int no_node(struct reader *r, yaml_mark_t mark)
+{
+	return r->error->message[0] ? refuse(r, mark, NULL) : -ENOMEM;
+}
+
+/* Where the character of a mark is in the text: marks count characters. Linear in all, as long as
+ * marks come in order. */
+static size_t offset_of(struct reader *r, yaml_mark_t mark)
+{
+	if (mark.index < r->seen_characters)
+		r->seen_characters = r->seen_bytes = 0;
+	while (r->seen_characters < mark.index && r->seen_bytes < r->len) {
+		r->seen_bytes++;
+		while (r->seen_bytes < r->len && (r->data[r->seen_bytes] & 0xc0) == 0x80)
+			r->seen_bytes++;
+		r->seen_characters++;
+	}
+	return r->seen_bytes;
+}
+
+/* libyaml's own words, where they say what is wrong. */
+static const char *clearer(struct reader *r, const char *problem)
+{
+	bool start = strstr(problem, "cannot start any token");
+	size_t at = offset_of(r, r->parser.problem_mark);
+
+	if (strstr(problem, "tab character") || (start && at < r->len && r->data[at] == '\t'))
+		return "tabs cannot indent YAML: use spaces";
+	return start ? "no plain text begins with this character: put it in quotes" : problem;
+}
+
+static int parser_error(struct reader *r)
+{
+	const yaml_parser_t *p = &r->parser;
+	const char *problem = p->problem ? p->problem : "not YAML";
+
+	if (p->error == YAML_MEMORY_ERROR)
+		return -ENOMEM;
+	if (p->error == YAML_READER_ERROR) { /* document.c has looked at each character before */
+		snprintf(r->error->message, sizeof(r->error->message), "%s", problem);
+		document_place(r->data, r->len, p->problem_offset, r->error);
+		return -EINVAL;
+	}
+	return refuse(r, p->problem_mark, clearer(r, problem));
+}
+
+static int refuse_tag(struct reader *r, yaml_mark_t at, const char *tag)
+{
+	char quoted[QUOTED];
+
+	snprintf(r->error->message, sizeof(r->error->message),
+		"the tag %s does not fit here: only the core schema's are read",
+		sentence_quote(quoted, sizeof(quoted), tag, strlen(tag), "that it has"));
+	return refuse(r, at, NULL);
+}
+
+static const char *anchor_of(const yaml_event_t *e)
+{
+	const yaml_char_t *name =
+		e->type == YAML_ALIAS_EVENT            ? e->data.alias.anchor
+		: e->type == YAML_SCALAR_EVENT         ? e->data.scalar.anchor
+		: e->type == YAML_MAPPING_START_EVENT  ? e->data.mapping_start.anchor
+		: e->type == YAML_SEQUENCE_START_EVENT ? e->data.sequence_start.anchor
+						       : NULL;
+
+	return (const char *)name;
+}
+
+/* To libyaml a name ends where one of 1.2 goes on: "&a:b c" has the anchor "a:b" there. */
+static int check_anchor(struct reader *r, const char *name)
+{
+	size_t at = offset_of(r, r->event.start_mark);
+
+	while (at < r->len && r->data[at] != '&' && r->data[at] != '*') /* behind a tag */
+		at++;
+	at += 1 + strlen(name);
+	if (at < r->len && r->data[at] && strchr(":?%@`", r->data[at]))
+		return refuse(r, r->event.start_mark,
+			"the name of an anchor is letters, digits, - and _: a blank must follow");
+	return 0;
+}
+
+static int next(struct reader *r)
+{
+	const char *anchor;
+
+	if (r->has_event)
+		yaml_event_delete(&r->event);
+	r->has_event = yaml_parser_parse(&r->parser, &r->event);
+	anchor = r->has_event ? anchor_of(&r->event) : NULL;
+	if (anchor)
+		return check_anchor(r, anchor);
+	return r->has_event ? 0 : parser_error(r);
+}
+
+/* ---- scalars ---- */
+
+static bool one_of(const char *text, const char *const *words)
+{
+	for (; *words; words++)
+		if (strcmp(text, *words) == 0)
+			return true;
+	return false;
+}
+
+static size_t digits(const char *s, const char *set)
+{
+	return strspn(s, set);
+}
+
+static bool is_integer(const char *s, int *ret_base)
+{
+	size_t n;
+
+	if (s[0] == '0' && (s[1] == 'o' || s[1] == 'x')) {
+		*ret_base = s[1] == 'o' ? 8 : 16;
+		n = digits(s + 2, *ret_base == 8 ? "01234567" : "0123456789abcdefABCDEF");
+		return n > 0 && s[2 + n] == '\0';
+	}
+	*ret_base = 10;
+	s += *s == '-' || *s == '+';
+	n = digits(s, "0123456789");
+	return n > 0 && s[n] == '\0';
+}
+
+static bool is_double(const char *s)
+{
+	static const char decimal[] = "0123456789";
+	size_t whole, part = 0, n;
+
+	s += *s == '-' || *s == '+';
+	whole = digits(s, decimal);
+	s += whole;
+	if (*s == '.') {
+		part = digits(s + 1, decimal);
+		s += 1 + part;
+	}
+	if (whole + part == 0)
+		return false;
+	if (*s == 'e' || *s == 'E') {
+		s++;
+		s += *s == '-' || *s == '+';
+		n = digits(s, decimal);
+		if (n == 0)
+			return false;
+		s += n;
+	}
+	return *s == '\0';
+}
+
+static const char *const infinities[] = {
+	".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF", NULL};
+static const char *const nans[] = {".nan", ".NaN", ".NAN", NULL};
+static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
+static const char *const truths[] = {"true", "True", "TRUE", NULL};
+static const char *const falsehoods[] = {"false", "False", "FALSE", NULL};
+
+/* What a plain scalar is under the core schema. NULL, or a sentence: a number is too large. */
+static const char *resolve(const char *text, struct node *ret)
+{
+	const char *problem = NULL;
+	int base;
+
+	ret->type = NODE_STRING;
+	if (one_of(text, nulls)) {
+		ret->type = NODE_NULL;
+	} else if (one_of(text, truths) || one_of(text, falsehoods)) {
+		ret->type = NODE_BOOL;
+		ret->boolean = text[0] == 't' || text[0] == 'T';
+	} else if (is_integer(text, &base)) {
+		ret->type = NODE_INT;
+		problem = node_set_number(ret, base == 10 ? text : text + 2, base);
+	} else if (one_of(text, infinities) || one_of(text, nans)) {
+		ret->type = NODE_DOUBLE;
+		ret->number = one_of(text, nans) ? __builtin_nan("")
+			      : text[0] == '-'   ? -__builtin_inf()
+						 : __builtin_inf();
+	} else if (is_double(text)) {
+		ret->type = NODE_DOUBLE;
+		problem = node_set_number(ret, text, 10);
+	}
+	return problem;
+}
+
+/* Makes `type` of what the scalar resolved to, as its tag demands. */
+static bool coerce(struct node *n, const char *tag, const char *text, const char **problem)
+{
+	static const struct {
+		const char *tag;
+		enum node_type type;
+	} tags[] = {
+		{CORE "str", NODE_STRING},
+		{"!", NODE_STRING},
+		{CORE "int", NODE_INT},
+		{CORE "float", NODE_DOUBLE},
+		{CORE "bool", NODE_BOOL},
+		{CORE "null", NODE_NULL},
+	};
+
+	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+		if (strcmp(tag, tags[i].tag) != 0)
+			continue;
+		if (tags[i].type == NODE_DOUBLE && n->type == NODE_INT) {
+			n->type = NODE_DOUBLE; /* strtod() reads octal as decimal */
+			if (text[0] == '0' && text[1] == 'o')
+				n->number = (double)n->integer;
+			else
+				*problem = node_set_number(n, text, 10);
+		}
+		if (tags[i].type == NODE_STRING) {
+			n->type = NODE_STRING;
+			*problem = NULL;
+		}
+		return n->type == tags[i].type;
+	}
+	return false;
+}
+
+/* How the scalar was written. A plain string that a tag made one is not written plain again. */
+static unsigned char style_of_event(const yaml_event_t *e, enum node_type type)
+{
+	unsigned style = e->data.scalar.style;
+	bool tagged = e->data.scalar.tag != NULL;
+
+	if (type != NODE_STRING && tagged)
+		return (unsigned char)(style | STYLE_TAG(type));
+	return (unsigned char)(style == STYLE_PLAIN && (tagged || !e->data.scalar.plain_implicit)
+				       ? STYLE_ANY
+				       : style);
+}
+
+/* The type and value of the present scalar event. */
+static int scalar_value(struct reader *r, struct node *ret)
+{
+	const yaml_event_t *e = &r->event;
+	const char *text = (const char *)e->data.scalar.value,
+		   *tag = (const char *)e->data.scalar.tag;
+	const char *problem = NULL;
+
+	*ret = (struct node){.type = NODE_STRING};
+	if (memchr(text, 0, e->data.scalar.length))
+		return refuse(r, e->start_mark, "a NUL character: no text can hold it");
+	if (e->data.scalar.plain_implicit || (tag && strcmp(tag, "!") != 0))
+		problem = resolve(text, ret);
+	if (tag && !coerce(ret, tag, text, &problem)) {
+		return refuse_tag(r, e->start_mark, tag);
+	}
+	ret->style = style_of_event(e, ret->type);
+	return problem ? refuse(r, e->start_mark, problem) : 0;
+}
+
+/* ---- anchors ---- */
+
+static int anchor_open(struct reader *r, const yaml_char_t *name, const struct node *node)
+{
+	struct anchor *more;
+	char *copy;
+
+	if (!name)
+		return 0;
+	if (r->anchor_count == MAX_ANCHORS)
+		return refuse(
+			r, r->event.start_mark, "more than 1000 anchors: write the values out");
+	copy = strdup((const char *)name);
+	more = realloc(r->anchors, (r->anchor_count + 1) * sizeof(*more));
+	if (more)
+		r->anchors = more;
+	if (!copy || !more) {
+		free(copy);
+		return -ENOMEM;
+	}
+	more = &r->anchors[r->anchor_count++];
+	more->name = copy;
+	more->hash = hash_bytes(HASH_START, copy, strlen(copy));
+	more->node = node;
+	more->open = true;
+	return 0;
+}
+
+/* The node of the anchor that was opened at this place is complete. */
+static void anchor_close(struct reader *r, size_t place)
+{
+	if (place < r->anchor_count)
+		r->anchors[place].open = false;
+}
+
+/* The node an alias event stands for; the latest anchor of a name counts. */
+static int alias_target(struct reader *r, const struct node **ret_node)
+{
+	const char *name = (const char *)r->event.data.alias.anchor;
+	uint64_t hash = hash_bytes(HASH_START, name, strlen(name));
+	char quoted[QUOTED];
+
+	for (size_t i = r->anchor_count; i-- > 0;) {
+		if (r->anchors[i].hash != hash || strcmp(r->anchors[i].name, name) != 0)
+			continue;
+		if (r->anchors[i].open)
+			return refuse(r, r->event.start_mark,
+				"an alias inside its own anchor never ends");
+		*ret_node = r->anchors[i].node;
+		return 0;
+	}
+	snprintf(r->error->message, sizeof(r->error->message),
+		"the alias *%s has no anchor before it",
+		sentence_quote(quoted, sizeof(quoted), name, strlen(name), ""));
+	return refuse(r, r->event.start_mark, NULL);
+}
+
+static int copy_node(struct reader *r, const struct node *from, struct node *parent,
+	const char *key, size_t key_len, unsigned depth, struct node **ret_node)
+{
+	struct node *n;
+	int error = 0;
+
+	if (depth > DOCUMENT_MAX_DEPTH)
+		return refuse(
+			r, r->event.start_mark, "nested deeper than 64 levels, aliases included");
+	n = document_add_copy(r->document, parent, key, key_len, from, r->error);
+	if (!n)
+		return no_node(r, r->event.start_mark);
+	for (const struct node *c = from->first; c && error == 0; c = c->next) {
+		struct node *copy;
+
+		error = copy_node(r, c, n, c->key, c->key_len, depth + 1, &copy);
+		if (error == 0) {
+			copy->key_line = c->key_line;
+			copy->key_column = c->key_column;
+			copy->key_style = c->key_style;
+		}
+	}
+	*ret_node = n;
+	return error;
+}
+
+/* ---- collections ---- */
+
+static int read_value(struct reader *r, struct node *parent, const char *key, size_t key_len,
+	struct node **ret_node);
+
+static int collection(struct reader *r, struct node *parent, const char *key, size_t key_len,
+	struct node **ret_node)
+{
+	bool map = r->event.type == YAML_MAPPING_START_EVENT;
+	const yaml_char_t *tag =
+		map ? r->event.data.mapping_start.tag : r->event.data.sequence_start.tag;
+	const yaml_char_t *anchor =
+		map ? r->event.data.mapping_start.anchor : r->event.data.sequence_start.anchor;
+	struct node *n;
+	int error;
+
+	if (tag && strcmp((const char *)tag, "!") != 0 &&
+		strcmp((const char *)tag, map ? CORE "map" : CORE "seq") != 0) {
+		return refuse_tag(r, r->event.start_mark, (const char *)tag);
+	}
+	if (r->depth == DOCUMENT_MAX_DEPTH)
+		return refuse(r, r->event.start_mark, "nested deeper than 64 levels");
+	n = document_add(
+		r->document, parent, map ? NODE_MAP : NODE_LIST, key, key_len, NULL, 0, r->error);
+	if (!n)
+		return no_node(r, r->event.start_mark);
+	n->line = (unsigned)r->event.start_mark.line + 1;
+	n->column = (unsigned)r->event.start_mark.column + 1;
+	error = anchor_open(r, anchor, n);
+	*ret_node = n;
+	return error;
+}
+
+static int read_list(struct reader *r, struct node *list)
+{
+	struct node *item;
+	int error;
+
+	for (;;) {
+		error = next(r);
+		if (error || r->event.type == YAML_SEQUENCE_END_EVENT)
+			return error;
+		error = read_value(r, list, NULL, 0, &item);
+		if (error)
+			return error;
+	}
+}
+
+/* Appends the children of `from`, which a merge key named; the explicit ones will win. */
+static int merge_map(struct reader *r, struct node *map, const struct node *from)
+{
+	struct node *copy;
+	int error = 0;
+
+	if (from->type != NODE_MAP)
+		return refuse(r, r->event.start_mark,
+			"a merge key (<<) takes a mapping or a list of mappings");
+	for (const struct node *c = from->first; c && error == 0; c = c->next) {
+		error = copy_node(r, c, map, c->key, c->key_len, r->depth + 1, &copy);
+		if (error == 0) {
+			copy->merged = true;
+			copy->key_line = c->key_line;
+			copy->key_column = c->key_column;
+			copy->key_style = c->key_style;
+		}
+	}
+	return error;
+}
+
+/* The value of one merge key, read on its own; kept until the map is complete. */
+struct merge {
+	struct node *value;
+	struct merge *next;
+};
+
+static int merge_all(struct reader *r, struct node *map, const struct merge *merges)
+{
+	int error = 0;
+
+	for (; merges && error == 0; merges = merges->next) {
+		if (merges->value->type != NODE_LIST) {
+			error = merge_map(r, map, merges->value);
+			continue;
+		}
+		for (const struct node *c = merges->value->first; c && error == 0; c = c->next)
+			error = merge_map(r, map, c);
+	}
+	return error;
+}
+
+/* To libyaml "{?a: b}" has the key a, to YAML 1.2 the key "?a". */
+static bool is_behind_question(struct reader *r, yaml_mark_t mark)
+{
+	size_t at = offset_of(r, mark);
+
+	return at > 0 && at < r->len && r->data[at - 1] == '?' &&
+	       !memchr(" \t\r\n", r->data[at], 4);
+}
+
+static int read_key(struct reader *r, struct node *ret_key, bool *ret_merge)
+{
+	const yaml_event_t *e = &r->event;
+	struct node value = {.type = NODE_STRING};
+
+	if (e->type != YAML_SCALAR_EVENT)
+		return refuse(r, e->start_mark,
+			"a key must be a plain value, not a list, mapping or alias");
+	if (r->has_question && is_behind_question(r, e->start_mark))
+		return refuse(r, e->start_mark,
+			"a blank must follow the ?, or quotes stand around the text");
+	if (memchr(e->data.scalar.value, 0, e->data.scalar.length))
+		return refuse(r, e->start_mark, "a NUL character: no text can hold it");
+	if (e->data.scalar.tag && strcmp((const char *)e->data.scalar.tag, CORE "str") != 0) {
+		int error = scalar_value(r, &value);
+
+		if (error)
+			return error;
+	}
+	ret_key->key_len = e->data.scalar.length;
+	ret_key->key = malloc(ret_key->key_len + 1);
+	if (!ret_key->key)
+		return -ENOMEM;
+	memcpy((char *)ret_key->key, e->data.scalar.value, ret_key->key_len + 1);
+	ret_key->key_style = style_of_event(e, value.type);
+	ret_key->key_line = (unsigned)e->start_mark.line + 1;
+	ret_key->key_column = (unsigned)e->start_mark.column + 1;
+	*ret_merge = e->data.scalar.plain_implicit && strcmp(ret_key->key, "<<") == 0;
+	return 0;
+}
+
+/* One key and its value. */
+static int read_member(
+	struct reader *r, struct node *map, struct merge *last_merge, bool *ret_merged)
+{
+	struct node key = {0}, *value = NULL;
+	bool merge = false;
+	int error = read_key(r, &key, &merge);
+
+	if (error == 0)
+		error = next(r);
+	if (error == 0)
+		error = read_value(
+			r, merge ? NULL : map, merge ? NULL : key.key, key.key_len, &value);
+	if (error == 0 && !merge) {
+		value->key_line = key.key_line;
+		value->key_column = key.key_column;
+		value->key_style = key.key_style;
+	}
+	free((char *)key.key);
+	last_merge->value = value;
+	*ret_merged = merge;
+	return error;
+}
+
+static int read_map(struct reader *r, struct node *map)
+{
+	struct merge *merges = NULL, **end = &merges, *m;
+	struct merge read;
+	bool merged;
+	int error;
+
+	for (;;) {
+		error = next(r);
+		if (error || r->event.type == YAML_MAPPING_END_EVENT)
+			break;
+		error = read_member(r, map, &read, &merged);
+		if (error)
+			break;
+		if (!merged)
+			continue;
+		m = malloc(sizeof(*m));
+		if (!m) {
+			error = -ENOMEM;
+			break;
+		}
+		*m = (struct merge){.value = read.value};
+		*end = m;
+		end = &m->next;
+	}
+	if (error == 0)
+		error = merge_all(r, map, merges);
+	while ((m = merges)) {
+		merges = m->next;
+		free(m);
+	}
+	return error ? error : document_settle_keys(map, r->flags, r->error);
+}
+
+/* Reads the value that the present event begins. */
+static int read_value(struct reader *r, struct node *parent, const char *key, size_t key_len,
+	struct node **ret_node)
+{
+	/* where its anchor will be; no place, when it has none */
+	size_t place = anchor_of(&r->event) ? r->anchor_count : SIZE_MAX;
+	const struct node *target;
+	struct node value, *n = NULL;
+	int error;
+
+	switch (r->event.type) {
+	case YAML_ALIAS_EVENT:
+		error = alias_target(r, &target);
+		return error ? error
+			     : copy_node(r, target, parent, key, key_len, r->depth + 1, ret_node);
+	case YAML_SCALAR_EVENT:
+		error = scalar_value(r, &value);
+		if (error)
+			return error;
+		n = document_add(r->document, parent, value.type, key, key_len,
+			(const char *)r->event.data.scalar.value, r->event.data.scalar.length,
+			r->error);
+		if (!n)
+			return no_node(r, r->event.start_mark);
+		n->integer = value.integer; /* the widest member of the union */
+		if (value.type == NODE_DOUBLE)
+			n->number = value.number;
+		if (value.type == NODE_BOOL)
+			n->boolean = value.boolean;
+		n->line = (unsigned)r->event.start_mark.line + 1;
+		n->column = (unsigned)r->event.start_mark.column + 1;
+		n->style = value.style;
+		*ret_node = n;
+		error = anchor_open(r, r->event.data.scalar.anchor, n);
+		anchor_close(r, place);
+		return error;
+	default:
+		error = collection(r, parent, key, key_len, &n);
+		if (error)
+			return error;
+		r->depth++;
+		error = n->type == NODE_MAP ? read_map(r, n) : read_list(r, n);
+		r->depth--;
+		anchor_close(r, place);
+		*ret_node = n;
+		return error;
+	}
+}
+
+/* ---- directives ---- */
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static size_t blanks(const char *s, size_t left)
+{
+	size_t n = 0;
+
+	while (n < left && is_blank(s[n]))
+		n++;
+	return n;
+}
+
+static bool ends_line(const char *s, size_t left)
+{
+	return left == 0 || *s == '\n' || *s == '\r';
+}
+
+static size_t line_len(const char *s, size_t left)
+{
+	size_t n = 0;
+
+	while (!ends_line(s + n, left - n))
+		n++;
+	return n;
+}
+
+/* "%YAML 1.2", which may be followed by a comment. */
+static bool is_version(const char *line, size_t len)
+{
+	size_t at = strlen("%YAML"), n;
+
+	if (len < at || memcmp(line, "%YAML", at) != 0)
+		return false;
+	n = blanks(line + at, len - at);
+	at += n;
+	if (n == 0 || len - at < 3 || memcmp(line + at, "1.", 2) != 0)
+		return false;
+	at += 2;
+	for (n = 0; at < len && n < 3 && line[at] >= '0' && line[at] <= '9'; n++)
+		at++;
+	if (n == 0)
+		return false;
+	n = blanks(line + at, len - at);
+	return at + n == len || (n && line[at + n] == '#');
+}
+
+/* The first line from `at` on that is neither blank nor a comment. */
+static size_t skip_comments(const char *data, size_t len, size_t at)
+{
+	for (;;) {
+		size_t n = blanks(data + at, len - at), line = line_len(data + at, len - at);
+
+		if (at + line == len)
+			return n == line || data[at + n] == '#' ? len : at;
+		if (n < line && data[at + n] != '#')
+			return at;
+		at += line + 1;
+	}
+}
+
+static int refuse_at(struct reader *r, size_t at, const char *message)
+{
+	document_place(r->data, r->len, at, r->error);
+	snprintf(r->error->message, sizeof(r->error->message), "%s", message);
+	return -EINVAL;
+}
+
+/* libyaml keeps each %TAG and compares it with all before: it sees none. */
+static int check_directives(struct reader *r)
+{
+	bool version = false;
+	size_t at = 0;
+
+	while ((at = skip_comments(r->data, r->len, at)) < r->len && r->data[at] == '%') {
+		size_t len = line_len(r->data + at, r->len - at);
+
+		if (!is_version(r->data + at, len))
+			return refuse_at(r, at,
+				"a directive that is not read: only %YAML 1.2 (or 1.1) may stand "
+				"here; take the line out");
+		if (version)
+			return refuse_at(r, at, "a second %YAML: only one may stand here");
+		version = true;
+		at += len;
+	}
+	return 0;
+}
+
+/* Behind the end of the document, whose mark this is, libyaml would read directives again. */
+static int check_rest(struct reader *r, yaml_mark_t end)
+{
+	static const char mark[] = "...";
+	size_t at = offset_of(r, end), n = strlen(mark);
+
+	for (;;) {
+		at = skip_comments(r->data, r->len, at);
+		if (r->len - at < n || memcmp(r->data + at, mark, n) != 0)
+			break;
+		at += n;
+	}
+	return at < r->len && r->data[at] == '%'
+		       ? refuse_at(r, at, "a second document begins here: only one is read")
+		       : 0;
+}
+
+/* ---- the document ---- */
+
+static int empty(struct reader *r)
+{
+	struct node *root;
+
+	if (!(r->flags & DOCUMENT_ALLOW_EMPTY))
+		return refuse(r, (yaml_mark_t){0}, "the document is empty");
+	root = document_add(r->document, NULL, NODE_MAP, NULL, 0, NULL, 0, r->error);
+	if (!root)
+		return -ENOMEM;
+	root->line = root->column = 1;
+	return 0;
+}
+
+static int read_document(struct reader *r)
+{
+	struct node *root;
+	int error = check_directives(r);
+
+	if (error == 0)
+		error = next(r); /* stream start */
+	if (error == 0)
+		error = next(r);
+	if (error)
+		return error;
+	if (r->event.type == YAML_STREAM_END_EVENT)
+		return empty(r);
+	error = next(r);
+	if (error == 0)
+		error = read_value(r, NULL, NULL, 0, &root);
+	if (error == 0)
+		error = next(r); /* document end */
+	if (error == 0)
+		error = check_rest(r, r->event.end_mark);
+	if (error == 0)
+		error = next(r);
+	if (error)
+		return error;
+	if (r->event.type != YAML_STREAM_END_EVENT)
+		return refuse(
+			r, r->event.start_mark, "a second document begins here: only one is read");
+	if (root->type == NODE_NULL && r->flags & DOCUMENT_ALLOW_EMPTY)
+		root->type = NODE_MAP;
+	return 0;
+}
+
+int yaml_parse(const char *data, size_t len, unsigned flags, struct document *d,
+	struct document_error *err)
+{
+	struct reader r = {.document = d, .error = err, .flags = flags};
+	int error;
+
+	r.data = data;
+	r.len = len;
+	r.has_question = memchr(data, '?', len) != NULL;
+	if (!yaml_parser_initialize(&r.parser))
+		return -ENOMEM;
+	yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
+	yaml_parser_set_input_string(&r.parser, (const unsigned char *)data, len);
+	error = read_document(&r);
+	if (r.has_event)
+		yaml_event_delete(&r.event);
+	yaml_parser_delete(&r.parser);
+	for (size_t i = 0; i < r.anchor_count; i++)
+		free(r.anchors[i].name);
+	free(r.anchors);
+	return error;
+}
+
+/* ---- writing ---- */
+
+/* Would some YAML reader, of 1.1 or 1.2, take this text for something else than a string? */
+static bool looks_typed(const char *text)
+{
+	static const char *const words[] = {
+		"null", "true", "false", "y", "n", "yes", "no", "on", "off", NULL};
+
+	if (text[0] == '\0' || strchr("0123456789+-.~=<", text[0]))
+		return true;
+	for (const char *const *w = words; *w; w++)
+		if (strcasecmp(text, *w) == 0)
+			return true;
+	return false;
+}
+
+/* Can it stand as a literal block and come back as it was? */
+static bool fits_literal(const char *text, size_t len)
+{
+	if (len < 2 || strchr(" \t\n", text[0]) || (text[len - 1] == '\n' && text[len - 2] == '\n'))
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)text[i] < ' ' && text[i] != '\n')
+			return false;
+		else if (text[i] == '\n' && i > 0 && text[i - 1] == ' ')
+			return false;
+	return (unsigned char)text[len - 1] != ' ';
+}
+
+/* The style of a string that has none of its own. */
+static unsigned style_of(const char *text, size_t len, bool key)
+{
+	bool control = false, lines = false;
+
+	for (size_t i = 0; i < len; i++) {
+		lines |= text[i] == '\n';
+		control |= ((unsigned char)text[i] < ' ' && text[i] != '\n') ||
+			   (unsigned char)text[i] >= 0x7f;
+	}
+	if (lines && !key && !control && fits_literal(text, len))
+		return STYLE_LITERAL;
+	if (lines || control)
+		return STYLE_DOUBLE_QUOTED;
+	return looks_typed(text) ? STYLE_SINGLE_QUOTED : STYLE_PLAIN;
+}
+
+/* The style that a scalar of YAML had, where it can be had again. */
+static unsigned style_again(unsigned style, const char *text, size_t len, bool key)
+{
+	unsigned shape = style & STYLE_SHAPE;
+
+	if (shape == STYLE_PLAIN && len == 0 && key)
+		return STYLE_SINGLE_QUOTED |
+		       STYLE_TAG(NODE_NULL); /* no key is written as nothing */
+	if ((shape == STYLE_PLAIN && memchr(text, '\n', len)) || (shape >= STYLE_LITERAL && key))
+		shape = STYLE_DOUBLE_QUOTED;
+	return shape | (style & ~STYLE_SHAPE);
+}
+
+static int emit(yaml_emitter_t *e, int made, yaml_event_t *event)
+{
+	if (!made)
+		return -ENOMEM;
+	/* takes the event even when it fails */
+	return yaml_emitter_emit(e, event) ? 0 : e->error == YAML_MEMORY_ERROR ? -ENOMEM : -EINVAL;
+}
+
+static int emit_scalar(yaml_emitter_t *e, const char *text, size_t len, unsigned style)
+{
+	static const char *const tags[] = {
+		[NODE_NULL] = CORE "null",
+		[NODE_BOOL] = CORE "bool",
+		[NODE_INT] = CORE "int",
+		[NODE_DOUBLE] = CORE "float",
+	};
+	const char *tag = style & STYLE_TAGGED ? tags[style >> 4] : NULL;
+	yaml_event_t event;
+	int made = yaml_scalar_event_initialize(&event, NULL, (const yaml_char_t *)tag,
+		(const yaml_char_t *)text, (int)len, !tag, !tag,
+		(yaml_scalar_style_t)(style & STYLE_SHAPE));
+
+	return emit(e, made, &event);
+}
+
+static int emit_text(yaml_emitter_t *e, const char *text, size_t len, unsigned style, bool key)
+{
+	return emit_scalar(e, text, len,
+		style ? style_again(style, text, len, key) : style_of(text, len, key));
+}
+
+static int emit_node(yaml_emitter_t *e, const struct node *n);
+
+static int emit_collection(yaml_emitter_t *e, const struct node *n)
+{
+	bool map = n->type == NODE_MAP;
+	yaml_event_t event;
+	int r = emit(e,
+		map ? yaml_mapping_start_event_initialize(
+			      &event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE)
+		    : yaml_sequence_start_event_initialize(
+			      &event, NULL, NULL, 1, YAML_BLOCK_SEQUENCE_STYLE),
+		&event);
+
+	for (const struct node *c = n->first; c && r == 0; c = c->next) {
+		if (map)
+			r = emit_text(e, c->key, c->key_len, c->key_style, true);
+		if (r == 0)
+			r = emit_node(e, c);
+	}
+	if (r)
+		return r;
+	return emit(e,
+		map ? yaml_mapping_end_event_initialize(&event)
+		    : yaml_sequence_end_event_initialize(&event),
+		&event);
+}
+
+/* A null, boolean or number from elsewhere than YAML: as it was written there, where YAML reads
+ * that as the same. */
+static int emit_plain(yaml_emitter_t *e, const struct node *n)
+{
+	struct node again = {.type = NODE_STRING};
+	char text[40];
+	int base;
+
+	if (n->text && !resolve(n->text, &again) && node_equal(n, &again))
+		return emit_scalar(e, n->text, n->text_len, STYLE_PLAIN);
+	switch (n->type) {
+	case NODE_BOOL:
+		snprintf(text, sizeof(text), "%s", n->boolean ? "true" : "false");
+		break;
+	case NODE_INT:
+		snprintf(text, sizeof(text), "%" PRId64, n->integer);
+		break;
+	case NODE_DOUBLE:
+		snprintf(text, sizeof(text), "%.17g", n->number);
+		if (is_integer(text, &base))
+			snprintf(text, sizeof(text), "%.17g.0", n->number);
+		break;
+	default:
+		snprintf(text, sizeof(text), "null");
+		break;
+	}
+	return emit_scalar(e, text, strlen(text), STYLE_PLAIN);
+}
+
+static int emit_node(yaml_emitter_t *e, const struct node *n)
+{
+	if (n->type >= NODE_LIST)
+		return emit_collection(e, n);
+	if (n->type == NODE_STRING || n->style)
+		return emit_text(e, n->text, n->text_len, n->style, false);
+	return emit_plain(e, n);
+}
+
+static int take_output(void *arg, unsigned char *data, size_t len)
+{
+	return buffer_append(arg, data, len) == 0;
+}
+
+int yaml_write(const struct node *root, struct buffer *out)
+{
+	yaml_emitter_t e;
+	yaml_event_t event;
+	int r;
+
+	if (!yaml_emitter_initialize(&e))
+		return -ENOMEM;
+	yaml_emitter_set_output(&e, take_output, out);
+	yaml_emitter_set_unicode(&e, 1);
+	yaml_emitter_set_width(&e, -1);
+	r = emit(&e, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING), &event);
+	if (r == 0)
+		r = emit(&e, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1),
+			&event);
+	if (r == 0)
+		r = emit_node(&e, root);
+	if (r == 0)
+		r = emit(&e, yaml_document_end_event_initialize(&event, 1), &event);
+	if (r == 0)
+		r = emit(&e, yaml_stream_end_event_initialize(&event), &event);
+	yaml_emitter_delete(&e);
+	return out->error ? out->error : r;
+}

@@ -1,0 +1,283 @@
+/*
+ * Atomic replacement of one file. Surprising: nothing here retries after a failed fsync. The kernel
+ * marks the pages clean and the next fsync lies, so the temporary file is thrown away and the
+ * caller comes again with a new one.
+ */
+#include "files/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <linux/magic.h>
+
+#define TEMPORARY ".pullet-"
+#define HEX 16
+
+/* What to do about an error, where its own text does not say it. */
+static const struct {
+	int error;
+	const char *write, *read;
+} advices[] = {
+	{ENOSPC, ": make room on that file system (df, df -i)", ""},
+	{EDQUOT, ": raise the quota or make room", ""},
+	{EROFS,
+		": mount it writable, or name a place that is; under systemd, open it with "
+		"ReadWritePaths= (systemctl edit pullet)",
+		""},
+	{EBUSY, ": the file itself is a mount point; mount the directory instead", ""},
+	{EXDEV, ": the file itself is a mount point; mount the directory instead", ""},
+	{EACCES, ": the agent's user must be able to write there",
+		": the agent's user must be able to read it"},
+	{EPERM, ": what is there belongs to another user, or is immutable", ""},
+	{EIO, ": the disk fails", ": the disk fails"},
+	{EMFILE, ": raise the limit of open files (LimitNOFILE)",
+		": raise the limit of open files (LimitNOFILE)"},
+	{ENFILE, ": the system has no file descriptors left",
+		": the system has no file descriptors left"},
+	{ENOENT, ": the directory is not there; make it", ": make it, or name another one"},
+	{ENOTDIR, ": a part of the path is not a directory",
+		": a part of the path is not a directory"},
+};
+
+void file_remedy(char remedy[FILE_REMEDY], int error, bool reading)
+{
+	const char *advice = "";
+	char user[64] = "";
+
+	for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++)
+		if (advices[i].error == error)
+			advice = reading ? advices[i].read : advices[i].write;
+	if (error == EACCES || error == EPERM)
+		snprintf(user, sizeof(user), " (it runs as user %u, group %u)", (unsigned)geteuid(),
+			(unsigned)getegid());
+	snprintf(remedy, FILE_REMEDY, "%s%s%s", strerror(error), advice, user);
+}
+
+/* "WHAT DIRECTORY/NAME: REMEDY" */
+static int explain(char why[FILE_WHY], const char *what, int dir, const char *name, int error)
+{
+	char link[32], path[200], remedy[FILE_REMEDY];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+	n = readlink(link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = '\0';
+	file_remedy(remedy, error, false);
+	snprintf(why, FILE_WHY, "%s %s%s%.100s: %s", what, path, n > 0 ? "/" : "", name, remedy);
+	return -error;
+}
+
+static int write_all(const struct sys *sys, int fd, const char *data, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = sys->write(fd, data, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		data += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Everything up to the rename; the file is open as fd. */
+static int fill(const struct sys *sys, int dir, int fd, const char *name, const void *data,
+	size_t len, const struct file_options *o, char why[FILE_WHY])
+{
+	int r = write_all(sys, fd, data, len);
+
+	if (r)
+		return explain(why, "cannot write", dir, name, -r);
+	if ((o->uid != (uid_t)-1 || o->gid != (gid_t)-1) && sys->fchown(fd, o->uid, o->gid)) {
+		r = explain(why, "cannot set the owner of", dir, name, errno);
+		if (r == -EPERM)
+			snprintf(why, FILE_WHY,
+				"cannot set the owner of %.200s: only root may: run the agent as "
+				"root, or leave owner out",
+				name);
+		return r;
+	}
+	if (sys->fchmod(fd, o->mode)) /* after fchown, which clears bits */
+		return explain(why, "cannot set the mode of", dir, name, errno);
+	if (o->sync && sys->fsync(fd))
+		return explain(why, "cannot bring to the disk", dir, name, errno);
+	return 0;
+}
+
+static int create(const struct sys *sys, int dir, const char *name, char temporary[NAME_MAX + 1])
+{
+	int fd, tries = 0;
+
+	do {
+		if (snprintf(temporary, NAME_MAX + 1, ".%s" TEMPORARY "%016" PRIx64, name,
+			    sys->random()) > NAME_MAX) {
+			errno = ENAMETOOLONG;
+			return -1;
+		}
+		fd = sys->openat(
+			dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	} while (fd < 0 && (errno == EINTR || (errno == EEXIST && tries++ < 4)));
+	return fd;
+}
+
+int file_prepare(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
+	const struct file_options *o, char temporary[NAME_MAX + 1], char why[FILE_WHY])
+{
+	int r, fd = create(sys, dir, name, temporary);
+
+	if (fd < 0)
+		return explain(why, "cannot make a new file for", dir, name, errno);
+	r = fill(sys, dir, fd, name, data, len, o, why);
+	if (r == 0 && o->ret_written && fstat(fd, o->ret_written))
+		r = explain(why, "cannot look at", dir, name, errno);
+	if (sys->close(fd) && errno != EINTR && r == 0)
+		r = explain(why, "cannot close", dir, name, errno);
+	if (r)
+		sys->unlinkat(dir, temporary, 0);
+	return r;
+}
+
+int file_commit(const struct sys *sys, int dir, const char *name,
+	const char temporary[NAME_MAX + 1], bool sync, char why[FILE_WHY])
+{
+	int r;
+
+	if (sys->renameat(dir, temporary, dir, name)) {
+		r = explain(why, "cannot replace", dir, name, errno);
+		sys->unlinkat(dir, temporary, 0);
+		return r;
+	}
+	if (sync && sys->fsync(dir)) {
+		explain(why,
+			"the new version is visible, but its directory is not on the disk yet:",
+			dir, name, errno);
+		return FILE_NOT_DURABLE;
+	}
+	return 0;
+}
+
+int file_replace(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
+	const struct file_options *o, char why[FILE_WHY])
+{
+	char temporary[NAME_MAX + 1];
+	int r = file_prepare(sys, dir, name, data, len, o, temporary, why);
+
+	return r ? r : file_commit(sys, dir, name, temporary, o->sync, why);
+}
+
+int file_take(const struct sys *sys, int fd, struct buffer *out)
+{
+	struct stat st;
+	int r = 0;
+
+	if (fstat(fd, &st))
+		r = -errno;
+	else if (!S_ISREG(st.st_mode))
+		r = -EINVAL;
+	else if (st.st_size > 0)
+		r = buffer_reserve(out, (size_t)st.st_size);
+	while (r == 0) {
+		char piece[4096];
+		ssize_t n = sys->read(fd, piece, sizeof(piece));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			r = n < 0 ? -errno : 0;
+			break;
+		}
+		r = buffer_append(out, piece, (size_t)n);
+	}
+	sys->close(fd);
+	return r;
+}
+
+int file_read(const struct sys *sys, int dir, const char *name, struct buffer *out)
+{
+	int fd = sys->openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : file_take(sys, fd, out);
+}
+
+size_t file_temporary(const char *entry)
+{
+	size_t len, tail = strlen(TEMPORARY) + HEX;
+
+	if (entry[0] != '.')
+		return 0;
+	len = strlen(entry);
+	if (len <= tail + 1 || strncmp(entry + len - tail, TEMPORARY, strlen(TEMPORARY)) != 0 ||
+		strspn(entry + len - HEX, "0123456789abcdef") != HEX)
+		return 0;
+	return len - tail - 1;
+}
+
+/* Is `entry` a temporary file of `name` (NULL: of any)? */
+static bool is_temporary(const char *entry, const char *name)
+{
+	size_t len = file_temporary(entry);
+
+	return len && (!name || (strlen(name) == len && strncmp(entry + 1, name, len) == 0));
+}
+
+int file_clean(const struct sys *sys, int dir, const char *name)
+{
+	int fd = sys->openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), removed = 0;
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *e;
+
+	if (!d) {
+		if (fd >= 0)
+			sys->close(fd);
+		return 0;
+	}
+	while ((e = readdir(d)))
+		if (is_temporary(e->d_name, name) && sys->unlinkat(dir, e->d_name, 0) == 0)
+			removed++;
+	closedir(d);
+	return removed;
+}
+
+int file_sync(const struct sys *sys, int dir, const char *name)
+{
+	int r = 0, fd = sys->openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (sys->fsync(fd))
+		r = -errno;
+	sys->close(fd);
+	if (r == 0 && sys->fsync(dir))
+		r = -errno;
+	return r;
+}
+
+int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY])
+{
+	int r = 0, parent = sys->openat(dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+	/* EACCES: it was not the agent who made a directory there */
+	if (parent < 0 ? errno != EACCES : sys->fsync(parent))
+		r = explain(why, "cannot bring to the disk the directory", dir, "..", errno);
+	if (parent >= 0)
+		sys->close(parent);
+	return r;
+}
+
+bool file_in_memory(int dir)
+{
+	struct statfs fs;
+
+	return fstatfs(dir, &fs) == 0 &&
+	       (fs.f_type == TMPFS_MAGIC || fs.f_type == (__typeof__(fs.f_type))RAMFS_MAGIC);
+}

@@ -1,0 +1,70 @@
+/*
+ * Atomic replacement of one file, bounded reading of one, in a directory that is open.
+ *
+ * Replacing: a temporary file in the same directory (O_EXCL, O_NOFOLLOW; mode and owner set by
+ * descriptor), written whole, fsynced if asked, renamed over the target, the directory fsynced if
+ * asked. Never truncates or writes in place, not even on EBUSY (a single-file bind mount), which is
+ * an error that says so. A failed fsync is never retried on the same file: the temporary file is
+ * removed, the target is untouched. Temporary names are ".NAME.pullet-" and 16 hexadecimal digits.
+ *
+ * Threads: any. Errors: -errno, with a sentence in `why`.
+ */
+#ifndef PULLET_FILE_H
+#define PULLET_FILE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "lib/buffer.h"
+#include "base/sys.h"
+
+#define FILE_WHY 512
+#define FILE_REMEDY 160
+
+struct file_options {
+	mode_t mode;
+	uid_t uid;                /* (uid_t)-1 = leave */
+	gid_t gid;                /* (gid_t)-1 = leave */
+	bool sync;                /* fsync file and directory */
+	struct stat *ret_written; /* the file before anybody else could see it; or NULL */
+};
+
+/* The error's own text, and what to do about it where that does not say: "Permission denied: the
+ * agent's user must be able to write there (it runs as user 110, group 110)". */
+void file_remedy(char remedy[FILE_REMEDY], int error, bool reading);
+/* Replaces dir/name by len bytes. 0; or -errno and nothing changed; or FILE_NOT_DURABLE: the new
+ * content is in place, but fsync of the directory failed. */
+#define FILE_NOT_DURABLE 1
+int file_replace(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
+	const struct file_options *options, char why[FILE_WHY]);
+/* Its two halves: the temporary file, whose name is returned, with all that may fail for want of
+ * room or permission, nothing being visible yet; then the rename. After an error of either the
+ * temporary file is gone. */
+int file_prepare(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
+	const struct file_options *options, char ret_temporary[NAME_MAX + 1], char why[FILE_WHY]);
+int file_commit(const struct sys *sys, int dir, const char *name,
+	const char temporary[NAME_MAX + 1], bool sync, char why[FILE_WHY]);
+/* Reads dir/name whole into out (up to out's maximum); regular files only, no symlink followed. 0
+ * or -errno. */
+int file_read(const struct sys *sys, int dir, const char *name, struct buffer *out);
+/* The same of an open file, which it closes. */
+int file_take(const struct sys *sys, int fd, struct buffer *out);
+/* Is this the name of a temporary file? Then the length of the name of the file that it was to
+ * become, which begins at entry + 1; else 0. */
+size_t file_temporary(const char *entry);
+/* Removes temporary files that a crash left behind for name (NULL: for any name). Returns how many.
+ */
+int file_clean(const struct sys *sys, int dir, const char *name);
+/* Fsyncs dir/name (opened read-only) and then dir. 0 or -errno. */
+int file_sync(const struct sys *sys, int dir, const char *name);
+/* Fsyncs the directory above an open one: a new one is found after a power cut only when its name
+ * is on the disk too. 0 or -errno; 0 also for a parent that may not be read. */
+int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY]);
+/* True when the directory lies in memory (tmpfs, ramfs): nothing there survives a power cut, so
+ * fsync is left out. */
+bool file_in_memory(int dir);
+
+#endif

@@ -1,0 +1,191 @@
+/*
+ * Drift by inotify. Surprising: the agent's own publications are events too; whoever is told looks
+ * at the file and finds it as it should be.
+ */
+#include "files/file_watch.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+
+#define EVENTS (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | IN_ONLYDIR)
+
+struct directory {
+	struct index_link link;
+	int descriptor; /* of the watch */
+	size_t users;   /* entries in it */
+};
+
+struct drift {
+	struct loop_watch watch;
+	int fd;
+	struct index directories, entries;
+};
+
+/* ---- who is concerned ---- */
+
+static uint64_t hash_of(int directory, const char *name)
+{
+	uint64_t hash = hash_bytes(HASH_START, &directory, sizeof(directory));
+
+	return name ? hash_bytes(hash, name, strlen(name)) : hash;
+}
+
+static bool is_about(const struct drift_entry *e, int directory, const char *name)
+{
+	return e->directory == directory && !e->name == !name &&
+	       (!name || strcmp(e->name, name) == 0);
+}
+
+static const char *cause_of(uint32_t mask)
+{
+	static const struct {
+		uint32_t mask;
+		const char *cause;
+	} table[] = {
+		{IN_DELETE | IN_MOVED_FROM, "removed"},
+		{IN_MOVED_TO, "replaced"},
+		{IN_CLOSE_WRITE, "written"},
+		{IN_ATTRIB, "its mode or owner changed"},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (mask & table[i].mask)
+			return table[i].cause;
+	return "changed";
+}
+
+static void tell(struct drift *d, int directory, const char *name, const char *cause)
+{
+	struct index_link *l, *next;
+
+	for (l = index_first(&d->entries, hash_of(directory, name)); l; l = next) {
+		struct drift_entry *e =
+			(struct drift_entry *)((char *)l - offsetof(struct drift_entry, link));
+
+		next = index_next(l); /* it may be removed by what it is told */
+		if (is_about(e, directory, name))
+			e->noticed(e->arg, cause);
+	}
+}
+
+static void ready(void *arg, int fd, unsigned events)
+{
+	char data[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+	struct drift *d = arg;
+	ssize_t len;
+
+	(void)events;
+	len = read(fd, data, sizeof(data)); /* what is left makes the loop call again */
+	for (ssize_t at = 0; at < len;) {
+		const struct inotify_event *event = (const struct inotify_event *)(data + at);
+
+		if (event->len)
+			tell(d, event->wd, event->name, cause_of(event->mask));
+		tell(d, event->wd, NULL, cause_of(event->mask));
+		at += (ssize_t)(sizeof(*event) + event->len);
+	}
+}
+
+struct drift *drift_new(struct loop *l)
+{
+	struct drift *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return NULL;
+	d->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (d->fd >= 0 && loop_watch(l, &d->watch, d->fd, LOOP_READ, ready, d) == 0)
+		return d;
+	if (d->fd >= 0)
+		close(d->fd);
+	free(d);
+	return NULL;
+}
+
+void drift_free(struct drift *d)
+{
+	struct index_link *link;
+	size_t at = 0;
+
+	if (!d)
+		return;
+	loop_unwatch(&d->watch);
+	close(d->fd);
+	while ((link = index_take(&d->directories, &at)))
+		free(link); /* the first member of a struct directory */
+	index_fini(&d->directories);
+	index_fini(&d->entries);
+	free(d);
+}
+
+/* The kernel gives one directory one descriptor, however often it is added. NULL = none has it. */
+static struct directory *find(const struct drift *d, int descriptor)
+{
+	struct index_link *l = index_first(&d->directories, hash_of(descriptor, NULL));
+
+	while (l && ((struct directory *)l)->descriptor != descriptor)
+		l = index_next(l);
+	return (struct directory *)l;
+}
+
+/* One entry more in the directory. 0 or -ENOMEM. */
+static int use(struct drift *d, int descriptor)
+{
+	struct directory *directory = find(d, descriptor);
+
+	if (!directory) {
+		directory = calloc(1, sizeof(*directory));
+		if (!directory ||
+			index_add(&d->directories, &directory->link, hash_of(descriptor, NULL))) {
+			free(directory);
+			return -ENOMEM;
+		}
+		directory->descriptor = descriptor;
+	}
+	directory->users++;
+	return 0;
+}
+
+static void leave(struct drift *d, int descriptor)
+{
+	struct directory *directory = find(d, descriptor);
+
+	if (--directory->users)
+		return;
+	inotify_rm_watch(d->fd, descriptor); /* nobody watches anything in it any more */
+	index_remove(&d->directories, &directory->link);
+	free(directory);
+}
+
+int drift_add(struct drift *d, struct drift_entry *e, const char *dir, const char *name)
+{
+	int descriptor = inotify_add_watch(d->fd, dir, EVENTS);
+
+	if (descriptor < 0)
+		return -errno;
+	if (use(d, descriptor))
+		return -ENOMEM;
+	if (index_add(&d->entries, &e->link, hash_of(descriptor, name))) {
+		leave(d, descriptor);
+		return -ENOMEM;
+	}
+	e->name = name;
+	e->directory = descriptor;
+	return 0;
+}
+
+void drift_remove(struct drift *d, struct drift_entry *e)
+{
+	int directory = e->directory;
+
+	if (!directory) /* descriptors begin at 1: it is not watched */
+		return;
+	index_remove(&d->entries, &e->link);
+	*e = (struct drift_entry){.directory = 0};
+	leave(d, directory);
+}

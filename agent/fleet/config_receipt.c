@@ -1,0 +1,121 @@
+/*
+ * A config's account of itself. Surprising: what the server has and does not stand counts more than
+ * that it could not be asked lately, and what an application could not be told is a failure too.
+ */
+#include "fleet/config_receipt.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "config/state.h"
+#include "text/sentence.h"
+
+/* A version is being judged, or the application is being told of one or watched. */
+static bool is_applying(const struct config *c, const struct config_status *s)
+{
+	const struct aftermath_status *a = &s->aftermath;
+
+	return c->candidate ||
+	       (s->has_aftermath &&
+		       ((a->has_reload && (a->reload.state == RELOAD_WAITING ||
+						  a->reload.state == RELOAD_RUNNING)) ||
+			       (a->has_probe &&
+				       (a->probe == PROBE_WAITING || a->probe == PROBE_WATCHING))));
+}
+
+static bool is_untold(const struct config_status *s)
+{
+	return s->has_aftermath && s->aftermath.has_reload &&
+	       s->aftermath.reload.state == RELOAD_FAILED;
+}
+
+static enum receipt_state own_state(const struct config_status *s)
+{
+	static const enum receipt_state table[] = {RECEIPT_FAILING, RECEIPT_STALE, RECEIPT_WAITING};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (strcmp(s->state, receipt_state_name(table[i])) == 0)
+			return table[i];
+	return RECEIPT_OK;
+}
+
+static void tell_decision(const struct ledger_pin *pin, char ret_text[FILE_WHY])
+{
+	snprintf(ret_text, FILE_WHY, "by %s%s%s", pin->by, pin->reason[0] ? ": " : "", pin->reason);
+}
+
+/* The word, and what is to be said beside it. */
+static enum receipt_state judge(
+	const struct config *c, const struct config_status *s, char ret_text[FILE_WHY])
+{
+	enum receipt_state own = own_state(s);
+
+	ret_text[0] = '\0';
+	if (is_applying(c, s))
+		return RECEIPT_APPLYING;
+	if (s->away && strcmp(s->away_judge, "pin") != 0) {
+		snprintf(ret_text, FILE_WHY, "%s: %s", s->away_judge,
+			s->away_why ? s->away_why : "");
+		return s->held ? RECEIPT_HELD : RECEIPT_REFUSED;
+	}
+	if (s->suspension) {
+		tell_decision(s->suspension, ret_text);
+		return RECEIPT_SUSPENDED;
+	}
+	if (own != RECEIPT_OK) {
+		snprintf(ret_text, FILE_WHY, "%s", s->last_error);
+		return own;
+	}
+	if (is_untold(s)) {
+		snprintf(ret_text, FILE_WHY, "the application could not be told: %s",
+			s->aftermath.reload.why);
+		return RECEIPT_FAILING;
+	}
+	if (!s->pin)
+		return RECEIPT_OK;
+	tell_decision(s->pin, ret_text);
+	return RECEIPT_PINNED;
+}
+
+/* The versions of the layers behind the first one; a signature follows each, if any does. */
+static void others(const struct config_status *s, char ret_others[RECEIPT_OTHERS])
+{
+	size_t each = s->settings->verify.public_keys ? 2 : 1, len = 0;
+	char version[RECEIPT_VERSION];
+
+	ret_others[0] = '\0';
+	for (size_t i = each; i < s->version->part_count; i += each) {
+		receipt_version(s->version->parts[i].etag, version);
+		if (version[0] && len < RECEIPT_OTHERS)
+			len += (size_t)snprintf(ret_others + len, RECEIPT_OTHERS - len, "%s%.64s",
+				len ? " " : "", version);
+	}
+}
+
+void account_give(struct config *c, struct receipt_config *ret_account, struct receipt_texts *texts)
+{
+	struct config_status s;
+	char text[FILE_WHY], shown[FILE_WHY];
+	enum receipt_state state;
+	bool stands;
+
+	config_status(c, &s);
+	stands = s.version->generation > 0 && s.version->part_count > 0;
+	state = judge(c, &s, text);
+	receipt_version(stands ? s.version->parts[0].etag : "", texts->version);
+	receipt_version(s.away && s.away->part_count ? s.away->parts[0].etag : "", texts->away);
+	others(&s, texts->others);
+	receipt_why(sentence_show(shown, sizeof(shown), text, AUDIENCE_READER), texts->why);
+	snprintf(texts->digest, sizeof(texts->digest), "%.16s", stands ? s.version->sha256 : "");
+	*ret_account = (struct receipt_config){
+		.name = s.settings->name,
+		.generation = s.version->generation,
+		.version = texts->version,
+		.others = texts->others,
+		.digest = texts->digest,
+		.state = state,
+		.why = texts->why,
+		.away = texts->away,
+		.pulled_ms = stands ? s.version->pulled_ms : 0,
+	};
+}

@@ -1,0 +1,17 @@
+/*
+ * What a receipt says of one config: its status, in one word and a sentence.
+ *
+ * Threads: the loop's. Ownership: ret points into texts, and to what lives as long as the config's
+ * status does.
+ */
+#ifndef PULLET_ACCOUNT_H
+#define PULLET_ACCOUNT_H
+
+#include "config/config.h"
+#include "fleet/receipt.h"
+
+/* Fills in all but since_ms. */
+void account_give(
+	struct config *c, struct receipt_config *ret_account, struct receipt_texts *ret_texts);
+
+#endif

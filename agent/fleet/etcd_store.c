@@ -1,0 +1,188 @@
+/*
+ * etcd's gateway. Surprising: a stream (a watch, a lease's renewal) answers 200 whatever comes of
+ * it; what went wrong is an "error" in a line of the body.
+ */
+#include "fleet/etcd_store.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "crypto/base64.h"
+#include "pull/kinds/kv.h"
+#include "pull/kinds/answer.h"
+
+/* ---- requests ---- */
+
+int gateway_begin(const struct kind_place *place, const char *api, struct kind_request *r)
+{
+	int e = kind_header(r, "Content-Type: application/json");
+
+	r->method = "POST";
+	buffer_append_string(&r->url, place->base);
+	buffer_append_string(&r->url, api);
+	if (e == 0) /* a member without a leader says so at once */
+		e = kind_header(r, "Grpc-Metadata-Hasleader: true");
+	if (e == 0 && place->token)
+		e = kind_header(r, "Authorization: %s", place->token);
+	return e ? e : r->url.error;
+}
+
+int gateway_bytes(struct buffer *body, const char *name, const void *data, size_t len)
+{
+	bool first = body->len == 0 || body->data[body->len - 1] == '{';
+
+	buffer_printf(body, "%s\"%s\":\"", first ? "" : ",", name);
+	base64_append(body, data, len);
+	return buffer_append_string(body, "\"");
+}
+
+int gateway_end_of(struct buffer *body, const char *name, const char *prefix)
+{
+	size_t len = strlen(prefix);
+	char *end = strdup(prefix);
+
+	if (!end)
+		return body->error = -ENOMEM;
+	end[len - 1]++;
+	gateway_bytes(body, name, end, len);
+	free(end);
+	return body->error;
+}
+
+/* ---- answers ---- */
+
+uint64_t gateway_number(const struct node *map, const char *name)
+{
+	uint64_t n;
+
+	return map && map->type == NODE_MAP && kv_number(map, name, &n) ? n : 0;
+}
+
+bool gateway_true(const struct node *map, const char *name)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_BOOL && n->boolean;
+}
+
+int gateway_decode(const struct node *map, const char *name, struct buffer *out)
+{
+	const char *text;
+	size_t len;
+
+	buffer_clear(out);
+	return kv_text(map, name, &text, &len) ? kv_decode(out, text, len) : -EINVAL;
+}
+
+/* What a sentence of etcd's means, wherever it comes from. */
+static int meaning_of(const char *words)
+{
+	static const struct {
+		const char *words;
+		int error;
+	} table[] = {
+		{"requested lease not found", -ESTALE},
+		{"required revision has been compacted", -ESTALE},
+		{"invalid auth token", -EACCES},
+		{"user name is empty", -EACCES},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (strstr(words, table[i].words))
+			return table[i].error;
+	return -EIO;
+}
+
+/* The kind knows what refusals mean; but a lease that is not there is no missing API to us. */
+static int refused(const struct kind_place *place, const struct transport_response *response,
+	enum kind_cause *ret_cause, char why[FILE_WHY])
+{
+	const char *body = response->body.data ? response->body.data : "";
+	struct kind_answer none;
+	enum kind_verdict verdict;
+	int r = -EIO;
+
+	kind_answer_init(&none, 0);
+	verdict = source_judge(place, response, false, &none, ret_cause, why);
+	kind_answer_fini(&none);
+	if (response->result == TRANSPORT_TOO_LARGE)
+		return -EMSGSIZE;
+	if (response->result == TRANSPORT_OK)
+		r = verdict == KIND_UNAUTHORIZED ? -EACCES : meaning_of(body);
+	if (r == -ESTALE)
+		snprintf(why, FILE_WHY, "the server does not know it any more");
+	return r;
+}
+
+/* {"error": {"message": TEXT, "http_code": N}} in a stream, or a text. */
+static int stream_error(const struct node *error, enum kind_cause *ret_cause, char why[FILE_WHY])
+{
+	uint64_t status = gateway_number(error, "http_code");
+	char words[KV_WORDS] = "";
+	const char *text = "";
+	size_t len = 0;
+
+	if (error->type == NODE_MAP && kv_text(error, "message", &text, &len))
+		kv_words(text, len, words);
+	else if (error->type == NODE_STRING)
+		kv_words(error->text, error->text_len, words);
+	*ret_cause = status == 401 || status == 403 || strcasestr(words, "permission denied")
+			     ? KIND_CAUSE_FORBIDDEN
+		     : status == 503 ? KIND_CAUSE_UNREACHABLE
+				     : KIND_CAUSE_ANSWER;
+	snprintf(why, FILE_WHY, "the server says: %s", words[0] ? words : "an error");
+	return meaning_of(words);
+}
+
+static int read_root(struct gateway_answer *a, enum kind_cause *ret_cause, char why[FILE_WHY])
+{
+	const struct node *root = document_root(a->json), *error = node_find(root, "error"),
+			  *result = node_find(root, "result"), *header;
+
+	if (error && error->type != NODE_NULL)
+		return stream_error(error, ret_cause, why);
+	a->root = result && result->type == NODE_MAP ? result : root;
+	header = node_find(a->root, "header");
+	a->cluster = gateway_number(header, "cluster_id");
+	a->revision = gateway_number(header, "revision");
+	if (a->cluster)
+		return 0;
+	snprintf(why, FILE_WHY, "the answer is not one of etcd's: check the urls of the server");
+	return -EIO;
+}
+
+int gateway_read(const struct kind_place *place, const struct transport_response *response,
+	struct gateway_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
+{
+	struct gateway_answer a = {.json = NULL};
+	struct document_error e;
+	int r;
+
+	*ret_cause = KIND_CAUSE_ANSWER;
+	if (response->result != TRANSPORT_OK || response->status != 200)
+		return refused(place, response, ret_cause, why);
+	r = document_parse(DOCUMENT_JSON, response->body.data ? response->body.data : "",
+		response->body.len, 0, &a.json, &e);
+	if (r) {
+		snprintf(why, FILE_WHY, "the answer is not one of etcd's: %s",
+			r == -ENOMEM ? "out of memory" : "it is not JSON");
+		return r == -ENOMEM ? r : -EIO;
+	}
+	r = read_root(&a, ret_cause, why);
+	if (r) {
+		gateway_answer_fini(&a);
+		return r;
+	}
+	*ret_cause = KIND_CAUSE_NONE;
+	*ret = a;
+	return 0;
+}
+
+void gateway_answer_fini(struct gateway_answer *a)
+{
+	document_free(a->json);
+	*a = (struct gateway_answer){.json = NULL};
+}

@@ -1,0 +1,380 @@
+/*
+ * Receipts as JSON. Surprising: what is read is one block of memory; no text is longer than it was
+ * written in JSON with its quotes, so the length of the input is room enough for all of them.
+ */
+#include "fleet/receipt.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "document/document.h"
+#include "text/json_text.h"
+#include "settings/value.h"
+
+#define LEAST_DIGEST 12 /* letters, as `pullet history` shows them */
+
+static const char *const states[RECEIPT_STATES] = {
+	[RECEIPT_OK] = "ok",
+	[RECEIPT_APPLYING] = "applying",
+	[RECEIPT_PINNED] = "pinned",
+	[RECEIPT_SUSPENDED] = "suspended",
+	[RECEIPT_HELD] = "held",
+	[RECEIPT_REFUSED] = "refused",
+	[RECEIPT_FAILING] = "failing",
+	[RECEIPT_STALE] = "stale",
+	[RECEIPT_WAITING] = "waiting",
+	[RECEIPT_OTHER] = "other",
+};
+
+const char *receipt_state_name(enum receipt_state state)
+{
+	return states[state];
+}
+
+/* ---- texts ---- */
+
+void receipt_version(const char *etag, char ret_version[RECEIPT_VERSION])
+{
+	size_t len;
+
+	if (strncmp(etag, "W/\"", 3) == 0)
+		etag += 2;
+	len = strlen(etag);
+	if (len >= 2 && etag[0] == '"' && etag[len - 1] == '"') {
+		etag++;
+		len -= 2;
+	}
+	if (len >= RECEIPT_VERSION)
+		len = RECEIPT_VERSION - 1;
+	for (size_t i = 0; i < len; i++) {
+		bool plain = etag[i] > ' ' && etag[i] < 0x7f && etag[i] != '"' && etag[i] != '\\';
+
+		ret_version[i] = plain ? etag[i] : '?';
+	}
+	ret_version[len] = '\0';
+}
+
+void receipt_why(const char *text, char ret_why[RECEIPT_WHY])
+{
+	size_t len = strcspn(text, "\r\n");
+
+	if (len >= RECEIPT_WHY)
+		len = RECEIPT_WHY - 1;
+	while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
+		len--;
+	memcpy(ret_why, text, len);
+	ret_why[len] = '\0';
+}
+
+static bool is_among(const char *words, const char *word)
+{
+	size_t len = strlen(word), n;
+
+	for (; *words; words += n + (words[n] == ' ')) {
+		n = strcspn(words, " ");
+		if (n == len && memcmp(words, word, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool receipt_runs(const struct receipt_config *c, const char *version)
+{
+	size_t len = strlen(version), have = strlen(c->digest);
+	size_t same = len < have ? len : have;
+
+	if (c->generation == 0)
+		return false;
+	return strcmp(c->version, version) == 0 || is_among(c->others, version) ||
+	       (same >= LEAST_DIGEST && strncasecmp(c->digest, version, same) == 0);
+}
+
+/* ---- writing ---- */
+
+static void time_member(struct buffer *out, const char *name, int64_t ms)
+{
+	jsontext_number(out, name, ms > 0 ? (unsigned long long)ms : 0);
+}
+
+static void labels_member(const struct receipt *r, struct buffer *out)
+{
+	buffer_append_string(out, ",\"labels\":{");
+	for (size_t i = 0; i < r->label_count; i++)
+		jsontext_member(out, r->labels[i].name, r->labels[i].value);
+	buffer_append_string(out, "}");
+}
+
+void receipt_begin(const struct receipt *r, struct buffer *out)
+{
+	buffer_append_string(out, "{\"v\":1");
+	jsontext_member(out, "host", r->host);
+	jsontext_member(out, "pullet", r->pullet);
+	time_member(out, "since_ms", r->since_ms);
+	if (r->pages > 1) {
+		jsontext_number(out, "page", r->page);
+		jsontext_number(out, "pages", r->pages);
+	}
+	labels_member(r, out);
+	buffer_append_string(out, ",\"configs\":{");
+}
+
+void receipt_add(const struct receipt_config *c, struct buffer *out)
+{
+	if (out->len && out->data[out->len - 1] != '{')
+		buffer_append_string(out, ",");
+	jsontext_append(out, c->name, strlen(c->name));
+	buffer_append_string(out, ":{");
+	jsontext_number(out, "generation", c->generation);
+	jsontext_member(out, "version", c->version);
+	if (c->others[0])
+		jsontext_member(out, "others", c->others);
+	jsontext_member(out, "digest", c->digest);
+	jsontext_member(out, "state", states[c->state]);
+	if (c->why[0])
+		jsontext_member(out, "why", c->why);
+	if (c->away[0])
+		jsontext_member(out, "away", c->away);
+	time_member(out, "since_ms", c->since_ms);
+	time_member(out, "pulled_ms", c->pulled_ms);
+	buffer_append_string(out, "}");
+}
+
+int receipt_end(struct buffer *out)
+{
+	return buffer_append_string(out, "}}");
+}
+
+int receipt_write_known(const struct receipt *r, struct buffer *out)
+{
+	buffer_append_string(out, "{\"v\":1");
+	time_member(out, "first_ms", r->since_ms);
+	labels_member(r, out);
+	buffer_append_string(out, ",\"configs\":[");
+	for (size_t i = 0; i < r->config_count; i++) {
+		buffer_append_string(out, i ? "," : "");
+		jsontext_append(out, r->configs[i].name, strlen(r->configs[i].name));
+	}
+	return buffer_append_string(out, "]}");
+}
+
+/* ---- reading ---- */
+
+/* A receipt under construction, and the room behind it. */
+struct reader {
+	struct receipt *receipt;
+	struct settings_label *labels;
+	char *free;
+};
+
+static char *keep(struct reader *in, const char *text, size_t len)
+{
+	char *kept = in->free;
+
+	memcpy(kept, text, len);
+	kept[len] = '\0';
+	in->free += len + 1;
+	return kept;
+}
+
+static const char *text_of(struct reader *in, const struct node *map, const char *name)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_STRING ? keep(in, n->text, n->text_len) : "";
+}
+
+/* What is no number, or below nothing, is 0. */
+static int64_t number_of(const struct node *map, const char *name)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_INT && n->integer > 0 ? n->integer : 0;
+}
+
+static enum receipt_state state_of(const struct node *map)
+{
+	const struct node *n = node_find(map, "state");
+
+	for (int i = 0; n && n->type == NODE_STRING && i < RECEIPT_OTHER; i++)
+		if (strcmp(n->text, states[i]) == 0)
+			return (enum receipt_state)i;
+	return RECEIPT_OTHER;
+}
+
+static void read_config(struct reader *in, const struct node *n, struct receipt_config *c)
+{
+	*c = (struct receipt_config){
+		.name = keep(in, n->key, n->key_len),
+		.generation = (uint64_t)number_of(n, "generation"),
+		.version = text_of(in, n, "version"),
+		.others = text_of(in, n, "others"),
+		.digest = text_of(in, n, "digest"),
+		.state = state_of(n),
+		.why = text_of(in, n, "why"),
+		.away = text_of(in, n, "away"),
+		.since_ms = number_of(n, "since_ms"),
+		.pulled_ms = number_of(n, "pulled_ms"),
+	};
+}
+
+static void read_name(struct reader *in, const struct node *n, struct receipt_config *c)
+{
+	*c = (struct receipt_config){.name = keep(in, n->text, n->text_len),
+		.version = "",
+		.others = "",
+		.digest = "",
+		.why = "",
+		.away = "",
+		.state = RECEIPT_OTHER};
+}
+
+/* A list or map whose children are all of one type. */
+static bool is_of(const struct node *n, enum node_type type, enum node_type child)
+{
+	if (!n || n->type != type)
+		return false;
+	for (n = n->first; n; n = n->next)
+		if (n->type != child)
+			return false;
+	return true;
+}
+
+static void fill(struct reader *in, const struct node *root, bool known)
+{
+	const struct node *labels = node_find(root, "labels"),
+			  *configs = node_find(root, "configs");
+	struct receipt *r = in->receipt;
+
+	for (const struct node *n = labels->first; n; n = n->next) {
+		in->labels[r->label_count].name = keep(in, n->key, n->key_len);
+		in->labels[r->label_count++].value = keep(in, n->text, n->text_len);
+	}
+	for (const struct node *n = configs->first; n; n = n->next) {
+		struct receipt_config *c = &r->configs[r->config_count++];
+
+		if (known)
+			read_name(in, n, c);
+		else
+			read_config(in, n, c);
+	}
+	r->host = text_of(in, root, "host");
+	r->pullet = text_of(in, root, "pullet");
+	r->since_ms = number_of(root, known ? "first_ms" : "since_ms");
+	r->page = (uint64_t)number_of(root, "page");
+	r->pages = (uint64_t)number_of(root, "pages");
+	r->page = r->page ? r->page : 1;
+	r->pages = r->pages ? r->pages : 1;
+}
+
+static int read_root(const struct node *root, size_t len, bool known, struct receipt **ret)
+{
+	const struct node *v = node_find(root, "v"), *labels = node_find(root, "labels"),
+			  *configs = node_find(root, "configs");
+	struct reader in;
+	size_t size;
+
+	if (!v || v->type != NODE_INT)
+		return -EINVAL;
+	if (v->integer != 1)
+		return -EPROTONOSUPPORT;
+	if (!is_of(labels, NODE_MAP, NODE_STRING) ||
+		!is_of(configs, known ? NODE_LIST : NODE_MAP, known ? NODE_STRING : NODE_MAP))
+		return -EINVAL;
+	size = sizeof(*in.receipt) + configs->count * sizeof(*in.receipt->configs) +
+	       labels->count * sizeof(*in.labels);
+	in.receipt = calloc(1, size + len);
+	if (!in.receipt)
+		return -ENOMEM;
+	in.receipt->bytes = size + len;
+	in.receipt->configs = (struct receipt_config *)(in.receipt + 1);
+	in.labels = (struct settings_label *)(in.receipt->configs + configs->count);
+	in.receipt->labels = in.labels;
+	in.free = (char *)in.receipt + size;
+	fill(&in, root, known);
+	*ret = in.receipt;
+	return 0;
+}
+
+static int read_any(const char *data, size_t len, bool known, struct receipt **ret)
+{
+	struct document_error e;
+	struct document *d;
+	int r = document_parse(DOCUMENT_JSON, data, len, 0, &d, &e);
+
+	if (r)
+		return r == -ENOMEM ? r : -EINVAL;
+	r = read_root(document_root(d), len, known, ret);
+	document_free(d);
+	return r;
+}
+
+int receipt_read(const char *data, size_t len, struct receipt **ret)
+{
+	return read_any(data, len, false, ret);
+}
+
+int receipt_read_known(const char *data, size_t len, struct receipt **ret)
+{
+	return read_any(data, len, true, ret);
+}
+
+/* ---- what an agent writes ---- */
+
+static enum receipt_fault worse(enum receipt_fault a, enum receipt_fault b)
+{
+	return a == RECEIPT_SOUND ? b : a;
+}
+
+/* Printable ASCII from `least` on, in less than `room` bytes. */
+static enum receipt_fault check_text(const char *text, char least, size_t room)
+{
+	if (strlen(text) >= room)
+		return RECEIPT_LARGE;
+	for (; *text; text++)
+		if (*text < least || *text >= 0x7f)
+			return RECEIPT_ODD;
+	return RECEIPT_SOUND;
+}
+
+static enum receipt_fault check_config(const struct receipt_config *c)
+{
+	enum receipt_fault f = settings_check_name(c->name) ? RECEIPT_ODD : RECEIPT_SOUND;
+
+	f = worse(f, check_text(c->version, '!', RECEIPT_VERSION));
+	f = worse(f, check_text(c->away, '!', RECEIPT_VERSION));
+	f = worse(f, check_text(c->digest, '!', RECEIPT_DIGEST));
+	f = worse(f, check_text(c->others, ' ', RECEIPT_OTHERS));
+	return worse(f, strlen(c->why) < RECEIPT_WHY ? RECEIPT_SOUND : RECEIPT_LARGE);
+}
+
+enum receipt_fault receipt_check(const struct receipt *r, bool known)
+{
+	enum receipt_fault f = check_text(r->pullet, ' ', RECEIPT_VERSION);
+
+	if (r->config_count > (known ? SETTINGS_MAX_CONFIGS : RECEIPT_CONFIGS) ||
+		r->label_count > SETTINGS_MAX_LABELS)
+		return RECEIPT_LARGE;
+	for (size_t i = 0; f == RECEIPT_SOUND && i < r->config_count; i++)
+		f = check_config(&r->configs[i]);
+	return f;
+}
+
+int64_t receipt_latest_ms(const struct receipt *r)
+{
+	int64_t latest_ms = r->since_ms;
+
+	for (size_t i = 0; i < r->config_count; i++) {
+		const struct receipt_config *c = &r->configs[i];
+
+		latest_ms = c->since_ms > latest_ms ? c->since_ms : latest_ms;
+		latest_ms = c->pulled_ms > latest_ms ? c->pulled_ms : latest_ms;
+	}
+	return latest_ms;
+}
+
+void receipt_free(struct receipt *r)
+{
+	free(r);
+}

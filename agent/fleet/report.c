@@ -1,0 +1,799 @@
+/*
+ * One errand after the other: a lease, the host's name among those that are known, the pages of the
+ * receipt that changed; and, before anything else, the lease's renewal.
+ *
+ * Surprising: a write demands that the key is still as we left it, and once in a lease's life that
+ * is asked for by itself. If it is not, etcd went back to a backup, or a second agent writes under
+ * the same name, and each of the two shows half of the truth; that is told, and all is written
+ * again.
+ */
+#include "fleet/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pull/exchange.h"
+#include "fleet/etcd_store.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "settings/value.h"
+
+#define MAX_KEY (SETTINGS_MAX_URL + SETTINGS_MAX_NAME + 32)
+#define MAX_ANSWER (2u << 20) /* what is known of this host is the largest */
+
+#define RENEWALS 3 /* to a check */
+
+enum errand { NOTHING, GRANT, RENEW, CHECK, GREET, GREET_ANEW, WRITE };
+
+struct page {
+	bool dirty;        /* it is not written as it is now */
+	bool queued;       /* to be written in this round */
+	uint64_t revision; /* in which it was written under this lease; 0 = it was not */
+};
+
+struct item {
+	uint64_t hash;  /* of all that is told of the config */
+	uint64_t stand; /* of version and state alone */
+	int64_t since_ms;
+	bool applying;
+};
+
+struct report {
+	struct report_env env;
+	struct exchange_env exchange_env;
+	struct session session;
+	const struct settings_server *server;
+	char *key, *known; /* in etcd */
+	bool off;
+
+	struct exchange *exchange;
+	enum errand errand;
+	size_t page; /* that is being written */
+	uint64_t begun_ms;
+	struct backoff **backoffs; /* of the server's addresses */
+	size_t address;
+	unsigned tries, failures;
+
+	uint64_t lease, lease_until_ms, renew_ms;
+	unsigned renewals;                           /* since the last check */
+	enum { UNKNOWN, OTHERWISE, KNOWN } greeting; /* is the host among those that are known? */
+	int64_t first_ms;                            /* since when */
+
+	bool round; /* pages are being written */
+	uint64_t round_ms, send_ms, retry_ms;
+	struct loop_timer next, look;
+	struct item *items; /* as many as there are configs */
+	struct page *pages;
+	size_t page_count;
+
+	bool written, failing, shared;
+	char error[FILE_WHY];
+	struct log_limit limit, shared_limit;
+	int64_t started_ms, sent_ms;
+	uint64_t sent, failed, leases;
+};
+
+static void go_on(struct report *r);
+
+static uint64_t upto(struct report *r, uint64_t bound)
+{
+	return sys_random_upto(r->env.sys, bound);
+}
+
+/* ---- what there is to tell ---- */
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	return hash_bytes(hash, text, strlen(text) + 1);
+}
+
+static uint64_t hash_stand(const struct receipt_config *c)
+{
+	const uint64_t numbers[] = {c->generation, (uint64_t)c->state, (uint64_t)c->pulled_ms};
+	uint64_t hash = hash_bytes(HASH_START, numbers, sizeof(numbers));
+
+	return hash_text(hash_text(hash_text(hash, c->version), c->others), c->digest);
+}
+
+static bool is_dirty(const struct report *r)
+{
+	for (size_t i = 0; i < r->page_count; i++)
+		if (r->pages[i].dirty)
+			return true;
+	return false;
+}
+
+static void soil(struct report *r, size_t page)
+{
+	uint64_t now_ms = loop_now_ms(r->env.loop), soonest_ms = r->round_ms + REPORT_REST_MS;
+	bool first = !r->round && !is_dirty(r);
+
+	r->pages[page].dirty = true;
+	if (first)
+		r->send_ms = (r->round_ms && soonest_ms > now_ms ? soonest_ms : now_ms) +
+			     upto(r, REPORT_FIRST_MS);
+}
+
+/* Looks at one config: fills in what is told of it, and notes whether that is new. */
+static void look_at(
+	struct report *r, size_t i, struct receipt_config *c, struct receipt_texts *texts)
+{
+	struct item *item = &r->items[i];
+	uint64_t hash, stand;
+
+	*c = (struct receipt_config){
+		.version = "", .others = "", .digest = "", .why = "", .away = ""};
+	r->env.look(r->env.arg, i, c, texts);
+	stand = hash_stand(c);
+	hash = hash_text(hash_text(stand, c->why), c->away);
+	item->applying = c->state == RECEIPT_APPLYING;
+	if (stand != item->stand)
+		item->since_ms = r->env.sys->wall_ms();
+	if (hash != item->hash)
+		soil(r, i / RECEIPT_CONFIGS);
+	item->stand = stand;
+	item->hash = hash;
+	c->since_ms = item->since_ms;
+	if (item->applying) /* nobody tells when that ends */
+		loop_timer_set(r->env.loop, &r->look, loop_now_ms(r->env.loop) + REPORT_LOOK_MS);
+}
+
+static void look_again(struct report *r, bool only_applying)
+{
+	struct receipt_config c;
+	struct receipt_texts texts;
+
+	for (size_t i = 0; i < r->env.settings->config_count; i++)
+		if (r->items[i].applying || !only_applying)
+			look_at(r, i, &c, &texts);
+}
+
+static void look_due(void *arg)
+{
+	struct report *r = arg;
+
+	look_again(r, true);
+	go_on(r);
+}
+
+/* Everything is to be written again, at once. */
+static void begin_anew(struct report *r)
+{
+	for (size_t i = 0; i < r->page_count; i++)
+		r->pages[i] = (struct page){.dirty = true};
+	r->round = false;
+	r->greeting = UNKNOWN;
+	r->send_ms = loop_now_ms(r->env.loop);
+}
+
+/* ---- requests ---- */
+
+static int build_grant(struct report *r, struct buffer *body)
+{
+	(void)r;
+	return buffer_printf(
+		body, "{\"TTL\":\"%" PRIu64 "\"}", (r->env.settings->report.ttl_ms + 999) / 1000);
+}
+
+static int build_renew(struct report *r, struct buffer *body)
+{
+	return buffer_printf(body, "{\"ID\":\"%" PRIu64 "\"}", r->lease);
+}
+
+static void put(const struct report *r, struct buffer *body, const char *key,
+	const struct buffer *value, bool leased)
+{
+	buffer_append_string(body, "{\"request_put\":{");
+	gateway_bytes(body, "key", key, strlen(key));
+	gateway_bytes(body, "value", value->data, value->len);
+	if (leased)
+		buffer_printf(body, ",\"lease\":\"%" PRIu64 "\"", r->lease);
+	buffer_append_string(body, "}}");
+}
+
+static int write_known(struct report *r, int64_t first_ms, struct buffer *out)
+{
+	const struct settings *s = r->env.settings;
+	struct receipt receipt = {.since_ms = first_ms,
+		.labels = s->labels,
+		.label_count = s->label_count,
+		.config_count = s->config_count};
+	int e;
+
+	buffer_init(out, RECEIPT_MAX);
+	receipt.configs = calloc(s->config_count + 1, sizeof(*receipt.configs));
+	if (!receipt.configs)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->config_count; i++)
+		receipt.configs[i].name = s->configs[i]->name;
+	e = receipt_write_known(&receipt, out);
+	free(receipt.configs);
+	return e;
+}
+
+/* Unless the host is known already: then the answer says as what. */
+static int build_greet(struct report *r, struct buffer *body)
+{
+	struct buffer value;
+	int e = write_known(r, r->first_ms, &value);
+
+	if (e == 0) {
+		buffer_append_string(body, "{\"compare\":[{");
+		gateway_bytes(body, "key", r->known, strlen(r->known));
+		buffer_append_string(body, ",\"target\":\"CREATE\",\"result\":\"EQUAL\","
+					   "\"create_revision\":\"0\"}],\"success\":[");
+		put(r, body, r->known, &value, false);
+		buffer_append_string(body, "],\"failure\":[{\"request_range\":{");
+		gateway_bytes(body, "key", r->known, strlen(r->known));
+		buffer_append_string(body, "}}]}");
+	}
+	buffer_fini(&value);
+	return e;
+}
+
+static int build_greet_anew(struct report *r, struct buffer *body)
+{
+	struct buffer value;
+	int e = write_known(r, r->first_ms, &value);
+
+	if (e == 0) {
+		buffer_append_string(body, "{\"success\":[");
+		put(r, body, r->known, &value, false);
+		buffer_append_string(body, "]}");
+	}
+	buffer_fini(&value);
+	return e;
+}
+
+static int write_page(struct report *r, size_t page, struct buffer *out)
+{
+	const struct settings *s = r->env.settings;
+	size_t end = (page + 1) * RECEIPT_CONFIGS;
+	const struct receipt receipt = {.host = r->env.host,
+		.pullet = PULLET_VERSION,
+		.since_ms = r->started_ms,
+		.page = page + 1,
+		.pages = r->page_count,
+		.labels = s->labels,
+		.label_count = s->label_count};
+	struct receipt_texts texts;
+	struct receipt_config c;
+
+	buffer_init(out, RECEIPT_MAX);
+	receipt_begin(&receipt, out);
+	for (size_t i = page * RECEIPT_CONFIGS; i < end && i < s->config_count; i++) {
+		look_at(r, i, &c, &texts);
+		c.name = s->configs[i]->name;
+		receipt_add(&c, out);
+	}
+	return receipt_end(out);
+}
+
+static void key_of(const struct report *r, size_t page, char ret_key[MAX_KEY])
+{
+	if (page)
+		snprintf(ret_key, MAX_KEY, "%s#%zu", r->key, page + 1);
+	else
+		snprintf(ret_key, MAX_KEY, "%s", r->key);
+}
+
+/* The page is as it was written. */
+static void compare(const struct report *r, size_t page, struct buffer *body)
+{
+	char key[MAX_KEY];
+
+	key_of(r, page, key);
+	buffer_append_string(body, "{");
+	gateway_bytes(body, "key", key, strlen(key));
+	buffer_printf(body,
+		",\"target\":\"MOD\",\"result\":\"EQUAL\",\"mod_revision\":\"%" PRIu64 "\"}",
+		r->pages[page].revision);
+}
+
+/* All pages are, and the host is known; nothing is done. */
+static int build_check(struct report *r, struct buffer *body)
+{
+	buffer_append_string(body, "{\"compare\":[{");
+	gateway_bytes(body, "key", r->known, strlen(r->known));
+	buffer_append_string(
+		body, ",\"target\":\"CREATE\",\"result\":\"GREATER\",\"create_revision\":\"0\"}");
+	for (size_t i = 0; i < r->page_count; i++) {
+		if (!r->pages[i].revision)
+			continue;
+		buffer_append_string(body, ",");
+		compare(r, i, body);
+	}
+	return buffer_append_string(body, "]}");
+}
+
+static int build_write(struct report *r, struct buffer *body)
+{
+	struct page *page = &r->pages[r->page];
+	struct buffer value;
+	char key[MAX_KEY];
+	int e = write_page(r, r->page, &value);
+
+	page->dirty = false;
+	key_of(r, r->page, key);
+	buffer_append_string(body, "{");
+	if (e == 0 && page->revision) {
+		buffer_append_string(body, "\"compare\":[");
+		compare(r, r->page, body);
+		buffer_append_string(body, "],");
+	}
+	if (e == 0) {
+		buffer_append_string(body, "\"success\":[");
+		put(r, body, key, &value, true);
+		buffer_append_string(body, "]}");
+	}
+	buffer_fini(&value);
+	return e;
+}
+
+/* ---- answers ---- */
+
+/* One without a life is gone: it has run out at once. */
+static void take_lease(struct report *r, const struct gateway_answer *a)
+{
+	uint64_t life_ms = gateway_number(a->root, "TTL") * 1000;
+
+	r->lease_until_ms = r->begun_ms + life_ms;
+	r->renew_ms = r->begun_ms + life_ms / 3 - upto(r, life_ms / 30);
+}
+
+static int granted(struct report *r, const struct gateway_answer *a)
+{
+	r->lease = gateway_number(a->root, "ID");
+	if (!r->lease || !gateway_number(a->root, "TTL"))
+		return -EPROTO;
+	take_lease(r, a);
+	r->leases++;
+	r->renewals = 0;
+	begin_anew(r);
+	return 0;
+}
+
+static int renewed(struct report *r, const struct gateway_answer *a)
+{
+	r->renewals++;
+	take_lease(r, a);
+	return 0;
+}
+
+/* {"responses":[{"response_range":{"kvs":[{"value": BASE64}]}}]} */
+static const struct node *only_pair(const struct node *root)
+{
+	const struct node *n = node_find(root, "responses");
+
+	n = n && n->type == NODE_LIST ? n->first : NULL;
+	n = n && n->type == NODE_MAP ? node_find(n, "response_range") : NULL;
+	n = n && n->type == NODE_MAP ? node_find(n, "kvs") : NULL;
+	n = n && n->type == NODE_LIST ? n->first : NULL;
+	return n && n->type == NODE_MAP ? n : NULL;
+}
+
+/* Is that what would be written? Keeps since when the host is known. */
+static bool is_known(struct report *r, const struct node *pair)
+{
+	struct buffer is, shall;
+	struct receipt *known = NULL;
+	bool same = false;
+
+	buffer_init(&is, RECEIPT_MAX);
+	buffer_init(&shall, RECEIPT_MAX);
+	if (pair && gateway_decode(pair, "value", &is) == 0 && is.len &&
+		receipt_read_known(is.data, is.len, &known) == 0 && known->since_ms) {
+		r->first_ms = known->since_ms;
+		same = write_known(r, r->first_ms, &shall) == 0 && shall.len == is.len &&
+		       memcmp(shall.data, is.data, is.len) == 0;
+	}
+	receipt_free(known);
+	buffer_fini(&is);
+	buffer_fini(&shall);
+	return same;
+}
+
+static int greeted(struct report *r, const struct gateway_answer *a)
+{
+	bool known = gateway_true(a->root, "succeeded") || is_known(r, only_pair(a->root));
+
+	r->greeting = known ? KNOWN : OTHERWISE;
+	return 0;
+}
+
+static int greeted_anew(struct report *r, const struct gateway_answer *a)
+{
+	(void)a;
+	r->greeting = KNOWN;
+	return 0;
+}
+
+static void tell_shared(struct report *r)
+{
+	unsigned suppressed;
+
+	r->shared = true;
+	if (log_limit_pass(&r->shared_limit, loop_now_ms(r->env.loop), r->key, &suppressed))
+		log_warn("this host's receipt is not as it was written: if etcd did not go back, "
+			 "another agent has the same name: give each its own with report: host",
+			"server", r->server->name, "key", r->key, "repeated",
+			suppressed ? LOG_U64(suppressed) : NULL);
+}
+
+static int checked(struct report *r, const struct gateway_answer *a)
+{
+	r->renewals = 0;
+	r->shared = false;
+	if (gateway_true(a->root, "succeeded"))
+		return 0;
+	tell_shared(r);
+	begin_anew(r);
+	return 0;
+}
+
+static int wrote(struct report *r, const struct gateway_answer *a)
+{
+	struct page *page = &r->pages[r->page];
+
+	if (!gateway_true(a->root, "succeeded")) {
+		tell_shared(r);
+		page->revision = 0;
+		page->dirty = true; /* and it is still queued */
+		return 0;
+	}
+	if (page->revision)
+		r->shared = false;
+	page->revision = a->revision;
+	page->queued = false;
+	r->sent++;
+	r->sent_ms = r->env.sys->wall_ms();
+	return 0;
+}
+
+/* ---- how it goes ---- */
+
+static void recovered(struct report *r)
+{
+	r->failures = r->tries = 0;
+	r->error[0] = '\0';
+	if (r->written && !r->failing)
+		return;
+	log_info(r->failing ? "the receipt is written again" : "the receipt is written", "server",
+		r->server->name, "key", r->key);
+	memset(&r->limit, 0, sizeof(r->limit));
+	r->written = true;
+	r->failing = false;
+}
+
+/* Doubled each time, and of that a random half. */
+static uint64_t grow_delay(struct report *r)
+{
+	uint64_t delay_ms = (uint64_t)REPORT_RETRY_MS << (r->failures < 6 ? r->failures : 6);
+
+	r->failures++;
+	if (delay_ms > REPORT_RETRY_MAX_MS)
+		delay_ms = REPORT_RETRY_MAX_MS;
+	return delay_ms / 2 + upto(r, delay_ms / 2);
+}
+
+static void complain(struct report *r, const char *url, const char *why, uint64_t next_ms)
+{
+	uint64_t now_ms = loop_now_ms(r->env.loop);
+	unsigned suppressed;
+
+	r->failing = true;
+	snprintf(r->error, sizeof(r->error), "%s", why);
+	if (log_limit_pass_kind(&r->limit, now_ms, "report", why, &suppressed))
+		log_warn("the receipt cannot be written: the fleet does not see what runs here",
+			"server", r->server->name, "url", url, "why", why, "next_in_ms",
+			LOG_U64(next_ms - now_ms), "repeated",
+			suppressed ? LOG_U64(suppressed) : NULL);
+}
+
+static void put_off(struct report *r, const char *why)
+{
+	const char *url = r->server->urls[r->address];
+
+	r->failed++;
+	r->address = (r->address + 1) % r->server->url_count;
+	if (++r->tries < r->server->url_count)
+		return; /* at the next address, at once */
+	r->tries = 0;
+	r->retry_ms = loop_now_ms(r->env.loop) + grow_delay(r);
+	complain(r, url, why, r->retry_ms);
+}
+
+/* The first address that does not back off. False: all do, until *ret_until_ms; that is told where
+ * the lease does not live for so long. */
+static bool find_address(struct report *r, uint64_t now_ms, uint64_t *ret_until_ms)
+{
+	const struct backoff *b;
+	char why[FILE_WHY];
+	uint64_t until_ms;
+
+	r->address = backoff_pick(
+		r->backoffs, r->server->url_count, r->address, BACKOFF_NONE, now_ms, &until_ms);
+	if (!until_ms)
+		return true;
+	*ret_until_ms = until_ms;
+	b = r->backoffs[r->address];
+	snprintf(why, sizeof(why), "the address backs off%s%.300s%s", b->error ? ": " : "",
+		b->error ? b->error : "", r->lease ? ", for longer than the lease lives" : "");
+	if (until_ms >= r->lease_until_ms)
+		complain(r, r->server->urls[r->address], why, until_ms);
+	return false;
+}
+
+static const struct {
+	const char *api;
+	int (*build)(struct report *r, struct buffer *body);
+	int (*take)(struct report *r, const struct gateway_answer *a);
+} errands[] = {
+	[GRANT] = {GATEWAY_GRANT, build_grant, granted},
+	[RENEW] = {GATEWAY_KEEP_ALIVE, build_renew, renewed},
+	[CHECK] = {GATEWAY_TXN, build_check, checked},
+	[GREET] = {GATEWAY_TXN, build_greet, greeted},
+	[GREET_ANEW] = {GATEWAY_TXN, build_greet_anew, greeted_anew},
+	[WRITE] = {GATEWAY_TXN, build_write, wrote},
+};
+
+static void take(struct report *r, const struct gateway_answer *a)
+{
+	int e = errands[r->errand].take(r, a);
+
+	if (e)
+		put_off(r, "the answer is not one of etcd's");
+	else if (!r->round && !is_dirty(r))
+		recovered(r);
+}
+
+static void ended(
+	void *arg, const struct kind_place *place, const struct transport_response *response)
+{
+	enum kind_cause cause;
+	struct report *r = arg;
+	struct gateway_answer a;
+	char why[FILE_WHY] = "";
+	int e = gateway_read(place, response, &a, &cause, why);
+
+	backoff_ended(r->backoffs[r->address], r->begun_ms, response);
+	if (e == -EACCES && exchange_again(r->exchange, true))
+		return;
+	r->exchange = NULL;
+	if (e == 0) {
+		take(r, &a);
+		gateway_answer_fini(&a);
+	} else {
+		if (e == -ESTALE)
+			r->lease = 0;
+		if (e == -ESTALE && r->failures == 0) /* once that is nobody's fault */
+			r->retry_ms = loop_now_ms(r->env.loop) + grow_delay(r);
+		else
+			put_off(r, why);
+	}
+	go_on(r);
+}
+
+static void not_sent(void *arg, enum kind_cause cause, const char *why)
+{
+	struct report *r = arg;
+
+	(void)cause;
+	r->exchange = NULL;
+	put_off(r, why);
+	go_on(r);
+}
+
+static int build(
+	void *arg, const struct kind_place *place, struct kind_request *request, char why[FILE_WHY])
+{
+	struct report *r = arg;
+	int e = gateway_begin(place, errands[r->errand].api, request);
+
+	(void)why;
+	if (e == 0)
+		e = errands[r->errand].build(r, &request->body);
+	return e ? e : request->body.error;
+}
+
+static void run(struct report *r, enum errand errand)
+{
+	static const struct exchange_calls calls = {
+		.build = build, .ended = ended, .failed = not_sent};
+	uint64_t third_ms = r->env.settings->report.ttl_ms / 3;
+	struct exchange_request request = {
+		.server = r->server,
+		.session = &r->session,
+		.backoff = r->backoffs[r->address],
+		.place = {.base = r->server->urls[r->address],
+			.path = r->env.settings->report.prefix,
+			.max_bytes = MAX_ANSWER},
+		.timeout_ms = third_ms < REPORT_TIMEOUT_MS ? third_ms : REPORT_TIMEOUT_MS,
+		.calls = &calls,
+		.arg = r,
+	};
+	char why[FILE_WHY] = "";
+
+	r->errand = errand;
+	r->begun_ms = loop_now_ms(r->env.loop);
+	if (exchange_start(&r->exchange_env, &request, &r->exchange, why) == 0)
+		return;
+	r->exchange = NULL;
+	put_off(r, why);
+}
+
+/* ---- what is next ---- */
+
+static bool find_page(const struct report *r, size_t *ret_page)
+{
+	for (size_t i = 0; i < r->page_count; i++) {
+		if (!r->pages[i].queued)
+			continue;
+		*ret_page = i;
+		return true;
+	}
+	return false;
+}
+
+/* What is dirty now is written; what becomes so meanwhile has the next round. */
+static void begin_round(struct report *r, uint64_t now_ms)
+{
+	r->round = true;
+	r->round_ms = now_ms;
+	for (size_t i = 0; i < r->page_count; i++)
+		r->pages[i].queued = r->pages[i].dirty;
+}
+
+static void end_round(struct report *r, uint64_t now_ms)
+{
+	uint64_t soonest_ms = r->round_ms + REPORT_REST_MS;
+
+	r->round = false;
+	r->send_ms = (soonest_ms > now_ms ? soonest_ms : now_ms) + upto(r, REPORT_FIRST_MS);
+	recovered(r);
+}
+
+/* The errand that is due now; or NOTHING, and when something will be. */
+static enum errand choose(struct report *r, uint64_t now_ms, uint64_t *ret_due_ms)
+{
+	*ret_due_ms = r->retry_ms;
+	if (now_ms < r->retry_ms || !find_address(r, now_ms, ret_due_ms))
+		return NOTHING;
+	if (r->lease == 0 || now_ms >= r->lease_until_ms)
+		return GRANT;
+	if (now_ms >= r->renew_ms)
+		return RENEW;
+	if (r->renewals >= RENEWALS && !r->round)
+		return CHECK;
+	if (!r->round && is_dirty(r) && now_ms >= r->send_ms)
+		begin_round(r, now_ms);
+	if (r->round && r->greeting != KNOWN)
+		return r->greeting == UNKNOWN ? GREET : GREET_ANEW;
+	if (r->round && find_page(r, &r->page))
+		return WRITE;
+	if (r->round)
+		end_round(r, now_ms);
+	*ret_due_ms = r->renew_ms;
+	if (is_dirty(r) && r->send_ms < r->renew_ms)
+		*ret_due_ms = r->send_ms;
+	return NOTHING;
+}
+
+static void go_on(struct report *r)
+{
+	uint64_t now_ms = loop_now_ms(r->env.loop), due_ms;
+	enum errand errand;
+
+	while (!r->off && !r->exchange) {
+		errand = choose(r, now_ms, &due_ms);
+		if (errand == NOTHING) {
+			loop_timer_set(r->env.loop, &r->next, due_ms);
+			return;
+		}
+		if (errand == GRANT || errand == RENEW)
+			look_again(r, false);
+		run(r, errand);
+	}
+}
+
+static void next_due(void *arg)
+{
+	go_on(arg);
+}
+
+/* ---- outside ---- */
+
+/* A key is made of the host's name; what cannot be one would be read as something else. */
+static void check_host(struct report *r)
+{
+	const char *wrong = settings_check_name(r->env.host);
+
+	if (!wrong)
+		return;
+	r->off = true;
+	snprintf(r->error, sizeof(r->error), "the name of this host %s: name it with report: host",
+		wrong);
+	log_err("no receipts are written", "why", r->error, "host", r->env.host);
+}
+
+struct report *report_start(const struct report_env *env)
+{
+	const struct settings *s = env->settings;
+	size_t pages = s->config_count ? (s->config_count - 1) / RECEIPT_CONFIGS + 1 : 1;
+	struct report *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->env = *env;
+	r->exchange_env = (struct exchange_env){
+		.sys = env->sys, .transport = env->transport, .ca_file = env->ca_file};
+	r->server = s->servers[s->report.server];
+	r->started_ms = r->first_ms = env->sys->wall_ms();
+	r->address = upto(r, r->server->url_count - 1);
+	r->backoffs = backoff_join_all(env->backoffs, r->server);
+	loop_timer_init(&r->next, next_due, r);
+	loop_timer_init(&r->look, look_due, r);
+	r->items = calloc(s->config_count + 1, sizeof(*r->items));
+	r->pages = calloc(pages, sizeof(*r->pages));
+	r->page_count = pages;
+	check_host(r);
+	if (asprintf(&r->key, "%s%s", s->report.prefix, r->env.host) < 0)
+		r->key = NULL;
+	if (asprintf(&r->known, "%s" RECEIPT_KNOWN "%s", s->report.prefix, r->env.host) < 0)
+		r->known = NULL;
+	if (!r->backoffs || !r->items || !r->pages || !r->key || !r->known) {
+		report_stop(r);
+		return NULL;
+	}
+	r->retry_ms = loop_now_ms(env->loop) + upto(r, REPORT_FIRST_MS);
+	go_on(r);
+	return r;
+}
+
+void report_stop(struct report *r)
+{
+	if (!r)
+		return;
+	exchange_cancel(r->exchange);
+	loop_timer_cancel(r->env.loop, &r->next);
+	loop_timer_cancel(r->env.loop, &r->look);
+	session_fini(&r->session);
+	backoff_leave_all(r->backoffs, r->server->url_count);
+	free(r->items);
+	free(r->pages);
+	free(r->key);
+	free(r->known);
+	free(r);
+}
+
+void report_changed(struct report *r, size_t config)
+{
+	struct receipt_config c;
+	struct receipt_texts texts;
+
+	if (r->off)
+		return;
+	look_at(r, config, &c, &texts);
+	go_on(r);
+}
+
+void report_status(const struct report *r, struct report_status *ret_status)
+{
+	*ret_status = (struct report_status){
+		.state = r->off       ? REPORT_OFF
+			 : r->failing ? REPORT_FAILING
+			 : r->written ? REPORT_OK
+				      : REPORT_STARTING,
+		.key = r->key,
+		.error = r->error[0] ? r->error
+			 : r->shared ? "the key was not as it was written"
+				     : "",
+		.sent_ms = r->sent_ms,
+		.sent = r->sent,
+		.failed = r->failed,
+		.leases = r->leases,
+	};
+}

@@ -1,0 +1,1042 @@
+/*
+ * libcurl's multi interface on the loop.
+ *
+ * Surprising: the size cap counts decoded bytes in the write callback, because CURLOPT_MAXFILESIZE
+ * does nothing in the middle of a transfer before curl 8.4; and QUICK_EXIT is what makes cancelling
+ * during a name look-up not block. Decoding is not left to libcurl: that of 7.88 takes a gzip
+ * stream that is cut short for a whole one (gunzip.c), and chunks of any size (chunks.c).
+ */
+#include "http/client.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <malloc.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/close_range.h>
+
+#include <curl/curl.h>
+
+#include "http/chunks.h"
+#include "http/connections.h"
+#include "http/framing.h"
+#include "http/gunzip.h"
+
+#define MAX_OVERHEAD 1024u   /* of a gzip body whose bytes do not shrink, beyond max_bytes */
+#define TRIM_AFTER 256u      /* transfers: new connections leave holes in the heap */
+#define MAX_CONNECTIONS 256L /* of all servers; each has its own limit of transfers */
+#define MAX_IDLE_CONNECTIONS 64L
+
+struct transport {
+	struct loop *loop;
+	CURLM *multi;
+	struct loop_timer timer; /* libcurl's one timeout */
+	struct transfer *transfers;
+	struct connections *connections;
+	bool made;    /* a new connection, which leaves holes in the heap */
+	bool forget;  /* the multi handle is to be made anew once it is idle */
+	bool examine; /* the servers' certificates too */
+};
+
+struct transfer {
+	struct transport *transport;
+	struct transfer *next, **link;
+	CURL *easy;
+	struct curl_slist *headers;
+	struct transport_response response;
+	struct connections_use use;
+	struct framing framing;
+	unsigned named;      /* rows of headers[] that came */
+	const char *refused; /* why the answer cannot be relied on; a constant, or why[] */
+	char why[FRAMING_WHY];
+	struct chunks chunks;
+	struct gunzip *gunzip; /* NULL: the body comes as it is */
+	size_t coded_bytes;    /* that came, before gunzip */
+	size_t max_bytes;
+	bool too_large;
+	bool broken;         /* the gzip body */
+	bool garbled;        /* what an error says cannot be decoded: it says nothing */
+	transport_line line; /* NULL: the body is kept whole */
+	bool in_line, cancelled;
+	struct loop_timer idle; /* with line: nothing came for so long */
+	uint64_t idle_ms, heard_ms;
+	transport_done done;
+	void *arg;
+	uint64_t started_ms;
+	char error[CURL_ERROR_SIZE];
+};
+
+/* ---- what libcurl calls ---- */
+
+static bool keep(struct transfer *t, const char *data, size_t len)
+{
+	if (len > t->max_bytes - t->response.body.len) {
+		t->too_large = true;
+		return false;
+	}
+	return buffer_append(&t->response.body, data, len) == 0;
+}
+
+/* Hands out the lines that are whole now. */
+static bool take_lines(struct transfer *t, const char *data, size_t len)
+{
+	const char *end;
+
+	while ((end = memchr(data, '\n', len))) {
+		if (!keep(t, data, (size_t)(end - data)))
+			return false;
+		len -= (size_t)(end - data) + 1;
+		data = end + 1;
+		t->in_line = true;
+		t->line(t->arg, &t->response);
+		t->in_line = false;
+		if (t->cancelled)
+			return false;
+		t->response.body.len = 0;
+	}
+	return keep(t, data, len);
+}
+
+static void refuse_gzip(struct transfer *t, const char *why)
+{
+	snprintf(t->why, sizeof(t->why), "its gzip body is broken: %s", why);
+	t->refused = t->why;
+	t->broken = true;
+}
+
+static bool has_digest(const struct transport_response *r)
+{
+	return r->content_digest[0] || r->repr_digest[0] || r->digest[0];
+}
+
+/* Decodes a piece of the body. What is said of an error may be garbled: its status counts. */
+static bool decode(struct transfer *t, const char *data, size_t len)
+{
+	const char *why = NULL;
+	int r = 0;
+
+	if (t->garbled)
+		return true;
+	t->coded_bytes += len;
+	if (t->coded_bytes > t->max_bytes + MAX_OVERHEAD)
+		r = -EMSGSIZE;
+	else if (has_digest(&t->response))
+		r = buffer_append(&t->response.coded, data, len);
+	if (r == 0)
+		r = gunzip_put(t->gunzip, data, len, &t->response.body, &why);
+	t->too_large = r == -EMSGSIZE;
+	if (r == -EBADMSG && t->framing.status == 200)
+		refuse_gzip(t, why);
+	if (r == 0 || r == -EMSGSIZE || t->framing.status == 200)
+		return r == 0;
+	t->garbled = true;
+	buffer_clear(&t->response.body);
+	return true;
+}
+
+/* A piece of the body without its chunks. */
+static bool take_piece(struct transfer *t, const char *data, size_t len)
+{
+	if (t->gunzip)
+		return decode(t, data, len);
+	if (t->line && t->framing.status == 200)
+		return take_lines(t, data, len);
+	return keep(t, data, len);
+}
+
+static bool take_chunks(struct transfer *t, const char *data, size_t len)
+{
+	const char *piece;
+	bool good = true;
+	size_t n;
+	int r;
+
+	while (good && (r = chunks_take(&t->chunks, &data, &len, &piece, &n, &t->refused)) > 0)
+		good = take_piece(t, piece, n);
+	if (good && len > 0)
+		connections_spoil(&t->use); /* something stands behind the body */
+	return good && r == 0;
+}
+
+static size_t take_body(char *data, size_t size, size_t n, void *arg)
+{
+	struct transfer *t = arg;
+	size_t len = size * n;
+	bool good;
+
+	t->heard_ms = loop_now_ms(t->transport->loop);
+	t->response.status = t->framing.status;
+	good = t->framing.chunked && t->framing.version < 20 ? take_chunks(t, data, len)
+							     : take_piece(t, data, len);
+	return good ? len : 0;
+}
+
+static void copy_value(char *to, size_t size, const char *value, size_t len)
+{
+	if (len < size) {
+		memcpy(to, value, len);
+		to[len] = '\0';
+	} else {
+		to[0] = '\0'; /* longer than anybody means it: as if it were not there */
+	}
+}
+
+/* One that is too long is unknown, not absent: the body is not what it seems to be. */
+static void copy_encoding(char *to, size_t size, const char *value, size_t len)
+{
+	copy_value(to, size, value, len);
+	if (len >= size)
+		snprintf(to, size, "too long to be known");
+}
+
+/* Without parameters, lower case. */
+static void copy_type(char *to, size_t size, const char *value, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && value[n] != ';' && value[n] != ' ')
+		n++;
+	copy_value(to, size, value, n);
+	for (char *p = to; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+}
+
+/* The headers that are kept, and what a second line of one means. */
+static const struct header {
+	const char *name;
+	/* it counts, must say the same, is refused, goes behind the first with a comma */
+	enum { LAST, EQUAL, ONCE, JOIN } second;
+	void (*copy)(char *to, size_t size, const char *value, size_t len);
+	size_t at, size; /* in struct transport_response */
+} headers[] = {
+#define ROW(name, second, copy, field)                                                             \
+	{                                                                                          \
+		name, second, copy, offsetof(struct transport_response, field),                    \
+			sizeof(((struct transport_response *)0)->field)                            \
+	}
+	ROW("etag", EQUAL, copy_value, etag),
+	ROW("last-modified", EQUAL, copy_value, last_modified),
+	ROW("content-type", EQUAL, copy_type, content_type),
+	ROW("content-encoding", ONCE, copy_encoding, content_encoding),
+	ROW("content-digest", JOIN, NULL, content_digest),
+	ROW("repr-digest", JOIN, NULL, repr_digest),
+	ROW("digest", JOIN, NULL, digest),
+	ROW("date", LAST, copy_value, server_date),
+	ROW("x-consul-index", EQUAL, copy_value, consul_index),
+	ROW("x-consul-results-filtered-by-acls", EQUAL, copy_value, filtered),
+	ROW("content-md5", EQUAL, copy_value, content_md5),
+	ROW("config-type", EQUAL, copy_value, config_type),
+	ROW("retry-after", LAST, copy_value, retry_after),
+#undef ROW
+};
+
+#define HEADERS (sizeof(headers) / sizeof(headers[0]))
+
+static void forget_headers(struct transfer *t)
+{
+	t->named = 0;
+	for (size_t i = 0; i < HEADERS; i++)
+		*((char *)&t->response + headers[i].at) = '\0';
+}
+
+/* None is left out: what cannot be kept is refused. */
+static bool join_field(
+	struct transfer *t, const struct header *h, const struct framing_field *field)
+{
+	char *to = (char *)&t->response + h->at;
+	size_t len = strlen(to);
+
+	if (len + (len ? 2 : 0) + field->value_len >= h->size) {
+		snprintf(t->why, sizeof(t->why), "its headers '%s' are longer than %zu bytes",
+			h->name, h->size - 1);
+		t->refused = t->why;
+		return false;
+	}
+	snprintf(to + len, h->size - len, "%s%.*s", len ? ", " : "", (int)field->value_len,
+		field->value);
+	return true;
+}
+
+static bool take_field(struct transfer *t, const struct framing_field *field)
+{
+	char value[sizeof(t->response.etag)], *to;
+
+	if (t->framing.status == 200 && framing_is_named(field, "content-range")) {
+		t->refused = "a 200 says that it is a part only (Content-Range)";
+		return false;
+	}
+	for (size_t i = 0; i < HEADERS; i++) {
+		const struct header *h = &headers[i];
+
+		if (!framing_is_named(field, h->name))
+			continue;
+		if (h->second == JOIN)
+			return join_field(t, h, field);
+		to = (char *)&t->response + h->at;
+		h->copy(value, h->size, field->value, field->value_len);
+		if (t->named & 1u << i &&
+			(h->second == ONCE || (h->second == EQUAL && strcmp(to, value) != 0))) {
+			snprintf(t->why, sizeof(t->why), "it has two headers '%s'%s", h->name,
+				h->second == ONCE ? "" : " that differ");
+			t->refused = t->why;
+			return false;
+		}
+		t->named |= 1u << i;
+		memcpy(to, value, strlen(value) + 1);
+	}
+	return true;
+}
+
+/* The head is over: how is the body coded? */
+static bool begin_body(struct transfer *t)
+{
+	const char *encoding = t->response.content_encoding;
+	bool empty = t->framing.status == 204 || t->framing.status == 304;
+	bool gzip = strcasecmp(encoding, "gzip") == 0 || strcasecmp(encoding, "x-gzip") == 0;
+
+	t->response.framed = framing_has_end(&t->framing);
+	if (t->framing.over)
+		connections_answered(&t->use, &t->framing, loop_now_ms(t->transport->loop));
+	if (!t->framing.over || empty || !encoding[0] || strcasecmp(encoding, "identity") == 0)
+		return true;
+	if (gzip && !t->line) {
+		t->gunzip = gunzip_new();
+		return t->gunzip;
+	}
+	if (t->framing.status == 200 && t->line)
+		t->refused = "its body is coded (Content-Encoding), which was not asked for";
+	return !t->refused;
+}
+
+static size_t take_header(char *data, size_t size, size_t n, void *arg)
+{
+	struct transfer *t = arg;
+	struct framing_field field;
+	size_t len = size * n;
+	bool good = true;
+
+	switch (framing_read(&t->framing, data, len, &field, t->why)) {
+	case FRAMING_STATUS: /* a 1xx before it does not count */
+		forget_headers(t);
+		break;
+	case FRAMING_HEADER:
+		good = take_field(t, &field);
+		break;
+	case FRAMING_END:
+		good = begin_body(t);
+		break;
+	case FRAMING_TRAILER:
+		break;
+	case FRAMING_BAD:
+		t->refused = t->why;
+		good = false;
+	}
+	return good ? len : 0;
+}
+
+static void reap(struct transport *transport);
+
+static void act(struct transport *t, curl_socket_t fd, int mask)
+{
+	int running;
+
+	curl_multi_socket_action(t->multi, fd, mask, &running);
+	reap(t);
+}
+
+static void socket_ready(void *arg, int fd, unsigned events)
+{
+	act(arg, fd,
+		(events & LOOP_READ ? CURL_CSELECT_IN : 0) |
+			(events & LOOP_WRITE ? CURL_CSELECT_OUT : 0));
+}
+
+static void timeout_due(void *arg)
+{
+	act(arg, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *watch_arg)
+{
+	struct transport *t = arg;
+	struct loop_watch *w = watch_arg;
+	unsigned events = what == CURL_POLL_IN    ? LOOP_READ
+			  : what == CURL_POLL_OUT ? LOOP_WRITE
+						  : LOOP_READ | LOOP_WRITE;
+
+	(void)easy;
+	if (what == CURL_POLL_REMOVE) {
+		if (w) {
+			loop_unwatch(w);
+			free(w);
+			curl_multi_assign(t->multi, fd, NULL);
+		}
+		return 0;
+	}
+	if (!w) {
+		w = calloc(1, sizeof(*w));
+		if (!w)
+			return -1;
+		curl_multi_assign(t->multi, fd, w);
+	}
+	return loop_watch(t->loop, w, fd, events, socket_ready, t) ? -1 : 0;
+}
+
+static int on_timer(CURLM *multi, long timeout_ms, void *arg)
+{
+	struct transport *t = arg;
+
+	(void)multi;
+	if (timeout_ms < 0)
+		loop_timer_cancel(t->loop, &t->timer);
+	else
+		loop_timer_set(t->loop, &t->timer, loop_now_ms(t->loop) + (uint64_t)timeout_ms);
+	return 0;
+}
+
+/* ---- results ---- */
+
+static enum transport_result result_of(CURLcode code, long os_error)
+{
+	static const struct {
+		CURLcode code;
+		enum transport_result result;
+	} table[] = {
+		{CURLE_OPERATION_TIMEDOUT, TRANSPORT_TIMEOUT},
+		{CURLE_COULDNT_RESOLVE_HOST, TRANSPORT_NETWORK},
+		{CURLE_COULDNT_RESOLVE_PROXY, TRANSPORT_NETWORK},
+		{CURLE_PARTIAL_FILE, TRANSPORT_NETWORK},
+		{CURLE_GOT_NOTHING, TRANSPORT_NETWORK},
+		{CURLE_SEND_ERROR, TRANSPORT_NETWORK},
+		{CURLE_RECV_ERROR, TRANSPORT_NETWORK},
+		{CURLE_HTTP2, TRANSPORT_NETWORK},
+		{CURLE_HTTP2_STREAM, TRANSPORT_NETWORK},
+		{CURLE_SSL_CONNECT_ERROR, TRANSPORT_TLS},
+		{CURLE_PEER_FAILED_VERIFICATION, TRANSPORT_TLS},
+		{CURLE_SSL_CERTPROBLEM, TRANSPORT_HOST},
+		{CURLE_SSL_CLIENTCERT, TRANSPORT_TLS},
+		{CURLE_SSL_CIPHER, TRANSPORT_TLS},
+		{CURLE_SSL_CACERT_BADFILE, TRANSPORT_HOST},
+		{CURLE_SSL_CRL_BADFILE, TRANSPORT_HOST},
+		{CURLE_SSL_ISSUER_ERROR, TRANSPORT_TLS},
+		{CURLE_SSL_INVALIDCERTSTATUS, TRANSPORT_TLS},
+		{CURLE_SSL_ENGINE_NOTFOUND, TRANSPORT_TLS},
+	};
+
+	if (code == CURLE_OK)
+		return TRANSPORT_OK;
+	if (code == CURLE_COULDNT_CONNECT)
+		return os_error == ECONNREFUSED ? TRANSPORT_REFUSED : TRANSPORT_NETWORK;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].code == code)
+			return table[i].result;
+	return TRANSPORT_PROTOCOL;
+}
+
+/* Seconds or a date; of a date, the distance from the server's own. What is past or cannot be read
+ * still says that the server wants to be left alone: 0. */
+static uint64_t advice_ms(const struct transfer *t)
+{
+	const char *text = t->response.retry_after;
+	size_t digits = strspn(text, "0123456789");
+	time_t then, now;
+
+	if (!text[0])
+		return TRANSPORT_NO_ADVICE;
+	if (!text[digits])
+		return digits > 9 ? UINT32_MAX * UINT64_C(1000)
+				  : strtoul(text, NULL, 10) * UINT64_C(1000);
+	then = curl_getdate(text, NULL);
+	now = curl_getdate(t->response.server_date, NULL);
+	if (now < 0)
+		now = (time_t)(loop_sys(t->transport->loop)->wall_ms() / 1000);
+	return then > now ? (uint64_t)(then - now) * 1000 : 0;
+}
+
+/* What an operator is to do about what libcurl and OpenSSL say; "" = it says all. */
+static const char *advice_for(const char *said)
+{
+	static const struct {
+		const char *part, *advice;
+	} table[] = {
+		{"Could not resolve host",
+			"check the name in the url, and this host's resolver (/etc/resolv.conf)"},
+		{"Couldn't connect to server", "check the address, and firewalls on the way to it"},
+		{"Out of memory",
+			"unless this host has none left, a header of the answer is longer than "
+			"100 KiB: look at the server"},
+		{"Empty reply from server",
+			"it closed the connection without an answer: look at its log"},
+		{"Invalid Content-Length", "mend the server, or the proxy before it"},
+		{"certificate has expired",
+			"the server needs a new one, or the clock of this host is wrong"},
+		{"certificate is not yet valid", "is the clock of this host right?"},
+		{"target host name", "the server's certificate is for another name than the url's"},
+		{"unable to get local issuer",
+			"name the authority that signed the server's certificate in tls.ca (or the "
+			"server leaves out the certificates in between)"},
+		{"self-signed certificate", "if it is the right one, name it in tls.ca"},
+		{"certificate purpose", "the server's certificate is not one for servers"},
+		{"too weak", "the server needs a certificate with a longer key"},
+		{"get certificate CRL",
+			"tls.crl has no list of an authority in the server's chain"},
+		{"CRL has expired", "put a newer list into tls.crl"},
+		{"alert protocol version",
+			"the server speaks no version of TLS from tls.min_version on (1.2, unless "
+			"set)"},
+		{"unsupported protocol",
+			"the server speaks no version of TLS from tls.min_version on (1.2, unless "
+			"set)"},
+		{"wrong version number",
+			"the server does not speak TLS at this port: should the url begin with "
+			"http://?"},
+		{"alert certificate required",
+			"the server wants a certificate of this host: set tls.cert and tls.key"},
+		{"alert handshake failure",
+			"the server wants a certificate of this host (tls.cert, tls.key), or "
+			"ciphers that are not allowed here"},
+		{"alert unknown ca",
+			"the server does not know the authority of this host's certificate "
+			"(tls.cert)"},
+		{"alert certificate expired", "this host's certificate (tls.cert) needs renewing"},
+		/* so libcurl calls that alert in the middle of a handshake */
+		{"SSL certificate verification failed",
+			"the server says that this host's certificate (tls.cert) has expired"},
+		{"alert bad certificate", "the server refuses this host's certificate (tls.cert)"},
+		{"alert unsupported certificate",
+			"the server refuses this host's certificate (tls.cert)"},
+		{"alert certificate revoked", "this host's certificate (tls.cert) was revoked"},
+		{"alert certificate unknown",
+			"the server refuses this host's certificate (tls.cert)"},
+		{"SSL_ERROR_SYSCALL",
+			"the server closed the connection in the middle of the TLS handshake"},
+		{"getpeername() failed", "the server closed the connection at once: it may want a "
+					 "certificate of this host, or refuse it (tls.cert)"},
+		{"error setting certificate file",
+			"tls.ca cannot be read, or holds no certificate in PEM (if it is not set: "
+			"mend SSL_CERT_FILE, or install ca-certificates)"},
+		{"error loading CRL file", "tls.crl cannot be read, or holds no list in PEM"},
+		{"unable to set private key",
+			"it cannot be read, or is not the key of tls.cert (tls.key)"},
+		{"load PEM client certificate", "tls.cert cannot be read, or is not PEM"},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (strstr(said, table[i].part))
+			return table[i].advice;
+	return "";
+}
+
+/* libcurl's own words, and what to do. */
+static void explain(struct transfer *t, CURLcode code)
+{
+	struct transport_response *r = &t->response;
+	const char *said = t->error[0] ? t->error : curl_easy_strerror(code);
+	const char *advice = advice_for(said);
+
+	snprintf(r->message, sizeof(r->message), "%.*s%s%s",
+		(int)(sizeof(r->message) - strlen(advice) - sizeof(": ")), said,
+		advice[0] ? ": " : "", advice);
+}
+
+/* "Expire date:Feb  1 00:00:00 2027 GMT" is one of the lines that libcurl makes of each. */
+static int64_t certificates_end_ms(const struct transfer *t)
+{
+	static const char name[] = "Expire date:";
+	struct curl_certinfo *info = NULL;
+	int64_t first_ms = 0, ms;
+
+	if (!t->transport->examine || curl_easy_getinfo(t->easy, CURLINFO_CERTINFO, &info) || !info)
+		return 0;
+	for (int i = 0; i < info->num_of_certs; i++)
+		for (const struct curl_slist *l = info->certinfo[i]; l; l = l->next) {
+			if (strncmp(l->data, name, strlen(name)) != 0)
+				continue;
+			ms = (int64_t)curl_getdate(l->data + strlen(name), NULL) * 1000;
+			if (ms > 0 && (first_ms == 0 || ms < first_ms))
+				first_ms = ms;
+		}
+	return first_ms;
+}
+
+/* Says why there is no answer. */
+static void tell_failure(struct transfer *t, CURLcode code)
+{
+	struct transport_response *r = &t->response;
+
+	if (r->result == TRANSPORT_TOO_LARGE)
+		snprintf(r->message, sizeof(r->message),
+			"the body is larger than the limit of %zu bytes", t->max_bytes);
+	else if (t->refused)
+		snprintf(r->message, sizeof(r->message),
+			"the answer is malformed: %s: mend the server, or the proxy before it",
+			t->refused);
+	else if (r->result == TRANSPORT_REFUSED)
+		snprintf(r->message, sizeof(r->message),
+			"connection refused: is the server running?");
+	else if (r->result == TRANSPORT_TIMEOUT)
+		snprintf(r->message, sizeof(r->message), "timed out: %s",
+			t->error[0] ? t->error : curl_easy_strerror(code));
+	else if (code == CURLE_PARTIAL_FILE)
+		snprintf(r->message, sizeof(r->message), "the body was cut short: %s", t->error);
+	else
+		explain(t, code);
+}
+
+/* The body is over: was it one? */
+static void end_body(struct transfer *t)
+{
+	const char *why;
+
+	if (t->framing.chunked && !chunks_are_over(&t->chunks) && t->framing.status != 304 &&
+		t->framing.status != 204)
+		t->refused = "its chunks do not come to an end";
+	if (t->refused || !t->gunzip || t->garbled || gunzip_end(t->gunzip, &why) == 0)
+		return;
+	if (t->framing.status == 200)
+		refuse_gzip(t, why);
+	else
+		buffer_clear(&t->response.body);
+}
+
+static void finish_response(struct transfer *t, CURLcode code)
+{
+	struct transport_response *r = &t->response;
+	long os_error = 0;
+	curl_off_t sent_us = 0, lookup_us = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_error);
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &r->status);
+	curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
+	r->sent = sent_us > 0;
+	curl_easy_getinfo(t->easy, CURLINFO_NAMELOOKUP_TIME_T, &lookup_us);
+	r->lookup_ms = (uint64_t)lookup_us / 1000;
+	r->certificates_end_ms = certificates_end_ms(t);
+	r->retry_after_ms = advice_ms(t);
+	r->duration_ms = loop_now_ms(t->transport->loop) - t->started_ms;
+	if (code == CURLE_OK)
+		end_body(t);
+	r->result = t->too_large ? TRANSPORT_TOO_LARGE
+		    : t->broken  ? TRANSPORT_CODING
+		    : t->refused ? TRANSPORT_PROTOCOL
+				 : result_of(code, os_error);
+	if (r->result != TRANSPORT_OK)
+		tell_failure(t, code);
+}
+
+/* ---- transfers ---- */
+
+/* When nothing is under way, memory goes back to the system. */
+static void trim(struct transport *transport)
+{
+	if (transport->transfers || !transport->made)
+		return;
+	transport->made = false;
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+}
+
+static void release(struct transfer *t)
+{
+	struct transport *transport = t->transport;
+
+	*t->link = t->next;
+	if (t->next)
+		t->next->link = t->link;
+	transport->made |= t->use.fresh;
+	loop_timer_cancel(t->transport->loop, &t->idle);
+	if (t->easy) {
+		curl_multi_remove_handle(t->transport->multi, t->easy);
+		connections_return(&t->use, loop_now_ms(t->transport->loop));
+		curl_easy_cleanup(t->easy);
+	}
+	curl_slist_free_all(t->headers);
+	gunzip_free(t->gunzip);
+	buffer_fini(&t->response.body);
+	buffer_fini(&t->response.coded);
+	free(t);
+	trim(transport);
+}
+
+/* A stream of lines is silent. */
+static void idle_due(void *arg)
+{
+	struct transfer *t = arg;
+	struct transport_response *r = &t->response;
+	uint64_t now_ms = loop_now_ms(t->transport->loop);
+	curl_off_t sent_us = 0;
+
+	if (now_ms - t->heard_ms < t->idle_ms) {
+		loop_timer_set(t->transport->loop, &t->idle, t->heard_ms + t->idle_ms);
+		return;
+	}
+	curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
+	r->sent = sent_us > 0;
+	r->result = TRANSPORT_TIMEOUT;
+	r->retry_after_ms = TRANSPORT_NO_ADVICE;
+	r->duration_ms = now_ms - t->started_ms;
+	snprintf(r->message, sizeof(r->message), "timed out: nothing came for %llu ms",
+		(unsigned long long)t->idle_ms);
+	curl_multi_remove_handle(t->transport->multi, t->easy);
+	t->done(t->arg, r);
+	release(t);
+}
+
+/* Its connection was not fit to send anything on: on a new one, then. */
+static bool start_again(struct transfer *t)
+{
+	if (!connections_is_stale(&t->use))
+		return false;
+	curl_multi_remove_handle(t->transport->multi, t->easy);
+	t->error[0] = '\0';
+	return connections_renew(&t->use, loop_now_ms(t->transport->loop)) &&
+	       curl_multi_add_handle(t->transport->multi, t->easy) == CURLM_OK;
+}
+
+/* Tells the transfers that have ended. */
+static void reap(struct transport *transport)
+{
+	struct CURLMsg *m;
+	int left;
+
+	while ((m = curl_multi_info_read(transport->multi, &left))) {
+		struct transfer *t = NULL;
+		CURLcode code = m->data.result;
+
+		if (m->msg != CURLMSG_DONE)
+			continue;
+		curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
+		if (start_again(t))
+			continue;
+		finish_response(t, code);
+		connections_ended(&t->use, code == CURLE_OK);
+		/* off the multi handle, and the connection back, first: done() may start another
+		 * transfer on it, or free us */
+		curl_multi_remove_handle(transport->multi, t->easy);
+		connections_return(&t->use, loop_now_ms(transport->loop));
+		if (!t->cancelled)
+			t->done(t->arg, &t->response);
+		release(t);
+	}
+}
+
+static int add_header(struct transfer *t, const char *line)
+{
+	struct curl_slist *more = curl_slist_append(t->headers, line);
+
+	if (!more)
+		return -ENOMEM;
+	t->headers = more;
+	return 0;
+}
+
+/* Lines are read as they come, which a decoder need not give them out. */
+static int add_headers(struct transfer *t, const struct transport_request *q)
+{
+	int r = q->line ? 0 : add_header(t, "Accept-Encoding: gzip");
+
+	for (size_t i = 0; r == 0 && q->headers && q->headers[i]; i++)
+		r = add_header(t, q->headers[i]);
+	return r;
+}
+
+/* Every option that safety depends on. 0 when libcurl took them all. */
+static int set_safety(CURL *e)
+{
+	static const struct {
+		CURLoption option;
+		long value;
+	} numbers[] = {
+		{CURLOPT_NOSIGNAL, 1},
+		{CURLOPT_QUICK_EXIT, 1},
+		{CURLOPT_FOLLOWLOCATION, 0},
+		{CURLOPT_UNRESTRICTED_AUTH, 0},
+		{CURLOPT_SSL_VERIFYPEER, 1},
+		{CURLOPT_SSL_VERIFYHOST, 2},
+		{CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2},
+		{CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS},
+		{CURLOPT_HTTP09_ALLOWED, 0},
+		{CURLOPT_MAXAGE_CONN, CONNECTIONS_IDLE_S},
+		{CURLOPT_MAXLIFETIME_CONN, CONNECTIONS_LIFE_S},
+		{CURLOPT_DNS_CACHE_TIMEOUT, 60},
+		{CURLOPT_CA_CACHE_TIMEOUT,
+			CONNECTIONS_CA_CACHE_S}, /* a rotated file is read then */
+		{CURLOPT_NETRC, CURL_NETRC_IGNORED},
+		{CURLOPT_DISALLOW_USERNAME_IN_URL, 1},
+		{CURLOPT_HTTP_CONTENT_DECODING, 0},
+		{CURLOPT_HTTP_TRANSFER_DECODING, 0},
+		{CURLOPT_TCP_NODELAY, 1},
+		{CURLOPT_TCP_KEEPALIVE, 1},
+		{CURLOPT_TCP_KEEPIDLE, 30}, /* for answers that are waited for */
+		{CURLOPT_TCP_KEEPINTVL, 10},
+	};
+	static const struct {
+		CURLoption option;
+		const char *value;
+	} texts[] = {
+		{CURLOPT_PROTOCOLS_STR, "http,https"},
+		{CURLOPT_REDIR_PROTOCOLS_STR, "https"},
+		{CURLOPT_PROXY, ""},
+		{CURLOPT_NOPROXY, "*"},
+		{CURLOPT_USERAGENT, "pullet/" PULLET_VERSION},
+	};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (curl_easy_setopt(e, numbers[i].option, numbers[i].value))
+			return -EINVAL;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (curl_easy_setopt(e, texts[i].option, texts[i].value))
+			return -EINVAL;
+	return 0;
+}
+
+/* Which connection it may go out on. Over HTTP/1.x the server is told that none follows. */
+static int lend_connection(struct transfer *t, const struct transport_request *q)
+{
+	const struct connections_wish wish = {
+		.document = q->document,
+		.url = q->url,
+		.ca = q->tls.ca,
+		.crl = q->tls.crl,
+		.cert = q->tls.cert,
+		.key = q->tls.key,
+		.alone = q->alone || t->transport->examine,
+	};
+	int r = connections_lend(t->transport->connections, &t->use, t->easy, &wish, t->started_ms);
+
+	if (r == 0 && !connections_has_place(&t->use))
+		r = add_header(t, "Connection: close");
+	return r;
+}
+
+static long at_least(uint64_t ms, uint64_t least)
+{
+	return (long)(ms < least ? least : ms > INT32_MAX ? INT32_MAX : ms);
+}
+
+/* Nothing is set that is NULL: libcurl's own default stands. */
+static int set_texts(CURL *e, const struct transport_request *q)
+{
+	const struct {
+		CURLoption option;
+		const char *value;
+	} texts[] = {
+		{CURLOPT_UNIX_SOCKET_PATH, q->unix_socket},
+		{CURLOPT_CAINFO, q->tls.ca},
+		{CURLOPT_CRLFILE, q->tls.crl},
+		{CURLOPT_SSLCERT, q->tls.cert},
+		{CURLOPT_SSLKEY, q->tls.key},
+		{CURLOPT_USERNAME, q->user},
+		{CURLOPT_PASSWORD, q->password},
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (texts[i].value && curl_easy_setopt(e, texts[i].option, texts[i].value))
+			return -EINVAL;
+	if (q->tls.only_1_3 && curl_easy_setopt(e, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_3))
+		return -EINVAL;
+	if (q->user && curl_easy_setopt(e, CURLOPT_HTTPAUTH, CURLAUTH_BASIC))
+		return -EINVAL;
+	return 0;
+}
+
+static bool is_method(const struct transport_request *q, const char *method)
+{
+	return q->method && strcmp(q->method, method) == 0;
+}
+
+static CURLcode set_body(CURL *e, const struct transport_request *q)
+{
+	CURLcode bad = curl_easy_setopt(e, CURLOPT_POST, 1L);
+
+	bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)q->body_len);
+	bad |= curl_easy_setopt(e, CURLOPT_COPYPOSTFIELDS, q->body ? q->body : "");
+	if (is_method(q, "PUT"))
+		bad |= curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, "PUT");
+	return bad;
+}
+
+static CURLcode set_limits(CURL *e, const struct transport_request *q)
+{
+	uint64_t idle_ms = q->idle_ms ? q->idle_ms : q->timeout_ms / 2;
+	CURLcode bad = CURLE_OK;
+
+	bad |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, at_least(q->connect_timeout_ms, 1));
+	if (q->line)
+		return bad; /* our own timer: libcurl would wake up each second to look */
+	bad |= curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, at_least(q->timeout_ms, 1));
+	if (idle_ms >= q->timeout_ms)
+		return bad; /* the same for what the total covers */
+	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 100L);
+	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, at_least(idle_ms / 1000, 1));
+	return bad;
+}
+
+static int set_request(struct transfer *t, const struct transport_request *q)
+{
+	CURL *e = t->easy;
+	CURLcode bad = set_limits(e, q);
+
+	bad |= curl_easy_setopt(e, CURLOPT_URL, q->url);
+	bad |= curl_easy_setopt(e, CURLOPT_PRIVATE, t);
+	bad |= curl_easy_setopt(e, CURLOPT_ERRORBUFFER, t->error);
+	bad |= curl_easy_setopt(e, CURLOPT_HTTPHEADER, t->headers);
+	bad |= curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, take_body);
+	bad |= curl_easy_setopt(e, CURLOPT_WRITEDATA, t);
+	bad |= curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, take_header);
+	bad |= curl_easy_setopt(e, CURLOPT_HEADERDATA, t);
+	bad |= curl_easy_setopt(e, CURLOPT_CERTINFO, (long)t->transport->examine);
+	if (is_method(q, "POST") || is_method(q, "PUT"))
+		bad |= set_body(e, q);
+	return bad ? -EINVAL : set_texts(e, q);
+}
+
+static int make_multi(struct transport *t)
+{
+	CURLMcode bad = CURLM_OK;
+
+	t->multi = curl_multi_init();
+	if (!t->multi)
+		return -ENOMEM;
+	/* its wake-up pair comes without CLOEXEC too; nothing of ours is to be inherited, so all
+	 * are marked */
+	close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_SOCKETDATA, t);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_TIMERDATA, t);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, MAX_CONNECTIONS);
+	bad |= curl_multi_setopt(t->multi, CURLMOPT_MAXCONNECTS, MAX_IDLE_CONNECTIONS);
+	return bad ? -EINVAL : 0;
+}
+
+/* The connections kept alive belong to the multi handle: they go with it. If no new one can be made
+ * the old one stays, and its dead connections cost a timeout each. */
+static void renew(struct transport *t)
+{
+	CURLM *old = t->multi;
+
+	if (make_multi(t)) {
+		if (t->multi)
+			curl_multi_cleanup(t->multi);
+		t->multi = old;
+		return;
+	}
+	curl_multi_cleanup(old);
+	loop_timer_cancel(t->loop, &t->timer);
+	t->forget = false;
+}
+
+int transport_start(struct transport *transport, const struct transport_request *q,
+	transport_done done, void *arg, struct transfer **ret_transfer)
+{
+	struct transfer *t = calloc(1, sizeof(*t));
+	int r = -ENOMEM;
+
+	if (!t)
+		return -ENOMEM;
+	if (transport->forget && !transport->transfers)
+		renew(transport);
+	t->transport = transport;
+	t->max_bytes = q->max_bytes;
+	t->line = q->line;
+	t->idle_ms = q->idle_ms;
+	loop_timer_init(&t->idle, idle_due, t);
+	t->done = done;
+	t->arg = arg;
+	t->started_ms = loop_now_ms(transport->loop);
+	buffer_init(&t->response.body, q->max_bytes);
+	buffer_init(&t->response.coded, q->max_bytes + MAX_OVERHEAD);
+	t->next = transport->transfers;
+	t->link = &transport->transfers;
+	if (t->next)
+		t->next->link = &t->next;
+	transport->transfers = t;
+
+	t->easy = curl_easy_init();
+	if (!t->easy)
+		goto fail;
+	r = add_headers(t, q);
+	if (r == 0)
+		r = lend_connection(t, q);
+	if (r == 0)
+		r = set_safety(t->easy);
+	if (r == 0)
+		r = set_request(t, q);
+	if (r == 0 && curl_multi_add_handle(transport->multi, t->easy))
+		r = -EIO;
+	if (r)
+		goto fail;
+	t->heard_ms = t->started_ms;
+	if (t->line)
+		loop_timer_set(transport->loop, &t->idle, t->heard_ms + t->idle_ms);
+	*ret_transfer = t;
+	return 0;
+fail:
+	release(t);
+	return r;
+}
+
+void transport_cancel(struct transfer *t)
+{
+	t->cancelled = true;
+	if (!t->in_line) /* else libcurl has it: it ends when the call returns */
+		release(t);
+}
+
+/* ---- the transport ---- */
+
+struct transport *transport_new(struct loop *l)
+{
+	struct transport *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->loop = l;
+	loop_timer_init(&t->timer, timeout_due, t);
+	t->connections = connections_new();
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK && t->connections &&
+		make_multi(t) == 0)
+		return t;
+	transport_free(t);
+	return NULL;
+}
+
+void transport_free(struct transport *t)
+{
+	if (!t)
+		return;
+	while (t->transfers)
+		release(t->transfers);
+	if (t->multi) {
+		curl_multi_cleanup(t->multi);
+		loop_timer_cancel(t->loop, &t->timer);
+	}
+	connections_free(t->connections);
+	curl_global_cleanup();
+	free(t);
+}
+
+void transport_forget(struct transport *t)
+{
+	t->forget = true;
+	connections_forget(t->connections);
+}
+
+void transport_examine(struct transport *t)
+{
+	t->examine = true;
+}
+
+const char *transport_version(void)
+{
+	return curl_version();
+}

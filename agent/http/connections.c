@@ -1,0 +1,434 @@
+/*
+ * Places and sessions. Surprising: reuse is forbidden from the start and allowed by the head of the
+ * answer, since libcurl looks at the option when the transfer ends; and a handle has one share, so
+ * a place keeps TLS sessions of its own.
+ */
+#include "http/connections.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/hash.h"
+#include "http/tls_read.h"
+
+#define LATE_BODY_MS 1000u
+#define CROWD 64u /* documents left without a place within IDLE_MS: then none has one */
+#define LIFE_MS (CONNECTIONS_LIFE_S * UINT64_C(1000))
+#define IDLE_MS (CONNECTIONS_IDLE_S * UINT64_C(1000))
+/* libcurl keeps for a while what it read of tls.ca: a session that is made right after the file
+ * changed may still rest on the old one */
+#define WARY_MS ((CONNECTIONS_CA_CACHE_S + 1) * UINT64_C(1000))
+
+/* What libcurl keeps between transfers: idle connections, TLS sessions. */
+struct share {
+	CURLSH *handle;
+	unsigned users;
+	uint64_t files; /* of tls:, as they were */
+	uint64_t expires_ms;
+};
+
+/* The files of a tls:, which decide whom a handshake trusts, and who this host is in it. */
+struct trust {
+	uint64_t paths, files; /* hashes: of their names, of what they are now; 0 = free */
+	uint64_t wary_until_ms, used_ms;
+	struct share *sessions;
+};
+
+struct connections_place {
+	struct share *share;
+	char document[DIGEST_HEX]; /* "" = free */
+	curl_socket_t fd;          /* of the idle connection, as far as known */
+	uint64_t used_ms, quiet_until_ms;
+	bool busy;
+};
+
+struct connections {
+	struct connections_place places[CONNECTIONS_PLACES];
+	struct trust trusts[CONNECTIONS_TRUSTS];
+	uint64_t http2[CONNECTIONS_ORIGINS]; /* 0 = free */
+	size_t next_http2;
+	unsigned left_out; /* since counted_ms */
+	uint64_t counted_ms, crowded_until_ms;
+};
+
+/* ---- shares ---- */
+
+/* The last user closes the idle connections in it. */
+static void share_drop(struct share **s)
+{
+	if (*s && --(*s)->users == 0) {
+		curl_share_cleanup((*s)->handle);
+		free(*s);
+	}
+	*s = NULL;
+}
+
+static struct share *share_hold(struct share *s)
+{
+	if (s)
+		s->users++;
+	return s;
+}
+
+static struct share *share_new(bool connections, const struct trust *trust, uint64_t now_ms)
+{
+	struct share *s = calloc(1, sizeof(*s));
+	CURLSHcode bad = CURLSHE_OK;
+
+	if (!s)
+		return NULL;
+	s->users = 1;
+	s->files = trust ? trust->files : 0;
+	s->expires_ms =
+		trust && now_ms < trust->wary_until_ms ? trust->wary_until_ms : now_ms + LIFE_MS;
+	s->handle = curl_share_init();
+	if (s->handle && connections)
+		bad |= curl_share_setopt(s->handle, CURLSHOPT_SHARE, CURL_LOCK_DATA_CONNECT);
+	if (s->handle && trust)
+		bad |= curl_share_setopt(s->handle, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+	if (!s->handle || bad)
+		share_drop(&s);
+	return s;
+}
+
+/* Makes a new one if what it holds may not be relied on any more. */
+static void share_refresh(
+	struct share **s, bool connections, const struct trust *trust, uint64_t now_ms)
+{
+	if (*s && now_ms < (*s)->expires_ms && (*s)->files == (trust ? trust->files : 0))
+		return;
+	share_drop(s);
+	*s = share_new(connections, trust, now_ms);
+}
+
+/* ---- trust ---- */
+
+static void hash_file(const char *path, uint64_t *paths, uint64_t *files)
+{
+	struct stat st;
+
+	*paths = hash_bytes(*paths, path ? path : "", path ? strlen(path) + 1 : 1);
+	if (!path || stat(path, &st))
+		return;
+	*files = hash_bytes(*files, &st.st_dev, sizeof(st.st_dev));
+	*files = hash_bytes(*files, &st.st_ino, sizeof(st.st_ino));
+	*files = hash_bytes(*files, &st.st_size, sizeof(st.st_size));
+	*files = hash_bytes(*files, &st.st_mtim, sizeof(st.st_mtim));
+	*files = hash_bytes(*files, &st.st_ctim, sizeof(st.st_ctim));
+}
+
+static struct trust *trust_find(struct connections *c, uint64_t paths, uint64_t files)
+{
+	struct trust *oldest = c->trusts;
+
+	for (size_t i = 0; i < CONNECTIONS_TRUSTS; i++) {
+		if (c->trusts[i].paths == paths)
+			return &c->trusts[i];
+		if (c->trusts[i].used_ms < oldest->used_ms)
+			oldest = &c->trusts[i];
+	}
+	share_drop(&oldest->sessions);
+	*oldest = (struct trust){.paths = paths, .files = files};
+	return oldest;
+}
+
+/* What the handshake of this wish rests on now; NULL: there is none. */
+static struct trust *trust_of(
+	struct connections *c, const struct connections_wish *wish, uint64_t now_ms)
+{
+	uint64_t paths = HASH_START, files = HASH_START;
+	struct trust *t;
+
+	if (strncasecmp(wish->url, "https:", 6) != 0)
+		return NULL;
+	hash_file(wish->ca ? wish->ca : curl_version_info(CURLVERSION_NOW)->cainfo, &paths, &files);
+	hash_file(wish->crl, &paths, &files);
+	hash_file(wish->cert, &paths, &files);
+	hash_file(wish->key, &paths, &files);
+	t = trust_find(c, paths, files);
+	if (t->files != files) {
+		t->files = files;
+		t->wary_until_ms = now_ms + WARY_MS;
+	}
+	t->used_ms = now_ms;
+	return t;
+}
+
+/* ---- places ---- */
+
+static struct connections_place *place_find(struct connections *c, const char *document)
+{
+	for (size_t i = 0; i < CONNECTIONS_PLACES; i++)
+		if (strcmp(c->places[i].document, document) == 0)
+			return &c->places[i];
+	return NULL;
+}
+
+/* Takes one that nobody has, or whose connection is too old to be used again anyway: where there
+ * are more documents than places, those that have one keep it. */
+static struct connections_place *place_claim(
+	struct connections *c, const char *document, uint64_t now_ms)
+{
+	struct connections_place *best = NULL;
+
+	for (size_t i = 0; i < CONNECTIONS_PLACES; i++) {
+		struct connections_place *p = &c->places[i];
+
+		if ((!p->document[0] || (!p->busy && now_ms - p->used_ms > IDLE_MS)) &&
+			(!best || p->used_ms < best->used_ms))
+			best = p;
+	}
+	if (!best)
+		return NULL;
+	share_drop(&best->share);
+	*best = (struct connections_place){.fd = CURL_SOCKET_BAD, .used_ms = now_ms};
+	memcpy(best->document, document, DIGEST_HEX);
+	return best;
+}
+
+/* Where documents are far more than places, who has one is a lottery that costs memory. */
+static void count_left_out(struct connections *c, uint64_t now_ms)
+{
+	if (now_ms - c->counted_ms > IDLE_MS) {
+		c->counted_ms = now_ms;
+		c->left_out = 0;
+	}
+	if (++c->left_out < CROWD)
+		return;
+	c->crowded_until_ms = now_ms + IDLE_MS;
+	c->left_out = 0;
+	for (size_t i = 0; i < CONNECTIONS_PLACES; i++)
+		if (!c->places[i].busy)
+			share_drop(&c->places[i].share);
+}
+
+static struct connections_place *place_lend(
+	struct connections *c, const char *document, const struct trust *trust, uint64_t now_ms)
+{
+	struct connections_place *p;
+
+	if (now_ms < c->crowded_until_ms)
+		return NULL;
+	p = place_find(c, document);
+	if (!p)
+		p = place_claim(c, document, now_ms);
+	if (!p)
+		count_left_out(c, now_ms);
+	if (!p || p->busy)
+		return NULL;
+	if (now_ms < p->quiet_until_ms)
+		share_drop(&p->share);
+	p->quiet_until_ms = 0;
+	share_refresh(&p->share, true, trust, now_ms);
+	p->busy = p->share;
+	return p->share ? p : NULL;
+}
+
+static void place_return(struct connections_place *p, bool given_up, uint64_t now_ms)
+{
+	p->busy = false;
+	p->used_ms = now_ms;
+	if (!given_up)
+		return;
+	share_drop(&p->share);
+	p->document[0] = '\0';
+}
+
+/* ---- HTTP/2: known after the first answer only, and in no need of a place ---- */
+
+static uint64_t origin_of(const char *url)
+{
+	const char *host = strstr(url, "://");
+	size_t len = host ? (size_t)(host - url) + 3 : 0;
+
+	return hash_bytes(HASH_START, url, len + strcspn(url + len, "/?"));
+}
+
+static uint64_t *http2_find(struct connections *c, uint64_t origin)
+{
+	for (size_t i = 0; i < CONNECTIONS_ORIGINS; i++)
+		if (c->http2[i] == origin)
+			return &c->http2[i];
+	return NULL;
+}
+
+static void http2_learn(struct connections *c, uint64_t origin, bool speaks)
+{
+	uint64_t *known = http2_find(c, origin);
+
+	if (speaks && !known)
+		c->http2[c->next_http2++ % CONNECTIONS_ORIGINS] = origin;
+	else if (!speaks && known)
+		*known = 0;
+}
+
+/* ---- what libcurl calls ---- */
+
+/* libcurl 7.88 opens sockets without CLOEXEC. */
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	struct connections_use *u = arg;
+
+	(void)purpose;
+	u->fresh = true;
+	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+/* The SSL * of the connection that stands; NULL: it cannot be had. */
+static void *ssl_of(const struct connections_use *u)
+{
+	struct curl_tlssessioninfo *info = NULL;
+
+	if (curl_easy_getinfo(u->easy, CURLINFO_TLS_SSL_PTR, &info) || !info ||
+		info->backend != CURLSSLBACKEND_OPENSSL)
+		return NULL;
+	return info->internals;
+}
+
+/* True also where it cannot be told. */
+static bool has_unread(const struct connections_use *u)
+{
+	curl_socket_t fd = u->place->fd;
+	void *ssl;
+	char byte;
+
+	if (fd == CURL_SOCKET_BAD || recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
+		errno != EAGAIN)
+		return true;
+	if (!u->trust)
+		return false;
+	ssl = ssl_of(u);
+	return !ssl || tlsread_has_unread(ssl);
+}
+
+/* A connection stands and the request is about to go out on it. One that was made for it is not
+ * looked at: what is readable there may be of its handshake. */
+static int look(void *arg, char *peer, char *own, int peer_port, int own_port)
+{
+	struct connections_use *u = arg;
+
+	(void)peer, (void)own, (void)peer_port, (void)own_port;
+	u->stale = !u->fresh && has_unread(u);
+	return u->stale ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
+/* ---- uses ---- */
+
+struct connections *connections_new(void)
+{
+	return calloc(1, sizeof(struct connections));
+}
+
+void connections_forget(struct connections *c)
+{
+	for (size_t i = 0; i < CONNECTIONS_PLACES; i++)
+		share_drop(&c->places[i].share);
+	for (size_t i = 0; i < CONNECTIONS_TRUSTS; i++)
+		share_drop(&c->trusts[i].sessions);
+}
+
+void connections_free(struct connections *c)
+{
+	if (c)
+		connections_forget(c);
+	free(c);
+}
+
+static int set_up(struct connections_use *u, bool alone)
+{
+	CURLcode bad = CURLE_OK;
+
+	bad |= curl_easy_setopt(u->easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+	bad |= curl_easy_setopt(u->easy, CURLOPT_OPENSOCKETDATA, u);
+	bad |= curl_easy_setopt(u->easy, CURLOPT_FRESH_CONNECT, (long)alone);
+	bad |= curl_easy_setopt(u->easy, CURLOPT_FORBID_REUSE, 1L);
+	if (u->share)
+		bad |= curl_easy_setopt(u->easy, CURLOPT_SHARE, u->share->handle);
+	if (u->place) {
+		bad |= curl_easy_setopt(u->easy, CURLOPT_PREREQFUNCTION, look);
+		bad |= curl_easy_setopt(u->easy, CURLOPT_PREREQDATA, u);
+	}
+	return bad ? -EINVAL : 0;
+}
+
+int connections_lend(struct connections *c, struct connections_use *u, CURL *easy,
+	const struct connections_wish *wish, uint64_t now_ms)
+{
+	*u = (struct connections_use){.of = c, .easy = easy, .origin = origin_of(wish->url)};
+	if (!wish->alone) {
+		u->trust = trust_of(c, wish, now_ms);
+		if (wish->document && !http2_find(c, u->origin))
+			u->place = place_lend(c, wish->document, u->trust, now_ms);
+		if (!u->place && u->trust)
+			share_refresh(&u->trust->sessions, false, u->trust, now_ms);
+		u->share = share_hold(u->place   ? u->place->share
+				      : u->trust ? u->trust->sessions
+						 : NULL);
+	}
+	return set_up(u, wish->alone);
+}
+
+bool connections_has_place(const struct connections_use *u)
+{
+	return u->place;
+}
+
+void connections_answered(struct connections_use *u, const struct framing *f, uint64_t now_ms)
+{
+	bool http2 = f->version >= 20;
+
+	http2_learn(u->of, u->origin, http2);
+	if (u->place && (f->status == 204 || f->status == 304))
+		u->place->quiet_until_ms = now_ms + LATE_BODY_MS;
+	u->given_up = u->place && http2;
+	u->kept = u->place ? !http2 && !framing_is_doubtful(f) : http2;
+	if (u->kept && curl_easy_setopt(u->easy, CURLOPT_FORBID_REUSE, 0L))
+		u->kept = false;
+}
+
+void connections_spoil(struct connections_use *u)
+{
+	u->kept = false;
+	curl_easy_setopt(u->easy, CURLOPT_FORBID_REUSE, 1L);
+}
+
+void connections_ended(struct connections_use *u, bool good)
+{
+	if (!u->place)
+		return;
+	u->place->fd = CURL_SOCKET_BAD;
+	if (good && u->kept)
+		curl_easy_getinfo(u->easy, CURLINFO_ACTIVESOCKET, &u->place->fd);
+}
+
+bool connections_is_stale(const struct connections_use *u)
+{
+	return u->stale && !u->renewed;
+}
+
+bool connections_renew(struct connections_use *u, uint64_t now_ms)
+{
+	u->stale = false;
+	u->renewed = true;
+	curl_easy_setopt(u->easy, CURLOPT_SHARE, NULL);
+	share_drop(&u->share);
+	share_drop(&u->place->share);
+	share_refresh(&u->place->share, true, u->trust, now_ms);
+	u->share = share_hold(u->place->share);
+	return u->share && curl_easy_setopt(u->easy, CURLOPT_SHARE, u->share->handle) == CURLE_OK;
+}
+
+void connections_return(struct connections_use *u, uint64_t now_ms)
+{
+	if (!u->of)
+		return;
+	curl_easy_setopt(u->easy, CURLOPT_SHARE, NULL);
+	share_drop(&u->share);
+	if (u->place)
+		place_return(u->place, u->given_up || now_ms < u->of->crowded_until_ms, now_ms);
+	u->of = NULL;
+}

@@ -1,0 +1,93 @@
+/*
+ * Which connection carries which request: how it is made sure that no document is ever taken for
+ * another one.
+ *
+ * HTTP/1.x has no numbers: what comes on a connection while a request waits *is* its answer, also
+ * if the server sent it unasked, late, or behind a 304. So a connection of HTTP/1.x carries one
+ * document only, or one answer only. A few documents have a place, a pool of libcurl's with at most
+ * one idle connection, which is lent to one transfer at a time and holds nothing else. All other
+ * connections of HTTP/1.x are closed behind their answer. Those of HTTP/2, which numbers its
+ * streams, are shared as libcurl does it.
+ *
+ * A place's connection is looked at before the next request: if anything is unread it is closed and
+ * another one is made, once. It is not kept when an answer without a body speaks of one, and not
+ * used within LATE_BODY_MS of any answer without a body, so that what comes late is seen.
+ *
+ * TLS sessions are kept as well, so that a new connection need not be a new handshake. They end
+ * when a file of tls: changes, and after an hour at most, as connections do. Where documents are
+ * far more than places none has one: all connections are new ones, with sessions that go on.
+ *
+ * Threads: the loop's. Ownership: a use is the transfer's, and must be returned before the
+ * connections are freed. Errors: what cannot be had costs a new connection, never a wrong answer.
+ * Bounds: CONNECTIONS_PLACES idle connections of HTTP/1.x; sessions for CONNECTIONS_TRUSTS ways to
+ * set tls:, 8 each; CONNECTIONS_ORIGINS servers of which it is known that they speak HTTP/2.
+ */
+#ifndef PULLET_CONNECTIONS_H
+#define PULLET_CONNECTIONS_H
+
+#include <curl/curl.h>
+
+#include "crypto/digest.h"
+#include "http/framing.h"
+
+#define CONNECTIONS_PLACES 8
+#define CONNECTIONS_TRUSTS 8
+#define CONNECTIONS_ORIGINS 16
+#define CONNECTIONS_IDLE_S 118    /* the longest a connection may be idle and be used again */
+#define CONNECTIONS_LIFE_S 3600   /* the longest it may be used */
+#define CONNECTIONS_CA_CACHE_S 60 /* for how long libcurl keeps what it read of tls.ca */
+
+struct connections;
+
+/* One transfer's. Zeroed at first; fields are private. */
+struct connections_use {
+	struct connections *of; /* NULL: nothing is lent */
+	CURL *easy;
+	struct trust *trust; /* NULL: no TLS, or alone */
+	struct connections_place *place;
+	struct share *share;
+	uint64_t origin; /* hash of scheme, host and port */
+	bool fresh;      /* a socket was opened for it */
+	bool stale;      /* something was unread on the connection that stood */
+	bool renewed;
+	bool kept;     /* the connection may be used again, for all that the head says */
+	bool given_up; /* the place: the server speaks HTTP/2 */
+};
+
+/* What the transfer is about, borrowed for the call. */
+struct connections_wish {
+	const char *document; /* as in transport_request; NULL = none */
+	const char *url;
+	const char *ca, *crl, *cert, *key; /* files of tls:; NULL = none */
+	bool alone;                        /* no connection that stood, no session */
+};
+
+/* NULL = no memory. */
+struct connections *connections_new(void);
+/* Every use was returned. */
+void connections_free(struct connections *c);
+/* None that stands now is used again, nor a session. */
+void connections_forget(struct connections *c);
+
+/* Sets up the handle; it is not added to a multi handle yet. 0, or -EINVAL when libcurl does not
+ * take an option. */
+int connections_lend(struct connections *c, struct connections_use *use, CURL *easy,
+	const struct connections_wish *wish, uint64_t now_ms);
+/* Tells whether the connection may be used again if it speaks HTTP/1.x. */
+bool connections_has_place(const struct connections_use *use);
+/* The head of the final answer is over: decides whether the connection may be used again. */
+void connections_answered(
+	struct connections_use *use, const struct framing *framing, uint64_t now_ms);
+/* The connection is not used again, whatever its answer said. */
+void connections_spoil(struct connections_use *use);
+/* The transfer ended, the handle is not off the multi handle yet. */
+void connections_ended(struct connections_use *use, bool good);
+/* The transfer ended since its connection was stale (once): nothing was sent. */
+bool connections_is_stale(const struct connections_use *use);
+/* After that, the handle off the multi handle: it gets a new connection when it is added again.
+ * False: there is no memory. */
+bool connections_renew(struct connections_use *use, uint64_t now_ms);
+/* Takes the use back, the handle off the multi handle. Accepts a zeroed one. */
+void connections_return(struct connections_use *use, uint64_t now_ms);
+
+#endif

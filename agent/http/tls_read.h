@@ -1,0 +1,10 @@
+/* One question to OpenSSL. OpenSSL's ssl.h is used in tls_read.c only. */
+#ifndef PULLET_TLSREAD_H
+#define PULLET_TLSREAD_H
+
+#include <stdbool.h>
+
+/* Tells whether bytes of this connection (an SSL *) have left the kernel and were not read yet. */
+bool tlsread_has_unread(const void *ssl);
+
+#endif

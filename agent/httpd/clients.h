@@ -1,0 +1,68 @@
+/*
+ * The connections of an evhttp: how many there are at a time, and how long each may take.
+ *
+ * evhttp knows no bound for clients, nor one for how long a request or an answer may take
+ * altogether, nor one for what a client sends ahead. So each connection is in a list here from the
+ * turn of the loop on in which it was accepted, and is in one of three phases: READING, a request
+ * is awaited or comes in; THINKING, the handler has it; WRITING, the answer goes out. Who takes too
+ * long over the first or the last is dropped (the numbers are in server.h).
+ *
+ * With clients_share(), users of a Unix socket have shares (share.h) in the connections and in the
+ * bytes of answers that are not read. Whoever is above a share gets the place of a connection of
+ * that share which has been idle for CROWDED_MS. If there is none, the connection is busy: its
+ * request, which the handler never sees, is answered 503, and it ends within CROWDED_MS even if
+ * nothing is sent or read. Busy connections are few, an eighth, in shares too; the others end at
+ * once, with the same answer as far as the socket takes it. So nobody but root, and the agent's own
+ * user, holds the last places, or keeps others waiting to be accepted.
+ *
+ * Threads: the loop's. Ownership: a client is freed here, when its connection ends; until then its
+ * evhttp_connection is good. Bounds: clients_limit(); CLIENTS_INPUT bytes and one read of each
+ * client that nobody has looked at yet. Wake-ups: none while nobody is connected, nor for those
+ * that are THINKING.
+ */
+#ifndef PULLET_CLIENTS_H
+#define PULLET_CLIENTS_H
+
+#include "base/loop.h"
+#include "httpd/share.h"
+
+struct evconnlistener;
+struct evhttp;
+struct evhttp_connection;
+struct evhttp_request;
+
+#define CLIENTS_INPUT 32768 /* more than the largest request, and what one read brings */
+
+struct clients;
+struct client;
+
+/* Watches over all that http accepts from now on. NULL with errno set. */
+struct clients *clients_new(struct loop *l, struct evhttp *http, size_t max);
+/* After evhttp_free(), which ends the connections. Accepts NULL. */
+void clients_free(struct clients *s);
+/* So many connections, so many bytes of answers that are not read. */
+void clients_limit(struct clients *s, size_t max, size_t max_queued);
+/* Counts what is refused, and may tell of it: must not touch the clients. */
+typedef void (*clients_refused)(void *arg, const struct peer *peer);
+/* From now on users have shares. operators (peer.h) is borrowed, and may change. */
+void clients_share(struct clients *s, const gid_t *operators, clients_refused refused, void *arg);
+/* http accepts from this listener, and from no other one any more. */
+void clients_accept(struct clients *s, struct evconnlistener *listener);
+/* Whose request it is. NULL: of a connection that there was no memory for here. */
+struct client *clients_find(const struct clients *s, struct evhttp_request *request);
+/* NULL, or why its request is not for the handler: one sentence. */
+const char *client_busy(const struct client *c);
+/* May an answer of len bytes go out to it? False is counted as refused. */
+bool client_may_write(const struct client *c, size_t len);
+/* A request of it is with the handler; gone is called when the connection ends before
+ * client_writes(), by whomsoever. */
+void client_thinks(struct client *c, void (*gone)(void *arg), void *arg);
+/* An answer was given to evhttp, which has len bytes beside its headers. */
+void client_writes(struct client *c, size_t len);
+/* All of that is sent: the next request may come. */
+void client_reads(struct client *c);
+/* Ends the connection; gone is called. */
+void client_drop(struct client *c);
+int client_fd(const struct client *c);
+
+#endif

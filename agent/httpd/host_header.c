@@ -1,0 +1,69 @@
+/* Names and addresses. Surprising: nothing; what looks like a number in any other form than an
+ * address is written in (0x7f.1) is a name, and nobody's. */
+#include "httpd/host_header.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#define MAX_NAME 255
+
+/* The host without its port, its brackets and a dot at the end. */
+static bool split(const char *host, char name[MAX_NAME + 1], bool *ret_brackets)
+{
+	const char *end = host + strlen(host), *port = end;
+
+	while (port > host && isdigit((unsigned char)port[-1]))
+		port--;
+	if (port > host && port[-1] == ':' && port < end)
+		end = port - 1;
+	*ret_brackets = end - host > 2 && host[0] == '[' && end[-1] == ']';
+	if (*ret_brackets) {
+		host++;
+		end--;
+	} else if (end > host && end[-1] == '.') {
+		end--;
+	}
+	if (end == host || end - host > MAX_NAME)
+		return false;
+	memcpy(name, host, (size_t)(end - host));
+	name[end - host] = '\0';
+	return true;
+}
+
+static bool same(const char *name, const char *ours)
+{
+	size_t len = strlen(ours);
+
+	if (len > 0 && ours[len - 1] == '.')
+		len--;
+	return len > 0 && strlen(name) == len && strncasecmp(name, ours, len) == 0;
+}
+
+static bool is_localhost(const char *name)
+{
+	static const char tail[] = ".localhost";
+	size_t len = strlen(name), tail_len = sizeof(tail) - 1;
+
+	return strcasecmp(name, tail + 1) == 0 ||
+	       (len > tail_len && strcasecmp(name + len - tail_len, tail) == 0);
+}
+
+bool host_is_ours(const char *host, const char *machine, char *const *names)
+{
+	struct in6_addr address;
+	char name[MAX_NAME + 1];
+	bool brackets;
+
+	if (!host || !split(host, name, &brackets))
+		return false;
+	if (brackets)
+		return inet_pton(AF_INET6, name, &address) == 1;
+	if (inet_pton(AF_INET, name, &address) == 1 || is_localhost(name) || same(name, machine))
+		return true;
+	for (; names && *names; names++)
+		if (same(name, *names))
+			return true;
+	return false;
+}

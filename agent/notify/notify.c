@@ -1,0 +1,196 @@
+/*
+ * Reload, then probe. Surprising: a version whose reload keeps failing is not taken back; it passed
+ * every judge, and the application still runs with the old one, which the status shows.
+ */
+#include "notify/notify.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "notify/probe.h"
+
+struct aftermath {
+	struct aftermath_options o;
+	struct reload *reload; /* NULL: no rules */
+	struct probe *probe;   /* runs */
+	enum probe_state state;
+	uint64_t standing, watched; /* generations */
+	uint64_t failed;
+	char why[PROBE_WHY];
+	struct log_limit log_limit;
+};
+
+bool aftermath_wanted(const struct settings_config *config)
+{
+	return config->reload.rule_count || config->probe.argv || config->probe.url;
+}
+
+static bool has_probe(const struct aftermath *a)
+{
+	return a->o.config->probe.argv || a->o.config->probe.url;
+}
+
+/* ---- probe ---- */
+
+static void probed(void *arg, bool good, const char *why)
+{
+	struct aftermath *a = arg;
+
+	a->probe = NULL;
+	a->state = good ? PROBE_GOOD : PROBE_BAD;
+	if (good) {
+		log_info("the probe is good: the version stays", "config", a->o.config->name,
+			"generation", LOG_U64(a->watched));
+		a->o.ledger->proven = a->watched;
+		a->o.calls->remember(a->o.arg);
+		return;
+	}
+	a->failed++;
+	snprintf(a->why, sizeof(a->why), "%s", why);
+	log_err("the probe has failed: the version is taken back", "config", a->o.config->name,
+		"generation", LOG_U64(a->watched), "why", why);
+	a->o.calls->bad(a->o.arg, a->watched, why);
+}
+
+/* The application knows what stands: watch it. */
+static void watch(struct aftermath *a)
+{
+	const struct probe_options options = {
+		.loop = a->o.loop,
+		.transport = a->o.transport,
+		.ca_file = a->o.ca_file,
+		.settings = &a->o.config->probe,
+		.name = a->o.config->name,
+		.file = settings_place(a->o.config),
+		.generation = a->standing,
+		.scrub = a->o.calls->scrub,
+		.scrub_arg = a->o.arg,
+		.ended = probed,
+		.arg = a,
+	};
+
+	if (!has_probe(a) || a->o.ledger->proven == a->standing)
+		return;
+	a->watched = a->standing;
+	a->probe = probe_start(&options);
+	a->state = a->probe ? PROBE_WATCHING : PROBE_NONE;
+	if (!a->probe)
+		log_err("out of memory: the version is not watched", "config", a->o.config->name);
+}
+
+/* ---- reload ---- */
+
+static void tell_of(struct aftermath *a, const struct reload_result *r)
+{
+	unsigned suppressed;
+
+	if (r->ok) {
+		log_info("the application was told", "config", a->o.config->name, "generation",
+			LOG_U64(r->generation), "output", r->output[0] ? r->output : NULL);
+		memset(&a->log_limit, 0, sizeof(a->log_limit));
+	} else if (log_limit_pass_kind(
+			   &a->log_limit, loop_now_ms(a->o.loop), "reload", r->why, &suppressed)) {
+		log_err("the application could not be told: it runs with an old version, trying "
+			"again",
+			"config", a->o.config->name, "generation", LOG_U64(r->generation), "why",
+			r->why, "output", r->output[0] ? r->output : NULL, "repeated",
+			suppressed ? LOG_U64(suppressed) : NULL);
+	}
+}
+
+static void reloaded(void *arg, const struct reload_result *r)
+{
+	struct aftermath *a = arg;
+
+	tell_of(a, r);
+	if (!r->ok)
+		return;
+	a->o.ledger->told = r->generation;
+	a->o.calls->remember(a->o.arg);
+	if (r->generation == a->standing)
+		watch(a);
+}
+
+void aftermath_published(struct aftermath *a, uint64_t generation, char *const *keys, size_t count,
+	bool all, bool stays)
+{
+	probe_free(a->probe); /* of a version that stands no more */
+	a->probe = NULL;
+	a->standing = generation;
+	if (!stays || a->state != PROBE_BAD) /* of what it replaces: that is still to be seen */
+		a->state = has_probe(a) ? PROBE_WAITING : PROBE_NONE;
+	if (stays) {
+		a->o.ledger->proven = generation;
+		if (a->state == PROBE_WAITING)
+			a->state = PROBE_GOOD;
+		a->o.calls->remember(a->o.arg);
+	}
+	if (a->reload && reload_changed(a->reload, generation, keys, count, all))
+		return;
+	a->o.ledger->told = generation;
+	if (a->reload)
+		a->o.calls->remember(a->o.arg);
+	watch(a);
+}
+
+/* ---- outside ---- */
+
+struct aftermath *aftermath_new(const struct aftermath_options *options)
+{
+	struct aftermath *a = calloc(1, sizeof(*a));
+	const struct settings_config *c = options->config;
+
+	if (!a)
+		return NULL;
+	a->o = *options;
+	a->standing = options->standing;
+	if (c->reload.rule_count) {
+		const struct reload_options reload = {
+			.loop = options->loop,
+			.settings = &c->reload,
+			.name = c->name,
+			.file = settings_place(c),
+			.told = options->ledger->told,
+			.standing = options->standing,
+			.scrub = options->calls->scrub,
+			.scrub_arg = options->arg,
+			.ended = reloaded,
+			.arg = a,
+		};
+
+		a->reload = reload_new(&reload);
+		if (!a->reload) {
+			free(a);
+			return NULL;
+		}
+	}
+	/* ended by a restart in the middle of it: from its beginning */
+	if (a->standing && (!a->reload || !reload_pending(a->reload)))
+		watch(a);
+	return a;
+}
+
+void aftermath_free(struct aftermath *a)
+{
+	if (!a)
+		return;
+	probe_free(a->probe);
+	reload_free(a->reload);
+	free(a);
+}
+
+void aftermath_status(struct aftermath *a, struct aftermath_status *ret_status)
+{
+	*ret_status = (struct aftermath_status){
+		.has_reload = a->reload,
+		.has_probe = has_probe(a),
+		.probe = a->state,
+		.probe_generation = a->watched,
+		.probe_why = a->why,
+		.probes_failed = a->failed,
+	};
+	if (a->reload)
+		reload_status(a->reload, &ret_status->reload);
+}

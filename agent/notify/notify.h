@@ -1,0 +1,59 @@
+/*
+ * What follows a publication: the application is told (reload), then watched (probe), and a version
+ * that does harm is given back to be taken back.
+ *
+ * Threads: the loop's. Ownership: settings are borrowed; the ledger is the config's, and is changed
+ * here: told, proven. Errors: told through the calls. Bounds: one reload and one probe at a time.
+ */
+#ifndef PULLET_AFTERMATH_H
+#define PULLET_AFTERMATH_H
+
+#include "version/ledger.h"
+#include "base/loop.h"
+#include "notify/reload.h"
+#include "settings/settings.h"
+#include "http/client.h"
+
+struct aftermath;
+
+struct aftermath_calls {
+	void (*remember)(void *arg); /* the ledger has changed: write it */
+	/* The probe of this generation, which still stands, has failed: take it back. */
+	void (*bad)(void *arg, uint64_t generation, const char *why);
+	/* Appends what a program wrote without the values of masked keys. */
+	void (*scrub)(void *arg, struct buffer *out, const char *text, size_t len);
+};
+
+struct aftermath_options {
+	struct loop *loop;
+	struct transport *transport;
+	const char *ca_file;
+	const struct settings_config *config;
+	struct ledger *ledger;
+	uint64_t standing; /* generation that stands when this begins; 0 = none */
+	const struct aftermath_calls *calls;
+	void *arg;
+};
+
+enum probe_state { PROBE_NONE, PROBE_WAITING, PROBE_WATCHING, PROBE_GOOD, PROBE_BAD };
+
+struct aftermath_status {
+	bool has_reload, has_probe;
+	struct reload_status reload;
+	enum probe_state probe;
+	uint64_t probe_generation; /* that is, or was last, watched */
+	const char *probe_why;     /* of the last probe that failed; "" = none did */
+	uint64_t probes_failed;
+};
+
+/* Does this config need one? */
+bool aftermath_wanted(const struct settings_config *config);
+/* Begins with what was not finished before a restart. NULL when there is no memory. */
+struct aftermath *aftermath_new(const struct aftermath_options *options);
+void aftermath_free(struct aftermath *a);
+/* A generation was published. stays: no probe, it is known to be good. */
+void aftermath_published(struct aftermath *a, uint64_t generation, char *const *keys, size_t count,
+	bool all, bool stays);
+void aftermath_status(struct aftermath *a, struct aftermath_status *ret_status);
+
+#endif

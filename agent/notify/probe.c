@@ -1,0 +1,148 @@
+/*
+ * A probe. Surprising: an attempt that runs when the time is over is waited for, and after
+ * one that failed there is another one, so that no version is taken for good by the clock alone.
+ */
+#include "notify/probe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "process/process.h"
+#include "text/sentence.h"
+#include "verify/programs.h"
+
+#define PROBE_MAX_OUTPUT 4096u
+
+struct probe {
+	struct probe_options o;
+	struct loop_timer next;
+	struct process *process;
+	struct transfer *transfer;
+	char **env;
+	uint64_t until_ms;
+	unsigned failures; /* in a row */
+	char why[PROBE_WHY];
+};
+
+static void end(struct probe *p, bool good)
+{
+	struct probe_options o = p->o;
+	char why[PROBE_WHY];
+
+	memcpy(why, p->why, sizeof(why));
+	probe_free(p);
+	o.ended(o.arg, good, why);
+}
+
+/* One attempt is over; why: NULL = good. */
+static void attempted(struct probe *p, const char *why)
+{
+	uint64_t now_ms = loop_now_ms(p->o.loop);
+
+	p->failures = why ? p->failures + 1 : 0;
+	if (why)
+		snprintf(p->why, sizeof(p->why), "%s", why);
+	if (p->failures >= p->o.settings->failures)
+		end(p, false);
+	else if (now_ms >= p->until_ms && p->failures == 0)
+		end(p, true);
+	else
+		loop_timer_set(p->o.loop, &p->next, now_ms + p->o.settings->every_ms);
+}
+
+static void ran(void *arg, const struct process_result *result)
+{
+	struct probe *p = arg;
+	char why[PROBE_WHY], shown[300 + SENTENCE_WORDS];
+	struct buffer said;
+
+	p->process = NULL;
+	buffer_init(&said, 4u * PROBE_MAX_OUTPUT);
+	trial_scrub(p->o.scrub, p->o.scrub_arg, &said, result->output, result->output_len);
+	snprintf(why, sizeof(why), "%.150s %s%s", p->o.settings->argv[0], result->why,
+		sentence_quote_output(shown, sizeof(shown), said.len ? said.data : "", said.len));
+	buffer_fini(&said);
+	attempted(p, result->ok ? NULL : why);
+}
+
+static void answered(void *arg, struct transport_response *r)
+{
+	struct probe *p = arg;
+	bool came = r->result == TRANSPORT_OK || r->result == TRANSPORT_TOO_LARGE;
+	char why[PROBE_WHY];
+
+	p->transfer = NULL;
+	if (came)
+		snprintf(why, sizeof(why), "%.150s answered %ld", LOG_URL(p->o.settings->url),
+			r->status);
+	else
+		snprintf(why, sizeof(why), "%.150s: %s", LOG_URL(p->o.settings->url), r->message);
+	attempted(p, came && r->status >= 200 && r->status <= 299 ? NULL : why);
+}
+
+static int ask(struct probe *p)
+{
+	const struct settings_probe *s = p->o.settings;
+	const struct transport_request request = {
+		.url = s->url,
+		.tls = {.ca = p->o.ca_file},
+		.max_bytes = PROBE_MAX_BYTES,
+		.timeout_ms = s->timeout_ms,
+		.connect_timeout_ms = s->timeout_ms,
+		.alone = true, /* behind a kept connection may be who ran before the reload */
+	};
+	const struct process_options options = {
+		.argv = s->argv,
+		.env = p->env,
+		.max_output = PROBE_MAX_OUTPUT,
+		.timeout_ms = s->timeout_ms,
+	};
+
+	if (s->url)
+		return transport_start(p->o.transport, &request, answered, p, &p->transfer);
+	return process_start(p->o.loop, &options, ran, p, &p->process);
+}
+
+static void due(void *arg)
+{
+	struct probe *p = arg;
+	char why[PROBE_WHY];
+	int r = ask(p);
+
+	if (r == 0)
+		return;
+	snprintf(why, sizeof(why), "the probe cannot be started: %s", strerror(-r));
+	attempted(p, why);
+}
+
+struct probe *probe_start(const struct probe_options *options)
+{
+	struct probe *p = calloc(1, sizeof(*p));
+	uint64_t now_ms = loop_now_ms(options->loop);
+
+	if (!p)
+		return NULL;
+	p->o = *options;
+	p->until_ms = now_ms + options->settings->for_ms;
+	loop_timer_init(&p->next, due, p);
+	p->env = trial_environment(options->name, options->file, options->generation, NULL, 0);
+	if (!p->env) {
+		probe_free(p);
+		return NULL;
+	}
+	loop_timer_set(p->o.loop, &p->next, now_ms + options->settings->every_ms);
+	return p;
+}
+
+void probe_free(struct probe *p)
+{
+	if (!p)
+		return;
+	loop_timer_cancel(p->o.loop, &p->next);
+	process_free(p->process);
+	if (p->transfer)
+		transport_cancel(p->transfer);
+	trial_environment_free(p->env);
+	free(p);
+}

@@ -1,0 +1,364 @@
+/*
+ * Watching a directory tree.
+ *
+ * Surprising: an event only says where to look. What counts is the ETag: an editor's touch tells
+ * nothing, and when events were lost, or a symlink that others lead through was flipped
+ * (Kubernetes' ..data), the whole tree is looked at again.
+ *
+ * Looking goes in rounds, with a rest after each of three times its processor time: a storm of
+ * changes leaves most of the loop to others. A name stands in the line once, however often it
+ * changed, and no events are read before the line is empty; so each name gets its turn, and what
+ * the kernel drops meanwhile is found by looking at all.
+ */
+#include "origin/tree_watch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/index.h"
+#include "base/log.h"
+#include "origin/files.h"
+
+#define EVENTS                                                                                     \
+	(IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_ONLYDIR |       \
+		IN_DONT_FOLLOW)
+#define MAX_DEPTH 16
+#define ROUND_US 5000u
+
+/* A name: a file that is there, or what waits to be looked at. */
+struct name {
+	struct index_link link;
+	TAILQ_ENTRY(name) line;
+	bool waits;
+	char etag[ORIGIN_ETAG]; /* "" = nothing is known of it, or it cannot be read */
+	char path[];
+};
+
+TAILQ_HEAD(line, name);
+
+struct folder {
+	int number; /* inotify's */
+	char *path; /* relative; "" = the directory itself */
+};
+
+struct watch {
+	const char *root;
+	int dir;
+	watch_changed changed;
+	void *arg;
+	struct loop *loop;
+	struct loop_watch watch; /* not while it rests */
+	struct loop_timer rest;
+	bool tells, again; /* again: the whole tree is to be looked at */
+	struct index names;
+	struct line quiet, waiting, later; /* each name is in one; later: in the next round */
+	struct folder *folders;
+	size_t folder_count;
+};
+
+/* ---- names ---- */
+
+static struct name *find(const struct watch *w, const char *path, uint64_t hash)
+{
+	for (struct index_link *l = index_first(&w->names, hash); l; l = index_next(l))
+		if (strcmp(((struct name *)l)->path, path) == 0)
+			return (struct name *)l;
+	return NULL;
+}
+
+static struct name *add_name(struct watch *w, const char *path, uint64_t hash)
+{
+	size_t size = strlen(path) + 1;
+	struct name *n;
+
+	if (w->names.count >= WATCH_MAX_FILES) {
+		log_warn("too many files: changes of this one are not told", "path", path);
+		return NULL;
+	}
+	n = calloc(1, sizeof(*n) + size);
+	if (!n || index_add(&w->names, &n->link, hash)) {
+		free(n);
+		return NULL;
+	}
+	memcpy(n->path, path, size);
+	return n;
+}
+
+/* Puts it into the line, if it does not stand there. */
+static void line_up(struct watch *w, const char *path)
+{
+	uint64_t hash = hash_bytes(HASH_START, path, strlen(path));
+	struct name *n = find(w, path, hash);
+
+	if (!n && origin_serves(path))
+		n = add_name(w, path, hash);
+	else if (n && !n->waits)
+		TAILQ_REMOVE(&w->quiet, n, line);
+	if (!n || n->waits)
+		return;
+	n->waits = true;
+	TAILQ_INSERT_TAIL(&w->waiting, n, line);
+}
+
+/* ---- folders ---- */
+
+static bool join(char path[PATH_MAX], const char *folder, const char *name)
+{
+	return snprintf(path, PATH_MAX, "%s%s%s", folder, folder[0] ? "/" : "", name) < PATH_MAX;
+}
+
+/* A folder that was renamed has the number that it had. */
+static struct folder *folder_of(struct watch *w, int number)
+{
+	for (size_t i = 0; i < w->folder_count; i++)
+		if (w->folders[i].number == number)
+			return &w->folders[i];
+	return NULL;
+}
+
+static bool add_folder(struct watch *w, const char *path)
+{
+	char full[PATH_MAX];
+	struct folder *f, *more;
+	char *copy;
+	int number;
+
+	if (snprintf(full, sizeof(full), "%s/%s", w->root, path) >= (int)sizeof(full))
+		return false;
+	number = inotify_add_watch(w->watch.fd, full, path[0] ? EVENTS : EVENTS & ~IN_DONT_FOLLOW);
+	if (number < 0) {
+		log_warn("cannot watch a folder: changes there are not told", "path", full, "why",
+			strerror(errno));
+		return false;
+	}
+	f = folder_of(w, number);
+	if (f && strcmp(f->path, path) == 0)
+		return true;
+	if (!f && w->folder_count == WATCH_MAX_DIRS) {
+		inotify_rm_watch(w->watch.fd, number);
+		log_warn("too many folders: changes in this one are not told", "path", full);
+		return false;
+	}
+	copy = strdup(path);
+	if (f && copy) {
+		free(f->path);
+		f->path = copy;
+		return true;
+	}
+	more = copy ? realloc(w->folders, (w->folder_count + 1) * sizeof(*more)) : NULL;
+	if (!more) {
+		free(copy);
+		return false;
+	}
+	w->folders = more;
+	more[w->folder_count++] = (struct folder){number, copy};
+	return true;
+}
+
+/* Watches a folder, and lines up all that is in it. The watch comes first, so that nothing falls
+ * between. */
+static void scan(struct watch *w, const char *path)
+{
+	unsigned depth = 0;
+	int fd;
+	DIR *d;
+	struct dirent *e;
+	char inner[PATH_MAX];
+
+	for (const char *at = path; (at = strchr(at, '/')); at++)
+		depth++;
+	if (depth >= MAX_DEPTH || !add_folder(w, path))
+		return;
+	fd = openat(w->dir, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	d = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((e = readdir(d)))
+		if (e->d_name[0] != '.' && join(inner, path, e->d_name))
+			line_up(w, inner);
+	closedir(d);
+}
+
+/* What is gone is not met by a scan. */
+static void scan_all(struct watch *w)
+{
+	w->again = false;
+	for (struct name *n = TAILQ_FIRST(&w->quiet); n; n = TAILQ_NEXT(n, line))
+		n->waits = true;
+	TAILQ_CONCAT(&w->waiting, &w->quiet, line);
+	scan(w, "");
+}
+
+/* ---- looking ---- */
+
+/* Looks at what stands first in the line; tells if its content is another than before. */
+static void look(struct watch *w)
+{
+	struct name *n = TAILQ_FIRST(&w->waiting);
+	struct origin_file content = {.etag = ""};
+	struct stat st;
+	int r;
+
+	TAILQ_REMOVE(&w->waiting, n, line);
+	if (fstatat(w->dir, n->path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+		scan(w, n->path);
+	r = origin_read(w->dir, n->path, &content);
+	if (r == -EAGAIN) { /* somebody writes it */
+		TAILQ_INSERT_TAIL(&w->later, n, line);
+		return;
+	}
+	if (r == 0)
+		buffer_fini(&content.body);
+	else
+		content.etag[0] = '\0';
+	n->waits = false;
+	if (strcmp(n->etag, content.etag) != 0) {
+		memcpy(n->etag, content.etag, sizeof(n->etag));
+		if (w->tells)
+			w->changed(w->arg, n->path, n->etag[0] ? n->etag : NULL);
+	}
+	if (n->etag[0]) {
+		TAILQ_INSERT_TAIL(&w->quiet, n, line);
+		return;
+	}
+	index_remove(&w->names, &n->link);
+	free(n);
+}
+
+/* ---- events ---- */
+
+static void forget_folder(struct watch *w, int number)
+{
+	struct folder *f = folder_of(w, number);
+
+	if (!f)
+		return;
+	free(f->path);
+	*f = w->folders[--w->folder_count];
+}
+
+static void handle(struct watch *w, const struct inotify_event *e)
+{
+	const struct folder *folder = folder_of(w, e->wd);
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (e->mask & IN_IGNORED)
+		forget_folder(w, e->wd);
+	else if (e->mask & IN_Q_OVERFLOW || !folder || (e->len && strcmp(e->name, "..data") == 0))
+		w->again = true;
+	else if (!e->len || e->name[0] == '.' || !join(path, folder->path, e->name))
+		return;
+	else if (e->mask & IN_ISDIR && e->mask & (IN_MOVED_FROM | IN_DELETE))
+		w->again = true;
+	/* a new file tells again when it is closed; a new symlink does not */
+	else if (!(e->mask & IN_CREATE) || e->mask & IN_ISDIR ||
+		 (fstatat(w->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode)))
+		line_up(w, path);
+}
+
+/* Lines up what the next events are about; all there is, when it must be. False: nothing came. */
+static bool fill_line(struct watch *w)
+{
+	_Alignas(struct inotify_event) char data[16384];
+	ssize_t n;
+
+	if (w->again) {
+		scan_all(w);
+		return true;
+	}
+	n = read(w->watch.fd, data, sizeof(data));
+	for (ssize_t at = 0; at < n;) {
+		const struct inotify_event *e = (const struct inotify_event *)(data + at);
+
+		handle(w, e);
+		at += (ssize_t)(sizeof(*e) + e->len);
+	}
+	return n > 0;
+}
+
+static void readable(void *arg, int fd, unsigned events)
+{
+	struct watch *w = arg;
+	const struct sys *sys = loop_sys(w->loop);
+	uint64_t end_us = sys->monotonic_us() + ROUND_US, work_us = sys_thread_us();
+
+	(void)fd, (void)events;
+	loop_unwatch(&w->watch);
+	TAILQ_CONCAT(&w->waiting, &w->later, line);
+	while (sys->monotonic_us() < end_us && (!TAILQ_EMPTY(&w->waiting) || fill_line(w)))
+		if (!TAILQ_EMPTY(&w->waiting))
+			look(w);
+	work_us = sys_thread_us() - work_us;
+	loop_timer_set(w->loop, &w->rest, loop_now_ms(w->loop) + 1 + 3 * work_us / 1000);
+}
+
+static void has_rested(void *arg)
+{
+	struct watch *w = arg;
+
+	if (w->again || !TAILQ_EMPTY(&w->waiting) || !TAILQ_EMPTY(&w->later) ||
+		loop_watch(w->loop, &w->watch, w->watch.fd, LOOP_READ, readable, w))
+		readable(w, w->watch.fd, LOOP_READ);
+}
+
+int watch_start(struct loop *l, const char *path, int dir, watch_changed changed, void *arg,
+	struct watch **ret_watch)
+{
+	struct watch *w = calloc(1, sizeof(*w));
+	int fd, r;
+
+	if (!w)
+		return -ENOMEM;
+	*w = (struct watch){.root = path, .dir = dir, .changed = changed, .arg = arg, .loop = l};
+	TAILQ_INIT(&w->quiet);
+	TAILQ_INIT(&w->waiting);
+	TAILQ_INIT(&w->later);
+	loop_timer_init(&w->rest, has_rested, w);
+	fd = w->watch.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	r = fd < 0 ? -errno : loop_watch(l, &w->watch, fd, LOOP_READ, readable, w);
+	if (r) {
+		watch_stop(w);
+		return r;
+	}
+	scan(w, "");
+	while (!TAILQ_EMPTY(&w->waiting))
+		look(w);
+	w->tells = true;
+	*ret_watch = w;
+	return 0;
+}
+
+void watch_stop(struct watch *w)
+{
+	struct index_link *n;
+	size_t at = 0;
+
+	if (!w)
+		return;
+	loop_timer_cancel(w->loop, &w->rest);
+	loop_unwatch(&w->watch);
+	if (w->watch.fd >= 0)
+		close(w->watch.fd);
+	while ((n = index_take(&w->names, &at)))
+		free((struct name *)n);
+	index_fini(&w->names);
+	for (size_t i = 0; i < w->folder_count; i++)
+		free(w->folders[i].path);
+	free(w->folders);
+	free(w);
+}

@@ -1,0 +1,439 @@
+/*
+ * Document to image, image to file, page raised.
+ *
+ * Surprising: the page is the one file that is written in place, by atomic stores through a shared
+ * mapping: eight bytes of it change, it is never shorter than a page, and its memory is there
+ * before it is mapped, so that no store can meet a full file system.
+ */
+#include "publish/image.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/page.h"
+#include "lib/snapshot.h"
+#include "document/extent.h"
+#include "document/key_path.h"
+#include "files/trusted.h"
+
+struct image {
+	const struct sys *sys;
+	char *dir, *name;            /* name: NAME.snap */
+	_Atomic(struct page *) page; /* the worker may replace it */
+	struct page *old_page;       /* that was removed; readers may have it; NULL = none was */
+	ino_t page_ino;
+	bool in_memory;
+	bool known; /* what follows is of the file last published */
+	ino_t ino;
+	off_t size;
+	struct timespec mtime;
+	struct prepared *prepared; /* by image_prepare(); NULL = nothing is */
+};
+
+struct prepared {
+	int dir;                      /* that it is prepared in; -1 = none */
+	char temporary[NAME_MAX + 1]; /* "" = an equal file is there */
+	struct stat written;
+};
+
+/* ---- flattening ---- */
+
+struct flat {
+	const struct node *root;
+	struct buffer path, keys; /* keys: one after the other, each with its NUL */
+	struct snapshot_entry *entries;
+	size_t count, room;
+};
+
+/* Adds the node under the present path. The key is an offset until all are there: keys may move. */
+static int add_entry(struct flat *f, const struct node *n)
+{
+	static const enum pullet_type types[] = {
+		[NODE_NULL] = PULLET_NULL,
+		[NODE_BOOL] = PULLET_BOOL,
+		[NODE_INT] = PULLET_INT,
+		[NODE_DOUBLE] = PULLET_DOUBLE,
+		[NODE_STRING] = PULLET_STRING,
+		[NODE_LIST] = PULLET_LIST,
+		[NODE_MAP] = PULLET_MAP,
+	};
+	struct snapshot_entry *e;
+	bool has_text = n->type >= NODE_BOOL && n->type <= NODE_STRING;
+
+	if (f->count == f->room) {
+		f->room = f->room ? 2 * f->room : 64;
+		e = reallocarray(f->entries, f->room, sizeof(*e));
+		if (!e)
+			return -ENOMEM;
+		f->entries = e;
+	}
+	e = &f->entries[f->count++];
+	*e = (struct snapshot_entry){
+		.key = (const char *)(uintptr_t)f->keys.len,
+		.key_len = f->path.len,
+		.value = {.type = types[n->type],
+			.len = has_text ? n->text_len : 0,
+			.text = has_text ? n->text : ""},
+	};
+	if (n->type == NODE_BOOL)
+		e->value.boolean = n->boolean;
+	else if (n->type == NODE_INT)
+		e->value.integer = n->integer;
+	else if (n->type == NODE_DOUBLE)
+		e->value.number = n->number;
+	else if (n->type >= NODE_LIST)
+		e->value.count = n->count;
+	return buffer_append(&f->keys, f->path.data, f->path.len + 1);
+}
+
+/* As deep as a document may be. */
+static int flatten(struct flat *f, const struct node *parent)
+{
+	size_t number = 0, len = f->path.len;
+	int r = 0;
+
+	if (parent->type != NODE_LIST && parent->type != NODE_MAP)
+		return 0;
+	for (const struct node *n = parent->first; n && r == 0; n = n->next, number++) {
+		r = keypath_append(&f->path, parent == f->root, n, number);
+		if (r == 0)
+			r = add_entry(f, n);
+		if (r == 0)
+			r = flatten(f, n);
+		f->path.len = len;
+	}
+	return r;
+}
+
+int image_build(const struct node *root, int64_t created_ms, const char *version,
+	uint64_t max_bytes, void **ret_data, size_t *ret_len, char why[FILE_WHY])
+{
+	struct flat f = {.root = root};
+	struct extent extent;
+	int r;
+
+	extent_measure(root, &extent);
+	r = extent_check("its snapshot", extent.image_bytes, max_bytes, why);
+	if (r)
+		return r;
+	buffer_init(&f.path, extent.image_bytes);
+	buffer_init(&f.keys, extent.image_bytes); /* each of them is in a record */
+	r = flatten(&f, root);
+	for (size_t i = 0; r == 0 && i < f.count; i++)
+		f.entries[i].key = f.keys.data + (uintptr_t)f.entries[i].key;
+	if (r == 0)
+		r = snapshot_build(f.entries, f.count, 1, created_ms, version, ret_data, ret_len);
+	if (r)
+		snprintf(why, FILE_WHY, "no snapshot can be made of it: %s",
+			r == -EMSGSIZE ? "it would be too large"
+			: r == -EINVAL ? "two of its values have the same path"
+				       : strerror(-r));
+	buffer_fini(&f.path);
+	buffer_fini(&f.keys);
+	free(f.entries);
+	return r;
+}
+
+/* ---- the page ---- */
+
+/* And nobody else's: it is written to in place, and who can cut it short can end this process. */
+static bool is_page(int fd)
+{
+	struct stat st;
+	char magic[8];
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == PAGE_SIZE &&
+	       st.st_nlink == 1 && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
+	       pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+	       memcmp(magic, PAGE_MAGIC, sizeof(magic)) == 0;
+}
+
+static void page_name(const struct image *i, char ret_name[NAME_MAX + 1])
+{
+	snprintf(ret_name, NAME_MAX + 1, "%.*s.gen", (int)(strlen(i->name) - strlen(".snap")),
+		i->name);
+}
+
+/* Opens the page, or makes it whole. 0 and the page, or -errno. */
+static int open_page(struct image *i, int dir, struct page **ret_page, char why[FILE_WHY])
+{
+	const struct file_options options = {.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1};
+	char fresh[PAGE_SIZE] = {0}, remedy[FILE_REMEDY], name[NAME_MAX + 1];
+	struct stat st;
+	void *map;
+	int fd, r = 0;
+
+	page_name(i, name);
+	fd = i->sys->openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
+	if (fd >= 0 && !is_page(fd)) {
+		close(fd);
+		fd = -1;
+	}
+	if (fd < 0) {
+		memcpy(fresh, PAGE_MAGIC, sizeof((*ret_page)->magic));
+		r = file_replace(i->sys, dir, name, fresh, sizeof(fresh), &options, why);
+		fd = r < 0 ? -1 : i->sys->openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+	}
+	if (fd < 0 && r >= 0) {
+		r = -errno;
+		file_remedy(remedy, -r, false);
+		snprintf(why, FILE_WHY, "cannot open %.200s/%.80s: %s", i->dir, name, remedy);
+	}
+	if (fd < 0)
+		return r;
+	map = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	r = map == MAP_FAILED || fstat(fd, &st) ? -errno : 0;
+	close(fd);
+	if (r) {
+		snprintf(why, FILE_WHY, "cannot map %.200s/%.80s: %s", i->dir, name, strerror(-r));
+		return r;
+	}
+	i->page_ino = st.st_ino;
+	*ret_page = map;
+	return 0;
+}
+
+static bool page_stands(const struct image *i, int dir)
+{
+	char name[NAME_MAX + 1];
+	struct stat st;
+
+	page_name(i, name);
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == i->page_ino;
+}
+
+/* Also when the generation is the same: an image that was lost is there again. */
+static void raise_page(struct page *page, uint64_t generation)
+{
+	atomic_store_explicit(&page->withdrawn, 0, memory_order_release);
+	atomic_store_explicit(&page->generation, generation, memory_order_release);
+	atomic_fetch_add_explicit(&page->futex, 1, memory_order_release);
+	syscall(SYS_futex, &page->futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Who has the old page opens the other one. The one before it nobody here writes to any more:
+ * publications and image_confirm() have taken turns since. */
+static int renew_page(struct image *i, int dir, char why[FILE_WHY])
+{
+	struct page *fresh, *page = i->page;
+	int r = open_page(i, dir, &fresh, why);
+
+	if (r)
+		return r;
+	atomic_store(&fresh->stale_ms, atomic_load(&page->stale_ms));
+	atomic_store(&fresh->confirmed_ms, atomic_load(&page->confirmed_ms));
+	atomic_store(&fresh->generation, atomic_load(&page->generation));
+	if (i->old_page)
+		munmap(i->old_page, PAGE_SIZE);
+	i->old_page = page;
+	i->page = fresh;
+	return 0;
+}
+
+void image_confirm(struct image *i, uint64_t now_ms, uint64_t stale_ms)
+{
+	struct page *page = i->page;
+
+	atomic_store_explicit(&page->stale_ms, stale_ms, memory_order_release);
+	atomic_store_explicit(&page->confirmed_ms, now_ms, memory_order_release);
+}
+
+uint64_t image_confirmed_ms(const struct image *i)
+{
+	struct page *page = i->page;
+
+	return atomic_load_explicit(&page->confirmed_ms, memory_order_acquire);
+}
+
+/* ---- the image ---- */
+
+static int open_dir(const struct image *i, char why[FILE_WHY])
+{
+	return trusted_open_dir(i->sys, i->dir, TRUSTED_OWN, why);
+}
+
+int image_keep_page(struct image *i, char why[FILE_WHY])
+{
+	int dir = open_dir(i, why), r = dir;
+
+	if (dir < 0)
+		return r;
+	r = 0;
+	if (!page_stands(i, dir)) {
+		r = renew_page(i, dir, why);
+		if (r == 0)
+			raise_page(i->old_page, atomic_load(&i->old_page->generation));
+	}
+	i->sys->close(dir);
+	return r;
+}
+
+int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
+	struct sweep *sweep, struct image **ret_image, char why[FILE_WHY])
+{
+	struct image *i = calloc(1, sizeof(*i));
+	char name_of_page[NAME_MAX + 1];
+	struct page *page = NULL;
+	int r = -ENOMEM, dir = -1;
+
+	if (i) {
+		i->sys = sys;
+		i->dir = strdup(runtime_dir);
+		if (asprintf(&i->name, "%s.snap", name) < 0)
+			i->name = NULL;
+	}
+	snprintf(why, FILE_WHY, "out of memory");
+	if (i && i->dir && i->name)
+		r = dir = open_dir(i, why);
+	if (dir >= 0) {
+		i->in_memory = file_in_memory(dir);
+		sweep_clean(sweep, sys, dir, i->name);
+		page_name(i, name_of_page);
+		sweep_clean(sweep, sys, dir, name_of_page);
+		r = open_page(i, dir, &page, why);
+		if (r == 0 &&
+			!i->in_memory) /* it may be of another boot, whose clock was another one */
+			atomic_store(&page->confirmed_ms, 0);
+		i->page = page;
+		sys->close(dir);
+	}
+	if (r < 0) {
+		image_close(i);
+		return r;
+	}
+	*ret_image = i;
+	return 0;
+}
+
+void image_close(struct image *i)
+{
+	if (!i)
+		return;
+	if (i->page)
+		munmap(i->page, PAGE_SIZE);
+	if (i->old_page)
+		munmap(i->old_page, PAGE_SIZE);
+	free(i->dir);
+	free(i->name);
+	free(i);
+}
+
+const char *image_name(const struct image *i)
+{
+	return i->name;
+}
+
+static void remember(struct image *i, const struct stat *st)
+{
+	i->known = true;
+	i->ino = st->st_ino;
+	i->size = st->st_size;
+	i->mtime = st->st_mtim;
+}
+
+bool image_is_current(const struct image *i)
+{
+	char why[FILE_WHY];
+	struct stat st;
+	int dir = trusted_open_dir(i->sys, i->dir, TRUSTED_ANY, why); /* only looks */
+	bool same = i->known && dir >= 0 && fstatat(dir, i->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    st.st_ino == i->ino && st.st_size == i->size &&
+		    st.st_mtim.tv_sec == i->mtime.tv_sec && st.st_mtim.tv_nsec == i->mtime.tv_nsec;
+
+	if (dir >= 0)
+		i->sys->close(dir);
+	return same;
+}
+
+static bool is_there(struct image *i, int dir, const void *data, size_t len)
+{
+	struct buffer there;
+	bool same;
+
+	buffer_init(&there, len);
+	same = file_read(i->sys, dir, i->name, &there) == 0 && there.len == len &&
+	       memcmp(there.data, data, len) == 0;
+	buffer_fini(&there);
+	return same;
+}
+
+/* Nothing is prepared any more. */
+static void drop_prepared(struct image *i)
+{
+	if (i->prepared && i->prepared->dir >= 0)
+		i->sys->close(i->prepared->dir);
+	free(i->prepared);
+	i->prepared = NULL;
+}
+
+int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY])
+{
+	struct prepared *p = i->prepared = calloc(1, sizeof(*p));
+	struct file_options options = {
+		.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1, .sync = !i->in_memory};
+	int dir = p ? open_dir(i, why) : -ENOMEM, r = 0;
+
+	if (!p)
+		snprintf(why, FILE_WHY, "out of memory");
+	else
+		p->dir = dir;
+	if (dir < 0) {
+		drop_prepared(i);
+		return dir;
+	}
+	options.ret_written = &p->written;
+	snapshot_stamp(data, len, generation);
+	if (i->known || !is_there(i, dir, data, len))
+		r = file_prepare(i->sys, dir, i->name, data, len, &options, p->temporary, why);
+	if (r)
+		drop_prepared(i);
+	return r;
+}
+
+void image_abandon(struct image *i)
+{
+	if (i->prepared && i->prepared->temporary[0])
+		i->sys->unlinkat(i->prepared->dir, i->prepared->temporary, 0);
+	drop_prepared(i);
+}
+
+int image_publish(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY])
+{
+	int dir, r = i->prepared ? 0 : image_prepare(i, data, len, generation, why);
+	struct prepared *p = i->prepared;
+	bool seen = true;
+
+	if (r)
+		return r;
+	dir = p->dir;
+	if (p->temporary[0])
+		r = file_commit(i->sys, dir, i->name, p->temporary, !i->in_memory, why);
+	else
+		seen = fstatat(dir, i->name, &p->written, AT_SYMLINK_NOFOLLOW) == 0;
+	if (r >= 0 && !page_stands(i, dir)) /* should that fail, image_keep_page() will say so */
+		renew_page(i, dir, why);
+	if (r >= 0) {
+		raise_page(i->page, generation); /* first of all: somebody sleeps on it */
+		if (i->old_page)
+			raise_page(i->old_page, generation); /* who opened it at the last moment */
+		if (seen)
+			remember(i, &p->written);
+	}
+	drop_prepared(i);
+	return r < 0 ? r : 0;
+}
+
+bool image_in_memory(const struct image *i)
+{
+	return i->in_memory;
+}

@@ -1,0 +1,50 @@
+/*
+ * The snapshot of one config in the runtime directory: NAME.snap, replaced with each generation,
+ * and NAME.gen, the control page that is never replaced. lib/FORMAT.md has both.
+ *
+ * Threads: one at a time (the loop, or the worker while it publishes), but image_confirm() from the
+ * loop at any time. Ownership: image_build() returns memory for free(). Errors: -errno with a
+ * sentence in why. Bounds: those of the document and of lib/snapshot.h.
+ */
+#ifndef PULLET_IMAGE_H
+#define PULLET_IMAGE_H
+
+#include "document/document.h"
+#include "files/file.h"
+#include "publish/sweep.h"
+
+struct image;
+
+/* Opens (makes) the control page and removes temporary files (sweep: that of the start, or NULL).
+ */
+int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
+	struct sweep *sweep, struct image **ret_image, char why[FILE_WHY]);
+void image_close(struct image *i);
+/* NAME.snap; valid until it is closed. */
+const char *image_name(const struct image *i);
+/* All values below root, flat, as an image whose generation image_publish() fills in. version may
+ * be NULL. -EMSGSIZE, before anything is built: it would have more than max_bytes. */
+int image_build(const struct node *root, int64_t created_ms, const char *version,
+	uint64_t max_bytes, void **ret_data, size_t *ret_len, char why[FILE_WHY]);
+/* Does all of image_publish() that may fail for want of room or permission; nothing is visible yet.
+ * It is to be followed by image_publish() with the same image, or by image_abandon(). */
+int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY]);
+/* Removes what was prepared, if anything was. */
+void image_abandon(struct image *i);
+/* Replaces NAME.snap, then raises the page and wakes who waits. An equal file that is in place
+ * stays. */
+int image_publish(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY]);
+/* Makes the control page again if somebody removed it, while NAME.snap is as it should be; readers
+ * go over to the new one. 0, or -errno with a sentence. */
+int image_keep_page(struct image *i, char why[FILE_WHY]);
+/* True when NAME.snap is what was last published. */
+bool image_is_current(const struct image *i);
+/* True when nothing must be brought to a disk. */
+bool image_in_memory(const struct image *i);
+/* The server confirmed the newest generation at now_ms (CLOCK_BOOTTIME); it is stale after
+ * stale_ms. */
+void image_confirm(struct image *i, uint64_t now_ms, uint64_t stale_ms);
+/* When that was, perhaps for an earlier process; 0 = not known. */
+uint64_t image_confirmed_ms(const struct image *i);
+
+#endif

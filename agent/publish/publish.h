@@ -1,0 +1,70 @@
+/*
+ * Publishing: the one way out. State file first, then the text file, in the order that a crash at
+ * any point leaves a complete, verified version visible.
+ *
+ * Threads: publish_run() blocks only on the file system; it is called in the loop's thread when
+ * publish_blocks() is false (nothing needs an fsync before it is visible) and in the worker's
+ * otherwise. One publication of a config at a time.
+ */
+#ifndef PULLET_PUBLISH_H
+#define PULLET_PUBLISH_H
+
+#include <stdbool.h>
+
+#include "version/compose.h"
+#include "publish/file_set.h"
+#include "publish/image.h"
+#include "settings/settings.h"
+#include "version/store.h"
+#include "publish/sweep.h"
+#include "base/sys.h"
+
+/* The published text file of one config. */
+struct target;
+
+/* Prepares the target of a config: checks the directory (exists, ours to write, not writable by
+ * others, not NFS: a sentence in why), removes stale temporary files (sweep: that of the start, or
+ * NULL). Does not touch the file. The directory is made (0755) if only its last part is missing. 0
+ * or -errno. */
+int target_open(const struct sys *sys, const struct settings_config *config, struct sweep *sweep,
+	struct target **ret_target, char why[FILE_WHY]);
+void target_close(struct target *t);
+/* True when the file is there and is what was last published (device, inode, size, mtime, mode),
+ * or, before the first publication of this process, has exactly these bytes, mode and owner. */
+bool target_is_current(struct target *t, const void *text, size_t len);
+
+struct publication {
+	const struct sys *sys;
+	const struct settings_config *config;
+	struct store *store;
+	bool save;                          /* false: the version is in the store already */
+	struct target *target;              /* NULL: no text file */
+	struct fileset *fileset;            /* NULL: no set of files */
+	const struct compose_piece *pieces; /* version->part_count of them: the files of the set */
+	struct image *image;                /* NULL: no snapshot */
+	void *image_data;                   /* its generation is filled in */
+	size_t image_len;
+	uint64_t confirmed_ms, stale_ms; /* for the snapshot's readers; 0 = not by the server */
+	const struct version *version;
+	const void *body; /* as pulled, for the store */
+	size_t body_len;
+	const void *text; /* for the file, in its format */
+	size_t text_len;
+	/* result */
+	int error;         /* 0, or -errno: the old version stays visible */
+	bool state_synced; /* the state file is on the disk */
+	bool not_durable;  /* published, but a directory fsync failed */
+	char why[FILE_WHY];
+};
+
+/* Must publish_run() be kept off the loop? */
+bool publish_blocks(const struct publication *p);
+/* Does the set of files stand as this would publish it? */
+bool publish_set_is_current(const struct publication *p);
+/* Saves to the store, replaces the file, then the snapshot. Where one of these two is brought to a
+ * disk (or durability is strict) the state file is on the disk before: else a power cut could leave
+ * a version visible that the state directory does not know, and the next start would put an older
+ * one there. The result is in the struct. */
+void publish_run(struct publication *p);
+
+#endif

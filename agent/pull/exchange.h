@@ -1,0 +1,97 @@
+/*
+ * One request to a configuration server and its answer: secrets are read, a token is fetched where
+ * the kind needs one, the kind's request is sent.
+ *
+ * Requests of one server share its session: one of them logs in, the others wait for that. What is
+ * sent later than the exchange was started asks the backoff of its address first. Files of
+ * this host are read by a thread, and answer as a web server would.
+ *
+ * Threads: the loop's. Ownership: everything in exchange_request is borrowed until the end or
+ * exchange_cancel(). Errors: told once by ended() or failed(), never from inside exchange_start().
+ * Bounds: one login and one repetition with a fresh token per exchange; bodies at most max_bytes,
+ * that of a login EXCHANGE_MAX_LOGIN; of an error's EXCHANGE_MAX_WORDS are read.
+ */
+#ifndef PULLET_EXCHANGE_H
+#define PULLET_EXCHANGE_H
+
+#include "pull/backoff.h"
+#include "pull/kinds/kind.h"
+#include "base/sys.h"
+#include "http/client.h"
+#include "base/worker.h"
+
+#define EXCHANGE_MAX_LOGIN (256u << 10)
+#define EXCHANGE_MAX_WORDS (64u << 10)
+
+struct exchange;
+
+/* A server's token. Zeroed at first. Fields are private. */
+struct session {
+	char *token;
+	uint64_t expires_ms;            /* UINT64_MAX = until it is refused */
+	bool open;                      /* the server asks for no login */
+	uint64_t serial;                /* of the token */
+	uint64_t logins;                /* that were answered */
+	struct exchange *first, **last; /* those that need a token; the first logs in */
+};
+
+struct exchange_env {
+	const struct sys *sys;
+	struct transport *transport;
+	struct worker *files; /* NULL = no file is ever asked for */
+	const char *ca_file;  /* NULL = the system's */
+};
+
+struct exchange_calls {
+	/* As kind.build. */
+	int (*build)(void *arg, const struct kind_place *place, struct kind_request *r,
+		char why[FILE_WHY]);
+	/* An answer, or why there is none (response->result); that of a login only where it says
+	 * that nothing is served at this address now. place has no secrets. May call
+	 * exchange_again(), else it is over. */
+	void (*ended)(void *arg, const struct kind_place *place,
+		const struct transport_response *response);
+	/* Nothing was sent, or the login failed. It is over. OVERLOADED: another address may do
+	 * better, this one backs off by now. */
+	void (*failed)(void *arg, enum kind_cause cause, const char *why);
+	transport_line line; /* NULL, or as in transport_request */
+};
+
+struct exchange_request {
+	const struct settings_server *server;
+	struct session *session;
+	struct backoff *backoff; /* of place.base, asked by the caller; NULL = nobody is */
+	struct kind_place place; /* without server and secrets */
+	uint64_t timeout_ms;     /* of the answer, beside what a watch is held */
+	bool document; /* the answer is the document at place.path: its connection may be used
+			* again, for that one only */
+	const struct exchange_calls *calls;
+	void *arg;
+};
+
+/* Starts it. 0 and *ret_exchange, or -errno with a sentence: a secret or the request is bad. */
+int exchange_start(const struct exchange_env *env, const struct exchange_request *request,
+	struct exchange **ret_exchange, char why[FILE_WHY]);
+/* Takes the exchange and ends it at once; nothing is called. NULL is fine. If it was logging in,
+ * another of its session does so now: where that cannot be sent, its failed() is called before this
+ * returns. */
+void exchange_cancel(struct exchange *x);
+/* Within ended(): sends it again; with a new token (if there is a login, and once), or else asking
+ * for the whole document (once). False: it is over. */
+bool exchange_again(struct exchange *x, bool login);
+/* Within ended(): the exchange is not over when that returns, but with exchange_end(), as it would
+ * be then; exchange_again() may be called until that. ret_response takes all of the answer, its
+ * bodies too. If it is cancelled before, dropped(arg) is called. */
+void exchange_hold(struct exchange *x, struct transport_response *ret_response,
+	void (*dropped)(void *arg), void *arg);
+/* Ends one that is held: sends it again where that was asked for; takes it else. */
+void exchange_end(struct exchange *x);
+bool exchange_held(const struct exchange *x);
+/* Was the answer to ended() asked for conditionally? */
+bool exchange_conditional(const struct exchange *x);
+/* The token is not good any more: the next exchange logs in. */
+void session_forget(struct session *s);
+/* Wipes the token. Nothing of the session may be under way. */
+void session_fini(struct session *s);
+
+#endif

@@ -1,0 +1,112 @@
+/*
+ * Answers to verdicts. Surprising: a 304 counts only where the request named a version, so that it
+ * can never stand for something the agent does not have.
+ */
+#include "pull/kinds/answer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct meaning {
+	long first, last;
+	enum kind_cause cause;
+	const char *advice;
+};
+
+static const struct meaning *meaning_of(long status)
+{
+	static const struct meaning table[] = {
+		{100, 199, KIND_CAUSE_ANSWER, "the server stopped half-way"},
+		{200, 299, KIND_CAUSE_ANSWER, "only 200 and 304 are taken"},
+		{304, 304, KIND_CAUSE_ANSWER,
+			"but nothing was asked for conditionally: the server is broken"},
+		{300, 399, KIND_CAUSE_ANSWER,
+			"a redirect is not followed: put the final address into the configuration"},
+		{401, 401, KIND_CAUSE_FORBIDDEN,
+			"the server wants credentials: set auth:, or mend what it names"},
+		{403, 403, KIND_CAUSE_FORBIDDEN,
+			"the server forbids it: look at auth: and at what it may read there"},
+		{404, 404, KIND_CAUSE_NOT_FOUND, "there is no such document: check the path"},
+		{410, 410, KIND_CAUSE_NOT_FOUND, "the document was removed"},
+		{429, 429, KIND_CAUSE_OVERLOADED, "the server is overloaded"},
+		{503, 503, KIND_CAUSE_OVERLOADED,
+			"the server is overloaded or down for maintenance"},
+		{502, 502, KIND_CAUSE_UNREACHABLE, "the server failed: look at what is behind it"},
+		{504, 504, KIND_CAUSE_UNREACHABLE, "the server failed: look at what is behind it"},
+		{500, 599, KIND_CAUSE_ANSWER, "the server failed: look at its log"},
+		{0, 999, KIND_CAUSE_ANSWER, "not an answer that holds a document"},
+	};
+	size_t i = 0;
+
+	while (status < table[i].first || status > table[i].last)
+		i++;
+	return &table[i];
+}
+
+/* The tag of a 304 is that of a 200 at this moment (RFC 9110, 15.4.5); the weak form of a tag names
+ * the same version. */
+static bool names_another(const char *etag, const struct part *held)
+{
+	return held && kind_is_etag(etag) && kind_is_etag(held->etag) &&
+	       strcmp(strchr(etag, '"'), strchr(held->etag, '"')) != 0;
+}
+
+static enum kind_verdict judge_status(const struct kind_place *place,
+	const struct transport_response *response, bool conditional, enum kind_cause *ret_cause,
+	char why[FILE_WHY])
+{
+	const long status = response->status;
+	const struct meaning *m = meaning_of(status);
+
+	if (status == 304 && conditional && !names_another(response->etag, kind_held(place)))
+		return KIND_SAME;
+	*ret_cause = m->cause;
+	if (status == 304 && conditional) {
+		snprintf(why, FILE_WHY,
+			"the server answered 304, with the ETag of another version than it was "
+			"asked about");
+		return KIND_WHOLE;
+	}
+	snprintf(why, FILE_WHY, "the server answered %ld: %s", status, m->advice);
+	return m->cause == KIND_CAUSE_NOT_FOUND ? KIND_ABSENT : KIND_FAILED;
+}
+
+static enum kind_cause cause_of(enum transport_result result)
+{
+	static const enum kind_cause causes[TRANSPORT_RESULTS] = {
+		[TRANSPORT_OK] = KIND_CAUSE_NONE,
+		[TRANSPORT_TIMEOUT] = KIND_CAUSE_TIMEOUT,
+		[TRANSPORT_REFUSED] = KIND_CAUSE_UNREACHABLE,
+		[TRANSPORT_NETWORK] = KIND_CAUSE_UNREACHABLE,
+		[TRANSPORT_TLS] = KIND_CAUSE_UNREACHABLE,
+		[TRANSPORT_HOST] = KIND_CAUSE_HOST,
+		[TRANSPORT_TOO_LARGE] = KIND_CAUSE_ANSWER,
+		[TRANSPORT_CODING] = KIND_CAUSE_ANSWER,
+		[TRANSPORT_PROTOCOL] = KIND_CAUSE_ANSWER,
+	};
+
+	return causes[result];
+}
+
+enum kind_verdict source_judge(const struct kind_place *place,
+	const struct transport_response *response, bool conditional, struct kind_answer *ret,
+	enum kind_cause *ret_cause, char why[FILE_WHY])
+{
+	enum kind_verdict verdict;
+	char note[INTEGRITY_WHY] = "";
+
+	*ret_cause = cause_of(response->result);
+	if (response->result != TRANSPORT_OK) {
+		snprintf(why, FILE_WHY, "%s", response->message);
+		return KIND_FAILED;
+	}
+	verdict = kind_of(place->server)->read(place, response, ret, ret_cause, why);
+	if (verdict == KIND_USUAL)
+		verdict = judge_status(place, response, conditional, ret_cause, why);
+	if (verdict == KIND_NEW &&
+		integrity_check(response, ret->mismatch, ret->note[0] ? note : ret->note) == 0)
+		ret->mismatch[0] = '\0';
+	if (verdict == KIND_ABSENT)
+		*ret_cause = KIND_CAUSE_NOT_FOUND;
+	return verdict;
+}

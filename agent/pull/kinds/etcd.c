@@ -1,0 +1,660 @@
+/*
+ * etcd, by the JSON gateway of its v3 API. A path is a key, exactly as it is configured; one that
+ * ends in '/' is a prefix, read by one request at one revision.
+ *
+ * Surprising: numbers are strings and what is 0 is left out, so a key that is not there is an
+ * answer without members. The revision orders all that a cluster ever held, but only as long as it
+ * is the same cluster: one restored from a backup goes on from an older revision, often under its
+ * old name, and then a lower raft term is all that gives it away. The header `hasleader` makes a
+ * member without a leader say so at once instead of keeping a watch open that nothing comes by.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "crypto/base64.h"
+#include "text/json_text.h"
+#include "pull/kinds/kv.h"
+
+#define RANGE "/v3/kv/range"
+#define WATCH "/v3/watch"
+#define LOGIN "/v3/auth/authenticate"
+
+/* ---- requests ---- */
+
+static int begin_post(const struct kind_place *place, const char *api, struct kind_request *r)
+{
+	int e = kind_header(r, "Content-Type: application/json");
+
+	r->method = "POST";
+	buffer_append_string(&r->url, place->base);
+	buffer_append_string(&r->url, api);
+	if (e == 0)
+		e = kind_header(r, "Grpc-Metadata-Hasleader: true");
+	if (e == 0 && place->token)
+		e = kind_header(r, "Authorization: %s", place->token);
+	return e ? e : r->url.error;
+}
+
+/* Appends `"key":...`, and of a prefix `"range_end":...`: the first name behind all that begin so,
+ * which is the prefix with the byte behind '/' at its end. */
+static void append_key(struct buffer *out, const char *path)
+{
+	size_t len = strlen(path);
+	char *end = NULL;
+
+	buffer_append_string(out, "\"key\":\"");
+	base64_append(out, path, len);
+	if (kv_is_prefix(path)) {
+		end = strdup(path);
+		if (!end) {
+			out->error = -ENOMEM;
+			return;
+		}
+		end[len - 1]++;
+		buffer_append_string(out, "\",\"range_end\":\"");
+		base64_append(out, end, len);
+		free(end);
+	}
+	buffer_append_string(out, "\"");
+}
+
+static int check_path(const char *path, char why[FILE_WHY])
+{
+	if (*path)
+		return 0;
+	snprintf(why, FILE_WHY, "there is no key: the url needs a path");
+	return -EINVAL;
+}
+
+static int build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+{
+	int e = check_path(place->path, why);
+
+	if (e == 0)
+		e = begin_post(place, RANGE, r);
+	if (e)
+		return e;
+	buffer_append_string(&r->body, "{");
+	append_key(&r->body, place->path);
+	return buffer_printf(&r->body, ",\"limit\":%d}", KV_MAX_KEYS);
+}
+
+/* ---- refusals ---- */
+
+static int parse(
+	const struct buffer *body, struct document **ret_document, struct document_error *e)
+{
+	int r = document_parse(
+		DOCUMENT_JSON, body->data ? body->data : "", body->len, 0, ret_document, e);
+
+	if (r == -ENOMEM)
+		snprintf(e->message, sizeof(e->message), "out of memory");
+	return r;
+}
+
+/* The status of a refusal: etcd says of a token that is missing or too old that the request is
+ * wrong. */
+static long refusal_status(long status, const char *words)
+{
+	static const char *const of_token[] = {
+		"user name is empty", "invalid auth token", "auth store is old"};
+
+	for (size_t i = 0; i < sizeof(of_token) / sizeof(of_token[0]); i++)
+		if (strstr(words, of_token[i]))
+			return 401;
+	return status;
+}
+
+/* What the gateway says: {"error": TEXT, "message": TEXT, "code": N}, or with all that within
+ * "error" (of a stream). False: it is something else. */
+static bool refusal_words(const struct transport_response *response, char words[KV_WORDS])
+{
+	const struct node *root, *error;
+	struct document_error e;
+	struct document *d;
+	const char *text;
+	size_t len;
+	bool found;
+
+	if (parse(&response->body, &d, &e))
+		return false;
+	root = document_root(d);
+	error = node_find(root, "error");
+	if (error && error->type == NODE_MAP)
+		root = error;
+	found = (kv_text(root, "message", &text, &len) && len > 0) ||
+		(kv_text(root, "error", &text, &len) && len > 0);
+	if (found)
+		kv_words(text, len, words);
+	document_free(d);
+	return found;
+}
+
+static bool is_no_gateway(long status, char why[FILE_WHY])
+{
+	if (status != 404 && status != 405 && status != 410 && status != 501)
+		return false;
+	snprintf(why, FILE_WHY,
+		"the server answered %ld: there is no v3 JSON gateway of etcd (3.4 or newer) at "
+		"this address: check the urls",
+		status);
+	return true;
+}
+
+static enum kind_verdict refused(
+	const struct transport_response *response, enum kind_cause *ret_cause, char why[FILE_WHY])
+{
+	char words[KV_WORDS] = "";
+	bool spoken = refusal_words(response, words);
+	long status = refusal_status(response->status, words);
+
+	*ret_cause = KIND_CAUSE_ANSWER;
+	if (is_no_gateway(status, why)) /* never: there is no such key */
+		return KIND_FAILED;
+	if (!spoken && status != 401)
+		return KIND_USUAL;
+	kv_refused(response->status, words, ret_cause, why);
+	if (status != 401)
+		return KIND_FAILED;
+	*ret_cause = KIND_CAUSE_FORBIDDEN;
+	return KIND_UNAUTHORIZED;
+}
+
+/* ---- pulls ---- */
+
+enum { CLUSTER, TERM, REVISION, COUNT, FINGERPRINT, EPOCH_NUMBERS };
+
+struct range { /* an answer */
+	uint64_t numbers[EPOCH_NUMBERS];
+	const struct node *keys; /* list, or NULL */
+	bool more;
+};
+
+/* Reads the header that every answer has. */
+static bool read_header(const struct node *map, uint64_t numbers[EPOCH_NUMBERS])
+{
+	const struct node *header = node_find(map, "header");
+
+	return header && header->type == NODE_MAP &&
+	       kv_number(header, "cluster_id", &numbers[CLUSTER]) && numbers[CLUSTER] &&
+	       kv_number(header, "raft_term", &numbers[TERM]) &&
+	       kv_number(header, "revision", &numbers[REVISION]) && numbers[REVISION] < INT64_MAX;
+}
+
+static bool is_true(const struct node *map, const char *name)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_BOOL && n->boolean;
+}
+
+static bool read_range(const struct node *root, struct range *ret)
+{
+	ret->keys = node_find(root, "kvs");
+	if (ret->keys && ret->keys->type == NODE_NULL)
+		ret->keys = NULL;
+	ret->more = is_true(root, "more");
+	return read_header(root, ret->numbers) && ret->numbers[REVISION] > 0 &&
+	       kv_number(root, "count", &ret->numbers[COUNT]) &&
+	       (!ret->keys || ret->keys->type == NODE_LIST);
+}
+
+/* Is the answer older than what is held? If it is not, or is taken all the same, the note says what
+ * is unusual. */
+static bool is_older(const struct kind_place *place, const uint64_t now[EPOCH_NUMBERS],
+	char note[256], char why[FILE_WHY])
+{
+	uint64_t held[EPOCH_NUMBERS];
+
+	if (!place->held || !kv_epoch(place->held->epoch, held, EPOCH_NUMBERS))
+		return false;
+	if (now[CLUSTER] != held[CLUSTER] || now[TERM] < held[TERM]) {
+		snprintf(note, 256,
+			"the cluster's identity changed: it was restored or replaced; revision "
+			"%" PRIu64 " -> %" PRIu64,
+			held[REVISION], now[REVISION]);
+		return false;
+	}
+	if (now[REVISION] >= held[REVISION])
+		return false;
+	if (place->forced) {
+		snprintf(note, 256,
+			"an older revision was taken, as asked for: %" PRIu64 " -> %" PRIu64,
+			held[REVISION], now[REVISION]);
+		return false;
+	}
+	snprintf(why, FILE_WHY,
+		"the revision went back from %" PRIu64 " to %" PRIu64
+		", of what says to be the same cluster: if it was restored from a backup, `pullet "
+		"refresh CONFIG --force` takes what it has",
+		held[REVISION], now[REVISION]);
+	return true;
+}
+
+static int add_key(struct kv *kv, const struct node *pair, uint64_t revision, struct buffer *key,
+	enum kind_cause *ret_cause, char why[FILE_WHY])
+{
+	const char *name, *value;
+	size_t name_len, value_len;
+	uint64_t changed;
+
+	buffer_clear(key);
+	if (pair->type != NODE_MAP || !kv_text(pair, "key", &name, &name_len) ||
+		!kv_text(pair, "value", &value, &value_len) ||
+		!kv_number(pair, "mod_revision", &changed) || changed == 0 || changed > revision ||
+		kv_decode(key, name, name_len)) {
+		snprintf(why, FILE_WHY,
+			"a key of the answer cannot be read, or its name has more than %d bytes",
+			KV_MAX_NAME);
+		return -EPROTO;
+	}
+	return kv_add(kv, key->data ? key->data : "", key->len, value, value_len, changed,
+		ret_cause, why);
+}
+
+static int add_keys(
+	struct kv *kv, const struct range *range, enum kind_cause *ret_cause, char why[FILE_WHY])
+{
+	struct buffer key;
+	int r = 0;
+
+	buffer_init(&key, KV_MAX_NAME);
+	for (const struct node *n = range->keys ? range->keys->first : NULL; r == 0 && n;
+		n = n->next)
+		r = add_key(kv, n, range->numbers[REVISION], &key, ret_cause, why);
+	buffer_fini(&key);
+	if (r == 0 && kv->count != range->numbers[COUNT]) {
+		snprintf(why, FILE_WHY,
+			"the answer has %" PRIu64 " keys, and says that it has %" PRIu64, kv->count,
+			range->numbers[COUNT]);
+		r = -EPROTO;
+	}
+	return r;
+}
+
+static enum kind_verdict make_document(const struct kind_place *place, struct range *range,
+	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
+{
+	enum kind_verdict verdict = KIND_FAILED;
+	uint64_t *now = range->numbers, held[EPOCH_NUMBERS];
+	struct kv kv;
+
+	if (kv_init(&kv, place, place->path, &ret->body)) {
+		snprintf(why, FILE_WHY, "out of memory");
+		goto out;
+	}
+	if (add_keys(&kv, range, ret_cause, why))
+		goto out;
+	now[FINGERPRINT] = kv.fingerprint;
+	verdict = kv_end(&kv, ret, ret_cause, why);
+	if (verdict != KIND_NEW)
+		goto out;
+	snprintf(ret->epoch, sizeof(ret->epoch),
+		"%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, now[CLUSTER], now[TERM],
+		now[REVISION], now[COUNT], now[FINGERPRINT]);
+	if (!ret->note[0] && place->held && kv_epoch(place->held->epoch, held, EPOCH_NUMBERS) &&
+		kv_same(&kv, held[COUNT], held[FINGERPRINT]))
+		verdict = KIND_SAME;
+out:
+	kv_fini(&kv);
+	return verdict;
+}
+
+static enum kind_verdict read_answer(const struct kind_place *place,
+	const struct transport_response *response, struct kind_answer *ret,
+	enum kind_cause *ret_cause, char why[FILE_WHY])
+{
+	enum kind_verdict verdict = KIND_FAILED;
+	struct document_error e;
+	struct document *d = NULL;
+	char words[KV_WORDS];
+	struct range range;
+
+	if (response->status != 200)
+		return refused(response, ret_cause, why);
+	*ret_cause = KIND_CAUSE_ANSWER;
+	if (parse(&response->body, &d, &e)) {
+		kv_unreadable(&e, words);
+		snprintf(why, FILE_WHY, "the answer of etcd cannot be read: %s", words);
+	} else if (!read_range(document_root(d), &range)) {
+		snprintf(why, FILE_WHY,
+			"the answer is not one of etcd's: check the urls of the server");
+	} else if (is_older(place, range.numbers, ret->note, why)) {
+		*ret_cause = KIND_CAUSE_OLDER;
+	} else if (range.more) {
+		snprintf(why, FILE_WHY,
+			"there are %" PRIu64
+			" keys below the prefix, and %d are the most that are taken: split it",
+			range.numbers[COUNT], KV_MAX_KEYS);
+	} else {
+		verdict = make_document(place, &range, ret, ret_cause, why);
+	}
+	document_free(d);
+	return verdict;
+}
+
+/* ---- login ---- */
+
+static int login_build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+{
+	int e = begin_post(place, LOGIN, r);
+
+	(void)why;
+	/* in one piece: nothing of the password stays behind in memory that was moved */
+	buffer_reserve(&r->body, 6 * (strlen(place->user) + strlen(place->password)) + 64);
+	buffer_append_string(&r->body, "{");
+	jsontext_member(&r->body, "name", place->user);
+	jsontext_member(&r->body, "password", place->password);
+	buffer_append_string(&r->body, "}");
+	return e ? e : r->body.error;
+}
+
+static int login_refused(const struct transport_response *response, char why[FILE_WHY])
+{
+	char quoted[KV_QUOTED], words[KV_WORDS] = "";
+
+	if (is_no_gateway(response->status, why))
+		return -EPROTO;
+	refusal_words(response, words);
+	if (strstr(words, "authentication is not enabled"))
+		return -ENOTSUP;
+	snprintf(why, FILE_WHY, "the login was refused (%ld)%s", response->status,
+		kv_quote(words, quoted));
+	return strstr(words, "authentication failed") ? -EACCES : kv_errno(response->status, words);
+}
+
+/* A token goes into a header line as it is. */
+static bool is_token(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (text[i] <= 0x20 || text[i] >= 0x7f)
+			return false;
+	return len > 0 && len <= KIND_MAX_TOKEN;
+}
+
+static int login_read(const struct transport_response *response, char **ret_token,
+	uint64_t *ret_lifetime_ms, char why[FILE_WHY])
+{
+	struct document_error e;
+	struct document *d;
+	const char *text;
+	char *token = NULL;
+	size_t len;
+	int r = -EPROTO;
+
+	if (response->status != 200)
+		return login_refused(response, why);
+	snprintf(why, FILE_WHY, "the login brought no token");
+	if (parse(&response->body, &d, &e))
+		return r;
+	if (kv_text(document_root(d), "token", &text, &len) && is_token(text, len)) {
+		token = strdup(text);
+		r = token ? 0 : -EAGAIN;
+	}
+	if (r == 0) {
+		*ret_token = token;
+		*ret_lifetime_ms = 0; /* it is renewed by use; how long it lasts is not told */
+		why[0] = '\0';
+	}
+	document_free(d);
+	return r;
+}
+
+/* ---- watches ---- */
+
+/* One each: when the gateway sends the first answer it throws away what it has not read of the
+ * request (so does every HTTP/1.1 server written in Go), and watches that were asked for there are
+ * never made. */
+static bool together(const char *path, const char *other)
+{
+	(void)path;
+	(void)other;
+	return false;
+}
+
+/* One request to create a watch for each item, all in one body. Large answers come in fragments:
+ * else what was missed in a long time would come in one line, of any length. */
+static int watch_build(struct kind_watch *w, struct kind_request *r, char why[FILE_WHY])
+{
+	int e = begin_post(w->place, WATCH, r);
+
+	for (size_t i = 0; e == 0 && i < w->count; i++) {
+		const struct kind_watched *item = &w->items[i];
+
+		e = check_path(item->path, why);
+		if (e)
+			break;
+		buffer_append_string(&r->body, "{\"create_request\":{");
+		append_key(&r->body, item->path);
+		if (item->position)
+			buffer_printf(
+				&r->body, ",\"start_revision\":\"%" PRIu64 "\"", item->position);
+		buffer_printf(&r->body,
+			",\"watch_id\":\"%zu\",\"progress_notify\":true,\"fragment\":true}}\n",
+			i + 1);
+		e = r->body.error;
+	}
+	return e;
+}
+
+/* What came cannot be relied on: all watches begin anew from now, which calls changed() for all. */
+static int lose(struct kind_watch *w, char why[FILE_WHY], const char *sentence)
+{
+	for (size_t i = 0; i < w->count; i++)
+		w->items[i].position = 0;
+	snprintf(why, FILE_WHY, "%s", sentence);
+	return -EPROTO;
+}
+
+static int begin_anew(struct kind_watch *w, char why[FILE_WHY], const char *sentence)
+{
+	lose(w, why, sentence);
+	for (size_t i = 0; i < w->count; i++)
+		w->changed(w->arg, i, NULL, 0, NULL);
+	return -ESTALE;
+}
+
+/* The server ended a watch, and says why. */
+static int refuse_words(const char *text, size_t len, long status, char why[FILE_WHY])
+{
+	char quoted[KV_QUOTED], words[KV_WORDS];
+
+	kv_words(text, len, words);
+	if (strcasestr(words, "permission denied")) /* of a token that is not good, too */
+		status = 403;
+	if (strstr(words, "no leader"))
+		status = 503;
+	snprintf(why, FILE_WHY, "the server ended the watch%s", kv_quote(words, quoted));
+	return kv_errno(refusal_status(status, words), words);
+}
+
+/* The stream broke off: {"error": {"grpc_code": N, "http_code": N, "message": TEXT}}; newer
+ * gateways have only a "code", gRPC's. */
+static int read_error(struct kind_watch *w, const struct node *error, char why[FILE_WHY])
+{
+	static const struct {
+		uint64_t code;
+		long status;
+	} table[] = {{1, 503}, {4, 504}, {7, 403}, {8, 429}, {14, 503}, {16, 401}};
+	uint64_t status = 0, code = 0;
+	const char *text;
+	size_t len;
+
+	if (error->type != NODE_MAP || !kv_number(error, "http_code", &status) ||
+		!kv_number(error, "code", &code) || !kv_text(error, "message", &text, &len))
+		return lose(w, why, "an error came by the watch that cannot be read");
+	for (size_t i = 0; status == 0 && i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].code == code)
+			status = (uint64_t)table[i].status;
+	return refuse_words(text, len, status >= 400 && status <= 599 ? (long)status : 500, why);
+}
+
+/* A watch was ended by the server, or could not be made. */
+static int read_cancel(struct kind_watch *w, const struct node *result, char why[FILE_WHY])
+{
+	uint64_t compacted;
+	const char *reason;
+	size_t len;
+
+	if (!kv_number(result, "compact_revision", &compacted) ||
+		!kv_text(result, "cancel_reason", &reason, &len))
+		return lose(w, why, "the end of a watch came that cannot be read");
+	if (compacted)
+		return begin_anew(
+			w, why, "the revisions from which the watch would go on were compacted");
+	return refuse_words(reason, len, 400, why);
+}
+
+/* Tells of one event. Returns the revision of the change, 0: it cannot be read. */
+static uint64_t read_event(
+	struct kind_watch *w, size_t item, const struct node *event, struct buffer *key)
+{
+	const char *path = w->items[item].path, *name, *type;
+	const struct node *pair = event->type == NODE_MAP ? node_find(event, "kv") : NULL;
+	size_t path_len = strlen(path), name_len, type_len;
+	uint64_t revision;
+	char version[21];
+	bool gone;
+
+	buffer_clear(key);
+	if (!pair || pair->type != NODE_MAP || !kv_text(event, "type", &type, &type_len) ||
+		!kv_text(pair, "key", &name, &name_len) ||
+		!kv_number(pair, "mod_revision", &revision) || revision >= INT64_MAX ||
+		kv_decode(key, name, name_len) || key->len < path_len ||
+		(key->len > path_len && !kv_is_prefix(path)) ||
+		memcmp(key->data, path, path_len) != 0)
+		return 0;
+	gone = strcmp(type, "DELETE") == 0;
+	snprintf(version, sizeof(version), "%" PRIu64, revision);
+	if (revision)
+		w->changed(w->arg, item, key->data, key->len, gone ? NULL : version);
+	return revision;
+}
+
+/* The position follows the events' own revisions: the header's is the store's, which is ahead of
+ * events that are still to come when a watch catches up. */
+static int read_events(struct kind_watch *w, size_t item, const struct node *result,
+	const struct node *events, char why[FILE_WHY])
+{
+	uint64_t revision = 0, last = 0;
+	struct buffer key;
+	bool good = events->type == NODE_LIST;
+
+	buffer_init(&key, KV_MAX_NAME);
+	for (const struct node *n = events->first; good && n; n = n->next) {
+		revision = read_event(w, item, n, &key);
+		good = revision > 0;
+		last = revision > last ? revision : last;
+	}
+	buffer_fini(&key);
+	if (!good)
+		return lose(w, why, "an event came by the watch that cannot be read");
+	if (last && !is_true(result, "fragment")) /* else more of the same revision may follow */
+		last++;
+	if (last > w->items[item].position)
+		w->items[item].position = last;
+	return 0;
+}
+
+/* A watch of another cluster, or of one that was restored, would be silent of what is different
+ * there: until the revision that it stood at, or for ever. */
+static int read_created(struct kind_watch *w, size_t item, const uint64_t numbers[EPOCH_NUMBERS],
+	char why[FILE_WHY])
+{
+	struct kind_watched *i = &w->items[item];
+	bool known = i->origin[0] != 0, first = i->position == 0,
+	     other = i->origin[0] != numbers[CLUSTER] || i->origin[1] > numbers[TERM];
+
+	if (!first && ((known && other) || i->position > numbers[REVISION] + 1))
+		return begin_anew(w, why,
+			"the cluster is not the one of before: it was restored or replaced");
+	i->origin[0] = numbers[CLUSTER];
+	i->origin[1] = numbers[TERM];
+	if (first) {
+		i->position = numbers[REVISION] + 1;
+		w->changed(w->arg, item, NULL, 0, NULL); /* before the watch stood */
+	}
+	return 0;
+}
+
+static int read_result(struct kind_watch *w, const struct node *result, char why[FILE_WHY])
+{
+	const struct node *events = node_find(result, "events");
+	uint64_t numbers[EPOCH_NUMBERS], id;
+	struct kind_watched *item;
+
+	if (is_true(result, "canceled"))
+		return read_cancel(w, result, why);
+	if (!read_header(result, numbers) || numbers[REVISION] == 0 ||
+		!kv_number(result, "watch_id", &id) || id < 1 || id > w->count)
+		return lose(w, why, "what came by the watch cannot be read");
+	item = &w->items[id - 1];
+	if (is_true(result, "created"))
+		return read_created(w, id - 1, numbers, why);
+	if (events && events->type != NODE_NULL)
+		return read_events(w, id - 1, result, events, why);
+	if (item->position <= numbers[REVISION]) /* progress: all events up to here were sent */
+		item->position = numbers[REVISION] + 1;
+	return 0;
+}
+
+static int read_line(struct kind_watch *w, const struct buffer *line, char why[FILE_WHY])
+{
+	const struct node *error, *result;
+	struct document_error e;
+	struct document *d;
+	int r = parse(line, &d, &e);
+
+	if (r == -ENOMEM) {
+		snprintf(why, FILE_WHY, "out of memory");
+		return -EAGAIN;
+	}
+	if (r)
+		return lose(w, why, "what came by the watch is not JSON, or too much");
+	error = node_find(document_root(d), "error");
+	result = node_find(document_root(d), "result");
+	if (error)
+		r = read_error(w, error, why);
+	else if (result && result->type == NODE_MAP)
+		r = read_result(w, result, why);
+	else
+		r = lose(w, why, "what came by the watch is not an answer of etcd's");
+	document_free(d);
+	return r;
+}
+
+static int watch_read(
+	struct kind_watch *w, const struct transport_response *response, char why[FILE_WHY])
+{
+	char quoted[KV_QUOTED], words[KV_WORDS] = "";
+	const struct buffer *line = &response->body;
+	int r;
+
+	if (response->status == 200 && line->len > KIND_MAX_NEWS)
+		return begin_anew(w, why, "more came by the watch than is read");
+	if (response->status == 200)
+		return line->len ? read_line(w, line, why) : 0;
+	if (is_no_gateway(response->status, why))
+		return -EPROTO;
+	refusal_words(response, words);
+	r = refuse_words(words, strlen(words), response->status, why);
+	snprintf(why, FILE_WHY, "the server refuses the watch (%ld)%s", response->status,
+		kv_quote(words, quoted));
+	return r;
+}
+
+const struct kind kind_etcd = {
+	.name = "etcd",
+	.wraps = true,
+	.stream = true,
+	.build = build,
+	.read = read_answer,
+	.login_build = login_build,
+	.login_read = login_read,
+	.together = together,
+	.watch_build = watch_build,
+	.watch_read = watch_read,
+};

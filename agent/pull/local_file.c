@@ -1,0 +1,132 @@
+/*
+ * One reading of one file. Surprising: a reading that was cancelled may still hang in the kernel;
+ * it frees itself when it comes back.
+ */
+#include "pull/local_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "origin/files.h"
+
+#define SCHEME "file://"
+
+struct localfile {
+	struct worker_job job;
+	char *path;
+	char etag[256];
+	size_t max_bytes;
+	transport_done done; /* NULL: cancelled */
+	void *arg;
+	int error;
+	char why[FILE_WHY]; /* of -EPERM */
+	struct origin_file file;
+};
+
+static void read_it(struct worker_job *job)
+{
+	struct localfile *f = (struct localfile *)job;
+
+	f->error = origin_read_path(f->path, &f->file, f->why);
+}
+
+/* What is wrong with the file itself: that another file could be read is not in doubt. */
+static const struct fault {
+	int error;
+	long status;
+	const char *why; /* NULL: the status says it */
+} faults[] = {
+	{-ENOENT, 404, NULL},
+	{-ENOTDIR, 404, NULL},
+	{-EACCES, 403, NULL},
+	{-EPERM, 403, NULL},
+	{-EISDIR, 400, "it is a directory"},
+	{-EINVAL, 400, "it is no regular file"},
+	{-ENXIO, 400, "it is no regular file"},
+	{-ELOOP, 400, "its links lead to no end"},
+	{-EAGAIN, 409, "somebody is writing it"},
+};
+
+static const struct fault *fault_of(int error)
+{
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		if (faults[i].error == error)
+			return &faults[i];
+	return NULL;
+}
+
+static void answer_error(const struct localfile *f, struct transport_response *r)
+{
+	const struct fault *fault = fault_of(f->error);
+	const char *why = f->error == -EPERM ? f->why : fault ? fault->why : strerror(-f->error);
+
+	r->status = fault ? fault->status : 0;
+	r->result = fault ? TRANSPORT_OK : TRANSPORT_PROTOCOL;
+	if (why)
+		snprintf(r->message, sizeof(r->message), "the file cannot be read: %.330s", why);
+}
+
+static void answer(struct localfile *f, struct transport_response *r)
+{
+	size_t most = f->max_bytes < ORIGIN_MAX_FILE ? f->max_bytes : ORIGIN_MAX_FILE;
+
+	r->retry_after_ms = TRANSPORT_NO_ADVICE;
+	r->framed = true;
+	r->sent = true;
+	if (f->error == -EFBIG || (f->error == 0 && f->file.body.len > most)) {
+		r->result = TRANSPORT_TOO_LARGE;
+		snprintf(r->message, sizeof(r->message),
+			"the file is larger than the limit of %zu bytes", most);
+	} else if (f->error) {
+		answer_error(f, r);
+	} else {
+		r->status = strcmp(f->etag, f->file.etag) == 0 ? 304 : 200;
+		snprintf(r->etag, sizeof(r->etag), "%s", f->file.etag);
+		r->body = f->file.body;
+		buffer_init(&f->file.body, 0);
+	}
+}
+
+static void over(struct worker_job *job)
+{
+	struct localfile *f = (struct localfile *)job;
+	struct transport_response r = {.result = TRANSPORT_OK};
+
+	answer(f, &r);
+	if (f->done)
+		f->done(f->arg, &r);
+	if (f->error == 0)
+		buffer_fini(&f->file.body);
+	buffer_fini(&r.body);
+	free(f->path);
+	free(f);
+}
+
+int localfile_start(struct worker *w, const char *url, const char *etag, size_t max_bytes,
+	transport_done done, void *arg, struct localfile **ret_file)
+{
+	struct localfile *f = calloc(1, sizeof(*f));
+
+	if (f)
+		f->path = strdup(
+			strncmp(url, SCHEME, strlen(SCHEME)) == 0 ? url + strlen(SCHEME) : url);
+	if (!f || !f->path) {
+		free(f);
+		return -ENOMEM;
+	}
+	f->job = (struct worker_job){.run = read_it, .done = over};
+	snprintf(f->etag, sizeof(f->etag), "%s", etag);
+	f->max_bytes = max_bytes;
+	f->done = done;
+	f->arg = arg;
+	worker_submit(w, &f->job);
+	*ret_file = f;
+	return 0;
+}
+
+void localfile_cancel(struct localfile *f)
+{
+	f->done = NULL;
+}

@@ -1,0 +1,25 @@
+/*
+ * A file of this host, or of a mounted volume, read by the thread for files: answered as a web
+ * server would, so that a mount that hangs costs its config the time limit; other files wait for
+ * it, and nobody else.
+ *
+ * Threads: the loop's. Ownership: the response is lent to done(). Bounds: max_bytes,
+ * ORIGIN_MAX_FILE.
+ */
+#ifndef PULLET_LOCALFILE_H
+#define PULLET_LOCALFILE_H
+
+#include "http/client.h"
+#include "base/worker.h"
+
+struct localfile;
+
+/* Reads url, "file:///PATH": 200 with an ETag (of the content), 304 if that is `etag`, 404, 403,
+ * 400 and 409 (with a message), or a result that says why not. done() is called once, later. 0 or
+ * -ENOMEM. */
+int localfile_start(struct worker *w, const char *url, const char *etag, size_t max_bytes,
+	transport_done done, void *arg, struct localfile **ret_file);
+/* done() is not called any more. */
+void localfile_cancel(struct localfile *f);
+
+#endif

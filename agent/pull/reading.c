@@ -1,0 +1,137 @@
+/*
+ * An answer and a copy of what it is compared with, on the way to the judges' thread and back.
+ * Surprising: of the server's settings only marks are copied: kinds look whether there is a user,
+ * not who it is.
+ */
+#include "pull/reading.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pull/kinds/answer.h"
+
+struct reading {
+	struct worker_job job;
+	struct worker *thread;
+	struct exchange *exchange; /* NULL: it was dropped */
+	reading_done done;
+	void *arg;
+	/* what the thread has */
+	struct kind_place place;
+	struct settings_server server;
+	struct part held;
+	char *base, *path, none[1];
+	bool conditional;
+	struct transport_response response;
+	struct reading_result result;
+};
+
+static void read_answer(const struct kind_place *place, const struct transport_response *response,
+	bool conditional, struct reading_result *ret)
+{
+	ret->cause = KIND_CAUSE_NONE;
+	ret->why[0] = '\0';
+	kind_answer_init(&ret->answer, place->max_bytes);
+	ret->verdict =
+		source_judge(place, response, conditional, &ret->answer, &ret->cause, ret->why);
+}
+
+static void reading_free(struct reading *r)
+{
+	kind_answer_fini(&r->result.answer);
+	buffer_fini(&r->response.body);
+	buffer_fini(&r->response.coded);
+	part_fini(&r->held);
+	free(r->base);
+	free(r->path);
+	free(r);
+}
+
+static void run(struct worker_job *job)
+{
+	struct reading *r = (struct reading *)job;
+
+	read_answer(&r->place, &r->response, r->conditional, &r->result);
+	buffer_fini(&r->response.body);
+	buffer_fini(&r->response.coded);
+}
+
+static void over(struct worker_job *job)
+{
+	struct reading *r = (struct reading *)job;
+	struct exchange *x = r->exchange;
+
+	if (x) {
+		r->done(r->arg, &r->response, &r->result);
+		exchange_end(x);
+	}
+	reading_free(r);
+}
+
+static void dropped(void *arg)
+{
+	struct reading *r = arg;
+
+	r->exchange = NULL;
+	if (worker_cancel(r->thread, &r->job))
+		reading_free(r);
+}
+
+/* A place of its own, without secrets. 0 or -ENOMEM. */
+static int copy_place(struct reading *r, const struct kind_place *place)
+{
+	const struct settings_server *server = place->server;
+
+	r->server = (struct settings_server){.kind = server->kind,
+		.api = server->api,
+		.user = server->user ? r->none : NULL,
+		.secret_file = server->secret_file ? r->none : NULL};
+	r->base = strdup(place->base);
+	r->path = strdup(place->path);
+	r->place = (struct kind_place){.server = &r->server,
+		.base = r->base,
+		.path = r->path,
+		.type = place->type,
+		.held = place->held ? &r->held : NULL,
+		.same_address = place->same_address,
+		.forced = place->forced,
+		.max_bytes = place->max_bytes};
+	return place->held && part_copy(place->held, &r->held) ? -ENOMEM
+	       : r->base && r->path                            ? 0
+							       : -ENOMEM;
+}
+
+static struct reading *reading_new(const struct kind_place *place)
+{
+	struct reading *r = calloc(1, sizeof(*r));
+
+	if (r && copy_place(r, place)) {
+		reading_free(r);
+		return NULL;
+	}
+	return r;
+}
+
+void reading_start(struct worker *thread, struct exchange *x, const struct kind_place *place,
+	const struct transport_response *response, reading_done done, void *arg)
+{
+	bool large = thread && response->body.len + response->coded.len > READING_LARGE;
+	struct reading *r = large ? reading_new(place) : NULL;
+	struct reading_result result;
+
+	if (!r) {
+		read_answer(place, response, exchange_conditional(x), &result);
+		done(arg, response, &result);
+		kind_answer_fini(&result.answer);
+		return;
+	}
+	r->job = (struct worker_job){.run = run, .done = over};
+	r->thread = thread;
+	r->exchange = x;
+	r->done = done;
+	r->arg = arg;
+	r->conditional = exchange_conditional(x);
+	exchange_hold(x, &r->response, dropped, r);
+	worker_submit(thread, &r->job);
+}

@@ -1,0 +1,37 @@
+/*
+ * What an answer says, as its kind reads it (pull/kinds/answer.h): at once, or, of a large answer,
+ * on the judges' thread, while the loop goes on.
+ *
+ * Threads: reading_start() and done() are the loop's. Ownership: the thread has copies of the place
+ * and of what is held, and the answer itself; nothing that the loop may change or free. A reading
+ * ends with its exchange: when that is cancelled, it is dropped, and nobody is told. Bound: one for
+ * each exchange, so as many answers wait as transfers may be under way.
+ */
+#ifndef PULLET_READING_H
+#define PULLET_READING_H
+
+#include "pull/exchange.h"
+#include "pull/kinds/kind.h"
+#include "http/client.h"
+#include "base/worker.h"
+
+#define READING_LARGE (64u << 10) /* bytes; below that the way there and back costs more */
+
+struct reading_result { /* as of source_judge() */
+	enum kind_verdict verdict;
+	enum kind_cause cause;
+	struct kind_answer answer; /* its body may be taken */
+	char why[FILE_WHY];
+};
+
+/* The exchange is there still, and may be asked again. */
+typedef void (*reading_done)(
+	void *arg, const struct transport_response *response, struct reading_result *result);
+
+/* Within ended() of the exchange: has its answer read, and calls done() once. Before it returns; or
+ * later, for a large answer, if there is a thread (NULL = none) and memory: the exchange is held
+ * until then. */
+void reading_start(struct worker *thread, struct exchange *x, const struct kind_place *place,
+	const struct transport_response *response, reading_done done, void *arg);
+
+#endif

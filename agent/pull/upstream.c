@@ -1,0 +1,467 @@
+/*
+ * The line in front of one server, and its addresses.
+ *
+ * Surprising: an address that did not answer rests at least as long as it kept a pull waiting, else
+ * every other pull would wait for it. Failover and backoff are one mechanism. One that failed rests
+ * as long as its backoff lasts, and a server with a single address is only the case where
+ * everything waits for that one.
+ */
+#include "pull/upstream.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "pull/credentials.h"
+#include "base/hash.h"
+#include "base/log.h"
+
+struct address {
+	const char *url; /* of the settings */
+	uint64_t rank;   /* lower ones first, on this host */
+};
+
+struct server {
+	struct loop *loop;
+	const struct settings_server *settings;
+	struct dispatcher dispatcher;
+	struct loop_timer timer; /* when the line has work again */
+	size_t tasks;            /* that have joined */
+	uint64_t longest_ms;     /* interval of those that have waited since nobody did */
+	unsigned in_flight;
+	bool pumping, held;
+	struct log_limit log_limit;
+	struct session session;
+	size_t count;
+	struct backoff **backoffs; /* of the addresses */
+	struct address addresses[];
+};
+
+/* ---- addresses ---- */
+
+static int compare_ranks(const void *a, const void *b)
+{
+	const struct address *x = a, *y = b;
+
+	return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* Every host has an order of its own, and keeps it when an address is added ("rendezvous hashing",
+ * Thaler and Ravishankar 1998). */
+static void order_addresses(struct server *s)
+{
+	uint64_t host = loop_sys(s->loop)->host();
+
+	for (size_t i = 0; i < s->count; i++) {
+		s->addresses[i].url = s->settings->urls[i];
+		s->addresses[i].rank = hash_bytes(
+			hash_bytes(HASH_START, s->addresses[i].url, strlen(s->addresses[i].url)),
+			&host, sizeof(host));
+	}
+	qsort(s->addresses, s->count, sizeof(s->addresses[0]), compare_ranks);
+}
+
+static size_t best_address(
+	const struct server *s, uint64_t now_ms, size_t first, size_t skip, uint64_t *ret_until_ms)
+{
+	return backoff_pick(s->backoffs, s->count, first, skip, now_ms, ret_until_ms);
+}
+
+/* 0 when some address is ready, else the moment when the first one will be. */
+static uint64_t held_until_ms(const struct server *s, uint64_t now_ms)
+{
+	uint64_t until_ms;
+
+	best_address(s, now_ms, 0, BACKOFF_NONE, &until_ms);
+	return until_ms;
+}
+
+/* ---- telling ---- */
+
+static const char *name_of(const struct server *s)
+{
+	return s->settings->name ? s->settings->name : s->settings->urls[0];
+}
+
+/* Says once that pulls wait, whatever request made the addresses back off. */
+static void tell_held(struct server *s, uint64_t now_ms, uint64_t until_ms)
+{
+	unsigned suppressed;
+
+	if (!log_limit_pass(&s->log_limit, now_ms, "held", &suppressed))
+		return;
+	s->held = true;
+	log_warn("the server is left alone for a while: pulls wait", "server", name_of(s),
+		"hold_ms", LOG_U64(until_ms - now_ms), "repeated",
+		suppressed ? LOG_U64(suppressed) : NULL);
+}
+
+/* Says what follows from an address's rest; the cause itself is in the line of the config whose
+ * pull failed. */
+static void tell_rest(struct server *s, size_t i)
+{
+	uint64_t now_ms = loop_now_ms(s->loop), until_ms = held_until_ms(s, now_ms),
+		 rest_ms = backoff_until(s->backoffs[i], now_ms);
+	const char *url = s->addresses[i].url;
+	unsigned suppressed;
+
+	if (rest_ms && until_ms)
+		tell_held(s, now_ms, until_ms);
+	else if (rest_ms && log_limit_pass(&s->log_limit, now_ms, url, &suppressed))
+		log_warn("an address of the server failed and rests: another one is used", "server",
+			name_of(s), "url", url, "why", s->backoffs[i]->error, "rest_ms",
+			LOG_U64(rest_ms - now_ms));
+}
+
+/* ---- the line ---- */
+
+/* Hands a slot to a task. */
+static void begin(struct server *s, const struct dispatcher_item *item, uint64_t now_ms)
+{
+	struct server_task *t = item->task;
+	size_t first = now_ms < t->away_ms ? t->first : 0;
+	uint64_t until_ms;
+
+	if (t->again) /* the next one: one before it may have had a very short rest */
+		t->address = best_address(s, now_ms, t->address + 1, t->address, &until_ms);
+	else
+		t->address = best_address(s, now_ms, first, BACKOFF_NONE, &until_ms);
+	t->item = *item;
+	t->waiting = t->again = false;
+	loop_timer_cancel(s->loop, &t->patience);
+	t->started_ms = now_ms;
+	t->tries++;
+	s->in_flight++;
+	if (!t->begin(t->arg))
+		s->in_flight--;
+}
+
+static void pump(struct server *s)
+{
+	struct dispatcher_item items[SETTINGS_MAX_IN_FLIGHT];
+	uint64_t now_ms = loop_now_ms(s->loop), due_ms;
+	size_t n;
+
+	if (s->pumping) /* called by a task that begins: the round goes on below */
+		return;
+	s->pumping = true;
+	do {
+		dispatcher_hold(&s->dispatcher, held_until_ms(s, now_ms));
+		n = dispatcher_take(
+			&s->dispatcher, now_ms, s->settings->max_in_flight - s->in_flight, items);
+		for (size_t i = 0; i < n; i++) {
+			const struct server_task *t = items[i].task;
+
+			if (t->waiting) /* not withdrawn by one that was begun before it */
+				begin(s, &items[i], now_ms);
+		}
+	} while (n);
+	s->pumping = false;
+	if (s->in_flight < s->settings->max_in_flight && dispatcher_next(&s->dispatcher, &due_ms))
+		loop_timer_set(s->loop, &s->timer, due_ms);
+	else
+		loop_timer_cancel(s->loop, &s->timer);
+}
+
+static void timer_due(void *arg)
+{
+	pump(arg);
+}
+
+static void lost(void *arg, void *task, enum dispatcher_loss why)
+{
+	struct server_task *t = task;
+
+	(void)arg;
+	if (why == DISPATCHER_OVERRIDDEN)
+		return; /* by newer work of the same config, which is the same task */
+	assert(why == DISPATCHER_EXPIRED); /* the line has room for all that have joined */
+	t->waiting = false;
+	loop_timer_cancel(t->server->loop, &t->patience);
+	t->lost(t->arg, "not pulled: the server did not take it in time");
+}
+
+/* Doubles: the whole line is copied each time. */
+int server_join(struct server *s)
+{
+	uint32_t room = s->dispatcher.limits.max_pending;
+
+	if (s->tasks >= room && dispatcher_grow(&s->dispatcher, 2 * room))
+		return -ENOMEM;
+	s->tasks++;
+	return 0;
+}
+
+void server_leave(struct server *s)
+{
+	s->tasks--;
+}
+
+/* A task that expires is told so at that moment, whether a slot is free or not. Our own rests, when
+ * they have kept it waiting for as long as they may, make it the first to go, unless the server
+ * itself asked for more. */
+static void patience_ends(void *arg)
+{
+	struct server_task *t = arg;
+	struct server *s = t->server;
+	uint64_t now_ms = loop_now_ms(s->loop);
+
+	if (t->item.expires_ms <= now_ms) {
+		dispatcher_expire(&s->dispatcher, t->item.id);
+		return;
+	}
+	if (t->item.expires_ms != DISPATCHER_NEVER)
+		loop_timer_set(s->loop, &t->patience, t->item.expires_ms);
+	if (!held_until_ms(s, now_ms))
+		return; /* it waits for a slot */
+	dispatcher_cancel(&s->dispatcher, t->item.id);
+	dispatcher_retry(&s->dispatcher, now_ms, &t->item, 1);
+	server_lift(s);
+}
+
+static void limit_rests(struct server *s, uint64_t longest_ms)
+{
+	for (size_t i = 0; longest_ms && i < s->count; i++)
+		backoff_limit(s->backoffs[i], longest_ms);
+}
+
+/* Counts the task among those that wait. */
+static void begin_waiting(struct server *s, struct server_task *t)
+{
+	if (!t->server)
+		loop_timer_init(&t->patience, patience_ends, t);
+	t->server = s;
+	t->waiting = true;
+	if (!dispatcher_pending(&s->dispatcher))
+		s->longest_ms = 0;
+	if (t->interval_ms > s->longest_ms)
+		s->longest_ms = t->interval_ms;
+	limit_rests(s, s->longest_ms);
+}
+
+void server_submit(struct server *s, struct server_task *t, uint64_t expires_ms)
+{
+	uint64_t now_ms = loop_now_ms(s->loop), until_ms, patience_ms = expires_ms;
+
+	begin_waiting(s, t);
+	t->tries = 0;
+	t->item = (struct dispatcher_item){(uint64_t)(uintptr_t)t, t, now_ms, expires_ms};
+	dispatcher_submit(&s->dispatcher, now_ms, t->item.id, t, expires_ms);
+	pump(s);
+	if (!t->waiting)
+		return;
+	if (t->latest_ms && t->latest_ms < expires_ms)
+		patience_ms = t->latest_ms;
+	if (patience_ms != DISPATCHER_NEVER)
+		loop_timer_set(s->loop, &t->patience, patience_ms);
+	until_ms = held_until_ms(s, now_ms);
+	if (until_ms && !s->held)
+		tell_held(s, now_ms, until_ms);
+}
+
+void server_withdraw(struct server *s, struct server_task *t)
+{
+	t->waiting = false;
+	if (t->server)
+		loop_timer_cancel(s->loop, &t->patience);
+	dispatcher_cancel(&s->dispatcher, (uint64_t)(uintptr_t)t);
+}
+
+void server_retry(struct server *s, struct server_task *t)
+{
+	t->waiting = t->again = true;
+	dispatcher_retry(&s->dispatcher, loop_now_ms(s->loop), &t->item, 1);
+	pump(s);
+}
+
+void server_avoid(struct server *s, struct server_task *t)
+{
+	t->first = (t->address + 1) % s->count;
+	t->away_ms = loop_now_ms(s->loop) + SERVER_AWAY_MS;
+}
+
+/* ---- how it went ---- */
+
+static void recovered(struct server *s, size_t i)
+{
+	if (!s->held)
+		return;
+	s->held = false;
+	memset(&s->log_limit, 0, sizeof(s->log_limit));
+	log_info("the server answers again", "server", name_of(s), "url", s->addresses[i].url);
+}
+
+void server_dropped(struct server *s)
+{
+	s->in_flight--;
+	/* who waits goes on in a turn of its own: the caller is in the middle of ending a run */
+	if (dispatcher_pending(&s->dispatcher))
+		loop_timer_set(s->loop, &s->timer, loop_now_ms(s->loop));
+}
+
+bool server_deferred(struct server *s, struct server_task *t)
+{
+	uint64_t until_ms;
+
+	server_dropped(s);
+	best_address(s, loop_now_ms(s->loop), 0, t->address, &until_ms);
+	return !until_ms && t->tries < s->count;
+}
+
+bool server_ended(
+	struct server *s, struct server_task *t, const struct transport_response *response)
+{
+	struct backoff *b = s->backoffs[t->address];
+	enum backoff_health health = BACKOFF_SILENT;
+
+	limit_rests(s, t->interval_ms > s->longest_ms ? t->interval_ms : s->longest_ms);
+	if (response)
+		health = backoff_ended(b, t->started_ms, response);
+	/* a single address that is slow is the supervisor's: it slows each config down */
+	if (health == BACKOFF_SILENT && s->count > 1)
+		backoff_kept_waiting(b, t->started_ms);
+	if (health == BACKOFF_WELL)
+		recovered(s, t->address);
+	else if (health != BACKOFF_UNASKED)
+		tell_rest(s, t->address);
+	/* what is wrong on this host would be so at any other address */
+	return server_deferred(s, t) && health != BACKOFF_WELL && health != BACKOFF_UNASKED;
+}
+
+void server_lift(struct server *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		backoff_lift(s->backoffs[i]);
+	pump(s);
+}
+
+struct backoff *server_backoff(const struct server *s, const struct server_task *t)
+{
+	return s->backoffs[t->address];
+}
+
+const char *server_url(const struct server *s, const struct server_task *t)
+{
+	return s->addresses[t->address].url;
+}
+
+int server_find(const struct server *s, const char *url, const char *path)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		size_t len = strlen(s->addresses[i].url);
+
+		if (!strncmp(url, s->addresses[i].url, len) && !strcmp(url + len, path))
+			return (int)i;
+	}
+	return -1;
+}
+
+/* ---- outside ---- */
+
+const struct settings_server *server_settings(const struct server *s)
+{
+	return s->settings;
+}
+
+struct session *server_session(struct server *s)
+{
+	return &s->session;
+}
+
+void server_status(const struct server *s, struct server_status *ret_status)
+{
+	uint64_t now_ms = loop_now_ms(s->loop), until_ms = held_until_ms(s, now_ms);
+
+	*ret_status = (struct server_status){
+		.name = s->settings->name,
+		.address_count = s->count,
+		.in_flight = s->in_flight,
+		.pending = dispatcher_pending(&s->dispatcher),
+		.held_ms = until_ms ? until_ms - now_ms : 0,
+		.counters = &s->dispatcher.counters,
+	};
+}
+
+void server_address_status(
+	const struct server *s, size_t address, struct server_address_status *ret_status)
+{
+	const struct backoff *b = s->backoffs[address];
+	uint64_t now_ms = loop_now_ms(s->loop), until_ms = backoff_until(b, now_ms);
+
+	*ret_status = (struct server_address_status){
+		.url = s->addresses[address].url,
+		.error = b->error ? b->error : "",
+		.rests_ms = until_ms ? until_ms - now_ms : 0,
+		.in_a_row = b->shaper.in_a_row,
+		.congestion = b->shaper.count[SHAPER_CONGESTION],
+		.network = b->shaper.count[SHAPER_NETWORK],
+		.advised = b->shaper.advised,
+	};
+}
+
+static void warn_of_plain_secrets(const struct server *s)
+{
+	bool secrets = s->settings->bearer_file || s->settings->user || s->settings->header_count;
+
+	for (size_t i = 0; secrets && i < s->count; i++)
+		if (!strncasecmp(s->addresses[i].url, "http:", 5))
+			log_warn(
+				"secrets go to this address without TLS: whoever is on the way can "
+				"read them",
+				"server", name_of(s), "url", s->addresses[i].url);
+}
+
+static int join_backoffs(struct server *s, struct backoffs *all)
+{
+	s->backoffs = calloc(s->count, sizeof(struct backoff *));
+	for (size_t i = 0; s->backoffs && i < s->count; i++) {
+		s->backoffs[i] = backoff_join(all, s->settings, s->addresses[i].url);
+		if (!s->backoffs[i])
+			return -ENOMEM;
+	}
+	return s->backoffs ? 0 : -ENOMEM;
+}
+
+struct server *server_new(
+	struct loop *l, struct backoffs *backoffs, const struct settings_server *settings)
+{
+	const struct dispatcher_limits limits = {
+		.max_pending = 1,
+		.max_batch = settings->max_in_flight,
+		.max_delay_ms = 0,
+	};
+	struct server *s = calloc(1, sizeof(*s) + settings->url_count * sizeof(s->addresses[0]));
+
+	if (!s)
+		return NULL;
+	s->loop = l;
+	s->settings = settings;
+	s->count = settings->url_count;
+	loop_timer_init(&s->timer, timer_due, s);
+	order_addresses(s);
+	if (dispatcher_init(&s->dispatcher, &limits, lost, s)) {
+		free(s);
+		return NULL;
+	}
+	if (join_backoffs(s, backoffs)) {
+		server_free(s);
+		return NULL;
+	}
+	warn_of_plain_secrets(s);
+	credentials_warn(settings);
+	return s;
+}
+
+void server_free(struct server *s)
+{
+	if (!s)
+		return;
+	loop_timer_cancel(s->loop, &s->timer);
+	dispatcher_fini(&s->dispatcher);
+	session_fini(&s->session);
+	backoff_leave_all(s->backoffs, s->count);
+	free(s);
+}

@@ -1,0 +1,502 @@
+/*
+ * Watches. Surprising: a watch never says what the new value is, even where the server does; and
+ * when it stands for the first time it counts as a change, since what came before it was not seen.
+ * Where the server compares, a request that went out before the pull has ended would be answered at
+ * once: told is cleared by the request that goes out after all. What ends a watch that was held for
+ * a while (a restart, a proxy's patience) says nothing bad about the address.
+ */
+#include "pull/watch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define ANSWER_MS 10000u /* for an answer, beside what the server may hold it back */
+#define SECOND 1000u
+
+struct watch_request { /* one at a time, again and again */
+	struct watcher *watcher;
+	struct watch_request *next;
+	const struct settings_server *server;
+	const struct kind *kind;
+	struct session *session;
+	struct exchange *exchange;
+	struct loop_timer again;
+	enum watcher_state state;
+	struct backoff **backoffs; /* of the server's addresses */
+	size_t address;
+	uint64_t begun_ms; /* the request under way */
+	unsigned failures;
+	unsigned refusals;  /* of its token, in a row */
+	uint64_t stood_ms;  /* since when; 0 = it does not */
+	uint64_t tokens_ms; /* a request costs a second of it; more than now is debt */
+	struct kind_watch watch;
+	struct kind_watched watched[KIND_MAX_WATCHED];
+	struct watcher_item *items[KIND_MAX_WATCHED];
+	char error[FILE_WHY];
+	struct log_limit log_limit;
+};
+
+struct watcher {
+	struct loop *loop;
+	const struct sys *sys;
+	struct drift *drift;
+	struct exchange_env env;
+	struct backoffs *backoffs;
+	struct watch_request *requests;
+	unsigned count;
+	bool full; /* told */
+};
+
+static void begin(void *arg);
+
+/* ---- when again ---- */
+
+/* For how long the pulls of what was told are waited for: as long as they take, unless others are
+ * to be told of. */
+static uint64_t pulls_ms(const struct watch_request *q)
+{
+	size_t told = 0;
+
+	for (size_t i = 0; i < q->watch.count; i++)
+		told += q->items[i]->told;
+	return told == 0 ? 0 : told == q->watch.count ? WATCHER_RETRY_MS : WATCHER_PULL_MS;
+}
+
+/* When it has its token, and what was told is pulled. */
+static void set_again(struct watch_request *q)
+{
+	struct loop *l = q->watcher->loop;
+	uint64_t pulled_ms = loop_now_ms(l) + pulls_ms(q);
+
+	loop_timer_set(l, &q->again, q->tokens_ms > pulled_ms ? q->tokens_ms : pulled_ms);
+}
+
+/* A token bucket: WATCHER_BURST at once, one a second in the long run. */
+static void again(struct watch_request *q)
+{
+	uint64_t now_ms = loop_now_ms(q->watcher->loop),
+		 least = now_ms > WATCHER_BURST * SECOND ? now_ms - WATCHER_BURST * SECOND : 0;
+
+	if (q->tokens_ms < least)
+		q->tokens_ms = least;
+	q->tokens_ms += SECOND;
+	set_again(q);
+}
+
+/* The next address, later. */
+static void retry(struct watch_request *q, const char *why)
+{
+	const struct sys *sys = q->watcher->sys;
+	uint64_t now_ms = loop_now_ms(q->watcher->loop), delay_ms;
+	unsigned suppressed;
+
+	if (q->stood_ms && now_ms - q->stood_ms >= WATCHER_PROVEN_MS)
+		q->failures = q->refusals = 0;
+	q->stood_ms = 0;
+	if (q->failures < 10)
+		q->failures++;
+	delay_ms = (SECOND / 2) << q->failures;
+	if (delay_ms > WATCHER_RETRY_MS)
+		delay_ms = WATCHER_RETRY_MS;
+	q->address = (q->address + 1) % q->server->url_count;
+	q->state = WATCHER_FAILING;
+	snprintf(q->error, sizeof(q->error), "%s", why);
+	if (log_limit_pass_kind(&q->log_limit, now_ms, "watch", why, &suppressed))
+		log_warn("cannot watch: the interval counts", "server", q->server->name, "path",
+			LOG_URL(q->items[0]->path), "why", why, "repeated",
+			suppressed ? LOG_U64(suppressed) : NULL);
+	loop_timer_set(q->watcher->loop, &q->again,
+		now_ms + delay_ms / 4 + sys_random_upto(sys, delay_ms * 3 / 4));
+}
+
+static void stands(struct watch_request *q)
+{
+	if (q->state == WATCHER_FAILING)
+		log_info("watching again", "server", q->server->name, "path",
+			LOG_URL(q->items[0]->path));
+	q->state = WATCHER_ON;
+	q->error[0] = '\0';
+	if (!q->stood_ms)
+		q->stood_ms = loop_now_ms(q->watcher->loop);
+	if (!q->kind->stream)
+		q->failures = 0;
+}
+
+/* The answer of a stream comes before its token is looked at: that may be what is refused. Not the
+ * second time in a row, though: then it is forbidden with a new token, too. */
+static void refused(struct watch_request *q, int error, const char *why)
+{
+	if (error == -EACCES && q->kind->stream && q->refusals++ == 0)
+		session_forget(q->session);
+	retry(q, why);
+}
+
+/* ---- answers ---- */
+
+static void changed(void *arg, size_t i, const char *key, size_t key_len, const char *version)
+{
+	struct watch_request *q = arg;
+	struct watcher_item *item = q->items[i];
+
+	item->told = q->kind->compares;
+	item->changed(item->arg, key, key_len, version);
+}
+
+/* What read says to do next. True: the exchange goes on by itself (a stream), or is done with. */
+static void read_whole(struct watch_request *q, const struct transport_response *response)
+{
+	struct exchange *x = q->exchange;
+	char why[FILE_WHY] = "the server does not answer as it should";
+	int r = q->kind->watch_read(&q->watch, response, why);
+
+	if (r == -EACCES && exchange_again(x, true))
+		return;
+	q->exchange = NULL;
+	if (r == 0 || r == -ESTALE) {
+		stands(q);
+		again(q);
+	} else {
+		refused(q, r, why);
+	}
+}
+
+/* What an answer says about the address. */
+static void tell_backoff(struct watch_request *q, const struct transport_response *response)
+{
+	bool held = loop_now_ms(q->watcher->loop) - q->begun_ms >= WATCHER_PROVEN_MS;
+
+	if (!held || backoff_health(response) != BACKOFF_FAILED)
+		backoff_ended(q->backoffs[q->address], q->begun_ms, response);
+}
+
+static void ended(
+	void *arg, const struct kind_place *place, const struct transport_response *response)
+{
+	struct watch_request *q = arg;
+
+	(void)place;
+	tell_backoff(q, response);
+	if (response->result == TRANSPORT_OK && !(q->kind->stream && response->status == 200)) {
+		read_whole(q, response);
+		return;
+	}
+	q->exchange = NULL;
+	if (q->state == WATCHER_ON &&
+		loop_now_ms(q->watcher->loop) - q->stood_ms >= WATCHER_PROVEN_MS) {
+		q->failures = q->refusals = 0;
+		q->stood_ms = 0;
+		q->state = WATCHER_CONNECTING;
+		q->address = (q->address + 1) % q->server->url_count;
+		again(q);
+	} else {
+		retry(q, response->result == TRANSPORT_OK ? "the server ended the watch at once"
+							  : response->message);
+	}
+}
+
+static void line_came(void *arg, const struct transport_response *line)
+{
+	struct watch_request *q = arg;
+	char why[FILE_WHY] = "the server does not answer as it should";
+	int r = q->kind->watch_read(&q->watch, line, why);
+
+	if (r == 0) {
+		if (!q->stood_ms)
+			tell_backoff(q, line);
+		stands(q);
+		return;
+	}
+	exchange_cancel(q->exchange);
+	q->exchange = NULL;
+	if (r == -ESTALE)
+		again(q);
+	else
+		refused(q, r, why);
+}
+
+static void failed(void *arg, enum kind_cause cause, const char *why)
+{
+	struct watch_request *q = arg;
+
+	(void)cause;
+	q->exchange = NULL;
+	retry(q, why);
+}
+
+/* ---- requests ---- */
+
+static int build(
+	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+{
+	struct watch_request *q = arg;
+
+	q->watch.place = place;
+	for (size_t i = 0; i < q->watch.count; i++)
+		q->watched[i].version = q->items[i]->version(q->items[i]->arg);
+	return q->kind->watch_build(&q->watch, r, why);
+}
+
+/* Takes the first address, from the present one on, that does not back off; else it waits. */
+static bool find_address(struct watch_request *q)
+{
+	uint64_t now_ms = loop_now_ms(q->watcher->loop), until_ms;
+	size_t address = backoff_pick(
+		q->backoffs, q->server->url_count, q->address, BACKOFF_NONE, now_ms, &until_ms);
+
+	q->begun_ms = now_ms;
+	if (until_ms) {
+		if (q->state == WATCHER_ON)
+			q->state = WATCHER_CONNECTING;
+		q->stood_ms = 0;
+		loop_timer_set(q->watcher->loop, &q->again, until_ms);
+		return false;
+	}
+	q->address = address;
+	return true;
+}
+
+static void begin(void *arg)
+{
+	static const struct exchange_calls whole = {build, ended, failed, NULL},
+					   stream = {build, ended, failed, line_came};
+	struct watch_request *q = arg;
+	const struct sys *sys = q->watcher->sys;
+	struct exchange_request request = {
+		.server = q->server,
+		.session = q->session,
+		.place = {.path = q->items[0]->path, .max_bytes = q->server->max_bytes},
+		.timeout_ms = q->kind->stream
+				      ? WATCHER_IDLE_MS - sys_random_upto(sys, WATCHER_IDLE_MS / 4)
+				      : ANSWER_MS,
+		.calls = q->kind->stream ? &stream : &whole,
+		.arg = q,
+	};
+	char why[FILE_WHY];
+
+	if (q->state == WATCHER_OFF)
+		q->state = WATCHER_CONNECTING;
+	if (!find_address(q))
+		return;
+	request.backoff = q->backoffs[q->address];
+	request.place.base = q->server->urls[q->address];
+	for (size_t i = 0; i < q->watch.count; i++)
+		q->items[i]->told = false;
+	if (exchange_start(&q->watcher->env, &request, &q->exchange, why)) {
+		q->exchange = NULL;
+		retry(q, why);
+	}
+}
+
+/* ---- local files ---- */
+
+static void noticed(void *arg, const char *cause)
+{
+	struct watcher_item *item = arg;
+
+	(void)cause;
+	item->changed(item->arg, NULL, 0, NULL);
+}
+
+/* The directory, not the file: that one is replaced, or a link behind it is. */
+static int add_file(
+	struct watcher *w, const struct settings_server *server, struct watcher_item *item)
+{
+	char path[4200], *slash;
+
+	if (!w->drift)
+		return -ENOTSUP;
+	snprintf(path, sizeof(path), "%s%s", server->urls[0] + strlen("file://"), item->path);
+	slash = strrchr(path, '/');
+	slash[slash == path] = '\0';
+	item->entry.noticed = noticed;
+	item->entry.arg = item;
+	return drift_add(w->drift, &item->entry, path, NULL);
+}
+
+/* ---- outside ---- */
+
+static struct watch_request *find_room(struct watcher *w, const struct settings_server *server,
+	const struct kind *kind, const char *path)
+{
+	for (struct watch_request *q = w->requests; q; q = q->next)
+		if (q->server == server && q->watch.count < KIND_MAX_WATCHED &&
+			kind->together(q->items[0]->path, path))
+			return q;
+	return NULL;
+}
+
+static struct watch_request *add_request(struct watcher *w, const struct settings_server *server,
+	const struct kind *kind, struct session *session)
+{
+	struct watch_request *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return NULL;
+	*q = (struct watch_request){
+		.watcher = w,
+		.next = w->requests,
+		.server = server,
+		.kind = kind,
+		.session = session,
+		.backoffs = backoff_join_all(w->backoffs, server),
+		.address = w->sys->host() % server->url_count,
+		.watch = {.items = q->watched, .changed = changed, .arg = q},
+	};
+	if (!q->backoffs) {
+		free(q);
+		return NULL;
+	}
+	loop_timer_init(&q->again, begin, q);
+	loop_timer_set(w->loop, &q->again,
+		loop_now_ms(w->loop) + sys_random_upto(w->sys, WATCHER_SPLAY_MS));
+	w->requests = q;
+	w->count++;
+	return q;
+}
+
+/* What it asks for is another list now. */
+static void ask_anew(struct watch_request *q)
+{
+	if (!q->exchange) {
+		if (q->state == WATCHER_ON)
+			set_again(q);
+		return;
+	}
+	exchange_cancel(q->exchange);
+	q->exchange = NULL;
+	if (q->state == WATCHER_ON)
+		q->state = WATCHER_CONNECTING;
+	again(q);
+}
+
+int watcher_add(struct watcher *w, const struct settings_server *server, struct session *session,
+	struct watcher_item *item)
+{
+	const struct kind *kind = kind_of(server);
+	struct watch_request *q;
+
+	if (kind->local)
+		return add_file(w, server, item);
+	if (!kind->watch_build)
+		return -ENOTSUP;
+	q = find_room(w, server, kind, item->path);
+	if (!q && w->count == WATCHER_MAX_REQUESTS) {
+		if (!w->full)
+			log_warn("too many documents are watched: the others are polled", "at_most",
+				LOG_U64(WATCHER_MAX_REQUESTS));
+		w->full = true;
+		return -ENOSPC;
+	}
+	if (!q)
+		q = add_request(w, server, kind, session);
+	if (!q)
+		return -ENOMEM;
+	q->items[q->watch.count] = item;
+	q->watched[q->watch.count++] = (struct kind_watched){.path = item->path};
+	item->request = q;
+	ask_anew(q);
+	return 0;
+}
+
+static void free_request(struct watch_request *q)
+{
+	struct watcher *w = q->watcher;
+	struct watch_request **link = &w->requests;
+
+	while (*link != q)
+		link = &(*link)->next;
+	*link = q->next;
+	w->count--;
+	loop_timer_cancel(w->loop, &q->again);
+	exchange_cancel(q->exchange);
+	backoff_leave_all(q->backoffs, q->server->url_count);
+	free(q);
+}
+
+void watcher_remove(struct watcher *w, struct watcher_item *item)
+{
+	struct watch_request *q = item->request;
+	size_t i = 0, behind;
+
+	if (item->entry.arg && w->drift)
+		drift_remove(w->drift, &item->entry);
+	item->request = NULL;
+	item->told = false;
+	if (!q)
+		return;
+	while (q->items[i] != item)
+		i++;
+	behind = --q->watch.count - i;
+	memmove(&q->items[i], &q->items[i + 1], behind * sizeof(q->items[0]));
+	memmove(&q->watched[i], &q->watched[i + 1], behind * sizeof(q->watched[0]));
+	if (q->watch.count)
+		ask_anew(q);
+	else
+		free_request(q);
+}
+
+void watcher_followed(struct watcher_item *item)
+{
+	struct watch_request *q = item->request;
+
+	if (!item->told)
+		return;
+	item->told = false;
+	if (q->state == WATCHER_ON && pulls_ms(q) == 0)
+		set_again(q);
+}
+
+enum watcher_state watcher_status(const struct watcher_item *item, const char **ret_error)
+{
+	*ret_error = item->request ? item->request->error : "";
+	if (item->request)
+		return item->request->state;
+	return item->entry.arg ? WATCHER_ON : WATCHER_OFF;
+}
+
+struct watcher *watcher_new(struct loop *l, const struct sys *sys, struct backoffs *backoffs,
+	const char *ca_file, struct drift *drift)
+{
+	struct watcher *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->loop = l;
+	w->sys = sys;
+	w->drift = drift;
+	w->backoffs = backoffs;
+	w->env = (struct exchange_env){sys, transport_new(l), NULL, ca_file};
+	if (w->env.transport)
+		return w;
+	free(w);
+	return NULL;
+}
+
+void watcher_resume(struct watcher *w)
+{
+	transport_forget(w->env.transport);
+	for (struct watch_request *q = w->requests; q; q = q->next) {
+		if (!q->exchange)
+			continue;
+		exchange_cancel(q->exchange);
+		q->exchange = NULL;
+		q->state = WATCHER_CONNECTING;
+		again(q);
+	}
+}
+
+void watcher_free(struct watcher *w)
+{
+	struct watch_request *q;
+
+	if (!w)
+		return;
+	while ((q = w->requests))
+		free_request(q);
+	transport_free(w->env.transport);
+	free(w);
+}

@@ -1,0 +1,542 @@
+/*
+ * Connections by descriptor, counted by libzmq's threads in recv(). Surprising: whatever comes out
+ * accounts for more than it had on the wire (a header, a MAC, a heartbeat may have been around it),
+ * but never for more than was read: so an honest peer owes nothing in the end, and nobody can save
+ * up.
+ *
+ * A descriptor's number is used again: the inode tells sockets apart. Nobody says when libzmq has
+ * closed one for a reason of its own: what is kept of it is let go when its memory is wanted.
+ *
+ * Subscriptions that wait are not counted one by one: when the socket says that there are none, all
+ * that libzmq's thread had read before it last came here are gone.
+ */
+#undef _FORTIFY_SOURCE /* it has a recv() of its own */
+#include "push/peer_guard.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "push/kept_topics.h"
+#include "push/zmtp.h"
+
+#define OVERHEAD 256 /* bytes of a message on the wire, beside those of its parts, at most */
+#define SEALED 8
+#define WAITING 160     /* bytes in memory of a subscription that waits, beside twice its topic's */
+#define AT_ONCE 1024    /* bytes; what a burst leaves in pieces in libzmq's heap is lost to it */
+#define TIDY (1u << 20) /* taken, or gone; then the heap, which is in pieces, is given back */
+#define PAUSE_NS 1000000
+/* Between the threads, until libzmq has let go of a connection; two are needed. */
+#define ROUNDS 4
+
+struct subscriber {
+	struct zmtp stream;
+	struct kept_holder topics;
+};
+
+struct connection {
+	uint64_t inode; /* 0 = none */
+	uint64_t read;
+	uint64_t accounted;            /* of that */
+	struct subscriber *subscriber; /* stays, for the next one of this number */
+	bool sealed, cut;
+	bool subscribes; /* and has not ended, as far as it is known here */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the table, which is the process's */
+static struct connection *connections;                   /* by descriptor */
+static size_t size;
+static _Atomic uint64_t cuts[PEER_GUARD_SIDES];
+
+/* of subscribers, locked */
+static pthread_cond_t taking = PTHREAD_COND_INITIALIZER;
+static struct kept_topics kept;
+static size_t subscribers;
+static size_t leaving; /* bytes of topics that libzmq may still have, of those that ended */
+static unsigned rounds;
+static bool came;                       /* libzmq's thread, since the owner did */
+static uint64_t arrived, passed, taken; /* bytes in memory of subscriptions, since the start */
+static uint64_t tidied;                 /* of those taken */
+static int wakes = -1;                  /* eventfd */
+static bool woken;
+static struct peer_guard_cut last_cut;
+static _Thread_local int reading = -1; /* the connection that libzmq's thread is at */
+
+/* ---- the table, locked ---- */
+
+static struct connection *find(int fd)
+{
+	return fd >= 0 && (size_t)fd < size && connections[fd].inode ? &connections[fd] : NULL;
+}
+
+static void forget_topics(struct connection *c)
+{
+	size_t before = kept_topics_cost(&kept);
+
+	if (!c->subscribes)
+		return;
+	kept_topics_leave(&kept, &c->subscriber->topics);
+	leaving += before - kept_topics_cost(&kept);
+	rounds = 0;
+	c->subscribes = false;
+	subscribers--;
+}
+
+static void begin(struct connection *c, uint64_t inode, int side)
+{
+	forget_topics(c);
+	*c = (struct connection){.inode = inode, .subscriber = c->subscriber};
+	if (side != PEER_GUARD_SUBSCRIBERS)
+		return;
+	if (!c->subscriber)
+		c->subscriber = malloc(sizeof(*c->subscriber));
+	if (c->subscriber)
+		*c->subscriber = (struct subscriber){0};
+	c->subscribes = c->subscriber;
+	c->cut = !c->subscribes;
+	subscribers += c->subscribes;
+}
+
+/* NULL when memory is short. */
+static struct connection *find_or_add(int fd, uint64_t inode, int side)
+{
+	size_t wanted = fd < 32 ? 64 : 2 * (size_t)fd;
+	struct connection *more;
+
+	if ((size_t)fd >= size) {
+		more = reallocarray(connections, wanted, sizeof(*more));
+		if (!more)
+			return NULL;
+		memset(&more[size], 0, (wanted - size) * sizeof(*more));
+		connections = more;
+		size = wanted;
+	}
+	if (connections[fd].inode != inode)
+		begin(&connections[fd], inode, side);
+	return &connections[fd];
+}
+
+static bool is_over(const struct connection *c)
+{
+	return c->read - c->accounted > (uint64_t)PEER_GUARD_HELD * (c->sealed ? SEALED : 1);
+}
+
+/* Is it a pair that the process made for itself? */
+static bool is_pair(int fd)
+{
+	struct sockaddr_storage a;
+	socklen_t own = sizeof(a), other = sizeof(a);
+
+	return getsockname(fd, (struct sockaddr *)&a, &own) == 0 && a.ss_family == AF_UNIX &&
+	       own == sizeof(sa_family_t) && getpeername(fd, (struct sockaddr *)&a, &other) == 0 &&
+	       other == sizeof(sa_family_t);
+}
+
+/* ---- cutting off ---- */
+
+static void print_address(int fd, char text[sizeof(last_cut.address)])
+{
+	struct sockaddr_storage a = {0};
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&a;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&a;
+	socklen_t len = sizeof(a);
+	char host[INET6_ADDRSTRLEN] = "";
+
+	*text = '\0';
+	if (getpeername(fd, (struct sockaddr *)&a, &len))
+		return;
+	if (a.ss_family == AF_INET && inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host)))
+		snprintf(text, sizeof(last_cut.address), "%s:%u", host, ntohs(v4->sin_port));
+	if (a.ss_family == AF_INET6 && inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host)))
+		snprintf(text, sizeof(last_cut.address), "[%s]:%u", host, ntohs(v6->sin6_port));
+}
+
+/* The peer learns of it at once, and nothing of the connection stays in the kernel. */
+static void shut(int fd)
+{
+	const struct linger none = {.l_onoff = 1};
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	shutdown(fd, SHUT_RDWR);
+}
+
+/* Locked. */
+static void cut_off(int fd, struct connection *c, int side, const char *why)
+{
+	c->cut = true;
+	atomic_fetch_add(&cuts[side], 1);
+	if (side == PEER_GUARD_SUBSCRIBERS) {
+		last_cut.why = why;
+		print_address(fd, last_cut.address);
+	}
+	shut(fd);
+	forget_topics(c);
+}
+
+/* ---- topics of subscribers, locked ---- */
+
+static bool fits(size_t also)
+{
+	return kept_topics_cost(&kept) + also <= PEER_GUARD_POOL + subscribers * PEER_GUARD_SHARE;
+}
+
+static bool is_gone(int fd, const struct connection *c)
+{
+	struct stat st;
+
+	return fstat(fd, &st) || st.st_ino != c->inode;
+}
+
+/* The one with the most topics; those of connections that are gone are let go on the way. The
+ * thread that comes here is the one that closes them, so none ends meanwhile. */
+static int find_greatest(void)
+{
+	size_t most = 0;
+	int found = -1;
+
+	for (int fd = 0; (size_t)fd < size; fd++) {
+		struct connection *c = &connections[fd];
+		size_t share;
+
+		if (!c->subscribes)
+			continue;
+		if (is_gone(fd, c)) {
+			forget_topics(c);
+			continue;
+		}
+		share = kept_topics_share(&c->subscriber->topics);
+		if (share > most) {
+			most = share;
+			found = fd;
+		}
+	}
+	return found;
+}
+
+static void make_room(void)
+{
+	while (!fits(0)) {
+		int fd = find_greatest();
+
+		if (fd < 0 || fits(0))
+			return;
+		cut_off(fd, &connections[fd], PEER_GUARD_SUBSCRIBERS,
+			"its topics take more memory than there is for all subscribers");
+	}
+}
+
+static bool subscription(void *arg, bool cancels, const unsigned char *topic, size_t len)
+{
+	struct connection *c = arg;
+
+	arrived += WAITING + 2 * len;
+	if (cancels)
+		kept_topics_remove(&kept, &c->subscriber->topics, topic, len);
+	else if (kept_topics_add(&kept, &c->subscriber->topics, topic, len))
+		return false;
+	else
+		make_room();
+	return !c->cut;
+}
+
+static const char *text_of(enum zmtp_fault fault)
+{
+	switch (fault) {
+	case ZMTP_OLD:
+		return "it does not speak ZMTP 3: libzmq 4 and newer do";
+	case ZMTP_FRAME:
+		return "it sent a frame that is too long, or none at all";
+	case ZMTP_PARTS:
+		return "it sent a message of several parts, which no subscription has";
+	case ZMTP_FOREIGN:
+		return "it sent a message that is no subscription";
+	case ZMTP_EAGER:
+		return "it did not wait for the end of the handshake";
+	case ZMTP_REFUSED:
+		return "out of memory";
+	case ZMTP_GOOD:
+		break;
+	}
+	return "";
+}
+
+/* False: the connection is cut off. */
+static bool settle(int fd, struct connection *c, enum zmtp_fault fault)
+{
+	if (fault != ZMTP_GOOD && !c->cut && !is_pair(fd))
+		cut_off(fd, c, PEER_GUARD_SUBSCRIBERS, text_of(fault));
+	return !c->cut;
+}
+
+/* What CURVE has decrypted goes on to libzmq? */
+static bool admit_unsealed(const unsigned char *data, size_t len)
+{
+	struct connection *c;
+	bool good;
+
+	pthread_mutex_lock(&lock);
+	c = find(reading);
+	good = c && !c->cut &&
+	       settle(reading, c, zmtp_unsealed(data, len, &(struct zmtp_calls){subscription, c}));
+	pthread_mutex_unlock(&lock);
+	return good;
+}
+
+/* ---- what comes in ---- */
+
+/* 0 = a thread that is not guarded. */
+static int side_of_thread(void)
+{
+	static _Thread_local int side = -1;
+	char name[16] = "";
+
+	if (side < 0) {
+		prctl(PR_GET_NAME, name);
+		side = name[0] > '0' && name[0] < '0' + PEER_GUARD_SIDES &&
+				       strncmp(name + 1, "/ZMQbg/", 7) == 0
+			       ? name[0] - '0'
+			       : 0;
+	}
+	return side;
+}
+
+/* Counts what was read. False: it is too much. */
+static bool admit(int fd, const void *data, size_t bytes, int side)
+{
+	struct connection *c;
+	struct stat st;
+	bool good;
+
+	if (fstat(fd, &st))
+		return true;
+	pthread_mutex_lock(&lock);
+	c = find_or_add(fd, st.st_ino, side);
+	good = c && !c->cut;
+	if (good && side == PEER_GUARD_SUBSCRIBERS) {
+		good = settle(fd, c,
+			zmtp_feed(&c->subscriber->stream, data, bytes,
+				&(struct zmtp_calls){subscription, c}));
+	} else if (good) {
+		c->read += bytes;
+		good = !is_over(c) || is_pair(fd);
+		if (!good)
+			cut_off(fd, c, side, NULL);
+	}
+	pthread_mutex_unlock(&lock);
+	return good;
+}
+
+/* It may have slept while nothing of this came so far as to wake it. Locked. */
+static void wake_owner(void)
+{
+	if (!woken && wakes >= 0)
+		woken = eventfd_write(wakes, 1) == 0;
+}
+
+static bool owner_keeps_up(void)
+{
+	return passed - taken <= PEER_GUARD_WAITING && (leaving == 0 || fits(leaving));
+}
+
+/* All that was read before has been handed on. Waits a moment for the owner while it has a lot to
+ * take; false: it still has. */
+static bool may_read(int fd)
+{
+	struct timespec until;
+	bool may;
+
+	reading = fd;
+	pthread_mutex_lock(&lock);
+	passed = arrived;
+	came = true;
+	may = owner_keeps_up();
+	if (!may) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += PAUSE_NS;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_sec++;
+			until.tv_nsec -= 1000000000;
+		}
+		wake_owner();
+		pthread_cond_timedwait(&taking, &lock, &until);
+		may = owner_keeps_up();
+	}
+	pthread_mutex_unlock(&lock);
+	return may;
+}
+
+static void ended(int fd)
+{
+	struct connection *c;
+
+	pthread_mutex_lock(&lock);
+	c = find(fd);
+	if (c)
+		forget_topics(c);
+	pthread_mutex_unlock(&lock);
+}
+
+ssize_t recv(int fd, void *data, size_t room, int flags)
+{
+	int side = side_of_thread();
+	ssize_t n;
+
+	if (side == PEER_GUARD_SUBSCRIBERS && !may_read(fd)) {
+		errno = EAGAIN;
+		return -1;
+	}
+	if (side == PEER_GUARD_SUBSCRIBERS && room > AT_ONCE)
+		room = AT_ONCE;
+	n = recvfrom(fd, data, room, flags, NULL, NULL);
+	if (side && n > 0 && !admit(fd, data, (size_t)n, side))
+		return 0;
+	if (side == PEER_GUARD_SUBSCRIBERS && n <= 0 && !(n < 0 && errno == EAGAIN))
+		ended(fd);
+	return n;
+}
+
+/* ---- what CURVE decrypts: libsodium's functions, of which libzmq uses one or the other ---- */
+
+#define ZEROS 32 /* before the plaintext */
+
+typedef int open_function(unsigned char *m, const unsigned char *c, unsigned long long len,
+	const unsigned char *n, const unsigned char *k);
+
+open_function crypto_box_open_afternm, crypto_box_open_easy_afternm;
+
+static open_function *genuine(const char *name, void *_Atomic *known)
+{
+	void *f = atomic_load(known);
+
+	if (!f) {
+		f = dlsym(RTLD_NEXT, name);
+		atomic_store(known, f);
+	}
+	return (open_function *)f;
+}
+
+int crypto_box_open_easy_afternm(unsigned char *m, const unsigned char *c, unsigned long long len,
+	const unsigned char *n, const unsigned char *k)
+{
+	static void *_Atomic known;
+	int r = genuine("crypto_box_open_easy_afternm", &known)(m, c, len, n, k);
+
+	if (r || side_of_thread() != PEER_GUARD_SUBSCRIBERS)
+		return r;
+	return admit_unsealed(m, len - 16) ? 0 : -1;
+}
+
+int crypto_box_open_afternm(unsigned char *m, const unsigned char *c, unsigned long long len,
+	const unsigned char *n, const unsigned char *k)
+{
+	static void *_Atomic known;
+	int r = genuine("crypto_box_open_afternm", &known)(m, c, len, n, k);
+
+	if (r || side_of_thread() != PEER_GUARD_SUBSCRIBERS)
+		return r;
+	return admit_unsealed(m + ZEROS, len - ZEROS) ? 0 : -1;
+}
+
+/* ---- what comes out ---- */
+
+void peer_guard_delivered(int fd, size_t bytes, bool sealed)
+{
+	struct connection *c;
+
+	pthread_mutex_lock(&lock);
+	c = find(fd);
+	if (c) {
+		c->sealed = sealed;
+		c->accounted += bytes + OVERHEAD;
+		if (c->accounted > c->read)
+			c->accounted = c->read;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+bool peer_guard_take_cut(int fd)
+{
+	struct connection *c;
+	bool cut;
+
+	pthread_mutex_lock(&lock);
+	c = find(fd);
+	cut = c && c->cut;
+	if (cut)
+		begin(c, 0, PEER_GUARD_PUBLISHERS);
+	pthread_mutex_unlock(&lock);
+	return cut;
+}
+
+int peer_guard_wakes(void)
+{
+	int fd;
+
+	pthread_mutex_lock(&lock);
+	if (wakes < 0)
+		wakes = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	fd = wakes < 0 ? -errno : wakes;
+	pthread_mutex_unlock(&lock);
+	return fd;
+}
+
+uint64_t peer_guard_passed(void)
+{
+	uint64_t so_far;
+
+	pthread_mutex_lock(&lock);
+	so_far = passed;
+	pthread_mutex_unlock(&lock);
+	return so_far;
+}
+
+void peer_guard_taken(uint64_t until)
+{
+	bool tidy;
+
+	pthread_mutex_lock(&lock);
+	if (until > taken)
+		taken = until;
+	rounds += came;
+	came = false;
+	tidy = taken - tidied >= TIDY || (rounds >= ROUNDS && leaving >= TIDY);
+	if (rounds >= ROUNDS)
+		leaving = 0;
+	if (tidy)
+		tidied = taken;
+	if (woken && wakes >= 0) {
+		eventfd_t all;
+
+		woken = eventfd_read(wakes, &all) != 0;
+	}
+	pthread_cond_signal(&taking);
+	pthread_mutex_unlock(&lock);
+#ifdef __GLIBC__
+	if (tidy)
+		malloc_trim(0);
+#endif
+}
+
+void peer_guard_last_cut(struct peer_guard_cut *ret_cut)
+{
+	pthread_mutex_lock(&lock);
+	*ret_cut = last_cut;
+	pthread_mutex_unlock(&lock);
+}
+
+uint64_t peer_guard_cuts(enum peer_guard_side side)
+{
+	return atomic_load(&cuts[side]);
+}

@@ -1,0 +1,495 @@
+/*
+ * The sending side: an XPUB socket. Surprising: XPUB, not PUB, because it tells who subscribed:
+ * `pullet publish` can wait for somebody to be there.
+ *
+ * Where only known keys may connect, libzmq asks within the process, by the protocol ZAP (ZeroMQ
+ * RFC 27), and its I/O thread waits for nothing meanwhile. The owner answers in publisher_poll():
+ * so there is no thread for it, and one descriptor (epoll) stands for both sockets and the guard.
+ */
+#include "push/publisher.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <zmq.h>
+
+#include "base/log.h"
+#include "push/peer_guard.h"
+#include "push/message.h"
+
+#define MAX_TOPICS 65536
+#define ZERO_COPY_RECV 10 /* libzmq's, named in its draft only; else a small frame holds 8 KiB */
+#define LINGER_MS 1000
+#define SEND_BUFFER (256 << 10) /* of one subscriber, in the kernel, if the queue is bounded */
+
+struct topic {
+	char *name;
+	uint64_t seq;
+};
+
+struct publisher {
+	const struct sys *sys;
+	void *context, *socket;
+	void *zap;    /* who may connect? NULL = everybody */
+	int epoll_fd; /* of both sockets, and of the guard */
+	char *allow_file;
+	struct curve_allow allow;
+	struct log_limit refused, cut;
+	uint64_t cuts; /* that the log was told of */
+	char public_key[CURVE_TEXT];
+	char endpoint[256];
+	char epoch[24];
+	bool strict;          /* see publisher_forward() */
+	struct topic *topics; /* sorted by name */
+	size_t topic_count;
+};
+
+static void new_epoch(struct publisher *p)
+{
+	snprintf(p->epoch, sizeof(p->epoch), "%016" PRIx64, p->sys->random());
+	for (size_t i = 0; i < p->topic_count; i++)
+		free(p->topics[i].name);
+	p->topic_count = 0;
+}
+
+static int set_options(void *socket, bool ipv6, int queue)
+{
+	const struct {
+		int option, value;
+	} table[] = {
+		{ZMQ_LINGER, LINGER_MS},
+		{ZMQ_SNDHWM, queue ? queue : 1000},
+		{ZMQ_RCVHWM, 0}, /* the guard bounds it, and counts what has come so far only */
+		{ZMQ_SNDBUF, queue ? SEND_BUFFER : -1},
+		{ZMQ_IPV6, ipv6},    /* off otherwise, or 127.0.0.1 shows as ::ffff:127.0.0.1 */
+		{ZMQ_BACKLOG, 4096}, /* a fleet comes back at once */
+		{ZMQ_XPUB_VERBOSE, 1},
+		{ZMQ_HEARTBEAT_IVL, 5000},
+		{ZMQ_HEARTBEAT_TIMEOUT, 15000},
+		{ZMQ_HEARTBEAT_TTL, 15000},
+		{ZMQ_HANDSHAKE_IVL, 10000},
+		{ZMQ_TCP_KEEPALIVE, 1},
+		{ZMQ_TCP_KEEPALIVE_IDLE, 60},
+	};
+
+	static const int64_t max_frame = 1 << 10;
+
+	if (zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_frame, sizeof(max_frame)))
+		return -1;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (zmq_setsockopt(socket, table[i].option, &table[i].value, sizeof(int)))
+			return -1;
+	return 0;
+}
+
+/* ---- keys ---- */
+
+static int set_key(struct publisher *p, const char *path, char why[CURVE_WHY])
+{
+	char secret[CURVE_TEXT];
+	const char *fault = NULL;
+	int yes = 1, r;
+
+	if (!zmq_has("curve")) {
+		snprintf(why, CURVE_WHY, "libzmq was built without CURVE: install one that has it");
+		return -EOPNOTSUPP;
+	}
+	r = curve_read_secret(p->sys, path, secret, &fault);
+	if (r == 0 &&
+		(zmq_curve_public(p->public_key, secret) ||
+			zmq_setsockopt(p->socket, ZMQ_CURVE_SERVER, &yes, sizeof(yes)) ||
+			zmq_setsockopt(p->socket, ZMQ_CURVE_SECRETKEY, secret, sizeof(secret)))) {
+		fault = "it does not hold a secret key";
+		r = -EINVAL;
+	}
+	explicit_bzero(secret, sizeof(secret));
+	if (r)
+		snprintf(why, CURVE_WHY, "%.300s: %s", path, fault);
+	return r;
+}
+
+/* Only known keys may connect. libzmq lets everybody in while there is nobody to ask: so this comes
+ * before the endpoint is bound, and stays until it is closed. */
+static int set_list(struct publisher *p, const char *path, char why[CURVE_WHY])
+{
+	static const char domain[] = "pullet";
+	int r;
+
+	p->allow_file = strdup(path);
+	r = p->allow_file ? curve_allow_refresh(p->sys, &p->allow, path, why) : -ENOMEM;
+	if (r < 0 && p->allow_file)
+		return r;
+	p->zap = zmq_socket(p->context, ZMQ_REP);
+	if (!p->allow_file || !p->zap || zmq_bind(p->zap, "inproc://zeromq.zap.01") ||
+		zmq_setsockopt(p->socket, ZMQ_ZAP_DOMAIN, domain, strlen(domain))) {
+		snprintf(why, CURVE_WHY, "out of memory or descriptors");
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* The request's frames, by RFC 27. */
+enum { VERSION, REQUEST_ID, DOMAIN, ADDRESS, IDENTITY, MECHANISM, CREDENTIALS, FRAMES };
+
+struct request {
+	char frame[FRAMES][256];
+	size_t len[FRAMES];
+};
+
+/* Takes one request: 1, 0 when there is none, or -errno. Frames that are not there are empty. */
+static int take_request(void *zap, struct request *q)
+{
+	size_t size = sizeof(int);
+	int more = 1;
+
+	memset(q, 0, sizeof(*q));
+	for (size_t i = 0; more; i++) {
+		char extra[1], *to = i < FRAMES ? q->frame[i] : extra;
+		size_t room = i < FRAMES ? sizeof(q->frame[i]) - 1 : 0;
+		int n = zmq_recv(zap, to, room, ZMQ_DONTWAIT);
+
+		if (n < 0)
+			return zmq_errno() == EAGAIN ? 0 : -zmq_errno();
+		if (i < FRAMES)
+			q->len[i] = (size_t)n < room ? (size_t)n : room;
+		if (zmq_getsockopt(zap, ZMQ_RCVMORE, &more, &size))
+			return -zmq_errno();
+	}
+	return 1;
+}
+
+static bool may_connect(struct publisher *p, const struct request *q)
+{
+	const unsigned char *key = (const unsigned char *)q->frame[CREDENTIALS];
+	char why[CURVE_WHY], shown[CURVE_TEXT];
+	unsigned held_back;
+
+	if (curve_allow_refresh(p->sys, &p->allow, p->allow_file, why) < 0)
+		log_err("the list of allowed keys is bad: the one before it counts", "why", why);
+	if (strcmp(q->frame[MECHANISM], "CURVE") != 0 || q->len[CREDENTIALS] != CURVE_KEY)
+		return false;
+	if (curve_allow_has(&p->allow, key))
+		return true;
+	if (log_limit_pass(&p->refused, p->sys->now_ms(), "refused", &held_back))
+		log_warn("a subscriber was refused: its key is not on the list of allowed ones",
+			"address", q->frame[ADDRESS], "public_key",
+			zmq_z85_encode(shown, key, CURVE_KEY), "repeated",
+			held_back ? LOG_U64(held_back) : NULL);
+	return false;
+}
+
+/* Answers one subscriber that wants to connect: 1, 0 when there is none, or -errno. */
+static int admit(struct publisher *p)
+{
+	struct request q;
+	int r = take_request(p->zap, &q);
+	bool good = r == 1 && may_connect(p, &q);
+	const struct {
+		const char *text;
+		size_t len;
+	} reply[] = {
+		{"1.0", 3},
+		{q.frame[REQUEST_ID], q.len[REQUEST_ID]},
+		{good ? "200" : "400", 3},
+		{good ? "OK" : "not allowed", good ? 2 : 11},
+		{"", 0}, /* a name of the user, and more about it */
+		{"", 0},
+	};
+	size_t n = sizeof(reply) / sizeof(reply[0]);
+
+	for (size_t i = 0; r == 1 && i < n; i++)
+		if (zmq_send(p->zap, reply[i].text, reply[i].len,
+			    ZMQ_DONTWAIT | (i + 1 < n ? ZMQ_SNDMORE : 0)) < 0)
+			r = -zmq_errno();
+	return r;
+}
+
+/* ---- open, close ---- */
+
+static int check(const char *endpoint, const struct publisher_options *o, char why[CURVE_WHY])
+{
+	if (o->allow_file && !o->secret_key_file)
+		snprintf(why, CURVE_WHY, "--curve-allow needs --curve-secret-key beside it");
+	else if (o->secret_key_file && o->insecure)
+		snprintf(why, CURVE_WHY,
+			"--insecure and --curve-secret-key exclude each other: leave one out");
+	else if (!o->secret_key_file && !o->insecure && !curve_stays_here(endpoint))
+		snprintf(why, CURVE_WHY,
+			"%.200s can be reached from other hosts, and plain text could be read and "
+			"forged on the way: name a key with --curve-secret-key (pullet keygen "
+			"makes one), or say --insecure",
+			endpoint);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+static int watch(struct publisher *p)
+{
+	void *const sockets[] = {p->socket, p->zap};
+	int fds[] = {-1, -1, peer_guard_wakes()};
+
+	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (p->epoll_fd < 0)
+		return -errno;
+	for (size_t i = 0; i < 3; i++) {
+		struct epoll_event event = {.events = EPOLLIN};
+		size_t size = sizeof(fds[i]);
+
+		if (i < 2 && !sockets[i])
+			continue;
+		if ((i < 2 && zmq_getsockopt(sockets[i], ZMQ_FD, &fds[i], &size)) ||
+			epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fds[i], &event))
+			return -errno;
+	}
+	return 0;
+}
+
+/* Its connections are guarded. NULL when memory is short. */
+static void *new_context(void)
+{
+	void *context = zmq_ctx_new();
+
+	if (context && zmq_ctx_set(context, ZMQ_THREAD_NAME_PREFIX, PEER_GUARD_SUBSCRIBERS)) {
+		zmq_ctx_term(context);
+		return NULL;
+	}
+	if (context)
+		zmq_ctx_set(context, ZERO_COPY_RECV, 0);
+	return context;
+}
+
+static int start(struct publisher *p, const char *endpoint, const struct publisher_options *o,
+	char why[CURVE_WHY])
+{
+	size_t size = sizeof(p->endpoint);
+	char full[256];
+	int r = 0;
+
+	if (snprintf(full, sizeof(full), "%s%s", strstr(endpoint, "://") ? "" : "tcp://",
+		    endpoint) >= (int)sizeof(full)) {
+		snprintf(why, CURVE_WHY, "cannot bind %.200s...: it is too long", endpoint);
+		return -ENAMETOOLONG;
+	}
+	p->context = new_context();
+	p->socket = p->context ? zmq_socket(p->context, ZMQ_XPUB) : NULL;
+	if (!p->socket || set_options(p->socket, strpbrk(full, "[*"), o->queue)) {
+		snprintf(why, CURVE_WHY, "out of memory or descriptors");
+		return -ENOMEM;
+	}
+	if (o->secret_key_file)
+		r = set_key(p, o->secret_key_file, why);
+	if (r == 0 && o->allow_file)
+		r = set_list(p, o->allow_file, why);
+	if (r == 0 && watch(p)) {
+		snprintf(why, CURVE_WHY, "out of memory or descriptors");
+		r = -ENOMEM;
+	}
+	if (r == 0 && (zmq_bind(p->socket, full) ||
+			      zmq_getsockopt(p->socket, ZMQ_LAST_ENDPOINT, p->endpoint, &size))) {
+		r = -zmq_errno();
+		snprintf(why, CURVE_WHY, "cannot bind %s: %s", endpoint, zmq_strerror(-r));
+	}
+	return r;
+}
+
+int publisher_open(const struct sys *sys, const char *endpoint,
+	const struct publisher_options *options, struct publisher **ret_publisher,
+	char why[CURVE_WHY])
+{
+	int r = check(endpoint, options, why);
+	struct publisher *p = r ? NULL : calloc(1, sizeof(*p));
+
+	if (r)
+		return r;
+	if (!p) {
+		snprintf(why, CURVE_WHY, "out of memory");
+		return -ENOMEM;
+	}
+	p->sys = sys;
+	p->epoll_fd = -1;
+	new_epoch(p);
+	r = start(p, endpoint, options, why);
+	if (r)
+		publisher_close(p);
+	else
+		*ret_publisher = p;
+	return r;
+}
+
+void publisher_close(struct publisher *p)
+{
+	if (!p)
+		return;
+	if (p->epoll_fd >= 0)
+		close(p->epoll_fd);
+	if (p->socket)
+		zmq_close(p->socket);
+	if (p->zap) /* after the socket, see set_list() */
+		zmq_close(p->zap);
+	if (p->context)
+		zmq_ctx_term(p->context); /* waits for what is queued, LINGER_MS at most */
+	for (size_t i = 0; i < p->topic_count; i++)
+		free(p->topics[i].name);
+	free(p->topics);
+	curve_allow_fini(&p->allow);
+	free(p->allow_file);
+	free(p);
+}
+
+const char *publisher_endpoint(const struct publisher *p)
+{
+	return p->endpoint;
+}
+
+const char *publisher_public_key(const struct publisher *p)
+{
+	return p->public_key;
+}
+
+/* Where the name stands, or where it belongs. */
+static size_t place(const struct publisher *p, const char *name)
+{
+	size_t low = 0, high = p->topic_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(p->topics[middle].name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int next_seq(struct publisher *p, const char *name, uint64_t *ret_seq)
+{
+	size_t i = place(p, name);
+	struct topic *more;
+	char *copy;
+
+	if (i == p->topic_count || strcmp(p->topics[i].name, name) != 0) {
+		if (p->topic_count ==
+			MAX_TOPICS) { /* numbers begin again: a new epoch makes every agent pull */
+			new_epoch(p);
+			i = 0;
+		}
+		copy = strdup(name);
+		more = realloc(p->topics, (p->topic_count + 1) * sizeof(*more));
+		if (more)
+			p->topics = more;
+		if (!copy || !more) {
+			free(copy);
+			return -ENOMEM;
+		}
+		memmove(&more[i + 1], &more[i], (p->topic_count - i) * sizeof(*more));
+		more[i] = (struct topic){.name = copy};
+		p->topic_count++;
+	}
+	*ret_seq = ++p->topics[i].seq;
+	return 0;
+}
+
+static int send(struct publisher *p, const char *topic, const struct push_message *m)
+{
+	struct buffer b;
+	int r;
+
+	buffer_init(&b, PUSH_MAX_ENVELOPE);
+	r = push_message_write(m, &b);
+	if (r == 0 && (zmq_send(p->socket, topic, strlen(topic), ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0 ||
+			      zmq_send(p->socket, b.data, b.len, ZMQ_DONTWAIT) < 0))
+		r = -zmq_errno();
+	buffer_fini(&b);
+	return r;
+}
+
+int publisher_send(struct publisher *p, const char *topic, const char *version, uint64_t spread_ms)
+{
+	struct push_message m = {
+		.has_seq = true, .has_spread = spread_ms > 0, .spread_ms = spread_ms};
+	int r = next_seq(p, topic, &m.seq);
+
+	if (r)
+		return r;
+	memcpy(m.epoch, p->epoch, sizeof(p->epoch));
+	if (version)
+		snprintf(m.version, sizeof(m.version), "%s", version);
+	return send(p, topic, &m);
+}
+
+int publisher_heartbeat(struct publisher *p)
+{
+	struct push_message m = {0};
+
+	memcpy(m.epoch, p->epoch, sizeof(p->epoch));
+	return send(p, PUSH_HEARTBEAT_TOPIC, &m);
+}
+
+int publisher_forward(
+	struct publisher *p, const char *topic, const struct push_message *m, bool strict)
+{
+	int on = strict;
+
+	if (strict != p->strict && zmq_setsockopt(p->socket, ZMQ_XPUB_NODROP, &on, sizeof(on)))
+		return -zmq_errno();
+	p->strict = strict;
+	return send(p, topic, m);
+}
+
+int publisher_fd(const struct publisher *p)
+{
+	return p->epoll_fd;
+}
+
+/* One line for all that were cut off since the last time. */
+static void tell_cuts(struct publisher *p)
+{
+	uint64_t n = peer_guard_cuts(PEER_GUARD_SUBSCRIBERS);
+	struct peer_guard_cut last;
+	unsigned held_back;
+
+	if (n == p->cuts)
+		return;
+	peer_guard_last_cut(&last);
+	if (!log_limit_pass(&p->cut, p->sys->now_ms(), last.why, &held_back))
+		return;
+	log_warn("a subscriber was cut off", "why", last.why, "address",
+		*last.address ? last.address : NULL, "cuts", LOG_U64(n - p->cuts));
+	p->cuts = n;
+}
+
+int publisher_poll(struct publisher *p, char *ret_prefix, size_t size, int *ret_subscribed)
+{
+	char message[512];
+	uint64_t passed;
+	int n = 0;
+
+	while (p->zap && (n = admit(p)) > 0)
+		;
+	if (n < 0)
+		return n;
+	passed = peer_guard_passed();
+	n = zmq_recv(p->socket, message, sizeof(message), ZMQ_DONTWAIT);
+	if (n < 0 && zmq_errno() == EAGAIN) {
+		peer_guard_taken(passed);
+		tell_cuts(p);
+	}
+	if (n < 0)
+		return zmq_errno() == EAGAIN ? 0 : -zmq_errno();
+	if (n > 1 && (size_t)n <= sizeof(message) && memchr(message + 1, '\0', (size_t)n - 1))
+		message[0] = 0; /* no topic of ours has it: nobody has come */
+	if (n == 0 || (size_t)n > sizeof(message) || (size_t)n > size)
+		n = 1; /* as if for everything: too long a prefix matches nothing of ours */
+	*ret_subscribed = message[0] == 1;
+	memcpy(ret_prefix, message + 1, (size_t)n - 1);
+	ret_prefix[n - 1] = '\0';
+	return 1;
+}

@@ -1,0 +1,66 @@
+/*
+ * The sending side of the push channel: a ZeroMQ XPUB socket, sequence numbers per topic,
+ * heartbeats.
+ *
+ * Plain text is for this host; an endpoint that others can reach needs a secret key (CURVE), or the
+ * word that it may go without. With a key alone, any subscriber that knows the public key may come;
+ * with a list as well, only those on it. The list is looked at when a subscriber comes, and read
+ * anew if its file was changed; subscribers that are connected stay. A list that has become
+ * unreadable is said in the log, and the last good one counts.
+ *
+ * Threads: one owner, which calls publisher_poll() whenever publisher_fd() is readable: who may
+ * connect is answered there. Bounds: what subscribers make libzmq hold (peer_guard.h), who goes
+ * too far is cut off, which is said in the log; 64 Ki topics (the oldest sequence number is then
+ * forgotten, with a new epoch); the list as in crypto/curve_keys.h.
+ */
+#ifndef PULLET_PUBLISHER_H
+#define PULLET_PUBLISHER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "crypto/curve_keys.h"
+#include "base/sys.h"
+
+/* File descriptors: libzmq's 5 of a context (subscriber.h), one of the socket, one that listens,
+ * and look-ups of interfaces and names at the start; two to wait at; with a list of keys 2 more;
+ * and two subscribers. */
+#define PUBLISHER_DESCRIPTORS (5 + 1 + 1 + 2 + 2 + 2 + 2)
+
+struct publisher;
+struct push_message;
+
+struct publisher_options {           /* zeroed = plain text on this host only */
+	const char *secret_key_file; /* see curve_keys.h; NULL = plain text */
+	const char *allow_file;      /* list of public keys; NULL = all; only beside a secret key */
+	bool insecure;               /* plain text may leave this host */
+	int queue; /* messages kept for one subscriber; 0 = 1000, and what the kernel takes */
+};
+
+/* Binds endpoint: tcp://HOST:PORT (PORT 0 or * = any), ipc://PATH, or HOST:PORT for tcp. The
+ * options' texts are copied. 0; or -errno and a sentence. */
+int publisher_open(const struct sys *sys, const char *endpoint,
+	const struct publisher_options *options, struct publisher **ret_publisher,
+	char why[CURVE_WHY]);
+void publisher_close(struct publisher *p); /* sends what is queued for at most 1 s */
+/* The endpoint as bound, with the real port. */
+const char *publisher_endpoint(const struct publisher *p);
+/* What subscribers need as server_key; "" = plain text. */
+const char *publisher_public_key(const struct publisher *p);
+/* Sends one update message: topic, next seq, version ("" or NULL = none), spread (0 = none). 0 or
+ * -errno. */
+int publisher_send(struct publisher *p, const char *topic, const char *version, uint64_t spread_ms);
+int publisher_heartbeat(struct publisher *p);
+/* Sends a message or heartbeat as it is, for a caller that counts for itself. strict: to all who
+ * want it, or to nobody and -EAGAIN if the queue of one of them is full; else those lose it, and
+ * all that follows until they have read half of their queue. 0 or -errno. */
+int publisher_forward(
+	struct publisher *p, const char *topic, const struct push_message *m, bool strict);
+/* Descriptor that becomes readable when subscribers or subscriptions come in (edge-triggered, as
+ * ZMQ_FD): then call publisher_poll() until 0. */
+int publisher_fd(const struct publisher *p);
+/* Takes one subscription or cancellation: 1 and the topic prefix and whether it is a new
+ * subscription, 0 when there is none, -errno. */
+int publisher_poll(struct publisher *p, char *ret_prefix, size_t size, int *ret_subscribed);
+
+#endif

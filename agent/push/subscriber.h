@@ -1,0 +1,111 @@
+/*
+ * The push channel: one thread that owns the ZeroMQ SUB sockets and can do one thing, hint at a
+ * trigger.
+ *
+ * A message is a hint that makes the agent pull now; it never carries configuration. See
+ * message.h for its form. Told from the messages: a gap in seq, a new epoch, a (re)connected
+ * publisher or three silent heartbeats make all topics of that endpoint pull now; a socket that
+ * went deaf (libzmq never reconnects after a protocol error) is rebuilt.
+ *
+ * Secured by CURVE where server_key is given: the publisher is known by that key, and what it sends
+ * is encrypted. The agent shows its own key, or a new one for each connection. A handshake that
+ * fails (a wrong key, a key that is not on the publisher's list, CURVE on one side only) is the
+ * state PUSH_REFUSED: the socket is closed, tried again after a pause that grows, and the key's
+ * file is read again then. So whatever is put right, here or there, needs no restart.
+ *
+ * Threads: push_start/renew/stop/status from the loop's. What crosses: trigger_hint(), and per
+ * topic one atomic word, the hash of the version that the message promised (see push_version_hash).
+ * Bounds: PUSH_MAX_TOPIC bytes of topic, PUSH_MAX_ENVELOPE and a little more of a frame, as many
+ * topics as configs, and 16 MiB of memory for what one publisher sends (see peer_guard.h): over
+ * that the connection is cut off, and made again after the pause.
+ */
+#ifndef PULLET_PUSH_H
+#define PULLET_PUSH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/trigger.h"
+#include "crypto/curve_keys.h"
+#include "base/sys.h"
+
+#define PUSH_MAX_TOPIC 255
+/* File descriptors with n endpoints. libzmq: 5 of a context (its two threads have a mailbox and an
+ * epoll each, its end a mailbox), one of each socket (2 to stop the thread; of an endpoint 3: SUB,
+ * and both ends of its monitor). A wake-up of ours. Of an endpoint the connection, and the next one
+ * or the look-up of its name. */
+#define PUSH_DESCRIPTORS(n) (8 + 5 * (n))
+
+struct push;
+struct push_message;
+
+/* One per config; the caller owns it and keeps it in place until push_stop(), or a push_renew()
+ * without it. */
+struct push_topic {
+	const char *topic;
+	struct trigger *trigger;
+	uint64_t spread_ms;        /* a message may name a longer one */
+	_Atomic uint64_t wanted;   /* hash of the version last promised; 0 = none. Set before the
+				      hint */
+	_Atomic uint64_t messages; /* received for this topic */
+	_Atomic bool pulled; /* the caller has begun a first pull: one may have missed a message */
+};
+
+struct push_endpoint {
+	const char *endpoint;
+	uint64_t heartbeat_ms;
+	const char *server_key;      /* of the publisher; NULL = plain text */
+	const char *secret_key_file; /* of the agent; NULL = a new key for each connection */
+};
+
+enum push_state { PUSH_CONNECTING, PUSH_CONNECTED, PUSH_SILENT, PUSH_REFUSED };
+
+struct push_status { /* a snapshot of one endpoint's counters */
+	const char *endpoint;
+	enum push_state state;
+	const char *error; /* why it is refused, or not connected; constant; NULL = nothing */
+	uint64_t messages, heartbeats, bad, gaps, epochs, connects, rebuilds, refused, cuts;
+	uint64_t last_message_ms; /* monotonic; 0 = never; heartbeats count */
+};
+
+/* Starts the thread "pullet-push". The endpoints' texts are copied. 0 or -errno; -EOPNOTSUPP when a
+ * key is given and libzmq was built without CURVE. */
+int push_start(const struct sys *sys, const struct push_endpoint *endpoints, size_t endpoint_count,
+	struct push_topic *const *topics, size_t topic_count, struct push **ret_push);
+/* Other topics from now on; of those that were before and are again by name, nothing is lost, and
+ * no connection is touched. When it returns the thread does not know the old ones any more: it
+ * waits for the end of the message that the thread is at. 0 or -ENOMEM: nothing was changed. */
+int push_renew(struct push *p, struct push_topic *const *topics, size_t topic_count);
+/* Ends the thread (within 200 ms) and frees; NULL is fine. */
+void push_stop(struct push *p);
+
+/* For a relay: told of everything, instead of triggers that are hinted at. Called by the push
+ * thread.
+ */
+struct push_listener {
+	/* Any update message or heartbeat; a zeroed m stands for a missing or bad envelope. */
+	void (*heard)(void *arg, size_t endpoint, const char *topic, const struct push_message *m);
+	/* Messages may have been missed. cause: constant. */
+	void (*missed)(void *arg, size_t endpoint, const char *cause);
+	void *arg;
+};
+
+/* As push_start(), for all that the endpoints publish. The listener is copied. */
+int push_listen(const struct sys *sys, const struct push_endpoint *endpoints, size_t endpoint_count,
+	const struct push_listener *listener, struct push **ret_push);
+size_t push_endpoint_count(const struct push *p);
+void push_status_get(const struct push *p, size_t endpoint, struct push_status *ret_status);
+
+/* Hash of a version as it stands in a message or an ETag: W/ and quotes do not count. Never 0; 0
+ * for NULL or "". */
+uint64_t push_version_hash(const char *version);
+/* Was libzmq built with CURVE? */
+bool push_has_curve(void);
+/* Makes a pair of keys, as text. 0, or -EOPNOTSUPP as above. */
+int push_keypair(char ret_public[CURVE_TEXT], char ret_secret[CURVE_TEXT]);
+/* Library versions, for --version. */
+const char *push_version(void);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * The topics that the push channel knows: looked up by name, hinted at, and what was seen of each
+ * at each endpoint.
+ *
+ * Threads: made by one, then handed to the push thread, whose it is. Ownership: the push_topics are
+ * borrowed, and stay in place as long as the table. Errors: NULL when there is no memory.
+ */
+#ifndef PULLET_PUSH_TOPICS_H
+#define PULLET_PUSH_TOPICS_H
+
+#include "push/subscriber.h"
+#include "push/message.h"
+
+struct push_topics;
+
+enum push_seen { PUSH_UNKNOWN, PUSH_REPEATED, PUSH_NEXT, PUSH_GAP };
+
+struct push_topics *push_topics_new(
+	const struct sys *sys, struct push_topic *const *topics, size_t count, size_t endpoints);
+void push_topics_free(struct push_topics *t);
+/* Goes on where another table is: what both name has the same spread window, and was seen. */
+void push_topics_follow(struct push_topics *t, const struct push_topics *before);
+
+/* In the order of the names; of several with one name, each. NULL behind the last. */
+const char *push_topics_name(const struct push_topics *t, size_t i);
+
+/* A message came for a topic: hints at all of that name, unless it was seen before. */
+enum push_seen push_topics_update(
+	struct push_topics *t, size_t endpoint, const char *name, const struct push_message *m);
+/* True: there is a topic of that name. */
+bool push_topics_has(const struct push_topics *t, const char *name);
+/* A message may have been lost: all pull, but those that have not pulled yet, who will anyway. */
+void push_topics_hint_all(struct push_topics *t, uint64_t least_spread_ms);
+/* Numbers begin anew at this endpoint. */
+void push_topics_forget(struct push_topics *t, size_t endpoint);
+
+#endif

@@ -1,0 +1,166 @@
+/* A stream of ZMTP 3. Surprising: a subscription has two forms, of version 3.0 (a message) and of
+ * 3.1 (a command), and within CURVE both occur too. */
+#include "push/zmtp.h"
+
+#include <string.h>
+
+#define GREETING 64
+#define VERSION 10 /* offsets in the greeting */
+#define MECHANISM 12
+
+enum { MORE = 1, LONG = 2, COMMAND = 4 };     /* flags of a frame */
+enum { SEALED_MORE = 1, SEALED_COMMAND = 2 }; /* and within CURVE */
+
+static bool begins(const unsigned char *data, size_t len, const char *with)
+{
+	return len >= strlen(with) && memcmp(data, with, strlen(with)) == 0;
+}
+
+static enum zmtp_fault take_command(
+	const unsigned char *body, size_t len, const struct zmtp_calls *calls)
+{
+	static const char *const names[] = {"\x09SUBSCRIBE", "\x06"
+							     "CANCEL"};
+
+	for (size_t i = 0; i < 2; i++) {
+		size_t name = strlen(names[i]);
+
+		if (!begins(body, len, names[i]))
+			continue;
+		if (len > ZMTP_MAX_MESSAGE)
+			return ZMTP_FRAME;
+		return calls->subscription(calls->arg, i == 1, body + name, len - name)
+			       ? ZMTP_GOOD
+			       : ZMTP_REFUSED;
+	}
+	return ZMTP_GOOD;
+}
+
+static enum zmtp_fault take(bool command, bool more, const unsigned char *body, size_t len,
+	const struct zmtp_calls *calls)
+{
+	if (more)
+		return ZMTP_PARTS;
+	if (command)
+		return take_command(body, len, calls);
+	if (len > ZMTP_MAX_MESSAGE)
+		return ZMTP_FRAME;
+	if (len == 0 || body[0] > 1)
+		return ZMTP_FOREIGN;
+	return calls->subscription(calls->arg, body[0] == 0, body + 1, len - 1) ? ZMTP_GOOD
+										: ZMTP_REFUSED;
+}
+
+enum zmtp_fault zmtp_unsealed(const void *data, size_t len, const struct zmtp_calls *calls)
+{
+	const unsigned char *p = data;
+
+	return len == 0 ? ZMTP_FRAME
+			: take(p[0] & SEALED_COMMAND, p[0] & SEALED_MORE, p + 1, len - 1, calls);
+}
+
+/* How many bytes the state is about. */
+static size_t wanted(const struct zmtp *z)
+{
+	switch (z->state) {
+	case ZMTP_GREETING:
+		return GREETING;
+	case ZMTP_FLAGS:
+		return 1;
+	case ZMTP_LENGTH:
+		return z->flags & LONG ? 8 : 1;
+	case ZMTP_BODY:
+		break;
+	}
+	return (size_t)z->length;
+}
+
+static enum zmtp_fault end_greeting(struct zmtp *z)
+{
+	z->sealed = begins(z->body + MECHANISM, GREETING - MECHANISM, "CURVE");
+	z->state = ZMTP_FLAGS;
+	return ZMTP_GOOD;
+}
+
+static enum zmtp_fault end_flags(struct zmtp *z)
+{
+	z->flags = z->body[0];
+	z->state = ZMTP_LENGTH;
+	if (z->flags & ~(MORE | LONG | COMMAND))
+		return ZMTP_FRAME;
+	return z->flags & MORE ? ZMTP_PARTS : ZMTP_GOOD;
+}
+
+static enum zmtp_fault end_length(struct zmtp *z)
+{
+	bool may_be_long = z->sealed || z->flags & COMMAND;
+
+	z->length = 0;
+	for (size_t i = 0; i < z->have; i++)
+		z->length = z->length << 8 | z->body[i];
+	z->state = ZMTP_BODY;
+	return z->length > (may_be_long ? ZMTP_MAX_FRAME : ZMTP_MAX_MESSAGE) ? ZMTP_FRAME
+									     : ZMTP_GOOD;
+}
+
+/* Nothing comes behind the last step of CURVE's handshake before its answer: libzmq would read it
+ * at another time. */
+static enum zmtp_fault end_body(struct zmtp *z, size_t left, const struct zmtp_calls *calls)
+{
+	z->state = ZMTP_FLAGS;
+	if (z->sealed)
+		return left && begins(z->body, z->length, "\x08INITIATE") ? ZMTP_EAGER : ZMTP_GOOD;
+	return take(z->flags & COMMAND, false, z->body, (size_t)z->length, calls);
+}
+
+/* Is it a version 3, as far as it was read? It need not be read to its end to be none. */
+static bool is_version_3(const struct zmtp *z)
+{
+	return (z->have < 1 || z->body[0] == 0xff) && (z->have < VERSION || z->body[9] & 1) &&
+	       (z->have <= VERSION || z->body[VERSION] >= 3);
+}
+
+static enum zmtp_fault end(struct zmtp *z, size_t left, const struct zmtp_calls *calls)
+{
+	enum zmtp_fault fault = ZMTP_GOOD;
+
+	switch (z->state) {
+	case ZMTP_GREETING:
+		fault = end_greeting(z);
+		break;
+	case ZMTP_FLAGS:
+		fault = end_flags(z);
+		break;
+	case ZMTP_LENGTH:
+		fault = end_length(z);
+		break;
+	case ZMTP_BODY:
+		fault = end_body(z, left, calls);
+		break;
+	}
+	z->have = 0;
+	return fault;
+}
+
+enum zmtp_fault zmtp_feed(
+	struct zmtp *z, const void *data, size_t len, const struct zmtp_calls *calls)
+{
+	const unsigned char *p = data;
+	enum zmtp_fault fault = ZMTP_GOOD;
+
+	while (fault == ZMTP_GOOD && (len || z->have == wanted(z))) {
+		size_t part = wanted(z) - z->have;
+
+		if (part > len)
+			part = len;
+		memcpy(z->body + z->have, p, part);
+		z->have += (uint32_t)part;
+		p += part;
+		len -= part;
+		if (z->state == ZMTP_GREETING && !is_version_3(z))
+			fault = ZMTP_OLD;
+		else if (z->have == wanted(z))
+			fault = end(z, len, calls);
+	}
+	return fault;
+}

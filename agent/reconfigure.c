@@ -1,0 +1,309 @@
+/*
+ * One reload after the other. Surprising: a config that goes while the disk takes its version is
+ * still shown, and finishes that version, until the disk has it; the others that are to change pull
+ * by the old configuration until then.
+ */
+#include "reconfigure.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent.h"
+#include "base/log.h"
+
+#define MAX_NAMES 200 /* bytes of a list in the log */
+
+struct renewal {
+	struct agent *agent;
+	struct settings *next; /* to be applied; NULL = nothing is under way */
+	struct settings_diff diff;
+	size_t waits; /* configs whose version the disk is taking */
+	struct loop_timer go_on;
+	bool again; /* asked for meanwhile */
+	uint64_t began_ms;
+	struct configuration_status *status;
+};
+
+/* ---- refused ---- */
+
+static void complain(void *arg, const char *message)
+{
+	struct configuration_status *s = ((struct renewal *)arg)->status;
+
+	if (s->errors++ == 0) {
+		free(s->error);
+		s->error = strdup(message);
+	}
+	log_err("bad configuration", "error", message);
+}
+
+static void forget(struct renewal *r)
+{
+	settings_free(r->next);
+	settings_diff_fini(&r->diff);
+	r->next = NULL;
+	r->status->under_way = false;
+}
+
+static void refuse(struct renewal *r)
+{
+	r->status->refused++;
+	log_err("the new configuration is bad: nothing was changed", "file", r->agent->path,
+		"errors", LOG_U64(r->status->errors));
+	forget(r);
+	service_reloaded(r->agent->service);
+}
+
+/* What can be said against settings that are good by themselves. True: nothing. */
+static bool is_possible(struct renewal *r)
+{
+	char why[FILE_WHY];
+
+	if (settings_diff(r->agent->settings, r->next, &r->diff)) {
+		complain(r, "out of memory");
+		return false;
+	}
+	if (r->diff.fixed) {
+		snprintf(why, sizeof(why),
+			"%s: %s cannot change while the agent runs, for readers and the state are "
+			"there: restart it, or write the value back",
+			r->agent->path, r->diff.fixed);
+		complain(r, why);
+		return false;
+	}
+	if (agent_prepare(r->agent, r->next, &r->diff, why)) {
+		complain(r, why);
+		return false;
+	}
+	return true;
+}
+
+/* ---- told ---- */
+
+static const char *config_text(const struct settings *s, size_t i)
+{
+	return s->configs[i]->name;
+}
+
+static const char *server_text(const struct settings *s, size_t i)
+{
+	return s->servers[i]->name ? s->servers[i]->name : s->servers[i]->urls[0];
+}
+
+struct list { /* "2: web db" */
+	char text[MAX_NAMES];
+	size_t count;
+};
+
+static void add(struct list *l, const char *name)
+{
+	size_t len = strlen(l->text);
+
+	if (len + strlen(name) + 6 < sizeof(l->text))
+		snprintf(l->text + len, sizeof(l->text) - len, " %s", name);
+	else if (len + 5 < sizeof(l->text) && strcmp(l->text + len - 3, "...") != 0)
+		snprintf(l->text + len, sizeof(l->text) - len, " ...");
+	l->count++;
+}
+
+/* NULL, so that it is left out, when nothing is in it. */
+static const char *text_of(const struct list *l, char text[MAX_NAMES + 24])
+{
+	if (!l->count)
+		return NULL;
+	snprintf(text, MAX_NAMES + 24, "%zu:%s", l->count, l->text);
+	return text;
+}
+
+#define LIST_TEXT(l) text_of(l, (char[MAX_NAMES + 24]){0})
+
+struct lists {
+	struct list added, changed, removed;
+};
+
+static void fill(struct lists *l, const struct settings *old, size_t old_count,
+	const struct settings *new, size_t new_count, const struct settings_match *m,
+	const char *(*name)(const struct settings *s, size_t i))
+{
+	bool *changed = calloc(old_count + 1, sizeof(*changed));
+
+	for (size_t i = 0; i < new_count; i++) {
+		if (m->before[i] == SETTINGS_NONE)
+			add(&l->added, name(new, i));
+		else if (!m->same[i])
+			add(&l->changed, name(new, i));
+		if (changed && m->before[i] != SETTINGS_NONE)
+			changed[m->before[i]] = true;
+	}
+	for (size_t i = 0; changed && i < old_count; i++)
+		if (!changed[i])
+			add(&l->removed, name(old, i));
+	free(changed);
+}
+
+/* What a config leaves behind. */
+static void tell_of_places(const struct renewal *r)
+{
+	const struct settings *old = r->agent->settings, *new = r->next;
+	const struct settings_match *m = &r->diff.configs;
+
+	for (size_t i = 0; i < new->config_count; i++) {
+		const struct settings_config *now = new->configs[i], *was;
+		const char *place;
+
+		if (m->before[i] == SETTINGS_NONE || m->same[i])
+			continue;
+		was = old->configs[m->before[i]];
+		place = settings_place(was);
+		if (place && (!settings_place(now) || strcmp(place, settings_place(now)) != 0))
+			log_info("published elsewhere now: what was published before stays there",
+				"config", now->name, "file", place);
+	}
+}
+
+static void tell(const struct renewal *r)
+{
+	const struct settings *old = r->agent->settings, *new = r->next;
+	struct lists configs = {0}, servers = {0};
+	char others[64];
+
+	fill(&configs, old, old->config_count, new, new->config_count, &r->diff.configs,
+		config_text);
+	fill(&servers, old, old->server_count, new, new->server_count, &r->diff.servers,
+		server_text);
+	snprintf(others, sizeof(others), "%s%s%s%s%s", r->diff.push ? " push" : "",
+		r->diff.listen ? " listen" : "", r->diff.operators ? " operators" : "",
+		r->diff.labels ? " labels" : "",
+		r->diff.report && new->report.from ? " report" : "");
+	log_info("the new configuration is applied", "file", r->agent->path, "unchanged",
+		LOG_U64(r->diff.configs.unchanged), "added", LIST_TEXT(&configs.added), "changed",
+		LIST_TEXT(&configs.changed), "removed", LIST_TEXT(&configs.removed),
+		"servers_added", LIST_TEXT(&servers.added), "servers_changed",
+		LIST_TEXT(&servers.changed), "servers_removed", LIST_TEXT(&servers.removed),
+		"other", others[0] ? others + 1 : NULL);
+	if (configs.removed.count)
+		log_info("what the removed configs have published stays, and so does their history",
+			"state_dir", old->state_dir);
+	tell_of_places(r);
+}
+
+/* ---- applied ---- */
+
+static void apply(struct renewal *r)
+{
+	struct agent *a = r->agent;
+
+	tell(r);
+	agent_set_log(a, r->next);
+	if (agent_apply(a, r->next, &r->diff)) {
+		log_err("memory is short in the middle of a new configuration: ending, to start "
+			"from the last known good");
+		_exit(EXIT_FAILURE);
+	}
+	r->next = NULL;
+	forget(r);
+	r->status->reloads++;
+	free(r->status->error);
+	r->status->error = NULL;
+	r->status->loaded_ms = sys_real.wall_ms();
+	log_debug("the new configuration runs", "after_ms",
+		LOG_U64(loop_now_ms(a->loop) - r->began_ms));
+	service_reloaded(a->service);
+}
+
+static void retired(void *arg)
+{
+	struct renewal *r = arg;
+
+	if (--r->waits == 0)
+		loop_timer_set(r->agent->loop, &r->go_on, loop_now_ms(r->agent->loop));
+}
+
+/* Ends those that do not stay, as far as a disk is at them, or is not. */
+static void retire_those(struct renewal *r, bool at_disk)
+{
+	struct agent *a = r->agent;
+
+	for (size_t i = 0; i < a->settings->config_count; i++)
+		if (!r->diff.configs.kept[i] && config_at_disk(a->configs[i]) == at_disk &&
+			!config_retire(a->configs[i], retired, r))
+			r->waits++;
+}
+
+/* Ends what does not stay: false, while a disk is at some of it. The others go on until that has
+ * ended, for the disk may hang, and are looked at again then. */
+static bool retire(struct renewal *r)
+{
+	retire_those(r, true);
+	if (!r->waits)
+		retire_those(r, false);
+	if (r->waits)
+		log_info("the new configuration waits: a disk is taking versions of configs that "
+			 "it changes",
+			"configs", LOG_U64(r->waits));
+	return r->waits == 0;
+}
+
+/* In a turn of the loop of its own. */
+static void go_on(void *arg)
+{
+	struct renewal *r = arg;
+
+	if (r->next && retire(r))
+		apply(r);
+	if (!r->next && r->again) {
+		r->again = false;
+		renewal_begin(r);
+	}
+}
+
+/* ---- outside ---- */
+
+void renewal_begin(struct renewal *r)
+{
+	struct agent *a = r->agent;
+
+	if (a->once) {
+		log_info("everything is pulled once, with the configuration that there was");
+		return;
+	}
+	if (r->next) {
+		r->again = true;
+		return;
+	}
+	r->began_ms = loop_now_ms(a->loop);
+	r->status->errors = 0;
+	service_reloading(a->service);
+	if (settings_load(a->path, complain, r, &r->next) || !is_possible(r)) {
+		refuse(r);
+		return;
+	}
+	r->status->under_way = true;
+	if (retire(r))
+		apply(r);
+}
+
+struct renewal *renewal_new(struct agent *a)
+{
+	struct renewal *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->agent = a;
+	r->status = &a->configuration;
+	loop_timer_init(&r->go_on, go_on, r);
+	return r;
+}
+
+void renewal_free(struct renewal *r)
+{
+	if (!r)
+		return;
+	loop_timer_cancel(r->agent->loop, &r->go_on);
+	forget(r);
+	free(r->status->error);
+	r->status->error = NULL;
+	free(r);
+}

@@ -1,0 +1,136 @@
+/*
+ * A box between two threads. Surprising: the loop takes all of it at once, by swapping lists, so
+ * that the push thread never waits for what is done with the messages.
+ */
+#include "relay/listener.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+struct letter {
+	STAILQ_ENTRY(letter) next;
+	size_t endpoint;
+	const char *missed; /* why; NULL = a message */
+	struct push_message m;
+	char topic[];
+};
+
+STAILQ_HEAD(letters, letter);
+
+struct upstream {
+	struct loop *loop;
+	const struct upstream_calls *calls;
+	void *arg;
+	struct push *push;
+	pthread_mutex_t lock; /* of what follows */
+	struct letters box;
+	unsigned count;
+	bool overflown; /* something did not fit */
+};
+
+/* Takes the letter, NULL if there was no memory for one. */
+static void post(struct upstream *u, struct letter *letter)
+{
+	bool first;
+
+	pthread_mutex_lock(&u->lock);
+	first = u->count == 0 && !u->overflown;
+	if (letter && u->count < UPSTREAM_MAX_WAITING) {
+		STAILQ_INSERT_TAIL(&u->box, letter, next);
+		u->count++;
+		letter = NULL;
+	} else {
+		u->overflown = true;
+	}
+	pthread_mutex_unlock(&u->lock);
+	free(letter);
+	if (first)
+		loop_wake(u->loop);
+}
+
+static void heard(void *arg, size_t endpoint, const char *topic, const struct push_message *m)
+{
+	size_t len = strlen(topic) + 1;
+	struct letter *letter = malloc(sizeof(*letter) + len);
+
+	if (letter) {
+		*letter = (struct letter){.endpoint = endpoint, .m = *m};
+		memcpy(letter->topic, topic, len);
+	}
+	post(arg, letter);
+}
+
+static void missed(void *arg, size_t endpoint, const char *cause)
+{
+	struct letter *letter = malloc(sizeof(*letter));
+
+	if (letter)
+		*letter = (struct letter){.endpoint = endpoint, .missed = cause};
+	post(arg, letter);
+}
+
+static void empty(struct upstream *u, bool deliver)
+{
+	struct letters all = STAILQ_HEAD_INITIALIZER(all);
+	struct letter *letter;
+	bool overflown;
+
+	pthread_mutex_lock(&u->lock);
+	STAILQ_CONCAT(&all, &u->box);
+	u->count = 0;
+	overflown = u->overflown;
+	u->overflown = false;
+	pthread_mutex_unlock(&u->lock);
+	while ((letter = STAILQ_FIRST(&all))) {
+		STAILQ_REMOVE_HEAD(&all, next);
+		if (deliver && letter->missed)
+			u->calls->missed(u->arg, letter->endpoint, letter->missed);
+		else if (deliver)
+			u->calls->heard(u->arg, letter->endpoint, letter->topic, &letter->m);
+		free(letter);
+	}
+	if (deliver && overflown)
+		u->calls->missed(u->arg, 0, "more came than can be kept");
+}
+
+static void woken(void *arg)
+{
+	empty(arg, true);
+}
+
+int upstream_start(struct loop *l, const struct push_endpoint *endpoints, size_t count,
+	const struct upstream_calls *calls, void *arg, struct upstream **ret_upstream)
+{
+	struct upstream *u = calloc(1, sizeof(*u));
+	const struct push_listener listener = {heard, missed, u};
+	int r;
+
+	if (!u)
+		return -ENOMEM;
+	u->loop = l;
+	u->calls = calls;
+	u->arg = arg;
+	STAILQ_INIT(&u->box);
+	pthread_mutex_init(&u->lock, NULL);
+	loop_on_wake(l, woken, u);
+	r = push_listen(loop_sys(l), endpoints, count, &listener, &u->push);
+	if (r)
+		upstream_stop(u);
+	else
+		*ret_upstream = u;
+	return r;
+}
+
+void upstream_stop(struct upstream *u)
+{
+	if (!u)
+		return;
+	push_stop(u->push);
+	loop_on_wake(u->loop, NULL, NULL);
+	empty(u, false);
+	pthread_mutex_destroy(&u->lock);
+	free(u);
+}

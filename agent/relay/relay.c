@@ -1,0 +1,486 @@
+/*
+ * The relay's topics, and the lines in which they wait.
+ *
+ * Surprising: sequence numbers go on over a change of the epoch, so that there is a last message
+ * for late subscribers also then; but its version, if sources were in doubt, is not promised again.
+ * Whoever loses a message is left out by libzmq, without a word, until its queue has room again; so
+ * one new epoch is enough however long that takes: the first it gets then carries it.
+ */
+#include "relay/relay.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/log.h"
+#include "base/sorted.h"
+
+#define FORGET (RELAY_MAX_TOPICS / 16)
+#define BATCH 64 /* messages a turn */
+#define WHERE 256
+
+enum state {
+	SENT,  /* the last message of the topic, or there was none yet */
+	READY, /* a change waits for its turn, */
+	RESTS, /* or for the end of the rest */
+	GONE
+};
+
+struct topic {
+	TAILQ_ENTRY(topic) age, line, join;
+	enum state state;
+	bool joined; /* somebody waits for the last message */
+	bool has_spread;
+	uint64_t seq; /* of the last message; 0 = none */
+	uint64_t sent_ms, due_ms;
+	uint64_t spread_ms;
+	char *version;    /* NULL = none */
+	char *name;       /* behind heard[] */
+	uint64_t heard[]; /* seq that is to come from each upstream; 0 = not known */
+};
+
+TAILQ_HEAD(line, topic);
+
+/* A message that finds a full queue: heartbeats and changes apart, as not all want both. */
+struct stall {
+	bool on;
+	uint64_t since_ms;
+};
+
+struct relay {
+	const struct sys *sys;
+	struct relay_options options;
+	relay_send send;
+	void *arg;
+	struct topic **topics; /* sorted by name */
+	size_t count, room;
+	struct line ages;         /* all, the one that changed last at the end */
+	struct line ready, rests; /* by state */
+	struct line joins;
+	char epoch[24];
+	uint64_t epoch_ms; /* when it began */
+	uint64_t epoch_spread_ms;
+	uint64_t beat_ms, join_ms; /* when due */
+	bool missed;               /* a new epoch is due */
+	const char *cause;
+	char where[WHERE];
+	uint64_t missed_spread_ms;
+	bool lost; /* by a slow subscriber: a new epoch with the next heartbeat */
+	struct stall beat_stall, change_stall;
+	uint64_t impatient_ms; /* until then */
+	struct log_limit epoch_log, slow_log;
+	char upstream[][sizeof(((struct push_message *)0)->epoch)]; /* epochs */
+};
+
+/* ---- topics ---- */
+
+static const char *topic_at(const void *relay, size_t i)
+{
+	return ((const struct relay *)relay)->topics[i]->name;
+}
+
+static void leave(struct relay *r, struct topic *t)
+{
+	if (t->state == READY)
+		TAILQ_REMOVE(&r->ready, t, line);
+	else if (t->state == RESTS)
+		TAILQ_REMOVE(&r->rests, t, line);
+	t->state = SENT;
+}
+
+static void leave_joins(struct relay *r, struct topic *t)
+{
+	if (t->joined)
+		TAILQ_REMOVE(&r->joins, t, join);
+	t->joined = false;
+}
+
+static void topic_free(struct topic *t)
+{
+	free(t->version);
+	free(t);
+}
+
+static void new_epoch(struct relay *r, const char *cause, const char *where, uint64_t spread_ms);
+
+/* Their numbers begin again if they come again: a new epoch, at once. */
+static void forget_oldest(struct relay *r)
+{
+	size_t kept = 0;
+	struct topic *t;
+
+	for (size_t i = 0; i < FORGET; i++) {
+		t = TAILQ_FIRST(&r->ages);
+		TAILQ_REMOVE(&r->ages, t, age);
+		leave(r, t);
+		leave_joins(r, t);
+		t->state = GONE;
+	}
+	for (size_t i = 0; i < r->count; i++)
+		if (r->topics[i]->state == GONE)
+			topic_free(r->topics[i]);
+		else
+			r->topics[kept++] = r->topics[i];
+	r->count = kept;
+	new_epoch(r, "too many topics: the oldest were forgotten", NULL, 0);
+}
+
+static struct topic *topic_new(const struct relay *r, const char *name)
+{
+	size_t heard = r->options.upstreams * sizeof(uint64_t), len = strlen(name);
+	struct topic *t = calloc(1, sizeof(*t) + heard + len + 1);
+
+	if (!t)
+		return NULL;
+	t->name = (char *)&t->heard[r->options.upstreams];
+	memcpy(t->name, name, len + 1);
+	return t;
+}
+
+/* NULL when memory is short, which is a doubt. */
+static struct topic *find_or_add(struct relay *r, const char *name)
+{
+	size_t i, room = r->room ? 2 * r->room : 64;
+	struct topic **grown, *t;
+
+	if (sorted_find(r, r->count, topic_at, name, &i))
+		return r->topics[i];
+	if (r->count == RELAY_MAX_TOPICS) {
+		forget_oldest(r);
+		sorted_find(r, r->count, topic_at, name, &i);
+	}
+	if (r->count == r->room) {
+		grown = reallocarray(r->topics, room, sizeof(*grown));
+		if (grown) {
+			r->topics = grown;
+			r->room = room;
+		}
+	}
+	t = r->count < r->room ? topic_new(r, name) : NULL;
+	if (!t) {
+		relay_missed(r, "out of memory", NULL, 0);
+		return NULL;
+	}
+	memmove(&r->topics[i + 1], &r->topics[i], (r->count - i) * sizeof(*r->topics));
+	r->topics[i] = t;
+	r->count++;
+	TAILQ_INSERT_TAIL(&r->ages, t, age);
+	return t;
+}
+
+int relay_topic(const char *key, size_t len, char ret_topic[PUSH_MAX_TOPIC + 1])
+{
+	const char *slash = memrchr(key, '/', len), *name = slash ? slash + 1 : key;
+	const char *dot = memrchr(name, '.', len - (size_t)(name - key));
+
+	if (dot && dot > name)
+		len = (size_t)(dot - key);
+	if (len == 0 || len > PUSH_MAX_TOPIC || memchr(key, '\0', len) ||
+		(len == strlen(PUSH_HEARTBEAT_TOPIC) && !memcmp(key, PUSH_HEARTBEAT_TOPIC, len)))
+		return -EINVAL;
+	memcpy(ret_topic, key, len);
+	ret_topic[len] = '\0';
+	return 0;
+}
+
+/* ---- what comes in ---- */
+
+static void set_version(struct topic *t, const char *version)
+{
+	if (version && t->version && strcmp(version, t->version) == 0)
+		return;
+	free(t->version);
+	t->version = version && *version ? strdup(version) : NULL;
+}
+
+/* What waits already is replaced in its place. */
+static void wait_for_turn(struct relay *r, struct topic *t)
+{
+	uint64_t now_ms = r->sys->now_ms();
+
+	TAILQ_REMOVE(&r->ages, t, age);
+	TAILQ_INSERT_TAIL(&r->ages, t, age);
+	if (t->state != SENT)
+		return;
+	t->due_ms = now_ms + RELAY_REST_MS;
+	t->state = t->seq && now_ms < t->sent_ms + RELAY_REST_MS ? RESTS : READY;
+	TAILQ_INSERT_TAIL(t->state == RESTS ? &r->rests : &r->ready, t, line);
+}
+
+void relay_changed(struct relay *r, const char *topic, const char *version)
+{
+	struct topic *t = find_or_add(r, topic);
+
+	if (!t)
+		return;
+	set_version(t, version);
+	t->has_spread = r->options.spread_ms > 0;
+	t->spread_ms = r->options.spread_ms;
+	wait_for_turn(r, t);
+}
+
+void relay_missed(struct relay *r, const char *cause, const char *where, uint64_t spread_ms)
+{
+	if (!r->missed) {
+		r->missed_spread_ms = 0;
+		r->cause = cause;
+		snprintf(r->where, sizeof(r->where), "%s", where ? where : "");
+	}
+	r->missed = true;
+	if (spread_ms > r->missed_spread_ms)
+		r->missed_spread_ms = spread_ms;
+}
+
+/* False: nothing new. */
+static bool count_epoch(struct relay *r, unsigned upstream, const char *epoch)
+{
+	char *known = r->upstream[upstream];
+	bool other = *epoch && strcmp(epoch, known) != 0, was_known = *known;
+
+	if (!other)
+		return false;
+	snprintf(known, sizeof(r->upstream[0]), "%s", epoch);
+	for (size_t i = 0; i < r->count; i++)
+		r->topics[i]->heard[upstream] = 0;
+	return was_known;
+}
+
+void relay_heard(struct relay *r, unsigned upstream, const char *where, const char *topic,
+	const struct push_message *m)
+{
+	uint64_t *heard, expected;
+	struct topic *t;
+
+	if (count_epoch(r, upstream, m->epoch))
+		relay_missed(r, "upstream has a new epoch", where, m->spread_ms);
+	if (strcmp(topic, PUSH_HEARTBEAT_TOPIC) == 0)
+		return;
+	t = find_or_add(r, topic);
+	if (!t)
+		return;
+	heard = &t->heard[upstream];
+	expected = *heard;
+	if (m->has_seq)
+		*heard = m->seq + 1;
+	if (m->has_seq && expected == m->seq + 1)
+		return; /* again, for one that came late */
+	if (m->has_seq && expected && expected != m->seq)
+		relay_missed(r, "a message from upstream is missing", where, m->spread_ms);
+	set_version(t, m->version);
+	t->has_spread = m->has_spread || r->options.spread_ms > 0;
+	t->spread_ms = m->spread_ms > r->options.spread_ms ? m->spread_ms : r->options.spread_ms;
+	wait_for_turn(r, t);
+}
+
+void relay_joined(struct relay *r, const char *prefix)
+{
+	size_t i, len = strlen(prefix);
+
+	if (TAILQ_EMPTY(&r->joins))
+		r->join_ms = r->sys->now_ms() + RELAY_JOIN_MS;
+	for (sorted_find(r, r->count, topic_at, prefix, &i); i < r->count; i++) {
+		struct topic *t = r->topics[i];
+
+		if (strncmp(t->name, prefix, len) != 0)
+			break;
+		if (t->joined || t->seq == 0)
+			continue;
+		t->joined = true;
+		TAILQ_INSERT_TAIL(&r->joins, t, join);
+	}
+}
+
+/* ---- what goes out ---- */
+
+static void new_epoch(struct relay *r, const char *cause, const char *where, uint64_t spread_ms)
+{
+	uint64_t now_ms = r->sys->now_ms();
+	unsigned held_back;
+
+	snprintf(r->epoch, sizeof(r->epoch), "%016" PRIx64, r->sys->random());
+	r->epoch_ms = now_ms;
+	r->epoch_spread_ms = spread_ms > r->options.spread_ms ? spread_ms : r->options.spread_ms;
+	r->beat_ms = now_ms;
+	r->lost = false;
+	if (cause && log_limit_pass(&r->epoch_log, now_ms, cause, &held_back))
+		log_info("new epoch: all agents pull", "cause", cause, "where", where, "epoch",
+			r->epoch, "repeated", held_back ? LOG_U64(held_back) : NULL);
+}
+
+/* Versions that were told before may be old ones; those that wait came later, or will be followed
+ * by a pull all the same. */
+static void begin_after_doubt(struct relay *r)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (r->topics[i]->state == SENT)
+			set_version(r->topics[i], NULL);
+	r->missed = false;
+	new_epoch(r, r->cause, r->where[0] ? r->where : NULL, r->missed_spread_ms);
+}
+
+static void somebody_lost(struct relay *r, uint64_t now_ms, int error)
+{
+	unsigned held_back;
+
+	r->lost = true;
+	r->impatient_ms = now_ms + RELAY_IMPATIENT_MS;
+	if (log_limit_pass(&r->slow_log, now_ms, "slow", &held_back))
+		log_warn(error == -EAGAIN
+				 ? "a subscriber is too slow: it loses messages, and pulls later"
+				 : "a message could not be sent: agents pull instead",
+			"why", error == -EAGAIN ? NULL : strerror(-error), "repeated",
+			held_back ? LOG_U64(held_back) : NULL);
+}
+
+/* Sends it to all, or, when that was tried for long enough, to all who have room. False: try again
+ * later. */
+static bool put(
+	struct relay *r, struct stall *stall, const char *topic, const struct push_message *m)
+{
+	uint64_t now_ms = r->sys->now_ms();
+	uint64_t patience_ms = now_ms < r->impatient_ms ? RELAY_IMPATIENCE_MS : RELAY_PATIENCE_MS;
+	int e = r->send(r->arg, topic, m, true);
+
+	if (e == -EAGAIN) {
+		if (!stall->on)
+			*stall = (struct stall){true, now_ms};
+		if (now_ms < stall->since_ms + patience_ms)
+			return false;
+		somebody_lost(r, now_ms, e);
+		e = r->send(r->arg, topic, m, false);
+	}
+	stall->on = false;
+	if (e)
+		somebody_lost(r, now_ms, e);
+	return true;
+}
+
+static struct push_message message_of(const struct relay *r, const struct topic *t, uint64_t seq)
+{
+	struct push_message m = {.has_seq = true,
+		.seq = seq,
+		.has_spread = t->has_spread,
+		.spread_ms = t->spread_ms};
+
+	memcpy(m.epoch, r->epoch, sizeof(r->epoch));
+	snprintf(m.version, sizeof(m.version), "%s", t->version ? t->version : "");
+	return m;
+}
+
+static bool beat(struct relay *r, uint64_t now_ms)
+{
+	struct push_message m = {
+		.has_spread = r->epoch_spread_ms > 0, .spread_ms = r->epoch_spread_ms};
+
+	if (r->lost)
+		new_epoch(r, "a subscriber lost messages", NULL, 0);
+	memcpy(m.epoch, r->epoch, sizeof(r->epoch));
+	if (!put(r, &r->beat_stall, PUSH_HEARTBEAT_TOPIC, &m))
+		return false;
+	r->beat_ms = now_ms + r->options.heartbeat_ms;
+	return true;
+}
+
+static bool send_changes(struct relay *r, uint64_t now_ms)
+{
+	struct push_message m;
+	struct topic *t;
+
+	while ((t = TAILQ_FIRST(&r->rests)) && t->due_ms <= now_ms) {
+		leave(r, t);
+		t->state = READY;
+		TAILQ_INSERT_TAIL(&r->ready, t, line);
+	}
+	for (unsigned i = 0; i < BATCH && (t = TAILQ_FIRST(&r->ready)); i++) {
+		m = message_of(r, t, t->seq + 1);
+		if (!put(r, &r->change_stall, t->name, &m))
+			return false;
+		t->seq++;
+		t->sent_ms = now_ms;
+		leave(r, t);
+		leave_joins(r, t); /* this is the last message now */
+	}
+	return true;
+}
+
+/* The last messages again. Nobody loses anything for them. */
+static void send_again(struct relay *r, uint64_t now_ms)
+{
+	struct push_message m;
+	struct topic *t;
+
+	r->join_ms = now_ms + RELAY_JOIN_MS;
+	for (unsigned i = 0; i < RELAY_JOIN_BATCH && (t = TAILQ_FIRST(&r->joins)); i++) {
+		m = message_of(r, t, t->seq);
+		/* what waits comes anyway, and has its version already */
+		if (t->state == SENT && r->send(r->arg, t->name, &m, true))
+			return;
+		leave_joins(r, t);
+	}
+}
+
+static uint64_t next_ms(const struct relay *r, uint64_t now_ms)
+{
+	uint64_t next = r->beat_ms;
+
+	if (r->missed && r->epoch_ms + RELAY_EPOCH_MS < next)
+		next = r->epoch_ms + RELAY_EPOCH_MS;
+	if (!TAILQ_EMPTY(&r->ready))
+		next = now_ms;
+	if (!TAILQ_EMPTY(&r->rests) && TAILQ_FIRST(&r->rests)->due_ms < next)
+		next = TAILQ_FIRST(&r->rests)->due_ms;
+	if (!TAILQ_EMPTY(&r->joins) && r->join_ms < next)
+		next = r->join_ms;
+	return r->beat_stall.on || r->change_stall.on ? now_ms + RELAY_RETRY_MS : next;
+}
+
+uint64_t relay_turn(struct relay *r)
+{
+	uint64_t now_ms = r->sys->now_ms();
+
+	if (r->missed && now_ms >= r->epoch_ms + RELAY_EPOCH_MS)
+		begin_after_doubt(r);
+	if ((now_ms < r->beat_ms || beat(r, now_ms)) && send_changes(r, now_ms) &&
+		now_ms >= r->join_ms)
+		send_again(r, now_ms);
+	return next_ms(r, now_ms);
+}
+
+/* ---- made and freed ---- */
+
+struct relay *relay_new(
+	const struct sys *sys, const struct relay_options *options, relay_send send, void *arg)
+{
+	struct relay *r = calloc(1, sizeof(*r) + options->upstreams * sizeof(r->upstream[0]));
+
+	if (!r)
+		return NULL;
+	r->sys = sys;
+	r->options = *options;
+	r->send = send;
+	r->arg = arg;
+	TAILQ_INIT(&r->ages);
+	TAILQ_INIT(&r->ready);
+	TAILQ_INIT(&r->rests);
+	TAILQ_INIT(&r->joins);
+	new_epoch(r, NULL, NULL, 0);
+	return r;
+}
+
+void relay_free(struct relay *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->count; i++)
+		topic_free(r->topics[i]);
+	free(r->topics);
+	free(r);
+}
+
+const char *relay_epoch(const struct relay *r)
+{
+	return r->epoch;
+}

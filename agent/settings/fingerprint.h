@@ -1,0 +1,19 @@
+/*
+ * Fingerprints of what the agent's configuration says, for the diff of a reload: formatting,
+ * comments and the order of keys and files do not count, everything else does.
+ *
+ * Private to agent/settings. Threads: one. Errors: short memory is remembered in the loader.
+ */
+#ifndef PULLET_SETTINGS_PRINT_H
+#define PULLET_SETTINGS_PRINT_H
+
+#include "settings/walk.h"
+
+/* Of a value and the key it stands under, as written. */
+void settings_print_node(struct loader *l, const struct node *n, struct settings_print *ret_print);
+/* When all files are read and all servers found: adds what does not stand at the same place, but
+ * counts: the servers of a config, the ids of its owner, the text of its schema; the text of a key
+ * file of the push channel. */
+void settings_print_resolve(struct loader *l);
+
+#endif

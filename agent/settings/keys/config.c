@@ -1,0 +1,292 @@
+/*
+ * The keys of a config: a table of them, and a table of those that exclude each other.
+ *
+ * What would surprise: what a key would not change is refused, not ignored; which keys those are
+ * follows from what the config is (bytes, layers, a set of files) and is looked up in a table.
+ */
+#include "settings/keys/config.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "settings/keys/safety.h"
+#include "settings/keys/layers.h"
+#include "settings/fingerprint.h"
+#include "settings/value.h"
+#include "settings/keys/verify.h"
+
+#define MAX_WHERE (SETTINGS_SHOWN + 16) /* config "NAME" */
+
+static void set_owner(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	struct settings_config *c = object;
+	const char *why;
+
+	if (!expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "user:group"))
+		return;
+	why = settings_parse_owner(n->text, &c->uid, &c->gid);
+	if (why)
+		complain_value(l, n, k, why);
+}
+
+static const struct choice types[] = {
+	{"yaml", SETTINGS_TYPE_YAML},
+	{"json", SETTINGS_TYPE_JSON},
+	{"bytes", SETTINGS_TYPE_BYTES},
+	{NULL, 0},
+};
+static const struct choice formats[] = {
+	{"verbatim", SETTINGS_VERBATIM},
+	{"yaml", SETTINGS_FORMAT_YAML},
+	{"json", SETTINGS_FORMAT_JSON},
+	{"env", SETTINGS_FORMAT_ENV},
+	{"properties", SETTINGS_FORMAT_PROPERTIES},
+	{NULL, 0},
+};
+static const struct choice durabilities[] = {{"normal", false}, {"strict", true}, {NULL, 0}};
+static const struct choice drifts[] = {
+	{"heal", SETTINGS_HEAL},
+	{"report", SETTINGS_REPORT},
+	{"leave", SETTINGS_LEAVE},
+	{NULL, 0},
+};
+
+#define CONFIG(member) MEMBER(settings_config, member)
+static const struct key config_keys[] = {
+	{"url", set_text, CONFIG(url), .check = settings_check_url, .hidden = true},
+	{"from", .set = settings_set_from},
+	{"bootstrap", settings_set_aside, CONFIG(bootstrap)},
+	{"rollout", settings_set_aside, CONFIG(rollout)},
+	{"type", set_choice, CONFIG(type), .choices = types},
+	{"interval", set_duration, CONFIG(interval_ms), .min = 100, .max = 30 * 24 * HOUR},
+	{"jitter", set_percent, CONFIG(jitter), .min = 0, .max = 50},
+	{"timeout", set_duration, CONFIG(timeout_ms), .min = 100, .max = HOUR},
+	{"backoff_bound", set_number, CONFIG(backoff_bound), .min = 1, .max = 1000},
+	{"topic", set_text, CONFIG(topic), .check = settings_check_topic},
+	{"push_spread", set_duration, CONFIG(push_spread_ms), .min = 0, .max = HOUR},
+	{"push_min_interval", set_duration, CONFIG(push_min_ms), .min = 0, .max = HOUR},
+	{"verify", .set = settings_set_verify},
+	{"guard", .set = settings_set_guard},
+	{"schema", set_text, CONFIG(schema), .check = settings_check_path},
+	{"schema_dir", set_text, CONFIG(schema_dir), .check = settings_check_path},
+	{"file", set_text, CONFIG(file), .check = settings_check_path},
+	{"dir", set_text, CONFIG(dir), .check = settings_check_path},
+	{"snapshot", set_bool, CONFIG(snapshot)},
+	{"format", settings_set_format, CONFIG(format), .choices = formats},
+	{"mode", set_mode, CONFIG(mode)},
+	{"owner", .set = set_owner},
+	{"durability", set_choice, CONFIG(strict), .choices = durabilities},
+	{"check", .set = settings_set_check},
+	{"reload", .set = settings_set_reload},
+	{"probe", .set = settings_set_probe},
+	{"history", set_number, CONFIG(history), .min = 1, .max = SETTINGS_MAX_HISTORY},
+	{"mask", set_texts, CONFIG(mask), .max = SETTINGS_MAX_PATTERNS,
+		.check = settings_check_pattern},
+	{"drift", set_choice, CONFIG(drift), .choices = drifts},
+};
+
+static const struct settings_config config_defaults = {
+	.type = SETTINGS_TYPE_AUTO,
+	.interval_ms = 30 * SECOND,
+	.jitter = 10,
+	.push_min_ms = 100,
+	.timeout_ms = 10 * SECOND,
+	.backoff_bound = 10,
+	.snapshot = true,
+	.format = SETTINGS_VERBATIM,
+	.format_run.timeout_ms = 30 * SECOND,
+	.guard.max_shrink = 100,
+	.check.timeout_ms = 30 * SECOND,
+	.reload = {.debounce_max_ms = 5 * SECOND, .timeout_ms = 30 * SECOND},
+	.probe = {.for_ms = 10 * SECOND,
+		.every_ms = 1 * SECOND,
+		.timeout_ms = 5 * SECOND,
+		.failures = 3},
+	.history = 10,
+	.drift = SETTINGS_HEAL,
+	.mode = 0640,
+	.uid = (uid_t)-1,
+	.gid = (gid_t)-1,
+};
+
+/* ---- what no single value shows ---- */
+
+enum kind { PLAIN, BYTES, MERGED, SET };
+
+static const struct {
+	enum kind kind;
+	const char *key, *sub;    /* a key of the config; one of that key's */
+	const char *only, *never; /* the value that is possible, or not; else the key is not */
+} exclusions[] = {
+	{BYTES, .key = "format", .only = "verbatim"},
+	{BYTES, .key = "schema"},
+	{BYTES, .key = "guard", .sub = "max_changes"},
+	{BYTES, .key = "guard", .sub = "require"},
+	{BYTES, .key = "guard", .sub = "allow_empty"},
+	{BYTES, .key = "reload", .sub = "on"},
+	{BYTES, .key = "mask"},
+	{MERGED, .key = "type", .never = "bytes"},
+	{MERGED, .key = "format", .never = "verbatim"},
+	{SET, .key = "format", .only = "verbatim"},
+	{SET, .key = "snapshot", .only = "false"},
+	{SET, .key = "schema"},
+	{SET, .key = "guard", .sub = "max_changes"},
+	{SET, .key = "guard", .sub = "require"},
+	{SET, .key = "mask"},
+};
+
+static void check_exclusions(struct loader *l, const struct node *config, enum kind kind)
+{
+	static const char *const what[] = {
+		[BYTES] = "a config of type bytes is not looked into",
+		[MERGED] = "several documents are merged and written anew",
+		[SET] = "a set of files (dir) is not merged into one document",
+	};
+	const struct node *n;
+
+	for (size_t i = 0; i < COUNT(exclusions); i++) {
+		const char *only = exclusions[i].only, *never = exclusions[i].never;
+
+		if (exclusions[i].kind != kind || !(n = node_find(config, exclusions[i].key)))
+			continue;
+		if (exclusions[i].sub && !(n = node_find(n, exclusions[i].sub)))
+			continue;
+		if (!only && !never)
+			loader_complain(
+				l, place_of_key(l, n), "%s: %s: remove it", n->key, what[kind]);
+		else if (only && (!n->text || strcmp(n->text, only)))
+			loader_complain(l, place_of(l, n), "%s: %s: only %s is possible", n->key,
+				what[kind], only);
+		else if (never && n->text && !strcmp(n->text, never))
+			loader_complain(l, place_of(l, n), "%s: %s: %s is not possible", n->key,
+				what[kind], never);
+	}
+}
+
+static enum kind kind_of(const struct settings_config *c, const struct node *n)
+{
+	if (node_find(n, "dir"))
+		return SET;
+	if (c->layer_count > 1)
+		return MERGED;
+	return c->type == SETTINGS_TYPE_BYTES ? BYTES : PLAIN;
+}
+
+static void check_topic(struct loader *l, const struct node *n, struct settings_config *c)
+{
+	const char *why;
+
+	if (c->topic || node_find(n, "topic"))
+		return;
+	why = settings_check_topic(n->key);
+	if (why)
+		loader_complain(l, place_of_key(l, n),
+			"the name, which is the topic when none is set, %s", why);
+	c->topic = loader_copy(l, n->key);
+}
+
+static void check_config(struct loader *l, const struct node *n, struct settings_config *c)
+{
+	const struct node *file = node_find(n, "file"), *dir = node_find(n, "dir"),
+			  *history = node_find(n, "history"),
+			  *schema_dir = node_find(n, "schema_dir");
+	enum kind kind = kind_of(c, n);
+	char shown[SETTINGS_SHOWN];
+
+	check_topic(l, n, c);
+	check_exclusions(l, n, kind);
+	settings_layers_check(l, n);
+	if (!file && !dir && (!c->snapshot || c->type == SETTINGS_TYPE_BYTES))
+		loader_complain(l, place_of_key(l, n),
+			"config %s needs a file: without one, and without a snapshot, nothing "
+			"would be written",
+			settings_shown(n->key, shown));
+	if (history && c->history < 2 && node_find(n, "probe"))
+		loader_complain(l, place_of(l, history),
+			"history must be at least 2 beside probe, which brings back the version "
+			"before");
+	if (schema_dir && !c->schema)
+		loader_complain(l, place_of_key(l, schema_dir),
+			"schema_dir has the schemas that another one refers to: name that one by "
+			"schema, or remove it");
+	if (c->type == SETTINGS_TYPE_BYTES || kind == SET)
+		c->snapshot = false;
+	if (kind == MERGED && c->format == SETTINGS_VERBATIM)
+		c->format = SETTINGS_FORMAT_YAML;
+	loader_note(l, &l->names, c->name, NULL, place_of_key(l, n));
+	if (file)
+		loader_note(l, &l->paths, c->file, c->name, place_of(l, file));
+	if (dir)
+		loader_note(l, &l->paths, c->dir, c->name, place_of(l, dir));
+}
+
+/* ---- configs ---- */
+
+static struct settings_config *add_config(struct loader *l)
+{
+	struct settings *s = l->s;
+	struct settings_config **configs =
+		loader_room(l, s->configs, s->config_count, sizeof(*configs));
+	struct settings_config *c = configs ? loader_room(l, NULL, 0, sizeof(*c)) : NULL;
+
+	if (configs)
+		s->configs = configs;
+	if (!c)
+		return NULL;
+	*c = config_defaults;
+	return configs[s->config_count++] = c;
+}
+
+static void set_config(struct loader *l, const struct node *n)
+{
+	static const struct mapping mapping = {config_keys, COUNT(config_keys)};
+	struct place seen[COUNT(config_keys)] = {{0}};
+	char shown[SETTINGS_SHOWN], where[MAX_WHERE];
+	const char *why = settings_check_name(n->key);
+	struct settings_config *c;
+
+	settings_shown(n->key, shown);
+	snprintf(where, sizeof(where), "config %s", shown);
+	if (why)
+		loader_complain(l, place_of_key(l, n), "%s %s", where, why);
+	if (!expect(l, n, where, 1u << NODE_MAP, "a mapping with at least url (or from)"))
+		return;
+	c = add_config(l);
+	if (!c)
+		return;
+	c->name = loader_copy(l, n->key);
+	settings_walk(l, n, &mapping, where, seen, c);
+	check_config(l, n, c);
+	settings_print_node(l, n, &c->print);
+}
+
+void settings_set_configs(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	(void)object;
+	if (n->type != NODE_NULL && (n->type != NODE_MAP || n->first))
+		l->config_missed = true;
+	if (!expect_map(l, n, k->name))
+		return;
+	for (n = n->first; n; n = n->next) {
+		if (!has_room(l, n, l->s->config_count, SETTINGS_MAX_CONFIGS, "configs"))
+			break;
+		set_config(l, n);
+	}
+}
+
+void settings_config_free(struct settings_config *c)
+{
+	settings_change_fini(c);
+	settings_layers_fini(c);
+	free(c->name);
+	free(c->url);
+	free(c->topic);
+	free(c->file);
+	free(c->dir);
+	free(c->schema);
+	free(c->schema_dir);
+	settings_texts_free(c->mask);
+	free(c);
+}

@@ -1,0 +1,217 @@
+/*
+ * The keys: one table per mapping, one row per key.
+ *
+ * What would surprise: a new key is a new row and nothing else, unless its value is of a new kind.
+ */
+#include "settings/keys/keys.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "crypto/curve_keys.h"
+#include "base/log.h"
+#include "settings/keys/config.h"
+#include "settings/fingerprint.h"
+#include "settings/keys/report.h"
+#include "settings/keys/servers.h"
+#include "settings/value.h"
+#include "settings/walk.h"
+
+#define MAX_WHERE (SETTINGS_SHOWN + 16) /* config "NAME" */
+
+static const struct choice levels[] = {
+	{"err", LOG_LEVEL_ERR},
+	{"warn", LOG_LEVEL_WARN},
+	{"info", LOG_LEVEL_INFO},
+	{"debug", LOG_LEVEL_DEBUG},
+	{NULL, 0},
+};
+static const struct choice log_formats[] = {
+	{"text", LOG_FORMAT_TEXT},
+	{"json", LOG_FORMAT_JSON},
+	{NULL, 0},
+};
+static const struct key log_keys[] = {
+	{"level", set_choice, MEMBER(settings, log_level), .choices = levels},
+	{"format", set_choice, MEMBER(settings, log_format), .choices = log_formats},
+};
+
+static void set_log(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	static const struct mapping mapping = {log_keys, COUNT(log_keys)};
+
+	if (expect_map(l, n, k->name))
+		settings_walk(l, n, &mapping, "log", l->log_seen, object);
+}
+
+static void set_label(struct loader *l, const struct node *n)
+{
+	struct settings *s = l->s;
+	char shown[SETTINGS_SHOWN], name[MAX_WHERE];
+	struct settings_label *label;
+	const char *why = settings_check_name(n->key);
+
+	settings_shown(n->key, shown);
+	snprintf(name, sizeof(name), "label %s", shown);
+	if (why)
+		loader_complain(l, place_of_key(l, n), "%s %s", name, why);
+	if (!expect(l, n, name, 1u << NODE_STRING, "a text") || why)
+		return;
+	why = settings_check_label(n->text);
+	if (why) {
+		loader_complain(l, place_of(l, n), "the value of %s %s", name, why);
+		return;
+	}
+	label = loader_room(l, s->labels, s->label_count, sizeof(*label));
+	if (!label)
+		return;
+	s->labels = label;
+	label += s->label_count++;
+	label->name = loader_copy(l, n->key);
+	label->value = loader_copy(l, n->text);
+	loader_note(l, &l->labels, label->name, NULL, place_of_key(l, n));
+}
+
+static void set_labels(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	(void)object;
+	if (!expect_map(l, n, k->name))
+		return;
+	for (n = n->first; n; n = n->next) {
+		if (!has_room(l, n, l->s->label_count, SETTINGS_MAX_LABELS, "labels"))
+			break;
+		set_label(l, n);
+	}
+}
+
+static void set_operators(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	struct settings *s = object;
+	const char *why;
+
+	if (!expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a group"))
+		return;
+	why = settings_parse_group(n->text, &s->operators);
+	if (why)
+		complain_value(l, n, k, why);
+}
+
+static const struct key agent_keys[] = {
+	{"state_dir", set_text, MEMBER(settings, state_dir), .check = settings_check_path},
+	{"runtime_dir", set_text, MEMBER(settings, runtime_dir),
+		.check = settings_check_runtime_dir},
+	{"log", set_log, .merges = true},
+	{"listen", set_text, MEMBER(settings, listen), .check = settings_check_address},
+	{"listen_names", set_texts, MEMBER(settings, listen_names), .max = 16,
+		.check = settings_check_name},
+	{"operators", .set = set_operators},
+	{"labels", set_labels, .merges = true},
+};
+
+static void set_agent(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	static const struct mapping mapping = {agent_keys, COUNT(agent_keys)};
+
+	if (expect_map(l, n, k->name))
+		settings_walk(l, n, &mapping, "agent", l->agent_seen, object);
+}
+
+static const struct key curve_keys[] = {
+	{"server_key", set_text, MEMBER(settings_push, server_key), .check = curve_check_key,
+		.required = true, .hidden = true}, /* it may be a secret one by mistake */
+	{"secret_key_file", set_text, MEMBER(settings_push, secret_key_file),
+		.check = settings_check_path, .hidden = true},
+};
+
+static void set_curve(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	static const struct mapping mapping = {curve_keys, COUNT(curve_keys)};
+	struct place seen[COUNT(curve_keys)] = {{0}};
+
+	if (expect(l, n, k->name, 1u << NODE_MAP, "a mapping with the server_key"))
+		settings_walk(l, n, &mapping, "curve", seen, object);
+}
+
+static const struct key push_keys[] = {
+	{"endpoint", set_text, MEMBER(settings_push, endpoint), .check = settings_check_endpoint,
+		.required = true},
+	{"heartbeat", set_duration, MEMBER(settings_push, heartbeat_ms), .min = 100, .max = HOUR},
+	{"curve", .set = set_curve},
+	{"insecure", set_bool, MEMBER(settings_push, insecure)},
+};
+
+/* Whoever is between a publisher and the agent must not be able to hold back what changed, or to
+ * make it pull. */
+static void check_plain(struct loader *l, const struct node *n, const struct settings_push *p)
+{
+	const struct node *curve = node_find(n, "curve"), *insecure = node_find(n, "insecure");
+	char shown[SETTINGS_SHOWN];
+
+	if (curve && p->insecure)
+		loader_complain(l, place_of_key(l, insecure),
+			"insecure and curve exclude each other: remove one");
+	else if (!curve && !p->insecure && p->endpoint && !curve_stays_here(p->endpoint))
+		loader_complain(l, place_of(l, node_find(n, "endpoint")),
+			"endpoint: %s is not on this host, and plain text could be read and forged "
+			"on the way: add curve: {server_key: ...} (pullet keygen makes the keys), "
+			"or insecure: true",
+			settings_shown(p->endpoint, shown));
+}
+
+static void set_push_item(struct loader *l, const struct node *n)
+{
+	static const struct mapping mapping = {push_keys, COUNT(push_keys)};
+	static const char where[] = "a push item";
+	struct place seen[COUNT(push_keys)] = {{0}};
+	struct settings *s = l->s;
+	const struct node *endpoint;
+	struct settings_push *p;
+
+	if (!expect(l, n, where, 1u << NODE_MAP, "a mapping with an endpoint"))
+		return;
+	p = loader_room(l, s->push, s->push_count, sizeof(*p));
+	if (!p)
+		return;
+	s->push = p;
+	p += s->push_count++;
+	p->heartbeat_ms = 5 * SECOND;
+	settings_walk(l, n, &mapping, where, seen, p);
+	check_plain(l, n, p);
+	settings_print_node(l, n, &p->print);
+	endpoint = node_find(n, "endpoint");
+	if (endpoint)
+		loader_note(l, &l->endpoints, p->endpoint, NULL, place_of(l, endpoint));
+}
+
+static void set_push(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	(void)object;
+	if (!expect(l, n, k->name, 1u << NODE_LIST | 1u << NODE_NULL,
+		    "a list, each item with an endpoint"))
+		return;
+	for (n = n->first; n; n = n->next) {
+		if (!has_room(l, n, l->s->push_count, SETTINGS_MAX_PUSH, "push endpoints"))
+			break;
+		set_push_item(l, n);
+	}
+}
+
+static const struct key root_keys[] = {
+	{"agent", set_agent, .merges = true},
+	{"servers", settings_set_servers, .merges = true},
+	{"push", set_push, .merges = true},
+	{"configs", settings_set_configs, .merges = true},
+	{"report", .set = settings_set_report},
+};
+
+_Static_assert(COUNT(root_keys) == LOADER_ROOT_KEYS && COUNT(agent_keys) == LOADER_AGENT_KEYS &&
+		       COUNT(log_keys) == LOADER_LOG_KEYS,
+	"a place per row");
+
+void settings_keys_read(struct loader *l, const struct node *root)
+{
+	static const struct mapping mapping = {root_keys, COUNT(root_keys)};
+
+	settings_walk(l, root, &mapping, "the file", l->root_seen, l->s);
+}

@@ -1,0 +1,16 @@
+/*
+ * The keys of the agent's configuration: what each may hold and where it goes. Private to
+ * agent/settings; pullet.yaml(5) is the same for people.
+ *
+ * Threads: one. Errors: told through the loader, with their places; what is wrong is left out.
+ */
+#ifndef PULLET_SETTINGS_KEYS_H
+#define PULLET_SETTINGS_KEYS_H
+
+#include "document/document.h"
+#include "settings/loader.h"
+
+/* Adds what one file (its root, and l->file) says to l->s. */
+void settings_keys_read(struct loader *l, const struct node *root);
+
+#endif

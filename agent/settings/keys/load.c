@@ -1,0 +1,277 @@
+/*
+ * The agent's configuration, from its files (pullet.yaml, then conf.d) to one struct.
+ *
+ * What would surprise: every file is read and every error told, whatever was wrong before; a file
+ * that cannot be parsed does not hide the errors of the others. What a key may hold is in
+ * keys.c and the files it includes.
+ */
+#include "settings/settings.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/buffer.h"
+#include "document/document.h"
+#include "files/file.h"
+#include "base/log.h"
+#include "text/sentence.h"
+#include "settings/keys/config.h"
+#include "settings/keys/keys.h"
+#include "settings/keys/layers.h"
+#include "settings/fingerprint.h"
+#include "settings/keys/report.h"
+#include "settings/loader.h"
+#include "settings/keys/servers.h"
+#include "settings/keys/verify.h"
+#include "settings/walk.h"
+#include "files/trusted.h"
+
+#define MAX_FILE (1u << 20)
+#define READ_CHUNK (64u << 10)
+#define MAX_CONF_D 1000
+
+static struct settings *settings_new(void)
+{
+	struct settings *s = calloc(1, sizeof(*s));
+
+	if (s) {
+		s->operators = (gid_t)-1;
+		s->log_level = LOG_LEVEL_INFO;
+	}
+	return s;
+}
+
+/* Those that are on the heap. */
+static void fill_defaults(struct loader *l)
+{
+	struct settings *s = l->s;
+
+	if (!s->state_dir)
+		s->state_dir = loader_copy(l, SETTINGS_DEFAULT_STATE_DIR);
+	if (!s->runtime_dir)
+		s->runtime_dir = loader_copy(l, SETTINGS_DEFAULT_RUNTIME_DIR);
+}
+
+/* Judges the whole, hands the settings over or frees them. */
+static int finish(struct loader *l, const char *main_file, struct settings **ret_settings)
+{
+	struct place whole = {main_file, 0, 0};
+
+	loader_complain_twice(l, &l->names, "config");
+	loader_complain_twice(l, &l->paths, "file");
+	loader_complain_inside(l, &l->paths);
+	loader_complain_twice(l, &l->endpoints, "endpoint");
+	loader_complain_twice(l, &l->labels, "label");
+	loader_complain_twice(l, &l->servers, "server");
+	if (l->s) {
+		fill_defaults(l);
+		settings_layers_resolve(l);
+		settings_verify_resolve(l);
+		settings_report_resolve(l);
+		if (l->s->config_count == 0 && !l->config_missed)
+			loader_complain(l, whole, "no config is set: add one under \"configs\"");
+	}
+	if (l->s && l->errors == 0 && !l->no_memory)
+		settings_print_resolve(l);
+	if (l->no_memory || !l->s)
+		loader_complain(l, whole, "out of memory");
+	loader_complain_rest(l, main_file);
+	if (l->errors == 0)
+		*ret_settings = l->s;
+	else
+		settings_free(l->s);
+	loader_fini(l);
+	return l->errors > INT_MAX ? INT_MAX : (int)l->errors;
+}
+
+/* ---- files ---- */
+
+static void parse(struct loader *l, const char *file, const char *data, size_t len)
+{
+	char shown[sizeof(((struct document_error *)NULL)->message)];
+	struct document_error error = {0};
+	struct document *d = NULL;
+	int r = document_parse(DOCUMENT_YAML, data, len,
+		DOCUMENT_KEEP_DUPLICATES | DOCUMENT_ALLOW_EMPTY, &d, &error);
+
+	l->file = file;
+	if (r == 0) {
+		settings_keys_read(l, document_root(d));
+	} else if (r == -ENOMEM) {
+		l->no_memory = true;
+	} else {
+		l->config_missed = true; /* what stands there may be a secret */
+		loader_complain(l, (struct place){file, error.line, error.column}, "%s",
+			sentence_show(shown, sizeof(shown), error.message, AUDIENCE_READER));
+	}
+	document_free(d);
+}
+
+/* The whole of a regular file, through symlinks: volumes of Kubernetes are made of them. 0, or
+ * -errno: -EMSGSIZE when it is too large, -EINVAL when it is not a regular file. */
+static int read_whole(const char *path, struct buffer *out, char why[FILE_WHY])
+{
+	int fd = trusted_open(&sys_real, path, why), r = fd < 0 ? fd : 0;
+	struct stat st;
+	ssize_t n = 1;
+
+	if (r == 0 && fstat(fd, &st))
+		r = -errno;
+	else if (r)
+		;
+	else if (!S_ISREG(st.st_mode))
+		r = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+	else if (st.st_mode & S_IWOTH)
+		log_warn("anybody on this host can write the configuration, and with it make the "
+			 "agent run programs: chmod o-w it",
+			"file", path);
+	while (r == 0 && n != 0) {
+		r = buffer_reserve(out, READ_CHUNK);
+		if (r)
+			break;
+		n = read(fd, out->data + out->len, READ_CHUNK);
+		if (n < 0 && errno != EINTR)
+			r = -errno;
+		out->len += n > 0 ? (size_t)n : 0;
+		if (out->len > MAX_FILE)
+			r = -EMSGSIZE;
+	}
+	if (fd >= 0) {
+		close(fd);
+		if (r)
+			file_remedy(why, -r, true);
+	}
+	return r;
+}
+
+static void complain_unread(struct loader *l, const char *file, int error, const char *why)
+{
+	l->config_missed = true;
+	loader_complain(l, (struct place){file, 0, 0}, "cannot be read: %.300s",
+		error == EMSGSIZE ? "larger than 1 MiB"
+		: error == EINVAL ? "not a regular file"
+				  : why);
+}
+
+static void load_file(struct loader *l, char *name)
+{
+	const char *file = loader_add_file(l, name);
+	char why[FILE_WHY];
+	struct buffer text;
+	int r;
+
+	if (!file)
+		return;
+	buffer_init(&text, MAX_FILE + READ_CHUNK);
+	r = read_whole(file, &text, why);
+	if (r)
+		complain_unread(l, file, -r, why);
+	else
+		parse(l, file, text.data ? text.data : "", text.len);
+	buffer_fini(&text);
+}
+
+/* conf.d beside the main file; none is no error. */
+static void load_parts(struct loader *l, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *name, why[FILE_WHY], *names[MAX_CONF_D];
+	const char *folder;
+	int n;
+
+	if (asprintf(&name, "%.*sconf.d", slash ? (int)(slash + 1 - path) : 0, path) < 0)
+		name = NULL;
+	folder = loader_add_file(l, name);
+	if (!folder)
+		return;
+	n = trusted_list(
+		&sys_real, folder, (const char *const[]){".yaml", NULL}, names, MAX_CONF_D, why);
+	if (n == -ENOMEM)
+		l->no_memory = true;
+	else if (n == -E2BIG)
+		loader_complain(l, (struct place){folder, 0, 0},
+			"holds more than %d files: remove some, or put several into one",
+			MAX_CONF_D);
+	else if (n < 0 && n != -ENOENT)
+		complain_unread(l, folder, -n, why);
+	for (int i = 0; i < n; i++) {
+		if (asprintf(&name, "%s/%s", folder, names[i]) < 0)
+			l->no_memory = true;
+		else
+			load_file(l, name);
+		free(names[i]);
+	}
+}
+
+static int load(struct loader *l, const char *path, struct settings **ret_settings)
+{
+	if (l->s) {
+		load_file(l, loader_copy(l, path));
+		load_parts(l, path);
+	}
+	return finish(l, path, ret_settings);
+}
+
+int settings_load(
+	const char *path, settings_report report, void *arg, struct settings **ret_settings)
+{
+	struct loader l = {.s = settings_new(), .report = report, .arg = arg};
+
+	return load(&l, path, ret_settings);
+}
+
+int settings_load_servers(
+	const char *path, settings_report report, void *arg, struct settings **ret_settings)
+{
+	struct loader l = {
+		.s = settings_new(), .report = report, .arg = arg, .config_missed = true};
+
+	return load(&l, path, ret_settings);
+}
+
+int settings_parse(const char *name, const char *data, size_t len, settings_report report,
+	void *arg, struct settings **ret_settings)
+{
+	struct loader l = {.s = settings_new(), .report = report, .arg = arg};
+	const char *file = l.s ? loader_add_file(&l, loader_copy(&l, name)) : NULL;
+
+	if (file)
+		parse(&l, file, data, len);
+	return finish(&l, name, ret_settings);
+}
+
+void settings_free(struct settings *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->label_count; i++) {
+		free(s->labels[i].name);
+		free(s->labels[i].value);
+	}
+	for (size_t i = 0; i < s->push_count; i++) {
+		free(s->push[i].endpoint);
+		free(s->push[i].server_key);
+		free(s->push[i].secret_key_file);
+	}
+	for (size_t i = 0; i < s->config_count; i++)
+		settings_config_free(s->configs[i]);
+	for (size_t i = 0; i < s->server_count; i++)
+		settings_server_free(s->servers[i]);
+	settings_report_fini(&s->report);
+	free(s->labels);
+	free(s->push);
+	free(s->servers);
+	free(s->configs);
+	free(s->state_dir);
+	free(s->runtime_dir);
+	free(s->listen);
+	settings_texts_free(s->listen_names);
+	free(s);
+}

@@ -1,0 +1,16 @@
+/*
+ * The key "report": where the agent writes what it runs.
+ *
+ * Private to agent/settings. Threads: one. Errors: told through the loader.
+ */
+#ifndef PULLET_SETTINGS_REPORT_H
+#define PULLET_SETTINGS_REPORT_H
+
+#include "settings/walk.h"
+
+void settings_set_report(struct loader *l, const struct node *n, const struct key *k, void *object);
+/* When all files are read: finds the server. */
+void settings_report_resolve(struct loader *l);
+void settings_report_fini(struct settings_report *r);
+
+#endif

@@ -1,0 +1,122 @@
+/*
+ * The keys of a config's `verify`: who may sign its documents, and what a signature must say.
+ *
+ * What would surprise: what one config demands follows from the others. A key that is trusted for
+ * two documents could have its signature of one shown as that of the other, so that the path is
+ * demanded then, unless `bind` says otherwise; and a config that comes to share a key counts as
+ * changed at a reload (settings/fingerprint.c).
+ */
+#include "settings/keys/verify.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "settings/value.h"
+#include "crypto/minisign.h"
+
+#define CONFIG(member) MEMBER(settings_config, member)
+
+static const struct choice binds[] = {
+	{"config", SETTINGS_BIND_CONFIG},
+	{"path", SETTINGS_BIND_PATH},
+	{"none", SETTINGS_BIND_NONE},
+	{NULL, 0},
+};
+static const struct choice revs[] = {{"required", true}, {"optional", false}, {NULL, 0}};
+
+static const struct key verify_keys[] = {
+	{"public_key", set_texts, CONFIG(verify.public_keys), .max = 1,
+		.check = settings_check_public_key, .hidden = true},
+	{"public_keys", set_texts, CONFIG(verify.public_keys), .max = SETTINGS_MAX_PATTERNS,
+		.check = settings_check_public_key, .hidden = true},
+	{"bind", set_choice, CONFIG(verify.bind), .choices = binds},
+	{"rev", set_choice, CONFIG(verify.rev_required), .choices = revs},
+};
+
+/* An empty one is refused: it looks as if something were verified. */
+void settings_set_verify(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	static const struct mapping mapping = {verify_keys, COUNT(verify_keys)};
+	struct place seen[COUNT(verify_keys)] = {{0}};
+	const struct node *one = node_find(n, "public_key"), *list = node_find(n, "public_keys");
+
+	if (!expect(l, n, k->name, 1u << NODE_MAP, "a mapping with public_key or public_keys"))
+		return;
+	settings_walk(l, n, &mapping, k->name, seen, object);
+	if (!one == !list)
+		loader_complain(l, place_of_key(l, n),
+			"%s needs either public_key or public_keys, and has %s", k->name,
+			one ? "both" : "neither");
+}
+
+struct trusted {
+	struct signature_key key;
+	struct settings_config *config;
+};
+
+static int compare_trusted(const void *a, const void *b)
+{
+	const struct trusted *x = a, *y = b;
+
+	return memcmp(x->key.key, y->key.key, sizeof(x->key.key));
+}
+
+/* Says of each config that trusts the key, if there is another or it has other documents, that a
+ * signature by it could be meant for something else. */
+static void share(const struct trusted *first, const struct trusted *end)
+{
+	bool several = false;
+
+	for (const struct trusted *t = first; t < end; t++)
+		several |= t->config != first->config || t->config->layer_count > 1;
+	for (const struct trusted *t = first; several && t < end; t++)
+		t->config->verify.key_shared = true;
+}
+
+void settings_verify_resolve(struct loader *l)
+{
+	struct settings *s = l->s;
+	struct trusted *all;
+	size_t count = 0, n = 0;
+
+	for (size_t i = 0; i < s->config_count; i++)
+		for (char **key = s->configs[i]->verify.public_keys; key && *key; key++)
+			count++;
+	all = calloc(count + 1, sizeof(*all));
+	l->no_memory |= !all;
+	for (size_t i = 0; all && i < s->config_count; i++)
+		for (char **key = s->configs[i]->verify.public_keys; key && *key; key++) {
+			all[n].config = s->configs[i];
+			if (signature_parse_key(*key, &all[n].key) == 0)
+				n++;
+		}
+	if (n)
+		qsort(all, n, sizeof(*all), compare_trusted);
+	for (size_t i = 0, k; i < n; i = k) {
+		for (k = i + 1; k < n && compare_trusted(&all[i], &all[k]) == 0; k++)
+			;
+		share(&all[i], &all[k]);
+	}
+	free(all);
+	for (size_t i = 0; i < s->config_count; i++) {
+		struct settings_verify *v = &s->configs[i]->verify;
+
+		if (v->bind == SETTINGS_BIND_AUTO)
+			v->bind = v->key_shared ? SETTINGS_BIND_PATH : SETTINGS_BIND_NONE;
+	}
+}
+
+struct signature_demand settings_signature_demand(const struct settings_config *c, size_t layer)
+{
+	const struct settings_verify *v = &c->verify;
+
+	return (struct signature_demand){
+		.config = c->name,
+		.path = c->layers[layer].path,
+		.or_path = layer == 0 && c->bootstrap ? c->bootstrap->path : NULL,
+		.names_config = v->bind == SETTINGS_BIND_CONFIG,
+		.names_path = v->bind == SETTINGS_BIND_PATH,
+		.has_rev = v->rev_required,
+	};
+}

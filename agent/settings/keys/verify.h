@@ -1,0 +1,18 @@
+/*
+ * Who may sign the documents of a config, and what a signature must say it is for.
+ *
+ * Private to agent/settings, but for settings_signature_demand() (settings/settings.h). Threads:
+ * one. Errors: told through the loader, with their places. Bounds: SETTINGS_MAX_PATTERNS keys a
+ * config.
+ */
+#ifndef PULLET_SETTINGS_VERIFY_H
+#define PULLET_SETTINGS_VERIFY_H
+
+#include "settings/walk.h"
+
+/* The row of a config's key; the object is the config. */
+void settings_set_verify(struct loader *l, const struct node *n, const struct key *k, void *object);
+/* Finds out which keys are shared, when all files are read, and what that demands. */
+void settings_verify_resolve(struct loader *l);
+
+#endif

@@ -1,0 +1,546 @@
+/*
+ * One value of the agent's configuration: text to value, or the sentence why not.
+ *
+ * What would surprise: paths are refused rather than normalised ("//", "/./"), because two configs
+ * that write the same file are found by comparing texts; and users and groups are looked up here,
+ * when the configuration is read, so that a misspelt owner is an error with a line and not a failed
+ * publish at night.
+ */
+#include "settings/value.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/un.h>
+
+#include "settings/settings.h"
+#include "crypto/minisign.h"
+
+#define DIGITS "0123456789"
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+#define HEARTBEAT_TOPIC "pullet.heartbeat"
+
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+#define UNITS 5
+static const struct unit durations[UNITS] = {
+	{"ms", 1},
+	{"s", 1000},
+	{"m", 60 * 1000},
+	{"h", 60 * 60 * 1000},
+	{"d", 24 * 60 * 60 * 1000},
+};
+static const struct unit sizes[UNITS] = {
+	{"B", 1},
+	{"KiB", UINT64_C(1) << 10},
+	{"MiB", UINT64_C(1) << 20},
+	{"GiB", UINT64_C(1) << 30},
+	{"TiB", UINT64_C(1) << 40},
+};
+
+static int parse_units(
+	const char *text, const struct unit units[UNITS], size_t max_digits, uint64_t *ret)
+{
+	size_t digits = strspn(text, DIGITS);
+
+	if (digits == 0 || digits > max_digits)
+		return -EINVAL;
+	for (size_t i = 0; i < UNITS; i++) {
+		if (strcmp(text + digits, units[i].name))
+			continue;
+		*ret = strtoull(text, NULL, 10) * units[i].factor;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static const char *units_text(uint64_t n, const struct unit units[UNITS], char text[24])
+{
+	size_t i = UNITS - 1;
+
+	while (i > 0 && (n == 0 || n % units[i].factor))
+		i--;
+	snprintf(text, 24, "%llu%s", (unsigned long long)(n / units[i].factor), units[i].name);
+	return text;
+}
+
+int settings_parse_duration(const char *text, uint64_t *ret_ms)
+{
+	return parse_units(text, durations, 11, ret_ms); /* 11 digits of days fit 64 bits */
+}
+
+int settings_parse_size(const char *text, uint64_t *ret_bytes)
+{
+	return parse_units(text, sizes, 7, ret_bytes); /* 7 digits of TiB fit 64 bits */
+}
+
+const char *settings_duration_text(uint64_t ms, char text[24])
+{
+	return units_text(ms, durations, text);
+}
+
+const char *settings_size_text(uint64_t bytes, char text[24])
+{
+	return units_text(bytes, sizes, text);
+}
+
+const char *settings_parse_percent(const char *text, unsigned *ret_percent)
+{
+	size_t digits = strspn(text, DIGITS);
+
+	if (digits == 0 || digits > 3 || strcmp(text + digits, "%"))
+		return "is not a percentage: write a whole number and %, such as 10%";
+	*ret_percent = (unsigned)strtoul(text, NULL, 10);
+	return NULL;
+}
+
+const char *settings_parse_signal(const char *text, int *ret_signal)
+{
+	static const struct {
+		const char *name;
+		int number;
+	} signals[] = {
+		{"HUP", SIGHUP},
+		{"USR1", SIGUSR1},
+		{"USR2", SIGUSR2},
+		{"TERM", SIGTERM},
+		{"INT", SIGINT},
+		{"QUIT", SIGQUIT},
+		{"WINCH", SIGWINCH},
+		{"CONT", SIGCONT},
+	};
+	const char *name = strncmp(text, "SIG", 3) ? text : text + 3;
+	size_t digits = strspn(text, DIGITS);
+	unsigned long number = digits && digits < 3 && !text[digits] ? strtoul(text, NULL, 10) : 0;
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		if (!strcmp(name, signals[i].name))
+			number = (unsigned long)signals[i].number;
+	if (number < 1 || number > 31)
+		return "is not a signal: one of HUP, USR1, USR2, TERM, INT, QUIT, WINCH and CONT, "
+		       "or a number from 1 to 31";
+	*ret_signal = (int)number;
+	return NULL;
+}
+
+const char *settings_parse_mode(const char *text, mode_t *ret_mode)
+{
+	size_t digits = strspn(text, "01234567");
+	unsigned long mode;
+
+	if (digits < 3 || digits > 4 || text[digits])
+		return "is not a file mode: write three or four octal digits, such as \"0640\"";
+	mode = strtoul(text, NULL, 8);
+	if (mode > 0777)
+		return "sets more than permissions: at most 0755 makes sense here";
+	if (mode & 0022)
+		return "lets others write the file: only its owner may, as in \"0640\"";
+	if (!(mode & 0400))
+		return "keeps the owner from reading the file: add 0400";
+	*ret_mode = (mode_t)mode;
+	return NULL;
+}
+
+/* A decimal id below (uid_t)-1, which means "leave". */
+static bool parse_id(const char *text, uint32_t *ret_id)
+{
+	size_t digits = strspn(text, DIGITS);
+	unsigned long long id;
+
+	if (digits == 0 || digits > 10 || text[digits])
+		return false;
+	id = strtoull(text, NULL, 10);
+	if (id >= UINT32_MAX)
+		return false;
+	*ret_id = (uint32_t)id;
+	return true;
+}
+
+static bool find_user(const char *name, uid_t *ret_uid)
+{
+	const struct passwd *p;
+
+	if (parse_id(name, ret_uid))
+		return true;
+	p = getpwnam(name);
+	if (!p)
+		return false;
+	*ret_uid = p->pw_uid;
+	return true;
+}
+
+static bool find_group(const char *name, gid_t *ret_gid)
+{
+	const struct group *g;
+
+	if (parse_id(name, ret_gid))
+		return true;
+	g = getgrnam(name);
+	if (!g)
+		return false;
+	*ret_gid = g->gr_gid;
+	return true;
+}
+
+const char *settings_parse_owner(const char *text, uid_t *ret_uid, gid_t *ret_gid)
+{
+	char user[256];
+	size_t len = strcspn(text, ":");
+	const char *group = text[len] ? text + len + 1 : NULL;
+	uid_t uid = (uid_t)-1;
+	gid_t gid = (gid_t)-1;
+
+	if (strlen(text) >= sizeof(user) || (len == 0 && !group) || (group && !*group) ||
+		(group && strchr(group, ':')))
+		return "is not an owner: write user, user:group or :group";
+	memcpy(user, text, len);
+	user[len] = '\0';
+	if (len && !find_user(user, &uid))
+		return "names a user that does not exist here";
+	if (group && !find_group(group, &gid))
+		return "names a group that does not exist here";
+	*ret_uid = uid;
+	*ret_gid = gid;
+	return NULL;
+}
+
+const char *settings_parse_group(const char *text, gid_t *ret_gid)
+{
+	if (!text[0] || strlen(text) >= 256 || strchr(text, ':'))
+		return "is not a group: write its name or its number";
+	return find_group(text, ret_gid) ? NULL : "names a group that does not exist here";
+}
+
+static bool has_controls(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			return true;
+	return false;
+}
+
+/* The inside of [ ]: an IPv6 address, with a zone if it has one. */
+static bool is_v6(const char *text, size_t len)
+{
+	char address[INET6_ADDRSTRLEN];
+	struct in6_addr v6;
+	const char *zone = memchr(text, '%', len);
+	size_t n = zone ? (size_t)(zone - text) : len;
+
+	if (n >= sizeof(address))
+		return false;
+	memcpy(address, text, n);
+	address[n] = '\0';
+	if (inet_pton(AF_INET6, address, &v6) != 1)
+		return false;
+	/* a zone is a name, the rest of the text behind it is the caller's */
+	return !zone || (n + 1 < len && strspn(zone + 1, LETTERS DIGITS "._-") >= len - n - 1);
+}
+
+/* HOST[:PORT] in len bytes. Bytes over 0x7f may be part of an international name. */
+static const char *check_host_port(
+	const char *text, size_t len, bool need_port, unsigned long min_port)
+{
+	const char *end = text + len, *p = text;
+	unsigned long port;
+
+	if (len && *p == '[') {
+		p = memchr(text, ']', len);
+		if (!p || !is_v6(text + 1, (size_t)(p - text - 1)))
+			return "has no good IPv6 address between [ and ]";
+		p++;
+	} else {
+		while (p < end && (isalnum((unsigned char)*p) || (unsigned char)*p >= 0x80 ||
+					  *p == '.' || *p == '-' || *p == '_'))
+			p++;
+		if (p == text)
+			return "names no host";
+	}
+	if (p == end)
+		return need_port ? "names no port: write HOST:PORT" : NULL;
+	if (*p++ != ':')
+		return "has a character in the host that cannot be there";
+	if (p == end || end - p > 5 || strspn(p, DIGITS) < (size_t)(end - p))
+		return "has no good port: write a number up to 65535 behind the host";
+	port = strtoul(p, NULL, 10);
+	return port < min_port || port > 65535 ? "has a port out of range: at most 65535" : NULL;
+}
+
+const char *settings_check_url(const char *text)
+{
+	const char *authority;
+	size_t len;
+
+	if (!strncasecmp(text, "http://", 7))
+		authority = text + 7;
+	else if (!strncasecmp(text, "https://", 8))
+		authority = text + 8;
+	else
+		return "must begin with http:// or https://";
+	len = strcspn(authority, "/?#");
+	if (memchr(authority, '@', len))
+		return "holds credentials, which do not belong in the URL: remove USER:PASSWORD@";
+	if (strlen(text) > SETTINGS_MAX_URL)
+		return "is too long: at most 1023 bytes";
+	if (has_controls(text) || strchr(text, ' '))
+		return "holds a space or a control character: write it as %20 or the like";
+	if (strchr(text, '#'))
+		return "has a fragment (#...), which is never sent to a server: remove it";
+	return check_host_port(authority, len, false, 1);
+}
+
+const char *settings_check_base_url(const char *text)
+{
+	return strchr(text, '?') ? "has a query (?...): that belongs into the paths"
+				 : settings_check_url(text);
+}
+
+const char *settings_check_url_path(const char *text)
+{
+	if (*text != '/')
+		return "must begin with /: it is put behind each URL of the server";
+	if (strlen(text) > SETTINGS_MAX_URL)
+		return "is too long: at most 1023 bytes";
+	if (has_controls(text) || strchr(text, ' '))
+		return "holds a space or a control character: write it as %20 or the like";
+	return strchr(text, '#')
+		       ? "has a fragment (#...), which is never sent to a server: remove it"
+		       : NULL;
+}
+
+const char *settings_check_file_url(const char *text)
+{
+	if (strncmp(text, "file:///", 8) != 0)
+		return "must begin with file:///, followed by an absolute path";
+	return settings_check_path(text + 7);
+}
+
+const char *settings_check_word(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len >= 1 && len <= 128 && strspn(text, LETTERS DIGITS "._:/+=-") == len
+		       ? NULL
+		       : "is not a name: 1 to 128 letters, digits and ._:/+=-";
+}
+
+const char *settings_check_header_name(const char *text)
+{
+	/* what the agent sets itself, or what would change how a message is framed */
+	static const char *const own[] = {"Accept-Encoding", "Connection", "Content-Length",
+		"If-Modified-Since", "If-None-Match", "Range", "Transfer-Encoding", "Upgrade"};
+	size_t len = strlen(text);
+
+	if (len < 1 || len > 64 || strspn(text, LETTERS DIGITS "!#$%&'*+-.^_`|~") < len)
+		return "is not a header name: letters, digits and '-', at most 64";
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (!strcasecmp(text, own[i]))
+			return "is a header that the agent sets itself";
+	return NULL;
+}
+
+const char *settings_check_header_value(const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len < 1 || len > SETTINGS_MAX_SECRET)
+		return "must have 1 to 8192 bytes";
+	return has_controls(text) ? "holds a control character" : NULL;
+}
+
+const char *settings_check_user(const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len < 1 || len > 255)
+		return "must have 1 to 255 bytes";
+	if (strchr(text, ':'))
+		return "holds a ':', which ends a user's name in HTTP";
+	return has_controls(text) ? "holds a control character" : NULL;
+}
+
+const char *settings_check_endpoint(const char *text)
+{
+	if (has_controls(text) || strchr(text, ' '))
+		return "holds a space or a control character";
+	if (!strncmp(text, "tcp://", 6))
+		return check_host_port(text + 6, strlen(text + 6), true, 1);
+	if (strncmp(text, "ipc://", 6))
+		return "must be tcp://HOST:PORT or ipc:///PATH";
+	if (strlen(text + 6) >= sizeof(((struct sockaddr_un *)0)->sun_path))
+		return "has a path that is too long for a socket: at most 107 bytes";
+	return settings_check_path(text + 6);
+}
+
+const char *settings_check_address(const char *text)
+{
+	return check_host_port(text, strlen(text), true, 0);
+}
+
+const char *settings_check_path(const char *text)
+{
+	size_t len = strlen(text), segment = 0;
+
+	if (*text != '/')
+		return "must be an absolute path, beginning with /";
+	if (text[len - 1] == '/')
+		return "ends with /: name it without";
+	if (len > SETTINGS_MAX_PATH)
+		return "is too long: at most 4000 bytes";
+	if (has_controls(text))
+		return "holds a control character";
+	for (const char *p = text + 1;; p += segment + 1) {
+		segment = strcspn(p, "/");
+		if (segment == 0 || (segment == 1 && !strncmp(p, ".", 1)) ||
+			(segment == 2 && !strncmp(p, "..", 2)))
+			return "has a part that is empty, \".\" or \"..\": write the path without";
+		if (!p[segment])
+			break;
+	}
+	return segment > SETTINGS_MAX_FILENAME
+		       ? "has a last part that is too long: at most 230 bytes"
+		       : NULL;
+}
+
+const char *settings_check_runtime_dir(const char *text)
+{
+	if (strlen(text) + sizeof("/control.sock") > sizeof(((struct sockaddr_un *)0)->sun_path))
+		return "is too long for the control socket in it: at most 94 bytes";
+	return settings_check_path(text);
+}
+
+const char *settings_check_topic(const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len < 1 || len > 255)
+		return "must have 1 to 255 bytes";
+	return strcmp(text, HEARTBEAT_TOPIC) ? NULL
+					     : "is the topic of the heartbeats: choose another";
+}
+
+static bool is_name(const char *text, size_t max)
+{
+	size_t len = strlen(text);
+
+	return len >= 1 && len <= max && strspn(text, LETTERS DIGITS "._-") == len &&
+	       !strchr("._-", *text);
+}
+
+const char *settings_check_name(const char *text)
+{
+	return is_name(text, SETTINGS_MAX_NAME)
+		       ? NULL
+		       : "is not a name: 1 to 64 letters, digits, '.', '_' and '-', a letter or "
+			 "digit first";
+}
+
+const char *settings_check_file_name(const char *text)
+{
+	return is_name(text, SETTINGS_MAX_SET_NAME)
+		       ? NULL
+		       : "is not the name of a file in the directory: 1 to 200 letters, digits, "
+			 "'.', '_' and '-', a letter or digit first";
+}
+
+const char *settings_check_pattern(const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len < 1 || len > SETTINGS_MAX_KEY)
+		return "must have 1 to 1023 bytes";
+	return has_controls(text) ? "holds a control character" : NULL;
+}
+
+const char *settings_check_key(const char *text)
+{
+	for (const char *p = strchr(text, '\\'); p; p = strchr(p + 2, '\\'))
+		if (p[1] != '.' && p[1] != '\\')
+			return "has a backslash that is not before a dot or a backslash: write it "
+			       "twice";
+	return settings_check_pattern(text);
+}
+
+const char *settings_check_argument(const char *text)
+{
+	return strlen(text) > SETTINGS_MAX_ARGUMENT ? "is too long: at most 8191 bytes" : NULL;
+}
+
+const char *settings_check_public_key(const char *text)
+{
+	struct signature_key key;
+
+	/* "Ed" in base64 is RW and the first two bits of the next letter */
+	if (strlen(text) != 56 || strspn(text, LETTERS DIGITS "+/") != 56 ||
+		strncmp(text, "RW", 2) || !strchr("QRST", text[2]) ||
+		signature_parse_key(text, &key))
+		return "is not a public key of minisign: 56 characters beginning with RW, the last "
+		       "line of the .pub file that minisign -G makes";
+	return NULL;
+}
+
+const char *settings_check_label(const char *text)
+{
+	if (strlen(text) > 255)
+		return "is too long: at most 255 bytes";
+	return has_controls(text) ? "holds a control character" : NULL;
+}
+
+const char *settings_shown(const char *text, char out[SETTINGS_SHOWN])
+{
+	const size_t max = SETTINGS_SHOWN - sizeof("\"...\"");
+	size_t n = strnlen(text, max + 1);
+	bool cut = n > max;
+
+	if (cut)
+		for (n = max; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80; n--)
+			; /* not inside a UTF-8 sequence */
+	snprintf(out, SETTINGS_SHOWN, "\"%.*s%s\"", (int)n, text, cut ? "..." : "");
+	for (char *p = out; *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = '?';
+	return out;
+}
+
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+unsigned settings_distance(const char *a, const char *b)
+{
+	unsigned rows[3][SETTINGS_MAX_WORD + 1];
+	unsigned *before = rows[0], *above = rows[1], *row = rows[2], *spare;
+	size_t la = strnlen(a, SETTINGS_MAX_WORD + 1), lb = strnlen(b, SETTINGS_MAX_WORD + 1);
+
+	if (la > SETTINGS_MAX_WORD || lb > SETTINGS_MAX_WORD)
+		return UINT_MAX;
+	for (unsigned j = 0; j <= lb; j++)
+		row[j] = j;
+	for (unsigned i = 1; i <= la; i++) {
+		spare = before, before = above, above = row, row = spare;
+		row[0] = i;
+		for (unsigned j = 1; j <= lb; j++) {
+			int ca = tolower((unsigned char)a[i - 1]),
+			    cb = tolower((unsigned char)b[j - 1]);
+
+			row[j] = least(above[j - 1] + (ca != cb), least(above[j], row[j - 1]) + 1);
+			if (i > 1 && j > 1 && ca == tolower((unsigned char)b[j - 2]) &&
+				cb == tolower((unsigned char)a[i - 2]))
+				row[j] = least(row[j], before[j - 2] + 1);
+		}
+	}
+	return row[lb];
+}

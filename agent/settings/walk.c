@@ -1,0 +1,338 @@
+/*
+ * Tables of keys against mappings.
+ *
+ * What would surprise: nothing stops at the first error. Each value is judged where it stands, what
+ * is wrong is told and left out, and only the count at the end decides whether there are settings.
+ */
+#include "settings/walk.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "settings/value.h"
+
+/* ---- telling ---- */
+
+struct place place_of(const struct loader *l, const struct node *n)
+{
+	return (struct place){l->file, n->line, n->column};
+}
+
+struct place place_of_key(const struct loader *l, const struct node *n)
+{
+	return n->key_line ? (struct place){l->file, n->key_line, n->key_column} : place_of(l, n);
+}
+
+void complain_value(struct loader *l, const struct node *n, const struct key *k, const char *why)
+{
+	bool is_path = k->check == settings_check_url_path; /* whose query may be a secret */
+	char shown[SETTINGS_SHOWN];
+
+	if (k->hidden || !n->text)
+		loader_complain(l, place_of(l, n), "%s %s", k->name, why);
+	else
+		loader_complain(l, place_of(l, n), "%s: %s %s", k->name,
+			settings_shown(is_path ? LOG_URL(n->text) : n->text, shown), why);
+}
+
+bool expect(struct loader *l, const struct node *n, const char *name, unsigned types,
+	const char *wanted)
+{
+	static const char *const is[] = {
+		[NODE_NULL] = "empty",
+		[NODE_BOOL] = "true or false",
+		[NODE_INT] = "a number",
+		[NODE_DOUBLE] = "a number with a fraction",
+		[NODE_STRING] = "a text",
+		[NODE_LIST] = "a list",
+		[NODE_MAP] = "a mapping",
+	};
+	/* an item that is a mapping: {path} without quotes, or a colon in a text */
+	bool quotes =
+		types == 1u << NODE_STRING && ((n->type >= NODE_BOOL && n->type < NODE_STRING) ||
+						      (n->type == NODE_MAP && !n->key));
+
+	if (types & 1u << n->type)
+		return true;
+	loader_complain(l, place_of(l, n), "%s must be %s, but it is %s%s", name, wanted,
+		is[n->type], quotes ? ": put it in quotes" : "");
+	return false;
+}
+
+/* ---- one value ---- */
+
+static void store(void *object, const struct key *k, uint64_t value)
+{
+	void *member = (char *)object + k->offset;
+
+	switch (k->size) {
+	case sizeof(bool):
+		*(bool *)member = value != 0;
+		break;
+	case sizeof(unsigned): /* and the enums */
+		*(unsigned *)member = (unsigned)value;
+		break;
+	case sizeof(uint64_t):
+		*(uint64_t *)member = value;
+		break;
+	}
+}
+
+void set_text(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	char **member = (char **)(void *)((char *)object + k->offset);
+	const char *why;
+
+	if (!expect(l, n, k->name, 1u << NODE_STRING, "a text"))
+		return;
+	why = k->check(n->text);
+	if (why)
+		complain_value(l, n, k, why);
+	else
+		*member = loader_copy(l, n->text);
+}
+
+void set_duration(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	char low[24], high[24];
+	uint64_t ms;
+
+	if (!expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a duration such as 30s"))
+		return;
+	if (n->type == NODE_INT || (*n->text && !n->text[strspn(n->text, "0123456789")]))
+		complain_value(
+			l, n, k, "has no unit: write it with ms, s, m, h or d behind the number");
+	else if (settings_parse_duration(n->text, &ms))
+		complain_value(l, n, k,
+			"is not a duration: write a whole number and a unit, such as 500ms, 10s, "
+			"5m, 1h or 2d");
+	else if (ms < k->min || ms > k->max)
+		loader_complain(l, place_of(l, n), "%s must be between %s and %s", k->name,
+			settings_duration_text(k->min, low), settings_duration_text(k->max, high));
+	else
+		store(object, k, ms);
+}
+
+void set_size(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	char low[24], high[24];
+	uint64_t bytes;
+
+	if (!expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a size such as 8MiB"))
+		return;
+	if (settings_parse_size(n->text, &bytes))
+		complain_value(l, n, k,
+			"is not a size: write a whole number and a unit, such as 64KiB, 8MiB or "
+			"1GiB");
+	else if (bytes < k->min || bytes > k->max)
+		loader_complain(l, place_of(l, n), "%s must be between %s and %s", k->name,
+			settings_size_text(k->min, low), settings_size_text(k->max, high));
+	else
+		store(object, k, bytes);
+}
+
+void set_percent(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	unsigned percent;
+	const char *why;
+
+	if (!expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a percentage such as 10%"))
+		return;
+	why = settings_parse_percent(n->text, &percent);
+	if (why)
+		complain_value(l, n, k, why);
+	else if (percent < k->min || percent > k->max)
+		loader_complain(l, place_of(l, n), "%s must be between %u%% and %u%%", k->name,
+			(unsigned)k->min, (unsigned)k->max);
+	else
+		store(object, k, percent);
+}
+
+void set_number(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	if (!expect(l, n, k->name, 1u << NODE_INT, "a whole number"))
+		return;
+	if (n->integer < (int64_t)k->min || n->integer > (int64_t)k->max)
+		loader_complain(l, place_of(l, n), "%s must be between %u and %u", k->name,
+			(unsigned)k->min, (unsigned)k->max);
+	else
+		store(object, k, (uint64_t)n->integer);
+}
+
+void set_choice(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	char wanted[128] = "one of";
+	const struct choice *c = k->choices;
+
+	for (; n->text && c->name;
+		c++) /* a plain 1.2 is a number in YAML: what counts is how it was written */
+		if (!strcmp(c->name, n->text))
+			break;
+	if (n->text && c->name) {
+		store(object, k, c->value);
+		return;
+	}
+	for (c = k->choices; c->name; c++) {
+		size_t len = strlen(wanted);
+
+		snprintf(wanted + len, sizeof(wanted) - len, "%s %s", c == k->choices ? "" : ",",
+			c->name);
+	}
+	loader_complain(l, place_of(l, n), "%s must be %s", k->name, wanted);
+}
+
+void set_mode(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	mode_t mode;
+	const char *why;
+
+	/* a plain 0640 is the number 640 in YAML 1.2: what counts is how it was written */
+	if (!expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a file mode like \"0640\""))
+		return;
+	why = settings_parse_mode(n->text, &mode);
+	if (why)
+		complain_value(l, n, k, why);
+	else
+		store(object, k, mode);
+}
+
+void set_bool(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	static const struct choice choices[] = {{"true", true}, {"false", false}, {NULL, 0}};
+	struct key row = *k;
+
+	row.choices = choices;
+	set_choice(l, n, &row, object);
+}
+
+/* ---- several texts ---- */
+
+void settings_texts_free(char **texts)
+{
+	for (char **t = texts; t && *t; t++)
+		free(*t);
+	free(texts);
+}
+
+static void add_text(struct loader *l, const struct node *n, const struct key *k, char **texts)
+{
+	char name[64];
+	const char *why;
+
+	snprintf(name, sizeof(name), "%s%s", k->max == 1 ? "" : "each of ", k->name);
+	if (!expect(l, n, name, 1u << NODE_STRING, "a text"))
+		return;
+	why = k->check(n->text);
+	if (why) {
+		complain_value(l, n, k, why);
+		return;
+	}
+	while (*texts)
+		texts++;
+	*texts = loader_copy(l, n->text);
+}
+
+void set_texts(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	char ***member = (char ***)(void *)((char *)object + k->offset);
+	bool one = k->max == 1;
+
+	if (!one && !expect(l, n, k->name, 1u << NODE_LIST, "a list of texts"))
+		return;
+	if (!one && (n->count == 0 || n->count > k->max)) {
+		loader_complain(l, place_of(l, n), "%s must have 1 to %u items, but it has %zu",
+			k->name, (unsigned)k->max, n->count);
+		return;
+	}
+	settings_texts_free(*member);
+	*member = calloc(one ? 2 : n->count + 1, sizeof(**member));
+	l->no_memory |= !*member;
+	for (const struct node *item = one ? n : n->first; item && *member;
+		item = one ? NULL : item->next)
+		add_text(l, item, k, *member);
+}
+
+/* ---- mappings ---- */
+
+static const struct key *nearest(const struct mapping *m, const char *word)
+{
+	const struct key *best = NULL;
+	unsigned least = UINT_MAX;
+
+	for (size_t i = 0; i < m->count; i++) {
+		size_t a = strlen(word), b = strlen(m->keys[i].name);
+		size_t limit = (a > b ? a : b) / 3;
+		unsigned d = settings_distance(word, m->keys[i].name);
+
+		if (d <= limit && d < least) {
+			least = d;
+			best = &m->keys[i];
+		}
+	}
+	return best;
+}
+
+static void complain_unknown(
+	struct loader *l, const struct node *n, const struct mapping *m, const char *where)
+{
+	const struct key *k = nearest(m, n->key);
+	char shown[SETTINGS_SHOWN], known[512] = "";
+
+	if (k) {
+		loader_complain(l, place_of_key(l, n), "unknown key %s in %s: did you mean \"%s\"?",
+			settings_shown(n->key, shown), where, k->name);
+		return;
+	}
+	for (size_t i = 0; i < m->count; i++) {
+		size_t len = strlen(known);
+
+		snprintf(known + len, sizeof(known) - len, "%s%s", i ? ", " : "", m->keys[i].name);
+	}
+	loader_complain(l, place_of_key(l, n), "unknown key %s in %s: the keys there are %s",
+		settings_shown(n->key, shown), where, known);
+}
+
+void settings_walk(struct loader *l, const struct node *map, const struct mapping *m,
+	const char *where, struct place *seen, void *object)
+{
+	for (const struct node *n = map->first; n; n = n->next) {
+		const struct key *k = m->keys;
+
+		while (k < m->keys + m->count && strcmp(k->name, n->key))
+			k++;
+		if (k == m->keys + m->count) {
+			complain_unknown(l, n, m, where);
+			continue;
+		}
+		struct place *s = &seen[k - m->keys];
+
+		if (s->file && (!k->merges || s->file == l->file)) {
+			loader_complain(l, place_of_key(l, n), "%s is set twice: first at %s:%u:%u",
+				k->name, s->file, s->line, s->column);
+			if (!k->merges)
+				continue;
+		} else {
+			*s = place_of_key(l, n);
+		}
+		k->set(l, n, k, object);
+	}
+	for (size_t i = 0; i < m->count; i++)
+		if (m->keys[i].required && !seen[i].file)
+			loader_complain(l, place_of_key(l, map), "%s has no %s, which it needs",
+				where, m->keys[i].name);
+}
+
+bool expect_map(struct loader *l, const struct node *n, const char *name)
+{
+	return expect(l, n, name, 1u << NODE_MAP | 1u << NODE_NULL, "a mapping");
+}
+
+bool has_room(struct loader *l, const struct node *n, size_t count, size_t max, const char *what)
+{
+	if (count >= max)
+		loader_complain(l, place_of_key(l, n), "too many %s: at most %zu", what, max);
+	return count < max;
+}

@@ -1,0 +1,340 @@
+/*
+ * A version on its way. Surprising: it may be made of parts that came just now and parts that have
+ * stood for long; the version that results is new all the same.
+ */
+#include "verify/candidate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "document/diff.h"
+#include "document/flatten.h"
+
+struct candidate *candidate_new(void)
+{
+	/* pages of its own: a thousand may wait for the disk, and leave no holes in the heap */
+	struct candidate *c =
+		mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (c == MAP_FAILED)
+		return NULL;
+	buffer_init(&c->body, CANDIDATE_MAX_BYTES);
+	buffer_init(&c->text, CANDIDATE_MAX_TEXT);
+	c->expires_ms = INT64_MAX;
+	return c;
+}
+
+void candidate_free(struct candidate *c)
+{
+	if (!c)
+		return;
+	version_fini(&c->version);
+	compose_fini(&c->composition);
+	buffer_fini(&c->body);
+	buffer_fini(&c->text);
+	for (size_t i = 0; i < c->key_count; i++)
+		free(c->keys[i]);
+	for (size_t i = 0; i < STORE_MAX_PARTS; i++)
+		free(c->mismatches[i]);
+	free(c->keys);
+	free(c->image);
+	munmap(c, sizeof(*c));
+}
+
+/* ---- bytes ---- */
+
+/* The parts' places in the body, when it does not grow any more. */
+static void find_pieces(struct candidate *c)
+{
+	size_t at = 0, layer = 0;
+
+	for (size_t i = 0; i < c->version.part_count; i++) {
+		struct part *p = &c->version.parts[i];
+		bool signature = strcmp(p->type, "minisig") == 0;
+
+		layer += i && !signature;
+		c->pieces[i].facts = p;
+		c->pieces[i].data = c->body.data ? c->body.data + at : "";
+		c->pieces[i].layer = layer;
+		c->pieces[i].signature = signature;
+		c->pieces[i].mismatch = c->mismatches[i] ? c->mismatches[i] : "";
+		at += p->len;
+	}
+}
+
+/* One part of the run. */
+static int take_part(struct candidate *c, const struct gather_part *part, size_t i,
+	const struct version *held, const struct buffer *body)
+{
+	const struct part *facts = &part->facts;
+	const char *data = part->body.data;
+	size_t at = 0;
+	int r;
+
+	if (part->state == GATHER_HELD) {
+		facts = &held->parts[i];
+		for (size_t k = 0; k < i; k++)
+			at += held->parts[k].len;
+		data = body->data + at;
+	}
+	r = part_copy(facts, &c->version.parts[i]);
+	if (r)
+		return r;
+	c->version.part_count++;
+	if (part->state == GATHER_PULLED && part->mismatch) {
+		c->mismatches[i] =
+			strdup(part->mismatch); /* the gather forgets it with the bytes */
+		if (!c->mismatches[i])
+			return -ENOMEM;
+	}
+	return facts->len ? buffer_append(&c->body, data, facts->len) : 0;
+}
+
+static bool has_held(const struct gather *g)
+{
+	for (size_t i = 0; i < gather_count(g); i++)
+		if (gather_part(g, i)->state == GATHER_HELD)
+			return true;
+	return false;
+}
+
+/* The bytes of a version that stands. */
+static int load_body(struct store *store, const struct version *v, struct buffer *ret_body)
+{
+	struct version stored;
+	int r = store_load_generation(store, v->generation, &stored, ret_body);
+
+	if (r)
+		return r;
+	r = version_same(v, &stored) ? 0 : -EBADMSG;
+	version_fini(&stored);
+	return r;
+}
+
+int candidate_take(struct candidate *c, const struct gather *g, struct store *store,
+	const struct version *held, const struct buffer *body, int64_t wall_ms, char why[FILE_WHY])
+{
+	size_t count = gather_count(g);
+	struct buffer loaded;
+	int r = 0;
+
+	buffer_init(&loaded, CANDIDATE_MAX_BYTES);
+	snprintf(why, FILE_WHY, "out of memory");
+	if (!body && has_held(g)) {
+		r = load_body(store, held, &loaded);
+		if (r)
+			snprintf(why, FILE_WHY,
+				"the version that stands cannot be read from the state directory");
+	}
+	c->version.pulled_ms = wall_ms;
+	c->version.origin = strdup("pull");
+	c->version.parts = calloc(count, sizeof(*c->version.parts));
+	if (!c->version.origin || !c->version.parts)
+		r = -ENOMEM;
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = take_part(c, gather_part(g, i), i, held, body ? body : &loaded);
+	if (r == 0)
+		r = digest_sha256(
+			c->body.data ? c->body.data : "", c->body.len, NULL, 0, c->version.sha256);
+	buffer_fini(&loaded);
+	find_pieces(c);
+	c->save = true;
+	return r;
+}
+
+int candidate_load(struct candidate *c, struct store *store, uint64_t generation,
+	unsigned *ret_damaged, char why[FILE_WHY])
+{
+	int r;
+
+	*ret_damaged = 0;
+	r = generation ? store_load_generation(store, generation, &c->version, &c->body)
+		       : store_load(store, &c->version, &c->body, ret_damaged);
+	if (r == 0 && c->version.product_len) {
+		size_t parts = c->body.len - c->version.product_len;
+
+		r = buffer_append(&c->text, c->body.data + parts, c->version.product_len);
+		c->has_text = true;
+		c->body.len = parts;
+	}
+	if (r)
+		snprintf(why, FILE_WHY,
+			"generation %llu cannot be read from the state directory: %s",
+			(unsigned long long)generation, strerror(-r));
+	else
+		find_pieces(c);
+	return r;
+}
+
+/* ---- document ---- */
+
+int candidate_compose(struct candidate *c, const struct settings_config *config,
+	const struct ledger *ledger, char why[FILE_WHY])
+{
+	size_t documents = 0;
+
+	/* what the state directory holds may be of other layers than those of today */
+	for (size_t i = 0; i < c->version.part_count; i++)
+		documents += !c->pieces[i].signature;
+	if (documents != config->layer_count) {
+		snprintf(why, FILE_WHY, "it is made of %zu layers, and %zu are configured now",
+			documents, config->layer_count);
+		return -EINVAL;
+	}
+	return compose(config, c->pieces, c->version.part_count, ledger, &c->composition, why);
+}
+
+/* The pulled bytes, without the signature behind them. */
+static int write_verbatim(struct candidate *c)
+{
+	if (c->version.part_count == 1)
+		return 0; /* they are the body */
+	c->has_text = true;
+	return buffer_append(&c->text, c->pieces[0].data, c->pieces[0].facts->len);
+}
+
+static int write_document(const struct node *root, enum settings_format format, struct buffer *text,
+	char why[FILE_WHY])
+{
+	bool json = format == SETTINGS_FORMAT_JSON;
+	int r = document_write(root, json ? DOCUMENT_JSON : DOCUMENT_YAML, text);
+
+	if (r == -EMSGSIZE)
+		snprintf(why, FILE_WHY,
+			"cannot be written as %s: it would take more than the %zu bytes that are "
+			"allowed (4 times max_size of the server): nest its texts less deep, or "
+			"split the config",
+			json ? "json" : "yaml", text->max);
+	else if (r)
+		snprintf(why, FILE_WHY, "cannot be written as %s: %s", json ? "json" : "yaml",
+			r == -EINVAL ? "it holds a number that the format does not have"
+				     : strerror(-r));
+	return r;
+}
+
+static int write_text(struct candidate *c, const struct settings_config *config, char why[FILE_WHY])
+{
+	const struct node *root = c->composition.root;
+	enum settings_format format = config->format;
+	int r = 0;
+
+	if (format == SETTINGS_FORMAT_RUN)
+		return 0;
+	buffer_clear(&c->text); /* of a program that made it before the settings changed */
+	c->has_text = false;
+	if (config->dir)
+		return 0;
+	if (format == SETTINGS_VERBATIM && !c->composition.merged)
+		return write_verbatim(c);
+	c->text.max = config->max_made;
+	if (format == SETTINGS_VERBATIM) /* an override: the bytes are not what is meant any more */
+		format = c->version.parts[0].type[0] == 'j' ? SETTINGS_FORMAT_JSON
+							    : SETTINGS_FORMAT_YAML;
+	c->has_text = true;
+	if (format == SETTINGS_FORMAT_ENV || format == SETTINGS_FORMAT_PROPERTIES)
+		r = format_write(root,
+			format == SETTINGS_FORMAT_ENV ? FORMAT_ENV : FORMAT_PROPERTIES, &c->text,
+			why);
+	else
+		r = write_document(root, format, &c->text, why);
+	c->text.max = CANDIDATE_MAX_TEXT; /* a program may make more of it */
+	return r;
+}
+
+int candidate_outputs(struct candidate *c, const struct settings_config *config,
+	const char *version_text, bool snapshot, char why[FILE_WHY])
+{
+	int r = write_text(c, config, why);
+
+	if (r == 0 && snapshot && c->composition.root)
+		r = image_build(c->composition.root, c->version.pulled_ms, version_text,
+			config->max_made, &c->image, &c->image_len, why);
+	return r;
+}
+
+int candidate_compare(struct candidate *c, const struct node *before)
+{
+	struct diff *d;
+	int r;
+
+	c->all_changed = !before || !c->composition.root;
+	if (c->all_changed)
+		return 0;
+	r = diff_new(before, c->composition.root, &d);
+	if (r) { /* their paths are longer than anybody could read */
+		c->all_changed = r == -EMSGSIZE;
+		return c->all_changed ? 0 : r;
+	}
+	c->keys = calloc(diff_count(d) + 1, sizeof(*c->keys));
+	r = c->keys ? 0 : -ENOMEM;
+	for (size_t i = 0; r == 0 && i < diff_count(d); i++) {
+		const char *path = diff_at(d, i)->path;
+
+		/* a list that became a mapping: removed and added at one path */
+		if (c->key_count && strcmp(c->keys[c->key_count - 1], path) == 0)
+			continue;
+		c->keys[c->key_count] = strdup(path);
+		if (c->keys[c->key_count])
+			c->key_count++;
+		else
+			r = -ENOMEM;
+	}
+	diff_free(d);
+	return r;
+}
+
+static const struct compose_piece *document_of(const struct candidate *c, size_t layer)
+{
+	const struct compose_piece *p = c->pieces;
+
+	while (p->signature || p->layer != layer)
+		p++;
+	return p;
+}
+
+int candidate_compare_files(
+	struct candidate *c, const struct candidate *before, const struct settings_config *config)
+{
+	c->all_changed = !before;
+	if (c->all_changed)
+		return 0;
+	c->keys = calloc(config->layer_count + 1, sizeof(*c->keys));
+	if (!c->keys)
+		return -ENOMEM;
+	for (size_t i = 0; i < config->layer_count; i++) {
+		const struct compose_piece *now = document_of(c, i), *then = document_of(before, i);
+		size_t len = now->facts->len;
+
+		if (now->facts->absent == then->facts->absent && len == then->facts->len &&
+			memcmp(now->data, then->data, len) == 0)
+			continue;
+		c->keys[c->key_count] = strdup(config->layers[i].as);
+		if (!c->keys[c->key_count])
+			return -ENOMEM;
+		c->key_count++;
+	}
+	return 0;
+}
+
+size_t version_bytes(const struct version *v)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < v->part_count; i++)
+		if (strcmp(v->parts[i].type, "minisig") != 0)
+			bytes += v->parts[i].len;
+	return bytes;
+}
+
+size_t candidate_bytes(const struct candidate *c)
+{
+	return version_bytes(&c->version);
+}
+
+const struct buffer *candidate_text(const struct candidate *c)
+{
+	return c->has_text ? &c->text : &c->body;
+}

@@ -1,0 +1,573 @@
+/*
+ * A config's memory as one line of JSON. Surprising: the writer and the reader share one table per
+ * kind of entry, so that what is written is what is read.
+ */
+#include "version/ledger.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "document/document.h"
+#include "text/json_text.h"
+
+#define NAME "ledger.json"
+#define MAX_FILE (1u << 20)
+
+enum kind { TEXT, TIME };
+
+struct field {
+	const char *name;
+	enum kind kind;
+	size_t offset;
+};
+
+#define FIELD(type, kind, member)                                                                  \
+	{                                                                                          \
+#member, kind, offsetof(struct type, member)                                       \
+	}
+
+static const struct field verdict_fields[] = {
+	FIELD(ledger_verdict, TEXT, sha256),
+	FIELD(ledger_verdict, TEXT, judge),
+	FIELD(ledger_verdict, TEXT, judges),
+	FIELD(ledger_verdict, TEXT, why),
+	FIELD(ledger_verdict, TIME, at_ms),
+	{NULL, TEXT, 0},
+};
+static const struct field override_fields[] = {
+	FIELD(ledger_override, TEXT, key),
+	FIELD(ledger_override, TEXT, value),
+	FIELD(ledger_override, TEXT, by),
+	FIELD(ledger_override, TEXT, reason),
+	FIELD(ledger_override, TIME, until_ms),
+	{NULL, TEXT, 0},
+};
+static const struct field pin_fields[] = {
+	FIELD(ledger_pin, TEXT, by),
+	FIELD(ledger_pin, TEXT, reason),
+	FIELD(ledger_pin, TIME, until_ms),
+	{NULL, TEXT, 0},
+};
+
+static char **text_at(void *entry, const struct field *f)
+{
+	return (char **)((char *)entry + f->offset);
+}
+
+static void entry_fini(void *entry, const struct field *fields)
+{
+	for (const struct field *f = fields; f->name; f++) {
+		if (f->kind != TEXT)
+			continue;
+		free(*text_at(entry, f));
+		*text_at(entry, f) = NULL;
+	}
+}
+
+/* One entry more at the end of a list: zeroed; or NULL. */
+static void *add_entry(void **list, size_t *count, size_t size)
+{
+	char *grown = realloc(*list, (*count + 1) * size);
+
+	if (!grown)
+		return NULL;
+	*list = grown;
+	memset(grown + *count * size, 0, size);
+	return grown + (*count)++ * size;
+}
+
+static void remove_entry(
+	void *list, size_t *count, size_t size, size_t i, const struct field *fields)
+{
+	char *at = (char *)list + i * size;
+
+	entry_fini(at, fields);
+	memmove(at, at + size, (--*count - i) * size);
+}
+
+static void remove_verdict(struct ledger *l, size_t i)
+{
+	remove_entry(l->verdicts, &l->verdict_count, sizeof(*l->verdicts), i, verdict_fields);
+}
+
+static void remove_override(struct ledger *l, size_t i)
+{
+	remove_entry(l->overrides, &l->override_count, sizeof(*l->overrides), i, override_fields);
+}
+
+/* ---- file ---- */
+
+static void write_entry(const void *entry, const struct field *fields, struct buffer *out)
+{
+	buffer_append(out, "{", 1);
+	for (const struct field *f = fields; f->name; f++) {
+		if (f->kind == TEXT)
+			jsontext_member(out, f->name, *text_at((void *)(uintptr_t)entry, f));
+		else
+			buffer_printf(out, ",\"%s\":%" PRId64, f->name,
+				*(const int64_t *)((const char *)entry + f->offset));
+	}
+	buffer_append(out, "}", 1);
+}
+
+static bool read_entry(const struct node *map, const struct field *fields, void *entry)
+{
+	for (const struct field *f = fields; f->name; f++) {
+		const struct node *n = map->type == NODE_MAP ? node_find(map, f->name) : NULL;
+
+		if (!n || n->type != (f->kind == TEXT ? NODE_STRING : NODE_INT))
+			return false;
+		if (f->kind == TIME && n->integer < 0) /* it could not be written again */
+			return false;
+		if (f->kind == TIME)
+			*(int64_t *)((char *)entry + f->offset) = n->integer;
+		else if (!(*text_at(entry, f) = strdup(n->text)))
+			return false;
+	}
+	return true;
+}
+
+static void write_list(const char *name, const void *list, size_t count, size_t size,
+	const struct field *fields, struct buffer *out)
+{
+	buffer_printf(out, ",\"%s\":[", name);
+	for (size_t i = 0; i < count; i++) {
+		if (i)
+			buffer_append(out, ",", 1);
+		write_entry((const char *)list + i * size, fields, out);
+	}
+	buffer_append(out, "]", 1);
+}
+
+static bool read_list(const struct node *root, const char *name, void **list, size_t *count,
+	size_t max, size_t size, const struct field *fields)
+{
+	const struct node *n = node_find(root, name);
+
+	if (!n || n->type != NODE_LIST || n->count > max)
+		return false;
+	for (n = n->first; n; n = n->next) {
+		void *entry = add_entry(list, count, size);
+
+		if (!entry || !read_entry(n, fields, entry))
+			return false;
+	}
+	return true;
+}
+
+static const struct {
+	const char *name;
+	size_t offset;
+	bool optional; /* older ledgers do not have it */
+} numbers[] = {
+	{"told", offsetof(struct ledger, told), false},
+	{"proven", offsetof(struct ledger, proven), false},
+	{"generation", offsetof(struct ledger, generation), true},
+};
+
+enum { NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
+
+/* A number as a text of digits. */
+static bool read_number(const struct node *n, uint64_t *ret)
+{
+	if (!n || n->type != NODE_STRING || !n->text_len ||
+		strspn(n->text, "0123456789") != n->text_len)
+		return false;
+	errno = 0;
+	*ret = strtoull(n->text, NULL, 10);
+	return errno == 0;
+}
+
+static bool read_numbers(const struct node *root, struct ledger *l)
+{
+	for (size_t i = 0; i < NUMBERS; i++) {
+		const struct node *n = node_find(root, numbers[i].name);
+
+		if (n ? !read_number(n, (uint64_t *)((char *)l + numbers[i].offset))
+		      : !numbers[i].optional)
+			return false;
+	}
+	return true;
+}
+
+static bool read_members(const struct node *root, struct ledger *l)
+{
+	const struct node *pin = node_find(root, "pin"),
+			  *suspension = node_find(root, "suspension"), *n;
+	void *verdicts = NULL, *overrides = NULL;
+	bool good;
+
+	if (!read_numbers(root, l))
+		return false;
+	n = node_find(root, "revs");
+	if (!n || n->type != NODE_LIST || n->count > LEDGER_MAX_LAYERS ||
+		(n->count && ledger_reserve_revs(l)))
+		return false;
+	n = n->first;
+	for (size_t i = 0; n; n = n->next, i++)
+		if (!read_number(n, &l->revs[i]))
+			return false;
+	if (pin && !read_entry(pin, pin_fields, &l->pin))
+		return false;
+	if (suspension && !read_entry(suspension, pin_fields, &l->suspension))
+		return false;
+	good = read_list(root, "verdicts", &verdicts, &l->verdict_count, LEDGER_MAX_VERDICTS,
+		       sizeof(*l->verdicts), verdict_fields) &&
+	       read_list(root, "overrides", &overrides, &l->override_count, LEDGER_MAX_OVERRIDES,
+		       sizeof(*l->overrides), override_fields);
+	l->verdicts = verdicts;
+	l->overrides = overrides;
+	return good;
+}
+
+int ledger_read(const char *text, size_t len, struct ledger **ret_ledger)
+{
+	struct ledger *l = calloc(1, sizeof(*l));
+	struct document *d = NULL;
+	struct document_error e;
+	int r = l ? document_parse(DOCUMENT_JSON, text, len, 0, &d, &e) : -ENOMEM;
+
+	if (r == 0 && !read_members(document_root(d), l))
+		r = -EBADMSG;
+	document_free(d);
+	if (r) {
+		ledger_free(l);
+		return r == -ENOMEM ? r : -EBADMSG;
+	}
+	*ret_ledger = l;
+	return 0;
+}
+
+int ledger_load(const struct sys *sys, int dir, struct ledger **ret_ledger)
+{
+	struct ledger *l = NULL;
+	struct buffer file;
+	int r;
+
+	buffer_init(&file, MAX_FILE);
+	r = file_read(sys, dir, NAME, &file);
+	if (r == 0)
+		r = ledger_read(file.data ? file.data : "", file.len, &l);
+	buffer_fini(&file);
+	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) /* our trouble, not the file's */
+		return r;
+	if (!l && !(l = calloc(1, sizeof(*l))))
+		return -ENOMEM;
+	*ret_ledger = l;
+	return r == 0 || r == -ENOENT ? 0 : -EBADMSG;
+}
+
+static void write_revs(const uint64_t *revs, struct buffer *out)
+{
+	size_t n = LEDGER_MAX_LAYERS;
+
+	while (n && !revs[n - 1])
+		n--;
+	buffer_append_string(out, ",\"revs\":[");
+	for (size_t i = 0; i < n; i++)
+		buffer_printf(out, "%s\"%" PRIu64 "\"", i ? "," : "", revs[i]);
+	buffer_append(out, "]", 1);
+}
+
+int ledger_write(const struct ledger *l, struct buffer *out)
+{
+	for (size_t i = 0; i < NUMBERS; i++) /* as texts: 64 bits without a sign */
+		buffer_printf(out, "%s\"%s\":\"%" PRIu64 "\"", i ? "," : "{", numbers[i].name,
+			*(const uint64_t *)((const char *)l + numbers[i].offset));
+	write_revs(ledger_revs(l), out);
+	if (l->pin.by) {
+		buffer_append_string(out, ",\"pin\":");
+		write_entry(&l->pin, pin_fields, out);
+	}
+	if (l->suspension.by) {
+		buffer_append_string(out, ",\"suspension\":");
+		write_entry(&l->suspension, pin_fields, out);
+	}
+	write_list("verdicts", l->verdicts, l->verdict_count, sizeof(*l->verdicts), verdict_fields,
+		out);
+	write_list("overrides", l->overrides, l->override_count, sizeof(*l->overrides),
+		override_fields, out);
+	return buffer_append(out, "}", 1);
+}
+
+int ledger_save(
+	const struct ledger *l, const struct sys *sys, int dir, bool sync, char why[FILE_WHY])
+{
+	const struct file_options options = {
+		.mode = 0600, .uid = (uid_t)-1, .gid = (gid_t)-1, .sync = sync};
+	struct buffer b;
+	int r;
+
+	buffer_init(&b, MAX_FILE);
+	ledger_write(l, &b);
+	r = buffer_append(&b, "\n", 1);
+	if (r)
+		snprintf(why, FILE_WHY, "the ledger cannot be written: %s", strerror(-r));
+	else
+		r = file_replace(sys, dir, NAME, b.data, b.len, &options, why);
+	buffer_fini(&b);
+	return r < 0 ? r : 0;
+}
+
+int ledger_sync(const struct sys *sys, int dir)
+{
+	return file_sync(sys, dir, NAME);
+}
+
+void ledger_free(struct ledger *l)
+{
+	if (!l)
+		return;
+	while (l->verdict_count)
+		remove_verdict(l, l->verdict_count - 1);
+	while (l->override_count)
+		remove_override(l, l->override_count - 1);
+	entry_fini(&l->pin, pin_fields);
+	entry_fini(&l->suspension, pin_fields);
+	free(l->verdicts);
+	free(l->overrides);
+	free(l->revs);
+	free(l);
+}
+
+/* ---- revs ---- */
+
+const uint64_t *ledger_revs(const struct ledger *l)
+{
+	static const uint64_t none[LEDGER_MAX_LAYERS];
+
+	return l->revs ? l->revs : none;
+}
+
+int ledger_reserve_revs(struct ledger *l)
+{
+	if (!l->revs)
+		l->revs = calloc(LEDGER_MAX_LAYERS, sizeof(*l->revs));
+	return l->revs ? 0 : -ENOMEM;
+}
+
+bool ledger_forget_revs(struct ledger *l, const char *judge)
+{
+	bool some = false;
+
+	for (size_t i = 0; l->revs && i < LEDGER_MAX_LAYERS; i++) {
+		some |= l->revs[i] != 0;
+		l->revs[i] = 0;
+	}
+	for (size_t i = l->verdict_count; i-- > 0;)
+		if (strcmp(l->verdicts[i].judge, judge) == 0) {
+			remove_verdict(l, i);
+			some = true;
+		}
+	return some;
+}
+
+bool ledger_raise(struct ledger *l, const uint64_t revs[LEDGER_MAX_LAYERS])
+{
+	bool some = false;
+
+	for (size_t i = 0; i < LEDGER_MAX_LAYERS; i++)
+		if (revs[i] > ledger_revs(l)[i]) {
+			l->revs[i] = revs[i];
+			some = true;
+		}
+	return some;
+}
+
+/* ---- verdicts ---- */
+
+int ledger_refuse(struct ledger *l, const char *sha256, const char *judge, const char *judges,
+	int64_t now_ms, const char *why)
+{
+	struct ledger_verdict v = {
+		strdup(sha256), strdup(judge), strdup(judges), strdup(why), now_ms};
+	void *list;
+
+	ledger_forgive(l, sha256);
+	if (l->verdict_count == LEDGER_MAX_VERDICTS)
+		remove_verdict(l, 0);
+	list = l->verdicts;
+	if (!v.sha256 || !v.judge || !v.judges || !v.why ||
+		!add_entry(&list, &l->verdict_count, sizeof(v))) {
+		entry_fini(&v, verdict_fields);
+		return -ENOMEM;
+	}
+	l->verdicts = list;
+	l->verdicts[l->verdict_count - 1] = v;
+	return 0;
+}
+
+const struct ledger_verdict *ledger_find(
+	const struct ledger *l, const char *sha256, const char *judges)
+{
+	for (size_t i = 0; i < l->verdict_count; i++) {
+		const struct ledger_verdict *v = &l->verdicts[i];
+
+		if (strcmp(v->sha256, sha256) == 0 &&
+			(v->judges[0] == '\0' || strcmp(v->judges, judges) == 0))
+			return v;
+	}
+	return NULL;
+}
+
+bool ledger_forgive(struct ledger *l, const char *sha256)
+{
+	bool found = false;
+
+	for (size_t i = l->verdict_count; i-- > 0;)
+		if (!sha256 || strcmp(l->verdicts[i].sha256, sha256) == 0) {
+			remove_verdict(l, i);
+			found = true;
+		}
+	return found;
+}
+
+/* ---- pin, suspension, overrides ---- */
+
+static int set_pin(struct ledger_pin *pin, int64_t until_ms, const char *by, const char *reason)
+{
+	struct ledger_pin new = {strdup(by), strdup(reason), until_ms};
+
+	if (!new.by || !new.reason) {
+		entry_fini(&new, pin_fields);
+		return -ENOMEM;
+	}
+	entry_fini(pin, pin_fields);
+	*pin = new;
+	return 0;
+}
+
+static bool end_pin(struct ledger_pin *pin)
+{
+	bool was = pin->by;
+
+	entry_fini(pin, pin_fields);
+	return was;
+}
+
+int ledger_pin(struct ledger *l, int64_t until_ms, const char *by, const char *reason)
+{
+	return set_pin(&l->pin, until_ms, by, reason);
+}
+
+bool ledger_unpin(struct ledger *l)
+{
+	return end_pin(&l->pin);
+}
+
+int ledger_suspend(struct ledger *l, int64_t until_ms, const char *by, const char *reason)
+{
+	return set_pin(&l->suspension, until_ms, by, reason);
+}
+
+bool ledger_resume(struct ledger *l)
+{
+	return end_pin(&l->suspension);
+}
+
+int ledger_override(struct ledger *l, const char *key, const char *value, int64_t until_ms,
+	const char *by, const char *reason)
+{
+	struct ledger_override o = {
+		strdup(key), strdup(value), strdup(by), strdup(reason), until_ms};
+	void *list;
+	int r = -ENOMEM;
+
+	ledger_drop_override(l, key);
+	list = l->overrides;
+	if (l->override_count == LEDGER_MAX_OVERRIDES)
+		r = -ENOSPC;
+	else if (o.key && o.value && o.by && o.reason &&
+		 add_entry(&list, &l->override_count, sizeof(o)))
+		r = 0;
+	if (r) {
+		entry_fini(&o, override_fields);
+		return r;
+	}
+	l->overrides = list;
+	l->overrides[l->override_count - 1] = o;
+	return 0;
+}
+
+bool ledger_drop_override(struct ledger *l, const char *key)
+{
+	for (size_t i = 0; i < l->override_count; i++)
+		if (strcmp(l->overrides[i].key, key) == 0) {
+			remove_override(l, i);
+			return true;
+		}
+	return false;
+}
+
+bool ledger_expire(struct ledger *l, int64_t now_ms, bool *ret_overrides)
+{
+	bool some = false;
+
+	*ret_overrides = false;
+	for (size_t i = l->override_count; i-- > 0;)
+		if (l->overrides[i].until_ms <= now_ms) {
+			remove_override(l, i);
+			*ret_overrides = some = true;
+		}
+	if (l->pin.by && l->pin.until_ms <= now_ms)
+		some = ledger_unpin(l);
+	if (l->suspension.by && l->suspension.until_ms <= now_ms)
+		some = ledger_resume(l);
+	return some;
+}
+
+int64_t ledger_next(const struct ledger *l)
+{
+	int64_t next_ms = l->pin.by ? l->pin.until_ms : LEDGER_FOREVER;
+
+	if (l->suspension.by && l->suspension.until_ms < next_ms)
+		next_ms = l->suspension.until_ms;
+	for (size_t i = 0; i < l->override_count; i++)
+		if (l->overrides[i].until_ms < next_ms)
+			next_ms = l->overrides[i].until_ms;
+	return next_ms;
+}
+
+/* ---- a state file that is newer ---- */
+
+int ledger_copy_overrides(struct ledger *l, const struct ledger *from)
+{
+	int r = 0;
+
+	while (l->override_count)
+		remove_override(l, l->override_count - 1);
+	for (size_t i = 0; r == 0 && i < from->override_count; i++) {
+		const struct ledger_override *o = &from->overrides[i];
+
+		r = ledger_override(l, o->key, o->value, o->until_ms, o->by, o->reason);
+	}
+	return r;
+}
+
+int ledger_adopt(
+	struct ledger *l, uint64_t generation, const struct ledger *decided, const char *sha256)
+{
+	bool changed = l->override_count || decided->override_count || decided->verdict_count;
+	int r;
+
+	if (generation <= l->generation)
+		return 0;
+	r = decided->revs ? ledger_reserve_revs(l) : 0;
+	if (r == 0)
+		r = ledger_copy_overrides(l, decided);
+	changed |= ledger_forgive(l, sha256);
+	for (size_t i = 0; r == 0 && i < decided->verdict_count; i++) {
+		const struct ledger_verdict *v = &decided->verdicts[i];
+
+		r = ledger_refuse(l, v->sha256, v->judge, v->judges, v->at_ms, v->why);
+	}
+	if (r)
+		return r;
+	changed |= ledger_raise(l, ledger_revs(decided));
+	l->generation = generation;
+	return changed;
+}

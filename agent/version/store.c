@@ -1,0 +1,715 @@
+/*
+ * The state directory of one config. Surprising: a damaged file is never deleted; it is set aside
+ * as GENERATION.bad, and its number is never used again.
+ */
+#include "version/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "document/document.h"
+#include "text/json_text.h"
+#include "files/trusted.h"
+
+#define NUMBER 20
+#define MAX_FILE (257u << 20)
+#define MAGIC "pullet-state 1 "
+#define MAX_LISTED (STORE_MAX_KEEP + 1)
+#define MAX_FACTS (2u << 20)
+
+struct store {
+	const struct sys *sys;
+	char *path; /* STATE_DIR/NAME; opened for each use: a thousand configs are not a thousand
+		     * descriptors */
+	size_t keep;
+	bool in_memory;
+	_Atomic bool dir_synced; /* its name is on the disk; the worker sets it while it syncs */
+	uint64_t highest;        /* number of any file seen or written */
+};
+
+static void file_name(uint64_t generation, char name[NUMBER + 8])
+{
+	snprintf(name, NUMBER + 8, "%020" PRIu64, generation);
+}
+
+/* "00000000000000000012" or, with a tail, "00000000000000000012.bad". */
+static bool number_of(const char *name, const char *tail, uint64_t *ret_number)
+{
+	if (strspn(name, "0123456789") != NUMBER || strcmp(name + NUMBER, tail) != 0)
+		return false;
+	errno = 0;
+	*ret_number = strtoull(name, NULL, 10);
+	return errno == 0;
+}
+
+static int descending(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x < y) - (x > y);
+}
+
+static const char *name_of(const struct store *s)
+{
+	return strrchr(s->path, '/') + 1;
+}
+
+static int complain(const struct store *s, char why[FILE_WHY], int error)
+{
+	char remedy[FILE_REMEDY];
+
+	file_remedy(remedy, -error, false);
+	snprintf(why, FILE_WHY, "cannot use the state directory %.200s: %s", s->path,
+		error == -EPERM ? "it belongs to another user, or others can write in it; give it "
+				  "to the agent's user (chown), and chmod 0700"
+				: remedy);
+	return error;
+}
+
+/* Opens the directory, with one above it that the caller has open. */
+static int open_below(const struct store *s, int parent, char why[FILE_WHY])
+{
+	int dir = trusted_open_below(s->sys, parent, name_of(s));
+
+	return dir < 0 ? complain(s, why, dir) : dir;
+}
+
+static int open_parent(const struct store *s, char why[FILE_WHY])
+{
+	char parent[PATH_MAX];
+	size_t len = (size_t)(name_of(s) - 1 - s->path);
+
+	if (len >= sizeof(parent))
+		return complain(s, why, -ENAMETOOLONG);
+	memcpy(parent, s->path, len);
+	parent[len] = '\0';
+	return trusted_open_dir(s->sys, parent, TRUSTED_OWN, why);
+}
+
+/* The descriptor, or -errno. */
+static int open_dir(const struct store *s)
+{
+	char why[FILE_WHY];
+	int parent = open_parent(s, why), dir;
+
+	if (parent < 0)
+		return parent;
+	dir = open_below(s, parent, why);
+	s->sys->close(parent);
+	return dir;
+}
+
+/* The numbers of the files with this tail, highest first; at most MAX_LISTED. How many, or -errno.
+ */
+static int list(const struct store *s, int dir, const char *tail, uint64_t numbers[MAX_LISTED])
+{
+	int fd = s->sys->openat(
+		dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); /* a position of its own */
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *e;
+	int n = 0, error = errno;
+
+	if (!d) {
+		if (fd >= 0)
+			s->sys->close(fd);
+		return -error;
+	}
+	while (n < MAX_LISTED && (errno = 0, e = readdir(d)))
+		if (number_of(e->d_name, tail, &numbers[n]))
+			n++;
+	error = n < MAX_LISTED ? errno : 0;
+	closedir(d);
+	qsort(numbers, (size_t)n, sizeof(numbers[0]), descending);
+	return error ? -error : n;
+}
+
+/* Removes all but the first that are kept; changes the order of the numbers. */
+static void remove_old(const struct store *s, int dir, const char *tail, uint64_t *numbers, int n)
+{
+	char name[NUMBER + 8];
+
+	qsort(numbers, (size_t)n, sizeof(numbers[0]), descending);
+	for (int i = (int)s->keep; i < n; i++) {
+		file_name(numbers[i], name);
+		memcpy(name + NUMBER, tail, strlen(tail) + 1);
+		s->sys->unlinkat(dir, name, 0);
+	}
+}
+
+/* Reads the directory once: removes temporary files, and versions beyond those that are kept; finds
+ * the highest number of any file, the damaged ones included. 0 or -errno: it must be known. */
+static int tidy(struct store *s, int dir)
+{
+	uint64_t numbers[MAX_LISTED], number;
+	int n = 0, error, fd = s->sys->openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *e;
+
+	if (!d) {
+		error = errno;
+		if (fd >= 0)
+			s->sys->close(fd);
+		return -error;
+	}
+	while ((errno = 0, e = readdir(d))) {
+		bool version = number_of(e->d_name, "", &number);
+
+		if (file_temporary(e->d_name))
+			s->sys->unlinkat(dir, e->d_name, 0);
+		else if ((version || number_of(e->d_name, ".bad", &number)) && number > s->highest)
+			s->highest = number;
+		if (version && n < MAX_LISTED)
+			numbers[n++] = number;
+	}
+	error = errno;
+	closedir(d);
+	remove_old(s, dir, "", numbers, n);
+	return -error;
+}
+
+/* Opens the directory, which is made where there is none. The descriptor, or -errno. */
+static int make_dir(struct store *s, char why[FILE_WHY])
+{
+	int parent = open_parent(s, why), dir;
+
+	if (parent < 0)
+		return parent;
+	dir = open_below(s, parent, why);
+	if (dir == -ENOENT) {
+		if (s->sys->mkdirat(parent, name_of(s), 0700))
+			dir = complain(s, why, -errno);
+		else
+			s->dir_synced = false;
+		if (dir == -ENOENT || dir == -EEXIST)
+			dir = open_below(s, parent, why);
+	}
+	s->sys->close(parent);
+	return dir;
+}
+
+int store_open(const struct sys *sys, const char *state_dir, const char *name, size_t keep,
+	struct store **ret_store, char why[FILE_WHY])
+{
+	struct store *s = calloc(1, sizeof(*s));
+	int r, dir;
+
+	if (s && asprintf(&s->path, "%s/%s", state_dir, name) < 0)
+		s->path = NULL;
+	if (!s || !s->path) {
+		store_close(s);
+		snprintf(why, FILE_WHY, "out of memory");
+		return -ENOMEM;
+	}
+	s->sys = sys;
+	s->keep = keep;
+	r = dir = make_dir(s, why);
+	if (dir >= 0) {
+		s->in_memory = file_in_memory(dir);
+		r = tidy(s, dir);
+		sys->close(dir);
+		if (r < 0)
+			complain(s, why, r);
+	}
+	if (r < 0) {
+		store_close(s);
+		return r;
+	}
+	*ret_store = s;
+	return 0;
+}
+
+void store_close(struct store *s)
+{
+	if (!s)
+		return;
+	free(s->path);
+	free(s);
+}
+
+uint64_t store_next_generation(const struct store *s)
+{
+	return s->highest + 1;
+}
+
+/* ---- versions ---- */
+
+int part_init(struct part *p, const char *url, const char *etag, const char *last_modified,
+	const char *type)
+{
+	*p = (struct part){
+		.url = strdup(url), .etag = strdup(etag), .last_modified = strdup(last_modified)};
+	snprintf(p->type, sizeof(p->type), "%s", type);
+	if (p->url && p->etag && p->last_modified)
+		return 0;
+	part_fini(p);
+	return -ENOMEM;
+}
+
+int part_set_epoch(struct part *p, const char *epoch)
+{
+	free(p->epoch);
+	p->epoch = epoch && epoch[0] ? strdup(epoch) : NULL;
+	return epoch && epoch[0] && !p->epoch ? -ENOMEM : 0;
+}
+
+int part_copy(const struct part *p, struct part *ret_copy)
+{
+	int r = part_init(ret_copy, p->url, p->etag, p->last_modified, p->type);
+
+	if (r)
+		return r;
+	ret_copy->absent = p->absent;
+	ret_copy->len = p->len;
+	r = part_set_epoch(ret_copy, p->epoch);
+	if (r)
+		part_fini(ret_copy);
+	return r;
+}
+
+void part_fini(struct part *p)
+{
+	free(p->url);
+	free(p->etag);
+	free(p->last_modified);
+	free(p->epoch);
+	*p = (struct part){.len = 0};
+}
+
+int version_copy(const struct version *v, struct version *ret_copy)
+{
+	struct version copy = *v;
+	int r = 0;
+
+	copy.decisions = NULL;
+	copy.part_count = 0;
+	copy.parts = calloc(v->part_count ? v->part_count : 1, sizeof(*copy.parts));
+	copy.origin = v->origin ? strdup(v->origin) : NULL;
+	if (!copy.parts || (v->origin && !copy.origin))
+		r = -ENOMEM;
+	for (size_t i = 0; r == 0 && i < v->part_count; i++, copy.part_count++) {
+		r = part_copy(&v->parts[i], &copy.parts[i]);
+		if (r)
+			break;
+	}
+	if (r)
+		version_fini(&copy);
+	else
+		*ret_copy = copy;
+	return r;
+}
+
+void version_fini(struct version *v)
+{
+	for (size_t i = 0; i < v->part_count; i++)
+		part_fini(&v->parts[i]);
+	free(v->parts);
+	free(v->origin);
+	free(v->decisions);
+	*v = (struct version){.generation = 0};
+}
+
+bool version_same(const struct version *a, const struct version *b)
+{
+	if (strcmp(a->sha256, b->sha256) != 0 || a->part_count != b->part_count)
+		return false;
+	for (size_t i = 0; i < a->part_count; i++)
+		if (a->parts[i].len != b->parts[i].len || a->parts[i].absent != b->parts[i].absent)
+			return false;
+	return true;
+}
+
+/* ---- the facts, as one line of JSON ---- */
+
+/* The first part's members stand beside the version's, as they did when there was only one. */
+static void write_part(const struct part *p, struct buffer *out)
+{
+	jsontext_member(out, "etag", p->etag);
+	jsontext_member(out, "last_modified", p->last_modified);
+	jsontext_member(out, "type", p->type);
+	jsontext_member(out, "url", p->url);
+	jsontext_number(out, "len", p->len);
+	if (p->absent)
+		buffer_append_string(out, ",\"absent\":true");
+	if (p->epoch)
+		jsontext_member(out, "epoch", p->epoch);
+}
+
+static void write_facts(const struct version *v, struct buffer *out)
+{
+	buffer_append(out, "{", 1);
+	jsontext_number(out, "generation", v->generation);
+	jsontext_number(out, "pulled_ms", (unsigned long long)v->pulled_ms);
+	jsontext_member(out, "sha256", v->sha256);
+	jsontext_member(out, "origin", v->origin);
+	if (v->product_len)
+		jsontext_number(out, "product", v->product_len);
+	write_part(&v->parts[0], out);
+	if (v->part_count > 1) {
+		buffer_append_string(out, ",\"more\":[");
+		for (size_t i = 1; i < v->part_count; i++) {
+			buffer_append_string(out, i > 1 ? ",{" : "{");
+			write_part(&v->parts[i], out);
+			buffer_append(out, "}", 1);
+		}
+		buffer_append(out, "]", 1);
+	}
+	buffer_append_string(out, ",\"decisions\":");
+	buffer_append_string(out, v->decisions && v->decisions[0] ? v->decisions : "{}");
+	buffer_append(out, "}\n", 2);
+}
+
+static const char *text_of(const struct node *map, const char *name)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_STRING ? n->text : NULL;
+}
+
+static bool read_part(const struct node *map, struct part *ret)
+{
+	const char *url = text_of(map, "url"), *etag = text_of(map, "etag");
+	const char *last_modified = text_of(map, "last_modified"), *type = text_of(map, "type");
+	const struct node *len = node_find(map, "len"), *absent = node_find(map, "absent");
+
+	if (!url || !etag || !last_modified || !type || strlen(type) >= sizeof(ret->type) ||
+		part_init(ret, url, etag, last_modified, type))
+		return false;
+	if (part_set_epoch(ret, text_of(map, "epoch"))) {
+		part_fini(ret);
+		return false;
+	}
+	ret->len = len && len->type == NODE_INT ? (size_t)len->integer : SIZE_MAX;
+	ret->absent = absent && absent->type == NODE_BOOL && absent->boolean;
+	return true;
+}
+
+static bool read_parts(const struct node *root, struct version *ret)
+{
+	const struct node *more = node_find(root, "more"), *n;
+	size_t count = 1 + (more && more->type == NODE_LIST ? more->count : 0);
+
+	ret->parts = count <= STORE_MAX_PARTS ? calloc(count, sizeof(*ret->parts)) : NULL;
+	if (!ret->parts || !read_part(root, &ret->parts[0]))
+		return false;
+	ret->part_count = 1;
+	for (n = count > 1 ? more->first : NULL; n; n = n->next) {
+		if (n->type != NODE_MAP || !read_part(n, &ret->parts[ret->part_count]))
+			return false;
+		ret->part_count++;
+	}
+	return true;
+}
+
+/* Older state files have none. */
+static bool read_decisions(const struct node *root, struct version *ret)
+{
+	const struct node *n = node_find(root, "decisions");
+	struct buffer text;
+	bool good;
+
+	if (!n)
+		return true;
+	buffer_init(&text, MAX_FACTS);
+	good = n->type == NODE_MAP &&
+	       (n->count == 0 || document_write(n, DOCUMENT_JSON, &text) == 0) &&
+	       (ret->decisions = strdup(text.len ? text.data : ""));
+	buffer_fini(&text);
+	if (!good)
+		return false;
+	for (char *p = ret->decisions; *p; p++)
+		if (*p == '\n') /* facts are one line */
+			*p = ' ';
+	return true;
+}
+
+/* True, and *ret is to be finished; or false. */
+static bool read_facts(const char *line, size_t len, struct version *ret)
+{
+	struct document *d = NULL;
+	struct document_error e;
+	const struct node *generation, *pulled, *product, *root;
+	const char *sha256, *origin;
+	bool good;
+
+	if (document_parse(DOCUMENT_JSON, line, len, 0, &d, &e))
+		return false;
+	root = document_root(d);
+	generation = node_find(root, "generation");
+	pulled = node_find(root, "pulled_ms");
+	product = node_find(root, "product");
+	sha256 = text_of(root, "sha256");
+	origin = text_of(root, "origin");
+	*ret = (struct version){.generation = 0};
+	good = generation && generation->type == NODE_INT && sha256 &&
+	       strlen(sha256) < sizeof(ret->sha256) && read_parts(root, ret) &&
+	       read_decisions(root, ret) && (ret->origin = strdup(origin ? origin : "pull"));
+	if (good) {
+		ret->generation = (uint64_t)generation->integer;
+		ret->pulled_ms = pulled && pulled->type == NODE_INT && pulled->integer > 0
+					 ? pulled->integer
+					 : 0;
+		ret->product_len =
+			product && product->type == NODE_INT ? (size_t)product->integer : 0;
+		memcpy(ret->sha256, sha256, strlen(sha256) + 1);
+	} else {
+		version_fini(ret);
+	}
+	document_free(d);
+	return good;
+}
+
+/* The parts' bytes and the product are all of the body, and the parts are what was accepted. */
+static bool body_fits(struct version *v, const char *body, size_t len)
+{
+	char digest[DIGEST_HEX];
+	size_t sum = 0;
+
+	if (v->product_len > len)
+		return false;
+	len -= v->product_len;
+	if (v->part_count == 1 && v->parts[0].len == SIZE_MAX) /* written before there were parts */
+		v->parts[0].len = len;
+	for (size_t i = 0; i < v->part_count; i++) {
+		if (v->parts[i].len > len - sum)
+			return false;
+		sum += v->parts[i].len;
+	}
+	return sum == len && digest_sha256(body, len, NULL, 0, digest) == 0 &&
+	       strcmp(digest, v->sha256) == 0;
+}
+
+/* ---- save and load ---- */
+
+/* A directory that somebody made, this process or one that was killed, has its name in its parent:
+ * once in a process that is brought to the disk too. 0 or -errno. */
+static int sync_dir_name(struct store *s, int dir, char why[FILE_WHY])
+{
+	int r = s->dir_synced ? 0 : file_sync_parent(s->sys, dir, why);
+
+	s->dir_synced = r == 0;
+	return r;
+}
+
+int store_save(struct store *s, const struct version *v, const void *body, size_t len, bool sync,
+	char why[FILE_WHY])
+{
+	const struct file_options options = {
+		.mode = 0600, .uid = (uid_t)-1, .gid = (gid_t)-1, .sync = sync};
+	char name[NUMBER + 8], digest[DIGEST_HEX], remedy[FILE_REMEDY];
+	struct buffer facts, file;
+	int r, dir = make_dir(s, why); /* somebody may have removed it */
+
+	buffer_init(&facts, MAX_FACTS);
+	buffer_init(&file, MAX_FILE);
+	write_facts(v, &facts);
+	r = facts.error ? facts.error : digest_sha256(facts.data, facts.len, body, len, digest);
+	if (r == 0) {
+		buffer_reserve(&file, sizeof(MAGIC) + DIGEST_HEX + facts.len + len);
+		buffer_printf(&file, MAGIC "%s\n", digest);
+		buffer_append(&file, facts.data, facts.len);
+		r = buffer_append(&file, body, len);
+	}
+	if (dir < 0)
+		r = dir;
+	if (r && r != -EPERM) {
+		file_remedy(remedy, -r, false);
+		snprintf(why, FILE_WHY, "cannot make a state file in %.200s: %s", s->path, remedy);
+	} else if (r == 0) {
+		file_name(v->generation, name);
+		r = file_replace(s->sys, dir, name, file.data, file.len, &options, why);
+	}
+	if (r >= 0)
+		s->highest = v->generation;
+	if (r == 0 && sync)
+		r = sync_dir_name(s, dir, why);
+	if (r == FILE_NOT_DURABLE) /* asked to be on the disk, and is not known to be */
+		r = -EIO;
+	if (dir >= 0)
+		s->sys->close(dir);
+	buffer_fini(&facts);
+	buffer_fini(&file);
+	return r;
+}
+
+void store_prune(struct store *s)
+{
+	char name[NUMBER + 8];
+	int dir;
+
+	if (s->highest <= s->keep)
+		return;
+	dir = open_dir(s);
+	if (dir < 0)
+		return;
+	file_name(s->highest - s->keep, name);
+	s->sys->unlinkat(dir, name, 0);
+	s->sys->close(dir);
+}
+
+bool store_in_memory(const struct store *s)
+{
+	return s->in_memory;
+}
+
+/* Takes a state file apart and verifies it. On success body holds the document alone. */
+static bool verify(uint64_t generation, struct buffer *file, struct version *ret_version)
+{
+	size_t head = strlen(MAGIC) + DIGEST_HEX; /* the digest's NUL stands for the newline */
+	char digest[DIGEST_HEX];
+	const char *line_end;
+
+	if (file->len < head || memcmp(file->data, MAGIC, strlen(MAGIC)) != 0 ||
+		file->data[head - 1] != '\n')
+		return false;
+	if (digest_sha256(file->data + head, file->len - head, NULL, 0, digest) ||
+		memcmp(digest, file->data + strlen(MAGIC), DIGEST_HEX - 1) != 0)
+		return false;
+	line_end = memchr(file->data + head, '\n', file->len - head);
+	if (!line_end ||
+		!read_facts(file->data + head, (size_t)(line_end - file->data) - head, ret_version))
+		return false;
+	head = (size_t)(line_end - file->data) + 1;
+	memmove(file->data, file->data + head, file->len - head + 1);
+	file->len -= head;
+	if (ret_version->generation == generation && body_fits(ret_version, file->data, file->len))
+		return true;
+	version_fini(ret_version);
+	return false;
+}
+
+static void set_aside(struct store *s, int dir, uint64_t generation)
+{
+	uint64_t numbers[MAX_LISTED];
+	int n;
+	char name[NUMBER + 8], bad[NUMBER + 8];
+
+	file_name(generation, name);
+	file_name(generation, bad);
+	memcpy(bad + NUMBER, ".bad", 5);
+	s->sys->renameat(dir, name, dir, bad);
+	n = list(s, dir, ".bad", numbers);
+	remove_old(s, dir, ".bad", numbers, n < 0 ? 0 : n);
+}
+
+int store_load(
+	struct store *s, struct version *ret_version, struct buffer *body, unsigned *ret_damaged)
+{
+	uint64_t numbers[MAX_LISTED];
+	int n, r = -ENOENT, dir = open_dir(s);
+	char name[NUMBER + 8];
+	struct buffer file;
+
+	*ret_damaged = 0;
+	if (dir < 0)
+		return dir;
+	buffer_init(&file, MAX_FILE);
+	n = list(s, dir, "", numbers);
+	if (n < 0)
+		r = n;
+	for (int i = 0; i < n; i++) {
+		file_name(numbers[i], name);
+		buffer_clear(&file);
+		r = file_read(s->sys, dir, name, &file);
+		if (r == -ENOMEM || r == -EMFILE || r == -ENFILE)
+			break; /* our trouble, not the file's */
+		if (r == 0 && verify(numbers[i], &file, ret_version)) {
+			r = buffer_append(body, file.data, file.len);
+			if (r)
+				version_fini(ret_version);
+			break;
+		}
+		if (r == 0) /* what cannot even be read stays where it is */
+			set_aside(s, dir, numbers[i]);
+		++*ret_damaged;
+		r = -ENOENT;
+	}
+	buffer_fini(&file);
+	s->sys->close(dir);
+	return r;
+}
+
+int store_load_generation(
+	struct store *s, uint64_t generation, struct version *ret_version, struct buffer *body)
+{
+	char name[NUMBER + 8];
+	struct buffer file;
+	int r, dir = open_dir(s);
+
+	if (dir < 0)
+		return dir;
+	buffer_init(&file, MAX_FILE);
+	file_name(generation, name);
+	r = file_read(s->sys, dir, name, &file);
+	if (r == 0 && !verify(generation, &file, ret_version))
+		r = -EBADMSG;
+	if (r == 0) {
+		r = buffer_append(body, file.data, file.len);
+		if (r)
+			version_fini(ret_version);
+	}
+	buffer_fini(&file);
+	s->sys->close(dir);
+	return r;
+}
+
+size_t store_list(struct store *s, uint64_t ret_generations[STORE_MAX_KEEP])
+{
+	uint64_t numbers[MAX_LISTED];
+	int n = 0, dir = open_dir(s);
+
+	if (dir >= 0) {
+		n = list(s, dir, "", numbers);
+		s->sys->close(dir);
+	}
+	if (n > STORE_MAX_KEEP)
+		n = STORE_MAX_KEEP;
+	if (n <= 0)
+		return 0;
+	memcpy(ret_generations, numbers, (size_t)n * sizeof(numbers[0]));
+	return (size_t)n;
+}
+
+int store_look(struct store *s, uint64_t generation, struct store_file *ret_file)
+{
+	char name[NUMBER + 8];
+	struct stat st;
+	int r, dir = open_dir(s);
+
+	if (dir < 0)
+		return dir;
+	file_name(generation, name);
+	r = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ? -errno : 0;
+	s->sys->close(dir);
+	if (r)
+		return r;
+	ret_file->at_ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+	ret_file->bytes = (size_t)st.st_size;
+	return 0;
+}
+
+int store_dir(const struct store *s)
+{
+	return open_dir(s);
+}
+
+int store_sync(struct store *s, uint64_t generation)
+{
+	char name[NUMBER + 8], why[FILE_WHY];
+	int r, dir = open_dir(s);
+
+	if (dir < 0)
+		return dir;
+	file_name(generation, name);
+	r = file_sync(s->sys, dir, name);
+	if (r == 0)
+		r = sync_dir_name(s, dir, why);
+	s->sys->close(dir);
+	return r;
+}

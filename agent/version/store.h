@@ -1,0 +1,107 @@
+/*
+ * The state directory: every accepted version of one config, one checksummed file per generation.
+ *
+ * STATE_DIR/NAME/GENERATION (20 digits): a line "pullet-state 1 <sha256 of all that follows>", a
+ * line of JSON with the version's facts, the bytes of its parts as pulled, one after the other. The
+ * newest that verifies wins at start; a file that does not verify is named, kept aside as
+ * GENERATION.bad, and an older one is used. Keeps the last `keep`. Generation numbers never go
+ * back: the next one is higher than any file's name, even a damaged one's.
+ *
+ * The state file is the commit: the bytes and what was decided with them (signed revs, overrides,
+ * the verdict of a rollback) in one file, written before anything of it is visible. The ledger
+ * follows, and is brought up from the newest state file at the start.
+ *
+ * Threads: one at a time (the loop's, or the worker's while it publishes). Ownership: a version
+ * owns its texts and parts: version_fini(). Errors: -errno with a sentence in `why`.
+ */
+#ifndef PULLET_STORE_H
+#define PULLET_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/buffer.h"
+#include "crypto/digest.h"
+#include "files/file.h"
+#include "base/sys.h"
+
+#define STORE_KEEP 10 /* unless said otherwise */
+#define STORE_MAX_KEEP 1000
+#define STORE_MAX_PARTS 32 /* documents and their signatures */
+
+/* One document (or its signature, which follows it) as it came from a server. */
+struct part {
+	char *url, *etag, *last_modified; /* the last two as sent; "" = none */
+	char *epoch;                      /* whose version it is; see kind.h; NULL = none */
+	char type[8];                     /* yaml | json | bytes: how it was judged; minisig */
+	bool absent;                      /* optional, and not there */
+	size_t len;                       /* bytes in the body, behind those of the parts before */
+};
+
+struct version { /* the facts of one accepted version */
+	uint64_t generation;
+	int64_t pulled_ms;       /* wall clock */
+	char sha256[DIGEST_HEX]; /* of the bytes of all parts */
+	char *origin;            /* how it came: "pull", or who asked for what; never NULL */
+	size_t part_count;       /* 1 to STORE_MAX_PARTS */
+	struct part *parts;
+	size_t product_len; /* bytes in the body behind the parts: what a format program made */
+	/* what its publication decides, as a ledger (ledger.h); "" = nothing. NULL: the same, but
+	 * in a version that was loaded: not known, its file is older than decisions */
+	char *decisions;
+};
+
+/* Copies all but the decisions. 0 or -ENOMEM; then *ret_copy needs no version_fini(). */
+int version_copy(const struct version *v, struct version *ret_copy);
+void version_fini(struct version *v);
+/* The same bytes in the same parts. */
+bool version_same(const struct version *a, const struct version *b);
+/* Sets up a part: copies the texts. 0 or -ENOMEM. */
+int part_init(struct part *p, const char *url, const char *etag, const char *last_modified,
+	const char *type);
+/* Replaces the epoch by a copy; NULL or "" = none. 0 or -ENOMEM. */
+int part_set_epoch(struct part *p, const char *epoch);
+/* 0 or -ENOMEM. */
+int part_copy(const struct part *p, struct part *ret_copy);
+void part_fini(struct part *p);
+
+struct store;
+
+/* Opens (makes) STATE_DIR/name, mode 0700, and removes temporary files left there, and versions
+ * beyond the last `keep`. 0 or -errno. */
+int store_open(const struct sys *sys, const char *state_dir, const char *name, size_t keep,
+	struct store **ret_store, char why[FILE_WHY]);
+void store_close(struct store *s);
+/* Reads the newest version that verifies into *ret_version (the caller's then) and body. 0,
+ * -ENOENT when there is none, or -errno. *ret_damaged counts files set aside. */
+int store_load(
+	struct store *s, struct version *ret_version, struct buffer *body, unsigned *ret_damaged);
+/* Reads this very one. 0, -ENOENT, -EBADMSG (it does not verify), or -errno. */
+int store_load_generation(
+	struct store *s, uint64_t generation, struct version *ret_version, struct buffer *body);
+/* The numbers of the versions that are there, highest first. Returns how many of them there are. */
+size_t store_list(struct store *s, uint64_t ret_generations[STORE_MAX_KEEP]);
+/* What the file of a generation is like, without reading it. 0 or -errno. */
+struct store_file {
+	int64_t at_ms; /* when it was written; wall clock */
+	size_t bytes;
+};
+int store_look(struct store *s, uint64_t generation, struct store_file *ret_file);
+/* Descriptor of the directory, for other files of the config's state; the caller closes it. Or
+ * -errno. */
+int store_dir(const struct store *s);
+/* The generation number for the next version. */
+uint64_t store_next_generation(const struct store *s);
+/* Writes a version (its generation must be store_next_generation()). sync: on disk before it
+ * returns, with the names that lead to it. 0 or -errno. */
+int store_save(struct store *s, const struct version *v, const void *body, size_t len, bool sync,
+	char why[FILE_WHY]);
+/* Removes the version that is one too many now; store_open() removes whatever else is beyond
+ * what is kept. Apart from store_save() so that it can wait until the new version is visible. */
+void store_prune(struct store *s);
+/* True when the state lies in memory: nothing there can be brought to a disk. */
+bool store_in_memory(const struct store *s);
+/* Brings an already saved generation to the disk, with the names that lead to it. 0 or -errno. */
+int store_sync(struct store *s, uint64_t generation);
+
+#endif

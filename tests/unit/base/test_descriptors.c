@@ -1,0 +1,104 @@
+/* Sums held against limits, which each case sets in a child of its own. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/descriptors.h"
+
+#define LIMIT 64
+
+/* What is asked of a child with these limits, where `open` descriptors are in use below the limit.
+ */
+struct world {
+	rlim_t soft, hard;
+	int open;
+	struct descriptors_need needs[3];
+	/* what is to come of it */
+	int r;
+	rlim_t after; /* the soft limit */
+	const char *why;
+};
+
+/* 0 when it is as it should be, else what is not. */
+static int run(const struct world *w)
+{
+	struct rlimit l = {w->soft, w->hard};
+	char why[DESCRIPTORS_WHY] = "";
+
+	for (int fd = 0; fd < LIMIT; fd++)
+		close(fd);
+	for (int i = 0; i < w->open; i++)
+		if (open("/dev/null", O_RDONLY) != i)
+			return 1;
+	if (setrlimit(RLIMIT_NOFILE, &l))
+		return 2;
+	if (descriptors_check(w->needs, 3, why) != w->r)
+		return 3;
+	if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur != w->after)
+		return 4;
+	return strcmp(why, w->why) == 0 ? 0 : 5;
+}
+
+static void check(const struct world *w)
+{
+	pid_t pid = fork();
+	int how;
+
+	if (pid == 0)
+		_exit(run(w));
+	assert_int_equal(waitpid(pid, &how, 0), pid);
+	assert_true(WIFEXITED(how));
+	assert_int_equal(WEXITSTATUS(how), 0);
+}
+
+static void check__with_enough__leaves_the_limit(void **state)
+{
+	(void)state;
+	check(&(struct world){16, 32, 3, {{"a", 5}, {"b", 0}, {"c", 8}}, 0, 16, ""});
+	check(&(struct world){16, 16, 0, {{"a", 16}}, 0, 16, ""});
+	check(&(struct world){16, 16, 16, {{"a", 0}}, 0, 16, ""});
+}
+
+static void check__with_too_few__raises_the_soft_limit(void **state)
+{
+	(void)state;
+	check(&(struct world){16, 32, 3, {{"a", 5}, {"b", 1}, {"c", 8}}, 0, 32, ""});
+}
+
+static void check__beyond_the_hard_limit__says_what_is_needed(void **state)
+{
+	(void)state;
+	check(&(struct world){8, 16, 3, {{"a", 5}, {"b", 0}, {"c", 9}}, -EMFILE, 16,
+		"14 file descriptors are needed (a 5, c 9), and the limit of 16 leaves 13: raise "
+		"it to 17 or more (LimitNOFILE= in the unit, ulimit -n in a shell)"});
+}
+
+static void check__of_what_is_open_above_the_limit__counts_none(void **state)
+{
+	(void)state;
+	check(&(struct world){4, 4, 8, {{"a", 1}}, -EMFILE, 4,
+		"1 file descriptors are needed (a 1), and the limit of 4 leaves 0: raise it to 5 "
+		"or more (LimitNOFILE= in the unit, ulimit -n in a shell)"});
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(check__with_enough__leaves_the_limit),
+		cmocka_unit_test(check__with_too_few__raises_the_soft_limit),
+		cmocka_unit_test(check__beyond_the_hard_limit__says_what_is_needed),
+		cmocka_unit_test(check__of_what_is_open_above_the_limit__counts_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

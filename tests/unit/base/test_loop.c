@@ -1,0 +1,242 @@
+/* Loop and worker on the real clock of the kernel: order, wake-ups from other threads, jobs. Each
+ * waits for its event; an alarm is the deadline. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/worker.h"
+
+static struct loop *loop;
+
+struct note {
+	struct loop_timer timer;
+	char letter;
+	uint64_t due_ms, at_ms;
+};
+
+static char order[16];
+static unsigned late_or_early;
+
+static void note_down(void *arg)
+{
+	struct note *n = arg;
+	size_t len = strlen(order);
+
+	order[len] = n->letter;
+	order[len + 1] = '\0';
+	late_or_early += loop_now_ms(loop) < n->due_ms;
+	if (len + 1 == 4)
+		loop_stop(loop);
+}
+
+static void timers__in_any_order__expire_in_the_order_of_time_and_never_early(void **state)
+{
+	struct note notes[4] = {{.letter = 'd'}, {.letter = 'b'}, {.letter = 'a'}, {.letter = 'c'}};
+	static const unsigned after[] = {30, 10, 0, 20};
+	uint64_t now;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	now = loop_now_ms(loop);
+	for (int i = 0; i < 4; i++) {
+		notes[i].due_ms = now + after[i];
+		loop_timer_init(&notes[i].timer, note_down, &notes[i]);
+		loop_timer_set(loop, &notes[i].timer, notes[i].due_ms);
+	}
+	assert_int_equal(loop_run(loop), 0);
+	assert_string_equal(order, "abcd");
+	assert_int_equal(late_or_early, 0);
+	loop_free(loop);
+}
+
+static void cancelled_due(void *arg)
+{
+	(void)arg;
+	fail_msg("a cancelled timer came");
+}
+
+static void stop_due(void *arg)
+{
+	(void)arg;
+	loop_stop(loop);
+}
+
+static void timer__cancelled__does_not_come(void **state)
+{
+	struct loop_timer a, b;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	loop_timer_init(&a, cancelled_due, NULL);
+	loop_timer_init(&b, stop_due, NULL);
+	loop_timer_set(loop, &a, loop_now_ms(loop) + 5);
+	loop_timer_set(loop, &b, loop_now_ms(loop) + 10);
+	loop_timer_cancel(loop, &a);
+	assert_int_equal(loop_run(loop), 0);
+	loop_free(loop);
+}
+
+static unsigned woken_count;
+
+static void woken(void *arg)
+{
+	(void)arg;
+	woken_count++;
+	loop_stop(loop);
+}
+
+static void *wake_it(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 1000; i++)
+		loop_wake(loop);
+	return NULL;
+}
+
+static void wake__from_another_thread__is_seen_and_gathered(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	loop_on_wake(loop, woken, NULL);
+	assert_int_equal(pthread_create(&thread, NULL, wake_it, NULL), 0);
+	assert_int_equal(loop_run(loop), 0);
+	pthread_join(thread, NULL);
+	assert_true(woken_count >= 1 && woken_count <= 1000);
+	loop_free(loop);
+}
+
+static int signal_seen;
+
+static void signalled(void *arg, int number)
+{
+	(void)arg;
+	signal_seen = number;
+	loop_stop(loop);
+}
+
+static void signal__raised__comes_in_the_loop(void **state)
+{
+	(void)state;
+	loop = loop_new(&sys_real);
+	assert_int_equal(loop_on_signal(loop, SIGUSR2, signalled, NULL), 0);
+	kill(getpid(), SIGUSR2);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(signal_seen, SIGUSR2);
+	loop_free(loop);
+}
+
+struct work {
+	struct worker_job job; /* first */
+	pthread_t ran_in, done_in;
+	unsigned number;
+};
+
+static unsigned runs, dones;
+
+static void work_run(struct worker_job *job)
+{
+	struct work *w = (struct work *)job;
+
+	w->ran_in = pthread_self();
+	w->number = ++runs;
+}
+
+static void work_done(struct worker_job *job)
+{
+	((struct work *)job)->done_in = pthread_self();
+	if (++dones == 3 && loop)
+		loop_stop(loop);
+}
+
+static void worker__jobs__run_there_in_order_and_end_here(void **state)
+{
+	struct work jobs[3];
+	struct worker *w;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	w = worker_start(loop, "test");
+	assert_non_null(w);
+	for (int i = 0; i < 3; i++) {
+		jobs[i] = (struct work){.job = {.run = work_run, .done = work_done}};
+		worker_submit(w, &jobs[i].job);
+	}
+	assert_int_equal(loop_run(loop), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(jobs[i].number, i + 1);
+		assert_false(pthread_equal(jobs[i].ran_in, pthread_self()));
+		assert_true(pthread_equal(jobs[i].done_in, pthread_self()));
+	}
+	assert_int_equal(worker_stop(w, 5000), 0);
+	loop_free(loop);
+}
+
+static void worker_stop__with_jobs_queued__ends_them_first(void **state)
+{
+	struct work jobs[3];
+	struct worker *w;
+
+	(void)state;
+	runs = dones = 0;
+	loop = loop_new(&sys_real);
+	w = worker_start(loop, "test");
+	for (int i = 0; i < 3; i++) {
+		jobs[i] = (struct work){.job = {.run = work_run, .done = work_done}};
+		worker_submit(w, &jobs[i].job);
+	}
+	assert_int_equal(worker_stop(w, 5000), 0);
+	assert_int_equal(dones, 3);
+	loop_free(loop);
+}
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+
+static void work_hang(struct worker_job *job)
+{
+	(void)job;
+	pthread_mutex_lock(&gate);
+	pthread_mutex_unlock(&gate);
+}
+
+static void worker_stop__while_a_job_hangs__gives_up_in_time(void **state)
+{
+	static struct work hung;
+	struct worker *w;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	w = worker_start(loop, "test");
+	hung = (struct work){.job = {.run = work_hang, .done = work_done}};
+	pthread_mutex_lock(&gate);
+	worker_submit(w, &hung.job);
+	assert_int_equal(worker_stop(w, 20), -ETIMEDOUT);
+	pthread_mutex_unlock(&gate);
+	assert_int_equal(worker_stop(w, 5000), 0);
+	loop_free(loop);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(timers__in_any_order__expire_in_the_order_of_time_and_never_early),
+		cmocka_unit_test(timer__cancelled__does_not_come),
+		cmocka_unit_test(wake__from_another_thread__is_seen_and_gathered),
+		cmocka_unit_test(signal__raised__comes_in_the_loop),
+		cmocka_unit_test(worker__jobs__run_there_in_order_and_end_here),
+		cmocka_unit_test(worker_stop__with_jobs_queued__ends_them_first),
+		cmocka_unit_test(worker_stop__while_a_job_hangs__gives_up_in_time),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+/*
+ * Drift by real inotify: who watches a name is told of that name, who watches a directory of all in
+ * it, nobody of what others watch; and the kernel watches nothing that nobody asked for.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "files/file_watch.h"
+#include "tests/unit/fixture/scratch.h"
+
+#define NAMES 500
+
+struct watcher {
+	struct drift_entry entry;
+	char name[16];
+	unsigned told;
+	const char *cause;
+	struct drift *removes; /* itself, when it is told */
+};
+
+static struct loop *loop;
+static unsigned expected; /* calls until the loop ends */
+
+static void noticed(void *arg, const char *cause)
+{
+	struct watcher *w = arg;
+
+	w->told++;
+	w->cause = cause;
+	if (w->removes)
+		drift_remove(w->removes, &w->entry);
+	if (--expected == 0)
+		loop_stop(loop);
+}
+
+static void too_late(void *arg)
+{
+	(void)arg;
+	fail_msg("%u calls are missing", expected);
+}
+
+/* Runs until so many have been told. */
+static void run(unsigned calls)
+{
+	struct loop_timer limit;
+
+	loop_timer_init(&limit, too_late, NULL);
+	loop_timer_set(loop, &limit, loop_now_ms(loop) + 10000);
+	expected = calls;
+	assert_int_equal(loop_run(loop), 0);
+	loop_timer_cancel(loop, &limit);
+}
+
+static void add(struct drift *d, struct watcher *w, const char *dir, const char *name)
+{
+	*w = (struct watcher){.entry = {.noticed = noticed, .arg = w}};
+	snprintf(w->name, sizeof(w->name), "%s", name ? name : "");
+	assert_int_equal(drift_add(d, &w->entry, dir, name ? w->name : NULL), 0);
+}
+
+/* How many directories the kernel watches for this process. */
+static unsigned watched(void)
+{
+	unsigned n = 0;
+	char line[512];
+
+	for (int fd = 0; fd < 64; fd++) {
+		char path[64];
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+		f = fopen(path, "re");
+		while (f && fgets(line, sizeof(line), f))
+			n += strncmp(line, "inotify ", 8) == 0;
+		if (f)
+			fclose(f);
+	}
+	return n;
+}
+
+static void drift__of_many_in_one_directory__tells_those_it_is_about(void **state)
+{
+	static struct watcher many[NAMES], all, twin, elsewhere;
+	char dir[SCRATCH_PATH], other[SCRATCH_PATH], name[16];
+	struct drift *d;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	d = drift_new(loop);
+	assert_non_null(d);
+	scratch_open(dir, scratch_memory());
+	scratch_open(other, scratch_memory());
+	for (unsigned i = 0; i < NAMES; i++) {
+		snprintf(name, sizeof(name), "c%u", i);
+		add(d, &many[i], dir, name);
+	}
+	add(d, &twin, dir, "c7");
+	add(d, &elsewhere, other, "c7");
+	assert_int_equal(watched(), 2);
+	scratch_write(dir, "c7", "1", 1);
+	run(2);
+	assert_true(many[7].told == 1 && twin.told == 1 && elsewhere.told == 0);
+	assert_string_equal(many[7].cause, "written");
+	many[8].removes = d;
+	scratch_write(dir, "unknown", "1", 1); /* nobody's */
+	scratch_write(dir, "c8", "1", 1);
+	scratch_write(dir, "c9", "1", 1);
+	run(2);
+	assert_true(many[8].told == 1 && many[9].told == 1);
+	add(d, &all, dir, NULL);
+	scratch_write(dir, "c8", "2", 1);
+	run(1);
+	assert_true(many[8].told == 1 && all.told == 1);
+	scratch_write(other, "c7", "1", 1);
+	run(1);
+	assert_true(elsewhere.told == 1 && all.told == 1 && many[7].told == 1);
+	for (unsigned i = 0; i < NAMES; i++)
+		drift_remove(d, &many[i].entry); /* of the eighth again: nothing */
+	drift_remove(d, &twin.entry);
+	assert_int_equal(watched(), 2);
+	drift_remove(d, &all.entry);
+	assert_int_equal(watched(), 1);
+	drift_remove(d, &elsewhere.entry);
+	assert_int_equal(watched(), 0);
+	assert_int_equal(drift_add(d, &all.entry, "/nowhere", NULL), -ENOENT);
+	drift_free(d);
+	loop_free(loop);
+	scratch_close(dir);
+	scratch_close(other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(drift__of_many_in_one_directory__tells_those_it_is_about),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,93 @@
+/* Host headers: whose they are. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "httpd/host_header.h"
+
+static char *const names[] = {(char[]){"metrics.example"}, (char[]){"Web.Example."}, NULL};
+
+static void check(const char *const *hosts, bool ours)
+{
+	for (; *hosts; hosts++)
+		if (host_is_ours(*hosts, "web-1", names) != ours)
+			fail_msg("%s must be %s", *hosts, ours ? "ours" : "refused");
+}
+
+static void an_address__is_ours(void **state)
+{
+	static const char *const hosts[] = {"127.0.0.1", "127.0.0.1:9377", "10.1.2.3:80", "[::1]",
+		"[::1]:9377", "[2001:db8::1]:1", "[::ffff:10.0.0.1]", NULL};
+
+	(void)state;
+	check(hosts, true);
+}
+
+static void what_is_almost_an_address__is_not(void **state)
+{
+	static const char *const hosts[] = {"127.0.0.1.evil.example", "0x7f.1", "2130706433",
+		"127.1", "::1", "[::1", "[]", "[localhost]", "[127.0.0.1]",
+		"127.0.0.1:", "127.0.0.1:80:80", "[::1]x:80", "256.0.0.1", "[fe80::1%25eth0]",
+		NULL};
+
+	(void)state;
+	check(hosts, false);
+}
+
+static void localhost__is_ours(void **state)
+{
+	static const char *const hosts[] = {
+		"localhost", "LocalHost:8377", "localhost.", "web.localhost:1", NULL};
+
+	(void)state;
+	check(hosts, true);
+}
+
+static void the_machine_and_configured_names__are_ours(void **state)
+{
+	static const char *const hosts[] = {"web-1", "WEB-1:9377", "web-1.", "metrics.example",
+		"metrics.example:80", "web.example", "web.example.:80", NULL};
+
+	(void)state;
+	check(hosts, true);
+}
+
+static void any_other_name__is_not(void **state)
+{
+	static const char *const hosts[] = {"evil.example", "web-1.evil.example", "notlocalhost",
+		".localhost", "localhost.evil.example", "xmetrics.example", "metrics.example.evil",
+		"metrics.example@evil", "", ":80", ".", " localhost", "localhost ", NULL};
+	char longest[400];
+
+	(void)state;
+	check(hosts, false);
+	for (size_t i = 0; i < sizeof(longest); i++)
+		longest[i] = 'a';
+	longest[sizeof(longest) - 1] = '\0';
+	assert_false(host_is_ours(longest, longest, NULL));
+}
+
+static void nothing__is_no_name(void **state)
+{
+	(void)state;
+	assert_false(host_is_ours(NULL, "web-1", names));
+	assert_false(host_is_ours("", "", NULL));
+	assert_false(host_is_ours(".", "", NULL));
+	assert_false(host_is_ours("a", "", NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_address__is_ours),
+		cmocka_unit_test(what_is_almost_an_address__is_not),
+		cmocka_unit_test(localhost__is_ours),
+		cmocka_unit_test(the_machine_and_configured_names__are_ours),
+		cmocka_unit_test(any_other_name__is_not),
+		cmocka_unit_test(nothing__is_no_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

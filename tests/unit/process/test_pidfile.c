@@ -1,0 +1,301 @@
+/*
+ * Who may say which process is signalled: the file's hands, and whose the process is. As root; else
+ * what needs two users is skipped.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "process/pidfile.h"
+#include "tests/unit/fixture/scratch.h"
+
+#define OTHER 64104
+#define THIRD 64105
+
+static char dir[SCRATCH_PATH], path[PATH_MAX], why[FILE_WHY];
+static struct sys sys;
+static pid_t target;
+
+static int set_up(void **state)
+{
+	(void)state;
+	sys = sys_real;
+	target = 0;
+	umask(022);
+	scratch_open(dir, "/tmp");
+	assert_int_equal(chmod(dir, 0755), 0);
+	snprintf(path, sizeof(path), "%s/pid", dir);
+	return 0;
+}
+
+static void end_target(void)
+{
+	if (target) {
+		kill(target, SIGKILL);
+		waitpid(target, NULL, 0);
+	}
+	target = 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	end_target();
+	scratch_close(dir);
+	return 0;
+}
+
+static void need_root(void)
+{
+	if (geteuid() != 0)
+		skip();
+}
+
+/* A process with these uids that USR1 ends; it is ready when this returns. */
+static void start(uid_t real, uid_t effective, uid_t saved)
+{
+	int ends[2];
+	char byte;
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	target = fork();
+	if (target == 0) {
+		bool ok = (geteuid() != 0 || setresuid(real, effective, saved) == 0) &&
+			  prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && write(ends[1], "x", 1) == 1;
+
+		for (; ok;)
+			pause();
+		_exit(1);
+	}
+	assert_true(target > 1);
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	close(ends[0]);
+}
+
+static void start_plain(void)
+{
+	start(getuid(), getuid(), getuid());
+}
+
+static void put(const char *name, pid_t pid, uid_t uid, mode_t mode)
+{
+	char text[32];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	scratch_write(dir, name, text, (size_t)snprintf(text, sizeof(text), "%d\n", (int)pid));
+	if (geteuid() == 0)
+		assert_int_equal(chown(path, uid, uid), 0);
+	assert_int_equal(chmod(path, mode), 0);
+}
+
+static void make(const char *name, mode_t mode, uid_t uid)
+{
+	char at[PATH_MAX];
+
+	snprintf(at, sizeof(at), "%s/%s", dir, name);
+	assert_int_equal(mkdir(at, 0700), 0);
+	assert_int_equal(chown(at, uid, uid), 0);
+	assert_int_equal(chmod(at, mode), 0);
+}
+
+/* The signal comes, and the target ends. */
+static void sends(void)
+{
+	int how;
+
+	why[0] = '\0';
+	if (pidfile_signal(&sys, path, SIGUSR1, why))
+		fail_msg("%s", why);
+	assert_int_equal(waitpid(target, &how, 0), target);
+	assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGUSR1);
+	target = 0;
+}
+
+/* It does not: signal 0 would be good, so it is one that can be seen. */
+static void refuses(int error, const char *sentence)
+{
+	int r = pidfile_signal(&sys, path, SIGUSR1, why);
+
+	if (!strstr(why, sentence))
+		fail_msg("%s", why);
+	assert_int_equal(r, error);
+	assert_non_null(strstr(why, path));
+	if (target)
+		assert_int_equal(waitpid(target, NULL, WNOHANG), 0);
+}
+
+static void signal__by_a_file_of_this_user__arrives(void **state)
+{
+	(void)state;
+	start_plain();
+	put("pid", target, getuid(), 0644);
+	sends();
+}
+
+static void signal__by_a_file_of_the_process_s_user__arrives(void **state)
+{
+	(void)state;
+	need_root();
+	make("theirs", 0755, OTHER);
+	start(OTHER, OTHER, OTHER);
+	put("theirs/pid", target, OTHER, 0644);
+	sends();
+	make("sticky", 01777, 0);
+	start(OTHER, OTHER, OTHER);
+	put("sticky/pid", target, OTHER, 0644);
+	sends();
+	start(OTHER, OTHER, OTHER);
+	put("pid", target, 0, 0644);
+	sends();
+}
+
+static void signal__to_a_process_that_has_other_rights__is_refused(void **state)
+{
+	static const uid_t uids[][3] = {{0, 0, 0}, {OTHER, 0, OTHER}, {OTHER, OTHER, 0},
+		{0, OTHER, OTHER}, {THIRD, THIRD, THIRD}, {OTHER, THIRD, THIRD}};
+
+	(void)state;
+	need_root();
+	for (size_t i = 0; i < sizeof(uids) / sizeof(uids[0]); i++) {
+		start(uids[i][0], uids[i][1], uids[i][2]);
+		put("pid", target, OTHER, 0644);
+		refuses(-EPERM, "is in the hands of uid 64104 and names process");
+		assert_non_null(
+			strstr(why, i < 4 ? "the rights of root" : "the rights of uid 64105"));
+		end_target();
+	}
+}
+
+static void signal__by_a_file_that_several_may_change__is_refused(void **state)
+{
+	(void)state;
+	start_plain();
+	put("pid", target, getuid(), 0664);
+	refuses(-EPERM, "group or others can write it (mode 0664); chmod go-w");
+	put("pid", target, getuid(), 0646);
+	refuses(-EPERM, "group or others can write it (mode 0646); chmod go-w");
+	need_root();
+	make("theirs", 0755, OTHER);
+	put("theirs/of-root", target, 0, 0644);
+	refuses(-EPERM, "is in the hands of uid 64104");
+	end_target();
+	start(THIRD, THIRD, THIRD);
+	put("theirs/of-third", target, THIRD, 0644);
+	refuses(-EPERM, "belongs to uid 64105");
+	make("open", 0777, 0);
+	put("open/pid", target, THIRD, 0644);
+	refuses(-EPERM, "group or others can write (mode 0777) in its part");
+	end_target();
+	start(OTHER, OTHER, OTHER);
+	make("group", 0775, OTHER);
+	put("group/pid", target, OTHER, 0644);
+	refuses(-EPERM, "group or others can write (mode 0775) in its part");
+}
+
+static void signal__through_a_link_of_another_user__reaches_that_user_s_processes_alone(
+	void **state)
+{
+	char link[PATH_MAX];
+
+	(void)state;
+	need_root();
+	snprintf(link, sizeof(link), "%s/link", dir);
+	start_plain();
+	put("pid", target, 0, 0644);
+	assert_int_equal(symlink("pid", link), 0);
+	memcpy(path, link, sizeof(path));
+	assert_int_equal(lchown(link, OTHER, OTHER), 0);
+	refuses(-EPERM, "is in the hands of uid 64104");
+	end_target();
+	start(OTHER, OTHER, OTHER);
+	put("pid", target, 0, 0644);
+	memcpy(path, link, sizeof(path));
+	sends();
+}
+
+static void signal__to_nothing_but_a_process__is_refused(void **state)
+{
+	char name[32] = "";
+	FILE *f = fopen("/proc/2/comm", "re");
+
+	(void)state;
+	put("pid", 1, getuid(), 0644);
+	refuses(-EINVAL, "is not one line with a number over 1");
+	put("pid", getpid(), getuid(), 0644);
+	refuses(-EPERM, "names this process itself");
+	put("pid", 2147483646, getuid(), 0644);
+	refuses(-ESRCH, "No such process");
+	if (f && fgets(name, sizeof(name), f) && strcmp(name, "kthreadd\n") == 0) {
+		put("pid", 2, getuid(), 0644);
+		refuses(-EPERM, "names a kernel thread");
+	}
+	if (f)
+		fclose(f);
+}
+
+/* ---- /proc ---- */
+
+static const char *missing;
+
+/* As where hidepid= hides other users' processes, or /proc is not there. */
+static int hide(int at, const char *name, int flags, mode_t mode)
+{
+	if (strncmp(name, "/proc/", 6) == 0 && strstr(name, missing)) {
+		errno = ENOENT;
+		return -1;
+	}
+	return sys_real.openat(at, name, flags, mode);
+}
+
+static void signal__to_a_process_that_cannot_be_seen__takes_a_good_file(void **state)
+{
+	static const char *const files[] = {"fdinfo", "/status", "/stat"};
+
+	(void)state;
+	sys.openat = hide;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		missing = files[i];
+		start_plain();
+		put("pid", target, getuid(), 0644);
+		sends();
+	}
+	need_root();
+	start(OTHER, OTHER, OTHER);
+	put("pid", target, OTHER, 0644);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		missing = files[i];
+		refuses(-ENOENT, "cannot see whose process");
+	}
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(signal__by_a_file_of_this_user__arrives),
+		CASE(signal__by_a_file_of_the_process_s_user__arrives),
+		CASE(signal__to_a_process_that_has_other_rights__is_refused),
+		CASE(signal__by_a_file_that_several_may_change__is_refused),
+		CASE(signal__through_a_link_of_another_user__reaches_that_user_s_processes_alone),
+		CASE(signal__to_nothing_but_a_process__is_refused),
+		CASE(signal__to_a_process_that_cannot_be_seen__takes_a_good_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1003 @@
+/*
+ * Programs run from the loop, on real children: what they get, how they end, what they leave. After
+ * each case no child and no descriptor may be left. An alarm is the deadline.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "process/process.h"
+
+#define LONG_MS 60000u /* a time limit that is not to be reached */
+/* what a script does that is to be ended, and ends by itself when the test fails */
+#define NAP "i=0; while [ $i -lt 6000 ]; do sleep 0.01; i=$((i+1)); done"
+#define SPIN "i=0; while [ $i -lt 20000000 ]; do i=$((i+1)); done"
+
+struct outcome {
+	struct loop *loop;
+	unsigned *left; /* programs; the last one stops the loop */
+	bool ended;
+	struct process_result result;
+	char output[8192], message[8192];
+};
+
+static char dir[] = "/tmp/pullet-unit-XXXXXX";
+
+static void ended(void *arg, const struct process_result *result)
+{
+	struct outcome *o = arg;
+
+	assert_false(o->ended);
+	o->ended = true;
+	o->result = *result;
+	assert_int_equal(result->output[result->output_len], '\0');
+	assert_int_equal(result->message[result->message_len], '\0');
+	snprintf(o->output, sizeof(o->output), "%s", result->output);
+	snprintf(o->message, sizeof(o->message), "%s", result->message);
+	o->result.output = o->output;
+	o->result.message = o->message;
+	if (!o->left || --*o->left == 0)
+		loop_stop(o->loop);
+}
+
+/* Runs one program to its end. */
+static struct outcome run(const struct process_options *options)
+{
+	struct outcome o = {.loop = loop_new(&sys_real)};
+	struct process *p;
+
+	assert_non_null(o.loop);
+	assert_int_equal(process_start(o.loop, options, ended, &o, &p), 0);
+	assert_false(o.ended);
+	assert_int_equal(loop_run(o.loop), 0);
+	assert_true(o.ended);
+	loop_free(o.loop);
+	return o;
+}
+
+static char shell[] = "/bin/sh", minus_c[] = "-c";
+
+/* What a script does with the usual options; `change` may be NULL. */
+static struct outcome script(const char *text, const struct process_options *change)
+{
+	char *argv[] = {shell, minus_c, (char *)text, NULL};
+	struct process_options o = {.max_output = 4096, .timeout_ms = LONG_MS};
+
+	if (change)
+		o = *change;
+	o.argv = argv;
+	return run(&o);
+}
+
+/* ---- a program that has come to a certain point, on a clock that the test moves ---- */
+
+static uint64_t ahead_ms;
+
+static uint64_t now_ahead(void)
+{
+	return sys_real.now_ms() + ahead_ms;
+}
+
+static struct sys ahead_sys;
+
+/* Starts a script and returns when it has written a line into "$1". */
+static struct process *start_ready(
+	struct outcome *o, const char *text, struct process_options options)
+{
+	char fifo[64], line[8], *argv[] = {shell, minus_c, (char *)text, shell, fifo, NULL};
+	struct process *p;
+	int fd;
+
+	snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	options.argv = argv;
+	options.max_output = 4096;
+	if (!options.timeout_ms)
+		options.timeout_ms = LONG_MS;
+	ahead_ms = 0;
+	ahead_sys = sys_real;
+	ahead_sys.now_ms = now_ahead;
+	*o = (struct outcome){.loop = loop_new(&ahead_sys)};
+	assert_int_equal(process_start(o->loop, &options, ended, o, &p), 0);
+	fd = open(fifo, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_true(read(fd, line, sizeof(line)) > 0);
+	close(fd);
+	unlink(fifo);
+	return p;
+}
+
+static void run_out(struct outcome *o)
+{
+	assert_int_equal(loop_run(o->loop), 0);
+	loop_free(o->loop);
+}
+
+/* ---- how they end ---- */
+
+static void exit_code__of_any_kind__is_told(void **state)
+{
+	struct outcome o = script("exit 0", NULL);
+
+	(void)state;
+	assert_true(o.result.ok);
+	assert_int_equal(o.result.end, PROCESS_EXITED);
+	assert_string_equal(o.result.why, "");
+	o = script("exit 1", NULL);
+	assert_false(o.result.ok);
+	assert_int_equal(o.result.end, PROCESS_EXITED);
+	assert_int_equal(o.result.code, 1);
+	assert_string_equal(o.result.why, "exited with 1");
+	o = script("exit 255", NULL);
+	assert_int_equal(o.result.code, 255);
+	assert_string_equal(o.result.why, "exited with 255");
+	o = script("exit 127", NULL); /* is not "cannot be started" */
+	assert_int_equal(o.result.end, PROCESS_EXITED);
+	assert_int_equal(o.result.code, 127);
+}
+
+static void signal__that_kills_it__is_told(void **state)
+{
+	struct outcome o = script("kill -9 $$", NULL);
+
+	(void)state;
+	assert_false(o.result.ok);
+	assert_int_equal(o.result.end, PROCESS_SIGNALLED);
+	assert_int_equal(o.result.code, 9);
+	assert_string_equal(o.result.why, "killed by signal 9");
+	o = script("kill -TERM $$", NULL);
+	assert_int_equal(o.result.end, PROCESS_SIGNALLED);
+	assert_int_equal(o.result.code, 15);
+}
+
+static void write_file(const char *path, const char *text, mode_t mode)
+{
+	FILE *f = fopen(path, "we");
+
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(chmod(path, mode), 0);
+}
+
+static void exec__that_fails__is_told_with_its_errno(void **state)
+{
+	char path[64], *argv[] = {path, NULL};
+	const struct process_options options = {
+		.argv = argv, .max_output = 100, .timeout_ms = LONG_MS};
+	struct outcome o;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/script", dir);
+	o = run(&options);
+	assert_false(o.result.ok);
+	assert_int_equal(o.result.end, PROCESS_NOT_STARTED);
+	assert_int_equal(o.result.code, ENOENT);
+	assert_string_equal(o.result.why,
+		"cannot be started: No such file or directory: install it, name another "
+		"one, or mend the #! it begins with");
+
+	write_file(path, "#!/bin/sh\nexit 3\n", 0600);
+	o = run(&options);
+	assert_int_equal(o.result.end, PROCESS_NOT_STARTED);
+	assert_int_equal(o.result.code, EACCES);
+	assert_string_equal(o.result.why,
+		"cannot be started: Permission denied: the agent's user must be able to "
+		"execute it (chmod +x)");
+
+	write_file(path, "exit 3\n", 0700); /* a shell would run it */
+	o = run(&options);
+	assert_int_equal(o.result.code, ENOEXEC);
+
+	write_file(path, "#!/bin/sh\nexit 3\n", 0700);
+	o = run(&options);
+	assert_int_equal(o.result.end, PROCESS_EXITED);
+	assert_int_equal(o.result.code, 3);
+	unlink(path);
+}
+
+static void limit__passed__ends_it_by_term(void **state)
+{
+	static const char *const texts[] = {"echo begun; echo > $1; sleep 1000",
+		"trap 'echo asked; exit 0' TERM; echo begun; "
+		"echo > $1; " SPIN};
+	static const char *const outputs[] = {"begun\n", "begun\nasked\n"};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct outcome o;
+
+		start_ready(&o, texts[i], (struct process_options){.timeout_ms = 30000});
+		ahead_ms = 30000;
+		run_out(&o);
+		assert_false(o.result.ok);
+		assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
+		assert_string_equal(o.result.why, "still ran after 30 s and was killed");
+		assert_string_equal(o.output, outputs[i]);
+		assert_true(o.result.took_ms >= 30000);
+		assert_true(o.result.took_ms < 30000 + PROCESS_GRACE_MS);
+	}
+}
+
+static void limit__passed_by_one_that_ignores_term__ends_it_by_kill(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	start_ready(&o, "trap '' TERM; echo deaf; echo > $1; " NAP,
+		(struct process_options){.timeout_ms = 1, .grace_ms = 50});
+	run_out(&o);
+	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
+	assert_string_equal(o.result.why, "still ran after 1 ms and was killed");
+	assert_string_equal(o.output, "deaf\n");
+	assert_true(o.result.took_ms >= 51);
+}
+
+static void limit__when_only_the_loop_was_late__is_not_passed(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	start_ready(&o, "echo > $1; exit 4", (struct process_options){0});
+	assert_int_equal(waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+	ahead_ms = LONG_MS + 1;
+	run_out(&o);
+	assert_int_equal(o.result.end, PROCESS_EXITED);
+	assert_int_equal(o.result.code, 4);
+}
+
+/* ---- output ---- */
+
+static void output__of_both_kinds__comes_in_its_order(void **state)
+{
+	struct outcome o = script("echo one; echo two >&2; echo three; exit 2", NULL);
+
+	(void)state;
+	assert_string_equal(o.output, "one\ntwo\nthree\n");
+	assert_int_equal(o.result.output_len, 14);
+	assert_int_equal(o.result.message_len, 0);
+	assert_int_equal(o.result.dropped, 0);
+}
+
+static void output__over_the_bound__is_cut_and_counted(void **state)
+{
+	const struct process_options ten = {.max_output = 10, .timeout_ms = LONG_MS};
+	struct outcome o = script("printf 0123456789", &ten);
+
+	(void)state;
+	assert_string_equal(o.output, "0123456789");
+	assert_int_equal(o.result.dropped, 0);
+	o = script("printf 0123456; printf 789abc", &ten);
+	assert_string_equal(o.output, "0123456789");
+	assert_int_equal(o.result.dropped, 3);
+	assert_true(o.result.ok);
+}
+
+static void output__of_a_million_lines__blocks_nobody(void **state)
+{
+	struct outcome o = script("yes | head -n 1000000", NULL);
+
+	(void)state;
+	assert_true(o.result.ok);
+	assert_int_equal(o.result.output_len, 4096);
+	assert_int_equal(o.result.dropped, 2000000 - 4096);
+}
+
+static void product__and_message__are_kept_apart(void **state)
+{
+	const struct process_options product = {
+		.product = true, .max_output = 10, .timeout_ms = LONG_MS};
+	struct outcome o = script("echo product; echo message >&2", &product);
+
+	(void)state;
+	assert_true(o.result.ok);
+	assert_string_equal(o.output, "product\n");
+	assert_string_equal(o.message, "message\n");
+	o = script("echo product; echo message >&2; exit 5", &product);
+	assert_false(o.result.ok);
+	assert_string_equal(o.result.why, "exited with 5");
+	assert_string_equal(o.message, "message\n");
+	o = script("yes | head -n 10000 >&2", &product);
+	assert_true(o.result.ok);
+	assert_int_equal(o.result.output_len, 0);
+	assert_int_equal(o.result.message_len, PROCESS_MAX_MESSAGE);
+	assert_int_equal(o.result.dropped, 0);
+}
+
+static void product__over_the_bound__is_an_error(void **state)
+{
+	const struct process_options product = {
+		.product = true, .max_output = 10, .timeout_ms = LONG_MS};
+	struct outcome o = script("printf 0123456789", &product);
+
+	(void)state;
+	assert_true(o.result.ok);
+	assert_string_equal(o.output, "0123456789");
+	o = script("printf 0123456789a", &product);
+	assert_false(o.result.ok);
+	assert_int_equal(o.result.end, PROCESS_EXITED);
+	assert_int_equal(o.result.dropped, 1);
+	assert_string_equal(o.result.why, "wrote more than 10 bytes");
+}
+
+/* ---- input ---- */
+
+static void input__of_nothing__ends_at_once(void **state)
+{
+	const struct process_options empty = {
+		.input = "", .max_output = 100, .timeout_ms = LONG_MS};
+	struct outcome o = script("wc -c", NULL);
+
+	(void)state;
+	assert_string_equal(o.output, "0\n");
+	o = script("wc -c", &empty);
+	assert_string_equal(o.output, "0\n");
+}
+
+static void input__large__comes_whole(void **state)
+{
+	size_t len = 20u << 20;
+	char *data = malloc(len), expected[32];
+	struct process_options options = {.max_output = 100, .timeout_ms = LONG_MS};
+	struct outcome o;
+	uint64_t sum = 0;
+
+	(void)state;
+	assert_non_null(data);
+	for (size_t i = 0; i < len; i++)
+		data[i] = (char)('a' + i * i % 25);
+	data[len - 1] = '\n';
+	options.input = data;
+	options.input_len = len;
+	o = script("tr -d a | wc -c", &options);
+	for (size_t i = 0; i < len; i++)
+		sum += data[i] != 'a';
+	snprintf(expected, sizeof(expected), "%" PRIu64 "\n", sum);
+	assert_string_equal(o.output, expected);
+	o = script("wc -c < /dev/stdin", &options); /* opened by its name, as well */
+	snprintf(expected, sizeof(expected), "%zu\n", len);
+	assert_string_equal(o.output, expected);
+	free(data);
+}
+
+static void input__that_nobody_reads__does_no_harm(void **state)
+{
+	size_t len = 1u << 20;
+	char *data = calloc(1, len);
+	struct process_options options = {
+		.input = data, .input_len = len, .max_output = 100, .timeout_ms = LONG_MS};
+	void (*before)(int) = signal(SIGPIPE, SIG_DFL);
+	struct outcome o;
+
+	(void)state;
+	assert_non_null(data);
+	o = script("exec <&-; exit 0", &options);
+	assert_true(o.result.ok);
+	o = script("head -c 1 > /dev/null", &options);
+	assert_true(o.result.ok);
+	signal(SIGPIPE, before);
+	free(data);
+}
+
+/* ---- what they get ---- */
+
+static void descriptors__of_the_agent__are_not_inherited(void **state)
+{
+	static const char list[] =
+		"for i in 0 1 2 3 4 5 6 7 8 9 40 200; do [ -e /proc/$$/fd/$i ] && echo $i; done; "
+		"exit 0";
+	int leaked[3];
+	struct outcome o;
+
+	(void)state;
+	leaked[0] = dup(0);
+	leaked[1] = fcntl(0, F_DUPFD, 40);
+	leaked[2] = fcntl(0, F_DUPFD, 200);
+	assert_int_equal(leaked[1], 40);
+	assert_int_equal(leaked[2], 200);
+	o = script(list, NULL);
+	for (int i = 0; i < 3; i++)
+		close(leaked[i]);
+	assert_string_equal(o.output, "0\n1\n2\n");
+}
+
+static void descriptors__when_the_agents_own_are_closed__are_right_all_the_same(void **state)
+{
+	char text[] = "cat; echo out; echo err >&2", *argv[] = {shell, minus_c, text, NULL};
+	const struct process_options options = {.argv = argv,
+		.product = true,
+		.input = "in",
+		.input_len = 2,
+		.max_output = 100,
+		.timeout_ms = LONG_MS};
+
+	(void)state;
+	for (int closed = 1; closed < 8; closed++) { /* each of the three, or not */
+		struct outcome o = {.loop = loop_new(&sys_real)};
+		struct process *p;
+		int saved[3], r;
+
+		for (int i = 0; i < 3; i++)
+			saved[i] = fcntl(i, F_DUPFD_CLOEXEC, 10);
+		for (int i = 0; i < 3; i++)
+			if (closed & 1 << i)
+				close(i);
+		r = process_start(o.loop, &options, ended, &o, &p);
+		if (r == 0)
+			loop_run(o.loop);
+		for (int i = 0; i < 3; i++) {
+			dup2(saved[i], i);
+			close(saved[i]);
+		}
+		assert_int_equal(r, 0);
+		assert_true(o.result.ok);
+		assert_string_equal(o.output, "inout\n");
+		assert_string_equal(o.message, "err\n");
+		loop_free(o.loop);
+	}
+}
+
+static void environment__is_what_was_given_and_nothing_else(void **state)
+{
+	char env[] = "/usr/bin/env", *argv[] = {env, NULL};
+	char name[] = "PULLET_CONFIG_NAME=web", keys[] = "PULLET_CHANGED_KEYS=a\nb c",
+	     *more[] = {name, keys, NULL};
+	struct process_options options = {.argv = argv, .max_output = 4096, .timeout_ms = LONG_MS};
+	struct outcome o;
+
+	(void)state;
+	setenv("SECRET_TOKEN", "planted", 1);
+	o = run(&options);
+	assert_string_equal(o.output,
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"
+		"HOME=/\nLANG=C.UTF-8\n");
+	options.env = more;
+	o = run(&options);
+	assert_string_equal(o.output,
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"
+		"HOME=/\nLANG=C.UTF-8\nPULLET_CONFIG_NAME=web\nPULLET_CHANGED_KEYS=a\nb c\n");
+	unsetenv("SECRET_TOKEN");
+}
+
+static void environment__too_large__is_refused(void **state)
+{
+	char entry[] = "A=1", *argv[] = {shell, NULL}, *env[100];
+	const struct process_options options = {.argv = argv, .env = env, .timeout_ms = LONG_MS};
+	struct loop *l = loop_new(&sys_real);
+	struct process *p = NULL;
+
+	(void)state;
+	for (int i = 0; i < 99; i++)
+		env[i] = entry;
+	env[99] = NULL;
+	assert_int_equal(process_start(l, &options, ended, NULL, &p), -E2BIG);
+	assert_null(p);
+	loop_free(l);
+}
+
+static void signals__of_the_agent__are_not_inherited(void **state)
+{
+	sigset_t all, before;
+	void (*pipe_before)(int) = signal(SIGPIPE, SIG_IGN), (*usr)(int) = signal(SIGUSR2, SIG_IGN);
+	unsigned long long blocked, ignored;
+	struct outcome o;
+
+	(void)state;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	o = script("exec grep -E '^Sig(Blk|Ign)' /proc/self/status", NULL);
+	assert_int_equal(sscanf(o.output, "SigBlk: %llx SigIgn: %llx", &blocked, &ignored), 2);
+	/* 32 and 33 are the C library's own; GNU make starts programs with them ignored */
+	assert_true(blocked == 0 && (ignored & ~(3ULL << 31)) == 0);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	signal(SIGPIPE, pipe_before);
+	signal(SIGUSR2, usr);
+}
+
+static void group__umask_and_directory__are_its_own(void **state)
+{
+	mode_t before = umask(077);
+	char expected[64];
+	long pid, group;
+	struct outcome o;
+
+	(void)state;
+	o = script("echo $$ $(cut -d' ' -f5 /proc/$$/stat); umask; pwd", NULL);
+	umask(before);
+	assert_int_equal(sscanf(o.output, "%ld %ld", &pid, &group), 2);
+	assert_int_equal(pid, group);
+	assert_true(pid != getpgrp());
+	snprintf(expected, sizeof(expected), "%ld %ld\n0022\n/\n", pid, group);
+	assert_string_equal(o.output, expected);
+}
+
+/* ---- what they leave ---- */
+
+/* Waits until a process that is not our child is dead (somebody else reaps it). */
+static void wait_dead(long pid)
+{
+	struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0u), .events = POLLIN};
+
+	if (p.fd < 0) {
+		assert_int_equal(errno, ESRCH);
+		return;
+	}
+	assert_int_equal(poll(&p, 1, 10000), 1);
+	close(p.fd);
+}
+
+static void children__that_hold_the_pipe__are_killed_and_not_waited_for(void **state)
+{
+	struct outcome o = script("sleep 1000 & trap '' TERM; sleep 1001 & echo $! $$", NULL);
+	long child, leader;
+
+	(void)state;
+	assert_true(o.result.ok);
+	assert_true(o.result.took_ms < LONG_MS / 2);
+	assert_int_equal(sscanf(o.output, "%ld %ld", &child, &leader), 2);
+	wait_dead(child);
+}
+
+static void children__of_one_that_is_killed_by_term__are_killed_with_it(void **state)
+{
+	struct outcome o;
+	long child;
+
+	(void)state;
+	start_ready(&o,
+		"sh -c 'trap \"\" TERM; echo $$; echo > $0; " NAP "' $1 & "
+		"wait",
+		(struct process_options){0});
+	ahead_ms = LONG_MS;
+	run_out(&o);
+	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
+	assert_true(o.result.took_ms < LONG_MS + PROCESS_GRACE_MS); /* the leader took TERM */
+	assert_int_equal(sscanf(o.output, "%ld", &child), 1);
+	wait_dead(child);
+}
+
+static void children__of_one_that_is_asked_to_end__are_asked_too(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	start_ready(&o,
+		"trap : TERM; sh -c 'trap \"echo child; exit 0\" TERM; echo > $0; " SPIN
+		"' $1 & wait; wait; echo leader",
+		(struct process_options){0});
+	ahead_ms = LONG_MS;
+	run_out(&o);
+	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
+	assert_string_equal(o.output, "child\nleader\n");
+}
+
+static void children__in_a_session_of_their_own__are_killed_too(void **state)
+{
+	static const char *const texts[] = {
+		"setsid sleep 1000 & echo $!",
+		"sh -c 'setsid sleep 1000 & echo $!'; exec >&-", /* its parent has ended */
+		"setsid sh -c 'trap \"\" TERM HUP; exec >&- 2>&-; " NAP "' & echo $!",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct outcome o = script(texts[i], NULL);
+		long child;
+
+		assert_true(o.result.ok);
+		assert_true(o.result.took_ms < LONG_MS / 2);
+		assert_int_equal(o.result.left, 1);
+		assert_int_equal(sscanf(o.output, "%ld", &child), 1);
+		wait_dead(child);
+	}
+	assert_int_equal(script("sleep 0 & wait", NULL).result.left, 0);
+}
+
+static void children__in_a_session_of_their_own__end_with_the_limit(void **state)
+{
+	struct outcome o;
+	long child;
+
+	(void)state;
+	start_ready(&o, "trap '' TERM; setsid sleep 1000 & echo $!; echo > $1; wait",
+		(struct process_options){.timeout_ms = 1, .grace_ms = 1});
+	run_out(&o);
+	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
+	assert_int_equal(sscanf(o.output, "%ld", &child), 1);
+	wait_dead(child);
+}
+
+static void children__that_write_for_ever__do_not_keep_it_from_ending(void **state)
+{
+	struct outcome o;
+	long child;
+
+	(void)state;
+	start_ready(&o,
+		"setsid sh -c 'echo $$; yes 1 | head -c 60000; mkdir $0.d; exec yes' $1 & "
+		"until [ -d $1.d ]; do :; done; rmdir $1.d; echo > $1",
+		(struct process_options){0});
+	assert_int_equal(waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+	run_out(&o);
+	assert_true(o.result.ok);
+	assert_int_equal(o.result.output_len, 4096);
+	assert_true(o.result.dropped < 10u << 20);
+	assert_int_equal(sscanf(o.output, "%ld", &child), 1);
+	wait_dead(child); /* of what it writes: nobody reads it any more */
+}
+
+static void many__at_once__end_each_with_its_own_code(void **state)
+{
+	enum { MANY = 100 };
+	struct outcome *o = calloc(MANY, sizeof(*o));
+	struct loop *l = loop_new(&sys_real);
+	unsigned left = MANY;
+	char text[64], *argv[] = {shell, minus_c, text, NULL};
+	const struct process_options options = {
+		.argv = argv, .max_output = 100, .timeout_ms = LONG_MS};
+
+	(void)state;
+	assert_non_null(o);
+	for (int i = 0; i < MANY; i++) {
+		struct process *p;
+
+		o[i].loop = l;
+		o[i].left = &left;
+		snprintf(text, sizeof(text), "echo %d; cat /dev/zero | head -c 20000; exit %d", i,
+			i);
+		assert_int_equal(process_start(l, &options, ended, &o[i], &p), 0);
+	}
+	assert_int_equal(loop_run(l), 0);
+	for (int i = 0; i < MANY; i++) {
+		assert_true(o[i].ended);
+		assert_int_equal(o[i].result.code, i);
+		snprintf(text, sizeof(text), "%d\n", i);
+		assert_string_equal(o[i].output, text);
+		assert_int_equal(
+			o[i].result.output_len + o[i].result.dropped, 20000 + strlen(text));
+	}
+	loop_free(l);
+	free(o);
+}
+
+/* ---- the process between ---- */
+
+static void keeper__killed__leaves_nothing(void **state)
+{
+	struct outcome o;
+	long child;
+
+	(void)state;
+	start_ready(&o, "setsid sleep 1000 & echo $!; echo > $1; kill -9 $PPID; " NAP,
+		(struct process_options){0});
+	run_out(&o);
+	assert_false(o.result.ok);
+	assert_int_equal(o.result.end, PROCESS_SIGNALLED);
+	assert_string_equal(o.result.why, "was killed with the process that watches it");
+	assert_int_equal(sscanf(o.output, "%ld", &child), 1);
+	wait_dead(child);
+}
+
+static void keeper__stopped__does_its_work_at_the_limit(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	start_ready(&o, "trap '' TERM; kill -STOP $PPID; echo > $1; " NAP,
+		(struct process_options){.timeout_ms = 1, .grace_ms = 1});
+	run_out(&o);
+	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
+}
+
+/* ---- asked to end ---- */
+
+static void kill__asks_by_term_and_then_kills(void **state)
+{
+	static const char *const texts[] = {"echo > $1; exec sleep 1000",
+		"trap 'echo asked; exit 0' TERM; echo > $1; " SPIN,
+		"trap '' TERM; echo > $1; " NAP};
+	static const char *const outputs[] = {"", "asked\n", ""};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct outcome o;
+		struct process *p = start_ready(
+			&o, texts[i], (struct process_options){.grace_ms = i == 2 ? 50 : 0});
+
+		process_kill(p);
+		process_kill(p);
+		run_out(&o);
+		assert_int_equal(o.result.end, PROCESS_STOPPED);
+		assert_string_equal(o.result.why, "was stopped");
+		assert_false(o.result.ok);
+		assert_string_equal(o.output, outputs[i]);
+	}
+}
+
+static void kill_it(void *arg)
+{
+	process_kill(*(struct process **)arg);
+}
+
+static void kill__of_one_whose_time_is_up__changes_nothing(void **state)
+{
+	struct outcome o;
+	struct loop_timer later;
+	struct process *p = start_ready(&o, "trap '' TERM; echo > $1; " NAP,
+		(struct process_options){.timeout_ms = 1, .grace_ms = 60});
+
+	(void)state;
+	loop_timer_init(&later, kill_it, &p);
+	loop_timer_set(o.loop, &later, loop_now_ms(o.loop) + 30);
+	run_out(&o);
+	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
+	assert_string_equal(o.result.why, "still ran after 1 ms and was killed");
+}
+
+static void free__kills_the_group_and_reaps(void **state)
+{
+	char text[] = "trap '' TERM; sleep 1000 & echo $!; wait",
+	     *argv[] = {shell, minus_c, text, NULL};
+	const struct process_options options = {
+		.argv = argv, .max_output = 100, .timeout_ms = LONG_MS};
+	struct loop *l = loop_new(&sys_real);
+	struct process *p = NULL;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) { /* some before exec, some after it */
+		assert_int_equal(process_start(l, &options, ended, NULL, &p), 0);
+		process_free(p);
+		assert_int_equal(waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOHANG), -1);
+		assert_int_equal(errno, ECHILD);
+	}
+	process_free(NULL);
+	loop_free(l);
+}
+
+/* An agent that is killed takes the program with it. */
+static void agent__killed__takes_the_program_with_it(void **state)
+{
+	int ends[2];
+	pid_t agent;
+	int pid = 0, daemon = 0;
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	agent = fork();
+	assert_true(agent >= 0);
+	if (agent == 0) {
+		char fifo[64], text[256], *argv[] = {shell, minus_c, text, NULL};
+		const struct process_options options = {.argv = argv, .timeout_ms = LONG_MS};
+		struct outcome o = {.loop = loop_new(&sys_real)};
+		struct process *p;
+
+		/* a program that says who it is, once it runs */
+		snprintf(fifo, sizeof(fifo), "/proc/%d/fd/%d", getpid(), ends[1]);
+		snprintf(text, sizeof(text),
+			"sh -c 'setsid sleep 1000 & echo $!' > %s; echo $$ > %s; exec sleep 1000",
+			fifo, fifo);
+		if (process_start(o.loop, &options, ended, &o, &p))
+			_exit(1);
+		loop_run(o.loop);
+		_exit(1);
+	}
+	close(ends[1]);
+	{
+		char said[32] = "";
+		size_t len = 0;
+		ssize_t n;
+
+		while ((!strchr(said, '\n') || strchr(said, '\n') == strrchr(said, '\n')) &&
+			(n = read(ends[0], said + len, sizeof(said) - 1 - len)) > 0)
+			len += (size_t)n;
+		assert_int_equal(sscanf(said, "%d %d", &daemon, &pid), 2);
+	}
+	assert_int_equal(kill(pid, 0), 0);
+	assert_int_equal(kill(daemon, 0), 0);
+	kill(agent, SIGKILL);
+	assert_int_equal(waitpid(agent, NULL, 0), agent);
+	wait_dead(pid);
+	wait_dead(daemon);
+	while (waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED) == 0)
+		; /* its keeper, which fell to us */
+	close(ends[0]);
+}
+
+/* ---- where they are started ---- */
+
+static atomic_bool busy;
+
+/* Holds libc's locks most of the time. */
+static void *be_busy(void *arg)
+{
+	FILE *null = fopen("/dev/null", "we");
+
+	while (atomic_load(&busy)) {
+		char *p = malloc(100 + (size_t)rand() % 4000);
+
+		fprintf(null, "%p", (void *)p);
+		free(p);
+	}
+	fclose(null);
+	return arg;
+}
+
+static void start__while_threads_hold_locks__works(void **state)
+{
+	pthread_t threads[4];
+
+	(void)state;
+	atomic_store(&busy, true);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, be_busy, NULL), 0);
+	for (int i = 0; i < 20; i++) {
+		struct outcome o = script("exit 6", NULL);
+
+		assert_int_equal(o.result.end, PROCESS_EXITED);
+		assert_int_equal(o.result.code, 6);
+	}
+	atomic_store(&busy, false);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void start__where_children_are_ignored__learns_the_end_all_the_same(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	signal(SIGCHLD, SIG_IGN);
+	o = script("exit 8", NULL);
+	assert_int_equal(o.result.code, 8);
+	assert_string_equal(o.result.why, "exited with 8");
+}
+
+static void start__without_descriptors__fails_and_leaves_nothing(void **state)
+{
+	const struct process_options options = {.argv = (char *[]){shell, NULL},
+		.product = true,
+		.input = "exit 0",
+		.input_len = 6,
+		.timeout_ms = LONG_MS};
+	struct loop *l = loop_new(&sys_real);
+	struct outcome o = {.loop = l};
+	int first = dup(0), r, failures = 0;
+	struct rlimit before, low;
+	struct process *p;
+
+	(void)state;
+	close(first); /* the lowest that is free */
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	low = before;
+	for (low.rlim_cur = (rlim_t)first;; low.rlim_cur++) {
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+		r = process_start(l, &options, ended, &o, &p);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+		if (r == 0)
+			break;
+		assert_int_equal(r, -EMFILE);
+		failures++;
+	}
+	assert_in_range(failures, 4, 10);
+	assert_int_equal(loop_run(l), 0);
+	assert_true(o.result.ok || o.result.end == PROCESS_NOT_STARTED);
+	loop_free(l);
+}
+
+/* ---- nothing left ---- */
+
+static unsigned open_descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static unsigned descriptors_before;
+static sigset_t mask_before;
+
+static int before_each(void **state)
+{
+	(void)state;
+	pthread_sigmask(SIG_SETMASK, NULL, &mask_before);
+	descriptors_before = open_descriptors();
+	return 0;
+}
+
+static int after_each(void **state)
+{
+	siginfo_t info;
+	sigset_t mask;
+
+	(void)state;
+	pthread_sigmask(SIG_SETMASK, NULL, &mask);
+	for (int i = 1; i < NSIG; i++)
+		assert_int_equal(sigismember(&mask, i), sigismember(&mask_before, i));
+	assert_int_equal(open_descriptors(), descriptors_before);
+	assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+	return 0;
+}
+
+static int make_dir(void **state)
+{
+	(void)state;
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	(void)state;
+	return rmdir(dir);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, before_each, after_each)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(exit_code__of_any_kind__is_told),
+		CASE(signal__that_kills_it__is_told),
+		CASE(exec__that_fails__is_told_with_its_errno),
+		CASE(limit__passed__ends_it_by_term),
+		CASE(limit__passed_by_one_that_ignores_term__ends_it_by_kill),
+		CASE(limit__when_only_the_loop_was_late__is_not_passed),
+		CASE(output__of_both_kinds__comes_in_its_order),
+		CASE(output__over_the_bound__is_cut_and_counted),
+		CASE(output__of_a_million_lines__blocks_nobody),
+		CASE(product__and_message__are_kept_apart),
+		CASE(product__over_the_bound__is_an_error),
+		CASE(input__of_nothing__ends_at_once),
+		CASE(input__large__comes_whole),
+		CASE(input__that_nobody_reads__does_no_harm),
+		CASE(descriptors__of_the_agent__are_not_inherited),
+		CASE(descriptors__when_the_agents_own_are_closed__are_right_all_the_same),
+		CASE(environment__is_what_was_given_and_nothing_else),
+		CASE(environment__too_large__is_refused),
+		CASE(signals__of_the_agent__are_not_inherited),
+		CASE(group__umask_and_directory__are_its_own),
+		CASE(children__that_hold_the_pipe__are_killed_and_not_waited_for),
+		CASE(children__of_one_that_is_killed_by_term__are_killed_with_it),
+		CASE(children__of_one_that_is_asked_to_end__are_asked_too),
+		CASE(children__in_a_session_of_their_own__are_killed_too),
+		CASE(children__in_a_session_of_their_own__end_with_the_limit),
+		CASE(keeper__killed__leaves_nothing),
+		CASE(keeper__stopped__does_its_work_at_the_limit),
+		CASE(children__that_write_for_ever__do_not_keep_it_from_ending),
+		CASE(many__at_once__end_each_with_its_own_code),
+		CASE(kill__asks_by_term_and_then_kills),
+		CASE(kill__of_one_whose_time_is_up__changes_nothing),
+		CASE(free__kills_the_group_and_reaps),
+		CASE(agent__killed__takes_the_program_with_it),
+		CASE(start__while_threads_hold_locks__works),
+		CASE(start__where_children_are_ignored__learns_the_end_all_the_same),
+		CASE(start__without_descriptors__fails_and_leaves_nothing),
+	};
+
+	alarm(240);
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,199 @@
+/* What all kinds share: requests put together within their bounds, the kinds' table, the causes'
+ * names. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pull/kinds/kind.h"
+
+static void escape(const char *text, size_t len, const char *keep, const char *want)
+{
+	struct buffer url;
+
+	buffer_init(&url, 1000);
+	assert_int_equal(buffer_append_string(&url, "x"), 0);
+	assert_int_equal(kind_escape(&url, text, len, keep), 0);
+	assert_string_equal(url.data + 1, want);
+	assert_int_equal(url.len, strlen(want) + 1);
+	buffer_fini(&url);
+}
+
+static void escape__of_each_byte__leaves_what_is_unreserved(void **state)
+{
+	static const char plain[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+
+	(void)state;
+	escape("", 0, "", "");
+	escape(plain, strlen(plain), "", plain);
+	for (unsigned c = 0; c < 256; c++) {
+		char text = (char)c, want[4];
+
+		snprintf(want, sizeof(want), "%%%02X", c);
+		if (c && strchr(plain, (int)c))
+			snprintf(want, sizeof(want), "%c", (int)c);
+		escape(&text, 1, "", want);
+	}
+	escape("a/b c%20+\xc3\xa9?&=", 14, "", "a%2Fb%20c%2520%2B%C3%A9%3F%26%3D");
+	escape("a\0b", 3, "/", "a%00b");
+}
+
+static void escape__keeps_what_it_is_told_to(void **state)
+{
+	(void)state;
+	escape("/a/b c?", 7, "/", "/a/b%20c%3F");
+	escape("a:b@c", 5, ":@", "a:b@c");
+	escape("%2F", 3, "%", "%2F");
+	escape("\0", 1, "", "%00"); /* the end of `keep` is not one to keep */
+}
+
+static void escape__over_the_bound__is_an_error(void **state)
+{
+	struct kind_request r;
+	char text[KIND_MAX_URL];
+
+	(void)state;
+	memset(text, 'a', sizeof(text));
+	kind_request_init(&r);
+	assert_int_equal(kind_escape(&r.url, text, sizeof(text) - 2, ""), 0);
+	assert_int_equal(r.url.data[r.url.len], '\0');
+	assert_int_equal(kind_escape(&r.url, "/", 1, ""), -EMSGSIZE);
+	assert_int_equal(kind_escape(&r.url, "a", 1, ""), -EMSGSIZE); /* it stays wrong */
+	kind_request_fini(&r);
+}
+
+static void headers__up_to_the_bound__are_kept_in_order(void **state)
+{
+	struct kind_request r;
+
+	(void)state;
+	kind_request_init(&r);
+	assert_string_equal(r.method, "GET");
+	assert_int_equal(r.header_count, 0);
+	for (int i = 0; i < KIND_MAX_HEADERS; i++)
+		assert_int_equal(kind_header(&r, "X-%d: %s", i, "value"), 0);
+	assert_int_equal(kind_header(&r, "X: one too many"), -EMSGSIZE);
+	assert_int_equal(r.header_count, KIND_MAX_HEADERS);
+	assert_string_equal(r.headers[0], "X-0: value");
+	assert_string_equal(r.headers[KIND_MAX_HEADERS - 1], "X-7: value");
+	kind_request_fini(&r);
+}
+
+static void request__that_is_finished__is_as_new(void **state)
+{
+	struct kind_request r;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		if (i == 0)
+			kind_request_init(&r);
+		kind_request_fini(&r); /* nothing in it is fine, twice too */
+		assert_string_equal(r.method, "GET");
+		assert_int_equal(r.header_count, 0);
+		assert_null(r.url.data);
+		assert_null(r.body.data);
+		assert_false(r.conditional || r.basic);
+	}
+	kind_request_init(&r);
+	r.method = "POST";
+	r.basic = r.conditional = true;
+	r.hold_ms = 1;
+	assert_int_equal(buffer_append_string(&r.url, "http://h/?token=x"), 0);
+	assert_int_equal(buffer_append_string(&r.body, "password"), 0);
+	assert_int_equal(kind_header(&r, "Token: x"), 0);
+	kind_request_fini(&r);
+	assert_string_equal(r.method, "GET");
+	assert_int_equal(r.header_count, 0);
+	assert_null(r.url.data);
+	assert_null(r.body.data);
+	assert_false(r.conditional || r.basic);
+	assert_int_equal(r.hold_ms, 0);
+}
+
+static void kinds__are_found_by_the_servers_kind(void **state)
+{
+	static const struct {
+		enum settings_kind kind;
+		const struct kind *is;
+		const char *name;
+	} table[] = {
+		{SETTINGS_HTTP, &kind_http, "http"},
+		{SETTINGS_ETCD, &kind_etcd, "etcd"},
+		{SETTINGS_CONSUL, &kind_consul, "consul"},
+		{SETTINGS_NACOS, &kind_nacos, "nacos"},
+		{SETTINGS_APOLLO, &kind_apollo, "apollo"},
+		{SETTINGS_SPRING, &kind_spring, "spring"},
+		{SETTINGS_S3, &kind_s3, "s3"},
+		{SETTINGS_FILE, &kind_file, "file"},
+	};
+
+	(void)state;
+	assert_int_equal(sizeof(table) / sizeof(table[0]), SETTINGS_KINDS);
+	for (size_t i = 0; i < SETTINGS_KINDS; i++) {
+		struct settings_server server = {.kind = table[i].kind};
+
+		assert_ptr_equal(kind_of(&server), table[i].is);
+		assert_string_equal(table[i].is->name, table[i].name);
+	}
+}
+
+static void causes__have_names_of_their_own(void **state)
+{
+	(void)state;
+	assert_string_equal(kind_cause_name(KIND_CAUSE_NONE), "");
+	for (int i = 1; i < KIND_CAUSES; i++) {
+		const char *name = kind_cause_name((enum kind_cause)i);
+
+		assert_non_null(name);
+		for (int k = 0; k < i; k++)
+			assert_string_not_equal(name, kind_cause_name((enum kind_cause)k));
+	}
+	assert_string_equal(kind_cause_name(KIND_CAUSE_NOT_FOUND), "not found");
+}
+
+static void document__larger_than_its_bound__is_refused(void **state)
+{
+	struct settings_server server = {.kind = SETTINGS_HTTP};
+	struct kind_place place = {.server = &server, .path = "/x", .max_bytes = 3};
+	struct transport_response r = {.status = 200, .framed = true};
+	struct kind_answer a;
+	enum kind_cause cause;
+	char why[FILE_WHY];
+
+	(void)state;
+	buffer_init(&r.body, 100);
+	assert_int_equal(buffer_append_string(&r.body, "a: 1"), 0);
+	kind_answer_init(&a, 3);
+	assert_int_equal(kind_document(&place, &r, &a, &cause, why), KIND_FAILED);
+	assert_int_equal(cause, KIND_CAUSE_ANSWER);
+	kind_answer_fini(&a);
+	kind_answer_init(&a, 4);
+	assert_int_equal(kind_document(&place, &r, &a, &cause, why), KIND_NEW);
+	assert_int_equal(cause, KIND_CAUSE_NONE);
+	assert_string_equal(a.body.data, "a: 1");
+	kind_answer_fini(&a);
+	buffer_fini(&r.body);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(escape__of_each_byte__leaves_what_is_unreserved),
+		cmocka_unit_test(escape__keeps_what_it_is_told_to),
+		cmocka_unit_test(escape__over_the_bound__is_an_error),
+		cmocka_unit_test(headers__up_to_the_bound__are_kept_in_order),
+		cmocka_unit_test(request__that_is_finished__is_as_new),
+		cmocka_unit_test(kinds__are_found_by_the_servers_kind),
+		cmocka_unit_test(causes__have_names_of_their_own),
+		cmocka_unit_test(document__larger_than_its_bound__is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
