@@ -139,8 +139,8 @@ def far_apart(number):
 
 def some(make, count):
     """As many(), and then the connection ends."""
-    blocks = many(make, count)()
-    return lambda: itertools.islice(blocks, 1)
+    blocks = many(make, count)
+    return lambda: itertools.islice(blocks(), 1)
 
 
 def again(data):
