@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/etag.h"
+
 static const char timed_out[] = "the server timed out: the old version stays, pulls slow down";
 /* From a run that an address let run into its time limit to the next, at another address. */
 #define FAILOVER_MS 500
@@ -819,7 +821,7 @@ bool config_stands(const struct config *c, uint64_t generation, const char *vers
 	if (v->generation == 0 || v->generation < generation)
 		return false;
 	for (size_t i = 0; version[0] && i < v->part_count; i++)
-		if (push_version_hash(v->parts[i].etag) == push_version_hash(version))
+		if (etag_hash(v->parts[i].etag) == etag_hash(version))
 			return true;
 	return !version[0];
 }

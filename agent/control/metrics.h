@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include "lib/buffer.h"
-#include "control/api.h"
+#include "control/agent_view.h"
 
 /* Appends all metrics as they are now. 0, or the buffer's error: what was appended is cut then. */
 int metrics_write(const struct control_env *env, bool openmetrics, struct buffer *out);

@@ -9,7 +9,7 @@
 #ifndef PULLET_METRICS_TABLE_H
 #define PULLET_METRICS_TABLE_H
 
-#include "control/api.h"
+#include "control/agent_view.h"
 #include "pull/upstream.h"
 
 #define METRIC_LABELS 2

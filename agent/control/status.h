@@ -10,7 +10,7 @@
 #define PULLET_STATUS_H
 
 #include "lib/buffer.h"
-#include "control/api.h"
+#include "control/agent_view.h"
 #include "text/sentence.h"
 
 /* GET /v1/status: the agent, its configs, its push endpoints.

@@ -13,7 +13,7 @@
 #ifndef PULLET_SERVICE_H
 #define PULLET_SERVICE_H
 
-#include "control/api.h"
+#include "control/agent_view.h"
 
 #define SERVICE_MAX_STATUS 256
 

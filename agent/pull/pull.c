@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "push/subscriber.h"
+#include "base/etag.h"
 #include "pull/reading.h"
 
 struct pull {
@@ -162,10 +162,10 @@ static void came(struct pull *p, enum kind_verdict verdict, struct kind_answer *
 	if (verdict == KIND_ABSENT && !p->optional)
 		verdict = KIND_FAILED;
 	if (verdict == KIND_NEW) {
-		p->shown = push_version_hash(answer->version);
+		p->shown = etag_hash(answer->version);
 		r = take(p, answer);
 	} else if (verdict == KIND_SAME) {
-		p->shown = push_version_hash(held->etag);
+		p->shown = etag_hash(held->etag);
 		p->part.state = GATHER_HELD;
 	} else if (verdict == KIND_ABSENT) {
 		r = take_absence(p);

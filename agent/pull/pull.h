@@ -91,7 +91,7 @@ size_t gather_count(const struct gather *g);
 const struct gather_part *gather_part(const struct gather *g, size_t i);
 /* All parts came in the last run, and at least one named its version. */
 bool gather_showed(const struct gather *g);
-/* One of the parts showed this version in the last run; see push_version_hash(). */
+/* One of the parts showed this version in the last run; see etag_hash(). */
 bool gather_shows(const struct gather *g, uint64_t version_hash);
 /* None did: the next pulls go to other addresses, where there are some; see server_avoid(). */
 void gather_avoid(struct gather *g);

@@ -92,26 +92,6 @@ struct push {
 	int renewed;                      /* eventfd: wakes the thread for the next ones */
 };
 
-uint64_t push_version_hash(const char *version)
-{
-	uint64_t h;
-	size_t len;
-
-	if (!version)
-		return 0;
-	if (strncmp(version, "W/", 2) == 0)
-		version += 2;
-	len = strlen(version);
-	if (len >= 2 && version[0] == '"' && version[len - 1] == '"') {
-		version++;
-		len -= 2;
-	}
-	if (len == 0)
-		return 0;
-	h = hash_bytes(HASH_START, version, len);
-	return h ? h : 1;
-}
-
 static void count(_Atomic uint64_t *counter)
 {
 	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);

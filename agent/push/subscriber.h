@@ -14,7 +14,7 @@
  * file is read again then. So whatever is put right, here or there, needs no restart.
  *
  * Threads: push_start/renew/stop/status from the loop's. What crosses: trigger_hint(), and per
- * topic one atomic word, the hash of the version that the message promised (see push_version_hash).
+ * topic one atomic word, the hash of the version that the message promised (etag_hash()).
  * Bounds: PUSH_MAX_TOPIC bytes of topic, PUSH_MAX_ENVELOPE and a little more of a frame, as many
  * topics as configs, and 16 MiB of memory for what one publisher sends (see peer_guard.h): over
  * that the connection is cut off, and made again after the pause.
@@ -27,11 +27,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lib/trigger.h"
 #include "crypto/curve_keys.h"
-#include "base/sys.h"
+#include "push/topics.h"
 
-#define PUSH_MAX_TOPIC 255
 /* File descriptors with n endpoints. libzmq: 5 of a context (its two threads have a mailbox and an
  * epoll each, its end a mailbox), one of each socket (2 to stop the thread; of an endpoint 3: SUB,
  * and both ends of its monitor). A wake-up of ours. Of an endpoint the connection, and the next one
@@ -39,19 +37,6 @@
 #define PUSH_DESCRIPTORS(n) (8 + 5 * (n))
 
 struct push;
-struct push_message;
-
-/* One per config; the caller owns it and keeps it in place until push_stop(), or a push_renew()
- * without it. */
-struct push_topic {
-	const char *topic;
-	struct trigger *trigger;
-	uint64_t spread_ms;        /* a message may name a longer one */
-	_Atomic uint64_t wanted;   /* hash of the version last promised; 0 = none. Set before the
-				      hint */
-	_Atomic uint64_t messages; /* received for this topic */
-	_Atomic bool pulled; /* the caller has begun a first pull: one may have missed a message */
-};
 
 struct push_endpoint {
 	const char *endpoint;
@@ -98,9 +83,6 @@ int push_listen(const struct sys *sys, const struct push_endpoint *endpoints, si
 size_t push_endpoint_count(const struct push *p);
 void push_status_get(const struct push *p, size_t endpoint, struct push_status *ret_status);
 
-/* Hash of a version as it stands in a message or an ETag: W/ and quotes do not count. Never 0; 0
- * for NULL or "". */
-uint64_t push_version_hash(const char *version);
 /* Was libzmq built with CURVE? */
 bool push_has_curve(void);
 /* Makes a pair of keys, as text. 0, or -EOPNOTSUPP as above. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/etag.h"
 #include "base/sorted.h"
 
 struct seen { /* of one topic at one endpoint */
@@ -135,7 +136,7 @@ enum push_seen push_topics_update(
 		atomic_fetch_add_explicit(&topic->topic->messages, 1, memory_order_relaxed);
 		/* before the hint, whose release makes it visible to the run */
 		atomic_store_explicit(
-			&topic->topic->wanted, push_version_hash(m->version), memory_order_relaxed);
+			&topic->topic->wanted, etag_hash(m->version), memory_order_relaxed);
 		hint_within(t, topic, m->spread_ms);
 	}
 	return result;

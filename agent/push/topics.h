@@ -8,10 +8,27 @@
 #ifndef PULLET_PUSH_TOPICS_H
 #define PULLET_PUSH_TOPICS_H
 
-#include "push/subscriber.h"
+#include <stdatomic.h>
+
+#include "base/sys.h"
+#include "lib/trigger.h"
 #include "push/message.h"
 
+#define PUSH_MAX_TOPIC 255
+
 struct push_topics;
+
+/* One per config; the caller owns it and keeps it in place until push_stop(), or a push_renew()
+ * without it. */
+struct push_topic {
+	const char *topic;
+	struct trigger *trigger;
+	uint64_t spread_ms;        /* a message may name a longer one */
+	_Atomic uint64_t wanted;   /* hash of the version last promised; 0 = none. Set before the
+				      hint */
+	_Atomic uint64_t messages; /* received for this topic */
+	_Atomic bool pulled; /* the caller has begun a first pull: one may have missed a message */
+};
 
 enum push_seen { PUSH_UNKNOWN, PUSH_REPEATED, PUSH_NEXT, PUSH_GAP };
 

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "crypto/digest.h"
-#include "push/subscriber.h"
+#include "base/etag.h"
 
 static int refuse(char why[FILE_WHY], const struct node *n, const char *what)
 {
@@ -217,7 +217,7 @@ int rollout_decide(const struct node *root, const struct rollout_host *host, con
 	if (r)
 		return r;
 	*ret_takes = true;
-	if (about && push_version_hash(about) != push_version_hash(version))
+	if (about && etag_hash(about) != etag_hash(version))
 		return 0;
 	if (match)
 		return check_share(percent, salt, host->name, ret_takes, why);

@@ -182,7 +182,8 @@ class Keys(Case):
         for args, made in commands.items():
             with self.subTest(args=args), self.held(*args, made=made) as p:
                 seed = self.know(args[2] if args[0] == 'keygen' else args[3])
-                self.assertEqual(os.stat(f'/proc/{p.pid}/environ').st_uid, 0, 'others may look into it')
+                if not harness.SANITIZED:  # which looks for leaks at the end, and has itself dumped for that
+                    self.assertEqual(os.stat(f'/proc/{p.pid}/environ').st_uid, 0, 'others may look into it')
                 for what in ('cmdline', 'environ'):
                     with open(f'/proc/{p.pid}/{what}', 'rb') as f:
                         self.secrets.look('HOOK', f'{what} of {args}', f.read())

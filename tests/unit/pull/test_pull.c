@@ -14,7 +14,7 @@
 
 #include "verify/candidate.h"
 #include "pull/pull.h"
-#include "push/subscriber.h"
+#include "base/etag.h"
 #include "pull/reading.h"
 #include "tests/unit/fixture/scratch.h"
 #include "tests/unit/fixture/web.h"
@@ -364,8 +364,8 @@ static void pull__with_nothing_held__brings_all_parts(void **state)
 	assert_int_equal(gather_part(r.g, 2)->layer, 2);
 	assert_false(gather_part(r.g, 2)->signature);
 	assert_true(gather_showed(r.g));
-	assert_true(gather_shows(r.g, push_version_hash("\"1-3\"")));
-	assert_false(gather_shows(r.g, push_version_hash("\"1-4\"")));
+	assert_true(gather_shows(r.g, etag_hash("\"1-3\"")));
+	assert_false(gather_shows(r.g, etag_hash("\"1-4\"")));
 	assert_false(gather_overloaded(r.g));
 	assert_ptr_equal(gather_server(r.g), s.servers[0]);
 	gather_url(r.g, url);
@@ -396,7 +396,7 @@ static void pull__of_what_is_held__is_the_same_and_asks_for_each_by_its_name(voi
 		assert_int_equal(s.a.pages[i].unchanged, 1);
 	}
 	assert_true(gather_showed(r.g));
-	assert_true(gather_shows(r.g, push_version_hash("\"1-2\"")));
+	assert_true(gather_shows(r.g, etag_hash("\"1-2\"")));
 	assert_true(gather_covers(r.g, &held));
 	version_fini(&held);
 	buffer_fini(&body);
