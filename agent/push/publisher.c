@@ -20,11 +20,12 @@
 #include <zmq.h>
 
 #include "base/log.h"
+#include "base/sorted.h"
+#include "push/context.h"
 #include "push/peer_guard.h"
 #include "push/message.h"
 
 #define MAX_TOPICS 65536
-#define ZERO_COPY_RECV 10 /* libzmq's, named in its draft only; else a small frame holds 8 KiB */
 #define LINGER_MS 1000
 #define SEND_BUFFER (256 << 10) /* of one subscriber, in the kernel, if the queue is bounded */
 
@@ -251,20 +252,6 @@ static int watch(struct publisher *p)
 	return 0;
 }
 
-/* Its connections are guarded. NULL when memory is short. */
-static void *new_context(void)
-{
-	void *context = zmq_ctx_new();
-
-	if (context && zmq_ctx_set(context, ZMQ_THREAD_NAME_PREFIX, PEER_GUARD_SUBSCRIBERS)) {
-		zmq_ctx_term(context);
-		return NULL;
-	}
-	if (context)
-		zmq_ctx_set(context, ZERO_COPY_RECV, 0);
-	return context;
-}
-
 static int start(struct publisher *p, const char *endpoint, const struct publisher_options *o,
 	char why[CURVE_WHY])
 {
@@ -277,7 +264,7 @@ static int start(struct publisher *p, const char *endpoint, const struct publish
 		snprintf(why, CURVE_WHY, "cannot bind %.200s...: it is too long", endpoint);
 		return -ENAMETOOLONG;
 	}
-	p->context = new_context();
+	p->context = push_context_new(PEER_GUARD_SUBSCRIBERS);
 	p->socket = p->context ? zmq_socket(p->context, ZMQ_XPUB) : NULL;
 	if (!p->socket || set_options(p->socket, strpbrk(full, "[*"), o->queue)) {
 		snprintf(why, CURVE_WHY, "out of memory or descriptors");
@@ -354,28 +341,18 @@ const char *publisher_public_key(const struct publisher *p)
 }
 
 /* Where the name stands, or where it belongs. */
-static size_t place(const struct publisher *p, const char *name)
+static const char *name_of(const void *topics, size_t i)
 {
-	size_t low = 0, high = p->topic_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(p->topics[middle].name, name) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return ((const struct topic *)topics)[i].name;
 }
 
 static int next_seq(struct publisher *p, const char *name, uint64_t *ret_seq)
 {
-	size_t i = place(p, name);
 	struct topic *more;
 	char *copy;
+	size_t i;
 
-	if (i == p->topic_count || strcmp(p->topics[i].name, name) != 0) {
+	if (!sorted_find(p->topics, p->topic_count, name_of, name, &i)) {
 		if (p->topic_count ==
 			MAX_TOPICS) { /* numbers begin again: a new epoch makes every agent pull */
 			new_epoch(p);

@@ -28,6 +28,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "push/context.h"
 #include "push/peer_guard.h"
 #include "push/message.h"
 #include "push/topics.h"
@@ -40,8 +41,7 @@
 #define RETRY_MAX_MS 60000
 #define RETRY_MAX_LOCAL_MS 2000
 #define HANDSHAKE_MS 10000
-#define ZERO_COPY_RECV 10 /* libzmq's, named in its draft only; else a small part holds 18 KiB */
-#define TURN 64           /* messages or events, then the others have theirs */
+#define TURN 64 /* messages or events, then the others have theirs */
 
 /* What waits in libzmq of an honest publisher stays far below what the guard cuts off: whole
  * messages up to the high-water mark, of two frames with their headers. */
@@ -772,20 +772,6 @@ static int prepare_endpoint(struct push *p, struct endpoint *e, const struct pus
 	return e->server_key && !push_has_curve() ? -EOPNOTSUPP : open_sockets(e);
 }
 
-/* A context whose connections are guarded. NULL when memory is short. */
-static void *guarded_context(void)
-{
-	void *context = zmq_ctx_new();
-
-	if (context && zmq_ctx_set(context, ZMQ_THREAD_NAME_PREFIX, PEER_GUARD_PUBLISHERS)) {
-		zmq_ctx_term(context);
-		return NULL;
-	}
-	if (context)
-		zmq_ctx_set(context, ZERO_COPY_RECV, 0);
-	return context;
-}
-
 static int prepare(struct push *p, const struct push_endpoint *endpoints,
 	struct push_topic *const *topics, size_t topic_count)
 {
@@ -794,7 +780,7 @@ static int prepare(struct push *p, const struct push_endpoint *endpoints,
 	p->endpoints = calloc(p->endpoint_count, sizeof(*p->endpoints));
 	p->topics = push_topics_new(p->sys, topics, topic_count, p->endpoint_count);
 	p->items = calloc(2 * p->endpoint_count + 2, sizeof(*p->items));
-	p->context = guarded_context();
+	p->context = push_context_new(PEER_GUARD_PUBLISHERS);
 	p->stop = p->context ? zmq_socket(p->context, ZMQ_PAIR) : NULL;
 	if (!p->endpoints || !p->topics || !p->items || !p->stop)
 		return -ENOMEM;
