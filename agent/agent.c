@@ -123,9 +123,9 @@ static void on_resume(void *arg, uint64_t late_ms)
 	struct agent *a = arg;
 
 	log_info("the agent did not run for a while: pulling again", "late_ms", LOG_U64(late_ms));
-	transport_forget(a->transport);
+	http_client_forget(a->transport);
 	if (a->watcher)
-		watcher_resume(a->watcher);
+		watch_resume(a->watcher);
 	for (size_t i = 0; i < a->settings->config_count; i++)
 		config_resumed(a->configs[i]);
 }
@@ -135,7 +135,7 @@ static void run_ended(void *arg, struct config *c)
 	struct agent *a = arg;
 	struct config_status s;
 
-	service_run_ended(a->service);
+	systemd_run_ended(a->service);
 	if (a->control)
 		control_look(a->control);
 	if (a->report)
@@ -174,21 +174,21 @@ static int make_means(struct agent *a, const struct settings *s)
 	if (files && !a->files)
 		a->files = worker_start(a->loop, "pullet-file");
 	if (watch && !a->watcher && !a->once)
-		a->watcher = watcher_new(
+		a->watcher = watch_new(
 			a->loop, &sys_real, a->backoffs, getenv("SSL_CERT_FILE"), a->drift);
 	a->env.gather.exchange.files = a->files;
 	a->env.watcher = a->watcher;
 	return files && !a->files ? -ENOMEM : 0;
 }
 
-static struct server **make_servers(
+static struct upstream **make_servers(
 	struct agent *a, const struct settings *s, const struct settings_match *m)
 {
-	struct server **servers = calloc(s->server_count + 1, sizeof(struct server *));
+	struct upstream **servers = calloc(s->server_count + 1, sizeof(struct upstream *));
 
 	for (size_t i = 0; servers && i < s->server_count; i++) {
 		servers[i] = m->same[i] ? a->servers[m->before[i]]
-					: server_new(a->loop, a->backoffs, s->servers[i]);
+					: upstream_new(a->loop, a->backoffs, s->servers[i]);
 		if (!servers[i])
 			return NULL;
 	}
@@ -277,7 +277,7 @@ static void look(void *arg, size_t config, struct receipt_config *ret, struct re
 {
 	struct agent *a = arg;
 
-	account_give(a->configs[config], ret, texts);
+	config_receipt_give(a->configs[config], ret, texts);
 }
 
 static int start_report(struct agent *a)
@@ -329,7 +329,7 @@ static void free_old(struct agent *a, const struct settings *old, const struct s
 	}
 	for (size_t i = 0; i < old->server_count; i++)
 		if (!diff->servers.kept[i])
-			server_free(a->servers[i]);
+			upstream_free(a->servers[i]);
 	free(a->configs);
 	free(a->servers);
 }
@@ -392,7 +392,7 @@ static void withdraw_others(const struct agent *a)
 
 /* From now on everybody who looks sees the new ones. */
 static void show(
-	struct agent *a, struct settings *new, struct server **servers, struct config **configs)
+	struct agent *a, struct settings *new, struct upstream **servers, struct config **configs)
 {
 	struct settings old = *a->settings;
 
@@ -413,7 +413,7 @@ static void show(
 
 int agent_apply(struct agent *a, struct settings *new, const struct settings_diff *diff)
 {
-	struct server **servers;
+	struct upstream **servers;
 	struct config **configs = NULL;
 	bool *gone = list_gone(a->settings, new, &diff->configs);
 	int r;
@@ -448,7 +448,7 @@ int agent_apply(struct agent *a, struct settings *new, const struct settings_dif
 int agent_prepare(struct agent *a, const struct settings *new, const struct settings_diff *diff,
 	char why[FILE_WHY])
 {
-	int r = room_check_next(a->settings, new, diff, why);
+	int r = descriptor_budget_check_next(a->settings, new, diff, why);
 
 	if (r)
 		return r;
@@ -522,14 +522,14 @@ int agent_open(struct agent *a, const struct settings *settings)
 		(struct configuration_status){.file = a->path, .loaded_ms = sys_real.wall_ms()};
 	errno = 0;
 	a->loop = loop_new(&sys_real);
-	a->transport = a->loop ? transport_new(a->loop) : NULL;
+	a->transport = a->loop ? http_client_new(a->loop) : NULL;
 	a->worker = a->loop ? worker_start(a->loop, "pullet-sync") : NULL;
 	a->judge = a->loop ? worker_start(a->loop, "pullet-judge") : NULL;
 	a->backoffs = backoffs_new(&sys_real);
 	a->settings = calloc(1, sizeof(*a->settings));
 	if (!a->transport || !a->worker || !a->judge || !a->backoffs || !a->settings)
 		return no_room(errno ? -errno : -ENOMEM);
-	a->drift = a->once ? NULL : drift_new(a->loop); /* without it the intervals do */
+	a->drift = a->once ? NULL : file_watch_new(a->loop); /* without it the intervals do */
 	trigger_queue_init(&a->queue, wake, a->loop);
 	loop_on_wake(a->loop, woken, a);
 	loop_on_resume(a->loop, on_resume, a);
@@ -551,7 +551,7 @@ static int start_channels(struct agent *a)
 	if (r)
 		log_err("cannot start", "why", why);
 	else
-		a->service = service_start(&a->control_env);
+		a->service = systemd_start(&a->control_env);
 	return r;
 }
 
@@ -583,7 +583,7 @@ int agent_start(struct agent *a, struct settings *settings)
  * is one a crash may leave. */
 void agent_stop(struct agent *a)
 {
-	service_stop(a->service);
+	systemd_stop(a->service);
 	control_stop(a->control);
 	report_stop(a->report);
 	a->service = NULL; /* a run that ends while the worker is stopped tells none of them */
@@ -609,14 +609,14 @@ void agent_stop(struct agent *a)
 	for (size_t i = 0; a->configs && i < a->settings->config_count; i++)
 		config_free(a->configs[i]);
 	free(a->configs);
-	watcher_free(a->watcher);
-	drift_free(a->drift);
+	watch_free(a->watcher);
+	file_watch_free(a->drift);
 	for (size_t i = 0; a->servers && i < a->settings->server_count; i++)
-		server_free(a->servers[i]);
+		upstream_free(a->servers[i]);
 	free(a->servers);
 	backoffs_free(a->backoffs);
 	if (a->transport)
-		transport_free(a->transport);
+		http_client_free(a->transport);
 	if (a->loop)
 		loop_free(a->loop);
 	if (a->lock >= 0)

@@ -26,16 +26,16 @@ struct agent {
 	int lock;                  /* of the state directory; -1 = not held */
 	struct loop *loop;
 	struct worker *worker, *judge, *files;
-	struct transport *transport;
+	struct http_client *transport;
 	struct trigger_queue queue;
-	struct drift *drift;
+	struct file_watch *drift;
 	struct backoffs *backoffs;
-	struct watcher *watcher;
+	struct watch *watcher;
 	struct config_env env;
 	struct log_limit goes_on;
 	struct push_budget budget;
 	char host[HOST_NAME_MAX + 1];
-	struct server **servers;
+	struct upstream **servers;
 	struct config **configs;
 	struct configuration_status configuration;
 	struct control_counts counts;

@@ -62,7 +62,7 @@ static void add_up(const struct settings *s, bool once, struct descriptors_need 
 	needs[PUSH].count = s->push_count ? PUSH_DESCRIPTORS(s->push_count) : 0;
 }
 
-int room_check(const struct settings *settings, bool once, char why[DESCRIPTORS_WHY])
+int descriptor_budget_check(const struct settings *settings, bool once, char why[DESCRIPTORS_WHY])
 {
 	struct descriptors_need needs[PARTS];
 
@@ -70,7 +70,7 @@ int room_check(const struct settings *settings, bool once, char why[DESCRIPTORS_
 	return descriptors_check(needs, PARTS, why);
 }
 
-int room_check_next(const struct settings *old, const struct settings *new,
+int descriptor_budget_check_next(const struct settings *old, const struct settings *new,
 	const struct settings_diff *diff, char why[DESCRIPTORS_WHY])
 {
 	struct descriptors_need before[PARTS], needs[PARTS];

@@ -13,10 +13,10 @@
 #include "settings/diff.h"
 
 /* Before the configuration is read (settings NULL), and after. */
-int room_check(const struct settings *settings, bool once, char why[DESCRIPTORS_WHY]);
+int descriptor_budget_check(const struct settings *settings, bool once, char why[DESCRIPTORS_WHY]);
 /* For new ones, while the old run: what they need more; and a second push channel, for the old one
  * ends when the new one runs. */
-int room_check_next(const struct settings *old, const struct settings *new,
+int descriptor_budget_check_next(const struct settings *old, const struct settings *new,
 	const struct settings_diff *diff, char why[DESCRIPTORS_WHY]);
 
 #endif

@@ -84,7 +84,7 @@ static int parse_options(int argc, char **argv, struct agent *o, bool *ret_test)
 			o->level_given = true;
 			break;
 		case 'V':
-			printf("pulletd %s\n%s\n%s\n", PULLET_VERSION, transport_version(),
+			printf("pulletd %s\n%s\n%s\n", PULLET_VERSION, http_client_version(),
 				push_version());
 			return 0;
 		case 'h':
@@ -203,7 +203,7 @@ static bool has_room(const struct settings *settings, bool once)
 {
 	char why[DESCRIPTORS_WHY];
 
-	if (room_check(settings, once, why) == 0)
+	if (descriptor_budget_check(settings, once, why) == 0)
 		return true;
 	log_err("cannot start: the limit of open files is too low", "why", why);
 	return false;
@@ -222,7 +222,7 @@ static void on_stop(void *arg, int signal)
 static void on_hup(void *arg, int signal)
 {
 	(void)signal;
-	renewal_begin(arg);
+	reconfigure_begin(arg);
 }
 
 static void on_usr1(void *arg, int signal)
@@ -240,7 +240,7 @@ static void on_usr1(void *arg, int signal)
 		config_refresh(a->configs[i], false);
 }
 
-static int take_signals(struct agent *a, struct renewal *renewal)
+static int take_signals(struct agent *a, struct reconfigure *renewal)
 {
 	const struct {
 		int number;
@@ -264,7 +264,7 @@ int main(int argc, char **argv)
 {
 	struct agent a = {.lock = -1};
 	struct settings *settings = NULL;
-	struct renewal *renewal = NULL;
+	struct reconfigure *renewal = NULL;
 	bool test = false;
 	int r = parse_options(argc, argv, &a, &test);
 
@@ -285,7 +285,7 @@ int main(int argc, char **argv)
 	}
 	r = agent_open(&a, settings);
 	if (r == 0) {
-		renewal = renewal_new(&a);
+		renewal = reconfigure_new(&a);
 		r = take_signals(&a, renewal);
 	}
 	if (r == 0)
@@ -297,7 +297,7 @@ int main(int argc, char **argv)
 			LOG_U64(a.settings->config_count));
 		r = loop_run(a.loop);
 	}
-	renewal_free(renewal);
+	reconfigure_free(renewal);
 	agent_stop(&a);
 	return r == 0 && !a.once_failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }

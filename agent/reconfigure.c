@@ -15,7 +15,7 @@
 
 #define MAX_NAMES 200 /* bytes of a list in the log */
 
-struct renewal {
+struct reconfigure {
 	struct agent *agent;
 	struct settings *next; /* to be applied; NULL = nothing is under way */
 	struct settings_diff diff;
@@ -30,7 +30,7 @@ struct renewal {
 
 static void complain(void *arg, const char *message)
 {
-	struct configuration_status *s = ((struct renewal *)arg)->status;
+	struct configuration_status *s = ((struct reconfigure *)arg)->status;
 
 	if (s->errors++ == 0) {
 		free(s->error);
@@ -39,7 +39,7 @@ static void complain(void *arg, const char *message)
 	log_err("bad configuration", "error", message);
 }
 
-static void forget(struct renewal *r)
+static void forget(struct reconfigure *r)
 {
 	settings_free(r->next);
 	settings_diff_fini(&r->diff);
@@ -47,17 +47,17 @@ static void forget(struct renewal *r)
 	r->status->under_way = false;
 }
 
-static void refuse(struct renewal *r)
+static void refuse(struct reconfigure *r)
 {
 	r->status->refused++;
 	log_err("the new configuration is bad: nothing was changed", "file", r->agent->path,
 		"errors", LOG_U64(r->status->errors));
 	forget(r);
-	service_reloaded(r->agent->service);
+	systemd_reloaded(r->agent->service);
 }
 
 /* What can be said against settings that are good by themselves. True: nothing. */
-static bool is_possible(struct renewal *r)
+static bool is_possible(struct reconfigure *r)
 {
 	char why[FILE_WHY];
 
@@ -144,7 +144,7 @@ static void fill(struct lists *l, const struct settings *old, size_t old_count,
 }
 
 /* What a config leaves behind. */
-static void tell_of_places(const struct renewal *r)
+static void tell_of_places(const struct reconfigure *r)
 {
 	const struct settings *old = r->agent->settings, *new = r->next;
 	const struct settings_match *m = &r->diff.configs;
@@ -163,7 +163,7 @@ static void tell_of_places(const struct renewal *r)
 	}
 }
 
-static void tell(const struct renewal *r)
+static void tell(const struct reconfigure *r)
 {
 	const struct settings *old = r->agent->settings, *new = r->next;
 	struct lists configs = {0}, servers = {0};
@@ -191,7 +191,7 @@ static void tell(const struct renewal *r)
 
 /* ---- applied ---- */
 
-static void apply(struct renewal *r)
+static void apply(struct reconfigure *r)
 {
 	struct agent *a = r->agent;
 
@@ -210,19 +210,19 @@ static void apply(struct renewal *r)
 	r->status->loaded_ms = sys_real.wall_ms();
 	log_debug("the new configuration runs", "after_ms",
 		LOG_U64(loop_now_ms(a->loop) - r->began_ms));
-	service_reloaded(a->service);
+	systemd_reloaded(a->service);
 }
 
 static void retired(void *arg)
 {
-	struct renewal *r = arg;
+	struct reconfigure *r = arg;
 
 	if (--r->waits == 0)
 		loop_timer_set(r->agent->loop, &r->go_on, loop_now_ms(r->agent->loop));
 }
 
 /* Ends those that do not stay, as far as a disk is at them, or is not. */
-static void retire_those(struct renewal *r, bool at_disk)
+static void retire_those(struct reconfigure *r, bool at_disk)
 {
 	struct agent *a = r->agent;
 
@@ -234,7 +234,7 @@ static void retire_those(struct renewal *r, bool at_disk)
 
 /* Ends what does not stay: false, while a disk is at some of it. The others go on until that has
  * ended, for the disk may hang, and are looked at again then. */
-static bool retire(struct renewal *r)
+static bool retire(struct reconfigure *r)
 {
 	retire_those(r, true);
 	if (!r->waits)
@@ -249,19 +249,19 @@ static bool retire(struct renewal *r)
 /* In a turn of the loop of its own. */
 static void go_on(void *arg)
 {
-	struct renewal *r = arg;
+	struct reconfigure *r = arg;
 
 	if (r->next && retire(r))
 		apply(r);
 	if (!r->next && r->again) {
 		r->again = false;
-		renewal_begin(r);
+		reconfigure_begin(r);
 	}
 }
 
 /* ---- outside ---- */
 
-void renewal_begin(struct renewal *r)
+void reconfigure_begin(struct reconfigure *r)
 {
 	struct agent *a = r->agent;
 
@@ -275,7 +275,7 @@ void renewal_begin(struct renewal *r)
 	}
 	r->began_ms = loop_now_ms(a->loop);
 	r->status->errors = 0;
-	service_reloading(a->service);
+	systemd_reloading(a->service);
 	if (settings_load(a->path, complain, r, &r->next) || !is_possible(r)) {
 		refuse(r);
 		return;
@@ -285,9 +285,9 @@ void renewal_begin(struct renewal *r)
 		apply(r);
 }
 
-struct renewal *renewal_new(struct agent *a)
+struct reconfigure *reconfigure_new(struct agent *a)
 {
-	struct renewal *r = calloc(1, sizeof(*r));
+	struct reconfigure *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;
@@ -297,7 +297,7 @@ struct renewal *renewal_new(struct agent *a)
 	return r;
 }
 
-void renewal_free(struct renewal *r)
+void reconfigure_free(struct reconfigure *r)
 {
 	if (!r)
 		return;

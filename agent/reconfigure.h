@@ -16,12 +16,12 @@
 
 #include "agent.h"
 
-struct renewal;
+struct reconfigure;
 
 /* NULL when there is no memory. */
-struct renewal *renewal_new(struct agent *a);
-void renewal_free(struct renewal *r);
+struct reconfigure *reconfigure_new(struct agent *a);
+void reconfigure_free(struct reconfigure *r);
 /* Reads the configuration and applies it: before the call returns, or as soon as it can be. */
-void renewal_begin(struct renewal *r);
+void reconfigure_begin(struct reconfigure *r);
 
 #endif

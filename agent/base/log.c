@@ -69,7 +69,7 @@ static void text_value(struct buffer *b, const char *value)
 	if (shown.len && plain(shown.data))
 		buffer_append(b, shown.data, shown.len);
 	else
-		jsontext_append(b, shown.data ? shown.data : "", shown.len);
+		json_text_append(b, shown.data ? shown.data : "", shown.len);
 	if (shown.error)
 		b->error = shown.error;
 	buffer_fini(&shown);
@@ -102,8 +102,8 @@ static void json_line(struct buffer *b, enum log_level level, const char *messag
 	gmtime_r(&now.tv_sec, &tm);
 	strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%S", &tm);
 	buffer_printf(b, "{\"time\":\"%s.%03ldZ\"", time, now.tv_nsec / 1000000);
-	jsontext_member(b, "level", levels[level].name);
-	jsontext_member(b, "message", message);
+	json_text_member(b, "level", levels[level].name);
+	json_text_member(b, "message", message);
 	while ((key = va_arg(pairs, const char *))) {
 		value = va_arg(pairs, const char *);
 		if (value)
@@ -130,7 +130,7 @@ void log_line(enum log_level level, const char *message, ...)
 		buffer_clear(&b);
 		if (style == LOG_FORMAT_JSON) {
 			buffer_append(&b, "{", 1);
-			jsontext_member(&b, "message", message);
+			json_text_member(&b, "message", message);
 			buffer_append(&b, "}", 1);
 		} else {
 			escape_append(&b, message, strlen(message));

@@ -356,26 +356,26 @@ static void write_item(const struct item *item, bool values, struct buffer *out)
 		[DIFF_ADDED] = "added", [DIFF_REMOVED] = "removed", [DIFF_CHANGED] = "changed"};
 
 	buffer_append(out, "{", 1);
-	jsontext_member(out, "key", item->key);
-	jsontext_member(out, "op", kinds[item->kind]);
+	json_text_member(out, "key", item->key);
+	json_text_member(out, "op", kinds[item->kind]);
 	if (item->before)
-		jsontext_member(out, "old", values ? item->before : "***");
+		json_text_member(out, "old", values ? item->before : "***");
 	if (item->after)
-		jsontext_member(out, "new", values ? item->after : "***");
+		json_text_member(out, "new", values ? item->after : "***");
 	buffer_append(out, "}", 1);
 }
 
 static void write_entry(const struct changes_entry *e, bool values, struct buffer *out)
 {
 	buffer_append(out, "{", 1);
-	jsontext_member(out, "config", e->config->settings->name);
-	jsontext_number(out, "generation", e->generation);
+	json_text_member(out, "config", e->config->settings->name);
+	json_text_number(out, "generation", e->generation);
 	if (e->from)
-		jsontext_number(out, "from", e->from);
+		json_text_number(out, "from", e->from);
 	else
-		jsontext_member(out, "from", NULL);
-	jsontext_number(out, "at_ms", (unsigned long long)e->at_ms);
-	jsontext_member(out, "origin", e->origin);
+		json_text_member(out, "from", NULL);
+	json_text_number(out, "at_ms", (unsigned long long)e->at_ms);
+	json_text_member(out, "origin", e->origin);
 	if (e->has_changes) {
 		buffer_append_string(out, ",\"changes\":[");
 		for (size_t i = 0; i < e->item_count; i++) {
@@ -385,9 +385,9 @@ static void write_entry(const struct changes_entry *e, bool values, struct buffe
 		}
 		buffer_append(out, "]", 1);
 	} else {
-		jsontext_member(out, "changes", NULL);
+		json_text_member(out, "changes", NULL);
 	}
-	jsontext_number(out, "more", e->more);
+	json_text_number(out, "more", e->more);
 	if (e->error)
 		sentence_member(
 			out, "error", e->error, values ? AUDIENCE_OPERATOR : AUDIENCE_READER);

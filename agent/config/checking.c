@@ -22,7 +22,7 @@ struct judging {
 	struct worker_job job;
 	struct config *config;
 	struct candidate *candidate;
-	enum judges_level level;
+	enum verify_level level;
 	_Atomic bool given_up; /* its result is not wanted any more */
 	/* as it was when it began */
 	int not_ready; /* -errno of the judges, with not_ready_why */
@@ -35,7 +35,7 @@ struct judging {
 	char version_text[256];
 	/* what comes of it */
 	int error;
-	struct judgement judgement;
+	struct verify_result judgement;
 };
 
 /* ---- before ---- */
@@ -52,7 +52,7 @@ static int take_overrides(struct config *c)
 	return l && l->override_count && !c->composed ? -ENOMEM : 0;
 }
 
-static void begin(struct config *c, enum judges_level level, struct judging *j)
+static void begin(struct config *c, enum verify_level level, struct judging *j)
 {
 	*j = (struct judging){
 		.config = c,
@@ -69,7 +69,7 @@ static void begin(struct config *c, enum judges_level level, struct judging *j)
 		memcpy(j->revs, ledger_revs(c->ledger), sizeof(j->revs));
 	snprintf(j->not_ready_why, sizeof(j->not_ready_why), "out of memory");
 	j->not_ready = take_overrides(c);
-	if (j->not_ready == 0 && level > JUDGES_TRUSTED)
+	if (j->not_ready == 0 && level > VERIFY_TRUSTED)
 		j->not_ready = version_ready_judges(c, j->not_ready_why);
 }
 
@@ -86,7 +86,7 @@ static bool needs_published(const struct config *c, const struct candidate *cand
 static int judge(struct judging *j, const struct candidate *before)
 {
 	struct candidate *candidate = j->candidate;
-	const struct judges_case the_case = {
+	const struct verify_case the_case = {
 		.pieces = candidate->pieces,
 		.count = candidate->version.part_count,
 		.composition = &candidate->composition,
@@ -99,7 +99,7 @@ static int judge(struct judging *j, const struct candidate *before)
 		.wall_ms = j->wall_ms,
 	};
 	struct config *c = j->config;
-	int r = judges_try(c->judges, &the_case, &j->judgement);
+	int r = verify_try(c->judges, &the_case, &j->judgement);
 
 	if (r || j->given_up)
 		return r;
@@ -116,7 +116,7 @@ static int make_outputs(struct judging *j)
 	int r = candidate_outputs(j->candidate, j->config->settings,
 		j->version_text[0] ? j->version_text : NULL, j->snapshot, why);
 
-	j->judgement.judge = r == -EMSGSIZE ? JUDGE_SIZE : JUDGE_FORMAT;
+	j->judgement.judge = r == -EMSGSIZE ? CHECK_SIZE : CHECK_FORMAT;
 	snprintf(j->judgement.why, sizeof(j->judgement.why), "%s", why);
 	return r;
 }
@@ -128,7 +128,7 @@ static void work(struct judging *j)
 	char why[FILE_WHY] = "";
 	int r;
 
-	j->judgement = (struct judgement){.judge = JUDGE_SYNTAX};
+	j->judgement = (struct verify_result){.judge = CHECK_SYNTAX};
 	r = candidate_compose(j->candidate, c->settings, c->composed, why);
 	compose_drop_layers(&j->candidate->composition);
 	if (r == 0 && j->not_ready) {
@@ -198,12 +198,12 @@ static bool is_large(const struct config *c)
 	       version_bytes(&c->published) > LARGE || has_aliases(&c->candidate->body);
 }
 
-int version_judge(struct config *c, enum judges_level level, struct judgement *ret)
+int version_judge(struct config *c, enum verify_level level, struct verify_result *ret)
 {
 	struct judging *j = malloc(sizeof(*j));
 	int r = -ENOMEM;
 
-	*ret = (struct judgement){.judge = JUDGE_SYNTAX};
+	*ret = (struct verify_result){.judge = CHECK_SYNTAX};
 	if (j) {
 		begin(c, level, j);
 		work(j);
@@ -214,9 +214,9 @@ int version_judge(struct config *c, enum judges_level level, struct judgement *r
 	return r;
 }
 
-void version_try(struct config *c, enum judges_level level)
+void version_try(struct config *c, enum verify_level level)
 {
-	struct judgement judgement;
+	struct verify_result judgement;
 	struct judging *j = c->env->judge && is_large(c) ? malloc(sizeof(*j)) : NULL;
 	int r;
 

@@ -69,12 +69,12 @@ static void arm(struct config *c)
 
 	if (c->retires)
 		return;
-	if (!c->bootstrapping && gather_waiting(c->gather)) {
+	if (!c->bootstrapping && pull_waiting(c->gather)) {
 		if (is_set && due_ms <= c->env->sys->now_ms()) {
-			gather_submit(c->gather, expiry_ms(c));
+			pull_submit(c->gather, expiry_ms(c));
 			return;
 		}
-		gather_withdraw(c->gather);
+		pull_withdraw(c->gather);
 	}
 	if (find_due(c, &due_ms))
 		loop_timer_set(c->env->loop, &c->due, due_ms);
@@ -220,7 +220,7 @@ static bool begin_run(void *arg)
 	c->forced = c->force;
 	c->force = false;
 	version_start_late(c);
-	gather_hold(c->gather, version_held(c), c->forced);
+	pull_hold(c->gather, version_held(c), c->forced);
 	config_start_limit(c);
 	arm(c);
 	return true;
@@ -230,7 +230,7 @@ static bool begin_run(void *arg)
 
 static void change_places(struct config *c)
 {
-	struct gather *other = c->gather;
+	struct pull *other = c->gather;
 
 	c->gather = c->bootstrap;
 	c->bootstrap = other;
@@ -248,7 +248,7 @@ static bool turn_to_bootstrap(struct config *c, enum supervisor_outcome outcome,
 	log_warn("the server did not bring it: asking the bootstrap", "config", c->settings->name,
 		"why", why);
 	change_places(c);
-	gather_submit(c->gather, expiry_ms(c));
+	pull_submit(c->gather, expiry_ms(c));
 	return true;
 }
 
@@ -256,7 +256,7 @@ static bool begin_bootstrap(void *arg)
 {
 	struct config *c = arg;
 
-	gather_hold(c->gather, NULL, c->forced);
+	pull_hold(c->gather, NULL, c->forced);
 	config_start_limit(c);
 	return true;
 }
@@ -268,7 +268,7 @@ static void pull_failed(
 	char both[FILE_WHY];
 
 	if (!c->bootstrapping)
-		c->cause = gather_cause(c->gather);
+		c->cause = pull_cause(c->gather);
 	if (turn_to_bootstrap(c, outcome, why))
 		return;
 	if (c->bootstrapping) {
@@ -282,27 +282,27 @@ static void pull_failed(
 
 /* ---- the end of a pull ---- */
 
-static void gathered(void *arg, enum gather_outcome outcome, const char *why)
+static void gathered(void *arg, enum pull_outcome outcome, const char *why)
 {
 	struct config *c = arg;
 
 	loop_timer_cancel(c->env->loop, &c->limit);
-	if ((outcome == GATHER_NEW || outcome == GATHER_SAME) && !c->bootstrapping)
+	if ((outcome == PULL_NEW || outcome == PULL_SAME) && !c->bootstrapping)
 		c->cause = KIND_CAUSE_NONE;
 	switch (outcome) {
-	case GATHER_NEW:
+	case PULL_NEW:
 		version_gathered(c);
 		return;
-	case GATHER_SAME:
+	case PULL_SAME:
 		version_unchanged(c);
 		return;
-	case GATHER_TIMEOUT:
+	case PULL_TIMEOUT:
 		pull_failed(c, SUPERVISOR_TIMEOUT, timed_out, why);
 		return;
-	case GATHER_FAILED:
+	case PULL_FAILED:
 		pull_failed(c, SUPERVISOR_FAILED, "pull failed: the old version stays", why);
 		return;
-	case GATHER_REJECTED:
+	case PULL_REJECTED:
 		pull_failed(c, SUPERVISOR_REJECTED, "pull could not be started", why);
 		return;
 	}
@@ -327,19 +327,19 @@ static void bootstrap_lost(void *arg, const char *why)
 	pull_failed(arg, SUPERVISOR_REJECTED, "pull could not be started", why);
 }
 
-static const struct gather_calls gather_calls = {begin_run, gathered, lost};
-static const struct gather_calls bootstrap_calls = {begin_bootstrap, gathered, bootstrap_lost};
+static const struct pull_calls gather_calls = {begin_run, gathered, lost};
+static const struct pull_calls bootstrap_calls = {begin_bootstrap, gathered, bootstrap_lost};
 
 static void limit_passed(void *arg)
 {
 	struct config *c = arg;
 	char why[FILE_WHY];
 
-	if (gather_reading(c->asking ? c->rollout : c->gather)) { /* no server is late */
+	if (pull_reading(c->asking ? c->rollout : c->gather)) { /* no server is late */
 		config_start_limit(c);
 		return;
 	}
-	c->soon = !c->asking && gather_give_up(c->gather);
+	c->soon = !c->asking && pull_give_up(c->gather);
 	snprintf(why, sizeof(why), "no whole answer within the time limit of %llu ms",
 		(unsigned long long)c->settings->timeout_ms);
 	if (c->asking)
@@ -359,7 +359,7 @@ static void due(void *arg)
 	} else if (find_due(c, &due_ms) && due_ms > now_ms) { /* the floor has risen meanwhile */
 		arm(c);
 	} else {
-		gather_submit(c->gather, expiry_ms(c));
+		pull_submit(c->gather, expiry_ms(c));
 	}
 }
 
@@ -382,7 +382,7 @@ static const char *held_version(void *arg)
 	const struct config *c = w->config;
 	size_t each = c->settings->verify.public_keys ? 2 : 1, i = w->layer * each;
 	const char *seen = w->layer < c->settings->layer_count
-				   ? gather_seen(c->bootstrapping ? c->bootstrap : c->gather, i)
+				   ? pull_seen(c->bootstrapping ? c->bootstrap : c->gather, i)
 				   : "";
 
 	return seen ? seen : i < c->published.part_count ? c->published.parts[i].etag : "";
@@ -412,8 +412,8 @@ static void watch(struct config *c)
 	for (size_t i = 0; c->watched && i < n + (c->rollout ? 1 : 0); i++) {
 		const struct settings_layer *layer =
 			i < n ? &c->settings->layers[i] : c->settings->rollout;
-		struct server *server = c->env->gather.servers[layer->server];
-		const struct settings_server *settings = server_settings(server);
+		struct upstream *server = c->env->gather.servers[layer->server];
+		const struct settings_server *settings = upstream_settings(server);
 		struct watched_layer *w = &c->watched[c->watched_count];
 
 		/* Nacos must be told what is held, and of a rollout nothing is */
@@ -421,7 +421,7 @@ static void watch(struct config *c)
 			continue;
 		*w = (struct watched_layer){
 			.item = {layer->path, held_version, told, w}, .config = c, .layer = i};
-		c->watched_count += watcher_add(c->env->watcher, settings, server_session(server),
+		c->watched_count += watch_add(c->env->watcher, settings, upstream_session(server),
 					    &w->item) == 0;
 	}
 }
@@ -429,7 +429,7 @@ static void watch(struct config *c)
 static void unwatch(struct config *c)
 {
 	for (size_t i = 0; i < c->watched_count; i++)
-		watcher_remove(c->env->watcher, &c->watched[i].item);
+		watch_remove(c->env->watcher, &c->watched[i].item);
 	c->watched_count = 0;
 }
 
@@ -437,20 +437,20 @@ static void unwatch(struct config *c)
 static void tell_watches(struct config *c)
 {
 	for (size_t i = 0; c->followed == c->watch_changes && i < c->watched_count; i++)
-		watcher_followed(&c->watched[i].item);
+		watch_followed(&c->watched[i].item);
 }
 
-static void watch_status(const struct config *c, struct config_status *s)
+static void fill_watch_status(const struct config *c, struct config_status *s)
 {
 	s->watched = c->watched_count;
 	s->watch_changes = c->watch_changes;
 	s->watch_error = "";
 	for (size_t i = 0; i < c->watched_count; i++) {
 		const char *error;
-		enum watcher_state state = watcher_status(&c->watched[i].item, &error);
+		enum watch_state state = watch_status(&c->watched[i].item, &error);
 
-		if (i == 0 || state == WATCHER_FAILING ||
-			(state == WATCHER_CONNECTING && s->watch == WATCHER_ON))
+		if (i == 0 || state == WATCH_FAILING ||
+			(state == WATCH_CONNECTING && s->watch == WATCH_ON))
 			s->watch = state;
 		if (error[0])
 			s->watch_error = error;
@@ -489,9 +489,9 @@ static bool must_repull(struct config *c)
 {
 	bool missing = c->outcome == CONFIG_FAILED && c->cause == KIND_CAUSE_NOT_FOUND, shown;
 
-	if (c->wanted == 0 || (!missing && !gather_showed(c->gather)))
+	if (c->wanted == 0 || (!missing && !pull_showed(c->gather)))
 		return false;
-	shown = gather_shows(c->gather, c->wanted);
+	shown = pull_shows(c->gather, c->wanted);
 	if (shown || c->repulls == CONFIG_REPULLS) {
 		end_promise(c, shown);
 		return false;
@@ -505,7 +505,7 @@ static bool must_repull(struct config *c)
 	 * then the other addresses are those that lag, until a promise of it comes */
 	c->moved |= !missing && c->outcome != CONFIG_UNCHANGED && c->outcome != CONFIG_HELD;
 	if (!c->moved)
-		gather_avoid(c->gather);
+		pull_avoid(c->gather);
 	return true;
 }
 
@@ -537,7 +537,7 @@ static void bound_waiting(struct config *c)
 {
 	uint64_t max_ms = c->supervisor.max_ms;
 
-	gather_wait_until(c->gather,
+	pull_wait_until(c->gather,
 		c->env->sys->now_ms() + (max_ms > SHAPER_CAP_MIN_MS ? max_ms : SHAPER_CAP_MIN_MS));
 }
 
@@ -591,7 +591,7 @@ static uint64_t find_next_ms(struct config *c, uint64_t now_ms)
 
 	if (!again && c->soon)
 		own_ms = jittered(c, FAILOVER_MS, 50);
-	else if (!again && gather_overloaded(c->gather)) /* not all who were turned away in step */
+	else if (!again && pull_overloaded(c->gather)) /* not all who were turned away in step */
 		own_ms = sys_random_upto(c->env->sys, supervisor_delay(&c->supervisor));
 	if (c->own_ms == UINT64_MAX)
 		c->own_ms = now_ms + own_ms;
@@ -603,8 +603,8 @@ static void run_ended(struct config *c)
 {
 	uint64_t now_ms = c->env->sys->now_ms();
 
-	push_floor_end(&c->floor, now_ms, (unsigned)gather_count(c->gather),
-		c->outcome == CONFIG_PUBLISHED);
+	push_floor_end(
+		&c->floor, now_ms, (unsigned)pull_count(c->gather), c->outcome == CONFIG_PUBLISHED);
 	tell_floor(c, now_ms);
 	trigger_end(&c->trigger, now_ms, find_next_ms(c, now_ms));
 	if (c->bootstrapping)
@@ -664,11 +664,11 @@ struct config *config_new(const struct config_env *env, const struct settings_co
 	c->topic.spread_ms = settings->push_spread_ms;
 	push_floor_init(&c->floor, settings->push_min_ms, env->budget);
 	version_init(c);
-	c->gather = gather_new(&env->gather, settings, NULL, &gather_calls, c);
+	c->gather = pull_new(&env->gather, settings, NULL, &gather_calls, c);
 	if (settings->bootstrap)
-		c->bootstrap = gather_new(
-			&env->gather, settings, settings->bootstrap, &bootstrap_calls, c);
-	c->judges = judges_new(env->sys, settings);
+		c->bootstrap =
+			pull_new(&env->gather, settings, settings->bootstrap, &bootstrap_calls, c);
+	c->judges = verify_new(env->sys, settings);
 	if (c->gather && c->judges && !c->bootstrap == !settings->bootstrap && rollout_open(c) == 0)
 		return c;
 	config_free(c);
@@ -679,13 +679,13 @@ void config_free(struct config *c)
 {
 	if (!c)
 		return;
-	gather_free(c->gather);
-	gather_free(c->bootstrap);
+	pull_free(c->gather);
+	pull_free(c->bootstrap);
 	rollout_close(c);
 	loop_timer_cancel(c->env->loop, &c->due);
 	loop_timer_cancel(c->env->loop, &c->limit);
 	version_stop(c);
-	judges_free(c->judges);
+	verify_free(c->judges);
 	unwatch(c);
 	free(c->watched);
 	free(c->missed);
@@ -716,11 +716,11 @@ bool config_retire(struct config *c, void (*ended)(void *arg), void *arg)
 {
 	c->retires = true;
 	trigger_suspend(&c->trigger);
-	gather_drop(c->gather);
+	pull_drop(c->gather);
 	if (c->bootstrap)
-		gather_drop(c->bootstrap);
+		pull_drop(c->bootstrap);
 	if (c->rollout)
-		gather_drop(c->rollout);
+		pull_drop(c->rollout);
 	loop_timer_cancel(c->env->loop, &c->due);
 	loop_timer_cancel(c->env->loop, &c->limit);
 	unwatch(c);
@@ -741,8 +741,7 @@ static uint64_t splay_ms(struct config *c)
 {
 	uint64_t bound = c->settings->interval_ms;
 
-	if (c->env->once || c->published.generation == 0 ||
-		!gather_covers(c->gather, &c->published))
+	if (c->env->once || c->published.generation == 0 || !pull_covers(c->gather, &c->published))
 		return 0;
 	return sys_random_upto(c->env->sys, bound < CONFIG_SPLAY_MS ? bound : CONFIG_SPLAY_MS);
 }
@@ -760,7 +759,7 @@ void config_resumed(struct config *c)
 {
 	uint64_t due_ms, now_ms = c->env->sys->now_ms();
 
-	if (trigger_due(&c->trigger, &due_ms) && due_ms < now_ms && !gather_waiting(c->gather))
+	if (trigger_due(&c->trigger, &due_ms) && due_ms < now_ms && !pull_waiting(c->gather))
 		order(c, splay_ms(c));
 	arm(c);
 }
@@ -777,7 +776,7 @@ void config_refresh(struct config *c, bool forced)
 	if (config_suspended(c))
 		return;
 	c->force |= forced;
-	gather_lift(c->gather);
+	pull_lift(c->gather);
 	order(c, 0);
 }
 
@@ -897,8 +896,8 @@ void config_status(struct config *c, struct config_status *ret_status)
 		.age_ms = age,
 		.next_pull_in_ms = -1,
 		.running = trigger_running(&c->trigger),
-		.waiting = gather_waiting(c->gather),
-		.server = gather_server(c->gather),
+		.waiting = pull_waiting(c->gather),
+		.server = pull_server(c->gather),
 		.outcome = c->outcome,
 		.expires_ms = c->expires_ms,
 		.drifted = c->drifted,
@@ -907,14 +906,14 @@ void config_status(struct config *c, struct config_status *ret_status)
 		.restored = c->restored,
 		.pushes = atomic_load_explicit(&c->topic.messages, memory_order_relaxed),
 	};
-	watch_status(c, ret_status);
+	fill_watch_status(c, ret_status);
 	if (c->settings->snapshot)
 		snprintf(ret_status->snapshot, sizeof(ret_status->snapshot), "%s/%s.snap",
 			c->env->runtime_dir, c->settings->name);
-	gather_url(c->gather, ret_status->url);
+	pull_url(c->gather, ret_status->url);
 	if (find_due(c, &due_ms))
 		ret_status->next_pull_in_ms = due_ms > now_ms ? (int64_t)(due_ms - now_ms) : 0;
-	for (int i = 0; i < JUDGE_COUNT; i++) {
+	for (int i = 0; i < CHECK_COUNT; i++) {
 		ret_status->refused += c->refused[i];
 		ret_status->refused_by[i] = c->refused[i];
 	}
@@ -932,5 +931,5 @@ void config_status(struct config *c, struct config_status *ret_status)
 	}
 	ret_status->has_aftermath = c->aftermath;
 	if (c->aftermath)
-		aftermath_status(c->aftermath, &ret_status->aftermath);
+		notify_status(c->aftermath, &ret_status->aftermath);
 }

@@ -39,13 +39,13 @@ struct config;
 struct config_env {
 	const struct sys *sys;
 	struct loop *loop;
-	struct gather_env gather; /* the servers; how they are asked */
+	struct pull_env gather; /* the servers; how they are asked */
 	struct worker *worker;
 	struct worker *judge; /* what large versions are judged on; NULL = the loop */
 	struct trigger_queue *queue;
-	struct drift *drift;     /* NULL = only the interval notices */
-	struct watcher *watcher; /* NULL = nothing is watched */
-	struct sweep *sweep;     /* while configs are started; NULL = later, or no memory */
+	struct file_watch *drift; /* NULL = only the interval notices */
+	struct watch *watcher;    /* NULL = nothing is watched */
+	struct sweep *sweep;      /* while configs are started; NULL = later, or no memory */
 	const char *state_dir, *runtime_dir;
 	const char *host; /* its name, for rollouts */
 	const struct settings_label *labels;
@@ -81,12 +81,12 @@ struct config_status {
 	int64_t next_pull_in_ms; /* -1 = none due (running) */
 	bool running;
 	bool waiting; /* due, but the server is held back or busy */
-	const struct server *server;
+	const struct upstream *server;
 	char snapshot[256];               /* path of the image; "" = none */
 	char url[1024];                   /* of the last pull, or of the next one */
 	enum config_outcome outcome;      /* of the last run */
 	uint64_t refused;                 /* documents judged bad, */
-	uint64_t refused_by[JUDGE_COUNT]; /* each by whom */
+	uint64_t refused_by[CHECK_COUNT]; /* each by whom */
 	/* what the server has and does not stand; NULL = it has what stands */
 	const struct version *away;
 	const char *away_judge, *away_why;
@@ -99,11 +99,11 @@ struct config_status {
 	int64_t expires_ms; /* of the signature, wall clock; INT64_MAX = never */
 	bool drifted;       /* somebody changed what was published, and it is left so */
 	bool has_aftermath;
-	struct aftermath_status aftermath;
+	struct notify_status aftermath;
 	uint64_t restored; /* times the file was found changed by others */
 	uint64_t pushes;
 	size_t watched; /* documents that are watched, and the worst state of those */
-	enum watcher_state watch;
+	enum watch_state watch;
 	const char *watch_error; /* "" = none */
 	uint64_t watch_changes;  /* told by them */
 };

@@ -105,10 +105,10 @@ static void write_facts(struct buffer *out, const struct version *v)
 	char url[LOG_URL_SIZE];
 	bool first = true;
 
-	jsontext_number(out, "generation", v->generation);
-	jsontext_number(out, "pulled_ms", (unsigned long long)v->pulled_ms);
-	jsontext_member(out, "sha256", v->sha256);
-	jsontext_member(out, "origin", v->origin);
+	json_text_number(out, "generation", v->generation);
+	json_text_number(out, "pulled_ms", (unsigned long long)v->pulled_ms);
+	json_text_member(out, "sha256", v->sha256);
+	json_text_member(out, "origin", v->origin);
 	buffer_append_string(out, ",\"urls\":[");
 	for (size_t i = 0; i < v->part_count; i++) {
 		const struct part *p = &v->parts[i];
@@ -118,12 +118,12 @@ static void write_facts(struct buffer *out, const struct version *v)
 		if (!first)
 			buffer_append(out, ",", 1);
 		log_url_text(url, p->url);
-		jsontext_append(out, url, strlen(url));
+		json_text_append(out, url, strlen(url));
 		first = false;
 	}
 	buffer_append(out, "]", 1);
-	jsontext_member(out, "version", etag[0] ? etag : NULL);
-	jsontext_number(out, "bytes", version_bytes(v));
+	json_text_member(out, "version", etag[0] ? etag : NULL);
+	json_text_number(out, "bytes", version_bytes(v));
 }
 
 static void write_verdict(
@@ -133,7 +133,7 @@ static void write_verdict(
 		if (strcmp(l->verdicts[i].sha256, v->sha256) != 0)
 			continue;
 		buffer_append_string(out, ",\"verdict\":{");
-		jsontext_member(out, "by", l->verdicts[i].judge);
+		json_text_member(out, "by", l->verdicts[i].judge);
 		if (audience != AUDIENCE_PUBLIC)
 			sentence_member(out, "why", l->verdicts[i].why, audience);
 		buffer_append(out, "}", 1);
@@ -152,7 +152,7 @@ static size_t write_version(
 
 	buffer_append(out, "{", 1);
 	if (!v || candidate_load(v, i->config->store, generation, &damaged, why)) {
-		jsontext_number(out, "generation", generation);
+		json_text_number(out, "generation", generation);
 		sentence_member(out, "error", why, audience);
 	} else {
 		write_facts(out, &v->version);
@@ -174,7 +174,7 @@ int inspect_history(
 	size_t count = i->ledger && c->store ? store_list(c->store, generations) : 0, read = 0, n;
 
 	buffer_append(out, "{", 1);
-	jsontext_member(out, "name", c->settings->name);
+	json_text_member(out, "name", c->settings->name);
 	buffer_append_string(out, ",\"versions\":[");
 	for (n = 0; n < count && read < INSPECT_MAX_READ; n++) {
 		if (n)
@@ -216,7 +216,7 @@ static int write_changes(char *const *mask, const struct node *before, const str
 	int r;
 
 	if (!before || !after) {
-		jsontext_member(out, "changes", NULL);
+		json_text_member(out, "changes", NULL);
 		return 0;
 	}
 	r = diff_new(before, after, &d);
@@ -233,7 +233,7 @@ static int write_changes(char *const *mask, const struct node *before, const str
 	}
 	buffer_append(out, "]", 1);
 	if (i < diff_count(d))
-		jsontext_number(out, "more", diff_count(d) - i);
+		json_text_number(out, "more", diff_count(d) - i);
 	diff_free(d);
 	return 0;
 }
@@ -255,7 +255,7 @@ int inspect_diff(const struct inspection *i, uint64_t from, uint64_t to, bool va
 		r = version_load(c, to, NULL, &after, why);
 	if (r == 0) {
 		buffer_append(out, "{", 1);
-		jsontext_member(out, "name", c->settings->name);
+		json_text_member(out, "name", c->settings->name);
 		buffer_append_string(out, ",\"from\":{");
 		write_facts(out, &before->version);
 		buffer_append_string(out, "},\"to\":{");
@@ -282,7 +282,7 @@ struct shown {
 static void write_leaf(struct buffer *out, const struct node *n)
 {
 	if (n->type == NODE_DOUBLE && !isfinite(n->number))
-		jsontext_append(out, n->text, n->text_len);
+		json_text_append(out, n->text, n->text_len);
 	else if (document_write(n, DOCUMENT_JSON, out) == 0)
 		out->data[--out->len] = '\0'; /* its newline */
 }
@@ -293,7 +293,7 @@ static void write_value(struct shown *s, const struct node *n)
 	size_t len = s->path.len, number = 0;
 	bool map = n->type == NODE_MAP;
 
-	if (s->path.error || keypath_matches(s->mask, s->path.data)) {
+	if (s->path.error || key_path_matches(s->mask, s->path.data)) {
 		buffer_append_string(s->out, "\"***\"");
 		return;
 	}
@@ -306,10 +306,10 @@ static void write_value(struct shown *s, const struct node *n)
 		if (child != n->first)
 			buffer_append(s->out, ",", 1);
 		if (map) {
-			jsontext_append(s->out, child->key, child->key_len);
+			json_text_append(s->out, child->key, child->key_len);
 			buffer_append(s->out, ":", 1);
 		}
-		keypath_append(&s->path, false, child, number++);
+		key_path_append(&s->path, false, child, number++);
 		write_value(s, child);
 		s->path.len = len;
 	}
@@ -323,7 +323,7 @@ static void write_member(
 
 	buffer_init(&s.path, DIFF_MAX_PATHS);
 	buffer_append_string(&s.path, key);
-	if (keypath_matches(s.mask, key))
+	if (key_path_matches(s.mask, key))
 		boolean(out, "masked", true);
 	buffer_append_string(out, ",\"value\":");
 	write_value(&s, n);
@@ -335,9 +335,9 @@ static void write_voice(char *const *mask, const char *key, const struct merge_v
 {
 	static const char *const words[] = {"absent", "silent", "sets", "deletes", "replaces"};
 
-	jsontext_member(out, "word", words[v->word]);
+	json_text_member(out, "word", words[v->word]);
 	if (has_lines && v->node && v->node->line)
-		jsontext_number(out, "line", v->node->line);
+		json_text_number(out, "line", v->node->line);
 	if (v->word == MERGE_SETS)
 		write_member(mask, key, v->node, out);
 	boolean(out, "counts", v->counts);
@@ -357,19 +357,19 @@ static void write_layer(
 	const struct ledger_override *o;
 
 	if (i < v->composition.layer_count) {
-		jsontext_member(out, "url", url_of_layer(v, i, (char[LOG_URL_SIZE]){0}));
-		jsontext_member(out, "path", LOG_URL(seen->config->settings->layers[i].path));
+		json_text_member(out, "url", url_of_layer(v, i, (char[LOG_URL_SIZE]){0}));
+		json_text_member(out, "path", LOG_URL(seen->config->settings->layers[i].path));
 		return;
 	}
 	o = &seen->ledger->overrides[i - v->composition.layer_count];
 	buffer_append_string(out, "\"override\":true");
-	jsontext_member(out, "key", o->key);
-	jsontext_member(out, "by", o->by);
-	jsontext_member(out, "reason", o->reason);
+	json_text_member(out, "key", o->key);
+	json_text_member(out, "by", o->by);
+	json_text_member(out, "reason", o->reason);
 	if (o->until_ms == LEDGER_FOREVER)
-		jsontext_member(out, "until_ms", NULL);
+		json_text_member(out, "until_ms", NULL);
 	else
-		jsontext_number(out, "until_ms", (unsigned long long)o->until_ms);
+		json_text_number(out, "until_ms", (unsigned long long)o->until_ms);
 }
 
 static bool says_something(const struct merge_voice *voices, size_t count)
@@ -385,12 +385,12 @@ static void write_explanation(const struct inspection *seen, const struct candid
 	struct buffer *out)
 {
 	char *const *mask = mask_for(seen->config, values);
-	const struct node *found = keypath_find(v->composition.root, key);
+	const struct node *found = key_path_find(v->composition.root, key);
 
 	buffer_append(out, "{", 1);
-	jsontext_member(out, "name", seen->config->settings->name);
-	jsontext_number(out, "generation", v->version.generation);
-	jsontext_member(out, "key", key);
+	json_text_member(out, "name", seen->config->settings->name);
+	json_text_number(out, "generation", v->version.generation);
+	json_text_member(out, "key", key);
 	boolean(out, "found", found);
 	boolean(out, "values", values);
 	if (found)
@@ -484,8 +484,8 @@ static int find_before(const struct inspection *seen, uint64_t *ret_generation, 
 static int check_signatures(const struct config *c, const struct candidate *v, char why[FILE_WHY])
 {
 	char *const *keys = c->settings->verify.public_keys;
-	struct signature_demand demand;
-	struct signature_facts facts;
+	struct minisign_demand demand;
+	struct minisign_facts facts;
 	char inner[FILE_WHY];
 
 	for (size_t i = 0; keys && i < v->version.part_count; i++) {
@@ -498,11 +498,11 @@ static int check_signatures(const struct config *c, const struct candidate *v, c
 		path = LOG_URL(c->settings->layers[p->layer].path);
 		snprintf(inner, sizeof(inner), "it was stored without a signature");
 		if (i + 1 < v->version.part_count && s->signature && !s->facts->absent)
-			r = signature_verify(keys, p->data, p->facts->len, s->data, s->facts->len,
+			r = minisign_verify(keys, p->data, p->facts->len, s->data, s->facts->len,
 				&facts, inner);
 		if (r == 0) {
 			demand = settings_signature_demand(c->settings, p->layer);
-			r = signature_check(&facts, &demand, inner);
+			r = minisign_check(&facts, &demand, inner);
 		}
 		if (r) {
 			snprintf(why, FILE_WHY,
@@ -563,7 +563,7 @@ static int check_way(const struct node *root, const char *key, char why[FILE_WHY
 				n->type == NODE_LIST ? "list" : "single value");
 			return -ENOTDIR;
 		}
-		n = keypath_step(n, &rest);
+		n = key_path_step(n, &rest);
 	}
 	return 0;
 }

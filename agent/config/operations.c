@@ -304,7 +304,7 @@ int config_roll_back(struct config *c, uint64_t generation, const char *by, cons
 
 bool config_forget_revs(struct config *c)
 {
-	const char *judge = judge_name(JUDGE_SIGNATURE);
+	const char *judge = verify_check_name(CHECK_SIGNATURE);
 	bool some = c->ledger && ledger_forget_revs(c->ledger, judge);
 
 	if (some)

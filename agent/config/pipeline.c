@@ -23,7 +23,7 @@
 #define LARGE (1u << 20) /* bytes */
 
 static void go_on(struct config *c);
-static void tried(void *arg, const struct trial_result *result);
+static void tried(void *arg, const struct programs_result *result);
 
 void version_drop(struct config *c)
 {
@@ -103,7 +103,7 @@ void version_end_away(struct config *c)
 int version_ready_judges(struct config *c, char why[FILE_WHY])
 {
 	const char *note;
-	int r = judges_ready(c->judges, &note, why);
+	int r = verify_ready(c->judges, &note, why);
 
 	if (r == 0 && note[0])
 		log_warn("the schema has keywords that mean nothing here", "config",
@@ -122,11 +122,11 @@ const struct version *version_held(struct config *c)
 		bool waits = by_pin ? pinned : by_rollout && c->rollout;
 		bool same_rules = by_pin || by_rollout || !c->away->id[0] ||
 				  (version_ready_judges(c, why) == 0 &&
-					  strcmp(c->away->id, judges_id(c->judges)) == 0);
+					  strcmp(c->away->id, verify_id(c->judges)) == 0);
 
 		if (c->forced || !same_rules ||
 			(!waits && !ledger_find(c->ledger, c->away->version.sha256,
-					   judges_id(c->judges))))
+					   verify_id(c->judges))))
 			version_clear_away(c); /* it gets another chance */
 	}
 	if (c->away)
@@ -162,22 +162,23 @@ void version_failed(struct config *c, const char *what, const char *why)
 		config_run_failed(c, SUPERVISOR_FAILED, what, why);
 }
 
-static void refuse(struct config *c, enum judge judge, const char *why)
+static void refuse(struct config *c, enum verify_check judge, const char *why)
 {
 	char what[64];
 
 	c->refused[judge]++;
-	snprintf(what, sizeof(what), "refused by the %s: the old version stays", judge_name(judge));
+	snprintf(what, sizeof(what), "refused by the %s: the old version stays",
+		verify_check_name(judge));
 	/* of a digest that is not right nothing is remembered: the same bytes may come with the
 	 * right one */
-	if (c->candidate->local || c->env->dry_run || judge == JUDGE_DIGEST) {
+	if (c->candidate->local || c->env->dry_run || judge == CHECK_DIGEST) {
 		version_failed(c, what, why);
 		return;
 	}
-	if (ledger_refuse(c->ledger, c->candidate->version.sha256, judge_name(judge),
-		    judges_id(c->judges), c->env->sys->wall_ms(), why) == 0)
+	if (ledger_refuse(c->ledger, c->candidate->version.sha256, verify_check_name(judge),
+		    verify_id(c->judges), c->env->sys->wall_ms(), why) == 0)
 		version_remember(c);
-	turn_away(c, judge_name(judge), judges_id(c->judges), why);
+	turn_away(c, verify_check_name(judge), verify_id(c->judges), why);
 	config_run_failed(c, SUPERVISOR_FAILED, what, why);
 }
 
@@ -343,7 +344,7 @@ static void forgive_published(struct config *c)
 /* What the guard refused was too far from what stood before. */
 static void forgive_guarded(struct config *c)
 {
-	const char *guard = judge_name(JUDGE_GUARD);
+	const char *guard = verify_check_name(CHECK_GUARD);
 	char sha256[DIGEST_HEX];
 	bool any = false;
 
@@ -505,7 +506,7 @@ static void published(struct config *c)
 		version_sync(c, VERSION_STATE);
 	c->candidate = NULL;
 	if (!restored && c->aftermath)
-		aftermath_published(c->aftermath, c->published.generation, candidate->keys,
+		notify_published(c->aftermath, c->published.generation, candidate->keys,
 			candidate->key_count, candidate->all_changed, candidate->stays);
 	candidate_free(candidate);
 	if (local) {
@@ -582,7 +583,7 @@ void version_publish(struct config *c)
 	if (!candidate->save && !again) { /* only what was lost or changed */
 		if (c->target && target_is_current(c->target, NULL, 0))
 			c->candidate->publication.target = NULL;
-		if (c->fileset && fileset_is_current(c->fileset, NULL, 0, NULL))
+		if (c->fileset && file_set_is_current(c->fileset, NULL, 0, NULL))
 			c->candidate->publication.fileset = NULL;
 	}
 	if (publish_blocks(&c->candidate->publication) || is_large(&c->candidate->publication)) {
@@ -674,7 +675,7 @@ static void judged_well(struct config *c)
 		version_publish(c);
 }
 
-static void tried(void *arg, const struct trial_result *result)
+static void tried(void *arg, const struct programs_result *result)
 {
 	struct config *c = arg;
 
@@ -691,7 +692,7 @@ static void tried(void *arg, const struct trial_result *result)
 /* The candidate is composed and judged: now the programs. */
 static void go_on(struct config *c)
 {
-	const struct trial_options options = {
+	const struct programs_options options = {
 		.loop = c->env->loop,
 		.config = c->settings,
 		.runtime_dir = c->env->runtime_dir,
@@ -704,13 +705,13 @@ static void go_on(struct config *c)
 	char why[FILE_WHY] = "";
 
 	c->tried_ms = c->env->sys->now_ms();
-	if (!trial_wanted(c->settings))
+	if (!programs_wanted(c->settings))
 		judged_well(c);
-	else if (trial_start(&options, &c->trial, why))
+	else if (programs_start(&options, &c->trial, why))
 		version_failed(c, "a program could not judge the version: the old one stays", why);
 }
 
-void version_judged(struct config *c, int error, const struct judgement *judgement)
+void version_judged(struct config *c, int error, const struct verify_result *judgement)
 {
 	const char *why = judgement->why[0] ? judgement->why : error ? strerror(-error) : "";
 
@@ -731,7 +732,7 @@ static bool known_away(struct config *c)
 	char why[FILE_WHY];
 
 	if (!c->forced && version_ready_judges(c, why) == 0) {
-		v = ledger_find(c->ledger, c->candidate->version.sha256, judges_id(c->judges));
+		v = ledger_find(c->ledger, c->candidate->version.sha256, verify_id(c->judges));
 		if (v) {
 			turn_away(c, v->judge, v->judges, v->why);
 			if (c->away)
@@ -766,7 +767,7 @@ void version_gathered(struct config *c)
 			c->away ? &c->away->version : &c->published,
 			c->away ? &c->away->body : NULL, c->env->sys->wall_ms(), why);
 	lost = !c->away && (r == -ENOENT || r == -EBADMSG);
-	gather_release(c->gather);
+	pull_release(c->gather);
 	if (r == 0 && !c->env->dry_run && version_prepare(c, why)) {
 		version_failed(c, CONFIG_CANNOT_PUBLISH, why);
 		return;
@@ -789,12 +790,12 @@ void version_gathered(struct config *c)
 	}
 	if (!c->env->dry_run && (known_away(c) || held_by_pin(c) || rollout_ask(c)))
 		return;
-	version_try(c, JUDGES_NEW);
+	version_try(c, VERIFY_NEW);
 }
 
 void version_admit(struct config *c)
 {
-	version_try(c, JUDGES_NEW);
+	version_try(c, VERIFY_NEW);
 }
 
 void version_hold_back(struct config *c, const char *why)

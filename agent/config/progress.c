@@ -21,12 +21,12 @@ static bool waits_for_floor(const struct config *c, uint64_t now_ms)
 }
 
 /* The server has room for those in its line, and nothing holds them. */
-static bool has_room(const struct server *server)
+static bool has_room(const struct upstream *server)
 {
-	struct server_status s;
+	struct upstream_status s;
 
-	server_status(server, &s);
-	return !s.held_ms && s.in_flight < server_settings(server)->max_in_flight;
+	upstream_status(server, &s);
+	return !s.held_ms && s.in_flight < upstream_settings(server)->max_in_flight;
 }
 
 /* A run has a time limit, or is in the line for its bootstrap. */
@@ -36,7 +36,7 @@ static const char *stuck_in_run(const struct config *c, uint64_t now_ms)
 		return is_over(wheel_timer_due(&c->limit.timer), now_ms)
 			       ? "a pull goes on beyond its time limit"
 			       : NULL;
-	if (!gather_waiting(c->gather))
+	if (!pull_waiting(c->gather))
 		return "a run has neither a pull nor a version under way";
 	return NULL;
 }
@@ -47,11 +47,10 @@ static const char *stuck_before_run(const struct config *c, uint64_t now_ms)
 
 	if (config_suspended(c) || !trigger_due(&c->trigger, &due_ms) || !is_over(due_ms, now_ms))
 		return NULL;
-	if (!gather_waiting(c->gather))
+	if (!pull_waiting(c->gather))
 		return waits_for_floor(c, now_ms) ? NULL : "a pull is due and nobody took it up";
-	return has_room(gather_server(c->gather))
-		       ? "a pull is not begun although its server has room"
-		       : NULL;
+	return has_room(pull_server(c->gather)) ? "a pull is not begun although its server has room"
+						: NULL;
 }
 
 const char *config_stuck(const struct config *c, uint64_t now_ms)

@@ -37,7 +37,7 @@ void version_recompose(struct config *c)
 		return;
 	}
 	c->candidate->save = true;
-	version_try(c, JUDGES_RECOMPOSED);
+	version_try(c, VERIFY_RECOMPOSED);
 }
 
 /* Is what stands made with other overrides than those of now? */
@@ -59,7 +59,7 @@ static bool has_old_overrides(const struct config *c)
 void version_wish_again(struct config *c)
 {
 	const struct ledger_verdict *v =
-		ledger_find(c->ledger, c->published.sha256, judges_id(c->judges));
+		ledger_find(c->ledger, c->published.sha256, verify_id(c->judges));
 	char why[FILE_WHY];
 
 	if (c->away)
@@ -153,7 +153,7 @@ static void grant(struct config *c)
 	c->candidate->has_text = false;
 	free(c->candidate->version.origin);
 	c->candidate->version.origin = origin;
-	version_try(c, recompose ? JUDGES_RECOMPOSED : JUDGES_TRUSTED);
+	version_try(c, recompose ? VERIFY_RECOMPOSED : VERIFY_TRUSTED);
 }
 
 void version_grant(struct config *c)
@@ -250,11 +250,11 @@ static void remember(void *arg)
 	version_remember(arg);
 }
 
-static const struct aftermath_calls aftermath_calls = {remember, probe_failed, version_scrub};
+static const struct notify_calls aftermath_calls = {remember, probe_failed, version_scrub};
 
 void version_start_aftermath(struct config *c)
 {
-	const struct aftermath_options options = {
+	const struct notify_options options = {
 		.loop = c->env->loop,
 		.transport = c->env->gather.exchange.transport,
 		.ca_file = c->env->gather.exchange.ca_file,
@@ -265,8 +265,8 @@ void version_start_aftermath(struct config *c)
 		.arg = c,
 	};
 
-	if (!c->aftermath && c->ledger && !c->env->once && aftermath_wanted(c->settings)) {
-		c->aftermath = aftermath_new(&options);
+	if (!c->aftermath && c->ledger && !c->env->once && notify_wanted(c->settings)) {
+		c->aftermath = notify_new(&options);
 		if (!c->aftermath)
 			log_err("out of memory: the application will not be told", "config",
 				c->settings->name);

@@ -59,7 +59,7 @@ static void keep_out(struct config *c, const char *why)
 }
 
 static int decide(
-	struct config *c, const struct gather_part *part, bool *ret_takes, char why[FILE_WHY])
+	struct config *c, const struct pull_part *part, bool *ret_takes, char why[FILE_WHY])
 {
 	const struct rollout_host host = {
 		c->env->host, c->env->labels, c->env->label_count, c->env->sys->wall_ms()};
@@ -93,27 +93,27 @@ static bool begins(void *arg)
 {
 	struct config *c = arg;
 
-	gather_hold(c->rollout, NULL, false);
+	pull_hold(c->rollout, NULL, false);
 	return true;
 }
 
-static void ended(void *arg, enum gather_outcome outcome, const char *why)
+static void ended(void *arg, enum pull_outcome outcome, const char *why)
 {
 	struct config *c = arg;
-	const struct gather_part *part = gather_part(c->rollout, 0);
+	const struct pull_part *part = pull_part(c->rollout, 0);
 	char sentence[FILE_WHY];
 	bool takes = true; /* no rollout, no limits */
 	int r = 0;
 
 	loop_timer_cancel(c->env->loop, &c->limit);
-	if (outcome != GATHER_NEW && outcome != GATHER_SAME) {
-		c->cause = gather_cause(c->rollout);
-		give_up(c, outcome == GATHER_TIMEOUT ? SUPERVISOR_TIMEOUT : SUPERVISOR_FAILED, why);
+	if (outcome != PULL_NEW && outcome != PULL_SAME) {
+		c->cause = pull_cause(c->rollout);
+		give_up(c, outcome == PULL_TIMEOUT ? SUPERVISOR_TIMEOUT : SUPERVISOR_FAILED, why);
 		return;
 	}
-	if (part->state == GATHER_PULLED)
+	if (part->state == PULL_PULLED)
 		r = decide(c, part, &takes, sentence);
-	gather_release(c->rollout);
+	pull_release(c->rollout);
 	if (r) {
 		give_up(c, SUPERVISOR_FAILED, sentence);
 		return;
@@ -140,28 +140,28 @@ bool rollout_ask(struct config *c)
 		return false;
 	c->asking = true;
 	config_start_limit(c);
-	gather_submit(c->rollout, c->env->sys->now_ms() + c->settings->timeout_ms);
+	pull_submit(c->rollout, c->env->sys->now_ms() + c->settings->timeout_ms);
 	return true;
 }
 
 void rollout_give_up(struct config *c, const char *why)
 {
-	gather_withdraw(c->rollout);
-	gather_give_up(c->rollout);
+	pull_withdraw(c->rollout);
+	pull_give_up(c->rollout);
 	give_up(c, SUPERVISOR_TIMEOUT, why);
 }
 
 int rollout_open(struct config *c)
 {
-	static const struct gather_calls calls = {begins, ended, lost};
+	static const struct pull_calls calls = {begins, ended, lost};
 
 	if (c->settings->rollout)
 		c->rollout =
-			gather_new(&c->env->gather, c->settings, c->settings->rollout, &calls, c);
+			pull_new(&c->env->gather, c->settings, c->settings->rollout, &calls, c);
 	return c->settings->rollout && !c->rollout ? -ENOMEM : 0;
 }
 
 void rollout_close(struct config *c)
 {
-	gather_free(c->rollout);
+	pull_free(c->rollout);
 }

@@ -115,20 +115,20 @@ static void look_after(struct config *c)
 	if (!c->env->drift || s->drift == SETTINGS_LEAVE || c->looked_after)
 		return;
 	c->looked_after = true;
-	c->file_drift = (struct drift_entry){.noticed = version_noticed, .arg = c};
+	c->file_drift = (struct file_watch_entry){.noticed = version_noticed, .arg = c};
 	c->image_drift = c->file_drift;
 	if (s->file) {
 		const char *slash = strrchr(s->file, '/');
 		char *dir = strndup(s->file, slash > s->file ? (size_t)(slash - s->file) : 1);
 
 		if (dir)
-			drift_add(c->env->drift, &c->file_drift, dir, slash + 1);
+			file_watch_add(c->env->drift, &c->file_drift, dir, slash + 1);
 		free(dir);
 	} else if (s->dir) {
-		drift_add(c->env->drift, &c->file_drift, s->dir, NULL);
+		file_watch_add(c->env->drift, &c->file_drift, s->dir, NULL);
 	}
 	if (c->image)
-		drift_add(
+		file_watch_add(
 			c->env->drift, &c->image_drift, c->env->runtime_dir, image_name(c->image));
 }
 
@@ -147,7 +147,7 @@ int version_prepare(struct config *c, char why[FILE_WHY])
 	if (r == 0 && !c->target && s->file)
 		r = target_open(c->env->sys, s, c->env->sweep, &c->target, why);
 	if (r == 0 && !c->fileset && s->dir)
-		r = fileset_open(c->env->sys, s->dir, &c->fileset, why);
+		r = file_set_open(c->env->sys, s->dir, &c->fileset, why);
 	if (r == 0 && !c->image && s->snapshot)
 		r = image_open(
 			c->env->sys, c->env->runtime_dir, s->name, c->env->sweep, &c->image, why);
@@ -159,7 +159,7 @@ int version_prepare(struct config *c, char why[FILE_WHY])
 static bool is_current(struct config *c)
 {
 	return (!c->target || target_is_current(c->target, NULL, 0)) &&
-	       (!c->fileset || fileset_is_current(c->fileset, NULL, 0, NULL)) &&
+	       (!c->fileset || file_set_is_current(c->fileset, NULL, 0, NULL)) &&
 	       (!c->image || image_is_current(c->image));
 }
 
@@ -182,7 +182,7 @@ static void heal(struct config *c, bool local, const char *cause)
 	if (r)
 		version_healed(c, r, why);
 	else
-		version_try(c, JUDGES_TRUSTED);
+		version_try(c, VERIFY_TRUSTED);
 }
 
 void version_healed(struct config *c, int error, const char *why)
@@ -300,7 +300,7 @@ void version_unchanged(struct config *c)
 /* The newest version of the store as the candidate, composed. */
 static int load_last(struct config *c, char why[FILE_WHY])
 {
-	struct judgement j = {.why = ""};
+	struct verify_result j = {.why = ""};
 	unsigned damaged = 0;
 	int r;
 
@@ -315,7 +315,7 @@ static int load_last(struct config *c, char why[FILE_WHY])
 		return r == -ENOENT ? 0 : r;
 	if (version_adopt_decisions(c)) /* the agent died between the two */
 		version_remember(c);
-	r = version_judge(c, JUDGES_TRUSTED, &j);
+	r = version_judge(c, VERIFY_TRUSTED, &j);
 	if (r) {
 		config_complain(c, "the last known good does not fit the present configuration",
 			j.why[0] ? j.why : strerror(-r));
@@ -419,13 +419,13 @@ void version_start_late(struct config *c)
 
 void version_retire(struct config *c)
 {
-	trial_free(c->trial);
+	programs_free(c->trial);
 	c->trial = NULL;
-	aftermath_free(c->aftermath);
+	notify_free(c->aftermath);
 	c->aftermath = NULL;
 	if (c->looked_after) {
-		drift_remove(c->env->drift, &c->file_drift);
-		drift_remove(c->env->drift, &c->image_drift);
+		file_watch_remove(c->env->drift, &c->file_drift);
+		file_watch_remove(c->env->drift, &c->image_drift);
 		c->looked_after = false;
 	}
 	loop_timer_cancel(c->env->loop, &c->expiry);
@@ -450,7 +450,7 @@ void version_stop(struct config *c)
 	ledger_free(c->composed);
 	ledger_free(c->stood);
 	target_close(c->target);
-	fileset_close(c->fileset);
+	file_set_close(c->fileset);
 	image_close(c->image);
 	store_close(c->store);
 	ledger_free(c->ledger);

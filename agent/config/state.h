@@ -47,7 +47,7 @@ struct change {
 
 /* A document that its server watches for us. */
 struct watched_layer {
-	struct watcher_item item;
+	struct watch_item item;
 	struct config *config;
 	size_t layer;
 };
@@ -70,12 +70,12 @@ struct config {
 	/* when the next run is due without hints: as the last order or the last run said;
 	 * UINT64_MAX: neither did since the run began */
 	uint64_t own_ms;
-	struct gather *gather;
+	struct pull *gather;
 	/* while `bootstrapping` this and `gather` have changed places; NULL = no bootstrap */
-	struct gather *bootstrap;
+	struct pull *bootstrap;
 	bool bootstrapping;
-	struct gather *rollout; /* NULL = none; asked within a run about what it brought */
-	char *missed;           /* why the run needed the bootstrap */
+	struct pull *rollout; /* NULL = none; asked within a run about what it brought */
+	char *missed;         /* why the run needed the bootstrap */
 	enum supervisor_outcome missed_as;
 	enum kind_cause cause; /* of the last run's failure */
 	uint64_t run;
@@ -100,14 +100,14 @@ struct config {
 	struct candidate *candidate;       /* under way; NULL = none */
 	struct judging *judging;           /* the thread of the judges has it; NULL = it has not */
 	_Atomic uint64_t judging_since_ms; /* since when it is at it; 0 = not yet */
-	struct trial *trial;               /* runs for the candidate */
+	struct programs *trial;            /* runs for the candidate */
 	uint64_t tried_ms;                 /* since when */
 	struct worker_job publish_job;
 	_Atomic uint64_t on_worker_ms; /* since when it is at a job of ours; 0 = it is not */
 	bool publishing;               /* the worker has the candidate */
 	bool force;                    /* the guard is not asked in the next run, */
 	bool forced;                   /* in this one */
-	struct judges *judges;
+	struct verify *judges;
 	struct ledger *ledger;
 	struct loop_timer expiry; /* of what is in the ledger */
 	struct away *away;        /* NULL = the server has what stands */
@@ -117,13 +117,13 @@ struct config {
 	/* what stands */
 	struct store *store;
 	struct target *target;    /* NULL: no text file is wanted, or not opened yet */
-	struct fileset *fileset;  /* the same of a set of files */
+	struct file_set *fileset; /* the same of a set of files */
 	struct image *image;      /* the same of the snapshot */
 	struct version published; /* generation 0: nothing */
 	/* overrides in what is judged or published, and in what stands; NULL: none */
 	struct ledger *composed, *stood;
 	int64_t expires_ms; /* wall clock; INT64_MAX = never */
-	struct aftermath *aftermath;
+	struct notify *aftermath;
 	/* in the store, but the file could not be replaced; generation 0: none */
 	uint64_t saved_generation;
 	char saved_sha256[DIGEST_HEX];
@@ -132,7 +132,7 @@ struct config {
 		syncing; /* of enum version_file: to be brought to the disk next, and now */
 	uint64_t sync_generation; /* of the state file */
 	int sync_error;
-	struct drift_entry file_drift, image_drift;
+	struct file_watch_entry file_drift, image_drift;
 	bool looked_after;   /* these two are in use */
 	bool started;        /* from the last known good, if there is one */
 	bool drifted;        /* somebody changed what was published, and it stays that way */
@@ -151,7 +151,7 @@ struct config {
 	uint64_t confirmed_ms;   /* 0 = not known, */
 	uint64_t started_ms;     /* then nobody knows more than this */
 	uint64_t resumed_ms;     /* after a suspension; 0 = never */
-	uint64_t refused[JUDGE_COUNT], restored;
+	uint64_t refused[CHECK_COUNT], restored;
 };
 
 /* --- config.c --- */
@@ -219,7 +219,7 @@ void version_failed(struct config *c, const char *what, const char *why);
  * sentence. */
 int version_ready_judges(struct config *c, char why[FILE_WHY]);
 /* The judges but for the programs have ended: 0, or -EINVAL and the judgement, or another error. */
-void version_judged(struct config *c, int error, const struct judgement *judgement);
+void version_judged(struct config *c, int error, const struct verify_result *judgement);
 void version_fill_publication(struct config *c);
 /* Brings files of the state directory to the disk soon, unless they lie in memory. */
 enum version_file { VERSION_STATE = 1, VERSION_LEDGER = 2 };
@@ -248,11 +248,11 @@ void version_finish_rollback(struct config *c);
 /* --- checking.c: the judges' work --- */
 
 /* Judges the candidate at once: at the start, when nobody else waits. */
-int version_judge(struct config *c, enum judges_level level, struct judgement *ret);
+int version_judge(struct config *c, enum verify_level level, struct verify_result *ret);
 /* Judges the candidate, then has it tried, then published; or put back, when it heals. Calls
  * version_judged(): before it returns, or, for a large version, when its thread has ended. Until
  * then `judging` is set, and nobody touches the candidate. */
-void version_try(struct config *c, enum judges_level level);
+void version_try(struct config *c, enum verify_level level);
 /* The result is not wanted: the thread ends soon, and drops the candidate. */
 void judging_give_up(struct judging *j);
 

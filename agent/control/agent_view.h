@@ -32,12 +32,12 @@ struct control_counts {
  * next. */
 struct control_env {
 	struct loop *loop;
-	struct drift *drift; /* NULL = there is none */
+	struct file_watch *drift; /* NULL = there is none */
 	const struct settings *settings;
-	struct config *const *configs; /* settings->config_count of them, in that order */
-	struct server *const *servers; /* settings->server_count of them */
-	struct push *const *push;      /* *push is NULL without a push channel */
-	struct report *const *report;  /* *report is NULL when no receipts are written */
+	struct config *const *configs;   /* settings->config_count of them, in that order */
+	struct upstream *const *servers; /* settings->server_count of them */
+	struct push *const *push;        /* *push is NULL without a push channel */
+	struct report *const *report;    /* *report is NULL when no receipts are written */
 	const struct configuration_status *configuration;
 	struct control_counts *counts; /* which api.c counts in */
 	const char *host;              /* what this host is called in receipts */

@@ -49,7 +49,7 @@ struct waiting { /* one client that waits for a run or a change */
 
 struct control {
 	const struct control_env *env; /* as it is now: it may change between two calls */
-	struct places *places;
+	struct control_socket *places;
 	struct changes *changes;
 	struct answers answers;
 	struct waiting waiting[CONTROL_MAX_WAITING];
@@ -415,9 +415,9 @@ static void reply_standing(struct httpd_request *r, int status, struct config *c
 	config_status(config, &s);
 	buffer_init(&b, 1u << 20);
 	buffer_append_string(&b, "{\"ok\":true");
-	jsontext_member(&b, "name", config_name(config));
-	jsontext_number(&b, "generation", s.version->generation);
-	jsontext_member(&b, "origin", s.version->origin);
+	json_text_member(&b, "name", config_name(config));
+	json_text_number(&b, "generation", s.version->generation);
+	json_text_member(&b, "origin", s.version->origin);
 	buffer_append(&b, "}", 1);
 	reply(r, status, &b);
 }
@@ -1056,17 +1056,17 @@ static void dispatch(void *arg, struct httpd_request *r)
 
 int control_listen(struct control *c, const char *address, char why[FILE_WHY])
 {
-	return places_listen(c->places, address, why);
+	return control_socket_listen(c->places, address, why);
 }
 
 void control_operators(struct control *c, gid_t operators)
 {
-	places_operators(c->places, operators);
+	control_socket_operators(c->places, operators);
 }
 
 void control_look(struct control *c)
 {
-	places_look(c->places);
+	control_socket_look(c->places);
 }
 
 int control_start(const struct control_env *env, struct control **ret_control, char why[FILE_WHY])
@@ -1081,14 +1081,14 @@ int control_start(const struct control_env *env, struct control **ret_control, c
 	c->changes = changes_new();
 	if (!c->changes)
 		goto fail;
-	r = places_open(
+	r = control_socket_open(
 		env->loop, env->drift, env->settings->runtime_dir, dispatch, c, &c->places, why);
 	if (r)
 		goto fail;
-	places_limit(c->places, 2 * CONTROL_MAX_WAITING, HTTPD_QUEUED);
-	places_share(c->places, refused_share, c);
-	places_operators(c->places, env->settings->operators);
-	r = places_listen(c->places, env->settings->listen, why);
+	control_socket_limit(c->places, 2 * CONTROL_MAX_WAITING, HTTPD_QUEUED);
+	control_socket_share(c->places, refused_share, c);
+	control_socket_operators(c->places, env->settings->operators);
+	r = control_socket_listen(c->places, env->settings->listen, why);
 	if (r)
 		goto fail;
 	*ret_control = c;
@@ -1122,7 +1122,7 @@ void control_stop(struct control *c)
 		if (c->waiting[i].request)
 			waiting_end(&c->waiting[i]);
 	answers_forget(&c->answers);
-	places_close(c->places);
+	control_socket_close(c->places);
 	changes_free(c->changes);
 	free(c);
 }

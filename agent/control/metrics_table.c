@@ -47,9 +47,9 @@ static const char *outcome(size_t i)
 
 static const char *judge(size_t i)
 {
-	return judge_name((enum judge)i);
+	return verify_check_name((enum verify_check)i);
 }
-#define JUDGES .label = "judge", .value_of = judge, .values = JUDGE_COUNT
+#define JUDGES .label = "judge", .value_of = judge, .values = CHECK_COUNT
 
 /* A run also fails for causes that are not the server's: a judge, the disk. */
 static const char *cause(size_t i)
@@ -115,8 +115,8 @@ static const char *failure(size_t i)
 	return names[i];
 }
 #define FAILURES .label = "cause", .value_of = failure, .values = 2
-_Static_assert(offsetof(struct server_address_status, network) ==
-		       offsetof(struct server_address_status, congestion) + sizeof(uint64_t),
+_Static_assert(offsetof(struct upstream_address_status, network) ==
+		       offsetof(struct upstream_address_status, congestion) + sizeof(uint64_t),
 	"so do the failures");
 
 static const char *state_of_push(size_t i)
@@ -466,12 +466,12 @@ static const struct metric address_metrics[] = {
 
 static void look_at_server(struct metric_subject *s)
 {
-	const struct server *server = s->env->servers[s->next];
+	const struct upstream *server = s->env->servers[s->next];
 
-	server_status(server, &s->server);
+	upstream_status(server, &s->server);
 	s->dispatcher = *s->server.counters;
 	/* one that was made for the origin of a url has no name */
-	s->labels[0] = s->server.name ? s->server.name : server_settings(server)->urls[0];
+	s->labels[0] = s->server.name ? s->server.name : upstream_settings(server)->urls[0];
 }
 
 static bool next_server(struct metric_subject *s)
@@ -489,7 +489,7 @@ static bool next_address(struct metric_subject *s)
 		return false;
 	if (s->address == 0)
 		look_at_server(s);
-	server_address_status(s->env->servers[s->next], s->address, &s->at);
+	upstream_address_status(s->env->servers[s->next], s->address, &s->at);
 	s->labels[1] = s->at.url;
 	if (++s->address == s->server.address_count) {
 		s->address = 0;

@@ -57,9 +57,9 @@ struct metric_subject {
 		int64_t published_ms, confirmed_ms, error_ms, signature_ms, pin_ms, override_ms;
 		int64_t suspension_ms;
 	} derived; /* of the config */
-	struct server_status server;
+	struct upstream_status server;
 	struct dispatcher_counters dispatcher;
-	struct server_address_status at;
+	struct upstream_address_status at;
 	struct push_status push;
 	int64_t push_age_ms;
 	struct report_status report;

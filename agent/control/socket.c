@@ -18,10 +18,10 @@
 #define NAME "control.sock"
 #define LOOK_MS 1000u
 
-struct places {
+struct control_socket {
 	struct loop *loop;
-	struct drift *drift;
-	struct drift_entry entry;
+	struct file_watch *drift;
+	struct file_watch_entry entry;
 	struct loop_timer look;
 	uint64_t due_ms; /* of it; 0 = it is not set */
 	uint64_t delay_ms;
@@ -61,7 +61,7 @@ static void explain(char why[FILE_WHY], const char *place, int error)
 
 /* ---- the socket ---- */
 
-static void look_in(struct places *p, uint64_t delay_ms)
+static void look_in(struct control_socket *p, uint64_t delay_ms)
 {
 	uint64_t due_ms = loop_now_ms(p->loop) + delay_ms;
 
@@ -74,20 +74,20 @@ static void look_in(struct places *p, uint64_t delay_ms)
 static void noticed(void *arg, const char *cause)
 {
 	(void)cause;
-	places_look(arg);
+	control_socket_look(arg);
 }
 
 /* The directory may be another one than before. */
-static void watch(struct places *p)
+static void watch(struct control_socket *p)
 {
 	if (!p->drift)
 		return;
-	drift_remove(p->drift, &p->entry);
-	p->entry = (struct drift_entry){.noticed = noticed, .arg = p};
-	drift_add(p->drift, &p->entry, p->dir, NAME);
+	file_watch_remove(p->drift, &p->entry);
+	p->entry = (struct file_watch_entry){.noticed = noticed, .arg = p};
+	file_watch_add(p->drift, &p->entry, p->dir, NAME);
 }
 
-static void tell(struct places *p, int error)
+static void tell(struct control_socket *p, int error)
 {
 	char why[FILE_WHY];
 
@@ -101,7 +101,7 @@ static void tell(struct places *p, int error)
 
 static void look(void *arg)
 {
-	struct places *p = arg;
+	struct control_socket *p = arg;
 	char why[FILE_WHY];
 	int r = httpd_restore(p->local);
 
@@ -119,25 +119,26 @@ static void look(void *arg)
 	}
 	tell(p, -r);
 	look_in(p, p->delay_ms);
-	p->delay_ms = 2 * p->delay_ms < PLACES_MAX_DELAY_MS ? 2 * p->delay_ms : PLACES_MAX_DELAY_MS;
+	p->delay_ms = 2 * p->delay_ms < CONTROL_SOCKET_MAX_DELAY_MS ? 2 * p->delay_ms
+								    : CONTROL_SOCKET_MAX_DELAY_MS;
 }
 
-void places_look(struct places *p)
+void control_socket_look(struct control_socket *p)
 {
 	if (!httpd_is_there(p->local))
 		look_in(p, LOOK_MS);
 }
 
-int places_open(struct loop *l, struct drift *d, const char *dir, httpd_handler handle, void *arg,
-	struct places **ret_places, char why[FILE_WHY])
+int control_socket_open(struct loop *l, struct file_watch *d, const char *dir, httpd_handler handle,
+	void *arg, struct control_socket **ret_places, char why[FILE_WHY])
 {
-	struct places *p = calloc(1, sizeof(*p));
+	struct control_socket *p = calloc(1, sizeof(*p));
 	int r = -ENOMEM;
 
 	snprintf(why, FILE_WHY, "out of memory");
 	if (!p)
 		return r;
-	*p = (struct places){
+	*p = (struct control_socket){
 		.loop = l, .drift = d, .delay_ms = LOOK_MS, .handle = handle, .arg = arg};
 	loop_timer_init(&p->look, look, p);
 	p->dir = strdup(dir);
@@ -155,21 +156,22 @@ int places_open(struct loop *l, struct drift *d, const char *dir, httpd_handler 
 	*ret_places = p;
 	return 0;
 fail:
-	places_close(p);
+	control_socket_close(p);
 	return r;
 }
 
-void places_limit(struct places *p, size_t clients, size_t queued)
+void control_socket_limit(struct control_socket *p, size_t clients, size_t queued)
 {
 	httpd_limit(p->local, clients, queued);
 }
 
-void places_share(struct places *p, void (*refused)(void *arg, const struct peer *peer), void *arg)
+void control_socket_share(
+	struct control_socket *p, void (*refused)(void *arg, const struct peer *peer), void *arg)
 {
 	httpd_share(p->local, refused, arg);
 }
 
-void places_operators(struct places *p, gid_t operators)
+void control_socket_operators(struct control_socket *p, gid_t operators)
 {
 	httpd_operators(p->local, operators);
 }
@@ -183,7 +185,7 @@ static bool same_port(const char *a, const char *b)
 
 /* From one address of a port to another, one may be in the way of the other: then what listens goes
  * first, and comes back when that was not the reason. NULL: errno. */
-static struct httpd *open_instead(struct places *p, const char *address)
+static struct httpd *open_instead(struct control_socket *p, const char *address)
 {
 	struct httpd *h = httpd_open_tcp(p->loop, address, p->handle, p->arg);
 	int error = errno;
@@ -203,7 +205,7 @@ static struct httpd *open_instead(struct places *p, const char *address)
 	return h;
 }
 
-int places_listen(struct places *p, const char *address, char why[FILE_WHY])
+int control_socket_listen(struct control_socket *p, const char *address, char why[FILE_WHY])
 {
 	struct httpd *h = NULL;
 	char *text = NULL;
@@ -230,13 +232,13 @@ int places_listen(struct places *p, const char *address, char why[FILE_WHY])
 	return 0;
 }
 
-void places_close(struct places *p)
+void control_socket_close(struct control_socket *p)
 {
 	if (!p)
 		return;
 	loop_timer_cancel(p->loop, &p->look);
 	if (p->drift)
-		drift_remove(p->drift, &p->entry);
+		file_watch_remove(p->drift, &p->entry);
 	if (p->tcp)
 		httpd_close(p->tcp);
 	if (p->local)

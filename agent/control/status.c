@@ -14,9 +14,9 @@
 static void null_number(struct buffer *b, const char *name, int64_t n, int64_t null)
 {
 	if (n == null)
-		jsontext_member(b, name, NULL);
+		json_text_member(b, name, NULL);
 	else
-		jsontext_number(b, name, (unsigned long long)n);
+		json_text_number(b, name, (unsigned long long)n);
 }
 
 static const char *type_name(const struct config_status *s)
@@ -79,7 +79,7 @@ static void last_error(
 	char text[64];
 
 	if (audience == AUDIENCE_PUBLIC)
-		jsontext_member(out, name, public_error(s, text));
+		json_text_member(out, name, public_error(s, text));
 	else
 		sentence_member(out, name, or_null(s->last_error), audience);
 }
@@ -88,17 +88,18 @@ static void last_error(
 static void refused_by(const struct config_status *s, enum audience audience, struct buffer *out)
 {
 	buffer_append_string(out, ",\"refused_by\":{");
-	for (int i = 0; i < JUDGE_COUNT; i++)
+	for (int i = 0; i < CHECK_COUNT; i++)
 		if (s->refused_by[i])
-			jsontext_number(out, judge_name((enum judge)i), s->refused_by[i]);
+			json_text_number(
+				out, verify_check_name((enum verify_check)i), s->refused_by[i]);
 	buffer_append(out, "}", 1);
 	if (!s->away)
 		return;
 	buffer_append_string(out, ",\"turned_away\":{");
-	jsontext_member(out, "by", s->away_judge);
-	jsontext_member(
+	json_text_member(out, "by", s->away_judge);
+	json_text_member(
 		out, "version", s->away->part_count ? or_null(s->away->parts[0].etag) : NULL);
-	jsontext_member(out, "sha256", s->away->sha256);
+	json_text_member(out, "sha256", s->away->sha256);
 	error_member(out, "why", s->away_why, audience);
 	buffer_append_string(
 		out, s->away_failed ? ",\"is_last_error\":true}" : ",\"is_last_error\":false}");
@@ -114,8 +115,8 @@ static void decision(const char *name, const struct ledger_pin *pin, struct buff
 	if (!pin)
 		return;
 	buffer_printf(out, ",\"%s\":{", name);
-	jsontext_member(out, "by", pin->by);
-	jsontext_member(out, "reason", pin->reason);
+	json_text_member(out, "by", pin->by);
+	json_text_member(out, "reason", pin->reason);
 	until(out, pin->until_ms);
 	buffer_append(out, "}", 1);
 }
@@ -124,15 +125,15 @@ static void decision(const char *name, const struct ledger_pin *pin, struct buff
 static void decisions(const struct config_status *s, struct buffer *out)
 {
 	if (s->expires_ms != INT64_MAX)
-		jsontext_number(out, "expires_ms", (unsigned long long)s->expires_ms);
+		json_text_number(out, "expires_ms", (unsigned long long)s->expires_ms);
 	decision("pin", s->pin, out);
 	decision("suspension", s->suspension, out);
 	buffer_append_string(out, ",\"overrides\":[");
 	for (size_t i = 0; i < s->override_count; i++) {
 		buffer_append_string(out, i ? ",{" : "{");
-		jsontext_member(out, "key", s->overrides[i].key);
-		jsontext_member(out, "by", s->overrides[i].by);
-		jsontext_member(out, "reason", s->overrides[i].reason);
+		json_text_member(out, "key", s->overrides[i].key);
+		json_text_member(out, "by", s->overrides[i].by);
+		json_text_member(out, "reason", s->overrides[i].reason);
 		until(out, s->overrides[i].until_ms);
 		buffer_append(out, "}", 1);
 	}
@@ -140,28 +141,28 @@ static void decisions(const struct config_status *s, struct buffer *out)
 }
 
 /* Is the application told of what stands, and does it bear it? */
-static void aftermath(const struct aftermath_status *a, enum audience audience, struct buffer *out)
+static void aftermath(const struct notify_status *a, enum audience audience, struct buffer *out)
 {
 	static const char *const reloads[] = {"idle", "waiting", "running", "failed"};
 	static const char *const probes[] = {"none", "waiting", "watching", "good", "bad"};
 
 	if (a->has_reload) {
 		buffer_append_string(out, ",\"reload\":{");
-		jsontext_member(out, "state", reloads[a->reload.state]);
-		jsontext_number(out, "pending", a->reload.pending);
-		jsontext_number(out, "told", a->reload.told);
-		jsontext_number(out, "next_ms", a->reload.next_ms);
-		jsontext_number(out, "runs", a->reload.runs);
-		jsontext_number(out, "failed", a->reload.failed);
-		jsontext_number(out, "failed_in_a_row", a->reload.in_a_row);
+		json_text_member(out, "state", reloads[a->reload.state]);
+		json_text_number(out, "pending", a->reload.pending);
+		json_text_number(out, "told", a->reload.told);
+		json_text_number(out, "next_ms", a->reload.next_ms);
+		json_text_number(out, "runs", a->reload.runs);
+		json_text_number(out, "failed", a->reload.failed);
+		json_text_number(out, "failed_in_a_row", a->reload.in_a_row);
 		error_member(out, "error", or_null(a->reload.why), audience);
 		buffer_append(out, "}", 1);
 	}
 	if (a->has_probe) {
 		buffer_append_string(out, ",\"probe\":{");
-		jsontext_member(out, "state", probes[a->probe]);
-		jsontext_number(out, "generation", a->probe_generation);
-		jsontext_number(out, "failed", a->probes_failed);
+		json_text_member(out, "state", probes[a->probe]);
+		json_text_number(out, "generation", a->probe_generation);
+		json_text_number(out, "failed", a->probes_failed);
 		error_member(out, "error", or_null(a->probe_why), audience);
 		buffer_append(out, "}", 1);
 	}
@@ -172,55 +173,55 @@ static void watch(const struct config_status *s, enum audience audience, struct 
 	static const char *const states[] = {"off", "connecting", "watching", "failing"};
 
 	buffer_append_string(out, ",\"watch\":{");
-	jsontext_member(out, "state", states[s->watch]);
-	jsontext_number(out, "documents", s->watched);
-	jsontext_number(out, "changes", s->watch_changes);
+	json_text_member(out, "state", states[s->watch]);
+	json_text_number(out, "documents", s->watched);
+	json_text_number(out, "changes", s->watch_changes);
 	error_member(out, "error", or_null(s->watch_error), audience);
 	buffer_append(out, "}", 1);
 }
 
 int status_config(struct config *c, enum audience audience, struct buffer *out)
 {
-	struct server_status server;
+	struct upstream_status server;
 	struct config_status s;
 
 	config_status(c, &s);
 	buffer_append(out, "{", 1);
-	jsontext_member(out, "name", s.settings->name);
-	jsontext_member(out, "state", s.state);
-	jsontext_member(out, "url", s.url);
-	server_status(s.server, &server);
-	jsontext_member(out, "server", server.name);
-	jsontext_member(out, "file", s.settings->file);
-	jsontext_member(out, "snapshot", s.snapshot[0] ? s.snapshot : NULL);
-	jsontext_member(out, "type", type_name(&s));
-	jsontext_member(out, "topic", s.settings->topic);
-	jsontext_number(out, "generation", s.version->generation);
-	jsontext_member(out, "version", etag_of(&s));
-	jsontext_member(out, "sha256", or_null(s.version->sha256));
+	json_text_member(out, "name", s.settings->name);
+	json_text_member(out, "state", s.state);
+	json_text_member(out, "url", s.url);
+	upstream_status(s.server, &server);
+	json_text_member(out, "server", server.name);
+	json_text_member(out, "file", s.settings->file);
+	json_text_member(out, "snapshot", s.snapshot[0] ? s.snapshot : NULL);
+	json_text_member(out, "type", type_name(&s));
+	json_text_member(out, "topic", s.settings->topic);
+	json_text_number(out, "generation", s.version->generation);
+	json_text_member(out, "version", etag_of(&s));
+	json_text_member(out, "sha256", or_null(s.version->sha256));
 	null_number(out, "published_ms", s.published_ms, 0);
 	null_number(out, "confirmed_ms", s.confirmed_ms, 0);
 	null_number(out, "age_ms", s.age_ms, -1);
 	buffer_append_string(out, s.running ? ",\"running\":true" : ",\"running\":false");
 	buffer_append_string(out, s.waiting ? ",\"waiting\":true" : ",\"waiting\":false");
-	jsontext_number(out, "held_ms", s.waiting ? server.held_ms : 0);
-	jsontext_number(out, "delay_ms", supervisor_delay(s.supervisor));
+	json_text_number(out, "held_ms", s.waiting ? server.held_ms : 0);
+	json_text_number(out, "delay_ms", supervisor_delay(s.supervisor));
 	null_number(out, "next_pull_in_ms", s.next_pull_in_ms, -1);
 	last_error(out, "last_error", &s, audience);
-	jsontext_member(out, "cause", or_null(kind_cause_name(s.cause)));
+	json_text_member(out, "cause", or_null(kind_cause_name(s.cause)));
 	null_number(out, "last_error_ms", s.last_error_ms, 0);
 	null_number(out, "failing_since_ms", s.failing_since_ms, 0);
 	buffer_append_string(out, ",\"runs\":{");
-	jsontext_number(out, "success", s.supervisor->count[SUPERVISOR_SUCCESS]);
-	jsontext_number(out, "timeouts", s.supervisor->count[SUPERVISOR_TIMEOUT]);
-	jsontext_number(out, "rejected", s.supervisor->count[SUPERVISOR_REJECTED]);
-	jsontext_number(out, "failed", s.supervisor->count[SUPERVISOR_FAILED]);
+	json_text_number(out, "success", s.supervisor->count[SUPERVISOR_SUCCESS]);
+	json_text_number(out, "timeouts", s.supervisor->count[SUPERVISOR_TIMEOUT]);
+	json_text_number(out, "rejected", s.supervisor->count[SUPERVISOR_REJECTED]);
+	json_text_number(out, "failed", s.supervisor->count[SUPERVISOR_FAILED]);
 	buffer_append(out, "}", 1);
-	jsontext_number(out, "refused", s.refused);
+	json_text_number(out, "refused", s.refused);
 	refused_by(&s, audience, out);
-	jsontext_number(out, "restored", s.restored);
+	json_text_number(out, "restored", s.restored);
 	buffer_append_string(out, s.drifted ? ",\"drifted\":true" : ",\"drifted\":false");
-	jsontext_number(out, "pushes", s.pushes);
+	json_text_number(out, "pushes", s.pushes);
 	if (s.watched)
 		watch(&s, audience, out);
 	decisions(&s, out);
@@ -237,10 +238,10 @@ int status_outcome(struct config *c, enum audience audience, struct buffer *out)
 
 	config_status(c, &s);
 	buffer_append(out, "{", 1);
-	jsontext_member(out, "name", s.settings->name);
-	jsontext_member(out, "outcome", outcomes[s.outcome]);
-	jsontext_number(out, "generation", s.version->generation);
-	jsontext_member(out, "version", etag_of(&s));
+	json_text_member(out, "name", s.settings->name);
+	json_text_member(out, "outcome", outcomes[s.outcome]);
+	json_text_number(out, "generation", s.version->generation);
+	json_text_member(out, "version", etag_of(&s));
 	error_member(out, "error",
 		s.outcome == CONFIG_HELD && s.held ? s.away_why : or_null(s.last_error), audience);
 	return buffer_append(out, "}", 1);
@@ -253,18 +254,18 @@ static void push_endpoint(const struct push *p, size_t i, uint64_t now_ms, struc
 
 	push_status_get(p, i, &s);
 	buffer_append_string(out, i ? ",{" : "{");
-	jsontext_member(out, "endpoint", s.endpoint);
-	jsontext_member(out, "state", states[s.state]);
-	jsontext_member(out, "error", s.error);
-	jsontext_number(out, "messages", s.messages);
-	jsontext_number(out, "heartbeats", s.heartbeats);
-	jsontext_number(out, "bad", s.bad);
-	jsontext_number(out, "gaps", s.gaps);
-	jsontext_number(out, "epochs", s.epochs);
-	jsontext_number(out, "connects", s.connects);
-	jsontext_number(out, "rebuilds", s.rebuilds);
-	jsontext_number(out, "refused", s.refused);
-	jsontext_number(out, "cuts", s.cuts);
+	json_text_member(out, "endpoint", s.endpoint);
+	json_text_member(out, "state", states[s.state]);
+	json_text_member(out, "error", s.error);
+	json_text_number(out, "messages", s.messages);
+	json_text_number(out, "heartbeats", s.heartbeats);
+	json_text_number(out, "bad", s.bad);
+	json_text_number(out, "gaps", s.gaps);
+	json_text_number(out, "epochs", s.epochs);
+	json_text_number(out, "connects", s.connects);
+	json_text_number(out, "rebuilds", s.rebuilds);
+	json_text_number(out, "refused", s.refused);
+	json_text_number(out, "cuts", s.cuts);
 	null_number(out, "last_message_ago_ms",
 		s.last_message_ms && now_ms >= s.last_message_ms
 			? (int64_t)(now_ms - s.last_message_ms)
@@ -274,19 +275,19 @@ static void push_endpoint(const struct push *p, size_t i, uint64_t now_ms, struc
 }
 
 static void server_address(
-	const struct server *s, size_t i, enum audience audience, struct buffer *out)
+	const struct upstream *s, size_t i, enum audience audience, struct buffer *out)
 {
-	struct server_address_status a;
+	struct upstream_address_status a;
 
-	server_address_status(s, i, &a);
+	upstream_address_status(s, i, &a);
 	buffer_append_string(out, i ? ",{" : "{");
-	jsontext_member(out, "url", a.url);
-	jsontext_number(out, "rests_ms", a.rests_ms);
+	json_text_member(out, "url", a.url);
+	json_text_number(out, "rests_ms", a.rests_ms);
 	error_member(out, "error", or_null(a.error), audience);
-	jsontext_number(out, "failures_in_a_row", a.in_a_row);
-	jsontext_number(out, "congestion", a.congestion);
-	jsontext_number(out, "network", a.network);
-	jsontext_number(out, "advised", a.advised);
+	json_text_number(out, "failures_in_a_row", a.in_a_row);
+	json_text_number(out, "congestion", a.congestion);
+	json_text_number(out, "network", a.network);
+	json_text_number(out, "advised", a.advised);
 	buffer_append(out, "}", 1);
 }
 
@@ -304,25 +305,25 @@ static void histogram(
 	buffer_append(out, "]", 1);
 }
 
-static void server(const struct server *s, enum audience audience, struct buffer *out)
+static void server(const struct upstream *s, enum audience audience, struct buffer *out)
 {
-	struct server_status status;
+	struct upstream_status status;
 	const struct dispatcher_counters *n;
 
-	server_status(s, &status);
+	upstream_status(s, &status);
 	n = status.counters;
 	buffer_append(out, "{", 1);
-	jsontext_member(out, "name", status.name);
-	jsontext_number(out, "held_ms", status.held_ms);
-	jsontext_number(out, "in_flight", status.in_flight);
-	jsontext_number(out, "pending", status.pending);
-	jsontext_number(out, "accepted", n->accepted);
-	jsontext_number(out, "overridden", n->overridden);
-	jsontext_number(out, "expired", n->expired);
-	jsontext_number(out, "withdrawn", n->cancelled);
-	jsontext_number(out, "retried", n->retried);
-	jsontext_number(out, "dispatched", n->taken);
-	jsontext_number(out, "batches", n->batches);
+	json_text_member(out, "name", status.name);
+	json_text_number(out, "held_ms", status.held_ms);
+	json_text_number(out, "in_flight", status.in_flight);
+	json_text_number(out, "pending", status.pending);
+	json_text_number(out, "accepted", n->accepted);
+	json_text_number(out, "overridden", n->overridden);
+	json_text_number(out, "expired", n->expired);
+	json_text_number(out, "withdrawn", n->cancelled);
+	json_text_number(out, "retried", n->retried);
+	json_text_number(out, "dispatched", n->taken);
+	json_text_number(out, "batches", n->batches);
 	histogram(out, "batch_size", n->batch_size.counts);
 	histogram(out, "dispatch_latency_ms", n->latency_ms.counts);
 	buffer_append_string(out, ",\"addresses\":[");
@@ -340,14 +341,14 @@ static void receipts(
 
 	report_status(r, &s);
 	buffer_append_string(out, ",\"report\":{");
-	jsontext_member(out, "server", server);
-	jsontext_member(out, "key", s.key);
-	jsontext_member(out, "state", states[s.state]);
+	json_text_member(out, "server", server);
+	json_text_member(out, "key", s.key);
+	json_text_member(out, "state", states[s.state]);
 	error_member(out, "error", or_null(s.error), audience);
 	null_number(out, "sent_ms", s.sent_ms, 0);
-	jsontext_number(out, "sent", s.sent);
-	jsontext_number(out, "failed", s.failed);
-	jsontext_number(out, "leases", s.leases);
+	json_text_number(out, "sent", s.sent);
+	json_text_number(out, "failed", s.failed);
+	json_text_number(out, "leases", s.leases);
 	buffer_append(out, "}", 1);
 }
 
@@ -358,13 +359,13 @@ static void configuration(
 	static const char others[] = "`pulletd -t` tells what is wrong";
 
 	buffer_append_string(out, ",\"configuration\":{");
-	jsontext_member(out, "file", s->file);
-	jsontext_number(out, "loaded_ms", (unsigned long long)s->loaded_ms);
-	jsontext_number(out, "reloads", s->reloads);
-	jsontext_number(out, "refused", s->refused);
+	json_text_member(out, "file", s->file);
+	json_text_number(out, "loaded_ms", (unsigned long long)s->loaded_ms);
+	json_text_number(out, "reloads", s->reloads);
+	json_text_number(out, "refused", s->refused);
 	sentence_member(out, "error", s->error && audience != AUDIENCE_OPERATOR ? others : s->error,
 		audience);
-	jsontext_number(out, "errors", s->errors);
+	json_text_number(out, "errors", s->errors);
 	buffer_append_string(out, s->under_way ? ",\"applying\":true}" : ",\"applying\":false}");
 }
 
@@ -375,17 +376,17 @@ int status_agent(const struct control_env *env, enum audience audience, struct b
 	int64_t uptime_ms = sys->wall_ms() - env->started_ms;
 
 	buffer_append(out, "{", 1);
-	jsontext_member(out, "version", PULLET_VERSION);
-	jsontext_member(out, "host", env->host);
-	jsontext_number(out, "pid", (unsigned long long)getpid());
-	jsontext_number(out, "started_ms", (unsigned long long)env->started_ms);
-	jsontext_number(out, "uptime_ms", (unsigned long long)(uptime_ms > 0 ? uptime_ms : 0));
-	jsontext_member(out, "state_dir", settings->state_dir);
-	jsontext_member(out, "runtime_dir", settings->runtime_dir);
+	json_text_member(out, "version", PULLET_VERSION);
+	json_text_member(out, "host", env->host);
+	json_text_number(out, "pid", (unsigned long long)getpid());
+	json_text_number(out, "started_ms", (unsigned long long)env->started_ms);
+	json_text_number(out, "uptime_ms", (unsigned long long)(uptime_ms > 0 ? uptime_ms : 0));
+	json_text_member(out, "state_dir", settings->state_dir);
+	json_text_member(out, "runtime_dir", settings->runtime_dir);
 	configuration(env->configuration, audience, out);
 	buffer_append_string(out, ",\"labels\":{");
 	for (size_t i = 0; i < settings->label_count; i++)
-		jsontext_member(out, settings->labels[i].name, settings->labels[i].value);
+		json_text_member(out, settings->labels[i].name, settings->labels[i].value);
 	buffer_append_string(out, "},\"configs\":[");
 	for (size_t i = 0; i < settings->config_count; i++) {
 		if (i)
@@ -411,7 +412,7 @@ int status_agent(const struct control_env *env, enum audience audience, struct b
 static void unready(const struct config_status *s, enum audience audience, struct buffer *out)
 {
 	char text[64], why[1024];
-	struct server_status server;
+	struct upstream_status server;
 
 	buffer_append_string(out, "nothing is published yet: ");
 	if (s->last_error[0]) {
@@ -421,7 +422,7 @@ static void unready(const struct config_status *s, enum audience audience, struc
 
 		escape_append(out, error, strlen(error));
 	} else if (s->waiting) {
-		server_status(s->server, &server);
+		upstream_status(s->server, &server);
 		buffer_printf(out, "the first pull waits for its server%s%s",
 			server.name ? " " : "", server.name ? server.name : "");
 		if (server.held_ms)

@@ -25,7 +25,7 @@
 
 #define AGAIN_MS 1000u   /* between two status texts; from a doubt or a failure to the next try */
 #define EXTEND_MS 60000u /* the start may go on for so long; told each third of it */
-#define MAX_MESSAGE (SERVICE_MAX_STATUS + 128u)
+#define MAX_MESSAGE (SYSTEMD_MAX_STATUS + 128u)
 
 struct service {
 	const struct control_env *env;
@@ -39,7 +39,7 @@ struct service {
 	struct loop_timer status; /* the next look at the configs */
 	struct loop_timer pulse;  /* the watchdog's next meal, or the start's next extension */
 	uint64_t looked_ms;
-	char told[SERVICE_MAX_STATUS + 1];
+	char told[SYSTEMD_MAX_STATUS + 1];
 };
 
 static uint64_t now_ms(const struct service *s)
@@ -85,7 +85,7 @@ static void count(struct count *n, const struct config_status *s)
 }
 
 /* "3 configs ok; 1 failing: web: the server timed out" */
-static void write_status(const struct control_env *env, char ret[SERVICE_MAX_STATUS + 1])
+static void write_status(const struct control_env *env, char ret[SYSTEMD_MAX_STATUS + 1])
 {
 	static const struct {
 		const char *name, *before, *after;
@@ -108,7 +108,7 @@ static void write_status(const struct control_env *env, char ret[SERVICE_MAX_STA
 		count(&counts[k], &s);
 	}
 	buffer_init(&b,
-		SERVICE_MAX_STATUS); /* a piece that has no room is left out, and what follows */
+		SYSTEMD_MAX_STATUS); /* a piece that has no room is left out, and what follows */
 	buffer_printf(&b, "%zu config%s ok", counts[0].configs, counts[0].configs == 1 ? "" : "s");
 	for (k = 1; k < STATES; k++) {
 		if (!counts[k].configs)
@@ -118,7 +118,7 @@ static void write_status(const struct control_env *env, char ret[SERVICE_MAX_STA
 		/* nothing ends the line, which would begin another message to systemd */
 		escape_append(&b, counts[k].first, strlen(counts[k].first));
 	}
-	snprintf(ret, SERVICE_MAX_STATUS + 1, "%s", b.data ? b.data : "");
+	snprintf(ret, SYSTEMD_MAX_STATUS + 1, "%s", b.data ? b.data : "");
 	buffer_fini(&b);
 }
 
@@ -128,7 +128,7 @@ static void write_status(const struct control_env *env, char ret[SERVICE_MAX_STA
 static void look(void *arg)
 {
 	struct service *s = arg;
-	char text[SERVICE_MAX_STATUS + 1], message[MAX_MESSAGE];
+	char text[SYSTEMD_MAX_STATUS + 1], message[MAX_MESSAGE];
 	bool changed;
 
 	s->looked_ms = now_ms(s);
@@ -150,7 +150,7 @@ static void look(void *arg)
 	}
 }
 
-void service_run_ended(struct service *s)
+void systemd_run_ended(struct service *s)
 {
 	if (!s)
 		return;
@@ -160,7 +160,7 @@ void service_run_ended(struct service *s)
 		loop_timer_set(s->env->loop, &s->status, s->looked_ms + AGAIN_MS);
 }
 
-void service_reloading(struct service *s)
+void systemd_reloading(struct service *s)
 {
 	char message[MAX_MESSAGE];
 
@@ -171,7 +171,7 @@ void service_reloading(struct service *s)
 	notify(s, message);
 }
 
-void service_reloaded(struct service *s)
+void systemd_reloaded(struct service *s)
 {
 	if (!s)
 		return;
@@ -256,7 +256,7 @@ static int parse_address(const char *text, struct sockaddr_un *ret_to, socklen_t
 	return 0;
 }
 
-struct service *service_start(const struct control_env *env)
+struct service *systemd_start(const struct control_env *env)
 {
 	const char *address = getenv("NOTIFY_SOCKET");
 	struct service *s = address ? calloc(1, sizeof(*s)) : NULL;
@@ -281,7 +281,7 @@ struct service *service_start(const struct control_env *env)
 	return s;
 }
 
-void service_stop(struct service *s)
+void systemd_stop(struct service *s)
 {
 	if (!s)
 		return;

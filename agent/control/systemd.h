@@ -6,7 +6,7 @@
  * when it is not fed the log says why, once.
  *
  * Threads: the loop's. Errors: a message that systemd does not take is lost, but READY=1, which is
- * sent again. Bounds: a status text of SERVICE_MAX_STATUS bytes, one a second, the last one always
+ * sent again. Bounds: a status text of SYSTEMD_MAX_STATUS bytes, one a second, the last one always
  * told; a message a second while READY=1 is awaited, none while nothing changes and there is no
  * watchdog.
  */
@@ -15,22 +15,22 @@
 
 #include "control/agent_view.h"
 
-#define SERVICE_MAX_STATUS 256
+#define SYSTEMD_MAX_STATUS 256
 
 struct service;
 
 /* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, and tells nothing of READY=1 yet. NULL:
  * systemd did not start us (there is no NOTIFY_SOCKET), or memory is short; all functions below
  * take NULL and do nothing. env is borrowed, and is looked at anew in every call. */
-struct service *service_start(const struct control_env *env);
+struct service *systemd_start(const struct control_env *env);
 /* A run of some config has ended, or what it has published has changed. */
-void service_run_ended(struct service *s);
+void systemd_run_ended(struct service *s);
 /* The configuration is being read anew. */
-void service_reloading(struct service *s);
+void systemd_reloading(struct service *s);
 /* It was, and was taken or refused. Configs that are new and have nothing yet do not take READY=1
  * back; the status text tells of them. */
-void service_reloaded(struct service *s);
+void systemd_reloaded(struct service *s);
 /* The agent is about to end. Frees. */
-void service_stop(struct service *s);
+void systemd_stop(struct service *s);
 
 #endif

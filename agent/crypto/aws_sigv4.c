@@ -19,14 +19,14 @@
 #define ALGORITHM "AWS4-HMAC-SHA256"
 #define SCOPE_END "aws4_request"
 
-int sigv4_date(int64_t wall_ms, char ret_date[SIGV4_DATE])
+int aws_sigv4_date(int64_t wall_ms, char ret_date[AWS_SIGV4_DATE])
 {
 	time_t seconds = (time_t)(wall_ms / 1000);
 	struct tm tm;
 
 	/* a year of more than four digits does not fit */
 	if (wall_ms < 0 || !gmtime_r(&seconds, &tm) ||
-		strftime(ret_date, SIGV4_DATE, "%Y%m%dT%H%M%SZ", &tm) != SIGV4_DATE - 1)
+		strftime(ret_date, AWS_SIGV4_DATE, "%Y%m%dT%H%M%SZ", &tm) != AWS_SIGV4_DATE - 1)
 		return -ERANGE;
 	return 0;
 }
@@ -35,7 +35,7 @@ int sigv4_date(int64_t wall_ms, char ret_date[SIGV4_DATE])
 
 static int by_name(const void *a, const void *b)
 {
-	const struct sigv4_header *x = a, *y = b;
+	const struct aws_sigv4_header *x = a, *y = b;
 
 	return strcasecmp(x->name, y->name);
 }
@@ -65,7 +65,7 @@ static void append_value(struct buffer *out, const char *value)
 	}
 }
 
-static void append_names(struct buffer *out, const struct sigv4_header *sorted, size_t n)
+static void append_names(struct buffer *out, const struct aws_sigv4_header *sorted, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		buffer_append(out, ";", i > 0);
@@ -74,7 +74,7 @@ static void append_names(struct buffer *out, const struct sigv4_header *sorted, 
 }
 
 /* All bytes at once, so that no growing leaves a session token behind in freed memory. */
-static int reserve(struct buffer *b, const struct sigv4_request *r)
+static int reserve(struct buffer *b, const struct aws_sigv4_request *r)
 {
 	size_t size = strlen(r->method) + strlen(r->path) + strlen(r->query) +
 		      strlen(r->body_sha256) + sizeof("\n\n\n\n");
@@ -93,8 +93,8 @@ static void wipe(struct buffer *b)
 	buffer_fini(b);
 }
 
-static int hash_request(
-	const struct sigv4_request *r, const struct sigv4_header *sorted, char ret_hex[DIGEST_HEX])
+static int hash_request(const struct aws_sigv4_request *r, const struct aws_sigv4_header *sorted,
+	char ret_hex[DIGEST_HEX])
 {
 	struct buffer b;
 	int e = reserve(&b, r);
@@ -121,8 +121,8 @@ static int hash_request(
 
 /* Signs the texts in turn, each with the signature of the one before as key; the first with the
  * secret. */
-static int sign_chain(const struct sigv4_key *key, const char *const *texts, const size_t *lengths,
-	size_t n, unsigned char ret[DIGEST_SHA256])
+static int sign_chain(const struct aws_sigv4_key *key, const char *const *texts,
+	const size_t *lengths, size_t n, unsigned char ret[DIGEST_SHA256])
 {
 	unsigned char next[DIGEST_SHA256];
 	struct buffer first;
@@ -143,7 +143,7 @@ static int sign_chain(const struct sigv4_key *key, const char *const *texts, con
 	return r;
 }
 
-static int sign(const struct sigv4_key *key, const char *date, const char *hash,
+static int sign(const struct aws_sigv4_key *key, const char *date, const char *hash,
 	unsigned char ret[DIGEST_SHA256])
 {
 	struct buffer b;
@@ -163,16 +163,16 @@ static int sign(const struct sigv4_key *key, const char *date, const char *hash,
 	return r;
 }
 
-int sigv4_authorization(
-	const struct sigv4_key *key, const struct sigv4_request *r, struct buffer *out)
+int aws_sigv4_authorization(
+	const struct aws_sigv4_key *key, const struct aws_sigv4_request *r, struct buffer *out)
 {
-	struct sigv4_header sorted[SIGV4_MAX_HEADERS];
+	struct aws_sigv4_header sorted[AWS_SIGV4_MAX_HEADERS];
 	unsigned char signature[DIGEST_SHA256];
 	char hash[DIGEST_HEX];
 	int e;
 
-	assert(strlen(r->date) == SIGV4_DATE - 1);
-	if (r->header_count > SIGV4_MAX_HEADERS)
+	assert(strlen(r->date) == AWS_SIGV4_DATE - 1);
+	if (r->header_count > AWS_SIGV4_MAX_HEADERS)
 		return -EMSGSIZE;
 	memcpy(sorted, r->headers, r->header_count * sizeof(sorted[0]));
 	qsort(sorted, r->header_count, sizeof(sorted[0]), by_name);

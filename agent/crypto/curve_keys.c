@@ -178,7 +178,7 @@ int curve_read_secret(
 	char data[CURVE_MAX_SECRET_FILE + 1];
 	const char *why;
 	size_t len;
-	int r = keyfile_read_secret(sys, path, data, sizeof(data), &len, ret_why);
+	int r = key_file_read_secret(sys, path, data, sizeof(data), &len, ret_why);
 
 	if (r)
 		return r;
@@ -202,7 +202,7 @@ int curve_write_pair(const struct sys *sys, const char *path, const char *public
 		"# secret key of a pullet: let nobody read it\n# its public key is %s\n%s\n",
 		public_key, secret_key);
 	snprintf(public_text, sizeof(public_text), "# public key of a pullet\n%s\n", public_key);
-	r = keyfile_write_pair(sys, path, secret_text, public_text, why);
+	r = key_file_write_pair(sys, path, secret_text, public_text, why);
 	explicit_bzero(secret_text, sizeof(secret_text));
 	return r;
 }
@@ -242,14 +242,14 @@ static int load(const struct sys *sys, struct curve_allow *a, const char *path, 
 {
 	char remedy[FILE_WHY];
 	struct stat st;
-	int fd = keyfile_open(sys, path, &st, remedy);
+	int fd = key_file_open(sys, path, &st, remedy);
 	size_t size = fd >= 0 && st.st_size < CURVE_MAX_ALLOW ? (size_t)st.st_size + 1 : 0;
 	ssize_t n = fd < 0 ? fd : size == 0 ? -EMSGSIZE : -ENOMEM;
 	char *data = malloc(size + 1);
 
 	a->keys = calloc(size / TEXT_LEN + 1, CURVE_KEY);
 	if (size && data && a->keys)
-		n = keyfile_take(sys, fd, data, size); /* it grew meanwhile: too large */
+		n = key_file_take(sys, fd, data, size); /* it grew meanwhile: too large */
 	if (fd >= 0)
 		sys->close(fd);
 	if (n < 0)

@@ -15,7 +15,7 @@
 
 /* ---- reading ---- */
 
-int keyfile_open(const struct sys *sys, const char *path, struct stat *ret_st, char why[FILE_WHY])
+int key_file_open(const struct sys *sys, const char *path, struct stat *ret_st, char why[FILE_WHY])
 {
 	int r, fd = trusted_open(sys, path, why);
 
@@ -28,7 +28,7 @@ int keyfile_open(const struct sys *sys, const char *path, struct stat *ret_st, c
 	return r;
 }
 
-ssize_t keyfile_take(const struct sys *sys, int fd, char *data, size_t size)
+ssize_t key_file_take(const struct sys *sys, int fd, char *data, size_t size)
 {
 	size_t len = 0;
 
@@ -68,18 +68,18 @@ static const char *explain(int error)
 	}
 }
 
-int keyfile_read_secret(const struct sys *sys, const char *path, char *data, size_t size,
+int key_file_read_secret(const struct sys *sys, const char *path, char *data, size_t size,
 	size_t *ret_len, const char **ret_why)
 {
 	struct stat st;
 	ssize_t n;
-	int fd = keyfile_open(sys, path, &st, NULL);
+	int fd = key_file_open(sys, path, &st, NULL);
 
 	if (fd < 0) {
 		*ret_why = explain(-fd);
 		return fd;
 	}
-	n = keyfile_take(sys, fd, data, size);
+	n = key_file_take(sys, fd, data, size);
 	sys->close(fd);
 	if (n >= 0 && !(st.st_mode & 0027)) {
 		*ret_len = (size_t)n;
@@ -148,7 +148,7 @@ static int create_pair(const struct sys *sys, int dir, const char *name, const c
 	return r;
 }
 
-int keyfile_write_pair(const struct sys *sys, const char *path, const char *secret_text,
+int key_file_write_pair(const struct sys *sys, const char *path, const char *secret_text,
 	const char *public_text, char why[FILE_WHY])
 {
 	char refusal[FILE_WHY];

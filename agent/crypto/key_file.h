@@ -19,17 +19,17 @@
 #include "base/sys.h"
 
 /* Opens a regular file: its descriptor, or -errno. why: as of trusted_open(). */
-int keyfile_open(const struct sys *sys, const char *path, struct stat *ret_st, char why[FILE_WHY]);
+int key_file_open(const struct sys *sys, const char *path, struct stat *ret_st, char why[FILE_WHY]);
 /* Reads all there is in an open file: its length, or -errno; -EMSGSIZE when it does not fit, or
  * just fits. */
-ssize_t keyfile_take(const struct sys *sys, int fd, char *data, size_t size);
+ssize_t key_file_take(const struct sys *sys, int fd, char *data, size_t size);
 /* Reads a secret key's file of less than size bytes. 0; or -errno and a constant sentence, which
  * does not name the file, and nothing in data. */
-int keyfile_read_secret(const struct sys *sys, const char *path, char *data, size_t size,
+int key_file_read_secret(const struct sys *sys, const char *path, char *data, size_t size,
 	size_t *ret_len, const char **ret_why);
 /* Writes the texts of a pair: the secret one to path (0600), the public one to path.pub (0644),
  * both fsynced. Never replaces a file that is there. 0; or -errno and why, and neither file. */
-int keyfile_write_pair(const struct sys *sys, const char *path, const char *secret_text,
+int key_file_write_pair(const struct sys *sys, const char *path, const char *secret_text,
 	const char *public_text, char why[FILE_WHY]);
 
 #endif

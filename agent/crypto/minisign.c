@@ -31,7 +31,7 @@ struct text {
 
 struct parts {
 	bool legacy;
-	unsigned char id[SIGNATURE_ID];
+	unsigned char id[MINISIGN_ID];
 	unsigned char signature[DIGEST_ED25519_SIGNATURE];
 	struct text comment;
 	unsigned char comment_signature[DIGEST_ED25519_SIGNATURE];
@@ -84,9 +84,9 @@ static bool decode(struct text t, unsigned char *ret, size_t size)
 /* ---- keys ---- */
 
 /* The points whose order divides 8, without the sign; two of them can be written in two ways. */
-static bool small_order(const unsigned char key[SIGNATURE_KEY])
+static bool small_order(const unsigned char key[MINISIGN_KEY])
 {
-	static const char points[][SIGNATURE_KEY + 1] = {
+	static const char points[][MINISIGN_KEY + 1] = {
 		"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 		"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
 		"\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
@@ -104,33 +104,33 @@ static bool small_order(const unsigned char key[SIGNATURE_KEY])
 	};
 
 	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++)
-		if (!memcmp(points[i], key, SIGNATURE_KEY - 1) &&
-			(unsigned char)points[i][SIGNATURE_KEY - 1] ==
-				(key[SIGNATURE_KEY - 1] & 0x7f))
+		if (!memcmp(points[i], key, MINISIGN_KEY - 1) &&
+			(unsigned char)points[i][MINISIGN_KEY - 1] ==
+				(key[MINISIGN_KEY - 1] & 0x7f))
 			return true;
 	return false;
 }
 
-int signature_parse_key(const char *text, struct signature_key *ret_key)
+int minisign_parse_key(const char *text, struct minisign_key *ret_key)
 {
 	struct text rest = {text, strlen(text)}, line = take_line(&rest);
-	unsigned char box[2 + SIGNATURE_ID + SIGNATURE_KEY];
+	unsigned char box[2 + MINISIGN_ID + MINISIGN_KEY];
 
 	if (take_prefix(&line, UNTRUSTED))
 		line = take_line(&rest);
 	if (!decode(line, box, sizeof(box)) || rest.len || memcmp(box, "Ed", 2) ||
-		small_order(box + 2 + SIGNATURE_ID))
+		small_order(box + 2 + MINISIGN_ID))
 		return -EINVAL;
-	memcpy(ret_key->id, box + 2, SIGNATURE_ID);
-	memcpy(ret_key->key, box + 2 + SIGNATURE_ID, SIGNATURE_KEY);
+	memcpy(ret_key->id, box + 2, MINISIGN_ID);
+	memcpy(ret_key->key, box + 2 + MINISIGN_ID, MINISIGN_KEY);
 	return 0;
 }
 
 /* The tool takes the id for a little-endian number. */
-static void name_key(const unsigned char id[SIGNATURE_ID], char ret_name[17])
+static void name_key(const unsigned char id[MINISIGN_ID], char ret_name[17])
 {
-	for (size_t i = 0; i < SIGNATURE_ID; i++)
-		snprintf(ret_name + 2 * i, 3, "%02X", id[SIGNATURE_ID - 1 - i]);
+	for (size_t i = 0; i < MINISIGN_ID; i++)
+		snprintf(ret_name + 2 * i, 3, "%02X", id[MINISIGN_ID - 1 - i]);
 }
 
 /* "A, B, ..."; all of the public keys can be read. */
@@ -140,10 +140,10 @@ static void list_keys(char *const *public_keys, char *ret_text, size_t size)
 
 	snprintf(ret_text, size, "none");
 	for (size_t n = 0; n <= KEYS_NAMED && public_keys[n]; n++) {
-		struct signature_key k = {0};
+		struct minisign_key k = {0};
 		char name[17] = "...";
 
-		signature_parse_key(public_keys[n], &k);
+		minisign_parse_key(public_keys[n], &k);
 		if (n < KEYS_NAMED)
 			name_key(k.id, name);
 		at += (size_t)snprintf(ret_text + at, size - at, "%s%s", n ? ", " : "", name);
@@ -155,9 +155,9 @@ static void list_keys(char *const *public_keys, char *ret_text, size_t size)
 static const char *read_parts(struct text rest, struct parts *ret)
 {
 	struct text lines[4];
-	unsigned char box[2 + SIGNATURE_ID + DIGEST_ED25519_SIGNATURE];
+	unsigned char box[2 + MINISIGN_ID + DIGEST_ED25519_SIGNATURE];
 
-	if (rest.len > SIGNATURE_MAX_FILE)
+	if (rest.len > MINISIGN_MAX_FILE)
 		return "it is larger than 4 KiB";
 	if (rest.len && memchr(rest.data, '\0', rest.len))
 		return "it holds a NUL byte";
@@ -177,7 +177,7 @@ static const char *read_parts(struct text rest, struct parts *ret)
 		return "it goes on after line 4";
 	ret->legacy = box[1] == 'd';
 	memcpy(ret->id, box + 2, sizeof(ret->id));
-	memcpy(ret->signature, box + 2 + SIGNATURE_ID, sizeof(ret->signature));
+	memcpy(ret->signature, box + 2 + MINISIGN_ID, sizeof(ret->signature));
 	ret->comment = lines[2];
 	return NULL;
 }
@@ -195,7 +195,7 @@ enum verdict {
 };
 
 /* digest_ed25519_verify with a verdict of its own for "no". */
-static enum verdict ask(const struct signature_key *key, const void *data, size_t len,
+static enum verdict ask(const struct minisign_key *key, const void *data, size_t len,
 	const unsigned char *signature, enum verdict no)
 {
 	int r = digest_ed25519_verify(key->key, data, len, signature);
@@ -205,22 +205,22 @@ static enum verdict ask(const struct signature_key *key, const void *data, size_
 
 /* Two keys may have the same id: it is not derived from the key. */
 static enum verdict find_signer(char *const *public_keys, const struct parts *p, const void *data,
-	size_t len, struct signature_key *ret_key)
+	size_t len, struct minisign_key *ret_key)
 {
 	enum verdict v = UNLISTED;
 
 	for (; *public_keys && (v == UNLISTED || v == OTHER_DOCUMENT); public_keys++) {
-		if (signature_parse_key(*public_keys, ret_key))
+		if (minisign_parse_key(*public_keys, ret_key))
 			return UNREADABLE_KEY;
-		if (!memcmp(ret_key->id, p->id, SIGNATURE_ID))
+		if (!memcmp(ret_key->id, p->id, MINISIGN_ID))
 			v = ask(ret_key, data, len, p->signature, OTHER_DOCUMENT);
 	}
 	return v;
 }
 
-static enum verdict check_comment(const struct parts *p, const struct signature_key *key)
+static enum verdict check_comment(const struct parts *p, const struct minisign_key *key)
 {
-	unsigned char both[DIGEST_ED25519_SIGNATURE + SIGNATURE_MAX_FILE];
+	unsigned char both[DIGEST_ED25519_SIGNATURE + MINISIGN_MAX_FILE];
 
 	memcpy(both, p->signature, sizeof(p->signature));
 	memcpy(both + sizeof(p->signature), p->comment.data, p->comment.len);
@@ -232,7 +232,7 @@ static enum verdict check(
 	char *const *public_keys, const struct parts *p, const void *document, size_t len)
 {
 	unsigned char hash[DIGEST_BLAKE2B512];
-	struct signature_key key;
+	struct minisign_key key;
 	enum verdict v;
 
 	if (p->legacy && len == sizeof(hash))
@@ -293,9 +293,9 @@ static bool is_letter(unsigned char c)
 }
 
 /* The name of a config, as settings have it. */
-static bool read_name(struct text t, char ret_name[SIGNATURE_NAME])
+static bool read_name(struct text t, char ret_name[MINISIGN_NAME])
 {
-	if (t.len == 0 || t.len >= SIGNATURE_NAME || !is_letter((unsigned char)t.data[0]))
+	if (t.len == 0 || t.len >= MINISIGN_NAME || !is_letter((unsigned char)t.data[0]))
 		return false;
 	for (size_t i = 0; i < t.len; i++)
 		if (!is_letter((unsigned char)t.data[i]) && !memchr("._-", t.data[i], 3))
@@ -305,9 +305,9 @@ static bool read_name(struct text t, char ret_name[SIGNATURE_NAME])
 	return true;
 }
 
-static bool read_path(struct text t, char ret_path[SIGNATURE_PATH])
+static bool read_path(struct text t, char ret_path[MINISIGN_PATH])
 {
-	if (t.len == 0 || t.len >= SIGNATURE_PATH || t.data[0] != '/')
+	if (t.len == 0 || t.len >= MINISIGN_PATH || t.data[0] != '/')
 		return false;
 	for (size_t i = 0; i < t.len; i++)
 		if ((unsigned char)t.data[i] <= ' ' || memchr("\x7f?#", t.data[i], 3))
@@ -317,7 +317,7 @@ static bool read_path(struct text t, char ret_path[SIGNATURE_PATH])
 	return true;
 }
 
-static const char *read_word(struct text word, struct signature_facts *f)
+static const char *read_word(struct text word, struct minisign_facts *f)
 {
 	if (take_prefix(&word, "rev=")) {
 		if (f->has_rev)
@@ -347,7 +347,7 @@ static const char *read_word(struct text word, struct signature_facts *f)
 	return NULL;
 }
 
-static const char *read_comment(struct text t, struct signature_facts *f)
+static const char *read_comment(struct text t, struct minisign_facts *f)
 {
 	const char *fault = NULL;
 
@@ -386,11 +386,10 @@ static int refuse(enum verdict v, char *const *public_keys, const char *name, ch
 	return table[v].error;
 }
 
-int signature_verify(char *const *public_keys, const void *document, size_t len,
-	const char *minisig, size_t minisig_len, struct signature_facts *ret_facts,
-	char why[FILE_WHY])
+int minisign_verify(char *const *public_keys, const void *document, size_t len, const char *minisig,
+	size_t minisig_len, struct minisign_facts *ret_facts, char why[FILE_WHY])
 {
-	struct signature_facts facts = {0};
+	struct minisign_facts facts = {0};
 	struct parts p;
 	const char *fault = read_parts((struct text){minisig, minisig_len}, &p);
 	enum verdict v;
@@ -413,16 +412,16 @@ int signature_verify(char *const *public_keys, const void *document, size_t len,
 	return 0;
 }
 
-int signature_read_comment(const char *public_key, const char *minisig, size_t minisig_len,
-	struct signature_facts *ret_facts)
+int minisign_read_comment(const char *public_key, const char *minisig, size_t minisig_len,
+	struct minisign_facts *ret_facts)
 {
-	struct signature_facts facts = {0};
-	struct signature_key key;
+	struct minisign_facts facts = {0};
+	struct minisign_key key;
 	struct parts p;
 	enum verdict v;
 
 	if (read_parts((struct text){minisig, minisig_len}, &p) ||
-		signature_parse_key(public_key, &key))
+		minisign_parse_key(public_key, &key))
 		return -EINVAL;
 	name_key(p.id, facts.key_id);
 	v = check_comment(&p, &key);
@@ -460,7 +459,7 @@ static bool is_plain(const char *text)
 }
 
 /* "KEY says path=/a, so it is of another document, not of path=/b: ..." */
-static int refuse_other(const struct signature_facts *f, const char *word, const char *named,
+static int refuse_other(const struct minisign_facts *f, const char *word, const char *named,
 	const char *ours, size_t len, char why[FILE_WHY])
 {
 	int shown = (int)(len < NAMED ? len : NAMED);
@@ -474,7 +473,7 @@ static int refuse_other(const struct signature_facts *f, const char *word, const
 	return -EBADMSG;
 }
 
-static int refuse_silent(const struct signature_facts *f, const char *word, const char *ours,
+static int refuse_silent(const struct minisign_facts *f, const char *word, const char *ours,
 	size_t len, char why[FILE_WHY])
 {
 	int shown = (int)(len < NAMED ? len : NAMED);
@@ -488,8 +487,8 @@ static int refuse_silent(const struct signature_facts *f, const char *word, cons
 	return -EBADMSG;
 }
 
-int signature_check(
-	const struct signature_facts *f, const struct signature_demand *d, char why[FILE_WHY])
+int minisign_check(
+	const struct minisign_facts *f, const struct minisign_demand *d, char why[FILE_WHY])
 {
 	if (f->config[0] && strcmp(f->config, d->config) != 0)
 		return refuse_other(f, "config", f->config, d->config, strlen(d->config), why);

@@ -15,7 +15,7 @@
  *
  * Threads: any. Ownership: everything is borrowed for the call. Errors: -errno, with a sentence in
  * `why` that holds nothing of the file but the key's id and what a genuine trusted comment names.
- * Bounds: SIGNATURE_MAX_FILE.
+ * Bounds: MINISIGN_MAX_FILE.
  */
 #ifndef PULLET_SIGNATURE_H
 #define PULLET_SIGNATURE_H
@@ -26,26 +26,26 @@
 
 #include "files/file.h"
 
-#define SIGNATURE_MAX_FILE 4096 /* bytes of a signature file */
-#define SIGNATURE_ID 8
-#define SIGNATURE_KEY 32
-#define SIGNATURE_NAME 65   /* of config=, with the NUL */
-#define SIGNATURE_PATH 1024 /* of path=, with the NUL */
+#define MINISIGN_MAX_FILE 4096 /* bytes of a signature file */
+#define MINISIGN_ID 8
+#define MINISIGN_KEY 32
+#define MINISIGN_NAME 65   /* of config=, with the NUL */
+#define MINISIGN_PATH 1024 /* of path=, with the NUL */
 
-struct signature_key {
-	unsigned char id[SIGNATURE_ID], key[SIGNATURE_KEY];
+struct minisign_key {
+	unsigned char id[MINISIGN_ID], key[MINISIGN_KEY];
 };
 
-struct signature_facts {
+struct minisign_facts {
 	bool has_rev, has_expiry;
 	uint64_t rev;
 	int64_t expires_ms; /* since 1970 */
 	char key_id[17];    /* as the tool prints it: B2B60BCB6A9E1124 */
-	char config[SIGNATURE_NAME], path[SIGNATURE_PATH]; /* "" = names none */
+	char config[MINISIGN_NAME], path[MINISIGN_PATH]; /* "" = names none */
 };
 
 /* What a document is, and what its signature must say of that. */
-struct signature_demand {
+struct minisign_demand {
 	const char *config;                     /* the name of its config */
 	const char *path;                       /* at the server; a query does not count */
 	const char *or_path;                    /* where it may be found as well; NULL = nowhere */
@@ -54,7 +54,7 @@ struct signature_demand {
 
 /* Reads a public key: the base64 that the tool prints, or the whole text of its .pub file. 0 or
  * -EINVAL, also for a key of small order, with which anybody could sign. */
-int signature_parse_key(const char *text, struct signature_key *ret_key);
+int minisign_parse_key(const char *text, struct minisign_key *ret_key);
 
 /*
  * Judges whether one of the public keys (texts, as above; NULL ends them) signed the document and
@@ -65,19 +65,18 @@ int signature_parse_key(const char *text, struct signature_key *ret_key);
  * (says which line), a word of a genuine trusted comment that cannot be read, or a public key that
  * cannot be. -ENOMEM.
  */
-int signature_verify(char *const *public_keys, const void *document, size_t len,
-	const char *minisig, size_t minisig_len, struct signature_facts *ret_facts,
-	char why[FILE_WHY]);
+int minisign_verify(char *const *public_keys, const void *document, size_t len, const char *minisig,
+	size_t minisig_len, struct minisign_facts *ret_facts, char why[FILE_WHY]);
 /* Reads the trusted comment of a signature by this key (a text), of whatever document. 0; -EBADMSG:
  * not by it; -EINVAL, -ENOMEM as above. */
-int signature_read_comment(const char *public_key, const char *minisig, size_t minisig_len,
-	struct signature_facts *ret_facts);
+int minisign_read_comment(const char *public_key, const char *minisig, size_t minisig_len,
+	struct minisign_facts *ret_facts);
 /*
  * Compares what a genuine trusted comment says with what is demanded. 0; or -EBADMSG: it names
  * another config or another path, whether or not one is demanded, or something demanded is missing;
  * `why` says how to sign.
  */
-int signature_check(const struct signature_facts *facts, const struct signature_demand *demand,
+int minisign_check(const struct minisign_facts *facts, const struct minisign_demand *demand,
 	char why[FILE_WHY]);
 
 #endif

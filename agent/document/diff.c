@@ -170,7 +170,7 @@ static int walk(
 		const struct child *is = order >= 0 ? &a[k++] : NULL;
 		const struct child *c = was ? was : is;
 
-		r = w->counts ? 0 : keypath_append(&w->path, first, c->node, c->number);
+		r = w->counts ? 0 : key_path_append(&w->path, first, c->node, c->number);
 		if (r == 0)
 			r = compare(w, was ? was->node : NULL, is ? is->node : NULL, apart);
 		w->path.len = len;
@@ -304,7 +304,7 @@ static int append_json(struct buffer *out, const struct node *n)
 	int r;
 
 	if (n->type == NODE_DOUBLE && !isfinite(n->number))
-		return jsontext_append(out, n->text, n->text_len);
+		return json_text_append(out, n->text, n->text_len);
 	r = document_write(n, DOCUMENT_JSON, out);
 	if (r == 0)
 		out->data[--out->len] = '\0'; /* its newline */
@@ -329,14 +329,14 @@ int diff_write_value(
 	const struct node *n = after ? change->after : change->before,
 			  *other = after ? change->before : change->after;
 
-	return n ? append_shown(out, n, other, keypath_matches(mask, change->path)) : out->error;
+	return n ? append_shown(out, n, other, key_path_matches(mask, change->path)) : out->error;
 }
 
 int diff_write_text(const struct diff_change *change, char *const *mask, struct buffer *out)
 {
 	static const char signs[] = {
 		[DIFF_ADDED] = '+', [DIFF_REMOVED] = '-', [DIFF_CHANGED] = '~'};
-	bool masked = keypath_matches(mask, change->path);
+	bool masked = key_path_matches(mask, change->path);
 
 	buffer_printf(out, "%c ", signs[change->kind]);
 	append_escaped(out, change->path, strlen(change->path), false);
@@ -357,7 +357,7 @@ static int append_member(struct buffer *out, const char *name, const struct node
 	if (!n)
 		return out->error;
 	if (masked)
-		return jsontext_member(out, name, "***");
+		return json_text_member(out, name, "***");
 	buffer_printf(out, ",\"%s\":", name);
 	return append_json(out, n);
 }
@@ -366,11 +366,11 @@ int diff_write_json(const struct diff_change *change, char *const *mask, struct 
 {
 	static const char *const kinds[] = {
 		[DIFF_ADDED] = "added", [DIFF_REMOVED] = "removed", [DIFF_CHANGED] = "changed"};
-	bool masked = keypath_matches(mask, change->path);
+	bool masked = key_path_matches(mask, change->path);
 
 	buffer_append_string(out, "{");
-	jsontext_member(out, "change", kinds[change->kind]);
-	jsontext_member(out, "path", change->path);
+	json_text_member(out, "change", kinds[change->kind]);
+	json_text_member(out, "path", change->path);
 	append_member(out, "before", change->before, masked);
 	append_member(out, "after", change->after, masked);
 	return buffer_append_string(out, masked ? ",\"masked\":true}" : "}");

@@ -52,7 +52,7 @@ const struct diff_change *diff_at(const struct diff *d, size_t index);
  *     + x: 1
  *     - y: []
  *
- * Values whose path fits one of the patterns of mask (keypath_matches()) are shown as ***. Of a
+ * Values whose path fits one of the patterns of mask (key_path_matches()) are shown as ***. Of a
  * text of more than DIFF_MAX_SHOWN bytes a part is shown, near the first difference, with ... for
  * what is left out. Control characters are escaped in values and paths: it is one line, and no
  * terminal acts on it. 0 or the buffer's error. */

@@ -17,7 +17,7 @@
 #define SHOWN 100 /* bytes of a key in a sentence */
 
 struct line {
-	const struct format_value *value;
+	const struct flatten_value *value;
 	size_t at, len; /* of its name in the output */
 	const char *name;
 };
@@ -32,7 +32,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-bool format_is_prefix(const char *s)
+bool flatten_is_prefix(const char *s)
 {
 	if (is_digit(s[0]))
 		return false;
@@ -42,7 +42,7 @@ bool format_is_prefix(const char *s)
 	return true;
 }
 
-static int shown_len(const struct format_value *v)
+static int shown_len(const struct flatten_value *v)
 {
 	return v->key_len < SHOWN ? (int)v->key_len : SHOWN;
 }
@@ -50,7 +50,7 @@ static int shown_len(const struct format_value *v)
 /* ---- names ---- */
 
 /* db.host to DB_HOST. Characters are counted, not bytes. */
-static void variable_name(struct buffer *out, const char *prefix, const struct format_value *v)
+static void variable_name(struct buffer *out, const char *prefix, const struct flatten_value *v)
 {
 	size_t start = out->len;
 
@@ -118,7 +118,7 @@ static void property_text(struct buffer *out, const char *s, size_t len, bool ke
 	}
 }
 
-static void property_name(struct buffer *out, const char *prefix, const struct format_value *v)
+static void property_name(struct buffer *out, const char *prefix, const struct flatten_value *v)
 {
 	property_text(out, prefix, strlen(prefix), true);
 	property_text(out, v->key, v->key_len, true);
@@ -126,7 +126,7 @@ static void property_name(struct buffer *out, const char *prefix, const struct f
 
 /* ---- values ---- */
 
-static void shell_value(struct buffer *out, const struct format_value *v)
+static void shell_value(struct buffer *out, const struct flatten_value *v)
 {
 	for (size_t i = 0; i < v->text_len; i++)
 		if (v->text[i] == '\'')
@@ -135,31 +135,31 @@ static void shell_value(struct buffer *out, const struct format_value *v)
 			buffer_append(out, v->text + i, 1);
 }
 
-static void plain_value(struct buffer *out, const struct format_value *v)
+static void plain_value(struct buffer *out, const struct flatten_value *v)
 {
 	buffer_append(out, v->text, v->text_len);
 }
 
-static void property_value(struct buffer *out, const struct format_value *v)
+static void property_value(struct buffer *out, const struct flatten_value *v)
 {
 	property_text(out, v->text, v->text_len, false);
 }
 
 static const struct form {
 	const char *before, *between, *behind;
-	void (*name)(struct buffer *out, const char *prefix, const struct format_value *v);
-	void (*value)(struct buffer *out, const struct format_value *v);
+	void (*name)(struct buffer *out, const char *prefix, const struct flatten_value *v);
+	void (*value)(struct buffer *out, const struct flatten_value *v);
 	bool variables, lines; /* names are variables; a value may have lines */
 	bool no_null;
 } forms[] = {
-	[FORMAT_SH] = {"export ", "='", "'\n", variable_name, shell_value, true, true, false},
-	[FORMAT_ENV] = {"", "=", "\n", variable_name, plain_value, true, false, false},
-	[FORMAT_PROPERTIES] = {"", "=", "\n", property_name, property_value, false, true, true},
+	[FLATTEN_SH] = {"export ", "='", "'\n", variable_name, shell_value, true, true, false},
+	[FLATTEN_ENV] = {"", "=", "\n", variable_name, plain_value, true, false, false},
+	[FLATTEN_PROPERTIES] = {"", "=", "\n", property_name, property_value, false, true, true},
 };
 
 /* ---- lines ---- */
 
-static int check_value(const struct form *f, const struct format_value *v, char why[FILE_WHY])
+static int check_value(const struct form *f, const struct flatten_value *v, char why[FILE_WHY])
 {
 	bool has_nul = f->variables && memchr(v->text, '\0', v->text_len);
 
@@ -257,7 +257,7 @@ static int failed(int r, char why[FILE_WHY])
 	return r;
 }
 
-int format_values(const struct format_value *values, size_t count, enum format_kind kind,
+int flatten_values(const struct flatten_value *values, size_t count, enum flatten_kind kind,
 	const char *prefix, struct buffer *out, char why[FILE_WHY])
 {
 	struct line *lines = calloc(count + 1, sizeof(*lines));
@@ -285,7 +285,7 @@ int format_values(const struct format_value *values, size_t count, enum format_k
 struct flat {
 	const struct node *root;
 	struct buffer path, paths; /* paths: one behind the other, each with its NUL */
-	struct format_value *values;
+	struct flatten_value *values;
 	size_t count, room;
 };
 
@@ -293,7 +293,7 @@ struct flat {
 static int add_value(struct flat *f, const struct node *n)
 {
 	bool has_text = n->type != NODE_NULL;
-	struct format_value *v;
+	struct flatten_value *v;
 
 	if (f->count == f->room) {
 		f->room = f->room ? 2 * f->room : 64;
@@ -302,7 +302,7 @@ static int add_value(struct flat *f, const struct node *n)
 			return -ENOMEM;
 		f->values = v;
 	}
-	f->values[f->count++] = (struct format_value){
+	f->values[f->count++] = (struct flatten_value){
 		.key = (const char *)(uintptr_t)f->paths.len,
 		.key_len = f->path.len,
 		.type = n->type,
@@ -321,7 +321,7 @@ static int flatten(struct flat *f, const struct node *parent)
 	if (parent->type != NODE_LIST && parent->type != NODE_MAP)
 		return add_value(f, parent);
 	for (const struct node *n = parent->first; n && r == 0; n = n->next, number++) {
-		r = keypath_append(&f->path, parent == f->root, n, number);
+		r = key_path_append(&f->path, parent == f->root, n, number);
 		if (r == 0)
 			r = flatten(f, n);
 		f->path.len = len;
@@ -331,13 +331,13 @@ static int flatten(struct flat *f, const struct node *parent)
 
 static int by_key(const void *a, const void *b)
 {
-	const struct format_value *x = a, *y = b;
+	const struct flatten_value *x = a, *y = b;
 
 	return compare_bytes(x->key, x->key_len, y->key, y->key_len);
 }
 
-int format_write(
-	const struct node *root, enum format_kind kind, struct buffer *out, char why[FILE_WHY])
+int flatten_write(
+	const struct node *root, enum flatten_kind kind, struct buffer *out, char why[FILE_WHY])
 {
 	struct flat f = {.root = root};
 	struct extent extent;
@@ -354,7 +354,7 @@ int format_write(
 		f.values[i].key = f.paths.data + (uintptr_t)f.values[i].key;
 	if (r == 0 && f.count)
 		qsort(f.values, f.count, sizeof(*f.values), by_key);
-	r = r ? failed(r, why) : format_values(f.values, f.count, kind, "", out, why);
+	r = r ? failed(r, why) : flatten_values(f.values, f.count, kind, "", out, why);
 	buffer_fini(&f.path);
 	buffer_fini(&f.paths);
 	free(f.values);

@@ -28,9 +28,9 @@
 #include "document/document.h"
 #include "files/file.h"
 
-enum format_kind { FORMAT_SH, FORMAT_ENV, FORMAT_PROPERTIES };
+enum flatten_kind { FLATTEN_SH, FLATTEN_ENV, FLATTEN_PROPERTIES };
 
-struct format_value {
+struct flatten_value {
 	const char *key; /* the path: segments joined with '.', '.' and '\' in them escaped */
 	size_t key_len;
 	enum node_type type; /* a scalar's */
@@ -41,15 +41,15 @@ struct format_value {
 /* Appends a line for each value, in this order; `prefix` stands before each name. Refuses two keys
  * that become the same name, a name that is no variable, a value that the format cannot hold; out
  * is then as it was. */
-int format_values(const struct format_value *values, size_t count, enum format_kind kind,
+int flatten_values(const struct flatten_value *values, size_t count, enum flatten_kind kind,
 	const char *prefix, struct buffer *out, char why[FILE_WHY]);
 /* Appends all scalars of a document in the order of their keys' bytes: what `pullet export` prints
  * for its snapshot. -EMSGSIZE: they would be more than out's maximum; the paths are counted
  * beforehand. */
-int format_write(
-	const struct node *root, enum format_kind kind, struct buffer *out, char why[FILE_WHY]);
+int flatten_write(
+	const struct node *root, enum flatten_kind kind, struct buffer *out, char why[FILE_WHY]);
 /* Can s stand before the name of a variable? Letters, digits and '_', no digit first; or nothing.
  */
-bool format_is_prefix(const char *s);
+bool flatten_is_prefix(const char *s);
 
 #endif

@@ -448,7 +448,7 @@ static int write_node(const struct node *n, unsigned depth, struct buffer *out)
 	case NODE_DOUBLE:
 		return write_number(n, out);
 	case NODE_STRING:
-		return jsontext_append(out, n->text, n->text_len);
+		return json_text_append(out, n->text, n->text_len);
 	case NODE_LIST:
 	case NODE_MAP:
 		break;
@@ -457,7 +457,7 @@ static int write_node(const struct node *n, unsigned depth, struct buffer *out)
 	for (const struct node *c = n->first; c; c = c->next) {
 		buffer_printf(out, "\n%*s", (int)(2 * (depth + 1)), "");
 		if (map) {
-			jsontext_append(out, c->key, c->key_len);
+			json_text_append(out, c->key, c->key_len);
 			buffer_append_string(out, ": ");
 		}
 		if (write_node(c, depth + 1, out) == -EINVAL)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int keypath_append(struct buffer *path, bool first, const struct node *child, size_t number)
+int key_path_append(struct buffer *path, bool first, const struct node *child, size_t number)
 {
 	const char *key = child->key;
 	size_t plain;
@@ -79,7 +79,7 @@ static const struct node *item(const struct node *list, const char *segment, siz
 	return n;
 }
 
-const struct node *keypath_step(const struct node *parent, const char **path)
+const struct node *key_path_step(const struct node *parent, const char **path)
 {
 	const char *segment = *path;
 	size_t len = segment_len(segment);
@@ -90,10 +90,10 @@ const struct node *keypath_step(const struct node *parent, const char **path)
 	return parent->type == NODE_LIST ? item(parent, segment, len) : NULL;
 }
 
-const struct node *keypath_find(const struct node *root, const char *path)
+const struct node *key_path_find(const struct node *root, const char *path)
 {
 	while (root && path)
-		root = keypath_step(root, &path);
+		root = key_path_step(root, &path);
 	return root;
 }
 
@@ -105,7 +105,7 @@ static bool fits(char *const *patterns, const char *path)
 	return false;
 }
 
-bool keypath_matches(char *const *patterns, const char *path)
+bool key_path_matches(char *const *patterns, const char *path)
 {
 	size_t end = 0;
 	char *above;

@@ -18,13 +18,13 @@
 /* Appends the segment of a child: its name, or its number in a list; preceded by a dot unless it is
  * the first one. The buffer may have been cut by setting len; afterwards there is always a text
  * with its NUL. 0, -ENOMEM, -EMSGSIZE. */
-int keypath_append(struct buffer *path, bool first, const struct node *child, size_t number);
+int key_path_append(struct buffer *path, bool first, const struct node *child, size_t number);
 /* One step: the child of parent that the first segment of *path names, or NULL when there is none.
  * *path moves behind the segment's dot, or becomes NULL when that was the last one. A segment with
  * a backslash before anything but a dot or a backslash names nothing. Linear in the children. */
-const struct node *keypath_step(const struct node *parent, const char **path);
+const struct node *key_path_step(const struct node *parent, const char **path);
 /* The node at a path, or NULL. root may be NULL. "01" is no number of an item. */
-const struct node *keypath_find(const struct node *root, const char *path);
+const struct node *key_path_find(const struct node *root, const char *path);
 
 /* True when a pattern fits the path, or fits a path above it: what is meant for a key is meant for
  * everything in it. `db` fits db, db.host and db.a.b, but not dbx; `db.*` the same without db
@@ -36,6 +36,6 @@ const struct node *keypath_find(const struct node *root, const char *path);
  *
  * patterns ends with NULL; NULL = none, which fit nothing. Without memory everything fits: what
  * must not be shown is not shown. */
-bool keypath_matches(char *const *patterns, const char *path);
+bool key_path_matches(char *const *patterns, const char *path);
 
 #endif

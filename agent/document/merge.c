@@ -224,7 +224,7 @@ static struct reach reach_of(const struct node *n, const char *path)
 		else if (!r.value)
 			r.value = n;
 		r.found = path ? NULL : n;
-		n = path ? keypath_step(n, &path) : NULL;
+		n = path ? key_path_step(n, &path) : NULL;
 	}
 	return r;
 }
@@ -233,7 +233,7 @@ static struct reach reach_of(const struct node *n, const char *path)
 static const struct node *map_at(const struct node *n, const char *path, size_t steps)
 {
 	while (steps-- > 0)
-		n = keypath_step(n, &path);
+		n = key_path_step(n, &path);
 	return n;
 }
 

@@ -77,7 +77,7 @@ static void add_json(struct scrub *s, const char *text, size_t len)
 	struct buffer json;
 
 	buffer_init(&json, 6 * len + 2);
-	if (jsontext_append(&json, text, len))
+	if (json_text_append(&json, text, len))
 		s->hides_all = true;
 	else if (json.len != len + 2)
 		add_text(s, json.data + 1, json.len - 2); /* without its quotes */
@@ -105,10 +105,10 @@ static void add_node(struct walk *w, const struct node *n, bool masked)
 		return;
 	}
 	for (const struct node *child = n->first; child; child = child->next) {
-		if (!masked && keypath_append(&w->path, w->top == n, child, number++))
+		if (!masked && key_path_append(&w->path, w->top == n, child, number++))
 			w->scrub->hides_all = true;
 		add_node(w, child,
-			masked || w->scrub->hides_all || keypath_matches(w->mask, w->path.data));
+			masked || w->scrub->hides_all || key_path_matches(w->mask, w->path.data));
 		w->path.len = len;
 	}
 }

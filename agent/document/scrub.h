@@ -25,7 +25,7 @@ struct scrub;
 /* NULL when there is no memory. */
 struct scrub *scrub_new(void);
 void scrub_free(struct scrub *s);
-/* Adds the values of the tree whose keys fit a pattern of mask (keypath_matches()). What cannot be
+/* Adds the values of the tree whose keys fit a pattern of mask (key_path_matches()). What cannot be
  * had in memory makes scrub_append() show nothing. */
 void scrub_add(struct scrub *s, const struct node *root, char *const *mask);
 /* What cannot be known is to be looked for: from now on nothing is shown. */

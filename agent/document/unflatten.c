@@ -35,8 +35,8 @@ struct added {
 	char data[];
 };
 
-struct nest {
-	enum nest_form form;
+struct unflatten {
+	enum unflatten_form form;
 	size_t room; /* bytes that may still come */
 	size_t count, places;
 	int error; /* sticks */
@@ -62,11 +62,11 @@ static int by_text(const void *a, const void *b)
 /* ---- adding ---- */
 
 /* Appends a JSON string; -EILSEQ when a document cannot hold the text. What is not UTF-8 comes out
- * of jsontext_append() as \ufffd, and nothing else does. */
+ * of json_text_append() as \ufffd, and nothing else does. */
 static int append_string(struct buffer *out, const char *text, size_t len)
 {
 	size_t at = out->len;
-	int r = jsontext_append(out, text, len);
+	int r = json_text_append(out, text, len);
 
 	for (; r == 0 && at < out->len; at++)
 		if (out->data[at] == '\\' && out->data[++at] == 'u' &&
@@ -77,7 +77,7 @@ static int append_string(struct buffer *out, const char *text, size_t len)
 }
 
 /* Takes empty segments out of a path. Returns its length. */
-static size_t plain_path(const char *name, size_t len, char ret_plain[NEST_MAX_NAME])
+static size_t plain_path(const char *name, size_t len, char ret_plain[UNFLATTEN_MAX_NAME])
 {
 	size_t n = 0;
 
@@ -106,8 +106,8 @@ static size_t last_item(const char *text, size_t len, long *ret_number)
 }
 
 /* The child of `parent` that is text[start, len); made when it is not there. NULL: n->error. */
-static struct place *child(
-	struct nest *n, struct place *parent, const char *text, size_t start, size_t len, long item)
+static struct place *child(struct unflatten *n, struct place *parent, const char *text,
+	size_t start, size_t len, long item)
 {
 	const struct place key = {.text = text, .len = len};
 	struct place *const *found = tfind(&key, &n->by_text, by_text), *p;
@@ -137,8 +137,8 @@ static struct place *child(
 }
 
 /* The places of one segment, "name" or "name[0][1]", one below the other. */
-static struct place *segment(struct nest *n, struct place *parent, const char *text, size_t start,
-	size_t end, bool items)
+static struct place *segment(struct unflatten *n, struct place *parent, const char *text,
+	size_t start, size_t end, bool items)
 {
 	long item = NOT_ITEM;
 	size_t own = items ? last_item(text + start, end - start, &item) : 0;
@@ -148,21 +148,21 @@ static struct place *segment(struct nest *n, struct place *parent, const char *t
 	return parent ? child(n, parent, text, start + own, end, item) : NULL;
 }
 
-static unsigned places_of(const struct nest *n, const char *segment, size_t len)
+static unsigned places_of(const struct unflatten *n, const char *segment, size_t len)
 {
 	unsigned count = 1;
 	long number;
 
-	if (n->form == NEST_PROPERTIES)
+	if (n->form == UNFLATTEN_PROPERTIES)
 		while ((len = last_item(segment, len, &number)) > 0)
 			count++;
 	return count;
 }
 
 /* The place of a whole name, made with all above it. NULL: n->error. */
-static struct place *place_of(struct nest *n, const char *text, size_t len)
+static struct place *place_of(struct unflatten *n, const char *text, size_t len)
 {
-	char separator = n->form == NEST_PATHS ? '/' : '.';
+	char separator = n->form == UNFLATTEN_PATHS ? '/' : '.';
 	struct place *p = &n->root;
 	unsigned depth = 0;
 
@@ -172,15 +172,16 @@ static struct place *place_of(struct nest *n, const char *text, size_t len)
 
 		end = stop ? (size_t)(stop - text) : len;
 		depth += places_of(n, text + start, end - start);
-		deep = depth >= NEST_MAX_DEPTH;
+		deep = depth >= UNFLATTEN_MAX_DEPTH;
 		if (deep)
 			end = len;
-		p = segment(n, p, text, start, end, n->form == NEST_PROPERTIES && !deep);
+		p = segment(n, p, text, start, end, n->form == UNFLATTEN_PROPERTIES && !deep);
 	}
 	return p;
 }
 
-static int add_new(struct nest *n, const char *name, size_t len, const char *json, size_t json_len)
+static int add_new(
+	struct unflatten *n, const char *name, size_t len, const char *json, size_t json_len)
 {
 	struct added *a = malloc(sizeof(*a) + len + json_len);
 	struct place *p;
@@ -201,18 +202,19 @@ static int add_new(struct nest *n, const char *name, size_t len, const char *jso
 	return 0;
 }
 
-int nest_add(struct nest *n, const char *name, size_t name_len, const char *json, size_t json_len)
+int unflatten_add(
+	struct unflatten *n, const char *name, size_t name_len, const char *json, size_t json_len)
 {
 	struct place key = {0}, *const * found;
 	struct buffer checked;
-	char plain[NEST_MAX_NAME];
+	char plain[UNFLATTEN_MAX_NAME];
 	int r;
 
 	if (n->error)
 		return n->error;
-	if (name_len == 0 || name_len > NEST_MAX_NAME)
+	if (name_len == 0 || name_len > UNFLATTEN_MAX_NAME)
 		return -EINVAL;
-	if (n->form == NEST_PATHS) {
+	if (n->form == UNFLATTEN_PATHS) {
 		name_len = plain_path(name, name_len, plain);
 		name = plain;
 	}
@@ -223,7 +225,7 @@ int nest_add(struct nest *n, const char *name, size_t name_len, const char *json
 	found = tfind(&key, &n->by_text, by_text);
 	if (found && (*found)->json)
 		return -EEXIST;
-	buffer_init(&checked, 6 * NEST_MAX_NAME + 2);
+	buffer_init(&checked, 6 * UNFLATTEN_MAX_NAME + 2);
 	r = append_string(&checked, name, name_len);
 	buffer_fini(&checked);
 	if (r == -ENOMEM)
@@ -235,8 +237,8 @@ int nest_add(struct nest *n, const char *name, size_t name_len, const char *json
 	return add_new(n, name, name_len, json, json_len);
 }
 
-int nest_add_text(
-	struct nest *n, const char *name, size_t name_len, const char *text, size_t text_len)
+int unflatten_add_text(
+	struct unflatten *n, const char *name, size_t name_len, const char *text, size_t text_len)
 {
 	struct buffer json;
 	int r;
@@ -246,12 +248,12 @@ int nest_add_text(
 	if (r == -ENOMEM)
 		n->error = r;
 	if (r == 0)
-		r = nest_add(n, name, name_len, json.data, json.len);
+		r = unflatten_add(n, name, name_len, json.data, json.len);
 	buffer_fini(&json);
 	return r;
 }
 
-size_t nest_count(const struct nest *n)
+size_t unflatten_count(const struct unflatten *n)
 {
 	return n->count;
 }
@@ -354,7 +356,7 @@ static int write_mapping(const struct place *p, unsigned depth, struct buffer *o
 	r = m.error ? m.error : buffer_append_string(out, "{");
 	for (size_t i = 0; r == 0 && i < m.count; i++) {
 		new_line(out, depth + 1);
-		jsontext_append(out, m.list[i].key, m.list[i].len);
+		json_text_append(out, m.list[i].key, m.list[i].len);
 		buffer_append_string(out, ": ");
 		r = write_place(m.list[i].place, depth + 1, out);
 		if (i + 1 < m.count)
@@ -384,7 +386,7 @@ static int write_list(const struct place *p, unsigned depth, struct buffer *out)
 	return r ? r : buffer_append_string(out, "]");
 }
 
-/* At most NEST_MAX_DEPTH deep. */
+/* At most UNFLATTEN_MAX_DEPTH deep. */
 static int write_place(const struct place *p, unsigned depth, struct buffer *out)
 {
 	if (p->json)
@@ -392,16 +394,16 @@ static int write_place(const struct place *p, unsigned depth, struct buffer *out
 	return p->keys ? write_mapping(p, depth, out) : write_list(p, depth, out);
 }
 
-int nest_write(const struct nest *n, struct buffer *out)
+int unflatten_write(const struct unflatten *n, struct buffer *out)
 {
 	int r = n->error ? n->error : write_mapping(&n->root, 0, out);
 
 	return r ? r : buffer_append_string(out, "\n");
 }
 
-struct nest *nest_new(enum nest_form form, size_t max_bytes)
+struct unflatten *unflatten_new(enum unflatten_form form, size_t max_bytes)
 {
-	struct nest *n = calloc(1, sizeof(*n));
+	struct unflatten *n = calloc(1, sizeof(*n));
 
 	if (n) {
 		n->form = form;
@@ -410,7 +412,7 @@ struct nest *nest_new(enum nest_form form, size_t max_bytes)
 	return n;
 }
 
-void nest_free(struct nest *n)
+void unflatten_free(struct unflatten *n)
 {
 	struct added *next;
 

@@ -12,8 +12,8 @@
  * the order of their bytes, so that the same set always gives the same bytes.
  *
  * Threads: one owner. Ownership: names and values are copied. Bounds: DOCUMENT_MAX_NODES names and
- * mappings; a name is at most NEST_MAX_NAME bytes, and what of it would be NEST_MAX_DEPTH deep or
- * deeper stays in one piece.
+ * mappings; a name is at most UNFLATTEN_MAX_NAME bytes, and what of it would be UNFLATTEN_MAX_DEPTH
+ * deep or deeper stays in one piece.
  */
 #ifndef PULLET_NEST_H
 #define PULLET_NEST_H
@@ -22,29 +22,30 @@
 
 #include "lib/buffer.h"
 
-#define NEST_MAX_NAME 4096
-#define NEST_MAX_DEPTH 60
+#define UNFLATTEN_MAX_NAME 4096
+#define UNFLATTEN_MAX_DEPTH 60
 
-enum nest_form {
-	NEST_PATHS,     /* segments end at '/'; empty segments do not count: "/a//b/" is "a/b" */
-	NEST_PROPERTIES /* segments end at '.', also empty ones; lists are written name[0] */
+enum unflatten_form {
+	UNFLATTEN_PATHS, /* segments end at '/'; empty segments do not count: "/a//b/" is "a/b" */
+	UNFLATTEN_PROPERTIES /* segments end at '.', also empty ones; lists are written name[0] */
 };
 
-struct nest;
+struct unflatten;
 
 /* NULL when there is no memory. max_bytes: of all names and values. */
-struct nest *nest_new(enum nest_form form, size_t max_bytes);
-void nest_free(struct nest *n); /* takes NULL too */
+struct unflatten *unflatten_new(enum unflatten_form form, size_t max_bytes);
+void unflatten_free(struct unflatten *n); /* takes NULL too */
 /* Adds a value, as JSON text (not checked). 0; -EEXIST: the name is there already (the first value
  * stays); -EINVAL: no name, or one that is too long; -EILSEQ: the name is not UTF-8, or has a NUL:
  * no document can hold it. After -EMSGSIZE (too many, or too much) and -ENOMEM all that follows
- * fails with it, nest_write() too. */
-int nest_add(struct nest *n, const char *name, size_t name_len, const char *json, size_t json_len);
+ * fails with it, unflatten_write() too. */
+int unflatten_add(
+	struct unflatten *n, const char *name, size_t name_len, const char *json, size_t json_len);
 /* The same with a string as value: written as JSON. -EILSEQ also for the text. */
-int nest_add_text(
-	struct nest *n, const char *name, size_t name_len, const char *text, size_t text_len);
-size_t nest_count(const struct nest *n); /* names */
+int unflatten_add_text(
+	struct unflatten *n, const char *name, size_t name_len, const char *text, size_t text_len);
+size_t unflatten_count(const struct unflatten *n); /* names */
 /* Appends the document, a JSON object, with a newline. 0, -ENOMEM, -EMSGSIZE. */
-int nest_write(const struct nest *n, struct buffer *out);
+int unflatten_write(const struct unflatten *n, struct buffer *out);
 
 #endif

@@ -21,7 +21,7 @@ struct directory {
 	size_t users;   /* entries in it */
 };
 
-struct drift {
+struct file_watch {
 	struct loop_watch watch;
 	int fd;
 	struct index directories, entries;
@@ -36,7 +36,7 @@ static uint64_t hash_of(int directory, const char *name)
 	return name ? hash_bytes(hash, name, strlen(name)) : hash;
 }
 
-static bool is_about(const struct drift_entry *e, int directory, const char *name)
+static bool is_about(const struct file_watch_entry *e, int directory, const char *name)
 {
 	return e->directory == directory && !e->name == !name &&
 	       (!name || strcmp(e->name, name) == 0);
@@ -60,13 +60,14 @@ static const char *cause_of(uint32_t mask)
 	return "changed";
 }
 
-static void tell(struct drift *d, int directory, const char *name, const char *cause)
+static void tell(struct file_watch *d, int directory, const char *name, const char *cause)
 {
 	struct index_link *l, *next;
 
 	for (l = index_first(&d->entries, hash_of(directory, name)); l; l = next) {
-		struct drift_entry *e =
-			(struct drift_entry *)((char *)l - offsetof(struct drift_entry, link));
+		struct file_watch_entry *e =
+			(struct file_watch_entry *)((char *)l -
+						    offsetof(struct file_watch_entry, link));
 
 		next = index_next(l); /* it may be removed by what it is told */
 		if (is_about(e, directory, name))
@@ -77,7 +78,7 @@ static void tell(struct drift *d, int directory, const char *name, const char *c
 static void ready(void *arg, int fd, unsigned events)
 {
 	char data[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
-	struct drift *d = arg;
+	struct file_watch *d = arg;
 	ssize_t len;
 
 	(void)events;
@@ -92,9 +93,9 @@ static void ready(void *arg, int fd, unsigned events)
 	}
 }
 
-struct drift *drift_new(struct loop *l)
+struct file_watch *file_watch_new(struct loop *l)
 {
-	struct drift *d = calloc(1, sizeof(*d));
+	struct file_watch *d = calloc(1, sizeof(*d));
 
 	if (!d)
 		return NULL;
@@ -107,7 +108,7 @@ struct drift *drift_new(struct loop *l)
 	return NULL;
 }
 
-void drift_free(struct drift *d)
+void file_watch_free(struct file_watch *d)
 {
 	struct index_link *link;
 	size_t at = 0;
@@ -124,7 +125,7 @@ void drift_free(struct drift *d)
 }
 
 /* The kernel gives one directory one descriptor, however often it is added. NULL = none has it. */
-static struct directory *find(const struct drift *d, int descriptor)
+static struct directory *find(const struct file_watch *d, int descriptor)
 {
 	struct index_link *l = index_first(&d->directories, hash_of(descriptor, NULL));
 
@@ -134,7 +135,7 @@ static struct directory *find(const struct drift *d, int descriptor)
 }
 
 /* One entry more in the directory. 0 or -ENOMEM. */
-static int use(struct drift *d, int descriptor)
+static int use(struct file_watch *d, int descriptor)
 {
 	struct directory *directory = find(d, descriptor);
 
@@ -151,7 +152,7 @@ static int use(struct drift *d, int descriptor)
 	return 0;
 }
 
-static void leave(struct drift *d, int descriptor)
+static void leave(struct file_watch *d, int descriptor)
 {
 	struct directory *directory = find(d, descriptor);
 
@@ -162,7 +163,8 @@ static void leave(struct drift *d, int descriptor)
 	free(directory);
 }
 
-int drift_add(struct drift *d, struct drift_entry *e, const char *dir, const char *name)
+int file_watch_add(
+	struct file_watch *d, struct file_watch_entry *e, const char *dir, const char *name)
 {
 	int descriptor = inotify_add_watch(d->fd, dir, EVENTS);
 
@@ -179,13 +181,13 @@ int drift_add(struct drift *d, struct drift_entry *e, const char *dir, const cha
 	return 0;
 }
 
-void drift_remove(struct drift *d, struct drift_entry *e)
+void file_watch_remove(struct file_watch *d, struct file_watch_entry *e)
 {
 	int directory = e->directory;
 
 	if (!directory) /* descriptors begin at 1: it is not watched */
 		return;
 	index_remove(&d->entries, &e->link);
-	*e = (struct drift_entry){.directory = 0};
+	*e = (struct file_watch_entry){.directory = 0};
 	leave(d, directory);
 }

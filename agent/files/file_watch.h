@@ -15,9 +15,9 @@
 #include "base/index.h"
 #include "base/loop.h"
 
-struct drift;
+struct file_watch;
 
-struct drift_entry { /* fields are private but the first two */
+struct file_watch_entry { /* fields are private but the first two */
 	/* cause: "written", "replaced", "removed", "its mode or owner changed" */
 	void (*noticed)(void *arg, const char *cause);
 	void *arg;
@@ -27,11 +27,12 @@ struct drift_entry { /* fields are private but the first two */
 };
 
 /* NULL when inotify or memory is not to be had: then nothing is noticed. */
-struct drift *drift_new(struct loop *l);
-void drift_free(struct drift *d);
+struct file_watch *file_watch_new(struct loop *l);
+void file_watch_free(struct file_watch *d);
 /* Watches dir/name (NULL = all in it); the name is borrowed as long as the entry is there. 0 or
  * -errno. */
-int drift_add(struct drift *d, struct drift_entry *e, const char *dir, const char *name);
-void drift_remove(struct drift *d, struct drift_entry *e);
+int file_watch_add(
+	struct file_watch *d, struct file_watch_entry *e, const char *dir, const char *name);
+void file_watch_remove(struct file_watch *d, struct file_watch_entry *e);
 
 #endif

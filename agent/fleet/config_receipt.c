@@ -13,7 +13,7 @@
 /* A version is being judged, or the application is being told of one or watched. */
 static bool is_applying(const struct config *c, const struct config_status *s)
 {
-	const struct aftermath_status *a = &s->aftermath;
+	const struct notify_status *a = &s->aftermath;
 
 	return c->candidate ||
 	       (s->has_aftermath &&
@@ -92,7 +92,8 @@ static void others(const struct config_status *s, char ret_others[RECEIPT_OTHERS
 	}
 }
 
-void account_give(struct config *c, struct receipt_config *ret_account, struct receipt_texts *texts)
+void config_receipt_give(
+	struct config *c, struct receipt_config *ret_account, struct receipt_texts *texts)
 {
 	struct config_status s;
 	char text[FILE_WHY], shown[FILE_WHY];

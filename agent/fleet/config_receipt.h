@@ -11,7 +11,7 @@
 #include "fleet/receipt.h"
 
 /* Fills in all but since_ms. */
-void account_give(
+void config_receipt_give(
 	struct config *c, struct receipt_config *ret_account, struct receipt_texts *ret_texts);
 
 #endif

@@ -16,7 +16,7 @@
 
 /* ---- requests ---- */
 
-int gateway_begin(const struct kind_place *place, const char *api, struct kind_request *r)
+int etcd_store_begin(const struct kind_place *place, const char *api, struct kind_request *r)
 {
 	int e = kind_header(r, "Content-Type: application/json");
 
@@ -30,7 +30,7 @@ int gateway_begin(const struct kind_place *place, const char *api, struct kind_r
 	return e ? e : r->url.error;
 }
 
-int gateway_bytes(struct buffer *body, const char *name, const void *data, size_t len)
+int etcd_store_bytes(struct buffer *body, const char *name, const void *data, size_t len)
 {
 	bool first = body->len == 0 || body->data[body->len - 1] == '{';
 
@@ -39,7 +39,7 @@ int gateway_bytes(struct buffer *body, const char *name, const void *data, size_
 	return buffer_append_string(body, "\"");
 }
 
-int gateway_end_of(struct buffer *body, const char *name, const char *prefix)
+int etcd_store_end_of(struct buffer *body, const char *name, const char *prefix)
 {
 	size_t len = strlen(prefix);
 	char *end = strdup(prefix);
@@ -47,28 +47,28 @@ int gateway_end_of(struct buffer *body, const char *name, const char *prefix)
 	if (!end)
 		return body->error = -ENOMEM;
 	end[len - 1]++;
-	gateway_bytes(body, name, end, len);
+	etcd_store_bytes(body, name, end, len);
 	free(end);
 	return body->error;
 }
 
 /* ---- answers ---- */
 
-uint64_t gateway_number(const struct node *map, const char *name)
+uint64_t etcd_store_number(const struct node *map, const char *name)
 {
 	uint64_t n;
 
 	return map && map->type == NODE_MAP && kv_number(map, name, &n) ? n : 0;
 }
 
-bool gateway_true(const struct node *map, const char *name)
+bool etcd_store_true(const struct node *map, const char *name)
 {
 	const struct node *n = node_find(map, name);
 
 	return n && n->type == NODE_BOOL && n->boolean;
 }
 
-int gateway_decode(const struct node *map, const char *name, struct buffer *out)
+int etcd_store_decode(const struct node *map, const char *name, struct buffer *out)
 {
 	const char *text;
 	size_t len;
@@ -97,7 +97,7 @@ static int meaning_of(const char *words)
 }
 
 /* The kind knows what refusals mean; but a lease that is not there is no missing API to us. */
-static int refused(const struct kind_place *place, const struct transport_response *response,
+static int refused(const struct kind_place *place, const struct http_client_response *response,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const char *body = response->body.data ? response->body.data : "";
@@ -106,11 +106,11 @@ static int refused(const struct kind_place *place, const struct transport_respon
 	int r = -EIO;
 
 	kind_answer_init(&none, 0);
-	verdict = source_judge(place, response, false, &none, ret_cause, why);
+	verdict = answer_judge(place, response, false, &none, ret_cause, why);
 	kind_answer_fini(&none);
-	if (response->result == TRANSPORT_TOO_LARGE)
+	if (response->result == HTTP_CLIENT_TOO_LARGE)
 		return -EMSGSIZE;
-	if (response->result == TRANSPORT_OK)
+	if (response->result == HTTP_CLIENT_OK)
 		r = verdict == KIND_UNAUTHORIZED ? -EACCES : meaning_of(body);
 	if (r == -ESTALE)
 		snprintf(why, FILE_WHY, "the server does not know it any more");
@@ -120,7 +120,7 @@ static int refused(const struct kind_place *place, const struct transport_respon
 /* {"error": {"message": TEXT, "http_code": N}} in a stream, or a text. */
 static int stream_error(const struct node *error, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
-	uint64_t status = gateway_number(error, "http_code");
+	uint64_t status = etcd_store_number(error, "http_code");
 	char words[KV_WORDS] = "";
 	const char *text = "";
 	size_t len = 0;
@@ -137,7 +137,7 @@ static int stream_error(const struct node *error, enum kind_cause *ret_cause, ch
 	return meaning_of(words);
 }
 
-static int read_root(struct gateway_answer *a, enum kind_cause *ret_cause, char why[FILE_WHY])
+static int read_root(struct etcd_store_answer *a, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const struct node *root = document_root(a->json), *error = node_find(root, "error"),
 			  *result = node_find(root, "result"), *header;
@@ -146,23 +146,23 @@ static int read_root(struct gateway_answer *a, enum kind_cause *ret_cause, char 
 		return stream_error(error, ret_cause, why);
 	a->root = result && result->type == NODE_MAP ? result : root;
 	header = node_find(a->root, "header");
-	a->cluster = gateway_number(header, "cluster_id");
-	a->revision = gateway_number(header, "revision");
+	a->cluster = etcd_store_number(header, "cluster_id");
+	a->revision = etcd_store_number(header, "revision");
 	if (a->cluster)
 		return 0;
 	snprintf(why, FILE_WHY, "the answer is not one of etcd's: check the urls of the server");
 	return -EIO;
 }
 
-int gateway_read(const struct kind_place *place, const struct transport_response *response,
-	struct gateway_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
+int etcd_store_read(const struct kind_place *place, const struct http_client_response *response,
+	struct etcd_store_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
-	struct gateway_answer a = {.json = NULL};
+	struct etcd_store_answer a = {.json = NULL};
 	struct document_error e;
 	int r;
 
 	*ret_cause = KIND_CAUSE_ANSWER;
-	if (response->result != TRANSPORT_OK || response->status != 200)
+	if (response->result != HTTP_CLIENT_OK || response->status != 200)
 		return refused(place, response, ret_cause, why);
 	r = document_parse(DOCUMENT_JSON, response->body.data ? response->body.data : "",
 		response->body.len, 0, &a.json, &e);
@@ -173,7 +173,7 @@ int gateway_read(const struct kind_place *place, const struct transport_response
 	}
 	r = read_root(&a, ret_cause, why);
 	if (r) {
-		gateway_answer_fini(&a);
+		etcd_store_answer_fini(&a);
 		return r;
 	}
 	*ret_cause = KIND_CAUSE_NONE;
@@ -181,8 +181,8 @@ int gateway_read(const struct kind_place *place, const struct transport_response
 	return 0;
 }
 
-void gateway_answer_fini(struct gateway_answer *a)
+void etcd_store_answer_fini(struct etcd_store_answer *a)
 {
 	document_free(a->json);
-	*a = (struct gateway_answer){.json = NULL};
+	*a = (struct etcd_store_answer){.json = NULL};
 }

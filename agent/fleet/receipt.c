@@ -95,26 +95,26 @@ bool receipt_runs(const struct receipt_config *c, const char *version)
 
 static void time_member(struct buffer *out, const char *name, int64_t ms)
 {
-	jsontext_number(out, name, ms > 0 ? (unsigned long long)ms : 0);
+	json_text_number(out, name, ms > 0 ? (unsigned long long)ms : 0);
 }
 
 static void labels_member(const struct receipt *r, struct buffer *out)
 {
 	buffer_append_string(out, ",\"labels\":{");
 	for (size_t i = 0; i < r->label_count; i++)
-		jsontext_member(out, r->labels[i].name, r->labels[i].value);
+		json_text_member(out, r->labels[i].name, r->labels[i].value);
 	buffer_append_string(out, "}");
 }
 
 void receipt_begin(const struct receipt *r, struct buffer *out)
 {
 	buffer_append_string(out, "{\"v\":1");
-	jsontext_member(out, "host", r->host);
-	jsontext_member(out, "pullet", r->pullet);
+	json_text_member(out, "host", r->host);
+	json_text_member(out, "pullet", r->pullet);
 	time_member(out, "since_ms", r->since_ms);
 	if (r->pages > 1) {
-		jsontext_number(out, "page", r->page);
-		jsontext_number(out, "pages", r->pages);
+		json_text_number(out, "page", r->page);
+		json_text_number(out, "pages", r->pages);
 	}
 	labels_member(r, out);
 	buffer_append_string(out, ",\"configs\":{");
@@ -124,18 +124,18 @@ void receipt_add(const struct receipt_config *c, struct buffer *out)
 {
 	if (out->len && out->data[out->len - 1] != '{')
 		buffer_append_string(out, ",");
-	jsontext_append(out, c->name, strlen(c->name));
+	json_text_append(out, c->name, strlen(c->name));
 	buffer_append_string(out, ":{");
-	jsontext_number(out, "generation", c->generation);
-	jsontext_member(out, "version", c->version);
+	json_text_number(out, "generation", c->generation);
+	json_text_member(out, "version", c->version);
 	if (c->others[0])
-		jsontext_member(out, "others", c->others);
-	jsontext_member(out, "digest", c->digest);
-	jsontext_member(out, "state", states[c->state]);
+		json_text_member(out, "others", c->others);
+	json_text_member(out, "digest", c->digest);
+	json_text_member(out, "state", states[c->state]);
 	if (c->why[0])
-		jsontext_member(out, "why", c->why);
+		json_text_member(out, "why", c->why);
 	if (c->away[0])
-		jsontext_member(out, "away", c->away);
+		json_text_member(out, "away", c->away);
 	time_member(out, "since_ms", c->since_ms);
 	time_member(out, "pulled_ms", c->pulled_ms);
 	buffer_append_string(out, "}");
@@ -154,7 +154,7 @@ int receipt_write_known(const struct receipt *r, struct buffer *out)
 	buffer_append_string(out, ",\"configs\":[");
 	for (size_t i = 0; i < r->config_count; i++) {
 		buffer_append_string(out, i ? "," : "");
-		jsontext_append(out, r->configs[i].name, strlen(r->configs[i].name));
+		json_text_append(out, r->configs[i].name, strlen(r->configs[i].name));
 	}
 	return buffer_append_string(out, "]}");
 }

@@ -187,8 +187,8 @@ static void put(const struct report *r, struct buffer *body, const char *key,
 	const struct buffer *value, bool leased)
 {
 	buffer_append_string(body, "{\"request_put\":{");
-	gateway_bytes(body, "key", key, strlen(key));
-	gateway_bytes(body, "value", value->data, value->len);
+	etcd_store_bytes(body, "key", key, strlen(key));
+	etcd_store_bytes(body, "value", value->data, value->len);
 	if (leased)
 		buffer_printf(body, ",\"lease\":\"%" PRIu64 "\"", r->lease);
 	buffer_append_string(body, "}}");
@@ -222,12 +222,12 @@ static int build_greet(struct report *r, struct buffer *body)
 
 	if (e == 0) {
 		buffer_append_string(body, "{\"compare\":[{");
-		gateway_bytes(body, "key", r->known, strlen(r->known));
+		etcd_store_bytes(body, "key", r->known, strlen(r->known));
 		buffer_append_string(body, ",\"target\":\"CREATE\",\"result\":\"EQUAL\","
 					   "\"create_revision\":\"0\"}],\"success\":[");
 		put(r, body, r->known, &value, false);
 		buffer_append_string(body, "],\"failure\":[{\"request_range\":{");
-		gateway_bytes(body, "key", r->known, strlen(r->known));
+		etcd_store_bytes(body, "key", r->known, strlen(r->known));
 		buffer_append_string(body, "}}]}");
 	}
 	buffer_fini(&value);
@@ -287,7 +287,7 @@ static void compare(const struct report *r, size_t page, struct buffer *body)
 
 	key_of(r, page, key);
 	buffer_append_string(body, "{");
-	gateway_bytes(body, "key", key, strlen(key));
+	etcd_store_bytes(body, "key", key, strlen(key));
 	buffer_printf(body,
 		",\"target\":\"MOD\",\"result\":\"EQUAL\",\"mod_revision\":\"%" PRIu64 "\"}",
 		r->pages[page].revision);
@@ -297,7 +297,7 @@ static void compare(const struct report *r, size_t page, struct buffer *body)
 static int build_check(struct report *r, struct buffer *body)
 {
 	buffer_append_string(body, "{\"compare\":[{");
-	gateway_bytes(body, "key", r->known, strlen(r->known));
+	etcd_store_bytes(body, "key", r->known, strlen(r->known));
 	buffer_append_string(
 		body, ",\"target\":\"CREATE\",\"result\":\"GREATER\",\"create_revision\":\"0\"}");
 	for (size_t i = 0; i < r->page_count; i++) {
@@ -336,18 +336,18 @@ static int build_write(struct report *r, struct buffer *body)
 /* ---- answers ---- */
 
 /* One without a life is gone: it has run out at once. */
-static void take_lease(struct report *r, const struct gateway_answer *a)
+static void take_lease(struct report *r, const struct etcd_store_answer *a)
 {
-	uint64_t life_ms = gateway_number(a->root, "TTL") * 1000;
+	uint64_t life_ms = etcd_store_number(a->root, "TTL") * 1000;
 
 	r->lease_until_ms = r->begun_ms + life_ms;
 	r->renew_ms = r->begun_ms + life_ms / 3 - upto(r, life_ms / 30);
 }
 
-static int granted(struct report *r, const struct gateway_answer *a)
+static int granted(struct report *r, const struct etcd_store_answer *a)
 {
-	r->lease = gateway_number(a->root, "ID");
-	if (!r->lease || !gateway_number(a->root, "TTL"))
+	r->lease = etcd_store_number(a->root, "ID");
+	if (!r->lease || !etcd_store_number(a->root, "TTL"))
 		return -EPROTO;
 	take_lease(r, a);
 	r->leases++;
@@ -356,7 +356,7 @@ static int granted(struct report *r, const struct gateway_answer *a)
 	return 0;
 }
 
-static int renewed(struct report *r, const struct gateway_answer *a)
+static int renewed(struct report *r, const struct etcd_store_answer *a)
 {
 	r->renewals++;
 	take_lease(r, a);
@@ -384,7 +384,7 @@ static bool is_known(struct report *r, const struct node *pair)
 
 	buffer_init(&is, RECEIPT_MAX);
 	buffer_init(&shall, RECEIPT_MAX);
-	if (pair && gateway_decode(pair, "value", &is) == 0 && is.len &&
+	if (pair && etcd_store_decode(pair, "value", &is) == 0 && is.len &&
 		receipt_read_known(is.data, is.len, &known) == 0 && known->since_ms) {
 		r->first_ms = known->since_ms;
 		same = write_known(r, r->first_ms, &shall) == 0 && shall.len == is.len &&
@@ -396,15 +396,15 @@ static bool is_known(struct report *r, const struct node *pair)
 	return same;
 }
 
-static int greeted(struct report *r, const struct gateway_answer *a)
+static int greeted(struct report *r, const struct etcd_store_answer *a)
 {
-	bool known = gateway_true(a->root, "succeeded") || is_known(r, only_pair(a->root));
+	bool known = etcd_store_true(a->root, "succeeded") || is_known(r, only_pair(a->root));
 
 	r->greeting = known ? KNOWN : OTHERWISE;
 	return 0;
 }
 
-static int greeted_anew(struct report *r, const struct gateway_answer *a)
+static int greeted_anew(struct report *r, const struct etcd_store_answer *a)
 {
 	(void)a;
 	r->greeting = KNOWN;
@@ -423,22 +423,22 @@ static void tell_shared(struct report *r)
 			suppressed ? LOG_U64(suppressed) : NULL);
 }
 
-static int checked(struct report *r, const struct gateway_answer *a)
+static int checked(struct report *r, const struct etcd_store_answer *a)
 {
 	r->renewals = 0;
 	r->shared = false;
-	if (gateway_true(a->root, "succeeded"))
+	if (etcd_store_true(a->root, "succeeded"))
 		return 0;
 	tell_shared(r);
 	begin_anew(r);
 	return 0;
 }
 
-static int wrote(struct report *r, const struct gateway_answer *a)
+static int wrote(struct report *r, const struct etcd_store_answer *a)
 {
 	struct page *page = &r->pages[r->page];
 
-	if (!gateway_true(a->root, "succeeded")) {
+	if (!etcd_store_true(a->root, "succeeded")) {
 		tell_shared(r);
 		page->revision = 0;
 		page->dirty = true; /* and it is still queued */
@@ -530,17 +530,17 @@ static bool find_address(struct report *r, uint64_t now_ms, uint64_t *ret_until_
 static const struct {
 	const char *api;
 	int (*build)(struct report *r, struct buffer *body);
-	int (*take)(struct report *r, const struct gateway_answer *a);
+	int (*take)(struct report *r, const struct etcd_store_answer *a);
 } errands[] = {
-	[GRANT] = {GATEWAY_GRANT, build_grant, granted},
-	[RENEW] = {GATEWAY_KEEP_ALIVE, build_renew, renewed},
-	[CHECK] = {GATEWAY_TXN, build_check, checked},
-	[GREET] = {GATEWAY_TXN, build_greet, greeted},
-	[GREET_ANEW] = {GATEWAY_TXN, build_greet_anew, greeted_anew},
-	[WRITE] = {GATEWAY_TXN, build_write, wrote},
+	[GRANT] = {ETCD_STORE_GRANT, build_grant, granted},
+	[RENEW] = {ETCD_STORE_KEEP_ALIVE, build_renew, renewed},
+	[CHECK] = {ETCD_STORE_TXN, build_check, checked},
+	[GREET] = {ETCD_STORE_TXN, build_greet, greeted},
+	[GREET_ANEW] = {ETCD_STORE_TXN, build_greet_anew, greeted_anew},
+	[WRITE] = {ETCD_STORE_TXN, build_write, wrote},
 };
 
-static void take(struct report *r, const struct gateway_answer *a)
+static void take(struct report *r, const struct etcd_store_answer *a)
 {
 	int e = errands[r->errand].take(r, a);
 
@@ -551,13 +551,13 @@ static void take(struct report *r, const struct gateway_answer *a)
 }
 
 static void ended(
-	void *arg, const struct kind_place *place, const struct transport_response *response)
+	void *arg, const struct kind_place *place, const struct http_client_response *response)
 {
 	enum kind_cause cause;
 	struct report *r = arg;
-	struct gateway_answer a;
+	struct etcd_store_answer a;
 	char why[FILE_WHY] = "";
-	int e = gateway_read(place, response, &a, &cause, why);
+	int e = etcd_store_read(place, response, &a, &cause, why);
 
 	backoff_ended(r->backoffs[r->address], r->begun_ms, response);
 	if (e == -EACCES && exchange_again(r->exchange, true))
@@ -565,7 +565,7 @@ static void ended(
 	r->exchange = NULL;
 	if (e == 0) {
 		take(r, &a);
-		gateway_answer_fini(&a);
+		etcd_store_answer_fini(&a);
 	} else {
 		if (e == -ESTALE)
 			r->lease = 0;
@@ -591,7 +591,7 @@ static int build(
 	void *arg, const struct kind_place *place, struct kind_request *request, char why[FILE_WHY])
 {
 	struct report *r = arg;
-	int e = gateway_begin(place, errands[r->errand].api, request);
+	int e = etcd_store_begin(place, errands[r->errand].api, request);
 
 	(void)why;
 	if (e == 0)

@@ -39,7 +39,7 @@ struct report;
 struct report_env {
 	const struct sys *sys;
 	struct loop *loop;
-	struct transport *transport;
+	struct http_client *transport;
 	struct backoffs *backoffs;
 	const char *ca_file;             /* NULL = the system's */
 	const struct settings *settings; /* with report.from */

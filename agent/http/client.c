@@ -34,7 +34,7 @@
 #define MAX_CONNECTIONS 256L /* of all servers; each has its own limit of transfers */
 #define MAX_IDLE_CONNECTIONS 64L
 
-struct transport {
+struct http_client {
 	struct loop *loop;
 	CURLM *multi;
 	struct loop_timer timer; /* libcurl's one timeout */
@@ -46,11 +46,11 @@ struct transport {
 };
 
 struct transfer {
-	struct transport *transport;
+	struct http_client *transport;
 	struct transfer *next, **link;
 	CURL *easy;
 	struct curl_slist *headers;
-	struct transport_response response;
+	struct http_client_response response;
 	struct connections_use use;
 	struct framing framing;
 	unsigned named;      /* rows of headers[] that came */
@@ -61,13 +61,13 @@ struct transfer {
 	size_t coded_bytes;    /* that came, before gunzip */
 	size_t max_bytes;
 	bool too_large;
-	bool broken;         /* the gzip body */
-	bool garbled;        /* what an error says cannot be decoded: it says nothing */
-	transport_line line; /* NULL: the body is kept whole */
+	bool broken;           /* the gzip body */
+	bool garbled;          /* what an error says cannot be decoded: it says nothing */
+	http_client_line line; /* NULL: the body is kept whole */
 	bool in_line, cancelled;
 	struct loop_timer idle; /* with line: nothing came for so long */
 	uint64_t idle_ms, heard_ms;
-	transport_done done;
+	http_client_done done;
 	void *arg;
 	uint64_t started_ms;
 	char error[CURL_ERROR_SIZE];
@@ -111,7 +111,7 @@ static void refuse_gzip(struct transfer *t, const char *why)
 	t->broken = true;
 }
 
-static bool has_digest(const struct transport_response *r)
+static bool has_digest(const struct http_client_response *r)
 {
 	return r->content_digest[0] || r->repr_digest[0] || r->digest[0];
 }
@@ -214,12 +214,12 @@ static const struct header {
 	/* it counts, must say the same, is refused, goes behind the first with a comma */
 	enum { LAST, EQUAL, ONCE, JOIN } second;
 	void (*copy)(char *to, size_t size, const char *value, size_t len);
-	size_t at, size; /* in struct transport_response */
+	size_t at, size; /* in struct http_client_response */
 } headers[] = {
 #define ROW(name, second, copy, field)                                                             \
 	{                                                                                          \
-		name, second, copy, offsetof(struct transport_response, field),                    \
-			sizeof(((struct transport_response *)0)->field)                            \
+		name, second, copy, offsetof(struct http_client_response, field),                  \
+			sizeof(((struct http_client_response *)0)->field)                          \
 	}
 	ROW("etag", EQUAL, copy_value, etag),
 	ROW("last-modified", EQUAL, copy_value, last_modified),
@@ -341,9 +341,9 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
 	return good ? len : 0;
 }
 
-static void reap(struct transport *transport);
+static void reap(struct http_client *transport);
 
-static void act(struct transport *t, curl_socket_t fd, int mask)
+static void act(struct http_client *t, curl_socket_t fd, int mask)
 {
 	int running;
 
@@ -365,7 +365,7 @@ static void timeout_due(void *arg)
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *watch_arg)
 {
-	struct transport *t = arg;
+	struct http_client *t = arg;
 	struct loop_watch *w = watch_arg;
 	unsigned events = what == CURL_POLL_IN    ? LOOP_READ
 			  : what == CURL_POLL_OUT ? LOOP_WRITE
@@ -391,7 +391,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *wa
 
 static int on_timer(CURLM *multi, long timeout_ms, void *arg)
 {
-	struct transport *t = arg;
+	struct http_client *t = arg;
 
 	(void)multi;
 	if (timeout_ms < 0)
@@ -403,41 +403,41 @@ static int on_timer(CURLM *multi, long timeout_ms, void *arg)
 
 /* ---- results ---- */
 
-static enum transport_result result_of(CURLcode code, long os_error)
+static enum http_client_result result_of(CURLcode code, long os_error)
 {
 	static const struct {
 		CURLcode code;
-		enum transport_result result;
+		enum http_client_result result;
 	} table[] = {
-		{CURLE_OPERATION_TIMEDOUT, TRANSPORT_TIMEOUT},
-		{CURLE_COULDNT_RESOLVE_HOST, TRANSPORT_NETWORK},
-		{CURLE_COULDNT_RESOLVE_PROXY, TRANSPORT_NETWORK},
-		{CURLE_PARTIAL_FILE, TRANSPORT_NETWORK},
-		{CURLE_GOT_NOTHING, TRANSPORT_NETWORK},
-		{CURLE_SEND_ERROR, TRANSPORT_NETWORK},
-		{CURLE_RECV_ERROR, TRANSPORT_NETWORK},
-		{CURLE_HTTP2, TRANSPORT_NETWORK},
-		{CURLE_HTTP2_STREAM, TRANSPORT_NETWORK},
-		{CURLE_SSL_CONNECT_ERROR, TRANSPORT_TLS},
-		{CURLE_PEER_FAILED_VERIFICATION, TRANSPORT_TLS},
-		{CURLE_SSL_CERTPROBLEM, TRANSPORT_HOST},
-		{CURLE_SSL_CLIENTCERT, TRANSPORT_TLS},
-		{CURLE_SSL_CIPHER, TRANSPORT_TLS},
-		{CURLE_SSL_CACERT_BADFILE, TRANSPORT_HOST},
-		{CURLE_SSL_CRL_BADFILE, TRANSPORT_HOST},
-		{CURLE_SSL_ISSUER_ERROR, TRANSPORT_TLS},
-		{CURLE_SSL_INVALIDCERTSTATUS, TRANSPORT_TLS},
-		{CURLE_SSL_ENGINE_NOTFOUND, TRANSPORT_TLS},
+		{CURLE_OPERATION_TIMEDOUT, HTTP_CLIENT_TIMEOUT},
+		{CURLE_COULDNT_RESOLVE_HOST, HTTP_CLIENT_NETWORK},
+		{CURLE_COULDNT_RESOLVE_PROXY, HTTP_CLIENT_NETWORK},
+		{CURLE_PARTIAL_FILE, HTTP_CLIENT_NETWORK},
+		{CURLE_GOT_NOTHING, HTTP_CLIENT_NETWORK},
+		{CURLE_SEND_ERROR, HTTP_CLIENT_NETWORK},
+		{CURLE_RECV_ERROR, HTTP_CLIENT_NETWORK},
+		{CURLE_HTTP2, HTTP_CLIENT_NETWORK},
+		{CURLE_HTTP2_STREAM, HTTP_CLIENT_NETWORK},
+		{CURLE_SSL_CONNECT_ERROR, HTTP_CLIENT_TLS},
+		{CURLE_PEER_FAILED_VERIFICATION, HTTP_CLIENT_TLS},
+		{CURLE_SSL_CERTPROBLEM, HTTP_CLIENT_HOST},
+		{CURLE_SSL_CLIENTCERT, HTTP_CLIENT_TLS},
+		{CURLE_SSL_CIPHER, HTTP_CLIENT_TLS},
+		{CURLE_SSL_CACERT_BADFILE, HTTP_CLIENT_HOST},
+		{CURLE_SSL_CRL_BADFILE, HTTP_CLIENT_HOST},
+		{CURLE_SSL_ISSUER_ERROR, HTTP_CLIENT_TLS},
+		{CURLE_SSL_INVALIDCERTSTATUS, HTTP_CLIENT_TLS},
+		{CURLE_SSL_ENGINE_NOTFOUND, HTTP_CLIENT_TLS},
 	};
 
 	if (code == CURLE_OK)
-		return TRANSPORT_OK;
+		return HTTP_CLIENT_OK;
 	if (code == CURLE_COULDNT_CONNECT)
-		return os_error == ECONNREFUSED ? TRANSPORT_REFUSED : TRANSPORT_NETWORK;
+		return os_error == ECONNREFUSED ? HTTP_CLIENT_REFUSED : HTTP_CLIENT_NETWORK;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (table[i].code == code)
 			return table[i].result;
-	return TRANSPORT_PROTOCOL;
+	return HTTP_CLIENT_PROTOCOL;
 }
 
 /* Seconds or a date; of a date, the distance from the server's own. What is past or cannot be read
@@ -449,7 +449,7 @@ static uint64_t advice_ms(const struct transfer *t)
 	time_t then, now;
 
 	if (!text[0])
-		return TRANSPORT_NO_ADVICE;
+		return HTTP_CLIENT_NO_ADVICE;
 	if (!text[digits])
 		return digits > 9 ? UINT32_MAX * UINT64_C(1000)
 				  : strtoul(text, NULL, 10) * UINT64_C(1000);
@@ -537,7 +537,7 @@ static const char *advice_for(const char *said)
 /* libcurl's own words, and what to do. */
 static void explain(struct transfer *t, CURLcode code)
 {
-	struct transport_response *r = &t->response;
+	struct http_client_response *r = &t->response;
 	const char *said = t->error[0] ? t->error : curl_easy_strerror(code);
 	const char *advice = advice_for(said);
 
@@ -569,19 +569,19 @@ static int64_t certificates_end_ms(const struct transfer *t)
 /* Says why there is no answer. */
 static void tell_failure(struct transfer *t, CURLcode code)
 {
-	struct transport_response *r = &t->response;
+	struct http_client_response *r = &t->response;
 
-	if (r->result == TRANSPORT_TOO_LARGE)
+	if (r->result == HTTP_CLIENT_TOO_LARGE)
 		snprintf(r->message, sizeof(r->message),
 			"the body is larger than the limit of %zu bytes", t->max_bytes);
 	else if (t->refused)
 		snprintf(r->message, sizeof(r->message),
 			"the answer is malformed: %s: mend the server, or the proxy before it",
 			t->refused);
-	else if (r->result == TRANSPORT_REFUSED)
+	else if (r->result == HTTP_CLIENT_REFUSED)
 		snprintf(r->message, sizeof(r->message),
 			"connection refused: is the server running?");
-	else if (r->result == TRANSPORT_TIMEOUT)
+	else if (r->result == HTTP_CLIENT_TIMEOUT)
 		snprintf(r->message, sizeof(r->message), "timed out: %s",
 			t->error[0] ? t->error : curl_easy_strerror(code));
 	else if (code == CURLE_PARTIAL_FILE)
@@ -608,7 +608,7 @@ static void end_body(struct transfer *t)
 
 static void finish_response(struct transfer *t, CURLcode code)
 {
-	struct transport_response *r = &t->response;
+	struct http_client_response *r = &t->response;
 	long os_error = 0;
 	curl_off_t sent_us = 0, lookup_us = 0;
 
@@ -623,18 +623,18 @@ static void finish_response(struct transfer *t, CURLcode code)
 	r->duration_ms = loop_now_ms(t->transport->loop) - t->started_ms;
 	if (code == CURLE_OK)
 		end_body(t);
-	r->result = t->too_large ? TRANSPORT_TOO_LARGE
-		    : t->broken  ? TRANSPORT_CODING
-		    : t->refused ? TRANSPORT_PROTOCOL
+	r->result = t->too_large ? HTTP_CLIENT_TOO_LARGE
+		    : t->broken  ? HTTP_CLIENT_CODING
+		    : t->refused ? HTTP_CLIENT_PROTOCOL
 				 : result_of(code, os_error);
-	if (r->result != TRANSPORT_OK)
+	if (r->result != HTTP_CLIENT_OK)
 		tell_failure(t, code);
 }
 
 /* ---- transfers ---- */
 
 /* When nothing is under way, memory goes back to the system. */
-static void trim(struct transport *transport)
+static void trim(struct http_client *transport)
 {
 	if (transport->transfers || !transport->made)
 		return;
@@ -646,7 +646,7 @@ static void trim(struct transport *transport)
 
 static void release(struct transfer *t)
 {
-	struct transport *transport = t->transport;
+	struct http_client *transport = t->transport;
 
 	*t->link = t->next;
 	if (t->next)
@@ -670,7 +670,7 @@ static void release(struct transfer *t)
 static void idle_due(void *arg)
 {
 	struct transfer *t = arg;
-	struct transport_response *r = &t->response;
+	struct http_client_response *r = &t->response;
 	uint64_t now_ms = loop_now_ms(t->transport->loop);
 	curl_off_t sent_us = 0;
 
@@ -680,8 +680,8 @@ static void idle_due(void *arg)
 	}
 	curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
 	r->sent = sent_us > 0;
-	r->result = TRANSPORT_TIMEOUT;
-	r->retry_after_ms = TRANSPORT_NO_ADVICE;
+	r->result = HTTP_CLIENT_TIMEOUT;
+	r->retry_after_ms = HTTP_CLIENT_NO_ADVICE;
 	r->duration_ms = now_ms - t->started_ms;
 	snprintf(r->message, sizeof(r->message), "timed out: nothing came for %llu ms",
 		(unsigned long long)t->idle_ms);
@@ -702,7 +702,7 @@ static bool start_again(struct transfer *t)
 }
 
 /* Tells the transfers that have ended. */
-static void reap(struct transport *transport)
+static void reap(struct http_client *transport)
 {
 	struct CURLMsg *m;
 	int left;
@@ -739,7 +739,7 @@ static int add_header(struct transfer *t, const char *line)
 }
 
 /* Lines are read as they come, which a decoder need not give them out. */
-static int add_headers(struct transfer *t, const struct transport_request *q)
+static int add_headers(struct transfer *t, const struct http_client_request *q)
 {
 	int r = q->line ? 0 : add_header(t, "Accept-Encoding: gzip");
 
@@ -799,7 +799,7 @@ static int set_safety(CURL *e)
 }
 
 /* Which connection it may go out on. Over HTTP/1.x the server is told that none follows. */
-static int lend_connection(struct transfer *t, const struct transport_request *q)
+static int lend_connection(struct transfer *t, const struct http_client_request *q)
 {
 	const struct connections_wish wish = {
 		.document = q->document,
@@ -823,7 +823,7 @@ static long at_least(uint64_t ms, uint64_t least)
 }
 
 /* Nothing is set that is NULL: libcurl's own default stands. */
-static int set_texts(CURL *e, const struct transport_request *q)
+static int set_texts(CURL *e, const struct http_client_request *q)
 {
 	const struct {
 		CURLoption option;
@@ -848,12 +848,12 @@ static int set_texts(CURL *e, const struct transport_request *q)
 	return 0;
 }
 
-static bool is_method(const struct transport_request *q, const char *method)
+static bool is_method(const struct http_client_request *q, const char *method)
 {
 	return q->method && strcmp(q->method, method) == 0;
 }
 
-static CURLcode set_body(CURL *e, const struct transport_request *q)
+static CURLcode set_body(CURL *e, const struct http_client_request *q)
 {
 	CURLcode bad = curl_easy_setopt(e, CURLOPT_POST, 1L);
 
@@ -864,7 +864,7 @@ static CURLcode set_body(CURL *e, const struct transport_request *q)
 	return bad;
 }
 
-static CURLcode set_limits(CURL *e, const struct transport_request *q)
+static CURLcode set_limits(CURL *e, const struct http_client_request *q)
 {
 	uint64_t idle_ms = q->idle_ms ? q->idle_ms : q->timeout_ms / 2;
 	CURLcode bad = CURLE_OK;
@@ -880,7 +880,7 @@ static CURLcode set_limits(CURL *e, const struct transport_request *q)
 	return bad;
 }
 
-static int set_request(struct transfer *t, const struct transport_request *q)
+static int set_request(struct transfer *t, const struct http_client_request *q)
 {
 	CURL *e = t->easy;
 	CURLcode bad = set_limits(e, q);
@@ -899,7 +899,7 @@ static int set_request(struct transfer *t, const struct transport_request *q)
 	return bad ? -EINVAL : set_texts(e, q);
 }
 
-static int make_multi(struct transport *t)
+static int make_multi(struct http_client *t)
 {
 	CURLMcode bad = CURLM_OK;
 
@@ -920,7 +920,7 @@ static int make_multi(struct transport *t)
 
 /* The connections kept alive belong to the multi handle: they go with it. If no new one can be made
  * the old one stays, and its dead connections cost a timeout each. */
-static void renew(struct transport *t)
+static void renew(struct http_client *t)
 {
 	CURLM *old = t->multi;
 
@@ -935,8 +935,8 @@ static void renew(struct transport *t)
 	t->forget = false;
 }
 
-int transport_start(struct transport *transport, const struct transport_request *q,
-	transport_done done, void *arg, struct transfer **ret_transfer)
+int http_client_start(struct http_client *transport, const struct http_client_request *q,
+	http_client_done done, void *arg, struct transfer **ret_transfer)
 {
 	struct transfer *t = calloc(1, sizeof(*t));
 	int r = -ENOMEM;
@@ -985,7 +985,7 @@ fail:
 	return r;
 }
 
-void transport_cancel(struct transfer *t)
+void http_client_cancel(struct transfer *t)
 {
 	t->cancelled = true;
 	if (!t->in_line) /* else libcurl has it: it ends when the call returns */
@@ -994,9 +994,9 @@ void transport_cancel(struct transfer *t)
 
 /* ---- the transport ---- */
 
-struct transport *transport_new(struct loop *l)
+struct http_client *http_client_new(struct loop *l)
 {
-	struct transport *t = calloc(1, sizeof(*t));
+	struct http_client *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
@@ -1006,11 +1006,11 @@ struct transport *transport_new(struct loop *l)
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK && t->connections &&
 		make_multi(t) == 0)
 		return t;
-	transport_free(t);
+	http_client_free(t);
 	return NULL;
 }
 
-void transport_free(struct transport *t)
+void http_client_free(struct http_client *t)
 {
 	if (!t)
 		return;
@@ -1025,18 +1025,18 @@ void transport_free(struct transport *t)
 	free(t);
 }
 
-void transport_forget(struct transport *t)
+void http_client_forget(struct http_client *t)
 {
 	t->forget = true;
 	connections_forget(t->connections);
 }
 
-void transport_examine(struct transport *t)
+void http_client_examine(struct http_client *t)
 {
 	t->examine = true;
 }
 
-const char *transport_version(void)
+const char *http_client_version(void)
 {
 	return curl_version();
 }

@@ -8,9 +8,9 @@
  * CLOEXEC sockets. Connections are kept alive and shared by all transfers of one transport. HTTP/2
  * over TLS where the server has it.
  *
- * Threads: the loop's. Ownership: the request is copied by transport_start(); the response belongs
- * to the transport and is lent to done(). libcurl is used in client.c and
- * connections.c only.
+ * Threads: the loop's. Ownership: the request is copied by http_client_start(); the response
+ * belongs to the transport and is lent to done(). libcurl is used in client.c and connections.c
+ * only.
  */
 #ifndef PULLET_TRANSPORT_H
 #define PULLET_TRANSPORT_H
@@ -21,39 +21,40 @@
 #include "lib/buffer.h"
 #include "base/loop.h"
 
-#define TRANSPORT_NO_ADVICE UINT64_MAX
-#define TRANSPORT_DIGESTS 512 /* bytes of one of the digest headers */
+#define HTTP_CLIENT_NO_ADVICE UINT64_MAX
+#define HTTP_CLIENT_DIGESTS 512 /* bytes of one of the digest headers */
 
-struct transport;
+struct http_client;
 struct transfer;
 
-enum transport_result {
-	TRANSPORT_OK,        /* a response came in whole: look at status */
-	TRANSPORT_TIMEOUT,   /* a time limit passed: connect, low speed, total */
-	TRANSPORT_REFUSED,   /* connection refused */
-	TRANSPORT_NETWORK,   /* name not found, unreachable, reset, cut short */
-	TRANSPORT_TLS,       /* certificate or handshake */
-	TRANSPORT_HOST,      /* a file of tls: cannot be used; the server was asked nothing */
-	TRANSPORT_TOO_LARGE, /* body over max_bytes */
-	TRANSPORT_CODING,    /* it came whole, but its gzip body is broken */
-	TRANSPORT_PROTOCOL,  /* not HTTP, bad URL, an answer that may mean two things, anything else
-			      */
-	TRANSPORT_RESULTS
+enum http_client_result {
+	HTTP_CLIENT_OK,        /* a response came in whole: look at status */
+	HTTP_CLIENT_TIMEOUT,   /* a time limit passed: connect, low speed, total */
+	HTTP_CLIENT_REFUSED,   /* connection refused */
+	HTTP_CLIENT_NETWORK,   /* name not found, unreachable, reset, cut short */
+	HTTP_CLIENT_TLS,       /* certificate or handshake */
+	HTTP_CLIENT_HOST,      /* a file of tls: cannot be used; the server was asked nothing */
+	HTTP_CLIENT_TOO_LARGE, /* body over max_bytes */
+	HTTP_CLIENT_CODING,    /* it came whole, but its gzip body is broken */
+	HTTP_CLIENT_PROTOCOL,  /* not HTTP, bad URL, an answer that may mean two things, anything
+				* else
+				*/
+	HTTP_CLIENT_RESULTS
 };
 
-struct transport_response;
-typedef void (*transport_line)(void *arg, const struct transport_response *line);
+struct http_client_response;
+typedef void (*http_client_line)(void *arg, const struct http_client_response *line);
 /* May take the bodies out of the response. */
-typedef void (*transport_done)(void *arg, struct transport_response *response);
+typedef void (*http_client_done)(void *arg, struct http_client_response *response);
 
-struct transport_tls {   /* PEM files, borrowed; NULL = none */
+struct http_client_tls { /* PEM files, borrowed; NULL = none */
 	const char *ca;  /* certificate authorities; NULL = the system's */
 	const char *crl; /* certificates that were revoked, of every authority in the chain */
 	const char *cert, *key; /* the client's; key NULL = in the same file */
 	bool only_1_3;          /* else 1.2 at least */
 };
 
-struct transport_request {
+struct http_client_request {
 	const char *url;
 	const char *unix_socket; /* connect to this socket instead, or NULL */
 	const char *method;      /* NULL = GET; POST and PUT send the body */
@@ -61,7 +62,7 @@ struct transport_request {
 	size_t body_len;
 	const char *const *headers;  /* "Name: value", NULL-terminated; or NULL */
 	const char *user, *password; /* basic authentication; NULL = none */
-	struct transport_tls tls;
+	struct http_client_tls tls;
 	size_t max_bytes;    /* of the decoded body */
 	uint64_t timeout_ms; /* total */
 	uint64_t connect_timeout_ms;
@@ -74,24 +75,24 @@ struct transport_request {
 	 * that is lent for the call: an answer without an end. Nothing is kept then, max_bytes is
 	 * that of a line, idle_ms takes the place of timeout_ms; a last line without its end is
 	 * not handed out. May cancel the transfer, and must call nothing else of its transport. */
-	transport_line line;
+	http_client_line line;
 	/* nothing came for so long: a timeout, up to 5 s later (libcurl looks at an average); in
 	 * whole seconds; 0 = half of timeout_ms */
 	uint64_t idle_ms;
 };
 
-struct transport_response {
-	enum transport_result result;
+struct http_client_response {
+	enum http_client_result result;
 	char message[360];       /* when result is not OK: one sentence, without secrets */
 	bool sent;               /* a connection stood and the request went out on it */
 	long status;             /* HTTP status, 0 when none came */
 	uint64_t retry_after_ms; /* as the server asks; what cannot be read is 0;
-				    TRANSPORT_NO_ADVICE */
+				    HTTP_CLIENT_NO_ADVICE */
 	char etag[256];          /* as sent, with quotes and W/; "" = none (or longer than fits) */
 	char last_modified[64];
 	/* all lines of Content-Digest, Repr-Digest (RFC 9530), Digest (RFC 3230), with commas */
-	char content_digest[TRANSPORT_DIGESTS], repr_digest[TRANSPORT_DIGESTS],
-		digest[TRANSPORT_DIGESTS];
+	char content_digest[HTTP_CLIENT_DIGESTS], repr_digest[HTTP_CLIENT_DIGESTS],
+		digest[HTTP_CLIENT_DIGESTS];
 	char content_type[128];    /* without parameters, lower case */
 	char content_encoding[32]; /* as sent; gzip is decoded in body */
 	char server_date[64];
@@ -108,25 +109,25 @@ struct transport_response {
 	uint64_t duration_ms;
 	uint64_t lookup_ms; /* of that: until the server's name was found */
 	/* the first of the server's certificates to expire, since 1970; 0 = not known: no TLS, a
-	 * connection that stood before, or no transport_examine() */
+	 * connection that stood before, or no http_client_examine() */
 	int64_t certificates_end_ms;
 };
 
-struct transport *transport_new(struct loop *l);
+struct http_client *http_client_new(struct loop *l);
 /* Cancels what runs (without calling done) and frees. */
-void transport_free(struct transport *t);
+void http_client_free(struct http_client *t);
 /* Starts a transfer. done(arg, response) is called once, later, from the loop (never from inside
- * transport_start), unless cancelled before. 0 and *ret_transfer, or -errno. */
-int transport_start(struct transport *t, const struct transport_request *request,
-	transport_done done, void *arg, struct transfer **ret_transfer);
+ * http_client_start), unless cancelled before. 0 and *ret_transfer, or -errno. */
+int http_client_start(struct http_client *t, const struct http_client_request *request,
+	http_client_done done, void *arg, struct transfer **ret_transfer);
 /* Takes the transfer, ends it at once; done() is not called. Never blocks, not even in the middle
  * of a name look-up. */
-void transport_cancel(struct transfer *transfer);
+void http_client_cancel(struct transfer *transfer);
 /* Connections that are kept alive may be dead (the machine slept): use none of them again. */
-void transport_forget(struct transport *t);
+void http_client_forget(struct http_client *t);
 /* From now on answers tell of the server's certificates too. */
-void transport_examine(struct transport *t);
+void http_client_examine(struct http_client *t);
 /* Library versions, for --version. */
-const char *transport_version(void);
+const char *http_client_version(void);
 
 #endif

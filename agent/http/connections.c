@@ -302,7 +302,7 @@ static bool has_unread(const struct connections_use *u)
 	if (!u->trust)
 		return false;
 	ssl = ssl_of(u);
-	return !ssl || tlsread_has_unread(ssl);
+	return !ssl || tls_read_has_unread(ssl);
 }
 
 /* A connection stands and the request is about to go out on it. One that was made for it is not

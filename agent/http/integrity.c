@@ -76,7 +76,7 @@ static void show(const unsigned char *digest, char ret_text[17])
 }
 
 /* True (1), false (0) or -ENOMEM; ret_first is what the bytes that came are. */
-static int fits(const struct algorithm *a, const struct transport_response *r,
+static int fits(const struct algorithm *a, const struct http_client_response *r,
 	const unsigned char *given, unsigned char ret_first[DIGEST_SHA512])
 {
 	const struct buffer *const bodies[] = {r->coded.len ? &r->coded : NULL, &r->body};
@@ -97,7 +97,7 @@ static int fits(const struct algorithm *a, const struct transport_response *r,
 	return 0;
 }
 
-static int check_member(const struct transport_response *r, const char *header,
+static int check_member(const struct http_client_response *r, const char *header,
 	const struct member *m, const struct algorithm *a, char why[INTEGRITY_WHY])
 {
 	unsigned char given[DIGEST_SHA512], real[DIGEST_SHA512];
@@ -121,7 +121,7 @@ static int check_member(const struct transport_response *r, const char *header,
 	return -EINVAL;
 }
 
-int integrity_check(const struct transport_response *r, char ret_why[INTEGRITY_WHY],
+int integrity_check(const struct http_client_response *r, char ret_why[INTEGRITY_WHY],
 	char ret_note[INTEGRITY_WHY])
 {
 	const struct {

@@ -20,7 +20,7 @@
 /* Holds the digests of a whole answer against its body. 0: all that are known fit, and
  * ret_note is a sentence when there are only others, else ""; -EINVAL with ret_why, such as
  * "SHA-256 is 37b1..., its Repr-Digest says 0ca5..."; -ENOMEM, said in ret_why as well. */
-int integrity_check(const struct transport_response *r, char ret_why[INTEGRITY_WHY],
+int integrity_check(const struct http_client_response *r, char ret_why[INTEGRITY_WHY],
 	char ret_note[INTEGRITY_WHY]);
 
 #endif

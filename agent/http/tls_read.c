@@ -6,7 +6,7 @@
 
 #include <openssl/ssl.h>
 
-bool tlsread_has_unread(const void *ssl)
+bool tls_read_has_unread(const void *ssl)
 {
 	return SSL_has_pending(ssl);
 }

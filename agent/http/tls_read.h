@@ -5,6 +5,6 @@
 #include <stdbool.h>
 
 /* Tells whether bytes of this connection (an SSL *) have left the kernel and were not read yet. */
-bool tlsread_has_unread(const void *ssl);
+bool tls_read_has_unread(const void *ssl);
 
 #endif

@@ -144,7 +144,7 @@ static void adopt(struct client *c)
 
 /* ---- shares ---- */
 
-const char *client_busy(const struct client *c)
+const char *clients_busy(const struct client *c)
 {
 	switch (c->busy) {
 	case SHARE_ROOM:
@@ -231,7 +231,7 @@ static void find_place(struct client *c)
 {
 	uint64_t now_ms = loop_now_ms(c->all->loop);
 
-	peer_identify(&sys_real, client_fd(c), *c->all->operators, &c->peer);
+	peer_identify(&sys_real, clients_fd(c), *c->all->operators, &c->peer);
 	while (c->peer.right < RIGHT_OWN) {
 		struct share_held held = count_held(c, false);
 		enum share share = share_check(c->all->max, &c->peer, &held, 1);
@@ -250,23 +250,23 @@ static void find_place(struct client *c)
 static void send_busy(const struct client *c)
 {
 	char body[256], text[512];
-	int len = snprintf(body, sizeof(body), "{\"error\":\"%s\"}\n", client_busy(c));
+	int len = snprintf(body, sizeof(body), "{\"error\":\"%s\"}\n", clients_busy(c));
 
 	len = snprintf(text, sizeof(text),
 		"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
 		"Content-Length: %d\r\nConnection: close\r\n\r\n%s",
 		len, body);
-	(void)!send(client_fd(c), text, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	(void)!send(clients_fd(c), text, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void end_client(struct client *c)
 {
 	if (c->busy && c->phase == READING)
 		send_busy(c);
-	client_drop(c);
+	clients_drop(c);
 }
 
-bool client_may_write(const struct client *c, size_t len)
+bool clients_may_write(const struct client *c, size_t len)
 {
 	const struct clients *s = c->all;
 	struct share_held held = {0};
@@ -461,31 +461,31 @@ struct client *clients_find(const struct clients *s, struct evhttp_request *requ
 	return c;
 }
 
-void client_thinks(struct client *c, void (*gone)(void *arg), void *arg)
+void clients_thinks(struct client *c, void (*gone)(void *arg), void *arg)
 {
 	c->gone = gone;
 	c->gone_arg = arg;
 	enter(c, THINKING, 0);
 }
 
-void client_writes(struct client *c, size_t len)
+void clients_writes(struct client *c, size_t len)
 {
 	c->gone = NULL;
 	enter(c, WRITING, len);
 	bufferevent_disable(evhttp_connection_get_bufferevent(c->connection), EV_READ);
 }
 
-void client_reads(struct client *c)
+void clients_reads(struct client *c)
 {
 	enter(c, READING, 0);
 }
 
-void client_drop(struct client *c)
+void clients_drop(struct client *c)
 {
 	evhttp_connection_free(c->connection);
 }
 
-int client_fd(const struct client *c)
+int clients_fd(const struct client *c)
 {
 	return bufferevent_getfd(evhttp_connection_get_bufferevent(c->connection));
 }

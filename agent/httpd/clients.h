@@ -51,18 +51,18 @@ void clients_accept(struct clients *s, struct evconnlistener *listener);
 /* Whose request it is. NULL: of a connection that there was no memory for here. */
 struct client *clients_find(const struct clients *s, struct evhttp_request *request);
 /* NULL, or why its request is not for the handler: one sentence. */
-const char *client_busy(const struct client *c);
+const char *clients_busy(const struct client *c);
 /* May an answer of len bytes go out to it? False is counted as refused. */
-bool client_may_write(const struct client *c, size_t len);
+bool clients_may_write(const struct client *c, size_t len);
 /* A request of it is with the handler; gone is called when the connection ends before
- * client_writes(), by whomsoever. */
-void client_thinks(struct client *c, void (*gone)(void *arg), void *arg);
+ * clients_writes(), by whomsoever. */
+void clients_thinks(struct client *c, void (*gone)(void *arg), void *arg);
 /* An answer was given to evhttp, which has len bytes beside its headers. */
-void client_writes(struct client *c, size_t len);
+void clients_writes(struct client *c, size_t len);
 /* All of that is sent: the next request may come. */
-void client_reads(struct client *c);
+void clients_reads(struct client *c);
 /* Ends the connection; gone is called. */
-void client_drop(struct client *c);
-int client_fd(const struct client *c);
+void clients_drop(struct client *c);
+int clients_fd(const struct client *c);
 
 #endif

@@ -116,7 +116,7 @@ static void lost(void *arg)
 static void answered(struct evhttp_request *request, void *arg)
 {
 	(void)request;
-	client_reads(arg);
+	clients_reads(arg);
 }
 
 /* A parameter may come without a value, as "verbose": evhttp wants its "=". 0 or -1. */
@@ -161,7 +161,7 @@ static void refuse(
 	close_after(request);
 	evhttp_send_reply(request, status, reason(status), b);
 	if (c)
-		client_writes(c, 0);
+		clients_writes(c, 0);
 	if (b)
 		evbuffer_free(b);
 }
@@ -186,7 +186,7 @@ static void received(struct evhttp_request *request, void *arg)
 	struct httpd *h = arg;
 	struct httpd_request *r = calloc(1, sizeof(*r));
 	struct client *c = clients_find(h->clients, request);
-	const char *busy = c ? client_busy(c) : BUSY;
+	const char *busy = c ? clients_busy(c) : BUSY;
 	int status;
 
 	if (c)
@@ -213,7 +213,7 @@ static void received(struct evhttp_request *request, void *arg)
 	}
 	if (httpd_method(r) == HTTPD_OTHER)
 		close_after(request);
-	client_thinks(c, lost, r);
+	clients_thinks(c, lost, r);
 	h->handle(h->arg, r);
 }
 
@@ -433,7 +433,7 @@ bool httpd_is_tcp(const struct httpd_request *r)
 
 void httpd_peer(const struct httpd_request *r, struct peer *ret_peer)
 {
-	peer_identify(&sys_real, client_fd(r->client), r->httpd->operators, ret_peer);
+	peer_identify(&sys_real, clients_fd(r->client), r->httpd->operators, ret_peer);
 }
 
 bool httpd_may_see_values(const struct httpd_request *r)
@@ -449,7 +449,7 @@ static void hung_up(evutil_socket_t fd, short events, void *arg)
 	const struct httpd_request *r = arg;
 
 	(void)fd, (void)events;
-	client_drop(r->client);
+	clients_drop(r->client);
 }
 
 void httpd_on_gone(struct httpd_request *r, void (*gone)(void *arg), void *arg)
@@ -462,7 +462,7 @@ void httpd_on_gone(struct httpd_request *r, void (*gone)(void *arg), void *arg)
 	if (!gone)
 		return;
 	r->closed =
-		event_new(loop_base(r->httpd->loop), client_fd(r->client), EV_CLOSED, hung_up, r);
+		event_new(loop_base(r->httpd->loop), clients_fd(r->client), EV_CLOSED, hung_up, r);
 	if (r->closed)
 		event_add(r->closed, NULL);
 }
@@ -481,7 +481,7 @@ void httpd_reply(
 	bool sends = httpd_method(r) != HTTPD_HEAD && status != 304;
 	char length[24];
 
-	if (!b || (sends && !client_may_write(c, len)) || /* others do not read */
+	if (!b || (sends && !clients_may_write(c, len)) || /* others do not read */
 		(sends && len && evbuffer_add(b, body, len))) {
 		static const char busy[] = "{\"error\":\"" BUSY "\"}\n";
 
@@ -498,7 +498,7 @@ void httpd_reply(
 	}
 	release(r);
 	evhttp_send_reply(request, status, reason(status), b);
-	client_writes(c, sends ? len : 0);
+	clients_writes(c, sends ? len : 0);
 	if (b)
 		evbuffer_free(b);
 }

@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "notify/probe.h"
 
-struct aftermath {
-	struct aftermath_options o;
+struct notify {
+	struct notify_options o;
 	struct reload *reload; /* NULL: no rules */
 	struct probe *probe;   /* runs */
 	enum probe_state state;
@@ -22,12 +22,12 @@ struct aftermath {
 	struct log_limit log_limit;
 };
 
-bool aftermath_wanted(const struct settings_config *config)
+bool notify_wanted(const struct settings_config *config)
 {
 	return config->reload.rule_count || config->probe.argv || config->probe.url;
 }
 
-static bool has_probe(const struct aftermath *a)
+static bool has_probe(const struct notify *a)
 {
 	return a->o.config->probe.argv || a->o.config->probe.url;
 }
@@ -36,7 +36,7 @@ static bool has_probe(const struct aftermath *a)
 
 static void probed(void *arg, bool good, const char *why)
 {
-	struct aftermath *a = arg;
+	struct notify *a = arg;
 
 	a->probe = NULL;
 	a->state = good ? PROBE_GOOD : PROBE_BAD;
@@ -55,7 +55,7 @@ static void probed(void *arg, bool good, const char *why)
 }
 
 /* The application knows what stands: watch it. */
-static void watch(struct aftermath *a)
+static void watch(struct notify *a)
 {
 	const struct probe_options options = {
 		.loop = a->o.loop,
@@ -82,7 +82,7 @@ static void watch(struct aftermath *a)
 
 /* ---- reload ---- */
 
-static void tell_of(struct aftermath *a, const struct reload_result *r)
+static void tell_of(struct notify *a, const struct reload_result *r)
 {
 	unsigned suppressed;
 
@@ -102,7 +102,7 @@ static void tell_of(struct aftermath *a, const struct reload_result *r)
 
 static void reloaded(void *arg, const struct reload_result *r)
 {
-	struct aftermath *a = arg;
+	struct notify *a = arg;
 
 	tell_of(a, r);
 	if (!r->ok)
@@ -113,7 +113,7 @@ static void reloaded(void *arg, const struct reload_result *r)
 		watch(a);
 }
 
-void aftermath_published(struct aftermath *a, uint64_t generation, char *const *keys, size_t count,
+void notify_published(struct notify *a, uint64_t generation, char *const *keys, size_t count,
 	bool all, bool stays)
 {
 	probe_free(a->probe); /* of a version that stands no more */
@@ -137,9 +137,9 @@ void aftermath_published(struct aftermath *a, uint64_t generation, char *const *
 
 /* ---- outside ---- */
 
-struct aftermath *aftermath_new(const struct aftermath_options *options)
+struct notify *notify_new(const struct notify_options *options)
 {
-	struct aftermath *a = calloc(1, sizeof(*a));
+	struct notify *a = calloc(1, sizeof(*a));
 	const struct settings_config *c = options->config;
 
 	if (!a)
@@ -172,7 +172,7 @@ struct aftermath *aftermath_new(const struct aftermath_options *options)
 	return a;
 }
 
-void aftermath_free(struct aftermath *a)
+void notify_free(struct notify *a)
 {
 	if (!a)
 		return;
@@ -181,9 +181,9 @@ void aftermath_free(struct aftermath *a)
 	free(a);
 }
 
-void aftermath_status(struct aftermath *a, struct aftermath_status *ret_status)
+void notify_status(struct notify *a, struct notify_status *ret_status)
 {
-	*ret_status = (struct aftermath_status){
+	*ret_status = (struct notify_status){
 		.has_reload = a->reload,
 		.has_probe = has_probe(a),
 		.probe = a->state,

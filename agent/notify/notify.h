@@ -14,9 +14,9 @@
 #include "settings/settings.h"
 #include "http/client.h"
 
-struct aftermath;
+struct notify;
 
-struct aftermath_calls {
+struct notify_calls {
 	void (*remember)(void *arg); /* the ledger has changed: write it */
 	/* The probe of this generation, which still stands, has failed: take it back. */
 	void (*bad)(void *arg, uint64_t generation, const char *why);
@@ -24,20 +24,20 @@ struct aftermath_calls {
 	void (*scrub)(void *arg, struct buffer *out, const char *text, size_t len);
 };
 
-struct aftermath_options {
+struct notify_options {
 	struct loop *loop;
-	struct transport *transport;
+	struct http_client *transport;
 	const char *ca_file;
 	const struct settings_config *config;
 	struct ledger *ledger;
 	uint64_t standing; /* generation that stands when this begins; 0 = none */
-	const struct aftermath_calls *calls;
+	const struct notify_calls *calls;
 	void *arg;
 };
 
 enum probe_state { PROBE_NONE, PROBE_WAITING, PROBE_WATCHING, PROBE_GOOD, PROBE_BAD };
 
-struct aftermath_status {
+struct notify_status {
 	bool has_reload, has_probe;
 	struct reload_status reload;
 	enum probe_state probe;
@@ -47,13 +47,13 @@ struct aftermath_status {
 };
 
 /* Does this config need one? */
-bool aftermath_wanted(const struct settings_config *config);
+bool notify_wanted(const struct settings_config *config);
 /* Begins with what was not finished before a restart. NULL when there is no memory. */
-struct aftermath *aftermath_new(const struct aftermath_options *options);
-void aftermath_free(struct aftermath *a);
+struct notify *notify_new(const struct notify_options *options);
+void notify_free(struct notify *a);
 /* A generation was published. stays: no probe, it is known to be good. */
-void aftermath_published(struct aftermath *a, uint64_t generation, char *const *keys, size_t count,
+void notify_published(struct notify *a, uint64_t generation, char *const *keys, size_t count,
 	bool all, bool stays);
-void aftermath_status(struct aftermath *a, struct aftermath_status *ret_status);
+void notify_status(struct notify *a, struct notify_status *ret_status);
 
 #endif

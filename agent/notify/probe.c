@@ -59,17 +59,17 @@ static void ran(void *arg, const struct process_result *result)
 
 	p->process = NULL;
 	buffer_init(&said, 4u * PROBE_MAX_OUTPUT);
-	trial_scrub(p->o.scrub, p->o.scrub_arg, &said, result->output, result->output_len);
+	programs_scrub(p->o.scrub, p->o.scrub_arg, &said, result->output, result->output_len);
 	snprintf(why, sizeof(why), "%.150s %s%s", p->o.settings->argv[0], result->why,
 		sentence_quote_output(shown, sizeof(shown), said.len ? said.data : "", said.len));
 	buffer_fini(&said);
 	attempted(p, result->ok ? NULL : why);
 }
 
-static void answered(void *arg, struct transport_response *r)
+static void answered(void *arg, struct http_client_response *r)
 {
 	struct probe *p = arg;
-	bool came = r->result == TRANSPORT_OK || r->result == TRANSPORT_TOO_LARGE;
+	bool came = r->result == HTTP_CLIENT_OK || r->result == HTTP_CLIENT_TOO_LARGE;
 	char why[PROBE_WHY];
 
 	p->transfer = NULL;
@@ -84,7 +84,7 @@ static void answered(void *arg, struct transport_response *r)
 static int ask(struct probe *p)
 {
 	const struct settings_probe *s = p->o.settings;
-	const struct transport_request request = {
+	const struct http_client_request request = {
 		.url = s->url,
 		.tls = {.ca = p->o.ca_file},
 		.max_bytes = PROBE_MAX_BYTES,
@@ -100,7 +100,7 @@ static int ask(struct probe *p)
 	};
 
 	if (s->url)
-		return transport_start(p->o.transport, &request, answered, p, &p->transfer);
+		return http_client_start(p->o.transport, &request, answered, p, &p->transfer);
 	return process_start(p->o.loop, &options, ran, p, &p->process);
 }
 
@@ -126,7 +126,7 @@ struct probe *probe_start(const struct probe_options *options)
 	p->o = *options;
 	p->until_ms = now_ms + options->settings->for_ms;
 	loop_timer_init(&p->next, due, p);
-	p->env = trial_environment(options->name, options->file, options->generation, NULL, 0);
+	p->env = programs_environment(options->name, options->file, options->generation, NULL, 0);
 	if (!p->env) {
 		probe_free(p);
 		return NULL;
@@ -142,7 +142,7 @@ void probe_free(struct probe *p)
 	loop_timer_cancel(p->o.loop, &p->next);
 	process_free(p->process);
 	if (p->transfer)
-		transport_cancel(p->transfer);
-	trial_environment_free(p->env);
+		http_client_cancel(p->transfer);
+	programs_environment_free(p->env);
 	free(p);
 }

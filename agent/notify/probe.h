@@ -21,7 +21,7 @@ struct probe;
 
 struct probe_options {
 	struct loop *loop;
-	struct transport *transport;
+	struct http_client *transport;
 	const char *ca_file; /* NULL = the system's */
 	const struct settings_probe *settings;
 	const char *name, *file; /* of the config */

@@ -140,7 +140,7 @@ static uint64_t rule_of(const struct reload *r, const char *key)
 	const struct settings_reload *s = r->o.settings;
 
 	for (size_t i = 0; i < s->rule_count; i++)
-		if (!s->rules[i].keys || keypath_matches(s->rules[i].keys, key))
+		if (!s->rules[i].keys || key_path_matches(s->rules[i].keys, key))
 			return r->actions & UINT64_C(1) << i;
 	return 0;
 }
@@ -176,7 +176,7 @@ static void command_ended(void *arg, const struct process_result *result)
 
 	r->process = NULL;
 	if (!r->bad) {
-		trial_scrub(
+		programs_scrub(
 			r->o.scrub, r->o.scrub_arg, &r->output, result->output, result->output_len);
 		r->dropped = result->dropped;
 	}
@@ -195,7 +195,7 @@ static char **make_env(const struct reload *r)
 		keys = c->keys.data + 1;
 		len = c->keys.len - 2;
 	}
-	return trial_environment(r->o.name, r->o.file, c->generation, keys, len);
+	return programs_environment(r->o.name, r->o.file, c->generation, keys, len);
 }
 
 /* True when a command runs, and command_ended() will come. */
@@ -208,7 +208,7 @@ static bool start_command(struct reload *r, const struct settings_rule *rule)
 		.timeout_ms = r->o.settings->timeout_ms};
 	int error = env ? process_start(r->o.loop, &o, command_ended, r, &r->process) : -ENOMEM;
 
-	trial_environment_free(env);
+	programs_environment_free(env);
 	if (error)
 		action_failed(r, "%.200s cannot be started: %s", rule->argv[0], strerror(-error));
 	return error == 0;

@@ -2,10 +2,10 @@
  * What an application is told after a publication: the actions that the rules name for the keys
  * that changed, one after the other.
  *
- * Which: for each changed key the first rule that fits it counts (keypath_matches(); a rule without
- * keys fits every key). The actions so chosen run in the order of the rules, equal ones once. A
- * failed action holds none of the others up. Changes that no rule wants anything for are told by
- * doing nothing.
+ * Which: for each changed key the first rule that fits it counts (key_path_matches(); a rule
+ * without keys fits every key). The actions so chosen run in the order of the rules, equal ones
+ * once. A failed action holds none of the others up. Changes that no rule wants anything for are
+ * told by doing nothing.
  *
  * When: debounce_ms after the last change, but at most debounce_max_ms after the first, and a
  * random time up to splay_ms, drawn once, later. Never two at once: what changes while one runs

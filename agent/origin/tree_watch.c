@@ -52,10 +52,10 @@ struct folder {
 	char *path; /* relative; "" = the directory itself */
 };
 
-struct watch {
+struct tree_watch {
 	const char *root;
 	int dir;
-	watch_changed changed;
+	tree_watch_changed changed;
 	void *arg;
 	struct loop *loop;
 	struct loop_watch watch; /* not while it rests */
@@ -69,7 +69,7 @@ struct watch {
 
 /* ---- names ---- */
 
-static struct name *find(const struct watch *w, const char *path, uint64_t hash)
+static struct name *find(const struct tree_watch *w, const char *path, uint64_t hash)
 {
 	for (struct index_link *l = index_first(&w->names, hash); l; l = index_next(l))
 		if (strcmp(((struct name *)l)->path, path) == 0)
@@ -77,12 +77,12 @@ static struct name *find(const struct watch *w, const char *path, uint64_t hash)
 	return NULL;
 }
 
-static struct name *add_name(struct watch *w, const char *path, uint64_t hash)
+static struct name *add_name(struct tree_watch *w, const char *path, uint64_t hash)
 {
 	size_t size = strlen(path) + 1;
 	struct name *n;
 
-	if (w->names.count >= WATCH_MAX_FILES) {
+	if (w->names.count >= TREE_WATCH_MAX_FILES) {
 		log_warn("too many files: changes of this one are not told", "path", path);
 		return NULL;
 	}
@@ -96,7 +96,7 @@ static struct name *add_name(struct watch *w, const char *path, uint64_t hash)
 }
 
 /* Puts it into the line, if it does not stand there. */
-static void line_up(struct watch *w, const char *path)
+static void line_up(struct tree_watch *w, const char *path)
 {
 	uint64_t hash = hash_bytes(HASH_START, path, strlen(path));
 	struct name *n = find(w, path, hash);
@@ -119,7 +119,7 @@ static bool join(char path[PATH_MAX], const char *folder, const char *name)
 }
 
 /* A folder that was renamed has the number that it had. */
-static struct folder *folder_of(struct watch *w, int number)
+static struct folder *folder_of(struct tree_watch *w, int number)
 {
 	for (size_t i = 0; i < w->folder_count; i++)
 		if (w->folders[i].number == number)
@@ -127,7 +127,7 @@ static struct folder *folder_of(struct watch *w, int number)
 	return NULL;
 }
 
-static bool add_folder(struct watch *w, const char *path)
+static bool add_folder(struct tree_watch *w, const char *path)
 {
 	char full[PATH_MAX];
 	struct folder *f, *more;
@@ -145,7 +145,7 @@ static bool add_folder(struct watch *w, const char *path)
 	f = folder_of(w, number);
 	if (f && strcmp(f->path, path) == 0)
 		return true;
-	if (!f && w->folder_count == WATCH_MAX_DIRS) {
+	if (!f && w->folder_count == TREE_WATCH_MAX_DIRS) {
 		inotify_rm_watch(w->watch.fd, number);
 		log_warn("too many folders: changes in this one are not told", "path", full);
 		return false;
@@ -168,7 +168,7 @@ static bool add_folder(struct watch *w, const char *path)
 
 /* Watches a folder, and lines up all that is in it. The watch comes first, so that nothing falls
  * between. */
-static void scan(struct watch *w, const char *path)
+static void scan(struct tree_watch *w, const char *path)
 {
 	unsigned depth = 0;
 	int fd;
@@ -194,7 +194,7 @@ static void scan(struct watch *w, const char *path)
 }
 
 /* What is gone is not met by a scan. */
-static void scan_all(struct watch *w)
+static void scan_all(struct tree_watch *w)
 {
 	w->again = false;
 	for (struct name *n = TAILQ_FIRST(&w->quiet); n; n = TAILQ_NEXT(n, line))
@@ -206,7 +206,7 @@ static void scan_all(struct watch *w)
 /* ---- looking ---- */
 
 /* Looks at what stands first in the line; tells if its content is another than before. */
-static void look(struct watch *w)
+static void look(struct tree_watch *w)
 {
 	struct name *n = TAILQ_FIRST(&w->waiting);
 	struct origin_file content = {.etag = ""};
@@ -241,7 +241,7 @@ static void look(struct watch *w)
 
 /* ---- events ---- */
 
-static void forget_folder(struct watch *w, int number)
+static void forget_folder(struct tree_watch *w, int number)
 {
 	struct folder *f = folder_of(w, number);
 
@@ -251,7 +251,7 @@ static void forget_folder(struct watch *w, int number)
 	*f = w->folders[--w->folder_count];
 }
 
-static void handle(struct watch *w, const struct inotify_event *e)
+static void handle(struct tree_watch *w, const struct inotify_event *e)
 {
 	const struct folder *folder = folder_of(w, e->wd);
 	char path[PATH_MAX];
@@ -272,7 +272,7 @@ static void handle(struct watch *w, const struct inotify_event *e)
 }
 
 /* Lines up what the next events are about; all there is, when it must be. False: nothing came. */
-static bool fill_line(struct watch *w)
+static bool fill_line(struct tree_watch *w)
 {
 	_Alignas(struct inotify_event) char data[16384];
 	ssize_t n;
@@ -293,7 +293,7 @@ static bool fill_line(struct watch *w)
 
 static void readable(void *arg, int fd, unsigned events)
 {
-	struct watch *w = arg;
+	struct tree_watch *w = arg;
 	const struct sys *sys = loop_sys(w->loop);
 	uint64_t end_us = sys->monotonic_us() + ROUND_US, work_us = sys_thread_us();
 
@@ -309,22 +309,23 @@ static void readable(void *arg, int fd, unsigned events)
 
 static void has_rested(void *arg)
 {
-	struct watch *w = arg;
+	struct tree_watch *w = arg;
 
 	if (w->again || !TAILQ_EMPTY(&w->waiting) || !TAILQ_EMPTY(&w->later) ||
 		loop_watch(w->loop, &w->watch, w->watch.fd, LOOP_READ, readable, w))
 		readable(w, w->watch.fd, LOOP_READ);
 }
 
-int watch_start(struct loop *l, const char *path, int dir, watch_changed changed, void *arg,
-	struct watch **ret_watch)
+int tree_watch_start(struct loop *l, const char *path, int dir, tree_watch_changed changed,
+	void *arg, struct tree_watch **ret_watch)
 {
-	struct watch *w = calloc(1, sizeof(*w));
+	struct tree_watch *w = calloc(1, sizeof(*w));
 	int fd, r;
 
 	if (!w)
 		return -ENOMEM;
-	*w = (struct watch){.root = path, .dir = dir, .changed = changed, .arg = arg, .loop = l};
+	*w = (struct tree_watch){
+		.root = path, .dir = dir, .changed = changed, .arg = arg, .loop = l};
 	TAILQ_INIT(&w->quiet);
 	TAILQ_INIT(&w->waiting);
 	TAILQ_INIT(&w->later);
@@ -332,7 +333,7 @@ int watch_start(struct loop *l, const char *path, int dir, watch_changed changed
 	fd = w->watch.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	r = fd < 0 ? -errno : loop_watch(l, &w->watch, fd, LOOP_READ, readable, w);
 	if (r) {
-		watch_stop(w);
+		tree_watch_stop(w);
 		return r;
 	}
 	scan(w, "");
@@ -343,7 +344,7 @@ int watch_start(struct loop *l, const char *path, int dir, watch_changed changed
 	return 0;
 }
 
-void watch_stop(struct watch *w)
+void tree_watch_stop(struct tree_watch *w)
 {
 	struct index_link *n;
 	size_t at = 0;

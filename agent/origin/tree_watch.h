@@ -1,27 +1,27 @@
 /*
  * Tells which files of a directory changed their content: inotify over the tree, ETags to compare.
  *
- * Threads: the loop's. Bounds: WATCH_MAX_DIRS folders, WATCH_MAX_FILES files; what is beyond is
- * said and not watched.
+ * Threads: the loop's. Bounds: TREE_WATCH_MAX_DIRS folders, TREE_WATCH_MAX_FILES files; what is
+ * beyond is said and not watched.
  */
 #ifndef PULLET_WATCH_H
 #define PULLET_WATCH_H
 
 #include "base/loop.h"
 
-#define WATCH_MAX_DIRS 1024
-#define WATCH_MAX_FILES 65536
+#define TREE_WATCH_MAX_DIRS 1024
+#define TREE_WATCH_MAX_FILES 65536
 
-struct watch;
+struct tree_watch;
 
 /* Called for each file whose content is new, changed, or gone (etag NULL). path is relative to the
  * directory. */
-typedef void (*watch_changed)(void *arg, const char *path, const char *etag);
+typedef void (*tree_watch_changed)(void *arg, const char *path, const char *etag);
 
 /* Watches path, which is also open as dir. What is there now is remembered without a call. 0 or
  * -errno. */
-int watch_start(struct loop *l, const char *path, int dir, watch_changed changed, void *arg,
-	struct watch **ret_watch);
-void watch_stop(struct watch *w);
+int tree_watch_start(struct loop *l, const char *path, int dir, tree_watch_changed changed,
+	void *arg, struct tree_watch **ret_watch);
+void tree_watch_stop(struct tree_watch *w);
 
 #endif

@@ -26,7 +26,7 @@
 #define LINK_TEXT (sizeof(DATA "/") + NAME_MAX)
 #define MAX_LISTED 64 /* generations looked at in one go */
 
-struct fileset {
+struct file_set {
 	const struct sys *sys;
 	char *dir;
 	bool in_memory;
@@ -42,7 +42,7 @@ struct generation {
 };
 
 /* "WHAT DIR/NAME: ADVICE", with the error's own remedy when there is no better advice. */
-static int complain(const struct fileset *f, char why[FILE_WHY], int error, const char *what,
+static int complain(const struct file_set *f, char why[FILE_WHY], int error, const char *what,
 	const char *name, const char *advice)
 {
 	char remedy[FILE_REMEDY];
@@ -56,7 +56,7 @@ static int complain(const struct fileset *f, char why[FILE_WHY], int error, cons
 /* ---- the directory ---- */
 
 /* NULL with errno when it cannot be read. */
-static DIR *list(const struct fileset *f, int dir, const char *name)
+static DIR *list(const struct file_set *f, int dir, const char *name)
 {
 	int fd = f->sys->openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
@@ -114,7 +114,7 @@ static int newest_first(const void *a, const void *b)
 
 /* The generation that is visible; none is no error. */
 static int read_current(
-	const struct fileset *f, int dir, struct generation *ret, char why[FILE_WHY])
+	const struct file_set *f, int dir, struct generation *ret, char why[FILE_WHY])
 {
 	char text[GENERATION_NAME + 1];
 	ssize_t n = readlinkat(dir, DATA, text, sizeof(text) - 1);
@@ -133,7 +133,7 @@ static int read_current(
 }
 
 /* As far as it goes: what stays is found by the next one. */
-static void remove_generation(const struct fileset *f, int dir, const char *name)
+static void remove_generation(const struct file_set *f, int dir, const char *name)
 {
 	DIR *d = list(f, dir, name);
 	struct dirent *e;
@@ -148,7 +148,7 @@ static void remove_generation(const struct fileset *f, int dir, const char *name
 
 /* Removes all but `current`, `previous` and the newest others. Without a previous one, at the
  * start, what is newer than the current one never was visible, and goes. */
-static void prune(const struct fileset *f, int dir, const struct generation *current,
+static void prune(const struct file_set *f, int dir, const struct generation *current,
 	const struct generation *previous)
 {
 	struct generation all[MAX_LISTED];
@@ -165,7 +165,7 @@ static void prune(const struct fileset *f, int dir, const struct generation *cur
 		if (strcmp(all[i].name, current->name) == 0 ||
 			(previous && strcmp(all[i].name, previous->name) == 0))
 			continue;
-		if (kept == FILESET_KEEP || (!previous && is_newer(&all[i], current)))
+		if (kept == FILE_SET_KEEP || (!previous && is_newer(&all[i], current)))
 			remove_generation(f, dir, all[i].name);
 		else
 			kept++;
@@ -173,14 +173,14 @@ static void prune(const struct fileset *f, int dir, const struct generation *cur
 }
 
 /* Nobody tries a set yet: what lies there is what a crash has left. */
-static void remove_tried(const struct fileset *f, int dir)
+static void remove_tried(const struct file_set *f, int dir)
 {
 	DIR *d = list(f, dir, ".");
-	size_t head = strlen(FILESET_TRIAL);
+	size_t head = strlen(FILE_SET_TRIAL);
 	struct dirent *e;
 
 	while (d && (e = readdir(d)))
-		if (strncmp(e->d_name, FILESET_TRIAL, head) == 0 &&
+		if (strncmp(e->d_name, FILE_SET_TRIAL, head) == 0 &&
 			strspn(e->d_name + head, "0123456789abcdef") == HEX &&
 			e->d_name[head + HEX] == '\0')
 			remove_generation(f, dir, e->d_name);
@@ -205,14 +205,14 @@ static int find_link(int dir, const char *name)
 		       : -EEXIST;
 }
 
-static int refuse_name(const struct fileset *f, char why[FILE_WHY], int error, const char *name)
+static int refuse_name(const struct file_set *f, char why[FILE_WHY], int error, const char *name)
 {
 	return complain(f, why, error, "cannot make the link", name,
 		error == EEXIST ? "something else has that name; remove it, or name it otherwise"
 				: NULL);
 }
 
-static int make_links(const struct fileset *f, int dir, const struct generation *current,
+static int make_links(const struct file_set *f, int dir, const struct generation *current,
 	bool *changed, char why[FILE_WHY])
 {
 	DIR *d = list(f, dir, current->name);
@@ -237,7 +237,7 @@ static int make_links(const struct fileset *f, int dir, const struct generation 
 	return r;
 }
 
-static int remove_stale_links(const struct fileset *f, int dir, bool *changed, char why[FILE_WHY])
+static int remove_stale_links(const struct file_set *f, int dir, bool *changed, char why[FILE_WHY])
 {
 	DIR *d = list(f, dir, ".");
 	struct dirent *e;
@@ -259,7 +259,7 @@ static int remove_stale_links(const struct fileset *f, int dir, bool *changed, c
 }
 
 /* Makes the links those of the current generation. 0, FILE_NOT_DURABLE or -errno. */
-static int settle_links(const struct fileset *f, int dir, const struct generation *current,
+static int settle_links(const struct file_set *f, int dir, const struct generation *current,
 	bool sync, char why[FILE_WHY])
 {
 	bool changed = false;
@@ -277,10 +277,10 @@ static int settle_links(const struct fileset *f, int dir, const struct generatio
 
 /* ---- open and close ---- */
 
-int fileset_open(
-	const struct sys *sys, const char *dir, struct fileset **ret_fileset, char why[FILE_WHY])
+int file_set_open(
+	const struct sys *sys, const char *dir, struct file_set **ret_fileset, char why[FILE_WHY])
 {
-	struct fileset *f = calloc(1, sizeof(*f));
+	struct file_set *f = calloc(1, sizeof(*f));
 	struct generation current;
 	char ignored[FILE_WHY];
 	int fd, r;
@@ -309,26 +309,26 @@ int fileset_open(
 		sys->close(fd);
 	}
 	if (r < 0) {
-		fileset_close(f);
+		file_set_close(f);
 		return r;
 	}
 	*ret_fileset = f;
 	return 0;
 }
 
-void fileset_close(struct fileset *f)
+void file_set_close(struct file_set *f)
 {
 	if (f)
 		free(f->dir);
 	free(f);
 }
 
-void fileset_forget(struct fileset *f)
+void file_set_forget(struct file_set *f)
 {
 	f->known = false;
 }
 
-bool fileset_in_memory(const struct fileset *f)
+bool file_set_in_memory(const struct file_set *f)
 {
 	return f->in_memory;
 }
@@ -346,7 +346,7 @@ static uint64_t mark_of(const char *name, const struct stat *st)
 
 /* The files of the visible generation, each with its link, as one number; the order does not
  * matter. */
-static bool mark(const struct fileset *f, int dir, uint64_t *ret_mark, size_t *ret_count)
+static bool mark(const struct file_set *f, int dir, uint64_t *ret_mark, size_t *ret_count)
 {
 	struct generation current;
 	char why[FILE_WHY];
@@ -375,7 +375,7 @@ static bool mark(const struct fileset *f, int dir, uint64_t *ret_mark, size_t *r
 	return good;
 }
 
-static bool has_content(const struct fileset *f, int dir, const struct fileset_entry *e,
+static bool has_content(const struct file_set *f, int dir, const struct file_set_entry *e,
 	const struct file_options *o)
 {
 	char path[LINK_TEXT];
@@ -395,7 +395,7 @@ static bool has_content(const struct fileset *f, int dir, const struct fileset_e
 	return same;
 }
 
-bool fileset_is_current(struct fileset *f, const struct fileset_entry *entries, size_t count,
+bool file_set_is_current(struct file_set *f, const struct file_set_entry *entries, size_t count,
 	const struct file_options *options)
 {
 	char why[FILE_WHY];
@@ -425,14 +425,14 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int check_entries(const struct fileset *f, const struct fileset_entry *entries, size_t count,
-	char why[FILE_WHY])
+static int check_entries(const struct file_set *f, const struct file_set_entry *entries,
+	size_t count, char why[FILE_WHY])
 {
-	const char *names[FILESET_MAX];
+	const char *names[FILE_SET_MAX];
 
-	if (count > FILESET_MAX) {
+	if (count > FILE_SET_MAX) {
 		snprintf(why, FILE_WHY, "%zu files are too many for %.100s: at most %d", count,
-			f->dir, FILESET_MAX);
+			f->dir, FILE_SET_MAX);
 		return -E2BIG;
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -451,7 +451,7 @@ static int check_entries(const struct fileset *f, const struct fileset_entry *en
 }
 
 /* Is each name free, or the set's? */
-static int check_way(const struct fileset *f, int dir, const struct fileset_entry *entries,
+static int check_way(const struct file_set *f, int dir, const struct file_set_entry *entries,
 	size_t count, char why[FILE_WHY])
 {
 	for (size_t i = 0; i < count; i++) {
@@ -465,7 +465,7 @@ static int check_way(const struct fileset *f, int dir, const struct fileset_entr
 
 /* The new directory's descriptor, or -errno. */
 static int make_generation(
-	const struct fileset *f, int dir, uint64_t number, char name[GENERATION_NAME])
+	const struct file_set *f, int dir, uint64_t number, char name[GENERATION_NAME])
 {
 	int r, tries = 0;
 
@@ -482,8 +482,8 @@ static int make_generation(
 	return r < 0 ? -errno : r;
 }
 
-static int fill(const struct fileset *f, int fd, const struct fileset_entry *entries, size_t count,
-	const struct file_options *o, char why[FILE_WHY])
+static int fill(const struct file_set *f, int fd, const struct file_set_entry *entries,
+	size_t count, const struct file_options *o, char why[FILE_WHY])
 {
 	int r = 0;
 
@@ -503,7 +503,7 @@ static int fill(const struct fileset *f, int fd, const struct fileset_entry *ent
 
 /* What mark() will find, if nobody is there before it. */
 static uint64_t mark_written(
-	int fd, const char *name, const struct fileset_entry *entries, size_t count)
+	int fd, const char *name, const struct file_set_entry *entries, size_t count)
 {
 	uint64_t sum = 0;
 	struct stat st;
@@ -516,7 +516,7 @@ static uint64_t mark_written(
 	return sum;
 }
 
-static int write_generation(const struct fileset *f, int dir, const struct fileset_entry *entries,
+static int write_generation(const struct file_set *f, int dir, const struct file_set_entry *entries,
 	size_t count, const struct file_options *options, struct generation *g, uint64_t *ret_mark,
 	char why[FILE_WHY])
 {
@@ -535,7 +535,7 @@ static int write_generation(const struct fileset *f, int dir, const struct files
 
 /* The directory is brought to the disk before as well: a power cut must not leave ..data without
  * what it points to. */
-static int flip(const struct fileset *f, int dir, const char *name, bool sync, char why[FILE_WHY])
+static int flip(const struct file_set *f, int dir, const char *name, bool sync, char why[FILE_WHY])
 {
 	char temporary[sizeof("." DATA ".pullet-") + HEX]; /* as file_clean() knows it */
 	int r;
@@ -558,7 +558,7 @@ static int flip(const struct fileset *f, int dir, const char *name, bool sync, c
 	return 0;
 }
 
-int fileset_publish(struct fileset *f, const struct fileset_entry *entries, size_t count,
+int file_set_publish(struct file_set *f, const struct file_set_entry *entries, size_t count,
 	uint64_t generation, const struct file_options *options, char why[FILE_WHY])
 {
 	struct generation g = {.number = generation}, previous;
@@ -583,9 +583,9 @@ int fileset_publish(struct fileset *f, const struct fileset_entry *entries, size
 	}
 	if (r >= 0) {
 		links = settle_links(f, dir, &g, options->sync, why);
-		r = links < 0 ? FILESET_INCOMPLETE : links ? links : r;
+		r = links < 0 ? FILE_SET_INCOMPLETE : links ? links : r;
 		prune(f, dir, &g, &previous);
-		f->known = r != FILESET_INCOMPLETE && mark(f, dir, &f->mark, &count) &&
+		f->known = r != FILE_SET_INCOMPLETE && mark(f, dir, &f->mark, &count) &&
 			   f->mark == written; /* else somebody was there already */
 	} else if (g.name[0]) {
 		remove_generation(f, dir, g.name);

@@ -9,14 +9,14 @@
  * A generation is written whole, then ..data is replaced, then links of new names are made and
  * those of names that are gone are removed. A name that is new is seen only with its content; a
  * crash at any point leaves a complete set behind ..data. Who needs several files of one generation
- * opens DIR/..data as a directory and reads them through that descriptor: the last FILESET_KEEP
+ * opens DIR/..data as a directory and reads them through that descriptor: the last FILE_SET_KEEP
  * generations stay. Two opens of DIR/NAME may see two generations.
  *
  * What is not of the set is never touched: a file or a foreign link where a link has to be, or a
  * ..data of somebody else, is an error.
  *
  * Threads: one at a time (the loop's, or the worker's while it publishes). Errors: -errno with a
- * sentence in why. Bounds: FILESET_MAX files.
+ * sentence in why. Bounds: FILE_SET_MAX files.
  */
 #ifndef PULLET_FILESET_H
 #define PULLET_FILESET_H
@@ -25,14 +25,14 @@
 
 #include "files/file.h"
 
-#define FILESET_MAX 1000 /* files of a set */
-#define FILESET_KEEP 3   /* generations, the visible one included */
+#define FILE_SET_MAX 1000 /* files of a set */
+#define FILE_SET_KEEP 3   /* generations, the visible one included */
 /* and 16 hexadecimal digits: DIR/NAME where somebody tries a set before it is published */
-#define FILESET_TRIAL "..check-"
+#define FILE_SET_TRIAL "..check-"
 
-struct fileset;
+struct file_set;
 
-struct fileset_entry {
+struct file_set_entry {
 	/* [A-Za-z0-9._-]{1,200}, not "." and not beginning with ".."; no two alike */
 	const char *name;
 	const void *data;
@@ -42,24 +42,24 @@ struct fileset_entry {
 /* Checks the directory (exists, ours to write, not writable by others, not NFS), makes it (0755) if
  * only its last part is missing, and puts right what a crash left there: temporary names, sets that
  * were tried, generations that never were visible, links that are missing or lead nowhere. */
-int fileset_open(
-	const struct sys *sys, const char *dir, struct fileset **ret_fileset, char why[FILE_WHY]);
-void fileset_close(struct fileset *f);
+int file_set_open(
+	const struct sys *sys, const char *dir, struct file_set **ret_fileset, char why[FILE_WHY]);
+void file_set_close(struct file_set *f);
 /* What it shows is not what was asked for last: it is not current. */
-void fileset_forget(struct fileset *f);
+void file_set_forget(struct file_set *f);
 /* True when the directory lay in memory when it was opened: nothing must be brought to a disk. */
-bool fileset_in_memory(const struct fileset *f);
+bool file_set_in_memory(const struct file_set *f);
 
 /* Publishes a whole set; count 0 is an empty one. `options` holds for each file, sync (wanted
- * unless fileset_in_memory()) for directories and links too; directories are 0755 and the agent's.
+ * unless file_set_in_memory()) for directories and links too; directories are 0755 and the agent's.
  * 0; or -errno, and the set that was visible is visible and whole; or the new set is visible, with
- * a shortcoming that why tells: FILE_NOT_DURABLE, or FILESET_INCOMPLETE. */
-#define FILESET_INCOMPLETE 2 /* a link could not be made or removed; publishing again mends it */
-int fileset_publish(struct fileset *f, const struct fileset_entry *entries, size_t count,
+ * a shortcoming that why tells: FILE_NOT_DURABLE, or FILE_SET_INCOMPLETE. */
+#define FILE_SET_INCOMPLETE 2 /* a link could not be made or removed; publishing again mends it */
+int file_set_publish(struct file_set *f, const struct file_set_entry *entries, size_t count,
 	uint64_t generation, const struct file_options *options, char why[FILE_WHY]);
 /* True when nobody edited, removed or replaced anything since the last publication. Before the
  * first one of this process: when exactly these contents stand there, with that mode and owner. */
-bool fileset_is_current(struct fileset *f, const struct fileset_entry *entries, size_t count,
+bool file_set_is_current(struct file_set *f, const struct file_set_entry *entries, size_t count,
 	const struct file_options *options);
 
 #endif

@@ -105,7 +105,7 @@ static int flatten(struct flat *f, const struct node *parent)
 	if (parent->type != NODE_LIST && parent->type != NODE_MAP)
 		return 0;
 	for (const struct node *n = parent->first; n && r == 0; n = n->next, number++) {
-		r = keypath_append(&f->path, parent == f->root, n, number);
+		r = key_path_append(&f->path, parent == f->root, n, number);
 		if (r == 0)
 			r = add_entry(f, n);
 		if (r == 0)

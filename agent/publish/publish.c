@@ -192,7 +192,7 @@ bool target_is_current(struct target *t, const void *text, size_t len)
 static bool needs_sync(const struct publication *p, bool target_on_disk)
 {
 	return p->config->strict || target_on_disk ||
-	       (p->fileset && !fileset_in_memory(p->fileset)) ||
+	       (p->fileset && !file_set_in_memory(p->fileset)) ||
 	       (p->image && !image_in_memory(p->image));
 }
 
@@ -255,14 +255,14 @@ static int replace(struct publication *p, int dir)
 	return r < 0 ? r : 0;
 }
 
-static size_t list_set(const struct publication *p, struct fileset_entry entries[STORE_MAX_PARTS])
+static size_t list_set(const struct publication *p, struct file_set_entry entries[STORE_MAX_PARTS])
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->version->part_count; i++)
 		if (!p->pieces[i].signature && !p->pieces[i].facts->absent)
 			entries[n++] =
-				(struct fileset_entry){p->config->layers[p->pieces[i].layer].as,
+				(struct file_set_entry){p->config->layers[p->pieces[i].layer].as,
 					p->pieces[i].data, p->pieces[i].facts->len};
 	return n;
 }
@@ -273,27 +273,27 @@ static struct file_options set_options(const struct publication *p)
 		.mode = p->config->mode,
 		.uid = p->config->uid,
 		.gid = p->config->gid,
-		.sync = !fileset_in_memory(p->fileset),
+		.sync = !file_set_in_memory(p->fileset),
 	};
 }
 
 bool publish_set_is_current(const struct publication *p)
 {
 	const struct file_options options = set_options(p);
-	struct fileset_entry entries[STORE_MAX_PARTS];
+	struct file_set_entry entries[STORE_MAX_PARTS];
 	size_t n = list_set(p, entries);
 
-	return fileset_is_current(p->fileset, entries, n, &options);
+	return file_set_is_current(p->fileset, entries, n, &options);
 }
 
 static int publish_set(struct publication *p)
 {
 	const struct file_options options = set_options(p);
-	struct fileset_entry entries[STORE_MAX_PARTS];
+	struct file_set_entry entries[STORE_MAX_PARTS];
 	size_t n = list_set(p, entries);
 	int r;
 
-	r = fileset_publish(p->fileset, entries, n, p->version->generation, &options, p->why);
+	r = file_set_publish(p->fileset, entries, n, p->version->generation, &options, p->why);
 	p->not_durable |= r > 0;
 	return r < 0 ? r : 0;
 }
@@ -325,7 +325,7 @@ void publish_run(struct publication *p)
 	if (p->error && p->target) /* what it shows is not what stands */
 		p->target->known = false;
 	if (p->error && p->fileset)
-		fileset_forget(p->fileset);
+		file_set_forget(p->fileset);
 	if (dir >= 0)
 		p->target->sys->close(dir);
 }

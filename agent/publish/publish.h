@@ -39,7 +39,7 @@ struct publication {
 	struct store *store;
 	bool save;                          /* false: the version is in the store already */
 	struct target *target;              /* NULL: no text file */
-	struct fileset *fileset;            /* NULL: no set of files */
+	struct file_set *fileset;           /* NULL: no set of files */
 	const struct compose_piece *pieces; /* version->part_count of them: the files of the set */
 	struct image *image;                /* NULL: no snapshot */
 	void *image_data;                   /* its generation is filled in */

@@ -141,35 +141,35 @@ size_t backoff_pick(struct backoff *const *list, size_t count, size_t first, siz
 
 /* ---- how requests ended ---- */
 
-enum backoff_health backoff_health(const struct transport_response *r)
+enum backoff_health backoff_health(const struct http_client_response *r)
 {
-	static const enum backoff_health table[TRANSPORT_RESULTS] = {
-		[TRANSPORT_OK] = BACKOFF_WELL,
-		[TRANSPORT_TIMEOUT] = BACKOFF_SILENT,
-		[TRANSPORT_REFUSED] = BACKOFF_FAILED,
-		[TRANSPORT_NETWORK] = BACKOFF_FAILED,
-		[TRANSPORT_TLS] = BACKOFF_FAILED,
-		[TRANSPORT_HOST] = BACKOFF_UNASKED,
-		[TRANSPORT_TOO_LARGE] = BACKOFF_WELL,
-		[TRANSPORT_CODING] = BACKOFF_WELL, /* one document is broken, as bad YAML is */
-		[TRANSPORT_PROTOCOL] = BACKOFF_FAILED,
+	static const enum backoff_health table[HTTP_CLIENT_RESULTS] = {
+		[HTTP_CLIENT_OK] = BACKOFF_WELL,
+		[HTTP_CLIENT_TIMEOUT] = BACKOFF_SILENT,
+		[HTTP_CLIENT_REFUSED] = BACKOFF_FAILED,
+		[HTTP_CLIENT_NETWORK] = BACKOFF_FAILED,
+		[HTTP_CLIENT_TLS] = BACKOFF_FAILED,
+		[HTTP_CLIENT_HOST] = BACKOFF_UNASKED,
+		[HTTP_CLIENT_TOO_LARGE] = BACKOFF_WELL,
+		[HTTP_CLIENT_CODING] = BACKOFF_WELL, /* one document is broken, as bad YAML is */
+		[HTTP_CLIENT_PROTOCOL] = BACKOFF_FAILED,
 	};
 
-	if (r->result == TRANSPORT_TIMEOUT && !r->sent)
+	if (r->result == HTTP_CLIENT_TIMEOUT && !r->sent)
 		return BACKOFF_FAILED;
-	if (r->result == TRANSPORT_OK && (r->status == 429 || r->status == 503))
+	if (r->result == HTTP_CLIENT_OK && (r->status == 429 || r->status == 503))
 		return BACKOFF_CONGESTED;
-	if (r->result == TRANSPORT_OK && r->status >= 500)
+	if (r->result == HTTP_CLIENT_OK && r->status >= 500)
 		return BACKOFF_FAILED;
 	return table[r->result];
 }
 
 /* When the server asks us to come back. */
-static uint64_t advice_ms(const struct transport_response *response)
+static uint64_t advice_ms(const struct http_client_response *response)
 {
 	uint64_t after_ms = response->retry_after_ms;
 
-	if (after_ms == TRANSPORT_NO_ADVICE)
+	if (after_ms == HTTP_CLIENT_NO_ADVICE)
 		return SHAPER_NO_ADVICE;
 	/* one more, for the clock is cut to milliseconds: never sooner than asked */
 	return 1 + (after_ms > SHAPER_ADVICE_MIN_MS ? after_ms : SHAPER_ADVICE_MIN_MS);
@@ -187,7 +187,7 @@ static void fail(struct backoff *b, uint64_t started_ms, enum shaper_failure kin
 }
 
 enum backoff_health backoff_ended(
-	struct backoff *b, uint64_t started_ms, const struct transport_response *response)
+	struct backoff *b, uint64_t started_ms, const struct http_client_response *response)
 {
 	enum backoff_health health = backoff_health(response);
 	bool congested = health == BACKOFF_CONGESTED;
@@ -198,7 +198,7 @@ enum backoff_health backoff_ended(
 		free(b->error);
 		b->error = NULL;
 	} else if (congested || health == BACKOFF_FAILED) {
-		if (response->result != TRANSPORT_OK)
+		if (response->result != HTTP_CLIENT_OK)
 			error = strdup(response->message);
 		else if (asprintf(&error, "it answered %ld", response->status) < 0)
 			error = NULL;

@@ -60,10 +60,10 @@ uint64_t backoff_until(const struct backoff *b, uint64_t now_ms);
 size_t backoff_pick(struct backoff *const *list, size_t count, size_t first, size_t skip,
 	uint64_t now_ms, uint64_t *ret_until_ms);
 
-enum backoff_health backoff_health(const struct transport_response *response);
+enum backoff_health backoff_health(const struct http_client_response *response);
 /* A request that began at started_ms ended so. SILENT and UNASKED change nothing. */
 enum backoff_health backoff_ended(
-	struct backoff *b, uint64_t started_ms, const struct transport_response *response);
+	struct backoff *b, uint64_t started_ms, const struct http_client_response *response);
 /* It kept a request waiting until its time limit, and is left for others for as long at least. */
 void backoff_kept_waiting(struct backoff *b, uint64_t started_ms);
 /* See shaper_limit() and shaper_lift(). */

@@ -23,9 +23,9 @@ struct exchange {
 	uint64_t serial;       /* of the token it was sent with */
 	uint64_t awaits;       /* the login it stands in line for */
 	bool in_line, logging_in, login_repeated, whole_repeated, conditional;
-	bool again;                        /* asked for within ended(), or while it is held */
-	struct transport_response *answer; /* within ended() */
-	void (*dropped)(void *arg);        /* NULL: it is not held */
+	bool again;                          /* asked for within ended(), or while it is held */
+	struct http_client_response *answer; /* within ended() */
+	void (*dropped)(void *arg);          /* NULL: it is not held */
 	void *dropped_arg;
 };
 
@@ -49,7 +49,7 @@ static void fail(struct exchange *x, enum kind_cause cause, const char *why)
 }
 
 /* Of an answer that is no document only its first words are ever shown. */
-static void bound_words(struct transport_response *response)
+static void bound_words(struct http_client_response *response)
 {
 	struct buffer *body = &response->body;
 
@@ -61,7 +61,7 @@ static void bound_words(struct transport_response *response)
 
 /* An error's words are quoted, a document's version is shown, and some servers send back what they
  * were sent. */
-static void hide_secrets(struct exchange *x, struct transport_response *response)
+static void hide_secrets(struct exchange *x, struct http_client_response *response)
 {
 	const struct {
 		char *data;
@@ -89,13 +89,13 @@ static void hide_secrets(struct exchange *x, struct transport_response *response
 	credentials_fini(&c);
 }
 
-static void ended(void *arg, struct transport_response *response)
+static void ended(void *arg, struct http_client_response *response)
 {
 	struct exchange *x = arg;
 	char why[FILE_WHY];
 
 	hide_secrets(x, response);
-	if (response->result == TRANSPORT_HOST && credentials_check_tls(x->q.server, why))
+	if (response->result == HTTP_CLIENT_HOST && credentials_check_tls(x->q.server, why))
 		snprintf(response->message, sizeof(response->message), "%.350s", why);
 	x->transfer = NULL;
 	x->file = NULL;
@@ -107,7 +107,7 @@ static void ended(void *arg, struct transport_response *response)
 		exchange_end(x);
 }
 
-static void line_came(void *arg, const struct transport_response *line)
+static void line_came(void *arg, const struct http_client_response *line)
 {
 	struct exchange *x = arg;
 
@@ -227,13 +227,13 @@ static void release_line(struct session *s, enum kind_cause cause, const char *w
 }
 
 /* It did not come to an answer, or to one that tells as much of the address as that of a pull. */
-static bool tells_of_address(const struct transport_response *response, int login)
+static bool tells_of_address(const struct http_client_response *response, int login)
 {
-	return response->result != TRANSPORT_OK ||
+	return response->result != HTTP_CLIENT_OK ||
 	       (login == -EAGAIN && (response->status == 429 || response->status >= 500));
 }
 
-static void logged_in(void *arg, struct transport_response *response)
+static void logged_in(void *arg, struct http_client_response *response)
 {
 	struct exchange *x = arg;
 	struct session *s = x->q.session;
@@ -242,7 +242,7 @@ static void logged_in(void *arg, struct transport_response *response)
 	int r = 0;
 
 	hide_secrets(x, response);
-	if (response->result == TRANSPORT_OK)
+	if (response->result == HTTP_CLIENT_OK)
 		r = x->kind->login_read(response, &token, &lifetime_ms, why);
 	x->transfer = NULL;
 	x->logging_in = false;
@@ -307,7 +307,7 @@ static int name_document(
 }
 
 static int send_request(struct exchange *x, const struct credentials *c,
-	const struct kind_request *r, transport_done done)
+	const struct kind_request *r, http_client_done done)
 {
 	const struct settings_server *server = x->q.server;
 	const char *headers[KIND_MAX_HEADERS + CREDENTIALS_LINES + 1];
@@ -316,7 +316,7 @@ static int send_request(struct exchange *x, const struct credentials *c,
 	char document[DIGEST_HEX];
 	bool named = x->q.document && !x->logging_in && name_document(x, c, document) == 0;
 	size_t n = 0;
-	struct transport_request q = {
+	struct http_client_request q = {
 		.url = r->url.data,
 		.method = r->method,
 		.body = r->body.data,
@@ -343,14 +343,14 @@ static int send_request(struct exchange *x, const struct credentials *c,
 	for (size_t i = 0; i < c->count; i++)
 		headers[n++] = c->lines[i];
 	headers[n] = NULL;
-	return transport_start(x->env->transport, &q, done, x, &x->transfer);
+	return http_client_start(x->env->transport, &q, done, x, &x->transfer);
 }
 
 static int read_file(struct exchange *x, const struct kind_request *r)
 {
 	const struct part *held = r->conditional ? x->q.place.held : NULL;
 
-	return localfile_start(x->env->files, r->url.data, held ? held->etag : "",
+	return local_file_start(x->env->files, r->url.data, held ? held->etag : "",
 		x->q.place.max_bytes, ended, x, &x->file);
 }
 
@@ -448,9 +448,9 @@ void exchange_cancel(struct exchange *x)
 	if (x->dropped)
 		x->dropped(x->dropped_arg);
 	if (x->transfer)
-		transport_cancel(x->transfer);
+		http_client_cancel(x->transfer);
 	if (x->file)
-		localfile_cancel(x->file);
+		local_file_cancel(x->file);
 	if (x->in_line)
 		leave_line(x);
 	finish(x);
@@ -483,7 +483,7 @@ bool exchange_again(struct exchange *x, bool login)
 	return true;
 }
 
-void exchange_hold(struct exchange *x, struct transport_response *ret_response,
+void exchange_hold(struct exchange *x, struct http_client_response *ret_response,
 	void (*dropped)(void *arg), void *arg)
 {
 	*ret_response = *x->answer;

@@ -37,7 +37,7 @@ struct session {
 
 struct exchange_env {
 	const struct sys *sys;
-	struct transport *transport;
+	struct http_client *transport;
 	struct worker *files; /* NULL = no file is ever asked for */
 	const char *ca_file;  /* NULL = the system's */
 };
@@ -50,11 +50,11 @@ struct exchange_calls {
 	 * that nothing is served at this address now. place has no secrets. May call
 	 * exchange_again(), else it is over. */
 	void (*ended)(void *arg, const struct kind_place *place,
-		const struct transport_response *response);
+		const struct http_client_response *response);
 	/* Nothing was sent, or the login failed. It is over. OVERLOADED: another address may do
 	 * better, this one backs off by now. */
 	void (*failed)(void *arg, enum kind_cause cause, const char *why);
-	transport_line line; /* NULL, or as in transport_request */
+	http_client_line line; /* NULL, or as in transport_request */
 };
 
 struct exchange_request {
@@ -82,7 +82,7 @@ bool exchange_again(struct exchange *x, bool login);
 /* Within ended(): the exchange is not over when that returns, but with exchange_end(), as it would
  * be then; exchange_again() may be called until that. ret_response takes all of the answer, its
  * bodies too. If it is cancelled before, dropped(arg) is called. */
-void exchange_hold(struct exchange *x, struct transport_response *ret_response,
+void exchange_hold(struct exchange *x, struct http_client_response *ret_response,
 	void (*dropped)(void *arg), void *arg);
 /* Ends one that is held: sends it again where that was asked for; takes it else. */
 void exchange_end(struct exchange *x);

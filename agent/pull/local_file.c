@@ -18,7 +18,7 @@ struct localfile {
 	char *path;
 	char etag[256];
 	size_t max_bytes;
-	transport_done done; /* NULL: cancelled */
+	http_client_done done; /* NULL: cancelled */
 	void *arg;
 	int error;
 	char why[FILE_WHY]; /* of -EPERM */
@@ -57,26 +57,26 @@ static const struct fault *fault_of(int error)
 	return NULL;
 }
 
-static void answer_error(const struct localfile *f, struct transport_response *r)
+static void answer_error(const struct localfile *f, struct http_client_response *r)
 {
 	const struct fault *fault = fault_of(f->error);
 	const char *why = f->error == -EPERM ? f->why : fault ? fault->why : strerror(-f->error);
 
 	r->status = fault ? fault->status : 0;
-	r->result = fault ? TRANSPORT_OK : TRANSPORT_PROTOCOL;
+	r->result = fault ? HTTP_CLIENT_OK : HTTP_CLIENT_PROTOCOL;
 	if (why)
 		snprintf(r->message, sizeof(r->message), "the file cannot be read: %.330s", why);
 }
 
-static void answer(struct localfile *f, struct transport_response *r)
+static void answer(struct localfile *f, struct http_client_response *r)
 {
 	size_t most = f->max_bytes < ORIGIN_MAX_FILE ? f->max_bytes : ORIGIN_MAX_FILE;
 
-	r->retry_after_ms = TRANSPORT_NO_ADVICE;
+	r->retry_after_ms = HTTP_CLIENT_NO_ADVICE;
 	r->framed = true;
 	r->sent = true;
 	if (f->error == -EFBIG || (f->error == 0 && f->file.body.len > most)) {
-		r->result = TRANSPORT_TOO_LARGE;
+		r->result = HTTP_CLIENT_TOO_LARGE;
 		snprintf(r->message, sizeof(r->message),
 			"the file is larger than the limit of %zu bytes", most);
 	} else if (f->error) {
@@ -92,7 +92,7 @@ static void answer(struct localfile *f, struct transport_response *r)
 static void over(struct worker_job *job)
 {
 	struct localfile *f = (struct localfile *)job;
-	struct transport_response r = {.result = TRANSPORT_OK};
+	struct http_client_response r = {.result = HTTP_CLIENT_OK};
 
 	answer(f, &r);
 	if (f->done)
@@ -104,8 +104,8 @@ static void over(struct worker_job *job)
 	free(f);
 }
 
-int localfile_start(struct worker *w, const char *url, const char *etag, size_t max_bytes,
-	transport_done done, void *arg, struct localfile **ret_file)
+int local_file_start(struct worker *w, const char *url, const char *etag, size_t max_bytes,
+	http_client_done done, void *arg, struct localfile **ret_file)
 {
 	struct localfile *f = calloc(1, sizeof(*f));
 
@@ -126,7 +126,7 @@ int localfile_start(struct worker *w, const char *url, const char *etag, size_t 
 	return 0;
 }
 
-void localfile_cancel(struct localfile *f)
+void local_file_cancel(struct localfile *f)
 {
 	f->done = NULL;
 }

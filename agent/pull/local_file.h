@@ -17,9 +17,9 @@ struct localfile;
 /* Reads url, "file:///PATH": 200 with an ETag (of the content), 304 if that is `etag`, 404, 403,
  * 400 and 409 (with a message), or a result that says why not. done() is called once, later. 0 or
  * -ENOMEM. */
-int localfile_start(struct worker *w, const char *url, const char *etag, size_t max_bytes,
-	transport_done done, void *arg, struct localfile **ret_file);
+int local_file_start(struct worker *w, const char *url, const char *etag, size_t max_bytes,
+	http_client_done done, void *arg, struct localfile **ret_file);
 /* done() is not called any more. */
-void localfile_cancel(struct localfile *f);
+void local_file_cancel(struct localfile *f);
 
 #endif

@@ -13,11 +13,11 @@
 #include "base/etag.h"
 #include "pull/reading.h"
 
-struct pull {
-	struct gather_part part; /* what came */
-	struct gather *gather;
-	struct server *server;
-	struct server_task task;
+struct doctor_pull {
+	struct pull_part part; /* what came */
+	struct pull *gather;
+	struct upstream *server;
+	struct upstream_task task;
 	const char *path;
 	char *made_path; /* of a signature */
 	enum settings_type type;
@@ -27,22 +27,22 @@ struct pull {
 	uint64_t shown; /* hash of the ETag it showed in this run */
 };
 
-struct gather {
-	const struct gather_env *env;
+struct pull {
+	const struct pull_env *env;
 	const struct settings_config *config;
-	const struct gather_calls *calls;
+	const struct pull_calls *calls;
 	void *arg;
 	const struct version *held;
 	bool running, overloaded, forced;
 	enum kind_cause cause;
 	size_t left; /* parts that have not come yet */
 	size_t count;
-	struct pull pulls[];
+	struct doctor_pull pulls[];
 };
 
-static const struct part *held_part(const struct pull *p)
+static const struct part *held_part(const struct doctor_pull *p)
 {
-	const struct gather *g = p->gather;
+	const struct pull *g = p->gather;
 
 	return g->held && g->held->generation && g->held->part_count == g->count
 		       ? &g->held->parts[p - g->pulls]
@@ -51,21 +51,21 @@ static const struct part *held_part(const struct pull *p)
 
 /* ---- the end ---- */
 
-static void drop(struct pull *p)
+static void drop(struct doctor_pull *p)
 {
 	struct exchange *x = p->exchange;
 
 	if (p->task.waiting)
-		server_withdraw(p->server, &p->task);
+		upstream_withdraw(p->server, &p->task);
 	if (!x)
 		return;
 	p->exchange = NULL;
 	exchange_cancel(x);
-	server_dropped(p->server);
+	upstream_dropped(p->server);
 }
 
 /* The run is over: whatever still runs is not wanted. */
-static void end(struct gather *g, enum gather_outcome outcome, const char *why)
+static void end(struct pull *g, enum pull_outcome outcome, const char *why)
 {
 	g->running = false;
 	for (size_t i = 0; i < g->count; i++)
@@ -74,7 +74,7 @@ static void end(struct gather *g, enum gather_outcome outcome, const char *why)
 }
 
 static void fail(
-	struct pull *p, enum gather_outcome outcome, enum kind_cause cause, const char *why)
+	struct doctor_pull *p, enum pull_outcome outcome, enum kind_cause cause, const char *why)
 {
 	char named[FILE_WHY];
 
@@ -86,19 +86,19 @@ static void fail(
 	end(p->gather, outcome, why);
 }
 
-static void settled(struct gather *g)
+static void settled(struct pull *g)
 {
-	enum gather_outcome outcome = GATHER_SAME;
+	enum pull_outcome outcome = PULL_SAME;
 
 	if (--g->left)
 		return;
 	for (size_t i = 0; i < g->count; i++) {
-		const struct gather_part *part = &g->pulls[i].part;
+		const struct pull_part *part = &g->pulls[i].part;
 		const struct part *held = held_part(&g->pulls[i]);
 
-		if (part->state == GATHER_PULLED ||
-			(part->state == GATHER_ABSENT && !(held && held->absent)))
-			outcome = GATHER_NEW;
+		if (part->state == PULL_PULLED ||
+			(part->state == PULL_ABSENT && !(held && held->absent)))
+			outcome = PULL_NEW;
 	}
 	end(g, outcome, "");
 }
@@ -106,14 +106,14 @@ static void settled(struct gather *g)
 /* ---- one answer ---- */
 
 /* Takes the answer's body. */
-static int take(struct pull *p, struct kind_answer *answer)
+static int take(struct doctor_pull *p, struct kind_answer *answer)
 {
 	static const char *const names[] = {"yaml", "yaml", "json", "bytes"};
-	struct gather_part *part = &p->part;
+	struct pull_part *part = &p->part;
 	char url[1024];
 	int r;
 
-	snprintf(url, sizeof(url), "%s%s", server_url(p->server, &p->task), p->path);
+	snprintf(url, sizeof(url), "%s%s", upstream_url(p->server, &p->task), p->path);
 	r = part_init(&part->facts, url, answer->version, answer->last_modified,
 		part->signature ? "minisig" : names[answer->type]);
 	if (r == 0)
@@ -125,31 +125,31 @@ static int take(struct pull *p, struct kind_answer *answer)
 	part->body = answer->body;
 	buffer_init(&answer->body, 0);
 	part->facts.len = part->body.len;
-	part->state = GATHER_PULLED;
+	part->state = PULL_PULLED;
 	if (answer->note[0])
 		log_warn(answer->note, "config", p->gather->config->name, "path", LOG_URL(p->path));
 	return 0;
 }
 
-static int take_absence(struct pull *p)
+static int take_absence(struct doctor_pull *p)
 {
 	int r = part_init(&p->part.facts, "", "", "", p->part.signature ? "minisig" : "yaml");
 
 	p->part.facts.absent = true;
-	p->part.state = GATHER_ABSENT;
+	p->part.state = PULL_ABSENT;
 	return r;
 }
 
 /* Whatever becomes of it: a watch is told what was seen. */
-static void note_seen(struct pull *p, const char *version)
+static void note_seen(struct doctor_pull *p, const char *version)
 {
-	if (!server_settings(p->server)->watch)
+	if (!upstream_settings(p->server)->watch)
 		return;
 	free(p->seen);
 	p->seen = strdup(version);
 }
 
-static void came(struct pull *p, enum kind_verdict verdict, struct kind_answer *answer,
+static void came(struct doctor_pull *p, enum kind_verdict verdict, struct kind_answer *answer,
 	enum kind_cause cause, const char *why)
 {
 	const struct part *held = held_part(p);
@@ -166,23 +166,23 @@ static void came(struct pull *p, enum kind_verdict verdict, struct kind_answer *
 		r = take(p, answer);
 	} else if (verdict == KIND_SAME) {
 		p->shown = etag_hash(held->etag);
-		p->part.state = GATHER_HELD;
+		p->part.state = PULL_HELD;
 	} else if (verdict == KIND_ABSENT) {
 		r = take_absence(p);
 	} else {
-		fail(p, cause == KIND_CAUSE_TIMEOUT ? GATHER_TIMEOUT : GATHER_FAILED, cause, why);
+		fail(p, cause == KIND_CAUSE_TIMEOUT ? PULL_TIMEOUT : PULL_FAILED, cause, why);
 		return;
 	}
 	if (r)
-		fail(p, GATHER_FAILED, KIND_CAUSE_HOST, "out of memory");
+		fail(p, PULL_FAILED, KIND_CAUSE_HOST, "out of memory");
 	else
 		settled(p->gather);
 }
 
 static void was_read(
-	void *arg, const struct transport_response *response, struct reading_result *result)
+	void *arg, const struct http_client_response *response, struct reading_result *result)
 {
-	struct pull *p = arg;
+	struct doctor_pull *p = arg;
 	enum kind_verdict verdict = result->verdict;
 	enum kind_cause cause = result->cause;
 
@@ -194,8 +194,8 @@ static void was_read(
 		cause = KIND_CAUSE_FORBIDDEN;
 	if (verdict == KIND_WHOLE)
 		cause = KIND_CAUSE_ANSWER;
-	if (server_ended(p->server, &p->task, response)) {
-		server_retry(p->server, &p->task); /* within the same time limit */
+	if (upstream_ended(p->server, &p->task, response)) {
+		upstream_retry(p->server, &p->task); /* within the same time limit */
 	} else {
 		p->gather->overloaded |= response->status == 429 || response->status == 503;
 		came(p, verdict, &result->answer, cause, result->why);
@@ -203,9 +203,9 @@ static void was_read(
 }
 
 static void answered(
-	void *arg, const struct kind_place *place, const struct transport_response *response)
+	void *arg, const struct kind_place *place, const struct http_client_response *response)
 {
-	struct pull *p = arg;
+	struct doctor_pull *p = arg;
 
 	reading_start(p->gather->env->judge, p->exchange, place, response, was_read, p);
 }
@@ -215,14 +215,14 @@ static void answered(
  * login. */
 static void not_sent(void *arg, enum kind_cause cause, const char *why)
 {
-	struct pull *p = arg;
-	bool elsewhere = server_deferred(p->server, &p->task);
+	struct doctor_pull *p = arg;
+	bool elsewhere = upstream_deferred(p->server, &p->task);
 
 	p->exchange = NULL;
 	if (p->gather->running && cause == KIND_CAUSE_OVERLOADED && elsewhere)
-		server_retry(p->server, &p->task);
+		upstream_retry(p->server, &p->task);
 	else if (p->gather->running)
-		fail(p, cause == KIND_CAUSE_HOST ? GATHER_REJECTED : GATHER_FAILED, cause, why);
+		fail(p, cause == KIND_CAUSE_HOST ? PULL_REJECTED : PULL_FAILED, cause, why);
 }
 
 /* ---- requests ---- */
@@ -237,28 +237,28 @@ static int build(
 static const struct exchange_calls exchange_calls = {
 	.build = build, .ended = answered, .failed = not_sent};
 
-static int start_exchange(struct pull *p, char why[FILE_WHY])
+static int start_exchange(struct doctor_pull *p, char why[FILE_WHY])
 {
-	const struct gather *g = p->gather;
-	const char *base = server_url(p->server, &p->task);
+	const struct pull *g = p->gather;
+	const char *base = upstream_url(p->server, &p->task);
 	const struct part *held = held_part(p);
 	size_t len = strlen(base);
 	struct exchange_request request = {
-		.server = server_settings(p->server),
-		.session = server_session(p->server),
-		.backoff = server_backoff(p->server, &p->task),
+		.server = upstream_settings(p->server),
+		.session = upstream_session(p->server),
+		.backoff = upstream_backoff(p->server, &p->task),
 		.place = {.base = base,
 			.path = p->path,
 			.type = p->type,
 			.forced = g->forced,
-			.max_bytes = server_settings(p->server)->max_bytes},
+			.max_bytes = upstream_settings(p->server)->max_bytes},
 		.timeout_ms = g->config->timeout_ms,
 		.document = true,
 		.calls = &exchange_calls,
 		.arg = p,
 	};
 
-	if (held && !held->absent && server_find(p->server, held->url, p->path) >= 0) {
+	if (held && !held->absent && upstream_find(p->server, held->url, p->path) >= 0) {
 		request.place.held = held;
 		request.place.same_address =
 			strncmp(held->url, base, len) == 0 && strcmp(held->url + len, p->path) == 0;
@@ -267,11 +267,11 @@ static int start_exchange(struct pull *p, char why[FILE_WHY])
 }
 
 /* What nobody is asked for is absent. 0 or -ENOMEM. */
-static int begin(struct gather *g)
+static int begin(struct pull *g)
 {
 	int r = 0;
 
-	gather_release(g);
+	pull_release(g);
 	g->running = true;
 	g->overloaded = false;
 	g->cause = KIND_CAUSE_NONE;
@@ -289,8 +289,8 @@ static int begin(struct gather *g)
 /* The server has a free slot: for a new run, for the next part of one, or at another address. */
 static bool slot_free(void *arg)
 {
-	struct pull *p = arg;
-	struct gather *g = p->gather;
+	struct doctor_pull *p = arg;
+	struct pull *g = p->gather;
 	bool first = !g->running;
 	char why[FILE_WHY] = "";
 
@@ -300,27 +300,27 @@ static bool slot_free(void *arg)
 		if (!g->calls->begin(g->arg))
 			return false;
 		if (begin(g)) {
-			fail(p, GATHER_REJECTED, KIND_CAUSE_HOST, "out of memory");
+			fail(p, PULL_REJECTED, KIND_CAUSE_HOST, "out of memory");
 			return false;
 		}
 	}
 	if (start_exchange(p, why)) {
-		fail(p, GATHER_REJECTED, KIND_CAUSE_HOST, why);
+		fail(p, PULL_REJECTED, KIND_CAUSE_HOST, why);
 		return false;
 	}
 	for (size_t i = 1; first && g->running && i < g->count; i++)
 		if (g->pulls[i].server)
-			server_submit(g->pulls[i].server, &g->pulls[i].task, UINT64_MAX);
+			upstream_submit(g->pulls[i].server, &g->pulls[i].task, UINT64_MAX);
 	return true;
 }
 
 static void slot_lost(void *arg, const char *why)
 {
-	struct pull *p = arg;
+	struct doctor_pull *p = arg;
 
 	p->gather->cause = KIND_CAUSE_OVERLOADED;
 	if (p->gather->running)
-		fail(p, GATHER_REJECTED, KIND_CAUSE_OVERLOADED, why);
+		fail(p, PULL_REJECTED, KIND_CAUSE_OVERLOADED, why);
 	else
 		p->gather->calls->lost(p->gather->arg, why);
 }
@@ -336,17 +336,17 @@ static char *signature_path(const char *path)
 	return asprintf(&made, "%.*s.minisig%s", (int)stem, path, path + stem) < 0 ? NULL : made;
 }
 
-static bool set_up(struct gather *g, size_t i, size_t layer, bool signature,
+static bool set_up(struct pull *g, size_t i, size_t layer, bool signature,
 	const struct settings_layer *instead)
 {
 	const struct settings_layer *l = instead ? instead : &g->config->layers[layer];
-	struct server *server = instead && layer ? NULL : g->env->servers[l->server];
-	struct pull *p = &g->pulls[i];
+	struct upstream *server = instead && layer ? NULL : g->env->servers[l->server];
+	struct doctor_pull *p = &g->pulls[i];
 
 	p->gather = g;
 	p->part.layer = layer;
 	p->part.signature = signature;
-	p->task = (struct server_task){.begin = slot_free,
+	p->task = (struct upstream_task){.begin = slot_free,
 		.lost = slot_lost,
 		.arg = p,
 		.interval_ms = g->config->interval_ms};
@@ -355,18 +355,18 @@ static bool set_up(struct gather *g, size_t i, size_t layer, bool signature,
 	p->type = signature ? SETTINGS_TYPE_BYTES : l->type;
 	p->optional = signature || l->optional; /* who judges says that there is none */
 	buffer_init(&p->part.body, 0);
-	if (server && server_join(server))
+	if (server && upstream_join(server))
 		return false;
 	p->server = server;
 	return p->path;
 }
 
-struct gather *gather_new(const struct gather_env *env, const struct settings_config *config,
-	const struct settings_layer *instead, const struct gather_calls *calls, void *arg)
+struct pull *pull_new(const struct pull_env *env, const struct settings_config *config,
+	const struct settings_layer *instead, const struct pull_calls *calls, void *arg)
 {
 	bool is_signed = config->verify.public_keys && (!instead || instead != config->rollout);
 	size_t each = is_signed ? 2 : 1, count = config->layer_count * each;
-	struct gather *g = calloc(1, sizeof(*g) + count * sizeof(g->pulls[0]));
+	struct pull *g = calloc(1, sizeof(*g) + count * sizeof(g->pulls[0]));
 	bool good = g;
 
 	if (g) {
@@ -380,11 +380,11 @@ struct gather *gather_new(const struct gather_env *env, const struct settings_co
 		good = set_up(g, i, i / each, i % each, instead);
 	if (good)
 		return g;
-	gather_free(g);
+	pull_free(g);
 	return NULL;
 }
 
-void gather_drop(struct gather *g)
+void pull_drop(struct pull *g)
 {
 	g->running = false;
 	for (size_t i = 0; i < g->count; i++)
@@ -392,72 +392,72 @@ void gather_drop(struct gather *g)
 			drop(&g->pulls[i]);
 }
 
-void gather_free(struct gather *g)
+void pull_free(struct pull *g)
 {
 	if (!g)
 		return;
-	gather_drop(g);
+	pull_drop(g);
 	for (size_t i = 0; i < g->count; i++) {
-		struct pull *p = &g->pulls[i];
+		struct doctor_pull *p = &g->pulls[i];
 
 		if (p->server)
-			server_leave(p->server);
+			upstream_leave(p->server);
 		free(p->made_path);
 		free(p->seen);
 	}
-	gather_release(g);
+	pull_release(g);
 	free(g);
 }
 
-void gather_submit(struct gather *g, uint64_t expires_ms)
+void pull_submit(struct pull *g, uint64_t expires_ms)
 {
-	server_submit(g->pulls[0].server, &g->pulls[0].task, expires_ms);
+	upstream_submit(g->pulls[0].server, &g->pulls[0].task, expires_ms);
 }
 
-void gather_wait_until(struct gather *g, uint64_t latest_ms)
+void pull_wait_until(struct pull *g, uint64_t latest_ms)
 {
 	g->pulls[0].task.latest_ms = latest_ms;
 }
 
-void gather_withdraw(struct gather *g)
+void pull_withdraw(struct pull *g)
 {
-	server_withdraw(g->pulls[0].server, &g->pulls[0].task);
+	upstream_withdraw(g->pulls[0].server, &g->pulls[0].task);
 }
 
-bool gather_waiting(const struct gather *g)
+bool pull_waiting(const struct pull *g)
 {
 	return !g->running && g->pulls[0].task.waiting;
 }
 
-void gather_hold(struct gather *g, const struct version *held, bool forced)
+void pull_hold(struct pull *g, const struct version *held, bool forced)
 {
 	g->held = held;
 	g->forced = forced;
 }
 
-const char *gather_seen(const struct gather *g, size_t i)
+const char *pull_seen(const struct pull *g, size_t i)
 {
 	return g->pulls[i].seen;
 }
 
-enum kind_cause gather_cause(const struct gather *g)
+enum kind_cause pull_cause(const struct pull *g)
 {
 	return g->cause;
 }
 
-bool gather_give_up(struct gather *g)
+bool pull_give_up(struct pull *g)
 {
 	bool ready = false;
 
 	g->running = false;
 	for (size_t i = 0; i < g->count; i++) {
-		struct pull *p = &g->pulls[i];
+		struct doctor_pull *p = &g->pulls[i];
 		struct exchange *x = p->exchange;
 
 		if (x && !exchange_held(x)) {
 			p->exchange = NULL;
 			exchange_cancel(x);
-			ready |= server_ended(p->server, &p->task, NULL);
+			ready |= upstream_ended(p->server, &p->task, NULL);
 		}
 		drop(p);
 	}
@@ -465,12 +465,12 @@ bool gather_give_up(struct gather *g)
 	return ready;
 }
 
-bool gather_reading(const struct gather *g)
+bool pull_reading(const struct pull *g)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < g->count; i++) {
-		const struct pull *p = &g->pulls[i];
+		const struct doctor_pull *p = &g->pulls[i];
 
 		if (p->exchange && !exchange_held(p->exchange))
 			return false;
@@ -479,29 +479,29 @@ bool gather_reading(const struct gather *g)
 	return any;
 }
 
-bool gather_overloaded(const struct gather *g)
+bool pull_overloaded(const struct pull *g)
 {
 	return g->overloaded;
 }
 
-void gather_lift(struct gather *g)
+void pull_lift(struct pull *g)
 {
 	for (size_t i = 0; i < g->count; i++)
 		if (g->pulls[i].server && (i == 0 || g->pulls[i].server != g->pulls[i - 1].server))
-			server_lift(g->pulls[i].server);
+			upstream_lift(g->pulls[i].server);
 }
 
-const struct gather_part *gather_part(const struct gather *g, size_t i)
+const struct pull_part *pull_part(const struct pull *g, size_t i)
 {
 	return &g->pulls[i].part;
 }
 
-size_t gather_count(const struct gather *g)
+size_t pull_count(const struct pull *g)
 {
 	return g->count;
 }
 
-bool gather_showed(const struct gather *g)
+bool pull_showed(const struct pull *g)
 {
 	for (size_t i = 0; i < g->count; i++)
 		if (g->left == 0 && g->pulls[i].shown)
@@ -509,7 +509,7 @@ bool gather_showed(const struct gather *g)
 	return false;
 }
 
-bool gather_shows(const struct gather *g, uint64_t version_hash)
+bool pull_shows(const struct pull *g, uint64_t version_hash)
 {
 	for (size_t i = 0; i < g->count; i++)
 		if (g->pulls[i].shown == version_hash)
@@ -517,48 +517,48 @@ bool gather_shows(const struct gather *g, uint64_t version_hash)
 	return false;
 }
 
-void gather_avoid(struct gather *g)
+void pull_avoid(struct pull *g)
 {
 	for (size_t i = 0; i < g->count; i++)
 		if (g->pulls[i].server)
-			server_avoid(g->pulls[i].server, &g->pulls[i].task);
+			upstream_avoid(g->pulls[i].server, &g->pulls[i].task);
 }
 
-void gather_release(struct gather *g)
+void pull_release(struct pull *g)
 {
 	for (size_t i = 0; i < g->count; i++) {
-		struct gather_part *part = &g->pulls[i].part;
+		struct pull_part *part = &g->pulls[i].part;
 
 		buffer_fini(&part->body);
 		part_fini(&part->facts);
 		free(part->mismatch);
 		part->mismatch = NULL;
-		part->state = GATHER_PENDING;
+		part->state = PULL_PENDING;
 	}
 }
 
-struct server *gather_server(const struct gather *g)
+struct upstream *pull_server(const struct pull *g)
 {
 	return g->pulls[0].server;
 }
 
-void gather_url(const struct gather *g, char ret_url[1024])
+void pull_url(const struct pull *g, char ret_url[1024])
 {
-	const struct pull *p = &g->pulls[0];
+	const struct doctor_pull *p = &g->pulls[0];
 
 	char path[LOG_URL_SIZE];
 
-	snprintf(ret_url, 1024, "%.500s%.500s", server_url(p->server, &p->task),
+	snprintf(ret_url, 1024, "%.500s%.500s", upstream_url(p->server, &p->task),
 		log_url_text(path, p->path));
 }
 
-bool gather_covers(const struct gather *g, const struct version *v)
+bool pull_covers(const struct pull *g, const struct version *v)
 {
 	if (v->part_count != g->count)
 		return false;
 	for (size_t i = 0; i < g->count; i++)
 		if (!v->parts[i].absent &&
-			(!g->pulls[i].server || server_find(g->pulls[i].server, v->parts[i].url,
+			(!g->pulls[i].server || upstream_find(g->pulls[i].server, v->parts[i].url,
 							g->pulls[i].path) < 0))
 			return false;
 	return true;

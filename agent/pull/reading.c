@@ -23,18 +23,18 @@ struct reading {
 	struct part held;
 	char *base, *path, none[1];
 	bool conditional;
-	struct transport_response response;
+	struct http_client_response response;
 	struct reading_result result;
 };
 
-static void read_answer(const struct kind_place *place, const struct transport_response *response,
+static void read_answer(const struct kind_place *place, const struct http_client_response *response,
 	bool conditional, struct reading_result *ret)
 {
 	ret->cause = KIND_CAUSE_NONE;
 	ret->why[0] = '\0';
 	kind_answer_init(&ret->answer, place->max_bytes);
 	ret->verdict =
-		source_judge(place, response, conditional, &ret->answer, &ret->cause, ret->why);
+		answer_judge(place, response, conditional, &ret->answer, &ret->cause, ret->why);
 }
 
 static void reading_free(struct reading *r)
@@ -114,7 +114,7 @@ static struct reading *reading_new(const struct kind_place *place)
 }
 
 void reading_start(struct worker *thread, struct exchange *x, const struct kind_place *place,
-	const struct transport_response *response, reading_done done, void *arg)
+	const struct http_client_response *response, reading_done done, void *arg)
 {
 	bool large = thread && response->body.len + response->coded.len > READING_LARGE;
 	struct reading *r = large ? reading_new(place) : NULL;

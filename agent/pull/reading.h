@@ -17,7 +17,7 @@
 
 #define READING_LARGE (64u << 10) /* bytes; below that the way there and back costs more */
 
-struct reading_result { /* as of source_judge() */
+struct reading_result { /* as of answer_judge() */
 	enum kind_verdict verdict;
 	enum kind_cause cause;
 	struct kind_answer answer; /* its body may be taken */
@@ -26,12 +26,12 @@ struct reading_result { /* as of source_judge() */
 
 /* The exchange is there still, and may be asked again. */
 typedef void (*reading_done)(
-	void *arg, const struct transport_response *response, struct reading_result *result);
+	void *arg, const struct http_client_response *response, struct reading_result *result);
 
 /* Within ended() of the exchange: has its answer read, and calls done() once. Before it returns; or
  * later, for a large answer, if there is a thread (NULL = none) and memory: the exchange is held
  * until then. */
 void reading_start(struct worker *thread, struct exchange *x, const struct kind_place *place,
-	const struct transport_response *response, reading_done done, void *arg);
+	const struct http_client_response *response, reading_done done, void *arg);
 
 #endif

@@ -24,7 +24,7 @@ struct address {
 	uint64_t rank;   /* lower ones first, on this host */
 };
 
-struct server {
+struct upstream {
 	struct loop *loop;
 	const struct settings_server *settings;
 	struct dispatcher dispatcher;
@@ -51,7 +51,7 @@ static int compare_ranks(const void *a, const void *b)
 
 /* Every host has an order of its own, and keeps it when an address is added ("rendezvous hashing",
  * Thaler and Ravishankar 1998). */
-static void order_addresses(struct server *s)
+static void order_addresses(struct upstream *s)
 {
 	uint64_t host = loop_sys(s->loop)->host();
 
@@ -64,14 +64,14 @@ static void order_addresses(struct server *s)
 	qsort(s->addresses, s->count, sizeof(s->addresses[0]), compare_ranks);
 }
 
-static size_t best_address(
-	const struct server *s, uint64_t now_ms, size_t first, size_t skip, uint64_t *ret_until_ms)
+static size_t best_address(const struct upstream *s, uint64_t now_ms, size_t first, size_t skip,
+	uint64_t *ret_until_ms)
 {
 	return backoff_pick(s->backoffs, s->count, first, skip, now_ms, ret_until_ms);
 }
 
 /* 0 when some address is ready, else the moment when the first one will be. */
-static uint64_t held_until_ms(const struct server *s, uint64_t now_ms)
+static uint64_t held_until_ms(const struct upstream *s, uint64_t now_ms)
 {
 	uint64_t until_ms;
 
@@ -81,13 +81,13 @@ static uint64_t held_until_ms(const struct server *s, uint64_t now_ms)
 
 /* ---- telling ---- */
 
-static const char *name_of(const struct server *s)
+static const char *name_of(const struct upstream *s)
 {
 	return s->settings->name ? s->settings->name : s->settings->urls[0];
 }
 
 /* Says once that pulls wait, whatever request made the addresses back off. */
-static void tell_held(struct server *s, uint64_t now_ms, uint64_t until_ms)
+static void tell_held(struct upstream *s, uint64_t now_ms, uint64_t until_ms)
 {
 	unsigned suppressed;
 
@@ -101,7 +101,7 @@ static void tell_held(struct server *s, uint64_t now_ms, uint64_t until_ms)
 
 /* Says what follows from an address's rest; the cause itself is in the line of the config whose
  * pull failed. */
-static void tell_rest(struct server *s, size_t i)
+static void tell_rest(struct upstream *s, size_t i)
 {
 	uint64_t now_ms = loop_now_ms(s->loop), until_ms = held_until_ms(s, now_ms),
 		 rest_ms = backoff_until(s->backoffs[i], now_ms);
@@ -119,9 +119,9 @@ static void tell_rest(struct server *s, size_t i)
 /* ---- the line ---- */
 
 /* Hands a slot to a task. */
-static void begin(struct server *s, const struct dispatcher_item *item, uint64_t now_ms)
+static void begin(struct upstream *s, const struct dispatcher_item *item, uint64_t now_ms)
 {
-	struct server_task *t = item->task;
+	struct upstream_task *t = item->task;
 	size_t first = now_ms < t->away_ms ? t->first : 0;
 	uint64_t until_ms;
 
@@ -139,7 +139,7 @@ static void begin(struct server *s, const struct dispatcher_item *item, uint64_t
 		s->in_flight--;
 }
 
-static void pump(struct server *s)
+static void pump(struct upstream *s)
 {
 	struct dispatcher_item items[SETTINGS_MAX_IN_FLIGHT];
 	uint64_t now_ms = loop_now_ms(s->loop), due_ms;
@@ -153,7 +153,7 @@ static void pump(struct server *s)
 		n = dispatcher_take(
 			&s->dispatcher, now_ms, s->settings->max_in_flight - s->in_flight, items);
 		for (size_t i = 0; i < n; i++) {
-			const struct server_task *t = items[i].task;
+			const struct upstream_task *t = items[i].task;
 
 			if (t->waiting) /* not withdrawn by one that was begun before it */
 				begin(s, &items[i], now_ms);
@@ -173,7 +173,7 @@ static void timer_due(void *arg)
 
 static void lost(void *arg, void *task, enum dispatcher_loss why)
 {
-	struct server_task *t = task;
+	struct upstream_task *t = task;
 
 	(void)arg;
 	if (why == DISPATCHER_OVERRIDDEN)
@@ -185,7 +185,7 @@ static void lost(void *arg, void *task, enum dispatcher_loss why)
 }
 
 /* Doubles: the whole line is copied each time. */
-int server_join(struct server *s)
+int upstream_join(struct upstream *s)
 {
 	uint32_t room = s->dispatcher.limits.max_pending;
 
@@ -195,7 +195,7 @@ int server_join(struct server *s)
 	return 0;
 }
 
-void server_leave(struct server *s)
+void upstream_leave(struct upstream *s)
 {
 	s->tasks--;
 }
@@ -205,8 +205,8 @@ void server_leave(struct server *s)
  * itself asked for more. */
 static void patience_ends(void *arg)
 {
-	struct server_task *t = arg;
-	struct server *s = t->server;
+	struct upstream_task *t = arg;
+	struct upstream *s = t->server;
 	uint64_t now_ms = loop_now_ms(s->loop);
 
 	if (t->item.expires_ms <= now_ms) {
@@ -219,17 +219,17 @@ static void patience_ends(void *arg)
 		return; /* it waits for a slot */
 	dispatcher_cancel(&s->dispatcher, t->item.id);
 	dispatcher_retry(&s->dispatcher, now_ms, &t->item, 1);
-	server_lift(s);
+	upstream_lift(s);
 }
 
-static void limit_rests(struct server *s, uint64_t longest_ms)
+static void limit_rests(struct upstream *s, uint64_t longest_ms)
 {
 	for (size_t i = 0; longest_ms && i < s->count; i++)
 		backoff_limit(s->backoffs[i], longest_ms);
 }
 
 /* Counts the task among those that wait. */
-static void begin_waiting(struct server *s, struct server_task *t)
+static void begin_waiting(struct upstream *s, struct upstream_task *t)
 {
 	if (!t->server)
 		loop_timer_init(&t->patience, patience_ends, t);
@@ -242,7 +242,7 @@ static void begin_waiting(struct server *s, struct server_task *t)
 	limit_rests(s, s->longest_ms);
 }
 
-void server_submit(struct server *s, struct server_task *t, uint64_t expires_ms)
+void upstream_submit(struct upstream *s, struct upstream_task *t, uint64_t expires_ms)
 {
 	uint64_t now_ms = loop_now_ms(s->loop), until_ms, patience_ms = expires_ms;
 
@@ -262,7 +262,7 @@ void server_submit(struct server *s, struct server_task *t, uint64_t expires_ms)
 		tell_held(s, now_ms, until_ms);
 }
 
-void server_withdraw(struct server *s, struct server_task *t)
+void upstream_withdraw(struct upstream *s, struct upstream_task *t)
 {
 	t->waiting = false;
 	if (t->server)
@@ -270,22 +270,22 @@ void server_withdraw(struct server *s, struct server_task *t)
 	dispatcher_cancel(&s->dispatcher, (uint64_t)(uintptr_t)t);
 }
 
-void server_retry(struct server *s, struct server_task *t)
+void upstream_retry(struct upstream *s, struct upstream_task *t)
 {
 	t->waiting = t->again = true;
 	dispatcher_retry(&s->dispatcher, loop_now_ms(s->loop), &t->item, 1);
 	pump(s);
 }
 
-void server_avoid(struct server *s, struct server_task *t)
+void upstream_avoid(struct upstream *s, struct upstream_task *t)
 {
 	t->first = (t->address + 1) % s->count;
-	t->away_ms = loop_now_ms(s->loop) + SERVER_AWAY_MS;
+	t->away_ms = loop_now_ms(s->loop) + UPSTREAM_AWAY_MS;
 }
 
 /* ---- how it went ---- */
 
-static void recovered(struct server *s, size_t i)
+static void recovered(struct upstream *s, size_t i)
 {
 	if (!s->held)
 		return;
@@ -294,7 +294,7 @@ static void recovered(struct server *s, size_t i)
 	log_info("the server answers again", "server", name_of(s), "url", s->addresses[i].url);
 }
 
-void server_dropped(struct server *s)
+void upstream_dropped(struct upstream *s)
 {
 	s->in_flight--;
 	/* who waits goes on in a turn of its own: the caller is in the middle of ending a run */
@@ -302,17 +302,17 @@ void server_dropped(struct server *s)
 		loop_timer_set(s->loop, &s->timer, loop_now_ms(s->loop));
 }
 
-bool server_deferred(struct server *s, struct server_task *t)
+bool upstream_deferred(struct upstream *s, struct upstream_task *t)
 {
 	uint64_t until_ms;
 
-	server_dropped(s);
+	upstream_dropped(s);
 	best_address(s, loop_now_ms(s->loop), 0, t->address, &until_ms);
 	return !until_ms && t->tries < s->count;
 }
 
-bool server_ended(
-	struct server *s, struct server_task *t, const struct transport_response *response)
+bool upstream_ended(
+	struct upstream *s, struct upstream_task *t, const struct http_client_response *response)
 {
 	struct backoff *b = s->backoffs[t->address];
 	enum backoff_health health = BACKOFF_SILENT;
@@ -328,27 +328,27 @@ bool server_ended(
 	else if (health != BACKOFF_UNASKED)
 		tell_rest(s, t->address);
 	/* what is wrong on this host would be so at any other address */
-	return server_deferred(s, t) && health != BACKOFF_WELL && health != BACKOFF_UNASKED;
+	return upstream_deferred(s, t) && health != BACKOFF_WELL && health != BACKOFF_UNASKED;
 }
 
-void server_lift(struct server *s)
+void upstream_lift(struct upstream *s)
 {
 	for (size_t i = 0; i < s->count; i++)
 		backoff_lift(s->backoffs[i]);
 	pump(s);
 }
 
-struct backoff *server_backoff(const struct server *s, const struct server_task *t)
+struct backoff *upstream_backoff(const struct upstream *s, const struct upstream_task *t)
 {
 	return s->backoffs[t->address];
 }
 
-const char *server_url(const struct server *s, const struct server_task *t)
+const char *upstream_url(const struct upstream *s, const struct upstream_task *t)
 {
 	return s->addresses[t->address].url;
 }
 
-int server_find(const struct server *s, const char *url, const char *path)
+int upstream_find(const struct upstream *s, const char *url, const char *path)
 {
 	for (size_t i = 0; i < s->count; i++) {
 		size_t len = strlen(s->addresses[i].url);
@@ -361,21 +361,21 @@ int server_find(const struct server *s, const char *url, const char *path)
 
 /* ---- outside ---- */
 
-const struct settings_server *server_settings(const struct server *s)
+const struct settings_server *upstream_settings(const struct upstream *s)
 {
 	return s->settings;
 }
 
-struct session *server_session(struct server *s)
+struct session *upstream_session(struct upstream *s)
 {
 	return &s->session;
 }
 
-void server_status(const struct server *s, struct server_status *ret_status)
+void upstream_status(const struct upstream *s, struct upstream_status *ret_status)
 {
 	uint64_t now_ms = loop_now_ms(s->loop), until_ms = held_until_ms(s, now_ms);
 
-	*ret_status = (struct server_status){
+	*ret_status = (struct upstream_status){
 		.name = s->settings->name,
 		.address_count = s->count,
 		.in_flight = s->in_flight,
@@ -385,13 +385,13 @@ void server_status(const struct server *s, struct server_status *ret_status)
 	};
 }
 
-void server_address_status(
-	const struct server *s, size_t address, struct server_address_status *ret_status)
+void upstream_address_status(
+	const struct upstream *s, size_t address, struct upstream_address_status *ret_status)
 {
 	const struct backoff *b = s->backoffs[address];
 	uint64_t now_ms = loop_now_ms(s->loop), until_ms = backoff_until(b, now_ms);
 
-	*ret_status = (struct server_address_status){
+	*ret_status = (struct upstream_address_status){
 		.url = s->addresses[address].url,
 		.error = b->error ? b->error : "",
 		.rests_ms = until_ms ? until_ms - now_ms : 0,
@@ -402,7 +402,7 @@ void server_address_status(
 	};
 }
 
-static void warn_of_plain_secrets(const struct server *s)
+static void warn_of_plain_secrets(const struct upstream *s)
 {
 	bool secrets = s->settings->bearer_file || s->settings->user || s->settings->header_count;
 
@@ -414,7 +414,7 @@ static void warn_of_plain_secrets(const struct server *s)
 				"server", name_of(s), "url", s->addresses[i].url);
 }
 
-static int join_backoffs(struct server *s, struct backoffs *all)
+static int join_backoffs(struct upstream *s, struct backoffs *all)
 {
 	s->backoffs = calloc(s->count, sizeof(struct backoff *));
 	for (size_t i = 0; s->backoffs && i < s->count; i++) {
@@ -425,7 +425,7 @@ static int join_backoffs(struct server *s, struct backoffs *all)
 	return s->backoffs ? 0 : -ENOMEM;
 }
 
-struct server *server_new(
+struct upstream *upstream_new(
 	struct loop *l, struct backoffs *backoffs, const struct settings_server *settings)
 {
 	const struct dispatcher_limits limits = {
@@ -433,7 +433,7 @@ struct server *server_new(
 		.max_batch = settings->max_in_flight,
 		.max_delay_ms = 0,
 	};
-	struct server *s = calloc(1, sizeof(*s) + settings->url_count * sizeof(s->addresses[0]));
+	struct upstream *s = calloc(1, sizeof(*s) + settings->url_count * sizeof(s->addresses[0]));
 
 	if (!s)
 		return NULL;
@@ -447,7 +447,7 @@ struct server *server_new(
 		return NULL;
 	}
 	if (join_backoffs(s, backoffs)) {
-		server_free(s);
+		upstream_free(s);
 		return NULL;
 	}
 	warn_of_plain_secrets(s);
@@ -455,7 +455,7 @@ struct server *server_new(
 	return s;
 }
 
-void server_free(struct server *s)
+void upstream_free(struct upstream *s)
 {
 	if (!s)
 		return;

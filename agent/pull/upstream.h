@@ -22,14 +22,14 @@
 #include "settings/settings.h"
 #include "http/client.h"
 
-#define SERVER_AWAY_MS 600000u
+#define UPSTREAM_AWAY_MS 600000u
 
-struct server;
+struct upstream;
 
 /* One pull after the other of one config. */
-struct server_task {
-	/* A slot is free: begin a transfer from server_url(), which server_ended() ends; or return
-	 * false, and the slot goes to another. */
+struct upstream_task {
+	/* A slot is free: begin a transfer from upstream_url(), which upstream_ended() ends; or
+	 * return false, and the slot goes to another. */
 	bool (*begin)(void *arg);
 	/* The pull waited in vain. */
 	void (*lost)(void *arg, const char *why);
@@ -38,7 +38,7 @@ struct server_task {
 	uint64_t latest_ms;   /* until then, and no longer, such rests keep it waiting; 0 = never */
 
 	/* private */
-	struct server *server;
+	struct upstream *server;
 	struct loop_timer patience; /* latest_ms */
 	struct dispatcher_item item;
 	uint64_t started_ms;
@@ -48,7 +48,7 @@ struct server_task {
 	bool waiting, again; /* again: at another address */
 };
 
-struct server_address_status {
+struct upstream_address_status {
 	const char *url;
 	const char *error;                     /* why it rests; "" when it does not */
 	uint64_t rests_ms;                     /* for so long from now; 0 = it does not */
@@ -56,7 +56,7 @@ struct server_address_status {
 	uint64_t congestion, network, advised; /* failures */
 };
 
-struct server_status {
+struct upstream_status {
 	const char *name; /* NULL = made for an origin */
 	size_t address_count;
 	unsigned in_flight;
@@ -66,50 +66,50 @@ struct server_status {
 };
 
 /* NULL when there is no memory. */
-struct server *server_new(
+struct upstream *upstream_new(
 	struct loop *l, struct backoffs *backoffs, const struct settings_server *settings);
-void server_free(struct server *s);
-const struct settings_server *server_settings(const struct server *s);
+void upstream_free(struct upstream *s);
+const struct settings_server *upstream_settings(const struct upstream *s);
 /* What its exchanges share. */
-struct session *server_session(struct server *s);
+struct session *upstream_session(struct upstream *s);
 
 /* One task more, or one fewer, is lined up here at times: the line has room for all of them. 0 or
  * -ENOMEM. */
-int server_join(struct server *s);
-void server_leave(struct server *s);
+int upstream_join(struct upstream *s);
+void upstream_leave(struct upstream *s);
 
 /* Lines the task up; if it waits already, newer work overrides it. Lost when it has not begun by
  * expires_ms. May call begin() before it returns. */
-void server_submit(struct server *s, struct server_task *t, uint64_t expires_ms);
+void upstream_submit(struct upstream *s, struct upstream_task *t, uint64_t expires_ms);
 /* Takes the task out of the line, if it is there. */
-void server_withdraw(struct server *s, struct server_task *t);
+void upstream_withdraw(struct upstream *s, struct upstream_task *t);
 /* The address that the task's last transfer went to shows less than there is: the next ones, for
- * SERVER_AWAY_MS, go to the one behind it, as long as that does not rest. */
-void server_avoid(struct server *s, struct server_task *t);
+ * UPSTREAM_AWAY_MS, go to the one behind it, as long as that does not rest. */
+void upstream_avoid(struct upstream *s, struct upstream_task *t);
 /* The backoff of the address that the task's transfer goes to. */
-struct backoff *server_backoff(const struct server *s, const struct server_task *t);
+struct backoff *upstream_backoff(const struct upstream *s, const struct upstream_task *t);
 /* The address the task's transfer goes to; between two of them, the one it would go to now. */
-const char *server_url(const struct server *s, const struct server_task *t);
+const char *upstream_url(const struct upstream *s, const struct upstream_task *t);
 /* Ends what begin() began: a response, NULL = it ran into its time limit. True when it failed and
- * another address is ready; as often as there are addresses since server_submit(). */
-bool server_ended(
-	struct server *s, struct server_task *t, const struct transport_response *response);
+ * another address is ready; as often as there are addresses since upstream_submit(). */
+bool upstream_ended(
+	struct upstream *s, struct upstream_task *t, const struct http_client_response *response);
 /* Ends what begin() began, which says nothing about the server: it is not wanted any more. */
-void server_dropped(struct server *s);
+void upstream_dropped(struct upstream *s);
 /* Ends what begin() began: nothing was sent, for its address backs off by now. True as for
- * server_ended(). */
-bool server_deferred(struct server *s, struct server_task *t);
-/* The same task again, at the front of the line; after server_ended(). */
-void server_retry(struct server *s, struct server_task *t);
+ * upstream_ended(). */
+bool upstream_deferred(struct upstream *s, struct upstream_task *t);
+/* The same task again, at the front of the line; after upstream_ended(). */
+void upstream_retry(struct upstream *s, struct upstream_task *t);
 /* Somebody wants a pull now: ends the rests, but for those a server asked for, and those of
  * addresses that kept a pull waiting until its time limit. */
-void server_lift(struct server *s);
+void upstream_lift(struct upstream *s);
 
 /* The index of the address this url (of an earlier pull) begins with, followed by path; -1 = none.
  */
-int server_find(const struct server *s, const char *url, const char *path);
-void server_status(const struct server *s, struct server_status *ret_status);
-void server_address_status(
-	const struct server *s, size_t address, struct server_address_status *ret_status);
+int upstream_find(const struct upstream *s, const char *url, const char *path);
+void upstream_status(const struct upstream *s, struct upstream_status *ret_status);
+void upstream_address_status(
+	const struct upstream *s, size_t address, struct upstream_address_status *ret_status);
 
 #endif

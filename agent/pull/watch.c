@@ -18,14 +18,14 @@
 #define SECOND 1000u
 
 struct watch_request { /* one at a time, again and again */
-	struct watcher *watcher;
+	struct watch *watcher;
 	struct watch_request *next;
 	const struct settings_server *server;
 	const struct kind *kind;
 	struct session *session;
 	struct exchange *exchange;
 	struct loop_timer again;
-	enum watcher_state state;
+	enum watch_state state;
 	struct backoff **backoffs; /* of the server's addresses */
 	size_t address;
 	uint64_t begun_ms; /* the request under way */
@@ -35,15 +35,15 @@ struct watch_request { /* one at a time, again and again */
 	uint64_t tokens_ms; /* a request costs a second of it; more than now is debt */
 	struct kind_watch watch;
 	struct kind_watched watched[KIND_MAX_WATCHED];
-	struct watcher_item *items[KIND_MAX_WATCHED];
+	struct watch_item *items[KIND_MAX_WATCHED];
 	char error[FILE_WHY];
 	struct log_limit log_limit;
 };
 
-struct watcher {
+struct watch {
 	struct loop *loop;
 	const struct sys *sys;
-	struct drift *drift;
+	struct file_watch *drift;
 	struct exchange_env env;
 	struct backoffs *backoffs;
 	struct watch_request *requests;
@@ -63,7 +63,7 @@ static uint64_t pulls_ms(const struct watch_request *q)
 
 	for (size_t i = 0; i < q->watch.count; i++)
 		told += q->items[i]->told;
-	return told == 0 ? 0 : told == q->watch.count ? WATCHER_RETRY_MS : WATCHER_PULL_MS;
+	return told == 0 ? 0 : told == q->watch.count ? WATCH_RETRY_MS : WATCH_PULL_MS;
 }
 
 /* When it has its token, and what was told is pulled. */
@@ -75,11 +75,11 @@ static void set_again(struct watch_request *q)
 	loop_timer_set(l, &q->again, q->tokens_ms > pulled_ms ? q->tokens_ms : pulled_ms);
 }
 
-/* A token bucket: WATCHER_BURST at once, one a second in the long run. */
+/* A token bucket: WATCH_BURST at once, one a second in the long run. */
 static void again(struct watch_request *q)
 {
 	uint64_t now_ms = loop_now_ms(q->watcher->loop),
-		 least = now_ms > WATCHER_BURST * SECOND ? now_ms - WATCHER_BURST * SECOND : 0;
+		 least = now_ms > WATCH_BURST * SECOND ? now_ms - WATCH_BURST * SECOND : 0;
 
 	if (q->tokens_ms < least)
 		q->tokens_ms = least;
@@ -94,16 +94,16 @@ static void retry(struct watch_request *q, const char *why)
 	uint64_t now_ms = loop_now_ms(q->watcher->loop), delay_ms;
 	unsigned suppressed;
 
-	if (q->stood_ms && now_ms - q->stood_ms >= WATCHER_PROVEN_MS)
+	if (q->stood_ms && now_ms - q->stood_ms >= WATCH_PROVEN_MS)
 		q->failures = q->refusals = 0;
 	q->stood_ms = 0;
 	if (q->failures < 10)
 		q->failures++;
 	delay_ms = (SECOND / 2) << q->failures;
-	if (delay_ms > WATCHER_RETRY_MS)
-		delay_ms = WATCHER_RETRY_MS;
+	if (delay_ms > WATCH_RETRY_MS)
+		delay_ms = WATCH_RETRY_MS;
 	q->address = (q->address + 1) % q->server->url_count;
-	q->state = WATCHER_FAILING;
+	q->state = WATCH_FAILING;
 	snprintf(q->error, sizeof(q->error), "%s", why);
 	if (log_limit_pass_kind(&q->log_limit, now_ms, "watch", why, &suppressed))
 		log_warn("cannot watch: the interval counts", "server", q->server->name, "path",
@@ -115,10 +115,10 @@ static void retry(struct watch_request *q, const char *why)
 
 static void stands(struct watch_request *q)
 {
-	if (q->state == WATCHER_FAILING)
+	if (q->state == WATCH_FAILING)
 		log_info("watching again", "server", q->server->name, "path",
 			LOG_URL(q->items[0]->path));
-	q->state = WATCHER_ON;
+	q->state = WATCH_ON;
 	q->error[0] = '\0';
 	if (!q->stood_ms)
 		q->stood_ms = loop_now_ms(q->watcher->loop);
@@ -140,14 +140,14 @@ static void refused(struct watch_request *q, int error, const char *why)
 static void changed(void *arg, size_t i, const char *key, size_t key_len, const char *version)
 {
 	struct watch_request *q = arg;
-	struct watcher_item *item = q->items[i];
+	struct watch_item *item = q->items[i];
 
 	item->told = q->kind->compares;
 	item->changed(item->arg, key, key_len, version);
 }
 
 /* What read says to do next. True: the exchange goes on by itself (a stream), or is done with. */
-static void read_whole(struct watch_request *q, const struct transport_response *response)
+static void read_whole(struct watch_request *q, const struct http_client_response *response)
 {
 	struct exchange *x = q->exchange;
 	char why[FILE_WHY] = "the server does not answer as it should";
@@ -165,40 +165,40 @@ static void read_whole(struct watch_request *q, const struct transport_response 
 }
 
 /* What an answer says about the address. */
-static void tell_backoff(struct watch_request *q, const struct transport_response *response)
+static void tell_backoff(struct watch_request *q, const struct http_client_response *response)
 {
-	bool held = loop_now_ms(q->watcher->loop) - q->begun_ms >= WATCHER_PROVEN_MS;
+	bool held = loop_now_ms(q->watcher->loop) - q->begun_ms >= WATCH_PROVEN_MS;
 
 	if (!held || backoff_health(response) != BACKOFF_FAILED)
 		backoff_ended(q->backoffs[q->address], q->begun_ms, response);
 }
 
 static void ended(
-	void *arg, const struct kind_place *place, const struct transport_response *response)
+	void *arg, const struct kind_place *place, const struct http_client_response *response)
 {
 	struct watch_request *q = arg;
 
 	(void)place;
 	tell_backoff(q, response);
-	if (response->result == TRANSPORT_OK && !(q->kind->stream && response->status == 200)) {
+	if (response->result == HTTP_CLIENT_OK && !(q->kind->stream && response->status == 200)) {
 		read_whole(q, response);
 		return;
 	}
 	q->exchange = NULL;
-	if (q->state == WATCHER_ON &&
-		loop_now_ms(q->watcher->loop) - q->stood_ms >= WATCHER_PROVEN_MS) {
+	if (q->state == WATCH_ON &&
+		loop_now_ms(q->watcher->loop) - q->stood_ms >= WATCH_PROVEN_MS) {
 		q->failures = q->refusals = 0;
 		q->stood_ms = 0;
-		q->state = WATCHER_CONNECTING;
+		q->state = WATCH_CONNECTING;
 		q->address = (q->address + 1) % q->server->url_count;
 		again(q);
 	} else {
-		retry(q, response->result == TRANSPORT_OK ? "the server ended the watch at once"
-							  : response->message);
+		retry(q, response->result == HTTP_CLIENT_OK ? "the server ended the watch at once"
+							    : response->message);
 	}
 }
 
-static void line_came(void *arg, const struct transport_response *line)
+static void line_came(void *arg, const struct http_client_response *line)
 {
 	struct watch_request *q = arg;
 	char why[FILE_WHY] = "the server does not answer as it should";
@@ -249,8 +249,8 @@ static bool find_address(struct watch_request *q)
 
 	q->begun_ms = now_ms;
 	if (until_ms) {
-		if (q->state == WATCHER_ON)
-			q->state = WATCHER_CONNECTING;
+		if (q->state == WATCH_ON)
+			q->state = WATCH_CONNECTING;
 		q->stood_ms = 0;
 		loop_timer_set(q->watcher->loop, &q->again, until_ms);
 		return false;
@@ -270,15 +270,15 @@ static void begin(void *arg)
 		.session = q->session,
 		.place = {.path = q->items[0]->path, .max_bytes = q->server->max_bytes},
 		.timeout_ms = q->kind->stream
-				      ? WATCHER_IDLE_MS - sys_random_upto(sys, WATCHER_IDLE_MS / 4)
+				      ? WATCH_IDLE_MS - sys_random_upto(sys, WATCH_IDLE_MS / 4)
 				      : ANSWER_MS,
 		.calls = q->kind->stream ? &stream : &whole,
 		.arg = q,
 	};
 	char why[FILE_WHY];
 
-	if (q->state == WATCHER_OFF)
-		q->state = WATCHER_CONNECTING;
+	if (q->state == WATCH_OFF)
+		q->state = WATCH_CONNECTING;
 	if (!find_address(q))
 		return;
 	request.backoff = q->backoffs[q->address];
@@ -295,15 +295,14 @@ static void begin(void *arg)
 
 static void noticed(void *arg, const char *cause)
 {
-	struct watcher_item *item = arg;
+	struct watch_item *item = arg;
 
 	(void)cause;
 	item->changed(item->arg, NULL, 0, NULL);
 }
 
 /* The directory, not the file: that one is replaced, or a link behind it is. */
-static int add_file(
-	struct watcher *w, const struct settings_server *server, struct watcher_item *item)
+static int add_file(struct watch *w, const struct settings_server *server, struct watch_item *item)
 {
 	char path[4200], *slash;
 
@@ -314,12 +313,12 @@ static int add_file(
 	slash[slash == path] = '\0';
 	item->entry.noticed = noticed;
 	item->entry.arg = item;
-	return drift_add(w->drift, &item->entry, path, NULL);
+	return file_watch_add(w->drift, &item->entry, path, NULL);
 }
 
 /* ---- outside ---- */
 
-static struct watch_request *find_room(struct watcher *w, const struct settings_server *server,
+static struct watch_request *find_room(struct watch *w, const struct settings_server *server,
 	const struct kind *kind, const char *path)
 {
 	for (struct watch_request *q = w->requests; q; q = q->next)
@@ -329,7 +328,7 @@ static struct watch_request *find_room(struct watcher *w, const struct settings_
 	return NULL;
 }
 
-static struct watch_request *add_request(struct watcher *w, const struct settings_server *server,
+static struct watch_request *add_request(struct watch *w, const struct settings_server *server,
 	const struct kind *kind, struct session *session)
 {
 	struct watch_request *q = calloc(1, sizeof(*q));
@@ -351,8 +350,8 @@ static struct watch_request *add_request(struct watcher *w, const struct setting
 		return NULL;
 	}
 	loop_timer_init(&q->again, begin, q);
-	loop_timer_set(w->loop, &q->again,
-		loop_now_ms(w->loop) + sys_random_upto(w->sys, WATCHER_SPLAY_MS));
+	loop_timer_set(
+		w->loop, &q->again, loop_now_ms(w->loop) + sys_random_upto(w->sys, WATCH_SPLAY_MS));
 	w->requests = q;
 	w->count++;
 	return q;
@@ -362,19 +361,19 @@ static struct watch_request *add_request(struct watcher *w, const struct setting
 static void ask_anew(struct watch_request *q)
 {
 	if (!q->exchange) {
-		if (q->state == WATCHER_ON)
+		if (q->state == WATCH_ON)
 			set_again(q);
 		return;
 	}
 	exchange_cancel(q->exchange);
 	q->exchange = NULL;
-	if (q->state == WATCHER_ON)
-		q->state = WATCHER_CONNECTING;
+	if (q->state == WATCH_ON)
+		q->state = WATCH_CONNECTING;
 	again(q);
 }
 
-int watcher_add(struct watcher *w, const struct settings_server *server, struct session *session,
-	struct watcher_item *item)
+int watch_add(struct watch *w, const struct settings_server *server, struct session *session,
+	struct watch_item *item)
 {
 	const struct kind *kind = kind_of(server);
 	struct watch_request *q;
@@ -384,10 +383,10 @@ int watcher_add(struct watcher *w, const struct settings_server *server, struct 
 	if (!kind->watch_build)
 		return -ENOTSUP;
 	q = find_room(w, server, kind, item->path);
-	if (!q && w->count == WATCHER_MAX_REQUESTS) {
+	if (!q && w->count == WATCH_MAX_REQUESTS) {
 		if (!w->full)
 			log_warn("too many documents are watched: the others are polled", "at_most",
-				LOG_U64(WATCHER_MAX_REQUESTS));
+				LOG_U64(WATCH_MAX_REQUESTS));
 		w->full = true;
 		return -ENOSPC;
 	}
@@ -404,7 +403,7 @@ int watcher_add(struct watcher *w, const struct settings_server *server, struct 
 
 static void free_request(struct watch_request *q)
 {
-	struct watcher *w = q->watcher;
+	struct watch *w = q->watcher;
 	struct watch_request **link = &w->requests;
 
 	while (*link != q)
@@ -417,13 +416,13 @@ static void free_request(struct watch_request *q)
 	free(q);
 }
 
-void watcher_remove(struct watcher *w, struct watcher_item *item)
+void watch_remove(struct watch *w, struct watch_item *item)
 {
 	struct watch_request *q = item->request;
 	size_t i = 0, behind;
 
 	if (item->entry.arg && w->drift)
-		drift_remove(w->drift, &item->entry);
+		file_watch_remove(w->drift, &item->entry);
 	item->request = NULL;
 	item->told = false;
 	if (!q)
@@ -439,29 +438,29 @@ void watcher_remove(struct watcher *w, struct watcher_item *item)
 		free_request(q);
 }
 
-void watcher_followed(struct watcher_item *item)
+void watch_followed(struct watch_item *item)
 {
 	struct watch_request *q = item->request;
 
 	if (!item->told)
 		return;
 	item->told = false;
-	if (q->state == WATCHER_ON && pulls_ms(q) == 0)
+	if (q->state == WATCH_ON && pulls_ms(q) == 0)
 		set_again(q);
 }
 
-enum watcher_state watcher_status(const struct watcher_item *item, const char **ret_error)
+enum watch_state watch_status(const struct watch_item *item, const char **ret_error)
 {
 	*ret_error = item->request ? item->request->error : "";
 	if (item->request)
 		return item->request->state;
-	return item->entry.arg ? WATCHER_ON : WATCHER_OFF;
+	return item->entry.arg ? WATCH_ON : WATCH_OFF;
 }
 
-struct watcher *watcher_new(struct loop *l, const struct sys *sys, struct backoffs *backoffs,
-	const char *ca_file, struct drift *drift)
+struct watch *watch_new(struct loop *l, const struct sys *sys, struct backoffs *backoffs,
+	const char *ca_file, struct file_watch *drift)
 {
-	struct watcher *w = calloc(1, sizeof(*w));
+	struct watch *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return NULL;
@@ -469,27 +468,27 @@ struct watcher *watcher_new(struct loop *l, const struct sys *sys, struct backof
 	w->sys = sys;
 	w->drift = drift;
 	w->backoffs = backoffs;
-	w->env = (struct exchange_env){sys, transport_new(l), NULL, ca_file};
+	w->env = (struct exchange_env){sys, http_client_new(l), NULL, ca_file};
 	if (w->env.transport)
 		return w;
 	free(w);
 	return NULL;
 }
 
-void watcher_resume(struct watcher *w)
+void watch_resume(struct watch *w)
 {
-	transport_forget(w->env.transport);
+	http_client_forget(w->env.transport);
 	for (struct watch_request *q = w->requests; q; q = q->next) {
 		if (!q->exchange)
 			continue;
 		exchange_cancel(q->exchange);
 		q->exchange = NULL;
-		q->state = WATCHER_CONNECTING;
+		q->state = WATCH_CONNECTING;
 		again(q);
 	}
 }
 
-void watcher_free(struct watcher *w)
+void watch_free(struct watch *w)
 {
 	struct watch_request *q;
 
@@ -497,6 +496,6 @@ void watcher_free(struct watcher *w)
 		return;
 	while ((q = w->requests))
 		free_request(q);
-	transport_free(w->env.transport);
+	http_client_free(w->env.transport);
 	free(w);
 }

@@ -82,12 +82,12 @@ int push_message_write(const struct push_message *m, struct buffer *out)
 {
 	buffer_append_string(out, "{\"v\":1");
 	if (m->epoch[0])
-		jsontext_member(out, "epoch", m->epoch);
+		json_text_member(out, "epoch", m->epoch);
 	if (m->has_seq)
-		jsontext_number(out, "seq", m->seq);
+		json_text_number(out, "seq", m->seq);
 	if (m->version[0])
-		jsontext_member(out, "version", m->version);
+		json_text_member(out, "version", m->version);
 	if (m->has_spread)
-		jsontext_number(out, "spread_ms", m->spread_ms);
+		json_text_number(out, "spread_ms", m->spread_ms);
 	return buffer_append(out, "}", 1);
 }

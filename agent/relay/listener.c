@@ -20,9 +20,9 @@ struct letter {
 
 STAILQ_HEAD(letters, letter);
 
-struct upstream {
+struct listener {
 	struct loop *loop;
-	const struct upstream_calls *calls;
+	const struct listener_calls *calls;
 	void *arg;
 	struct push *push;
 	pthread_mutex_t lock; /* of what follows */
@@ -32,13 +32,13 @@ struct upstream {
 };
 
 /* Takes the letter, NULL if there was no memory for one. */
-static void post(struct upstream *u, struct letter *letter)
+static void post(struct listener *u, struct letter *letter)
 {
 	bool first;
 
 	pthread_mutex_lock(&u->lock);
 	first = u->count == 0 && !u->overflown;
-	if (letter && u->count < UPSTREAM_MAX_WAITING) {
+	if (letter && u->count < LISTENER_MAX_WAITING) {
 		STAILQ_INSERT_TAIL(&u->box, letter, next);
 		u->count++;
 		letter = NULL;
@@ -72,7 +72,7 @@ static void missed(void *arg, size_t endpoint, const char *cause)
 	post(arg, letter);
 }
 
-static void empty(struct upstream *u, bool deliver)
+static void empty(struct listener *u, bool deliver)
 {
 	struct letters all = STAILQ_HEAD_INITIALIZER(all);
 	struct letter *letter;
@@ -101,10 +101,10 @@ static void woken(void *arg)
 	empty(arg, true);
 }
 
-int upstream_start(struct loop *l, const struct push_endpoint *endpoints, size_t count,
-	const struct upstream_calls *calls, void *arg, struct upstream **ret_upstream)
+int listener_start(struct loop *l, const struct push_endpoint *endpoints, size_t count,
+	const struct listener_calls *calls, void *arg, struct listener **ret_upstream)
 {
-	struct upstream *u = calloc(1, sizeof(*u));
+	struct listener *u = calloc(1, sizeof(*u));
 	const struct push_listener listener = {heard, missed, u};
 	int r;
 
@@ -118,13 +118,13 @@ int upstream_start(struct loop *l, const struct push_endpoint *endpoints, size_t
 	loop_on_wake(l, woken, u);
 	r = push_listen(loop_sys(l), endpoints, count, &listener, &u->push);
 	if (r)
-		upstream_stop(u);
+		listener_stop(u);
 	else
 		*ret_upstream = u;
 	return r;
 }
 
-void upstream_stop(struct upstream *u)
+void listener_stop(struct listener *u)
 {
 	if (!u)
 		return;

@@ -2,7 +2,7 @@
  * The publishers that a relay listens to: what the push thread hears is handed over to the loop.
  *
  * Threads: all from the loop's, and the calls come there; the push thread only fills the box.
- * Errors: -errno. Bounds: UPSTREAM_MAX_WAITING messages in the box; what comes while it is full is
+ * Errors: -errno. Bounds: LISTENER_MAX_WAITING messages in the box; what comes while it is full is
  * one more way of having missed something.
  */
 #ifndef PULLET_UPSTREAM_H
@@ -12,21 +12,21 @@
 #include "push/subscriber.h"
 #include "push/message.h"
 
-#define UPSTREAM_MAX_WAITING 16384
+#define LISTENER_MAX_WAITING 16384
 
-struct upstream;
+struct listener;
 
 /* As push_listener's; all of what has come, in its order. */
-struct upstream_calls {
+struct listener_calls {
 	void (*heard)(void *arg, size_t endpoint, const char *topic, const struct push_message *m);
 	void (*missed)(void *arg, size_t endpoint, const char *cause);
 };
 
 /* Connects to all endpoints. It takes the loop's loop_on_wake() for itself. The endpoints' texts
  * are copied, the calls are borrowed. 0 or -errno, as push_start(). */
-int upstream_start(struct loop *l, const struct push_endpoint *endpoints, size_t count,
-	const struct upstream_calls *calls, void *arg, struct upstream **ret_upstream);
+int listener_start(struct loop *l, const struct push_endpoint *endpoints, size_t count,
+	const struct listener_calls *calls, void *arg, struct listener **ret_upstream);
 /* NULL is fine. What is still in the box is thrown away. */
-void upstream_stop(struct upstream *u);
+void listener_stop(struct listener *u);
 
 #endif

@@ -119,7 +119,7 @@ static void append_path(const struct value *v, struct buffer *path)
 	if (!v->parent)
 		return;
 	append_path(v->parent, path);
-	keypath_append(path, !v->parent->parent, v->node, value_index(v));
+	key_path_append(path, !v->parent->parent, v->node, value_index(v));
 }
 
 static bool is_masked(const struct run *run, const struct value *v)
@@ -131,7 +131,7 @@ static bool is_masked(const struct run *run, const struct value *v)
 		return false;
 	buffer_init(&path, 16u << 20);
 	append_path(v, &path);
-	masked = path.error || keypath_matches(run->mask, path.data ? path.data : "");
+	masked = path.error || key_path_matches(run->mask, path.data ? path.data : "");
 	buffer_fini(&path);
 	return masked;
 }

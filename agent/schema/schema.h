@@ -71,7 +71,7 @@ const char *schema_unknown(const struct schema *s);
  * as "line 12, column 3: /db/port: 70000 is more than the maximum 65535", the last one "and N more"
  * if there are too many; -E2BIG when the work is used up, with one line that says where; -ENOMEM;
  * -EMSGSIZE when out has no room for SCHEMA_MAX_REPORT bytes more and needed it. Strings are shown
- * shortened; values whose path fits a pattern of mask (keypath_matches(); NULL = none) as ***.
+ * shortened; values whose path fits a pattern of mask (key_path_matches(); NULL = none) as ***.
  * Without line and column where the document has none (JSON); without path at the root.
  */
 int schema_check(

@@ -222,7 +222,7 @@ const char *value_show_text(const char *text, size_t len, char shown[VALUE_SHOWN
 	while (cut < len && (characters < SHOWN_CHARACTERS || (text[cut] & 0xc0) == 0x80))
 		characters += (text[cut++] & 0xc0) != 0x80;
 	buffer_init(&b, VALUE_SHOWN);
-	jsontext_append(&b, text, cut);
+	json_text_append(&b, text, cut);
 	snprintf(shown, VALUE_SHOWN, "%s%s", b.error ? "?" : b.data, cut < len ? "..." : "");
 	buffer_fini(&b);
 	return shown;

@@ -273,8 +273,8 @@ struct settings {
 
 /* What the signature of a layer's document must say; of the first one also where it is that of
  * `bootstrap`, which stands for it. Borrows from c. */
-struct signature_demand;
-struct signature_demand settings_signature_demand(const struct settings_config *c, size_t layer);
+struct minisign_demand;
+struct minisign_demand settings_signature_demand(const struct settings_config *c, size_t layer);
 
 /* Called once per error, with a full sentence "file:line:column: what is wrong and what to do". */
 typedef void (*settings_report)(void *arg, const char *message);

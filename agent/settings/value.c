@@ -480,12 +480,12 @@ const char *settings_check_argument(const char *text)
 
 const char *settings_check_public_key(const char *text)
 {
-	struct signature_key key;
+	struct minisign_key key;
 
 	/* "Ed" in base64 is RW and the first two bits of the next letter */
 	if (strlen(text) != 56 || strspn(text, LETTERS DIGITS "+/") != 56 ||
 		strncmp(text, "RW", 2) || !strchr("QRST", text[2]) ||
-		signature_parse_key(text, &key))
+		minisign_parse_key(text, &key))
 		return "is not a public key of minisign: 56 characters beginning with RW, the last "
 		       "line of the .pub file that minisign -G makes";
 	return NULL;

@@ -24,7 +24,7 @@ static int append_special(struct buffer *b, uint32_t c)
 		b, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10), 0xdc00 + (c & 0x3ff));
 }
 
-int jsontext_append(struct buffer *b, const char *s, size_t len)
+int json_text_append(struct buffer *b, const char *s, size_t len)
 {
 	size_t plain = 0, n; /* start of the run that needs no escape */
 	int r = buffer_append(b, "\"", 1);
@@ -53,20 +53,20 @@ static int name_append(struct buffer *b, const char *name)
 	int r = opens ? 0 : buffer_append(b, ",", 1);
 
 	if (r == 0)
-		r = jsontext_append(b, name, strlen(name));
+		r = json_text_append(b, name, strlen(name));
 	return r ? r : buffer_append(b, ":", 1);
 }
 
-int jsontext_member(struct buffer *b, const char *name, const char *s)
+int json_text_member(struct buffer *b, const char *name, const char *s)
 {
 	int r = name_append(b, name);
 
 	if (r)
 		return r;
-	return s ? jsontext_append(b, s, strlen(s)) : buffer_append(b, "null", 4);
+	return s ? json_text_append(b, s, strlen(s)) : buffer_append(b, "null", 4);
 }
 
-int jsontext_number(struct buffer *b, const char *name, unsigned long long n)
+int json_text_number(struct buffer *b, const char *name, unsigned long long n)
 {
 	int r = name_append(b, name);
 

@@ -13,11 +13,11 @@
 /* Appends len bytes as a JSON string with its quotes: what is not to be shown as it is (escape.h)
  * escaped, bytes that are not UTF-8 replaced by U+FFFD, so that the result is valid whatever comes
  * in. 0, -ENOMEM, -EMSGSIZE. */
-int jsontext_append(struct buffer *b, const char *s, size_t len);
+int json_text_append(struct buffer *b, const char *s, size_t len);
 /* Appends `"name":` and the string (or null when s is NULL), preceded by a comma unless the last
  * byte opens an object or list. 0 or the buffer's error. */
-int jsontext_member(struct buffer *b, const char *name, const char *s);
+int json_text_member(struct buffer *b, const char *name, const char *s);
 /* The same for a number. */
-int jsontext_number(struct buffer *b, const char *name, unsigned long long n);
+int json_text_number(struct buffer *b, const char *name, unsigned long long n);
 
 #endif

@@ -142,10 +142,10 @@ int sentence_member(
 	int r;
 
 	if (!sentence)
-		return jsontext_member(out, name, NULL);
+		return json_text_member(out, name, NULL);
 	buffer_init(&b, MAX_SENTENCE);
 	r = sentence_append(&b, sentence, audience);
-	r = r ? r : jsontext_member(out, name, b.data ? b.data : "");
+	r = r ? r : json_text_member(out, name, b.data ? b.data : "");
 	buffer_fini(&b);
 	return r;
 }

@@ -66,7 +66,7 @@ static void find_pieces(struct candidate *c)
 }
 
 /* One part of the run. */
-static int take_part(struct candidate *c, const struct gather_part *part, size_t i,
+static int take_part(struct candidate *c, const struct pull_part *part, size_t i,
 	const struct version *held, const struct buffer *body)
 {
 	const struct part *facts = &part->facts;
@@ -74,7 +74,7 @@ static int take_part(struct candidate *c, const struct gather_part *part, size_t
 	size_t at = 0;
 	int r;
 
-	if (part->state == GATHER_HELD) {
+	if (part->state == PULL_HELD) {
 		facts = &held->parts[i];
 		for (size_t k = 0; k < i; k++)
 			at += held->parts[k].len;
@@ -84,7 +84,7 @@ static int take_part(struct candidate *c, const struct gather_part *part, size_t
 	if (r)
 		return r;
 	c->version.part_count++;
-	if (part->state == GATHER_PULLED && part->mismatch) {
+	if (part->state == PULL_PULLED && part->mismatch) {
 		c->mismatches[i] =
 			strdup(part->mismatch); /* the gather forgets it with the bytes */
 		if (!c->mismatches[i])
@@ -93,10 +93,10 @@ static int take_part(struct candidate *c, const struct gather_part *part, size_t
 	return facts->len ? buffer_append(&c->body, data, facts->len) : 0;
 }
 
-static bool has_held(const struct gather *g)
+static bool has_held(const struct pull *g)
 {
-	for (size_t i = 0; i < gather_count(g); i++)
-		if (gather_part(g, i)->state == GATHER_HELD)
+	for (size_t i = 0; i < pull_count(g); i++)
+		if (pull_part(g, i)->state == PULL_HELD)
 			return true;
 	return false;
 }
@@ -114,10 +114,10 @@ static int load_body(struct store *store, const struct version *v, struct buffer
 	return r;
 }
 
-int candidate_take(struct candidate *c, const struct gather *g, struct store *store,
+int candidate_take(struct candidate *c, const struct pull *g, struct store *store,
 	const struct version *held, const struct buffer *body, int64_t wall_ms, char why[FILE_WHY])
 {
-	size_t count = gather_count(g);
+	size_t count = pull_count(g);
 	struct buffer loaded;
 	int r = 0;
 
@@ -135,7 +135,7 @@ int candidate_take(struct candidate *c, const struct gather *g, struct store *st
 	if (!c->version.origin || !c->version.parts)
 		r = -ENOMEM;
 	for (size_t i = 0; r == 0 && i < count; i++)
-		r = take_part(c, gather_part(g, i), i, held, body ? body : &loaded);
+		r = take_part(c, pull_part(g, i), i, held, body ? body : &loaded);
 	if (r == 0)
 		r = digest_sha256(
 			c->body.data ? c->body.data : "", c->body.len, NULL, 0, c->version.sha256);
@@ -235,8 +235,8 @@ static int write_text(struct candidate *c, const struct settings_config *config,
 							    : SETTINGS_FORMAT_YAML;
 	c->has_text = true;
 	if (format == SETTINGS_FORMAT_ENV || format == SETTINGS_FORMAT_PROPERTIES)
-		r = format_write(root,
-			format == SETTINGS_FORMAT_ENV ? FORMAT_ENV : FORMAT_PROPERTIES, &c->text,
+		r = flatten_write(root,
+			format == SETTINGS_FORMAT_ENV ? FLATTEN_ENV : FLATTEN_PROPERTIES, &c->text,
 			why);
 	else
 		r = write_document(root, format, &c->text, why);

@@ -46,7 +46,7 @@ struct candidate *candidate_new(void);
 void candidate_free(struct candidate *c);
 /* From what came in a run. Parts that did not come are those of `held`, the version that the
  * requests were conditional on; body: its bytes, NULL = they are in the store. */
-int candidate_take(struct candidate *c, const struct gather *g, struct store *store,
+int candidate_take(struct candidate *c, const struct pull *g, struct store *store,
 	const struct version *held, const struct buffer *body, int64_t wall_ms, char why[FILE_WHY]);
 /* From a version of the store; 0 = the newest. */
 int candidate_load(struct candidate *c, struct store *store, uint64_t generation,

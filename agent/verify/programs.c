@@ -21,8 +21,8 @@
 #define PATH "{path}"
 #define LAST 600 /* bytes of a program's output that are told */
 
-struct trial {
-	struct trial_options o;
+struct programs {
+	struct programs_options o;
 	struct process *process;
 	char *path;       /* of the candidate on the file system; NULL = none */
 	const char *name; /* its last part; NULL = it was not made */
@@ -32,7 +32,7 @@ struct trial {
 	char **env;
 };
 
-bool trial_wanted(const struct settings_config *config)
+bool programs_wanted(const struct settings_config *config)
 {
 	return config->format_run.argv || config->check.argv;
 }
@@ -46,7 +46,7 @@ static void free_texts(char **texts)
 	free(texts);
 }
 
-char **trial_environment(
+char **programs_environment(
 	const char *name, const char *file, uint64_t generation, const char *keys, size_t keys_len)
 {
 	char **env = calloc(5, sizeof(*env)), **to = env;
@@ -67,7 +67,7 @@ char **trial_environment(
 	return NULL;
 }
 
-void trial_environment_free(char **env)
+void programs_environment_free(char **env)
 {
 	free_texts(env);
 }
@@ -111,7 +111,7 @@ static char **with_paths(char *const *argv, const char *path)
 
 /* ---- the candidate on the file system ---- */
 
-static int write_file(const struct trial *t, int dir, const char *name, const void *data,
+static int write_file(const struct programs *t, int dir, const char *name, const void *data,
 	size_t len, char why[FILE_WHY])
 {
 	const struct settings_config *c = t->o.config;
@@ -121,7 +121,7 @@ static int write_file(const struct trial *t, int dir, const char *name, const vo
 	return r < 0 ? r : 0;
 }
 
-static int refuse_set(const struct trial *t, const char *what, int error, char why[FILE_WHY])
+static int refuse_set(const struct programs *t, const char *what, int error, char why[FILE_WHY])
 {
 	char remedy[FILE_REMEDY];
 
@@ -130,14 +130,14 @@ static int refuse_set(const struct trial *t, const char *what, int error, char w
 	return -error;
 }
 
-static int write_set(struct trial *t, char why[FILE_WHY])
+static int write_set(struct programs *t, char why[FILE_WHY])
 {
 	const struct sys *sys = loop_sys(t->o.loop);
 	const struct candidate *c = t->o.candidate;
 	const char *name;
 	int r = 0;
 
-	if (asprintf(&t->path, "%s/" FILESET_TRIAL "%016llx", t->o.config->dir,
+	if (asprintf(&t->path, "%s/" FILE_SET_TRIAL "%016llx", t->o.config->dir,
 		    (unsigned long long)sys->random()) < 0) {
 		t->path = NULL;
 		snprintf(why, FILE_WHY, "out of memory");
@@ -170,7 +170,7 @@ static int write_set(struct trial *t, char why[FILE_WHY])
 /* ".NAME.pullet-0123456789abcdef" beside `target`: the temporary file of a replacement that never
  * comes; what a crash leaves of it is removed at the next start as any such file is. */
 static int write_beside(
-	struct trial *t, const char *target, enum trusted_use use, char why[FILE_WHY])
+	struct programs *t, const char *target, enum trusted_use use, char why[FILE_WHY])
 {
 	const struct settings_config *c = t->o.config;
 	const struct file_options options = {.mode = c->mode, .uid = c->uid, .gid = c->gid};
@@ -197,7 +197,7 @@ static int write_beside(
 	return 0;
 }
 
-static int write_candidate(struct trial *t, char why[FILE_WHY])
+static int write_candidate(struct programs *t, char why[FILE_WHY])
 {
 	const struct settings_config *c = t->o.config;
 	char snapshot[PATH_MAX];
@@ -210,7 +210,7 @@ static int write_candidate(struct trial *t, char why[FILE_WHY])
 	return write_beside(t, snapshot, TRUSTED_OWN, why);
 }
 
-static void remove_candidate(struct trial *t)
+static void remove_candidate(struct programs *t)
 {
 	const struct candidate *c = t->o.candidate;
 	const struct sys *sys = loop_sys(t->o.loop);
@@ -229,17 +229,17 @@ static void remove_candidate(struct trial *t)
 
 /* ---- the programs ---- */
 
-static void end(struct trial *t, const struct trial_result *result)
+static void end(struct programs *t, const struct programs_result *result)
 {
-	void (*ended)(void *, const struct trial_result *) = t->o.ended;
+	void (*ended)(void *, const struct programs_result *) = t->o.ended;
 	void *arg = t->o.arg;
 
 	t->process = NULL; /* it is over */
-	trial_free(t);
+	programs_free(t);
 	ended(arg, result);
 }
 
-void trial_scrub(void (*scrub)(void *arg, struct buffer *out, const char *text, size_t len),
+void programs_scrub(void (*scrub)(void *arg, struct buffer *out, const char *text, size_t len),
 	void *arg, struct buffer *out, const char *text, size_t len)
 {
 	if (scrub && len)
@@ -250,17 +250,17 @@ void trial_scrub(void (*scrub)(void *arg, struct buffer *out, const char *text, 
 
 /* "PROGRAM exited with 1: the last of what it wrote". A program that could not even run says
  * nothing about the version. */
-static void blame(const struct trial *t, const struct process_result *p, const char *program,
-	enum judge judge, struct trial_result *ret)
+static void blame(const struct programs *t, const struct process_result *p, const char *program,
+	enum verify_check judge, struct programs_result *ret)
 {
 	const char *slash = strrchr(program, '/');
-	bool check = judge == JUDGE_CHECK; /* else what it wrote is the document */
+	bool check = judge == CHECK_PROGRAM; /* else what it wrote is the document */
 	char shown[LAST + SENTENCE_WORDS];
 	struct buffer said;
 	size_t from;
 
-	buffer_init(&said, 4u * TRIAL_MAX_OUTPUT);
-	trial_scrub(t->o.scrub, t->o.arg, &said, check ? p->output : p->message,
+	buffer_init(&said, 4u * PROGRAMS_MAX_OUTPUT);
+	programs_scrub(t->o.scrub, t->o.arg, &said, check ? p->output : p->message,
 		check ? p->output_len : p->message_len);
 	while (said.len && strchr(" \n", said.data[said.len - 1]))
 		said.len--;
@@ -274,7 +274,7 @@ static void blame(const struct trial *t, const struct process_result *p, const c
 	buffer_fini(&said);
 }
 
-static int start(struct trial *t, const struct process_options *options,
+static int start(struct programs *t, const struct process_options *options,
 	void (*ended)(void *arg, const struct process_result *result), char why[FILE_WHY])
 {
 	int r = process_start(t->o.loop, options, ended, t, &t->process);
@@ -287,19 +287,19 @@ static int start(struct trial *t, const struct process_options *options,
 
 static void check_ended(void *arg, const struct process_result *p)
 {
-	struct trial_result result = {.why = ""};
-	struct trial *t = arg;
+	struct programs_result result = {.why = ""};
+	struct programs *t = arg;
 
 	if (!p->ok)
-		blame(t, p, t->argv[0], JUDGE_CHECK, &result);
+		blame(t, p, t->argv[0], CHECK_PROGRAM, &result);
 	end(t, &result);
 }
 
-static int start_check(struct trial *t, char why[FILE_WHY])
+static int start_check(struct programs *t, char why[FILE_WHY])
 {
 	struct process_options options = {
 		.env = t->env,
-		.max_output = TRIAL_MAX_OUTPUT,
+		.max_output = PROGRAMS_MAX_OUTPUT,
 		.timeout_ms = t->o.config->check.timeout_ms,
 	};
 	int r = write_candidate(t, why);
@@ -316,17 +316,17 @@ static int start_check(struct trial *t, char why[FILE_WHY])
 
 static void format_ended(void *arg, const struct process_result *p)
 {
-	struct trial_result result = {.why = ""};
-	struct trial *t = arg;
+	struct programs_result result = {.why = ""};
+	struct programs *t = arg;
 	struct buffer *text = &t->o.candidate->text;
 	char why[FILE_WHY];
 	int r = 0;
 
 	if (!p->ok) {
-		blame(t, p, t->o.config->format_run.argv[0], JUDGE_FORMAT, &result);
+		blame(t, p, t->o.config->format_run.argv[0], CHECK_FORMAT, &result);
 	} else if (p->output_len == 0) {
 		result.refused = true;
-		result.judge = JUDGE_FORMAT;
+		result.judge = CHECK_FORMAT;
 		snprintf(result.why, sizeof(result.why), "%s wrote nothing",
 			t->o.config->format_run.argv[0]);
 	} else {
@@ -344,7 +344,7 @@ static void format_ended(void *arg, const struct process_result *p)
 	end(t, &result);
 }
 
-static int start_format(struct trial *t, struct buffer *json, char why[FILE_WHY])
+static int start_format(struct programs *t, struct buffer *json, char why[FILE_WHY])
 {
 	const struct settings_command *run = &t->o.config->format_run;
 	const struct process_options options = {
@@ -360,9 +360,10 @@ static int start_format(struct trial *t, struct buffer *json, char why[FILE_WHY]
 	return start(t, &options, format_ended, why);
 }
 
-int trial_start(const struct trial_options *options, struct trial **ret_trial, char why[FILE_WHY])
+int programs_start(
+	const struct programs_options *options, struct programs **ret_trial, char why[FILE_WHY])
 {
-	struct trial *t = calloc(1, sizeof(*t));
+	struct programs *t = calloc(1, sizeof(*t));
 	const struct settings_config *c = options->config;
 	struct buffer json;
 	int r;
@@ -372,7 +373,7 @@ int trial_start(const struct trial_options *options, struct trial **ret_trial, c
 		return -ENOMEM;
 	t->o = *options;
 	t->parent = t->set = -1;
-	t->env = trial_environment(c->name, settings_place(c), options->generation, NULL, 0);
+	t->env = programs_environment(c->name, settings_place(c), options->generation, NULL, 0);
 	buffer_init(&json, MAX_PRODUCT);
 	r = t->env ? 0 : -ENOMEM;
 	if (r == 0 && c->format_run.argv) {
@@ -386,13 +387,13 @@ int trial_start(const struct trial_options *options, struct trial **ret_trial, c
 	}
 	buffer_fini(&json);
 	if (r)
-		trial_free(t);
+		programs_free(t);
 	else
 		*ret_trial = t;
 	return r;
 }
 
-void trial_free(struct trial *t)
+void programs_free(struct programs *t)
 {
 	if (!t)
 		return;

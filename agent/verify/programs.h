@@ -7,9 +7,9 @@
  * without a file, in the runtime directory. It is removed when the check has ended, or at the next
  * start.
  *
- * Threads: the loop's. Ownership: the candidate is borrowed until ended() or trial_free(). Bounds:
- * as agent/process/process.h; a text as large as a candidate's; TRIAL_MAX_OUTPUT of a check's
- * output.
+ * Threads: the loop's. Ownership: the candidate is borrowed until ended() or programs_free().
+ * Bounds: as agent/process/process.h; a text as large as a candidate's; PROGRAMS_MAX_OUTPUT of a
+ * check's output.
  */
 #ifndef PULLET_TRIAL_H
 #define PULLET_TRIAL_H
@@ -18,17 +18,17 @@
 #include "verify/verify.h"
 #include "base/loop.h"
 
-#define TRIAL_MAX_OUTPUT 65536
+#define PROGRAMS_MAX_OUTPUT 65536
 
-struct trial;
+struct programs;
 
-struct trial_result {
-	bool refused;     /* by judge; else, with an error, nothing is known about the version */
-	enum judge judge; /* JUDGE_FORMAT or JUDGE_CHECK */
-	char why[JUDGES_WHY]; /* "" = it passed */
+struct programs_result {
+	bool refused; /* by judge; else, with an error, nothing is known about the version */
+	enum verify_check judge; /* CHECK_FORMAT or CHECK_PROGRAM */
+	char why[VERIFY_WHY];    /* "" = it passed */
 };
 
-struct trial_options {
+struct programs_options {
 	struct loop *loop;
 	const struct settings_config *config;
 	const char *runtime_dir;
@@ -37,24 +37,25 @@ struct trial_options {
 	/* Appends what a program wrote without the values of masked keys; NULL = as it is. */
 	void (*scrub)(void *arg, struct buffer *out, const char *text, size_t len);
 	/* Once, later, from the loop; the trial is gone when it returns. */
-	void (*ended)(void *arg, const struct trial_result *result);
+	void (*ended)(void *arg, const struct programs_result *result);
 	void *arg;
 };
 
 /* Does this config have such programs? */
-bool trial_wanted(const struct settings_config *config);
+bool programs_wanted(const struct settings_config *config);
 /* 0 and *ret_trial, or -errno with a sentence in why. */
-int trial_start(const struct trial_options *options, struct trial **ret_trial, char why[FILE_WHY]);
+int programs_start(
+	const struct programs_options *options, struct programs **ret_trial, char why[FILE_WHY]);
 /* Kills what runs; ended() is not called. NULL is fine. */
-void trial_free(struct trial *t);
+void programs_free(struct programs *t);
 /* What scrub(), if it is not NULL, makes of a text. */
-void trial_scrub(void (*scrub)(void *arg, struct buffer *out, const char *text, size_t len),
+void programs_scrub(void (*scrub)(void *arg, struct buffer *out, const char *text, size_t len),
 	void *arg, struct buffer *out, const char *text, size_t len);
 /* "NAME=value" texts that the user's programs find: PULLET_CONFIG_NAME, PULLET_FILE (NULL:
  * without), PULLET_GENERATION and PULLET_CHANGED_KEYS (the same); NULL-ended, on the heap; NULL
  * when there is no memory. */
-char **trial_environment(
+char **programs_environment(
 	const char *name, const char *file, uint64_t generation, const char *keys, size_t keys_len);
-void trial_environment_free(char **env);
+void programs_environment_free(char **env);
 
 #endif

@@ -17,16 +17,16 @@
 #include "schema/files.h"
 #include "crypto/minisign.h"
 
-struct judges {
+struct verify {
 	const struct sys *sys;
 	const struct settings_config *config;
 	struct schema_files *schema; /* NULL: none is asked for */
 	char id[DIGEST_HEX];
 };
 
-const char *judge_name(enum judge judge)
+const char *verify_check_name(enum verify_check judge)
 {
-	static const char *const names[JUDGE_COUNT] = {
+	static const char *const names[CHECK_COUNT] = {
 		"syntax", "digest", "signature", "guard", "schema", "format", "size", "check"};
 
 	return names[judge];
@@ -41,7 +41,7 @@ static void add_texts(struct buffer *b, const char *name, char *const *texts)
 		buffer_append(b, *texts, strlen(*texts) + 1);
 }
 
-static int make_id(struct judges *j)
+static int make_id(struct verify *j)
 {
 	const struct settings_config *c = j->config;
 	struct buffer b;
@@ -64,9 +64,9 @@ static int make_id(struct judges *j)
 	return r;
 }
 
-struct judges *judges_new(const struct sys *sys, const struct settings_config *config)
+struct verify *verify_new(const struct sys *sys, const struct settings_config *config)
 {
-	struct judges *j = calloc(1, sizeof(*j));
+	struct verify *j = calloc(1, sizeof(*j));
 
 	if (!j)
 		return NULL;
@@ -76,11 +76,11 @@ struct judges *judges_new(const struct sys *sys, const struct settings_config *c
 		j->schema = schema_files_new(sys, config->schema, config->schema_dir);
 	if ((j->schema || !config->schema) && make_id(j) == 0)
 		return j;
-	judges_free(j);
+	verify_free(j);
 	return NULL;
 }
 
-void judges_free(struct judges *j)
+void verify_free(struct verify *j)
 {
 	if (!j)
 		return;
@@ -88,7 +88,7 @@ void judges_free(struct judges *j)
 	free(j);
 }
 
-int judges_ready(struct judges *j, const char **ret_note, char why[FILE_WHY])
+int verify_ready(struct verify *j, const char **ret_note, char why[FILE_WHY])
 {
 	int r = j->schema ? schema_files_read(j->schema, why) : 0;
 
@@ -102,14 +102,14 @@ int judges_ready(struct judges *j, const char **ret_note, char why[FILE_WHY])
 	return r;
 }
 
-const char *judges_id(const struct judges *j)
+const char *verify_id(const struct verify *j)
 {
 	return j->id;
 }
 
 /* ---- digest ---- */
 
-static int judge_digest(struct judges *j, const struct judges_case *c, struct judgement *ret)
+static int judge_digest(struct verify *j, const struct verify_case *c, struct verify_result *ret)
 {
 	(void)j;
 	for (size_t i = 0; i < c->count; i++) {
@@ -126,8 +126,8 @@ static int judge_digest(struct judges *j, const struct judges_case *c, struct ju
 
 /* ---- signature ---- */
 
-static void refuse_old(const struct judges *j, uint64_t accepted, const char *path,
-	const struct signature_facts *facts, struct judgement *ret)
+static void refuse_old(const struct verify *j, uint64_t accepted, const char *path,
+	const struct minisign_facts *facts, struct verify_result *ret)
 {
 	char said[32] = "without rev=";
 
@@ -140,14 +140,13 @@ static void refuse_old(const struct judges *j, uint64_t accepted, const char *pa
 		path, said, (unsigned long long)accepted, j->config->name);
 }
 
-static int judge_one_signature(struct judges *j, const struct judges_case *c,
+static int judge_one_signature(struct verify *j, const struct verify_case *c,
 	const struct compose_piece *document, const struct compose_piece *signature,
-	struct judgement *ret)
+	struct verify_result *ret)
 {
 	const char *path = LOG_URL(j->config->layers[document->layer].path);
-	const struct signature_demand demand =
-		settings_signature_demand(j->config, document->layer);
-	struct signature_facts facts;
+	const struct minisign_demand demand = settings_signature_demand(j->config, document->layer);
+	struct minisign_facts facts;
 	char why[FILE_WHY];
 	int r;
 
@@ -156,10 +155,10 @@ static int judge_one_signature(struct judges *j, const struct judges_case *c,
 			ret->why, sizeof(ret->why), "%s has no signature (%s.minisig)", path, path);
 		return -EINVAL;
 	}
-	r = signature_verify(j->config->verify.public_keys, document->data, document->facts->len,
+	r = minisign_verify(j->config->verify.public_keys, document->data, document->facts->len,
 		signature->data, signature->facts->len, &facts, why);
 	if (r == 0)
-		r = signature_check(&facts, &demand, why);
+		r = minisign_check(&facts, &demand, why);
 	if (r) {
 		snprintf(ret->why, sizeof(ret->why), "%s: %s", path, why);
 		return r == -ENOMEM ? r : -EINVAL;
@@ -179,7 +178,7 @@ static int judge_one_signature(struct judges *j, const struct judges_case *c,
 	return 0;
 }
 
-static int judge_signature(struct judges *j, const struct judges_case *c, struct judgement *ret)
+static int judge_signature(struct verify *j, const struct verify_case *c, struct verify_result *ret)
 {
 	int r = 0;
 
@@ -192,14 +191,14 @@ static int judge_signature(struct judges *j, const struct judges_case *c, struct
 }
 
 /* When nobody judges the signature again, its facts still count. */
-static void read_facts(struct judges *j, const struct judges_case *c, struct judgement *ret)
+static void read_facts(struct verify *j, const struct verify_case *c, struct verify_result *ret)
 {
-	struct signature_facts facts;
+	struct minisign_facts facts;
 	char why[FILE_WHY];
 
 	for (size_t i = 0; j->config->verify.public_keys && i + 1 < c->count; i += 2)
 		if (!c->pieces[i + 1].facts->absent && c->pieces[i + 1].signature &&
-			signature_verify(j->config->verify.public_keys, c->pieces[i].data,
+			minisign_verify(j->config->verify.public_keys, c->pieces[i].data,
 				c->pieces[i].facts->len, c->pieces[i + 1].data,
 				c->pieces[i + 1].facts->len, &facts, why) == 0 &&
 			facts.has_expiry && facts.expires_ms < ret->expires_ms)
@@ -211,18 +210,18 @@ static void read_facts(struct judges *j, const struct judges_case *c, struct jud
 static int refuse_missing(const struct settings_guard *g, const struct node *root, char *why)
 {
 	for (char **key = g->require; root && key && *key; key++) {
-		const struct node *n = keypath_find(root, *key);
+		const struct node *n = key_path_find(root, *key);
 
 		if (n && n->type != NODE_NULL)
 			continue;
-		snprintf(why, JUDGES_WHY, "the required key %s is %s", *key,
+		snprintf(why, VERIFY_WHY, "the required key %s is %s", *key,
 			n ? "null" : "not there");
 		return -EINVAL;
 	}
 	return 0;
 }
 
-static int refuse_changes(const struct settings_guard *g, const struct judges_case *c,
+static int refuse_changes(const struct settings_guard *g, const struct verify_case *c,
 	const struct node *root, char *why)
 {
 	size_t count;
@@ -235,12 +234,12 @@ static int refuse_changes(const struct settings_guard *g, const struct judges_ca
 		return r;
 	if (count <= g->max_changes)
 		return 0;
-	snprintf(why, JUDGES_WHY, "%zu keys would change, more than max_changes %u", count,
+	snprintf(why, VERIFY_WHY, "%zu keys would change, more than max_changes %u", count,
 		g->max_changes);
 	return -EINVAL;
 }
 
-static int judge_guard(struct judges *j, const struct judges_case *c, struct judgement *ret)
+static int judge_guard(struct verify *j, const struct verify_case *c, struct verify_result *ret)
 {
 	const struct settings_guard *g = &j->config->guard;
 	const struct node *root = c->composition->root;
@@ -266,7 +265,7 @@ static int judge_guard(struct judges *j, const struct judges_case *c, struct jud
 
 /* ---- schema ---- */
 
-static int judge_schema(struct judges *j, const struct judges_case *c, struct judgement *ret)
+static int judge_schema(struct verify *j, const struct verify_case *c, struct verify_result *ret)
 {
 	struct buffer errors;
 	int r;
@@ -287,20 +286,21 @@ static int judge_schema(struct judges *j, const struct judges_case *c, struct ju
 
 /* ---- all of them ---- */
 
-int judges_try(struct judges *j, const struct judges_case *c, struct judgement *ret)
+int verify_try(struct verify *j, const struct verify_case *c, struct verify_result *ret)
 {
 	static const struct {
-		enum judge judge;
-		int (*look)(struct judges *j, const struct judges_case *c, struct judgement *ret);
-		enum judges_level from;
+		enum verify_check judge;
+		int (*look)(
+			struct verify *j, const struct verify_case *c, struct verify_result *ret);
+		enum verify_level from;
 	} table[] = {
-		{JUDGE_DIGEST, judge_digest, JUDGES_NEW},
-		{JUDGE_SIGNATURE, judge_signature, JUDGES_NEW},
-		{JUDGE_GUARD, judge_guard, JUDGES_NEW},
-		{JUDGE_SCHEMA, judge_schema, JUDGES_RECOMPOSED},
+		{CHECK_DIGEST, judge_digest, VERIFY_NEW},
+		{CHECK_SIGNATURE, judge_signature, VERIFY_NEW},
+		{CHECK_GUARD, judge_guard, VERIFY_NEW},
+		{CHECK_SCHEMA, judge_schema, VERIFY_RECOMPOSED},
 	};
 
-	*ret = (struct judgement){.expires_ms = INT64_MAX};
+	*ret = (struct verify_result){.expires_ms = INT64_MAX};
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		int r = c->level < table[i].from ? 0 : table[i].look(j, c, ret);
 
@@ -311,7 +311,7 @@ int judges_try(struct judges *j, const struct judges_case *c, struct judgement *
 			return r;
 		}
 	}
-	if (c->level < JUDGES_NEW)
+	if (c->level < VERIFY_NEW)
 		read_facts(j, c, ret);
 	return 0;
 }

@@ -5,7 +5,7 @@
  *
  * Threads: the loop's. Ownership: settings are borrowed; a schema is read when its file has
  * changed. Errors: -EINVAL: refused, with a sentence (for the schema several lines); -ENOMEM, -EIO:
- * not judged. Bounds: those of the documents; JUDGES_WHY bytes of sentence.
+ * not judged. Bounds: those of the documents; VERIFY_WHY bytes of sentence.
  */
 #ifndef PULLET_JUDGES_H
 #define PULLET_JUDGES_H
@@ -14,29 +14,29 @@
 #include "crypto/digest.h"
 #include "base/sys.h"
 
-#define JUDGES_WHY 2048
+#define VERIFY_WHY 2048
 
-enum judge {
-	JUDGE_SYNTAX,
-	JUDGE_DIGEST,
-	JUDGE_SIGNATURE,
-	JUDGE_GUARD,
-	JUDGE_SCHEMA,
-	JUDGE_FORMAT,
-	JUDGE_SIZE, /* what it would become */
-	JUDGE_CHECK,
-	JUDGE_COUNT
+enum verify_check {
+	CHECK_SYNTAX,
+	CHECK_DIGEST,
+	CHECK_SIGNATURE,
+	CHECK_GUARD,
+	CHECK_SCHEMA,
+	CHECK_FORMAT,
+	CHECK_SIZE, /* what it would become */
+	CHECK_PROGRAM,
+	CHECK_COUNT
 };
 
-struct judges;
+struct verify;
 
-enum judges_level {
-	JUDGES_TRUSTED,    /* accepted before, as it is: only its expiry counts */
-	JUDGES_RECOMPOSED, /* accepted before, with other overrides: the schema is asked */
-	JUDGES_NEW         /* all of them */
+enum verify_level {
+	VERIFY_TRUSTED,    /* accepted before, as it is: only its expiry counts */
+	VERIFY_RECOMPOSED, /* accepted before, with other overrides: the schema is asked */
+	VERIFY_NEW         /* all of them */
 };
 
-struct judges_case { /* borrowed */
+struct verify_case { /* borrowed */
 	const struct compose_piece *pieces;
 	size_t count;
 	const struct composition *composition;
@@ -44,27 +44,27 @@ struct judges_case { /* borrowed */
 	const struct node *before; /* what stands; NULL = nothing, or bytes */
 	size_t before_bytes;       /* 0 = nothing stands */
 	const uint64_t *revs;      /* per layer, the highest accepted */
-	enum judges_level level;
+	enum verify_level level;
 	bool forced; /* the operator wants it whatever the guard says */
 	int64_t wall_ms;
 };
 
-struct judgement {
-	enum judge judge; /* who refused */
-	char why[JUDGES_WHY];
+struct verify_result {
+	enum verify_check judge; /* who refused */
+	char why[VERIFY_WHY];
 	/* when accepted: */
 	uint64_t revs[SETTINGS_MAX_LAYERS]; /* signed; 0 = none */
 	int64_t expires_ms; /* the first of the layers to expire; INT64_MAX = none */
 };
 
-const char *judge_name(enum judge judge);
-struct judges *judges_new(const struct sys *sys, const struct settings_config *config);
-void judges_free(struct judges *j);
+const char *verify_check_name(enum verify_check judge);
+struct verify *verify_new(const struct sys *sys, const struct settings_config *config);
+void verify_free(struct verify *j);
 /* Reads what the judges need, when it has changed since. 0, or -errno with a sentence. *ret_note:
  * something to log once ("" = nothing); valid until the next call. */
-int judges_ready(struct judges *j, const char **ret_note, char why[FILE_WHY]);
+int verify_ready(struct verify *j, const char **ret_note, char why[FILE_WHY]);
 /* A digest of all rules, the schema's text included: another one means other rules. */
-const char *judges_id(const struct judges *j);
-int judges_try(struct judges *j, const struct judges_case *c, struct judgement *ret_judgement);
+const char *verify_id(const struct verify *j);
+int verify_try(struct verify *j, const struct verify_case *c, struct verify_result *ret_judgement);
 
 #endif

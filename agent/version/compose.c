@@ -122,7 +122,7 @@ static int write_override(const struct ledger_override *o, struct buffer *out)
 			buffer_append(&segment, p, 1);
 			continue;
 		}
-		jsontext_append(out, segment.data ? segment.data : "", segment.len);
+		json_text_append(out, segment.data ? segment.data : "", segment.len);
 		buffer_append_string(out, *p ? ":{" : ":");
 		buffer_clear(&segment);
 		depth++;

@@ -106,7 +106,7 @@ static void write_entry(const void *entry, const struct field *fields, struct bu
 	buffer_append(out, "{", 1);
 	for (const struct field *f = fields; f->name; f++) {
 		if (f->kind == TEXT)
-			jsontext_member(out, f->name, *text_at((void *)(uintptr_t)entry, f));
+			json_text_member(out, f->name, *text_at((void *)(uintptr_t)entry, f));
 		else
 			buffer_printf(out, ",\"%s\":%" PRId64, f->name,
 				*(const int64_t *)((const char *)entry + f->offset));

@@ -330,26 +330,26 @@ bool version_same(const struct version *a, const struct version *b)
 /* The first part's members stand beside the version's, as they did when there was only one. */
 static void write_part(const struct part *p, struct buffer *out)
 {
-	jsontext_member(out, "etag", p->etag);
-	jsontext_member(out, "last_modified", p->last_modified);
-	jsontext_member(out, "type", p->type);
-	jsontext_member(out, "url", p->url);
-	jsontext_number(out, "len", p->len);
+	json_text_member(out, "etag", p->etag);
+	json_text_member(out, "last_modified", p->last_modified);
+	json_text_member(out, "type", p->type);
+	json_text_member(out, "url", p->url);
+	json_text_number(out, "len", p->len);
 	if (p->absent)
 		buffer_append_string(out, ",\"absent\":true");
 	if (p->epoch)
-		jsontext_member(out, "epoch", p->epoch);
+		json_text_member(out, "epoch", p->epoch);
 }
 
 static void write_facts(const struct version *v, struct buffer *out)
 {
 	buffer_append(out, "{", 1);
-	jsontext_number(out, "generation", v->generation);
-	jsontext_number(out, "pulled_ms", (unsigned long long)v->pulled_ms);
-	jsontext_member(out, "sha256", v->sha256);
-	jsontext_member(out, "origin", v->origin);
+	json_text_number(out, "generation", v->generation);
+	json_text_number(out, "pulled_ms", (unsigned long long)v->pulled_ms);
+	json_text_member(out, "sha256", v->sha256);
+	json_text_member(out, "origin", v->origin);
 	if (v->product_len)
-		jsontext_number(out, "product", v->product_len);
+		json_text_number(out, "product", v->product_len);
 	write_part(&v->parts[0], out);
 	if (v->part_count > 1) {
 		buffer_append_string(out, ",\"more\":[");

@@ -48,7 +48,7 @@ static void check_keys(const struct kind_answer *a)
 }
 
 static enum kind_verdict pull(
-	const struct kind_place *place, const struct transport_response *response)
+	const struct kind_place *place, const struct http_client_response *response)
 {
 	enum kind_cause cause = KIND_CAUSE_NONE;
 	char why[FILE_WHY] = "";
@@ -89,7 +89,7 @@ static void changed(void *arg, size_t item, const char *key, size_t key_len, con
 	told->count[item]++;
 }
 
-static void watch(const struct kind_place *place, const struct transport_response *response)
+static void watch(const struct kind_place *place, const struct http_client_response *response)
 {
 	struct kind_watched items[] = {{.path = "/a/c/application", .version = "", .position = 0},
 		{.path = "/a/c/web.yaml", .version = "", .position = 6},
@@ -127,7 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.base = "http://apollo:8080",
 		.path = "/a/c/application",
 		.max_bytes = MAX_BYTES};
-	struct transport_response r = {.framed = true};
+	struct http_client_response r = {.framed = true};
 	unsigned flags;
 
 	if (size < 3 || size > 65536)

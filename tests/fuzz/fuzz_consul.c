@@ -46,7 +46,7 @@ static void demand_document(const struct kind_answer *a)
 }
 
 static enum kind_verdict pull(const struct kind_place *place,
-	const struct transport_response *response, struct kind_answer *ret)
+	const struct http_client_response *response, struct kind_answer *ret)
 {
 	enum kind_cause cause = KIND_CAUSES;
 	enum kind_verdict verdict;
@@ -68,7 +68,7 @@ static enum kind_verdict pull(const struct kind_place *place,
 }
 
 static void try_pull(
-	struct kind_place *place, const struct transport_response *response, char *epoch)
+	struct kind_place *place, const struct http_client_response *response, char *epoch)
 {
 	char version[256] = "7", held_epoch[128];
 	struct part held = {.etag = version, .epoch = epoch};
@@ -100,7 +100,7 @@ static void changed(void *arg, size_t item, const char *key, size_t len, const c
 	++*calls;
 }
 
-static void try_watch(const struct kind_place *place, const struct transport_response *response,
+static void try_watch(const struct kind_place *place, const struct http_client_response *response,
 	const char *path, uint64_t before)
 {
 	struct kind_watched item = {.path = path, .version = "7", .position = before};
@@ -124,7 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const long status[10] = {200, 200, 200, 302, 404, 500, 403, 405, 429, 410};
 	static struct settings_server server = {.kind = SETTINGS_CONSUL};
-	struct transport_response response = {.framed = true};
+	struct http_client_response response = {.framed = true};
 	struct kind_place place = {
 		.server = &server, .base = "http://consul", .max_bytes = MAX_BYTES};
 	const uint8_t *body = size > 2 ? memchr(data, '\n', size) : NULL;

@@ -46,7 +46,7 @@ static void demand_document(const struct kind_answer *a)
 }
 
 static enum kind_verdict pull(const struct kind_place *place,
-	const struct transport_response *response, struct kind_answer *ret)
+	const struct http_client_response *response, struct kind_answer *ret)
 {
 	enum kind_cause cause = KIND_CAUSES;
 	enum kind_verdict verdict;
@@ -65,7 +65,7 @@ static enum kind_verdict pull(const struct kind_place *place,
 }
 
 static void try_pull(
-	struct kind_place *place, const struct transport_response *response, char *epoch)
+	struct kind_place *place, const struct http_client_response *response, char *epoch)
 {
 	char version[256] = "7", held_epoch[128];
 	struct part held = {.etag = version, .epoch = epoch};
@@ -104,7 +104,7 @@ static void changed(void *arg, size_t item, const char *key, size_t len, const c
 	t->calls++;
 }
 
-static void try_watch(const struct kind_place *place, const struct transport_response *response)
+static void try_watch(const struct kind_place *place, const struct http_client_response *response)
 {
 	const uint64_t before[ITEMS] = {0, 7};
 	struct kind_watched items[ITEMS] = {{.path = "/k", .version = "7", .position = before[0]},
@@ -127,7 +127,7 @@ static void try_watch(const struct kind_place *place, const struct transport_res
 		demand(items[0].position == before[0] && items[1].position == before[1]);
 }
 
-static void try_login(const struct transport_response *response)
+static void try_login(const struct http_client_response *response)
 {
 	uint64_t lifetime_ms = 0;
 	char *token = NULL, why[FILE_WHY] = "";
@@ -146,7 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const long status[10] = {200, 200, 200, 302, 400, 503, 401, 403, 404, 412};
 	static struct settings_server server = {.kind = SETTINGS_ETCD};
-	struct transport_response response = {.framed = true};
+	struct http_client_response response = {.framed = true};
 	struct kind_place place = {
 		.server = &server, .base = "http://etcd", .max_bytes = MAX_BYTES};
 	const uint8_t *body = size > 2 ? memchr(data, '\n', size) : NULL;

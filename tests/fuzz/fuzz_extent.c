@@ -25,7 +25,7 @@ static void put_together(
 	for (const struct node *n = parent->first; n; n = n->next) {
 		bool leaf = n->type < NODE_LIST;
 
-		demand(keypath_append(path, first, n, number++) == 0);
+		demand(key_path_append(path, first, n, number++) == 0);
 		e->values++;
 		e->leaf_paths += leaf ? path->len + 1 : 0;
 		e->image_bytes += snapshot_record_size(

@@ -36,7 +36,7 @@ static void check_why(const char *why, int expected)
 		demand(*why >= 0x20 && *why < 0x7f);
 }
 
-static void pull(const struct kind_place *place, const struct transport_response *response)
+static void pull(const struct kind_place *place, const struct http_client_response *response)
 {
 	enum kind_cause cause = KIND_CAUSE_NONE;
 	char why[FILE_WHY] = "", md5[DIGEST_MD5_HEX];
@@ -62,7 +62,7 @@ static void pull(const struct kind_place *place, const struct transport_response
 	kind_answer_fini(&a);
 }
 
-static void login(const struct transport_response *response)
+static void login(const struct http_client_response *response)
 {
 	uint64_t lifetime_ms = 0;
 	char why[FILE_WHY] = "", *token = NULL;
@@ -91,7 +91,7 @@ static void changed(void *arg, size_t item, const char *key, size_t key_len, con
 	told->all++;
 }
 
-static void watch(const struct kind_place *place, const struct transport_response *response)
+static void watch(const struct kind_place *place, const struct http_client_response *response)
 {
 	struct kind_watched items[] = {{.path = "/G/web", .version = "", .position = 1},
 		{.path = "/G/a+b %", .version = "", .position = 2},
@@ -128,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.base = "http://nacos:8848",
 		.path = "/G/web",
 		.max_bytes = MAX_BYTES};
-	struct transport_response r = {.framed = true};
+	struct http_client_response r = {.framed = true};
 	unsigned flags;
 
 	if (size < 3 || size > 65536)

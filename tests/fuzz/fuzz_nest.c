@@ -20,12 +20,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct names {
-	enum nest_form form;
+	enum unflatten_form form;
 	size_t count;
 	struct {
 		const char *text;
 		size_t len;
-		int added; /* what nest_add() said */
+		int added; /* what unflatten_add() said */
 	} list[MAX_NAMES];
 };
 
@@ -35,13 +35,13 @@ static void demand(int condition)
 		abort();
 }
 
-static void add(struct nest *n, struct names *names, size_t i, int again)
+static void add(struct unflatten *n, struct names *names, size_t i, int again)
 {
 	char number[24];
 	int r;
 
 	snprintf(number, sizeof(number), "%zu", i);
-	r = nest_add(n, names->list[i].text, names->list[i].len, number, strlen(number));
+	r = unflatten_add(n, names->list[i].text, names->list[i].len, number, strlen(number));
 	demand(r == 0 || r == -EEXIST || r == -EINVAL || r == -EILSEQ || r == -EMSGSIZE);
 	demand(!again || r == names->list[i].added);
 	names->list[i].added = r;
@@ -54,7 +54,7 @@ static int spells(const struct names *names, size_t i, const struct buffer *path
 	size_t len = names->list[i].len, n = 0;
 
 	for (size_t k = 0; k < len; k++) {
-		if (names->form == NEST_PATHS && text[k] == '/' &&
+		if (names->form == UNFLATTEN_PATHS && text[k] == '/' &&
 			(n == 0 || k + 1 == len || text[k + 1] == '/'))
 			continue;
 		if (n == path->len || path->data[n++] != text[k])
@@ -71,7 +71,7 @@ static size_t check_below(const struct names *names, const struct node *parent, 
 		if (!n->key)
 			buffer_printf(path, "[%zu]", number);
 		else if (parent->column != 1) /* not the root */
-			buffer_append_string(path, names->form == NEST_PATHS ? "/" : ".");
+			buffer_append_string(path, names->form == UNFLATTEN_PATHS ? "/" : ".");
 		if (n->key)
 			buffer_append(path, n->key, n->key_len);
 		demand(!path->error);
@@ -91,7 +91,8 @@ static size_t check_below(const struct names *names, const struct node *parent, 
 	return count;
 }
 
-static void check(const struct names *names, const struct nest *n, const struct buffer *written)
+static void check(
+	const struct names *names, const struct unflatten *n, const struct buffer *written)
 {
 	struct document *d = NULL;
 	struct document_error e;
@@ -99,10 +100,10 @@ static void check(const struct names *names, const struct nest *n, const struct 
 	struct buffer path;
 
 	demand(document_parse(DOCUMENT_JSON, written->data, written->len, 0, &d, &e) == 0);
-	buffer_init(&path, 2 * NEST_MAX_NAME);
+	buffer_init(&path, 2 * UNFLATTEN_MAX_NAME);
 	root = *document_root(d);
 	root.column = 1;
-	demand(check_below(names, &root, &path) == nest_count(n));
+	demand(check_below(names, &root, &path) == unflatten_count(n));
 	buffer_fini(&path);
 	document_free(d);
 }
@@ -110,7 +111,7 @@ static void check(const struct names *names, const struct nest *n, const struct 
 /* The names that were added, from the last to the first. */
 static void check_backwards(struct names *names, const struct buffer *written)
 {
-	struct nest *n = nest_new(names->form, 1u << 20);
+	struct unflatten *n = unflatten_new(names->form, 1u << 20);
 	struct buffer again;
 
 	demand(n != NULL);
@@ -118,17 +119,18 @@ static void check_backwards(struct names *names, const struct buffer *written)
 		if (names->list[i].added == 0)
 			add(n, names, i, 1);
 	buffer_init(&again, 1u << 24);
-	demand(nest_write(n, &again) == 0);
+	demand(unflatten_write(n, &again) == 0);
 	demand(again.len == written->len && !memcmp(again.data, written->data, again.len));
 	buffer_fini(&again);
-	nest_free(n);
+	unflatten_free(n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *text = (const char *)data, *end = text + size;
-	struct names names = {.form = size && *text == 'p' ? NEST_PATHS : NEST_PROPERTIES};
-	struct nest *n = nest_new(names.form, 1u << 20);
+	struct names names = {
+		.form = size && *text == 'p' ? UNFLATTEN_PATHS : UNFLATTEN_PROPERTIES};
+	struct unflatten *n = unflatten_new(names.form, 1u << 20);
 	struct buffer written;
 	size_t added = 0;
 
@@ -143,12 +145,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		added += names.list[names.count].added == 0;
 		text = stop + 1;
 	}
-	demand(nest_count(n) == added);
+	demand(unflatten_count(n) == added);
 	buffer_init(&written, 1u << 24);
-	demand(nest_write(n, &written) == 0);
+	demand(unflatten_write(n, &written) == 0);
 	check(&names, n, &written);
 	check_backwards(&names, &written);
 	buffer_fini(&written);
-	nest_free(n);
+	unflatten_free(n);
 	return 0;
 }

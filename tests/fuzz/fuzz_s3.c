@@ -86,7 +86,7 @@ static void check_answer(long status, const uint8_t *data, size_t size)
 {
 	const struct kind_place place = {
 		.server = &server, .base = BASE, .path = "/b/k", .max_bytes = 1u << 20};
-	struct transport_response r = {
+	struct http_client_response r = {
 		.status = status, .framed = true, .content_type = "application/xml"};
 	enum kind_cause cause = KIND_CAUSES;
 	struct kind_answer a;

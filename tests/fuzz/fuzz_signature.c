@@ -16,16 +16,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int verify(struct signer *s, const char *file, size_t len, struct signature_facts *ret_facts)
+static int verify(struct signer *s, const char *file, size_t len, struct minisign_facts *ret_facts)
 {
 	char *keys[] = {s->text, NULL};
 	char why[FILE_WHY] = "";
-	struct signature_facts facts, untouched;
+	struct minisign_facts facts, untouched;
 	int r;
 
 	memset(&facts, 0x5a, sizeof(facts));
 	untouched = facts;
-	r = signature_verify(keys, DOCUMENT, strlen(DOCUMENT), file, len, &facts, why);
+	r = minisign_verify(keys, DOCUMENT, strlen(DOCUMENT), file, len, &facts, why);
 	signer_demand((r == 0) == (why[0] == '\0') && strlen(why) < sizeof(why));
 	signer_demand(r == 0 || !memcmp(&facts, &untouched, sizeof(facts)));
 	for (const char *c = why; *c; c++)
@@ -43,7 +43,7 @@ static int verify(struct signer *s, const char *file, size_t len, struct signatu
 
 static void try_file(struct signer *s, const char *data, size_t size)
 {
-	struct signature_facts facts;
+	struct minisign_facts facts;
 	char made[2][SIGNER_FILE];
 	struct signer_job job = {.document = DOCUMENT, .len = strlen(DOCUMENT), .comment = ""};
 	size_t head = strlen("untrusted comment: by a test\n"), line = 100;
@@ -64,12 +64,12 @@ static void try_key(const char *data, size_t size)
 {
 	char *text = malloc(size + 1), *again;
 	struct signer s = {0};
-	struct signature_key k;
+	struct minisign_key k;
 
 	signer_demand(text != NULL);
 	memcpy(text, data, size);
 	text[size] = '\0';
-	if (!signature_parse_key(text, &k)) {
+	if (!minisign_parse_key(text, &k)) {
 		memcpy(s.id, k.id, sizeof(s.id));
 		memcpy(s.key, k.key, sizeof(s.key));
 		signer_name(&s);
@@ -96,7 +96,7 @@ static void try_comment(struct signer *s, const char *data, size_t size)
 		.len = strlen(DOCUMENT),
 		.comment = data,
 		.comment_len = size};
-	struct signature_facts facts = {0};
+	struct minisign_facts facts = {0};
 	char file[SIGNER_FILE];
 	size_t len, revs = words(data, size, "rev="), expiries = words(data, size, "expires=");
 	int r;
@@ -107,7 +107,7 @@ static void try_comment(struct signer *s, const char *data, size_t size)
 	r = verify(s, file, len, &facts);
 	if (r == 0)
 		signer_demand(facts.has_rev == (revs == 1) && facts.has_expiry == (expiries == 1));
-	if (memchr(data, '\n', size) || memchr(data, '\0', size) || len > SIGNATURE_MAX_FILE ||
+	if (memchr(data, '\n', size) || memchr(data, '\0', size) || len > MINISIGN_MAX_FILE ||
 		revs > 1 || expiries > 1)
 		signer_demand(r != 0);
 	else if (revs + expiries == 0 && (size == 0 || data[size - 1] != '\r'))

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "crypto/minisign_key.h"
+#include "crypto/minisign_secret.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,26 +19,28 @@ static void demand(int good)
 		abort();
 }
 
-static void use(const struct signkey *k)
+static void use(const struct minisign_secret *k)
 {
-	char text[SIGNKEY_TEXT], public[SIGNKEY_TEXT], file[SIGNATURE_MAX_FILE + 1], why[FILE_WHY];
+	char text[MINISIGN_SECRET_TEXT], public[MINISIGN_SECRET_TEXT], file[MINISIGN_MAX_FILE + 1],
+		why[FILE_WHY];
 	char *keys[] = {public, NULL};
-	const unsigned char salt[SIGNKEY_SALT] = {0};
-	struct signature_facts facts;
-	struct signkey again;
+	const unsigned char salt[MINISIGN_SECRET_SALT] = {0};
+	struct minisign_facts facts;
+	struct minisign_secret again;
 	const char *fault;
 
-	demand(!signkey_write(k, NULL, salt, text) && !signkey_write_public(k, public));
-	demand(!signkey_read(text, strlen(text), NULL, &again, &fault));
+	demand(!minisign_secret_write(k, NULL, salt, text) &&
+		!minisign_secret_write_public(k, public));
+	demand(!minisign_secret_read(text, strlen(text), NULL, &again, &fault));
 	demand(!memcmp(&again, k, sizeof(again)));
-	demand(!signkey_sign(k, "a: 1\n", 5, "rev=7 path=/a", file));
-	demand(!signature_verify(keys, "a: 1\n", 5, file, strlen(file), &facts, why));
+	demand(!minisign_secret_sign(k, "a: 1\n", 5, "rev=7 path=/a", file));
+	demand(!minisign_verify(keys, "a: 1\n", 5, file, strlen(file), &facts, why));
 	demand(facts.rev == 7 && !strcmp(facts.path, "/a"));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct signkey k, untouched;
+	struct minisign_secret k, untouched;
 	const char *why = NULL;
 	char *text = malloc(size + 1);
 	int r;
@@ -47,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data, size);
 	memset(&k, 0x5a, sizeof(k));
 	untouched = k;
-	r = signkey_read(text, size, NULL, &k, &why);
+	r = minisign_secret_read(text, size, NULL, &k, &why);
 	free(text);
 	if (r == 0)
 		use(&k);

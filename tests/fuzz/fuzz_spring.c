@@ -106,7 +106,7 @@ static void check_sentence(const char *why)
 	demand(why[0] && memchr(why, '\0', FILE_WHY));
 }
 
-static void check_document(const struct transport_response *r, const struct kind_answer *a)
+static void check_document(const struct http_client_response *r, const struct kind_answer *a)
 {
 	struct values expected = {0}, found = {0};
 	struct document *asked, *got;
@@ -132,7 +132,7 @@ static void check_document(const struct transport_response *r, const struct kind
 }
 
 static void check_again(
-	struct kind_place place, const struct transport_response *r, struct kind_answer *first)
+	struct kind_place place, const struct http_client_response *r, struct kind_answer *first)
 {
 	struct part held = {.etag = first->version, .epoch = first->epoch};
 	enum kind_cause cause;
@@ -152,7 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.base = "http://spring:8888",
 		.path = "/web/prod",
 		.max_bytes = 1u << 20};
-	struct transport_response r = {.framed = true};
+	struct http_client_response r = {.framed = true};
 	enum kind_cause cause = KIND_CAUSES;
 	struct kind_answer a;
 	char why[FILE_WHY] = "";

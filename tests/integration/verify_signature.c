@@ -28,7 +28,7 @@ static char *read_file(const char *path, size_t *ret_len)
 
 int main(int argc, char **argv)
 {
-	struct signature_facts f;
+	struct minisign_facts f;
 	char *keys[KEYS + 1] = {NULL}, why[FILE_WHY];
 	char *document, *minisig;
 	size_t len, minisig_len, key_len;
@@ -40,7 +40,7 @@ int main(int argc, char **argv)
 	minisig = read_file(argv[2], &minisig_len);
 	for (int i = 3; i < argc; i++)
 		keys[i - 3] = read_file(argv[i], &key_len);
-	r = signature_verify(keys, document, len, minisig, minisig_len, &f, why);
+	r = minisign_verify(keys, document, len, minisig, minisig_len, &f, why);
 	if (r)
 		printf("error %d %s\n", -r, why);
 	else

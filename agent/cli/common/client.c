@@ -25,7 +25,7 @@
 struct wait {
 	struct loop *loop;
 	struct client_answer *answer;
-	enum transport_result result;
+	enum http_client_result result;
 	bool unsent; /* it did not come to a connection */
 };
 
@@ -50,16 +50,17 @@ void client_init(struct client_answer *a)
 	buffer_init(&a->body, SHAPE_MAX_BYTES);
 }
 
-struct transport_request client_request(const char *socket, const char *method, uint64_t timeout_ms)
+struct http_client_request client_request(
+	const char *socket, const char *method, uint64_t timeout_ms)
 {
-	return (struct transport_request){.unix_socket = socket,
+	return (struct http_client_request){.unix_socket = socket,
 		.method = method,
 		.max_bytes = SHAPE_MAX_BYTES,
 		.timeout_ms = timeout_ms,
 		.connect_timeout_ms = 5000};
 }
 
-void client_take(struct client_answer *a, const struct transport_response *response)
+void client_take(struct client_answer *a, const struct http_client_response *response)
 {
 	struct document_error e;
 
@@ -133,31 +134,32 @@ static bool wait_for_turn(const char *socket_path)
 	return over;
 }
 
-static void answered(void *arg, struct transport_response *response)
+static void answered(void *arg, struct http_client_response *response)
 {
 	struct wait *w = arg;
 
 	w->result = response->result;
-	w->unsent = w->result != TRANSPORT_OK && w->result != TRANSPORT_TIMEOUT && !response->sent;
-	if (w->result == TRANSPORT_OK)
+	w->unsent =
+		w->result != HTTP_CLIENT_OK && w->result != HTTP_CLIENT_TIMEOUT && !response->sent;
+	if (w->result == HTTP_CLIENT_OK)
 		client_take(w->answer, response);
 	loop_stop(w->loop);
 }
 
-static int run(struct wait *w, const struct transport_request *request)
+static int run(struct wait *w, const struct http_client_request *request)
 {
-	struct transport *t;
+	struct http_client *t;
 	struct transfer *transfer;
 	int r = -1;
 
 	w->loop = loop_new(&sys_real);
-	t = w->loop ? transport_new(w->loop) : NULL;
+	t = w->loop ? http_client_new(w->loop) : NULL;
 	if (t)
-		r = transport_start(t, request, answered, w, &transfer);
+		r = http_client_start(t, request, answered, w, &transfer);
 	if (r == 0)
 		r = loop_run(w->loop);
 	if (t)
-		transport_free(t);
+		http_client_free(t);
 	loop_free(w->loop);
 	return r;
 }
@@ -198,10 +200,10 @@ void client_query_number(struct buffer *path, const char *name, uint64_t value)
 
 /* Says nothing. 0 and the answer, or what became of the request; -1: it could not be made. */
 static int fetch(const char *socket, const char *method, const char *path, uint64_t timeout_ms,
-	struct client_answer *a, enum transport_result *ret_result)
+	struct client_answer *a, enum http_client_result *ret_result)
 {
 	struct wait w = {.answer = a};
-	struct transport_request request = client_request(socket, method, timeout_ms);
+	struct http_client_request request = client_request(socket, method, timeout_ms);
 	uint64_t end_ms;
 	char *url;
 	int r;
@@ -224,16 +226,16 @@ static int fetch(const char *socket, const char *method, const char *path, uint6
 int client_ask(const char *command, const char *socket, const char *method, const char *path,
 	uint64_t timeout_ms, struct client_answer *a)
 {
-	enum transport_result result;
+	enum http_client_result result;
 	char why[CLIENT_WHY];
 
 	if (fetch(socket, method, path, timeout_ms, a, &result))
 		return cli_error(CLI_FAILED, command, "out of memory or descriptors");
-	if (result == TRANSPORT_TIMEOUT)
+	if (result == HTTP_CLIENT_TIMEOUT)
 		return cli_error(CLI_TIMED_OUT, command, "the agent did not answer in time");
-	if (result == TRANSPORT_TOO_LARGE)
+	if (result == HTTP_CLIENT_TOO_LARGE)
 		return cli_error(CLI_FAILED, command, "the agent's answer is too large");
-	if (result != TRANSPORT_OK)
+	if (result != HTTP_CLIENT_OK)
 		return cli_error(CLI_UNREACHABLE, command, "%s", client_unreachable(socket, why));
 	return CLI_OK;
 }
@@ -307,7 +309,7 @@ int client_config_code(
 	const char *command, const char *socket, const char *config, const struct client_answer *a)
 {
 	struct client_answer status;
-	enum transport_result result;
+	enum http_client_result result;
 	struct buffer why;
 	int r;
 
@@ -315,7 +317,7 @@ int client_config_code(
 		return client_exit_code(command, a);
 	buffer_init(&why, 1u << 16);
 	if (fetch(socket, "GET", "/v1/status", 10000, &status, &result) == 0 &&
-		result == TRANSPORT_OK && is_unknown(&status, config, &why))
+		result == HTTP_CLIENT_OK && is_unknown(&status, config, &why))
 		r = complain(CLI_NOT_FOUND, command, "", why.data);
 	else
 		r = client_exit_code(command, a);

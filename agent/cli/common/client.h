@@ -46,10 +46,10 @@ int client_config_code(
 	const char *command, const char *socket, const char *config, const struct client_answer *a);
 /* The pieces of client_ask(), for who has a loop: a request without its url, whose host does not
  * matter; an empty answer; what came, put into it; the sentence for what did not. */
-struct transport_request client_request(
+struct http_client_request client_request(
 	const char *socket, const char *method, uint64_t timeout_ms);
 void client_init(struct client_answer *a);
-void client_take(struct client_answer *a, const struct transport_response *response);
+void client_take(struct client_answer *a, const struct http_client_response *response);
 const char *client_unreachable(const char *socket, char why[CLIENT_WHY]);
 void client_fini(struct client_answer *a);
 /* A member's text or number from an answer; the fallback when it is not there or null. */

@@ -333,11 +333,11 @@ static void add_json(const char *name, const struct doctor_list *l, struct buffe
 		const struct doctor_finding *f = &l->items[i];
 
 		buffer_append_string(out, out->len > 1 ? ",\n{" : "{");
-		jsontext_member(out, "check", name);
-		jsontext_member(out, "subject", f->subject);
-		jsontext_member(out, "severity", severities[f->severity].name);
-		jsontext_member(out, "finding", f->finding);
-		jsontext_member(out, "remedy", f->remedy);
+		json_text_member(out, "check", name);
+		json_text_member(out, "subject", f->subject);
+		json_text_member(out, "severity", severities[f->severity].name);
+		json_text_member(out, "finding", f->finding);
+		json_text_member(out, "remedy", f->remedy);
 		buffer_append(out, "}", 1);
 	}
 }

@@ -15,22 +15,22 @@
 #include "pull/kinds/answer.h"
 #include "text/sentence.h"
 
-static void pump(struct pulls *p, struct pull_upstream *u);
+static void pump(struct pulls *p, struct doctor_pull_upstream *u);
 
 /* ---- one answer ---- */
 
 /* What the answer says of the address, whatever it says of the document. */
-static void note_address(struct pull *p, const struct transport_response *r)
+static void note_address(struct doctor_pull *p, const struct http_client_response *r)
 {
-	struct pull_address *a = p->address;
+	struct doctor_pull_address *a = p->address;
 	struct tm tm = {0};
 	const char *end;
 
-	p->tls = r->result == TRANSPORT_TLS;
-	p->too_large = r->result == TRANSPORT_TOO_LARGE;
+	p->tls = r->result == HTTP_CLIENT_TLS;
+	p->too_large = r->result == HTTP_CLIENT_TOO_LARGE;
 	p->took_ms = r->duration_ms;
 	p->lookup_ms = r->lookup_ms;
-	if (r->result == TRANSPORT_OK && r->duration_ms > a->slowest_ms)
+	if (r->result == HTTP_CLIENT_OK && r->duration_ms > a->slowest_ms)
 		a->slowest_ms = r->duration_ms;
 	if (r->certificates_end_ms)
 		a->certificates_end_ms = r->certificates_end_ms;
@@ -42,15 +42,15 @@ static void note_address(struct pull *p, const struct transport_response *r)
 }
 
 /* No connection, or one that said nothing. */
-static bool is_dead(const struct pull *p, const struct transport_response *r)
+static bool is_dead(const struct doctor_pull *p, const struct http_client_response *r)
 {
-	return r->result == TRANSPORT_REFUSED || r->result == TRANSPORT_NETWORK ||
-	       r->result == TRANSPORT_TLS ||
-	       (r->result == TRANSPORT_TIMEOUT && p->address->good == 0);
+	return r->result == HTTP_CLIENT_REFUSED || r->result == HTTP_CLIENT_NETWORK ||
+	       r->result == HTTP_CLIENT_TLS ||
+	       (r->result == HTTP_CLIENT_TIMEOUT && p->address->good == 0);
 }
 
 /* Would the agent be able to read it? */
-static void judge_form(struct pull *p, const struct kind_answer *answer)
+static void judge_form(struct doctor_pull *p, const struct kind_answer *answer)
 {
 	struct document_error e;
 	struct document *document = NULL;
@@ -72,10 +72,10 @@ static void judge_form(struct pull *p, const struct kind_answer *answer)
 	document_free(document);
 }
 
-static void take(
-	struct pull *p, const struct transport_response *response, struct kind_answer *answer)
+static void take(struct doctor_pull *p, const struct http_client_response *response,
+	struct kind_answer *answer)
 {
-	const struct pull_document *d = p->document;
+	const struct doctor_pull_document *d = p->document;
 
 	p->address->good++;
 	p->len = answer->body.len;
@@ -93,12 +93,12 @@ static void take(
 	}
 }
 
-static void over(struct pull *p)
+static void over(struct doctor_pull *p)
 {
 	struct pulls *pulls = p->pulls;
 
 	p->exchange = NULL;
-	p->state = PULL_ANSWERED;
+	p->state = DOCTOR_PULL_ANSWERED;
 	p->document->upstream->in_flight--;
 	pulls->left--;
 	pump(pulls, p->document->upstream);
@@ -107,15 +107,15 @@ static void over(struct pull *p)
 }
 
 static void answered(
-	void *arg, const struct kind_place *place, const struct transport_response *response)
+	void *arg, const struct kind_place *place, const struct http_client_response *response)
 {
-	struct pull *p = arg;
+	struct doctor_pull *p = arg;
 	struct kind_answer answer;
 	enum kind_cause cause = KIND_CAUSE_NONE;
 	enum kind_verdict verdict;
 
 	kind_answer_init(&answer, place->max_bytes);
-	verdict = source_judge(
+	verdict = answer_judge(
 		place, response, exchange_conditional(p->exchange), &answer, &cause, p->why);
 	if ((verdict == KIND_UNAUTHORIZED && exchange_again(p->exchange, true)) ||
 		(verdict == KIND_WHOLE && exchange_again(p->exchange, false))) {
@@ -140,7 +140,7 @@ static void answered(
 
 static void not_sent(void *arg, enum kind_cause cause, const char *why)
 {
-	struct pull *p = arg;
+	struct doctor_pull *p = arg;
 
 	p->cause = cause;
 	snprintf(p->why, sizeof(p->why), "%s", why);
@@ -156,11 +156,11 @@ static int build(
 	return kind_of(place->server)->build(place, r, why);
 }
 
-static void start(struct pull *p)
+static void start(struct doctor_pull *p)
 {
 	static const struct exchange_calls calls = {
 		.build = build, .ended = answered, .failed = not_sent};
-	struct pull_document *d = p->document;
+	struct doctor_pull_document *d = p->document;
 	const struct exchange_request request = {
 		.server = d->upstream->server,
 		.session = &d->upstream->session,
@@ -173,38 +173,38 @@ static void start(struct pull *p)
 		.arg = p,
 	};
 
-	p->state = PULL_RUNNING;
+	p->state = DOCTOR_PULL_RUNNING;
 	d->upstream->in_flight++;
 	if (exchange_start(&p->pulls->env, &request, &p->exchange, p->why) == 0)
 		return;
 	p->cause = KIND_CAUSE_HOST;
-	p->state = PULL_ANSWERED;
+	p->state = DOCTOR_PULL_ANSWERED;
 	d->upstream->in_flight--;
 	p->pulls->left--;
 }
 
-static void skip(struct pull *p)
+static void skip(struct doctor_pull *p)
 {
-	p->state = PULL_SKIPPED;
+	p->state = DOCTOR_PULL_SKIPPED;
 	p->address->skipped++;
 	p->pulls->left--;
 }
 
 /* The n-th pull of all, if it is of this server; by document, then by address. */
-static struct pull *pull_at(struct pulls *p, const struct pull_upstream *u, size_t n)
+static struct doctor_pull *pull_at(struct pulls *p, const struct doctor_pull_upstream *u, size_t n)
 {
-	struct pull_document *d = &p->documents[n / SETTINGS_MAX_URLS];
+	struct doctor_pull_document *d = &p->documents[n / SETTINGS_MAX_URLS];
 
 	n %= SETTINGS_MAX_URLS;
 	return d->upstream == u && n < u->server->url_count ? &d->pulls[n] : NULL;
 }
 
 /* Starts as many as the server takes at a time. */
-static void pump(struct pulls *p, struct pull_upstream *u)
+static void pump(struct pulls *p, struct doctor_pull_upstream *u)
 {
 	for (; u->next < p->count * SETTINGS_MAX_URLS && u->in_flight < u->server->max_in_flight;
 		u->next++) {
-		struct pull *pull = pull_at(p, u, u->next);
+		struct doctor_pull *pull = pull_at(p, u, u->next);
 
 		if (!pull)
 			continue;
@@ -227,18 +227,19 @@ static void time_is_up(void *arg)
 static void give_up(struct pulls *p)
 {
 	for (size_t i = 0; i < p->count * SETTINGS_MAX_URLS; i++) {
-		struct pull_document *d = &p->documents[i / SETTINGS_MAX_URLS];
-		struct pull *pull = pull_at(p, d->upstream, i);
+		struct doctor_pull_document *d = &p->documents[i / SETTINGS_MAX_URLS];
+		struct doctor_pull *pull = pull_at(p, d->upstream, i);
 		struct exchange *x = pull ? pull->exchange : NULL;
 
-		if (!pull || pull->state == PULL_ANSWERED || pull->state == PULL_SKIPPED)
+		if (!pull || pull->state == DOCTOR_PULL_ANSWERED ||
+			pull->state == DOCTOR_PULL_SKIPPED)
 			continue;
-		if (pull->state == PULL_WAITING) {
+		if (pull->state == DOCTOR_PULL_WAITING) {
 			skip(pull);
 			continue;
 		}
 		pull->exchange = NULL;
-		pull->state = PULL_ANSWERED;
+		pull->state = DOCTOR_PULL_ANSWERED;
 		pull->cause = KIND_CAUSE_TIMEOUT;
 		snprintf(pull->why, sizeof(pull->why),
 			"no answer in the %llu ms that this check has (--timeout)",
@@ -251,7 +252,8 @@ static void give_up(struct pulls *p)
 
 /* ---- what is to be asked for ---- */
 
-static struct pull_document *find(struct pulls *p, const struct pull_upstream *u, const char *path)
+static struct doctor_pull_document *find(
+	struct pulls *p, const struct doctor_pull_upstream *u, const char *path)
 {
 	for (size_t i = 0; i < p->count; i++)
 		if (p->documents[i].upstream == u && strcmp(p->documents[i].path, path) == 0)
@@ -259,9 +261,9 @@ static struct pull_document *find(struct pulls *p, const struct pull_upstream *u
 	return NULL;
 }
 
-static int add(struct pulls *p, const struct pull_document *d)
+static int add(struct pulls *p, const struct doctor_pull_document *d)
 {
-	struct pull_document *to = &p->documents[p->count];
+	struct doctor_pull_document *to = &p->documents[p->count];
 	size_t n = d->upstream->server->url_count;
 
 	*to = *d;
@@ -269,7 +271,7 @@ static int add(struct pulls *p, const struct pull_document *d)
 	if (!to->pulls)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		to->pulls[i] = (struct pull){
+		to->pulls[i] = (struct doctor_pull){
 			.pulls = p, .document = to, .address = &d->upstream->addresses[i]};
 		buffer_init(&to->pulls[i].body, 0);
 	}
@@ -282,7 +284,7 @@ static int add(struct pulls *p, const struct pull_document *d)
 static int add_layer(struct pulls *p, const struct settings_config *c,
 	const struct settings_layer *layer, bool is_signed)
 {
-	struct pull_document d = {.config = c->name,
+	struct doctor_pull_document d = {.config = c->name,
 		.upstream = &p->upstreams[layer->server],
 		.path = layer->path,
 		.type = layer->type,
@@ -328,7 +330,7 @@ static int add_config(struct pulls *p, const struct settings_config *c)
 static int add_report(struct pulls *p)
 {
 	const struct settings_report *report = &p->d->settings->report;
-	struct pull_document d = {.config = "report",
+	struct doctor_pull_document d = {.config = "report",
 		.type = SETTINGS_TYPE_BYTES,
 		.timeout_ms = 10000,
 		.optional = true};
@@ -379,7 +381,7 @@ static int prepare(struct pulls *p)
 	if (!p->documents || !p->upstreams)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->server_count; i++) {
-		struct pull_upstream *u = &p->upstreams[i];
+		struct doctor_pull_upstream *u = &p->upstreams[i];
 
 		u->server = s->servers[i];
 		u->closed = is_closed(p->d, u->server);
@@ -403,11 +405,11 @@ int doctor_pulls_run(struct doctor *d, struct pulls *ret)
 	int r;
 
 	*p = (struct pulls){.d = d, .env = {.sys = &sys_real, .ca_file = getenv("SSL_CERT_FILE")}};
-	p->transport = p->env.transport = transport_new(d->loop);
+	p->transport = p->env.transport = http_client_new(d->loop);
 	r = p->transport ? prepare(p) : -ENOMEM;
 	if (r)
 		return r;
-	transport_examine(p->transport);
+	http_client_examine(p->transport);
 	loop_timer_init(&p->timer, time_is_up, p);
 	loop_timer_set(d->loop, &p->timer, loop_now_ms(d->loop) + d->timeout_ms);
 	for (size_t i = 0; i < d->settings->server_count; i++)
@@ -422,7 +424,7 @@ int doctor_pulls_run(struct doctor *d, struct pulls *ret)
 void doctor_pulls_fini(struct pulls *p)
 {
 	if (p->transport)
-		transport_free(p->transport);
+		http_client_free(p->transport);
 	if (p->env.files)
 		worker_stop(p->env.files, 400);
 	for (size_t i = 0; i < p->count; i++) {

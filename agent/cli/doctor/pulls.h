@@ -13,15 +13,20 @@
 #include "pull/exchange.h"
 #include "cli/doctor/doctor.h"
 
-enum pull_state { PULL_WAITING, PULL_RUNNING, PULL_ANSWERED, PULL_SKIPPED };
+enum doctor_pull_state {
+	DOCTOR_PULL_WAITING,
+	DOCTOR_PULL_RUNNING,
+	DOCTOR_PULL_ANSWERED,
+	DOCTOR_PULL_SKIPPED
+};
 
 /* One document at one address. */
-struct pull {
+struct doctor_pull {
 	struct pulls *pulls;
-	struct pull_document *document;
-	struct pull_address *address;
+	struct doctor_pull_document *document;
+	struct doctor_pull_address *address;
 	struct exchange *exchange;
-	enum pull_state state;
+	enum doctor_pull_state state;
 	enum kind_cause cause; /* NONE: it is there, or need not be */
 	bool tls;              /* no connection, because of TLS */
 	bool too_large;
@@ -33,9 +38,9 @@ struct pull {
 	char why[FILE_WHY];
 };
 
-struct pull_document {
+struct doctor_pull_document {
 	const char *config; /* that it is of: the first, where several have it */
-	struct pull_upstream *upstream;
+	struct doctor_pull_upstream *upstream;
 	const char *path;
 	enum settings_type type;
 	uint64_t timeout_ms;
@@ -44,12 +49,12 @@ struct pull_document {
 	const struct settings_config *of; /* whose rules it is judged by, the layer, */
 	size_t layer;                     /* where it is signed */
 	char *made_path;                  /* the path, where it is not one of the settings */
-	struct pull *pulls;               /* one for each address */
+	struct doctor_pull *pulls;        /* one for each address */
 };
 
-struct pull_address {
+struct doctor_pull_address {
 	const char *url;
-	const struct pull
+	const struct doctor_pull
 		*dead; /* the one that showed that it cannot be talked to; NULL = it can */
 	size_t good, skipped;
 	uint64_t slowest_ms;
@@ -58,10 +63,10 @@ struct pull_address {
 	int64_t clock_ms; /* its clock minus ours */
 };
 
-struct pull_upstream {
+struct doctor_pull_upstream {
 	const struct settings_server *server;
 	struct session session;
-	struct pull_address addresses[SETTINGS_MAX_URLS];
+	struct doctor_pull_address addresses[SETTINGS_MAX_URLS];
 	unsigned in_flight;
 	size_t next;       /* those before it are not waiting; counts pulls of all documents */
 	bool used, closed; /* closed: it needs a file that we may not read */
@@ -69,11 +74,11 @@ struct pull_upstream {
 
 struct pulls {
 	struct doctor *d;
-	struct transport *transport;
+	struct http_client *transport;
 	struct exchange_env env;
 	struct loop_timer timer;
-	struct pull_upstream *upstreams; /* as settings.servers */
-	struct pull_document *documents;
+	struct doctor_pull_upstream *upstreams; /* as settings.servers */
+	struct doctor_pull_document *documents;
 	size_t count, left;
 	bool late; /* the time is up */
 };

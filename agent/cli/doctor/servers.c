@@ -17,7 +17,7 @@
 #define CLOCK_NOTE_MS 5000
 #define CLOCK_WARNING_MS 60000
 
-static const char *remedy_for(const struct pull *p)
+static const char *remedy_for(const struct doctor_pull *p)
 {
 	if (p->tls)
 		return "look at tls: of the server here, and at its certificate there";
@@ -52,7 +52,7 @@ static const char *remedy_for(const struct pull *p)
 
 /* ---- addresses ---- */
 
-static bool other_answers(const struct pull_upstream *u, const struct pull_address *a)
+static bool other_answers(const struct doctor_pull_upstream *u, const struct doctor_pull_address *a)
 {
 	for (size_t i = 0; i < u->server->url_count; i++)
 		if (&u->addresses[i] != a && u->addresses[i].good)
@@ -60,8 +60,8 @@ static bool other_answers(const struct pull_upstream *u, const struct pull_addre
 	return false;
 }
 
-static void tell_dead(
-	const struct pull_upstream *u, const struct pull_address *a, struct doctor_list *l)
+static void tell_dead(const struct doctor_pull_upstream *u, const struct doctor_pull_address *a,
+	struct doctor_list *l)
 {
 	char rest[64] = "";
 
@@ -73,7 +73,8 @@ static void tell_dead(
 		rest, other_answers(u, a) ? "; the agent goes to another address" : "");
 }
 
-static void tell_certificate(const struct pull_address *a, int64_t now_ms, struct doctor_list *l)
+static void tell_certificate(
+	const struct doctor_pull_address *a, int64_t now_ms, struct doctor_list *l)
 {
 	int64_t days = (a->certificates_end_ms - now_ms) / DAY_MS;
 	char date[DOCTOR_DATE];
@@ -87,7 +88,7 @@ static void tell_certificate(const struct pull_address *a, int64_t now_ms, struc
 		date, days, days == 1 ? "" : "s");
 }
 
-static void tell_clock(const struct pull_address *a, struct doctor_list *l)
+static void tell_clock(const struct doctor_pull_address *a, struct doctor_list *l)
 {
 	int64_t off_ms = a->clock_ms < 0 ? -a->clock_ms : a->clock_ms;
 
@@ -99,7 +100,7 @@ static void tell_clock(const struct pull_address *a, struct doctor_list *l)
 		a->clock_ms > 0 ? "ahead of" : "behind");
 }
 
-static void tell_address(const struct pull_upstream *u, const struct pull_address *a,
+static void tell_address(const struct doctor_pull_upstream *u, const struct doctor_pull_address *a,
 	int64_t now_ms, struct doctor_list *l)
 {
 	if (a->dead)
@@ -117,7 +118,7 @@ static void tell_address(const struct pull_upstream *u, const struct pull_addres
 }
 
 static void tell_closed(
-	const struct doctor *d, const struct pull_upstream *u, struct doctor_list *l)
+	const struct doctor *d, const struct doctor_pull_upstream *u, struct doctor_list *l)
 {
 	doctor_add(l, DOCTOR_NOTE, u->server->name ? u->server->name : u->server->urls[0],
 		"run this as root or as the agent's user",
@@ -126,14 +127,14 @@ static void tell_closed(
 
 /* ---- documents ---- */
 
-static bool has_come(const struct pull *p)
+static bool has_come(const struct doctor_pull *p)
 {
-	return p->state == PULL_ANSWERED && p->cause == KIND_CAUSE_NONE;
+	return p->state == DOCTOR_PULL_ANSWERED && p->cause == KIND_CAUSE_NONE;
 }
 
-static bool came_elsewhere(const struct pull *p)
+static bool came_elsewhere(const struct doctor_pull *p)
 {
-	const struct pull_document *d = p->document;
+	const struct doctor_pull_document *d = p->document;
 
 	for (size_t i = 0; i < d->upstream->server->url_count; i++)
 		if (&d->pulls[i] != p && has_come(&d->pulls[i]))
@@ -141,9 +142,9 @@ static bool came_elsewhere(const struct pull *p)
 	return false;
 }
 
-static void tell_failure(const struct pull *p, struct doctor_list *l)
+static void tell_failure(const struct doctor_pull *p, struct doctor_list *l)
 {
-	const struct pull_document *d = p->document;
+	const struct doctor_pull_document *d = p->document;
 	bool elsewhere = came_elsewhere(p);
 
 	if (p->cause == KIND_CAUSE_NONE || p->address->dead == p)
@@ -159,9 +160,9 @@ static void tell_failure(const struct pull *p, struct doctor_list *l)
 			kind_cause_name(p->cause), p->why);
 }
 
-static void tell_form(const struct pull *p, struct doctor_list *l)
+static void tell_form(const struct doctor_pull *p, struct doctor_list *l)
 {
-	const struct pull_document *d = p->document;
+	const struct doctor_pull_document *d = p->document;
 	uint64_t max_bytes = d->upstream->server->max_bytes;
 
 	if (p->absent)
@@ -186,12 +187,12 @@ static void tell_form(const struct pull *p, struct doctor_list *l)
 }
 
 /* Two addresses are to have the same content; one that lags shows up here. */
-static void tell_difference(const struct pull_document *d, struct doctor_list *l)
+static void tell_difference(const struct doctor_pull_document *d, struct doctor_list *l)
 {
-	const struct pull *first = NULL;
+	const struct doctor_pull *first = NULL;
 
 	for (size_t i = 0; i < d->upstream->server->url_count; i++) {
-		const struct pull *p = &d->pulls[i];
+		const struct doctor_pull *p = &d->pulls[i];
 
 		if (!has_come(p))
 			continue;
@@ -205,21 +206,21 @@ static void tell_difference(const struct pull_document *d, struct doctor_list *l
 	}
 }
 
-static void tell_signature(
-	const struct pull *p, const struct pull *signature, int64_t now_ms, struct doctor_list *l)
+static void tell_signature(const struct doctor_pull *p, const struct doctor_pull *signature,
+	int64_t now_ms, struct doctor_list *l)
 {
-	const struct pull_document *d = p->document;
-	struct signature_demand demand;
-	struct signature_facts facts;
+	const struct doctor_pull_document *d = p->document;
+	struct minisign_demand demand;
+	struct minisign_facts facts;
 	char why[FILE_WHY], date[DOCTOR_DATE];
 
 	if (!has_come(p) || !has_come(signature) || p->absent || signature->absent)
 		return;
 	demand = settings_signature_demand(d->of, d->layer);
-	if (signature_verify(d->public_keys, p->body.data ? p->body.data : "", p->body.len,
+	if (minisign_verify(d->public_keys, p->body.data ? p->body.data : "", p->body.len,
 		    signature->body.data ? signature->body.data : "", signature->body.len, &facts,
 		    why) ||
-		signature_check(&facts, &demand, why)) {
+		minisign_check(&facts, &demand, why)) {
 		doctor_add(l, DOCTOR_ERROR, d->config,
 			"sign what is published, for this place, with a key that verify: names "
 			"(pullet sign)",
@@ -243,12 +244,12 @@ static void tell_signature(
 
 static void tell_document(const struct pulls *p, size_t i, int64_t now_ms, struct doctor_list *l)
 {
-	const struct pull_document *d = &p->documents[i];
+	const struct doctor_pull_document *d = &p->documents[i];
 
 	for (size_t k = 0; k < d->upstream->server->url_count; k++) {
-		const struct pull *pull = &d->pulls[k];
+		const struct doctor_pull *pull = &d->pulls[k];
 
-		if (pull->state != PULL_ANSWERED)
+		if (pull->state != DOCTOR_PULL_ANSWERED)
 			continue;
 		tell_failure(pull, l);
 		if (has_come(pull))
@@ -288,7 +289,7 @@ void doctor_servers(struct doctor *d, struct doctor_list *l)
 		return;
 	}
 	for (size_t i = 0; i < d->settings->server_count; i++) {
-		const struct pull_upstream *u = &p.upstreams[i];
+		const struct doctor_pull_upstream *u = &p.upstreams[i];
 
 		if (u->used && u->closed)
 			tell_closed(d, u, l);

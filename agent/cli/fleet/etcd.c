@@ -20,7 +20,7 @@ struct etcd {
 	const struct settings_server *server;
 	const char *prefix;
 	struct loop *loop;
-	struct transport *transport;
+	struct http_client *transport;
 	struct exchange_env env;
 	struct session session;
 	unsigned address;
@@ -30,11 +30,11 @@ struct etcd {
 	struct exchange *exchange;
 	etcd_build build;
 	void *arg;
-	struct gateway_answer *answer;
+	struct etcd_store_answer *answer;
 	char *why;
 	int error;
 	bool waiting;
-	void (*line)(void *arg, const struct gateway_answer *a);
+	void (*line)(void *arg, const struct etcd_store_answer *a);
 	void (*ended)(void *arg, int error, const char *why);
 };
 
@@ -63,9 +63,9 @@ static void end(struct etcd *e, int error, const char *why)
 }
 
 static void answered(
-	void *arg, const struct kind_place *place, const struct transport_response *response)
+	void *arg, const struct kind_place *place, const struct http_client_response *response)
 {
-	struct gateway_answer none = {.json = NULL}, *ret;
+	struct etcd_store_answer none = {.json = NULL}, *ret;
 	struct etcd *e = arg;
 	enum kind_cause cause;
 	char why[FILE_WHY] = "";
@@ -77,11 +77,11 @@ static void answered(
 		return;
 	}
 	ret = e->waiting ? e->answer : &none;
-	r = gateway_read(place, response, ret, &cause, why);
+	r = etcd_store_read(place, response, ret, &cause, why);
 	if (r == -EACCES && exchange_again(e->exchange, true))
 		return;
 	if (r == 0 && !e->waiting)
-		gateway_answer_fini(&none);
+		etcd_store_answer_fini(&none);
 	end(e, r, why);
 }
 
@@ -91,18 +91,18 @@ static void not_sent(void *arg, enum kind_cause cause, const char *why)
 	end(arg, -EIO, why);
 }
 
-static void line_came(void *arg, const struct transport_response *response)
+static void line_came(void *arg, const struct http_client_response *response)
 {
 	struct etcd *e = arg;
 	const struct kind_place place = {.server = e->server};
-	struct gateway_answer a;
+	struct etcd_store_answer a;
 	enum kind_cause cause;
 	char why[FILE_WHY] = "";
-	int r = gateway_read(&place, response, &a, &cause, why);
+	int r = etcd_store_read(&place, response, &a, &cause, why);
 
 	if (r == 0) {
 		e->line(e->arg, &a);
-		gateway_answer_fini(&a);
+		etcd_store_answer_fini(&a);
 		return;
 	}
 	exchange_cancel(e->exchange);
@@ -144,8 +144,8 @@ static int start(struct etcd *e, char why[FILE_WHY])
 	return exchange_start(&e->env, &request, &e->exchange, why);
 }
 
-int etcd_ask(
-	struct etcd *e, etcd_build make, void *arg, struct gateway_answer *ret, char why[FILE_WHY])
+int etcd_ask(struct etcd *e, etcd_build make, void *arg, struct etcd_store_answer *ret,
+	char why[FILE_WHY])
 {
 	e->waiting = true;
 	e->build = make;
@@ -166,7 +166,8 @@ int etcd_ask(
 	return e->error;
 }
 
-int etcd_watch(struct etcd *e, etcd_build make, void (*line)(void *, const struct gateway_answer *),
+int etcd_watch(struct etcd *e, etcd_build make,
+	void (*line)(void *, const struct etcd_store_answer *),
 	void (*ended)(void *, int, const char *), void *arg, char why[FILE_WHY])
 {
 	e->build = make;
@@ -286,7 +287,7 @@ int etcd_open(const struct etcd_options *o, struct etcd **ret_etcd)
 		r = cli_error(CLI_USAGE, o->command, "--prefix must end with /");
 	if (r == CLI_OK) {
 		e->loop = loop_new(&sys_real);
-		e->transport = e->loop ? transport_new(e->loop) : NULL;
+		e->transport = e->loop ? http_client_new(e->loop) : NULL;
 		e->env = (struct exchange_env){.sys = &sys_real,
 			.transport = e->transport,
 			.ca_file = getenv("SSL_CERT_FILE")};
@@ -307,7 +308,7 @@ void etcd_close(struct etcd *e)
 	etcd_unwatch(e);
 	session_fini(&e->session);
 	if (e->transport)
-		transport_free(e->transport);
+		http_client_free(e->transport);
 	loop_free(e->loop);
 	settings_free(e->settings);
 	free(e->url);

@@ -40,14 +40,14 @@ void etcd_set_deadline(struct etcd *e, uint64_t deadline_ms);
 typedef int (*etcd_build)(
 	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY]);
 
-/* Asks each address until one answers. 0 and *ret, or as gateway_read(). */
-int etcd_ask(struct etcd *e, etcd_build build, void *arg, struct gateway_answer *ret,
+/* Asks each address until one answers. 0 and *ret, or as etcd_store_read(). */
+int etcd_ask(struct etcd *e, etcd_build build, void *arg, struct etcd_store_answer *ret,
 	char why[FILE_WHY]);
 /* Begins a watch at the next address, without waiting: line() gets each line that comes. ended() is
- * told why there will be none any more, as gateway_read(); 0 = it ended or was silent for
+ * told why there will be none any more, as etcd_store_read(); 0 = it ended or was silent for
  * ETCD_IDLE_MS. One at a time. */
 int etcd_watch(struct etcd *e, etcd_build build,
-	void (*line)(void *arg, const struct gateway_answer *a),
+	void (*line)(void *arg, const struct etcd_store_answer *a),
 	void (*ended)(void *arg, int error, const char *why), void *arg, char why[FILE_WHY]);
 /* Ends a watch; may be called from line(). */
 void etcd_unwatch(struct etcd *e);

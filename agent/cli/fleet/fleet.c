@@ -159,7 +159,7 @@ static int make_list(struct fleet *f, const struct roster *roster, struct buffer
 	f->missing = count == 0;
 	if (f->json) {
 		buffer_append_string(out, "{");
-		jsontext_member(out, "prefix", etcd_prefix(f->etcd));
+		json_text_member(out, "prefix", etcd_prefix(f->etcd));
 		buffer_append_string(out, ",\"configs\":[");
 	}
 	e = add_sums(f, rows, count, STDOUT_FILENO, out);
@@ -376,20 +376,20 @@ static int build_forget(
 	const struct fleet *f = arg;
 	const char *prefix = etcd_prefix(f->etcd);
 	char key[1024];
-	int e = gateway_begin(place, GATEWAY_TXN, r);
+	int e = etcd_store_begin(place, ETCD_STORE_TXN, r);
 
 	(void)why;
 	buffer_append_string(&r->body, "{");
 	if (!f->force) {
 		snprintf(key, sizeof(key), "%.900s%s", prefix, f->name);
 		buffer_append_string(&r->body, "\"compare\":[{");
-		gateway_bytes(&r->body, "key", key, strlen(key));
+		etcd_store_bytes(&r->body, "key", key, strlen(key));
 		buffer_append_string(&r->body, ",\"target\":\"CREATE\",\"result\":\"EQUAL\","
 					       "\"create_revision\":\"0\"}],");
 	}
 	snprintf(key, sizeof(key), "%.900s" RECEIPT_KNOWN "%s", prefix, f->name);
 	buffer_append_string(&r->body, "\"success\":[{\"request_delete_range\":{");
-	gateway_bytes(&r->body, "key", key, strlen(key));
+	etcd_store_bytes(&r->body, "key", key, strlen(key));
 	buffer_append_string(&r->body, "}}]}");
 	return e ? e : r->body.error;
 }
@@ -400,18 +400,18 @@ static uint64_t deleted(const struct node *root)
 
 	n = n && n->type == NODE_LIST ? n->first : NULL;
 	n = n && n->type == NODE_MAP ? node_find(n, "response_delete_range") : NULL;
-	return gateway_number(n, "deleted");
+	return etcd_store_number(n, "deleted");
 }
 
 static int forget(struct fleet *f)
 {
-	struct gateway_answer a;
+	struct etcd_store_answer a;
 	char why[FILE_WHY];
 	int r = CLI_OK;
 
 	if (etcd_ask(f->etcd, build_forget, f, &a, why))
 		return cli_error(CLI_FAILED, f->command, "%s: %s", etcd_name(f->etcd), why);
-	if (!gateway_true(a.root, "succeeded"))
+	if (!etcd_store_true(a.root, "succeeded"))
 		r = cli_error(CLI_FAILED, f->command,
 			"%s is alive: stop its agent, and wait until its receipt is gone (the ttl "
 			"of its report)",
@@ -421,7 +421,7 @@ static int forget(struct fleet *f)
 			etcd_prefix(f->etcd));
 	else
 		printf("%s is forgotten\n", f->name);
-	gateway_answer_fini(&a);
+	etcd_store_answer_fini(&a);
 	return r;
 }
 

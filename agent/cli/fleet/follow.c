@@ -47,16 +47,16 @@ static int put_pair(struct follow *f, const struct roster_value *value)
 /* Takes a key and its value; gone: without one. 0, -ENOMEM, -EFBIG, -EIO. */
 static int take_pair(struct follow *f, const struct node *pair, bool gone)
 {
-	if (pair->type != NODE_MAP || gateway_decode(pair, "key", &f->key) || f->key.len == 0)
+	if (pair->type != NODE_MAP || etcd_store_decode(pair, "key", &f->key) || f->key.len == 0)
 		return -EIO;
 	if (gone)
 		return put_pair(f, NULL);
 	buffer_clear(&f->value);
-	if (node_find(pair, "value") && gateway_decode(pair, "value", &f->value))
+	if (node_find(pair, "value") && etcd_store_decode(pair, "value", &f->value))
 		return -EIO;
 	return put_pair(f, &(struct roster_value){.data = f->value.data ? f->value.data : "",
 				   .len = f->value.len,
-				   .lease = gateway_number(pair, "lease")});
+				   .lease = etcd_store_number(pair, "lease")});
 }
 
 /* The receipts are settled at what the clock says now. 0, -ENOMEM. */
@@ -69,12 +69,12 @@ static int build_range(
 	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	struct follow *f = arg;
-	int e = gateway_begin(place, GATEWAY_RANGE, r);
+	int e = etcd_store_begin(place, ETCD_STORE_RANGE, r);
 
 	(void)why;
 	buffer_append_string(&r->body, "{");
-	gateway_bytes(&r->body, "key", f->from.data, f->from.len);
-	gateway_end_of(&r->body, "range_end", etcd_prefix(f->etcd));
+	etcd_store_bytes(&r->body, "key", f->from.data, f->from.len);
+	etcd_store_end_of(&r->body, "range_end", etcd_prefix(f->etcd));
 	if (f->reading)
 		buffer_printf(&r->body, ",\"revision\":\"%" PRIu64 "\"", f->reading);
 	buffer_printf(&r->body, ",\"limit\":\"%u\"}", f->limit);
@@ -91,7 +91,7 @@ static bool is_next(const struct follow *f)
 }
 
 /* Takes one answer. 1: there is more. */
-static int take_range(struct follow *f, const struct gateway_answer *a)
+static int take_range(struct follow *f, const struct etcd_store_answer *a)
 {
 	const struct node *pairs = node_find(a->root, "kvs");
 	int e = 0;
@@ -104,7 +104,7 @@ static int take_range(struct follow *f, const struct gateway_answer *a)
 	if (pairs && pairs->type == NODE_LIST)
 		for (const struct node *n = pairs->first; e == 0 && n; n = n->next)
 			e = take_pair(f, n, false);
-	if (e || !gateway_true(a->root, "more"))
+	if (e || !etcd_store_true(a->root, "more"))
 		return e;
 	if (f->key.len == 0 || !is_next(f))
 		return -EIO;
@@ -117,7 +117,7 @@ static int take_range(struct follow *f, const struct gateway_answer *a)
 
 static int read_at_once(struct follow *f, char why[FILE_WHY])
 {
-	struct gateway_answer a;
+	struct etcd_store_answer a;
 	int e;
 
 	f->reading = 0;
@@ -133,7 +133,7 @@ static int read_at_once(struct follow *f, char why[FILE_WHY])
 		if (e)
 			return e;
 		e = take_range(f, &a);
-		gateway_answer_fini(&a);
+		etcd_store_answer_fini(&a);
 		if (e == -EIO)
 			snprintf(why, FILE_WHY, "the answer cannot be read");
 	} while (e == 1);
@@ -177,12 +177,12 @@ static int build_watch(
 {
 	struct follow *f = arg;
 	const char *prefix = etcd_prefix(f->etcd);
-	int e = gateway_begin(place, GATEWAY_WATCH, r);
+	int e = etcd_store_begin(place, ETCD_STORE_WATCH, r);
 
 	(void)why;
 	buffer_append_string(&r->body, "{\"create_request\":{");
-	gateway_bytes(&r->body, "key", prefix, strlen(prefix));
-	gateway_end_of(&r->body, "range_end", prefix);
+	etcd_store_bytes(&r->body, "key", prefix, strlen(prefix));
+	etcd_store_end_of(&r->body, "range_end", prefix);
 	buffer_printf(&r->body,
 		",\"start_revision\":\"%" PRIu64 "\",\"progress_notify\":true,\"fragment\":true}}",
 		f->revision + 1);
@@ -233,7 +233,7 @@ static int take_events(struct follow *f, const struct node *events, bool fragmen
 
 		if (e)
 			return e;
-		last = gateway_number(pair, "mod_revision");
+		last = etcd_store_number(pair, "mod_revision");
 	}
 	f->changed = true;
 	if (fragment && last) /* others of the same revision follow */
@@ -243,25 +243,25 @@ static int take_events(struct follow *f, const struct node *events, bool fragmen
 	return 0;
 }
 
-static void line_came(void *arg, const struct gateway_answer *a)
+static void line_came(void *arg, const struct etcd_store_answer *a)
 {
 	struct follow *f = arg;
 	const struct node *events = node_find(a->root, "events");
 
-	if (gateway_true(a->root, "canceled")) {
+	if (etcd_store_true(a->root, "canceled")) {
 		etcd_unwatch(f->etcd);
 		stop_watch(f, true, "");
 	} else if (a->cluster != f->cluster ||
-		   (gateway_true(a->root, "created") && a->revision < f->revision)) {
+		   (etcd_store_true(a->root, "created") && a->revision < f->revision)) {
 		etcd_unwatch(f->etcd);
 		stop_watch(f, true, "the cluster was restored or replaced");
 	} else if (events && events->type == NODE_LIST) {
-		if (take_events(f, events, gateway_true(a->root, "fragment"))) {
+		if (take_events(f, events, etcd_store_true(a->root, "fragment"))) {
 			etcd_unwatch(f->etcd);
 			stop_watch(f, true, "an event cannot be read");
 		}
 		plan_show(f);
-	} else if (!gateway_true(a->root, "created") && a->revision > f->revision) {
+	} else if (!etcd_store_true(a->root, "created") && a->revision > f->revision) {
 		f->revision = a->revision; /* progress: all up to here was sent */
 	}
 }

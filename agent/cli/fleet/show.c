@@ -291,8 +291,8 @@ static void json_ghost(void *arg, const char *key, enum ghost kind)
 	struct ghost_list *list = arg;
 
 	buffer_append_string(list->out, list->all++ ? ",{" : "{");
-	jsontext_member(list->out, "key", key);
-	jsontext_member(list->out, "why", ghost_name(kind));
+	json_text_member(list->out, "key", key);
+	json_text_member(list->out, "why", ghost_name(kind));
 	buffer_append_string(list->out, "}");
 }
 
@@ -316,15 +316,15 @@ static void json_percent(size_t part, size_t whole, struct buffer *out)
 static void json_group(const struct roster_sum *s, const struct roster_group *g, struct buffer *out)
 {
 	buffer_append_string(out, "{");
-	jsontext_member(out, "version", g->version);
-	jsontext_member(out, "digest", g->digest);
-	jsontext_number(out, "hosts", g->hosts);
+	json_text_member(out, "version", g->version);
+	json_text_member(out, "digest", g->digest);
+	json_text_number(out, "hosts", g->hosts);
 	json_percent(g->hosts, s->count, out);
 	buffer_append_string(out, g->wanted ? ",\"wanted\":true" : ",\"wanted\":false");
 	buffer_append_string(out, ",\"states\":{");
 	for (int i = 0; i < RECEIPT_STATES; i++)
 		if (g->states[i])
-			jsontext_number(
+			json_text_number(
 				out, receipt_state_name((enum receipt_state)i), g->states[i]);
 	buffer_append_string(out, "}}");
 }
@@ -334,23 +334,23 @@ static void json_host(const struct roster_sum *s, const struct roster_row *row, 
 	const struct receipt_config *c = row->runs;
 
 	buffer_append_string(out, "{");
-	jsontext_member(out, "host", row->host);
-	jsontext_member(out, "state", row->silent ? "silent" : receipt_state_name(c->state));
+	json_text_member(out, "host", row->host);
+	json_text_member(out, "state", row->silent ? "silent" : receipt_state_name(c->state));
 	buffer_append_string(out, roster_behind(s, row) ? ",\"behind\":true" : ",\"behind\":false");
 	buffer_append_string(out, ",\"labels\":{");
 	for (size_t i = 0; i < row->receipt->label_count; i++)
-		jsontext_member(out, row->receipt->labels[i].name, row->receipt->labels[i].value);
+		json_text_member(out, row->receipt->labels[i].name, row->receipt->labels[i].value);
 	buffer_append_string(out, "}");
 	if (!row->silent) {
-		jsontext_number(out, "generation", c->generation);
-		jsontext_member(out, "version", c->version);
-		jsontext_member(out, "others", c->others[0] ? c->others : NULL);
-		jsontext_member(out, "digest", c->digest);
-		jsontext_member(out, "why", c->why[0] ? c->why : NULL);
-		jsontext_member(out, "away", c->away[0] ? c->away : NULL);
-		jsontext_number(out, "since_ms", (unsigned long long)c->since_ms);
-		jsontext_number(out, "pulled_ms", (unsigned long long)c->pulled_ms);
-		jsontext_member(out, "pullet", row->receipt->pullet);
+		json_text_number(out, "generation", c->generation);
+		json_text_member(out, "version", c->version);
+		json_text_member(out, "others", c->others[0] ? c->others : NULL);
+		json_text_member(out, "digest", c->digest);
+		json_text_member(out, "why", c->why[0] ? c->why : NULL);
+		json_text_member(out, "away", c->away[0] ? c->away : NULL);
+		json_text_number(out, "since_ms", (unsigned long long)c->since_ms);
+		json_text_number(out, "pulled_ms", (unsigned long long)c->pulled_ms);
+		json_text_member(out, "pullet", row->receipt->pullet);
 	}
 	buffer_append_string(out, "}");
 }
@@ -358,12 +358,12 @@ static void json_host(const struct roster_sum *s, const struct roster_row *row, 
 void fleet_json(const struct roster_sum *s, struct buffer *out)
 {
 	buffer_append_string(out, "{");
-	jsontext_member(out, "config", s->config);
-	jsontext_member(out, "wanted", s->wanted);
-	jsontext_number(out, "count", s->count);
-	jsontext_number(out, "on_it", s->on_it);
+	json_text_member(out, "config", s->config);
+	json_text_member(out, "wanted", s->wanted);
+	json_text_number(out, "count", s->count);
+	json_text_number(out, "on_it", s->on_it);
 	json_percent(s->on_it, s->count, out);
-	jsontext_number(out, "silent", s->silent);
+	json_text_number(out, "silent", s->silent);
 	buffer_append_string(out, ",\"versions\":[");
 	for (size_t i = 0; i < s->group_count; i++) {
 		buffer_append_string(out, i ? "," : "");

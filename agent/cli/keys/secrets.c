@@ -14,7 +14,7 @@ int secrets_password(const char *command, const char *path, char ret_password[SE
 {
 	const char *why;
 	size_t len;
-	int r = keyfile_read_secret(
+	int r = key_file_read_secret(
 		&sys_real, path, ret_password, SECRETS_PASSWORD - 1, &len, &why);
 
 	if (r)
@@ -39,27 +39,29 @@ static void fill(unsigned char *data, size_t size)
 }
 
 /* The texts of a new pair. 0 or -ENOMEM. */
-static int make(const char *password, char ret_secret[SIGNKEY_TEXT], char ret_public[SIGNKEY_TEXT])
+static int make(const char *password, char ret_secret[MINISIGN_SECRET_TEXT],
+	char ret_public[MINISIGN_SECRET_TEXT])
 {
-	unsigned char salt[SIGNKEY_SALT];
-	struct signkey k;
+	unsigned char salt[MINISIGN_SECRET_SALT];
+	struct minisign_secret k;
 	int r;
 
 	fill(k.id, sizeof(k.id));
 	fill(k.seed, sizeof(k.seed));
 	fill(salt, sizeof(salt));
-	r = signkey_make(&k);
+	r = minisign_secret_make(&k);
 	if (r == 0)
-		r = signkey_write(&k, password, salt, ret_secret);
+		r = minisign_secret_write(&k, password, salt, ret_secret);
 	if (r == 0)
-		r = signkey_write_public(&k, ret_public);
+		r = minisign_secret_write_public(&k, ret_public);
 	explicit_bzero(&k, sizeof(k));
 	return r;
 }
 
 int secrets_make(const char *command, const char *path, const char *password_file)
 {
-	char password[SECRETS_PASSWORD] = "", secret[SIGNKEY_TEXT], public[SIGNKEY_TEXT];
+	char password[SECRETS_PASSWORD] = "", secret[MINISIGN_SECRET_TEXT],
+	     public[MINISIGN_SECRET_TEXT];
 	char why[FILE_WHY];
 	int r = password_file ? secrets_password(command, password_file, password) : CLI_OK;
 
@@ -71,7 +73,7 @@ int secrets_make(const char *command, const char *path, const char *password_fil
 		return cli_error(CLI_FAILED, command,
 			"no memory (sealing takes 128 MiB), or libcrypto is set up without "
 			"Ed25519 or scrypt");
-	r = keyfile_write_pair(&sys_real, path, secret, public, why);
+	r = key_file_write_pair(&sys_real, path, secret, public, why);
 	explicit_bzero(secret, sizeof(secret));
 	if (r)
 		return cli_error(CLI_FAILED, command, "%s", why);

@@ -7,7 +7,7 @@
 #ifndef PULLET_CLI_SECRETS_H
 #define PULLET_CLI_SECRETS_H
 
-#include "crypto/minisign_key.h"
+#include "crypto/minisign_secret.h"
 
 #define SECRETS_PASSWORD 1024 /* as of minisign, with the NUL */
 

@@ -15,7 +15,7 @@
 
 #include "files/file.h"
 #include "crypto/key_file.h"
-#include "crypto/minisign_key.h"
+#include "crypto/minisign_secret.h"
 #include "files/trusted.h"
 #include "base/sys.h"
 #include "cli/common/cli.h"
@@ -32,8 +32,8 @@ struct options {
 struct signer {
 	const char *command;
 	const struct options *o;
-	struct signkey key;
-	char public_key[SIGNKEY_TEXT];
+	struct minisign_secret key;
+	char public_key[MINISIGN_SECRET_TEXT];
 };
 
 static void usage(FILE *out)
@@ -63,17 +63,17 @@ static void usage(FILE *out)
 
 static int read_key(struct signer *s, const char *password)
 {
-	char text[SIGNKEY_MAX_FILE + 1];
+	char text[MINISIGN_SECRET_MAX_FILE + 1];
 	const char *why;
 	size_t len;
-	int r = keyfile_read_secret(&sys_real, s->o->key_file, text, sizeof(text), &len, &why);
+	int r = key_file_read_secret(&sys_real, s->o->key_file, text, sizeof(text), &len, &why);
 
 	if (r == -ENOENT)
 		why = "there is no such file: pullet keygen --sign makes one";
 	if (r == 0)
-		r = signkey_read(text, len, password, &s->key, &why);
+		r = minisign_secret_read(text, len, password, &s->key, &why);
 	explicit_bzero(text, sizeof(text));
-	if (r == 0 && signkey_write_public(&s->key, s->public_key)) {
+	if (r == 0 && minisign_secret_write_public(&s->key, s->public_key)) {
 		r = -ENOMEM;
 		why = "no memory";
 	}
@@ -97,7 +97,7 @@ static int open_key(struct signer *s)
 /* The number of a document: given, or behind the one of the signature that is there. */
 static int choose_rev(const struct signer *s, const char *output, uint64_t *ret_rev)
 {
-	struct signature_facts facts = {0};
+	struct minisign_facts facts = {0};
 	struct buffer old;
 	char why[FILE_WHY];
 	int r;
@@ -105,11 +105,10 @@ static int choose_rev(const struct signer *s, const char *output, uint64_t *ret_
 	*ret_rev = s->o->has_rev ? s->o->rev : (uint64_t)sys_real.wall_ms() / 1000;
 	if (s->o->has_rev)
 		return CLI_OK;
-	buffer_init(&old, SIGNATURE_MAX_FILE);
+	buffer_init(&old, MINISIGN_MAX_FILE);
 	r = trusted_read(&sys_real, output, &old, why);
 	if (r == 0)
-		r = signature_read_comment(
-			s->public_key, old.data ? old.data : "", old.len, &facts);
+		r = minisign_read_comment(s->public_key, old.data ? old.data : "", old.len, &facts);
 	else if (r != -ENOENT && r != -EMSGSIZE)
 		r = cli_error(CLI_FAILED, s->command,
 			"%s cannot be read: %s; --rev says what it would say", output, why);
@@ -154,9 +153,9 @@ static int judge(const struct signer *s, const char *file, const char *path,
 {
 	const struct options *o = s->o;
 	char *keys[] = {(char *)s->public_key, NULL};
-	struct signature_facts f;
+	struct minisign_facts f;
 	char why[FILE_WHY];
-	int r = signature_verify(keys, document->data ? document->data : "", document->len, text,
+	int r = minisign_verify(keys, document->data ? document->data : "", document->len, text,
 		strlen(text), &f, why);
 
 	if (r == 0 && (strcmp(f.config, o->config ? o->config : "") || strcmp(f.path, path))) {
@@ -186,7 +185,7 @@ static int write_signature(const struct signer *s, const char *path, const char 
 static int sign_text(
 	const struct signer *s, const char *file, const char *output, const struct buffer *document)
 {
-	char path[PATH_MAX], comment[SIGNATURE_MAX_FILE], text[SIGNATURE_MAX_FILE + 1];
+	char path[PATH_MAX], comment[MINISIGN_MAX_FILE], text[MINISIGN_MAX_FILE + 1];
 	uint64_t rev;
 	int r = choose_rev(s, output, &rev);
 
@@ -196,8 +195,8 @@ static int sign_text(
 		    ? 0
 		    : -EMSGSIZE;
 	if (r == 0)
-		r = signkey_sign(&s->key, document->data ? document->data : "", document->len,
-			comment, text);
+		r = minisign_secret_sign(&s->key, document->data ? document->data : "",
+			document->len, comment, text);
 	if (r)
 		return cli_error(CLI_FAILED, s->command, "%s is not signed: %s", file,
 			r == -EMSGSIZE ? "the signature would be larger than 4 KiB: shorten the "

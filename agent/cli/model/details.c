@@ -54,7 +54,7 @@ static void add_member(const struct node *n, struct buffer *path, struct buffer 
 	if (m)
 		words_time(out, n->integer);
 	else if (ms)
-		buffer_append_string(out, lines_span(n->integer, text));
+		buffer_append_string(out, wrap_span(n->integer, text));
 	else if (len && strcmp(n->key, "version") == 0)
 		show_version(n->text, out);
 	else
@@ -71,7 +71,7 @@ static void add(const struct node *n, struct buffer *path, struct buffer *out)
 		add_member(n, path, out);
 	for (const struct node *child = n->type < NODE_LIST ? NULL : n->first; child;
 		child = child->next) {
-		keypath_append(path, len == 0, child, number++);
+		key_path_append(path, len == 0, child, number++);
 		add(child, path, out);
 		path->len = len;
 	}

@@ -17,11 +17,11 @@ const char *show_next(const struct show_config *c, char text[24])
 	if (client_is_true(c->node, "running"))
 		snprintf(text, 24, "running");
 	else if (client_is_true(c->node, "waiting") && held_ms > 0)
-		snprintf(text, 24, "held %.18s", lines_span(held_ms, span));
+		snprintf(text, 24, "held %.18s", wrap_span(held_ms, span));
 	else if (client_is_true(c->node, "waiting"))
 		snprintf(text, 24, "in line");
 	else
-		lines_span(c->next_ms, text);
+		wrap_span(c->next_ms, text);
 	return text;
 }
 
@@ -72,12 +72,12 @@ static void note_stand(const struct node *c, const struct show_config *s, struct
 	buffer_append_string(out, "  ");
 	if (since_ms > 0)
 		buffer_printf(out, "failing for %s; ",
-			lines_span(now_ms > since_ms ? now_ms - since_ms : 0, text));
+			wrap_span(now_ms > since_ms ? now_ms - since_ms : 0, text));
 	if (generation == 0)
 		buffer_append_string(out, "nothing is published; ");
 	else
 		buffer_printf(out, "generation %" PRId64 " stays, last confirmed %s ago",
-			generation, lines_span(s->age_ms, text));
+			generation, wrap_span(s->age_ms, text));
 	if (generation && at_ms > 0) {
 		buffer_append_string(out, " (");
 		words_time(out, at_ms);
@@ -89,11 +89,11 @@ static void note_stand(const struct node *c, const struct show_config *s, struct
 		buffer_append_string(out, "a pull is under way\n");
 	else if (client_is_true(c, "waiting") && held_ms > 0)
 		buffer_printf(out, "the pull is due, and its server is left alone for %s\n",
-			lines_span(held_ms, text));
+			wrap_span(held_ms, text));
 	else if (client_is_true(c, "waiting"))
 		buffer_append_string(out, "the pull is due, and in line for its server\n");
 	else
-		buffer_printf(out, "next pull in %s\n", lines_span(s->next_ms, text));
+		buffer_printf(out, "next pull in %s\n", wrap_span(s->next_ms, text));
 }
 
 static void note_away(const struct node *c, struct buffer *out)
@@ -150,7 +150,7 @@ static void note_reload(const struct node *c, struct buffer *out)
 
 	if (strcmp(state, "failed") == 0) {
 		buffer_printf(out, "  the application could not be told, trying again in %s: ",
-			lines_span(client_number(reload, "next_ms", -1), text));
+			wrap_span(client_number(reload, "next_ms", -1), text));
 		words_text(out, client_text(reload, "error", "?"));
 		buffer_append_string(out, "\n");
 	} else if (strcmp(state, "idle") != 0) {

@@ -46,14 +46,14 @@ const char *show_colour(const char *state)
 	static const struct {
 		const char *state, *colour;
 	} table[] = {
-		{"ok", LINES_GOOD},
-		{"connected", LINES_GOOD},
-		{"failing", LINES_WARNING},
-		{"connecting", LINES_WARNING},
-		{"waiting", LINES_BAD},
-		{"stale", LINES_BAD},
-		{"silent", LINES_BAD},
-		{"refused", LINES_BAD},
+		{"ok", WRAP_GOOD},
+		{"connected", WRAP_GOOD},
+		{"failing", WRAP_WARNING},
+		{"connecting", WRAP_WARNING},
+		{"waiting", WRAP_BAD},
+		{"stale", WRAP_BAD},
+		{"silent", WRAP_BAD},
+		{"refused", WRAP_BAD},
 	};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
@@ -358,7 +358,7 @@ static void add_server(const struct node *s, struct buffer *out)
 	buffer_init(&line, 1u << 20);
 	if (held_ms > 0)
 		buffer_printf(&line, " left alone for %s, %" PRId64 " pull%s waiting;",
-			lines_span(held_ms, text), pending, pending == 1 ? "" : "s");
+			wrap_span(held_ms, text), pending, pending == 1 ? "" : "s");
 	for (const struct node *a = first(s, "addresses"); a; a = a->next) {
 		int64_t rests_ms = client_number(a, "rests_ms", 0),
 			failures = client_number(a, "failures_in_a_row", 0);
@@ -368,7 +368,7 @@ static void add_server(const struct node *s, struct buffer *out)
 		buffer_append_string(&line, " ");
 		words_text(&line, client_text(a, "url", "?"));
 		buffer_printf(&line, " rests for %s after %" PRId64 " failure%s in a row: ",
-			lines_span(rests_ms, text), failures, failures == 1 ? "" : "s");
+			wrap_span(rests_ms, text), failures, failures == 1 ? "" : "s");
 		words_text(&line, client_text(a, "error", "?"));
 		buffer_append_string(&line, ";");
 	}
@@ -397,7 +397,7 @@ static void add_push(const struct node *p, struct buffer *out)
 	if (ago_ms < 0)
 		buffer_append_string(out, ", nothing was heard yet");
 	else
-		buffer_printf(out, ", last heard %s ago", lines_span(ago_ms, text));
+		buffer_printf(out, ", last heard %s ago", wrap_span(ago_ms, text));
 	buffer_append_string(out, error[0] ? ": " : "; changes come with the interval");
 	words_lines(out, error);
 	buffer_append_string(out, "\n");

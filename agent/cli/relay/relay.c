@@ -40,13 +40,13 @@ struct source { /* what is below a prefix */
 	const struct server *server;
 	const char *prefix;
 	char label[LABEL];
-	struct watcher_item item;
+	struct watch_item item;
 };
 
 struct folder {
 	struct daemon *daemon;
 	int dir; /* -1 = not open */
-	struct watch *watch;
+	struct tree_watch *watch;
 };
 
 struct daemon {
@@ -59,8 +59,8 @@ struct daemon {
 	struct publisher *publisher;
 	struct relay *relay;
 	struct backoffs *backoffs;
-	struct watcher *watcher;
-	struct upstream *upstream;
+	struct watch *watcher;
+	struct listener *upstream;
 	struct loop_timer turn;
 	struct loop_watch subscriptions;
 	struct log_limit no_topic;
@@ -191,7 +191,7 @@ static void resumed(void *arg, uint64_t late_ms)
 
 	(void)late_ms;
 	if (d->watcher)
-		watcher_resume(d->watcher);
+		watch_resume(d->watcher);
 }
 
 static void stop(void *arg, int number)
@@ -262,7 +262,7 @@ static int start_sources(struct daemon *d)
 	d->backoffs = backoffs_new(&sys_real);
 	if (!d->backoffs)
 		return -ENOMEM;
-	d->watcher = watcher_new(d->loop, &sys_real, d->backoffs, getenv("SSL_CERT_FILE"), NULL);
+	d->watcher = watch_new(d->loop, &sys_real, d->backoffs, getenv("SSL_CERT_FILE"), NULL);
 	if (!d->watcher)
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < setup->prefix_count; i++) {
@@ -278,7 +278,7 @@ static int start_sources(struct daemon *d)
 				.changed = source_changed,
 				.arg = s}};
 		snprintf(s->label, sizeof(s->label), "%s %s", server->settings->name, p->text);
-		r = watcher_add(d->watcher, server->settings, &server->session, &s->item);
+		r = watch_add(d->watcher, server->settings, &server->session, &s->item);
 	}
 	return r;
 }
@@ -292,8 +292,9 @@ static int start_folders(struct daemon *d)
 
 		f->daemon = d;
 		f->dir = origin_open(path);
-		r = f->dir < 0 ? f->dir
-			       : watch_start(d->loop, path, f->dir, file_changed, f, &f->watch);
+		r = f->dir < 0
+			    ? f->dir
+			    : tree_watch_start(d->loop, path, f->dir, file_changed, f, &f->watch);
 		if (r)
 			return cli_error(CLI_FAILED, d->setup.command, "cannot watch %s: %s", path,
 				strerror(-r));
@@ -303,7 +304,7 @@ static int start_folders(struct daemon *d)
 
 static int start_upstreams(struct daemon *d)
 {
-	static const struct upstream_calls calls = {upstream_heard, upstream_missed};
+	static const struct listener_calls calls = {upstream_heard, upstream_missed};
 	const struct relay_setup *s = &d->setup;
 	int r = 0;
 
@@ -313,7 +314,7 @@ static int start_upstreams(struct daemon *d)
 				"%s is the relay's own endpoint: messages would go in a circle",
 				s->upstreams[i].endpoint);
 	if (s->upstream_count)
-		r = upstream_start(
+		r = listener_start(
 			d->loop, s->upstreams, s->upstream_count, &calls, d, &d->upstream);
 	if (r == -EOPNOTSUPP)
 		return cli_error(CLI_FAILED, s->command,
@@ -372,12 +373,12 @@ static void print_what_it_does(const struct daemon *d)
 
 static void release(struct daemon *d)
 {
-	upstream_stop(d->upstream);
-	watcher_free(d->watcher);
+	listener_stop(d->upstream);
+	watch_free(d->watcher);
 	backoffs_free(d->backoffs);
 	for (size_t i = 0; i < MAX; i++) {
 		session_fini(&d->servers[i].session);
-		watch_stop(d->folders[i].watch);
+		tree_watch_stop(d->folders[i].watch);
 		if (d->folders[i].dir >= 0)
 			close(d->folders[i].dir);
 	}

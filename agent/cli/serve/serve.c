@@ -34,7 +34,7 @@ struct server {
 	struct loop *loop;
 	struct httpd *httpd;
 	struct publisher *publisher;
-	struct watch *watch;
+	struct tree_watch *watch;
 	struct loop_timer heartbeat;
 	struct loop_watch subscriptions;
 };
@@ -245,7 +245,7 @@ static int start(struct server *s, const char *command)
 	r = cli_publisher(command, "--push", o->push, &o->publisher, &s->publisher);
 	if (r)
 		return r;
-	r = watch_start(s->loop, o->dir, s->dir, changed, s, &s->watch);
+	r = tree_watch_start(s->loop, o->dir, s->dir, changed, s, &s->watch);
 	if (r == 0)
 		r = loop_watch(s->loop, &s->subscriptions, publisher_fd(s->publisher), LOOP_READ,
 			subscribed, s);
@@ -282,7 +282,7 @@ static int serve(const char *command, const struct options *o)
 		fflush(stdout);
 		r = loop_run(s.loop) ? CLI_FAILED : CLI_OK;
 	}
-	watch_stop(s.watch);
+	tree_watch_stop(s.watch);
 	loop_unwatch(&s.subscriptions);
 	if (s.httpd)
 		httpd_close(s.httpd);

@@ -68,7 +68,7 @@ static const struct order {
 
 enum { ORDERS = sizeof(orders) / sizeof(orders[0]) };
 
-void view_sort(struct view *v)
+void screen_sort(struct screen *v)
 {
 	show_sort(&v->show, orders[v->order].compare);
 }
@@ -79,20 +79,19 @@ void view_sort(struct view *v)
 static void add_line(struct buffer *out, struct buffer *text, size_t width, const char *on)
 {
 	buffer_append_string(out, on);
-	lines_cut(out, text->data ? text->data : "", width);
-	buffer_append_string(out, on[0] ? LINES_PLAIN "\n" : "\n");
+	wrap_cut(out, text->data ? text->data : "", width);
+	buffer_append_string(out, on[0] ? WRAP_PLAIN "\n" : "\n");
 	buffer_clear(text);
 }
 
-static void add_agent(const struct view *v, struct buffer *line)
+static void add_agent(const struct screen *v, struct buffer *line)
 {
 	const struct node *root = v->show.root;
 	char text[24];
 
 	if (v->gone) {
 		if (root)
-			buffer_printf(
-				line, "not heard for %s, ", lines_span(v->heard_ago_ms, text));
+			buffer_printf(line, "not heard for %s, ", wrap_span(v->heard_ago_ms, text));
 		buffer_append_string(line, "trying again: ");
 		words_text(line, v->why);
 	} else if (root) {
@@ -101,13 +100,13 @@ static void add_agent(const struct view *v, struct buffer *line)
 		buffer_append_string(line, " on ");
 		words_text(line, client_text(root, "host", "?"));
 		buffer_printf(line, ", pid %" PRId64 ", up %s", client_number(root, "pid", 0),
-			lines_span(client_number(root, "uptime_ms", -1), text));
+			wrap_span(client_number(root, "uptime_ms", -1), text));
 	} else {
 		buffer_append_string(line, "asking the agent");
 	}
 }
 
-static void add_totals(const struct view *v, struct buffer *line)
+static void add_totals(const struct screen *v, struct buffer *line)
 {
 	const struct show *s = &v->show;
 
@@ -121,7 +120,7 @@ static void add_totals(const struct view *v, struct buffer *line)
 	show_push(s, line);
 }
 
-static void add_keys(const struct view *v, struct buffer *line)
+static void add_keys(const struct screen *v, struct buffer *line)
 {
 	if (v->typing || v->filter[0]) {
 		buffer_append_string(line, "filter: ");
@@ -134,25 +133,26 @@ static void add_keys(const struct view *v, struct buffer *line)
 }
 
 static void add_troubles(
-	const struct view *v, size_t width, struct buffer *line, struct buffer *out)
+	const struct screen *v, size_t width, struct buffer *line, struct buffer *out)
 {
 	show_agent(&v->show, line);
 	for (char *p = line->data, *end; p && *p; p = end + 1) {
 		end = p + strcspn(p, "\n");
 		*end = '\0';
-		lines_cut(out, p, width);
+		wrap_cut(out, p, width);
 		buffer_append_string(out, "\n");
 	}
 	buffer_clear(line);
 }
 
-static void add_head(const struct view *v, size_t width, bool colour, bool keys, struct buffer *out)
+static void add_head(
+	const struct screen *v, size_t width, bool colour, bool keys, struct buffer *out)
 {
 	struct buffer line;
 
 	buffer_init(&line, 1u << 20);
 	add_agent(v, &line);
-	add_line(out, &line, width, v->gone && colour ? LINES_BAD : "");
+	add_line(out, &line, width, v->gone && colour ? WRAP_BAD : "");
 	if (v->show.root) {
 		show_headline(&v->show, &line);
 		add_line(out, &line, width, "");
@@ -201,7 +201,7 @@ static void add_row(const struct show_config *c, bool colour, struct buffer *b, 
 	table_add(t, show_clean(c->name, b), "");
 	table_add(t, show_clean(c->state, b), colour ? show_colour(c->state) : "");
 	add_number(t, client_number(c->node, "generation", 0));
-	table_add(t, lines_span(c->age_ms, text), "");
+	table_add(t, wrap_span(c->age_ms, text), "");
 	table_add(t, show_next(c, text), "");
 	add_number(t, c->runs);
 	add_number(t, c->timeouts);
@@ -214,7 +214,7 @@ static bool contains(const char *text, const char *part)
 	return text && strcasestr(text, part);
 }
 
-static bool is_shown(const struct view *v, const struct show_config *c)
+static bool is_shown(const struct screen *v, const struct show_config *c)
 {
 	return !v->filter[0] || contains(c->name, v->filter) || contains(c->state, v->filter) ||
 	       contains(client_text(c->node, "cause", NULL), v->filter) ||
@@ -231,7 +231,7 @@ static size_t count_lines(const struct buffer *b)
 }
 
 static void add_table(
-	struct view *v, size_t width, size_t rows, bool colour, bool keys, struct buffer *out)
+	struct screen *v, size_t width, size_t rows, bool colour, bool keys, struct buffer *out)
 {
 	static const char *const heads[] = {"CONFIG", "STATE", "GEN", "AGE", "NEXT", "RUNS",
 		"TIMEOUTS", "REFUSED", "LAST ERROR"};
@@ -249,7 +249,7 @@ static void add_table(
 		shown++;
 	}
 	table_fit(&t, width, MIN_ERROR, drop);
-	v->page = rows == LINES_ENDLESS ? shown : rows > used ? rows - used : 1;
+	v->page = rows == WRAP_ENDLESS ? shown : rows > used ? rows - used : 1;
 	if (v->scroll + v->page > shown)
 		v->scroll = shown > v->page ? shown - v->page : 0;
 	table_head(&t, keys && colour ? orders[v->order].column : SIZE_MAX, out);
@@ -259,8 +259,8 @@ static void add_table(
 	table_fini(&t);
 }
 
-void view_frame(
-	struct view *v, size_t width, size_t rows, bool colour, bool keys, struct buffer *out)
+void screen_frame(
+	struct screen *v, size_t width, size_t rows, bool colour, bool keys, struct buffer *out)
 {
 	add_head(v, width, colour, keys, out);
 	if (v->show.root)
@@ -269,7 +269,7 @@ void view_frame(
 
 /* ---- keys ---- */
 
-static void type(struct view *v, int key)
+static void type(struct screen *v, int key)
 {
 	size_t len = strlen(v->filter);
 
@@ -282,13 +282,13 @@ static void type(struct view *v, int key)
 		while (--len && ((unsigned char)v->filter[len] & 0xc0) == 0x80)
 			;
 		v->filter[len] = '\0';
-	} else if (key >= ' ' && key < 256 && key != 0x7f && len + 1 < VIEW_MAX_FILTER) {
+	} else if (key >= ' ' && key < 256 && key != 0x7f && len + 1 < SCREEN_MAX_FILTER) {
 		v->filter[len] = (char)key;
 		v->filter[len + 1] = '\0';
 	}
 }
 
-static void scroll(struct view *v, bool down, size_t lines)
+static void scroll(struct screen *v, bool down, size_t lines)
 {
 	if (down)
 		v->scroll += lines < v->show.count ? lines
@@ -305,7 +305,7 @@ static const struct move {
 	{KEY_PAGE_UP, false, 0}, {KEY_PAGE_DOWN, true, 0}, {' ', true, CONFIG},
 	{KEY_HOME, false, SIZE_MAX}, {KEY_END, true, SIZE_MAX}};
 
-bool view_press(struct view *v, int key)
+bool screen_press(struct screen *v, int key)
 {
 	if (v->typing) {
 		type(v, key);
@@ -316,7 +316,7 @@ bool view_press(struct view *v, int key)
 			scroll(v, moves[i].down, moves[i].lines ? moves[i].lines : v->page);
 	if (key == 's') {
 		v->order = (v->order + 1) % ORDERS;
-		view_sort(v);
+		screen_sort(v);
 	} else if (key == '/') {
 		v->typing = true;
 	} else if (key == KEY_ESCAPE) {

@@ -9,28 +9,28 @@
 
 #include "cli/model/show.h"
 
-#define VIEW_MAX_FILTER 64 /* bytes, with the NUL */
+#define SCREEN_MAX_FILTER 64 /* bytes, with the NUL */
 
-struct view {
+struct screen {
 	struct show show; /* root NULL = nothing was heard yet */
 	bool gone;        /* the agent does not answer, */
 	char why[CLIENT_WHY];
 	int64_t heard_ago_ms; /* and this is how old what is shown is */
 	int64_t rate;         /* pulls in 1000 s; -1 = not known */
 	size_t order, scroll;
-	char filter[VIEW_MAX_FILTER];
+	char filter[SCREEN_MAX_FILTER];
 	bool typing; /* the filter */
 	size_t page; /* private: rows of the last frame */
 };
 
 /* Puts the configs in the order that is chosen: to be called when `show` is another one. */
-void view_sort(struct view *v);
-/* Appends the lines of a frame; at most `rows` of them (LINES_ENDLESS = all that there is), which
+void screen_sort(struct screen *v);
+/* Appends the lines of a frame; at most `rows` of them (WRAP_ENDLESS = all that there is), which
  * are then as many as fit, from those that are not scrolled away. keys: a line says what keys do.
  */
-void view_frame(
-	struct view *v, size_t width, size_t rows, bool colour, bool keys, struct buffer *out);
+void screen_frame(
+	struct screen *v, size_t width, size_t rows, bool colour, bool keys, struct buffer *out);
 /* Takes a key (cli/text/terminal.h). False: that was the last one. */
-bool view_press(struct view *v, int key);
+bool screen_press(struct screen *v, int key);
 
 #endif

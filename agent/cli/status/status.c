@@ -24,7 +24,7 @@ struct options {
 	bool json, all, names, check, ready;
 };
 
-/* Where it is shown. LINES_ENDLESS: there is no end, nothing is cut. */
+/* Where it is shown. WRAP_ENDLESS: there is no end, nothing is cut. */
 struct paper {
 	size_t columns, rows;
 	bool colour;
@@ -60,7 +60,7 @@ static void add_row(const struct show_config *c, bool colour, struct table *t)
 	table_add(t, show_clean(c->state, &b), colour ? show_colour(c->state) : "");
 	snprintf(text, sizeof(text), "%" PRId64, client_number(c->node, "generation", 0));
 	table_add(t, text, "");
-	table_add(t, lines_span(c->age_ms, text), "");
+	table_add(t, wrap_span(c->age_ms, text), "");
 	table_add(t, show_next(c, text), "");
 	buffer_clear(&b);
 	show_version(client_text(c->node, "version", NULL), &b);
@@ -88,7 +88,7 @@ static void add_config(const struct show_config *c, const struct table *t, size_
 	table_row(t, row, out);
 	show_notes(c, one, &notes);
 	if (notes.data)
-		lines_wrap(out, notes.data, 4, paper->columns);
+		wrap_text(out, notes.data, 4, paper->columns);
 	buffer_fini(&notes);
 }
 
@@ -112,7 +112,7 @@ static void add_configs(
 	static const char *const heads[] = {
 		"NAME", "STATE", "GENERATION", "AGE", "NEXT", "VERSION"};
 	static const unsigned char drop[] = {GENERATION, 0};
-	size_t left = LINES_ENDLESS, lines;
+	size_t left = WRAP_ENDLESS, lines;
 	struct buffer block;
 	struct table t;
 
@@ -120,8 +120,7 @@ static void add_configs(
 	for (size_t i = 0; i < s->count; i++)
 		add_row(&s->configs[i], paper->colour, &t);
 	table_fit(&t, paper->columns, MIN_VERSION, drop);
-	if (paper->rows !=
-		LINES_ENDLESS) { /* the prompt, "and 12 more", and the head need a line */
+	if (paper->rows != WRAP_ENDLESS) { /* the prompt, "and 12 more", and the head need a line */
 		left = paper->rows > count_lines(out) + 3 ? paper->rows - count_lines(out) - 3 : 0;
 		left = left > MIN_LISTED ? left : MIN_LISTED;
 	}
@@ -148,7 +147,7 @@ static void add_configs(
 static void add_line(const struct buffer *text, const struct paper *paper, struct buffer *out)
 {
 	if (text->len)
-		lines_wrap(out, text->data, 2, paper->columns);
+		wrap_text(out, text->data, 2, paper->columns);
 }
 
 static void add_head(const struct show *s, const struct paper *paper, struct buffer *out)
@@ -164,7 +163,7 @@ static void add_head(const struct show *s, const struct paper *paper, struct buf
 		buffer_append_string(&text, "; pulletd ");
 		words_text(&text, client_text(s->root, "version", "?"));
 		buffer_printf(
-			&text, " up %s", lines_span(client_number(s->root, "uptime_ms", -1), span));
+			&text, " up %s", wrap_span(client_number(s->root, "uptime_ms", -1), span));
 	}
 	add_line(&text, paper, out);
 	buffer_clear(&text);
@@ -175,12 +174,11 @@ static void add_head(const struct show *s, const struct paper *paper, struct buf
 
 static struct paper paper_of(bool all)
 {
-	struct paper p = {
-		.columns = LINES_ENDLESS, .rows = LINES_ENDLESS, .colour = show_colours()};
+	struct paper p = {.columns = WRAP_ENDLESS, .rows = WRAP_ENDLESS, .colour = show_colours()};
 
 	terminal_size(&p.columns, &p.rows);
 	if (all)
-		p.rows = LINES_ENDLESS;
+		p.rows = WRAP_ENDLESS;
 	return p;
 }
 

@@ -27,12 +27,12 @@ struct options {
 struct top {
 	struct options options;
 	struct loop *loop;
-	struct transport *transport;
+	struct http_client *transport;
 	struct transfer *transfer; /* NULL = none is under way */
 	struct loop_timer tick;
 	struct loop_watch input;
 	struct client_answer answer; /* the last good one; json NULL = none yet */
-	struct view view;
+	struct screen view;
 	uint64_t asked_ms, heard_ms, looks;
 	int result;
 };
@@ -72,7 +72,7 @@ static void draw(struct top *t)
 	terminal_size(&columns, &rows);
 	buffer_init(&out, MAX_FRAME);
 	t->view.heard_ago_ms = (int64_t)(loop_now_ms(t->loop) - t->heard_ms);
-	view_frame(&t->view, columns, rows, show_colours(), true, &out);
+	screen_frame(&t->view, columns, rows, show_colours(), true, &out);
 	if (out.len && terminal_draw(out.data, out.len, rows))
 		stop(t, CLI_FAILED); /* nobody looks any more */
 	buffer_fini(&out);
@@ -86,7 +86,7 @@ static void print(struct top *t)
 	if (t->looks)
 		buffer_append_string(&out, "\n");
 	t->view.heard_ago_ms = (int64_t)(loop_now_ms(t->loop) - t->heard_ms);
-	view_frame(&t->view, LINES_ENDLESS, LINES_ENDLESS, false, false, &out);
+	screen_frame(&t->view, WRAP_ENDLESS, WRAP_ENDLESS, false, false, &out);
 	if (cli_output(t->options.command, &out))
 		stop(t, CLI_FAILED);
 	buffer_fini(&out);
@@ -106,7 +106,7 @@ static void take(struct top *t, struct client_answer *a)
 {
 	const struct node *root = a->json ? document_root(a->json) : NULL;
 	uint64_t now_ms = loop_now_ms(t->loop), since_ms = now_ms - t->heard_ms;
-	struct view *v = &t->view;
+	struct screen *v = &t->view;
 	struct show s;
 
 	v->gone = a->status != 200 || !shape_fits("GET", STATUS_PATH, 200, root) ||
@@ -125,7 +125,7 @@ static void take(struct top *t, struct client_answer *a)
 	client_fini(&t->answer);
 	t->answer = *a;
 	v->show = s;
-	view_sort(v);
+	screen_sort(v);
 }
 
 static void finish_look(struct top *t)
@@ -142,19 +142,19 @@ static void finish_look(struct top *t)
 	loop_timer_set(t->loop, &t->tick, due_ms > now_ms ? due_ms : now_ms);
 }
 
-static void answered(void *arg, struct transport_response *response)
+static void answered(void *arg, struct http_client_response *response)
 {
 	struct top *t = arg;
 	struct client_answer a;
 
 	t->transfer = NULL;
-	if (response->result == TRANSPORT_OK) {
+	if (response->result == HTTP_CLIENT_OK) {
 		client_init(&a);
 		client_take(&a, response);
 		take(t, &a);
 	} else {
 		t->view.gone = true;
-		if (response->result == TRANSPORT_TIMEOUT)
+		if (response->result == HTTP_CLIENT_TIMEOUT)
 			snprintf(t->view.why, sizeof(t->view.why),
 				"the agent does not answer at %s", t->options.socket);
 		else
@@ -166,12 +166,12 @@ static void answered(void *arg, struct transport_response *response)
 static void ask(void *arg)
 {
 	struct top *t = arg;
-	struct transport_request request =
+	struct http_client_request request =
 		client_request(t->options.socket, "GET", t->options.interval_ms + PATIENCE_MS);
 
 	request.url = "http://localhost" STATUS_PATH;
 	t->asked_ms = loop_now_ms(t->loop);
-	if (transport_start(t->transport, &request, answered, t, &t->transfer))
+	if (http_client_start(t->transport, &request, answered, t, &t->transfer))
 		stop(t, cli_error(CLI_FAILED, t->options.command, "out of memory or descriptors"));
 }
 
@@ -188,7 +188,7 @@ static void pressed(void *arg, int fd, unsigned events)
 	if (n == 0)
 		stop(t, CLI_FAILED);
 	for (size_t i = 0; i < n; i++)
-		if (!view_press(&t->view, keys[i]))
+		if (!screen_press(&t->view, keys[i]))
 			stop(t, CLI_OK);
 	draw(t);
 }
@@ -238,7 +238,7 @@ static int take_signals(struct top *t)
 static int run(struct top *t)
 {
 	t->loop = loop_new(&sys_real);
-	t->transport = t->loop ? transport_new(t->loop) : NULL;
+	t->transport = t->loop ? http_client_new(t->loop) : NULL;
 	if (!t->transport || take_signals(t))
 		return cli_error(CLI_FAILED, t->options.command, "out of memory or descriptors");
 	if (!t->options.batch && (terminal_enter() || loop_watch(t->loop, &t->input, STDIN_FILENO,
@@ -261,7 +261,7 @@ static int top(const struct options *o)
 	if (t.input.event)
 		loop_unwatch(&t.input);
 	if (t.transport)
-		transport_free(t.transport);
+		http_client_free(t.transport);
 	loop_free(t.loop);
 	show_fini(&t.view.show);
 	client_fini(&t.answer);

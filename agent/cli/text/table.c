@@ -11,10 +11,10 @@
 
 void table_init(struct table *t, const char *const heads[], size_t columns)
 {
-	*t = (struct table){.heads = heads, .columns = columns, .limit = LINES_ENDLESS};
+	*t = (struct table){.heads = heads, .columns = columns, .limit = WRAP_ENDLESS};
 	buffer_init(&t->text, MAX_TEXT);
 	for (size_t i = 0; i < columns; i++)
-		t->width[i] = lines_width(heads[i]);
+		t->width[i] = wrap_width(heads[i]);
 }
 
 void table_fini(struct table *t)
@@ -26,7 +26,7 @@ void table_fini(struct table *t)
 
 void table_add(struct table *t, const char *text, const char *on)
 {
-	size_t column = t->count % t->columns, width = lines_width(text);
+	size_t column = t->count % t->columns, width = wrap_width(text);
 
 	if (t->count == t->room) {
 		size_t room = t->room ? 2 * t->room : 16 * t->columns;
@@ -65,7 +65,7 @@ void table_fit(struct table *t, size_t width, size_t min_last, const unsigned ch
 	size_t *first = &t->width[0], *last = &t->width[t->columns - 1], over;
 
 	t->limit = width;
-	if (width == LINES_ENDLESS)
+	if (width == WRAP_ENDLESS)
 		return;
 	if (min_last > *last)
 		min_last = *last;
@@ -85,13 +85,13 @@ static void add_cell(const struct table *t, size_t column, const char *text, con
 	bool colour = on[0] && width;
 
 	if (column + 1 < t->columns && width && width + GAP <= *left) {
-		lines_cell(out, text, width, on);
+		wrap_cell(out, text, width, on);
 		*left -= width + GAP;
 		return;
 	}
 	buffer_append_string(out, colour ? on : "");
-	*left -= lines_cut(out, text, width);
-	buffer_append_string(out, colour ? LINES_PLAIN : "");
+	*left -= wrap_cut(out, text, width);
+	buffer_append_string(out, colour ? WRAP_PLAIN : "");
 }
 
 static void end_line(struct buffer *out)
@@ -106,7 +106,7 @@ void table_head(const struct table *t, size_t marked, struct buffer *out)
 	size_t left = t->limit;
 
 	for (size_t i = 0; i < t->columns; i++)
-		add_cell(t, i, t->heads[i], i == marked ? LINES_HEAD : "", &left, out);
+		add_cell(t, i, t->heads[i], i == marked ? WRAP_HEAD : "", &left, out);
 	end_line(out);
 }
 

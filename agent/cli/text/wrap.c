@@ -41,15 +41,15 @@ static size_t fit(const char *text, size_t columns, size_t *ret_used)
 	return len;
 }
 
-size_t lines_width(const char *text)
+size_t wrap_width(const char *text)
 {
 	size_t used;
 
-	fit(text, LINES_ENDLESS, &used);
+	fit(text, WRAP_ENDLESS, &used);
 	return used;
 }
 
-size_t lines_cut(struct buffer *out, const char *text, size_t columns)
+size_t wrap_cut(struct buffer *out, const char *text, size_t columns)
 {
 	size_t used, len = fit(text, columns, &used), mark = 0;
 
@@ -62,14 +62,14 @@ size_t lines_cut(struct buffer *out, const char *text, size_t columns)
 	return used + mark;
 }
 
-void lines_cell(struct buffer *out, const char *text, size_t columns, const char *on)
+void wrap_cell(struct buffer *out, const char *text, size_t columns, const char *on)
 {
 	size_t used;
 
 	buffer_append_string(out, on);
-	used = lines_cut(out, text, columns);
+	used = wrap_cut(out, text, columns);
 	if (on[0])
-		buffer_append_string(out, LINES_PLAIN);
+		buffer_append_string(out, WRAP_PLAIN);
 	buffer_printf(out, "%*s", (int)(columns - used + 2), "");
 }
 
@@ -99,7 +99,7 @@ static void wrap_line(struct buffer *out, const char *text, size_t indent, size_
 	buffer_append(out, "\n", 1);
 }
 
-void lines_wrap(struct buffer *out, const char *text, size_t indent, size_t columns)
+void wrap_text(struct buffer *out, const char *text, size_t indent, size_t columns)
 {
 	struct buffer line;
 
@@ -115,7 +115,7 @@ void lines_wrap(struct buffer *out, const char *text, size_t indent, size_t colu
 	buffer_fini(&line);
 }
 
-const char *lines_span(int64_t ms, char text[24])
+const char *wrap_span(int64_t ms, char text[24])
 {
 	static const struct {
 		int64_t below, unit;

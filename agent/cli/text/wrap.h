@@ -11,26 +11,26 @@
 
 #include "lib/buffer.h"
 
-#define LINES_ENDLESS SIZE_MAX /* a width: never cut, never wrapped */
+#define WRAP_ENDLESS SIZE_MAX /* a width: never cut, never wrapped */
 
-size_t lines_width(const char *text);
+size_t wrap_width(const char *text);
 /* Appends the text, at most `columns` of it; one that is cut ends in "...". Returns the columns
  * that were used. */
-size_t lines_cut(struct buffer *out, const char *text, size_t columns);
+size_t wrap_cut(struct buffer *out, const char *text, size_t columns);
 /* Appends a cell of a table: the text in `columns`, padded, and two blanks. on: a colour's escape
  * sequence, or "". */
-void lines_cell(struct buffer *out, const char *text, size_t columns, const char *on);
+void wrap_cell(struct buffer *out, const char *text, size_t columns, const char *on);
 /* Appends the text with a newline at its end. What is longer than `columns` goes on, after a blank,
  * on the next line behind `indent` blanks; a word that is longer than a line is left whole. */
-void lines_wrap(struct buffer *out, const char *text, size_t indent, size_t columns);
+void wrap_text(struct buffer *out, const char *text, size_t indent, size_t columns);
 
 /* "350ms" "12s" "5m" "3h" "2d"; "-" for less than 0. */
-const char *lines_span(int64_t ms, char text[24]);
-/* Colours; LINES_PLAIN ends them. */
-#define LINES_GOOD "\033[32m"
-#define LINES_WARNING "\033[33m"
-#define LINES_BAD "\033[31m"
-#define LINES_HEAD "\033[7m"
-#define LINES_PLAIN "\033[0m"
+const char *wrap_span(int64_t ms, char text[24]);
+/* Colours; WRAP_PLAIN ends them. */
+#define WRAP_GOOD "\033[32m"
+#define WRAP_WARNING "\033[33m"
+#define WRAP_BAD "\033[31m"
+#define WRAP_HEAD "\033[7m"
+#define WRAP_PLAIN "\033[0m"
 
 #endif

@@ -36,12 +36,12 @@ static void usage(FILE *out)
 static const struct format {
 	const char *name;
 	bool flat; /* lines of a kind, else a tree of a type */
-	enum format_kind kind;
+	enum flatten_kind kind;
 	enum document_type tree;
 } formats[] = {
-	{"sh", true, FORMAT_SH, 0},
-	{"env", true, FORMAT_ENV, 0},
-	{"properties", true, FORMAT_PROPERTIES, 0},
+	{"sh", true, FLATTEN_SH, 0},
+	{"env", true, FLATTEN_ENV, 0},
+	{"properties", true, FLATTEN_PROPERTIES, 0},
 	{"json", false, 0, DOCUMENT_JSON},
 	{"yaml", false, 0, DOCUMENT_YAML},
 };
@@ -50,7 +50,7 @@ static const struct format {
 
 struct flat {
 	const struct options *o;
-	struct format_value *values;
+	struct flatten_value *values;
 	size_t count, seen, max;
 };
 
@@ -62,7 +62,7 @@ static int add(const char *key, size_t key_len, const struct pullet_value *v, vo
 	if (f->count < f->max && v->type != PULLET_LIST && v->type != PULLET_MAP &&
 		export_selected(&f->o->selection, key, key_len))
 		f->values[f->count++] =
-			(struct format_value){key, key_len, export_node(v).type, v->text, v->len};
+			(struct flatten_value){key, key_len, export_node(v).type, v->text, v->len};
 	return 0;
 }
 
@@ -78,7 +78,7 @@ static int export_flat(struct pullet *p, const struct options *o, struct buffer 
 	pullet_each(p, "", add, &f);
 	if (f.seen != f.max)
 		r = cli_error(CLI_FAILED, o->command, "the snapshot is damaged");
-	else if (format_values(f.values, f.count, o->format->kind, o->prefix, out, why))
+	else if (flatten_values(f.values, f.count, o->format->kind, o->prefix, out, why))
 		r = cli_error(CLI_FAILED, o->command, "%s", why);
 	free(f.values);
 	return r;
@@ -151,7 +151,8 @@ static int check(const struct options *o, const char *format)
 			"--format takes sh, env, properties, json or yaml, not '%s'", format);
 	if (o->prefix[0] && !o->format->flat)
 		return cli_error(CLI_USAGE, o->command, "--prefix goes with sh, env or properties");
-	if (o->format->flat && o->format->kind != FORMAT_PROPERTIES && !format_is_prefix(o->prefix))
+	if (o->format->flat && o->format->kind != FLATTEN_PROPERTIES &&
+		!flatten_is_prefix(o->prefix))
 		return cli_error(CLI_USAGE, o->command,
 			"--prefix takes letters, digits and '_' here, no digit first, not '%s'",
 			o->prefix);

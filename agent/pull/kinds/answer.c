@@ -52,7 +52,7 @@ static bool names_another(const char *etag, const struct part *held)
 }
 
 static enum kind_verdict judge_status(const struct kind_place *place,
-	const struct transport_response *response, bool conditional, enum kind_cause *ret_cause,
+	const struct http_client_response *response, bool conditional, enum kind_cause *ret_cause,
 	char why[FILE_WHY])
 {
 	const long status = response->status;
@@ -71,32 +71,32 @@ static enum kind_verdict judge_status(const struct kind_place *place,
 	return m->cause == KIND_CAUSE_NOT_FOUND ? KIND_ABSENT : KIND_FAILED;
 }
 
-static enum kind_cause cause_of(enum transport_result result)
+static enum kind_cause cause_of(enum http_client_result result)
 {
-	static const enum kind_cause causes[TRANSPORT_RESULTS] = {
-		[TRANSPORT_OK] = KIND_CAUSE_NONE,
-		[TRANSPORT_TIMEOUT] = KIND_CAUSE_TIMEOUT,
-		[TRANSPORT_REFUSED] = KIND_CAUSE_UNREACHABLE,
-		[TRANSPORT_NETWORK] = KIND_CAUSE_UNREACHABLE,
-		[TRANSPORT_TLS] = KIND_CAUSE_UNREACHABLE,
-		[TRANSPORT_HOST] = KIND_CAUSE_HOST,
-		[TRANSPORT_TOO_LARGE] = KIND_CAUSE_ANSWER,
-		[TRANSPORT_CODING] = KIND_CAUSE_ANSWER,
-		[TRANSPORT_PROTOCOL] = KIND_CAUSE_ANSWER,
+	static const enum kind_cause causes[HTTP_CLIENT_RESULTS] = {
+		[HTTP_CLIENT_OK] = KIND_CAUSE_NONE,
+		[HTTP_CLIENT_TIMEOUT] = KIND_CAUSE_TIMEOUT,
+		[HTTP_CLIENT_REFUSED] = KIND_CAUSE_UNREACHABLE,
+		[HTTP_CLIENT_NETWORK] = KIND_CAUSE_UNREACHABLE,
+		[HTTP_CLIENT_TLS] = KIND_CAUSE_UNREACHABLE,
+		[HTTP_CLIENT_HOST] = KIND_CAUSE_HOST,
+		[HTTP_CLIENT_TOO_LARGE] = KIND_CAUSE_ANSWER,
+		[HTTP_CLIENT_CODING] = KIND_CAUSE_ANSWER,
+		[HTTP_CLIENT_PROTOCOL] = KIND_CAUSE_ANSWER,
 	};
 
 	return causes[result];
 }
 
-enum kind_verdict source_judge(const struct kind_place *place,
-	const struct transport_response *response, bool conditional, struct kind_answer *ret,
+enum kind_verdict answer_judge(const struct kind_place *place,
+	const struct http_client_response *response, bool conditional, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_verdict verdict;
 	char note[INTEGRITY_WHY] = "";
 
 	*ret_cause = cause_of(response->result);
-	if (response->result != TRANSPORT_OK) {
+	if (response->result != HTTP_CLIENT_OK) {
 		snprintf(why, FILE_WHY, "%s", response->message);
 		return KIND_FAILED;
 	}

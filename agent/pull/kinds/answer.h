@@ -10,8 +10,8 @@
 /* Judges the response to a request for `place`; never KIND_USUAL. KIND_NEW: *ret is filled;
  * KIND_SAME only if it was asked for conditionally, or the kind found it so; else why is a sentence
  * and *ret_cause its cause. */
-enum kind_verdict source_judge(const struct kind_place *place,
-	const struct transport_response *response, bool conditional, struct kind_answer *ret,
+enum kind_verdict answer_judge(const struct kind_place *place,
+	const struct http_client_response *response, bool conditional, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY]);
 
 #endif

@@ -206,11 +206,11 @@ static enum kind_verdict take_file(const struct kind_place *place, const struct 
 	return KIND_NEW;
 }
 
-static int add_pair(struct nest *keys, const struct pair *p)
+static int add_pair(struct unflatten *keys, const struct pair *p)
 {
-	return p->value
-		       ? nest_add_text(keys, p->key, p->key_len, p->value->text, p->value->text_len)
-		       : nest_add(keys, p->key, p->key_len, "null", strlen("null"));
+	return p->value ? unflatten_add_text(
+				  keys, p->key, p->key_len, p->value->text, p->value->text_len)
+			: unflatten_add(keys, p->key, p->key_len, "null", strlen("null"));
 }
 
 static const char *refusal(int error)
@@ -233,15 +233,15 @@ static const char *refusal(int error)
 static enum kind_verdict take_keys(const struct kind_place *place, const struct release *release,
 	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
-	struct nest *keys = nest_new(NEST_PROPERTIES, place->max_bytes);
+	struct unflatten *keys = unflatten_new(UNFLATTEN_PROPERTIES, place->max_bytes);
 	int r = keys ? 0 : -ENOMEM;
 	struct pair p;
 
 	for (const struct node *n = release->first; r == 0 && n; n = n->next)
 		r = read_pair(release, n, &p) ? add_pair(keys, &p) : -EBADMSG;
 	if (r == 0)
-		r = nest_write(keys, &ret->body);
-	nest_free(keys);
+		r = unflatten_write(keys, &ret->body);
+	unflatten_free(keys);
 	if (r)
 		return failed(KIND_CAUSE_ANSWER, refusal(r), ret_cause, why);
 	if (!release->first)
@@ -323,7 +323,7 @@ static const char *refused_key(const struct kind_place *place)
 }
 
 static enum kind_verdict read_answer(const struct kind_place *place,
-	const struct transport_response *response, struct kind_answer *ret,
+	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	switch (response->status) {
@@ -363,7 +363,7 @@ static int list_items(const struct kind_watch *w, struct buffer *out, char why[F
 		if (split(w->items[i].path, &n, why))
 			return -EINVAL;
 		buffer_append_string(out, i ? ",{\"namespaceName\":" : "[{\"namespaceName\":");
-		jsontext_append(out, n.space, n.space_len);
+		json_text_append(out, n.space, n.space_len);
 		buffer_printf(
 			out, ",\"notificationId\":%" PRId64 "}", (int64_t)w->items[i].position - 1);
 	}
@@ -452,7 +452,7 @@ static int tell_all(struct kind_watch *w, const struct buffer *body)
 }
 
 static int watch_read(
-	struct kind_watch *w, const struct transport_response *response, char why[FILE_WHY])
+	struct kind_watch *w, const struct http_client_response *response, char why[FILE_WHY])
 {
 	long status = response->status;
 	int r;

@@ -182,7 +182,7 @@ static enum kind_verdict name_version(const struct kv *kv, const struct kind_pla
 }
 
 static enum kind_verdict read_keys(const struct kind_place *place,
-	const struct transport_response *response, struct kind_answer *ret,
+	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_verdict verdict = KIND_FAILED;
@@ -210,7 +210,7 @@ static enum kind_verdict read_keys(const struct kind_place *place,
 }
 
 /* Is it the answer of something else? Says so. */
-static bool is_no_store(const struct transport_response *response, char why[FILE_WHY])
+static bool is_no_store(const struct http_client_response *response, char why[FILE_WHY])
 {
 	long status = response->status;
 
@@ -224,7 +224,7 @@ static bool is_no_store(const struct transport_response *response, char why[FILE
 }
 
 static enum kind_verdict read_answer(const struct kind_place *place,
-	const struct transport_response *response, struct kind_answer *ret,
+	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	char words[KV_WORDS];
@@ -312,7 +312,7 @@ static size_t tell_keys(struct kind_watch *w, const struct node *list, uint64_t 
 /* The index moved on from `since` (0: nothing was known): what does the answer say of it? What
  * cannot be read may be anything, which is the pull's to say. */
 static void read_moved(
-	struct kind_watch *w, const struct transport_response *response, uint64_t since)
+	struct kind_watch *w, const struct http_client_response *response, uint64_t since)
 {
 	const char *path = w->items[0].path;
 	struct document_error e;
@@ -335,7 +335,7 @@ static void read_moved(
 }
 
 static int watch_read(
-	struct kind_watch *w, const struct transport_response *response, char why[FILE_WHY])
+	struct kind_watch *w, const struct http_client_response *response, char why[FILE_WHY])
 {
 	uint64_t *position = &w->items[0].position, since = *position, index;
 	char words[KV_WORDS], quoted[KV_QUOTED];

@@ -110,7 +110,7 @@ static long refusal_status(long status, const char *words)
 
 /* What the gateway says: {"error": TEXT, "message": TEXT, "code": N}, or with all that within
  * "error" (of a stream). False: it is something else. */
-static bool refusal_words(const struct transport_response *response, char words[KV_WORDS])
+static bool refusal_words(const struct http_client_response *response, char words[KV_WORDS])
 {
 	const struct node *root, *error;
 	struct document_error e;
@@ -145,7 +145,7 @@ static bool is_no_gateway(long status, char why[FILE_WHY])
 }
 
 static enum kind_verdict refused(
-	const struct transport_response *response, enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct http_client_response *response, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	char words[KV_WORDS] = "";
 	bool spoken = refusal_words(response, words);
@@ -304,7 +304,7 @@ out:
 }
 
 static enum kind_verdict read_answer(const struct kind_place *place,
-	const struct transport_response *response, struct kind_answer *ret,
+	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_verdict verdict = KIND_FAILED;
@@ -346,13 +346,13 @@ static int login_build(const struct kind_place *place, struct kind_request *r, c
 	/* in one piece: nothing of the password stays behind in memory that was moved */
 	buffer_reserve(&r->body, 6 * (strlen(place->user) + strlen(place->password)) + 64);
 	buffer_append_string(&r->body, "{");
-	jsontext_member(&r->body, "name", place->user);
-	jsontext_member(&r->body, "password", place->password);
+	json_text_member(&r->body, "name", place->user);
+	json_text_member(&r->body, "password", place->password);
 	buffer_append_string(&r->body, "}");
 	return e ? e : r->body.error;
 }
 
-static int login_refused(const struct transport_response *response, char why[FILE_WHY])
+static int login_refused(const struct http_client_response *response, char why[FILE_WHY])
 {
 	char quoted[KV_QUOTED], words[KV_WORDS] = "";
 
@@ -375,7 +375,7 @@ static bool is_token(const char *text, size_t len)
 	return len > 0 && len <= KIND_MAX_TOKEN;
 }
 
-static int login_read(const struct transport_response *response, char **ret_token,
+static int login_read(const struct http_client_response *response, char **ret_token,
 	uint64_t *ret_lifetime_ms, char why[FILE_WHY])
 {
 	struct document_error e;
@@ -627,7 +627,7 @@ static int read_line(struct kind_watch *w, const struct buffer *line, char why[F
 }
 
 static int watch_read(
-	struct kind_watch *w, const struct transport_response *response, char why[FILE_WHY])
+	struct kind_watch *w, const struct http_client_response *response, char why[FILE_WHY])
 {
 	char quoted[KV_QUOTED], words[KV_WORDS] = "";
 	const struct buffer *line = &response->body;

@@ -42,7 +42,7 @@ static time_t date_of(const char *text)
 
 /* Many servers make the ETag of the time, too (nginx: seconds and length), so that neither tells
  * two changes of one second apart: then the next request asks for the whole document again. */
-static void keep_validators(const struct transport_response *r, struct kind_answer *a)
+static void keep_validators(const struct http_client_response *r, struct kind_answer *a)
 {
 	time_t modified = date_of(r->last_modified), sent = date_of(r->server_date);
 	char *v = a->version;
@@ -58,7 +58,7 @@ static void keep_validators(const struct transport_response *r, struct kind_answ
 }
 
 static enum kind_verdict read_answer(const struct kind_place *place,
-	const struct transport_response *response, struct kind_answer *ret,
+	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_verdict verdict;
@@ -72,7 +72,7 @@ static enum kind_verdict read_answer(const struct kind_place *place,
 
 /* Of a file that is none. */
 static enum kind_verdict read_file(const struct kind_place *place,
-	const struct transport_response *response, struct kind_answer *ret,
+	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	if (!response->message[0])

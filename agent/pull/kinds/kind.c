@@ -174,8 +174,9 @@ bool kind_is_etag(const char *text)
 	return true;
 }
 
-enum kind_verdict kind_document(const struct kind_place *place, const struct transport_response *r,
-	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
+enum kind_verdict kind_document(const struct kind_place *place,
+	const struct http_client_response *r, struct kind_answer *ret, enum kind_cause *ret_cause,
+	char why[FILE_WHY])
 {
 	enum settings_type type = kind_document_type(place, r->content_type);
 	char quoted[sizeof(r->content_encoding) * 4 + SENTENCE_WORDS];

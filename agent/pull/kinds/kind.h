@@ -144,7 +144,7 @@ struct kind {
 	 * or the secret of a key (pull/reading.c).
 	 */
 	enum kind_verdict (*read)(const struct kind_place *place,
-		const struct transport_response *response, struct kind_answer *ret,
+		const struct http_client_response *response, struct kind_answer *ret,
 		enum kind_cause *ret_cause, char why[FILE_WHY]);
 
 	/* Where user and password are exchanged for a token; both NULL = no login. */
@@ -153,7 +153,7 @@ struct kind {
 	/* 0, the token (the caller's, to be wiped and freed) and how long it may be used (0 = until
 	 * it is refused); -EACCES: wrong credentials, -EAGAIN: the server cannot say now, -ENOTSUP:
 	 * this server asks for no login (no token is needed), -EPROTO; with why. */
-	int (*login_read)(const struct transport_response *response, char **ret_token,
+	int (*login_read)(const struct http_client_response *response, char **ret_token,
 		uint64_t *ret_lifetime_ms, char why[FILE_WHY]);
 
 	/* NULL = not to be watched. May both documents be in one watch? */
@@ -164,7 +164,7 @@ struct kind {
 	 * token is not good; -ESTALE: the watch must begin anew (positions are reset, changed() was
 	 * called for all items); -EPROTO with why. Where more than KIND_MAX_NEWS is no error of the
 	 * server's, anything may have changed. */
-	int (*watch_read)(struct kind_watch *w, const struct transport_response *response,
+	int (*watch_read)(struct kind_watch *w, const struct http_client_response *response,
 		char why[FILE_WHY]);
 };
 
@@ -186,8 +186,9 @@ bool kind_is_etag(const char *text);
 /* Judges the form of a 200 whose body is the document: KIND_NEW or KIND_FAILED. Refused: a body
  * without length or chunking, an empty one, an encoding that was not asked for, an HTML page where
  * a document was expected. */
-enum kind_verdict kind_document(const struct kind_place *place, const struct transport_response *r,
-	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY]);
+enum kind_verdict kind_document(const struct kind_place *place,
+	const struct http_client_response *r, struct kind_answer *ret, enum kind_cause *ret_cause,
+	char why[FILE_WHY]);
 /* The kind of this server. */
 const struct kind *kind_of(const struct settings_server *server);
 /* "not found", "empty", "forbidden", ...; "" for NONE. */

@@ -193,13 +193,13 @@ int kv_init(struct kv *k, const struct kind_place *place, const char *name, stru
 	buffer_init(&k->value, place->max_bytes);
 	if (!k->prefix)
 		return 0;
-	k->nest = nest_new(NEST_PATHS, place->max_bytes);
+	k->nest = unflatten_new(UNFLATTEN_PATHS, place->max_bytes);
 	return k->nest ? 0 : -ENOMEM;
 }
 
 void kv_fini(struct kv *k)
 {
-	nest_free(k->nest);
+	unflatten_free(k->nest);
 	buffer_fini(&k->value);
 }
 
@@ -240,7 +240,7 @@ static int add_below(
 	r = kv_decode(&k->value, value, value_len);
 	if (r)
 		return r == -EINVAL ? -EBADMSG : r;
-	return nest_add_text(
+	return unflatten_add_text(
 		k->nest, name, name_len, k->value.data ? k->value.data : "", k->value.len);
 }
 
@@ -304,9 +304,9 @@ enum kind_verdict kv_end(
 	enum settings_type type = kind_document_type(k->place, "");
 	int r;
 
-	if (k->count == 0 || (k->prefix && nest_count(k->nest) == 0))
+	if (k->count == 0 || (k->prefix && unflatten_count(k->nest) == 0))
 		return kv_absent(k->place, ret_cause, why);
-	r = k->prefix ? nest_write(k->nest, k->document) : 0;
+	r = k->prefix ? unflatten_write(k->nest, k->document) : 0;
 	if (r) {
 		*ret_cause = KIND_CAUSE_ANSWER;
 		snprintf(why, FILE_WHY, "the document of all keys %s", refusal(r));

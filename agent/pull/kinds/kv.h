@@ -36,7 +36,7 @@ struct kv {
 	bool prefix;
 	struct buffer *document;
 	struct buffer value;
-	struct nest *nest;
+	struct unflatten *nest;
 };
 
 bool kv_is_prefix(const char *path);

@@ -190,7 +190,7 @@ static const char *content_type(const char *config_type)
 }
 
 static enum kind_verdict read_v1(const struct kind_place *place,
-	const struct transport_response *response, struct kind_answer *ret,
+	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	static const char absence[] = "config data not exist";
@@ -313,7 +313,7 @@ static enum kind_verdict read_code(const struct kind_place *place, long status, 
 
 /* A body that was cut is no JSON. */
 static enum kind_verdict read_v3(const struct kind_place *place,
-	const struct transport_response *response, struct kind_answer *ret,
+	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const struct buffer *body = &response->body;
@@ -335,7 +335,7 @@ static enum kind_verdict read_v3(const struct kind_place *place,
 }
 
 static enum kind_verdict read_answer(const struct kind_place *place,
-	const struct transport_response *response, struct kind_answer *ret,
+	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	return is_v3(place) ? read_v3(place, response, ret, ret_cause, why)
@@ -393,7 +393,7 @@ static int status_error(long status, const char *what, char why[FILE_WHY])
 	return e;
 }
 
-static int login_read(const struct transport_response *response, char **ret_token,
+static int login_read(const struct http_client_response *response, char **ret_token,
 	uint64_t *ret_lifetime_ms, char why[FILE_WHY])
 {
 	const struct buffer *body = &response->body;
@@ -565,7 +565,7 @@ static int tell_all(struct kind_watch *w, const char *list, size_t len)
 }
 
 static int watch_read(
-	struct kind_watch *w, const struct transport_response *response, char why[FILE_WHY])
+	struct kind_watch *w, const struct http_client_response *response, char why[FILE_WHY])
 {
 	const char *text = response->body.data;
 	size_t len = response->body.len;

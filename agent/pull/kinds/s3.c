@@ -200,7 +200,7 @@ static int not_ours(const char *name, const char *advice, char why[FILE_WHY])
 }
 
 /* Those of auth.headers that must be signed too. */
-static int add_configured(const struct settings_server *server, struct sigv4_header *headers,
+static int add_configured(const struct settings_server *server, struct aws_sigv4_header *headers,
 	size_t *n, bool *ret_host, char why[FILE_WHY])
 {
 	static const char *const own[] = {
@@ -219,7 +219,7 @@ static int add_configured(const struct settings_server *server, struct sigv4_hea
 		if (!h->value)
 			return not_ours(h->name,
 				"is signed, and cannot come from a file: write its value", why);
-		headers[(*n)++] = (struct sigv4_header){h->name, h->value};
+		headers[(*n)++] = (struct aws_sigv4_header){h->name, h->value};
 		*ret_host |= host;
 	}
 	return 0;
@@ -227,7 +227,7 @@ static int add_configured(const struct settings_server *server, struct sigv4_hea
 
 static int add_own(const struct kind_place *place, struct kind_request *r, const char *date)
 {
-	int e = kind_header(r, "x-amz-content-sha256: " SIGV4_NO_BODY);
+	int e = kind_header(r, "x-amz-content-sha256: " AWS_SIGV4_NO_BODY);
 
 	if (e == 0)
 		e = kind_header(r, "x-amz-date: %s", date);
@@ -240,11 +240,11 @@ static int sign(const struct kind_place *place, const struct target *t, struct k
 	char why[FILE_WHY])
 {
 	const struct settings_server *server = place->server;
-	const struct sigv4_key key = {
+	const struct aws_sigv4_key key = {
 		server->access_key, place->secret, server->region ? server->region : REGION, "s3"};
-	char date[SIGV4_DATE];
-	struct sigv4_header headers[SETTINGS_MAX_HEADERS + 4] = {
-		{"x-amz-content-sha256", SIGV4_NO_BODY},
+	char date[AWS_SIGV4_DATE];
+	struct aws_sigv4_header headers[SETTINGS_MAX_HEADERS + 4] = {
+		{"x-amz-content-sha256", AWS_SIGV4_NO_BODY},
 		{"x-amz-date", date},
 		{"x-amz-security-token", place->session_token},
 	};
@@ -253,28 +253,29 @@ static int sign(const struct kind_place *place, const struct target *t, struct k
 	bool host = false;
 	int e;
 
-	_Static_assert(SETTINGS_MAX_HEADERS + 4 <= SIGV4_MAX_HEADERS, "headers that are signed");
+	_Static_assert(
+		SETTINGS_MAX_HEADERS + 4 <= AWS_SIGV4_MAX_HEADERS, "headers that are signed");
 	if (!key.id) {
 		snprintf(why, FILE_WHY, "access_key has no id");
 		return -EINVAL;
 	}
-	if (sigv4_date(place->wall_ms, date)) {
+	if (aws_sigv4_date(place->wall_ms, date)) {
 		snprintf(why, FILE_WHY, "this host's clock is wrong: nothing can be signed");
 		return -EINVAL;
 	}
 	e = add_configured(server, headers, &n, &host, why);
 	if (e == 0 && !host) {
-		headers[n++] = (struct sigv4_header){"Host", t->host};
+		headers[n++] = (struct aws_sigv4_header){"Host", t->host};
 		e = kind_header(r, "Host: %s", t->host);
 	}
 	if (e == 0)
 		e = add_own(place, r, date);
 	buffer_init(&authorization, KIND_MAX_TOKEN);
 	if (e == 0)
-		e = sigv4_authorization(&key,
-			&(struct sigv4_request){r->method, t->path.data,
-				t->query.data ? t->query.data : "", date, SIGV4_NO_BODY, headers,
-				n},
+		e = aws_sigv4_authorization(&key,
+			&(struct aws_sigv4_request){r->method, t->path.data,
+				t->query.data ? t->query.data : "", date, AWS_SIGV4_NO_BODY,
+				headers, n},
 			&authorization);
 	if (e == 0)
 		e = kind_header(r, "Authorization: %s", authorization.data);
@@ -379,7 +380,7 @@ static const struct refusal {
 };
 
 /* What the server says beside the code: where the bucket is, and its sentence. */
-static void quote(const struct transport_response *response, char ret[FILE_WHY])
+static void quote(const struct http_client_response *response, char ret[FILE_WHY])
 {
 	bool elsewhere = response->status <= 400; /* some name the region in all errors */
 	char message[KV_WORDS], region[KV_WORDS] = "", endpoint[KV_WORDS] = "";
@@ -393,7 +394,7 @@ static void quote(const struct transport_response *response, char ret[FILE_WHY])
 		endpoint[0] ? "; endpoint " : "", endpoint, message[0] ? "; " : "", message);
 }
 
-static enum kind_verdict refuse(const struct transport_response *response, const char *code,
+static enum kind_verdict refuse(const struct http_client_response *response, const char *code,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const struct refusal *end = refusals + sizeof(refusals) / sizeof(refusals[0]), *r;
@@ -413,7 +414,7 @@ static enum kind_verdict refuse(const struct transport_response *response, const
 }
 
 static enum kind_verdict read_answer(const struct kind_place *place,
-	const struct transport_response *response, struct kind_answer *ret,
+	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	char code[KV_WORDS];

@@ -157,7 +157,7 @@ static const char *refusal(int error)
 	}
 }
 
-static int add_value(struct nest *n, const struct property *p, struct buffer *json)
+static int add_value(struct unflatten *n, const struct property *p, struct buffer *json)
 {
 	int r;
 
@@ -165,11 +165,12 @@ static int add_value(struct nest *n, const struct property *p, struct buffer *js
 		return -EBADMSG;
 	buffer_clear(json);
 	r = document_write(p->value, DOCUMENT_JSON, json);
-	return r ? r : nest_add(n, p->name, p->len, json->data, json->len - 1); /* the newline */
+	return r ? r
+		 : unflatten_add(n, p->name, p->len, json->data, json->len - 1); /* the newline */
 }
 
 /* Adds what the strongest source says of each root. */
-static int add_all(struct nest *n, const struct properties *p, struct kind_answer *ret,
+static int add_all(struct unflatten *n, const struct properties *p, struct kind_answer *ret,
 	size_t max_bytes, char why[FILE_WHY])
 {
 	const struct property *first = p->list, *one;
@@ -220,20 +221,20 @@ static enum kind_verdict name_version(const struct kind_place *place,
 }
 
 static enum kind_verdict write_document(const struct kind_place *place,
-	const struct node *environment, const struct nest *n, struct kind_answer *ret,
+	const struct node *environment, const struct unflatten *n, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_verdict verdict;
 	int r;
 
-	if (nest_count(n) == 0) {
+	if (unflatten_count(n) == 0) {
 		*ret_cause = KIND_CAUSE_EMPTY;
 		snprintf(why, FILE_WHY,
 			"the environment has no properties, which is what the server says of an "
 			"application that it does not know: check the path");
 		return KIND_FAILED;
 	}
-	r = nest_write(n, &ret->body);
+	r = unflatten_write(n, &ret->body);
 	if (r) {
 		snprintf(why, FILE_WHY, "the environment %s", refusal(r));
 		return KIND_FAILED;
@@ -252,12 +253,12 @@ static enum kind_verdict read_environment(const struct kind_place *place,
 {
 	enum kind_verdict verdict = KIND_FAILED;
 	struct properties p = {0};
-	struct nest *n = NULL;
+	struct unflatten *n = NULL;
 	int r = collect(environment, &p);
 
 	if (r == 0) {
 		qsort(p.list, p.count, sizeof(*p.list), by_owner);
-		n = nest_new(NEST_PROPERTIES, place->max_bytes);
+		n = unflatten_new(UNFLATTEN_PROPERTIES, place->max_bytes);
 	}
 	if (r == -EPROTO)
 		snprintf(why, FILE_WHY,
@@ -267,7 +268,7 @@ static enum kind_verdict read_environment(const struct kind_place *place,
 		snprintf(why, FILE_WHY, "out of memory");
 	else if (add_all(n, &p, ret, place->max_bytes, why) == 0)
 		verdict = write_document(place, environment, n, ret, ret_cause, why);
-	nest_free(n);
+	unflatten_free(n);
 	free(p.list);
 	return verdict;
 }
@@ -275,7 +276,7 @@ static enum kind_verdict read_environment(const struct kind_place *place,
 /* ---- answers ---- */
 
 static enum kind_verdict take(const struct kind_place *place,
-	const struct transport_response *response, struct kind_answer *ret,
+	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	struct kind_answer whole; /* larger than the document that becomes of it */
@@ -360,7 +361,7 @@ static enum kind_verdict judge_missing(
 }
 
 static enum kind_verdict read_answer(const struct kind_place *place,
-	const struct transport_response *response, struct kind_answer *ret,
+	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	char words[KV_WORDS];

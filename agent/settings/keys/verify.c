@@ -51,7 +51,7 @@ void settings_set_verify(struct loader *l, const struct node *n, const struct ke
 }
 
 struct trusted {
-	struct signature_key key;
+	struct minisign_key key;
 	struct settings_config *config;
 };
 
@@ -88,7 +88,7 @@ void settings_verify_resolve(struct loader *l)
 	for (size_t i = 0; all && i < s->config_count; i++)
 		for (char **key = s->configs[i]->verify.public_keys; key && *key; key++) {
 			all[n].config = s->configs[i];
-			if (signature_parse_key(*key, &all[n].key) == 0)
+			if (minisign_parse_key(*key, &all[n].key) == 0)
 				n++;
 		}
 	if (n)
@@ -107,11 +107,11 @@ void settings_verify_resolve(struct loader *l)
 	}
 }
 
-struct signature_demand settings_signature_demand(const struct settings_config *c, size_t layer)
+struct minisign_demand settings_signature_demand(const struct settings_config *c, size_t layer)
 {
 	const struct settings_verify *v = &c->verify;
 
-	return (struct signature_demand){
+	return (struct minisign_demand){
 		.config = c->name,
 		.path = c->layers[layer].path,
 		.or_path = layer == 0 && c->bootstrap ? c->bootstrap->path : NULL,

@@ -208,7 +208,7 @@ static void jsontext__sequences__good_ones_stay_and_bad_ones_are_replaced(void *
 		struct buffer b;
 
 		buffer_init(&b, 200);
-		assert_int_equal(jsontext_append(&b, table[i].from, strlen(table[i].from)), 0);
+		assert_int_equal(json_text_append(&b, table[i].from, strlen(table[i].from)), 0);
 		assert_string_equal(b.data, table[i].to);
 		buffer_fini(&b);
 	}

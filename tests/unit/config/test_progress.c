@@ -30,28 +30,28 @@ bool config_suspended(const struct config *c)
 	return suspended;
 }
 
-bool gather_waiting(const struct gather *g)
+bool pull_waiting(const struct pull *g)
 {
 	(void)g;
 	return line.waiting;
 }
 
-struct server *gather_server(const struct gather *g)
+struct upstream *pull_server(const struct pull *g)
 {
 	(void)g;
 	return NULL;
 }
 
-const struct settings_server *server_settings(const struct server *s)
+const struct settings_server *upstream_settings(const struct upstream *s)
 {
 	(void)s;
 	return &server_is;
 }
 
-void server_status(const struct server *s, struct server_status *ret_status)
+void upstream_status(const struct upstream *s, struct upstream_status *ret_status)
 {
 	(void)s;
-	*ret_status = (struct server_status){
+	*ret_status = (struct upstream_status){
 		.in_flight = line.in_flight, .pending = line.waiting, .held_ms = line.held_ms};
 }
 
@@ -250,7 +250,7 @@ static void trial__within_its_time_and_the_grace_of_two_programs__is_well(void *
 {
 	(void)state;
 	run_since(10 * MINUTE);
-	config->trial = (struct trial *)1;
+	config->trial = (struct programs *)1;
 	config->tried_ms = NOW - 30000 - 2 * 5000 - MINUTE;
 	assert_well();
 	config->tried_ms--;

@@ -31,7 +31,7 @@ static struct agent {
 	struct trigger_queue queue;
 	struct control_env env;
 	struct config **configs;
-	struct server **servers;
+	struct upstream **servers;
 	struct backoffs *backoffs;
 	struct push *push;
 	struct report *report;
@@ -73,7 +73,7 @@ static void prepare(const char *text)
 	assert_true(a->backoffs && a->configs && a->servers && a->config_env.loop);
 	for (size_t i = 0; i < a->settings->server_count; i++) {
 		a->servers[i] =
-			server_new(a->config_env.loop, a->backoffs, a->settings->servers[i]);
+			upstream_new(a->config_env.loop, a->backoffs, a->settings->servers[i]);
 		assert_non_null(a->servers[i]);
 	}
 	for (size_t i = 0; i < a->settings->config_count; i++) {
@@ -97,7 +97,7 @@ static void finish(void)
 	for (size_t i = 0; i < agent.settings->config_count; i++)
 		config_free(agent.configs[i]);
 	for (size_t i = 0; i < agent.settings->server_count; i++)
-		server_free(agent.servers[i]);
+		upstream_free(agent.servers[i]);
 	backoffs_free(agent.backoffs);
 	free(agent.configs);
 	free(agent.servers);
@@ -251,10 +251,10 @@ static void write__every_cause_and_judge__has_its_series(void **state)
 			kind_cause_name((enum kind_cause)i));
 		assert_has(text, line);
 	}
-	for (int i = 0; i < JUDGE_COUNT; i++) {
+	for (int i = 0; i < CHECK_COUNT; i++) {
 		snprintf(line, sizeof(line),
 			"pullet_config_refused_total{config=\"web\",judge=\"%s\"} 0\n",
-			judge_name((enum judge)i));
+			verify_check_name((enum verify_check)i));
 		assert_has(text, line);
 	}
 	free(text);
@@ -305,13 +305,13 @@ static void not_pulled(void *arg, const char *why)
 
 static void histogram__is_cumulative_and_has_a_sum(void **state)
 {
-	struct server_task task = {.begin = declines, .lost = not_pulled};
+	struct upstream_task task = {.begin = declines, .lost = not_pulled};
 	char *text;
 
 	(void)state;
 	prepare(one);
 	for (int i = 0; i < 5; i++)
-		server_submit(agent.servers[0], &task, UINT64_MAX);
+		upstream_submit(agent.servers[0], &task, UINT64_MAX);
 	text = text_of(false);
 	assert_has(text,
 		"# TYPE pullet_server_batch_pulls histogram\n"

@@ -16,11 +16,11 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define UNRESERVED "-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-static const struct sigv4_key suite_key = {.id = "AKIDEXAMPLE",
+static const struct aws_sigv4_key suite_key = {.id = "AKIDEXAMPLE",
 	.secret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
 	.region = "us-east-1",
 	.service = "service"};
-static const struct sigv4_key s3_key = {.id = "AKIAIOSFODNN7EXAMPLE",
+static const struct aws_sigv4_key s3_key = {.id = "AKIAIOSFODNN7EXAMPLE",
 	.secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
 	.region = "us-east-1",
 	.service = "s3"};
@@ -46,44 +46,45 @@ static const struct sigv4_key s3_key = {.id = "AKIAIOSFODNN7EXAMPLE",
 	"qBAz+scqKmlzm8FDrypNC9Yjc8fPOLn9FX9KSYvKTr4rvx3iSIlTJabIQwj2ICCR/oLxBA=="
 
 static const struct {
-	const struct sigv4_key *key;
-	struct sigv4_request request; /* but for the headers */
-	struct sigv4_header headers[8];
+	const struct aws_sigv4_key *key;
+	struct aws_sigv4_request request; /* but for the headers */
+	struct aws_sigv4_header headers[8];
 	const char *names, *signature;
 } vectors[] = {
-	{&suite_key, {"GET", "/", "", SUITE_DATE, SIGV4_NO_BODY, NULL, 0}, {SUITE_HEADERS},
+	{&suite_key, {"GET", "/", "", SUITE_DATE, AWS_SIGV4_NO_BODY, NULL, 0}, {SUITE_HEADERS},
 		"host;x-amz-date",
 		"5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"},
 	{&suite_key,
-		{"GET", "/", "Param1=value1&Param2=value2", SUITE_DATE, SIGV4_NO_BODY, NULL, 0},
+		{"GET", "/", "Param1=value1&Param2=value2", SUITE_DATE, AWS_SIGV4_NO_BODY, NULL, 0},
 		{SUITE_HEADERS}, "host;x-amz-date",
 		"b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500"},
-	{&suite_key, {"GET", "/", UNRESERVED "=" UNRESERVED, SUITE_DATE, SIGV4_NO_BODY, NULL, 0},
+	{&suite_key,
+		{"GET", "/", UNRESERVED "=" UNRESERVED, SUITE_DATE, AWS_SIGV4_NO_BODY, NULL, 0},
 		{SUITE_HEADERS}, "host;x-amz-date",
 		"9c3e54bfcdf0b19771a7f523ee5669cdf59bc7cc0884027167c21bb143a40197"},
-	{&suite_key, {"GET", "/", "%E1%88%B4=bar", SUITE_DATE, SIGV4_NO_BODY, NULL, 0},
+	{&suite_key, {"GET", "/", "%E1%88%B4=bar", SUITE_DATE, AWS_SIGV4_NO_BODY, NULL, 0},
 		{SUITE_HEADERS}, "host;x-amz-date",
 		"2cdec8eed098649ff3a119c94853b13c643bcf08f8b0a1d91e12c9027818dd04"},
-	{&suite_key, {"GET", "/%E1%88%B4", "", SUITE_DATE, SIGV4_NO_BODY, NULL, 0}, {SUITE_HEADERS},
-		"host;x-amz-date",
+	{&suite_key, {"GET", "/%E1%88%B4", "", SUITE_DATE, AWS_SIGV4_NO_BODY, NULL, 0},
+		{SUITE_HEADERS}, "host;x-amz-date",
 		"8318018e0b0f223aa2bbf98705b62bb787dc9c0e678f255a891fd03141be5d85"},
-	{&suite_key, {"GET", "/", "", SUITE_DATE, SIGV4_NO_BODY, NULL, 0},
+	{&suite_key, {"GET", "/", "", SUITE_DATE, AWS_SIGV4_NO_BODY, NULL, 0},
 		{{"My-Header1", " value1"}, {"My-Header2", " \t\"a   b   c\"  "}, SUITE_HEADERS},
 		"host;my-header1;my-header2;x-amz-date",
 		"acc3ed3afb60bb290fc8d2dd0098b9911fcaa05412b367055dee359757a9c736"},
-	{&suite_key, {"POST", "/", "", SUITE_DATE, SIGV4_NO_BODY, NULL, 0}, {SUITE_HEADERS},
+	{&suite_key, {"POST", "/", "", SUITE_DATE, AWS_SIGV4_NO_BODY, NULL, 0}, {SUITE_HEADERS},
 		"host;x-amz-date",
 		"5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b"},
 	{&suite_key, {"POST", "/", "", SUITE_DATE, FORM_HASH, NULL, 0},
 		{SUITE_HEADERS, {"Content-Type", "application/x-www-form-urlencoded"}},
 		"content-type;host;x-amz-date",
 		"ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a"},
-	{&suite_key, {"POST", "/", "", SUITE_DATE, SIGV4_NO_BODY, NULL, 0},
+	{&suite_key, {"POST", "/", "", SUITE_DATE, AWS_SIGV4_NO_BODY, NULL, 0},
 		{SUITE_HEADERS, {"X-Amz-Security-Token", TOKEN}},
 		"host;x-amz-date;x-amz-security-token",
 		"85d96828115b5dc0cfc3bd16ad9e210dd772bbebba041836c64533a82be05ead"},
-	{&s3_key, {"GET", "/test.txt", "", S3_DATE, SIGV4_NO_BODY, NULL, 0},
-		{S3_HEADERS(SIGV4_NO_BODY), {"Range", "bytes=0-9"}},
+	{&s3_key, {"GET", "/test.txt", "", S3_DATE, AWS_SIGV4_NO_BODY, NULL, 0},
+		{S3_HEADERS(AWS_SIGV4_NO_BODY), {"Range", "bytes=0-9"}},
 		"host;range;x-amz-content-sha256;x-amz-date",
 		"f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"},
 	{&s3_key, {"PUT", "/test%24file.text", "", S3_DATE, PUT_HASH, NULL, 0},
@@ -91,29 +92,29 @@ static const struct {
 			{"x-amz-storage-class", "REDUCED_REDUNDANCY"}},
 		"date;host;x-amz-content-sha256;x-amz-date;x-amz-storage-class",
 		"98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd"},
-	{&s3_key, {"GET", "/", "lifecycle=", S3_DATE, SIGV4_NO_BODY, NULL, 0},
-		{S3_HEADERS(SIGV4_NO_BODY)}, "host;x-amz-content-sha256;x-amz-date",
+	{&s3_key, {"GET", "/", "lifecycle=", S3_DATE, AWS_SIGV4_NO_BODY, NULL, 0},
+		{S3_HEADERS(AWS_SIGV4_NO_BODY)}, "host;x-amz-content-sha256;x-amz-date",
 		"fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"},
-	{&s3_key, {"GET", "/", "max-keys=2&prefix=J", S3_DATE, SIGV4_NO_BODY, NULL, 0},
-		{S3_HEADERS(SIGV4_NO_BODY)}, "host;x-amz-content-sha256;x-amz-date",
+	{&s3_key, {"GET", "/", "max-keys=2&prefix=J", S3_DATE, AWS_SIGV4_NO_BODY, NULL, 0},
+		{S3_HEADERS(AWS_SIGV4_NO_BODY)}, "host;x-amz-content-sha256;x-amz-date",
 		"34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"},
 };
 
 static int authorize(size_t i, struct buffer *out)
 {
-	struct sigv4_request r = vectors[i].request;
+	struct aws_sigv4_request r = vectors[i].request;
 
 	r.headers = vectors[i].headers;
 	while (r.headers[r.header_count].name)
 		r.header_count++;
-	return sigv4_authorization(vectors[i].key, &r, out);
+	return aws_sigv4_authorization(vectors[i].key, &r, out);
 }
 
 static void authorization__of_each_published_request__is_the_published_one(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT(vectors); i++) {
-		const struct sigv4_key *key = vectors[i].key;
+		const struct aws_sigv4_key *key = vectors[i].key;
 		struct buffer out, expected;
 
 		buffer_init(&out, 1000);
@@ -132,27 +133,27 @@ static void authorization__of_each_published_request__is_the_published_one(void 
 
 static void authorization__with_more_headers_than_fit__is_refused(void **state)
 {
-	struct sigv4_header headers[SIGV4_MAX_HEADERS + 1];
-	char names[SIGV4_MAX_HEADERS + 1][8];
-	struct sigv4_request r = {
-		"GET", "/", "", S3_DATE, SIGV4_NO_BODY, headers, SIGV4_MAX_HEADERS};
+	struct aws_sigv4_header headers[AWS_SIGV4_MAX_HEADERS + 1];
+	char names[AWS_SIGV4_MAX_HEADERS + 1][8];
+	struct aws_sigv4_request r = {
+		"GET", "/", "", S3_DATE, AWS_SIGV4_NO_BODY, headers, AWS_SIGV4_MAX_HEADERS};
 	struct buffer out;
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(headers); i++) {
 		snprintf(names[i], sizeof(names[i]), "x-%zu", i);
-		headers[i] = (struct sigv4_header){names[i], "1"};
+		headers[i] = (struct aws_sigv4_header){names[i], "1"};
 	}
 	buffer_init(&out, 1000);
-	assert_int_equal(sigv4_authorization(&s3_key, &r, &out), 0);
+	assert_int_equal(aws_sigv4_authorization(&s3_key, &r, &out), 0);
 	buffer_clear(&out);
 	r.header_count++;
-	assert_int_equal(sigv4_authorization(&s3_key, &r, &out), -EMSGSIZE);
+	assert_int_equal(aws_sigv4_authorization(&s3_key, &r, &out), -EMSGSIZE);
 	assert_int_equal(out.len, 0);
 	buffer_fini(&out);
 	buffer_init(&out, 100); /* too little for any */
 	r.header_count = 1;
-	assert_int_equal(sigv4_authorization(&s3_key, &r, &out), -EMSGSIZE);
+	assert_int_equal(aws_sigv4_authorization(&s3_key, &r, &out), -EMSGSIZE);
 	buffer_fini(&out);
 }
 
@@ -191,11 +192,11 @@ static void date__of_a_time__has_four_digits_for_the_year(void **state)
 		{INT64_MAX, NULL},
 		{INT64_MIN, NULL},
 	};
-	char date[SIGV4_DATE];
+	char date[AWS_SIGV4_DATE];
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(table); i++) {
-		int r = sigv4_date(table[i].ms, date);
+		int r = aws_sigv4_date(table[i].ms, date);
 
 		assert_int_equal(r, table[i].date ? 0 : -ERANGE);
 		if (r == 0)

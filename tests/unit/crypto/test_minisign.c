@@ -69,14 +69,14 @@ static struct file signed_with(const char *comment)
 }
 
 static char why[FILE_WHY];
-static struct signature_facts facts;
+static struct minisign_facts facts;
 
 /* The call, with what is true of each: a refusal has a readable sentence and leaves the facts; the
  * file's bytes end where a sanitizer sees it. */
 static int verify_by(
 	char *const *keys, const void *data, size_t len, const char *minisig, size_t minisig_len)
 {
-	struct signature_facts untouched;
+	struct minisign_facts untouched;
 	char *exact = malloc(minisig_len ? minisig_len : 1);
 	int r;
 
@@ -85,7 +85,7 @@ static int verify_by(
 	memset(&facts, 0x5a, sizeof(facts));
 	untouched = facts;
 	memset(why, 0, sizeof(why));
-	r = signature_verify(keys, data, len, exact, minisig_len, &facts, why);
+	r = minisign_verify(keys, data, len, exact, minisig_len, &facts, why);
 	free(exact);
 	assert_true(r == 0 || r == -EINVAL || r == -EBADMSG || r == -ENOMEM);
 	assert_true((r == 0) == (why[0] == '\0'));
@@ -146,24 +146,24 @@ static void parse_key__of_what_the_tool_prints__takes_it(void **state)
 	static const char *const forms[] = {"%s", "%s\n", "%s\r\n", UNTRUSTED "x\n%s",
 		UNTRUSTED "\n%s\n", UNTRUSTED "x\r\n%s\r\n"};
 	struct file pub = golden("test.pub");
-	struct signature_key whole, other;
+	struct minisign_key whole, other;
 	char text[200];
 
 	(void)state;
-	assert_int_equal(signature_parse_key(pub.data, &whole), 0);
+	assert_int_equal(minisign_parse_key(pub.data, &whole), 0);
 	assert_memory_equal(whole.id, id, sizeof(id));
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-		struct signature_key k;
+		struct minisign_key k;
 		const char *form = forms[i], *hole = strstr(form, "%s");
 
 		snprintf(text, sizeof(text), "%.*s%s%s", (int)(hole - form), form, signer.text,
 			hole + 2);
-		assert_int_equal(signature_parse_key(text, &k), 0);
+		assert_int_equal(minisign_parse_key(text, &k), 0);
 		assert_memory_equal(k.id, signer.id, sizeof(k.id));
 		assert_memory_equal(k.key, signer.key, sizeof(k.key));
 	}
 	pub = golden("other.pub");
-	assert_int_equal(signature_parse_key(pub.data, &other), 0);
+	assert_int_equal(minisign_parse_key(pub.data, &other), 0);
 	assert_memory_not_equal(whole.key, other.key, sizeof(whole.key));
 }
 
@@ -180,15 +180,15 @@ static void parse_key__of_anything_else__refuses_it(void **state)
 		"RWSYMC7n8ADplDfW2kiEMNo8BX8IPthSF1HxnEXGBzB_KwlR4ZfoNZlN",
 		"RWSYMC7n8ADplDfW2kiEMNo8BX8I\nPthSF1HxnEXGBzB/KwlR4ZfoNZlN",
 		"RWSYMC7n8ADplDfW2kiEMNo8BX8IPthSF1HxnEXGBzB/KwlR4Zfo\xc3\xa9lN"};
-	struct signature_key k;
+	struct minisign_key k;
 	char good[] = KEY;
 
 	(void)state;
-	assert_int_equal(signature_parse_key(good, &k), 0);
+	assert_int_equal(minisign_parse_key(good, &k), 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct signature_key untouched = k;
+		struct minisign_key untouched = k;
 
-		if (signature_parse_key(bad[i], &k) != -EINVAL)
+		if (minisign_parse_key(bad[i], &k) != -EINVAL)
 			fail_msg("taken: '%s'", bad[i]);
 		assert_memory_equal(&k, &untouched, sizeof(k));
 	}
@@ -209,7 +209,7 @@ static void parse_key__of_small_order__refuses_it(void **state)
 			0x02, 0x88, 0x6d, 0x53, 0xfc},
 	};
 	struct signer weak = signer;
-	struct signature_key k;
+	struct minisign_key k;
 
 	(void)state;
 	assert_int_equal(
@@ -228,10 +228,10 @@ static void parse_key__of_small_order__refuses_it(void **state)
 			weak.key[0] = lowest[i];
 			weak.key[31] |= (unsigned char)sign;
 			signer_name(&weak);
-			assert_int_equal(signature_parse_key(weak.text, &k), -EINVAL);
+			assert_int_equal(minisign_parse_key(weak.text, &k), -EINVAL);
 			weak.key[15] ^= 1;
 			signer_name(&weak);
-			assert_int_equal(signature_parse_key(weak.text, &k), 0);
+			assert_int_equal(minisign_parse_key(weak.text, &k), 0);
 		}
 }
 
@@ -601,24 +601,24 @@ static void verify__of_a_file_cut_anywhere__refuses_it(void **state)
 
 static void verify__of_a_file_over_4_KiB__refuses_it(void **state)
 {
-	char comment[SIGNATURE_MAX_FILE];
+	char comment[MINISIGN_MAX_FILE];
 	struct signer_job job = {
 		.document = document, .len = sizeof(document) - 1, .comment = comment};
 	struct file f;
 
 	(void)state;
 	memset(comment, ' ', sizeof(comment));
-	job.comment_len = SIGNATURE_MAX_FILE - signed_with("").len;
+	job.comment_len = MINISIGN_MAX_FILE - signed_with("").len;
 	memcpy(comment + job.comment_len - 5, "rev=3", 5);
 	f.len = signer_file(&signer, &job, f.data);
-	assert_int_equal(f.len, SIGNATURE_MAX_FILE);
+	assert_int_equal(f.len, MINISIGN_MAX_FILE);
 	assert_int_equal(verify(DOCUMENT, &f), 0);
 	assert_true(facts.has_rev && facts.rev == 3);
 	job.comment_len++;
 	f.len = signer_file(&signer, &job, f.data);
 	assert_refused(-EINVAL, "larger than 4 KiB", &f);
 	f = golden("rev.minisig");
-	f.len = SIGNATURE_MAX_FILE + 1;
+	f.len = MINISIGN_MAX_FILE + 1;
 	assert_refused(-EINVAL, "larger than 4 KiB", &f);
 }
 

@@ -104,7 +104,7 @@ static void env__of_long_keys_above_many_values__is_refused_unwritten(void **sta
 
 	(void)state;
 	buffer_init(&out, 32u << 20);
-	assert_int_equal(format_write(document_root(d), FORMAT_ENV, &out, why), -EMSGSIZE);
+	assert_int_equal(flatten_write(document_root(d), FLATTEN_ENV, &out, why), -EMSGSIZE);
 	assert_non_null(strstr(why, "its keys, each with its whole path, would take 7"));
 	assert_null(out.data);
 	document_free(d);

@@ -38,7 +38,7 @@ static struct document *parse(enum document_type type, const char *text)
 }
 
 /* The text, or the sentence of the error; the buffer is the caller's. */
-static int write_yaml(const char *yaml, enum format_kind kind, struct buffer *out)
+static int write_yaml(const char *yaml, enum flatten_kind kind, struct buffer *out)
 {
 	struct document *d = parse(DOCUMENT_YAML, yaml);
 	char why[FILE_WHY] = "";
@@ -46,7 +46,7 @@ static int write_yaml(const char *yaml, enum format_kind kind, struct buffer *ou
 
 	buffer_init(out, 1u << 20);
 	buffer_append_string(out, "before\n");
-	r = format_write(document_root(d), kind, out, why);
+	r = flatten_write(document_root(d), kind, out, why);
 	document_free(d);
 	assert_int_equal(strncmp(out->data, "before\n", 7), 0);
 	if (r) {
@@ -60,7 +60,7 @@ static int write_yaml(const char *yaml, enum format_kind kind, struct buffer *ou
 	return r;
 }
 
-static void expect(const char *yaml, enum format_kind kind, const char *text)
+static void expect(const char *yaml, enum flatten_kind kind, const char *text)
 {
 	struct buffer out;
 
@@ -69,7 +69,7 @@ static void expect(const char *yaml, enum format_kind kind, const char *text)
 	buffer_fini(&out);
 }
 
-static void expect_refused(const char *yaml, enum format_kind kind, const char *sentence)
+static void expect_refused(const char *yaml, enum flatten_kind kind, const char *sentence)
 {
 	struct buffer out;
 
@@ -91,7 +91,7 @@ static const char everything[] =
 static void write__env__is_a_line_for_each_scalar_in_key_order(void **state)
 {
 	(void)state;
-	expect(everything, FORMAT_ENV,
+	expect(everything, FLATTEN_ENV,
 		"_9A=3\nA_B=dotted\nDB_HOST=localhost\nDB_NONE=\nDB_ON=true\nDB_PORT=5432\n"
 		"DB_RATIO=1.50\nL_0=z\nL_1=1\nL_10=ten\nL_2=2\nL_3=3\nL_4=4\nL_5=5\nL_6=6\nL_7=7\n"
 		"L_8=8\nL_9=9\n__= it's\t\\ \u20ac\U0001F600 \n");
@@ -100,7 +100,7 @@ static void write__env__is_a_line_for_each_scalar_in_key_order(void **state)
 static void write__sh__quotes_each_value(void **state)
 {
 	(void)state;
-	expect("a: it's ''\nb: \"l\\nm\"\nc: $(x) `y` \\\nd: ''\n", FORMAT_SH,
+	expect("a: it's ''\nb: \"l\\nm\"\nc: $(x) `y` \\\nd: ''\n", FLATTEN_SH,
 		"export A='it'\\''s '\\'''\\'''\nexport B='l\nm'\nexport C='$(x) `y` \\'\n"
 		"export D=''\n");
 }
@@ -110,7 +110,7 @@ static void write__properties__escapes_and_leaves_null_out(void **state)
 	(void)state;
 	expect("a: ' x = y '\nb: ~\nc.d: \"\\t\\n\\r\\f\\\\:#!\"\n'k =:#!': 1\n\u00e4: "
 	       "\u20ac\U0001F600\n",
-		FORMAT_PROPERTIES,
+		FLATTEN_PROPERTIES,
 		"a=\\ x \\= y \nc\\\\.d=\\t\\n\\r\\f\\\\\\:\\#\\!\nk\\ \\=\\:\\#\\!=1\n"
 		"\\u00E4=\\u20AC\\uD83D\\uDE00\n");
 }
@@ -119,22 +119,22 @@ static void write__of_a_document_without_scalars__is_nothing(void **state)
 {
 	(void)state;
 	for (int kind = 0; kind < KINDS; kind++) {
-		expect("{}", (enum format_kind)kind, "");
-		expect("a: {b: []}", (enum format_kind)kind, "");
+		expect("{}", (enum flatten_kind)kind, "");
+		expect("a: {b: []}", (enum flatten_kind)kind, "");
 	}
 }
 
 static void values__with_a_prefix__need_no_underscore_before_a_digit(void **state)
 {
-	const struct format_value v[] = {
+	const struct flatten_value v[] = {
 		{"9", 1, NODE_INT, "1", 1}, {"a\\.b", 4, NODE_INT, "2", 1}};
 	char why[FILE_WHY];
 	struct buffer out;
 
 	(void)state;
 	buffer_init(&out, 100);
-	assert_int_equal(format_values(v, 2, FORMAT_ENV, "APP_", &out, why), 0);
-	assert_int_equal(format_values(v, 2, FORMAT_PROPERTIES, "app ", &out, why), 0);
+	assert_int_equal(flatten_values(v, 2, FLATTEN_ENV, "APP_", &out, why), 0);
+	assert_int_equal(flatten_values(v, 2, FLATTEN_PROPERTIES, "app ", &out, why), 0);
 	assert_string_equal(out.data, "APP_9=1\nAPP_A_B=2\napp\\ 9=1\napp\\ a\\\\.b=2\n");
 	buffer_fini(&out);
 }
@@ -146,9 +146,9 @@ static void prefix__is_the_beginning_of_a_variable(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++)
-		assert_true(format_is_prefix(good[i]));
+		assert_true(flatten_is_prefix(good[i]));
 	for (size_t i = 0; i < COUNT(bad); i++)
-		assert_false(format_is_prefix(bad[i]));
+		assert_false(flatten_is_prefix(bad[i]));
 }
 
 /* ---- what is refused ---- */
@@ -159,21 +159,21 @@ static void write__of_keys_that_become_one_name__names_both(void **state)
 				       "DB_HOST: rename one of them or leave it out";
 
 	(void)state;
-	expect_refused("db: {host: 1}\ndb_host: 2\nz: 3\n", FORMAT_ENV, sentence);
-	expect_refused("db_host: 2\ndb: {host: ~}\n", FORMAT_SH, sentence);
-	expect("db: {host: 1}\ndb_host: 2\n", FORMAT_PROPERTIES, "db.host=1\ndb_host=2\n");
+	expect_refused("db: {host: 1}\ndb_host: 2\nz: 3\n", FLATTEN_ENV, sentence);
+	expect_refused("db_host: 2\ndb: {host: ~}\n", FLATTEN_SH, sentence);
+	expect("db: {host: 1}\ndb_host: 2\n", FLATTEN_PROPERTIES, "db.host=1\ndb_host=2\n");
 }
 
 static void write__of_a_key_that_is_no_variable__names_it(void **state)
 {
 	(void)state;
-	expect_refused("'-': 1", FORMAT_ENV,
+	expect_refused("'-': 1", FLATTEN_ENV,
 		"'-' would be the variable _, which is set by shells themselves: rename it, put it "
 		"below another key (app.path is APP_PATH), or export with --prefix APP_");
-	expect_refused("\u00e4: 1", FORMAT_SH,
+	expect_refused("\u00e4: 1", FLATTEN_SH,
 		"'\u00e4' would be the variable _, which is set by shells themselves: rename it, "
 		"put it below another key (app.path is APP_PATH), or export with --prefix APP_");
-	expect("'-': 1", FORMAT_PROPERTIES, "-=1\n");
+	expect("'-': 1", FLATTEN_PROPERTIES, "-=1\n");
 }
 
 static void write__env_of_a_line_break__names_the_key(void **state)
@@ -183,33 +183,33 @@ static void write__env_of_a_line_break__names_the_key(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(breaks); i++)
-		expect_refused(breaks[i], FORMAT_ENV,
+		expect_refused(breaks[i], FLATTEN_ENV,
 			"'k.a' has a line break in it: an env file cannot hold that; take it out, "
 			"or choose the format properties or sh");
 }
 
 static void values__with_a_nul__are_refused_where_no_variable_can_hold_it(void **state)
 {
-	const struct format_value v = {"key", 3, NODE_STRING, "a\0b", 3};
+	const struct flatten_value v = {"key", 3, NODE_STRING, "a\0b", 3};
 	char why[FILE_WHY] = "";
 	struct buffer out;
 
 	(void)state;
 	buffer_init(&out, 100);
-	for (int kind = FORMAT_SH; kind <= FORMAT_ENV; kind++) {
+	for (int kind = FLATTEN_SH; kind <= FLATTEN_ENV; kind++) {
 		assert_int_equal(
-			format_values(&v, 1, (enum format_kind)kind, "", &out, why), -EINVAL);
+			flatten_values(&v, 1, (enum flatten_kind)kind, "", &out, why), -EINVAL);
 		assert_string_equal(
 			why, "'key' has a NUL in it: no variable can hold that; take it out");
 	}
-	assert_int_equal(format_values(&v, 1, FORMAT_PROPERTIES, "", &out, why), 0);
+	assert_int_equal(flatten_values(&v, 1, FLATTEN_PROPERTIES, "", &out, why), 0);
 	assert_string_equal(out.data, "key=a\\u0000b\n");
 	buffer_fini(&out);
 }
 
 static void values__that_are_too_large__say_so(void **state)
 {
-	const struct format_value v = {"-key", 4, NODE_STRING, "0123456789", 10};
+	const struct flatten_value v = {"-key", 4, NODE_STRING, "0123456789", 10};
 
 	(void)state;
 	for (int kind = 0; kind < KINDS; kind++)
@@ -219,7 +219,7 @@ static void values__that_are_too_large__say_so(void **state)
 
 			buffer_init(&out, max);
 			assert_int_equal(
-				format_values(&v, 1, (enum format_kind)kind, "", &out, why),
+				flatten_values(&v, 1, (enum flatten_kind)kind, "", &out, why),
 				-EMSGSIZE);
 			assert_non_null(strstr(why, "more bytes than are allowed"));
 			assert_int_equal(out.len, 0);
@@ -236,7 +236,7 @@ static void write__with_long_keys__still_names_them(void **state)
 	memset(key, 'k', sizeof(key));
 	key[sizeof(key) - 1] = '\0';
 	snprintf(yaml, sizeof(yaml), "%s-: 1\n%s_: 1\n", key, key);
-	assert_int_equal(write_yaml(yaml, FORMAT_ENV, &out), -EINVAL);
+	assert_int_equal(write_yaml(yaml, FLATTEN_ENV, &out), -EINVAL);
 	assert_non_null(strstr(out.data, "give the same name KKK"));
 	assert_non_null(strstr(out.data, "rename one of them"));
 	buffer_fini(&out);
@@ -245,7 +245,7 @@ static void write__with_long_keys__still_names_them(void **state)
 /* ---- the same as of the snapshot ---- */
 
 struct values {
-	struct format_value v[DOCUMENT_MAX_NODES / 100];
+	struct flatten_value v[DOCUMENT_MAX_NODES / 100];
 	size_t count;
 };
 
@@ -261,7 +261,8 @@ static int collect(const char *key, size_t key_len, const struct pullet_value *v
 	if (v->type == PULLET_LIST || v->type == PULLET_MAP)
 		return 0;
 	assert_true(all->count < COUNT(all->v));
-	all->v[all->count++] = (struct format_value){key, key_len, types[v->type], v->text, v->len};
+	all->v[all->count++] =
+		(struct flatten_value){key, key_len, types[v->type], v->text, v->len};
 	return 0;
 }
 
@@ -303,8 +304,8 @@ static bool compare(enum document_type type, const char *text)
 
 		buffer_init(&agent, 1u << 20);
 		buffer_init(&export, 1u << 20);
-		r = format_write(document_root(d), (enum format_kind)kind, &agent, why_agent);
-		assert_int_equal(format_values(all.v, all.count, (enum format_kind)kind, "",
+		r = flatten_write(document_root(d), (enum flatten_kind)kind, &agent, why_agent);
+		assert_int_equal(flatten_values(all.v, all.count, (enum flatten_kind)kind, "",
 					 &export, why_export),
 			r);
 		assert_string_equal(why_agent, why_export);

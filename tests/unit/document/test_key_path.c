@@ -57,15 +57,15 @@ static void find__a_path__is_the_node(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(table); i++) {
-		const struct node *n = keypath_find(document_root(d), table[i].path);
+		const struct node *n = key_path_find(document_root(d), table[i].path);
 
 		if (!n)
 			fail_msg("%s: not found", table[i].path);
 		assert_string_equal(n->text, table[i].text);
 	}
-	assert_int_equal(keypath_find(document_root(d), "")->type, NODE_MAP);
-	assert_int_equal(keypath_find(document_root(d), "")->count, 2);
-	assert_int_equal(keypath_find(document_root(d), "servers")->count, 3);
+	assert_int_equal(key_path_find(document_root(d), "")->type, NODE_MAP);
+	assert_int_equal(key_path_find(document_root(d), "")->count, 2);
+	assert_int_equal(key_path_find(document_root(d), "servers")->count, 3);
 	document_free(d);
 }
 
@@ -80,9 +80,9 @@ static void find__what_is_no_path_of_the_document__is_null(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(table); i++)
-		if (keypath_find(document_root(d), table[i]))
+		if (key_path_find(document_root(d), table[i]))
 			fail_msg("%s: found", table[i]);
-	assert_null(keypath_find(NULL, "a"));
+	assert_null(key_path_find(NULL, "a"));
 	document_free(d);
 }
 
@@ -90,18 +90,18 @@ static void step__one_after_the_other__goes_down_and_ends(void **state)
 {
 	struct document *d = parsed(DOCUMENT_YAML, document);
 	const char *path = "servers.1.host";
-	const struct node *n = keypath_step(document_root(d), &path);
+	const struct node *n = key_path_step(document_root(d), &path);
 
 	(void)state;
 	assert_int_equal(n->type, NODE_LIST);
 	assert_string_equal(path, "1.host");
-	n = keypath_step(n, &path);
+	n = key_path_step(n, &path);
 	assert_string_equal(path, "host");
-	n = keypath_step(n, &path);
+	n = key_path_step(n, &path);
 	assert_string_equal(n->text, "s1");
 	assert_null(path);
 	path = "x.y";
-	assert_null(keypath_step(n, &path)); /* of a single value */
+	assert_null(key_path_step(n, &path)); /* of a single value */
 	assert_string_equal(path, "y");
 	document_free(d);
 }
@@ -113,21 +113,21 @@ static void append__after_a_cut__begins_where_the_cut_is(void **state)
 
 	(void)state;
 	buffer_init(&b, 100);
-	assert_int_equal(keypath_append(&b, true, &empty, 0), 0);
+	assert_int_equal(key_path_append(&b, true, &empty, 0), 0);
 	assert_non_null(b.data);
 	assert_string_equal(b.data, "");
-	assert_int_equal(keypath_append(&b, false, &empty, 0), 0);
+	assert_int_equal(key_path_append(&b, false, &empty, 0), 0);
 	assert_string_equal(b.data, ".");
-	assert_int_equal(keypath_append(&b, false, &name, 0), 0);
+	assert_int_equal(key_path_append(&b, false, &name, 0), 0);
 	assert_string_equal(b.data, "..a\\.b\\\\");
 	b.len = 0;
-	assert_int_equal(keypath_append(&b, true, &empty, 0), 0);
+	assert_int_equal(key_path_append(&b, true, &empty, 0), 0);
 	assert_string_equal(b.data, "");
-	assert_int_equal(keypath_append(&b, true, &item, 17), 0);
+	assert_int_equal(key_path_append(&b, true, &item, 17), 0);
 	assert_string_equal(b.data, "17");
 	buffer_fini(&b);
 	buffer_init(&b, 5);
-	assert_int_equal(keypath_append(&b, true, &name, 0), -EMSGSIZE);
+	assert_int_equal(key_path_append(&b, true, &name, 0), -EMSGSIZE);
 	buffer_fini(&b);
 }
 
@@ -137,9 +137,9 @@ static void check_below(const struct node *root, const struct node *parent, stru
 	size_t len = path->len, number = 0;
 
 	for (const struct node *n = parent->first; n; n = n->next, number++) {
-		CHECK(keypath_append(path, parent == root, n, number) == 0);
+		CHECK(key_path_append(path, parent == root, n, number) == 0);
 		CHECK(strlen(path->data) == path->len);
-		CHECK(keypath_find(root, path->data) == n);
+		CHECK(key_path_find(root, path->data) == n);
 		check_below(root, n, path);
 		path->len = len;
 	}
@@ -168,7 +168,7 @@ static bool fits(const char *pattern, const char *path)
 {
 	char *patterns[] = {(char *)pattern, NULL};
 
-	return keypath_matches(patterns, path);
+	return key_path_matches(patterns, path);
 }
 
 static void matches__each_rule__holds(void **state)
@@ -250,11 +250,11 @@ static void matches__several_patterns__one_is_enough_and_none_fits_nothing(void 
 	char *patterns[] = {(char *)"a", (char *)"b.*", NULL}, *none[] = {NULL};
 
 	(void)state;
-	assert_true(keypath_matches(patterns, "a"));
-	assert_true(keypath_matches(patterns, "b.c"));
-	assert_false(keypath_matches(patterns, "b"));
-	assert_false(keypath_matches(none, "a"));
-	assert_false(keypath_matches(NULL, "a"));
+	assert_true(key_path_matches(patterns, "a"));
+	assert_true(key_path_matches(patterns, "b.c"));
+	assert_false(key_path_matches(patterns, "b"));
+	assert_false(key_path_matches(none, "a"));
+	assert_false(key_path_matches(NULL, "a"));
 }
 
 /* Each path fits itself and what is above it, whatever is in the names. */
@@ -266,7 +266,7 @@ static void check_patterns(const struct node *parent, const struct buffer *above
 	for (const struct node *n = parent->first; n; n = n->next, number++) {
 		buffer_init(&path, 10000);
 		CHECK(buffer_append(&path, above->data, above->len) == 0);
-		CHECK(keypath_append(&path, first, n, number) == 0);
+		CHECK(key_path_append(&path, first, n, number) == 0);
 		CHECK(fits(path.data, path.data));
 		CHECK(first || fits(above->data, path.data));
 		CHECK(first || !fits(path.data, above->data));
@@ -308,7 +308,7 @@ static void find__random_bytes__never_crash(void **state)
 		for (size_t i = 0; i < m; i++)
 			pattern[i] = bytes[random_below(sizeof(bytes) - 1)];
 		path[n] = pattern[m] = '\0';
-		found += keypath_find(document_root(d), path) != NULL;
+		found += key_path_find(document_root(d), path) != NULL;
 		found += fits(pattern, path);
 		CHECK(fits(path, path));
 	}

@@ -216,7 +216,7 @@ static void merge__each_node__tells_its_layer_and_its_place(void **state)
 	(void)state;
 	free_all(layers, MOST); /* the result needs none of them */
 	for (size_t i = 0; i < COUNT(table); i++) {
-		const struct node *n = keypath_find(document_root(d), table[i].path);
+		const struct node *n = key_path_find(document_root(d), table[i].path);
 
 		assert_non_null(n);
 		if (n->layer != table[i].layer || n->line != table[i].line ||
@@ -331,9 +331,9 @@ static void merge__64_levels__are_merged(void **state)
 	for (int i = 0; i < DOCUMENT_MAX_DEPTH - 1; i++)
 		memcpy(path + 2 * i, "a.", 2);
 	path[sizeof(path) - 2] = 'x';
-	assert_int_equal(keypath_find(document_root(d), path)->layer, 0);
+	assert_int_equal(key_path_find(document_root(d), path)->layer, 0);
 	path[sizeof(path) - 2] = 'y';
-	assert_int_equal(keypath_find(document_root(d), path)->layer, 1);
+	assert_int_equal(key_path_find(document_root(d), path)->layer, 1);
 	document_free(d);
 	free_all(layers, MOST);
 }
@@ -622,7 +622,7 @@ static void explain__each_word__is_said(void **state)
 		for (size_t k = 0; k < count; k++)
 			layers[k].root = documents[k] ? document_root(documents[k]) : NULL;
 		there = merge_explain(layers, count, table[i].path, voices);
-		assert_int_equal(there, keypath_find(document_root(d), table[i].path) != NULL);
+		assert_int_equal(there, key_path_find(document_root(d), table[i].path) != NULL);
 		for (size_t k = 0; k < count; k++) {
 			const struct node *n = voices[k].node;
 			const char *text = table[i].nodes[k];
@@ -665,7 +665,7 @@ static void check_voices(const struct merge_layer *layers, size_t count,
 		memcpy(without, layers, sizeof(without));
 		without[i].root = &empty;
 		d = merged(without, count);
-		still = keypath_find(document_root(d), path);
+		still = key_path_find(document_root(d), path);
 		CHECK(!still == !is && (!is || node_equal(still, is)));
 		document_free(d);
 	}
@@ -700,7 +700,7 @@ static void explain__random_layers__is_what_the_merge_did(void **state)
 		for (size_t i = 0; i < count; i++)
 			layers[i].root = documents[i] ? document_root(documents[i]) : NULL;
 		d = merged(layers, count);
-		is = keypath_find(document_root(d), path.data);
+		is = key_path_find(document_root(d), path.data);
 		there = merge_explain(layers, count, path.data, voices);
 		check_voices(layers, count, voices, there, is, path.data);
 		found += there;

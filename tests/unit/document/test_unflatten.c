@@ -17,49 +17,49 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define ROOM ((size_t)1 << 24)
 
-static struct nest *nest(enum nest_form form)
+static struct unflatten *nest(enum unflatten_form form)
 {
-	struct nest *n = nest_new(form, ROOM);
+	struct unflatten *n = unflatten_new(form, ROOM);
 
 	assert_non_null(n);
 	return n;
 }
 
-static int add(struct nest *n, const char *name, const char *json)
+static int add(struct unflatten *n, const char *name, const char *json)
 {
-	return nest_add(n, name, strlen(name), json, strlen(json));
+	return unflatten_add(n, name, strlen(name), json, strlen(json));
 }
 
 /* The document of these names (split at blanks; their values are 0, 1, 2, ...), without its white
  * space. */
-static void written(enum nest_form form, const char *names, struct buffer *out)
+static void written(enum unflatten_form form, const char *names, struct buffer *out)
 {
-	struct nest *n = nest(form);
+	struct unflatten *n = nest(form);
 	struct buffer b;
 	char number[24];
 	int count = 0;
 
 	for (const char *s = names; *s; s += strcspn(s, " "), s += *s == ' ') {
 		snprintf(number, sizeof(number), "%d", count++);
-		assert_int_equal(nest_add(n, s, strcspn(s, " "), number, strlen(number)), 0);
+		assert_int_equal(unflatten_add(n, s, strcspn(s, " "), number, strlen(number)), 0);
 	}
-	assert_int_equal(nest_count(n), count);
+	assert_int_equal(unflatten_count(n), count);
 	buffer_init(&b, ROOM);
-	assert_int_equal(nest_write(n, &b), 0);
+	assert_int_equal(unflatten_write(n, &b), 0);
 	assert_true(b.data[b.len - 1] == '\n');
 	buffer_init(out, ROOM);
 	for (size_t i = 0; i < b.len; i++)
 		if (b.data[i] != ' ' && b.data[i] != '\n')
 			buffer_append(out, b.data + i, 1);
 	buffer_fini(&b);
-	nest_free(n);
+	unflatten_free(n);
 }
 
 struct written_case {
 	const char *names, *document;
 };
 
-static void check_written(enum nest_form form, const struct written_case *table, size_t count)
+static void check_written(enum unflatten_form form, const struct written_case *table, size_t count)
 {
 	struct buffer out;
 
@@ -95,7 +95,7 @@ static void write__paths__nests_at_each_slash(void **state)
 	};
 
 	(void)state;
-	check_written(NEST_PATHS, table, COUNT(table));
+	check_written(UNFLATTEN_PATHS, table, COUNT(table));
 }
 
 static void write__properties__nests_at_each_dot_and_makes_lists(void **state)
@@ -143,21 +143,21 @@ static void write__properties__nests_at_each_dot_and_makes_lists(void **state)
 	};
 
 	(void)state;
-	check_written(NEST_PROPERTIES, table, COUNT(table));
+	check_written(UNFLATTEN_PROPERTIES, table, COUNT(table));
 }
 
 static void write__a_tree__is_indented_and_ends_with_a_newline(void **state)
 {
-	struct nest *n = nest(NEST_PROPERTIES);
+	struct unflatten *n = nest(UNFLATTEN_PROPERTIES);
 	struct buffer b;
 
 	(void)state;
 	assert_int_equal(add(n, "b.l[0]", "true"), 0);
-	assert_int_equal(nest_add_text(n, "b.x", 3, "say \"\xc3\xbc\"\n", 9), 0);
+	assert_int_equal(unflatten_add_text(n, "b.x", 3, "say \"\xc3\xbc\"\n", 9), 0);
 	assert_int_equal(add(n, "a", "[1, {}]"), 0);
 	buffer_init(&b, ROOM);
 	buffer_append_string(&b, "before ");
-	assert_int_equal(nest_write(n, &b), 0);
+	assert_int_equal(unflatten_write(n, &b), 0);
 	assert_string_equal(b.data, "before {\n"
 				    "  \"a\": [1, {}],\n"
 				    "  \"b\": {\n"
@@ -168,17 +168,17 @@ static void write__a_tree__is_indented_and_ends_with_a_newline(void **state)
 				    "  }\n"
 				    "}\n");
 	buffer_clear(&b);
-	assert_int_equal(nest_write(n, &b), 0); /* as often as wanted */
+	assert_int_equal(unflatten_write(n, &b), 0); /* as often as wanted */
 	buffer_fini(&b);
 	buffer_init(&b, 20);
-	assert_int_equal(nest_write(n, &b), -EMSGSIZE);
+	assert_int_equal(unflatten_write(n, &b), -EMSGSIZE);
 	buffer_fini(&b);
-	nest_free(n);
+	unflatten_free(n);
 }
 
 static void write__a_deep_name__keeps_its_end_in_one_piece(void **state)
 {
-	struct nest *n = nest(NEST_PROPERTIES);
+	struct unflatten *n = nest(UNFLATTEN_PROPERTIES);
 	char name[200];
 	struct document *d;
 	const struct node *at;
@@ -188,49 +188,49 @@ static void write__a_deep_name__keeps_its_end_in_one_piece(void **state)
 	for (size_t i = 0; i < sizeof(name); i++)
 		name[i] = i % 2 ? '.' : 'a';
 	name[sizeof(name) - 1] = '\0';
-	assert_int_equal(nest_add_text(n, name, strlen(name), "x", 1), 0);
+	assert_int_equal(unflatten_add_text(n, name, strlen(name), "x", 1), 0);
 	buffer_init(&b, ROOM);
-	assert_int_equal(nest_write(n, &b), 0);
+	assert_int_equal(unflatten_write(n, &b), 0);
 	d = parsed(DOCUMENT_JSON, b.data);
 	at = document_root(d);
-	for (int i = 1; i < NEST_MAX_DEPTH; i++, at = at->first)
+	for (int i = 1; i < UNFLATTEN_MAX_DEPTH; i++, at = at->first)
 		assert_int_equal(at->type, NODE_MAP);
-	assert_string_equal(at->first->key, name + 2 * (NEST_MAX_DEPTH - 1));
+	assert_string_equal(at->first->key, name + 2 * (UNFLATTEN_MAX_DEPTH - 1));
 	assert_string_equal(at->first->text, "x");
 	document_free(d);
 	buffer_fini(&b);
-	nest_free(n);
+	unflatten_free(n);
 }
 
 /* ---- refusals ---- */
 
 static void add__the_same_name_again__keeps_the_first(void **state)
 {
-	struct nest *n = nest(NEST_PATHS), *p = nest(NEST_PROPERTIES);
+	struct unflatten *n = nest(UNFLATTEN_PATHS), *p = nest(UNFLATTEN_PROPERTIES);
 	struct buffer b;
 
 	(void)state;
 	assert_int_equal(add(n, "a/b", "1"), 0);
 	assert_int_equal(add(n, "a/b", "2"), -EEXIST);
 	assert_int_equal(add(n, "//a///b//", "3"), -EEXIST);
-	assert_int_equal(nest_add_text(n, "/a/b", 4, "x", 1), -EEXIST);
+	assert_int_equal(unflatten_add_text(n, "/a/b", 4, "x", 1), -EEXIST);
 	assert_int_equal(add(n, "a", "4"), 0); /* on the way to a name is no name */
-	assert_int_equal(nest_count(n), 2);
+	assert_int_equal(unflatten_count(n), 2);
 	buffer_init(&b, ROOM);
-	assert_int_equal(nest_write(n, &b), 0);
+	assert_int_equal(unflatten_write(n, &b), 0);
 	assert_string_equal(b.data, "{\n  \"a\": 4,\n  \"a/b\": 1\n}\n");
 	buffer_fini(&b);
 	assert_int_equal(add(p, "a.b", "1"), 0);
 	assert_int_equal(add(p, "a.b", "1"), -EEXIST);
 	assert_int_equal(add(p, "a..b", "1"), 0);
-	nest_free(n);
-	nest_free(p);
+	unflatten_free(n);
+	unflatten_free(p);
 }
 
 static void add__a_name_that_cannot_be__is_refused_and_nothing_else_is(void **state)
 {
-	struct nest *n = nest(NEST_PATHS);
-	char longest[NEST_MAX_NAME + 1];
+	struct unflatten *n = nest(UNFLATTEN_PATHS);
+	char longest[UNFLATTEN_MAX_NAME + 1];
 	struct buffer b;
 
 	(void)state;
@@ -238,47 +238,48 @@ static void add__a_name_that_cannot_be__is_refused_and_nothing_else_is(void **st
 	assert_int_equal(add(n, "", "1"), -EINVAL);
 	assert_int_equal(add(n, "/", "1"), -EINVAL);
 	assert_int_equal(add(n, "///", "1"), -EINVAL);
-	assert_int_equal(nest_add(n, longest, sizeof(longest), "1", 1), -EINVAL);
-	assert_int_equal(nest_add(n, "a\0b", 3, "1", 1), -EILSEQ);
+	assert_int_equal(unflatten_add(n, longest, sizeof(longest), "1", 1), -EINVAL);
+	assert_int_equal(unflatten_add(n, "a\0b", 3, "1", 1), -EILSEQ);
 	assert_int_equal(add(n, "a/\xff", "1"), -EILSEQ);
 	assert_int_equal(add(n, "\xc3", "1"), -EILSEQ);
-	assert_int_equal(nest_add_text(n, "a", 1, "\xed\xa0\x80", 3), -EILSEQ);
-	assert_int_equal(nest_add_text(n, "a", 1, "x\0", 2), -EILSEQ);
-	assert_int_equal(nest_count(n), 0);
-	assert_int_equal(nest_add(n, longest, NEST_MAX_NAME, "1", 1), 0);
+	assert_int_equal(unflatten_add_text(n, "a", 1, "\xed\xa0\x80", 3), -EILSEQ);
+	assert_int_equal(unflatten_add_text(n, "a", 1, "x\0", 2), -EILSEQ);
+	assert_int_equal(unflatten_count(n), 0);
+	assert_int_equal(unflatten_add(n, longest, UNFLATTEN_MAX_NAME, "1", 1), 0);
 	/* what only looks so */
-	assert_int_equal(nest_add_text(n, "\\ufffd\xef\xbf\xbd", 9, "\\u0000\\\\ufffd", 13), 0);
-	assert_int_equal(nest_add_text(n, "e", 1, "", 0), 0);
+	assert_int_equal(
+		unflatten_add_text(n, "\\ufffd\xef\xbf\xbd", 9, "\\u0000\\\\ufffd", 13), 0);
+	assert_int_equal(unflatten_add_text(n, "e", 1, "", 0), 0);
 	buffer_init(&b, ROOM);
-	assert_int_equal(nest_write(n, &b), 0);
+	assert_int_equal(unflatten_write(n, &b), 0);
 	assert_non_null(strstr(b.data, "\"\\\\ufffd\xef\xbf\xbd\": \"\\\\u0000\\\\\\\\ufffd\""));
 	assert_non_null(strstr(b.data, "\"e\": \"\""));
 	buffer_fini(&b);
-	nest_free(n);
+	unflatten_free(n);
 }
 
 static void add__more_than_the_room__fails_for_good(void **state)
 {
-	struct nest *n = nest_new(NEST_PATHS, 10);
+	struct unflatten *n = unflatten_new(UNFLATTEN_PATHS, 10);
 	struct buffer b;
 
 	(void)state;
 	assert_non_null(n);
 	assert_int_equal(add(n, "abc", "12"), 0);
 	assert_int_equal(add(n, "abc", "123456789"), -EEXIST); /* takes no room */
-	assert_int_equal(nest_add_text(n, "d", 1, "12", 2), 0);
+	assert_int_equal(unflatten_add_text(n, "d", 1, "12", 2), 0);
 	assert_int_equal(add(n, "e", "1"), -EMSGSIZE);
 	assert_int_equal(add(n, "f", ""), -EMSGSIZE);
 	buffer_init(&b, ROOM);
-	assert_int_equal(nest_write(n, &b), -EMSGSIZE);
+	assert_int_equal(unflatten_write(n, &b), -EMSGSIZE);
 	buffer_fini(&b);
-	nest_free(n);
-	nest_free(NULL);
+	unflatten_free(n);
+	unflatten_free(NULL);
 }
 
 static void add__more_names_than_a_document_holds__fails(void **state)
 {
-	struct nest *n = nest(NEST_PATHS);
+	struct unflatten *n = nest(UNFLATTEN_PATHS);
 	struct document_error e;
 	struct document *d;
 	struct buffer b;
@@ -290,14 +291,14 @@ static void add__more_names_than_a_document_holds__fails(void **state)
 		assert_int_equal(add(n, name, "1"), 0);
 	}
 	buffer_init(&b, ROOM);
-	assert_int_equal(nest_write(n, &b), 0);
+	assert_int_equal(unflatten_write(n, &b), 0);
 	assert_int_equal(document_parse(DOCUMENT_JSON, b.data, b.len, 0, &d, &e),
 		-EINVAL); /* one too many */
 	assert_int_equal(add(n, "d", "1"), 0);
 	assert_int_equal(add(n, "more", "1"), -EMSGSIZE);
-	assert_int_equal(nest_count(n), DOCUMENT_MAX_NODES);
+	assert_int_equal(unflatten_count(n), DOCUMENT_MAX_NODES);
 	buffer_fini(&b);
-	nest_free(n);
+	unflatten_free(n);
 }
 
 /* ---- random sets ---- */
@@ -316,7 +317,7 @@ struct model_name {
 };
 
 struct model {
-	enum nest_form form;
+	enum unflatten_form form;
 	size_t count;
 	struct model_name names[MODEL_NAMES];
 };
@@ -351,10 +352,10 @@ static void model_split(const struct model *m, struct model_name *name)
 
 	name->count = 0;
 	do {
-		end = start + strcspn(s + start, m->form == NEST_PATHS ? "/" : ".");
+		end = start + strcspn(s + start, m->form == UNFLATTEN_PATHS ? "/" : ".");
 		own = end;
 		items = 0;
-		if (m->form == NEST_PROPERTIES)
+		if (m->form == UNFLATTEN_PROPERTIES)
 			for (own = start + 1; own < end; own++)
 				if (model_items(s + own, end - own, &items))
 					break;
@@ -363,7 +364,7 @@ static void model_split(const struct model *m, struct model_name *name)
 			items = 0;
 		}
 		depth += 1 + items;
-		if (depth >= NEST_MAX_DEPTH)
+		if (depth >= UNFLATTEN_MAX_DEPTH)
 			own = end = strlen(s);
 		name->pieces[name->count].start = start;
 		name->pieces[name->count].item = false;
@@ -508,7 +509,7 @@ static void random_name(struct model *m)
 	size_t n = 0, first;
 
 	if (random_below(30) == 0)
-		pieces = NEST_MAX_DEPTH - 4 + random_below(8);
+		pieces = UNFLATTEN_MAX_DEPTH - 4 + random_below(8);
 	name->text[0] = '\0';
 	first = random_below(6);
 	for (uint64_t i = 0; i < pieces; i++) {
@@ -517,10 +518,10 @@ static void random_name(struct model *m)
 			       : random_below(2)            ? random_below(3)
 							    : random_below(COUNT(segments));
 
-		if (m->form == NEST_PATHS && !segments[which][0])
+		if (m->form == UNFLATTEN_PATHS && !segments[which][0])
 			which = 0;
 		n += (size_t)snprintf(name->text + n, sizeof(name->text) - n, "%s%s",
-			i ? m->form == NEST_PATHS ? "/" : "." : "", segments[which]);
+			i ? m->form == UNFLATTEN_PATHS ? "/" : "." : "", segments[which]);
 	}
 	if (n > 0 && !model_has(m, name->text, n)) {
 		model_split(m, name);
@@ -544,7 +545,7 @@ static size_t count_scalars(const struct node *parent)
 
 static void write_model(const struct model *m, bool backwards, struct buffer *out)
 {
-	struct nest *n = nest(m->form);
+	struct unflatten *n = nest(m->form);
 	char number[24];
 
 	for (size_t i = 0; i < m->count; i++) {
@@ -555,9 +556,9 @@ static void write_model(const struct model *m, bool backwards, struct buffer *ou
 		CHECK(add(n, m->names[k].text, number) == -EEXIST);
 	}
 	buffer_init(out, ROOM);
-	CHECK(nest_count(n) == m->count);
-	CHECK(nest_write(n, out) == 0);
-	nest_free(n);
+	CHECK(unflatten_count(n) == m->count);
+	CHECK(unflatten_write(n, out) == 0);
+	unflatten_free(n);
 }
 
 static void write__random_sets__each_name_is_where_the_rules_say(void **state)
@@ -570,7 +571,7 @@ static void write__random_sets__each_name_is_where_the_rules_say(void **state)
 	assert_non_null(m);
 	model_random_start();
 	for (; model_random.step < 5000; model_random.step++) {
-		m->form = random_below(4) ? NEST_PROPERTIES : NEST_PATHS;
+		m->form = random_below(4) ? UNFLATTEN_PROPERTIES : UNFLATTEN_PATHS;
 		m->count = 0;
 		for (uint64_t n = random_below(MODEL_NAMES + 1); n > 0; n--)
 			random_name(m);

@@ -16,11 +16,11 @@
 #define NAMES 500
 
 struct watcher {
-	struct drift_entry entry;
+	struct file_watch_entry entry;
 	char name[16];
 	unsigned told;
 	const char *cause;
-	struct drift *removes; /* itself, when it is told */
+	struct file_watch *removes; /* itself, when it is told */
 };
 
 static struct loop *loop;
@@ -33,7 +33,7 @@ static void noticed(void *arg, const char *cause)
 	w->told++;
 	w->cause = cause;
 	if (w->removes)
-		drift_remove(w->removes, &w->entry);
+		file_watch_remove(w->removes, &w->entry);
 	if (--expected == 0)
 		loop_stop(loop);
 }
@@ -56,11 +56,11 @@ static void run(unsigned calls)
 	loop_timer_cancel(loop, &limit);
 }
 
-static void add(struct drift *d, struct watcher *w, const char *dir, const char *name)
+static void add(struct file_watch *d, struct watcher *w, const char *dir, const char *name)
 {
 	*w = (struct watcher){.entry = {.noticed = noticed, .arg = w}};
 	snprintf(w->name, sizeof(w->name), "%s", name ? name : "");
-	assert_int_equal(drift_add(d, &w->entry, dir, name ? w->name : NULL), 0);
+	assert_int_equal(file_watch_add(d, &w->entry, dir, name ? w->name : NULL), 0);
 }
 
 /* How many directories the kernel watches for this process. */
@@ -87,11 +87,11 @@ static void drift__of_many_in_one_directory__tells_those_it_is_about(void **stat
 {
 	static struct watcher many[NAMES], all, twin, elsewhere;
 	char dir[SCRATCH_PATH], other[SCRATCH_PATH], name[16];
-	struct drift *d;
+	struct file_watch *d;
 
 	(void)state;
 	loop = loop_new(&sys_real);
-	d = drift_new(loop);
+	d = file_watch_new(loop);
 	assert_non_null(d);
 	scratch_open(dir, scratch_memory());
 	scratch_open(other, scratch_memory());
@@ -120,15 +120,15 @@ static void drift__of_many_in_one_directory__tells_those_it_is_about(void **stat
 	run(1);
 	assert_true(elsewhere.told == 1 && all.told == 1 && many[7].told == 1);
 	for (unsigned i = 0; i < NAMES; i++)
-		drift_remove(d, &many[i].entry); /* of the eighth again: nothing */
-	drift_remove(d, &twin.entry);
+		file_watch_remove(d, &many[i].entry); /* of the eighth again: nothing */
+	file_watch_remove(d, &twin.entry);
 	assert_int_equal(watched(), 2);
-	drift_remove(d, &all.entry);
+	file_watch_remove(d, &all.entry);
 	assert_int_equal(watched(), 1);
-	drift_remove(d, &elsewhere.entry);
+	file_watch_remove(d, &elsewhere.entry);
 	assert_int_equal(watched(), 0);
-	assert_int_equal(drift_add(d, &all.entry, "/nowhere", NULL), -ENOENT);
-	drift_free(d);
+	assert_int_equal(file_watch_add(d, &all.entry, "/nowhere", NULL), -ENOENT);
+	file_watch_free(d);
 	loop_free(loop);
 	scratch_close(dir);
 	scratch_close(other);

@@ -203,7 +203,7 @@ static void key_name(const struct node *map, char ret_name[128])
 	struct buffer b;
 
 	buffer_init(&b, 127);
-	assert_int_equal(gateway_decode(map, "key", &b), 0);
+	assert_int_equal(etcd_store_decode(map, "key", &b), 0);
 	snprintf(ret_name, 128, "%s", b.data);
 	buffer_fini(&b);
 }
@@ -220,15 +220,15 @@ static bool holds(const struct node *compare)
 		return k;
 	assert_string_equal(member(compare, "result", NODE_STRING)->text, "EQUAL");
 	if (strcmp(target, "CREATE") == 0)
-		return (k ? k->created : 0) == gateway_number(compare, "create_revision");
+		return (k ? k->created : 0) == etcd_store_number(compare, "create_revision");
 	assert_string_equal(target, "MOD");
-	return (k ? k->modified : 0) == gateway_number(compare, "mod_revision");
+	return (k ? k->modified : 0) == etcd_store_number(compare, "mod_revision");
 }
 
 /* 0, or -ESTALE: there is no such lease. */
 static int do_put(const struct node *put)
 {
-	uint64_t lease = gateway_number(put, "lease");
+	uint64_t lease = etcd_store_number(put, "lease");
 	struct buffer value;
 	char name[128];
 
@@ -236,7 +236,7 @@ static int do_put(const struct node *put)
 		return -ESTALE;
 	key_name(put, name);
 	buffer_init(&value, RECEIPT_MAX);
-	assert_int_equal(gateway_decode(put, "value", &value), 0);
+	assert_int_equal(etcd_store_decode(put, "value", &value), 0);
 	w.revision++;
 	key_put(name, value.data, value.len, lease);
 	buffer_fini(&value);
@@ -256,8 +256,8 @@ static void do_range(const struct node *range, struct buffer *out)
 	buffer_append_string(out, "{\"response_range\":{");
 	if (k) {
 		buffer_append_string(out, "\"kvs\":[{");
-		gateway_bytes(out, "key", name, strlen(name));
-		gateway_bytes(out, "value", k->value.data, k->value.len);
+		etcd_store_bytes(out, "key", name, strlen(name));
+		etcd_store_bytes(out, "value", k->value.data, k->value.len);
 		buffer_append_string(out, "}]");
 	}
 	buffer_append_string(out, "}}");
@@ -294,7 +294,7 @@ static void do_grant(const struct node *root, struct buffer *out)
 	uint64_t id = ++w.lease_count;
 
 	assert_true(id < LEASES);
-	w.leases[id].ttl_ms = gateway_number(root, "TTL") * 1000;
+	w.leases[id].ttl_ms = etcd_store_number(root, "TTL") * 1000;
 	w.leases[id].until_ms = w.now_ms + w.leases[id].ttl_ms;
 	buffer_printf(out,
 		"{\"header\":{\"cluster_id\":\"7\",\"revision\":\"%" PRIu64 "\"},\"ID\":\"%" PRIu64
@@ -304,7 +304,7 @@ static void do_grant(const struct node *root, struct buffer *out)
 
 static void do_renew(const struct node *root, struct buffer *out)
 {
-	uint64_t id = gateway_number(root, "ID");
+	uint64_t id = etcd_store_number(root, "ID");
 	bool lives = id && id <= w.lease_count && w.leases[id].until_ms;
 
 	if (lives)
@@ -320,7 +320,7 @@ static void do_renew(const struct node *root, struct buffer *out)
 	buffer_append_string(out, "}}\n");
 }
 
-static void answer(const struct played *p, struct transport_response *r)
+static void answer(const struct played *p, struct http_client_response *r)
 {
 	struct document_error e;
 	struct document *d;
@@ -328,9 +328,9 @@ static void answer(const struct played *p, struct transport_response *r)
 	expire_leases();
 	assert_int_equal(document_parse(DOCUMENT_JSON, p->body.data, p->body.len, 0, &d, &e), 0);
 	r->status = 200;
-	if (strcmp(p->api, GATEWAY_GRANT) == 0) {
+	if (strcmp(p->api, ETCD_STORE_GRANT) == 0) {
 		do_grant(document_root(d), &r->body);
-	} else if (strcmp(p->api, GATEWAY_KEEP_ALIVE) == 0) {
+	} else if (strcmp(p->api, ETCD_STORE_KEEP_ALIVE) == 0) {
 		do_renew(document_root(d), &r->body);
 	} else if (do_txn(document_root(d), &r->body)) {
 		r->status = 404;
@@ -343,7 +343,7 @@ static void answer(const struct played *p, struct transport_response *r)
 	document_free(d);
 }
 
-static void fault(enum how how, struct transport_response *r)
+static void fault(enum how how, struct http_client_response *r)
 {
 	static const struct {
 		long status;
@@ -359,7 +359,7 @@ static void fault(enum how how, struct transport_response *r)
 	if (table[how].body)
 		buffer_append_string(&r->body, table[how].body);
 	if (how == REFUSES || how == HANGS) {
-		r->result = how == HANGS ? TRANSPORT_TIMEOUT : TRANSPORT_REFUSED;
+		r->result = how == HANGS ? HTTP_CLIENT_TIMEOUT : HTTP_CLIENT_REFUSED;
 		snprintf(r->message, sizeof(r->message), "%s",
 			how == HANGS ? "timed out" : "connection refused");
 	}
@@ -404,7 +404,7 @@ static int played_build(struct played *p, char why[FILE_WHY])
 static void played_end(void *arg)
 {
 	struct played *p = arg;
-	struct transport_response r = {.retry_after_ms = TRANSPORT_NO_ADVICE};
+	struct http_client_response r = {.retry_after_ms = HTTP_CLIENT_NO_ADVICE};
 	struct kind_place place = p->q.place;
 	enum how how = how_of(p);
 
@@ -849,8 +849,8 @@ static void first_address__that_fails__leaves_it_to_the_second_at_once(void **st
 static void addresses__that_back_off_for_others__are_not_asked_and_the_lease_may_be_lost(
 	void **state)
 {
-	const struct transport_response busy = {
-		.result = TRANSPORT_OK, .status = 503, .retry_after_ms = 60000};
+	const struct http_client_response busy = {
+		.result = HTTP_CLIENT_OK, .status = 503, .retry_after_ms = 60000};
 	const struct settings_server *server;
 	struct backoff **list;
 	unsigned before;

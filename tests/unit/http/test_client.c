@@ -179,7 +179,7 @@ static void server_stop(struct server *s)
 
 struct site {
 	struct loop *loop;
-	struct transport *transport;
+	struct http_client *transport;
 	struct server server;
 };
 
@@ -188,8 +188,8 @@ struct client {
 	struct transfer *transfer; /* NULL: none is under way */
 	/* what came */
 	unsigned ended, lines;
-	struct transport_response response; /* without the body */
-	char body[2048], text[2048];        /* text: the lines, "|" behind each */
+	struct http_client_response response; /* without the body */
+	char body[2048], text[2048];          /* text: the lines, "|" behind each */
 	char coded[2048];
 	uint64_t ended_ms, line_ms;
 	/* in each line */
@@ -198,7 +198,7 @@ struct client {
 	int started;
 };
 
-static void is_done(void *arg, struct transport_response *r)
+static void is_done(void *arg, struct http_client_response *r)
 {
 	struct client *c = arg;
 
@@ -214,14 +214,14 @@ static void is_done(void *arg, struct transport_response *r)
 	loop_stop(c->site->loop);
 }
 
-static void line_came(void *arg, const struct transport_response *line)
+static void line_came(void *arg, const struct http_client_response *line)
 {
 	struct client *c = arg;
 	size_t len = strlen(c->text);
 
 	assert_int_equal(c->ended, 0);
 	assert_int_equal(line->status, 200);
-	assert_int_equal(line->result, TRANSPORT_OK);
+	assert_int_equal(line->result, HTTP_CLIENT_OK);
 	assert_non_null(c->transfer);
 	c->lines++;
 	c->line_ms = loop_now_ms(c->site->loop);
@@ -234,34 +234,34 @@ static void line_came(void *arg, const struct transport_response *line)
 static void site_open(struct site *s)
 {
 	s->loop = loop_new(&sys_real);
-	s->transport = transport_new(s->loop);
+	s->transport = http_client_new(s->loop);
 	assert_true(s->loop && s->transport);
 	server_start(&s->server, s->loop);
 }
 
 static void site_close(struct site *s)
 {
-	transport_free(s->transport);
+	http_client_free(s->transport);
 	server_stop(&s->server);
 	loop_free(s->loop);
 }
 
-static struct transport_request request_of(const struct site *s)
+static struct http_client_request request_of(const struct site *s)
 {
-	return (struct transport_request){.url = s->server.url,
+	return (struct http_client_request){.url = s->server.url,
 		.max_bytes = MAX_BYTES,
 		.timeout_ms = 10000,
 		.connect_timeout_ms = 10000};
 }
 
-static void start(struct client *c, struct site *s, const struct transport_request *q)
+static void start(struct client *c, struct site *s, const struct http_client_request *q)
 {
 	c->site = s;
-	assert_int_equal(transport_start(s->transport, q, is_done, c, &c->transfer), 0);
+	assert_int_equal(http_client_start(s->transport, q, is_done, c, &c->transfer), 0);
 	assert_int_equal(c->ended, 0);
 }
 
-static void run(struct client *c, struct site *s, const struct transport_request *q)
+static void run(struct client *c, struct site *s, const struct http_client_request *q)
 {
 	start(c, s, q);
 	assert_int_equal(loop_run(s->loop), 0);
@@ -298,7 +298,7 @@ static void post__with_a_body__arrives_as_it_was_at_the_start(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct client c = {NULL};
-		struct transport_request q;
+		struct http_client_request q;
 		char body[] = "{\"a\":\0001}", first[16];
 
 		site_open(&s);
@@ -311,7 +311,7 @@ static void post__with_a_body__arrives_as_it_was_at_the_start(void **state)
 		start(&c, &s, &q);
 		memset(body, 'x', sizeof(body));
 		assert_int_equal(loop_run(s.loop), 0);
-		assert_int_equal(c.response.result, TRANSPORT_OK);
+		assert_int_equal(c.response.result, HTTP_CLIENT_OK);
 		assert_string_equal(c.body, "ok");
 		snprintf(first, sizeof(first), "%s /x HTTP", methods[i]);
 		assert_int_equal(strncmp(s.server.request.data, first, strlen(first)), 0);
@@ -330,7 +330,7 @@ static void post__without_a_body__sends_an_empty_one(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct client c = {NULL};
-		struct transport_request q;
+		struct http_client_request q;
 
 		site_open(&s);
 		ANSWER(&s.server, "HTTP/1.1 204 No Content\r\n\r\n");
@@ -349,7 +349,7 @@ static void post__of_the_largest_body__goes_out_without_asking_first(void **stat
 	size_t len = 1u << 20; /* KIND_MAX_BODY */
 	char *body = malloc(len);
 	struct client c = {NULL};
-	struct transport_request q;
+	struct http_client_request q;
 	struct site s;
 
 	(void)state;
@@ -363,7 +363,7 @@ static void post__of_the_largest_body__goes_out_without_asking_first(void **stat
 	q.body = body;
 	q.body_len = len;
 	run(&c, &s, &q);
-	assert_int_equal(c.response.result, TRANSPORT_OK);
+	assert_int_equal(c.response.result, HTTP_CLIENT_OK);
 	assert_string_equal(sent_header(&s, "Expect"), "");
 	assert_string_equal(sent_header(&s, "Content-Length"), "1048576");
 	assert_memory_equal(sent_body(&s), body, len);
@@ -379,7 +379,7 @@ static void get__sends_no_body(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct client c = {NULL};
-		struct transport_request q;
+		struct http_client_request q;
 
 		site_open(&s);
 		ANSWER(&s.server, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
@@ -402,7 +402,7 @@ static void get__sends_no_body(void **state)
 static void headers__of_the_answer__are_taken_over_if_they_fit(void **state)
 {
 	struct client c = {NULL}, second = {NULL};
-	struct transport_request q;
+	struct http_client_request q;
 	struct site s;
 
 	(void)state;
@@ -432,7 +432,7 @@ static void headers__of_the_answer__are_taken_over_if_they_fit(void **state)
 		"Config-Type: properties-and-more\r\nContent-MD5:\r\nConnection: close\r\n\r\n{}");
 	s.server.closes = true;
 	run(&second, &s, &q);
-	assert_int_equal(second.response.result, TRANSPORT_OK);
+	assert_int_equal(second.response.result, HTTP_CLIENT_OK);
 	assert_string_equal(second.response.consul_index, "");
 	assert_string_equal(second.response.config_type, "");
 	assert_string_equal(second.response.content_md5, "");
@@ -446,28 +446,28 @@ static void result__of_each_end__tells_what_it_was(void **state)
 {
 	static const struct {
 		const char *answer;
-		enum transport_result result;
+		enum http_client_result result;
 		long status;
 		uint64_t advice_ms;
 		const char *message;
 	} table[] = {
-		{"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n", TRANSPORT_OK,
+		{"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n", HTTP_CLIENT_OK,
 			503, 7000, ""},
 		{"HTTP/1.1 503 Busy\r\nRetry-After: soon\r\nContent-Length: 0\r\n\r\n",
-			TRANSPORT_OK, 503, 0, ""},
+			HTTP_CLIENT_OK, 503, 0, ""},
 		{"HTTP/1.1 503 Busy\r\nDate: Sat, 21 Nov 2026 00:00:00 GMT\r\n"
 		 "Retry-After: Sat, 21 Nov 2026 00:01:00 GMT\r\nContent-Length: 0\r\n\r\n",
-			TRANSPORT_OK, 503, 60000, ""},
-		{"HTTP/1.1 302 Found\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n", TRANSPORT_OK,
-			302, TRANSPORT_NO_ADVICE, ""},
-		{"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\ntoo short", TRANSPORT_NETWORK, 200,
-			TRANSPORT_NO_ADVICE, "the body was cut short"},
+			HTTP_CLIENT_OK, 503, 60000, ""},
+		{"HTTP/1.1 302 Found\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n", HTTP_CLIENT_OK,
+			302, HTTP_CLIENT_NO_ADVICE, ""},
+		{"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\ntoo short", HTTP_CLIENT_NETWORK, 200,
+			HTTP_CLIENT_NO_ADVICE, "the body was cut short"},
 		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n",
-			TRANSPORT_NETWORK, 200, TRANSPORT_NO_ADVICE, "the body was cut short"},
-		{"", TRANSPORT_NETWORK, 0, TRANSPORT_NO_ADVICE, "Empty reply"},
-		{"what is this?\r\n", TRANSPORT_PROTOCOL, 0, TRANSPORT_NO_ADVICE, "HTTP/0.9"},
+			HTTP_CLIENT_NETWORK, 200, HTTP_CLIENT_NO_ADVICE, "the body was cut short"},
+		{"", HTTP_CLIENT_NETWORK, 0, HTTP_CLIENT_NO_ADVICE, "Empty reply"},
+		{"what is this?\r\n", HTTP_CLIENT_PROTOCOL, 0, HTTP_CLIENT_NO_ADVICE, "HTTP/0.9"},
 	};
-	struct transport_request q;
+	struct http_client_request q;
 	struct site s;
 
 	(void)state;
@@ -483,7 +483,8 @@ static void result__of_each_end__tells_what_it_was(void **state)
 		assert_int_equal(c.response.status, table[i].status);
 		assert_true(c.response.retry_after_ms == table[i].advice_ms);
 		assert_non_null(strstr(c.response.message, table[i].message));
-		assert_int_equal(c.response.message[0] == '\0', c.response.result == TRANSPORT_OK);
+		assert_int_equal(
+			c.response.message[0] == '\0', c.response.result == HTTP_CLIENT_OK);
 		site_close(&s);
 	}
 }
@@ -491,7 +492,7 @@ static void result__of_each_end__tells_what_it_was(void **state)
 static void result__of_a_body_over_the_limit__is_too_large(void **state)
 {
 	struct client c[3] = {{NULL}};
-	struct transport_request q;
+	struct http_client_request q;
 	struct site s;
 
 	(void)state;
@@ -501,7 +502,8 @@ static void result__of_a_body_over_the_limit__is_too_large(void **state)
 		ANSWER(&s.server, CHUNKED "4\r\n1234\r\n", "4\r\n5678\r\n0\r\n\r\n");
 		q.max_bytes = 9 - i;
 		run(&c[i], &s, &q);
-		assert_int_equal(c[i].response.result, i < 2 ? TRANSPORT_OK : TRANSPORT_TOO_LARGE);
+		assert_int_equal(
+			c[i].response.result, i < 2 ? HTTP_CLIENT_OK : HTTP_CLIENT_TOO_LARGE);
 	}
 	assert_string_equal(c[1].body, "12345678");
 	assert_string_equal(c[2].response.message, "the body is larger than the limit of 7 bytes");
@@ -545,7 +547,7 @@ static void answer__that_may_mean_two_things__is_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		struct client c = {NULL};
-		struct transport_request q;
+		struct http_client_request q;
 
 		site_open(&s);
 		snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\n%s", table[i].answer);
@@ -553,7 +555,7 @@ static void answer__that_may_mean_two_things__is_refused(void **state)
 		ANSWER(&s.server, answer);
 		q = request_of(&s);
 		run(&c, &s, &q);
-		assert_int_equal(c.response.result, TRANSPORT_PROTOCOL);
+		assert_int_equal(c.response.result, HTTP_CLIENT_PROTOCOL);
 		/* of some libcurl says it first, in its own words */
 		if (!strstr(c.response.message, "Invalid Content-Length")) {
 			assert_non_null(strstr(c.response.message, table[i].why));
@@ -566,7 +568,7 @@ static void answer__that_may_mean_two_things__is_refused(void **state)
 static void header__that_is_repeated__says_the_same_or_counts_last(void **state)
 {
 	struct client c = {NULL};
-	struct transport_request q;
+	struct http_client_request q;
 	struct site s;
 
 	(void)state;
@@ -576,7 +578,7 @@ static void header__that_is_repeated__says_the_same_or_counts_last(void **state)
 			  "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}");
 	q = request_of(&s);
 	run(&c, &s, &q);
-	assert_int_equal(c.response.result, TRANSPORT_OK);
+	assert_int_equal(c.response.result, HTTP_CLIENT_OK);
 	assert_string_equal(c.body, "{}");
 	assert_string_equal(c.response.etag, "\"1\"");
 	assert_string_equal(c.response.content_type, "a/b");
@@ -586,8 +588,8 @@ static void header__that_is_repeated__says_the_same_or_counts_last(void **state)
 
 static void header__of_a_digest__is_kept_with_all_its_lines(void **state)
 {
-	char long_one[TRANSPORT_DIGESTS + 100], want[TRANSPORT_DIGESTS + 1];
-	struct transport_request q;
+	char long_one[HTTP_CLIENT_DIGESTS + 100], want[HTTP_CLIENT_DIGESTS + 1];
+	struct http_client_request q;
 	struct site s;
 
 	(void)state;
@@ -595,7 +597,7 @@ static void header__of_a_digest__is_kept_with_all_its_lines(void **state)
 	q = request_of(&s);
 	for (int longer = 0; longer < 2; longer++) {
 		struct client c = {NULL};
-		int n = TRANSPORT_DIGESTS - 3 - (int)strlen("sha-512=:B:") + longer;
+		int n = HTTP_CLIENT_DIGESTS - 3 - (int)strlen("sha-512=:B:") + longer;
 
 		snprintf(long_one, sizeof(long_one), "Repr-Digest: %0*d\r\n", n, 7);
 		ANSWER(&s.server,
@@ -604,11 +606,11 @@ static void header__of_a_digest__is_kept_with_all_its_lines(void **state)
 			long_one, "Repr-Digest: sha-512=:B:\r\nContent-Length: 2\r\n\r\n{}");
 		run(&c, &s, &q);
 		if (longer) {
-			assert_int_equal(c.response.result, TRANSPORT_PROTOCOL);
+			assert_int_equal(c.response.result, HTTP_CLIENT_PROTOCOL);
 			assert_non_null(strstr(c.response.message, "its headers 'repr-digest'"));
 			continue;
 		}
-		assert_int_equal(c.response.result, TRANSPORT_OK);
+		assert_int_equal(c.response.result, HTTP_CLIENT_OK);
 		assert_string_equal(c.response.content_digest, "sha-256=:A:, , sha-512=:B:");
 		snprintf(want, sizeof(want), "%0*d, sha-512=:B:", n, 7);
 		assert_string_equal(c.response.repr_digest, want);
@@ -621,7 +623,7 @@ static void header__of_a_digest__is_kept_with_all_its_lines(void **state)
 static void trailers__say_nothing(void **state)
 {
 	struct client c = {NULL};
-	struct transport_request q;
+	struct http_client_request q;
 	struct site s;
 
 	(void)state;
@@ -633,7 +635,7 @@ static void trailers__say_nothing(void **state)
 		"Content-Encoding: gzip\r\nX-Consul-Index: 9\r\nRepr-Digest: sha-256=:A:\r\n\r\n");
 	q = request_of(&s);
 	run(&c, &s, &q);
-	assert_int_equal(c.response.result, TRANSPORT_OK);
+	assert_int_equal(c.response.result, HTTP_CLIENT_OK);
 	assert_string_equal(c.body, "{}");
 	assert_string_equal(c.response.etag, "\"1\"");
 	assert_string_equal(c.response.content_type, "");
@@ -652,11 +654,11 @@ static void trailers__say_nothing(void **state)
 static struct client get_document(struct site *s, const char *document)
 {
 	struct client c = {NULL};
-	struct transport_request q = request_of(s);
+	struct http_client_request q = request_of(s);
 
 	q.document = document;
 	run(&c, s, &q);
-	assert_int_equal(c.response.result, TRANSPORT_OK);
+	assert_int_equal(c.response.result, HTTP_CLIENT_OK);
 	return c;
 }
 
@@ -702,7 +704,7 @@ static void connection__of_a_document__carries_that_one_only(void **state)
 		assert_string_equal(sent_header(&s, "Connection"), table[i].said);
 	}
 	/* the machine slept */
-	transport_forget(s.transport);
+	http_client_forget(s.transport);
 	get_document(&s, DOCUMENT_A);
 	assert_int_equal(s.server.accepted, 5);
 	site_close(&s);
@@ -818,7 +820,7 @@ static size_t code(unsigned char coded[256])
 static void get_coded(struct client *c, struct site *s, const char *status, const char *encoding,
 	const unsigned char *coded, size_t len, bool chunked, size_t max_bytes)
 {
-	struct transport_request q;
+	struct http_client_request q;
 	char head[256], *body = malloc(len + 64);
 	size_t at = 0;
 
@@ -856,15 +858,15 @@ static void gzip__that_is_whole__is_decoded(void **state)
 	site_open(&s);
 	for (int i = 0; i < 6; i++) {
 		get_coded(&c, &s, "200 OK", names[i % 3], coded, len, i < 3, strlen(TEXT));
-		assert_int_equal(c.response.result, TRANSPORT_OK);
+		assert_int_equal(c.response.result, HTTP_CLIENT_OK);
 		assert_string_equal(c.body, TEXT);
 		assert_true(c.response.framed);
 	}
 	get_coded(&c, &s, "200 OK", "gzip", coded, len, false, strlen(TEXT) - 1);
-	assert_int_equal(c.response.result, TRANSPORT_TOO_LARGE);
+	assert_int_equal(c.response.result, HTTP_CLIENT_TOO_LARGE);
 	/* of another coding nothing is known here */
 	get_coded(&c, &s, "200 OK", "br", coded, len, false, 1000);
-	assert_int_equal(c.response.result, TRANSPORT_OK);
+	assert_int_equal(c.response.result, HTTP_CLIENT_OK);
 	assert_int_equal(c.response.body.len, len);
 	site_close(&s);
 }
@@ -882,7 +884,7 @@ static void gzip__with_a_digest__is_kept_as_it_was_sent_too(void **state)
 	site_open(&s);
 	for (int i = 0; i < 4; i++) {
 		get_coded(&c, &s, headers[i], "gzip", coded, len, false, 1000);
-		assert_int_equal(c.response.result, TRANSPORT_OK);
+		assert_int_equal(c.response.result, HTTP_CLIENT_OK);
 		assert_string_equal(c.body, TEXT);
 		assert_int_equal(c.response.coded.len, i ? len : 0);
 		assert_memory_equal(c.coded, coded, i ? len : 0);
@@ -902,7 +904,7 @@ static void gzip__that_is_not_whole__is_refused(void **state)
 	for (size_t cut = 0; cut < len; cut++)
 		for (int chunked = 0; chunked < 2; chunked++) {
 			get_coded(&c, &s, "200 OK", "gzip", coded, cut, chunked, 1000);
-			assert_int_equal(c.response.result, TRANSPORT_CODING);
+			assert_int_equal(c.response.result, HTTP_CLIENT_CODING);
 			assert_non_null(strstr(
 				c.response.message, "its gzip body is broken: it is cut short"));
 		}
@@ -911,7 +913,7 @@ static void gzip__that_is_not_whole__is_refused(void **state)
 	coded[len - 5] ^= 1;
 	get_coded(&c, &s, "200 OK", "gzip", coded, len, false, 1000);
 	assert_non_null(strstr(c.response.message, "incorrect data check"));
-	assert_int_equal(c.response.result, TRANSPORT_CODING);
+	assert_int_equal(c.response.result, HTTP_CLIENT_CODING);
 	site_close(&s);
 }
 
@@ -925,14 +927,14 @@ static void gzip__of_an_error__never_hides_its_status(void **state)
 	(void)state;
 	site_open(&s);
 	get_coded(&c, &s, "404 Not Found", "gzip", coded, len, false, 1000);
-	assert_int_equal(c.response.result, TRANSPORT_OK);
+	assert_int_equal(c.response.result, HTTP_CLIENT_OK);
 	assert_int_equal(c.response.status, 404);
 	assert_string_equal(c.body, TEXT);
 	for (size_t bad = 0; bad < 2; bad++) {
 		if (bad)
 			coded[3] ^= 0xff;
 		get_coded(&c, &s, "503 Busy\r\nRetry-After: 7", "gzip", coded, len - 1, bad, 1000);
-		assert_int_equal(c.response.result, TRANSPORT_OK);
+		assert_int_equal(c.response.result, HTTP_CLIENT_OK);
 		assert_int_equal(c.response.status, 503);
 		assert_true(c.response.retry_after_ms == 7000);
 		assert_int_equal(c.response.body.len, 0);
@@ -942,20 +944,20 @@ static void gzip__of_an_error__never_hides_its_status(void **state)
 	memset(s.server.lens, 0, sizeof(s.server.lens));
 	c = (struct client){NULL};
 	run(&c, &s,
-		&(struct transport_request){.url = s.server.url,
+		&(struct http_client_request){.url = s.server.url,
 			.max_bytes = 1000,
 			.timeout_ms = 10000,
 			.connect_timeout_ms = 10000});
-	assert_int_equal(c.response.result, TRANSPORT_OK);
+	assert_int_equal(c.response.result, HTTP_CLIENT_OK);
 	assert_int_equal(c.response.status, 304);
 	site_close(&s);
 }
 
 /* ---- answers without an end ---- */
 
-static struct transport_request lines_of(const struct site *s)
+static struct http_client_request lines_of(const struct site *s)
 {
-	struct transport_request q = request_of(s);
+	struct http_client_request q = request_of(s);
 
 	q.line = line_came;
 	q.idle_ms = 10000;
@@ -971,7 +973,7 @@ static void lines__however_they_are_cut__come_one_by_one(void **state)
 			"4\r\nlast\r\n0\r\n\r\n"},
 		{"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\none\ntwo\n\nthree\r", "\nlast"},
 	};
-	struct transport_request q;
+	struct http_client_request q;
 	struct site s;
 
 	(void)state;
@@ -982,7 +984,7 @@ static void lines__however_they_are_cut__come_one_by_one(void **state)
 		memcpy(s.server.pieces, answers[i], sizeof(answers[i]));
 		q = lines_of(&s);
 		run(&c, &s, &q);
-		assert_int_equal(c.response.result, TRANSPORT_OK);
+		assert_int_equal(c.response.result, HTTP_CLIENT_OK);
 		assert_int_equal(c.response.status, 200);
 		assert_string_equal(c.text, "one|two||three\r|");
 		assert_int_equal(c.lines, 4);
@@ -995,7 +997,7 @@ static void lines__however_they_are_cut__come_one_by_one(void **state)
 static void lines__are_not_asked_for_in_gzip(void **state)
 {
 	struct client c = {NULL};
-	struct transport_request q;
+	struct http_client_request q;
 	struct site s;
 
 	(void)state;
@@ -1005,7 +1007,7 @@ static void lines__are_not_asked_for_in_gzip(void **state)
 	q = lines_of(&s);
 	run(&c, &s, &q);
 	assert_string_equal(sent_header(&s, "Accept-Encoding"), "");
-	assert_int_equal(c.response.result, TRANSPORT_PROTOCOL);
+	assert_int_equal(c.response.result, HTTP_CLIENT_PROTOCOL);
 	assert_non_null(strstr(c.response.message, "not asked for"));
 	assert_int_equal(c.lines, 0);
 	site_close(&s);
@@ -1014,7 +1016,7 @@ static void lines__are_not_asked_for_in_gzip(void **state)
 static void lines__in_a_post__come_as_well(void **state)
 {
 	struct client c = {NULL};
-	struct transport_request q;
+	struct http_client_request q;
 	struct site s;
 
 	(void)state;
@@ -1032,7 +1034,7 @@ static void lines__in_a_post__come_as_well(void **state)
 
 static void cancel_in_line(struct client *c)
 {
-	transport_cancel(c->transfer);
+	http_client_cancel(c->transfer);
 	c->transfer = NULL;
 	loop_stop(c->site->loop);
 }
@@ -1040,7 +1042,7 @@ static void cancel_in_line(struct client *c)
 static void cancel__in_a_line__ends_it_there_and_then(void **state)
 {
 	struct client c = {.in_line = cancel_in_line}, next = {NULL};
-	struct transport_request q;
+	struct http_client_request q;
 	struct site s;
 
 	(void)state;
@@ -1067,7 +1069,7 @@ static void stop_in_line(struct client *c)
 static void cancel__between_two_lines__is_heard_by_nobody(void **state)
 {
 	struct client c = {.in_line = stop_in_line}, next = {NULL};
-	struct transport_request q;
+	struct http_client_request q;
 	struct site s;
 
 	(void)state;
@@ -1078,7 +1080,7 @@ static void cancel__between_two_lines__is_heard_by_nobody(void **state)
 	start(&c, &s, &q);
 	assert_int_equal(loop_run(s.loop), 0);
 	assert_string_equal(c.text, "one|");
-	transport_cancel(c.transfer);
+	http_client_cancel(c.transfer);
 	ANSWER(&s.server, CHUNKED "5\r\nnext\n\r\n0\r\n\r\n");
 	run(&next, &s, &q);
 	assert_string_equal(next.text, "next|");
@@ -1096,17 +1098,17 @@ static void cancel__between_two_lines__is_heard_by_nobody(void **state)
 
 static void start_in_line(struct client *c)
 {
-	struct transport_request q = request_of(c->site);
+	struct http_client_request q = request_of(c->site);
 	struct transfer *t = NULL;
 
-	c->started = transport_start(c->site->transport, &q, is_done, c->other, &t);
+	c->started = http_client_start(c->site->transport, &q, is_done, c->other, &t);
 	assert_null(t);
 }
 
 static void start__in_a_line__is_refused(void **state)
 {
 	struct client c = {.in_line = start_in_line}, other = {NULL};
-	struct transport_request q;
+	struct http_client_request q;
 	struct site s;
 
 	(void)state;
@@ -1125,7 +1127,7 @@ static void start__in_a_line__is_refused(void **state)
 static void line__over_the_limit__is_too_large_and_those_before_have_come(void **state)
 {
 	struct client c = {NULL}, split = {NULL};
-	struct transport_request q;
+	struct http_client_request q;
 	struct site s;
 
 	(void)state;
@@ -1134,11 +1136,11 @@ static void line__over_the_limit__is_too_large_and_those_before_have_come(void *
 	q.max_bytes = 4; /* of a line: there are more in all */
 	ANSWER(&s.server, CHUNKED "10\r\none\nfour\n1234\nto\r\n", "4\r\no l\n\r\n0\r\n\r\n");
 	run(&c, &s, &q);
-	assert_int_equal(c.response.result, TRANSPORT_TOO_LARGE);
+	assert_int_equal(c.response.result, HTTP_CLIENT_TOO_LARGE);
 	assert_string_equal(c.text, "one|four|1234|");
 	ANSWER(&s.server, CHUNKED "4\r\n1234\r\n", "1\r\n5\r\n");
 	run(&split, &s, &q);
-	assert_int_equal(split.response.result, TRANSPORT_TOO_LARGE);
+	assert_int_equal(split.response.result, HTTP_CLIENT_TOO_LARGE);
 	assert_int_equal(split.lines, 0);
 	site_close(&s);
 }
@@ -1146,7 +1148,7 @@ static void line__over_the_limit__is_too_large_and_those_before_have_come(void *
 static void lines__of_a_refusal__are_its_body(void **state)
 {
 	struct client c = {NULL}, large = {NULL};
-	struct transport_request q;
+	struct http_client_request q;
 	struct site s;
 
 	(void)state;
@@ -1154,13 +1156,13 @@ static void lines__of_a_refusal__are_its_body(void **state)
 	ANSWER(&s.server, "HTTP/1.1 401 No\r\nContent-Length: 9\r\n\r\n", "no\n", "token\n");
 	q = lines_of(&s);
 	run(&c, &s, &q);
-	assert_int_equal(c.response.result, TRANSPORT_OK);
+	assert_int_equal(c.response.result, HTTP_CLIENT_OK);
 	assert_int_equal(c.response.status, 401);
 	assert_string_equal(c.body, "no\ntoken\n");
 	assert_int_equal(c.lines, 0);
 	q.max_bytes = 8;
 	run(&large, &s, &q);
-	assert_int_equal(large.response.result, TRANSPORT_TOO_LARGE);
+	assert_int_equal(large.response.result, HTTP_CLIENT_TOO_LARGE);
 	site_close(&s);
 }
 
@@ -1169,7 +1171,7 @@ static void lines__of_a_refusal__are_its_body(void **state)
 static void lines__that_keep_coming__outlast_every_limit_but_silence(void **state)
 {
 	struct client c = {NULL};
-	struct transport_request q;
+	struct http_client_request q;
 	struct site s;
 
 	(void)state;
@@ -1182,7 +1184,7 @@ static void lines__that_keep_coming__outlast_every_limit_but_silence(void **stat
 	q.idle_ms = 1000;
 	run(&c, &s, &q);
 	assert_string_equal(c.text, "1|2|3|4|5|6|7|");
-	assert_int_equal(c.response.result, TRANSPORT_TIMEOUT);
+	assert_int_equal(c.response.result, HTTP_CLIENT_TIMEOUT);
 	assert_in_range(c.ended_ms - c.line_ms, 1000, 20000);
 	site_close(&s);
 }
@@ -1190,7 +1192,7 @@ static void lines__that_keep_coming__outlast_every_limit_but_silence(void **stat
 static void lines__that_never_begin__end_by_silence_too(void **state)
 {
 	struct client c = {NULL};
-	struct transport_request q;
+	struct http_client_request q;
 	struct site s;
 	uint64_t from_ms;
 
@@ -1201,7 +1203,7 @@ static void lines__that_never_begin__end_by_silence_too(void **state)
 	q.idle_ms = 1000;
 	from_ms = loop_now_ms(s.loop);
 	run(&c, &s, &q);
-	assert_int_equal(c.response.result, TRANSPORT_TIMEOUT);
+	assert_int_equal(c.response.result, HTTP_CLIENT_TIMEOUT);
 	assert_true(c.response.sent);
 	assert_in_range(c.ended_ms - from_ms, 1000, 20000);
 	site_close(&s);
@@ -1210,7 +1212,7 @@ static void lines__that_never_begin__end_by_silence_too(void **state)
 static void answer__that_is_held_back__has_the_whole_time(void **state)
 {
 	struct client c = {NULL}, late = {NULL};
-	struct transport_request q;
+	struct http_client_request q;
 	struct site s;
 
 	(void)state;
@@ -1221,11 +1223,11 @@ static void answer__that_is_held_back__has_the_whole_time(void **state)
 	q = request_of(&s);
 	q.timeout_ms = q.idle_ms = 5000;
 	run(&c, &s, &q);
-	assert_int_equal(c.response.result, TRANSPORT_OK);
+	assert_int_equal(c.response.result, HTTP_CLIENT_OK);
 	assert_string_equal(c.body, "ok");
 	q.timeout_ms = q.idle_ms = 200;
 	run(&late, &s, &q);
-	assert_int_equal(late.response.result, TRANSPORT_TIMEOUT);
+	assert_int_equal(late.response.result, HTTP_CLIENT_TIMEOUT);
 	assert_true(late.response.sent);
 	site_close(&s);
 }

@@ -31,14 +31,14 @@ static const char *const names[HEADERS] = {"Content-Digest", "Repr-Digest", "Dig
 
 static char why[INTEGRITY_WHY], note[INTEGRITY_WHY];
 
-static char *value_of(struct transport_response *r, enum header h)
+static char *value_of(struct http_client_response *r, enum header h)
 {
 	return h == CONTENT ? r->content_digest : h == REPR ? r->repr_digest : r->digest;
 }
 
-static struct transport_response answer(const char *coded)
+static struct http_client_response answer(const char *coded)
 {
-	struct transport_response r = {.status = 200};
+	struct http_client_response r = {.status = 200};
 
 	buffer_init(&r.body, 100);
 	buffer_init(&r.coded, 100);
@@ -47,7 +47,7 @@ static struct transport_response answer(const char *coded)
 	return r;
 }
 
-static int check(struct transport_response *r)
+static int check(struct http_client_response *r)
 {
 	int error;
 
@@ -65,9 +65,9 @@ static int check(struct transport_response *r)
 
 static int check_header(enum header h, const char *coded, const char *value)
 {
-	struct transport_response r = answer(coded);
+	struct http_client_response r = answer(coded);
 
-	snprintf(value_of(&r, h), TRANSPORT_DIGESTS, "%s", value);
+	snprintf(value_of(&r, h), HTTP_CLIENT_DIGESTS, "%s", value);
 	return check(&r);
 }
 
@@ -146,10 +146,10 @@ static void check__of_several_headers__asks_each(void **state)
 {
 	(void)state;
 	for (int wrong = CONTENT; wrong <= HEADERS; wrong++) {
-		struct transport_response r = answer("");
+		struct http_client_response r = answer("");
 
 		for (int h = CONTENT; h < HEADERS; h++)
-			snprintf(value_of(&r, (enum header)h), TRANSPORT_DIGESTS,
+			snprintf(value_of(&r, (enum header)h), HTTP_CLIENT_DIGESTS,
 				"sha-256=:%s:", h == wrong ? OTHER256 : SHA256);
 		assert_int_equal(check(&r), wrong == HEADERS ? 0 : -EINVAL);
 		if (wrong < HEADERS)
@@ -203,7 +203,7 @@ static void check__of_what_is_not_known__passes_it_over_and_says_so(void **state
 		{"garbage", true},
 		{"=", true},
 	};
-	struct transport_response r;
+	struct http_client_response r;
 
 	(void)state;
 	for (size_t i = 0; i < 3 * sizeof(table) / sizeof(table[0]); i++) {

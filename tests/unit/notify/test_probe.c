@@ -42,7 +42,7 @@ static int dir_close(void **state)
 /* An application under watch. */
 struct work {
 	struct loop *loop;
-	struct transport *transport;
+	struct http_client *transport;
 	struct web web;
 	struct settings_probe settings;
 	char *argv[6], url[128];
@@ -58,7 +58,7 @@ static void begin(struct work *w)
 	memset(w, 0, sizeof(*w));
 	w->loop = loop_new(&sys_real);
 	assert_non_null(w->loop);
-	w->transport = transport_new(w->loop);
+	w->transport = http_client_new(w->loop);
 	assert_non_null(w->transport);
 	web_open(&w->web, w->loop);
 	w->settings = (struct settings_probe){
@@ -134,7 +134,7 @@ static void run(struct work *w)
 static void end(struct work *w)
 {
 	probe_free(w->probe);
-	transport_free(w->transport);
+	http_client_free(w->transport);
 	web_close(&w->web);
 	loop_free(w->loop);
 }

@@ -209,12 +209,12 @@ static void on_change(void *arg, const char *path, const char *etag)
 
 static void watch__tells_each_real_change_once(void **state)
 {
-	struct watch *w;
+	struct tree_watch *w;
 	char path[PATH_MAX];
 
 	(void)state;
 	loop = loop_new(&sys_real);
-	assert_int_equal(watch_start(loop, root, dir, on_change, NULL, &w), 0);
+	assert_int_equal(tree_watch_start(loop, root, dir, on_change, NULL, &w), 0);
 	put("www/web.yaml", "a: new\n");
 	put("www/web.yaml", "a: new\n"); /* the same content: not a change */
 	put("www/.hidden", "h: 1\n");
@@ -234,13 +234,13 @@ static void watch__tells_each_real_change_once(void **state)
 	assert_non_null(strstr(told, "-team/db.yaml "));
 	assert_non_null(strstr(told, "+deep/new.yaml "));
 	assert_null(strstr(told, "hidden"));
-	watch_stop(w);
+	tree_watch_stop(w);
 	loop_free(loop);
 }
 
 static void watch__sees_the_flip_of_a_volume(void **state)
 {
-	struct watch *w;
+	struct tree_watch *w;
 	char path[PATH_MAX];
 
 	(void)state;
@@ -250,26 +250,26 @@ static void watch__sees_the_flip_of_a_volume(void **state)
 	link_to("..v1", "www/..data");
 	link_to("..data/end.yaml", "www/end.yaml");
 	loop = loop_new(&sys_real);
-	assert_int_equal(watch_start(loop, root, dir, on_change, NULL, &w), 0);
+	assert_int_equal(tree_watch_start(loop, root, dir, on_change, NULL, &w), 0);
 	path_in(path, "www/..v2");
 	mkdir(path, 0700);
 	put("www/..v2/end.yaml", "v: 2\n");
 	link_to("..v2", "www/..data");
 	run_until("+end.yaml ");
 	assert_string_equal(told, "+end.yaml ");
-	watch_stop(w);
+	tree_watch_stop(w);
 	loop_free(loop);
 }
 
 /* Its watch has the number that it had. */
 static void watch__of_a_folder_that_is_renamed__goes_on(void **state)
 {
-	struct watch *w;
+	struct tree_watch *w;
 	char from[PATH_MAX], to[PATH_MAX];
 
 	(void)state;
 	loop = loop_new(&sys_real);
-	assert_int_equal(watch_start(loop, root, dir, on_change, NULL, &w), 0);
+	assert_int_equal(tree_watch_start(loop, root, dir, on_change, NULL, &w), 0);
 	path_in(from, "www/team");
 	path_in(to, "www/crew");
 	assert_int_equal(rename(from, to), 0);
@@ -277,7 +277,7 @@ static void watch__of_a_folder_that_is_renamed__goes_on(void **state)
 	put("www/crew/db.yaml", "b: new\n");
 	run_until("+crew/db.yaml ");
 	assert_string_equal(told, awaited);
-	watch_stop(w);
+	tree_watch_stop(w);
 	loop_free(loop);
 }
 

@@ -33,7 +33,7 @@ static struct sys sys;
 /* ---- sets ---- */
 
 struct set {
-	struct fileset_entry e[8];
+	struct file_set_entry e[8];
 	size_t count;
 };
 
@@ -56,7 +56,7 @@ static const struct file_options in_memory = {.mode = 0640, .uid = (uid_t)-1, .g
 
 struct place {
 	char dir[SCRATCH_PATH];
-	struct fileset *f;
+	struct file_set *f;
 	struct file_options options;
 };
 
@@ -64,15 +64,15 @@ static void place_open(struct place *p)
 {
 	char why[FILE_WHY] = "";
 
-	if (fileset_open(&sys, p->dir, &p->f, why))
+	if (file_set_open(&sys, p->dir, &p->f, why))
 		fail_msg("%s", why);
 	p->options = in_memory;
-	p->options.sync = !fileset_in_memory(p->f);
+	p->options.sync = !file_set_in_memory(p->f);
 }
 
 static int publish(struct place *p, const struct set *s, uint64_t generation, char why[FILE_WHY])
 {
-	return fileset_publish(p->f, s->e, s->count, generation, &p->options, why);
+	return file_set_publish(p->f, s->e, s->count, generation, &p->options, why);
 }
 
 static void publish_well(struct place *p, const struct set *s, uint64_t generation)
@@ -93,13 +93,13 @@ static void place_init(struct place *p, const char *base)
 static void place_fini(struct place *p)
 {
 	memset(&fault, 0, sizeof(fault));
-	fileset_close(p->f);
+	file_set_close(p->f);
 	scratch_close(p->dir);
 }
 
 static void place_reopen(struct place *p)
 {
-	fileset_close(p->f);
+	file_set_close(p->f);
 	place_open(p);
 }
 
@@ -120,7 +120,7 @@ static void put(const struct place *p, const char *name, const char *text)
 	close(fd);
 }
 
-static bool has_text(int dir, const char *name, const struct fileset_entry *e)
+static bool has_text(int dir, const char *name, const struct file_set_entry *e)
 {
 	char text[4096];
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
@@ -195,12 +195,12 @@ static bool is_tidy(const struct place *p, const struct set *s)
 		       has_text(dirfd(d), s->e[i].name, &s->e[i]);
 	}
 	closedir(d);
-	return good && links == s->count && generations(p) <= FILESET_KEEP;
+	return good && links == s->count && generations(p) <= FILE_SET_KEEP;
 }
 
 static bool is_current(struct place *p, const struct set *s)
 {
-	return fileset_is_current(p->f, s ? s->e : NULL, s ? s->count : 0, &p->options);
+	return file_set_is_current(p->f, s ? s->e : NULL, s ? s->count : 0, &p->options);
 }
 
 static unsigned entries_in(const char *path)
@@ -285,7 +285,7 @@ static void publish__in_memory__never_waits_for_a_disk(void **state)
 	(void)state;
 	scratch_need_memory();
 	place_init(&p, scratch_memory());
-	assert_true(fileset_in_memory(p.f));
+	assert_true(file_set_in_memory(p.f));
 	fault = (struct fault){0};
 	publish_well(&p, &old_set, 1);
 	assert_null(strchr(fault.trace, 'f'));
@@ -302,13 +302,13 @@ static void publish__keeps_three_generations_for_readers_inside(void **state)
 	publish_well(&p, &old_set, 1);
 	inside = open(path_of(&p, "..data"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(inside >= 0);
-	for (uint64_t g = 2; g < 1 + FILESET_KEEP; g++) {
+	for (uint64_t g = 2; g < 1 + FILE_SET_KEEP; g++) {
 		publish_well(&p, &new_set, g);
 		assert_true(holds(inside, &old_set));
 	}
 	place_reopen(&p);
 	assert_true(holds(inside, &old_set));
-	publish_well(&p, &new_set, 1 + FILESET_KEEP);
+	publish_well(&p, &new_set, 1 + FILE_SET_KEEP);
 	assert_false(has_text(inside, "a.conf", &old_set.e[0]));
 	assert_true(is_tidy(&p, &new_set));
 	close(inside);
@@ -340,8 +340,8 @@ static void publish__of_a_number_that_is_not_higher__keeps_the_one_before(void *
 
 static void publish__of_a_thousand_files__works_and_of_more_is_refused(void **state)
 {
-	static struct fileset_entry e[FILESET_MAX + 1];
-	static char names[FILESET_MAX + 1][16];
+	static struct file_set_entry e[FILE_SET_MAX + 1];
+	static char names[FILE_SET_MAX + 1][16];
 	char why[FILE_WHY] = "";
 	struct place p;
 
@@ -349,13 +349,13 @@ static void publish__of_a_thousand_files__works_and_of_more_is_refused(void **st
 	place_init(&p, scratch_memory());
 	for (size_t i = 0; i < COUNT(e); i++) {
 		snprintf(names[i], sizeof(names[i]), "file-%zu", i);
-		e[i] = (struct fileset_entry){names[i], names[i], strlen(names[i])};
+		e[i] = (struct file_set_entry){names[i], names[i], strlen(names[i])};
 	}
-	assert_int_equal(fileset_publish(p.f, e, FILESET_MAX, 1, &in_memory, why), 0);
-	assert_true(fileset_is_current(p.f, e, FILESET_MAX, &in_memory));
-	assert_int_equal(fileset_publish(p.f, e, FILESET_MAX + 1, 2, &in_memory, why), -E2BIG);
+	assert_int_equal(file_set_publish(p.f, e, FILE_SET_MAX, 1, &in_memory, why), 0);
+	assert_true(file_set_is_current(p.f, e, FILE_SET_MAX, &in_memory));
+	assert_int_equal(file_set_publish(p.f, e, FILE_SET_MAX + 1, 2, &in_memory, why), -E2BIG);
 	assert_non_null(strstr(why, "1001 files are too many"));
-	assert_true(fileset_is_current(p.f, NULL, 0, &in_memory));
+	assert_true(file_set_is_current(p.f, NULL, 0, &in_memory));
 	place_fini(&p);
 }
 
@@ -384,7 +384,7 @@ static void publish__with_something_else_in_the_way__says_so_and_touches_nothing
 	publish_well(&p, &old_set, 1);
 	expect_refused(&p, &new_set, -EEXIST, "/fresh: something else has that name; remove it");
 	assert_true(has_text(
-		AT_FDCWD, path_of(&p, "fresh"), &(struct fileset_entry){"fresh", "mine\n", 5}));
+		AT_FDCWD, path_of(&p, "fresh"), &(struct file_set_entry){"fresh", "mine\n", 5}));
 	assert_int_equal(unlink(path_of(&p, "fresh")), 0);
 	assert_int_equal(symlink("elsewhere", path_of(&p, "fresh")), 0);
 	expect_refused(&p, &new_set, -EEXIST, "/fresh: something else");
@@ -410,7 +410,7 @@ static void publish__with_foreign_data__is_refused_and_so_is_open(void **state)
 		"..1-0123456789abcdefa", "..1-0123456789abcdeF", "..-0123456789abcdef",
 		"..123456789012345678901-0123456789abcdef", "/..1-0123456789abcdef", NULL};
 	char why[FILE_WHY] = "", there[300];
-	struct fileset *f = NULL;
+	struct file_set *f = NULL;
 	struct place p;
 
 	(void)state;
@@ -421,7 +421,7 @@ static void publish__with_foreign_data__is_refused_and_so_is_open(void **state)
 		else
 			put(&p, "..data", "x");
 		expect_refused(&p, &new_set, -EEXIST, "/..data: it is not one of this agent's");
-		assert_int_equal(fileset_open(&sys, p.dir, &f, why), -EEXIST);
+		assert_int_equal(file_set_open(&sys, p.dir, &f, why), -EEXIST);
 		assert_non_null(strstr(why, "use another directory"));
 		if (texts[i])
 			assert_int_equal(readlink(path_of(&p, "..data"), there, sizeof(there)),
@@ -460,11 +460,11 @@ static void publish__of_bad_names__names_them(void **state)
 static int open_error(const char *dir, const char *part)
 {
 	char why[FILE_WHY] = "";
-	struct fileset *f = NULL;
-	int r = fileset_open(&sys, dir, &f, why);
+	struct file_set *f = NULL;
+	int r = file_set_open(&sys, dir, &f, why);
 
 	if (r == 0)
-		fileset_close(f);
+		file_set_close(f);
 	if (!strstr(why, part))
 		fail_msg("%s", why);
 	return r;
@@ -668,7 +668,7 @@ static void is_current__after_a_start__compares_what_stands_there(void **state)
 	place_reopen(&p);
 	assert_false(is_current(&p, NULL)); /* nothing to compare with */
 	assert_false(is_current(&p, &old_set));
-	other.e[1] = (struct fileset_entry)ENTRY("fresh", "NEW only\n");
+	other.e[1] = (struct file_set_entry)ENTRY("fresh", "NEW only\n");
 	assert_false(is_current(&p, &other));
 	other = new_set;
 	other.count = 4;
@@ -715,11 +715,11 @@ static bool try_fault(bool sync, int call, unsigned nth, bool for_ever, int erro
 	assert_int_equal(descriptors(), before);
 	assert_int_equal(visible(&p), r >= 0);
 	assert_int_equal(r != 0, why[0] != '\0');
-	if (r != FILESET_INCOMPLETE && call != CALL_UNLINK && call != CALL_OPEN) {
+	if (r != FILE_SET_INCOMPLETE && call != CALL_UNLINK && call != CALL_OPEN) {
 		assert_true(is_tidy(&p, r < 0 ? &old_set : &new_set));
 		assert_int_equal(generations(&p), r < 0 ? 1 : 2);
 	}
-	if (r == FILESET_INCOMPLETE)
+	if (r == FILE_SET_INCOMPLETE)
 		assert_false(is_current(&p, NULL));
 	publish_well(&p, &new_set, 2);
 	assert_int_equal(visible(&p), 1);
@@ -758,7 +758,7 @@ static void publish__when_a_link_cannot_be_made__is_visible_and_says_so(void **s
 	place_init(&p, scratch_memory());
 	publish_well(&p, &old_set, 1);
 	fault = (struct fault){.call = CALL_SYMLINK, .nth = 2, .error = ENOSPC};
-	assert_int_equal(publish(&p, &new_set, 2, why), FILESET_INCOMPLETE);
+	assert_int_equal(publish(&p, &new_set, 2, why), FILE_SET_INCOMPLETE);
 	assert_non_null(strstr(why, "cannot make the link"));
 	assert_int_equal(visible(&p), 1);
 	assert_false(is_current(&p, &new_set));
@@ -903,7 +903,7 @@ static uint64_t read_number(int dir, const char *name)
 /* What cannot be read must be of a generation that is not kept any more. */
 static void missed(struct readers *r, uint64_t oldest)
 {
-	if (atomic_load(&r->began) >= oldest + FILESET_KEEP)
+	if (atomic_load(&r->began) >= oldest + FILE_SET_KEEP)
 		atomic_fetch_add(&r->retired, 1);
 	else
 		atomic_fetch_add(&r->lost, 1);
@@ -982,7 +982,7 @@ static void set_of(uint64_t generation, struct set *s, char text[512])
 	text[len + generation * 37 % 400] = '\0';
 	s->count = NAMES;
 	for (size_t i = 0; i < NAMES; i++)
-		s->e[i] = (struct fileset_entry){shared_names[i], text, strlen(text)};
+		s->e[i] = (struct file_set_entry){shared_names[i], text, strlen(text)};
 }
 
 static bool read_enough(struct readers *r)

@@ -484,7 +484,7 @@ static void publish__of_a_set__leaves_out_signatures_and_what_is_absent(void **s
 		.pieces = pieces,
 		.body = body.data,
 		.body_len = body.len};
-	assert_int_equal(fileset_open(&sys, dir, &p.fileset, why), 0);
+	assert_int_equal(file_set_open(&sys, dir, &p.fileset, why), 0);
 	assert_false(publish_blocks(&p));
 	publish_run(&p);
 	assert_int_equal(p.error, 0);
@@ -495,7 +495,7 @@ static void publish__of_a_set__leaves_out_signatures_and_what_is_absent(void **s
 	assert_string_equal(text, "");
 	assert_int_equal(scratch_count(dir, ""), 4); /* with ..data and its directory */
 	assert_int_equal(store_next_generation(place.store), 3);
-	fileset_close(p.fileset);
+	file_set_close(p.fileset);
 	for (size_t i = 0; i < 3; i++)
 		free(layers[i].as);
 	version_fini(&v);

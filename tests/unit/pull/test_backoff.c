@@ -118,12 +118,12 @@ static void join__with_other_tls__is_another_one_where_tls_is_spoken(void **stat
 		}
 }
 
-static const struct transport_response good = {.result = TRANSPORT_OK, .status = 200},
-				       busy = {.result = TRANSPORT_OK,
-					       .status = 503,
-					       .retry_after_ms = 40000},
-				       refused = {.result = TRANSPORT_REFUSED,
-					       .message = "nobody listens"};
+static const struct http_client_response good = {.result = HTTP_CLIENT_OK, .status = 200},
+					 busy = {.result = HTTP_CLIENT_OK,
+						 .status = 503,
+						 .retry_after_ms = 40000},
+					 refused = {.result = HTTP_CLIENT_REFUSED,
+						 .message = "nobody listens"};
 
 static void leave__by_the_last_user__forgets_it(void **state)
 {
@@ -146,24 +146,24 @@ static void leave__by_the_last_user__forgets_it(void **state)
 static void ended__tells_what_that_says_about_the_address(void **state)
 {
 	static const struct {
-		struct transport_response response;
+		struct http_client_response response;
 		enum backoff_health health;
 		const char *error;
 	} table[] = {
-		{{.result = TRANSPORT_OK, .status = 200}, BACKOFF_WELL, NULL},
-		{{.result = TRANSPORT_OK, .status = 404}, BACKOFF_WELL, NULL},
-		{{.result = TRANSPORT_OK, .status = 429}, BACKOFF_CONGESTED, "it answered 429"},
-		{{.result = TRANSPORT_OK, .status = 503}, BACKOFF_CONGESTED, "it answered 503"},
-		{{.result = TRANSPORT_OK, .status = 500}, BACKOFF_FAILED, "it answered 500"},
-		{{.result = TRANSPORT_TOO_LARGE}, BACKOFF_WELL, NULL},
-		{{.result = TRANSPORT_REFUSED, .message = "no"}, BACKOFF_FAILED, "no"},
-		{{.result = TRANSPORT_NETWORK, .message = "cut"}, BACKOFF_FAILED, "cut"},
-		{{.result = TRANSPORT_TLS, .message = "tls"}, BACKOFF_FAILED, "tls"},
-		{{.result = TRANSPORT_CODING, .message = "cut"}, BACKOFF_WELL, NULL},
-		{{.result = TRANSPORT_PROTOCOL, .message = "odd"}, BACKOFF_FAILED, "odd"},
-		{{.result = TRANSPORT_TIMEOUT, .message = "late"}, BACKOFF_FAILED, "late"},
-		{{.result = TRANSPORT_TIMEOUT, .sent = true}, BACKOFF_SILENT, NULL},
-		{{.result = TRANSPORT_HOST}, BACKOFF_UNASKED, NULL},
+		{{.result = HTTP_CLIENT_OK, .status = 200}, BACKOFF_WELL, NULL},
+		{{.result = HTTP_CLIENT_OK, .status = 404}, BACKOFF_WELL, NULL},
+		{{.result = HTTP_CLIENT_OK, .status = 429}, BACKOFF_CONGESTED, "it answered 429"},
+		{{.result = HTTP_CLIENT_OK, .status = 503}, BACKOFF_CONGESTED, "it answered 503"},
+		{{.result = HTTP_CLIENT_OK, .status = 500}, BACKOFF_FAILED, "it answered 500"},
+		{{.result = HTTP_CLIENT_TOO_LARGE}, BACKOFF_WELL, NULL},
+		{{.result = HTTP_CLIENT_REFUSED, .message = "no"}, BACKOFF_FAILED, "no"},
+		{{.result = HTTP_CLIENT_NETWORK, .message = "cut"}, BACKOFF_FAILED, "cut"},
+		{{.result = HTTP_CLIENT_TLS, .message = "tls"}, BACKOFF_FAILED, "tls"},
+		{{.result = HTTP_CLIENT_CODING, .message = "cut"}, BACKOFF_WELL, NULL},
+		{{.result = HTTP_CLIENT_PROTOCOL, .message = "odd"}, BACKOFF_FAILED, "odd"},
+		{{.result = HTTP_CLIENT_TIMEOUT, .message = "late"}, BACKOFF_FAILED, "late"},
+		{{.result = HTTP_CLIENT_TIMEOUT, .sent = true}, BACKOFF_SILENT, NULL},
+		{{.result = HTTP_CLIENT_HOST}, BACKOFF_UNASKED, NULL},
 	};
 
 	(void)state;
@@ -216,7 +216,7 @@ static void pick__takes_the_first_that_does_not_back_off__else_the_soonest(void 
 	char a[] = "http://a", b[] = "http://b", c[] = "http://c", *urls[] = {a, b, c};
 	const struct settings_server server = {.urls = urls, .url_count = 3};
 	struct backoff **list = backoff_join_all(all, &server);
-	struct transport_response later = busy;
+	struct http_client_response later = busy;
 	uint64_t until_ms;
 
 	(void)state;

@@ -2,7 +2,7 @@
  * Exchanges: who logs in, who waits for that, and who is told what. On a transport of the test's
  * own, whose answers come when the test says so, and a kind that logs in.
  *
- * What would surprise: transport_start() and transport_cancel() are defined here, and so is
+ * What would surprise: http_client_start() and http_client_cancel() are defined here, and so is
  * kind_nacos, so that the program's own are not linked.
  */
 #include <errno.h>
@@ -30,23 +30,23 @@ struct transfer {
 	char url[128], method[8], headers[256], body[64], user[32], password[32];
 	size_t max_bytes;
 	uint64_t timeout_ms, connect_timeout_ms, idle_ms;
-	struct transport_tls tls;
-	transport_line line;
-	transport_done done;
+	struct http_client_tls tls;
+	http_client_line line;
+	http_client_done done;
 	void *arg;
 };
 
-struct transport {
+struct http_client {
 	struct transfer *first; /* those under way, the oldest first */
 	int refuses;            /* the errno of what is started next; 0 = none */
 	unsigned started, logins;
 	void (*sent)(const struct transfer *t);
 };
 
-static struct transport net;
+static struct http_client net;
 
-int transport_start(struct transport *transport, const struct transport_request *q,
-	transport_done done, void *arg, struct transfer **ret_transfer)
+int http_client_start(struct http_client *transport, const struct http_client_request *q,
+	http_client_done done, void *arg, struct transfer **ret_transfer)
 {
 	struct transfer *t, **link = &transport->first;
 	size_t len = 0;
@@ -94,7 +94,7 @@ static void unlink_transfer(struct transfer *t)
 	*link = t->next;
 }
 
-void transport_cancel(struct transfer *t)
+void http_client_cancel(struct transfer *t)
 {
 	unlink_transfer(t);
 	free(t);
@@ -119,9 +119,9 @@ static size_t count_transfers(const char *url)
 	return n;
 }
 
-static void reply(struct transfer *t, enum transport_result result, long status, const char *body)
+static void reply(struct transfer *t, enum http_client_result result, long status, const char *body)
 {
-	struct transport_response r = {
+	struct http_client_response r = {
 		.result = result, .status = status, .framed = true, .message = "it is gone"};
 
 	buffer_init(&r.body, 100);
@@ -135,7 +135,7 @@ static void reply(struct transfer *t, enum transport_result result, long status,
 /* Answers the oldest request to that URL. */
 static void answer(const char *url, long status, const char *body)
 {
-	reply(under_way(url), TRANSPORT_OK, status, body);
+	reply(under_way(url), HTTP_CLIENT_OK, status, body);
 }
 
 /* ---- the kind ---- */
@@ -181,7 +181,7 @@ static int login_build(const struct kind_place *place, struct kind_request *r, c
 }
 
 /* A good answer is "TOKEN LIFETIME". */
-static int login_read(const struct transport_response *response, char **ret_token,
+static int login_read(const struct http_client_response *response, char **ret_token,
 	uint64_t *ret_lifetime_ms, char why[FILE_WHY])
 {
 	const char *text = response->body.data;
@@ -219,7 +219,7 @@ struct client {
 	/* what was told */
 	unsigned answers, ended, failed;
 	bool conditional;
-	enum transport_result result;
+	enum http_client_result result;
 	long status;
 	enum kind_cause cause;
 	char why[FILE_WHY];
@@ -252,7 +252,7 @@ static void is_over(struct client *c)
 }
 
 static void ended(
-	void *arg, const struct kind_place *place, const struct transport_response *response)
+	void *arg, const struct kind_place *place, const struct http_client_response *response)
 {
 	struct client *c = arg;
 
@@ -261,7 +261,7 @@ static void ended(
 	c->result = response->result;
 	c->status = response->status;
 	c->conditional = exchange_conditional(c->x);
-	if (response->result == TRANSPORT_OK &&
+	if (response->result == HTTP_CLIENT_OK &&
 		((response->status == 401 && exchange_again(c->x, true)) ||
 			(response->status == 409 && exchange_again(c->x, false))))
 		return;
@@ -288,7 +288,7 @@ static int client_build(
 	return kind_of(place->server)->build(place, r, why);
 }
 
-static void line_came(void *arg, const struct transport_response *line)
+static void line_came(void *arg, const struct http_client_response *line)
 {
 	struct client *c = arg;
 
@@ -466,7 +466,7 @@ static void start__of_an_answer_that_is_held_back__waits_that_much_longer(void *
 
 static void start__of_a_stream__reads_lines_but_not_of_the_login(void **state)
 {
-	struct transport_response line = {.status = 200};
+	struct http_client_response line = {.status = 200};
 	struct client c = {NULL};
 	struct transfer *t;
 
@@ -586,10 +586,10 @@ static void login__that_is_refused__fails_all_that_wait(void **state)
 static void login__at_an_address_that_fails__ends_who_led_and_the_next_one_logs_in(void **state)
 {
 	static const struct {
-		enum transport_result result;
+		enum http_client_result result;
 		long status;
-	} table[] = {{TRANSPORT_REFUSED, 0}, {TRANSPORT_TIMEOUT, 0}, {TRANSPORT_OK, 429},
-		{TRANSPORT_OK, 500}, {TRANSPORT_OK, 503}};
+	} table[] = {{HTTP_CLIENT_REFUSED, 0}, {HTTP_CLIENT_TIMEOUT, 0}, {HTTP_CLIENT_OK, 429},
+		{HTTP_CLIENT_OK, 500}, {HTTP_CLIENT_OK, 503}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -693,8 +693,8 @@ static void login__that_fails_twice_on_its_way__tells_each_its_own_reason(void *
 
 /* ---- who is not wanted any more ---- */
 
-static const struct transport_response busy = {
-	.result = TRANSPORT_OK, .status = 503, .retry_after_ms = 40000};
+static const struct http_client_response busy = {
+	.result = HTTP_CLIENT_OK, .status = 503, .retry_after_ms = 40000};
 
 static void tell_busy(struct client *c)
 {
@@ -871,7 +871,7 @@ static void ended__that_asks_again__waits_for_the_login_of_the_next_one(void **s
 	ask(&c[0], "/0");
 	ask(&c[1], "/1");
 	c[0].at_end = ask_again;
-	reply(under_way(LOGIN), TRANSPORT_REFUSED, 0, "");
+	reply(under_way(LOGIN), HTTP_CLIENT_REFUSED, 0, "");
 	assert_int_equal(c[0].ended, 1);
 	assert_int_equal(count_transfers(NULL), 1);
 	answer(LOGIN, 200, "t1 0");
@@ -1124,14 +1124,14 @@ static void check_model(void)
 }
 
 static void any_ended(
-	void *arg, const struct kind_place *place, const struct transport_response *response)
+	void *arg, const struct kind_place *place, const struct http_client_response *response)
 {
 	struct client *c = arg;
 	size_t i = index_of(c);
 
 	CHECK(c->x != NULL && !c->starting);
 	CHECK(!place->user && !place->password && !place->token);
-	if (response->result == TRANSPORT_OK && response->status == 401) {
+	if (response->result == HTTP_CLIENT_OK && response->status == 401) {
 		bool repeated = exchange_again(c->x, true);
 
 		CHECK(repeated == (model.logins[i]++ == 0));
@@ -1142,7 +1142,7 @@ static void any_ended(
 			return;
 		}
 	}
-	if (response->result == TRANSPORT_OK && response->status == 409) {
+	if (response->result == HTTP_CLIENT_OK && response->status == 409) {
 		bool repeated = exchange_again(c->x, false);
 
 		CHECK(repeated == (model.wholes[i]++ == 0));
@@ -1211,7 +1211,7 @@ static void answer_login(struct transfer *t)
 	char body[64] = "";
 
 	if (random_below(8) == 0) {
-		reply(t, TRANSPORT_NETWORK, 0, "");
+		reply(t, HTTP_CLIENT_NETWORK, 0, "");
 		return;
 	}
 	if (random_below(3)) {
@@ -1223,7 +1223,7 @@ static void answer_login(struct transfer *t)
 	}
 	if (status != 429 && status < 500)
 		model.open = status == 404;
-	reply(t, TRANSPORT_OK, status, body);
+	reply(t, HTTP_CLIENT_OK, status, body);
 }
 
 static void answer_any(void)
@@ -1239,9 +1239,9 @@ static void answer_any(void)
 	if (is_login(t))
 		answer_login(t);
 	else if (random_below(8))
-		reply(t, TRANSPORT_OK, statuses[random_below(5)], "");
+		reply(t, HTTP_CLIENT_OK, statuses[random_below(5)], "");
 	else
-		reply(t, TRANSPORT_TIMEOUT, 0, "");
+		reply(t, HTTP_CLIENT_TIMEOUT, 0, "");
 }
 
 static void any_step(void)

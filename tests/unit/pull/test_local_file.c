@@ -83,14 +83,14 @@ static char dir[SCRATCH_PATH];
 
 struct told {
 	unsigned times;
-	struct transport_response response; /* without the body */
+	struct http_client_response response; /* without the body */
 	char body[64];
 	enum kind_verdict verdict;
 	enum kind_cause cause;
 	char why[FILE_WHY];
 };
 
-static void tell(void *arg, struct transport_response *response)
+static void tell(void *arg, struct http_client_response *response)
 {
 	static const struct settings_server server = {.kind = SETTINGS_FILE};
 	struct kind_place place = {.server = &server, .path = "/x", .max_bytes = 1u << 20};
@@ -103,7 +103,7 @@ static void tell(void *arg, struct transport_response *response)
 	t->response.body = (struct buffer){.len = response->body.len};
 	t->why[0] = '\0';
 	kind_answer_init(&answer, place.max_bytes);
-	t->verdict = source_judge(&place, response, true, &answer, &t->cause, t->why);
+	t->verdict = answer_judge(&place, response, true, &answer, &t->cause, t->why);
 	kind_answer_fini(&answer);
 	loop_stop(loop);
 }
@@ -116,7 +116,7 @@ static struct localfile *begin(
 
 	*ret_told = (struct told){.times = 0};
 	snprintf(url, sizeof(url), "file://%s/%s", dir, name);
-	assert_int_equal(localfile_start(worker, url, etag, max_bytes, tell, ret_told, &f), 0);
+	assert_int_equal(local_file_start(worker, url, etag, max_bytes, tell, ret_told, &f), 0);
 	assert_int_equal(ret_told->times, 0);
 	return f;
 }
@@ -129,7 +129,7 @@ static struct told read_with(const char *name, const char *etag, size_t max_byte
 	assert_int_equal(loop_run(loop), 0);
 	assert_int_equal(t.times, 1);
 	assert_true(t.response.framed && t.response.sent);
-	assert_true(t.response.retry_after_ms == TRANSPORT_NO_ADVICE);
+	assert_true(t.response.retry_after_ms == HTTP_CLIENT_NO_ADVICE);
 	return t;
 }
 
@@ -170,7 +170,7 @@ static void read__of_a_file__brings_it_with_a_name_for_its_content(void **state)
 	(void)state;
 	write_text("web.yaml", "a: 1\n");
 	t = read_with("web.yaml", "", 100);
-	assert_int_equal(t.response.result, TRANSPORT_OK);
+	assert_int_equal(t.response.result, HTTP_CLIENT_OK);
 	assert_int_equal(t.response.status, 200);
 	assert_string_equal(t.body, "a: 1\n");
 	assert_int_equal(t.response.body.len, 5);
@@ -237,7 +237,7 @@ static void read__of_what_is_not_there__is_404(void **state)
 	for (size_t i = 0; i < 3; i++) {
 		struct told t = read_with(names[i], "", 100);
 
-		assert_int_equal(t.response.result, TRANSPORT_OK);
+		assert_int_equal(t.response.result, HTTP_CLIENT_OK);
 		assert_int_equal(t.response.status, 404);
 		assert_int_equal(t.response.body.len, 0);
 		assert_int_equal(t.verdict, KIND_ABSENT);
@@ -303,7 +303,7 @@ static void read__of_what_is_no_file__says_what_it_is(void **state)
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		struct told t = read_with(table[i].name, "", 100);
 
-		assert_int_equal(t.response.result, TRANSPORT_OK);
+		assert_int_equal(t.response.result, HTTP_CLIENT_OK);
 		assert_true(t.response.status >= 400 && t.response.status < 500);
 		assert_int_equal(t.verdict, KIND_FAILED);
 		assert_int_equal(t.cause, KIND_CAUSE_ANSWER);
@@ -322,7 +322,7 @@ static void read__of_a_file_over_the_limit__is_too_large(void **state)
 	t = read_with("web.yaml", "", 5);
 	assert_int_equal(t.response.status, 200);
 	t = read_with("web.yaml", "", 4);
-	assert_int_equal(t.response.result, TRANSPORT_TOO_LARGE);
+	assert_int_equal(t.response.result, HTTP_CLIENT_TOO_LARGE);
 	assert_string_equal(t.why, "the file is larger than the limit of 4 bytes");
 	assert_int_equal(t.cause, KIND_CAUSE_ANSWER);
 	assert_int_equal(t.response.body.len, 0);
@@ -330,7 +330,7 @@ static void read__of_a_file_over_the_limit__is_too_large(void **state)
 	snprintf(path, sizeof(path), "%s/web.yaml", dir);
 	assert_int_equal(truncate(path, ((off_t)64 << 20) + 1), 0);
 	t = read_with("web.yaml", "", (size_t)256 << 20);
-	assert_int_equal(t.response.result, TRANSPORT_TOO_LARGE);
+	assert_int_equal(t.response.result, HTTP_CLIENT_TOO_LARGE);
 	assert_string_equal(t.why, "the file is larger than the limit of 67108864 bytes");
 }
 
@@ -376,7 +376,7 @@ static void cancel__of_a_reading_that_hangs__tells_nobody_and_leaves_nothing(voi
 	close_gate();
 	f = begin("web.yaml", "", 100, &t);
 	wait_at_gate();
-	localfile_cancel(f);
+	local_file_cancel(f);
 	begin("other", "", 100, &other);
 	open_gate();
 	assert_int_equal(loop_run(loop), 0); /* the other one's end */
@@ -385,7 +385,7 @@ static void cancel__of_a_reading_that_hangs__tells_nobody_and_leaves_nothing(voi
 	/* before it has begun */
 	close_gate();
 	f = begin("web.yaml", "", 100, &t);
-	localfile_cancel(begin("other", "", 100, &other));
+	local_file_cancel(begin("other", "", 100, &other));
 	wait_at_gate();
 	open_gate();
 	assert_int_equal(loop_run(loop), 0);
@@ -400,13 +400,13 @@ struct ending {
 	unsigned times;
 };
 
-static void cancel_within(void *arg, struct transport_response *response)
+static void cancel_within(void *arg, struct http_client_response *response)
 {
 	struct ending *e = arg;
 
 	assert_int_equal(response->status, 200);
 	e->times++;
-	localfile_cancel(e->f);
+	local_file_cancel(e->f);
 	loop_stop(loop);
 }
 
@@ -418,7 +418,7 @@ static void cancel__within_its_end__is_harmless(void **state)
 	(void)state;
 	write_text("web.yaml", "a: 1\n");
 	snprintf(url, sizeof(url), "%s/web.yaml", dir); /* the scheme may be left out */
-	assert_int_equal(localfile_start(worker, url, "", 100, cancel_within, &e, &e.f), 0);
+	assert_int_equal(local_file_start(worker, url, "", 100, cancel_within, &e, &e.f), 0);
 	assert_int_equal(loop_run(loop), 0);
 	assert_int_equal(e.times, 1);
 }

@@ -27,23 +27,23 @@ struct site {
 	struct sys sys;
 	struct loop *loop;
 	struct backoffs *backoffs;
-	struct transport *transport;
+	struct http_client *transport;
 	struct web a, b;
 	struct settings *settings;
-	struct server *servers[MAX_SERVERS];
+	struct upstream *servers[MAX_SERVERS];
 	struct worker *files, *judge; /* NULL unless a case makes it */
-	struct gather_env env;
+	struct pull_env env;
 };
 
 /* One config's pulls. */
 struct run {
 	struct site *site;
-	struct gather *g;
+	struct pull *g;
 	const struct version *held;
 	bool refuses; /* to begin */
 	bool forced;
 	unsigned begun, ended, lost;
-	enum gather_outcome outcome;
+	enum pull_outcome outcome;
 	char why[FILE_WHY];
 };
 
@@ -96,7 +96,7 @@ static bool begins_with(const struct buffer *b, const char *text)
 }
 
 static enum kind_verdict read_answer(const struct kind_place *place,
-	const struct transport_response *response, struct kind_answer *ret,
+	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	bool login = response->status == 401 || begins_with(&response->body, "login: "),
@@ -124,7 +124,7 @@ static int login_build(const struct kind_place *place, struct kind_request *r, c
 	return buffer_printf(&r->url, "%s/login", place->base);
 }
 
-static int login_read(const struct transport_response *response, char **ret_token,
+static int login_read(const struct http_client_response *response, char **ret_token,
 	uint64_t *ret_lifetime_ms, char why[FILE_WHY])
 {
 	snprintf(why, FILE_WHY, "the login was answered %ld", response->status);
@@ -158,7 +158,7 @@ static void site_open(struct site *s)
 	s->sys.host = host;
 	s->loop = loop_new(&s->sys);
 	s->backoffs = backoffs_new(&s->sys);
-	s->transport = transport_new(s->loop);
+	s->transport = http_client_new(s->loop);
 	assert_true(s->loop && s->transport);
 	web_open(&s->a, s->loop);
 	web_open(&s->b, s->loop);
@@ -170,19 +170,19 @@ static void site_use(struct site *s, struct settings *settings)
 	s->settings = settings;
 	assert_true(settings->server_count <= MAX_SERVERS);
 	for (size_t i = 0; i < settings->server_count; i++) {
-		s->servers[i] = server_new(s->loop, s->backoffs, settings->servers[i]);
+		s->servers[i] = upstream_new(s->loop, s->backoffs, settings->servers[i]);
 		assert_non_null(s->servers[i]);
 	}
-	s->env = (struct gather_env){
+	s->env = (struct pull_env){
 		.exchange = {.sys = &s->sys, .transport = s->transport}, .servers = s->servers};
 }
 
 static void site_close(struct site *s)
 {
 	for (size_t i = 0; i < MAX_SERVERS; i++)
-		server_free(s->servers[i]);
+		upstream_free(s->servers[i]);
 	backoffs_free(s->backoffs);
-	transport_free(s->transport);
+	http_client_free(s->transport);
 	if (s->files)
 		assert_int_equal(worker_stop(s->files, 10000), 0);
 	if (s->judge)
@@ -197,9 +197,9 @@ static void site_close(struct site *s)
 static void assert_idle(const struct site *s)
 {
 	for (size_t i = 0; i < s->settings->server_count; i++) {
-		struct server_status status;
+		struct upstream_status status;
 
-		server_status(s->servers[i], &status);
+		upstream_status(s->servers[i], &status);
 		assert_int_equal(status.in_flight, 0);
 		assert_int_equal(status.pending, 0);
 	}
@@ -207,9 +207,9 @@ static void assert_idle(const struct site *s)
 
 static unsigned in_flight(const struct site *s, size_t server)
 {
-	struct server_status status;
+	struct upstream_status status;
 
-	server_status(s->servers[server], &status);
+	upstream_status(s->servers[server], &status);
 	return status.in_flight;
 }
 
@@ -218,11 +218,11 @@ static bool begins(void *arg)
 	struct run *r = arg;
 
 	r->begun++;
-	gather_hold(r->g, r->held, r->forced);
+	pull_hold(r->g, r->held, r->forced);
 	return !r->refuses;
 }
 
-static void ends(void *arg, enum gather_outcome outcome, const char *why)
+static void ends(void *arg, enum pull_outcome outcome, const char *why)
 {
 	struct run *r = arg;
 
@@ -241,12 +241,12 @@ static void is_lost(void *arg, const char *why)
 	loop_stop(r->site->loop);
 }
 
-static const struct gather_calls calls = {begins, ends, is_lost};
+static const struct pull_calls calls = {begins, ends, is_lost};
 
 static void run_open(struct run *r, struct site *s, size_t config)
 {
 	*r = (struct run){.site = s};
-	r->g = gather_new(&s->env, s->settings->configs[config], NULL, &calls, r);
+	r->g = pull_new(&s->env, s->settings->configs[config], NULL, &calls, r);
 	assert_non_null(r->g);
 }
 
@@ -256,15 +256,15 @@ static void pull(struct run *r)
 	unsigned before = r->ended;
 
 	r->why[0] = '\0';
-	gather_submit(r->g, UINT64_MAX);
+	pull_submit(r->g, UINT64_MAX);
 	if (r->ended == before) /* else a loop would not stop */
 		assert_int_equal(loop_run(r->site->loop), 0);
 	assert_int_equal(r->ended, before + 1);
-	assert_false(gather_waiting(r->g));
+	assert_false(pull_waiting(r->g));
 	assert_idle(r->site);
 }
 
-static void assert_pulls(struct run *r, enum gather_outcome outcome, const char *why)
+static void assert_pulls(struct run *r, enum pull_outcome outcome, const char *why)
 {
 	pull(r);
 	if (r->outcome != outcome || strcmp(r->why, why) != 0)
@@ -284,18 +284,18 @@ static void stop_when_hanging(struct site *s, struct web *w)
 }
 
 static void assert_part(
-	const struct run *r, size_t i, enum gather_state state, const char *type, const char *body)
+	const struct run *r, size_t i, enum pull_state state, const char *type, const char *body)
 {
-	const struct gather_part *p = gather_part(r->g, i);
+	const struct pull_part *p = pull_part(r->g, i);
 
 	assert_int_equal(p->state, state);
-	if (state == GATHER_PULLED) {
+	if (state == PULL_PULLED) {
 		assert_string_equal(p->facts.type, type);
 		assert_string_equal(p->body.data, body);
 		assert_int_equal(p->facts.len, strlen(body));
 	} else {
 		assert_int_equal(p->body.len, 0);
-		assert_int_equal(p->facts.absent, state == GATHER_ABSENT);
+		assert_int_equal(p->facts.absent, state == PULL_ABSENT);
 	}
 }
 
@@ -332,7 +332,7 @@ static void hold_three(const struct site *s, struct version *v, struct buffer *b
 
 static void close_run(struct site *s, struct run *r)
 {
-	gather_free(r->g);
+	pull_free(r->g);
 	assert_idle(s);
 	site_close(s);
 }
@@ -349,32 +349,32 @@ static void pull__with_nothing_held__brings_all_parts(void **state)
 	open_three(&s, &r);
 	web_find(&s.a, "/web.json")->name = "Repr-Digest";
 	web_find(&s.a, "/web.json")->value = "sha-256=:AAAA:";
-	assert_pulls(&r, GATHER_NEW, "");
+	assert_pulls(&r, PULL_NEW, "");
 	assert_int_equal(r.begun, 1);
-	assert_int_equal(gather_count(r.g), 3);
-	assert_part(&r, 0, GATHER_PULLED, "yaml", "a: 1\n");
-	assert_part(&r, 1, GATHER_PULLED, "json", "{\"b\": 2}");
-	assert_part(&r, 2, GATHER_PULLED, "yaml", "c: 3\n");
-	assert_null(gather_part(r.g, 0)->mismatch);
-	assert_string_equal(gather_part(r.g, 1)->mismatch,
-		"the SHA-256 in its Repr-Digest is none of 32 bytes");
+	assert_int_equal(pull_count(r.g), 3);
+	assert_part(&r, 0, PULL_PULLED, "yaml", "a: 1\n");
+	assert_part(&r, 1, PULL_PULLED, "json", "{\"b\": 2}");
+	assert_part(&r, 2, PULL_PULLED, "yaml", "c: 3\n");
+	assert_null(pull_part(r.g, 0)->mismatch);
+	assert_string_equal(
+		pull_part(r.g, 1)->mismatch, "the SHA-256 in its Repr-Digest is none of 32 bytes");
 	snprintf(url, sizeof(url), "%s/web.json", s.a.url);
-	assert_string_equal(gather_part(r.g, 1)->facts.url, url);
-	assert_string_equal(gather_part(r.g, 1)->facts.etag, "\"1-2\"");
-	assert_int_equal(gather_part(r.g, 2)->layer, 2);
-	assert_false(gather_part(r.g, 2)->signature);
-	assert_true(gather_showed(r.g));
-	assert_true(gather_shows(r.g, etag_hash("\"1-3\"")));
-	assert_false(gather_shows(r.g, etag_hash("\"1-4\"")));
-	assert_false(gather_overloaded(r.g));
-	assert_ptr_equal(gather_server(r.g), s.servers[0]);
-	gather_url(r.g, url);
+	assert_string_equal(pull_part(r.g, 1)->facts.url, url);
+	assert_string_equal(pull_part(r.g, 1)->facts.etag, "\"1-2\"");
+	assert_int_equal(pull_part(r.g, 2)->layer, 2);
+	assert_false(pull_part(r.g, 2)->signature);
+	assert_true(pull_showed(r.g));
+	assert_true(pull_shows(r.g, etag_hash("\"1-3\"")));
+	assert_false(pull_shows(r.g, etag_hash("\"1-4\"")));
+	assert_false(pull_overloaded(r.g));
+	assert_ptr_equal(pull_server(r.g), s.servers[0]);
+	pull_url(r.g, url);
 	assert_non_null(strstr(url, "/base.yaml"));
 	for (size_t i = 0; i < s.a.count; i++)
 		assert_string_equal(s.a.pages[i].condition, "");
-	gather_release(r.g);
-	assert_part(&r, 0, GATHER_PENDING, "", "");
-	assert_null(gather_part(r.g, 1)->mismatch);
+	pull_release(r.g);
+	assert_part(&r, 0, PULL_PENDING, "", "");
+	assert_null(pull_part(r.g, 1)->mismatch);
 	close_run(&s, &r);
 }
 
@@ -389,15 +389,15 @@ static void pull__of_what_is_held__is_the_same_and_asks_for_each_by_its_name(voi
 	open_three(&s, &r);
 	hold_three(&s, &held, &body);
 	r.held = &held;
-	assert_pulls(&r, GATHER_SAME, "");
+	assert_pulls(&r, PULL_SAME, "");
 	for (size_t i = 0; i < 3; i++) {
-		assert_part(&r, i, GATHER_HELD, "", "");
+		assert_part(&r, i, PULL_HELD, "", "");
 		assert_string_equal(s.a.pages[i].condition, held.parts[i].etag);
 		assert_int_equal(s.a.pages[i].unchanged, 1);
 	}
-	assert_true(gather_showed(r.g));
-	assert_true(gather_shows(r.g, etag_hash("\"1-2\"")));
-	assert_true(gather_covers(r.g, &held));
+	assert_true(pull_showed(r.g));
+	assert_true(pull_shows(r.g, etag_hash("\"1-2\"")));
+	assert_true(pull_covers(r.g, &held));
 	version_fini(&held);
 	buffer_fini(&body);
 	close_run(&s, &r);
@@ -415,10 +415,10 @@ static void pull__of_one_that_is_new__keeps_the_others_as_they_are_held(void **s
 	hold_three(&s, &held, &body);
 	r.held = &held;
 	web_put(&s.a, "/web.json", 200, "\"2\"", "{\"b\": 3}");
-	assert_pulls(&r, GATHER_NEW, "");
-	assert_part(&r, 0, GATHER_HELD, "", "");
-	assert_part(&r, 1, GATHER_PULLED, "json", "{\"b\": 3}");
-	assert_part(&r, 2, GATHER_HELD, "", "");
+	assert_pulls(&r, PULL_NEW, "");
+	assert_part(&r, 0, PULL_HELD, "", "");
+	assert_part(&r, 1, PULL_PULLED, "json", "{\"b\": 3}");
+	assert_part(&r, 2, PULL_HELD, "", "");
 	version_fini(&held);
 	buffer_fini(&body);
 	close_run(&s, &r);
@@ -437,22 +437,22 @@ static void pull__with_parts_held_from_elsewhere__asks_for_these_without_conditi
 	r.held = &held;
 	held.parts[1].url[7] = '9';
 	held.parts[2].etag[0] = '\0';
-	assert_false(gather_covers(r.g, &held));
-	assert_pulls(&r, GATHER_NEW, "");
-	assert_part(&r, 0, GATHER_HELD, "", "");
-	assert_part(&r, 1, GATHER_PULLED, "json", "{\"b\": 2}");
-	assert_part(&r, 2, GATHER_PULLED, "yaml", "c: 3\n");
+	assert_false(pull_covers(r.g, &held));
+	assert_pulls(&r, PULL_NEW, "");
+	assert_part(&r, 0, PULL_HELD, "", "");
+	assert_part(&r, 1, PULL_PULLED, "json", "{\"b\": 2}");
+	assert_part(&r, 2, PULL_PULLED, "yaml", "c: 3\n");
 	assert_string_equal(web_find(&s.a, "/web.json")->condition, "");
 	/* of another number of parts, or of none that was ever accepted: nothing is held */
 	held.parts[1].url[7] = '1';
 	held.generation = 0;
-	assert_pulls(&r, GATHER_NEW, "");
-	assert_part(&r, 0, GATHER_PULLED, "yaml", "a: 1\n");
+	assert_pulls(&r, PULL_NEW, "");
+	assert_part(&r, 0, PULL_PULLED, "yaml", "a: 1\n");
 	held.generation = 1;
 	held.part_count = 2;
-	assert_false(gather_covers(r.g, &held));
-	assert_pulls(&r, GATHER_NEW, "");
-	assert_part(&r, 0, GATHER_PULLED, "yaml", "a: 1\n");
+	assert_false(pull_covers(r.g, &held));
+	assert_pulls(&r, PULL_NEW, "");
+	assert_part(&r, 0, PULL_PULLED, "yaml", "a: 1\n");
 	held.part_count = 3;
 	version_fini(&held);
 	buffer_fini(&body);
@@ -473,21 +473,21 @@ static void pull__of_an_optional_part_that_is_absent__is_new_once(void **state)
 		web_put(&s.a, "/host.yaml", statuses[i], NULL, "gone\n");
 		hold_three(&s, &held, &body);
 		r.held = &held;
-		assert_pulls(&r, GATHER_NEW, ""); /* it was there */
-		assert_part(&r, 0, GATHER_HELD, "", "");
-		assert_part(&r, 2, GATHER_ABSENT, "", "");
+		assert_pulls(&r, PULL_NEW, ""); /* it was there */
+		assert_part(&r, 0, PULL_HELD, "", "");
+		assert_part(&r, 2, PULL_ABSENT, "", "");
 		held.parts[2].absent = true;
 		held.parts[2].etag[0] = '\0';
-		assert_pulls(&r, GATHER_SAME, "");
-		assert_part(&r, 2, GATHER_ABSENT, "", "");
-		assert_true(gather_covers(r.g, &held));
+		assert_pulls(&r, PULL_SAME, "");
+		assert_part(&r, 2, PULL_ABSENT, "", "");
+		assert_true(pull_covers(r.g, &held));
 		web_put(&s.a, "/host.yaml", 200, "\"9\"", "c: 9\n");
-		assert_pulls(&r, GATHER_NEW, ""); /* it is there again */
-		assert_part(&r, 2, GATHER_PULLED, "yaml", "c: 9\n");
+		assert_pulls(&r, PULL_NEW, ""); /* it is there again */
+		assert_part(&r, 2, PULL_PULLED, "yaml", "c: 9\n");
 		r.held = NULL;
 		web_put(&s.a, "/host.yaml", statuses[i], NULL, "gone\n");
-		assert_pulls(&r, GATHER_NEW, "");
-		assert_part(&r, 2, GATHER_ABSENT, "", "");
+		assert_pulls(&r, PULL_NEW, "");
+		assert_part(&r, 2, PULL_ABSENT, "", "");
 		version_fini(&held);
 		buffer_fini(&body);
 		close_run(&s, &r);
@@ -512,24 +512,24 @@ static void pull__with_signatures__brings_each_behind_its_document(void **state)
 	web_put(&s.a, "/v1/web.json.minisig?x=1", 200, "\"2\"", "untrusted\n");
 	web_put(&s.a, "/v1/host", 200, "\"3\"", "a: 1\n");
 	run_open(&r, &s, 0);
-	assert_pulls(&r, GATHER_NEW, "");
-	assert_int_equal(gather_count(r.g), 6);
-	assert_part(&r, 0, GATHER_PULLED, "json", "{}");
-	assert_part(&r, 1, GATHER_PULLED, "minisig", "untrusted\n");
-	assert_part(&r, 2, GATHER_PULLED, "yaml", "a: 1\n");
+	assert_pulls(&r, PULL_NEW, "");
+	assert_int_equal(pull_count(r.g), 6);
+	assert_part(&r, 0, PULL_PULLED, "json", "{}");
+	assert_part(&r, 1, PULL_PULLED, "minisig", "untrusted\n");
+	assert_part(&r, 2, PULL_PULLED, "yaml", "a: 1\n");
 	for (size_t i = 3; i < 6; i++)
-		assert_part(&r, i, GATHER_ABSENT, "", "");
-	assert_string_equal(gather_part(r.g, 3)->facts.type, "minisig");
+		assert_part(&r, i, PULL_ABSENT, "", "");
+	assert_string_equal(pull_part(r.g, 3)->facts.type, "minisig");
 	for (size_t i = 0; i < 6; i++) {
-		assert_int_equal(gather_part(r.g, i)->layer, i / 2);
-		assert_int_equal(gather_part(r.g, i)->signature, i % 2);
+		assert_int_equal(pull_part(r.g, i)->layer, i / 2);
+		assert_int_equal(pull_part(r.g, i)->signature, i % 2);
 	}
 	/* that a document has none is for the judges to say */
 	web_put(&s.a, "/v1/web.json.minisig?x=1", 404, NULL, "");
-	assert_pulls(&r, GATHER_NEW, "");
-	assert_part(&r, 1, GATHER_ABSENT, "", "");
+	assert_pulls(&r, PULL_NEW, "");
+	assert_part(&r, 1, PULL_ABSENT, "", "");
 	web_put(&s.a, "/v1/web.json.minisig?x=1", 403, NULL, "");
-	assert_pulls(&r, GATHER_FAILED,
+	assert_pulls(&r, PULL_FAILED,
 		"/web.json.minisig?...: the server answered 403: the server forbids it: "
 		"look at auth: and at what it may read there");
 	close_run(&s, &r);
@@ -545,11 +545,11 @@ static void pull__of_a_single_document__says_its_failure_without_its_path(void *
 	site_use(&s, scratch_settings("configs:\n  web:\n    url: %s/web.yaml\n    file: /run/x\n",
 			     s.a.url));
 	run_open(&r, &s, 0);
-	assert_pulls(&r, GATHER_FAILED,
+	assert_pulls(&r, PULL_FAILED,
 		"the server answered 404: there is no such document: check the path");
 	web_put(&s.a, "/web.yaml", 200, NULL, "a: 1\n");
-	assert_pulls(&r, GATHER_NEW, "");
-	assert_false(gather_showed(r.g)); /* it has no name */
+	assert_pulls(&r, PULL_NEW, "");
+	assert_false(pull_showed(r.g)); /* it has no name */
 	close_run(&s, &r);
 }
 
@@ -581,25 +581,26 @@ static void pull__from_several_servers__asks_each_for_its_own(void **state)
 	web_put(&s.b, "/2", 200, "\"2\"", "b: 2\n");
 	web_put(&s.b, "/3", 200, "\"3\"", "c: 3\n");
 	run_open(&r, &s, 0);
-	assert_pulls(&r, GATHER_NEW, "");
-	assert_part(&r, 0, GATHER_PULLED, "yaml", "a: 1\n");
-	assert_part(&r, 1, GATHER_PULLED, "yaml", "b: 2\n");
-	assert_part(&r, 2, GATHER_PULLED, "yaml", "c: 3\n");
+	assert_pulls(&r, PULL_NEW, "");
+	assert_part(&r, 0, PULL_PULLED, "yaml", "a: 1\n");
+	assert_part(&r, 1, PULL_PULLED, "yaml", "b: 2\n");
+	assert_part(&r, 2, PULL_PULLED, "yaml", "c: 3\n");
 	snprintf(url, sizeof(url), "%s/3", s.b.url);
-	assert_string_equal(gather_part(r.g, 2)->facts.url, url);
-	gather_lift(r.g);
+	assert_string_equal(pull_part(r.g, 2)->facts.url, url);
+	pull_lift(r.g);
 	close_run(&s, &r);
 }
 
 /* Makes the order of this host begin with that address. */
 static void begin_with(struct site *s, size_t server, const char *url)
 {
-	struct server_address_status status;
+	struct upstream_address_status status;
 
 	for (host_id = 1; host_id < 1000; host_id++) {
-		server_free(s->servers[server]);
-		s->servers[server] = server_new(s->loop, s->backoffs, s->settings->servers[server]);
-		server_address_status(s->servers[server], 0, &status);
+		upstream_free(s->servers[server]);
+		s->servers[server] =
+			upstream_new(s->loop, s->backoffs, s->settings->servers[server]);
+		upstream_address_status(s->servers[server], 0, &status);
 		if (strcmp(status.url, url) == 0)
 			return;
 	}
@@ -625,11 +626,11 @@ static void pull__from_an_address_that_fails__goes_on_at_the_next_in_the_same_ru
 	web_put(&s.b, "/1", 200, "\"1\"", "a: 1\n");
 	web_put(&s.b, "/2", 200, "\"2\"", "b: 2\n");
 	run_open(&r, &s, 0);
-	assert_pulls(&r, GATHER_NEW, "");
+	assert_pulls(&r, PULL_NEW, "");
 	assert_int_equal(r.begun, 1);
 	snprintf(url, sizeof(url), "%s/1", s.b.url);
-	assert_string_equal(gather_part(r.g, 0)->facts.url, url);
-	assert_part(&r, 1, GATHER_PULLED, "yaml", "b: 2\n");
+	assert_string_equal(pull_part(r.g, 0)->facts.url, url);
+	assert_part(&r, 1, PULL_PULLED, "yaml", "b: 2\n");
 	assert_true(web_find(&s.a, "/1")->asked == 1);
 	close_run(&s, &r);
 }
@@ -648,16 +649,16 @@ static void pull__of_which_one_fails__ends_all_others_and_is_told_once(void **st
 	web_put(&s.b, "/2", 0, NULL, NULL);
 	web_put(&s.b, "/3", 403, NULL, "no\n");
 	run_open(&r, &s, 0);
-	assert_pulls(&r, GATHER_FAILED,
+	assert_pulls(&r, PULL_FAILED,
 		"/3: the server answered 403: the server forbids it: "
 		"look at auth: and at what it may read there");
 	assert_int_equal(r.begun, 1);
-	assert_false(gather_showed(r.g));
+	assert_false(pull_showed(r.g));
 	/* and the next run is one of its own */
 	web_put(&s.a, "/1", 200, NULL, "a: 1\n");
 	web_put(&s.b, "/2", 200, NULL, "b: 2\n");
 	web_put(&s.b, "/3", 200, NULL, "c: 3\n");
-	assert_pulls(&r, GATHER_NEW, "");
+	assert_pulls(&r, PULL_NEW, "");
 	assert_int_equal(r.begun, 2);
 	close_run(&s, &r);
 }
@@ -677,15 +678,15 @@ static void pull__of_which_the_first_fails__withdraws_those_that_wait(void **sta
 	web_put(&s.a, "/1", 403, NULL, "no\n");
 	run_open(&x, &s, 1);
 	run_open(&r, &s, 0);
-	gather_submit(x.g, UINT64_MAX);
+	pull_submit(x.g, UINT64_MAX);
 	assert_int_equal(loop_run(s.loop), 0);
-	gather_submit(r.g, UINT64_MAX);
+	pull_submit(r.g, UINT64_MAX);
 	assert_int_equal(loop_run(s.loop), 0);
-	assert_int_equal(r.outcome, GATHER_FAILED);
+	assert_int_equal(r.outcome, PULL_FAILED);
 	assert_string_equal(r.why, "/1: the server answered 403: the server forbids it: "
 				   "look at auth: and at what it may read there");
 	assert_int_equal(in_flight(&s, 1), 1); /* the other config's */
-	gather_free(x.g);
+	pull_free(x.g);
 	assert_int_equal(x.ended, 0);
 	assert_idle(&s);
 	assert_int_equal(web_find(&s.b, "/2")->asked, 0);
@@ -703,13 +704,13 @@ static void pull__that_is_turned_away__is_told_as_overload(void **state)
 		open_three(&s, &r);
 		web_put(&s.a, "/web.json", statuses[i], NULL, "later\n");
 		pull(&r);
-		assert_int_equal(r.outcome, GATHER_FAILED);
+		assert_int_equal(r.outcome, PULL_FAILED);
 		assert_int_equal(strncmp(r.why, "/web.json: the server answered ", 31), 0);
-		assert_true(gather_overloaded(r.g));
+		assert_true(pull_overloaded(r.g));
 		web_put(&s.a, "/web.json", 200, NULL, "{}");
-		gather_lift(r.g); /* somebody wants it now */
-		assert_pulls(&r, GATHER_NEW, "");
-		assert_false(gather_overloaded(r.g));
+		pull_lift(r.g); /* somebody wants it now */
+		assert_pulls(&r, PULL_NEW, "");
+		assert_false(pull_overloaded(r.g));
 		close_run(&s, &r);
 	}
 }
@@ -725,14 +726,14 @@ static void pull__whose_secret_cannot_be_read__is_rejected(void **state)
 	web_put(&s.a, "/1", 0, NULL, NULL);
 	run_open(&r, &s, 0);
 	pull(&r); /* the second one, when the first is under way */
-	assert_int_equal(r.outcome, GATHER_REJECTED);
+	assert_int_equal(r.outcome, PULL_REJECTED);
 	assert_int_equal(strncmp(r.why, "/2: ", 4), 0);
 	assert_non_null(strstr(r.why, "/none/token"));
 	assert_int_equal(r.begun, 1);
-	gather_free(r.g);
+	pull_free(r.g);
 	run_open(&r, &s, 1); /* the only one */
 	pull(&r);
-	assert_int_equal(r.outcome, GATHER_REJECTED);
+	assert_int_equal(r.outcome, PULL_REJECTED);
 	assert_int_equal(r.begun, 1);
 	close_run(&s, &r);
 }
@@ -757,21 +758,21 @@ static void pull__rejected_with_others_in_the_same_batch__does_not_begin_again_b
 	run_open(&x, &s, 1);
 	run_open(&y, &s, 2);
 	run_open(&r, &s, 0);
-	gather_submit(x.g, UINT64_MAX);
-	gather_submit(y.g, UINT64_MAX);
+	pull_submit(x.g, UINT64_MAX);
+	pull_submit(y.g, UINT64_MAX);
 	while (web_hanging(&s.b) < 2)
 		assert_int_equal(loop_run(s.loop), 0);
-	gather_submit(r.g, UINT64_MAX); /* the second and third wait */
+	pull_submit(r.g, UINT64_MAX); /* the second and third wait */
 	assert_int_equal(unlink(token), 0);
-	gather_give_up(x.g);
-	gather_give_up(y.g); /* two slots at once */
+	pull_give_up(x.g);
+	pull_give_up(y.g); /* two slots at once */
 	assert_int_equal(loop_run(s.loop), 0);
-	assert_int_equal(r.outcome, GATHER_REJECTED);
+	assert_int_equal(r.outcome, PULL_REJECTED);
 	assert_int_equal(r.begun, 1);
 	assert_int_equal(r.ended, 1);
 	assert_idle(&s);
-	gather_free(x.g);
-	gather_free(y.g);
+	pull_free(x.g);
+	pull_free(y.g);
 	close_run(&s, &r);
 	scratch_close(dir);
 }
@@ -790,20 +791,20 @@ static void give_up__in_the_middle__ends_all_and_tells_nobody(void **state)
 	web_put(&s.a, "/1", 0, NULL, NULL);
 	web_put(&s.b, "/2", 0, NULL, NULL); /* and /3 waits behind it */
 	run_open(&r, &s, 0);
-	gather_submit(r.g, UINT64_MAX);
+	pull_submit(r.g, UINT64_MAX);
 	assert_int_equal(loop_run(s.loop), 0);
 	assert_int_equal(in_flight(&s, 0), 1);
 	assert_int_equal(in_flight(&s, 1), 1);
-	assert_false(gather_give_up(r.g)); /* there is no other address */
+	assert_false(pull_give_up(r.g)); /* there is no other address */
 	assert_idle(&s);
 	assert_int_equal(r.ended, 0);
-	assert_false(gather_showed(r.g));
-	assert_false(gather_waiting(r.g));
-	assert_false(gather_give_up(r.g)); /* nothing runs */
+	assert_false(pull_showed(r.g));
+	assert_false(pull_waiting(r.g));
+	assert_false(pull_give_up(r.g)); /* nothing runs */
 	web_put(&s.a, "/1", 200, NULL, "a: 1\n");
 	web_put(&s.b, "/2", 200, NULL, "b: 2\n");
 	web_put(&s.b, "/3", 200, NULL, "c: 3\n");
-	assert_pulls(&r, GATHER_NEW, "");
+	assert_pulls(&r, PULL_NEW, "");
 	close_run(&s, &r);
 }
 
@@ -823,11 +824,11 @@ static void give_up__with_another_address__tells_that_it_is_ready(void **state)
 	web_put(&s.a, "/1", 0, NULL, NULL);
 	web_put(&s.b, "/1", 200, NULL, "a: 1\n");
 	run_open(&r, &s, 0);
-	gather_submit(r.g, UINT64_MAX);
+	pull_submit(r.g, UINT64_MAX);
 	assert_int_equal(loop_run(s.loop), 0);
-	assert_true(gather_give_up(r.g));
+	assert_true(pull_give_up(r.g));
 	assert_idle(&s);
-	assert_pulls(&r, GATHER_NEW, ""); /* from there */
+	assert_pulls(&r, PULL_NEW, ""); /* from there */
 	assert_int_equal(web_find(&s.b, "/1")->asked, 1);
 	close_run(&s, &r);
 }
@@ -845,7 +846,7 @@ static void pull__that_runs_into_the_transfers_own_limit__is_a_timeout(void **st
 	web_put(&s.a, "/web.yaml", 0, NULL, NULL);
 	run_open(&r, &s, 0);
 	pull(&r);
-	assert_int_equal(r.outcome, GATHER_TIMEOUT);
+	assert_int_equal(r.outcome, PULL_TIMEOUT);
 	assert_int_equal(strncmp(r.why, "timed out: ", 11), 0);
 	close_run(&s, &r);
 }
@@ -863,19 +864,19 @@ static void submit__without_a_slot_in_time__is_lost_and_begins_nothing(void **st
 	web_put(&s.b, "/y", 200, NULL, "y: 1\n");
 	run_open(&x, &s, 1);
 	run_open(&y, &s, 2);
-	gather_submit(x.g, UINT64_MAX);
+	pull_submit(x.g, UINT64_MAX);
 	assert_int_equal(loop_run(s.loop), 0);
-	gather_submit(y.g, loop_now_ms(s.loop));
-	assert_true(gather_waiting(y.g));
-	gather_give_up(x.g);
+	pull_submit(y.g, loop_now_ms(s.loop));
+	assert_true(pull_waiting(y.g));
+	pull_give_up(x.g);
 	assert_int_equal(loop_run(s.loop), 0);
 	assert_int_equal(y.lost, 1);
 	assert_string_equal(y.why, "not pulled: the server did not take it in time");
 	assert_int_equal(y.begun, 0);
 	assert_int_equal(y.ended, 0);
-	assert_false(gather_waiting(y.g));
-	assert_pulls(&y, GATHER_NEW, "");
-	gather_free(x.g);
+	assert_false(pull_waiting(y.g));
+	assert_pulls(&y, PULL_NEW, "");
+	pull_free(x.g);
 	close_run(&s, &y);
 }
 
@@ -893,21 +894,21 @@ static void submit__that_is_withdrawn_or_not_wanted__begins_nothing(void **state
 	run_open(&x, &s, 1);
 	run_open(&y, &s, 2);
 	y.refuses = true;
-	gather_submit(y.g, UINT64_MAX);
+	pull_submit(y.g, UINT64_MAX);
 	assert_int_equal(y.begun, 1);
 	assert_idle(&s); /* the slot is free for another */
-	gather_submit(x.g, UINT64_MAX);
+	pull_submit(x.g, UINT64_MAX);
 	assert_int_equal(loop_run(s.loop), 0);
-	assert_false(gather_waiting(x.g)); /* it runs */
-	gather_submit(y.g, UINT64_MAX);
-	assert_true(gather_waiting(y.g));
-	gather_withdraw(y.g);
-	assert_false(gather_waiting(y.g));
-	gather_give_up(x.g);
+	assert_false(pull_waiting(x.g)); /* it runs */
+	pull_submit(y.g, UINT64_MAX);
+	assert_true(pull_waiting(y.g));
+	pull_withdraw(y.g);
+	assert_false(pull_waiting(y.g));
+	pull_give_up(x.g);
 	assert_idle(&s);
 	assert_int_equal(y.begun, 1);
 	assert_int_equal(y.lost + y.ended, 0);
-	gather_free(x.g);
+	pull_free(x.g);
 	close_run(&s, &y);
 }
 
@@ -923,11 +924,11 @@ static void free__in_the_middle__gives_all_slots_back_and_tells_nobody(void **st
 	web_put(&s.a, "/1", 0, NULL, NULL);
 	web_put(&s.b, "/2", 0, NULL, NULL);
 	run_open(&r, &s, 0);
-	gather_submit(r.g, UINT64_MAX);
+	pull_submit(r.g, UINT64_MAX);
 	assert_int_equal(loop_run(s.loop), 0);
 	close_run(&s, &r);
 	assert_int_equal(r.ended, 0);
-	gather_free(NULL);
+	pull_free(NULL);
 }
 
 /* ---- why it failed ---- */
@@ -937,20 +938,20 @@ static void cause__of_each_failure__is_told_with_it(void **state)
 	static const struct {
 		int status;
 		const char *body;
-		enum gather_outcome outcome;
+		enum pull_outcome outcome;
 		enum kind_cause cause;
 	} table[] = {
-		{404, "", GATHER_FAILED, KIND_CAUSE_NOT_FOUND},
-		{410, "", GATHER_FAILED, KIND_CAUSE_NOT_FOUND},
-		{200, "", GATHER_FAILED, KIND_CAUSE_EMPTY},
-		{401, "", GATHER_FAILED, KIND_CAUSE_FORBIDDEN},
-		{403, "", GATHER_FAILED, KIND_CAUSE_FORBIDDEN},
-		{429, "", GATHER_FAILED, KIND_CAUSE_OVERLOADED},
-		{503, "", GATHER_FAILED, KIND_CAUSE_OVERLOADED},
-		{502, "", GATHER_FAILED, KIND_CAUSE_UNREACHABLE},
-		{302, "", GATHER_FAILED, KIND_CAUSE_ANSWER},
-		{0, "", GATHER_TIMEOUT, KIND_CAUSE_TIMEOUT},
-		{200, "a: 1\n", GATHER_NEW, KIND_CAUSE_NONE},
+		{404, "", PULL_FAILED, KIND_CAUSE_NOT_FOUND},
+		{410, "", PULL_FAILED, KIND_CAUSE_NOT_FOUND},
+		{200, "", PULL_FAILED, KIND_CAUSE_EMPTY},
+		{401, "", PULL_FAILED, KIND_CAUSE_FORBIDDEN},
+		{403, "", PULL_FAILED, KIND_CAUSE_FORBIDDEN},
+		{429, "", PULL_FAILED, KIND_CAUSE_OVERLOADED},
+		{503, "", PULL_FAILED, KIND_CAUSE_OVERLOADED},
+		{502, "", PULL_FAILED, KIND_CAUSE_UNREACHABLE},
+		{302, "", PULL_FAILED, KIND_CAUSE_ANSWER},
+		{0, "", PULL_TIMEOUT, KIND_CAUSE_TIMEOUT},
+		{200, "a: 1\n", PULL_NEW, KIND_CAUSE_NONE},
 	};
 	struct site s;
 	struct run r;
@@ -961,18 +962,18 @@ static void cause__of_each_failure__is_told_with_it(void **state)
 				      "    timeout: 100ms\n",
 			     s.a.url));
 	run_open(&r, &s, 0);
-	assert_int_equal(gather_cause(r.g), KIND_CAUSE_NONE);
+	assert_int_equal(pull_cause(r.g), KIND_CAUSE_NONE);
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		web_put(&s.a, "/web.yaml", table[i].status, NULL, table[i].body);
-		gather_lift(r.g);
+		pull_lift(r.g);
 		pull(&r);
 		assert_int_equal(r.outcome, table[i].outcome);
-		assert_int_equal(gather_cause(r.g), table[i].cause);
+		assert_int_equal(pull_cause(r.g), table[i].cause);
 	}
 	web_close(&s.a);
 	pull(&r);
-	assert_int_equal(r.outcome, GATHER_FAILED);
-	assert_int_equal(gather_cause(r.g), KIND_CAUSE_UNREACHABLE);
+	assert_int_equal(r.outcome, PULL_FAILED);
+	assert_int_equal(pull_cause(r.g), KIND_CAUSE_UNREACHABLE);
 	close_run(&s, &r);
 }
 
@@ -987,20 +988,20 @@ static void cause__of_a_run_that_is_given_up_or_not_sent__is_told_too(void **sta
 	web_put(&s.a, "/1", 0, NULL, NULL);
 	run_open(&r, &s, 0);
 	pull(&r); /* the second one has no secret */
-	assert_int_equal(r.outcome, GATHER_REJECTED);
-	assert_int_equal(gather_cause(r.g), KIND_CAUSE_HOST);
-	gather_free(r.g);
+	assert_int_equal(r.outcome, PULL_REJECTED);
+	assert_int_equal(pull_cause(r.g), KIND_CAUSE_HOST);
+	pull_free(r.g);
 	site_close(&s);
 	site_open(&s);
 	site_use(&s, two_servers(&s, ""));
 	stop_when_hanging(&s, &s.b);
 	web_put(&s.b, "/x", 0, NULL, NULL);
 	run_open(&r, &s, 1);
-	gather_submit(r.g, UINT64_MAX);
+	pull_submit(r.g, UINT64_MAX);
 	assert_int_equal(loop_run(s.loop), 0);
-	assert_int_equal(gather_cause(r.g), KIND_CAUSE_NONE);
-	gather_give_up(r.g);
-	assert_int_equal(gather_cause(r.g), KIND_CAUSE_TIMEOUT);
+	assert_int_equal(pull_cause(r.g), KIND_CAUSE_NONE);
+	pull_give_up(r.g);
+	assert_int_equal(pull_cause(r.g), KIND_CAUSE_TIMEOUT);
 	close_run(&s, &r);
 }
 
@@ -1018,7 +1019,7 @@ static void open_instead(struct site *s, struct run *r, const char *more)
 			    s->a.url, s->b.url, more));
 	web_put(&s->b, "/boot.json", 200, "\"b\"", "{\"a\": 1}");
 	*r = (struct run){.site = s};
-	r->g = gather_new(
+	r->g = pull_new(
 		&s->env, s->settings->configs[0], s->settings->configs[0]->bootstrap, &calls, r);
 	assert_non_null(r->g);
 }
@@ -1032,40 +1033,40 @@ static void pull__of_a_document_instead__leaves_the_other_layers_absent(void **s
 
 	(void)state;
 	open_instead(&s, &r, "");
-	assert_ptr_equal(gather_server(r.g), s.servers[1]);
-	gather_url(r.g, url);
+	assert_ptr_equal(pull_server(r.g), s.servers[1]);
+	pull_url(r.g, url);
 	assert_non_null(strstr(url, "/boot.json"));
 	for (int i = 0; i < 2; i++) { /* what is absent is so in each run */
-		assert_pulls(&r, GATHER_NEW, "");
-		assert_int_equal(gather_count(r.g), 2);
-		assert_part(&r, 0, GATHER_PULLED, "json", "{\"a\": 1}");
-		assert_part(&r, 1, GATHER_ABSENT, "", "");
-		assert_int_equal(gather_part(r.g, 1)->layer, 1);
+		assert_pulls(&r, PULL_NEW, "");
+		assert_int_equal(pull_count(r.g), 2);
+		assert_part(&r, 0, PULL_PULLED, "json", "{\"a\": 1}");
+		assert_part(&r, 1, PULL_ABSENT, "", "");
+		assert_int_equal(pull_part(r.g, 1)->layer, 1);
 	}
-	assert_true(gather_showed(r.g));
-	gather_lift(r.g);
+	assert_true(pull_showed(r.g));
+	pull_lift(r.g);
 	/* it is a version like any other, but not one of the layers' own servers */
 	assert_int_equal(candidate_take(c, r.g, NULL, NULL, NULL, 77, why), 0);
 	assert_true(c->version.parts[1].absent);
 	c->version.generation = 1;
 	run_open(&other, &s, 0);
-	assert_true(gather_covers(r.g, &c->version));
-	assert_false(gather_covers(other.g, &c->version));
+	assert_true(pull_covers(r.g, &c->version));
+	assert_false(pull_covers(other.g, &c->version));
 	c->version.parts[1].absent = false;
-	assert_false(gather_covers(r.g, &c->version));
+	assert_false(pull_covers(r.g, &c->version));
 	c->version.parts[1].absent = true;
 	r.held = &c->version;
-	assert_pulls(&r, GATHER_SAME, "");
-	assert_part(&r, 0, GATHER_HELD, "", "");
-	assert_part(&r, 1, GATHER_ABSENT, "", "");
+	assert_pulls(&r, PULL_SAME, "");
+	assert_part(&r, 0, PULL_HELD, "", "");
+	assert_part(&r, 1, PULL_ABSENT, "", "");
 	other.held = &c->version; /* nothing of it is a condition there */
 	web_put(&s.a, "/1", 200, "\"b\"", "b: 1\n");
 	web_put(&s.a, "/2", 404, NULL, "");
 	pull(&other);
-	assert_int_equal(other.outcome, GATHER_FAILED);
-	assert_int_equal(gather_cause(other.g), KIND_CAUSE_NOT_FOUND);
+	assert_int_equal(other.outcome, PULL_FAILED);
+	assert_int_equal(pull_cause(other.g), KIND_CAUSE_NOT_FOUND);
 	assert_string_equal(web_find(&s.a, "/1")->condition, "");
-	gather_free(other.g);
+	pull_free(other.g);
 	candidate_free(c);
 	close_run(&s, &r);
 }
@@ -1077,20 +1078,20 @@ static void pull__of_a_document_instead__needs_its_signature_and_can_fail(void *
 
 	(void)state;
 	open_instead(&s, &r, "    verify: {public_key: " KEY "}\n");
-	assert_pulls(&r, GATHER_NEW, "");
-	assert_int_equal(gather_count(r.g), 4);
-	assert_part(&r, 0, GATHER_PULLED, "json", "{\"a\": 1}");
+	assert_pulls(&r, PULL_NEW, "");
+	assert_int_equal(pull_count(r.g), 4);
+	assert_part(&r, 0, PULL_PULLED, "json", "{\"a\": 1}");
 	for (size_t i = 1; i < 4; i++)
-		assert_part(&r, i, GATHER_ABSENT, "", "");
+		assert_part(&r, i, PULL_ABSENT, "", "");
 	web_put(&s.b, "/boot.json.minisig", 200, NULL, "untrusted\n");
-	assert_pulls(&r, GATHER_NEW, "");
-	assert_part(&r, 1, GATHER_PULLED, "minisig", "untrusted\n");
-	assert_true(gather_part(r.g, 1)->signature && gather_part(r.g, 3)->signature);
+	assert_pulls(&r, PULL_NEW, "");
+	assert_part(&r, 1, PULL_PULLED, "minisig", "untrusted\n");
+	assert_true(pull_part(r.g, 1)->signature && pull_part(r.g, 3)->signature);
 	web_put(&s.b, "/boot.json", 404, NULL, "");
-	assert_pulls(&r, GATHER_FAILED,
+	assert_pulls(&r, PULL_FAILED,
 		"/boot.json: the server answered 404: there is no such document: check the path");
-	gather_submit(r.g, UINT64_MAX);
-	assert_false(gather_give_up(r.g)); /* the absent ones have no server */
+	pull_submit(r.g, UINT64_MAX);
+	assert_false(pull_give_up(r.g)); /* the absent ones have no server */
 	close_run(&s, &r);
 }
 
@@ -1133,22 +1134,22 @@ static void pull__from_a_server_with_a_login__logs_in_once(void **state)
 
 	(void)state;
 	open_login(&s, &r, dir);
-	assert_pulls(&r, GATHER_NEW, "");
-	assert_part(&r, 1, GATHER_PULLED, "yaml", "b: 2\n");
-	assert_part(&r, 2, GATHER_PULLED, "yaml", "c: 3\n");
-	assert_pulls(&r, GATHER_NEW, "");
+	assert_pulls(&r, PULL_NEW, "");
+	assert_part(&r, 1, PULL_PULLED, "yaml", "b: 2\n");
+	assert_part(&r, 2, PULL_PULLED, "yaml", "c: 3\n");
+	assert_pulls(&r, PULL_NEW, "");
 	assert_int_equal(web_find(&s.b, "/login")->asked, 1);
 	/* a token that is refused, and again: that is no matter of the login */
 	web_put(&s.b, "/g/2", 401, NULL, "no\n");
-	assert_pulls(&r, GATHER_FAILED, "/g/2: the answer is 401");
-	assert_int_equal(gather_cause(r.g), KIND_CAUSE_FORBIDDEN);
+	assert_pulls(&r, PULL_FAILED, "/g/2: the answer is 401");
+	assert_int_equal(pull_cause(r.g), KIND_CAUSE_FORBIDDEN);
 	assert_int_equal(web_find(&s.b, "/login")->asked, 2);
 	close_login(&s, &r, dir);
 }
 
 static void pull__whose_login_is_refused__says_so_and_the_address_is_well(void **state)
 {
-	struct server_address_status status;
+	struct upstream_address_status status;
 	char dir[SCRATCH_PATH];
 	struct site s;
 	struct run r;
@@ -1156,21 +1157,21 @@ static void pull__whose_login_is_refused__says_so_and_the_address_is_well(void *
 	(void)state;
 	open_login(&s, &r, dir);
 	web_put(&s.b, "/login", 403, NULL, "no\n");
-	assert_pulls(&r, GATHER_FAILED, "/g/2: the login was answered 403");
-	assert_int_equal(gather_cause(r.g), KIND_CAUSE_FORBIDDEN);
-	server_address_status(s.servers[1], 0, &status);
+	assert_pulls(&r, PULL_FAILED, "/g/2: the login was answered 403");
+	assert_int_equal(pull_cause(r.g), KIND_CAUSE_FORBIDDEN);
+	upstream_address_status(s.servers[1], 0, &status);
 	assert_true(status.rests_ms == 0 && status.in_a_row == 0);
 	assert_int_equal(web_find(&s.b, "/login")->asked, 1);
 	web_put(&s.b, "/login", 400, NULL, "what?\n");
-	assert_pulls(&r, GATHER_FAILED, "/g/2: the login was answered 400");
-	assert_int_equal(gather_cause(r.g), KIND_CAUSE_ANSWER);
+	assert_pulls(&r, PULL_FAILED, "/g/2: the login was answered 400");
+	assert_int_equal(pull_cause(r.g), KIND_CAUSE_ANSWER);
 	close_login(&s, &r, dir);
 }
 
 static void pull__whose_login_finds_no_service__leaves_the_address_alone(void **state)
 {
 	static const int statuses[] = {429, 503, 500};
-	struct server_address_status status;
+	struct upstream_address_status status;
 	char dir[SCRATCH_PATH];
 	struct site s;
 	struct run r;
@@ -1180,9 +1181,9 @@ static void pull__whose_login_finds_no_service__leaves_the_address_alone(void **
 		open_login(&s, &r, dir);
 		web_put(&s.b, "/login", statuses[i], NULL, "later\n");
 		pull(&r);
-		assert_int_equal(r.outcome, GATHER_FAILED);
-		assert_int_equal(gather_overloaded(r.g), statuses[i] != 500);
-		server_address_status(s.servers[1], 0, &status);
+		assert_int_equal(r.outcome, PULL_FAILED);
+		assert_int_equal(pull_overloaded(r.g), statuses[i] != 500);
+		upstream_address_status(s.servers[1], 0, &status);
 		assert_int_equal(status.in_a_row, 1);
 		assert_int_equal(status.congestion, statuses[i] != 500);
 		close_login(&s, &r, dir);
@@ -1196,7 +1197,7 @@ static void hang_both(struct site *s, struct run *r)
 	web_put(&s->b, "/login", 0, NULL, NULL);
 	stop_when_hanging(s, &s->a);
 	stop_when_hanging(s, &s->b);
-	gather_submit(r->g, UINT64_MAX);
+	pull_submit(r->g, UINT64_MAX);
 	while (web_hanging(&s->a) + web_hanging(&s->b) < 2)
 		assert_int_equal(loop_run(s->loop), 0);
 	assert_int_equal(in_flight(s, 1), 2);
@@ -1226,9 +1227,9 @@ static void pull__that_ends_while_another_part_logs_in__is_told_once(void **stat
 				"/1: the server answered 403: the server forbids it: "
 				"look at auth: and at what it may read there");
 		} else if (way == 1) {
-			assert_false(gather_give_up(r.g));
+			assert_false(pull_give_up(r.g));
 		} else {
-			gather_free(r.g);
+			pull_free(r.g);
 			r.g = NULL;
 		}
 		assert_int_equal(r.ended, way == 0 ? 1 : 0);
@@ -1249,17 +1250,17 @@ static void pull__that_ends__lets_the_login_of_another_config_go_on(void **state
 	open_login(&s, &r, dir);
 	hang_both(&s, &r);
 	run_open(&x, &s, 1);
-	gather_submit(x.g, UINT64_MAX); /* it waits for the login of the other */
+	pull_submit(x.g, UINT64_MAX); /* it waits for the login of the other */
 	web_put(&s.b, "/login", 200, NULL, "ok");
 	hanging = s.a.hanging[0];
 	s.a.hanging[0] = NULL;
 	httpd_reply(hanging, 403, "text/plain", "no\n", 3);
 	while (r.ended + x.ended < 2)
 		assert_int_equal(loop_run(s.loop), 0);
-	assert_int_equal(r.outcome, GATHER_FAILED);
-	assert_int_equal(x.outcome, GATHER_NEW);
-	assert_part(&x, 0, GATHER_PULLED, "yaml", "b: 2\n");
-	gather_free(x.g);
+	assert_int_equal(r.outcome, PULL_FAILED);
+	assert_int_equal(x.outcome, PULL_NEW);
+	assert_part(&x, 0, PULL_PULLED, "yaml", "b: 2\n");
+	pull_free(x.g);
 	close_login(&s, &r, dir);
 }
 
@@ -1272,8 +1273,8 @@ static void pull__of_parts_of_a_document__asks_for_the_whole_once(void **state)
 	(void)state;
 	open_login(&s, &r, dir);
 	web_put(&s.b, "/g/2", 409, NULL, "a part\n");
-	assert_pulls(&r, GATHER_FAILED, "/g/2: the answer is 409");
-	assert_int_equal(gather_cause(r.g), KIND_CAUSE_ANSWER);
+	assert_pulls(&r, PULL_FAILED, "/g/2: the answer is 409");
+	assert_int_equal(pull_cause(r.g), KIND_CAUSE_ANSWER);
 	assert_int_equal(web_find(&s.b, "/g/2")->asked, 2);
 	close_login(&s, &r, dir);
 }
@@ -1314,14 +1315,14 @@ static void pull__of_large_answers__reads_them_on_the_thread(void **state)
 
 	(void)state;
 	open_large(&s, &r, dir, "b: 2\n");
-	assert_pulls(&r, GATHER_NEW, "");
-	assert_part(&r, 1, GATHER_PULLED, "yaml", web_find(&s.b, "/g/2")->body);
-	assert_part(&r, 2, GATHER_PULLED, "yaml", web_find(&s.b, "/g/3")->body);
-	assert_string_equal(gather_part(r.g, 1)->facts.etag, "\"2\"");
+	assert_pulls(&r, PULL_NEW, "");
+	assert_part(&r, 1, PULL_PULLED, "yaml", web_find(&s.b, "/g/2")->body);
+	assert_part(&r, 2, PULL_PULLED, "yaml", web_find(&s.b, "/g/3")->body);
+	assert_string_equal(pull_part(r.g, 1)->facts.etag, "\"2\"");
 	assert_int_equal(gate.here, 0);
 	assert_int_equal(gate.elsewhere, 2);
 	web_put(&s.b, "/g/3", 200, "\"3\"", "c: 3\n");
-	assert_pulls(&r, GATHER_NEW, "");
+	assert_pulls(&r, PULL_NEW, "");
 	assert_int_equal(gate.here, 1);
 	assert_int_equal(gate.elsewhere, 3);
 	close_large(&s, &r, dir);
@@ -1338,9 +1339,9 @@ static void pull__of_a_large_answer_that_is_none__asks_again_once(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		open_large(&s, &r, dir, begins[i]);
 		web_put(&s.b, "/g/3", 200, "\"3\"", "c: 3\n");
-		assert_pulls(&r, GATHER_FAILED, "/g/2: the answer is 200");
+		assert_pulls(&r, PULL_FAILED, "/g/2: the answer is 200");
 		assert_int_equal(
-			gather_cause(r.g), i == 0 ? KIND_CAUSE_FORBIDDEN : KIND_CAUSE_ANSWER);
+			pull_cause(r.g), i == 0 ? KIND_CAUSE_FORBIDDEN : KIND_CAUSE_ANSWER);
 		assert_int_equal(web_find(&s.b, "/g/2")->asked, 2);
 		assert_int_equal(web_find(&s.b, "/login")->asked, i == 0 ? 2 : 1);
 		assert_int_equal(gate.elsewhere, 2);
@@ -1359,7 +1360,7 @@ static void look(void *arg)
 	struct looking *l = arg;
 	struct loop *loop = l->run->site->loop;
 
-	if (gather_reading(l->run->g) && sem_trywait(&gate.begun) == 0)
+	if (pull_reading(l->run->g) && sem_trywait(&gate.begun) == 0)
 		loop_stop(loop);
 	else
 		loop_timer_set(loop, &l->timer, loop_now_ms(loop) + 1);
@@ -1372,8 +1373,8 @@ static void begin_reading(struct run *r)
 	gate.closed = true;
 	loop_timer_init(&l.timer, look, &l);
 	loop_timer_set(r->site->loop, &l.timer, 0);
-	assert_false(gather_reading(r->g));
-	gather_submit(r->g, UINT64_MAX);
+	assert_false(pull_reading(r->g));
+	pull_submit(r->g, UINT64_MAX);
 	assert_int_equal(loop_run(r->site->loop), 0);
 }
 
@@ -1389,11 +1390,11 @@ static void pull__that_ends_while_an_answer_is_read__tells_nobody(void **state)
 		begin_reading(&r);
 		assert_int_equal(in_flight(&s, 1), 2);
 		if (way == 0) {
-			gather_drop(r.g);
+			pull_drop(r.g);
 		} else if (way == 1) {
-			assert_false(gather_give_up(r.g));
+			assert_false(pull_give_up(r.g));
 		} else {
-			gather_free(r.g);
+			pull_free(r.g);
 			r.g = NULL;
 		}
 		assert_idle(&s);
@@ -1401,7 +1402,7 @@ static void pull__that_ends_while_an_answer_is_read__tells_nobody(void **state)
 		gate.closed = false;
 		sem_post(&gate.open);
 		if (r.g) {
-			assert_pulls(&r, GATHER_NEW, "");
+			assert_pulls(&r, PULL_NEW, "");
 			assert_int_equal(gate.elsewhere, 3);
 		}
 		assert_int_equal(r.ended, r.g ? 1 : 0);
@@ -1413,7 +1414,7 @@ static void pull__that_ends_while_an_answer_is_read__tells_nobody(void **state)
 
 static void pull__of_a_file_that_is_none__keeps_no_other_file_waiting(void **state)
 {
-	struct server_address_status status;
+	struct upstream_address_status status;
 	char dir[SCRATCH_PATH];
 	struct site s;
 	struct run x, y;
@@ -1433,15 +1434,15 @@ static void pull__of_a_file_that_is_none__keeps_no_other_file_waiting(void **sta
 	run_open(&x, &s, 0);
 	run_open(&y, &s, 1);
 	for (int i = 0; i < 3; i++) {
-		assert_pulls(&x, GATHER_FAILED, "the file cannot be read: it is a directory");
-		assert_int_equal(gather_cause(x.g), KIND_CAUSE_ANSWER);
-		server_address_status(s.servers[0], 0, &status);
+		assert_pulls(&x, PULL_FAILED, "the file cannot be read: it is a directory");
+		assert_int_equal(pull_cause(x.g), KIND_CAUSE_ANSWER);
+		upstream_address_status(s.servers[0], 0, &status);
 		assert_true(status.rests_ms == 0 && status.in_a_row == 0);
-		assert_pulls(&y, GATHER_NEW, "");
-		assert_part(&y, 0, GATHER_PULLED, "yaml", "a: 1\n");
+		assert_pulls(&y, PULL_NEW, "");
+		assert_part(&y, 0, PULL_PULLED, "yaml", "a: 1\n");
 	}
-	gather_submit(y.g, UINT64_MAX);
-	gather_free(y.g); /* while it is read */
+	pull_submit(y.g, UINT64_MAX);
+	pull_free(y.g); /* while it is read */
 	close_run(&s, &x);
 	assert_int_equal(y.ended, 3);
 	scratch_close(dir);
@@ -1459,30 +1460,30 @@ static void pull__of_ordered_versions__keeps_their_order_and_tells_the_kind(void
 
 	(void)state;
 	open_login(&s, &r, dir);
-	gather_free(r.g);
+	pull_free(r.g);
 	run_open(&r, &s, 1);
 	page = web_find(&s.b, "/g/2");
 	page->name = "Config-Type";
 	page->value = "cluster-1 7";
-	assert_pulls(&r, GATHER_NEW, "");
+	assert_pulls(&r, PULL_NEW, "");
 	assert_false(asked.held);
-	assert_string_equal(gather_part(r.g, 0)->facts.epoch, "cluster-1 7");
+	assert_string_equal(pull_part(r.g, 0)->facts.epoch, "cluster-1 7");
 	assert_int_equal(candidate_take(c, r.g, NULL, NULL, NULL, 77, why), 0);
 	assert_non_null(c->version.parts[0].epoch);
 	assert_string_equal(c->version.parts[0].epoch, "cluster-1 7");
 	c->version.generation = 1;
 	r.held = &c->version;
 	page->value = "cluster-1 8";
-	assert_pulls(&r, GATHER_SAME, ""); /* by the kind's own judgement */
+	assert_pulls(&r, PULL_SAME, ""); /* by the kind's own judgement */
 	assert_true(asked.held && asked.same_address && !asked.forced);
 	assert_string_equal(asked.epoch, "cluster-1 7");
 	r.forced = true;
 	page->etag = "\"9\"";
 	page->value = NULL;
 	page->name = NULL;
-	assert_pulls(&r, GATHER_NEW, "");
+	assert_pulls(&r, PULL_NEW, "");
 	assert_true(asked.forced);
-	assert_null(gather_part(r.g, 0)->facts.epoch);
+	assert_null(pull_part(r.g, 0)->facts.epoch);
 	candidate_free(c);
 	close_login(&s, &r, dir);
 }
@@ -1513,7 +1514,7 @@ static void pull__of_what_came_from_another_address__names_it_to_the_kind(void *
 		version_end(&held, &body);
 		r.held = &held;
 		pull(&r);
-		assert_int_equal(r.outcome, other < 2 ? GATHER_SAME : GATHER_NEW);
+		assert_int_equal(r.outcome, other < 2 ? PULL_SAME : PULL_NEW);
 		assert_int_equal(asked.held, other < 2);
 		assert_int_equal(asked.same_address, other == 0);
 		version_fini(&held);
@@ -1536,9 +1537,9 @@ static void take__of_new_parts__has_their_bytes_and_what_their_servers_said(void
 	web_find(&s.a, "/web.json")->name = "Repr-Digest";
 	web_find(&s.a, "/web.json")->value = "sha-256=:AAAA:";
 	web_put(&s.a, "/host.yaml", 404, NULL, "none\n");
-	assert_pulls(&r, GATHER_NEW, "");
+	assert_pulls(&r, PULL_NEW, "");
 	assert_int_equal(candidate_take(c, r.g, NULL, NULL, NULL, 77, why), 0);
-	gather_release(r.g); /* it needs it no more */
+	pull_release(r.g); /* it needs it no more */
 	assert_string_equal(c->version.origin, "pull");
 	assert_true(c->version.pulled_ms == 77);
 	assert_int_equal(c->version.generation, 0);
@@ -1575,7 +1576,7 @@ static void take__with_parts_that_are_held__has_the_bytes_of_the_held_version(vo
 	assert_int_equal(store_save(store, &held, body.data, body.len, false, why), 0);
 	r.held = &held;
 	web_put(&s.a, "/web.json", 200, "\"2\"", "{\"b\": \"longer\"}");
-	assert_pulls(&r, GATHER_NEW, "");
+	assert_pulls(&r, PULL_NEW, "");
 	digest_sha256(whole, strlen(whole), NULL, 0, digest);
 	for (int given = 0; given < 2; given++) { /* the bytes are in the store, or in memory */
 		c = candidate_new();

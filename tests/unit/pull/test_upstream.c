@@ -20,21 +20,21 @@
 static uint64_t host_id;
 static struct backoffs *backoffs; /* of this test */
 
-static struct server *make_server(
+static struct upstream *make_server(
 	struct loop *l, const struct sys *sys, const struct settings_server *settings)
 {
-	struct server *s;
+	struct upstream *s;
 
 	backoffs = backoffs_new(sys);
 	assert_non_null(backoffs);
-	s = server_new(l, backoffs, settings);
+	s = upstream_new(l, backoffs, settings);
 	assert_non_null(s);
 	return s;
 }
 
-static void unmake_server(struct server *s)
+static void unmake_server(struct upstream *s)
 {
-	server_free(s);
+	upstream_free(s);
 	backoffs_free(backoffs);
 }
 
@@ -53,12 +53,12 @@ static void order(struct loop *l, unsigned list, size_t count, const char *ret_o
 {
 	struct settings_server settings = {
 		.urls = lists[list], .url_count = count, .max_in_flight = 1};
-	struct server *s = make_server(l, &sys_real, &settings);
-	struct server_address_status a;
+	struct upstream *s = make_server(l, &sys_real, &settings);
+	struct upstream_address_status a;
 
 	assert_non_null(s);
 	for (size_t i = 0; i < count; i++) {
-		server_address_status(s, i, &a);
+		upstream_address_status(s, i, &a);
 		ret_order[i] = a.url;
 	}
 	unmake_server(s);
@@ -141,7 +141,7 @@ static void does_not_wait(void *arg, const char *why)
 }
 
 /* Rests are as short as may be, and time passes. */
-static struct loop *open_site(struct sys *ret_sys, struct server **ret_server, char *const *list)
+static struct loop *open_site(struct sys *ret_sys, struct upstream **ret_server, char *const *list)
 {
 	static struct settings_server settings;
 	struct loop *l;
@@ -162,25 +162,25 @@ static struct loop *open_site(struct sys *ret_sys, struct server **ret_server, c
 
 static void retry__after_very_short_rests__asks_each_address_once(void **state)
 {
-	const struct transport_response refused = {.result = TRANSPORT_REFUSED};
+	const struct http_client_response refused = {.result = HTTP_CLIENT_REFUSED};
 	const char *asked[3];
 	unsigned begun = 0;
-	struct server_task t = {.begin = goes, .lost = does_not_wait, .arg = &begun};
-	struct server *s;
+	struct upstream_task t = {.begin = goes, .lost = does_not_wait, .arg = &begun};
+	struct upstream *s;
 	struct sys sys;
 	struct loop *l = open_site(&sys, &s, lists[0]);
 
 	(void)state;
-	server_submit(s, &t, UINT64_MAX);
+	upstream_submit(s, &t, UINT64_MAX);
 	for (unsigned n = 0; n < 3; n++) {
 		assert_int_equal(begun, n + 1);
-		asked[n] = server_url(s, &t);
+		asked[n] = upstream_url(s, &t);
 		for (unsigned k = 0; k < n; k++)
 			assert_ptr_not_equal(asked[n], asked[k]);
 		now_ms += 5; /* the one before it has rested */
-		assert_int_equal(server_ended(s, &t, &refused), n < 2);
+		assert_int_equal(upstream_ended(s, &t, &refused), n < 2);
 		if (n < 2)
-			server_retry(s, &t);
+			upstream_retry(s, &t);
 	}
 	unmake_server(s);
 	loop_free(l);
@@ -188,56 +188,57 @@ static void retry__after_very_short_rests__asks_each_address_once(void **state)
 
 static void avoid__of_an_address__goes_round_and_returns_after_a_while(void **state)
 {
-	const struct transport_response good = {.result = TRANSPORT_OK, .status = 200};
-	struct server_address_status a[3];
+	const struct http_client_response good = {.result = HTTP_CLIENT_OK, .status = 200};
+	struct upstream_address_status a[3];
 	unsigned begun = 0;
-	struct server_task t = {.begin = goes, .lost = does_not_wait, .arg = &begun};
-	struct server *s;
+	struct upstream_task t = {.begin = goes, .lost = does_not_wait, .arg = &begun};
+	struct upstream *s;
 	struct sys sys;
 	struct loop *l = open_site(&sys, &s, lists[0]);
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++)
-		server_address_status(s, i, &a[i]);
+		upstream_address_status(s, i, &a[i]);
 	for (unsigned n = 0; n < 7; n++) {
-		server_submit(s, &t, UINT64_MAX);
-		assert_string_equal(server_url(s, &t), a[n % 3].url);
-		server_ended(s, &t, &good);
-		server_avoid(s, &t);
+		upstream_submit(s, &t, UINT64_MAX);
+		assert_string_equal(upstream_url(s, &t), a[n % 3].url);
+		upstream_ended(s, &t, &good);
+		upstream_avoid(s, &t);
 	}
 	for (unsigned n = 0; n < 2; n++) { /* and stays */
-		server_submit(s, &t, UINT64_MAX);
-		assert_string_equal(server_url(s, &t), a[1].url);
-		server_ended(s, &t, &good);
+		upstream_submit(s, &t, UINT64_MAX);
+		assert_string_equal(upstream_url(s, &t), a[1].url);
+		upstream_ended(s, &t, &good);
 	}
-	now_ms += SERVER_AWAY_MS;
-	server_submit(s, &t, UINT64_MAX);
-	assert_string_equal(server_url(s, &t), a[0].url);
-	server_ended(s, &t, &good);
+	now_ms += UPSTREAM_AWAY_MS;
+	upstream_submit(s, &t, UINT64_MAX);
+	assert_string_equal(upstream_url(s, &t), a[0].url);
+	upstream_ended(s, &t, &good);
 	unmake_server(s);
 	loop_free(l);
 }
 
 static void ended__by_what_is_wrong_on_this_host__rests_no_address(void **state)
 {
-	const struct transport_response no_key = {.result = TRANSPORT_HOST, .message = "no key"};
-	struct server_address_status a;
+	const struct http_client_response no_key = {
+		.result = HTTP_CLIENT_HOST, .message = "no key"};
+	struct upstream_address_status a;
 	unsigned begun = 0;
-	struct server_task t = {.begin = goes, .lost = does_not_wait, .arg = &begun};
-	struct server *s;
+	struct upstream_task t = {.begin = goes, .lost = does_not_wait, .arg = &begun};
+	struct upstream *s;
 	struct sys sys;
 	struct loop *l = open_site(&sys, &s, lists[0]);
 
 	(void)state;
 	for (unsigned n = 0; n < 3; n++) { /* the slot is free again each time */
-		server_submit(s, &t, UINT64_MAX);
+		upstream_submit(s, &t, UINT64_MAX);
 		assert_int_equal(begun, n + 1);
-		server_address_status(s, 0, &a);
-		assert_string_equal(server_url(s, &t), a.url);
-		assert_false(server_ended(s, &t, &no_key));
+		upstream_address_status(s, 0, &a);
+		assert_string_equal(upstream_url(s, &t), a.url);
+		assert_false(upstream_ended(s, &t, &no_key));
 	}
 	for (size_t i = 0; i < 3; i++) {
-		server_address_status(s, i, &a);
+		upstream_address_status(s, i, &a);
 		assert_true(a.rests_ms == 0 && a.in_a_row == 0 && a.network == 0);
 		assert_string_equal(a.error, "");
 	}
@@ -247,25 +248,25 @@ static void ended__by_what_is_wrong_on_this_host__rests_no_address(void **state)
 
 static void ended__with_a_long_sentence__keeps_all_of_it_until_it_is_well(void **state)
 {
-	const struct transport_response good = {.result = TRANSPORT_OK, .status = 200};
-	struct transport_response failed = {.result = TRANSPORT_NETWORK};
-	struct server_address_status a;
+	const struct http_client_response good = {.result = HTTP_CLIENT_OK, .status = 200};
+	struct http_client_response failed = {.result = HTTP_CLIENT_NETWORK};
+	struct upstream_address_status a;
 	unsigned begun = 0;
-	struct server_task t = {.begin = goes, .lost = does_not_wait, .arg = &begun};
-	struct server *s;
+	struct upstream_task t = {.begin = goes, .lost = does_not_wait, .arg = &begun};
+	struct upstream *s;
 	struct sys sys;
 	struct loop *l = open_site(&sys, &s, lists[0]);
 
 	(void)state;
 	memset(failed.message, 'w', sizeof(failed.message) - 1);
-	server_submit(s, &t, UINT64_MAX);
-	server_ended(s, &t, &failed);
-	server_address_status(s, 0, &a);
+	upstream_submit(s, &t, UINT64_MAX);
+	upstream_ended(s, &t, &failed);
+	upstream_address_status(s, 0, &a);
 	assert_string_equal(a.error, failed.message);
 	now_ms += 5; /* it has rested */
-	server_submit(s, &t, UINT64_MAX);
-	server_ended(s, &t, &good);
-	server_address_status(s, 0, &a);
+	upstream_submit(s, &t, UINT64_MAX);
+	upstream_ended(s, &t, &good);
+	upstream_address_status(s, 0, &a);
 	assert_string_equal(a.error, "");
 	unmake_server(s);
 	loop_free(l);
@@ -274,8 +275,8 @@ static void ended__with_a_long_sentence__keeps_all_of_it_until_it_is_well(void *
 /* ---- the line ---- */
 
 struct job {
-	struct server *server;
-	struct server_task task;
+	struct upstream *server;
+	struct upstream_task task;
 	struct job *unwanted; /* withdrawn when this one begins */
 	unsigned begun;
 };
@@ -286,7 +287,7 @@ static bool begins(void *arg)
 
 	j->begun++;
 	if (j->unwanted)
-		server_withdraw(j->server, &j->unwanted->task);
+		upstream_withdraw(j->server, &j->unwanted->task);
 	return true;
 }
 
@@ -296,44 +297,44 @@ static void is_lost(void *arg, const char *why)
 	fail_msg("%s", why);
 }
 
-static void submit(struct job *j, struct server *s)
+static void submit(struct job *j, struct upstream *s)
 {
 	j->server = s;
-	j->task = (struct server_task){.begin = begins, .lost = is_lost, .arg = j};
-	server_submit(s, &j->task, UINT64_MAX);
+	j->task = (struct upstream_task){.begin = begins, .lost = is_lost, .arg = j};
+	upstream_submit(s, &j->task, UINT64_MAX);
 }
 
 static void withdraw__of_one_that_is_in_the_same_batch__keeps_it_from_beginning(void **state)
 {
 	struct settings_server settings = {.urls = lists[0], .url_count = 1, .max_in_flight = 2};
 	struct job jobs[6] = {{.begun = 0}};
-	struct server_status status;
+	struct upstream_status status;
 	struct loop *l = loop_new(&sys_real);
-	struct server *s = make_server(l, &sys_real, &settings);
+	struct upstream *s = make_server(l, &sys_real, &settings);
 
 	(void)state;
 	assert_non_null(s);
 	for (int i = 0; i < 6; i++)
-		assert_int_equal(server_join(s), 0);
+		assert_int_equal(upstream_join(s), 0);
 	jobs[2].unwanted = &jobs[3];
 	for (int i = 0; i < 5; i++) /* the first two run, the others wait */
 		submit(&jobs[i], s);
 	assert_int_equal(jobs[1].begun, 1);
 	assert_int_equal(jobs[2].begun, 0);
-	server_dropped(s);
-	server_dropped(s);
+	upstream_dropped(s);
+	upstream_dropped(s);
 	submit(&jobs[5], s); /* two slots: the line goes on */
 	assert_int_equal(jobs[2].begun, 1);
 	assert_int_equal(jobs[3].begun, 0);
 	assert_int_equal(jobs[4].begun, 1); /* the slot goes to the next */
 	assert_int_equal(jobs[5].begun, 0);
-	server_status(s, &status);
+	upstream_status(s, &status);
 	assert_int_equal(status.in_flight, 2);
 	assert_int_equal(status.pending, 1);
-	server_submit(s, &jobs[3].task, UINT64_MAX); /* wanted again */
-	server_dropped(s);
-	server_dropped(s);
-	server_lift(s);
+	upstream_submit(s, &jobs[3].task, UINT64_MAX); /* wanted again */
+	upstream_dropped(s);
+	upstream_dropped(s);
+	upstream_lift(s);
 	assert_int_equal(jobs[5].begun, 1);
 	assert_int_equal(jobs[3].begun, 1);
 	unmake_server(s);
@@ -373,11 +374,11 @@ static void pass(struct loop *l, uint64_t ms)
 struct refusing {
 	struct sys sys;
 	struct loop *loop;
-	struct server *server;
+	struct upstream *server;
 	struct settings_server settings;
 };
 
-static const struct transport_response refused = {.result = TRANSPORT_REFUSED};
+static const struct http_client_response refused = {.result = HTTP_CLIENT_REFUSED};
 
 static void open_refusing(struct refusing *r, unsigned slots)
 {
@@ -402,18 +403,18 @@ static void close_refusing(struct refusing *r)
 
 static uint64_t rests_ms(const struct refusing *r)
 {
-	struct server_address_status a;
+	struct upstream_address_status a;
 
-	server_address_status(r->server, 0, &a);
+	upstream_address_status(r->server, 0, &a);
 	return a.rests_ms;
 }
 
 static void begin_job(struct job *j, struct refusing *r, uint64_t interval_ms)
 {
 	*j = (struct job){.server = r->server};
-	j->task = (struct server_task){
+	j->task = (struct upstream_task){
 		.begin = begins, .lost = is_lost, .arg = j, .interval_ms = interval_ms};
-	assert_int_equal(server_join(r->server), 0);
+	assert_int_equal(upstream_join(r->server), 0);
 }
 
 /* It fails so often that any rest would be the longest. */
@@ -421,8 +422,8 @@ static void grow(struct refusing *r, struct job *j)
 {
 	random_bits_now = 0;
 	for (unsigned i = 0; i < 9; i++, pass(r->loop, 2)) {
-		server_submit(r->server, &j->task, UINT64_MAX);
-		server_ended(r->server, &j->task, &refused);
+		upstream_submit(r->server, &j->task, UINT64_MAX);
+		upstream_ended(r->server, &j->task, &refused);
 	}
 }
 
@@ -437,25 +438,25 @@ static void rest__is_at_most_the_longest_interval_of_those_who_wait(void **state
 	begin_job(&seldom, &r, 300000);
 	grow(&r, &often);
 	random_bits_now = 4999;
-	server_submit(r.server, &often.task, UINT64_MAX);
-	server_ended(r.server, &often.task, &refused);
+	upstream_submit(r.server, &often.task, UINT64_MAX);
+	upstream_ended(r.server, &often.task, &refused);
 	assert_int_equal(rests_ms(&r), 5000);
 	pass(r.loop, 5000);
 	grow(&r, &seldom);
 	random_bits_now = 59999;
-	server_submit(r.server, &seldom.task, UINT64_MAX);
-	server_ended(r.server, &seldom.task, &refused);
+	upstream_submit(r.server, &seldom.task, UINT64_MAX);
+	upstream_ended(r.server, &seldom.task, &refused);
 	assert_int_equal(rests_ms(&r), 60000);
 	pass(r.loop, 1000);
-	server_submit(r.server, &seldom.task, UINT64_MAX); /* who waits does not shorten it, */
+	upstream_submit(r.server, &seldom.task, UINT64_MAX); /* who waits does not shorten it, */
 	assert_int_equal(rests_ms(&r), 59000);
-	server_submit(r.server, &often.task, UINT64_MAX); /* and with others neither */
+	upstream_submit(r.server, &often.task, UINT64_MAX); /* and with others neither */
 	assert_int_equal(rests_ms(&r), 59000);
-	server_withdraw(r.server, &often.task);
-	server_withdraw(r.server, &seldom.task);
-	server_submit(r.server, &often.task, UINT64_MAX); /* this one alone does */
+	upstream_withdraw(r.server, &often.task);
+	upstream_withdraw(r.server, &seldom.task);
+	upstream_submit(r.server, &often.task, UINT64_MAX); /* this one alone does */
 	assert_int_equal(rests_ms(&r), 4000);
-	server_withdraw(r.server, &often.task);
+	upstream_withdraw(r.server, &often.task);
 	close_refusing(&r);
 }
 
@@ -470,34 +471,34 @@ static void rest__in_the_way_of_a_bound__lets_that_task_go_first(void **state)
 		begin_job(&jobs[i], &r, 60000);
 	grow(&r, &jobs[0]);
 	random_bits_now = 59999;
-	server_submit(r.server, &jobs[0].task, UINT64_MAX);
-	server_ended(r.server, &jobs[0].task, &refused);
+	upstream_submit(r.server, &jobs[0].task, UINT64_MAX);
+	upstream_ended(r.server, &jobs[0].task, &refused);
 	assert_int_equal(rests_ms(&r), 60000);
 	jobs[2].task.latest_ms = now_ms + 20000;
 	for (unsigned i = 0; i < 3; i++) {
 		jobs[i].begun = 0;
-		server_submit(r.server, &jobs[i].task, UINT64_MAX);
+		upstream_submit(r.server, &jobs[i].task, UINT64_MAX);
 	}
 	pass(r.loop, 19999);
 	assert_int_equal(jobs[0].begun + jobs[1].begun + jobs[2].begun, 0);
 	pass(r.loop, 1);
 	assert_int_equal(jobs[2].begun, 1); /* it alone, and nobody probes beside it */
 	assert_int_equal(jobs[0].begun + jobs[1].begun, 0);
-	server_ended(r.server, &jobs[2].task, &refused);
+	upstream_ended(r.server, &jobs[2].task, &refused);
 	assert_int_equal(rests_ms(&r), 60000); /* the growth stays */
 	pass(r.loop, 59999);
 	assert_int_equal(jobs[0].begun, 0);
 	pass(r.loop, 1);
 	assert_int_equal(jobs[0].begun, 1); /* in their order */
-	server_dropped(r.server);
-	server_withdraw(r.server, &jobs[1].task);
+	upstream_dropped(r.server);
+	upstream_withdraw(r.server, &jobs[1].task);
 	close_refusing(&r);
 }
 
 static void rest__that_the_server_asked_for__no_bound_shortens_it(void **state)
 {
-	const struct transport_response busy = {
-		.result = TRANSPORT_OK, .status = 503, .retry_after_ms = 40000};
+	const struct http_client_response busy = {
+		.result = HTTP_CLIENT_OK, .status = 503, .retry_after_ms = 40000};
 	struct refusing r;
 	struct job job;
 
@@ -506,16 +507,16 @@ static void rest__that_the_server_asked_for__no_bound_shortens_it(void **state)
 	begin_job(&job, &r, 5000);
 	job.task.latest_ms = now_ms + 10000;
 	random_bits_now = 5000;
-	server_submit(r.server, &job.task, UINT64_MAX);
-	server_ended(r.server, &job.task, &busy);
+	upstream_submit(r.server, &job.task, UINT64_MAX);
+	upstream_ended(r.server, &job.task, &busy);
 	assert_int_equal(rests_ms(&r), 45001);
 	job.begun = 0;
-	server_submit(r.server, &job.task, UINT64_MAX);
+	upstream_submit(r.server, &job.task, UINT64_MAX);
 	pass(r.loop, 40000);
 	assert_int_equal(job.begun, 0);
 	pass(r.loop, 1); /* without what was put on top of it */
 	assert_int_equal(job.begun, 1);
-	server_dropped(r.server);
+	upstream_dropped(r.server);
 	close_refusing(&r);
 }
 
@@ -539,30 +540,30 @@ static bool never(void *arg)
 static void line__while_no_slot_is_free__tells_who_expires_at_that_moment(void **state)
 {
 	const char *why = NULL;
-	struct server_task late = {.begin = never, .lost = note_lost, .arg = &why};
-	struct server_status status;
+	struct upstream_task late = {.begin = never, .lost = note_lost, .arg = &why};
+	struct upstream_status status;
 	struct refusing r;
 	struct job first;
 
 	(void)state;
 	open_refusing(&r, 1);
 	begin_job(&first, &r, 1000);
-	assert_int_equal(server_join(r.server), 0);
-	server_submit(r.server, &first.task, UINT64_MAX);
+	assert_int_equal(upstream_join(r.server), 0);
+	upstream_submit(r.server, &first.task, UINT64_MAX);
 	assert_int_equal(first.begun, 1);
 	late.latest_ms = now_ms + 10; /* which is not the end of it */
-	server_submit(r.server, &late, now_ms + 50);
+	upstream_submit(r.server, &late, now_ms + 50);
 	pass(r.loop, 20);
-	server_submit(r.server, &late, now_ms + 50); /* newer work: it waits longer */
+	upstream_submit(r.server, &late, now_ms + 50); /* newer work: it waits longer */
 	pass(r.loop, 49);
 	assert_null(why);
 	pass(r.loop, 1);
 	assert_string_equal(why, "not pulled: the server did not take it in time");
-	server_status(r.server, &status);
+	upstream_status(r.server, &status);
 	assert_int_equal(status.pending, 0);
 	assert_int_equal(status.counters->expired, 1);
 	assert_false(late.waiting);
-	server_dropped(r.server);
+	upstream_dropped(r.server);
 	pass(r.loop, 10);
 	close_refusing(&r);
 }

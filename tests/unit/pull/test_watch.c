@@ -19,7 +19,7 @@
 #include "tests/unit/fixture/scratch.h"
 
 #define ITEMS (KIND_MAX_WATCHED + 6)
-#define MANY (WATCHER_MAX_REQUESTS + 2)
+#define MANY (WATCH_MAX_REQUESTS + 2)
 #define BEGIN_MS 1000000u
 
 /* ---- the transport ---- */
@@ -29,37 +29,37 @@ struct transfer {
 	char url[64], token[64], *body;
 	size_t max_bytes;
 	uint64_t timeout_ms, idle_ms;
-	transport_line line;
-	transport_done done;
+	http_client_line line;
+	http_client_done done;
 	void *arg;
 };
 
-struct transport {
+struct http_client {
 	struct transfer *first; /* those under way, the oldest first */
 	int refuses;            /* the errno of what is started next; 0 = none */
 	unsigned started, cancelled, forgotten;
 };
 
-static struct transport net;
+static struct http_client net;
 
-struct transport *transport_new(struct loop *l)
+struct http_client *http_client_new(struct loop *l)
 {
 	(void)l;
 	return &net;
 }
 
-void transport_free(struct transport *t)
+void http_client_free(struct http_client *t)
 {
 	assert_null(t->first);
 }
 
-void transport_forget(struct transport *t)
+void http_client_forget(struct http_client *t)
 {
 	t->forgotten++;
 }
 
-int transport_start(struct transport *transport, const struct transport_request *q,
-	transport_done done, void *arg, struct transfer **ret_transfer)
+int http_client_start(struct http_client *transport, const struct http_client_request *q,
+	http_client_done done, void *arg, struct transfer **ret_transfer)
 {
 	struct transfer *t, **link = &transport->first;
 	int e = transport->refuses;
@@ -103,7 +103,7 @@ static void free_transfer(struct transfer *t)
 	free(t);
 }
 
-void transport_cancel(struct transfer *t)
+void http_client_cancel(struct transfer *t)
 {
 	unlink_transfer(t);
 	free_transfer(t);
@@ -118,17 +118,17 @@ static struct transfer *under_way(void)
 	return net.first;
 }
 
-static void fill(struct transport_response *r, long status, const char *text)
+static void fill(struct http_client_response *r, long status, const char *text)
 {
-	*r = (struct transport_response){
+	*r = (struct http_client_response){
 		.status = status, .framed = true, .message = "the line was cut"};
 	buffer_init(&r->body, 1000);
 	assert_int_equal(buffer_append_string(&r->body, text), 0);
 }
 
-static void end(struct transfer *t, enum transport_result result, long status, const char *text)
+static void end(struct transfer *t, enum http_client_result result, long status, const char *text)
 {
-	struct transport_response r;
+	struct http_client_response r;
 
 	fill(&r, status, text);
 	r.result = result;
@@ -140,18 +140,18 @@ static void end(struct transfer *t, enum transport_result result, long status, c
 
 static void answer(long status, const char *text)
 {
-	end(under_way(), TRANSPORT_OK, status, text);
+	end(under_way(), HTTP_CLIENT_OK, status, text);
 }
 
 static void cut(void)
 {
-	end(under_way(), TRANSPORT_NETWORK, 200, "");
+	end(under_way(), HTTP_CLIENT_NETWORK, 200, "");
 }
 
 /* One line of a stream. */
 static void line(const char *text)
 {
-	struct transport_response r;
+	struct http_client_response r;
 
 	fill(&r, 200, text);
 	assert_non_null(under_way()->line);
@@ -181,7 +181,7 @@ static int watch_build(struct kind_watch *w, struct kind_request *r, char why[FI
 /* "moved ITEM POSITION": it changed, and is called k, version v; "half": all did, and then it is
  * bad. */
 static int watch_read(
-	struct kind_watch *w, const struct transport_response *response, char why[FILE_WHY])
+	struct kind_watch *w, const struct http_client_response *response, char why[FILE_WHY])
 {
 	static const struct {
 		const char *text;
@@ -217,7 +217,7 @@ static int login_build(const struct kind_place *place, struct kind_request *r, c
 	return buffer_printf(&r->url, "%s/login", place->base);
 }
 
-static int login_read(const struct transport_response *response, char **ret_token,
+static int login_read(const struct http_client_response *response, char **ret_token,
 	uint64_t *ret_lifetime_ms, char why[FILE_WHY])
 {
 	if (response->status != 200) {
@@ -249,7 +249,7 @@ const struct kind kind_etcd = {.name = "stream",
 /* ---- the watcher ---- */
 
 static struct item {
-	struct watcher_item item;
+	struct watch_item item;
 	char path[16];
 	const char *version;
 	unsigned changes;
@@ -262,7 +262,7 @@ static struct sys sys;
 static struct loop *loop;
 static struct loop_timer stop;
 static struct backoffs *backoffs;
-static struct watcher *watcher;
+static struct watch *watcher;
 static char url_a[] = "http://a", url_b[] = "http://b", *urls[] = {url_a, url_b}, name[] = "main";
 static struct settings_server server;
 static struct session session;
@@ -327,7 +327,7 @@ static uint64_t until_asked(void)
 	uint64_t begin_ms = now_ms;
 
 	for (turn(); !net.first; pass(1))
-		assert_true(now_ms < begin_ms + 2 * WATCHER_RETRY_MS);
+		assert_true(now_ms < begin_ms + 2 * WATCH_RETRY_MS);
 	return now_ms - begin_ms;
 }
 
@@ -338,7 +338,7 @@ static int add_at(const struct settings_server *where, size_t i, const char *pat
 	snprintf(items[i].path, sizeof(items[i].path), "%s", path);
 	items[i].item.path = items[i].path;
 	items[i].item.arg = &items[i];
-	return watcher_add(watcher, where, &session, &items[i].item);
+	return watch_add(watcher, where, &session, &items[i].item);
 }
 
 static int add(size_t i, const char *path)
@@ -346,18 +346,18 @@ static int add(size_t i, const char *path)
 	return add_at(&server, i, path);
 }
 
-static enum watcher_state state_of(size_t i)
+static enum watch_state state_of(size_t i)
 {
 	const char *error;
 
-	return watcher_status(&items[i].item, &error);
+	return watch_status(&items[i].item, &error);
 }
 
 static const char *error_of(size_t i)
 {
 	const char *error;
 
-	watcher_status(&items[i].item, &error);
+	watch_status(&items[i].item, &error);
 	return error;
 }
 
@@ -366,9 +366,9 @@ static void begin(enum settings_kind kind)
 {
 	server.kind = kind;
 	assert_int_equal(add(0, "/a"), 0);
-	assert_int_equal(state_of(0), WATCHER_OFF);
+	assert_int_equal(state_of(0), WATCH_OFF);
 	until_asked();
-	assert_int_equal(state_of(0), WATCHER_CONNECTING);
+	assert_int_equal(state_of(0), WATCH_CONNECTING);
 }
 
 static int set_up(void **state)
@@ -395,7 +395,7 @@ static int set_up(void **state)
 	assert_non_null(loop);
 	loop_timer_init(&stop, stop_now, loop);
 	backoffs = backoffs_new(&sys);
-	watcher = watcher_new(loop, &sys, backoffs, NULL, NULL);
+	watcher = watch_new(loop, &sys, backoffs, NULL, NULL);
 	assert_non_null(watcher);
 	return 0;
 }
@@ -403,7 +403,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	watcher_free(watcher);
+	watch_free(watcher);
 	backoffs_free(backoffs);
 	assert_null(net.first);
 	session_fini(&session);
@@ -421,7 +421,7 @@ static void add__to_what_is_watched__is_the_same_request(void **state)
 	assert_int_equal(add(0, "/a"), 0);
 	assert_int_equal(add(1, "/ab"), 0);
 	items[1].version = "2";
-	assert_true(until_asked() <= WATCHER_SPLAY_MS);
+	assert_true(until_asked() <= WATCH_SPLAY_MS);
 	assert_string_equal(under_way()->body, "/a=1@0 /ab=2@0 ");
 	assert_string_equal(net.first->url, "http://a/watch");
 	line("moved 1 7");
@@ -429,7 +429,7 @@ static void add__to_what_is_watched__is_the_same_request(void **state)
 	assert_string_equal(items[1].last, "k v");
 	line("moved 0 8");
 	assert_string_equal(items[0].last, "k v");
-	assert_int_equal(state_of(1), WATCHER_ON);
+	assert_int_equal(state_of(1), WATCH_ON);
 }
 
 static void add__of_more_than_fit__makes_a_second_request(void **state)
@@ -442,7 +442,7 @@ static void add__of_more_than_fit__makes_a_second_request(void **state)
 		snprintf(path, sizeof(path), "/a%zu", i);
 		assert_int_equal(add(i, path), 0);
 	}
-	pass(WATCHER_SPLAY_MS);
+	pass(WATCH_SPLAY_MS);
 	assert_int_equal(net.started, 2);
 	assert_non_null(strstr(net.first->body, "/a63=1@0"));
 	assert_null(strstr(net.first->body, "/a64=1@0"));
@@ -460,7 +460,7 @@ static void add__of_what_does_not_go_together__makes_a_request_each(void **state
 	assert_int_equal(add(1, "/b"), 0);
 	other = server;
 	assert_int_equal(add_at(&other, 2, "/a"), 0);
-	pass(WATCHER_SPLAY_MS);
+	pass(WATCH_SPLAY_MS);
 	assert_int_equal(net.started, 3);
 }
 
@@ -473,13 +473,13 @@ static void add__of_too_many__leaves_the_others_as_they_are(void **state)
 	for (size_t i = 0; i < MANY; i++) {
 		servers[i] = server;
 		assert_int_equal(
-			add_at(&servers[i], i, "/a"), i < WATCHER_MAX_REQUESTS ? 0 : -ENOSPC);
+			add_at(&servers[i], i, "/a"), i < WATCH_MAX_REQUESTS ? 0 : -ENOSPC);
 	}
-	assert_int_equal(state_of(MANY - 1), WATCHER_OFF);
+	assert_int_equal(state_of(MANY - 1), WATCH_OFF);
 	assert_int_equal(
 		add_at(&servers[0], MANY - 1, "/ab"), 0); /* there is room in what there is */
-	pass(WATCHER_SPLAY_MS);
-	assert_int_equal(net.started, WATCHER_MAX_REQUESTS);
+	pass(WATCH_SPLAY_MS);
+	assert_int_equal(net.started, WATCH_MAX_REQUESTS);
 }
 
 static void add__where_nothing_is_to_be_watched__says_so(void **state)
@@ -487,10 +487,10 @@ static void add__where_nothing_is_to_be_watched__says_so(void **state)
 	(void)state;
 	server.kind = SETTINGS_HTTP;
 	assert_int_equal(add(0, "/a"), -ENOTSUP);
-	assert_int_equal(state_of(0), WATCHER_OFF);
+	assert_int_equal(state_of(0), WATCH_OFF);
 	server.kind = SETTINGS_FILE; /* without inotify */
 	assert_int_equal(add(0, "/a"), -ENOTSUP);
-	pass(WATCHER_SPLAY_MS);
+	pass(WATCH_SPLAY_MS);
 	assert_int_equal(net.started, 0);
 }
 
@@ -504,17 +504,17 @@ static void answers__at_once_again_and_again__are_a_burst_then_one_a_second(void
 	begin(SETTINGS_APOLLO);
 	begin_ms = now_ms;
 	for (unsigned n = 0; n < 20; n++) {
-		assert_int_equal(until_asked(), n <= WATCHER_BURST ? 0 : 1000);
+		assert_int_equal(until_asked(), n <= WATCH_BURST ? 0 : 1000);
 		answer(200, "nothing");
 	}
-	assert_int_equal(now_ms - begin_ms, (19 - WATCHER_BURST) * 1000);
+	assert_int_equal(now_ms - begin_ms, (19 - WATCH_BURST) * 1000);
 	assert_string_equal(error_of(0), "");
 	/* after a pause as much as at first, and no more */
 	until_asked();
 	pass(3600 * 1000);
 	for (unsigned n = 0; n < 6; n++) {
 		answer(200, "nothing");
-		assert_int_equal(until_asked(), n < WATCHER_BURST ? 0 : 1000);
+		assert_int_equal(until_asked(), n < WATCH_BURST ? 0 : 1000);
 	}
 }
 
@@ -542,8 +542,8 @@ static void told__of_what_is_watched_alone__is_asked_again_when_it_was_followed(
 		pass(5000);
 		assert_null(net.first);
 		items[0].version = "2";
-		watcher_followed(&items[0].item);
-		watcher_followed(&items[0].item);
+		watch_followed(&items[0].item);
+		watch_followed(&items[0].item);
 		assert_int_equal(until_asked(), 0);
 		assert_string_equal(under_way()->body, "/a=2@0 ");
 		assert_int_equal(net.started, n);
@@ -556,8 +556,8 @@ static void told__and_followed_at_once_again_and_again__is_once_a_second(void **
 	begin(SETTINGS_NACOS);
 	for (unsigned n = 0; n < 10; n++) {
 		answer(200, "moved 0 0");
-		watcher_followed(&items[0].item);
-		assert_int_equal(until_asked(), n < WATCHER_BURST ? 0 : 1000);
+		watch_followed(&items[0].item);
+		assert_int_equal(until_asked(), n < WATCH_BURST ? 0 : 1000);
 	}
 }
 
@@ -566,8 +566,8 @@ static void told__and_never_followed__is_asked_again_all_the_same(void **state)
 	(void)state;
 	begin(SETTINGS_NACOS);
 	answer(200, "moved 0 0");
-	assert_int_equal(until_asked(), WATCHER_RETRY_MS);
-	watcher_followed(&items[0].item); /* too late: it is not asked for twice */
+	assert_int_equal(until_asked(), WATCH_RETRY_MS);
+	watch_followed(&items[0].item); /* too late: it is not asked for twice */
 	pass(1000);
 	assert_int_equal(net.started, 2);
 }
@@ -579,16 +579,16 @@ static void told__of_one_of_several__keeps_the_others_waiting_for_a_second_at_mo
 	assert_int_equal(add(1, "/ab"), 0);
 	begin(SETTINGS_NACOS);
 	answer(200, "moved 0 0");
-	assert_int_equal(until_asked(), WATCHER_PULL_MS);
+	assert_int_equal(until_asked(), WATCH_PULL_MS);
 	answer(200, "moved 0 0");
-	watcher_followed(&items[1].item);
+	watch_followed(&items[1].item);
 	assert_int_equal(until_asked(), 0);
 	answer(200, "stale"); /* both */
-	watcher_followed(&items[1].item);
-	assert_int_equal(state_of(0), WATCHER_ON);
+	watch_followed(&items[1].item);
+	assert_int_equal(state_of(0), WATCH_ON);
 	pass(5000);
 	assert_null(net.first);
-	watcher_followed(&items[0].item);
+	watch_followed(&items[0].item);
 	assert_int_equal(until_asked(), 0);
 }
 
@@ -599,9 +599,9 @@ static void told__and_others_come_or_go__is_waited_for_as_these_allow(void **sta
 	answer(200, "moved 0 0");
 	pass(100);
 	assert_int_equal(add(1, "/ab"), 0);
-	assert_int_equal(until_asked(), WATCHER_PULL_MS);
+	assert_int_equal(until_asked(), WATCH_PULL_MS);
 	answer(200, "moved 0 0");
-	watcher_remove(watcher, &items[0].item);
+	watch_remove(watcher, &items[0].item);
 	assert_int_equal(until_asked(), 0);
 	assert_string_equal(under_way()->body, "/ab=1@0 ");
 }
@@ -612,7 +612,7 @@ static void followed__when_the_watch_fails__does_not_hurry_it(void **state)
 	begin(SETTINGS_NACOS);
 	answer(200, "half");
 	assert_int_equal(items[0].changes, 1);
-	watcher_followed(&items[0].item);
+	watch_followed(&items[0].item);
 	assert_int_equal(until_asked(), 250);
 }
 
@@ -631,8 +631,8 @@ static struct backoff *backoff_of(const char *url)
 /* Another request was turned away there. */
 static void turn_away(const char *url, uint64_t for_ms)
 {
-	const struct transport_response busy = {
-		.result = TRANSPORT_OK, .status = 503, .retry_after_ms = for_ms - 1};
+	const struct http_client_response busy = {
+		.result = HTTP_CLIENT_OK, .status = 503, .retry_after_ms = for_ms - 1};
 
 	backoff_ended(backoff_of(url), now_ms, &busy);
 }
@@ -647,16 +647,16 @@ static void backoff__for_another_request__keeps_the_next_one_of_a_watch_away(voi
 	answer(200, "nothing");
 	assert_int_equal(until_asked(), 0);
 	assert_string_equal(under_way()->url, "http://b/watch");
-	assert_int_equal(state_of(0), WATCHER_ON);
+	assert_int_equal(state_of(0), WATCH_ON);
 	turn_away("http://b", 30000); /* what is held there goes on */
 	pass(1000);
 	answer(200, "nothing");
 	pass(1);
-	assert_int_equal(state_of(0), WATCHER_CONNECTING);
+	assert_int_equal(state_of(0), WATCH_CONNECTING);
 	assert_int_equal(until_asked(), 28999);
 	assert_string_equal(under_way()->url, "http://b/watch");
 	answer(200, "nothing");
-	assert_int_equal(state_of(0), WATCHER_ON);
+	assert_int_equal(state_of(0), WATCH_ON);
 }
 
 static void backoff__by_a_watch_that_is_turned_away__is_that_of_the_address(void **state)
@@ -679,18 +679,18 @@ static void backoff__by_a_watch_that_is_turned_away__is_that_of_the_address(void
 static void backoff__of_a_watch_that_was_held__counts_only_if_it_is_turned_away(void **state)
 {
 	static const struct {
-		enum transport_result result;
+		enum http_client_result result;
 		long status;
 		uint64_t held_ms;
 		bool counts;
 	} table[] = {
-		{TRANSPORT_NETWORK, 0, WATCHER_PROVEN_MS - 1, true},
-		{TRANSPORT_NETWORK, 0, WATCHER_PROVEN_MS, false},
-		{TRANSPORT_OK, 504, 1, true},
-		{TRANSPORT_OK, 504, 60000, false}, /* a proxy's patience */
-		{TRANSPORT_OK, 503, 60000, true},
-		{TRANSPORT_TIMEOUT, 0, 1, true}, /* no connection */
-		{TRANSPORT_OK, 200, 1, false},
+		{HTTP_CLIENT_NETWORK, 0, WATCH_PROVEN_MS - 1, true},
+		{HTTP_CLIENT_NETWORK, 0, WATCH_PROVEN_MS, false},
+		{HTTP_CLIENT_OK, 504, 1, true},
+		{HTTP_CLIENT_OK, 504, 60000, false}, /* a proxy's patience */
+		{HTTP_CLIENT_OK, 503, 60000, true},
+		{HTTP_CLIENT_TIMEOUT, 0, 1, true}, /* no connection */
+		{HTTP_CLIENT_OK, 200, 1, false},
 	};
 	(void)state;
 	begin(SETTINGS_APOLLO);
@@ -723,16 +723,16 @@ static void failures__in_a_row__wait_longer_at_one_address_after_the_other(void 
 			cut();
 		else
 			answer(200, n % 2 ? "bad" : "busy");
-		assert_int_equal(state_of(0), WATCHER_FAILING);
+		assert_int_equal(state_of(0), WATCH_FAILING);
 		assert_string_equal(error_of(0), n % 3   ? "the line was cut"
 						 : n % 2 ? "it is bad"
 							 : "it is busy");
 		assert_int_equal(until_asked(), most_ms / 4);
-		most_ms = 2 * most_ms < WATCHER_RETRY_MS ? 2 * most_ms : WATCHER_RETRY_MS;
+		most_ms = 2 * most_ms < WATCH_RETRY_MS ? 2 * most_ms : WATCH_RETRY_MS;
 	}
 	/* one good answer, and it begins small again */
 	answer(200, "nothing");
-	assert_int_equal(state_of(0), WATCHER_ON);
+	assert_int_equal(state_of(0), WATCH_ON);
 	assert_string_equal(error_of(0), "");
 	until_asked();
 	answer(200, "busy");
@@ -768,7 +768,7 @@ static void request__that_cannot_be_made__is_a_failure(void **state)
 	net.refuses = EIO;
 	answer(200, "nothing");
 	turn();
-	assert_int_equal(state_of(0), WATCHER_FAILING);
+	assert_int_equal(state_of(0), WATCH_FAILING);
 	assert_true(error_of(0)[0]);
 	assert_int_equal(until_asked(), 250);
 }
@@ -780,9 +780,9 @@ static void stream__that_stood_for_long_and_breaks__is_begun_at_once_where_it_st
 	(void)state;
 	begin(SETTINGS_ETCD);
 	line("moved 0 5");
-	pass(WATCHER_PROVEN_MS);
+	pass(WATCH_PROVEN_MS);
 	cut();
-	assert_int_equal(state_of(0), WATCHER_CONNECTING);
+	assert_int_equal(state_of(0), WATCH_CONNECTING);
 	assert_string_equal(error_of(0), "");
 	assert_int_equal(until_asked(), 0);
 	assert_string_equal(under_way()->url, "http://b/watch");
@@ -796,15 +796,15 @@ static void stream__that_breaks_soon_again_and_again__is_a_failure(void **state)
 	begin(SETTINGS_ETCD);
 	for (uint64_t ms = 250; ms < 4000; ms *= 2) {
 		line("nothing");
-		assert_int_equal(state_of(0), WATCHER_ON);
-		pass(WATCHER_PROVEN_MS - 1);
+		assert_int_equal(state_of(0), WATCH_ON);
+		pass(WATCH_PROVEN_MS - 1);
 		cut();
-		assert_int_equal(state_of(0), WATCHER_FAILING);
+		assert_int_equal(state_of(0), WATCH_FAILING);
 		assert_int_equal(until_asked(), ms);
 	}
 	/* it is proven now */
 	line("nothing");
-	pass(WATCHER_PROVEN_MS);
+	pass(WATCH_PROVEN_MS);
 	line("busy");
 	assert_int_equal(until_asked(), 250);
 }
@@ -817,7 +817,7 @@ static void stream__that_the_server_ends__is_begun_again(void **state)
 	assert_string_equal(error_of(0), "the server ended the watch at once");
 	assert_int_equal(until_asked(), 250);
 	line("moved 0 5");
-	pass(WATCHER_PROVEN_MS);
+	pass(WATCH_PROVEN_MS);
 	answer(200, "");
 	assert_int_equal(until_asked(), 0);
 	assert_string_equal(under_way()->body, "/a=1@5 ");
@@ -829,9 +829,9 @@ static void stream__that_is_silent__is_given_up_before_long(void **state)
 	dice = true;
 	begin(SETTINGS_ETCD);
 	for (unsigned n = 0; n < 100; n++) {
-		assert_in_range(under_way()->idle_ms, WATCHER_IDLE_MS * 3 / 4, WATCHER_IDLE_MS);
+		assert_in_range(under_way()->idle_ms, WATCH_IDLE_MS * 3 / 4, WATCH_IDLE_MS);
 		pass(20);
-		end(under_way(), TRANSPORT_TIMEOUT, 200, "");
+		end(under_way(), HTTP_CLIENT_TIMEOUT, 200, "");
 		until_asked();
 	}
 }
@@ -858,7 +858,7 @@ static void stale__begins_anew_soon_and_everything_may_have_changed(void **state
 		line("stale");
 		assert_int_equal(items[0].changes, n + 2);
 		assert_string_equal(items[0].last, " -");
-		assert_int_equal(until_asked(), n < WATCHER_BURST ? 0 : 1000);
+		assert_int_equal(until_asked(), n < WATCH_BURST ? 0 : 1000);
 		assert_string_equal(under_way()->body, "/a=1@0 ");
 	}
 }
@@ -870,7 +870,7 @@ static void stale__of_what_is_asked_again__is_asked_anew(void **state)
 	answer(200, "moved 0 5");
 	until_asked();
 	answer(200, "stale");
-	assert_int_equal(state_of(0), WATCHER_ON);
+	assert_int_equal(state_of(0), WATCH_ON);
 	assert_int_equal(until_asked(), 0);
 	assert_string_equal(under_way()->body, "/a=1@0 ");
 }
@@ -898,9 +898,9 @@ static void token__refused_by_an_answer__is_renewed_in_the_same_request(void **s
 	assert_string_equal(under_way()->url, "http://a/login");
 	answer(200, "t2");
 	assert_string_equal(under_way()->token, "t2");
-	assert_int_equal(state_of(0), WATCHER_CONNECTING);
+	assert_int_equal(state_of(0), WATCH_CONNECTING);
 	answer(401, "denied"); /* again: it is not the token */
-	assert_int_equal(state_of(0), WATCHER_FAILING);
+	assert_int_equal(state_of(0), WATCH_FAILING);
 	assert_int_equal(until_asked(), 250);
 }
 
@@ -931,7 +931,7 @@ static void login__that_is_refused__is_a_failure(void **state)
 	until_asked();
 	answer(403, "no");
 	assert_null(net.first);
-	assert_int_equal(state_of(0), WATCHER_FAILING);
+	assert_int_equal(state_of(0), WATCH_FAILING);
 	assert_string_equal(error_of(0), "the password is wrong");
 	until_asked();
 }
@@ -943,18 +943,18 @@ static void resume__asks_again_on_new_connections_from_where_it_stood(void **sta
 	(void)state;
 	begin(SETTINGS_ETCD);
 	line("moved 0 5");
-	watcher_resume(watcher);
+	watch_resume(watcher);
 	assert_int_equal(net.forgotten, 1);
 	assert_int_equal(net.cancelled, 1);
 	assert_null(net.first);
-	assert_int_equal(state_of(0), WATCHER_CONNECTING);
+	assert_int_equal(state_of(0), WATCH_CONNECTING);
 	assert_int_equal(until_asked(), 0);
 	assert_string_equal(under_way()->body, "/a=1@5 ");
 	assert_int_equal(items[0].changes, 1);
 	/* again and again, and it is not asked more often than otherwise */
 	for (unsigned n = 1; n < 7; n++) {
-		watcher_resume(watcher);
-		assert_int_equal(until_asked(), n < WATCHER_BURST ? 0 : 1000);
+		watch_resume(watcher);
+		assert_int_equal(until_asked(), n < WATCH_BURST ? 0 : 1000);
 	}
 }
 
@@ -963,8 +963,8 @@ static void resume__between_two_requests__changes_nothing(void **state)
 	(void)state;
 	begin(SETTINGS_ETCD);
 	line("bad");
-	watcher_resume(watcher);
-	assert_int_equal(state_of(0), WATCHER_FAILING);
+	watch_resume(watcher);
+	assert_int_equal(state_of(0), WATCH_FAILING);
 	assert_int_equal(until_asked(), 250);
 }
 
@@ -978,7 +978,7 @@ static void add__while_a_request_is_under_way__asks_anew_from_where_it_stood(voi
 	assert_int_equal(add(1, "/ab"), 0);
 	assert_int_equal(add(2, "/ac"), 0); /* one request for both */
 	assert_int_equal(net.cancelled, 1);
-	assert_int_equal(state_of(0), WATCHER_CONNECTING);
+	assert_int_equal(state_of(0), WATCH_CONNECTING);
 	assert_int_equal(until_asked(), 0);
 	assert_string_equal(under_way()->body, "/a=1@5 /ab=1@0 /ac=1@0 ");
 	assert_int_equal(net.started, 2);
@@ -992,19 +992,19 @@ static void remove__of_one_of_several__asks_for_the_others_from_where_they_stood
 	assert_int_equal(add(1, "/ab"), 0);
 	assert_int_equal(add(2, "/ac"), 0);
 	assert_int_equal(add(3, "/b"), 0); /* another request */
-	pass(WATCHER_SPLAY_MS);
-	net.first->line(net.first->arg, &(struct transport_response){.status = 200,
+	pass(WATCH_SPLAY_MS);
+	net.first->line(net.first->arg, &(struct http_client_response){.status = 200,
 						.body = {.data = (char[]){"moved 2 7"}, .len = 9}});
-	watcher_remove(watcher, &items[0].item); /* the request's path was its */
+	watch_remove(watcher, &items[0].item); /* the request's path was its */
 	memset(&items[0], 'x', sizeof(items[0]));
 	assert_int_equal(net.cancelled, 1);
-	watcher_remove(watcher, &items[1].item);
+	watch_remove(watcher, &items[1].item);
 	pass(1);
 	assert_int_equal(net.cancelled, 1);
 	assert_int_equal(net.started, 3);
 	assert_string_equal(net.first->body, "/b=1@0 "); /* is the same */
 	assert_string_equal(net.first->next->body, "/ac=1@7 ");
-	watcher_remove(watcher, &items[3].item);
+	watch_remove(watcher, &items[3].item);
 	line("moved 0 9");
 	assert_int_equal(items[2].changes, 2);
 	assert_int_equal(items[3].changes, 0);
@@ -1016,17 +1016,17 @@ static void remove__of_the_last__ends_the_request_and_makes_room(void **state)
 
 	(void)state;
 	server.kind = SETTINGS_CONSUL;
-	for (size_t i = 0; i < WATCHER_MAX_REQUESTS; i++) {
+	for (size_t i = 0; i < WATCH_MAX_REQUESTS; i++) {
 		snprintf(path, sizeof(path), "/a%zu", i);
 		assert_int_equal(add(i, path), 0);
 	}
-	assert_int_equal(add(WATCHER_MAX_REQUESTS, "/b"), -ENOSPC);
-	watcher_remove(watcher, &items[7].item);
-	assert_int_equal(state_of(7), WATCHER_OFF);
+	assert_int_equal(add(WATCH_MAX_REQUESTS, "/b"), -ENOSPC);
+	watch_remove(watcher, &items[7].item);
+	assert_int_equal(state_of(7), WATCH_OFF);
 	assert_int_equal(add(7, "/b"), 0);
-	pass(WATCHER_SPLAY_MS);
-	assert_int_equal(net.started, WATCHER_MAX_REQUESTS);
-	watcher_remove(watcher, &items[7].item);
+	pass(WATCH_SPLAY_MS);
+	assert_int_equal(net.started, WATCH_MAX_REQUESTS);
+	watch_remove(watcher, &items[7].item);
 	assert_int_equal(net.cancelled, 1);
 }
 
@@ -1039,8 +1039,8 @@ static void free__in_the_middle_of_everything__leaves_nothing(void **state)
 	assert_int_equal(add(2, "/c"), 0);
 	pass(10);
 	assert_int_equal(net.started, 3);
-	end(net.first, TRANSPORT_NETWORK, 0, ""); /* one waits for its next request */
-	assert_int_equal(add(3, "/d"), 0);        /* one for its first */
+	end(net.first, HTTP_CLIENT_NETWORK, 0, ""); /* one waits for its next request */
+	assert_int_equal(add(3, "/d"), 0);          /* one for its first */
 }
 
 int main(void)

@@ -22,7 +22,7 @@
 struct site {
 	struct loop *loop;
 	struct publisher *publisher;
-	struct upstream *upstream;
+	struct listener *upstream;
 	struct loop_timer give_up;
 	uint64_t heard, sent;
 	unsigned connected, overflows;
@@ -72,7 +72,7 @@ static void too_late(void *arg)
 	fail_msg("nothing came");
 }
 
-static const struct upstream_calls calls = {heard, missed};
+static const struct listener_calls calls = {heard, missed};
 
 static void wait_subscribed(struct publisher *p)
 {
@@ -99,7 +99,7 @@ static void site_open(struct site *s)
 	assert_int_equal(
 		publisher_open(&sys_real, "tcp://127.0.0.1:0", &options, &s->publisher, why), 0);
 	endpoint.endpoint = publisher_endpoint(s->publisher);
-	assert_int_equal(upstream_start(s->loop, &endpoint, 1, &calls, s, &s->upstream), 0);
+	assert_int_equal(listener_start(s->loop, &endpoint, 1, &calls, s, &s->upstream), 0);
 	wait_subscribed(s->publisher);
 	loop_timer_init(&s->give_up, too_late, s);
 	loop_timer_set(s->loop, &s->give_up, loop_now_ms(s->loop) + GIVE_UP_MS);
@@ -107,7 +107,7 @@ static void site_open(struct site *s)
 
 static void site_close(struct site *s)
 {
-	upstream_stop(s->upstream);
+	listener_stop(s->upstream);
 	publisher_close(s->publisher);
 	loop_free(s->loop);
 }
@@ -149,9 +149,9 @@ static void box__that_is_full__says_that_something_was_missed_and_takes_more_the
 	(void)state;
 	site_open(&s);
 	s.enough_is_an_overflow = true;
-	send_all(&s, 3 * UPSTREAM_MAX_WAITING); /* while nobody empties it */
+	send_all(&s, 3 * LISTENER_MAX_WAITING); /* while nobody empties it */
 	assert_int_equal(loop_run(s.loop), 0);
-	assert_in_range(s.heard, UPSTREAM_MAX_WAITING - 1, 3 * UPSTREAM_MAX_WAITING - 1);
+	assert_in_range(s.heard, LISTENER_MAX_WAITING - 1, 3 * LISTENER_MAX_WAITING - 1);
 	assert_true(s.in_order);
 	s.enough_is_an_overflow = false;
 	send_all(&s, 1);
@@ -168,7 +168,7 @@ static void stop__with_messages_in_the_box__frees_them(void **state)
 	site_open(&s);
 	send_all(&s, 100);
 	site_close(&s);
-	upstream_stop(NULL);
+	listener_stop(NULL);
 	assert_int_equal(s.heard, 0);
 }
 

@@ -42,7 +42,7 @@ static void each_character__has_one_form_for_people_and_one_in_json(void **state
 		buffer_init(&people, 200);
 		buffer_init(&json, 200);
 		assert_int_equal(escape_append(&people, rows[i].text, strlen(rows[i].text)), 0);
-		assert_int_equal(jsontext_append(&json, rows[i].text, strlen(rows[i].text)), 0);
+		assert_int_equal(json_text_append(&json, rows[i].text, strlen(rows[i].text)), 0);
 		assert_string_equal(people.len ? people.data : "", rows[i].people);
 		assert_string_equal(json.data, rows[i].json);
 		buffer_fini(&people);

@@ -51,10 +51,10 @@ struct work {
 	struct version version;
 	struct buffer body;
 	struct candidate *candidate;
-	struct trial_options options;
-	struct trial *trial;
+	struct programs_options options;
+	struct programs *trial;
 	unsigned ended;
-	struct trial_result result;
+	struct programs_result result;
 	char why[FILE_WHY];
 };
 
@@ -80,7 +80,7 @@ static void add(struct work *w, const char *type, const char *text)
 	version_add(&w->version, &w->body, "http://x/", type, text);
 }
 
-static void ended(void *arg, const struct trial_result *result)
+static void ended(void *arg, const struct programs_result *result)
 {
 	struct work *w = arg;
 
@@ -104,7 +104,7 @@ static void compose_it(struct work *w)
 	if (candidate_compose(c, config, NULL, w->why) ||
 		candidate_outputs(c, config, NULL, false, w->why))
 		fail_msg("%s", w->why);
-	w->options = (struct trial_options){
+	w->options = (struct programs_options){
 		.loop = w->loop,
 		.config = config,
 		.runtime_dir = runtime,
@@ -118,7 +118,7 @@ static void compose_it(struct work *w)
 static int start(struct work *w)
 {
 	compose_it(w);
-	return trial_start(&w->options, &w->trial, w->why);
+	return programs_start(&w->options, &w->trial, w->why);
 }
 
 static void run(struct work *w)
@@ -132,7 +132,7 @@ static void run(struct work *w)
 
 static void end(struct work *w)
 {
-	trial_free(w->trial);
+	programs_free(w->trial);
 	candidate_free(w->candidate);
 	version_fini(&w->version);
 	buffer_fini(&w->body);
@@ -154,7 +154,7 @@ static const char *shown(const struct work *w, enum audience audience)
 	return sentence_show(text, sizeof(text), w->result.why, audience);
 }
 
-static void assert_refused(const struct work *w, enum judge judge, const char *why)
+static void assert_refused(const struct work *w, enum verify_check judge, const char *why)
 {
 	assert_string_equal(shown(w, AUDIENCE_OPERATOR), why);
 	assert_true(w->result.refused);
@@ -206,7 +206,7 @@ static void wanted__is_a_config_with_a_program(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		begin(&w, table[i].keys);
-		assert_int_equal(trial_wanted(w.settings->configs[0]), table[i].wanted);
+		assert_int_equal(programs_wanted(w.settings->configs[0]), table[i].wanted);
 		end(&w);
 	}
 }
@@ -281,10 +281,10 @@ static void check__of_a_set__sees_a_directory_of_its_documents(void **state)
 	add(&w, "minisig", "signature");
 	run(&w);
 	assert_passed(&w);
-	rest = behind_name(wrote("log"), dir, FILESET_TRIAL);
+	rest = behind_name(wrote("log"), dir, FILE_SET_TRIAL);
 	assert_non_null(rest);
 	assert_string_equal(rest, "\none.yaml\nthree.bin\na: 1\nthree\n640\n");
-	assert_int_equal(scratch_count(dir, FILESET_TRIAL), 0);
+	assert_int_equal(scratch_count(dir, FILE_SET_TRIAL), 0);
 	end(&w);
 }
 
@@ -329,7 +329,7 @@ static void check__that_refuses__says_what_it_wrote(void **state)
 		begin(&w, keys);
 		add(&w, "yaml", "a: 1\n");
 		run(&w);
-		assert_refused(&w, JUDGE_CHECK, table[i].why);
+		assert_refused(&w, CHECK_PROGRAM, table[i].why);
 		end(&w);
 	}
 }
@@ -380,7 +380,7 @@ static void check__that_takes_too_long__refuses(void **state)
 		ONE "    check: {timeout: 100ms, run: " SHELL "'exec sleep 100', sh, '{path}']}\n");
 	add(&w, "yaml", "a: 1\n");
 	run(&w);
-	assert_refused(&w, JUDGE_CHECK, "sh still ran after 100 ms and was killed");
+	assert_refused(&w, CHECK_PROGRAM, "sh still ran after 100 ms and was killed");
 	end(&w);
 }
 
@@ -458,12 +458,12 @@ static void free__during_a_check__kills_it_and_removes_the_candidate(void **stat
 	add(&w, "yaml", "a: 1\n");
 	start_ready(&w);
 	assert_int_equal(scratch_count(dir, ".web.yaml.pullet-"), 1);
-	trial_free(w.trial);
+	programs_free(w.trial);
 	w.trial = NULL;
 	assert_int_equal(scratch_count(dir, ".web.yaml.pullet-"), 0);
 	assert_int_equal(w.ended, 0);
 	end(&w);
-	trial_free(NULL);
+	programs_free(NULL);
 }
 
 static void free__during_the_check_of_a_set__removes_its_directory(void **state)
@@ -476,10 +476,10 @@ static void free__during_the_check_of_a_set__removes_its_directory(void **state)
 		  "    check: " SHELL "'echo x >DIR/fifo; exec sleep 100', sh, '{path}']\n");
 	add(&w, "yaml", "a: 1\n");
 	start_ready(&w);
-	assert_int_equal(scratch_count(dir, FILESET_TRIAL), 1);
-	trial_free(w.trial);
+	assert_int_equal(scratch_count(dir, FILE_SET_TRIAL), 1);
+	programs_free(w.trial);
 	w.trial = NULL;
-	assert_int_equal(scratch_count(dir, FILESET_TRIAL), 0);
+	assert_int_equal(scratch_count(dir, FILE_SET_TRIAL), 0);
 	end(&w);
 }
 
@@ -491,7 +491,7 @@ static void free__during_a_format_program__kills_it(void **state)
 	begin(&w, ONE "    format: {run: " SHELL "'echo x >DIR/fifo; exec sleep 100']}\n");
 	add(&w, "yaml", "a: 1\n");
 	start_ready(&w);
-	trial_free(w.trial);
+	programs_free(w.trial);
 	w.trial = NULL;
 	assert_int_equal(w.ended, 0);
 	assert_false(w.candidate->has_text);
@@ -548,7 +548,7 @@ static void format__run_and_check__the_check_sees_what_was_made(void **state)
 		      "'{path}']\n");
 	add(&w, "yaml", "a: 1\n");
 	run(&w);
-	assert_refused(&w, JUDGE_CHECK, "sh exited with 4");
+	assert_refused(&w, CHECK_PROGRAM, "sh exited with 4");
 	assert_string_equal(wrote("log"), "made\nweb\n");
 	end(&w);
 }
@@ -585,7 +585,7 @@ static void format__run__that_fails__refuses_and_no_check_runs(void **state)
 		run(&w);
 		assert_string_equal(shown(&w, AUDIENCE_OPERATOR), table[i].why);
 		assert_int_equal(w.result.refused, table[i].refused);
-		assert_int_equal(w.result.judge, JUDGE_FORMAT);
+		assert_int_equal(w.result.judge, CHECK_FORMAT);
 		assert_false(w.candidate->has_text);
 		assert_int_equal(scratch_count(dir, "log"), 0);
 		end(&w);
@@ -622,7 +622,7 @@ static void format__run__of_what_json_does_not_have__does_not_begin(void **state
 
 static void environment__names_config_file_and_generation(void **state)
 {
-	char **env = trial_environment("web", "/run/web.yaml", UINT64_MAX, NULL, 0);
+	char **env = programs_environment("web", "/run/web.yaml", UINT64_MAX, NULL, 0);
 
 	(void)state;
 	assert_non_null(env);
@@ -630,12 +630,12 @@ static void environment__names_config_file_and_generation(void **state)
 	assert_string_equal(env[1], "PULLET_GENERATION=18446744073709551615");
 	assert_string_equal(env[2], "PULLET_FILE=/run/web.yaml");
 	assert_null(env[3]);
-	trial_environment_free(env);
-	env = trial_environment("web", NULL, 1, NULL, 0);
+	programs_environment_free(env);
+	env = programs_environment("web", NULL, 1, NULL, 0);
 	assert_string_equal(env[1], "PULLET_GENERATION=1");
 	assert_null(env[2]);
-	trial_environment_free(env);
-	trial_environment_free(NULL);
+	programs_environment_free(env);
+	programs_environment_free(NULL);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, dir_open, dir_close)

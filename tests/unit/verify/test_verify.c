@@ -24,22 +24,22 @@
 /* A version before its judges. */
 struct court {
 	struct settings *settings;
-	struct judges *judges;
+	struct verify *judges;
 	struct version version;
 	struct buffer body;
 	struct compose_piece pieces[STORE_MAX_PARTS];
 	struct composition composition;
 	struct document *before;
 	uint64_t revs[SETTINGS_MAX_LAYERS];
-	struct judges_case the_case;
-	struct judgement judgement;
+	struct verify_case the_case;
+	struct verify_result judgement;
 };
 
 static void begin(struct court *c, const char *settings)
 {
 	memset(c, 0, sizeof(*c));
 	c->settings = scratch_settings("%s", settings);
-	c->judges = judges_new(&sys_real, c->settings->configs[0]);
+	c->judges = verify_new(&sys_real, c->settings->configs[0]);
 	assert_non_null(c->judges);
 	version_begin(&c->version, &c->body, 1);
 }
@@ -76,13 +76,13 @@ static void submit(struct court *c)
 		if (!c->pieces[i].signature)
 			c->the_case.bytes += c->version.parts[i].len;
 	c->the_case.revs = c->revs;
-	c->the_case.level = JUDGES_NEW;
+	c->the_case.level = VERIFY_NEW;
 	c->the_case.wall_ms = NOW;
 }
 
 static int try(struct court *c)
 {
-	int r = judges_try(c->judges, &c->the_case, &c->judgement);
+	int r = verify_try(c->judges, &c->the_case, &c->judgement);
 
 	assert_true((r == 0) == (c->judgement.why[0] == '\0'));
 	return r;
@@ -93,7 +93,7 @@ static void end(struct court *c)
 	compose_fini(&c->composition);
 	version_fini(&c->version);
 	buffer_fini(&c->body);
-	judges_free(c->judges);
+	verify_free(c->judges);
 	document_free(c->before);
 	settings_free(c->settings);
 }
@@ -101,13 +101,13 @@ static void end(struct court *c)
 static void assert_accepted(struct court *c)
 {
 	if (try(c))
-		fail_msg("%s: %s", judge_name(c->judgement.judge), c->judgement.why);
+		fail_msg("%s: %s", verify_check_name(c->judgement.judge), c->judgement.why);
 }
 
-static void assert_refused(struct court *c, enum judge judge, const char *sentence)
+static void assert_refused(struct court *c, enum verify_check judge, const char *sentence)
 {
 	assert_int_equal(try(c), -EINVAL);
-	assert_string_equal(judge_name(c->judgement.judge), judge_name(judge));
+	assert_string_equal(verify_check_name(c->judgement.judge), verify_check_name(judge));
 	if (!strstr(c->judgement.why, sentence))
 		fail_msg("'%s' is not in '%s'", sentence, c->judgement.why);
 }
@@ -130,7 +130,7 @@ static void digest__of_any_part__is_judged(void **state)
 	assert_accepted(&c);
 	c.pieces[0].mismatch = NULL; /* came from the state directory */
 	c.pieces[1].mismatch = "SHA-256 is another";
-	assert_refused(&c, JUDGE_DIGEST, " is not what its server says: SHA-256 is another");
+	assert_refused(&c, CHECK_DIGEST, " is not what its server says: SHA-256 is another");
 	end(&c);
 }
 
@@ -184,25 +184,25 @@ static void signature__that_is_missing_or_of_others__is_refused(void **state)
 
 	(void)state;
 	begin_signed(&c, NULL);
-	assert_refused(&c, JUDGE_SIGNATURE, "/web.yaml has no signature (/web.yaml.minisig)");
+	assert_refused(&c, CHECK_SIGNATURE, "/web.yaml has no signature (/web.yaml.minisig)");
 	end(&c);
 	begin_signed(&c, "other.minisig");
-	assert_refused(&c, JUDGE_SIGNATURE,
+	assert_refused(&c, CHECK_SIGNATURE,
 		"/web.yaml: the signature by the key E03D00253CEDDF88 is not by one of");
 	end(&c);
 	begin_signed(&c, "document.yaml");
 	assert_refused(
-		&c, JUDGE_SIGNATURE, "/web.yaml: that is not a signature file of minisign: line 1");
+		&c, CHECK_SIGNATURE, "/web.yaml: that is not a signature file of minisign: line 1");
 	end(&c);
 	begin(&c, VERIFIED);
 	add(&c, "yaml", "name: web\n");
 	add(&c, "minisig", golden("rev.minisig"));
 	submit(&c);
-	assert_refused(&c, JUDGE_SIGNATURE,
+	assert_refused(&c, CHECK_SIGNATURE,
 		"/web.yaml: the signature by the key 94E900F0E72E3098 "
 		"is not of this document");
 	c.the_case.forced = true; /* that is about the guard only */
-	assert_refused(&c, JUDGE_SIGNATURE, "is not of this document");
+	assert_refused(&c, CHECK_SIGNATURE, "is not of this document");
 	end(&c);
 }
 
@@ -217,18 +217,18 @@ static void signature__with_an_older_rev__is_refused(void **state)
 	c.revs[0] = 6;
 	assert_accepted(&c);
 	c.revs[0] = 8;
-	assert_refused(&c, JUDGE_SIGNATURE,
+	assert_refused(&c, CHECK_SIGNATURE,
 		"/web.yaml: signed as rev=7, but rev=8 was accepted "
 		"before: an old version is played back");
 	c.revs[0] = UINT64_MAX;
-	assert_refused(&c, JUDGE_SIGNATURE, "rev=18446744073709551615 was accepted");
+	assert_refused(&c, CHECK_SIGNATURE, "rev=18446744073709551615 was accepted");
 	c.revs[0] = 0;
 	c.revs[1] = 8; /* another layer's */
 	assert_accepted(&c);
 	end(&c);
 	begin_signed(&c, "default.minisig"); /* none at all */
 	c.revs[0] = 1;
-	assert_refused(&c, JUDGE_SIGNATURE, "rev=1 was accepted before");
+	assert_refused(&c, CHECK_SIGNATURE, "rev=1 was accepted before");
 	end(&c);
 }
 
@@ -241,7 +241,7 @@ static void signature__that_has_expired__is_refused_from_that_moment_on(void **s
 	c.the_case.wall_ms = YEAR_END - 1;
 	assert_accepted(&c);
 	c.the_case.wall_ms = YEAR_END;
-	assert_refused(&c, JUDGE_SIGNATURE, "/web.yaml: its signature has expired");
+	assert_refused(&c, CHECK_SIGNATURE, "/web.yaml: its signature has expired");
 	end(&c);
 }
 
@@ -286,7 +286,7 @@ static void signature__of_several_layers__is_asked_of_each_that_is_there(void **
 		add(&c, "minisig", bad ? NULL : golden("rev.minisig"));
 		submit(&c);
 		if (bad) {
-			assert_refused(&c, JUDGE_SIGNATURE, "/c has no signature (/c.minisig)");
+			assert_refused(&c, CHECK_SIGNATURE, "/c has no signature (/c.minisig)");
 		} else {
 			assert_accepted(&c);
 			assert_true(c.judgement.revs[0] == 3);
@@ -294,7 +294,7 @@ static void signature__of_several_layers__is_asked_of_each_that_is_there(void **
 			assert_true(c.judgement.revs[2] == 7);
 			assert_true(c.judgement.expires_ms == YEAR_END); /* the first */
 			c.revs[2] = 8;
-			assert_refused(&c, JUDGE_SIGNATURE, "/c: signed as rev=7");
+			assert_refused(&c, CHECK_SIGNATURE, "/c: signed as rev=7");
 		}
 		end(&c);
 	}
@@ -376,7 +376,7 @@ static void signature__that_is_for_something_else__is_refused(void **state)
 		add(&c, "minisig", sign(&signer, "b: 1\n", table[i].b));
 		submit(&c);
 		if (table[i].sentence) {
-			assert_refused(&c, JUDGE_SIGNATURE, table[i].sentence);
+			assert_refused(&c, CHECK_SIGNATURE, table[i].sentence);
 			assert_true(c.judgement.revs[1] == 0);
 		} else {
 			assert_accepted(&c);
@@ -415,7 +415,7 @@ static void signature__of_what_is_taken_instead__may_name_either_path(void **sta
 		if (table[i].good)
 			assert_accepted(&c);
 		else
-			assert_refused(&c, JUDGE_SIGNATURE, "path=/a");
+			assert_refused(&c, CHECK_SIGNATURE, "path=/a");
 		end(&c);
 	}
 	signer_fini(&signer);
@@ -462,7 +462,7 @@ static void guard__of_an_empty_document__refuses_it_only_where_one_stands_that_i
 		if (table[i].good)
 			assert_accepted(&c);
 		else
-			assert_refused(&c, JUDGE_GUARD,
+			assert_refused(&c, CHECK_GUARD,
 				"the document is empty, and the one that stands is not");
 		c.the_case.forced = true;
 		assert_accepted(&c);
@@ -501,7 +501,7 @@ static void guard__of_shrinking__allows_exactly_so_much(void **state)
 		if (table[i].good)
 			assert_accepted(&c);
 		else
-			assert_refused(&c, JUDGE_GUARD, "it shrank from 10");
+			assert_refused(&c, CHECK_GUARD, "it shrank from 10");
 		c.the_case.forced = true;
 		assert_accepted(&c);
 		end(&c);
@@ -511,7 +511,7 @@ static void guard__of_shrinking__allows_exactly_so_much(void **state)
 	submit(&c);
 	c.the_case.bytes = 3;
 	c.the_case.before_bytes = 10;
-	assert_refused(&c, JUDGE_GUARD, "it shrank from 10 to 3 bytes, more than max_shrink 20%");
+	assert_refused(&c, CHECK_GUARD, "it shrank from 10 to 3 bytes, more than max_shrink 20%");
 	end(&c);
 }
 
@@ -539,7 +539,7 @@ static void guard__of_required_keys__names_the_one_that_is_not_there(void **stat
 		add(&c, "yaml", table[i].text);
 		submit(&c);
 		if (table[i].sentence)
-			assert_refused(&c, JUDGE_GUARD, table[i].sentence);
+			assert_refused(&c, CHECK_GUARD, table[i].sentence);
 		else
 			assert_accepted(&c);
 		c.the_case.forced = true;
@@ -577,7 +577,7 @@ static void guard__of_changes__counts_keys_that_are_changed_added_or_removed(voi
 			assert_accepted(&c);
 		else
 			assert_refused(
-				&c, JUDGE_GUARD, "3 keys would change, more than max_changes 2");
+				&c, CHECK_GUARD, "3 keys would change, more than max_changes 2");
 		c.the_case.forced = true;
 		assert_accepted(&c);
 		end(&c);
@@ -595,7 +595,7 @@ static void guard__of_bytes__looks_at_their_size_only(void **state)
 	c.the_case.before_bytes = 10;
 	assert_accepted(&c);
 	c.the_case.before_bytes = 11;
-	assert_refused(&c, JUDGE_GUARD, "from 11 to 5 bytes");
+	assert_refused(&c, CHECK_GUARD, "from 11 to 5 bytes");
 	end(&c);
 }
 
@@ -635,7 +635,7 @@ static const char *ready(struct court *c)
 	char why[FILE_WHY] = "";
 	const char *note = NULL;
 
-	if (judges_ready(c->judges, &note, why))
+	if (verify_ready(c->judges, &note, why))
 		fail_msg("%s", why);
 	assert_non_null(note);
 	return note;
@@ -656,11 +656,11 @@ static void schema__of_either_kind__is_held_against_the_document(void **state)
 		submit(&c);
 		assert_accepted(&c); /* nobody has read it yet */
 		assert_string_equal(ready(&c), "");
-		assert_refused(&c, JUDGE_SCHEMA, "line 1, column 7: /host: ");
+		assert_refused(&c, CHECK_SCHEMA, "line 1, column 7: /host: ");
 		assert_non_null(strstr(c.judgement.why, "\nline 2, column 7: /port: "));
 		assert_int_not_equal(c.judgement.why[strlen(c.judgement.why) - 1], '\n');
 		c.the_case.forced = true; /* that is about the guard only */
-		assert_refused(&c, JUDGE_SCHEMA, "/host");
+		assert_refused(&c, CHECK_SCHEMA, "/host");
 		end(&c);
 		begin_schema(&c, yaml ? "s.yaml" : "s.json");
 		add(&c, "json", "{\"port\": 1}");
@@ -681,20 +681,20 @@ static void schema__that_changes__is_read_again_and_is_another_rule(void **state
 	begin_schema(&c, "s.json");
 	add(&c, "yaml", "a: 1\n");
 	submit(&c);
-	snprintf(before, sizeof(before), "%s", judges_id(c.judges));
+	snprintf(before, sizeof(before), "%s", verify_id(c.judges));
 	ready(&c);
-	snprintf(first, sizeof(first), "%s", judges_id(c.judges));
+	snprintf(first, sizeof(first), "%s", verify_id(c.judges));
 	assert_string_not_equal(first, before);
 	assert_accepted(&c);
 	write_schema("s.json", "{\"required\": [\"b\"], \"tpye\": 1}");
 	assert_accepted(&c); /* until it is read */
 	assert_string_equal(ready(&c), "\"tpye\"");
 	assert_string_equal(ready(&c), ""); /* told once */
-	assert_string_not_equal(judges_id(c.judges), first);
-	assert_refused(&c, JUDGE_SCHEMA, "b");
+	assert_string_not_equal(verify_id(c.judges), first);
+	assert_refused(&c, CHECK_SCHEMA, "b");
 	write_schema("s.json", "{\"required\": [\"a\"]}");
 	ready(&c);
-	assert_string_equal(judges_id(c.judges), first);
+	assert_string_equal(verify_id(c.judges), first);
 	assert_accepted(&c);
 	end(&c);
 }
@@ -719,33 +719,33 @@ static void schema__with_a_directory__refers_to_its_files(void **state)
 	add(&c, "yaml", "a: 1\n");
 	submit(&c);
 	ready(&c);
-	snprintf(first, sizeof(first), "%s", judges_id(c.judges));
+	snprintf(first, sizeof(first), "%s", verify_id(c.judges));
 	assert_accepted(&c);
 	write_schema("schemas/defs.yaml", "$defs: {db: {required: [b]}}\n");
 	ready(&c);
-	assert_string_not_equal(judges_id(c.judges), first);
-	assert_refused(&c, JUDGE_SCHEMA, "b");
+	assert_string_not_equal(verify_id(c.judges), first);
+	assert_refused(&c, CHECK_SCHEMA, "b");
 	write_schema("schemas/defs.yaml", "$defs: {db: {required: [a]}}\n");
 	ready(&c);
-	assert_string_equal(judges_id(c.judges), first);
+	assert_string_equal(verify_id(c.judges), first);
 	/* another file is another rule; one that is no document is told, wherever references lead
 	 */
 	write_schema("schemas/z.json", "{}");
 	ready(&c);
-	assert_string_not_equal(judges_id(c.judges), first);
+	assert_string_not_equal(verify_id(c.judges), first);
 	write_schema("schemas/z.json", "{");
-	assert_int_equal(judges_ready(c.judges, &note, why), -EINVAL);
+	assert_int_equal(verify_ready(c.judges, &note, why), -EINVAL);
 	assert_non_null(strstr(why, "z.json:1:"));
 	write_schema("schemas/z.json", "{\"type\": \"nothing\"}"); /* nobody refers to it */
 	ready(&c);
 	write_schema("schemas/defs.yaml", "$defs: {db: {type: nothing}}\n");
-	assert_int_equal(judges_ready(c.judges, &note, why), -EINVAL);
+	assert_int_equal(verify_ready(c.judges, &note, why), -EINVAL);
 	assert_non_null(strstr(why, "s.json: defs.yaml: line 1, column 20: /$defs/db/type: "));
 	for (int i = 0; i < SCHEMA_MAX_FILES; i++) {
 		snprintf(name, sizeof(name), "schemas/%d.yml", i);
 		write_schema(name, "{}");
 	}
-	assert_int_equal(judges_ready(c.judges, &note, why), -E2BIG);
+	assert_int_equal(verify_ready(c.judges, &note, why), -E2BIG);
 	assert_non_null(strstr(why, "more than 64 schemas in a directory"));
 	end(&c);
 }
@@ -773,25 +773,25 @@ static void schema__that_is_bad_or_gone__is_not_the_versions_fault(void **state)
 		add(&c, "yaml", "a: 1\n");
 		submit(&c);
 		ready(&c);
-		snprintf(first, sizeof(first), "%s", judges_id(c.judges));
+		snprintf(first, sizeof(first), "%s", verify_id(c.judges));
 		if (table[i].text)
 			write_schema("s.json", table[i].text);
 		else
 			assert_int_equal(unlink(path), 0);
 		for (int again = 0; again < 2; again++) {
 			why[0] = '\0';
-			assert_int_equal(judges_ready(c.judges, &note, why), table[i].error);
+			assert_int_equal(verify_ready(c.judges, &note, why), table[i].error);
 			if (!strstr(why, table[i].sentence))
 				fail_msg("%s", why);
 		}
 		write_schema("s.json", "{\"required\": [\"a\"]}");
 		ready(&c);
-		assert_string_equal(judges_id(c.judges), first);
+		assert_string_equal(verify_id(c.judges), first);
 		assert_accepted(&c);
 		end(&c);
 	}
 	begin_schema(&c, "none.json"); /* never there */
-	assert_int_equal(judges_ready(c.judges, &note, why), -ENOENT);
+	assert_int_equal(verify_ready(c.judges, &note, why), -ENOENT);
 	assert_non_null(strstr(why, "none.json: No such file"));
 	end(&c);
 }
@@ -809,7 +809,7 @@ static void schema__that_takes_too_long__refuses(void **state)
 	add(&c, "yaml", text);
 	submit(&c);
 	ready(&c);
-	assert_refused(&c, JUDGE_SCHEMA, "/a");
+	assert_refused(&c, CHECK_SCHEMA, "/a");
 	end(&c);
 }
 
@@ -830,12 +830,12 @@ static void level__decides_who_is_asked(void **state)
 	submit(&c);
 	ready(&c);
 	c.pieces[0].mismatch = "SHA-256 is another";
-	assert_refused(&c, JUDGE_DIGEST, "");
+	assert_refused(&c, CHECK_DIGEST, "");
 	c.pieces[0].mismatch = "";
-	assert_refused(&c, JUDGE_SIGNATURE, "");
-	c.the_case.level = JUDGES_RECOMPOSED;
-	assert_refused(&c, JUDGE_SCHEMA, "");
-	c.the_case.level = JUDGES_TRUSTED;
+	assert_refused(&c, CHECK_SIGNATURE, "");
+	c.the_case.level = VERIFY_RECOMPOSED;
+	assert_refused(&c, CHECK_SCHEMA, "");
+	c.the_case.level = VERIFY_TRUSTED;
 	assert_accepted(&c);
 	assert_true(c.judgement.expires_ms == INT64_MAX);
 	end(&c);
@@ -844,15 +844,15 @@ static void level__decides_who_is_asked(void **state)
 	add(&c, "minisig", golden("rev.minisig"));
 	submit(&c);
 	ready(&c);
-	assert_refused(&c, JUDGE_GUARD, "the required key y");
+	assert_refused(&c, CHECK_GUARD, "the required key y");
 	c.the_case.forced = true;
-	assert_refused(&c, JUDGE_SCHEMA, "x");
+	assert_refused(&c, CHECK_SCHEMA, "x");
 	end(&c);
 }
 
 static void level__of_what_was_accepted_before__tells_its_expiry_and_refuses_it_never(void **state)
 {
-	static const enum judges_level levels[] = {JUDGES_TRUSTED, JUDGES_RECOMPOSED};
+	static const enum verify_level levels[] = {VERIFY_TRUSTED, VERIFY_RECOMPOSED};
 	struct court c;
 
 	(void)state;
@@ -878,12 +878,12 @@ static void level__of_what_was_accepted_before__tells_its_expiry_and_refuses_it_
 
 static void names__of_the_judges__are_those_of_the_documents(void **state)
 {
-	static const char *const names[JUDGE_COUNT] = {
+	static const char *const names[CHECK_COUNT] = {
 		"syntax", "digest", "signature", "guard", "schema", "format", "size", "check"};
 
 	(void)state;
-	for (int i = 0; i < JUDGE_COUNT; i++)
-		assert_string_equal(judge_name((enum judge)i), names[i]);
+	for (int i = 0; i < CHECK_COUNT; i++)
+		assert_string_equal(verify_check_name((enum verify_check)i), names[i]);
 }
 
 /* ---- the rules ---- */
@@ -894,7 +894,7 @@ static void id_of(const char *settings, char ret[DIGEST_HEX])
 
 	begin(&c, settings);
 	ready(&c);
-	snprintf(ret, DIGEST_HEX, "%s", judges_id(c.judges));
+	snprintf(ret, DIGEST_HEX, "%s", verify_id(c.judges));
 	assert_int_equal(strlen(ret), DIGEST_HEX - 1);
 	end(&c);
 }

@@ -329,7 +329,7 @@ static void override__of_several_keys__is_one_layer_each_in_the_order_they_came(
 	assert_document(w.c.root, "a: 1\nm:\n  l: 5\n");
 	assert_int_equal(compose_layers(&w.c, layers), 6);
 	assert_null(layers[1].root);
-	assert_int_equal(keypath_find(layers[3].root, "m.k")->integer, 4);
+	assert_int_equal(key_path_find(layers[3].root, "m.k")->integer, 4);
 	assert_true(merge_explain(layers, 6, "m.l", voices));
 	assert_int_equal(voices[0].word, MERGE_SILENT);
 	assert_int_equal(voices[1].word, MERGE_ABSENT);

@@ -25,7 +25,7 @@ static const struct kind_place web = {
 static enum kind_verdict verdict_of_its_own;
 
 static enum kind_verdict read_answer(const struct kind_place *place,
-	const struct transport_response *response, struct kind_answer *ret,
+	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	(void)place, (void)response, (void)ret;
@@ -220,9 +220,9 @@ static void build__of_a_path__is_put_behind_the_address_as_it_is(void **state)
 
 /* ---- what comes ---- */
 
-static struct transport_response answer(long status, const char *type, const char *body)
+static struct http_client_response answer(long status, const char *type, const char *body)
 {
-	struct transport_response r = {.status = status, .framed = true};
+	struct http_client_response r = {.status = status, .framed = true};
 
 	snprintf(r.content_type, sizeof(r.content_type), "%s", type);
 	buffer_init(&r.body, 1000);
@@ -231,7 +231,7 @@ static struct transport_response answer(long status, const char *type, const cha
 }
 
 /* Judges; the body is taken over as it came, if it is new. */
-static enum kind_verdict judge(const struct kind_place *place, struct transport_response *r,
+static enum kind_verdict judge(const struct kind_place *place, struct http_client_response *r,
 	bool conditional, struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_verdict verdict;
@@ -239,7 +239,7 @@ static enum kind_verdict judge(const struct kind_place *place, struct transport_
 	why[0] = '\0';
 	*ret_cause = KIND_CAUSE_TIMEOUT; /* whatever it was before */
 	kind_answer_init(ret, place->max_bytes);
-	verdict = source_judge(place, r, conditional, ret, ret_cause, why);
+	verdict = answer_judge(place, r, conditional, ret, ret_cause, why);
 	if (verdict == KIND_NEW) {
 		assert_int_equal(ret->body.len, r->body.len);
 		assert_memory_equal(ret->body.data, r->body.data, r->body.len);
@@ -300,7 +300,8 @@ static void judge__each_answer__gets_its_verdict(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		struct transport_response r = answer(table[i].status, table[i].type, table[i].body);
+		struct http_client_response r =
+			answer(table[i].status, table[i].type, table[i].body);
 		struct kind_answer a;
 		enum kind_cause cause;
 		char why[FILE_WHY];
@@ -334,7 +335,7 @@ static void judge__of_a_304_with_another_etag__asks_for_the_whole(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		struct transport_response r = answer(304, "", "");
+		struct http_client_response r = answer(304, "", "");
 		char tag[8];
 		struct part held = {.url = tag, .etag = tag, .last_modified = tag};
 		struct kind_place place = web;
@@ -353,25 +354,25 @@ static void judge__of_a_304_with_another_etag__asks_for_the_whole(void **state)
 
 static void judge__of_a_transfer_that_failed__tells_its_cause(void **state)
 {
-	static const enum kind_cause causes[TRANSPORT_RESULTS] = {
-		[TRANSPORT_TIMEOUT] = KIND_CAUSE_TIMEOUT,
-		[TRANSPORT_REFUSED] = KIND_CAUSE_UNREACHABLE,
-		[TRANSPORT_NETWORK] = KIND_CAUSE_UNREACHABLE,
-		[TRANSPORT_TLS] = KIND_CAUSE_UNREACHABLE,
-		[TRANSPORT_HOST] = KIND_CAUSE_HOST,
-		[TRANSPORT_TOO_LARGE] = KIND_CAUSE_ANSWER,
-		[TRANSPORT_CODING] = KIND_CAUSE_ANSWER,
-		[TRANSPORT_PROTOCOL] = KIND_CAUSE_ANSWER,
+	static const enum kind_cause causes[HTTP_CLIENT_RESULTS] = {
+		[HTTP_CLIENT_TIMEOUT] = KIND_CAUSE_TIMEOUT,
+		[HTTP_CLIENT_REFUSED] = KIND_CAUSE_UNREACHABLE,
+		[HTTP_CLIENT_NETWORK] = KIND_CAUSE_UNREACHABLE,
+		[HTTP_CLIENT_TLS] = KIND_CAUSE_UNREACHABLE,
+		[HTTP_CLIENT_HOST] = KIND_CAUSE_HOST,
+		[HTTP_CLIENT_TOO_LARGE] = KIND_CAUSE_ANSWER,
+		[HTTP_CLIENT_CODING] = KIND_CAUSE_ANSWER,
+		[HTTP_CLIENT_PROTOCOL] = KIND_CAUSE_ANSWER,
 	};
 
 	(void)state;
-	for (int result = TRANSPORT_TIMEOUT; result < TRANSPORT_RESULTS; result++) {
-		struct transport_response r = answer(200, "", "half a bo");
+	for (int result = HTTP_CLIENT_TIMEOUT; result < HTTP_CLIENT_RESULTS; result++) {
+		struct http_client_response r = answer(200, "", "half a bo");
 		struct kind_answer a;
 		enum kind_cause cause;
 		char why[FILE_WHY];
 
-		r.result = (enum transport_result)result;
+		r.result = (enum http_client_result)result;
 		snprintf(r.message, sizeof(r.message), "the reason");
 		assert_int_equal(judge(&web, &r, true, &a, &cause, why), KIND_FAILED);
 		assert_string_equal(why, "the reason");
@@ -391,7 +392,7 @@ static void judge__of_a_kind_that_knows_better__is_its_own(void **state)
 	(void)state;
 	place.server = &other;
 	for (size_t i = 0; i < 5; i++) {
-		struct transport_response r = answer(503, "", "");
+		struct http_client_response r = answer(503, "", "");
 
 		verdict_of_its_own = verdicts[i];
 		if (verdicts[i] == KIND_NEW)
@@ -401,7 +402,7 @@ static void judge__of_a_kind_that_knows_better__is_its_own(void **state)
 		assert_string_equal(why, "in its own words");
 	}
 	for (int i = 0; i < 2; i++) { /* that it is not there, whoever says so */
-		struct transport_response r = answer(i ? 404 : 200, "", "");
+		struct http_client_response r = answer(i ? 404 : 200, "", "");
 
 		verdict_of_its_own = i ? KIND_USUAL : KIND_ABSENT;
 		assert_int_equal(judge(&place, &r, true, &a, &cause, why), KIND_ABSENT);
@@ -422,7 +423,7 @@ static void judge__of_a_new_document__says_what_the_server_said_of_it(void **sta
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
-		struct transport_response r = answer(200, "", "a: 1\n");
+		struct http_client_response r = answer(200, "", "a: 1\n");
 		struct kind_answer a;
 		enum kind_cause cause;
 		char why[FILE_WHY];
@@ -476,7 +477,7 @@ static void judge__of_validators__keeps_those_that_tell_changes_apart(void **sta
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		struct transport_response r = answer(200, "", "a: 1\n");
+		struct http_client_response r = answer(200, "", "a: 1\n");
 		struct kind_answer a;
 		enum kind_cause cause;
 		char why[FILE_WHY];
@@ -516,7 +517,7 @@ static void judge__the_type__is_said_by_item_then_path_then_server(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		struct kind_place place = web;
-		struct transport_response r = answer(200, table[i].type, "x");
+		struct http_client_response r = answer(200, table[i].type, "x");
 		struct kind_answer a;
 		enum kind_cause cause;
 		char why[FILE_WHY];
@@ -539,7 +540,7 @@ static void judge__of_a_page_where_bytes_were_expected__takes_only_what_is_named
 	(void)state;
 	place.type = SETTINGS_TYPE_BYTES;
 	for (int i = 0; i < 2; i++) {
-		struct transport_response r = answer(200, "text/html", "<html>");
+		struct http_client_response r = answer(200, "text/html", "<html>");
 
 		place.path = i ? "/logo.png?x=.html" : "/index.html";
 		assert_int_equal(

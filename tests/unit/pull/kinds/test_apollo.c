@@ -33,7 +33,7 @@ struct round {
 	struct settings_server server;
 	struct kind_place place;
 	struct kind_request request;
-	struct transport_response response;
+	struct http_client_response response;
 	struct kind_answer answer;
 	enum kind_verdict verdict;
 	enum kind_cause cause;
@@ -737,7 +737,7 @@ static void watch__random_names_and_ids__are_in_step_with_a_server(void **state)
 			if (node_find(n, "notificationId")->integer == ids[i])
 				continue;
 			buffer_append_string(&r.response.body, differ++ ? ",{" : "{");
-			jsontext_member(&r.response.body, "namespaceName",
+			json_text_member(&r.response.body, "namespaceName",
 				node_find(n, "namespaceName")->text);
 			buffer_printf(&r.response.body, ",\"notificationId\":%" PRId64 "}", ids[i]);
 		}

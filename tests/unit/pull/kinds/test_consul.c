@@ -48,10 +48,10 @@ static void begin(struct round *r, const char *path)
 	buffer_init(&r->answer.body, 1000);
 }
 
-static struct transport_response response(
+static struct http_client_response response(
 	long status, const char *index, const char *body, size_t len)
 {
-	struct transport_response r = {.status = status, .framed = true};
+	struct http_client_response r = {.status = status, .framed = true};
 
 	snprintf(r.consul_index, sizeof(r.consul_index), "%s", index);
 	buffer_init(&r.body, len);
@@ -62,7 +62,7 @@ static struct transport_response response(
 static void answer_bytes(
 	struct round *r, long status, const char *index, const char *body, size_t len)
 {
-	struct transport_response t = response(status, index, body, len);
+	struct http_client_response t = response(status, index, body, len);
 
 	if (strstr(body, "<html>"))
 		snprintf(t.content_type, sizeof(t.content_type), "text/html");
@@ -195,7 +195,7 @@ static void read__what_an_acl_left_something_out_of__is_forbidden(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
-		struct transport_response t = response(statuses[i], "200", KEY, strlen(KEY));
+		struct http_client_response t = response(statuses[i], "200", KEY, strlen(KEY));
 
 		begin(&r, "/app/");
 		snprintf(t.filtered, sizeof(t.filtered), "true");
@@ -463,7 +463,7 @@ static void watch_begin(struct watch *w, const char *path, uint64_t position)
 
 static int come(struct watch *w, long status, const char *index, const char *body)
 {
-	struct transport_response t = response(status, index, body, strlen(body));
+	struct http_client_response t = response(status, index, body, strlen(body));
 	int r;
 
 	w->told[0] = '\0';

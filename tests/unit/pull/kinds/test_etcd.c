@@ -59,9 +59,9 @@ static void begin(struct round *r, const char *path)
 	buffer_init(&r->answer.body, 1000);
 }
 
-static struct transport_response response(long status, const char *body, size_t len)
+static struct http_client_response response(long status, const char *body, size_t len)
 {
-	struct transport_response r = {.status = status, .framed = true};
+	struct http_client_response r = {.status = status, .framed = true};
 
 	buffer_init(&r.body, len);
 	buffer_append(&r.body, body, len);
@@ -70,7 +70,7 @@ static struct transport_response response(long status, const char *body, size_t 
 
 static void answer_bytes(struct round *r, long status, const char *body, size_t len)
 {
-	struct transport_response t = response(status, body, len);
+	struct http_client_response t = response(status, body, len);
 
 	buffer_fini(&r->answer.body);
 	memset(&r->answer, 0, sizeof(r->answer));
@@ -751,7 +751,7 @@ static void login__with_user_and_password__asks_for_a_token(void **state)
 
 static int login(long status, const char *body, char **ret_token, char why[FILE_WHY])
 {
-	struct transport_response t = response(status, body, strlen(body));
+	struct http_client_response t = response(status, body, strlen(body));
 	uint64_t lifetime_ms = 77;
 	int r;
 
@@ -846,7 +846,7 @@ static void watch_begin(struct watch *w, uint64_t first, uint64_t second)
 
 static int come(struct watch *w, long status, const char *line)
 {
-	struct transport_response t = response(status, line, strlen(line));
+	struct http_client_response t = response(status, line, strlen(line));
 	int r;
 
 	w->told[0] = '\0';

@@ -162,7 +162,7 @@ static void document__larger_than_its_bound__is_refused(void **state)
 {
 	struct settings_server server = {.kind = SETTINGS_HTTP};
 	struct kind_place place = {.server = &server, .path = "/x", .max_bytes = 3};
-	struct transport_response r = {.status = 200, .framed = true};
+	struct http_client_response r = {.status = 200, .framed = true};
 	struct kind_answer a;
 	enum kind_cause cause;
 	char why[FILE_WHY];

@@ -34,7 +34,7 @@ struct round {
 	struct settings_server server;
 	struct kind_place place;
 	struct kind_request request;
-	struct transport_response response;
+	struct http_client_response response;
 	struct kind_answer answer;
 	enum kind_verdict verdict;
 	enum kind_cause cause;

@@ -307,7 +307,7 @@ static void build__with_a_secret_but_no_id__is_refused(void **state)
 
 struct round {
 	struct kind_place place;
-	struct transport_response response;
+	struct http_client_response response;
 	struct kind_answer answer;
 	enum kind_verdict verdict;
 	enum kind_cause cause;

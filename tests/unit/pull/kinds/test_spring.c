@@ -45,7 +45,7 @@ static void begin(struct round *r)
 
 static void answer(struct round *r, long status, const char *type, const char *body)
 {
-	struct transport_response t = {.status = status, .framed = true};
+	struct http_client_response t = {.status = status, .framed = true};
 
 	snprintf(t.content_type, sizeof(t.content_type), "%s", type);
 	snprintf(t.digest, sizeof(t.digest), "sha-256=:x:");

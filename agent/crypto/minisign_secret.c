@@ -3,7 +3,7 @@
  * libcrypto cannot make before 3.2, so the one block of it that is needed is computed here; it is
  * what tells a wrong password, and a plain key has none.
  */
-#include "crypto/minisign_key.h"
+#include "crypto/minisign_secret.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -127,7 +127,8 @@ static uint64_t cost_of(uint64_t operations, uint64_t memory)
 static int turn(unsigned char box[BOX], const char *password, uint64_t n)
 {
 	unsigned char stream[SEALED];
-	int r = digest_scrypt(password, strlen(password), box + 6, SIGNKEY_SALT, n, stream, SEALED);
+	int r = digest_scrypt(
+		password, strlen(password), box + 6, MINISIGN_SECRET_SALT, n, stream, SEALED);
 
 	for (size_t i = 0; r == 0 && i < SEALED; i++)
 		box[SEALED_AT + i] ^= stream[i];
@@ -142,7 +143,7 @@ static const char *read_box(const char *text, size_t len, unsigned char box[BOX]
 	const char *end = text + len, *line = memchr(text, '\n', len), *stop;
 	size_t n;
 
-	if (len > SIGNKEY_MAX_FILE || len < strlen(COMMENT) ||
+	if (len > MINISIGN_SECRET_MAX_FILE || len < strlen(COMMENT) ||
 		memcmp(text, COMMENT, strlen(COMMENT)) || !line)
 		return "it is not a secret key of minisign: line 1 does not begin with 'untrusted "
 		       "comment: '";
@@ -187,11 +188,11 @@ static int open_box(unsigned char box[BOX], const char *password, const char **r
 	return memcmp(sum, box + SEALED_AT + 72, sizeof(sum)) ? -EKEYREJECTED : 0;
 }
 
-int signkey_read(const char *text, size_t len, const char *password, struct signkey *ret_key,
-	const char **ret_why)
+int minisign_secret_read(const char *text, size_t len, const char *password,
+	struct minisign_secret *ret_key, const char **ret_why)
 {
 	unsigned char box[BOX];
-	struct signkey k = {0};
+	struct minisign_secret k = {0};
 	int r = -EINVAL;
 
 	*ret_why = read_box(text, len, box);
@@ -200,7 +201,7 @@ int signkey_read(const char *text, size_t len, const char *password, struct sign
 	if (r == 0) {
 		memcpy(k.id, box + SEALED_AT, sizeof(k.id));
 		memcpy(k.seed, box + SEALED_AT + 8, sizeof(k.seed));
-		r = signkey_make(&k);
+		r = minisign_secret_make(&k);
 		*ret_why = "no memory";
 	}
 	if (r == 0 && memcmp(k.key, box + SEALED_AT + 40, sizeof(k.key))) {
@@ -214,7 +215,7 @@ int signkey_read(const char *text, size_t len, const char *password, struct sign
 	return r;
 }
 
-int signkey_make(struct signkey *k)
+int minisign_secret_make(struct minisign_secret *k)
 {
 	return digest_ed25519_public(k->seed, k->key);
 }
@@ -238,8 +239,8 @@ static int write_lines(
 	return r;
 }
 
-int signkey_write(const struct signkey *k, const char *password,
-	const unsigned char salt[SIGNKEY_SALT], char ret_text[SIGNKEY_TEXT])
+int minisign_secret_write(const struct minisign_secret *k, const char *password,
+	const unsigned char salt[MINISIGN_SECRET_SALT], char ret_text[MINISIGN_SECRET_TEXT])
 {
 	unsigned char box[BOX] = {'E', 'd', 0, 0, 'B', '2'};
 	int r = 0;
@@ -249,7 +250,7 @@ int signkey_write(const struct signkey *k, const char *password,
 	memcpy(box + SEALED_AT + 40, k->key, sizeof(k->key));
 	if (password) {
 		memcpy(box + 2, "Sc", 2);
-		memcpy(box + 6, salt, SIGNKEY_SALT);
+		memcpy(box + 6, salt, MINISIGN_SECRET_SALT);
 		write_le(box + 38, UINT64_C(32) * COST);
 		write_le(box + 46, UINT64_C(1024) * COST);
 		sum_of(box + SEALED_AT, box + SEALED_AT + 72);
@@ -258,57 +259,58 @@ int signkey_write(const struct signkey *k, const char *password,
 	if (r == 0)
 		r = write_lines(password ? "minisign encrypted secret key"
 					 : "minisign secret key without a password",
-			box, sizeof(box), ret_text, SIGNKEY_TEXT);
+			box, sizeof(box), ret_text, MINISIGN_SECRET_TEXT);
 	explicit_bzero(box, sizeof(box));
 	return r;
 }
 
-int signkey_write_public(const struct signkey *k, char ret_text[SIGNKEY_TEXT])
+int minisign_secret_write_public(
+	const struct minisign_secret *k, char ret_text[MINISIGN_SECRET_TEXT])
 {
-	unsigned char box[2 + SIGNATURE_ID + SIGNATURE_KEY] = "Ed";
+	unsigned char box[2 + MINISIGN_ID + MINISIGN_KEY] = "Ed";
 	char what[64];
 
-	memcpy(box + 2, k->id, SIGNATURE_ID);
-	memcpy(box + 2 + SIGNATURE_ID, k->key, SIGNATURE_KEY);
+	memcpy(box + 2, k->id, MINISIGN_ID);
+	memcpy(box + 2 + MINISIGN_ID, k->key, MINISIGN_KEY);
 	snprintf(what, sizeof(what), "minisign public key %016llX",
 		(unsigned long long)read_le(k->id));
-	return write_lines(what, box, sizeof(box), ret_text, SIGNKEY_TEXT);
+	return write_lines(what, box, sizeof(box), ret_text, MINISIGN_SECRET_TEXT);
 }
 
 /* ---- signing ---- */
 
-int signkey_sign(const struct signkey *k, const void *document, size_t len, const char *comment,
-	char ret_text[SIGNATURE_MAX_FILE + 1])
+int minisign_secret_sign(const struct minisign_secret *k, const void *document, size_t len,
+	const char *comment, char ret_text[MINISIGN_MAX_FILE + 1])
 {
 	unsigned char hash[DIGEST_BLAKE2B512],
-		box[2 + SIGNATURE_ID + DIGEST_ED25519_SIGNATURE] = "ED";
-	unsigned char both[DIGEST_ED25519_SIGNATURE + SIGNATURE_MAX_FILE],
+		box[2 + MINISIGN_ID + DIGEST_ED25519_SIGNATURE] = "ED";
+	unsigned char both[DIGEST_ED25519_SIGNATURE + MINISIGN_MAX_FILE],
 		second[DIGEST_ED25519_SIGNATURE];
 	size_t comment_len = strlen(comment);
 	struct buffer b;
 	int r;
 
-	if (comment_len > SIGNATURE_MAX_FILE)
+	if (comment_len > MINISIGN_MAX_FILE)
 		return -EMSGSIZE;
-	memcpy(box + 2, k->id, SIGNATURE_ID);
+	memcpy(box + 2, k->id, MINISIGN_ID);
 	r = digest_blake2b512(document, len, hash);
 	if (r == 0)
-		r = digest_ed25519_sign(k->seed, hash, sizeof(hash), box + 2 + SIGNATURE_ID);
-	memcpy(both, box + 2 + SIGNATURE_ID, DIGEST_ED25519_SIGNATURE);
+		r = digest_ed25519_sign(k->seed, hash, sizeof(hash), box + 2 + MINISIGN_ID);
+	memcpy(both, box + 2 + MINISIGN_ID, DIGEST_ED25519_SIGNATURE);
 	memcpy(both + DIGEST_ED25519_SIGNATURE, comment, comment_len);
 	if (r == 0)
 		r = digest_ed25519_sign(
 			k->seed, both, DIGEST_ED25519_SIGNATURE + comment_len, second);
 	if (r)
 		return r;
-	buffer_init(&b, SIGNATURE_MAX_FILE);
+	buffer_init(&b, MINISIGN_MAX_FILE);
 	buffer_printf(&b, COMMENT "signature by pullet sign\n");
 	base64_append(&b, box, sizeof(box));
 	buffer_printf(&b, "\ntrusted comment: %s\n", comment);
 	base64_append(&b, second, sizeof(second));
 	r = buffer_append_string(&b, "\n");
 	if (r == 0)
-		snprintf(ret_text, SIGNATURE_MAX_FILE + 1, "%s", b.data);
+		snprintf(ret_text, MINISIGN_MAX_FILE + 1, "%s", b.data);
 	buffer_fini(&b);
 	return r;
 }

@@ -9,30 +9,30 @@
 #include <string.h>
 
 #include "crypto/base64.h"
-#include "crypto/minisign_key.h"
+#include "crypto/minisign_secret.h"
 
 #define HEAD "untrusted comment: \n"
 #define PASSWORD "correct horse"
 
-static const unsigned char salt[SIGNKEY_SALT] = {1, 2, 3};
+static const unsigned char salt[MINISIGN_SECRET_SALT] = {1, 2, 3};
 
-static struct signkey make(void)
+static struct minisign_secret make(void)
 {
-	struct signkey k = {.id = {1, 2, 3, 4, 5, 6, 7, 8}, .seed = {9}};
+	struct minisign_secret k = {.id = {1, 2, 3, 4, 5, 6, 7, 8}, .seed = {9}};
 
-	assert_int_equal(signkey_make(&k), 0);
+	assert_int_equal(minisign_secret_make(&k), 0);
 	return k;
 }
 
 static int reads(const char *text, size_t len, const char *password)
 {
-	struct signkey k, untouched;
+	struct minisign_secret k, untouched;
 	const char *why = NULL;
 	int r;
 
 	memset(&k, 0x5a, sizeof(k));
 	untouched = k;
-	r = signkey_read(text, len, password, &k, &why);
+	r = minisign_secret_read(text, len, password, &k, &why);
 	if (r) {
 		assert_non_null(why);
 		assert_memory_equal(&k, &untouched, sizeof(k));
@@ -49,23 +49,23 @@ static void test_make(void **state)
 	static const unsigned char key[] = "\xd7\x5a\x98\x01\x82\xb1\x0a\xb7\xd5\x4b\xfe\xd3"
 					   "\xc9\x64\x07\x3a\x0e\xe1\x72\xf3\xda\xa6\x23\x25"
 					   "\xaf\x02\x1a\x68\xf7\x07\x51\x1a";
-	struct signkey k = {0};
+	struct minisign_secret k = {0};
 
 	(void)state;
 	memcpy(k.seed, seed, sizeof(k.seed));
-	assert_int_equal(signkey_make(&k), 0);
+	assert_int_equal(minisign_secret_make(&k), 0);
 	assert_memory_equal(k.key, key, sizeof(k.key));
 }
 
 static void test_plain(void **state)
 {
-	struct signkey k = make(), again;
-	char text[SIGNKEY_TEXT];
+	struct minisign_secret k = make(), again;
+	char text[MINISIGN_SECRET_TEXT];
 	const char *why;
 
 	(void)state;
-	assert_int_equal(signkey_write(&k, NULL, salt, text), 0);
-	assert_int_equal(signkey_read(text, strlen(text), NULL, &again, &why), 0);
+	assert_int_equal(minisign_secret_write(&k, NULL, salt, text), 0);
+	assert_int_equal(minisign_secret_read(text, strlen(text), NULL, &again, &why), 0);
 	assert_memory_equal(&again, &k, sizeof(k));
 	assert_int_equal(reads(text, strlen(text), "a password that it has not"), 0);
 	assert_int_equal(reads(text, strlen(text) - 1, NULL), 0); /* no last line end */
@@ -75,19 +75,19 @@ static void test_plain(void **state)
 
 static void test_sealed(void **state)
 {
-	struct signkey k = make(), again;
-	char text[SIGNKEY_TEXT];
+	struct minisign_secret k = make(), again;
+	char text[MINISIGN_SECRET_TEXT];
 	const char *why;
 
 	(void)state;
-	assert_int_equal(signkey_write(&k, PASSWORD, salt, text), 0);
+	assert_int_equal(minisign_secret_write(&k, PASSWORD, salt, text), 0);
 	assert_int_equal(reads(text, strlen(text), NULL), -ENOKEY);
 	assert_int_equal(reads(text, strlen(text), PASSWORD "s"), -EKEYREJECTED);
-	assert_int_equal(signkey_read(text, strlen(text), PASSWORD, &again, &why), 0);
+	assert_int_equal(minisign_secret_read(text, strlen(text), PASSWORD, &again, &why), 0);
 	assert_memory_equal(&again, &k, sizeof(k));
 }
 
-/* A file with other limits than signkey_write() writes; n of scrypt follows from them. */
+/* A file with other limits than minisign_secret_write() writes; n of scrypt follows from them. */
 static int reads_at(uint64_t operations, uint64_t memory, const char *kind)
 {
 	unsigned char box[158] = {'E', 'd', 0, 0, 'B', '2'};
@@ -99,7 +99,7 @@ static int reads_at(uint64_t operations, uint64_t memory, const char *kind)
 		box[38 + i] = (unsigned char)(operations >> 8 * i);
 		box[46 + i] = (unsigned char)(memory >> 8 * i);
 	}
-	buffer_init(&b, SIGNKEY_MAX_FILE);
+	buffer_init(&b, MINISIGN_SECRET_MAX_FILE);
 	buffer_append_string(&b, HEAD);
 	assert_int_equal(base64_append(&b, box, sizeof(box)), 0);
 	r = reads(b.data, b.len, NULL);
@@ -119,36 +119,35 @@ static void test_cost(void **state)
 
 static void test_sign(void **state)
 {
-	struct signkey k = make();
-	char public[SIGNKEY_TEXT], file[SIGNATURE_MAX_FILE + 1], why[FILE_WHY];
+	struct minisign_secret k = make();
+	char public[MINISIGN_SECRET_TEXT], file[MINISIGN_MAX_FILE + 1], why[FILE_WHY];
 	char *keys[] = {public, NULL};
-	char comment[SIGNATURE_MAX_FILE + 2];
-	struct signature_facts f;
+	char comment[MINISIGN_MAX_FILE + 2];
+	struct minisign_facts f;
 
 	(void)state;
-	assert_int_equal(signkey_write_public(&k, public), 0);
+	assert_int_equal(minisign_secret_write_public(&k, public), 0);
 	assert_non_null(strstr(public, "minisign public key 0807060504030201\n"));
-	assert_int_equal(signkey_sign(&k, "a: 1\n", 5, "rev=7 path=/a", file), 0);
-	assert_int_equal(signature_verify(keys, "a: 1\n", 5, file, strlen(file), &f, why), 0);
+	assert_int_equal(minisign_secret_sign(&k, "a: 1\n", 5, "rev=7 path=/a", file), 0);
+	assert_int_equal(minisign_verify(keys, "a: 1\n", 5, file, strlen(file), &f, why), 0);
 	assert_int_equal(f.rev, 7);
-	assert_int_equal(
-		signature_verify(keys, "a: 2\n", 5, file, strlen(file), &f, why), -EBADMSG);
+	assert_int_equal(minisign_verify(keys, "a: 2\n", 5, file, strlen(file), &f, why), -EBADMSG);
 	memset(&f, 0, sizeof(f));
-	assert_int_equal(signature_read_comment(public, file, strlen(file), &f), 0);
+	assert_int_equal(minisign_read_comment(public, file, strlen(file), &f), 0);
 	assert_string_equal(f.path, "/a");
 	*strstr(file, "rev=7") = 'R';
-	assert_int_equal(signature_read_comment(public, file, strlen(file), &f), -EBADMSG);
-	assert_int_equal(signature_read_comment(public, file, 10, &f), -EINVAL);
-	for (size_t len = SIGNATURE_MAX_FILE - 300; len <= SIGNATURE_MAX_FILE + 1; len++) {
+	assert_int_equal(minisign_read_comment(public, file, strlen(file), &f), -EBADMSG);
+	assert_int_equal(minisign_read_comment(public, file, 10, &f), -EINVAL);
+	for (size_t len = MINISIGN_MAX_FILE - 300; len <= MINISIGN_MAX_FILE + 1; len++) {
 		memset(comment, 'x', len);
 		comment[len] = '\0';
-		if (signkey_sign(&k, "", 0, comment, file) == 0)
+		if (minisign_secret_sign(&k, "", 0, comment, file) == 0)
 			assert_int_equal(
-				signature_verify(keys, "", 0, file, strlen(file), &f, why), 0);
+				minisign_verify(keys, "", 0, file, strlen(file), &f, why), 0);
 		else
-			assert_true(len > SIGNATURE_MAX_FILE - 300);
+			assert_true(len > MINISIGN_MAX_FILE - 300);
 	}
-	assert_int_equal(signkey_sign(&k, "", 0, comment, file), -EMSGSIZE);
+	assert_int_equal(minisign_secret_sign(&k, "", 0, comment, file), -EMSGSIZE);
 }
 
 int main(void)
