@@ -486,9 +486,9 @@ static void set_environment(struct agent *a)
 		.gather.exchange = {.sys = &sys_real,
 			.transport = a->transport,
 			.ca_file = getenv("SSL_CERT_FILE")},
-		.gather.judge = a->judge,
+		.gather.check = a->check,
 		.worker = a->worker,
-		.judge = a->judge,
+		.check = a->check,
 		.queue = &a->queue,
 		.drift = a->drift,
 		.host = a->host,
@@ -524,10 +524,10 @@ int agent_open(struct agent *a, const struct settings *settings)
 	a->loop = loop_new(&sys_real);
 	a->transport = a->loop ? http_client_new(a->loop) : NULL;
 	a->worker = a->loop ? worker_start(a->loop, "pullet-sync") : NULL;
-	a->judge = a->loop ? worker_start(a->loop, "pullet-judge") : NULL;
+	a->check = a->loop ? worker_start(a->loop, "pullet-validate") : NULL;
 	a->backoffs = backoffs_new(&sys_real);
 	a->settings = calloc(1, sizeof(*a->settings));
-	if (!a->transport || !a->worker || !a->judge || !a->backoffs || !a->settings)
+	if (!a->transport || !a->worker || !a->check || !a->backoffs || !a->settings)
 		return no_room(errno ? -errno : -ENOMEM);
 	a->drift = a->once ? NULL : file_watch_new(a->loop); /* without it the intervals do */
 	trigger_queue_init(&a->queue, wake, a->loop);
@@ -598,8 +598,8 @@ void agent_stop(struct agent *a)
 			 "safe");
 		_exit(EXIT_FAILURE);
 	}
-	if (a->judge && worker_stop(a->judge, 2000)) {
-		log_warn("the judges have not ended with a version: leaving it behind");
+	if (a->check && worker_stop(a->check, 2000)) {
+		log_warn("the checks have not ended with a version: leaving it behind");
 		_exit(EXIT_SUCCESS);
 	}
 	if (a->files && worker_stop(a->files, 200)) {

@@ -25,7 +25,7 @@ struct agent {
 	struct settings *settings; /* stays where it is, what it holds changes */
 	int lock;                  /* of the state directory; -1 = not held */
 	struct loop *loop;
-	struct worker *worker, *judge, *files;
+	struct worker *worker, *check, *files;
 	struct http_client *transport;
 	struct trigger_queue queue;
 	struct file_watch *drift;

@@ -30,12 +30,12 @@ static void usage(FILE *out)
 	      "                         and conf.d/*.yaml beside it\n"
 	      "  -t, --test             check the configuration, print every error, exit\n"
 	      "      --once             pull and publish every config once, exit\n"
-	      "      --dry-run          pull and judge once, write nothing, say what would be "
+	      "      --dry-run          pull and check once, write nothing, say what would be "
 	      "published\n"
 	      "      --log-level LEVEL  err, warn, info or debug; wins over the configuration\n"
 	      "  -V, --version          print the versions of pulletd and its libraries\n"
 	      "  -h, --help             print this\n\n"
-	      "Signals: TERM and INT end it, HUP reads the configuration anew, USR1 pulls "
+	      "Signals: TERM and INT end it, HUP reads the configuration again, USR1 pulls "
 	      "everything now.\n"
 	      "Exit codes: 0 ok, 1 failed, 64 wrong usage, 78 bad configuration. See pulletd(8).\n",
 		out);

@@ -148,7 +148,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
 }
 
 /* Opens what stands at the path, if that is another image; not by its number, for an agent that
- * lost its state begins anew. 1, 0 = it is the same, or -errno. */
+ * lost its state begins again. 1, 0 = it is the same, or -errno. */
 static int take_image(struct pullet *p)
 {
 	struct snapshot s;
@@ -538,7 +538,7 @@ const char *pullet_strerror(int error)
 		{EACCES, "the snapshot may not be read: the reader must be in the group of the "
 			 "runtime "
 			 "directory"},
-		{EBADMSG, "the snapshot is damaged: the agent writes it anew with its next pull; "
+		{EBADMSG, "the snapshot is damaged: the agent writes it again with its next pull; "
 			  "the version that is open stays"},
 		{EPROTO, "not a snapshot, or one of a newer layout than this library knows"},
 		{EINVAL, "not the name of a config, or unknown flags"},

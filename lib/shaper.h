@@ -7,7 +7,7 @@
  * 2015), up to a cap, and the server's own advice (Retry-After) is honoured within bounds. The cap
  * is at most the longest interval of those who wait: a hold that the server did not ask for costs
  * them one interval. A success ends the growth; it does not shorten a hold, for other requests may
- * still be turned away.
+ * still be rejected.
  *
  * Pure policy: no clock, no timer; randomness is an argument. Threads: one owner.
  */

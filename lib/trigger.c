@@ -51,7 +51,7 @@ static inline uint64_t armed_at_latest(uint64_t word, uint64_t moment)
 	return (word & (RUNNING | ORDERED | QUEUED)) | moment;
 }
 
-/* Replaces the word if it still is *old, else reads it anew into *old. The load of a failed swap
+/* Replaces the word if it still is *old, else reads it again into *old. The load of a failed swap
  * may be relaxed: it is only compared again. */
 static inline bool swap(struct trigger *t, uint64_t *old, uint64_t new)
 {

@@ -54,7 +54,7 @@ run() {
 	done
 }
 
-judge() { # prints the report; false when a module fails
+check() { # prints the report; false when a module fails
 	gcovr --root "$root" --filter "$root/lib/" --no-markers --xml "$dir/coverage.xml" --xml-pretty "$dir" || return 1
 	awk -v modules="${modules:-}" -v broken="$dir/broken" '
 	function module_of(file) { sub(/.*\//, "", file); sub(/\..*/, "", file); return file }
@@ -162,7 +162,7 @@ judge() { # prints the report; false when a module fails
 }
 
 build
-while run && ! judge; do
+while run && ! check; do
 	rounds=$((rounds - 1))
 	if [ "$rounds" = 0 ] || [ -s "$dir/broken" ]; then
 		cat "$dir/report"

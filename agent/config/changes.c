@@ -441,5 +441,5 @@ void changes_forget(struct changes *c, const struct config *config)
 	c->entry_count = kept;
 	if (c->kept && c->kept->config == config)
 		changes_keep(c, NULL);
-	c->complete = false; /* looked for anew */
+	c->complete = false; /* looked for again */
 }

@@ -1,7 +1,7 @@
 /*
- * The judges' work on a version: parsed, merged, judged, compared with what is published, made into
- * text and snapshot. A large version is judged on a thread of its own, so that no other config
- * waits for it.
+ * The checks' work on a version: parsed, merged, validated, compared with what is published, made
+ * into text and snapshot. A large version is validated on a thread of its own, so that no other
+ * config waits for it.
  *
  * Surprising: both ways run the same function. It reads nothing of the config but what does not
  * change while a candidate is under way (settings, the store's files, the schema, the overrides
@@ -18,14 +18,14 @@
 /* What goes to the thread; below that the way there and back costs more than it saves. */
 #define LARGE (16u << 10)
 
-struct judging {
+struct validating {
 	struct worker_job job;
 	struct config *config;
 	struct candidate *candidate;
 	enum verify_level level;
 	_Atomic bool given_up; /* its result is not wanted any more */
 	/* as it was when it began */
-	int not_ready; /* -errno of the judges, with not_ready_why */
+	int not_ready; /* -errno of the checks, with not_ready_why */
 	char not_ready_why[FILE_WHY];
 	uint64_t revs[SETTINGS_MAX_LAYERS];
 	uint64_t published; /* generation; 0 = nothing is */
@@ -52,9 +52,9 @@ static int take_overrides(struct config *c)
 	return l && l->override_count && !c->composed ? -ENOMEM : 0;
 }
 
-static void begin(struct config *c, enum verify_level level, struct judging *j)
+static void begin(struct config *c, enum verify_level level, struct validating *j)
 {
-	*j = (struct judging){
+	*j = (struct validating){
 		.config = c,
 		.candidate = c->candidate,
 		.level = level,
@@ -83,7 +83,7 @@ static bool needs_published(const struct config *c, const struct candidate *cand
 	       (candidate->composition.root && !candidate->composition.root->first);
 }
 
-static int judge(struct judging *j, const struct candidate *before)
+static int check(struct validating *j, const struct candidate *before)
 {
 	struct candidate *candidate = j->candidate;
 	const struct verify_case the_case = {
@@ -99,7 +99,7 @@ static int judge(struct judging *j, const struct candidate *before)
 		.wall_ms = j->wall_ms,
 	};
 	struct config *c = j->config;
-	int r = verify_try(c->judges, &the_case, &j->judgement);
+	int r = verify_try(c->checks, &the_case, &j->judgement);
 
 	if (r || j->given_up)
 		return r;
@@ -110,25 +110,25 @@ static int judge(struct judging *j, const struct candidate *before)
 }
 
 /* Text and snapshot. */
-static int make_outputs(struct judging *j)
+static int make_outputs(struct validating *j)
 {
 	char why[FILE_WHY] = "";
 	int r = candidate_outputs(j->candidate, j->config->settings,
 		j->version_text[0] ? j->version_text : NULL, j->snapshot, why);
 
-	j->judgement.judge = r == -EMSGSIZE ? CHECK_SIZE : CHECK_FORMAT;
+	j->judgement.check = r == -EMSGSIZE ? CHECK_SIZE : CHECK_FORMAT;
 	snprintf(j->judgement.why, sizeof(j->judgement.why), "%s", why);
 	return r;
 }
 
-static void work(struct judging *j)
+static void work(struct validating *j)
 {
 	struct config *c = j->config;
 	struct candidate *before = NULL;
 	char why[FILE_WHY] = "";
 	int r;
 
-	j->judgement = (struct verify_result){.judge = CHECK_SYNTAX};
+	j->judgement = (struct verify_result){.check = CHECK_SYNTAX};
 	r = candidate_compose(j->candidate, c->settings, c->composed, why);
 	compose_drop_layers(&j->candidate->composition);
 	if (r == 0 && j->not_ready) {
@@ -145,7 +145,7 @@ static void work(struct judging *j)
 		before = NULL; /* not known */
 	if (before)
 		compose_drop_layers(&before->composition);
-	j->error = j->given_up ? 0 : judge(j, before);
+	j->error = j->given_up ? 0 : check(j, before);
 	candidate_free(before);
 	if (j->error == 0 && !j->given_up)
 		j->error = make_outputs(j);
@@ -155,7 +155,8 @@ static void work(struct judging *j)
 
 static void run(struct worker_job *job)
 {
-	struct judging *j = (struct judging *)((char *)job - offsetof(struct judging, job));
+	struct validating *j =
+		(struct validating *)((char *)job - offsetof(struct validating, job));
 
 	j->config->judging_since_ms = j->config->env->sys->now_ms();
 	if (!j->given_up)
@@ -165,10 +166,11 @@ static void run(struct worker_job *job)
 
 static void done(struct worker_job *job)
 {
-	struct judging *j = (struct judging *)((char *)job - offsetof(struct judging, job));
+	struct validating *j =
+		(struct validating *)((char *)job - offsetof(struct validating, job));
 	struct config *c = j->config;
 
-	c->judging = NULL;
+	c->validating = NULL;
 	if (j->given_up)
 		version_drop(c);
 	else
@@ -177,7 +179,7 @@ static void done(struct worker_job *job)
 	config_retire_on(c);
 }
 
-void judging_give_up(struct judging *j)
+void judging_give_up(struct validating *j)
 {
 	j->given_up = true;
 }
@@ -200,10 +202,10 @@ static bool is_large(const struct config *c)
 
 int version_judge(struct config *c, enum verify_level level, struct verify_result *ret)
 {
-	struct judging *j = malloc(sizeof(*j));
+	struct validating *j = malloc(sizeof(*j));
 	int r = -ENOMEM;
 
-	*ret = (struct verify_result){.judge = CHECK_SYNTAX};
+	*ret = (struct verify_result){.check = CHECK_SYNTAX};
 	if (j) {
 		begin(c, level, j);
 		work(j);
@@ -217,14 +219,14 @@ int version_judge(struct config *c, enum verify_level level, struct verify_resul
 void version_try(struct config *c, enum verify_level level)
 {
 	struct verify_result judgement;
-	struct judging *j = c->env->judge && is_large(c) ? malloc(sizeof(*j)) : NULL;
+	struct validating *j = c->env->check && is_large(c) ? malloc(sizeof(*j)) : NULL;
 	int r;
 
 	if (j) {
 		begin(c, level, j);
 		j->job = (struct worker_job){.run = run, .done = done};
-		c->judging = j;
-		worker_submit(c->env->judge, &j->job);
+		c->validating = j;
+		worker_submit(c->env->check, &j->job);
 		return;
 	}
 	r = version_judge(c, level, &judgement);

@@ -183,7 +183,7 @@ void config_start_limit(struct config *c)
 		c->env->loop, &c->limit, loop_now_ms(c->env->loop) + c->settings->timeout_ms);
 }
 
-/* What the run is to bring, as far as anybody said so. Newer hints are worth trying for anew. */
+/* What the run is to bring, as far as anybody said so. Newer hints are worth trying for again. */
 static void take_hints(struct config *c)
 {
 	uint64_t wanted = atomic_load_explicit(&c->topic.wanted, memory_order_acquire),
@@ -591,7 +591,7 @@ static uint64_t find_next_ms(struct config *c, uint64_t now_ms)
 
 	if (!again && c->soon)
 		own_ms = jittered(c, FAILOVER_MS, 50);
-	else if (!again && pull_overloaded(c->gather)) /* not all who were turned away in step */
+	else if (!again && pull_overloaded(c->gather)) /* not all who were rejected in step */
 		own_ms = sys_random_upto(c->env->sys, supervisor_delay(&c->supervisor));
 	if (c->own_ms == UINT64_MAX)
 		c->own_ms = now_ms + own_ms;
@@ -668,8 +668,8 @@ struct config *config_new(const struct config_env *env, const struct settings_co
 	if (settings->bootstrap)
 		c->bootstrap =
 			pull_new(&env->gather, settings, settings->bootstrap, &bootstrap_calls, c);
-	c->judges = verify_new(env->sys, settings);
-	if (c->gather && c->judges && !c->bootstrap == !settings->bootstrap && rollout_open(c) == 0)
+	c->checks = verify_new(env->sys, settings);
+	if (c->gather && c->checks && !c->bootstrap == !settings->bootstrap && rollout_open(c) == 0)
 		return c;
 	config_free(c);
 	return NULL;
@@ -685,7 +685,7 @@ void config_free(struct config *c)
 	loop_timer_cancel(c->env->loop, &c->due);
 	loop_timer_cancel(c->env->loop, &c->limit);
 	version_stop(c);
-	verify_free(c->judges);
+	verify_free(c->checks);
 	unwatch(c);
 	free(c->watched);
 	free(c->missed);
@@ -697,7 +697,7 @@ void config_free(struct config *c)
 
 bool config_at_disk(const struct config *c)
 {
-	return c->publishing || c->syncing || c->judging || c->tasks;
+	return c->publishing || c->syncing || c->validating || c->tasks;
 }
 
 /* Something of it was under way on the worker: is it still? */
@@ -915,10 +915,10 @@ void config_status(struct config *c, struct config_status *ret_status)
 		ret_status->next_pull_in_ms = due_ms > now_ms ? (int64_t)(due_ms - now_ms) : 0;
 	for (int i = 0; i < CHECK_COUNT; i++) {
 		ret_status->refused += c->refused[i];
-		ret_status->refused_by[i] = c->refused[i];
+		ret_status->rejections_by[i] = c->refused[i];
 	}
 	if (c->away) {
-		ret_status->away_judge = c->away->judge;
+		ret_status->away_check = c->away->check;
 		ret_status->away_why = c->away->why;
 		ret_status->away = &c->away->version;
 		ret_status->held = version_is_held(c->away);

@@ -1,5 +1,5 @@
 /*
- * The life of one config: due, pull, judge, publish, wait. The only place that knows the whole
+ * The life of one config: due, pull, check, publish, wait. The only place that knows the whole
  * sequence.
  *
  * Threads: the loop's; the push thread hints at the trigger inside the push topic and nothing else.
@@ -41,7 +41,7 @@ struct config_env {
 	struct loop *loop;
 	struct pull_env gather; /* the servers; how they are asked */
 	struct worker *worker;
-	struct worker *judge; /* what large versions are judged on; NULL = the loop */
+	struct worker *check; /* what large versions are validated on; NULL = the loop */
 	struct trigger_queue *queue;
 	struct file_watch *drift; /* NULL = only the interval notices */
 	struct watch *watcher;    /* NULL = nothing is watched */
@@ -50,7 +50,7 @@ struct config_env {
 	const char *host; /* its name, for rollouts */
 	const struct settings_label *labels;
 	size_t label_count;
-	bool dry_run;               /* pull and judge, write nothing, say what would be done */
+	bool dry_run;               /* pull and check, write nothing, say what would be done */
 	bool once;                  /* each config runs once: no splay */
 	struct push_budget *budget; /* what may be spent on messages; NULL = anything */
 	struct log_limit *goes_on; /* for all configs: what is told again; NULL = each for itself */
@@ -82,14 +82,14 @@ struct config_status {
 	bool running;
 	bool waiting; /* due, but the server is held back or busy */
 	const struct upstream *server;
-	char snapshot[256];               /* path of the image; "" = none */
-	char url[1024];                   /* of the last pull, or of the next one */
-	enum config_outcome outcome;      /* of the last run */
-	uint64_t refused;                 /* documents judged bad, */
-	uint64_t refused_by[CHECK_COUNT]; /* each by whom */
+	char snapshot[256];                  /* path of the image; "" = none */
+	char url[1024];                      /* of the last pull, or of the next one */
+	enum config_outcome outcome;         /* of the last run */
+	uint64_t refused;                    /* documents validated bad, */
+	uint64_t rejections_by[CHECK_COUNT]; /* each by whom */
 	/* what the server has and does not stand; NULL = it has what stands */
 	const struct version *away;
-	const char *away_judge, *away_why;
+	const char *away_check, *away_why;
 	bool held;        /* that is decided: by a pin, a rollout, an operator's rollback */
 	bool away_failed; /* last_error is about it, and it is not held */
 	const struct ledger_pin *pin;        /* NULL = not pinned */
@@ -119,7 +119,7 @@ struct config_waiter {
 /* Work on a config's versions that takes long, for whoever asks about them. Embedded by its user.
  */
 struct config_task {
-	/* On the judges' thread: reads nothing that changes while the config lives. Not called when
+	/* On the checks' thread: reads nothing that changes while the config lives. Not called when
 	 * the config goes before. */
 	void (*run)(struct config_task *t);
 	/* On the loop, once, maybe before config_task_begin() returns; may free it. */
@@ -142,8 +142,8 @@ void config_free(struct config *c);
 void config_start(struct config *c, bool now);
 /* Ends what is under way, and begins nothing any more, but for what the worker is at: true when
  * there is nothing of that; else the version that it is at is finished in order, and ended() is
- * called later, once. What an operator asked for, and waits, is taken back. ended NULL: the agent
- * ends, nobody is told, and nothing is taken back: after the next start it is as after a crash.
+ * called later, once. What an operator asked for, and waits, is rolled back. ended NULL: the agent
+ * ends, nobody is told, and nothing is rolled back: after the next start it is as after a crash.
  * What is published stays, and is remembered. Only config_free(), or this again, may follow; the
  * push thread may still hint at the trigger. */
 bool config_retire(struct config *c, void (*ended)(void *arg), void *arg);
@@ -155,9 +155,9 @@ void config_called(struct trigger *t);
 void config_resumed(struct config *c);
 /* Pull now, even if the server is left alone for a while (unless it asked for that itself); not
  * while it is suspended.
- * forced: the guard is not asked, and what was refused is judged again. */
+ * forced: the guard is not asked, and what was refused is validated again. */
 void config_refresh(struct config *c, bool forced);
-/* Has the judges' thread work, in line with the versions that it judges; at once where there is no
+/* Has the checks' thread work, in line with the versions that it checks; at once where there is no
  * such thread. */
 void config_task_begin(struct config *c, struct config_task *t);
 /* Lets go of the highest rev that each signature had, so that a lower one is taken next; the way

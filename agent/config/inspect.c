@@ -1,6 +1,6 @@
 /*
  * Versions, differences and explanations. Surprising: everything is read from the state directory
- * anew and composed as for a publication; nothing of a document is kept in memory for this.
+ * again and composed as for a publication; nothing of a document is kept in memory for this.
  */
 #include "config/inspect.h"
 
@@ -132,8 +132,8 @@ static void write_verdict(
 	for (size_t i = 0; i < l->verdict_count; i++) {
 		if (strcmp(l->verdicts[i].sha256, v->sha256) != 0)
 			continue;
-		buffer_append_string(out, ",\"verdict\":{");
-		json_text_member(out, "by", l->verdicts[i].judge);
+		buffer_append_string(out, ",\"rejected\":{");
+		json_text_member(out, "by", l->verdicts[i].check);
 		if (audience != AUDIENCE_PUBLIC)
 			sentence_member(out, "why", l->verdicts[i].why, audience);
 		buffer_append(out, "}", 1);
@@ -333,14 +333,14 @@ static void write_member(
 static void write_voice(char *const *mask, const char *key, const struct merge_voice *v,
 	bool has_lines, struct buffer *out)
 {
-	static const char *const words[] = {"absent", "silent", "sets", "deletes", "replaces"};
+	static const char *const words[] = {"absent", "unset", "sets", "deletes", "replaces"};
 
-	json_text_member(out, "word", words[v->word]);
+	json_text_member(out, "effect", words[v->word]);
 	if (has_lines && v->node && v->node->line)
 		json_text_number(out, "line", v->node->line);
 	if (v->word == MERGE_SETS)
 		write_member(mask, key, v->node, out);
-	boolean(out, "counts", v->counts);
+	boolean(out, "effective", v->counts);
 }
 
 static const char *url_of_layer(const struct candidate *v, size_t layer, char text[LOG_URL_SIZE])
@@ -476,7 +476,7 @@ static int find_before(const struct inspection *seen, uint64_t *ret_generation, 
 	}
 	snprintf(why, FILE_WHY,
 		"there is no older version to go back to that is other than what stands and was "
-		"not taken back itself: name a generation");
+		"not rolled back itself: name a generation");
 	return -ENOENT;
 }
 

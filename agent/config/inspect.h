@@ -37,7 +37,7 @@ void inspect_end(struct inspection *i);
 
 /* {"name":"web","versions":[...]}, newest first: generation, pulled_ms, sha256, origin, urls, the
  * first document's version (null: none), bytes of the documents; "published":true in the one that
- * stands; "verdict":{"by","why"} if its bytes were refused or taken back. One that is damaged has
+ * stands; "verdict":{"by","why"} if its bytes were refused or rolled back. One that is damaged has
  * an "error" in place of all that. "truncated":true: there are older ones, beyond
  * INSPECT_MAX_READ. */
 int inspect_history(

@@ -1,7 +1,7 @@
 /*
  * What operators decide about a config's versions: pin, rollback, overrides.
  *
- * Surprising: a decision is in the ledger before what it asks for is published, and is taken back
+ * Surprising: a decision is in the ledger before what it asks for is published, and is rolled back
  * when that is refused: a change that fails leaves nothing behind but lines in the log.
  */
 #include "config/state.h"
@@ -86,7 +86,7 @@ struct ledger *operate_overrides(const struct ledger *l)
 
 bool operate_took_back(const struct ledger_verdict *v)
 {
-	return strcmp(v->judge, "probe") == 0 || strcmp(v->judge, "operator") == 0;
+	return strcmp(v->check, "probe") == 0 || strcmp(v->check, "operator") == 0;
 }
 
 bool operate_forgive(struct config *c)
@@ -131,7 +131,7 @@ void operate_ended(struct config *c, const char *why)
 	operate_fini(c);
 	if (overrides)
 		version_remember(c);
-	else if (!why) /* what the server has instead is told as turned away */
+	else if (!why) /* what the server has instead is told as rejected */
 		trigger_hint(&c->trigger, c->env->sys->now_ms(), 0);
 	c->change.failed = why;
 	c->change.error = why ? strdup(why) : NULL;
@@ -304,12 +304,12 @@ int config_roll_back(struct config *c, uint64_t generation, const char *by, cons
 
 bool config_forget_revs(struct config *c)
 {
-	const char *judge = verify_check_name(CHECK_SIGNATURE);
-	bool some = c->ledger && ledger_forget_revs(c->ledger, judge);
+	const char *check = verify_check_name(CHECK_SIGNATURE);
+	bool some = c->ledger && ledger_forget_revs(c->ledger, check);
 
 	if (some)
 		version_remember(c);
-	if (c->away && strcmp(c->away->judge, judge) == 0)
+	if (c->away && strcmp(c->away->check, check) == 0)
 		version_clear_away(c);
 	return some;
 }

@@ -1,5 +1,5 @@
 /*
- * The way of a version: judged, tried, published; or turned away and remembered.
+ * The way of a version: validated, tried, published; or rejected and remembered.
  *
  * Surprising: what an operator asks for (a rollback, an override) goes the same way as what a pull
  * brought, from the state directory instead of from the server. One version is under way at a time,
@@ -42,7 +42,7 @@ const char *version_text(const struct version *v, char text[256])
 	return text[0] ? text : NULL;
 }
 
-/* ---- turned away ---- */
+/* ---- rejected ---- */
 
 void version_clear_away(struct config *c)
 {
@@ -56,7 +56,7 @@ void version_clear_away(struct config *c)
 }
 
 /* The candidate is not what will stand; takes its version and bytes. */
-static void turn_away(struct config *c, const char *judge, const char *id, const char *why)
+static void turn_away(struct config *c, const char *check, const char *id, const char *why)
 {
 	struct away *a = calloc(1, sizeof(*a));
 
@@ -68,7 +68,7 @@ static void turn_away(struct config *c, const char *judge, const char *id, const
 		buffer_init(&c->candidate->body, 0);
 		/* never empty: a request is conditional on what has a generation */
 		a->version.generation = UINT64_MAX;
-		snprintf(a->judge, sizeof(a->judge), "%s", judge);
+		snprintf(a->check, sizeof(a->check), "%s", check);
 		snprintf(a->id, sizeof(a->id), "%s", id);
 		c->away = a;
 	} else {
@@ -79,11 +79,11 @@ static void turn_away(struct config *c, const char *judge, const char *id, const
 
 bool version_is_held(const struct away *a)
 {
-	return strcmp(a->judge, "pin") == 0 || strcmp(a->judge, "rollout") == 0 ||
-	       strcmp(a->judge, "operator") == 0;
+	return strcmp(a->check, "pin") == 0 || strcmp(a->check, "rollout") == 0 ||
+	       strcmp(a->check, "operator") == 0;
 }
 
-/* The server has what it had, and that was turned away. */
+/* The server has what it had, and that was rejected. */
 void version_end_away(struct config *c)
 {
 	char what[64];
@@ -92,10 +92,10 @@ void version_end_away(struct config *c)
 		config_run_succeeded(c, CONFIG_HELD);
 		return;
 	}
-	snprintf(what, sizeof(what), "refused by the %s: the old version stays", c->away->judge);
+	snprintf(what, sizeof(what), "refused by the %s: the old version stays", c->away->check);
 	config_run_failed(c, SUPERVISOR_FAILED,
-		strcmp(c->away->judge, "probe") == 0
-			? "the server still has the version that was taken back"
+		strcmp(c->away->check, "probe") == 0
+			? "the server still has the version that was rolled back"
 			: what,
 		c->away->why);
 }
@@ -103,7 +103,7 @@ void version_end_away(struct config *c)
 int version_ready_judges(struct config *c, char why[FILE_WHY])
 {
 	const char *note;
-	int r = verify_ready(c->judges, &note, why);
+	int r = verify_ready(c->checks, &note, why);
 
 	if (r == 0 && note[0])
 		log_warn("the schema has keywords that mean nothing here", "config",
@@ -117,16 +117,16 @@ const struct version *version_held(struct config *c)
 	bool pinned = c->ledger && c->ledger->pin.by;
 
 	if (c->away) {
-		bool by_pin = strcmp(c->away->judge, "pin") == 0;
-		bool by_rollout = strcmp(c->away->judge, "rollout") == 0;
+		bool by_pin = strcmp(c->away->check, "pin") == 0;
+		bool by_rollout = strcmp(c->away->check, "rollout") == 0;
 		bool waits = by_pin ? pinned : by_rollout && c->rollout;
 		bool same_rules = by_pin || by_rollout || !c->away->id[0] ||
 				  (version_ready_judges(c, why) == 0 &&
-					  strcmp(c->away->id, verify_id(c->judges)) == 0);
+					  strcmp(c->away->id, verify_id(c->checks)) == 0);
 
 		if (c->forced || !same_rules ||
 			(!waits && !ledger_find(c->ledger, c->away->version.sha256,
-					   verify_id(c->judges))))
+					   verify_id(c->checks))))
 			version_clear_away(c); /* it gets another chance */
 	}
 	if (c->away)
@@ -162,27 +162,27 @@ void version_failed(struct config *c, const char *what, const char *why)
 		config_run_failed(c, SUPERVISOR_FAILED, what, why);
 }
 
-static void refuse(struct config *c, enum verify_check judge, const char *why)
+static void refuse(struct config *c, enum verify_check check, const char *why)
 {
 	char what[64];
 
-	c->refused[judge]++;
+	c->refused[check]++;
 	snprintf(what, sizeof(what), "refused by the %s: the old version stays",
-		verify_check_name(judge));
+		verify_check_name(check));
 	/* of a digest that is not right nothing is remembered: the same bytes may come with the
 	 * right one */
-	if (c->candidate->local || c->env->dry_run || judge == CHECK_DIGEST) {
+	if (c->candidate->local || c->env->dry_run || check == CHECK_DIGEST) {
 		version_failed(c, what, why);
 		return;
 	}
-	if (ledger_refuse(c->ledger, c->candidate->version.sha256, verify_check_name(judge),
-		    verify_id(c->judges), c->env->sys->wall_ms(), why) == 0)
+	if (ledger_refuse(c->ledger, c->candidate->version.sha256, verify_check_name(check),
+		    verify_id(c->checks), c->env->sys->wall_ms(), why) == 0)
 		version_remember(c);
-	turn_away(c, verify_check_name(judge), verify_id(c->judges), why);
+	turn_away(c, verify_check_name(check), verify_id(c->checks), why);
 	config_run_failed(c, SUPERVISOR_FAILED, what, why);
 }
 
-/* ---- judging ---- */
+/* ---- validating ---- */
 
 int version_load(struct config *c, uint64_t generation, const struct ledger *overrides,
 	struct candidate **ret, char why[FILE_WHY])
@@ -349,13 +349,13 @@ static void forgive_guarded(struct config *c)
 	bool any = false;
 
 	for (size_t i = c->ledger->verdict_count; i-- > 0;)
-		if (strcmp(c->ledger->verdicts[i].judge, guard) == 0) {
+		if (strcmp(c->ledger->verdicts[i].check, guard) == 0) {
 			snprintf(sha256, sizeof(sha256), "%s", c->ledger->verdicts[i].sha256);
 			any |= ledger_forgive(c->ledger, sha256);
 		}
 	if (any)
 		version_remember(c);
-	if (c->away && strcmp(c->away->judge, guard) == 0)
+	if (c->away && strcmp(c->away->check, guard) == 0)
 		version_clear_away(c);
 }
 
@@ -406,7 +406,7 @@ static int list_verdicts(struct config *c, struct ledger *ret_decided)
 
 		if (about_own ? !forgives : strcmp(v->sha256, old) == 0)
 			r = ledger_refuse(
-				ret_decided, v->sha256, v->judge, v->judges, v->at_ms, v->why);
+				ret_decided, v->sha256, v->check, v->checks, v->at_ms, v->why);
 	}
 	return r;
 }
@@ -681,15 +681,15 @@ static void tried(void *arg, const struct programs_result *result)
 
 	c->trial = NULL;
 	if (result->refused)
-		refuse(c, result->judge, result->why);
+		refuse(c, result->check, result->why);
 	else if (result->why[0])
 		version_failed(
-			c, "a program could not judge the version: the old one stays", result->why);
+			c, "a program could not check the version: the old one stays", result->why);
 	else
 		judged_well(c);
 }
 
-/* The candidate is composed and judged: now the programs. */
+/* The candidate is composed and validated: now the programs. */
 static void go_on(struct config *c)
 {
 	const struct programs_options options = {
@@ -708,7 +708,7 @@ static void go_on(struct config *c)
 	if (!programs_wanted(c->settings))
 		judged_well(c);
 	else if (programs_start(&options, &c->trial, why))
-		version_failed(c, "a program could not judge the version: the old one stays", why);
+		version_failed(c, "a program could not check the version: the old one stays", why);
 }
 
 void version_judged(struct config *c, int error, const struct verify_result *judgement)
@@ -718,9 +718,9 @@ void version_judged(struct config *c, int error, const struct verify_result *jud
 	if (c->candidate->heals)
 		version_healed(c, error, why);
 	else if (error == -EINVAL || error == -EMSGSIZE)
-		refuse(c, judgement->judge, judgement->why);
+		refuse(c, judgement->check, judgement->why);
 	else if (error)
-		version_failed(c, "not judged: the old version stays", why);
+		version_failed(c, "not validated: the old version stays", why);
 	else
 		go_on(c);
 }
@@ -732,21 +732,21 @@ static bool known_away(struct config *c)
 	char why[FILE_WHY];
 
 	if (!c->forced && version_ready_judges(c, why) == 0) {
-		v = ledger_find(c->ledger, c->candidate->version.sha256, verify_id(c->judges));
+		v = ledger_find(c->ledger, c->candidate->version.sha256, verify_id(c->checks));
 		if (v) {
-			turn_away(c, v->judge, v->judges, v->why);
+			turn_away(c, v->check, v->checks, v->why);
 			if (c->away)
 				version_end_away(c);
 			else
 				version_failed(
-					c, "not judged: the old version stays", "out of memory");
+					c, "not validated: the old version stays", "out of memory");
 			return true;
 		}
 	}
 	return false;
 }
 
-/* The bytes of what stands are not to be had any more: asks for all of it, and publishes it anew.
+/* The bytes of what stands are not to be had any more: asks for all of it, and publishes it again.
  */
 void version_forget_standing(struct config *c)
 {

@@ -26,7 +26,7 @@ static bool has_room(const struct upstream *server)
 	struct upstream_status s;
 
 	upstream_status(server, &s);
-	return !s.held_ms && s.in_flight < upstream_settings(server)->max_in_flight;
+	return !s.backoff_ms && s.in_flight < upstream_settings(server)->max_in_flight;
 }
 
 /* A run has a time limit, or is in the line for its bootstrap. */
@@ -61,15 +61,15 @@ const char *config_stuck(const struct config *c, uint64_t now_ms)
 	/* one that waits for the worker waits for that of another config, which is looked at too */
 	if (on_worker_ms && is_over(on_worker_ms, now_ms))
 		return "the disk has not taken a version for a minute";
-	if (c->judging)
+	if (c->validating)
 		return judging_ms && is_over(judging_ms, now_ms)
-			       ? "the judges have not ended with a version for a minute"
+			       ? "the checks have not ended with a version for a minute"
 			       : NULL;
 	if (c->trial)
 		return is_over(c->tried_ms + s->format_run.timeout_ms + s->check.timeout_ms +
 				       2 * PROCESS_GRACE_MS,
 			       now_ms)
-			       ? "a program that judges a version does not end, not even killed"
+			       ? "a program that checks a version does not end, not even killed"
 			       : NULL;
 	if (c->publishing || (c->candidate && c->candidate->local))
 		return NULL;

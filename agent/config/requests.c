@@ -22,7 +22,7 @@ void version_forget_wish(struct config *c)
 	c->wish = (struct wish){.kind = WISH_NOTHING};
 }
 
-/* The standing bytes anew, within the run. */
+/* The standing bytes again, within the run. */
 void version_recompose(struct config *c)
 {
 	char why[FILE_WHY] = "out of memory";
@@ -33,7 +33,7 @@ void version_recompose(struct config *c)
 	if (c->candidate)
 		r = candidate_load(c->candidate, c->store, c->published.generation, &damaged, why);
 	if (r) {
-		version_failed(c, "what stands cannot be made anew", why);
+		version_failed(c, "what stands cannot be made again", why);
 		return;
 	}
 	c->candidate->save = true;
@@ -59,12 +59,12 @@ static bool has_old_overrides(const struct config *c)
 void version_wish_again(struct config *c)
 {
 	const struct ledger_verdict *v =
-		ledger_find(c->ledger, c->published.sha256, verify_id(c->judges));
+		ledger_find(c->ledger, c->published.sha256, verify_id(c->checks));
 	char why[FILE_WHY];
 
 	if (c->away)
 		return;
-	if (v && strcmp(v->judge, "probe") == 0) {
+	if (v && strcmp(v->check, "probe") == 0) {
 		snprintf(why, sizeof(why), "%.380s", v->why); /* the verdict is replaced */
 		take_back(c, why);
 	} else if (has_old_overrides(c))
@@ -232,7 +232,7 @@ static void take_back(struct config *c, const char *why)
 		version_remember(c);
 	snprintf(origin, sizeof(origin), "probe: generation %llu was bad, back to %llu",
 		(unsigned long long)generation, (unsigned long long)good);
-	config_complain(c, "the version failed its probe and was taken back", why);
+	config_complain(c, "the version failed its probe and was rolled back", why);
 	version_wish(c, &(struct wish){.kind = WISH_ROLL_BACK, .generation = good, .stays = true},
 		origin);
 }
@@ -273,7 +273,7 @@ void version_start_aftermath(struct config *c)
 	}
 }
 
-/* A crash between the verdict and what follows from it: the version that was taken back stands. */
+/* A crash between the verdict and what follows from it: the version that was rolled back stands. */
 void version_finish_rollback(struct config *c)
 {
 	const struct ledger_verdict *v =
@@ -284,7 +284,7 @@ void version_finish_rollback(struct config *c)
 	if (!good)
 		return;
 	snprintf(origin, sizeof(origin),
-		"%s: generation %llu was taken back, finished after a restart", v->judge,
+		"%s: generation %llu was rolled back, finished after a restart", v->check,
 		(unsigned long long)c->published.generation);
 	version_wish(c, &(struct wish){.kind = WISH_ROLL_BACK, .generation = good, .stays = true},
 		origin);

@@ -1,6 +1,6 @@
 /*
- * Who takes a new version: the config's rollout document is asked before one is judged, and again
- * at each run while one waits.
+ * Who takes a new version: the config's rollout document is asked before one is validated, and
+ * again at each run while one waits.
  *
  * Surprising: the document is read after the version, never before: who writes both, the rollout
  * first, can be sure that no host takes the version without having read the rollout.
@@ -16,7 +16,7 @@
 
 static const char failed[] = "the rollout cannot be read: the old version stays";
 
-/* What it is about: the candidate, or what was turned away for it. */
+/* What it is about: the candidate, or what was rejected for it. */
 static const struct version *version_of(const struct config *c)
 {
 	return c->candidate ? &c->candidate->version : &c->away->version;

@@ -44,7 +44,7 @@ void version_remember(struct config *c)
 	int r, dir = store_dir(c->store);
 
 	if (c->change.under_way && !c->change.visible &&
-		c->change.overrides) { /* nobody has judged the new ones yet */
+		c->change.overrides) { /* nobody has validated the new ones yet */
 		l.overrides = c->change.overrides->overrides;
 		l.override_count = c->change.overrides->override_count;
 	}
@@ -287,7 +287,7 @@ void version_unchanged(struct config *c)
 	}
 	if (c->published.generation)
 		version_wish_again(c);
-	if (c->away && strcmp(c->away->judge, "rollout") == 0 && rollout_ask(c))
+	if (c->away && strcmp(c->away->check, "rollout") == 0 && rollout_ask(c))
 		return;
 	if (c->away)
 		version_end_away(c);
@@ -431,8 +431,8 @@ void version_retire(struct config *c)
 	loop_timer_cancel(c->env->loop, &c->expiry);
 	loop_timer_cancel(c->env->loop, &c->heal_again);
 	config_tasks_drop(c);
-	if (c->judging)
-		judging_give_up(c->judging);
+	if (c->validating)
+		judging_give_up(c->validating);
 	else if (!c->publishing)
 		version_drop(c);
 }
@@ -440,8 +440,8 @@ void version_retire(struct config *c)
 void version_stop(struct config *c)
 {
 	c->publishing = false; /* there is no worker any more, if it was */
-	free(c->judging);      /* nor its job */
-	c->judging = NULL;
+	free(c->validating);   /* nor its job */
+	c->validating = NULL;
 	config_tasks_end(c);
 	version_retire(c);
 	version_clear_away(c);

@@ -14,11 +14,11 @@
 #include "base/log.h"
 #include "verify/programs.h"
 
-/* What the server has, and what does not stand: refused, taken back, or held by a pin. */
+/* What the server has, and what does not stand: refused, rolled back, or held by a pin. */
 struct away {
 	struct version version;
 	struct buffer body;  /* the bytes of its parts: one of them may stay when others change */
-	char judge[16];      /* as in the ledger; "pin" */
+	char check[16];      /* as in the ledger; "pin" */
 	char id[DIGEST_HEX]; /* of the rules; "" = whatever they are */
 	char *why;
 };
@@ -60,7 +60,7 @@ struct config {
 	/* circulation: config.c */
 	void (*retired)(void *arg); /* NULL = it is not, or nobody is to be told any more */
 	void *retired_arg;
-	struct config_task *tasks; /* the thread of the judges has them */
+	struct config_task *tasks; /* the thread of the checks has them */
 	struct trigger trigger;
 	struct supervisor supervisor;
 	struct loop_timer due;   /* the next run */
@@ -98,7 +98,7 @@ struct config {
 
 	/* versions: pipeline.c */
 	struct candidate *candidate;       /* under way; NULL = none */
-	struct judging *judging;           /* the thread of the judges has it; NULL = it has not */
+	struct validating *validating;     /* the thread of the checks has it; NULL = it has not */
 	_Atomic uint64_t judging_since_ms; /* since when it is at it; 0 = not yet */
 	struct programs *trial;            /* runs for the candidate */
 	uint64_t tried_ms;                 /* since when */
@@ -107,7 +107,7 @@ struct config {
 	bool publishing;               /* the worker has the candidate */
 	bool force;                    /* the guard is not asked in the next run, */
 	bool forced;                   /* in this one */
-	struct verify *judges;
+	struct verify *checks;
 	struct ledger *ledger;
 	struct loop_timer expiry; /* of what is in the ledger */
 	struct away *away;        /* NULL = the server has what stands */
@@ -120,7 +120,7 @@ struct config {
 	struct file_set *fileset; /* the same of a set of files */
 	struct image *image;      /* the same of the snapshot */
 	struct version published; /* generation 0: nothing */
-	/* overrides in what is judged or published, and in what stands; NULL: none */
+	/* overrides in what is validated or published, and in what stands; NULL: none */
 	struct ledger *composed, *stood;
 	int64_t expires_ms; /* wall clock; INT64_MAX = never */
 	struct notify *aftermath;
@@ -209,16 +209,16 @@ void version_init_jobs(struct config *c);
 /* Frees the candidate. */
 void version_drop(struct config *c);
 void version_clear_away(struct config *c);
-/* The server has what it had, and that was turned away: ends the run. */
+/* The server has what it had, and that was rejected: ends the run. */
 void version_end_away(struct config *c);
 /* By a decision, which is not a failure. */
 bool version_is_held(const struct away *a);
 /* The candidate is given up: ends the run, or the change that was asked for. */
 void version_failed(struct config *c, const char *what, const char *why);
-/* Reads what the judges need, when it has changed. Not while they are at work. 0, or -errno with a
+/* Reads what the checks need, when it has changed. Not while they are at work. 0, or -errno with a
  * sentence. */
 int version_ready_judges(struct config *c, char why[FILE_WHY]);
-/* The judges but for the programs have ended: 0, or -EINVAL and the judgement, or another error. */
+/* The checks but for the programs have ended: 0, or -EINVAL and the judgement, or another error. */
 void version_judged(struct config *c, int error, const struct verify_result *judgement);
 void version_fill_publication(struct config *c);
 /* Brings files of the state directory to the disk soon, unless they lie in memory. */
@@ -231,30 +231,30 @@ void version_publish(struct config *c);
 void version_set_published(struct config *c);
 void version_set_stood(struct config *c);
 void version_remember_saved(struct config *c);
-/* The bytes of what stands are not to be had any more: asks for all of it, and publishes it anew.
+/* The bytes of what stands are not to be had any more: asks for all of it, and publishes it again.
  */
 void version_forget_standing(struct config *c);
 
 /* --- requests.c: what is to stand instead --- */
 
 void version_forget_wish(struct config *c);
-/* The standing bytes anew, within the run. */
+/* The standing bytes again, within the run. */
 void version_recompose(struct config *c);
 /* What was wished for and could not be done is wished for again. */
 void version_wish_again(struct config *c);
 void version_start_aftermath(struct config *c);
 void version_finish_rollback(struct config *c);
 
-/* --- checking.c: the judges' work --- */
+/* --- checking.c: the checks' work --- */
 
-/* Judges the candidate at once: at the start, when nobody else waits. */
+/* Checks the candidate at once: at the start, when nobody else waits. */
 int version_judge(struct config *c, enum verify_level level, struct verify_result *ret);
-/* Judges the candidate, then has it tried, then published; or put back, when it heals. Calls
+/* Checks the candidate, then has it tried, then published; or put back, when it heals. Calls
  * version_judged(): before it returns, or, for a large version, when its thread has ended. Until
- * then `judging` is set, and nobody touches the candidate. */
+ * then `validating` is set, and nobody touches the candidate. */
 void version_try(struct config *c, enum verify_level level);
 /* The result is not wanted: the thread ends soon, and drops the candidate. */
-void judging_give_up(struct judging *j);
+void judging_give_up(struct validating *j);
 
 /* --- tasks.c: what somebody asks about versions --- */
 
@@ -265,7 +265,7 @@ void config_tasks_end(struct config *c);
 
 /* --- standing.c: what stands --- */
 
-/* What was changed by somebody is judged, and is put back. */
+/* What was changed by somebody is validated, and is put back. */
 void version_healed(struct config *c, int error, const char *why);
 
 void version_noticed(void *arg, const char *cause);
@@ -298,7 +298,7 @@ void version_remember(struct config *c);
 int version_load(struct config *c, uint64_t generation, const struct ledger *overrides,
 	struct candidate **ret, char why[FILE_WHY]);
 /* Wishes for something, to be done as soon as nothing is under way, maybe at once; origin is
- * copied. What is wished already is done with it: a rollback composes anew too. 0 or -ENOMEM. */
+ * copied. What is wished already is done with it: a rollback composes again too. 0 or -ENOMEM. */
 int version_wish(struct config *c, const struct wish *wish, const char *origin);
 /* Does what is wished, if nothing else is under way. */
 void version_grant(struct config *c);
@@ -320,7 +320,7 @@ void operate_fini(struct config *c);
 /* A ledger with the same overrides and nothing else, for ledger_free(); NULL when there is no
  * memory. */
 struct ledger *operate_overrides(const struct ledger *l);
-/* Other overrides: what was refused with the old ones is judged again. True: the ledger has
+/* Other overrides: what was refused with the old ones is validated again. True: the ledger has
  * changed. */
 bool operate_forgive(struct config *c);
 

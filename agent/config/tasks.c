@@ -2,8 +2,9 @@
  * Work on versions of a config that takes long and that nobody's publication waits for: what
  * somebody asks about them.
  *
- * Surprising: it runs on the judges' thread, in one line with the versions that are judged, so that
- * no more memory is taken than for one of them at a time. A config that goes waits for its own.
+ * Surprising: it runs on the checks' thread, in one line with the versions that are validated, so
+ * that no more memory is taken than for one of them at a time. A config that goes waits for its
+ * own.
  */
 #include "config/state.h"
 
@@ -43,8 +44,8 @@ void config_task_begin(struct config *c, struct config_task *t)
 	t->dropped = c->retires;
 	t->next = c->tasks;
 	c->tasks = t;
-	if (c->env->judge && !c->retires) {
-		worker_submit(c->env->judge, &t->job);
+	if (c->env->check && !c->retires) {
+		worker_submit(c->env->check, &t->job);
 		return;
 	}
 	run(&t->job);

@@ -1,8 +1,8 @@
 /*
- * Requests whose answer takes long: it is put together on the judges' thread (config_task), from
+ * Requests whose answer takes long: it is put together on the checks' thread (config_task), from
  * what the config was like when the request came, and given on the loop.
  *
- * Threads: the loop's; look() is called on the judges'. Ownership: an answer is freed after it was
+ * Threads: the loop's; look() is called on the checks'. Ownership: an answer is freed after it was
  * given; texts of the request that it needs are copied. A client that goes away has no answer; the
  * work ends all the same, and what was asked for is not done. Bounds: ANSWERS_MAX under way at a
  * time, in shares of their users (httpd/share.h), others are refused; an answer of

@@ -1109,7 +1109,7 @@ void control_forget(struct control *c, const struct config *config, bool gone)
 		waiting_end(w);
 		reply_error(r, gone ? 404 : 409,
 			gone ? "the config was taken out of the configuration"
-			     : "the config was changed by a new configuration: it has begun anew");
+			     : "the config was changed by a new configuration: it has begun again");
 	}
 	changes_forget(c->changes, config);
 }

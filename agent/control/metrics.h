@@ -2,7 +2,7 @@
  * What the agent counts and measures, for Prometheus: GET /metrics.
  *
  * The text exposition format 0.0.4, or OpenMetrics 1.0. Labels are names out of the configuration
- * (config, server, address, endpoint) and words of fixed sets (state, outcome, judge, cause), never
+ * (config, server, address, endpoint) and words of fixed sets (state, outcome, check, cause), never
  * anything that a server said. The metrics are the rows of metrics_table.c; each is in pulletd(8).
  *
  * Threads: the loop's. Errors: -ENOMEM, -EMSGSIZE. Bounds: below 100 series of a config, below 64

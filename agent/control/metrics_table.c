@@ -45,13 +45,13 @@ static const char *outcome(size_t i)
 }
 #define OUTCOMES .label = "outcome", .value_of = outcome, .values = SUPERVISOR_OUTCOMES
 
-static const char *judge(size_t i)
+static const char *check(size_t i)
 {
 	return verify_check_name((enum verify_check)i);
 }
-#define JUDGES .label = "judge", .value_of = judge, .values = CHECK_COUNT
+#define CHECKS .label = "check", .value_of = check, .values = CHECK_COUNT
 
-/* A run also fails for causes that are not the server's: a judge, the disk. */
+/* A run also fails for causes that are not the server's: a check, the disk. */
 static const char *cause(size_t i)
 {
 	return i == KIND_CAUSE_NONE ? "other" : kind_cause_name((enum kind_cause)i);
@@ -61,7 +61,7 @@ static const char *cause(size_t i)
 enum away { AWAY_REFUSED, AWAY_TAKEN_BACK, AWAY_HELD_BACK, AWAYS };
 static const char *away(size_t i)
 {
-	static const char *const names[AWAYS] = {"refused", "taken back", "held back"};
+	static const char *const names[AWAYS] = {"rejected", "rolled back", "held"};
 
 	return names[i];
 }
@@ -89,7 +89,7 @@ static const char *state_of_reload(size_t i)
 
 static const char *state_of_probe(size_t i)
 {
-	static const char *const names[] = {"none", "waiting", "watching", "good", "bad"};
+	static const char *const names[] = {"none", "waiting", "running", "passed", "failed"};
 
 	return names[i];
 }
@@ -150,7 +150,7 @@ static const struct metric agent_metrics[] = {
 	{"pullet_control_busy_total", COUNTER, NUMBER,
 		"Connections and requests of users above a share of the control socket.",
 		FIELD(control.busy)},
-	{"pullet_control_refused_total", COUNTER, NUMBER,
+	{"pullet_control_denied_total", COUNTER, NUMBER,
 		"Requests to the control API that were refused because who asked may not.",
 		FIELD(control.refused)},
 	{"pullet_loop_longest_turn_seconds", GAUGE, SECONDS,
@@ -232,7 +232,7 @@ static const struct metric configuration_metrics[] = {
 		FIELD(configuration.loaded_ms)},
 	{"pullet_configuration_reloads_total", COUNTER, NUMBER,
 		"Times that a new configuration was applied.", FIELD(configuration.reloads)},
-	{"pullet_configuration_refused_total", COUNTER, NUMBER,
+	{"pullet_configuration_rejections_total", COUNTER, NUMBER,
 		"Times that a new configuration was refused: the one before stays in force.",
 		FIELD(configuration.refused)},
 	{"pullet_configuration_errors", GAUGE, NUMBER,
@@ -293,10 +293,10 @@ static const struct metric config_metrics[] = {
 		FIELD(derived.delay_ms)},
 	{"pullet_config_runs_total", COUNTER, NUMBER, "Runs that have ended, by outcome.",
 		FIELD(supervisor.count[0]), OUTCOMES},
-	{"pullet_config_refused_total", COUNTER, NUMBER, "Versions refused, by the judge.",
-		FIELD(config.refused_by[0]), JUDGES},
-	{"pullet_config_turned_away", GAUGE, NUMBER,
-		"1 when the server has a version that is not published: refused by a judge, taken "
+	{"pullet_config_rejections_total", COUNTER, NUMBER, "Versions refused, by the check.",
+		FIELD(config.rejections_by[0]), CHECKS},
+	{"pullet_config_rejected", GAUGE, NUMBER,
+		"1 when the server has a version that is not published: refused by a check, taken "
 		"back by a probe, held back by a pin, a rollout or an operator's rollback.",
 		FIELD(derived.away), AWAY},
 	{"pullet_config_restored_total", COUNTER, NUMBER,
@@ -336,7 +336,7 @@ static const struct metric config_metrics[] = {
 	{"pullet_config_reload_pending_generation", GAUGE, NUMBER,
 		"The version that the application has yet to be told of; 0 for none.",
 		FIELD(config.aftermath.reload.pending), RELOADS},
-	{"pullet_config_reload_told_generation", GAUGE, NUMBER,
+	{"pullet_config_reload_notified_generation", GAUGE, NUMBER,
 		"The version that the application was last told of; 0 for none.",
 		FIELD(config.aftermath.reload.told), RELOADS},
 	{"pullet_config_reload_next_seconds", GAUGE, SECONDS,
@@ -355,7 +355,7 @@ static const struct metric config_metrics[] = {
 		"The version that is, or was last, probed; 0 for none.",
 		FIELD(config.aftermath.probe_generation), PROBES},
 	{"pullet_config_probe_failures_total", COUNTER, NUMBER,
-		"Versions that a probe found bad, and took back.",
+		"Versions that a probe found bad, and rolled back.",
 		FIELD(config.aftermath.probes_failed), PROBES},
 };
 
@@ -378,7 +378,7 @@ static unsigned find_away(const struct config_status *c)
 {
 	return !c->away                              ? AWAYS
 	       : c->held                             ? AWAY_HELD_BACK
-	       : strcmp(c->away_judge, "probe") == 0 ? AWAY_TAKEN_BACK
+	       : strcmp(c->away_check, "probe") == 0 ? AWAY_TAKEN_BACK
 						     : AWAY_REFUSED;
 }
 
@@ -431,9 +431,9 @@ static const struct metric server_metrics[] = {
 		FIELD(server.in_flight)},
 	{"pullet_server_pending", GAUGE, NUMBER, "Pulls that wait in the line.",
 		FIELD(server.pending)},
-	{"pullet_server_held_seconds", GAUGE, SECONDS,
+	{"pullet_server_backoff_seconds", GAUGE, SECONDS,
 		"Time for which the server is left alone; 0 when it is not.",
-		FIELD(server.held_ms)},
+		FIELD(server.backoff_ms)},
 	{"pullet_server_pulls_accepted_total", COUNTER, NUMBER, "Pulls that joined the line.",
 		FIELD(dispatcher.accepted)},
 	{"pullet_server_pulls_retried_total", COUNTER, NUMBER,
@@ -453,14 +453,14 @@ static const struct metric server_metrics[] = {
 };
 
 static const struct metric address_metrics[] = {
-	{"pullet_address_rest_seconds", GAUGE, SECONDS,
-		"Time for which the address rests; 0 when it does not.", FIELD(at.rests_ms)},
+	{"pullet_address_backoff_seconds", GAUGE, SECONDS,
+		"Time for which the address rests; 0 when it does not.", FIELD(at.backoff_ms)},
 	{"pullet_address_failures_in_a_row", GAUGE, NUMBER, "Failures since the last success.",
 		FIELD(at.in_a_row)},
 	{"pullet_address_failures_total", COUNTER, NUMBER,
 		"Failures of the address: congestion (429, 503), network (all others).",
 		FIELD(at.congestion), FAILURES},
-	{"pullet_address_advised_total", COUNTER, NUMBER,
+	{"pullet_address_retry_after_total", COUNTER, NUMBER,
 		"Failures in which the server said when to come again.", FIELD(at.advised)},
 };
 
@@ -515,9 +515,9 @@ static const struct metric push_metrics[] = {
 		"Times that another publisher was there: everything was pulled.",
 		FIELD(push.epochs)},
 	{"pullet_push_connects_total", COUNTER, NUMBER, "Connections made.", FIELD(push.connects)},
-	{"pullet_push_rebuilds_total", COUNTER, NUMBER, "Times that a deaf socket was made anew.",
+	{"pullet_push_rebuilds_total", COUNTER, NUMBER, "Times that a deaf socket was made again.",
 		FIELD(push.rebuilds)},
-	{"pullet_push_refused_total", COUNTER, NUMBER, "Handshakes that failed.",
+	{"pullet_push_handshake_failures_total", COUNTER, NUMBER, "Handshakes that failed.",
 		FIELD(push.refused)},
 	{"pullet_push_cuts_total", COUNTER, NUMBER,
 		"Connections cut, as the publisher sent more than is kept for it.",

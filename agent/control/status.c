@@ -69,7 +69,7 @@ static const char *public_error(const struct config_status *s, char text[64])
 		return causes[s->cause];
 	if (!s->away_failed)
 		return elsewhere;
-	snprintf(text, 64, "refused by the %s", s->away_judge);
+	snprintf(text, 64, "refused by the %s", s->away_check);
 	return text;
 }
 
@@ -84,19 +84,19 @@ static void last_error(
 		sentence_member(out, name, or_null(s->last_error), audience);
 }
 
-/* How many versions each judge refused, and the one that the server has now. */
-static void refused_by(const struct config_status *s, enum audience audience, struct buffer *out)
+/* How many versions each check refused, and the one that the server has now. */
+static void rejections_by(const struct config_status *s, enum audience audience, struct buffer *out)
 {
-	buffer_append_string(out, ",\"refused_by\":{");
+	buffer_append_string(out, ",\"rejections_by\":{");
 	for (int i = 0; i < CHECK_COUNT; i++)
-		if (s->refused_by[i])
+		if (s->rejections_by[i])
 			json_text_number(
-				out, verify_check_name((enum verify_check)i), s->refused_by[i]);
+				out, verify_check_name((enum verify_check)i), s->rejections_by[i]);
 	buffer_append(out, "}", 1);
 	if (!s->away)
 		return;
-	buffer_append_string(out, ",\"turned_away\":{");
-	json_text_member(out, "by", s->away_judge);
+	buffer_append_string(out, ",\"rejected\":{");
+	json_text_member(out, "by", s->away_check);
 	json_text_member(
 		out, "version", s->away->part_count ? or_null(s->away->parts[0].etag) : NULL);
 	json_text_member(out, "sha256", s->away->sha256);
@@ -144,13 +144,13 @@ static void decisions(const struct config_status *s, struct buffer *out)
 static void aftermath(const struct notify_status *a, enum audience audience, struct buffer *out)
 {
 	static const char *const reloads[] = {"idle", "waiting", "running", "failed"};
-	static const char *const probes[] = {"none", "waiting", "watching", "good", "bad"};
+	static const char *const probes[] = {"none", "waiting", "running", "passed", "failed"};
 
 	if (a->has_reload) {
 		buffer_append_string(out, ",\"reload\":{");
 		json_text_member(out, "state", reloads[a->reload.state]);
 		json_text_number(out, "pending", a->reload.pending);
-		json_text_number(out, "told", a->reload.told);
+		json_text_number(out, "notified", a->reload.told);
 		json_text_number(out, "next_ms", a->reload.next_ms);
 		json_text_number(out, "runs", a->reload.runs);
 		json_text_number(out, "failed", a->reload.failed);
@@ -204,7 +204,7 @@ int status_config(struct config *c, enum audience audience, struct buffer *out)
 	null_number(out, "age_ms", s.age_ms, -1);
 	buffer_append_string(out, s.running ? ",\"running\":true" : ",\"running\":false");
 	buffer_append_string(out, s.waiting ? ",\"waiting\":true" : ",\"waiting\":false");
-	json_text_number(out, "held_ms", s.waiting ? server.held_ms : 0);
+	json_text_number(out, "backoff_ms", s.waiting ? server.backoff_ms : 0);
 	json_text_number(out, "delay_ms", supervisor_delay(s.supervisor));
 	null_number(out, "next_pull_in_ms", s.next_pull_in_ms, -1);
 	last_error(out, "last_error", &s, audience);
@@ -217,8 +217,8 @@ int status_config(struct config *c, enum audience audience, struct buffer *out)
 	json_text_number(out, "rejected", s.supervisor->count[SUPERVISOR_REJECTED]);
 	json_text_number(out, "failed", s.supervisor->count[SUPERVISOR_FAILED]);
 	buffer_append(out, "}", 1);
-	json_text_number(out, "refused", s.refused);
-	refused_by(&s, audience, out);
+	json_text_number(out, "rejections", s.refused);
+	rejections_by(&s, audience, out);
 	json_text_number(out, "restored", s.restored);
 	buffer_append_string(out, s.drifted ? ",\"drifted\":true" : ",\"drifted\":false");
 	json_text_number(out, "pushes", s.pushes);
@@ -232,8 +232,7 @@ int status_config(struct config *c, enum audience audience, struct buffer *out)
 
 int status_outcome(struct config *c, enum audience audience, struct buffer *out)
 {
-	static const char *const outcomes[] = {
-		"none", "published", "unchanged", "held back", "failed"};
+	static const char *const outcomes[] = {"none", "published", "unchanged", "held", "failed"};
 	struct config_status s;
 
 	config_status(c, &s);
@@ -264,7 +263,7 @@ static void push_endpoint(const struct push *p, size_t i, uint64_t now_ms, struc
 	json_text_number(out, "epochs", s.epochs);
 	json_text_number(out, "connects", s.connects);
 	json_text_number(out, "rebuilds", s.rebuilds);
-	json_text_number(out, "refused", s.refused);
+	json_text_number(out, "handshake_failures", s.refused);
 	json_text_number(out, "cuts", s.cuts);
 	null_number(out, "last_message_ago_ms",
 		s.last_message_ms && now_ms >= s.last_message_ms
@@ -282,12 +281,12 @@ static void server_address(
 	upstream_address_status(s, i, &a);
 	buffer_append_string(out, i ? ",{" : "{");
 	json_text_member(out, "url", a.url);
-	json_text_number(out, "rests_ms", a.rests_ms);
+	json_text_number(out, "backoff_ms", a.backoff_ms);
 	error_member(out, "error", or_null(a.error), audience);
 	json_text_number(out, "failures_in_a_row", a.in_a_row);
 	json_text_number(out, "congestion", a.congestion);
 	json_text_number(out, "network", a.network);
-	json_text_number(out, "advised", a.advised);
+	json_text_number(out, "retry_after", a.advised);
 	buffer_append(out, "}", 1);
 }
 
@@ -314,7 +313,7 @@ static void server(const struct upstream *s, enum audience audience, struct buff
 	n = status.counters;
 	buffer_append(out, "{", 1);
 	json_text_member(out, "name", status.name);
-	json_text_number(out, "held_ms", status.held_ms);
+	json_text_number(out, "backoff_ms", status.backoff_ms);
 	json_text_number(out, "in_flight", status.in_flight);
 	json_text_number(out, "pending", status.pending);
 	json_text_number(out, "accepted", n->accepted);
@@ -362,7 +361,7 @@ static void configuration(
 	json_text_member(out, "file", s->file);
 	json_text_number(out, "loaded_ms", (unsigned long long)s->loaded_ms);
 	json_text_number(out, "reloads", s->reloads);
-	json_text_number(out, "refused", s->refused);
+	json_text_number(out, "rejections", s->refused);
 	sentence_member(out, "error", s->error && audience != AUDIENCE_OPERATOR ? others : s->error,
 		audience);
 	json_text_number(out, "errors", s->errors);
@@ -425,9 +424,9 @@ static void unready(const struct config_status *s, enum audience audience, struc
 		upstream_status(s->server, &server);
 		buffer_printf(out, "the first pull waits for its server%s%s",
 			server.name ? " " : "", server.name ? server.name : "");
-		if (server.held_ms)
+		if (server.backoff_ms)
 			buffer_printf(out, ", which is left alone for another %llu ms",
-				(unsigned long long)server.held_ms);
+				(unsigned long long)server.backoff_ms);
 	} else {
 		buffer_append_string(out, "the first pull has not ended");
 	}

@@ -1,7 +1,7 @@
 /*
  * What the agent says about itself, as JSON: the status API's answers. No I/O.
  *
- * The audience decides what of a sentence is shown: to the public only which judge refused, or of
+ * The audience decides what of a sentence is shown: to the public only which check refused, or of
  * what kind a failure was.
  *
  * Threads: the loop's. Errors: -ENOMEM, -EMSGSIZE.

@@ -47,7 +47,7 @@ static uint64_t now_ms(const struct service *s)
 	return loop_now_ms(s->env->loop);
 }
 
-/* PID 1 is never waited for: while it executes itself anew nobody reads the socket. */
+/* PID 1 is never waited for: while it executes itself again nobody reads the socket. */
 static bool notify(const struct service *s, const char *message)
 {
 	return sendto(s->fd, message, strlen(message), MSG_DONTWAIT | MSG_NOSIGNAL,

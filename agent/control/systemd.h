@@ -21,11 +21,11 @@ struct service;
 
 /* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, and tells nothing of READY=1 yet. NULL:
  * systemd did not start us (there is no NOTIFY_SOCKET), or memory is short; all functions below
- * take NULL and do nothing. env is borrowed, and is looked at anew in every call. */
+ * take NULL and do nothing. env is borrowed, and is looked at again in every call. */
 struct service *systemd_start(const struct control_env *env);
 /* A run of some config has ended, or what it has published has changed. */
 void systemd_run_ended(struct service *s);
-/* The configuration is being read anew. */
+/* The configuration is being read again. */
 void systemd_reloading(struct service *s);
 /* It was, and was taken or refused. Configs that are new and have nothing yet do not take READY=1
  * back; the status text tells of them. */

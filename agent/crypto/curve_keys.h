@@ -57,7 +57,7 @@ struct curve_allow {
 	struct stat seen; /* the file when it was read last, well or not */
 };
 
-/* Reads the list anew if the file is another one than last time, or was written since: 1 when it
+/* Reads the list again if the file is another one than last time, or was written since: 1 when it
  * was read, 0 when there was nothing to do. Or -errno and why (a bad line, no key at all, no file),
  * once for each change of the file; the list then stays as it was. */
 int curve_allow_refresh(

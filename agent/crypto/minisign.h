@@ -1,6 +1,6 @@
 /*
  * Detached signatures as the tool minisign makes them: a public key and a signature file are read,
- * and a document is judged. No I/O, no clock, nothing is signed.
+ * and a document is validated. No I/O, no clock, nothing is signed.
  *
  * A signature file has four lines, ended by LF or CRLF: a comment that nobody signed, the signature
  * of the document, the trusted comment, the signature of that. Both kinds are taken: of the
@@ -57,7 +57,7 @@ struct minisign_demand {
 int minisign_parse_key(const char *text, struct minisign_key *ret_key);
 
 /*
- * Judges whether one of the public keys (texts, as above; NULL ends them) signed the document and
+ * Checks whether one of the public keys (texts, as above; NULL ends them) signed the document and
  * the trusted comment. 0 and the facts of the trusted comment.
  *
  * -EBADMSG: by a key that is not listed, of another document, with another trusted comment, or of

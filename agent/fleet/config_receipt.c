@@ -10,7 +10,7 @@
 #include "config/state.h"
 #include "text/sentence.h"
 
-/* A version is being judged, or the application is being told of one or watched. */
+/* A version is being validated, or the application is being told of one or watched. */
 static bool is_applying(const struct config *c, const struct config_status *s)
 {
 	const struct notify_status *a = &s->aftermath;
@@ -45,7 +45,7 @@ static void tell_decision(const struct ledger_pin *pin, char ret_text[FILE_WHY])
 }
 
 /* The word, and what is to be said beside it. */
-static enum receipt_state judge(
+static enum receipt_state check(
 	const struct config *c, const struct config_status *s, char ret_text[FILE_WHY])
 {
 	enum receipt_state own = own_state(s);
@@ -53,8 +53,8 @@ static enum receipt_state judge(
 	ret_text[0] = '\0';
 	if (is_applying(c, s))
 		return RECEIPT_APPLYING;
-	if (s->away && strcmp(s->away_judge, "pin") != 0) {
-		snprintf(ret_text, FILE_WHY, "%s: %s", s->away_judge,
+	if (s->away && strcmp(s->away_check, "pin") != 0) {
+		snprintf(ret_text, FILE_WHY, "%s: %s", s->away_check,
 			s->away_why ? s->away_why : "");
 		return s->held ? RECEIPT_HELD : RECEIPT_REFUSED;
 	}
@@ -102,7 +102,7 @@ void config_receipt_give(
 
 	config_status(c, &s);
 	stands = s.version->generation > 0 && s.version->part_count > 0;
-	state = judge(c, &s, text);
+	state = check(c, &s, text);
 	receipt_version(stands ? s.version->parts[0].etag : "", texts->version);
 	receipt_version(s.away && s.away->part_count ? s.away->parts[0].etag : "", texts->away);
 	others(&s, texts->others);

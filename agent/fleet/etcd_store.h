@@ -31,7 +31,7 @@ int etcd_store_begin(const struct kind_place *place, const char *api, struct kin
 int etcd_store_bytes(struct buffer *body, const char *name, const void *data, size_t len);
 /* The same for the first key behind all that begin with `prefix`, which ends in '/'. */
 int etcd_store_end_of(struct buffer *body, const char *name, const char *prefix);
-/* Judges any end of a request, or a line of a stream. 0 and *ret; or, with cause and why:
+/* Checks any end of a request, or a line of a stream. 0 and *ret; or, with cause and why:
  * -EACCES: the token is not good; -ESTALE: the lease, or the revision, is not there any more;
  * -EMSGSIZE: the answer is too large; -ENOMEM; -EIO. */
 int etcd_store_read(const struct kind_place *place, const struct http_client_response *response,

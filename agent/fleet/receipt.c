@@ -21,7 +21,7 @@ static const char *const states[RECEIPT_STATES] = {
 	[RECEIPT_PINNED] = "pinned",
 	[RECEIPT_SUSPENDED] = "suspended",
 	[RECEIPT_HELD] = "held",
-	[RECEIPT_REFUSED] = "refused",
+	[RECEIPT_REFUSED] = "rejected",
 	[RECEIPT_FAILING] = "failing",
 	[RECEIPT_STALE] = "stale",
 	[RECEIPT_WAITING] = "waiting",
@@ -135,7 +135,7 @@ void receipt_add(const struct receipt_config *c, struct buffer *out)
 	if (c->why[0])
 		json_text_member(out, "why", c->why);
 	if (c->away[0])
-		json_text_member(out, "away", c->away);
+		json_text_member(out, "rejected", c->away);
 	time_member(out, "since_ms", c->since_ms);
 	time_member(out, "pulled_ms", c->pulled_ms);
 	buffer_append_string(out, "}");
@@ -213,7 +213,7 @@ static void read_config(struct reader *in, const struct node *n, struct receipt_
 		.digest = text_of(in, n, "digest"),
 		.state = state_of(n),
 		.why = text_of(in, n, "why"),
-		.away = text_of(in, n, "away"),
+		.away = text_of(in, n, "rejected"),
 		.since_ms = number_of(n, "since_ms"),
 		.pulled_ms = number_of(n, "pulled_ms"),
 	};

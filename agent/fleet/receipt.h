@@ -3,10 +3,10 @@
  *
  * Below a prefix each agent has a key with the name of its host, under a lease: {"v":1, "host",
  * "pullet", "since_ms", "labels": {}, "configs": {NAME: {"generation", "version", "others",
- * "digest", "state", "why", "away", "since_ms", "pulled_ms"}}}. Nothing is left out: configs beyond
- * the first RECEIPT_CONFIGS are in HOST#2, HOST#3 and so on, with "page" and "pages", so that a
- * change writes one page. PREFIX known/HOST, without a lease, tells who is to be there: {"v":1,
- * "first_ms", "labels": {}, "configs": [NAME]}. Members that are not known are passed over.
+ * "digest", "state", "why", "rejected", "since_ms", "pulled_ms"}}}. Nothing is left out: configs
+ * beyond the first RECEIPT_CONFIGS are in HOST#2, HOST#3 and so on, with "page" and "pages", so
+ * that a change writes one page. PREFIX known/HOST, without a lease, tells who is to be there:
+ * {"v":1, "first_ms", "labels": {}, "configs": [NAME]}. Members that are not known are passed over.
  *
  * Threads: any. Ownership: texts of what is written are borrowed; one that was read owns its own:
  * receipt_free(). Errors: -EINVAL: it is none; -EPROTONOSUPPORT: of a newer form; -ENOMEM,
@@ -33,11 +33,11 @@
 
 enum receipt_state {
 	RECEIPT_OK,        /* applied: it is what the server has */
-	RECEIPT_APPLYING,  /* a version is being judged, or the application being told of it */
+	RECEIPT_APPLYING,  /* a version is being validated, or the application being told of it */
 	RECEIPT_PINNED,    /* by an operator: what stands stays */
 	RECEIPT_SUSPENDED, /* by an operator: the server is not asked */
 	RECEIPT_HELD,      /* the rollout has not come to this host */
-	RECEIPT_REFUSED,   /* or taken back */
+	RECEIPT_REFUSED,   /* or rolled back */
 	RECEIPT_FAILING,   /* the server, or the application, cannot be reached */
 	RECEIPT_STALE,
 	RECEIPT_WAITING, /* nothing stands yet */

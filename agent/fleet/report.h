@@ -12,7 +12,7 @@
  * backup, or another agent has the same name), lead to everything being written again; the keys are
  * looked at once in a lease's life.
  *
- * Nothing is taken back when the agent ends: one that starts again leaves no gap, and the lease
+ * Nothing is rolled back when the agent ends: one that starts again leaves no gap, and the lease
  * tells of one that does not.
  *
  * Threads: the loop's. Ownership: settings are borrowed. Errors: in the status, and logged at a

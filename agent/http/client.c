@@ -41,7 +41,7 @@ struct http_client {
 	struct transfer *transfers;
 	struct connections *connections;
 	bool made;    /* a new connection, which leaves holes in the heap */
-	bool forget;  /* the multi handle is to be made anew once it is idle */
+	bool forget;  /* the multi handle is to be made again once it is idle */
 	bool examine; /* the servers' certificates too */
 };
 

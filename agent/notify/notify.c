@@ -1,6 +1,6 @@
 /*
- * Reload, then probe. Surprising: a version whose reload keeps failing is not taken back; it passed
- * every judge, and the application still runs with the old one, which the status shows.
+ * Reload, then probe. Surprising: a version whose reload keeps failing is not rolled back; it
+ * passed every check, and the application still runs with the old one, which the status shows.
  */
 #include "notify/notify.h"
 
@@ -49,7 +49,7 @@ static void probed(void *arg, bool good, const char *why)
 	}
 	a->failed++;
 	snprintf(a->why, sizeof(a->why), "%s", why);
-	log_err("the probe has failed: the version is taken back", "config", a->o.config->name,
+	log_err("the probe has failed: the version is rolled back", "config", a->o.config->name,
 		"generation", LOG_U64(a->watched), "why", why);
 	a->o.calls->bad(a->o.arg, a->watched, why);
 }

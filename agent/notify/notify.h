@@ -1,6 +1,6 @@
 /*
  * What follows a publication: the application is told (reload), then watched (probe), and a version
- * that does harm is given back to be taken back.
+ * that does harm is given back to be rolled back.
  *
  * Threads: the loop's. Ownership: settings are borrowed; the ledger is the config's, and is changed
  * here: told, proven. Errors: told through the calls. Bounds: one reload and one probe at a time.

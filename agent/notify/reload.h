@@ -14,7 +14,7 @@
  *
  * Nothing is dropped: what failed runs again after 1 s, 2 s, 4 s and so on up to 5 min, each
  * shortened by a random part up to a quarter, until it succeeds. What succeeded meanwhile is not
- * repeated. Newer changes join in, start the waiting anew by the rule above and the growth at 1 s.
+ * repeated. Newer changes join in, start the waiting again by the rule above and the growth at 1 s.
  * The caller keeps what `told` in the status says and gives it back after a restart; if another
  * generation stands then, every action runs, whichever keys may have changed.
  *

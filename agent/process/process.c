@@ -255,7 +255,7 @@ static const char *start_advice(int error)
 	}
 }
 
-static void judge(const struct process *p, struct process_result *r)
+static void check(const struct process *p, struct process_result *r)
 {
 	r->end = p->asked;
 	if (p->report->start_error) {
@@ -309,7 +309,7 @@ static void finish(struct process *p)
 
 	stream_finish(&p->output);
 	stream_finish(&p->message);
-	judge(p, &result);
+	check(p, &result);
 	result.output = p->output.bytes.len ? p->output.bytes.data : "";
 	result.output_len = p->output.bytes.len;
 	result.message = p->message.bytes.len ? p->message.bytes.data : "";

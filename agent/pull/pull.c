@@ -207,7 +207,7 @@ static void answered(
 {
 	struct doctor_pull *p = arg;
 
-	reading_start(p->gather->env->judge, p->exchange, place, response, was_read, p);
+	reading_start(p->gather->env->check, p->exchange, place, response, was_read, p);
 }
 
 /* A secret cannot be read, the login failed, or the address backs off by now: that says nothing new
@@ -353,7 +353,7 @@ static bool set_up(struct pull *g, size_t i, size_t layer, bool signature,
 	p->made_path = signature ? signature_path(l->path) : NULL;
 	p->path = signature ? p->made_path : l->path;
 	p->type = signature ? SETTINGS_TYPE_BYTES : l->type;
-	p->optional = signature || l->optional; /* who judges says that there is none */
+	p->optional = signature || l->optional; /* who checks says that there is none */
 	buffer_init(&p->part.body, 0);
 	if (server && upstream_join(server))
 		return false;

@@ -22,7 +22,7 @@ struct pull;
 
 struct pull_env {
 	struct exchange_env exchange;
-	struct worker *judge;            /* reads large answers; NULL = the loop */
+	struct worker *check;            /* reads large answers; NULL = the loop */
 	struct upstream *const *servers; /* by the index in the settings; for pull_new() alone */
 };
 

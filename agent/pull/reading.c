@@ -1,5 +1,5 @@
 /*
- * An answer and a copy of what it is compared with, on the way to the judges' thread and back.
+ * An answer and a copy of what it is compared with, on the way to the checks' thread and back.
  * Surprising: of the server's settings only marks are copied: kinds look whether there is a user,
  * not who it is.
  */

@@ -1,6 +1,6 @@
 /*
  * What an answer says, as its kind reads it (pull/kinds/answer.h): at once, or, of a large answer,
- * on the judges' thread, while the loop goes on.
+ * on the checks' thread, while the loop goes on.
  *
  * Threads: reading_start() and done() are the loop's. Ownership: the thread has copies of the place
  * and of what is held, and the answer itself; nothing that the loop may change or free. A reading

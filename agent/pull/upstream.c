@@ -380,7 +380,7 @@ void upstream_status(const struct upstream *s, struct upstream_status *ret_statu
 		.address_count = s->count,
 		.in_flight = s->in_flight,
 		.pending = dispatcher_pending(&s->dispatcher),
-		.held_ms = until_ms ? until_ms - now_ms : 0,
+		.backoff_ms = until_ms ? until_ms - now_ms : 0,
 		.counters = &s->dispatcher.counters,
 	};
 }
@@ -394,7 +394,7 @@ void upstream_address_status(
 	*ret_status = (struct upstream_address_status){
 		.url = s->addresses[address].url,
 		.error = b->error ? b->error : "",
-		.rests_ms = until_ms ? until_ms - now_ms : 0,
+		.backoff_ms = until_ms ? until_ms - now_ms : 0,
 		.in_a_row = b->shaper.in_a_row,
 		.congestion = b->shaper.count[SHAPER_CONGESTION],
 		.network = b->shaper.count[SHAPER_NETWORK],

@@ -51,7 +51,7 @@ struct upstream_task {
 struct upstream_address_status {
 	const char *url;
 	const char *error;                     /* why it rests; "" when it does not */
-	uint64_t rests_ms;                     /* for so long from now; 0 = it does not */
+	uint64_t backoff_ms;                   /* for so long from now; 0 = it does not */
 	unsigned in_a_row;                     /* failures since the last success */
 	uint64_t congestion, network, advised; /* failures */
 };
@@ -61,7 +61,7 @@ struct upstream_status {
 	size_t address_count;
 	unsigned in_flight;
 	size_t pending;
-	uint64_t held_ms; /* nothing is handed out for so long; 0 = no hold */
+	uint64_t backoff_ms; /* nothing is handed out for so long; 0 = no hold */
 	const struct dispatcher_counters *counters;
 };
 

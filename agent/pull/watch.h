@@ -24,12 +24,13 @@
 
 #define WATCH_MAX_REQUESTS 200
 #define WATCH_BURST 3
-#define WATCH_IDLE_MS 120000u  /* a stream without a line for so long is begun again */
-#define WATCH_PROVEN_MS 10000u /* one that stood for so long is begun again at once when it ends   \
-				*/
-#define WATCH_SPLAY_MS 500u    /* the first request comes within that */
-#define WATCH_RETRY_MS 60000u  /* the longest delay */
-#define WATCH_PULL_MS 1000u    /* for a pull of one document, when others are watched with it */
+#define WATCH_IDLE_MS 120000u /* a stream without a line for so long is begun again */
+#define WATCH_PROVEN_MS                                                                            \
+	10000u                /* one that stood for so long is begun again at once when it ends    \
+			       */
+#define WATCH_SPLAY_MS 500u   /* the first request comes within that */
+#define WATCH_RETRY_MS 60000u /* the longest delay */
+#define WATCH_PULL_MS 1000u   /* for a pull of one document, when others are watched with it */
 
 struct watch;
 
@@ -60,7 +61,7 @@ void watch_resume(struct watch *w);
  * many; or another -errno. */
 int watch_add(struct watch *w, const struct settings_server *server, struct session *session,
 	struct watch_item *item);
-/* Ends that; not from within changed(). Others of the same request are asked for anew, from where
+/* Ends that; not from within changed(). Others of the same request are asked for again, from where
  * they stood. */
 void watch_remove(struct watch *w, struct watch_item *item);
 /* What changed() told of was pulled, or that was tried: version() is as new as can be. */

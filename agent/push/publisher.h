@@ -5,7 +5,7 @@
  * Plain text is for this host; an endpoint that others can reach needs a secret key (CURVE), or the
  * word that it may go without. With a key alone, any subscriber that knows the public key may come;
  * with a list as well, only those on it. The list is looked at when a subscriber comes, and read
- * anew if its file was changed; subscribers that are connected stay. A list that has become
+ * again if its file was changed; subscribers that are connected stay. A list that has become
  * unreadable is said in the log, and the last good one counts.
  *
  * Threads: one owner, which calls publisher_poll() whenever publisher_fd() is readable: who may

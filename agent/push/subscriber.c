@@ -637,7 +637,7 @@ static int drain(struct endpoint *e, int (*take)(struct endpoint *e))
 }
 
 /* The other topics take the place of those that were. What cannot be filtered otherwise (no memory)
- * is a socket that is made anew. */
+ * is a socket that is made again. */
 static void take_topics(struct push *p)
 {
 	struct push_topics *before = p->topics, *next;

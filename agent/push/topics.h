@@ -48,7 +48,7 @@ enum push_seen push_topics_update(
 bool push_topics_has(const struct push_topics *t, const char *name);
 /* A message may have been lost: all pull, but those that have not pulled yet, who will anyway. */
 void push_topics_hint_all(struct push_topics *t, uint64_t least_spread_ms);
-/* Numbers begin anew at this endpoint. */
+/* Numbers begin again at this endpoint. */
 void push_topics_forget(struct push_topics *t, size_t endpoint);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * PCRE2 for schemas. Surprising: its own match limit counts anew at each start position, so a long
+ * PCRE2 for schemas. Surprising: its own match limit counts again at each start position, so a long
  * string could still take hours; instead a callout before every item of a pattern counts the steps,
  * and the characters that an item can run over at once.
  */

@@ -3,7 +3,7 @@
  *
  * What would surprise: files that the agent reads again at each use (secrets, certificates, the
  * user's programs) do not count, for their changes need no reload; a schema counts, so that what it
- * refused is judged again at once, and so does the key of a push channel, which lasts as long as
+ * refused is validated again at once, and so does the key of a push channel, which lasts as long as
  * the connection.
  */
 #include "settings/fingerprint.h"

@@ -1,8 +1,9 @@
 /*
  * Tables of keys against mappings.
  *
- * What would surprise: nothing stops at the first error. Each value is judged where it stands, what
- * is wrong is told and left out, and only the count at the end decides whether there are settings.
+ * What would surprise: nothing stops at the first error. Each value is validated where it stands,
+ * what is wrong is told and left out, and only the count at the end decides whether there are
+ * settings.
  */
 #include "settings/walk.h"
 

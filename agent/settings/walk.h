@@ -2,7 +2,7 @@
  * The walk through one mapping of the agent's configuration: a table of keys, a function per kind
  * of value, every error told where it stands.
  *
- * A row names the key, the function that judges its value, and the member of the object that takes
+ * A row names the key, the function that checks its value, and the member of the object that takes
  * it. Private to agent/settings. Threads: one. Errors: told through the loader, and counted there;
  * a value that is not good is left out.
  */
@@ -21,7 +21,7 @@
 #define HOUR (3600 * SECOND)
 
 struct key;
-/* Judges a value and stores it in object, at the row's offset. */
+/* Checks a value and stores it in object, at the row's offset. */
 typedef void (*key_set)(struct loader *l, const struct node *n, const struct key *k, void *object);
 
 struct choice {

@@ -30,7 +30,7 @@ struct candidate {
 	size_t image_len;
 	struct publication publication;
 	bool save;         /* it is not in the state directory yet */
-	bool stays;        /* a rollback: it is known to be good, no probe takes it back */
+	bool stays;        /* a rollback: it is known to be good, no probe rolls it back */
 	bool local;        /* asked for by an operator, not pulled: no run waits for it */
 	bool quiet;        /* put back once more: that was said */
 	const char *heals; /* somebody changed what is published: the cause; NULL = it does not */

@@ -251,23 +251,23 @@ void programs_scrub(void (*scrub)(void *arg, struct buffer *out, const char *tex
 /* "PROGRAM exited with 1: the last of what it wrote". A program that could not even run says
  * nothing about the version. */
 static void blame(const struct programs *t, const struct process_result *p, const char *program,
-	enum verify_check judge, struct programs_result *ret)
+	enum verify_check check, struct programs_result *ret)
 {
 	const char *slash = strrchr(program, '/');
-	bool check = judge == CHECK_PROGRAM; /* else what it wrote is the document */
+	bool checks = check == CHECK_PROGRAM; /* else what it wrote is the document */
 	char shown[LAST + SENTENCE_WORDS];
 	struct buffer said;
 	size_t from;
 
 	buffer_init(&said, 4u * PROGRAMS_MAX_OUTPUT);
-	programs_scrub(t->o.scrub, t->o.arg, &said, check ? p->output : p->message,
-		check ? p->output_len : p->message_len);
+	programs_scrub(t->o.scrub, t->o.arg, &said, checks ? p->output : p->message,
+		checks ? p->output_len : p->message_len);
 	while (said.len && strchr(" \n", said.data[said.len - 1]))
 		said.len--;
 	from = said.len > LAST ? said.len - LAST : 0;
 	ret->refused = p->end == PROCESS_EXITED || p->end == PROCESS_SIGNALLED ||
 		       p->end == PROCESS_TIMED_OUT;
-	ret->judge = judge;
+	ret->check = check;
 	snprintf(ret->why, sizeof(ret->why), "%s %s%s", slash ? slash + 1 : program, p->why,
 		sentence_quote_output(
 			shown, sizeof(shown), said.len ? said.data + from : "", said.len - from));
@@ -326,7 +326,7 @@ static void format_ended(void *arg, const struct process_result *p)
 		blame(t, p, t->o.config->format_run.argv[0], CHECK_FORMAT, &result);
 	} else if (p->output_len == 0) {
 		result.refused = true;
-		result.judge = CHECK_FORMAT;
+		result.check = CHECK_FORMAT;
 		snprintf(result.why, sizeof(result.why), "%s wrote nothing",
 			t->o.config->format_run.argv[0]);
 	} else {

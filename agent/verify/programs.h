@@ -1,6 +1,6 @@
 /*
  * The user's programs that see a version before it is published: `format: run` makes its text,
- * `check:` judges it.
+ * `check:` checks it.
  *
  * The candidate that a check looks at lies beside the file that it would replace, with its mode and
  * owner, under a temporary name that starts with a dot (for a set of files: a directory of them);
@@ -23,8 +23,8 @@
 struct programs;
 
 struct programs_result {
-	bool refused; /* by judge; else, with an error, nothing is known about the version */
-	enum verify_check judge; /* CHECK_FORMAT or CHECK_PROGRAM */
+	bool refused; /* by check; else, with an error, nothing is known about the version */
+	enum verify_check check; /* CHECK_FORMAT or CHECK_PROGRAM */
 	char why[VERIFY_WHY];    /* "" = it passed */
 };
 

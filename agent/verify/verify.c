@@ -1,5 +1,5 @@
 /*
- * The judges, as a table. Surprising: a signature is only asked for when a version comes from a
+ * The checks, as a table. Surprising: a signature is only asked for when a version comes from a
  * server; what was accepted once, and lies in the state directory, may expire there and is still
  * the best there is.
  */
@@ -24,12 +24,12 @@ struct verify {
 	char id[DIGEST_HEX];
 };
 
-const char *verify_check_name(enum verify_check judge)
+const char *verify_check_name(enum verify_check check)
 {
 	static const char *const names[CHECK_COUNT] = {
 		"syntax", "digest", "signature", "guard", "schema", "format", "size", "check"};
 
-	return names[judge];
+	return names[check];
 }
 
 /* ---- the rules ---- */
@@ -190,7 +190,7 @@ static int judge_signature(struct verify *j, const struct verify_case *c, struct
 	return r;
 }
 
-/* When nobody judges the signature again, its facts still count. */
+/* When nobody checks the signature again, its facts still count. */
 static void read_facts(struct verify *j, const struct verify_case *c, struct verify_result *ret)
 {
 	struct minisign_facts facts;
@@ -277,7 +277,7 @@ static int judge_schema(struct verify *j, const struct verify_case *c, struct ve
 		schema_files_schema(j->schema), c->composition->root, j->config->mask, &errors);
 	if (r == -EINVAL || r == -E2BIG)
 		snprintf(ret->why, sizeof(ret->why), "%s",
-			errors.data ? errors.data : "it takes too long to be judged");
+			errors.data ? errors.data : "it takes too long to be validated");
 	for (size_t n = strlen(ret->why); n && ret->why[n - 1] == '\n'; n--)
 		ret->why[n - 1] = '\0';
 	buffer_fini(&errors);
@@ -289,7 +289,7 @@ static int judge_schema(struct verify *j, const struct verify_case *c, struct ve
 int verify_try(struct verify *j, const struct verify_case *c, struct verify_result *ret)
 {
 	static const struct {
-		enum verify_check judge;
+		enum verify_check check;
 		int (*look)(
 			struct verify *j, const struct verify_case *c, struct verify_result *ret);
 		enum verify_level from;
@@ -305,7 +305,7 @@ int verify_try(struct verify *j, const struct verify_case *c, struct verify_resu
 		int r = c->level < table[i].from ? 0 : table[i].look(j, c, ret);
 
 		if (r) {
-			ret->judge = table[i].judge;
+			ret->check = table[i].check;
 			if (!ret->why[0])
 				snprintf(ret->why, sizeof(ret->why), "%s", strerror(-r));
 			return r;

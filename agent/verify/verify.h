@@ -5,7 +5,7 @@
  *
  * Threads: the loop's. Ownership: settings are borrowed; a schema is read when its file has
  * changed. Errors: -EINVAL: refused, with a sentence (for the schema several lines); -ENOMEM, -EIO:
- * not judged. Bounds: those of the documents; VERIFY_WHY bytes of sentence.
+ * not validated. Bounds: those of the documents; VERIFY_WHY bytes of sentence.
  */
 #ifndef PULLET_JUDGES_H
 #define PULLET_JUDGES_H
@@ -50,17 +50,17 @@ struct verify_case { /* borrowed */
 };
 
 struct verify_result {
-	enum verify_check judge; /* who refused */
+	enum verify_check check; /* who refused */
 	char why[VERIFY_WHY];
 	/* when accepted: */
 	uint64_t revs[SETTINGS_MAX_LAYERS]; /* signed; 0 = none */
 	int64_t expires_ms; /* the first of the layers to expire; INT64_MAX = none */
 };
 
-const char *verify_check_name(enum verify_check judge);
+const char *verify_check_name(enum verify_check check);
 struct verify *verify_new(const struct sys *sys, const struct settings_config *config);
 void verify_free(struct verify *j);
-/* Reads what the judges need, when it has changed since. 0, or -errno with a sentence. *ret_note:
+/* Reads what the checks need, when it has changed since. 0, or -errno with a sentence. *ret_note:
  * something to log once ("" = nothing); valid until the next call. */
 int verify_ready(struct verify *j, const char **ret_note, char why[FILE_WHY]);
 /* A digest of all rules, the schema's text included: another one means other rules. */

@@ -32,8 +32,8 @@ struct field {
 
 static const struct field verdict_fields[] = {
 	FIELD(ledger_verdict, TEXT, sha256),
-	FIELD(ledger_verdict, TEXT, judge),
-	FIELD(ledger_verdict, TEXT, judges),
+	{"judge", TEXT, offsetof(struct ledger_verdict, check)}, /* as 0.1.0 wrote them */
+	{"judges", TEXT, offsetof(struct ledger_verdict, checks)},
 	FIELD(ledger_verdict, TEXT, why),
 	FIELD(ledger_verdict, TIME, at_ms),
 	{NULL, TEXT, 0},
@@ -350,7 +350,7 @@ int ledger_reserve_revs(struct ledger *l)
 	return l->revs ? 0 : -ENOMEM;
 }
 
-bool ledger_forget_revs(struct ledger *l, const char *judge)
+bool ledger_forget_revs(struct ledger *l, const char *check)
 {
 	bool some = false;
 
@@ -359,7 +359,7 @@ bool ledger_forget_revs(struct ledger *l, const char *judge)
 		l->revs[i] = 0;
 	}
 	for (size_t i = l->verdict_count; i-- > 0;)
-		if (strcmp(l->verdicts[i].judge, judge) == 0) {
+		if (strcmp(l->verdicts[i].check, check) == 0) {
 			remove_verdict(l, i);
 			some = true;
 		}
@@ -380,18 +380,18 @@ bool ledger_raise(struct ledger *l, const uint64_t revs[LEDGER_MAX_LAYERS])
 
 /* ---- verdicts ---- */
 
-int ledger_refuse(struct ledger *l, const char *sha256, const char *judge, const char *judges,
+int ledger_refuse(struct ledger *l, const char *sha256, const char *check, const char *checks,
 	int64_t now_ms, const char *why)
 {
 	struct ledger_verdict v = {
-		strdup(sha256), strdup(judge), strdup(judges), strdup(why), now_ms};
+		strdup(sha256), strdup(check), strdup(checks), strdup(why), now_ms};
 	void *list;
 
 	ledger_forgive(l, sha256);
 	if (l->verdict_count == LEDGER_MAX_VERDICTS)
 		remove_verdict(l, 0);
 	list = l->verdicts;
-	if (!v.sha256 || !v.judge || !v.judges || !v.why ||
+	if (!v.sha256 || !v.check || !v.checks || !v.why ||
 		!add_entry(&list, &l->verdict_count, sizeof(v))) {
 		entry_fini(&v, verdict_fields);
 		return -ENOMEM;
@@ -402,13 +402,13 @@ int ledger_refuse(struct ledger *l, const char *sha256, const char *judge, const
 }
 
 const struct ledger_verdict *ledger_find(
-	const struct ledger *l, const char *sha256, const char *judges)
+	const struct ledger *l, const char *sha256, const char *checks)
 {
 	for (size_t i = 0; i < l->verdict_count; i++) {
 		const struct ledger_verdict *v = &l->verdicts[i];
 
 		if (strcmp(v->sha256, sha256) == 0 &&
-			(v->judges[0] == '\0' || strcmp(v->judges, judges) == 0))
+			(v->checks[0] == '\0' || strcmp(v->checks, checks) == 0))
 			return v;
 	}
 	return NULL;
@@ -563,7 +563,7 @@ int ledger_adopt(
 	for (size_t i = 0; r == 0 && i < decided->verdict_count; i++) {
 		const struct ledger_verdict *v = &decided->verdicts[i];
 
-		r = ledger_refuse(l, v->sha256, v->judge, v->judges, v->at_ms, v->why);
+		r = ledger_refuse(l, v->sha256, v->check, v->checks, v->at_ms, v->why);
 	}
 	if (r)
 		return r;

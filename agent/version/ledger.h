@@ -26,8 +26,8 @@
 
 struct ledger_verdict {
 	char *sha256; /* of the version's bytes */
-	char *judge;  /* who refused it; "probe" or "operator": it was taken back */
-	char *judges; /* digest of the rules it was judged by; "" = whatever they are */
+	char *check;  /* who refused it; "probe" or "operator": it was rolled back */
+	char *checks; /* digest of the rules it was validated by; "" = whatever they are */
 	char *why;
 	int64_t at_ms;
 };
@@ -82,16 +82,16 @@ const uint64_t *ledger_revs(const struct ledger *l);
 int ledger_reserve_revs(struct ledger *l);
 /* Forgets them all, so that any is taken next, and what was refused for its signature. True when
  * there was something. */
-bool ledger_forget_revs(struct ledger *l, const char *judge);
+bool ledger_forget_revs(struct ledger *l, const char *check);
 /* Takes over those that are higher. True when one was. */
 bool ledger_raise(struct ledger *l, const uint64_t revs[LEDGER_MAX_LAYERS]);
 
 /* Remembers a verdict, in the place of one about the same bytes. 0 or -ENOMEM. */
-int ledger_refuse(struct ledger *l, const char *sha256, const char *judge, const char *judges,
+int ledger_refuse(struct ledger *l, const char *sha256, const char *check, const char *checks,
 	int64_t now_ms, const char *why);
 /* The verdict about these bytes by these rules, or NULL. */
 const struct ledger_verdict *ledger_find(
-	const struct ledger *l, const char *sha256, const char *judges);
+	const struct ledger *l, const char *sha256, const char *checks);
 /* Forgets all verdicts about these bytes; NULL = about all. True when there was one. */
 bool ledger_forgive(struct ledger *l, const char *sha256);
 /* 0 or -ENOMEM; until_ms may be LEDGER_FOREVER. */

@@ -33,7 +33,7 @@
 struct part {
 	char *url, *etag, *last_modified; /* the last two as sent; "" = none */
 	char *epoch;                      /* whose version it is; see kind.h; NULL = none */
-	char type[8];                     /* yaml | json | bytes: how it was judged; minisig */
+	char type[8];                     /* yaml | json | bytes: how it was validated; minisig */
 	bool absent;                      /* optional, and not there */
 	size_t len;                       /* bytes in the body, behind those of the parts before */
 };

@@ -176,7 +176,7 @@ func (c *Config) upToDate() bool {
 }
 
 // look takes the image at the path and tells whether that is another one; not by its number, for an
-// agent that lost its state begins anew. An image that is not good is not looked at again until the
+// agent that lost its state begins again. An image that is not good is not looked at again until the
 // page says something new; one that was withdrawn is, each time. What a withdrawn config comes back
 // with is another one, even if it is the same.
 func (c *Config) look() (moved bool, err error) {

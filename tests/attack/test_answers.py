@@ -199,7 +199,7 @@ class Answers(Case):
             return json.load(f)
 
     def end(self, agent, name, what):
-        """Judges what it took, but not that of a sanitizer."""
+        """Checks what it took, but not that of a sanitizer."""
         turn, top = self.longest_turn(agent)
         agent.close()
         if ALL:

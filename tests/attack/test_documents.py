@@ -108,11 +108,11 @@ configs:
             agent.signal(signal.SIGTERM)
             agent.log.drain()
             self.assertEqual(agent.wait(), 0)
-            self.judge(name, outcome['error'] or outcome['outcome'], turn, top, time.monotonic() - begin)
+            self.check(name, outcome['error'] or outcome['outcome'], turn, top, time.monotonic() - begin)
         finally:
             agent.close()
 
-    def judge(self, name, outcome, turn, top, stop):
+    def check(self, name, outcome, turn, top, stop):
         self.ran += 1
         if ALL:
             print(f'{name:34} {turn:6.0f} ms {top >> 10:4} MB stop {stop:.2f} s {str(outcome)[:90]}', flush=True)
@@ -265,7 +265,7 @@ configs:
 
 
 class Judging(Case):
-    """What happens to an agent while it judges a document that takes long."""
+    """What happens to an agent while it checks a document that takes long."""
 
     LAYERS = 8  # each takes its time
 
@@ -294,10 +294,10 @@ configs:
 """
 
     def judge_ms(self, agent):
-        """Processor time of the judges' thread."""
+        """Processor time of the checks' thread."""
         for tid in os.listdir(f'/proc/{agent.pid}/task'):
             with open(f'/proc/{agent.pid}/task/{tid}/comm', encoding='ascii') as f:
-                if f.read() == 'pullet-judge\n':
+                if f.read() == 'pullet-validate\n':
                     with open(f'/proc/{agent.pid}/task/{tid}/schedstat', encoding='ascii') as f:
                         return int(f.read().split()[0]) / 1e6
         return 0

@@ -23,7 +23,7 @@ BOUND = 16 << 20  # bytes, of one peer
 # bytes in memory for one that is sent, where nothing bounds it
 GROWTH = {'parts of 1 byte': 20, 'parts of no bytes': 32, 'parts of no bytes, and an end now and then': 32, 'parts of 40 bytes, one by one': 400, 'messages of no bytes': 32, 'messages of 1 byte': 20,
           'topics of 7 bytes': 20, 'topics of 31 bytes': 8, 'topics of 290 bytes': 2, 'topics of 240 bytes that have nothing in common': 28, 'topics that branch': 200, 'topics by commands': 6,
-          'topics, and away': 8, 'topics that are taken back': 3, 'one topic': 20, 'all topics, again and again': 32, 'cancellations': 12, 'pings': 8, 'whole messages of 30,000 empty parts': 32,
+          'topics, and away': 8, 'topics that are rolled back': 3, 'one topic': 20, 'all topics, again and again': 32, 'cancellations': 12, 'pings': 8, 'whole messages of 30,000 empty parts': 32,
           'a frame that never ends': 1, 'frames of 60 kB that hardly begin': 4000}
 PUBLISHED = ('parts of 60 kB', 'parts of 4 kB', 'parts of 200 bytes', 'parts of 1 byte', 'parts of no bytes', 'parts of 40 bytes, one by one', 'parts of no bytes, and an end now and then',
              'messages of no bytes', 'messages of 1 byte')

@@ -35,7 +35,7 @@ class Ghosts(test_fleet.Case):
         self.agents = [self.host('h1'), self.host('h2'), self.host('h3', more=schema), self.host('h4', more=schema)]
         self.publish(9)
         self.until(lambda hosts, found: (len(hosts), found['on_it'], found['silent'], found['wanted']) == (4, 2, 0, v(9)) and
-                   hosts['h3']['state'] == hosts['h4']['state'] == 'refused')
+                   hosts['h3']['state'] == hosts['h4']['state'] == 'rejected')
 
     def publish(self, n):
         self.put(f'n: {n}\n')

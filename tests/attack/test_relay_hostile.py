@@ -253,7 +253,7 @@ class Downstream(Hostile):
             self.change()
         for p in peers:
             p.close()
-        # and taken back, which were never made; of all sorts of names
+        # and rolled back, which were never made; of all sorts of names
         self.subscribed(*(b'web'[:n % 4] for n in range(2000)), b'x' * 255, b'x' * 5000, b'\0' * 600)
         self.peer(frame(b'\0web') * 1000, frame(b'') * 100, frame(b'\x02web') * 100, frame(b'\x07' * 600) * 10, kind=b'SUB')
         self.peer(command(b'SUBSCRIBE', b'web') * 1000, command(b'CANCEL', b'web') * 2000, kind=b'SUB')

@@ -166,7 +166,7 @@ configs:
         self.assertGreater(len(endpoints()), 15)
         self.walk(endpoints(), self.check_endpoint, {**WHO, 'TCP': None})
         refused = sum(cells[column] == 'no' for row, cells in endpoints().items() for column in ('READER', 'TCP') if row.startswith('POST '))
-        self.assertIn(f'pullet_control_refused_total {refused}\n', self.ask('GET', '/metrics', WHO['ROOT'])[1])
+        self.assertIn(f'pullet_control_denied_total {refused}\n', self.ask('GET', '/metrics', WHO['ROOT'])[1])
 
     def test_each_command_is_for_whom_the_page_says(self):
         commands = {row: cells for row, cells in table().items() if row.startswith('pullet ')}

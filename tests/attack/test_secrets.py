@@ -357,8 +357,8 @@ class Servers(Case):
         url, plant, file = self.server.url, self.plant, self.file
         keys = zmq.curve_keypair()
         self.publisher = Publisher(self)
-        self.hook, self.judge = Hook(self, 'hook'), Hook(self, 'judge')
-        for program in (self.hook, self.judge):
+        self.hook, self.check = Hook(self, 'hook'), Hook(self, 'check')
+        for program in (self.hook, self.check):
             program.do(f'(env; cat /proc/$$/cmdline) >>{self.path("seen")}; exit 0')
         watch = {'watch': True}
         servers = {
@@ -376,8 +376,8 @@ class Servers(Case):
         pair = {'cert': file('certificate', text='no certificate ' + plant('words in a certificate')), 'key': key}
         paths = {'http': '/a.yaml', 'basic': '/a.yaml?sig=' + plant('query of a path', 'query'), 'store': '/a', 'consul': '/a', 'nacos': '/g/a',
                  'apollo': '/a/c/n', 'spring': '/a/p', 'bucket': '/b/a.yaml'}
-        programs = {'check': [self.judge.path, '{path}'], 'reload': {'run': [self.hook.path], 'debounce': '0s'},
-                    'probe': {'run': [self.judge.path], 'for': '200ms', 'every': '100ms'}}
+        programs = {'check': [self.check.path, '{path}'], 'reload': {'run': [self.hook.path], 'debounce': '0s'},
+                    'probe': {'run': [self.check.path], 'for': '200ms', 'every': '100ms'}}
         common = {'interval': '1h', 'timeout': '5s', 'mask': ['masked']}
         configs = {name: {'from': [{'server': name, 'path': paths[name]}], 'file': self.path('out/' + name), **common} for name in PLACES}
         configs['url'] = {'url': url + '/u.yaml?token=' + plant('query of a url', 'query'), 'file': self.path('out/url'), **common}
@@ -567,7 +567,7 @@ class Documents(Case):
     def setUp(self):
         super().setUp()
         self.origin, self.words, self.tagged, self.publisher = Origin(self), FaultServer(self), Tagged(self), Publisher(self)
-        self.hook, self.judge, self.probe, self.maker = (Hook(self, name) for name in ('hook', 'judge', 'probe', 'maker'))
+        self.hook, self.check, self.probe, self.maker = (Hook(self, name) for name in ('hook', 'check', 'probe', 'maker'))
         self.etcd = etcd.Etcd(self)
         self.health = FaultServer(self)
         self.hook.do(self.says('a hook'))
@@ -604,12 +604,12 @@ class Documents(Case):
                         'tagged': {'urls': [self.tagged.url]}, 'store': {'kind': 'etcd', 'urls': [self.etcd.url]}},
             'push': [{'endpoint': self.publisher.endpoint}], 'report': {'server': 'store', 'host': 'here'},
             'configs': {
-                'web': config('web', schema=self.path('schema.json'), check=[self.judge.path, '{path}'], guard={'require': ['plain']}, **tells, **mask),
+                'web': config('web', schema=self.path('schema.json'), check=[self.check.path, '{path}'], guard={'require': ['plain']}, **tells, **mask),
                 'quiet': config('quiet', mode='0600', snapshot=False, **tells, **mask),
                 'probed': config('probed', probe={'run': [self.probe.path], 'for': '300ms', 'every': '100ms', 'failures': 2}, **mask),
                 'asked': config('asked', probe={'url': f'{self.health.url}/?token={self.plant("query of a probe", "query")}', 'for': '300ms', 'every': '100ms',
                                                 'failures': 2}, **mask),
-                'layered': {**config('layered', check=[self.judge.path, '{path}'], **mask),
+                'layered': {**config('layered', check=[self.check.path, '{path}'], **mask),
                             'from': [{'server': 'origin', 'path': f'/{layer}.yaml'} for layer in ('below', 'above')]},
                 'made': config('made', format={'run': [self.maker.path]}, **mask), 'lone': config('lone'),
                 'words': config('words', 'words', '/words'), 'missing': config('missing', 'missing', '/a/p/label'), 'coded': config('coded', 'coded'), 'tagged': config('tagged', 'tagged'),
@@ -645,11 +645,11 @@ class Documents(Case):
         self.assertEqual(self.refresh('web')['outcome'], 'published')
         wait('the application was told.*config=web generation=2')
         self.look('two versions')
-        self.judge.do(self.says('a check', '$1') + '; exit 1')
-        self.refuse('refused by the check', 'judge exited', self.rejected('refused by the check'), told='judge exited')
+        self.check.do(self.says('a check', '$1') + '; exit 1')
+        self.refuse('refused by the check', 'check exited', self.rejected('refused by the check'), told='check exited')
         self.put('below', self.rejected('merged, refused by the check'))
-        self.assertIn('judge exited', json.dumps(self.refresh('layered')))
-        self.judge.do('exit 0')
+        self.assertIn('check exited', json.dumps(self.refresh('layered')))
+        self.check.do('exit 0')
         self.refuse('refused by the schema', 'pattern', self.rejected('refused by the schema', prefix='no '), told='schema: ')
         self.refuse('refused by the guard', 'required key', self.rejected('refused by the guard').replace(b'plain', b'other'))
         self.refuse('too large', 'limit', self.rejected('too large', more='# ' + 4096 * 'x'))
@@ -661,15 +661,15 @@ class Documents(Case):
         self.override('an override of a plain key', 'plain', self.plant('plain override', 'value'), 200)
         self.override('an override against the schema', 'db.password', 'no ' + self.plant('override against the schema', 'masked, rejected'), 409)
         self.override('an override that is no value', 'db.password', '*' + self.plant('override that is no value', 'masked, rejected'), 400)
-        self.judge.do('cat $1; exit 1')
+        self.check.do('cat $1; exit 1')
         self.override('an override against the check', 'db.password', self.plant('override against the check', 'masked, rejected'), 409)
-        self.judge.do('exit 0')
+        self.check.do('exit 0')
         self.maker.do(f'cat >&2; echo {self.plant("a maker", "program")} >&2; exit 1')
         self.refuse('refused by the format', 'maker exited', self.rejected('refused by the format'), 'made')
         self.probe.do(self.says('a probe') + '; exit 1')
         self.put('probed', self.document('of a version that fails its probe'))
         self.refresh('probed')
-        wait('the version failed its probe and was taken back.*config=probed|published.*config=probed.*was bad')
+        wait('the version failed its probe and was rolled back.*config=probed|published.*config=probed.*was bad')
         self.health.behave = harness.good(b'ill', status='500 Internal Server Error')
         self.put('asked', self.document('of another version that fails its probe'))
         self.refresh('asked')

@@ -1,4 +1,4 @@
-"""Values that an operator took back: the snapshot of a config that was removed, or that says `snapshot: false` now, is not to be read any more."""
+"""Values that an operator rolled back: the snapshot of a config that was removed, or that says `snapshot: false` now, is not to be read any more."""
 import os
 import signal
 import struct

@@ -164,7 +164,7 @@ ATTACKS = {
     'topics of 240 bytes that have nothing in common': many(lambda n: frame(b'\x01' + topic(10, n)[::-1] * 24)),
     'topics that branch': many(lambda n: frame(b'\x01' + far_apart(n))),
     'topics by commands': many(lambda n: frame(b'\x09SUBSCRIBE' + topic(30, n), command=True)),
-    'topics that are taken back': many(lambda n: frame(b'\x01' + topic(30, n)) + frame(b'\x00' + topic(30, n))),
+    'topics that are rolled back': many(lambda n: frame(b'\x01' + topic(30, n)) + frame(b'\x00' + topic(30, n))),
     'topics, and away': some(lambda n: frame(b'\x01' + topic(30, n)), 300),
     'one topic': again(frame(b'\x01web') * 20000),
     'all topics, again and again': again((frame(b'\x01') + frame(b'\x00')) * 20000),

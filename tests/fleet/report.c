@@ -24,7 +24,7 @@ void report_legend(FILE *out, uint32_t agents, uint64_t seed)
 		"queue spreads it.\n\n"
 		"requests  sent since the event began (the second column of times in the title "
 		"line)\n"
-		"wasted    of these: timed out, refused, turned away, or told \"unchanged\" within "
+		"wasted    of these: timed out, refused, rejected, or told \"unchanged\" within "
 		"half "
 		"an interval of the last answer\n"
 		"peak      the most requests that reached the server in one second, and in which, "

@@ -5,7 +5,7 @@
  *
  * What is checked beside memory: a document has bytes, a type, a version and an epoch by which the
  * same answer is the same; whatever else has a sentence in printable ASCII; a watch that moves has
- * told of it, and stands at 1 at least or begins anew.
+ * told of it, and stands at 1 at least or begins again.
  */
 #include <errno.h>
 #include <stdint.h>

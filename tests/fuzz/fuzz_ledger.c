@@ -66,8 +66,8 @@ static void check_bounds(const struct ledger *l)
 	for (size_t i = 0; i < l->verdict_count; i++) {
 		const struct ledger_verdict *v = &l->verdicts[i];
 
-		demand(v->sha256 && v->judge && v->judges && v->why && v->at_ms >= 0);
-		demand(ledger_find(l, v->sha256, v->judges));
+		demand(v->sha256 && v->check && v->checks && v->why && v->at_ms >= 0);
+		demand(ledger_find(l, v->sha256, v->checks));
 	}
 	for (size_t i = 0; i < l->override_count; i++) {
 		const struct ledger_override *o = &l->overrides[i];
@@ -87,8 +87,8 @@ static void check_same(const struct ledger *a, const struct ledger *b)
 	for (size_t i = 0; i < a->verdict_count; i++) {
 		const struct ledger_verdict *v = &a->verdicts[i], *w = &b->verdicts[i];
 
-		demand(same_text(v->sha256, w->sha256) && same_text(v->judge, w->judge) &&
-			same_text(v->judges, w->judges) && same_text(v->why, w->why) &&
+		demand(same_text(v->sha256, w->sha256) && same_text(v->check, w->check) &&
+			same_text(v->checks, w->checks) && same_text(v->why, w->why) &&
 			v->at_ms == w->at_ms);
 	}
 	for (size_t i = 0; i < a->override_count; i++) {

@@ -1,4 +1,4 @@
-"""The way of a change: composed of layers, judged, written in a format or as a set of files, told to the application, watched, taken back, looked after.
+"""The way of a change: composed of layers, validated, written in a format or as a set of files, told to the application, watched, rolled back, looked after.
 
 The user's programs are scripts that tell each of their runs through a pipe; what hangs waits for a line of another pipe. So a test waits for the
 program itself, and knows how often it ran.
@@ -198,7 +198,7 @@ class Case(harness.Case):
         return self.start(*layers, **config)
 
     def change_config(self):
-        """So that SIGHUP ends the config and begins it anew; it pulls no sooner."""
+        """So that SIGHUP ends the config and begins it again; it pulls no sooner."""
         text = self.read('pullet.yaml').decode()
         changed = text.replace('"1h"', '"2h"', 1)
         self.assertNotEqual(changed, text)
@@ -230,16 +230,16 @@ class Case(harness.Case):
         path = self.path('out/' + name)
         return self.read('out/' + name) if os.path.exists(path) else None
 
-    def refused(self, judge, sentence):
-        """Pulls what this judge must refuse: it is counted and named, and what stood stands."""
-        before, counted, stood = self.out(), self.status()['refused_by'].get(judge, 0), self.status()['generation']
+    def refused(self, check, sentence):
+        """Pulls what this check must refuse: it is counted and named, and what stood stands."""
+        before, counted, stood = self.out(), self.status()['rejections_by'].get(check, 0), self.status()['generation']
         outcome = self.agent.refresh()
         self.assertEqual((outcome['outcome'], outcome['generation']), ('failed', stood), outcome)
         self.assertRegex(outcome['error'], sentence)
         status = self.status()
-        self.assertEqual(status['refused_by'].get(judge), counted + 1, status)
-        self.assertEqual((status['turned_away']['by'], status['turned_away']['is_last_error']), (judge, True))
-        self.assertRegex(status['turned_away']['why'], sentence)
+        self.assertEqual(status['rejections_by'].get(check), counted + 1, status)
+        self.assertEqual((status['rejected']['by'], status['rejected']['is_last_error']), (check, True))
+        self.assertRegex(status['rejected']['why'], sentence)
         self.assertEqual(self.out(), before)
         self.assertEqual(self.strays(), [])
         return status
@@ -507,7 +507,7 @@ class FormatProgram(Case):
         os.chmod(self.program.path, 0o644)
         self.origin.put('/web.yaml', b'n: 2\n')
         self.assertRegex(self.agent.refresh()['error'], 'Permission denied')
-        self.assertNotIn('turned_away', self.status())
+        self.assertNotIn('rejected', self.status())
         os.chmod(self.program.path, 0o755)
         self.assertEqual(self.agent.refresh()['outcome'], 'published')
 
@@ -600,7 +600,7 @@ class Sets(Case):
         self.put(2)
         self.origin.put('/a.yaml', b'n: [2\n')
         self.assertRegex(self.agent.refresh()['error'], '/a.yaml: not good YAML, line')
-        self.assertEqual((self.generation(), self.look(), self.status()['refused_by']), (before, [1, 1], {'syntax': 1}))
+        self.assertEqual((self.generation(), self.look(), self.status()['rejections_by']), (before, [1, 1], {'syntax': 1}))
         self.put(2)
         self.assertEqual(self.agent.refresh()['outcome'], 'published')
         self.assertEqual(self.look(), [2, 2])
@@ -636,7 +636,7 @@ class Sets(Case):
         self.assertEqual(hook.next(), ['4', 'c.yaml'])
         self.publish(b'n: 3\n', '/a.yaml')
         self.assertEqual(a.next(), ['5', 'a.yaml'])
-        self.until(lambda s: s['reload']['told'] == 5)
+        self.until(lambda s: s['reload']['notified'] == 5)
         self.assertEqual((a.runs, hook.runs), (3, 4))
 
     def test_the_check_sees_the_whole_set_and_leaves_nothing(self):
@@ -647,15 +647,15 @@ class Sets(Case):
         before = self.generation()
         self.origin.put('/b.yaml', b'n: bad\n')
         self.assertRegex(self.agent.refresh()['error'], 'check exited with 1')
-        self.assertEqual((self.generation(), self.status()['refused_by']), (before, {'check': 1}))
+        self.assertEqual((self.generation(), self.status()['rejections_by']), (before, {'check': 1}))
         self.assertFalse([name for name in os.listdir(self.path('out/set')) if 'check' in name])
 
 
 
-# ---- judged
+# ---- validated
 
 
-class Judges(Case):
+class Checks(Case):
     def begin(self, **config):
         self.start(**config).log.wait('published')
 
@@ -666,7 +666,7 @@ class Judges(Case):
             self.origin.put('/web.yaml', document)
             self.refused('syntax', sentence)
         self.publish(b'n: 2\n')
-        self.assertNotIn('turned_away', self.status())
+        self.assertNotIn('rejected', self.status())
         self.agent.stop()
         self.origin.put('/web.json', b'{"n": 1}')
         self.start('/web.json')
@@ -689,10 +689,10 @@ class Judges(Case):
         for name, form in (('Content-Digest', 'sha-256=:%s:'), ('Repr-Digest', 'sha-256=:%s:'), ('Repr-Digest', 'md5=:AAAA:, sha-256=:%s:'), ('Digest', 'SHA-256=%s')):
             self.origin.put('/web.yaml', b'n: 2\n', header(b'n: 3\n', name, form))
             for _ in range(2):
-                counted = self.status()['refused_by'].get('digest', 0)
+                counted = self.status()['rejections_by'].get('digest', 0)
                 outcome = self.agent.refresh()
                 self.assertRegex(outcome['error'], '/web.yaml is not what its server says: SHA-256 is [0-9a-f]{16}')
-                self.assertEqual((self.status()['refused_by']['digest'], self.out()), (counted + 1, b'n: 1\n'))
+                self.assertEqual((self.status()['rejections_by']['digest'], self.out()), (counted + 1, b'n: 1\n'))
         self.publish(b'n: 2\n', headers=header(b'n: 2\n'))  # the very bytes, with the right digest
         self.publish(b'n: 3\n', headers='Repr-Digest: md5=:AAAA:\r\n')
         right, wrong = header(b'n: 4\n', 'Content-Digest'), header(b'n: 5\n', 'Content-Digest')
@@ -723,11 +723,11 @@ class Judges(Case):
             with self.subTest(sentence=sentence):
                 self.origin.put('/web.yaml', document)
                 self.refused('guard', sentence)
-        self.assertEqual(self.status()['refused'], 5)
+        self.assertEqual(self.status()['rejections'], 5)
         code, body = self.agent.post(f'/v1/configs/web/refresh?wait=1&force=1&timeout_ms={harness.DEADLINE * 1000}')
         self.assertEqual((code, json.loads(body)['outcome']), (200, 'published'))
         self.assertEqual(yaml.safe_load(self.out()), {'db': {'host': 'b'}, 'n': 2, 'm': 1, 'pad': 'x' * 100})
-        self.assertNotIn('turned_away', self.status())
+        self.assertNotIn('rejected', self.status())
         self.origin.put('/web.yaml', b'{}\n')
         self.refused('guard', 'the document is empty')  # force was for that one pull
         self.agent.cli('refresh', 'web', '--force', '--wait', check=0)
@@ -768,15 +768,15 @@ class Judges(Case):
         self.origin.put('/web.yaml', b'n: 1\nworkers: many\n')
         self.refused('schema', 'line 2, column 10: /workers: ')
         self.assertEqual(self.agent.refresh()['outcome'], 'failed')
-        self.assertEqual((self.status()['refused_by'], check.runs), ({'schema': 2}, 1), 'the check is not asked about what others refuse')
+        self.assertEqual((self.status()['rejections_by'], check.runs), ({'schema': 2}, 1), 'the check is not asked about what others refuse')
         self.schema(workers={'type': ['integer', 'string']})
-        self.assertEqual(self.agent.refresh()['outcome'], 'published', 'other rules: judged again')
+        self.assertEqual(self.agent.refresh()['outcome'], 'published', 'other rules: validated again')
         self.origin.put('/web.yaml', b'n: 1\nworkers: 1000\n')
         self.assertEqual(self.agent.refresh()['outcome'], 'published', 'by other rules refused')
         self.schema(workers={'maximum': 'many'})
         self.origin.put('/web.yaml', b'n: 1\nworkers: 5\n')
         self.assertRegex(self.agent.refresh()['error'], 'schema.json')
-        self.assertEqual((self.out(), self.status()['refused_by']), (b'n: 1\nworkers: 1000\n', {'schema': 2}), 'a bad schema judges nothing')
+        self.assertEqual((self.out(), self.status()['rejections_by']), (b'n: 1\nworkers: 1000\n', {'schema': 2}), 'a bad schema checks nothing')
         self.schema()
         self.assertEqual(self.agent.refresh()['outcome'], 'published')
         self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
@@ -791,7 +791,7 @@ class Judges(Case):
         self.origin.put('/web.yaml', b'n: 3\n')
         self.refused('schema', 'line 1, column 4: /n: 3 is more than the maximum 2')
         self.write('schemas/defs.yaml', '$defs: {web: {properties: {n: {maximum: 3}}}}\n')
-        self.assertEqual((self.agent.refresh()['outcome'], self.out()), ('published', b'n: 3\n'), 'other rules: judged again')
+        self.assertEqual((self.agent.refresh()['outcome'], self.out()), ('published', b'n: 3\n'), 'other rules: validated again')
         self.write('schemas/defs.yaml', '$defs: {other: {}}\n')
         self.origin.put('/web.yaml', b'n: 2\n')
         self.assertRegex(self.agent.refresh()['error'], r'schema.json: .*"defs.yaml#/\$defs/web": there is no such place in this schema')
@@ -839,7 +839,7 @@ class Judges(Case):
         self.origin.put('/web.yaml', b'n: 3\n')
         for _ in range(2):
             self.assertRegex(self.agent.refresh()['error'], 'check cannot be started: No such file')
-        self.assertEqual(self.status()['refused_by'], {'check': 1})
+        self.assertEqual(self.status()['rejections_by'], {'check': 1})
         self.assertEqual(self.out(), b'n: 1\n')
 
 
@@ -862,15 +862,15 @@ class Remembered(Case):
         self.origin.put('/web.yaml', b'n: bad\n')
         self.refused('check', 'exited with 1')
         self.refuse_again()
-        self.assertEqual((self.check.runs, self.status()['refused']), (2, 1))
-        away = self.status()['turned_away']
+        self.assertEqual((self.check.runs, self.status()['rejections']), (2, 1))
+        away = self.status()['rejected']
         self.assertEqual((away['by'], away['sha256']), ('check', hashlib.sha256(b'n: bad\n').hexdigest()))
         self.assertEqual(self.origin.asked[-1], ('/web.yaml', 304))
         self.origin.put('/web.yaml', good(b'n: bad\n'))  # without an ETag: the bytes come again and again
         self.refuse_again()
         self.restart(kill=True, **self.more)
         self.refuse_again()
-        self.assertEqual((self.check.runs, self.status()['turned_away']['by']), (2, 'check'))
+        self.assertEqual((self.check.runs, self.status()['rejected']['by']), (2, 'check'))
         self.origin.put('/web.yaml', b'n: bad too\n')
         self.refused('check', 'exited with 1')
         self.origin.put('/web.yaml', b'n: bad\n')
@@ -878,7 +878,7 @@ class Remembered(Case):
         self.assertEqual(self.check.runs, 3, 'each is remembered')
         self.origin.put('/web.yaml', b'n: 1\n')
         self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
-        self.assertNotIn('turned_away', self.status())
+        self.assertNotIn('rejected', self.status())
         self.assertEqual((self.status()['state'], self.check.runs), ('ok', 3))
         self.publish(b'n: 2\n')
 
@@ -932,7 +932,7 @@ class Signatures(Case):
         self.refused('signature', '/web.yaml: .*comment')
         self.origin.put('/web.yaml.minisig', b'nonsense\n')
         self.refused('signature', '/web.yaml: ')
-        self.assertEqual(self.status()['refused_by'], {'signature': 5})
+        self.assertEqual(self.status()['rejections_by'], {'signature': 5})
         self.sign(b'n: 2\n')
         self.assertEqual(self.agent.refresh()['outcome'], 'published')
         self.assertEqual(self.out(), b'n: 2\n')
@@ -1031,7 +1031,7 @@ class Reload(Case):
         """Running, and told of generation 1."""
         self.start(*layers, reload={'run': [self.hook.path], **reload})
         self.assertEqual(self.hook.next(), ['1', '*'])
-        self.until(lambda s: s['reload']['told'] == 1)
+        self.until(lambda s: s['reload']['notified'] == 1)
 
     @harness.needs(harness.LOOK)
     def test_a_program_gets_what_is_documented_and_nothing_else(self):
@@ -1069,14 +1069,14 @@ class Reload(Case):
         self.write('pid', f'{listener.pid}\n')
         self.start(reload={'signal': 'HUP', 'pidfile': self.path('pid')})
         listener.log.wait(f'got {int(signal.SIGHUP)} {self.agent.pid}')
-        self.until(lambda s: s['reload']['told'] == 1)
+        self.until(lambda s: s['reload']['notified'] == 1)
         self.write('pid', 'nonsense\n')
         self.publish(b'n: 2\n')
         status = self.until(lambda s: s['reload']['state'] == 'failed')
         self.assertRegex(status['reload']['error'], 'pidfile .*pid is not one line with a number')
         self.write('pid', f'{other.pid}\n')
         other.log.wait(f'got {int(signal.SIGHUP)} {self.agent.pid}')
-        self.until(lambda s: (s['reload']['told'], s['reload']['state']) == (2, 'idle'))
+        self.until(lambda s: (s['reload']['notified'], s['reload']['state']) == (2, 'idle'))
         self.assertEqual(listener.log.count, 2, 'ready, and one signal')
 
     def test_rules_by_key(self):
@@ -1097,7 +1097,7 @@ class Reload(Case):
             for h in who:
                 self.assertEqual(h.next(), [str(n), *keys])
                 told[h] += 1
-            self.until(lambda s, n=n: (s['reload']['told'], s['reload']['state']) == (n, 'idle'))
+            self.until(lambda s, n=n: (s['reload']['notified'], s['reload']['state']) == (n, 'idle'))
         self.assertEqual({h: h.runs for h in every}, told)
 
     def test_debounce_waits_for_a_pause(self):
@@ -1130,7 +1130,7 @@ class Reload(Case):
                 break
         else:
             self.fail(f'five times out of step: {pauses}')
-        self.until(lambda s: s['reload']['told'] == s['generation'])
+        self.until(lambda s: s['reload']['notified'] == s['generation'])
 
     def test_splay_puts_it_off_by_a_random_time_that_is_shown(self):
         seen = set()
@@ -1138,7 +1138,7 @@ class Reload(Case):
             self.start(reload={'run': [self.hook.path], 'splay': '1h'})
             self.assertNotEqual(self.agent.refresh()['outcome'], 'failed')
             reload = self.status()['reload']
-            self.assertEqual((reload['state'], reload['pending'], reload['told']), ('waiting', 1, 0))
+            self.assertEqual((reload['state'], reload['pending'], reload['notified']), ('waiting', 1, 0))
             self.assertLessEqual(reload['next_ms'], 3600000)
             seen.add(reload['next_ms'] // 30000)
             self.agent.stop()
@@ -1161,7 +1161,7 @@ class Reload(Case):
         self.assertEqual(self.hook.next(), ['2', 'n'])
         begin = self.storm(publisher, 1000, 2)
         status = self.until(lambda s: s['reload']['pending'] == s['generation'])
-        self.assertEqual((status['reload']['state'], status['reload']['runs'], status['reload']['told']), ('running', 2, 1))
+        self.assertEqual((status['reload']['state'], status['reload']['runs'], status['reload']['notified']), ('running', 2, 1))
         self.hook.do(lock.format('true'))
         self.hook.release()
         words = self.hook.next()
@@ -1171,7 +1171,7 @@ class Reload(Case):
         self.until(lambda s: s['reload']['state'] == 'idle')
         self.assertEqual(self.hook.runs, 3, f'one ran, one waited; the storm took {time.monotonic() - begin:.1f} s')
         self.storm(publisher, 200, 2000)  # and now as fast as it runs
-        status = self.until(lambda s: s['reload']['state'] == 'idle' and s['reload']['told'] == s['generation'])
+        status = self.until(lambda s: s['reload']['state'] == 'idle' and s['reload']['notified'] == s['generation'])
         self.assertEqual(self.hook.told('overlap'), [])
         self.assertEqual(self.hook.told()[-1][0], str(status['generation']), 'the last version is always told')
 
@@ -1203,7 +1203,7 @@ class Reload(Case):
         self.hook.do('exit 0')
         self.hook.release()
         self.assertEqual(self.hook.next(), ['5', 'b1', 'b2', 'b3'])
-        self.until(lambda s: (s['reload']['told'], s['reload']['state']) == (5, 'idle'))
+        self.until(lambda s: (s['reload']['notified'], s['reload']['state']) == (5, 'idle'))
         self.assertEqual(self.hook.runs, 3)
 
     def test_retried_with_growing_pauses_until_it_succeeds_and_visible_meanwhile(self):
@@ -1216,7 +1216,7 @@ class Reload(Case):
             times.append(time.monotonic())
             if n < 2:
                 reload = self.until(lambda s, n=n: s['reload']['failed'] == n + 1)['reload']
-                self.assertEqual((reload['state'], reload['failed_in_a_row'], reload['told'], reload['pending']), ('failed', n + 1, 1, 2))
+                self.assertEqual((reload['state'], reload['failed_in_a_row'], reload['notified'], reload['pending']), ('failed', n + 1, 1, 2))
                 self.assertRegex(reload['error'], 'hook exited with 9')
                 self.assertGreater(reload['next_ms'], 0)
             if n == 1:
@@ -1225,7 +1225,7 @@ class Reload(Case):
         self.assertGreater(times[2] - times[1], 0.74)
         self.assertGreater(times[3] - times[2], 1.49)
         reload = self.until(lambda s: s['reload']['state'] == 'idle')['reload']
-        self.assertEqual((reload['told'], reload['failed_in_a_row'], reload['error']), (2, 0, None))
+        self.assertEqual((reload['notified'], reload['failed_in_a_row'], reload['error']), (2, 0, None))
 
     def test_a_newer_version_joins_what_is_retried(self):
         self.begin()
@@ -1236,7 +1236,7 @@ class Reload(Case):
         self.hook.do('exit 0')
         self.publish(b'a: 1\nn: 2\n')
         self.assertEqual(self.hook.next(), ['3', 'a', 'n'])
-        self.until(lambda s: (s['reload']['told'], s['reload']['state']) == (3, 'idle'))
+        self.until(lambda s: (s['reload']['notified'], s['reload']['state']) == (3, 'idle'))
 
     def test_one_that_hangs_is_killed_with_children_and_grandchildren_and_retried(self):
         self.begin(timeout='500ms')
@@ -1253,7 +1253,7 @@ hold""")
         reload = self.until(lambda s: s['reload']['failed'] > 0)['reload']
         self.assertRegex(reload['error'], 'hook still ran after 500 ms and was killed')
         self.hook.do('exit 0')
-        self.until(lambda s: s['reload']['told'] == 2)
+        self.until(lambda s: s['reload']['notified'] == 2)
 
     def test_one_that_ignores_the_first_signal_is_killed_all_the_same(self):
         self.begin(timeout='100ms')
@@ -1262,7 +1262,7 @@ hold""")
         pid = int(self.hook.next('^pid')[0])
         self.hook.do('exit 0')
         self.assertTrue(gone([pid]))
-        self.until(lambda s: s['reload']['told'] == 2)
+        self.until(lambda s: s['reload']['notified'] == 2)
 
     def test_the_watch_on_processes_sees_a_grandchild_that_lives_on(self):
         self.hook.do('sleep 1000 & tell pid $!; hold')
@@ -1307,7 +1307,7 @@ hold""")
             else:
                 self.start(reload={'run': [self.hook.path]})
             self.assertEqual(self.hook.next(), [str(n), '*'])
-            self.until(lambda s, n=n: s['reload']['told'] == n)
+            self.until(lambda s, n=n: s['reload']['notified'] == n)
             self.hook.do('tell pid $$; hold')
         self.restart(reload={'run': [self.hook.path]})
         self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
@@ -1340,21 +1340,21 @@ class Probe(Case):
         self.more.update(more)
         self.start(**self.more)
         self.assertEqual(self.hook.next(), ['1', '*'])
-        self.until(lambda s: s['reload']['told'] == 1 and (not proven or s['probe']['state'] == 'good'))
+        self.until(lambda s: s['reload']['notified'] == 1 and (not proven or s['probe']['state'] == 'passed'))
 
-    def taken_back(self, n, back):
-        """Generation n was published, did harm and was taken back; the next one is what stood before, and the application was told of it."""
+    def rolled_back(self, n, back):
+        """Generation n was published, did harm and was rolled back; the next one is what stood before, and the application was told of it."""
         self.agent.log.wait(f'the application was told.*generation={n}$|the application was told.*generation={n} ')
-        self.agent.log.wait(f'the probe has failed: the version is taken back.*generation={n}')
+        self.agent.log.wait(f'the probe has failed: the version is rolled back.*generation={n}')
         self.agent.log.wait(f'published.*generation={n + 1} .*origin="probe: generation {n} was bad, back to {back}"')
-        self.until(lambda s: s['reload']['told'] == n + 1 and s['reload']['state'] == 'idle')
+        self.until(lambda s: s['reload']['notified'] == n + 1 and s['reload']['state'] == 'idle')
         self.assertEqual((self.hook.next()[0], self.hook.next()[0]), (str(n), str(n + 1)))
 
     def test_a_good_one_stays(self):
         self.begin()
         self.agent.log.wait('the probe is good: the version stays.*generation=1')
         self.publish(b'n: 2\n')
-        status = self.until(lambda s: s['probe']['state'] == 'good' and s['probe']['generation'] == 2)
+        status = self.until(lambda s: s['probe']['state'] == 'passed' and s['probe']['generation'] == 2)
         self.assertEqual((status['generation'], status['probe']['failed'], status['probe']['error']), (2, 0, None))
         runs = self.probe.runs
         self.restart(**self.more)
@@ -1366,22 +1366,22 @@ class Probe(Case):
         begin = time.monotonic()
         self.origin.put('/web.yaml', b'n: bad\n')
         self.agent.refresh()
-        self.taken_back(2, 1)
+        self.rolled_back(2, 1)
         self.assertGreater(time.monotonic() - begin, 0.19, 'two looks, 100 ms before each')
         status = self.status()
-        self.assertEqual((self.out(), status['generation'], status['probe']['state'], status['probe']['failed']), (b'n: 1\n', 3, 'bad', 1))
+        self.assertEqual((self.out(), status['generation'], status['probe']['state'], status['probe']['failed']), (b'n: 1\n', 3, 'failed', 1))
         self.assertRegex(status['probe']['error'], 'probe exited with 1: connection refused')
         for kind in (b'n: bad\n', good(b'n: bad\n')):  # with an ETag, and without
             self.origin.put('/web.yaml', kind)
             for _ in range(2):
                 self.assertRegex(self.agent.refresh()['error'], 'connection refused')
         status = self.status()
-        self.assertEqual((self.out(), status['generation'], status['turned_away']['by']), (b'n: 1\n', 3, 'probe'))
+        self.assertEqual((self.out(), status['generation'], status['rejected']['by']), (b'n: 1\n', 3, 'probe'))
         self.restart(kill=True, **self.more)
         self.assertEqual((self.agent.refresh()['outcome'], self.out()), ('failed', b'n: 1\n'))
         self.origin.put('/web.yaml', b'n: bad again\n')
         self.agent.refresh()
-        self.taken_back(4, 3)
+        self.rolled_back(4, 3)
         self.assertEqual(self.publish(b'n: 4\n'), 6)
         self.assertEqual(self.out(), b'n: 4\n')
 
@@ -1391,7 +1391,7 @@ class Probe(Case):
         os.mkdir(self.path('once'))
         self.probe.do(f'if rmdir {self.path("once")}; then exit 1; fi; exit 0')
         self.publish(b'n: 2\n')
-        self.until(lambda s: s['probe']['state'] == 'good' and s['probe']['generation'] == 2)
+        self.until(lambda s: s['probe']['state'] == 'passed' and s['probe']['generation'] == 2)
         self.assertEqual(self.status()['generation'], 2)
 
     def test_a_look_that_hangs_has_failed(self):
@@ -1400,7 +1400,7 @@ class Probe(Case):
         self.restart(**{**self.more, 'probe': self.watching(timeout='200ms', failures=1)})
         self.origin.put('/web.yaml', b'n: bad\n')
         self.agent.refresh()
-        self.taken_back(2, 1)
+        self.rolled_back(2, 1)
         self.assertRegex(self.status()['probe']['error'], 'still ran after 200 ms')
         self.assertTrue(gone(int(words[0]) for words in self.probe.told('pid')))
 
@@ -1421,7 +1421,7 @@ class Probe(Case):
         for n, (word, why) in enumerate((('500', 'answered 500'), ('302', 'answered 302'), ('reset', url), ('silent', url))):
             self.origin.put('/web.yaml', f'n: {word}\n'.encode())
             self.agent.refresh()
-            self.taken_back(2 * n + 2, back)
+            self.rolled_back(2 * n + 2, back)
             self.assertRegex(self.status()['probe']['error'], why)
             back = 2 * n + 3
         self.assertEqual(self.out(), b'n: 1\n')
@@ -1431,7 +1431,7 @@ class Probe(Case):
     def test_a_crash_in_the_middle_of_it_begins_it_anew(self):
         self.begin(probe=self.watching(**{'for': '1h'}), proven=False)
         self.publish(b'n: 2\n')
-        self.until(lambda s: s['probe']['state'] == 'watching' and s['probe']['generation'] == 2)
+        self.until(lambda s: s['probe']['state'] == 'running' and s['probe']['generation'] == 2)
         self.hook.next()
         for end in (signal.SIGKILL, signal.SIGHUP):
             at = self.agent.log.count
@@ -1443,9 +1443,9 @@ class Probe(Case):
                 self.start(**self.more)
             else:
                 self.agent.log.wait('the new configuration is applied.*changed="1: web"', at)
-            self.until(lambda s: s['probe']['state'] == 'watching')
+            self.until(lambda s: s['probe']['state'] == 'running')
         self.probe.do('exit 1')
-        self.agent.log.wait('the probe has failed: the version is taken back.*generation=2')
+        self.agent.log.wait('the probe has failed: the version is rolled back.*generation=2')
         self.agent.log.wait('published.*generation=3.*back to 1')
         self.assertEqual(self.hook.next()[0], '3')
 
@@ -1458,22 +1458,22 @@ class Probe(Case):
         self.agent.wait()
         self.hook.do('exit 0')
         self.start(**self.more)
-        self.agent.log.wait('the probe has failed: the version is taken back.*generation=2')
+        self.agent.log.wait('the probe has failed: the version is rolled back.*generation=2')
         self.agent.log.wait('published.*generation=3')
-        self.until(lambda s: s['reload']['told'] == 3)
+        self.until(lambda s: s['reload']['notified'] == 3)
         self.assertEqual(self.out(), b'n: 1\n')
 
     def test_a_newer_version_is_watched_instead_and_goes_back_to_the_last_that_was_proven(self):
         self.begin(probe=self.watching(**{'for': '5s'}), proven=False)
         self.restart(**{**self.more, 'probe': self.watching()})
-        self.until(lambda s: s['probe']['state'] == 'good')
+        self.until(lambda s: s['probe']['state'] == 'passed')
         self.restart(**self.more)
         self.publish(b'n: 2\n')
-        self.until(lambda s: s['probe']['state'] == 'watching')
+        self.until(lambda s: s['probe']['state'] == 'running')
         self.hook.next()
         self.origin.put('/web.yaml', b'n: bad\n')
         self.agent.refresh()
-        self.taken_back(3, 1)
+        self.rolled_back(3, 1)
         self.assertEqual(self.out(), b'n: 1\n')
 
     def test_when_the_proven_one_is_too_old_to_be_kept_the_newest_before_comes_back(self):
@@ -1485,20 +1485,20 @@ class Probe(Case):
             self.until(lambda s, n=n: s['probe']['generation'] == n)
         self.origin.put('/web.yaml', b'n: bad\n')
         self.agent.refresh()
-        self.taken_back(5, 4)
+        self.rolled_back(5, 4)
         self.assertEqual(self.out(), b'n: 4\n')
 
     def test_without_an_older_one_it_stays_and_that_is_said(self):
         self.origin.put('/web.yaml', b'n: bad\n')
         self.begin(proven=False)
         self.agent.log.wait('there is no older one to go back to')
-        self.assertEqual((self.out(), self.status()['probe']['state']), (b'n: bad\n', 'bad'))
+        self.assertEqual((self.out(), self.status()['probe']['state']), (b'n: bad\n', 'failed'))
         self.assertEqual(self.publish(b'n: 2\n'), 2)
-        self.until(lambda s: s['probe']['state'] == 'good')
+        self.until(lambda s: s['probe']['state'] == 'passed')
 
     def test_without_a_reload_it_watches_at_once(self):
         self.start(probe=self.watching())
-        self.until(lambda s: s['probe']['state'] == 'good')
+        self.until(lambda s: s['probe']['state'] == 'passed')
         self.origin.put('/web.yaml', b'n: bad\n')
         self.agent.refresh()
         self.agent.log.wait('published.*generation=3 .*origin="probe: generation 2 was bad')
@@ -1680,7 +1680,7 @@ class DryRun(Case):
     def test_beside_a_running_agent(self):
         self.start(**self.more).log.wait('published')
         self.hook.next()
-        self.until(lambda s: s['reload']['told'] == 1)
+        self.until(lambda s: s['reload']['notified'] == 1)
         done = self.run_dry()
         self.assertEqual((done.returncode, done.stdout), (0, ''), done.stderr)
         self.assertRegex(done.stderr, 'the file is up to date')

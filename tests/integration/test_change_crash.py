@@ -310,10 +310,10 @@ configs:
                        f'{self.readers.seen[-4:]} {told[-5:]} {image}')
 
     def refuses(self, step):
-        """What was taken back does not come again."""
+        """What was rolled back does not come again."""
         outcome = self.agent.refresh()
         if outcome['outcome'] != 'failed' or outcome['generation'] != max(step.shows) or self.visible() != step.old:
-            raise Flaw(f'a version that was taken back is taken again: {outcome}')
+            raise Flaw(f'a version that was rolled back is taken again: {outcome}')
 
 
 class Step:

@@ -1,4 +1,4 @@
-"""nginx as the application: its configuration is pulled, checked by nginx itself, told by a signal, watched through HTTP, and taken back."""
+"""nginx as the application: its configuration is pulled, checked by nginx itself, told by a signal, watched through HTTP, and rolled back."""
 import os
 import re
 import socket
@@ -73,7 +73,7 @@ http {{ access_log off; {temps}
         self.told(1)
 
     def told(self, generation):
-        return self.until(lambda s: s['reload']['told'] >= generation and s['reload']['state'] == 'idle')
+        return self.until(lambda s: s['reload']['notified'] >= generation and s['reload']['state'] == 'idle')
 
     def answer(self):
         try:
@@ -103,7 +103,7 @@ http {{ access_log off; {temps}
             self.told(n)
             self.serves(word)
             self.assertEqual(self.read('out/nginx.conf'), self.conf)
-        self.assertEqual((self.status()['refused'], self.status()['probe']['failed']), (0, 0))
+        self.assertEqual((self.status()['rejections'], self.status()['probe']['failed']), (0, 0))
 
     def test_a_broken_one_is_never_published(self):
         check = Hook(self, 'check', f'exec {NGINX} -t -q -p {self.path("work")} -c "$1"')
@@ -117,7 +117,7 @@ http {{ access_log off; {temps}
             self.assertRegex(outcome['error'], 'check exited with 1: .*' + why)
             self.assertEqual(self.agent.refresh()['outcome'], 'failed')
             self.assertEqual((self.standing(), self.answer(), check.runs), ('one', 'one', n + 2))
-        self.assertEqual((self.status()['refused_by'], self.status()['reload']['told'], self.strays()), ({'check': 4}, 1, []))
+        self.assertEqual((self.status()['rejections_by'], self.status()['reload']['notified'], self.strays()), ({'check': 4}, 1, []))
         self.put('three')
         self.assertEqual(self.agent.refresh()['outcome'], 'published')
         self.serves('three')
@@ -143,7 +143,7 @@ http {{ access_log off; {temps}
                 self.assertEqual(self.standing(), 'one')
                 for _ in range(2):  # it is still on the server
                     self.assertRegex(self.agent.refresh()['error'], why)
-                self.assertEqual((self.status()['generation'], self.status()['turned_away']['by'], self.standing()), (last, 'probe', 'one'))
+                self.assertEqual((self.status()['generation'], self.status()['rejected']['by'], self.standing()), (last, 'probe', 'one'))
         self.put('four')
         self.assertEqual(self.agent.refresh()['generation'], last + 1)
         self.serves('four')

@@ -187,9 +187,9 @@ class Status(Case):
     def test_what_is_to_be_known_is_counted_and_comes_before_the_quiet_ones(self):
         marks = {'pinned': {'pin': {'by': 'uid 0', 'reason': '', 'until_ms': None}},
                  'overridden': {'overrides': [{'key': 'a', 'by': 'uid 0', 'reason': '', 'until_ms': 1}]},
-                 'with a version turned away': {'turned_away': {'by': 'rollout', 'version': '"2"', 'sha256': '', 'why': 'w'}},
+                 'with a version rejected': {'rejected': {'by': 'rollout', 'version': '"2"', 'sha256': '', 'why': 'w'}},
                  'whose application is not told yet': {'reload': {'state': 'failed', 'next_ms': 5, 'error': 'e'}},
-                 'that failed a probe': {'probe': {'state': 'bad', 'generation': 2, 'error': 'e'}},
+                 'that failed a probe': {'probe': {'state': 'failed', 'generation': 2, 'error': 'e'}},
                  'whose file somebody changed': {'drifted': True},
                  'whose watch fails': {'watch': {'state': 'failing', 'error': 'e'}},
                  'whose signature expires soon': {'expires_ms': int(time.time() * 1000) + 3600000}}
@@ -205,28 +205,28 @@ class Status(Case):
 
     def test_servers_push_and_receipts_only_when_something_is_wrong(self):
         status = self.configs(1)
-        status['servers'][0].update(name='main', held_ms=4000, pending=2)
-        status['servers'][0]['addresses'][0].update(rests_ms=4000, failures_in_a_row=3, error='connection refused')
+        status['servers'][0].update(name='main', backoff_ms=4000, pending=2)
+        status['servers'][0]['addresses'][0].update(backoff_ms=4000, failures_in_a_row=3, error='connection refused')
         status['push'][0].update(state='silent', last_message_ago_ms=60000)
         status['report'] = {'server': 'etcd', 'state': 'failing', 'error': 'forbidden'}
         self.stage.status = status
         out = self.run_cli('status').splitlines()
         url = status['servers'][0]['addresses'][0]['url']
-        self.assertEqual(out[1:4], [f'server main: left alone for 4s, 2 pulls waiting; {url} rests for 4s after 3 failures in a row: connection refused',
+        self.assertEqual(out[1:4], [f'server main: left alone for 4s, 2 pulls waiting; {url} is in backoff for 4s after 3 failures in a row: connection refused',
                                     f'push {status["push"][0]["endpoint"]}: silent, last heard 60s ago; changes come with the interval',
                                     'receipts to the server etcd fail: forbidden'])
         self.assertNotIn('push connected', out[0])
 
     def test_a_server_without_a_name_is_its_address_as_in_the_log(self):
         status = self.configs(1)
-        status['servers'][0].update(name=None, held_ms=4000, pending=1)
+        status['servers'][0].update(name=None, backoff_ms=4000, pending=1)
         self.stage.status = status
         url = status['servers'][0]['addresses'][0]['url']
         self.assertEqual(self.run_cli('status').splitlines()[1], f'server {url}: left alone for 4s, 1 pull waiting')
 
     def test_a_pull_that_is_due_while_its_server_rests_comes_after_that(self):
         status = self.configs(3, c0=self.failing(next_pull_in_ms=432), c1={'next_pull_in_ms': 9000}, c2={'next_pull_in_ms': 432, 'url': 'http://other/x'})
-        status['servers'][0].update(name=None, held_ms=4589, pending=0)
+        status['servers'][0].update(name=None, backoff_ms=4589, pending=0)
         self.stage.status = status
         out = self.run_cli('status')
         self.assertRegex(out, r'(?m)^c0 .* 4s +v1$')
@@ -242,11 +242,11 @@ class Status(Case):
     def test_all_of_one_as_people_write_it(self):
         one = self.configs(1, c0={'published_ms': 1795291429253, 'last_error_ms': 1795291429253, 'last_error': 'gone', 'age_ms': 0, 'delay_ms': 30000,
                                   'pin': {'by': 'uid 0', 'reason': '', 'until_ms': 1795291429253},
-                                  'turned_away': {'by': 'pin', 'version': '"v2"', 'why': 'pinned'}})['configs'][0]
+                                  'rejected': {'by': 'pin', 'version': '"v2"', 'why': 'pinned'}})['configs'][0]
         self.stage.status = one
         out = self.run_cli('status', 'c0').split('\n\n')[1].splitlines()
         for line in ('version: v1', 'published: 2026-11-21T20:03:49Z', 'last_error: gone', 'last_error_at: 2026-11-21T20:03:49Z', 'age: 0ms', 'delay: 30s',
-                     'next_pull_in: 20s', 'generation: 1', 'pin.until: 2026-11-21T20:03:49Z', 'turned_away.version: v2', 'runs.failed: 0'):
+                     'next_pull_in: 20s', 'generation: 1', 'pin.until: 2026-11-21T20:03:49Z', 'rejected.version: v2', 'runs.failed: 0'):
             self.assertIn(line, out)
         self.assertNotIn('_ms', '\n'.join(out))
         self.assertEqual(json.loads(self.run_cli('status', 'c0', '--json')), one, 'for programs it stays')
@@ -326,7 +326,7 @@ class Status(Case):
         evil = 'a\x1b]0;x\x07\x9b31m\rb\nc'
         self.stage.status = self.configs(2, c1=self.failing(name=evil, version=evil, last_error=evil, cause=evil))
         self.stage.status['push'][0].update(state='refused', endpoint=evil, error=evil)
-        self.stage.status['servers'][0].update(name=evil, held_ms=1)
+        self.stage.status['servers'][0].update(name=evil, backoff_ms=1)
         for args in (('status',), ('status', '--names'), ('top', '-b', '-n', '1')):
             out = self.run_cli(*args)
             self.assertNotRegex(out, '[\x00-\x09\x0b-\x1f\x7f-\x9f]')
@@ -400,7 +400,7 @@ class Reach(Case):
         self.assertEqual(agent.cli('refresh', 'web', '--wait', check=0)[1], 'web: unchanged, generation 1\n')
         agent.cli('pin', 'web', check=0)
         server.behave = good(b'n: 2\n', 'ETag: "v2"\r\n')
-        self.assertEqual(agent.cli('refresh', 'web', '--wait', check=0)[1], 'web: held back, generation 1: pinned\n')
+        self.assertEqual(agent.cli('refresh', 'web', '--wait', check=0)[1], 'web: held, generation 1: pinned\n')
         agent.stop()
 
 
@@ -488,7 +488,7 @@ class Top(Case):
         self.assertEqual(t.end(), 0)
 
     def test_order(self):
-        self.stage.status = self.configs(3, c0={'age_ms': 1000, 'refused': 5, 'next_pull_in_ms': 9000},
+        self.stage.status = self.configs(3, c0={'age_ms': 1000, 'rejections': 5, 'next_pull_in_ms': 9000},
                                          c1={'age_ms': 9000, 'next_pull_in_ms': 1000, 'runs': {'success': 1, 'timeouts': 7}},
                                          c2=self.failing(age_ms=5000, runs={'success': 90}))
         t = self.top()

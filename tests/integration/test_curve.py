@@ -461,7 +461,7 @@ class Own(Curve):
 
 
 class Refused(Curve):
-    """What is turned away before anything begins."""
+    """What is rejected before anything begins."""
 
     def run_(self, *args, env=None):
         done = subprocess.run(args, capture_output=True, text=True, timeout=harness.DEADLINE, check=False, env=dict(os.environ, **(env or {})))

@@ -163,7 +163,7 @@ class Case(harness.Case):
         folder = self.path(folder)
         return sorted(n for n in os.listdir(folder) if n.isdigit()) if os.path.exists(folder) else []
 
-    def judge(self, names, moments, corners=('',), used=()):
+    def check(self, names, moments, corners=('',), used=()):
         """Nobody ever got what belongs to another, and nobody got what was not asked for: every version that was ever published is looked at.
 
         `used`: what is known to be wrong already.
@@ -217,7 +217,7 @@ class Storms(Pulls):
             # in between the intervals' pulls, two at a time: the next request comes a moment after an answer
             agent.post(f'/v1/configs/{rng.choice(names)}/refresh?wait=1')
             agent.log._more(time.monotonic() + rng.choice((0, 0, .001, .003, .01, .03, .12)))  # or the pipe would be full some day
-        self.judge(names, moments)
+        self.check(names, moments)
         moments.honest = True
         server.drop()
         first, end = moments.serial, time.monotonic() + harness.DEADLINE
@@ -320,7 +320,7 @@ configs:
 {configs}"""
 
     def finish(self, agent, moments, server, put):
-        self.judge(self.NAMES, moments, used=self.wrong)
+        self.check(self.NAMES, moments, used=self.wrong)
         moments.honest = True
         server.drop()
         for name in self.NAMES:
@@ -455,7 +455,7 @@ configs:
             time.sleep(.1)
             for agent in agents:
                 agent.log._more(time.monotonic() + .001)
-        self.judge(['a', 'b'], moments, hosts, wrong)
+        self.check(['a', 'b'], moments, hosts, wrong)
         moments.honest = True
         between.drop()
         put()

@@ -184,8 +184,8 @@ class Two(Case):
         self.write('schema.json', json.dumps({'properties': {'n': {'maximum': 5}}}))
         self.two(more=f'    schema: {self.path("schema.json")}\n')
         self.publish('n: 9\n')
-        hosts, found = self.until(lambda hosts, _: hosts['h2']['state'] == 'refused' and hosts['h1']['version'] == v(9), watch=self.watching)
-        self.assertEqual((hosts['h2']['version'], hosts['h2']['away']), (v(1), v(9)))
+        hosts, found = self.until(lambda hosts, _: hosts['h2']['state'] == 'rejected' and hosts['h1']['version'] == v(9), watch=self.watching)
+        self.assertEqual((hosts['h2']['version'], hosts['h2']['rejected']), (v(1), v(9)))
         self.assertRegex(hosts['h2']['why'], '^schema: .*/n: an integer is more than the maximum 5')
         self.assertEqual((found['wanted'], found['on_it'], hosts['h1']['behind'], hosts['h2']['behind']), (v(9), 1, False, True))
         out, _ = self.fleet('web')
@@ -258,7 +258,7 @@ class Two(Case):
         self.agents[1].cli('rollback', 'web', check=0)
         hosts, _ = self.until(lambda hosts, _: hosts['h1']['state'] == 'pinned' and hosts['h2']['state'] == 'held' and hosts['h2']['behind'], watch=self.watching)
         self.assertRegex(hosts['h1']['why'], r'^by \S+ \(uid \d+\): we are eating$')
-        self.assertEqual((hosts['h2']['version'], hosts['h2']['away']), (v(1), v(2)))
+        self.assertEqual((hosts['h2']['version'], hosts['h2']['rejected']), (v(1), v(2)))
         self.assertRegex(hosts['h2']['why'], '^operator: ')
         self.agents[0].cli('suspend', 'web', '--reason', 'the server moves', check=0)
         hosts, _ = self.until(lambda hosts, _: hosts['h1']['state'] == 'suspended', watch=self.watching)
@@ -272,7 +272,7 @@ class Two(Case):
         self.two(more='    rollout: {server: origin, path: /web.rollout}\n')
         self.publish('n: 2\n')
         hosts, found = self.until(lambda hosts, _: hosts['h2']['state'] == 'held' and hosts['h1']['version'] == v(2), watch=self.watching)
-        self.assertEqual((hosts['h2']['version'], hosts['h2']['away'], hosts['h2']['behind'], found['wanted']), (v(1), v(2), True, v(2)))
+        self.assertEqual((hosts['h2']['version'], hosts['h2']['rejected'], hosts['h2']['behind'], found['wanted']), (v(1), v(2), True, v(2)))
         self.assertRegex(hosts['h2']['why'], '^rollout: ')
         self.put('percent: 100\n', 'web.rollout')
         self.agents[1].refresh()
@@ -598,7 +598,7 @@ class Reader(Case):
         self.assertRegex(error, '(?s)^34 receipts that fit nothing: .*1 a host that is not known\n.*no host has a receipt below')
 
     def test_nothing_of_a_receipt_reaches_the_terminal_as_it_is(self):
-        self.put_host('h1', state='refused', why='no\x1b]0;x\x07\u009b')
+        self.put_host('h1', state='rejected', why='no\x1b]0;x\x07\u009b')
         for args in ([], ['web', '--all']):
             out, _ = self.fleet(*args)
             self.assertNotRegex(out, '[\x00-\x09\x0b-\x1f\x7f\u0080-\u009f]')
@@ -606,7 +606,7 @@ class Reader(Case):
 
     @harness.needs('a terminal')
     def test_colours_only_on_a_terminal(self):
-        self.put_host('h1', state='refused')
+        self.put_host('h1', state='rejected')
         command = f'{PULLET} fleet --etcd {self.etcd.url}'
 
         def on_a_terminal(**env):

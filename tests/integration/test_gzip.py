@@ -127,7 +127,7 @@ configs:
             self.assertEqual(agent.cli('refresh', 'b', '--wait')[0], 0)
         for s in json.loads(agent.get('/v1/status')[1])['servers']:
             for address in s['addresses']:
-                self.assertEqual((address['rests_ms'], address['network'], address['error']), (0, 0, None), address)
+                self.assertEqual((address['backoff_ms'], address['network'], address['error']), (0, 0, None), address)
         agent.stop()
 
 

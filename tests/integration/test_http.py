@@ -266,8 +266,8 @@ configs:
         ask('GET', '/v1/changes', 200)
         # what was to be shown was there
         configs = {c['name']: c for c in status['configs']}
-        self.assertIn('schema', configs['web']['refused_by'])
-        self.assertEqual(configs['web']['turned_away']['by'], 'schema')
+        self.assertIn('schema', configs['web']['rejections_by'])
+        self.assertEqual(configs['web']['rejected']['by'], 'schema')
         self.assertEqual(configs['web']['overrides'][0]['key'], 'base.x')
         self.assertIn('reload', configs['web'])
         self.assertIn('probe', configs['web'])

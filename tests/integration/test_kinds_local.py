@@ -277,18 +277,18 @@ class Rollout(Case):
 
     def test_a_host_outside_stays_and_says_so_until_it_is_its_turn(self):
         self.begin_with(None)
-        self.assertEqual(self.put('n: 2\n', 'percent: 71\n'), 'held back')
+        self.assertEqual(self.put('n: 2\n', 'percent: 71\n'), 'held')
         self.assertEqual(self.standing(), 'n: 1\n')
-        away = self.agent.status()['turned_away']
+        away = self.agent.status()['rejected']
         self.assertEqual((away['by'], away['why']), ('rollout', 'this host is at 71.51 %, the rollout at 71 %'))
         self.assertEqual(self.agent.status()['state'], 'ok')
         self.assertIn('is held back by the rollout', self.agent.cli('status')[1])
-        self.assertEqual(self.agent.refresh()['outcome'], 'held back')
+        self.assertEqual(self.agent.refresh()['outcome'], 'held')
         self.write('src/web.rollout', 'percent: 72\n')
         self.agent.refresh()
         self.agent.log.wait('published config=web generation=2')
         self.assertEqual(self.standing(), 'n: 2\n')
-        self.assertNotIn('turned_away', json.dumps(self.agent.status()))
+        self.assertIsNone(self.agent.status().get('rejected'))
 
     def test_a_restart_changes_nothing(self):
         self.begin_with(None)
@@ -299,7 +299,7 @@ class Rollout(Case):
             text = f.read()
         self.agent = Agent(self, text)
         self.agent.log.wait('last known good')
-        self.assertEqual(self.agent.refresh()['outcome'], 'held back')
+        self.assertEqual(self.agent.refresh()['outcome'], 'held')
         self.assertEqual(self.standing(), 'n: 1\n')
 
     def test_a_host_that_has_nothing_takes_what_there_is(self):
@@ -339,7 +339,7 @@ class Rollout(Case):
 
     def test_labels_decide(self):
         self.begin_with(None)
-        self.assertEqual(self.put('n: 2\n', 'labels: {zone: us-1}\n'), 'held back')
+        self.assertEqual(self.put('n: 2\n', 'labels: {zone: us-1}\n'), 'held')
         self.assertEqual(self.put('n: 3\n', 'labels: {zone: eu-1}\n'), 'published')
 
     def test_what_cannot_be_read_reaches_nobody(self):
@@ -356,15 +356,15 @@ class Rollout(Case):
 
     def test_force_takes_it_now(self):
         self.begin_with(None)
-        self.assertEqual(self.put('n: 2\n', 'percent: 0\n'), 'held back')
+        self.assertEqual(self.put('n: 2\n', 'percent: 0\n'), 'held')
         self.agent.cli('refresh', 'web', '--force', '--wait', check=0)
         self.assertEqual(self.standing(), 'n: 2\n')
 
     def test_a_version_held_back_by_a_pin_waits_for_both(self):
         self.begin_with(None)
         self.agent.cli('pin', 'web', check=0)
-        self.assertEqual(self.put('n: 2\n', 'percent: 0\n'), 'held back')
-        self.assertEqual(self.agent.status()['turned_away']['by'], 'pin')
+        self.assertEqual(self.put('n: 2\n', 'percent: 0\n'), 'held')
+        self.assertEqual(self.agent.status()['rejected']['by'], 'pin')
         self.agent.cli('unpin', 'web', check=0)
         self.agent.log.wait('not rolled out to this host yet')
         self.assertEqual(self.standing(), 'n: 1\n')
@@ -374,7 +374,7 @@ class Rollout(Case):
         self.put('n: 2\n', 'percent: 0\n')
         self.agent.cli('override', 'web', 'n=9', '--for', '1h', check=0)
         self.assertIn("n: 9", self.standing())
-        self.assertEqual(self.agent.refresh()['outcome'], 'held back')
+        self.assertEqual(self.agent.refresh()['outcome'], 'held')
         self.assertIn("n: 9", self.standing())
 
 

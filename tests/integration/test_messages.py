@@ -582,7 +582,7 @@ class Certificates(Host):
         self.assertRegex(status['last_error'], says)
         self.assertEqual(status['cause'], 'this host')
         for address in json.loads(agent.get('/v1/status')[1])['servers'][0]['addresses']:
-            self.assertEqual((address['rests_ms'], address['failures_in_a_row'], address['error']), (0, 0, None))
+            self.assertEqual((address['backoff_ms'], address['failures_in_a_row'], address['error']), (0, 0, None))
 
     def test_a_key_that_the_agents_user_cannot_read(self):
         prefix = self.as_user(AS_USER)

@@ -26,7 +26,7 @@ with open(os.path.join(ROOT, 'agent/control/metrics_table.c'), encoding='utf-8')
 # labels that no event in this test leads to, and who holds them
 ELSEWHERE = {
     ('pullet_control_busy_total', None, None),  # by other users: tests/attack/test_control_socket.py
-    ('pullet_control_refused_total', None, None),  # by other users: tests/attack/test_rights.py
+    ('pullet_control_denied_total', None, None),  # by other users: tests/attack/test_rights.py
     ('pullet_server_pulls_lost_total', 'cause', 'expired'),  # after five minutes at least: tests/unit/pull/test_upstream.c
 }
 
@@ -38,13 +38,13 @@ STATUS = {
     'uptime_ms': None,  # ... it is now less process_start_time_seconds
     'configuration.loaded_ms': ('pullet_configuration_loaded_timestamp_seconds', SECONDS),
     'configuration.reloads': ('pullet_configuration_reloads_total', 1),
-    'configuration.refused': ('pullet_configuration_refused_total', 1),
+    'configuration.rejections': ('pullet_configuration_rejections_total', 1),
     'configuration.errors': ('pullet_configuration_errors', 1),
     'configs.generation': ('pullet_config_generation', 1),
     'configs.published_ms': ('pullet_config_published_timestamp_seconds', SECONDS),
     'configs.confirmed_ms': ('pullet_config_confirmed_timestamp_seconds', SECONDS),
     'configs.age_ms': ('pullet_config_age_seconds', SECONDS),
-    'configs.held_ms': None,  # ... it is the server's pullet_server_held_seconds
+    'configs.backoff_ms': None,  # ... it is the server's pullet_server_backoff_seconds
     'configs.delay_ms': ('pullet_config_delay_seconds', SECONDS),
     'configs.next_pull_in_ms': ('pullet_config_next_pull_seconds', SECONDS),
     'configs.last_error_ms': ('pullet_config_last_error_timestamp_seconds', SECONDS),
@@ -53,9 +53,9 @@ STATUS = {
     'configs.runs.timeouts': ('pullet_config_runs_total', 1, {'outcome': 'timeout'}),
     'configs.runs.rejected': ('pullet_config_runs_total', 1, {'outcome': 'rejected'}),
     'configs.runs.failed': ('pullet_config_runs_total', 1, {'outcome': 'failed'}),
-    'configs.refused': None,  # ... it is the sum of the following
-    **{f'configs.refused_by.{judge}': ('pullet_config_refused_total', 1, {'judge': judge})
-       for judge in ('syntax', 'digest', 'signature', 'guard', 'schema', 'format', 'size', 'check')},
+    'configs.rejections': None,  # ... it is the sum of the following
+    **{f'configs.rejections_by.{check}': ('pullet_config_rejections_total', 1, {'check': check})
+       for check in ('syntax', 'digest', 'signature', 'guard', 'schema', 'format', 'size', 'check')},
     'configs.restored': ('pullet_config_restored_total', 1),
     'configs.pushes': ('pullet_config_pushes_total', 1),
     'configs.watch.documents': ('pullet_config_watch_documents', 1),
@@ -65,14 +65,14 @@ STATUS = {
     'configs.suspension.until_ms': ('pullet_config_suspension_end_timestamp_seconds', SECONDS),
     'configs.overrides.until_ms': ('pullet_config_override_end_timestamp_seconds', SECONDS),
     'configs.reload.pending': ('pullet_config_reload_pending_generation', 1),
-    'configs.reload.told': ('pullet_config_reload_told_generation', 1),
+    'configs.reload.notified': ('pullet_config_reload_notified_generation', 1),
     'configs.reload.next_ms': ('pullet_config_reload_next_seconds', SECONDS),
     'configs.reload.runs': ('pullet_config_reload_runs_total', 1),
     'configs.reload.failed': ('pullet_config_reload_failures_total', 1),
     'configs.reload.failed_in_a_row': ('pullet_config_reload_failures_in_a_row', 1),
     'configs.probe.generation': ('pullet_config_probe_generation', 1),
     'configs.probe.failed': ('pullet_config_probe_failures_total', 1),
-    'servers.held_ms': ('pullet_server_held_seconds', SECONDS),
+    'servers.backoff_ms': ('pullet_server_backoff_seconds', SECONDS),
     'servers.in_flight': ('pullet_server_in_flight', 1),
     'servers.pending': ('pullet_server_pending', 1),
     'servers.accepted': ('pullet_server_pulls_accepted_total', 1),
@@ -84,11 +84,11 @@ STATUS = {
     'servers.batches': ('pullet_server_batch_pulls_count', 1),
     'servers.batch_size': ('pullet_server_batch_pulls_count', 'sum'),
     'servers.dispatch_latency_ms': ('pullet_server_dispatch_delay_seconds_count', 'sum'),
-    'servers.addresses.rests_ms': ('pullet_address_rest_seconds', SECONDS),
+    'servers.addresses.backoff_ms': ('pullet_address_backoff_seconds', SECONDS),
     'servers.addresses.failures_in_a_row': ('pullet_address_failures_in_a_row', 1),
     'servers.addresses.congestion': ('pullet_address_failures_total', 1, {'cause': 'congestion'}),
     'servers.addresses.network': ('pullet_address_failures_total', 1, {'cause': 'network'}),
-    'servers.addresses.advised': ('pullet_address_advised_total', 1),
+    'servers.addresses.retry_after': ('pullet_address_retry_after_total', 1),
     'push.messages': ('pullet_push_messages_total', 1),
     'push.heartbeats': ('pullet_push_heartbeats_total', 1),
     'push.bad': ('pullet_push_bad_messages_total', 1),
@@ -96,7 +96,7 @@ STATUS = {
     'push.epochs': ('pullet_push_epochs_total', 1),
     'push.connects': ('pullet_push_connects_total', 1),
     'push.rebuilds': ('pullet_push_rebuilds_total', 1),
-    'push.refused': ('pullet_push_refused_total', 1),
+    'push.handshake_failures': ('pullet_push_handshake_failures_total', 1),
     'push.cuts': ('pullet_push_cuts_total', 1),
     'push.last_message_ago_ms': ('pullet_push_last_message_age_seconds', SECONDS),
     'report.sent_ms': ('pullet_report_sent_timestamp_seconds', SECONDS),
@@ -175,14 +175,14 @@ class Metrics(Case):
         now = self.wait(lambda m: (m.get(key) or 0) - before >= by, f'{key} does not move')
         if not least:
             self.assertEqual(now[key] - before, by, key)
-        self.moved.add((name, *next(((k, v) for k, v in labels.items() if k in ('outcome', 'judge', 'cause')), (None, None))))
+        self.moved.add((name, *next(((k, v) for k, v in labels.items() if k in ('outcome', 'check', 'cause')), (None, None))))
 
-    def refuse(self, judge, document, name='web', path='/web.yaml', headers=''):
+    def refuse(self, check, document, name='web', path='/web.yaml', headers=''):
         self.origin.put(path, document, headers)
-        with self.moves('pullet_config_refused_total', config=name, judge=judge):
+        with self.moves('pullet_config_rejections_total', config=name, check=check):
             self.assertEqual(self.agent.refresh(name)['outcome'], 'failed')
         now = self.scrape()
-        self.assertEqual(now.one('pullet_config_turned_away', config=name), 'refused')
+        self.assertEqual(now.one('pullet_config_rejected', config=name), 'rejected')
         self.assertEqual(now.one('pullet_config_state', config=name), 'failing')
         self.assertEqual(now.one('pullet_config_failing', config=name), 'other')
 
@@ -232,7 +232,7 @@ class Metrics(Case):
         self.agent.log.wait(f'push channel connected.*{self.publisher.endpoint}')
         for name in configs:
             self.agent.refresh(name)
-        self.wait(lambda m: m.one('pullet_config_probe_state', config='web') == 'good')
+        self.wait(lambda m: m.one('pullet_config_probe_state', config='web') == 'passed')
         self.wait(lambda m: m.one('pullet_report_state') == 'ok')
 
     def sign(self, document, expires=''):
@@ -266,7 +266,7 @@ class Metrics(Case):
         self.assertEqual((now.one('pullet_config_state', config='web'), now['pullet_config_stale', {'config': 'web'}]), ('ok', 0))
         self.assertLess(now['pullet_config_age_seconds', {'config': 'web'}], harness.DEADLINE)
 
-    def judges(self):
+    def checks(self):
         self.refuse('syntax', b'n: [\n')
         self.refuse('guard', b'm: 1\n')
         self.refuse('schema', b'n: [1]\n')
@@ -279,12 +279,12 @@ class Metrics(Case):
         self.refuse('signature', b's: 2\n', 'signed', '/s.yaml')
         self.origin.put('/web.yaml', b'n: 1\n')
         self.agent.refresh()
-        self.assertIsNone(self.scrape().one('pullet_config_turned_away', config='web'))
+        self.assertIsNone(self.scrape().one('pullet_config_rejected', config='web'))
 
     def aftermath(self):
         with self.moves('pullet_config_reload_runs_total', config='web'):
             generation = self.publish(b'n: 2\n')
-        self.wait(lambda m: m['pullet_config_reload_told_generation', {'config': 'web'}] == generation)
+        self.wait(lambda m: m['pullet_config_reload_notified_generation', {'config': 'web'}] == generation)
         self.hook.do('exit 3')
         with self.moves('pullet_config_reload_failures_total', least=True, config='web'):
             generation = self.publish(b'n: 3\n')
@@ -293,12 +293,12 @@ class Metrics(Case):
         self.assertGreater(now['pullet_config_reload_failures_in_a_row', {'config': 'web'}], 0)
         self.hook.do('exit 0')
         self.wait(lambda m: m.one('pullet_config_reload_state', config='web') == 'idle')
-        self.wait(lambda m: m.one('pullet_config_probe_state', config='web') == 'good')
+        self.wait(lambda m: m.one('pullet_config_probe_state', config='web') == 'passed')
         with self.moves('pullet_config_probe_failures_total', config='web'):
             self.publish(b'n: bad\n')
         self.wait(lambda m: m.one('pullet_config_reload_state', config='web') == 'idle')
         self.agent.refresh()
-        self.assertEqual(self.scrape().one('pullet_config_turned_away', config='web'), 'taken back')
+        self.assertEqual(self.scrape().one('pullet_config_rejected', config='web'), 'rolled back')
         self.origin.put('/web.yaml', b'n: 3\n')
         self.agent.refresh()
 
@@ -316,7 +316,7 @@ class Metrics(Case):
         self.assertAlmostEqual(now['pullet_config_pin_end_timestamp_seconds', {'config': 'url'}], time.time() + 3600, delta=600)
         self.origin.put('/web.yaml', b'n: 4\n')
         self.agent.refresh('url')
-        self.assertEqual(self.scrape().one('pullet_config_turned_away', config='url'), 'held back')
+        self.assertEqual(self.scrape().one('pullet_config_rejected', config='url'), 'held')
         self.agent.cli('unpin', 'url', check=0)
         self.assertEqual(self.scrape()['pullet_config_suspended', {'config': 'url'}], 0)
         self.agent.cli('suspend', 'url', '--for', '1h', check=0)
@@ -366,12 +366,12 @@ class Metrics(Case):
         with self.moves('pullet_server_dispatch_delay_seconds_sum', by=0.5, least=True, server='secret'):
             self.agent.refresh('secret')
         self.origin.put('/web.yaml', good(b'busy', 'Retry-After: 60\r\n', '503 Service Unavailable'))
-        with self.moves('pullet_address_failures_total', cause='congestion', **address), self.moves('pullet_address_advised_total', **address):
+        with self.moves('pullet_address_failures_total', cause='congestion', **address), self.moves('pullet_address_retry_after_total', **address):
             self.agent.refresh('secret')
         self.origin.put('/web.yaml', b'n: 4\n')
         now = self.scrape()
-        self.assertGreater(now['pullet_server_held_seconds', {'server': 'secret'}], 50)
-        self.assertGreater(now['pullet_address_rest_seconds', address], 50)
+        self.assertGreater(now['pullet_server_backoff_seconds', {'server': 'secret'}], 50)
+        self.assertGreater(now['pullet_address_backoff_seconds', address], 50)
         self.assertEqual(now['pullet_address_failures_in_a_row', address], 1)
         lost = functools.partial(self.moves, 'pullet_server_pulls_lost_total', server='secret')
         with lost(cause='overridden'):
@@ -402,7 +402,7 @@ class Metrics(Case):
         self.publisher.wait_subscribed(b'flat')
         with self.moves('pullet_push_rebuilds_total', **at), self.moves('pullet_push_connects_total', least=True, **at):
             self.publisher.send(b'flat', b'x' * (1 << 20))  # over the size limit
-        with self.moves('pullet_push_refused_total', least=True, endpoint=self.plain.endpoint):
+        with self.moves('pullet_push_handshake_failures_total', least=True, endpoint=self.plain.endpoint):
             pass
         self.assertEqual(self.scrape().one('pullet_push_state', endpoint=self.plain.endpoint), 'refused')
 
@@ -419,7 +419,7 @@ class Metrics(Case):
 
     def configuration(self):
         good = self.read('pullet.yaml')
-        with self.moves('pullet_configuration_refused_total'):
+        with self.moves('pullet_configuration_rejections_total'):
             self.write('pullet.yaml', good.replace(b'configs', b'konfigs'))
             self.agent.signal(signal.SIGHUP)
         self.assertGreater(self.scrape()['pullet_configuration_errors'], 0)
@@ -446,13 +446,13 @@ class Metrics(Case):
             if kind == 'HISTOGRAM':
                 found |= {(name + part, None, None) for part in ('_count', '_sum', '_bucket')}
             elif kind == 'COUNTER':
-                labels = {pair for n, pairs in now.series if n == name for pair in pairs if pair[0] in ('outcome', 'judge', 'cause')}
+                labels = {pair for n, pairs in now.series if n == name for pair in pairs if pair[0] in ('outcome', 'check', 'cause')}
                 found |= {(name, *pair) for pair in labels} or {(name, None, None)}
         return found
 
     def test_every_counter_moves_when_its_event_happens(self):
         self.begin()
-        for step in (self.run_outcomes, self.judges, self.aftermath, self.others_write, self.operators, self.server, self.secret_gone, self.line, self.push, self.watch,
+        for step in (self.run_outcomes, self.checks, self.aftermath, self.others_write, self.operators, self.server, self.secret_gone, self.line, self.push, self.watch,
                      self.configuration, self.report):
             with self.subTest(step.__name__):
                 step()
@@ -489,7 +489,7 @@ class Metrics(Case):
             low, high = sorted(n * (1 if factor == 'sum' else factor) for n in (number, after.get((path, *labels.items()), number)))
             margin = harness.DEADLINE if times else 1e-3
             self.assertTrue(low - margin <= value <= high + margin, (path, labels, low, value, high))
-        self.assertEqual({path for path in STATUS if not path.startswith('configs.refused_by.')} - seen, set(), 'the status has no such numbers any more')
+        self.assertEqual({path for path in STATUS if not path.startswith('configs.rejections_by.')} - seen, set(), 'the status has no such numbers any more')
 
     def test_the_table_is_what_is_written_and_what_the_manual_says(self):
         with open(os.path.join(ROOT, 'agent/pulletd.8'), encoding='utf-8') as f:

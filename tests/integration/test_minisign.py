@@ -1,4 +1,4 @@
-"""Signatures that the tool minisign makes, judged by agent/crypto/minisign.c (through verify_signature.c) and by the tool itself."""
+"""Signatures that the tool minisign makes, validated by agent/crypto/minisign.c (through verify_signature.c) and by the tool itself."""
 import errno
 import hashlib
 import os

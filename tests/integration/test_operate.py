@@ -106,7 +106,7 @@ class Look(Case):
         self.assertEqual(v['sha256'], agent.status()['sha256'])
         self.assertEqual(v['version'], agent.status()['version'])
         self.assertLess(abs(v['pulled_ms'] / 1000 - time.time()), 600)
-        self.assertNotIn('verdict', v)
+        self.assertNotIn('rejected', v)
         lines = self.do('history', 'web').splitlines()
         self.assertEqual(lines[0].split(), ['GENERATION', 'PULLED', 'BYTES', 'VERSION', 'SHA256', 'ORIGIN'])
         self.assertRegex(lines[1], rf'^3 \* +\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\dZ +14 +\w+ +{v["sha256"][:12]}  pull$')
@@ -188,7 +188,7 @@ class Look(Case):
         self.agent.log.wait('published config=web generation=1')
         said = self.ask('explain', 'web', 'db.host')
         self.assertEqual((said['found'], said['value'], said['generation']), (True, 'zone', 1))
-        self.assertEqual([(v['path'], v['word'], v.get('value'), v['counts']) for v in said['layers']],
+        self.assertEqual([(v['path'], v['effect'], v.get('value'), v['effective']) for v in said['layers']],
                          [('/base.yaml', 'sets', 'base', False), ('/zone.yaml', 'sets', 'zone', True), ('/web.yaml', 'absent', None, False)])
         self.assertEqual((said['layers'][0]['url'], said['layers'][0]['line']), (self.url + '/base.yaml', 1))
         self.put('other: 1\n')
@@ -196,15 +196,15 @@ class Look(Case):
         self.do('override', 'web', 'db.host=mine', '--for', '1h', '--reason', 'a try')
         said = self.ask('explain', 'web', 'db.host')
         self.assertEqual(said['value'], 'mine')
-        self.assertEqual([v['word'] for v in said['layers']], ['sets', 'sets', 'silent', 'sets'])
-        self.assertEqual([v['counts'] for v in said['layers']], [False, False, False, True])
+        self.assertEqual([v['effect'] for v in said['layers']], ['sets', 'sets', 'unset', 'sets'])
+        self.assertEqual([v['effective'] for v in said['layers']], [False, False, False, True])
         last = said['layers'][3]
         self.assertEqual((last['override'], last['key'], last['by'], last['reason'], last['value']), (True, 'db.host', ME_PLAIN, 'a try', 'mine'))
         self.assertLess(abs(last['until_ms'] / 1000 - time.time() - 3600), 600)
         self.assertRegex(self.do('explain', 'web', 'db.host'), r'''^db.host: "mine"
   sets      /base.yaml, line 1: "base"
   sets      /zone.yaml, line 1: "zone"
-  silent    /web.yaml
+  unset     /web.yaml
 \* sets      override of db.host: "mine" by \S+ \(uid \d+\) until \S+: a try\n$''')
         # a mapping that several make up
         self.assertEqual(self.do('explain', 'web', 'db').splitlines()[:3],
@@ -213,9 +213,9 @@ class Look(Case):
         # what was deleted, and what gave way
         _, out, _ = self.agent.cli('explain', 'web', 'db.tls', check=2)
         self.assertEqual(out.splitlines(), ['db.tls: not there', '  sets      /base.yaml, line 1: true', '  deletes   /zone.yaml, line 1',
-                                            '  silent    /web.yaml', out.splitlines()[4]])
-        self.assertRegex(out.splitlines()[4], '^  silent    override of db.host by \S+ \(uid')
-        self.assertEqual(self.ask('explain', 'web', 'plain.now')['layers'][1]['word'], 'sets')
+                                            '  unset     /web.yaml', out.splitlines()[4]])
+        self.assertRegex(out.splitlines()[4], '^  unset     override of db.host by \S+ \(uid')
+        self.assertEqual(self.ask('explain', 'web', 'plain.now')['layers'][1]['effect'], 'sets')
         self.assertEqual(self.ask('explain', 'web', 'list.0')['value'], 1)
         self.assertFalse(json.loads(self.do('explain', 'web', 'db.tls', '--json', code=2))['found'])
         self.refused(2, 'no layer says anything about it', 'explain', 'web', 'db.none')
@@ -235,22 +235,22 @@ class RollBack(Case):
         self.assertRegex(log, rf'from=2 to=1 by="?{ME}"? reason="pages are slow"')
         versions, standing = self.versions()
         self.assertEqual(standing, 3)
-        self.assertEqual(versions[2]['verdict'], {'by': 'operator', 'why': f'rolled back by {ME_PLAIN}: pages are slow'})
-        self.assertIn('taken back by the operator: rolled back by ', self.do('history', 'web'))
-        self.until('was taken back by the operator')  # without waiting for the interval
+        self.assertEqual(versions[2]['rejected'], {'by': 'operator', 'why': f'rolled back by {ME_PLAIN}: pages are slow'})
+        self.assertIn('rolled back by the operator: rolled back by ', self.do('history', 'web'))
+        self.until('was rolled back by the operator')  # without waiting for the interval
         for _ in range(3):
-            self.assertEqual(agent.refresh()['outcome'], 'held back')
+            self.assertEqual(agent.refresh()['outcome'], 'held')
         self.assertEqual((agent.status()['state'], agent.status()['last_error']), ('ok', None), 'a decision is not a failure')
-        self.assertEqual(agent.status()['turned_away']['by'], 'operator')
-        self.assertRegex(self.do('status'), r'the server\'s version "\w+" was taken back by the operator: rolled back by \S+ \(uid \d+\): pages are slow')
+        self.assertEqual(agent.status()['rejected']['by'], 'operator')
+        self.assertRegex(self.do('status'), r'the server\'s version "\w+" was rolled back by the operator: rolled back by \S+ \(uid \d+\): pages are slow')
         self.again()
-        self.assertEqual(self.agent.refresh()['outcome'], 'held back', 'a restart does not forget')
+        self.assertEqual(self.agent.refresh()['outcome'], 'held', 'a restart does not forget')
         self.assertEqual(self.read('out/web.yaml'), b'n: 1\n')
         self.publish('n: 3\n')
         self.assertEqual((self.read('out/web.yaml'), self.agent.status()['generation']), (b'n: 3\n', 4))
-        self.assertNotIn('turned_away', self.agent.status())
+        self.assertNotIn('rejected', self.agent.status())
         self.put('n: 2\n')
-        self.assertEqual(self.agent.refresh()['outcome'], 'held back', 'the verdict is about the bytes')
+        self.assertEqual(self.agent.refresh()['outcome'], 'held', 'the verdict is about the bytes')
         self.agent.stop()
 
     def test_without_a_number_it_skips_what_was_taken_back_and_what_is_the_same(self):
@@ -265,7 +265,7 @@ class RollBack(Case):
         self.assertEqual(self.read('out/web.yaml'), b'n: 3\n')
         self.assertEqual(agent.refresh()['outcome'], 'unchanged', 'the server has it too')
         versions, _ = self.versions()
-        self.assertEqual({g: v.get('verdict', {}).get('by') for g, v in versions.items()},
+        self.assertEqual({g: v.get('rejected', {}).get('by') for g, v in versions.items()},
                          {6: None, 5: 'operator', 4: 'operator', 3: None, 2: 'operator', 1: 'operator'})
         agent.stop()
 
@@ -297,7 +297,7 @@ class RollBack(Case):
         self.assertEqual(self.read('out/web.yaml'), b'good: 2\n')
         self.assertEqual(self.ledger(), before)
         self.assertEqual(self.versions()[1], 2)
-        self.assertNotIn('verdict', self.versions()[0][2])
+        self.assertNotIn('rejected', self.versions()[0][2])
         self.assertEqual(agent.refresh()['outcome'], 'unchanged')
         agent.stop()
 
@@ -365,7 +365,7 @@ class RollBack(Case):
         self.assertEqual(self.file(), {'n': 1})
         while len(check.told()) < 3:
             check.next()
-        self.until('was taken back by the operator')  # by the pull that follows
+        self.until('was rolled back by the operator')  # by the pull that follows
         self.put('n: 3\n')
         asked = Program([PULLET, 'override', '--socket', agent.socket, 'web', 'n=4', '--for', '1h'])
         self.addCleanup(asked.close)
@@ -397,10 +397,10 @@ class RollBack(Case):
         agent = self.begin('n: 1\n', '    guard: {require: [n]}\n')
         self.publish('n: 2\n')
         self.do('rollback', 'web')
-        self.assertRegex(self.do('refresh', 'web', '--wait'), r'^web: held back, generation 3: rolled back by \S+ \(uid \d+\)$')
+        self.assertRegex(self.do('refresh', 'web', '--wait'), r'^web: held, generation 3: rolled back by \S+ \(uid \d+\)$')
         self.assertEqual(self.do('refresh', 'web', '--force', '--wait'), 'web: published, generation 4\n')
         agent.log.wait(f'a forced pull was asked for config=web by="{ME}"')
-        self.assertNotIn('verdict', self.versions()[0][4])
+        self.assertNotIn('rejected', self.versions()[0][4])
         self.publish('n: 3\n', 'n: 2\n')
         self.put('x: 1\n')
         self.assertEqual(agent.refresh()['outcome'], 'failed')
@@ -416,16 +416,16 @@ class Pin(Case):
         self.assertEqual(self.do('pin', 'web', '--reason', 'exam week'), 'web: pinned at generation 1 until it is unpinned\n')
         agent.log.wait(rf'pinned: what stands stays config=web generation=1 by="{ME}" reason="exam week"')
         self.put('n: 2\n')
-        self.assertEqual(agent.refresh()['outcome'], 'held back')
+        self.assertEqual(agent.refresh()['outcome'], 'held')
         agent = self.again(signal.SIGKILL)
-        self.assertEqual(agent.refresh()['outcome'], 'held back')
+        self.assertEqual(agent.refresh()['outcome'], 'held')
         status = agent.status()
         self.assertEqual(status['pin'], {'by': ME_PLAIN, 'reason': 'exam week', 'until_ms': None})
-        self.assertEqual(status['turned_away']['by'], 'pin')
+        self.assertEqual(status['rejected']['by'], 'pin')
         self.assertEqual(self.file(), {'n': 1})
         self.assertRegex(self.do('status'), rf'(?s)is held back by the pin\n  pinned by {ME}: exam week\n')
         self.do('refresh', 'web', '--force', '--wait')
-        self.assertEqual(self.file(), {'n': 1}, 'a forced pull is judged anew, but a pin is a pin')
+        self.assertEqual(self.file(), {'n': 1}, 'a forced pull is validated again, but a pin is a pin')
         self.assertEqual(self.do('unpin', 'web'), 'web: unpinned\n')
         agent.log.wait('published config=web generation=2')
         self.assertEqual(self.file(), {'n': 2})
@@ -437,10 +437,10 @@ class Pin(Case):
         agent = self.begin('n: 1\n')
         self.do('pin', 'web')
         self.put('n: 2\n')
-        self.assertEqual(self.do('refresh', 'web', '--wait'), 'web: held back, generation 1: pinned\n')
+        self.assertEqual(self.do('refresh', 'web', '--wait'), 'web: held, generation 1: pinned\n')
         self.origin.close()
         self.assertRegex(self.do('refresh', 'web', '--wait', code=1), r'^web: failed, generation 1: .*refused')
-        self.assertEqual((agent.status()['state'], agent.status()['turned_away']['by']), ('failing', 'pin'))
+        self.assertEqual((agent.status()['state'], agent.status()['rejected']['by']), ('failing', 'pin'))
         done = subprocess.run([PULLET, 'doctor', '-c', agent.config_path, 'web'], capture_output=True, text=True, check=False)
         self.assertIn("the server's version is held back, by pin", done.stdout)
         self.assertRegex(done.stdout, 'failing: .*refused')
@@ -835,7 +835,7 @@ class Override(Case):
         self.do('override', 'web', 'old=1', '--for', '1h')
         self.put('new: 1\n')
         self.assertEqual(agent.refresh()['outcome'], 'failed')
-        self.assertEqual(agent.status()['turned_away']['by'], 'schema')
+        self.assertEqual(agent.status()['rejected']['by'], 'schema')
         self.do('override', 'web', 'old', '--remove')
         agent.log.wait('published config=web generation=4')
         self.assertEqual(self.file(), {'new': 1})
@@ -907,8 +907,8 @@ class Status(Case):
         agent.log.wait('published config=web generation=3.*probe')
         self.until('^  generation 2 failed its probe: ')
         self.assertEqual(agent.refresh()['outcome'], 'failed')
-        self.until(r'^  the server\'s version "\w+" was taken back by the probe: ')
-        self.assertEqual(self.versions()[0][2]['verdict']['by'], 'probe')
+        self.until(r'^  the server\'s version "\w+" was rolled back by the probe: ')
+        self.assertEqual(self.versions()[0][2]['rejected']['by'], 'probe')
         self.refused(2, 'no older version', 'rollback', 'web')
         probe.do('exit 0')
         self.do('refresh', 'web', '--force', '--wait')

@@ -162,7 +162,7 @@ configs:{configs}''', env={'LD_PRELOAD': self.library, 'HOUR_PATIENCE_MS': str(p
             deadline, begin = time.monotonic() + 15 * harness.DEADLINE, self.ask('/v1/status')['uptime_ms']
             while True:  # the growth would be at 32 s and more
                 status = self.ask('/v1/status')
-                rests.add(status['servers'][0]['held_ms'])
+                rests.add(status['servers'][0]['backoff_ms'])
                 if status['uptime_ms'] > begin + 90_000 and status['servers'][0]['addresses'][0]['failures_in_a_row'] > 8:
                     break
                 self.assertLess(time.monotonic(), deadline)
@@ -299,7 +299,7 @@ configs:{configs}''', env={'LD_PRELOAD': self.library, 'HOUR_PATIENCE_MS': str(p
         self.quiet(lines, causes=2)
 
     def test_what_the_server_asks_for_is_heard_by_every_request_to_it(self):
-        """Pulls, watches, logins and receipts of one address, in three sections: the first that is turned away speaks for all."""
+        """Pulls, watches, logins and receipts of one address, in three sections: the first that is rejected speaks for all."""
         self.write('password', 'secret\n')
         asked, url = [], self.server.url
 

@@ -236,7 +236,7 @@ class Signatures(Case):
         self.assertEqual(len([h for h in self.server.requests[0].headers if h.lower() == 'host']), 1)
 
     def test_with_a_signature_of_the_document_the_same_rules_count(self):
-        """`verify` asks for a second object, whose absence is the judge's to tell."""
+        """`verify` asks for a second object, whose absence is the check's to tell."""
         key = 'RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3'
         self.begin_s3(more=f'    verify: {{public_key: {key}}}\n', wait='refused by the signature')
         self.assertEqual({r.path for r in self.server.requests}, {'/bucket/web.yaml', '/bucket/web.yaml.minisig'})

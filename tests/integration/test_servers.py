@@ -80,7 +80,7 @@ class Failover(Case):
             self.assertIn(outcome['outcome'], ('published', 'unchanged'), outcome)
             self.assertGreater(first.requests, asked)
             resting = self.server(agent)['addresses'][0]
-            self.assertGreater(resting['rests_ms'] + 1, 0)
+            self.assertGreater(resting['backoff_ms'] + 1, 0)
             self.assertIsNotNone(resting['error'])
         self.assertEqual(self.read('out/web.yaml'), b'a: 2\n')
         status = agent.status()
@@ -160,13 +160,13 @@ class Holds(Case):
                 with self.subTest(status=status, text=text):
                     server, agent = self.start(busy(text, status))
                     self.assertEqual(agent.refresh()['outcome'], 'failed')
-                    held = self.server(agent)['held_ms']
+                    held = self.server(agent)['backoff_ms']
                     self.assertLessEqual(held, least * 3 // 2)
                     self.assertGreater(held, least - 900, 'the rest of the advice, a moment later')
                     asked = server.requests
                     self.assertEqual(agent.post('/v1/configs/web/refresh')[0], 202)
                     self.assertTrue(agent.status()['waiting'])
-                    self.assertGreater(agent.status()['held_ms'], 0)
+                    self.assertGreater(agent.status()['backoff_ms'], 0)
                     self.assertEqual(server.requests, asked)
                     agent.stop()
                     server.close()

@@ -1,4 +1,4 @@
-"""SIGHUP: what did not change goes on as if nothing had been, what changed is ended and begun anew, what is bad changes nothing."""
+"""SIGHUP: what did not change goes on as if nothing had been, what changed is ended and begun again, what is bad changes nothing."""
 import hashlib
 import json
 import os
@@ -323,14 +323,14 @@ class Reload(Case):
         after = self.status()
         self.assertEqual(after['configs'], [{**before['configs'][0], **{k: after['configs'][0][k] for k in ('age_ms', 'next_pull_in_ms')}}])
         found = after['configuration']
-        self.assertEqual((found['reloads'], found['refused'], found['errors'], found['loaded_ms']), (0, 1, 4, before['configuration']['loaded_ms']))
+        self.assertEqual((found['reloads'], found['rejections'], found['errors'], found['loaded_ms']), (0, 1, 4, before['configuration']['loaded_ms']))
         self.assertRegex(found['error'], r'pullet\.yaml:\d+:\d+: ')
         self.assertEqual(agent.refresh()['outcome'], 'unchanged')
         self.settings['configs'].pop('none')
         self.settings['configs']['web'].update(HOUR, jitter='10%')
         self.hup()
         found = self.status()['configuration']
-        self.assertEqual((found['reloads'], found['refused'], found['errors'], found['error']), (1, 1, 0, None))
+        self.assertEqual((found['reloads'], found['rejections'], found['errors'], found['error']), (1, 1, 0, None))
         self.assertGreater(found['loaded_ms'], before['configuration']['loaded_ms'])
 
     def test_the_directories_cannot_change(self):
@@ -426,8 +426,8 @@ class Reload(Case):
         self.add('web', rollout={'server': 'main', 'path': '/rollout'})
         agent = self.begin()
         self.origin.put('/web.yaml', 'n: 2\n')
-        self.assertEqual(agent.refresh()['outcome'], 'held back')
-        self.assertEqual(self.config_status('web')['turned_away']['by'], 'rollout')
+        self.assertEqual(agent.refresh()['outcome'], 'held')
+        self.assertEqual(self.config_status('web')['rejected']['by'], 'rollout')
         self.settings['agent']['labels'] = {'zone': 'eu'}
         self.assertIn('unchanged=1 other=labels', self.hup())
         agent.log.wait('published config=web generation=2')
@@ -520,7 +520,7 @@ class Reload(Case):
         self.hup()
         publisher.wait_subscribed(b't7')
         left = None
-        while left != b'\0':  # the subscription to everything is taken back
+        while left != b'\0':  # the subscription to everything is rolled back
             self.assertTrue(publisher.socket.poll(harness.DEADLINE * 1000))
             left = publisher.socket.recv()
         for name, topic in (('web', 'one'), ('c7', 't7')):
@@ -578,7 +578,7 @@ class Reload(Case):
         self.add('other')
         self.hup()
         self.assertEqual([w.result()[0] for w in waits], [409, 404])
-        self.assertRegex(waits[0].result()[1], 'begun anew')
+        self.assertRegex(waits[0].result()[1], 'begun again')
         for release, _ in self.origin.held.values():
             release.set()
         self.origin.held = {}
@@ -617,7 +617,7 @@ class Reload(Case):
         for name in commands:
             self.assertEqual(agent.refresh(name)['outcome'], 'unchanged', name)
             found = self.config_status(name)
-            self.assertEqual((found['generation'], found['overrides'], found.get('turned_away')), (2, [], None), name)
+            self.assertEqual((found['generation'], found['overrides'], found.get('rejected')), (2, [], None), name)
             self.assertEqual(self.read(f'out/{name}.yaml'), b'n: 2\n')
         self.assertEqual(agent.post('/v1/configs/rolled/rollback')[0], 200)
         self.assertEqual(self.read('out/rolled.yaml'), b'n: 1\n')

@@ -158,7 +158,7 @@ class Failures(Case):
         self.server.fault(status=503, headers={'Retry-After': '1'})
         sentences.append(self.fails('overloaded', '503'))
         self.assertEqual(len(set(sentences)), 6)
-        self.until(lambda: json.loads(self.agent.get('/v1/status')[1])['servers'][0]['held_ms'] == 0)
+        self.until(lambda: json.loads(self.agent.get('/v1/status')[1])['servers'][0]['backoff_ms'] == 0)
         self.confirms()
 
     def test_users(self):

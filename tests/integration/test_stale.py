@@ -86,7 +86,7 @@ class Decided(Case):
 
     def held(self, by):
         self.runs(8)
-        self.assertEqual(self.agent.status()['turned_away']['by'], by)
+        self.assertEqual(self.agent.status()['rejected']['by'], by)
         self.is_fresh()
         self.again(signal.SIGKILL)
         self.is_fresh()

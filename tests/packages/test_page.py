@@ -295,7 +295,7 @@ configs:
         agent.refresh('web')
         agent.cli('rollback', 'web', '--reason', 'too slow', check=0)
         agent.refresh('web')
-        self.until(lambda: 'taken back by an operator' in self.row('web')[1], 'so is what was taken back')
+        self.until(lambda: 'rolled back by an operator' in self.row('web')[1], 'so is what was rolled back')
         self.assertEqual({e.get_attribute('class') for e in self.find('#config-rows .why')}, {'why note'}, 'it does not look like an error')
         self.assertEqual((self.row('web')[0], self.text('#overall')), ('ok', 'all 2 ok'))
         self.assertEqual({e.get_attribute('data-state') for e in self.find('#config-rows .state')}, {'ok'})

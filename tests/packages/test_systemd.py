@@ -351,7 +351,7 @@ class Systemd(harness.Case):
 
     def everything(self):
         """Servers, a drop-in and a configuration with TLS, a token of systemd's, CURVE, the directory of an application, the readers' group,
-        programs and a listener. The agent is started anew with them; the text of the configuration."""
+        programs and a listener. The agent is started again with them; the text of the configuration."""
         self.m.run('sh', '-c', 'groupadd -f readers && install -d -o pullet -g pullet -m 755 /srv/app && chmod 755 /srv')
         self.m.write('/etc/token', 's3cret\n', 0o600)
         self.drop_in('[Service]\nReadWritePaths=/srv/app\nLoadCredential=token:/etc/token\nSupplementaryGroups=readers\n')

@@ -43,8 +43,8 @@ static void add_layer(const struct node *layer, struct buffer *out)
 	bool override = client_is_true(layer, "override");
 	int64_t line = client_number(layer, "line", 0);
 
-	buffer_printf(out, "%s %-9s ", client_is_true(layer, "counts") ? "*" : " ",
-		client_text(layer, "word", "?"));
+	buffer_printf(out, "%s %-9s ", client_is_true(layer, "effective") ? "*" : " ",
+		client_text(layer, "effect", "?"));
 	buffer_append_string(out, override ? "override of " : "");
 	words_text(out, client_text(layer, override ? "key" : "path", "?"));
 	if (line > 0)

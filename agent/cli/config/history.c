@@ -64,13 +64,13 @@ static void add_row(
 
 static void add_verdict(const struct node *v, struct buffer *out)
 {
-	const struct node *verdict = node_find(v, "verdict");
+	const struct node *verdict = node_find(v, "rejected");
 	const char *by = verdict ? client_text(verdict, "by", "?") : "";
 
 	if (!verdict)
 		return;
 	buffer_printf(out, "  %s the ",
-		strcmp(by, "probe") && strcmp(by, "operator") ? "refused by" : "taken back by");
+		strcmp(by, "probe") && strcmp(by, "operator") ? "refused by" : "rolled back by");
 	words_text(out, by);
 	buffer_append_string(out, ": ");
 	words_text(out, client_text(verdict, "why", ""));

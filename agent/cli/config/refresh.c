@@ -21,7 +21,7 @@ static void usage(FILE *out)
 	      "       pullet refresh CONFIG [--force] [--forget-rev] [--wait] [--timeout DURATION] "
 	      "[--socket PATH]\n"
 	      "Makes the agent pull one config, or all, now.\n\n"
-	      "      --force             pull whole documents, judge what was refused or taken "
+	      "      --force             pull whole documents, check what was refused or taken "
 	      "back\n"
 	      "                          again, and do not ask the guard\n"
 	      "      --forget-rev        take a signature with a lower rev= than was accepted "

@@ -11,7 +11,7 @@ static void usage(FILE *out)
 	      "[--socket PATH]\n"
 	      "Publishes generation N again, as a new generation; without N the newest one before "
 	      "what\n"
-	      "stands that is other and was not taken back itself. What stands now is not taken "
+	      "stands that is other and was not rolled back itself. What stands now is not taken "
 	      "from\n"
 	      "the server again until it changes there.\n\n" OPERATE_HELP_REASON
 			OPERATE_HELP_TIMEOUT OPERATE_HELP,

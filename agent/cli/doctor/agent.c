@@ -309,7 +309,7 @@ static bool note_away(const struct node *away, const char *name, struct doctor_l
 static void note_failure(const struct node *c, const char *name, struct doctor_list *l)
 {
 	const char *state = client_text(c, "state", ""), *error = client_text(c, "last_error", "");
-	const struct node *away = node_find(c, "turned_away");
+	const struct node *away = node_find(c, "rejected");
 	int64_t age_ms = client_number(c, "age_ms", -1);
 
 	if (client_number(c, "generation", 0) == 0)
@@ -359,9 +359,9 @@ static void note_aftermath(const struct node *c, const char *name, struct doctor
 			"see hooks, below; the agent tries again until it works",
 			"the application could not be told of the last change: %s",
 			client_text(reload, "error", "?"));
-	if (probe && strcmp(client_text(probe, "state", ""), "bad") == 0)
+	if (probe && strcmp(client_text(probe, "state", ""), "failed") == 0)
 		doctor_add(l, DOCTOR_WARNING, name, "put the version right at its source",
-			"the application did not bear the last version, which was taken back: %s",
+			"the application did not bear the last version, which was rolled back: %s",
 			client_text(probe, "error", "?"));
 }
 

@@ -64,7 +64,8 @@ void doctor_clock(struct doctor *d, struct doctor_list *l)
 		doctor_add(l, DOCTOR_NOTE, "this host",
 			"run chrony or systemd-timesyncd, unless the host of this machine keeps "
 			"its clock",
-			"nothing keeps the clock right: certificates and signatures are judged by "
+			"nothing keeps the clock right: certificates and signatures are validated "
+			"by "
 			"it");
 	else if (state < 0)
 		doctor_add(l, DOCTOR_NOTE, "this host", NULL,

@@ -46,7 +46,7 @@ struct doctor_pull_document {
 	uint64_t timeout_ms;
 	bool optional, is_signature;
 	char *const *public_keys; /* its signature is the next document; NULL = none is asked for */
-	const struct settings_config *of; /* whose rules it is judged by, the layer, */
+	const struct settings_config *of; /* whose rules it is validated by, the layer, */
 	size_t layer;                     /* where it is signed */
 	char *made_path;                  /* the path, where it is not one of the settings */
 	struct doctor_pull *pulls;        /* one for each address */

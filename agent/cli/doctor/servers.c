@@ -95,7 +95,8 @@ static void tell_clock(const struct doctor_pull_address *a, struct doctor_list *
 	if (!a->has_clock || off_ms <= CLOCK_NOTE_MS + (int64_t)a->slowest_ms)
 		return;
 	doctor_add(l, off_ms > CLOCK_WARNING_MS ? DOCTOR_WARNING : DOCTOR_NOTE, a->url,
-		"set the one that is wrong: certificates and signatures are judged by this host's",
+		"set the one that is wrong: certificates and signatures are validated by this "
+		"host's",
 		"the server's clock is %" PRId64 " s %s this host's", off_ms / 1000,
 		a->clock_ms > 0 ? "ahead of" : "behind");
 }

@@ -15,7 +15,7 @@
 #define PAUSE_MS 250u      /* before a watch is begun again, doubled each time it fails */
 #define MAX_DOUBLED 5u
 #define STOOD_MS 10000u /* a watch that lasted so long did not fail */
-#define MAX_FAILURES 3u /* in a row: then it does not go on, but is read anew */
+#define MAX_FAILURES 3u /* in a row: then it does not go on, but is read again */
 
 struct follow {
 	struct etcd *etcd;

@@ -347,7 +347,7 @@ static void json_host(const struct roster_sum *s, const struct roster_row *row, 
 		json_text_member(out, "others", c->others[0] ? c->others : NULL);
 		json_text_member(out, "digest", c->digest);
 		json_text_member(out, "why", c->why[0] ? c->why : NULL);
-		json_text_member(out, "away", c->away[0] ? c->away : NULL);
+		json_text_member(out, "rejected", c->away[0] ? c->away : NULL);
 		json_text_number(out, "since_ms", (unsigned long long)c->since_ms);
 		json_text_number(out, "pulled_ms", (unsigned long long)c->pulled_ms);
 		json_text_member(out, "pullet", row->receipt->pullet);

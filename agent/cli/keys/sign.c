@@ -2,7 +2,7 @@
  * pullet sign: signatures that the agent and minisign take, each with a number that grows and with
  * what it is for.
  *
- * Surprising: a signature is judged as an agent would judge it before it is written, so that no
+ * Surprising: a signature is validated as an agent would check it before it is written, so that no
  * comment of the caller's can say something else than the options do.
  */
 #include <errno.h>
@@ -148,7 +148,7 @@ static bool compose(const struct options *o, const char *path, uint64_t rev, cha
 }
 
 /* Whether an agent finds in it what the options say. */
-static int judge(const struct signer *s, const char *file, const char *path,
+static int validate_signature(const struct signer *s, const char *file, const char *path,
 	const struct buffer *document, const char *text)
 {
 	const struct options *o = s->o;
@@ -203,7 +203,7 @@ static int sign_text(
 					 "comment"
 				       : "no memory, or libcrypto is set up without BLAKE2b or "
 					 "Ed25519");
-	r = judge(s, file, path, document, text);
+	r = validate_signature(s, file, path, document, text);
 	if (r == CLI_OK)
 		r = write_signature(s, output, text);
 	if (r == CLI_OK)
@@ -254,7 +254,7 @@ static int read_rev(const char *command, const char *text, struct options *o)
 	return CLI_OK;
 }
 
-static int check(const char *command, const struct options *o, int files)
+static int check_options(const char *command, const struct options *o, int files)
 {
 	if (files < 1 || !o->key_file)
 		return cli_misused(command, usage, "name a file to sign, and a key with -s");
@@ -323,6 +323,6 @@ int cli_sign(int argc, char **argv)
 		else if (read_rev(argv[0], optarg, &o))
 			return CLI_USAGE;
 	}
-	r = check(argv[0], &o, argc - optind);
+	r = check_options(argv[0], &o, argc - optind);
 	return r ? r : sign_files(argv[0], &o, argv + optind, argc - optind);
 }

@@ -1,4 +1,4 @@
-/* What an operator should know of one config, a sentence each. Surprising: an error that a judge
+/* What an operator should know of one config, a sentence each. Surprising: an error that a check
  * gave is told once, with the version it is about. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,13 +11,13 @@
 
 const char *show_next(const struct show_config *c, char text[24])
 {
-	int64_t held_ms = client_number(c->node, "held_ms", 0);
+	int64_t backoff_ms = client_number(c->node, "backoff_ms", 0);
 	char span[24];
 
 	if (client_is_true(c->node, "running"))
 		snprintf(text, 24, "running");
-	else if (client_is_true(c->node, "waiting") && held_ms > 0)
-		snprintf(text, 24, "held %.18s", wrap_span(held_ms, span));
+	else if (client_is_true(c->node, "waiting") && backoff_ms > 0)
+		snprintf(text, 24, "held %.18s", wrap_span(backoff_ms, span));
 	else if (client_is_true(c->node, "waiting"))
 		snprintf(text, 24, "in line");
 	else
@@ -48,7 +48,7 @@ void show_error(const struct show_config *c, struct buffer *out)
 
 static void note_error(const struct node *c, const struct show_config *s, struct buffer *out)
 {
-	const struct node *away = node_find(c, "turned_away");
+	const struct node *away = node_find(c, "rejected");
 	const char *error = client_text(c, "last_error", NULL);
 
 	if (!error || (away && client_is_true(away, "is_last_error")))
@@ -62,7 +62,7 @@ static void note_error(const struct node *c, const struct show_config *s, struct
 static void note_stand(const struct node *c, const struct show_config *s, struct buffer *out)
 {
 	int64_t generation = client_number(c, "generation", 0),
-		held_ms = client_number(c, "held_ms", 0),
+		backoff_ms = client_number(c, "backoff_ms", 0),
 		at_ms = client_number(c, "confirmed_ms", 0),
 		since_ms = client_number(c, "failing_since_ms", 0), now_ms = sys_real.wall_ms();
 	char text[24];
@@ -87,9 +87,9 @@ static void note_stand(const struct node *c, const struct show_config *s, struct
 		buffer_append_string(out, "; ");
 	if (client_is_true(c, "running"))
 		buffer_append_string(out, "a pull is under way\n");
-	else if (client_is_true(c, "waiting") && held_ms > 0)
+	else if (client_is_true(c, "waiting") && backoff_ms > 0)
 		buffer_printf(out, "the pull is due, and its server is left alone for %s\n",
-			wrap_span(held_ms, text));
+			wrap_span(backoff_ms, text));
 	else if (client_is_true(c, "waiting"))
 		buffer_append_string(out, "the pull is due, and in line for its server\n");
 	else
@@ -98,7 +98,7 @@ static void note_stand(const struct node *c, const struct show_config *s, struct
 
 static void note_away(const struct node *c, struct buffer *out)
 {
-	const struct node *away = node_find(c, "turned_away");
+	const struct node *away = node_find(c, "rejected");
 	const char *by = away ? client_text(away, "by", "?") : "";
 
 	if (!away)
@@ -110,7 +110,7 @@ static void note_away(const struct node *c, struct buffer *out)
 		return;
 	}
 	buffer_append_string(out, strcmp(by, "probe") == 0 || strcmp(by, "operator") == 0
-					  ? " was taken back by the "
+					  ? " was rolled back by the "
 				  : strcmp(by, "rollout") == 0 ? " is held back by the "
 							       : " is refused by the ");
 	words_text(out, by);
@@ -163,7 +163,7 @@ static void note_reload(const struct node *c, struct buffer *out)
 static void note_probe(const struct node *c, struct buffer *out)
 {
 	const struct node *probe = node_find(c, "probe");
-	const char *error = probe && strcmp(client_text(probe, "state", ""), "bad") == 0
+	const char *error = probe && strcmp(client_text(probe, "state", ""), "failed") == 0
 				    ? client_text(probe, "error", NULL)
 				    : NULL;
 

@@ -107,7 +107,7 @@ static bool is_overridden(const struct node *c)
 
 static bool is_turned_away(const struct node *c)
 {
-	const struct node *away = child(c, "turned_away");
+	const struct node *away = child(c, "rejected");
 
 	return away && strcmp(client_text(away, "by", ""), "pin") != 0;
 }
@@ -119,7 +119,7 @@ static bool is_untold(const struct node *c)
 
 static bool is_bad(const struct node *c)
 {
-	return in_state(c, "probe", "bad");
+	return in_state(c, "probe", "failed");
 }
 
 static bool is_drifted(const struct node *c)
@@ -143,7 +143,7 @@ static const struct mark {
 	const char *words; /* after a number, in the headline */
 	bool (*is)(const struct node *c);
 } marks[] = {
-	{"with a version turned away", is_turned_away},
+	{"with a version rejected", is_turned_away},
 	{"suspended", is_suspended},
 	{"pinned", is_pinned},
 	{"overridden", is_overridden},
@@ -180,10 +180,10 @@ static bool is_of_server(const struct node *config, const struct node *server)
 static void put_off(struct show_config *c, const struct node *servers)
 {
 	for (const struct node *s = servers; s && c->next_ms >= 0; s = s->next) {
-		int64_t held_ms = client_number(s, "held_ms", 0);
+		int64_t backoff_ms = client_number(s, "backoff_ms", 0);
 
-		if (held_ms > c->next_ms && is_of_server(c->node, s))
-			c->next_ms = held_ms;
+		if (backoff_ms > c->next_ms && is_of_server(c->node, s))
+			c->next_ms = backoff_ms;
 	}
 }
 
@@ -214,7 +214,7 @@ static void read_config(struct show *s, const struct node *node)
 		.state = client_text(node, "state", "?"),
 		.age_ms = client_number(node, "age_ms", -1),
 		.next_ms = client_number(node, "next_pull_in_ms", -1),
-		.refused = client_number(node, "refused", 0),
+		.refused = client_number(node, "rejections", 0),
 		.index = s->count};
 	put_off(c, first(s->root, "servers"));
 	c->rank = rank_of(node, c->state);
@@ -351,24 +351,25 @@ void show_push(const struct show *s, struct buffer *out)
 
 static void add_server(const struct node *s, struct buffer *out)
 {
-	int64_t held_ms = client_number(s, "held_ms", 0), pending = client_number(s, "pending", 0);
+	int64_t backoff_ms = client_number(s, "backoff_ms", 0),
+		pending = client_number(s, "pending", 0);
 	struct buffer line;
 	char text[24];
 
 	buffer_init(&line, 1u << 20);
-	if (held_ms > 0)
+	if (backoff_ms > 0)
 		buffer_printf(&line, " left alone for %s, %" PRId64 " pull%s waiting;",
-			wrap_span(held_ms, text), pending, pending == 1 ? "" : "s");
+			wrap_span(backoff_ms, text), pending, pending == 1 ? "" : "s");
 	for (const struct node *a = first(s, "addresses"); a; a = a->next) {
-		int64_t rests_ms = client_number(a, "rests_ms", 0),
+		int64_t address_ms = client_number(a, "backoff_ms", 0),
 			failures = client_number(a, "failures_in_a_row", 0);
 
-		if (rests_ms <= 0)
+		if (address_ms <= 0)
 			continue;
 		buffer_append_string(&line, " ");
 		words_text(&line, client_text(a, "url", "?"));
-		buffer_printf(&line, " rests for %s after %" PRId64 " failure%s in a row: ",
-			wrap_span(rests_ms, text), failures, failures == 1 ? "" : "s");
+		buffer_printf(&line, " is in backoff for %s after %" PRId64 " failure%s in a row: ",
+			wrap_span(address_ms, text), failures, failures == 1 ? "" : "s");
 		words_text(&line, client_text(a, "error", "?"));
 		buffer_append_string(&line, ";");
 	}

@@ -206,7 +206,7 @@ static void stopped(void *arg, int signal)
 	(void)arg;
 	(void)signal;
 	terminal_leave();
-	raise(SIGSTOP); /* SIGTSTP itself is taken by the loop; SIGCONT then draws anew */
+	raise(SIGSTOP); /* SIGTSTP itself is taken by the loop; SIGCONT then draws again */
 }
 
 static void redraw(void *arg, int signal)

@@ -120,16 +120,16 @@ let last = null; // the last answer
 const AWAY = {
   pin: {how: 'held back by the pin', decided: true},
   rollout: {how: 'not rolled out to this host yet', decided: true},
-  operator: {how: 'taken back by an operator', decided: true},
-  probe: {how: 'taken back by the probe'},
+  operator: {how: 'rolled back by an operator', decided: true},
+  probe: {how: 'rolled back by the probe'},
 };
 const SOME = 3; // overrides that are told one by one
 
 const because = (d) => `by ${d.by}${d.reason ? `: ${d.reason}` : ''}`;
 
-/* An error that a judge gave is told once, with the version that it is about; any other with its cause. */
+/* An error that a check gave is told once, with the version that it is about; any other with its cause. */
 function whyNot(c, add) {
-  const away = c.turned_away;
+  const away = c.rejected;
   const {how, decided} = away ? AWAY[away.by] || {how: `refused by the ${away.by}`} : {};
   const told = away && away.is_last_error;
   const when = c.last_error_ms ? ` (${ago(last.now_ms - c.last_error_ms)})` : '';
@@ -167,7 +167,7 @@ function chips(c) {
 }
 
 /* What it looks like, and where it stands: an application that waits for its first version, and gets none, is worst off. */
-function judge(c) {
+function check(c) {
   if (c.state === 'waiting' && c.last_error) return {kind: 'bad', rank: 0};
   if (c.state === 'ok' && c.whys.some((w) => w.tone !== 'note')) return {kind: 'warn', rank: RANK.attention};
   return {kind: KINDS[c.state] || 'warn', rank: RANK[c.state] || 0};
@@ -175,13 +175,13 @@ function judge(c) {
 
 function next(c) {
   if (c.running) return 'now';
-  if (c.held_ms) return `held for ${held(c.held_ms)}`;
+  if (c.backoff_ms) return `held for ${held(c.backoff_ms)}`;
   if (c.waiting) return 'in line';
   return c.next_pull_in_ms === null ? '\u2013' : soon(c.next_pull_in_ms);
 }
 
 function fillConfig(tr, c) {
-  fill(tr, c.judged.kind, c.state, c.name, c.url || '', chips(c), c.whys, [
+  fill(tr, c.validated.kind, c.state, c.name, c.url || '', chips(c), c.whys, [
     c.generation ? number(c.generation) : '\u2013',
     c.published_ms === null ? 'never' : ago(last.now_ms - c.published_ms),
     c.age_ms === null ? 'never' : ago(c.age_ms),
@@ -223,7 +223,7 @@ function showConfigs() {
   const configs = last.status.configs;
   const fits = configs.filter((c) => (!shown.state || c.state === shown.state) &&
     (!shown.text || `${c.name} ${c.url || ''}`.toLowerCase().includes(shown.text)));
-  const attention = fits.findIndex((c) => c.judged.rank === RANK.ok);
+  const attention = fits.findIndex((c) => c.validated.rank === RANK.ok);
   const few = shown.all ? fits : fits.slice(0, Math.max(FEW, Math.min(MANY, attention < 0 ? fits.length : attention)));
   const labels = ['generation', 'published', 'confirmed', 'next pull'];
   fillStates(configs);
@@ -237,10 +237,10 @@ function showConfigs() {
 /* ---- what else there is ---- */
 
 function address(tr, {server, a, first}) {
-  const rests = a.rests_ms > 0;
+  const rests = a.backoff_ms > 0;
   const troubled = a.failures_in_a_row > 0;
   const notes = [];
-  if (a.error) notes.push({what: 'error', text: a.error + (rests ? ` (left alone for ${held(a.rests_ms)})` : ''), tone: rests ? 'bad' : 'mild'});
+  if (a.error) notes.push({what: 'error', text: a.error + (rests ? ` (left alone for ${held(a.backoff_ms)})` : ''), tone: rests ? 'bad' : 'mild'});
   fill(tr, rests ? 'bad' : troubled ? 'warn' : 'ok', rests ? 'resting' : troubled ? 'failing' : 'ok',
     server.name || a.url, server.name ? a.url : '', troubled ? [`${plural(a.failures_in_a_row, 'failure')} in a row`] : [], notes,
     first ? [number(server.in_flight), number(server.pending), number(server.dispatched)] : ['', '', '']);
@@ -367,7 +367,7 @@ function overall(status) {
   const troubled = status.configs.filter((c) => c.whys.some((w) => w.tone === 'bad')).length;
   if (!parts.length && troubled) return ['warn', `all ${number(status.configs.length)} ok, ${number(troubled)} with trouble`];
   if (!parts.length) return ['ok', `all ${number(status.configs.length)} ok`];
-  return [status.configs.some((c) => c.judged.kind === 'bad') ? 'bad' : 'warn', `${parts.join(', ')} of ${number(status.configs.length)}`];
+  return [status.configs.some((c) => c.validated.kind === 'bad') ? 'bad' : 'warn', `${parts.join(', ')} of ${number(status.configs.length)}`];
 }
 
 /* What has become other since the last answer, in a sentence for those who do not see it. */
@@ -387,9 +387,9 @@ function show(status) {
   last = {status, now_ms: status.started_ms + status.uptime_ms};
   for (const c of status.configs) {
     c.whys = whys(c);
-    c.judged = judge(c);
+    c.validated = check(c);
   }
-  status.configs.sort((a, b) => a.judged.rank - b.judged.rank || (a.name < b.name ? -1 : 1));
+  status.configs.sort((a, b) => a.validated.rank - b.validated.rank || (a.name < b.name ? -1 : 1));
   if (before) announce(before, status);
   const [kind, word] = overall(status);
   state(id('overall'), kind, word);

@@ -7,7 +7,7 @@
 
 #include "pull/kinds/kind.h"
 
-/* Judges the response to a request for `place`; never KIND_USUAL. KIND_NEW: *ret is filled;
+/* Checks the response to a request for `place`; never KIND_USUAL. KIND_NEW: *ret is filled;
  * KIND_SAME only if it was asked for conditionally, or the kind found it so; else why is a sentence
  * and *ret_cause its cause. */
 enum kind_verdict answer_judge(const struct kind_place *place,

@@ -274,7 +274,7 @@ static bool read_release(const struct node *root, struct release *ret)
 	return (ret->changes || has_all) && ret->key[0];
 }
 
-static enum kind_verdict judge(const struct kind_place *place, const struct release *release,
+static enum kind_verdict check(const struct kind_place *place, const struct release *release,
 	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const struct part *held = kind_held(place);
@@ -306,7 +306,7 @@ static enum kind_verdict read_200(const struct kind_place *place, const struct b
 	if (document_parse(DOCUMENT_JSON, body->data ? body->data : "", body->len, 0, &d, &e) ==
 			0 &&
 		read_release(document_root(d), &release))
-		verdict = judge(place, &release, ret, ret_cause, why);
+		verdict = check(place, &release, ret, ret_cause, why);
 	else
 		verdict = unreadable(ret_cause, why);
 	document_free(d);

@@ -440,7 +440,8 @@ static int watch_build(struct kind_watch *w, struct kind_request *r, char why[FI
 	return e;
 }
 
-/* What came cannot be relied on: all watches begin anew from now, which calls changed() for all. */
+/* What came cannot be relied on: all watches begin again from now, which calls changed() for all.
+ */
 static int lose(struct kind_watch *w, char why[FILE_WHY], const char *sentence)
 {
 	for (size_t i = 0; i < w->count; i++)

@@ -82,7 +82,7 @@ int kind_header(struct kind_request *r, const char *format, ...)
 int kind_escape(struct buffer *url, const char *text, size_t len, const char *keep);
 
 struct kind_answer {
-	enum settings_type type; /* as which the body is to be judged; never AUTO */
+	enum settings_type type; /* as which the body is to be validated; never AUTO */
 	struct buffer body;      /* the document; its maximum is the place's max_bytes */
 	/* equal = the same document; "" = the server tells none. Shown to people, compared with
 	 * what a push promised: quotes and W/ do not count. Of a web server its ETag, without
@@ -139,7 +139,7 @@ struct kind {
 
 	/* Fills the request for place->path. 0, -ENOMEM, -EMSGSIZE, or -EINVAL with why. */
 	int (*build)(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY]);
-	/* Judges any answer that came whole (transport result OK). *ret_cause is filled when
+	/* Checks any answer that came whole (transport result OK). *ret_cause is filled when
 	 * FAILED. Of place->server it looks at the kind and the api, and whether there is a user
 	 * or the secret of a key (pull/reading.c).
 	 */
@@ -161,9 +161,9 @@ struct kind {
 	int (*watch_build)(struct kind_watch *w, struct kind_request *r, char why[FILE_WHY]);
 	/* A whole answer, or a line of a stream (response->body is the line): calls changed() for
 	 * what changed and moves the positions. 0; -EAGAIN: the server is busy, later; -EACCES: the
-	 * token is not good; -ESTALE: the watch must begin anew (positions are reset, changed() was
-	 * called for all items); -EPROTO with why. Where more than KIND_MAX_NEWS is no error of the
-	 * server's, anything may have changed. */
+	 * token is not good; -ESTALE: the watch must begin again (positions are reset, changed()
+	 * was called for all items); -EPROTO with why. Where more than KIND_MAX_NEWS is no error of
+	 * the server's, anything may have changed. */
 	int (*watch_read)(struct kind_watch *w, const struct http_client_response *response,
 		char why[FILE_WHY]);
 };
@@ -183,7 +183,7 @@ static inline const struct part *kind_held(const struct kind_place *place)
 /* True when the text has the form of an entity-tag (RFC 9110, 8.8.3): "..." or W/"...". Only such a
  * one is ever sent back. */
 bool kind_is_etag(const char *text);
-/* Judges the form of a 200 whose body is the document: KIND_NEW or KIND_FAILED. Refused: a body
+/* Checks the form of a 200 whose body is the document: KIND_NEW or KIND_FAILED. Refused: a body
  * without length or chunking, an empty one, an encoding that was not asked for, an HTML page where
  * a document was expected. */
 enum kind_verdict kind_document(const struct kind_place *place,
@@ -193,8 +193,8 @@ enum kind_verdict kind_document(const struct kind_place *place,
 const struct kind *kind_of(const struct settings_server *server);
 /* "not found", "empty", "forbidden", ...; "" for NONE. */
 const char *kind_cause_name(enum kind_cause cause);
-/* As which a document is to be judged: what is configured, else by the path's ending (up to '?'),
- * else by the Content-Type, else YAML. */
+/* As which a document is to be validated: what is configured, else by the path's ending (up to
+ * '?'), else by the Content-Type, else YAML. */
 enum settings_type kind_document_type(const struct kind_place *place, const char *content_type);
 
 #endif

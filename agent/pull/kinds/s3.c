@@ -2,7 +2,7 @@
  * Amazon S3, and what speaks its language: one GET, signed where there is an access key. The path
  * is /BUCKET/KEY, or /KEY where the url names the bucket.
  *
- * Surprising: path and query are decoded and encoded anew, so that what is sent is what is signed
+ * Surprising: path and query are decoded and encoded again, so that what is sent is what is signed
  * (S3 encodes once, and takes no dots out); the header Host is written here for the same reason.
  * Errors are XML of which two elements count, so they are looked for as text. A 404 counts as
  * absence only in S3's own words, and never for a bucket: without its bucket a configuration is

@@ -141,7 +141,7 @@ static void check_exclusions(struct loader *l, const struct node *config, enum k
 {
 	static const char *const what[] = {
 		[BYTES] = "a config of type bytes is not looked into",
-		[MERGED] = "several documents are merged and written anew",
+		[MERGED] = "several documents are merged and written again",
 		[SET] = "a set of files (dir) is not merged into one document",
 	};
 	const struct node *n;

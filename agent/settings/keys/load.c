@@ -59,7 +59,7 @@ static void fill_defaults(struct loader *l)
 		s->runtime_dir = loader_copy(l, SETTINGS_DEFAULT_RUNTIME_DIR);
 }
 
-/* Judges the whole, hands the settings over or frees them. */
+/* Checks the whole, hands the settings over or frees them. */
 static int finish(struct loader *l, const char *main_file, struct settings **ret_settings)
 {
 	struct place whole = {main_file, 0, 0};

@@ -81,7 +81,7 @@ class Apollo(base.Server):
         self.public[namespace] = app
 
     def renumber(self, first=1):
-        """The notification ids begin anew at `first`, as after the database was made anew: clients hold higher ones than there are."""
+        """The notification ids begin again at `first`, as after the database was made again: clients hold higher ones than there are."""
         with self.changed:
             self._last_id = itertools.count(first)
             for key in self.notifications:

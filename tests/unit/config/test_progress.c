@@ -17,7 +17,7 @@
 
 static struct {
 	bool waiting;
-	uint64_t held_ms;
+	uint64_t backoff_ms;
 	unsigned in_flight;
 } line;
 static const struct settings_server server_is = {.max_in_flight = 2};
@@ -51,8 +51,9 @@ const struct settings_server *upstream_settings(const struct upstream *s)
 void upstream_status(const struct upstream *s, struct upstream_status *ret_status)
 {
 	(void)s;
-	*ret_status = (struct upstream_status){
-		.in_flight = line.in_flight, .pending = line.waiting, .held_ms = line.held_ms};
+	*ret_status = (struct upstream_status){.in_flight = line.in_flight,
+		.pending = line.waiting,
+		.backoff_ms = line.backoff_ms};
 }
 
 static void nobody(void *arg)
@@ -72,7 +73,7 @@ static int set_up(void **state)
 	settings.format_run.timeout_ms = 0;
 	settings.check.timeout_ms = 30000;
 	line.waiting = false;
-	line.held_ms = 0;
+	line.backoff_ms = 0;
 	line.in_flight = 0;
 	trigger_queue_init(&queue, nobody, NULL);
 	wheel_init(&wheel, 0);
@@ -169,9 +170,9 @@ static void in_line__of_a_server_that_is_held_or_busy__is_well(void **state)
 	(void)state;
 	due_since(10 * MINUTE);
 	line.waiting = true;
-	line.held_ms = 1;
+	line.backoff_ms = 1;
 	assert_well();
-	line.held_ms = 0;
+	line.backoff_ms = 0;
 	line.in_flight = 2;
 	assert_well();
 }
@@ -255,7 +256,7 @@ static void trial__within_its_time_and_the_grace_of_two_programs__is_well(void *
 	assert_well();
 	config->tried_ms--;
 	assert_string_equal(config_stuck(config, NOW),
-		"a program that judges a version does not end, not even killed");
+		"a program that checks a version does not end, not even killed");
 }
 
 int main(void)

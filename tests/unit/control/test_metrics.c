@@ -205,7 +205,7 @@ static void write__of_one_config__is_this(void **state)
 			 "# TYPE pullet_config_ready gauge\n"
 			 "pullet_config_ready{config=\"web\"} 0\n");
 	assert_has(text, "\npullet_config_interval_seconds{config=\"web\"} 30.000\n");
-	assert_has(text, "\npullet_address_rest_seconds{server=\"http://127.0.0.1:1\","
+	assert_has(text, "\npullet_address_backoff_seconds{server=\"http://127.0.0.1:1\","
 			 "address=\"http://127.0.0.1:1\"} 0.000\n");
 	/* what is not there has neither a series nor a head */
 	assert_null(strstr(text, "pullet_config_age_seconds"));
@@ -253,7 +253,7 @@ static void write__every_cause_and_judge__has_its_series(void **state)
 	}
 	for (int i = 0; i < CHECK_COUNT; i++) {
 		snprintf(line, sizeof(line),
-			"pullet_config_refused_total{config=\"web\",judge=\"%s\"} 0\n",
+			"pullet_config_rejections_total{config=\"web\",check=\"%s\"} 0\n",
 			verify_check_name((enum verify_check)i));
 		assert_has(text, line);
 	}
@@ -272,7 +272,7 @@ static void write__an_address_with_quotes__is_escaped(void **state)
 	(void)state;
 	prepare(odd);
 	text = text_of(false);
-	assert_has(text, "pullet_address_rest_seconds{server=\"main\","
+	assert_has(text, "pullet_address_backoff_seconds{server=\"main\","
 			 "address=\"http://127.0.0.1:1/a\\\"b\\\\c\\\"\"} 0.000\n");
 	free(text);
 	finish();

@@ -55,7 +55,7 @@ static struct file golden(const char *name)
 	return file;
 }
 
-/* Made anew with the comment, over the document. */
+/* Made again with the comment, over the document. */
 static struct file signed_with(const char *comment)
 {
 	struct signer_job job = {.document = document,

@@ -71,8 +71,8 @@ static void page__of_one_config__is_written_so(void **state)
 	assert_string_equal(b.data,
 		"{\"v\":1,\"host\":\"h1\",\"pullet\":\"0.1.0\",\"since_ms\":5,\"labels\":{\"zone\":"
 		"\"eu-1\"},\"configs\":{\"web\":{\"generation\":12,\"version\":\"v1\",\"others\":"
-		"\"v7 v88\",\"digest\":\"0123456789abcdef\",\"state\":\"refused\",\"why\":"
-		"\"schema: no\",\"away\":\"v2\",\"since_ms\":7,\"pulled_ms\":6}}}");
+		"\"v7 v88\",\"digest\":\"0123456789abcdef\",\"state\":\"rejected\",\"why\":"
+		"\"schema: no\",\"rejected\":\"v2\",\"since_ms\":7,\"pulled_ms\":6}}}");
 	buffer_fini(&b);
 }
 
@@ -411,7 +411,7 @@ static void sum__knows_the_newest__and_who_is_behind_refuses_or_is_silent(void *
 	(void)state;
 	put(r, "h1", ONE("h1", "v2", "d2", "ok", 20));
 	put(r, "h2", ONE("h2", "v1", "d1", "ok", 10));
-	put(r, "h3", ONE("h3", "v1", "d1", "refused", 99)); /* went back: not the newest */
+	put(r, "h3", ONE("h3", "v1", "d1", "rejected", 99)); /* went back: not the newest */
 	put(r, "h4", ONE("h4", "v2", "d2", "pinned", 15));
 	put(r, "h5", ONE("h5", "v2", "d2", "stale", 15));
 	know(r, 6);

@@ -810,7 +810,7 @@ static void refresh__with_another_page_and_no_image_for_a_moment__looks_again(vo
 	pullet_close(p);
 }
 
-/* What the agent took back. */
+/* What the agent rolled back. */
 static void assert_withdrawn(struct pullet *p, uint64_t generation)
 {
 	unsigned tries;

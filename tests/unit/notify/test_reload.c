@@ -748,7 +748,7 @@ static void recover_step(void)
 		assert_int_equal(status().next_ms, 100);
 		assert_int_equal(status().in_a_row, 2);
 		break;
-	case 3650: /* failed at 3600: the growth began anew */
+	case 3650: /* failed at 3600: the growth began again */
 		assert_int_equal(status().state, RELOAD_FAILED);
 		assert_int_equal(status().next_ms, 950);
 		assert_int_equal(status().in_a_row, 3);

@@ -315,7 +315,7 @@ static void publish__keeps_three_generations_for_readers_inside(void **state)
 	place_fini(&p);
 }
 
-/* The state directory was lost, so that numbers begin anew; or a set is put back under its number.
+/* The state directory was lost, so that numbers begin again; or a set is put back under its number.
  */
 static void publish__of_a_number_that_is_not_higher__keeps_the_one_before(void **state)
 {

@@ -575,7 +575,7 @@ static void login__that_is_refused__fails_all_that_wait(void **state)
 		}
 		assert_null(net.first);
 		assert_null(session.first);
-		/* the next one tries anew */
+		/* the next one tries again */
 		ask(&c[0], "/x");
 		assert_int_equal(count_transfers(LOGIN), 1);
 		drop(&c[0]);
@@ -735,7 +735,7 @@ static void login__that_ends_when_the_address_backs_off__is_followed_by_nothing(
 	backoff = backoff_join(all, &server, BASE);
 	for (size_t i = 0; i < 3; i++)
 		ask(&c[i], "/x");
-	tell_busy(NULL); /* another request was turned away */
+	tell_busy(NULL); /* another request was rejected */
 	answer(LOGIN, 200, "t1 0");
 	for (size_t i = 0; i < 3; i++) {
 		assert_int_equal(c[i].failed, 1);
@@ -918,7 +918,7 @@ static void token__that_is_refused__is_followed_by_one_new_login(void **state)
 	assert_int_equal(c.ended, 1);
 	assert_int_equal(c.status, 401);
 	assert_int_equal(net.logins, 1);
-	ask(&c, "/x"); /* another exchange begins anew */
+	ask(&c, "/x"); /* another exchange begins again */
 	answer(BASE "/x", 401, "");
 	answer(LOGIN, 403, "");
 	assert_int_equal(c.failed, 1);

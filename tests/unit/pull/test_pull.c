@@ -31,7 +31,7 @@ struct site {
 	struct web a, b;
 	struct settings *settings;
 	struct upstream *servers[MAX_SERVERS];
-	struct worker *files, *judge; /* NULL unless a case makes it */
+	struct worker *files, *check; /* NULL unless a case makes it */
 	struct pull_env env;
 };
 
@@ -185,8 +185,8 @@ static void site_close(struct site *s)
 	http_client_free(s->transport);
 	if (s->files)
 		assert_int_equal(worker_stop(s->files, 10000), 0);
-	if (s->judge)
-		assert_int_equal(worker_stop(s->judge, 10000), 0);
+	if (s->check)
+		assert_int_equal(worker_stop(s->check, 10000), 0);
 	web_close(&s->a);
 	web_close(&s->b);
 	loop_free(s->loop);
@@ -524,7 +524,7 @@ static void pull__with_signatures__brings_each_behind_its_document(void **state)
 		assert_int_equal(pull_part(r.g, i)->layer, i / 2);
 		assert_int_equal(pull_part(r.g, i)->signature, i % 2);
 	}
-	/* that a document has none is for the judges to say */
+	/* that a document has none is for the checks to say */
 	web_put(&s.a, "/v1/web.json.minisig?x=1", 404, NULL, "");
 	assert_pulls(&r, PULL_NEW, "");
 	assert_part(&r, 1, PULL_ABSENT, "", "");
@@ -1160,7 +1160,7 @@ static void pull__whose_login_is_refused__says_so_and_the_address_is_well(void *
 	assert_pulls(&r, PULL_FAILED, "/g/2: the login was answered 403");
 	assert_int_equal(pull_cause(r.g), KIND_CAUSE_FORBIDDEN);
 	upstream_address_status(s.servers[1], 0, &status);
-	assert_true(status.rests_ms == 0 && status.in_a_row == 0);
+	assert_true(status.backoff_ms == 0 && status.in_a_row == 0);
 	assert_int_equal(web_find(&s.b, "/login")->asked, 1);
 	web_put(&s.b, "/login", 400, NULL, "what?\n");
 	assert_pulls(&r, PULL_FAILED, "/g/2: the login was answered 400");
@@ -1293,9 +1293,9 @@ static void open_large(struct site *s, struct run *r, char dir[SCRATCH_PATH], co
 	sem_init(&gate.begun, 0, 0);
 	sem_init(&gate.open, 0, 0);
 	open_login(s, r, dir);
-	s->judge = worker_start(s->loop, "judge");
-	assert_non_null(s->judge);
-	s->env.judge = s->judge;
+	s->check = worker_start(s->loop, "check");
+	assert_non_null(s->check);
+	s->env.check = s->check;
 	web_put(&s->b, "/g/2", 200, "\"2\"", text);
 	web_put(&s->b, "/g/3", 200, "\"3\"", text);
 }
@@ -1437,7 +1437,7 @@ static void pull__of_a_file_that_is_none__keeps_no_other_file_waiting(void **sta
 		assert_pulls(&x, PULL_FAILED, "the file cannot be read: it is a directory");
 		assert_int_equal(pull_cause(x.g), KIND_CAUSE_ANSWER);
 		upstream_address_status(s.servers[0], 0, &status);
-		assert_true(status.rests_ms == 0 && status.in_a_row == 0);
+		assert_true(status.backoff_ms == 0 && status.in_a_row == 0);
 		assert_pulls(&y, PULL_NEW, "");
 		assert_part(&y, 0, PULL_PULLED, "yaml", "a: 1\n");
 	}

@@ -239,7 +239,7 @@ static void ended__by_what_is_wrong_on_this_host__rests_no_address(void **state)
 	}
 	for (size_t i = 0; i < 3; i++) {
 		upstream_address_status(s, i, &a);
-		assert_true(a.rests_ms == 0 && a.in_a_row == 0 && a.network == 0);
+		assert_true(a.backoff_ms == 0 && a.in_a_row == 0 && a.network == 0);
 		assert_string_equal(a.error, "");
 	}
 	unmake_server(s);
@@ -401,12 +401,12 @@ static void close_refusing(struct refusing *r)
 	loop_free(r->loop);
 }
 
-static uint64_t rests_ms(const struct refusing *r)
+static uint64_t backoff_ms(const struct refusing *r)
 {
 	struct upstream_address_status a;
 
 	upstream_address_status(r->server, 0, &a);
-	return a.rests_ms;
+	return a.backoff_ms;
 }
 
 static void begin_job(struct job *j, struct refusing *r, uint64_t interval_ms)
@@ -440,22 +440,22 @@ static void rest__is_at_most_the_longest_interval_of_those_who_wait(void **state
 	random_bits_now = 4999;
 	upstream_submit(r.server, &often.task, UINT64_MAX);
 	upstream_ended(r.server, &often.task, &refused);
-	assert_int_equal(rests_ms(&r), 5000);
+	assert_int_equal(backoff_ms(&r), 5000);
 	pass(r.loop, 5000);
 	grow(&r, &seldom);
 	random_bits_now = 59999;
 	upstream_submit(r.server, &seldom.task, UINT64_MAX);
 	upstream_ended(r.server, &seldom.task, &refused);
-	assert_int_equal(rests_ms(&r), 60000);
+	assert_int_equal(backoff_ms(&r), 60000);
 	pass(r.loop, 1000);
 	upstream_submit(r.server, &seldom.task, UINT64_MAX); /* who waits does not shorten it, */
-	assert_int_equal(rests_ms(&r), 59000);
+	assert_int_equal(backoff_ms(&r), 59000);
 	upstream_submit(r.server, &often.task, UINT64_MAX); /* and with others neither */
-	assert_int_equal(rests_ms(&r), 59000);
+	assert_int_equal(backoff_ms(&r), 59000);
 	upstream_withdraw(r.server, &often.task);
 	upstream_withdraw(r.server, &seldom.task);
 	upstream_submit(r.server, &often.task, UINT64_MAX); /* this one alone does */
-	assert_int_equal(rests_ms(&r), 4000);
+	assert_int_equal(backoff_ms(&r), 4000);
 	upstream_withdraw(r.server, &often.task);
 	close_refusing(&r);
 }
@@ -473,7 +473,7 @@ static void rest__in_the_way_of_a_bound__lets_that_task_go_first(void **state)
 	random_bits_now = 59999;
 	upstream_submit(r.server, &jobs[0].task, UINT64_MAX);
 	upstream_ended(r.server, &jobs[0].task, &refused);
-	assert_int_equal(rests_ms(&r), 60000);
+	assert_int_equal(backoff_ms(&r), 60000);
 	jobs[2].task.latest_ms = now_ms + 20000;
 	for (unsigned i = 0; i < 3; i++) {
 		jobs[i].begun = 0;
@@ -485,7 +485,7 @@ static void rest__in_the_way_of_a_bound__lets_that_task_go_first(void **state)
 	assert_int_equal(jobs[2].begun, 1); /* it alone, and nobody probes beside it */
 	assert_int_equal(jobs[0].begun + jobs[1].begun, 0);
 	upstream_ended(r.server, &jobs[2].task, &refused);
-	assert_int_equal(rests_ms(&r), 60000); /* the growth stays */
+	assert_int_equal(backoff_ms(&r), 60000); /* the growth stays */
 	pass(r.loop, 59999);
 	assert_int_equal(jobs[0].begun, 0);
 	pass(r.loop, 1);
@@ -509,7 +509,7 @@ static void rest__that_the_server_asked_for__no_bound_shortens_it(void **state)
 	random_bits_now = 5000;
 	upstream_submit(r.server, &job.task, UINT64_MAX);
 	upstream_ended(r.server, &job.task, &busy);
-	assert_int_equal(rests_ms(&r), 45001);
+	assert_int_equal(backoff_ms(&r), 45001);
 	job.begun = 0;
 	upstream_submit(r.server, &job.task, UINT64_MAX);
 	pass(r.loop, 40000);

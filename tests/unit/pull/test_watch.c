@@ -628,7 +628,7 @@ static struct backoff *backoff_of(const char *url)
 	return b;
 }
 
-/* Another request was turned away there. */
+/* Another request was rejected there. */
 static void turn_away(const char *url, uint64_t for_ms)
 {
 	const struct http_client_response busy = {
@@ -681,7 +681,7 @@ static void backoff__of_a_watch_that_was_held__counts_only_if_it_is_turned_away(
 	static const struct {
 		enum http_client_result result;
 		long status;
-		uint64_t held_ms;
+		uint64_t backoff_ms;
 		bool counts;
 	} table[] = {
 		{HTTP_CLIENT_NETWORK, 0, WATCH_PROVEN_MS - 1, true},
@@ -700,7 +700,7 @@ static void backoff__of_a_watch_that_was_held__counts_only_if_it_is_turned_away(
 		uint32_t before[2] = {
 			backoff_of(url)->shaper.count[0], backoff_of(url)->shaper.count[1]};
 
-		pass(table[i].held_ms);
+		pass(table[i].backoff_ms);
 		end(under_way(), table[i].result, table[i].status, "busy");
 		assert_int_equal(backoff_of(url)->shaper.count[0] +
 					 backoff_of(url)->shaper.count[1] - before[0] - before[1],

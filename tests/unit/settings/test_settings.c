@@ -1574,7 +1574,7 @@ static void change__key_without_effect__is_refused(void **state)
 #define FILES "from: [{server: s, path: /a, as: x}], dir: /a"
 #define OF_BYTES ": a config of type bytes is not looked into: "
 #define OF_SET ": a set of files (dir) is not merged into one document: "
-#define OF_MERGED ": several documents are merged and written anew: "
+#define OF_MERGED ": several documents are merged and written again: "
 	static const struct {
 		const char *config, *key, *message; /* NULL = good */
 	} cases[] = {

@@ -154,11 +154,11 @@ static const char *shown(const struct work *w, enum audience audience)
 	return sentence_show(text, sizeof(text), w->result.why, audience);
 }
 
-static void assert_refused(const struct work *w, enum verify_check judge, const char *why)
+static void assert_refused(const struct work *w, enum verify_check check, const char *why)
 {
 	assert_string_equal(shown(w, AUDIENCE_OPERATOR), why);
 	assert_true(w->result.refused);
-	assert_int_equal(w->result.judge, judge);
+	assert_int_equal(w->result.check, check);
 }
 
 /* What the script wrote. */
@@ -585,7 +585,7 @@ static void format__run__that_fails__refuses_and_no_check_runs(void **state)
 		run(&w);
 		assert_string_equal(shown(&w, AUDIENCE_OPERATOR), table[i].why);
 		assert_int_equal(w.result.refused, table[i].refused);
-		assert_int_equal(w.result.judge, CHECK_FORMAT);
+		assert_int_equal(w.result.check, CHECK_FORMAT);
 		assert_false(w.candidate->has_text);
 		assert_int_equal(scratch_count(dir, "log"), 0);
 		end(&w);

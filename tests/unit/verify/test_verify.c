@@ -1,5 +1,5 @@
 /*
- * The judges, one by one at their boundaries: the digest a server gives, signatures (the tool's own
+ * The checks, one by one at their boundaries: the digest a server gives, signatures (the tool's own
  * are tests/golden/minisign), the guard, the schema; who is asked when, and what is another rule.
  */
 #include <errno.h>
@@ -21,10 +21,10 @@
 #define YEAR_END INT64_C(1798675200000) /* 2026-12-31T00:00:00Z */
 #define NOW INT64_C(1795255163000)
 
-/* A version before its judges. */
+/* A version before its checks. */
 struct court {
 	struct settings *settings;
-	struct verify *judges;
+	struct verify *checks;
 	struct version version;
 	struct buffer body;
 	struct compose_piece pieces[STORE_MAX_PARTS];
@@ -39,8 +39,8 @@ static void begin(struct court *c, const char *settings)
 {
 	memset(c, 0, sizeof(*c));
 	c->settings = scratch_settings("%s", settings);
-	c->judges = verify_new(&sys_real, c->settings->configs[0]);
-	assert_non_null(c->judges);
+	c->checks = verify_new(&sys_real, c->settings->configs[0]);
+	assert_non_null(c->checks);
 	version_begin(&c->version, &c->body, 1);
 }
 
@@ -82,7 +82,7 @@ static void submit(struct court *c)
 
 static int try(struct court *c)
 {
-	int r = verify_try(c->judges, &c->the_case, &c->judgement);
+	int r = verify_try(c->checks, &c->the_case, &c->judgement);
 
 	assert_true((r == 0) == (c->judgement.why[0] == '\0'));
 	return r;
@@ -93,7 +93,7 @@ static void end(struct court *c)
 	compose_fini(&c->composition);
 	version_fini(&c->version);
 	buffer_fini(&c->body);
-	verify_free(c->judges);
+	verify_free(c->checks);
 	document_free(c->before);
 	settings_free(c->settings);
 }
@@ -101,13 +101,13 @@ static void end(struct court *c)
 static void assert_accepted(struct court *c)
 {
 	if (try(c))
-		fail_msg("%s: %s", verify_check_name(c->judgement.judge), c->judgement.why);
+		fail_msg("%s: %s", verify_check_name(c->judgement.check), c->judgement.why);
 }
 
-static void assert_refused(struct court *c, enum verify_check judge, const char *sentence)
+static void assert_refused(struct court *c, enum verify_check check, const char *sentence)
 {
 	assert_int_equal(try(c), -EINVAL);
-	assert_string_equal(verify_check_name(c->judgement.judge), verify_check_name(judge));
+	assert_string_equal(verify_check_name(c->judgement.check), verify_check_name(check));
 	if (!strstr(c->judgement.why, sentence))
 		fail_msg("'%s' is not in '%s'", sentence, c->judgement.why);
 }
@@ -635,7 +635,7 @@ static const char *ready(struct court *c)
 	char why[FILE_WHY] = "";
 	const char *note = NULL;
 
-	if (verify_ready(c->judges, &note, why))
+	if (verify_ready(c->checks, &note, why))
 		fail_msg("%s", why);
 	assert_non_null(note);
 	return note;
@@ -681,20 +681,20 @@ static void schema__that_changes__is_read_again_and_is_another_rule(void **state
 	begin_schema(&c, "s.json");
 	add(&c, "yaml", "a: 1\n");
 	submit(&c);
-	snprintf(before, sizeof(before), "%s", verify_id(c.judges));
+	snprintf(before, sizeof(before), "%s", verify_id(c.checks));
 	ready(&c);
-	snprintf(first, sizeof(first), "%s", verify_id(c.judges));
+	snprintf(first, sizeof(first), "%s", verify_id(c.checks));
 	assert_string_not_equal(first, before);
 	assert_accepted(&c);
 	write_schema("s.json", "{\"required\": [\"b\"], \"tpye\": 1}");
 	assert_accepted(&c); /* until it is read */
 	assert_string_equal(ready(&c), "\"tpye\"");
 	assert_string_equal(ready(&c), ""); /* told once */
-	assert_string_not_equal(verify_id(c.judges), first);
+	assert_string_not_equal(verify_id(c.checks), first);
 	assert_refused(&c, CHECK_SCHEMA, "b");
 	write_schema("s.json", "{\"required\": [\"a\"]}");
 	ready(&c);
-	assert_string_equal(verify_id(c.judges), first);
+	assert_string_equal(verify_id(c.checks), first);
 	assert_accepted(&c);
 	end(&c);
 }
@@ -719,33 +719,33 @@ static void schema__with_a_directory__refers_to_its_files(void **state)
 	add(&c, "yaml", "a: 1\n");
 	submit(&c);
 	ready(&c);
-	snprintf(first, sizeof(first), "%s", verify_id(c.judges));
+	snprintf(first, sizeof(first), "%s", verify_id(c.checks));
 	assert_accepted(&c);
 	write_schema("schemas/defs.yaml", "$defs: {db: {required: [b]}}\n");
 	ready(&c);
-	assert_string_not_equal(verify_id(c.judges), first);
+	assert_string_not_equal(verify_id(c.checks), first);
 	assert_refused(&c, CHECK_SCHEMA, "b");
 	write_schema("schemas/defs.yaml", "$defs: {db: {required: [a]}}\n");
 	ready(&c);
-	assert_string_equal(verify_id(c.judges), first);
+	assert_string_equal(verify_id(c.checks), first);
 	/* another file is another rule; one that is no document is told, wherever references lead
 	 */
 	write_schema("schemas/z.json", "{}");
 	ready(&c);
-	assert_string_not_equal(verify_id(c.judges), first);
+	assert_string_not_equal(verify_id(c.checks), first);
 	write_schema("schemas/z.json", "{");
-	assert_int_equal(verify_ready(c.judges, &note, why), -EINVAL);
+	assert_int_equal(verify_ready(c.checks, &note, why), -EINVAL);
 	assert_non_null(strstr(why, "z.json:1:"));
 	write_schema("schemas/z.json", "{\"type\": \"nothing\"}"); /* nobody refers to it */
 	ready(&c);
 	write_schema("schemas/defs.yaml", "$defs: {db: {type: nothing}}\n");
-	assert_int_equal(verify_ready(c.judges, &note, why), -EINVAL);
+	assert_int_equal(verify_ready(c.checks, &note, why), -EINVAL);
 	assert_non_null(strstr(why, "s.json: defs.yaml: line 1, column 20: /$defs/db/type: "));
 	for (int i = 0; i < SCHEMA_MAX_FILES; i++) {
 		snprintf(name, sizeof(name), "schemas/%d.yml", i);
 		write_schema(name, "{}");
 	}
-	assert_int_equal(verify_ready(c.judges, &note, why), -E2BIG);
+	assert_int_equal(verify_ready(c.checks, &note, why), -E2BIG);
 	assert_non_null(strstr(why, "more than 64 schemas in a directory"));
 	end(&c);
 }
@@ -773,25 +773,25 @@ static void schema__that_is_bad_or_gone__is_not_the_versions_fault(void **state)
 		add(&c, "yaml", "a: 1\n");
 		submit(&c);
 		ready(&c);
-		snprintf(first, sizeof(first), "%s", verify_id(c.judges));
+		snprintf(first, sizeof(first), "%s", verify_id(c.checks));
 		if (table[i].text)
 			write_schema("s.json", table[i].text);
 		else
 			assert_int_equal(unlink(path), 0);
 		for (int again = 0; again < 2; again++) {
 			why[0] = '\0';
-			assert_int_equal(verify_ready(c.judges, &note, why), table[i].error);
+			assert_int_equal(verify_ready(c.checks, &note, why), table[i].error);
 			if (!strstr(why, table[i].sentence))
 				fail_msg("%s", why);
 		}
 		write_schema("s.json", "{\"required\": [\"a\"]}");
 		ready(&c);
-		assert_string_equal(verify_id(c.judges), first);
+		assert_string_equal(verify_id(c.checks), first);
 		assert_accepted(&c);
 		end(&c);
 	}
 	begin_schema(&c, "none.json"); /* never there */
-	assert_int_equal(verify_ready(c.judges, &note, why), -ENOENT);
+	assert_int_equal(verify_ready(c.checks, &note, why), -ENOENT);
 	assert_non_null(strstr(why, "none.json: No such file"));
 	end(&c);
 }
@@ -894,7 +894,7 @@ static void id_of(const char *settings, char ret[DIGEST_HEX])
 
 	begin(&c, settings);
 	ready(&c);
-	snprintf(ret, DIGEST_HEX, "%s", verify_id(c.judges));
+	snprintf(ret, DIGEST_HEX, "%s", verify_id(c.checks));
 	assert_int_equal(strlen(ret), DIGEST_HEX - 1);
 	end(&c);
 }

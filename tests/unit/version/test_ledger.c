@@ -85,8 +85,8 @@ static void assert_same(const struct ledger *a, const struct ledger *b)
 	assert_int_equal(a->verdict_count, b->verdict_count);
 	for (size_t i = 0; i < a->verdict_count; i++) {
 		assert_string_equal(a->verdicts[i].sha256, b->verdicts[i].sha256);
-		assert_string_equal(a->verdicts[i].judge, b->verdicts[i].judge);
-		assert_string_equal(a->verdicts[i].judges, b->verdicts[i].judges);
+		assert_string_equal(a->verdicts[i].check, b->verdicts[i].check);
+		assert_string_equal(a->verdicts[i].checks, b->verdicts[i].checks);
 		assert_string_equal(a->verdicts[i].why, b->verdicts[i].why);
 		assert_true(a->verdicts[i].at_ms == b->verdicts[i].at_ms);
 	}
@@ -497,7 +497,7 @@ static void refuse__of_the_same_bytes__takes_the_place_of_the_former(void **stat
 	assert_null(ledger_find(l, "aa", "one"));
 	v = ledger_find(l, "aa", "two");
 	assert_non_null(v);
-	assert_string_equal(v->judge, "schema");
+	assert_string_equal(v->check, "schema");
 	assert_string_equal(v->why, "wrong");
 	assert_true(v->at_ms == 3);
 	ledger_free(l);

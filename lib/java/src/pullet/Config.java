@@ -141,7 +141,7 @@ public final class Config implements AutoCloseable {
 
     /**
      * Takes the image at the path and tells whether that is another one; not by its number, for an
-     * agent that lost its state begins anew. An image that is not good is not looked at again until
+     * agent that lost its state begins again. An image that is not good is not looked at again until
      * the page says something new; one that was withdrawn is, each time. What a withdrawn config
      * comes back with is another one, even if it is the same.
      */

@@ -230,8 +230,8 @@ static struct http_client_response answer(long status, const char *type, const c
 	return r;
 }
 
-/* Judges; the body is taken over as it came, if it is new. */
-static enum kind_verdict judge(const struct kind_place *place, struct http_client_response *r,
+/* Checks; the body is taken over as it came, if it is new. */
+static enum kind_verdict check(const struct kind_place *place, struct http_client_response *r,
 	bool conditional, struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_verdict verdict;
@@ -309,7 +309,7 @@ static void judge__each_answer__gets_its_verdict(void **state)
 		r.framed = table[i].framed;
 		snprintf(r.content_encoding, sizeof(r.content_encoding), "%s", table[i].encoding);
 		assert_int_equal(
-			judge(&web, &r, table[i].conditional, &a, &cause, why), table[i].verdict);
+			check(&web, &r, table[i].conditional, &a, &cause, why), table[i].verdict);
 		assert_int_equal(cause, table[i].cause);
 		assert_non_null(strstr(why, table[i].why));
 		assert_int_equal(why[0] != '\0', cause != KIND_CAUSE_NONE);
@@ -346,7 +346,7 @@ static void judge__of_a_304_with_another_etag__asks_for_the_whole(void **state)
 		snprintf(tag, sizeof(tag), "%s", table[i].held);
 		snprintf(r.etag, sizeof(r.etag), "%s", table[i].etag);
 		place.held = &held;
-		assert_int_equal(judge(&place, &r, true, &a, &cause, why), table[i].verdict);
+		assert_int_equal(check(&place, &r, true, &a, &cause, why), table[i].verdict);
 		assert_int_equal(
 			cause, table[i].verdict == KIND_SAME ? KIND_CAUSE_NONE : KIND_CAUSE_ANSWER);
 	}
@@ -374,7 +374,7 @@ static void judge__of_a_transfer_that_failed__tells_its_cause(void **state)
 
 		r.result = (enum http_client_result)result;
 		snprintf(r.message, sizeof(r.message), "the reason");
-		assert_int_equal(judge(&web, &r, true, &a, &cause, why), KIND_FAILED);
+		assert_int_equal(check(&web, &r, true, &a, &cause, why), KIND_FAILED);
 		assert_string_equal(why, "the reason");
 		assert_int_equal(cause, causes[result]);
 	}
@@ -397,7 +397,7 @@ static void judge__of_a_kind_that_knows_better__is_its_own(void **state)
 		verdict_of_its_own = verdicts[i];
 		if (verdicts[i] == KIND_NEW)
 			r.status = 404;
-		assert_int_equal(judge(&place, &r, false, &a, &cause, why), verdicts[i]);
+		assert_int_equal(check(&place, &r, false, &a, &cause, why), verdicts[i]);
 		assert_int_equal(cause, KIND_CAUSE_OLDER);
 		assert_string_equal(why, "in its own words");
 	}
@@ -405,7 +405,7 @@ static void judge__of_a_kind_that_knows_better__is_its_own(void **state)
 		struct http_client_response r = answer(i ? 404 : 200, "", "");
 
 		verdict_of_its_own = i ? KIND_USUAL : KIND_ABSENT;
-		assert_int_equal(judge(&place, &r, true, &a, &cause, why), KIND_ABSENT);
+		assert_int_equal(check(&place, &r, true, &a, &cause, why), KIND_ABSENT);
 		assert_int_equal(cause, KIND_CAUSE_NOT_FOUND);
 	}
 }
@@ -433,7 +433,7 @@ static void judge__of_a_new_document__says_what_the_server_said_of_it(void **sta
 		snprintf(r.server_date, sizeof(r.server_date), "Sat, 21 Nov 2026 10:00:00 GMT");
 		snprintf(r.digest, sizeof(r.digest), "%s", table[i].digest);
 		snprintf(r.content_encoding, sizeof(r.content_encoding), "%s", table[i].encoding);
-		assert_int_equal(judge(&web, &r, false, &a, &cause, why), KIND_NEW);
+		assert_int_equal(check(&web, &r, false, &a, &cause, why), KIND_NEW);
 		assert_string_equal(a.version, "W/\"1\"");
 		assert_string_equal(a.last_modified, date);
 		assert_string_equal(a.mismatch, table[i].mismatch);
@@ -485,7 +485,7 @@ static void judge__of_validators__keeps_those_that_tell_changes_apart(void **sta
 		snprintf(r.etag, sizeof(r.etag), "%s", table[i].etag);
 		snprintf(r.last_modified, sizeof(r.last_modified), "%s", table[i].modified);
 		snprintf(r.server_date, sizeof(r.server_date), "%s", table[i].sent);
-		assert_int_equal(judge(&web, &r, false, &a, &cause, why), KIND_NEW);
+		assert_int_equal(check(&web, &r, false, &a, &cause, why), KIND_NEW);
 		assert_string_equal(a.version, table[i].version);
 		assert_string_equal(a.last_modified, table[i].kept);
 	}
@@ -525,7 +525,7 @@ static void judge__the_type__is_said_by_item_then_path_then_server(void **state)
 		place.path = table[i].path;
 		place.type = table[i].configured;
 		assert_int_equal(kind_document_type(&place, table[i].type), table[i].is);
-		assert_int_equal(judge(&place, &r, false, &a, &cause, why), KIND_NEW);
+		assert_int_equal(check(&place, &r, false, &a, &cause, why), KIND_NEW);
 		assert_int_equal(a.type, table[i].is);
 	}
 }
@@ -544,7 +544,7 @@ static void judge__of_a_page_where_bytes_were_expected__takes_only_what_is_named
 
 		place.path = i ? "/logo.png?x=.html" : "/index.html";
 		assert_int_equal(
-			judge(&place, &r, false, &a, &cause, why), i ? KIND_FAILED : KIND_NEW);
+			check(&place, &r, false, &a, &cause, why), i ? KIND_FAILED : KIND_NEW);
 	}
 	assert_int_equal(cause, KIND_CAUSE_ANSWER);
 }

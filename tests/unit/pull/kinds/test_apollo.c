@@ -61,7 +61,7 @@ static void end(struct round *r)
 	buffer_fini(&r->response.body);
 }
 
-static void judge(struct round *r, long status, const char *body)
+static void check(struct round *r, long status, const char *body)
 {
 	r->response.status = status;
 	buffer_clear(&r->response.body);
@@ -334,7 +334,7 @@ static void read__each_answer__gets_its_verdict(void **state)
 
 		snprintf(path, sizeof(path), "/app/default/%s", table[i].path);
 		begin(&r, path);
-		judge(&r, table[i].status, table[i].body);
+		check(&r, table[i].status, table[i].body);
 		if (r.verdict == KIND_NEW)
 			assert_string_equal(r.answer.version, KEY);
 		for (size_t k = 0; r.verdict == KIND_NEW && k < r.answer.body.len; k++)
@@ -376,7 +376,7 @@ static void read__the_type__follows_the_kind_of_namespace(void **state)
 
 		begin(&r, table[i].path);
 		r.place.type = table[i].configured;
-		judge(&r, 200, FULL("x", "{\"content\":\"{}\"}"));
+		check(&r, 200, FULL("x", "{\"content\":\"{}\"}"));
 		assert_int_equal(r.verdict, KIND_NEW);
 		assert_int_equal(r.answer.type, table[i].type);
 		end(&r);
@@ -392,20 +392,20 @@ static void read__a_held_release__is_the_same_by_its_key_alone(void **state)
 	(void)state;
 	begin(&r, "/app/default/application");
 	r.place.held = &held;
-	judge(&r, 200, FULL("application", "{\"a\":\"1\"}"));
+	check(&r, 200, FULL("application", "{\"a\":\"1\"}"));
 	assert_int_equal(r.verdict, KIND_SAME);
-	judge(&r, 200, CHANGES("[]"));
+	check(&r, 200, CHANGES("[]"));
 	assert_int_equal(r.verdict, KIND_SAME);
 	r.place.forced = true; /* whatever is held */
-	judge(&r, 200, FULL("application", "{\"a\":\"1\"}"));
+	check(&r, 200, FULL("application", "{\"a\":\"1\"}"));
 	assert_int_equal(r.verdict, KIND_NEW);
 	r.place.forced = false;
 	held.absent = true;
-	judge(&r, 200, FULL("application", "{\"a\":\"1\"}"));
+	check(&r, 200, FULL("application", "{\"a\":\"1\"}"));
 	assert_int_equal(r.verdict, KIND_NEW);
 	held.absent = false;
-	held.etag = newer; /* one that was taken back: equality counts */
-	judge(&r, 200, FULL("application", "{\"a\":\"1\"}"));
+	held.etag = newer; /* one that was rolled back: equality counts */
+	check(&r, 200, FULL("application", "{\"a\":\"1\"}"));
 	assert_int_equal(r.verdict, KIND_NEW);
 	end(&r);
 }
@@ -430,13 +430,13 @@ static void read__changes_to_what_is_held__ask_for_the_whole(void **state)
 
 		begin(&r, "/app/default/application");
 		r.place.held = &held;
-		judge(&r, 200, table[i]);
+		check(&r, 200, table[i]);
 		assert_int_equal(r.verdict, KIND_WHOLE);
 		/* what is asked then names no release, and cannot be answered so again */
 		r.place.held = NULL;
 		assert_int_equal(kind_apollo.build(&r.place, &r.request, r.why), 0);
 		assert_null(strstr(r.request.url.data, "releaseKey"));
-		judge(&r, 200, table[i]);
+		check(&r, 200, table[i]);
 		assert_int_not_equal(r.verdict, KIND_WHOLE);
 		end(&r);
 	}
@@ -449,13 +449,13 @@ static void read__a_refused_signature__tells_of_key_and_clock(void **state)
 	(void)state;
 	begin(&r, "/app/default/application");
 	r.server.secret_file = secret_file;
-	judge(&r, 401, "{\"message\":\"RequestTimeTooSkewed " SECRET "\"}");
+	check(&r, 401, "{\"message\":\"RequestTimeTooSkewed " SECRET "\"}");
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_int_equal(r.cause, KIND_CAUSE_FORBIDDEN);
 	assert_non_null(strstr(r.why, "clock"));
 	assert_null(strstr(r.why, SECRET));
 	r.server.secret_file = NULL;
-	judge(&r, 401, "");
+	check(&r, 401, "");
 	assert_int_equal(r.cause, KIND_CAUSE_FORBIDDEN);
 	assert_non_null(strstr(r.why, "auth: access_key"));
 	end(&r);
@@ -472,18 +472,18 @@ static void read__too_much__is_refused(void **state)
 	begin(&r, "/a/b/application");
 	snprintf(body, sizeof(body), "{\"configurations\":{\"a\":\"%s\"},\"releaseKey\":\"k\"}",
 		text);
-	judge(&r, 200, body);
+	check(&r, 200, body);
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_non_null(strstr(r.why, "max_size"));
 	r.place.path = "/a/b/a.yaml";
 	snprintf(body, sizeof(body),
 		"{\"configurations\":{\"content\":\"%s\"},\"releaseKey\":\"k\"}", text);
-	judge(&r, 200, body);
+	check(&r, 200, body);
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_non_null(strstr(r.why, "max_size"));
 	snprintf(body, sizeof(body),
 		"{\"configurations\":{\"content\":\"x\"},\"releaseKey\":\"%s\"}", text);
-	judge(&r, 200, body);
+	check(&r, 200, body);
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_non_null(strstr(r.why, "too long"));
 	end(&r);

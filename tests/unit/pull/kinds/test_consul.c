@@ -555,7 +555,7 @@ static void watch__each_answer__tells_what_changed_and_moves_on(void **state)
 		/* what cannot be read may be anything */
 		{"/app/web.yaml", 200, 200, "201", "<html>", "* -;", 201},
 		{"/app/web/", 200, 200, "201", "[7]", "* -;", 201},
-		/* an index that goes back begins anew, and is 1 at least */
+		/* an index that goes back begins again, and is 1 at least */
 		{"/app/web.yaml", 300, 200, "200", KEY, "* -;", 0},
 		{"/app/web/", 300, 404, "200", "", "* -;", 0},
 		{"/app/web/", 300, 404, "0", "", "* -;", 0},

@@ -59,7 +59,7 @@ static void end(struct round *r)
 	buffer_fini(&r->response.body);
 }
 
-static void judge(struct round *r, long status, const char *body)
+static void check(struct round *r, long status, const char *body)
 {
 	r->response.status = status;
 	buffer_clear(&r->response.body);
@@ -211,7 +211,7 @@ static void read__each_answer__gets_its_verdict(void **state)
 		r.response.framed = table[i].framed;
 		snprintf(
 			r.response.content_md5, sizeof(r.response.content_md5), "%s", table[i].md5);
-		judge(&r, table[i].status, table[i].body);
+		check(&r, table[i].status, table[i].body);
 		if (r.verdict != table[i].verdict || r.cause != table[i].cause ||
 			!strstr(r.why, table[i].why))
 			fail_msg("row %zu: verdict %d, cause %d, why %s", i, (int)r.verdict,
@@ -236,7 +236,7 @@ static void read__the_md5_in_capitals__is_the_same_one(void **state)
 	for (size_t i = 0; i < sizeof(MD5); i++)
 		r.response.content_md5[i] =
 			(char)(MD5[i] >= 'a' && MD5[i] <= 'f' ? MD5[i] - 'a' + 'A' : MD5[i]);
-	judge(&r, 200, DOCUMENT);
+	check(&r, 200, DOCUMENT);
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_string_equal(r.answer.version, MD5);
 	end(&r);
@@ -251,12 +251,12 @@ static void read__where_md5_is_forbidden__the_server_is_believed_and_it_is_said(
 	begin(&r, 1);
 	assert_int_equal(EVP_default_properties_enable_fips(NULL, 1), 1);
 	snprintf(r.response.content_md5, sizeof(r.response.content_md5), OTHER_MD5);
-	judge(&r, 200, DOCUMENT);
+	check(&r, 200, DOCUMENT);
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_string_equal(r.answer.version, OTHER_MD5);
 	assert_non_null(strstr(r.answer.note, "not checked"));
 	r.response.content_md5[0] = '\0';
-	judge(&r, 200, DOCUMENT);
+	check(&r, 200, DOCUMENT);
 	assert_int_equal(EVP_default_properties_enable_fips(NULL, 0), 1);
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_non_null(strstr(r.why, "MD5"));
@@ -278,21 +278,21 @@ static void read__what_is_held__is_the_same_by_its_md5_alone(void **state)
 		begin(&r, api);
 		r.place.held = &held;
 		held.etag = md5;
-		judge(&r, 200, body);
+		check(&r, 200, body);
 		assert_int_equal(r.verdict, KIND_SAME);
 		held.absent = true;
-		judge(&r, 200, body);
+		check(&r, 200, body);
 		assert_int_equal(r.verdict, KIND_NEW);
 		held.absent = false;
 		r.place.forced = true; /* whatever is held */
-		judge(&r, 200, body);
+		check(&r, 200, body);
 		assert_int_equal(r.verdict, KIND_NEW);
 		r.place.forced = false;
 		held.etag = other_md5; /* neither older nor newer: another one */
-		judge(&r, 200, body);
+		check(&r, 200, body);
 		assert_int_equal(r.verdict, KIND_NEW);
 		held.etag = NULL;
-		judge(&r, 200, body);
+		check(&r, 200, body);
 		assert_int_equal(r.verdict, KIND_NEW);
 		end(&r);
 	}
@@ -329,7 +329,7 @@ static void read__the_type__is_told_by_the_setting_then_the_name_then_the_server
 			table[i].config_type);
 		snprintf(r.response.content_type, sizeof(r.response.content_type), "%s",
 			table[i].content_type);
-		judge(&r, 200, DOCUMENT);
+		check(&r, 200, DOCUMENT);
 		assert_int_equal(r.verdict, KIND_NEW);
 		assert_int_equal(r.answer.type, table[i].type);
 		if (strcmp(table[i].config_type, "text") != 0) { /* 3.x's Content-Type is its own */
@@ -337,7 +337,7 @@ static void read__the_type__is_told_by_the_setting_then_the_name_then_the_server
 			snprintf(body, sizeof(body),
 				"{\"code\":0,\"data\":{\"content\":\"x\",\"contentType\":\"%s\"}}",
 				table[i].config_type);
-			judge(&r, 200, body);
+			check(&r, 200, body);
 			assert_int_equal(r.answer.type, table[i].type);
 		}
 		end(&r);
@@ -424,7 +424,7 @@ static void read_3__each_answer__gets_its_verdict(void **state)
 
 		begin(&r, 3);
 		r.server.user = table[i].user;
-		judge(&r, table[i].status, table[i].body);
+		check(&r, table[i].status, table[i].body);
 		if (r.verdict != table[i].verdict || r.cause != table[i].cause ||
 			!strstr(r.why, table[i].why))
 			fail_msg("row %zu: verdict %d, cause %d, why %s", i, (int)r.verdict,
@@ -446,12 +446,12 @@ static void read__a_document_over_the_limit__is_refused(void **state)
 	for (unsigned api = 1; api <= 3; api += 2) {
 		begin(&r, api);
 		r.place.max_bytes = strlen(DOCUMENT) - 1;
-		judge(&r, 200, api == 1 ? DOCUMENT : DATA("null", "null"));
+		check(&r, 200, api == 1 ? DOCUMENT : DATA("null", "null"));
 		assert_int_equal(r.verdict, KIND_FAILED);
 		assert_int_equal(r.cause, KIND_CAUSE_ANSWER);
 		assert_non_null(strstr(r.why, "max_size"));
 		r.place.max_bytes++; /* of the document alone, not of what is around it */
-		judge(&r, 200, api == 1 ? DOCUMENT : DATA("null", "null"));
+		check(&r, 200, api == 1 ? DOCUMENT : DATA("null", "null"));
 		assert_int_equal(r.verdict, KIND_NEW);
 		end(&r);
 	}
