@@ -27,7 +27,7 @@
 /* ---- directories ---- */
 
 /* Opens it, made if need be. The descriptor, or -errno. */
-static int open_dir(const char *path, mode_t mode)
+static int open_own_dir(const char *path, mode_t mode)
 {
 	char why[FILE_WHY], sync_why[FILE_WHY];
 	int made = 0, dir = trusted_open_dir(&sys_real, path, TRUSTED_OWN, why);
@@ -85,10 +85,10 @@ static int take_directories(struct agent *a, const struct settings *s)
 
 	if (a->dry_run)
 		return 0;
-	state = open_dir(s->state_dir, 0700);
+	state = open_own_dir(s->state_dir, 0700);
 	if (state < 0)
 		return state;
-	runtime = open_dir(s->runtime_dir, 0750);
+	runtime = open_own_dir(s->runtime_dir, 0750);
 	if (runtime < 0)
 		r = runtime;
 	else
@@ -101,7 +101,7 @@ static int take_directories(struct agent *a, const struct settings *s)
 
 /* ---- events ---- */
 
-static void woken(void *arg)
+static void take_triggers(void *arg)
 {
 	struct agent *a = arg;
 	struct trigger *t;
@@ -110,7 +110,7 @@ static void woken(void *arg)
 		config_called(t);
 }
 
-static void wake(void *arg)
+static void wake_loop(void *arg)
 {
 	loop_wake(arg);
 }
@@ -130,7 +130,7 @@ static void on_resume(void *arg, uint64_t late_ms)
 		config_resumed(a->configs[i]);
 }
 
-static void run_ended(void *arg, struct config *c)
+static void config_run_ended(void *arg, struct config *c)
 {
 	struct agent *a = arg;
 	struct config_status s;
@@ -163,7 +163,7 @@ static void name_host(struct agent *a, const struct settings *s)
 }
 
 /* The threads and watches that the servers need; those that are there stay. */
-static int make_means(struct agent *a, const struct settings *s)
+static int start_helpers(struct agent *a, const struct settings *s)
 {
 	bool files = false, watch = false;
 
@@ -273,7 +273,8 @@ static int renew_push(struct agent *a, struct config *const *configs, size_t cou
 
 /* ---- receipts ---- */
 
-static void look(void *arg, size_t config, struct receipt_config *ret, struct receipt_texts *texts)
+static void give_receipt(
+	void *arg, size_t config, struct receipt_config *ret, struct receipt_texts *texts)
 {
 	struct agent *a = arg;
 
@@ -290,7 +291,7 @@ static int start_report(struct agent *a)
 		.ca_file = getenv("SSL_CERT_FILE"),
 		.settings = a->settings,
 		.host = a->host,
-		.look = look,
+		.look = give_receipt,
 		.arg = a,
 	};
 
@@ -319,7 +320,8 @@ void agent_set_log(const struct agent *a, const struct settings *s)
 static void free_old(struct agent *a, const struct settings *old, const struct settings_diff *diff,
 	const bool *gone)
 {
-	woken(a); /* nobody fires these triggers any more: the queue must not know them either */
+	take_triggers(
+		a); /* nobody fires these triggers any more: the queue must not know them either */
 	for (size_t i = 0; i < old->config_count; i++) {
 		if (diff->configs.kept[i])
 			continue;
@@ -391,7 +393,7 @@ static void withdraw_others(const struct agent *a)
 }
 
 /* From now on everybody who looks sees the new ones. */
-static void show(
+static void switch_settings(
 	struct agent *a, struct settings *new, struct upstream **servers, struct config **configs)
 {
 	struct settings old = *a->settings;
@@ -433,14 +435,13 @@ int agent_apply(struct agent *a, struct settings *new, const struct settings_dif
 		a->report = NULL;
 	}
 	free_old(a, a->settings, diff, gone);
-	show(a, new, servers, configs);
+	switch_settings(a, new, servers, configs);
 	settings_free(new);
 	free(gone);
 	start_configs(a, &diff->configs);
 	if (diff->labels)
 		ask_rollouts(a, &diff->configs);
-	if (a->control) /* a reload; a start first takes the socket, which no other agent has then
-			 */
+	if (a->control) /* a reload; a start takes the socket first */
 		withdraw_others(a);
 	return a->once ? 0 : renew_report(a, diff);
 }
@@ -452,7 +453,7 @@ int agent_prepare(struct agent *a, const struct settings *new, const struct sett
 
 	if (r)
 		return r;
-	r = make_means(a, new);
+	r = start_helpers(a, new);
 	if (r)
 		snprintf(why, FILE_WHY, "memory or threads are short: %s", strerror(-r));
 	if (r == 0 && diff->push)
@@ -469,7 +470,7 @@ int agent_prepare(struct agent *a, const struct settings *new, const struct sett
 /* ---- start and stop ---- */
 
 /* What comes of short memory or descriptors, and says nothing itself. */
-static int no_room(int error)
+static int log_shortage(int error)
 {
 	log_err("cannot start: memory or file descriptors are short: raise the limits "
 		"(LimitNOFILE, "
@@ -496,7 +497,7 @@ static void set_environment(struct agent *a)
 		.once = a->once,
 		.goes_on = &a->goes_on,
 		.budget = &a->budget,
-		.run_ended = run_ended,
+		.run_ended = config_run_ended,
 		.arg = a,
 	};
 	a->control_env = (struct control_env){
@@ -528,10 +529,10 @@ int agent_open(struct agent *a, const struct settings *settings)
 	a->backoffs = backoffs_new(&sys_real);
 	a->settings = calloc(1, sizeof(*a->settings));
 	if (!a->transport || !a->worker || !a->check || !a->backoffs || !a->settings)
-		return no_room(errno ? -errno : -ENOMEM);
+		return log_shortage(errno ? -errno : -ENOMEM);
 	a->drift = a->once ? NULL : file_watch_new(a->loop); /* without it the intervals do */
-	trigger_queue_init(&a->queue, wake, a->loop);
-	loop_on_wake(a->loop, woken, a);
+	trigger_queue_init(&a->queue, wake_loop, a->loop);
+	loop_on_wake(a->loop, take_triggers, a);
 	loop_on_resume(a->loop, on_resume, a);
 	set_environment(a);
 	return 0;
@@ -562,17 +563,17 @@ int agent_start(struct agent *a, struct settings *settings)
 
 	if (r) {
 		settings_free(settings);
-		return no_room(r);
+		return log_shortage(r);
 	}
 	a->once_left = settings->config_count;
-	r = make_means(a, settings);
+	r = start_helpers(a, settings);
 	if (r)
 		settings_free(settings);
 	else
 		r = agent_apply(a, settings, &diff);
 	settings_diff_fini(&diff);
 	if (r)
-		return no_room(r);
+		return log_shortage(r);
 	r = a->once ? 0 : start_channels(a);
 	if (r == 0 && !a->once)
 		withdraw_others(a);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* -1, or the exit code of the child when it was among those that have ended. */
-static int reap(pid_t child)
+static int reap_orphans(pid_t child)
 {
 	int status, code = -1;
 	pid_t pid;
@@ -39,7 +39,7 @@ int init_run(void)
 	while (code < 0) {
 		signal = sigwaitinfo(&all, NULL);
 		if (signal == SIGCHLD)
-			code = reap(child);
+			code = reap_orphans(child);
 		else if (signal > 0)
 			kill(child, signal);
 	}

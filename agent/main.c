@@ -21,7 +21,7 @@
 
 enum { EXIT_USAGE = 64, EXIT_BAD_CONFIG = 78 };
 
-static void usage(FILE *out)
+static void print_pulletd_usage(FILE *out)
 {
 	fputs("Usage: pulletd [-c FILE] [-t] [--once] [--dry-run] [--log-level LEVEL]\n"
 	      "Keeps local configuration files the same as those on a configuration server.\n\n"
@@ -88,7 +88,7 @@ static int parse_options(int argc, char **argv, struct agent *o, bool *ret_test)
 				push_version());
 			return 0;
 		case 'h':
-			usage(stdout);
+			print_pulletd_usage(stdout);
 			return 0;
 		default:
 			fputs("Try 'pulletd --help'.\n", stderr);
@@ -114,7 +114,7 @@ static void report_plain(void *arg, const char *message)
 }
 
 /* What the signatures of a config must say, and how to make them say so. */
-static void tell_signatures(const struct settings_config *c)
+static void print_signatures(const struct settings_config *c)
 {
 	static const char *const names[] = {"", "none", "config", "path"};
 	const struct settings_verify *v = &c->verify;
@@ -143,7 +143,7 @@ static void tell_signatures(const struct settings_config *c)
 }
 
 /* What an agent of this user would refuse; a directory that is not there, by the one above it. */
-static void tell_untrusted(const char *subject, const char *path, bool is_file)
+static void warn_untrusted(const char *subject, const char *path, bool is_file)
 {
 	const struct trusted_who who = trusted_self();
 	char dir[PATH_MAX], why[FILE_WHY], *slash;
@@ -161,18 +161,18 @@ static void tell_untrusted(const char *subject, const char *path, bool is_file)
 		fprintf(stderr, "%s: an agent of this user will fail: %s\n", subject, why);
 }
 
-static void tell_paths(const struct settings *s)
+static void warn_paths(const struct settings *s)
 {
-	tell_untrusted("state_dir", s->state_dir, false);
-	tell_untrusted("runtime_dir", s->runtime_dir, false);
+	warn_untrusted("state_dir", s->state_dir, false);
+	warn_untrusted("runtime_dir", s->runtime_dir, false);
 	for (size_t i = 0; i < s->config_count; i++)
 		if (settings_place(s->configs[i]))
-			tell_untrusted(s->configs[i]->name, settings_place(s->configs[i]),
+			warn_untrusted(s->configs[i]->name, settings_place(s->configs[i]),
 				s->configs[i]->file);
 }
 
 /* Where the right to operate is granted, and does not come to that. */
-static void tell_operators(const struct settings *s)
+static void warn_operators(const struct settings *s)
 {
 	gid_t agent = geteuid() == 0 ? (gid_t)-1 : getegid(); /* root tests for others */
 	char why[REACH_TEXT], remedy[REACH_TEXT];
@@ -191,15 +191,15 @@ static int test_settings(const char *path)
 	printf("%s: good, %zu config%s\n", path, settings->config_count,
 		settings->config_count == 1 ? "" : "s");
 	for (size_t i = 0; i < settings->config_count; i++)
-		tell_signatures(settings->configs[i]);
-	tell_paths(settings);
-	tell_operators(settings);
+		print_signatures(settings->configs[i]);
+	warn_paths(settings);
+	warn_operators(settings);
 	settings_free(settings);
 	return EXIT_SUCCESS;
 }
 
 /* Descriptors for all of it; else libzmq would abort. */
-static bool has_room(const struct settings *settings, bool once)
+static bool has_descriptors(const struct settings *settings, bool once)
 {
 	char why[DESCRIPTORS_WHY];
 
@@ -240,7 +240,7 @@ static void on_usr1(void *arg, int signal)
 		config_refresh(a->configs[i], false);
 }
 
-static int take_signals(struct agent *a, struct reconfigure *renewal)
+static int handle_signals(struct agent *a, struct reconfigure *renewal)
 {
 	const struct {
 		int number;
@@ -276,17 +276,17 @@ int main(int argc, char **argv)
 	r = init_run();
 	if (r >= 0)
 		return r;
-	if (!has_room(NULL, a.once) || settings_load(a.path, report_plain, NULL, &settings))
+	if (!has_descriptors(NULL, a.once) || settings_load(a.path, report_plain, NULL, &settings))
 		return EXIT_BAD_CONFIG;
 	agent_set_log(&a, settings);
-	if (!has_room(settings, a.once)) {
+	if (!has_descriptors(settings, a.once)) {
 		settings_free(settings);
 		return EXIT_BAD_CONFIG;
 	}
 	r = agent_open(&a, settings);
 	if (r == 0) {
 		renewal = reconfigure_new(&a);
-		r = take_signals(&a, renewal);
+		r = handle_signals(&a, renewal);
 	}
 	if (r == 0)
 		r = agent_start(&a, settings);

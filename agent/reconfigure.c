@@ -28,7 +28,7 @@ struct reconfigure {
 
 /* ---- refused ---- */
 
-static void complain(void *arg, const char *message)
+static void add_error(void *arg, const char *message)
 {
 	struct configuration_status *s = ((struct reconfigure *)arg)->status;
 
@@ -39,7 +39,7 @@ static void complain(void *arg, const char *message)
 	log_err("bad configuration", "error", message);
 }
 
-static void forget(struct reconfigure *r)
+static void drop_next(struct reconfigure *r)
 {
 	settings_free(r->next);
 	settings_diff_fini(&r->diff);
@@ -47,12 +47,12 @@ static void forget(struct reconfigure *r)
 	r->status->under_way = false;
 }
 
-static void refuse(struct reconfigure *r)
+static void reject_next(struct reconfigure *r)
 {
 	r->status->refused++;
 	log_err("the new configuration is bad: nothing was changed", "file", r->agent->path,
 		"errors", LOG_U64(r->status->errors));
-	forget(r);
+	drop_next(r);
 	systemd_reloaded(r->agent->service);
 }
 
@@ -62,7 +62,7 @@ static bool is_possible(struct reconfigure *r)
 	char why[FILE_WHY];
 
 	if (settings_diff(r->agent->settings, r->next, &r->diff)) {
-		complain(r, "out of memory");
+		add_error(r, "out of memory");
 		return false;
 	}
 	if (r->diff.fixed) {
@@ -70,11 +70,11 @@ static bool is_possible(struct reconfigure *r)
 			"%s: %s cannot change while the agent runs, for readers and the state are "
 			"there: restart it, or write the value back",
 			r->agent->path, r->diff.fixed);
-		complain(r, why);
+		add_error(r, why);
 		return false;
 	}
 	if (agent_prepare(r->agent, r->next, &r->diff, why)) {
-		complain(r, why);
+		add_error(r, why);
 		return false;
 	}
 	return true;
@@ -97,7 +97,7 @@ struct list { /* "2: web db" */
 	size_t count;
 };
 
-static void add(struct list *l, const char *name)
+static void list_name(struct list *l, const char *name)
 {
 	size_t len = strlen(l->text);
 
@@ -109,7 +109,7 @@ static void add(struct list *l, const char *name)
 }
 
 /* NULL, so that it is left out, when nothing is in it. */
-static const char *text_of(const struct list *l, char text[MAX_NAMES + 24])
+static const char *list_text(const struct list *l, char text[MAX_NAMES + 24])
 {
 	if (!l->count)
 		return NULL;
@@ -117,13 +117,13 @@ static const char *text_of(const struct list *l, char text[MAX_NAMES + 24])
 	return text;
 }
 
-#define LIST_TEXT(l) text_of(l, (char[MAX_NAMES + 24]){0})
+#define LIST_TEXT(l) list_text(l, (char[MAX_NAMES + 24]){0})
 
 struct lists {
 	struct list added, changed, removed;
 };
 
-static void fill(struct lists *l, const struct settings *old, size_t old_count,
+static void fill_lists(struct lists *l, const struct settings *old, size_t old_count,
 	const struct settings *new, size_t new_count, const struct settings_match *m,
 	const char *(*name)(const struct settings *s, size_t i))
 {
@@ -131,20 +131,20 @@ static void fill(struct lists *l, const struct settings *old, size_t old_count,
 
 	for (size_t i = 0; i < new_count; i++) {
 		if (m->before[i] == SETTINGS_NONE)
-			add(&l->added, name(new, i));
+			list_name(&l->added, name(new, i));
 		else if (!m->same[i])
-			add(&l->changed, name(new, i));
+			list_name(&l->changed, name(new, i));
 		if (changed && m->before[i] != SETTINGS_NONE)
 			changed[m->before[i]] = true;
 	}
 	for (size_t i = 0; changed && i < old_count; i++)
 		if (!changed[i])
-			add(&l->removed, name(old, i));
+			list_name(&l->removed, name(old, i));
 	free(changed);
 }
 
 /* What a config leaves behind. */
-static void tell_of_places(const struct reconfigure *r)
+static void log_moved_files(const struct reconfigure *r)
 {
 	const struct settings *old = r->agent->settings, *new = r->next;
 	const struct settings_match *m = &r->diff.configs;
@@ -163,15 +163,15 @@ static void tell_of_places(const struct reconfigure *r)
 	}
 }
 
-static void tell(const struct reconfigure *r)
+static void log_changes(const struct reconfigure *r)
 {
 	const struct settings *old = r->agent->settings, *new = r->next;
 	struct lists configs = {0}, servers = {0};
 	char others[64];
 
-	fill(&configs, old, old->config_count, new, new->config_count, &r->diff.configs,
+	fill_lists(&configs, old, old->config_count, new, new->config_count, &r->diff.configs,
 		config_text);
-	fill(&servers, old, old->server_count, new, new->server_count, &r->diff.servers,
+	fill_lists(&servers, old, old->server_count, new, new->server_count, &r->diff.servers,
 		server_text);
 	snprintf(others, sizeof(others), "%s%s%s%s%s", r->diff.push ? " push" : "",
 		r->diff.listen ? " listen" : "", r->diff.operators ? " operators" : "",
@@ -186,16 +186,16 @@ static void tell(const struct reconfigure *r)
 	if (configs.removed.count)
 		log_info("what the removed configs have published stays, and so does their history",
 			"state_dir", old->state_dir);
-	tell_of_places(r);
+	log_moved_files(r);
 }
 
 /* ---- applied ---- */
 
-static void apply(struct reconfigure *r)
+static void apply_next(struct reconfigure *r)
 {
 	struct agent *a = r->agent;
 
-	tell(r);
+	log_changes(r);
 	agent_set_log(a, r->next);
 	if (agent_apply(a, r->next, &r->diff)) {
 		log_err("memory is short in the middle of a new configuration: ending, to start "
@@ -203,7 +203,7 @@ static void apply(struct reconfigure *r)
 		_exit(EXIT_FAILURE);
 	}
 	r->next = NULL;
-	forget(r);
+	drop_next(r);
 	r->status->reloads++;
 	free(r->status->error);
 	r->status->error = NULL;
@@ -213,7 +213,7 @@ static void apply(struct reconfigure *r)
 	systemd_reloaded(a->service);
 }
 
-static void retired(void *arg)
+static void one_retired(void *arg)
 {
 	struct reconfigure *r = arg;
 
@@ -228,13 +228,13 @@ static void retire_those(struct reconfigure *r, bool at_disk)
 
 	for (size_t i = 0; i < a->settings->config_count; i++)
 		if (!r->diff.configs.kept[i] && config_at_disk(a->configs[i]) == at_disk &&
-			!config_retire(a->configs[i], retired, r))
+			!config_retire(a->configs[i], one_retired, r))
 			r->waits++;
 }
 
 /* Ends what does not stay: false, while a disk is at some of it. The others go on until that has
  * ended, for the disk may hang, and are looked at again then. */
-static bool retire(struct reconfigure *r)
+static bool retire_changed(struct reconfigure *r)
 {
 	retire_those(r, true);
 	if (!r->waits)
@@ -247,12 +247,12 @@ static bool retire(struct reconfigure *r)
 }
 
 /* In a turn of the loop of its own. */
-static void go_on(void *arg)
+static void continue_reload(void *arg)
 {
 	struct reconfigure *r = arg;
 
-	if (r->next && retire(r))
-		apply(r);
+	if (r->next && retire_changed(r))
+		apply_next(r);
 	if (!r->next && r->again) {
 		r->again = false;
 		reconfigure_begin(r);
@@ -276,13 +276,13 @@ void reconfigure_begin(struct reconfigure *r)
 	r->began_ms = loop_now_ms(a->loop);
 	r->status->errors = 0;
 	systemd_reloading(a->service);
-	if (settings_load(a->path, complain, r, &r->next) || !is_possible(r)) {
-		refuse(r);
+	if (settings_load(a->path, add_error, r, &r->next) || !is_possible(r)) {
+		reject_next(r);
 		return;
 	}
 	r->status->under_way = true;
-	if (retire(r))
-		apply(r);
+	if (retire_changed(r))
+		apply_next(r);
 }
 
 struct reconfigure *reconfigure_new(struct agent *a)
@@ -293,7 +293,7 @@ struct reconfigure *reconfigure_new(struct agent *a)
 		return NULL;
 	r->agent = a;
 	r->status = &a->configuration;
-	loop_timer_init(&r->go_on, go_on, r);
+	loop_timer_init(&r->go_on, continue_reload, r);
 	return r;
 }
 
@@ -302,7 +302,7 @@ void reconfigure_free(struct reconfigure *r)
 	if (!r)
 		return;
 	loop_timer_cancel(r->agent->loop, &r->go_on);
-	forget(r);
+	drop_next(r);
 	free(r->status->error);
 	r->status->error = NULL;
 	free(r);

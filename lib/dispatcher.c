@@ -54,22 +54,22 @@ void dispatcher_fini(struct dispatcher *d)
 }
 
 /* Fibonacci hashing: ids may be counters or addresses. */
-static uint32_t *bucket_of(const struct dispatcher *d, uint64_t id)
+static uint32_t *id_bucket(const struct dispatcher *d, uint64_t id)
 {
 	return &d->buckets[(id * UINT64_C(0x9e3779b97f4a7c15)) >> d->hash_shift];
 }
 
 /* The link that holds the entry of id, or the 0 at the end of its chain. */
-static uint32_t *find(const struct dispatcher *d, uint64_t id)
+static uint32_t *find_entry(const struct dispatcher *d, uint64_t id)
 {
-	uint32_t *link = bucket_of(d, id);
+	uint32_t *link = id_bucket(d, id);
 
 	while (*link && d->entries[*link - 1].item.id != id)
 		link = &d->entries[*link - 1].chain;
 	return link;
 }
 
-static void lose(struct dispatcher *d, void *task, enum dispatcher_loss why)
+static void lose_task(struct dispatcher *d, void *task, enum dispatcher_loss why)
 {
 	uint64_t *const counters[] = {
 		[DISPATCHER_OVERRIDDEN] = &d->counters.overridden,
@@ -99,13 +99,13 @@ static struct dispatcher_item remove_at(struct dispatcher *d, uint32_t *link)
 
 static struct dispatcher_item remove_first(struct dispatcher *d)
 {
-	return remove_at(d, find(d, d->entries[d->first].item.id));
+	return remove_at(d, find_entry(d, d->entries[d->first].item.id));
 }
 
 /* Puts an item, whose id is not there, at one end of the line. There is room. */
-static void insert(struct dispatcher *d, const struct dispatcher_item *item, bool at_front)
+static void insert_item(struct dispatcher *d, const struct dispatcher_item *item, bool at_front)
 {
-	uint32_t index = d->free, *bucket = bucket_of(d, item->id);
+	uint32_t index = d->free, *bucket = id_bucket(d, item->id);
 	struct dispatcher_entry *e;
 
 	if (index == NIL)
@@ -136,7 +136,7 @@ int dispatcher_grow(struct dispatcher *d, uint32_t max_pending)
 	larger.counters = d->counters;
 	larger.hold_until_ms = d->hold_until_ms;
 	for (uint32_t i = d->first; i != NIL; i = d->entries[i].next)
-		insert(&larger, &d->entries[i].item, false);
+		insert_item(&larger, &d->entries[i].item, false);
 	dispatcher_fini(d);
 	*d = larger;
 	return 0;
@@ -151,7 +151,7 @@ void dispatcher_submit(
 	struct dispatcher *d, uint64_t now_ms, uint64_t id, void *task, uint64_t expires_ms)
 {
 	struct dispatcher_item item = {id, task, now_ms, expires_ms}, *older;
-	uint32_t found = *find(d, id);
+	uint32_t found = *find_entry(d, id);
 
 	d->counters.accepted++;
 	if (found) {
@@ -159,12 +159,12 @@ void dispatcher_submit(
 		task = older->task;
 		older->task = item.task;
 		older->expires_ms = expires_ms;
-		lose(d, task, DISPATCHER_OVERRIDDEN);
+		lose_task(d, task, DISPATCHER_OVERRIDDEN);
 		return;
 	}
 	if (is_full(d))
-		lose(d, remove_first(d).task, DISPATCHER_OVERFLOWED);
-	insert(d, &item, false);
+		lose_task(d, remove_first(d).task, DISPATCHER_OVERFLOWED);
+	insert_item(d, &item, false);
 }
 
 void dispatcher_retry(
@@ -174,13 +174,13 @@ void dispatcher_retry(
 		const struct dispatcher_item *item = &items[count];
 
 		if (item->expires_ms <= now_ms) {
-			lose(d, item->task, DISPATCHER_EXPIRED);
-		} else if (*find(d, item->id)) {
-			lose(d, item->task, DISPATCHER_OVERRIDDEN);
+			lose_task(d, item->task, DISPATCHER_EXPIRED);
+		} else if (*find_entry(d, item->id)) {
+			lose_task(d, item->task, DISPATCHER_OVERRIDDEN);
 		} else if (is_full(d)) {
-			lose(d, item->task, DISPATCHER_OVERFLOWED);
+			lose_task(d, item->task, DISPATCHER_OVERFLOWED);
 		} else {
-			insert(d, item, true);
+			insert_item(d, item, true);
 			d->counters.retried++;
 		}
 	}
@@ -188,7 +188,7 @@ void dispatcher_retry(
 
 bool dispatcher_cancel(struct dispatcher *d, uint64_t id)
 {
-	uint32_t *link = find(d, id);
+	uint32_t *link = find_entry(d, id);
 
 	if (!*link)
 		return false;
@@ -199,11 +199,11 @@ bool dispatcher_cancel(struct dispatcher *d, uint64_t id)
 
 bool dispatcher_expire(struct dispatcher *d, uint64_t id)
 {
-	uint32_t *link = find(d, id);
+	uint32_t *link = find_entry(d, id);
 
 	if (!*link)
 		return false;
-	lose(d, remove_at(d, link).task, DISPATCHER_EXPIRED);
+	lose_task(d, remove_at(d, link).task, DISPATCHER_EXPIRED);
 	return true;
 }
 
@@ -218,7 +218,7 @@ static uint64_t batch_due_ms(const struct dispatcher *d)
 										 : due_ms;
 }
 
-static void note(struct dispatcher_histogram *h, uint64_t value)
+static void count_value(struct dispatcher_histogram *h, uint64_t value)
 {
 	unsigned bits = value ? 64 - (unsigned)__builtin_clzll(value) : 0;
 
@@ -240,16 +240,17 @@ size_t dispatcher_take(
 	while (n < room && d->count) {
 		item = remove_first(d);
 		if (item.expires_ms <= now_ms) {
-			lose(d, item.task, DISPATCHER_EXPIRED);
+			lose_task(d, item.task, DISPATCHER_EXPIRED);
 			continue;
 		}
-		note(&d->counters.latency_ms, now_ms > item.since_ms ? now_ms - item.since_ms : 0);
+		count_value(&d->counters.latency_ms,
+			now_ms > item.since_ms ? now_ms - item.since_ms : 0);
 		ret_items[n++] = item;
 	}
 	if (n) {
 		d->counters.batches++;
 		d->counters.taken += n;
-		note(&d->counters.batch_size, n);
+		count_value(&d->counters.batch_size, n);
 	}
 	return n;
 }

@@ -51,7 +51,7 @@ struct pullet {
 
 /* ---- paths ---- */
 
-static bool is_name(const char *name)
+static bool is_config_name(const char *name)
 {
 	static const char *const letters =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -76,7 +76,7 @@ static int make_paths(struct pullet *p, const char *name)
 			stem -= strlen(tail);
 		p->image_path = strdup(name);
 		r = asprintf(&p->page_path, "%.*s.gen", (int)stem, name);
-	} else if (is_name(name)) {
+	} else if (is_config_name(name)) {
 		if (!dir || !dir[0])
 			dir = RUNTIME_DIR;
 		if (asprintf(&p->image_path, "%s/%s.snap", dir, name) < 0)
@@ -119,7 +119,7 @@ static int map_file(const char *path, size_t least, void **ret_map, struct stat 
 
 /* The page is optional, may come later than the image or the handle, and is another one after it
  * was removed: then the old one is raised a last time. */
-static void open_page(struct pullet *p)
+static void map_page(struct pullet *p)
 {
 	struct stat st;
 	void *map;
@@ -205,7 +205,7 @@ static int take_newest(struct pullet *p)
 }
 
 /* Without a page: is another file there? */
-static int look(struct pullet *p)
+static int take_changed_file(struct pullet *p)
 {
 	struct stat st;
 
@@ -230,7 +230,7 @@ int pullet_open(const char *config_or_path, unsigned flags, struct pullet **ret_
 	p->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* static: nothing is allocated */
 	r = p->c_locale ? make_paths(p, config_or_path) : -ENOMEM;
 	if (r == 0) {
-		open_page(p);
+		map_page(p);
 		r = take_newest(p);
 	}
 	if ((r == -ENOENT || r == -EIDRM) && (flags & PULLET_WAIT_FIRST))
@@ -259,12 +259,12 @@ void pullet_close(struct pullet *p)
 }
 
 /* Kept out of pullet_refresh(), which would pay for its stack each time. */
-static __attribute__((noinline)) int refresh(struct pullet *p)
+static __attribute__((noinline)) int refresh_slowly(struct pullet *p)
 {
 	int r;
 
-	open_page(p);
-	r = p->page ? take_newest(p) : look(p);
+	map_page(p);
+	r = p->page ? take_newest(p) : take_changed_file(p);
 	return (r == -ENOENT || r == -EIDRM) && !p->map ? 0 : r;
 }
 
@@ -272,7 +272,7 @@ int pullet_refresh(struct pullet *p)
 {
 	if (p->page && atomic_load_explicit(&p->page->futex, memory_order_acquire) == p->seen)
 		return 0;
-	return refresh(p);
+	return refresh_slowly(p);
 }
 
 int pullet_get(struct pullet *p, const char *key, size_t key_len, struct pullet_value *ret_value)
@@ -404,7 +404,7 @@ int pullet_wait(struct pullet *p, int timeout_ms)
 
 /* ---- typed values ---- */
 
-static bool get(struct pullet *p, const char *key, struct pullet_value *ret)
+static bool get_value(struct pullet *p, const char *key, struct pullet_value *ret)
 {
 	return pullet_get(p, key, strlen(key), ret) == 0;
 }
@@ -445,8 +445,8 @@ const char *pullet_get_string(struct pullet *p, const char *key, const char *fal
 {
 	struct pullet_value v;
 
-	return get(p, key, &v) && v.type >= PULLET_BOOL && v.type <= PULLET_STRING ? v.text
-										   : fallback;
+	return get_value(p, key, &v) && v.type >= PULLET_BOOL && v.type <= PULLET_STRING ? v.text
+											 : fallback;
 }
 
 int64_t pullet_get_int(struct pullet *p, const char *key, int64_t fallback)
@@ -455,7 +455,7 @@ int64_t pullet_get_int(struct pullet *p, const char *key, int64_t fallback)
 	const char *end;
 	int64_t n;
 
-	if (!get(p, key, &v))
+	if (!get_value(p, key, &v))
 		return fallback;
 	if (v.type == PULLET_INT)
 		return v.integer;
@@ -468,7 +468,7 @@ double pullet_get_double(struct pullet *p, const char *key, double fallback)
 	char *end;
 	double n;
 
-	if (!get(p, key, &v))
+	if (!get_value(p, key, &v))
 		return fallback;
 	if (v.type == PULLET_DOUBLE)
 		return v.number;
@@ -485,7 +485,7 @@ bool pullet_get_bool(struct pullet *p, const char *key, bool fallback)
 {
 	struct pullet_value v;
 
-	if (!get(p, key, &v))
+	if (!get_value(p, key, &v))
 		return fallback;
 	if (v.type == PULLET_BOOL)
 		return v.boolean;
@@ -501,7 +501,8 @@ int64_t pullet_get_duration_ms(struct pullet *p, const char *key, int64_t fallba
 	struct pullet_value v;
 	int64_t ms;
 
-	if (!get(p, key, &v) || v.type != PULLET_STRING || !parse_unit(v.text, names, factors, &ms))
+	if (!get_value(p, key, &v) || v.type != PULLET_STRING ||
+		!parse_unit(v.text, names, factors, &ms))
 		return fallback_ms;
 	return ms;
 }
@@ -514,7 +515,7 @@ int64_t pullet_get_size(struct pullet *p, const char *key, int64_t fallback_byte
 	struct pullet_value v;
 	int64_t bytes;
 
-	if (!get(p, key, &v))
+	if (!get_value(p, key, &v))
 		return fallback_bytes;
 	if (v.type == PULLET_INT)
 		return v.integer;

@@ -9,12 +9,12 @@
 
 #include <assert.h>
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t smaller_ms(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-static uint64_t most(uint64_t a, uint64_t b)
+static uint64_t larger_ms(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
@@ -24,10 +24,10 @@ static uint64_t ceiling_ms(const struct shaper *s, enum shaper_failure kind)
 {
 	static const uint64_t first_ms[] = {[SHAPER_CONGESTION] = 100, [SHAPER_NETWORK] = 1000};
 
-	return least(s->cap_ms, first_ms[kind] << least(s->in_a_row, 16));
+	return smaller_ms(s->cap_ms, first_ms[kind] << smaller_ms(s->in_a_row, 16));
 }
 
-static uint64_t later(uint64_t now_ms, uint64_t ms)
+static uint64_t add_saturated(uint64_t now_ms, uint64_t ms)
 {
 	return now_ms > UINT64_MAX - ms ? UINT64_MAX : now_ms + ms;
 }
@@ -48,9 +48,10 @@ void shaper_limit(struct shaper *s, uint64_t longest_ms)
 {
 	uint64_t hold = s->own_ms && s->until_ms > s->own_ms ? s->until_ms - s->own_ms : 0;
 
-	s->cap_ms = least(most(longest_ms, SHAPER_CAP_MIN_MS), SHAPER_CAP_MS);
+	s->cap_ms = smaller_ms(larger_ms(longest_ms, SHAPER_CAP_MIN_MS), SHAPER_CAP_MS);
 	if (hold > s->cap_ms)
-		s->until_ms = most(s->advised_until_ms, s->own_ms + 1 + (hold - 1) % s->cap_ms);
+		s->until_ms =
+			larger_ms(s->advised_until_ms, s->own_ms + 1 + (hold - 1) % s->cap_ms);
 }
 
 void shaper_failed(struct shaper *s, uint64_t started_ms, uint64_t now_ms, enum shaper_failure kind,
@@ -64,16 +65,17 @@ void shaper_failed(struct shaper *s, uint64_t started_ms, uint64_t now_ms, enum 
 	s->count[kind]++;
 	/* The modulus is below 2^16: its bias is below 2^-48. */
 	if (advice_ms != SHAPER_NO_ADVICE) {
-		advice_ms = least(most(advice_ms, SHAPER_ADVICE_MIN_MS), SHAPER_CAP_MS);
+		advice_ms = smaller_ms(larger_ms(advice_ms, SHAPER_ADVICE_MIN_MS), SHAPER_CAP_MS);
 		s->advised++;
-		s->advised_until_ms = most(s->advised_until_ms, later(now_ms, advice_ms));
-		hold = advice_ms +
-		       random % (1 + most(advice_ms / 2, least(ceiling, SHAPER_CAP_MS / 2)));
+		s->advised_until_ms =
+			larger_ms(s->advised_until_ms, add_saturated(now_ms, advice_ms));
+		hold = advice_ms + random % (1 + larger_ms(advice_ms / 2,
+							 smaller_ms(ceiling, SHAPER_CAP_MS / 2)));
 	} else if (news) {
 		hold = 1 + random % ceiling;
 	}
-	if (hold && later(now_ms, hold) > s->until_ms) {
-		s->until_ms = later(now_ms, hold);
+	if (hold && add_saturated(now_ms, hold) > s->until_ms) {
+		s->until_ms = add_saturated(now_ms, hold);
 		s->own_ms = advice_ms == SHAPER_NO_ADVICE ? now_ms : 0;
 	}
 	if (!news)

@@ -37,7 +37,7 @@ enum { /* offsets in the header */
 	AT_VERSION = 60,
 };
 
-static inline uint64_t load64(const unsigned char *p)
+static inline uint64_t load_u64(const unsigned char *p)
 {
 	uint64_t n;
 
@@ -45,7 +45,7 @@ static inline uint64_t load64(const unsigned char *p)
 	return le64toh(n);
 }
 
-static inline uint32_t load32(const unsigned char *p)
+static inline uint32_t load_u32(const unsigned char *p)
 {
 	uint32_t n;
 
@@ -53,47 +53,47 @@ static inline uint32_t load32(const unsigned char *p)
 	return le32toh(n);
 }
 
-static void store64(unsigned char *p, uint64_t n)
+static void store_u64(unsigned char *p, uint64_t n)
 {
 	n = htole64(n);
 	memcpy(p, &n, sizeof(n));
 }
 
-static void store32(unsigned char *p, uint32_t n)
+static void store_u32(unsigned char *p, uint32_t n)
 {
 	n = htole32(n);
 	memcpy(p, &n, sizeof(n));
 }
 
-static uint64_t digest(const unsigned char *image, size_t len)
+static uint64_t image_digest(const unsigned char *image, size_t len)
 {
 	return XXH64(image + AT_FILE_SIZE, len - AT_FILE_SIZE, 0);
 }
 
-static uint64_t up8(uint64_t n)
+static uint64_t align_8(uint64_t n)
 {
 	return (n + 7) & ~UINT64_C(7);
 }
 
 /* ---- building ---- */
 
-static int compare_keys(const char *a, size_t a_len, const char *b, size_t b_len)
+static int compare_key_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	int r = memcmp(a, b, a_len < b_len ? a_len : b_len);
 
 	return r ? r : (a_len > b_len) - (a_len < b_len);
 }
 
-static int compare_entries(const void *a, const void *b)
+static int compare_snapshot_entries(const void *a, const void *b)
 {
 	const struct snapshot_entry *x = a, *y = b;
 
-	return compare_keys(x->key, x->key_len, y->key, y->key_len);
+	return compare_key_bytes(x->key, x->key_len, y->key, y->key_len);
 }
 
 uint64_t snapshot_record_size(uint64_t key_len, uint64_t text_len)
 {
-	return up8(RECORD + key_len + 1 + text_len + 1);
+	return align_8(RECORD + key_len + 1 + text_len + 1);
 }
 
 /* Twice as many as there are entries at least, so that chains are short. */
@@ -109,12 +109,12 @@ static uint64_t slots_for(uint64_t count)
 /* Where the records begin. */
 static uint64_t records_offset(uint64_t count)
 {
-	return up8(HEADER + slots_for(count) * SLOT + count * 4);
+	return align_8(HEADER + slots_for(count) * SLOT + count * 4);
 }
 
 uint64_t snapshot_frame_size(uint64_t count)
 {
-	return up8(records_offset(count) + 1); /* the version's NUL */
+	return align_8(records_offset(count) + 1); /* the version's NUL */
 }
 
 static uint64_t record_size(const struct snapshot_entry *e)
@@ -146,9 +146,9 @@ static uint64_t raw_value(const struct pullet_value *v)
 
 static void write_record(unsigned char *at, const struct snapshot_entry *e)
 {
-	store64(at, raw_value(&e->value));
-	store32(at + 8, (uint32_t)e->value.len);
-	store32(at + 12, (uint32_t)e->key_len | (uint32_t)e->value.type << 24);
+	store_u64(at, raw_value(&e->value));
+	store_u32(at + 8, (uint32_t)e->value.len);
+	store_u32(at + 12, (uint32_t)e->key_len | (uint32_t)e->value.type << 24);
 	memcpy(at + RECORD, e->key, e->key_len);
 	if (e->value.len)
 		memcpy(at + RECORD + e->key_len + 1, e->value.text, e->value.len);
@@ -160,21 +160,21 @@ static void write_slot(
 	uint64_t hash = XXH3_64bits(e->key, e->key_len);
 	uint32_t slot = (uint32_t)hash & mask;
 
-	while (load32(slots + SLOT * (size_t)slot + 4))
+	while (load_u32(slots + SLOT * (size_t)slot + 4))
 		slot = (slot + 1) & mask;
-	store32(slots + SLOT * (size_t)slot, (uint32_t)(hash >> 32));
-	store32(slots + SLOT * (size_t)slot + 4, offset);
+	store_u32(slots + SLOT * (size_t)slot, (uint32_t)(hash >> 32));
+	store_u32(slots + SLOT * (size_t)slot + 4, offset);
 }
 
 /* Bytes of all records; 0 when an entry is beyond the bounds or stands twice. */
-static int measure(const struct snapshot_entry *entries, size_t count, uint64_t *ret_bytes)
+static int measure_records(const struct snapshot_entry *entries, size_t count, uint64_t *ret_bytes)
 {
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		if (entries[i].key_len > MAX_KEY || entries[i].value.len > MAX_IMAGE)
 			return -EMSGSIZE;
-		if (i && compare_entries(&entries[i - 1], &entries[i]) == 0)
+		if (i && compare_snapshot_entries(&entries[i - 1], &entries[i]) == 0)
 			return -EINVAL;
 		bytes += record_size(&entries[i]);
 		if (bytes > MAX_IMAGE)
@@ -197,32 +197,32 @@ int snapshot_build(struct snapshot_entry *entries, size_t count, uint64_t genera
 	if (count > UINT32_C(1) << 28 || version_len > SNAPSHOT_MAX_VERSION)
 		return -EMSGSIZE;
 	if (count)
-		qsort(entries, count, sizeof(*entries), compare_entries);
-	r = measure(entries, count, &bytes);
+		qsort(entries, count, sizeof(*entries), compare_snapshot_entries);
+	r = measure_records(entries, count, &bytes);
 	if (r)
 		return r;
 	slot_count = slots_for(count);
 	order = HEADER + slot_count * SLOT;
 	records = records_offset(count);
 	names = records + bytes;
-	end = up8(names + version_len + 1);
+	end = align_8(names + version_len + 1);
 	if (end > MAX_IMAGE)
 		return -EMSGSIZE;
 	image = calloc(1, end);
 	if (!image)
 		return -ENOMEM;
 	memcpy(image, magic, sizeof(magic));
-	store64(image + AT_FILE_SIZE, end);
-	store64(image + AT_GENERATION, generation);
-	store64(image + AT_CREATED, (uint64_t)created_ms);
-	store32(image + AT_KEY_COUNT, (uint32_t)count);
-	store32(image + AT_SLOT_COUNT, (uint32_t)slot_count);
-	store32(image + AT_SLOTS, HEADER);
-	store32(image + AT_ORDER, (uint32_t)order);
-	store32(image + AT_RECORDS, (uint32_t)records);
-	store32(image + AT_VERSION, (uint32_t)names);
+	store_u64(image + AT_FILE_SIZE, end);
+	store_u64(image + AT_GENERATION, generation);
+	store_u64(image + AT_CREATED, (uint64_t)created_ms);
+	store_u32(image + AT_KEY_COUNT, (uint32_t)count);
+	store_u32(image + AT_SLOT_COUNT, (uint32_t)slot_count);
+	store_u32(image + AT_SLOTS, HEADER);
+	store_u32(image + AT_ORDER, (uint32_t)order);
+	store_u32(image + AT_RECORDS, (uint32_t)records);
+	store_u32(image + AT_VERSION, (uint32_t)names);
 	for (size_t i = 0; i < count; i++) {
-		store32(image + order + 4 * i, (uint32_t)records);
+		store_u32(image + order + 4 * i, (uint32_t)records);
 		write_slot(
 			image + HEADER, (uint32_t)slot_count - 1, &entries[i], (uint32_t)records);
 		write_record(image + records, &entries[i]);
@@ -230,7 +230,7 @@ int snapshot_build(struct snapshot_entry *entries, size_t count, uint64_t genera
 	}
 	if (version_len)
 		memcpy(image + names, version, version_len);
-	store64(image + AT_DIGEST, digest(image, end));
+	store_u64(image + AT_DIGEST, image_digest(image, end));
 	*ret_image = image;
 	*ret_len = end;
 	return 0;
@@ -240,13 +240,13 @@ void snapshot_stamp(void *image, size_t len, uint64_t generation)
 {
 	unsigned char *at = image;
 
-	store64(at + AT_GENERATION, generation);
-	store64(at + AT_DIGEST, digest(at, len));
+	store_u64(at + AT_GENERATION, generation);
+	store_u64(at + AT_DIGEST, image_digest(at, len));
 }
 
 /* ---- reading ---- */
 
-static bool fits(uint64_t offset, uint64_t bytes, size_t len, unsigned align)
+static bool fits_image(uint64_t offset, uint64_t bytes, size_t len, unsigned align)
 {
 	return offset % align == 0 && offset >= HEADER && offset <= len && bytes <= len - offset;
 }
@@ -258,24 +258,24 @@ int snapshot_open(const void *data, size_t len, struct snapshot *ret_snapshot)
 
 	if (len < HEADER || memcmp(image, magic, sizeof(magic)) != 0)
 		return -EPROTO;
-	if (load64(image + AT_FILE_SIZE) != len || len > MAX_IMAGE ||
-		load64(image + AT_DIGEST) != digest(image, len) ||
-		load64(image + AT_GENERATION) == 0)
+	if (load_u64(image + AT_FILE_SIZE) != len || len > MAX_IMAGE ||
+		load_u64(image + AT_DIGEST) != image_digest(image, len) ||
+		load_u64(image + AT_GENERATION) == 0)
 		return -EBADMSG;
-	count = load32(image + AT_KEY_COUNT);
-	slots = load32(image + AT_SLOT_COUNT);
-	version = load32(image + AT_VERSION);
+	count = load_u32(image + AT_KEY_COUNT);
+	slots = load_u32(image + AT_SLOT_COUNT);
+	version = load_u32(image + AT_VERSION);
 	if (slots < 2 || (slots & (slots - 1)) || slots <= count ||
-		!fits(load32(image + AT_SLOTS), (uint64_t)slots * SLOT, len, 64) ||
-		!fits(load32(image + AT_ORDER), (uint64_t)count * 4, len, 8) ||
-		!fits(load32(image + AT_RECORDS), (uint64_t)count * RECORD, len, 8) ||
-		!fits(version, 1, len, 1) || !memchr(image + version, '\0', len - version))
+		!fits_image(load_u32(image + AT_SLOTS), (uint64_t)slots * SLOT, len, 64) ||
+		!fits_image(load_u32(image + AT_ORDER), (uint64_t)count * 4, len, 8) ||
+		!fits_image(load_u32(image + AT_RECORDS), (uint64_t)count * RECORD, len, 8) ||
+		!fits_image(version, 1, len, 1) || !memchr(image + version, '\0', len - version))
 		return -EBADMSG;
 	*ret_snapshot = (struct snapshot){
 		.image = image,
 		.len = len,
-		.slots = image + load32(image + AT_SLOTS),
-		.order = image + load32(image + AT_ORDER),
+		.slots = image + load_u32(image + AT_SLOTS),
+		.order = image + load_u32(image + AT_ORDER),
 		.slot_mask = slots - 1,
 		.count = count,
 	};
@@ -284,17 +284,17 @@ int snapshot_open(const void *data, size_t len, struct snapshot *ret_snapshot)
 
 uint64_t snapshot_generation(const struct snapshot *s)
 {
-	return load64(s->image + AT_GENERATION);
+	return load_u64(s->image + AT_GENERATION);
 }
 
 uint64_t snapshot_digest(const struct snapshot *s)
 {
-	return load64(s->image + AT_DIGEST);
+	return load_u64(s->image + AT_DIGEST);
 }
 
 const char *snapshot_version(const struct snapshot *s)
 {
-	return (const char *)s->image + load32(s->image + AT_VERSION);
+	return (const char *)s->image + load_u32(s->image + AT_VERSION);
 }
 
 /* The record at an offset of the image, held against its end: NULL when it is not good. */
@@ -307,7 +307,7 @@ static inline const unsigned char *record_at(
 
 	if (offset % 8 || offset > room)
 		return NULL;
-	lengths = load64(record + 8);
+	lengths = load_u64(record + 8);
 	text_len = lengths & UINT32_MAX;
 	key_len = (lengths >> 32) & MAX_KEY;
 	end = key_len + 1 + text_len;
@@ -319,10 +319,10 @@ static inline const unsigned char *record_at(
 	return record;
 }
 
-static inline void read_value(
+static inline void decode_value(
 	const unsigned char *record, size_t key_len, size_t text_len, struct pullet_value *ret)
 {
-	uint64_t raw = load64(record);
+	uint64_t raw = load_u64(record);
 
 	ret->type = (enum pullet_type)record[15];
 	ret->len = text_len;
@@ -342,7 +342,7 @@ int snapshot_get(
 	uint64_t entry;
 
 	for (uint32_t n = 0; n <= mask; n++, slot++) {
-		entry = load64(s->slots + SLOT * (size_t)(slot & mask));
+		entry = load_u64(s->slots + SLOT * (size_t)(slot & mask));
 		if (entry >> 32 == 0)
 			return -ENOENT;
 		if ((uint32_t)entry != hash >> 32)
@@ -350,7 +350,7 @@ int snapshot_get(
 		record = record_at(s, entry >> 32, &len, &text_len);
 		if (!record || len != key_len || memcmp(record + RECORD, key, len) != 0)
 			continue;
-		read_value(record, len, text_len, ret_value);
+		decode_value(record, len, text_len, ret_value);
 		return 0;
 	}
 	return -ENOENT;
@@ -364,11 +364,11 @@ bool snapshot_at(const struct snapshot *s, size_t place, const char **ret_key, s
 
 	if (place >= s->count)
 		return false;
-	record = record_at(s, load32(s->order + 4 * place), ret_key_len, &text_len);
+	record = record_at(s, load_u32(s->order + 4 * place), ret_key_len, &text_len);
 	if (!record)
 		return false;
 	*ret_key = (const char *)record + RECORD;
-	read_value(record, *ret_key_len, text_len, ret_value);
+	decode_value(record, *ret_key_len, text_len, ret_value);
 	return true;
 }
 
@@ -381,7 +381,7 @@ size_t snapshot_lower_bound(const struct snapshot *s, const char *key, size_t ke
 	while (low < high) {
 		middle = low + (high - low) / 2;
 		if (snapshot_at(s, middle, &at, &len, &v) &&
-			compare_keys(at, len, key, key_len) < 0)
+			compare_key_bytes(at, len, key, key_len) < 0)
 			low = middle + 1;
 		else
 			high = middle;

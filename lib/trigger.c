@@ -38,7 +38,7 @@ static inline uint64_t armed_at(uint64_t now_ms, uint64_t delay_ms)
 	return due_ms << DUE_SHIFT | ARMED;
 }
 
-static inline bool is_suspended(uint64_t word)
+static inline bool word_is_suspended(uint64_t word)
 {
 	return (word & (ARMED | RESERVED | ORDERED)) == ORDERED;
 }
@@ -53,7 +53,7 @@ static inline uint64_t armed_at_latest(uint64_t word, uint64_t moment)
 
 /* Replaces the word if it still is *old, else reads it again into *old. The load of a failed swap
  * may be relaxed: it is only compared again. */
-static inline bool swap(struct trigger *t, uint64_t *old, uint64_t new)
+static inline bool swap_word(struct trigger *t, uint64_t *old, uint64_t new)
 {
 	return atomic_compare_exchange_weak_explicit(
 		&t->word, old, new, memory_order_acq_rel, memory_order_relaxed);
@@ -61,7 +61,7 @@ static inline bool swap(struct trigger *t, uint64_t *old, uint64_t new)
 
 /* Hands t to the owner. The release makes `next` and all before it visible to the owner's acquiring
  * exchange; the swaps of others in between carry it on. */
-static void push(struct trigger_queue *q, struct trigger *t)
+static void push_trigger(struct trigger_queue *q, struct trigger *t)
 {
 	struct trigger *head = atomic_load_explicit(&q->head, memory_order_relaxed);
 
@@ -74,14 +74,14 @@ static void push(struct trigger_queue *q, struct trigger *t)
 }
 
 /* The last order overrides all: the moment set before, and the reservation. */
-static inline void order(struct trigger *t, uint64_t moment)
+static inline void give_order(struct trigger *t, uint64_t moment)
 {
 	uint64_t old = atomic_load_explicit(&t->word, memory_order_relaxed);
 
-	while (!swap(t, &old, (old & RUNNING) | ORDERED | QUEUED | moment))
+	while (!swap_word(t, &old, (old & RUNNING) | ORDERED | QUEUED | moment))
 		;
 	if (!(old & QUEUED))
-		push(t->queue, t);
+		push_trigger(t->queue, t);
 }
 
 void trigger_queue_init(struct trigger_queue *q, void (*wake)(void *arg), void *arg)
@@ -93,7 +93,7 @@ void trigger_queue_init(struct trigger_queue *q, void (*wake)(void *arg), void *
 }
 
 /* Takes the whole queue and turns it around: oldest first. */
-static void refill(struct trigger_queue *q)
+static void refill_taken(struct trigger_queue *q)
 {
 	struct trigger *t, *next;
 
@@ -110,7 +110,7 @@ struct trigger *trigger_queue_take(struct trigger_queue *q)
 	struct trigger *t;
 
 	if (!q->taken)
-		refill(q);
+		refill_taken(q);
 	t = q->taken;
 	if (!t)
 		return NULL;
@@ -129,12 +129,12 @@ void trigger_init(struct trigger *t, struct trigger_queue *q)
 
 void trigger_fire(struct trigger *t, uint64_t now_ms, uint64_t delay_ms)
 {
-	order(t, armed_at(now_ms, delay_ms));
+	give_order(t, armed_at(now_ms, delay_ms));
 }
 
 void trigger_suspend(struct trigger *t)
 {
-	order(t, 0);
+	give_order(t, 0);
 }
 
 void trigger_hint(struct trigger *t, uint64_t now_ms, uint64_t delay_ms)
@@ -144,13 +144,13 @@ void trigger_hint(struct trigger *t, uint64_t now_ms, uint64_t delay_ms)
 
 	do {
 		new = old;
-		if (!(old & RESERVED) && !is_suspended(old))
+		if (!(old & RESERVED) && !word_is_suspended(old))
 			new = armed_at_latest(old, moment);
 		if (new != old)
 			new |= QUEUED;
-	} while (!swap(t, &old, new));
+	} while (!swap_word(t, &old, new));
 	if (new & ~old & QUEUED)
-		push(t->queue, t);
+		push_trigger(t->queue, t);
 }
 
 bool trigger_due(const struct trigger *t, uint64_t *ret_due_ms)
@@ -173,7 +173,7 @@ bool trigger_begin(struct trigger *t, uint64_t now_ms)
 			return false;
 		new = old &QUEUED;
 		new |= old &RUNNING ? RUNNING | RESERVED | ORDERED : RUNNING;
-	} while (!swap(t, &old, new));
+	} while (!swap_word(t, &old, new));
 	return !(old & RUNNING);
 }
 
@@ -188,7 +188,7 @@ void trigger_end(struct trigger *t, uint64_t now_ms, uint64_t next_delay_ms)
 			new |= armed_at(now_ms, 0);
 		else if (!(old & ORDERED) && next_delay_ms != TRIGGER_NO_NEXT)
 			new = armed_at_latest(new, armed_at(now_ms, next_delay_ms));
-	} while (!swap(t, &old, new));
+	} while (!swap_word(t, &old, new));
 }
 
 bool trigger_running(const struct trigger *t)

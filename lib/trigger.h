@@ -54,7 +54,7 @@ struct trigger { /* fields are private */
 
 /* Prepares a queue. wake(arg) is called from whichever thread hands a trigger to an empty queue: it
  * must be safe there and make the owner call trigger_queue_take() soon. */
-void trigger_queue_init(struct trigger_queue *q, void (*wake)(void *arg), void *arg);
+void trigger_queue_init(struct trigger_queue *q, void (*wake_loop)(void *arg), void *arg);
 /* Owner: takes the next trigger whose moment was changed by a call since it was last taken; NULL
  * when there is none. */
 struct trigger *trigger_queue_take(struct trigger_queue *q);

@@ -43,7 +43,7 @@ static inline void list_move(struct wheel_link *from, struct wheel_link *to)
 	list_init(from);
 }
 
-static inline void place(struct wheel *w, struct wheel_timer *t)
+static inline void place_timer(struct wheel *w, struct wheel_timer *t)
 {
 	unsigned highest_bit = 63 - (unsigned)__builtin_clzll((t->due_ms ^ w->position_ms) | 1);
 	unsigned level = highest_bit / DIGIT_BITS;
@@ -86,14 +86,14 @@ static struct wheel_link *earliest_slot(struct wheel *w, unsigned *ret_level)
 }
 
 /* Gives each timer of a slot its place as seen from the new position, in the same order. */
-static void demote(struct wheel *w, struct wheel_link *slot)
+static void demote_slot(struct wheel *w, struct wheel_link *slot)
 {
 	struct wheel_link list, *link, *next;
 
 	list_move(slot, &list);
 	for (link = list.next; link != &list; link = next) {
 		next = link->next;
-		place(w, timer_of(link));
+		place_timer(w, timer_of(link));
 	}
 }
 
@@ -119,7 +119,7 @@ static bool make_ready(struct wheel *w)
 		w->position_ms = start_ms;
 		set_vacant(w, slot);
 		if (level)
-			demote(w, slot);
+			demote_slot(w, slot);
 		else
 			list_move(slot, &w->ready);
 	}
@@ -155,7 +155,7 @@ void wheel_schedule(struct wheel *w, struct wheel_timer *t, uint64_t due_ms)
 	 * the past again and again must not get ahead of those. */
 	t->due_ms = due_ms > w->now_ms ? due_ms : w->now_ms;
 	t->state = WHEEL_SCHEDULED;
-	place(w, t);
+	place_timer(w, t);
 	if (w->count++ == 0) {
 		w->next_ms = t->due_ms;
 		w->next_known = true;
@@ -195,7 +195,7 @@ struct wheel_timer *wheel_advance(struct wheel *w, uint64_t now_ms)
 
 /* The moment of the earliest timer; or, where a far slot has too many to compare, the beginning of
  * that slot, or what was the earliest moment so far, whichever is later. */
-static uint64_t find_next_ms(struct wheel *w)
+static uint64_t find_earliest_ms(struct wheel *w)
 {
 	const struct wheel_link *head = &w->ready;
 	struct wheel_link *link;
@@ -221,7 +221,7 @@ bool wheel_next(struct wheel *w, uint64_t *ret_due_ms)
 	if (w->count == 0)
 		return false;
 	if (!w->next_known) {
-		w->next_ms = find_next_ms(w);
+		w->next_ms = find_earliest_ms(w);
 		w->next_known = true;
 	}
 	*ret_due_ms = w->next_ms;

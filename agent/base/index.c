@@ -10,20 +10,20 @@
 #define LEAST 16
 
 /* Fibonacci hashing: the lower bits of a hash may be poor. */
-static struct index_link **bucket_of(const struct index *ix, uint64_t hash)
+static struct index_link **index_bucket(const struct index *ix, uint64_t hash)
 {
 	return &ix->buckets[((hash * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (ix->size - 1)];
 }
 
-static void put(struct index *ix, struct index_link *link)
+static void chain_link(struct index *ix, struct index_link *link)
 {
-	struct index_link **bucket = bucket_of(ix, link->hash);
+	struct index_link **bucket = index_bucket(ix, link->hash);
 
 	link->next = *bucket;
 	*bucket = link;
 }
 
-static void grow(struct index *ix)
+static void grow_table(struct index *ix)
 {
 	struct index larger = {.size = ix->size ? 2 * ix->size : LEAST, .count = ix->count};
 
@@ -33,7 +33,7 @@ static void grow(struct index *ix)
 	for (size_t i = 0; i < ix->size; i++)
 		for (struct index_link *link = ix->buckets[i], *next; link; link = next) {
 			next = link->next;
-			put(&larger, link);
+			chain_link(&larger, link);
 		}
 	free(ix->buckets);
 	*ix = larger;
@@ -42,18 +42,18 @@ static void grow(struct index *ix)
 int index_add(struct index *ix, struct index_link *link, uint64_t hash)
 {
 	if (ix->count == ix->size)
-		grow(ix);
+		grow_table(ix);
 	if (!ix->buckets)
 		return -ENOMEM;
 	link->hash = hash;
-	put(ix, link);
+	chain_link(ix, link);
 	ix->count++;
 	return 0;
 }
 
 void index_remove(struct index *ix, struct index_link *link)
 {
-	struct index_link **at = bucket_of(ix, link->hash);
+	struct index_link **at = index_bucket(ix, link->hash);
 
 	while (*at != link)
 		at = &(*at)->next;
@@ -61,7 +61,7 @@ void index_remove(struct index *ix, struct index_link *link)
 	ix->count--;
 }
 
-static struct index_link *find(struct index_link *link, uint64_t hash)
+static struct index_link *skip_to_hash(struct index_link *link, uint64_t hash)
 {
 	while (link && link->hash != hash)
 		link = link->next;
@@ -70,12 +70,12 @@ static struct index_link *find(struct index_link *link, uint64_t hash)
 
 struct index_link *index_first(const struct index *ix, uint64_t hash)
 {
-	return ix->buckets ? find(*bucket_of(ix, hash), hash) : NULL;
+	return ix->buckets ? skip_to_hash(*index_bucket(ix, hash), hash) : NULL;
 }
 
 struct index_link *index_next(const struct index_link *link)
 {
-	return find(link->next, link->hash);
+	return skip_to_hash(link->next, link->hash);
 }
 
 struct index_link *index_take(struct index *ix, size_t *at)

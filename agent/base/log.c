@@ -49,7 +49,7 @@ bool log_level_parse(const char *name, enum log_level *ret_level)
 	return false;
 }
 
-static bool plain(const char *s)
+static bool needs_no_quotes(const char *s)
 {
 	if (!s[0])
 		return false;
@@ -60,13 +60,13 @@ static bool plain(const char *s)
 }
 
 /* A value may be a sentence with values of a document in it, which the log's readers may see. */
-static void text_value(struct buffer *b, const char *value)
+static void append_text_value(struct buffer *b, const char *value)
 {
 	struct buffer shown;
 
 	buffer_init(&shown, 16 * LINE);
 	sentence_append(&shown, value, AUDIENCE_OPERATOR);
-	if (shown.len && plain(shown.data))
+	if (shown.len && needs_no_quotes(shown.data))
 		buffer_append(b, shown.data, shown.len);
 	else
 		json_text_append(b, shown.data ? shown.data : "", shown.len);
@@ -75,7 +75,8 @@ static void text_value(struct buffer *b, const char *value)
 	buffer_fini(&shown);
 }
 
-static void text_line(struct buffer *b, enum log_level level, const char *message, va_list pairs)
+static void append_text_line(
+	struct buffer *b, enum log_level level, const char *message, va_list pairs)
 {
 	const char *key, *value;
 
@@ -87,11 +88,12 @@ static void text_line(struct buffer *b, enum log_level level, const char *messag
 		if (!value)
 			continue;
 		buffer_printf(b, " %s=", key);
-		text_value(b, value);
+		append_text_value(b, value);
 	}
 }
 
-static void json_line(struct buffer *b, enum log_level level, const char *message, va_list pairs)
+static void append_json_line(
+	struct buffer *b, enum log_level level, const char *message, va_list pairs)
 {
 	const char *key, *value;
 	struct timespec now;
@@ -122,9 +124,9 @@ void log_line(enum log_level level, const char *message, ...)
 	buffer_init(&b, 16 * LINE);
 	va_start(pairs, message);
 	if (style == LOG_FORMAT_JSON)
-		json_line(&b, level, message, pairs);
+		append_json_line(&b, level, message, pairs);
 	else
-		text_line(&b, level, message, pairs);
+		append_text_line(&b, level, message, pairs);
 	va_end(pairs);
 	if (b.error) { /* far too long: the message alone */
 		buffer_clear(&b);
@@ -163,14 +165,14 @@ char *log_url_text(char text[LOG_URL_SIZE], const char *url)
 	return text;
 }
 
-static uint32_t hash_text(const char *s)
+static uint32_t hash_cause(const char *s)
 {
 	return (uint32_t)hash_bytes(HASH_START, s, strlen(s));
 }
 
 bool log_limit_told(const struct log_limit *l, const char *kind, const char *cause)
 {
-	uint32_t k = hash_text(kind), c = hash_text(cause);
+	uint32_t k = hash_cause(kind), c = hash_cause(cause);
 
 	for (unsigned i = 0; i < l->used; i++)
 		if (l->lines[i].kind == k && l->lines[i].cause == c)
@@ -180,7 +182,8 @@ bool log_limit_told(const struct log_limit *l, const char *kind, const char *cau
 
 /* The line that this one takes the place of: of the same cause, or a free one, or an old one. -1:
  * too many are new. */
-static int place(const struct log_limit *l, uint64_t now_ms, uint32_t kind, uint32_t cause)
+static int find_limit_line(
+	const struct log_limit *l, uint64_t now_ms, uint32_t kind, uint32_t cause)
 {
 	int found = l->used < LOG_LIMIT_LINES ? (int)l->used : -1;
 	unsigned of_a_kind = 0;
@@ -200,8 +203,8 @@ static int place(const struct log_limit *l, uint64_t now_ms, uint32_t kind, uint
 bool log_limit_pass_kind(struct log_limit *l, uint64_t now_ms, const char *kind, const char *cause,
 	unsigned *ret_suppressed)
 {
-	uint32_t k = hash_text(kind), c = hash_text(cause);
-	int i = place(l, now_ms, k, c);
+	uint32_t k = hash_cause(kind), c = hash_cause(cause);
+	int i = find_limit_line(l, now_ms, k, c);
 
 	if (i < 0) {
 		l->suppressed++;

@@ -51,7 +51,7 @@ struct loop {
 };
 
 /* Sets the timerfd to the wheel's next moment, if that changed. */
-static void arm(struct loop *l)
+static void arm_timerfd(struct loop *l)
 {
 	struct itimerspec t = {0};
 	uint64_t due_ms = 0;
@@ -66,7 +66,7 @@ static void arm(struct loop *l)
 	timerfd_settime(l->timer_watch.fd, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
-static void time_has_come(void *arg, int fd, unsigned events)
+static void timerfd_fired(void *arg, int fd, unsigned events)
 {
 	struct loop *l = arg;
 	uint64_t count;
@@ -88,7 +88,7 @@ static void notice_resume(struct loop *l, uint64_t now_ms)
 }
 
 /* Calls the handlers of what is due. False when there may be more. */
-static bool expire(struct loop *l)
+static bool run_timers(struct loop *l)
 {
 	uint64_t now_ms = l->sys->now_ms();
 	struct wheel_timer *t;
@@ -103,7 +103,7 @@ static bool expire(struct loop *l)
 	return false;
 }
 
-static void wake_has_come(void *arg, int fd, unsigned events)
+static void wake_received(void *arg, int fd, unsigned events)
 {
 	struct loop *l = arg;
 	uint64_t count;
@@ -116,7 +116,7 @@ static void wake_has_come(void *arg, int fd, unsigned events)
 }
 
 /* libevent ends the program after an error. */
-static void libevent_says(int severity, const char *message)
+static void log_libevent(int severity, const char *message)
 {
 	if (severity == EVENT_LOG_ERR)
 		log_err("the event loop cannot go on: memory or file descriptors are short: raise "
@@ -134,7 +134,7 @@ struct loop *loop_new(const struct sys *sys)
 	if (!l)
 		return NULL;
 	l->sys = sys;
-	event_set_log_callback(libevent_says);
+	event_set_log_callback(log_libevent);
 	l->base = event_base_new();
 	l->turn_ms = sys->now_ms();
 	wheel_init(&l->wheel, l->turn_ms);
@@ -145,8 +145,8 @@ struct loop *loop_new(const struct sys *sys)
 	l->timer_watch.fd = timer_fd;
 	l->wake_watch.fd = wake_fd;
 	if (!l->base || timer_fd < 0 || wake_fd < 0 ||
-		loop_watch(l, &l->timer_watch, timer_fd, LOOP_READ, time_has_come, l) ||
-		loop_watch(l, &l->wake_watch, wake_fd, LOOP_READ, wake_has_come, l)) {
+		loop_watch(l, &l->timer_watch, timer_fd, LOOP_READ, timerfd_fired, l) ||
+		loop_watch(l, &l->wake_watch, wake_fd, LOOP_READ, wake_received, l)) {
 		loop_free(l);
 		return NULL;
 	}
@@ -178,11 +178,11 @@ int loop_run(struct loop *l)
 	uint64_t begin_us = sys_thread_us(), end_us;
 
 	while (!l->stopping) {
-		bool idle = expire(l);
+		bool idle = run_timers(l);
 
 		if (l->stopping)
 			break;
-		arm(l);
+		arm_timerfd(l);
 		if (event_base_loop(l->base, EVLOOP_ONCE | (idle ? 0 : EVLOOP_NONBLOCK)) < 0)
 			return -EIO;
 		end_us = sys_thread_us();
@@ -258,7 +258,7 @@ void loop_timer_cancel(struct loop *l, struct loop_timer *t)
 	wheel_cancel(&l->wheel, &t->timer);
 }
 
-static void ready(evutil_socket_t fd, short what, void *arg)
+static void descriptor_ready(evutil_socket_t fd, short what, void *arg)
 {
 	struct loop_watch *w = arg;
 
@@ -274,7 +274,7 @@ int loop_watch(struct loop *l, struct loop_watch *w, int fd, unsigned events,
 	what |= events & LOOP_WRITE ? EV_WRITE : 0;
 	loop_unwatch(w);
 	*w = (struct loop_watch){.fd = fd, .events = events, .ready = when_ready, .arg = arg};
-	w->event = event_new(l->base, fd, what, ready, w);
+	w->event = event_new(l->base, fd, what, descriptor_ready, w);
 	if (!w->event)
 		return -ENOMEM;
 	if (event_add(w->event, NULL)) {
@@ -291,7 +291,7 @@ void loop_unwatch(struct loop_watch *w)
 	w->event = NULL;
 }
 
-static void signal_has_come(void *arg, int fd, unsigned events)
+static void signal_received(void *arg, int fd, unsigned events)
 {
 	struct loop *l = arg;
 	struct signalfd_siginfo info;
@@ -320,5 +320,5 @@ int loop_on_signal(struct loop *l, int number, void (*handle)(void *arg, int sig
 		(struct loop_signal){.number = number, .handle = handle, .arg = arg};
 	if (fd == l->signal_watch.fd)
 		return 0;
-	return loop_watch(l, &l->signal_watch, fd, LOOP_READ, signal_has_come, l);
+	return loop_watch(l, &l->signal_watch, fd, LOOP_READ, signal_received, l);
 }

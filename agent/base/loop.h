@@ -53,7 +53,7 @@ struct event_base *loop_base(struct loop *l);
 /* Any thread: makes the loop call the function given to loop_on_wake() soon.
  * Several wakes may become one call. */
 void loop_wake(struct loop *l);
-void loop_on_wake(struct loop *l, void (*woken)(void *arg), void *arg);
+void loop_on_wake(struct loop *l, void (*take_triggers)(void *arg), void *arg);
 
 /* Calls resumed(arg, late_ms) before the timers when the next of them is more than 5 s late: the
  * machine slept (CLOCK_BOOTTIME counts that), or the process was stopped. */
@@ -67,7 +67,7 @@ void loop_timer_cancel(struct loop *l, struct loop_timer *t);
 /* Watches fd for events (LOOP_READ | LOOP_WRITE); calling it again changes the events. 0 or -errno.
  * Does not own fd. */
 int loop_watch(struct loop *l, struct loop_watch *w, int fd, unsigned events,
-	void (*ready)(void *arg, int fd, unsigned events), void *arg);
+	void (*descriptor_ready)(void *arg, int fd, unsigned events), void *arg);
 void loop_unwatch(struct loop_watch *w);
 
 /* Calls handle(arg, signal) in the loop's thread. The signal is blocked in the calling thread from

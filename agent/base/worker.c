@@ -26,14 +26,14 @@ struct worker {
 	struct loop_watch watch; /* eventfd: something has ended */
 };
 
-static void put(struct queue *q, struct worker_job *job)
+static void queue_append(struct queue *q, struct worker_job *job)
 {
 	job->next = NULL;
 	*q->end = job;
 	q->end = &job->next;
 }
 
-static struct worker_job *take(struct queue *q)
+static struct worker_job *queue_take_first(struct queue *q)
 {
 	struct worker_job *job = q->first;
 
@@ -45,7 +45,7 @@ static struct worker_job *take(struct queue *q)
 	return job;
 }
 
-static void *work(void *arg)
+static void *run_jobs(void *arg)
 {
 	struct worker *w = arg;
 	struct worker_job *job;
@@ -53,7 +53,7 @@ static void *work(void *arg)
 
 	pthread_mutex_lock(&w->mutex);
 	for (;;) {
-		job = take(&w->waiting);
+		job = queue_take_first(&w->waiting);
 		if (!job && w->stopping)
 			break;
 		if (!job) {
@@ -63,7 +63,7 @@ static void *work(void *arg)
 		pthread_mutex_unlock(&w->mutex);
 		job->run(job);
 		pthread_mutex_lock(&w->mutex);
-		put(&w->ended, job);
+		queue_append(&w->ended, job);
 		if (write(w->watch.fd, &one, sizeof(one)) < 0)
 			continue; /* the counter is full: the loop will read it */
 	}
@@ -74,7 +74,7 @@ static void *work(void *arg)
 }
 
 /* Tells the ends of jobs, in the loop's thread. */
-static void tell(void *arg, int fd, unsigned events)
+static void finish_jobs(void *arg, int fd, unsigned events)
 {
 	struct worker *w = arg;
 	struct worker_job *job;
@@ -85,7 +85,7 @@ static void tell(void *arg, int fd, unsigned events)
 		return;
 	for (;;) {
 		pthread_mutex_lock(&w->mutex);
-		job = take(&w->ended);
+		job = queue_take_first(&w->ended);
 		pthread_mutex_unlock(&w->mutex);
 		if (!job)
 			return;
@@ -93,7 +93,7 @@ static void tell(void *arg, int fd, unsigned events)
 	}
 }
 
-static void release(struct worker *w)
+static void free_worker(struct worker *w)
 {
 	loop_unwatch(&w->watch);
 	if (w->watch.fd >= 0)
@@ -120,25 +120,25 @@ struct worker *worker_start(struct loop *l, const char *name)
 	pthread_cond_init(&w->changed, &attr);
 	pthread_condattr_destroy(&attr);
 	fd = w->watch.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (fd < 0 || loop_watch(l, &w->watch, fd, LOOP_READ, tell, w))
+	if (fd < 0 || loop_watch(l, &w->watch, fd, LOOP_READ, finish_jobs, w))
 		goto fail;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the loop's */
-	r = pthread_create(&w->thread, NULL, work, w);
+	r = pthread_create(&w->thread, NULL, run_jobs, w);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r)
 		goto fail;
 	pthread_setname_np(w->thread, name);
 	return w;
 fail:
-	release(w);
+	free_worker(w);
 	return NULL;
 }
 
 void worker_submit(struct worker *w, struct worker_job *job)
 {
 	pthread_mutex_lock(&w->mutex);
-	put(&w->waiting, job);
+	queue_append(&w->waiting, job);
 	pthread_cond_signal(&w->changed);
 	pthread_mutex_unlock(&w->mutex);
 }
@@ -183,7 +183,7 @@ int worker_stop(struct worker *w, unsigned max_ms)
 	w->stopping = true;
 	pthread_cond_broadcast(&w->changed);
 	wait_stopped(w, max_ms / 2);
-	while (take(&w->waiting))
+	while (queue_take_first(&w->waiting))
 		;
 	wait_stopped(w, max_ms / 2);
 	stopped = w->stopped;
@@ -191,7 +191,7 @@ int worker_stop(struct worker *w, unsigned max_ms)
 	if (!stopped)
 		return -ETIMEDOUT;
 	pthread_join(w->thread, NULL);
-	tell(w, w->watch.fd, LOOP_READ);
-	release(w);
+	finish_jobs(w, w->watch.fd, LOOP_READ);
+	free_worker(w);
 	return 0;
 }

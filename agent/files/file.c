@@ -62,7 +62,7 @@ void file_remedy(char remedy[FILE_REMEDY], int error, bool reading)
 }
 
 /* "WHAT DIRECTORY/NAME: REMEDY" */
-static int explain(char why[FILE_WHY], const char *what, int dir, const char *name, int error)
+static int explain_error(char why[FILE_WHY], const char *what, int dir, const char *name, int error)
 {
 	char link[32], path[200], remedy[FILE_REMEDY];
 	ssize_t n;
@@ -75,7 +75,7 @@ static int explain(char why[FILE_WHY], const char *what, int dir, const char *na
 	return -error;
 }
 
-static int write_all(const struct sys *sys, int fd, const char *data, size_t len)
+static int write_whole(const struct sys *sys, int fd, const char *data, size_t len)
 {
 	while (len > 0) {
 		ssize_t n = sys->write(fd, data, len);
@@ -91,15 +91,15 @@ static int write_all(const struct sys *sys, int fd, const char *data, size_t len
 }
 
 /* Everything up to the rename; the file is open as fd. */
-static int fill(const struct sys *sys, int dir, int fd, const char *name, const void *data,
-	size_t len, const struct file_options *o, char why[FILE_WHY])
+static int fill_temporary(const struct sys *sys, int dir, int fd, const char *name,
+	const void *data, size_t len, const struct file_options *o, char why[FILE_WHY])
 {
-	int r = write_all(sys, fd, data, len);
+	int r = write_whole(sys, fd, data, len);
 
 	if (r)
-		return explain(why, "cannot write", dir, name, -r);
+		return explain_error(why, "cannot write", dir, name, -r);
 	if ((o->uid != (uid_t)-1 || o->gid != (gid_t)-1) && sys->fchown(fd, o->uid, o->gid)) {
-		r = explain(why, "cannot set the owner of", dir, name, errno);
+		r = explain_error(why, "cannot set the owner of", dir, name, errno);
 		if (r == -EPERM)
 			snprintf(why, FILE_WHY,
 				"cannot set the owner of %.200s: only root may: run the agent as "
@@ -108,13 +108,14 @@ static int fill(const struct sys *sys, int dir, int fd, const char *name, const 
 		return r;
 	}
 	if (sys->fchmod(fd, o->mode)) /* after fchown, which clears bits */
-		return explain(why, "cannot set the mode of", dir, name, errno);
+		return explain_error(why, "cannot set the mode of", dir, name, errno);
 	if (o->sync && sys->fsync(fd))
-		return explain(why, "cannot bring to the disk", dir, name, errno);
+		return explain_error(why, "cannot bring to the disk", dir, name, errno);
 	return 0;
 }
 
-static int create(const struct sys *sys, int dir, const char *name, char temporary[NAME_MAX + 1])
+static int create_temporary(
+	const struct sys *sys, int dir, const char *name, char temporary[NAME_MAX + 1])
 {
 	int fd, tries = 0;
 
@@ -133,15 +134,15 @@ static int create(const struct sys *sys, int dir, const char *name, char tempora
 int file_prepare(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
 	const struct file_options *o, char temporary[NAME_MAX + 1], char why[FILE_WHY])
 {
-	int r, fd = create(sys, dir, name, temporary);
+	int r, fd = create_temporary(sys, dir, name, temporary);
 
 	if (fd < 0)
-		return explain(why, "cannot make a new file for", dir, name, errno);
-	r = fill(sys, dir, fd, name, data, len, o, why);
+		return explain_error(why, "cannot make a new file for", dir, name, errno);
+	r = fill_temporary(sys, dir, fd, name, data, len, o, why);
 	if (r == 0 && o->ret_written && fstat(fd, o->ret_written))
-		r = explain(why, "cannot look at", dir, name, errno);
+		r = explain_error(why, "cannot look at", dir, name, errno);
 	if (sys->close(fd) && errno != EINTR && r == 0)
-		r = explain(why, "cannot close", dir, name, errno);
+		r = explain_error(why, "cannot close", dir, name, errno);
 	if (r)
 		sys->unlinkat(dir, temporary, 0);
 	return r;
@@ -153,12 +154,12 @@ int file_commit(const struct sys *sys, int dir, const char *name,
 	int r;
 
 	if (sys->renameat(dir, temporary, dir, name)) {
-		r = explain(why, "cannot replace", dir, name, errno);
+		r = explain_error(why, "cannot replace", dir, name, errno);
 		sys->unlinkat(dir, temporary, 0);
 		return r;
 	}
 	if (sync && sys->fsync(dir)) {
-		explain(why,
+		explain_error(why,
 			"the new version is visible, but its directory is not on the disk yet:",
 			dir, name, errno);
 		return FILE_NOT_DURABLE;
@@ -268,7 +269,7 @@ int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY])
 
 	/* EACCES: it was not the agent who made a directory there */
 	if (parent < 0 ? errno != EACCES : sys->fsync(parent))
-		r = explain(why, "cannot bring to the disk the directory", dir, "..", errno);
+		r = explain_error(why, "cannot bring to the disk the directory", dir, "..", errno);
 	if (parent >= 0)
 		sys->close(parent);
 	return r;

@@ -29,7 +29,7 @@ struct file_watch {
 
 /* ---- who is concerned ---- */
 
-static uint64_t hash_of(int directory, const char *name)
+static uint64_t entry_hash(int directory, const char *name)
 {
 	uint64_t hash = hash_bytes(HASH_START, &directory, sizeof(directory));
 
@@ -42,7 +42,7 @@ static bool is_about(const struct file_watch_entry *e, int directory, const char
 	       (!name || strcmp(e->name, name) == 0);
 }
 
-static const char *cause_of(uint32_t mask)
+static const char *event_cause(uint32_t mask)
 {
 	static const struct {
 		uint32_t mask;
@@ -60,11 +60,11 @@ static const char *cause_of(uint32_t mask)
 	return "changed";
 }
 
-static void tell(struct file_watch *d, int directory, const char *name, const char *cause)
+static void notify_entries(struct file_watch *d, int directory, const char *name, const char *cause)
 {
 	struct index_link *l, *next;
 
-	for (l = index_first(&d->entries, hash_of(directory, name)); l; l = next) {
+	for (l = index_first(&d->entries, entry_hash(directory, name)); l; l = next) {
 		struct file_watch_entry *e =
 			(struct file_watch_entry *)((char *)l -
 						    offsetof(struct file_watch_entry, link));
@@ -75,7 +75,7 @@ static void tell(struct file_watch *d, int directory, const char *name, const ch
 	}
 }
 
-static void ready(void *arg, int fd, unsigned events)
+static void read_inotify(void *arg, int fd, unsigned events)
 {
 	char data[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
 	struct file_watch *d = arg;
@@ -87,8 +87,8 @@ static void ready(void *arg, int fd, unsigned events)
 		const struct inotify_event *event = (const struct inotify_event *)(data + at);
 
 		if (event->len)
-			tell(d, event->wd, event->name, cause_of(event->mask));
-		tell(d, event->wd, NULL, cause_of(event->mask));
+			notify_entries(d, event->wd, event->name, event_cause(event->mask));
+		notify_entries(d, event->wd, NULL, event_cause(event->mask));
 		at += (ssize_t)(sizeof(*event) + event->len);
 	}
 }
@@ -100,7 +100,7 @@ struct file_watch *file_watch_new(struct loop *l)
 	if (!d)
 		return NULL;
 	d->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (d->fd >= 0 && loop_watch(l, &d->watch, d->fd, LOOP_READ, ready, d) == 0)
+	if (d->fd >= 0 && loop_watch(l, &d->watch, d->fd, LOOP_READ, read_inotify, d) == 0)
 		return d;
 	if (d->fd >= 0)
 		close(d->fd);
@@ -125,9 +125,9 @@ void file_watch_free(struct file_watch *d)
 }
 
 /* The kernel gives one directory one descriptor, however often it is added. NULL = none has it. */
-static struct directory *find(const struct file_watch *d, int descriptor)
+static struct directory *find_directory(const struct file_watch *d, int descriptor)
 {
-	struct index_link *l = index_first(&d->directories, hash_of(descriptor, NULL));
+	struct index_link *l = index_first(&d->directories, entry_hash(descriptor, NULL));
 
 	while (l && ((struct directory *)l)->descriptor != descriptor)
 		l = index_next(l);
@@ -135,14 +135,14 @@ static struct directory *find(const struct file_watch *d, int descriptor)
 }
 
 /* One entry more in the directory. 0 or -ENOMEM. */
-static int use(struct file_watch *d, int descriptor)
+static int join_directory(struct file_watch *d, int descriptor)
 {
-	struct directory *directory = find(d, descriptor);
+	struct directory *directory = find_directory(d, descriptor);
 
 	if (!directory) {
 		directory = calloc(1, sizeof(*directory));
-		if (!directory ||
-			index_add(&d->directories, &directory->link, hash_of(descriptor, NULL))) {
+		if (!directory || index_add(&d->directories, &directory->link,
+					  entry_hash(descriptor, NULL))) {
 			free(directory);
 			return -ENOMEM;
 		}
@@ -152,9 +152,9 @@ static int use(struct file_watch *d, int descriptor)
 	return 0;
 }
 
-static void leave(struct file_watch *d, int descriptor)
+static void leave_directory(struct file_watch *d, int descriptor)
 {
-	struct directory *directory = find(d, descriptor);
+	struct directory *directory = find_directory(d, descriptor);
 
 	if (--directory->users)
 		return;
@@ -170,10 +170,10 @@ int file_watch_add(
 
 	if (descriptor < 0)
 		return -errno;
-	if (use(d, descriptor))
+	if (join_directory(d, descriptor))
 		return -ENOMEM;
-	if (index_add(&d->entries, &e->link, hash_of(descriptor, name))) {
-		leave(d, descriptor);
+	if (index_add(&d->entries, &e->link, entry_hash(descriptor, name))) {
+		leave_directory(d, descriptor);
 		return -ENOMEM;
 	}
 	e->name = name;
@@ -189,5 +189,5 @@ void file_watch_remove(struct file_watch *d, struct file_watch_entry *e)
 		return;
 	index_remove(&d->entries, &e->link);
 	*e = (struct file_watch_entry){.directory = 0};
-	leave(d, directory);
+	leave_directory(d, directory);
 }

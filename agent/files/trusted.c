@@ -97,7 +97,7 @@ static bool accept_owner(struct walk *w, uid_t uid)
 	return w->holdable && w->holder == uid;
 }
 
-static int blame(struct walk *w, enum fault fault, const struct stat *st)
+static int set_fault(struct walk *w, enum fault fault, const struct stat *st)
 {
 	w->fault = fault;
 	w->fault_uid = st->st_uid;
@@ -111,9 +111,9 @@ static int check_part(struct walk *w, const struct stat *st)
 	if (!w->who.strict)
 		return 0;
 	if (!accept_owner(w, st->st_uid))
-		return blame(w, FAULT_OWNER, st);
+		return set_fault(w, FAULT_OWNER, st);
 	if (st->st_mode & OTHERS && !(st->st_mode & S_ISVTX))
-		return blame(w, FAULT_MODE, st);
+		return set_fault(w, FAULT_MODE, st);
 	return 0;
 }
 
@@ -207,7 +207,7 @@ static void move_to(struct walk *w, int dir)
 }
 
 /* To where a path begins. */
-static int begin(struct walk *w)
+static int begin_walk(struct walk *w)
 {
 	int from = w->who.root >= 0 ? w->who.root : AT_FDCWD, dir;
 	const char *root = w->who.root >= 0 ? "." : "/";
@@ -245,7 +245,7 @@ static bool next_part(struct walk *w, char part[NAME_MAX + 1], bool *ret_last)
 }
 
 /* Notes the part in the text of where we are; its length before that. */
-static size_t note(struct walk *w, const char *part)
+static size_t append_part(struct walk *w, const char *part)
 {
 	size_t len = strlen(w->at);
 
@@ -254,14 +254,14 @@ static size_t note(struct walk *w, const char *part)
 }
 
 /* Puts the symlink's text in front of what is left. */
-static int follow(struct walk *w, int link, const struct stat *st)
+static int follow_link(struct walk *w, int link, const struct stat *st)
 {
 	char text[PATH_MAX], rest[PATH_MAX];
 	ssize_t n;
 
 	if (!(w->who.strict ? accept_owner(w, st->st_uid) : is_trusted(w, st->st_uid))) {
 		if (w->who.strict || (w->foreign && w->whose != st->st_uid))
-			return blame(w, FAULT_LINK, st);
+			return set_fault(w, FAULT_LINK, st);
 		w->foreign = true;
 		w->whose = st->st_uid;
 	}
@@ -274,11 +274,11 @@ static int follow(struct walk *w, int link, const struct stat *st)
 	if (snprintf(rest, sizeof(rest), "%s/%s", text, w->rest) >= (int)sizeof(rest))
 		return -ENAMETOOLONG;
 	memcpy(w->rest, rest, sizeof(rest));
-	return text[0] == '/' ? begin(w) : 0;
+	return text[0] == '/' ? begin_walk(w) : 0;
 }
 
 /* Others can change what lies in the directory where we are; `next` of it is of this owner. */
-static void look_around(struct walk *w, bool is_dir, uid_t next)
+static void note_openers(struct walk *w, bool is_dir, uid_t next)
 {
 	bool theirs = !is_trusted(w, w->st.st_uid);
 	bool sticky = is_dir && w->st.st_mode & S_ISVTX && is_trusted(w, next);
@@ -291,7 +291,7 @@ static void look_around(struct walk *w, bool is_dir, uid_t next)
 	w->open = true;
 }
 
-static int enter(struct walk *w, const char *part)
+static int enter_part(struct walk *w, const char *part)
 {
 	struct stat above = w->st;
 	int dir;
@@ -317,7 +317,7 @@ static int enter(struct walk *w, const char *part)
 }
 
 /* One part: a directory, a symlink. 0; 1 and the last part: it is a file; or -errno. */
-static int step(struct walk *w, const char *part, bool last)
+static int walk_part(struct walk *w, const char *part, bool last)
 {
 	struct stat st;
 	size_t len;
@@ -325,24 +325,24 @@ static int step(struct walk *w, const char *part, bool last)
 
 	if (strcmp(part, ".") == 0)
 		return 0;
-	len = note(w, part);
+	len = append_part(w, part);
 	if (strcmp(part, "..") == 0)
-		return enter(w, part);
+		return enter_part(w, part);
 	fd = w->sys->openat(w->dir, part, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	r = w->sys->fstatat(fd, "", &st, AT_EMPTY_PATH) ? -errno : 0;
 	if (r == 0 && S_ISLNK(st.st_mode)) {
-		r = follow(w, fd, &st);
+		r = follow_link(w, fd, &st);
 		if (r == 0 && w->at[0])
 			w->at[len] = '\0';
 	} else if (r == 0 && S_ISDIR(st.st_mode)) {
-		look_around(w, true, st.st_uid);
+		note_openers(w, true, st.st_uid);
 		w->st = st;
 		move_to(w, fd);
 		return check_part(w, &st);
 	} else if (r == 0) {
-		look_around(w, false, st.st_uid);
+		note_openers(w, false, st.st_uid);
 		r = last ? 1 : -ENOTDIR;
 	}
 	w->sys->close(fd);
@@ -351,33 +351,33 @@ static int step(struct walk *w, const char *part, bool last)
 
 /* To the end of the path: 0, it is a directory, where we are then; 1, `part` is no directory, in
  * the one where we are; or -errno. */
-static int walk(struct walk *w, const char *path, char part[NAME_MAX + 1])
+static int walk_path(struct walk *w, const char *path, char part[NAME_MAX + 1])
 {
 	bool last;
 	int r;
 
 	if (snprintf(w->rest, sizeof(w->rest), "%s", path) >= (int)sizeof(w->rest))
 		return -ENAMETOOLONG;
-	r = begin(w);
+	r = begin_walk(w);
 	while (r == 0 && next_part(w, part, &last))
-		r = step(w, part, last);
+		r = walk_part(w, part, last);
 	return r;
 }
 
 /* What another user's symlink led to. */
-static int check_target(struct walk *w, const struct stat *st)
+static int check_link_target(struct walk *w, const struct stat *st)
 {
-	return w->foreign && st->st_uid != w->whose ? blame(w, FAULT_TARGET, st) : 0;
+	return w->foreign && st->st_uid != w->whose ? set_fault(w, FAULT_TARGET, st) : 0;
 }
 
 static int walk_dir(struct walk *w, const char *path)
 {
 	char part[NAME_MAX + 1];
-	int r = walk(w, path, part), fd = -1;
+	int r = walk_path(w, path, part), fd = -1;
 
 	r = r == 1 ? -ENOTDIR : r;
 	if (r == 0)
-		r = check_target(w, &w->st);
+		r = check_link_target(w, &w->st);
 	if (r == 0) {
 		fd = w->sys->openat(w->dir, ".", DIR_FLAGS, 0);
 		r = fd < 0 ? -errno : fd;
@@ -438,7 +438,7 @@ static int check_upwards(struct walk *w, const char *path, int depth, int fd)
 }
 
 /* The descriptor, or -errno; why has no sentence yet. */
-static int open_dir(struct walk *w, const char *path)
+static int open_checked_dir(struct walk *w, const char *path)
 {
 	int depth = w->who.root < 0 ? depth_of(path) : -1, fd, r;
 
@@ -521,7 +521,7 @@ int trusted_open_dir(
 	int r, fd;
 
 	walk_init(&w, sys, &who);
-	fd = open_dir(&w, path);
+	fd = open_checked_dir(&w, path);
 	if (fd < 0)
 		return refuse_walk(&w, -fd, path, why);
 	r = check_mode(fd, path, use, why);
@@ -540,7 +540,7 @@ int trusted_check_dir(const struct sys *sys, const struct trusted_who *who, cons
 	int fd, r;
 
 	walk_init(&w, sys, who);
-	fd = open_dir(&w, path);
+	fd = open_checked_dir(&w, path);
 	if (fd < 0)
 		return refuse_walk(&w, -fd, path, why);
 	r = check_mode(fd, path, use, why);
@@ -606,17 +606,17 @@ int trusted_open_below(const struct sys *sys, int dir, const char *name)
 
 /* ---- files ---- */
 
-static int check_file(struct walk *w, const struct stat *st)
+static int check_opened_file(struct walk *w, const struct stat *st)
 {
-	int r = check_target(w, st);
+	int r = check_link_target(w, st);
 
 	if (r == 0 && S_ISREG(st->st_mode) && st->st_nlink > 1 && w->open &&
 		w->opener != st->st_uid)
-		r = blame(w, FAULT_HARD_LINK, st);
+		r = set_fault(w, FAULT_HARD_LINK, st);
 	if (r == 0 && w->holdable && !accept_owner(w, st->st_uid))
-		r = blame(w, FAULT_OWNER, st);
+		r = set_fault(w, FAULT_OWNER, st);
 	if (r == 0 && w->holdable && st->st_mode & OTHERS)
-		r = blame(w, FAULT_FILE_MODE, st);
+		r = set_fault(w, FAULT_FILE_MODE, st);
 	return r;
 }
 
@@ -625,14 +625,14 @@ static int walk_file(struct walk *w, const char *path)
 {
 	char part[NAME_MAX + 1];
 	struct stat st;
-	int r = walk(w, path, part), fd = -1;
+	int r = walk_path(w, path, part), fd = -1;
 
 	if (r >= 0) { /* it may be another one than the walk met: what is opened is checked */
 		fd = w->sys->openat(w->dir, r ? part : ".", READ_FLAGS | O_NOFOLLOW, 0);
 		r = fd < 0 || w->sys->fstatat(fd, "", &st, AT_EMPTY_PATH) ? -errno : 0;
 	}
 	if (r == 0)
-		r = check_file(w, &st);
+		r = check_opened_file(w, &st);
 	move_to(w, -1);
 	if (r == 0)
 		return fd;
@@ -641,7 +641,7 @@ static int walk_file(struct walk *w, const char *path)
 	return r;
 }
 
-static int open_file(struct walk *w, const char *path)
+static int open_checked_file(struct walk *w, const char *path)
 {
 	int fd = w->sys->open_plain(AT_FDCWD, path, READ_FLAGS);
 	struct stat st;
@@ -698,7 +698,7 @@ int trusted_open(const struct sys *sys, const char *path, char why[FILE_WHY])
 	int fd;
 
 	walk_init(&w, sys, &who);
-	fd = open_file(&w, path);
+	fd = open_checked_file(&w, path);
 	if (fd < 0 && why)
 		refuse_file(&w, fd, why);
 	if (fd == -EACCES && why)
@@ -738,7 +738,7 @@ int trusted_read(const struct sys *sys, const char *path, struct buffer *out, ch
 
 /* ---- lists ---- */
 
-static bool ends_in(const char *name, const char *const endings[])
+static bool has_ending(const char *name, const char *const endings[])
 {
 	size_t len = strlen(name);
 
@@ -770,7 +770,7 @@ int trusted_list(const struct sys *sys, const char *dir, const char *const endin
 	}
 	r = r < 0 ? r : 0;
 	while (r == 0 && (e = readdir(d))) {
-		if (!ends_in(e->d_name, endings))
+		if (!has_ending(e->d_name, endings))
 			continue;
 		if (count == max)
 			r = -E2BIG;

@@ -14,7 +14,7 @@
 #define GROUP "/etc/group"
 
 /* Is this a line of that user? ret_group: what stands behind the uid. */
-static bool is_of(const char *line, uid_t uid, size_t *ret_name_len, const char **ret_group)
+static bool is_id_line(const char *line, uid_t uid, size_t *ret_name_len, const char **ret_group)
 {
 	size_t name = strcspn(line, ":\n"), password;
 	unsigned long long number;
@@ -33,22 +33,22 @@ static bool is_of(const char *line, uid_t uid, size_t *ret_name_len, const char 
 	return errno == 0 && *end == ':' && number == uid;
 }
 
-/* The first line of that user or group, as is_of() tells of it; NULL = there is none. */
-static const char *find_line(
+/* The first line of that user or group, as is_id_line() finds it; NULL = there is none. */
+static const char *find_id_line(
 	const char *lines, unsigned id, size_t *ret_name_len, const char **ret_rest)
 {
 	for (const char *line = lines; *line; line += strcspn(line, "\n"), line += *line == '\n')
-		if (is_of(line, id, ret_name_len, ret_rest))
+		if (is_id_line(line, id, ret_name_len, ret_rest))
 			return line;
 	return NULL;
 }
 
-static void describe(const char *lines, const char *what, unsigned id, char ret_text[USER_TEXT])
+static void describe_id(const char *lines, const char *what, unsigned id, char ret_text[USER_TEXT])
 {
 	const char *rest, *line;
 	size_t len;
 
-	line = find_line(lines, id, &len, &rest);
+	line = find_id_line(lines, id, &len, &rest);
 	if (line)
 		snprintf(ret_text, USER_TEXT, "%.*s (%s %u)", (int)len, line, what, id);
 	else
@@ -57,7 +57,7 @@ static void describe(const char *lines, const char *what, unsigned id, char ret_
 
 void user_describe_by(const char *passwd, uid_t uid, char ret_text[USER_TEXT])
 {
-	describe(passwd, "uid", uid, ret_text);
+	describe_id(passwd, "uid", uid, ret_text);
 }
 
 int user_primary_group_by(const char *passwd, uid_t uid, gid_t *ret_gid)
@@ -67,7 +67,7 @@ int user_primary_group_by(const char *passwd, uid_t uid, gid_t *ret_gid)
 	size_t len;
 	char *end;
 
-	if (!find_line(passwd, uid, &len, &group))
+	if (!find_id_line(passwd, uid, &len, &group))
 		return -ENOENT;
 	if (*group < '0' || *group > '9')
 		return -EINVAL;
@@ -102,7 +102,7 @@ void user_describe_group(const struct sys *sys, gid_t gid, char ret_text[USER_TE
 {
 	struct buffer file;
 
-	describe(read_lines(sys, GROUP, &file), "gid", gid, ret_text);
+	describe_id(read_lines(sys, GROUP, &file), "gid", gid, ret_text);
 	buffer_fini(&file);
 }
 

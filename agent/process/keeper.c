@@ -51,7 +51,7 @@ static void close_from(unsigned first)
 }
 
 /* Everything but exec. 0 or errno. */
-static int settle(const struct keeper *k)
+static int prepare_child(const struct keeper *k)
 {
 	struct sigaction usual = {.sa_handler = SIG_DFL};
 	sigset_t none;
@@ -82,9 +82,9 @@ static int settle(const struct keeper *k)
 	return sigprocmask(SIG_SETMASK, &none, NULL) ? errno : 0;
 }
 
-__attribute__((noreturn)) static void become(const struct keeper *k)
+__attribute__((noreturn)) static void become_program(const struct keeper *k)
 {
-	int error = settle(k);
+	int error = prepare_child(k);
 
 	if (error == 0) {
 		execve(k->plan->argv[0], k->plan->argv, k->plan->env);
@@ -95,7 +95,7 @@ __attribute__((noreturn)) static void become(const struct keeper *k)
 }
 
 /* As fork(), which a child of a process with threads should not call: it takes locks of libc. */
-static pid_t split(void)
+static pid_t fork_bare(void)
 {
 #ifdef __s390__
 	return (pid_t)syscall(SYS_clone, 0UL, (unsigned long)SIGCHLD, 0UL, 0UL, 0UL);
@@ -106,14 +106,14 @@ static pid_t split(void)
 
 /* ---- who is below ---- */
 
-static char *append_text(char *to, const char *text)
+static char *add_chars(char *to, const char *text)
 {
 	while (*text)
 		*to++ = *text++;
 	return to;
 }
 
-static char *append_number(char *to, pid_t n)
+static char *add_digits(char *to, pid_t n)
 {
 	char digits[16];
 	size_t count = 0;
@@ -129,13 +129,13 @@ static char *append_number(char *to, pid_t n)
 /* Appends the children of a process's first thread; the others' come when it has ended. */
 static size_t read_children(pid_t pid, pid_t pids[MAX_LINE], size_t count)
 {
-	char path[64], piece[1024], *end = append_text(path, "/proc/");
+	char path[64], piece[1024], *end = add_chars(path, "/proc/");
 	ssize_t n;
 	pid_t child = 0;
 	int fd;
 
-	end = append_text(append_number(end, pid), "/task/");
-	*append_text(append_number(end, pid), "/children") = '\0';
+	end = add_chars(add_digits(end, pid), "/task/");
+	*add_chars(add_digits(end, pid), "/children") = '\0';
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	while (fd >= 0 && (n = read(fd, piece, sizeof(piece))) > 0)
 		for (ssize_t i = 0; i < n; i++) {
@@ -163,7 +163,7 @@ static void kill_line(size_t count)
 
 /* ---- the keeper ---- */
 
-static uint64_t now_ms(void)
+static uint64_t boottime_ms(void)
 {
 	struct timespec t;
 
@@ -189,7 +189,7 @@ static unsigned count_left(const struct keeper *k)
 }
 
 /* Reaps all that have ended. False when there is no child any more. */
-static bool reap(struct keeper *k)
+static bool reap_children(struct keeper *k)
 {
 	volatile struct keeper_report *report = k->plan->report;
 	siginfo_t info = {0};
@@ -211,7 +211,7 @@ static bool reap(struct keeper *k)
 }
 
 /* TERM, to the group and to orphans outside of it: their numbers are surely theirs. */
-static void ask(const struct keeper *k)
+static void terminate_program(const struct keeper *k)
 {
 	size_t count = read_children(k->self, line, 0);
 
@@ -230,19 +230,19 @@ static void drain_ends(const struct keeper *k)
 }
 
 /* Until the program has ended, or the agent wants no more of it. */
-static void watch(struct keeper *k)
+static void watch_program(struct keeper *k)
 {
 	struct pollfd fds[2] = {{.fd = 0, .events = POLLIN}, {.fd = k->ends, .events = POLLIN}};
 	char byte;
 
-	while (reap(k) && !k->ended) {
+	while (reap_children(k) && !k->ended) {
 		poll(fds, 2, k->ends < 0 ? ROUND_MS : -1);
 		drain_ends(k);
 		if (!fds[0].revents)
 			continue;
 		if (read(0, &byte, 1) <= 0)
 			return;
-		ask(k);
+		terminate_program(k);
 	}
 }
 
@@ -251,16 +251,16 @@ static void watch(struct keeper *k)
 static void kill_all(struct keeper *k)
 {
 	struct pollfd ends = {.fd = k->ends, .events = POLLIN};
-	uint64_t until_ms = now_ms() + KEEPER_WAIT_MS;
+	uint64_t until_ms = boottime_ms() + KEEPER_WAIT_MS;
 	int wait_ms = 1;
 	size_t count;
 
-	while (reap(k)) {
+	while (reap_children(k)) {
 		if (!k->ended)
 			kill(-k->program, SIGKILL); /* all at once, unlike what follows */
 		count = read_children(k->self, line, 0);
 		kill_line(count);
-		if (k->ended && now_ms() >= until_ms && (!count || getppid() == k->agent))
+		if (k->ended && boottime_ms() >= until_ms && (!count || getppid() == k->agent))
 			return;
 		poll(&ends, 1, wait_ms);
 		drain_ends(k);
@@ -268,7 +268,7 @@ static void kill_all(struct keeper *k)
 	}
 }
 
-__attribute__((noreturn)) static void keep(struct keeper *k)
+__attribute__((noreturn)) static void keep_program(struct keeper *k)
 {
 	sigset_t child;
 
@@ -276,9 +276,9 @@ __attribute__((noreturn)) static void keep(struct keeper *k)
 	setpgid(0, 0);
 	prctl(PR_SET_NAME, "hook-keeper"); /* not killed with "pkill pulletd" */
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L) == 0)
-		k->program = split();
+		k->program = fork_bare();
 	if (k->program == 0)
-		become(k);
+		become_program(k);
 	if (k->program < 0) {
 		k->plan->report->start_error = errno;
 		_exit(127);
@@ -289,7 +289,7 @@ __attribute__((noreturn)) static void keep(struct keeper *k)
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	k->ends = signalfd(-1, &child, SFD_NONBLOCK | SFD_CLOEXEC);
-	watch(k);
+	watch_program(k);
 	kill_all(k);
 	_exit(0);
 }
@@ -308,7 +308,7 @@ pid_t keeper_start(const struct keeper_plan *plan)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pid = fork();
 	if (pid == 0)
-		keep(&k);
+		keep_program(&k);
 	error = errno;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return pid < 0 ? -error : pid;

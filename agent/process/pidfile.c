@@ -91,7 +91,7 @@ static int read_proc(const struct sys *sys, const char *path, char ret_text[MAX_
 }
 
 /* What follows "NAME:" at the beginning of a line; NULL = no such line. */
-static const char *find_line(const char *text, const char *name)
+static const char *find_proc_field(const char *text, const char *name)
 {
 	const char *line = strstr(text, name);
 
@@ -110,7 +110,7 @@ static int look_up_owner(const struct sys *sys, int pidfd, struct owner *ret_own
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
 	r = read_proc(sys, path, text);
-	line = r ? NULL : find_line(text, "\nPid:\t");
+	line = r ? NULL : find_proc_field(text, "\nPid:\t");
 	number = line ? strtol(line, NULL, 10) : 0;
 	if (r == 0 && number <= 0)
 		r = -ESRCH;
@@ -118,7 +118,7 @@ static int look_up_owner(const struct sys *sys, int pidfd, struct owner *ret_own
 		return r;
 	snprintf(path, sizeof(path), "/proc/%ld/status", number);
 	r = read_proc(sys, path, text);
-	line = r ? NULL : find_line(text, "\nUid:\t");
+	line = r ? NULL : find_proc_field(text, "\nUid:\t");
 	if (r || !line || sscanf(line, "%u %u %u", &real, &effective, &saved) != 3)
 		return r ? r : -EIO;
 	snprintf(path, sizeof(path), "/proc/%ld/stat", number);

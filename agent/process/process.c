@@ -78,7 +78,7 @@ static struct log_limit left_limit;
 
 /* ---- before it ---- */
 
-static int make_env(struct plan *plan, char *const *more)
+static int make_program_env(struct plan *plan, char *const *more)
 {
 	static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 	static char home[] = "HOME=/", lang[] = "LANG=C.UTF-8";
@@ -177,7 +177,7 @@ static int stream_open(struct stream *s, struct loop *l, size_t max, int *ret_fd
 
 /* ---- its end ---- */
 
-static void release(struct process *p)
+static void free_process(struct process *p)
 {
 	loop_timer_cancel(p->loop, &p->limit);
 	loop_unwatch(&p->end_watch);
@@ -255,7 +255,7 @@ static const char *start_advice(int error)
 	}
 }
 
-static void check(const struct process *p, struct process_result *r)
+static void fill_result(const struct process *p, struct process_result *r)
 {
 	r->end = p->asked;
 	if (p->report->start_error) {
@@ -282,7 +282,7 @@ static bool is_kept(pid_t pid)
 	return p != NULL;
 }
 
-static void take_off(const struct process *p)
+static void remove_running(const struct process *p)
 {
 	struct process **at = &first_running;
 
@@ -292,7 +292,7 @@ static void take_off(const struct process *p)
 		*at = p->next;
 }
 
-static void tell_left(const struct process *p, unsigned left)
+static void log_left(const struct process *p, unsigned left)
 {
 	unsigned suppressed = 0;
 
@@ -303,13 +303,13 @@ static void tell_left(const struct process *p, unsigned left)
 			suppressed ? LOG_U64(suppressed) : NULL);
 }
 
-static void finish(struct process *p)
+static void finish_process(struct process *p)
 {
 	struct process_result result = {0};
 
 	stream_finish(&p->output);
 	stream_finish(&p->message);
-	check(p, &result);
+	fill_result(p, &result);
 	result.output = p->output.bytes.len ? p->output.bytes.data : "";
 	result.output_len = p->output.bytes.len;
 	result.message = p->message.bytes.len ? p->message.bytes.data : "";
@@ -317,13 +317,13 @@ static void finish(struct process *p)
 	result.dropped = p->output.dropped;
 	result.took_ms = loop_now_ms(p->loop) - p->started_ms;
 	if (result.left)
-		tell_left(p, result.left);
+		log_left(p, result.left);
 	p->ended(p->arg, &result);
-	release(p);
+	free_process(p);
 }
 
 /* What the keeper could not kill came to us: all of it, if it was killed itself. */
-static void sweep(void *arg)
+static void sweep_orphans(void *arg)
 {
 	struct process *p = arg;
 
@@ -331,10 +331,10 @@ static void sweep(void *arg)
 		p->sweeps++ < SWEEPS)
 		loop_timer_set(p->loop, &p->limit, loop_now_ms(p->loop) + SWEEP_MS);
 	else
-		finish(p);
+		finish_process(p);
 }
 
-static void has_ended(void *arg, int fd, unsigned events)
+static void keeper_ended(void *arg, int fd, unsigned events)
 {
 	struct process *p = arg;
 	siginfo_t info = {0};
@@ -346,18 +346,18 @@ static void has_ended(void *arg, int fd, unsigned events)
 	assert(r == 0); /* nobody else reaps it */
 	if (info.si_pid == 0)
 		return;
-	take_off(p);
+	remove_running(p);
 	p->keeper = 0;
 	loop_unwatch(&p->end_watch);
 	loop_timer_cancel(p->loop, &p->limit);
-	loop_timer_init(&p->limit, sweep, p);
-	sweep(p);
+	loop_timer_init(&p->limit, sweep_orphans, p);
+	sweep_orphans(p);
 }
 
 /* ---- its time ---- */
 
 /* All of it gets KILL from the keeper, which may have been stopped. */
-static void cut(struct process *p)
+static void cut_lifeline(struct process *p)
 {
 	if (p->lifeline >= 0)
 		close(p->lifeline);
@@ -365,17 +365,17 @@ static void cut(struct process *p)
 	kill(p->keeper, SIGCONT);
 }
 
-static void ask(struct process *p, enum process_end why)
+static void ask_to_end(struct process *p, enum process_end why)
 {
 	if (p->asked != PROCESS_EXITED || p->lifeline < 0)
 		return;
 	p->asked = why;
 	if (write(p->lifeline, "", 1) < 0 && errno != EPIPE)
-		cut(p);
+		cut_lifeline(p);
 	loop_timer_set(p->loop, &p->limit, loop_now_ms(p->loop) + p->grace_ms);
 }
 
-static void time_is_up(void *arg)
+static void limit_reached(void *arg)
 {
 	struct process *p = arg;
 	struct pollfd end = {.fd = p->pidfd, .events = POLLIN};
@@ -383,10 +383,10 @@ static void time_is_up(void *arg)
 	if (poll(&end, 1, 0) > 0)
 		return; /* it has ended, only the loop was late */
 	if (p->asked == PROCESS_EXITED) {
-		ask(p, PROCESS_TIMED_OUT);
+		ask_to_end(p, PROCESS_TIMED_OUT);
 		return;
 	}
-	cut(p);
+	cut_lifeline(p);
 	loop_timer_set(p->loop, &p->limit, loop_now_ms(p->loop) + AGAIN_MS);
 }
 
@@ -397,10 +397,10 @@ static int watch_end(struct process *p)
 	p->pidfd = (int)syscall(SYS_pidfd_open, p->keeper, 0u); /* closed on exec by itself */
 	if (p->pidfd < 0)
 		return -errno;
-	return loop_watch(p->loop, &p->end_watch, p->pidfd, LOOP_READ, has_ended, p);
+	return loop_watch(p->loop, &p->end_watch, p->pidfd, LOOP_READ, keeper_ended, p);
 }
 
-static int launch(struct process *p, const struct plan *plan)
+static int launch_keeper(struct process *p, const struct plan *plan)
 {
 	pid_t pid;
 
@@ -429,7 +429,7 @@ static int make_plan(struct process *p, const struct process_options *o, struct 
 		return -ENOMEM;
 	plan->keeper.argv = o->argv;
 	plan->keeper.env = plan->env;
-	r = make_env(plan, o->env);
+	r = make_program_env(plan, o->env);
 	if (r)
 		return r;
 	if (pipe2(ends, O_CLOEXEC))
@@ -477,11 +477,11 @@ int process_start(struct loop *l, const struct process_options *o,
 		.started_ms = loop_now_ms(l),
 		.timeout_ms = o->timeout_ms,
 		.grace_ms = o->grace_ms ? o->grace_ms : PROCESS_GRACE_MS};
-	loop_timer_init(&p->limit, time_is_up, p);
+	loop_timer_init(&p->limit, limit_reached, p);
 	signal(SIGCHLD, SIG_DFL); /* ignored, the kernel would reap, and the end be lost */
 	r = make_plan(p, o, &plan);
 	if (r == 0)
-		r = launch(p, &plan);
+		r = launch_keeper(p, &plan);
 	close_plan(&plan);
 	if (r) {
 		process_free(p);
@@ -494,7 +494,7 @@ int process_start(struct loop *l, const struct process_options *o,
 
 void process_kill(struct process *p)
 {
-	ask(p, PROCESS_STOPPED);
+	ask_to_end(p, PROCESS_STOPPED);
 }
 
 void process_free(struct process *p)
@@ -505,12 +505,12 @@ void process_free(struct process *p)
 	if (!p)
 		return;
 	if (p->keeper > 0) {
-		cut(p);
-		take_off(p);
+		cut_lifeline(p);
+		remove_running(p);
 		end.fd = p->pidfd;
 		while (p->pidfd >= 0 && poll(&end, 1, FREE_WAIT_MS) < 0 && errno == EINTR)
 			;
 		waitid(P_PID, (id_t)p->keeper, &info, WEXITED | (p->pidfd >= 0 ? WNOHANG : 0));
 	}
-	release(p);
+	free_process(p);
 }

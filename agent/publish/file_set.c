@@ -42,7 +42,7 @@ struct generation {
 };
 
 /* "WHAT DIR/NAME: ADVICE", with the error's own remedy when there is no better advice. */
-static int complain(const struct file_set *f, char why[FILE_WHY], int error, const char *what,
+static int explain_set(const struct file_set *f, char why[FILE_WHY], int error, const char *what,
 	const char *name, const char *advice)
 {
 	char remedy[FILE_REMEDY];
@@ -56,7 +56,7 @@ static int complain(const struct file_set *f, char why[FILE_WHY], int error, con
 /* ---- the directory ---- */
 
 /* NULL with errno when it cannot be read. */
-static DIR *list(const struct file_set *f, int dir, const char *name)
+static DIR *list_dir(const struct file_set *f, int dir, const char *name)
 {
 	int fd = f->sys->openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
@@ -66,7 +66,7 @@ static DIR *list(const struct file_set *f, int dir, const char *name)
 	return d;
 }
 
-static bool good_name(const char *name)
+static bool is_entry_name(const char *name)
 {
 	static const char chars[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -79,7 +79,7 @@ static bool good_name(const char *name)
 /* ---- generations ---- */
 
 /* Is this the name of a generation? Then what is known of it. */
-static bool look_at(int dir, const char *name, struct generation *ret)
+static bool parse_generation(int dir, const char *name, struct generation *ret)
 {
 	const char *digits, *tail;
 	struct stat st;
@@ -107,7 +107,7 @@ static bool is_newer(const struct generation *a, const struct generation *b)
 	return a->made.tv_nsec > b->made.tv_nsec;
 }
 
-static int newest_first(const void *a, const void *b)
+static int compare_age(const void *a, const void *b)
 {
 	return is_newer(b, a) - is_newer(a, b);
 }
@@ -124,9 +124,9 @@ static int read_current(
 		return 0;
 	if (n >= 0)
 		text[n] = '\0';
-	if (n >= 0 && look_at(dir, text, ret))
+	if (n >= 0 && parse_generation(dir, text, ret))
 		return 0;
-	return complain(f, why, EEXIST, "will not replace", DATA,
+	return explain_set(f, why, EEXIST, "will not replace", DATA,
 		n < 0 && errno != EINVAL
 			? NULL
 			: "it is not one of this agent's; use another directory, or remove it");
@@ -135,7 +135,7 @@ static int read_current(
 /* As far as it goes: what stays is found by the next one. */
 static void remove_generation(const struct file_set *f, int dir, const char *name)
 {
-	DIR *d = list(f, dir, name);
+	DIR *d = list_dir(f, dir, name);
 	struct dirent *e;
 
 	while (d && (e = readdir(d)))
@@ -148,19 +148,19 @@ static void remove_generation(const struct file_set *f, int dir, const char *nam
 
 /* Removes all but `current`, `previous` and the newest others. Without a previous one, at the
  * start, what is newer than the current one never was visible, and goes. */
-static void prune(const struct file_set *f, int dir, const struct generation *current,
+static void prune_generations(const struct file_set *f, int dir, const struct generation *current,
 	const struct generation *previous)
 {
 	struct generation all[MAX_LISTED];
 	size_t n = 0, kept = previous && previous->name[0] ? 2 : 1;
-	DIR *d = list(f, dir, ".");
+	DIR *d = list_dir(f, dir, ".");
 	struct dirent *e;
 
 	while (d && n < MAX_LISTED && (e = readdir(d)))
-		n += look_at(dir, e->d_name, &all[n]);
+		n += parse_generation(dir, e->d_name, &all[n]);
 	if (d)
 		closedir(d);
-	qsort(all, n, sizeof(all[0]), newest_first);
+	qsort(all, n, sizeof(all[0]), compare_age);
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(all[i].name, current->name) == 0 ||
 			(previous && strcmp(all[i].name, previous->name) == 0))
@@ -175,7 +175,7 @@ static void prune(const struct file_set *f, int dir, const struct generation *cu
 /* Nobody tries a set yet: what lies there is what a crash has left. */
 static void remove_tried(const struct file_set *f, int dir)
 {
-	DIR *d = list(f, dir, ".");
+	DIR *d = list_dir(f, dir, ".");
 	size_t head = strlen(FILE_SET_TRIAL);
 	struct dirent *e;
 
@@ -205,9 +205,9 @@ static int find_link(int dir, const char *name)
 		       : -EEXIST;
 }
 
-static int refuse_name(const struct file_set *f, char why[FILE_WHY], int error, const char *name)
+static int explain_link(const struct file_set *f, char why[FILE_WHY], int error, const char *name)
 {
-	return complain(f, why, error, "cannot make the link", name,
+	return explain_set(f, why, error, "cannot make the link", name,
 		error == EEXIST ? "something else has that name; remove it, or name it otherwise"
 				: NULL);
 }
@@ -215,15 +215,15 @@ static int refuse_name(const struct file_set *f, char why[FILE_WHY], int error, 
 static int make_links(const struct file_set *f, int dir, const struct generation *current,
 	bool *changed, char why[FILE_WHY])
 {
-	DIR *d = list(f, dir, current->name);
+	DIR *d = list_dir(f, dir, current->name);
 	char text[LINK_TEXT];
 	struct dirent *e;
 	int r = 0;
 
 	if (!d)
-		return complain(f, why, errno, "cannot read", current->name, NULL);
+		return explain_set(f, why, errno, "cannot read", current->name, NULL);
 	while (r == 0 && (e = readdir(d))) {
-		if (!good_name(e->d_name))
+		if (!is_entry_name(e->d_name))
 			continue;
 		r = find_link(dir, e->d_name);
 		if (r == 0) {
@@ -231,7 +231,7 @@ static int make_links(const struct file_set *f, int dir, const struct generation
 			r = f->sys->symlinkat(text, dir, e->d_name) ? -errno : 1;
 			*changed = true;
 		}
-		r = r < 0 ? refuse_name(f, why, -r, e->d_name) : 0;
+		r = r < 0 ? explain_link(f, why, -r, e->d_name) : 0;
 	}
 	closedir(d);
 	return r;
@@ -239,19 +239,19 @@ static int make_links(const struct file_set *f, int dir, const struct generation
 
 static int remove_stale_links(const struct file_set *f, int dir, bool *changed, char why[FILE_WHY])
 {
-	DIR *d = list(f, dir, ".");
+	DIR *d = list_dir(f, dir, ".");
 	struct dirent *e;
 	struct stat st;
 	int r = 0;
 
 	if (!d)
-		return complain(f, why, errno, "cannot read", NULL, NULL);
+		return explain_set(f, why, errno, "cannot read", NULL, NULL);
 	while (r == 0 && (e = readdir(d))) {
-		if (!good_name(e->d_name) || find_link(dir, e->d_name) != 1 ||
+		if (!is_entry_name(e->d_name) || find_link(dir, e->d_name) != 1 ||
 			fstatat(dir, e->d_name, &st, 0) == 0 || errno != ENOENT)
 			continue;
 		if (f->sys->unlinkat(dir, e->d_name, 0))
-			r = complain(f, why, errno, "cannot remove the link", e->d_name, NULL);
+			r = explain_set(f, why, errno, "cannot remove the link", e->d_name, NULL);
 		*changed = true;
 	}
 	closedir(d);
@@ -268,7 +268,7 @@ static int settle_links(const struct file_set *f, int dir, const struct generati
 	if (r == 0)
 		r = remove_stale_links(f, dir, &changed, why);
 	if (r == 0 && changed && sync && f->sys->fsync(dir)) {
-		complain(f, why, errno,
+		explain_set(f, why, errno,
 			"the set is visible, but its links are not on the disk yet:", NULL, NULL);
 		r = FILE_NOT_DURABLE;
 	}
@@ -304,7 +304,7 @@ int file_set_open(
 			file_clean(sys, fd, DATA);
 			remove_tried(f, fd);
 			settle_links(f, fd, &current, !f->in_memory, ignored);
-			prune(f, fd, &current, NULL);
+			prune_generations(f, fd, &current, NULL);
 		}
 		sys->close(fd);
 	}
@@ -346,7 +346,7 @@ static uint64_t mark_of(const char *name, const struct stat *st)
 
 /* The files of the visible generation, each with its link, as one number; the order does not
  * matter. */
-static bool mark(const struct file_set *f, int dir, uint64_t *ret_mark, size_t *ret_count)
+static bool mark_current(const struct file_set *f, int dir, uint64_t *ret_mark, size_t *ret_count)
 {
 	struct generation current;
 	char why[FILE_WHY];
@@ -356,7 +356,7 @@ static bool mark(const struct file_set *f, int dir, uint64_t *ret_mark, size_t *
 	bool good;
 
 	if (read_current(f, dir, &current, why) == 0 && current.name[0])
-		d = list(f, dir, current.name);
+		d = list_dir(f, dir, current.name);
 	if (!d)
 		return false;
 	good = fstat(dirfd(d), &st) == 0;
@@ -375,7 +375,7 @@ static bool mark(const struct file_set *f, int dir, uint64_t *ret_mark, size_t *
 	return good;
 }
 
-static bool has_content(const struct file_set *f, int dir, const struct file_set_entry *e,
+static bool entry_has_content(const struct file_set *f, int dir, const struct file_set_entry *e,
 	const struct file_options *o)
 {
 	char path[LINK_TEXT];
@@ -402,14 +402,14 @@ bool file_set_is_current(struct file_set *f, const struct file_set_entry *entrie
 	int dir = trusted_open_dir(f->sys, f->dir, TRUSTED_ANY, why); /* only looks */
 	uint64_t now;
 	size_t files;
-	bool same = dir >= 0 && mark(f, dir, &now, &files);
+	bool same = dir >= 0 && mark_current(f, dir, &now, &files);
 
 	if (f->known) {
 		same = same && now == f->mark;
 	} else if (same) {
 		same = entries && files == count;
 		for (size_t i = 0; same && i < count; i++)
-			same = has_content(f, dir, &entries[i], options);
+			same = entry_has_content(f, dir, &entries[i], options);
 		f->known = same;
 		f->mark = now;
 	}
@@ -420,7 +420,7 @@ bool file_set_is_current(struct file_set *f, const struct file_set_entry *entrie
 
 /* ---- publishing ---- */
 
-static int by_text(const void *a, const void *b)
+static int compare_file_names(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -437,28 +437,28 @@ static int check_entries(const struct file_set *f, const struct file_set_entry *
 	}
 	for (size_t i = 0; i < count; i++) {
 		names[i] = entries[i].name;
-		if (!good_name(names[i]))
-			return complain(f, why, EINVAL, "cannot make the file", names[i],
+		if (!is_entry_name(names[i]))
+			return explain_set(f, why, EINVAL, "cannot make the file", names[i],
 				"a name is 1 to 200 of A-Z a-z 0-9 . _ - and does not begin with "
 				"'..'");
 	}
-	qsort(names, count, sizeof(names[0]), by_text);
+	qsort(names, count, sizeof(names[0]), compare_file_names);
 	for (size_t i = 1; i < count; i++)
 		if (strcmp(names[i - 1], names[i]) == 0)
-			return complain(f, why, EINVAL, "cannot make the file", names[i],
+			return explain_set(f, why, EINVAL, "cannot make the file", names[i],
 				"two of the set have this name; rename one");
 	return 0;
 }
 
 /* Is each name free, or the set's? */
-static int check_way(const struct file_set *f, int dir, const struct file_set_entry *entries,
+static int check_links(const struct file_set *f, int dir, const struct file_set_entry *entries,
 	size_t count, char why[FILE_WHY])
 {
 	for (size_t i = 0; i < count; i++) {
 		int r = find_link(dir, entries[i].name);
 
 		if (r < 0)
-			return refuse_name(f, why, -r, entries[i].name);
+			return explain_link(f, why, -r, entries[i].name);
 	}
 	return 0;
 }
@@ -482,7 +482,7 @@ static int make_generation(
 	return r < 0 ? -errno : r;
 }
 
-static int fill(const struct file_set *f, int fd, const struct file_set_entry *entries,
+static int fill_generation(const struct file_set *f, int fd, const struct file_set_entry *entries,
 	size_t count, const struct file_options *o, char why[FILE_WHY])
 {
 	int r = 0;
@@ -491,17 +491,18 @@ static int fill(const struct file_set *f, int fd, const struct file_set_entry *e
 		r = file_replace(
 			f->sys, fd, entries[i].name, entries[i].data, entries[i].len, o, why);
 		if (r == FILE_NOT_DURABLE) /* nothing is visible yet */
-			r = complain(
+			r = explain_set(
 				f, why, EIO, "cannot bring to the disk", entries[i].name, NULL);
 	}
 	if (r == 0 && f->sys->fchmod(fd, 0755))
-		r = complain(f, why, errno, "cannot set the mode of a directory in", NULL, NULL);
+		r = explain_set(f, why, errno, "cannot set the mode of a directory in", NULL, NULL);
 	if (r == 0 && o->sync && f->sys->fsync(fd))
-		r = complain(f, why, errno, "cannot bring to the disk a directory in", NULL, NULL);
+		r = explain_set(
+			f, why, errno, "cannot bring to the disk a directory in", NULL, NULL);
 	return r;
 }
 
-/* What mark() will find, if nobody is there before it. */
+/* What mark_current() will find, unless somebody changes it first. */
 static uint64_t mark_written(
 	int fd, const char *name, const struct file_set_entry *entries, size_t count)
 {
@@ -523,9 +524,9 @@ static int write_generation(const struct file_set *f, int dir, const struct file
 	int r, fd = make_generation(f, dir, g->number, g->name);
 
 	if (fd < 0)
-		r = complain(f, why, -fd, "cannot make a directory in", NULL, NULL);
+		r = explain_set(f, why, -fd, "cannot make a directory in", NULL, NULL);
 	else
-		r = fill(f, fd, entries, count, options, why);
+		r = fill_generation(f, fd, entries, count, options, why);
 	if (r == 0)
 		*ret_mark = mark_written(fd, g->name, entries, count);
 	if (fd >= 0)
@@ -535,23 +536,24 @@ static int write_generation(const struct file_set *f, int dir, const struct file
 
 /* The directory is brought to the disk before as well: a power cut must not leave ..data without
  * what it points to. */
-static int flip(const struct file_set *f, int dir, const char *name, bool sync, char why[FILE_WHY])
+static int flip_data(
+	const struct file_set *f, int dir, const char *name, bool sync, char why[FILE_WHY])
 {
 	char temporary[sizeof("." DATA ".pullet-") + HEX]; /* as file_clean() knows it */
 	int r;
 
 	snprintf(temporary, sizeof(temporary), "." DATA ".pullet-%016" PRIx64, f->sys->random());
 	if (sync && f->sys->fsync(dir))
-		return complain(f, why, errno, "cannot bring to the disk", NULL, NULL);
+		return explain_set(f, why, errno, "cannot bring to the disk", NULL, NULL);
 	if (f->sys->symlinkat(name, dir, temporary))
-		return complain(f, why, errno, "cannot make", temporary, NULL);
+		return explain_set(f, why, errno, "cannot make", temporary, NULL);
 	if (f->sys->renameat(dir, temporary, dir, DATA)) {
-		r = complain(f, why, errno, "cannot replace", DATA, NULL);
+		r = explain_set(f, why, errno, "cannot replace", DATA, NULL);
 		f->sys->unlinkat(dir, temporary, 0);
 		return r;
 	}
 	if (sync && f->sys->fsync(dir)) {
-		complain(f, why, errno, "the new set is visible, but not on the disk yet:", NULL,
+		explain_set(f, why, errno, "the new set is visible, but not on the disk yet:", NULL,
 			NULL);
 		return FILE_NOT_DURABLE;
 	}
@@ -572,11 +574,11 @@ int file_set_publish(struct file_set *f, const struct file_set_entry *entries, s
 		return dir;
 	r = read_current(f, dir, &previous, why);
 	if (r == 0)
-		r = check_way(f, dir, entries, count, why);
+		r = check_links(f, dir, entries, count, why);
 	if (r == 0)
 		r = write_generation(f, dir, entries, count, options, &g, &written, why);
 	if (r == 0)
-		r = flip(f, dir, g.name, options->sync, why);
+		r = flip_data(f, dir, g.name, options->sync, why);
 	if (r == 0 && options->sync && !f->dir_synced) { /* it may be new */
 		f->dir_synced = file_sync_parent(f->sys, dir, why) == 0;
 		r = f->dir_synced ? 0 : FILE_NOT_DURABLE;
@@ -584,8 +586,8 @@ int file_set_publish(struct file_set *f, const struct file_set_entry *entries, s
 	if (r >= 0) {
 		links = settle_links(f, dir, &g, options->sync, why);
 		r = links < 0 ? FILE_SET_INCOMPLETE : links ? links : r;
-		prune(f, dir, &g, &previous);
-		f->known = r != FILE_SET_INCOMPLETE && mark(f, dir, &f->mark, &count) &&
+		prune_generations(f, dir, &g, &previous);
+		f->known = r != FILE_SET_INCOMPLETE && mark_current(f, dir, &f->mark, &count) &&
 			   f->mark == written; /* else somebody was there already */
 	} else if (g.name[0]) {
 		remove_generation(f, dir, g.name);

@@ -56,7 +56,7 @@ struct flat {
 };
 
 /* Adds the node under the present path. The key is an offset until all are there: keys may move. */
-static int add_entry(struct flat *f, const struct node *n)
+static int add_snapshot_entry(struct flat *f, const struct node *n)
 {
 	static const enum pullet_type types[] = {
 		[NODE_NULL] = PULLET_NULL,
@@ -97,7 +97,7 @@ static int add_entry(struct flat *f, const struct node *n)
 }
 
 /* As deep as a document may be. */
-static int flatten(struct flat *f, const struct node *parent)
+static int flatten_node(struct flat *f, const struct node *parent)
 {
 	size_t number = 0, len = f->path.len;
 	int r = 0;
@@ -107,9 +107,9 @@ static int flatten(struct flat *f, const struct node *parent)
 	for (const struct node *n = parent->first; n && r == 0; n = n->next, number++) {
 		r = key_path_append(&f->path, parent == f->root, n, number);
 		if (r == 0)
-			r = add_entry(f, n);
+			r = add_snapshot_entry(f, n);
 		if (r == 0)
-			r = flatten(f, n);
+			r = flatten_node(f, n);
 		f->path.len = len;
 	}
 	return r;
@@ -128,7 +128,7 @@ int image_build(const struct node *root, int64_t created_ms, const char *version
 		return r;
 	buffer_init(&f.path, extent.image_bytes);
 	buffer_init(&f.keys, extent.image_bytes); /* each of them is in a record */
-	r = flatten(&f, root);
+	r = flatten_node(&f, root);
 	for (size_t i = 0; r == 0 && i < f.count; i++)
 		f.entries[i].key = f.keys.data + (uintptr_t)f.entries[i].key;
 	if (r == 0)
@@ -147,7 +147,7 @@ int image_build(const struct node *root, int64_t created_ms, const char *version
 /* ---- the page ---- */
 
 /* And nobody else's: it is written to in place, and who can cut it short can end this process. */
-static bool is_page(int fd)
+static bool is_own_page(int fd)
 {
 	struct stat st;
 	char magic[8];
@@ -165,7 +165,7 @@ static void page_name(const struct image *i, char ret_name[NAME_MAX + 1])
 }
 
 /* Opens the page, or makes it whole. 0 and the page, or -errno. */
-static int open_page(struct image *i, int dir, struct page **ret_page, char why[FILE_WHY])
+static int open_or_make_page(struct image *i, int dir, struct page **ret_page, char why[FILE_WHY])
 {
 	const struct file_options options = {.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1};
 	char fresh[PAGE_SIZE] = {0}, remedy[FILE_REMEDY], name[NAME_MAX + 1];
@@ -175,7 +175,7 @@ static int open_page(struct image *i, int dir, struct page **ret_page, char why[
 
 	page_name(i, name);
 	fd = i->sys->openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
-	if (fd >= 0 && !is_page(fd)) {
+	if (fd >= 0 && !is_own_page(fd)) {
 		close(fd);
 		fd = -1;
 	}
@@ -203,7 +203,7 @@ static int open_page(struct image *i, int dir, struct page **ret_page, char why[
 	return 0;
 }
 
-static bool page_stands(const struct image *i, int dir)
+static bool page_in_place(const struct image *i, int dir)
 {
 	char name[NAME_MAX + 1];
 	struct stat st;
@@ -226,7 +226,7 @@ static void raise_page(struct page *page, uint64_t generation)
 static int renew_page(struct image *i, int dir, char why[FILE_WHY])
 {
 	struct page *fresh, *page = i->page;
-	int r = open_page(i, dir, &fresh, why);
+	int r = open_or_make_page(i, dir, &fresh, why);
 
 	if (r)
 		return r;
@@ -257,19 +257,19 @@ uint64_t image_confirmed_ms(const struct image *i)
 
 /* ---- the image ---- */
 
-static int open_dir(const struct image *i, char why[FILE_WHY])
+static int open_runtime_dir(const struct image *i, char why[FILE_WHY])
 {
 	return trusted_open_dir(i->sys, i->dir, TRUSTED_OWN, why);
 }
 
 int image_keep_page(struct image *i, char why[FILE_WHY])
 {
-	int dir = open_dir(i, why), r = dir;
+	int dir = open_runtime_dir(i, why), r = dir;
 
 	if (dir < 0)
 		return r;
 	r = 0;
-	if (!page_stands(i, dir)) {
+	if (!page_in_place(i, dir)) {
 		r = renew_page(i, dir, why);
 		if (r == 0)
 			raise_page(i->old_page, atomic_load(&i->old_page->generation));
@@ -294,13 +294,13 @@ int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
 	}
 	snprintf(why, FILE_WHY, "out of memory");
 	if (i && i->dir && i->name)
-		r = dir = open_dir(i, why);
+		r = dir = open_runtime_dir(i, why);
 	if (dir >= 0) {
 		i->in_memory = file_in_memory(dir);
 		sweep_clean(sweep, sys, dir, i->name);
 		page_name(i, name_of_page);
 		sweep_clean(sweep, sys, dir, name_of_page);
-		r = open_page(i, dir, &page, why);
+		r = open_or_make_page(i, dir, &page, why);
 		if (r == 0 &&
 			!i->in_memory) /* it may be of another boot, whose clock was another one */
 			atomic_store(&page->confirmed_ms, 0);
@@ -333,7 +333,7 @@ const char *image_name(const struct image *i)
 	return i->name;
 }
 
-static void remember(struct image *i, const struct stat *st)
+static void remember_image(struct image *i, const struct stat *st)
 {
 	i->known = true;
 	i->ino = st->st_ino;
@@ -355,7 +355,7 @@ bool image_is_current(const struct image *i)
 	return same;
 }
 
-static bool is_there(struct image *i, int dir, const void *data, size_t len)
+static bool has_image(struct image *i, int dir, const void *data, size_t len)
 {
 	struct buffer there;
 	bool same;
@@ -381,7 +381,7 @@ int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, 
 	struct prepared *p = i->prepared = calloc(1, sizeof(*p));
 	struct file_options options = {
 		.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1, .sync = !i->in_memory};
-	int dir = p ? open_dir(i, why) : -ENOMEM, r = 0;
+	int dir = p ? open_runtime_dir(i, why) : -ENOMEM, r = 0;
 
 	if (!p)
 		snprintf(why, FILE_WHY, "out of memory");
@@ -393,7 +393,7 @@ int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, 
 	}
 	options.ret_written = &p->written;
 	snapshot_stamp(data, len, generation);
-	if (i->known || !is_there(i, dir, data, len))
+	if (i->known || !has_image(i, dir, data, len))
 		r = file_prepare(i->sys, dir, i->name, data, len, &options, p->temporary, why);
 	if (r)
 		drop_prepared(i);
@@ -420,14 +420,14 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 		r = file_commit(i->sys, dir, i->name, p->temporary, !i->in_memory, why);
 	else
 		seen = fstatat(dir, i->name, &p->written, AT_SYMLINK_NOFOLLOW) == 0;
-	if (r >= 0 && !page_stands(i, dir)) /* should that fail, image_keep_page() will say so */
+	if (r >= 0 && !page_in_place(i, dir)) /* should that fail, image_keep_page() will say so */
 		renew_page(i, dir, why);
 	if (r >= 0) {
 		raise_page(i->page, generation); /* first of all: somebody sleeps on it */
 		if (i->old_page)
 			raise_page(i->old_page, generation); /* who opened it at the last moment */
 		if (seen)
-			remember(i, &p->written);
+			remember_image(i, &p->written);
 	}
 	drop_prepared(i);
 	return r < 0 ? r : 0;

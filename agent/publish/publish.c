@@ -39,7 +39,7 @@ struct target {
 /* ---- the directory ---- */
 
 /* "BEFORE PATH: ADVICE", with the error's own remedy when there is no better advice. */
-static int complain(
+static int explain_target(
 	char why[FILE_WHY], int error, const char *before, const char *path, const char *advice)
 {
 	char remedy[FILE_REMEDY];
@@ -49,35 +49,35 @@ static int complain(
 	return -error;
 }
 
-static int check_file(const struct target *t, int fd, char why[FILE_WHY])
+static int check_target_file(const struct target *t, int fd, char why[FILE_WHY])
 {
 	struct stat dir, st;
 
 	if (fstatat(fd, t->name, &st, AT_SYMLINK_NOFOLLOW))
-		return errno == ENOENT
-			       ? 0
-			       : complain(why, errno, "cannot look at", t->config->file, NULL);
+		return errno == ENOENT ? 0
+				       : explain_target(why, errno, "cannot look at",
+						 t->config->file, NULL);
 	if (S_ISLNK(st.st_mode))
-		return complain(why, ELOOP, "will not replace", t->config->file,
+		return explain_target(why, ELOOP, "will not replace", t->config->file,
 			"it is a symlink; name the file it points to, or remove it");
 	if (!S_ISREG(st.st_mode))
-		return complain(why, EINVAL, "will not replace", t->config->file,
+		return explain_target(why, EINVAL, "will not replace", t->config->file,
 			"it is not a regular file; remove it, or name another one");
 	if (fstat(fd, &dir) == 0 && dir.st_dev != st.st_dev)
-		return complain(why, EBUSY, "cannot replace", t->config->file,
+		return explain_target(why, EBUSY, "cannot replace", t->config->file,
 			"it is a mount point of its own; mount the directory instead");
 	return 0;
 }
 
 /* Opens and checks the directory. The descriptor, or -errno. */
-static int open_dir(struct target *t, char why[FILE_WHY])
+static int open_target_dir(struct target *t, char why[FILE_WHY])
 {
 	int r, fd = trusted_open_dir(t->sys, t->dir, TRUSTED_FILE, why);
 
 	if (fd < 0)
 		return fd;
 	t->in_memory = file_in_memory(fd);
-	r = check_file(t, fd, why);
+	r = check_target_file(t, fd, why);
 	if (r == 0)
 		return fd;
 	t->sys->close(fd);
@@ -104,11 +104,11 @@ int target_open(const struct sys *sys, const struct settings_config *config, str
 		snprintf(why, FILE_WHY, "out of memory");
 		return -ENOMEM;
 	}
-	fd = open_dir(t, why);
+	fd = open_target_dir(t, why);
 	if (fd == -ENOENT) {
 		fd = trusted_make_dir(sys, t->dir, 0755, TRUSTED_FILE, why);
 		if (fd >= 0)
-			fd = open_dir(t, why);
+			fd = open_target_dir(t, why);
 	}
 	if (fd < 0) {
 		target_close(t);
@@ -129,7 +129,7 @@ void target_close(struct target *t)
 
 /* ---- what is there ---- */
 
-static bool look(const struct target *t, int dir, struct identity *ret)
+static bool read_identity(const struct target *t, int dir, struct identity *ret)
 {
 	struct stat st;
 
@@ -147,7 +147,7 @@ static bool look(const struct target *t, int dir, struct identity *ret)
 	return true;
 }
 
-static bool has_content(const struct target *t, int dir, const void *text, size_t len)
+static bool target_has_content(const struct target *t, int dir, const void *text, size_t len)
 {
 	struct buffer there;
 	bool same;
@@ -159,17 +159,18 @@ static bool has_content(const struct target *t, int dir, const void *text, size_
 	return same;
 }
 
-static bool is_current(struct target *t, int dir, const void *text, size_t len)
+static bool is_open_target_current(struct target *t, int dir, const void *text, size_t len)
 {
 	const struct settings_config *c = t->config;
 	struct identity now;
 
-	if (!look(t, dir, &now))
+	if (!read_identity(t, dir, &now))
 		return false;
 	if (t->known)
 		return memcmp(&now, &t->identity, sizeof(now)) == 0;
 	if (!text || now.mode != c->mode || (c->uid != (uid_t)-1 && now.uid != c->uid) ||
-		(c->gid != (gid_t)-1 && now.gid != c->gid) || !has_content(t, dir, text, len))
+		(c->gid != (gid_t)-1 && now.gid != c->gid) ||
+		!target_has_content(t, dir, text, len))
 		return false;
 	t->identity = now;
 	t->known = true;
@@ -180,7 +181,7 @@ bool target_is_current(struct target *t, const void *text, size_t len)
 {
 	char why[FILE_WHY];
 	int dir = trusted_open_dir(t->sys, t->dir, TRUSTED_ANY, why); /* only looks */
-	bool current = dir >= 0 && is_current(t, dir, text, len);
+	bool current = dir >= 0 && is_open_target_current(t, dir, text, len);
 
 	if (dir >= 0)
 		t->sys->close(dir);
@@ -203,7 +204,7 @@ bool publish_blocks(const struct publication *p)
 
 /* The state file, on the disk before what it stands for is. A version that is there already may
  * not be on the disk: the agent was killed before, or the file was in memory then. */
-static int save(struct publication *p, bool sync)
+static int save_version(struct publication *p, bool sync)
 {
 	int r;
 
@@ -228,7 +229,7 @@ static bool is_untouched(const struct identity *now, const struct stat *written)
 	       now->mtime.tv_nsec == written->st_mtim.tv_nsec;
 }
 
-static int replace(struct publication *p, int dir)
+static int replace_target(struct publication *p, int dir)
 {
 	struct stat written = {.st_ino = 0};
 	const struct file_options options = {
@@ -248,9 +249,9 @@ static int replace(struct publication *p, int dir)
 	if (r >= 0) {
 		p->not_durable = r == FILE_NOT_DURABLE;
 		/* somebody may have been there already */
-		t->known = look(t, dir, &t->identity) &&
+		t->known = read_identity(t, dir, &t->identity) &&
 			   (is_untouched(&t->identity, &written) ||
-				   has_content(t, dir, p->text, p->text_len));
+				   target_has_content(t, dir, p->text, p->text_len));
 	}
 	return r < 0 ? r : 0;
 }
@@ -267,7 +268,7 @@ static size_t list_set(const struct publication *p, struct file_set_entry entrie
 	return n;
 }
 
-static struct file_options set_options(const struct publication *p)
+static struct file_options options_of_set(const struct publication *p)
 {
 	return (struct file_options){
 		.mode = p->config->mode,
@@ -279,7 +280,7 @@ static struct file_options set_options(const struct publication *p)
 
 bool publish_set_is_current(const struct publication *p)
 {
-	const struct file_options options = set_options(p);
+	const struct file_options options = options_of_set(p);
 	struct file_set_entry entries[STORE_MAX_PARTS];
 	size_t n = list_set(p, entries);
 
@@ -288,7 +289,7 @@ bool publish_set_is_current(const struct publication *p)
 
 static int publish_set(struct publication *p)
 {
-	const struct file_options options = set_options(p);
+	const struct file_options options = options_of_set(p);
 	struct file_set_entry entries[STORE_MAX_PARTS];
 	size_t n = list_set(p, entries);
 	int r;
@@ -300,17 +301,17 @@ static int publish_set(struct publication *p)
 
 void publish_run(struct publication *p)
 {
-	int dir = p->target ? open_dir(p->target, p->why) : -1;
+	int dir = p->target ? open_target_dir(p->target, p->why) : -1;
 
 	p->error = p->target && dir < 0 ? dir : 0;
 	p->not_durable = false;
 	if (p->error == 0)
-		p->error = save(p, needs_sync(p, dir >= 0 && !file_in_memory(dir)));
+		p->error = save_version(p, needs_sync(p, dir >= 0 && !file_in_memory(dir)));
 	if (p->error == 0 && p->image) /* or the file would be new, and the snapshot old */
 		p->error = image_prepare(
 			p->image, p->image_data, p->image_len, p->version->generation, p->why);
 	if (p->error == 0 && p->target)
-		p->error = replace(p, dir);
+		p->error = replace_target(p, dir);
 	if (p->error == 0 && p->fileset)
 		p->error = publish_set(p);
 	if (p->error == 0 && p->image && p->confirmed_ms)

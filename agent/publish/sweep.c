@@ -39,7 +39,7 @@ struct sweep {
 	struct index places, leftovers;
 };
 
-static uint64_t hash_of(const struct place *p, const char *name, size_t len)
+static uint64_t leftover_hash(const struct place *p, const char *name, size_t len)
 {
 	uint64_t hash = hash_bytes(HASH_START, &p->dev, sizeof(p->dev));
 
@@ -77,7 +77,7 @@ void sweep_free(struct sweep *s)
 	free(s);
 }
 
-static bool was_read(const struct sweep *s, const struct place *place, uint64_t hash)
+static bool place_was_read(const struct sweep *s, const struct place *place, uint64_t hash)
 {
 	const struct index_link *l = index_first(&s->places, hash);
 
@@ -86,7 +86,8 @@ static bool was_read(const struct sweep *s, const struct place *place, uint64_t 
 	return l;
 }
 
-static int note(struct sweep *s, const struct place *place, const char *entry, size_t name_len)
+static int note_leftover(
+	struct sweep *s, const struct place *place, const char *entry, size_t name_len)
 {
 	size_t size = strlen(entry) + 1;
 	struct leftover *o = malloc(sizeof(*o) + size);
@@ -96,7 +97,7 @@ static int note(struct sweep *s, const struct place *place, const char *entry, s
 	o->place = *place;
 	o->name_len = name_len;
 	memcpy(o->entry, entry, size);
-	if (index_add(&s->leftovers, &o->link, hash_of(place, entry + 1, name_len)) == 0)
+	if (index_add(&s->leftovers, &o->link, leftover_hash(place, entry + 1, name_len)) == 0)
 		return 0;
 	free(o);
 	return -ENOMEM;
@@ -118,7 +119,7 @@ static int read_place(struct sweep *s, int dir, const struct place *place, uint6
 	while (r == 0 && (e = readdir(d))) {
 		size_t len = file_temporary(e->d_name);
 
-		r = len ? note(s, place, e->d_name, len) : 0;
+		r = len ? note_leftover(s, place, e->d_name, len) : 0;
 	}
 	closedir(d);
 	swept = r == 0 ? malloc(sizeof(*swept)) : NULL;
@@ -133,7 +134,7 @@ static int read_place(struct sweep *s, int dir, const struct place *place, uint6
 static void remove_leftovers(struct sweep *s, int dir, const struct place *place, const char *name)
 {
 	size_t len = strlen(name);
-	uint64_t hash = hash_of(place, name, len);
+	uint64_t hash = leftover_hash(place, name, len);
 	struct index_link *l, *next;
 
 	for (l = index_first(&s->leftovers, hash); l; l = next) {
@@ -160,8 +161,8 @@ void sweep_clean(struct sweep *s, const struct sys *sys, int dir, const char *na
 		return;
 	}
 	place = (struct place){st.st_dev, st.st_ino};
-	hash = hash_of(&place, "", 0);
-	if (!was_read(s, &place, hash) && read_place(s, dir, &place, hash))
+	hash = leftover_hash(&place, "", 0);
+	if (!place_was_read(s, &place, hash) && read_place(s, dir, &place, hash))
 		file_clean(sys, dir, name);
 	else
 		remove_leftovers(s, dir, &place, name);

@@ -25,13 +25,13 @@
 
 static const char page_end[] = ".gen", image_end[] = ".snap";
 
-static int by_text(const void *a, const void *b)
+static int compare_kept(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* Maps a page that this user made; NULL when it is none. */
-static struct page *open_page(int dir, const char *file)
+static struct page *map_own_page(int dir, const char *file)
 {
 	int fd = openat(dir, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct page *page = MAP_FAILED;
@@ -52,10 +52,10 @@ static struct page *open_page(int dir, const char *file)
 
 /* 1 it was withdrawn, 0 there was nothing to do, or -errno. A crash before the page is written is
  * made good by the next start. */
-static int withdraw(const struct sys *sys, int dir, const char *file, const char *name)
+static int withdraw_snapshot(const struct sys *sys, int dir, const char *file, const char *name)
 {
 	char image[NAME_MAX + 1];
-	struct page *page = open_page(dir, file);
+	struct page *page = map_own_page(dir, file);
 	struct stat st;
 	int r = 0;
 
@@ -95,7 +95,7 @@ static int remove_temporary(const struct sys *sys, int dir, const char *file, co
 	struct page *page;
 
 	snprintf(page_file, sizeof(page_file), "%.64s%s", name, page_end);
-	page = open_page(dir, page_file);
+	page = map_own_page(dir, page_file);
 	if (!page)
 		return 0;
 	munmap(page, PAGE_SIZE);
@@ -117,7 +117,7 @@ int withdraw_snapshots(const struct sys *sys, const char *runtime_dir, const cha
 		sys->close(dir);
 		return r;
 	}
-	qsort(kept, count, sizeof(*kept), by_text);
+	qsort(kept, count, sizeof(*kept), compare_kept);
 	while ((entry = readdir(d))) {
 		const char *file = entry->d_name;
 		size_t temporary = file_temporary(file);
@@ -126,10 +126,10 @@ int withdraw_snapshots(const struct sys *sys, const char *runtime_dir, const cha
 
 		if (!(temporary ? cut_name(file + 1, temporary, image_end, name)
 				: cut_name(file, strlen(file), page_end, name)) ||
-			bsearch(&key, kept, count, sizeof(*kept), by_text))
+			bsearch(&key, kept, count, sizeof(*kept), compare_kept))
 			continue;
 		r = temporary ? remove_temporary(sys, dir, file, name)
-			      : withdraw(sys, dir, file, name);
+			      : withdraw_snapshot(sys, dir, file, name);
 		withdrawn += r > 0;
 		if (r < 0) {
 			error = r;

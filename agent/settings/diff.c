@@ -24,7 +24,7 @@ static bool same_text(const char *a, const char *b)
 
 /* ---- configs and servers ---- */
 
-static int compare_entries(const void *a, const void *b)
+static int compare_setting_names(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 
@@ -44,7 +44,7 @@ static struct entry server_entry(const struct settings *s, size_t i)
 }
 
 /* By name; NULL when there is no memory. */
-static struct entry *list(const struct settings *s, size_t count,
+static struct entry *list_entries(const struct settings *s, size_t count,
 	struct entry (*entry)(const struct settings *s, size_t i))
 {
 	struct entry *entries = calloc(count + 1, sizeof(*entries));
@@ -52,11 +52,11 @@ static struct entry *list(const struct settings *s, size_t count,
 	for (size_t i = 0; entries && i < count; i++)
 		entries[i] = entry(s, i);
 	if (entries)
-		qsort(entries, count, sizeof(*entries), compare_entries);
+		qsort(entries, count, sizeof(*entries), compare_setting_names);
 	return entries;
 }
 
-static void pair(struct settings_match *m, const struct entry *old, const struct entry *new)
+static void pair_entries(struct settings_match *m, const struct entry *old, const struct entry *new)
 {
 	m->before[new->index] = old->index;
 	m->same[new->index] = m->kept[old->index] = same_print(old->print, new->print);
@@ -66,11 +66,12 @@ static void pair(struct settings_match *m, const struct entry *old, const struct
 		m->changed++;
 }
 
-static int match(const struct settings *old, size_t old_count, const struct settings *new,
+static int match_entries(const struct settings *old, size_t old_count, const struct settings *new,
 	size_t new_count, struct entry (*entry)(const struct settings *s, size_t i),
 	struct settings_match *m)
 {
-	struct entry *a = list(old, old_count, entry), *b = list(new, new_count, entry);
+	struct entry *a = list_entries(old, old_count, entry),
+		     *b = list_entries(new, new_count, entry);
 	bool good;
 
 	m->before = calloc(new_count + 1, sizeof(*m->before));
@@ -80,10 +81,10 @@ static int match(const struct settings *old, size_t old_count, const struct sett
 	for (size_t i = 0, k = 0; good && k < new_count; k++) {
 		int order = -1;
 
-		while (i < old_count && (order = compare_entries(&a[i], &b[k])) < 0)
+		while (i < old_count && (order = compare_setting_names(&a[i], &b[k])) < 0)
 			i++;
 		if (i < old_count && order == 0)
-			pair(m, &a[i++], &b[k]);
+			pair_entries(m, &a[i++], &b[k]);
 		else
 			m->before[b[k].index] = SETTINGS_NONE;
 	}
@@ -144,12 +145,14 @@ int settings_diff(
 			 : !same_text(old->runtime_dir, new->runtime_dir) ? "runtime_dir"
 									  : NULL,
 	};
-	int r = match(old, old->config_count, new, new->config_count, config_entry, &d.configs);
+	int r = match_entries(
+		old, old->config_count, new, new->config_count, config_entry, &d.configs);
 
 	d.report = d.labels || !same_order(old, new) ||
 		   !same_print(&old->report.print, &new->report.print);
 	if (r == 0)
-		r = match(old, old->server_count, new, new->server_count, server_entry, &d.servers);
+		r = match_entries(
+			old, old->server_count, new, new->server_count, server_entry, &d.servers);
 	if (r)
 		settings_diff_fini(&d);
 	else

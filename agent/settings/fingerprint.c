@@ -21,7 +21,7 @@
 #define MAX_CONTENT (16u << 20)
 #define MAX_FILES 64 /* more are refused when they are used */
 
-static void finish(struct loader *l, struct buffer *text, struct settings_print *ret_print)
+static void finish_print(struct loader *l, struct buffer *text, struct settings_print *ret_print)
 {
 	unsigned char digest[DIGEST_SHA256];
 
@@ -36,20 +36,20 @@ static void finish(struct loader *l, struct buffer *text, struct settings_print 
 
 /* ---- the canonical form ---- */
 
-static int compare_keys(const void *a, const void *b)
+static int compare_node_keys(const void *a, const void *b)
 {
 	const struct node *x = *(const struct node *const *)a, *y = *(const struct node *const *)b;
 
 	return strcmp(x->key, y->key);
 }
 
-static void write_text(struct buffer *out, const char *text, size_t len)
+static void print_text(struct buffer *out, const char *text, size_t len)
 {
 	buffer_printf(out, "%zu:", len);
 	buffer_append(out, text, len);
 }
 
-static void write_node(struct loader *l, const struct node *n, struct buffer *out)
+static void print_node(struct loader *l, const struct node *n, struct buffer *out)
 {
 	bool is_map = n->type == NODE_MAP;
 	const struct node **children;
@@ -57,7 +57,7 @@ static void write_node(struct loader *l, const struct node *n, struct buffer *ou
 
 	buffer_printf(out, "%d ", (int)n->type);
 	if (!is_map && n->type != NODE_LIST) {
-		write_text(out, n->text ? n->text : "", n->text_len);
+		print_text(out, n->text ? n->text : "", n->text_len);
 		return;
 	}
 	children = calloc(n->count + 1, sizeof(*children));
@@ -65,12 +65,12 @@ static void write_node(struct loader *l, const struct node *n, struct buffer *ou
 	for (const struct node *child = n->first; children && child; child = child->next)
 		children[count++] = child;
 	if (is_map && count)
-		qsort(children, count, sizeof(*children), compare_keys);
+		qsort(children, count, sizeof(*children), compare_node_keys);
 	buffer_printf(out, "%zu ", count);
 	for (size_t i = 0; i < count; i++) {
 		if (is_map)
-			write_text(out, children[i]->key, children[i]->key_len);
-		write_node(l, children[i], out);
+			print_text(out, children[i]->key, children[i]->key_len);
+		print_node(l, children[i], out);
 	}
 	free(children);
 }
@@ -81,14 +81,14 @@ void settings_print_node(struct loader *l, const struct node *n, struct settings
 
 	buffer_init(&text, MAX_TEXT);
 	if (n->key)
-		write_text(&text, n->key, n->key_len);
-	write_node(l, n, &text);
-	finish(l, &text, ret_print);
+		print_text(&text, n->key, n->key_len);
+	print_node(l, n, &text);
+	finish_print(l, &text, ret_print);
 }
 
 /* ---- what stands elsewhere ---- */
 
-static void add(struct buffer *text, const struct settings_print *print)
+static void add_print(struct buffer *text, const struct settings_print *print)
 {
 	buffer_append(text, print->bytes, sizeof(print->bytes));
 }
@@ -107,8 +107,8 @@ static void add_content(struct loader *l, const char *path, struct buffer *text)
 		buffer_fini(&content);
 		return;
 	}
-	finish(l, &content, &print);
-	add(text, &print);
+	finish_print(l, &content, &print);
+	add_print(text, &print);
 }
 
 /* Those of a directory of schemas; one that cannot be read is told when they are used. */
@@ -124,7 +124,7 @@ static void add_contents(struct loader *l, const char *dir, struct buffer *text)
 			l->no_memory = true;
 			path = NULL;
 		}
-		write_text(text, names[i], strlen(names[i]));
+		print_text(text, names[i], strlen(names[i]));
 		if (path)
 			add_content(l, path, text);
 		free(path);
@@ -138,20 +138,20 @@ static void resolve_config(struct loader *l, struct settings_config *c)
 	struct buffer text;
 
 	buffer_init(&text, MAX_TEXT);
-	add(&text, &c->print);
+	add_print(&text, &c->print);
 	for (size_t i = 0; i < c->layer_count; i++)
-		add(&text, &servers[c->layers[i].server]->print);
+		add_print(&text, &servers[c->layers[i].server]->print);
 	if (c->bootstrap)
-		add(&text, &servers[c->bootstrap->server]->print);
+		add_print(&text, &servers[c->bootstrap->server]->print);
 	if (c->rollout)
-		add(&text, &servers[c->rollout->server]->print);
+		add_print(&text, &servers[c->rollout->server]->print);
 	buffer_printf(&text, "%lu:%lu ", (unsigned long)c->uid, (unsigned long)c->gid);
 	buffer_printf(&text, "%d ", (int)c->verify.bind); /* others that share its key count */
 	if (c->schema)
 		add_content(l, c->schema, &text);
 	if (c->schema_dir)
 		add_contents(l, c->schema_dir, &text);
-	finish(l, &text, &c->print);
+	finish_print(l, &text, &c->print);
 }
 
 static void resolve_push(struct loader *l, struct settings_push *p)
@@ -161,9 +161,9 @@ static void resolve_push(struct loader *l, struct settings_push *p)
 	if (!p->secret_key_file)
 		return;
 	buffer_init(&text, MAX_TEXT);
-	add(&text, &p->print);
+	add_print(&text, &p->print);
 	add_content(l, p->secret_key_file, &text);
-	finish(l, &text, &p->print);
+	finish_print(l, &text, &p->print);
 }
 
 static void resolve_server(struct loader *l, struct settings_server *v)
@@ -174,7 +174,7 @@ static void resolve_server(struct loader *l, struct settings_server *v)
 		return;
 	buffer_init(&text, MAX_TEXT);
 	buffer_append_string(&text, v->urls[0]);
-	finish(l, &text, &v->print);
+	finish_print(l, &text, &v->print);
 }
 
 static void resolve_report(struct loader *l, struct settings_report *r)
@@ -184,9 +184,9 @@ static void resolve_report(struct loader *l, struct settings_report *r)
 	if (!r->from)
 		return;
 	buffer_init(&text, MAX_TEXT);
-	add(&text, &r->print);
-	add(&text, &l->s->servers[r->server]->print);
-	finish(l, &text, &r->print);
+	add_print(&text, &r->print);
+	add_print(&text, &l->s->servers[r->server]->print);
+	finish_print(l, &text, &r->print);
 }
 
 void settings_print_resolve(struct loader *l)

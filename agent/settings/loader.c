@@ -91,7 +91,7 @@ const char *loader_add_file(struct loader *l, char *name)
 }
 
 /* So that what lies inside a directory directly follows it. */
-static int rank(char c)
+static int char_rank(char c)
 {
 	return c == '/' ? 1 : c ? (unsigned char)c + 1 : 0;
 }
@@ -104,7 +104,7 @@ static int compare_marks(const void *a, const void *b)
 	while (x->text[i] && x->text[i] == y->text[i])
 		i++;
 	if (x->text[i] != y->text[i])
-		return rank(x->text[i]) - rank(y->text[i]);
+		return char_rank(x->text[i]) - char_rank(y->text[i]);
 	return (x->order > y->order) - (x->order < y->order);
 }
 

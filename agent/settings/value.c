@@ -431,7 +431,7 @@ const char *settings_check_topic(const char *text)
 					     : "is the topic of the heartbeats: choose another";
 }
 
-static bool is_name(const char *text, size_t max)
+static bool is_plain_name(const char *text, size_t max)
 {
 	size_t len = strlen(text);
 
@@ -441,7 +441,7 @@ static bool is_name(const char *text, size_t max)
 
 const char *settings_check_name(const char *text)
 {
-	return is_name(text, SETTINGS_MAX_NAME)
+	return is_plain_name(text, SETTINGS_MAX_NAME)
 		       ? NULL
 		       : "is not a name: 1 to 64 letters, digits, '.', '_' and '-', a letter or "
 			 "digit first";
@@ -449,7 +449,7 @@ const char *settings_check_name(const char *text)
 
 const char *settings_check_file_name(const char *text)
 {
-	return is_name(text, SETTINGS_MAX_SET_NAME)
+	return is_plain_name(text, SETTINGS_MAX_SET_NAME)
 		       ? NULL
 		       : "is not the name of a file in the directory: 1 to 200 letters, digits, "
 			 "'.', '_' and '-', a letter or digit first";
@@ -514,7 +514,7 @@ const char *settings_shown(const char *text, char out[SETTINGS_SHOWN])
 	return out;
 }
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned smaller_of(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
 }
@@ -536,10 +536,11 @@ unsigned settings_distance(const char *a, const char *b)
 			int ca = tolower((unsigned char)a[i - 1]),
 			    cb = tolower((unsigned char)b[j - 1]);
 
-			row[j] = least(above[j - 1] + (ca != cb), least(above[j], row[j - 1]) + 1);
+			row[j] = smaller_of(
+				above[j - 1] + (ca != cb), smaller_of(above[j], row[j - 1]) + 1);
 			if (i > 1 && j > 1 && ca == tolower((unsigned char)b[j - 2]) &&
 				cb == tolower((unsigned char)a[i - 2]))
-				row[j] = least(row[j], before[j - 2] + 1);
+				row[j] = smaller_of(row[j], before[j - 2] + 1);
 		}
 	}
 	return row[lb];

@@ -17,29 +17,29 @@
 
 /* ---- telling ---- */
 
-struct place place_of(const struct loader *l, const struct node *n)
+struct place walk_place(const struct loader *l, const struct node *n)
 {
 	return (struct place){l->file, n->line, n->column};
 }
 
-struct place place_of_key(const struct loader *l, const struct node *n)
+struct place walk_key_place(const struct loader *l, const struct node *n)
 {
-	return n->key_line ? (struct place){l->file, n->key_line, n->key_column} : place_of(l, n);
+	return n->key_line ? (struct place){l->file, n->key_line, n->key_column} : walk_place(l, n);
 }
 
-void complain_value(struct loader *l, const struct node *n, const struct key *k, const char *why)
+void walk_complain(struct loader *l, const struct node *n, const struct key *k, const char *why)
 {
 	bool is_path = k->check == settings_check_url_path; /* whose query may be a secret */
 	char shown[SETTINGS_SHOWN];
 
 	if (k->hidden || !n->text)
-		loader_complain(l, place_of(l, n), "%s %s", k->name, why);
+		loader_complain(l, walk_place(l, n), "%s %s", k->name, why);
 	else
-		loader_complain(l, place_of(l, n), "%s: %s %s", k->name,
+		loader_complain(l, walk_place(l, n), "%s: %s %s", k->name,
 			settings_shown(is_path ? LOG_URL(n->text) : n->text, shown), why);
 }
 
-bool expect(struct loader *l, const struct node *n, const char *name, unsigned types,
+bool walk_expect(struct loader *l, const struct node *n, const char *name, unsigned types,
 	const char *wanted)
 {
 	static const char *const is[] = {
@@ -58,14 +58,14 @@ bool expect(struct loader *l, const struct node *n, const char *name, unsigned t
 
 	if (types & 1u << n->type)
 		return true;
-	loader_complain(l, place_of(l, n), "%s must be %s, but it is %s%s", name, wanted,
+	loader_complain(l, walk_place(l, n), "%s must be %s, but it is %s%s", name, wanted,
 		is[n->type], quotes ? ": put it in quotes" : "");
 	return false;
 }
 
 /* ---- one value ---- */
 
-static void store(void *object, const struct key *k, uint64_t value)
+static void store_value(void *object, const struct key *k, uint64_t value)
 {
 	void *member = (char *)object + k->offset;
 
@@ -82,88 +82,90 @@ static void store(void *object, const struct key *k, uint64_t value)
 	}
 }
 
-void set_text(struct loader *l, const struct node *n, const struct key *k, void *object)
+void walk_set_text(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
 	char **member = (char **)(void *)((char *)object + k->offset);
 	const char *why;
 
-	if (!expect(l, n, k->name, 1u << NODE_STRING, "a text"))
+	if (!walk_expect(l, n, k->name, 1u << NODE_STRING, "a text"))
 		return;
 	why = k->check(n->text);
 	if (why)
-		complain_value(l, n, k, why);
+		walk_complain(l, n, k, why);
 	else
 		*member = loader_copy(l, n->text);
 }
 
-void set_duration(struct loader *l, const struct node *n, const struct key *k, void *object)
+void walk_set_duration(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
 	char low[24], high[24];
 	uint64_t ms;
 
-	if (!expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a duration such as 30s"))
+	if (!walk_expect(
+		    l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a duration such as 30s"))
 		return;
 	if (n->type == NODE_INT || (*n->text && !n->text[strspn(n->text, "0123456789")]))
-		complain_value(
+		walk_complain(
 			l, n, k, "has no unit: write it with ms, s, m, h or d behind the number");
 	else if (settings_parse_duration(n->text, &ms))
-		complain_value(l, n, k,
+		walk_complain(l, n, k,
 			"is not a duration: write a whole number and a unit, such as 500ms, 10s, "
 			"5m, 1h or 2d");
 	else if (ms < k->min || ms > k->max)
-		loader_complain(l, place_of(l, n), "%s must be between %s and %s", k->name,
+		loader_complain(l, walk_place(l, n), "%s must be between %s and %s", k->name,
 			settings_duration_text(k->min, low), settings_duration_text(k->max, high));
 	else
-		store(object, k, ms);
+		store_value(object, k, ms);
 }
 
-void set_size(struct loader *l, const struct node *n, const struct key *k, void *object)
+void walk_set_size(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
 	char low[24], high[24];
 	uint64_t bytes;
 
-	if (!expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a size such as 8MiB"))
+	if (!walk_expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a size such as 8MiB"))
 		return;
 	if (settings_parse_size(n->text, &bytes))
-		complain_value(l, n, k,
+		walk_complain(l, n, k,
 			"is not a size: write a whole number and a unit, such as 64KiB, 8MiB or "
 			"1GiB");
 	else if (bytes < k->min || bytes > k->max)
-		loader_complain(l, place_of(l, n), "%s must be between %s and %s", k->name,
+		loader_complain(l, walk_place(l, n), "%s must be between %s and %s", k->name,
 			settings_size_text(k->min, low), settings_size_text(k->max, high));
 	else
-		store(object, k, bytes);
+		store_value(object, k, bytes);
 }
 
-void set_percent(struct loader *l, const struct node *n, const struct key *k, void *object)
+void walk_set_percent(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
 	unsigned percent;
 	const char *why;
 
-	if (!expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a percentage such as 10%"))
+	if (!walk_expect(
+		    l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a percentage such as 10%"))
 		return;
 	why = settings_parse_percent(n->text, &percent);
 	if (why)
-		complain_value(l, n, k, why);
+		walk_complain(l, n, k, why);
 	else if (percent < k->min || percent > k->max)
-		loader_complain(l, place_of(l, n), "%s must be between %u%% and %u%%", k->name,
+		loader_complain(l, walk_place(l, n), "%s must be between %u%% and %u%%", k->name,
 			(unsigned)k->min, (unsigned)k->max);
 	else
-		store(object, k, percent);
+		store_value(object, k, percent);
 }
 
-void set_number(struct loader *l, const struct node *n, const struct key *k, void *object)
+void walk_set_number(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
-	if (!expect(l, n, k->name, 1u << NODE_INT, "a whole number"))
+	if (!walk_expect(l, n, k->name, 1u << NODE_INT, "a whole number"))
 		return;
 	if (n->integer < (int64_t)k->min || n->integer > (int64_t)k->max)
-		loader_complain(l, place_of(l, n), "%s must be between %u and %u", k->name,
+		loader_complain(l, walk_place(l, n), "%s must be between %u and %u", k->name,
 			(unsigned)k->min, (unsigned)k->max);
 	else
-		store(object, k, (uint64_t)n->integer);
+		store_value(object, k, (uint64_t)n->integer);
 }
 
-void set_choice(struct loader *l, const struct node *n, const struct key *k, void *object)
+void walk_set_choice(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
 	char wanted[128] = "one of";
 	const struct choice *c = k->choices;
@@ -173,7 +175,7 @@ void set_choice(struct loader *l, const struct node *n, const struct key *k, voi
 		if (!strcmp(c->name, n->text))
 			break;
 	if (n->text && c->name) {
-		store(object, k, c->value);
+		store_value(object, k, c->value);
 		return;
 	}
 	for (c = k->choices; c->name; c++) {
@@ -182,53 +184,54 @@ void set_choice(struct loader *l, const struct node *n, const struct key *k, voi
 		snprintf(wanted + len, sizeof(wanted) - len, "%s %s", c == k->choices ? "" : ",",
 			c->name);
 	}
-	loader_complain(l, place_of(l, n), "%s must be %s", k->name, wanted);
+	loader_complain(l, walk_place(l, n), "%s must be %s", k->name, wanted);
 }
 
-void set_mode(struct loader *l, const struct node *n, const struct key *k, void *object)
+void walk_set_mode(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
 	mode_t mode;
 	const char *why;
 
 	/* a plain 0640 is the number 640 in YAML 1.2: what counts is how it was written */
-	if (!expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a file mode like \"0640\""))
+	if (!walk_expect(
+		    l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a file mode like \"0640\""))
 		return;
 	why = settings_parse_mode(n->text, &mode);
 	if (why)
-		complain_value(l, n, k, why);
+		walk_complain(l, n, k, why);
 	else
-		store(object, k, mode);
+		store_value(object, k, mode);
 }
 
-void set_bool(struct loader *l, const struct node *n, const struct key *k, void *object)
+void walk_set_bool(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
 	static const struct choice choices[] = {{"true", true}, {"false", false}, {NULL, 0}};
 	struct key row = *k;
 
 	row.choices = choices;
-	set_choice(l, n, &row, object);
+	walk_set_choice(l, n, &row, object);
 }
 
 /* ---- several texts ---- */
 
-void settings_texts_free(char **texts)
+void walk_free_texts(char **texts)
 {
 	for (char **t = texts; t && *t; t++)
 		free(*t);
 	free(texts);
 }
 
-static void add_text(struct loader *l, const struct node *n, const struct key *k, char **texts)
+static void add_list_text(struct loader *l, const struct node *n, const struct key *k, char **texts)
 {
 	char name[64];
 	const char *why;
 
 	snprintf(name, sizeof(name), "%s%s", k->max == 1 ? "" : "each of ", k->name);
-	if (!expect(l, n, name, 1u << NODE_STRING, "a text"))
+	if (!walk_expect(l, n, name, 1u << NODE_STRING, "a text"))
 		return;
 	why = k->check(n->text);
 	if (why) {
-		complain_value(l, n, k, why);
+		walk_complain(l, n, k, why);
 		return;
 	}
 	while (*texts)
@@ -236,29 +239,29 @@ static void add_text(struct loader *l, const struct node *n, const struct key *k
 	*texts = loader_copy(l, n->text);
 }
 
-void set_texts(struct loader *l, const struct node *n, const struct key *k, void *object)
+void walk_set_texts(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
 	char ***member = (char ***)(void *)((char *)object + k->offset);
 	bool one = k->max == 1;
 
-	if (!one && !expect(l, n, k->name, 1u << NODE_LIST, "a list of texts"))
+	if (!one && !walk_expect(l, n, k->name, 1u << NODE_LIST, "a list of texts"))
 		return;
 	if (!one && (n->count == 0 || n->count > k->max)) {
-		loader_complain(l, place_of(l, n), "%s must have 1 to %u items, but it has %zu",
+		loader_complain(l, walk_place(l, n), "%s must have 1 to %u items, but it has %zu",
 			k->name, (unsigned)k->max, n->count);
 		return;
 	}
-	settings_texts_free(*member);
+	walk_free_texts(*member);
 	*member = calloc(one ? 2 : n->count + 1, sizeof(**member));
 	l->no_memory |= !*member;
 	for (const struct node *item = one ? n : n->first; item && *member;
 		item = one ? NULL : item->next)
-		add_text(l, item, k, *member);
+		add_list_text(l, item, k, *member);
 }
 
 /* ---- mappings ---- */
 
-static const struct key *nearest(const struct mapping *m, const char *word)
+static const struct key *nearest_key(const struct mapping *m, const char *word)
 {
 	const struct key *best = NULL;
 	unsigned least = UINT_MAX;
@@ -279,12 +282,13 @@ static const struct key *nearest(const struct mapping *m, const char *word)
 static void complain_unknown(
 	struct loader *l, const struct node *n, const struct mapping *m, const char *where)
 {
-	const struct key *k = nearest(m, n->key);
+	const struct key *k = nearest_key(m, n->key);
 	char shown[SETTINGS_SHOWN], known[512] = "";
 
 	if (k) {
-		loader_complain(l, place_of_key(l, n), "unknown key %s in %s: did you mean \"%s\"?",
-			settings_shown(n->key, shown), where, k->name);
+		loader_complain(l, walk_key_place(l, n),
+			"unknown key %s in %s: did you mean \"%s\"?", settings_shown(n->key, shown),
+			where, k->name);
 		return;
 	}
 	for (size_t i = 0; i < m->count; i++) {
@@ -292,11 +296,11 @@ static void complain_unknown(
 
 		snprintf(known + len, sizeof(known) - len, "%s%s", i ? ", " : "", m->keys[i].name);
 	}
-	loader_complain(l, place_of_key(l, n), "unknown key %s in %s: the keys there are %s",
+	loader_complain(l, walk_key_place(l, n), "unknown key %s in %s: the keys there are %s",
 		settings_shown(n->key, shown), where, known);
 }
 
-void settings_walk(struct loader *l, const struct node *map, const struct mapping *m,
+void walk_mapping(struct loader *l, const struct node *map, const struct mapping *m,
 	const char *where, struct place *seen, void *object)
 {
 	for (const struct node *n = map->first; n; n = n->next) {
@@ -311,29 +315,31 @@ void settings_walk(struct loader *l, const struct node *map, const struct mappin
 		struct place *s = &seen[k - m->keys];
 
 		if (s->file && (!k->merges || s->file == l->file)) {
-			loader_complain(l, place_of_key(l, n), "%s is set twice: first at %s:%u:%u",
-				k->name, s->file, s->line, s->column);
+			loader_complain(l, walk_key_place(l, n),
+				"%s is set twice: first at %s:%u:%u", k->name, s->file, s->line,
+				s->column);
 			if (!k->merges)
 				continue;
 		} else {
-			*s = place_of_key(l, n);
+			*s = walk_key_place(l, n);
 		}
 		k->set(l, n, k, object);
 	}
 	for (size_t i = 0; i < m->count; i++)
 		if (m->keys[i].required && !seen[i].file)
-			loader_complain(l, place_of_key(l, map), "%s has no %s, which it needs",
+			loader_complain(l, walk_key_place(l, map), "%s has no %s, which it needs",
 				where, m->keys[i].name);
 }
 
-bool expect_map(struct loader *l, const struct node *n, const char *name)
+bool walk_expect_map(struct loader *l, const struct node *n, const char *name)
 {
-	return expect(l, n, name, 1u << NODE_MAP | 1u << NODE_NULL, "a mapping");
+	return walk_expect(l, n, name, 1u << NODE_MAP | 1u << NODE_NULL, "a mapping");
 }
 
-bool has_room(struct loader *l, const struct node *n, size_t count, size_t max, const char *what)
+bool walk_has_room(
+	struct loader *l, const struct node *n, size_t count, size_t max, const char *what)
 {
 	if (count >= max)
-		loader_complain(l, place_of_key(l, n), "too many %s: at most %zu", what, max);
+		loader_complain(l, walk_key_place(l, n), "too many %s: at most %zu", what, max);
 	return count < max;
 }

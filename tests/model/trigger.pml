@@ -128,7 +128,7 @@ inline swap_order()
 	od
 }
 
-#define is_suspended(word) (((word) & (ARMED | RESERVED | ORDERED)) == ORDERED)
+#define word_is_suspended(word) (((word) & (ARMED | RESERVED | ORDERED)) == ORDERED)
 #define is_not_later(word) (((word) & ARMED) && (word) >> DUE_SHIFT <= moment >> DUE_SHIFT)
 #define armed_at_latest(word) \
 	(is_not_later(word) -> (word) : ((word) & (RUNNING | ORDERED | QUEUED)) | moment)
@@ -137,12 +137,12 @@ inline swap_order()
 #define hinted(old) (((old) & RUNNING) | ORDERED | QUEUED | moment)
 #else
 #if BUG == 9
-#define leaves(old) (is_suspended(old) || is_not_later(old))
+#define leaves(old) (word_is_suspended(old) || is_not_later(old))
 #else
 #if BUG == 11
 #define leaves(old) (((old) & RESERVED) || is_not_later(old))
 #else
-#define leaves(old) (((old) & RESERVED) || is_suspended(old) || is_not_later(old))
+#define leaves(old) (((old) & RESERVED) || word_is_suspended(old) || is_not_later(old))
 #endif
 #endif
 #if BUG == 8
@@ -168,7 +168,7 @@ inline swap_hint()
 	od
 }
 
-inline push()
+inline push_trigger()
 {
 	seen = head;
 	do
@@ -232,7 +232,7 @@ active [CALLERS] proctype caller()
 		:: else -> swap_order()
 		fi;
 		if
-		:: !(old & QUEUED) -> push()
+		:: !(old & QUEUED) -> push_trigger()
 		:: else
 		fi;
 		atomic { t = 0; old = 0; seen = 0; hints = false } /* fewer states */
@@ -254,7 +254,7 @@ inline look_at_due()
 	timer[t] = (word[t] & ARMED -> word[t] >> DUE_SHIFT : OFF)
 }
 
-inline refill()
+inline refill_taken()
 {
 	atomic { t = head; head = NONE };
 	do
@@ -271,7 +271,7 @@ inline take_all()
 	do
 	:: true ->
 		if
-		:: !taken -> refill()
+		:: !taken -> refill_taken()
 		:: else
 		fi;
 		t = taken;

@@ -24,11 +24,11 @@ static void set_owner(struct loader *l, const struct node *n, const struct key *
 	struct settings_config *c = object;
 	const char *why;
 
-	if (!expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "user:group"))
+	if (!walk_expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "user:group"))
 		return;
 	why = settings_parse_owner(n->text, &c->uid, &c->gid);
 	if (why)
-		complain_value(l, n, k, why);
+		walk_complain(l, n, k, why);
 }
 
 static const struct choice types[] = {
@@ -55,36 +55,36 @@ static const struct choice drifts[] = {
 
 #define CONFIG(member) MEMBER(settings_config, member)
 static const struct key config_keys[] = {
-	{"url", set_text, CONFIG(url), .check = settings_check_url, .hidden = true},
+	{"url", walk_set_text, CONFIG(url), .check = settings_check_url, .hidden = true},
 	{"from", .set = settings_set_from},
 	{"bootstrap", settings_set_aside, CONFIG(bootstrap)},
 	{"rollout", settings_set_aside, CONFIG(rollout)},
-	{"type", set_choice, CONFIG(type), .choices = types},
-	{"interval", set_duration, CONFIG(interval_ms), .min = 100, .max = 30 * 24 * HOUR},
-	{"jitter", set_percent, CONFIG(jitter), .min = 0, .max = 50},
-	{"timeout", set_duration, CONFIG(timeout_ms), .min = 100, .max = HOUR},
-	{"backoff_bound", set_number, CONFIG(backoff_bound), .min = 1, .max = 1000},
-	{"topic", set_text, CONFIG(topic), .check = settings_check_topic},
-	{"push_spread", set_duration, CONFIG(push_spread_ms), .min = 0, .max = HOUR},
-	{"push_min_interval", set_duration, CONFIG(push_min_ms), .min = 0, .max = HOUR},
+	{"type", walk_set_choice, CONFIG(type), .choices = types},
+	{"interval", walk_set_duration, CONFIG(interval_ms), .min = 100, .max = 30 * 24 * HOUR},
+	{"jitter", walk_set_percent, CONFIG(jitter), .min = 0, .max = 50},
+	{"timeout", walk_set_duration, CONFIG(timeout_ms), .min = 100, .max = HOUR},
+	{"backoff_bound", walk_set_number, CONFIG(backoff_bound), .min = 1, .max = 1000},
+	{"topic", walk_set_text, CONFIG(topic), .check = settings_check_topic},
+	{"push_spread", walk_set_duration, CONFIG(push_spread_ms), .min = 0, .max = HOUR},
+	{"push_min_interval", walk_set_duration, CONFIG(push_min_ms), .min = 0, .max = HOUR},
 	{"verify", .set = settings_set_verify},
 	{"guard", .set = settings_set_guard},
-	{"schema", set_text, CONFIG(schema), .check = settings_check_path},
-	{"schema_dir", set_text, CONFIG(schema_dir), .check = settings_check_path},
-	{"file", set_text, CONFIG(file), .check = settings_check_path},
-	{"dir", set_text, CONFIG(dir), .check = settings_check_path},
-	{"snapshot", set_bool, CONFIG(snapshot)},
+	{"schema", walk_set_text, CONFIG(schema), .check = settings_check_path},
+	{"schema_dir", walk_set_text, CONFIG(schema_dir), .check = settings_check_path},
+	{"file", walk_set_text, CONFIG(file), .check = settings_check_path},
+	{"dir", walk_set_text, CONFIG(dir), .check = settings_check_path},
+	{"snapshot", walk_set_bool, CONFIG(snapshot)},
 	{"format", settings_set_format, CONFIG(format), .choices = formats},
-	{"mode", set_mode, CONFIG(mode)},
+	{"mode", walk_set_mode, CONFIG(mode)},
 	{"owner", .set = set_owner},
-	{"durability", set_choice, CONFIG(strict), .choices = durabilities},
+	{"durability", walk_set_choice, CONFIG(strict), .choices = durabilities},
 	{"check", .set = settings_set_check},
 	{"reload", .set = settings_set_reload},
 	{"probe", .set = settings_set_probe},
-	{"history", set_number, CONFIG(history), .min = 1, .max = SETTINGS_MAX_HISTORY},
-	{"mask", set_texts, CONFIG(mask), .max = SETTINGS_MAX_PATTERNS,
+	{"history", walk_set_number, CONFIG(history), .min = 1, .max = SETTINGS_MAX_HISTORY},
+	{"mask", walk_set_texts, CONFIG(mask), .max = SETTINGS_MAX_PATTERNS,
 		.check = settings_check_pattern},
-	{"drift", set_choice, CONFIG(drift), .choices = drifts},
+	{"drift", walk_set_choice, CONFIG(drift), .choices = drifts},
 };
 
 static const struct settings_config config_defaults = {
@@ -155,17 +155,17 @@ static void check_exclusions(struct loader *l, const struct node *config, enum k
 			continue;
 		if (!only && !never)
 			loader_complain(
-				l, place_of_key(l, n), "%s: %s: remove it", n->key, what[kind]);
+				l, walk_key_place(l, n), "%s: %s: remove it", n->key, what[kind]);
 		else if (only && (!n->text || strcmp(n->text, only)))
-			loader_complain(l, place_of(l, n), "%s: %s: only %s is possible", n->key,
+			loader_complain(l, walk_place(l, n), "%s: %s: only %s is possible", n->key,
 				what[kind], only);
 		else if (never && n->text && !strcmp(n->text, never))
-			loader_complain(l, place_of(l, n), "%s: %s: %s is not possible", n->key,
+			loader_complain(l, walk_place(l, n), "%s: %s: %s is not possible", n->key,
 				what[kind], never);
 	}
 }
 
-static enum kind kind_of(const struct settings_config *c, const struct node *n)
+static enum kind kind_of_config(const struct settings_config *c, const struct node *n)
 {
 	if (node_find(n, "dir"))
 		return SET;
@@ -182,49 +182,49 @@ static void check_topic(struct loader *l, const struct node *n, struct settings_
 		return;
 	why = settings_check_topic(n->key);
 	if (why)
-		loader_complain(l, place_of_key(l, n),
+		loader_complain(l, walk_key_place(l, n),
 			"the name, which is the topic when none is set, %s", why);
 	c->topic = loader_copy(l, n->key);
 }
 
-static void check_config(struct loader *l, const struct node *n, struct settings_config *c)
+static void check_whole_config(struct loader *l, const struct node *n, struct settings_config *c)
 {
 	const struct node *file = node_find(n, "file"), *dir = node_find(n, "dir"),
 			  *history = node_find(n, "history"),
 			  *schema_dir = node_find(n, "schema_dir");
-	enum kind kind = kind_of(c, n);
+	enum kind kind = kind_of_config(c, n);
 	char shown[SETTINGS_SHOWN];
 
 	check_topic(l, n, c);
 	check_exclusions(l, n, kind);
 	settings_layers_check(l, n);
 	if (!file && !dir && (!c->snapshot || c->type == SETTINGS_TYPE_BYTES))
-		loader_complain(l, place_of_key(l, n),
+		loader_complain(l, walk_key_place(l, n),
 			"config %s needs a file: without one, and without a snapshot, nothing "
 			"would be written",
 			settings_shown(n->key, shown));
 	if (history && c->history < 2 && node_find(n, "probe"))
-		loader_complain(l, place_of(l, history),
+		loader_complain(l, walk_place(l, history),
 			"history must be at least 2 beside probe, which brings back the version "
 			"before");
 	if (schema_dir && !c->schema)
-		loader_complain(l, place_of_key(l, schema_dir),
+		loader_complain(l, walk_key_place(l, schema_dir),
 			"schema_dir has the schemas that another one refers to: name that one by "
 			"schema, or remove it");
 	if (c->type == SETTINGS_TYPE_BYTES || kind == SET)
 		c->snapshot = false;
 	if (kind == MERGED && c->format == SETTINGS_VERBATIM)
 		c->format = SETTINGS_FORMAT_YAML;
-	loader_note(l, &l->names, c->name, NULL, place_of_key(l, n));
+	loader_note(l, &l->names, c->name, NULL, walk_key_place(l, n));
 	if (file)
-		loader_note(l, &l->paths, c->file, c->name, place_of(l, file));
+		loader_note(l, &l->paths, c->file, c->name, walk_place(l, file));
 	if (dir)
-		loader_note(l, &l->paths, c->dir, c->name, place_of(l, dir));
+		loader_note(l, &l->paths, c->dir, c->name, walk_place(l, dir));
 }
 
 /* ---- configs ---- */
 
-static struct settings_config *add_config(struct loader *l)
+static struct settings_config *append_config(struct loader *l)
 {
 	struct settings *s = l->s;
 	struct settings_config **configs =
@@ -250,15 +250,15 @@ static void set_config(struct loader *l, const struct node *n)
 	settings_shown(n->key, shown);
 	snprintf(where, sizeof(where), "config %s", shown);
 	if (why)
-		loader_complain(l, place_of_key(l, n), "%s %s", where, why);
-	if (!expect(l, n, where, 1u << NODE_MAP, "a mapping with at least url (or from)"))
+		loader_complain(l, walk_key_place(l, n), "%s %s", where, why);
+	if (!walk_expect(l, n, where, 1u << NODE_MAP, "a mapping with at least url (or from)"))
 		return;
-	c = add_config(l);
+	c = append_config(l);
 	if (!c)
 		return;
 	c->name = loader_copy(l, n->key);
-	settings_walk(l, n, &mapping, where, seen, c);
-	check_config(l, n, c);
+	walk_mapping(l, n, &mapping, where, seen, c);
+	check_whole_config(l, n, c);
 	settings_print_node(l, n, &c->print);
 }
 
@@ -267,10 +267,10 @@ void settings_set_configs(struct loader *l, const struct node *n, const struct k
 	(void)object;
 	if (n->type != NODE_NULL && (n->type != NODE_MAP || n->first))
 		l->config_missed = true;
-	if (!expect_map(l, n, k->name))
+	if (!walk_expect_map(l, n, k->name))
 		return;
 	for (n = n->first; n; n = n->next) {
-		if (!has_room(l, n, l->s->config_count, SETTINGS_MAX_CONFIGS, "configs"))
+		if (!walk_has_room(l, n, l->s->config_count, SETTINGS_MAX_CONFIGS, "configs"))
 			break;
 		set_config(l, n);
 	}
@@ -287,6 +287,6 @@ void settings_config_free(struct settings_config *c)
 	free(c->dir);
 	free(c->schema);
 	free(c->schema_dir);
-	settings_texts_free(c->mask);
+	walk_free_texts(c->mask);
 	free(c);
 }

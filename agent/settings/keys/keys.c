@@ -33,16 +33,16 @@ static const struct choice log_formats[] = {
 	{NULL, 0},
 };
 static const struct key log_keys[] = {
-	{"level", set_choice, MEMBER(settings, log_level), .choices = levels},
-	{"format", set_choice, MEMBER(settings, log_format), .choices = log_formats},
+	{"level", walk_set_choice, MEMBER(settings, log_level), .choices = levels},
+	{"format", walk_set_choice, MEMBER(settings, log_format), .choices = log_formats},
 };
 
 static void set_log(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
 	static const struct mapping mapping = {log_keys, COUNT(log_keys)};
 
-	if (expect_map(l, n, k->name))
-		settings_walk(l, n, &mapping, "log", l->log_seen, object);
+	if (walk_expect_map(l, n, k->name))
+		walk_mapping(l, n, &mapping, "log", l->log_seen, object);
 }
 
 static void set_label(struct loader *l, const struct node *n)
@@ -55,12 +55,12 @@ static void set_label(struct loader *l, const struct node *n)
 	settings_shown(n->key, shown);
 	snprintf(name, sizeof(name), "label %s", shown);
 	if (why)
-		loader_complain(l, place_of_key(l, n), "%s %s", name, why);
-	if (!expect(l, n, name, 1u << NODE_STRING, "a text") || why)
+		loader_complain(l, walk_key_place(l, n), "%s %s", name, why);
+	if (!walk_expect(l, n, name, 1u << NODE_STRING, "a text") || why)
 		return;
 	why = settings_check_label(n->text);
 	if (why) {
-		loader_complain(l, place_of(l, n), "the value of %s %s", name, why);
+		loader_complain(l, walk_place(l, n), "the value of %s %s", name, why);
 		return;
 	}
 	label = loader_room(l, s->labels, s->label_count, sizeof(*label));
@@ -70,16 +70,16 @@ static void set_label(struct loader *l, const struct node *n)
 	label += s->label_count++;
 	label->name = loader_copy(l, n->key);
 	label->value = loader_copy(l, n->text);
-	loader_note(l, &l->labels, label->name, NULL, place_of_key(l, n));
+	loader_note(l, &l->labels, label->name, NULL, walk_key_place(l, n));
 }
 
 static void set_labels(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
 	(void)object;
-	if (!expect_map(l, n, k->name))
+	if (!walk_expect_map(l, n, k->name))
 		return;
 	for (n = n->first; n; n = n->next) {
-		if (!has_room(l, n, l->s->label_count, SETTINGS_MAX_LABELS, "labels"))
+		if (!walk_has_room(l, n, l->s->label_count, SETTINGS_MAX_LABELS, "labels"))
 			break;
 		set_label(l, n);
 	}
@@ -90,20 +90,20 @@ static void set_operators(struct loader *l, const struct node *n, const struct k
 	struct settings *s = object;
 	const char *why;
 
-	if (!expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a group"))
+	if (!walk_expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a group"))
 		return;
 	why = settings_parse_group(n->text, &s->operators);
 	if (why)
-		complain_value(l, n, k, why);
+		walk_complain(l, n, k, why);
 }
 
 static const struct key agent_keys[] = {
-	{"state_dir", set_text, MEMBER(settings, state_dir), .check = settings_check_path},
-	{"runtime_dir", set_text, MEMBER(settings, runtime_dir),
+	{"state_dir", walk_set_text, MEMBER(settings, state_dir), .check = settings_check_path},
+	{"runtime_dir", walk_set_text, MEMBER(settings, runtime_dir),
 		.check = settings_check_runtime_dir},
 	{"log", set_log, .merges = true},
-	{"listen", set_text, MEMBER(settings, listen), .check = settings_check_address},
-	{"listen_names", set_texts, MEMBER(settings, listen_names), .max = 16,
+	{"listen", walk_set_text, MEMBER(settings, listen), .check = settings_check_address},
+	{"listen_names", walk_set_texts, MEMBER(settings, listen_names), .max = 16,
 		.check = settings_check_name},
 	{"operators", .set = set_operators},
 	{"labels", set_labels, .merges = true},
@@ -113,14 +113,14 @@ static void set_agent(struct loader *l, const struct node *n, const struct key *
 {
 	static const struct mapping mapping = {agent_keys, COUNT(agent_keys)};
 
-	if (expect_map(l, n, k->name))
-		settings_walk(l, n, &mapping, "agent", l->agent_seen, object);
+	if (walk_expect_map(l, n, k->name))
+		walk_mapping(l, n, &mapping, "agent", l->agent_seen, object);
 }
 
 static const struct key curve_keys[] = {
-	{"server_key", set_text, MEMBER(settings_push, server_key), .check = curve_check_key,
+	{"server_key", walk_set_text, MEMBER(settings_push, server_key), .check = curve_check_key,
 		.required = true, .hidden = true}, /* it may be a secret one by mistake */
-	{"secret_key_file", set_text, MEMBER(settings_push, secret_key_file),
+	{"secret_key_file", walk_set_text, MEMBER(settings_push, secret_key_file),
 		.check = settings_check_path, .hidden = true},
 };
 
@@ -129,30 +129,31 @@ static void set_curve(struct loader *l, const struct node *n, const struct key *
 	static const struct mapping mapping = {curve_keys, COUNT(curve_keys)};
 	struct place seen[COUNT(curve_keys)] = {{0}};
 
-	if (expect(l, n, k->name, 1u << NODE_MAP, "a mapping with the server_key"))
-		settings_walk(l, n, &mapping, "curve", seen, object);
+	if (walk_expect(l, n, k->name, 1u << NODE_MAP, "a mapping with the server_key"))
+		walk_mapping(l, n, &mapping, "curve", seen, object);
 }
 
 static const struct key push_keys[] = {
-	{"endpoint", set_text, MEMBER(settings_push, endpoint), .check = settings_check_endpoint,
-		.required = true},
-	{"heartbeat", set_duration, MEMBER(settings_push, heartbeat_ms), .min = 100, .max = HOUR},
+	{"endpoint", walk_set_text, MEMBER(settings_push, endpoint),
+		.check = settings_check_endpoint, .required = true},
+	{"heartbeat", walk_set_duration, MEMBER(settings_push, heartbeat_ms), .min = 100,
+		.max = HOUR},
 	{"curve", .set = set_curve},
-	{"insecure", set_bool, MEMBER(settings_push, insecure)},
+	{"insecure", walk_set_bool, MEMBER(settings_push, insecure)},
 };
 
 /* Whoever is between a publisher and the agent must not be able to hold back what changed, or to
  * make it pull. */
-static void check_plain(struct loader *l, const struct node *n, const struct settings_push *p)
+static void check_plain_push(struct loader *l, const struct node *n, const struct settings_push *p)
 {
 	const struct node *curve = node_find(n, "curve"), *insecure = node_find(n, "insecure");
 	char shown[SETTINGS_SHOWN];
 
 	if (curve && p->insecure)
-		loader_complain(l, place_of_key(l, insecure),
+		loader_complain(l, walk_key_place(l, insecure),
 			"insecure and curve exclude each other: remove one");
 	else if (!curve && !p->insecure && p->endpoint && !curve_stays_here(p->endpoint))
-		loader_complain(l, place_of(l, node_find(n, "endpoint")),
+		loader_complain(l, walk_place(l, node_find(n, "endpoint")),
 			"endpoint: %s is not on this host, and plain text could be read and forged "
 			"on the way: add curve: {server_key: ...} (pullet keygen makes the keys), "
 			"or insecure: true",
@@ -168,7 +169,7 @@ static void set_push_item(struct loader *l, const struct node *n)
 	const struct node *endpoint;
 	struct settings_push *p;
 
-	if (!expect(l, n, where, 1u << NODE_MAP, "a mapping with an endpoint"))
+	if (!walk_expect(l, n, where, 1u << NODE_MAP, "a mapping with an endpoint"))
 		return;
 	p = loader_room(l, s->push, s->push_count, sizeof(*p));
 	if (!p)
@@ -176,22 +177,22 @@ static void set_push_item(struct loader *l, const struct node *n)
 	s->push = p;
 	p += s->push_count++;
 	p->heartbeat_ms = 5 * SECOND;
-	settings_walk(l, n, &mapping, where, seen, p);
-	check_plain(l, n, p);
+	walk_mapping(l, n, &mapping, where, seen, p);
+	check_plain_push(l, n, p);
 	settings_print_node(l, n, &p->print);
 	endpoint = node_find(n, "endpoint");
 	if (endpoint)
-		loader_note(l, &l->endpoints, p->endpoint, NULL, place_of(l, endpoint));
+		loader_note(l, &l->endpoints, p->endpoint, NULL, walk_place(l, endpoint));
 }
 
 static void set_push(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
 	(void)object;
-	if (!expect(l, n, k->name, 1u << NODE_LIST | 1u << NODE_NULL,
+	if (!walk_expect(l, n, k->name, 1u << NODE_LIST | 1u << NODE_NULL,
 		    "a list, each item with an endpoint"))
 		return;
 	for (n = n->first; n; n = n->next) {
-		if (!has_room(l, n, l->s->push_count, SETTINGS_MAX_PUSH, "push endpoints"))
+		if (!walk_has_room(l, n, l->s->push_count, SETTINGS_MAX_PUSH, "push endpoints"))
 			break;
 		set_push_item(l, n);
 	}
@@ -213,5 +214,5 @@ void settings_keys_read(struct loader *l, const struct node *root)
 {
 	static const struct mapping mapping = {root_keys, COUNT(root_keys)};
 
-	settings_walk(l, root, &mapping, "the file", l->root_seen, l->s);
+	walk_mapping(l, root, &mapping, "the file", l->root_seen, l->s);
 }

@@ -17,12 +17,12 @@
 /* ---- from ---- */
 
 static const struct key from_keys[] = {
-	{"server", set_text, MEMBER(settings_layer, from), .check = settings_check_name,
+	{"server", walk_set_text, MEMBER(settings_layer, from), .check = settings_check_name,
 		.required = true},
-	{"path", set_text, MEMBER(settings_layer, path), .check = settings_check_url_path,
+	{"path", walk_set_text, MEMBER(settings_layer, path), .check = settings_check_url_path,
 		.required = true},
-	{"optional", set_bool, MEMBER(settings_layer, optional)},
-	{"as", set_text, MEMBER(settings_layer, as), .check = settings_check_file_name},
+	{"optional", walk_set_bool, MEMBER(settings_layer, optional)},
+	{"as", walk_set_text, MEMBER(settings_layer, as), .check = settings_check_file_name},
 };
 
 static void set_layer(struct loader *l, const struct node *n, struct settings_config *c)
@@ -32,20 +32,20 @@ static void set_layer(struct loader *l, const struct node *n, struct settings_co
 	struct settings_layer *layer;
 	char shown[SETTINGS_SHOWN];
 
-	if (!expect(l, n, "each of from", 1u << NODE_MAP, "a mapping with server and path"))
+	if (!walk_expect(l, n, "each of from", 1u << NODE_MAP, "a mapping with server and path"))
 		return;
 	layer = loader_room(l, c->layers, c->layer_count, sizeof(*layer));
 	if (!layer)
 		return;
 	c->layers = layer;
 	layer += c->layer_count++;
-	settings_walk(l, n, &mapping, "from", seen, layer);
+	walk_mapping(l, n, &mapping, "from", seen, layer);
 	if (layer->from)
 		loader_note(
-			l, &l->froms, layer->from, c->name, place_of(l, node_find(n, "server")));
+			l, &l->froms, layer->from, c->name, walk_place(l, node_find(n, "server")));
 	for (const struct settings_layer *before = c->layers; layer->as && before < layer; before++)
 		if (before->as && !strcmp(before->as, layer->as))
-			loader_complain(l, place_of(l, node_find(n, "as")),
+			loader_complain(l, walk_place(l, node_find(n, "as")),
 				"as: %s is named twice in this list",
 				settings_shown(layer->as, shown));
 }
@@ -54,12 +54,12 @@ void settings_set_from(struct loader *l, const struct node *n, const struct key 
 {
 	struct settings_config *c = object;
 
-	if (!expect(l, n, k->name, 1u << NODE_LIST, "a list of {server: NAME, path: /PATH}"))
+	if (!walk_expect(l, n, k->name, 1u << NODE_LIST, "a list of {server: NAME, path: /PATH}"))
 		return;
 	if (!n->first)
-		loader_complain(l, place_of(l, n), "from is empty: name at least one document");
+		loader_complain(l, walk_place(l, n), "from is empty: name at least one document");
 	for (n = n->first; n; n = n->next) {
-		if (!has_room(l, n, c->layer_count, SETTINGS_MAX_LAYERS, "items of from"))
+		if (!walk_has_room(l, n, c->layer_count, SETTINGS_MAX_LAYERS, "items of from"))
 			break;
 		set_layer(l, n, c);
 	}
@@ -68,9 +68,9 @@ void settings_set_from(struct loader *l, const struct node *n, const struct key 
 /* ---- one document beside those of from ---- */
 
 static const struct key aside_keys[] = {
-	{"server", set_text, MEMBER(settings_layer, from), .check = settings_check_name,
+	{"server", walk_set_text, MEMBER(settings_layer, from), .check = settings_check_name,
 		.required = true},
-	{"path", set_text, MEMBER(settings_layer, path), .check = settings_check_url_path,
+	{"path", walk_set_text, MEMBER(settings_layer, path), .check = settings_check_url_path,
 		.required = true},
 };
 
@@ -81,15 +81,16 @@ void settings_set_aside(struct loader *l, const struct node *n, const struct key
 	struct settings_layer **member = (struct settings_layer **)((char *)object + k->offset),
 			      *layer;
 
-	if (!expect(l, n, k->name, 1u << NODE_MAP, "a mapping with server and path"))
+	if (!walk_expect(l, n, k->name, 1u << NODE_MAP, "a mapping with server and path"))
 		return;
 	layer = loader_room(l, NULL, 0, sizeof(*layer));
 	if (!layer)
 		return;
 	*member = layer;
-	settings_walk(l, n, &mapping, k->name, seen, layer);
+	walk_mapping(l, n, &mapping, k->name, seen, layer);
 	if (layer->from)
-		loader_note(l, &l->asides, layer->from, NULL, place_of(l, node_find(n, "server")));
+		loader_note(
+			l, &l->asides, layer->from, NULL, walk_place(l, node_find(n, "server")));
 }
 
 /* ---- from beside the other keys ---- */
@@ -102,13 +103,13 @@ static void check_item(struct loader *l, const struct node *n, bool is_set, bool
 	if (n->type != NODE_MAP)
 		return; /* told already */
 	if (is_set && !as)
-		loader_complain(l, place_of(l, n),
+		loader_complain(l, walk_place(l, n),
 			"an item of from has no as, the name of its file in the set (dir)");
 	if (!is_set && as)
-		loader_complain(l, place_of_key(l, as),
+		loader_complain(l, walk_key_place(l, as),
 			"as names a file of a set: set dir instead of file, or remove it");
 	if (is_alone && optional && optional->text && !strcmp(optional->text, "true"))
-		loader_complain(l, place_of_key(l, optional),
+		loader_complain(l, walk_key_place(l, optional),
 			"optional: the only document cannot be missing: remove it, or add another "
 			"item");
 }
@@ -120,17 +121,17 @@ void settings_layers_check(struct loader *l, const struct node *n)
 	char name[SETTINGS_SHOWN];
 
 	if (!url == !from)
-		loader_complain(l, place_of_key(l, n),
+		loader_complain(l, walk_key_place(l, n),
 			"config %s needs either url or from, and has %s",
 			settings_shown(n->key, name), url ? "both" : "neither");
 	if (dir && file)
 		loader_complain(
-			l, place_of_key(l, dir), "dir and file exclude each other: remove one");
+			l, walk_key_place(l, dir), "dir and file exclude each other: remove one");
 	if (dir && url)
-		loader_complain(l, place_of_key(l, dir),
+		loader_complain(l, walk_key_place(l, dir),
 			"dir needs from, a list of {server: NAME, path: /PATH, as: FILE}");
 	if (dir && node_find(n, "bootstrap"))
-		loader_complain(l, place_of_key(l, node_find(n, "bootstrap")),
+		loader_complain(l, walk_key_place(l, node_find(n, "bootstrap")),
 			"bootstrap brings one document, dir is a set of several: remove one");
 	if (!from || from->type != NODE_LIST)
 		return;
@@ -147,7 +148,7 @@ static size_t path_start(const char *url)
 	return scheme + strcspn(url + scheme, "/?");
 }
 
-static const struct settings_server *nearest(const struct settings *s, const char *word)
+static const struct settings_server *nearest_server(const struct settings *s, const char *word)
 {
 	const struct settings_server *best = NULL;
 	unsigned least = 4, d;
@@ -175,7 +176,7 @@ bool settings_find_server(
 			return true;
 		}
 	}
-	like = nearest(s, name);
+	like = nearest_server(s, name);
 	if (like)
 		loader_complain(l, place, "there is no server %s: did you mean %s?",
 			settings_shown(name, shown), settings_shown(like->name, known));
@@ -218,7 +219,7 @@ static unsigned count_segments(const char *path, bool is_prefix)
 	return n;
 }
 
-static void check_path(struct loader *l, const struct settings_server *server,
+static void check_layer_path(struct loader *l, const struct settings_server *server,
 	const struct settings_layer *layer, bool is_signed, struct place place)
 {
 	const struct shape *shape = &shapes[server->kind];
@@ -244,7 +245,7 @@ static void find_named(
 	struct loader *l, struct settings_layer *layer, bool is_signed, struct place place)
 {
 	if (settings_find_server(l, layer->from, place, &layer->server) && layer->path)
-		check_path(l, l->s->servers[layer->server], layer, is_signed, place);
+		check_layer_path(l, l->s->servers[layer->server], layer, is_signed, place);
 }
 
 /* A document that is named beside from. */
@@ -266,7 +267,7 @@ static int compare_origins(const void *a, const void *b)
 }
 
 /* A server for the origin of this config's url. */
-static void add_origin(struct loader *l, const struct settings_config *c)
+static void add_origin_server(struct loader *l, const struct settings_config *c)
 {
 	struct settings_server *server = settings_server_add(l);
 
@@ -307,7 +308,7 @@ static void find_origins(struct loader *l)
 	l->no_memory |= !plain;
 	for (size_t i = 0; i < n && !l->no_memory; i++) {
 		if (i == 0 || compare_origins(&plain[i - 1], &plain[i]))
-			add_origin(l, plain[i]);
+			add_origin_server(l, plain[i]);
 		if (!l->no_memory)
 			add_plain(l, plain[i]);
 	}
@@ -333,7 +334,7 @@ static enum settings_type type_of_file(const char *name)
 	return SETTINGS_TYPE_BYTES;
 }
 
-static void resolve(struct loader *l, struct settings_config *c, size_t *from)
+static void resolve_layers(struct loader *l, struct settings_config *c, size_t *from)
 {
 	for (size_t i = 0; i < c->layer_count; i++) {
 		struct settings_layer *layer = &c->layers[i];
@@ -354,7 +355,7 @@ static void resolve(struct loader *l, struct settings_config *c, size_t *from)
 }
 
 /* The most that its document may become, when its servers are known. */
-static void bound(const struct settings *s, struct settings_config *c)
+static void bound_document(const struct settings *s, struct settings_config *c)
 {
 	for (size_t i = 0; i < c->layer_count; i++) {
 		size_t server = c->layers[i].server;
@@ -370,10 +371,10 @@ void settings_layers_resolve(struct loader *l)
 	size_t from = 0;
 
 	for (size_t i = 0; i < l->s->config_count; i++)
-		resolve(l, l->s->configs[i], &from);
+		resolve_layers(l, l->s->configs[i], &from);
 	find_origins(l);
 	for (size_t i = 0; i < l->s->config_count; i++)
-		bound(l->s, l->s->configs[i]);
+		bound_document(l->s, l->s->configs[i]);
 }
 
 static void layer_fini(struct settings_layer *layer)

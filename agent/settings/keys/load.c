@@ -60,7 +60,7 @@ static void fill_defaults(struct loader *l)
 }
 
 /* Checks the whole, hands the settings over or frees them. */
-static int finish(struct loader *l, const char *main_file, struct settings **ret_settings)
+static int finish_loading(struct loader *l, const char *main_file, struct settings **ret_settings)
 {
 	struct place whole = {main_file, 0, 0};
 
@@ -93,7 +93,7 @@ static int finish(struct loader *l, const char *main_file, struct settings **ret
 
 /* ---- files ---- */
 
-static void parse(struct loader *l, const char *file, const char *data, size_t len)
+static void parse_config_file(struct loader *l, const char *file, const char *data, size_t len)
 {
 	char shown[sizeof(((struct document_error *)NULL)->message)];
 	struct document_error error = {0};
@@ -116,7 +116,7 @@ static void parse(struct loader *l, const char *file, const char *data, size_t l
 
 /* The whole of a regular file, through symlinks: volumes of Kubernetes are made of them. 0, or
  * -errno: -EMSGSIZE when it is too large, -EINVAL when it is not a regular file. */
-static int read_whole(const char *path, struct buffer *out, char why[FILE_WHY])
+static int read_config_file(const char *path, struct buffer *out, char why[FILE_WHY])
 {
 	int fd = trusted_open(&sys_real, path, why), r = fd < 0 ? fd : 0;
 	struct stat st;
@@ -170,11 +170,11 @@ static void load_file(struct loader *l, char *name)
 	if (!file)
 		return;
 	buffer_init(&text, MAX_FILE + READ_CHUNK);
-	r = read_whole(file, &text, why);
+	r = read_config_file(file, &text, why);
 	if (r)
 		complain_unread(l, file, -r, why);
 	else
-		parse(l, file, text.data ? text.data : "", text.len);
+		parse_config_file(l, file, text.data ? text.data : "", text.len);
 	buffer_fini(&text);
 }
 
@@ -210,13 +210,13 @@ static void load_parts(struct loader *l, const char *path)
 	}
 }
 
-static int load(struct loader *l, const char *path, struct settings **ret_settings)
+static int load_all(struct loader *l, const char *path, struct settings **ret_settings)
 {
 	if (l->s) {
 		load_file(l, loader_copy(l, path));
 		load_parts(l, path);
 	}
-	return finish(l, path, ret_settings);
+	return finish_loading(l, path, ret_settings);
 }
 
 int settings_load(
@@ -224,7 +224,7 @@ int settings_load(
 {
 	struct loader l = {.s = settings_new(), .report = report, .arg = arg};
 
-	return load(&l, path, ret_settings);
+	return load_all(&l, path, ret_settings);
 }
 
 int settings_load_servers(
@@ -233,7 +233,7 @@ int settings_load_servers(
 	struct loader l = {
 		.s = settings_new(), .report = report, .arg = arg, .config_missed = true};
 
-	return load(&l, path, ret_settings);
+	return load_all(&l, path, ret_settings);
 }
 
 int settings_parse(const char *name, const char *data, size_t len, settings_report report,
@@ -243,8 +243,8 @@ int settings_parse(const char *name, const char *data, size_t len, settings_repo
 	const char *file = l.s ? loader_add_file(&l, loader_copy(&l, name)) : NULL;
 
 	if (file)
-		parse(&l, file, data, len);
-	return finish(&l, name, ret_settings);
+		parse_config_file(&l, file, data, len);
+	return finish_loading(&l, name, ret_settings);
 }
 
 void settings_free(struct settings *s)
@@ -272,6 +272,6 @@ void settings_free(struct settings *s)
 	free(s->state_dir);
 	free(s->runtime_dir);
 	free(s->listen);
-	settings_texts_free(s->listen_names);
+	walk_free_texts(s->listen_names);
 	free(s);
 }

@@ -22,10 +22,10 @@ static const char *check_prefix(const char *text)
 }
 
 static const struct key report_keys[] = {
-	{"server", set_text, REPORT(from), .check = settings_check_name, .required = true},
-	{"prefix", set_text, REPORT(prefix), .check = check_prefix},
-	{"host", set_text, REPORT(host), .check = settings_check_name},
-	{"ttl", set_duration, REPORT(ttl_ms), .min = 5 * SECOND, .max = HOUR},
+	{"server", walk_set_text, REPORT(from), .check = settings_check_name, .required = true},
+	{"prefix", walk_set_text, REPORT(prefix), .check = check_prefix},
+	{"host", walk_set_text, REPORT(host), .check = settings_check_name},
+	{"ttl", walk_set_duration, REPORT(ttl_ms), .min = 5 * SECOND, .max = HOUR},
 };
 
 void settings_set_report(struct loader *l, const struct node *n, const struct key *k, void *object)
@@ -35,15 +35,15 @@ void settings_set_report(struct loader *l, const struct node *n, const struct ke
 	struct settings_report *r = &l->s->report;
 
 	(void)object;
-	if (!expect(l, n, k->name, 1u << NODE_MAP, "a mapping with server"))
+	if (!walk_expect(l, n, k->name, 1u << NODE_MAP, "a mapping with server"))
 		return;
 	r->ttl_ms = 60 * SECOND;
-	settings_walk(l, n, &mapping, "report", seen, r);
+	walk_mapping(l, n, &mapping, "report", seen, r);
 	settings_print_node(l, n, &r->print);
 	if (!r->prefix && !node_find(n, "prefix"))
 		r->prefix = loader_copy(l, "/pullet/agents/");
 	if (r->from)
-		loader_note(l, &l->asides, r->from, NULL, place_of(l, node_find(n, "server")));
+		loader_note(l, &l->asides, r->from, NULL, walk_place(l, node_find(n, "server")));
 }
 
 void settings_report_resolve(struct loader *l)

@@ -24,7 +24,7 @@ static void expect_one(
 	bool has_a = node_find(map, a), has_b = node_find(map, b);
 
 	if (has_a == has_b)
-		loader_complain(l, place_of_key(l, map), "%s needs either %s or %s, and has %s",
+		loader_complain(l, walk_key_place(l, map), "%s needs either %s or %s, and has %s",
 			where, a, b, has_a ? "both" : "neither");
 }
 
@@ -35,17 +35,18 @@ static void set_argv(struct loader *l, const struct node *n, const struct key *k
 	const struct node *program = n->type == NODE_LIST ? n->first : NULL;
 	const char *why;
 
-	set_texts(l, n, k, object);
+	walk_set_texts(l, n, k, object);
 	if (!program || program->type != NODE_STRING)
 		return;
 	why = settings_check_path(program->text);
 	if (why)
-		complain_value(l, program, k, why);
+		walk_complain(l, program, k, why);
 }
 
 static const struct key command_keys[] = {
 	{"run", set_argv, MEMBER(settings_command, argv), WORDS, .required = true},
-	{"timeout", set_duration, MEMBER(settings_command, timeout_ms), .min = 100, .max = HOUR},
+	{"timeout", walk_set_duration, MEMBER(settings_command, timeout_ms), .min = 100,
+		.max = HOUR},
 };
 
 static void walk_command(
@@ -54,7 +55,7 @@ static void walk_command(
 	static const struct mapping mapping = {command_keys, COUNT(command_keys)};
 	struct place seen[COUNT(command_keys)] = {{0}};
 
-	settings_walk(l, n, &mapping, where, seen, command);
+	walk_mapping(l, n, &mapping, where, seen, command);
 }
 
 void settings_set_format(struct loader *l, const struct node *n, const struct key *k, void *object)
@@ -64,9 +65,9 @@ void settings_set_format(struct loader *l, const struct node *n, const struct ke
 	if (n->type == NODE_MAP) {
 		c->format = SETTINGS_FORMAT_RUN;
 		walk_command(l, n, k->name, &c->format_run);
-	} else if (expect(l, n, k->name, ~(1u << NODE_LIST),
+	} else if (walk_expect(l, n, k->name, ~(1u << NODE_LIST),
 			   "a name such as yaml, or a mapping with run")) {
-		set_choice(l, n, k, object);
+		walk_set_choice(l, n, k, object);
 	}
 }
 
@@ -86,7 +87,7 @@ void settings_set_check(struct loader *l, const struct node *n, const struct key
 	struct settings_command *command = &((struct settings_config *)object)->check;
 	const struct node *words = n->type == NODE_LIST ? n : node_find(n, "run");
 
-	if (!expect(l, n, k->name, 1u << NODE_LIST | 1u << NODE_MAP,
+	if (!walk_expect(l, n, k->name, 1u << NODE_LIST | 1u << NODE_MAP,
 		    "a list of texts, or a mapping with run"))
 		return;
 	if (n->type == NODE_LIST)
@@ -94,7 +95,7 @@ void settings_set_check(struct loader *l, const struct node *n, const struct key
 	else
 		walk_command(l, n, k->name, command);
 	if (command->argv && !names_path(command->argv, words->count))
-		loader_complain(l, place_of(l, n),
+		loader_complain(l, walk_place(l, n),
 			"check: no word holds \"" SETTINGS_PATH_WORD "\", which stands for the new "
 			"file: a check that does not look at it checks nothing");
 }
@@ -102,11 +103,12 @@ void settings_set_check(struct loader *l, const struct node *n, const struct key
 /* ---- guard ---- */
 
 static const struct key guard_keys[] = {
-	{"max_shrink", set_percent, CONFIG(guard.max_shrink), .min = 0, .max = 100},
-	{"max_changes", set_number, CONFIG(guard.max_changes), .min = 1, .max = DOCUMENT_MAX_NODES},
-	{"require", set_texts, CONFIG(guard.require), .max = SETTINGS_MAX_PATTERNS,
+	{"max_shrink", walk_set_percent, CONFIG(guard.max_shrink), .min = 0, .max = 100},
+	{"max_changes", walk_set_number, CONFIG(guard.max_changes), .min = 1,
+		.max = DOCUMENT_MAX_NODES},
+	{"require", walk_set_texts, CONFIG(guard.require), .max = SETTINGS_MAX_PATTERNS,
 		.check = settings_check_key},
-	{"allow_empty", set_bool, CONFIG(guard.allow_empty)},
+	{"allow_empty", walk_set_bool, CONFIG(guard.allow_empty)},
 };
 
 void settings_set_guard(struct loader *l, const struct node *n, const struct key *k, void *object)
@@ -114,8 +116,8 @@ void settings_set_guard(struct loader *l, const struct node *n, const struct key
 	static const struct mapping mapping = {guard_keys, COUNT(guard_keys)};
 	struct place seen[COUNT(guard_keys)] = {{0}};
 
-	if (expect_map(l, n, k->name))
-		settings_walk(l, n, &mapping, k->name, seen, object);
+	if (walk_expect_map(l, n, k->name))
+		walk_mapping(l, n, &mapping, k->name, seen, object);
 }
 
 /* ---- reload ---- */
@@ -131,11 +133,11 @@ static void set_signal(struct loader *l, const struct node *n, const struct key 
 	int *member = (int *)(void *)((char *)object + k->offset);
 	const char *why;
 
-	if (!expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a signal such as HUP"))
+	if (!walk_expect(l, n, k->name, 1u << NODE_STRING | 1u << NODE_INT, "a signal such as HUP"))
 		return;
 	why = settings_parse_signal(n->text, member);
 	if (why)
-		complain_value(l, n, k, why);
+		walk_complain(l, n, k, why);
 }
 
 /* The mapping's action. At most one of run, signal and none; signal and pidfile together. */
@@ -145,16 +147,16 @@ static void settle_action(struct loader *l, const struct node *map, struct draft
 			  *pidfile = node_find(map, "pidfile");
 
 	if (run && signal)
-		loader_complain(l, place_of_key(l, signal),
+		loader_complain(l, walk_key_place(l, signal),
 			"run and signal exclude each other: remove one");
 	if (d->none && (run || signal))
-		loader_complain(l, place_of_key(l, node_find(map, "none")),
+		loader_complain(l, walk_key_place(l, node_find(map, "none")),
 			"none is set beside %s: remove one", run ? "run" : "signal");
 	if (signal && !pidfile && !run)
-		loader_complain(l, place_of_key(l, signal),
+		loader_complain(l, walk_key_place(l, signal),
 			"signal needs pidfile, the file with the number of the process");
 	if (pidfile && !signal)
-		loader_complain(l, place_of_key(l, pidfile),
+		loader_complain(l, walk_key_place(l, pidfile),
 			"pidfile is set without signal: name the signal, such as HUP");
 	d->rule.kind = run ? SETTINGS_RUN : signal ? SETTINGS_SIGNAL : SETTINGS_NOTHING;
 }
@@ -165,8 +167,8 @@ static void add_rule(struct loader *l, struct settings_reload *r, const struct d
 	struct settings_rule *rules = loader_room(l, r->rules, r->rule_count, sizeof(*rules));
 
 	if (!rules) {
-		settings_texts_free(d->rule.keys);
-		settings_texts_free(d->rule.argv);
+		walk_free_texts(d->rule.keys);
+		walk_free_texts(d->rule.argv);
 		free(d->rule.pidfile);
 		return;
 	}
@@ -175,11 +177,11 @@ static void add_rule(struct loader *l, struct settings_reload *r, const struct d
 }
 
 static const struct key on_keys[] = {
-	{"keys", set_texts, MEMBER(draft, rule.keys), PATTERNS, .required = true},
+	{"keys", walk_set_texts, MEMBER(draft, rule.keys), PATTERNS, .required = true},
 	{"run", set_argv, MEMBER(draft, rule.argv), WORDS},
 	{"signal", set_signal, MEMBER(draft, rule.signal)},
-	{"pidfile", set_text, MEMBER(draft, rule.pidfile), .check = settings_check_path},
-	{"none", set_bool, MEMBER(draft, none)},
+	{"pidfile", walk_set_text, MEMBER(draft, rule.pidfile), .check = settings_check_path},
+	{"none", walk_set_bool, MEMBER(draft, none)},
 };
 
 static void set_on_item(struct loader *l, const struct node *n, struct settings_reload *r)
@@ -188,12 +190,12 @@ static void set_on_item(struct loader *l, const struct node *n, struct settings_
 	struct place seen[COUNT(on_keys)] = {{0}};
 	struct draft d = {.none = false};
 
-	if (!expect(l, n, "each of on", 1u << NODE_MAP, "a mapping with keys and an action"))
+	if (!walk_expect(l, n, "each of on", 1u << NODE_MAP, "a mapping with keys and an action"))
 		return;
-	settings_walk(l, n, &mapping, "an item of on", seen, &d);
+	walk_mapping(l, n, &mapping, "an item of on", seen, &d);
 	settle_action(l, n, &d);
 	if (d.rule.kind == SETTINGS_NOTHING && !d.none && !node_find(n, "pidfile"))
-		loader_complain(l, place_of_key(l, n),
+		loader_complain(l, walk_key_place(l, n),
 			"an item of on has no action: add run, or signal and pidfile, or none: "
 			"true");
 	add_rule(l, r, &d);
@@ -203,12 +205,13 @@ static void set_on(struct loader *l, const struct node *n, const struct key *k, 
 {
 	struct settings_reload *r = (void *)((char *)object + k->offset);
 
-	if (!expect(l, n, k->name, 1u << NODE_LIST, "a list of mappings with keys and an action"))
+	if (!walk_expect(
+		    l, n, k->name, 1u << NODE_LIST, "a list of mappings with keys and an action"))
 		return;
 	if (!n->first)
-		loader_complain(l, place_of(l, n), "on is empty: add an item, or remove it");
+		loader_complain(l, walk_place(l, n), "on is empty: add an item, or remove it");
 	for (n = n->first; n; n = n->next) { /* the last rule is the action without keys */
-		if (!has_room(l, n, r->rule_count, SETTINGS_MAX_RULES - 1, "items of on"))
+		if (!walk_has_room(l, n, r->rule_count, SETTINGS_MAX_RULES - 1, "items of on"))
 			break;
 		set_on_item(l, n, r);
 	}
@@ -223,12 +226,12 @@ struct reload_draft {
 static const struct key reload_keys[] = {
 	{"run", set_argv, RELOAD(rest.rule.argv), WORDS},
 	{"signal", set_signal, RELOAD(rest.rule.signal)},
-	{"pidfile", set_text, RELOAD(rest.rule.pidfile), .check = settings_check_path},
+	{"pidfile", walk_set_text, RELOAD(rest.rule.pidfile), .check = settings_check_path},
 	{"on", set_on, RELOAD(reload)},
-	{"debounce", set_duration, RELOAD(reload.debounce_ms), .min = 0, .max = HOUR},
-	{"debounce_max", set_duration, RELOAD(reload.debounce_max_ms), .min = 0, .max = HOUR},
-	{"splay", set_duration, RELOAD(reload.splay_ms), .min = 0, .max = HOUR},
-	{"timeout", set_duration, RELOAD(reload.timeout_ms), .min = 100, .max = HOUR},
+	{"debounce", walk_set_duration, RELOAD(reload.debounce_ms), .min = 0, .max = HOUR},
+	{"debounce_max", walk_set_duration, RELOAD(reload.debounce_max_ms), .min = 0, .max = HOUR},
+	{"splay", walk_set_duration, RELOAD(reload.splay_ms), .min = 0, .max = HOUR},
+	{"timeout", walk_set_duration, RELOAD(reload.timeout_ms), .min = 100, .max = HOUR},
 };
 
 void settings_set_reload(struct loader *l, const struct node *n, const struct key *k, void *object)
@@ -239,17 +242,17 @@ void settings_set_reload(struct loader *l, const struct node *n, const struct ke
 	struct reload_draft d = {.reload = c->reload};
 	char longest[24], wanted[24];
 
-	if (!expect(l, n, k->name, 1u << NODE_MAP,
+	if (!walk_expect(l, n, k->name, 1u << NODE_MAP,
 		    "a mapping with run, or signal and pidfile, or on"))
 		return;
-	settings_walk(l, n, &mapping, k->name, seen, &d);
+	walk_mapping(l, n, &mapping, k->name, seen, &d);
 	settle_action(l, n, &d.rest);
 	if (!node_find(n, "run") && !node_find(n, "signal") && !node_find(n, "pidfile") &&
 		!node_find(n, "on"))
-		loader_complain(l, place_of_key(l, n),
+		loader_complain(l, walk_key_place(l, n),
 			"reload has no action: add run, or signal and pidfile, or on");
 	if (d.reload.debounce_max_ms < d.reload.debounce_ms)
-		loader_complain(l, place_of_key(l, node_find(n, "debounce")),
+		loader_complain(l, walk_key_place(l, node_find(n, "debounce")),
 			"debounce is longer than debounce_max, which is %s: raise that to at least "
 			"%s",
 			settings_duration_text(d.reload.debounce_max_ms, longest),
@@ -263,11 +266,11 @@ void settings_set_reload(struct loader *l, const struct node *n, const struct ke
 
 static const struct key probe_keys[] = {
 	{"run", set_argv, CONFIG(probe.argv), WORDS},
-	{"url", set_text, CONFIG(probe.url), .check = settings_check_url, .hidden = true},
-	{"for", set_duration, CONFIG(probe.for_ms), .min = 100, .max = HOUR},
-	{"every", set_duration, CONFIG(probe.every_ms), .min = 100, .max = HOUR},
-	{"timeout", set_duration, CONFIG(probe.timeout_ms), .min = 100, .max = HOUR},
-	{"failures", set_number, CONFIG(probe.failures), .min = 1, .max = 1000},
+	{"url", walk_set_text, CONFIG(probe.url), .check = settings_check_url, .hidden = true},
+	{"for", walk_set_duration, CONFIG(probe.for_ms), .min = 100, .max = HOUR},
+	{"every", walk_set_duration, CONFIG(probe.every_ms), .min = 100, .max = HOUR},
+	{"timeout", walk_set_duration, CONFIG(probe.timeout_ms), .min = 100, .max = HOUR},
+	{"failures", walk_set_number, CONFIG(probe.failures), .min = 1, .max = 1000},
 };
 
 void settings_set_probe(struct loader *l, const struct node *n, const struct key *k, void *object)
@@ -277,12 +280,12 @@ void settings_set_probe(struct loader *l, const struct node *n, const struct key
 	struct settings_probe *p = &((struct settings_config *)object)->probe;
 	char needed[24];
 
-	if (!expect(l, n, k->name, 1u << NODE_MAP, "a mapping with run or url"))
+	if (!walk_expect(l, n, k->name, 1u << NODE_MAP, "a mapping with run or url"))
 		return;
-	settings_walk(l, n, &mapping, k->name, seen, object);
+	walk_mapping(l, n, &mapping, k->name, seen, object);
 	expect_one(l, n, k->name, "run", "url");
 	if (p->every_ms * (p->failures - 1) > p->for_ms)
-		loader_complain(l, place_of_key(l, n),
+		loader_complain(l, walk_key_place(l, n),
 			"probe ends before it can fail %u times in a row: raise for to at least "
 			"%s, or lower failures or every",
 			p->failures,
@@ -297,10 +300,10 @@ void settings_change_fini(struct settings_config *c)
 		c->check.argv, c->probe.argv};
 
 	for (size_t i = 0; i < COUNT(lists); i++)
-		settings_texts_free(lists[i]);
+		walk_free_texts(lists[i]);
 	for (size_t i = 0; i < c->reload.rule_count; i++) {
-		settings_texts_free(c->reload.rules[i].keys);
-		settings_texts_free(c->reload.rules[i].argv);
+		walk_free_texts(c->reload.rules[i].keys);
+		walk_free_texts(c->reload.rules[i].argv);
 		free(c->reload.rules[i].pidfile);
 	}
 	free(c->reload.rules);

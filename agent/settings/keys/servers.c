@@ -35,11 +35,11 @@ static const struct choice tls_versions[] = {
 	{NULL, 0},
 };
 static const struct key tls_keys[] = {
-	{"ca", set_text, SERVER(ca), .check = settings_check_path},
-	{"cert", set_text, SERVER(cert), .check = settings_check_path},
-	{"key", set_text, SERVER(key), .check = settings_check_path, .hidden = true},
-	{"crl", set_text, SERVER(crl), .check = settings_check_path},
-	{"min_version", set_choice, SERVER(tls_min), .choices = tls_versions},
+	{"ca", walk_set_text, SERVER(ca), .check = settings_check_path},
+	{"cert", walk_set_text, SERVER(cert), .check = settings_check_path},
+	{"key", walk_set_text, SERVER(key), .check = settings_check_path, .hidden = true},
+	{"crl", walk_set_text, SERVER(crl), .check = settings_check_path},
+	{"min_version", walk_set_choice, SERVER(tls_min), .choices = tls_versions},
 };
 
 static void set_tls(struct loader *l, const struct node *n, const struct key *k, void *object)
@@ -47,19 +47,19 @@ static void set_tls(struct loader *l, const struct node *n, const struct key *k,
 	static const struct mapping mapping = {tls_keys, COUNT(tls_keys)};
 	struct place seen[COUNT(tls_keys)] = {{0}};
 
-	if (!expect_map(l, n, k->name))
+	if (!walk_expect_map(l, n, k->name))
 		return;
-	settings_walk(l, n, &mapping, "tls", seen, object);
+	walk_mapping(l, n, &mapping, "tls", seen, object);
 	if (node_find(n, "key") && !node_find(n, "cert"))
-		loader_complain(l, place_of_key(l, node_find(n, "key")),
+		loader_complain(l, walk_key_place(l, node_find(n, "key")),
 			"key is set without cert, the certificate that it belongs to");
 }
 
 /* ---- auth ---- */
 
 static const struct key basic_keys[] = {
-	{"user", set_text, SERVER(user), .check = settings_check_user, .required = true},
-	{"password_file", set_text, SERVER(password_file), .check = settings_check_path,
+	{"user", walk_set_text, SERVER(user), .check = settings_check_user, .required = true},
+	{"password_file", walk_set_text, SERVER(password_file), .check = settings_check_path,
 		.hidden = true, .required = true},
 };
 
@@ -68,12 +68,12 @@ static void set_basic(struct loader *l, const struct node *n, const struct key *
 	static const struct mapping mapping = {basic_keys, COUNT(basic_keys)};
 	struct place seen[COUNT(basic_keys)] = {{0}};
 
-	if (expect(l, n, k->name, 1u << NODE_MAP, "a mapping with user and password_file"))
-		settings_walk(l, n, &mapping, "basic", seen, object);
+	if (walk_expect(l, n, k->name, 1u << NODE_MAP, "a mapping with user and password_file"))
+		walk_mapping(l, n, &mapping, "basic", seen, object);
 }
 
 static const struct key header_file_keys[] = {
-	{"file", set_text, MEMBER(settings_header, file), .check = settings_check_path,
+	{"file", walk_set_text, MEMBER(settings_header, file), .check = settings_check_path,
 		.hidden = true, .required = true},
 };
 
@@ -88,8 +88,9 @@ static void set_header(struct loader *l, const struct node *n, struct settings_s
 	settings_shown(n->key, shown);
 	snprintf(where, sizeof(where), "header %s", shown);
 	if (why)
-		loader_complain(l, place_of_key(l, n), "%s %s", where, why);
-	if (!expect(l, n, where, 1u << NODE_STRING | 1u << NODE_MAP, "a text, or {file: PATH}") ||
+		loader_complain(l, walk_key_place(l, n), "%s %s", where, why);
+	if (!walk_expect(
+		    l, n, where, 1u << NODE_STRING | 1u << NODE_MAP, "a text, or {file: PATH}") ||
 		why)
 		return;
 	h = loader_room(l, s->headers, s->header_count, sizeof(*h));
@@ -99,12 +100,12 @@ static void set_header(struct loader *l, const struct node *n, struct settings_s
 	h += s->header_count++;
 	h->name = loader_copy(l, n->key);
 	if (n->type == NODE_MAP) {
-		settings_walk(l, n, &mapping, where, seen, h);
+		walk_mapping(l, n, &mapping, where, seen, h);
 		return;
 	}
 	why = settings_check_header_value(n->text);
 	if (why)
-		loader_complain(l, place_of(l, n), "the value of %s %s", where, why);
+		loader_complain(l, walk_place(l, n), "the value of %s %s", where, why);
 	else
 		h->value = loader_copy(l, n->text);
 }
@@ -113,21 +114,21 @@ static void set_headers(struct loader *l, const struct node *n, const struct key
 {
 	struct settings_server *s = object;
 
-	if (!expect_map(l, n, k->name))
+	if (!walk_expect_map(l, n, k->name))
 		return;
 	for (n = n->first; n; n = n->next) {
-		if (!has_room(l, n, s->header_count, SETTINGS_MAX_HEADERS, "headers"))
+		if (!walk_has_room(l, n, s->header_count, SETTINGS_MAX_HEADERS, "headers"))
 			break;
 		set_header(l, n, s);
 	}
 }
 
 static const struct key access_keys[] = {
-	{"id", set_text, SERVER(access_key), .check = settings_check_word},
-	{"secret_file", set_text, SERVER(secret_file), .check = settings_check_path, .hidden = true,
-		.required = true},
-	{"session_token_file", set_text, SERVER(session_token_file), .check = settings_check_path,
-		.hidden = true},
+	{"id", walk_set_text, SERVER(access_key), .check = settings_check_word},
+	{"secret_file", walk_set_text, SERVER(secret_file), .check = settings_check_path,
+		.hidden = true, .required = true},
+	{"session_token_file", walk_set_text, SERVER(session_token_file),
+		.check = settings_check_path, .hidden = true},
 };
 
 /* S3 has an id for each key, Apollo one key for an application. */
@@ -138,20 +139,20 @@ static void set_access_key(
 	struct place seen[COUNT(access_keys)] = {{0}};
 	const struct settings_server *s = object;
 
-	if (!expect(l, n, k->name, 1u << NODE_MAP, "a mapping with secret_file"))
+	if (!walk_expect(l, n, k->name, 1u << NODE_MAP, "a mapping with secret_file"))
 		return;
-	settings_walk(l, n, &mapping, "access_key", seen, object);
+	walk_mapping(l, n, &mapping, "access_key", seen, object);
 	if (s->kind == SETTINGS_S3 && !node_find(n, "id"))
-		loader_complain(l, place_of(l, n), "access_key has no id");
+		loader_complain(l, walk_place(l, n), "access_key has no id");
 	for (size_t i = 0; s->kind == SETTINGS_APOLLO && i < COUNT(access_keys); i++)
 		if (!access_keys[i].required && node_find(n, access_keys[i].name))
-			loader_complain(l, place_of_key(l, node_find(n, access_keys[i].name)),
+			loader_complain(l, walk_key_place(l, node_find(n, access_keys[i].name)),
 				"%s: Apollo knows only the secret of an access key: remove it",
 				access_keys[i].name);
 }
 
 static const struct key auth_keys[] = {
-	{"bearer_file", set_text, SERVER(bearer_file), .check = settings_check_path,
+	{"bearer_file", walk_set_text, SERVER(bearer_file), .check = settings_check_path,
 		.hidden = true},
 	{"basic", .set = set_basic},
 	{"headers", .set = set_headers},
@@ -167,13 +168,13 @@ static void check_auth(struct loader *l, const struct node *n, const struct sett
 	for (size_t i = 0; i < COUNT(ways); i++) {
 		way = node_find(n, ways[i]);
 		if (way && first)
-			loader_complain(l, place_of_key(l, way),
+			loader_complain(l, walk_key_place(l, way),
 				"%s and %s exclude each other: remove one", first->key, way->key);
 		first = first ? first : way;
 	}
 	for (size_t i = 0; first && i < s->header_count; i++)
 		if (s->headers[i].name && !strcasecmp(s->headers[i].name, "Authorization"))
-			loader_complain(l, place_of_key(l, first),
+			loader_complain(l, walk_key_place(l, first),
 				"%s and the header \"Authorization\" exclude each other: remove "
 				"one",
 				first->key);
@@ -184,9 +185,9 @@ static void set_auth(struct loader *l, const struct node *n, const struct key *k
 	static const struct mapping mapping = {auth_keys, COUNT(auth_keys)};
 	struct place seen[COUNT(auth_keys)] = {{0}};
 
-	if (!expect_map(l, n, k->name))
+	if (!walk_expect_map(l, n, k->name))
 		return;
-	settings_walk(l, n, &mapping, "auth", seen, object);
+	walk_mapping(l, n, &mapping, "auth", seen, object);
 	check_auth(l, n, object);
 }
 
@@ -197,12 +198,12 @@ static void set_url(struct loader *l, const struct node *n, struct settings_serv
 	const char *why;
 	char **urls, *url;
 
-	if (!expect(l, n, "each of urls", 1u << NODE_STRING, "a text"))
+	if (!walk_expect(l, n, "each of urls", 1u << NODE_STRING, "a text"))
 		return;
 	why = s->kind == SETTINGS_FILE ? settings_check_file_url(n->text)
 				       : settings_check_base_url(n->text);
 	if (why) { /* not shown: it may hold a password */
-		loader_complain(l, place_of(l, n), "the url %s", why);
+		loader_complain(l, walk_place(l, n), "the url %s", why);
 		return;
 	}
 	urls = loader_room(l, s->urls, s->url_count, sizeof(*urls));
@@ -214,19 +215,19 @@ static void set_url(struct loader *l, const struct node *n, struct settings_serv
 		url[len - 1] = '\0';
 	for (size_t i = 0; url && i + 1 < s->url_count; i++)
 		if (urls[i] && !strcmp(urls[i], url))
-			loader_complain(l, place_of(l, n), "the url is named twice in this list");
+			loader_complain(l, walk_place(l, n), "the url is named twice in this list");
 }
 
 static void set_urls(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
 	struct settings_server *s = object;
 
-	if (!expect(l, n, k->name, 1u << NODE_LIST, "a list of URLs"))
+	if (!walk_expect(l, n, k->name, 1u << NODE_LIST, "a list of URLs"))
 		return;
 	if (!n->first)
-		loader_complain(l, place_of(l, n), "urls is empty: name at least one");
+		loader_complain(l, walk_place(l, n), "urls is empty: name at least one");
 	for (n = n->first; n; n = n->next) {
-		if (!has_room(l, n, s->url_count, SETTINGS_MAX_URLS, "urls"))
+		if (!walk_has_room(l, n, s->url_count, SETTINGS_MAX_URLS, "urls"))
 			break;
 		set_url(l, n, s);
 	}
@@ -247,21 +248,21 @@ static const struct choice kinds[] = {
 	{NULL, 0},
 };
 static const struct key server_keys[] = {
-	{"kind", set_choice, SERVER(kind), .choices = kinds},
+	{"kind", walk_set_choice, SERVER(kind), .choices = kinds},
 	{"urls", .set = set_urls},
 	{"tls", .set = set_tls},
 	{"auth", .set = set_auth},
-	{"insecure", set_bool, SERVER(insecure)},
-	{"watch", set_bool, SERVER(watch)},
-	{"region", set_text, SERVER(region), .check = settings_check_word},
-	{"datacenter", set_text, SERVER(datacenter), .check = settings_check_word},
-	{"namespace", set_text, SERVER(namespace), .check = settings_check_word},
-	{"api", set_number, SERVER(api), .min = 1, .max = 3},
-	{"connect_timeout", set_duration, SERVER(connect_timeout_ms), .min = 100,
+	{"insecure", walk_set_bool, SERVER(insecure)},
+	{"watch", walk_set_bool, SERVER(watch)},
+	{"region", walk_set_text, SERVER(region), .check = settings_check_word},
+	{"datacenter", walk_set_text, SERVER(datacenter), .check = settings_check_word},
+	{"namespace", walk_set_text, SERVER(namespace), .check = settings_check_word},
+	{"api", walk_set_number, SERVER(api), .min = 1, .max = 3},
+	{"connect_timeout", walk_set_duration, SERVER(connect_timeout_ms), .min = 100,
 		.max = 60 * SECOND},
-	{"max_in_flight", set_number, SERVER(max_in_flight), .min = 1,
+	{"max_in_flight", walk_set_number, SERVER(max_in_flight), .min = 1,
 		.max = SETTINGS_MAX_IN_FLIGHT},
-	{"max_size", set_size, SERVER(max_bytes), .min = 1, .max = UINT64_C(256) << 20},
+	{"max_size", walk_set_size, SERVER(max_bytes), .min = 1, .max = UINT64_C(256) << 20},
 };
 
 /* Keys that only some kinds have a use for; below auth, too. */
@@ -305,15 +306,15 @@ static void check_uses(struct loader *l, const struct node *n, const struct sett
 		in = uses[i].in ? node_find(n, uses[i].in) : n;
 		key = in && in->type == NODE_MAP ? node_find(in, uses[i].name) : NULL;
 		if (key && !(uses[i].kinds & 1u << s->kind))
-			loader_complain(l, place_of_key(l, key),
+			loader_complain(l, walk_key_place(l, key),
 				"%s means nothing to a server of the kind %s: remove it",
 				uses[i].name, kinds[s->kind].name);
 	}
 	if (s->kind == SETTINGS_NACOS && s->api == 2)
 		loader_complain(
-			l, place_of(l, node_find(n, "api")), "api is 1 (Nacos 1.x and 2.x) or 3");
+			l, walk_place(l, node_find(n, "api")), "api is 1 (Nacos 1.x and 2.x) or 3");
 	if (s->kind == SETTINGS_NACOS && s->api == 3 && s->watch)
-		loader_complain(l, place_of_key(l, node_find(n, "watch")),
+		loader_complain(l, walk_key_place(l, node_find(n, "watch")),
 			"Nacos 3 cannot be watched over HTTP: remove it, the interval counts");
 }
 
@@ -333,7 +334,8 @@ static const char *secret_sent(const struct settings_server *s)
 }
 
 /* Whoever is between must not be able to read a secret, and to use it. */
-static void check_plain(struct loader *l, const struct node *n, const struct settings_server *s)
+static void check_plain_http(
+	struct loader *l, const struct node *n, const struct settings_server *s)
 {
 	const char *secret = secret_sent(s);
 	const struct node *urls = node_find(n, "urls");
@@ -342,7 +344,7 @@ static void check_plain(struct loader *l, const struct node *n, const struct set
 		return;
 	for (const struct node *url = urls->first; url; url = url->next)
 		if (url->type == NODE_STRING && curve_url_is_open(url->text)) {
-			loader_complain(l, place_of(l, url),
+			loader_complain(l, walk_place(l, url),
 				"the url is not on this host, and %s could be read on the way over "
 				"plain http: use https, or add insecure: true",
 				secret);
@@ -358,7 +360,7 @@ static void complete_urls(struct loader *l, const struct node *n, struct setting
 	if (node_find(n, "urls"))
 		return;
 	if (s->kind != SETTINGS_FILE) {
-		loader_complain(l, place_of_key(l, n), "server %s has no urls, which it needs",
+		loader_complain(l, walk_key_place(l, n), "server %s has no urls, which it needs",
 			settings_shown(n->key, shown));
 		return;
 	}
@@ -382,7 +384,7 @@ struct settings_server *settings_server_add(struct loader *l)
 	return servers[s->server_count++] = server;
 }
 
-static void set_server(struct loader *l, const struct node *n)
+static void set_named_server(struct loader *l, const struct node *n)
 {
 	static const struct mapping mapping = {server_keys, COUNT(server_keys)};
 	struct place seen[COUNT(server_keys)] = {{0}};
@@ -394,37 +396,37 @@ static void set_server(struct loader *l, const struct node *n)
 	settings_shown(n->key, shown);
 	snprintf(where, sizeof(where), "server %s", shown);
 	if (why)
-		loader_complain(l, place_of_key(l, n), "%s %s", where, why);
-	if (!expect(l, n, where, 1u << NODE_MAP, "a mapping with at least urls"))
+		loader_complain(l, walk_key_place(l, n), "%s %s", where, why);
+	if (!walk_expect(l, n, where, 1u << NODE_MAP, "a mapping with at least urls"))
 		return;
 	server = settings_server_add(l);
 	if (!server)
 		return;
 	server->name = loader_copy(l, n->key);
 	known = find_kind(n, server);
-	settings_walk(l, n, &mapping, where, seen, server);
+	walk_mapping(l, n, &mapping, where, seen, server);
 	if (known)
 		check_uses(l, n, server);
 	complete_urls(l, n, server);
-	check_plain(l, n, server);
+	check_plain_http(l, n, server);
 	for (size_t i = 0; i < server->url_count; i++)
 		https |= server->urls[i] && !strncasecmp(server->urls[i], "https:", 6);
 	if (node_find(n, "tls") && server->url_count && !https && server->kind != SETTINGS_FILE)
-		loader_complain(l, place_of_key(l, node_find(n, "tls")),
+		loader_complain(l, walk_key_place(l, node_find(n, "tls")),
 			"tls is set, but none of the urls is https");
-	loader_note(l, &l->servers, server->name, NULL, place_of_key(l, n));
+	loader_note(l, &l->servers, server->name, NULL, walk_key_place(l, n));
 	settings_print_node(l, n, &server->print);
 }
 
 void settings_set_servers(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
 	(void)object;
-	if (!expect_map(l, n, k->name))
+	if (!walk_expect_map(l, n, k->name))
 		return;
 	for (n = n->first; n; n = n->next) {
-		if (!has_room(l, n, l->s->server_count, SETTINGS_MAX_SERVERS, "servers"))
+		if (!walk_has_room(l, n, l->s->server_count, SETTINGS_MAX_SERVERS, "servers"))
 			break;
-		set_server(l, n);
+		set_named_server(l, n);
 	}
 }
 

@@ -26,12 +26,12 @@ static const struct choice binds[] = {
 static const struct choice revs[] = {{"required", true}, {"optional", false}, {NULL, 0}};
 
 static const struct key verify_keys[] = {
-	{"public_key", set_texts, CONFIG(verify.public_keys), .max = 1,
+	{"public_key", walk_set_texts, CONFIG(verify.public_keys), .max = 1,
 		.check = settings_check_public_key, .hidden = true},
-	{"public_keys", set_texts, CONFIG(verify.public_keys), .max = SETTINGS_MAX_PATTERNS,
+	{"public_keys", walk_set_texts, CONFIG(verify.public_keys), .max = SETTINGS_MAX_PATTERNS,
 		.check = settings_check_public_key, .hidden = true},
-	{"bind", set_choice, CONFIG(verify.bind), .choices = binds},
-	{"rev", set_choice, CONFIG(verify.rev_required), .choices = revs},
+	{"bind", walk_set_choice, CONFIG(verify.bind), .choices = binds},
+	{"rev", walk_set_choice, CONFIG(verify.rev_required), .choices = revs},
 };
 
 /* An empty one is refused: it looks as if something were verified. */
@@ -41,11 +41,11 @@ void settings_set_verify(struct loader *l, const struct node *n, const struct ke
 	struct place seen[COUNT(verify_keys)] = {{0}};
 	const struct node *one = node_find(n, "public_key"), *list = node_find(n, "public_keys");
 
-	if (!expect(l, n, k->name, 1u << NODE_MAP, "a mapping with public_key or public_keys"))
+	if (!walk_expect(l, n, k->name, 1u << NODE_MAP, "a mapping with public_key or public_keys"))
 		return;
-	settings_walk(l, n, &mapping, k->name, seen, object);
+	walk_mapping(l, n, &mapping, k->name, seen, object);
 	if (!one == !list)
-		loader_complain(l, place_of_key(l, n),
+		loader_complain(l, walk_key_place(l, n),
 			"%s needs either public_key or public_keys, and has %s", k->name,
 			one ? "both" : "neither");
 }
@@ -64,7 +64,7 @@ static int compare_trusted(const void *a, const void *b)
 
 /* Says of each config that trusts the key, if there is another or it has other documents, that a
  * signature by it could be meant for something else. */
-static void share(const struct trusted *first, const struct trusted *end)
+static void mark_shared(const struct trusted *first, const struct trusted *end)
 {
 	bool several = false;
 
@@ -96,7 +96,7 @@ void settings_verify_resolve(struct loader *l)
 	for (size_t i = 0, k; i < n; i = k) {
 		for (k = i + 1; k < n && compare_trusted(&all[i], &all[k]) == 0; k++)
 			;
-		share(&all[i], &all[k]);
+		mark_shared(&all[i], &all[k]);
 	}
 	free(all);
 	for (size_t i = 0; i < s->config_count; i++) {
