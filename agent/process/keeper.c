@@ -317,7 +317,6 @@ pid_t keeper_start(const struct keeper_plan *plan)
 unsigned keeper_sweep(bool (*is_kept)(pid_t pid))
 {
 	size_t all = read_children(getpid(), line, 0), count = 0;
-	unsigned left = 0;
 	siginfo_t info;
 
 	for (size_t i = 0; i < all; i++)
@@ -325,10 +324,7 @@ unsigned keeper_sweep(bool (*is_kept)(pid_t pid))
 			line[count++] = line[i];
 	all = count;
 	kill_line(all);
-	for (size_t i = 0; i < all; i++) {
-		info.si_pid = 0;
-		if (waitid(P_PID, (id_t)line[i], &info, WEXITED | WNOHANG) == 0)
-			left += info.si_pid == 0;
-	}
-	return left;
+	for (size_t i = 0; i < all; i++)
+		waitid(P_PID, (id_t)line[i], &info, WEXITED | WNOHANG);
+	return (unsigned)all;
 }

@@ -41,7 +41,7 @@ struct keeper_plan {
 pid_t keeper_start(const struct keeper_plan *plan);
 /* Kills and reaps children of the calling process that is_kept() says no to: what a keeper left
  * that was killed itself. Call it from the main thread of a process that is a subreaper and has no
- * other children. How many are left. */
+ * other children. How many there were, dead or not: until none, orphans of them may still come. */
 unsigned keeper_sweep(bool (*is_kept)(pid_t pid));
 
 #endif
