@@ -15,6 +15,7 @@
 #include "text/escape.h"
 #include "base/hash.h"
 #include "text/json_text.h"
+#include "text/json_writer.h"
 #include "text/sentence.h"
 
 #define LINE 2048
@@ -98,20 +99,22 @@ static void append_json_line(
 	const char *key, *value;
 	struct timespec now;
 	struct tm tm;
-	char time[32];
+	char time[32], text[64];
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
 	strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%S", &tm);
-	buffer_printf(b, "{\"time\":\"%s.%03ldZ\"", time, now.tv_nsec / 1000000);
-	json_text_member(b, "level", levels[level].name);
-	json_text_member(b, "message", message);
+	snprintf(text, sizeof(text), "%s.%03ldZ", time, now.tv_nsec / 1000000);
+	json_writer_begin_object(b, NULL);
+	json_writer_text(b, "time", text);
+	json_writer_text(b, "level", levels[level].name);
+	json_writer_text(b, "message", message);
 	while ((key = va_arg(pairs, const char *))) {
 		value = va_arg(pairs, const char *);
 		if (value)
 			sentence_member(b, key, value, AUDIENCE_OPERATOR);
 	}
-	buffer_append(b, "}", 1);
+	json_writer_end_object(b);
 }
 
 void log_line(enum log_level level, const char *message, ...)
@@ -131,9 +134,9 @@ void log_line(enum log_level level, const char *message, ...)
 	if (b.error) { /* far too long: the message alone */
 		buffer_clear(&b);
 		if (style == LOG_FORMAT_JSON) {
-			buffer_append(&b, "{", 1);
-			json_text_member(&b, "message", message);
-			buffer_append(&b, "}", 1);
+			json_writer_begin_object(&b, NULL);
+			json_writer_text(&b, "message", message);
+			json_writer_end_object(&b);
 		} else {
 			escape_append(&b, message, strlen(message));
 		}

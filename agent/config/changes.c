@@ -12,7 +12,7 @@
 
 #include "config/state.h"
 #include "document/diff.h"
-#include "text/json_text.h"
+#include "text/json_writer.h"
 #include "text/sentence.h"
 
 struct item { /* one change; before and after: texts for people, or NULL */
@@ -355,56 +355,54 @@ static void write_item(const struct item *item, bool values, struct buffer *out)
 	static const char *const kinds[] = {
 		[DIFF_ADDED] = "added", [DIFF_REMOVED] = "removed", [DIFF_CHANGED] = "changed"};
 
-	buffer_append(out, "{", 1);
-	json_text_member(out, "key", item->key);
-	json_text_member(out, "op", kinds[item->kind]);
+	json_writer_begin_object(out, NULL);
+	json_writer_text(out, "key", item->key);
+	json_writer_text(out, "op", kinds[item->kind]);
 	if (item->before)
-		json_text_member(out, "old", values ? item->before : "***");
+		json_writer_text(out, "old", values ? item->before : "***");
 	if (item->after)
-		json_text_member(out, "new", values ? item->after : "***");
-	buffer_append(out, "}", 1);
+		json_writer_text(out, "new", values ? item->after : "***");
+	json_writer_end_object(out);
 }
 
 static void write_entry(const struct changes_entry *e, bool values, struct buffer *out)
 {
-	buffer_append(out, "{", 1);
-	json_text_member(out, "config", e->config->settings->name);
-	json_text_number(out, "generation", e->generation);
+	json_writer_begin_object(out, NULL);
+	json_writer_text(out, "config", e->config->settings->name);
+	json_writer_number(out, "generation", e->generation);
 	if (e->from)
-		json_text_number(out, "from", e->from);
+		json_writer_number(out, "from", e->from);
 	else
-		json_text_member(out, "from", NULL);
-	json_text_number(out, "at_ms", (unsigned long long)e->at_ms);
-	json_text_member(out, "origin", e->origin);
+		json_writer_text(out, "from", NULL);
+	json_writer_number(out, "at_ms", (unsigned long long)e->at_ms);
+	json_writer_text(out, "origin", e->origin);
 	if (e->has_changes) {
-		buffer_append_string(out, ",\"changes\":[");
+		json_writer_begin_array(out, "changes");
 		for (size_t i = 0; i < e->item_count; i++) {
-			if (i)
-				buffer_append(out, ",", 1);
 			write_item(&e->items[i], values, out);
 		}
-		buffer_append(out, "]", 1);
+		json_writer_end_array(out);
 	} else {
-		json_text_member(out, "changes", NULL);
+		json_writer_text(out, "changes", NULL);
 	}
-	json_text_number(out, "more", e->more);
+	json_writer_number(out, "more", e->more);
 	if (e->error)
 		sentence_member(
 			out, "error", e->error, values ? AUDIENCE_OPERATOR : AUDIENCE_READER);
-	buffer_append(out, "}", 1);
+	json_writer_end_object(out);
 }
 
 int changes_write(const struct changes *c, bool values, struct buffer *out)
 {
-	buffer_append_string(out, "{\"publications\":[");
+	json_writer_begin_object(out, NULL);
+	json_writer_begin_array(out, "publications");
 	for (size_t i = 0; i < c->entry_count; i++) {
-		if (i)
-			buffer_append(out, ",", 1);
 		write_entry(c->entries[i], values, out);
 	}
-	buffer_append_string(out, c->complete ? "],\"complete\":true" : "],\"complete\":false");
-	buffer_append_string(out, values ? ",\"values\":true" : ",\"values\":false");
-	return buffer_append(out, "}", 1);
+	json_writer_end_array(out);
+	json_writer_boolean(out, "complete", c->complete);
+	json_writer_boolean(out, "values", values);
+	return json_writer_end_object(out);
 }
 
 /* ---- life ---- */

@@ -12,6 +12,7 @@
 #include "config/state.h"
 #include "document/diff.h"
 #include "text/json_text.h"
+#include "text/json_writer.h"
 #include "document/key_path.h"
 #include "text/sentence.h"
 #include "crypto/minisign.h"
@@ -24,11 +25,6 @@ static int no_room(const struct buffer *out, char why[FILE_WHY])
 		snprintf(why, FILE_WHY, "%s",
 			out->error == -EMSGSIZE ? "the answer is too long" : strerror(-out->error));
 	return out->error;
-}
-
-static void boolean(struct buffer *out, const char *name, bool value)
-{
-	buffer_printf(out, ",\"%s\":%s", name, value ? "true" : "false");
 }
 
 /* The patterns of what is not shown: everything is, to whom values are not. */
@@ -103,27 +99,22 @@ static void write_facts(struct buffer *out, const struct version *v)
 {
 	const char *etag = v->parts[0].etag;
 	char url[LOG_URL_SIZE];
-	bool first = true;
 
-	json_text_number(out, "generation", v->generation);
-	json_text_number(out, "pulled_ms", (unsigned long long)v->pulled_ms);
-	json_text_member(out, "sha256", v->sha256);
-	json_text_member(out, "origin", v->origin);
-	buffer_append_string(out, ",\"urls\":[");
+	json_writer_number(out, "generation", v->generation);
+	json_writer_number(out, "pulled_ms", (unsigned long long)v->pulled_ms);
+	json_writer_text(out, "sha256", v->sha256);
+	json_writer_text(out, "origin", v->origin);
+	json_writer_begin_array(out, "urls");
 	for (size_t i = 0; i < v->part_count; i++) {
 		const struct part *p = &v->parts[i];
 
 		if (p->absent || strcmp(p->type, "minisig") == 0)
 			continue;
-		if (!first)
-			buffer_append(out, ",", 1);
-		log_url_text(url, p->url);
-		json_text_append(out, url, strlen(url));
-		first = false;
+		json_writer_text(out, NULL, log_url_text(url, p->url));
 	}
-	buffer_append(out, "]", 1);
-	json_text_member(out, "version", etag[0] ? etag : NULL);
-	json_text_number(out, "bytes", version_bytes(v));
+	json_writer_end_array(out);
+	json_writer_text(out, "version", etag[0] ? etag : NULL);
+	json_writer_number(out, "bytes", version_bytes(v));
 }
 
 static void write_verdict(
@@ -132,11 +123,11 @@ static void write_verdict(
 	for (size_t i = 0; i < l->verdict_count; i++) {
 		if (strcmp(l->verdicts[i].sha256, v->sha256) != 0)
 			continue;
-		buffer_append_string(out, ",\"rejected\":{");
-		json_text_member(out, "by", l->verdicts[i].check);
+		json_writer_begin_object(out, "rejected");
+		json_writer_text(out, "by", l->verdicts[i].check);
 		if (audience != AUDIENCE_PUBLIC)
 			sentence_member(out, "why", l->verdicts[i].why, audience);
-		buffer_append(out, "}", 1);
+		json_writer_end_object(out);
 		return;
 	}
 }
@@ -150,18 +141,18 @@ static size_t write_version(
 	unsigned damaged;
 	size_t bytes = 0;
 
-	buffer_append(out, "{", 1);
+	json_writer_begin_object(out, NULL);
 	if (!v || candidate_load(v, i->config->store, generation, &damaged, why)) {
-		json_text_number(out, "generation", generation);
+		json_writer_number(out, "generation", generation);
 		sentence_member(out, "error", why, audience);
 	} else {
 		write_facts(out, &v->version);
 		if (generation == i->published.generation)
-			boolean(out, "published", true);
+			json_writer_boolean(out, "published", true);
 		write_verdict(out, i->ledger, &v->version, audience);
 		bytes = v->body.len;
 	}
-	buffer_append(out, "}", 1);
+	json_writer_end_object(out);
 	candidate_free(v);
 	return bytes;
 }
@@ -173,18 +164,16 @@ int inspect_history(
 	const struct config *c = i->config;
 	size_t count = i->ledger && c->store ? store_list(c->store, generations) : 0, read = 0, n;
 
-	buffer_append(out, "{", 1);
-	json_text_member(out, "name", c->settings->name);
-	buffer_append_string(out, ",\"versions\":[");
+	json_writer_begin_object(out, NULL);
+	json_writer_text(out, "name", c->settings->name);
+	json_writer_begin_array(out, "versions");
 	for (n = 0; n < count && read < INSPECT_MAX_READ; n++) {
-		if (n)
-			buffer_append(out, ",", 1);
 		read += write_version(i, generations[n], audience, out);
 	}
-	buffer_append(out, "]", 1);
+	json_writer_end_array(out);
 	if (n < count)
-		boolean(out, "truncated", true);
-	buffer_append(out, "}", 1);
+		json_writer_boolean(out, "truncated", true);
+	json_writer_end_object(out);
 	return no_room(out, why);
 }
 
@@ -216,7 +205,7 @@ static int write_changes(char *const *mask, const struct node *before, const str
 	int r;
 
 	if (!before || !after) {
-		json_text_member(out, "changes", NULL);
+		json_writer_text(out, "changes", NULL);
 		return 0;
 	}
 	r = diff_new(before, after, &d);
@@ -225,15 +214,13 @@ static int write_changes(char *const *mask, const struct node *before, const str
 			r == -EMSGSIZE ? "the answer is too long" : strerror(-r));
 		return r;
 	}
-	buffer_append_string(out, ",\"changes\":[");
+	json_writer_begin_array(out, "changes");
 	for (i = 0; i < diff_count(d) && out->len < INSPECT_MAX_LISTED && !out->error; i++) {
-		if (i)
-			buffer_append(out, ",", 1);
 		diff_write_json(diff_at(d, i), mask, out);
 	}
-	buffer_append(out, "]", 1);
+	json_writer_end_array(out);
 	if (i < diff_count(d))
-		json_text_number(out, "more", diff_count(d) - i);
+		json_writer_number(out, "more", diff_count(d) - i);
 	diff_free(d);
 	return 0;
 }
@@ -254,18 +241,19 @@ int inspect_diff(const struct inspection *i, uint64_t from, uint64_t to, bool va
 	if (r == 0)
 		r = version_load(c, to, NULL, &after, why);
 	if (r == 0) {
-		buffer_append(out, "{", 1);
-		json_text_member(out, "name", c->settings->name);
-		buffer_append_string(out, ",\"from\":{");
+		json_writer_begin_object(out, NULL);
+		json_writer_text(out, "name", c->settings->name);
+		json_writer_begin_object(out, "from");
 		write_facts(out, &before->version);
-		buffer_append_string(out, "},\"to\":{");
+		json_writer_end_object(out);
+		json_writer_begin_object(out, "to");
 		write_facts(out, &after->version);
-		buffer_append(out, "}", 1);
-		boolean(out, "equal", version_same(&before->version, &after->version));
-		boolean(out, "values", values);
+		json_writer_end_object(out);
+		json_writer_boolean(out, "equal", version_same(&before->version, &after->version));
+		json_writer_boolean(out, "values", values);
 		r = write_changes(mask_for(c, values), before->composition.root,
 			after->composition.root, out, why);
-		buffer_append(out, "}", 1);
+		json_writer_end_object(out);
 	}
 	candidate_free(before);
 	candidate_free(after);
@@ -281,6 +269,7 @@ struct shown {
 
 static void write_leaf(struct buffer *out, const struct node *n)
 {
+	json_writer_member(out, NULL);
 	if (n->type == NODE_DOUBLE && !isfinite(n->number))
 		json_text_append(out, n->text, n->text_len);
 	else if (document_write(n, DOCUMENT_JSON, out) == 0)
@@ -294,26 +283,28 @@ static void write_value(struct shown *s, const struct node *n)
 	bool map = n->type == NODE_MAP;
 
 	if (s->path.error || key_path_matches(s->mask, s->path.data)) {
-		buffer_append_string(s->out, "\"***\"");
+		json_writer_text(s->out, NULL, "***");
 		return;
 	}
 	if (n->type < NODE_LIST) {
 		write_leaf(s->out, n);
 		return;
 	}
-	buffer_append(s->out, map ? "{" : "[", 1);
+	if (map)
+		json_writer_begin_object(s->out, NULL);
+	else
+		json_writer_begin_array(s->out, NULL);
 	for (const struct node *child = n->first; child; child = child->next) {
-		if (child != n->first)
-			buffer_append(s->out, ",", 1);
-		if (map) {
-			json_text_append(s->out, child->key, child->key_len);
-			buffer_append(s->out, ":", 1);
-		}
+		if (map)
+			json_writer_key(s->out, child->key, child->key_len);
 		key_path_append(&s->path, false, child, number++);
 		write_value(s, child);
 		s->path.len = len;
 	}
-	buffer_append(s->out, map ? "}" : "]", 1);
+	if (map)
+		json_writer_end_object(s->out);
+	else
+		json_writer_end_array(s->out);
 }
 
 static void write_member(
@@ -324,8 +315,8 @@ static void write_member(
 	buffer_init(&s.path, DIFF_MAX_PATHS);
 	buffer_append_string(&s.path, key);
 	if (key_path_matches(s.mask, key))
-		boolean(out, "masked", true);
-	buffer_append_string(out, ",\"value\":");
+		json_writer_boolean(out, "masked", true);
+	json_writer_member(out, "value");
 	write_value(&s, n);
 	buffer_fini(&s.path);
 }
@@ -335,12 +326,12 @@ static void write_voice(char *const *mask, const char *key, const struct merge_v
 {
 	static const char *const words[] = {"absent", "unset", "sets", "deletes", "replaces"};
 
-	json_text_member(out, "effect", words[v->word]);
+	json_writer_text(out, "effect", words[v->word]);
 	if (has_lines && v->node && v->node->line)
-		json_text_number(out, "line", v->node->line);
+		json_writer_number(out, "line", v->node->line);
 	if (v->word == MERGE_SETS)
 		write_member(mask, key, v->node, out);
-	boolean(out, "effective", v->counts);
+	json_writer_boolean(out, "effective", v->counts);
 }
 
 static const char *url_of_layer(const struct candidate *v, size_t layer, char text[LOG_URL_SIZE])
@@ -357,19 +348,19 @@ static void write_layer(
 	const struct ledger_override *o;
 
 	if (i < v->composition.layer_count) {
-		json_text_member(out, "url", url_of_layer(v, i, (char[LOG_URL_SIZE]){0}));
-		json_text_member(out, "path", LOG_URL(seen->config->settings->layers[i].path));
+		json_writer_text(out, "url", url_of_layer(v, i, (char[LOG_URL_SIZE]){0}));
+		json_writer_text(out, "path", LOG_URL(seen->config->settings->layers[i].path));
 		return;
 	}
 	o = &seen->ledger->overrides[i - v->composition.layer_count];
-	buffer_append_string(out, "\"override\":true");
-	json_text_member(out, "key", o->key);
-	json_text_member(out, "by", o->by);
-	json_text_member(out, "reason", o->reason);
+	json_writer_boolean(out, "override", true);
+	json_writer_text(out, "key", o->key);
+	json_writer_text(out, "by", o->by);
+	json_writer_text(out, "reason", o->reason);
 	if (o->until_ms == LEDGER_FOREVER)
-		json_text_member(out, "until_ms", NULL);
+		json_writer_text(out, "until_ms", NULL);
 	else
-		json_text_number(out, "until_ms", (unsigned long long)o->until_ms);
+		json_writer_number(out, "until_ms", (unsigned long long)o->until_ms);
 }
 
 static bool says_something(const struct merge_voice *voices, size_t count)
@@ -387,22 +378,23 @@ static void write_explanation(const struct inspection *seen, const struct candid
 	char *const *mask = mask_for(seen->config, values);
 	const struct node *found = key_path_find(v->composition.root, key);
 
-	buffer_append(out, "{", 1);
-	json_text_member(out, "name", seen->config->settings->name);
-	json_text_number(out, "generation", v->version.generation);
-	json_text_member(out, "key", key);
-	boolean(out, "found", found);
-	boolean(out, "values", values);
+	json_writer_begin_object(out, NULL);
+	json_writer_text(out, "name", seen->config->settings->name);
+	json_writer_number(out, "generation", v->version.generation);
+	json_writer_text(out, "key", key);
+	json_writer_boolean(out, "found", found);
+	json_writer_boolean(out, "values", values);
 	if (found)
 		write_member(mask, key, found, out);
-	buffer_append_string(out, ",\"layers\":[");
+	json_writer_begin_array(out, "layers");
 	for (size_t i = 0; i < count; i++) {
-		buffer_append_string(out, i ? ",{" : "{");
+		json_writer_begin_object(out, NULL);
 		write_layer(seen, v, i, out);
 		write_voice(mask, key, &voices[i], i < v->composition.layer_count, out);
-		buffer_append(out, "}", 1);
+		json_writer_end_object(out);
 	}
-	buffer_append_string(out, "]}");
+	json_writer_end_array(out);
+	json_writer_end_object(out);
 }
 
 int inspect_explain(const struct inspection *i, const char *key, bool values, struct buffer *out,

@@ -20,7 +20,7 @@
 #include "httpd/host_header.h"
 #include "httpd/server.h"
 #include "config/inspect.h"
-#include "text/json_text.h"
+#include "text/json_writer.h"
 #include "base/log.h"
 #include "control/metrics.h"
 #include "control/page/page.h"
@@ -81,9 +81,9 @@ static void reply_error(struct httpd_request *r, int status, const char *sentenc
 	struct buffer b;
 
 	buffer_init(&b, 16384);
-	buffer_append(&b, "{", 1);
+	json_writer_begin_object(&b, NULL);
 	sentence_member(&b, "error", sentence, audience_of(r));
-	buffer_append(&b, "}", 1);
+	json_writer_end_object(&b);
 	reply(r, status, &b);
 }
 
@@ -414,11 +414,12 @@ static void reply_standing(struct httpd_request *r, int status, struct config *c
 
 	config_status(config, &s);
 	buffer_init(&b, 1u << 20);
-	buffer_append_string(&b, "{\"ok\":true");
-	json_text_member(&b, "name", config_name(config));
-	json_text_number(&b, "generation", s.version->generation);
-	json_text_member(&b, "origin", s.version->origin);
-	buffer_append(&b, "}", 1);
+	json_writer_begin_object(&b, NULL);
+	json_writer_boolean(&b, "ok", true);
+	json_writer_text(&b, "name", config_name(config));
+	json_writer_number(&b, "generation", s.version->generation);
+	json_writer_text(&b, "origin", s.version->origin);
+	json_writer_end_object(&b);
 	reply(r, status, &b);
 }
 

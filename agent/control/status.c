@@ -9,14 +9,14 @@
 #include <unistd.h>
 
 #include "text/escape.h"
-#include "text/json_text.h"
+#include "text/json_writer.h"
 
 static void null_number(struct buffer *b, const char *name, int64_t n, int64_t null)
 {
 	if (n == null)
-		json_text_member(b, name, NULL);
+		json_writer_text(b, name, NULL);
 	else
-		json_text_number(b, name, (unsigned long long)n);
+		json_writer_number(b, name, (unsigned long long)n);
 }
 
 static const char *type_name(const struct config_status *s)
@@ -79,7 +79,7 @@ static void last_error(
 	char text[64];
 
 	if (audience == AUDIENCE_PUBLIC)
-		json_text_member(out, name, public_error(s, text));
+		json_writer_text(out, name, public_error(s, text));
 	else
 		sentence_member(out, name, or_null(s->last_error), audience);
 }
@@ -87,22 +87,22 @@ static void last_error(
 /* How many versions each check refused, and the one that the server has now. */
 static void rejections_by(const struct config_status *s, enum audience audience, struct buffer *out)
 {
-	buffer_append_string(out, ",\"rejections_by\":{");
+	json_writer_begin_object(out, "rejections_by");
 	for (int i = 0; i < CHECK_COUNT; i++)
 		if (s->rejections_by[i])
-			json_text_number(
+			json_writer_number(
 				out, verify_check_name((enum verify_check)i), s->rejections_by[i]);
-	buffer_append(out, "}", 1);
+	json_writer_end_object(out);
 	if (!s->away)
 		return;
-	buffer_append_string(out, ",\"rejected\":{");
-	json_text_member(out, "by", s->away_check);
-	json_text_member(
+	json_writer_begin_object(out, "rejected");
+	json_writer_text(out, "by", s->away_check);
+	json_writer_text(
 		out, "version", s->away->part_count ? or_null(s->away->parts[0].etag) : NULL);
-	json_text_member(out, "sha256", s->away->sha256);
+	json_writer_text(out, "sha256", s->away->sha256);
 	error_member(out, "why", s->away_why, audience);
-	buffer_append_string(
-		out, s->away_failed ? ",\"is_last_error\":true}" : ",\"is_last_error\":false}");
+	json_writer_boolean(out, "is_last_error", s->away_failed);
+	json_writer_end_object(out);
 }
 
 static void until(struct buffer *out, int64_t until_ms)
@@ -114,30 +114,30 @@ static void decision(const char *name, const struct ledger_pin *pin, struct buff
 {
 	if (!pin)
 		return;
-	buffer_printf(out, ",\"%s\":{", name);
-	json_text_member(out, "by", pin->by);
-	json_text_member(out, "reason", pin->reason);
+	json_writer_begin_object(out, name);
+	json_writer_text(out, "by", pin->by);
+	json_writer_text(out, "reason", pin->reason);
 	until(out, pin->until_ms);
-	buffer_append(out, "}", 1);
+	json_writer_end_object(out);
 }
 
 /* What operators decided. The values of overrides are not shown: they may be secrets. */
 static void decisions(const struct config_status *s, struct buffer *out)
 {
 	if (s->expires_ms != INT64_MAX)
-		json_text_number(out, "expires_ms", (unsigned long long)s->expires_ms);
+		json_writer_number(out, "expires_ms", (unsigned long long)s->expires_ms);
 	decision("pin", s->pin, out);
 	decision("suspension", s->suspension, out);
-	buffer_append_string(out, ",\"overrides\":[");
+	json_writer_begin_array(out, "overrides");
 	for (size_t i = 0; i < s->override_count; i++) {
-		buffer_append_string(out, i ? ",{" : "{");
-		json_text_member(out, "key", s->overrides[i].key);
-		json_text_member(out, "by", s->overrides[i].by);
-		json_text_member(out, "reason", s->overrides[i].reason);
+		json_writer_begin_object(out, NULL);
+		json_writer_text(out, "key", s->overrides[i].key);
+		json_writer_text(out, "by", s->overrides[i].by);
+		json_writer_text(out, "reason", s->overrides[i].reason);
 		until(out, s->overrides[i].until_ms);
-		buffer_append(out, "}", 1);
+		json_writer_end_object(out);
 	}
-	buffer_append(out, "]", 1);
+	json_writer_end_array(out);
 }
 
 /* Is the application told of what stands, and does it bear it? */
@@ -147,24 +147,24 @@ static void aftermath(const struct notify_status *a, enum audience audience, str
 	static const char *const probes[] = {"none", "waiting", "running", "passed", "failed"};
 
 	if (a->has_reload) {
-		buffer_append_string(out, ",\"reload\":{");
-		json_text_member(out, "state", reloads[a->reload.state]);
-		json_text_number(out, "pending", a->reload.pending);
-		json_text_number(out, "notified", a->reload.told);
-		json_text_number(out, "next_ms", a->reload.next_ms);
-		json_text_number(out, "runs", a->reload.runs);
-		json_text_number(out, "failed", a->reload.failed);
-		json_text_number(out, "failed_in_a_row", a->reload.in_a_row);
+		json_writer_begin_object(out, "reload");
+		json_writer_text(out, "state", reloads[a->reload.state]);
+		json_writer_number(out, "pending", a->reload.pending);
+		json_writer_number(out, "notified", a->reload.told);
+		json_writer_number(out, "next_ms", a->reload.next_ms);
+		json_writer_number(out, "runs", a->reload.runs);
+		json_writer_number(out, "failed", a->reload.failed);
+		json_writer_number(out, "failed_in_a_row", a->reload.in_a_row);
 		error_member(out, "error", or_null(a->reload.why), audience);
-		buffer_append(out, "}", 1);
+		json_writer_end_object(out);
 	}
 	if (a->has_probe) {
-		buffer_append_string(out, ",\"probe\":{");
-		json_text_member(out, "state", probes[a->probe]);
-		json_text_number(out, "generation", a->probe_generation);
-		json_text_number(out, "failed", a->probes_failed);
+		json_writer_begin_object(out, "probe");
+		json_writer_text(out, "state", probes[a->probe]);
+		json_writer_number(out, "generation", a->probe_generation);
+		json_writer_number(out, "failed", a->probes_failed);
 		error_member(out, "error", or_null(a->probe_why), audience);
-		buffer_append(out, "}", 1);
+		json_writer_end_object(out);
 	}
 }
 
@@ -172,12 +172,12 @@ static void watch(const struct config_status *s, enum audience audience, struct 
 {
 	static const char *const states[] = {"off", "connecting", "watching", "failing"};
 
-	buffer_append_string(out, ",\"watch\":{");
-	json_text_member(out, "state", states[s->watch]);
-	json_text_number(out, "documents", s->watched);
-	json_text_number(out, "changes", s->watch_changes);
+	json_writer_begin_object(out, "watch");
+	json_writer_text(out, "state", states[s->watch]);
+	json_writer_number(out, "documents", s->watched);
+	json_writer_number(out, "changes", s->watch_changes);
 	error_member(out, "error", or_null(s->watch_error), audience);
-	buffer_append(out, "}", 1);
+	json_writer_end_object(out);
 }
 
 int status_config(struct config *c, enum audience audience, struct buffer *out)
@@ -186,48 +186,48 @@ int status_config(struct config *c, enum audience audience, struct buffer *out)
 	struct config_status s;
 
 	config_status(c, &s);
-	buffer_append(out, "{", 1);
-	json_text_member(out, "name", s.settings->name);
-	json_text_member(out, "state", s.state);
-	json_text_member(out, "url", s.url);
+	json_writer_begin_object(out, NULL);
+	json_writer_text(out, "name", s.settings->name);
+	json_writer_text(out, "state", s.state);
+	json_writer_text(out, "url", s.url);
 	upstream_status(s.server, &server);
-	json_text_member(out, "server", server.name);
-	json_text_member(out, "file", s.settings->file);
-	json_text_member(out, "snapshot", s.snapshot[0] ? s.snapshot : NULL);
-	json_text_member(out, "type", type_name(&s));
-	json_text_member(out, "topic", s.settings->topic);
-	json_text_number(out, "generation", s.version->generation);
-	json_text_member(out, "version", etag_of(&s));
-	json_text_member(out, "sha256", or_null(s.version->sha256));
+	json_writer_text(out, "server", server.name);
+	json_writer_text(out, "file", s.settings->file);
+	json_writer_text(out, "snapshot", s.snapshot[0] ? s.snapshot : NULL);
+	json_writer_text(out, "type", type_name(&s));
+	json_writer_text(out, "topic", s.settings->topic);
+	json_writer_number(out, "generation", s.version->generation);
+	json_writer_text(out, "version", etag_of(&s));
+	json_writer_text(out, "sha256", or_null(s.version->sha256));
 	null_number(out, "published_ms", s.published_ms, 0);
 	null_number(out, "confirmed_ms", s.confirmed_ms, 0);
 	null_number(out, "age_ms", s.age_ms, -1);
-	buffer_append_string(out, s.running ? ",\"running\":true" : ",\"running\":false");
-	buffer_append_string(out, s.waiting ? ",\"waiting\":true" : ",\"waiting\":false");
-	json_text_number(out, "backoff_ms", s.waiting ? server.backoff_ms : 0);
-	json_text_number(out, "delay_ms", supervisor_delay(s.supervisor));
+	json_writer_boolean(out, "running", s.running);
+	json_writer_boolean(out, "waiting", s.waiting);
+	json_writer_number(out, "backoff_ms", s.waiting ? server.backoff_ms : 0);
+	json_writer_number(out, "delay_ms", supervisor_delay(s.supervisor));
 	null_number(out, "next_pull_in_ms", s.next_pull_in_ms, -1);
 	last_error(out, "last_error", &s, audience);
-	json_text_member(out, "cause", or_null(kind_cause_name(s.cause)));
+	json_writer_text(out, "cause", or_null(kind_cause_name(s.cause)));
 	null_number(out, "last_error_ms", s.last_error_ms, 0);
 	null_number(out, "failing_since_ms", s.failing_since_ms, 0);
-	buffer_append_string(out, ",\"runs\":{");
-	json_text_number(out, "success", s.supervisor->count[SUPERVISOR_SUCCESS]);
-	json_text_number(out, "timeouts", s.supervisor->count[SUPERVISOR_TIMEOUT]);
-	json_text_number(out, "rejected", s.supervisor->count[SUPERVISOR_REJECTED]);
-	json_text_number(out, "failed", s.supervisor->count[SUPERVISOR_FAILED]);
-	buffer_append(out, "}", 1);
-	json_text_number(out, "rejections", s.refused);
+	json_writer_begin_object(out, "runs");
+	json_writer_number(out, "success", s.supervisor->count[SUPERVISOR_SUCCESS]);
+	json_writer_number(out, "timeouts", s.supervisor->count[SUPERVISOR_TIMEOUT]);
+	json_writer_number(out, "rejected", s.supervisor->count[SUPERVISOR_REJECTED]);
+	json_writer_number(out, "failed", s.supervisor->count[SUPERVISOR_FAILED]);
+	json_writer_end_object(out);
+	json_writer_number(out, "rejections", s.refused);
 	rejections_by(&s, audience, out);
-	json_text_number(out, "restored", s.restored);
-	buffer_append_string(out, s.drifted ? ",\"drifted\":true" : ",\"drifted\":false");
-	json_text_number(out, "pushes", s.pushes);
+	json_writer_number(out, "restored", s.restored);
+	json_writer_boolean(out, "drifted", s.drifted);
+	json_writer_number(out, "pushes", s.pushes);
 	if (s.watched)
 		watch(&s, audience, out);
 	decisions(&s, out);
 	if (s.has_aftermath)
 		aftermath(&s.aftermath, audience, out);
-	return buffer_append(out, "}", 1);
+	return json_writer_end_object(out);
 }
 
 int status_outcome(struct config *c, enum audience audience, struct buffer *out)
@@ -236,14 +236,14 @@ int status_outcome(struct config *c, enum audience audience, struct buffer *out)
 	struct config_status s;
 
 	config_status(c, &s);
-	buffer_append(out, "{", 1);
-	json_text_member(out, "name", s.settings->name);
-	json_text_member(out, "outcome", outcomes[s.outcome]);
-	json_text_number(out, "generation", s.version->generation);
-	json_text_member(out, "version", etag_of(&s));
+	json_writer_begin_object(out, NULL);
+	json_writer_text(out, "name", s.settings->name);
+	json_writer_text(out, "outcome", outcomes[s.outcome]);
+	json_writer_number(out, "generation", s.version->generation);
+	json_writer_text(out, "version", etag_of(&s));
 	error_member(out, "error",
 		s.outcome == CONFIG_HELD && s.held ? s.away_why : or_null(s.last_error), audience);
-	return buffer_append(out, "}", 1);
+	return json_writer_end_object(out);
 }
 
 static void push_endpoint(const struct push *p, size_t i, uint64_t now_ms, struct buffer *out)
@@ -252,25 +252,25 @@ static void push_endpoint(const struct push *p, size_t i, uint64_t now_ms, struc
 	struct push_status s;
 
 	push_status_get(p, i, &s);
-	buffer_append_string(out, i ? ",{" : "{");
-	json_text_member(out, "endpoint", s.endpoint);
-	json_text_member(out, "state", states[s.state]);
-	json_text_member(out, "error", s.error);
-	json_text_number(out, "messages", s.messages);
-	json_text_number(out, "heartbeats", s.heartbeats);
-	json_text_number(out, "bad", s.bad);
-	json_text_number(out, "gaps", s.gaps);
-	json_text_number(out, "epochs", s.epochs);
-	json_text_number(out, "connects", s.connects);
-	json_text_number(out, "rebuilds", s.rebuilds);
-	json_text_number(out, "handshake_failures", s.refused);
-	json_text_number(out, "cuts", s.cuts);
+	json_writer_begin_object(out, NULL);
+	json_writer_text(out, "endpoint", s.endpoint);
+	json_writer_text(out, "state", states[s.state]);
+	json_writer_text(out, "error", s.error);
+	json_writer_number(out, "messages", s.messages);
+	json_writer_number(out, "heartbeats", s.heartbeats);
+	json_writer_number(out, "bad", s.bad);
+	json_writer_number(out, "gaps", s.gaps);
+	json_writer_number(out, "epochs", s.epochs);
+	json_writer_number(out, "connects", s.connects);
+	json_writer_number(out, "rebuilds", s.rebuilds);
+	json_writer_number(out, "handshake_failures", s.refused);
+	json_writer_number(out, "cuts", s.cuts);
 	null_number(out, "last_message_ago_ms",
 		s.last_message_ms && now_ms >= s.last_message_ms
 			? (int64_t)(now_ms - s.last_message_ms)
 			: -1,
 		-1);
-	buffer_append(out, "}", 1);
+	json_writer_end_object(out);
 }
 
 static void server_address(
@@ -279,15 +279,15 @@ static void server_address(
 	struct upstream_address_status a;
 
 	upstream_address_status(s, i, &a);
-	buffer_append_string(out, i ? ",{" : "{");
-	json_text_member(out, "url", a.url);
-	json_text_number(out, "backoff_ms", a.backoff_ms);
+	json_writer_begin_object(out, NULL);
+	json_writer_text(out, "url", a.url);
+	json_writer_number(out, "backoff_ms", a.backoff_ms);
 	error_member(out, "error", or_null(a.error), audience);
-	json_text_number(out, "failures_in_a_row", a.in_a_row);
-	json_text_number(out, "congestion", a.congestion);
-	json_text_number(out, "network", a.network);
-	json_text_number(out, "retry_after", a.advised);
-	buffer_append(out, "}", 1);
+	json_writer_number(out, "failures_in_a_row", a.in_a_row);
+	json_writer_number(out, "congestion", a.congestion);
+	json_writer_number(out, "network", a.network);
+	json_writer_number(out, "retry_after", a.advised);
+	json_writer_end_object(out);
 }
 
 /* Counts of values below 1, 2, 4, 8, ..., without the zeros at the end. */
@@ -298,10 +298,10 @@ static void histogram(
 
 	while (n && !counts[n - 1])
 		n--;
-	buffer_printf(out, ",\"%s\":[", name);
+	json_writer_begin_array(out, name);
 	for (size_t i = 0; i < n; i++)
-		buffer_printf(out, i ? ",%llu" : "%llu", (unsigned long long)counts[i]);
-	buffer_append(out, "]", 1);
+		json_writer_number(out, NULL, counts[i]);
+	json_writer_end_array(out);
 }
 
 static void server(const struct upstream *s, enum audience audience, struct buffer *out)
@@ -311,24 +311,25 @@ static void server(const struct upstream *s, enum audience audience, struct buff
 
 	upstream_status(s, &status);
 	n = status.counters;
-	buffer_append(out, "{", 1);
-	json_text_member(out, "name", status.name);
-	json_text_number(out, "backoff_ms", status.backoff_ms);
-	json_text_number(out, "in_flight", status.in_flight);
-	json_text_number(out, "pending", status.pending);
-	json_text_number(out, "accepted", n->accepted);
-	json_text_number(out, "overridden", n->overridden);
-	json_text_number(out, "expired", n->expired);
-	json_text_number(out, "withdrawn", n->cancelled);
-	json_text_number(out, "retried", n->retried);
-	json_text_number(out, "dispatched", n->taken);
-	json_text_number(out, "batches", n->batches);
+	json_writer_begin_object(out, NULL);
+	json_writer_text(out, "name", status.name);
+	json_writer_number(out, "backoff_ms", status.backoff_ms);
+	json_writer_number(out, "in_flight", status.in_flight);
+	json_writer_number(out, "pending", status.pending);
+	json_writer_number(out, "accepted", n->accepted);
+	json_writer_number(out, "overridden", n->overridden);
+	json_writer_number(out, "expired", n->expired);
+	json_writer_number(out, "withdrawn", n->cancelled);
+	json_writer_number(out, "retried", n->retried);
+	json_writer_number(out, "dispatched", n->taken);
+	json_writer_number(out, "batches", n->batches);
 	histogram(out, "batch_size", n->batch_size.counts);
 	histogram(out, "dispatch_latency_ms", n->latency_ms.counts);
-	buffer_append_string(out, ",\"addresses\":[");
+	json_writer_begin_array(out, "addresses");
 	for (size_t i = 0; i < status.address_count; i++)
 		server_address(s, i, audience, out);
-	buffer_append_string(out, "]}");
+	json_writer_end_array(out);
+	json_writer_end_object(out);
 }
 
 /* How it stands with telling the fleet what runs here. */
@@ -339,16 +340,16 @@ static void receipts(
 	struct report_status s;
 
 	report_status(r, &s);
-	buffer_append_string(out, ",\"report\":{");
-	json_text_member(out, "server", server);
-	json_text_member(out, "key", s.key);
-	json_text_member(out, "state", states[s.state]);
+	json_writer_begin_object(out, "report");
+	json_writer_text(out, "server", server);
+	json_writer_text(out, "key", s.key);
+	json_writer_text(out, "state", states[s.state]);
 	error_member(out, "error", or_null(s.error), audience);
 	null_number(out, "sent_ms", s.sent_ms, 0);
-	json_text_number(out, "sent", s.sent);
-	json_text_number(out, "failed", s.failed);
-	json_text_number(out, "leases", s.leases);
-	buffer_append(out, "}", 1);
+	json_writer_number(out, "sent", s.sent);
+	json_writer_number(out, "failed", s.failed);
+	json_writer_number(out, "leases", s.leases);
+	json_writer_end_object(out);
 }
 
 /* What is wrong in it may be quoted from a file that readers may not read. */
@@ -357,15 +358,16 @@ static void configuration(
 {
 	static const char others[] = "`pulletd -t` tells what is wrong";
 
-	buffer_append_string(out, ",\"configuration\":{");
-	json_text_member(out, "file", s->file);
-	json_text_number(out, "loaded_ms", (unsigned long long)s->loaded_ms);
-	json_text_number(out, "reloads", s->reloads);
-	json_text_number(out, "rejections", s->refused);
+	json_writer_begin_object(out, "configuration");
+	json_writer_text(out, "file", s->file);
+	json_writer_number(out, "loaded_ms", (unsigned long long)s->loaded_ms);
+	json_writer_number(out, "reloads", s->reloads);
+	json_writer_number(out, "rejections", s->refused);
 	sentence_member(out, "error", s->error && audience != AUDIENCE_OPERATOR ? others : s->error,
 		audience);
-	json_text_number(out, "errors", s->errors);
-	buffer_append_string(out, s->under_way ? ",\"applying\":true}" : ",\"applying\":false}");
+	json_writer_number(out, "errors", s->errors);
+	json_writer_boolean(out, "applying", s->under_way);
+	json_writer_end_object(out);
 }
 
 int status_agent(const struct control_env *env, enum audience audience, struct buffer *out)
@@ -374,37 +376,36 @@ int status_agent(const struct control_env *env, enum audience audience, struct b
 	const struct sys *sys = loop_sys(env->loop);
 	int64_t uptime_ms = sys->wall_ms() - env->started_ms;
 
-	buffer_append(out, "{", 1);
-	json_text_member(out, "version", PULLET_VERSION);
-	json_text_member(out, "host", env->host);
-	json_text_number(out, "pid", (unsigned long long)getpid());
-	json_text_number(out, "started_ms", (unsigned long long)env->started_ms);
-	json_text_number(out, "uptime_ms", (unsigned long long)(uptime_ms > 0 ? uptime_ms : 0));
-	json_text_member(out, "state_dir", settings->state_dir);
-	json_text_member(out, "runtime_dir", settings->runtime_dir);
+	json_writer_begin_object(out, NULL);
+	json_writer_text(out, "version", PULLET_VERSION);
+	json_writer_text(out, "host", env->host);
+	json_writer_number(out, "pid", (unsigned long long)getpid());
+	json_writer_number(out, "started_ms", (unsigned long long)env->started_ms);
+	json_writer_number(out, "uptime_ms", (unsigned long long)(uptime_ms > 0 ? uptime_ms : 0));
+	json_writer_text(out, "state_dir", settings->state_dir);
+	json_writer_text(out, "runtime_dir", settings->runtime_dir);
 	configuration(env->configuration, audience, out);
-	buffer_append_string(out, ",\"labels\":{");
+	json_writer_begin_object(out, "labels");
 	for (size_t i = 0; i < settings->label_count; i++)
-		json_text_member(out, settings->labels[i].name, settings->labels[i].value);
-	buffer_append_string(out, "},\"configs\":[");
+		json_writer_text(out, settings->labels[i].name, settings->labels[i].value);
+	json_writer_end_object(out);
+	json_writer_begin_array(out, "configs");
 	for (size_t i = 0; i < settings->config_count; i++) {
-		if (i)
-			buffer_append(out, ",", 1);
 		status_config(env->configs[i], audience, out);
 	}
-	buffer_append_string(out, "],\"servers\":[");
+	json_writer_end_array(out);
+	json_writer_begin_array(out, "servers");
 	for (size_t i = 0; i < settings->server_count; i++) {
-		if (i)
-			buffer_append(out, ",", 1);
 		server(env->servers[i], audience, out);
 	}
-	buffer_append_string(out, "],\"push\":[");
+	json_writer_end_array(out);
+	json_writer_begin_array(out, "push");
 	for (size_t i = 0; *env->push && i < push_endpoint_count(*env->push); i++)
 		push_endpoint(*env->push, i, loop_now_ms(env->loop), out);
-	buffer_append_string(out, "]");
+	json_writer_end_array(out);
 	if (*env->report)
 		receipts(*env->report, settings->report.from, audience, out);
-	return buffer_append_string(out, "}");
+	return json_writer_end_object(out);
 }
 
 /* Why nothing is published. */

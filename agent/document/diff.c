@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "text/json_text.h"
+#include "text/json_writer.h"
 #include "document/key_path.h"
 
 struct diff {
@@ -357,8 +358,8 @@ static int append_member(struct buffer *out, const char *name, const struct node
 	if (!n)
 		return out->error;
 	if (masked)
-		return json_text_member(out, name, "***");
-	buffer_printf(out, ",\"%s\":", name);
+		return json_writer_text(out, name, "***");
+	json_writer_member(out, name);
 	return append_json(out, n);
 }
 
@@ -368,10 +369,12 @@ int diff_write_json(const struct diff_change *change, char *const *mask, struct 
 		[DIFF_ADDED] = "added", [DIFF_REMOVED] = "removed", [DIFF_CHANGED] = "changed"};
 	bool masked = key_path_matches(mask, change->path);
 
-	buffer_append_string(out, "{");
-	json_text_member(out, "change", kinds[change->kind]);
-	json_text_member(out, "path", change->path);
+	json_writer_begin_object(out, NULL);
+	json_writer_text(out, "change", kinds[change->kind]);
+	json_writer_text(out, "path", change->path);
 	append_member(out, "before", change->before, masked);
 	append_member(out, "after", change->after, masked);
-	return buffer_append_string(out, masked ? ",\"masked\":true}" : "}");
+	if (masked)
+		json_writer_boolean(out, "masked", true);
+	return json_writer_end_object(out);
 }

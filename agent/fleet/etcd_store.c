@@ -5,7 +5,6 @@
 #include "fleet/etcd_store.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "crypto/base64.h"
 #include "pull/kinds/kv.h"
 #include "pull/kinds/answer.h"
+#include "text/json_writer.h"
 
 /* ---- requests ---- */
 
@@ -32,11 +32,25 @@ int etcd_store_begin(const struct kind_place *place, const char *api, struct kin
 
 int etcd_store_bytes(struct buffer *body, const char *name, const void *data, size_t len)
 {
-	bool first = body->len == 0 || body->data[body->len - 1] == '{';
-
-	buffer_printf(body, "%s\"%s\":\"", first ? "" : ",", name);
+	json_writer_member(body, name);
+	buffer_append(body, "\"", 1);
 	base64_append(body, data, len);
-	return buffer_append_string(body, "\"");
+	return buffer_append(body, "\"", 1);
+}
+
+const struct etcd_store_test etcd_store_absent = {"CREATE", "EQUAL", "create_revision"},
+			     etcd_store_present = {"CREATE", "GREATER", "create_revision"},
+			     etcd_store_unchanged = {"MOD", "EQUAL", "mod_revision"};
+
+int etcd_store_compare(
+	struct buffer *body, const char *key, const struct etcd_store_test *test, uint64_t revision)
+{
+	json_writer_begin_object(body, NULL);
+	etcd_store_bytes(body, "key", key, strlen(key));
+	json_writer_text(body, "target", test->target);
+	json_writer_text(body, "result", test->result);
+	json_writer_digits(body, test->field, revision);
+	return json_writer_end_object(body);
 }
 
 int etcd_store_end_of(struct buffer *body, const char *name, const char *prefix)

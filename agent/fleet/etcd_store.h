@@ -26,10 +26,17 @@ struct etcd_store_answer {
 
 /* Begins a POST; the body, JSON, is the caller's to append. 0, -ENOMEM, -EMSGSIZE. */
 int etcd_store_begin(const struct kind_place *place, const char *api, struct kind_request *r);
-/* Appends `"name":"the bytes as base64"`, with a comma before it unless it is the first in its map.
- * 0 or the buffer's error. */
+/* Appends the member `"name":"the bytes as base64"`. 0 or the buffer's error. */
 int etcd_store_bytes(struct buffer *body, const char *name, const void *data, size_t len);
-/* The same for the first key behind all that begin with `prefix`, which ends in '/'. */
+/* Appends a comparison of a transaction. revision: what the test compares with; 0 unless
+ * etcd_store_unchanged. */
+struct etcd_store_test {
+	const char *target, *result, *field;
+};
+extern const struct etcd_store_test etcd_store_absent, etcd_store_present, etcd_store_unchanged;
+int etcd_store_compare(struct buffer *body, const char *key, const struct etcd_store_test *test,
+	uint64_t revision);
+/* etcd_store_bytes() for the first key behind all that begin with `prefix`, which ends in '/'. */
 int etcd_store_end_of(struct buffer *body, const char *name, const char *prefix);
 /* Checks any end of a request, or a line of a stream. 0 and *ret; or, with cause and why:
  * -EACCES: the token is not good; -ESTALE: the lease, or the revision, is not there any more;

@@ -10,7 +10,7 @@
 #include <strings.h>
 
 #include "document/document.h"
-#include "text/json_text.h"
+#include "text/json_writer.h"
 #include "settings/value.h"
 
 #define LEAST_DIGEST 12 /* letters, as `pullet history` shows them */
@@ -95,68 +95,67 @@ bool receipt_runs(const struct receipt_config *c, const char *version)
 
 static void time_member(struct buffer *out, const char *name, int64_t ms)
 {
-	json_text_number(out, name, ms > 0 ? (unsigned long long)ms : 0);
+	json_writer_number(out, name, ms > 0 ? (unsigned long long)ms : 0);
 }
 
 static void labels_member(const struct receipt *r, struct buffer *out)
 {
-	buffer_append_string(out, ",\"labels\":{");
+	json_writer_begin_object(out, "labels");
 	for (size_t i = 0; i < r->label_count; i++)
-		json_text_member(out, r->labels[i].name, r->labels[i].value);
-	buffer_append_string(out, "}");
+		json_writer_text(out, r->labels[i].name, r->labels[i].value);
+	json_writer_end_object(out);
 }
 
 void receipt_begin(const struct receipt *r, struct buffer *out)
 {
-	buffer_append_string(out, "{\"v\":1");
-	json_text_member(out, "host", r->host);
-	json_text_member(out, "pullet", r->pullet);
+	json_writer_begin_object(out, NULL);
+	json_writer_number(out, "v", 1);
+	json_writer_text(out, "host", r->host);
+	json_writer_text(out, "pullet", r->pullet);
 	time_member(out, "since_ms", r->since_ms);
 	if (r->pages > 1) {
-		json_text_number(out, "page", r->page);
-		json_text_number(out, "pages", r->pages);
+		json_writer_number(out, "page", r->page);
+		json_writer_number(out, "pages", r->pages);
 	}
 	labels_member(r, out);
-	buffer_append_string(out, ",\"configs\":{");
+	json_writer_begin_object(out, "configs");
 }
 
 void receipt_add(const struct receipt_config *c, struct buffer *out)
 {
-	if (out->len && out->data[out->len - 1] != '{')
-		buffer_append_string(out, ",");
-	json_text_append(out, c->name, strlen(c->name));
-	buffer_append_string(out, ":{");
-	json_text_number(out, "generation", c->generation);
-	json_text_member(out, "version", c->version);
+	json_writer_begin_object(out, c->name);
+	json_writer_number(out, "generation", c->generation);
+	json_writer_text(out, "version", c->version);
 	if (c->others[0])
-		json_text_member(out, "others", c->others);
-	json_text_member(out, "digest", c->digest);
-	json_text_member(out, "state", states[c->state]);
+		json_writer_text(out, "others", c->others);
+	json_writer_text(out, "digest", c->digest);
+	json_writer_text(out, "state", states[c->state]);
 	if (c->why[0])
-		json_text_member(out, "why", c->why);
+		json_writer_text(out, "why", c->why);
 	if (c->away[0])
-		json_text_member(out, "rejected", c->away);
+		json_writer_text(out, "rejected", c->away);
 	time_member(out, "since_ms", c->since_ms);
 	time_member(out, "pulled_ms", c->pulled_ms);
-	buffer_append_string(out, "}");
+	json_writer_end_object(out);
 }
 
 int receipt_end(struct buffer *out)
 {
-	return buffer_append_string(out, "}}");
+	json_writer_end_object(out);
+	return json_writer_end_object(out);
 }
 
 int receipt_write_known(const struct receipt *r, struct buffer *out)
 {
-	buffer_append_string(out, "{\"v\":1");
+	json_writer_begin_object(out, NULL);
+	json_writer_number(out, "v", 1);
 	time_member(out, "first_ms", r->since_ms);
 	labels_member(r, out);
-	buffer_append_string(out, ",\"configs\":[");
-	for (size_t i = 0; i < r->config_count; i++) {
-		buffer_append_string(out, i ? "," : "");
-		json_text_append(out, r->configs[i].name, strlen(r->configs[i].name));
-	}
-	return buffer_append_string(out, "]}");
+	json_writer_begin_array(out, "configs");
+	for (size_t i = 0; i < r->config_count; i++)
+		json_writer_text(out, NULL, r->configs[i].name);
+	json_writer_end_array(out);
+	return json_writer_end_object(out);
 }
 
 /* ---- reading ---- */

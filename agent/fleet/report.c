@@ -10,7 +10,6 @@
 #include "fleet/report.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "settings/value.h"
+#include "text/json_writer.h"
 
 #define MAX_KEY (SETTINGS_MAX_URL + SETTINGS_MAX_NAME + 32)
 #define MAX_ANSWER (2u << 20) /* what is known of this host is the largest */
@@ -173,25 +173,29 @@ static void begin_anew(struct report *r)
 
 static int build_grant(struct report *r, struct buffer *body)
 {
-	(void)r;
-	return buffer_printf(
-		body, "{\"TTL\":\"%" PRIu64 "\"}", (r->env.settings->report.ttl_ms + 999) / 1000);
+	json_writer_begin_object(body, NULL);
+	json_writer_digits(body, "TTL", (r->env.settings->report.ttl_ms + 999) / 1000);
+	return json_writer_end_object(body);
 }
 
 static int build_renew(struct report *r, struct buffer *body)
 {
-	return buffer_printf(body, "{\"ID\":\"%" PRIu64 "\"}", r->lease);
+	json_writer_begin_object(body, NULL);
+	json_writer_digits(body, "ID", r->lease);
+	return json_writer_end_object(body);
 }
 
 static void put(const struct report *r, struct buffer *body, const char *key,
 	const struct buffer *value, bool leased)
 {
-	buffer_append_string(body, "{\"request_put\":{");
+	json_writer_begin_object(body, NULL);
+	json_writer_begin_object(body, "request_put");
 	etcd_store_bytes(body, "key", key, strlen(key));
 	etcd_store_bytes(body, "value", value->data, value->len);
 	if (leased)
-		buffer_printf(body, ",\"lease\":\"%" PRIu64 "\"", r->lease);
-	buffer_append_string(body, "}}");
+		json_writer_digits(body, "lease", r->lease);
+	json_writer_end_object(body);
+	json_writer_end_object(body);
 }
 
 static int write_known(struct report *r, int64_t first_ms, struct buffer *out)
@@ -221,14 +225,21 @@ static int build_greet(struct report *r, struct buffer *body)
 	int e = write_known(r, r->first_ms, &value);
 
 	if (e == 0) {
-		buffer_append_string(body, "{\"compare\":[{");
-		etcd_store_bytes(body, "key", r->known, strlen(r->known));
-		buffer_append_string(body, ",\"target\":\"CREATE\",\"result\":\"EQUAL\","
-					   "\"create_revision\":\"0\"}],\"success\":[");
+		json_writer_begin_object(body, NULL);
+		json_writer_begin_array(body, "compare");
+		etcd_store_compare(body, r->known, &etcd_store_absent, 0);
+		json_writer_end_array(body);
+		json_writer_begin_array(body, "success");
 		put(r, body, r->known, &value, false);
-		buffer_append_string(body, "],\"failure\":[{\"request_range\":{");
+		json_writer_end_array(body);
+		json_writer_begin_array(body, "failure");
+		json_writer_begin_object(body, NULL);
+		json_writer_begin_object(body, "request_range");
 		etcd_store_bytes(body, "key", r->known, strlen(r->known));
-		buffer_append_string(body, "}}]}");
+		json_writer_end_object(body);
+		json_writer_end_object(body);
+		json_writer_end_array(body);
+		json_writer_end_object(body);
 	}
 	buffer_fini(&value);
 	return e;
@@ -240,9 +251,11 @@ static int build_greet_anew(struct report *r, struct buffer *body)
 	int e = write_known(r, r->first_ms, &value);
 
 	if (e == 0) {
-		buffer_append_string(body, "{\"success\":[");
+		json_writer_begin_object(body, NULL);
+		json_writer_begin_array(body, "success");
 		put(r, body, r->known, &value, false);
-		buffer_append_string(body, "]}");
+		json_writer_end_array(body);
+		json_writer_end_object(body);
 	}
 	buffer_fini(&value);
 	return e;
@@ -286,27 +299,20 @@ static void compare(const struct report *r, size_t page, struct buffer *body)
 	char key[MAX_KEY];
 
 	key_of(r, page, key);
-	buffer_append_string(body, "{");
-	etcd_store_bytes(body, "key", key, strlen(key));
-	buffer_printf(body,
-		",\"target\":\"MOD\",\"result\":\"EQUAL\",\"mod_revision\":\"%" PRIu64 "\"}",
-		r->pages[page].revision);
+	etcd_store_compare(body, key, &etcd_store_unchanged, r->pages[page].revision);
 }
 
 /* All pages are, and the host is known; nothing is done. */
 static int build_check(struct report *r, struct buffer *body)
 {
-	buffer_append_string(body, "{\"compare\":[{");
-	etcd_store_bytes(body, "key", r->known, strlen(r->known));
-	buffer_append_string(
-		body, ",\"target\":\"CREATE\",\"result\":\"GREATER\",\"create_revision\":\"0\"}");
-	for (size_t i = 0; i < r->page_count; i++) {
-		if (!r->pages[i].revision)
-			continue;
-		buffer_append_string(body, ",");
-		compare(r, i, body);
-	}
-	return buffer_append_string(body, "]}");
+	json_writer_begin_object(body, NULL);
+	json_writer_begin_array(body, "compare");
+	etcd_store_compare(body, r->known, &etcd_store_present, 0);
+	for (size_t i = 0; i < r->page_count; i++)
+		if (r->pages[i].revision)
+			compare(r, i, body);
+	json_writer_end_array(body);
+	return json_writer_end_object(body);
 }
 
 static int build_write(struct report *r, struct buffer *body)
@@ -318,16 +324,17 @@ static int build_write(struct report *r, struct buffer *body)
 
 	page->dirty = false;
 	key_of(r, r->page, key);
-	buffer_append_string(body, "{");
+	json_writer_begin_object(body, NULL);
 	if (e == 0 && page->revision) {
-		buffer_append_string(body, "\"compare\":[");
+		json_writer_begin_array(body, "compare");
 		compare(r, r->page, body);
-		buffer_append_string(body, "],");
+		json_writer_end_array(body);
 	}
 	if (e == 0) {
-		buffer_append_string(body, "\"success\":[");
+		json_writer_begin_array(body, "success");
 		put(r, body, key, &value, true);
-		buffer_append_string(body, "]}");
+		json_writer_end_array(body);
+		json_writer_end_object(body);
 	}
 	buffer_fini(&value);
 	return e;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "document/document.h"
-#include "text/json_text.h"
+#include "text/json_writer.h"
 
 static bool text_member(const struct node *root, const char *name, char *to, size_t size)
 {
@@ -80,14 +80,15 @@ int push_message_parse(
 
 int push_message_write(const struct push_message *m, struct buffer *out)
 {
-	buffer_append_string(out, "{\"v\":1");
+	json_writer_begin_object(out, NULL);
+	json_writer_number(out, "v", 1);
 	if (m->epoch[0])
-		json_text_member(out, "epoch", m->epoch);
+		json_writer_text(out, "epoch", m->epoch);
 	if (m->has_seq)
-		json_text_number(out, "seq", m->seq);
+		json_writer_number(out, "seq", m->seq);
 	if (m->version[0])
-		json_text_member(out, "version", m->version);
+		json_writer_text(out, "version", m->version);
 	if (m->has_spread)
-		json_text_number(out, "spread_ms", m->spread_ms);
-	return buffer_append(out, "}", 1);
+		json_writer_number(out, "spread_ms", m->spread_ms);
+	return json_writer_end_object(out);
 }

@@ -45,30 +45,3 @@ int json_text_append(struct buffer *b, const char *s, size_t len)
 		r = buffer_append(b, s + plain, len - plain);
 	return r ? r : buffer_append(b, "\"", 1);
 }
-
-static int name_append(struct buffer *b, const char *name)
-{
-	bool opens = b->len == 0 || b->data[b->len - 1] == '{' || b->data[b->len - 1] == '[';
-
-	int r = opens ? 0 : buffer_append(b, ",", 1);
-
-	if (r == 0)
-		r = json_text_append(b, name, strlen(name));
-	return r ? r : buffer_append(b, ":", 1);
-}
-
-int json_text_member(struct buffer *b, const char *name, const char *s)
-{
-	int r = name_append(b, name);
-
-	if (r)
-		return r;
-	return s ? json_text_append(b, s, strlen(s)) : buffer_append(b, "null", 4);
-}
-
-int json_text_number(struct buffer *b, const char *name, unsigned long long n)
-{
-	int r = name_append(b, name);
-
-	return r ? r : buffer_printf(b, "%llu", n);
-}

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "text/escape.h"
-#include "text/json_text.h"
+#include "text/json_writer.h"
 
 /* WORDS words VALUE value END: shift out, unit separator, shift in. */
 #define WORDS '\x0e'
@@ -142,10 +142,10 @@ int sentence_member(
 	int r;
 
 	if (!sentence)
-		return json_text_member(out, name, NULL);
+		return json_writer_text(out, name, NULL);
 	buffer_init(&b, MAX_SENTENCE);
 	r = sentence_append(&b, sentence, audience);
-	r = r ? r : json_text_member(out, name, b.data ? b.data : "");
+	r = r ? r : json_writer_text(out, name, b.data ? b.data : "");
 	buffer_fini(&b);
 	return r;
 }

@@ -42,7 +42,7 @@ void sentence_mask(char *sentence);
 int sentence_append(struct buffer *out, const char *sentence, enum audience audience);
 /* The same into a room, cut to it. Returns room. */
 const char *sentence_show(char *room, size_t size, const char *sentence, enum audience audience);
-/* Appends `"name":` and the sentence as a member of a JSON object (json_text_member()); null for
+/* Appends `"name":` and the sentence as a member of a JSON object (json_writer_text()); null for
  * NULL. */
 int sentence_member(
 	struct buffer *out, const char *name, const char *sentence, enum audience audience);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "document/extent.h"
-#include "text/json_text.h"
+#include "text/json_writer.h"
 #include "base/log.h"
 #include "text/sentence.h"
 
@@ -112,7 +112,7 @@ static int write_override(const struct ledger_override *o, struct buffer *out)
 	struct buffer segment;
 
 	buffer_init(&segment, 64u << 10);
-	buffer_append(out, "{", 1);
+	json_writer_begin_object(out, NULL);
 	for (const char *p = o->key;; p++) {
 		if (*p == '\\' && p[1]) {
 			buffer_append(&segment, ++p, 1);
@@ -122,8 +122,9 @@ static int write_override(const struct ledger_override *o, struct buffer *out)
 			buffer_append(&segment, p, 1);
 			continue;
 		}
-		json_text_append(out, segment.data ? segment.data : "", segment.len);
-		buffer_append_string(out, *p ? ":{" : ":");
+		json_writer_key(out, segment.data ? segment.data : "", segment.len);
+		if (*p)
+			json_writer_begin_object(out, NULL);
 		buffer_clear(&segment);
 		depth++;
 		if (!*p)
@@ -132,7 +133,7 @@ static int write_override(const struct ledger_override *o, struct buffer *out)
 	buffer_fini(&segment);
 	buffer_append_string(out, o->value);
 	while (depth--)
-		buffer_append(out, "}", 1);
+		json_writer_end_object(out);
 	return out->error;
 }
 

@@ -5,14 +5,13 @@
 #include "version/ledger.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "document/document.h"
-#include "text/json_text.h"
+#include "text/json_writer.h"
 
 #define NAME "ledger.json"
 #define MAX_FILE (1u << 20)
@@ -103,15 +102,15 @@ static void remove_override(struct ledger *l, size_t i)
 
 static void write_entry(const void *entry, const struct field *fields, struct buffer *out)
 {
-	buffer_append(out, "{", 1);
+	json_writer_begin_object(out, NULL);
 	for (const struct field *f = fields; f->name; f++) {
 		if (f->kind == TEXT)
-			json_text_member(out, f->name, *text_at((void *)(uintptr_t)entry, f));
+			json_writer_text(out, f->name, *text_at((void *)(uintptr_t)entry, f));
 		else
-			buffer_printf(out, ",\"%s\":%" PRId64, f->name,
-				*(const int64_t *)((const char *)entry + f->offset));
+			json_writer_integer(
+				out, f->name, *(const int64_t *)((const char *)entry + f->offset));
 	}
-	buffer_append(out, "}", 1);
+	json_writer_end_object(out);
 }
 
 static bool read_entry(const struct node *map, const struct field *fields, void *entry)
@@ -134,13 +133,11 @@ static bool read_entry(const struct node *map, const struct field *fields, void 
 static void write_list(const char *name, const void *list, size_t count, size_t size,
 	const struct field *fields, struct buffer *out)
 {
-	buffer_printf(out, ",\"%s\":[", name);
+	json_writer_begin_array(out, name);
 	for (size_t i = 0; i < count; i++) {
-		if (i)
-			buffer_append(out, ",", 1);
 		write_entry((const char *)list + i * size, fields, out);
 	}
-	buffer_append(out, "]", 1);
+	json_writer_end_array(out);
 }
 
 static bool read_list(const struct node *root, const char *name, void **list, size_t *count,
@@ -267,31 +264,32 @@ static void write_revs(const uint64_t *revs, struct buffer *out)
 
 	while (n && !revs[n - 1])
 		n--;
-	buffer_append_string(out, ",\"revs\":[");
+	json_writer_begin_array(out, "revs");
 	for (size_t i = 0; i < n; i++)
-		buffer_printf(out, "%s\"%" PRIu64 "\"", i ? "," : "", revs[i]);
-	buffer_append(out, "]", 1);
+		json_writer_digits(out, NULL, revs[i]);
+	json_writer_end_array(out);
 }
 
 int ledger_write(const struct ledger *l, struct buffer *out)
 {
+	json_writer_begin_object(out, NULL);
 	for (size_t i = 0; i < NUMBERS; i++) /* as texts: 64 bits without a sign */
-		buffer_printf(out, "%s\"%s\":\"%" PRIu64 "\"", i ? "," : "{", numbers[i].name,
+		json_writer_digits(out, numbers[i].name,
 			*(const uint64_t *)((const char *)l + numbers[i].offset));
 	write_revs(ledger_revs(l), out);
 	if (l->pin.by) {
-		buffer_append_string(out, ",\"pin\":");
+		json_writer_member(out, "pin");
 		write_entry(&l->pin, pin_fields, out);
 	}
 	if (l->suspension.by) {
-		buffer_append_string(out, ",\"suspension\":");
+		json_writer_member(out, "suspension");
 		write_entry(&l->suspension, pin_fields, out);
 	}
 	write_list("verdicts", l->verdicts, l->verdict_count, sizeof(*l->verdicts), verdict_fields,
 		out);
 	write_list("overrides", l->overrides, l->override_count, sizeof(*l->overrides),
 		override_fields, out);
-	return buffer_append(out, "}", 1);
+	return json_writer_end_object(out);
 }
 
 int ledger_save(

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "document/document.h"
-#include "text/json_text.h"
+#include "text/json_writer.h"
 #include "files/trusted.h"
 
 #define NUMBER 20
@@ -330,39 +330,40 @@ bool version_same(const struct version *a, const struct version *b)
 /* The first part's members stand beside the version's, as they did when there was only one. */
 static void write_part(const struct part *p, struct buffer *out)
 {
-	json_text_member(out, "etag", p->etag);
-	json_text_member(out, "last_modified", p->last_modified);
-	json_text_member(out, "type", p->type);
-	json_text_member(out, "url", p->url);
-	json_text_number(out, "len", p->len);
+	json_writer_text(out, "etag", p->etag);
+	json_writer_text(out, "last_modified", p->last_modified);
+	json_writer_text(out, "type", p->type);
+	json_writer_text(out, "url", p->url);
+	json_writer_number(out, "len", p->len);
 	if (p->absent)
-		buffer_append_string(out, ",\"absent\":true");
+		json_writer_boolean(out, "absent", true);
 	if (p->epoch)
-		json_text_member(out, "epoch", p->epoch);
+		json_writer_text(out, "epoch", p->epoch);
 }
 
 static void write_facts(const struct version *v, struct buffer *out)
 {
-	buffer_append(out, "{", 1);
-	json_text_number(out, "generation", v->generation);
-	json_text_number(out, "pulled_ms", (unsigned long long)v->pulled_ms);
-	json_text_member(out, "sha256", v->sha256);
-	json_text_member(out, "origin", v->origin);
+	json_writer_begin_object(out, NULL);
+	json_writer_number(out, "generation", v->generation);
+	json_writer_number(out, "pulled_ms", (unsigned long long)v->pulled_ms);
+	json_writer_text(out, "sha256", v->sha256);
+	json_writer_text(out, "origin", v->origin);
 	if (v->product_len)
-		json_text_number(out, "product", v->product_len);
+		json_writer_number(out, "product", v->product_len);
 	write_part(&v->parts[0], out);
 	if (v->part_count > 1) {
-		buffer_append_string(out, ",\"more\":[");
+		json_writer_begin_array(out, "more");
 		for (size_t i = 1; i < v->part_count; i++) {
-			buffer_append_string(out, i > 1 ? ",{" : "{");
+			json_writer_begin_object(out, NULL);
 			write_part(&v->parts[i], out);
-			buffer_append(out, "}", 1);
+			json_writer_end_object(out);
 		}
-		buffer_append(out, "]", 1);
+		json_writer_end_array(out);
 	}
-	buffer_append_string(out, ",\"decisions\":");
+	json_writer_member(out, "decisions");
 	buffer_append_string(out, v->decisions && v->decisions[0] ? v->decisions : "{}");
-	buffer_append(out, "}\n", 2);
+	json_writer_end_object(out);
+	buffer_append(out, "\n", 1);
 }
 
 static const char *text_of(const struct node *map, const char *name)

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "text/json_text.h"
+#include "text/json_writer.h"
 #include "base/log.h"
 #include "text/sentence.h"
 #include "base/worker.h"
@@ -332,13 +332,14 @@ static void add_json(const char *name, const struct doctor_list *l, struct buffe
 	for (size_t i = 0; i < l->count; i++) {
 		const struct doctor_finding *f = &l->items[i];
 
-		buffer_append_string(out, out->len > 1 ? ",\n{" : "{");
-		json_text_member(out, "check", name);
-		json_text_member(out, "subject", f->subject);
-		json_text_member(out, "severity", severities[f->severity].name);
-		json_text_member(out, "finding", f->finding);
-		json_text_member(out, "remedy", f->remedy);
-		buffer_append(out, "}", 1);
+		buffer_append_string(out, out->len > 1 ? ",\n" : "");
+		json_writer_begin_object(out, NULL);
+		json_writer_text(out, "check", name);
+		json_writer_text(out, "subject", f->subject);
+		json_writer_text(out, "severity", severities[f->severity].name);
+		json_writer_text(out, "finding", f->finding);
+		json_writer_text(out, "remedy", f->remedy);
+		json_writer_end_object(out);
 	}
 }
 
@@ -368,7 +369,7 @@ static int print(struct run *run)
 	count_findings(run, counts);
 	buffer_init(&out, MAX_OUTPUT);
 	if (run->json)
-		buffer_append(&out, "[", 1);
+		json_writer_begin_array(&out, NULL);
 	for (size_t i = 0; i < CHECKS; i++) {
 		sort_findings(&run->lists[i]);
 		if (run->json)
@@ -376,10 +377,12 @@ static int print(struct run *run)
 		else
 			add_table(checks[i].name, &run->lists[i], show_colours(), &out);
 	}
-	if (run->json)
-		buffer_append(&out, "]\n", 2);
-	else
+	if (run->json) {
+		json_writer_end_array(&out);
+		buffer_append(&out, "\n", 1);
+	} else {
 		add_sum(counts, &out);
+	}
 	r = out.error ? cli_error(CLI_FAILED, "doctor", "out of memory")
 		      : cli_output("doctor", &out);
 	buffer_fini(&out);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
-#include "text/json_text.h"
+#include "text/json_writer.h"
 #include "base/loop.h"
 #include "settings/value.h"
 #include "base/sys.h"
@@ -113,8 +113,8 @@ static int add_sums(const struct fleet *f, const struct roster_row *rows, size_t
 	for (size_t i = 0; i < count; i += s.count) {
 		if (roster_sum(rows + i, count - i, f->version, &s))
 			return -ENOMEM;
-		if (i)
-			buffer_append_string(out, f->json ? "," : "\n");
+		if (i && !f->json)
+			buffer_append_string(out, "\n");
 		if (f->json)
 			fleet_json(&s, out);
 		else
@@ -158,15 +158,16 @@ static int make_list(struct fleet *f, const struct roster *roster, struct buffer
 		return e;
 	f->missing = count == 0;
 	if (f->json) {
-		buffer_append_string(out, "{");
-		json_text_member(out, "prefix", etcd_prefix(f->etcd));
-		buffer_append_string(out, ",\"configs\":[");
+		json_writer_begin_object(out, NULL);
+		json_writer_text(out, "prefix", etcd_prefix(f->etcd));
+		json_writer_begin_array(out, "configs");
 	}
 	e = add_sums(f, rows, count, STDOUT_FILENO, out);
 	free(rows);
 	keep_ghosts(f, roster);
 	if (f->json) {
-		buffer_append_string(out, "],\"ghosts\":");
+		json_writer_end_array(out);
+		json_writer_member(out, "ghosts");
 		fleet_json_ghosts(roster, out);
 	} else if (f->apart.len) {
 		buffer_append_string(out, count ? "\n" : "");
@@ -177,7 +178,11 @@ static int make_list(struct fleet *f, const struct roster *roster, struct buffer
 
 static int end_list(const struct fleet *f, uint64_t revision, struct buffer *out)
 {
-	return f->json ? buffer_printf(out, ",\"revision\":%" PRIu64 "}\n", revision) : out->error;
+	if (!f->json)
+		return out->error;
+	json_writer_number(out, "revision", revision);
+	json_writer_end_object(out);
+	return buffer_append(out, "\n", 1);
 }
 
 static int tell_missing(const struct fleet *f)
@@ -379,18 +384,22 @@ static int build_forget(
 	int e = etcd_store_begin(place, ETCD_STORE_TXN, r);
 
 	(void)why;
-	buffer_append_string(&r->body, "{");
+	json_writer_begin_object(&r->body, NULL);
 	if (!f->force) {
 		snprintf(key, sizeof(key), "%.900s%s", prefix, f->name);
-		buffer_append_string(&r->body, "\"compare\":[{");
-		etcd_store_bytes(&r->body, "key", key, strlen(key));
-		buffer_append_string(&r->body, ",\"target\":\"CREATE\",\"result\":\"EQUAL\","
-					       "\"create_revision\":\"0\"}],");
+		json_writer_begin_array(&r->body, "compare");
+		etcd_store_compare(&r->body, key, &etcd_store_absent, 0);
+		json_writer_end_array(&r->body);
 	}
 	snprintf(key, sizeof(key), "%.900s" RECEIPT_KNOWN "%s", prefix, f->name);
-	buffer_append_string(&r->body, "\"success\":[{\"request_delete_range\":{");
+	json_writer_begin_array(&r->body, "success");
+	json_writer_begin_object(&r->body, NULL);
+	json_writer_begin_object(&r->body, "request_delete_range");
 	etcd_store_bytes(&r->body, "key", key, strlen(key));
-	buffer_append_string(&r->body, "}}]}");
+	json_writer_end_object(&r->body);
+	json_writer_end_object(&r->body);
+	json_writer_end_array(&r->body);
+	json_writer_end_object(&r->body);
 	return e ? e : r->body.error;
 }
 

@@ -5,10 +5,11 @@
 #include "cli/fleet/follow.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "text/json_writer.h"
 
 #define MAX_KEY (2u << 20) /* etcd takes requests of 1.5 MiB */
 #define MAX_RESTARTS 3     /* of a read that the compaction overtakes */
@@ -72,12 +73,13 @@ static int build_range(
 	int e = etcd_store_begin(place, ETCD_STORE_RANGE, r);
 
 	(void)why;
-	buffer_append_string(&r->body, "{");
+	json_writer_begin_object(&r->body, NULL);
 	etcd_store_bytes(&r->body, "key", f->from.data, f->from.len);
 	etcd_store_end_of(&r->body, "range_end", etcd_prefix(f->etcd));
 	if (f->reading)
-		buffer_printf(&r->body, ",\"revision\":\"%" PRIu64 "\"", f->reading);
-	buffer_printf(&r->body, ",\"limit\":\"%u\"}", f->limit);
+		json_writer_digits(&r->body, "revision", f->reading);
+	json_writer_digits(&r->body, "limit", f->limit);
+	json_writer_end_object(&r->body);
 	return e ? e : r->body.error;
 }
 
@@ -180,12 +182,15 @@ static int build_watch(
 	int e = etcd_store_begin(place, ETCD_STORE_WATCH, r);
 
 	(void)why;
-	buffer_append_string(&r->body, "{\"create_request\":{");
+	json_writer_begin_object(&r->body, NULL);
+	json_writer_begin_object(&r->body, "create_request");
 	etcd_store_bytes(&r->body, "key", prefix, strlen(prefix));
 	etcd_store_end_of(&r->body, "range_end", prefix);
-	buffer_printf(&r->body,
-		",\"start_revision\":\"%" PRIu64 "\",\"progress_notify\":true,\"fragment\":true}}",
-		f->revision + 1);
+	json_writer_digits(&r->body, "start_revision", f->revision + 1);
+	json_writer_boolean(&r->body, "progress_notify", true);
+	json_writer_boolean(&r->body, "fragment", true);
+	json_writer_end_object(&r->body);
+	json_writer_end_object(&r->body);
 	return e ? e : r->body.error;
 }
 

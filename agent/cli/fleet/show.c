@@ -1,10 +1,9 @@
 /* Tables and JSON of a fleet. Surprising: percentages are cut, not rounded: 100.0% is everybody. */
 #include "cli/fleet/show.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-#include "text/json_text.h"
+#include "text/json_writer.h"
 #include "cli/common/operate.h"
 #include "cli/text/words.h"
 
@@ -290,19 +289,19 @@ static void json_ghost(void *arg, const char *key, enum ghost kind)
 {
 	struct ghost_list *list = arg;
 
-	buffer_append_string(list->out, list->all++ ? ",{" : "{");
-	json_text_member(list->out, "key", key);
-	json_text_member(list->out, "why", ghost_name(kind));
-	buffer_append_string(list->out, "}");
+	json_writer_begin_object(list->out, NULL);
+	json_writer_text(list->out, "key", key);
+	json_writer_text(list->out, "why", ghost_name(kind));
+	json_writer_end_object(list->out);
 }
 
 void fleet_json_ghosts(const struct roster *r, struct buffer *out)
 {
 	struct ghost_list list = {.out = out};
 
-	buffer_append_string(out, "[");
+	json_writer_begin_array(out, NULL);
 	roster_visit_ghosts(r, json_ghost, &list);
-	buffer_append_string(out, "]");
+	json_writer_end_array(out);
 }
 
 /* Cut after three decimals. */
@@ -310,69 +309,71 @@ static void json_percent(size_t part, size_t whole, struct buffer *out)
 {
 	size_t n = part * 100000 / whole;
 
-	buffer_printf(out, ",\"percent\":%zu.%03zu", n / 1000, n % 1000);
+	json_writer_member(out, "percent");
+	buffer_printf(out, "%zu.%03zu", n / 1000, n % 1000);
 }
 
 static void json_group(const struct roster_sum *s, const struct roster_group *g, struct buffer *out)
 {
-	buffer_append_string(out, "{");
-	json_text_member(out, "version", g->version);
-	json_text_member(out, "digest", g->digest);
-	json_text_number(out, "hosts", g->hosts);
+	json_writer_begin_object(out, NULL);
+	json_writer_text(out, "version", g->version);
+	json_writer_text(out, "digest", g->digest);
+	json_writer_number(out, "hosts", g->hosts);
 	json_percent(g->hosts, s->count, out);
-	buffer_append_string(out, g->wanted ? ",\"wanted\":true" : ",\"wanted\":false");
-	buffer_append_string(out, ",\"states\":{");
+	json_writer_boolean(out, "wanted", g->wanted);
+	json_writer_begin_object(out, "states");
 	for (int i = 0; i < RECEIPT_STATES; i++)
 		if (g->states[i])
-			json_text_number(
+			json_writer_number(
 				out, receipt_state_name((enum receipt_state)i), g->states[i]);
-	buffer_append_string(out, "}}");
+	json_writer_end_object(out);
+	json_writer_end_object(out);
 }
 
 static void json_host(const struct roster_sum *s, const struct roster_row *row, struct buffer *out)
 {
 	const struct receipt_config *c = row->runs;
 
-	buffer_append_string(out, "{");
-	json_text_member(out, "host", row->host);
-	json_text_member(out, "state", row->silent ? "silent" : receipt_state_name(c->state));
-	buffer_append_string(out, roster_behind(s, row) ? ",\"behind\":true" : ",\"behind\":false");
-	buffer_append_string(out, ",\"labels\":{");
+	json_writer_begin_object(out, NULL);
+	json_writer_text(out, "host", row->host);
+	json_writer_text(out, "state", row->silent ? "silent" : receipt_state_name(c->state));
+	json_writer_boolean(out, "behind", roster_behind(s, row));
+	json_writer_begin_object(out, "labels");
 	for (size_t i = 0; i < row->receipt->label_count; i++)
-		json_text_member(out, row->receipt->labels[i].name, row->receipt->labels[i].value);
-	buffer_append_string(out, "}");
+		json_writer_text(out, row->receipt->labels[i].name, row->receipt->labels[i].value);
+	json_writer_end_object(out);
 	if (!row->silent) {
-		json_text_number(out, "generation", c->generation);
-		json_text_member(out, "version", c->version);
-		json_text_member(out, "others", c->others[0] ? c->others : NULL);
-		json_text_member(out, "digest", c->digest);
-		json_text_member(out, "why", c->why[0] ? c->why : NULL);
-		json_text_member(out, "rejected", c->away[0] ? c->away : NULL);
-		json_text_number(out, "since_ms", (unsigned long long)c->since_ms);
-		json_text_number(out, "pulled_ms", (unsigned long long)c->pulled_ms);
-		json_text_member(out, "pullet", row->receipt->pullet);
+		json_writer_number(out, "generation", c->generation);
+		json_writer_text(out, "version", c->version);
+		json_writer_text(out, "others", c->others[0] ? c->others : NULL);
+		json_writer_text(out, "digest", c->digest);
+		json_writer_text(out, "why", c->why[0] ? c->why : NULL);
+		json_writer_text(out, "rejected", c->away[0] ? c->away : NULL);
+		json_writer_number(out, "since_ms", (unsigned long long)c->since_ms);
+		json_writer_number(out, "pulled_ms", (unsigned long long)c->pulled_ms);
+		json_writer_text(out, "pullet", row->receipt->pullet);
 	}
-	buffer_append_string(out, "}");
+	json_writer_end_object(out);
 }
 
 void fleet_json(const struct roster_sum *s, struct buffer *out)
 {
-	buffer_append_string(out, "{");
-	json_text_member(out, "config", s->config);
-	json_text_member(out, "wanted", s->wanted);
-	json_text_number(out, "count", s->count);
-	json_text_number(out, "on_it", s->on_it);
+	json_writer_begin_object(out, NULL);
+	json_writer_text(out, "config", s->config);
+	json_writer_text(out, "wanted", s->wanted);
+	json_writer_number(out, "count", s->count);
+	json_writer_number(out, "on_it", s->on_it);
 	json_percent(s->on_it, s->count, out);
-	json_text_number(out, "silent", s->silent);
-	buffer_append_string(out, ",\"versions\":[");
+	json_writer_number(out, "silent", s->silent);
+	json_writer_begin_array(out, "versions");
 	for (size_t i = 0; i < s->group_count; i++) {
-		buffer_append_string(out, i ? "," : "");
 		json_group(s, &s->groups[i], out);
 	}
-	buffer_append_string(out, "],\"hosts\":[");
+	json_writer_end_array(out);
+	json_writer_begin_array(out, "hosts");
 	for (size_t i = 0; i < s->count; i++) {
-		buffer_append_string(out, i ? "," : "");
 		json_host(s, &s->rows[i], out);
 	}
-	buffer_append_string(out, "]}");
+	json_writer_end_array(out);
+	json_writer_end_object(out);
 }

@@ -17,7 +17,7 @@
 #include "crypto/base64.h"
 #include "crypto/digest.h"
 #include "document/document.h"
-#include "text/json_text.h"
+#include "text/json_writer.h"
 #include "pull/kinds/kind.h"
 #include "document/unflatten.h"
 
@@ -359,15 +359,16 @@ static int list_items(const struct kind_watch *w, struct buffer *out, char why[F
 {
 	struct names n;
 
+	json_writer_begin_array(out, NULL);
 	for (size_t i = 0; i < w->count; i++) {
 		if (split(w->items[i].path, &n, why))
 			return -EINVAL;
-		buffer_append_string(out, i ? ",{\"namespaceName\":" : "[{\"namespaceName\":");
-		json_text_append(out, n.space, n.space_len);
-		buffer_printf(
-			out, ",\"notificationId\":%" PRId64 "}", (int64_t)w->items[i].position - 1);
+		json_writer_begin_object(out, NULL);
+		json_writer_bytes(out, "namespaceName", n.space, n.space_len);
+		json_writer_integer(out, "notificationId", (int64_t)w->items[i].position - 1);
+		json_writer_end_object(out);
 	}
-	return buffer_append_string(out, "]");
+	return json_writer_end_array(out);
 }
 
 static int watch_build(struct kind_watch *w, struct kind_request *r, char why[FILE_WHY])

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "crypto/base64.h"
-#include "text/json_text.h"
+#include "text/json_writer.h"
 #include "pull/kinds/kv.h"
 
 #define RANGE "/v3/kv/range"
@@ -38,6 +38,14 @@ static int begin_post(const struct kind_place *place, const char *api, struct ki
 	return e ? e : r->url.error;
 }
 
+static void append_base64(struct buffer *out, const char *name, const char *data, size_t len)
+{
+	json_writer_member(out, name);
+	buffer_append(out, "\"", 1);
+	base64_append(out, data, len);
+	buffer_append(out, "\"", 1);
+}
+
 /* Appends `"key":...`, and of a prefix `"range_end":...`: the first name behind all that begin so,
  * which is the prefix with the byte behind '/' at its end. */
 static void append_key(struct buffer *out, const char *path)
@@ -45,8 +53,7 @@ static void append_key(struct buffer *out, const char *path)
 	size_t len = strlen(path);
 	char *end = NULL;
 
-	buffer_append_string(out, "\"key\":\"");
-	base64_append(out, path, len);
+	append_base64(out, "key", path, len);
 	if (kv_is_prefix(path)) {
 		end = strdup(path);
 		if (!end) {
@@ -54,11 +61,9 @@ static void append_key(struct buffer *out, const char *path)
 			return;
 		}
 		end[len - 1]++;
-		buffer_append_string(out, "\",\"range_end\":\"");
-		base64_append(out, end, len);
+		append_base64(out, "range_end", end, len);
 		free(end);
 	}
-	buffer_append_string(out, "\"");
 }
 
 static int check_path(const char *path, char why[FILE_WHY])
@@ -77,9 +82,10 @@ static int build(const struct kind_place *place, struct kind_request *r, char wh
 		e = begin_post(place, RANGE, r);
 	if (e)
 		return e;
-	buffer_append_string(&r->body, "{");
+	json_writer_begin_object(&r->body, NULL);
 	append_key(&r->body, place->path);
-	return buffer_printf(&r->body, ",\"limit\":%d}", KV_MAX_KEYS);
+	json_writer_number(&r->body, "limit", KV_MAX_KEYS);
+	return json_writer_end_object(&r->body);
 }
 
 /* ---- refusals ---- */
@@ -345,10 +351,10 @@ static int login_build(const struct kind_place *place, struct kind_request *r, c
 	(void)why;
 	/* in one piece: nothing of the password stays behind in memory that was moved */
 	buffer_reserve(&r->body, 6 * (strlen(place->user) + strlen(place->password)) + 64);
-	buffer_append_string(&r->body, "{");
-	json_text_member(&r->body, "name", place->user);
-	json_text_member(&r->body, "password", place->password);
-	buffer_append_string(&r->body, "}");
+	json_writer_begin_object(&r->body, NULL);
+	json_writer_text(&r->body, "name", place->user);
+	json_writer_text(&r->body, "password", place->password);
+	json_writer_end_object(&r->body);
 	return e ? e : r->body.error;
 }
 
@@ -427,15 +433,17 @@ static int watch_build(struct kind_watch *w, struct kind_request *r, char why[FI
 		e = check_path(item->path, why);
 		if (e)
 			break;
-		buffer_append_string(&r->body, "{\"create_request\":{");
+		json_writer_begin_object(&r->body, NULL);
+		json_writer_begin_object(&r->body, "create_request");
 		append_key(&r->body, item->path);
 		if (item->position)
-			buffer_printf(
-				&r->body, ",\"start_revision\":\"%" PRIu64 "\"", item->position);
-		buffer_printf(&r->body,
-			",\"watch_id\":\"%zu\",\"progress_notify\":true,\"fragment\":true}}\n",
-			i + 1);
-		e = r->body.error;
+			json_writer_digits(&r->body, "start_revision", item->position);
+		json_writer_digits(&r->body, "watch_id", i + 1);
+		json_writer_boolean(&r->body, "progress_notify", true);
+		json_writer_boolean(&r->body, "fragment", true);
+		json_writer_end_object(&r->body);
+		json_writer_end_object(&r->body);
+		e = buffer_append(&r->body, "\n", 1);
 	}
 	return e;
 }

@@ -20,6 +20,7 @@
 #include "crypto/base64.h"
 #include "crypto/digest.h"
 #include "pull/kinds/kind.h"
+#include "text/json_writer.h"
 #include "tests/unit/fixture/model_document.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -737,7 +738,7 @@ static void watch__random_names_and_ids__are_in_step_with_a_server(void **state)
 			if (node_find(n, "notificationId")->integer == ids[i])
 				continue;
 			buffer_append_string(&r.response.body, differ++ ? ",{" : "{");
-			json_text_member(&r.response.body, "namespaceName",
+			json_writer_text(&r.response.body, "namespaceName",
 				node_find(n, "namespaceName")->text);
 			buffer_printf(&r.response.body, ",\"notificationId\":%" PRId64 "}", ids[i]);
 		}
