@@ -17,7 +17,7 @@
 
 #define LOADER_MAX_ERRORS 1000
 
-enum { LOADER_ROOT_KEYS = 5, LOADER_AGENT_KEYS = 7, LOADER_LOG_KEYS = 2 }; /* rows in keys.c */
+#define LOADER_MAX_KEYS 64 /* rows of a table */
 
 struct place {
 	const char *file; /* one of the loader's; NULL = not set */
@@ -50,8 +50,9 @@ struct loader {
 	struct marks names, paths, endpoints, labels, servers;
 	struct marks froms;  /* servers that configs name, in the order of those configs */
 	struct marks asides; /* and those that they name beside from, found by their texts */
-	struct place root_seen[LOADER_ROOT_KEYS], agent_seen[LOADER_AGENT_KEYS],
-		log_seen[LOADER_LOG_KEYS];
+	/* of the mappings that several files may add to */
+	struct place root_seen[LOADER_MAX_KEYS], agent_seen[LOADER_MAX_KEYS],
+		log_seen[LOADER_MAX_KEYS];
 };
 
 /* Tells one error: "file:line:column: " and the text; without line and column when the place has

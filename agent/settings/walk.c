@@ -7,6 +7,7 @@
  */
 #include "settings/walk.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,6 +260,19 @@ void walk_set_texts(struct loader *l, const struct node *n, const struct key *k,
 		add_list_text(l, item, k, *member);
 }
 
+void walk_set_argv(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	const struct node *program = n->type == NODE_LIST ? n->first : NULL;
+	const char *why;
+
+	walk_set_texts(l, n, k, object);
+	if (!program || program->type != NODE_STRING)
+		return;
+	why = settings_check_path(program->text);
+	if (why)
+		walk_complain(l, program, k, why);
+}
+
 /* ---- mappings ---- */
 
 static const struct key *nearest_key(const struct mapping *m, const char *word)
@@ -303,17 +317,19 @@ static void complain_unknown(
 void walk_mapping(struct loader *l, const struct node *map, const struct mapping *m,
 	const char *where, struct place *seen, void *object)
 {
-	for (const struct node *n = map->first; n; n = n->next) {
-		const struct key *k = m->keys;
+	struct place own[LOADER_MAX_KEYS] = {{0}}, *s;
+	const struct key *k;
 
-		while (k < m->keys + m->count && strcmp(k->name, n->key))
+	assert(m->count <= LOADER_MAX_KEYS);
+	seen = seen ? seen : own;
+	for (const struct node *n = map->first; n; n = n->next) {
+		for (k = m->keys; k < m->keys + m->count && strcmp(k->name, n->key) != 0;)
 			k++;
 		if (k == m->keys + m->count) {
 			complain_unknown(l, n, m, where);
 			continue;
 		}
-		struct place *s = &seen[k - m->keys];
-
+		s = &seen[k - m->keys];
 		if (s->file && (!k->merges || s->file == l->file)) {
 			loader_complain(l, walk_key_place(l, n),
 				"%s is set twice: first at %s:%u:%u", k->name, s->file, s->line,
@@ -329,6 +345,30 @@ void walk_mapping(struct loader *l, const struct node *map, const struct mapping
 		if (m->keys[i].required && !seen[i].file)
 			loader_complain(l, walk_key_place(l, map), "%s has no %s, which it needs",
 				where, m->keys[i].name);
+}
+
+void walk_set_mapping(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	if (k->wanted ? walk_expect(l, n, k->name, 1u << NODE_MAP, k->wanted)
+		      : walk_expect_map(l, n, k->name))
+		walk_mapping(l, n, k->mapping, k->name, NULL, object);
+}
+
+void walk_free(const struct mapping *m, void *object)
+{
+	for (const struct key *k = m->keys; k < m->keys + m->count; k++) {
+		void *member = (char *)object + k->offset;
+
+		if (k->set == walk_set_text) {
+			free(*(char **)member);
+			*(char **)member = NULL;
+		} else if (k->set == walk_set_texts || k->set == walk_set_argv) {
+			walk_free_texts(*(char ***)member);
+			*(char ***)member = NULL; /* two rows may fill one member */
+		} else if (k->mapping) {
+			walk_free(k->mapping, object);
+		}
+	}
 }
 
 bool walk_expect_map(struct loader *l, const struct node *n, const char *name)

@@ -30,13 +30,17 @@ struct choice {
 	uint64_t value;
 };
 
+struct mapping;
+
 struct key {
 	const char *name;
 	walk_setter set;
 	size_t offset, size; /* of the member */
 	uint64_t min, max;   /* of a number, a percentage, milliseconds or bytes */
 	const char *(*check)(const char *text);
-	const struct choice *choices; /* ends with a NULL name */
+	const struct choice *choices;  /* ends with a NULL name */
+	const struct mapping *mapping; /* the keys below this one; of the same object */
+	const char *wanted; /* what they are: "a mapping with ..."; NULL = it may be empty */
 	bool required;
 	bool merges; /* may stand in several files: they add to each other */
 	bool hidden; /* the value is never shown: it is a secret, or may be one by mistake */
@@ -44,8 +48,9 @@ struct key {
 
 struct mapping {
 	const struct key *keys;
-	size_t count;
+	size_t count; /* at most LOADER_MAX_KEYS */
 };
+#define KEYS(rows) (&(const struct mapping){rows, COUNT(rows)})
 
 /* Where a value, or its key, stands. */
 struct place walk_place(const struct loader *l, const struct node *n);
@@ -75,11 +80,17 @@ void walk_set_bool(struct loader *l, const struct node *n, const struct key *k, 
 /* A list of 1 to max texts by the row's check, into an array that ends with NULL; where max is 1, a
  * text instead of a list. */
 void walk_set_texts(struct loader *l, const struct node *n, const struct key *k, void *object);
+/* The same of a command: the first is an absolute path. */
+void walk_set_argv(struct loader *l, const struct node *n, const struct key *k, void *object);
 void walk_free_texts(char **texts);
+/* The row's mapping, into the same object. */
+void walk_set_mapping(struct loader *l, const struct node *n, const struct key *k, void *object);
 
-/* Each child by its row. seen has a place per row; it outlives the call where several files may set
- * the keys of one object. */
+/* Each child by its row. seen has a place per row where several files may set the keys of one
+ * object, else it is NULL. */
 void walk_mapping(struct loader *l, const struct node *map, const struct mapping *m,
 	const char *where, struct place *seen, void *object);
+/* Frees the texts that these rows have stored in object, those of mappings below included. */
+void walk_free(const struct mapping *m, void *object);
 
 #endif

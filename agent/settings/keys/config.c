@@ -67,8 +67,9 @@ static const struct key config_keys[] = {
 	{"topic", walk_set_text, CONFIG(topic), .check = settings_check_topic},
 	{"push_spread", walk_set_duration, CONFIG(push_spread_ms), .min = 0, .max = HOUR},
 	{"push_min_interval", walk_set_duration, CONFIG(push_min_ms), .min = 0, .max = HOUR},
-	{"verify", .set = settings_set_verify},
-	{"guard", .set = settings_set_guard},
+	{"verify", settings_set_verify, .mapping = &settings_verify_keys,
+		.wanted = "a mapping with public_key or public_keys"},
+	{"guard", walk_set_mapping, .mapping = &settings_guard_keys},
 	{"schema", walk_set_text, CONFIG(schema), .check = settings_check_path},
 	{"schema_dir", walk_set_text, CONFIG(schema_dir), .check = settings_check_path},
 	{"file", walk_set_text, CONFIG(file), .check = settings_check_path},
@@ -80,7 +81,7 @@ static const struct key config_keys[] = {
 	{"durability", walk_set_choice, CONFIG(strict), .choices = durabilities},
 	{"check", .set = settings_set_check},
 	{"reload", .set = settings_set_reload},
-	{"probe", .set = settings_set_probe},
+	{"probe", settings_set_probe, .mapping = &settings_probe_keys},
 	{"history", walk_set_number, CONFIG(history), .min = 1, .max = SETTINGS_MAX_HISTORY},
 	{"mask", walk_set_texts, CONFIG(mask), .max = SETTINGS_MAX_PATTERNS,
 		.check = settings_check_pattern},
@@ -241,8 +242,6 @@ static struct settings_config *append_config(struct loader *l)
 
 static void set_config(struct loader *l, const struct node *n)
 {
-	static const struct mapping mapping = {config_keys, COUNT(config_keys)};
-	struct place seen[COUNT(config_keys)] = {{0}};
 	char shown[SETTINGS_SHOWN], where[MAX_WHERE];
 	const char *why = settings_check_name(n->key);
 	struct settings_config *c;
@@ -257,7 +256,7 @@ static void set_config(struct loader *l, const struct node *n)
 	if (!c)
 		return;
 	c->name = loader_copy(l, n->key);
-	walk_mapping(l, n, &mapping, where, seen, c);
+	walk_mapping(l, n, KEYS(config_keys), where, NULL, c);
 	check_whole_config(l, n, c);
 	settings_print_node(l, n, &c->print);
 }
@@ -278,15 +277,9 @@ void settings_set_configs(struct loader *l, const struct node *n, const struct k
 
 void settings_config_free(struct settings_config *c)
 {
-	settings_change_fini(c);
+	settings_safety_fini(c);
 	settings_layers_fini(c);
+	walk_free(KEYS(config_keys), c);
 	free(c->name);
-	free(c->url);
-	free(c->topic);
-	free(c->file);
-	free(c->dir);
-	free(c->schema);
-	free(c->schema_dir);
-	walk_free_texts(c->mask);
 	free(c);
 }

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "crypto/curve_keys.h"
@@ -39,10 +40,8 @@ static const struct key log_keys[] = {
 
 static void set_log(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
-	static const struct mapping mapping = {log_keys, COUNT(log_keys)};
-
 	if (walk_expect_map(l, n, k->name))
-		walk_mapping(l, n, &mapping, "log", l->log_seen, object);
+		walk_mapping(l, n, KEYS(log_keys), "log", l->log_seen, object);
 }
 
 static void set_label(struct loader *l, const struct node *n)
@@ -111,10 +110,8 @@ static const struct key agent_keys[] = {
 
 static void set_agent(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
-	static const struct mapping mapping = {agent_keys, COUNT(agent_keys)};
-
 	if (walk_expect_map(l, n, k->name))
-		walk_mapping(l, n, &mapping, "agent", l->agent_seen, object);
+		walk_mapping(l, n, KEYS(agent_keys), "agent", l->agent_seen, object);
 }
 
 static const struct key curve_keys[] = {
@@ -124,21 +121,13 @@ static const struct key curve_keys[] = {
 		.check = settings_check_path, .hidden = true},
 };
 
-static void set_curve(struct loader *l, const struct node *n, const struct key *k, void *object)
-{
-	static const struct mapping mapping = {curve_keys, COUNT(curve_keys)};
-	struct place seen[COUNT(curve_keys)] = {{0}};
-
-	if (walk_expect(l, n, k->name, 1u << NODE_MAP, "a mapping with the server_key"))
-		walk_mapping(l, n, &mapping, "curve", seen, object);
-}
-
 static const struct key push_keys[] = {
 	{"endpoint", walk_set_text, MEMBER(settings_push, endpoint),
 		.check = settings_check_endpoint, .required = true},
 	{"heartbeat", walk_set_duration, MEMBER(settings_push, heartbeat_ms), .min = 100,
 		.max = HOUR},
-	{"curve", .set = set_curve},
+	{"curve", walk_set_mapping, .mapping = KEYS(curve_keys),
+		.wanted = "a mapping with the server_key"},
 	{"insecure", walk_set_bool, MEMBER(settings_push, insecure)},
 };
 
@@ -162,9 +151,7 @@ static void check_plain_push(struct loader *l, const struct node *n, const struc
 
 static void set_push_item(struct loader *l, const struct node *n)
 {
-	static const struct mapping mapping = {push_keys, COUNT(push_keys)};
 	static const char where[] = "a push item";
-	struct place seen[COUNT(push_keys)] = {{0}};
 	struct settings *s = l->s;
 	const struct node *endpoint;
 	struct settings_push *p;
@@ -177,7 +164,7 @@ static void set_push_item(struct loader *l, const struct node *n)
 	s->push = p;
 	p += s->push_count++;
 	p->heartbeat_ms = 5 * SECOND;
-	walk_mapping(l, n, &mapping, where, seen, p);
+	walk_mapping(l, n, KEYS(push_keys), where, NULL, p);
 	check_plain_push(l, n, p);
 	settings_print_node(l, n, &p->print);
 	endpoint = node_find(n, "endpoint");
@@ -206,13 +193,56 @@ static const struct key root_keys[] = {
 	{"report", .set = settings_set_report},
 };
 
-_Static_assert(COUNT(root_keys) == LOADER_ROOT_KEYS && COUNT(agent_keys) == LOADER_AGENT_KEYS &&
-		       COUNT(log_keys) == LOADER_LOG_KEYS,
-	"a place per row");
-
 void settings_keys_read(struct loader *l, const struct node *root)
 {
-	static const struct mapping mapping = {root_keys, COUNT(root_keys)};
+	walk_mapping(l, root, KEYS(root_keys), "the file", l->root_seen, l->s);
+}
 
-	walk_mapping(l, root, &mapping, "the file", l->root_seen, l->s);
+/* ---- defaults and memory ---- */
+
+static const struct settings defaults = {
+	.operators = (gid_t)-1,
+	.log_level = LOG_LEVEL_INFO,
+};
+
+struct settings *settings_keys_new(void)
+{
+	struct settings *s = malloc(sizeof(*s));
+
+	if (s)
+		*s = defaults;
+	return s;
+}
+
+void settings_keys_complete(struct loader *l)
+{
+	struct settings *s = l->s;
+
+	if (!s->state_dir)
+		s->state_dir = loader_copy(l, SETTINGS_DEFAULT_STATE_DIR);
+	if (!s->runtime_dir)
+		s->runtime_dir = loader_copy(l, SETTINGS_DEFAULT_RUNTIME_DIR);
+}
+
+void settings_free(struct settings *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->label_count; i++) {
+		free(s->labels[i].name);
+		free(s->labels[i].value);
+	}
+	for (size_t i = 0; i < s->push_count; i++)
+		walk_free(KEYS(push_keys), &s->push[i]);
+	for (size_t i = 0; i < s->config_count; i++)
+		settings_config_free(s->configs[i]);
+	for (size_t i = 0; i < s->server_count; i++)
+		settings_server_free(s->servers[i]);
+	settings_report_fini(&s->report);
+	walk_free(KEYS(agent_keys), s);
+	free(s->labels);
+	free(s->push);
+	free(s->servers);
+	free(s->configs);
+	free(s);
 }

@@ -10,7 +10,12 @@
 #include "document/document.h"
 #include "settings/loader.h"
 
+/* Settings without configs, all else as by default; settings_free() frees them. NULL = no memory.
+ */
+struct settings *settings_keys_new(void);
 /* Adds what one file (its root, and l->file) says to l->s. */
 void settings_keys_read(struct loader *l, const struct node *root);
+/* Sets the defaults that are on the heap, when all files are read. */
+void settings_keys_complete(struct loader *l);
 
 #endif

@@ -27,8 +27,6 @@ static const struct key from_keys[] = {
 
 static void set_layer(struct loader *l, const struct node *n, struct settings_config *c)
 {
-	static const struct mapping mapping = {from_keys, COUNT(from_keys)};
-	struct place seen[COUNT(from_keys)] = {{0}};
 	struct settings_layer *layer;
 	char shown[SETTINGS_SHOWN];
 
@@ -39,7 +37,7 @@ static void set_layer(struct loader *l, const struct node *n, struct settings_co
 		return;
 	c->layers = layer;
 	layer += c->layer_count++;
-	walk_mapping(l, n, &mapping, "from", seen, layer);
+	walk_mapping(l, n, KEYS(from_keys), "from", NULL, layer);
 	if (layer->from)
 		loader_note(
 			l, &l->froms, layer->from, c->name, walk_place(l, node_find(n, "server")));
@@ -76,8 +74,6 @@ static const struct key aside_keys[] = {
 
 void settings_set_aside(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
-	static const struct mapping mapping = {aside_keys, COUNT(aside_keys)};
-	struct place seen[COUNT(aside_keys)] = {{0}};
 	struct settings_layer **member = (struct settings_layer **)((char *)object + k->offset),
 			      *layer;
 
@@ -87,7 +83,7 @@ void settings_set_aside(struct loader *l, const struct node *n, const struct key
 	if (!layer)
 		return;
 	*member = layer;
-	walk_mapping(l, n, &mapping, k->name, seen, layer);
+	walk_mapping(l, n, KEYS(aside_keys), k->name, NULL, layer);
 	if (layer->from)
 		loader_note(
 			l, &l->asides, layer->from, NULL, walk_place(l, node_find(n, "server")));
@@ -379,11 +375,8 @@ void settings_layers_resolve(struct loader *l)
 
 static void layer_fini(struct settings_layer *layer)
 {
-	if (!layer)
-		return;
-	free(layer->from);
-	free(layer->path);
-	free(layer->as);
+	if (layer)
+		walk_free(KEYS(from_keys), layer);
 }
 
 void settings_layers_fini(struct settings_config *c)

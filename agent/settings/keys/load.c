@@ -22,13 +22,11 @@
 #include "files/file.h"
 #include "base/log.h"
 #include "text/sentence.h"
-#include "settings/keys/config.h"
 #include "settings/keys/keys.h"
 #include "settings/keys/layers.h"
 #include "settings/fingerprint.h"
 #include "settings/keys/report.h"
 #include "settings/loader.h"
-#include "settings/keys/servers.h"
 #include "settings/keys/verify.h"
 #include "settings/walk.h"
 #include "files/trusted.h"
@@ -36,28 +34,6 @@
 #define MAX_FILE (1u << 20)
 #define READ_CHUNK (64u << 10)
 #define MAX_CONF_D 1000
-
-static struct settings *settings_new(void)
-{
-	struct settings *s = calloc(1, sizeof(*s));
-
-	if (s) {
-		s->operators = (gid_t)-1;
-		s->log_level = LOG_LEVEL_INFO;
-	}
-	return s;
-}
-
-/* Those that are on the heap. */
-static void fill_defaults(struct loader *l)
-{
-	struct settings *s = l->s;
-
-	if (!s->state_dir)
-		s->state_dir = loader_copy(l, SETTINGS_DEFAULT_STATE_DIR);
-	if (!s->runtime_dir)
-		s->runtime_dir = loader_copy(l, SETTINGS_DEFAULT_RUNTIME_DIR);
-}
 
 /* Checks the whole, hands the settings over or frees them. */
 static int finish_loading(struct loader *l, const char *main_file, struct settings **ret_settings)
@@ -71,7 +47,7 @@ static int finish_loading(struct loader *l, const char *main_file, struct settin
 	loader_complain_twice(l, &l->labels, "label");
 	loader_complain_twice(l, &l->servers, "server");
 	if (l->s) {
-		fill_defaults(l);
+		settings_keys_complete(l);
 		settings_layers_resolve(l);
 		settings_verify_resolve(l);
 		settings_report_resolve(l);
@@ -222,7 +198,7 @@ static int load_all(struct loader *l, const char *path, struct settings **ret_se
 int settings_load(
 	const char *path, settings_report report, void *arg, struct settings **ret_settings)
 {
-	struct loader l = {.s = settings_new(), .report = report, .arg = arg};
+	struct loader l = {.s = settings_keys_new(), .report = report, .arg = arg};
 
 	return load_all(&l, path, ret_settings);
 }
@@ -231,7 +207,7 @@ int settings_load_servers(
 	const char *path, settings_report report, void *arg, struct settings **ret_settings)
 {
 	struct loader l = {
-		.s = settings_new(), .report = report, .arg = arg, .config_missed = true};
+		.s = settings_keys_new(), .report = report, .arg = arg, .config_missed = true};
 
 	return load_all(&l, path, ret_settings);
 }
@@ -239,39 +215,10 @@ int settings_load_servers(
 int settings_parse(const char *name, const char *data, size_t len, settings_report report,
 	void *arg, struct settings **ret_settings)
 {
-	struct loader l = {.s = settings_new(), .report = report, .arg = arg};
+	struct loader l = {.s = settings_keys_new(), .report = report, .arg = arg};
 	const char *file = l.s ? loader_add_file(&l, loader_copy(&l, name)) : NULL;
 
 	if (file)
 		parse_config_file(&l, file, data, len);
 	return finish_loading(&l, name, ret_settings);
-}
-
-void settings_free(struct settings *s)
-{
-	if (!s)
-		return;
-	for (size_t i = 0; i < s->label_count; i++) {
-		free(s->labels[i].name);
-		free(s->labels[i].value);
-	}
-	for (size_t i = 0; i < s->push_count; i++) {
-		free(s->push[i].endpoint);
-		free(s->push[i].server_key);
-		free(s->push[i].secret_key_file);
-	}
-	for (size_t i = 0; i < s->config_count; i++)
-		settings_config_free(s->configs[i]);
-	for (size_t i = 0; i < s->server_count; i++)
-		settings_server_free(s->servers[i]);
-	settings_report_fini(&s->report);
-	free(s->labels);
-	free(s->push);
-	free(s->servers);
-	free(s->configs);
-	free(s->state_dir);
-	free(s->runtime_dir);
-	free(s->listen);
-	walk_free_texts(s->listen_names);
-	free(s);
 }

@@ -30,15 +30,13 @@ static const struct key report_keys[] = {
 
 void settings_set_report(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
-	static const struct mapping mapping = {report_keys, COUNT(report_keys)};
-	struct place seen[COUNT(report_keys)] = {{0}};
 	struct settings_report *r = &l->s->report;
 
 	(void)object;
 	if (!walk_expect(l, n, k->name, 1u << NODE_MAP, "a mapping with server"))
 		return;
 	r->ttl_ms = 60 * SECOND;
-	walk_mapping(l, n, &mapping, "report", seen, r);
+	walk_mapping(l, n, KEYS(report_keys), "report", NULL, r);
 	settings_print_node(l, n, &r->print);
 	if (!r->prefix && !node_find(n, "prefix"))
 		r->prefix = loader_copy(l, "/pullet/agents/");
@@ -61,7 +59,5 @@ void settings_report_resolve(struct loader *l)
 
 void settings_report_fini(struct settings_report *r)
 {
-	free(r->from);
-	free(r->prefix);
-	free(r->host);
+	walk_free(KEYS(report_keys), r);
 }

@@ -30,21 +30,8 @@ static void expect_one(
 
 /* ---- commands ---- */
 
-static void set_argv(struct loader *l, const struct node *n, const struct key *k, void *object)
-{
-	const struct node *program = n->type == NODE_LIST ? n->first : NULL;
-	const char *why;
-
-	walk_set_texts(l, n, k, object);
-	if (!program || program->type != NODE_STRING)
-		return;
-	why = settings_check_path(program->text);
-	if (why)
-		walk_complain(l, program, k, why);
-}
-
 static const struct key command_keys[] = {
-	{"run", set_argv, MEMBER(settings_command, argv), WORDS, .required = true},
+	{"run", walk_set_argv, MEMBER(settings_command, argv), WORDS, .required = true},
 	{"timeout", walk_set_duration, MEMBER(settings_command, timeout_ms), .min = 100,
 		.max = HOUR},
 };
@@ -52,10 +39,7 @@ static const struct key command_keys[] = {
 static void walk_command(
 	struct loader *l, const struct node *n, const char *where, struct settings_command *command)
 {
-	static const struct mapping mapping = {command_keys, COUNT(command_keys)};
-	struct place seen[COUNT(command_keys)] = {{0}};
-
-	walk_mapping(l, n, &mapping, where, seen, command);
+	walk_mapping(l, n, KEYS(command_keys), where, NULL, command);
 }
 
 void settings_set_format(struct loader *l, const struct node *n, const struct key *k, void *object)
@@ -83,7 +67,8 @@ static bool names_path(char *const *argv, size_t count)
 
 void settings_set_check(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
-	static const struct key list = {"check", set_argv, MEMBER(settings_command, argv), WORDS};
+	static const struct key list = {
+		"check", walk_set_argv, MEMBER(settings_command, argv), WORDS};
 	struct settings_command *command = &((struct settings_config *)object)->check;
 	const struct node *words = n->type == NODE_LIST ? n : node_find(n, "run");
 
@@ -91,7 +76,7 @@ void settings_set_check(struct loader *l, const struct node *n, const struct key
 		    "a list of texts, or a mapping with run"))
 		return;
 	if (n->type == NODE_LIST)
-		set_argv(l, n, &list, command);
+		walk_set_argv(l, n, &list, command);
 	else
 		walk_command(l, n, k->name, command);
 	if (command->argv && !names_path(command->argv, words->count))
@@ -111,14 +96,7 @@ static const struct key guard_keys[] = {
 	{"allow_empty", walk_set_bool, CONFIG(guard.allow_empty)},
 };
 
-void settings_set_guard(struct loader *l, const struct node *n, const struct key *k, void *object)
-{
-	static const struct mapping mapping = {guard_keys, COUNT(guard_keys)};
-	struct place seen[COUNT(guard_keys)] = {{0}};
-
-	if (walk_expect_map(l, n, k->name))
-		walk_mapping(l, n, &mapping, k->name, seen, object);
-}
+const struct mapping settings_guard_keys = {guard_keys, COUNT(guard_keys)};
 
 /* ---- reload ---- */
 
@@ -178,7 +156,7 @@ static void add_rule(struct loader *l, struct settings_reload *r, const struct d
 
 static const struct key on_keys[] = {
 	{"keys", walk_set_texts, MEMBER(draft, rule.keys), PATTERNS, .required = true},
-	{"run", set_argv, MEMBER(draft, rule.argv), WORDS},
+	{"run", walk_set_argv, MEMBER(draft, rule.argv), WORDS},
 	{"signal", set_signal, MEMBER(draft, rule.signal)},
 	{"pidfile", walk_set_text, MEMBER(draft, rule.pidfile), .check = settings_check_path},
 	{"none", walk_set_bool, MEMBER(draft, none)},
@@ -186,13 +164,11 @@ static const struct key on_keys[] = {
 
 static void set_on_item(struct loader *l, const struct node *n, struct settings_reload *r)
 {
-	static const struct mapping mapping = {on_keys, COUNT(on_keys)};
-	struct place seen[COUNT(on_keys)] = {{0}};
 	struct draft d = {.none = false};
 
 	if (!walk_expect(l, n, "each of on", 1u << NODE_MAP, "a mapping with keys and an action"))
 		return;
-	walk_mapping(l, n, &mapping, "an item of on", seen, &d);
+	walk_mapping(l, n, KEYS(on_keys), "an item of on", NULL, &d);
 	settle_action(l, n, &d);
 	if (d.rule.kind == SETTINGS_NOTHING && !d.none && !node_find(n, "pidfile"))
 		loader_complain(l, walk_key_place(l, n),
@@ -224,7 +200,7 @@ struct reload_draft {
 
 #define RELOAD(member) MEMBER(reload_draft, member)
 static const struct key reload_keys[] = {
-	{"run", set_argv, RELOAD(rest.rule.argv), WORDS},
+	{"run", walk_set_argv, RELOAD(rest.rule.argv), WORDS},
 	{"signal", set_signal, RELOAD(rest.rule.signal)},
 	{"pidfile", walk_set_text, RELOAD(rest.rule.pidfile), .check = settings_check_path},
 	{"on", set_on, RELOAD(reload)},
@@ -236,8 +212,6 @@ static const struct key reload_keys[] = {
 
 void settings_set_reload(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
-	static const struct mapping mapping = {reload_keys, COUNT(reload_keys)};
-	struct place seen[COUNT(reload_keys)] = {{0}};
 	struct settings_config *c = object;
 	struct reload_draft d = {.reload = c->reload};
 	char longest[24], wanted[24];
@@ -245,7 +219,7 @@ void settings_set_reload(struct loader *l, const struct node *n, const struct ke
 	if (!walk_expect(l, n, k->name, 1u << NODE_MAP,
 		    "a mapping with run, or signal and pidfile, or on"))
 		return;
-	walk_mapping(l, n, &mapping, k->name, seen, &d);
+	walk_mapping(l, n, KEYS(reload_keys), k->name, NULL, &d);
 	settle_action(l, n, &d.rest);
 	if (!node_find(n, "run") && !node_find(n, "signal") && !node_find(n, "pidfile") &&
 		!node_find(n, "on"))
@@ -265,7 +239,7 @@ void settings_set_reload(struct loader *l, const struct node *n, const struct ke
 /* ---- probe ---- */
 
 static const struct key probe_keys[] = {
-	{"run", set_argv, CONFIG(probe.argv), WORDS},
+	{"run", walk_set_argv, CONFIG(probe.argv), WORDS},
 	{"url", walk_set_text, CONFIG(probe.url), .check = settings_check_url, .hidden = true},
 	{"for", walk_set_duration, CONFIG(probe.for_ms), .min = 100, .max = HOUR},
 	{"every", walk_set_duration, CONFIG(probe.every_ms), .min = 100, .max = HOUR},
@@ -273,16 +247,16 @@ static const struct key probe_keys[] = {
 	{"failures", walk_set_number, CONFIG(probe.failures), .min = 1, .max = 1000},
 };
 
+const struct mapping settings_probe_keys = {probe_keys, COUNT(probe_keys)};
+
 void settings_set_probe(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
-	static const struct mapping mapping = {probe_keys, COUNT(probe_keys)};
-	struct place seen[COUNT(probe_keys)] = {{0}};
 	struct settings_probe *p = &((struct settings_config *)object)->probe;
 	char needed[24];
 
 	if (!walk_expect(l, n, k->name, 1u << NODE_MAP, "a mapping with run or url"))
 		return;
-	walk_mapping(l, n, &mapping, k->name, seen, object);
+	walk_mapping(l, n, k->mapping, k->name, NULL, object);
 	expect_one(l, n, k->name, "run", "url");
 	if (p->every_ms * (p->failures - 1) > p->for_ms)
 		loader_complain(l, walk_key_place(l, n),
@@ -294,18 +268,14 @@ void settings_set_probe(struct loader *l, const struct node *n, const struct key
 
 /* ---- memory ---- */
 
-void settings_change_fini(struct settings_config *c)
+void settings_safety_fini(struct settings_config *c)
 {
-	char **const lists[] = {c->format_run.argv, c->verify.public_keys, c->guard.require,
-		c->check.argv, c->probe.argv};
-
-	for (size_t i = 0; i < COUNT(lists); i++)
-		walk_free_texts(lists[i]);
+	walk_free(KEYS(command_keys), &c->format_run);
+	walk_free(KEYS(command_keys), &c->check);
 	for (size_t i = 0; i < c->reload.rule_count; i++) {
 		walk_free_texts(c->reload.rules[i].keys);
 		walk_free_texts(c->reload.rules[i].argv);
 		free(c->reload.rules[i].pidfile);
 	}
 	free(c->reload.rules);
-	free(c->probe.url);
 }

@@ -3,7 +3,7 @@
  * and after it, and who is told.
  *
  * Private to agent/settings. Threads: one. Errors: told through the loader, with their places; what
- * is wrong is left out. Ownership: of the config; settings_change_fini() frees it. Bounds:
+ * is wrong is left out. Ownership: of the config; settings_safety_fini() frees it. Bounds:
  * SETTINGS_MAX_ARGV, _RULES, _PATTERNS.
  */
 #ifndef PULLET_SETTINGS_CHANGE_H
@@ -11,13 +11,14 @@
 
 #include "settings/walk.h"
 
-/* The rows of a config's keys; the object is the config. */
+/* The rows of a config's keys, and the keys below some; the object is the config. */
+extern const struct mapping settings_guard_keys, settings_probe_keys;
 void settings_set_format(struct loader *l, const struct node *n, const struct key *k, void *object);
-void settings_set_guard(struct loader *l, const struct node *n, const struct key *k, void *object);
 void settings_set_check(struct loader *l, const struct node *n, const struct key *k, void *object);
 void settings_set_reload(struct loader *l, const struct node *n, const struct key *k, void *object);
 void settings_set_probe(struct loader *l, const struct node *n, const struct key *k, void *object);
 
-void settings_change_fini(struct settings_config *c);
+/* Frees what no row of a config names: commands and rules. */
+void settings_safety_fini(struct settings_config *c);
 
 #endif

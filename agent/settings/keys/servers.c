@@ -44,12 +44,7 @@ static const struct key tls_keys[] = {
 
 static void set_tls(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
-	static const struct mapping mapping = {tls_keys, COUNT(tls_keys)};
-	struct place seen[COUNT(tls_keys)] = {{0}};
-
-	if (!walk_expect_map(l, n, k->name))
-		return;
-	walk_mapping(l, n, &mapping, "tls", seen, object);
+	walk_set_mapping(l, n, k, object);
 	if (node_find(n, "key") && !node_find(n, "cert"))
 		loader_complain(l, walk_key_place(l, node_find(n, "key")),
 			"key is set without cert, the certificate that it belongs to");
@@ -63,15 +58,6 @@ static const struct key basic_keys[] = {
 		.hidden = true, .required = true},
 };
 
-static void set_basic(struct loader *l, const struct node *n, const struct key *k, void *object)
-{
-	static const struct mapping mapping = {basic_keys, COUNT(basic_keys)};
-	struct place seen[COUNT(basic_keys)] = {{0}};
-
-	if (walk_expect(l, n, k->name, 1u << NODE_MAP, "a mapping with user and password_file"))
-		walk_mapping(l, n, &mapping, "basic", seen, object);
-}
-
 static const struct key header_file_keys[] = {
 	{"file", walk_set_text, MEMBER(settings_header, file), .check = settings_check_path,
 		.hidden = true, .required = true},
@@ -79,8 +65,6 @@ static const struct key header_file_keys[] = {
 
 static void set_header(struct loader *l, const struct node *n, struct settings_server *s)
 {
-	static const struct mapping mapping = {header_file_keys, COUNT(header_file_keys)};
-	struct place seen[COUNT(header_file_keys)] = {{0}};
 	char shown[SETTINGS_SHOWN], where[MAX_WHERE];
 	const char *why = settings_check_header_name(n->key);
 	struct settings_header *h;
@@ -100,7 +84,7 @@ static void set_header(struct loader *l, const struct node *n, struct settings_s
 	h += s->header_count++;
 	h->name = loader_copy(l, n->key);
 	if (n->type == NODE_MAP) {
-		walk_mapping(l, n, &mapping, where, seen, h);
+		walk_mapping(l, n, KEYS(header_file_keys), where, NULL, h);
 		return;
 	}
 	why = settings_check_header_value(n->text);
@@ -135,14 +119,10 @@ static const struct key access_keys[] = {
 static void set_access_key(
 	struct loader *l, const struct node *n, const struct key *k, void *object)
 {
-	static const struct mapping mapping = {access_keys, COUNT(access_keys)};
-	struct place seen[COUNT(access_keys)] = {{0}};
 	const struct settings_server *s = object;
 
-	if (!walk_expect(l, n, k->name, 1u << NODE_MAP, "a mapping with secret_file"))
-		return;
-	walk_mapping(l, n, &mapping, "access_key", seen, object);
-	if (s->kind == SETTINGS_S3 && !node_find(n, "id"))
+	walk_set_mapping(l, n, k, object);
+	if (n->type == NODE_MAP && s->kind == SETTINGS_S3 && !node_find(n, "id"))
 		loader_complain(l, walk_place(l, n), "access_key has no id");
 	for (size_t i = 0; s->kind == SETTINGS_APOLLO && i < COUNT(access_keys); i++)
 		if (!access_keys[i].required && node_find(n, access_keys[i].name))
@@ -154,9 +134,11 @@ static void set_access_key(
 static const struct key auth_keys[] = {
 	{"bearer_file", walk_set_text, SERVER(bearer_file), .check = settings_check_path,
 		.hidden = true},
-	{"basic", .set = set_basic},
+	{"basic", walk_set_mapping, .mapping = KEYS(basic_keys),
+		.wanted = "a mapping with user and password_file"},
 	{"headers", .set = set_headers},
-	{"access_key", .set = set_access_key},
+	{"access_key", set_access_key, .mapping = KEYS(access_keys),
+		.wanted = "a mapping with secret_file"},
 };
 
 /* Two of them would both be the Authorization header. */
@@ -182,12 +164,7 @@ static void check_auth(struct loader *l, const struct node *n, const struct sett
 
 static void set_auth(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
-	static const struct mapping mapping = {auth_keys, COUNT(auth_keys)};
-	struct place seen[COUNT(auth_keys)] = {{0}};
-
-	if (!walk_expect_map(l, n, k->name))
-		return;
-	walk_mapping(l, n, &mapping, "auth", seen, object);
+	walk_set_mapping(l, n, k, object);
 	check_auth(l, n, object);
 }
 
@@ -250,8 +227,8 @@ static const struct choice kinds[] = {
 static const struct key server_keys[] = {
 	{"kind", walk_set_choice, SERVER(kind), .choices = kinds},
 	{"urls", .set = set_urls},
-	{"tls", .set = set_tls},
-	{"auth", .set = set_auth},
+	{"tls", set_tls, .mapping = KEYS(tls_keys)},
+	{"auth", set_auth, .mapping = KEYS(auth_keys)},
 	{"insecure", walk_set_bool, SERVER(insecure)},
 	{"watch", walk_set_bool, SERVER(watch)},
 	{"region", walk_set_text, SERVER(region), .check = settings_check_word},
@@ -386,8 +363,6 @@ struct settings_server *settings_server_add(struct loader *l)
 
 static void set_named_server(struct loader *l, const struct node *n)
 {
-	static const struct mapping mapping = {server_keys, COUNT(server_keys)};
-	struct place seen[COUNT(server_keys)] = {{0}};
 	char shown[SETTINGS_SHOWN], where[MAX_WHERE];
 	const char *why = settings_check_name(n->key);
 	struct settings_server *server;
@@ -404,7 +379,7 @@ static void set_named_server(struct loader *l, const struct node *n)
 		return;
 	server->name = loader_copy(l, n->key);
 	known = find_kind(n, server);
-	walk_mapping(l, n, &mapping, where, seen, server);
+	walk_mapping(l, n, KEYS(server_keys), where, NULL, server);
 	if (known)
 		check_uses(l, n, server);
 	complete_urls(l, n, server);
@@ -434,12 +409,8 @@ void settings_set_servers(struct loader *l, const struct node *n, const struct k
 
 void settings_server_free(struct settings_server *s)
 {
-	char **const texts[] = {&s->name, &s->bearer_file, &s->user, &s->password_file, &s->ca,
-		&s->crl, &s->cert, &s->key, &s->region, &s->datacenter, &s->namespace,
-		&s->access_key, &s->secret_file, &s->session_token_file};
-
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		free(*texts[i]);
+	walk_free(KEYS(server_keys), s);
+	free(s->name);
 	for (size_t i = 0; i < s->url_count; i++)
 		free(s->urls[i]);
 	free(s->urls);

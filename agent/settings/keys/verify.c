@@ -25,7 +25,7 @@ static const struct choice binds[] = {
 };
 static const struct choice revs[] = {{"required", true}, {"optional", false}, {NULL, 0}};
 
-static const struct key verify_keys[] = {
+static const struct key rows[] = {
 	{"public_key", walk_set_texts, CONFIG(verify.public_keys), .max = 1,
 		.check = settings_check_public_key, .hidden = true},
 	{"public_keys", walk_set_texts, CONFIG(verify.public_keys), .max = SETTINGS_MAX_PATTERNS,
@@ -33,17 +33,16 @@ static const struct key verify_keys[] = {
 	{"bind", walk_set_choice, CONFIG(verify.bind), .choices = binds},
 	{"rev", walk_set_choice, CONFIG(verify.rev_required), .choices = revs},
 };
+const struct mapping settings_verify_keys = {rows, COUNT(rows)};
 
 /* An empty one is refused: it looks as if something were verified. */
 void settings_set_verify(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
-	static const struct mapping mapping = {verify_keys, COUNT(verify_keys)};
-	struct place seen[COUNT(verify_keys)] = {{0}};
 	const struct node *one = node_find(n, "public_key"), *list = node_find(n, "public_keys");
 
-	if (!walk_expect(l, n, k->name, 1u << NODE_MAP, "a mapping with public_key or public_keys"))
+	if (!walk_expect(l, n, k->name, 1u << NODE_MAP, k->wanted))
 		return;
-	walk_mapping(l, n, &mapping, k->name, seen, object);
+	walk_mapping(l, n, k->mapping, k->name, NULL, object);
 	if (!one == !list)
 		loader_complain(l, walk_key_place(l, n),
 			"%s needs either public_key or public_keys, and has %s", k->name,

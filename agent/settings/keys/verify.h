@@ -10,7 +10,8 @@
 
 #include "settings/walk.h"
 
-/* The row of a config's key; the object is the config. */
+/* The row of a config's key, and the keys below it; the object is the config. */
+extern const struct mapping settings_verify_keys;
 void settings_set_verify(struct loader *l, const struct node *n, const struct key *k, void *object);
 /* Finds out which keys are shared, when all files are read, and what that demands. */
 void settings_verify_resolve(struct loader *l);
