@@ -227,23 +227,3 @@ bool wheel_next(struct wheel *w, uint64_t *ret_due_ms)
 	*ret_due_ms = w->next_ms;
 	return true;
 }
-
-struct wheel_timer *wheel_stop(struct wheel *w)
-{
-	struct wheel_link *head = &w->ready;
-	struct wheel_timer *t;
-	unsigned level;
-
-	if (w->count == 0)
-		return NULL;
-	if (list_empty(head))
-		head = earliest_slot(w, &level);
-	t = timer_of(head->next);
-	wheel_cancel(w, t);
-	return t;
-}
-
-size_t wheel_count(const struct wheel *w)
-{
-	return w->count;
-}

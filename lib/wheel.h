@@ -36,11 +36,11 @@ struct wheel_timer { /* fields are private; read them with the functions below *
 	enum wheel_state state;
 };
 
-struct wheel {                /* fields are private */
-	uint64_t position_ms; /* every slot before it is empty */
-	uint64_t now_ms;      /* latest time seen */
-	uint64_t next_ms;     /* no timer is earlier */
-	size_t count;
+struct wheel {                   /* fields are private but count */
+	uint64_t position_ms;    /* every slot before it is empty */
+	uint64_t now_ms;         /* latest time seen */
+	uint64_t next_ms;        /* no timer is earlier */
+	size_t count;            /* of scheduled timers; read freely */
 	bool next_known;         /* next_ms is what wheel_next() says */
 	struct wheel_link ready; /* due, not yet handed out */
 	uint64_t occupied[WHEEL_LEVELS];
@@ -66,11 +66,6 @@ struct wheel_timer *wheel_advance(struct wheel *w, uint64_t now_ms);
  * scheduled. It is that of the earliest timer, or one before it, see above; never one at which
  * wheel_advance() has returned NULL already. */
 bool wheel_next(struct wheel *w, uint64_t *ret_due_ms);
-/* Takes any one scheduled timer off the wheel (it becomes cancelled), or NULL when the wheel is
- * empty: call until NULL to stop the wheel and learn what was left. */
-struct wheel_timer *wheel_stop(struct wheel *w);
-/* Number of scheduled timers. */
-size_t wheel_count(const struct wheel *w);
 
 static inline enum wheel_state wheel_timer_state(const struct wheel_timer *t)
 {

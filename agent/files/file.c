@@ -210,6 +210,18 @@ int file_read(const struct sys *sys, int dir, const char *name, struct buffer *o
 	return fd < 0 ? -errno : file_take(sys, fd, out);
 }
 
+bool file_holds(const struct sys *sys, int dir, const char *name, const void *data, size_t len)
+{
+	struct buffer there;
+	bool same;
+
+	buffer_init(&there, len);
+	same = file_read(sys, dir, name, &there) == 0 && there.len == len &&
+	       (len == 0 || memcmp(there.data, data, len) == 0);
+	buffer_fini(&there);
+	return same;
+}
+
 size_t file_temporary(const char *entry)
 {
 	size_t len, tail = strlen(TEMPORARY) + HEX;

@@ -50,7 +50,9 @@ int file_commit(const struct sys *sys, int dir, const char *name,
 /* Reads dir/name whole into out (up to out's maximum); regular files only, no symlink followed. 0
  * or -errno. */
 int file_read(const struct sys *sys, int dir, const char *name, struct buffer *out);
-/* The same of an open file, which it closes. */
+/* True when dir/name has exactly these bytes. */
+bool file_holds(const struct sys *sys, int dir, const char *name, const void *data, size_t len);
+/* Reads an open file as file_read() does, and closes it. */
 int file_take(const struct sys *sys, int fd, struct buffer *out);
 /* Is this the name of a temporary file? Then the length of the name of the file that it was to
  * become, which begins at entry + 1; else 0. */

@@ -62,7 +62,7 @@ struct process {
 	bool product;
 	uint64_t started_ms, timeout_ms, grace_ms;
 	struct loop_timer limit;
-	enum process_end asked; /* to end, as TIMED_OUT or STOPPED; EXITED = not asked */
+	bool timed_out; /* it was asked to end */
 	unsigned sweeps;
 	volatile struct keeper_report *report;
 };
@@ -219,7 +219,7 @@ static void explain_timeout(const struct process *p, char why[PROCESS_WHY])
 		seconds ? p->timeout_ms / 1000 : p->timeout_ms, seconds ? "s" : "ms");
 }
 
-/* The end of a program that was not asked to. */
+/* The end of a program that did not time out. */
 static void explain_end(const struct process *p, struct process_result *r)
 {
 	r->code = p->report->status;
@@ -257,16 +257,14 @@ static const char *start_advice(int error)
 
 static void fill_result(const struct process *p, struct process_result *r)
 {
-	r->end = p->asked;
 	if (p->report->start_error) {
 		r->end = PROCESS_NOT_STARTED;
 		r->code = p->report->start_error;
 		snprintf(r->why, sizeof(r->why), "cannot be started: %s%s", strerror(r->code),
 			start_advice(r->code));
-	} else if (p->asked == PROCESS_TIMED_OUT) {
+	} else if (p->timed_out) {
+		r->end = PROCESS_TIMED_OUT;
 		explain_timeout(p, r->why);
-	} else if (p->asked == PROCESS_STOPPED) {
-		snprintf(r->why, sizeof(r->why), "was stopped");
 	} else {
 		explain_end(p, r);
 		r->left = p->report->left;
@@ -365,29 +363,24 @@ static void cut_lifeline(struct process *p)
 	kill(p->keeper, SIGCONT);
 }
 
-static void ask_to_end(struct process *p, enum process_end why)
-{
-	if (p->asked != PROCESS_EXITED || p->lifeline < 0)
-		return;
-	p->asked = why;
-	if (write(p->lifeline, "", 1) < 0 && errno != EPIPE)
-		cut_lifeline(p);
-	loop_timer_set(p->loop, &p->limit, loop_now_ms(p->loop) + p->grace_ms);
-}
-
+/* TERM first, after the grace KILL. */
 static void limit_reached(void *arg)
 {
 	struct process *p = arg;
 	struct pollfd end = {.fd = p->pidfd, .events = POLLIN};
+	uint64_t wait_ms = AGAIN_MS;
 
 	if (poll(&end, 1, 0) > 0)
 		return; /* it has ended, only the loop was late */
-	if (p->asked == PROCESS_EXITED) {
-		ask_to_end(p, PROCESS_TIMED_OUT);
-		return;
+	if (p->timed_out) {
+		cut_lifeline(p);
+	} else {
+		p->timed_out = true;
+		wait_ms = p->grace_ms;
+		if (write(p->lifeline, "", 1) < 0 && errno != EPIPE)
+			cut_lifeline(p);
 	}
-	cut_lifeline(p);
-	loop_timer_set(p->loop, &p->limit, loop_now_ms(p->loop) + AGAIN_MS);
+	loop_timer_set(p->loop, &p->limit, loop_now_ms(p->loop) + wait_ms);
 }
 
 /* ---- start ---- */
@@ -490,11 +483,6 @@ int process_start(struct loop *l, const struct process_options *o,
 	loop_timer_set(l, &p->limit, p->started_ms + p->timeout_ms);
 	*ret_process = p;
 	return 0;
-}
-
-void process_kill(struct process *p)
-{
-	ask_to_end(p, PROCESS_STOPPED);
 }
 
 void process_free(struct process *p)

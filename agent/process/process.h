@@ -57,7 +57,6 @@ enum process_end {
 	PROCESS_EXITED,
 	PROCESS_SIGNALLED,
 	PROCESS_TIMED_OUT,
-	PROCESS_STOPPED,    /* process_kill() */
 	PROCESS_NOT_STARTED /* exec, or what leads to it, failed */
 };
 
@@ -79,8 +78,6 @@ struct process_result {
 int process_start(struct loop *l, const struct process_options *options,
 	void (*ended)(void *arg, const struct process_result *result), void *arg,
 	struct process **ret_process);
-/* Asks it to end now: TERM, after the grace KILL. ended() is called as ever. */
-void process_kill(struct process *p);
 /* Takes p (NULL is fine): kills the group and reaps the program; ended() is not called. Returns as
  * soon as it is dead; waits for at most a second (a program that hangs in the kernel). */
 void process_free(struct process *p);

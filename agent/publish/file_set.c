@@ -379,20 +379,14 @@ static bool entry_has_content(const struct file_set *f, int dir, const struct fi
 	const struct file_options *o)
 {
 	char path[LINK_TEXT];
-	struct buffer there;
 	struct stat st;
-	bool same;
 
 	snprintf(path, sizeof(path), DATA "/%.*s", NAME_LONGEST, e->name);
 	if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) || (st.st_mode & 07777) != o->mode ||
 		(o->uid != (uid_t)-1 && st.st_uid != o->uid) ||
 		(o->gid != (gid_t)-1 && st.st_gid != o->gid))
 		return false;
-	buffer_init(&there, e->len);
-	same = file_read(f->sys, dir, path, &there) == 0 && there.len == e->len &&
-	       (e->len == 0 || memcmp(there.data, e->data, e->len) == 0);
-	buffer_fini(&there);
-	return same;
+	return file_holds(f->sys, dir, path, e->data, e->len);
 }
 
 bool file_set_is_current(struct file_set *f, const struct file_set_entry *entries, size_t count,

@@ -355,18 +355,6 @@ bool image_is_current(const struct image *i)
 	return same;
 }
 
-static bool has_image(struct image *i, int dir, const void *data, size_t len)
-{
-	struct buffer there;
-	bool same;
-
-	buffer_init(&there, len);
-	same = file_read(i->sys, dir, i->name, &there) == 0 && there.len == len &&
-	       memcmp(there.data, data, len) == 0;
-	buffer_fini(&there);
-	return same;
-}
-
 /* Nothing is prepared any more. */
 static void drop_prepared(struct image *i)
 {
@@ -393,7 +381,7 @@ int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, 
 	}
 	options.ret_written = &p->written;
 	snapshot_stamp(data, len, generation);
-	if (i->known || !has_image(i, dir, data, len))
+	if (i->known || !file_holds(i->sys, dir, i->name, data, len))
 		r = file_prepare(i->sys, dir, i->name, data, len, &options, p->temporary, why);
 	if (r)
 		drop_prepared(i);

@@ -16,22 +16,8 @@
 #include "publish/image.h"
 #include "settings/settings.h"
 #include "version/store.h"
-#include "publish/sweep.h"
+#include "publish/target.h"
 #include "base/sys.h"
-
-/* The published text file of one config. */
-struct target;
-
-/* Prepares the target of a config: checks the directory (exists, ours to write, not writable by
- * others, not NFS: a sentence in why), removes stale temporary files (sweep: that of the start, or
- * NULL). Does not touch the file. The directory is made (0755) if only its last part is missing. 0
- * or -errno. */
-int target_open(const struct sys *sys, const struct settings_config *config, struct sweep *sweep,
-	struct target **ret_target, char why[FILE_WHY]);
-void target_close(struct target *t);
-/* True when the file is there and is what was last published (device, inode, size, mtime, mode),
- * or, before the first publication of this process, has exactly these bytes, mode and owner. */
-bool target_is_current(struct target *t, const void *text, size_t len);
 
 struct publication {
 	const struct sys *sys;

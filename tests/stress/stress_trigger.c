@@ -243,7 +243,7 @@ static void sleep_until_woken(void)
 
 	if (wheel_next(&wheel, &due_ms) && due_ms <= now_ms)
 		timeout_ms = 0;
-	else if (wheel_count(&wheel))
+	else if (wheel.count)
 		timeout_ms = due_ms - now_ms < FAR_MS ? (int)(due_ms - now_ms) : (int)FAR_MS;
 	if (poll(&p, 1, timeout_ms) > 0 && read(wake_fd, &count, sizeof(count)) < 0)
 		abort();

@@ -708,50 +708,7 @@ static void keeper__stopped__does_its_work_at_the_limit(void **state)
 	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
 }
 
-/* ---- asked to end ---- */
-
-static void kill__asks_by_term_and_then_kills(void **state)
-{
-	static const char *const texts[] = {"echo > $1; exec sleep 1000",
-		"trap 'echo asked; exit 0' TERM; echo > $1; " SPIN,
-		"trap '' TERM; echo > $1; " NAP};
-	static const char *const outputs[] = {"", "asked\n", ""};
-
-	(void)state;
-	for (size_t i = 0; i < 3; i++) {
-		struct outcome o;
-		struct process *p = start_ready(
-			&o, texts[i], (struct process_options){.grace_ms = i == 2 ? 50 : 0});
-
-		process_kill(p);
-		process_kill(p);
-		run_out(&o);
-		assert_int_equal(o.result.end, PROCESS_STOPPED);
-		assert_string_equal(o.result.why, "was stopped");
-		assert_false(o.result.ok);
-		assert_string_equal(o.output, outputs[i]);
-	}
-}
-
-static void kill_it(void *arg)
-{
-	process_kill(*(struct process **)arg);
-}
-
-static void kill__of_one_whose_time_is_up__changes_nothing(void **state)
-{
-	struct outcome o;
-	struct loop_timer later;
-	struct process *p = start_ready(&o, "trap '' TERM; echo > $1; " NAP,
-		(struct process_options){.timeout_ms = 1, .grace_ms = 60});
-
-	(void)state;
-	loop_timer_init(&later, kill_it, &p);
-	loop_timer_set(o.loop, &later, loop_now_ms(o.loop) + 30);
-	run_out(&o);
-	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
-	assert_string_equal(o.result.why, "still ran after 1 ms and was killed");
-}
+/* ---- freed ---- */
 
 static void free__kills_the_group_and_reaps(void **state)
 {
@@ -989,8 +946,6 @@ int main(void)
 		CASE(keeper__stopped__does_its_work_at_the_limit),
 		CASE(children__that_write_for_ever__do_not_keep_it_from_ending),
 		CASE(many__at_once__end_each_with_its_own_code),
-		CASE(kill__asks_by_term_and_then_kills),
-		CASE(kill__of_one_whose_time_is_up__changes_nothing),
 		CASE(free__kills_the_group_and_reaps),
 		CASE(agent__killed__takes_the_program_with_it),
 		CASE(start__while_threads_hold_locks__works),

@@ -1,0 +1,218 @@
+/*
+ * One text file. Surprising: its directory is opened again for each publication and each look, for
+ * another one may have taken its place.
+ */
+#include "publish/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "files/trusted.h"
+
+struct identity { /* of the file as it was published; any change shows in one of these */
+	dev_t dev;
+	ino_t ino;
+	off_t size;
+	mode_t mode;
+	uid_t uid;
+	gid_t gid;
+	struct timespec mtime, ctime;
+};
+
+struct target {
+	const struct sys *sys;
+	const struct settings_config *config;
+	char *dir;
+	const char *name; /* in config->file */
+	bool known;       /* identity is that of the last publication */
+	bool dir_synced;  /* the directory's name is on the disk */
+	bool in_memory;   /* the directory, when it was opened last */
+	struct identity identity;
+};
+
+/* ---- the directory ---- */
+
+/* "BEFORE PATH: ADVICE", with the error's own remedy when there is no better advice. */
+static int explain_target(
+	char why[FILE_WHY], int error, const char *before, const char *path, const char *advice)
+{
+	char remedy[FILE_REMEDY];
+
+	file_remedy(remedy, error, false);
+	snprintf(why, FILE_WHY, "%s %.200s: %s", before, path, advice ? advice : remedy);
+	return -error;
+}
+
+static int check_target_file(const struct target *t, int fd, char why[FILE_WHY])
+{
+	struct stat dir, st;
+
+	if (fstatat(fd, t->name, &st, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT ? 0
+				       : explain_target(why, errno, "cannot look at",
+						 t->config->file, NULL);
+	if (S_ISLNK(st.st_mode))
+		return explain_target(why, ELOOP, "will not replace", t->config->file,
+			"it is a symlink; name the file it points to, or remove it");
+	if (!S_ISREG(st.st_mode))
+		return explain_target(why, EINVAL, "will not replace", t->config->file,
+			"it is not a regular file; remove it, or name another one");
+	if (fstat(fd, &dir) == 0 && dir.st_dev != st.st_dev)
+		return explain_target(why, EBUSY, "cannot replace", t->config->file,
+			"it is a mount point of its own; mount the directory instead");
+	return 0;
+}
+
+int target_open_dir(struct target *t, char why[FILE_WHY])
+{
+	int r, fd = trusted_open_dir(t->sys, t->dir, TRUSTED_FILE, why);
+
+	if (fd < 0)
+		return fd;
+	t->in_memory = file_in_memory(fd);
+	r = check_target_file(t, fd, why);
+	if (r == 0)
+		return fd;
+	t->sys->close(fd);
+	return r;
+}
+
+int target_open(const struct sys *sys, const struct settings_config *config, struct sweep *sweep,
+	struct target **ret_target, char why[FILE_WHY])
+{
+	const char *slash = strrchr(config->file, '/');
+	struct target *t = calloc(1, sizeof(*t));
+	int fd;
+
+	if (!t) {
+		snprintf(why, FILE_WHY, "out of memory");
+		return -ENOMEM;
+	}
+	t->sys = sys;
+	t->config = config;
+	t->name = slash + 1;
+	t->dir = strndup(config->file, slash > config->file ? (size_t)(slash - config->file) : 1);
+	if (!t->dir) {
+		free(t);
+		snprintf(why, FILE_WHY, "out of memory");
+		return -ENOMEM;
+	}
+	fd = target_open_dir(t, why);
+	if (fd == -ENOENT) {
+		fd = trusted_make_dir(sys, t->dir, 0755, TRUSTED_FILE, why);
+		if (fd >= 0)
+			fd = target_open_dir(t, why);
+	}
+	if (fd < 0) {
+		target_close(t);
+		return fd;
+	}
+	sweep_clean(sweep, sys, fd, t->name);
+	sys->close(fd);
+	*ret_target = t;
+	return 0;
+}
+
+void target_close(struct target *t)
+{
+	if (t)
+		free(t->dir);
+	free(t);
+}
+
+/* ---- what is there ---- */
+
+static bool read_identity(const struct target *t, int dir, struct identity *ret)
+{
+	struct stat st;
+
+	if (fstatat(dir, t->name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+		return false;
+	memset(ret, 0, sizeof(*ret)); /* padding too: it is compared as bytes */
+	ret->dev = st.st_dev;
+	ret->ino = st.st_ino;
+	ret->size = st.st_size;
+	ret->mode = st.st_mode & 07777;
+	ret->uid = st.st_uid;
+	ret->gid = st.st_gid;
+	ret->mtime = st.st_mtim;
+	ret->ctime = st.st_ctim;
+	return true;
+}
+
+static bool is_open_target_current(struct target *t, int dir, const void *text, size_t len)
+{
+	const struct settings_config *c = t->config;
+	struct identity now;
+
+	if (!read_identity(t, dir, &now))
+		return false;
+	if (t->known)
+		return memcmp(&now, &t->identity, sizeof(now)) == 0;
+	if (!text || now.mode != c->mode || (c->uid != (uid_t)-1 && now.uid != c->uid) ||
+		(c->gid != (gid_t)-1 && now.gid != c->gid) ||
+		!file_holds(t->sys, dir, t->name, text, len))
+		return false;
+	t->identity = now;
+	t->known = true;
+	return true;
+}
+
+bool target_is_current(struct target *t, const void *text, size_t len)
+{
+	char why[FILE_WHY];
+	int dir = trusted_open_dir(t->sys, t->dir, TRUSTED_ANY, why); /* only looks */
+	bool current = dir >= 0 && is_open_target_current(t, dir, text, len);
+
+	if (dir >= 0)
+		t->sys->close(dir);
+	return current;
+}
+
+void target_forget(struct target *t)
+{
+	t->known = false;
+}
+
+bool target_in_memory(const struct target *t)
+{
+	return t->in_memory;
+}
+
+/* ---- its replacement ---- */
+
+/* A rename changes the ctime, and nothing else. */
+static bool is_untouched(const struct identity *now, const struct stat *written)
+{
+	return now->ino == written->st_ino && now->size == written->st_size &&
+	       now->mode == (written->st_mode & 07777) && now->uid == written->st_uid &&
+	       now->gid == written->st_gid && now->mtime.tv_sec == written->st_mtim.tv_sec &&
+	       now->mtime.tv_nsec == written->st_mtim.tv_nsec;
+}
+
+int target_replace(struct target *t, int dir, const void *text, size_t len, char why[FILE_WHY])
+{
+	struct stat written = {.st_ino = 0};
+	const struct file_options options = {
+		.mode = t->config->mode,
+		.uid = t->config->uid,
+		.gid = t->config->gid,
+		.sync = !file_in_memory(dir),
+		.ret_written = &written,
+	};
+	int r = file_replace(t->sys, dir, t->name, text, len, &options, why);
+
+	if (r == 0 && options.sync && !t->dir_synced) { /* it may be new */
+		t->dir_synced = file_sync_parent(t->sys, dir, why) == 0;
+		r = t->dir_synced ? 0 : FILE_NOT_DURABLE;
+	}
+	if (r >= 0)
+		/* somebody may have changed it already */
+		t->known = read_identity(t, dir, &t->identity) &&
+			   (is_untouched(&t->identity, &written) ||
+				   file_holds(t->sys, dir, t->name, text, len));
+	return r;
+}
