@@ -224,22 +224,22 @@ static struct push_topic **list_topics(struct config *const *configs, size_t cou
 
 /* For the configs of now. 0, or -errno with a sentence. */
 static int start_push(
-	struct agent *a, const struct settings *s, struct push **ret_push, char why[FILE_WHY])
+	struct agent *a, const struct settings *s, struct subscriber **ret_push, char why[FILE_WHY])
 {
 	size_t n = a->settings->config_count, m = s->push_count;
 	struct push_topic **topics = list_topics(a->configs, n);
-	struct push_endpoint *endpoints = calloc(m + 1, sizeof(*endpoints));
+	struct subscriber_endpoint *endpoints = calloc(m + 1, sizeof(*endpoints));
 	int r = -ENOMEM;
 
 	for (size_t i = 0; endpoints && i < m; i++)
-		endpoints[i] = (struct push_endpoint){
+		endpoints[i] = (struct subscriber_endpoint){
 			.endpoint = s->push[i].endpoint,
 			.heartbeat_ms = s->push[i].heartbeat_ms,
 			.server_key = s->push[i].server_key,
 			.secret_key_file = s->push[i].secret_key_file,
 		};
 	if (topics && endpoints)
-		r = m ? push_start(&sys_real, endpoints, m, topics, n, ret_push) : 0;
+		r = m ? subscriber_start(&sys_real, endpoints, m, topics, n, ret_push) : 0;
 	free(topics);
 	free(endpoints);
 	if (r)
@@ -259,14 +259,14 @@ static int renew_push(struct agent *a, struct config *const *configs, size_t cou
 	int r;
 
 	if (diff->push) {
-		push_stop(a->push);
+		subscriber_stop(a->push);
 		a->push = a->next_push;
 		a->next_push = NULL;
 	}
 	if (!a->push || m->added + m->removed + m->changed == 0)
 		return 0;
 	topics = list_topics(configs, count);
-	r = topics ? push_renew(a->push, topics, count) : -ENOMEM;
+	r = topics ? subscriber_renew(a->push, topics, count) : -ENOMEM;
 	free(topics);
 	return r;
 }
@@ -461,7 +461,7 @@ int agent_prepare(struct agent *a, const struct settings *new, const struct sett
 	if (r == 0)
 		r = control_listen(a->control, new->listen, why);
 	if (r) {
-		push_stop(a->next_push);
+		subscriber_stop(a->next_push);
 		a->next_push = NULL;
 	}
 	return r;
@@ -590,8 +590,8 @@ void agent_stop(struct agent *a)
 	a->service = NULL; /* a run that ends while the worker is stopped tells none of them */
 	a->control = NULL;
 	a->report = NULL;
-	push_stop(a->push);
-	push_stop(a->next_push);
+	subscriber_stop(a->push);
+	subscriber_stop(a->next_push);
 	for (size_t i = 0; a->configs && i < a->settings->config_count; i++)
 		config_retire(a->configs[i], NULL, NULL); /* else what still comes in goes on */
 	if (a->worker && worker_stop(a->worker, 1000)) {

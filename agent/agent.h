@@ -42,7 +42,7 @@ struct agent {
 	struct control_env control_env;
 	struct control *control;
 	struct service *service;
-	struct push *push, *next_push; /* the second is to take the place of the first */
+	struct subscriber *push, *next_push; /* the second is to take the place of the first */
 	struct report *report;
 	size_t once_left; /* configs that have not ended their one run */
 	bool once_failed;

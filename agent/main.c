@@ -85,7 +85,7 @@ static int parse_options(int argc, char **argv, struct agent *o, bool *ret_test)
 			break;
 		case 'V':
 			printf("pulletd %s\n%s\n%s\n", PULLET_VERSION, http_client_version(),
-				push_version());
+				subscriber_version());
 			return 0;
 		case 'h':
 			print_pulletd_usage(stdout);

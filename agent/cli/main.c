@@ -121,7 +121,7 @@ int main(int argc, char **argv)
 		return run(c, argc - 1, argv + 1);
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
 		printf("pullet %s\n%s\n%s\n", PULLET_VERSION, http_client_version(),
-			push_version());
+			subscriber_version());
 		return CLI_OK;
 	}
 	if (strcmp(name, "help") == 0 && argc > 2 && !asks_help(argv[2])) {

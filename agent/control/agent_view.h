@@ -36,7 +36,7 @@ struct control_env {
 	const struct settings *settings;
 	struct config *const *configs;   /* settings->config_count of them, in that order */
 	struct upstream *const *servers; /* settings->server_count of them */
-	struct push *const *push;        /* *push is NULL without a push channel */
+	struct subscriber *const *push;  /* *push is NULL without a push channel */
 	struct report *const *report;    /* *report is NULL when no receipts are written */
 	const struct configuration_status *configuration;
 	struct control_counts *counts; /* which api.c counts in */

@@ -958,7 +958,8 @@ static bool is_ours(const struct control *c, const struct httpd_request *r)
 
 	if (gethostname(machine, sizeof(machine) - 1))
 		machine[0] = '\0';
-	return host_is_ours(httpd_header(r, "Host"), machine, c->env->settings->listen_names);
+	return host_header_is_ours(
+		httpd_header(r, "Host"), machine, c->env->settings->listen_names);
 }
 
 /* Who may, who asked, and how that is changed. */

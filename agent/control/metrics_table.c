@@ -528,12 +528,12 @@ static const struct metric push_metrics[] = {
 
 static bool next_push(struct metric_subject *s)
 {
-	const struct push *p = *s->env->push;
+	const struct subscriber *p = *s->env->push;
 	uint64_t now_ms = loop_now_ms(s->env->loop), last_ms;
 
-	if (!p || s->next == push_endpoint_count(p))
+	if (!p || s->next == subscriber_endpoint_count(p))
 		return false;
-	push_status_get(p, s->next++, &s->push);
+	subscriber_get_status(p, s->next++, &s->push);
 	last_ms = s->push.last_message_ms;
 	s->push_age_ms = last_ms && now_ms >= last_ms ? (int64_t)(now_ms - last_ms) : -1;
 	s->labels[0] = s->push.endpoint;

@@ -60,7 +60,7 @@ struct metric_subject {
 	struct upstream_status server;
 	struct dispatcher_counters dispatcher;
 	struct upstream_address_status at;
-	struct push_status push;
+	struct subscriber_status push;
 	int64_t push_age_ms;
 	struct report_status report;
 };

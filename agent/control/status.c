@@ -246,12 +246,12 @@ int status_outcome(struct config *c, enum audience audience, struct buffer *out)
 	return json_writer_end_object(out);
 }
 
-static void push_endpoint(const struct push *p, size_t i, uint64_t now_ms, struct buffer *out)
+static void push_endpoint(const struct subscriber *p, size_t i, uint64_t now_ms, struct buffer *out)
 {
 	static const char *const states[] = {"connecting", "connected", "silent", "refused"};
-	struct push_status s;
+	struct subscriber_status s;
 
-	push_status_get(p, i, &s);
+	subscriber_get_status(p, i, &s);
 	json_writer_begin_object(out, NULL);
 	json_writer_text(out, "endpoint", s.endpoint);
 	json_writer_text(out, "state", states[s.state]);
@@ -400,7 +400,7 @@ int status_agent(const struct control_env *env, enum audience audience, struct b
 	}
 	json_writer_end_array(out);
 	json_writer_begin_array(out, "push");
-	for (size_t i = 0; *env->push && i < push_endpoint_count(*env->push); i++)
+	for (size_t i = 0; *env->push && i < subscriber_endpoint_count(*env->push); i++)
 		push_endpoint(*env->push, i, loop_now_ms(env->loop), out);
 	json_writer_end_array(out);
 	if (*env->report)

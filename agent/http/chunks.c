@@ -21,7 +21,7 @@ enum {
 	OVER
 };
 
-static int digit_of(char c)
+static int hex_digit_of(char c)
 {
 	return c >= '0' && c <= '9'   ? c - '0'
 	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -32,7 +32,7 @@ static int digit_of(char c)
 /* The next state; -1: the byte has no place there. */
 static int read_size(struct chunks *c, char byte)
 {
-	int digit = digit_of(byte);
+	int digit = hex_digit_of(byte);
 
 	if (digit >= 0 && c->digits < 16 && c->left <= (uint64_t)INT64_MAX >> 4) {
 		c->left = c->left << 4 | (unsigned)digit;
@@ -67,7 +67,7 @@ static int end_size(struct chunks *c)
 	return c->left > 0 ? DATA : TRAILERS;
 }
 
-static int step(struct chunks *c, char byte)
+static int next_state(struct chunks *c, char byte)
 {
 	switch (c->state) {
 	case SIZE:
@@ -93,7 +93,7 @@ static int step(struct chunks *c, char byte)
 	}
 }
 
-static const char *fault_in(int state)
+static const char *fault_of_state(int state)
 {
 	return state <= SIZE_LF   ? "the size of a chunk is not a hexadecimal number"
 	       : state <= DATA_LF ? "a chunk is not as long as its size says"
@@ -118,9 +118,9 @@ int chunks_take(struct chunks *c, const char **data, size_t *len, const char **r
 			return 1;
 		}
 		c->extra += c->state == BLANKS || c->state == EXTENSION || c->state >= TRAILERS;
-		next = step(c, **data);
+		next = next_state(c, **data);
 		if (next < 0 || c->extra > CHUNKS_MAX_EXTRA) {
-			*ret_why = next < 0 ? fault_in(c->state)
+			*ret_why = next < 0 ? fault_of_state(c->state)
 					    : "its chunks have too many extensions or trailers";
 			return -EBADMSG;
 		}

@@ -46,7 +46,7 @@ struct http_client {
 };
 
 struct transfer {
-	struct http_client *transport;
+	struct http_client *client;
 	struct transfer *next, **link;
 	CURL *easy;
 	struct curl_slist *headers;
@@ -75,7 +75,7 @@ struct transfer {
 
 /* ---- what libcurl calls ---- */
 
-static bool keep(struct transfer *t, const char *data, size_t len)
+static bool keep_bytes(struct transfer *t, const char *data, size_t len)
 {
 	if (len > t->max_bytes - t->response.body.len) {
 		t->too_large = true;
@@ -90,7 +90,7 @@ static bool take_lines(struct transfer *t, const char *data, size_t len)
 	const char *end;
 
 	while ((end = memchr(data, '\n', len))) {
-		if (!keep(t, data, (size_t)(end - data)))
+		if (!keep_bytes(t, data, (size_t)(end - data)))
 			return false;
 		len -= (size_t)(end - data) + 1;
 		data = end + 1;
@@ -101,7 +101,7 @@ static bool take_lines(struct transfer *t, const char *data, size_t len)
 			return false;
 		t->response.body.len = 0;
 	}
-	return keep(t, data, len);
+	return keep_bytes(t, data, len);
 }
 
 static void refuse_gzip(struct transfer *t, const char *why)
@@ -117,7 +117,7 @@ static bool has_digest(const struct http_client_response *r)
 }
 
 /* Decodes a piece of the body. What is said of an error may be garbled: its status counts. */
-static bool decode(struct transfer *t, const char *data, size_t len)
+static bool decode_piece(struct transfer *t, const char *data, size_t len)
 {
 	const char *why = NULL;
 	int r = 0;
@@ -145,10 +145,10 @@ static bool decode(struct transfer *t, const char *data, size_t len)
 static bool take_piece(struct transfer *t, const char *data, size_t len)
 {
 	if (t->gunzip)
-		return decode(t, data, len);
+		return decode_piece(t, data, len);
 	if (t->line && t->framing.status == 200)
 		return take_lines(t, data, len);
-	return keep(t, data, len);
+	return keep_bytes(t, data, len);
 }
 
 static bool take_chunks(struct transfer *t, const char *data, size_t len)
@@ -171,7 +171,7 @@ static size_t take_body(char *data, size_t size, size_t n, void *arg)
 	size_t len = size * n;
 	bool good;
 
-	t->heard_ms = loop_now_ms(t->transport->loop);
+	t->heard_ms = loop_now_ms(t->client->loop);
 	t->response.status = t->framing.status;
 	good = t->framing.chunked && t->framing.version < 20 ? take_chunks(t, data, len)
 							     : take_piece(t, data, len);
@@ -295,7 +295,7 @@ static bool take_field(struct transfer *t, const struct framing_field *field)
 }
 
 /* The head is over: how is the body coded? */
-static bool begin_body(struct transfer *t)
+static bool begin_body_coding(struct transfer *t)
 {
 	const char *encoding = t->response.content_encoding;
 	bool empty = t->framing.status == 204 || t->framing.status == 304;
@@ -303,7 +303,7 @@ static bool begin_body(struct transfer *t)
 
 	t->response.framed = framing_has_end(&t->framing);
 	if (t->framing.over)
-		connections_answered(&t->use, &t->framing, loop_now_ms(t->transport->loop));
+		connections_answered(&t->use, &t->framing, loop_now_ms(t->client->loop));
 	if (!t->framing.over || empty || !encoding[0] || strcasecmp(encoding, "identity") == 0)
 		return true;
 	if (gzip && !t->line) {
@@ -330,7 +330,7 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
 		good = take_field(t, &field);
 		break;
 	case FRAMING_END:
-		good = begin_body(t);
+		good = begin_body_coding(t);
 		break;
 	case FRAMING_TRAILER:
 		break;
@@ -341,26 +341,26 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
 	return good ? len : 0;
 }
 
-static void reap(struct http_client *transport);
+static void reap_transfers(struct http_client *client);
 
-static void act(struct http_client *t, curl_socket_t fd, int mask)
+static void drive_socket(struct http_client *t, curl_socket_t fd, int mask)
 {
 	int running;
 
 	curl_multi_socket_action(t->multi, fd, mask, &running);
-	reap(t);
+	reap_transfers(t);
 }
 
 static void socket_ready(void *arg, int fd, unsigned events)
 {
-	act(arg, fd,
+	drive_socket(arg, fd,
 		(events & LOOP_READ ? CURL_CSELECT_IN : 0) |
 			(events & LOOP_WRITE ? CURL_CSELECT_OUT : 0));
 }
 
 static void timeout_due(void *arg)
 {
-	act(arg, CURL_SOCKET_TIMEOUT, 0);
+	drive_socket(arg, CURL_SOCKET_TIMEOUT, 0);
 }
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *watch_arg)
@@ -442,7 +442,7 @@ static enum http_client_result result_of(CURLcode code, long os_error)
 
 /* Seconds or a date; of a date, the distance from the server's own. What is past or cannot be read
  * still says that the server wants to be left alone: 0. */
-static uint64_t advice_ms(const struct transfer *t)
+static uint64_t retry_after_ms(const struct transfer *t)
 {
 	const char *text = t->response.retry_after;
 	size_t digits = strspn(text, "0123456789");
@@ -456,7 +456,7 @@ static uint64_t advice_ms(const struct transfer *t)
 	then = curl_getdate(text, NULL);
 	now = curl_getdate(t->response.server_date, NULL);
 	if (now < 0)
-		now = (time_t)(loop_sys(t->transport->loop)->wall_ms() / 1000);
+		now = (time_t)(loop_sys(t->client->loop)->wall_ms() / 1000);
 	return then > now ? (uint64_t)(then - now) * 1000 : 0;
 }
 
@@ -535,7 +535,7 @@ static const char *advice_for(const char *said)
 }
 
 /* libcurl's own words, and what to do. */
-static void explain(struct transfer *t, CURLcode code)
+static void explain_error(struct transfer *t, CURLcode code)
 {
 	struct http_client_response *r = &t->response;
 	const char *said = t->error[0] ? t->error : curl_easy_strerror(code);
@@ -553,7 +553,7 @@ static int64_t certificates_end_ms(const struct transfer *t)
 	struct curl_certinfo *info = NULL;
 	int64_t first_ms = 0, ms;
 
-	if (!t->transport->examine || curl_easy_getinfo(t->easy, CURLINFO_CERTINFO, &info) || !info)
+	if (!t->client->examine || curl_easy_getinfo(t->easy, CURLINFO_CERTINFO, &info) || !info)
 		return 0;
 	for (int i = 0; i < info->num_of_certs; i++)
 		for (const struct curl_slist *l = info->certinfo[i]; l; l = l->next) {
@@ -567,7 +567,7 @@ static int64_t certificates_end_ms(const struct transfer *t)
 }
 
 /* Says why there is no answer. */
-static void tell_failure(struct transfer *t, CURLcode code)
+static void describe_failure(struct transfer *t, CURLcode code)
 {
 	struct http_client_response *r = &t->response;
 
@@ -587,11 +587,11 @@ static void tell_failure(struct transfer *t, CURLcode code)
 	else if (code == CURLE_PARTIAL_FILE)
 		snprintf(r->message, sizeof(r->message), "the body was cut short: %s", t->error);
 	else
-		explain(t, code);
+		explain_error(t, code);
 }
 
 /* The body is over: was it one? */
-static void end_body(struct transfer *t)
+static void finish_body(struct transfer *t)
 {
 	const char *why;
 
@@ -619,43 +619,43 @@ static void finish_response(struct transfer *t, CURLcode code)
 	curl_easy_getinfo(t->easy, CURLINFO_NAMELOOKUP_TIME_T, &lookup_us);
 	r->lookup_ms = (uint64_t)lookup_us / 1000;
 	r->certificates_end_ms = certificates_end_ms(t);
-	r->retry_after_ms = advice_ms(t);
-	r->duration_ms = loop_now_ms(t->transport->loop) - t->started_ms;
+	r->retry_after_ms = retry_after_ms(t);
+	r->duration_ms = loop_now_ms(t->client->loop) - t->started_ms;
 	if (code == CURLE_OK)
-		end_body(t);
+		finish_body(t);
 	r->result = t->too_large ? HTTP_CLIENT_TOO_LARGE
 		    : t->broken  ? HTTP_CLIENT_CODING
 		    : t->refused ? HTTP_CLIENT_PROTOCOL
 				 : result_of(code, os_error);
 	if (r->result != HTTP_CLIENT_OK)
-		tell_failure(t, code);
+		describe_failure(t, code);
 }
 
 /* ---- transfers ---- */
 
 /* When nothing is under way, memory goes back to the system. */
-static void trim(struct http_client *transport)
+static void trim_heap(struct http_client *client)
 {
-	if (transport->transfers || !transport->made)
+	if (client->transfers || !client->made)
 		return;
-	transport->made = false;
+	client->made = false;
 #ifdef __GLIBC__
 	malloc_trim(0);
 #endif
 }
 
-static void release(struct transfer *t)
+static void release_transfer(struct transfer *t)
 {
-	struct http_client *transport = t->transport;
+	struct http_client *client = t->client;
 
 	*t->link = t->next;
 	if (t->next)
 		t->next->link = t->link;
-	transport->made |= t->use.fresh;
-	loop_timer_cancel(t->transport->loop, &t->idle);
+	client->made |= t->use.fresh;
+	loop_timer_cancel(t->client->loop, &t->idle);
 	if (t->easy) {
-		curl_multi_remove_handle(t->transport->multi, t->easy);
-		connections_return(&t->use, loop_now_ms(t->transport->loop));
+		curl_multi_remove_handle(t->client->multi, t->easy);
+		connections_return(&t->use, loop_now_ms(t->client->loop));
 		curl_easy_cleanup(t->easy);
 	}
 	curl_slist_free_all(t->headers);
@@ -663,7 +663,7 @@ static void release(struct transfer *t)
 	buffer_fini(&t->response.body);
 	buffer_fini(&t->response.coded);
 	free(t);
-	trim(transport);
+	trim_heap(client);
 }
 
 /* A stream of lines is silent. */
@@ -671,11 +671,11 @@ static void idle_due(void *arg)
 {
 	struct transfer *t = arg;
 	struct http_client_response *r = &t->response;
-	uint64_t now_ms = loop_now_ms(t->transport->loop);
+	uint64_t now_ms = loop_now_ms(t->client->loop);
 	curl_off_t sent_us = 0;
 
 	if (now_ms - t->heard_ms < t->idle_ms) {
-		loop_timer_set(t->transport->loop, &t->idle, t->heard_ms + t->idle_ms);
+		loop_timer_set(t->client->loop, &t->idle, t->heard_ms + t->idle_ms);
 		return;
 	}
 	curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
@@ -685,9 +685,9 @@ static void idle_due(void *arg)
 	r->duration_ms = now_ms - t->started_ms;
 	snprintf(r->message, sizeof(r->message), "timed out: nothing came for %llu ms",
 		(unsigned long long)t->idle_ms);
-	curl_multi_remove_handle(t->transport->multi, t->easy);
+	curl_multi_remove_handle(t->client->multi, t->easy);
 	t->done(t->arg, r);
-	release(t);
+	release_transfer(t);
 }
 
 /* Its connection was not fit to send anything on: on a new one, then. */
@@ -695,19 +695,19 @@ static bool start_again(struct transfer *t)
 {
 	if (!connections_is_stale(&t->use))
 		return false;
-	curl_multi_remove_handle(t->transport->multi, t->easy);
+	curl_multi_remove_handle(t->client->multi, t->easy);
 	t->error[0] = '\0';
-	return connections_renew(&t->use, loop_now_ms(t->transport->loop)) &&
-	       curl_multi_add_handle(t->transport->multi, t->easy) == CURLM_OK;
+	return connections_renew(&t->use, loop_now_ms(t->client->loop)) &&
+	       curl_multi_add_handle(t->client->multi, t->easy) == CURLM_OK;
 }
 
 /* Tells the transfers that have ended. */
-static void reap(struct http_client *transport)
+static void reap_transfers(struct http_client *client)
 {
 	struct CURLMsg *m;
 	int left;
 
-	while ((m = curl_multi_info_read(transport->multi, &left))) {
+	while ((m = curl_multi_info_read(client->multi, &left))) {
 		struct transfer *t = NULL;
 		CURLcode code = m->data.result;
 
@@ -720,15 +720,15 @@ static void reap(struct http_client *transport)
 		connections_ended(&t->use, code == CURLE_OK);
 		/* off the multi handle, and the connection back, first: done() may start another
 		 * transfer on it, or free us */
-		curl_multi_remove_handle(transport->multi, t->easy);
-		connections_return(&t->use, loop_now_ms(transport->loop));
+		curl_multi_remove_handle(client->multi, t->easy);
+		connections_return(&t->use, loop_now_ms(client->loop));
 		if (!t->cancelled)
 			t->done(t->arg, &t->response);
-		release(t);
+		release_transfer(t);
 	}
 }
 
-static int add_header(struct transfer *t, const char *line)
+static int add_request_header(struct transfer *t, const char *line)
 {
 	struct curl_slist *more = curl_slist_append(t->headers, line);
 
@@ -739,17 +739,17 @@ static int add_header(struct transfer *t, const char *line)
 }
 
 /* Lines are read as they come, which a decoder need not give them out. */
-static int add_headers(struct transfer *t, const struct http_client_request *q)
+static int add_request_headers(struct transfer *t, const struct http_client_request *q)
 {
-	int r = q->line ? 0 : add_header(t, "Accept-Encoding: gzip");
+	int r = q->line ? 0 : add_request_header(t, "Accept-Encoding: gzip");
 
 	for (size_t i = 0; r == 0 && q->headers && q->headers[i]; i++)
-		r = add_header(t, q->headers[i]);
+		r = add_request_header(t, q->headers[i]);
 	return r;
 }
 
 /* Every option that safety depends on. 0 when libcurl took them all. */
-static int set_safety(CURL *e)
+static int set_safety_options(CURL *e)
 {
 	static const struct {
 		CURLoption option;
@@ -801,19 +801,19 @@ static int set_safety(CURL *e)
 /* Which connection it may go out on. Over HTTP/1.x the server is told that none follows. */
 static int lend_connection(struct transfer *t, const struct http_client_request *q)
 {
-	const struct connections_wish wish = {
+	const struct connections_request wish = {
 		.document = q->document,
 		.url = q->url,
 		.ca = q->tls.ca,
 		.crl = q->tls.crl,
 		.cert = q->tls.cert,
 		.key = q->tls.key,
-		.alone = q->alone || t->transport->examine,
+		.alone = q->alone || t->client->examine,
 	};
-	int r = connections_lend(t->transport->connections, &t->use, t->easy, &wish, t->started_ms);
+	int r = connections_lend(t->client->connections, &t->use, t->easy, &wish, t->started_ms);
 
 	if (r == 0 && !connections_has_place(&t->use))
-		r = add_header(t, "Connection: close");
+		r = add_request_header(t, "Connection: close");
 	return r;
 }
 
@@ -823,7 +823,7 @@ static long at_least(uint64_t ms, uint64_t least)
 }
 
 /* Nothing is set that is NULL: libcurl's own default stands. */
-static int set_texts(CURL *e, const struct http_client_request *q)
+static int set_text_options(CURL *e, const struct http_client_request *q)
 {
 	const struct {
 		CURLoption option;
@@ -848,7 +848,7 @@ static int set_texts(CURL *e, const struct http_client_request *q)
 	return 0;
 }
 
-static bool is_method(const struct http_client_request *q, const char *method)
+static bool has_method(const struct http_client_request *q, const char *method)
 {
 	return q->method && strcmp(q->method, method) == 0;
 }
@@ -859,12 +859,12 @@ static CURLcode set_body(CURL *e, const struct http_client_request *q)
 
 	bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)q->body_len);
 	bad |= curl_easy_setopt(e, CURLOPT_COPYPOSTFIELDS, q->body ? q->body : "");
-	if (is_method(q, "PUT"))
+	if (has_method(q, "PUT"))
 		bad |= curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, "PUT");
 	return bad;
 }
 
-static CURLcode set_limits(CURL *e, const struct http_client_request *q)
+static CURLcode set_time_limits(CURL *e, const struct http_client_request *q)
 {
 	uint64_t idle_ms = q->idle_ms ? q->idle_ms : q->timeout_ms / 2;
 	CURLcode bad = CURLE_OK;
@@ -880,10 +880,10 @@ static CURLcode set_limits(CURL *e, const struct http_client_request *q)
 	return bad;
 }
 
-static int set_request(struct transfer *t, const struct http_client_request *q)
+static int set_request_options(struct transfer *t, const struct http_client_request *q)
 {
 	CURL *e = t->easy;
-	CURLcode bad = set_limits(e, q);
+	CURLcode bad = set_time_limits(e, q);
 
 	bad |= curl_easy_setopt(e, CURLOPT_URL, q->url);
 	bad |= curl_easy_setopt(e, CURLOPT_PRIVATE, t);
@@ -893,10 +893,10 @@ static int set_request(struct transfer *t, const struct http_client_request *q)
 	bad |= curl_easy_setopt(e, CURLOPT_WRITEDATA, t);
 	bad |= curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, take_header);
 	bad |= curl_easy_setopt(e, CURLOPT_HEADERDATA, t);
-	bad |= curl_easy_setopt(e, CURLOPT_CERTINFO, (long)t->transport->examine);
-	if (is_method(q, "POST") || is_method(q, "PUT"))
+	bad |= curl_easy_setopt(e, CURLOPT_CERTINFO, (long)t->client->examine);
+	if (has_method(q, "POST") || has_method(q, "PUT"))
 		bad |= set_body(e, q);
-	return bad ? -EINVAL : set_texts(e, q);
+	return bad ? -EINVAL : set_text_options(e, q);
 }
 
 static int make_multi(struct http_client *t)
@@ -920,7 +920,7 @@ static int make_multi(struct http_client *t)
 
 /* The connections kept alive belong to the multi handle: they go with it. If no new one can be made
  * the old one stays, and its dead connections cost a timeout each. */
-static void renew(struct http_client *t)
+static void renew_multi(struct http_client *t)
 {
 	CURLM *old = t->multi;
 
@@ -935,7 +935,7 @@ static void renew(struct http_client *t)
 	t->forget = false;
 }
 
-int http_client_start(struct http_client *transport, const struct http_client_request *q,
+int http_client_start(struct http_client *client, const struct http_client_request *q,
 	http_client_done done, void *arg, struct transfer **ret_transfer)
 {
 	struct transfer *t = calloc(1, sizeof(*t));
@@ -943,45 +943,45 @@ int http_client_start(struct http_client *transport, const struct http_client_re
 
 	if (!t)
 		return -ENOMEM;
-	if (transport->forget && !transport->transfers)
-		renew(transport);
-	t->transport = transport;
+	if (client->forget && !client->transfers)
+		renew_multi(client);
+	t->client = client;
 	t->max_bytes = q->max_bytes;
 	t->line = q->line;
 	t->idle_ms = q->idle_ms;
 	loop_timer_init(&t->idle, idle_due, t);
 	t->done = done;
 	t->arg = arg;
-	t->started_ms = loop_now_ms(transport->loop);
+	t->started_ms = loop_now_ms(client->loop);
 	buffer_init(&t->response.body, q->max_bytes);
 	buffer_init(&t->response.coded, q->max_bytes + MAX_OVERHEAD);
-	t->next = transport->transfers;
-	t->link = &transport->transfers;
+	t->next = client->transfers;
+	t->link = &client->transfers;
 	if (t->next)
 		t->next->link = &t->next;
-	transport->transfers = t;
+	client->transfers = t;
 
 	t->easy = curl_easy_init();
 	if (!t->easy)
 		goto fail;
-	r = add_headers(t, q);
+	r = add_request_headers(t, q);
 	if (r == 0)
 		r = lend_connection(t, q);
 	if (r == 0)
-		r = set_safety(t->easy);
+		r = set_safety_options(t->easy);
 	if (r == 0)
-		r = set_request(t, q);
-	if (r == 0 && curl_multi_add_handle(transport->multi, t->easy))
+		r = set_request_options(t, q);
+	if (r == 0 && curl_multi_add_handle(client->multi, t->easy))
 		r = -EIO;
 	if (r)
 		goto fail;
 	t->heard_ms = t->started_ms;
 	if (t->line)
-		loop_timer_set(transport->loop, &t->idle, t->heard_ms + t->idle_ms);
+		loop_timer_set(client->loop, &t->idle, t->heard_ms + t->idle_ms);
 	*ret_transfer = t;
 	return 0;
 fail:
-	release(t);
+	release_transfer(t);
 	return r;
 }
 
@@ -989,10 +989,10 @@ void http_client_cancel(struct transfer *t)
 {
 	t->cancelled = true;
 	if (!t->in_line) /* else libcurl has it: it ends when the call returns */
-		release(t);
+		release_transfer(t);
 }
 
-/* ---- the transport ---- */
+/* ---- the client ---- */
 
 struct http_client *http_client_new(struct loop *l)
 {
@@ -1015,7 +1015,7 @@ void http_client_free(struct http_client *t)
 	if (!t)
 		return;
 	while (t->transfers)
-		release(t->transfers);
+		release_transfer(t->transfers);
 	if (t->multi) {
 		curl_multi_cleanup(t->multi);
 		loop_timer_cancel(t->loop, &t->timer);

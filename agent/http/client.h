@@ -5,15 +5,15 @@
  * HSTS from the environment, TLS 1.2 at least and verified, size cap in the write callback after
  * decoding, gzip the only coding and decoded to its very end, a head that can be read in one way
  * only (framing.h), total and connect and low-speed limits, connections at most an hour old,
- * CLOEXEC sockets. Connections are kept alive and shared by all transfers of one transport. HTTP/2
+ * CLOEXEC sockets. Connections are kept alive and shared by all transfers of one client. HTTP/2
  * over TLS where the server has it.
  *
  * Threads: the loop's. Ownership: the request is copied by http_client_start(); the response
- * belongs to the transport and is lent to done(). libcurl is used in client.c and connections.c
+ * belongs to the client and is lent to done(). libcurl is used in client.c and connections.c
  * only.
  */
-#ifndef PULLET_TRANSPORT_H
-#define PULLET_TRANSPORT_H
+#ifndef PULLET_HTTP_CLIENT_H
+#define PULLET_HTTP_CLIENT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -74,7 +74,7 @@ struct http_client_request {
 	/* NULL, or gets each line of a 200 (without its end) as it comes, as the body of a response
 	 * that is lent for the call: an answer without an end. Nothing is kept then, max_bytes is
 	 * that of a line, idle_ms takes the place of timeout_ms; a last line without its end is
-	 * not handed out. May cancel the transfer, and must call nothing else of its transport. */
+	 * not handed out. May cancel the transfer, and must call nothing else of its client. */
 	http_client_line line;
 	/* nothing came for so long: a timeout, up to 5 s later (libcurl looks at an average); in
 	 * whole seconds; 0 = half of timeout_ms */

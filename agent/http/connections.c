@@ -138,7 +138,7 @@ static struct trust *trust_find(struct connections *c, uint64_t paths, uint64_t 
 
 /* What the handshake of this wish rests on now; NULL: there is none. */
 static struct trust *trust_of(
-	struct connections *c, const struct connections_wish *wish, uint64_t now_ms)
+	struct connections *c, const struct connections_request *wish, uint64_t now_ms)
 {
 	uint64_t paths = HASH_START, files = HASH_START;
 	struct trust *t;
@@ -307,7 +307,7 @@ static bool has_unread(const struct connections_use *u)
 
 /* A connection stands and the request is about to go out on it. One that was made for it is not
  * looked at: what is readable there may be of its handshake. */
-static int look(void *arg, char *peer, char *own, int peer_port, int own_port)
+static int check_connection(void *arg, char *peer, char *own, int peer_port, int own_port)
 {
 	struct connections_use *u = arg;
 
@@ -338,7 +338,7 @@ void connections_free(struct connections *c)
 	free(c);
 }
 
-static int set_up(struct connections_use *u, bool alone)
+static int set_connection_options(struct connections_use *u, bool alone)
 {
 	CURLcode bad = CURLE_OK;
 
@@ -349,14 +349,14 @@ static int set_up(struct connections_use *u, bool alone)
 	if (u->share)
 		bad |= curl_easy_setopt(u->easy, CURLOPT_SHARE, u->share->handle);
 	if (u->place) {
-		bad |= curl_easy_setopt(u->easy, CURLOPT_PREREQFUNCTION, look);
+		bad |= curl_easy_setopt(u->easy, CURLOPT_PREREQFUNCTION, check_connection);
 		bad |= curl_easy_setopt(u->easy, CURLOPT_PREREQDATA, u);
 	}
 	return bad ? -EINVAL : 0;
 }
 
 int connections_lend(struct connections *c, struct connections_use *u, CURL *easy,
-	const struct connections_wish *wish, uint64_t now_ms)
+	const struct connections_request *wish, uint64_t now_ms)
 {
 	*u = (struct connections_use){.of = c, .easy = easy, .origin = origin_of(wish->url)};
 	if (!wish->alone) {
@@ -369,7 +369,7 @@ int connections_lend(struct connections *c, struct connections_use *u, CURL *eas
 				      : u->trust ? u->trust->sessions
 						 : NULL);
 	}
-	return set_up(u, wish->alone);
+	return set_connection_options(u, wish->alone);
 }
 
 bool connections_has_place(const struct connections_use *u)

@@ -55,8 +55,8 @@ struct connections_use {
 };
 
 /* What the transfer is about, borrowed for the call. */
-struct connections_wish {
-	const char *document; /* as in transport_request; NULL = none */
+struct connections_request {
+	const char *document; /* as in http_client_request; NULL = none */
 	const char *url;
 	const char *ca, *crl, *cert, *key; /* files of tls:; NULL = none */
 	bool alone;                        /* no connection that stood, no session */
@@ -72,7 +72,7 @@ void connections_forget(struct connections *c);
 /* Sets up the handle; it is not added to a multi handle yet. 0, or -EINVAL when libcurl does not
  * take an option. */
 int connections_lend(struct connections *c, struct connections_use *use, CURL *easy,
-	const struct connections_wish *wish, uint64_t now_ms);
+	const struct connections_request *wish, uint64_t now_ms);
 /* Tells whether the connection may be used again if it speaks HTTP/1.x. */
 bool connections_has_place(const struct connections_use *use);
 /* The head of the final answer is over: decides whether the connection may be used again. */

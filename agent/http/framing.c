@@ -8,12 +8,12 @@
 #include <string.h>
 #include <strings.h>
 
-static bool is_blank(char c)
+static bool is_space(char c)
 {
 	return c == ' ' || c == '\t';
 }
 
-static bool is_digit(char c)
+static bool is_decimal(char c)
 {
 	return c >= '0' && c <= '9';
 }
@@ -21,7 +21,7 @@ static bool is_digit(char c)
 /* tchar of RFC 9110 section 5.6.2 */
 static bool is_token_char(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) ||
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_decimal(c) ||
 	       (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
@@ -33,7 +33,7 @@ static bool has_control(const char *text, size_t len)
 	return false;
 }
 
-static enum framing_line refuse(char why[FRAMING_WHY], const char *sentence)
+static enum framing_line refuse_head(char why[FRAMING_WHY], const char *sentence)
 {
 	snprintf(why, FRAMING_WHY, "%s", sentence);
 	return FRAMING_BAD;
@@ -46,42 +46,43 @@ static bool begins_status(const char *line, size_t len)
 
 /* "HTTP/1.1 200 OK", "HTTP/2 200 ". What cannot be read is version 10 and status 0: libcurl has its
  * own word about it. */
-static enum framing_line read_status(
+static enum framing_line read_status_line(
 	struct framing *f, const char *line, size_t len, char why[FRAMING_WHY])
 {
 	size_t at = 5;
 
 	*f = (struct framing){.version = 10, .open = true};
-	if (at < len && is_digit(line[at]) && line[at] != '0')
+	if (at < len && is_decimal(line[at]) && line[at] != '0')
 		f->version = 10 * (unsigned)(line[at++] - '0');
-	if (at + 1 < len && line[at] == '.' && is_digit(line[at + 1])) {
+	if (at + 1 < len && line[at] == '.' && is_decimal(line[at + 1])) {
 		f->version += (unsigned)(line[at + 1] - '0');
 		at += 2;
 	}
 	while (at < len && line[at] == ' ')
 		at++;
-	for (size_t i = at; i < at + 3 && i < len && is_digit(line[i]); i++)
+	for (size_t i = at; i < at + 3 && i < len && is_decimal(line[i]); i++)
 		f->status = 10 * f->status + (line[i] - '0');
 	if (has_control(line, len))
-		return refuse(why, "the status line has a control character in it");
+		return refuse_head(why, "the status line has a control character in it");
 	if (f->status == 101)
-		return refuse(why, "the server changes the protocol (101), which nobody asked for");
+		return refuse_head(
+			why, "the server changes the protocol (101), which nobody asked for");
 	return FRAMING_STATUS;
 }
 
 /* One decimal number, blanks around it. */
-static bool read_number(const char *text, size_t len, uint64_t *ret)
+static bool read_length_number(const char *text, size_t len, uint64_t *ret)
 {
 	uint64_t n = 0;
 
-	while (len > 0 && is_blank(text[len - 1]))
+	while (len > 0 && is_space(text[len - 1]))
 		len--;
-	while (len > 0 && is_blank(*text))
+	while (len > 0 && is_space(*text))
 		text++, len--;
 	if (len == 0)
 		return false;
 	for (size_t i = 0; i < len; i++) {
-		if (!is_digit(text[i]) || n > (INT64_MAX - (uint64_t)(text[i] - '0')) / 10)
+		if (!is_decimal(text[i]) || n > (INT64_MAX - (uint64_t)(text[i] - '0')) / 10)
 			return false;
 		n = 10 * n + (uint64_t)(text[i] - '0');
 	}
@@ -90,7 +91,7 @@ static bool read_number(const char *text, size_t len, uint64_t *ret)
 }
 
 /* A list of numbers, which must all be the same one, in this line and those before it. */
-static enum framing_line read_length(
+static enum framing_line read_content_length(
 	struct framing *f, const char *text, size_t len, char why[FRAMING_WHY])
 {
 	const char *end = text + len, *comma;
@@ -98,11 +99,11 @@ static enum framing_line read_length(
 
 	for (;; text = comma + 1) {
 		comma = memchr(text, ',', (size_t)(end - text));
-		if (!read_number(text, (size_t)((comma ? comma : end) - text), &n))
-			return refuse(why,
+		if (!read_length_number(text, (size_t)((comma ? comma : end) - text), &n))
+			return refuse_head(why,
 				"its Content-Length is not a decimal number, or too large a one");
 		if (f->has_length && f->length != n)
-			return refuse(why, "it has two Content-Lengths that differ");
+			return refuse_head(why, "it has two Content-Lengths that differ");
 		f->has_length = true;
 		f->length = n;
 		if (!comma)
@@ -110,17 +111,17 @@ static enum framing_line read_length(
 	}
 }
 
-static enum framing_line read_encoding(
+static enum framing_line read_transfer_encoding(
 	struct framing *f, const char *text, size_t len, char why[FRAMING_WHY])
 {
 	if (f->chunked)
-		return refuse(why, "it has two Transfer-Encodings");
+		return refuse_head(why, "it has two Transfer-Encodings");
 	if (len != 7 || strncasecmp(text, "chunked", 7) != 0)
-		return refuse(why,
+		return refuse_head(why,
 			"its Transfer-Encoding is not just `chunked`, and nothing else was asked "
 			"for");
 	if (f->version < 11)
-		return refuse(why, "it has a Transfer-Encoding, which HTTP/1.0 does not know");
+		return refuse_head(why, "it has a Transfer-Encoding, which HTTP/1.0 does not know");
 	f->chunked = true;
 	return FRAMING_HEADER;
 }
@@ -131,43 +132,44 @@ bool framing_is_named(const struct framing_field *field, const char *name)
 	       strncasecmp(field->name, name, field->name_len) == 0;
 }
 
-static enum framing_line split(
+static enum framing_line split_header(
 	const char *line, size_t len, struct framing_field *ret, char why[FRAMING_WHY])
 {
 	const char *colon = memchr(line, ':', len), *value;
 	size_t n = 0;
 
-	if (is_blank(line[0]))
-		return refuse(why, "a header goes on in the next line");
+	if (is_space(line[0]))
+		return refuse_head(why, "a header goes on in the next line");
 	if (has_control(line, len))
-		return refuse(why, "a header has a control character in it");
+		return refuse_head(why, "a header has a control character in it");
 	if (!colon)
-		return refuse(why, "a header has no colon");
+		return refuse_head(why, "a header has no colon");
 	while (line + n < colon && is_token_char(line[n]))
 		n++;
 	if (n == 0 || line + n != colon)
-		return refuse(why, "a header has no name, or a blank or another character in it");
+		return refuse_head(
+			why, "a header has no name, or a blank or another character in it");
 	value = colon + 1;
-	while (value < line + len && is_blank(*value))
+	while (value < line + len && is_space(*value))
 		value++;
 	len -= (size_t)(value - line);
-	while (len > 0 && is_blank(value[len - 1]))
+	while (len > 0 && is_space(value[len - 1]))
 		len--;
 	*ret = (struct framing_field){line, value, n, len};
 	return FRAMING_HEADER;
 }
 
-static enum framing_line read_header(struct framing *f, const char *line, size_t len,
+static enum framing_line read_header_line(struct framing *f, const char *line, size_t len,
 	struct framing_field *ret, char why[FRAMING_WHY])
 {
-	enum framing_line is = split(line, len, ret, why);
+	enum framing_line is = split_header(line, len, ret, why);
 
 	if (is == FRAMING_HEADER && framing_is_named(ret, "content-length"))
-		is = read_length(f, ret->value, ret->value_len, why);
+		is = read_content_length(f, ret->value, ret->value_len, why);
 	else if (is == FRAMING_HEADER && framing_is_named(ret, "transfer-encoding"))
-		is = read_encoding(f, ret->value, ret->value_len, why);
+		is = read_transfer_encoding(f, ret->value, ret->value_len, why);
 	if (is == FRAMING_HEADER && f->has_length && f->chunked)
-		return refuse(why, "it has both a Content-Length and a Transfer-Encoding");
+		return refuse_head(why, "it has both a Content-Length and a Transfer-Encoding");
 	return is;
 }
 
@@ -186,10 +188,10 @@ enum framing_line framing_read(struct framing *f, const char *line, size_t len,
 		return FRAMING_END;
 	}
 	if (f->open)
-		return read_header(f, line, len, ret_field, why);
+		return read_header_line(f, line, len, ret_field, why);
 	if (!begins_status(line, len))
-		return refuse(why, "it does not begin with a status line");
-	return read_status(f, line, len, why);
+		return refuse_head(why, "it does not begin with a status line");
+	return read_status_line(f, line, len, why);
 }
 
 bool framing_has_end(const struct framing *f)

@@ -40,7 +40,7 @@ void gunzip_free(struct gunzip *g)
 }
 
 /* The room behind what out holds, at least a byte; 0 = it is full. */
-static int make_room(struct buffer *out, size_t *ret_room)
+static int reserve_output(struct buffer *out, size_t *ret_room)
 {
 	size_t room = out->cap > out->len + 1 ? out->cap - out->len - 1 : 0;
 	size_t left = out->max - out->len;
@@ -61,7 +61,7 @@ static int inflate_once(struct gunzip *g, struct buffer *out, const char **ret_w
 {
 	unsigned char beyond = 0;
 	size_t room;
-	int r = make_room(out, &room);
+	int r = reserve_output(out, &room);
 
 	if (r)
 		return r;

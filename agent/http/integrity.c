@@ -69,14 +69,14 @@ static bool read_digest(const struct member *m, size_t len, unsigned char ret[DI
 	return base64_decode(text, whole, ret, len, &got) == 0 && got == len;
 }
 
-static void show(const unsigned char *digest, char ret_text[17])
+static void print_prefix(const unsigned char *digest, char ret_text[17])
 {
 	for (size_t i = 0; i < 8; i++)
 		snprintf(ret_text + 2 * i, 3, "%02x", digest[i]);
 }
 
 /* True (1), false (0) or -ENOMEM; ret_first is what the bytes that came are. */
-static int fits(const struct algorithm *a, const struct http_client_response *r,
+static int fits_body(const struct algorithm *a, const struct http_client_response *r,
 	const unsigned char *given, unsigned char ret_first[DIGEST_SHA512])
 {
 	const struct buffer *const bodies[] = {r->coded.len ? &r->coded : NULL, &r->body};
@@ -109,13 +109,13 @@ static int check_member(const struct http_client_response *r, const char *header
 			header, a->len);
 		return -EINVAL;
 	}
-	good = fits(a, r, given, real);
+	good = fits_body(a, r, given, real);
 	if (good < 0)
 		snprintf(why, INTEGRITY_WHY, "out of memory for its %s", a->shown);
 	if (good)
 		return good < 0 ? good : 0;
-	show(given, given_text);
-	show(real, real_text);
+	print_prefix(given, given_text);
+	print_prefix(real, real_text);
 	snprintf(why, INTEGRITY_WHY, "%s is %s..., its %s says %s...", a->shown, real_text, header,
 		given_text);
 	return -EINVAL;

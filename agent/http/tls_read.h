@@ -1,6 +1,6 @@
 /* One question to OpenSSL. OpenSSL's ssl.h is used in tls_read.c only. */
-#ifndef PULLET_TLSREAD_H
-#define PULLET_TLSREAD_H
+#ifndef PULLET_TLS_READ_H
+#define PULLET_TLS_READ_H
 
 #include <stdbool.h>
 

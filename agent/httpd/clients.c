@@ -81,7 +81,7 @@ static void set_tick(struct clients *s, bool soon)
 	event_add(s->tick, soon ? &short_time : &long_time);
 }
 
-static void enter(struct client *c, enum phase phase, size_t queued)
+static void enter_phase(struct client *c, enum phase phase, size_t queued)
 {
 	c->all->queued += queued - c->queued;
 	c->queued = queued;
@@ -126,7 +126,7 @@ static void connection_closed(struct evhttp_connection *connection, void *arg)
 }
 
 /* Within the turn of the loop in which it was accepted: nothing can have come in. */
-static void adopt(struct client *c)
+static void adopt_connection(struct client *c)
 {
 	bufferevent_data_cb read, write;
 	bufferevent_event_cb event;
@@ -160,7 +160,7 @@ const char *clients_busy(const struct client *c)
 	       "in a second";
 }
 
-static void tell_refused(const struct client *c)
+static void report_refused(const struct client *c)
 {
 	if (c->all->refused)
 		c->all->refused(c->all->refused_arg, &c->peer);
@@ -216,7 +216,7 @@ static void refuse_place(struct client *c, enum share share)
 	struct client *old;
 
 	c->busy = share;
-	tell_refused(c);
+	report_refused(c);
 	if (share_check(c->all->max / BUSY_PART, &c->peer, &held, 1) == SHARE_ROOM)
 		return;
 	old = find_busy(c);
@@ -227,7 +227,7 @@ static void refuse_place(struct client *c, enum share share)
 }
 
 /* A new connection: it has a place from now on, gets the one of another, or is busy. */
-static void find_place(struct client *c)
+static void assign_place(struct client *c)
 {
 	uint64_t now_ms = loop_now_ms(c->all->loop);
 
@@ -277,13 +277,13 @@ bool clients_may_write(const struct client *c, size_t len)
 		share_add(&held, &c->peer, &o->peer, o->queued);
 	if (share_check(s->max_queued, &c->peer, &held, len) == SHARE_ROOM)
 		return true;
-	tell_refused(c);
+	report_refused(c);
 	return false;
 }
 
 /* ---- the list ---- */
 
-static void let_in(struct clients *s, bool in)
+static void accept_more(struct clients *s, bool in)
 {
 	s->crowded = !in;
 	if (in)
@@ -293,49 +293,49 @@ static void let_in(struct clients *s, bool in)
 }
 
 /* Takes on the new ones, each of which may end others. */
-static void take_on(struct clients *s)
+static void take_new_clients(struct clients *s)
 {
 	for (struct client *c = s->first, *next; c; c = next) {
 		next = c->next;
 		if (c->fresh)
-			adopt(c);
+			adopt_connection(c);
 	}
 	if (s->operators)
 		for (struct client *c = s->first; c; c = c->next)
 			if (!c->placed)
-				find_place(c);
+				assign_place(c);
 	for (struct client *c = s->first, *next; c; c = next) {
 		next = c->next;
 		if (c->ended)
 			end_client(c);
 	}
 	if (s->crowded && s->count < s->max)
-		let_in(s, true);
+		accept_more(s, true);
 }
 
 /* Takes on the new ones, shows the slow ones out. */
-static void tick(evutil_socket_t fd, short events, void *arg)
+static void tick_due(evutil_socket_t fd, short events, void *arg)
 {
 	struct clients *s = arg;
 	uint64_t now_ms = loop_now_ms(s->loop);
 	bool soon = false;
 
 	(void)fd, (void)events;
-	take_on(s);
+	take_new_clients(s);
 	for (struct client *c = s->first, *next; c; c = next) {
 		next = c->next;
 		if (is_late(c, now_ms))
 			end_client(c);
 	}
 	if (s->crowded && s->count < s->max)
-		let_in(s, true);
+		accept_more(s, true);
 	for (const struct client *c = s->first; c && !soon; c = c->next)
 		soon = c->phase != THINKING;
 	set_tick(s, soon || s->crowded);
 }
 
 /* More than any request, and one read: evhttp finds no end in it, so that it is not read on. */
-static void came_in(struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg)
+static void input_came(struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg)
 {
 	(void)info;
 	if (evbuffer_get_length(input) >= CLIENTS_INPUT)
@@ -343,7 +343,7 @@ static void came_in(struct evbuffer *input, const struct evbuffer_cb_info *info,
 }
 
 /* evhttp wants a bufferevent for a new connection. NULL: it makes one, which is not ours. */
-static struct bufferevent *accepted(struct event_base *base, void *arg)
+static struct bufferevent *connection_accepted(struct event_base *base, void *arg)
 {
 	struct clients *s = arg;
 	struct client *c = calloc(1, sizeof(*c));
@@ -355,7 +355,7 @@ static struct bufferevent *accepted(struct event_base *base, void *arg)
 		free(c);
 		return NULL;
 	}
-	evbuffer_add_cb(bufferevent_get_input(c->fresh), came_in, c->fresh);
+	evbuffer_add_cb(bufferevent_get_input(c->fresh), input_came, c->fresh);
 	bufferevent_incref(c->fresh);
 	c->all = s;
 	c->next = s->first;
@@ -363,10 +363,10 @@ static struct bufferevent *accepted(struct event_base *base, void *arg)
 	if (c->next)
 		c->next->link = &c->next;
 	s->first = c;
-	enter(c, READING, 0);
+	enter_phase(c, READING, 0);
 	event_active(s->tick, EV_TIMEOUT, 1);
 	if (++s->count >= s->max)
-		let_in(s, false);
+		accept_more(s, false);
 	return c->fresh;
 }
 
@@ -375,28 +375,28 @@ struct search {
 	struct clients *found;
 };
 
-static int is_it(const struct event_base *base, const struct event *e, void *arg)
+static int is_searched_tick(const struct event_base *base, const struct event *e, void *arg)
 {
 	struct clients *s = event_get_callback_arg(e);
 	struct search *search = arg;
 
 	(void)base;
-	if (event_get_callback(e) == tick && s->listener == search->listener)
+	if (event_get_callback(e) == tick_due && s->listener == search->listener)
 		search->found = s;
 	return search->found != NULL;
 }
 
 /* No descriptors are left, most likely: the line waits. The listener only knows evhttp, so that its
  * clients are found by the event that they have in the loop. */
-static void not_accepted(struct evconnlistener *listener, void *arg)
+static void accept_failed(struct evconnlistener *listener, void *arg)
 {
 	struct search search = {.listener = listener};
 
 	(void)arg;
-	event_base_foreach_event(evconnlistener_get_base(listener), is_it, &search);
+	event_base_foreach_event(evconnlistener_get_base(listener), is_searched_tick, &search);
 	if (!search.found)
 		return;
-	let_in(search.found, false);
+	accept_more(search.found, false);
 	set_tick(search.found, true);
 }
 
@@ -409,14 +409,14 @@ struct clients *clients_new(struct loop *l, struct evhttp *http, size_t max)
 	s->loop = l;
 	s->max = max;
 	s->max_queued = SIZE_MAX;
-	s->tick = evtimer_new(loop_base(l), tick, s);
+	s->tick = evtimer_new(loop_base(l), tick_due, s);
 	if (!s->tick) {
 		free(s);
 		errno = ENOMEM;
 		return NULL;
 	}
 	set_tick(s, false);
-	evhttp_set_bevcb(http, accepted, s);
+	evhttp_set_bevcb(http, connection_accepted, s);
 	return s;
 }
 
@@ -446,7 +446,7 @@ void clients_share(struct clients *s, const gid_t *operators, clients_refused re
 void clients_accept(struct clients *s, struct evconnlistener *listener)
 {
 	s->listener = listener;
-	evconnlistener_set_error_cb(listener, not_accepted);
+	evconnlistener_set_error_cb(listener, accept_failed);
 	if (s->crowded)
 		evconnlistener_disable(listener);
 }
@@ -465,19 +465,19 @@ void clients_thinks(struct client *c, void (*gone)(void *arg), void *arg)
 {
 	c->gone = gone;
 	c->gone_arg = arg;
-	enter(c, THINKING, 0);
+	enter_phase(c, THINKING, 0);
 }
 
 void clients_writes(struct client *c, size_t len)
 {
 	c->gone = NULL;
-	enter(c, WRITING, len);
+	enter_phase(c, WRITING, len);
 	bufferevent_disable(evhttp_connection_get_bufferevent(c->connection), EV_READ);
 }
 
 void clients_reads(struct client *c)
 {
-	enter(c, READING, 0);
+	enter_phase(c, READING, 0);
 }
 
 void clients_drop(struct client *c)

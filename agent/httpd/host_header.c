@@ -10,7 +10,7 @@
 #define MAX_NAME 255
 
 /* The host without its port, its brackets and a dot at the end. */
-static bool split(const char *host, char name[MAX_NAME + 1], bool *ret_brackets)
+static bool split_host(const char *host, char name[MAX_NAME + 1], bool *ret_brackets)
 {
 	const char *end = host + strlen(host), *port = end;
 
@@ -32,7 +32,7 @@ static bool split(const char *host, char name[MAX_NAME + 1], bool *ret_brackets)
 	return true;
 }
 
-static bool same(const char *name, const char *ours)
+static bool same_host(const char *name, const char *ours)
 {
 	size_t len = strlen(ours);
 
@@ -50,20 +50,21 @@ static bool is_localhost(const char *name)
 	       (len > tail_len && strcasecmp(name + len - tail_len, tail) == 0);
 }
 
-bool host_is_ours(const char *host, const char *machine, char *const *names)
+bool host_header_is_ours(const char *host, const char *machine, char *const *names)
 {
 	struct in6_addr address;
 	char name[MAX_NAME + 1];
 	bool brackets;
 
-	if (!host || !split(host, name, &brackets))
+	if (!host || !split_host(host, name, &brackets))
 		return false;
 	if (brackets)
 		return inet_pton(AF_INET6, name, &address) == 1;
-	if (inet_pton(AF_INET, name, &address) == 1 || is_localhost(name) || same(name, machine))
+	if (inet_pton(AF_INET, name, &address) == 1 || is_localhost(name) ||
+		same_host(name, machine))
 		return true;
 	for (; names && *names; names++)
-		if (same(name, *names))
+		if (same_host(name, *names))
 			return true;
 	return false;
 }

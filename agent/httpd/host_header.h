@@ -9,14 +9,14 @@
  *
  * Threads: any. Ownership: none.
  */
-#ifndef PULLET_HOST_H
-#define PULLET_HOST_H
+#ifndef PULLET_HOST_HEADER_H
+#define PULLET_HOST_HEADER_H
 
 #include <stdbool.h>
 
 /* host: as the client sent it, with or without a port; NULL = it sent none, which is no name.
  * machine: its name, or "". names: ends with NULL; or NULL. Letters are the same in both cases, and
  * a dot at the end is no difference. */
-bool host_is_ours(const char *host, const char *machine, char *const *names);
+bool host_header_is_ours(const char *host, const char *machine, char *const *names);
 
 #endif

@@ -88,7 +88,7 @@ void listen_remove(const char *path)
 }
 
 /* "HOST:PORT", "[v6]:PORT" to addresses. NULL with errno set. */
-static struct addrinfo *resolve(const char *text)
+static struct addrinfo *resolve_address(const char *text)
 {
 	const struct addrinfo hints = {
 		.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
@@ -114,7 +114,7 @@ static struct addrinfo *resolve(const char *text)
 
 int listen_tcp(const char *text, int *ret_port)
 {
-	struct addrinfo *a = resolve(text);
+	struct addrinfo *a = resolve_address(text);
 	struct sockaddr_storage bound;
 	socklen_t len = sizeof(bound);
 	int one = 1, fd = -1, error = errno;

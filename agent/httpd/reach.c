@@ -37,7 +37,7 @@ static void describe_group(gid_t gid, char ret_text[64])
 }
 
 /* False: it is not there, and who will make it is not known. */
-static bool find_place(struct place *p, const char *runtime_dir, gid_t agent)
+static bool find_socket_place(struct place *p, const char *runtime_dir, gid_t agent)
 {
 	bool made;
 
@@ -55,7 +55,8 @@ static bool find_place(struct place *p, const char *runtime_dir, gid_t agent)
 }
 
 /* By the one class of the mode that counts for that user. */
-static bool may(const struct stat *st, unsigned bit, uid_t uid, const gid_t *groups, int count)
+static bool mode_allows(
+	const struct stat *st, unsigned bit, uid_t uid, const gid_t *groups, int count)
 {
 	if (st->st_uid == uid)
 		return st->st_mode & bit << 6;
@@ -75,14 +76,14 @@ static const char *find_obstacle(
 		if (p->dir[i] != '/')
 			continue;
 		snprintf(ret, PATH_MAX + 16, "%.*s", (int)i, p->dir);
-		if (stat(ret, &st) == 0 && !may(&st, S_IXOTH, uid, groups, count))
+		if (stat(ret, &st) == 0 && !mode_allows(&st, S_IXOTH, uid, groups, count))
 			return ret;
 	}
 	snprintf(ret, PATH_MAX + 16, "%s", p->dir);
-	if (!may(&p->own, S_IXOTH, uid, groups, count))
+	if (!mode_allows(&p->own, S_IXOTH, uid, groups, count))
 		return ret;
 	snprintf(ret, PATH_MAX + 16, "%s", p->socket);
-	return may(&p->sun, S_IWOTH, uid, groups, count) ? NULL : ret;
+	return mode_allows(&p->sun, S_IWOTH, uid, groups, count) ? NULL : ret;
 }
 
 static void try_member(struct search *s, const char *name, uid_t uid, gid_t primary)
@@ -124,7 +125,7 @@ enum reach reach_check(gid_t operators, const char *runtime_dir, gid_t agent,
 	struct place place = {.group = agent};
 	struct search s = {.place = &place, .operators = operators};
 	char group[64], readers[64];
-	bool known = find_place(&place, runtime_dir, agent);
+	bool known = find_socket_place(&place, runtime_dir, agent);
 
 	describe_group(operators, group);
 	describe_group(place.group, readers);

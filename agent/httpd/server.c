@@ -64,7 +64,7 @@ struct httpd_request {
 
 /* ---- requests that come ---- */
 
-static const char *reason(int status)
+static const char *reason_phrase(int status)
 {
 	static const struct {
 		int status;
@@ -90,7 +90,7 @@ static const char *reason(int status)
 	return "Answer";
 }
 
-static void release(struct httpd_request *r)
+static void release_request(struct httpd_request *r)
 {
 	if (r->closed)
 		event_free(r->closed);
@@ -103,17 +103,17 @@ static void release(struct httpd_request *r)
 }
 
 /* The connection ends, the answer was not given. */
-static void lost(void *arg)
+static void client_lost(void *arg)
 {
 	struct httpd_request *r = arg;
 
 	if (r->gone)
 		r->gone(r->gone_arg);
-	release(r);
+	release_request(r);
 }
 
 /* The whole answer is out. */
-static void answered(struct evhttp_request *request, void *arg)
+static void reply_sent(struct evhttp_request *request, void *arg)
 {
 	(void)request;
 	clients_reads(arg);
@@ -149,7 +149,7 @@ static void close_after(struct evhttp_request *request)
 }
 
 /* Without the handler: 400 or 503. */
-static void refuse(
+static void send_refusal(
 	struct evhttp_request *request, struct client *c, int status, const char *sentence)
 {
 	struct evbuffer *b = evbuffer_new();
@@ -159,7 +159,7 @@ static void refuse(
 	evhttp_add_header(
 		evhttp_request_get_output_headers(request), "Content-Type", "application/json");
 	close_after(request);
-	evhttp_send_reply(request, status, reason(status), b);
+	evhttp_send_reply(request, status, reason_phrase(status), b);
 	if (c)
 		clients_writes(c, 0);
 	if (b)
@@ -181,7 +181,7 @@ static int read_request(struct evhttp_request *request, struct httpd_request *r)
 	return query && (strstr(query, "%00") || parse_query(query, &r->query)) ? 400 : 0;
 }
 
-static void received(struct evhttp_request *request, void *arg)
+static void request_came(struct evhttp_request *request, void *arg)
 {
 	struct httpd *h = arg;
 	struct httpd_request *r = calloc(1, sizeof(*r));
@@ -190,10 +190,10 @@ static void received(struct evhttp_request *request, void *arg)
 	int status;
 
 	if (c)
-		evhttp_request_set_on_complete_cb(request, answered, c);
+		evhttp_request_set_on_complete_cb(request, reply_sent, c);
 	if (!r || busy) {
 		free(r);
-		refuse(request, c, 503, busy ? busy : BUSY);
+		send_refusal(request, c, 503, busy ? busy : BUSY);
 		return;
 	}
 	TAILQ_INIT(&r->query);
@@ -207,13 +207,13 @@ static void received(struct evhttp_request *request, void *arg)
 	h->open = r;
 	status = read_request(request, r);
 	if (status) {
-		release(r);
-		refuse(request, c, status, "the path or the query cannot be read");
+		release_request(r);
+		send_refusal(request, c, status, "the path or the query cannot be read");
 		return;
 	}
 	if (httpd_method(r) == HTTPD_OTHER)
 		close_after(request);
-	clients_thinks(c, lost, r);
+	clients_thinks(c, client_lost, r);
 	h->handle(h->arg, r);
 }
 
@@ -243,13 +243,13 @@ static struct httpd *httpd_new(struct loop *l, httpd_handler handle, void *arg)
 	evhttp_set_max_body_size(h->http, MAX_BODY);
 	evhttp_set_max_headers_size(h->http, MAX_HEADERS);
 	evhttp_set_timeout(h->http, STALL_S);
-	evhttp_set_gencb(h->http, received, h);
+	evhttp_set_gencb(h->http, request_came, h);
 	return h;
 }
 
 /* Takes fd, which is bound: nobody is let in by another way any more, but who is in stays. 0 or
  * -errno, and then it is as before. */
-static int accept_at(struct httpd *h, int fd)
+static int accept_at_socket(struct httpd *h, int fd)
 {
 	struct evhttp_bound_socket *bound;
 	struct evconnlistener *listener = evconnlistener_new(loop_base(h->loop), NULL, NULL,
@@ -272,7 +272,7 @@ static int accept_at(struct httpd *h, int fd)
 }
 
 /* Takes fd. NULL with errno set. */
-static struct httpd *serve(struct loop *l, int fd, httpd_handler handle, void *arg)
+static struct httpd *serve_socket(struct loop *l, int fd, httpd_handler handle, void *arg)
 {
 	struct httpd *h = fd < 0 ? NULL : httpd_new(l, handle, arg);
 	int r;
@@ -284,7 +284,7 @@ static struct httpd *serve(struct loop *l, int fd, httpd_handler handle, void *a
 		errno = r;
 		return NULL;
 	}
-	r = accept_at(h, fd);
+	r = accept_at_socket(h, fd);
 	if (r == 0)
 		return h;
 	httpd_close(h);
@@ -312,7 +312,7 @@ static void know_socket(struct httpd *h)
 
 struct httpd *httpd_open_unix(struct loop *l, const char *path, httpd_handler handle, void *arg)
 {
-	struct httpd *h = serve(l, listen_unix(path), handle, arg);
+	struct httpd *h = serve_socket(l, listen_unix(path), handle, arg);
 
 	if (!h)
 		return NULL;
@@ -336,7 +336,7 @@ int httpd_restore(struct httpd *h)
 	fd = listen_unix(h->path);
 	if (fd < 0)
 		return -errno;
-	r = accept_at(h, fd);
+	r = accept_at_socket(h, fd);
 	if (r)
 		listen_remove(h->path);
 	else
@@ -347,7 +347,7 @@ int httpd_restore(struct httpd *h)
 struct httpd *httpd_open_tcp(struct loop *l, const char *address, httpd_handler handle, void *arg)
 {
 	int port = 0;
-	struct httpd *h = serve(l, listen_tcp(address, &port), handle, arg);
+	struct httpd *h = serve_socket(l, listen_tcp(address, &port), handle, arg);
 
 	if (h)
 		h->port = port;
@@ -496,8 +496,8 @@ void httpd_reply(
 		snprintf(length, sizeof(length), "%zu", len);
 		httpd_add_header(r, "Content-Length", length);
 	}
-	release(r);
-	evhttp_send_reply(request, status, reason(status), b);
+	release_request(r);
+	evhttp_send_reply(request, status, reason_phrase(status), b);
 	clients_writes(c, sends ? len : 0);
 	if (b)
 		evbuffer_free(b);

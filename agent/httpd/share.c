@@ -2,7 +2,7 @@
  * total, or one large answer, shuts nobody out. */
 #include "httpd/share.h"
 
-static bool is_over(size_t held, size_t amount, size_t limit)
+static bool exceeds_share(size_t held, size_t amount, size_t limit)
 {
 	return held && (held >= limit || amount > limit - held);
 }
@@ -23,10 +23,11 @@ enum share share_check(
 	size_t total, const struct peer *asks, const struct share_held *held, size_t amount)
 {
 	if (asks->right == RIGHT_OWN)
-		return held->user && is_over(held->all, amount, total) ? SHARE_OF_ALL : SHARE_ROOM;
-	if (is_over(held->user, amount, total / 4))
+		return held->user && exceeds_share(held->all, amount, total) ? SHARE_OF_ALL
+									     : SHARE_ROOM;
+	if (exceeds_share(held->user, amount, total / 4))
 		return SHARE_OF_USER;
-	if (asks->right == RIGHT_READ && is_over(held->readers, amount, total / 8 * 5))
+	if (asks->right == RIGHT_READ && exceeds_share(held->readers, amount, total / 8 * 5))
 		return SHARE_OF_CLASS;
-	return is_over(held->others, amount, total / 4 * 3) ? SHARE_OF_CLASS : SHARE_ROOM;
+	return exceeds_share(held->others, amount, total / 4 * 3) ? SHARE_OF_CLASS : SHARE_ROOM;
 }

@@ -10,7 +10,7 @@ void push_floor_init(struct push_floor *f, uint64_t min_ms, struct push_budget *
 	*f = (struct push_floor){.budget = budget, .min_ms = min_ms};
 }
 
-static uint64_t longest_ms(const struct push_floor *f)
+static uint64_t longest_floor_ms(const struct push_floor *f)
 {
 	return f->min_ms > PUSH_FLOOR_MAX_MS ? f->min_ms : PUSH_FLOOR_MAX_MS;
 }
@@ -21,10 +21,10 @@ uint64_t push_floor_ms(const struct push_floor *f, uint64_t now_ms)
 
 	for (; since_ms + PUSH_FLOOR_PATIENCE_MS <= now_ms; since_ms += PUSH_FLOOR_PATIENCE_MS) {
 		floor_ms *= 2;
-		if (floor_ms == 0 || floor_ms >= longest_ms(f))
+		if (floor_ms == 0 || floor_ms >= longest_floor_ms(f))
 			break;
 	}
-	return floor_ms < longest_ms(f) ? floor_ms : longest_ms(f);
+	return floor_ms < longest_floor_ms(f) ? floor_ms : longest_floor_ms(f);
 }
 
 uint64_t push_floor_ready_ms(const struct push_floor *f, uint64_t now_ms)
@@ -40,12 +40,12 @@ void push_floor_begin(struct push_floor *f, uint64_t now_ms, bool hinted)
 	f->hinted = hinted;
 	if (!hinted)
 		return;
-	if (now_ms - f->hinted_ms > PUSH_FLOOR_QUIET_MS + longest_ms(f))
+	if (now_ms - f->hinted_ms > PUSH_FLOOR_QUIET_MS + longest_floor_ms(f))
 		f->futile_ms = 0;
 	f->hinted_ms = now_ms;
 }
 
-static void spend(struct push_budget *b, uint64_t now_ms, uint64_t cost_ms)
+static void spend_budget(struct push_budget *b, uint64_t now_ms, uint64_t cost_ms)
 {
 	if (b->spent_ms < now_ms)
 		b->spent_ms = now_ms;
@@ -66,5 +66,5 @@ void push_floor_end(struct push_floor *f, uint64_t now_ms, unsigned requests, bo
 	if (!f->futile_ms)
 		f->futile_ms = now_ms;
 	if (f->budget)
-		spend(f->budget, now_ms, (uint64_t)requests * PUSH_BUDGET_COST_MS);
+		spend_budget(f->budget, now_ms, (uint64_t)requests * PUSH_BUDGET_COST_MS);
 }

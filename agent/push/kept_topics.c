@@ -25,7 +25,7 @@ struct kept_topic {
 
 /* ---- arrays ---- */
 
-static int make_room(struct kept_topic ***array, size_t count, size_t *room)
+static int grow_array(struct kept_topic ***array, size_t count, size_t *room)
 {
 	size_t more = *room ? *room + *room / 2 : 8;
 	struct kept_topic **grown;
@@ -40,14 +40,14 @@ static int make_room(struct kept_topic ***array, size_t count, size_t *room)
 	return 0;
 }
 
-static void put(struct kept_topic **array, size_t *count, size_t at, struct kept_topic *t)
+static void insert_topic(struct kept_topic **array, size_t *count, size_t at, struct kept_topic *t)
 {
 	memmove(&array[at + 1], &array[at], (*count - at) * sizeof(*array));
 	array[at] = t;
 	++*count;
 }
 
-static void take(struct kept_topic **array, size_t *count, size_t at)
+static void remove_topic(struct kept_topic **array, size_t *count, size_t at)
 {
 	--*count;
 	memmove(&array[at], &array[at + 1], (*count - at) * sizeof(*array));
@@ -55,7 +55,7 @@ static void take(struct kept_topic **array, size_t *count, size_t at)
 
 /* ---- the set ---- */
 
-static int compare(const struct kept_topic *t, const unsigned char *name, size_t len)
+static int compare_name(const struct kept_topic *t, const unsigned char *name, size_t len)
 {
 	int order = memcmp(t->name, name, t->len < len ? t->len : len);
 
@@ -63,14 +63,14 @@ static int compare(const struct kept_topic *t, const unsigned char *name, size_t
 }
 
 /* Where the first name stands that is not before this one. */
-static size_t place(const struct kept_topics *k, const unsigned char *name, size_t len)
+static size_t find_position(const struct kept_topics *k, const unsigned char *name, size_t len)
 {
 	size_t low = 0, high = k->count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (compare(k->topics[middle], name, len) < 0)
+		if (compare_name(k->topics[middle], name, len) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -79,7 +79,7 @@ static size_t place(const struct kept_topics *k, const unsigned char *name, size
 }
 
 /* before: NULL = it is the first. */
-static uint32_t cost(const struct kept_topic *t, const struct kept_topic *before)
+static uint32_t topic_cost(const struct kept_topic *t, const struct kept_topic *before)
 {
 	size_t same = 0, shorter = before ? before->len : 0;
 	uint32_t table = 0;
@@ -94,52 +94,53 @@ static uint32_t cost(const struct kept_topic *t, const struct kept_topic *before
 }
 
 /* Counts again what stands there, as its neighbour has changed. */
-static void count_again(struct kept_topics *k, size_t at)
+static void recount_cost(struct kept_topics *k, size_t at)
 {
 	if (at >= k->count)
 		return;
 	k->cost -= k->topics[at]->cost;
-	k->topics[at]->cost = cost(k->topics[at], at ? k->topics[at - 1] : NULL);
+	k->topics[at]->cost = topic_cost(k->topics[at], at ? k->topics[at - 1] : NULL);
 	k->cost += k->topics[at]->cost;
 }
 
-static struct kept_topic *find_or_add(struct kept_topics *k, const unsigned char *name, size_t len)
+static struct kept_topic *find_or_add_kept(
+	struct kept_topics *k, const unsigned char *name, size_t len)
 {
-	size_t at = place(k, name, len);
+	size_t at = find_position(k, name, len);
 	struct kept_topic *t;
 
-	if (at < k->count && compare(k->topics[at], name, len) == 0)
+	if (at < k->count && compare_name(k->topics[at], name, len) == 0)
 		return k->topics[at];
-	if (make_room(&k->topics, k->count, &k->room))
+	if (grow_array(&k->topics, k->count, &k->room))
 		return NULL;
 	t = malloc(sizeof(*t) + len);
 	if (!t)
 		return NULL;
 	*t = (struct kept_topic){.len = (uint32_t)len};
 	memcpy(t->name, name, len);
-	put(k->topics, &k->count, at, t);
-	count_again(k, at);
-	count_again(k, at + 1);
+	insert_topic(k->topics, &k->count, at, t);
+	recount_cost(k, at);
+	recount_cost(k, at + 1);
 	return t;
 }
 
-static void release(struct kept_topics *k, struct kept_topic *t)
+static void release_topic(struct kept_topics *k, struct kept_topic *t)
 {
 	size_t at;
 
 	if (t->holders)
 		return;
-	at = place(k, t->name, t->len);
+	at = find_position(k, t->name, t->len);
 	k->cost -= t->cost;
-	take(k->topics, &k->count, at);
-	count_again(k, at);
+	remove_topic(k->topics, &k->count, at);
+	recount_cost(k, at);
 	free(t);
 }
 
 /* ---- who holds what ---- */
 
 /* A list is sorted by address. */
-static size_t place_held(const struct kept_holder *h, const struct kept_topic *t)
+static size_t find_held_position(const struct kept_holder *h, const struct kept_topic *t)
 {
 	size_t low = 0, high = h->count;
 
@@ -160,15 +161,15 @@ int kept_topics_add(
 	struct kept_topic *t;
 	size_t at;
 
-	if (make_room(&h->topics, h->count, &h->room))
+	if (grow_array(&h->topics, h->count, &h->room))
 		return -ENOMEM;
-	t = find_or_add(k, name, len);
+	t = find_or_add_kept(k, name, len);
 	if (!t)
 		return -ENOMEM;
-	at = place_held(h, t);
+	at = find_held_position(h, t);
 	if (at < h->count && h->topics[at] == t)
 		return 0;
-	put(h->topics, &h->count, at, t);
+	insert_topic(h->topics, &h->count, at, t);
 	t->holders++;
 	k->held++;
 	return 0;
@@ -177,18 +178,18 @@ int kept_topics_add(
 void kept_topics_remove(
 	struct kept_topics *k, struct kept_holder *h, const unsigned char *name, size_t len)
 {
-	size_t at = place(k, name, len);
+	size_t at = find_position(k, name, len);
 	struct kept_topic *t = at < k->count ? k->topics[at] : NULL;
 
-	if (!t || compare(t, name, len) != 0)
+	if (!t || compare_name(t, name, len) != 0)
 		return;
-	at = place_held(h, t);
+	at = find_held_position(h, t);
 	if (at == h->count || h->topics[at] != t)
 		return;
-	take(h->topics, &h->count, at);
+	remove_topic(h->topics, &h->count, at);
 	t->holders--;
 	k->held--;
-	release(k, t);
+	release_topic(k, t);
 }
 
 void kept_topics_leave(struct kept_topics *k, struct kept_holder *h)
@@ -196,7 +197,7 @@ void kept_topics_leave(struct kept_topics *k, struct kept_holder *h)
 	for (size_t i = 0; i < h->count; i++) {
 		h->topics[i]->holders--;
 		k->held--;
-		release(k, h->topics[i]);
+		release_topic(k, h->topics[i]);
 	}
 	free(h->topics);
 	*h = (struct kept_holder){0};

@@ -10,7 +10,7 @@
 #include "document/document.h"
 #include "text/json_writer.h"
 
-static bool text_member(const struct node *root, const char *name, char *to, size_t size)
+static bool read_text_member(const struct node *root, const char *name, char *to, size_t size)
 {
 	const struct node *n = node_find(root, name);
 
@@ -22,7 +22,8 @@ static bool text_member(const struct node *root, const char *name, char *to, siz
 	return true;
 }
 
-static bool number_member(const struct node *root, const char *name, uint64_t *to, bool *ret_has)
+static bool read_number_member(
+	const struct node *root, const char *name, uint64_t *to, bool *ret_has)
 {
 	const struct node *n = node_find(root, name);
 
@@ -35,20 +36,20 @@ static bool number_member(const struct node *root, const char *name, uint64_t *t
 	return true;
 }
 
-static const char *read_members(const struct node *root, struct push_message *m)
+static const char *read_envelope(const struct node *root, struct push_message *m)
 {
 	uint64_t v = 0;
 	bool has_v = false;
 
-	if (!number_member(root, "v", &v, &has_v) || !has_v || v != 1)
+	if (!read_number_member(root, "v", &v, &has_v) || !has_v || v != 1)
 		return "\"v\" is not 1";
-	if (!text_member(root, "epoch", m->epoch, sizeof(m->epoch)))
+	if (!read_text_member(root, "epoch", m->epoch, sizeof(m->epoch)))
 		return "\"epoch\" is not a text of at most 64 bytes";
-	if (!text_member(root, "version", m->version, sizeof(m->version)))
+	if (!read_text_member(root, "version", m->version, sizeof(m->version)))
 		return "\"version\" is not a text of at most 256 bytes";
-	if (!number_member(root, "seq", &m->seq, &m->has_seq))
+	if (!read_number_member(root, "seq", &m->seq, &m->has_seq))
 		return "\"seq\" is not a number";
-	if (!number_member(root, "spread_ms", &m->spread_ms, &m->has_spread))
+	if (!read_number_member(root, "spread_ms", &m->spread_ms, &m->has_spread))
 		return "\"spread_ms\" is not a number";
 	if (m->spread_ms > PUSH_MAX_SPREAD_MS)
 		m->spread_ms = PUSH_MAX_SPREAD_MS;
@@ -70,7 +71,7 @@ int push_message_parse(
 		*ret_why = "the envelope is not a JSON object";
 		return -EINVAL;
 	}
-	*ret_why = read_members(document_root(d), &m);
+	*ret_why = read_envelope(document_root(d), &m);
 	document_free(d);
 	if (*ret_why)
 		return -EINVAL;

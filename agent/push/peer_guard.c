@@ -41,16 +41,16 @@
 /* Between the threads, until libzmq has let go of a connection; two are needed. */
 #define ROUNDS 4
 
-struct subscriber {
-	struct zmtp stream;
+struct stream {
+	struct zmtp zmtp;
 	struct kept_holder topics;
 };
 
 struct connection {
 	uint64_t inode; /* 0 = none */
 	uint64_t read;
-	uint64_t accounted;            /* of that */
-	struct subscriber *subscriber; /* stays, for the next one of this number */
+	uint64_t accounted;    /* of that */
+	struct stream *stream; /* stays, for the next one of this number */
 	bool sealed, cut;
 	bool subscribes; /* and has not ended, as far as it is known here */
 };
@@ -76,7 +76,7 @@ static _Thread_local int reading = -1; /* the connection that libzmq's thread is
 
 /* ---- the table, locked ---- */
 
-static struct connection *find(int fd)
+static struct connection *find_connection(int fd)
 {
 	return fd >= 0 && (size_t)fd < size && connections[fd].inode ? &connections[fd] : NULL;
 }
@@ -87,30 +87,30 @@ static void forget_topics(struct connection *c)
 
 	if (!c->subscribes)
 		return;
-	kept_topics_leave(&kept, &c->subscriber->topics);
+	kept_topics_leave(&kept, &c->stream->topics);
 	leaving += before - kept_topics_cost(&kept);
 	rounds = 0;
 	c->subscribes = false;
 	subscribers--;
 }
 
-static void begin(struct connection *c, uint64_t inode, int side)
+static void begin_connection(struct connection *c, uint64_t inode, int side)
 {
 	forget_topics(c);
-	*c = (struct connection){.inode = inode, .subscriber = c->subscriber};
+	*c = (struct connection){.inode = inode, .stream = c->stream};
 	if (side != PEER_GUARD_SUBSCRIBERS)
 		return;
-	if (!c->subscriber)
-		c->subscriber = malloc(sizeof(*c->subscriber));
-	if (c->subscriber)
-		*c->subscriber = (struct subscriber){0};
-	c->subscribes = c->subscriber;
+	if (!c->stream)
+		c->stream = malloc(sizeof(*c->stream));
+	if (c->stream)
+		*c->stream = (struct stream){0};
+	c->subscribes = c->stream;
 	c->cut = !c->subscribes;
 	subscribers += c->subscribes;
 }
 
 /* NULL when memory is short. */
-static struct connection *find_or_add(int fd, uint64_t inode, int side)
+static struct connection *find_or_add_connection(int fd, uint64_t inode, int side)
 {
 	size_t wanted = fd < 32 ? 64 : 2 * (size_t)fd;
 	struct connection *more;
@@ -124,17 +124,17 @@ static struct connection *find_or_add(int fd, uint64_t inode, int side)
 		size = wanted;
 	}
 	if (connections[fd].inode != inode)
-		begin(&connections[fd], inode, side);
+		begin_connection(&connections[fd], inode, side);
 	return &connections[fd];
 }
 
-static bool is_over(const struct connection *c)
+static bool holds_too_much(const struct connection *c)
 {
 	return c->read - c->accounted > (uint64_t)PEER_GUARD_HELD * (c->sealed ? SEALED : 1);
 }
 
 /* Is it a pair that the process made for itself? */
-static bool is_pair(int fd)
+static bool is_own_pair(int fd)
 {
 	struct sockaddr_storage a;
 	socklen_t own = sizeof(a), other = sizeof(a);
@@ -164,7 +164,7 @@ static void print_address(int fd, char text[sizeof(last_cut.address)])
 }
 
 /* The peer learns of it at once, and nothing of the connection stays in the kernel. */
-static void shut(int fd)
+static void shut_connection(int fd)
 {
 	const struct linger none = {.l_onoff = 1};
 
@@ -181,18 +181,18 @@ static void cut_off(int fd, struct connection *c, int side, const char *why)
 		last_cut.why = why;
 		print_address(fd, last_cut.address);
 	}
-	shut(fd);
+	shut_connection(fd);
 	forget_topics(c);
 }
 
 /* ---- topics of subscribers, locked ---- */
 
-static bool fits(size_t also)
+static bool topics_fit(size_t also)
 {
 	return kept_topics_cost(&kept) + also <= PEER_GUARD_POOL + subscribers * PEER_GUARD_SHARE;
 }
 
-static bool is_gone(int fd, const struct connection *c)
+static bool connection_is_gone(int fd, const struct connection *c)
 {
 	struct stat st;
 
@@ -212,11 +212,11 @@ static int find_greatest(void)
 
 		if (!c->subscribes)
 			continue;
-		if (is_gone(fd, c)) {
+		if (connection_is_gone(fd, c)) {
 			forget_topics(c);
 			continue;
 		}
-		share = kept_topics_share(&c->subscriber->topics);
+		share = kept_topics_share(&c->stream->topics);
 		if (share > most) {
 			most = share;
 			found = fd;
@@ -225,33 +225,33 @@ static int find_greatest(void)
 	return found;
 }
 
-static void make_room(void)
+static void make_room_for_topics(void)
 {
-	while (!fits(0)) {
+	while (!topics_fit(0)) {
 		int fd = find_greatest();
 
-		if (fd < 0 || fits(0))
+		if (fd < 0 || topics_fit(0))
 			return;
 		cut_off(fd, &connections[fd], PEER_GUARD_SUBSCRIBERS,
 			"its topics take more memory than there is for all subscribers");
 	}
 }
 
-static bool subscription(void *arg, bool cancels, const unsigned char *topic, size_t len)
+static bool subscription_came(void *arg, bool cancels, const unsigned char *topic, size_t len)
 {
 	struct connection *c = arg;
 
 	arrived += WAITING + 2 * len;
 	if (cancels)
-		kept_topics_remove(&kept, &c->subscriber->topics, topic, len);
-	else if (kept_topics_add(&kept, &c->subscriber->topics, topic, len))
+		kept_topics_remove(&kept, &c->stream->topics, topic, len);
+	else if (kept_topics_add(&kept, &c->stream->topics, topic, len))
 		return false;
 	else
-		make_room();
+		make_room_for_topics();
 	return !c->cut;
 }
 
-static const char *text_of(enum zmtp_fault fault)
+static const char *fault_text(enum zmtp_fault fault)
 {
 	switch (fault) {
 	case ZMTP_OLD:
@@ -273,10 +273,10 @@ static const char *text_of(enum zmtp_fault fault)
 }
 
 /* False: the connection is cut off. */
-static bool settle(int fd, struct connection *c, enum zmtp_fault fault)
+static bool settle_fault(int fd, struct connection *c, enum zmtp_fault fault)
 {
-	if (fault != ZMTP_GOOD && !c->cut && !is_pair(fd))
-		cut_off(fd, c, PEER_GUARD_SUBSCRIBERS, text_of(fault));
+	if (fault != ZMTP_GOOD && !c->cut && !is_own_pair(fd))
+		cut_off(fd, c, PEER_GUARD_SUBSCRIBERS, fault_text(fault));
 	return !c->cut;
 }
 
@@ -287,9 +287,10 @@ static bool admit_unsealed(const unsigned char *data, size_t len)
 	bool good;
 
 	pthread_mutex_lock(&lock);
-	c = find(reading);
+	c = find_connection(reading);
 	good = c && !c->cut &&
-	       settle(reading, c, zmtp_unsealed(data, len, &(struct zmtp_calls){subscription, c}));
+	       settle_fault(reading, c,
+		       zmtp_unsealed(data, len, &(struct zmtp_calls){subscription_came, c}));
 	pthread_mutex_unlock(&lock);
 	return good;
 }
@@ -313,7 +314,7 @@ static int side_of_thread(void)
 }
 
 /* Counts what was read. False: it is too much. */
-static bool admit(int fd, const void *data, size_t bytes, int side)
+static bool admit_bytes(int fd, const void *data, size_t bytes, int side)
 {
 	struct connection *c;
 	struct stat st;
@@ -322,15 +323,15 @@ static bool admit(int fd, const void *data, size_t bytes, int side)
 	if (fstat(fd, &st))
 		return true;
 	pthread_mutex_lock(&lock);
-	c = find_or_add(fd, st.st_ino, side);
+	c = find_or_add_connection(fd, st.st_ino, side);
 	good = c && !c->cut;
 	if (good && side == PEER_GUARD_SUBSCRIBERS) {
-		good = settle(fd, c,
-			zmtp_feed(&c->subscriber->stream, data, bytes,
-				&(struct zmtp_calls){subscription, c}));
+		good = settle_fault(fd, c,
+			zmtp_feed(&c->stream->zmtp, data, bytes,
+				&(struct zmtp_calls){subscription_came, c}));
 	} else if (good) {
 		c->read += bytes;
-		good = !is_over(c) || is_pair(fd);
+		good = !holds_too_much(c) || is_own_pair(fd);
 		if (!good)
 			cut_off(fd, c, side, NULL);
 	}
@@ -347,7 +348,7 @@ static void wake_owner(void)
 
 static bool owner_keeps_up(void)
 {
-	return passed - taken <= PEER_GUARD_WAITING && (leaving == 0 || fits(leaving));
+	return passed - taken <= PEER_GUARD_WAITING && (leaving == 0 || topics_fit(leaving));
 }
 
 /* All that was read before has been handed on. Waits a moment for the owner while it has a lot to
@@ -377,12 +378,12 @@ static bool may_read(int fd)
 	return may;
 }
 
-static void ended(int fd)
+static void peer_ended(int fd)
 {
 	struct connection *c;
 
 	pthread_mutex_lock(&lock);
-	c = find(fd);
+	c = find_connection(fd);
 	if (c)
 		forget_topics(c);
 	pthread_mutex_unlock(&lock);
@@ -400,10 +401,10 @@ ssize_t recv(int fd, void *data, size_t room, int flags)
 	if (side == PEER_GUARD_SUBSCRIBERS && room > AT_ONCE)
 		room = AT_ONCE;
 	n = recvfrom(fd, data, room, flags, NULL, NULL);
-	if (side && n > 0 && !admit(fd, data, (size_t)n, side))
+	if (side && n > 0 && !admit_bytes(fd, data, (size_t)n, side))
 		return 0;
 	if (side == PEER_GUARD_SUBSCRIBERS && n <= 0 && !(n < 0 && errno == EAGAIN))
-		ended(fd);
+		peer_ended(fd);
 	return n;
 }
 
@@ -416,7 +417,7 @@ typedef int open_function(unsigned char *m, const unsigned char *c, unsigned lon
 
 open_function crypto_box_open_afternm, crypto_box_open_easy_afternm;
 
-static open_function *genuine(const char *name, void *_Atomic *known)
+static open_function *find_genuine(const char *name, void *_Atomic *known)
 {
 	void *f = atomic_load(known);
 
@@ -431,7 +432,7 @@ int crypto_box_open_easy_afternm(unsigned char *m, const unsigned char *c, unsig
 	const unsigned char *n, const unsigned char *k)
 {
 	static void *_Atomic known;
-	int r = genuine("crypto_box_open_easy_afternm", &known)(m, c, len, n, k);
+	int r = find_genuine("crypto_box_open_easy_afternm", &known)(m, c, len, n, k);
 
 	if (r || side_of_thread() != PEER_GUARD_SUBSCRIBERS)
 		return r;
@@ -442,7 +443,7 @@ int crypto_box_open_afternm(unsigned char *m, const unsigned char *c, unsigned l
 	const unsigned char *n, const unsigned char *k)
 {
 	static void *_Atomic known;
-	int r = genuine("crypto_box_open_afternm", &known)(m, c, len, n, k);
+	int r = find_genuine("crypto_box_open_afternm", &known)(m, c, len, n, k);
 
 	if (r || side_of_thread() != PEER_GUARD_SUBSCRIBERS)
 		return r;
@@ -456,7 +457,7 @@ void peer_guard_delivered(int fd, size_t bytes, bool sealed)
 	struct connection *c;
 
 	pthread_mutex_lock(&lock);
-	c = find(fd);
+	c = find_connection(fd);
 	if (c) {
 		c->sealed = sealed;
 		c->accounted += bytes + OVERHEAD;
@@ -472,10 +473,10 @@ bool peer_guard_take_cut(int fd)
 	bool cut;
 
 	pthread_mutex_lock(&lock);
-	c = find(fd);
+	c = find_connection(fd);
 	cut = c && c->cut;
 	if (cut)
-		begin(c, 0, PEER_GUARD_PUBLISHERS);
+		begin_connection(c, 0, PEER_GUARD_PUBLISHERS);
 	pthread_mutex_unlock(&lock);
 	return cut;
 }

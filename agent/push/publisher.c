@@ -51,7 +51,7 @@ struct publisher {
 	size_t topic_count;
 };
 
-static void new_epoch(struct publisher *p)
+static void begin_epoch(struct publisher *p)
 {
 	snprintf(p->epoch, sizeof(p->epoch), "%016" PRIx64, p->sys->random());
 	for (size_t i = 0; i < p->topic_count; i++)
@@ -59,7 +59,7 @@ static void new_epoch(struct publisher *p)
 	p->topic_count = 0;
 }
 
-static int set_options(void *socket, bool ipv6, int queue)
+static int set_publisher_options(void *socket, bool ipv6, int queue)
 {
 	const struct {
 		int option, value;
@@ -91,7 +91,7 @@ static int set_options(void *socket, bool ipv6, int queue)
 
 /* ---- keys ---- */
 
-static int set_key(struct publisher *p, const char *path, char why[CURVE_WHY])
+static int set_secret_key(struct publisher *p, const char *path, char why[CURVE_WHY])
 {
 	char secret[CURVE_TEXT];
 	const char *fault = NULL;
@@ -117,7 +117,7 @@ static int set_key(struct publisher *p, const char *path, char why[CURVE_WHY])
 
 /* Only known keys may connect. libzmq lets everybody in while there is nobody to ask: so this comes
  * before the endpoint is bound, and stays until it is closed. */
-static int set_list(struct publisher *p, const char *path, char why[CURVE_WHY])
+static int set_allow_list(struct publisher *p, const char *path, char why[CURVE_WHY])
 {
 	static const char domain[] = "pullet";
 	int r;
@@ -144,7 +144,7 @@ struct request {
 };
 
 /* Takes one request: 1, 0 when there is none, or -errno. Frames that are not there are empty. */
-static int take_request(void *zap, struct request *q)
+static int take_zap_request(void *zap, struct request *q)
 {
 	size_t size = sizeof(int);
 	int more = 1;
@@ -186,10 +186,10 @@ static bool may_connect(struct publisher *p, const struct request *q)
 }
 
 /* Answers one subscriber that wants to connect: 1, 0 when there is none, or -errno. */
-static int admit(struct publisher *p)
+static int answer_zap_request(struct publisher *p)
 {
 	struct request q;
-	int r = take_request(p->zap, &q);
+	int r = take_zap_request(p->zap, &q);
 	bool good = r == 1 && may_connect(p, &q);
 	const struct {
 		const char *text;
@@ -213,7 +213,8 @@ static int admit(struct publisher *p)
 
 /* ---- open, close ---- */
 
-static int check(const char *endpoint, const struct publisher_options *o, char why[CURVE_WHY])
+static int check_publisher_options(
+	const char *endpoint, const struct publisher_options *o, char why[CURVE_WHY])
 {
 	if (o->allow_file && !o->secret_key_file)
 		snprintf(why, CURVE_WHY, "--curve-allow needs --curve-secret-key beside it");
@@ -231,7 +232,7 @@ static int check(const char *endpoint, const struct publisher_options *o, char w
 	return -EINVAL;
 }
 
-static int watch(struct publisher *p)
+static int watch_sockets(struct publisher *p)
 {
 	void *const sockets[] = {p->socket, p->zap};
 	int fds[] = {-1, -1, peer_guard_wakes()};
@@ -252,8 +253,8 @@ static int watch(struct publisher *p)
 	return 0;
 }
 
-static int start(struct publisher *p, const char *endpoint, const struct publisher_options *o,
-	char why[CURVE_WHY])
+static int start_publisher(struct publisher *p, const char *endpoint,
+	const struct publisher_options *o, char why[CURVE_WHY])
 {
 	size_t size = sizeof(p->endpoint);
 	char full[256];
@@ -266,15 +267,15 @@ static int start(struct publisher *p, const char *endpoint, const struct publish
 	}
 	p->context = push_context_new(PEER_GUARD_SUBSCRIBERS);
 	p->socket = p->context ? zmq_socket(p->context, ZMQ_XPUB) : NULL;
-	if (!p->socket || set_options(p->socket, strpbrk(full, "[*"), o->queue)) {
+	if (!p->socket || set_publisher_options(p->socket, strpbrk(full, "[*"), o->queue)) {
 		snprintf(why, CURVE_WHY, "out of memory or descriptors");
 		return -ENOMEM;
 	}
 	if (o->secret_key_file)
-		r = set_key(p, o->secret_key_file, why);
+		r = set_secret_key(p, o->secret_key_file, why);
 	if (r == 0 && o->allow_file)
-		r = set_list(p, o->allow_file, why);
-	if (r == 0 && watch(p)) {
+		r = set_allow_list(p, o->allow_file, why);
+	if (r == 0 && watch_sockets(p)) {
 		snprintf(why, CURVE_WHY, "out of memory or descriptors");
 		r = -ENOMEM;
 	}
@@ -290,7 +291,7 @@ int publisher_open(const struct sys *sys, const char *endpoint,
 	const struct publisher_options *options, struct publisher **ret_publisher,
 	char why[CURVE_WHY])
 {
-	int r = check(endpoint, options, why);
+	int r = check_publisher_options(endpoint, options, why);
 	struct publisher *p = r ? NULL : calloc(1, sizeof(*p));
 
 	if (r)
@@ -301,8 +302,8 @@ int publisher_open(const struct sys *sys, const char *endpoint,
 	}
 	p->sys = sys;
 	p->epoll_fd = -1;
-	new_epoch(p);
-	r = start(p, endpoint, options, why);
+	begin_epoch(p);
+	r = start_publisher(p, endpoint, options, why);
 	if (r)
 		publisher_close(p);
 	else
@@ -341,7 +342,7 @@ const char *publisher_public_key(const struct publisher *p)
 }
 
 /* Where the name stands, or where it belongs. */
-static const char *name_of(const void *topics, size_t i)
+static const char *topic_name_at(const void *topics, size_t i)
 {
 	return ((const struct topic *)topics)[i].name;
 }
@@ -352,10 +353,10 @@ static int next_seq(struct publisher *p, const char *name, uint64_t *ret_seq)
 	char *copy;
 	size_t i;
 
-	if (!sorted_find(p->topics, p->topic_count, name_of, name, &i)) {
+	if (!sorted_find(p->topics, p->topic_count, topic_name_at, name, &i)) {
 		if (p->topic_count ==
 			MAX_TOPICS) { /* numbers begin again: a new epoch makes every agent pull */
-			new_epoch(p);
+			begin_epoch(p);
 			i = 0;
 		}
 		copy = strdup(name);
@@ -374,7 +375,7 @@ static int next_seq(struct publisher *p, const char *name, uint64_t *ret_seq)
 	return 0;
 }
 
-static int send(struct publisher *p, const char *topic, const struct push_message *m)
+static int send_message(struct publisher *p, const char *topic, const struct push_message *m)
 {
 	struct buffer b;
 	int r;
@@ -399,7 +400,7 @@ int publisher_send(struct publisher *p, const char *topic, const char *version, 
 	memcpy(m.epoch, p->epoch, sizeof(p->epoch));
 	if (version)
 		snprintf(m.version, sizeof(m.version), "%s", version);
-	return send(p, topic, &m);
+	return send_message(p, topic, &m);
 }
 
 int publisher_heartbeat(struct publisher *p)
@@ -407,7 +408,7 @@ int publisher_heartbeat(struct publisher *p)
 	struct push_message m = {0};
 
 	memcpy(m.epoch, p->epoch, sizeof(p->epoch));
-	return send(p, PUSH_HEARTBEAT_TOPIC, &m);
+	return send_message(p, PUSH_HEARTBEAT_TOPIC, &m);
 }
 
 int publisher_forward(
@@ -418,7 +419,7 @@ int publisher_forward(
 	if (strict != p->strict && zmq_setsockopt(p->socket, ZMQ_XPUB_NODROP, &on, sizeof(on)))
 		return -zmq_errno();
 	p->strict = strict;
-	return send(p, topic, m);
+	return send_message(p, topic, m);
 }
 
 int publisher_fd(const struct publisher *p)
@@ -427,7 +428,7 @@ int publisher_fd(const struct publisher *p)
 }
 
 /* One line for all that were cut off since the last time. */
-static void tell_cuts(struct publisher *p)
+static void log_cuts(struct publisher *p)
 {
 	uint64_t n = peer_guard_cuts(PEER_GUARD_SUBSCRIBERS);
 	struct peer_guard_cut last;
@@ -449,7 +450,7 @@ int publisher_poll(struct publisher *p, char *ret_prefix, size_t size, int *ret_
 	uint64_t passed;
 	int n = 0;
 
-	while (p->zap && (n = admit(p)) > 0)
+	while (p->zap && (n = answer_zap_request(p)) > 0)
 		;
 	if (n < 0)
 		return n;
@@ -457,7 +458,7 @@ int publisher_poll(struct publisher *p, char *ret_prefix, size_t size, int *ret_
 	n = zmq_recv(p->socket, message, sizeof(message), ZMQ_DONTWAIT);
 	if (n < 0 && zmq_errno() == EAGAIN) {
 		peer_guard_taken(passed);
-		tell_cuts(p);
+		log_cuts(p);
 	}
 	if (n < 0)
 		return zmq_errno() == EAGAIN ? 0 : -zmq_errno();

@@ -51,7 +51,7 @@ _Static_assert(QUEUE *(PUSH_MAX_TOPIC + MAX_FRAME + 18) + (64 << 10) < PEER_GUAR
 	"an honest backlog would be cut off");
 
 struct endpoint {
-	struct push *push;
+	struct subscriber *push;
 	char *address, *server_key, *secret_key_file;
 	char public_key[CURVE_TEXT]; /* the agent's own; "" = it has none that lasts */
 	uint64_t heartbeat_ms;
@@ -74,14 +74,14 @@ struct endpoint {
 		last_message_ms;
 };
 
-struct push {
+struct subscriber {
 	const struct sys *sys;
 	void *context;
 	pthread_t thread;
 	struct endpoint *endpoints;
 	size_t endpoint_count;
-	struct push_topics *topics;    /* the thread's */
-	struct push_listener listener; /* zeroed = the topics' triggers are hinted at */
+	struct push_topics *topics;          /* the thread's */
+	struct subscriber_listener listener; /* zeroed = the topics' triggers are hinted at */
 	void *stop; /* a socket that nothing comes from but the end, while the others are closed */
 	zmq_pollitem_t *items;
 	/* others are to take the topics' place, or not */
@@ -92,30 +92,30 @@ struct push {
 	int renewed;                      /* eventfd: wakes the thread for the next ones */
 };
 
-static void count(_Atomic uint64_t *counter)
+static void count_one(_Atomic uint64_t *counter)
 {
 	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-static size_t index_of(const struct endpoint *e)
+static size_t endpoint_index(const struct endpoint *e)
 {
 	return (size_t)(e - e->push->endpoints);
 }
 
 /* Messages may have been missed: all topics pull, or the listener is told why. */
-static void missed(struct endpoint *e, const char *cause, uint64_t least_spread_ms)
+static void report_missed(struct endpoint *e, const char *cause, uint64_t least_spread_ms)
 {
-	const struct push *p = e->push;
+	const struct subscriber *p = e->push;
 
 	if (p->listener.missed)
-		p->listener.missed(p->listener.arg, index_of(e), cause);
+		p->listener.missed(p->listener.arg, endpoint_index(e), cause);
 	else
 		push_topics_hint_all(p->topics, least_spread_ms);
 }
 
 /* ---- sockets ---- */
 
-static int set_options(const struct endpoint *e, void *socket)
+static int set_subscriber_options(const struct endpoint *e, void *socket)
 {
 	/* libzmq's jitter is up to one initial interval: the interval itself must be random, or a
 	 * fleet comes back as one */
@@ -216,7 +216,7 @@ static int set_filters(
 	return 0;
 }
 
-static int subscribe(const struct push *p, void *socket)
+static int subscribe_topics(const struct subscriber *p, void *socket)
 {
 	return p->listener.heard ? set_filter(socket, SUBSCRIBE, "")
 				 : set_filters(socket, SUBSCRIBE, p->topics, NULL);
@@ -237,17 +237,18 @@ static void close_sockets(struct endpoint *e)
 
 static int make_sockets(struct endpoint *e, const struct own_keys *keys)
 {
-	struct push *p = e->push;
+	struct subscriber *p = e->push;
 	int r = 0, zero = 0;
 	char name[64];
 
-	snprintf(name, sizeof(name), "inproc://monitor-%zu-%u", index_of(e), e->sockets++);
+	snprintf(name, sizeof(name), "inproc://monitor-%zu-%u", endpoint_index(e), e->sockets++);
 	e->socket = zmq_socket(p->context, ZMQ_XSUB);
 	e->monitor = zmq_socket(p->context, ZMQ_PAIR);
 	if (!e->socket || !e->monitor ||
 		zmq_setsockopt(e->monitor, ZMQ_LINGER, &zero, sizeof(zero)) ||
-		set_options(e, e->socket) || set_keys(e, e->socket, keys) ||
-		subscribe(p, e->socket) || zmq_socket_monitor(e->socket, name, ZMQ_EVENT_ALL) ||
+		set_subscriber_options(e, e->socket) || set_keys(e, e->socket, keys) ||
+		subscribe_topics(p, e->socket) ||
+		zmq_socket_monitor(e->socket, name, ZMQ_EVENT_ALL) ||
 		zmq_connect(e->monitor, name) || zmq_connect(e->socket, e->address)) {
 		r = -zmq_errno();
 		close_sockets(e);
@@ -267,7 +268,8 @@ static void rebuild_later(struct endpoint *e)
 
 /* No connection this time: said, and tried again later with a new socket. One cause is one line a
  * minute, however its sentence goes. */
-static void give_up(struct endpoint *e, enum push_state state, const char *cause, const char *error)
+static void give_up_connection(
+	struct endpoint *e, enum subscriber_state state, const char *cause, const char *error)
 {
 	const char *public_key = e->public_key[0] ? e->public_key : NULL;
 	unsigned held_back;
@@ -278,7 +280,7 @@ static void give_up(struct endpoint *e, enum push_state state, const char *cause
 	e->rebuilding = false;
 	rebuild_later(e);
 	if (state == PUSH_REFUSED)
-		count(&e->refused);
+		count_one(&e->refused);
 	if (log_limit_pass(&e->log_limit, e->push->sys->now_ms(), cause, &held_back))
 		log_warn(state == PUSH_REFUSED
 				 ? "push channel refused: pulls go on by interval"
@@ -296,7 +298,7 @@ static int open_sockets(struct endpoint *e)
 
 	memcpy(e->public_key, keys.public_key, e->secret_key_file ? sizeof(e->public_key) : 0);
 	if (why)
-		give_up(e, PUSH_REFUSED, "own key", why);
+		give_up_connection(e, PUSH_REFUSED, "own key", why);
 	else
 		r = make_sockets(e, &keys);
 	explicit_bzero(&keys, sizeof(keys));
@@ -314,24 +316,24 @@ static bool epoch_changed(struct endpoint *e, const struct push_message *m)
 	if (!m->epoch[0] || strcmp(m->epoch, e->epoch) == 0)
 		return false;
 	memcpy(e->epoch, m->epoch, sizeof(e->epoch));
-	push_topics_forget(e->push->topics, index_of(e));
+	push_topics_forget(e->push->topics, endpoint_index(e));
 	if (changed) {
-		count(&e->epochs);
+		count_one(&e->epochs);
 		push_topics_hint_all(e->push->topics, m->spread_ms);
 	}
 	return changed;
 }
 
-static void update(struct endpoint *e, const char *name, const struct push_message *m)
+static void update_topic(struct endpoint *e, const char *name, const struct push_message *m)
 {
 	struct push_topics *t = e->push->topics;
 
 	if (!push_topics_has(t, name))
 		return; /* a filter is a prefix: "web" lets "web2" through */
 	epoch_changed(e, m);
-	count(&e->messages);
-	if (push_topics_update(t, index_of(e), name, m) == PUSH_GAP)
-		count(&e->gaps);
+	count_one(&e->messages);
+	if (push_topics_update(t, endpoint_index(e), name, m) == PUSH_GAP)
+		count_one(&e->gaps);
 }
 
 static void set_silence_deadline(struct endpoint *e)
@@ -343,30 +345,30 @@ static void set_silence_deadline(struct endpoint *e)
 				 : 0;
 }
 
-static void handle(struct endpoint *e, const char *name, const char *envelope, size_t len)
+static void handle_message(struct endpoint *e, const char *name, const char *envelope, size_t len)
 {
 	struct push_message m = {0};
-	const struct push_listener *l = &e->push->listener;
+	const struct subscriber_listener *l = &e->push->listener;
 	const char *why = NULL;
 
 	if (envelope && push_message_parse(envelope, len, &m, &why)) {
 		/* still a hint: refusing it could lose an update */
-		count(&e->bad);
+		count_one(&e->bad);
 		log_debug("push message with a bad envelope", "endpoint", e->address, "topic", name,
 			"why", why);
 	}
 	if (strcmp(name, PUSH_HEARTBEAT_TOPIC) == 0) {
-		count(&e->heartbeats);
+		count_one(&e->heartbeats);
 		e->heard_heartbeat = true;
 		if (!l->heard)
 			epoch_changed(e, &m);
 	} else if (l->heard) {
-		count(&e->messages);
+		count_one(&e->messages);
 	} else {
-		update(e, name, &m);
+		update_topic(e, name, &m);
 	}
 	if (l->heard)
-		l->heard(l->arg, index_of(e), name, &m);
+		l->heard(l->arg, endpoint_index(e), name, &m);
 	atomic_store_explicit(&e->last_message_ms, e->push->sys->now_ms(), memory_order_relaxed);
 	if (atomic_load(&e->state) == PUSH_SILENT)
 		atomic_store(&e->state, PUSH_CONNECTED);
@@ -406,7 +408,7 @@ static int receive_frame(struct endpoint *e, struct frame *ret_frame, bool *ret_
 }
 
 /* Takes one message. 1, 0 when there is none, or -errno. */
-static int receive(struct endpoint *e)
+static int receive_message(struct endpoint *e)
 {
 	struct frame topic, envelope, extra;
 	unsigned frames = 1;
@@ -423,18 +425,18 @@ static int receive(struct endpoint *e)
 		return r;
 	if (frames > 2 || topic.len == 0 || topic.len > PUSH_MAX_TOPIC ||
 		strlen(topic.data) != topic.len)
-		count(&e->bad);
+		count_one(&e->bad);
 	else
-		handle(e, topic.data, frames == 2 ? envelope.data : NULL,
+		handle_message(e, topic.data, frames == 2 ? envelope.data : NULL,
 			frames == 2 ? envelope.len : 0);
 	return 1;
 }
 
 /* ---- connections ---- */
 
-static void connected(struct endpoint *e)
+static void connection_made(struct endpoint *e)
 {
-	count(&e->connects);
+	count_one(&e->connects);
 	atomic_store(&e->error, NULL);
 	atomic_store(&e->state, PUSH_CONNECTED);
 	e->established = true;
@@ -444,20 +446,20 @@ static void connected(struct endpoint *e)
 	e->deadline_ms = 0;
 	e->retry_ms = e->reconnect_ms;
 	log_info("push channel connected", "endpoint", e->address);
-	missed(e, "connected", 0); /* whatever was sent before we listened */
+	report_missed(e, "connected", 0); /* whatever was sent before we listened */
 }
 
-static void disconnected(struct endpoint *e, int fd)
+static void connection_lost(struct endpoint *e, int fd)
 {
 	if (peer_guard_take_cut(fd)) {
-		count(&e->cuts);
-		give_up(e, PUSH_CONNECTING, "memory",
+		count_one(&e->cuts);
+		give_up_connection(e, PUSH_CONNECTING, "memory",
 			"the publisher sent what no update message is, and more than is kept for "
 			"it");
 		return;
 	}
 	if (!e->established) { /* no event named a reason: what came was no handshake at all */
-		give_up(e, PUSH_REFUSED, "handshake",
+		give_up_connection(e, PUSH_REFUSED, "handshake",
 			"what answers there is not a ZeroMQ publisher");
 		return;
 	}
@@ -472,7 +474,7 @@ static void disconnected(struct endpoint *e, int fd)
 }
 
 /* libzmq tries again by itself: after a connection that ended, or that could not be made. */
-static void retried(struct endpoint *e)
+static void retry_began(struct endpoint *e)
 {
 	e->rebuilding = false;
 	e->deadline_ms = 0;
@@ -488,7 +490,7 @@ static void retried(struct endpoint *e)
 
 static void handshake_timed_out(struct endpoint *e)
 {
-	give_up(e, atomic_load(&e->state) == PUSH_SILENT ? PUSH_SILENT : PUSH_CONNECTING,
+	give_up_connection(e, atomic_load(&e->state) == PUSH_SILENT ? PUSH_SILENT : PUSH_CONNECTING,
 		"handshake timeout", "the publisher accepts connections but does not answer");
 }
 
@@ -498,7 +500,7 @@ static void handshake_ended(struct endpoint *e)
 	if (e->handshake_ms && e->push->sys->now_ms() - e->handshake_ms >= HANDSHAKE_MS / 2)
 		handshake_timed_out(e);
 	else
-		give_up(e, PUSH_REFUSED, "handshake",
+		give_up_connection(e, PUSH_REFUSED, "handshake",
 			e->server_key
 				? "the publisher ended the handshake: server_key is not its public "
 				  "key, or it does not use CURVE"
@@ -518,12 +520,12 @@ static void handshake_broken(struct endpoint *e, uint32_t error)
 	else if (error == ZMQ_PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC)
 		why = "what the publisher sent cannot be decrypted: server_key is not its public "
 		      "key, or somebody changed it on the way";
-	give_up(e, PUSH_REFUSED, "handshake", why);
+	give_up_connection(e, PUSH_REFUSED, "handshake", why);
 }
 
 static void handshake_refused(struct endpoint *e)
 {
-	give_up(e, PUSH_REFUSED, "list",
+	give_up_connection(e, PUSH_REFUSED, "list",
 		e->secret_key_file ? "the publisher does not allow this agent's key: add it to the "
 				     "list there"
 				   : "the publisher allows known keys only: set secret_key_file, "
@@ -531,7 +533,7 @@ static void handshake_refused(struct endpoint *e)
 }
 
 /* Takes one event of the monitor. 1, 0 when there is none, or -errno. */
-static int observe(struct endpoint *e)
+static int take_event(struct endpoint *e)
 {
 	unsigned char frame[6];
 	char address[256];
@@ -551,13 +553,13 @@ static int observe(struct endpoint *e)
 		e->handshake_ms = e->push->sys->now_ms();
 		break;
 	case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
-		connected(e);
+		connection_made(e);
 		break;
 	case ZMQ_EVENT_CONNECT_RETRIED:
-		retried(e);
+		retry_began(e);
 		break;
 	case ZMQ_EVENT_DISCONNECTED:
-		disconnected(e, (int)value);
+		connection_lost(e, (int)value);
 		break;
 	case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
 		handshake_ended(e);
@@ -574,20 +576,20 @@ static int observe(struct endpoint *e)
 	return 1;
 }
 
-static void rebuild(struct endpoint *e)
+static void rebuild_sockets(struct endpoint *e)
 {
 	int r;
 
 	if (e->socket) {
 		log_warn("push channel rebuilt: the socket had gone deaf", "endpoint", e->address);
 		close_sockets(e);
-		count(&e->rebuilds);
+		count_one(&e->rebuilds);
 	}
 	e->rebuilding = false;
 	e->deadline_ms = 0;
 	r = open_sockets(e);
 	if (r && r != -ETERM)
-		give_up(e, (enum push_state)atomic_load(&e->state), "socket",
+		give_up_connection(e, (enum subscriber_state)atomic_load(&e->state), "socket",
 			"no socket can be made: the agent has no memory or descriptors left");
 }
 
@@ -600,16 +602,16 @@ static void deadline_passed(struct endpoint *e)
 		atomic_store(&e->state, PUSH_SILENT);
 		e->heard_heartbeat = false;
 		/* a publisher that hangs is silent for a whole fleet at the same moment */
-		missed(e, "no heartbeat comes",
+		report_missed(e, "no heartbeat comes",
 			e->heartbeat_ms < SILENCE_SPREAD_MS ? e->heartbeat_ms : SILENCE_SPREAD_MS);
 	}
-	rebuild(e);
+	rebuild_sockets(e);
 }
 
 /* ---- the thread ---- */
 
 /* Milliseconds until the next deadline, at most a day; -1 = none. */
-static long next_deadline(const struct push *p)
+static long next_deadline(const struct subscriber *p)
 {
 	uint64_t now_ms = p->sys->now_ms(), left = UINT64_MAX;
 
@@ -627,7 +629,7 @@ static long next_deadline(const struct push *p)
 
 /* Takes what is there from one socket, a turn of it, until other topics are to be taken. 0 or
  * -errno. */
-static int drain(struct endpoint *e, int (*take)(struct endpoint *e))
+static int drain_socket(struct endpoint *e, int (*take)(struct endpoint *e))
 {
 	int r = 1;
 
@@ -638,7 +640,7 @@ static int drain(struct endpoint *e, int (*take)(struct endpoint *e))
 
 /* The other topics take the place of those that were. What cannot be filtered otherwise (no memory)
  * is a socket that is made again. */
-static void take_topics(struct push *p)
+static void take_topics(struct subscriber *p)
 {
 	struct push_topics *before = p->topics, *next;
 	uint64_t n;
@@ -654,7 +656,7 @@ static void take_topics(struct push *p)
 
 		if (e->socket && (set_filters(e->socket, SUBSCRIBE, next, before) ||
 					 set_filters(e->socket, TAKE_BACK, before, next)))
-			give_up(e, PUSH_CONNECTING, "socket",
+			give_up_connection(e, PUSH_CONNECTING, "socket",
 				"what it is subscribed to cannot be changed");
 	}
 	atomic_store(&p->next, NULL);
@@ -665,7 +667,7 @@ static void take_topics(struct push *p)
 
 /* Sleeps until something comes or is due. Only what zmq_poll() named is looked at: each look costs
  * system calls, and the loop thread, which a message wakes, may have to share this core. */
-static int turn(struct push *p)
+static int run_turn(struct subscriber *p)
 {
 	size_t count = 2 * p->endpoint_count;
 	int r = 0;
@@ -689,22 +691,22 @@ static int turn(struct push *p)
 		struct endpoint *e = &p->endpoints[i];
 
 		if (p->items[2 * i].revents)
-			r = drain(e, receive);
+			r = drain_socket(e, receive_message);
 		if (r == 0 && p->items[2 * i + 1].revents)
-			r = drain(e, observe);
+			r = drain_socket(e, take_event);
 		if (r == 0 && e->deadline_ms && e->deadline_ms <= p->sys->now_ms())
 			deadline_passed(e);
 	}
 	return r;
 }
 
-static void *run(void *arg)
+static void *run_push_thread(void *arg)
 {
-	struct push *p = arg;
+	struct subscriber *p = arg;
 	int r;
 
 	do
-		r = turn(p);
+		r = run_turn(p);
 	while (r == 0);
 	if (r != -ETERM)
 		log_err("push channel ended: pulls go on by interval", "why", zmq_strerror(-r));
@@ -721,7 +723,7 @@ static void *run(void *arg)
 
 /* ---- start, stop, status ---- */
 
-static void release(struct push *p)
+static void release_subscriber(struct subscriber *p)
 {
 	for (size_t i = 0; p->endpoints && i < p->endpoint_count; i++) {
 		close_sockets(&p->endpoints[i]);
@@ -744,7 +746,7 @@ static void release(struct push *p)
 }
 
 /* A copy, or NULL with *error set when memory is short; NULL for NULL. */
-static char *copy(const char *text, int *error)
+static char *copy_text(const char *text, int *error)
 {
 	char *s = text ? strdup(text) : NULL;
 
@@ -753,26 +755,27 @@ static char *copy(const char *text, int *error)
 	return s;
 }
 
-static int prepare_endpoint(struct push *p, struct endpoint *e, const struct push_endpoint *from)
+static int prepare_endpoint(
+	struct subscriber *p, struct endpoint *e, const struct subscriber_endpoint *from)
 {
 	/* relays are few: theirs is no fleet that must be kept from coming at once */
 	bool local = curve_stays_here(from->endpoint) || p->listener.heard;
 	int r = 0;
 
 	e->push = p;
-	e->address = copy(from->endpoint, &r);
-	e->server_key = copy(from->server_key, &r);
-	e->secret_key_file = copy(from->secret_key_file, &r);
+	e->address = copy_text(from->endpoint, &r);
+	e->server_key = copy_text(from->server_key, &r);
+	e->secret_key_file = copy_text(from->secret_key_file, &r);
 	e->heartbeat_ms = from->heartbeat_ms;
 	e->reconnect_ms = (local ? 100 : 2000) + sys_random_upto(p->sys, local ? 200 : 8000);
 	e->retry_ms = e->reconnect_ms;
 	e->retry_max_ms = local ? RETRY_MAX_LOCAL_MS : RETRY_MAX_MS;
 	if (r)
 		return r;
-	return e->server_key && !push_has_curve() ? -EOPNOTSUPP : open_sockets(e);
+	return e->server_key && !subscriber_has_curve() ? -EOPNOTSUPP : open_sockets(e);
 }
 
-static int prepare(struct push *p, const struct push_endpoint *endpoints,
+static int prepare_subscriber(struct subscriber *p, const struct subscriber_endpoint *endpoints,
 	struct push_topic *const *topics, size_t topic_count)
 {
 	int r = 0;
@@ -792,11 +795,11 @@ static int prepare(struct push *p, const struct push_endpoint *endpoints,
 	return r;
 }
 
-static int start(const struct sys *sys, const struct push_endpoint *endpoints,
+static int start_subscriber(const struct sys *sys, const struct subscriber_endpoint *endpoints,
 	size_t endpoint_count, struct push_topic *const *topics, size_t topic_count,
-	const struct push_listener *listener, struct push **ret_push)
+	const struct subscriber_listener *listener, struct subscriber **ret_push)
 {
-	struct push *p = calloc(1, sizeof(*p));
+	struct subscriber *p = calloc(1, sizeof(*p));
 	sigset_t all, before;
 	int r;
 
@@ -807,16 +810,16 @@ static int start(const struct sys *sys, const struct push_endpoint *endpoints,
 	p->renewed = -1;
 	pthread_mutex_init(&p->mutex, NULL);
 	pthread_cond_init(&p->taken, NULL);
-	p->listener = listener ? *listener : (struct push_listener){NULL};
+	p->listener = listener ? *listener : (struct subscriber_listener){NULL};
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all,
 		&before); /* libzmq's threads are made here too: signals are the loop's */
-	r = prepare(p, endpoints, topics, topic_count);
+	r = prepare_subscriber(p, endpoints, topics, topic_count);
 	if (r == 0)
-		r = -pthread_create(&p->thread, NULL, run, p);
+		r = -pthread_create(&p->thread, NULL, run_push_thread, p);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r) {
-		release(p);
+		release_subscriber(p);
 		return r;
 	}
 	pthread_setname_np(p->thread, "pullet-push");
@@ -824,29 +827,32 @@ static int start(const struct sys *sys, const struct push_endpoint *endpoints,
 	return 0;
 }
 
-int push_start(const struct sys *sys, const struct push_endpoint *endpoints, size_t endpoint_count,
-	struct push_topic *const *topics, size_t topic_count, struct push **ret_push)
+int subscriber_start(const struct sys *sys, const struct subscriber_endpoint *endpoints,
+	size_t endpoint_count, struct push_topic *const *topics, size_t topic_count,
+	struct subscriber **ret_push)
 {
-	return start(sys, endpoints, endpoint_count, topics, topic_count, NULL, ret_push);
+	return start_subscriber(
+		sys, endpoints, endpoint_count, topics, topic_count, NULL, ret_push);
 }
 
-int push_listen(const struct sys *sys, const struct push_endpoint *endpoints, size_t endpoint_count,
-	const struct push_listener *listener, struct push **ret_push)
+int subscriber_listen(const struct sys *sys, const struct subscriber_endpoint *endpoints,
+	size_t endpoint_count, const struct subscriber_listener *listener,
+	struct subscriber **ret_push)
 {
-	return start(sys, endpoints, endpoint_count, NULL, 0, listener, ret_push);
+	return start_subscriber(sys, endpoints, endpoint_count, NULL, 0, listener, ret_push);
 }
 
-void push_stop(struct push *p)
+void subscriber_stop(struct subscriber *p)
 {
 	if (!p)
 		return;
 	zmq_ctx_shutdown(p->context); /* every blocking call of the thread returns ETERM */
 	pthread_join(p->thread, NULL);
-	release(p);
+	release_subscriber(p);
 }
 
 /* Waits for the thread: the topics that were are not to be used any more when this returns. */
-int push_renew(struct push *p, struct push_topic *const *topics, size_t topic_count)
+int subscriber_renew(struct subscriber *p, struct push_topic *const *topics, size_t topic_count)
 {
 	struct push_topics *next = push_topics_new(p->sys, topics, topic_count, p->endpoint_count);
 	const uint64_t one = 1;
@@ -868,18 +874,18 @@ int push_renew(struct push *p, struct push_topic *const *topics, size_t topic_co
 	return 0;
 }
 
-size_t push_endpoint_count(const struct push *p)
+size_t subscriber_endpoint_count(const struct subscriber *p)
 {
 	return p->endpoint_count;
 }
 
-void push_status_get(const struct push *p, size_t i, struct push_status *ret)
+void subscriber_get_status(const struct subscriber *p, size_t i, struct subscriber_status *ret)
 {
 	struct endpoint *e = &p->endpoints[i];
 
-	*ret = (struct push_status){
+	*ret = (struct subscriber_status){
 		.endpoint = e->address,
-		.state = (enum push_state)atomic_load(&e->state),
+		.state = (enum subscriber_state)atomic_load(&e->state),
 		.error = atomic_load(&e->error),
 		.messages = atomic_load_explicit(&e->messages, memory_order_relaxed),
 		.heartbeats = atomic_load_explicit(&e->heartbeats, memory_order_relaxed),
@@ -894,17 +900,17 @@ void push_status_get(const struct push *p, size_t i, struct push_status *ret)
 	};
 }
 
-bool push_has_curve(void)
+bool subscriber_has_curve(void)
 {
 	return zmq_has("curve");
 }
 
-int push_keypair(char ret_public[CURVE_TEXT], char ret_secret[CURVE_TEXT])
+int subscriber_make_keys(char ret_public[CURVE_TEXT], char ret_secret[CURVE_TEXT])
 {
 	return zmq_curve_keypair(ret_public, ret_secret) ? -EOPNOTSUPP : 0;
 }
 
-const char *push_version(void)
+const char *subscriber_version(void)
 {
 	static char text[32];
 	int major, minor, patch;

@@ -13,14 +13,14 @@
  * state PUSH_REFUSED: the socket is closed, tried again after a pause that grows, and the key's
  * file is read again then. So whatever is put right, here or there, needs no restart.
  *
- * Threads: push_start/renew/stop/status from the loop's. What crosses: trigger_hint(), and per
- * topic one atomic word, the hash of the version that the message promised (etag_hash()).
+ * Threads: subscriber_start/renew/stop/status from the loop's. What crosses: trigger_hint(), and
+ * per topic one atomic word, the hash of the version that the message promised (etag_hash()).
  * Bounds: PUSH_MAX_TOPIC bytes of topic, PUSH_MAX_ENVELOPE and a little more of a frame, as many
  * topics as configs, and 16 MiB of memory for what one publisher sends (see peer_guard.h): over
  * that the connection is cut off, and made again after the pause.
  */
-#ifndef PULLET_PUSH_H
-#define PULLET_PUSH_H
+#ifndef PULLET_SUBSCRIBER_H
+#define PULLET_SUBSCRIBER_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -36,20 +36,20 @@
  * or the look-up of its name. */
 #define PUSH_DESCRIPTORS(n) (8 + 5 * (n))
 
-struct push;
+struct subscriber;
 
-struct push_endpoint {
+struct subscriber_endpoint {
 	const char *endpoint;
 	uint64_t heartbeat_ms;
 	const char *server_key;      /* of the publisher; NULL = plain text */
 	const char *secret_key_file; /* of the agent; NULL = a new key for each connection */
 };
 
-enum push_state { PUSH_CONNECTING, PUSH_CONNECTED, PUSH_SILENT, PUSH_REFUSED };
+enum subscriber_state { PUSH_CONNECTING, PUSH_CONNECTED, PUSH_SILENT, PUSH_REFUSED };
 
-struct push_status { /* a snapshot of one endpoint's counters */
+struct subscriber_status { /* a snapshot of one endpoint's counters */
 	const char *endpoint;
-	enum push_state state;
+	enum subscriber_state state;
 	const char *error; /* why it is refused, or not connected; constant; NULL = nothing */
 	uint64_t messages, heartbeats, bad, gaps, epochs, connects, rebuilds, refused, cuts;
 	uint64_t last_message_ms; /* monotonic; 0 = never; heartbeats count */
@@ -57,19 +57,20 @@ struct push_status { /* a snapshot of one endpoint's counters */
 
 /* Starts the thread "pullet-push". The endpoints' texts are copied. 0 or -errno; -EOPNOTSUPP when a
  * key is given and libzmq was built without CURVE. */
-int push_start(const struct sys *sys, const struct push_endpoint *endpoints, size_t endpoint_count,
-	struct push_topic *const *topics, size_t topic_count, struct push **ret_push);
+int subscriber_start(const struct sys *sys, const struct subscriber_endpoint *endpoints,
+	size_t endpoint_count, struct push_topic *const *topics, size_t topic_count,
+	struct subscriber **ret_push);
 /* Other topics from now on; of those that were before and are again by name, nothing is lost, and
  * no connection is touched. When it returns the thread does not know the old ones any more: it
  * waits for the end of the message that the thread is at. 0 or -ENOMEM: nothing was changed. */
-int push_renew(struct push *p, struct push_topic *const *topics, size_t topic_count);
+int subscriber_renew(struct subscriber *p, struct push_topic *const *topics, size_t topic_count);
 /* Ends the thread (within 200 ms) and frees; NULL is fine. */
-void push_stop(struct push *p);
+void subscriber_stop(struct subscriber *p);
 
 /* For a relay: told of everything, instead of triggers that are hinted at. Called by the push
  * thread.
  */
-struct push_listener {
+struct subscriber_listener {
 	/* Any update message or heartbeat; a zeroed m stands for a missing or bad envelope. */
 	void (*heard)(void *arg, size_t endpoint, const char *topic, const struct push_message *m);
 	/* Messages may have been missed. cause: constant. */
@@ -77,17 +78,19 @@ struct push_listener {
 	void *arg;
 };
 
-/* As push_start(), for all that the endpoints publish. The listener is copied. */
-int push_listen(const struct sys *sys, const struct push_endpoint *endpoints, size_t endpoint_count,
-	const struct push_listener *listener, struct push **ret_push);
-size_t push_endpoint_count(const struct push *p);
-void push_status_get(const struct push *p, size_t endpoint, struct push_status *ret_status);
+/* As subscriber_start(), for all that the endpoints publish. The listener is copied. */
+int subscriber_listen(const struct sys *sys, const struct subscriber_endpoint *endpoints,
+	size_t endpoint_count, const struct subscriber_listener *listener,
+	struct subscriber **ret_push);
+size_t subscriber_endpoint_count(const struct subscriber *p);
+void subscriber_get_status(
+	const struct subscriber *p, size_t endpoint, struct subscriber_status *ret_status);
 
 /* Was libzmq built with CURVE? */
-bool push_has_curve(void);
+bool subscriber_has_curve(void);
 /* Makes a pair of keys, as text. 0, or -EOPNOTSUPP as above. */
-int push_keypair(char ret_public[CURVE_TEXT], char ret_secret[CURVE_TEXT]);
+int subscriber_make_keys(char ret_public[CURVE_TEXT], char ret_secret[CURVE_TEXT]);
 /* Library versions, for --version. */
-const char *push_version(void);
+const char *subscriber_version(void);
 
 #endif

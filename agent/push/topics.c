@@ -30,24 +30,24 @@ struct push_topics {
 
 /* ---- looking up ---- */
 
-static int by_name(const void *a, const void *b)
+static int compare_topics(const void *a, const void *b)
 {
 	const struct topic *x = a, *y = b;
 
 	return strcmp(x->topic->topic, y->topic->topic);
 }
 
-static const char *name_at(const void *topics, size_t i)
+static const char *topic_name(const void *topics, size_t i)
 {
 	return ((const struct push_topics *)topics)->topics[i].topic->topic;
 }
 
 /* The first of the topics with this name, or NULL. */
-static struct topic *find(const struct push_topics *t, const char *name)
+static struct topic *find_first_topic(const struct push_topics *t, const char *name)
 {
 	size_t at;
 
-	return sorted_find(t, t->count, name_at, name, &at) ? &t->topics[at] : NULL;
+	return sorted_find(t, t->count, topic_name, name, &at) ? &t->topics[at] : NULL;
 }
 
 static struct seen *seen_of(const struct push_topics *t, size_t endpoint, const struct topic *topic)
@@ -62,7 +62,7 @@ const char *push_topics_name(const struct push_topics *t, size_t i)
 
 bool push_topics_has(const struct push_topics *t, const char *name)
 {
-	return find(t, name);
+	return find_first_topic(t, name);
 }
 
 /* ---- hints ---- */
@@ -71,7 +71,7 @@ bool push_topics_has(const struct push_topics *t, const char *name)
  * anyway do not pull once more. A window that is open already stays as it is; what comes in it
  * after this host's own pull waits for the next window, which follows directly. So a storm of
  * messages costs one pull per window, and each window has the load of one. */
-static void hint(const struct sys *sys, struct topic *t, uint64_t spread_ms)
+static void hint_topic(const struct sys *sys, struct topic *t, uint64_t spread_ms)
 {
 	uint64_t now_ms = sys->now_ms(), begin_ms = now_ms, due_ms;
 	/* not a window that was much wider than this one: it promised less */
@@ -94,7 +94,7 @@ static void hint_within(const struct push_topics *t, struct topic *topic, uint64
 {
 	uint64_t least_ms = topic->topic->spread_ms;
 
-	hint(t->sys, topic, spread_ms > least_ms ? spread_ms : least_ms);
+	hint_topic(t->sys, topic, spread_ms > least_ms ? spread_ms : least_ms);
 }
 
 void push_topics_hint_all(struct push_topics *t, uint64_t least_spread_ms)
@@ -106,7 +106,7 @@ void push_topics_hint_all(struct push_topics *t, uint64_t least_spread_ms)
 
 /* ---- messages ---- */
 
-static enum push_seen look(struct seen *seen, const struct push_message *m)
+static enum push_seen classify_message(struct seen *seen, const struct push_message *m)
 {
 	enum push_seen result = PUSH_NEXT;
 
@@ -124,12 +124,12 @@ static enum push_seen look(struct seen *seen, const struct push_message *m)
 enum push_seen push_topics_update(
 	struct push_topics *t, size_t endpoint, const char *name, const struct push_message *m)
 {
-	struct topic *topic = find(t, name);
+	struct topic *topic = find_first_topic(t, name);
 	enum push_seen result;
 
 	if (!topic)
 		return PUSH_UNKNOWN;
-	result = look(seen_of(t, endpoint, topic), m);
+	result = classify_message(seen_of(t, endpoint, topic), m);
 	for (; result != PUSH_REPEATED && topic < t->topics + t->count &&
 		strcmp(topic->topic->topic, name) == 0;
 		topic++) {
@@ -167,7 +167,7 @@ struct push_topics *push_topics_new(
 	}
 	for (size_t i = 0; i < count; i++)
 		t->topics[i].topic = topics[i];
-	qsort(t->topics, count, sizeof(*t->topics), by_name);
+	qsort(t->topics, count, sizeof(*t->topics), compare_topics);
 	return t;
 }
 
@@ -184,7 +184,7 @@ void push_topics_follow(struct push_topics *t, const struct push_topics *before)
 {
 	for (size_t i = 0; i < t->count; i++) {
 		struct topic *topic = &t->topics[i];
-		const struct topic *was = find(before, topic->topic->topic);
+		const struct topic *was = find_first_topic(before, topic->topic->topic);
 
 		if (!was)
 			continue;

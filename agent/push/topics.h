@@ -18,8 +18,8 @@
 
 struct push_topics;
 
-/* One per config; the caller owns it and keeps it in place until push_stop(), or a push_renew()
- * without it. */
+/* One per config; the caller owns it and keeps it in place until subscriber_stop(), or a
+ * subscriber_renew() without it. */
 struct push_topic {
 	const char *topic;
 	struct trigger *trigger;

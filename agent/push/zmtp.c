@@ -11,7 +11,7 @@
 enum { MORE = 1, LONG = 2, COMMAND = 4 };     /* flags of a frame */
 enum { SEALED_MORE = 1, SEALED_COMMAND = 2 }; /* and within CURVE */
 
-static bool begins(const unsigned char *data, size_t len, const char *with)
+static bool begins_with(const unsigned char *data, size_t len, const char *with)
 {
 	return len >= strlen(with) && memcmp(data, with, strlen(with)) == 0;
 }
@@ -25,7 +25,7 @@ static enum zmtp_fault take_command(
 	for (size_t i = 0; i < 2; i++) {
 		size_t name = strlen(names[i]);
 
-		if (!begins(body, len, names[i]))
+		if (!begins_with(body, len, names[i]))
 			continue;
 		if (len > ZMTP_MAX_MESSAGE)
 			return ZMTP_FRAME;
@@ -36,7 +36,7 @@ static enum zmtp_fault take_command(
 	return ZMTP_GOOD;
 }
 
-static enum zmtp_fault take(bool command, bool more, const unsigned char *body, size_t len,
+static enum zmtp_fault take_message(bool command, bool more, const unsigned char *body, size_t len,
 	const struct zmtp_calls *calls)
 {
 	if (more)
@@ -56,11 +56,12 @@ enum zmtp_fault zmtp_unsealed(const void *data, size_t len, const struct zmtp_ca
 	const unsigned char *p = data;
 
 	return len == 0 ? ZMTP_FRAME
-			: take(p[0] & SEALED_COMMAND, p[0] & SEALED_MORE, p + 1, len - 1, calls);
+			: take_message(
+				  p[0] & SEALED_COMMAND, p[0] & SEALED_MORE, p + 1, len - 1, calls);
 }
 
 /* How many bytes the state is about. */
-static size_t wanted(const struct zmtp *z)
+static size_t bytes_wanted(const struct zmtp *z)
 {
 	switch (z->state) {
 	case ZMTP_GREETING:
@@ -77,7 +78,7 @@ static size_t wanted(const struct zmtp *z)
 
 static enum zmtp_fault end_greeting(struct zmtp *z)
 {
-	z->sealed = begins(z->body + MECHANISM, GREETING - MECHANISM, "CURVE");
+	z->sealed = begins_with(z->body + MECHANISM, GREETING - MECHANISM, "CURVE");
 	z->state = ZMTP_FLAGS;
 	return ZMTP_GOOD;
 }
@@ -105,12 +106,13 @@ static enum zmtp_fault end_length(struct zmtp *z)
 
 /* Nothing comes behind the last step of CURVE's handshake before its answer: libzmq would read it
  * at another time. */
-static enum zmtp_fault end_body(struct zmtp *z, size_t left, const struct zmtp_calls *calls)
+static enum zmtp_fault end_frame_body(struct zmtp *z, size_t left, const struct zmtp_calls *calls)
 {
 	z->state = ZMTP_FLAGS;
 	if (z->sealed)
-		return left && begins(z->body, z->length, "\x08INITIATE") ? ZMTP_EAGER : ZMTP_GOOD;
-	return take(z->flags & COMMAND, false, z->body, (size_t)z->length, calls);
+		return left && begins_with(z->body, z->length, "\x08INITIATE") ? ZMTP_EAGER
+									       : ZMTP_GOOD;
+	return take_message(z->flags & COMMAND, false, z->body, (size_t)z->length, calls);
 }
 
 /* Is it a version 3, as far as it was read? It need not be read to its end to be none. */
@@ -120,7 +122,7 @@ static bool is_version_3(const struct zmtp *z)
 	       (z->have <= VERSION || z->body[VERSION] >= 3);
 }
 
-static enum zmtp_fault end(struct zmtp *z, size_t left, const struct zmtp_calls *calls)
+static enum zmtp_fault end_state(struct zmtp *z, size_t left, const struct zmtp_calls *calls)
 {
 	enum zmtp_fault fault = ZMTP_GOOD;
 
@@ -135,7 +137,7 @@ static enum zmtp_fault end(struct zmtp *z, size_t left, const struct zmtp_calls 
 		fault = end_length(z);
 		break;
 	case ZMTP_BODY:
-		fault = end_body(z, left, calls);
+		fault = end_frame_body(z, left, calls);
 		break;
 	}
 	z->have = 0;
@@ -148,8 +150,8 @@ enum zmtp_fault zmtp_feed(
 	const unsigned char *p = data;
 	enum zmtp_fault fault = ZMTP_GOOD;
 
-	while (fault == ZMTP_GOOD && (len || z->have == wanted(z))) {
-		size_t part = wanted(z) - z->have;
+	while (fault == ZMTP_GOOD && (len || z->have == bytes_wanted(z))) {
+		size_t part = bytes_wanted(z) - z->have;
 
 		if (part > len)
 			part = len;
@@ -159,8 +161,8 @@ enum zmtp_fault zmtp_feed(
 		len -= part;
 		if (z->state == ZMTP_GREETING && !is_version_3(z))
 			fault = ZMTP_OLD;
-		else if (z->have == wanted(z))
-			fault = end(z, len, calls);
+		else if (z->have == bytes_wanted(z))
+			fault = end_state(z, len, calls);
 	}
 	return fault;
 }

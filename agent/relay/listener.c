@@ -24,7 +24,7 @@ struct listener {
 	struct loop *loop;
 	const struct listener_calls *calls;
 	void *arg;
-	struct push *push;
+	struct subscriber *push;
 	pthread_mutex_t lock; /* of what follows */
 	struct letters box;
 	unsigned count;
@@ -32,7 +32,7 @@ struct listener {
 };
 
 /* Takes the letter, NULL if there was no memory for one. */
-static void post(struct listener *u, struct letter *letter)
+static void post_letter(struct listener *u, struct letter *letter)
 {
 	bool first;
 
@@ -51,7 +51,8 @@ static void post(struct listener *u, struct letter *letter)
 		loop_wake(u->loop);
 }
 
-static void heard(void *arg, size_t endpoint, const char *topic, const struct push_message *m)
+static void message_heard(
+	void *arg, size_t endpoint, const char *topic, const struct push_message *m)
 {
 	size_t len = strlen(topic) + 1;
 	struct letter *letter = malloc(sizeof(*letter) + len);
@@ -60,19 +61,19 @@ static void heard(void *arg, size_t endpoint, const char *topic, const struct pu
 		*letter = (struct letter){.endpoint = endpoint, .m = *m};
 		memcpy(letter->topic, topic, len);
 	}
-	post(arg, letter);
+	post_letter(arg, letter);
 }
 
-static void missed(void *arg, size_t endpoint, const char *cause)
+static void messages_missed(void *arg, size_t endpoint, const char *cause)
 {
 	struct letter *letter = malloc(sizeof(*letter));
 
 	if (letter)
 		*letter = (struct letter){.endpoint = endpoint, .missed = cause};
-	post(arg, letter);
+	post_letter(arg, letter);
 }
 
-static void empty(struct listener *u, bool deliver)
+static void empty_box(struct listener *u, bool deliver)
 {
 	struct letters all = STAILQ_HEAD_INITIALIZER(all);
 	struct letter *letter;
@@ -96,16 +97,16 @@ static void empty(struct listener *u, bool deliver)
 		u->calls->missed(u->arg, 0, "more came than can be kept");
 }
 
-static void woken(void *arg)
+static void box_filled(void *arg)
 {
-	empty(arg, true);
+	empty_box(arg, true);
 }
 
-int listener_start(struct loop *l, const struct push_endpoint *endpoints, size_t count,
+int listener_start(struct loop *l, const struct subscriber_endpoint *endpoints, size_t count,
 	const struct listener_calls *calls, void *arg, struct listener **ret_upstream)
 {
 	struct listener *u = calloc(1, sizeof(*u));
-	const struct push_listener listener = {heard, missed, u};
+	const struct subscriber_listener listener = {message_heard, messages_missed, u};
 	int r;
 
 	if (!u)
@@ -115,8 +116,8 @@ int listener_start(struct loop *l, const struct push_endpoint *endpoints, size_t
 	u->arg = arg;
 	STAILQ_INIT(&u->box);
 	pthread_mutex_init(&u->lock, NULL);
-	loop_on_wake(l, woken, u);
-	r = push_listen(loop_sys(l), endpoints, count, &listener, &u->push);
+	loop_on_wake(l, box_filled, u);
+	r = subscriber_listen(loop_sys(l), endpoints, count, &listener, &u->push);
 	if (r)
 		listener_stop(u);
 	else
@@ -128,9 +129,9 @@ void listener_stop(struct listener *u)
 {
 	if (!u)
 		return;
-	push_stop(u->push);
+	subscriber_stop(u->push);
 	loop_on_wake(u->loop, NULL, NULL);
-	empty(u, false);
+	empty_box(u, false);
 	pthread_mutex_destroy(&u->lock);
 	free(u);
 }

@@ -5,8 +5,8 @@
  * Errors: -errno. Bounds: LISTENER_MAX_WAITING messages in the box; what comes while it is full is
  * one more way of having missed something.
  */
-#ifndef PULLET_UPSTREAM_H
-#define PULLET_UPSTREAM_H
+#ifndef PULLET_LISTENER_H
+#define PULLET_LISTENER_H
 
 #include "base/loop.h"
 #include "push/subscriber.h"
@@ -23,8 +23,8 @@ struct listener_calls {
 };
 
 /* Connects to all endpoints. It takes the loop's loop_on_wake() for itself. The endpoints' texts
- * are copied, the calls are borrowed. 0 or -errno, as push_start(). */
-int listener_start(struct loop *l, const struct push_endpoint *endpoints, size_t count,
+ * are copied, the calls are borrowed. 0 or -errno, as subscriber_start(). */
+int listener_start(struct loop *l, const struct subscriber_endpoint *endpoints, size_t count,
 	const struct listener_calls *calls, void *arg, struct listener **ret_upstream);
 /* NULL is fine. What is still in the box is thrown away. */
 void listener_stop(struct listener *u);

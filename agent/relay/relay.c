@@ -77,12 +77,12 @@ struct relay {
 
 /* ---- topics ---- */
 
-static const char *topic_at(const void *relay, size_t i)
+static const char *kept_name_at(const void *relay, size_t i)
 {
 	return ((const struct relay *)relay)->topics[i]->name;
 }
 
-static void leave(struct relay *r, struct topic *t)
+static void leave_queue(struct relay *r, struct topic *t)
 {
 	if (t->state == READY)
 		TAILQ_REMOVE(&r->ready, t, line);
@@ -104,7 +104,7 @@ static void topic_free(struct topic *t)
 	free(t);
 }
 
-static void new_epoch(struct relay *r, const char *cause, const char *where, uint64_t spread_ms);
+static void renew_epoch(struct relay *r, const char *cause, const char *where, uint64_t spread_ms);
 
 /* Their numbers begin again if they come again: a new epoch, at once. */
 static void forget_oldest(struct relay *r)
@@ -115,7 +115,7 @@ static void forget_oldest(struct relay *r)
 	for (size_t i = 0; i < FORGET; i++) {
 		t = TAILQ_FIRST(&r->ages);
 		TAILQ_REMOVE(&r->ages, t, age);
-		leave(r, t);
+		leave_queue(r, t);
 		leave_joins(r, t);
 		t->state = GONE;
 	}
@@ -125,7 +125,7 @@ static void forget_oldest(struct relay *r)
 		else
 			r->topics[kept++] = r->topics[i];
 	r->count = kept;
-	new_epoch(r, "too many topics: the oldest were forgotten", NULL, 0);
+	renew_epoch(r, "too many topics: the oldest were forgotten", NULL, 0);
 }
 
 static struct topic *topic_new(const struct relay *r, const char *name)
@@ -141,16 +141,16 @@ static struct topic *topic_new(const struct relay *r, const char *name)
 }
 
 /* NULL when memory is short, which is a doubt. */
-static struct topic *find_or_add(struct relay *r, const char *name)
+static struct topic *find_or_add_topic(struct relay *r, const char *name)
 {
 	size_t i, room = r->room ? 2 * r->room : 64;
 	struct topic **grown, *t;
 
-	if (sorted_find(r, r->count, topic_at, name, &i))
+	if (sorted_find(r, r->count, kept_name_at, name, &i))
 		return r->topics[i];
 	if (r->count == RELAY_MAX_TOPICS) {
 		forget_oldest(r);
-		sorted_find(r, r->count, topic_at, name, &i);
+		sorted_find(r, r->count, kept_name_at, name, &i);
 	}
 	if (r->count == r->room) {
 		grown = reallocarray(r->topics, room, sizeof(*grown));
@@ -188,7 +188,7 @@ int relay_topic(const char *key, size_t len, char ret_topic[PUSH_MAX_TOPIC + 1])
 
 /* ---- what comes in ---- */
 
-static void set_version(struct topic *t, const char *version)
+static void set_topic_version(struct topic *t, const char *version)
 {
 	if (version && t->version && strcmp(version, t->version) == 0)
 		return;
@@ -197,7 +197,7 @@ static void set_version(struct topic *t, const char *version)
 }
 
 /* What waits already is replaced in its place. */
-static void wait_for_turn(struct relay *r, struct topic *t)
+static void queue_topic(struct relay *r, struct topic *t)
 {
 	uint64_t now_ms = r->sys->now_ms();
 
@@ -212,14 +212,14 @@ static void wait_for_turn(struct relay *r, struct topic *t)
 
 void relay_changed(struct relay *r, const char *topic, const char *version)
 {
-	struct topic *t = find_or_add(r, topic);
+	struct topic *t = find_or_add_topic(r, topic);
 
 	if (!t)
 		return;
-	set_version(t, version);
+	set_topic_version(t, version);
 	t->has_spread = r->options.spread_ms > 0;
 	t->spread_ms = r->options.spread_ms;
-	wait_for_turn(r, t);
+	queue_topic(r, t);
 }
 
 void relay_missed(struct relay *r, const char *cause, const char *where, uint64_t spread_ms)
@@ -235,7 +235,7 @@ void relay_missed(struct relay *r, const char *cause, const char *where, uint64_
 }
 
 /* False: nothing new. */
-static bool count_epoch(struct relay *r, unsigned upstream, const char *epoch)
+static bool note_upstream_epoch(struct relay *r, unsigned upstream, const char *epoch)
 {
 	char *known = r->upstream[upstream];
 	bool other = *epoch && strcmp(epoch, known) != 0, was_known = *known;
@@ -254,11 +254,11 @@ void relay_heard(struct relay *r, unsigned upstream, const char *where, const ch
 	uint64_t *heard, expected;
 	struct topic *t;
 
-	if (count_epoch(r, upstream, m->epoch))
+	if (note_upstream_epoch(r, upstream, m->epoch))
 		relay_missed(r, "upstream has a new epoch", where, m->spread_ms);
 	if (strcmp(topic, PUSH_HEARTBEAT_TOPIC) == 0)
 		return;
-	t = find_or_add(r, topic);
+	t = find_or_add_topic(r, topic);
 	if (!t)
 		return;
 	heard = &t->heard[upstream];
@@ -269,10 +269,10 @@ void relay_heard(struct relay *r, unsigned upstream, const char *where, const ch
 		return; /* again, for one that came late */
 	if (m->has_seq && expected && expected != m->seq)
 		relay_missed(r, "a message from upstream is missing", where, m->spread_ms);
-	set_version(t, m->version);
+	set_topic_version(t, m->version);
 	t->has_spread = m->has_spread || r->options.spread_ms > 0;
 	t->spread_ms = m->spread_ms > r->options.spread_ms ? m->spread_ms : r->options.spread_ms;
-	wait_for_turn(r, t);
+	queue_topic(r, t);
 }
 
 void relay_joined(struct relay *r, const char *prefix)
@@ -281,7 +281,7 @@ void relay_joined(struct relay *r, const char *prefix)
 
 	if (TAILQ_EMPTY(&r->joins))
 		r->join_ms = r->sys->now_ms() + RELAY_JOIN_MS;
-	for (sorted_find(r, r->count, topic_at, prefix, &i); i < r->count; i++) {
+	for (sorted_find(r, r->count, kept_name_at, prefix, &i); i < r->count; i++) {
 		struct topic *t = r->topics[i];
 
 		if (strncmp(t->name, prefix, len) != 0)
@@ -295,7 +295,7 @@ void relay_joined(struct relay *r, const char *prefix)
 
 /* ---- what goes out ---- */
 
-static void new_epoch(struct relay *r, const char *cause, const char *where, uint64_t spread_ms)
+static void renew_epoch(struct relay *r, const char *cause, const char *where, uint64_t spread_ms)
 {
 	uint64_t now_ms = r->sys->now_ms();
 	unsigned held_back;
@@ -312,16 +312,16 @@ static void new_epoch(struct relay *r, const char *cause, const char *where, uin
 
 /* Versions that were told before may be old ones; those that wait came later, or will be followed
  * by a pull all the same. */
-static void begin_after_doubt(struct relay *r)
+static void begin_doubted_epoch(struct relay *r)
 {
 	for (size_t i = 0; i < r->count; i++)
 		if (r->topics[i]->state == SENT)
-			set_version(r->topics[i], NULL);
+			set_topic_version(r->topics[i], NULL);
 	r->missed = false;
-	new_epoch(r, r->cause, r->where[0] ? r->where : NULL, r->missed_spread_ms);
+	renew_epoch(r, r->cause, r->where[0] ? r->where : NULL, r->missed_spread_ms);
 }
 
-static void somebody_lost(struct relay *r, uint64_t now_ms, int error)
+static void message_lost(struct relay *r, uint64_t now_ms, int error)
 {
 	unsigned held_back;
 
@@ -337,7 +337,7 @@ static void somebody_lost(struct relay *r, uint64_t now_ms, int error)
 
 /* Sends it to all, or, when that was tried for long enough, to all who have room. False: try again
  * later. */
-static bool put(
+static bool send_or_wait(
 	struct relay *r, struct stall *stall, const char *topic, const struct push_message *m)
 {
 	uint64_t now_ms = r->sys->now_ms();
@@ -349,16 +349,16 @@ static bool put(
 			*stall = (struct stall){true, now_ms};
 		if (now_ms < stall->since_ms + patience_ms)
 			return false;
-		somebody_lost(r, now_ms, e);
+		message_lost(r, now_ms, e);
 		e = r->send(r->arg, topic, m, false);
 	}
 	stall->on = false;
 	if (e)
-		somebody_lost(r, now_ms, e);
+		message_lost(r, now_ms, e);
 	return true;
 }
 
-static struct push_message message_of(const struct relay *r, const struct topic *t, uint64_t seq)
+static struct push_message make_message(const struct relay *r, const struct topic *t, uint64_t seq)
 {
 	struct push_message m = {.has_seq = true,
 		.seq = seq,
@@ -370,15 +370,15 @@ static struct push_message message_of(const struct relay *r, const struct topic 
 	return m;
 }
 
-static bool beat(struct relay *r, uint64_t now_ms)
+static bool send_heartbeat(struct relay *r, uint64_t now_ms)
 {
 	struct push_message m = {
 		.has_spread = r->epoch_spread_ms > 0, .spread_ms = r->epoch_spread_ms};
 
 	if (r->lost)
-		new_epoch(r, "a subscriber lost messages", NULL, 0);
+		renew_epoch(r, "a subscriber lost messages", NULL, 0);
 	memcpy(m.epoch, r->epoch, sizeof(r->epoch));
-	if (!put(r, &r->beat_stall, PUSH_HEARTBEAT_TOPIC, &m))
+	if (!send_or_wait(r, &r->beat_stall, PUSH_HEARTBEAT_TOPIC, &m))
 		return false;
 	r->beat_ms = now_ms + r->options.heartbeat_ms;
 	return true;
@@ -390,17 +390,17 @@ static bool send_changes(struct relay *r, uint64_t now_ms)
 	struct topic *t;
 
 	while ((t = TAILQ_FIRST(&r->rests)) && t->due_ms <= now_ms) {
-		leave(r, t);
+		leave_queue(r, t);
 		t->state = READY;
 		TAILQ_INSERT_TAIL(&r->ready, t, line);
 	}
 	for (unsigned i = 0; i < BATCH && (t = TAILQ_FIRST(&r->ready)); i++) {
-		m = message_of(r, t, t->seq + 1);
-		if (!put(r, &r->change_stall, t->name, &m))
+		m = make_message(r, t, t->seq + 1);
+		if (!send_or_wait(r, &r->change_stall, t->name, &m))
 			return false;
 		t->seq++;
 		t->sent_ms = now_ms;
-		leave(r, t);
+		leave_queue(r, t);
 		leave_joins(r, t); /* this is the last message now */
 	}
 	return true;
@@ -414,7 +414,7 @@ static void send_again(struct relay *r, uint64_t now_ms)
 
 	r->join_ms = now_ms + RELAY_JOIN_MS;
 	for (unsigned i = 0; i < RELAY_JOIN_BATCH && (t = TAILQ_FIRST(&r->joins)); i++) {
-		m = message_of(r, t, t->seq);
+		m = make_message(r, t, t->seq);
 		/* what waits comes anyway, and has its version already */
 		if (t->state == SENT && r->send(r->arg, t->name, &m, true))
 			return;
@@ -422,7 +422,7 @@ static void send_again(struct relay *r, uint64_t now_ms)
 	}
 }
 
-static uint64_t next_ms(const struct relay *r, uint64_t now_ms)
+static uint64_t next_turn_ms(const struct relay *r, uint64_t now_ms)
 {
 	uint64_t next = r->beat_ms;
 
@@ -442,11 +442,11 @@ uint64_t relay_turn(struct relay *r)
 	uint64_t now_ms = r->sys->now_ms();
 
 	if (r->missed && now_ms >= r->epoch_ms + RELAY_EPOCH_MS)
-		begin_after_doubt(r);
-	if ((now_ms < r->beat_ms || beat(r, now_ms)) && send_changes(r, now_ms) &&
+		begin_doubted_epoch(r);
+	if ((now_ms < r->beat_ms || send_heartbeat(r, now_ms)) && send_changes(r, now_ms) &&
 		now_ms >= r->join_ms)
 		send_again(r, now_ms);
-	return next_ms(r, now_ms);
+	return next_turn_ms(r, now_ms);
 }
 
 /* ---- made and freed ---- */
@@ -466,7 +466,7 @@ struct relay *relay_new(
 	TAILQ_INIT(&r->ready);
 	TAILQ_INIT(&r->rests);
 	TAILQ_INIT(&r->joins);
-	new_epoch(r, NULL, NULL, 0);
+	renew_epoch(r, NULL, NULL, 0);
 	return r;
 }
 

@@ -17,8 +17,8 @@
 
 struct ear {
 	struct doctor *d;
-	struct push *push;
-	struct push_endpoint *endpoints;
+	struct subscriber *push;
+	struct subscriber_endpoint *endpoints;
 	uint64_t *until_ms; /* each: then nothing more is expected of it */
 	size_t count;
 	struct loop_timer timer;
@@ -32,9 +32,9 @@ static void heard(void *arg, size_t endpoint, const char *topic, const struct pu
 
 static bool is_settled(const struct ear *e, size_t i, uint64_t now_ms)
 {
-	struct push_status s;
+	struct subscriber_status s;
 
-	push_status_get(e->push, i, &s);
+	subscriber_get_status(e->push, i, &s);
 	return s.heartbeats || s.messages || s.state == PUSH_REFUSED || now_ms >= e->until_ms[i];
 }
 
@@ -57,9 +57,9 @@ static void look(void *arg)
 static void tell(const struct ear *e, size_t i, uint64_t waited_ms, struct doctor_list *l)
 {
 	uint64_t heartbeats = waited_ms / e->endpoints[i].heartbeat_ms;
-	struct push_status s;
+	struct subscriber_status s;
 
-	push_status_get(e->push, i, &s);
+	subscriber_get_status(e->push, i, &s);
 	if (s.state == PUSH_REFUSED)
 		doctor_add(l, DOCTOR_ERROR, s.endpoint,
 			"put the keys right here or there (pullet keygen prints the public one "
@@ -113,14 +113,14 @@ static void choose(struct ear *e, struct doctor_list *l)
 		if (wait_ms > e->d->timeout_ms)
 			wait_ms = e->d->timeout_ms;
 		e->until_ms[e->count] = now_ms + wait_ms;
-		e->endpoints[e->count++] = (struct push_endpoint){
+		e->endpoints[e->count++] = (struct subscriber_endpoint){
 			p->endpoint, p->heartbeat_ms, p->server_key, p->secret_key_file};
 	}
 }
 
 void doctor_push(struct doctor *d, struct doctor_list *l)
 {
-	static const struct push_listener listener = {.heard = heard};
+	static const struct subscriber_listener listener = {.heard = heard};
 	struct ear e = {.d = d};
 	uint64_t begun_ms = loop_now_ms(d->loop);
 	size_t n = d->settings->push_count;
@@ -134,7 +134,7 @@ void doctor_push(struct doctor *d, struct doctor_list *l)
 	if (r == 0)
 		choose(&e, l);
 	if (r == 0 && e.count)
-		r = push_listen(&sys_real, e.endpoints, e.count, &listener, &e.push);
+		r = subscriber_listen(&sys_real, e.endpoints, e.count, &listener, &e.push);
 	if (r) {
 		doctor_add(l, DOCTOR_ERROR, "push",
 			r == -EOPNOTSUPP ? "install a libzmq that has CURVE"
@@ -147,7 +147,7 @@ void doctor_push(struct doctor *d, struct doctor_list *l)
 		for (size_t i = 0; i < e.count; i++)
 			tell(&e, i, loop_now_ms(d->loop) - begun_ms, l);
 	}
-	push_stop(e.push);
+	subscriber_stop(e.push);
 	free(e.endpoints);
 	free(e.until_ms);
 }

@@ -39,7 +39,7 @@ static void usage(FILE *out)
 static int keygen(const char *command, const char *path)
 {
 	char public_key[CURVE_TEXT], secret_key[CURVE_TEXT], why[CURVE_WHY];
-	int r = push_keypair(public_key, secret_key);
+	int r = subscriber_make_keys(public_key, secret_key);
 
 	if (r)
 		return cli_error(CLI_FAILED, command,

@@ -16,7 +16,7 @@
 #define QUEUE 100 /* messages for a subscriber: what is more waits in the relay, once */
 #define MAX_TIME_MS 3600000u
 
-static struct relay_origin *add_origin(struct relay_setup *s)
+static struct relay_origin *add_relay_origin(struct relay_setup *s)
 {
 	if (s->origin_count < RELAY_SETUP_MAX)
 		return &s->origins[s->origin_count++];
@@ -45,9 +45,9 @@ static int add_url(struct relay_setup *s, struct relay_origin *o, const char *te
 	return CLI_OK;
 }
 
-static int set_server(struct relay_setup *s, enum settings_kind kind, const char *text)
+static int set_server_urls(struct relay_setup *s, enum settings_kind kind, const char *text)
 {
-	struct relay_origin *o = add_origin(s);
+	struct relay_origin *o = add_relay_origin(s);
 	int r = o ? CLI_OK : CLI_USAGE;
 
 	if (!o)
@@ -71,17 +71,17 @@ static int set_server(struct relay_setup *s, enum settings_kind kind, const char
 
 static int set_etcd(struct relay_setup *s, const char *text)
 {
-	return set_server(s, SETTINGS_ETCD, text);
+	return set_server_urls(s, SETTINGS_ETCD, text);
 }
 
 static int set_consul(struct relay_setup *s, const char *text)
 {
-	return set_server(s, SETTINGS_CONSUL, text);
+	return set_server_urls(s, SETTINGS_CONSUL, text);
 }
 
-static int set_named(struct relay_setup *s, const char *text)
+static int set_named_server(struct relay_setup *s, const char *text)
 {
-	struct relay_origin *o = add_origin(s);
+	struct relay_origin *o = add_relay_origin(s);
 
 	if (o)
 		o->name = text;
@@ -127,11 +127,11 @@ static int set_upstream(struct relay_setup *s, const char *text)
 		return cli_error(CLI_USAGE, s->command, "at most %d upstreams can be named",
 			RELAY_SETUP_MAX);
 	s->upstreams[s->upstream_count++] =
-		(struct push_endpoint){.endpoint = text, .heartbeat_ms = 5000};
+		(struct subscriber_endpoint){.endpoint = text, .heartbeat_ms = 5000};
 	return CLI_OK;
 }
 
-static struct push_endpoint *last_upstream(struct relay_setup *s, const char *option)
+static struct subscriber_endpoint *find_last_upstream(struct relay_setup *s, const char *option)
 {
 	if (s->upstream_count)
 		return &s->upstreams[s->upstream_count - 1];
@@ -139,8 +139,8 @@ static struct push_endpoint *last_upstream(struct relay_setup *s, const char *op
 	return NULL;
 }
 
-static int set_time(struct relay_setup *s, const char *option, const char *text, uint64_t least_ms,
-	uint64_t *ret_ms)
+static int read_time_option(struct relay_setup *s, const char *option, const char *text,
+	uint64_t least_ms, uint64_t *ret_ms)
 {
 	uint64_t ms;
 
@@ -155,14 +155,15 @@ static int set_time(struct relay_setup *s, const char *option, const char *text,
 
 static int set_upstream_heartbeat(struct relay_setup *s, const char *text)
 {
-	struct push_endpoint *u = last_upstream(s, "--upstream-heartbeat");
+	struct subscriber_endpoint *u = find_last_upstream(s, "--upstream-heartbeat");
 
-	return u ? set_time(s, "--upstream-heartbeat", text, 100, &u->heartbeat_ms) : CLI_USAGE;
+	return u ? read_time_option(s, "--upstream-heartbeat", text, 100, &u->heartbeat_ms)
+		 : CLI_USAGE;
 }
 
 static int set_upstream_key(struct relay_setup *s, const char *text)
 {
-	struct push_endpoint *u = last_upstream(s, "--upstream-curve-server-key");
+	struct subscriber_endpoint *u = find_last_upstream(s, "--upstream-curve-server-key");
 	const char *why = curve_check_key(text);
 
 	if (u && why)
@@ -174,7 +175,7 @@ static int set_upstream_key(struct relay_setup *s, const char *text)
 
 static int set_upstream_secret(struct relay_setup *s, const char *text)
 {
-	struct push_endpoint *u = last_upstream(s, "--upstream-curve-secret-key");
+	struct subscriber_endpoint *u = find_last_upstream(s, "--upstream-curve-secret-key");
 
 	if (u)
 		u->secret_key_file = text;
@@ -183,7 +184,7 @@ static int set_upstream_secret(struct relay_setup *s, const char *text)
 
 static int set_upstream_insecure(struct relay_setup *s, const char *text)
 {
-	struct push_endpoint *u = last_upstream(s, "--upstream-insecure");
+	struct subscriber_endpoint *u = find_last_upstream(s, "--upstream-insecure");
 
 	(void)text;
 	if (u)
@@ -193,12 +194,12 @@ static int set_upstream_insecure(struct relay_setup *s, const char *text)
 
 static int set_heartbeat(struct relay_setup *s, const char *text)
 {
-	return set_time(s, "--heartbeat", text, 100, &s->relaying.heartbeat_ms);
+	return read_time_option(s, "--heartbeat", text, 100, &s->relaying.heartbeat_ms);
 }
 
 static int set_spread(struct relay_setup *s, const char *text)
 {
-	return set_time(s, "--spread", text, 0, &s->relaying.spread_ms);
+	return read_time_option(s, "--spread", text, 0, &s->relaying.spread_ms);
 }
 
 static int set_insecure(struct relay_setup *s, const char *text)
@@ -220,7 +221,7 @@ static const struct row {
 	{"etcd", "URL[,URL...]", "watch this etcd cluster,", .set = set_etcd},
 	{"consul", "URL[,URL...]", "or this Consul,", .set = set_consul},
 	{"server", "NAME",
-		"or this server of the agent's configuration (-c FILE):", .set = set_named},
+		"or this server of the agent's configuration (-c FILE):", .set = set_named_server},
 	{"prefix", "PREFIX/", "the keys that begin so; once or several times behind a server",
 		.set = set_prefix},
 	{"config", "FILE", "(or -c) where the servers of --server are", TEXT(config)},
@@ -247,7 +248,7 @@ static const struct row {
 
 enum { ROWS = sizeof(rows) / sizeof(rows[0]), FIRST = 256 };
 
-static void usage(FILE *out)
+static void print_relay_usage(FILE *out)
 {
 	fputs("Usage: pullet relay [--push ENDPOINT] SOURCE... [OPTION...]\n"
 	      "Publishes an update message for whatever changes in its sources, to any number of "
@@ -267,7 +268,7 @@ static void usage(FILE *out)
 static int check_upstreams(const struct relay_setup *s)
 {
 	for (size_t i = 0; i < s->upstream_count; i++) {
-		const struct push_endpoint *u = &s->upstreams[i];
+		const struct subscriber_endpoint *u = &s->upstreams[i];
 		bool insecure = s->upstream_insecure[i];
 
 		if (u->secret_key_file && !u->server_key)
@@ -288,7 +289,7 @@ static int check_upstreams(const struct relay_setup *s)
 	return CLI_OK;
 }
 
-static int check_options(const struct relay_setup *s)
+static int check_relay_options(const struct relay_setup *s)
 {
 	bool named = false;
 
@@ -306,13 +307,13 @@ static int check_options(const struct relay_setup *s)
 		return cli_error(
 			CLI_USAGE, s->command, "-c is read for --server only, and none is named");
 	if (s->prefix_count + s->dir_count + s->upstream_count == 0)
-		return cli_misused(s->command, usage,
+		return cli_misused(s->command, print_relay_usage,
 			"there is nothing to relay: name a source with --etcd, --consul, "
 			"--server, --dir or --upstream");
 	return check_upstreams(s);
 }
 
-static int set_row(struct relay_setup *s, const struct row *row, const char *text)
+static int apply_row(struct relay_setup *s, const struct row *row, const char *text)
 {
 	if (row->set)
 		return row->set(s, text);
@@ -336,24 +337,24 @@ int relay_setup_read(struct relay_setup *s, int argc, char **argv, bool *ret_hel
 	longs[ROWS] = (struct option){"help", no_argument, NULL, 'h'};
 	while (r == CLI_OK && (opt = getopt_long(argc, argv, "hc:", longs, NULL)) != -1) {
 		if (opt == 'h') {
-			usage(stdout);
+			print_relay_usage(stdout);
 			*ret_help = true;
 			return CLI_OK;
 		}
 		if (opt == 'c')
 			s->config = optarg;
 		else if (opt >= FIRST)
-			r = set_row(s, &rows[opt - FIRST], optarg);
+			r = apply_row(s, &rows[opt - FIRST], optarg);
 		else
 			r = cli_bad_option(s->command);
 	}
 	if (r == CLI_OK && optind < argc) {
 		snprintf(sentence, sizeof(sentence), "'%.80s' is no option: all sources are",
 			argv[optind]);
-		r = cli_misused(s->command, usage, sentence);
+		r = cli_misused(s->command, print_relay_usage, sentence);
 	}
 	s->relaying.upstreams = (unsigned)s->upstream_count;
-	return r ? r : check_options(s);
+	return r ? r : check_relay_options(s);
 }
 
 void relay_setup_fini(struct relay_setup *s)

@@ -38,7 +38,7 @@ struct relay_setup {
 	struct relay_origin origins[RELAY_SETUP_MAX];
 	struct relay_prefix prefixes[RELAY_SETUP_MAX];
 	const char *dirs[RELAY_SETUP_MAX];
-	struct push_endpoint upstreams[RELAY_SETUP_MAX];
+	struct subscriber_endpoint upstreams[RELAY_SETUP_MAX];
 	bool upstream_insecure[RELAY_SETUP_MAX];
 	size_t origin_count, prefix_count, dir_count, upstream_count;
 };

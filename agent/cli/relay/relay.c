@@ -69,19 +69,19 @@ struct daemon {
 /* ---- in ---- */
 
 /* What came is worked on in the next turn of the loop. */
-static void soon(struct daemon *d)
+static void turn_soon(struct daemon *d)
 {
 	loop_timer_set(d->loop, &d->turn, loop_now_ms(d->loop));
 }
 
-static void changed(struct daemon *d, const char *key, size_t len, const char *version)
+static void name_changed(struct daemon *d, const char *key, size_t len, const char *version)
 {
 	char topic[PUSH_MAX_TOPIC + 1], shown[LABEL];
 	unsigned held_back;
 
 	if (relay_topic(key, len, topic) == 0) {
 		relay_changed(d->relay, topic, version);
-		soon(d);
+		turn_soon(d);
 	} else if (log_limit_pass(&d->no_topic, loop_now_ms(d->loop), "topic", &held_back)) {
 		snprintf(shown, sizeof(shown), "%.*s", len < LABEL ? (int)len : LABEL, key);
 		log_warn("a name is no topic: its changes are not told", "name", shown, "repeated",
@@ -100,10 +100,10 @@ static void source_changed(void *arg, const char *key, size_t key_len, const cha
 		prefix++; /* its keys begin without */
 	len = strlen(prefix);
 	if (key && key_len >= len && memcmp(key, prefix, len) == 0) {
-		changed(d, key + len, key_len - len, version);
+		name_changed(d, key + len, key_len - len, version);
 	} else {
 		relay_missed(d->relay, "the source cannot say what changed", s->label, 0);
-		soon(d);
+		turn_soon(d);
 	}
 }
 
@@ -120,7 +120,7 @@ static void file_changed(void *arg, const char *path, const char *etag)
 
 	if (etag) /* without its quotes */
 		snprintf(version, sizeof(version), "%.*s", (int)strlen(etag) - 2, etag + 1);
-	changed(f->daemon, path, strlen(path), etag ? version : NULL);
+	name_changed(f->daemon, path, strlen(path), etag ? version : NULL);
 }
 
 static void upstream_heard(
@@ -129,7 +129,7 @@ static void upstream_heard(
 	struct daemon *d = arg;
 
 	relay_heard(d->relay, (unsigned)endpoint, d->setup.upstreams[endpoint].endpoint, topic, m);
-	soon(d);
+	turn_soon(d);
 }
 
 static void upstream_missed(void *arg, size_t endpoint, const char *cause)
@@ -137,12 +137,12 @@ static void upstream_missed(void *arg, size_t endpoint, const char *cause)
 	struct daemon *d = arg;
 
 	relay_missed(d->relay, cause, d->setup.upstreams[endpoint].endpoint, 0);
-	soon(d);
+	turn_soon(d);
 }
 
 /* ---- out ---- */
 
-static int forward(void *arg, const char *topic, const struct push_message *m, bool strict)
+static int forward_message(void *arg, const char *topic, const struct push_message *m, bool strict)
 {
 	struct daemon *d = arg;
 
@@ -167,7 +167,7 @@ static bool take_subscriptions(struct daemon *d)
 
 /* Whatever is done with the socket may take away what its descriptor told of: so it is asked
  * afterwards, until there is nothing more. */
-static void turn(void *arg)
+static void turn_relay(void *arg)
 {
 	struct daemon *d = arg;
 	uint64_t next_ms = relay_turn(d->relay);
@@ -177,15 +177,15 @@ static void turn(void *arg)
 	loop_timer_set(d->loop, &d->turn, next_ms);
 }
 
-static void readable(void *arg, int fd, unsigned events)
+static void publisher_readable(void *arg, int fd, unsigned events)
 {
 	(void)fd, (void)events;
-	turn(arg);
+	turn_relay(arg);
 }
 
 /* ---- start, stop ---- */
 
-static void resumed(void *arg, uint64_t late_ms)
+static void machine_resumed(void *arg, uint64_t late_ms)
 {
 	struct daemon *d = arg;
 
@@ -194,7 +194,7 @@ static void resumed(void *arg, uint64_t late_ms)
 		watch_resume(d->watcher);
 }
 
-static void stop(void *arg, int number)
+static void stop_relay(void *arg, int number)
 {
 	struct daemon *d = arg;
 
@@ -213,7 +213,7 @@ static void raise_limit(void)
 	}
 }
 
-static void complain(void *arg, const char *message)
+static void print_config_error(void *arg, const char *message)
 {
 	const struct daemon *d = arg;
 
@@ -233,7 +233,7 @@ static int find_servers(struct daemon *d)
 {
 	const struct relay_setup *s = &d->setup;
 
-	if (s->config && settings_load_servers(s->config, complain, d, &d->settings))
+	if (s->config && settings_load_servers(s->config, print_config_error, d, &d->settings))
 		return CLI_CONFIG;
 	for (size_t i = 0; i < s->origin_count; i++) {
 		const struct relay_origin *o = &s->origins[i];
@@ -325,7 +325,7 @@ static int start_upstreams(struct daemon *d)
 	return CLI_OK;
 }
 
-static int start(struct daemon *d)
+static int start_relay(struct daemon *d)
 {
 	const struct relay_setup *s = &d->setup;
 	int r = find_servers(d);
@@ -333,17 +333,17 @@ static int start(struct daemon *d)
 	if (r)
 		return r;
 	d->loop = loop_new(&sys_real);
-	d->relay = relay_new(&sys_real, &s->relaying, forward, d);
-	if (!d->loop || !d->relay || loop_on_signal(d->loop, SIGINT, stop, d) ||
-		loop_on_signal(d->loop, SIGTERM, stop, d))
+	d->relay = relay_new(&sys_real, &s->relaying, forward_message, d);
+	if (!d->loop || !d->relay || loop_on_signal(d->loop, SIGINT, stop_relay, d) ||
+		loop_on_signal(d->loop, SIGTERM, stop_relay, d))
 		return cli_error(CLI_FAILED, s->command, "out of memory or descriptors");
 	r = cli_publisher(s->command, "--push", s->push, &s->publishing, &d->publisher);
 	if (r)
 		return r;
-	loop_timer_init(&d->turn, turn, d);
-	loop_on_resume(d->loop, resumed, d);
-	r = loop_watch(
-		d->loop, &d->subscriptions, publisher_fd(d->publisher), LOOP_READ, readable, d);
+	loop_timer_init(&d->turn, turn_relay, d);
+	loop_on_resume(d->loop, machine_resumed, d);
+	r = loop_watch(d->loop, &d->subscriptions, publisher_fd(d->publisher), LOOP_READ,
+		publisher_readable, d);
 	if (r == 0)
 		r = start_sources(d);
 	if (r)
@@ -351,7 +351,7 @@ static int start(struct daemon *d)
 	r = start_folders(d);
 	if (r == CLI_OK)
 		r = start_upstreams(d);
-	soon(d);
+	turn_soon(d);
 	return r;
 }
 
@@ -371,7 +371,7 @@ static void print_what_it_does(const struct daemon *d)
 	fflush(stdout);
 }
 
-static void release(struct daemon *d)
+static void release_daemon(struct daemon *d)
 {
 	listener_stop(d->upstream);
 	watch_free(d->watcher);
@@ -391,7 +391,7 @@ static void release(struct daemon *d)
 	free(d);
 }
 
-static int check_room(const struct relay_setup *s)
+static int check_relay_descriptors(const struct relay_setup *s)
 {
 	const struct descriptors_need needs[] = {{"event loop", LOOP_DESCRIPTORS},
 		{"push channel", PUBLISHER_DESCRIPTORS},
@@ -402,16 +402,16 @@ static int check_room(const struct relay_setup *s)
 	return cli_room(s->command, needs, sizeof(needs) / sizeof(needs[0]));
 }
 
-static int run(struct daemon *d)
+static int run_relay(struct daemon *d)
 {
 	int r;
 
 	signal(SIGPIPE, SIG_IGN);
 	sys_forbid_dumps();
 	raise_limit();
-	r = check_room(&d->setup);
+	r = check_relay_descriptors(&d->setup);
 	if (r == CLI_OK)
-		r = start(d);
+		r = start_relay(d);
 	if (r)
 		return r;
 	print_what_it_does(d);
@@ -430,7 +430,7 @@ int cli_relay(int argc, char **argv)
 		d->folders[i].dir = -1;
 	r = relay_setup_read(&d->setup, argc, argv, &help);
 	if (r == CLI_OK && !help)
-		r = run(d);
-	release(d);
+		r = run_relay(d);
+	release_daemon(d);
 	return r;
 }

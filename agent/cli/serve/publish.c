@@ -26,7 +26,7 @@ struct options {
 	uint64_t spread_ms, timeout_ms;
 };
 
-static void usage(FILE *out)
+static void print_publish_usage(FILE *out)
 {
 	fputs("Usage: pullet publish TOPIC [--endpoint E] [--version V] [--spread DURATION] "
 	      "[--timeout DURATION]\n"
@@ -49,7 +49,7 @@ static void usage(FILE *out)
 }
 
 /* Takes the subscriptions that have come; how many of them match. */
-static int matching(struct publisher *p, const char *topic)
+static int count_matching(struct publisher *p, const char *topic)
 {
 	char prefix[512];
 	int subscribed, n = 0;
@@ -68,7 +68,7 @@ static int send_to_all(struct publisher *p, const struct options *o)
 	int sent = 0, n, r;
 
 	for (;;) {
-		n = matching(
+		n = count_matching(
 			p, o->topic); /* before each poll(): the descriptor is edge-triggered */
 		if (n > 0) {
 			r = publisher_send(p, o->topic, o->version, o->spread_ms);
@@ -105,7 +105,7 @@ int cli_publisher(const char *command, const char *option, const char *endpoint,
 		usage_error || r == -EPROTONOSUPPORT ? CLI_USAGE : CLI_FAILED, command, "%s", why);
 }
 
-static int publish(const char *command, const struct options *o)
+static int publish_message(const char *command, const struct options *o)
 {
 	static const struct descriptors_need needs[] = {
 		{"push channel", PUBLISHER_DESCRIPTORS}, {"files", CLI_FILES}};
@@ -158,7 +158,7 @@ int cli_publish(int argc, char **argv)
 		else if (opt == INSECURE)
 			o.publisher.insecure = true;
 		else if (opt == 'h')
-			return usage(stdout), CLI_OK;
+			return print_publish_usage(stdout), CLI_OK;
 		else if (opt != SPREAD && opt != TIMEOUT)
 			return cli_bad_option(argv[0]);
 		else if (cli_duration(argv[0], opt == SPREAD ? "--spread" : "--timeout", optarg,
@@ -166,7 +166,7 @@ int cli_publish(int argc, char **argv)
 			return CLI_USAGE;
 	}
 	if (argc - optind != 1)
-		return cli_misused(argv[0], usage,
+		return cli_misused(argv[0], print_publish_usage,
 			"name one topic: it is the config's name, if the agent's `topic` says "
 			"nothing else");
 	o.topic = argv[optind];
@@ -175,5 +175,5 @@ int cli_publish(int argc, char **argv)
 	if (o.timeout_ms > 86400000 || o.spread_ms > PUSH_MAX_SPREAD_MS)
 		return cli_error(
 			CLI_USAGE, argv[0], "--timeout is at most 1d, --spread at most 1h");
-	return publish(argv[0], &o);
+	return publish_message(argv[0], &o);
 }

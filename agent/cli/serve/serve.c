@@ -39,7 +39,7 @@ struct server {
 	struct loop_watch subscriptions;
 };
 
-static void usage(FILE *out)
+static void print_serve_usage(FILE *out)
 {
 	fputs("Usage: pullet serve DIR [--http HOST:PORT] [--push ENDPOINT] [--heartbeat "
 	      "DURATION]\n"
@@ -80,7 +80,7 @@ static bool has_settled(const struct server *s, const struct origin_file *f)
 }
 
 /* Another time is another file, an earlier one too: a file may be put back as it was. */
-static bool unmodified(
+static bool is_unmodified(
 	const struct server *s, const struct httpd_request *r, const struct origin_file *f)
 {
 	const char *match = httpd_header(r, "If-None-Match"),
@@ -93,12 +93,12 @@ static bool unmodified(
 	       f->modified == timegm(&tm);
 }
 
-static void refuse(struct httpd_request *r, int status, const char *text)
+static void reply_refusal(struct httpd_request *r, int status, const char *text)
 {
 	httpd_reply(r, status, "text/plain; charset=utf-8", text, strlen(text));
 }
 
-static void answer(void *arg, struct httpd_request *r)
+static void answer_request(void *arg, struct httpd_request *r)
 {
 	struct server *s = arg;
 	const char *path = httpd_path(r) + 1;
@@ -108,7 +108,7 @@ static void answer(void *arg, struct httpd_request *r)
 
 	if (httpd_method(r) != HTTPD_GET && httpd_method(r) != HTTPD_HEAD) {
 		httpd_add_header(r, "Allow", "GET, HEAD");
-		refuse(r, 405, "only GET and HEAD\n");
+		reply_refusal(r, 405, "only GET and HEAD\n");
 		return;
 	}
 	e = origin_read(s->dir, path, &f);
@@ -116,9 +116,10 @@ static void answer(void *arg, struct httpd_request *r)
 		bool missing = e == -ENOENT || e == -EISDIR || e == -ENOTDIR || e == -EINVAL;
 
 		if (e == -EAGAIN)
-			refuse(r, 503, "it is being written: ask again\n");
+			reply_refusal(r, 503, "it is being written: ask again\n");
 		else
-			refuse(r, missing ? 404 : 403, missing ? "not found\n" : "forbidden\n");
+			reply_refusal(
+				r, missing ? 404 : 403, missing ? "not found\n" : "forbidden\n");
 		return;
 	}
 	http_date(f.modified, date);
@@ -127,7 +128,7 @@ static void answer(void *arg, struct httpd_request *r)
 		httpd_add_header(r, "Last-Modified", date);
 	httpd_add_header(r, "Cache-Control", "no-cache");
 	httpd_add_header(r, "X-Content-Type-Options", "nosniff");
-	if (unmodified(s, r, &f))
+	if (is_unmodified(s, r, &f))
 		httpd_reply(r, 304, NULL, NULL, 0);
 	else
 		httpd_reply(r, 200, origin_content_type(path), f.body.data, f.body.len);
@@ -137,7 +138,7 @@ static void answer(void *arg, struct httpd_request *r)
 /* ---- push ---- */
 
 /* "team/web.yaml" -> "team/web" */
-static void topic_of(const char *path, char topic[256])
+static void topic_of_path(const char *path, char topic[256])
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,
 		   *dot = strrchr(name, '.');
@@ -146,13 +147,13 @@ static void topic_of(const char *path, char topic[256])
 		path);
 }
 
-static void changed(void *arg, const char *path, const char *etag)
+static void tree_changed(void *arg, const char *path, const char *etag)
 {
 	struct server *s = arg;
 	char topic[256], version[ORIGIN_ETAG] = "";
 	int r;
 
-	topic_of(path, topic);
+	topic_of_path(path, topic);
 	if (etag) /* without its quotes */
 		snprintf(version, sizeof(version), "%.*s", (int)strlen(etag) - 2, etag + 1);
 	r = publisher_send(s->publisher, topic, version, 0);
@@ -163,7 +164,7 @@ static void changed(void *arg, const char *path, const char *etag)
 			etag ? version : NULL);
 }
 
-static void beat(void *arg)
+static void heartbeat_due(void *arg)
 {
 	struct server *s = arg;
 
@@ -172,7 +173,7 @@ static void beat(void *arg)
 }
 
 /* libzmq works on subscriptions only when the socket is used. */
-static void subscribed(void *arg, int fd, unsigned events)
+static void subscriptions_came(void *arg, int fd, unsigned events)
 {
 	struct server *s = arg;
 	char prefix[512];
@@ -185,7 +186,7 @@ static void subscribed(void *arg, int fd, unsigned events)
 
 /* ---- start, stop ---- */
 
-static void stop(void *arg, int number)
+static void stop_serving(void *arg, int number)
 {
 	struct server *s = arg;
 
@@ -194,7 +195,7 @@ static void stop(void *arg, int number)
 }
 
 /* A whole fleet may hold its connections open, and download at once. */
-static void make_room(struct httpd *h)
+static void raise_client_limit(struct httpd *h)
 {
 	struct rlimit files = {.rlim_cur = 1024, .rlim_max = 1024};
 
@@ -225,7 +226,7 @@ static int cannot_listen(const char *command, const char *address, int error)
 	return cli_error(CLI_FAILED, command, "cannot listen on %s: %s", address, why);
 }
 
-static int start(struct server *s, const char *command)
+static int start_server(struct server *s, const char *command)
 {
 	const struct options *o = s->options;
 	int r;
@@ -235,29 +236,29 @@ static int start(struct server *s, const char *command)
 		return cli_error(
 			CLI_FAILED, command, "cannot serve %s: %s", o->dir, strerror(-s->dir));
 	s->loop = loop_new(&sys_real);
-	if (!s->loop || loop_on_signal(s->loop, SIGINT, stop, s) ||
-		loop_on_signal(s->loop, SIGTERM, stop, s))
+	if (!s->loop || loop_on_signal(s->loop, SIGINT, stop_serving, s) ||
+		loop_on_signal(s->loop, SIGTERM, stop_serving, s))
 		return cli_error(CLI_FAILED, command, "out of memory or descriptors");
-	s->httpd = httpd_open_tcp(s->loop, o->http, answer, s);
+	s->httpd = httpd_open_tcp(s->loop, o->http, answer_request, s);
 	if (!s->httpd)
 		return cannot_listen(command, o->http, errno);
-	make_room(s->httpd);
+	raise_client_limit(s->httpd);
 	r = cli_publisher(command, "--push", o->push, &o->publisher, &s->publisher);
 	if (r)
 		return r;
-	r = tree_watch_start(s->loop, o->dir, s->dir, changed, s, &s->watch);
+	r = tree_watch_start(s->loop, o->dir, s->dir, tree_changed, s, &s->watch);
 	if (r == 0)
 		r = loop_watch(s->loop, &s->subscriptions, publisher_fd(s->publisher), LOOP_READ,
-			subscribed, s);
+			subscriptions_came, s);
 	if (r)
 		return cli_error(CLI_FAILED, command, "cannot watch %s: %s", o->dir, strerror(-r));
-	loop_timer_init(&s->heartbeat, beat, s);
-	beat(s);
-	subscribed(s, -1, LOOP_READ);
+	loop_timer_init(&s->heartbeat, heartbeat_due, s);
+	heartbeat_due(s);
+	subscriptions_came(s, -1, LOOP_READ);
 	return CLI_OK;
 }
 
-static int serve(const char *command, const struct options *o)
+static int run_server(const char *command, const struct options *o)
 {
 	static const struct descriptors_need needs[] = {{"event loop", LOOP_DESCRIPTORS},
 		{"push channel", PUBLISHER_DESCRIPTORS}, {"HTTP server and clients", 4},
@@ -270,7 +271,7 @@ static int serve(const char *command, const struct options *o)
 	r = cli_room(command, needs, sizeof(needs) / sizeof(needs[0]));
 	if (r)
 		return r;
-	r = start(&s, command);
+	r = start_server(&s, command);
 	if (r == CLI_OK) {
 		const char *colon = strrchr(o->http, ':');
 
@@ -323,19 +324,19 @@ int cli_serve(int argc, char **argv)
 		else if (opt == INSECURE)
 			o.publisher.insecure = true;
 		else if (opt == 'h')
-			return usage(stdout), CLI_OK;
+			return print_serve_usage(stdout), CLI_OK;
 		else if (opt != HEARTBEAT)
 			return cli_bad_option(argv[0]);
 		else if (cli_duration(argv[0], "--heartbeat", optarg, &o.heartbeat_ms))
 			return CLI_USAGE;
 	}
 	if (argc - optind != 1)
-		return cli_misused(argv[0], usage, "name one directory");
+		return cli_misused(argv[0], print_serve_usage, "name one directory");
 	bad = settings_check_address(o.http);
 	if (bad)
 		return cli_error(CLI_USAGE, argv[0], "--http '%s' %s", o.http, bad);
 	if (o.heartbeat_ms < 100)
 		return cli_error(CLI_USAGE, argv[0], "--heartbeat is at least 100ms");
 	o.dir = argv[optind];
-	return serve(argv[0], &o);
+	return run_server(argv[0], &o);
 }

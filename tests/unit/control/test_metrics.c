@@ -33,7 +33,7 @@ static struct agent {
 	struct config **configs;
 	struct upstream **servers;
 	struct backoffs *backoffs;
-	struct push *push;
+	struct subscriber *push;
 	struct report *report;
 } agent;
 

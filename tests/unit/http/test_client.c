@@ -179,7 +179,7 @@ static void server_stop(struct server *s)
 
 struct site {
 	struct loop *loop;
-	struct http_client *transport;
+	struct http_client *client;
 	struct server server;
 };
 
@@ -234,14 +234,14 @@ static void line_came(void *arg, const struct http_client_response *line)
 static void site_open(struct site *s)
 {
 	s->loop = loop_new(&sys_real);
-	s->transport = http_client_new(s->loop);
-	assert_true(s->loop && s->transport);
+	s->client = http_client_new(s->loop);
+	assert_true(s->loop && s->client);
 	server_start(&s->server, s->loop);
 }
 
 static void site_close(struct site *s)
 {
-	http_client_free(s->transport);
+	http_client_free(s->client);
 	server_stop(&s->server);
 	loop_free(s->loop);
 }
@@ -257,7 +257,7 @@ static struct http_client_request request_of(const struct site *s)
 static void start(struct client *c, struct site *s, const struct http_client_request *q)
 {
 	c->site = s;
-	assert_int_equal(http_client_start(s->transport, q, is_done, c, &c->transfer), 0);
+	assert_int_equal(http_client_start(s->client, q, is_done, c, &c->transfer), 0);
 	assert_int_equal(c->ended, 0);
 }
 
@@ -704,7 +704,7 @@ static void connection__of_a_document__carries_that_one_only(void **state)
 		assert_string_equal(sent_header(&s, "Connection"), table[i].said);
 	}
 	/* the machine slept */
-	http_client_forget(s.transport);
+	http_client_forget(s.client);
 	get_document(&s, DOCUMENT_A);
 	assert_int_equal(s.server.accepted, 5);
 	site_close(&s);
@@ -1086,7 +1086,7 @@ static void cancel__between_two_lines__is_heard_by_nobody(void **state)
 	assert_string_equal(next.text, "next|");
 	assert_string_equal(c.text, "one|");
 	assert_int_equal(c.ended, 0);
-	/* what is still under way ends with the transport */
+	/* what is still under way ends with the client */
 	s.server.pause_ms = 2;
 	ANSWER(&s.server, CHUNKED "4\r\none\n\r\n");
 	c = (struct client){.in_line = stop_in_line};
@@ -1101,7 +1101,7 @@ static void start_in_line(struct client *c)
 	struct http_client_request q = request_of(c->site);
 	struct transfer *t = NULL;
 
-	c->started = http_client_start(c->site->transport, &q, is_done, c->other, &t);
+	c->started = http_client_start(c->site->client, &q, is_done, c->other, &t);
 	assert_null(t);
 }
 

@@ -12,7 +12,7 @@ static char *const names[] = {(char[]){"metrics.example"}, (char[]){"Web.Example
 static void check(const char *const *hosts, bool ours)
 {
 	for (; *hosts; hosts++)
-		if (host_is_ours(*hosts, "web-1", names) != ours)
+		if (host_header_is_ours(*hosts, "web-1", names) != ours)
 			fail_msg("%s must be %s", *hosts, ours ? "ours" : "refused");
 }
 
@@ -66,16 +66,16 @@ static void any_other_name__is_not(void **state)
 	for (size_t i = 0; i < sizeof(longest); i++)
 		longest[i] = 'a';
 	longest[sizeof(longest) - 1] = '\0';
-	assert_false(host_is_ours(longest, longest, NULL));
+	assert_false(host_header_is_ours(longest, longest, NULL));
 }
 
 static void nothing__is_no_name(void **state)
 {
 	(void)state;
-	assert_false(host_is_ours(NULL, "web-1", names));
-	assert_false(host_is_ours("", "", NULL));
-	assert_false(host_is_ours(".", "", NULL));
-	assert_false(host_is_ours("a", "", NULL));
+	assert_false(host_header_is_ours(NULL, "web-1", names));
+	assert_false(host_header_is_ours("", "", NULL));
+	assert_false(host_header_is_ours(".", "", NULL));
+	assert_false(host_header_is_ours("a", "", NULL));
 }
 
 int main(void)

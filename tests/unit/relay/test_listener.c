@@ -88,7 +88,7 @@ static void wait_subscribed(struct publisher *p)
 static void site_open(struct site *s)
 {
 	const struct publisher_options options = {.queue = 1000};
-	struct push_endpoint endpoint = {.heartbeat_ms = 5000};
+	struct subscriber_endpoint endpoint = {.heartbeat_ms = 5000};
 	char why[CURVE_WHY];
 
 	memset(s, 0, sizeof(*s));
