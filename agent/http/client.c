@@ -24,6 +24,7 @@
 
 #include <curl/curl.h>
 
+#include "http/advice.h"
 #include "http/chunks.h"
 #include "http/connections.h"
 #include "http/framing.h"
@@ -460,87 +461,16 @@ static uint64_t retry_after_ms(const struct transfer *t)
 	return then > now ? (uint64_t)(then - now) * 1000 : 0;
 }
 
-/* What an operator is to do about what libcurl and OpenSSL say; "" = it says all. */
-static const char *advice_for(const char *said)
-{
-	static const struct {
-		const char *part, *advice;
-	} table[] = {
-		{"Could not resolve host",
-			"check the name in the url, and this host's resolver (/etc/resolv.conf)"},
-		{"Couldn't connect to server", "check the address, and firewalls on the way to it"},
-		{"Out of memory",
-			"unless this host has none left, a header of the answer is longer than "
-			"100 KiB: look at the server"},
-		{"Empty reply from server",
-			"it closed the connection without an answer: look at its log"},
-		{"Invalid Content-Length", "mend the server, or the proxy before it"},
-		{"certificate has expired",
-			"the server needs a new one, or the clock of this host is wrong"},
-		{"certificate is not yet valid", "is the clock of this host right?"},
-		{"target host name", "the server's certificate is for another name than the url's"},
-		{"unable to get local issuer",
-			"name the authority that signed the server's certificate in tls.ca (or the "
-			"server leaves out the certificates in between)"},
-		{"self-signed certificate", "if it is the right one, name it in tls.ca"},
-		{"certificate purpose", "the server's certificate is not one for servers"},
-		{"too weak", "the server needs a certificate with a longer key"},
-		{"get certificate CRL",
-			"tls.crl has no list of an authority in the server's chain"},
-		{"CRL has expired", "put a newer list into tls.crl"},
-		{"alert protocol version",
-			"the server speaks no version of TLS from tls.min_version on (1.2, unless "
-			"set)"},
-		{"unsupported protocol",
-			"the server speaks no version of TLS from tls.min_version on (1.2, unless "
-			"set)"},
-		{"wrong version number",
-			"the server does not speak TLS at this port: should the url begin with "
-			"http://?"},
-		{"alert certificate required",
-			"the server wants a certificate of this host: set tls.cert and tls.key"},
-		{"alert handshake failure",
-			"the server wants a certificate of this host (tls.cert, tls.key), or "
-			"ciphers that are not allowed here"},
-		{"alert unknown ca",
-			"the server does not know the authority of this host's certificate "
-			"(tls.cert)"},
-		{"alert certificate expired", "this host's certificate (tls.cert) needs renewing"},
-		/* so libcurl calls that alert in the middle of a handshake */
-		{"SSL certificate verification failed",
-			"the server says that this host's certificate (tls.cert) has expired"},
-		{"alert bad certificate", "the server refuses this host's certificate (tls.cert)"},
-		{"alert unsupported certificate",
-			"the server refuses this host's certificate (tls.cert)"},
-		{"alert certificate revoked", "this host's certificate (tls.cert) was revoked"},
-		{"alert certificate unknown",
-			"the server refuses this host's certificate (tls.cert)"},
-		{"SSL_ERROR_SYSCALL",
-			"the server closed the connection in the middle of the TLS handshake"},
-		{"getpeername() failed", "the server closed the connection at once: it may want a "
-					 "certificate of this host, or refuse it (tls.cert)"},
-		{"error setting certificate file",
-			"tls.ca cannot be read, or holds no certificate in PEM (if it is not set: "
-			"mend SSL_CERT_FILE, or install ca-certificates)"},
-		{"error loading CRL file", "tls.crl cannot be read, or holds no list in PEM"},
-		{"unable to set private key",
-			"it cannot be read, or is not the key of tls.cert (tls.key)"},
-		{"load PEM client certificate", "tls.cert cannot be read, or is not PEM"},
-	};
-
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (strstr(said, table[i].part))
-			return table[i].advice;
-	return "";
-}
-
 /* libcurl's own words, and what to do. */
 static void explain_error(struct transfer *t, CURLcode code)
 {
 	struct http_client_response *r = &t->response;
 	const char *said = t->error[0] ? t->error : curl_easy_strerror(code);
-	const char *advice = advice_for(said);
+	const char *advice;
+	long verify_result = 0;
 
+	curl_easy_getinfo(t->easy, CURLINFO_SSL_VERIFYRESULT, &verify_result);
+	advice = advice_find(code, verify_result, said);
 	snprintf(r->message, sizeof(r->message), "%.*s%s%s",
 		(int)(sizeof(r->message) - strlen(advice) - sizeof(": ")), said,
 		advice[0] ? ": " : "", advice);
