@@ -26,7 +26,8 @@ PKG_CONFIG  ?= pkg-config
 CLANG       ?= clang
 
 # ---- flags: a packager's CFLAGS and LDFLAGS win, what the code needs is added to them
-CFLAGS      ?= -O2 -g
+# a sanitizer's stacks are as good with less, in half the time to build; what gcc then takes for uninitialized, it sees right at -O2
+CFLAGS      ?= $(if $(SAN),-O1 -g1 -Wno-maybe-uninitialized,-O2 -g)
 SAN         ?=
 WERROR      ?=
 V           ?=
@@ -80,13 +81,13 @@ BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path 'tests/model/*' 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values \
-        coverage model fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint layers bench bench-languages torture fuzz install uninstall dist clean
+        coverage model fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
 
 all: $(PROGRAMS) $(LIBRARY) ## build pulletd, pullet and libpullet
-tests: all $(UNIT) $(STRESS) $(BROKEN) $(REPLAY) $(BUILD)/fleet ## build the tests
+tests: all ## build the tests
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -111,7 +112,7 @@ $(BUILD)/libpullet.a: $(LIB_PIC)
 	  && rm -f $@ && $(AR) rcD $@ $(BUILD)/pic/libpullet.o
 # each time: the directories may be others than last time
 $(BUILD)/libpullet.pc: lib/libpullet.pc.in FORCE
-	$(Q)sed 's|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|' $< > $@
+	$(Q)sed 's|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|' $< > $@.$$$$ && mv $@.$$$$ $@
 
 link = $(call say,LD)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^)
 $(BUILD)/pulletd: $(BUILD)/agent/main.o $(BUILD)/agent.a $(BUILD)/lib.a
@@ -148,15 +149,32 @@ sum     = awk '{ p += $$1; f += $$2; s += $$3 } END { printf "$(1): %d passed, %
 deps:
 	@packaging/deps.sh --test
 
-check: deps ## install what is missing, build, run all tests (about 20 minutes)
+# what each part runs; `make check` runs all of them in one pool, what takes longest first
+PARTS       := quickcheck check-integration check-attack check-stress check-fleet $(if $(SAN),,check-man check-coverage check-bindings)
+# tests mostly wait, so more run at a time than there are processors
+JOBS        ?= 6
+
+check: deps ## install what is missing, build, run all tests (about 5 minutes)
 	@$(MAKE) --no-print-directory check-run
 
-quickcheck: all tests ## unit tests, fuzz corpora, layers: a minute
-	@$(RUN) --again --jobs 2 $(call SEP,$(UNIT)) $(foreach r,$(REPLAY),$(r) tests/fuzz/corpus/$(patsubst $(BUILD)/replay/fuzz_%,%,$(r)) --) \
-	        $(PYTHON) tests/layers/layers.py -- $(PYTHON) tests/layers/layers.py --self-test
+quickcheck: all tests ## unit tests, fuzz corpora, layers: half a minute
+	@$(RUN) --again --jobs 3 $(RUN_quickcheck)
+# what takes longest begins first; the sanitizer of threads has nothing to see where there is one
+SLOW        := $(patsubst %,$(BUILD)/unit/%,http/test_client publish/test_publish lib/test_reader pull/test_watch crypto/test_minisign fleet/test_report publish/test_file_set)
+# these start a thread, as strace sees it (clone3 with CLONE_THREAD), by themselves or by what they test
+CROSSING_UNIT := base/test_loop lib/test_reader lib/test_trigger notify/test_reload process/test_process publish/test_file_set pull/test_exchange \
+                 pull/test_local_file pull/test_pull push/test_peer_guard relay/test_listener schema/test_schema \
+                 $(patsubst tests/unit/%.c,%,$(shell grep -rl --include='test_*.c' 'pthread_create' tests/unit))
+UNIT_thread = $(filter $(sort $(patsubst %,$(BUILD)/unit/%,$(CROSSING_UNIT))),$(UNIT))
+UNIT_run    = $(if $(findstring thread,$(SAN)),$(UNIT_thread),$(UNIT))
+tests: $(UNIT_run) $(STRESS) $(BROKEN) $(if $(findstring thread,$(SAN)),,$(REPLAY)) $(BUILD)/fleet
+RUN_replay  = $(foreach r,$(REPLAY),$(r) tests/fuzz/corpus/$(patsubst $(BUILD)/replay/fuzz_%,%,$(r)) --)
+RUN_layers  = $(PYTHON) tests/layers/layers.py -- $(PYTHON) tests/layers/layers.py --self-test --
+RUN_quickcheck = $(call SEP,$(filter $(UNIT_run),$(SLOW)) $(filter-out $(SLOW),$(UNIT_run))) $(if $(findstring thread,$(SAN)),,$(RUN_replay)) $(if $(SAN),,$(RUN_layers))
 
+RUN_check-stress = $(call SEP,$(STRESS)) tests/stress/seeded.sh $(BROKEN) --
 check-stress: tests
-	@$(RUN) --timeout 600 $(call SEP,$(STRESS)) tests/stress/seeded.sh $(BROKEN)
+	@$(RUN) --timeout 600 $(RUN_check-stress)
 
 # each power cut is of a file system of its own, so all kinds of it run beside each other
 torture: deps ## readers beside 100,000 swaps on tmpfs, ext4 and overlayfs; 800 power cuts on ext4 and XFS (root, loop devices; minutes)
@@ -166,27 +184,23 @@ torture: deps ## readers beside 100,000 swaps on tmpfs, ext4 and overlayfs; 800 
 
 # what sanitizers cannot see: what tests the tests, or preloads what they do; and what also measures, which they change
 UNSEEN      := completions conformance outage readme scalars suite
-MEASURING   := http relay service sighup
+MEASURING   := http relay service sighup idle crash change_crash faults servers
 # where two threads meet: what else there is runs in the loop's thread alone, and the sanitizer of memory sees that
 THREADED    := agent change change_crash convergence crash curve etcd faults flood kinds_local operate push relay servers service sighup stale
-# what looks at the whole machine, or loads it, runs alone
-BY_THEMSELVES := idle crash change_crash faults servers
 programs     = $(patsubst %,tests/$(1)/test_%.py,$(2))
 all_of       = $(sort $(wildcard tests/$(1)/test_*.py))
 # ONCE=1, for .ci/run: what the sanitizer of memory's run sees too is left to that
 VIEW        := $(if $(findstring thread,$(SAN)),thread,$(if $(SAN),memory,$(if $(ONCE),once,all)))
 integration_all    = $(call all_of,integration)
-integration_once   = $(call programs,integration,$(UNSEEN) $(MEASURING) $(BY_THEMSELVES))
+integration_once   = $(call programs,integration,$(UNSEEN) $(MEASURING))
 integration_memory = $(filter-out $(call programs,integration,$(UNSEEN)),$(integration_all))
 integration_thread = $(call programs,integration,$(THREADED))
 INTEGRATION        = $(integration_$(VIEW))
 # what takes longest begins first
-LONG        := $(call programs,integration,fleet outage relay nacos http desync etcd)
-ALONE       := $(call programs,integration,$(BY_THEMSELVES))
+LONG        := $(call programs,integration,fleet change_crash nacos relay outage http sighup etcd sign push operate change consul apollo flood servers desync)
+RUN_check-integration = $(foreach t,$(filter $(INTEGRATION),$(LONG)) $(filter-out $(LONG),$(INTEGRATION)),$(PYTHON) $(t) --)
 check-integration: all
-	@export PULLET_BUILD=$(BUILD); bad=0; \
-	$(RUN) --again --timeout 900 $(foreach t,$(filter $(ALONE),$(INTEGRATION)),$(PYTHON) $(t) --) || bad=1; \
-	$(RUN) --again --timeout 900 --jobs 3 $(foreach t,$(filter $(LONG),$(INTEGRATION)) $(filter-out $(ALONE) $(LONG),$(INTEGRATION)),$(PYTHON) $(t) --) || bad=1; exit $$bad
+	@PULLET_BUILD=$(BUILD) $(RUN) --again --timeout 900 --jobs $(JOBS) $(RUN_check-integration)
 
 # a sanitizer has memory of its own, so what measures that is left out; that of threads is shown what crosses them
 UNMEASURED  := push_memory documents
@@ -195,21 +209,21 @@ attack_all    = $(call all_of,attack)
 attack_once   = $(call programs,attack,$(UNMEASURED) answers serve)
 attack_memory = $(filter-out $(call programs,attack,$(UNMEASURED)),$(attack_all))
 attack_thread = $(call programs,attack,$(CROSSING))
+LONG_ATTACK   = $(call programs,attack,control_socket receipts hooks secrets relay_hostile)
+RUN_check-attack = $(foreach t,$(filter $(attack_$(VIEW)),$(LONG_ATTACK)) $(filter-out $(LONG_ATTACK),$(attack_$(VIEW))),$(PYTHON) $(t) --)
 check-attack: all
-	@export PULLET_BUILD=$(BUILD); $(RUN) --again --timeout 900 --jobs 2 $(foreach t,$(attack_$(VIEW)),$(PYTHON) $(t) --)
+	@PULLET_BUILD=$(BUILD) $(RUN) --again --timeout 900 --jobs $(JOBS) $(RUN_check-attack)
 
 # in a copy of the tree, below build/
 seeded: all ## put each hole back that was closed, and see that its test fails (SEEDS="words of names"; QUICK=1: what unit tests see; root; 12 minutes)
 	@$(PYTHON) tests/attack/seeded.py $(if $(QUICK),--units) $(SEEDS)
 
-PARTS       := quickcheck check-stress check-fleet check-integration check-attack $(if $(SAN),,check-man check-coverage check-bindings)
-# one after the other, so that the output reads; a failure in one does not hide the next
+# long ones first
 check-run:
-	@$(MAKE) --no-print-directory -j$$(nproc) tests
+	@$(MAKE) --no-print-directory -j$$(nproc) tests $(if $(SAN),,$(if $(filter check-bindings,$(PARTS)),$(BUILD)/cpp/test_pullet random-values))
 	@$(if $(SAN),$(MAKE) --no-print-directory SAN= build/$(SONAME)) # a sanitized one cannot be loaded by Python
-	@rm -f $(BUILD)/sums; export PULLET_TEST_SUMS=$(BUILD)/sums; bad=0; \
-	for part in $(PARTS); do \
-	  echo "== $$part"; $(MAKE) --no-print-directory $$part || bad=1; done; \
+	@rm -f $(BUILD)/sums; export PULLET_BUILD=$(BUILD) PULLET_TEST_SUMS=$(BUILD)/sums; bad=0; \
+	$(RUN) --again --timeout 900 --jobs $(JOBS) $(foreach p,$(filter check-integration check-attack,$(PARTS)) $(filter-out check-integration check-attack,$(PARTS)),$(RUN_$(p))) || bad=1; \
 	$(call sum,check) $(BUILD)/sums; exit $$bad
 
 # with --seccomp-bpf nothing but execve stops; what traces by itself fails under a tracer, and is seen all the same
@@ -220,8 +234,9 @@ trace-programs: deps tests ## run all tests under strace, keep what they execute
 check-clean-root: ## make demo and make check on a fresh minimal Debian (root; QUICK=1; SHAPE=chroot, container, user or bare)
 	@tests/clean_root.sh $(if $(QUICK),--quick) $(or $(SHAPE),chroot)
 
+RUN_check-man = sh tests/man.sh $(MAN) -- $(PYTHON) tests/man.py -- $(PYTHON) tests/man.py --self-test --
 check-man: $(PROGRAMS)
-	@PULLET_BUILD=$(BUILD) $(RUN) sh tests/man.sh $(MAN) -- $(PYTHON) tests/man.py -- $(PYTHON) tests/man.py --self-test
+	@PULLET_BUILD=$(BUILD) $(RUN) $(RUN_check-man)
 
 $(BUILD)/cpp/test_pullet: lib/cpp/test_pullet.cpp lib/cpp/pullet.hpp $(BUILD)/pic/snapshot.o $(BUILD)/$(SONAME)
 	@mkdir -p $(@D)
@@ -229,21 +244,24 @@ $(BUILD)/cpp/test_pullet: lib/cpp/test_pullet.cpp lib/cpp/pullet.hpp $(BUILD)/pi
 	  -L$(BUILD) -lpullet -Wl,-rpath,$(abspath $(BUILD)) -pthread
 
 # thousands of texts that every language must read alike; PULLET_SEED repeats them
+VALUES = $(BUILD)/values
 random-values:
-	@$(PYTHON) tests/golden/make.py --random $(BUILD)/values $(PULLET_SEED)
+	@$(PYTHON) tests/golden/make.py --random $(VALUES) $(PULLET_SEED)
 
+RUN_check-bindings = env PYTHONDONTWRITEBYTECODE=1 PULLET_LIBRARY=$(abspath $(BUILD)/$(SONAME)) PULLET_VALUES=$(abspath $(VALUES)/random) $(PYTHON) lib/python/test_pullet.py -- \
+	  $(BUILD)/cpp/test_pullet tests/golden/values $(VALUES)/random -- \
+	  sh -c '$(PYTHON) tests/golden/make.py --check && echo "1 passed, 0 failed"' --
 check-bindings: all $(BUILD)/cpp/test_pullet random-values
-	@PYTHONDONTWRITEBYTECODE=1 PULLET_LIBRARY=$(abspath $(BUILD)/$(SONAME)) PULLET_VALUES=$(abspath $(BUILD)/values/random) \
-	  $(RUN) $(PYTHON) lib/python/test_pullet.py -- $(BUILD)/cpp/test_pullet tests/golden/values $(BUILD)/values/random -- \
-	  sh -c '$(PYTHON) tests/golden/make.py --check && echo "1 passed, 0 failed"'
+	@$(RUN) $(RUN_check-bindings)
 
 languages: ## install Go, Java and Node.js, test their bindings
 	@packaging/deps.sh --all
-	@$(MAKE) --no-print-directory all random-values
-	@PULLET_BUILD=$(abspath $(BUILD)) PULLET_VALUES=$(abspath $(BUILD)/values/random) $(RUN) --timeout 600 sh lib/go/test.sh -- sh lib/java/test.sh -- sh lib/node/test.sh
+	@$(MAKE) --no-print-directory all random-values VALUES=$(BUILD)/values-languages
+	@PULLET_BUILD=$(abspath $(BUILD)) PULLET_VALUES=$(abspath $(BUILD)/values-languages/random) $(RUN) --timeout 600 --jobs 3 sh lib/go/test.sh -- sh lib/java/test.sh -- sh lib/node/test.sh
 
+RUN_check-fleet = $(BUILD)/fleet --check $(if $(SAN),--agents 1000) --
 check-fleet: tests
-	@$(RUN) $(BUILD)/fleet --check $(if $(SAN),--agents 1000)
+	@$(RUN) $(RUN_check-fleet)
 
 fleet: $(BUILD)/fleet ## simulate FLEET_AGENTS (100000) agents; table, CSV and charts into build/fleet-results
 	@$< --agents $(or $(FLEET_AGENTS),100000) --out $(BUILD)/fleet-results
@@ -253,14 +271,18 @@ model: deps ## check the trigger's word and hand-over: all states (spin), the me
 
 coverage: ## lines and branches of lib/ that the unit tests take; what is left, and why
 	@tests/coverage.sh
+RUN_check-coverage = tests/coverage.sh --
 check-coverage:
-	@$(RUN) tests/coverage.sh
+	@$(RUN) $(RUN_check-coverage)
 
 layers: ## check who includes whom, and that the check finds seeded violations
 	@$(PYTHON) tests/layers/layers.py && $(PYTHON) tests/layers/layers.py --self-test
 
 lint: deps ## format, shell scripts, static analysis
 	@tests/lint.sh $(C_FILES)
+
+format: ## format all C files as lint wants them
+	@clang-format -i $(C_FILES)
 
 bench-languages: ## measure: each binding beside its language's map, environment, and file parsed at each read
 	@packaging/deps.sh --all
@@ -288,7 +310,8 @@ rpm: ## build the RPM packages, with SBOM, into build/packages/rpm
 	@packaging/package.sh rpm $(VERSION) $(BUILD)/packages/rpm
 sbom: deb ## build them too: what they are made of (SPDX), build/packages/deb/pullet_VERSION.spdx.json
 
-# these measure how long a service or a page takes, so nothing else runs beside them, which mostly wait; of the others, what takes longest begins first
+# these measure how long a service or a page takes, so nothing else runs beside them, which mostly wait, and they come last: in .ci/run the
+# other lanes have ended by then. Of the others, what takes longest begins first
 QUIET       := $(patsubst %,tests/packages/test_%.py,systemd page)
 BUSY         = $(filter-out $(QUIET),$(sort $(wildcard tests/packages/test_*.py)))
 check-packages: ## build deb, rpm and SBOM, test what is installed from them (root; about 6 minutes)
@@ -297,8 +320,8 @@ check-packages: ## build deb, rpm and SBOM, test what is installed from them (ro
 	@mkdir -p $(BUILD)/packages && rm -f $(BUILD)/packages/times
 	@export PULLET_BUILD=$(BUILD); tests/packages/root.sh & root=$$!; $(MAKE) --no-print-directory deb rpm && wait $$root
 	@export PULLET_BUILD=$(BUILD) PULLET_TEST_SUMS=$(BUILD)/packages/sums; rm -f $$PULLET_TEST_SUMS; bad=0; \
+	$(RUN) --again --timeout 900 --jobs 3 $(foreach t,$(filter %deb.py %life.py,$(BUSY)) $(filter-out %deb.py %life.py,$(BUSY)),$(PYTHON) $(t) --) || bad=1; \
 	$(RUN) --again --timeout 900 --jobs 2 $(foreach t,$(QUIET),$(PYTHON) $(t) --) || bad=1; \
-	$(RUN) --again --timeout 900 --jobs 2 $(foreach t,$(filter %deb.py %life.py,$(BUSY)) $(filter-out %deb.py %life.py,$(BUSY)),$(PYTHON) $(t) --) || bad=1; \
 	cat $(BUILD)/packages/times; $(call sum,packages) $$PULLET_TEST_SUMS; exit $$bad
 
 # ---- demo, install

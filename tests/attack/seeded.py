@@ -51,7 +51,7 @@ def copy_tree():
         os.makedirs(COPY)
         built = os.path.join(ROOT, 'build')
         shutil.copytree(built, os.path.join(COPY, 'build'), symlinks=True,
-                        ignore=lambda folder, names: [n for n in names if folder == built and n in ('seeded', 'packages', 'values')])
+                        ignore=lambda folder, names: [n for n in names if folder == built and (n in ('seeded', 'packages', 'values', 'values-languages', 'sums') or n.startswith('libpullet.pc.'))])
     wanted = set(sources())
     for folder, folders, names in os.walk(COPY):
         if folder == COPY:

@@ -47,7 +47,7 @@ class Faults(harness.Case):
     def start(self, more=''):
         server = FaultServer(self)
         server.behave = good(b'a: 1 # good\n', 'ETag: "1"\r\n')
-        agent = Agent(self, self.config(server.url + '/web.yaml', f'    interval: 1h\n    timeout: 500ms\n{more}'))
+        agent = Agent(self, self.config(server.url + '/web.yaml', f'    interval: 1h\n    timeout: 2s\n{more}'))
         agent.log.wait('published.*generation=1')
         return server, agent
 
