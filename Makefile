@@ -184,9 +184,9 @@ torture: deps ## readers beside 100,000 swaps on tmpfs, ext4 and overlayfs; 800 
 
 # what sanitizers cannot see: what tests the tests, or preloads what they do; and what also measures, which they change
 UNSEEN      := completions conformance outage readme scalars suite
-MEASURING   := http relay service sighup idle crash change_crash faults servers
+MEASURING   := http relay service sighup idle crash change_crash servers
 # where two threads meet: what else there is runs in the loop's thread alone, and the sanitizer of memory sees that
-THREADED    := agent change change_crash convergence crash curve etcd faults flood kinds_local operate push relay servers service sighup stale
+THREADED    := agent change change_crash convergence crash curve flood kinds_local operate push relay servers sighup stale
 programs     = $(patsubst %,tests/$(1)/test_%.py,$(2))
 all_of       = $(sort $(wildcard tests/$(1)/test_*.py))
 # ONCE=1, for .ci/run: what the sanitizer of memory's run sees too is left to that
