@@ -661,7 +661,7 @@ class Reload(Case):
             self.assertEqual(agent.refresh(name)['outcome'], 'unchanged')
         self.origin.put('/gone.yaml', 'n: 2\n')
         agent.post('/v1/configs/gone/refresh')  # which is at the same disk then
-        self.until(lambda: self.config_status('gone')['running'])
+        self.until(lambda: self.config_status('gone')['running'] and not any(s['in_flight'] for s in self.status()['servers']))
         found = self.status()
         self.assertTrue(found['configuration']['applying'])
         self.assertEqual(len(found['configs']), 3)
