@@ -34,8 +34,9 @@ V           ?=
 comma       := ,
 BUILD       := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 
+# at -O1 gcc warns of ranges that it knows better at -O2: only the plain build takes warnings for errors
 WARN     := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla \
-            -Wformat=2 -Wundef -Wwrite-strings $(if $(WERROR),-Werror)
+            -Wformat=2 -Wundef -Wwrite-strings $(if $(SAN),,$(if $(WERROR),-Werror))
 HARDEN   := $(if $(SAN),,-D_FORTIFY_SOURCE=2) -fstack-protector-strong -fstack-clash-protection \
             $(if $(filter x86_64,$(shell uname -m)),-fcf-protection)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)

@@ -14,6 +14,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import tempfile
@@ -190,8 +191,17 @@ configs:
         return good(body.encode(), f'ETag: "{n}"\r\n')(connection, head, stopping)
 
     def start(self):
+        self.forget_requests()
         self.asked = set()
         return Agent(self, self.config)
+
+    def forget_requests(self):
+        """Until the server has seen the end of each connection of the agent that was killed: what that one asked for last is no half of the
+        next one's pull. Connections are accepted in their order, and this one is the last."""
+        with socket.create_connection(('127.0.0.1', self.server.port)) as last:
+            last.shutdown(socket.SHUT_WR)
+            last.recv(1)
+        self.test.until(lambda: not self.server.open, 'a connection of an agent that is dead stays open')
 
     def end(self):
         self.agent.stop()
