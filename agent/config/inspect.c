@@ -321,15 +321,15 @@ static void write_member(
 	buffer_fini(&s.path);
 }
 
-static void write_voice(char *const *mask, const char *key, const struct merge_voice *v,
+static void write_effect(char *const *mask, const char *key, const struct merge_effect *v,
 	bool has_lines, struct buffer *out)
 {
 	static const char *const words[] = {"absent", "unset", "sets", "deletes", "replaces"};
 
-	json_writer_text(out, "effect", words[v->word]);
+	json_writer_text(out, "effect", words[v->kind]);
 	if (has_lines && v->node && v->node->line)
 		json_writer_number(out, "line", v->node->line);
-	if (v->word == MERGE_SETS)
+	if (v->kind == MERGE_SETS)
 		write_member(mask, key, v->node, out);
 	json_writer_boolean(out, "effective", v->counts);
 }
@@ -363,16 +363,16 @@ static void write_layer(
 		json_writer_number(out, "until_ms", (unsigned long long)o->until_ms);
 }
 
-static bool says_something(const struct merge_voice *voices, size_t count)
+static bool says_something(const struct merge_effect *effects, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (voices[i].word > MERGE_SILENT)
+		if (effects[i].kind > MERGE_SILENT)
 			return true;
 	return false;
 }
 
 static void write_explanation(const struct inspection *seen, const struct candidate *v,
-	const char *key, bool values, const struct merge_voice *voices, size_t count,
+	const char *key, bool values, const struct merge_effect *effects, size_t count,
 	struct buffer *out)
 {
 	char *const *mask = mask_for(seen->config, values);
@@ -390,7 +390,7 @@ static void write_explanation(const struct inspection *seen, const struct candid
 	for (size_t i = 0; i < count; i++) {
 		json_writer_begin_object(out, NULL);
 		write_layer(seen, v, i, out);
-		write_voice(mask, key, &voices[i], i < v->composition.layer_count, out);
+		write_effect(mask, key, &effects[i], i < v->composition.layer_count, out);
 		json_writer_end_object(out);
 	}
 	json_writer_end_array(out);
@@ -401,7 +401,7 @@ int inspect_explain(const struct inspection *i, const char *key, bool values, st
 	char why[FILE_WHY])
 {
 	struct merge_layer layers[SETTINGS_MAX_LAYERS + LEDGER_MAX_OVERRIDES] = {{0}};
-	struct merge_voice voices[SETTINGS_MAX_LAYERS + LEDGER_MAX_OVERRIDES];
+	struct merge_effect effects[SETTINGS_MAX_LAYERS + LEDGER_MAX_OVERRIDES];
 	struct candidate *v;
 	size_t count;
 	int r = check_standing(i, why);
@@ -413,9 +413,9 @@ int inspect_explain(const struct inspection *i, const char *key, bool values, st
 	if (r)
 		return r;
 	count = compose_layers(&v->composition, layers);
-	merge_explain(layers, count, key, voices);
-	if (says_something(voices, count)) {
-		write_explanation(i, v, key, values, voices, count, out);
+	merge_explain(layers, count, key, effects);
+	if (says_something(effects, count)) {
+		write_explanation(i, v, key, values, effects, count, out);
 		r = no_room(out, why);
 	} else {
 		snprintf(

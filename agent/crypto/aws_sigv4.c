@@ -1,6 +1,6 @@
 /*
- * AWS Signature Version 4. Surprising: nothing is encoded here; what services do differently (S3
- * encodes a path once, others twice) is the caller's.
+ * AWS Signature Version 4. Surprising: nothing is encoded here, since services differ (S3 encodes a
+ * path once, others twice): the caller does it.
  */
 #include "crypto/aws_sigv4.h"
 
@@ -33,7 +33,7 @@ int aws_sigv4_date(int64_t wall_ms, char ret_date[AWS_SIGV4_DATE])
 
 /* ---- what is signed ---- */
 
-static int by_name(const void *a, const void *b)
+static int by_header_name(const void *a, const void *b)
 {
 	const struct aws_sigv4_header *x = a, *y = b;
 
@@ -73,8 +73,8 @@ static void append_names(struct buffer *out, const struct aws_sigv4_header *sort
 	}
 }
 
-/* All bytes at once, so that no growing leaves a session token behind in freed memory. */
-static int reserve(struct buffer *b, const struct aws_sigv4_request *r)
+/* Reserves all bytes at once: growing would leave a session token in freed memory. */
+static int reserve_request(struct buffer *b, const struct aws_sigv4_request *r)
 {
 	size_t size = strlen(r->method) + strlen(r->path) + strlen(r->query) +
 		      strlen(r->body_sha256) + sizeof("\n\n\n\n");
@@ -86,7 +86,7 @@ static int reserve(struct buffer *b, const struct aws_sigv4_request *r)
 	return buffer_reserve(b, size);
 }
 
-static void wipe(struct buffer *b)
+static void wipe_buffer(struct buffer *b)
 {
 	if (b->data)
 		explicit_bzero(b->data, b->cap);
@@ -97,7 +97,7 @@ static int hash_request(const struct aws_sigv4_request *r, const struct aws_sigv
 	char ret_hex[DIGEST_HEX])
 {
 	struct buffer b;
-	int e = reserve(&b, r);
+	int e = reserve_request(&b, r);
 
 	if (e)
 		return e;
@@ -113,7 +113,7 @@ static int hash_request(const struct aws_sigv4_request *r, const struct aws_sigv
 	buffer_printf(&b, "\n%s", r->body_sha256);
 	assert(b.error != -EMSGSIZE);
 	e = b.error ? b.error : digest_sha256(b.data, b.len, NULL, 0, ret_hex);
-	wipe(&b);
+	wipe_buffer(&b);
 	return e;
 }
 
@@ -139,11 +139,11 @@ static int sign_chain(const struct aws_sigv4_key *key, const char *const *texts,
 		memcpy(ret, next, sizeof(next));
 	}
 	explicit_bzero(next, sizeof(next));
-	wipe(&first);
+	wipe_buffer(&first);
 	return r;
 }
 
-static int sign(const struct aws_sigv4_key *key, const char *date, const char *hash,
+static int sign_hash(const struct aws_sigv4_key *key, const char *date, const char *hash,
 	unsigned char ret[DIGEST_SHA256])
 {
 	struct buffer b;
@@ -175,10 +175,10 @@ int aws_sigv4_authorization(
 	if (r->header_count > AWS_SIGV4_MAX_HEADERS)
 		return -EMSGSIZE;
 	memcpy(sorted, r->headers, r->header_count * sizeof(sorted[0]));
-	qsort(sorted, r->header_count, sizeof(sorted[0]), by_name);
+	qsort(sorted, r->header_count, sizeof(sorted[0]), by_header_name);
 	e = hash_request(r, sorted, hash);
 	if (e == 0)
-		e = sign(key, r->date, hash, signature);
+		e = sign_hash(key, r->date, hash, signature);
 	if (e)
 		return e;
 	buffer_printf(out,

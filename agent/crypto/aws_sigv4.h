@@ -2,8 +2,8 @@
  * AWS Signature Version 4: the Authorization header of a request (Amazon S3 API Reference,
  * "Authenticating Requests: Using the Authorization Header").
  *
- * Path and query come in their canonical form, and are to be sent in that very form: the server
- * signs what it got.
+ * Path and query come in their canonical form, and must be sent in that form: the server signs what
+ * it received.
  *
  * Threads: any. Ownership: everything is borrowed for the call; what is derived from the secret is
  * wiped. Errors: -errno. Bounds: AWS_SIGV4_MAX_HEADERS.

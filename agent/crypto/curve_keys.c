@@ -24,7 +24,7 @@
 /* ---- text ---- */
 
 /* False when the TEXT_LEN characters are no key. */
-static bool decode(const char *text, unsigned char ret_key[CURVE_KEY])
+static bool decode_z85(const char *text, unsigned char ret_key[CURVE_KEY])
 {
 	static const char digits[] =
 		"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -52,7 +52,7 @@ const char *curve_check_key(const char *text)
 {
 	unsigned char key[CURVE_KEY];
 
-	return strlen(text) == TEXT_LEN && decode(text, key)
+	return strlen(text) == TEXT_LEN && decode_z85(text, key)
 		       ? NULL
 		       : "is not a public key: 40 characters of Z85, as pullet keygen prints them, "
 			 "in single quotes";
@@ -88,7 +88,7 @@ bool curve_stays_here(const char *endpoint)
 	return strcasecmp(host, "localhost") == 0;
 }
 
-/* The same of a url. */
+/* The same for a url. */
 static bool url_stays_here(const char *url)
 {
 	const char *host = strstr(url, "://"), *colon;
@@ -103,7 +103,7 @@ static bool url_stays_here(const char *url)
 		return false;
 	snprintf(endpoint, sizeof(endpoint), "tcp://%.*s", (int)len, host);
 	colon = strrchr(endpoint + 6, ':');
-	if (!colon || strchr(colon, ']')) /* it wants a port */
+	if (!colon || strchr(colon, ']')) /* without a port */
 		snprintf(endpoint, sizeof(endpoint), "tcp://%.*s:80", (int)len, host);
 	return curve_stays_here(endpoint);
 }
@@ -113,19 +113,20 @@ bool curve_url_is_open(const char *url)
 	return !strncasecmp(url, "http:", 5) && !url_stays_here(url);
 }
 
-static bool is_blank(char c)
+static bool is_line_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
 struct lines {
 	const char *at, *end;
-	unsigned number; /* of the line that was looked at last */
+	unsigned number; /* of the last line */
 };
 
-/* The next key of a text: 1 and its bytes and where it stands, 0 at the end, -EINVAL for a line
- * that is none. */
-static int next_key(struct lines *l, unsigned char ret_key[CURVE_KEY], const char **ret_text)
+/* The next key of a text: 1 with its bytes and its place, 0 at the end, -EINVAL for an invalid
+ * line.
+ */
+static int next_key_line(struct lines *l, unsigned char ret_key[CURVE_KEY], const char **ret_text)
 {
 	while (l->at < l->end) {
 		const char *line = l->at, *stop = memchr(line, '\n', (size_t)(l->end - line));
@@ -134,17 +135,17 @@ static int next_key(struct lines *l, unsigned char ret_key[CURVE_KEY], const cha
 			stop = l->end;
 		l->at = stop + (stop < l->end);
 		l->number++;
-		while (line < stop && is_blank(*line))
+		while (line < stop && is_line_blank(*line))
 			line++;
 		if (line == stop || *line == '#')
 			continue;
-		if (stop - line < TEXT_LEN || !decode(line, ret_key))
+		if (stop - line < TEXT_LEN || !decode_z85(line, ret_key))
 			return -EINVAL;
 		*ret_text = line;
 		line += TEXT_LEN;
-		if (line < stop && !is_blank(*line))
+		if (line < stop && !is_line_blank(*line))
 			return -EINVAL;
-		while (line < stop && is_blank(*line))
+		while (line < stop && is_line_blank(*line))
 			line++;
 		return line == stop || *line == '#' ? 1 : -EINVAL;
 	}
@@ -153,14 +154,14 @@ static int next_key(struct lines *l, unsigned char ret_key[CURVE_KEY], const cha
 
 /* ---- reading ---- */
 
-static const char *one_key(const char *data, size_t len, char ret_text[CURVE_TEXT])
+static const char *read_one_key(const char *data, size_t len, char ret_text[CURVE_TEXT])
 {
 	struct lines l = {.at = data, .end = data + len};
 	unsigned char key[CURVE_KEY];
 	const char *text = NULL, *more, *why = NULL;
-	int r = next_key(&l, key, &text);
+	int r = next_key_line(&l, key, &text);
 
-	if (r == 1 && next_key(&l, key, &more) != 0)
+	if (r == 1 && next_key_line(&l, key, &more) != 0)
 		why = "the secret key's file holds more than one key";
 	else if (r != 1)
 		why = "the secret key's file holds no key: 40 characters of Z85 on a line, as "
@@ -182,7 +183,7 @@ int curve_read_secret(
 
 	if (r)
 		return r;
-	why = one_key(data, len, ret_secret);
+	why = read_one_key(data, len, ret_secret);
 	explicit_bzero(data, sizeof(data));
 	if (!why)
 		return 0;
@@ -209,20 +210,20 @@ int curve_write_pair(const struct sys *sys, const char *path, const char *public
 
 /* ---- lists ---- */
 
-static int compare(const void *a, const void *b)
+static int compare_curve_keys(const void *a, const void *b)
 {
 	return memcmp(a, b, CURVE_KEY);
 }
 
 /* The keys of a text, into a list that has room for all. 0, or -EINVAL and why. */
-static int parse(
+static int parse_allow(
 	struct curve_allow *a, const char *path, const char *data, size_t len, char why[CURVE_WHY])
 {
 	struct lines l = {.at = data, .end = data + len};
 	const char *text;
 	int r;
 
-	while ((r = next_key(&l, a->keys[a->count], &text)) == 1)
+	while ((r = next_key_line(&l, a->keys[a->count], &text)) == 1)
 		a->count++;
 	if (r)
 		snprintf(why, CURVE_WHY,
@@ -234,11 +235,12 @@ static int parse(
 			"the list %.300s holds no public key: nobody could connect", path);
 	if (r || a->count == 0)
 		return -EINVAL;
-	qsort(a->keys, a->count, CURVE_KEY, compare);
+	qsort(a->keys, a->count, CURVE_KEY, compare_curve_keys);
 	return 0;
 }
 
-static int load(const struct sys *sys, struct curve_allow *a, const char *path, char why[CURVE_WHY])
+static int load_allow(
+	const struct sys *sys, struct curve_allow *a, const char *path, char why[CURVE_WHY])
 {
 	char remedy[FILE_WHY];
 	struct stat st;
@@ -259,12 +261,12 @@ static int load(const struct sys *sys, struct curve_allow *a, const char *path, 
 			: n == -EPERM  ? remedy
 				       : strerror((int)-n));
 	else
-		n = parse(a, path, data, (size_t)n, why);
+		n = parse_allow(a, path, data, (size_t)n, why);
 	free(data);
 	return (int)n;
 }
 
-static bool same(const struct stat *a, const struct stat *b)
+static bool same_stat(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
@@ -277,12 +279,12 @@ int curve_allow_refresh(
 	struct curve_allow fresh = {0};
 	int r;
 
-	/* looked at before it is read: what is written meanwhile is read next time */
+	/* before it is read: a change meanwhile is read next time */
 	if (stat(path, &fresh.seen))
 		memset(&fresh.seen, 0, sizeof(fresh.seen));
-	if ((a->keys || fresh.seen.st_ino) && same(&a->seen, &fresh.seen))
+	if ((a->keys || fresh.seen.st_ino) && same_stat(&a->seen, &fresh.seen))
 		return 0;
-	r = load(sys, &fresh, path, why);
+	r = load_allow(sys, &fresh, path, why);
 	a->seen = fresh.seen;
 	if (r) {
 		curve_allow_fini(&fresh);
@@ -295,7 +297,7 @@ int curve_allow_refresh(
 
 bool curve_allow_has(const struct curve_allow *a, const unsigned char key[CURVE_KEY])
 {
-	return a->count && bsearch(key, a->keys, a->count, CURVE_KEY, compare);
+	return a->count && bsearch(key, a->keys, a->count, CURVE_KEY, compare_curve_keys);
 }
 
 void curve_allow_fini(struct curve_allow *a)

@@ -4,11 +4,11 @@
  * push/publisher.c.
  *
  * A key is 32 bytes, written as 40 characters of Z85 (ZeroMQ RFC 32). A file of keys has one on a
- * line; blanks around it, empty lines, and what stands behind a '#' do not count (no key begins
+ * line; blanks around it, empty lines, and text behind a '#' do not count (no key begins
  * with '#', and none has a blank in it).
  *
  * A secret key's file may be read by its owner and its group only, and written by its owner only;
- * any other is refused. Refused, not warned of, as ssh does: a key that everybody on the host could
+ * any other is rejected, as ssh does, not warned of: a key that everybody on the host could
  * have copied is no secret, and the warning would be read by nobody. The group may read, as with
  * PostgreSQL's: root, a group of its own, 0640 is how a service that is not root gets its
  * secrets. Symlinks are followed: volumes of Kubernetes are made of them.
@@ -38,7 +38,7 @@ const char *curve_check_key(const char *text);
  * [::1] or localhost (tcp:// may be left out). Names are never looked up. */
 bool curve_stays_here(const char *endpoint);
 /* True when what goes to the url (http or https, without credentials, with a port or without)
- * leaves this host by plain http: whoever is on the way can read and change it. */
+ * leaves this host by plain http: any host on the way can read and change it. */
 bool curve_url_is_open(const char *url);
 
 /* Reads a secret key's file. 0 and the key as text, to be wiped by the caller; or -errno and a
@@ -54,12 +54,12 @@ int curve_write_pair(const struct sys *sys, const char *path, const char *public
 struct curve_allow {
 	unsigned char (*keys)[CURVE_KEY]; /* sorted */
 	size_t count;
-	struct stat seen; /* the file when it was read last, well or not */
+	struct stat seen; /* the file at the last attempt to read it */
 };
 
-/* Reads the list again if the file is another one than last time, or was written since: 1 when it
- * was read, 0 when there was nothing to do. Or -errno and why (a bad line, no key at all, no file),
- * once for each change of the file; the list then stays as it was. */
+/* Reads the list again if the file was replaced or written since the last time: 1 when it was read,
+ * 0 when it is unchanged. Or -errno and why (an invalid line, no key at all, no file), once for
+ * each change of the file; the list is then unchanged. */
 int curve_allow_refresh(
 	const struct sys *sys, struct curve_allow *a, const char *path, char why[CURVE_WHY]);
 bool curve_allow_has(const struct curve_allow *a, const unsigned char key[CURVE_KEY]);

@@ -36,7 +36,7 @@ int digest_sha256(
 	return 0;
 }
 
-static int hash(const EVP_MD *md, const void *data, size_t len, unsigned char *ret)
+static int hash_once(const EVP_MD *md, const void *data, size_t len, unsigned char *ret)
 {
 	int ok;
 
@@ -48,20 +48,20 @@ static int hash(const EVP_MD *md, const void *data, size_t len, unsigned char *r
 
 int digest_sha256_raw(const void *data, size_t len, unsigned char *ret)
 {
-	return hash(EVP_sha256(), data, len, ret);
+	return hash_once(EVP_sha256(), data, len, ret);
 }
 
 int digest_sha512_raw(const void *data, size_t len, unsigned char *ret)
 {
-	return hash(EVP_sha512(), data, len, ret);
+	return hash_once(EVP_sha512(), data, len, ret);
 }
 
 int digest_blake2b512(const void *data, size_t len, unsigned char ret[DIGEST_BLAKE2B512])
 {
-	return hash(EVP_blake2b512(), data, len, ret);
+	return hash_once(EVP_blake2b512(), data, len, ret);
 }
 
-/* Only a fetch says whether there is none or no memory for it. */
+/* Only a fetch distinguishes a missing algorithm from missing memory. */
 int digest_md5(const void *data, size_t len, char ret_hex[DIGEST_MD5_HEX])
 {
 	unsigned char bytes[EVP_MAX_MD_SIZE];
@@ -71,7 +71,7 @@ int digest_md5(const void *data, size_t len, char ret_hex[DIGEST_MD5_HEX])
 	ERR_set_mark();
 	md = EVP_MD_fetch(NULL, "MD5", NULL);
 	if (md)
-		r = hash(md, data, len, bytes);
+		r = hash_once(md, data, len, bytes);
 	else if (ERR_GET_REASON(ERR_peek_last_error()) == ERR_R_UNSUPPORTED)
 		r = -ENOTSUP;
 	EVP_MD_free(md);
@@ -81,8 +81,8 @@ int digest_md5(const void *data, size_t len, char ret_hex[DIGEST_MD5_HEX])
 	return r;
 }
 
-/* libcrypto takes no key for a key that was set before. */
-static int hmac(const char *md, const void *key, size_t key_len, const void *data, size_t len,
+/* To libcrypto a NULL key means one that was set before. */
+static int hmac_once(const char *md, const void *key, size_t key_len, const void *data, size_t len,
 	unsigned char *ret, size_t size)
 {
 	bool ok;
@@ -97,13 +97,13 @@ static int hmac(const char *md, const void *key, size_t key_len, const void *dat
 int digest_hmac_sha256(const void *key, size_t key_len, const void *data, size_t len,
 	unsigned char ret[DIGEST_SHA256])
 {
-	return hmac("SHA256", key, key_len, data, len, ret, DIGEST_SHA256);
+	return hmac_once("SHA256", key, key_len, data, len, ret, DIGEST_SHA256);
 }
 
 int digest_hmac_sha1(const void *key, size_t key_len, const void *data, size_t len,
 	unsigned char ret[DIGEST_SHA1])
 {
-	return hmac("SHA1", key, key_len, data, len, ret, DIGEST_SHA1);
+	return hmac_once("SHA1", key, key_len, data, len, ret, DIGEST_SHA1);
 }
 
 int digest_ed25519_verify(const unsigned char key[DIGEST_ED25519_KEY], const void *data, size_t len,

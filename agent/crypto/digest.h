@@ -1,6 +1,5 @@
 /*
- * What libcrypto is asked for: hashes, HMACs, Ed25519, scrypt. What is random comes from the
- * caller.
+ * Hashes, HMACs, Ed25519 and scrypt, by libcrypto. Random bytes come from the caller.
  *
  * Threads: any. Errors: -ENOMEM, which but for MD5 is also the answer where libcrypto is set up
  * without the algorithm (FIPS). Nothing stays in the thread's error queue, which libcurl's TLS
@@ -36,7 +35,7 @@ int digest_hmac_sha1(const void *key, size_t key_len, const void *data, size_t l
 /* RFC 7693, without a key. 0 or -ENOMEM. */
 int digest_blake2b512(const void *data, size_t len, unsigned char ret[DIGEST_BLAKE2B512]);
 /* RFC 8032, pure Ed25519. 0; -EBADMSG: not this key's signature of these bytes (also when memory
- * ran out within); -ENOMEM. A key of small order is not refused here. */
+ * ran out within); -ENOMEM. A key of small order is not rejected here. */
 int digest_ed25519_verify(const unsigned char key[DIGEST_ED25519_KEY], const void *data, size_t len,
 	const unsigned char signature[DIGEST_ED25519_SIGNATURE]);
 /* The public key of a secret one (the seed of RFC 8032). 0 or -ENOMEM. */

@@ -1,6 +1,5 @@
 /*
- * Files of keys. Surprising: nothing; the sentences serve both kinds of keys, those of the push
- * channel and those of signatures.
+ * Files of keys, of the push channel and of signatures.
  */
 #include "crypto/key_file.h"
 
@@ -44,7 +43,7 @@ ssize_t key_file_take(const struct sys *sys, int fd, char *data, size_t size)
 	return -EMSGSIZE;
 }
 
-static const char *explain(int error)
+static const char *explain_read_error(int error)
 {
 	switch (error) {
 	case ENOENT:
@@ -55,9 +54,8 @@ static const char *explain(int error)
 	case EINVAL:
 		return "the secret key's file is not a regular file";
 	case EPERM:
-		return "the secret key's file is not to be trusted: another user's symlink leads "
-		       "to it, or "
-		       "it has several names (hard links) where others can write";
+		return "the secret key's file is not trusted: another user's symlink leads to it, "
+		       "or it has several names (hard links) where others can write";
 	case EMSGSIZE:
 		return "the secret key's file is too large to be one";
 	case EMFILE:
@@ -76,7 +74,7 @@ int key_file_read_secret(const struct sys *sys, const char *path, char *data, si
 	int fd = key_file_open(sys, path, &st, NULL);
 
 	if (fd < 0) {
-		*ret_why = explain(-fd);
+		*ret_why = explain_read_error(-fd);
 		return fd;
 	}
 	n = key_file_take(sys, fd, data, size);
@@ -86,7 +84,7 @@ int key_file_read_secret(const struct sys *sys, const char *path, char *data, si
 		return 0;
 	}
 	explicit_bzero(data, size);
-	*ret_why = n < 0 ? explain((int)-n)
+	*ret_why = n < 0 ? explain_read_error((int)-n)
 			 : "the secret key's file can be read by others, or written by more than "
 			   "its owner: chmod 600 it, and make a new key if it was open for long";
 	return n < 0 ? (int)n : -EINVAL;
@@ -95,8 +93,8 @@ int key_file_read_secret(const struct sys *sys, const char *path, char *data, si
 /* ---- writing ---- */
 
 /* In the directory `dir`; path is for sentences. */
-static int create(const struct sys *sys, int dir, const char *name, const char *path, mode_t mode,
-	const char *text, char why[FILE_WHY])
+static int create_key_file(const struct sys *sys, int dir, const char *name, const char *path,
+	mode_t mode, const char *text, char why[FILE_WHY])
 {
 	size_t len = strlen(text);
 	int r = 0,
@@ -139,10 +137,11 @@ static int create_pair(const struct sys *sys, int dir, const char *name, const c
 		snprintf(why, FILE_WHY, "the path is too long");
 		return -ENAMETOOLONG;
 	}
-	r = create(sys, dir, name, path, 0600, secret_text, why);
+	r = create_key_file(sys, dir, name, path, 0600, secret_text, why);
 	if (r)
 		return r;
-	r = create(sys, dir, public_path + (name - path), public_path, 0644, public_text, why);
+	r = create_key_file(
+		sys, dir, public_path + (name - path), public_path, 0644, public_text, why);
 	if (r)
 		sys->unlinkat(dir, name, 0);
 	return r;
@@ -151,12 +150,12 @@ static int create_pair(const struct sys *sys, int dir, const char *name, const c
 int key_file_write_pair(const struct sys *sys, const char *path, const char *secret_text,
 	const char *public_text, char why[FILE_WHY])
 {
-	char refusal[FILE_WHY];
+	char remedy[FILE_WHY];
 	const char *name;
-	int r, dir = trusted_open_parent(sys, path, TRUSTED_ANY, &name, refusal);
+	int r, dir = trusted_open_parent(sys, path, TRUSTED_ANY, &name, remedy);
 
 	if (dir < 0) {
-		snprintf(why, FILE_WHY, "cannot make %.200s: %.280s", path, refusal);
+		snprintf(why, FILE_WHY, "cannot make %.200s: %.280s", path, remedy);
 		return dir;
 	}
 	r = create_pair(sys, dir, name, path, secret_text, public_text, why);

@@ -1,9 +1,9 @@
 /*
- * Files of secret and public keys: read where only those may read them who should, written in pairs
- * that replace nothing. What is in them is not looked at.
+ * Files of secret and public keys: read if their permissions are safe, written in pairs that
+ * replace nothing. Their content is not checked.
  *
  * A secret key's file may be read by its owner and its group only, and written by its owner only;
- * any other is refused (curve_keys.h says why). Symlinks are followed, as files/trusted.h says.
+ * any other is rejected (curve_keys.h says why). Symlinks are followed, as files/trusted.h says.
  *
  * Threads: any. Ownership: the caller wipes what was read. Errors: -errno, with a sentence. Bounds:
  * the caller's memory.

@@ -1,9 +1,9 @@
 /*
  * minisign's files, read strictly, and what they prove.
  *
- * What would surprise: no signature covers the two letters that say which kind it is, so the
+ * Surprising: no signature covers the two letters that say which kind it is, so the
  * signature of a document's hash is also a legacy one of a document that consists of those 64
- * bytes. A legacy signature of 64 bytes is therefore refused.
+ * bytes. So a legacy signature of 64 bytes is rejected.
  */
 #include "crypto/minisign.h"
 
@@ -39,8 +39,8 @@ struct parts {
 
 /* ---- text ---- */
 
-/* Takes what stands before the first of the ends out of the rest, and that end. */
-static struct text take(struct text *rest, const char *ends)
+/* Takes the text before the first of the ends, and that end, out of the rest. */
+static struct text take_until(struct text *rest, const char *ends)
 {
 	struct text t = {rest->data, 0};
 	size_t taken;
@@ -55,7 +55,7 @@ static struct text take(struct text *rest, const char *ends)
 
 static struct text take_line(struct text *rest)
 {
-	struct text line = take(rest, "\n");
+	struct text line = take_until(rest, "\n");
 
 	if (line.len && line.data[line.len - 1] == '\r')
 		line.len--;
@@ -74,7 +74,7 @@ static bool take_prefix(struct text *t, const char *prefix)
 }
 
 /* Base64 of exactly size bytes. */
-static bool decode(struct text t, unsigned char *ret, size_t size)
+static bool decode_exactly(struct text t, unsigned char *ret, size_t size)
 {
 	size_t len;
 
@@ -83,8 +83,9 @@ static bool decode(struct text t, unsigned char *ret, size_t size)
 
 /* ---- keys ---- */
 
-/* The points whose order divides 8, without the sign; two of them can be written in two ways. */
-static bool small_order(const unsigned char key[MINISIGN_KEY])
+/* Compares with the points whose order divides 8, without the sign; two of them can be written in
+ * two ways. */
+static bool has_small_order(const unsigned char key[MINISIGN_KEY])
 {
 	static const char points[][MINISIGN_KEY + 1] = {
 		"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
@@ -118,8 +119,8 @@ int minisign_parse_key(const char *text, struct minisign_key *ret_key)
 
 	if (take_prefix(&line, UNTRUSTED))
 		line = take_line(&rest);
-	if (!decode(line, box, sizeof(box)) || rest.len || memcmp(box, "Ed", 2) ||
-		small_order(box + 2 + MINISIGN_ID))
+	if (!decode_exactly(line, box, sizeof(box)) || rest.len || memcmp(box, "Ed", 2) ||
+		has_small_order(box + 2 + MINISIGN_ID))
 		return -EINVAL;
 	memcpy(ret_key->id, box + 2, MINISIGN_ID);
 	memcpy(ret_key->key, box + 2 + MINISIGN_ID, MINISIGN_KEY);
@@ -133,7 +134,7 @@ static void name_key(const unsigned char id[MINISIGN_ID], char ret_name[17])
 		snprintf(ret_name + 2 * i, 3, "%02X", id[MINISIGN_ID - 1 - i]);
 }
 
-/* "A, B, ..."; all of the public keys can be read. */
+/* Writes "A, B, ...". The public keys are valid. */
 static void list_keys(char *const *public_keys, char *ret_text, size_t size)
 {
 	size_t at = 0;
@@ -152,7 +153,7 @@ static void list_keys(char *const *public_keys, char *ret_text, size_t size)
 
 /* ---- the signature file ---- */
 
-static const char *read_parts(struct text rest, struct parts *ret)
+static const char *read_signature_parts(struct text rest, struct parts *ret)
 {
 	struct text lines[4];
 	unsigned char box[2 + MINISIGN_ID + DIGEST_ED25519_SIGNATURE];
@@ -165,13 +166,13 @@ static const char *read_parts(struct text rest, struct parts *ret)
 		lines[i] = take_line(&rest);
 	if (!take_prefix(&lines[0], UNTRUSTED))
 		return "line 1 does not begin with '" UNTRUSTED "'";
-	if (!decode(lines[1], box, sizeof(box)))
+	if (!decode_exactly(lines[1], box, sizeof(box)))
 		return "line 2 is not the base64 of 74 bytes";
 	if (memcmp(box, "ED", 2) && memcmp(box, "Ed", 2))
 		return "line 2 has an algorithm that is neither ED nor Ed";
 	if (!take_prefix(&lines[2], TRUSTED))
 		return "line 3 does not begin with '" TRUSTED "'";
-	if (!decode(lines[3], ret->comment_signature, sizeof(ret->comment_signature)))
+	if (!decode_exactly(lines[3], ret->comment_signature, sizeof(ret->comment_signature)))
 		return "line 4 is not the base64 of 64 bytes";
 	if (rest.len)
 		return "it goes on after line 4";
@@ -182,7 +183,7 @@ static const char *read_parts(struct text rest, struct parts *ret)
 	return NULL;
 }
 
-/* ---- what the keys say of it ---- */
+/* ---- verifying ---- */
 
 enum verdict {
 	GENUINE,
@@ -195,7 +196,7 @@ enum verdict {
 };
 
 /* digest_ed25519_verify with a verdict of its own for "no". */
-static enum verdict ask(const struct minisign_key *key, const void *data, size_t len,
+static enum verdict verify_with_key(const struct minisign_key *key, const void *data, size_t len,
 	const unsigned char *signature, enum verdict no)
 {
 	int r = digest_ed25519_verify(key->key, data, len, signature);
@@ -213,7 +214,7 @@ static enum verdict find_signer(char *const *public_keys, const struct parts *p,
 		if (minisign_parse_key(*public_keys, ret_key))
 			return UNREADABLE_KEY;
 		if (!memcmp(ret_key->id, p->id, MINISIGN_ID))
-			v = ask(ret_key, data, len, p->signature, OTHER_DOCUMENT);
+			v = verify_with_key(ret_key, data, len, p->signature, OTHER_DOCUMENT);
 	}
 	return v;
 }
@@ -224,11 +225,11 @@ static enum verdict check_comment(const struct parts *p, const struct minisign_k
 
 	memcpy(both, p->signature, sizeof(p->signature));
 	memcpy(both + sizeof(p->signature), p->comment.data, p->comment.len);
-	return ask(key, both, sizeof(p->signature) + p->comment.len, p->comment_signature,
-		OTHER_COMMENT);
+	return verify_with_key(key, both, sizeof(p->signature) + p->comment.len,
+		p->comment_signature, OTHER_COMMENT);
 }
 
-static enum verdict check(
+static enum verdict verify_parts(
 	char *const *public_keys, const struct parts *p, const void *document, size_t len)
 {
 	unsigned char hash[DIGEST_BLAKE2B512];
@@ -249,7 +250,7 @@ static enum verdict check(
 
 /* ---- the trusted comment ---- */
 
-static bool read_number(struct text t, uint64_t max, uint64_t *ret)
+static bool read_unsigned(struct text t, uint64_t max, uint64_t *ret)
 {
 	uint64_t n = 0;
 
@@ -272,7 +273,7 @@ static bool read_moment(struct text t, int64_t *ret_ms)
 	uint64_t seconds;
 	time_t at;
 
-	if (read_number(t, LAST_SECOND, &seconds)) {
+	if (read_unsigned(t, LAST_SECOND, &seconds)) {
 		*ret_ms = (int64_t)seconds * 1000;
 		return true;
 	}
@@ -287,18 +288,18 @@ static bool read_moment(struct text t, int64_t *ret_ms)
 	return at >= 0 && strftime(again, sizeof(again), MOMENT, &tm) && !strcmp(again, text);
 }
 
-static bool is_letter(unsigned char c)
+static bool is_letter_or_digit(unsigned char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
 /* The name of a config, as settings have it. */
-static bool read_name(struct text t, char ret_name[MINISIGN_NAME])
+static bool read_config_name(struct text t, char ret_name[MINISIGN_NAME])
 {
-	if (t.len == 0 || t.len >= MINISIGN_NAME || !is_letter((unsigned char)t.data[0]))
+	if (t.len == 0 || t.len >= MINISIGN_NAME || !is_letter_or_digit((unsigned char)t.data[0]))
 		return false;
 	for (size_t i = 0; i < t.len; i++)
-		if (!is_letter((unsigned char)t.data[i]) && !memchr("._-", t.data[i], 3))
+		if (!is_letter_or_digit((unsigned char)t.data[i]) && !memchr("._-", t.data[i], 3))
 			return false;
 	memcpy(ret_name, t.data, t.len);
 	ret_name[t.len] = '\0';
@@ -321,25 +322,25 @@ static const char *read_word(struct text word, struct minisign_facts *f)
 {
 	if (take_prefix(&word, "rev=")) {
 		if (f->has_rev)
-			return "rev= stands there twice";
+			return "rev= is given twice";
 		f->has_rev = true;
-		if (!read_number(word, UINT64_MAX, &f->rev))
+		if (!read_unsigned(word, UINT64_MAX, &f->rev))
 			return "rev= is not a number from 0 to 18446744073709551615";
 	} else if (take_prefix(&word, "expires=")) {
 		if (f->has_expiry)
-			return "expires= stands there twice";
+			return "expires= is given twice";
 		f->has_expiry = true;
 		if (!read_moment(word, &f->expires_ms))
 			return "expires= is neither like 2026-12-31T00:00:00Z nor seconds since "
 			       "1970, or not between 1970 and 9999";
 	} else if (take_prefix(&word, "config=")) {
 		if (f->config[0])
-			return "config= stands there twice";
-		if (!read_name(word, f->config))
+			return "config= is given twice";
+		if (!read_config_name(word, f->config))
 			return "config= is not the name of a config";
 	} else if (take_prefix(&word, "path=")) {
 		if (f->path[0])
-			return "path= stands there twice";
+			return "path= is given twice";
 		if (!read_path(word, f->path))
 			return "path= is not a path: a / first, no blank, no control character, "
 			       "no query";
@@ -352,14 +353,15 @@ static const char *read_comment(struct text t, struct minisign_facts *f)
 	const char *fault = NULL;
 
 	while (t.len && !fault)
-		fault = read_word(take(&t, " \t"), f);
+		fault = read_word(take_until(&t, " \t"), f);
 	return fault;
 }
 
 /* ---- the whole ---- */
 
-/* Says in `why` what the verdict is on the signature by the key of that name. */
-static int refuse(enum verdict v, char *const *public_keys, const char *name, char why[FILE_WHY])
+/* Explains the verdict on the signature by the key of that name. */
+static int explain_verdict(
+	enum verdict v, char *const *public_keys, const char *name, char why[FILE_WHY])
 {
 	static const struct {
 		int error;
@@ -391,7 +393,7 @@ int minisign_verify(char *const *public_keys, const void *document, size_t len, 
 {
 	struct minisign_facts facts = {0};
 	struct parts p;
-	const char *fault = read_parts((struct text){minisig, minisig_len}, &p);
+	const char *fault = read_signature_parts((struct text){minisig, minisig_len}, &p);
 	enum verdict v;
 
 	if (fault) {
@@ -399,9 +401,9 @@ int minisign_verify(char *const *public_keys, const void *document, size_t len, 
 		return -EINVAL;
 	}
 	name_key(p.id, facts.key_id);
-	v = check(public_keys, &p, document, len);
+	v = verify_parts(public_keys, &p, document, len);
 	if (v != GENUINE)
-		return refuse(v, public_keys, facts.key_id, why);
+		return explain_verdict(v, public_keys, facts.key_id, why);
 	fault = read_comment(p.comment, &facts);
 	if (fault) {
 		snprintf(why, FILE_WHY, "the trusted comment by the key %s: %s", facts.key_id,
@@ -420,7 +422,7 @@ int minisign_read_comment(const char *public_key, const char *minisig, size_t mi
 	struct parts p;
 	enum verdict v;
 
-	if (read_parts((struct text){minisig, minisig_len}, &p) ||
+	if (read_signature_parts((struct text){minisig, minisig_len}, &p) ||
 		minisign_parse_key(public_key, &key))
 		return -EINVAL;
 	name_key(p.id, facts.key_id);
@@ -433,7 +435,7 @@ int minisign_read_comment(const char *public_key, const char *minisig, size_t mi
 	return 0;
 }
 
-/* ---- what it is for ---- */
+/* ---- the demand ---- */
 
 static size_t path_len(const char *path)
 {
@@ -449,8 +451,8 @@ static bool same_path(const char *named, const char *path)
 	return strlen(named) == len && memcmp(named, path, len) == 0;
 }
 
-/* Whether it can be shown on any terminal. */
-static bool is_plain(const char *text)
+/* True when it can be shown on any terminal. */
+static bool is_printable(const char *text)
 {
 	for (; *text; text++)
 		if (*text < '!' || *text > '~')
@@ -459,11 +461,11 @@ static bool is_plain(const char *text)
 }
 
 /* "KEY says path=/a, so it is of another document, not of path=/b: ..." */
-static int refuse_other(const struct minisign_facts *f, const char *word, const char *named,
+static int reject_other_name(const struct minisign_facts *f, const char *word, const char *named,
 	const char *ours, size_t len, char why[FILE_WHY])
 {
 	int shown = (int)(len < NAMED ? len : NAMED);
-	bool plain = is_plain(named);
+	bool plain = is_printable(named);
 
 	snprintf(why, FILE_WHY,
 		"the signature by the key %s is for something else: it says %s=%.60s%s, and this "
@@ -473,13 +475,13 @@ static int refuse_other(const struct minisign_facts *f, const char *word, const 
 	return -EBADMSG;
 }
 
-static int refuse_silent(const struct minisign_facts *f, const char *word, const char *ours,
+static int reject_missing_name(const struct minisign_facts *f, const char *word, const char *ours,
 	size_t len, char why[FILE_WHY])
 {
 	int shown = (int)(len < NAMED ? len : NAMED);
 
 	snprintf(why, FILE_WHY,
-		"the signature by the key %s does not say what it is for: %s=%.*s is demanded "
+		"the signature by the key %s does not say what it is for: %s=%.*s is required "
 		"(verify: bind: %s); sign it with `pullet sign FILE -s KEY --%s %.*s`, or "
 		"minisign -t 'rev=N %s=%.*s'",
 		f->key_id, word, shown, len ? ours : "/", word, word, shown, len ? ours : "/", word,
@@ -491,17 +493,17 @@ int minisign_check(
 	const struct minisign_facts *f, const struct minisign_demand *d, char why[FILE_WHY])
 {
 	if (f->config[0] && strcmp(f->config, d->config) != 0)
-		return refuse_other(f, "config", f->config, d->config, strlen(d->config), why);
+		return reject_other_name(f, "config", f->config, d->config, strlen(d->config), why);
 	if (f->path[0] && !same_path(f->path, d->path) &&
 		!(d->or_path && same_path(f->path, d->or_path)))
-		return refuse_other(f, "path", f->path, d->path, path_len(d->path), why);
+		return reject_other_name(f, "path", f->path, d->path, path_len(d->path), why);
 	if (d->names_config && !f->config[0])
-		return refuse_silent(f, "config", d->config, strlen(d->config), why);
+		return reject_missing_name(f, "config", d->config, strlen(d->config), why);
 	if (d->names_path && !f->path[0])
-		return refuse_silent(f, "path", d->path, path_len(d->path), why);
+		return reject_missing_name(f, "path", d->path, path_len(d->path), why);
 	if (d->has_rev && !f->has_rev) {
 		snprintf(why, FILE_WHY,
-			"the signature by the key %s has no rev=, which is demanded (verify: rev: "
+			"the signature by the key %s has no rev=, which is required (verify: rev: "
 			"required): `pullet sign` gives one, minisign with -t 'rev=N'",
 			f->key_id);
 		return -EBADMSG;

@@ -1,14 +1,14 @@
 /*
- * Detached signatures as the tool minisign makes them: a public key and a signature file are read,
- * and a document is validated. No I/O, no clock, nothing is signed.
+ * Detached signatures as the tool minisign makes them: reads a public key and a signature file, and
+ * verifies a document. No I/O, no clock, nothing is signed.
  *
  * A signature file has four lines, ended by LF or CRLF: a comment that nobody signed, the signature
  * of the document, the trusted comment, the signature of that. Both kinds are taken: of the
  * document's BLAKE2b-512 (what the tool makes) and the legacy one of the document itself (its -l).
  *
  * The trusted comment's words, between blanks and tabs, that mean something here; each at most
- * once, all others are ignored (so the tool's own comment is a good one):
- *   rev=N          0 to 18446744073709551615; the caller refuses one that goes back
+ * once, all others are ignored (so the tool's own comment is valid):
+ *   rev=N          0 to 18446744073709551615; the caller rejects one that goes back
  *   expires=TIME   2026-12-31T00:00:00Z or seconds since 1970; the caller has the clock
  *   config=NAME    the only config that the document is for
  *   path=/PATH     the only place at a server that it is for, without a query, byte for byte
@@ -44,12 +44,12 @@ struct minisign_facts {
 	char config[MINISIGN_NAME], path[MINISIGN_PATH]; /* "" = names none */
 };
 
-/* What a document is, and what its signature must say of that. */
+/* The names of a document, and which of them its signature must have. */
 struct minisign_demand {
 	const char *config;                     /* the name of its config */
 	const char *path;                       /* at the server; a query does not count */
 	const char *or_path;                    /* where it may be found as well; NULL = nowhere */
-	bool names_config, names_path, has_rev; /* what may not be missing */
+	bool names_config, names_path, has_rev; /* required ones */
 };
 
 /* Reads a public key: the base64 that the tool prints, or the whole text of its .pub file. 0 or
@@ -67,14 +67,14 @@ int minisign_parse_key(const char *text, struct minisign_key *ret_key);
  */
 int minisign_verify(char *const *public_keys, const void *document, size_t len, const char *minisig,
 	size_t minisig_len, struct minisign_facts *ret_facts, char why[FILE_WHY]);
-/* Reads the trusted comment of a signature by this key (a text), of whatever document. 0; -EBADMSG:
- * not by it; -EINVAL, -ENOMEM as above. */
+/* Reads the trusted comment of a signature by this key (a text), of any document. 0; -EBADMSG: by
+ * another key; -EINVAL, -ENOMEM as above. */
 int minisign_read_comment(const char *public_key, const char *minisig, size_t minisig_len,
 	struct minisign_facts *ret_facts);
 /*
- * Compares what a genuine trusted comment says with what is demanded. 0; or -EBADMSG: it names
- * another config or another path, whether or not one is demanded, or something demanded is missing;
- * `why` says how to sign.
+ * Compares a genuine trusted comment with the demand. 0; or -EBADMSG: it names another config or
+ * another path, whether or not one is required, or something required is missing; `why` says how to
+ * sign.
  */
 int minisign_check(const struct minisign_facts *facts, const struct minisign_demand *demand,
 	char why[FILE_WHY]);

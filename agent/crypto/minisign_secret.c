@@ -1,7 +1,7 @@
 /*
- * minisign's secret keys. What would surprise: the tool's check sum is BLAKE2b with 32 bytes, which
- * libcrypto cannot make before 3.2, so the one block of it that is needed is computed here; it is
- * what tells a wrong password, and a plain key has none.
+ * minisign's secret keys. Surprising: the tool's check sum is BLAKE2b with 32 bytes, which
+ * libcrypto cannot make before 3.2, so the one block of it that is needed is computed here. It
+ * detects a wrong password; a plain key has none.
  */
 #include "crypto/minisign_secret.h"
 
@@ -24,23 +24,23 @@
 
 /* ---- BLAKE2b (RFC 7693) of one block, 32 bytes ---- */
 
-static uint64_t rotate(uint64_t x, unsigned n)
+static uint64_t rotate_right(uint64_t x, unsigned n)
 {
 	return x >> n | x << (64 - n);
 }
 
-static void mix(uint64_t v[16], const unsigned at[4], uint64_t x, uint64_t y)
+static void mix_columns(uint64_t v[16], const unsigned at[4], uint64_t x, uint64_t y)
 {
 	uint64_t *a = &v[at[0]], *b = &v[at[1]], *c = &v[at[2]], *d = &v[at[3]];
 
 	*a += *b + x;
-	*d = rotate(*d ^ *a, 32);
+	*d = rotate_right(*d ^ *a, 32);
 	*c += *d;
-	*b = rotate(*b ^ *c, 24);
+	*b = rotate_right(*b ^ *c, 24);
 	*a += *b + y;
-	*d = rotate(*d ^ *a, 16);
+	*d = rotate_right(*d ^ *a, 16);
 	*c += *d;
-	*b = rotate(*b ^ *c, 63);
+	*b = rotate_right(*b ^ *c, 63);
 }
 
 static void check_sum(const unsigned char *data, size_t len, unsigned char ret[32])
@@ -74,15 +74,16 @@ static void check_sum(const unsigned char *data, size_t len, unsigned char ret[3
 	v[14] = ~v[14];
 	for (size_t round = 0; round < 12; round++)
 		for (size_t i = 0; i < 8; i++)
-			mix(v, at[i], m[sigma[round % 10][2 * i]], m[sigma[round % 10][2 * i + 1]]);
+			mix_columns(v, at[i], m[sigma[round % 10][2 * i]],
+				m[sigma[round % 10][2 * i + 1]]);
 	for (size_t i = 0; i < 32; i++)
 		ret[i] = (unsigned char)((h[i / 8] ^ v[i / 8] ^ v[i / 8 + 8]) >> 8 * (i % 8));
 	explicit_bzero(m, sizeof(m));
 	explicit_bzero(v, sizeof(v));
 }
 
-/* Of "Ed" and what is sealed but for the check sum. */
-static void sum_of(const unsigned char *sealed, unsigned char ret[32])
+/* Of "Ed" and the sealed part without its check sum. */
+static void seal_check_sum(const unsigned char *sealed, unsigned char ret[32])
 {
 	unsigned char data[2 + 72] = "Ed";
 
@@ -123,8 +124,8 @@ static uint64_t cost_of(uint64_t operations, uint64_t memory)
 	return operations < memory / 32 || operations / 4 / n / 8 == 1 ? n : 0;
 }
 
-/* Seals what is open, and the other way round. 0 or -ENOMEM. */
-static int turn(unsigned char box[BOX], const char *password, uint64_t n)
+/* Seals an open box, or opens a sealed one. 0 or -ENOMEM. */
+static int toggle_seal(unsigned char box[BOX], const char *password, uint64_t n)
 {
 	unsigned char stream[SEALED];
 	int r = digest_scrypt(
@@ -180,10 +181,10 @@ static int open_box(unsigned char box[BOX], const char *password, const char **r
 	if (!password)
 		return -ENOKEY;
 	*ret_why = "no memory to open it: as much is needed as it was sealed with, up to 1 GiB";
-	r = turn(box, password, n);
+	r = toggle_seal(box, password, n);
 	if (r)
 		return r;
-	sum_of(box + SEALED_AT, sum);
+	seal_check_sum(box + SEALED_AT, sum);
 	*ret_why = "that is not its password";
 	return memcmp(sum, box + SEALED_AT + 72, sizeof(sum)) ? -EKEYREJECTED : 0;
 }
@@ -253,8 +254,8 @@ int minisign_secret_write(const struct minisign_secret *k, const char *password,
 		memcpy(box + 6, salt, MINISIGN_SECRET_SALT);
 		write_le(box + 38, UINT64_C(32) * COST);
 		write_le(box + 46, UINT64_C(1024) * COST);
-		sum_of(box + SEALED_AT, box + SEALED_AT + 72);
-		r = turn(box, password, COST);
+		seal_check_sum(box + SEALED_AT, box + SEALED_AT + 72);
+		r = toggle_seal(box, password, COST);
 	}
 	if (r == 0)
 		r = write_lines(password ? "minisign encrypted secret key"

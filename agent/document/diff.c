@@ -39,7 +39,7 @@ struct child {
 
 #define NUMBER_TEXT 24
 
-static const char *segment(const struct child *c, char number[NUMBER_TEXT], size_t *ret_len)
+static const char *segment_text(const struct child *c, char number[NUMBER_TEXT], size_t *ret_len)
 {
 	if (c->node->key) {
 		*ret_len = c->node->key_len;
@@ -55,18 +55,16 @@ static int by_segment(const void *a, const void *b)
 	char x_number[NUMBER_TEXT], y_number[NUMBER_TEXT];
 	const char *x_text, *y_text;
 	size_t x_len, y_len;
-	int c;
 
 	if (!x->node->key && !y->node->key)
 		return (x->number > y->number) - (x->number < y->number);
 	if (x->is_number != y->is_number)
 		return x->is_number ? -1 : 1;
-	x_text = segment(x, x_number, &x_len);
-	y_text = segment(y, y_number, &y_len);
-	c = memcmp(x_text, y_text, x_len < y_len ? x_len : y_len);
-	if (c == 0 || (x->is_number && x_len != y_len))
-		c = (x_len > y_len) - (x_len < y_len);
-	return c;
+	x_text = segment_text(x, x_number, &x_len);
+	y_text = segment_text(y, y_number, &y_len);
+	if (x->is_number && x_len != y_len)
+		return x_len > y_len ? 1 : -1;
+	return document_compare_text(x_text, x_len, y_text, y_len);
 }
 
 /* As the numbers of a list's items are written: no zero in front. Of any length. */
@@ -77,7 +75,7 @@ static bool is_number(const struct node *n)
 }
 
 /* The children in order, for free(); *ret_count is 0 when there are none. */
-static int children(const struct node *parent, struct child **ret_children, size_t *ret_count)
+static int sort_children(const struct node *parent, struct child **ret_children, size_t *ret_count)
 {
 	size_t i = 0;
 
@@ -98,7 +96,7 @@ static int children(const struct node *parent, struct child **ret_children, size
 /* ---- the walk ---- */
 
 /* The path is an offset until all are there: the buffer may move. */
-static int note(
+static int note_change(
 	struct walk *w, enum diff_kind kind, const struct node *before, const struct node *after)
 {
 	struct diff *d = w->diff;
@@ -131,38 +129,39 @@ static bool is_inner(const struct node *n)
 	return n && !is_leaf(n);
 }
 
-static int walk(struct walk *w, const struct node *before, const struct node *after, bool first,
-	bool apart);
+static int compare_children(struct walk *w, const struct node *before, const struct node *after,
+	bool first, bool apart);
 
-/* The nodes at one path; one of them may be NULL. apart: they are in containers of different kind,
- * so that they are not the same thing even if they are equal. */
-static int compare(struct walk *w, const struct node *before, const struct node *after, bool apart)
+/* The nodes at one path; one of them may be NULL. apart: their containers are of different kinds,
+ * so equal nodes differ, too. */
+static int compare_nodes(
+	struct walk *w, const struct node *before, const struct node *after, bool apart)
 {
 	bool was = is_leaf(before), is = is_leaf(after);
 	int r = 0;
 
 	if (was && is && !apart)
-		return node_equal(before, after) ? 0 : note(w, DIFF_CHANGED, before, after);
+		return node_equal(before, after) ? 0 : note_change(w, DIFF_CHANGED, before, after);
 	if (was)
-		r = note(w, DIFF_REMOVED, before, NULL);
+		r = note_change(w, DIFF_REMOVED, before, NULL);
 	if (r == 0 && is)
-		r = note(w, DIFF_ADDED, NULL, after);
+		r = note_change(w, DIFF_ADDED, NULL, after);
 	if (r)
 		return r;
-	return walk(
+	return compare_children(
 		w, is_inner(before) ? before : NULL, is_inner(after) ? after : NULL, false, apart);
 }
 
 /* Compares what is in two containers; either may be NULL. As deep as a document may be. */
-static int walk(
+static int compare_children(
 	struct walk *w, const struct node *before, const struct node *after, bool first, bool apart)
 {
 	struct child *b = NULL, *a = NULL;
 	size_t b_count = 0, a_count = 0, i = 0, k = 0, len = w->path.len;
-	int r = children(before, &b, &b_count);
+	int r = sort_children(before, &b, &b_count);
 
 	if (r == 0)
-		r = children(after, &a, &a_count);
+		r = sort_children(after, &a, &a_count);
 	if (before && after && before->type != after->type)
 		apart = true;
 	while (r == 0 && (i < b_count || k < a_count)) {
@@ -173,7 +172,7 @@ static int walk(
 
 		r = w->counts ? 0 : key_path_append(&w->path, first, c->node, c->number);
 		if (r == 0)
-			r = compare(w, was ? was->node : NULL, is ? is->node : NULL, apart);
+			r = compare_nodes(w, was ? was->node : NULL, is ? is->node : NULL, apart);
 		w->path.len = len;
 	}
 	free(b);
@@ -191,7 +190,7 @@ int diff_new(const struct node *before, const struct node *after, struct diff **
 		return -ENOMEM;
 	buffer_init(&w.path, DIFF_MAX_PATHS);
 	buffer_init(&d->paths, DIFF_MAX_PATHS);
-	r = walk(&w, before, after, true, false);
+	r = compare_children(&w, before, after, true, false);
 	buffer_fini(&w.path);
 	if (r) {
 		diff_free(d);
@@ -207,7 +206,7 @@ int diff_measure(const struct node *before, const struct node *after, size_t *re
 {
 	struct diff counted = {.count = 0};
 	struct walk w = {.diff = &counted, .counts = true};
-	int r = walk(&w, before, after, true, false);
+	int r = compare_children(&w, before, after, true, false);
 
 	if (r == 0)
 		*ret_count = counted.count;
@@ -236,7 +235,7 @@ const struct diff_change *diff_at(const struct diff *d, size_t index)
 /* ---- for people ---- */
 
 /* Bytes of the control character at s, or 0; those above ASCII (U+0080 to U+009F) are two. */
-static size_t control(const char *s, size_t left)
+static size_t control_len(const char *s, size_t left)
 {
 	const unsigned char *u = (const unsigned char *)s;
 
@@ -245,15 +244,15 @@ static size_t control(const char *s, size_t left)
 	return left > 1 && u[0] == 0xc2 && u[1] >= 0x80 && u[1] <= 0x9f ? 2 : 0;
 }
 
-/* Appends text without control characters; quotes and backslashes are escaped in a value only: in
- * a path they stand as key_path.h has them. */
+/* Appends text with control characters escaped; quotes and backslashes in a value only: in
+ * a path they are as key_path.h has them. */
 static int append_escaped(struct buffer *out, const char *s, size_t len, bool value)
 {
 	static const char from[] = "\n\r\t", to[] = "nrt";
 	const char *special;
 
 	for (size_t i = 0, n; i < len; i += n) {
-		n = control(s + i, len - i);
+		n = control_len(s + i, len - i);
 		special = n == 1 ? memchr(from, s[i], sizeof(from) - 1) : NULL;
 		if (special)
 			buffer_printf(out, "\\%c", to[special - from]);
@@ -269,14 +268,14 @@ static int append_escaped(struct buffer *out, const char *s, size_t len, bool va
 }
 
 /* Back to where a character begins. */
-static size_t boundary(const char *text, size_t i)
+static size_t character_boundary(const char *text, size_t i)
 {
 	while (i > 0 && ((unsigned char)text[i] & 0xc0) == 0x80)
 		i--;
 	return i;
 }
 
-/* Where the part that is shown begins: so that the first difference is in it. */
+/* Where the part that is shown begins: the first difference is in it. */
 static size_t shown_from(const struct node *n, const struct node *other)
 {
 	size_t same = 0;
@@ -285,15 +284,16 @@ static size_t shown_from(const struct node *n, const struct node *other)
 		return 0;
 	while (same < n->text_len && n->text[same] == other->text[same])
 		same++;
-	return same > DIFF_MAX_SHOWN / 2 ? boundary(n->text, same - DIFF_MAX_SHOWN / 4) : 0;
+	return same > DIFF_MAX_SHOWN / 2 ? character_boundary(n->text, same - DIFF_MAX_SHOWN / 4)
+					 : 0;
 }
 
-static int append_text(struct buffer *out, const struct node *n, const struct node *other)
+static int append_quoted_part(struct buffer *out, const struct node *n, const struct node *other)
 {
 	size_t from = shown_from(n, other), to = n->text_len;
 
 	if (to - from > DIFF_MAX_SHOWN)
-		to = boundary(n->text, from + DIFF_MAX_SHOWN);
+		to = character_boundary(n->text, from + DIFF_MAX_SHOWN);
 	buffer_append_string(out, from ? "...\"" : "\"");
 	append_escaped(out, n->text + from, to - from, true);
 	return buffer_append_string(out, to < n->text_len ? "\"..." : "\"");
@@ -318,7 +318,7 @@ static int append_shown(
 	if (masked)
 		return buffer_append_string(out, "***");
 	if (n->type == NODE_STRING)
-		return append_text(out, n, other);
+		return append_quoted_part(out, n, other);
 	if (n->type == NODE_DOUBLE && !isfinite(n->number))
 		return buffer_append(out, n->text, n->text_len);
 	return append_json(out, n);

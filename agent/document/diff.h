@@ -1,12 +1,10 @@
 /*
- * What changed from one document to the next, key by key, and how that is told to people and
- * programs.
+ * What changed from one document to the next, key by key, as text for people and JSON for programs.
  *
  * Only leaves are compared: single values, empty lists and empty mappings, each by its path
  * (key_path.h). Lists are compared item by item, by number. The order of keys is no change; the
  * type is: 1, 1.0 and "1" are three values (but 0x10 is 16, and 1.50 is 1.5). Where a list became a
- * mapping, or a mapping a list, everything in it is removed and added. So there is no change
- * exactly if both documents are equal but for the order of keys.
+ * mapping, or a mapping a list, everything in it is removed and added.
  *
  * The order is that of paths, segment by segment: numbers by their value and before names, names by
  * their bytes, a key before what is in it; at one path what is removed before what is added.
@@ -36,7 +34,7 @@ struct diff_change {
 
 struct diff;
 
-/* Compares two roots, which are mappings, or NULL = nothing (as an empty one). 0, -ENOMEM, or
+/* Compares two mappings (NULL = an empty one). 0, -ENOMEM, or
  * -EMSGSIZE when the paths of all changes together pass DIFF_MAX_PATHS. */
 int diff_new(const struct node *before, const struct node *after, struct diff **ret_diff);
 /* Counts the changes, however long their paths are. 0 or -ENOMEM. */

@@ -137,13 +137,16 @@ struct node *document_add_copy(struct document *d, struct node *parent, const ch
 	n->line = from->line;
 	n->column = from->column;
 	n->style = from->style;
-	if (from->type == NODE_BOOL)
-		n->boolean = from->boolean;
-	if (from->type == NODE_INT)
-		n->integer = from->integer;
-	if (from->type == NODE_DOUBLE)
-		n->number = from->number;
+	if (from->type < NODE_LIST)
+		n->integer = from->integer; /* the widest of the union: any scalar */
 	return n;
+}
+
+void node_copy_key(struct node *n, const struct node *from)
+{
+	n->key_line = from->key_line;
+	n->key_column = from->key_column;
+	n->key_style = from->key_style;
 }
 
 const char *node_set_number(struct node *n, const char *text, int base)
@@ -163,11 +166,6 @@ const char *node_set_number(struct node *n, const char *text, int base)
 const struct node *document_root(const struct document *d)
 {
 	return d->root;
-}
-
-size_t document_nodes(const struct document *d)
-{
-	return d->nodes;
 }
 
 size_t document_bytes(const struct document *d)
@@ -190,23 +188,27 @@ struct entry {
 	size_t index; /* among its siblings: the earlier one wins */
 };
 
-static bool same_key(const struct node *a, const struct node *b)
+int document_compare_text(const char *a, size_t a_len, const char *b, size_t b_len)
 {
-	return a->key_len == b->key_len && memcmp(a->key, b->key, a->key_len) == 0;
+	int c = memcmp(a, b, a_len < b_len ? a_len : b_len);
+
+	return c ? c : (a_len > b_len) - (a_len < b_len);
+}
+
+int node_compare_keys(const struct node *a, const struct node *b)
+{
+	return document_compare_text(a->key, a->key_len, b->key, b->key_len);
 }
 
 static int by_key_then_index(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
-	size_t x_len = x->node->key_len, y_len = y->node->key_len;
-	int c = memcmp(x->node->key, y->node->key, x_len < y_len ? x_len : y_len);
+	int c = node_compare_keys(x->node, y->node);
 
-	if (c == 0)
-		c = (x_len > y_len) - (x_len < y_len);
 	return c ? c : (x->index > y->index) - (x->index < y->index);
 }
 
-/* Unlinks the children that gave way: their key was taken away. */
+/* Unlinks the children that lost their key. */
 static void unlink_dropped(struct node *map)
 {
 	struct node **link = &map->first;
@@ -242,13 +244,13 @@ int document_settle_keys(struct node *map, unsigned flags, struct document_error
 	for (size_t i = 1; i < n; i++) {
 		struct node *c = sorted[i].node;
 
-		if (!same_key(sorted[kept].node, c)) {
+		if (node_compare_keys(sorted[kept].node, c) != 0) {
 			kept = i;
 		} else if (c->merged) {
 			c->key = NULL; /* i moves on: it is not compared again */
 			dropped = true;
 		} else if (!duplicate || c->key_line < duplicate->key_line) {
-			duplicate = c; /* of several, the first one in the document is told */
+			duplicate = c; /* the first of several in the document is reported */
 			first = sorted[kept].node;
 		}
 	}
@@ -297,7 +299,7 @@ void document_place(const char *data, size_t len, size_t offset, struct document
 	}
 }
 
-/* A character that not every reader of YAML takes in the same way, or at all. */
+/* A character that readers of YAML treat differently. */
 static bool is_special(unsigned c)
 {
 	return (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff ||
@@ -309,7 +311,7 @@ static bool breaks_lines(unsigned c)
 	return c == 0x85 || c == 0x2028 || c == 0x2029;
 }
 
-static void describe(unsigned c, struct document_error *err)
+static void describe_character(unsigned c, struct document_error *err)
 {
 	if (c == 0)
 		snprintf(err->message, sizeof(err->message),
@@ -324,7 +326,7 @@ static void describe(unsigned c, struct document_error *err)
 			c);
 }
 
-/* True for what is ASCII without control characters. */
+/* True for eight bytes of ASCII without control characters. */
 static bool is_plain_word(const char *data)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -334,7 +336,7 @@ static bool is_plain_word(const char *data)
 	return !((word | (word - 0x20 * ones) | (word + ones)) & 0x80 * ones);
 }
 
-/* The length of the character at i; 0 when it is refused, with *err filled. */
+/* The length of the character at i; 0 when it is rejected, with *err filled. */
 static size_t check_character(
 	const char *data, size_t len, size_t i, bool yaml, struct document_error *err)
 {
@@ -345,14 +347,15 @@ static size_t check_character(
 		return n;
 	document_place(data, len, i, err);
 	if (n)
-		describe(escape_code_point(data + i, n), err);
+		describe_character(escape_code_point(data + i, n), err);
 	else
 		snprintf(err->message, sizeof(err->message), "the text must be UTF-8");
 	return 0;
 }
 
-/* Refuses what is not UTF-8, or has control characters; `yaml`: what is special to YAML, too. */
-static int check_text(const char *data, size_t len, bool yaml, struct document_error *err)
+/* Rejects text that is not UTF-8 or has control characters; `yaml`: also what is special to YAML.
+ */
+static int check_all_characters(const char *data, size_t len, bool yaml, struct document_error *err)
 {
 	size_t i = 0, end, n;
 
@@ -385,7 +388,7 @@ static bool may_be_json(const char *data, size_t len)
 }
 
 /* Lets the reader of YAML, to which JSON is YAML, say which key is there twice. */
-static int refuse_duplicate(const char *data, size_t len, struct document_error *err)
+static int report_duplicate(const char *data, size_t len, struct document_error *err)
 {
 	struct document_error e = {0};
 	struct document *d = document_new();
@@ -403,17 +406,17 @@ static int parse_text(enum document_type type, const char *data, size_t len, uns
 	bool is_json = type == DOCUMENT_JSON;
 	/* the reader of YAML alone keeps duplicates */
 	bool maybe = is_json || (!(flags & DOCUMENT_KEEP_DUPLICATES) && may_be_json(data, len));
-	int r = check_text(data, len, !maybe, err);
+	int r = check_all_characters(data, len, !maybe, err);
 
 	if (r || !maybe)
 		return r ? r : yaml_parse(data, len, flags, d, err);
 	r = json_parse(data, len, flags, d, err);
 	if (r == -EEXIST)
-		return refuse_duplicate(data, len, err);
+		return report_duplicate(data, len, err);
 	if (is_json || r != -EBADMSG)
 		return r == -EBADMSG ? -EINVAL : r;
 	*err = (struct document_error){0};
-	r = check_text(data, len, true, err);
+	r = check_all_characters(data, len, true, err);
 	return r ? r : yaml_parse(data, len, flags, d, err);
 }
 
@@ -484,7 +487,7 @@ bool node_equal(const struct node *a, const struct node *b)
 	if (a->type != b->type || !scalar_equal(a, b))
 		return false;
 	for (; x && y; x = x->next, y = y->next)
-		if ((x->key && !same_key(x, y)) || !node_equal(x, y))
+		if ((x->key && node_compare_keys(x, y) != 0) || !node_equal(x, y))
 			return false;
 	return !x && !y;
 }

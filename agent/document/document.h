@@ -4,8 +4,8 @@
  *
  * YAML is read with the 1.2 core schema (`no` is a string) plus merge keys (`<<`); aliases are
  * expanded under the node cap. JSON is RFC 8259, with or without a byte order mark; what is valid
- * JSON is read as JSON whatever type it is said to have. Refused, with line and column: other tags,
- * duplicate keys, NUL, other control characters, non-UTF-8, several documents, depth over
+ * JSON is read as JSON whatever type it is said to have. Rejected, with line and column: other
+ * tags, duplicate keys, NUL, other control characters, non-UTF-8, several documents, depth over
  * DOCUMENT_MAX_DEPTH, nodes over DOCUMENT_MAX_NODES after expansion, an integer outside 64 bits, a
  * number outside the range of a double, an empty document, a root that is not a mapping. In YAML
  * also U+0085, U+2028 and U+2029, quoted or not: they end a line for readers of YAML 1.1 only.
@@ -54,8 +54,7 @@ enum node_style {  /* of a scalar; numbered as libyaml's are */
 struct node {
 	enum node_type type;
 	unsigned line, column; /* of the value, 1-based */
-	const char *text; /* scalars: NUL-terminated; of a string its value, else as it was written
-			   */
+	const char *text; /* scalars: NUL-terminated; a string's value, else as it was written */
 	size_t text_len;
 	union {
 		bool boolean;
@@ -99,8 +98,6 @@ struct document *document_new(void);
 void document_free(struct document *d);
 /* The root: always a map. Borrowed. */
 const struct node *document_root(const struct document *d);
-/* Number of nodes (keys not counted). */
-size_t document_nodes(const struct document *d);
 /* Bytes of its keys and texts. */
 size_t document_bytes(const struct document *d);
 /* The child of a map by name, or NULL. */
@@ -110,8 +107,11 @@ const struct node *node_find(const struct node *map, const char *key);
 int document_write(const struct node *root, enum document_type type, struct buffer *out);
 /* True when both have the same types, values, and keys in the same order (doubles by value). */
 bool node_equal(const struct node *a, const struct node *b);
+/* Below 0, 0 or above 0: the order of two texts by their bytes, and of two nodes by their keys. */
+int document_compare_text(const char *a, size_t a_len, const char *b, size_t b_len);
+int node_compare_keys(const struct node *a, const struct node *b);
 
-/* --- for those that build one: yaml.c, json.c, merge.c --- */
+/* --- for the files that build one: yaml.c, json.c, merge.c --- */
 
 /* Adds a node to the tree under construction: a child of parent, named key when parent is a map;
  * the root when parent is NULL and there is no root yet, else on its own. NULL when memory is out
@@ -119,14 +119,15 @@ bool node_equal(const struct node *a, const struct node *b);
 struct node *document_add(struct document *d, struct node *parent, enum node_type type,
 	const char *key, size_t key_len, const char *text, size_t text_len,
 	struct document_error *err);
-/* To be called when a map is complete: drops merged children whose key stands there already, and
- * finds duplicate keys (unless they are to be kept). 0, -EINVAL with *err filled, or -ENOMEM. O(n
- * log n). */
+/* Completes a map: drops merged children whose key it has already, and finds duplicate keys (unless
+ * they are kept). 0, -EINVAL with *err filled, or -ENOMEM. O(n log n). */
 int document_settle_keys(struct node *map, unsigned flags, struct document_error *err);
 /* Adds a copy of a node of any document, without its children and its key, but at its place. As
  * document_add(). */
 struct node *document_add_copy(struct document *d, struct node *parent, const char *key,
 	size_t key_len, const struct node *from, struct document_error *err);
+/* Copies place and style of a key. */
+void node_copy_key(struct node *n, const struct node *from);
 /* Gives a node of type NODE_INT or NODE_DOUBLE the number that text says; base: of an integer.
  * NULL, or a sentence: it is too large. */
 const char *node_set_number(struct node *n, const char *text, int base);

@@ -10,7 +10,7 @@
 
 #include "lib/snapshot.h"
 
-static uint64_t digits(size_t number)
+static uint64_t count_digits(size_t number)
 {
 	uint64_t n = 1;
 
@@ -24,14 +24,14 @@ static uint64_t segment_bytes(const struct node *child, size_t number)
 	uint64_t bytes = child->key_len;
 
 	if (!child->key)
-		return digits(number);
+		return count_digits(number);
 	for (size_t i = 0; i < child->key_len; i++)
 		bytes += child->key[i] == '.' || child->key[i] == '\\';
 	return bytes;
 }
 
 /* As deep as a document may be. path: bytes of the parent's path and its dot. */
-static void measure(const struct node *parent, uint64_t path, struct extent *e)
+static void measure_children(const struct node *parent, uint64_t path, struct extent *e)
 {
 	size_t number = 0;
 
@@ -44,7 +44,7 @@ static void measure(const struct node *parent, uint64_t path, struct extent *e)
 		e->image_bytes +=
 			snapshot_record_size(own, leaf && n->type != NODE_NULL ? n->text_len : 0);
 		if (!leaf)
-			measure(n, own + 1, e);
+			measure_children(n, own + 1, e);
 	}
 }
 
@@ -52,7 +52,7 @@ void extent_measure(const struct node *root, struct extent *ret_extent)
 {
 	*ret_extent = (struct extent){.values = 0};
 	if (root->type >= NODE_LIST)
-		measure(root, 0, ret_extent);
+		measure_children(root, 0, ret_extent);
 	ret_extent->image_bytes += snapshot_frame_size(ret_extent->values);
 }
 

@@ -1,7 +1,7 @@
 /*
- * How large a document becomes where each of its values has its whole path: a snapshot, a
- * difference, an env file. A few long keys above many values make far more of it than was pulled,
- * so that is counted before anything is written.
+ * The size of a document in which each value has its whole path: a snapshot, a difference, an env
+ * file. A few long keys above many values make it far larger than the pulled one, so it is counted
+ * before anything is written.
  *
  * Threads: any. Ownership: none. Errors: -EMSGSIZE with a sentence. Bounds: numbers do not wrap: a
  * document has at most 2^30 bytes of keys, and 2^17 values.
@@ -22,8 +22,8 @@ struct extent {
 
 /* O(values + bytes of keys). */
 void extent_measure(const struct node *root, struct extent *ret_extent);
-/* Refuses more bytes than a config's documents may become (settings/settings.h: max_made); what:
- * the sentence's subject, "its snapshot". 0 or -EMSGSIZE. */
+/* Rejects more than max_bytes (settings/settings.h: max_made); what: the sentence's subject, "its
+ * snapshot". 0 or -EMSGSIZE. */
 int extent_check(const char *what, uint64_t bytes, uint64_t max_bytes, char why[FILE_WHY]);
 
 #endif

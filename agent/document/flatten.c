@@ -1,6 +1,6 @@
 /*
- * Keys and values to lines. Surprising: names are looked up for equal ones in what has been
- * written, when nothing moves any more, so that they are kept only once.
+ * Keys and values to lines. Surprising: equal names are searched for in the written lines, once
+ * nothing moves any more, so that names are kept only once.
  */
 #include "document/flatten.h"
 
@@ -13,6 +13,7 @@
 #include "document/extent.h"
 #include "document/key_path.h"
 #include "document/variables.h"
+#include "text/escape.h"
 
 #define SHOWN 100 /* bytes of a key in a sentence */
 
@@ -22,22 +23,22 @@ struct line {
 	const char *name;
 };
 
-static bool is_letter(char c)
+static bool is_ascii_letter(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool is_digit(char c)
+static bool is_ascii_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
 bool flatten_is_prefix(const char *s)
 {
-	if (is_digit(s[0]))
+	if (is_ascii_digit(s[0]))
 		return false;
 	for (; *s; s++)
-		if (!is_letter(*s) && !is_digit(*s) && *s != '_')
+		if (!is_ascii_letter(*s) && !is_ascii_digit(*s) && *s != '_')
 			return false;
 	return true;
 }
@@ -62,37 +63,16 @@ static void variable_name(struct buffer *out, const char *prefix, const struct f
 			c = v->key[++i];
 		if (((unsigned char)c & 0xc0) == 0x80)
 			continue;
-		if (is_digit(c) && out->len == start)
+		if (is_ascii_digit(c) && out->len == start)
 			buffer_append(out, "_", 1);
-		if (is_letter(c))
+		if (is_ascii_letter(c))
 			c = (char)(c & ~0x20);
-		else if (!is_digit(c))
+		else if (!is_ascii_digit(c))
 			c = '_';
 		buffer_append(out, &c, 1);
 	}
 	if (out->len == start)
 		buffer_append(out, "_", 1);
-}
-
-/* The code point at s and its length; U+FFFD and 1 when it is not UTF-8. */
-static unsigned code_point(const char *s, size_t left, size_t *ret_len)
-{
-	const unsigned char *u = (const unsigned char *)s;
-	size_t len = u[0] < 0x80 ? 1 : u[0] < 0xc2 ? 0 : u[0] < 0xe0 ? 2 : u[0] < 0xf0 ? 3 : 4;
-	unsigned c = len == 1 ? u[0] : u[0] & (0x7fu >> len);
-
-	for (size_t i = 1; i < len; i++)
-		if (i < left && (u[i] & 0xc0) == 0x80)
-			c = c << 6 | (u[i] & 0x3fu);
-		else
-			len = 0;
-	if (len == 0 || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ||
-		(len > 2 && c < (len == 3 ? 0x800u : 0x10000u))) {
-		len = 1;
-		c = 0xfffd;
-	}
-	*ret_len = len;
-	return c;
 }
 
 /* As java.util.Properties.store() does. */
@@ -101,9 +81,11 @@ static void property_text(struct buffer *out, const char *s, size_t len, bool ke
 	static const char from[] = "\t\n\r\f\\=:#!", to[] = "tnrf\\=:#!";
 
 	for (size_t i = 0, n; i < len; i += n) {
-		unsigned c = code_point(s + i, len - i, &n);
+		size_t valid = escape_sequence(s + i, len - i);
+		uint32_t c = valid ? escape_code_point(s + i, valid) : 0xfffd;
 		const char *special = c && c < 0x80 ? strchr(from, (int)c) : NULL;
 
+		n = valid ? valid : 1;
 		if (special)
 			buffer_printf(out, "\\%c", to[special - from]);
 		else if (c == ' ')
@@ -173,7 +155,7 @@ static int check_value(const struct form *f, const struct flatten_value *v, char
 	return -EINVAL;
 }
 
-/* Whoever writes the document must not choose what programs run. */
+/* The author of a document must not choose what programs run. */
 static int check_variable(const struct line *line, const char *name, char why[FILE_WHY])
 {
 	const char *danger = variables_danger(name, line->len);
@@ -209,30 +191,23 @@ static int write_line(const struct form *f, const char *prefix, struct line *lin
 	return buffer_append_string(out, f->behind);
 }
 
-static int compare_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-	int r = memcmp(a, b, a_len < b_len ? a_len : b_len);
-
-	return r ? r : (a_len > b_len) - (a_len < b_len);
-}
-
-static int by_name(const void *a, const void *b)
+static int by_line_name(const void *a, const void *b)
 {
 	const struct line *x = a, *y = b;
 
-	return compare_bytes(x->name, x->len, y->name, y->len);
+	return document_compare_text(x->name, x->len, y->name, y->len);
 }
 
-static int check_names(
+static int check_line_names(
 	struct line *lines, size_t count, const struct buffer *out, char why[FILE_WHY])
 {
 	for (size_t i = 0; i < count; i++)
 		lines[i].name = out->data + lines[i].at;
-	qsort(lines, count, sizeof(*lines), by_name);
+	qsort(lines, count, sizeof(*lines), by_line_name);
 	for (size_t i = 1; i < count; i++) {
 		const struct line *a = &lines[i - 1], *b = &lines[i];
 
-		if (by_name(a, b) != 0)
+		if (by_line_name(a, b) != 0)
 			continue;
 		snprintf(why, FILE_WHY,
 			"the keys '%.*s' and '%.*s' give the same name %.*s: rename one of them or "
@@ -244,7 +219,7 @@ static int check_names(
 	return 0;
 }
 
-static int failed(int r, char why[FILE_WHY])
+static int explain_write_error(int r, char why[FILE_WHY])
 {
 	if (r == -ENOMEM || r == -EMSGSIZE)
 		snprintf(why, FILE_WHY, "cannot write the values: %s",
@@ -271,13 +246,13 @@ int flatten_values(const struct flatten_value *values, size_t count, enum flatte
 		r = write_line(&forms[kind], prefix, &lines[n++], out, why);
 	}
 	if (r == 0)
-		r = check_names(lines, n, out, why);
+		r = check_line_names(lines, n, out, why);
 	if (r && out->data) {
 		out->len = start;
 		out->data[start] = '\0';
 	}
 	free(lines);
-	return failed(r, why);
+	return explain_write_error(r, why);
 }
 
 /* ---- a document ---- */
@@ -290,7 +265,7 @@ struct flat {
 };
 
 /* Adds the scalar under the present path. The key is an offset until all are there: it may move. */
-static int add_value(struct flat *f, const struct node *n)
+static int add_scalar(struct flat *f, const struct node *n)
 {
 	bool has_text = n->type != NODE_NULL;
 	struct flatten_value *v;
@@ -313,27 +288,27 @@ static int add_value(struct flat *f, const struct node *n)
 }
 
 /* As deep as a document may be. */
-static int flatten(struct flat *f, const struct node *parent)
+static int collect_scalars(struct flat *f, const struct node *parent)
 {
 	size_t number = 0, len = f->path.len;
 	int r = 0;
 
 	if (parent->type != NODE_LIST && parent->type != NODE_MAP)
-		return add_value(f, parent);
+		return add_scalar(f, parent);
 	for (const struct node *n = parent->first; n && r == 0; n = n->next, number++) {
 		r = key_path_append(&f->path, parent == f->root, n, number);
 		if (r == 0)
-			r = flatten(f, n);
+			r = collect_scalars(f, n);
 		f->path.len = len;
 	}
 	return r;
 }
 
-static int by_key(const void *a, const void *b)
+static int by_scalar_key(const void *a, const void *b)
 {
 	const struct flatten_value *x = a, *y = b;
 
-	return compare_bytes(x->key, x->key_len, y->key, y->key_len);
+	return document_compare_text(x->key, x->key_len, y->key, y->key_len);
 }
 
 int flatten_write(
@@ -349,12 +324,12 @@ int flatten_write(
 		return r;
 	buffer_init(&f.path, extent.leaf_paths + extent.image_bytes);
 	buffer_init(&f.paths, extent.leaf_paths);
-	r = flatten(&f, root);
+	r = collect_scalars(&f, root);
 	for (size_t i = 0; r == 0 && i < f.count; i++)
 		f.values[i].key = f.paths.data + (uintptr_t)f.values[i].key;
 	if (r == 0 && f.count)
-		qsort(f.values, f.count, sizeof(*f.values), by_key);
-	r = r ? failed(r, why) : flatten_values(f.values, f.count, kind, "", out, why);
+		qsort(f.values, f.count, sizeof(*f.values), by_scalar_key);
+	r = r ? explain_write_error(r, why) : flatten_values(f.values, f.count, kind, "", out, why);
 	buffer_fini(&f.path);
 	buffer_fini(&f.paths);
 	free(f.values);

@@ -16,7 +16,7 @@
  *
  * Variables: letters upper case, each character that is no ASCII letter or digit '_', and a '_'
  * before a digit at the front: db.host to DB_HOST. A name that makes programs run or load something
- * (PATH, LD_PRELOAD: variables.h) is refused, whatever of it is the prefix.
+ * (PATH, LD_PRELOAD: variables.h) is rejected, whatever part of it is the prefix.
  *
  * Threads: any. Ownership: everything is borrowed for the call. Errors: -EINVAL with a sentence
  * that names the key; -ENOMEM, -EMSGSIZE (out's maximum), with a sentence as well. Bounds: those of
@@ -38,9 +38,9 @@ struct flatten_value {
 	size_t text_len;
 };
 
-/* Appends a line for each value, in this order; `prefix` stands before each name. Refuses two keys
+/* Appends a line for each value, in this order, with `prefix` before each name. Rejects two keys
  * that become the same name, a name that is no variable, a value that the format cannot hold; out
- * is then as it was. */
+ * is then unchanged. */
 int flatten_values(const struct flatten_value *values, size_t count, enum flatten_kind kind,
 	const char *prefix, struct buffer *out, char why[FILE_WHY]);
 /* Appends all scalars of a document in the order of their keys' bytes: what `pullet export` prints
@@ -48,8 +48,7 @@ int flatten_values(const struct flatten_value *values, size_t count, enum flatte
  * beforehand. */
 int flatten_write(
 	const struct node *root, enum flatten_kind kind, struct buffer *out, char why[FILE_WHY]);
-/* Can s stand before the name of a variable? Letters, digits and '_', no digit first; or nothing.
- */
+/* True when s can begin the name of a variable: letters, digits and '_', no digit first; or "". */
 bool flatten_is_prefix(const char *s);
 
 #endif

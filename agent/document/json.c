@@ -1,8 +1,8 @@
 /*
  * JSON through jansson. Surprising: jansson keeps neither a number's text nor the place of
- * anything, so two walks over the text go with it: one before, which refuses too much depth and too
- * many values before a byte is allocated for them, and one beside its tree, token by token, which
- * jansson has found good by then.
+ * anything, so the text is walked twice more: before, to reject too much depth and too many values
+ * before a byte is allocated for them, and beside its tree, token by token, when it is known to be
+ * valid.
  */
 #include <assert.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #define NO_NUL "a NUL character: no text can hold it"
 
-static size_t find(const char *data, size_t len, size_t i, char c)
+static size_t find_character(const char *data, size_t len, size_t i, char c)
 {
 	const char *found = i < len ? memchr(data + i, c, len - i) : NULL;
 
@@ -29,18 +29,19 @@ static size_t find(const char *data, size_t len, size_t i, char c)
 /* The quote that ends the string whose text begins at i; len when none does. */
 static size_t string_end(const char *data, size_t len, size_t i)
 {
-	size_t quote = find(data, len, i, '"'), escape;
+	size_t quote = find_character(data, len, i, '"'), escape;
 
-	while ((escape = find(data, quote, i, '\\')) < quote) {
+	while ((escape = find_character(data, quote, i, '\\')) < quote) {
 		i = escape + 2;
 		if (i > quote)
-			quote = find(data, len, i, '"');
+			quote = find_character(data, len, i, '"');
 	}
 	return quote;
 }
 
-/* Finds what goes over the limits; all else is jansson's to refuse. */
-static int scan(const char *data, size_t len, size_t max_values, struct document_error *err)
+/* Checks the limits; jansson checks all else. */
+static int check_json_limits(
+	const char *data, size_t len, size_t max_values, struct document_error *err)
 {
 	size_t values = 1, i = 0;
 	unsigned depth = 0;
@@ -74,7 +75,7 @@ struct cursor {
 	unsigned line, column;
 };
 
-/* Goes to the next token; between two of them are blanks, and perhaps a ',' or ':'. */
+/* Goes to the next token, over blanks and a ',' or ':'. */
 static void next_token(struct cursor *c)
 {
 	for (;; c->at++) {
@@ -126,7 +127,8 @@ struct reader {
 	struct cursor cursor;
 };
 
-static int refuse(struct document_error *err, unsigned line, unsigned column, const char *message)
+static int reject_json_at(
+	struct document_error *err, unsigned line, unsigned column, const char *message)
 {
 	err->line = line;
 	err->column = column;
@@ -134,7 +136,7 @@ static int refuse(struct document_error *err, unsigned line, unsigned column, co
 	return -EINVAL;
 }
 
-static int convert(struct reader *r, struct node *parent, const char *key, json_t *value,
+static int convert_value(struct reader *r, struct node *parent, const char *key, json_t *value,
 	struct node **ret_node);
 
 /* The cursor is at the bracket that opens; goes behind the one that closes. */
@@ -154,7 +156,7 @@ static int convert_members(struct reader *r, struct node *n, json_t *value)
 		next_token(&r->cursor);
 		at = r->cursor;
 		skip_string(&r->cursor);
-		error = convert(r, n, key, member, &child);
+		error = convert_value(r, n, key, member, &child);
 		if (error)
 			return error;
 		child->key_line = at.line;
@@ -162,7 +164,7 @@ static int convert_members(struct reader *r, struct node *n, json_t *value)
 	}
 	json_array_foreach(value, i, member)
 	{
-		error = convert(r, n, NULL, member, &child);
+		error = convert_value(r, n, NULL, member, &child);
 		if (error)
 			return error;
 	}
@@ -236,7 +238,7 @@ static enum node_type type_of(json_t *value, const char *text, size_t len)
 	return NODE_NULL;
 }
 
-static int convert(struct reader *r, struct node *parent, const char *key, json_t *value,
+static int convert_value(struct reader *r, struct node *parent, const char *key, json_t *value,
 	struct node **ret_node)
 {
 	bool has_text = !json_is_object(value) && !json_is_array(value);
@@ -261,7 +263,7 @@ static int convert(struct reader *r, struct node *parent, const char *key, json_
 	if (!has_text)
 		return convert_members(r, n, value);
 	message = check_scalar(n, value);
-	return message ? refuse(r->error, at.line, at.column, message) : 0;
+	return message ? reject_json_at(r->error, at.line, at.column, message) : 0;
 }
 
 /* ---- errors ---- */
@@ -285,14 +287,14 @@ static size_t token_begin(const char *data, size_t end)
 			backslashes++;
 		if (backslashes % 2 == 0)
 			return i;
-		i -= backslashes; /* looked at */
+		i -= backslashes; /* counted */
 	}
 	return 0;
 }
 
-/* Says of a number that jansson found too large what is said of it in YAML. 0: it is none, but
- * something that ends like one. */
-static int refuse_number(const char *token, size_t len, struct document_error *err)
+/* Reports a number that jansson found too large as YAML's reader does. 0: it is none, but ends like
+ * one. */
+static int report_large_number(const char *token, size_t len, struct document_error *err)
 {
 	struct node n = {.type = type_of_number(token, len)};
 	char *text = strndup(token, len);
@@ -300,7 +302,7 @@ static int refuse_number(const char *token, size_t len, struct document_error *e
 	int r = text ? 0 : -ENOMEM;
 
 	free(text);
-	return message ? refuse(err, err->line, err->column, message) : r;
+	return message ? reject_json_at(err, err->line, err->column, message) : r;
 }
 
 static int parse_error(
@@ -319,26 +321,26 @@ static int parse_error(
 		begin = token_begin(data, end);
 	document_place(data, len, begin, err);
 	if (code == json_error_numeric_overflow) {
-		int r = refuse_number(data + begin, end - begin, err);
+		int r = report_large_number(data + begin, end - begin, err);
 
 		if (r)
 			return r;
 	}
 	if (code == json_error_null_byte_in_key)
-		return refuse(err, err->line, err->column, NO_NUL);
+		return reject_json_at(err, err->line, err->column, NO_NUL);
 	if (code == json_error_duplicate_key) {
 		snprintf(err->message, sizeof(err->message), "duplicate key %.*s: remove one",
 			end - begin < 80 ? (int)(end - begin) : 80, data + begin);
 		return -EEXIST;
 	}
-	refuse(err, err->line, err->column,
+	reject_json_at(err, err->line, err->column,
 		code == json_error_end_of_input_expected
-			? "something stands after the end of the document"
+			? "unexpected text after the end of the document"
 			: e->text);
 	return -EBADMSG;
 }
 
-static bool is_blank(const char *data, size_t len)
+static bool is_all_blank(const char *data, size_t len)
 {
 	while (len > 0 && strchr(" \t\r\n", data[len - 1]) && data[len - 1])
 		len--;
@@ -358,26 +360,25 @@ int json_parse(const char *data, size_t len, unsigned flags, struct document *d,
 	json_t *root;
 	int r;
 
-	if (is_blank(data, len))
-		return refuse(err, 1, 1, "the document is empty");
-	r = scan(data, len, max_values, err);
+	if (is_all_blank(data, len))
+		return reject_json_at(err, 1, 1, "the document is empty");
+	r = check_json_limits(data, len, max_values, err);
 	if (r)
 		return r;
-	/* duplicates are refused always: jansson would lose one of them */
+	/* duplicates are always rejected: jansson would lose one of them */
 	root = json_loadb(data, len,
 		JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL,
 		&e);
 	if (!root)
 		return parse_error(data, len, &e, err);
-	r = convert(&reader, NULL, NULL, root, &n);
+	r = convert_value(&reader, NULL, NULL, root, &n);
 	json_decref(root);
 	return r;
 }
 
 /* ---- writing ---- */
 
-/* The shortest text that reads back as the same double, with something that tells it from an
- * integer. */
+/* The shortest text that reads back as the same double, and is no integer. */
 static void double_text(double number, char text[40])
 {
 	for (int precision = 15; precision <= 17; precision++) {
@@ -389,33 +390,33 @@ static void double_text(double number, char text[40])
 		memcpy(text + strlen(text), ".0", 3);
 }
 
-static size_t digits(const char *s)
+static size_t digits_len(const char *s)
 {
 	return strspn(s, "0123456789");
 }
 
-/* Is a number's text one in JSON as well, and of the same type? */
+/* True when a number's text is one in JSON as well, and of the same type. */
 static bool is_json_number(const char *s, enum node_type type)
 {
 	enum node_type is = NODE_INT;
 
 	s += *s == '-';
-	if (digits(s) == 0 || (*s == '0' && digits(s) > 1))
+	if (digits_len(s) == 0 || (*s == '0' && digits_len(s) > 1))
 		return false;
-	s += digits(s);
+	s += digits_len(s);
 	if (*s == '.') {
 		is = NODE_DOUBLE;
-		if (digits(++s) == 0)
+		if (digits_len(++s) == 0)
 			return false;
-		s += digits(s);
+		s += digits_len(s);
 	}
 	if (*s == 'e' || *s == 'E') {
 		is = NODE_DOUBLE;
 		s++;
 		s += *s == '-' || *s == '+';
-		if (digits(s) == 0)
+		if (digits_len(s) == 0)
 			return false;
-		s += digits(s);
+		s += digits_len(s);
 	}
 	return *s == '\0' && is == type;
 }
@@ -435,7 +436,7 @@ static int write_number(const struct node *n, struct buffer *out)
 	return buffer_append_string(out, text);
 }
 
-static int write_node(const struct node *n, unsigned depth, struct buffer *out)
+static int write_json_node(const struct node *n, unsigned depth, struct buffer *out)
 {
 	bool map = n->type == NODE_MAP;
 
@@ -460,7 +461,7 @@ static int write_node(const struct node *n, unsigned depth, struct buffer *out)
 			json_text_append(out, c->key, c->key_len);
 			buffer_append_string(out, ": ");
 		}
-		if (write_node(c, depth + 1, out) == -EINVAL)
+		if (write_json_node(c, depth + 1, out) == -EINVAL)
 			return -EINVAL;
 		if (c->next)
 			buffer_append_string(out, ",");
@@ -472,7 +473,7 @@ static int write_node(const struct node *n, unsigned depth, struct buffer *out)
 
 int json_write(const struct node *root, struct buffer *out)
 {
-	int r = write_node(root, 0, out);
+	int r = write_json_node(root, 0, out);
 
 	return r ? r : buffer_append_string(out, "\n");
 }

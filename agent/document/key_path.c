@@ -1,6 +1,6 @@
 /*
- * Paths of keys. Surprising: a pattern is tried on the path and on each path above it, which are
- * told by the dots that no backslash stands before; so fnmatch() never needs to know of escapes.
+ * Paths of keys. Surprising: a pattern is tried on the path and on each path above it, which end at
+ * dots without a backslash; so fnmatch() never needs to know of escapes.
  */
 #include "document/key_path.h"
 
@@ -41,8 +41,8 @@ static size_t segment_len(const char *path)
 	return len;
 }
 
-/* Does the segment, as it is written in a path, spell this key? */
-static bool spells(const char *segment, size_t len, const char *key)
+/* True when the segment, as it is written in a path, spells this key. */
+static bool spells_key(const char *segment, size_t len, const char *key)
 {
 	for (size_t i = 0; i < len; i++, key++) {
 		if ((segment[i] == '\\') != (*key == '.' || *key == '\\'))
@@ -54,15 +54,15 @@ static bool spells(const char *segment, size_t len, const char *key)
 	return *key == '\0';
 }
 
-static const struct node *member(const struct node *map, const char *segment, size_t len)
+static const struct node *find_member(const struct node *map, const char *segment, size_t len)
 {
 	for (const struct node *n = map->first; n; n = n->next)
-		if (spells(segment, len, n->key))
+		if (spells_key(segment, len, n->key))
 			return n;
 	return NULL;
 }
 
-static const struct node *item(const struct node *list, const char *segment, size_t len)
+static const struct node *find_item(const struct node *list, const char *segment, size_t len)
 {
 	const struct node *n = list->first;
 	size_t number = 0;
@@ -86,8 +86,8 @@ const struct node *key_path_step(const struct node *parent, const char **path)
 
 	*path = segment[len] ? segment + len + 1 : NULL;
 	if (parent->type == NODE_MAP)
-		return member(parent, segment, len);
-	return parent->type == NODE_LIST ? item(parent, segment, len) : NULL;
+		return find_member(parent, segment, len);
+	return parent->type == NODE_LIST ? find_item(parent, segment, len) : NULL;
 }
 
 const struct node *key_path_find(const struct node *root, const char *path)
@@ -97,7 +97,7 @@ const struct node *key_path_find(const struct node *root, const char *path)
 	return root;
 }
 
-static bool fits(char *const *patterns, const char *path)
+static bool fits_a_pattern(char *const *patterns, const char *path)
 {
 	for (; *patterns; patterns++)
 		if (strcmp(*patterns, path) == 0 || fnmatch(*patterns, path, FNM_NOESCAPE) == 0)
@@ -119,7 +119,7 @@ bool key_path_matches(char *const *patterns, const char *path)
 	do {
 		end += segment_len(path + end);
 		above[end] = '\0';
-		found = fits(patterns, above);
+		found = fits_a_pattern(patterns, above);
 		above[end] = path[end];
 	} while (!found && path[end++]);
 	free(above);

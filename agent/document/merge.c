@@ -22,8 +22,7 @@ struct entry {
 	unsigned char layer;
 };
 
-/* What became of a key: the last `count` entries up to `end`, which are one value or several
- * mappings. */
+/* The result for a key: the last `count` entries up to `end`, one value or several mappings. */
 struct outcome {
 	size_t end, count;       /* 0 = nothing */
 	unsigned char key_style; /* of the entry that brought the key into the result */
@@ -34,13 +33,13 @@ struct merge {
 	struct document_error *error;
 };
 
-static bool deletes(const struct entry *e)
+static bool deletes_key(const struct entry *e)
 {
 	return e->node->type == NODE_NULL && e->layer > 0;
 }
 
 /* A node of the result, without children. */
-static int add(
+static int add_result(
 	struct merge *m, struct node *parent, const struct entry *from, struct node **ret_node)
 {
 	const struct node *f = from->node;
@@ -53,58 +52,48 @@ static int add(
 			DOCUMENT_MAX_NODES);
 	if (!n)
 		return m->error->message[0] ? -EINVAL : -ENOMEM;
-	n->key_line = f->key_line;
-	n->key_column = f->key_column;
-	n->key_style = f->key_style;
+	node_copy_key(n, f);
 	n->layer = from->layer;
 	*ret_node = n;
 	return 0;
 }
 
-/* A value that meets no other. What is in a list is kept as it is. */
-static int copy(struct merge *m, struct node *parent, const struct entry *from, bool in_list)
+/* Copies a value that meets no other. Lists are copied as they are. */
+static int copy_merged(struct merge *m, struct node *parent, const struct entry *from, bool in_list)
 {
 	struct entry child = {.layer = from->layer};
 	struct node *n;
-	int r = add(m, parent, from, &n);
+	int r = add_result(m, parent, from, &n);
 
 	in_list |= from->node->type == NODE_LIST;
 	if (from->node->type != NODE_LIST && from->node->type != NODE_MAP)
 		return r;
 	for (child.node = from->node->first; child.node && r == 0; child.node = child.node->next)
-		if (in_list || !deletes(&child))
-			r = copy(m, n, &child, in_list);
+		if (in_list || !deletes_key(&child))
+			r = copy_merged(m, n, &child, in_list);
 	return r;
 }
 
-static bool same_key(const struct node *a, const struct node *b)
-{
-	return a->key_len == b->key_len && memcmp(a->key, b->key, a->key_len) == 0;
-}
-
-/* Any order of keys will do. */
-static int by_key_then_index(const void *a, const void *b)
+static int by_key_then_layer(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
-	size_t x_len = x->node->key_len, y_len = y->node->key_len;
-	int c = x_len == y_len ? memcmp(x->node->key, y->node->key, x_len)
-			       : (x_len > y_len) - (x_len < y_len);
+	int c = node_compare_keys(x->node, y->node);
 
 	return c ? c : (x->index > y->index) - (x->index < y->index);
 }
 
-/* Follows one key from sorted[begin] through the layers. Returns the end of its entries. The
- * outcome stands at the index of the entry that brought the key into the result. */
-static size_t follow(
+/* Follows one key from sorted[begin] through the layers. Returns the end of its entries. Stores the
+ * outcome at the index of the entry that brought the key into the result. */
+static size_t follow_key(
 	const struct entry *sorted, size_t begin, size_t total, struct outcome *outcomes)
 {
 	struct outcome o = {0};
 	size_t i = begin, place = 0;
 
-	for (; i < total && same_key(sorted[begin].node, sorted[i].node); i++) {
+	for (; i < total && node_compare_keys(sorted[begin].node, sorted[i].node) == 0; i++) {
 		const struct node *n = sorted[i].node;
 
-		if (deletes(&sorted[i])) {
+		if (deletes_key(&sorted[i])) {
 			o.count = 0;
 			continue;
 		}
@@ -138,9 +127,9 @@ static int add_outcomes(struct merge *m, struct node *out, const struct entry *s
 		if (outcomes[i].count == 0)
 			continue;
 		if (outcomes[i].count == 1)
-			r = copy(m, out, first, false);
+			r = copy_merged(m, out, first, false);
 		else
-			r = add(m, out, first, &n);
+			r = add_result(m, out, first, &n);
 		if (r == 0)
 			out->last->key_style = outcomes[i].key_style;
 		if (r == 0 && outcomes[i].count > 1)
@@ -168,9 +157,9 @@ static int merge_children(struct merge *m, struct node *out, const struct entry 
 		for (size_t i = 0; i < count; i++)
 			for (const struct node *c = maps[i].node->first; c; c = c->next, n++)
 				sorted[n] = (struct entry){c, n, maps[i].layer};
-		qsort(sorted, total, sizeof(*sorted), by_key_then_index);
+		qsort(sorted, total, sizeof(*sorted), by_key_then_layer);
 		for (size_t i = 0; i < total;)
-			i = follow(sorted, i, total, outcomes);
+			i = follow_key(sorted, i, total, outcomes);
 		r = add_outcomes(m, out, sorted, outcomes, total);
 	}
 	free(outcomes);
@@ -194,7 +183,7 @@ int merge_layers(const struct merge_layer *layers, size_t count, struct document
 		if (layers[i].root)
 			maps[present++] = (struct entry){layers[i].root, 0, (unsigned char)i};
 	if (m.document)
-		r = add(&m, NULL, &maps[0], &root);
+		r = add_result(&m, NULL, &maps[0], &root);
 	if (r == 0)
 		r = merge_children(&m, root, maps, present);
 	if (r) {
@@ -210,7 +199,7 @@ int merge_layers(const struct merge_layer *layers, size_t count, struct document
 /* How far a layer goes along a path. */
 struct reach {
 	size_t maps;              /* mappings from the root on, one in the other */
-	const struct node *value; /* what stands behind them; NULL = nothing, or the path ends */
+	const struct node *value; /* what follows them; NULL = nothing, or the path ends */
 	const struct node *found; /* the node at the path, or NULL */
 };
 
@@ -229,7 +218,7 @@ static struct reach reach_of(const struct node *n, const char *path)
 	return r;
 }
 
-/* The mapping that stands so many steps below the root. */
+/* The mapping so many steps below the root. */
 static const struct node *map_at(const struct node *n, const char *path, size_t steps)
 {
 	while (steps-- > 0)
@@ -237,43 +226,43 @@ static const struct node *map_at(const struct node *n, const char *path, size_t 
 	return n;
 }
 
-/* What a layer says, when what is there so far is in the way behind `in_way` mappings (SIZE_MAX:
- * nothing is). */
-static struct merge_voice say(const struct merge_layer *layer, bool patch, const char *path,
-	struct reach r, size_t in_way)
+/* What a layer does at the path. in_way: behind so many mappings, a value of earlier layers ends
+ * the path (SIZE_MAX: none does). */
+static struct merge_effect layer_effect(const struct merge_layer *layer, bool patch,
+	const char *path, struct reach r, size_t in_way)
 {
 	if (!layer->root)
-		return (struct merge_voice){.word = MERGE_ABSENT};
+		return (struct merge_effect){.kind = MERGE_ABSENT};
 	if (r.value && r.value->type == NODE_NULL && patch)
-		return (struct merge_voice){.word = MERGE_DELETES, .node = r.value};
+		return (struct merge_effect){.kind = MERGE_DELETES, .node = r.value};
 	if (r.found)
-		return (struct merge_voice){.word = MERGE_SETS, .node = r.found, .counts = true};
+		return (struct merge_effect){.kind = MERGE_SETS, .node = r.found, .counts = true};
 	if (r.value)
-		return (struct merge_voice){.word = MERGE_REPLACES, .node = r.value};
-	if (in_way < r.maps) /* a mapping where a list or a single value stood */
-		return (struct merge_voice){
-			.word = MERGE_REPLACES, .node = map_at(layer->root, path, in_way)};
-	return (struct merge_voice){.word = MERGE_SILENT};
+		return (struct merge_effect){.kind = MERGE_REPLACES, .node = r.value};
+	if (in_way < r.maps) /* a mapping instead of a list or a single value */
+		return (struct merge_effect){
+			.kind = MERGE_REPLACES, .node = map_at(layer->root, path, in_way)};
+	return (struct merge_effect){.kind = MERGE_SILENT};
 }
 
 bool merge_explain(const struct merge_layer *layers, size_t count, const char *path,
-	struct merge_voice *ret_voices)
+	struct merge_effect *ret_effects)
 {
 	size_t in_way = SIZE_MAX;
 	bool there = false;
 
 	for (size_t i = 0; i < count; i++) {
 		struct reach r = reach_of(layers[i].root, path);
-		struct merge_voice v = say(&layers[i], i > 0, path, r, in_way);
-		bool joins = v.word == MERGE_SETS && !r.value && in_way == SIZE_MAX;
+		struct merge_effect v = layer_effect(&layers[i], i > 0, path, r, in_way);
+		bool joins = v.kind == MERGE_SETS && !r.value && in_way == SIZE_MAX;
 
-		ret_voices[i] = v;
-		if (v.word == MERGE_ABSENT || v.word == MERGE_SILENT)
+		ret_effects[i] = v;
+		if (v.kind == MERGE_ABSENT || v.kind == MERGE_SILENT)
 			continue;
 		for (size_t k = 0; k < i && !joins; k++)
-			ret_voices[k].counts = false;
+			ret_effects[k].counts = false;
 		there = v.counts;
-		in_way = r.value && v.word != MERGE_DELETES ? r.maps : SIZE_MAX;
+		in_way = r.value && v.kind != MERGE_DELETES ? r.maps : SIZE_MAX;
 	}
 	return there;
 }

@@ -1,5 +1,5 @@
 /*
- * Layers to one document, and what each of them says about a key.
+ * Layers to one document, and what each of them does to a key.
  *
  * The rule is JSON Merge Patch (RFC 7386): the first layer is the document, each later one a patch.
  * Mappings merge deeply; everything else, lists too, is replaced whole; a null in a patch deletes
@@ -8,8 +8,8 @@
  * one inside a list. An absent layer is an empty mapping; if it is the first one, all others are
  * still patches.
  *
- * Keys stand in the order in which they came: a replaced one keeps its place, one that was deleted
- * and comes again is a new one. Merging all at once gives what merging one after the other gives.
+ * Keys keep the order in which they came: a replaced one keeps its place, one that was deleted and
+ * comes again is a new one. Merging all at once gives what merging one after the other gives.
  *
  * Threads: any. Ownership: the result is a document of its own; layers are borrowed for the call.
  * Errors: -EINVAL with a message (too many nodes), -ENOMEM. Bounds: MERGE_MAX_LAYERS; the result
@@ -35,8 +35,8 @@ struct merge_layer {
 int merge_layers(const struct merge_layer *layers, size_t count, struct document **ret_document,
 	struct document_error *ret_error);
 
-/* For `pullet explain`: what one layer says about one path. */
-enum merge_word {
+/* For `pullet explain`: what one layer does at one path. */
+enum merge_effect_kind {
 	MERGE_ABSENT,  /* the layer is not there */
 	MERGE_SILENT,  /* nothing: it changes nothing there */
 	MERGE_SETS,    /* gives it a value (a mapping joins the mappings of earlier layers) */
@@ -44,14 +44,15 @@ enum merge_word {
 	MERGE_REPLACES /* a value above the path, without that path in it, drops the same */
 };
 
-struct merge_voice {
-	enum merge_word word;
-	const struct node *node; /* that says it: the value, the null, what is above; else NULL */
+struct merge_effect {
+	enum merge_effect_kind kind;
+	const struct node *node; /* the value, the null, or the value above; else NULL */
 	bool counts; /* SETS, and it is the value in the result, or a part of that mapping */
 };
 
-/* Fills one voice for each layer. True when the path is in the result: then at least one counts. */
+/* Fills one effect for each layer. True when the path is in the result: then at least one counts.
+ */
 bool merge_explain(const struct merge_layer *layers, size_t count, const char *path,
-	struct merge_voice *ret_voices);
+	struct merge_effect *ret_effects);
 
 #endif

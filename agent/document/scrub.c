@@ -1,6 +1,6 @@
 /*
- * Masked values in texts. Surprising: all places are looked for before anything is replaced, since
- * one value may lie in another, and end where it begins.
+ * Masked values in texts. Surprising: the search goes on within a value that was found, since
+ * another one may begin there and end later.
  */
 #include "document/scrub.h"
 
@@ -15,14 +15,14 @@
 #define BUCKETS 1024u
 #define MAX_PATH (16u << 20)
 
-struct value { /* one text that is looked for */
-	struct value *next;
+struct secret { /* one text to search for */
+	struct secret *next;
 	size_t len;
 	char text[];
 };
 
 struct scrub {
-	struct value *buckets[BUCKETS]; /* by the first SCRUB_MIN bytes */
+	struct secret *buckets[BUCKETS]; /* by the first SCRUB_MIN bytes */
 	bool hides_all;
 };
 
@@ -33,7 +33,7 @@ struct walk {
 	struct buffer path;
 };
 
-static unsigned bucket_of(const char *text)
+static unsigned secret_bucket(const char *text)
 {
 	uint32_t begin;
 
@@ -41,15 +41,15 @@ static unsigned bucket_of(const char *text)
 	return (begin * 2654435761u >> 16) % BUCKETS;
 }
 
-/* ---- what is looked for ---- */
+/* ---- texts to search for ---- */
 
-static void add_text(struct scrub *s, const char *text, size_t len)
+static void add_secret(struct scrub *s, const char *text, size_t len)
 {
-	struct value **bucket, *v;
+	struct secret **bucket, *v;
 
 	if (len < SCRUB_MIN)
 		return;
-	bucket = &s->buckets[bucket_of(text)];
+	bucket = &s->buckets[secret_bucket(text)];
 	v = malloc(sizeof(*v) + len);
 	if (!v) {
 		s->hides_all = true;
@@ -61,18 +61,18 @@ static void add_text(struct scrub *s, const char *text, size_t len)
 	*bucket = v;
 }
 
-static void add_lines(struct scrub *s, const char *text, size_t len)
+static void add_secret_lines(struct scrub *s, const char *text, size_t len)
 {
 	const char *end = text + len, *newline;
 
 	for (; text < end; text = newline + 1) {
 		newline = memchr(text, '\n', (size_t)(end - text));
 		newline = newline ? newline : end;
-		add_text(s, text, (size_t)(newline - text));
+		add_secret(s, text, (size_t)(newline - text));
 	}
 }
 
-static void add_json(struct scrub *s, const char *text, size_t len)
+static void add_json_form(struct scrub *s, const char *text, size_t len)
 {
 	struct buffer json;
 
@@ -80,34 +80,34 @@ static void add_json(struct scrub *s, const char *text, size_t len)
 	if (json_text_append(&json, text, len))
 		s->hides_all = true;
 	else if (json.len != len + 2)
-		add_text(s, json.data + 1, json.len - 2); /* without its quotes */
+		add_secret(s, json.data + 1, json.len - 2); /* without its quotes */
 	buffer_fini(&json);
 }
 
-static void add_value(struct scrub *s, const struct node *n)
+static void add_scalar_secret(struct scrub *s, const struct node *n)
 {
 	if (n->type != NODE_STRING && n->type != NODE_INT && n->type != NODE_DOUBLE)
 		return;
-	add_text(s, n->text, n->text_len);
+	add_secret(s, n->text, n->text_len);
 	if (memchr(n->text, '\n', n->text_len))
-		add_lines(s, n->text, n->text_len);
-	add_json(s, n->text, n->text_len);
+		add_secret_lines(s, n->text, n->text_len);
+	add_json_form(s, n->text, n->text_len);
 }
 
 /* As deep as a document may be. */
-static void add_node(struct walk *w, const struct node *n, bool masked)
+static void add_masked_nodes(struct walk *w, const struct node *n, bool masked)
 {
 	size_t len = w->path.len, number = 0;
 
 	if (n->type != NODE_LIST && n->type != NODE_MAP) {
 		if (masked)
-			add_value(w->scrub, n);
+			add_scalar_secret(w->scrub, n);
 		return;
 	}
 	for (const struct node *child = n->first; child; child = child->next) {
 		if (!masked && key_path_append(&w->path, w->top == n, child, number++))
 			w->scrub->hides_all = true;
-		add_node(w, child,
+		add_masked_nodes(w, child,
 			masked || w->scrub->hides_all || key_path_matches(w->mask, w->path.data));
 		w->path.len = len;
 	}
@@ -120,7 +120,7 @@ void scrub_add(struct scrub *s, const struct node *root, char *const *mask)
 	if (!root || !mask)
 		return;
 	buffer_init(&w.path, MAX_PATH);
-	add_node(&w, root, false);
+	add_masked_nodes(&w, root, false);
 	buffer_fini(&w.path);
 }
 
@@ -131,18 +131,18 @@ void scrub_hide_all(struct scrub *s)
 
 /* ---- a text ---- */
 
-struct look {
+struct search {
 	const char *text;
 	size_t len;
 	uint64_t work;
 };
 
-/* Bytes of the longest value that stands at this place, or begins there and is cut by the end. */
-static size_t length_at(const struct scrub *s, struct look *l, size_t at)
+/* Bytes of the longest value at this place, or of the part before the end that cuts it. */
+static size_t secret_length_at(const struct scrub *s, struct search *l, size_t at)
 {
 	size_t left = l->len - at, longest = 0, n;
 
-	for (const struct value *v = s->buckets[bucket_of(l->text + at)]; v; v = v->next) {
+	for (const struct secret *v = s->buckets[secret_bucket(l->text + at)]; v; v = v->next) {
 		n = v->len < left ? v->len : left;
 		l->work += 1 + n / 64;
 		if (n > longest && memcmp(v->text, l->text + at, n) == 0)
@@ -155,14 +155,14 @@ static size_t length_at(const struct scrub *s, struct look *l, size_t at)
 
 int scrub_append(const struct scrub *s, struct buffer *out, const char *text, size_t len)
 {
-	struct look l = {.text = text, .len = len};
+	struct search l = {.text = text, .len = len};
 	size_t before = out->len, hidden = 0, n; /* hidden: up to here */
 	int r = 0;
 
 	if (s->hides_all)
 		return len ? buffer_append(out, "***", 3) : 0;
 	for (size_t i = 0; r == 0 && i < len; i++) {
-		n = len - i >= SCRUB_MIN ? length_at(s, &l, i) : 0;
+		n = len - i >= SCRUB_MIN ? secret_length_at(s, &l, i) : 0;
 		if (l.work > SCRUB_MAX_WORK) {
 			out->len = before;
 			return buffer_append(out, "***", 3);
@@ -189,7 +189,7 @@ void scrub_free(struct scrub *s)
 	if (!s)
 		return;
 	for (size_t i = 0; i < BUCKETS; i++)
-		for (struct value *v = s->buckets[i], *next; v; v = next) {
+		for (struct secret *v = s->buckets[i], *next; v; v = next) {
 			next = v->next;
 			explicit_bzero(v->text, v->len);
 			free(v);

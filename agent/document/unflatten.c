@@ -1,8 +1,7 @@
 /*
- * Flat names to a tree. Surprising: where a name lies in the tree of names is found by its text
- * alone, for a text is split in one way only; what cannot be written where it lies (a value with
- * something below it, a list with a gap) is sorted out when the tree is written, not before, so
- * that the order of adding does not count.
+ * Flat names to a tree. Surprising: a name's place in the tree is found by its text alone, for a
+ * text is split in one way only. A value with something below it and a list with a gap are resolved
+ * when the tree is written, so the order of adding does not count.
  */
 #include "document/unflatten.h"
 
@@ -18,7 +17,7 @@
 #define MAX_DIGITS 9  /* of an item's number */
 #define NOT_ITEM (-1) /* a child by name */
 
-/* What names begin with, or a name. */
+/* The beginning of names, or a whole name. */
 struct place {
 	const char *text;  /* the name down to here; in what was added */
 	size_t start, len; /* where its own piece begins; the end of it */
@@ -45,18 +44,11 @@ struct unflatten {
 	struct place root;
 };
 
-static int by_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-	int r = memcmp(a, b, a_len < b_len ? a_len : b_len);
-
-	return r ? r : (a_len > b_len) - (a_len < b_len);
-}
-
-static int by_text(const void *a, const void *b)
+static int by_place_text(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
 
-	return by_bytes(x->text, x->len, y->text, y->len);
+	return document_compare_text(x->text, x->len, y->text, y->len);
 }
 
 /* ---- adding ---- */
@@ -106,11 +98,11 @@ static size_t last_item(const char *text, size_t len, long *ret_number)
 }
 
 /* The child of `parent` that is text[start, len); made when it is not there. NULL: n->error. */
-static struct place *child(struct unflatten *n, struct place *parent, const char *text,
+static struct place *child_place(struct unflatten *n, struct place *parent, const char *text,
 	size_t start, size_t len, long item)
 {
 	const struct place key = {.text = text, .len = len};
-	struct place *const *found = tfind(&key, &n->by_text, by_text), *p;
+	struct place *const *found = tfind(&key, &n->by_text, by_place_text), *p;
 
 	if (found)
 		return *found;
@@ -121,7 +113,7 @@ static struct place *child(struct unflatten *n, struct place *parent, const char
 	p = malloc(sizeof(*p));
 	if (p)
 		*p = (struct place){.text = text, .start = start, .len = len, .item = item};
-	if (!p || !tsearch(p, &n->by_text, by_text)) {
+	if (!p || !tsearch(p, &n->by_text, by_place_text)) {
 		free(p);
 		n->error = -ENOMEM;
 		return NULL;
@@ -137,15 +129,15 @@ static struct place *child(struct unflatten *n, struct place *parent, const char
 }
 
 /* The places of one segment, "name" or "name[0][1]", one below the other. */
-static struct place *segment(struct unflatten *n, struct place *parent, const char *text,
+static struct place *segment_place(struct unflatten *n, struct place *parent, const char *text,
 	size_t start, size_t end, bool items)
 {
 	long item = NOT_ITEM;
 	size_t own = items ? last_item(text + start, end - start, &item) : 0;
 
 	if (own)
-		parent = segment(n, parent, text, start, start + own, true);
-	return parent ? child(n, parent, text, start + own, end, item) : NULL;
+		parent = segment_place(n, parent, text, start, start + own, true);
+	return parent ? child_place(n, parent, text, start + own, end, item) : NULL;
 }
 
 static unsigned places_of(const struct unflatten *n, const char *segment, size_t len)
@@ -160,7 +152,7 @@ static unsigned places_of(const struct unflatten *n, const char *segment, size_t
 }
 
 /* The place of a whole name, made with all above it. NULL: n->error. */
-static struct place *place_of(struct unflatten *n, const char *text, size_t len)
+static struct place *place_of_name(struct unflatten *n, const char *text, size_t len)
 {
 	char separator = n->form == UNFLATTEN_PATHS ? '/' : '.';
 	struct place *p = &n->root;
@@ -175,7 +167,7 @@ static struct place *place_of(struct unflatten *n, const char *text, size_t len)
 		deep = depth >= UNFLATTEN_MAX_DEPTH;
 		if (deep)
 			end = len;
-		p = segment(n, p, text, start, end, n->form == UNFLATTEN_PROPERTIES && !deep);
+		p = segment_place(n, p, text, start, end, n->form == UNFLATTEN_PROPERTIES && !deep);
 	}
 	return p;
 }
@@ -192,7 +184,7 @@ static int add_new(
 	n->added = a;
 	memcpy(a->data, name, len);
 	memcpy(a->data + len, json, json_len);
-	p = place_of(n, a->data, len);
+	p = place_of_name(n, a->data, len);
 	if (!p)
 		return n->error;
 	p->json = a->data + len;
@@ -222,7 +214,7 @@ int unflatten_add(
 		return -EINVAL;
 	key.text = name;
 	key.len = name_len;
-	found = tfind(&key, &n->by_text, by_text);
+	found = tfind(&key, &n->by_text, by_place_text);
 	if (found && (*found)->json)
 		return -EEXIST;
 	buffer_init(&checked, 6 * UNFLATTEN_MAX_NAME + 2);
@@ -273,7 +265,7 @@ struct members {
 	int error;
 };
 
-static void add_member(struct members *m, const struct place *p, size_t from)
+static void append_place_member(struct members *m, const struct place *p, size_t from)
 {
 	struct member *list = m->list;
 
@@ -290,8 +282,8 @@ static void add_member(struct members *m, const struct place *p, size_t from)
 	list[m->count++] = (struct member){p->text + from, p->len - from, p};
 }
 
-/* Are the numbers below p 0 to n, each of them one thing, and is there no name? NOT_ITEM is larger
- * than any number here. */
+/* True when the numbers below p are 0 to n, each one thing, without a name among them. NOT_ITEM is
+ * larger than any number here. */
 static bool is_list(const struct place *p)
 {
 	for (const struct place *c = p->first; c; c = c->next) {
@@ -303,37 +295,37 @@ static bool is_list(const struct place *p)
 	return true;
 }
 
-/* All names below p, in one piece. */
-static void gather_below(struct members *m, const struct place *p, size_t from)
+/* Adds all names below p, in one piece. */
+static void add_members_below(struct members *m, const struct place *p, size_t from)
 {
 	for (const struct place *c = p->first; c; c = c->next) {
 		if (c->json)
-			add_member(m, c, from);
-		gather_below(m, c, from);
+			append_place_member(m, c, from);
+		add_members_below(m, c, from);
 	}
 }
 
-/* What p is in its mapping: one member; or a mapping, and items that are none; or a value, and what
- * lies below it. */
-static void gather(struct members *m, const struct place *p, size_t from)
+/* Adds the members that p becomes in its mapping: itself; or a mapping and its loose items; or a
+ * value and all below it. */
+static void add_place_members(struct members *m, const struct place *p, size_t from)
 {
 	bool list = is_list(p);
 
 	if (p->json || p->keys || list)
-		add_member(m, p, from);
+		append_place_member(m, p, from);
 	if (p->json)
-		gather_below(m, p, from);
+		add_members_below(m, p, from);
 	else if (!list)
 		for (const struct place *c = p->first; c; c = c->next)
 			if (c->item != NOT_ITEM)
-				gather(m, c, from);
+				add_place_members(m, c, from);
 }
 
-static int by_key(const void *a, const void *b)
+static int by_member_key(const void *a, const void *b)
 {
 	const struct member *x = a, *y = b;
 
-	return by_bytes(x->key, x->len, y->key, y->len);
+	return document_compare_text(x->key, x->len, y->key, y->len);
 }
 
 static int write_place(const struct place *p, unsigned depth, struct buffer *out);
@@ -343,16 +335,16 @@ static int new_line(struct buffer *out, unsigned depth)
 	return buffer_printf(out, "\n%*s", (int)(2 * depth), "");
 }
 
-static int write_mapping(const struct place *p, unsigned depth, struct buffer *out)
+static int write_place_map(const struct place *p, unsigned depth, struct buffer *out)
 {
 	struct members m = {0};
 	int r;
 
 	for (const struct place *c = p->first; c; c = c->next)
 		if (c->item == NOT_ITEM)
-			gather(&m, c, c->start);
+			add_place_members(&m, c, c->start);
 	if (m.count)
-		qsort(m.list, m.count, sizeof(*m.list), by_key);
+		qsort(m.list, m.count, sizeof(*m.list), by_member_key);
 	r = m.error ? m.error : buffer_append_string(out, "{");
 	for (size_t i = 0; r == 0 && i < m.count; i++) {
 		new_line(out, depth + 1);
@@ -368,7 +360,7 @@ static int write_mapping(const struct place *p, unsigned depth, struct buffer *o
 	return r ? r : buffer_append_string(out, "}");
 }
 
-static int write_list(const struct place *p, unsigned depth, struct buffer *out)
+static int write_place_list(const struct place *p, unsigned depth, struct buffer *out)
 {
 	const struct place **items = calloc(p->items, sizeof(*items));
 	int r = items ? buffer_append_string(out, "[") : -ENOMEM;
@@ -391,12 +383,12 @@ static int write_place(const struct place *p, unsigned depth, struct buffer *out
 {
 	if (p->json)
 		return buffer_append(out, p->json, p->json_len);
-	return p->keys ? write_mapping(p, depth, out) : write_list(p, depth, out);
+	return p->keys ? write_place_map(p, depth, out) : write_place_list(p, depth, out);
 }
 
 int unflatten_write(const struct unflatten *n, struct buffer *out)
 {
-	int r = n->error ? n->error : write_mapping(&n->root, 0, out);
+	int r = n->error ? n->error : write_place_map(&n->root, 0, out);
 
 	return r ? r : buffer_append_string(out, "\n");
 }

@@ -2,14 +2,14 @@
  * Flat names to a tree: "db/host" of a key-value store, "db.hosts[0]" of properties, to the JSON
  * document {"db": {"host": ...}}.
  *
- * Whoever joins the keys on the way to a value again ('/' or '.' between them, the numbers of a
- * list in brackets) has its name; so nothing is lost, and no two names meet.
+ * Joining the keys on the way to a value ('/' or '.' between them, the numbers of a list in
+ * brackets) gives its name again; so nothing is lost, and no two names meet.
  *
- * What cannot be both a value and a mapping stays in one piece: the longer name, from the last
- * mapping on ("a" and "a/b" give {"a": ..., "a/b": ...}). Numbers in brackets make a list when they
- * are 0 to n without a gap, nothing else lies below the name, and each item is one thing; else they
- * stay part of the name ("a[0]" and "a.b" give {"a": {"b": ...}, "a[0]": ...}). Keys are written in
- * the order of their bytes, so that the same set always gives the same bytes.
+ * A name below a value stays in one piece, from the last mapping on ("a" and "a/b" give {"a": ...,
+ * "a/b": ...}). Numbers in brackets make a list when they are 0 to n without a gap, nothing else
+ * lies below the name, and each item is one thing; else they stay part of the name ("a[0]" and
+ * "a.b" give {"a": {"b": ...}, "a[0]": ...}). Keys are written in the order of their bytes, so that
+ * the same set always gives the same bytes.
  *
  * Threads: one owner. Ownership: names and values are copied. Bounds: DOCUMENT_MAX_NODES names and
  * mappings; a name is at most UNFLATTEN_MAX_NAME bytes, and what of it would be UNFLATTEN_MAX_DEPTH

@@ -1,6 +1,6 @@
 /*
- * A table of names. Surprising: a name at the end of which a '*' stands is a family, for new
- * members of those come with each release of their program.
+ * A table of names. Surprising: a name that ends with '*' is a family, which grows with each
+ * release of its program.
  */
 #include "document/variables.h"
 
@@ -12,7 +12,7 @@ static const struct {
 } table[] = {
 	{"says what the loader loads", "LD_* DYLD_* GLIBC_TUNABLES GCONV_PATH LOCPATH NLSPATH "
 				       "MALLOC_* OPENSSL_CONF OPENSSL_MODULES OPENSSL_ENGINES"},
-	{"says where programs are looked for", "PATH EXECIGNORE COMPILER_PATH GCC_EXEC_PREFIX"},
+	{"says where programs are searched for", "PATH EXECIGNORE COMPILER_PATH GCC_EXEC_PREFIX"},
 	{"changes what shells run, or how they read",
 		"IFS ENV BASH_* BASHOPTS SHELLOPTS SHELL PS0 PS1 PS2 PS3 PS4 PROMPT_COMMAND CDPATH "
 		"FPATH FIGNORE GLOBIGNORE ZDOTDIR POSIXLY_CORRECT KSH_* FCEDIT"},
@@ -33,7 +33,7 @@ static const struct {
 		"PULLET_*"},
 };
 
-static bool is_of(const char *pattern, size_t pattern_len, const char *name, size_t len)
+static bool fits_name(const char *pattern, size_t pattern_len, const char *name, size_t len)
 {
 	if (pattern[pattern_len - 1] == '*')
 		return len >= pattern_len - 1 && memcmp(pattern, name, pattern_len - 1) == 0;
@@ -47,7 +47,7 @@ const char *variables_danger(const char *name, size_t len)
 
 		for (size_t n; *at; at += n + (at[n] == ' ')) {
 			n = strcspn(at, " ");
-			if (is_of(at, n, name, len))
+			if (fits_name(at, n, name, len))
 				return table[i].does;
 		}
 	}

@@ -1,6 +1,6 @@
 /*
  * Names of environment variables that make programs run or load something before they read their
- * configuration: whoever writes a document must not choose them.
+ * configuration: the author of a document must not choose them.
  *
  * Threads: any. Ownership: the reason is a literal. Bounds: none.
  */

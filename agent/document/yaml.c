@@ -24,7 +24,7 @@
 
 struct anchor {
 	char *name;
-	uint64_t hash; /* of it: 1,000 names are looked through for each alias */
+	uint64_t hash; /* of it: 1,000 names are searched for each alias */
 	const struct node *node;
 	bool open; /* its own content is still being read */
 };
@@ -43,7 +43,7 @@ struct reader {
 	size_t anchor_count;
 };
 
-static int refuse(struct reader *r, yaml_mark_t mark, const char *message)
+static int reject_at_mark(struct reader *r, yaml_mark_t mark, const char *message)
 {
 	r->error->line = (unsigned)mark.line + 1;
 	r->error->column = (unsigned)mark.column + 1;
@@ -52,10 +52,16 @@ static int refuse(struct reader *r, yaml_mark_t mark, const char *message)
 	return -EINVAL;
 }
 
+static void set_place(const struct reader *r, struct node *n)
+{
+	n->line = (unsigned)r->event.start_mark.line + 1;
+	n->column = (unsigned)r->event.start_mark.column + 1;
+}
+
 /* document_add() gave NULL: no memory, or the node cap with its message. */
 static int no_node(struct reader *r, yaml_mark_t mark)
 {
-	return r->error->message[0] ? refuse(r, mark, NULL) : -ENOMEM;
+	return r->error->message[0] ? reject_at_mark(r, mark, NULL) : -ENOMEM;
 }
 
 /* Where the character of a mark is in the text: marks count characters. Linear in all, as long as
@@ -73,8 +79,8 @@ static size_t offset_of(struct reader *r, yaml_mark_t mark)
 	return r->seen_bytes;
 }
 
-/* libyaml's own words, where they say what is wrong. */
-static const char *clearer(struct reader *r, const char *problem)
+/* libyaml's own words, or clearer ones. */
+static const char *clearer_problem(struct reader *r, const char *problem)
 {
 	bool start = strstr(problem, "cannot start any token");
 	size_t at = offset_of(r, r->parser.problem_mark);
@@ -91,22 +97,22 @@ static int parser_error(struct reader *r)
 
 	if (p->error == YAML_MEMORY_ERROR)
 		return -ENOMEM;
-	if (p->error == YAML_READER_ERROR) { /* document.c has looked at each character before */
+	if (p->error == YAML_READER_ERROR) { /* document.c has checked each character before */
 		snprintf(r->error->message, sizeof(r->error->message), "%s", problem);
 		document_place(r->data, r->len, p->problem_offset, r->error);
 		return -EINVAL;
 	}
-	return refuse(r, p->problem_mark, clearer(r, problem));
+	return reject_at_mark(r, p->problem_mark, clearer_problem(r, problem));
 }
 
-static int refuse_tag(struct reader *r, yaml_mark_t at, const char *tag)
+static int reject_tag(struct reader *r, yaml_mark_t at, const char *tag)
 {
 	char quoted[QUOTED];
 
 	snprintf(r->error->message, sizeof(r->error->message),
 		"the tag %s does not fit here: only the core schema's are read",
 		sentence_quote(quoted, sizeof(quoted), tag, strlen(tag), "that it has"));
-	return refuse(r, at, NULL);
+	return reject_at_mark(r, at, NULL);
 }
 
 static const char *anchor_of(const yaml_event_t *e)
@@ -130,12 +136,12 @@ static int check_anchor(struct reader *r, const char *name)
 		at++;
 	at += 1 + strlen(name);
 	if (at < r->len && r->data[at] && strchr(":?%@`", r->data[at]))
-		return refuse(r, r->event.start_mark,
+		return reject_at_mark(r, r->event.start_mark,
 			"the name of an anchor is letters, digits, - and _: a blank must follow");
 	return 0;
 }
 
-static int next(struct reader *r)
+static int next_event(struct reader *r)
 {
 	const char *anchor;
 
@@ -158,23 +164,18 @@ static bool one_of(const char *text, const char *const *words)
 	return false;
 }
 
-static size_t digits(const char *s, const char *set)
-{
-	return strspn(s, set);
-}
-
 static bool is_integer(const char *s, int *ret_base)
 {
 	size_t n;
 
 	if (s[0] == '0' && (s[1] == 'o' || s[1] == 'x')) {
 		*ret_base = s[1] == 'o' ? 8 : 16;
-		n = digits(s + 2, *ret_base == 8 ? "01234567" : "0123456789abcdefABCDEF");
+		n = strspn(s + 2, *ret_base == 8 ? "01234567" : "0123456789abcdefABCDEF");
 		return n > 0 && s[2 + n] == '\0';
 	}
 	*ret_base = 10;
 	s += *s == '-' || *s == '+';
-	n = digits(s, "0123456789");
+	n = strspn(s, "0123456789");
 	return n > 0 && s[n] == '\0';
 }
 
@@ -184,10 +185,10 @@ static bool is_double(const char *s)
 	size_t whole, part = 0, n;
 
 	s += *s == '-' || *s == '+';
-	whole = digits(s, decimal);
+	whole = strspn(s, decimal);
 	s += whole;
 	if (*s == '.') {
-		part = digits(s + 1, decimal);
+		part = strspn(s + 1, decimal);
 		s += 1 + part;
 	}
 	if (whole + part == 0)
@@ -195,7 +196,7 @@ static bool is_double(const char *s)
 	if (*s == 'e' || *s == 'E') {
 		s++;
 		s += *s == '-' || *s == '+';
-		n = digits(s, decimal);
+		n = strspn(s, decimal);
 		if (n == 0)
 			return false;
 		s += n;
@@ -211,7 +212,7 @@ static const char *const truths[] = {"true", "True", "TRUE", NULL};
 static const char *const falsehoods[] = {"false", "False", "FALSE", NULL};
 
 /* What a plain scalar is under the core schema. NULL, or a sentence: a number is too large. */
-static const char *resolve(const char *text, struct node *ret)
+static const char *resolve_plain(const char *text, struct node *ret)
 {
 	const char *problem = NULL;
 	int base;
@@ -238,7 +239,7 @@ static const char *resolve(const char *text, struct node *ret)
 }
 
 /* Makes `type` of what the scalar resolved to, as its tag demands. */
-static bool coerce(struct node *n, const char *tag, const char *text, const char **problem)
+static bool apply_tag(struct node *n, const char *tag, const char *text, const char **problem)
 {
 	static const struct {
 		const char *tag;
@@ -294,19 +295,18 @@ static int scalar_value(struct reader *r, struct node *ret)
 
 	*ret = (struct node){.type = NODE_STRING};
 	if (memchr(text, 0, e->data.scalar.length))
-		return refuse(r, e->start_mark, "a NUL character: no text can hold it");
+		return reject_at_mark(r, e->start_mark, "a NUL character: no text can hold it");
 	if (e->data.scalar.plain_implicit || (tag && strcmp(tag, "!") != 0))
-		problem = resolve(text, ret);
-	if (tag && !coerce(ret, tag, text, &problem)) {
-		return refuse_tag(r, e->start_mark, tag);
-	}
+		problem = resolve_plain(text, ret);
+	if (tag && !apply_tag(ret, tag, text, &problem))
+		return reject_tag(r, e->start_mark, tag);
 	ret->style = style_of_event(e, ret->type);
-	return problem ? refuse(r, e->start_mark, problem) : 0;
+	return problem ? reject_at_mark(r, e->start_mark, problem) : 0;
 }
 
 /* ---- anchors ---- */
 
-static int anchor_open(struct reader *r, const yaml_char_t *name, const struct node *node)
+static int anchor_open(struct reader *r, const char *name, const struct node *node)
 {
 	struct anchor *more;
 	char *copy;
@@ -314,9 +314,9 @@ static int anchor_open(struct reader *r, const yaml_char_t *name, const struct n
 	if (!name)
 		return 0;
 	if (r->anchor_count == MAX_ANCHORS)
-		return refuse(
+		return reject_at_mark(
 			r, r->event.start_mark, "more than 1000 anchors: write the values out");
-	copy = strdup((const char *)name);
+	copy = strdup(name);
 	more = realloc(r->anchors, (r->anchor_count + 1) * sizeof(*more));
 	if (more)
 		r->anchors = more;
@@ -339,7 +339,7 @@ static void anchor_close(struct reader *r, size_t place)
 		r->anchors[place].open = false;
 }
 
-/* The node an alias event stands for; the latest anchor of a name counts. */
+/* The node that an alias event refers to; the latest anchor of a name counts. */
 static int alias_target(struct reader *r, const struct node **ret_node)
 {
 	const char *name = (const char *)r->event.data.alias.anchor;
@@ -350,7 +350,7 @@ static int alias_target(struct reader *r, const struct node **ret_node)
 		if (r->anchors[i].hash != hash || strcmp(r->anchors[i].name, name) != 0)
 			continue;
 		if (r->anchors[i].open)
-			return refuse(r, r->event.start_mark,
+			return reject_at_mark(r, r->event.start_mark,
 				"an alias inside its own anchor never ends");
 		*ret_node = r->anchors[i].node;
 		return 0;
@@ -358,78 +358,80 @@ static int alias_target(struct reader *r, const struct node **ret_node)
 	snprintf(r->error->message, sizeof(r->error->message),
 		"the alias *%s has no anchor before it",
 		sentence_quote(quoted, sizeof(quoted), name, strlen(name), ""));
-	return refuse(r, r->event.start_mark, NULL);
+	return reject_at_mark(r, r->event.start_mark, NULL);
 }
+
+static int copy_children(struct reader *r, const struct node *from, struct node *parent,
+	unsigned depth, bool merged);
 
 static int copy_node(struct reader *r, const struct node *from, struct node *parent,
 	const char *key, size_t key_len, unsigned depth, struct node **ret_node)
 {
-	struct node *n;
-	int error = 0;
-
 	if (depth > DOCUMENT_MAX_DEPTH)
-		return refuse(
+		return reject_at_mark(
 			r, r->event.start_mark, "nested deeper than 64 levels, aliases included");
-	n = document_add_copy(r->document, parent, key, key_len, from, r->error);
-	if (!n)
+	*ret_node = document_add_copy(r->document, parent, key, key_len, from, r->error);
+	if (!*ret_node)
 		return no_node(r, r->event.start_mark);
-	for (const struct node *c = from->first; c && error == 0; c = c->next) {
-		struct node *copy;
+	return copy_children(r, from, *ret_node, depth + 1, false);
+}
 
-		error = copy_node(r, c, n, c->key, c->key_len, depth + 1, &copy);
-		if (error == 0) {
-			copy->key_line = c->key_line;
-			copy->key_column = c->key_column;
-			copy->key_style = c->key_style;
-		}
+static int copy_children(
+	struct reader *r, const struct node *from, struct node *parent, unsigned depth, bool merged)
+{
+	struct node *copy;
+	int error;
+
+	for (const struct node *c = from->first; c; c = c->next) {
+		error = copy_node(r, c, parent, c->key, c->key_len, depth, &copy);
+		if (error)
+			return error;
+		node_copy_key(copy, c);
+		copy->merged = merged;
 	}
-	*ret_node = n;
-	return error;
+	return 0;
 }
 
 /* ---- collections ---- */
 
-static int read_value(struct reader *r, struct node *parent, const char *key, size_t key_len,
+static int read_yaml_value(struct reader *r, struct node *parent, const char *key, size_t key_len,
 	struct node **ret_node);
 
-static int collection(struct reader *r, struct node *parent, const char *key, size_t key_len,
+static int begin_collection(struct reader *r, struct node *parent, const char *key, size_t key_len,
 	struct node **ret_node)
 {
 	bool map = r->event.type == YAML_MAPPING_START_EVENT;
 	const yaml_char_t *tag =
 		map ? r->event.data.mapping_start.tag : r->event.data.sequence_start.tag;
-	const yaml_char_t *anchor =
-		map ? r->event.data.mapping_start.anchor : r->event.data.sequence_start.anchor;
 	struct node *n;
 	int error;
 
 	if (tag && strcmp((const char *)tag, "!") != 0 &&
 		strcmp((const char *)tag, map ? CORE "map" : CORE "seq") != 0) {
-		return refuse_tag(r, r->event.start_mark, (const char *)tag);
+		return reject_tag(r, r->event.start_mark, (const char *)tag);
 	}
 	if (r->depth == DOCUMENT_MAX_DEPTH)
-		return refuse(r, r->event.start_mark, "nested deeper than 64 levels");
+		return reject_at_mark(r, r->event.start_mark, "nested deeper than 64 levels");
 	n = document_add(
 		r->document, parent, map ? NODE_MAP : NODE_LIST, key, key_len, NULL, 0, r->error);
 	if (!n)
 		return no_node(r, r->event.start_mark);
-	n->line = (unsigned)r->event.start_mark.line + 1;
-	n->column = (unsigned)r->event.start_mark.column + 1;
-	error = anchor_open(r, anchor, n);
+	set_place(r, n);
+	error = anchor_open(r, anchor_of(&r->event), n);
 	*ret_node = n;
 	return error;
 }
 
-static int read_list(struct reader *r, struct node *list)
+static int read_yaml_list(struct reader *r, struct node *list)
 {
 	struct node *item;
 	int error;
 
 	for (;;) {
-		error = next(r);
+		error = next_event(r);
 		if (error || r->event.type == YAML_SEQUENCE_END_EVENT)
 			return error;
-		error = read_value(r, list, NULL, 0, &item);
+		error = read_yaml_value(r, list, NULL, 0, &item);
 		if (error)
 			return error;
 	}
@@ -438,40 +440,23 @@ static int read_list(struct reader *r, struct node *list)
 /* Appends the children of `from`, which a merge key named; the explicit ones will win. */
 static int merge_map(struct reader *r, struct node *map, const struct node *from)
 {
-	struct node *copy;
-	int error = 0;
-
 	if (from->type != NODE_MAP)
-		return refuse(r, r->event.start_mark,
+		return reject_at_mark(r, r->event.start_mark,
 			"a merge key (<<) takes a mapping or a list of mappings");
-	for (const struct node *c = from->first; c && error == 0; c = c->next) {
-		error = copy_node(r, c, map, c->key, c->key_len, r->depth + 1, &copy);
-		if (error == 0) {
-			copy->merged = true;
-			copy->key_line = c->key_line;
-			copy->key_column = c->key_column;
-			copy->key_style = c->key_style;
-		}
-	}
-	return error;
+	return copy_children(r, from, map, r->depth + 1, true);
 }
 
-/* The value of one merge key, read on its own; kept until the map is complete. */
-struct merge {
-	struct node *value;
-	struct merge *next;
-};
-
-static int merge_all(struct reader *r, struct node *map, const struct merge *merges)
+/* merges: the values of the merge keys, linked by `next`. */
+static int merge_all(struct reader *r, struct node *map, const struct node *merges)
 {
 	int error = 0;
 
 	for (; merges && error == 0; merges = merges->next) {
-		if (merges->value->type != NODE_LIST) {
-			error = merge_map(r, map, merges->value);
+		if (merges->type != NODE_LIST) {
+			error = merge_map(r, map, merges);
 			continue;
 		}
-		for (const struct node *c = merges->value->first; c && error == 0; c = c->next)
+		for (const struct node *c = merges->first; c && error == 0; c = c->next)
 			error = merge_map(r, map, c);
 	}
 	return error;
@@ -486,19 +471,19 @@ static bool is_behind_question(struct reader *r, yaml_mark_t mark)
 	       !memchr(" \t\r\n", r->data[at], 4);
 }
 
-static int read_key(struct reader *r, struct node *ret_key, bool *ret_merge)
+static int read_map_key(struct reader *r, struct node *ret_key, bool *ret_merge)
 {
 	const yaml_event_t *e = &r->event;
 	struct node value = {.type = NODE_STRING};
 
 	if (e->type != YAML_SCALAR_EVENT)
-		return refuse(r, e->start_mark,
+		return reject_at_mark(r, e->start_mark,
 			"a key must be a plain value, not a list, mapping or alias");
 	if (r->has_question && is_behind_question(r, e->start_mark))
-		return refuse(r, e->start_mark,
-			"a blank must follow the ?, or quotes stand around the text");
+		return reject_at_mark(r, e->start_mark,
+			"a blank must follow the ?, or quotes must enclose the text");
 	if (memchr(e->data.scalar.value, 0, e->data.scalar.length))
-		return refuse(r, e->start_mark, "a NUL character: no text can hold it");
+		return reject_at_mark(r, e->start_mark, "a NUL character: no text can hold it");
 	if (e->data.scalar.tag && strcmp((const char *)e->data.scalar.tag, CORE "str") != 0) {
 		int error = scalar_value(r, &value);
 
@@ -517,66 +502,51 @@ static int read_key(struct reader *r, struct node *ret_key, bool *ret_merge)
 	return 0;
 }
 
-/* One key and its value. */
+/* One key and its value, which is no member yet when the key is a merge key. */
 static int read_member(
-	struct reader *r, struct node *map, struct merge *last_merge, bool *ret_merged)
+	struct reader *r, struct node *map, struct node **ret_value, bool *ret_is_merge)
 {
-	struct node key = {0}, *value = NULL;
+	struct node key = {0};
 	bool merge = false;
-	int error = read_key(r, &key, &merge);
+	int error = read_map_key(r, &key, &merge);
 
 	if (error == 0)
-		error = next(r);
+		error = next_event(r);
 	if (error == 0)
-		error = read_value(
-			r, merge ? NULL : map, merge ? NULL : key.key, key.key_len, &value);
-	if (error == 0 && !merge) {
-		value->key_line = key.key_line;
-		value->key_column = key.key_column;
-		value->key_style = key.key_style;
-	}
+		error = read_yaml_value(
+			r, merge ? NULL : map, merge ? NULL : key.key, key.key_len, ret_value);
+	if (error == 0 && !merge)
+		node_copy_key(*ret_value, &key);
 	free((char *)key.key);
-	last_merge->value = value;
-	*ret_merged = merge;
+	*ret_is_merge = merge;
 	return error;
 }
 
 static int read_map(struct reader *r, struct node *map)
 {
-	struct merge *merges = NULL, **end = &merges, *m;
-	struct merge read;
-	bool merged;
+	struct node *merges = NULL, **end = &merges, *value;
+	bool is_merge;
 	int error;
 
 	for (;;) {
-		error = next(r);
+		error = next_event(r);
 		if (error || r->event.type == YAML_MAPPING_END_EVENT)
 			break;
-		error = read_member(r, map, &read, &merged);
+		error = read_member(r, map, &value, &is_merge);
 		if (error)
-			break;
-		if (!merged)
-			continue;
-		m = malloc(sizeof(*m));
-		if (!m) {
-			error = -ENOMEM;
-			break;
+			return error;
+		if (is_merge) {
+			*end = value;
+			end = &value->next;
 		}
-		*m = (struct merge){.value = read.value};
-		*end = m;
-		end = &m->next;
 	}
 	if (error == 0)
 		error = merge_all(r, map, merges);
-	while ((m = merges)) {
-		merges = m->next;
-		free(m);
-	}
 	return error ? error : document_settle_keys(map, r->flags, r->error);
 }
 
 /* Reads the value that the present event begins. */
-static int read_value(struct reader *r, struct node *parent, const char *key, size_t key_len,
+static int read_yaml_value(struct reader *r, struct node *parent, const char *key, size_t key_len,
 	struct node **ret_node)
 {
 	/* where its anchor will be; no place, when it has none */
@@ -599,24 +569,19 @@ static int read_value(struct reader *r, struct node *parent, const char *key, si
 			r->error);
 		if (!n)
 			return no_node(r, r->event.start_mark);
-		n->integer = value.integer; /* the widest member of the union */
-		if (value.type == NODE_DOUBLE)
-			n->number = value.number;
-		if (value.type == NODE_BOOL)
-			n->boolean = value.boolean;
-		n->line = (unsigned)r->event.start_mark.line + 1;
-		n->column = (unsigned)r->event.start_mark.column + 1;
+		n->integer = value.integer; /* the widest of the union: any scalar */
+		set_place(r, n);
 		n->style = value.style;
 		*ret_node = n;
-		error = anchor_open(r, r->event.data.scalar.anchor, n);
+		error = anchor_open(r, anchor_of(&r->event), n);
 		anchor_close(r, place);
 		return error;
 	default:
-		error = collection(r, parent, key, key_len, &n);
+		error = begin_collection(r, parent, key, key_len, &n);
 		if (error)
 			return error;
 		r->depth++;
-		error = n->type == NODE_MAP ? read_map(r, n) : read_list(r, n);
+		error = n->type == NODE_MAP ? read_map(r, n) : read_yaml_list(r, n);
 		r->depth--;
 		anchor_close(r, place);
 		*ret_node = n;
@@ -626,16 +591,16 @@ static int read_value(struct reader *r, struct node *parent, const char *key, si
 
 /* ---- directives ---- */
 
-static bool is_blank(char c)
+static bool is_space_or_tab(char c)
 {
 	return c == ' ' || c == '\t';
 }
 
-static size_t blanks(const char *s, size_t left)
+static size_t blanks_len(const char *s, size_t left)
 {
 	size_t n = 0;
 
-	while (n < left && is_blank(s[n]))
+	while (n < left && is_space_or_tab(s[n]))
 		n++;
 	return n;
 }
@@ -661,7 +626,7 @@ static bool is_version(const char *line, size_t len)
 
 	if (len < at || memcmp(line, "%YAML", at) != 0)
 		return false;
-	n = blanks(line + at, len - at);
+	n = blanks_len(line + at, len - at);
 	at += n;
 	if (n == 0 || len - at < 3 || memcmp(line + at, "1.", 2) != 0)
 		return false;
@@ -670,7 +635,7 @@ static bool is_version(const char *line, size_t len)
 		at++;
 	if (n == 0)
 		return false;
-	n = blanks(line + at, len - at);
+	n = blanks_len(line + at, len - at);
 	return at + n == len || (n && line[at + n] == '#');
 }
 
@@ -678,7 +643,7 @@ static bool is_version(const char *line, size_t len)
 static size_t skip_comments(const char *data, size_t len, size_t at)
 {
 	for (;;) {
-		size_t n = blanks(data + at, len - at), line = line_len(data + at, len - at);
+		size_t n = blanks_len(data + at, len - at), line = line_len(data + at, len - at);
 
 		if (at + line == len)
 			return n == line || data[at + n] == '#' ? len : at;
@@ -688,7 +653,7 @@ static size_t skip_comments(const char *data, size_t len, size_t at)
 	}
 }
 
-static int refuse_at(struct reader *r, size_t at, const char *message)
+static int reject_at_offset(struct reader *r, size_t at, const char *message)
 {
 	document_place(r->data, r->len, at, r->error);
 	snprintf(r->error->message, sizeof(r->error->message), "%s", message);
@@ -705,11 +670,11 @@ static int check_directives(struct reader *r)
 		size_t len = line_len(r->data + at, r->len - at);
 
 		if (!is_version(r->data + at, len))
-			return refuse_at(r, at,
-				"a directive that is not read: only %YAML 1.2 (or 1.1) may stand "
-				"here; take the line out");
+			return reject_at_offset(r, at,
+				"unsupported directive: only %YAML 1.2 (or 1.1) is allowed; remove "
+				"the line");
 		if (version)
-			return refuse_at(r, at, "a second %YAML: only one may stand here");
+			return reject_at_offset(r, at, "a second %YAML: only one is allowed");
 		version = true;
 		at += len;
 	}
@@ -729,18 +694,18 @@ static int check_rest(struct reader *r, yaml_mark_t end)
 		at += n;
 	}
 	return at < r->len && r->data[at] == '%'
-		       ? refuse_at(r, at, "a second document begins here: only one is read")
+		       ? reject_at_offset(r, at, "a second document begins here: only one is read")
 		       : 0;
 }
 
 /* ---- the document ---- */
 
-static int empty(struct reader *r)
+static int read_empty(struct reader *r)
 {
 	struct node *root;
 
 	if (!(r->flags & DOCUMENT_ALLOW_EMPTY))
-		return refuse(r, (yaml_mark_t){0}, "the document is empty");
+		return reject_at_mark(r, (yaml_mark_t){0}, "the document is empty");
 	root = document_add(r->document, NULL, NODE_MAP, NULL, 0, NULL, 0, r->error);
 	if (!root)
 		return -ENOMEM;
@@ -754,26 +719,26 @@ static int read_document(struct reader *r)
 	int error = check_directives(r);
 
 	if (error == 0)
-		error = next(r); /* stream start */
+		error = next_event(r); /* stream start */
 	if (error == 0)
-		error = next(r);
+		error = next_event(r);
 	if (error)
 		return error;
 	if (r->event.type == YAML_STREAM_END_EVENT)
-		return empty(r);
-	error = next(r);
+		return read_empty(r);
+	error = next_event(r);
 	if (error == 0)
-		error = read_value(r, NULL, NULL, 0, &root);
+		error = read_yaml_value(r, NULL, NULL, 0, &root);
 	if (error == 0)
-		error = next(r); /* document end */
+		error = next_event(r); /* document end */
 	if (error == 0)
 		error = check_rest(r, r->event.end_mark);
 	if (error == 0)
-		error = next(r);
+		error = next_event(r);
 	if (error)
 		return error;
 	if (r->event.type != YAML_STREAM_END_EVENT)
-		return refuse(
+		return reject_at_mark(
 			r, r->event.start_mark, "a second document begins here: only one is read");
 	if (root->type == NODE_NULL && r->flags & DOCUMENT_ALLOW_EMPTY)
 		root->type = NODE_MAP;
@@ -805,7 +770,7 @@ int yaml_parse(const char *data, size_t len, unsigned flags, struct document *d,
 
 /* ---- writing ---- */
 
-/* Would some YAML reader, of 1.1 or 1.2, take this text for something else than a string? */
+/* True when some YAML reader, of 1.1 or 1.2, would not take this text for a string. */
 static bool looks_typed(const char *text)
 {
 	static const char *const words[] = {
@@ -819,7 +784,7 @@ static bool looks_typed(const char *text)
 	return false;
 }
 
-/* Can it stand as a literal block and come back as it was? */
+/* True when the text comes back unchanged from a literal block. */
 static bool fits_literal(const char *text, size_t len)
 {
 	if (len < 2 || strchr(" \t\n", text[0]) || (text[len - 1] == '\n' && text[len - 2] == '\n'))
@@ -849,7 +814,7 @@ static unsigned style_of(const char *text, size_t len, bool key)
 	return looks_typed(text) ? STYLE_SINGLE_QUOTED : STYLE_PLAIN;
 }
 
-/* The style that a scalar of YAML had, where it can be had again. */
+/* The style that a scalar of YAML had, where it fits again. */
 static unsigned style_again(unsigned style, const char *text, size_t len, bool key)
 {
 	unsigned shape = style & STYLE_SHAPE;
@@ -862,7 +827,7 @@ static unsigned style_again(unsigned style, const char *text, size_t len, bool k
 	return shape | (style & ~STYLE_SHAPE);
 }
 
-static int emit(yaml_emitter_t *e, int made, yaml_event_t *event)
+static int emit_event(yaml_emitter_t *e, int made, yaml_event_t *event)
 {
 	if (!made)
 		return -ENOMEM;
@@ -884,7 +849,7 @@ static int emit_scalar(yaml_emitter_t *e, const char *text, size_t len, unsigned
 		(const yaml_char_t *)text, (int)len, !tag, !tag,
 		(yaml_scalar_style_t)(style & STYLE_SHAPE));
 
-	return emit(e, made, &event);
+	return emit_event(e, made, &event);
 }
 
 static int emit_text(yaml_emitter_t *e, const char *text, size_t len, unsigned style, bool key)
@@ -899,7 +864,7 @@ static int emit_collection(yaml_emitter_t *e, const struct node *n)
 {
 	bool map = n->type == NODE_MAP;
 	yaml_event_t event;
-	int r = emit(e,
+	int r = emit_event(e,
 		map ? yaml_mapping_start_event_initialize(
 			      &event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE)
 		    : yaml_sequence_start_event_initialize(
@@ -914,7 +879,7 @@ static int emit_collection(yaml_emitter_t *e, const struct node *n)
 	}
 	if (r)
 		return r;
-	return emit(e,
+	return emit_event(e,
 		map ? yaml_mapping_end_event_initialize(&event)
 		    : yaml_sequence_end_event_initialize(&event),
 		&event);
@@ -928,7 +893,7 @@ static int emit_plain(yaml_emitter_t *e, const struct node *n)
 	char text[40];
 	int base;
 
-	if (n->text && !resolve(n->text, &again) && node_equal(n, &again))
+	if (n->text && !resolve_plain(n->text, &again) && node_equal(n, &again))
 		return emit_scalar(e, n->text, n->text_len, STYLE_PLAIN);
 	switch (n->type) {
 	case NODE_BOOL:
@@ -974,16 +939,16 @@ int yaml_write(const struct node *root, struct buffer *out)
 	yaml_emitter_set_output(&e, take_output, out);
 	yaml_emitter_set_unicode(&e, 1);
 	yaml_emitter_set_width(&e, -1);
-	r = emit(&e, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING), &event);
+	r = emit_event(&e, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING), &event);
 	if (r == 0)
-		r = emit(&e, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1),
-			&event);
+		r = emit_event(&e,
+			yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1), &event);
 	if (r == 0)
 		r = emit_node(&e, root);
 	if (r == 0)
-		r = emit(&e, yaml_document_end_event_initialize(&event, 1), &event);
+		r = emit_event(&e, yaml_document_end_event_initialize(&event, 1), &event);
 	if (r == 0)
-		r = emit(&e, yaml_stream_end_event_initialize(&event), &event);
+		r = emit_event(&e, yaml_stream_end_event_initialize(&event), &event);
 	yaml_emitter_delete(&e);
 	return out->error ? out->error : r;
 }

@@ -35,17 +35,18 @@ struct run {
 	int error;               /* not 0: the result does not count */
 };
 
-/* Which children of one value some schema looked at: a bit for each. */
+/* The children of one value that some schema has evaluated: a bit for each. */
 struct marks {
 	size_t words;
 	uint64_t one, *bits; /* bits: &one, or allocated */
 };
 
-static bool apply(struct run *run, const struct sub *s, const struct value *v, struct marks *marks);
+static bool apply_schema(
+	struct run *run, const struct sub *s, const struct value *v, struct marks *marks);
 
 /* ---- work, errors ---- */
 
-static bool spend(struct run *run, uint64_t steps)
+static bool spend_work(struct run *run, uint64_t steps)
 {
 	if (run->error == 0 && run->work >= steps) {
 		run->work -= steps;
@@ -57,7 +58,7 @@ static bool spend(struct run *run, uint64_t steps)
 }
 
 /* How often a count can be halved, and twice more: what looking up and sorting cost. */
-static uint64_t halvings(size_t count)
+static uint64_t count_halvings(size_t count)
 {
 	uint64_t n = 1;
 
@@ -69,10 +70,10 @@ static uint64_t halvings(size_t count)
 /* Pays for finding `count` keys among others. */
 static bool spend_finds(struct run *run, size_t count, size_t among)
 {
-	return spend(run, count * (1 + halvings(among) / 2));
+	return spend_work(run, count * (1 + count_halvings(among) / 2));
 }
 
-static bool is_told(const struct run *run)
+static bool is_reported(const struct run *run)
 {
 	return run->error == 0 && run->report && run->report->count < run->report->max;
 }
@@ -109,9 +110,9 @@ __attribute__((format(printf, 4, 5))) static bool complain_at(
 	return false;
 }
 
-/* Always false, too; what it shows is only made when it is told. */
+/* Always false, too; its arguments are only evaluated when it is reported. */
 #define complain_key(run, v, key, ...)                                                             \
-	(is_told(run) ? complain_at(run, v, key, __VA_ARGS__) : count_only(run))
+	(is_reported(run) ? complain_at(run, v, key, __VA_ARGS__) : count_only(run))
 #define complain(run, v, ...) complain_key(run, v, false, __VA_ARGS__)
 
 static void append_path(const struct value *v, struct buffer *path)
@@ -136,8 +137,8 @@ static bool is_masked(const struct run *run, const struct value *v)
 	return masked;
 }
 
-/* A value of the document for people, or what stands for it. */
-static const char *show(const struct run *run, const struct value *v, char shown[SHOWN])
+/* A value of the document for people, or the words that replace it. */
+static const char *show_value(const struct run *run, const struct value *v, char shown[SHOWN])
 {
 	static const char *const words[] = {
 		[NODE_BOOL] = "true or false",
@@ -169,7 +170,7 @@ static const char *show_wanted(
 static bool marks_begin(struct run *run, struct marks *m, size_t count)
 {
 	*m = (struct marks){.words = (count + 63) / 64};
-	if (!spend(run, m->words))
+	if (!spend_work(run, m->words))
 		return false;
 	m->bits = m->words <= 1 ? &m->one : calloc(m->words, sizeof(*m->bits));
 	if (!m->bits)
@@ -183,7 +184,7 @@ static void marks_end(struct marks *m)
 		free(m->bits);
 }
 
-static void mark(struct marks *m, size_t i)
+static void mark_child(struct marks *m, size_t i)
 {
 	if (m)
 		m->bits[i / 64] |= UINT64_C(1) << i % 64;
@@ -214,10 +215,10 @@ static bool check_type(
 	if (r->types & VALUE_INTEGER && v->node->type == NODE_DOUBLE && number_is_whole(v->node))
 		return true;
 	return complain(run, v, "must be %s, but is %s%s", value_types(r->types, names),
-		show(run, v, shown), quote ? ": put it in quotes" : "");
+		show_value(run, v, shown), quote ? ": put it in quotes" : "");
 }
 
-static int by_value(const void *a, const void *b)
+static int by_compared_value(const void *a, const void *b)
 {
 	return value_compare(*(const struct value *const *)a, *(const struct value *const *)b);
 }
@@ -229,15 +230,15 @@ static bool check_enum(
 	size_t len = 0;
 
 	(void)marks;
-	if (!spend(run, v->weight * halvings(r->value->count)))
+	if (!spend_work(run, v->weight * count_halvings(r->value->count)))
 		return false;
-	if (bsearch(&v, r->sorted, r->value->count, sizeof(*r->sorted), by_value))
+	if (bsearch(&v, r->sorted, r->value->count, sizeof(*r->sorted), by_compared_value))
 		return true;
-	for (unsigned i = 0; is_told(run) && i < r->value->count && len < sizeof(names); i++)
+	for (unsigned i = 0; is_reported(run) && i < r->value->count && len < sizeof(names); i++)
 		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
 			value_show(&r->value->children[i], one));
 	value_cut(names, sizeof(names), (int)len);
-	return complain(run, v, "%s is none of: %s%s", show(run, v, shown),
+	return complain(run, v, "%s is none of: %s%s", show_value(run, v, shown),
 		show_wanted(run, v, names, all, sizeof(all)), len < sizeof(names) ? "" : "...");
 }
 
@@ -247,12 +248,13 @@ static bool check_const(
 	char a[SHOWN], b[SHOWN], wanted[VALUE_SHOWN];
 
 	(void)marks;
-	if (!spend(run, v->weight) || value_compare(r->value, v) == 0)
+	if (!spend_work(run, v->weight) || value_compare(r->value, v) == 0)
 		return run->error == 0;
 	if (value_is(v, VALUE_LIST | VALUE_MAP) && r->value->node->type == v->node->type)
 		return complain(run, v, "differs from the one that the schema asks for");
 	return complain(run, v, "must be %s, but is %s",
-		show_wanted(run, v, value_show(r->value, wanted), a, sizeof(a)), show(run, v, b));
+		show_wanted(run, v, value_show(r->value, wanted), a, sizeof(a)),
+		show_value(run, v, b));
 }
 
 /* ---- numbers ---- */
@@ -263,12 +265,12 @@ static bool check_multiple_of(
 	char a[SHOWN], b[VALUE_SHOWN];
 
 	(void)marks;
-	if (!spend(run, v->node->text_len / 8))
+	if (!spend_work(run, v->node->text_len / 8))
 		return false;
 	if (number_is_multiple(v->node, &r->divisor))
 		return true;
-	return complain(
-		run, v, "%s is not a multiple of %s", show(run, v, a), value_show(r->value, b));
+	return complain(run, v, "%s is not a multiple of %s", show_value(run, v, a),
+		value_show(r->value, b));
 }
 
 static bool check_limit(
@@ -291,7 +293,7 @@ static bool check_limit(
 	(void)marks;
 	if (number && (difference < 0 || (difference == 0 && !limits[r->keyword].exclusive)))
 		return true;
-	return complain(run, v, "%s %s %s", show(run, v, a), limits[r->keyword].text,
+	return complain(run, v, "%s %s %s", show_value(run, v, a), limits[r->keyword].text,
 		value_show(r->value, b));
 }
 
@@ -316,7 +318,7 @@ static bool check_count(
 
 	(void)marks;
 	if (v->node->type == NODE_STRING) {
-		if (!spend(run, v->weight))
+		if (!spend_work(run, v->weight))
 			return false;
 		count = value_characters(v);
 	}
@@ -324,10 +326,10 @@ static bool check_count(
 		return true;
 	return complain(run, v, "has %zu %s%s, at %s %llu %s", count, counts[r->keyword].what,
 		count == 1 ? "" : "s", most ? "most" : "least", (unsigned long long)r->limit,
-		most ? "may be there" : "must be there");
+		most ? "allowed" : "required");
 }
 
-static bool matches(struct run *run, const struct pattern *p, const char *text, size_t len)
+static bool matches_pattern(struct run *run, const struct pattern *p, const char *text, size_t len)
 {
 	int r;
 
@@ -345,9 +347,9 @@ static bool check_pattern(
 	char a[SHOWN], b[VALUE_SHOWN];
 
 	(void)marks;
-	if (matches(run, r->patterns[0], v->node->text, v->node->text_len))
+	if (matches_pattern(run, r->patterns[0], v->node->text, v->node->text_len))
 		return true;
-	return complain(run, v, "%s does not match the pattern %s", show(run, v, a),
+	return complain(run, v, "%s does not match the pattern %s", show_value(run, v, a),
 		value_show(r->value, b));
 }
 
@@ -363,7 +365,7 @@ static bool check_unique_items(
 	(void)marks;
 	if (!r->value->node->boolean)
 		return true;
-	if (!spend(run, v->weight * halvings(v->count)))
+	if (!spend_work(run, v->weight * count_halvings(v->count)))
 		return false;
 	found = value_twice(v, pair);
 	if (found < 0)
@@ -371,7 +373,7 @@ static bool check_unique_items(
 	if (found <= 0)
 		return found == 0;
 	return complain(run, v, "the items %zu and %zu are equal (%s), but all must differ",
-		value_index(pair[0]), value_index(pair[1]), show(run, pair[0], shown));
+		value_index(pair[0]), value_index(pair[1]), show_value(run, pair[0], shown));
 }
 
 /* A child that nothing else in the schema names: where none is allowed, the error is its being
@@ -379,43 +381,44 @@ static bool check_unique_items(
 static bool apply_rest(
 	struct run *run, const struct sub *s, const struct value *v, struct marks *marks)
 {
-	mark(marks, value_index(v));
-	if (s->at->node->type == NODE_BOOL && !s->at->node->boolean && spend(run, 1))
+	mark_child(marks, value_index(v));
+	if (s->at->node->type == NODE_BOOL && !s->at->node->boolean && spend_work(run, 1))
 		return complain_key(run, v, v->node->key != NULL, "this %s is not allowed here",
 			v->node->key ? "key" : "item");
-	return apply(run, s, v, NULL);
+	return apply_schema(run, s, v, NULL);
 }
 
-/* Both items and prefixItems go on while errors are told. */
-static bool go_on(const struct run *run, bool good)
+/* While errors are reported, a check goes on after the first. */
+static bool may_continue(const struct run *run, bool valid)
 {
-	return run->error == 0 && (good || run->report);
+	return run->error == 0 && (valid || run->report);
 }
 
 static bool check_prefix_items(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
-	bool good = true;
+	bool valid = true;
 
-	for (unsigned i = 0; i < r->count && i < v->count && go_on(run, good); i++) {
-		mark(marks, i);
-		good &= apply(run, r->subs[i], &v->children[i], NULL);
+	for (unsigned i = 0; i < r->count && i < v->count && may_continue(run, valid); i++) {
+		mark_child(marks, i);
+		valid &= apply_schema(run, r->subs[i], &v->children[i], NULL);
 	}
-	return good;
+	return valid;
 }
 
 static bool check_items(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
 	unsigned i = r->beside[0] ? r->beside[0]->count : 0;
-	bool good = true;
+	bool valid = true;
 
-	for (; i < v->count && go_on(run, good); i++)
-		good &= apply_rest(run, r->subs[0], &v->children[i], marks);
-	return good;
+	for (; i < v->count && may_continue(run, valid); i++)
+		valid &= apply_rest(run, r->subs[0], &v->children[i], marks);
+	return valid;
 }
 
-static bool fits(struct run *run, const struct sub *s, const struct value *v, struct marks *marks);
+static bool fits_schema(
+	struct run *run, const struct sub *s, const struct value *v, struct marks *marks);
 
 static bool check_contains(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
@@ -424,10 +427,10 @@ static bool check_contains(
 		 max = r->beside[1] ? r->beside[1]->limit : UINT64_MAX, found = 0;
 
 	for (unsigned i = 0; i < v->count && run->error == 0; i++) {
-		if (!fits(run, r->subs[0], &v->children[i], NULL))
+		if (!fits_schema(run, r->subs[0], &v->children[i], NULL))
 			continue;
 		found++;
-		mark(marks, i);
+		mark_child(marks, i);
 	}
 	if (found >= min && found <= max)
 		return true;
@@ -443,26 +446,26 @@ static bool check_required(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
 	char shown[VALUE_SHOWN];
-	bool good = spend_finds(run, r->value->count, v->count);
+	bool valid = spend_finds(run, r->value->count, v->count);
 
 	(void)marks;
-	for (unsigned i = 0; i < r->value->count && go_on(run, good); i++) {
+	for (unsigned i = 0; i < r->value->count && may_continue(run, valid); i++) {
 		const struct value *name = &r->value->children[i];
 
 		if (!value_find(v, name->node->text, name->node->text_len))
-			good = complain(run, v, "the key %s is missing", value_show(name, shown));
+			valid = complain(run, v, "the key %s is missing", value_show(name, shown));
 	}
-	return good;
+	return valid;
 }
 
 static bool check_dependent_required(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
 	char a[VALUE_SHOWN], b[VALUE_SHOWN];
-	bool good = spend_finds(run, r->value->count, v->count);
+	bool valid = spend_finds(run, r->value->count, v->count);
 
 	(void)marks;
-	for (unsigned i = 0; i < r->value->count && go_on(run, good); i++) {
+	for (unsigned i = 0; i < r->value->count && may_continue(run, valid); i++) {
 		const struct value *names = &r->value->children[i];
 		const struct node *there = names->node;
 
@@ -474,23 +477,24 @@ static bool check_dependent_required(
 
 			if (value_find(v, name->node->text, name->node->text_len))
 				continue;
-			good = complain(run, v, "the key %s is missing: %s must not be there alone",
+			valid = complain(run, v,
+				"the key %s is missing: %s must not be there alone",
 				value_show(name, a),
 				value_show_text(there->key, there->key_len, b));
 		}
 	}
-	return good;
+	return valid;
 }
 
 static bool check_properties(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
-	/* errors are told in the document's order */
+	/* errors are reported in the document's order */
 	const struct value *fewer = run->report || v->count < r->value->count ? v : r->value,
 			   *more = fewer == v ? r->value : v;
-	bool good = spend_finds(run, fewer->count, more->count);
+	bool valid = spend_finds(run, fewer->count, more->count);
 
-	for (unsigned i = 0; i < fewer->count && go_on(run, good); i++) {
+	for (unsigned i = 0; i < fewer->count && may_continue(run, valid); i++) {
 		const struct value *one = &fewer->children[i],
 				   *other = value_find(more, one->node->key, one->node->key_len),
 				   *child = fewer == v ? one : other,
@@ -498,28 +502,28 @@ static bool check_properties(
 
 		if (!other)
 			continue;
-		mark(marks, value_index(child));
-		good &= apply(run, r->subs[value_index(named)], child, NULL);
+		mark_child(marks, value_index(child));
+		valid &= apply_schema(run, r->subs[value_index(named)], child, NULL);
 	}
-	return good;
+	return valid;
 }
 
 static bool check_pattern_properties(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
-	bool good = true;
+	bool valid = true;
 
 	for (unsigned i = 0; i < v->count; i++) {
 		const struct node *n = v->children[i].node;
 
-		for (unsigned k = 0; k < r->count && go_on(run, good); k++) {
-			if (!matches(run, r->patterns[k], n->key, n->key_len))
+		for (unsigned k = 0; k < r->count && may_continue(run, valid); k++) {
+			if (!matches_pattern(run, r->patterns[k], n->key, n->key_len))
 				continue;
-			mark(marks, i);
-			good &= apply(run, r->subs[k], &v->children[i], NULL);
+			mark_child(marks, i);
+			valid &= apply_schema(run, r->subs[k], &v->children[i], NULL);
 		}
 	}
-	return good;
+	return valid;
 }
 
 static bool is_named(struct run *run, const struct rule *names, const struct rule *patterns,
@@ -528,7 +532,7 @@ static bool is_named(struct run *run, const struct rule *names, const struct rul
 	if (names && value_find(names->value, n->key, n->key_len))
 		return true;
 	for (unsigned i = 0; patterns && i < patterns->count; i++)
-		if (matches(run, patterns->patterns[i], n->key, n->key_len))
+		if (matches_pattern(run, patterns->patterns[i], n->key, n->key_len))
 			return true;
 	return false;
 }
@@ -536,24 +540,24 @@ static bool is_named(struct run *run, const struct rule *names, const struct rul
 static bool check_additional_properties(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
-	bool good = spend_finds(run, v->count, r->beside[0] ? r->beside[0]->count : 0);
+	bool valid = spend_finds(run, v->count, r->beside[0] ? r->beside[0]->count : 0);
 
-	for (unsigned i = 0; i < v->count && go_on(run, good); i++) {
+	for (unsigned i = 0; i < v->count && may_continue(run, valid); i++) {
 		const struct value *child = &v->children[i];
 
 		if (!is_named(run, r->beside[0], r->beside[1], child->node) && run->error == 0)
-			good &= apply_rest(run, r->subs[0], child, marks);
+			valid &= apply_rest(run, r->subs[0], child, marks);
 	}
-	return good;
+	return valid;
 }
 
 static bool check_property_names(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
-	bool good = true;
+	bool valid = true;
 
 	(void)marks;
-	for (unsigned i = 0; i < v->count && go_on(run, good); i++) {
+	for (unsigned i = 0; i < v->count && may_continue(run, valid); i++) {
 		const struct node *n = v->children[i].node;
 		const struct node string = {.type = NODE_STRING,
 			.text = n->key,
@@ -565,84 +569,85 @@ static bool check_property_names(
 		const struct value name = {
 			.node = &string, .parent = v, .weight = 1 + (unsigned)(n->key_len / 64)};
 
-		good &= apply(run, r->subs[0], &name, NULL);
+		valid &= apply_schema(run, r->subs[0], &name, NULL);
 		run->at = v; /* not name, which ends here */
 	}
-	return good;
+	return valid;
 }
 
 static bool check_dependent_schemas(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
-	bool good = spend_finds(run, r->count, v->count);
+	bool valid = spend_finds(run, r->count, v->count);
 
-	for (unsigned i = 0; i < r->count && go_on(run, good); i++) {
+	for (unsigned i = 0; i < r->count && may_continue(run, valid); i++) {
 		const struct node *n = r->value->children[i].node;
 
 		if (value_find(v, n->key, n->key_len))
-			good &= apply(run, r->subs[i], v, marks);
+			valid &= apply_schema(run, r->subs[i], v, marks);
 	}
-	return good;
+	return valid;
 }
 
-/* What is left when all other keywords have had their look. */
+/* The children that no other keyword has evaluated. */
 static bool check_unevaluated(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
-	bool good = spend(run, v->count);
+	bool valid = spend_work(run, v->count);
 
-	for (unsigned i = 0; i < v->count && go_on(run, good); i++)
+	for (unsigned i = 0; i < v->count && may_continue(run, valid); i++)
 		if (!is_marked(marks, i))
-			good &= apply_rest(run, r->subs[0], &v->children[i], marks);
-	return good;
+			valid &= apply_rest(run, r->subs[0], &v->children[i], marks);
+	return valid;
 }
 
 /* ---- schemas for the same value ---- */
 
 /* Quietly; only a schema that fits has marked anything. */
-static bool fits(struct run *run, const struct sub *s, const struct value *v, struct marks *marks)
+static bool fits_schema(
+	struct run *run, const struct sub *s, const struct value *v, struct marks *marks)
 {
 	struct report *report = run->report;
 	struct marks own;
-	bool good = false;
+	bool valid = false;
 
 	run->report = NULL;
 	if (!marks) {
-		good = apply(run, s, v, NULL);
+		valid = apply_schema(run, s, v, NULL);
 	} else if (marks_begin(run, &own, v->count)) {
-		good = apply(run, s, v, &own);
-		if (good)
+		valid = apply_schema(run, s, v, &own);
+		if (valid)
 			mark_all(marks, &own);
 		marks_end(&own);
 	}
 	run->report = report;
-	return good;
+	return valid;
 }
 
 static bool check_all_of(/* and $ref, which is one */
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
-	bool good = true;
+	bool valid = true;
 
-	for (unsigned i = 0; i < r->count && go_on(run, good); i++)
-		good &= apply(run, r->subs[i], v, marks);
-	return good;
+	for (unsigned i = 0; i < r->count && may_continue(run, valid); i++)
+		valid &= apply_schema(run, r->subs[i], v, marks);
+	return valid;
 }
 
-/* Tells the first errors of those schemas that got deepest into the document: probably one of them
- * is meant. */
+/* Reports the first errors of those schemas that got deepest into the document: probably one of
+ * them is meant. */
 static bool none_fits(
 	struct run *run, const struct rule *r, const struct value *v, const char *keyword)
 {
 	struct report *report = run->report;
 	struct buffer all, one;
-	unsigned deepest = 0, told = 0;
+	unsigned deepest = 0, reported = 0;
 
 	if (!report)
 		return false;
 	if (r->count == 1)
-		return apply(run, r->subs[0], v, NULL);
-	if (!is_told(run))
+		return apply_schema(run, r->subs[0], v, NULL);
+	if (!is_reported(run))
 		return count_only(run);
 	buffer_init(&all, SCHEMA_MAX_LINE);
 	buffer_init(&one, SCHEMA_MAX_LINE);
@@ -651,15 +656,15 @@ static bool none_fits(
 
 		buffer_clear(&one);
 		run->report = &inner;
-		apply(run, r->subs[i], v, NULL);
+		apply_schema(run, r->subs[i], v, NULL);
 		run->report = report;
 		if (inner.depth > deepest) {
 			deepest = inner.depth;
-			told = 0;
+			reported = 0;
 			buffer_clear(&all);
 		}
-		if (inner.depth == deepest && told < 3 && one.data)
-			buffer_printf(&all, "%s%s", told++ ? "; or: " : "", one.data);
+		if (inner.depth == deepest && reported < 3 && one.data)
+			buffer_printf(&all, "%s%s", reported++ ? "; or: " : "", one.data);
 	}
 	complain(run, v, "fits no schema of %s: %s", keyword, all.data ? all.data : "");
 	if (all.error == -ENOMEM)
@@ -672,11 +677,11 @@ static bool none_fits(
 static bool check_any_of(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
-	bool good = false;
+	bool valid = false;
 
-	for (unsigned i = 0; i < r->count && run->error == 0 && (!good || marks); i++)
-		good |= fits(run, r->subs[i], v, marks);
-	return good || none_fits(run, r, v, "anyOf");
+	for (unsigned i = 0; i < r->count && run->error == 0 && (!valid || marks); i++)
+		valid |= fits_schema(run, r->subs[i], v, marks);
+	return valid || none_fits(run, r, v, "anyOf");
 }
 
 static bool check_one_of(
@@ -685,7 +690,7 @@ static bool check_one_of(
 	unsigned fitting[2] = {0}, count = 0;
 
 	for (unsigned i = 0; i < r->count && run->error == 0 && count < 2; i++)
-		if (fits(run, r->subs[i], v, marks))
+		if (fits_schema(run, r->subs[i], v, marks))
 			fitting[count++] = i + 1;
 	if (count == 0)
 		return none_fits(run, r, v, "oneOf");
@@ -698,22 +703,22 @@ static bool check_not(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
 	(void)marks;
-	return !fits(run, r->subs[0], v, NULL) ||
+	return !fits_schema(run, r->subs[0], v, NULL) ||
 	       complain(run, v, "must not fit the schema of not");
 }
 
 static bool check_if(
 	struct run *run, const struct rule *r, const struct value *v, struct marks *marks)
 {
-	const struct rule *then = r->beside[fits(run, r->subs[0], v, marks) ? 0 : 1];
+	const struct rule *then = r->beside[fits_schema(run, r->subs[0], v, marks) ? 0 : 1];
 
-	return !then || apply(run, then->subs[0], v, marks);
+	return !then || apply_schema(run, then->subs[0], v, marks);
 }
 
 /* ---- a schema ---- */
 
 static const struct {
-	unsigned types; /* of values that it looks at; others pass */
+	unsigned types; /* of values that it checks; others pass */
 	bool (*check)(
 		struct run *run, const struct rule *r, const struct value *v, struct marks *marks);
 } checks[KEYWORD_COUNT] = {
@@ -758,45 +763,46 @@ static const struct {
 static bool apply_rules(
 	struct run *run, const struct sub *s, const struct value *v, struct marks *marks)
 {
-	bool good = true;
+	bool valid = true;
 
-	for (unsigned i = 0; i < s->count && go_on(run, good); i++) {
+	for (unsigned i = 0; i < s->count && may_continue(run, valid); i++) {
 		const struct rule *r = &s->rules[i];
 
 		if (!value_is(v, checks[r->keyword].types))
 			continue;
-		if (r->keyword >= KEYWORD_UNEVALUATED_ITEMS && !good)
+		if (r->keyword >= KEYWORD_UNEVALUATED_ITEMS && !valid)
 			break; /* what is left would only repeat that */
 		run->at = v;
-		good &= checks[r->keyword].check(run, r, v, marks);
+		valid &= checks[r->keyword].check(run, r, v, marks);
 	}
-	return good;
+	return valid;
 }
 
-static bool apply(struct run *run, const struct sub *s, const struct value *v, struct marks *marks)
+static bool apply_schema(
+	struct run *run, const struct sub *s, const struct value *v, struct marks *marks)
 {
 	struct marks own;
-	bool good;
+	bool valid;
 
 	run->at = v;
-	if (!spend(run, 1))
+	if (!spend_work(run, 1))
 		return false;
 	if (s->at->node->type == NODE_BOOL)
-		return s->at->node->boolean || complain(run, v, "nothing may stand here");
+		return s->at->node->boolean || complain(run, v, "no value is allowed here");
 	if (!s->leftovers)
 		return apply_rules(run, s, v, marks);
 	if (!marks_begin(run, &own, v->count))
 		return false;
-	good = apply_rules(run, s, v, &own);
-	if (good)
+	valid = apply_rules(run, s, v, &own);
+	if (valid)
 		mark_all(marks, &own);
 	marks_end(&own);
-	return good;
+	return valid;
 }
 
 /* ---- the whole ---- */
 
-static void give_up(struct run *run, struct buffer *out, size_t start)
+static void give_up_check(struct run *run, struct buffer *out, size_t start)
 {
 	char where[VALUE_WHERE];
 
@@ -816,16 +822,16 @@ int schema_check(
 	struct run run = {.report = &report, .work = SCHEMA_MAX_WORK, .mask = mask};
 	size_t start = out->len, count;
 	struct value *root = NULL;
-	bool good = false;
+	bool valid = false;
 
 	run.error = value_tree(instance, &root, &count);
 	run.at = root;
 	if (run.error == -E2BIG)
 		buffer_append_string(out, "larger or deeper than a document may be\n");
 	if (run.error == 0) {
-		good = apply(&run, s->top, root, NULL);
+		valid = apply_schema(&run, s->top, root, NULL);
 		if (run.error == -E2BIG)
-			give_up(&run, out, start);
+			give_up_check(&run, out, start);
 		else if (report.count > report.max)
 			buffer_printf(out, "and %zu more\n", report.count - report.max);
 	}
@@ -833,5 +839,5 @@ int schema_check(
 	free(root);
 	if (run.error == 0 && out->error)
 		run.error = out->error;
-	return run.error ? run.error : good ? 0 : -EINVAL;
+	return run.error ? run.error : valid ? 0 : -EINVAL;
 }

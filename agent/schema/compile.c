@@ -47,7 +47,7 @@ struct compiler {
 	char *why;
 };
 
-static void *take(struct compiler *c, size_t count, size_t size)
+static void *take_memory(struct compiler *c, size_t count, size_t size)
 {
 	struct piece *p = calloc(1, sizeof(*p) + count * size);
 
@@ -67,7 +67,7 @@ static struct tree *tree_of(const struct compiler *c, const struct value *v)
 	return t;
 }
 
-__attribute__((format(printf, 3, 4))) static int refuse(
+__attribute__((format(printf, 3, 4))) static int reject_schema(
 	struct compiler *c, const struct value *at, const char *format, ...)
 {
 	const struct tree *t = tree_of(c, at);
@@ -89,7 +89,7 @@ static int must_be(struct compiler *c, const struct value *v, unsigned types, co
 {
 	char names[VALUE_TYPES], shown[VALUE_SHOWN];
 
-	return refuse(c, v, "must be %s, but is %s%s", value_types(types, names),
+	return reject_schema(c, v, "must be %s, but is %s%s", value_types(types, names),
 		value_show(v, shown), hint);
 }
 
@@ -100,7 +100,7 @@ static int compile_sub(struct compiler *c, const struct value *v, struct sub **r
 static int read_one_schema(struct compiler *c, struct sub *s, struct rule *r)
 {
 	(void)s;
-	r->subs = take(c, 1, sizeof(struct sub *));
+	r->subs = take_memory(c, 1, sizeof(struct sub *));
 	if (!r->subs)
 		return -ENOMEM;
 	r->count = 1;
@@ -114,8 +114,8 @@ static int read_schemas(struct compiler *c, struct sub *s, struct rule *r)
 
 	(void)s;
 	if (r->value->node->type == NODE_LIST && r->value->count == 0)
-		return refuse(c, r->value, "must not be empty");
-	r->subs = take(c, r->value->count, sizeof(struct sub *));
+		return reject_schema(c, r->value, "must not be empty");
+	r->subs = take_memory(c, r->value->count, sizeof(struct sub *));
 	if (!r->subs)
 		return -ENOMEM;
 	r->count = r->value->count;
@@ -131,7 +131,7 @@ static int add_pattern(struct compiler *c, const struct value *at, const char *t
 	int error = pattern_new(text, len, ret_pattern, why);
 
 	if (error == -EINVAL)
-		return refuse(c, at, "%s %s", value_show_text(text, len, shown), why);
+		return reject_schema(c, at, "%s %s", value_show_text(text, len, shown), why);
 	return error;
 }
 
@@ -140,7 +140,7 @@ static int read_pattern(struct compiler *c, struct sub *s, struct rule *r)
 	const struct node *n = r->value->node;
 
 	(void)s;
-	r->patterns = take(c, 1, sizeof(struct pattern *));
+	r->patterns = take_memory(c, 1, sizeof(struct pattern *));
 	return r->patterns ? add_pattern(c, r->value, n->text, n->text_len, r->patterns) : -ENOMEM;
 }
 
@@ -149,7 +149,7 @@ static int read_pattern_schemas(struct compiler *c, struct sub *s, struct rule *
 	int error = read_schemas(c, s, r);
 
 	if (error == 0)
-		r->patterns = take(c, r->count, sizeof(struct pattern *));
+		r->patterns = take_memory(c, r->count, sizeof(struct pattern *));
 	if (error == 0 && !r->patterns)
 		error = -ENOMEM;
 	for (unsigned i = 0; i < r->count && error == 0; i++) {
@@ -167,11 +167,11 @@ static int check_unique(struct compiler *c, const struct value *list)
 	int r = value_twice(list, pair);
 
 	if (r == 1)
-		return refuse(c, pair[1], "%s stands here twice", value_show(pair[1], shown));
+		return reject_schema(c, pair[1], "%s is listed twice", value_show(pair[1], shown));
 	return r;
 }
 
-static int check_names(struct compiler *c, const struct value *list)
+static int check_name_list(struct compiler *c, const struct value *list)
 {
 	for (unsigned i = 0; i < list->count; i++)
 		if (list->children[i].node->type != NODE_STRING)
@@ -182,7 +182,7 @@ static int check_names(struct compiler *c, const struct value *list)
 static int read_required_names(struct compiler *c, struct sub *s, struct rule *r)
 {
 	(void)s;
-	return check_names(c, r->value);
+	return check_name_list(c, r->value);
 }
 
 static int read_dependent_names(struct compiler *c, struct sub *s, struct rule *r)
@@ -193,7 +193,7 @@ static int read_dependent_names(struct compiler *c, struct sub *s, struct rule *
 	for (unsigned i = 0; i < r->value->count && error == 0; i++) {
 		const struct value *v = &r->value->children[i];
 
-		error = v->node->type == NODE_LIST ? check_names(c, v)
+		error = v->node->type == NODE_LIST ? check_name_list(c, v)
 						   : must_be(c, v, VALUE_LIST, "");
 	}
 	return error;
@@ -206,7 +206,7 @@ static int read_count(struct compiler *c, struct sub *s, struct rule *r)
 	(void)s;
 	if (number_count(r->value->node, &r->limit))
 		return 0;
-	return refuse(c, r->value, "must be a whole number from 0 on, but is %s",
+	return reject_schema(c, r->value, "must be a whole number from 0 on, but is %s",
 		value_show(r->value, shown));
 }
 
@@ -216,7 +216,7 @@ static int read_limit(struct compiler *c, struct sub *s, struct rule *r)
 
 	(void)s;
 	if (n->type == NODE_DOUBLE && isnan(n->number))
-		return refuse(c, r->value, "must be a number that others compare with");
+		return reject_schema(c, r->value, "must be a number that others compare with");
 	return 0;
 }
 
@@ -227,7 +227,8 @@ static int read_divisor(struct compiler *c, struct sub *s, struct rule *r)
 	(void)s;
 	if (number_divisor(r->value->node, &r->divisor))
 		return 0;
-	return refuse(c, r->value, "must be above 0 with at most 18 digits that count, but is %s",
+	return reject_schema(c, r->value,
+		"must be above 0 with at most 18 digits that count, but is %s",
 		value_show(r->value, shown));
 }
 
@@ -255,7 +256,7 @@ static int read_type(struct compiler *c, const struct value *v, unsigned *types)
 		*types |= table[i].types;
 		return 0;
 	}
-	return refuse(c, v,
+	return reject_schema(c, v,
 		"%s is no type: write null, boolean, integer, number, string, array or object",
 		value_show(v, shown));
 }
@@ -268,7 +269,7 @@ static int read_types(struct compiler *c, struct sub *s, struct rule *r)
 	if (r->value->node->type == NODE_STRING)
 		return read_type(c, r->value, &r->types);
 	if (r->value->count == 0)
-		return refuse(c, r->value, "must not be empty");
+		return reject_schema(c, r->value, "must not be empty");
 	for (unsigned i = 0; i < r->value->count && error == 0; i++)
 		error = read_type(c, &r->value->children[i], &r->types);
 	return error ? error : check_unique(c, r->value);
@@ -277,7 +278,7 @@ static int read_types(struct compiler *c, struct sub *s, struct rule *r)
 static int read_sorted_values(struct compiler *c, struct sub *s, struct rule *r)
 {
 	(void)s;
-	r->sorted = take(c, r->value->count, sizeof(struct value *));
+	r->sorted = take_memory(c, r->value->count, sizeof(struct value *));
 	if (!r->sorted)
 		return -ENOMEM;
 	value_sort(r->value, r->sorted);
@@ -296,7 +297,7 @@ static int read_draft(struct compiler *c, struct sub *s, struct rule *r)
 	len -= len > 0 && n->text[len - 1] == '#';
 	if (len == strlen(DRAFT) && memcmp(n->text, DRAFT, len) == 0)
 		return 0;
-	return refuse(c, r->value, "%s: only draft 2020-12 is understood, write %s",
+	return reject_schema(c, r->value, "%s: only draft 2020-12 is understood, write %s",
 		value_show(r->value, shown), DRAFT);
 }
 
@@ -311,12 +312,13 @@ static const struct resource *find_resource(const struct compiler *c, const char
 /* Begins a resource, which the schemas from here on are part of. */
 static int begin_resource(struct compiler *c, const char *uri, const struct value *at)
 {
-	char *copy = take(c, strlen(uri) + 1, 1);
+	char *copy = take_memory(c, strlen(uri) + 1, 1);
 
 	if (!copy)
 		return -ENOMEM;
 	if (c->resource_count == SCHEMA_MAX_RESOURCES)
-		return refuse(c, at, "more than %d schemas with an $id", SCHEMA_MAX_RESOURCES);
+		return reject_schema(
+			c, at, "more than %d schemas with an $id", SCHEMA_MAX_RESOURCES);
 	memcpy(copy, uri, strlen(uri));
 	c->resources[c->resource_count] = (struct resource){copy, at};
 	c->resource = c->resource_count++;
@@ -332,14 +334,16 @@ static int read_id(struct compiler *c, struct sub *s, struct rule *r)
 	int error;
 
 	if (text[len] && text[len + 1])
-		return refuse(c, r->value, "%s: an $id has no fragment: write $anchor for it",
+		return reject_schema(c, r->value,
+			"%s: an $id has no fragment: write $anchor for it",
 			value_show(r->value, shown));
 	uri = schema_uri_resolve(c->resources[c->resource].uri, text, len);
 	if (!uri)
 		return -ENOMEM;
 	known = find_resource(c, uri);
 	if (known && known->at != s->at)
-		error = refuse(c, r->value, "%s names two schemas", value_show(r->value, shown));
+		error = reject_schema(
+			c, r->value, "%s names two schemas", value_show(r->value, shown));
 	else
 		error = begin_resource(c, uri, s->at);
 	free(uri);
@@ -347,7 +351,7 @@ static int read_id(struct compiler *c, struct sub *s, struct rule *r)
 	return error;
 }
 
-/* True when both are of one resource, under whatever names. */
+/* True when both are of one resource, which may have several names. */
 static bool same_resource(const struct compiler *c, unsigned a, unsigned b)
 {
 	return c->resources[a].at == c->resources[b].at;
@@ -356,24 +360,24 @@ static bool same_resource(const struct compiler *c, unsigned a, unsigned b)
 static int read_anchor(struct compiler *c, struct sub *s, struct rule *r)
 {
 	static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_",
-			  other[] = "-.0123456789";
+			  compile_other_key[] = "-.0123456789";
 	const char *name = r->value->node->text, *p = name;
 	char shown[VALUE_SHOWN];
 
-	while (*p && (strchr(first, *p) || (p > name && strchr(other, *p))))
+	while (*p && (strchr(first, *p) || (p > name && strchr(compile_other_key, *p))))
 		p++;
 	if (*p || p == name)
-		return refuse(c, r->value,
+		return reject_schema(c, r->value,
 			"%s is no name of an anchor: letters, digits, - _ . and first a letter or "
 			"_",
 			value_show(r->value, shown));
 	for (size_t i = 0; i < c->anchor_count; i++)
 		if (strcmp(c->anchors[i].name->node->text, name) == 0 && c->anchors[i].sub != s &&
 			same_resource(c, c->anchors[i].sub->resource, s->resource))
-			return refuse(
+			return reject_schema(
 				c, r->value, "%s names two schemas", value_show(r->value, shown));
 	if (c->anchor_count == SCHEMA_MAX_ANCHORS)
-		return refuse(c, r->value, "more than %d anchors", SCHEMA_MAX_ANCHORS);
+		return reject_schema(c, r->value, "more than %d anchors", SCHEMA_MAX_ANCHORS);
 	c->anchors[c->anchor_count].name = r->value;
 	c->anchors[c->anchor_count].dynamic = r->keyword == KEYWORD_DYNAMIC_ANCHOR;
 	c->anchors[c->anchor_count++].sub = s;
@@ -383,7 +387,7 @@ static int read_anchor(struct compiler *c, struct sub *s, struct rule *r)
 static const struct {
 	const char *name;
 	unsigned takes; /* types of its value */
-	bool in_place;  /* its schemas look at the same value, not at a child */
+	bool in_place;  /* its schemas check the same value, not a child */
 	int (*compile)(struct compiler *c, struct sub *s, struct rule *r);
 	enum keyword beside[2]; /* KEYWORD_SCHEMA (0): none */
 } rows[KEYWORD_COUNT] = {
@@ -481,12 +485,12 @@ static const struct {
 	{"extends", "allOf"},
 };
 
-/* What is no keyword with rules: an annotation, or to be told. */
-static int other(struct compiler *c, const struct value *v)
+/* A name without rules: an annotation, an outdated keyword, or an unknown one. */
+static int compile_other_key(struct compiler *c, const struct value *v)
 {
 	for (size_t i = 0; i < sizeof(outdated) / sizeof(outdated[0]); i++)
 		if (strcmp(outdated[i].name, v->node->key) == 0)
-			return refuse(c, v, "this keyword is of an older draft: write %s",
+			return reject_schema(c, v, "this keyword is of an older draft: write %s",
 				outdated[i].instead);
 	for (size_t i = 0; i < sizeof(annotations) / sizeof(annotations[0]); i++) {
 		if (strcmp(annotations[i].name, v->node->key) != 0)
@@ -522,7 +526,7 @@ static int compile_rule(struct compiler *c, struct sub *s, enum keyword k, const
 
 static int compile_sub(struct compiler *c, const struct value *v, struct sub **ret_sub)
 {
-	struct sub *s = take(c, 1, sizeof(*s));
+	struct sub *s = take_memory(c, 1, sizeof(*s));
 	unsigned outer = c->resource;
 	size_t known = 0;
 	int error = 0;
@@ -541,9 +545,9 @@ static int compile_sub(struct compiler *c, const struct value *v, struct sub **r
 		if (is_keyword(v->children[i].node->key))
 			known++;
 		else
-			error = other(c, &v->children[i]);
+			error = compile_other_key(c, &v->children[i]);
 	}
-	s->rules = take(c, known, sizeof(*s->rules));
+	s->rules = take_memory(c, known, sizeof(*s->rules));
 	if (!s->rules)
 		return -ENOMEM;
 	for (unsigned k = 0; k < KEYWORD_COUNT && s->count < known && error == 0; k++) {
@@ -606,7 +610,7 @@ static bool unescape_percent(char *text)
 }
 
 /* One step of a JSON Pointer; the segment is changed. */
-static const struct value *step(const struct value *v, char *segment)
+static const struct value *step_pointer(const struct value *v, char *segment)
 {
 	char *to = segment;
 	unsigned long number;
@@ -628,7 +632,7 @@ static const struct value *step(const struct value *v, char *segment)
 }
 
 /* The place in a resource that a fragment, which is changed, names; NULL: none. */
-static const struct value *target(
+static const struct value *find_fragment(
 	const struct compiler *c, const struct resource *resource, char *fragment)
 {
 	const struct value *v = resource->at;
@@ -638,7 +642,7 @@ static const struct value *target(
 		return v;
 	if (*fragment == '/') {
 		while (v && (segment = strsep(&rest, "/")))
-			v = step(v, segment);
+			v = step_pointer(v, segment);
 		return v;
 	}
 	for (size_t i = 0; i < c->anchor_count; i++)
@@ -670,7 +674,7 @@ static const struct schema_file *find_file(const struct compiler *c, const char 
 
 /* The resource that a reference (without its fragment) leads to; a file is compiled when the first
  * one does. */
-static int find_target(struct compiler *c, const struct rule *r, const char *uri,
+static int find_reference_target(struct compiler *c, const struct rule *r, const char *uri,
 	const struct resource **ret_resource)
 {
 	const struct schema_file *f = NULL;
@@ -683,14 +687,14 @@ static int find_target(struct compiler *c, const struct rule *r, const char *uri
 		return 0;
 	f = find_file(c, uri);
 	if (!f)
-		return refuse(c, r->value,
+		return reject_schema(c, r->value,
 			"%s lies in another document, and none of that $id or name was given: put "
 			"it into schema_dir",
 			value_show(r->value, shown));
 	for (unsigned i = 0; i < c->resource_count; i++)
 		if (c->resources[i].at->node == f->root) /* it goes by another name */
 			return begin_resource(c, uri, c->resources[i].at) == 0
-				       ? find_target(c, r, uri, ret_resource)
+				       ? find_reference_target(c, r, uri, ret_resource)
 				       : -ENOMEM;
 	error = compile_tree(c, f->name, uri, f->root, &sub);
 	*ret_resource = find_resource(c, uri);
@@ -713,13 +717,13 @@ static int check_dynamic(struct compiler *c, const struct rule *r, const struct 
 	}
 	if (!leads_to_one || count == 1)
 		return 0;
-	return refuse(c, r->value,
+	return reject_schema(c, r->value,
 		"%s may lead to %u schemas, which is not supported: give each $dynamicAnchor a "
 		"name of its own",
 		value_show(r->value, shown), count);
 }
 
-static int resolve(struct compiler *c, const struct sub *s, struct rule *r)
+static int resolve_reference(struct compiler *c, const struct sub *s, struct rule *r)
 {
 	const char *reference = r->value->node->text;
 	size_t len = strcspn(reference, "#");
@@ -730,7 +734,7 @@ static int resolve(struct compiler *c, const struct sub *s, struct rule *r)
 
 	if (len) {
 		uri = schema_uri_resolve(resource->uri, reference, len);
-		error = uri ? find_target(c, r, uri, &resource) : -ENOMEM;
+		error = uri ? find_reference_target(c, r, uri, &resource) : -ENOMEM;
 		free(uri);
 	}
 	if (error)
@@ -739,19 +743,20 @@ static int resolve(struct compiler *c, const struct sub *s, struct rule *r)
 	if (!fragment)
 		return -ENOMEM;
 	if (unescape_percent(fragment))
-		v = target(c, resource, fragment);
+		v = find_fragment(c, resource, fragment);
 	free(fragment);
 	value_show(r->value, shown);
 	if (!v)
-		return refuse(c, r->value, "%s: there is no such place in this schema", shown);
-	r->subs = take(c, 1, sizeof(struct sub *));
+		return reject_schema(
+			c, r->value, "%s: there is no such place in this schema", shown);
+	r->subs = take_memory(c, 1, sizeof(struct sub *));
 	if (!r->subs)
 		return -ENOMEM;
 	r->count = 1;
 	r->subs[0] = tree_of(c, v)->sub_of[v - tree_of(c, v)->root];
 	if (!r->subs[0])
-		return refuse(c, r->value,
-			"%s is no place where a schema stands: put it under $defs", shown);
+		return reject_schema(
+			c, r->value, "%s does not name a schema: put it under $defs", shown);
 	return 0;
 }
 
@@ -764,7 +769,7 @@ static int resolve_all(struct compiler *c)
 		for (unsigned i = 0; i < s->count && error == 0; i++)
 			if (s->rules[i].keyword == KEYWORD_REF ||
 				s->rules[i].keyword == KEYWORD_DYNAMIC_REF)
-				error = resolve(c, s, &s->rules[i]);
+				error = resolve_reference(c, s, &s->rules[i]);
 	for (struct sub *s = c->s->subs; s; s = s->next)
 		for (unsigned i = 0; i < s->count && error == 0; i++)
 			if (s->rules[i].keyword == KEYWORD_DYNAMIC_REF)
@@ -774,14 +779,15 @@ static int resolve_all(struct compiler *c)
 
 #define OPEN UINT_MAX /* a chain that is being followed */
 
-/* Follows all schemas that look at the same value as s, which `from` led to. */
-static int settle(struct compiler *c, struct sub *s, const struct value *from, unsigned depth)
+/* Follows all schemas that check the same value as s, which `from` led to. */
+static int measure_chain(
+	struct compiler *c, struct sub *s, const struct value *from, unsigned depth)
 {
 	unsigned longest = 0;
 	int error = 0;
 
 	if (s->chain == OPEN)
-		return refuse(c, from,
+		return reject_schema(c, from,
 			"leads back to where it came from without going into the document: the "
 			"check would never end");
 	if (s->chain)
@@ -791,7 +797,7 @@ static int settle(struct compiler *c, struct sub *s, const struct value *from, u
 		const struct rule *r = &s->rules[i];
 
 		for (unsigned k = 0; rows[r->keyword].in_place && k < r->count; k++) {
-			error = settle(c, r->subs[k], r->value, depth + 1);
+			error = measure_chain(c, r->subs[k], r->value, depth + 1);
 			if (error)
 				return error;
 			if (longest < r->subs[k]->chain)
@@ -800,14 +806,14 @@ static int settle(struct compiler *c, struct sub *s, const struct value *from, u
 	}
 	s->chain = longest + 1;
 	if (s->chain > SCHEMA_MAX_CHAIN || depth > SCHEMA_MAX_CHAIN)
-		return refuse(c, from, "more than %d schemas follow one another for one value",
-			SCHEMA_MAX_CHAIN);
+		return reject_schema(c, from,
+			"more than %d schemas follow one another for one value", SCHEMA_MAX_CHAIN);
 	return 0;
 }
 
 /* ---- the whole ---- */
 
-static int compile(struct compiler *c, const struct node *root)
+static int compile_schema(struct compiler *c, const struct node *root)
 {
 	struct schema *s = c->s;
 	char shown[VALUE_SHOWN];
@@ -816,7 +822,7 @@ static int compile(struct compiler *c, const struct node *root)
 	if (error == 0)
 		error = resolve_all(c);
 	for (struct sub *p = s->subs; p && error == 0; p = p->next)
-		error = settle(c, p, p->at, 1);
+		error = measure_chain(c, p, p->at, 1);
 	for (size_t i = 0; i < c->unknown_count && error == 0; i++) {
 		const struct node *n = c->unknown[i]->node;
 
@@ -826,7 +832,7 @@ static int compile(struct compiler *c, const struct node *root)
 	return error;
 }
 
-int schema_new_among(const struct node *root, const struct schema_file *files, size_t count,
+int schema_new(const struct node *root, const struct schema_file *files, size_t count,
 	struct schema **ret_schema, char why[FILE_WHY])
 {
 	struct compiler *c = calloc(1, sizeof(*c));
@@ -837,7 +843,7 @@ int schema_new_among(const struct node *root, const struct schema_file *files, s
 		*c = (struct compiler){.s = s, .last = &s->subs, .files = files, .why = why};
 		c->file_count = count < SCHEMA_MAX_FILES ? count : SCHEMA_MAX_FILES;
 		buffer_init(&s->unknown, MAX_UNKNOWN * (VALUE_SHOWN + 2));
-		r = compile(c, root);
+		r = compile_schema(c, root);
 	}
 	free(c);
 	if (r == 0) {
@@ -851,11 +857,6 @@ int schema_new_among(const struct node *root, const struct schema_file *files, s
 		r == -ENOMEM ? "there is no memory for the schema"
 			     : "the schema is larger than a document may be");
 	return r == -ENOMEM ? r : -EINVAL;
-}
-
-int schema_new(const struct node *root, struct schema **ret_schema, char why[FILE_WHY])
-{
-	return schema_new_among(root, NULL, 0, ret_schema, why);
 }
 
 static void free_patterns(const struct rule *r)

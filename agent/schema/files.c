@@ -1,6 +1,6 @@
 /*
- * Files to one compiled schema. Surprising: all texts stand in one buffer, one after the other,
- * each of the directory behind its name, so that one digest tells whether anything changed.
+ * Files to one compiled schema. Surprising: all texts are in one buffer, one after the other, those
+ * of the directory behind their names, so that one digest shows whether anything changed.
  */
 #include "schema/files.h"
 
@@ -38,7 +38,7 @@ struct schema_files *schema_files_new(const struct sys *sys, const char *path, c
 	return f;
 }
 
-static void drop(struct schema_files *f)
+static void drop_compiled(struct schema_files *f)
 {
 	schema_free(f->schema);
 	f->schema = NULL;
@@ -55,14 +55,14 @@ void schema_files_free(struct schema_files *f)
 {
 	if (!f)
 		return;
-	drop(f);
+	drop_compiled(f);
 	free(f);
 }
 
 /* ---- reading ---- */
 
 /* given: as trusted_read() has it; NULL = that of the error. */
-static int refuse(const char *path, int error, const char *given, char why[FILE_WHY])
+static int explain_unreadable(const char *path, int error, const char *given, char why[FILE_WHY])
 {
 	char remedy[FILE_WHY];
 
@@ -81,7 +81,7 @@ static int refuse(const char *path, int error, const char *given, char why[FILE_
 }
 
 /* Appends one file's text. */
-static int add_text(const struct schema_files *f, const char *path, struct buffer *all,
+static int add_schema_text(const struct schema_files *f, const char *path, struct buffer *all,
 	struct text *t, char why[FILE_WHY])
 {
 	char remedy[FILE_WHY] = "out of memory";
@@ -95,30 +95,30 @@ static int add_text(const struct schema_files *f, const char *path, struct buffe
 	if (r == 0)
 		r = buffer_append(all, text.data ? text.data : "", text.len);
 	buffer_fini(&text);
-	return r ? refuse(path, r, remedy, why) : 0;
+	return r ? explain_unreadable(path, r, remedy, why) : 0;
 }
 
-static int add_named(const struct schema_files *f, char *name, struct buffer *all, struct text *t,
-	char why[FILE_WHY])
+static int add_named_file(const struct schema_files *f, char *name, struct buffer *all,
+	struct text *t, char why[FILE_WHY])
 {
 	char *path;
 	int r;
 
 	t->name = name;
 	if (asprintf(&path, "%s/%s", f->dir, name) < 0)
-		return refuse(f->dir, -ENOMEM, NULL, why);
+		return explain_unreadable(f->dir, -ENOMEM, NULL, why);
 	r = buffer_append(all, name, strlen(name) + 1);
-	r = r ? refuse(path, r, NULL, why) : add_text(f, path, all, t, why);
+	r = r ? explain_unreadable(path, r, NULL, why) : add_schema_text(f, path, all, t, why);
 	free(path);
 	return r;
 }
 
 /* Reads all into one buffer; *ret_count texts of it, whose names are the caller's. */
-static int read_all(const struct schema_files *f, struct buffer *all, struct text *texts,
+static int read_all_files(const struct schema_files *f, struct buffer *all, struct text *texts,
 	size_t *ret_count, char why[FILE_WHY])
 {
 	char *names[SCHEMA_MAX_FILES], remedy[FILE_WHY] = "out of memory";
-	int r = add_text(f, f->path, all, &texts[0], why), count;
+	int r = add_schema_text(f, f->path, all, &texts[0], why), count;
 
 	*ret_count = 1;
 	if (r || !f->dir)
@@ -126,10 +126,10 @@ static int read_all(const struct schema_files *f, struct buffer *all, struct tex
 	count = trusted_list(f->sys, f->dir, (const char *const[]){".json", ".yaml", ".yml", NULL},
 		names, SCHEMA_MAX_FILES, remedy);
 	if (count < 0)
-		return refuse(f->dir, count, remedy, why);
+		return explain_unreadable(f->dir, count, remedy, why);
 	for (int i = 0; i < count; i++) {
 		if (r == 0)
-			r = add_named(f, names[i], all, &texts[(*ret_count)++], why);
+			r = add_named_file(f, names[i], all, &texts[(*ret_count)++], why);
 		else
 			free(names[i]);
 	}
@@ -138,7 +138,7 @@ static int read_all(const struct schema_files *f, struct buffer *all, struct tex
 
 /* ---- compiling ---- */
 
-static int parse(
+static int parse_schema_file(
 	const struct schema_files *f, const struct buffer *all, struct text *t, char why[FILE_WHY])
 {
 	const char *name = t->name ? t->name : f->path;
@@ -154,22 +154,21 @@ static int parse(
 	return r;
 }
 
-static int compile(struct schema_files *f, const struct buffer *all, char why[FILE_WHY])
+static int compile_files(struct schema_files *f, const struct buffer *all, char why[FILE_WHY])
 {
 	struct schema_file files[SCHEMA_MAX_FILES];
 	char inner[FILE_WHY];
 	int r = 0;
 
 	for (size_t i = 0; i < f->count && r == 0; i++) {
-		r = parse(f, all, &f->texts[i], why);
+		r = parse_schema_file(f, all, &f->texts[i], why);
 		if (r == 0 && i)
 			files[i - 1] = (struct schema_file){
 				f->texts[i].name, document_root(f->texts[i].document)};
 	}
 	if (r)
 		return r;
-	r = schema_new_among(
-		document_root(f->texts[0].document), files, f->count - 1, &f->schema, inner);
+	r = schema_new(document_root(f->texts[0].document), files, f->count - 1, &f->schema, inner);
 	if (r)
 		snprintf(why, FILE_WHY, "%.150s: %.220s", f->path, inner);
 	return r;
@@ -184,7 +183,7 @@ int schema_files_read(struct schema_files *f, char why[FILE_WHY])
 	int r;
 
 	buffer_init(&all, SCHEMA_FILES_MAX_BYTES);
-	r = read_all(f, &all, texts, &count, why);
+	r = read_all_files(f, &all, texts, &count, why);
 	if (r == 0) {
 		r = digest_sha256(all.data ? all.data : "", all.len, NULL, 0, sha256);
 		if (r)
@@ -194,12 +193,12 @@ int schema_files_read(struct schema_files *f, char why[FILE_WHY])
 		for (size_t i = 0; i < count; i++)
 			free(texts[i].name);
 	} else {
-		drop(f);
+		drop_compiled(f);
 		memcpy(f->texts, texts, sizeof(texts));
 		f->count = count;
-		r = compile(f, &all, why);
+		r = compile_files(f, &all, why);
 		if (r)
-			drop(f);
+			drop_compiled(f);
 		else
 			memcpy(f->sha256, sha256, sizeof(sha256));
 		r = r ? r : 1;

@@ -62,7 +62,8 @@ static pcre2_code *code_of(const struct pattern *p)
 }
 
 /* 0, -EINVAL with a message, -ENOMEM. */
-static int compile(const struct buffer *text, PCRE2_UCHAR message[120], pcre2_code **ret_code)
+static int compile_spelled(
+	const struct buffer *text, PCRE2_UCHAR message[120], pcre2_code **ret_code)
 {
 	pcre2_compile_context *context = pcre2_compile_context_create(NULL);
 	pcre2_code *code;
@@ -99,7 +100,7 @@ int pattern_new(const char *text, size_t len, struct pattern **ret_pattern, char
 	}
 	buffer_init(&spelled, 64 * SCHEMA_MAX_PATTERN);
 	spell_out(text, len, &spelled);
-	r = spelled.error ? -ENOMEM : compile(&spelled, message, &code);
+	r = spelled.error ? -ENOMEM : compile_spelled(&spelled, message, &code);
 	buffer_fini(&spelled);
 	if (r == -EINVAL)
 		snprintf(why, PATTERN_WHY, "is no regular expression: %s", (const char *)message);
@@ -140,7 +141,7 @@ void matcher_free(struct matcher *m)
 	free(m);
 }
 
-static bool take(uint64_t *work, size_t characters)
+static bool take_steps(uint64_t *work, size_t characters)
 {
 	uint64_t steps = 1 + characters / RUN;
 
@@ -154,7 +155,7 @@ static bool take(uint64_t *work, size_t characters)
 
 static int before_item(pcre2_callout_block *b, void *work)
 {
-	return take(work, b->subject_length - b->current_position) ? 0 : PCRE2_ERROR_CALLOUT;
+	return take_steps(work, b->subject_length - b->current_position) ? 0 : PCRE2_ERROR_CALLOUT;
 }
 
 int pattern_match(
@@ -162,7 +163,7 @@ int pattern_match(
 {
 	int r;
 
-	if (!take(work, len))
+	if (!take_steps(work, len))
 		return -E2BIG;
 	pcre2_set_callout(m->context, before_item, work);
 	r = pcre2_match(code_of(p), (PCRE2_SPTR)text, len, 0, 0, m->data, m->context);

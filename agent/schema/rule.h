@@ -9,7 +9,7 @@
 #include "schema/pattern.h"
 #include "schema/value.h"
 
-/* In the order in which they are looked at: each behind those that it looks beside itself for. */
+/* In the order in which they are checked: each behind those that it needs beside itself. */
 enum keyword {
 	KEYWORD_SCHEMA, /* these ask for nothing */
 	KEYWORD_ID,
@@ -17,7 +17,7 @@ enum keyword {
 	KEYWORD_DYNAMIC_ANCHOR,
 	KEYWORD_DEFS,
 	KEYWORD_DEFINITIONS,
-	KEYWORD_MIN_CONTAINS, /* these are looked at by others */
+	KEYWORD_MIN_CONTAINS, /* these are read by others */
 	KEYWORD_MAX_CONTAINS,
 	KEYWORD_THEN,
 	KEYWORD_ELSE,
@@ -54,7 +54,7 @@ enum keyword {
 	KEYWORD_ONE_OF,
 	KEYWORD_NOT,
 	KEYWORD_IF,
-	KEYWORD_UNEVALUATED_ITEMS, /* last: they look at what all others left */
+	KEYWORD_UNEVALUATED_ITEMS, /* last: they check what all others left */
 	KEYWORD_UNEVALUATED_PROPERTIES,
 	KEYWORD_COUNT,
 };
@@ -62,7 +62,7 @@ enum keyword {
 struct rule { /* a keyword with its value */
 	enum keyword keyword;
 	unsigned count;            /* of subs */
-	const struct value *value; /* as it stands in the schema */
+	const struct value *value; /* as it is written in the schema */
 	struct sub **subs;         /* the schemas in it, in document order */
 	struct pattern **patterns; /* KEYWORD_PATTERN: one; _PATTERN_PROPERTIES: one for each sub */
 	const struct rule *beside[2]; /* of the same schema, as the keyword's row says; or NULL */
@@ -80,7 +80,7 @@ struct sub { /* a schema within the schema; a boolean has no rules */
 	struct rule *rules; /* in the order of enum keyword */
 	unsigned count;
 	unsigned chain; /* how many may follow one another from here on for the same value */
-	bool leftovers; /* has an unevaluated*: needs to know what the others looked at */
+	bool leftovers; /* has an unevaluated*: needs to know what the others evaluated */
 	struct sub *next;
 };
 

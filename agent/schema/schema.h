@@ -1,15 +1,15 @@
 /*
  * JSON Schema, draft 2020-12: a schema is compiled once, then documents are checked against it.
  *
- * The schema is a document itself (JSON or YAML) and may stand for documents of either kind. All
+ * The schema is a document itself (JSON or YAML) and may check documents of either kind. All
  * keywords of the core, applicator, unevaluated and validation vocabularies work; format, content*
  * and the annotations (title, default, ...) are read and ask for nothing. A reference leads to a
- * place where a schema stands: #, #/JSON/POINTER, #ANCHOR of its own resource, or of another behind
+ * schema: #, #/JSON/POINTER, #ANCHOR of its own resource, or of another behind
  * a URI: one that begins at an $id, at the root or below it, or another file that was given;
  * nothing is ever fetched. A $dynamicRef is taken where it has one target that it can ever have, so
  * that it is the same as a $ref; where two resources have a $dynamicAnchor of that name, it is
- * refused. $schema, where it is given, must be that of 2020-12; keywords of older drafts that are
- * none any more and would ask for something are refused with the name of the one to write.
+ * rejected. $schema, where it is given, must be that of 2020-12; keywords of older drafts that are
+ * none any more and would ask for something are rejected with the name of the one to write.
  *
  * Numbers: integers are compared as integers, with doubles exactly; multipleOf divides decimals as
  * they are written, so 19.99 is a multiple of 0.01.
@@ -17,7 +17,7 @@
  *
  * Patterns are PCRE2's in the meaning of ECMA 262: found anywhere unless ^ and $ say otherwise, $
  * is the very end, \d \w \b know ASCII only, \s all of Unicode's spaces. The dot takes a carriage
- * return, which there it would not; what PCRE2 has more is not refused.
+ * return, which there it would not; PCRE2's extensions are not rejected.
  *
  * Bounds: a schema and a document are documents (document/document.h), and a document that was put
  * together from several keeps the same bounds; SCHEMA_MAX_CHAIN; SCHEMA_MAX_WORK steps for one
@@ -52,15 +52,13 @@ struct schema_file {             /* that references may lead to */
 };
 
 /* Compiles the tree under root, a mapping or a boolean: every keyword's value is checked, every
- * pattern compiled, every reference resolved. Borrows root until schema_free(). 0; -EINVAL with the
- * first error in why, such as "line 3, column 9: /properties/port/type: ..." (the path is that in
- * the schema); -ENOMEM, said in why as well. */
-int schema_new(const struct node *root, struct schema **ret_schema, char why[FILE_WHY]);
-/* The same beside other files, at most SCHEMA_MAX_FILES, borrowed until schema_free(), the array
- * for the call. Those are compiled that references lead to, by the $id at their root, else by their
- * name: "https://x/schemas/defs.json" and "defs.json" are the file defs.json. The first error may
- * be in one of them: "defs.json: line 3, ...". */
-int schema_new_among(const struct node *root, const struct schema_file *files, size_t count,
+ * pattern compiled, every reference resolved. Borrows root and the files' roots until
+ * schema_free(), the array for the call. Files (at most SCHEMA_MAX_FILES) are compiled when a
+ * reference leads to them, by the $id at their root, else by their name:
+ * "https://x/schemas/defs.json" and "defs.json" are the file defs.json. 0; -EINVAL with the first
+ * error in why, such as "line 3, column 9: /properties/port/type: ..." (the path is that in the
+ * schema), or, in a file, "defs.json: line 3, ..."; -ENOMEM, said in why as well. */
+int schema_new(const struct node *root, const struct schema_file *files, size_t count,
 	struct schema **ret_schema, char why[FILE_WHY]);
 void schema_free(struct schema *s);
 /* The names at places of keywords that are none, in quotes, each once, outer ones first, at most

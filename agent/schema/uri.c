@@ -1,5 +1,5 @@
 /*
- * URI references. Surprising: nothing is refused or normalized but dots in paths; two texts that
+ * URI references. Surprising: nothing is rejected or normalized but dots in paths; two texts that
  * are not the same name two schemas, as the specification has it.
  */
 #include "schema/uri.h"

@@ -1,6 +1,6 @@
 /*
- * Trees of values. Surprising: equality is an order here, by which a list without duplicates is
- * told in n log n, and a value is looked up among thousands of an enum.
+ * Trees of values. Surprising: equality is an order here, so duplicates in a list are found in n
+ * log n, and a value is looked up among thousands of an enum.
  */
 #include "schema/value.h"
 
@@ -35,23 +35,17 @@ static size_t count_nodes(const struct node *n, unsigned depth)
 	return count;
 }
 
-static int compare_texts(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-	int c = memcmp(a, b, a_len < b_len ? a_len : b_len);
-
-	return c ? c : (a_len > b_len) - (a_len < b_len);
-}
-
-static int by_key(const void *a, const void *b)
+static int by_child_key(const void *a, const void *b)
 {
 	const struct node *x = (*(const struct value *const *)a)->node,
 			  *y = (*(const struct value *const *)b)->node;
 
-	return compare_texts(x->key, x->key_len, y->key, y->key_len);
+	return node_compare_keys(x, y);
 }
 
-/* Fills v, which stands in the array already, and all below it. */
-static void build(struct builder *b, struct value *v, const struct node *n, struct value *parent)
+/* Fills v, which is in the array already, and all below it. */
+static void build_value(
+	struct builder *b, struct value *v, const struct node *n, struct value *parent)
 {
 	size_t i = 0;
 
@@ -65,7 +59,7 @@ static void build(struct builder *b, struct value *v, const struct node *n, stru
 	v->children = b->values;
 	b->values += v->count;
 	for (const struct node *c = n->first; c; c = c->next, i++) {
-		build(b, &v->children[i], c, v);
+		build_value(b, &v->children[i], c, v);
 		v->weight += v->children[i].weight + (unsigned)(c->key_len / 64);
 	}
 	if (n->type != NODE_MAP)
@@ -74,7 +68,7 @@ static void build(struct builder *b, struct value *v, const struct node *n, stru
 	b->sorted += v->count;
 	for (i = 0; i < v->count; i++)
 		v->sorted[i] = &v->children[i];
-	qsort(v->sorted, v->count, sizeof(*v->sorted), by_key);
+	qsort(v->sorted, v->count, sizeof(*v->sorted), by_child_key);
 }
 
 int value_tree(const struct node *root, struct value **ret_root, size_t *ret_count)
@@ -90,7 +84,7 @@ int value_tree(const struct node *root, struct value **ret_root, size_t *ret_cou
 		return -ENOMEM;
 	b.values = top + 1;
 	b.sorted = (const struct value **)(void *)(top + count);
-	build(&b, top, root, NULL);
+	build_value(&b, top, root, NULL);
 	*ret_root = top;
 	*ret_count = count;
 	return 0;
@@ -103,7 +97,7 @@ const struct value *value_find(const struct value *map, const char *key, size_t 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		const struct node *n = map->sorted[middle]->node;
-		int c = compare_texts(key, key_len, n->key, n->key_len);
+		int c = document_compare_text(key, key_len, n->key, n->key_len);
 
 		if (c == 0)
 			return map->sorted[middle];
@@ -122,7 +116,7 @@ size_t value_index(const struct value *child)
 
 /* ---- order ---- */
 
-static int rank(const struct value *v)
+static int type_rank(const struct value *v)
 {
 	return v->node->type == NODE_DOUBLE ? NODE_INT : (int)v->node->type;
 }
@@ -134,7 +128,7 @@ static int compare_collections(const struct value *a, const struct value *b)
 
 	for (size_t i = 0; c == 0 && i < a->count; i++) {
 		if (map)
-			c = by_key(&a->sorted[i], &b->sorted[i]);
+			c = by_child_key(&a->sorted[i], &b->sorted[i]);
 		if (c == 0)
 			c = value_compare(map ? a->sorted[i] : &a->children[i],
 				map ? b->sorted[i] : &b->children[i]);
@@ -146,8 +140,8 @@ int value_compare(const struct value *a, const struct value *b)
 {
 	const struct node *x = a->node, *y = b->node;
 
-	if (rank(a) != rank(b))
-		return rank(a) - rank(b);
+	if (type_rank(a) != type_rank(b))
+		return type_rank(a) - type_rank(b);
 	switch (x->type) {
 	case NODE_NULL:
 		return 0;
@@ -157,7 +151,7 @@ int value_compare(const struct value *a, const struct value *b)
 	case NODE_DOUBLE:
 		return number_compare(x, y);
 	case NODE_STRING:
-		return compare_texts(x->text, x->text_len, y->text, y->text_len);
+		return document_compare_text(x->text, x->text_len, y->text, y->text_len);
 	case NODE_LIST:
 	case NODE_MAP:
 		break;
@@ -165,7 +159,7 @@ int value_compare(const struct value *a, const struct value *b)
 	return compare_collections(a, b);
 }
 
-static int by_value(const void *a, const void *b)
+static int by_value_then_place(const void *a, const void *b)
 {
 	const struct value *x = *(const struct value *const *)a,
 			   *y = *(const struct value *const *)b;
@@ -178,7 +172,7 @@ void value_sort(const struct value *list, const struct value **ret_sorted)
 {
 	for (size_t i = 0; i < list->count; i++)
 		ret_sorted[i] = &list->children[i];
-	qsort(ret_sorted, list->count, sizeof(*ret_sorted), by_value);
+	qsort(ret_sorted, list->count, sizeof(*ret_sorted), by_value_then_place);
 }
 
 int value_twice(const struct value *list, const struct value *ret_pair[2])
@@ -205,11 +199,7 @@ int value_twice(const struct value *list, const struct value *ret_pair[2])
 
 size_t value_characters(const struct value *string)
 {
-	size_t characters = 0;
-
-	for (size_t i = 0; i < string->node->text_len; i++)
-		characters += (string->node->text[i] & 0xc0) != 0x80;
-	return characters;
+	return document_characters(string->node->text, string->node->text_len);
 }
 
 /* ---- for people ---- */
@@ -294,7 +284,7 @@ const char *value_types(unsigned types, char names[VALUE_TYPES])
 
 /* Puts one segment before begin, backwards, and returns where it begins now. 0: it did not fit
  * whole. */
-static size_t prepend(const struct value *v, char *room, size_t begin)
+static size_t prepend_segment(const struct value *v, char *room, size_t begin)
 {
 	char number[24];
 	const char *text = v->node->key;
@@ -325,7 +315,7 @@ void value_path(const struct value *v, char path[VALUE_WHERE])
 	size_t begin = sizeof(room) - 1;
 
 	for (; v->parent && begin > 0; v = v->parent)
-		begin = prepend(v, room, begin);
+		begin = prepend_segment(v, room, begin);
 	if (begin > 0) {
 		snprintf(path, VALUE_WHERE, "%s%s", room + begin, room[begin] ? ": " : "");
 		return;

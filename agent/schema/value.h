@@ -1,5 +1,5 @@
 /*
- * A document's tree as a schema looks at it: children as an array, keys sorted, so that a key is
+ * A document's tree as a schema needs it: children as an array, keys sorted, so that a key is
  * found by halving, two values compare whatever the order of their keys, and each knows its path.
  * Private to agent/schema.
  *

@@ -64,7 +64,7 @@ bool escape_is_plain(uint32_t c)
 	return true;
 }
 
-static int append_special(struct buffer *out, const char *s, size_t len)
+static int append_escape(struct buffer *out, const char *s, size_t len)
 {
 	uint32_t c = len ? escape_code_point(s, len) : (unsigned char)s[0];
 
@@ -82,7 +82,7 @@ int escape_append(struct buffer *out, const char *text, size_t len)
 			continue;
 		r = buffer_append(out, text + plain, i - plain);
 		if (r == 0)
-			r = append_special(out, text + i, n);
+			r = append_escape(out, text + i, n);
 		plain = i + (n ? n : 1);
 	}
 	return r ? r : buffer_append(out, text + plain, len - plain);

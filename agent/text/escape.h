@@ -1,6 +1,6 @@
 /*
- * Which characters are never shown as they are, wherever text of others ends up: a terminal, a line
- * of the log, the status page, systemd's status text, JSON. The one place that decides it.
+ * Decides which characters are never shown as they are, wherever foreign text ends up: a terminal,
+ * a line of the log, the status page, systemd's status text, JSON.
  *
  * Those are the control characters (also those above 0x7f, which some terminals obey), what turns
  * the direction of text around or hides in it (bidi controls, zero-width marks, tags), what ends a
@@ -22,13 +22,13 @@
 size_t escape_sequence(const char *s, size_t left);
 /* The code point of a sequence that escape_sequence() accepted. */
 uint32_t escape_code_point(const char *s, size_t len);
-/* May this character be shown as it is? */
+/* True when this character may be shown as it is. */
 bool escape_is_plain(uint32_t code_point);
 
 /* Appends len bytes for people: what is not plain as \x1b, \u202e or \U000e0041, a byte that is not
  * UTF-8 as \xff. 0 or the buffer's error. */
 int escape_append(struct buffer *out, const char *text, size_t len);
-/* The same for a text with several lines: between those stands newline. */
+/* The same for a text with several lines, with newline between them. */
 int escape_append_lines(struct buffer *out, const char *text, const char *newline);
 
 #endif

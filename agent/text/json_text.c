@@ -11,7 +11,7 @@
 
 #include "text/escape.h"
 
-static int append_special(struct buffer *b, uint32_t c)
+static int append_json_escape(struct buffer *b, uint32_t c)
 {
 	static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
 	const char *p = c && c < 0x80 ? strchr(from, (int)c) : NULL;
@@ -38,7 +38,7 @@ int json_text_append(struct buffer *b, const char *s, size_t len)
 			continue;
 		r = buffer_append(b, s + plain, i - plain);
 		if (r == 0)
-			r = n ? append_special(b, c) : buffer_append(b, "\\ufffd", 6);
+			r = n ? append_json_escape(b, c) : buffer_append(b, "\\ufffd", 6);
 		plain = i + (n ? n : 1);
 	}
 	if (r == 0)

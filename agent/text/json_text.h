@@ -10,9 +10,9 @@
 
 #include "lib/buffer.h"
 
-/* Appends len bytes as a JSON string with its quotes: what is not to be shown as it is (escape.h)
- * escaped, bytes that are not UTF-8 replaced by U+FFFD, so that the result is valid whatever comes
- * in. 0, -ENOMEM, -EMSGSIZE. */
+/* Appends len bytes as a JSON string with its quotes: characters that are never shown as they are
+ * (escape.h) escaped, bytes that are not UTF-8 replaced by U+FFFD, so that the result is always
+ * valid. 0, -ENOMEM, -EMSGSIZE. */
 int json_text_append(struct buffer *b, const char *s, size_t len);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Sentences with values. Surprising: the words for those who may not see a value stand before it,
- * so that a sentence that was cut within the value still makes sense to them.
+ * Sentences with values. Surprising: the words that replace a value are before it, so that a
+ * sentence that was cut within the value still makes sense without it.
  */
 #include "text/sentence.h"
 
@@ -17,7 +17,7 @@
 
 #define MAX_SENTENCE (1u << 20)
 
-/* As much of the text as fits, whole characters of it. Returns its bytes. */
+/* Puts as many whole characters as fit. Returns their bytes. */
 static size_t put_escaped(char *room, size_t size, const char *value, size_t len)
 {
 	struct buffer b;
@@ -44,7 +44,7 @@ static size_t put_escaped(char *room, size_t size, const char *value, size_t len
 }
 
 /* Brackets a value, behind a text that belongs to it. */
-static const char *quote(char *room, size_t size, const char *words, const char *before,
+static const char *put_quoted(char *room, size_t size, const char *words, const char *before,
 	const char *value, size_t len)
 {
 	size_t used = (size_t)snprintf(room, SENTENCE_WORDS, "%c%.*s%c%s", WORDS,
@@ -59,7 +59,7 @@ static const char *quote(char *room, size_t size, const char *words, const char 
 const char *sentence_quote(
 	char *room, size_t size, const char *value, size_t len, const char *words)
 {
-	return quote(room, size, words, "", value, len);
+	return put_quoted(room, size, words, "", value, len);
 }
 
 const char *sentence_quote_output(char *room, size_t size, const char *output, size_t len)
@@ -67,28 +67,28 @@ const char *sentence_quote_output(char *room, size_t size, const char *output, s
 	while (len && strchr(" \t\r\n", output[len - 1]))
 		len--;
 	if (len)
-		return quote(room, size, "", ": ", output, len);
+		return put_quoted(room, size, "", ": ", output, len);
 	room[0] = '\0';
 	return room;
 }
 
-/* What follows the bracket at p: the next one, or the end. */
-static size_t length(const char *p)
+/* Bytes up to the next bracket or the end. */
+static size_t plain_len(const char *p)
 {
 	static const char brackets[] = {WORDS, VALUE, END, '\0'};
 
 	return strcspn(p, brackets);
 }
 
-/* A value takes at least the three bytes of its brackets, unless somebody cut or forged them: then
- * it is only left out. */
+/* A value has at least the three bytes of its brackets, unless they were cut or forged: then it is
+ * left out. */
 void sentence_mask(char *sentence)
 {
 	const char *from = sentence;
 	char *to = sentence, bracket = END;
 
 	for (;;) {
-		size_t len = length(from);
+		size_t len = plain_len(from);
 
 		if (bracket == END) {
 			memmove(to, from, len);
@@ -112,7 +112,7 @@ int sentence_append(struct buffer *out, const char *sentence, enum audience audi
 	int r = 0;
 
 	while (r == 0) {
-		size_t len = length(sentence);
+		size_t len = plain_len(sentence);
 
 		if (bracket == END || (bracket == VALUE) == (audience == AUDIENCE_OPERATOR))
 			r = buffer_append(out, sentence, len);

@@ -1,14 +1,14 @@
 /*
- * Sentences that have values in them, and who may see those.
+ * Sentences with values that only some audiences may see.
  *
- * Whoever makes a sentence puts each value (of a document, or whatever a user's program wrote) into
- * it by sentence_quote(), beside words for those who are not to see it. Whoever shows the sentence
- * says to whom, and nobody shows one in another way. In between it is an ordinary text: it may be
- * put into others, copied, cut, and kept in a file.
+ * sentence_quote() puts a value (of a document, or the output of a user's program) into a sentence,
+ * beside words for audiences that may not see it. Every place that shows a sentence names its
+ * audience. In between it is an ordinary text: it may be put into others, copied, cut, and kept in
+ * a file.
  *
- * What brackets a value are three control characters, which no value has in it once it was quoted
- * (it is escaped, escape.h). What forges or cuts them can hide a part of a sentence, never show
- * one: a value whose end is lost goes on to the end of the sentence.
+ * Three control characters bracket a value; a quoted value has none itself (escape.h). Forging or
+ * cutting them can hide a part of a sentence, never show one: a value whose end is lost goes on to
+ * the end of the sentence.
  *
  * Threads: any. Ownership: none kept.
  */
@@ -20,23 +20,21 @@
 #include "lib/buffer.h"
 
 enum audience {
-	AUDIENCE_PUBLIC, /* whoever reaches the TCP listener: no sentence about a document at all */
-	AUDIENCE_READER, /* who reads status and metrics: no value. Receipts, systemd's text, too */
-	AUDIENCE_OPERATOR, /* root, the agent's user, operators, and the log: whatever is not masked
-			    */
+	AUDIENCE_PUBLIC,   /* clients of the TCP listener: no sentence about a document at all */
+	AUDIENCE_READER,   /* of status, metrics, receipts, systemd's text: no value */
+	AUDIENCE_OPERATOR, /* root, the agent's user, operators, the log: all but masked values */
 };
 
-#define SENTENCE_WORDS 64 /* bytes of what stands for a value, with its brackets */
+#define SENTENCE_WORDS 64 /* bytes of the words for a value, with its brackets */
 
-/* Writes len bytes of a value into room, bracketed, and behind them the words that stand for it for
- * whoever may not see it ("a string"; "" = it is left out). It is escaped, its newlines stay, and
- * it is cut to the room, never its brackets: size is more than SENTENCE_WORDS. Returns room. */
+/* Writes len bytes of a value into room, bracketed, with the words that replace it for audiences
+ * that may not see it ("a string"; "" = it is left out). It is escaped, its newlines stay, and it
+ * is cut to the room, never its brackets: size is more than SENTENCE_WORDS. Returns room. */
 const char *sentence_quote(
 	char *room, size_t size, const char *value, size_t len, const char *words);
-/* What a program wrote or a server said, which is nothing but a value: ": " and the value; "" when
- * there is none. */
+/* Quotes the output of a program or server as ": " and the value; "" when there is none. */
 const char *sentence_quote_output(char *room, size_t size, const char *output, size_t len);
-/* Replaces each value by ***, for good: nobody is to see them, for they may be masked ones. */
+/* Replaces each value by *** for all audiences: it may be a masked one. */
 void sentence_mask(char *sentence);
 /* Appends the sentence as the audience may see it. 0 or the buffer's error. */
 int sentence_append(struct buffer *out, const char *sentence, enum audience audience);

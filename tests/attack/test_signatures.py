@@ -86,9 +86,9 @@ class Elsewhere(Case):
         self.show('/staging.yaml', self.sign(b'n: 1\n', 'rev=9 path=/staging.yaml'))
         self.start(self.one('prod'), self.one('staging')).log.wait('published config=prod')
         self.show('/prod.yaml', self.sign(b'stage: staging\n', 'rev=9'))
-        self.refused('prod', 'does not say what it is for: path=/prod.yaml is demanded')
+        self.refused('prod', 'does not say what it is for: path=/prod.yaml is required')
         self.show('/prod.yaml', self.sign(b'stage: staging\n', 'rev=9 config=prod'))
-        self.refused('prod', 'path=/prod.yaml is demanded')
+        self.refused('prod', 'path=/prod.yaml is required')
         self.show('/prod.yaml', self.sign(b'n: 6\n', 'rev=6 path=/prod.yaml'))
         self.taken('prod', b'n: 6\n')
 
@@ -108,7 +108,7 @@ class Elsewhere(Case):
         self.start(self.one('prod', 'bind: config', ['/v1']), self.one('staging', 'bind: config', ['/v1'])).log.wait('published config=prod')
         self.refused('staging', 'it says config=prod, and this is config=staging')
         self.show('/v1', self.sign(b'n: 2\n', 'path=/v1 rev=2'))
-        self.refused('prod', 'does not say what it is for: config=prod is demanded')
+        self.refused('prod', 'does not say what it is for: config=prod is required')
         self.show('/v1', self.sign(b'n: 2\n', 'config=staging rev=2'))
         self.refused('prod', 'it says config=staging')
         self.taken('staging', b'n: 2\n')
@@ -132,7 +132,7 @@ class Elsewhere(Case):
         self.agent.signal(signal.SIGHUP)
         self.agent.log.wait('published config=staging')
         self.show('/prod.yaml', self.sign(b'n: 2\n', 'rev=2'))
-        self.refused('prod', 'path=/prod.yaml is demanded')
+        self.refused('prod', 'path=/prod.yaml is required')
 
 
 class Old(Case):
@@ -151,7 +151,7 @@ class Old(Case):
         self.show('/web.yaml', self.sign(b'n: 1\n', 'rev=0'))
         self.start(self.one('web', 'rev: required')).log.wait('published config=web')
         self.show('/web.yaml', self.sign(b'n: 0\n', 'timestamp:1'))
-        self.refused('web', 'has no rev=, which is demanded')
+        self.refused('web', 'has no rev=, which is required')
 
     def test_the_highest_rev_there_is_and_the_way_out(self):
         self.show('/web.yaml', self.sign(b'n: 5\n', 'rev=5'))
@@ -227,9 +227,9 @@ class Changed(Case):
         self.refused('web', 'it says path=/other.yaml')
 
     def test_words_that_stand_twice_or_are_something_else(self):
-        for comment, sentence in (('rev=9 rev=9', 'rev= stands there twice'), ('rev=18446744073709551616', 'rev= is not a number'), ('rev=-1', 'rev= is not a number'),
-                                  ('rev=0x9', 'rev= is not a number'), ('rev=\u0669', 'rev= is not a number'), ('rev=9 path=/web.yaml path=/other.yaml', 'path= stands there twice'),
-                                  ('rev=9 config=web config=other', 'config= stands there twice'), ('rev=9 config=we\u200bb', 'config= is not the name'),
+        for comment, sentence in (('rev=9 rev=9', 'rev= is given twice'), ('rev=18446744073709551616', 'rev= is not a number'), ('rev=-1', 'rev= is not a number'),
+                                  ('rev=0x9', 'rev= is not a number'), ('rev=\u0669', 'rev= is not a number'), ('rev=9 path=/web.yaml path=/other.yaml', 'path= is given twice'),
+                                  ('rev=9 config=web config=other', 'config= is given twice'), ('rev=9 config=we\u200bb', 'config= is not the name'),
                                   ('rev=9 config=w\u0435b', 'config= is not the name'), ('rev=9 path=/w\u0435b.yaml', r'it says path=\(not ASCII\)'),
                                   ('rev=9 path=web.yaml', 'path= is not a path'), ('rev=9 path=', 'path= is not a path'), ('rev=9 path=/web.yaml?x', 'path= is not a path'),
                                   ('\uff52ev=9', 'without rev='), ('REV=9', 'without rev='), ('xrev=9', 'without rev=')):

@@ -73,7 +73,7 @@ static void check_opposite(const struct node *root, const struct node *instance,
 
 	inner.key = "not";
 	inner.key_len = 3;
-	if (refers(root) || schema_new(&outer, &s, why)) /* or one level too deep */
+	if (refers(root) || schema_new(&outer, NULL, 0, &s, why)) /* or one level too deep */
 		return;
 	opposite = check(s, instance, &out);
 	demand(opposite == -E2BIG || (opposite == 0) != (r == 0));
@@ -86,7 +86,7 @@ static void run(const struct node *root, const struct node *instance)
 	struct schema *s = NULL;
 	struct buffer one, two;
 	char why[FILE_WHY] = "";
-	int r = schema_new(root, &s, why);
+	int r = schema_new(root, NULL, 0, &s, why);
 
 	if (r) {
 		demand(r == -EINVAL && why[0] && strlen(why) < FILE_WHY);

@@ -80,7 +80,7 @@ class Tool(Case):
                 self.refused(f'{key}: it is sealed with a password, and none is known: --password-file', 'doc', '-s', key)
                 self.refused(f'{key}: that is not its password', 'doc', '-s', key, '--password-file', 'wrong')
                 self.refused('empty: its first line, the password, is empty', 'doc', '-s', key, '--password-file', 'empty')
-                self.refused('open: no password is read there.*others cannot read', 'doc', '-s', key, '--password-file', 'open')
+                self.refused('open: cannot read the password.*others cannot read', 'doc', '-s', key, '--password-file', 'open')
                 self.run_('sign', 'doc', '-s', key, '--password-file', 'password', '--rev', '1')
                 self.assertEqual(self.comment('doc', key), 'rev=1 path=/doc')
                 os.unlink(self.path('doc.minisig'))
@@ -154,7 +154,7 @@ class Sign(Case):
         self.write('a b', '1')
         for args, code, sentence in (
                 (('doc', '-s', 'k', '--path', 'x'), 1, 'path= is not a path'), (('a b', '-s', 'k'), 1, 'a name with a blank.*use --path'), (('doc', '-s', 'k', '--config', '-'), 1, 'config= is not the name'),
-                (('doc', '-s', 'k', '--comment', 'rev=2'), 1, 'rev= stands there twice'), (('doc', '-s', 'k', '--unbound', '--comment', 'path=/x'), 1, 'makes it name another config or path'),
+                (('doc', '-s', 'k', '--comment', 'rev=2'), 1, 'rev= is given twice'), (('doc', '-s', 'k', '--unbound', '--comment', 'path=/x'), 1, 'makes it name another config or path'),
                 (('doc', '-s', 'k', '--path', '/x config=y'), 1, 'makes it name another config or path'), (('doc', '-s', 'k', '--comment', 'x' * 4000), 1, 'larger than 4 KiB'),
                 (('doc', '-s', 'k', '--comment', 'a\nb'), 64, 'one line'), (('doc', '-s', 'k', '--rev', '-1'), 64, 'takes a number'), (('doc', '-s', 'k', '--rev', ''), 64, 'takes a number'),
                 (('doc', '-s', 'k', '--rev', '18446744073709551616'), 64, 'takes a number'), (('doc',), 64, 'name a file to sign'), (('-s', 'k'), 64, 'name a file to sign'),

@@ -60,9 +60,10 @@ int cli_error(int code, const char *command, const char *format, ...)
 int cli_bad_option(const char *command);
 /* For arguments that cannot be: the sentence, the forms that `usage` begins with, and where there
  * is more. CLI_USAGE. */
-int cli_misused(const char *command, void (*usage)(FILE *out), const char *sentence);
+int cli_misused(const char *command, void (*keygen_usage)(FILE *out), const char *sentence);
 /* The same for too few arguments behind the options, or more than max. */
-int cli_miscounted(const char *command, void (*usage)(FILE *out), int argc, char **argv, int max);
+int cli_miscounted(
+	const char *command, void (*sign_usage)(FILE *out), int argc, char **argv, int max);
 /* Are there as many file descriptors as all of these need? CLI_OK, or CLI_CONFIG with its sentence
  * printed. */
 int cli_room(const char *command, const struct descriptors_need *needs, size_t count);

@@ -2,8 +2,8 @@
  * pullet keygen: a pair of keys for the push channel, for an agent or for a publisher, or for
  * signatures.
  *
- * Surprising: without a file there is nothing it does. A secret key on a terminal or in a pipe, as
- * of wg genkey, ends in a file that the shell makes for all to read; then the agent refuses it.
+ * Surprising: it needs a file. A secret key on a terminal or in a pipe, as of wg genkey, ends in a
+ * file that the shell makes readable for all; then the agent rejects it.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,13 +15,12 @@
 #include "cli/common/cli.h"
 #include "cli/keys/secrets.h"
 
-static void usage(FILE *out)
+static void keygen_usage(FILE *out)
 {
 	fputs("Usage: pullet keygen FILE\n"
 	      "       pullet keygen --sign FILE [--password-file FILE]\n"
 	      "Makes a pair of keys for the push channel: writes the secret key to FILE, which "
-	      "only "
-	      "its owner can read,\n"
+	      "only its owner can read,\n"
 	      "and the public key to FILE.pub, and prints the public key. Never overwrites a "
 	      "file.\n\n"
 	      "A publisher names its FILE with --curve-secret-key, an agent as secret_key_file; "
@@ -36,7 +35,7 @@ static void usage(FILE *out)
 		out);
 }
 
-static int keygen(const char *command, const char *path)
+static int make_curve_pair(const char *command, const char *path)
 {
 	char public_key[CURVE_TEXT], secret_key[CURVE_TEXT], why[CURVE_WHY];
 	int r = subscriber_make_keys(public_key, secret_key);
@@ -73,15 +72,15 @@ int cli_keygen(int argc, char **argv)
 		else if (opt == PASSWORD)
 			password_file = optarg;
 		else if (opt == 'h')
-			return usage(stdout), CLI_OK;
+			return keygen_usage(stdout), CLI_OK;
 		else
 			return cli_bad_option(argv[0]);
 	}
 	if (argc - optind != 1)
-		return cli_misused(argv[0], usage, "name one file for the secret key");
+		return cli_misused(argv[0], keygen_usage, "name one file for the secret key");
 	if (password_file && !sign)
-		return cli_misused(argv[0], usage,
+		return cli_misused(argv[0], keygen_usage,
 			"--password-file goes with --sign: only such a key is sealed");
 	return sign ? secrets_make(argv[0], argv[optind], password_file)
-		    : keygen(argv[0], argv[optind]);
+		    : make_curve_pair(argv[0], argv[optind]);
 }

@@ -19,8 +19,9 @@ int secrets_password(const char *command, const char *path, char ret_password[SE
 
 	if (r)
 		return cli_error(CLI_FAILED, command,
-			"%s: no password is read there: a regular file is needed that is there, "
-			"that others cannot read (chmod 600), with less than %d bytes",
+			"%s: cannot read the password: it must be in a regular file of less than "
+			"%d "
+			"bytes that others cannot read (chmod 600)",
 			path, SECRETS_PASSWORD - 1);
 	ret_password[len] = '\0';
 	ret_password[strcspn(ret_password, "\r\n")] = '\0';
@@ -29,7 +30,7 @@ int secrets_password(const char *command, const char *path, char ret_password[SE
 					 "%s: its first line, the password, is empty", path);
 }
 
-static void fill(unsigned char *data, size_t size)
+static void fill_random(unsigned char *data, size_t size)
 {
 	for (size_t i = 0; i < size; i += sizeof(uint64_t)) {
 		uint64_t n = sys_real.random();
@@ -39,16 +40,16 @@ static void fill(unsigned char *data, size_t size)
 }
 
 /* The texts of a new pair. 0 or -ENOMEM. */
-static int make(const char *password, char ret_secret[MINISIGN_SECRET_TEXT],
+static int make_pair_texts(const char *password, char ret_secret[MINISIGN_SECRET_TEXT],
 	char ret_public[MINISIGN_SECRET_TEXT])
 {
 	unsigned char salt[MINISIGN_SECRET_SALT];
 	struct minisign_secret k;
 	int r;
 
-	fill(k.id, sizeof(k.id));
-	fill(k.seed, sizeof(k.seed));
-	fill(salt, sizeof(salt));
+	fill_random(k.id, sizeof(k.id));
+	fill_random(k.seed, sizeof(k.seed));
+	fill_random(salt, sizeof(salt));
 	r = minisign_secret_make(&k);
 	if (r == 0)
 		r = minisign_secret_write(&k, password, salt, ret_secret);
@@ -67,7 +68,7 @@ int secrets_make(const char *command, const char *path, const char *password_fil
 
 	if (r)
 		return r;
-	r = make(password_file ? password : NULL, secret, public);
+	r = make_pair_texts(password_file ? password : NULL, secret, public);
 	explicit_bzero(password, sizeof(password));
 	if (r)
 		return cli_error(CLI_FAILED, command,

@@ -1,7 +1,7 @@
 /*
- * What signs, for `pullet sign` and `pullet keygen --sign`: passwords, keys.
+ * Passwords and keys of signatures, for `pullet sign` and `pullet keygen --sign`.
  *
- * Threads: none. Ownership: the caller wipes what is returned. Errors: an exit code, the sentence
+ * Threads: none. Ownership: the caller wipes returned passwords. Errors: an exit code, the sentence
  * printed.
  */
 #ifndef PULLET_CLI_SECRETS_H

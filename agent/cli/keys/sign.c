@@ -1,6 +1,6 @@
 /*
- * pullet sign: signatures that the agent and minisign take, each with a number that grows and with
- * what it is for.
+ * pullet sign: signatures that the agent and minisign accept, each with a growing number and the
+ * name of its config or path.
  *
  * Surprising: a signature is validated as an agent would check it before it is written, so that no
  * comment of the caller's can say something else than the options do.
@@ -36,7 +36,7 @@ struct signer {
 	char public_key[MINISIGN_SECRET_TEXT];
 };
 
-static void usage(FILE *out)
+static void sign_usage(FILE *out)
 {
 	fputs("Usage: pullet sign FILE... -s FILE [--rev N] [--config NAME] [--path PATH | "
 	      "--unbound]\n"
@@ -44,8 +44,8 @@ static void usage(FILE *out)
 	      "Signs documents for agents that verify them: writes FILE.minisig, and prints what "
 	      "it says.\n\n"
 	      "  -s, --secret-key FILE     a key of pullet keygen --sign, or of minisign\n"
-	      "      --rev N               agents refuse one that is lower than the last they "
-	      "took (default: one\n"
+	      "      --rev N               agents reject one that is lower than the last "
+	      "accepted (default: one\n"
 	      "                            more than in FILE.minisig, if this key signed that; "
 	      "else seconds since 1970)\n"
 	      "      --path PATH           where the document is at the server (default /NAME of "
@@ -61,7 +61,7 @@ static void usage(FILE *out)
 
 /* ---- the key ---- */
 
-static int read_key(struct signer *s, const char *password)
+static int read_signing_key(struct signer *s, const char *password)
 {
 	char text[MINISIGN_SECRET_MAX_FILE + 1];
 	const char *why;
@@ -80,21 +80,21 @@ static int read_key(struct signer *s, const char *password)
 	return r ? cli_error(CLI_FAILED, s->command, "%s: %s", s->o->key_file, why) : CLI_OK;
 }
 
-static int open_key(struct signer *s)
+static int open_signing_key(struct signer *s)
 {
 	char password[SECRETS_PASSWORD] = "";
 	const char *file = s->o->password_file;
 	int r = file ? secrets_password(s->command, file, password) : CLI_OK;
 
 	if (r == CLI_OK)
-		r = read_key(s, file ? password : NULL);
+		r = read_signing_key(s, file ? password : NULL);
 	explicit_bzero(password, sizeof(password));
 	return r;
 }
 
 /* ---- one document ---- */
 
-/* The number of a document: given, or behind the one of the signature that is there. */
+/* The number of a document: given, or one more than in its present signature. */
 static int choose_rev(const struct signer *s, const char *output, uint64_t *ret_rev)
 {
 	struct minisign_facts facts = {0};
@@ -111,7 +111,7 @@ static int choose_rev(const struct signer *s, const char *output, uint64_t *ret_
 		r = minisign_read_comment(s->public_key, old.data ? old.data : "", old.len, &facts);
 	else if (r != -ENOENT && r != -EMSGSIZE)
 		r = cli_error(CLI_FAILED, s->command,
-			"%s cannot be read: %s; --rev says what it would say", output, why);
+			"%s cannot be read: %s; set the number with --rev", output, why);
 	buffer_fini(&old);
 	if (r > 0)
 		return r;
@@ -124,7 +124,7 @@ static int choose_rev(const struct signer *s, const char *output, uint64_t *ret_
 	return CLI_OK;
 }
 
-/* The path that a document's signature is to name, which may be none. False when it is too long. */
+/* The path for a document's signature, or "". False when it is too long. */
 static bool choose_path(const struct options *o, const char *file, char ret_path[PATH_MAX])
 {
 	const char *slash = strrchr(file, '/');
@@ -138,7 +138,8 @@ static bool choose_path(const struct options *o, const char *file, char ret_path
 }
 
 /* The trusted comment. False when it is too long. */
-static bool compose(const struct options *o, const char *path, uint64_t rev, char *ret, size_t size)
+static bool compose_comment(
+	const struct options *o, const char *path, uint64_t rev, char *ret, size_t size)
 {
 	int n = snprintf(ret, size, "rev=%" PRIu64 "%s%s%s%s%s%s", rev, path[0] ? " path=" : "",
 		path, o->config ? " config=" : "", o->config ? o->config : "",
@@ -147,7 +148,7 @@ static bool compose(const struct options *o, const char *path, uint64_t rev, cha
 	return n >= 0 && (size_t)n < size;
 }
 
-/* Whether an agent finds in it what the options say. */
+/* Verifies the signature as an agent would, with the names of the options. */
 static int validate_signature(const struct signer *s, const char *file, const char *path,
 	const struct buffer *document, const char *text)
 {
@@ -191,7 +192,8 @@ static int sign_text(
 
 	if (r)
 		return r;
-	r = choose_path(s->o, file, path) && compose(s->o, path, rev, comment, sizeof(comment))
+	r = choose_path(s->o, file, path) &&
+			    compose_comment(s->o, path, rev, comment, sizeof(comment))
 		    ? 0
 		    : -EMSGSIZE;
 	if (r == 0)
@@ -233,7 +235,7 @@ static int sign_file(const struct signer *s, const char *file)
 
 /* ---- the command ---- */
 
-static bool is_plain(const char *text)
+static bool has_no_controls(const char *text)
 {
 	for (; *text; text++)
 		if ((unsigned char)*text < ' ' || *text == 0x7f)
@@ -254,17 +256,17 @@ static int read_rev(const char *command, const char *text, struct options *o)
 	return CLI_OK;
 }
 
-static int check_options(const char *command, const struct options *o, int files)
+static int check_sign_options(const char *command, const struct options *o, int files)
 {
 	if (files < 1 || !o->key_file)
-		return cli_misused(command, usage, "name a file to sign, and a key with -s");
+		return cli_misused(command, sign_usage, "name a file to sign, and a key with -s");
 	if (o->unbound && (o->path || o->config))
-		return cli_misused(
-			command, usage, "--unbound is for no path and no config: name neither");
+		return cli_misused(command, sign_usage,
+			"--unbound is for no path and no config: name neither");
 	if (files > 1 && (o->path || o->output))
-		return cli_misused(
-			command, usage, "--path and --output are of one document: name one file");
-	if (o->comment && !is_plain(o->comment))
+		return cli_misused(command, sign_usage,
+			"--path and --output are of one document: name one file");
+	if (o->comment && !has_no_controls(o->comment))
 		return cli_error(
 			CLI_USAGE, command, "a comment is one line without control characters");
 	return CLI_OK;
@@ -273,7 +275,7 @@ static int check_options(const char *command, const struct options *o, int files
 static int sign_files(const char *command, const struct options *o, char **files, int count)
 {
 	struct signer s = {.command = command, .o = o};
-	int r = open_key(&s), worst = r;
+	int r = open_signing_key(&s), worst = r;
 
 	for (int i = 0; r == CLI_OK && i < count; i++)
 		if (sign_file(&s, files[i]))
@@ -317,12 +319,12 @@ int cli_sign(int argc, char **argv)
 		else if (opt == PASSWORD)
 			o.password_file = optarg;
 		else if (opt == 'h')
-			return usage(stdout), CLI_OK;
+			return sign_usage(stdout), CLI_OK;
 		else if (opt != REV)
 			return cli_bad_option(argv[0]);
 		else if (read_rev(argv[0], optarg, &o))
 			return CLI_USAGE;
 	}
-	r = check_options(argv[0], &o, argc - optind);
+	r = check_sign_options(argv[0], &o, argc - optind);
 	return r ? r : sign_files(argv[0], &o, argv + optind, argc - optind);
 }

@@ -664,8 +664,8 @@ static void verify__of_each_rev__reads_it_or_says_why_not(void **state)
 		{"rev=18446744073709551620", "rev= is not a number", false, 0},
 		{"rev=99999999999999999999", "rev= is not a number", false, 0},
 		{"rev=184467440737095516150", "rev= is not a number", false, 0},
-		{"rev=1 rev=1", "rev= stands there twice", false, 0},
-		{"rev=1 x rev=", "rev= stands there twice", false, 0},
+		{"rev=1 rev=1", "rev= is given twice", false, 0},
+		{"rev=1 x rev=", "rev= is given twice", false, 0},
 		{"rev= rev=1", "rev= is not a number", false, 0},
 	};
 

@@ -102,7 +102,7 @@ static struct schema *compiled(const struct node *root)
 {
 	struct schema *s = NULL;
 	char why[FILE_WHY] = "";
-	int r = schema_new(root, &s, why);
+	int r = schema_new(root, NULL, 0, &s, why);
 
 	if (r)
 		print_error("%s\n", why);
@@ -444,7 +444,7 @@ static void numbers__of_yaml__are_read_as_yaml_reads_them(void **state)
 		{"{type: string}", "no", NULL},
 		{"{properties: {1: {type: string}}}", "{1: x}", NULL},
 		{"{required: ['1', 'true']}", "{1: x, true: y}", NULL},
-		{"{maxLength: 2.0}", "abc", "has 3 characters, at most 2 may be there"},
+		{"{maxLength: 2.0}", "abc", "has 3 characters, at most 2 allowed"},
 	};
 
 	(void)state;
@@ -458,20 +458,20 @@ static void lengths__count_characters(void **state)
 {
 	static const struct row rows[] = {
 		{"{'maxLength':3}", "'abc'", NULL},
-		{"{'maxLength':3}", "'abcd'", "has 4 characters, at most 3 may be there"},
+		{"{'maxLength':3}", "'abcd'", "has 4 characters, at most 3 allowed"},
 		{"{'maxLength':3}", "1234", NULL},
-		{"{'maxLength':3.0}", "'abcd'", "has 4 characters, at most 3 may be there"},
+		{"{'maxLength':3.0}", "'abcd'", "has 4 characters, at most 3 allowed"},
 		{"{'maxLength':0}", "''", NULL},
-		{"{'maxLength':0}", "'a'", "has 1 character, at most 0 may be there"},
+		{"{'maxLength':0}", "'a'", "has 1 character, at most 0 allowed"},
 		{"{'maxLength':2}", "'\xe6\x97\xa5\xe6\x9c\xac'", NULL},
 		{"{'maxLength':1}", "'\xf0\x9f\x98\x80'", NULL},
-		{"{'maxLength':1}", "'e\xcc\x81'", "has 2 characters, at most 1 may be there"},
+		{"{'maxLength':1}", "'e\xcc\x81'", "has 2 characters, at most 1 allowed"},
 		{"{'maxLength':1.0e30}", "'abc'", NULL},
 		{"{'minLength':3}", "'abc'", NULL},
-		{"{'minLength':3}", "'ab'", "has 2 characters, at least 3 must be there"},
+		{"{'minLength':3}", "'ab'", "has 2 characters, at least 3 required"},
 		{"{'minLength':3}", "'\xe6\x97\xa5\xe6\x9c\xac'",
-			"has 2 characters, at least 3 must be there"},
-		{"{'minLength':1}", "''", "has 0 characters, at least 1 must be there"},
+			"has 2 characters, at least 3 required"},
+		{"{'minLength':1}", "''", "has 0 characters, at least 1 required"},
 		{"{'minLength':3}", "[]", NULL},
 	};
 
@@ -534,11 +534,11 @@ static void items__are_counted_and_compared(void **state)
 {
 	static const struct row rows[] = {
 		{"{'maxItems':2}", "[1,2]", NULL},
-		{"{'maxItems':2}", "[1,2,3]", "has 3 items, at most 2 may be there"},
+		{"{'maxItems':2}", "[1,2,3]", "has 3 items, at most 2 allowed"},
 		{"{'maxItems':2}", "'abc'", NULL},
 		{"{'maxItems':2}", "{'a':1,'b':1,'c':1}", NULL},
 		{"{'minItems':1}", "[1]", NULL},
-		{"{'minItems':2}", "[1]", "has 1 item, at least 2 must be there"},
+		{"{'minItems':2}", "[1]", "has 1 item, at least 2 required"},
 		{"{'minItems':2}", "''", NULL},
 		{"{'uniqueItems':true}", "[]", NULL},
 		{"{'uniqueItems':true}", "[1,2,3,'1',true,null,[],{},[1],'a']", NULL},
@@ -577,7 +577,7 @@ static void items__have_schemas_by_their_place(void **state)
 		{"{'prefixItems':[{'type':'integer'},{'type':'string'}]}", "[1,2]",
 			"/1: must be a string, but is 2: put it in quotes"},
 		{"{'prefixItems':[true,false]}", "[1]", NULL},
-		{"{'prefixItems':[true,false]}", "[1,2]", "/1: nothing may stand here"},
+		{"{'prefixItems':[true,false]}", "[1,2]", "/1: no value is allowed here"},
 		{"{'prefixItems':[{'type':'integer'}],'items':{'type':'string'}}", "[1,'a','b']",
 			NULL},
 		{"{'prefixItems':[{'type':'integer'}],'items':{'type':'string'}}", "['a','b',3]",
@@ -630,11 +630,11 @@ static void keys__are_counted_and_demanded(void **state)
 {
 	static const struct row rows[] = {
 		{"{'maxProperties':1}", "{'a':1}", NULL},
-		{"{'maxProperties':1}", "{'a':1,'b':2}", "has 2 keys, at most 1 may be there"},
+		{"{'maxProperties':1}", "{'a':1,'b':2}", "has 2 keys, at most 1 allowed"},
 		{"{'maxProperties':1}", "[1,2]", NULL},
 		{"{'maxProperties':0}", "{}", NULL},
 		{"{'minProperties':1}", "{'a':1}", NULL},
-		{"{'minProperties':1}", "{}", "has 0 keys, at least 1 must be there"},
+		{"{'minProperties':1}", "{}", "has 0 keys, at least 1 required"},
 		{"{'minProperties':1}", "''", NULL},
 		{"{'required':['a']}", "{'a':null}", NULL},
 		{"{'required':['a','b','c']}", "{'b':1}",
@@ -656,13 +656,13 @@ static void keys__are_counted_and_demanded(void **state)
 			"the key 'a' is missing: 'b' must not be there alone"},
 		{"{'propertyNames':{'maxLength':3}}", "{'abc':1}", NULL},
 		{"{'propertyNames':{'maxLength':3}}", "{'a':1,'abcd':1}",
-			"/abcd: its key: has 4 characters, at most 3 may be there"},
+			"/abcd: its key: has 4 characters, at most 3 allowed"},
 		{"{'propertyNames':{'pattern':'^[A-Z]+$'}}", "{'A':1,'b':1}",
 			"/b: its key: 'b' does not match the pattern '^[A-Z]+$'"},
 		{"{'propertyNames':{'enum':['a']}}", "{'b':1}", "/b: its key: 'b' is none of: 'a'"},
 		{"{'propertyNames':{'type':'string'}}", "{'1':1}", NULL},
 		{"{'propertyNames':false}", "{}", NULL},
-		{"{'propertyNames':false}", "{'a':1}", "/a: its key: nothing may stand here"},
+		{"{'propertyNames':false}", "{'a':1}", "/a: its key: no value is allowed here"},
 		{"{'propertyNames':{'maxLength':3}}", "['abcd']", NULL},
 	};
 
@@ -681,7 +681,7 @@ static void properties__have_schemas_by_their_keys(void **state)
 		{"{'properties':{'a':{'type':'integer'}}}", "['x']", NULL},
 		{"{'properties':{'a':true,'b':false}}", "{'a':1}", NULL},
 		{"{'properties':{'a':true,'b':false}}", "{'a':1,'b':1}",
-			"/b: nothing may stand here"},
+			"/b: no value is allowed here"},
 		{"{'properties':{'a/b':{'type':'null'},'m~n':{'type':'null'},' ':{'type':'null'}}}",
 			"{'a/b':1,'m~n':2,' ':3}",
 			"/a~1b: must be null, but is 1\n/m~0n: must be null, but is 2\n"
@@ -697,7 +697,7 @@ static void properties__have_schemas_by_their_keys(void **state)
 		{"{'patternProperties':{'a':{'minimum':2},'b':{'maximum':0}}}", "{'ab':1}",
 			"/ab: 1 is less than the minimum 2\n/ab: 1 is more than the maximum 0"},
 		{"{'patternProperties':{'^f':false}}", "{'g':1}", NULL},
-		{"{'patternProperties':{'^f':false}}", "{'f':1}", "/f: nothing may stand here"},
+		{"{'patternProperties':{'^f':false}}", "{'f':1}", "/f: no value is allowed here"},
 		{"{'patternProperties':{}}", "{'a':1}", NULL},
 		{"{'patternProperties':{'^f':false}}", "['f']", NULL},
 		{"{'additionalProperties':false}", "{}", NULL},
@@ -730,13 +730,13 @@ static void schemas__are_combined(void **state)
 {
 	static const struct row rows[] = {
 		{"true", "1", NULL},
-		{"false", "1", "nothing may stand here"},
+		{"false", "1", "no value is allowed here"},
 		{"{}", "[]", NULL},
 		{"{'allOf':[{'minimum':1},{'maximum':3}]}", "2", NULL},
 		{"{'allOf':[{'minimum':1},{'maximum':3}]}", "4", "4 is more than the maximum 3"},
 		{"{'allOf':[{'minimum':5},{'maximum':3}]}", "4",
 			"4 is less than the minimum 5\n4 is more than the maximum 3"},
-		{"{'allOf':[true,false]}", "1", "nothing may stand here"},
+		{"{'allOf':[true,false]}", "1", "no value is allowed here"},
 		{"{'allOf':[{'required':['a']}],'required':['b']}", "{}",
 			"the key 'b' is missing\nthe key 'a' is missing"},
 		{"{'anyOf':[{'type':'integer'},{'minimum':2}]}", "1", NULL},
@@ -747,7 +747,8 @@ static void schemas__are_combined(void **state)
 		{"{'anyOf':[{'type':'integer'}]}", "1.5", "must be an integer, but is 1.5"},
 		{"{'anyOf':[true,false]}", "1", NULL},
 		{"{'anyOf':[false,false]}", "1",
-			"fits no schema of anyOf: nothing may stand here; or: nothing may stand "
+			"fits no schema of anyOf: no value is allowed here; or: no value is "
+			"allowed "
 			"here"},
 		{"{'anyOf':[{'type':'string'},{'properties':{'a':{'const':1}},'required':['b']}]}",
 			"{'a':2,'b':1}", "fits no schema of anyOf: /a: must be 1, but is 2"},
@@ -786,7 +787,7 @@ static void schemas__are_combined(void **state)
 			"8 is not a multiple of 3"},
 		{"{'if':{'minimum':10}}", "1", NULL},
 		{"{'if':{'minimum':10},'then':false}", "1", NULL},
-		{"{'if':{'minimum':10},'else':false}", "1", "nothing may stand here"},
+		{"{'if':{'minimum':10},'else':false}", "1", "no value is allowed here"},
 		{"{'then':false,'else':false}", "1", NULL},
 		{"{'if':true,'then':{'const':1},'else':false}", "1", NULL},
 		{"{'dependentSchemas':{'a':{'required':['b']}}}", "{'a':1,'b':2}", NULL},
@@ -795,7 +796,8 @@ static void schemas__are_combined(void **state)
 		{"{'dependentSchemas':{'a':{'required':['b']}}}", "{'c':1}", NULL},
 		{"{'dependentSchemas':{'a':{'required':['b']}}}", "['a']", NULL},
 		{"{'dependentSchemas':{'a':true,'b':false}}", "{'a':1}", NULL},
-		{"{'dependentSchemas':{'a':true,'b':false}}", "{'b':1}", "nothing may stand here"},
+		{"{'dependentSchemas':{'a':true,'b':false}}", "{'b':1}",
+			"no value is allowed here"},
 	};
 
 	(void)state;
@@ -946,7 +948,7 @@ static void references__lead_to_every_place_of_a_schema(void **state)
 		 "{'$ref':'#/$defs/p%25q'},{'$ref':'#/%24defs/q%20'}]}",
 			"[9,9,9,9]",
 			"/0: must be 1, but is 9\n/1: must be 2, but is 9\n"
-			"/2: must be 3, but is 9\n/3: nothing may stand here"},
+			"/2: must be 3, but is 9\n/3: no value is allowed here"},
 		{"{'$ref':'#/$defs/~01','$defs':{'~1':{'const':1},'/':false}}", "1", NULL},
 		{"{'$ref':'#/$defs/','$defs':{'':{'const':1}}}", "2", "must be 1, but is 2"},
 		{"{'$ref':'#here','$defs':{'x':{'$anchor':'here','type':'null'}}}", "1",
@@ -963,7 +965,7 @@ static void references__lead_to_every_place_of_a_schema(void **state)
 			"1", "must be null, but is 1"},
 		{"{'$id':'https://example.com/s#','items':{'$ref':'https://example.com/s'},"
 		 "'maxItems':1}",
-			"[[1,2]]", "/0: has 2 items, at most 1 may be there"},
+			"[[1,2]]", "/0: has 2 items, at most 1 allowed"},
 		{"{'properties':{'$ref':{'type':'string'}}}", "{'$ref':5}",
 			"/$ref: must be a string, but is 5: put it in quotes"},
 		{"{'$defs':{'t':{'properties':{'v':{'type':'integer'},"
@@ -1040,7 +1042,7 @@ static void schema__that_is_wrong__is_refused_with_a_sentence(void **state)
 		{"{'type':['string','str']}",
 			"/type/1: 'str' is no type: write null, boolean, integer, number, "
 			"string, array or object"},
-		{"{'type':['string','null','string']}", "/type/2: 'string' stands here twice"},
+		{"{'type':['string','null','string']}", "/type/2: 'string' is listed twice"},
 		{"{'enum':5}", "/enum: must be a list, but is 5"},
 		{"{'multipleOf':0}",
 			"/multipleOf: must be above 0 with at most 18 digits that count, but is 0"},
@@ -1088,7 +1090,7 @@ static void schema__that_is_wrong__is_refused_with_a_sentence(void **state)
 			"follow a repeatable item"},
 		{"{'required':'a'}", "/required: must be a list, but is 'a'"},
 		{"{'required':['a',5]}", "/required/1: must be a string, but is 5"},
-		{"{'required':['a','b','a']}", "/required/2: 'a' stands here twice"},
+		{"{'required':['a','b','a']}", "/required/2: 'a' is listed twice"},
 		{"{'required':true}", "/required: must be a list, but is true"},
 		{"{'dependentRequired':[]}",
 			"/dependentRequired: must be a mapping, but is a list"},
@@ -1097,7 +1099,7 @@ static void schema__that_is_wrong__is_refused_with_a_sentence(void **state)
 		{"{'dependentRequired':{'a':[1]}}",
 			"/dependentRequired/a/0: must be a string, but is 1"},
 		{"{'dependentRequired':{'a':['b','b']}}",
-			"/dependentRequired/a/1: 'b' stands here twice"},
+			"/dependentRequired/a/1: 'b' is listed twice"},
 		{"{'$ref':5}", "/$ref: must be a string, but is 5"},
 		{"{'$ref':'#/$defs/x'}",
 			"/$ref: '#/$defs/x': there is no such place in this schema"},
@@ -1114,13 +1116,13 @@ static void schema__that_is_wrong__is_refused_with_a_sentence(void **state)
 		{"{'$ref':'#/title/x','title':'t'}",
 			"/$ref: '#/title/x': there is no such place in this schema"},
 		{"{'$ref':'#/properties','properties':{}}",
-			"/$ref: '#/properties' is no place where a schema stands: put it under "
+			"/$ref: '#/properties' does not name a schema: put it under "
 			"$defs"},
 		{"{'items':{'$ref':'#/components/x'},'components':{'x':{}}}",
-			"/items/$ref: '#/components/x' is no place where a schema stands: put it "
+			"/items/$ref: '#/components/x' does not name a schema: put it "
 			"under $defs"},
 		{"{'$ref':'#/const','const':{}}",
-			"/$ref: '#/const' is no place where a schema stands: put it under $defs"},
+			"/$ref: '#/const' does not name a schema: put it under $defs"},
 		{"{'$ref':'other.json'}", "/$ref: 'other.json' " OUTSIDE},
 		{"{'$ref':'https://json-schema.org/draft/2020-12/schema'}",
 			"/$ref: 'https://json-schema.org/draft/2020-12/sc'... " OUTSIDE},
@@ -1218,7 +1220,7 @@ static void schema__that_is_wrong__is_refused_with_a_sentence(void **state)
 			struct pair p = parse((enum document_type)type, rows[i].schema, "1");
 			struct schema *s = NULL;
 			char why[FILE_WHY] = "";
-			int r = schema_new(p.schema, &s, why);
+			int r = schema_new(p.schema, NULL, 0, &s, why);
 
 			if (strncmp(why, "line 1, column ", 15) != 0)
 				r = 0; /* without its place */
@@ -1244,7 +1246,7 @@ struct among {
 	const char *files[MAX_FILES][2]; /* name and text */
 };
 
-/* 0 and *ret_schema, or what schema_new_among() says. All files stay in *ret_documents. */
+/* 0 and *ret_schema, or what schema_new() says. All files stay in *ret_documents. */
 static int compile_among(const struct among *a, struct document *ret_documents[MAX_FILES + 1],
 	struct schema **ret_schema, char why[FILE_WHY])
 {
@@ -1260,7 +1262,7 @@ static int compile_among(const struct among *a, struct document *ret_documents[M
 		ret_documents[count] = f.document;
 		files[count] = (struct schema_file){a->files[count][0], f.schema};
 	}
-	return schema_new_among(p.schema, files, count, ret_schema, why);
+	return schema_new(p.schema, files, count, ret_schema, why);
 }
 
 static void free_among(struct document *documents[MAX_FILES + 1])
@@ -1504,8 +1506,8 @@ static void resources__are_bounded(void **state)
 			buffer_printf(&schema, "%s{'$id':'a%d'}", i ? "," : "{'prefixItems':[", i);
 		buffer_append_string(&schema, "]}");
 		p = parse(DOCUMENT_JSON, schema.data, "1");
-		assert_int_equal(
-			schema_new(p.schema, &s, why), count < SCHEMA_MAX_RESOURCES ? 0 : -EINVAL);
+		assert_int_equal(schema_new(p.schema, NULL, 0, &s, why),
+			count < SCHEMA_MAX_RESOURCES ? 0 : -EINVAL);
 		if (count == SCHEMA_MAX_RESOURCES)
 			assert_non_null(strstr(
 				why, "/prefixItems/999: more than 1000 schemas with an $id"));
@@ -1527,7 +1529,7 @@ static void schema__of_nan__is_refused(void **state)
 		struct schema *s = NULL;
 		char why[FILE_WHY];
 
-		assert_int_equal(schema_new(p.schema, &s, why), -EINVAL);
+		assert_int_equal(schema_new(p.schema, NULL, 0, &s, why), -EINVAL);
 		assert_non_null(strstr(why, "must be"));
 		document_free(p.document);
 	}
@@ -1582,7 +1584,7 @@ static void errors__have_the_place_of_the_value_or_the_key(void **state)
 				   "  prot:   1\n"
 				   "Big: 1\n";
 	static const char expected[] =
-		"line 2, column 13: /tags/1: has 4 characters, at most 3 may be there\n"
+		"line 2, column 13: /tags/1: has 4 characters, at most 3 allowed\n"
 		"line 4, column 3: /db: the key \"host\" is missing\n"
 		"line 4, column 9: /db/port: 70000 is more than the maximum 65535\n"
 		"line 5, column 9: /db/name: must be a string, but is 5: put it in quotes\n"
@@ -1622,7 +1624,7 @@ static void schema__of_yaml__has_its_errors_with_places(void **state)
 
 	(void)state;
 	assert_int_equal(document_parse(DOCUMENT_YAML, yaml, strlen(yaml), 0, &d, &e), 0);
-	assert_int_equal(schema_new(document_root(d), &s, why), -EINVAL);
+	assert_int_equal(schema_new(document_root(d), NULL, 0, &s, why), -EINVAL);
 	assert_string_equal(why, "line 4, column 11: /properties/port/type: \"int\" is no type: "
 				 "write null, boolean, integer, number, string, array or object");
 	document_free(d);
@@ -1876,7 +1878,7 @@ static void depth__of_tree_and_of_references__is_within_the_bounds(void **state)
 			&schema, "'d%d':{'type':'array','items':{'$ref':'#/$defs/d2'}}}", chain);
 		buffer_append_string(&schema, ",'items':{'$ref':'#/$defs/d2'}}");
 		p = parse(DOCUMENT_JSON, schema.data, "1");
-		r = schema_new(p.schema, &s, why);
+		r = schema_new(p.schema, NULL, 0, &s, why);
 		assert_int_equal(r, chain <= SCHEMA_MAX_CHAIN ? 0 : -EINVAL);
 		if (r)
 			assert_non_null(strstr(why, "more than 64 schemas follow one another"));
@@ -1911,7 +1913,7 @@ static void tree__beyond_the_bounds_of_documents__is_refused(void **state)
 	assert_int_equal(schema_check(s, &chain[1], NULL, &out), 0);
 	assert_int_equal(schema_check(s, &chain[0], NULL, &out), -E2BIG);
 	assert_string_equal(out.data, "larger or deeper than a document may be\n");
-	assert_int_equal(schema_new(&chain[0], &none, why), -EINVAL);
+	assert_int_equal(schema_new(&chain[0], NULL, 0, &none, why), -EINVAL);
 	assert_string_equal(why, "the schema is larger than a document may be");
 	buffer_fini(&out);
 	schema_free(s);
@@ -1933,8 +1935,8 @@ static void anchors_and_patterns__have_their_bounds(void **state)
 				&schema, "%s{'$anchor':'a%d'}", i ? "," : "{'prefixItems':[", i);
 		buffer_append_string(&schema, "]}");
 		p = parse(DOCUMENT_JSON, schema.data, "1");
-		assert_int_equal(
-			schema_new(p.schema, &s, why), count > SCHEMA_MAX_ANCHORS ? -EINVAL : 0);
+		assert_int_equal(schema_new(p.schema, NULL, 0, &s, why),
+			count > SCHEMA_MAX_ANCHORS ? -EINVAL : 0);
 		if (count == SCHEMA_MAX_ANCHORS)
 			schema_free(s);
 		document_free(p.document);
@@ -1943,7 +1945,7 @@ static void anchors_and_patterns__have_their_bounds(void **state)
 	without_places(why);
 	assert_string_equal(why, "/prefixItems/1000/$anchor: more than 1000 anchors");
 	p = parse(DOCUMENT_JSON, long_one, "1");
-	assert_int_equal(schema_new(p.schema, &s, why), -EINVAL);
+	assert_int_equal(schema_new(p.schema, NULL, 0, &s, why), -EINVAL);
 	assert_non_null(strstr(why, "is longer than 10000 bytes"));
 	document_free(p.document);
 	free(long_one);
@@ -1967,7 +1969,7 @@ static void memory__that_runs_out__is_reported_at_every_allocation(void **state)
 	(void)state;
 	for (n = 0; r; n++) {
 		allocations_left = n;
-		r = schema_new(p.schema, &s, why);
+		r = schema_new(p.schema, NULL, 0, &s, why);
 		allocations_left = UINT_MAX;
 		assert_true(r == 0 || r == -ENOMEM);
 		if (r)

@@ -130,7 +130,7 @@ static void try_group(struct suite *s, const struct node *group, char told[600])
 {
 	struct schema *schema = NULL;
 	char why[FILE_WHY];
-	int r = schema_new_among(node_find(group, "schema"), s->files, s->file_count, &schema, why);
+	int r = schema_new(node_find(group, "schema"), s->files, s->file_count, &schema, why);
 
 	told[0] = '\0';
 	if (r) {

@@ -321,27 +321,26 @@ static void signature__that_is_for_something_else__is_refused(void **state)
 			"says path=/b, and this is path=/a"},
 		{"", "path=/a", "",
 			"/b: the signature by the key 0707070707070707 does not say "
-			"what it is for: path=/b is demanded"},
-		{"", "path=/a", "config=web", "path=/b is demanded"},
+			"what it is for: path=/b is required"},
+		{"", "path=/a", "config=web", "path=/b is required"},
 		{"", "path=/a?token=x", "path=/b", "path= is not a path"},
 		{"", "path=/a", "path=/b/", "says path=/b/, and this is path=/b"},
 		{"", "path=/a", "path=/B", "says path=/B, and this is path=/b"},
 		{"", "path=/a", "path=/%62", "says path=/%62, and this is path=/b"},
 		{"", "path=/a", "path=/\xd0\xb0", "says path=(not ASCII), and this is"},
-		{"", "path=/a", "path=/b path=/b", "path= stands there twice"},
+		{"", "path=/a", "path=/b path=/b", "path= is given twice"},
 		{"", "path=/a", "path=b", "path= is not a path"},
 		{"", "path=/a", "path=", "path= is not a path"},
 		{"", "path=/a", "path=/b config=other",
 			"says config=other, and this is config=web"},
-		{"bind: path, ", "path=/a", "", "path=/b is demanded"},
+		{"bind: path, ", "path=/a", "", "path=/b is required"},
 		{"bind: config, ", "config=web", "config=web", NULL},
 		{"bind: config, ", "config=web", "path=/b",
-			"config=web is demanded (verify: bind: "
+			"config=web is required (verify: bind: "
 			"config); sign it with `pullet sign"},
 		{"bind: config, ", "config=web", "config=web path=/a", "says path=/a"},
 		{"bind: config, ", "config=web", "config=Web", "says config=Web"},
-		{"bind: config, ", "config=web", "config=web config=web",
-			"config= stands there twice"},
+		{"bind: config, ", "config=web", "config=web config=web", "config= is given twice"},
 		{"bind: config, ", "config=web", "config=", "config= is not the name of a config"},
 		{"bind: config, ", "config=web",
 			"config=w\xd0\xb5"
@@ -357,7 +356,7 @@ static void signature__that_is_for_something_else__is_refused(void **state)
 		{"bind: none, ", "", "config=api", "says config=api, and this is config=web"},
 		{"bind: none, rev: optional, ", "", "", NULL},
 		{"bind: none, rev: required, ", "rev=0", "rev=1", NULL},
-		{"bind: none, rev: required, ", "rev=1", "", "has no rev=, which is demanded"},
+		{"bind: none, rev: required, ", "rev=1", "", "has no rev=, which is required"},
 	};
 	struct signer signer;
 	char settings[2048];

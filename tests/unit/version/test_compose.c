@@ -220,7 +220,7 @@ static void compose__of_a_bad_layer__says_where_and_of_several_which(void **stat
 			   "1): remove one");
 	begin(&w, ONE);
 	add(&w, "json", "{\"a\": 1}\n7");
-	assert_refused(&w, "not good JSON, line 2, column 1: something stands after the end of the "
+	assert_refused(&w, "not good JSON, line 2, column 1: unexpected text after the end of the "
 			   "document");
 	begin(&w, ONE);
 	add(&w, "yaml", "- a\n");
@@ -314,7 +314,7 @@ static void override__of_any_key_and_value__stands_on_top(void **state)
 static void override__of_several_keys__is_one_layer_each_in_the_order_they_came(void **state)
 {
 	struct merge_layer layers[SETTINGS_MAX_LAYERS + LEDGER_MAX_OVERRIDES];
-	struct merge_voice voices[6];
+	struct merge_effect effects[6];
 	struct work w;
 
 	(void)state;
@@ -330,11 +330,11 @@ static void override__of_several_keys__is_one_layer_each_in_the_order_they_came(
 	assert_int_equal(compose_layers(&w.c, layers), 6);
 	assert_null(layers[1].root);
 	assert_int_equal(key_path_find(layers[3].root, "m.k")->integer, 4);
-	assert_true(merge_explain(layers, 6, "m.l", voices));
-	assert_int_equal(voices[0].word, MERGE_SILENT);
-	assert_int_equal(voices[1].word, MERGE_ABSENT);
-	assert_int_equal(voices[4].word, MERGE_REPLACES);
-	assert_true(voices[5].word == MERGE_SETS && voices[5].counts);
+	assert_true(merge_explain(layers, 6, "m.l", effects));
+	assert_int_equal(effects[0].kind, MERGE_SILENT);
+	assert_int_equal(effects[1].kind, MERGE_ABSENT);
+	assert_int_equal(effects[4].kind, MERGE_REPLACES);
+	assert_true(effects[5].kind == MERGE_SETS && effects[5].counts);
 	end(&w);
 }
 
