@@ -50,7 +50,7 @@ static void append_name(struct buffer *out, const char *name)
 }
 
 /* Without blanks at the ends, and one for several. */
-static void append_value(struct buffer *out, const char *value)
+static void append_header_value(struct buffer *out, const char *value)
 {
 	bool begun = false;
 
@@ -105,7 +105,7 @@ static int hash_request(const struct aws_sigv4_request *r, const struct aws_sigv
 	for (size_t i = 0; i < r->header_count; i++) {
 		append_name(&b, sorted[i].name);
 		buffer_append(&b, ":", 1);
-		append_value(&b, sorted[i].value);
+		append_header_value(&b, sorted[i].value);
 		buffer_append(&b, "\n", 1);
 	}
 	buffer_append(&b, "\n", 1);

@@ -8,8 +8,8 @@
  * Threads: any. Ownership: everything is borrowed for the call; what is derived from the secret is
  * wiped. Errors: -errno. Bounds: AWS_SIGV4_MAX_HEADERS.
  */
-#ifndef PULLET_SIGV4_H
-#define PULLET_SIGV4_H
+#ifndef PULLET_AWS_SIGV4_H
+#define PULLET_AWS_SIGV4_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -16,8 +16,8 @@
  * Threads: any. Errors: -errno, with a sentence. Bounds: CURVE_MAX_SECRET_FILE, CURVE_MAX_ALLOW
  * bytes.
  */
-#ifndef PULLET_CURVE_H
-#define PULLET_CURVE_H
+#ifndef PULLET_CURVE_KEYS_H
+#define PULLET_CURVE_KEYS_H
 
 #include <stdbool.h>
 #include <stddef.h>

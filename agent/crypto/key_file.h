@@ -8,8 +8,8 @@
  * Threads: any. Ownership: the caller wipes what was read. Errors: -errno, with a sentence. Bounds:
  * the caller's memory.
  */
-#ifndef PULLET_KEYFILE_H
-#define PULLET_KEYFILE_H
+#ifndef PULLET_KEY_FILE_H
+#define PULLET_KEY_FILE_H
 
 #include <stddef.h>
 #include <sys/stat.h>

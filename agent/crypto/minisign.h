@@ -17,8 +17,8 @@
  * `why` that holds nothing of the file but the key's id and what a genuine trusted comment names.
  * Bounds: MINISIGN_MAX_FILE.
  */
-#ifndef PULLET_SIGNATURE_H
-#define PULLET_SIGNATURE_H
+#ifndef PULLET_MINISIGN_H
+#define PULLET_MINISIGN_H
 
 #include <stdbool.h>
 #include <stddef.h>

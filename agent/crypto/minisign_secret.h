@@ -9,8 +9,8 @@
  * Errors: -errno with a constant sentence that holds nothing of the text. Bounds:
  * MINISIGN_SECRET_MAX_FILE.
  */
-#ifndef PULLET_SIGNKEY_H
-#define PULLET_SIGNKEY_H
+#ifndef PULLET_MINISIGN_SECRET_H
+#define PULLET_MINISIGN_SECRET_H
 
 #include <stddef.h>
 

@@ -22,8 +22,8 @@
  * that names the key; -ENOMEM, -EMSGSIZE (out's maximum), with a sentence as well. Bounds: those of
  * the document, out's maximum.
  */
-#ifndef PULLET_FORMAT_H
-#define PULLET_FORMAT_H
+#ifndef PULLET_FLATTEN_H
+#define PULLET_FLATTEN_H
 
 #include "document/document.h"
 #include "files/file.h"

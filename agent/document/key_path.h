@@ -6,8 +6,8 @@
  * Threads: any. Ownership: none; nodes are borrowed from the tree that was given. Bounds: those of
  * the document and of the buffer.
  */
-#ifndef PULLET_KEYPATH_H
-#define PULLET_KEYPATH_H
+#ifndef PULLET_KEY_PATH_H
+#define PULLET_KEY_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,8 +15,8 @@
  * mappings; a name is at most UNFLATTEN_MAX_NAME bytes, and what of it would be UNFLATTEN_MAX_DEPTH
  * deep or deeper stays in one piece.
  */
-#ifndef PULLET_NEST_H
-#define PULLET_NEST_H
+#ifndef PULLET_UNFLATTEN_H
+#define PULLET_UNFLATTEN_H
 
 #include <stddef.h>
 

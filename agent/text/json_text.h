@@ -3,8 +3,8 @@
  *
  * Threads: any.
  */
-#ifndef PULLET_JSONTEXT_H
-#define PULLET_JSONTEXT_H
+#ifndef PULLET_JSON_TEXT_H
+#define PULLET_JSON_TEXT_H
 
 #include <stddef.h>
 

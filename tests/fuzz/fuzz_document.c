@@ -3,18 +3,10 @@
  * accepted must keep the limits and read back equal after being written in either format; what is
  * accepted as JSON must be the same to YAML.
  */
-#include <stdint.h>
 #include <stdlib.h>
 
 #include "document/document.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int condition)
-{
-	if (!condition)
-		abort();
-}
+#include "tests/fuzz/demand.h"
 
 static size_t count_nodes(const struct node *n)
 {

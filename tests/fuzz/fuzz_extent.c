@@ -2,20 +2,11 @@
  * Fuzz target: how large a document becomes. What is counted must be what is there when each path
  * is put together, as the image and the text files do it.
  */
-#include <stdint.h>
-#include <stdlib.h>
 
 #include "document/extent.h"
 #include "document/key_path.h"
 #include "lib/snapshot.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int condition)
-{
-	if (!condition)
-		abort();
-}
+#include "tests/fuzz/demand.h"
 
 static void put_together(
 	struct buffer *path, const struct node *parent, bool first, struct extent *e)

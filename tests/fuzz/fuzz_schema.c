@@ -7,20 +7,11 @@
  * opposite.
  */
 #include <errno.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "schema/schema.h"
 #include "text/sentence.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(bool what)
-{
-	if (!what)
-		abort();
-}
+#include "tests/fuzz/demand.h"
 
 static void demand_lines(const char *text, size_t max_lines)
 {

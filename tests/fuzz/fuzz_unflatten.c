@@ -7,17 +7,14 @@
  * their keys; and the same bytes when the names come the other way round.
  */
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "document/document.h"
 #include "document/unflatten.h"
+#include "tests/fuzz/demand.h"
 
 #define MAX_NAMES 200
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct names {
 	enum unflatten_form form;
@@ -28,12 +25,6 @@ struct names {
 		int added; /* what unflatten_add() said */
 	} list[MAX_NAMES];
 };
-
-static void demand(int condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void add(struct unflatten *n, struct names *names, size_t i, int again)
 {
