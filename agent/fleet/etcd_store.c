@@ -120,7 +120,7 @@ static int refused(const struct kind_place *place, const struct http_client_resp
 	int r = -EIO;
 
 	kind_answer_init(&none, 0);
-	verdict = answer_judge(place, response, false, &none, ret_cause, why);
+	verdict = answer_check(place, response, false, &none, ret_cause, why);
 	kind_answer_fini(&none);
 	if (response->result == HTTP_CLIENT_TOO_LARGE)
 		return -EMSGSIZE;

@@ -44,7 +44,7 @@ struct item {
 struct report {
 	struct report_env env;
 	struct exchange_env exchange_env;
-	struct session session;
+	struct exchange_session session;
 	const struct settings_server *server;
 	char *key, *known; /* in etcd */
 	bool off;
@@ -767,7 +767,7 @@ void report_stop(struct report *r)
 	exchange_cancel(r->exchange);
 	loop_timer_cancel(r->env.loop, &r->next);
 	loop_timer_cancel(r->env.loop, &r->look);
-	session_fini(&r->session);
+	exchange_session_fini(&r->session);
 	backoff_leave_all(r->backoffs, r->server->url_count);
 	free(r->items);
 	free(r->pages);

@@ -1,14 +1,14 @@
 /*
  * Watching a directory tree.
  *
- * Surprising: an event only says where to look. What counts is the ETag: an editor's touch tells
- * nothing, and when events were lost, or a symlink that others lead through was flipped
- * (Kubernetes' ..data), the whole tree is looked at again.
+ * Surprising: an event only names a file to check. The ETag decides: a touch is no change, and when
+ * events were lost, or a symlink to folders was flipped (Kubernetes' ..data), the whole tree is
+ * checked again.
  *
- * Looking goes in rounds, with a rest after each of three times its processor time: a storm of
- * changes leaves most of the loop to others. A name stands in the line once, however often it
- * changed, and no events are read before the line is empty; so each name gets its turn, and what
- * the kernel drops meanwhile is found by looking at all.
+ * Files are checked in rounds, with a pause after each of three times its processor time: a storm
+ * of changes leaves most of the loop to others. A name is queued once, however often it changed,
+ * and no events are read before the queue is empty; so each name gets its turn, and events that the
+ * kernel drops meanwhile lead to a check of the whole tree.
  */
 #include "origin/tree_watch.h"
 
@@ -28,7 +28,7 @@
 #include "base/hash.h"
 #include "base/index.h"
 #include "base/log.h"
-#include "origin/files.h"
+#include "origin/origin.h"
 
 #define EVENTS                                                                                     \
 	(IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_ONLYDIR |       \
@@ -36,16 +36,16 @@
 #define MAX_DEPTH 16
 #define ROUND_US 5000u
 
-/* A name: a file that is there, or what waits to be looked at. */
+/* A file that is there, or a name that waits for its check. */
 struct name {
 	struct index_link link;
 	TAILQ_ENTRY(name) line;
 	bool waits;
-	char etag[ORIGIN_ETAG]; /* "" = nothing is known of it, or it cannot be read */
+	char etag[ORIGIN_ETAG]; /* "" = unknown, or it cannot be read */
 	char path[];
 };
 
-TAILQ_HEAD(line, name);
+TAILQ_HEAD(queue, name);
 
 struct folder {
 	int number; /* inotify's */
@@ -58,18 +58,18 @@ struct tree_watch {
 	tree_watch_changed changed;
 	void *arg;
 	struct loop *loop;
-	struct loop_watch watch; /* not while it rests */
-	struct loop_timer rest;
-	bool tells, again; /* again: the whole tree is to be looked at */
+	struct loop_watch watch; /* not during a pause */
+	struct loop_timer pause;
+	bool reports, again; /* again: check the whole tree */
 	struct index names;
-	struct line quiet, waiting, later; /* each name is in one; later: in the next round */
+	struct queue quiet, waiting, later; /* each name is in one; later: in the next round */
 	struct folder *folders;
 	size_t folder_count;
 };
 
 /* ---- names ---- */
 
-static struct name *find(const struct tree_watch *w, const char *path, uint64_t hash)
+static struct name *find_watched_name(const struct tree_watch *w, const char *path, uint64_t hash)
 {
 	for (struct index_link *l = index_first(&w->names, hash); l; l = index_next(l))
 		if (strcmp(((struct name *)l)->path, path) == 0)
@@ -83,7 +83,7 @@ static struct name *add_name(struct tree_watch *w, const char *path, uint64_t ha
 	struct name *n;
 
 	if (w->names.count >= TREE_WATCH_MAX_FILES) {
-		log_warn("too many files: changes of this one are not told", "path", path);
+		log_warn("too many files: changes of this one will not be published", "path", path);
 		return NULL;
 	}
 	n = calloc(1, sizeof(*n) + size);
@@ -95,11 +95,10 @@ static struct name *add_name(struct tree_watch *w, const char *path, uint64_t ha
 	return n;
 }
 
-/* Puts it into the line, if it does not stand there. */
-static void line_up(struct tree_watch *w, const char *path)
+static void queue_name(struct tree_watch *w, const char *path)
 {
 	uint64_t hash = hash_bytes(HASH_START, path, strlen(path));
-	struct name *n = find(w, path, hash);
+	struct name *n = find_watched_name(w, path, hash);
 
 	if (!n && origin_serves(path))
 		n = add_name(w, path, hash);
@@ -113,12 +112,12 @@ static void line_up(struct tree_watch *w, const char *path)
 
 /* ---- folders ---- */
 
-static bool join(char path[PATH_MAX], const char *folder, const char *name)
+static bool join_watched_path(char path[PATH_MAX], const char *folder, const char *name)
 {
 	return snprintf(path, PATH_MAX, "%s%s%s", folder, folder[0] ? "/" : "", name) < PATH_MAX;
 }
 
-/* A folder that was renamed has the number that it had. */
+/* A renamed folder keeps its number. */
 static struct folder *folder_of(struct tree_watch *w, int number)
 {
 	for (size_t i = 0; i < w->folder_count; i++)
@@ -138,8 +137,8 @@ static bool add_folder(struct tree_watch *w, const char *path)
 		return false;
 	number = inotify_add_watch(w->watch.fd, full, path[0] ? EVENTS : EVENTS & ~IN_DONT_FOLLOW);
 	if (number < 0) {
-		log_warn("cannot watch a folder: changes there are not told", "path", full, "why",
-			strerror(errno));
+		log_warn("cannot watch a folder: changes there will not be published", "path", full,
+			"why", strerror(errno));
 		return false;
 	}
 	f = folder_of(w, number);
@@ -147,7 +146,8 @@ static bool add_folder(struct tree_watch *w, const char *path)
 		return true;
 	if (!f && w->folder_count == TREE_WATCH_MAX_DIRS) {
 		inotify_rm_watch(w->watch.fd, number);
-		log_warn("too many folders: changes in this one are not told", "path", full);
+		log_warn("too many folders: changes in this one will not be published", "path",
+			full);
 		return false;
 	}
 	copy = strdup(path);
@@ -166,9 +166,8 @@ static bool add_folder(struct tree_watch *w, const char *path)
 	return true;
 }
 
-/* Watches a folder, and lines up all that is in it. The watch comes first, so that nothing falls
- * between. */
-static void scan(struct tree_watch *w, const char *path)
+/* Watches a folder, then queues all names in it: in this order, so that no change falls between. */
+static void scan_folder(struct tree_watch *w, const char *path)
 {
 	unsigned depth = 0;
 	int fd;
@@ -188,25 +187,25 @@ static void scan(struct tree_watch *w, const char *path)
 		return;
 	}
 	while ((e = readdir(d)))
-		if (e->d_name[0] != '.' && join(inner, path, e->d_name))
-			line_up(w, inner);
+		if (e->d_name[0] != '.' && join_watched_path(inner, path, e->d_name))
+			queue_name(w, inner);
 	closedir(d);
 }
 
-/* What is gone is not met by a scan. */
+/* Queues the known names too: a scan does not meet those that are gone. */
 static void scan_all(struct tree_watch *w)
 {
 	w->again = false;
 	for (struct name *n = TAILQ_FIRST(&w->quiet); n; n = TAILQ_NEXT(n, line))
 		n->waits = true;
 	TAILQ_CONCAT(&w->waiting, &w->quiet, line);
-	scan(w, "");
+	scan_folder(w, "");
 }
 
-/* ---- looking ---- */
+/* ---- checks ---- */
 
-/* Looks at what stands first in the line; tells if its content is another than before. */
-static void look(struct tree_watch *w)
+/* Reports the first name of the queue if its content changed. */
+static void check_next_name(struct tree_watch *w)
 {
 	struct name *n = TAILQ_FIRST(&w->waiting);
 	struct origin_file content = {.etag = ""};
@@ -215,9 +214,9 @@ static void look(struct tree_watch *w)
 
 	TAILQ_REMOVE(&w->waiting, n, line);
 	if (fstatat(w->dir, n->path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
-		scan(w, n->path);
+		scan_folder(w, n->path);
 	r = origin_read(w->dir, n->path, &content);
-	if (r == -EAGAIN) { /* somebody writes it */
+	if (r == -EAGAIN) { /* it is being written */
 		TAILQ_INSERT_TAIL(&w->later, n, line);
 		return;
 	}
@@ -228,7 +227,7 @@ static void look(struct tree_watch *w)
 	n->waits = false;
 	if (strcmp(n->etag, content.etag) != 0) {
 		memcpy(n->etag, content.etag, sizeof(n->etag));
-		if (w->tells)
+		if (w->reports)
 			w->changed(w->arg, n->path, n->etag[0] ? n->etag : NULL);
 	}
 	if (n->etag[0]) {
@@ -251,7 +250,7 @@ static void forget_folder(struct tree_watch *w, int number)
 	*f = w->folders[--w->folder_count];
 }
 
-static void handle(struct tree_watch *w, const struct inotify_event *e)
+static void handle_event(struct tree_watch *w, const struct inotify_event *e)
 {
 	const struct folder *folder = folder_of(w, e->wd);
 	char path[PATH_MAX];
@@ -261,18 +260,18 @@ static void handle(struct tree_watch *w, const struct inotify_event *e)
 		forget_folder(w, e->wd);
 	else if (e->mask & IN_Q_OVERFLOW || !folder || (e->len && strcmp(e->name, "..data") == 0))
 		w->again = true;
-	else if (!e->len || e->name[0] == '.' || !join(path, folder->path, e->name))
+	else if (!e->len || e->name[0] == '.' || !join_watched_path(path, folder->path, e->name))
 		return;
 	else if (e->mask & IN_ISDIR && e->mask & (IN_MOVED_FROM | IN_DELETE))
 		w->again = true;
-	/* a new file tells again when it is closed; a new symlink does not */
+	/* a new file has another event when it is closed; a new symlink has not */
 	else if (!(e->mask & IN_CREATE) || e->mask & IN_ISDIR ||
 		 (fstatat(w->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode)))
-		line_up(w, path);
+		queue_name(w, path);
 }
 
-/* Lines up what the next events are about; all there is, when it must be. False: nothing came. */
-static bool fill_line(struct tree_watch *w)
+/* Queues the names of the next events, or all names. False: there was no event. */
+static bool fill_queue(struct tree_watch *w)
 {
 	_Alignas(struct inotify_event) char data[16384];
 	ssize_t n;
@@ -285,13 +284,13 @@ static bool fill_line(struct tree_watch *w)
 	for (ssize_t at = 0; at < n;) {
 		const struct inotify_event *e = (const struct inotify_event *)(data + at);
 
-		handle(w, e);
+		handle_event(w, e);
 		at += (ssize_t)(sizeof(*e) + e->len);
 	}
 	return n > 0;
 }
 
-static void readable(void *arg, int fd, unsigned events)
+static void events_readable(void *arg, int fd, unsigned events)
 {
 	struct tree_watch *w = arg;
 	const struct sys *sys = loop_sys(w->loop);
@@ -300,20 +299,20 @@ static void readable(void *arg, int fd, unsigned events)
 	(void)fd, (void)events;
 	loop_unwatch(&w->watch);
 	TAILQ_CONCAT(&w->waiting, &w->later, line);
-	while (sys->monotonic_us() < end_us && (!TAILQ_EMPTY(&w->waiting) || fill_line(w)))
+	while (sys->monotonic_us() < end_us && (!TAILQ_EMPTY(&w->waiting) || fill_queue(w)))
 		if (!TAILQ_EMPTY(&w->waiting))
-			look(w);
+			check_next_name(w);
 	work_us = sys_thread_us() - work_us;
-	loop_timer_set(w->loop, &w->rest, loop_now_ms(w->loop) + 1 + 3 * work_us / 1000);
+	loop_timer_set(w->loop, &w->pause, loop_now_ms(w->loop) + 1 + 3 * work_us / 1000);
 }
 
-static void has_rested(void *arg)
+static void pause_ended(void *arg)
 {
 	struct tree_watch *w = arg;
 
 	if (w->again || !TAILQ_EMPTY(&w->waiting) || !TAILQ_EMPTY(&w->later) ||
-		loop_watch(w->loop, &w->watch, w->watch.fd, LOOP_READ, readable, w))
-		readable(w, w->watch.fd, LOOP_READ);
+		loop_watch(w->loop, &w->watch, w->watch.fd, LOOP_READ, events_readable, w))
+		events_readable(w, w->watch.fd, LOOP_READ);
 }
 
 int tree_watch_start(struct loop *l, const char *path, int dir, tree_watch_changed changed,
@@ -329,17 +328,17 @@ int tree_watch_start(struct loop *l, const char *path, int dir, tree_watch_chang
 	TAILQ_INIT(&w->quiet);
 	TAILQ_INIT(&w->waiting);
 	TAILQ_INIT(&w->later);
-	loop_timer_init(&w->rest, has_rested, w);
+	loop_timer_init(&w->pause, pause_ended, w);
 	fd = w->watch.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	r = fd < 0 ? -errno : loop_watch(l, &w->watch, fd, LOOP_READ, readable, w);
+	r = fd < 0 ? -errno : loop_watch(l, &w->watch, fd, LOOP_READ, events_readable, w);
 	if (r) {
 		tree_watch_stop(w);
 		return r;
 	}
-	scan(w, "");
+	scan_folder(w, "");
 	while (!TAILQ_EMPTY(&w->waiting))
-		look(w);
-	w->tells = true;
+		check_next_name(w);
+	w->reports = true;
 	*ret_watch = w;
 	return 0;
 }
@@ -351,7 +350,7 @@ void tree_watch_stop(struct tree_watch *w)
 
 	if (!w)
 		return;
-	loop_timer_cancel(w->loop, &w->rest);
+	loop_timer_cancel(w->loop, &w->pause);
 	loop_unwatch(&w->watch);
 	if (w->watch.fd >= 0)
 		close(w->watch.fd);

@@ -1,11 +1,12 @@
 /*
- * Tells which files of a directory changed their content: inotify over the tree, ETags to compare.
+ * Reports which files of a directory changed their content: inotify over the tree, ETags to
+ * compare.
  *
- * Threads: the loop's. Bounds: TREE_WATCH_MAX_DIRS folders, TREE_WATCH_MAX_FILES files; what is
- * beyond is said and not watched.
+ * Threads: the loop's. Bounds: TREE_WATCH_MAX_DIRS folders, TREE_WATCH_MAX_FILES files; others are
+ * logged and not watched.
  */
-#ifndef PULLET_WATCH_H
-#define PULLET_WATCH_H
+#ifndef PULLET_TREE_WATCH_H
+#define PULLET_TREE_WATCH_H
 
 #include "base/loop.h"
 
@@ -18,8 +19,8 @@ struct tree_watch;
  * directory. */
 typedef void (*tree_watch_changed)(void *arg, const char *path, const char *etag);
 
-/* Watches path, which is also open as dir. What is there now is remembered without a call. 0 or
- * -errno. */
+/* Watches path, which is also open as dir; no call for the files that are there now. 0 or -errno.
+ */
 int tree_watch_start(struct loop *l, const char *path, int dir, tree_watch_changed changed,
 	void *arg, struct tree_watch **ret_watch);
 void tree_watch_stop(struct tree_watch *w);

@@ -1,6 +1,6 @@
 /*
- * The backoffs of all addresses, in a tree by their names. Surprising: what a section's tls: says
- * is part of an address's name.
+ * The backoffs of all addresses, in a tree by their names. Surprising: the tls: of a section is
+ * part of an address's name.
  */
 #include "pull/backoff.h"
 
@@ -18,12 +18,12 @@ struct backoffs {
 
 /* ---- addresses ---- */
 
-static int compare(const void *a, const void *b)
+static int compare_addresses(const void *a, const void *b)
 {
 	return strcmp(((const struct backoff *)a)->address, ((const struct backoff *)b)->address);
 }
 
-/* Does the authority end in the port that its scheme has anyway? */
+/* True when an authority ends in this port, the default of its scheme. */
 static bool ends_in(const char *text, size_t len, const char *port)
 {
 	size_t n = strlen(port);
@@ -56,7 +56,7 @@ static char *name_address(const struct settings_server *server, const char *url)
 	return name;
 }
 
-static void forget(struct backoff *b)
+static void free_backoff(struct backoff *b)
 {
 	free(b->address);
 	free(b->error);
@@ -71,9 +71,9 @@ struct backoff *backoff_join(
 	if (!b)
 		return NULL;
 	b->address = name_address(server, url);
-	found = b->address ? tsearch(b, &all->tree, compare) : NULL;
+	found = b->address ? tsearch(b, &all->tree, compare_addresses) : NULL;
 	if (!found || *found != b) {
-		forget(b);
+		free_backoff(b);
 		b = found ? *found : NULL;
 	} else {
 		b->all = all;
@@ -88,8 +88,8 @@ void backoff_leave(struct backoff *b)
 {
 	if (!b || --b->users)
 		return;
-	tdelete(b, &b->all->tree, compare);
-	forget(b);
+	tdelete(b, &b->all->tree, compare_addresses);
+	free_backoff(b);
 }
 
 struct backoff **backoff_join_all(struct backoffs *all, const struct settings_server *server)
@@ -164,8 +164,7 @@ enum backoff_health backoff_health(const struct http_client_response *r)
 	return table[r->result];
 }
 
-/* When the server asks us to come back. */
-static uint64_t advice_ms(const struct http_client_response *response)
+static uint64_t server_advice_ms(const struct http_client_response *response)
 {
 	uint64_t after_ms = response->retry_after_ms;
 
@@ -175,9 +174,9 @@ static uint64_t advice_ms(const struct http_client_response *response)
 	return 1 + (after_ms > SHAPER_ADVICE_MIN_MS ? after_ms : SHAPER_ADVICE_MIN_MS);
 }
 
-/* Takes the sentence. */
-static void fail(struct backoff *b, uint64_t started_ms, enum shaper_failure kind, uint64_t advice,
-	char *error)
+/* Takes the error. */
+static void record_failure(struct backoff *b, uint64_t started_ms, enum shaper_failure kind,
+	uint64_t advice, char *error)
 {
 	const struct sys *sys = b->all->sys;
 
@@ -202,15 +201,15 @@ enum backoff_health backoff_ended(
 			error = strdup(response->message);
 		else if (asprintf(&error, "it answered %ld", response->status) < 0)
 			error = NULL;
-		fail(b, started_ms, congested ? SHAPER_CONGESTION : SHAPER_NETWORK,
-			congested ? advice_ms(response) : SHAPER_NO_ADVICE, error);
+		record_failure(b, started_ms, congested ? SHAPER_CONGESTION : SHAPER_NETWORK,
+			congested ? server_advice_ms(response) : SHAPER_NO_ADVICE, error);
 	}
 	return health;
 }
 
 void backoff_kept_waiting(struct backoff *b, uint64_t started_ms)
 {
-	fail(b, started_ms, SHAPER_NETWORK, b->all->sys->now_ms() - started_ms,
+	record_failure(b, started_ms, SHAPER_NETWORK, b->all->sys->now_ms() - started_ms,
 		strdup("it does not answer in time"));
 }
 

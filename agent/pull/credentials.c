@@ -1,7 +1,7 @@
 /*
  * Secret files to header lines. Surprising: one newline at the end of a file is not part of the
- * secret (editors put it there); any other control character is refused, for it would end the
- * header and begin another.
+ * secret (editors put it there); any other control character is rejected: it would end the header
+ * and begin another.
  */
 #include "pull/credentials.h"
 
@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "files/trusted.h"
 
-static const char *fault_of(const struct buffer *b)
+static const char *secret_fault(const struct buffer *b)
 {
 	if (b->len == 0)
 		return "is empty";
@@ -28,14 +28,14 @@ static const char *fault_of(const struct buffer *b)
 	return NULL;
 }
 
-static void wipe(char *text)
+static void wipe_secret(char *text)
 {
 	if (text)
 		explicit_bzero(text, strlen(text));
 	free(text);
 }
 
-/* The file's secret behind a prefix. 0 and *ret_text (the caller's), or -errno and why. */
+/* Reads a secret and puts it behind a prefix. 0 and *ret_text (the caller's), or -errno and why. */
 static int read_secret(const struct sys *sys, const char *path, const char *prefix, char **ret_text,
 	char why[FILE_WHY])
 {
@@ -55,7 +55,7 @@ static int read_secret(const struct sys *sys, const char *path, const char *pref
 		b.len--;
 	if (b.len && b.data[b.len - 1] == '\r')
 		b.len--;
-	fault = fault_of(&b);
+	fault = secret_fault(&b);
 	if (fault) {
 		snprintf(why, FILE_WHY,
 			"the secret %.300s %s: put the secret alone into it, on one line", path,
@@ -75,8 +75,8 @@ out:
 	return r;
 }
 
-static int add_header(const struct sys *sys, const struct settings_header *h, struct credentials *c,
-	char why[FILE_WHY])
+static int add_header_line(const struct sys *sys, const struct settings_header *h,
+	struct credentials *c, char why[FILE_WHY])
 {
 	char prefix[80], *line = NULL;
 	int r = 0;
@@ -111,7 +111,7 @@ int credentials_read(const struct sys *sys, const struct settings_server *server
 		c->count += r == 0;
 	}
 	for (size_t i = 0; r == 0 && i < server->header_count; i++)
-		r = add_header(sys, &server->headers[i], c, why);
+		r = add_header_line(sys, &server->headers[i], c, why);
 	if (r)
 		credentials_fini(c);
 	return r;
@@ -164,15 +164,15 @@ void credentials_warn(const struct settings_server *server)
 		warn_if_open(server, server->headers[i].file);
 }
 
-/* What is covered, byte by byte: all is looked for before anything is covered, since one secret may
- * lie in another, and end where it begins. */
+/* Marks each byte to cover: all secrets are searched before any is covered, since one may overlap
+ * another. */
 struct cover {
 	const char *data;
 	size_t len;
 	bool *covered;
 };
 
-static void find(struct cover *c, const char *secret)
+static void cover_text(struct cover *c, const char *secret)
 {
 	const size_t n = secret ? strlen(secret) : 0;
 	const char *from = c->data, *end = c->data + c->len, *at;
@@ -183,8 +183,8 @@ static void find(struct cover *c, const char *secret)
 	}
 }
 
-/* Of a header, what a server may quote: the value, and without its scheme. */
-static void find_header(struct cover *c, const char *line)
+/* Covers the value of a header, with and without its scheme. */
+static void cover_header(struct cover *c, const char *line)
 {
 	static const char authorization[] = "authorization: ", bearer[] = "Bearer ";
 	const char *value = strstr(line, ": ") + 2, *space = strchr(value, ' '),
@@ -192,12 +192,12 @@ static void find_header(struct cover *c, const char *line)
 	bool has_scheme = (name && name + sizeof(authorization) - 1 == value) ||
 			  strncasecmp(value, bearer, sizeof(bearer) - 1) == 0;
 
-	find(c, value);
-	find(c, has_scheme && space ? space + 1 : NULL);
+	cover_text(c, value);
+	cover_text(c, has_scheme && space ? space + 1 : NULL);
 }
 
-/* As HTTP's basic authentication sends it. False: out of memory. */
-static bool find_basic(struct cover *c, const char *user, const char *password)
+/* Covers user and password as basic authentication sends them. False: out of memory. */
+static bool cover_basic(struct cover *c, const char *user, const char *password)
 {
 	struct buffer encoded;
 	char *both = NULL;
@@ -208,8 +208,8 @@ static bool find_basic(struct cover *c, const char *user, const char *password)
 		both = NULL;
 	good = both && base64_append(&encoded, both, strlen(both)) == 0;
 	if (good)
-		find(c, encoded.data);
-	wipe(both);
+		cover_text(c, encoded.data);
+	wipe_secret(both);
 	if (encoded.data)
 		explicit_bzero(encoded.data, encoded.cap);
 	buffer_fini(&encoded);
@@ -224,11 +224,11 @@ void credentials_hide(
 	bool good = cover.covered;
 
 	if (good && c->user && c->password)
-		good = find_basic(&cover, c->user, c->password);
+		good = cover_basic(&cover, c->user, c->password);
 	for (size_t i = 0; good && i < c->count; i++)
-		find_header(&cover, c->lines[i]);
+		cover_header(&cover, c->lines[i]);
 	for (size_t i = 0; good && i < sizeof(texts) / sizeof(texts[0]); i++)
-		find(&cover, texts[i]);
+		cover_text(&cover, texts[i]);
 	for (size_t i = 0; i < len; i++)
 		if (!good || cover.covered[i])
 			data[i] = '*';
@@ -238,9 +238,9 @@ void credentials_hide(
 void credentials_fini(struct credentials *c)
 {
 	for (size_t i = 0; i < c->count; i++)
-		wipe(c->lines[i]);
-	wipe(c->password);
-	wipe(c->secret);
-	wipe(c->session_token);
+		wipe_secret(c->lines[i]);
+	wipe_secret(c->password);
+	wipe_secret(c->secret);
+	wipe_secret(c->session_token);
 	*c = (struct credentials){0};
 }

@@ -3,7 +3,7 @@
  * replaced on the disk is used from the next pull on.
  *
  * Threads: the loop's; the files are small and local, reading them does not wait. Ownership:
- * credentials_fini() wipes and frees what credentials_read() made. Bounds: a secret is at most
+ * credentials_fini() wipes and frees them. Bounds: a secret is at most
  * SETTINGS_MAX_SECRET bytes; there are at most SETTINGS_MAX_HEADERS + 1 lines.
  */
 #ifndef PULLET_CREDENTIALS_H
@@ -25,17 +25,16 @@ struct credentials {
 /* 0, or -errno with a sentence that names the file and holds no secret. */
 int credentials_read(const struct sys *sys, const struct settings_server *server,
 	struct credentials *ret_credentials, char why[FILE_WHY]);
-/* Covers them with asterisks in what a server answered, and the token of a login and the query that
- * were sent (NULL or "" = none): some send back what they were sent, and their words are quoted to
- * operators. Does not find what the server wrote in another way. Covers everything when there is no
- * memory to look. */
+/* Covers the secrets with asterisks in an answer, as well as the token and the query that were sent
+ * (NULL or "" = none): some servers send them back, and their words are quoted to operators. Does
+ * not find a secret in another encoding. Covers everything when there is no memory. */
 void credentials_hide(
 	const struct credentials *c, const char *token, const char *query, char *data, size_t len);
-/* The files of the server's tls: that cannot be read: 0, or -errno with a sentence about the first
- * one. libcurl reads them, for each connection, and says less. */
+/* Checks that the files of the server's tls: can be read: 0, or -errno with a sentence about the
+ * first that cannot. libcurl reads them, for each connection, and says less. */
 int credentials_check_tls(const struct settings_server *server, char why[FILE_WHY]);
 /* Logs a warning for each of the server's secret files that any user of this host can read or
- * write; it is used all the same. A file that is not there is told when it is read. */
+ * write; it is used all the same. A missing file is reported when it is read. */
 void credentials_warn(const struct settings_server *server);
 /* Accepts a zeroed struct. */
 void credentials_fini(struct credentials *c);

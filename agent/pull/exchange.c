@@ -1,6 +1,6 @@
 /*
- * Surprising: an exchange that needs a token stands in its session's line; the one at the head logs
- * in for all of them, and when it is cancelled the next one does.
+ * Surprising: an exchange that needs a token is queued at its session; the first logs in for all of
+ * them, and when it is cancelled the next one does.
  */
 #include "pull/exchange.h"
 
@@ -18,37 +18,32 @@ struct exchange {
 	struct exchange_request q;
 	const struct kind *kind;
 	struct transfer *transfer;
-	struct localfile *file;
-	struct exchange *next; /* in the session's line */
+	struct local_file *file;
+	struct exchange *next; /* in the session's queue */
 	uint64_t serial;       /* of the token it was sent with */
-	uint64_t awaits;       /* the login it stands in line for */
-	bool in_line, logging_in, login_repeated, whole_repeated, conditional;
-	bool again;                          /* asked for within ended(), or while it is held */
+	uint64_t awaits;       /* the login it is queued for */
+	bool queued, logging_in, login_repeated, whole_repeated, conditional;
+	bool again;                          /* exchange_again() was called */
 	struct http_client_response *answer; /* within ended() */
 	void (*dropped)(void *arg);          /* NULL: it is not held */
 	void *dropped_arg;
 };
 
-static void go(struct exchange *x);
-static int start(struct exchange *x, char why[FILE_WHY]);
+static void continue_exchange(struct exchange *x);
+static int send_next(struct exchange *x, char why[FILE_WHY]);
 
 /* ---- the ends ---- */
 
-static void finish(struct exchange *x)
-{
-	free(x);
-}
-
-static void fail(struct exchange *x, enum kind_cause cause, const char *why)
+static void fail_exchange(struct exchange *x, enum kind_cause cause, const char *why)
 {
 	const struct exchange_calls *calls = x->q.calls;
 	void *arg = x->q.arg;
 
-	finish(x);
+	free(x);
 	calls->failed(arg, cause, why);
 }
 
-/* Of an answer that is no document only its first words are ever shown. */
+/* Cuts an answer that is no document: only its first words are ever shown. */
 static void bound_words(struct http_client_response *response)
 {
 	struct buffer *body = &response->body;
@@ -59,8 +54,8 @@ static void bound_words(struct http_client_response *response)
 	body->data[body->len] = '\0';
 }
 
-/* An error's words are quoted, a document's version is shown, and some servers send back what they
- * were sent. */
+/* An error's words are quoted, a document's version is shown, and some servers send secrets back.
+ */
 static void hide_secrets(struct exchange *x, struct http_client_response *response)
 {
 	const struct {
@@ -81,7 +76,7 @@ static void hide_secrets(struct exchange *x, struct http_client_response *respon
 		return;
 	known = credentials_read(x->env->sys, x->q.server, &c, why) == 0;
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
-		if (!known && shown[i].len) /* those that were sent are not known any more */
+		if (!known && shown[i].len) /* the secrets that were sent are unknown by now */
 			memset(shown[i].data, '*', shown[i].len);
 		else if (shown[i].len)
 			credentials_hide(&c, x->q.session->token, query ? query + 1 : NULL,
@@ -89,7 +84,7 @@ static void hide_secrets(struct exchange *x, struct http_client_response *respon
 	credentials_fini(&c);
 }
 
-static void ended(void *arg, struct http_client_response *response)
+static void transfer_ended(void *arg, struct http_client_response *response)
 {
 	struct exchange *x = arg;
 	char why[FILE_WHY];
@@ -107,31 +102,31 @@ static void ended(void *arg, struct http_client_response *response)
 		exchange_end(x);
 }
 
-static void line_came(void *arg, const struct http_client_response *line)
+static void stream_line_received(void *arg, const struct http_client_response *line)
 {
 	struct exchange *x = arg;
 
 	x->q.calls->line(x->q.arg, line);
 }
 
-/* ---- the session's line ---- */
+/* ---- the session's queue ---- */
 
-static void enter_line(struct exchange *x)
+static void enter_queue(struct exchange *x)
 {
-	struct session *s = x->q.session;
+	struct exchange_session *s = x->q.session;
 
 	if (!s->first)
 		s->last = &s->first;
 	x->next = NULL;
-	x->in_line = true;
+	x->queued = true;
 	x->awaits = s->logins;
 	*s->last = x;
 	s->last = &x->next;
 }
 
-static void leave_line(struct exchange *x)
+static void leave_queue(struct exchange *x)
 {
-	struct session *s = x->q.session;
+	struct exchange_session *s = x->q.session;
 	struct exchange **link = &s->first;
 
 	while (*link != x)
@@ -139,24 +134,15 @@ static void leave_line(struct exchange *x)
 	*link = x->next;
 	if (s->last == &x->next)
 		s->last = link;
-	x->in_line = false;
+	x->queued = false;
 }
 
-void session_forget(struct session *s)
+void exchange_session_forget(struct exchange_session *s)
 {
 	if (s->token)
 		explicit_bzero(s->token, strlen(s->token));
 	free(s->token);
 	s->token = NULL;
-}
-
-static bool has_token(struct exchange *x)
-{
-	struct session *s = x->q.session;
-
-	if (s->token && x->env->sys->now_ms() >= s->expires_ms)
-		session_forget(s);
-	return s->token;
 }
 
 static enum kind_cause login_cause(int error)
@@ -166,34 +152,34 @@ static enum kind_cause login_cause(int error)
 				  : KIND_CAUSE_ANSWER;
 }
 
-static void tell_why(char why[FILE_WHY], int error)
+static void explain_failure(char why[FILE_WHY], int error)
 {
 	if (!why[0])
 		snprintf(why, FILE_WHY, "the request cannot be made: %s", strerror(-error));
 }
 
-/* Sends what is to be sent next, later than exchange_start(): other requests may have made the
- * address back off. 0, or -errno with cause and why. */
-static int start_later(struct exchange *x, enum kind_cause *ret_cause, char why[FILE_WHY])
+/* Sends the next request later than exchange_start(): the address may be in backoff by now. 0, or
+ * -errno with cause and why. */
+static int send_later(struct exchange *x, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const struct backoff *b = x->q.backoff;
 	int r;
 
 	*ret_cause = KIND_CAUSE_OVERLOADED;
 	if (b && backoff_until(b, x->env->sys->now_ms())) {
-		snprintf(why, FILE_WHY, "its address backs off%s%s", b->error ? ": " : "",
+		snprintf(why, FILE_WHY, "its address is in backoff%s%s", b->error ? ": " : "",
 			b->error ? b->error : "");
 		return -EAGAIN;
 	}
 	*ret_cause = KIND_CAUSE_HOST;
-	r = start(x, why);
+	r = send_next(x, why);
 	if (r)
-		tell_why(why, r);
+		explain_failure(why, r);
 	return r;
 }
 
-/* The head of the line logs in, if it does not yet. */
-static void lead(struct session *s)
+/* Lets the first in the queue log in, if it does not yet. */
+static void lead_login(struct exchange_session *s)
 {
 	enum kind_cause cause;
 	struct exchange *x;
@@ -202,41 +188,41 @@ static void lead(struct session *s)
 		char why[FILE_WHY] = "";
 
 		x->logging_in = true;
-		if (start_later(x, &cause, why) == 0)
+		if (send_later(x, &cause, why) == 0)
 			return;
-		leave_line(x);
-		fail(x, cause, why);
+		leave_queue(x);
+		fail_exchange(x, cause, why);
 	}
 }
 
-/* The login is over for those in the line: they go on with the token, or have failed with it. Each
- * step may cancel others, or start new ones, which wait for the next login. */
-static void release_line(struct session *s, enum kind_cause cause, const char *why)
+/* The login is over for the exchanges in the queue: they go on with the token, or fail. Each step
+ * may cancel others, or start new ones, which wait for the next login. */
+static void release_queue(struct exchange_session *s, enum kind_cause cause, const char *why)
 {
 	uint64_t login = s->logins++;
 	struct exchange *x;
 
 	while ((x = s->first) && x->awaits == login) {
-		leave_line(x);
+		leave_queue(x);
 		if (cause == KIND_CAUSE_NONE)
-			go(x);
+			continue_exchange(x);
 		else
-			fail(x, cause, why);
+			fail_exchange(x, cause, why);
 	}
-	lead(s);
+	lead_login(s);
 }
 
-/* It did not come to an answer, or to one that tells as much of the address as that of a pull. */
-static bool tells_of_address(const struct http_client_response *response, int login)
+/* True when a login had no answer, or one that concerns the address as that of a pull does. */
+static bool concerns_address(const struct http_client_response *response, int login)
 {
 	return response->result != HTTP_CLIENT_OK ||
 	       (login == -EAGAIN && (response->status == 429 || response->status >= 500));
 }
 
-static void logged_in(void *arg, struct http_client_response *response)
+static void login_ended(void *arg, struct http_client_response *response)
 {
 	struct exchange *x = arg;
-	struct session *s = x->q.session;
+	struct exchange_session *s = x->q.session;
 	char why[FILE_WHY] = "", *token = NULL;
 	uint64_t lifetime_ms = 0;
 	int r = 0;
@@ -246,20 +232,20 @@ static void logged_in(void *arg, struct http_client_response *response)
 		r = x->kind->login_read(response, &token, &lifetime_ms, why);
 	x->transfer = NULL;
 	x->logging_in = false;
-	if (tells_of_address(response, r)) {
-		leave_line(x);
-		ended(x, response);
-		lead(s);
+	if (concerns_address(response, r)) {
+		leave_queue(x);
+		transfer_ended(x, response);
+		lead_login(s);
 		return;
 	}
 	if (r == 0) {
-		session_forget(s);
+		exchange_session_forget(s);
 		s->token = token;
 		s->serial++;
 		s->expires_ms = lifetime_ms ? x->env->sys->now_ms() + lifetime_ms : UINT64_MAX;
 	}
 	s->open = r == -ENOTSUP;
-	release_line(s, r == 0 || s->open ? KIND_CAUSE_NONE : login_cause(r), why);
+	release_queue(s, r == 0 || s->open ? KIND_CAUSE_NONE : login_cause(r), why);
 }
 
 /* ---- sending ---- */
@@ -278,8 +264,8 @@ static void fill_place(struct exchange *x, const struct credentials *c)
 	place->random = x->env->sys->random();
 }
 
-/* Names the document, and who asks for it. The token of a login is not in it: it changes under the
- * same user. */
+/* Hashes the document's name and the credentials. Without the token of a login: it changes under
+ * the same user. */
 static int name_document(
 	const struct exchange *x, const struct credentials *c, char ret[DIGEST_HEX])
 {
@@ -333,7 +319,7 @@ static int send_request(struct exchange *x, const struct credentials *c,
 		.connect_timeout_ms = timeout_ms < server->connect_timeout_ms
 					      ? timeout_ms
 					      : server->connect_timeout_ms,
-		.line = line ? line_came : NULL,
+		.line = line ? stream_line_received : NULL,
 		.idle_ms = line || r->hold_ms ? timeout_ms : 0,
 		.document = named ? document : NULL,
 	};
@@ -346,16 +332,16 @@ static int send_request(struct exchange *x, const struct credentials *c,
 	return http_client_start(x->env->transport, &q, done, x, &x->transfer);
 }
 
-static int read_file(struct exchange *x, const struct kind_request *r)
+static int start_file_reading(struct exchange *x, const struct kind_request *r)
 {
 	const struct part *held = r->conditional ? x->q.place.held : NULL;
 
 	return local_file_start(x->env->files, r->url.data, held ? held->etag : "",
-		x->q.place.max_bytes, ended, x, &x->file);
+		x->q.place.max_bytes, transfer_ended, x, &x->file);
 }
 
-/* Builds and sends what is to be sent next. 0, or -errno with why. */
-static int start(struct exchange *x, char why[FILE_WHY])
+/* Builds and sends the login or the request. 0, or -errno with why. */
+static int send_next(struct exchange *x, char why[FILE_WHY])
 {
 	struct credentials c;
 	struct kind_request r;
@@ -371,41 +357,41 @@ static int start(struct exchange *x, char why[FILE_WHY])
 	if (!x->logging_in)
 		x->conditional = r.conditional;
 	if (e == 0 && x->kind->local)
-		e = read_file(x, &r);
+		e = start_file_reading(x, &r);
 	else if (e == 0)
-		e = send_request(x, &c, &r, x->logging_in ? logged_in : ended);
+		e = send_request(x, &c, &r, x->logging_in ? login_ended : transfer_ended);
 	kind_request_fini(&r);
 	credentials_fini(&c);
 	return e;
 }
 
-static bool needs_login(struct exchange *x)
+/* Decides between login and request. False: the exchange waits in the queue for another's login. */
+static bool plan_next(struct exchange *x)
 {
-	return x->kind->login_build && x->q.server->user && !x->q.session->open && !has_token(x);
-}
+	struct exchange_session *s = x->q.session;
 
-/* What is to be sent next: a login or the request. False: who is before us in the line logs in. */
-static bool is_next(struct exchange *x)
-{
-	x->logging_in = needs_login(x);
-	x->serial = x->q.session->serial;
+	if (s->token && x->env->sys->now_ms() >= s->expires_ms)
+		exchange_session_forget(s);
+	x->logging_in = x->kind->login_build && x->q.server->user && !s->open && !s->token;
+	x->serial = s->serial;
 	if (!x->logging_in)
 		return true;
-	enter_line(x);
-	return x->logging_in = x->q.session->first == x;
+	enter_queue(x);
+	x->logging_in = s->first == x;
+	return x->logging_in;
 }
 
-/* Later than exchange_start(): a failure is told. */
-static void go(struct exchange *x)
+/* Goes on later than exchange_start(): failed() reports a failure. */
+static void continue_exchange(struct exchange *x)
 {
 	enum kind_cause cause;
 	char why[FILE_WHY] = "";
 
-	if (!is_next(x) || start_later(x, &cause, why) == 0)
+	if (!plan_next(x) || send_later(x, &cause, why) == 0)
 		return;
-	if (x->in_line)
-		leave_line(x);
-	fail(x, cause, why);
+	if (x->queued)
+		leave_queue(x);
+	fail_exchange(x, cause, why);
 }
 
 /* ---- outside ---- */
@@ -424,50 +410,50 @@ int exchange_start(const struct exchange_env *env, const struct exchange_request
 	x->q = *q;
 	x->kind = kind_of(q->server);
 	why[0] = '\0';
-	r = is_next(x) ? start(x, why) : 0;
+	r = plan_next(x) ? send_next(x, why) : 0;
 	if (r == 0) {
 		*ret_exchange = x;
 		return 0;
 	}
-	tell_why(why, r);
-	if (x->in_line)
-		leave_line(x);
-	finish(x);
+	explain_failure(why, r);
+	if (x->queued)
+		leave_queue(x);
+	free(x);
 	return r;
 }
 
 void exchange_cancel(struct exchange *x)
 {
-	struct session *s;
+	struct exchange_session *s;
 	bool led;
 
 	if (!x)
 		return;
 	s = x->q.session;
-	led = x->in_line && x->logging_in;
+	led = x->queued && x->logging_in;
 	if (x->dropped)
 		x->dropped(x->dropped_arg);
 	if (x->transfer)
 		http_client_cancel(x->transfer);
 	if (x->file)
 		local_file_cancel(x->file);
-	if (x->in_line)
-		leave_line(x);
-	finish(x);
+	if (x->queued)
+		leave_queue(x);
+	free(x);
 	if (led)
-		lead(s);
+		lead_login(s);
 }
 
 static bool again_with_login(struct exchange *x)
 {
-	struct session *s = x->q.session;
+	struct exchange_session *s = x->q.session;
 
 	if (x->login_repeated || !x->kind->login_build || !x->q.server->user)
 		return false;
 	x->login_repeated = true;
 	s->open = false;
-	if (x->serial == s->serial) /* else somebody has a new one already */
-		session_forget(s);
+	if (x->serial == s->serial) /* else there is a new one already */
+		exchange_session_forget(s);
 	return true;
 }
 
@@ -497,9 +483,9 @@ void exchange_end(struct exchange *x)
 {
 	x->dropped = NULL;
 	if (x->again)
-		go(x);
+		continue_exchange(x);
 	else
-		finish(x);
+		free(x);
 }
 
 bool exchange_held(const struct exchange *x)
@@ -512,8 +498,8 @@ bool exchange_conditional(const struct exchange *x)
 	return x->conditional;
 }
 
-void session_fini(struct session *s)
+void exchange_session_fini(struct exchange_session *s)
 {
-	session_forget(s);
-	*s = (struct session){0};
+	exchange_session_forget(s);
+	*s = (struct exchange_session){0};
 }

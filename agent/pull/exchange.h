@@ -2,14 +2,14 @@
  * One request to a configuration server and its answer: secrets are read, a token is fetched where
  * the kind needs one, the kind's request is sent.
  *
- * Requests of one server share its session: one of them logs in, the others wait for that. What is
- * sent later than the exchange was started asks the backoff of its address first. Files of
- * this host are read by a thread, and answer as a web server would.
+ * Requests of one server share its session: one of them logs in, the others wait for that. A
+ * request sent later than exchange_start() asks the backoff of its address first. Files of this
+ * host are read by a thread, and answer as a web server would.
  *
  * Threads: the loop's. Ownership: everything in exchange_request is borrowed until the end or
- * exchange_cancel(). Errors: told once by ended() or failed(), never from inside exchange_start().
- * Bounds: one login and one repetition with a fresh token per exchange; bodies at most max_bytes,
- * that of a login EXCHANGE_MAX_LOGIN; of an error's EXCHANGE_MAX_WORDS are read.
+ * exchange_cancel(). Errors: reported once by ended() or failed(), never from inside
+ * exchange_start(). Bounds: one login and one repetition with a fresh token per exchange; bodies at
+ * most max_bytes, that of a login EXCHANGE_MAX_LOGIN; EXCHANGE_MAX_WORDS of an error's are read.
  */
 #ifndef PULLET_EXCHANGE_H
 #define PULLET_EXCHANGE_H
@@ -26,13 +26,13 @@
 struct exchange;
 
 /* A server's token. Zeroed at first. Fields are private. */
-struct session {
+struct exchange_session {
 	char *token;
-	uint64_t expires_ms;            /* UINT64_MAX = until it is refused */
+	uint64_t expires_ms;            /* UINT64_MAX = until the server rejects it */
 	bool open;                      /* the server asks for no login */
 	uint64_t serial;                /* of the token */
 	uint64_t logins;                /* that were answered */
-	struct exchange *first, **last; /* those that need a token; the first logs in */
+	struct exchange *first, **last; /* the queue for a token; the first logs in */
 };
 
 struct exchange_env {
@@ -46,21 +46,21 @@ struct exchange_calls {
 	/* As kind.build. */
 	int (*build)(void *arg, const struct kind_place *place, struct kind_request *r,
 		char why[FILE_WHY]);
-	/* An answer, or why there is none (response->result); that of a login only where it says
+	/* An answer, or why there is none (response->result); that of a login only where it means
 	 * that nothing is served at this address now. place has no secrets. May call
-	 * exchange_again(), else it is over. */
+	 * exchange_again(), else the exchange is over. */
 	void (*ended)(void *arg, const struct kind_place *place,
 		const struct http_client_response *response);
-	/* Nothing was sent, or the login failed. It is over. OVERLOADED: another address may do
-	 * better, this one backs off by now. */
+	/* Nothing was sent, or the login failed. The exchange is over. OVERLOADED: this address is
+	 * in backoff by now, another may not be. */
 	void (*failed)(void *arg, enum kind_cause cause, const char *why);
 	http_client_line line; /* NULL, or as in transport_request */
 };
 
 struct exchange_request {
 	const struct settings_server *server;
-	struct session *session;
-	struct backoff *backoff; /* of place.base, asked by the caller; NULL = nobody is */
+	struct exchange_session *session;
+	struct backoff *backoff; /* of place.base, asked by the caller before; NULL = none */
 	struct kind_place place; /* without server and secrets */
 	uint64_t timeout_ms;     /* of the answer, beside what a watch is held */
 	bool document; /* the answer is the document at place.path: its connection may be used
@@ -72,26 +72,26 @@ struct exchange_request {
 /* Starts it. 0 and *ret_exchange, or -errno with a sentence: a secret or the request is bad. */
 int exchange_start(const struct exchange_env *env, const struct exchange_request *request,
 	struct exchange **ret_exchange, char why[FILE_WHY]);
-/* Takes the exchange and ends it at once; nothing is called. NULL is fine. If it was logging in,
- * another of its session does so now: where that cannot be sent, its failed() is called before this
+/* Takes the exchange and ends it at once, without a call. NULL is fine. If it was logging in, the
+ * next of its session does so now: where that cannot be sent, its failed() is called before this
  * returns. */
 void exchange_cancel(struct exchange *x);
-/* Within ended(): sends it again; with a new token (if there is a login, and once), or else asking
- * for the whole document (once). False: it is over. */
+/* Within ended(): sends the request again; with a new token (if there is a login, and once), or
+ * else for the whole document (once). False: the exchange is over. */
 bool exchange_again(struct exchange *x, bool login);
-/* Within ended(): the exchange is not over when that returns, but with exchange_end(), as it would
- * be then; exchange_again() may be called until that. ret_response takes all of the answer, its
- * bodies too. If it is cancelled before, dropped(arg) is called. */
+/* Within ended(): keeps the exchange until exchange_end(); exchange_again() may be called until
+ * then. ret_response takes the whole answer, with its bodies. If the exchange is cancelled before,
+ * dropped(arg) is called. */
 void exchange_hold(struct exchange *x, struct http_client_response *ret_response,
 	void (*dropped)(void *arg), void *arg);
-/* Ends one that is held: sends it again where that was asked for; takes it else. */
+/* Ends a held exchange: sends it again after exchange_again(), else takes it. */
 void exchange_end(struct exchange *x);
 bool exchange_held(const struct exchange *x);
-/* Was the answer to ended() asked for conditionally? */
+/* True when the request answered by ended() was conditional. */
 bool exchange_conditional(const struct exchange *x);
-/* The token is not good any more: the next exchange logs in. */
-void session_forget(struct session *s);
-/* Wipes the token. Nothing of the session may be under way. */
-void session_fini(struct session *s);
+/* Wipes a token that is no longer valid: the next exchange logs in. */
+void exchange_session_forget(struct exchange_session *s);
+/* Wipes the token. No exchange of the session may be under way. */
+void exchange_session_fini(struct exchange_session *s);
 
 #endif

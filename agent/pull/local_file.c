@@ -1,6 +1,6 @@
 /*
- * One reading of one file. Surprising: a reading that was cancelled may still hang in the kernel;
- * it frees itself when it comes back.
+ * One reading of one file. Surprising: a cancelled reading may still hang in the kernel; it frees
+ * itself when the kernel returns.
  */
 #include "pull/local_file.h"
 
@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "origin/files.h"
+#include "origin/origin.h"
 
 #define SCHEME "file://"
 
-struct localfile {
+struct local_file {
 	struct worker_job job;
 	char *path;
 	char etag[256];
@@ -25,18 +25,18 @@ struct localfile {
 	struct origin_file file;
 };
 
-static void read_it(struct worker_job *job)
+static void read_local_file(struct worker_job *job)
 {
-	struct localfile *f = (struct localfile *)job;
+	struct local_file *f = (struct local_file *)job;
 
 	f->error = origin_read_path(f->path, &f->file, f->why);
 }
 
-/* What is wrong with the file itself: that another file could be read is not in doubt. */
+/* Errors of the file itself, which say nothing about others below the same url. */
 static const struct fault {
 	int error;
 	long status;
-	const char *why; /* NULL: the status says it */
+	const char *why; /* NULL: the status suffices */
 } faults[] = {
 	{-ENOENT, 404, NULL},
 	{-ENOTDIR, 404, NULL},
@@ -46,10 +46,10 @@ static const struct fault {
 	{-EINVAL, 400, "it is no regular file"},
 	{-ENXIO, 400, "it is no regular file"},
 	{-ELOOP, 400, "its links lead to no end"},
-	{-EAGAIN, 409, "somebody is writing it"},
+	{-EAGAIN, 409, "it is being written"},
 };
 
-static const struct fault *fault_of(int error)
+static const struct fault *file_fault(int error)
 {
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
 		if (faults[i].error == error)
@@ -57,9 +57,9 @@ static const struct fault *fault_of(int error)
 	return NULL;
 }
 
-static void answer_error(const struct localfile *f, struct http_client_response *r)
+static void answer_error(const struct local_file *f, struct http_client_response *r)
 {
-	const struct fault *fault = fault_of(f->error);
+	const struct fault *fault = file_fault(f->error);
 	const char *why = f->error == -EPERM ? f->why : fault ? fault->why : strerror(-f->error);
 
 	r->status = fault ? fault->status : 0;
@@ -68,7 +68,7 @@ static void answer_error(const struct localfile *f, struct http_client_response 
 		snprintf(r->message, sizeof(r->message), "the file cannot be read: %.330s", why);
 }
 
-static void answer(struct localfile *f, struct http_client_response *r)
+static void fill_file_response(struct local_file *f, struct http_client_response *r)
 {
 	size_t most = f->max_bytes < ORIGIN_MAX_FILE ? f->max_bytes : ORIGIN_MAX_FILE;
 
@@ -89,12 +89,12 @@ static void answer(struct localfile *f, struct http_client_response *r)
 	}
 }
 
-static void over(struct worker_job *job)
+static void file_read_ended(struct worker_job *job)
 {
-	struct localfile *f = (struct localfile *)job;
+	struct local_file *f = (struct local_file *)job;
 	struct http_client_response r = {.result = HTTP_CLIENT_OK};
 
-	answer(f, &r);
+	fill_file_response(f, &r);
 	if (f->done)
 		f->done(f->arg, &r);
 	if (f->error == 0)
@@ -105,9 +105,9 @@ static void over(struct worker_job *job)
 }
 
 int local_file_start(struct worker *w, const char *url, const char *etag, size_t max_bytes,
-	http_client_done done, void *arg, struct localfile **ret_file)
+	http_client_done done, void *arg, struct local_file **ret_file)
 {
-	struct localfile *f = calloc(1, sizeof(*f));
+	struct local_file *f = calloc(1, sizeof(*f));
 
 	if (f)
 		f->path = strdup(
@@ -116,7 +116,7 @@ int local_file_start(struct worker *w, const char *url, const char *etag, size_t
 		free(f);
 		return -ENOMEM;
 	}
-	f->job = (struct worker_job){.run = read_it, .done = over};
+	f->job = (struct worker_job){.run = read_local_file, .done = file_read_ended};
 	snprintf(f->etag, sizeof(f->etag), "%s", etag);
 	f->max_bytes = max_bytes;
 	f->done = done;
@@ -126,7 +126,7 @@ int local_file_start(struct worker *w, const char *url, const char *etag, size_t
 	return 0;
 }
 
-void local_file_cancel(struct localfile *f)
+void local_file_cancel(struct local_file *f)
 {
 	f->done = NULL;
 }

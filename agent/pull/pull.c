@@ -1,6 +1,6 @@
 /*
- * The pulls of one run. Surprising: only the first part waits in the line of its server before the
- * run begins; the others stand in line within the run, and its time limit covers their waiting.
+ * The parts of one run. Surprising: only the first part is queued at its server before the run
+ * begins; the others are queued within the run, and its time limit covers their waiting.
  */
 #include "pull/pull.h"
 
@@ -13,9 +13,9 @@
 #include "base/etag.h"
 #include "pull/reading.h"
 
-struct doctor_pull {
-	struct pull_part part; /* what came */
-	struct pull *gather;
+struct pull_source {
+	struct pull_part part;
+	struct pull *pull;
 	struct upstream *server;
 	struct upstream_task task;
 	const char *path;
@@ -23,8 +23,8 @@ struct doctor_pull {
 	enum settings_type type;
 	bool optional;
 	struct exchange *exchange;
-	char *seen;     /* of a watched document: the version that the server showed last */
-	uint64_t shown; /* hash of the ETag it showed in this run */
+	char *seen;     /* see pull_seen() */
+	uint64_t shown; /* hash of the ETag that the server showed in this run; 0 = none */
 };
 
 struct pull {
@@ -35,23 +35,23 @@ struct pull {
 	const struct version *held;
 	bool running, overloaded, forced;
 	enum kind_cause cause;
-	size_t left; /* parts that have not come yet */
+	size_t left; /* parts that are not done */
 	size_t count;
-	struct doctor_pull pulls[];
+	struct pull_source sources[];
 };
 
-static const struct part *held_part(const struct doctor_pull *p)
+static const struct part *held_part(const struct pull_source *p)
 {
-	const struct pull *g = p->gather;
+	const struct pull *pull = p->pull;
 
-	return g->held && g->held->generation && g->held->part_count == g->count
-		       ? &g->held->parts[p - g->pulls]
+	return pull->held && pull->held->generation && pull->held->part_count == pull->count
+		       ? &pull->held->parts[p - pull->sources]
 		       : NULL;
 }
 
 /* ---- the end ---- */
 
-static void drop(struct doctor_pull *p)
+static void cancel_part(struct pull_source *p)
 {
 	struct exchange *x = p->exchange;
 
@@ -64,49 +64,49 @@ static void drop(struct doctor_pull *p)
 	upstream_dropped(p->server);
 }
 
-/* The run is over: whatever still runs is not wanted. */
-static void end(struct pull *g, enum pull_outcome outcome, const char *why)
+/* Ends the run, and with it the parts that are still under way. */
+static void pull_done(struct pull *pull, enum pull_outcome outcome, const char *why)
 {
-	g->running = false;
-	for (size_t i = 0; i < g->count; i++)
-		drop(&g->pulls[i]);
-	g->calls->ended(g->arg, outcome, why);
+	pull->running = false;
+	for (size_t i = 0; i < pull->count; i++)
+		cancel_part(&pull->sources[i]);
+	pull->calls->run_ended(pull->arg, outcome, why);
 }
 
-static void fail(
-	struct doctor_pull *p, enum pull_outcome outcome, enum kind_cause cause, const char *why)
+static void fail_pull(
+	struct pull_source *p, enum pull_outcome outcome, enum kind_cause cause, const char *why)
 {
 	char named[FILE_WHY];
 
-	p->gather->cause = cause;
-	if (p->gather->count > 1) {
+	p->pull->cause = cause;
+	if (p->pull->count > 1) {
 		snprintf(named, sizeof(named), "%.100s: %.400s", LOG_URL(p->path), why);
 		why = named;
 	}
-	end(p->gather, outcome, why);
+	pull_done(p->pull, outcome, why);
 }
 
-static void settled(struct pull *g)
+static void pull_part_done(struct pull *pull)
 {
 	enum pull_outcome outcome = PULL_SAME;
 
-	if (--g->left)
+	if (--pull->left)
 		return;
-	for (size_t i = 0; i < g->count; i++) {
-		const struct pull_part *part = &g->pulls[i].part;
-		const struct part *held = held_part(&g->pulls[i]);
+	for (size_t i = 0; i < pull->count; i++) {
+		const struct pull_part *part = &pull->sources[i].part;
+		const struct part *held = held_part(&pull->sources[i]);
 
 		if (part->state == PULL_PULLED ||
 			(part->state == PULL_ABSENT && !(held && held->absent)))
 			outcome = PULL_NEW;
 	}
-	end(g, outcome, "");
+	pull_done(pull, outcome, "");
 }
 
 /* ---- one answer ---- */
 
 /* Takes the answer's body. */
-static int take(struct doctor_pull *p, struct kind_answer *answer)
+static int take_document(struct pull_source *p, struct kind_answer *answer)
 {
 	static const char *const names[] = {"yaml", "yaml", "json", "bytes"};
 	struct pull_part *part = &p->part;
@@ -127,11 +127,11 @@ static int take(struct doctor_pull *p, struct kind_answer *answer)
 	part->facts.len = part->body.len;
 	part->state = PULL_PULLED;
 	if (answer->note[0])
-		log_warn(answer->note, "config", p->gather->config->name, "path", LOG_URL(p->path));
+		log_warn(answer->note, "config", p->pull->config->name, "path", LOG_URL(p->path));
 	return 0;
 }
 
-static int take_absence(struct doctor_pull *p)
+static int take_absence(struct pull_source *p)
 {
 	int r = part_init(&p->part.facts, "", "", "", p->part.signature ? "minisig" : "yaml");
 
@@ -140,8 +140,8 @@ static int take_absence(struct doctor_pull *p)
 	return r;
 }
 
-/* Whatever becomes of it: a watch is told what was seen. */
-static void note_seen(struct doctor_pull *p, const char *version)
+/* Records the version the server reported, for the watch. */
+static void record_seen(struct pull_source *p, const char *version)
 {
 	if (!upstream_settings(p->server)->watch)
 		return;
@@ -149,40 +149,40 @@ static void note_seen(struct doctor_pull *p, const char *version)
 	p->seen = strdup(version);
 }
 
-static void came(struct doctor_pull *p, enum kind_verdict verdict, struct kind_answer *answer,
-	enum kind_cause cause, const char *why)
+static void take_verdict(struct pull_source *p, enum kind_verdict verdict,
+	struct kind_answer *answer, enum kind_cause cause, const char *why)
 {
 	const struct part *held = held_part(p);
 	int r = 0;
 
 	if (verdict == KIND_NEW || verdict == KIND_SAME || verdict == KIND_ABSENT)
-		note_seen(p, verdict == KIND_NEW    ? answer->version
-			     : verdict == KIND_SAME ? held->etag
-						    : "");
+		record_seen(p, verdict == KIND_NEW    ? answer->version
+			       : verdict == KIND_SAME ? held->etag
+						      : "");
 	if (verdict == KIND_ABSENT && !p->optional)
 		verdict = KIND_FAILED;
 	if (verdict == KIND_NEW) {
 		p->shown = etag_hash(answer->version);
-		r = take(p, answer);
+		r = take_document(p, answer);
 	} else if (verdict == KIND_SAME) {
 		p->shown = etag_hash(held->etag);
 		p->part.state = PULL_HELD;
 	} else if (verdict == KIND_ABSENT) {
 		r = take_absence(p);
 	} else {
-		fail(p, cause == KIND_CAUSE_TIMEOUT ? PULL_TIMEOUT : PULL_FAILED, cause, why);
+		fail_pull(p, cause == KIND_CAUSE_TIMEOUT ? PULL_TIMEOUT : PULL_FAILED, cause, why);
 		return;
 	}
 	if (r)
-		fail(p, PULL_FAILED, KIND_CAUSE_HOST, "out of memory");
+		fail_pull(p, PULL_FAILED, KIND_CAUSE_HOST, "out of memory");
 	else
-		settled(p->gather);
+		pull_part_done(p->pull);
 }
 
-static void was_read(
+static void answer_checked(
 	void *arg, const struct http_client_response *response, struct reading_result *result)
 {
-	struct doctor_pull *p = arg;
+	struct pull_source *p = arg;
 	enum kind_verdict verdict = result->verdict;
 	enum kind_cause cause = result->cause;
 
@@ -197,37 +197,37 @@ static void was_read(
 	if (upstream_ended(p->server, &p->task, response)) {
 		upstream_retry(p->server, &p->task); /* within the same time limit */
 	} else {
-		p->gather->overloaded |= response->status == 429 || response->status == 503;
-		came(p, verdict, &result->answer, cause, result->why);
+		p->pull->overloaded |= response->status == 429 || response->status == 503;
+		take_verdict(p, verdict, &result->answer, cause, result->why);
 	}
 }
 
-static void answered(
+static void answer_received(
 	void *arg, const struct kind_place *place, const struct http_client_response *response)
 {
-	struct doctor_pull *p = arg;
+	struct pull_source *p = arg;
 
-	reading_start(p->gather->env->check, p->exchange, place, response, was_read, p);
+	reading_start(p->pull->env->check, p->exchange, place, response, answer_checked, p);
 }
 
-/* A secret cannot be read, the login failed, or the address backs off by now: that says nothing new
- * about it. Also called while the run is being ended, which lets one pull after the other lead the
+/* A secret cannot be read, the login failed, or the address is in backoff by now, which says
+ * nothing new about it. Also called while the run ends: then one pull after the other leads the
  * login. */
-static void not_sent(void *arg, enum kind_cause cause, const char *why)
+static void request_not_sent(void *arg, enum kind_cause cause, const char *why)
 {
-	struct doctor_pull *p = arg;
+	struct pull_source *p = arg;
 	bool elsewhere = upstream_deferred(p->server, &p->task);
 
 	p->exchange = NULL;
-	if (p->gather->running && cause == KIND_CAUSE_OVERLOADED && elsewhere)
+	if (p->pull->running && cause == KIND_CAUSE_OVERLOADED && elsewhere)
 		upstream_retry(p->server, &p->task);
-	else if (p->gather->running)
-		fail(p, cause == KIND_CAUSE_HOST ? PULL_REJECTED : PULL_FAILED, cause, why);
+	else if (p->pull->running)
+		fail_pull(p, cause == KIND_CAUSE_HOST ? PULL_REJECTED : PULL_FAILED, cause, why);
 }
 
 /* ---- requests ---- */
 
-static int build(
+static int build_pull_request(
 	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	(void)arg;
@@ -235,11 +235,11 @@ static int build(
 }
 
 static const struct exchange_calls exchange_calls = {
-	.build = build, .ended = answered, .failed = not_sent};
+	.build = build_pull_request, .ended = answer_received, .failed = request_not_sent};
 
-static int start_exchange(struct doctor_pull *p, char why[FILE_WHY])
+static int start_exchange(struct pull_source *p, char why[FILE_WHY])
 {
-	const struct pull *g = p->gather;
+	const struct pull *pull = p->pull;
 	const char *base = upstream_url(p->server, &p->task);
 	const struct part *held = held_part(p);
 	size_t len = strlen(base);
@@ -250,9 +250,9 @@ static int start_exchange(struct doctor_pull *p, char why[FILE_WHY])
 		.place = {.base = base,
 			.path = p->path,
 			.type = p->type,
-			.forced = g->forced,
+			.forced = pull->forced,
 			.max_bytes = upstream_settings(p->server)->max_bytes},
-		.timeout_ms = g->config->timeout_ms,
+		.timeout_ms = pull->config->timeout_ms,
 		.document = true,
 		.calls = &exchange_calls,
 		.arg = p,
@@ -263,66 +263,67 @@ static int start_exchange(struct doctor_pull *p, char why[FILE_WHY])
 		request.place.same_address =
 			strncmp(held->url, base, len) == 0 && strcmp(held->url + len, p->path) == 0;
 	}
-	return exchange_start(&g->env->exchange, &request, &p->exchange, why);
+	return exchange_start(&pull->env->exchange, &request, &p->exchange, why);
 }
 
-/* What nobody is asked for is absent. 0 or -ENOMEM. */
-static int begin(struct pull *g)
+/* Parts without a server are marked absent. 0 or -ENOMEM. */
+static int reset_parts(struct pull *pull)
 {
 	int r = 0;
 
-	pull_release(g);
-	g->running = true;
-	g->overloaded = false;
-	g->cause = KIND_CAUSE_NONE;
-	g->left = g->count;
-	for (size_t i = 0; r == 0 && i < g->count; i++) {
-		g->pulls[i].shown = 0;
-		if (g->pulls[i].server)
+	pull_release(pull);
+	pull->running = true;
+	pull->overloaded = false;
+	pull->cause = KIND_CAUSE_NONE;
+	pull->left = pull->count;
+	for (size_t i = 0; r == 0 && i < pull->count; i++) {
+		pull->sources[i].shown = 0;
+		if (pull->sources[i].server)
 			continue;
-		r = take_absence(&g->pulls[i]);
-		g->left--;
+		r = take_absence(&pull->sources[i]);
+		pull->left--;
 	}
 	return r;
 }
 
-/* The server has a free slot: for a new run, for the next part of one, or at another address. */
-static bool slot_free(void *arg)
+/* The server has a slot: for a new run, for the next part of one, or at another address. */
+static bool slot_ready(void *arg)
 {
-	struct doctor_pull *p = arg;
-	struct pull *g = p->gather;
-	bool first = !g->running;
+	struct pull_source *p = arg;
+	struct pull *pull = p->pull;
+	bool first = !pull->running;
 	char why[FILE_WHY] = "";
 
-	if (first && p != g->pulls)
+	if (first && p != pull->sources)
 		return false; /* its run is over */
 	if (first) {
-		if (!g->calls->begin(g->arg))
+		if (!pull->calls->run_may_begin(pull->arg))
 			return false;
-		if (begin(g)) {
-			fail(p, PULL_REJECTED, KIND_CAUSE_HOST, "out of memory");
+		if (reset_parts(pull)) {
+			fail_pull(p, PULL_REJECTED, KIND_CAUSE_HOST, "out of memory");
 			return false;
 		}
 	}
 	if (start_exchange(p, why)) {
-		fail(p, PULL_REJECTED, KIND_CAUSE_HOST, why);
+		fail_pull(p, PULL_REJECTED, KIND_CAUSE_HOST, why);
 		return false;
 	}
-	for (size_t i = 1; first && g->running && i < g->count; i++)
-		if (g->pulls[i].server)
-			upstream_submit(g->pulls[i].server, &g->pulls[i].task, UINT64_MAX);
+	for (size_t i = 1; first && pull->running && i < pull->count; i++)
+		if (pull->sources[i].server)
+			upstream_submit(
+				pull->sources[i].server, &pull->sources[i].task, UINT64_MAX);
 	return true;
 }
 
 static void slot_lost(void *arg, const char *why)
 {
-	struct doctor_pull *p = arg;
+	struct pull_source *p = arg;
 
-	p->gather->cause = KIND_CAUSE_OVERLOADED;
-	if (p->gather->running)
-		fail(p, PULL_REJECTED, KIND_CAUSE_OVERLOADED, why);
+	p->pull->cause = KIND_CAUSE_OVERLOADED;
+	if (p->pull->running)
+		fail_pull(p, PULL_REJECTED, KIND_CAUSE_OVERLOADED, why);
 	else
-		p->gather->calls->lost(p->gather->arg, why);
+		p->pull->calls->slot_lost(p->pull->arg, why);
 }
 
 /* ---- outside ---- */
@@ -336,24 +337,24 @@ static char *signature_path(const char *path)
 	return asprintf(&made, "%.*s.minisig%s", (int)stem, path, path + stem) < 0 ? NULL : made;
 }
 
-static bool set_up(struct pull *g, size_t i, size_t layer, bool signature,
+static bool set_up_part(struct pull *pull, size_t i, size_t layer, bool signature,
 	const struct settings_layer *instead)
 {
-	const struct settings_layer *l = instead ? instead : &g->config->layers[layer];
-	struct upstream *server = instead && layer ? NULL : g->env->servers[l->server];
-	struct doctor_pull *p = &g->pulls[i];
+	const struct settings_layer *l = instead ? instead : &pull->config->layers[layer];
+	struct upstream *server = instead && layer ? NULL : pull->env->servers[l->server];
+	struct pull_source *p = &pull->sources[i];
 
-	p->gather = g;
+	p->pull = pull;
 	p->part.layer = layer;
 	p->part.signature = signature;
-	p->task = (struct upstream_task){.begin = slot_free,
-		.lost = slot_lost,
+	p->task = (struct upstream_task){.slot_ready = slot_ready,
+		.slot_lost = slot_lost,
 		.arg = p,
-		.interval_ms = g->config->interval_ms};
+		.interval_ms = pull->config->interval_ms};
 	p->made_path = signature ? signature_path(l->path) : NULL;
 	p->path = signature ? p->made_path : l->path;
 	p->type = signature ? SETTINGS_TYPE_BYTES : l->type;
-	p->optional = signature || l->optional; /* who checks says that there is none */
+	p->optional = signature || l->optional; /* verify reports a missing signature */
 	buffer_init(&p->part.body, 0);
 	if (server && upstream_join(server))
 		return false;
@@ -366,92 +367,92 @@ struct pull *pull_new(const struct pull_env *env, const struct settings_config *
 {
 	bool is_signed = config->verify.public_keys && (!instead || instead != config->rollout);
 	size_t each = is_signed ? 2 : 1, count = config->layer_count * each;
-	struct pull *g = calloc(1, sizeof(*g) + count * sizeof(g->pulls[0]));
-	bool good = g;
+	struct pull *pull = calloc(1, sizeof(*pull) + count * sizeof(pull->sources[0]));
+	bool valid = pull;
 
-	if (g) {
-		g->env = env;
-		g->config = config;
-		g->calls = calls;
-		g->arg = arg;
-		g->count = count;
+	if (pull) {
+		pull->env = env;
+		pull->config = config;
+		pull->calls = calls;
+		pull->arg = arg;
+		pull->count = count;
 	}
-	for (size_t i = 0; good && i < count; i++)
-		good = set_up(g, i, i / each, i % each, instead);
-	if (good)
-		return g;
-	pull_free(g);
+	for (size_t i = 0; valid && i < count; i++)
+		valid = set_up_part(pull, i, i / each, i % each, instead);
+	if (valid)
+		return pull;
+	pull_free(pull);
 	return NULL;
 }
 
-void pull_drop(struct pull *g)
+void pull_drop(struct pull *pull)
 {
-	g->running = false;
-	for (size_t i = 0; i < g->count; i++)
-		if (g->pulls[i].server)
-			drop(&g->pulls[i]);
+	pull->running = false;
+	for (size_t i = 0; i < pull->count; i++)
+		if (pull->sources[i].server)
+			cancel_part(&pull->sources[i]);
 }
 
-void pull_free(struct pull *g)
+void pull_free(struct pull *pull)
 {
-	if (!g)
+	if (!pull)
 		return;
-	pull_drop(g);
-	for (size_t i = 0; i < g->count; i++) {
-		struct doctor_pull *p = &g->pulls[i];
+	pull_drop(pull);
+	for (size_t i = 0; i < pull->count; i++) {
+		struct pull_source *p = &pull->sources[i];
 
 		if (p->server)
 			upstream_leave(p->server);
 		free(p->made_path);
 		free(p->seen);
 	}
-	pull_release(g);
-	free(g);
+	pull_release(pull);
+	free(pull);
 }
 
-void pull_submit(struct pull *g, uint64_t expires_ms)
+void pull_submit(struct pull *pull, uint64_t expires_ms)
 {
-	upstream_submit(g->pulls[0].server, &g->pulls[0].task, expires_ms);
+	upstream_submit(pull->sources[0].server, &pull->sources[0].task, expires_ms);
 }
 
-void pull_wait_until(struct pull *g, uint64_t latest_ms)
+void pull_wait_until(struct pull *pull, uint64_t latest_ms)
 {
-	g->pulls[0].task.latest_ms = latest_ms;
+	pull->sources[0].task.latest_ms = latest_ms;
 }
 
-void pull_withdraw(struct pull *g)
+void pull_withdraw(struct pull *pull)
 {
-	upstream_withdraw(g->pulls[0].server, &g->pulls[0].task);
+	upstream_withdraw(pull->sources[0].server, &pull->sources[0].task);
 }
 
-bool pull_waiting(const struct pull *g)
+bool pull_waiting(const struct pull *pull)
 {
-	return !g->running && g->pulls[0].task.waiting;
+	return !pull->running && pull->sources[0].task.waiting;
 }
 
-void pull_hold(struct pull *g, const struct version *held, bool forced)
+void pull_hold(struct pull *pull, const struct version *held, bool forced)
 {
-	g->held = held;
-	g->forced = forced;
+	pull->held = held;
+	pull->forced = forced;
 }
 
-const char *pull_seen(const struct pull *g, size_t i)
+const char *pull_seen(const struct pull *pull, size_t i)
 {
-	return g->pulls[i].seen;
+	return pull->sources[i].seen;
 }
 
-enum kind_cause pull_cause(const struct pull *g)
+enum kind_cause pull_cause(const struct pull *pull)
 {
-	return g->cause;
+	return pull->cause;
 }
 
-bool pull_give_up(struct pull *g)
+bool pull_give_up(struct pull *pull)
 {
 	bool ready = false;
 
-	g->running = false;
-	for (size_t i = 0; i < g->count; i++) {
-		struct doctor_pull *p = &g->pulls[i];
+	pull->running = false;
+	for (size_t i = 0; i < pull->count; i++) {
+		struct pull_source *p = &pull->sources[i];
 		struct exchange *x = p->exchange;
 
 		if (x && !exchange_held(x)) {
@@ -459,18 +460,18 @@ bool pull_give_up(struct pull *g)
 			exchange_cancel(x);
 			ready |= upstream_ended(p->server, &p->task, NULL);
 		}
-		drop(p);
+		cancel_part(p);
 	}
-	g->cause = KIND_CAUSE_TIMEOUT;
+	pull->cause = KIND_CAUSE_TIMEOUT;
 	return ready;
 }
 
-bool pull_reading(const struct pull *g)
+bool pull_reading(const struct pull *pull)
 {
 	bool any = false;
 
-	for (size_t i = 0; i < g->count; i++) {
-		const struct doctor_pull *p = &g->pulls[i];
+	for (size_t i = 0; i < pull->count; i++) {
+		const struct pull_source *p = &pull->sources[i];
 
 		if (p->exchange && !exchange_held(p->exchange))
 			return false;
@@ -479,55 +480,56 @@ bool pull_reading(const struct pull *g)
 	return any;
 }
 
-bool pull_overloaded(const struct pull *g)
+bool pull_overloaded(const struct pull *pull)
 {
-	return g->overloaded;
+	return pull->overloaded;
 }
 
-void pull_lift(struct pull *g)
+void pull_lift(struct pull *pull)
 {
-	for (size_t i = 0; i < g->count; i++)
-		if (g->pulls[i].server && (i == 0 || g->pulls[i].server != g->pulls[i - 1].server))
-			upstream_lift(g->pulls[i].server);
+	for (size_t i = 0; i < pull->count; i++)
+		if (pull->sources[i].server &&
+			(i == 0 || pull->sources[i].server != pull->sources[i - 1].server))
+			upstream_lift(pull->sources[i].server);
 }
 
-const struct pull_part *pull_part(const struct pull *g, size_t i)
+const struct pull_part *pull_part(const struct pull *pull, size_t i)
 {
-	return &g->pulls[i].part;
+	return &pull->sources[i].part;
 }
 
-size_t pull_count(const struct pull *g)
+size_t pull_count(const struct pull *pull)
 {
-	return g->count;
+	return pull->count;
 }
 
-bool pull_showed(const struct pull *g)
+bool pull_showed(const struct pull *pull)
 {
-	for (size_t i = 0; i < g->count; i++)
-		if (g->left == 0 && g->pulls[i].shown)
+	for (size_t i = 0; i < pull->count; i++)
+		if (pull->left == 0 && pull->sources[i].shown)
 			return true;
 	return false;
 }
 
-bool pull_shows(const struct pull *g, uint64_t version_hash)
+bool pull_shows(const struct pull *pull, uint64_t version_hash)
 {
-	for (size_t i = 0; i < g->count; i++)
-		if (g->pulls[i].shown == version_hash)
+	for (size_t i = 0; i < pull->count; i++)
+		if (pull->sources[i].shown == version_hash)
 			return true;
 	return false;
 }
 
-void pull_avoid(struct pull *g)
+void pull_avoid(struct pull *pull)
 {
-	for (size_t i = 0; i < g->count; i++)
-		if (g->pulls[i].server)
-			upstream_avoid(g->pulls[i].server, &g->pulls[i].task);
+	for (size_t i = 0; i < pull->count; i++)
+		if (pull->sources[i].server)
+			upstream_avoid(pull->sources[i].server, &pull->sources[i].task);
 }
 
-void pull_release(struct pull *g)
+void pull_release(struct pull *pull)
 {
-	for (size_t i = 0; i < g->count; i++) {
-		struct pull_part *part = &g->pulls[i].part;
+	for (size_t i = 0; i < pull->count; i++) {
+		struct pull_part *part = &pull->sources[i].part;
 
 		buffer_fini(&part->body);
 		part_fini(&part->facts);
@@ -537,29 +539,29 @@ void pull_release(struct pull *g)
 	}
 }
 
-struct upstream *pull_server(const struct pull *g)
+struct upstream *pull_server(const struct pull *pull)
 {
-	return g->pulls[0].server;
+	return pull->sources[0].server;
 }
 
-void pull_url(const struct pull *g, char ret_url[1024])
+void pull_url(const struct pull *pull, char ret_url[1024])
 {
-	const struct doctor_pull *p = &g->pulls[0];
-
+	const struct pull_source *p = &pull->sources[0];
 	char path[LOG_URL_SIZE];
 
 	snprintf(ret_url, 1024, "%.500s%.500s", upstream_url(p->server, &p->task),
 		log_url_text(path, p->path));
 }
 
-bool pull_covers(const struct pull *g, const struct version *v)
+bool pull_covers(const struct pull *pull, const struct version *v)
 {
-	if (v->part_count != g->count)
+	if (v->part_count != pull->count)
 		return false;
-	for (size_t i = 0; i < g->count; i++)
+	for (size_t i = 0; i < pull->count; i++)
 		if (!v->parts[i].absent &&
-			(!g->pulls[i].server || upstream_find(g->pulls[i].server, v->parts[i].url,
-							g->pulls[i].path) < 0))
+			(!pull->sources[i].server ||
+				upstream_find(pull->sources[i].server, v->parts[i].url,
+					pull->sources[i].path) < 0))
 			return false;
 	return true;
 }

@@ -1,7 +1,7 @@
 /*
- * An answer and a copy of what it is compared with, on the way to the checks' thread and back.
- * Surprising: of the server's settings only marks are copied: kinds look whether there is a user,
- * not who it is.
+ * An answer and a copy of the held part, on the way to the checks' thread and back. Surprising:
+ * only marks of the server's settings are copied: kinds check whether there is a user, not its
+ * name.
  */
 #include "pull/reading.h"
 
@@ -17,7 +17,7 @@ struct reading {
 	struct exchange *exchange; /* NULL: it was dropped */
 	reading_done done;
 	void *arg;
-	/* what the thread has */
+	/* the thread's */
 	struct kind_place place;
 	struct settings_server server;
 	struct part held;
@@ -27,14 +27,14 @@ struct reading {
 	struct reading_result result;
 };
 
-static void read_answer(const struct kind_place *place, const struct http_client_response *response,
-	bool conditional, struct reading_result *ret)
+static void check_reading(const struct kind_place *place,
+	const struct http_client_response *response, bool conditional, struct reading_result *ret)
 {
 	ret->cause = KIND_CAUSE_NONE;
 	ret->why[0] = '\0';
 	kind_answer_init(&ret->answer, place->max_bytes);
 	ret->verdict =
-		answer_judge(place, response, conditional, &ret->answer, &ret->cause, ret->why);
+		answer_check(place, response, conditional, &ret->answer, &ret->cause, ret->why);
 }
 
 static void reading_free(struct reading *r)
@@ -48,16 +48,16 @@ static void reading_free(struct reading *r)
 	free(r);
 }
 
-static void run(struct worker_job *job)
+static void run_reading(struct worker_job *job)
 {
 	struct reading *r = (struct reading *)job;
 
-	read_answer(&r->place, &r->response, r->conditional, &r->result);
+	check_reading(&r->place, &r->response, r->conditional, &r->result);
 	buffer_fini(&r->response.body);
 	buffer_fini(&r->response.coded);
 }
 
-static void over(struct worker_job *job)
+static void reading_ended(struct worker_job *job)
 {
 	struct reading *r = (struct reading *)job;
 	struct exchange *x = r->exchange;
@@ -69,7 +69,7 @@ static void over(struct worker_job *job)
 	reading_free(r);
 }
 
-static void dropped(void *arg)
+static void drop_reading(void *arg)
 {
 	struct reading *r = arg;
 
@@ -78,7 +78,7 @@ static void dropped(void *arg)
 		reading_free(r);
 }
 
-/* A place of its own, without secrets. 0 or -ENOMEM. */
+/* Copies the place without its secrets. 0 or -ENOMEM. */
 static int copy_place(struct reading *r, const struct kind_place *place)
 {
 	const struct settings_server *server = place->server;
@@ -121,17 +121,17 @@ void reading_start(struct worker *thread, struct exchange *x, const struct kind_
 	struct reading_result result;
 
 	if (!r) {
-		read_answer(place, response, exchange_conditional(x), &result);
+		check_reading(place, response, exchange_conditional(x), &result);
 		done(arg, response, &result);
 		kind_answer_fini(&result.answer);
 		return;
 	}
-	r->job = (struct worker_job){.run = run, .done = over};
+	r->job = (struct worker_job){.run = run_reading, .done = reading_ended};
 	r->thread = thread;
 	r->exchange = x;
 	r->done = done;
 	r->arg = arg;
 	r->conditional = exchange_conditional(x);
-	exchange_hold(x, &r->response, dropped, r);
+	exchange_hold(x, &r->response, drop_reading, r);
 	worker_submit(thread, &r->job);
 }

@@ -1,11 +1,11 @@
 /*
- * What an answer says, as its kind reads it (pull/kinds/answer.h): at once, or, of a large answer,
- * on the checks' thread, while the loop goes on.
+ * Reads an answer as its kind does (pull/kinds/answer.h): at once, or a large one on the checks'
+ * thread, while the loop goes on.
  *
  * Threads: reading_start() and done() are the loop's. Ownership: the thread has copies of the place
- * and of what is held, and the answer itself; nothing that the loop may change or free. A reading
- * ends with its exchange: when that is cancelled, it is dropped, and nobody is told. Bound: one for
- * each exchange, so as many answers wait as transfers may be under way.
+ * and of the held part, and the answer itself; nothing that the loop may change or free. When its
+ * exchange is cancelled, a reading is dropped without a call. Bound: one for each exchange, so as
+ * many answers wait as transfers may be under way.
  */
 #ifndef PULLET_READING_H
 #define PULLET_READING_H
@@ -17,20 +17,20 @@
 
 #define READING_LARGE (64u << 10) /* bytes; below that the way there and back costs more */
 
-struct reading_result { /* as of answer_judge() */
+struct reading_result { /* as of answer_check() */
 	enum kind_verdict verdict;
 	enum kind_cause cause;
 	struct kind_answer answer; /* its body may be taken */
 	char why[FILE_WHY];
 };
 
-/* The exchange is there still, and may be asked again. */
+/* The exchange still exists: exchange_again() may be called. */
 typedef void (*reading_done)(
 	void *arg, const struct http_client_response *response, struct reading_result *result);
 
-/* Within ended() of the exchange: has its answer read, and calls done() once. Before it returns; or
- * later, for a large answer, if there is a thread (NULL = none) and memory: the exchange is held
- * until then. */
+/* Within ended() of the exchange: has its answer read, and calls done() once before it returns; for
+ * a large answer later, if there is a thread (NULL = none) and memory: the exchange is held until
+ * then. */
 void reading_start(struct worker *thread, struct exchange *x, const struct kind_place *place,
 	const struct http_client_response *response, reading_done done, void *arg);
 

@@ -1,10 +1,9 @@
 /*
- * The line in front of one server, and its addresses.
+ * The queue of one server, and its addresses.
  *
- * Surprising: an address that did not answer rests at least as long as it kept a pull waiting, else
- * every other pull would wait for it. Failover and backoff are one mechanism. One that failed rests
- * as long as its backoff lasts, and a server with a single address is only the case where
- * everything waits for that one.
+ * Surprising: an address that did not answer backs off at least as long as it kept a pull waiting,
+ * else every other pull would wait for it. Failover and backoff are one mechanism: a server with a
+ * single address is only the case where all pulls wait for that one.
  */
 #include "pull/upstream.h"
 
@@ -28,13 +27,13 @@ struct upstream {
 	struct loop *loop;
 	const struct settings_server *settings;
 	struct dispatcher dispatcher;
-	struct loop_timer timer; /* when the line has work again */
+	struct loop_timer timer; /* when the queue has work again */
 	size_t tasks;            /* that have joined */
-	uint64_t longest_ms;     /* interval of those that have waited since nobody did */
+	uint64_t longest_ms;     /* interval of the tasks queued since the queue was empty */
 	unsigned in_flight;
-	bool pumping, held;
+	bool handing_out, held;
 	struct log_limit log_limit;
-	struct session session;
+	struct exchange_session session;
 	size_t count;
 	struct backoff **backoffs; /* of the addresses */
 	struct address addresses[];
@@ -79,53 +78,50 @@ static uint64_t held_until_ms(const struct upstream *s, uint64_t now_ms)
 	return until_ms;
 }
 
-/* ---- telling ---- */
+/* ---- log ---- */
 
-static const char *name_of(const struct upstream *s)
+static const char *upstream_name(const struct upstream *s)
 {
 	return s->settings->name ? s->settings->name : s->settings->urls[0];
 }
 
-/* Says once that pulls wait, whatever request made the addresses back off. */
-static void tell_held(struct upstream *s, uint64_t now_ms, uint64_t until_ms)
+static void log_held(struct upstream *s, uint64_t now_ms, uint64_t until_ms)
 {
 	unsigned suppressed;
 
 	if (!log_limit_pass(&s->log_limit, now_ms, "held", &suppressed))
 		return;
 	s->held = true;
-	log_warn("the server is left alone for a while: pulls wait", "server", name_of(s),
-		"hold_ms", LOG_U64(until_ms - now_ms), "repeated",
-		suppressed ? LOG_U64(suppressed) : NULL);
+	log_warn("server in backoff: pulls deferred", "server", upstream_name(s), "backoff_ms",
+		LOG_U64(until_ms - now_ms), "repeated", suppressed ? LOG_U64(suppressed) : NULL);
 }
 
-/* Says what follows from an address's rest; the cause itself is in the line of the config whose
- * pull failed. */
-static void tell_rest(struct upstream *s, size_t i)
+/* Logs what follows from an address's backoff; its cause is logged by the config whose pull failed.
+ */
+static void log_address_backoff(struct upstream *s, size_t i)
 {
 	uint64_t now_ms = loop_now_ms(s->loop), until_ms = held_until_ms(s, now_ms),
-		 rest_ms = backoff_until(s->backoffs[i], now_ms);
+		 backoff_ms = backoff_until(s->backoffs[i], now_ms);
 	const char *url = s->addresses[i].url;
 	unsigned suppressed;
 
-	if (rest_ms && until_ms)
-		tell_held(s, now_ms, until_ms);
-	else if (rest_ms && log_limit_pass(&s->log_limit, now_ms, url, &suppressed))
-		log_warn("an address of the server failed and rests: another one is used", "server",
-			name_of(s), "url", url, "why", s->backoffs[i]->error, "rest_ms",
-			LOG_U64(rest_ms - now_ms));
+	if (backoff_ms && until_ms)
+		log_held(s, now_ms, until_ms);
+	else if (backoff_ms && log_limit_pass(&s->log_limit, now_ms, url, &suppressed))
+		log_warn("address in backoff: using another one", "server", upstream_name(s), "url",
+			url, "why", s->backoffs[i]->error, "backoff_ms",
+			LOG_U64(backoff_ms - now_ms));
 }
 
-/* ---- the line ---- */
+/* ---- the queue ---- */
 
-/* Hands a slot to a task. */
-static void begin(struct upstream *s, const struct dispatcher_item *item, uint64_t now_ms)
+static void start_task(struct upstream *s, const struct dispatcher_item *item, uint64_t now_ms)
 {
 	struct upstream_task *t = item->task;
 	size_t first = now_ms < t->away_ms ? t->first : 0;
 	uint64_t until_ms;
 
-	if (t->again) /* the next one: one before it may have had a very short rest */
+	if (t->again) /* the next one: one before it may have had a very short backoff */
 		t->address = best_address(s, now_ms, t->address + 1, t->address, &until_ms);
 	else
 		t->address = best_address(s, now_ms, first, BACKOFF_NONE, &until_ms);
@@ -135,19 +131,19 @@ static void begin(struct upstream *s, const struct dispatcher_item *item, uint64
 	t->started_ms = now_ms;
 	t->tries++;
 	s->in_flight++;
-	if (!t->begin(t->arg))
+	if (!t->slot_ready(t->arg))
 		s->in_flight--;
 }
 
-static void pump(struct upstream *s)
+static void hand_out_slots(struct upstream *s)
 {
 	struct dispatcher_item items[SETTINGS_MAX_IN_FLIGHT];
 	uint64_t now_ms = loop_now_ms(s->loop), due_ms;
 	size_t n;
 
-	if (s->pumping) /* called by a task that begins: the round goes on below */
+	if (s->handing_out) /* called by a task that begins: the outer round goes on */
 		return;
-	s->pumping = true;
+	s->handing_out = true;
 	do {
 		dispatcher_hold(&s->dispatcher, held_until_ms(s, now_ms));
 		n = dispatcher_take(
@@ -156,10 +152,10 @@ static void pump(struct upstream *s)
 			const struct upstream_task *t = items[i].task;
 
 			if (t->waiting) /* not withdrawn by one that was begun before it */
-				begin(s, &items[i], now_ms);
+				start_task(s, &items[i], now_ms);
 		}
 	} while (n);
-	s->pumping = false;
+	s->handing_out = false;
 	if (s->in_flight < s->settings->max_in_flight && dispatcher_next(&s->dispatcher, &due_ms))
 		loop_timer_set(s->loop, &s->timer, due_ms);
 	else
@@ -168,23 +164,23 @@ static void pump(struct upstream *s)
 
 static void timer_due(void *arg)
 {
-	pump(arg);
+	hand_out_slots(arg);
 }
 
-static void lost(void *arg, void *task, enum dispatcher_loss why)
+static void task_lost(void *arg, void *task, enum dispatcher_loss why)
 {
 	struct upstream_task *t = task;
 
 	(void)arg;
 	if (why == DISPATCHER_OVERRIDDEN)
 		return; /* by newer work of the same config, which is the same task */
-	assert(why == DISPATCHER_EXPIRED); /* the line has room for all that have joined */
+	assert(why == DISPATCHER_EXPIRED); /* there is room for all that have joined */
 	t->waiting = false;
 	loop_timer_cancel(t->server->loop, &t->patience);
-	t->lost(t->arg, "not pulled: the server did not take it in time");
+	t->slot_lost(t->arg, "not pulled: the server did not take it in time");
 }
 
-/* Doubles: the whole line is copied each time. */
+/* Doubles: the whole queue is copied each time. */
 int upstream_join(struct upstream *s)
 {
 	uint32_t room = s->dispatcher.limits.max_pending;
@@ -200,9 +196,8 @@ void upstream_leave(struct upstream *s)
 	s->tasks--;
 }
 
-/* A task that expires is told so at that moment, whether a slot is free or not. Our own rests, when
- * they have kept it waiting for as long as they may, make it the first to go, unless the server
- * itself asked for more. */
+/* A task is lost the moment it expires, whether a slot is free or not. When our own backoffs have
+ * kept it waiting for as long as they may, it goes first, unless the server asked for more. */
 static void patience_ends(void *arg)
 {
 	struct upstream_task *t = arg;
@@ -222,14 +217,13 @@ static void patience_ends(void *arg)
 	upstream_lift(s);
 }
 
-static void limit_rests(struct upstream *s, uint64_t longest_ms)
+static void limit_backoffs(struct upstream *s, uint64_t longest_ms)
 {
 	for (size_t i = 0; longest_ms && i < s->count; i++)
 		backoff_limit(s->backoffs[i], longest_ms);
 }
 
-/* Counts the task among those that wait. */
-static void begin_waiting(struct upstream *s, struct upstream_task *t)
+static void enter_waiting(struct upstream *s, struct upstream_task *t)
 {
 	if (!t->server)
 		loop_timer_init(&t->patience, patience_ends, t);
@@ -239,18 +233,18 @@ static void begin_waiting(struct upstream *s, struct upstream_task *t)
 		s->longest_ms = 0;
 	if (t->interval_ms > s->longest_ms)
 		s->longest_ms = t->interval_ms;
-	limit_rests(s, s->longest_ms);
+	limit_backoffs(s, s->longest_ms);
 }
 
 void upstream_submit(struct upstream *s, struct upstream_task *t, uint64_t expires_ms)
 {
 	uint64_t now_ms = loop_now_ms(s->loop), until_ms, patience_ms = expires_ms;
 
-	begin_waiting(s, t);
+	enter_waiting(s, t);
 	t->tries = 0;
 	t->item = (struct dispatcher_item){(uint64_t)(uintptr_t)t, t, now_ms, expires_ms};
 	dispatcher_submit(&s->dispatcher, now_ms, t->item.id, t, expires_ms);
-	pump(s);
+	hand_out_slots(s);
 	if (!t->waiting)
 		return;
 	if (t->latest_ms && t->latest_ms < expires_ms)
@@ -259,7 +253,7 @@ void upstream_submit(struct upstream *s, struct upstream_task *t, uint64_t expir
 		loop_timer_set(s->loop, &t->patience, patience_ms);
 	until_ms = held_until_ms(s, now_ms);
 	if (until_ms && !s->held)
-		tell_held(s, now_ms, until_ms);
+		log_held(s, now_ms, until_ms);
 }
 
 void upstream_withdraw(struct upstream *s, struct upstream_task *t)
@@ -274,7 +268,7 @@ void upstream_retry(struct upstream *s, struct upstream_task *t)
 {
 	t->waiting = t->again = true;
 	dispatcher_retry(&s->dispatcher, loop_now_ms(s->loop), &t->item, 1);
-	pump(s);
+	hand_out_slots(s);
 }
 
 void upstream_avoid(struct upstream *s, struct upstream_task *t)
@@ -285,19 +279,20 @@ void upstream_avoid(struct upstream *s, struct upstream_task *t)
 
 /* ---- how it went ---- */
 
-static void recovered(struct upstream *s, size_t i)
+static void note_recovery(struct upstream *s, size_t i)
 {
 	if (!s->held)
 		return;
 	s->held = false;
 	memset(&s->log_limit, 0, sizeof(s->log_limit));
-	log_info("the server answers again", "server", name_of(s), "url", s->addresses[i].url);
+	log_info(
+		"the server answers again", "server", upstream_name(s), "url", s->addresses[i].url);
 }
 
 void upstream_dropped(struct upstream *s)
 {
 	s->in_flight--;
-	/* who waits goes on in a turn of its own: the caller is in the middle of ending a run */
+	/* the next task begins in a turn of its own: the caller is in the middle of ending a run */
 	if (dispatcher_pending(&s->dispatcher))
 		loop_timer_set(s->loop, &s->timer, loop_now_ms(s->loop));
 }
@@ -317,17 +312,17 @@ bool upstream_ended(
 	struct backoff *b = s->backoffs[t->address];
 	enum backoff_health health = BACKOFF_SILENT;
 
-	limit_rests(s, t->interval_ms > s->longest_ms ? t->interval_ms : s->longest_ms);
+	limit_backoffs(s, t->interval_ms > s->longest_ms ? t->interval_ms : s->longest_ms);
 	if (response)
 		health = backoff_ended(b, t->started_ms, response);
-	/* a single address that is slow is the supervisor's: it slows each config down */
+	/* for a single slow address the supervisor slows each config down */
 	if (health == BACKOFF_SILENT && s->count > 1)
 		backoff_kept_waiting(b, t->started_ms);
 	if (health == BACKOFF_WELL)
-		recovered(s, t->address);
+		note_recovery(s, t->address);
 	else if (health != BACKOFF_UNASKED)
-		tell_rest(s, t->address);
-	/* what is wrong on this host would be so at any other address */
+		log_address_backoff(s, t->address);
+	/* a fault of this host would fail at any other address too */
 	return upstream_deferred(s, t) && health != BACKOFF_WELL && health != BACKOFF_UNASKED;
 }
 
@@ -335,7 +330,7 @@ void upstream_lift(struct upstream *s)
 {
 	for (size_t i = 0; i < s->count; i++)
 		backoff_lift(s->backoffs[i]);
-	pump(s);
+	hand_out_slots(s);
 }
 
 struct backoff *upstream_backoff(const struct upstream *s, const struct upstream_task *t)
@@ -366,7 +361,7 @@ const struct settings_server *upstream_settings(const struct upstream *s)
 	return s->settings;
 }
 
-struct session *upstream_session(struct upstream *s)
+struct exchange_session *upstream_session(struct upstream *s)
 {
 	return &s->session;
 }
@@ -408,10 +403,9 @@ static void warn_of_plain_secrets(const struct upstream *s)
 
 	for (size_t i = 0; secrets && i < s->count; i++)
 		if (!strncasecmp(s->addresses[i].url, "http:", 5))
-			log_warn(
-				"secrets go to this address without TLS: whoever is on the way can "
-				"read them",
-				"server", name_of(s), "url", s->addresses[i].url);
+			log_warn("secrets go to this address without TLS: anyone on the way can "
+				 "read them",
+				"server", upstream_name(s), "url", s->addresses[i].url);
 }
 
 static int join_backoffs(struct upstream *s, struct backoffs *all)
@@ -442,7 +436,7 @@ struct upstream *upstream_new(
 	s->count = settings->url_count;
 	loop_timer_init(&s->timer, timer_due, s);
 	order_addresses(s);
-	if (dispatcher_init(&s->dispatcher, &limits, lost, s)) {
+	if (dispatcher_init(&s->dispatcher, &limits, task_lost, s)) {
 		free(s);
 		return NULL;
 	}
@@ -461,7 +455,7 @@ void upstream_free(struct upstream *s)
 		return;
 	loop_timer_cancel(s->loop, &s->timer);
 	dispatcher_fini(&s->dispatcher);
-	session_fini(&s->session);
+	exchange_session_fini(&s->session);
 	backoff_leave_all(s->backoffs, s->count);
 	free(s);
 }

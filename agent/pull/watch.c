@@ -1,9 +1,9 @@
 /*
- * Watches. Surprising: a watch never says what the new value is, even where the server does; and
- * when it stands for the first time it counts as a change, since what came before it was not seen.
- * Where the server compares, a request that went out before the pull has ended would be answered at
- * once: told is cleared by the request that goes out after all. What ends a watch that was held for
- * a while (a restart, a proxy's patience) says nothing bad about the address.
+ * Watches. Surprising: a watch never passes on the new value, even where the server sends it; and
+ * its first answer counts as a change, since changes before it were not seen. Where the server
+ * compares versions, a request sent before the pull has ended would be answered at once; the next
+ * request clears `reported`. The end of a watch that was held for a while (a restart, a proxy's
+ * time limit) does not count against the address.
  */
 #include "pull/watch.h"
 
@@ -22,7 +22,7 @@ struct watch_request { /* one at a time, again and again */
 	struct watch_request *next;
 	const struct settings_server *server;
 	const struct kind *kind;
-	struct session *session;
+	struct exchange_session *session;
 	struct exchange *exchange;
 	struct loop_timer again;
 	enum watch_state state;
@@ -31,7 +31,7 @@ struct watch_request { /* one at a time, again and again */
 	uint64_t begun_ms; /* the request under way */
 	unsigned failures;
 	unsigned refusals;  /* of its token, in a row */
-	uint64_t stood_ms;  /* since when; 0 = it does not */
+	uint64_t up_ms;     /* since when it is up; 0 = it is not */
 	uint64_t tokens_ms; /* a request costs a second of it; more than now is debt */
 	struct kind_watch watch;
 	struct kind_watched watched[KIND_MAX_WATCHED];
@@ -48,25 +48,25 @@ struct watch {
 	struct backoffs *backoffs;
 	struct watch_request *requests;
 	unsigned count;
-	bool full; /* told */
+	bool full; /* logged */
 };
 
-static void begin(void *arg);
+static void begin_watch(void *arg);
 
 /* ---- when again ---- */
 
-/* For how long the pulls of what was told are waited for: as long as they take, unless others are
- * to be told of. */
+/* How long to wait for the pulls of the reported documents: as long as they take, unless the
+ * request has others too. */
 static uint64_t pulls_ms(const struct watch_request *q)
 {
-	size_t told = 0;
+	size_t reported = 0;
 
 	for (size_t i = 0; i < q->watch.count; i++)
-		told += q->items[i]->told;
-	return told == 0 ? 0 : told == q->watch.count ? WATCH_RETRY_MS : WATCH_PULL_MS;
+		reported += q->items[i]->reported;
+	return reported == 0 ? 0 : reported == q->watch.count ? WATCH_RETRY_MS : WATCH_PULL_MS;
 }
 
-/* When it has its token, and what was told is pulled. */
+/* Sets the timer to when the request has its token, and the reported documents are pulled. */
 static void set_again(struct watch_request *q)
 {
 	struct loop *l = q->watcher->loop;
@@ -76,7 +76,7 @@ static void set_again(struct watch_request *q)
 }
 
 /* A token bucket: WATCH_BURST at once, one a second in the long run. */
-static void again(struct watch_request *q)
+static void ask_again(struct watch_request *q)
 {
 	uint64_t now_ms = loop_now_ms(q->watcher->loop),
 		 least = now_ms > WATCH_BURST * SECOND ? now_ms - WATCH_BURST * SECOND : 0;
@@ -87,16 +87,16 @@ static void again(struct watch_request *q)
 	set_again(q);
 }
 
-/* The next address, later. */
-static void retry(struct watch_request *q, const char *why)
+/* Tries the next address, later. */
+static void retry_later(struct watch_request *q, const char *why)
 {
 	const struct sys *sys = q->watcher->sys;
 	uint64_t now_ms = loop_now_ms(q->watcher->loop), delay_ms;
 	unsigned suppressed;
 
-	if (q->stood_ms && now_ms - q->stood_ms >= WATCH_PROVEN_MS)
+	if (q->up_ms && now_ms - q->up_ms >= WATCH_PROVEN_MS)
 		q->failures = q->refusals = 0;
-	q->stood_ms = 0;
+	q->up_ms = 0;
 	if (q->failures < 10)
 		q->failures++;
 	delay_ms = (SECOND / 2) << q->failures;
@@ -106,48 +106,47 @@ static void retry(struct watch_request *q, const char *why)
 	q->state = WATCH_FAILING;
 	snprintf(q->error, sizeof(q->error), "%s", why);
 	if (log_limit_pass_kind(&q->log_limit, now_ms, "watch", why, &suppressed))
-		log_warn("cannot watch: the interval counts", "server", q->server->name, "path",
+		log_warn("watch failed: polling at the interval", "server", q->server->name, "path",
 			LOG_URL(q->items[0]->path), "why", why, "repeated",
 			suppressed ? LOG_U64(suppressed) : NULL);
 	loop_timer_set(q->watcher->loop, &q->again,
 		now_ms + delay_ms / 4 + sys_random_upto(sys, delay_ms * 3 / 4));
 }
 
-static void stands(struct watch_request *q)
+static void watch_established(struct watch_request *q)
 {
 	if (q->state == WATCH_FAILING)
 		log_info("watching again", "server", q->server->name, "path",
 			LOG_URL(q->items[0]->path));
 	q->state = WATCH_ON;
 	q->error[0] = '\0';
-	if (!q->stood_ms)
-		q->stood_ms = loop_now_ms(q->watcher->loop);
+	if (!q->up_ms)
+		q->up_ms = loop_now_ms(q->watcher->loop);
 	if (!q->kind->stream)
 		q->failures = 0;
 }
 
-/* The answer of a stream comes before its token is looked at: that may be what is refused. Not the
- * second time in a row, though: then it is forbidden with a new token, too. */
-static void refused(struct watch_request *q, int error, const char *why)
+/* A stream is answered before its token is checked: the token may be what is rejected. Not the
+ * second time in a row: then a new token is rejected, too. */
+static void watch_refused(struct watch_request *q, int error, const char *why)
 {
 	if (error == -EACCES && q->kind->stream && q->refusals++ == 0)
-		session_forget(q->session);
-	retry(q, why);
+		exchange_session_forget(q->session);
+	retry_later(q, why);
 }
 
 /* ---- answers ---- */
 
-static void changed(void *arg, size_t i, const char *key, size_t key_len, const char *version)
+static void item_changed(void *arg, size_t i, const char *key, size_t key_len, const char *version)
 {
 	struct watch_request *q = arg;
 	struct watch_item *item = q->items[i];
 
-	item->told = q->kind->compares;
+	item->reported = q->kind->compares;
 	item->changed(item->arg, key, key_len, version);
 }
 
-/* What read says to do next. True: the exchange goes on by itself (a stream), or is done with. */
-static void read_whole(struct watch_request *q, const struct http_client_response *response)
+static void read_whole_answer(struct watch_request *q, const struct http_client_response *response)
 {
 	struct exchange *x = q->exchange;
 	char why[FILE_WHY] = "the server does not answer as it should";
@@ -157,15 +156,15 @@ static void read_whole(struct watch_request *q, const struct http_client_respons
 		return;
 	q->exchange = NULL;
 	if (r == 0 || r == -ESTALE) {
-		stands(q);
-		again(q);
+		watch_established(q);
+		ask_again(q);
 	} else {
-		refused(q, r, why);
+		watch_refused(q, r, why);
 	}
 }
 
-/* What an answer says about the address. */
-static void tell_backoff(struct watch_request *q, const struct http_client_response *response)
+/* Counts an answer for the backoff of the address. */
+static void record_backoff(struct watch_request *q, const struct http_client_response *response)
 {
 	bool held = loop_now_ms(q->watcher->loop) - q->begun_ms >= WATCH_PROVEN_MS;
 
@@ -173,63 +172,63 @@ static void tell_backoff(struct watch_request *q, const struct http_client_respo
 		backoff_ended(q->backoffs[q->address], q->begun_ms, response);
 }
 
-static void ended(
+static void watch_answered(
 	void *arg, const struct kind_place *place, const struct http_client_response *response)
 {
 	struct watch_request *q = arg;
 
 	(void)place;
-	tell_backoff(q, response);
+	record_backoff(q, response);
 	if (response->result == HTTP_CLIENT_OK && !(q->kind->stream && response->status == 200)) {
-		read_whole(q, response);
+		read_whole_answer(q, response);
 		return;
 	}
 	q->exchange = NULL;
-	if (q->state == WATCH_ON &&
-		loop_now_ms(q->watcher->loop) - q->stood_ms >= WATCH_PROVEN_MS) {
+	if (q->state == WATCH_ON && loop_now_ms(q->watcher->loop) - q->up_ms >= WATCH_PROVEN_MS) {
 		q->failures = q->refusals = 0;
-		q->stood_ms = 0;
+		q->up_ms = 0;
 		q->state = WATCH_CONNECTING;
 		q->address = (q->address + 1) % q->server->url_count;
-		again(q);
+		ask_again(q);
 	} else {
-		retry(q, response->result == HTTP_CLIENT_OK ? "the server ended the watch at once"
-							    : response->message);
+		retry_later(q, response->result == HTTP_CLIENT_OK
+				       ? "the server ended the watch at once"
+				       : response->message);
 	}
 }
 
-static void line_came(void *arg, const struct http_client_response *line)
+static void watch_line_received(void *arg, const struct http_client_response *line)
 {
 	struct watch_request *q = arg;
 	char why[FILE_WHY] = "the server does not answer as it should";
 	int r = q->kind->watch_read(&q->watch, line, why);
 
 	if (r == 0) {
-		if (!q->stood_ms)
-			tell_backoff(q, line);
-		stands(q);
+		if (!q->up_ms)
+			record_backoff(q, line);
+		watch_established(q);
 		return;
 	}
 	exchange_cancel(q->exchange);
 	q->exchange = NULL;
 	if (r == -ESTALE)
-		again(q);
+		ask_again(q);
 	else
-		refused(q, r, why);
+		watch_refused(q, r, why);
 }
 
-static void failed(void *arg, enum kind_cause cause, const char *why)
+static void watch_request_failed(void *arg, enum kind_cause cause, const char *why)
 {
 	struct watch_request *q = arg;
 
 	(void)cause;
 	q->exchange = NULL;
-	retry(q, why);
+	retry_later(q, why);
 }
 
 /* ---- requests ---- */
 
-static int build(
+static int build_watch_request(
 	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	struct watch_request *q = arg;
@@ -240,8 +239,8 @@ static int build(
 	return q->kind->watch_build(&q->watch, r, why);
 }
 
-/* Takes the first address, from the present one on, that does not back off; else it waits. */
-static bool find_address(struct watch_request *q)
+/* Takes the first address, from the present one on, that is not in backoff; else waits for one. */
+static bool pick_address(struct watch_request *q)
 {
 	uint64_t now_ms = loop_now_ms(q->watcher->loop), until_ms;
 	size_t address = backoff_pick(
@@ -251,7 +250,7 @@ static bool find_address(struct watch_request *q)
 	if (until_ms) {
 		if (q->state == WATCH_ON)
 			q->state = WATCH_CONNECTING;
-		q->stood_ms = 0;
+		q->up_ms = 0;
 		loop_timer_set(q->watcher->loop, &q->again, until_ms);
 		return false;
 	}
@@ -259,10 +258,12 @@ static bool find_address(struct watch_request *q)
 	return true;
 }
 
-static void begin(void *arg)
+static void begin_watch(void *arg)
 {
-	static const struct exchange_calls whole = {build, ended, failed, NULL},
-					   stream = {build, ended, failed, line_came};
+	static const struct exchange_calls whole = {build_watch_request, watch_answered,
+						   watch_request_failed, NULL},
+					   stream = {build_watch_request, watch_answered,
+						   watch_request_failed, watch_line_received};
 	struct watch_request *q = arg;
 	const struct sys *sys = q->watcher->sys;
 	struct exchange_request request = {
@@ -279,21 +280,21 @@ static void begin(void *arg)
 
 	if (q->state == WATCH_OFF)
 		q->state = WATCH_CONNECTING;
-	if (!find_address(q))
+	if (!pick_address(q))
 		return;
 	request.backoff = q->backoffs[q->address];
 	request.place.base = q->server->urls[q->address];
 	for (size_t i = 0; i < q->watch.count; i++)
-		q->items[i]->told = false;
+		q->items[i]->reported = false;
 	if (exchange_start(&q->watcher->env, &request, &q->exchange, why)) {
 		q->exchange = NULL;
-		retry(q, why);
+		retry_later(q, why);
 	}
 }
 
 /* ---- local files ---- */
 
-static void noticed(void *arg, const char *cause)
+static void file_noticed(void *arg, const char *cause)
 {
 	struct watch_item *item = arg;
 
@@ -301,7 +302,7 @@ static void noticed(void *arg, const char *cause)
 	item->changed(item->arg, NULL, 0, NULL);
 }
 
-/* The directory, not the file: that one is replaced, or a link behind it is. */
+/* Watches the directory: the file, or a link to it, is replaced. */
 static int add_file(struct watch *w, const struct settings_server *server, struct watch_item *item)
 {
 	char path[4200], *slash;
@@ -311,7 +312,7 @@ static int add_file(struct watch *w, const struct settings_server *server, struc
 	snprintf(path, sizeof(path), "%s%s", server->urls[0] + strlen("file://"), item->path);
 	slash = strrchr(path, '/');
 	slash[slash == path] = '\0';
-	item->entry.noticed = noticed;
+	item->entry.noticed = file_noticed;
 	item->entry.arg = item;
 	return file_watch_add(w->drift, &item->entry, path, NULL);
 }
@@ -322,14 +323,14 @@ static struct watch_request *find_room(struct watch *w, const struct settings_se
 	const struct kind *kind, const char *path)
 {
 	for (struct watch_request *q = w->requests; q; q = q->next)
-		if (q->server == server && q->watch.count < KIND_MAX_WATCHED &&
+		if (q->server == server && q->watch.count < KIND_MAX_WATCHED && kind->together &&
 			kind->together(q->items[0]->path, path))
 			return q;
 	return NULL;
 }
 
 static struct watch_request *add_request(struct watch *w, const struct settings_server *server,
-	const struct kind *kind, struct session *session)
+	const struct kind *kind, struct exchange_session *session)
 {
 	struct watch_request *q = calloc(1, sizeof(*q));
 
@@ -343,13 +344,13 @@ static struct watch_request *add_request(struct watch *w, const struct settings_
 		.session = session,
 		.backoffs = backoff_join_all(w->backoffs, server),
 		.address = w->sys->host() % server->url_count,
-		.watch = {.items = q->watched, .changed = changed, .arg = q},
+		.watch = {.items = q->watched, .changed = item_changed, .arg = q},
 	};
 	if (!q->backoffs) {
 		free(q);
 		return NULL;
 	}
-	loop_timer_init(&q->again, begin, q);
+	loop_timer_init(&q->again, begin_watch, q);
 	loop_timer_set(
 		w->loop, &q->again, loop_now_ms(w->loop) + sys_random_upto(w->sys, WATCH_SPLAY_MS));
 	w->requests = q;
@@ -357,8 +358,8 @@ static struct watch_request *add_request(struct watch *w, const struct settings_
 	return q;
 }
 
-/* What it asks for is another list now. */
-static void ask_anew(struct watch_request *q)
+/* Starts again with another list of documents. */
+static void restart_request(struct watch_request *q)
 {
 	if (!q->exchange) {
 		if (q->state == WATCH_ON)
@@ -369,11 +370,11 @@ static void ask_anew(struct watch_request *q)
 	q->exchange = NULL;
 	if (q->state == WATCH_ON)
 		q->state = WATCH_CONNECTING;
-	again(q);
+	ask_again(q);
 }
 
-int watch_add(struct watch *w, const struct settings_server *server, struct session *session,
-	struct watch_item *item)
+int watch_add(struct watch *w, const struct settings_server *server,
+	struct exchange_session *session, struct watch_item *item)
 {
 	const struct kind *kind = kind_of(server);
 	struct watch_request *q;
@@ -397,7 +398,7 @@ int watch_add(struct watch *w, const struct settings_server *server, struct sess
 	q->items[q->watch.count] = item;
 	q->watched[q->watch.count++] = (struct kind_watched){.path = item->path};
 	item->request = q;
-	ask_anew(q);
+	restart_request(q);
 	return 0;
 }
 
@@ -424,7 +425,7 @@ void watch_remove(struct watch *w, struct watch_item *item)
 	if (item->entry.arg && w->drift)
 		file_watch_remove(w->drift, &item->entry);
 	item->request = NULL;
-	item->told = false;
+	item->reported = false;
 	if (!q)
 		return;
 	while (q->items[i] != item)
@@ -433,7 +434,7 @@ void watch_remove(struct watch *w, struct watch_item *item)
 	memmove(&q->items[i], &q->items[i + 1], behind * sizeof(q->items[0]));
 	memmove(&q->watched[i], &q->watched[i + 1], behind * sizeof(q->watched[0]));
 	if (q->watch.count)
-		ask_anew(q);
+		restart_request(q);
 	else
 		free_request(q);
 }
@@ -442,9 +443,9 @@ void watch_followed(struct watch_item *item)
 {
 	struct watch_request *q = item->request;
 
-	if (!item->told)
+	if (!item->reported)
 		return;
-	item->told = false;
+	item->reported = false;
 	if (q->state == WATCH_ON && pulls_ms(q) == 0)
 		set_again(q);
 }
@@ -484,7 +485,7 @@ void watch_resume(struct watch *w)
 		exchange_cancel(q->exchange);
 		q->exchange = NULL;
 		q->state = WATCH_CONNECTING;
-		again(q);
+		ask_again(q);
 	}
 }
 

@@ -443,8 +443,8 @@ class Others(Host):
             return lambda connection, head, stopping: connection.sendall(f'HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n'.encode())
         agent = Agent(self, self.text())
         agent.log.wait('published.*generation=1')
-        for behave, cause, says in ((answer(401), 'forbidden', 'the server answered 401: the server wants credentials: set auth:, or mend what it names'),
-                                    (answer(403), 'forbidden', 'the server answered 403: the server forbids it: look at auth: and at what it may read there'),
+        for behave, cause, says in ((answer(401), 'forbidden', 'the server answered 401: the server wants credentials: set auth:, or correct them'),
+                                    (answer(403), 'forbidden', 'the server answered 403: the server forbids it: check auth: and the rights of its user'),
                                     (answer(500), 'bad answer', 'the server answered 500: the server failed: look at its log'),
                                     (answer(502), 'unreachable', 'the server answered 502: the server failed: look at what is behind it'),
                                     (lambda connection, *_: connection.shutdown(socket.SHUT_RDWR), 'unreachable', 'Empty reply from server: it closed the connection without an answer: look at its log')):

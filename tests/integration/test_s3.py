@@ -206,7 +206,7 @@ class Signatures(Case):
         self.put(2)
         self.fails('forbidden', '400 ExpiredToken: the session token has expired: renew its file')
         self.plant('token', 'some+other/token+of+mine')
-        self.fails('forbidden', '400 InvalidToken: session_token_file holds no good token')
+        self.fails('forbidden', '400 InvalidToken: session_token_file holds no valid token')
         self.server.tokens[KEY_ID] = 'some+other/token+of+mine'
         self.refreshed('published')
 

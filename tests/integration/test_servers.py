@@ -86,7 +86,7 @@ class Failover(Case):
         status = agent.status()
         self.assertEqual((status['runs']['failed'], status['runs']['timeouts']), (0, 0))
         self.assertEqual(self.server(agent)['retried'], 4)
-        agent.log.wait('an address of the server failed and rests')
+        agent.log.wait('address in backoff')
         agent.stop()
 
     def test_a_closed_port_and_back(self):
@@ -127,7 +127,7 @@ class Failover(Case):
         self.assertEqual(outcome['outcome'], 'failed')
         self.assertRegex(outcome['error'], 'refused')
         self.assertEqual(agent.status()['runs']['failed'], 1)
-        agent.log.wait('the server is left alone for a while')
+        agent.log.wait('server in backoff')
         self.assertEqual(self.read('out/web.yaml'), b'a: 1\n')
         agent.stop()
 
@@ -210,7 +210,7 @@ class Holds(Case):
         server = FaultServer(self)
         server.behave = busy('60')
         agent = Agent(self, self.settings([server.url], names=names, server='    max_in_flight: 4\n'))
-        agent.log.wait('left alone')
+        agent.log.wait('server in backoff')
         status = json.loads(agent.get('/v1/status')[1])
         self.assertLessEqual(server.requests, 4)
         waiting = sum(c['waiting'] for c in status['configs'])

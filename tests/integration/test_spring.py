@@ -142,7 +142,7 @@ class Failures(Case):
     def test_each_cause_has_a_name_and_a_sentence_of_its_own_and_the_version_stays(self):
         self.begin_spring('auth: {basic: {user: me, password_file: %s}}' % self.plant('password', 'a pass:wörd "x"'))
         self.server.labels['main'].clear()
-        sentences = [self.fails('empty', 'no properties, which is what the server says of an application that it does not know: check the path')]
+        sentences = [self.fails('empty', 'no properties, which is how the server answers for an unknown application: check the path')]
         self.server.accept_empty = False
         sentences.append(self.fails('not found', '404: Profile Not found'))
         self.server.put('app', {'n': 1}, 'prod')

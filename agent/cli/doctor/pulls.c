@@ -115,7 +115,7 @@ static void answered(
 	enum kind_verdict verdict;
 
 	kind_answer_init(&answer, place->max_bytes);
-	verdict = answer_judge(
+	verdict = answer_check(
 		place, response, exchange_conditional(p->exchange), &answer, &cause, p->why);
 	if ((verdict == KIND_UNAUTHORIZED && exchange_again(p->exchange, true)) ||
 		(verdict == KIND_WHOLE && exchange_again(p->exchange, false))) {
@@ -434,7 +434,7 @@ void doctor_pulls_fini(struct pulls *p)
 		free(p->documents[i].made_path);
 	}
 	for (size_t i = 0; p->upstreams && i < p->d->settings->server_count; i++)
-		session_fini(&p->upstreams[i].session);
+		exchange_session_fini(&p->upstreams[i].session);
 	free(p->documents);
 	free(p->upstreams);
 }

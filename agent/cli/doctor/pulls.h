@@ -65,7 +65,7 @@ struct doctor_pull_address {
 
 struct doctor_pull_upstream {
 	const struct settings_server *server;
-	struct session session;
+	struct exchange_session session;
 	struct doctor_pull_address addresses[SETTINGS_MAX_URLS];
 	unsigned in_flight;
 	size_t next;       /* those before it are not waiting; counts pulls of all documents */

@@ -22,7 +22,7 @@ struct etcd {
 	struct loop *loop;
 	struct http_client *transport;
 	struct exchange_env env;
-	struct session session;
+	struct exchange_session session;
 	unsigned address;
 	uint64_t deadline_ms;
 
@@ -306,7 +306,7 @@ void etcd_close(struct etcd *e)
 	if (!e)
 		return;
 	etcd_unwatch(e);
-	session_fini(&e->session);
+	exchange_session_fini(&e->session);
 	if (e->transport)
 		http_client_free(e->transport);
 	loop_free(e->loop);

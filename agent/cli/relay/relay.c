@@ -14,7 +14,7 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "origin/files.h"
+#include "origin/origin.h"
 #include "push/publisher.h"
 #include "push/subscriber.h"
 #include "relay/relay.h"
@@ -32,7 +32,7 @@
 
 struct server { /* one for each origin */
 	const struct settings_server *settings;
-	struct session session;
+	struct exchange_session session;
 };
 
 struct source { /* what is below a prefix */
@@ -377,7 +377,7 @@ static void release_daemon(struct daemon *d)
 	watch_free(d->watcher);
 	backoffs_free(d->backoffs);
 	for (size_t i = 0; i < MAX; i++) {
-		session_fini(&d->servers[i].session);
+		exchange_session_fini(&d->servers[i].session);
 		tree_watch_stop(d->folders[i].watch);
 		if (d->folders[i].dir >= 0)
 			close(d->folders[i].dir);

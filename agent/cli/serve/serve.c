@@ -13,7 +13,7 @@
 #include "httpd/server.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "origin/files.h"
+#include "origin/origin.h"
 #include "push/publisher.h"
 #include "settings/value.h"
 #include "origin/tree_watch.h"

@@ -1,6 +1,6 @@
 /*
  * Answers to verdicts. Surprising: a 304 counts only where the request named a version, so that it
- * can never stand for something the agent does not have.
+ * never means one that the agent does not have.
  */
 #include "pull/kinds/answer.h"
 
@@ -13,7 +13,7 @@ struct meaning {
 	const char *advice;
 };
 
-static const struct meaning *meaning_of(long status)
+static const struct meaning *status_meaning(long status)
 {
 	static const struct meaning table[] = {
 		{100, 199, KIND_CAUSE_ANSWER, "the server stopped half-way"},
@@ -23,9 +23,9 @@ static const struct meaning *meaning_of(long status)
 		{300, 399, KIND_CAUSE_ANSWER,
 			"a redirect is not followed: put the final address into the configuration"},
 		{401, 401, KIND_CAUSE_FORBIDDEN,
-			"the server wants credentials: set auth:, or mend what it names"},
+			"the server wants credentials: set auth:, or correct them"},
 		{403, 403, KIND_CAUSE_FORBIDDEN,
-			"the server forbids it: look at auth: and at what it may read there"},
+			"the server forbids it: check auth: and the rights of its user"},
 		{404, 404, KIND_CAUSE_NOT_FOUND, "there is no such document: check the path"},
 		{410, 410, KIND_CAUSE_NOT_FOUND, "the document was removed"},
 		{429, 429, KIND_CAUSE_OVERLOADED, "the server is overloaded"},
@@ -51,12 +51,12 @@ static bool names_another(const char *etag, const struct part *held)
 	       strcmp(strchr(etag, '"'), strchr(held->etag, '"')) != 0;
 }
 
-static enum kind_verdict judge_status(const struct kind_place *place,
+static enum kind_verdict check_status(const struct kind_place *place,
 	const struct http_client_response *response, bool conditional, enum kind_cause *ret_cause,
 	char why[FILE_WHY])
 {
 	const long status = response->status;
-	const struct meaning *m = meaning_of(status);
+	const struct meaning *m = status_meaning(status);
 
 	if (status == 304 && conditional && !names_another(response->etag, kind_held(place)))
 		return KIND_SAME;
@@ -71,7 +71,7 @@ static enum kind_verdict judge_status(const struct kind_place *place,
 	return m->cause == KIND_CAUSE_NOT_FOUND ? KIND_ABSENT : KIND_FAILED;
 }
 
-static enum kind_cause cause_of(enum http_client_result result)
+static enum kind_cause result_cause(enum http_client_result result)
 {
 	static const enum kind_cause causes[HTTP_CLIENT_RESULTS] = {
 		[HTTP_CLIENT_OK] = KIND_CAUSE_NONE,
@@ -88,21 +88,21 @@ static enum kind_cause cause_of(enum http_client_result result)
 	return causes[result];
 }
 
-enum kind_verdict answer_judge(const struct kind_place *place,
+enum kind_verdict answer_check(const struct kind_place *place,
 	const struct http_client_response *response, bool conditional, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_verdict verdict;
 	char note[INTEGRITY_WHY] = "";
 
-	*ret_cause = cause_of(response->result);
+	*ret_cause = result_cause(response->result);
 	if (response->result != HTTP_CLIENT_OK) {
 		snprintf(why, FILE_WHY, "%s", response->message);
 		return KIND_FAILED;
 	}
 	verdict = kind_of(place->server)->read(place, response, ret, ret_cause, why);
 	if (verdict == KIND_USUAL)
-		verdict = judge_status(place, response, conditional, ret_cause, why);
+		verdict = check_status(place, response, conditional, ret_cause, why);
 	if (verdict == KIND_NEW &&
 		integrity_check(response, ret->mismatch, ret->note[0] ? note : ret->note) == 0)
 		ret->mismatch[0] = '\0';

@@ -3,10 +3,10 @@
  * file (.json .yml .yaml .xml .txt) is one document; any other is a set of keys, which becomes a
  * JSON document whose values are strings.
  *
- * Surprising: a server with incremental sync answers with what changed since the release that was
- * asked with; without that release's bytes nothing can be made of it, so the whole is asked for
- * then (KIND_WHOLE). Some do so even when no release was named: then all keys are "added", and that
- * is the whole. In a watch, an id that is not the one we had is a change, whichever is greater.
+ * Surprising: a server with incremental sync answers with the changes since the release that the
+ * request named; without that release's bytes they are useless, so the whole is requested then
+ * (KIND_WHOLE). Some do so even when no release was named: then all keys are "added", and that is
+ * the whole. In a watch, an id other than the last one is a change, whichever is greater.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +31,7 @@ struct names {
 
 /* ---- requests ---- */
 
-static int split(const char *path, struct names *ret, char why[FILE_WHY])
+static int split_apollo_path(const char *path, struct names *ret, char why[FILE_WHY])
 {
 	struct names n = {.app = path + (path[0] == '/')};
 
@@ -48,7 +48,7 @@ static int split(const char *path, struct names *ret, char why[FILE_WHY])
 	return 0;
 }
 
-static void parameter(struct buffer *url, const char *name, const char *value, size_t len)
+static void add_url_parameter(struct buffer *url, const char *name, const char *value, size_t len)
 {
 	buffer_printf(url, "%c%s=", strchr(url->data, '?') ? '&' : '?', name);
 	kind_escape(url, value, len, ":,"); /* these may stand there: a watch's url stays short */
@@ -59,11 +59,12 @@ static void add_datacenter(struct buffer *url, const struct kind_place *place)
 	const char *datacenter = place->server->datacenter;
 
 	if (datacenter && !url->error)
-		parameter(url, "dataCenter", datacenter, strlen(datacenter));
+		add_url_parameter(url, "dataCenter", datacenter, strlen(datacenter));
 }
 
 /* Signs path and query, as they are sent. */
-static int sign(const struct kind_place *place, const struct names *n, struct kind_request *r)
+static int sign_apollo_request(
+	const struct kind_place *place, const struct names *n, struct kind_request *r)
 {
 	const char *host = strstr(r->url.data, "://"), *path = host ? strchr(host + 3, '/') : NULL;
 	unsigned char mac[DIGEST_SHA1];
@@ -89,12 +90,12 @@ static int sign(const struct kind_place *place, const struct names *n, struct ki
 	return e;
 }
 
-static int build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+static int apollo_build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	const struct part *held = kind_held(place);
 	struct buffer *url = &r->url;
 	struct names n;
-	int e = split(place->path, &n, why);
+	int e = split_apollo_path(place->path, &n, why);
 
 	if (e)
 		return e;
@@ -106,31 +107,23 @@ static int build(const struct kind_place *place, struct kind_request *r, char wh
 	kind_escape(url, n.space, n.space_len, "");
 	add_datacenter(url, place);
 	if (held && held->etag && held->etag[0] && !url->error) {
-		parameter(url, "releaseKey", held->etag, strlen(held->etag));
+		add_url_parameter(url, "releaseKey", held->etag, strlen(held->etag));
 		r->conditional = true;
 	}
-	return url->error ? url->error : sign(place, &n, r);
+	return url->error ? url->error : sign_apollo_request(place, &n, r);
 }
 
 /* ---- answers ---- */
 
-static enum kind_verdict failed(
-	enum kind_cause cause, const char *sentence, enum kind_cause *ret_cause, char why[FILE_WHY])
+static enum kind_verdict fail_unreadable(enum kind_cause *ret_cause, char why[FILE_WHY])
 {
-	*ret_cause = cause;
-	snprintf(why, FILE_WHY, "%s", sentence);
-	return KIND_FAILED;
-}
-
-static enum kind_verdict unreadable(enum kind_cause *ret_cause, char why[FILE_WHY])
-{
-	return failed(KIND_CAUSE_ANSWER,
+	return kind_fail(KIND_CAUSE_ANSWER,
 		"this is no answer of an Apollo config service: check the url (it is neither the "
 		"portal's nor the meta server's)",
 		ret_cause, why);
 }
 
-/* Is the namespace one document? */
+/* True when the namespace is one document. */
 static bool is_file(const char *path)
 {
 	static const char *const endings[] = {".json", ".yml", ".yaml", ".xml", ".txt"};
@@ -144,7 +137,7 @@ static bool is_file(const char *path)
 	return false;
 }
 
-/* What an answer says: all keys, or changes. */
+/* An answer: all keys, or changes. */
 struct release {
 	const struct node *first; /* a key's value, or a change; then the next ones */
 	bool changes;
@@ -158,7 +151,7 @@ struct pair {
 	const struct node *value;
 };
 
-/* Reads what n is. Of changes only keys that are added tell all. */
+/* Of changes only added keys are complete. */
 static bool read_pair(const struct release *release, const struct node *n, struct pair *ret)
 {
 	const struct node *type, *key;
@@ -180,27 +173,28 @@ static bool read_pair(const struct release *release, const struct node *n, struc
 	return !ret->value || ret->value->type == NODE_STRING;
 }
 
-static enum kind_verdict take_file(const struct kind_place *place, const struct release *release,
-	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
+static enum kind_verdict take_file_content(const struct kind_place *place,
+	const struct release *release, struct kind_answer *ret, enum kind_cause *ret_cause,
+	char why[FILE_WHY])
 {
 	const struct node *content = NULL;
 	struct pair p;
 
 	for (const struct node *n = release->first; n; n = n->next) {
 		if (!read_pair(release, n, &p))
-			return unreadable(ret_cause, why);
+			return fail_unreadable(ret_cause, why);
 		if (strcmp(p.key, "content") == 0)
 			content = p.value;
 		else
-			return failed(KIND_CAUSE_ANSWER,
+			return kind_fail(KIND_CAUSE_ANSWER,
 				"the namespace has keys, though its name ends like that of a file",
 				ret_cause, why);
 	}
 	if (!content || content->text_len == 0)
-		return failed(KIND_CAUSE_EMPTY, "the namespace is there, and its file is empty",
+		return kind_fail(KIND_CAUSE_EMPTY, "the namespace is there, and its file is empty",
 			ret_cause, why);
 	if (buffer_append(&ret->body, content->text, content->text_len))
-		return failed(KIND_CAUSE_ANSWER, "larger than max_size, or out of memory",
+		return kind_fail(KIND_CAUSE_ANSWER, "larger than max_size, or out of memory",
 			ret_cause, why);
 	ret->type = kind_document_type(place, "");
 	return KIND_NEW;
@@ -213,7 +207,7 @@ static int add_pair(struct unflatten *keys, const struct pair *p)
 			: unflatten_add(keys, p->key, p->key_len, "null", strlen("null"));
 }
 
-static const char *refusal(int error)
+static const char *describe_pair_error(int error)
 {
 	switch (error) {
 	case -EBADMSG:
@@ -243,15 +237,15 @@ static enum kind_verdict take_keys(const struct kind_place *place, const struct 
 		r = unflatten_write(keys, &ret->body);
 	unflatten_free(keys);
 	if (r)
-		return failed(KIND_CAUSE_ANSWER, refusal(r), ret_cause, why);
+		return kind_fail(KIND_CAUSE_ANSWER, describe_pair_error(r), ret_cause, why);
 	if (!release->first)
-		return failed(KIND_CAUSE_EMPTY,
+		return kind_fail(KIND_CAUSE_EMPTY,
 			"the namespace is there, and its release has no keys", ret_cause, why);
 	ret->type = place->type == SETTINGS_TYPE_BYTES ? SETTINGS_TYPE_BYTES : SETTINGS_TYPE_JSON;
 	return KIND_NEW;
 }
 
-static const char *text_of(const struct node *map, const char *name)
+static const char *release_text(const struct node *map, const char *name)
 {
 	const struct node *n = node_find(map, name);
 
@@ -265,29 +259,30 @@ static bool read_release(const struct node *root, struct release *ret)
 	bool has_all = all && all->type == NODE_MAP,
 	     has_changes = changes && changes->type == NODE_LIST;
 
-	*ret = (struct release){.key = text_of(root, "releaseKey")};
+	*ret = (struct release){.key = release_text(root, "releaseKey")};
 	/* "IncrementalSync" */
-	ret->changes = strcasestr(text_of(root, "configSyncType"), "incremental") ||
+	ret->changes = strcasestr(release_text(root, "configSyncType"), "incremental") ||
 		       (has_changes && !has_all);
 	if (ret->changes ? has_changes : has_all)
 		ret->first = ret->changes ? changes->first : all->first;
 	return (ret->changes || has_all) && ret->key[0];
 }
 
-static enum kind_verdict check(const struct kind_place *place, const struct release *release,
+static enum kind_verdict take_release(const struct kind_place *place, const struct release *release,
 	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const struct part *held = kind_held(place);
 	enum kind_verdict verdict;
 
 	if (strlen(release->key) >= sizeof(ret->version))
-		return failed(KIND_CAUSE_ANSWER, "the release's key is too long", ret_cause, why);
+		return kind_fail(
+			KIND_CAUSE_ANSWER, "the release's key is too long", ret_cause, why);
 	snprintf(ret->version, sizeof(ret->version), "%s", release->key);
 	if (held && held->etag && strcmp(held->etag, release->key) == 0)
 		return KIND_SAME;
 	if (held && release->changes)
 		return KIND_WHOLE;
-	verdict = is_file(place->path) ? take_file(place, release, ret, ret_cause, why)
+	verdict = is_file(place->path) ? take_file_content(place, release, ret, ret_cause, why)
 				       : take_keys(place, release, ret, ret_cause, why);
 	if (verdict == KIND_NEW)
 		*ret_cause = KIND_CAUSE_NONE;
@@ -295,7 +290,7 @@ static enum kind_verdict check(const struct kind_place *place, const struct rele
 }
 
 /* A body that was cut is no JSON. */
-static enum kind_verdict read_200(const struct kind_place *place, const struct buffer *body,
+static enum kind_verdict read_namespace(const struct kind_place *place, const struct buffer *body,
 	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	struct document *d = NULL;
@@ -303,12 +298,10 @@ static enum kind_verdict read_200(const struct kind_place *place, const struct b
 	struct release release;
 	enum kind_verdict verdict;
 
-	if (document_parse(DOCUMENT_JSON, body->data ? body->data : "", body->len, 0, &d, &e) ==
-			0 &&
-		read_release(document_root(d), &release))
-		verdict = check(place, &release, ret, ret_cause, why);
+	if (kind_parse_json(body, &d, &e) == 0 && read_release(document_root(d), &release))
+		verdict = take_release(place, &release, ret, ret_cause, why);
 	else
-		verdict = unreadable(ret_cause, why);
+		verdict = fail_unreadable(ret_cause, why);
 	document_free(d);
 	return verdict;
 }
@@ -322,15 +315,15 @@ static const char *refused_key(const struct kind_place *place)
 		       : "the server wants requests to be signed (auth: access_key)";
 }
 
-static enum kind_verdict read_answer(const struct kind_place *place,
+static enum kind_verdict apollo_read(const struct kind_place *place,
 	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	switch (response->status) {
 	case 200:
-		return read_200(place, &response->body, ret, ret_cause, why);
+		return read_namespace(place, &response->body, ret, ret_cause, why);
 	case 401:
-		return failed(KIND_CAUSE_FORBIDDEN, refused_key(place), ret_cause, why);
+		return kind_fail(KIND_CAUSE_FORBIDDEN, refused_key(place), ret_cause, why);
 	case 404:
 		snprintf(why, FILE_WHY,
 			"there is no such namespace, or nothing was released in it: check the app, "
@@ -344,24 +337,24 @@ static enum kind_verdict read_answer(const struct kind_place *place,
 /* ---- watches: notifications. A position is the id of the last one, plus 1: an id of -1 means
  * that there was none. ---- */
 
-static bool together(const char *path, const char *other)
+static bool apollo_together(const char *path, const char *other)
 {
 	char why[FILE_WHY];
 	struct names a, b;
 
-	return split(path, &a, why) == 0 && split(other, &b, why) == 0 && a.app_len == b.app_len &&
-	       memcmp(a.app, b.app, a.app_len) == 0 && a.cluster_len == b.cluster_len &&
-	       memcmp(a.cluster, b.cluster, a.cluster_len) == 0;
+	return split_apollo_path(path, &a, why) == 0 && split_apollo_path(other, &b, why) == 0 &&
+	       a.app_len == b.app_len && memcmp(a.app, b.app, a.app_len) == 0 &&
+	       a.cluster_len == b.cluster_len && memcmp(a.cluster, b.cluster, a.cluster_len) == 0;
 }
 
 /* [{"namespaceName": NAME, "notificationId": ID}, ...] */
-static int list_items(const struct kind_watch *w, struct buffer *out, char why[FILE_WHY])
+static int list_notifications(const struct kind_watch *w, struct buffer *out, char why[FILE_WHY])
 {
 	struct names n;
 
 	json_writer_begin_array(out, NULL);
 	for (size_t i = 0; i < w->count; i++) {
-		if (split(w->items[i].path, &n, why))
+		if (split_apollo_path(w->items[i].path, &n, why))
 			return -EINVAL;
 		json_writer_begin_object(out, NULL);
 		json_writer_bytes(out, "namespaceName", n.space, n.space_len);
@@ -371,28 +364,28 @@ static int list_items(const struct kind_watch *w, struct buffer *out, char why[F
 	return json_writer_end_array(out);
 }
 
-static int watch_build(struct kind_watch *w, struct kind_request *r, char why[FILE_WHY])
+static int apollo_watch_build(struct kind_watch *w, struct kind_request *r, char why[FILE_WHY])
 {
 	struct buffer *url = &r->url, list;
 	struct names n;
-	int e = split(w->items[0].path, &n, why);
+	int e = split_apollo_path(w->items[0].path, &n, why);
 
 	if (e)
 		return e;
 	buffer_init(&list, KIND_MAX_URL);
-	e = list_items(w, &list, why);
+	e = list_notifications(w, &list, why);
 	if (e == 0)
 		e = buffer_printf(url, "%s/notifications/v2", w->place->base);
 	if (e == 0) {
-		parameter(url, "appId", n.app, n.app_len);
-		parameter(url, "cluster", n.cluster, n.cluster_len);
-		parameter(url, "notifications", list.data, list.len);
+		add_url_parameter(url, "appId", n.app, n.app_len);
+		add_url_parameter(url, "cluster", n.cluster, n.cluster_len);
+		add_url_parameter(url, "notifications", list.data, list.len);
 		add_datacenter(url, w->place);
 		e = url->error;
 	}
 	buffer_fini(&list);
 	r->hold_ms = HOLD_MS;
-	return e ? e : sign(w->place, &n, r);
+	return e ? e : sign_apollo_request(w->place, &n, r);
 }
 
 /* Without the ending that the server takes off. */
@@ -403,9 +396,8 @@ static size_t bare_len(const char *space)
 	return len > n && strcasecmp(space + len - n, ".properties") == 0 ? len - n : len;
 }
 
-/* Tells of the items that a notification is about. Returns how many there are; negative: it is
- * none. */
-static int tell(struct kind_watch *w, const struct node *notification)
+/* Reports the items that a notification names. Returns how many there are; negative: it is none. */
+static int report_notification(struct kind_watch *w, const struct node *notification)
 {
 	const struct node *name, *id;
 	char why[FILE_WHY];
@@ -423,7 +415,7 @@ static int tell(struct kind_watch *w, const struct node *notification)
 	for (size_t i = 0; i < w->count; i++) {
 		size_t len = bare_len(name->text);
 
-		if (split(w->items[i].path, &n, why) || bare_len(n.space) != len ||
+		if (split_apollo_path(w->items[i].path, &n, why) || bare_len(n.space) != len ||
 			strncasecmp(n.space, name->text, len) != 0)
 			continue;
 		found++;
@@ -435,24 +427,24 @@ static int tell(struct kind_watch *w, const struct node *notification)
 	return found;
 }
 
-static int tell_all(struct kind_watch *w, const struct buffer *body)
+static int report_notifications(struct kind_watch *w, const struct buffer *body)
 {
 	struct document *d = document_new();
 	struct document_error e = {0};
-	int r = body->len > KIND_MAX_NEWS ? -EPROTO : -ENOMEM, told = 0;
+	int r = body->len > KIND_MAX_NEWS ? -EPROTO : -ENOMEM, reported = 0;
 
 	if (d && r == -ENOMEM)
 		r = json_parse(body->data ? body->data : "", body->len, 0, d, &e);
 	if (r == 0 && document_root(d)->type == NODE_LIST)
 		for (const struct node *n = document_root(d)->first; n && r >= 0; n = n->next) {
-			r = tell(w, n);
-			told += r > 0;
+			r = report_notification(w, n);
+			reported += r > 0;
 		}
 	document_free(d);
-	return r == -ENOMEM ? r : r < 0 || told == 0 ? -EPROTO : 0;
+	return r == -ENOMEM ? r : r < 0 || reported == 0 ? -EPROTO : 0;
 }
 
-static int watch_read(
+static int apollo_watch_read(
 	struct kind_watch *w, const struct http_client_response *response, char why[FILE_WHY])
 {
 	long status = response->status;
@@ -461,7 +453,7 @@ static int watch_read(
 	if (status == 304)
 		return 0;
 	if (status == 200) {
-		r = tell_all(w, &response->body);
+		r = report_notifications(w, &response->body);
 		if (r)
 			snprintf(why, FILE_WHY,
 				"the server's answer to the watch is no list of what was asked "
@@ -472,20 +464,15 @@ static int watch_read(
 		snprintf(why, FILE_WHY, "%s", refused_key(w->place));
 		return -EACCES;
 	}
-	r = status == 403 ? -EACCES : status == 429 || status >= 500 ? -EAGAIN : -EPROTO;
-	snprintf(why, FILE_WHY, "the server answered %ld to the watch: %s", status,
-		r == -EACCES   ? "it forbids it"
-		: r == -EAGAIN ? "it cannot now"
-			       : "check the url");
-	return r;
+	return kind_status_error(status, "the watch", "it forbids it", "check the url", why);
 }
 
 const struct kind kind_apollo = {
 	.name = "apollo",
 	.wraps = true,
-	.build = build,
-	.read = read_answer,
-	.together = together,
-	.watch_build = watch_build,
-	.watch_read = watch_read,
+	.build = apollo_build,
+	.read = apollo_read,
+	.together = apollo_together,
+	.watch_build = apollo_watch_build,
+	.watch_read = apollo_watch_read,
 };

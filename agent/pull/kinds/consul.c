@@ -3,8 +3,8 @@
  * prefix, read with ?recurse.
  *
  * Surprising: an index orders changes, but may also go back without a restored backup, when the
- * traces of deleted keys are removed. So an answer is never refused as too old, only noted. Every
- * answer about keys has an index, a 404 too: one without it is not Consul's word.
+ * traces of deleted keys are removed. So an answer is never rejected as too old, only noted. Every
+ * answer about keys has an index, a 404 too: one without it is not Consul's.
  */
 #include <assert.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 #define WAIT_MARGIN_MS 5000
 #define LONG_NUMBER 19 /* digits: may be over 2^63 - 1 */
 
-static const char *key_of(const char *path)
+static const char *consul_key(const char *path)
 {
 	return path + (path[0] == '/');
 }
@@ -34,7 +34,7 @@ static void begin_query(struct buffer *url)
 static int begin_get(const struct kind_place *place, const char *path, struct kind_request *r,
 	char why[FILE_WHY])
 {
-	const char *key = key_of(path), *datacenter = place->server->datacenter;
+	const char *key = consul_key(path), *datacenter = place->server->datacenter;
 
 	if (!*key && !kv_is_prefix(path)) {
 		snprintf(why, FILE_WHY, "there is no key: the url needs a path");
@@ -54,14 +54,14 @@ static int begin_get(const struct kind_place *place, const char *path, struct ki
 	return r->url.error;
 }
 
-static int build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+static int consul_build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	return begin_get(place, place->path, r, why);
 }
 
 /* ---- answers ---- */
 
-/* Where the next number of LONG_NUMBER digits or more begins, not inside a string; len: nowhere. */
+/* Finds the next number of LONG_NUMBER digits or more outside of strings; len: there is none. */
 static size_t long_number(const char *text, size_t len, size_t from, size_t *ret_digits)
 {
 	size_t digits = 0;
@@ -85,8 +85,8 @@ static size_t long_number(const char *text, size_t len, size_t from, size_t *ret
 	return len;
 }
 
-/* The flags of a key are any 64 bits (those of semaphores have the highest set), which the JSON
- * reader does not take, and nobody here reads: such numbers become 0. */
+/* Writes 0 for long numbers: the flags of a key are any 64 bits (those of semaphores have the
+ * highest set), which the JSON reader rejects, and nothing here reads. */
 static int plain_numbers(const struct buffer *body, struct buffer *out)
 {
 	size_t digits = 0, at = long_number(body->data, body->len, 0, &digits);
@@ -102,7 +102,6 @@ static int plain_numbers(const struct buffer *body, struct buffer *out)
 	return 0;
 }
 
-/* The list of keys that an answer is. */
 static int parse_list(
 	const struct buffer *body, struct document **ret_document, struct document_error *ret_error)
 {
@@ -135,7 +134,7 @@ struct entry {
 	uint64_t index, created;
 };
 
-static bool read_entry(const struct node *n, struct entry *ret)
+static bool read_consul_entry(const struct node *n, struct entry *ret)
 {
 	return n->type == NODE_MAP && kv_text(n, "Key", &ret->key, &ret->key_len) && ret->key_len &&
 	       kv_text(n, "Value", &ret->value, &ret->value_len) &&
@@ -143,14 +142,14 @@ static bool read_entry(const struct node *n, struct entry *ret)
 	       kv_number(n, "ModifyIndex", &ret->index) && ret->index;
 }
 
-static int add_keys(
+static int add_entries(
 	struct kv *kv, const struct node *list, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	struct entry e;
 	int r = 0;
 
 	for (const struct node *n = list->first; r == 0 && n; n = n->next) {
-		if (!read_entry(n, &e)) {
+		if (!read_consul_entry(n, &e)) {
 			*ret_cause = KIND_CAUSE_ANSWER;
 			snprintf(why, FILE_WHY, "a key of the answer cannot be read");
 			return -EPROTO;
@@ -162,8 +161,8 @@ static int add_keys(
 
 enum { INDEX, COUNT, FINGERPRINT, EPOCH_NUMBERS };
 
-/* Names the version, and compares it with what is held. */
-static enum kind_verdict name_version(const struct kv *kv, const struct kind_place *place,
+/* Fills in epoch and note, and compares them with the held part. */
+static enum kind_verdict set_consul_version(const struct kv *kv, const struct kind_place *place,
 	uint64_t index, struct kind_answer *ret)
 {
 	uint64_t held[EPOCH_NUMBERS];
@@ -188,28 +187,26 @@ static enum kind_verdict read_keys(const struct kind_place *place,
 	enum kind_verdict verdict = KIND_FAILED;
 	struct document *d = NULL;
 	struct document_error e;
-	char words[KV_WORDS];
 	uint64_t index = 0;
 	struct kv kv = {0};
 
 	*ret_cause = KIND_CAUSE_ANSWER;
 	if (parse_list(&response->body, &d, &e)) {
-		kv_unreadable(&e, words);
-		snprintf(why, FILE_WHY, "the answer of Consul cannot be read: %s", words);
-	} else if (kv_init(&kv, place, key_of(place->path), &ret->body)) {
+		kv_unreadable("Consul", &e, why);
+	} else if (kv_init(&kv, place, consul_key(place->path), &ret->body)) {
 		snprintf(why, FILE_WHY, "out of memory");
-	} else if (add_keys(&kv, document_root(d), ret_cause, why) == 0) {
+	} else if (add_entries(&kv, document_root(d), ret_cause, why) == 0) {
 		verdict = kv_end(&kv, ret, ret_cause, why);
 		kv_digits(response->consul_index, &index);
 		if (verdict == KIND_NEW)
-			verdict = name_version(&kv, place, index, ret);
+			verdict = set_consul_version(&kv, place, index, ret);
 	}
 	kv_fini(&kv);
 	document_free(d);
 	return verdict;
 }
 
-/* Is it the answer of something else? Says so. */
+/* True, with a sentence, for the answer of something else. */
 static bool is_no_store(const struct http_client_response *response, char why[FILE_WHY])
 {
 	long status = response->status;
@@ -223,19 +220,17 @@ static bool is_no_store(const struct http_client_response *response, char why[FI
 	return true;
 }
 
-static enum kind_verdict read_answer(const struct kind_place *place,
+static enum kind_verdict consul_read(const struct kind_place *place,
 	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	char words[KV_WORDS];
 
-	/* what is left would be taken for the whole, and what may not be read for what is gone */
-	if (strcmp(response->filtered, "true") == 0) {
-		*ret_cause = KIND_CAUSE_FORBIDDEN;
-		snprintf(why, FILE_WHY,
-			"the token may not read all that is there: Consul left some of it out");
-		return KIND_FAILED;
-	}
+	/* else the keys that may not be read would seem to be gone */
+	if (strcmp(response->filtered, "true") == 0)
+		return kind_fail(KIND_CAUSE_FORBIDDEN,
+			"the token may not read all keys: Consul left some of them out", ret_cause,
+			why);
 	if (response->status == 200)
 		return read_keys(place, response, ret, ret_cause, why);
 	*ret_cause = KIND_CAUSE_ANSWER;
@@ -251,14 +246,7 @@ static enum kind_verdict read_answer(const struct kind_place *place,
 
 /* ---- watches: blocking queries ---- */
 
-static bool together(const char *path, const char *other)
-{
-	(void)path;
-	(void)other;
-	return false;
-}
-
-static int watch_build(struct kind_watch *w, struct kind_request *r, char why[FILE_WHY])
+static int consul_watch_build(struct kind_watch *w, struct kind_request *r, char why[FILE_WHY])
 {
 	uint64_t wait_s = WAIT_S - w->place->random % (WAIT_LESS_S + 1);
 	int e;
@@ -274,67 +262,67 @@ static int watch_build(struct kind_watch *w, struct kind_request *r, char why[FI
 		&r->url, "index=%" PRIu64 "&wait=%" PRIu64 "s", w->items[0].position, wait_s);
 }
 
-static void tell(struct kind_watch *w, const char *key, size_t len, const char *version)
+static void report_key(struct kind_watch *w, const char *key, size_t len, const char *version)
 {
 	w->changed(w->arg, 0, key, len, version);
 }
 
-/* Tells of each key that was changed after `since` (0 below a prefix: none, they are only counted);
- * and that some are gone, whose names an answer does not have: fewer of those that were there
- * before are left. Returns how many it told of. */
-static size_t tell_keys(struct kind_watch *w, const struct node *list, uint64_t since)
+/* Reports each key that changed after `since` (0 below a prefix: none, they are only counted), and
+ * that some are gone, without names, when fewer of the old ones are left. Returns how many reports.
+ */
+static size_t report_keys(struct kind_watch *w, const struct node *list, uint64_t since)
 {
 	bool counts_only = since == 0 && kv_is_prefix(w->items[0].path);
 	uint64_t all = 0, old = 0;
 	char version[21];
-	size_t told = 0;
+	size_t reported = 0;
 	struct entry e;
 
 	for (const struct node *n = list->first; n; n = n->next) {
-		if (!read_entry(n, &e))
+		if (!read_consul_entry(n, &e))
 			continue;
 		all++;
 		old += e.created <= since;
 		if (counts_only || e.index <= since)
 			continue;
 		snprintf(version, sizeof(version), "%" PRIu64, e.index);
-		tell(w, e.key, e.key_len, version);
-		told++;
+		report_key(w, e.key, e.key_len, version);
+		reported++;
 	}
 	if (since && old < w->items[0].count) {
-		tell(w, NULL, 0, NULL);
-		told++;
+		report_key(w, NULL, 0, NULL);
+		reported++;
 	}
 	w->items[0].count = all;
-	return told;
+	return reported;
 }
 
-/* The index moved on from `since` (0: nothing was known): what does the answer say of it? What
- * cannot be read may be anything, which is the pull's to say. */
+/* The index moved on from `since` (0: unknown): reports the changed keys; an answer that cannot be
+ * read may mean any change, and the pull finds out. */
 static void read_moved(
 	struct kind_watch *w, const struct http_client_response *response, uint64_t since)
 {
 	const char *path = w->items[0].path;
 	struct document_error e;
 	struct document *d;
-	size_t told = 0;
+	size_t reported = 0;
 
 	if (response->status == 404 && !kv_is_prefix(path)) {
-		tell(w, key_of(path), strlen(key_of(path)), NULL);
+		report_key(w, consul_key(path), strlen(consul_key(path)), NULL);
 		return;
 	}
 	if (response->status == 404 || response->body.len > KIND_MAX_NEWS)
 		w->items[0].count = 0;
 	if (response->status == 200 && response->body.len <= KIND_MAX_NEWS &&
 		parse_list(&response->body, &d, &e) == 0) {
-		told = tell_keys(w, document_root(d), since);
+		reported = report_keys(w, document_root(d), since);
 		document_free(d);
 	}
-	if (told == 0)
-		tell(w, NULL, 0, NULL);
+	if (reported == 0)
+		report_key(w, NULL, 0, NULL);
 }
 
-static int watch_read(
+static int consul_watch_read(
 	struct kind_watch *w, const struct http_client_response *response, char why[FILE_WHY])
 {
 	uint64_t *position = &w->items[0].position, since = *position, index;
@@ -357,7 +345,7 @@ static int watch_read(
 		index = 1;
 	*position = index < since ? 0 : index;
 	if (index < since)
-		tell(w, NULL, 0, NULL);
+		report_key(w, NULL, 0, NULL);
 	else if (index > since)
 		read_moved(w, response, since);
 	return 0;
@@ -366,9 +354,8 @@ static int watch_read(
 const struct kind kind_consul = {
 	.name = "consul",
 	.wraps = true,
-	.build = build,
-	.read = read_answer,
-	.together = together,
-	.watch_build = watch_build,
-	.watch_read = watch_read,
+	.build = consul_build,
+	.read = consul_read,
+	.watch_build = consul_watch_build,
+	.watch_read = consul_watch_read,
 };

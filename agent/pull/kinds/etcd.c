@@ -2,11 +2,11 @@
  * etcd, by the JSON gateway of its v3 API. A path is a key, exactly as it is configured; one that
  * ends in '/' is a prefix, read by one request at one revision.
  *
- * Surprising: numbers are strings and what is 0 is left out, so a key that is not there is an
- * answer without members. The revision orders all that a cluster ever held, but only as long as it
- * is the same cluster: one restored from a backup goes on from an older revision, often under its
- * old name, and then a lower raft term is all that gives it away. The header `hasleader` makes a
- * member without a leader say so at once instead of keeping a watch open that nothing comes by.
+ * Surprising: numbers are strings and members that are 0 are left out, so a missing key is an
+ * answer without members. The revision orders all that a cluster ever held, but one restored from a
+ * backup goes on from an older revision, often under its old name, and then only a lower raft term
+ * gives it away. The header `hasleader` makes a member without a leader say so at once instead of
+ * keeping a silent watch open.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -47,7 +47,7 @@ static void append_base64(struct buffer *out, const char *name, const char *data
 }
 
 /* Appends `"key":...`, and of a prefix `"range_end":...`: the first name behind all that begin so,
- * which is the prefix with the byte behind '/' at its end. */
+ * the prefix with the byte behind '/' at its end. */
 static void append_key(struct buffer *out, const char *path)
 {
 	size_t len = strlen(path);
@@ -74,7 +74,7 @@ static int check_path(const char *path, char why[FILE_WHY])
 	return -EINVAL;
 }
 
-static int build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+static int etcd_build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	int e = check_path(place->path, why);
 
@@ -90,19 +90,7 @@ static int build(const struct kind_place *place, struct kind_request *r, char wh
 
 /* ---- refusals ---- */
 
-static int parse(
-	const struct buffer *body, struct document **ret_document, struct document_error *e)
-{
-	int r = document_parse(
-		DOCUMENT_JSON, body->data ? body->data : "", body->len, 0, ret_document, e);
-
-	if (r == -ENOMEM)
-		snprintf(e->message, sizeof(e->message), "out of memory");
-	return r;
-}
-
-/* The status of a refusal: etcd says of a token that is missing or too old that the request is
- * wrong. */
+/* The status of a refusal: etcd answers 400 to a token that is missing or too old. */
 static long refusal_status(long status, const char *words)
 {
 	static const char *const of_token[] = {
@@ -114,8 +102,8 @@ static long refusal_status(long status, const char *words)
 	return status;
 }
 
-/* What the gateway says: {"error": TEXT, "message": TEXT, "code": N}, or with all that within
- * "error" (of a stream). False: it is something else. */
+/* The gateway's words: {"error": TEXT, "message": TEXT, "code": N}, or that within "error" (of a
+ * stream). False: it is something else. */
 static bool refusal_words(const struct http_client_response *response, char words[KV_WORDS])
 {
 	const struct node *root, *error;
@@ -125,7 +113,7 @@ static bool refusal_words(const struct http_client_response *response, char word
 	size_t len;
 	bool found;
 
-	if (parse(&response->body, &d, &e))
+	if (kind_parse_json(&response->body, &d, &e))
 		return false;
 	root = document_root(d);
 	error = node_find(root, "error");
@@ -150,7 +138,7 @@ static bool is_no_gateway(long status, char why[FILE_WHY])
 	return true;
 }
 
-static enum kind_verdict refused(
+static enum kind_verdict read_refusal(
 	const struct http_client_response *response, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	char words[KV_WORDS] = "";
@@ -180,7 +168,7 @@ struct range { /* an answer */
 };
 
 /* Reads the header that every answer has. */
-static bool read_header(const struct node *map, uint64_t numbers[EPOCH_NUMBERS])
+static bool read_etcd_header(const struct node *map, uint64_t numbers[EPOCH_NUMBERS])
 {
 	const struct node *header = node_find(map, "header");
 
@@ -203,13 +191,13 @@ static bool read_range(const struct node *root, struct range *ret)
 	if (ret->keys && ret->keys->type == NODE_NULL)
 		ret->keys = NULL;
 	ret->more = is_true(root, "more");
-	return read_header(root, ret->numbers) && ret->numbers[REVISION] > 0 &&
+	return read_etcd_header(root, ret->numbers) && ret->numbers[REVISION] > 0 &&
 	       kv_number(root, "count", &ret->numbers[COUNT]) &&
 	       (!ret->keys || ret->keys->type == NODE_LIST);
 }
 
-/* Is the answer older than what is held? If it is not, or is taken all the same, the note says what
- * is unusual. */
+/* True, with a sentence, when the answer is older than the held part. If it is accepted all the
+ * same, the note says why. */
 static bool is_older(const struct kind_place *place, const uint64_t now[EPOCH_NUMBERS],
 	char note[256], char why[FILE_WHY])
 {
@@ -261,7 +249,7 @@ static int add_key(struct kv *kv, const struct node *pair, uint64_t revision, st
 		ret_cause, why);
 }
 
-static int add_keys(
+static int add_range_keys(
 	struct kv *kv, const struct range *range, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	struct buffer key;
@@ -292,7 +280,7 @@ static enum kind_verdict make_document(const struct kind_place *place, struct ra
 		snprintf(why, FILE_WHY, "out of memory");
 		goto out;
 	}
-	if (add_keys(&kv, range, ret_cause, why))
+	if (add_range_keys(&kv, range, ret_cause, why))
 		goto out;
 	now[FINGERPRINT] = kv.fingerprint;
 	verdict = kv_end(&kv, ret, ret_cause, why);
@@ -309,22 +297,20 @@ out:
 	return verdict;
 }
 
-static enum kind_verdict read_answer(const struct kind_place *place,
+static enum kind_verdict etcd_read(const struct kind_place *place,
 	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_verdict verdict = KIND_FAILED;
 	struct document_error e;
 	struct document *d = NULL;
-	char words[KV_WORDS];
 	struct range range;
 
 	if (response->status != 200)
-		return refused(response, ret_cause, why);
+		return read_refusal(response, ret_cause, why);
 	*ret_cause = KIND_CAUSE_ANSWER;
-	if (parse(&response->body, &d, &e)) {
-		kv_unreadable(&e, words);
-		snprintf(why, FILE_WHY, "the answer of etcd cannot be read: %s", words);
+	if (kind_parse_json(&response->body, &d, &e)) {
+		kv_unreadable("etcd", &e, why);
 	} else if (!read_range(document_root(d), &range)) {
 		snprintf(why, FILE_WHY,
 			"the answer is not one of etcd's: check the urls of the server");
@@ -344,12 +330,13 @@ static enum kind_verdict read_answer(const struct kind_place *place,
 
 /* ---- login ---- */
 
-static int login_build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+static int etcd_login_build(
+	const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	int e = begin_post(place, LOGIN, r);
 
 	(void)why;
-	/* in one piece: nothing of the password stays behind in memory that was moved */
+	/* in one piece: no copy of the password stays in freed memory */
 	buffer_reserve(&r->body, 6 * (strlen(place->user) + strlen(place->password)) + 64);
 	json_writer_begin_object(&r->body, NULL);
 	json_writer_text(&r->body, "name", place->user);
@@ -381,7 +368,7 @@ static bool is_token(const char *text, size_t len)
 	return len > 0 && len <= KIND_MAX_TOKEN;
 }
 
-static int login_read(const struct http_client_response *response, char **ret_token,
+static int etcd_login_read(const struct http_client_response *response, char **ret_token,
 	uint64_t *ret_lifetime_ms, char why[FILE_WHY])
 {
 	struct document_error e;
@@ -394,7 +381,7 @@ static int login_read(const struct http_client_response *response, char **ret_to
 	if (response->status != 200)
 		return login_refused(response, why);
 	snprintf(why, FILE_WHY, "the login brought no token");
-	if (parse(&response->body, &d, &e))
+	if (kind_parse_json(&response->body, &d, &e))
 		return r;
 	if (kv_text(document_root(d), "token", &text, &len) && is_token(text, len)) {
 		token = strdup(text);
@@ -402,7 +389,7 @@ static int login_read(const struct http_client_response *response, char **ret_to
 	}
 	if (r == 0) {
 		*ret_token = token;
-		*ret_lifetime_ms = 0; /* it is renewed by use; how long it lasts is not told */
+		*ret_lifetime_ms = 0; /* it is renewed by use, for a time that is unknown */
 		why[0] = '\0';
 	}
 	document_free(d);
@@ -411,19 +398,11 @@ static int login_read(const struct http_client_response *response, char **ret_to
 
 /* ---- watches ---- */
 
-/* One each: when the gateway sends the first answer it throws away what it has not read of the
- * request (so does every HTTP/1.1 server written in Go), and watches that were asked for there are
- * never made. */
-static bool together(const char *path, const char *other)
-{
-	(void)path;
-	(void)other;
-	return false;
-}
-
 /* One request to create a watch for each item, all in one body. Large answers come in fragments:
- * else what was missed in a long time would come in one line, of any length. */
-static int watch_build(struct kind_watch *w, struct kind_request *r, char why[FILE_WHY])
+ * else the changes of a long time would come in one line, of any length. The watcher puts one item
+ * in a request: when the gateway sends the first answer it discards the unread rest of the request
+ * (as every HTTP/1.1 server written in Go), and its watches are never made. */
+static int etcd_watch_build(struct kind_watch *w, struct kind_request *r, char why[FILE_WHY])
 {
 	int e = begin_post(w->place, WATCH, r);
 
@@ -448,9 +427,8 @@ static int watch_build(struct kind_watch *w, struct kind_request *r, char why[FI
 	return e;
 }
 
-/* What came cannot be relied on: all watches begin again from now, which calls changed() for all.
- */
-static int lose(struct kind_watch *w, char why[FILE_WHY], const char *sentence)
+/* The stream is unreliable: all watches start again from now, which calls changed() for all. */
+static int lose_positions(struct kind_watch *w, char why[FILE_WHY], const char *sentence)
 {
 	for (size_t i = 0; i < w->count; i++)
 		w->items[i].position = 0;
@@ -458,21 +436,21 @@ static int lose(struct kind_watch *w, char why[FILE_WHY], const char *sentence)
 	return -EPROTO;
 }
 
-static int begin_anew(struct kind_watch *w, char why[FILE_WHY], const char *sentence)
+static int restart_watch(struct kind_watch *w, char why[FILE_WHY], const char *sentence)
 {
-	lose(w, why, sentence);
+	lose_positions(w, why, sentence);
 	for (size_t i = 0; i < w->count; i++)
 		w->changed(w->arg, i, NULL, 0, NULL);
 	return -ESTALE;
 }
 
-/* The server ended a watch, and says why. */
+/* The server ended a watch, with these words. */
 static int refuse_words(const char *text, size_t len, long status, char why[FILE_WHY])
 {
 	char quoted[KV_QUOTED], words[KV_WORDS];
 
 	kv_words(text, len, words);
-	if (strcasestr(words, "permission denied")) /* of a token that is not good, too */
+	if (strcasestr(words, "permission denied")) /* also of an invalid token */
 		status = 403;
 	if (strstr(words, "no leader"))
 		status = 503;
@@ -482,7 +460,7 @@ static int refuse_words(const char *text, size_t len, long status, char why[FILE
 
 /* The stream broke off: {"error": {"grpc_code": N, "http_code": N, "message": TEXT}}; newer
  * gateways have only a "code", gRPC's. */
-static int read_error(struct kind_watch *w, const struct node *error, char why[FILE_WHY])
+static int read_stream_error(struct kind_watch *w, const struct node *error, char why[FILE_WHY])
 {
 	static const struct {
 		uint64_t code;
@@ -494,14 +472,14 @@ static int read_error(struct kind_watch *w, const struct node *error, char why[F
 
 	if (error->type != NODE_MAP || !kv_number(error, "http_code", &status) ||
 		!kv_number(error, "code", &code) || !kv_text(error, "message", &text, &len))
-		return lose(w, why, "an error came by the watch that cannot be read");
+		return lose_positions(w, why, "an error came by the watch that cannot be read");
 	for (size_t i = 0; status == 0 && i < sizeof(table) / sizeof(table[0]); i++)
 		if (table[i].code == code)
 			status = (uint64_t)table[i].status;
 	return refuse_words(text, len, status >= 400 && status <= 599 ? (long)status : 500, why);
 }
 
-/* A watch was ended by the server, or could not be made. */
+/* The server ended a watch, or could not make it. */
 static int read_cancel(struct kind_watch *w, const struct node *result, char why[FILE_WHY])
 {
 	uint64_t compacted;
@@ -510,14 +488,14 @@ static int read_cancel(struct kind_watch *w, const struct node *result, char why
 
 	if (!kv_number(result, "compact_revision", &compacted) ||
 		!kv_text(result, "cancel_reason", &reason, &len))
-		return lose(w, why, "the end of a watch came that cannot be read");
+		return lose_positions(w, why, "the end of a watch came that cannot be read");
 	if (compacted)
-		return begin_anew(
+		return restart_watch(
 			w, why, "the revisions from which the watch would go on were compacted");
 	return refuse_words(reason, len, 400, why);
 }
 
-/* Tells of one event. Returns the revision of the change, 0: it cannot be read. */
+/* Reports one event. Returns the revision of the change, 0: it cannot be read. */
 static uint64_t read_event(
 	struct kind_watch *w, size_t item, const struct node *event, struct buffer *key)
 {
@@ -560,7 +538,7 @@ static int read_events(struct kind_watch *w, size_t item, const struct node *res
 	}
 	buffer_fini(&key);
 	if (!good)
-		return lose(w, why, "an event came by the watch that cannot be read");
+		return lose_positions(w, why, "an event came by the watch that cannot be read");
 	if (last && !is_true(result, "fragment")) /* else more of the same revision may follow */
 		last++;
 	if (last > w->items[item].position)
@@ -568,8 +546,8 @@ static int read_events(struct kind_watch *w, size_t item, const struct node *res
 	return 0;
 }
 
-/* A watch of another cluster, or of one that was restored, would be silent of what is different
- * there: until the revision that it stood at, or for ever. */
+/* A watch of another cluster, or of one that was restored, would miss changes: until the revision
+ * of its position, or for ever. */
 static int read_created(struct kind_watch *w, size_t item, const uint64_t numbers[EPOCH_NUMBERS],
 	char why[FILE_WHY])
 {
@@ -578,13 +556,13 @@ static int read_created(struct kind_watch *w, size_t item, const uint64_t number
 	     other = i->origin[0] != numbers[CLUSTER] || i->origin[1] > numbers[TERM];
 
 	if (!first && ((known && other) || i->position > numbers[REVISION] + 1))
-		return begin_anew(w, why,
+		return restart_watch(w, why,
 			"the cluster is not the one of before: it was restored or replaced");
 	i->origin[0] = numbers[CLUSTER];
 	i->origin[1] = numbers[TERM];
 	if (first) {
 		i->position = numbers[REVISION] + 1;
-		w->changed(w->arg, item, NULL, 0, NULL); /* before the watch stood */
+		w->changed(w->arg, item, NULL, 0, NULL); /* before the watch was up */
 	}
 	return 0;
 }
@@ -597,9 +575,9 @@ static int read_result(struct kind_watch *w, const struct node *result, char why
 
 	if (is_true(result, "canceled"))
 		return read_cancel(w, result, why);
-	if (!read_header(result, numbers) || numbers[REVISION] == 0 ||
+	if (!read_etcd_header(result, numbers) || numbers[REVISION] == 0 ||
 		!kv_number(result, "watch_id", &id) || id < 1 || id > w->count)
-		return lose(w, why, "what came by the watch cannot be read");
+		return lose_positions(w, why, "what came by the watch cannot be read");
 	item = &w->items[id - 1];
 	if (is_true(result, "created"))
 		return read_created(w, id - 1, numbers, why);
@@ -610,32 +588,32 @@ static int read_result(struct kind_watch *w, const struct node *result, char why
 	return 0;
 }
 
-static int read_line(struct kind_watch *w, const struct buffer *line, char why[FILE_WHY])
+static int read_watch_line(struct kind_watch *w, const struct buffer *line, char why[FILE_WHY])
 {
 	const struct node *error, *result;
 	struct document_error e;
 	struct document *d;
-	int r = parse(line, &d, &e);
+	int r = kind_parse_json(line, &d, &e);
 
 	if (r == -ENOMEM) {
 		snprintf(why, FILE_WHY, "out of memory");
 		return -EAGAIN;
 	}
 	if (r)
-		return lose(w, why, "what came by the watch is not JSON, or too much");
+		return lose_positions(w, why, "what came by the watch is not JSON, or too much");
 	error = node_find(document_root(d), "error");
 	result = node_find(document_root(d), "result");
 	if (error)
-		r = read_error(w, error, why);
+		r = read_stream_error(w, error, why);
 	else if (result && result->type == NODE_MAP)
 		r = read_result(w, result, why);
 	else
-		r = lose(w, why, "what came by the watch is not an answer of etcd's");
+		r = lose_positions(w, why, "what came by the watch is not an answer of etcd's");
 	document_free(d);
 	return r;
 }
 
-static int watch_read(
+static int etcd_watch_read(
 	struct kind_watch *w, const struct http_client_response *response, char why[FILE_WHY])
 {
 	char quoted[KV_QUOTED], words[KV_WORDS] = "";
@@ -643,9 +621,9 @@ static int watch_read(
 	int r;
 
 	if (response->status == 200 && line->len > KIND_MAX_NEWS)
-		return begin_anew(w, why, "more came by the watch than is read");
+		return restart_watch(w, why, "more came by the watch than is read");
 	if (response->status == 200)
-		return line->len ? read_line(w, line, why) : 0;
+		return line->len ? read_watch_line(w, line, why) : 0;
 	if (is_no_gateway(response->status, why))
 		return -EPROTO;
 	refusal_words(response, words);
@@ -659,11 +637,10 @@ const struct kind kind_etcd = {
 	.name = "etcd",
 	.wraps = true,
 	.stream = true,
-	.build = build,
-	.read = read_answer,
-	.login_build = login_build,
-	.login_read = login_read,
-	.together = together,
-	.watch_build = watch_build,
-	.watch_read = watch_read,
+	.build = etcd_build,
+	.read = etcd_read,
+	.login_build = etcd_login_build,
+	.login_read = etcd_login_read,
+	.watch_build = etcd_watch_build,
+	.watch_read = etcd_watch_read,
 };

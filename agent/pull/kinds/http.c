@@ -1,8 +1,8 @@
 /*
  * Any web server: a conditional GET, and the document is the body.
  *
- * Surprising: a version is only named in the request (If-None-Match) when it is held, verified and
- * came from this very address, so that a 304 can never stand for something the agent does not have.
+ * Surprising: a request names a version (If-None-Match) only when it is held, verified and from
+ * this very address, so that a 304 never means one that the agent does not have.
  */
 #include "pull/kinds/kind.h"
 
@@ -15,7 +15,7 @@
  * stamps files by a clock that is up to 10 ms late, and FAT counts two seconds at a time. */
 #define SETTLED_S 2
 
-static int build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+static int http_build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	const struct part *held = place->same_address ? kind_held(place) : NULL;
 	int e = buffer_printf(&r->url, "%s%s", place->base, place->path);
@@ -30,8 +30,7 @@ static int build(const struct kind_place *place, struct kind_request *r, char wh
 	return e;
 }
 
-/* 0 or more, or -1. Only the form that servers must send: an older one is as if it were not there.
- */
+/* 0 or more, or -1. Only the form that servers must send counts, no older one. */
 static time_t date_of(const char *text)
 {
 	struct tm tm = {0};
@@ -40,7 +39,7 @@ static time_t date_of(const char *text)
 	return end && *end == '\0' ? timegm(&tm) : -1;
 }
 
-/* Many servers make the ETag of the time, too (nginx: seconds and length), so that neither tells
+/* Many servers make the ETag from the time, too (nginx: seconds and length), so that neither tells
  * two changes of one second apart: then the next request asks for the whole document again. */
 static void keep_validators(const struct http_client_response *r, struct kind_answer *a)
 {
@@ -57,7 +56,7 @@ static void keep_validators(const struct http_client_response *r, struct kind_an
 	memmove(v, strchr(v, '"') + 1, strlen(strchr(v, '"')));
 }
 
-static enum kind_verdict read_answer(const struct kind_place *place,
+static enum kind_verdict http_read(const struct kind_place *place,
 	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
@@ -70,19 +69,17 @@ static enum kind_verdict read_answer(const struct kind_place *place,
 	return verdict;
 }
 
-/* Of a file that is none. */
-static enum kind_verdict read_file(const struct kind_place *place,
+static enum kind_verdict http_read_file(const struct kind_place *place,
 	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
-	if (!response->message[0])
-		return read_answer(place, response, ret, ret_cause, why);
-	*ret_cause = KIND_CAUSE_ANSWER;
-	snprintf(why, FILE_WHY, "%s", response->message);
-	return KIND_FAILED;
+	return response->message[0]
+		       ? kind_fail(KIND_CAUSE_ANSWER, response->message, ret_cause, why)
+		       : http_read(place, response, ret, ret_cause, why);
 }
 
-const struct kind kind_http = {.name = "http", .build = build, .read = read_answer};
+const struct kind kind_http = {.name = "http", .build = http_build, .read = http_read};
 /* A file of this host answers like a web server: pull/exchange.c reads it in place of a transfer.
  */
-const struct kind kind_file = {.name = "file", .local = true, .build = build, .read = read_file};
+const struct kind kind_file = {
+	.name = "file", .local = true, .build = http_build, .read = http_read_file};

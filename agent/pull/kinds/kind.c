@@ -1,6 +1,5 @@
 /*
- * What all kinds of servers share. Surprising: a URL is built with a NUL behind it at every step,
- * so that it can be used as it stands.
+ * What all kinds of servers share. Surprising: a URL has a NUL behind it at every step.
  */
 #include "pull/kinds/kind.h"
 
@@ -11,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "document/document.h"
 #include "text/sentence.h"
 
 const struct kind *kind_of(const struct settings_server *server)
@@ -56,7 +56,7 @@ void kind_request_init(struct kind_request *r)
 	buffer_init(&r->body, KIND_MAX_BODY);
 }
 
-static void wipe(struct buffer *b)
+static void wipe_request_buffer(struct buffer *b)
 {
 	if (b->data)
 		explicit_bzero(b->data, b->cap);
@@ -69,8 +69,8 @@ void kind_request_fini(struct kind_request *r)
 		explicit_bzero(r->headers[i], strlen(r->headers[i]));
 		free(r->headers[i]);
 	}
-	wipe(&r->url);
-	wipe(&r->body);
+	wipe_request_buffer(&r->url);
+	wipe_request_buffer(&r->body);
 	*r = (struct kind_request){.method = "GET"};
 }
 
@@ -90,7 +90,7 @@ int kind_header(struct kind_request *r, const char *format, ...)
 	return 0;
 }
 
-static bool is_plain(char c, const char *keep)
+static bool is_unreserved(char c, const char *keep)
 {
 	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
 	       (c && strchr("-._~", c)) || (c && strchr(keep, c));
@@ -101,15 +101,58 @@ int kind_escape(struct buffer *url, const char *text, size_t len, const char *ke
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < len; i++)
-		r = is_plain(text[i], keep)
+		r = is_unreserved(text[i], keep)
 			    ? buffer_append(url, &text[i], 1)
 			    : buffer_printf(url, "%%%02X", (unsigned)(unsigned char)text[i]);
 	return r;
 }
 
+int kind_hex_digit(char c)
+{
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
+}
+
+/* ---- answers ---- */
+
+int kind_parse_json(
+	const struct buffer *body, struct document **ret_document, struct document_error *e)
+{
+	int r = document_parse(
+		DOCUMENT_JSON, body->data ? body->data : "", body->len, 0, ret_document, e);
+
+	if (r == -ENOMEM)
+		snprintf(e->message, sizeof(e->message), "out of memory");
+	return r;
+}
+
+enum kind_verdict kind_fail(
+	enum kind_cause cause, const char *sentence, enum kind_cause *ret_cause, char why[FILE_WHY])
+{
+	*ret_cause = cause;
+	snprintf(why, FILE_WHY, "%s", sentence);
+	return KIND_FAILED;
+}
+
+int kind_status_error(long status, const char *what, const char *denied, const char *else_check,
+	char why[FILE_WHY])
+{
+	int e = status == 401 || status == 403   ? -EACCES
+		: status == 429 || status >= 500 ? -EAGAIN
+						 : -EPROTO;
+
+	snprintf(why, FILE_WHY, "the server answered %ld to %s: %s", status, what,
+		e == -EACCES   ? denied
+		: e == -EAGAIN ? "it cannot now"
+			       : else_check);
+	return e;
+}
+
 /* ---- documents ---- */
 
-/* Does the path end in `ending`? A query does not count. */
+/* Without its query, which does not count. */
 static bool path_ends(const char *path, const char *ending)
 {
 	size_t len = strcspn(path, "?"), n = strlen(ending);
@@ -201,7 +244,7 @@ enum kind_verdict kind_document(const struct kind_place *place,
 		snprintf(why, FILE_WHY, "out of memory");
 	} else {
 		ret->type = type;
-		/* "*" stands for any version: it is no name of one */
+		/* "*" means any version: it names none */
 		snprintf(ret->version, sizeof(ret->version), "%s",
 			strcmp(r->etag, "*") == 0 ? "" : r->etag);
 		snprintf(ret->last_modified, sizeof(ret->last_modified), "%s", r->last_modified);

@@ -1,11 +1,10 @@
 /*
- * Keys and values to a document. Surprising: whether something changed is not told by the highest
- * index and the number of keys alone. In one history of a server they would be enough: no key was
- * written after the highest index, so each key that is there now was there before with the same
- * value, and with as many keys none is missing. But a server that was restored from a backup goes
- * on from an older index, and may write something else at the very index that is held. So a
- * fingerprint of all keys and values goes along. It need not withstand an enemy: who could choose
- * the values for it can write anything there.
+ * Keys and values to a document. Surprising: the highest index and the number of keys do not
+ * suffice to detect a change. In one history of a server they would: no key was written after the
+ * highest index, and with as many keys none is missing. But a server that was restored from a
+ * backup goes on from an older index, and may write another value at the very index that is held.
+ * So a fingerprint of all keys and values is compared too. It need not withstand an enemy, who
+ * could as well write any value there.
  */
 #include "pull/kinds/kv.h"
 
@@ -122,8 +121,9 @@ const char *kv_quote(const char *words, char ret_quoted[KV_QUOTED])
 	return sentence_quote_output(ret_quoted, KV_QUOTED, words, strlen(words));
 }
 
-void kv_unreadable(const struct document_error *e, char ret_words[KV_WORDS])
+void kv_unreadable(const char *server, const struct document_error *e, char why[FILE_WHY])
 {
+	char words[KV_WORDS];
 	const char *piece = strstr(e->message, " near '");
 	size_t len = strcspn(e->message, "\":"); /* a key; what to do about it */
 
@@ -131,7 +131,8 @@ void kv_unreadable(const struct document_error *e, char ret_words[KV_WORDS])
 		len = (size_t)(piece - e->message);
 	while (len > 0 && e->message[len - 1] == ' ')
 		len--;
-	kv_words(e->message, len, ret_words);
+	kv_words(e->message, len, words);
+	snprintf(why, FILE_WHY, "the answer of %s cannot be read: %s", server, words);
 }
 
 static enum kind_cause refusal_cause(long status, const char *words)
@@ -222,7 +223,7 @@ static void count_in(struct kv *k, const char *key, size_t key_len, const char *
 		k->highest = index;
 }
 
-/* Is it no part of the document? */
+/* True for keys that are no part of the document. */
 static bool is_beside(const char *name, size_t len, size_t value_len)
 {
 	return len == 0 || (value_len == 0 && name[len - 1] == '/') ||
@@ -244,7 +245,7 @@ static int add_below(
 		k->nest, name, name_len, k->value.data ? k->value.data : "", k->value.len);
 }
 
-static const char *refusal(int error)
+static const char *describe_key_error(int error)
 {
 	switch (error) {
 	case -EBADMSG:
@@ -284,7 +285,7 @@ int kv_add(struct kv *k, const char *key, size_t key_len, const char *value, siz
 		r = r == -EINVAL ? -EBADMSG : r;
 	}
 	if (r)
-		snprintf(why, FILE_WHY, "the key '%s' %s", words, refusal(r));
+		snprintf(why, FILE_WHY, "the key '%s' %s", words, describe_key_error(r));
 	return r;
 }
 
@@ -309,14 +310,12 @@ enum kind_verdict kv_end(
 	r = k->prefix ? unflatten_write(k->nest, k->document) : 0;
 	if (r) {
 		*ret_cause = KIND_CAUSE_ANSWER;
-		snprintf(why, FILE_WHY, "the document of all keys %s", refusal(r));
+		snprintf(why, FILE_WHY, "the document of all keys %s", describe_key_error(r));
 		return KIND_FAILED;
 	}
-	if (k->document->len == 0) {
-		*ret_cause = KIND_CAUSE_EMPTY;
-		snprintf(why, FILE_WHY, "the key is there, and its value is empty");
-		return KIND_FAILED;
-	}
+	if (k->document->len == 0)
+		return kind_fail(KIND_CAUSE_EMPTY, "the key is there, and its value is empty",
+			ret_cause, why);
 	*ret_cause = KIND_CAUSE_NONE;
 	ret->type = k->prefix && type != SETTINGS_TYPE_BYTES ? SETTINGS_TYPE_JSON : type;
 	snprintf(ret->version, sizeof(ret->version), "%" PRIu64, k->highest);

@@ -2,11 +2,11 @@
  * What the kinds that keep keys and values share: a key, or the keys below a prefix, to a document;
  * the members of an answer; the words of a refusal.
  *
- * A path that ends in '/' is a prefix: what its keys are called below it are the names of a JSON
- * document, their values are strings. Not in the document: the prefix itself; PREFIX.minisig, the
- * document's signature; empty keys that end in '/', which some tools make as folders.
+ * A path that ends in '/' is a prefix: the names of its keys below it are those of a JSON document,
+ * their values are strings. Not in the document: the prefix itself; PREFIX.minisig, the document's
+ * signature; empty keys that end in '/', which some tools make as folders.
  *
- * Threads: any. Ownership: what is handed in is borrowed until kv_fini(). Errors: a verdict, its
+ * Threads: any. Ownership: arguments are borrowed until kv_fini(). Errors: a verdict, its
  * cause, and a sentence in `why` whose bytes are printable ASCII. Bounds: KV_MAX_*; values and
  * document are at most the place's max_bytes.
  */
@@ -46,7 +46,7 @@ int kv_init(
 	struct kv *k, const struct kind_place *place, const char *name, struct buffer *document);
 void kv_fini(struct kv *k);
 /* Takes a key of the answer, its value in base64 and the index of its last change. 0 or -errno: the
- * answer is refused. */
+ * answer is rejected. */
 int kv_add(struct kv *k, const char *key, size_t key_len, const char *value, size_t value_len,
 	uint64_t index, enum kind_cause *ret_cause, char why[FILE_WHY]);
 /* After the last key: KIND_NEW with the document, its type and version (the highest index); or
@@ -56,7 +56,7 @@ enum kind_verdict kv_end(
 /* KIND_ABSENT. */
 enum kind_verdict kv_absent(
 	const struct kind_place *place, enum kind_cause *ret_cause, char why[FILE_WHY]);
-/* Is it what is held, which had this count and fingerprint? */
+/* True when these are the held keys, which had this count and fingerprint. */
 bool kv_same(const struct kv *k, uint64_t held_count, uint64_t held_fingerprint);
 
 /* A number of digits only. */
@@ -69,14 +69,14 @@ int kv_decode(struct buffer *out, const char *base64, size_t len);
 bool kv_number(const struct node *map, const char *name, uint64_t *ret); /* also as a string */
 bool kv_text(const struct node *map, const char *name, const char **ret, size_t *ret_len);
 
-/* What a server said, bounded and printable. */
+/* A server's words, bounded and printable. */
 void kv_words(const char *text, size_t len, char ret_words[KV_WORDS]);
 /* ": " and such words for a sentence, where only operators see them (text/sentence.h); "" for none.
  */
 const char *kv_quote(const char *words, char ret_quoted[KV_QUOTED]);
-/* Why an answer is not JSON, without a piece of it: it may hold a secret. */
-void kv_unreadable(const struct document_error *e, char ret_words[KV_WORDS]);
-/* KIND_FAILED by the status of a refusal, and by what the server says of it. */
+/* Says why an answer of `server` is not JSON, without a piece of it: it may hold a secret. */
+void kv_unreadable(const char *server, const struct document_error *e, char why[FILE_WHY]);
+/* KIND_FAILED by the status of a refusal, and by the server's words. */
 enum kind_verdict kv_refused(
 	long status, const char *words, enum kind_cause *ret_cause, char why[FILE_WHY]);
 /* The same as -EACCES, -EAGAIN or -EPROTO, for logins and watches. */

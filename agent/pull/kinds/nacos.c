@@ -4,11 +4,11 @@
  * namespaceId of the other; "public" and none are the same. A url without a path is completed by
  * Nacos' own, /nacos; one with a path is taken as it is.
  *
- * Surprising: a version is the MD5 of the document, computed here: what the server says it is must
- * be equal. In a watch the list of documents is decoded twice by the server, but only once by
- * others that speak its language: so only what a second decoding would change ('%' and '+') is
- * encoded twice. A 404 counts as absence only in Nacos' own words, so that a wrong path or a proxy
- * never makes an optional document vanish.
+ * Surprising: a version is the MD5 of the document, computed here; the server's must be equal. In a
+ * watch the list of documents is decoded twice by the server, but only once by others with its API:
+ * so only the characters that a second decoding would change ('%' and '+') are encoded twice. A 404
+ * counts as absence only in Nacos' own words, so that a wrong path or a proxy never makes an
+ * optional document vanish.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -54,7 +54,7 @@ static const char *tenant_of(const struct kind_place *place)
 	return tenant && strcasecmp(tenant, "public") != 0 ? tenant : "";
 }
 
-static int split(const char *path, struct names *ret, char why[FILE_WHY])
+static int split_nacos_path(const char *path, struct names *ret, char why[FILE_WHY])
 {
 	const char *group = path + (path[0] == '/'), *end = strchr(group, '/');
 
@@ -74,7 +74,7 @@ static void begin_url(struct buffer *url, const struct kind_place *place, const 
 	buffer_printf(url, "%s%s%s", place->base, strchr(host, '/') ? "" : "/nacos", api);
 }
 
-static void parameter(
+static void add_form_parameter(
 	struct buffer *out, char before, const char *name, const char *value, size_t len)
 {
 	buffer_printf(out, "%.*s%s=", before != '\0', &before, name);
@@ -84,23 +84,25 @@ static void parameter(
 static void add_token(struct kind_request *r, const struct kind_place *place, char before)
 {
 	if (place->token)
-		parameter(&r->url, before, "accessToken", place->token, strlen(place->token));
+		add_form_parameter(
+			&r->url, before, "accessToken", place->token, strlen(place->token));
 }
 
-static int build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+static int nacos_build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	bool v3 = is_v3(place);
 	const char *tenant = tenant_of(place);
 	struct names n;
-	int e = split(place->path, &n, why);
+	int e = split_nacos_path(place->path, &n, why);
 
 	if (e)
 		return e;
 	begin_url(&r->url, place, v3 ? "/v3/client/cs/config" : "/v1/cs/configs");
-	parameter(&r->url, '?', "dataId", n.data_id, n.data_id_len);
-	parameter(&r->url, '&', v3 ? "groupName" : "group", n.group, n.group_len);
+	add_form_parameter(&r->url, '?', "dataId", n.data_id, n.data_id_len);
+	add_form_parameter(&r->url, '&', v3 ? "groupName" : "group", n.group, n.group_len);
 	if (*tenant)
-		parameter(&r->url, '&', v3 ? "namespaceId" : "tenant", tenant, strlen(tenant));
+		add_form_parameter(
+			&r->url, '&', v3 ? "namespaceId" : "tenant", tenant, strlen(tenant));
 	add_token(r, place, '&');
 	return r->url.error;
 }
@@ -113,29 +115,21 @@ static int make_form(struct kind_request *r)
 
 /* ---- answers ---- */
 
-static enum kind_verdict failed(
-	enum kind_cause cause, const char *sentence, enum kind_cause *ret_cause, char why[FILE_WHY])
-{
-	*ret_cause = cause;
-	snprintf(why, FILE_WHY, "%s", sentence);
-	return KIND_FAILED;
-}
-
-static enum kind_verdict absent(char why[FILE_WHY])
+static enum kind_verdict document_absent(char why[FILE_WHY])
 {
 	snprintf(why, FILE_WHY,
 		"there is no such document: check the group, the data id and the namespace");
 	return KIND_ABSENT;
 }
 
-static enum kind_verdict being_changed(enum kind_cause *ret_cause, char why[FILE_WHY])
+static enum kind_verdict fail_being_changed(enum kind_cause *ret_cause, char why[FILE_WHY])
 {
-	return failed(KIND_CAUSE_ANSWER,
+	return kind_fail(KIND_CAUSE_ANSWER,
 		"the document is being changed on the server at this moment: asked again later",
 		ret_cause, why);
 }
 
-static enum kind_verdict forbidden(
+static enum kind_verdict fail_forbidden(
 	const struct kind_place *place, long status, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	bool user = place->server->user; /* the place of an answer has no token */
@@ -153,25 +147,25 @@ static bool is_md5(const char *text)
 	       strspn(text, "0123456789abcdefABCDEF") == DIGEST_MD5_HEX - 1;
 }
 
-/* The version of ret->body, which must be the one that the server tells ("" = none). */
-static enum kind_verdict take_version(const struct kind_place *place, const char *told,
+/* Computes the version of ret->body, which must be the server's ("" = it names none). */
+static enum kind_verdict check_version(const struct kind_place *place, const char *reported,
 	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const struct part *held = kind_held(place);
 	char md5[DIGEST_MD5_HEX];
 	int e = digest_md5(ret->body.data, ret->body.len, md5);
 
-	if (e == -ENOTSUP && is_md5(told)) {
-		memcpy(md5, told, DIGEST_MD5_HEX);
+	if (e == -ENOTSUP && is_md5(reported)) {
+		memcpy(md5, reported, DIGEST_MD5_HEX);
 		snprintf(ret->note, sizeof(ret->note),
 			"this host allows no MD5: the server's is not checked");
 	} else if (e) {
-		return failed(KIND_CAUSE_ANSWER,
+		return kind_fail(KIND_CAUSE_ANSWER,
 			e == -ENOTSUP ? "the server tells no MD5, and this host allows none"
 				      : "out of memory",
 			ret_cause, why);
-	} else if (*told && strcasecmp(told, md5) != 0) {
-		return failed(KIND_CAUSE_ANSWER,
+	} else if (*reported && strcasecmp(reported, md5) != 0) {
+		return kind_fail(KIND_CAUSE_ANSWER,
 			"the document's MD5 is not the one that the server tells: it was cut, or "
 			"changed on the way or at this moment",
 			ret_cause, why);
@@ -200,29 +194,29 @@ static enum kind_verdict read_v1(const struct kind_place *place,
 	switch (response->status) {
 	case 200:
 		if (response->body.len > place->max_bytes) /* there is room for what wraps */
-			return failed(KIND_CAUSE_ANSWER, "the document is larger than max_size",
+			return kind_fail(KIND_CAUSE_ANSWER, "the document is larger than max_size",
 				ret_cause, why);
 		verdict = kind_document(place, response, ret, ret_cause, why);
 		if (verdict != KIND_NEW)
 			return verdict;
 		if (type)
 			ret->type = kind_document_type(place, type);
-		return take_version(place, response->content_md5, ret, ret_cause, why);
+		return check_version(place, response->content_md5, ret, ret_cause, why);
 	case 401:
 	case 403:
-		return forbidden(place, response->status, ret_cause, why);
+		return fail_forbidden(place, response->status, ret_cause, why);
 	case 404:
 		if (response->body.len >= strlen(absence) &&
 			memcmp(response->body.data, absence, strlen(absence)) == 0)
-			return absent(why);
-		return failed(KIND_CAUSE_NOT_FOUND,
+			return document_absent(why);
+		return kind_fail(KIND_CAUSE_NOT_FOUND,
 			"the server answered 404, but not as Nacos says that a document is not "
 			"there: check the url's path, and whether the server wants api: 3",
 			ret_cause, why);
 	case 409:
-		return being_changed(ret_cause, why);
+		return fail_being_changed(ret_cause, why);
 	case 410:
-		return failed(KIND_CAUSE_NOT_FOUND,
+		return kind_fail(KIND_CAUSE_NOT_FOUND,
 			"the server has this API no more: it wants api: 3", ret_cause, why);
 	default:
 		return KIND_USUAL;
@@ -231,16 +225,8 @@ static enum kind_verdict read_v1(const struct kind_place *place,
 
 /* ---- answers of 3.x ---- */
 
-static int parse(const struct buffer *body, struct document **ret_document)
-{
-	struct document_error e;
-
-	return document_parse(
-		DOCUMENT_JSON, body->data ? body->data : "", body->len, 0, ret_document, &e);
-}
-
-/* A member that is text; "" when it is not there, or not text. */
-static const char *text_of(const struct node *map, const char *name, size_t *ret_len)
+/* The text of a member; "" when it is missing, or not text. */
+static const char *member_text(const struct node *map, const char *name, size_t *ret_len)
 {
 	const struct node *n = map && map->type == NODE_MAP ? node_find(map, name) : NULL;
 
@@ -248,12 +234,12 @@ static const char *text_of(const struct node *map, const char *name, size_t *ret
 	return *ret_len ? n->text : "";
 }
 
-/* Something else answers, or the status speaks for itself. Never: the document is not there. */
-static enum kind_verdict no_v3(long status, enum kind_cause *ret_cause, char why[FILE_WHY])
+/* The answer is not Nacos', or the status suffices. Never: the document is absent. */
+static enum kind_verdict fail_not_v3(long status, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	if (status != 200 && status != 404 && status != 410)
 		return KIND_USUAL;
-	return failed(status == 200 ? KIND_CAUSE_ANSWER : KIND_CAUSE_NOT_FOUND,
+	return kind_fail(status == 200 ? KIND_CAUSE_ANSWER : KIND_CAUSE_NOT_FOUND,
 		"this is no answer of the API of Nacos 3: check the url's path, and api:",
 		ret_cause, why);
 }
@@ -267,25 +253,25 @@ static enum kind_verdict read_data(const struct kind_place *place, const struct 
 	size_t len;
 
 	if (!content || content->type != NODE_STRING)
-		return failed(KIND_CAUSE_ANSWER,
+		return kind_fail(KIND_CAUSE_ANSWER,
 			"the answer has no content: this is not the API of Nacos 3", ret_cause,
 			why);
 	if (content->text_len == 0)
-		return failed(
+		return kind_fail(
 			KIND_CAUSE_EMPTY, "the document is there, and it is empty", ret_cause, why);
-	text_of(data, "encryptedDataKey", &len);
+	member_text(data, "encryptedDataKey", &len);
 	if (len)
-		return failed(KIND_CAUSE_ANSWER,
+		return kind_fail(KIND_CAUSE_ANSWER,
 			"the document is encrypted by a plugin of the server: only clients with "
 			"that plugin can read it",
 			ret_cause, why);
 	if (buffer_append(&ret->body, content->text, content->text_len))
-		return failed(KIND_CAUSE_ANSWER, "out of memory, or larger than max_size",
+		return kind_fail(KIND_CAUSE_ANSWER, "out of memory, or larger than max_size",
 			ret_cause, why);
-	type = content_type(text_of(data, "contentType", &len));
+	type = content_type(member_text(data, "contentType", &len));
 	ret->type = kind_document_type(place, type ? type : "");
-	md5 = text_of(data, "md5", &len);
-	return take_version(place, md5, ret, ret_cause, why);
+	md5 = member_text(data, "md5", &len);
+	return check_version(place, md5, ret, ret_cause, why);
 }
 
 static enum kind_verdict read_code(const struct kind_place *place, long status, int64_t code,
@@ -293,17 +279,17 @@ static enum kind_verdict read_code(const struct kind_place *place, long status, 
 	char why[FILE_WHY])
 {
 	if (status == 401 || status == 403 || code == CODE_ACCESS_DENIED)
-		return forbidden(place, status, ret_cause, why);
+		return fail_forbidden(place, status, ret_cause, why);
 	if (code == CODE_NOT_FOUND && (status == 200 || status == 404))
-		return absent(why);
+		return document_absent(why);
 	if (code == CODE_NO_NAMESPACE)
-		return failed(KIND_CAUSE_NOT_FOUND,
+		return kind_fail(KIND_CAUSE_NOT_FOUND,
 			"the server has no such namespace: its id is meant, not its name",
 			ret_cause, why);
 	if (code == CODE_CONFLICT || status == 409)
-		return being_changed(ret_cause, why);
+		return fail_being_changed(ret_cause, why);
 	if (status != 200)
-		return no_v3(status, ret_cause, why);
+		return fail_not_v3(status, ret_cause, why);
 	if (code == CODE_OK)
 		return read_data(place, data, ret, ret_cause, why);
 	*ret_cause = KIND_CAUSE_ANSWER;
@@ -318,23 +304,24 @@ static enum kind_verdict read_v3(const struct kind_place *place,
 {
 	const struct buffer *body = &response->body;
 	const struct node *code = NULL;
+	struct document_error e;
 	struct document *d = NULL;
 	enum kind_verdict verdict;
 
-	if (parse(body, &d) == 0)
+	if (kind_parse_json(body, &d, &e) == 0)
 		code = node_find(document_root(d), "code");
 	if (code && code->type == NODE_INT)
 		verdict = read_code(place, response->status, code->integer,
 			node_find(document_root(d), "data"), ret, ret_cause, why);
 	else if (response->status == 401 || response->status == 403)
-		verdict = forbidden(place, response->status, ret_cause, why);
+		verdict = fail_forbidden(place, response->status, ret_cause, why);
 	else
-		verdict = no_v3(response->status, ret_cause, why);
+		verdict = fail_not_v3(response->status, ret_cause, why);
 	document_free(d);
 	return verdict;
 }
 
-static enum kind_verdict read_answer(const struct kind_place *place,
+static enum kind_verdict nacos_read(const struct kind_place *place,
 	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
@@ -344,7 +331,8 @@ static enum kind_verdict read_answer(const struct kind_place *place,
 
 /* ---- login ---- */
 
-static int login_build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+static int nacos_login_build(
+	const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	int e = make_form(r);
 
@@ -352,8 +340,8 @@ static int login_build(const struct kind_place *place, struct kind_request *r, c
 	if (e)
 		return e;
 	begin_url(&r->url, place, is_v3(place) ? "/v3/auth/user/login" : "/v1/auth/login");
-	parameter(&r->body, '\0', "username", place->user, strlen(place->user));
-	parameter(&r->body, '&', "password", place->password, strlen(place->password));
+	add_form_parameter(&r->body, '\0', "username", place->user, strlen(place->user));
+	add_form_parameter(&r->body, '&', "password", place->password, strlen(place->password));
 	return r->url.error ? r->url.error : r->body.error;
 }
 
@@ -365,7 +353,7 @@ static int take_token(const struct node *root, char **ret_token, uint64_t *ret_l
 
 	if (!node_find(root, "accessToken") && data && data->type == NODE_MAP)
 		root = data;
-	token = text_of(root, "accessToken", &len);
+	token = member_text(root, "accessToken", &len);
 	if (len == 0 || len > KIND_MAX_TOKEN)
 		return -EPROTO;
 	ttl = node_find(root, "tokenTtl");
@@ -379,30 +367,23 @@ static int take_token(const struct node *root, char **ret_token, uint64_t *ret_l
 	return 0;
 }
 
-/* What the status says where no document is asked for. */
 static int status_error(long status, const char *what, char why[FILE_WHY])
 {
-	int e = status == 401 || status == 403   ? -EACCES
-		: status == 429 || status >= 500 ? -EAGAIN
-						 : -EPROTO;
-
-	snprintf(why, FILE_WHY, "the server answered %ld to %s: %s", status, what,
-		e == -EACCES   ? "it refuses the user"
-		: e == -EAGAIN ? "it cannot now"
-			       : "check the url's path, and api:");
-	return e;
+	return kind_status_error(
+		status, what, "it refuses the user", "check the url's path, and api:", why);
 }
 
-static int login_read(const struct http_client_response *response, char **ret_token,
+static int nacos_login_read(const struct http_client_response *response, char **ret_token,
 	uint64_t *ret_lifetime_ms, char why[FILE_WHY])
 {
 	const struct buffer *body = &response->body;
+	struct document_error e;
 	struct document *d = NULL;
 	int r = -EPROTO;
 
 	if (response->status != 200)
 		return status_error(response->status, "the login", why);
-	if (parse(body, &d) == 0)
+	if (kind_parse_json(body, &d, &e) == 0)
 		r = take_token(document_root(d), ret_token, ret_lifetime_ms);
 	document_free(d);
 	if (r)
@@ -415,14 +396,14 @@ static int login_read(const struct http_client_response *response, char **ret_to
 
 /* ---- watches: long polls of the API of 1.x ---- */
 
-static bool together(const char *path, const char *other)
+static bool nacos_together(const char *path, const char *other)
 {
 	(void)path;
 	(void)other;
 	return true;
 }
 
-/* Encodes what a second decoding would change. */
+/* Encodes the characters that a second decoding would change. */
 static void add_word(struct buffer *out, const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -433,13 +414,13 @@ static void add_word(struct buffer *out, const char *text, size_t len)
 }
 
 /* dataId 2 group 2 md5 [2 tenant] 1, for each item. */
-static int list_items(const struct kind_watch *w, struct buffer *out, char why[FILE_WHY])
+static int list_listeners(const struct kind_watch *w, struct buffer *out, char why[FILE_WHY])
 {
 	const char *tenant = tenant_of(w->place);
 	struct names n;
 
 	for (size_t i = 0; i < w->count; i++) {
-		if (split(w->items[i].path, &n, why))
+		if (split_nacos_path(w->items[i].path, &n, why))
 			return -EINVAL;
 		add_word(out, n.data_id, n.data_id_len);
 		buffer_printf(out, "%c", WORD_END);
@@ -455,7 +436,7 @@ static int list_items(const struct kind_watch *w, struct buffer *out, char why[F
 	return out->error;
 }
 
-static int watch_build(struct kind_watch *w, struct kind_request *r, char why[FILE_WHY])
+static int nacos_watch_build(struct kind_watch *w, struct kind_request *r, char why[FILE_WHY])
 {
 	struct buffer list;
 	int e;
@@ -475,30 +456,22 @@ static int watch_build(struct kind_watch *w, struct kind_request *r, char why[FI
 	begin_url(&r->url, w->place, "/v1/cs/configs/listener");
 	add_token(r, w->place, '?');
 	buffer_init(&list, KIND_MAX_BODY);
-	e = list_items(w, &list, why);
+	e = list_listeners(w, &list, why);
 	if (e == 0)
-		parameter(&r->body, '\0', "Listening-Configs", list.data, list.len);
+		add_form_parameter(&r->body, '\0', "Listening-Configs", list.data, list.len);
 	buffer_fini(&list);
 	return e ? e : r->url.error ? r->url.error : r->body.error;
 }
 
-static int digit(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-				      : -1;
-}
-
 /* Undoes the encoding of a form. False: it is none. */
-static bool decode(const char *text, size_t len, struct buffer *out)
+static bool decode_form(const char *text, size_t len, struct buffer *out)
 {
 	for (size_t i = 0; i < len; i++) {
 		char c = text[i] == '+' ? ' ' : text[i];
 
 		if (c == '%') {
-			int high = i + 2 < len ? digit(text[i + 1]) : -1;
-			int low = i + 2 < len ? digit(text[i + 2]) : -1;
+			int high = i + 2 < len ? kind_hex_digit(text[i + 1]) : -1;
+			int low = i + 2 < len ? kind_hex_digit(text[i + 2]) : -1;
 
 			if (high < 0 || low < 0)
 				return false;
@@ -510,22 +483,22 @@ static bool decode(const char *text, size_t len, struct buffer *out)
 	return out->error == 0;
 }
 
-static bool equal(const char *a, size_t a_len, const char *b, size_t b_len)
+static bool is_equal(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	return a_len == b_len && memcmp(a, b, a_len) == 0;
 }
 
-/* Is it our namespace? Public has two names. */
+/* True for the configured namespace. Public has two names. */
 static bool is_tenant(const struct kind_place *place, const char *text, size_t len)
 {
 	const char *tenant = tenant_of(place);
 
-	return equal(text, len, tenant, strlen(tenant)) ||
-	       (!*tenant && equal(text, len, "public", strlen("public")));
+	return is_equal(text, len, tenant, strlen(tenant)) ||
+	       (!*tenant && is_equal(text, len, "public", strlen("public")));
 }
 
-/* Tells of the items that a line is about: dataId 2 group [2 tenant]. False: it is about none. */
-static bool tell(struct kind_watch *w, const char *line, size_t len)
+/* Reports the items that a line names: dataId 2 group [2 tenant]. False: it names none. */
+static bool report_line(struct kind_watch *w, const char *line, size_t len)
 {
 	const char *end = line + len, *group = memchr(line, WORD_END, len), *stop;
 	bool found = false;
@@ -540,9 +513,9 @@ static bool tell(struct kind_watch *w, const char *line, size_t len)
 		return false;
 	stop = stop ? stop : end;
 	for (size_t i = 0; i < w->count; i++) {
-		if (split(w->items[i].path, &n, why) ||
-			!equal(line, (size_t)(group - 1 - line), n.data_id, n.data_id_len) ||
-			!equal(group, (size_t)(stop - group), n.group, n.group_len))
+		if (split_nacos_path(w->items[i].path, &n, why) ||
+			!is_equal(line, (size_t)(group - 1 - line), n.data_id, n.data_id_len) ||
+			!is_equal(group, (size_t)(stop - group), n.group, n.group_len))
 			continue;
 		w->changed(w->arg, i, NULL, 0, NULL);
 		found = true;
@@ -550,21 +523,21 @@ static bool tell(struct kind_watch *w, const char *line, size_t len)
 	return found;
 }
 
-static int tell_all(struct kind_watch *w, const char *list, size_t len)
+static int report_lines(struct kind_watch *w, const char *list, size_t len)
 {
 	const char *end = list + len, *stop;
-	size_t told = 0;
+	size_t reported = 0;
 
 	for (; list < end; list = stop + 1) {
 		stop = memchr(list, LINE_END, (size_t)(end - list));
 		if (!stop)
 			return -EPROTO;
-		told += tell(w, list, (size_t)(stop - list));
+		reported += report_line(w, list, (size_t)(stop - list));
 	}
-	return told ? 0 : -EPROTO;
+	return reported ? 0 : -EPROTO;
 }
 
-static int watch_read(
+static int nacos_watch_read(
 	struct kind_watch *w, const struct http_client_response *response, char why[FILE_WHY])
 {
 	const char *text = response->body.data;
@@ -581,8 +554,8 @@ static int watch_read(
 	buffer_init(&list, len);
 	if (len > KIND_MAX_NEWS)
 		r = -EPROTO;
-	else if (decode(text, len, &list))
-		r = tell_all(w, list.data, list.len);
+	else if (decode_form(text, len, &list))
+		r = report_lines(w, list.data, list.len);
 	else if (list.error == -ENOMEM)
 		r = -ENOMEM;
 	buffer_fini(&list);
@@ -596,11 +569,11 @@ const struct kind kind_nacos = {
 	.name = "nacos",
 	.wraps = true, /* by the API of 3.x */
 	.compares = true,
-	.build = build,
-	.read = read_answer,
-	.login_build = login_build,
-	.login_read = login_read,
-	.together = together,
-	.watch_build = watch_build,
-	.watch_read = watch_read,
+	.build = nacos_build,
+	.read = nacos_read,
+	.login_build = nacos_login_build,
+	.login_read = nacos_login_read,
+	.together = nacos_together,
+	.watch_build = nacos_watch_build,
+	.watch_read = nacos_watch_read,
 };

@@ -2,13 +2,12 @@
  * Amazon S3, and what speaks its language: one GET, signed where there is an access key. The path
  * is /BUCKET/KEY, or /KEY where the url names the bucket.
  *
- * Surprising: path and query are decoded and encoded again, so that what is sent is what is signed
- * (S3 encodes once, and takes no dots out); the header Host is written here for the same reason.
- * Errors are XML of which two elements count, so they are looked for as text. A 404 counts as
- * absence only in S3's own words, and never for a bucket: without its bucket a configuration is
- * wrong, even where the object is optional.
+ * Surprising: path and query are decoded and encoded again, so that the request is sent as it is
+ * signed (S3 encodes once, and resolves no dots); the header Host is written here for the same
+ * reason. Errors are XML of which two elements count, found as text. A 404 counts as absence only
+ * in S3's own words, and never for a bucket: without its bucket a configuration is wrong, even
+ * where the object is optional.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,29 +21,22 @@
 #define REGION "us-east-1"
 #define MAX_PARAMETERS 16
 #define MAX_HOST 1024
-#define MAX_ERROR 65536 /* bytes of an answer that are looked at */
-#define MAX_PROLOG 512  /* of which in a listing */
+#define MAX_ERROR 65536 /* bytes of an answer that are searched */
+#define MAX_PROLOG 512  /* of a listing */
 
 /* ---- the URL ---- */
 
-static int hex_digit(char c)
-{
-	return isdigit((unsigned char)c) ? c - '0'
-	       : c >= 'A' && c <= 'F'    ? c - 'A' + 10
-	       : c >= 'a' && c <= 'f'    ? c - 'a' + 10
-					 : -1;
-}
-
-/* Appends what the text stands for, encoded as a signature has it. A '%' without two digits stands
- * for itself. */
+/* Appends the decoded text, encoded as a signature has it. A '%' without two digits is itself. */
 static int append_encoded(struct buffer *out, const char *text, size_t len, const char *keep)
 {
 	for (size_t i = 0; i < len; i++) {
 		char c = text[i];
 
-		if (c == '%' && i + 2 < len && hex_digit(text[i + 1]) >= 0 &&
-			hex_digit(text[i + 2]) >= 0) {
-			c = (char)(16 * hex_digit(text[i + 1]) + hex_digit(text[i + 2]));
+		int high = c == '%' && i + 2 < len ? kind_hex_digit(text[i + 1]) : -1;
+		int low = high >= 0 ? kind_hex_digit(text[i + 2]) : -1;
+
+		if (low >= 0) {
+			c = (char)(high << 4 | low);
 			i += 2;
 		}
 		kind_escape(out, &c, 1, keep);
@@ -56,7 +48,7 @@ struct parameter {
 	const char *name, *value;
 };
 
-static int by_name(const void *a, const void *b)
+static int by_parameter_name(const void *a, const void *b)
 {
 	const struct parameter *x = a, *y = b;
 	int r = strcmp(x->name, y->name);
@@ -108,7 +100,7 @@ static int append_query(struct buffer *out, const char *query, char why[FILE_WHY
 		text += strlen(text) + 1;
 	}
 	if (r == 0)
-		qsort(sorted, n, sizeof(sorted[0]), by_name);
+		qsort(sorted, n, sizeof(sorted[0]), by_parameter_name);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = buffer_printf(
 			out, "%s%s=%s", i > 0 ? "&" : "", sorted[i].name, sorted[i].value);
@@ -116,7 +108,7 @@ static int append_query(struct buffer *out, const char *query, char why[FILE_WHY
 	return r;
 }
 
-/* Would a segment be taken out on the way? */
+/* True when a segment is '.' or '..', which would be resolved on the way. */
 static bool has_dots(const char *path)
 {
 	for (size_t len; *path; path += len) {
@@ -128,14 +120,14 @@ static bool has_dots(const char *path)
 	return false;
 }
 
-/* What a URL is made of, each part as it is sent. */
+/* The parts of a URL, each as it is sent. */
 struct target {
 	size_t origin_len; /* of the base: scheme and authority */
 	struct buffer path, query;
 	char host[MAX_HOST]; /* the header */
 };
 
-/* The authority, without a port that goes without saying, and without the zone of an address. */
+/* Writes the header Host: the authority without a default port, or the zone of an address. */
 static int find_host(struct target *t, const char *base, char why[FILE_WHY])
 {
 	const char *authority = strstr(base, "://");
@@ -167,7 +159,7 @@ static int find_host(struct target *t, const char *base, char why[FILE_WHY])
 	return 0;
 }
 
-static int find_target(const struct kind_place *place, struct target *t, char why[FILE_WHY])
+static int make_target(const struct kind_place *place, struct target *t, char why[FILE_WHY])
 {
 	const char *query = strchr(place->path, '?');
 	size_t len = query ? (size_t)(query - place->path) : strlen(place->path);
@@ -199,7 +191,7 @@ static int not_ours(const char *name, const char *advice, char why[FILE_WHY])
 	return -EINVAL;
 }
 
-/* Those of auth.headers that must be signed too. */
+/* Adds those of auth.headers that must be signed too. */
 static int add_configured(const struct settings_server *server, struct aws_sigv4_header *headers,
 	size_t *n, bool *ret_host, char why[FILE_WHY])
 {
@@ -236,8 +228,8 @@ static int add_own(const struct kind_place *place, struct kind_request *r, const
 	return e;
 }
 
-static int sign(const struct kind_place *place, const struct target *t, struct kind_request *r,
-	char why[FILE_WHY])
+static int sign_s3_request(const struct kind_place *place, const struct target *t,
+	struct kind_request *r, char why[FILE_WHY])
 {
 	const struct settings_server *server = place->server;
 	const struct aws_sigv4_key key = {
@@ -283,8 +275,8 @@ static int sign(const struct kind_place *place, const struct target *t, struct k
 	return e;
 }
 
-static int fill(const struct kind_place *place, const struct target *t, struct kind_request *r,
-	char why[FILE_WHY])
+static int fill_s3_request(const struct kind_place *place, const struct target *t,
+	struct kind_request *r, char why[FILE_WHY])
 {
 	const struct part *held = place->same_address ? kind_held(place) : NULL;
 	int e = buffer_printf(&r->url, "%.*s%s", (int)t->origin_len, place->base, t->path.data);
@@ -295,19 +287,19 @@ static int fill(const struct kind_place *place, const struct target *t, struct k
 		e = kind_header(r, "If-None-Match: %s", held->etag);
 		r->conditional = true;
 	}
-	return e || !place->secret ? e : sign(place, t, r, why);
+	return e || !place->secret ? e : sign_s3_request(place, t, r, why);
 }
 
-static int build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+static int s3_build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	struct target t = {0};
 	int e;
 
 	buffer_init(&t.path, KIND_MAX_URL);
 	buffer_init(&t.query, KIND_MAX_URL);
-	e = find_target(place, &t, why);
+	e = make_target(place, &t, why);
 	if (e == 0)
-		e = fill(place, &t, r, why);
+		e = fill_s3_request(place, &t, r, why);
 	buffer_fini(&t.path);
 	buffer_fini(&t.query);
 	return e;
@@ -315,8 +307,8 @@ static int build(const struct kind_place *place, struct kind_request *r, char wh
 
 /* ---- answers ---- */
 
-/* Where it stands in the first bytes of an answer, or NULL. */
-static const char *find(const struct buffer *body, const char *text, size_t max)
+/* Searches the first bytes of an answer; or NULL. */
+static const char *find_in_body(const struct buffer *body, const char *text, size_t max)
 {
 	return body->data
 		       ? memmem(body->data, body->len < max ? body->len : max, text, strlen(text))
@@ -324,9 +316,10 @@ static const char *find(const struct buffer *body, const char *text, size_t max)
 }
 
 /* The text of an element without attributes ("<NAME>"), made printable; "" = there is none. */
-static const char *text_of(const struct buffer *body, const char *name, char ret_words[KV_WORDS])
+static const char *element_text(
+	const struct buffer *body, const char *name, char ret_words[KV_WORDS])
 {
-	const char *text = find(body, name, MAX_ERROR), *end;
+	const char *text = find_in_body(body, name, MAX_ERROR), *end;
 
 	ret_words[0] = '\0';
 	if (!text)
@@ -338,7 +331,7 @@ static const char *text_of(const struct buffer *body, const char *name, char ret
 	return ret_words;
 }
 
-/* What S3 says, and what an operator is to do. */
+/* S3's codes, and what an operator should do. */
 static const struct refusal {
 	const char *code;
 	enum kind_cause cause; /* NONE: it is absent */
@@ -359,7 +352,7 @@ static const struct refusal {
 	{"InvalidAccessKeyId", KIND_CAUSE_FORBIDDEN,
 		"the server does not know the id of the access key (a temporary one needs "
 		"session_token_file)"},
-	{"InvalidToken", KIND_CAUSE_FORBIDDEN, "session_token_file holds no good token"},
+	{"InvalidToken", KIND_CAUSE_FORBIDDEN, "session_token_file holds no valid token"},
 	{"ExpiredToken", KIND_CAUSE_FORBIDDEN, "the session token has expired: renew its file"},
 	{"RequestTimeTooSkewed", KIND_CAUSE_FORBIDDEN,
 		"the clock of this host differs too much from the server's: set it right"},
@@ -379,28 +372,28 @@ static const struct refusal {
 	{"RequestTimeout", KIND_CAUSE_TIMEOUT, "the request did not come through in time"},
 };
 
-/* What the server says beside the code: where the bucket is, and its sentence. */
-static void quote(const struct http_client_response *response, char ret[FILE_WHY])
+/* Collects the details beside the code: where the bucket is, and the message. */
+static void quote_details(const struct http_client_response *response, char ret[FILE_WHY])
 {
 	bool elsewhere = response->status <= 400; /* some name the region in all errors */
 	char message[KV_WORDS], region[KV_WORDS] = "", endpoint[KV_WORDS] = "";
 
-	text_of(&response->body, "<Message>", message);
+	element_text(&response->body, "<Message>", message);
 	if (elsewhere) {
-		text_of(&response->body, "<Region>", region);
-		text_of(&response->body, "<Endpoint>", endpoint);
+		element_text(&response->body, "<Region>", region);
+		element_text(&response->body, "<Endpoint>", endpoint);
 	}
 	snprintf(ret, FILE_WHY, "%s%.40s%s%.80s%s%s", region[0] ? "; region " : "", region,
 		endpoint[0] ? "; endpoint " : "", endpoint, message[0] ? "; " : "", message);
 }
 
-static enum kind_verdict refuse(const struct http_client_response *response, const char *code,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+static enum kind_verdict read_s3_error(const struct http_client_response *response,
+	const char *code, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const struct refusal *end = refusals + sizeof(refusals) / sizeof(refusals[0]), *r;
 	char quoted[FILE_WHY], words[FILE_WHY];
 
-	quote(response, quoted);
+	quote_details(response, quoted);
 	for (r = refusals; r < end && strcmp(r->code, code) != 0;)
 		r++;
 	if (r == end) {
@@ -413,7 +406,7 @@ static enum kind_verdict refuse(const struct http_client_response *response, con
 	return r->cause || response->status != 404 ? KIND_FAILED : KIND_ABSENT;
 }
 
-static enum kind_verdict read_answer(const struct kind_place *place,
+static enum kind_verdict s3_read(const struct kind_place *place,
 	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
@@ -421,22 +414,20 @@ static enum kind_verdict read_answer(const struct kind_place *place,
 
 	*ret_cause = KIND_CAUSE_ANSWER;
 	if (response->status == 200 && strcmp(response->content_type, "application/xml") == 0 &&
-		find(&response->body, "<ListBucketResult", MAX_PROLOG)) {
-		snprintf(why, FILE_WHY,
+		find_in_body(&response->body, "<ListBucketResult", MAX_PROLOG))
+		return kind_fail(KIND_CAUSE_ANSWER,
 			"the server listed a bucket instead of sending an object: the path must be "
-			"/BUCKET/KEY, or /KEY where the url names the bucket");
-		return KIND_FAILED;
-	}
+			"/BUCKET/KEY, or /KEY where the url names the bucket",
+			ret_cause, why);
 	if (response->status == 200)
 		return kind_document(place, response, ret, ret_cause, why);
-	if (*text_of(&response->body, "<Code>", code))
-		return refuse(response, code, ret_cause, why);
+	if (*element_text(&response->body, "<Code>", code))
+		return read_s3_error(response, code, ret_cause, why);
 	if (response->status != 404)
 		return KIND_USUAL;
-	*ret_cause = KIND_CAUSE_NOT_FOUND;
-	snprintf(why, FILE_WHY,
-		"the server answered 404, but not as S3 does for a missing object: check the url");
-	return KIND_FAILED;
+	return kind_fail(KIND_CAUSE_NOT_FOUND,
+		"the server answered 404, but not as S3 does for a missing object: check the url",
+		ret_cause, why);
 }
 
-const struct kind kind_s3 = {.name = "s3", .build = build, .read = read_answer};
+const struct kind kind_s3 = {.name = "s3", .build = s3_build, .read = s3_read};

@@ -2,15 +2,13 @@
  * Spring Cloud Config: one GET of /APPLICATION/PROFILE[/LABEL], whose answer is an environment: a
  * list of sources with flat names, the strongest source first. They become one JSON document.
  *
- * Surprising: a name and its list are one thing, and it belongs to the first source that has any
- * part of it. Spring binds a list from one source (IndexedElementsBinder of Spring Boot; the
- * server's own /APPLICATION-PROFILE.yml replaces "key[" as a whole, too), so that of a longer list
- * in a weaker source nothing is left over; and an empty list in YAML comes as the name itself, with
- * "" as its value.
+ * Surprising: a name and its list are one, and belong to the first source that has any part of it.
+ * Spring binds a list from one source (IndexedElementsBinder of Spring Boot; the server's own
+ * /APPLICATION-PROFILE.yml replaces "key[" as a whole, too), so that no rest of a longer list in a
+ * weaker source remains; and an empty list in YAML comes as the name itself, with the value "".
  *
- * A version names a commit of one source while others may change under it. So an answer is only
- * the same when the document is, whose hash is kept as the epoch. The member "state" is what some
- * sources are at; it says nothing that the document does not.
+ * A version names a commit of one source while others may change. So an answer is only the same
+ * when the document is, whose hash is kept as the epoch. The member "state" adds nothing to that.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -28,15 +26,15 @@
 #define NO_VALUE "<n/a>"
 #define ENCRYPTED "{cipher}"
 
-static int build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+static int spring_build(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	int e = buffer_append_string(&r->url, place->base);
 
 	(void)why;
-	/* '%': what is encoded in the path already */
+	/* '%': parts of the path are encoded already */
 	if (e == 0)
 		e = kind_escape(&r->url, place->path, strlen(place->path), "/,()%");
-	if (e == 0) /* else it may also tell where each value comes from */
+	if (e == 0) /* else the answer may also name the origin of each value */
 		e = kind_header(r, "Accept: application/json");
 	r->basic = place->user != NULL;
 	return e;
@@ -46,7 +44,7 @@ static int build(const struct kind_place *place, struct kind_request *r, char wh
 
 struct property {
 	const char *name;
-	size_t len, root_len; /* the root: the name of what it is a part of */
+	size_t len, root_len; /* the root: see root_of() */
 	size_t source;
 	const struct node *value;
 	bool undecrypted;
@@ -71,13 +69,13 @@ static size_t root_of(const char *name, size_t len)
 	return len;
 }
 
-static bool begins(const struct node *value, const char *text)
+static bool starts_with_text(const struct node *value, const char *text)
 {
 	return value->type == NODE_STRING && strncmp(value->text, text, strlen(text)) == 0;
 }
 
-/* What the server cannot decrypt it removes, and names it otherwise; what it shall not decrypt it
- * passes on. */
+/* The server renames a value that it cannot decrypt, and passes on one that it shall not decrypt.
+ */
 static void add_property(struct properties *p, const struct node *n, size_t source)
 {
 	struct property *new = &p->list[p->count++];
@@ -89,12 +87,12 @@ static void add_property(struct properties *p, const struct node *n, size_t sour
 		.len = renamed ? n->key_len - skip : n->key_len,
 		.source = source,
 		.value = n,
-		.undecrypted = renamed || begins(n, ENCRYPTED)};
+		.undecrypted = renamed || starts_with_text(n, ENCRYPTED)};
 	new->root_len = root_of(new->name, new->len);
 }
 
-/* The properties of all sources. 0, -ENOMEM; -EPROTO: it is not an environment. */
-static int collect(const struct node *environment, struct properties *p)
+/* Collects those of all sources. 0, -ENOMEM; -EPROTO: it is not an environment. */
+static int collect_properties(const struct node *environment, struct properties *p)
 {
 	const struct node *sources = node_find(environment, "propertySources"), *values;
 	size_t count = 0, number = 0;
@@ -116,7 +114,7 @@ static int collect(const struct node *environment, struct properties *p)
 	return 0;
 }
 
-static int by_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
+static int compare_property_names(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	int r = memcmp(a, b, a_len < b_len ? a_len : b_len);
 
@@ -125,23 +123,23 @@ static int by_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
 
 static bool same_root(const struct property *a, const struct property *b)
 {
-	return by_bytes(a->name, a->root_len, b->name, b->root_len) == 0;
+	return compare_property_names(a->name, a->root_len, b->name, b->root_len) == 0;
 }
 
 /* By root, then by source, then by name. */
 static int by_owner(const void *a, const void *b)
 {
 	const struct property *x = a, *y = b;
-	int r = by_bytes(x->name, x->root_len, y->name, y->root_len);
+	int r = compare_property_names(x->name, x->root_len, y->name, y->root_len);
 
 	if (r == 0)
 		r = (x->source > y->source) - (x->source < y->source);
-	return r ? r : by_bytes(x->name, x->len, y->name, y->len);
+	return r ? r : compare_property_names(x->name, x->len, y->name, y->len);
 }
 
 /* ---- the document ---- */
 
-static const char *refusal(int error)
+static const char *describe_property_error(int error)
 {
 	switch (error) {
 	case -EBADMSG:
@@ -157,7 +155,7 @@ static const char *refusal(int error)
 	}
 }
 
-static int add_value(struct unflatten *n, const struct property *p, struct buffer *json)
+static int add_property_value(struct unflatten *n, const struct property *p, struct buffer *json)
 {
 	int r;
 
@@ -169,7 +167,7 @@ static int add_value(struct unflatten *n, const struct property *p, struct buffe
 		 : unflatten_add(n, p->name, p->len, json->data, json->len - 1); /* the newline */
 }
 
-/* Adds what the strongest source says of each root. */
+/* Adds each root from its strongest source. */
 static int add_all(struct unflatten *n, const struct properties *p, struct kind_answer *ret,
 	size_t max_bytes, char why[FILE_WHY])
 {
@@ -185,9 +183,10 @@ static int add_all(struct unflatten *n, const struct properties *p, struct kind_
 		if (one->source != first->source)
 			continue;
 		kv_words(one->name, one->len, words);
-		r = add_value(n, one, &json);
+		r = add_property_value(n, one, &json);
 		if (r)
-			snprintf(why, FILE_WHY, "the property '%s' %s", words, refusal(r));
+			snprintf(why, FILE_WHY, "the property '%s' %s", words,
+				describe_property_error(r));
 		else if (one->value->type == NODE_STRING && strstr(one->value->text, "${") &&
 			 !ret->note[0])
 			snprintf(ret->note, sizeof(ret->note),
@@ -197,7 +196,7 @@ static int add_all(struct unflatten *n, const struct properties *p, struct kind_
 	return r;
 }
 
-static enum kind_verdict name_version(const struct kind_place *place,
+static enum kind_verdict set_spring_version(const struct kind_place *place,
 	const struct node *environment, struct kind_answer *ret, char why[FILE_WHY])
 {
 	const struct part *held = kind_held(place);
@@ -211,7 +210,7 @@ static enum kind_verdict name_version(const struct kind_place *place,
 	kv_text(environment, "version", &version, &len);
 	for (size_t i = 0; i < len; i++)
 		if (version[i] <= ' ' || version[i] > '~')
-			len = 0; /* not what a commit is called */
+			len = 0; /* no name of a commit */
 	snprintf(ret->version, sizeof(ret->version), "%s",
 		len && len < sizeof(ret->version) ? version : ret->epoch);
 	return held && held->epoch && strcmp(held->epoch, ret->epoch) == 0 &&
@@ -220,28 +219,26 @@ static enum kind_verdict name_version(const struct kind_place *place,
 		       : KIND_NEW;
 }
 
-static enum kind_verdict write_document(const struct kind_place *place,
+static enum kind_verdict write_environment(const struct kind_place *place,
 	const struct node *environment, const struct unflatten *n, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_verdict verdict;
 	int r;
 
-	if (unflatten_count(n) == 0) {
-		*ret_cause = KIND_CAUSE_EMPTY;
-		snprintf(why, FILE_WHY,
-			"the environment has no properties, which is what the server says of an "
-			"application that it does not know: check the path");
-		return KIND_FAILED;
-	}
+	if (unflatten_count(n) == 0)
+		return kind_fail(KIND_CAUSE_EMPTY,
+			"the environment has no properties, which is how the server answers for an "
+			"unknown application: check the path",
+			ret_cause, why);
 	r = unflatten_write(n, &ret->body);
 	if (r) {
-		snprintf(why, FILE_WHY, "the environment %s", refusal(r));
+		snprintf(why, FILE_WHY, "the environment %s", describe_property_error(r));
 		return KIND_FAILED;
 	}
 	if (ret->type != SETTINGS_TYPE_BYTES)
 		ret->type = SETTINGS_TYPE_JSON;
-	verdict = name_version(place, environment, ret, why);
+	verdict = set_spring_version(place, environment, ret, why);
 	if (verdict != KIND_FAILED)
 		*ret_cause = KIND_CAUSE_NONE;
 	return verdict;
@@ -254,7 +251,7 @@ static enum kind_verdict read_environment(const struct kind_place *place,
 	enum kind_verdict verdict = KIND_FAILED;
 	struct properties p = {0};
 	struct unflatten *n = NULL;
-	int r = collect(environment, &p);
+	int r = collect_properties(environment, &p);
 
 	if (r == 0) {
 		qsort(p.list, p.count, sizeof(*p.list), by_owner);
@@ -267,7 +264,7 @@ static enum kind_verdict read_environment(const struct kind_place *place,
 	else if (!n)
 		snprintf(why, FILE_WHY, "out of memory");
 	else if (add_all(n, &p, ret, place->max_bytes, why) == 0)
-		verdict = write_document(place, environment, n, ret, ret_cause, why);
+		verdict = write_environment(place, environment, n, ret, ret_cause, why);
 	unflatten_free(n);
 	free(p.list);
 	return verdict;
@@ -275,7 +272,7 @@ static enum kind_verdict read_environment(const struct kind_place *place,
 
 /* ---- answers ---- */
 
-static enum kind_verdict take(const struct kind_place *place,
+static enum kind_verdict read_spring_document(const struct kind_place *place,
 	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
@@ -291,9 +288,9 @@ static enum kind_verdict take(const struct kind_place *place,
 		return verdict;
 	ret->type = whole.type;
 	*ret_cause = KIND_CAUSE_ANSWER;
-	if (document_parse(DOCUMENT_JSON, response->body.data, response->body.len, 0, &d, &e)) {
+	if (kind_parse_json(&response->body, &d, &e)) {
 		snprintf(why, FILE_WHY, "the answer of Spring Cloud Config cannot be read: %s",
-			e.message[0] ? e.message : "out of memory");
+			e.message);
 		return KIND_FAILED;
 	}
 	verdict = read_environment(place, document_root(d), ret, ret_cause, why);
@@ -301,8 +298,8 @@ static enum kind_verdict take(const struct kind_place *place,
 	return verdict;
 }
 
-/* What the server says of an error. False: it is not this server that says it. */
-static bool read_error(const struct buffer *body, char ret_words[KV_WORDS])
+/* Reads the message of an error. False: it is not Spring Cloud Config's. */
+static bool read_spring_error(const struct buffer *body, char ret_words[KV_WORDS])
 {
 	const char *message = "";
 	struct document_error e;
@@ -312,7 +309,7 @@ static bool read_error(const struct buffer *body, char ret_words[KV_WORDS])
 	size_t len;
 
 	ret_words[0] = '\0';
-	if (document_parse(DOCUMENT_JSON, body->data ? body->data : "", body->len, 0, &d, &e))
+	if (kind_parse_json(body, &d, &e))
 		return false;
 	ours = node_find(document_root(d), "status") &&
 	       kv_number(document_root(d), "status", &status);
@@ -322,8 +319,8 @@ static bool read_error(const struct buffer *body, char ret_words[KV_WORDS])
 	return ours;
 }
 
-/* A 404 may also be about a repository that the server cannot reach (what was in it is not gone),
- * or about a path that means nothing to it. KIND_CAUSE_NONE: it is about what was asked for. */
+/* A 404 may also be about a repository that the server cannot reach (its documents are not gone),
+ * or about a path unknown to it. KIND_CAUSE_NONE: it is about the document. */
 static enum kind_cause other_cause(const char *words)
 {
 	static const struct {
@@ -342,7 +339,7 @@ static enum kind_cause other_cause(const char *words)
 	return KIND_CAUSE_NONE;
 }
 
-static enum kind_verdict judge_missing(
+static enum kind_verdict check_missing(
 	bool ours, const char *words, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_cause other = ours ? other_cause(words) : KIND_CAUSE_NOT_FOUND;
@@ -360,7 +357,7 @@ static enum kind_verdict judge_missing(
 	return other ? KIND_FAILED : KIND_ABSENT;
 }
 
-static enum kind_verdict read_answer(const struct kind_place *place,
+static enum kind_verdict spring_read(const struct kind_place *place,
 	const struct http_client_response *response, struct kind_answer *ret,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
@@ -368,12 +365,12 @@ static enum kind_verdict read_answer(const struct kind_place *place,
 	bool ours;
 
 	if (response->status == 200)
-		return take(place, response, ret, ret_cause, why);
-	ours = read_error(&response->body, words);
+		return read_spring_document(place, response, ret, ret_cause, why);
+	ours = read_spring_error(&response->body, words);
 	if (response->status == 404)
-		return judge_missing(ours, words, ret_cause, why);
+		return check_missing(ours, words, ret_cause, why);
 	return words[0] ? kv_refused(response->status, words, ret_cause, why) : KIND_USUAL;
 }
 
 const struct kind kind_spring = {
-	.name = "spring", .wraps = true, .build = build, .read = read_answer};
+	.name = "spring", .wraps = true, .build = spring_build, .read = spring_read};

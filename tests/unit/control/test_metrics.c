@@ -305,7 +305,7 @@ static void not_pulled(void *arg, const char *why)
 
 static void histogram__is_cumulative_and_has_a_sum(void **state)
 {
-	struct upstream_task task = {.begin = declines, .lost = not_pulled};
+	struct upstream_task task = {.slot_ready = declines, .slot_lost = not_pulled};
 	char *text;
 
 	(void)state;

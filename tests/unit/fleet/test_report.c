@@ -22,17 +22,17 @@ static int played_start(const struct exchange_env *env, const struct exchange_re
 	struct exchange **ret_exchange, char why[FILE_WHY]);
 static void played_cancel(struct exchange *x);
 static bool played_again(struct exchange *x, bool login);
-static void played_fini(struct session *s);
+static void played_fini(struct exchange_session *s);
 
 #define exchange_start played_start
 #define exchange_cancel played_cancel
 #define exchange_again played_again
-#define session_fini played_fini
+#define exchange_session_fini played_fini
 #include "fleet/report.c"
 #undef exchange_start
 #undef exchange_cancel
 #undef exchange_again
-#undef session_fini
+#undef exchange_session_fini
 
 #define LAST_PHASE 2
 #define KEYS 16
@@ -475,7 +475,7 @@ static bool played_again(struct exchange *x, bool login)
 	return true;
 }
 
-static void played_fini(struct session *s)
+static void played_fini(struct exchange_session *s)
 {
 	(void)s;
 }

@@ -230,7 +230,7 @@ struct client {
 
 static char dir[SCRATCH_PATH], password[SCRATCH_PATH + 16];
 static struct settings_server server, plain;
-static struct session session;
+static struct exchange_session session;
 static struct sys sys;
 static struct exchange_env env;
 static struct backoff *backoff; /* of BASE; NULL = nobody is asked */
@@ -374,7 +374,7 @@ static int tear_down(void **state)
 	(void)state;
 	assert_null(net.first);
 	assert_null(session.first);
-	session_fini(&session);
+	exchange_session_fini(&session);
 	assert_null(session.token);
 	part_fini(&held);
 	free(server.user);
@@ -505,7 +505,7 @@ static void start__that_cannot_be__says_why_and_leaves_nothing(void **state)
 	assert_int_equal(ask_as(&c, &server, "/x", NULL, &calls), -ENOENT);
 	assert_non_null(strstr(c.why, "/password cannot be read: No such file"));
 	/* the same of a login: the line is left, too */
-	session_forget(&session);
+	exchange_session_forget(&session);
 	assert_int_equal(ask_as(&c, &server, "/x", NULL, &calls), -ENOENT);
 	assert_null(session.first);
 	scratch_write(dir, "password", "secret", 6);
@@ -608,7 +608,7 @@ static void login__at_an_address_that_fails__ends_who_led_and_the_next_one_logs_
 		answer(BASE "/x", 200, "");
 		answer(BASE "/x", 200, "");
 		assert_int_equal(c[1].ended + c[2].ended, 2);
-		session_forget(&session);
+		exchange_session_forget(&session);
 		net.started = 0;
 	}
 }
@@ -717,7 +717,7 @@ static void login__that_is_turned_away__is_not_repeated_by_those_who_wait(void *
 	for (size_t i = 1; i < 3; i++) {
 		assert_int_equal(c[i].failed, 1);
 		assert_int_equal(c[i].cause, KIND_CAUSE_OVERLOADED);
-		assert_string_equal(c[i].why, "its address backs off: it answered 503");
+		assert_string_equal(c[i].why, "its address is in backoff: it answered 503");
 	}
 	assert_null(net.first);
 	assert_int_equal(net.logins, 1);
@@ -821,7 +821,7 @@ static void cancel__within_the_end_of_another__is_heard_by_nobody(void **state)
 	answer(BASE "/0", 200, "");
 	assert_null(net.first);
 	/* of one that waits for the login that failed */
-	session_forget(&session);
+	exchange_session_forget(&session);
 	for (size_t i = 0; i < 4; i++)
 		ask(&c[i], "/x");
 	c[0].other = &c[2];
@@ -850,7 +850,7 @@ static void failed__that_asks_again__is_not_failed_by_the_login_before(void **st
 	assert_int_equal(c[0].ended, 1);
 	assert_int_equal(c[1].ended + c[1].failed, 0);
 	/* one of the old ones is still in it, another one is not */
-	session_forget(&session);
+	exchange_session_forget(&session);
 	for (size_t i = 0; i < 3; i++)
 		ask(&c[i], "/x");
 	c[0].at_end = drop_other_and_ask_again;
@@ -959,8 +959,8 @@ static void forget__makes_the_next_one_log_in(void **state)
 
 	(void)state;
 	logged_in_before();
-	session_forget(&session);
-	session_forget(&session);
+	exchange_session_forget(&session);
+	exchange_session_forget(&session);
 	ask(&c, "/x");
 	assert_int_equal(count_transfers(LOGIN), 1);
 	drop(&c);

@@ -103,16 +103,16 @@ static void tell(void *arg, struct http_client_response *response)
 	t->response.body = (struct buffer){.len = response->body.len};
 	t->why[0] = '\0';
 	kind_answer_init(&answer, place.max_bytes);
-	t->verdict = answer_judge(&place, response, true, &answer, &t->cause, t->why);
+	t->verdict = answer_check(&place, response, true, &answer, &t->cause, t->why);
 	kind_answer_fini(&answer);
 	loop_stop(loop);
 }
 
-static struct localfile *begin(
+static struct local_file *begin(
 	const char *name, const char *etag, size_t max_bytes, struct told *ret_told)
 {
 	char url[SCRATCH_PATH + 300];
-	struct localfile *f;
+	struct local_file *f;
 
 	*ret_told = (struct told){.times = 0};
 	snprintf(url, sizeof(url), "file://%s/%s", dir, name);
@@ -362,13 +362,13 @@ static void read__of_a_file_that_is_being_written__reads_again_and_gives_up(void
 	assert_int_equal(during.touches, 0);
 	assert_int_equal(t.verdict, KIND_FAILED);
 	assert_int_equal(t.cause, KIND_CAUSE_ANSWER);
-	assert_string_equal(t.why, "the file cannot be read: somebody is writing it");
+	assert_string_equal(t.why, "the file cannot be read: it is being written");
 }
 
 static void cancel__of_a_reading_that_hangs__tells_nobody_and_leaves_nothing(void **state)
 {
 	struct told t, other;
-	struct localfile *f;
+	struct local_file *f;
 
 	(void)state;
 	write_text("web.yaml", "a: 1\n");
@@ -396,7 +396,7 @@ static void cancel__of_a_reading_that_hangs__tells_nobody_and_leaves_nothing(voi
 }
 
 struct ending {
-	struct localfile *f;
+	struct local_file *f;
 	unsigned times;
 };
 

@@ -531,7 +531,7 @@ static void pull__with_signatures__brings_each_behind_its_document(void **state)
 	web_put(&s.a, "/v1/web.json.minisig?x=1", 403, NULL, "");
 	assert_pulls(&r, PULL_FAILED,
 		"/web.json.minisig?...: the server answered 403: the server forbids it: "
-		"look at auth: and at what it may read there");
+		"check auth: and the rights of its user");
 	close_run(&s, &r);
 }
 
@@ -651,7 +651,7 @@ static void pull__of_which_one_fails__ends_all_others_and_is_told_once(void **st
 	run_open(&r, &s, 0);
 	assert_pulls(&r, PULL_FAILED,
 		"/3: the server answered 403: the server forbids it: "
-		"look at auth: and at what it may read there");
+		"check auth: and the rights of its user");
 	assert_int_equal(r.begun, 1);
 	assert_false(pull_showed(r.g));
 	/* and the next run is one of its own */
@@ -684,7 +684,7 @@ static void pull__of_which_the_first_fails__withdraws_those_that_wait(void **sta
 	assert_int_equal(loop_run(s.loop), 0);
 	assert_int_equal(r.outcome, PULL_FAILED);
 	assert_string_equal(r.why, "/1: the server answered 403: the server forbids it: "
-				   "look at auth: and at what it may read there");
+				   "check auth: and the rights of its user");
 	assert_int_equal(in_flight(&s, 1), 1); /* the other config's */
 	pull_free(x.g);
 	assert_int_equal(x.ended, 0);
@@ -1225,7 +1225,7 @@ static void pull__that_ends_while_another_part_logs_in__is_told_once(void **stat
 			assert_int_equal(loop_run(s.loop), 0);
 			assert_string_equal(r.why,
 				"/1: the server answered 403: the server forbids it: "
-				"look at auth: and at what it may read there");
+				"check auth: and the rights of its user");
 		} else if (way == 1) {
 			assert_false(pull_give_up(r.g));
 		} else {

@@ -165,7 +165,7 @@ static void retry__after_very_short_rests__asks_each_address_once(void **state)
 	const struct http_client_response refused = {.result = HTTP_CLIENT_REFUSED};
 	const char *asked[3];
 	unsigned begun = 0;
-	struct upstream_task t = {.begin = goes, .lost = does_not_wait, .arg = &begun};
+	struct upstream_task t = {.slot_ready = goes, .slot_lost = does_not_wait, .arg = &begun};
 	struct upstream *s;
 	struct sys sys;
 	struct loop *l = open_site(&sys, &s, lists[0]);
@@ -191,7 +191,7 @@ static void avoid__of_an_address__goes_round_and_returns_after_a_while(void **st
 	const struct http_client_response good = {.result = HTTP_CLIENT_OK, .status = 200};
 	struct upstream_address_status a[3];
 	unsigned begun = 0;
-	struct upstream_task t = {.begin = goes, .lost = does_not_wait, .arg = &begun};
+	struct upstream_task t = {.slot_ready = goes, .slot_lost = does_not_wait, .arg = &begun};
 	struct upstream *s;
 	struct sys sys;
 	struct loop *l = open_site(&sys, &s, lists[0]);
@@ -224,7 +224,7 @@ static void ended__by_what_is_wrong_on_this_host__rests_no_address(void **state)
 		.result = HTTP_CLIENT_HOST, .message = "no key"};
 	struct upstream_address_status a;
 	unsigned begun = 0;
-	struct upstream_task t = {.begin = goes, .lost = does_not_wait, .arg = &begun};
+	struct upstream_task t = {.slot_ready = goes, .slot_lost = does_not_wait, .arg = &begun};
 	struct upstream *s;
 	struct sys sys;
 	struct loop *l = open_site(&sys, &s, lists[0]);
@@ -252,7 +252,7 @@ static void ended__with_a_long_sentence__keeps_all_of_it_until_it_is_well(void *
 	struct http_client_response failed = {.result = HTTP_CLIENT_NETWORK};
 	struct upstream_address_status a;
 	unsigned begun = 0;
-	struct upstream_task t = {.begin = goes, .lost = does_not_wait, .arg = &begun};
+	struct upstream_task t = {.slot_ready = goes, .slot_lost = does_not_wait, .arg = &begun};
 	struct upstream *s;
 	struct sys sys;
 	struct loop *l = open_site(&sys, &s, lists[0]);
@@ -300,7 +300,7 @@ static void is_lost(void *arg, const char *why)
 static void submit(struct job *j, struct upstream *s)
 {
 	j->server = s;
-	j->task = (struct upstream_task){.begin = begins, .lost = is_lost, .arg = j};
+	j->task = (struct upstream_task){.slot_ready = begins, .slot_lost = is_lost, .arg = j};
 	upstream_submit(s, &j->task, UINT64_MAX);
 }
 
@@ -413,7 +413,7 @@ static void begin_job(struct job *j, struct refusing *r, uint64_t interval_ms)
 {
 	*j = (struct job){.server = r->server};
 	j->task = (struct upstream_task){
-		.begin = begins, .lost = is_lost, .arg = j, .interval_ms = interval_ms};
+		.slot_ready = begins, .slot_lost = is_lost, .arg = j, .interval_ms = interval_ms};
 	assert_int_equal(upstream_join(r->server), 0);
 }
 
@@ -540,7 +540,7 @@ static bool never(void *arg)
 static void line__while_no_slot_is_free__tells_who_expires_at_that_moment(void **state)
 {
 	const char *why = NULL;
-	struct upstream_task late = {.begin = never, .lost = note_lost, .arg = &why};
+	struct upstream_task late = {.slot_ready = never, .slot_lost = note_lost, .arg = &why};
 	struct upstream_status status;
 	struct refusing r;
 	struct job first;

@@ -265,7 +265,7 @@ static struct backoffs *backoffs;
 static struct watch *watcher;
 static char url_a[] = "http://a", url_b[] = "http://b", *urls[] = {url_a, url_b}, name[] = "main";
 static struct settings_server server;
-static struct session session;
+static struct exchange_session session;
 static char dir[SCRATCH_PATH], password[SCRATCH_PATH + 16];
 
 static uint64_t clock_ms(void)
@@ -418,7 +418,7 @@ static int tear_down(void **state)
 	watch_free(watcher);
 	backoffs_free(backoffs);
 	assert_null(net.first);
-	session_fini(&session);
+	exchange_session_fini(&session);
 	loop_free(loop);
 	scratch_close(dir);
 	return 0;

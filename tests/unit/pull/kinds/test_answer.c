@@ -239,7 +239,7 @@ static enum kind_verdict check(const struct kind_place *place, struct http_clien
 	why[0] = '\0';
 	*ret_cause = KIND_CAUSE_TIMEOUT; /* whatever it was before */
 	kind_answer_init(ret, place->max_bytes);
-	verdict = answer_judge(place, r, conditional, ret, ret_cause, why);
+	verdict = answer_check(place, r, conditional, ret, ret_cause, why);
 	if (verdict == KIND_NEW) {
 		assert_int_equal(ret->body.len, r->body.len);
 		assert_memory_equal(ret->body.data, r->body.data, r->body.len);

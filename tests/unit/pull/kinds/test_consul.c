@@ -486,7 +486,7 @@ static void watch__first__asks_without_an_index(void **state)
 	assert_int_equal(r.hold_ms, 0);
 	kind_request_fini(&r);
 	assert_false(kind_consul.stream);
-	assert_false(kind_consul.together("/a", "/b"));
+	assert_null(kind_consul.together);
 }
 
 static void watch__from_an_index__waits_four_to_five_minutes(void **state)

@@ -882,7 +882,7 @@ static void watch__of_several__is_one_request(void **state)
 	assert_int_equal(kind_etcd.watch_build(&w.watch, &r, w.why), -EINVAL);
 	kind_request_fini(&r);
 	assert_true(kind_etcd.stream);
-	assert_false(kind_etcd.together("/a", "/b/"));
+	assert_null(kind_etcd.together);
 }
 
 static void watch__a_recorded_one__tells_each_change_and_where_it_stands(void **state)

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/loop.h"
-#include "origin/files.h"
+#include "origin/origin.h"
 #include "origin/tree_watch.h"
 #include "tests/unit/fixture/scratch.h"
 

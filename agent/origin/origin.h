@@ -27,17 +27,16 @@ struct origin_file {
 
 /* Opens the directory; the descriptor, or -errno. */
 int origin_open(const char *path);
-/* Would a path relative to the directory be served at all, going by its name? */
+/* True when the name of a path relative to the directory may be served. */
 bool origin_serves(const char *path);
 /* Reads dir/path. 0 and *ret_file (free its body with buffer_fini()), or -ENOENT, -EXDEV (leads
- * out), -EISDIR, -EAGAIN (somebody writes it, or renames what leads to it) and others. */
+ * out), -EISDIR, -EAGAIN (it is being written, or a folder renamed) and others. */
 int origin_read(int dir, const char *path, struct origin_file *ret_file);
-/* The same for any path of this host; -EAGAIN: somebody writes it; -EPERM and why: the path is not
- * to be trusted. */
+/* The same for any path of this host; -EPERM and why: the path is not to be trusted. */
 int origin_read_path(const char *path, struct origin_file *ret_file, char why[FILE_WHY]);
 /* The content type that a path's ending stands for. */
 const char *origin_content_type(const char *path);
-/* Does an If-None-Match value name this ETag (weak comparison, lists, *)? */
+/* True when an If-None-Match value names this ETag (weak comparison, lists, *). */
 bool origin_etag_matches(const char *if_none_match, const char *etag);
 
 #endif

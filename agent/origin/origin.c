@@ -4,7 +4,7 @@
  * Surprising: a file is read into memory before the first byte is sent, and read again if it
  * changed meanwhile, so that ETag and body always belong together.
  */
-#include "origin/files.h"
+#include "origin/origin.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #include "crypto/digest.h"
 #include "files/trusted.h"
 
-#define RETRIES 5 /* of a file that is written meanwhile */
+#define RETRIES 5 /* of a file that is being written */
 #define OPENS 100 /* of a path through `..` while others rename */
 
 int origin_open(const char *path)
@@ -30,7 +30,7 @@ int origin_open(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-static bool ends(const char *path, const char *ending)
+static bool name_ends(const char *path, const char *ending)
 {
 	size_t len = strlen(path), n = strlen(ending);
 
@@ -39,8 +39,8 @@ static bool ends(const char *path, const char *ending)
 
 bool origin_serves(const char *path)
 {
-	if (!path[0] || path[0] == '/' || strlen(path) > 1024 || ends(path, "~") ||
-		ends(path, ".swp"))
+	if (!path[0] || path[0] == '/' || strlen(path) > 1024 || name_ends(path, "~") ||
+		name_ends(path, ".swp"))
 		return false;
 	for (const char *part = path; part; part = strchr(part, '/') ? strchr(part, '/') + 1 : NULL)
 		if (part[0] == '.' || part[0] == '/' || part[0] == '\0')
@@ -70,7 +70,7 @@ static bool same_state(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static int read_whole(int fd, size_t size, struct buffer *body)
+static int read_to_end(int fd, size_t size, struct buffer *body)
 {
 	int r = buffer_reserve(body, size + 1);
 
@@ -111,7 +111,7 @@ static int read_once(int (*open_it)(int dir, const char *path, char *why), int d
 	else if (before.st_size > ORIGIN_MAX_FILE)
 		r = -EFBIG;
 	else
-		r = read_whole(fd, (size_t)before.st_size, &f->body);
+		r = read_to_end(fd, (size_t)before.st_size, &f->body);
 	if (r == 0)
 		r = fstat(fd, &after) ? -errno : same_state(&before, &after) ? 0 : -EAGAIN;
 	if (r == 0)
@@ -164,7 +164,7 @@ const char *origin_content_type(const char *path)
 	};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (ends(path, table[i].ending))
+		if (name_ends(path, table[i].ending))
 			return table[i].type;
 	return "application/octet-stream";
 }
