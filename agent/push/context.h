@@ -1,12 +1,27 @@
 /*
- * A context of libzmq's whose connections are guarded. Threads: any. Ownership: the caller's.
+ * A context of libzmq whose connections are guarded, and the options of both ends' sockets.
+ * Threads: any. Ownership: the caller's.
  */
 #ifndef PULLET_PUSH_CONTEXT_H
 #define PULLET_PUSH_CONTEXT_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "push/peer_guard.h"
 
-/* side: who is guarded against. To be ended by zmq_ctx_term(). NULL when memory is short. */
+#define PUSH_HANDSHAKE_MS 10000
+
+struct push_option {
+	int option, value; /* of zmq_setsockopt() */
+};
+
+/* side: the peers that are guarded against. End it with zmq_ctx_term(). NULL when memory is
+ * short. */
 void *push_context_new(enum peer_guard_side side);
+/* Sets the largest frame, the options that both ends share, and these. 0 or -1, as
+ * zmq_setsockopt(). */
+int push_context_set_options(
+	void *socket, int64_t max_frame, const struct push_option *options, size_t count);
 
 #endif

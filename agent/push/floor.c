@@ -1,7 +1,7 @@
 /*
- * Two moments: when the config's own floor ends, and when the agent's budget is not spent any more.
- * Surprising: a pull is paid for when it has ended in vain, not when it begins, so that a thousand
- * honest messages for a thousand configs wait for nothing.
+ * Two moments: the end of the config's floor, and the end of the time that the agent's budget has
+ * spent. Surprising: a pull is paid for when it has ended in vain, not when it begins, so that a
+ * thousand honest messages for a thousand configs do not wait.
  */
 #include "push/floor.h"
 

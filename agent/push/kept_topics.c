@@ -11,10 +11,10 @@
 
 /* Of libzmq's generic_mtrie_t and glibc's malloc, on 64 bits. */
 #define NODE 32
-#define POINTER 16 /* of a table: 8, and the pieces that its growing leaves behind */
+#define POINTER 16 /* of a table: 8, and the pieces that growing leaves behind */
 #define TABLE 24
-#define TOPIC 112 /* its set of subscribers, and what is kept here beside its name */
-#define HELD 64   /* a subscriber's place in that set, and in its list here */
+#define TOPIC 112 /* its set of subscribers, and this module's record beside the name */
+#define HELD 64   /* a subscriber's entry in that set, and in its list here */
 
 struct kept_topic {
 	uint32_t holders;
@@ -62,7 +62,7 @@ static int compare_name(const struct kept_topic *t, const unsigned char *name, s
 	return order ? order : (t->len > len) - (t->len < len);
 }
 
-/* Where the first name stands that is not before this one. */
+/* Finds the first topic that is not before this name. */
 static size_t find_position(const struct kept_topics *k, const unsigned char *name, size_t len)
 {
 	size_t low = 0, high = k->count;
@@ -78,7 +78,7 @@ static size_t find_position(const struct kept_topics *k, const unsigned char *na
 	return low;
 }
 
-/* before: NULL = it is the first. */
+/* before: NULL = t is the first. */
 static uint32_t topic_cost(const struct kept_topic *t, const struct kept_topic *before)
 {
 	size_t same = 0, shorter = before ? before->len : 0;
@@ -93,7 +93,7 @@ static uint32_t topic_cost(const struct kept_topic *t, const struct kept_topic *
 	return TOPIC + t->len + NODE * (t->len - (uint32_t)same) + table;
 }
 
-/* Counts again what stands there, as its neighbour has changed. */
+/* Updates the cost of a topic whose neighbour has changed. */
 static void recount_cost(struct kept_topics *k, size_t at)
 {
 	if (at >= k->count)
@@ -137,9 +137,9 @@ static void release_topic(struct kept_topics *k, struct kept_topic *t)
 	free(t);
 }
 
-/* ---- who holds what ---- */
+/* ---- holders ---- */
 
-/* A list is sorted by address. */
+/* A holder's list is sorted by address. */
 static size_t find_held_position(const struct kept_holder *h, const struct kept_topic *t)
 {
 	size_t low = 0, high = h->count;

@@ -1,6 +1,5 @@
-/* The envelope of an update message, through the document parser. Surprising: a member that is not
- * what it should be spoils the whole envelope; the caller still takes the message as a bare hint.
- */
+/* The envelope of an update message, through the document parser. Surprising: one invalid member
+ * makes the whole envelope invalid; the caller still takes the message as a bare hint. */
 #include "push/message.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  *
  * Frame 0: the topic, 1 to 255 bytes. Frame 1 (optional): JSON {"v":1,"epoch":"<publisher's
  * id>","seq":12,"version":"<etag or revision>","spread_ms":5000}; every member but v is optional,
- * unknown members are ignored, v other than 1 is refused. One bare frame with the topic is a valid
+ * unknown members are ignored, v other than 1 is invalid. One bare frame with the topic is a valid
  * message. Heartbeat: topic "pullet.heartbeat", the envelope carries the epoch.
  */
 #ifndef PULLET_PUSH_MESSAGE_H
@@ -28,8 +28,7 @@ struct push_message {
 	uint64_t spread_ms; /* at most PUSH_MAX_SPREAD_MS */
 };
 
-/* Reads the envelope (frame 1). 0, or -EINVAL with a reason (static or in the struct's own memory:
- * copy it). Never reads beyond len. */
+/* Reads the envelope (frame 1). 0, or -EINVAL with a constant reason. Never reads beyond len. */
 int push_message_parse(
 	const char *data, size_t len, struct push_message *ret_message, const char **ret_why);
 /* Appends the envelope as JSON. 0, -ENOMEM, -EMSGSIZE. */

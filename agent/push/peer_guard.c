@@ -1,14 +1,14 @@
 /*
- * Connections by descriptor, counted by libzmq's threads in recv(). Surprising: whatever comes out
+ * Connections by descriptor, counted by libzmq's threads in recv(). Surprising: a delivered message
  * accounts for more than it had on the wire (a header, a MAC, a heartbeat may have been around it),
- * but never for more than was read: so an honest peer owes nothing in the end, and nobody can save
+ * but never for more than was read: so an honest peer owes nothing in the end, and no peer can save
  * up.
  *
- * A descriptor's number is used again: the inode tells sockets apart. Nobody says when libzmq has
- * closed one for a reason of its own: what is kept of it is let go when its memory is wanted.
+ * A descriptor's number is used again: the inode tells sockets apart. libzmq does not report a
+ * connection that it closed itself: its record is freed when the memory is needed.
  *
- * Subscriptions that wait are not counted one by one: when the socket says that there are none, all
- * that libzmq's thread had read before it last came here are gone.
+ * Waiting subscriptions are not counted one by one: when the socket has none left, all that
+ * libzmq's thread had read before its last call here are taken.
  */
 #undef _FORTIFY_SOURCE /* it has a recv() of its own */
 #include "push/peer_guard.h"
@@ -35,10 +35,10 @@
 #define OVERHEAD 256 /* bytes of a message on the wire, beside those of its parts, at most */
 #define SEALED 8
 #define WAITING 160     /* bytes in memory of a subscription that waits, beside twice its topic's */
-#define AT_ONCE 1024    /* bytes; what a burst leaves in pieces in libzmq's heap is lost to it */
-#define TIDY (1u << 20) /* taken, or gone; then the heap, which is in pieces, is given back */
+#define AT_ONCE 1024    /* bytes a read: a larger burst fragments libzmq's heap */
+#define TIDY (1u << 20) /* bytes taken or gone, then the fragmented heap is trimmed */
 #define PAUSE_NS 1000000
-/* Between the threads, until libzmq has let go of a connection; two are needed. */
+/* Rounds of both threads until libzmq has freed a connection; two are needed. */
 #define ROUNDS 4
 
 struct stream {
@@ -50,9 +50,9 @@ struct connection {
 	uint64_t inode; /* 0 = none */
 	uint64_t read;
 	uint64_t accounted;    /* of that */
-	struct stream *stream; /* stays, for the next one of this number */
+	struct stream *stream; /* stays, for the next connection of this number */
 	bool sealed, cut;
-	bool subscribes; /* and has not ended, as far as it is known here */
+	bool subscribes; /* and has not ended, as far as this module knows */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the table, which is the process's */
@@ -64,9 +64,9 @@ static _Atomic uint64_t cuts[PEER_GUARD_SIDES];
 static pthread_cond_t taking = PTHREAD_COND_INITIALIZER;
 static struct kept_topics kept;
 static size_t subscribers;
-static size_t leaving; /* bytes of topics that libzmq may still have, of those that ended */
+static size_t leaving; /* bytes of topics of ended connections that libzmq may still hold */
 static unsigned rounds;
-static bool came;                       /* libzmq's thread, since the owner did */
+static bool came;                       /* libzmq's thread was here since the owner was */
 static uint64_t arrived, passed, taken; /* bytes in memory of subscriptions, since the start */
 static uint64_t tidied;                 /* of those taken */
 static int wakes = -1;                  /* eventfd */
@@ -133,7 +133,7 @@ static bool holds_too_much(const struct connection *c)
 	return c->read - c->accounted > (uint64_t)PEER_GUARD_HELD * (c->sealed ? SEALED : 1);
 }
 
-/* Is it a pair that the process made for itself? */
+/* A pair of sockets that the process made for itself has no addresses. */
 static bool is_own_pair(int fd)
 {
 	struct sockaddr_storage a;
@@ -163,7 +163,7 @@ static void print_address(int fd, char text[sizeof(last_cut.address)])
 		snprintf(text, sizeof(last_cut.address), "[%s]:%u", host, ntohs(v6->sin6_port));
 }
 
-/* The peer learns of it at once, and nothing of the connection stays in the kernel. */
+/* Ends it at once; the kernel keeps nothing of it. */
 static void shut_connection(int fd)
 {
 	const struct linger none = {.l_onoff = 1};
@@ -199,8 +199,8 @@ static bool connection_is_gone(int fd, const struct connection *c)
 	return fstat(fd, &st) || st.st_ino != c->inode;
 }
 
-/* The one with the most topics; those of connections that are gone are let go on the way. The
- * thread that comes here is the one that closes them, so none ends meanwhile. */
+/* Finds the connection with the most topics, and forgets ended ones on the way. The calling thread
+ * is the one that closes connections, so none ends meanwhile. */
 static int find_greatest(void)
 {
 	size_t most = 0;
@@ -264,9 +264,9 @@ static const char *fault_text(enum zmtp_fault fault)
 		return "it sent a message that is no subscription";
 	case ZMTP_EAGER:
 		return "it did not wait for the end of the handshake";
-	case ZMTP_REFUSED:
+	case ZMTP_REJECTED:
 		return "out of memory";
-	case ZMTP_GOOD:
+	case ZMTP_VALID:
 		break;
 	}
 	return "";
@@ -275,12 +275,12 @@ static const char *fault_text(enum zmtp_fault fault)
 /* False: the connection is cut off. */
 static bool settle_fault(int fd, struct connection *c, enum zmtp_fault fault)
 {
-	if (fault != ZMTP_GOOD && !c->cut && !is_own_pair(fd))
+	if (fault != ZMTP_VALID && !c->cut && !is_own_pair(fd))
 		cut_off(fd, c, PEER_GUARD_SUBSCRIBERS, fault_text(fault));
 	return !c->cut;
 }
 
-/* What CURVE has decrypted goes on to libzmq? */
+/* Checks what CURVE has decrypted. False: libzmq must not see it. */
 static bool admit_unsealed(const unsigned char *data, size_t len)
 {
 	struct connection *c;
@@ -295,7 +295,7 @@ static bool admit_unsealed(const unsigned char *data, size_t len)
 	return good;
 }
 
-/* ---- what comes in ---- */
+/* ---- bytes that come in ---- */
 
 /* 0 = a thread that is not guarded. */
 static int side_of_thread(void)
@@ -313,7 +313,7 @@ static int side_of_thread(void)
 	return side;
 }
 
-/* Counts what was read. False: it is too much. */
+/* Counts bytes that were read. False: the connection is cut off. */
 static bool admit_bytes(int fd, const void *data, size_t bytes, int side)
 {
 	struct connection *c;
@@ -339,7 +339,7 @@ static bool admit_bytes(int fd, const void *data, size_t bytes, int side)
 	return good;
 }
 
-/* It may have slept while nothing of this came so far as to wake it. Locked. */
+/* Wakes the owner, who may not have seen an event since. Locked. */
 static void wake_owner(void)
 {
 	if (!woken && wakes >= 0)
@@ -351,8 +351,8 @@ static bool owner_keeps_up(void)
 	return passed - taken <= PEER_GUARD_WAITING && (leaving == 0 || topics_fit(leaving));
 }
 
-/* All that was read before has been handed on. Waits a moment for the owner while it has a lot to
- * take; false: it still has. */
+/* All bytes of earlier reads are with libzmq. Waits a moment while the owner is behind; false: it
+ * still is. */
 static bool may_read(int fd)
 {
 	struct timespec until;
@@ -408,12 +408,15 @@ ssize_t recv(int fd, void *data, size_t room, int flags)
 	return n;
 }
 
-/* ---- what CURVE decrypts: libsodium's functions, of which libzmq uses one or the other ---- */
+/* ---- decryption by CURVE: libsodium's functions, of which libzmq uses one or the other ---- */
 
 #define ZEROS 32 /* before the plaintext */
 
-typedef int open_function(unsigned char *m, const unsigned char *c, unsigned long long len,
-	const unsigned char *n, const unsigned char *k);
+#define OPEN_ARGUMENTS                                                                             \
+	unsigned char *m, const unsigned char *c, unsigned long long len, const unsigned char *n,  \
+		const unsigned char *k
+
+typedef int open_function(OPEN_ARGUMENTS);
 
 open_function crypto_box_open_afternm, crypto_box_open_easy_afternm;
 
@@ -428,29 +431,31 @@ static open_function *find_genuine(const char *name, void *_Atomic *known)
 	return (open_function *)f;
 }
 
-int crypto_box_open_easy_afternm(unsigned char *m, const unsigned char *c, unsigned long long len,
-	const unsigned char *n, const unsigned char *k)
+/* r: of the genuine function. */
+static int check_opened(int r, const unsigned char *text, unsigned long long len)
 {
-	static void *_Atomic known;
-	int r = find_genuine("crypto_box_open_easy_afternm", &known)(m, c, len, n, k);
-
 	if (r || side_of_thread() != PEER_GUARD_SUBSCRIBERS)
 		return r;
-	return admit_unsealed(m, len - 16) ? 0 : -1;
+	return admit_unsealed(text, len) ? 0 : -1;
 }
 
-int crypto_box_open_afternm(unsigned char *m, const unsigned char *c, unsigned long long len,
-	const unsigned char *n, const unsigned char *k)
+int crypto_box_open_easy_afternm(OPEN_ARGUMENTS)
 {
 	static void *_Atomic known;
-	int r = find_genuine("crypto_box_open_afternm", &known)(m, c, len, n, k);
 
-	if (r || side_of_thread() != PEER_GUARD_SUBSCRIBERS)
-		return r;
-	return admit_unsealed(m + ZEROS, len - ZEROS) ? 0 : -1;
+	return check_opened(
+		find_genuine("crypto_box_open_easy_afternm", &known)(m, c, len, n, k), m, len - 16);
 }
 
-/* ---- what comes out ---- */
+int crypto_box_open_afternm(OPEN_ARGUMENTS)
+{
+	static void *_Atomic known;
+
+	return check_opened(find_genuine("crypto_box_open_afternm", &known)(m, c, len, n, k),
+		m + ZEROS, len - ZEROS);
+}
+
+/* ---- messages that come out ---- */
 
 void peer_guard_delivered(int fd, size_t bytes, bool sealed)
 {

@@ -1,10 +1,10 @@
 /*
- * The sending side: an XPUB socket. Surprising: XPUB, not PUB, because it tells who subscribed:
- * `pullet publish` can wait for somebody to be there.
+ * The sending side: an XPUB socket. Surprising: XPUB, not PUB, because it reports subscriptions:
+ * `pullet publish` can wait for a subscriber.
  *
  * Where only known keys may connect, libzmq asks within the process, by the protocol ZAP (ZeroMQ
- * RFC 27), and its I/O thread waits for nothing meanwhile. The owner answers in publisher_poll():
- * so there is no thread for it, and one descriptor (epoll) stands for both sockets and the guard.
+ * RFC 27), and its I/O thread does not wait for the answer. The owner answers in publisher_poll():
+ * so there is no thread for it, and one descriptor (epoll) covers both sockets and the guard.
  */
 #include "push/publisher.h"
 
@@ -27,6 +27,7 @@
 
 #define MAX_TOPICS 65536
 #define LINGER_MS 1000
+#define MAX_FRAME 1024
 #define SEND_BUFFER (256 << 10) /* of one subscriber, in the kernel, if the queue is bounded */
 
 struct topic {
@@ -37,12 +38,12 @@ struct topic {
 struct publisher {
 	const struct sys *sys;
 	void *context, *socket;
-	void *zap;    /* who may connect? NULL = everybody */
+	void *zap;    /* asks whether a key may connect; NULL = all may */
 	int epoll_fd; /* of both sockets, and of the guard */
 	char *allow_file;
 	struct curve_allow allow;
-	struct log_limit refused, cut;
-	uint64_t cuts; /* that the log was told of */
+	struct log_limit denied, cut;
+	uint64_t cuts; /* logged so far */
 	char public_key[CURVE_TEXT];
 	char endpoint[256];
 	char epoch[24];
@@ -61,32 +62,18 @@ static void begin_epoch(struct publisher *p)
 
 static int set_publisher_options(void *socket, bool ipv6, int queue)
 {
-	const struct {
-		int option, value;
-	} table[] = {
+	const struct push_option options[] = {
 		{ZMQ_LINGER, LINGER_MS},
 		{ZMQ_SNDHWM, queue ? queue : 1000},
-		{ZMQ_RCVHWM, 0}, /* the guard bounds it, and counts what has come so far only */
+		{ZMQ_RCVHWM, 0}, /* the guard bounds it, and counts only received bytes */
 		{ZMQ_SNDBUF, queue ? SEND_BUFFER : -1},
 		{ZMQ_IPV6, ipv6},    /* off otherwise, or 127.0.0.1 shows as ::ffff:127.0.0.1 */
 		{ZMQ_BACKLOG, 4096}, /* a fleet comes back at once */
 		{ZMQ_XPUB_VERBOSE, 1},
-		{ZMQ_HEARTBEAT_IVL, 5000},
-		{ZMQ_HEARTBEAT_TIMEOUT, 15000},
-		{ZMQ_HEARTBEAT_TTL, 15000},
-		{ZMQ_HANDSHAKE_IVL, 10000},
-		{ZMQ_TCP_KEEPALIVE, 1},
-		{ZMQ_TCP_KEEPALIVE_IDLE, 60},
 	};
 
-	static const int64_t max_frame = 1 << 10;
-
-	if (zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_frame, sizeof(max_frame)))
-		return -1;
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (zmq_setsockopt(socket, table[i].option, &table[i].value, sizeof(int)))
-			return -1;
-	return 0;
+	return push_context_set_options(
+		socket, MAX_FRAME, options, sizeof(options) / sizeof(options[0]));
 }
 
 /* ---- keys ---- */
@@ -115,8 +102,8 @@ static int set_secret_key(struct publisher *p, const char *path, char why[CURVE_
 	return r;
 }
 
-/* Only known keys may connect. libzmq lets everybody in while there is nobody to ask: so this comes
- * before the endpoint is bound, and stays until it is closed. */
+/* Lets only known keys connect. libzmq lets all in while no socket answers: so this one opens
+ * before the endpoint is bound, and closes after it. */
 static int set_allow_list(struct publisher *p, const char *path, char why[CURVE_WHY])
 {
 	static const char domain[] = "pullet";
@@ -143,7 +130,7 @@ struct request {
 	size_t len[FRAMES];
 };
 
-/* Takes one request: 1, 0 when there is none, or -errno. Frames that are not there are empty. */
+/* Takes one request: 1, 0 when there is none, or -errno. Missing frames are empty. */
 static int take_zap_request(void *zap, struct request *q)
 {
 	size_t size = sizeof(int);
@@ -169,19 +156,19 @@ static bool may_connect(struct publisher *p, const struct request *q)
 {
 	const unsigned char *key = (const unsigned char *)q->frame[CREDENTIALS];
 	char why[CURVE_WHY], shown[CURVE_TEXT];
-	unsigned held_back;
+	unsigned repeated;
 
 	if (curve_allow_refresh(p->sys, &p->allow, p->allow_file, why) < 0)
-		log_err("the list of allowed keys is bad: the one before it counts", "why", why);
+		log_err("cannot read the list of allowed keys: keeping the last valid one", "why",
+			why);
 	if (strcmp(q->frame[MECHANISM], "CURVE") != 0 || q->len[CREDENTIALS] != CURVE_KEY)
 		return false;
 	if (curve_allow_has(&p->allow, key))
 		return true;
-	if (log_limit_pass(&p->refused, p->sys->now_ms(), "refused", &held_back))
-		log_warn("a subscriber was refused: its key is not on the list of allowed ones",
-			"address", q->frame[ADDRESS], "public_key",
-			zmq_z85_encode(shown, key, CURVE_KEY), "repeated",
-			held_back ? LOG_U64(held_back) : NULL);
+	if (log_limit_pass(&p->denied, p->sys->now_ms(), "denied", &repeated))
+		log_warn("subscriber denied: its key is not on the list of allowed keys", "address",
+			q->frame[ADDRESS], "public_key", zmq_z85_encode(shown, key, CURVE_KEY),
+			"repeated", repeated ? LOG_U64(repeated) : NULL);
 	return false;
 }
 
@@ -341,7 +328,6 @@ const char *publisher_public_key(const struct publisher *p)
 	return p->public_key;
 }
 
-/* Where the name stands, or where it belongs. */
 static const char *topic_name_at(const void *topics, size_t i)
 {
 	return ((const struct topic *)topics)[i].name;
@@ -427,17 +413,17 @@ int publisher_fd(const struct publisher *p)
 	return p->epoll_fd;
 }
 
-/* One line for all that were cut off since the last time. */
+/* Logs one line for all peers that were cut off since the last line. */
 static void log_cuts(struct publisher *p)
 {
 	uint64_t n = peer_guard_cuts(PEER_GUARD_SUBSCRIBERS);
 	struct peer_guard_cut last;
-	unsigned held_back;
+	unsigned repeated;
 
 	if (n == p->cuts)
 		return;
 	peer_guard_last_cut(&last);
-	if (!log_limit_pass(&p->cut, p->sys->now_ms(), last.why, &held_back))
+	if (!log_limit_pass(&p->cut, p->sys->now_ms(), last.why, &repeated))
 		return;
 	log_warn("a subscriber was cut off", "why", last.why, "address",
 		*last.address ? last.address : NULL, "cuts", LOG_U64(n - p->cuts));
@@ -463,9 +449,9 @@ int publisher_poll(struct publisher *p, char *ret_prefix, size_t size, int *ret_
 	if (n < 0)
 		return zmq_errno() == EAGAIN ? 0 : -zmq_errno();
 	if (n > 1 && (size_t)n <= sizeof(message) && memchr(message + 1, '\0', (size_t)n - 1))
-		message[0] = 0; /* no topic of ours has it: nobody has come */
+		message[0] = 0; /* no topic of ours has a NUL: not a new subscriber */
 	if (n == 0 || (size_t)n > sizeof(message) || (size_t)n > size)
-		n = 1; /* as if for everything: too long a prefix matches nothing of ours */
+		n = 1; /* as if for all topics: too long a prefix matches none of ours */
 	*ret_subscribed = message[0] == 1;
 	memcpy(ret_prefix, message + 1, (size_t)n - 1);
 	ret_prefix[n - 1] = '\0';

@@ -2,16 +2,16 @@
  * The sending side of the push channel: a ZeroMQ XPUB socket, sequence numbers per topic,
  * heartbeats.
  *
- * Plain text is for this host; an endpoint that others can reach needs a secret key (CURVE), or the
- * word that it may go without. With a key alone, any subscriber that knows the public key may come;
- * with a list as well, only those on it. The list is looked at when a subscriber comes, and read
- * again if its file was changed; subscribers that are connected stay. A list that has become
- * unreadable is said in the log, and the last good one counts.
+ * Plain text is for this host; an endpoint that other hosts can reach needs a secret key (CURVE),
+ * or `insecure`. With a key alone, each subscriber that knows the public key may connect; with a
+ * list as well, only the keys on it. The list is checked when a subscriber connects, and read again
+ * when its file has changed; connected subscribers stay. When it becomes unreadable, a line in the
+ * log says so, and the last valid list counts.
  *
- * Threads: one owner, which calls publisher_poll() whenever publisher_fd() is readable: who may
- * connect is answered there. Bounds: what subscribers make libzmq hold (peer_guard.h), who goes
- * too far is cut off, which is said in the log; 64 Ki topics (the oldest sequence number is then
- * forgotten, with a new epoch); the list as in crypto/curve_keys.h.
+ * Threads: one owner, which calls publisher_poll() whenever publisher_fd() is readable: that also
+ * answers whether a key may connect. Bounds: the memory that subscribers take in libzmq
+ * (peer_guard.h): one over its limits is cut off, with a line in the log; 64 Ki topics (beyond,
+ * numbers start again with a new epoch); the list as in crypto/curve_keys.h.
  */
 #ifndef PULLET_PUBLISHER_H
 #define PULLET_PUBLISHER_H
@@ -34,7 +34,7 @@ struct publisher_options {           /* zeroed = plain text on this host only */
 	const char *secret_key_file; /* see curve_keys.h; NULL = plain text */
 	const char *allow_file;      /* list of public keys; NULL = all; only beside a secret key */
 	bool insecure;               /* plain text may leave this host */
-	int queue; /* messages kept for one subscriber; 0 = 1000, and what the kernel takes */
+	int queue; /* messages kept for one subscriber; 0 = 1000, and the kernel's buffer */
 };
 
 /* Binds endpoint: tcp://HOST:PORT (PORT 0 or * = any), ipc://PATH, or HOST:PORT for tcp. The
@@ -51,9 +51,9 @@ const char *publisher_public_key(const struct publisher *p);
  * -errno. */
 int publisher_send(struct publisher *p, const char *topic, const char *version, uint64_t spread_ms);
 int publisher_heartbeat(struct publisher *p);
-/* Sends a message or heartbeat as it is, for a caller that counts for itself. strict: to all who
- * want it, or to nobody and -EAGAIN if the queue of one of them is full; else those lose it, and
- * all that follows until they have read half of their queue. 0 or -errno. */
+/* Sends a message or heartbeat as it is, for a caller with numbers of its own. strict: to all
+ * subscribers, or to none and -EAGAIN if a queue is full; else subscribers with a full queue lose
+ * it, and all that follows until they have read half of their queue. 0 or -errno. */
 int publisher_forward(
 	struct publisher *p, const char *topic, const struct push_message *m, bool strict);
 /* Descriptor that becomes readable when subscribers or subscriptions come in (edge-triggered, as

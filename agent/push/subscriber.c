@@ -1,12 +1,12 @@
 /*
  * The push thread. Surprising: a socket of libzmq goes deaf for ever after one protocol error
- * (a frame over the limit, garbage instead of a greeting): it neither reconnects nor says so. The
- * socket's monitor tells when a connection ended without a retry following; then the socket is
- * thrown away and a new one made. After a handshake that failed this happens in any case: libzmq
- * would either never try again or, where the publisher hung up first, try at its shortest interval
- * for ever. Which of the two is a race, even when only one side uses CURVE.
+ * (a frame over the limit, garbage instead of a greeting): it neither reconnects nor reports it.
+ * The socket's monitor shows a connection that ended without a retry; then the socket is replaced.
+ * After a failed handshake it is replaced in any case: libzmq would either never retry or, where
+ * the publisher hung up first, retry at its shortest interval for ever. Which of the two is a race,
+ * even when only one side uses CURVE.
  *
- * The sockets are XSUB, not SUB: they give out every message, so that what nobody subscribed to is
+ * The sockets are XSUB, not SUB: they deliver every message, so that messages of other topics are
  * taken one by one too, and not within one call of libzmq that ends when the publisher likes.
  *
  * All sockets are made before the thread starts or by the thread itself, in one context that lives
@@ -33,18 +33,16 @@
 #include "push/message.h"
 #include "push/topics.h"
 
-#define MAX_FILTERS                                                                                \
-	500 /* over that, one empty subscription: publishers drop filters beyond their high-water  \
-	       mark */
+/* Beyond, one empty subscription: publishers drop filters over their high-water mark. */
+#define MAX_FILTERS 500
 #define SILENCE_SPREAD_MS 5000u
 #define SILENT_HEARTBEATS 3
 #define RETRY_MAX_MS 60000
 #define RETRY_MAX_LOCAL_MS 2000
-#define HANDSHAKE_MS 10000
-#define TURN 64 /* messages or events, then the others have theirs */
+#define TURN 64 /* messages or events of one socket, then the next has its turn */
 
-/* What waits in libzmq of an honest publisher stays far below what the guard cuts off: whole
- * messages up to the high-water mark, of two frames with their headers. */
+/* The queue of an honest publisher stays far below the guard's limit: whole messages up to the
+ * high-water mark, of two frames with their headers. */
 #define QUEUE 64 /* messages */
 #define MAX_FRAME (PUSH_MAX_ENVELOPE + 64)
 _Static_assert(QUEUE *(PUSH_MAX_TOPIC + MAX_FRAME + 18) + (64 << 10) < PEER_GUARD_HELD,
@@ -53,13 +51,13 @@ _Static_assert(QUEUE *(PUSH_MAX_TOPIC + MAX_FRAME + 18) + (64 << 10) < PEER_GUAR
 struct endpoint {
 	struct subscriber *push;
 	char *address, *server_key, *secret_key_file;
-	char public_key[CURVE_TEXT]; /* the agent's own; "" = it has none that lasts */
+	char public_key[CURVE_TEXT]; /* the agent's own; "" = a new one each time */
 	uint64_t heartbeat_ms;
 	uint64_t reconnect_ms; /* libzmq's interval, random per process */
 	uint64_t retry_max_ms;
 	void *socket, *monitor;
 	unsigned sockets;      /* made so far */
-	size_t bytes;          /* of the message that is being taken */
+	size_t bytes;          /* of the message that is being received */
 	uint64_t handshake_ms; /* when the one under way began; 0 = none is */
 	bool established;      /* the handshake is over */
 	struct log_limit log_limit;
@@ -82,12 +80,11 @@ struct subscriber {
 	size_t endpoint_count;
 	struct push_topics *topics;          /* the thread's */
 	struct subscriber_listener listener; /* zeroed = the topics' triggers are hinted at */
-	void *stop; /* a socket that nothing comes from but the end, while the others are closed */
+	void *stop;                          /* a socket that reports the end of the context only */
 	zmq_pollitem_t *items;
-	/* others are to take the topics' place, or not */
 	pthread_mutex_t mutex;
 	pthread_cond_t taken;
-	struct push_topics *_Atomic next; /* NULL = none; set and cleared under the mutex */
+	struct push_topics *_Atomic next; /* topics to take; NULL = none; set under the mutex */
 	bool ended;                       /* the thread, whatever the reason */
 	int renewed;                      /* eventfd: wakes the thread for the next ones */
 };
@@ -102,7 +99,7 @@ static size_t endpoint_index(const struct endpoint *e)
 	return (size_t)(e - e->push->endpoints);
 }
 
-/* Messages may have been missed: all topics pull, or the listener is told why. */
+/* Makes all topics pull, or notifies the listener: messages may have been missed. */
 static void report_missed(struct endpoint *e, const char *cause, uint64_t least_spread_ms)
 {
 	const struct subscriber *p = e->push;
@@ -119,41 +116,27 @@ static int set_subscriber_options(const struct endpoint *e, void *socket)
 {
 	/* libzmq's jitter is up to one initial interval: the interval itself must be random, or a
 	 * fleet comes back as one */
-	const struct {
-		int option, value;
-	} table[] = {
+	const struct push_option options[] = {
 		{ZMQ_LINGER, 0},
 		{ZMQ_RCVHWM, QUEUE},
 		{ZMQ_RECONNECT_IVL, (int)e->reconnect_ms},
 		{ZMQ_RECONNECT_IVL_MAX, (int)e->retry_max_ms},
-		{ZMQ_HEARTBEAT_IVL, 5000},
-		{ZMQ_HEARTBEAT_TIMEOUT, 15000},
-		{ZMQ_HEARTBEAT_TTL, 15000},
-		{ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS},
 		{ZMQ_CONNECT_TIMEOUT, 5000},
 		{ZMQ_TCP_MAXRT, 20000},
-		{ZMQ_TCP_KEEPALIVE, 1},
-		{ZMQ_TCP_KEEPALIVE_IDLE, 60},
 		{ZMQ_TCP_KEEPALIVE_INTVL, 10},
 		{ZMQ_TCP_KEEPALIVE_CNT, 6},
 		{ZMQ_IPV6, 1},
 	};
 
-	static const int64_t max_frame = MAX_FRAME;
-
-	if (zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_frame, sizeof(max_frame)))
-		return -1;
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (zmq_setsockopt(socket, table[i].option, &table[i].value, sizeof(int)))
-			return -1;
-	return 0;
+	return push_context_set_options(
+		socket, MAX_FRAME, options, sizeof(options) / sizeof(options[0]));
 }
 
 struct own_keys {
 	char public_key[CURVE_TEXT], secret_key[CURVE_TEXT];
 };
 
-/* The agent's own keys, to be wiped by the caller. NULL, or a constant sentence. */
+/* Reads or makes the agent's own keys, which the caller wipes. NULL, or a constant sentence. */
 static const char *read_own_keys(const struct endpoint *e, struct own_keys *k)
 {
 	const char *why = NULL;
@@ -177,7 +160,7 @@ static int set_keys(const struct endpoint *e, void *socket, const struct own_key
 	       zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, k->secret_key, CURVE_TEXT);
 }
 
-enum { TAKE_BACK, SUBSCRIBE }; /* as an XSUB socket sends them */
+enum { UNSUBSCRIBE, SUBSCRIBE }; /* as an XSUB socket sends them */
 
 /* 0 or -1, as zmq_setsockopt(). */
 static int set_filter(void *socket, int option, const char *name)
@@ -196,7 +179,7 @@ static bool wants_all(const struct push_topics *t)
 	return push_topics_name(t, MAX_FILTERS);
 }
 
-/* Sets, or takes back, the filters that these topics need and others (NULL = none) do not. */
+/* Sets or removes the filters that these topics need and others (NULL = none) do not. */
 static int set_filters(
 	void *socket, int option, const struct push_topics *of, const struct push_topics *but)
 {
@@ -266,13 +249,13 @@ static void rebuild_later(struct endpoint *e)
 	e->retry_ms = e->retry_ms * 2 > e->retry_max_ms ? e->retry_max_ms : e->retry_ms * 2;
 }
 
-/* No connection this time: said, and tried again later with a new socket. One cause is one line a
- * minute, however its sentence goes. */
+/* Ends the connection, logs why, and tries again later with a new socket. One cause is one line a
+ * minute, whatever its sentence. */
 static void give_up_connection(
 	struct endpoint *e, enum subscriber_state state, const char *cause, const char *error)
 {
 	const char *public_key = e->public_key[0] ? e->public_key : NULL;
-	unsigned held_back;
+	unsigned repeated;
 
 	close_sockets(e);
 	atomic_store(&e->error, error);
@@ -281,13 +264,13 @@ static void give_up_connection(
 	rebuild_later(e);
 	if (state == PUSH_REFUSED)
 		count_one(&e->refused);
-	if (log_limit_pass(&e->log_limit, e->push->sys->now_ms(), cause, &held_back))
+	if (log_limit_pass(&e->log_limit, e->push->sys->now_ms(), cause, &repeated))
 		log_warn(state == PUSH_REFUSED
 				 ? "push channel refused: pulls go on by interval"
 				 : "push channel not connected: pulls go on by interval",
 			"endpoint", e->address, "why", error, "public_key", public_key,
 			"secret_key_file", e->secret_key_file, "repeated",
-			held_back ? LOG_U64(held_back) : NULL);
+			repeated ? LOG_U64(repeated) : NULL);
 }
 
 static int open_sockets(struct endpoint *e)
@@ -307,21 +290,20 @@ static int open_sockets(struct endpoint *e)
 
 /* ---- messages ---- */
 
-/* A new epoch: the publisher restarted or lost count, so anything may have been missed. True when
- * it is one. */
-static bool epoch_changed(struct endpoint *e, const struct push_message *m)
+/* Takes the message's epoch. A new one (the publisher restarted or lost count) makes all topics
+ * pull: any message may have been missed. */
+static void note_epoch(struct endpoint *e, const struct push_message *m)
 {
 	bool changed = m->epoch[0] && e->epoch[0] && strcmp(m->epoch, e->epoch) != 0;
 
 	if (!m->epoch[0] || strcmp(m->epoch, e->epoch) == 0)
-		return false;
+		return;
 	memcpy(e->epoch, m->epoch, sizeof(e->epoch));
 	push_topics_forget(e->push->topics, endpoint_index(e));
 	if (changed) {
 		count_one(&e->epochs);
 		push_topics_hint_all(e->push->topics, m->spread_ms);
 	}
-	return changed;
 }
 
 static void update_topic(struct endpoint *e, const char *name, const struct push_message *m)
@@ -330,7 +312,7 @@ static void update_topic(struct endpoint *e, const char *name, const struct push
 
 	if (!push_topics_has(t, name))
 		return; /* a filter is a prefix: "web" lets "web2" through */
-	epoch_changed(e, m);
+	note_epoch(e, m);
 	count_one(&e->messages);
 	if (push_topics_update(t, endpoint_index(e), name, m) == PUSH_GAP)
 		count_one(&e->gaps);
@@ -352,16 +334,16 @@ static void handle_message(struct endpoint *e, const char *name, const char *env
 	const char *why = NULL;
 
 	if (envelope && push_message_parse(envelope, len, &m, &why)) {
-		/* still a hint: refusing it could lose an update */
+		/* still a hint: dropping it could lose an update */
 		count_one(&e->bad);
-		log_debug("push message with a bad envelope", "endpoint", e->address, "topic", name,
-			"why", why);
+		log_debug("invalid envelope of a push message: taking the bare topic", "endpoint",
+			e->address, "topic", name, "why", why);
 	}
 	if (strcmp(name, PUSH_HEARTBEAT_TOPIC) == 0) {
 		count_one(&e->heartbeats);
 		e->heard_heartbeat = true;
 		if (!l->heard)
-			epoch_changed(e, &m);
+			note_epoch(e, &m);
 	} else if (l->heard) {
 		count_one(&e->messages);
 	} else {
@@ -377,7 +359,7 @@ static void handle_message(struct endpoint *e, const char *name, const char *env
 
 struct frame { /* NUL-terminated */
 	char data[PUSH_MAX_ENVELOPE + 1];
-	size_t len; /* larger than the data: it did not fit */
+	size_t len; /* larger than the data: too long, and not copied */
 };
 
 /* Takes one frame. 1, 0 when there is none, or -errno. */
@@ -446,7 +428,7 @@ static void connection_made(struct endpoint *e)
 	e->deadline_ms = 0;
 	e->retry_ms = e->reconnect_ms;
 	log_info("push channel connected", "endpoint", e->address);
-	report_missed(e, "connected", 0); /* whatever was sent before we listened */
+	report_missed(e, "connected", 0); /* all that was sent before */
 }
 
 static void connection_lost(struct endpoint *e, int fd)
@@ -454,13 +436,13 @@ static void connection_lost(struct endpoint *e, int fd)
 	if (peer_guard_take_cut(fd)) {
 		count_one(&e->cuts);
 		give_up_connection(e, PUSH_CONNECTING, "memory",
-			"the publisher sent what no update message is, and more than is kept for "
-			"it");
+			"the publisher sent more than update messages need: over the limit of "
+			"memory for it");
 		return;
 	}
-	if (!e->established) { /* no event named a reason: what came was no handshake at all */
-		give_up_connection(e, PUSH_REFUSED, "handshake",
-			"what answers there is not a ZeroMQ publisher");
+	if (!e->established) { /* no event named a reason: the peer sent no handshake at all */
+		give_up_connection(
+			e, PUSH_REFUSED, "handshake", "the endpoint is not a ZeroMQ publisher");
 		return;
 	}
 	e->established = false;
@@ -473,7 +455,7 @@ static void connection_lost(struct endpoint *e, int fd)
 	rebuild_later(e);
 }
 
-/* libzmq tries again by itself: after a connection that ended, or that could not be made. */
+/* libzmq itself tries again: after a connection that ended or failed. */
 static void retry_began(struct endpoint *e)
 {
 	e->rebuilding = false;
@@ -481,7 +463,7 @@ static void retry_began(struct endpoint *e)
 	if (e->handshake_ms == 0) {
 		int refused = PUSH_REFUSED;
 
-		/* whoever refused the handshake is not there any more */
+		/* the publisher that refused the handshake is gone */
 		atomic_store(&e->error, NULL);
 		atomic_compare_exchange_strong(&e->state, &refused, PUSH_CONNECTING);
 	}
@@ -494,10 +476,10 @@ static void handshake_timed_out(struct endpoint *e)
 		"handshake timeout", "the publisher accepts connections but does not answer");
 }
 
-/* The handshake failed, and libzmq does not know why. */
+/* The handshake failed, and libzmq gives no reason. */
 static void handshake_ended(struct endpoint *e)
 {
-	if (e->handshake_ms && e->push->sys->now_ms() - e->handshake_ms >= HANDSHAKE_MS / 2)
+	if (e->handshake_ms && e->push->sys->now_ms() - e->handshake_ms >= PUSH_HANDSHAKE_MS / 2)
 		handshake_timed_out(e);
 	else
 		give_up_connection(e, PUSH_REFUSED, "handshake",
@@ -518,8 +500,8 @@ static void handshake_broken(struct endpoint *e, uint32_t error)
 				    : "the publisher does not send plain text: it wants CURVE "
 				      "(set curve)";
 	else if (error == ZMQ_PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC)
-		why = "what the publisher sent cannot be decrypted: server_key is not its public "
-		      "key, or somebody changed it on the way";
+		why = "cannot decrypt what the publisher sent: server_key is not its public "
+		      "key, or it was changed on the way";
 	give_up_connection(e, PUSH_REFUSED, "handshake", why);
 }
 
@@ -581,7 +563,8 @@ static void rebuild_sockets(struct endpoint *e)
 	int r;
 
 	if (e->socket) {
-		log_warn("push channel rebuilt: the socket had gone deaf", "endpoint", e->address);
+		log_warn("push channel rebuilt: the socket received nothing any more", "endpoint",
+			e->address);
 		close_sockets(e);
 		count_one(&e->rebuilds);
 	}
@@ -590,7 +573,7 @@ static void rebuild_sockets(struct endpoint *e)
 	r = open_sockets(e);
 	if (r && r != -ETERM)
 		give_up_connection(e, (enum subscriber_state)atomic_load(&e->state), "socket",
-			"no socket can be made: the agent has no memory or descriptors left");
+			"cannot open a socket: the agent has no memory or descriptors left");
 }
 
 static void deadline_passed(struct endpoint *e)
@@ -602,7 +585,7 @@ static void deadline_passed(struct endpoint *e)
 		atomic_store(&e->state, PUSH_SILENT);
 		e->heard_heartbeat = false;
 		/* a publisher that hangs is silent for a whole fleet at the same moment */
-		report_missed(e, "no heartbeat comes",
+		report_missed(e, "no heartbeat",
 			e->heartbeat_ms < SILENCE_SPREAD_MS ? e->heartbeat_ms : SILENCE_SPREAD_MS);
 	}
 	rebuild_sockets(e);
@@ -627,8 +610,7 @@ static long next_deadline(const struct subscriber *p)
 	return left == UINT64_MAX ? -1 : left > 86400000 ? 86400000 : (long)left;
 }
 
-/* Takes what is there from one socket, a turn of it, until other topics are to be taken. 0 or
- * -errno. */
+/* Takes up to TURN messages or events of one socket, or until other topics wait. 0 or -errno. */
 static int drain_socket(struct endpoint *e, int (*take)(struct endpoint *e))
 {
 	int r = 1;
@@ -638,8 +620,7 @@ static int drain_socket(struct endpoint *e, int (*take)(struct endpoint *e))
 	return r > 0 ? 0 : r;
 }
 
-/* The other topics take the place of those that were. What cannot be filtered otherwise (no memory)
- * is a socket that is made again. */
+/* Replaces the topics. A socket whose filters cannot be changed (no memory) is replaced. */
 static void take_topics(struct subscriber *p)
 {
 	struct push_topics *before = p->topics, *next;
@@ -655,9 +636,9 @@ static void take_topics(struct subscriber *p)
 		struct endpoint *e = &p->endpoints[i];
 
 		if (e->socket && (set_filters(e->socket, SUBSCRIBE, next, before) ||
-					 set_filters(e->socket, TAKE_BACK, before, next)))
-			give_up_connection(e, PUSH_CONNECTING, "socket",
-				"what it is subscribed to cannot be changed");
+					 set_filters(e->socket, UNSUBSCRIBE, before, next)))
+			give_up_connection(
+				e, PUSH_CONNECTING, "socket", "cannot change its subscriptions");
 	}
 	atomic_store(&p->next, NULL);
 	pthread_cond_signal(&p->taken);
@@ -665,8 +646,9 @@ static void take_topics(struct subscriber *p)
 	push_topics_free(before);
 }
 
-/* Sleeps until something comes or is due. Only what zmq_poll() named is looked at: each look costs
- * system calls, and the loop thread, which a message wakes, may have to share this core. */
+/* Sleeps until a message, an event or a deadline. Checks only the sockets that zmq_poll() named:
+ * each check costs system calls, and the loop thread, which a message wakes, may share this core.
+ */
 static int run_turn(struct subscriber *p)
 {
 	size_t count = 2 * p->endpoint_count;
@@ -675,7 +657,7 @@ static int run_turn(struct subscriber *p)
 	for (size_t i = 0; i < p->endpoint_count; i++) {
 		struct endpoint *e = &p->endpoints[i];
 
-		/* where a socket could not be made, a descriptor that is never ready stands in */
+		/* without a socket, a descriptor that is never ready takes its place */
 		p->items[2 * i] =
 			(zmq_pollitem_t){.socket = e->socket, .fd = -1, .events = ZMQ_POLLIN};
 		p->items[2 * i + 1] =
@@ -745,7 +727,7 @@ static void release_subscriber(struct subscriber *p)
 	free(p);
 }
 
-/* A copy, or NULL with *error set when memory is short; NULL for NULL. */
+/* NULL for NULL; NULL with *error set when memory is short. */
 static char *copy_text(const char *text, int *error)
 {
 	char *s = text ? strdup(text) : NULL;
@@ -758,7 +740,7 @@ static char *copy_text(const char *text, int *error)
 static int prepare_endpoint(
 	struct subscriber *p, struct endpoint *e, const struct subscriber_endpoint *from)
 {
-	/* relays are few: theirs is no fleet that must be kept from coming at once */
+	/* relays are few: no fleet that would reconnect at once */
 	bool local = curve_stays_here(from->endpoint) || p->listener.heard;
 	int r = 0;
 
@@ -851,7 +833,6 @@ void subscriber_stop(struct subscriber *p)
 	release_subscriber(p);
 }
 
-/* Waits for the thread: the topics that were are not to be used any more when this returns. */
 int subscriber_renew(struct subscriber *p, struct push_topic *const *topics, size_t topic_count)
 {
 	struct push_topics *next = push_topics_new(p->sys, topics, topic_count, p->endpoint_count);
@@ -862,7 +843,7 @@ int subscriber_renew(struct subscriber *p, struct push_topic *const *topics, siz
 	pthread_mutex_lock(&p->mutex);
 	atomic_store(&p->next, next);
 	if (!p->ended && write(p->renewed, &one, sizeof(one)) < 0)
-		abort(); /* it is always read before the next */
+		abort(); /* it is read before each next write */
 	while (!p->ended && atomic_load(&p->next))
 		pthread_cond_wait(&p->taken, &p->mutex);
 	if (atomic_load(&p->next)) {

@@ -3,21 +3,21 @@
  * trigger.
  *
  * A message is a hint that makes the agent pull now; it never carries configuration. See
- * message.h for its form. Told from the messages: a gap in seq, a new epoch, a (re)connected
- * publisher or three silent heartbeats make all topics of that endpoint pull now; a socket that
- * went deaf (libzmq never reconnects after a protocol error) is rebuilt.
+ * message.h for its form. A gap in seq, a new epoch, a (re)connected publisher or three silent
+ * heartbeats make all topics of that endpoint pull now; a socket that went deaf (libzmq never
+ * reconnects after a protocol error) is replaced.
  *
  * Secured by CURVE where server_key is given: the publisher is known by that key, and what it sends
  * is encrypted. The agent shows its own key, or a new one for each connection. A handshake that
  * fails (a wrong key, a key that is not on the publisher's list, CURVE on one side only) is the
  * state PUSH_REFUSED: the socket is closed, tried again after a pause that grows, and the key's
- * file is read again then. So whatever is put right, here or there, needs no restart.
+ * file is read again then. So a repair on either side needs no restart.
  *
  * Threads: subscriber_start/renew/stop/status from the loop's. What crosses: trigger_hint(), and
  * per topic one atomic word, the hash of the version that the message promised (etag_hash()).
  * Bounds: PUSH_MAX_TOPIC bytes of topic, PUSH_MAX_ENVELOPE and a little more of a frame, as many
- * topics as configs, and 16 MiB of memory for what one publisher sends (see peer_guard.h): over
- * that the connection is cut off, and made again after the pause.
+ * topics as configs, and 16 MiB of memory for one publisher (see peer_guard.h): beyond, the
+ * connection is cut off, and made again after the pause.
  */
 #ifndef PULLET_SUBSCRIBER_H
 #define PULLET_SUBSCRIBER_H
@@ -50,7 +50,7 @@ enum subscriber_state { PUSH_CONNECTING, PUSH_CONNECTED, PUSH_SILENT, PUSH_REFUS
 struct subscriber_status { /* a snapshot of one endpoint's counters */
 	const char *endpoint;
 	enum subscriber_state state;
-	const char *error; /* why it is refused, or not connected; constant; NULL = nothing */
+	const char *error; /* why it is refused or not connected; constant; NULL = it is neither */
 	uint64_t messages, heartbeats, bad, gaps, epochs, connects, rebuilds, refused, cuts;
 	uint64_t last_message_ms; /* monotonic; 0 = never; heartbeats count */
 };
@@ -60,25 +60,23 @@ struct subscriber_status { /* a snapshot of one endpoint's counters */
 int subscriber_start(const struct sys *sys, const struct subscriber_endpoint *endpoints,
 	size_t endpoint_count, struct push_topic *const *topics, size_t topic_count,
 	struct subscriber **ret_push);
-/* Other topics from now on; of those that were before and are again by name, nothing is lost, and
- * no connection is touched. When it returns the thread does not know the old ones any more: it
- * waits for the end of the message that the thread is at. 0 or -ENOMEM: nothing was changed. */
+/* Replaces the topics; those of the same name keep their state, and connections stay. Waits until
+ * the thread has let go of the old ones, at most for one message. 0 or -ENOMEM: nothing was
+ * changed. */
 int subscriber_renew(struct subscriber *p, struct push_topic *const *topics, size_t topic_count);
 /* Ends the thread (within 200 ms) and frees; NULL is fine. */
 void subscriber_stop(struct subscriber *p);
 
-/* For a relay: told of everything, instead of triggers that are hinted at. Called by the push
- * thread.
- */
+/* For a relay: gets all messages, in place of hints at triggers. Called by the push thread. */
 struct subscriber_listener {
-	/* Any update message or heartbeat; a zeroed m stands for a missing or bad envelope. */
+	/* Any update message or heartbeat; m is zeroed for a missing or invalid envelope. */
 	void (*heard)(void *arg, size_t endpoint, const char *topic, const struct push_message *m);
 	/* Messages may have been missed. cause: constant. */
 	void (*missed)(void *arg, size_t endpoint, const char *cause);
 	void *arg;
 };
 
-/* As subscriber_start(), for all that the endpoints publish. The listener is copied. */
+/* As subscriber_start(), for all messages of the endpoints. The listener is copied. */
 int subscriber_listen(const struct sys *sys, const struct subscriber_endpoint *endpoints,
 	size_t endpoint_count, const struct subscriber_listener *listener,
 	struct subscriber **ret_push);
@@ -86,7 +84,7 @@ size_t subscriber_endpoint_count(const struct subscriber *p);
 void subscriber_get_status(
 	const struct subscriber *p, size_t endpoint, struct subscriber_status *ret_status);
 
-/* Was libzmq built with CURVE? */
+/* Tells whether libzmq was built with CURVE. */
 bool subscriber_has_curve(void);
 /* Makes a pair of keys, as text. 0, or -EOPNOTSUPP as above. */
 int subscriber_make_keys(char ret_public[CURVE_TEXT], char ret_secret[CURVE_TEXT]);

@@ -1,5 +1,5 @@
 /*
- * The table of topics. Surprising: several configs may have the same topic; what was seen of it is
+ * The table of topics. Surprising: several configs may have the same topic; its sequence number is
  * kept with the first of them.
  */
 #include "push/topics.h"
@@ -67,10 +67,10 @@ bool push_topics_has(const struct push_topics *t, const char *name)
 
 /* ---- hints ---- */
 
-/* Brings a pull about within `spread_ms`. What is due within that is the pull: hosts that pull then
- * anyway do not pull once more. A window that is open already stays as it is; what comes in it
- * after this host's own pull waits for the next window, which follows directly. So a storm of
- * messages costs one pull per window, and each window has the load of one. */
+/* Causes a pull within `spread_ms`. A pull that is due within that is the one: hosts that pull then
+ * anyway do not pull once more. An open window stays as it is; a message in it after this host's
+ * own pull waits for the next window, which follows directly. So a storm of messages costs one pull
+ * per window, and each window has the load of one. */
 static void hint_topic(const struct sys *sys, struct topic *t, uint64_t spread_ms)
 {
 	uint64_t now_ms = sys->now_ms(), begin_ms = now_ms, due_ms;
@@ -115,7 +115,7 @@ static enum push_seen classify_message(struct seen *seen, const struct push_mess
 	if (seen->any && m->seq == seen->seq)
 		result = PUSH_REPEATED;
 	else if (seen->any && m->seq != seen->seq + 1)
-		result = PUSH_GAP; /* this message's own pull makes up for the lost ones */
+		result = PUSH_GAP; /* this message's pull makes up for lost ones */
 	seen->any = true;
 	seen->seq = m->seq;
 	return result;

@@ -30,10 +30,10 @@ static enum zmtp_fault take_command(
 		if (len > ZMTP_MAX_MESSAGE)
 			return ZMTP_FRAME;
 		return calls->subscription(calls->arg, i == 1, body + name, len - name)
-			       ? ZMTP_GOOD
-			       : ZMTP_REFUSED;
+			       ? ZMTP_VALID
+			       : ZMTP_REJECTED;
 	}
-	return ZMTP_GOOD;
+	return ZMTP_VALID;
 }
 
 static enum zmtp_fault take_message(bool command, bool more, const unsigned char *body, size_t len,
@@ -47,8 +47,8 @@ static enum zmtp_fault take_message(bool command, bool more, const unsigned char
 		return ZMTP_FRAME;
 	if (len == 0 || body[0] > 1)
 		return ZMTP_FOREIGN;
-	return calls->subscription(calls->arg, body[0] == 0, body + 1, len - 1) ? ZMTP_GOOD
-										: ZMTP_REFUSED;
+	return calls->subscription(calls->arg, body[0] == 0, body + 1, len - 1) ? ZMTP_VALID
+										: ZMTP_REJECTED;
 }
 
 enum zmtp_fault zmtp_unsealed(const void *data, size_t len, const struct zmtp_calls *calls)
@@ -60,7 +60,7 @@ enum zmtp_fault zmtp_unsealed(const void *data, size_t len, const struct zmtp_ca
 				  p[0] & SEALED_COMMAND, p[0] & SEALED_MORE, p + 1, len - 1, calls);
 }
 
-/* How many bytes the state is about. */
+/* Returns how many bytes the state needs. */
 static size_t bytes_wanted(const struct zmtp *z)
 {
 	switch (z->state) {
@@ -80,7 +80,7 @@ static enum zmtp_fault end_greeting(struct zmtp *z)
 {
 	z->sealed = begins_with(z->body + MECHANISM, GREETING - MECHANISM, "CURVE");
 	z->state = ZMTP_FLAGS;
-	return ZMTP_GOOD;
+	return ZMTP_VALID;
 }
 
 static enum zmtp_fault end_flags(struct zmtp *z)
@@ -89,7 +89,7 @@ static enum zmtp_fault end_flags(struct zmtp *z)
 	z->state = ZMTP_LENGTH;
 	if (z->flags & ~(MORE | LONG | COMMAND))
 		return ZMTP_FRAME;
-	return z->flags & MORE ? ZMTP_PARTS : ZMTP_GOOD;
+	return z->flags & MORE ? ZMTP_PARTS : ZMTP_VALID;
 }
 
 static enum zmtp_fault end_length(struct zmtp *z)
@@ -101,21 +101,21 @@ static enum zmtp_fault end_length(struct zmtp *z)
 		z->length = z->length << 8 | z->body[i];
 	z->state = ZMTP_BODY;
 	return z->length > (may_be_long ? ZMTP_MAX_FRAME : ZMTP_MAX_MESSAGE) ? ZMTP_FRAME
-									     : ZMTP_GOOD;
+									     : ZMTP_VALID;
 }
 
-/* Nothing comes behind the last step of CURVE's handshake before its answer: libzmq would read it
- * at another time. */
+/* Nothing may follow the last step of CURVE's handshake before its answer: libzmq would read it at
+ * another time. */
 static enum zmtp_fault end_frame_body(struct zmtp *z, size_t left, const struct zmtp_calls *calls)
 {
 	z->state = ZMTP_FLAGS;
 	if (z->sealed)
 		return left && begins_with(z->body, z->length, "\x08INITIATE") ? ZMTP_EAGER
-									       : ZMTP_GOOD;
+									       : ZMTP_VALID;
 	return take_message(z->flags & COMMAND, false, z->body, (size_t)z->length, calls);
 }
 
-/* Is it a version 3, as far as it was read? It need not be read to its end to be none. */
+/* Tells whether the greeting, as far as it was read, may be of version 3. */
 static bool is_version_3(const struct zmtp *z)
 {
 	return (z->have < 1 || z->body[0] == 0xff) && (z->have < VERSION || z->body[9] & 1) &&
@@ -124,7 +124,7 @@ static bool is_version_3(const struct zmtp *z)
 
 static enum zmtp_fault end_state(struct zmtp *z, size_t left, const struct zmtp_calls *calls)
 {
-	enum zmtp_fault fault = ZMTP_GOOD;
+	enum zmtp_fault fault = ZMTP_VALID;
 
 	switch (z->state) {
 	case ZMTP_GREETING:
@@ -148,9 +148,9 @@ enum zmtp_fault zmtp_feed(
 	struct zmtp *z, const void *data, size_t len, const struct zmtp_calls *calls)
 {
 	const unsigned char *p = data;
-	enum zmtp_fault fault = ZMTP_GOOD;
+	enum zmtp_fault fault = ZMTP_VALID;
 
-	while (fault == ZMTP_GOOD && (len || z->have == bytes_wanted(z))) {
+	while (fault == ZMTP_VALID && (len || z->have == bytes_wanted(z))) {
 		size_t part = bytes_wanted(z) - z->have;
 
 		if (part > len)

@@ -160,7 +160,7 @@ class Listed(test_curve.Curve):
         known = self.known()
         unlisted = self.subscriber(self.there.public, self.other.public, self.other.secret)
         self.assertEqual(unlisted.handshake(), 400)
-        line = self.publisher.log.wait('a subscriber was refused.*address=127.0.0.1')
+        line = self.publisher.log.wait('subscriber denied.*address=127.0.0.1')
         self.assertIn(self.other.public, line)
         nobody = self.subscriber(self.there.public)
         self.assertEqual(nobody.handshake(), 400)

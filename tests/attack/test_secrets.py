@@ -693,7 +693,7 @@ class Documents(Case):
         self.publisher.send(b'tagged', {'v': 1, 'version': '\x9b\u202e' + self.plant('version of a message', 'version')})
         self.publisher.send(b'tagged', self.plant('bad envelope', 'version').encode() + b'\x9b\xff')
         self.publisher.send(b'tagged\x9b' + self.plant('topic', 'version').encode(), {'v': 1})
-        self.agent.log.wait('bad envelope')
+        self.agent.log.wait('invalid envelope')
         self.refresh('tagged')
         self.assertGreater(len(self.tagged.heard), asked)
         self.receipts(self.secrets['ETag'])

@@ -42,7 +42,7 @@ static struct outcome feed(const uint8_t *data, size_t size, size_t piece)
 	struct zmtp *z = calloc(1, sizeof(*z));
 
 	demand(z != NULL);
-	for (size_t at = 0; o.fault == ZMTP_GOOD && at < size; at += piece)
+	for (size_t at = 0; o.fault == ZMTP_VALID && at < size; at += piece)
 		o.fault = zmtp_feed(z, data + at, size - at < piece ? size - at : piece,
 			&(struct zmtp_calls){subscription, &o});
 	free(z);

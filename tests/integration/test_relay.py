@@ -461,7 +461,7 @@ class Upstream(Case):
         epoch = subscriber.calm()
         root.signal(signal.SIGSTOP)
         epoch = subscriber.wait_epoch(epoch)
-        relay.log.wait('new epoch.*no heartbeat comes')
+        relay.log.wait('new epoch.*no heartbeat')
         at = relay.log.count
         root.signal(signal.SIGCONT)
         subscriber.wait_epoch(epoch)

@@ -306,7 +306,7 @@ class Clients(Case):
 
     def test_certificates_that_the_server_does_not_want(self):
         """After a handshake of TLS 1.3 the server may close before its reason is read; with 1.2 the reason always comes."""
-        closed = 'closed the connection at once: it may want a certificate of this host, or refuse it .tls.cert|reset by peer'
+        closed = 'closed the connection at once: it may want a certificate of this host, or reject it .tls.cert|reset by peer'
         for highest in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
             sooner = '|' + closed if highest == ssl.TLSVersion.TLSv1_3 else ''
             self.server.show('good', highest=highest, clients='ca.pem')

@@ -36,7 +36,7 @@ static enum zmtp_fault feed(const char *mechanism, const char *data, size_t len,
 	*said = '\0';
 	memcpy(greeting + 12, mechanism, strlen(mechanism));
 	fault = zmtp_feed(&z, greeting, sizeof(greeting), &calls);
-	for (size_t i = 0; i < len && fault == ZMTP_GOOD; i += piece)
+	for (size_t i = 0; i < len && fault == ZMTP_VALID; i += piece)
 		fault = zmtp_feed(&z, data + i, len - i < piece ? len - i : piece, &calls);
 	return fault;
 }
@@ -50,7 +50,7 @@ static void both_forms_of_a_subscription__come_out(void **state)
 				TEXT(READY "\0\4\1web\0\4\0web\0\1\1\4\x0d\x09SUBSCRIBEapi\4\x0a\6"
 					   "CANCELapi\4\7\4PING\0\0\2\0\0\0\0\0\0\0\2\1x"),
 				piece),
-			ZMTP_GOOD);
+			ZMTP_VALID);
 		assert_string_equal(said, "+web -web + +api -api +x ");
 	}
 }
@@ -89,7 +89,7 @@ static void other_versions__are_refused_as_early_as_can_be(void **state)
 		struct zmtp z = {0};
 
 		assert_int_equal(zmtp_feed(&z, table[i], i == 1 ? 10 : lens[i], &calls),
-			i == 1 ? ZMTP_GOOD : ZMTP_OLD);
+			i == 1 ? ZMTP_VALID : ZMTP_OLD);
 	}
 }
 
@@ -99,10 +99,10 @@ static void within_curve__frames_are_bounded_and_the_handshake_is_waited_for(voi
 	const size_t size = 9 + 260;
 
 	(void)state;
-	assert_int_equal(feed("CURVE", initiate, size, size), ZMTP_GOOD);
+	assert_int_equal(feed("CURVE", initiate, size, size), ZMTP_VALID);
 	assert_int_equal(feed("CURVE", initiate, size + 1, size + 1), ZMTP_EAGER);
 	assert_int_equal(feed("CURVE", TEXT("\2\0\0\0\0\0\0\4\1"), 9), ZMTP_FRAME);
-	assert_int_equal(feed("CURVE", TEXT("\0\4\2web"), 9), ZMTP_GOOD); /* libzmq sees to it */
+	assert_int_equal(feed("CURVE", TEXT("\0\4\2web"), 9), ZMTP_VALID); /* libzmq sees to it */
 	assert_string_equal(said, "");
 }
 
@@ -110,17 +110,17 @@ static void what_curve_decrypts__is_held_to_the_same(void **state)
 {
 	(void)state;
 	*said = '\0';
-	assert_int_equal(zmtp_unsealed(TEXT("\0\1web"), &calls), ZMTP_GOOD);
+	assert_int_equal(zmtp_unsealed(TEXT("\0\1web"), &calls), ZMTP_VALID);
 	assert_int_equal(zmtp_unsealed(TEXT("\2\6"
 					    "CANCELweb"),
 				 &calls),
-		ZMTP_GOOD);
+		ZMTP_VALID);
 	assert_string_equal(said, "+web -web ");
 	assert_int_equal(zmtp_unsealed(TEXT("\1\1web"), &calls), ZMTP_PARTS);
 	assert_int_equal(zmtp_unsealed(TEXT("\0"), &calls), ZMTP_FOREIGN);
 	assert_int_equal(zmtp_unsealed("", 0, &calls), ZMTP_FRAME);
 	assert_int_equal(
-		zmtp_unsealed(TEXT("\0\1web"), &(struct zmtp_calls){note, said}), ZMTP_REFUSED);
+		zmtp_unsealed(TEXT("\0\1web"), &(struct zmtp_calls){note, said}), ZMTP_REJECTED);
 }
 
 int main(void)
