@@ -1,10 +1,10 @@
 /*
- * The chunked coding (RFC 9112 section 7.1), taken apart as it comes. libcurl finds its end too,
- * but takes `5x` and `0x5` for sizes.
+ * Decodes the chunked coding (RFC 9112 section 7.1) as it comes. libcurl finds its end too, but
+ * takes `5x` and `0x5` for sizes.
  *
- * Refused: a size that is not 1 to 16 hexadecimal digits below 2^63, anything behind it but an
+ * Rejected: a size that is not 1 to 16 hexadecimal digits below 2^63, anything behind it but an
  * extension, a line that does not end in CR LF, data that is longer or shorter than its size says,
- * more than CHUNKS_MAX_EXTRA bytes of extensions and trailers. What trailers say is not looked at.
+ * more than CHUNKS_MAX_EXTRA bytes of extensions and trailers. Trailers are ignored.
  *
  * Threads: any; no memory, no I/O. Errors: -EBADMSG with a constant sentence.
  */
@@ -26,8 +26,7 @@ struct chunks {
 };
 
 /* Takes from the front of *data up to and with the next piece of the body. 1 and the piece, which
- * points into the data; 0: all was taken, or what is left stands behind the body's end; -EBADMSG.
- */
+ * points into the data; 0: all was taken, or the rest is behind the body's end; -EBADMSG. */
 int chunks_take(struct chunks *c, const char **data, size_t *len, const char **ret_piece,
 	size_t *ret_len, const char **ret_why);
 /* Tells whether the body's end has come. */

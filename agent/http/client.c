@@ -3,8 +3,8 @@
  *
  * Surprising: the size cap counts decoded bytes in the write callback, because CURLOPT_MAXFILESIZE
  * does nothing in the middle of a transfer before curl 8.4; and QUICK_EXIT is what makes cancelling
- * during a name look-up not block. Decoding is not left to libcurl: that of 7.88 takes a gzip
- * stream that is cut short for a whole one (gunzip.c), and chunks of any size (chunks.c).
+ * during a name look-up not block. Decoding is not left to libcurl: 7.88 takes a gzip stream that
+ * is cut short for a whole one (gunzip.c), and chunks of any size (chunks.c).
  */
 #include "http/client.h"
 
@@ -30,7 +30,7 @@
 #include "http/framing.h"
 #include "http/gunzip.h"
 
-#define MAX_OVERHEAD 1024u   /* of a gzip body whose bytes do not shrink, beyond max_bytes */
+#define MAX_OVERHEAD 1024u   /* of a gzip body that does not shrink, beyond max_bytes */
 #define TRIM_AFTER 256u      /* transfers: new connections leave holes in the heap */
 #define MAX_CONNECTIONS 256L /* of all servers; each has its own limit of transfers */
 #define MAX_IDLE_CONNECTIONS 64L
@@ -42,8 +42,8 @@ struct http_client {
 	struct transfer *transfers;
 	struct connections *connections;
 	bool made;    /* a new connection, which leaves holes in the heap */
-	bool forget;  /* the multi handle is to be made again once it is idle */
-	bool examine; /* the servers' certificates too */
+	bool forget;  /* recreate the multi handle when idle */
+	bool examine; /* read the servers' certificates too */
 };
 
 struct transfer {
@@ -54,19 +54,19 @@ struct transfer {
 	struct http_client_response response;
 	struct connections_use use;
 	struct framing framing;
-	unsigned named;      /* rows of headers[] that came */
-	const char *refused; /* why the answer cannot be relied on; a constant, or why[] */
+	unsigned named;    /* rows of headers[] that were received */
+	const char *fault; /* why the answer is invalid; a constant, or why[] */
 	char why[FRAMING_WHY];
 	struct chunks chunks;
 	struct gunzip *gunzip; /* NULL: the body comes as it is */
-	size_t coded_bytes;    /* that came, before gunzip */
+	size_t coded_bytes;    /* received, before gunzip */
 	size_t max_bytes;
 	bool too_large;
 	bool broken;           /* the gzip body */
-	bool garbled;          /* what an error says cannot be decoded: it says nothing */
+	bool garbled;          /* the body of an error, which cannot be decoded: left empty */
 	http_client_line line; /* NULL: the body is kept whole */
 	bool in_line, cancelled;
-	struct loop_timer idle; /* with line: nothing came for so long */
+	struct loop_timer idle; /* with line: the limit of silence */
 	uint64_t idle_ms, heard_ms;
 	http_client_done done;
 	void *arg;
@@ -74,7 +74,7 @@ struct transfer {
 	char error[CURL_ERROR_SIZE];
 };
 
-/* ---- what libcurl calls ---- */
+/* ---- callbacks of libcurl ---- */
 
 static bool keep_bytes(struct transfer *t, const char *data, size_t len)
 {
@@ -85,7 +85,7 @@ static bool keep_bytes(struct transfer *t, const char *data, size_t len)
 	return buffer_append(&t->response.body, data, len) == 0;
 }
 
-/* Hands out the lines that are whole now. */
+/* Hands out whole lines, and keeps the rest. */
 static bool take_lines(struct transfer *t, const char *data, size_t len)
 {
 	const char *end;
@@ -105,10 +105,10 @@ static bool take_lines(struct transfer *t, const char *data, size_t len)
 	return keep_bytes(t, data, len);
 }
 
-static void refuse_gzip(struct transfer *t, const char *why)
+static void report_broken_gzip(struct transfer *t, const char *why)
 {
 	snprintf(t->why, sizeof(t->why), "its gzip body is broken: %s", why);
-	t->refused = t->why;
+	t->fault = t->why;
 	t->broken = true;
 }
 
@@ -117,7 +117,7 @@ static bool has_digest(const struct http_client_response *r)
 	return r->content_digest[0] || r->repr_digest[0] || r->digest[0];
 }
 
-/* Decodes a piece of the body. What is said of an error may be garbled: its status counts. */
+/* Decodes a piece of the body. That of an error may be garbled: its status counts. */
 static bool decode_piece(struct transfer *t, const char *data, size_t len)
 {
 	const char *why = NULL;
@@ -134,7 +134,7 @@ static bool decode_piece(struct transfer *t, const char *data, size_t len)
 		r = gunzip_put(t->gunzip, data, len, &t->response.body, &why);
 	t->too_large = r == -EMSGSIZE;
 	if (r == -EBADMSG && t->framing.status == 200)
-		refuse_gzip(t, why);
+		report_broken_gzip(t, why);
 	if (r == 0 || r == -EMSGSIZE || t->framing.status == 200)
 		return r == 0;
 	t->garbled = true;
@@ -159,10 +159,10 @@ static bool take_chunks(struct transfer *t, const char *data, size_t len)
 	size_t n;
 	int r;
 
-	while (good && (r = chunks_take(&t->chunks, &data, &len, &piece, &n, &t->refused)) > 0)
+	while (good && (r = chunks_take(&t->chunks, &data, &len, &piece, &n, &t->fault)) > 0)
 		good = take_piece(t, piece, n);
 	if (good && len > 0)
-		connections_spoil(&t->use); /* something stands behind the body */
+		connections_spoil(&t->use); /* bytes behind the body */
 	return good && r == 0;
 }
 
@@ -185,11 +185,11 @@ static void copy_value(char *to, size_t size, const char *value, size_t len)
 		memcpy(to, value, len);
 		to[len] = '\0';
 	} else {
-		to[0] = '\0'; /* longer than anybody means it: as if it were not there */
+		to[0] = '\0'; /* too long to be meant: as if it were absent */
 	}
 }
 
-/* One that is too long is unknown, not absent: the body is not what it seems to be. */
+/* A coding that is too long is unknown, not absent. */
 static void copy_encoding(char *to, size_t size, const char *value, size_t len)
 {
 	copy_value(to, size, value, len);
@@ -209,10 +209,10 @@ static void copy_type(char *to, size_t size, const char *value, size_t len)
 		*p = (char)tolower((unsigned char)*p);
 }
 
-/* The headers that are kept, and what a second line of one means. */
+/* The headers that are kept, and what a second line of one does. */
 static const struct header {
 	const char *name;
-	/* it counts, must say the same, is refused, goes behind the first with a comma */
+	/* it replaces the first, must equal it, is an error, is appended with a comma */
 	enum { LAST, EQUAL, ONCE, JOIN } second;
 	void (*copy)(char *to, size_t size, const char *value, size_t len);
 	size_t at, size; /* in struct http_client_response */
@@ -247,7 +247,7 @@ static void forget_headers(struct transfer *t)
 		*((char *)&t->response + headers[i].at) = '\0';
 }
 
-/* None is left out: what cannot be kept is refused. */
+/* Appends a line; too long a list is an error. */
 static bool join_field(
 	struct transfer *t, const struct header *h, const struct framing_field *field)
 {
@@ -257,7 +257,7 @@ static bool join_field(
 	if (len + (len ? 2 : 0) + field->value_len >= h->size) {
 		snprintf(t->why, sizeof(t->why), "its headers '%s' are longer than %zu bytes",
 			h->name, h->size - 1);
-		t->refused = t->why;
+		t->fault = t->why;
 		return false;
 	}
 	snprintf(to + len, h->size - len, "%s%.*s", len ? ", " : "", (int)field->value_len,
@@ -270,7 +270,7 @@ static bool take_field(struct transfer *t, const struct framing_field *field)
 	char value[sizeof(t->response.etag)], *to;
 
 	if (t->framing.status == 200 && framing_is_named(field, "content-range")) {
-		t->refused = "a 200 says that it is a part only (Content-Range)";
+		t->fault = "a 200 says that it is a part only (Content-Range)";
 		return false;
 	}
 	for (size_t i = 0; i < HEADERS; i++) {
@@ -286,7 +286,7 @@ static bool take_field(struct transfer *t, const struct framing_field *field)
 			(h->second == ONCE || (h->second == EQUAL && strcmp(to, value) != 0))) {
 			snprintf(t->why, sizeof(t->why), "it has two headers '%s'%s", h->name,
 				h->second == ONCE ? "" : " that differ");
-			t->refused = t->why;
+			t->fault = t->why;
 			return false;
 		}
 		t->named |= 1u << i;
@@ -295,7 +295,7 @@ static bool take_field(struct transfer *t, const struct framing_field *field)
 	return true;
 }
 
-/* The head is over: how is the body coded? */
+/* Finds the coding of the body, at the end of the head. */
 static bool begin_body_coding(struct transfer *t)
 {
 	const char *encoding = t->response.content_encoding;
@@ -312,8 +312,8 @@ static bool begin_body_coding(struct transfer *t)
 		return t->gunzip;
 	}
 	if (t->framing.status == 200 && t->line)
-		t->refused = "its body is coded (Content-Encoding), which was not asked for";
-	return !t->refused;
+		t->fault = "its body is coded (Content-Encoding), which was not asked for";
+	return !t->fault;
 }
 
 static size_t take_header(char *data, size_t size, size_t n, void *arg)
@@ -336,7 +336,7 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
 	case FRAMING_TRAILER:
 		break;
 	case FRAMING_BAD:
-		t->refused = t->why;
+		t->fault = t->why;
 		good = false;
 	}
 	return good ? len : 0;
@@ -441,8 +441,8 @@ static enum http_client_result result_of(CURLcode code, long os_error)
 	return HTTP_CLIENT_PROTOCOL;
 }
 
-/* Seconds or a date; of a date, the distance from the server's own. What is past or cannot be read
- * still says that the server wants to be left alone: 0. */
+/* Reads seconds or a date; of a date, the distance from the server's own. 0 for a past or
+ * unreadable one: it still asks for backoff. */
 static uint64_t retry_after_ms(const struct transfer *t)
 {
 	const char *text = t->response.retry_after;
@@ -461,7 +461,7 @@ static uint64_t retry_after_ms(const struct transfer *t)
 	return then > now ? (uint64_t)(then - now) * 1000 : 0;
 }
 
-/* libcurl's own words, and what to do. */
+/* Joins libcurl's text and the remedy. */
 static void explain_error(struct transfer *t, CURLcode code)
 {
 	struct http_client_response *r = &t->response;
@@ -496,7 +496,6 @@ static int64_t certificates_end_ms(const struct transfer *t)
 	return first_ms;
 }
 
-/* Says why there is no answer. */
 static void describe_failure(struct transfer *t, CURLcode code)
 {
 	struct http_client_response *r = &t->response;
@@ -504,10 +503,10 @@ static void describe_failure(struct transfer *t, CURLcode code)
 	if (r->result == HTTP_CLIENT_TOO_LARGE)
 		snprintf(r->message, sizeof(r->message),
 			"the body is larger than the limit of %zu bytes", t->max_bytes);
-	else if (t->refused)
+	else if (t->fault)
 		snprintf(r->message, sizeof(r->message),
 			"the answer is malformed: %s: mend the server, or the proxy before it",
-			t->refused);
+			t->fault);
 	else if (r->result == HTTP_CLIENT_REFUSED)
 		snprintf(r->message, sizeof(r->message),
 			"connection refused: is the server running?");
@@ -520,18 +519,18 @@ static void describe_failure(struct transfer *t, CURLcode code)
 		explain_error(t, code);
 }
 
-/* The body is over: was it one? */
+/* Checks that the body was whole. */
 static void finish_body(struct transfer *t)
 {
 	const char *why;
 
 	if (t->framing.chunked && !chunks_are_over(&t->chunks) && t->framing.status != 304 &&
 		t->framing.status != 204)
-		t->refused = "its chunks do not come to an end";
-	if (t->refused || !t->gunzip || t->garbled || gunzip_end(t->gunzip, &why) == 0)
+		t->fault = "its chunks do not come to an end";
+	if (t->fault || !t->gunzip || t->garbled || gunzip_end(t->gunzip, &why) == 0)
 		return;
 	if (t->framing.status == 200)
-		refuse_gzip(t, why);
+		report_broken_gzip(t, why);
 	else
 		buffer_clear(&t->response.body);
 }
@@ -555,7 +554,7 @@ static void finish_response(struct transfer *t, CURLcode code)
 		finish_body(t);
 	r->result = t->too_large ? HTTP_CLIENT_TOO_LARGE
 		    : t->broken  ? HTTP_CLIENT_CODING
-		    : t->refused ? HTTP_CLIENT_PROTOCOL
+		    : t->fault   ? HTTP_CLIENT_PROTOCOL
 				 : result_of(code, os_error);
 	if (r->result != HTTP_CLIENT_OK)
 		describe_failure(t, code);
@@ -563,7 +562,7 @@ static void finish_response(struct transfer *t, CURLcode code)
 
 /* ---- transfers ---- */
 
-/* When nothing is under way, memory goes back to the system. */
+/* Returns memory to the system when no transfer is left. */
 static void trim_heap(struct http_client *client)
 {
 	if (client->transfers || !client->made)
@@ -596,7 +595,7 @@ static void release_transfer(struct transfer *t)
 	trim_heap(client);
 }
 
-/* A stream of lines is silent. */
+/* Ends a stream of lines that is silent. */
 static void idle_due(void *arg)
 {
 	struct transfer *t = arg;
@@ -620,7 +619,7 @@ static void idle_due(void *arg)
 	release_transfer(t);
 }
 
-/* Its connection was not fit to send anything on: on a new one, then. */
+/* Starts again on a new connection if the old one was stale. */
 static bool start_again(struct transfer *t)
 {
 	if (!connections_is_stale(&t->use))
@@ -631,7 +630,7 @@ static bool start_again(struct transfer *t)
 	       curl_multi_add_handle(t->client->multi, t->easy) == CURLM_OK;
 }
 
-/* Tells the transfers that have ended. */
+/* Finishes the transfers that have ended. */
 static void reap_transfers(struct http_client *client)
 {
 	struct CURLMsg *m;
@@ -668,7 +667,7 @@ static int add_request_header(struct transfer *t, const char *line)
 	return 0;
 }
 
-/* Lines are read as they come, which a decoder need not give them out. */
+/* A stream of lines is not coded: a decoder may hold lines back. */
 static int add_request_headers(struct transfer *t, const struct http_client_request *q)
 {
 	int r = q->line ? 0 : add_request_header(t, "Accept-Encoding: gzip");
@@ -678,7 +677,7 @@ static int add_request_headers(struct transfer *t, const struct http_client_requ
 	return r;
 }
 
-/* Every option that safety depends on. 0 when libcurl took them all. */
+/* Sets every option that safety depends on. 0 when libcurl took them all. */
 static int set_safety_options(CURL *e)
 {
 	static const struct {
@@ -698,14 +697,14 @@ static int set_safety_options(CURL *e)
 		{CURLOPT_MAXLIFETIME_CONN, CONNECTIONS_LIFE_S},
 		{CURLOPT_DNS_CACHE_TIMEOUT, 60},
 		{CURLOPT_CA_CACHE_TIMEOUT,
-			CONNECTIONS_CA_CACHE_S}, /* a rotated file is read then */
+			CONNECTIONS_CA_CACHE_S}, /* then a rotated file is read */
 		{CURLOPT_NETRC, CURL_NETRC_IGNORED},
 		{CURLOPT_DISALLOW_USERNAME_IN_URL, 1},
 		{CURLOPT_HTTP_CONTENT_DECODING, 0},
 		{CURLOPT_HTTP_TRANSFER_DECODING, 0},
 		{CURLOPT_TCP_NODELAY, 1},
 		{CURLOPT_TCP_KEEPALIVE, 1},
-		{CURLOPT_TCP_KEEPIDLE, 30}, /* for answers that are waited for */
+		{CURLOPT_TCP_KEEPIDLE, 30}, /* for long polls */
 		{CURLOPT_TCP_KEEPINTVL, 10},
 	};
 	static const struct {
@@ -728,10 +727,10 @@ static int set_safety_options(CURL *e)
 	return 0;
 }
 
-/* Which connection it may go out on. Over HTTP/1.x the server is told that none follows. */
+/* Chooses a connection. Over HTTP/1.x without a place it closes behind the answer. */
 static int lend_connection(struct transfer *t, const struct http_client_request *q)
 {
-	const struct connections_request wish = {
+	const struct connections_request request = {
 		.document = q->document,
 		.url = q->url,
 		.ca = q->tls.ca,
@@ -740,7 +739,7 @@ static int lend_connection(struct transfer *t, const struct http_client_request 
 		.key = q->tls.key,
 		.alone = q->alone || t->client->examine,
 	};
-	int r = connections_lend(t->client->connections, &t->use, t->easy, &wish, t->started_ms);
+	int r = connections_lend(t->client->connections, &t->use, t->easy, &request, t->started_ms);
 
 	if (r == 0 && !connections_has_place(&t->use))
 		r = add_request_header(t, "Connection: close");
@@ -752,7 +751,7 @@ static long at_least(uint64_t ms, uint64_t least)
 	return (long)(ms < least ? least : ms > INT32_MAX ? INT32_MAX : ms);
 }
 
-/* Nothing is set that is NULL: libcurl's own default stands. */
+/* Skips what is NULL: libcurl's own default holds. */
 static int set_text_options(CURL *e, const struct http_client_request *q)
 {
 	const struct {
@@ -801,7 +800,7 @@ static CURLcode set_time_limits(CURL *e, const struct http_client_request *q)
 
 	bad |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, at_least(q->connect_timeout_ms, 1));
 	if (q->line)
-		return bad; /* our own timer: libcurl would wake up each second to look */
+		return bad; /* our own timer: libcurl would wake up each second */
 	bad |= curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, at_least(q->timeout_ms, 1));
 	if (idle_ms >= q->timeout_ms)
 		return bad; /* the same for what the total covers */
@@ -836,8 +835,7 @@ static int make_multi(struct http_client *t)
 	t->multi = curl_multi_init();
 	if (!t->multi)
 		return -ENOMEM;
-	/* its wake-up pair comes without CLOEXEC too; nothing of ours is to be inherited, so all
-	 * are marked */
+	/* its wake-up pair comes without CLOEXEC too: marks all, as none may be inherited */
 	close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
 	bad |= curl_multi_setopt(t->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
 	bad |= curl_multi_setopt(t->multi, CURLMOPT_SOCKETDATA, t);
@@ -848,8 +846,8 @@ static int make_multi(struct http_client *t)
 	return bad ? -EINVAL : 0;
 }
 
-/* The connections kept alive belong to the multi handle: they go with it. If no new one can be made
- * the old one stays, and its dead connections cost a timeout each. */
+/* Replaces the multi handle, and so its idle connections. Without memory for a new one the old one
+ * stays, and its dead connections cost a timeout each. */
 static void renew_multi(struct http_client *t)
 {
 	CURLM *old = t->multi;

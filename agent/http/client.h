@@ -28,12 +28,12 @@ struct http_client;
 struct transfer;
 
 enum http_client_result {
-	HTTP_CLIENT_OK,        /* a response came in whole: look at status */
+	HTTP_CLIENT_OK,        /* a whole response: see status */
 	HTTP_CLIENT_TIMEOUT,   /* a time limit passed: connect, low speed, total */
 	HTTP_CLIENT_REFUSED,   /* connection refused */
 	HTTP_CLIENT_NETWORK,   /* name not found, unreachable, reset, cut short */
 	HTTP_CLIENT_TLS,       /* certificate or handshake */
-	HTTP_CLIENT_HOST,      /* a file of tls: cannot be used; the server was asked nothing */
+	HTTP_CLIENT_HOST,      /* a file of tls: cannot be used; nothing was sent */
 	HTTP_CLIENT_TOO_LARGE, /* body over max_bytes */
 	HTTP_CLIENT_CODING,    /* it came whole, but its gzip body is broken */
 	HTTP_CLIENT_PROTOCOL,  /* not HTTP, bad URL, an answer that may mean two things, anything
@@ -76,15 +76,15 @@ struct http_client_request {
 	 * that of a line, idle_ms takes the place of timeout_ms; a last line without its end is
 	 * not handed out. May cancel the transfer, and must call nothing else of its client. */
 	http_client_line line;
-	/* nothing came for so long: a timeout, up to 5 s later (libcurl looks at an average); in
-	 * whole seconds; 0 = half of timeout_ms */
+	/* silence for so long is a timeout, up to 5 s later (libcurl takes an average); in whole
+	 * seconds; 0 = half of timeout_ms */
 	uint64_t idle_ms;
 };
 
 struct http_client_response {
 	enum http_client_result result;
 	char message[360];       /* when result is not OK: one sentence, without secrets */
-	bool sent;               /* a connection stood and the request went out on it */
+	bool sent;               /* there was a connection, and the request went out on it */
 	long status;             /* HTTP status, 0 when none came */
 	uint64_t retry_after_ms; /* as the server asks; what cannot be read is 0;
 				    HTTP_CLIENT_NO_ADVICE */
@@ -109,7 +109,7 @@ struct http_client_response {
 	uint64_t duration_ms;
 	uint64_t lookup_ms; /* of that: until the server's name was found */
 	/* the first of the server's certificates to expire, since 1970; 0 = not known: no TLS, a
-	 * connection that stood before, or no http_client_examine() */
+	 * connection used before, or no http_client_examine() */
 	int64_t certificates_end_ms;
 };
 
@@ -123,9 +123,9 @@ int http_client_start(struct http_client *t, const struct http_client_request *r
 /* Takes the transfer, ends it at once; done() is not called. Never blocks, not even in the middle
  * of a name look-up. */
 void http_client_cancel(struct transfer *transfer);
-/* Connections that are kept alive may be dead (the machine slept): use none of them again. */
+/* Uses no idle connection again: they may be dead (the machine slept). */
 void http_client_forget(struct http_client *t);
-/* From now on answers tell of the server's certificates too. */
+/* From now on responses have certificates_end_ms. */
 void http_client_examine(struct http_client *t);
 /* Library versions, for --version. */
 const char *http_client_version(void);

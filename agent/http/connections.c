@@ -1,7 +1,7 @@
 /*
  * Places and sessions. Surprising: reuse is forbidden from the start and allowed by the head of the
- * answer, since libcurl looks at the option when the transfer ends; and a handle has one share, so
- * a place keeps TLS sessions of its own.
+ * answer, since libcurl reads the option when the transfer ends; and a handle has one share, so a
+ * place keeps TLS sessions of its own.
  */
 #include "http/connections.h"
 
@@ -27,11 +27,11 @@
 struct share {
 	CURLSH *handle;
 	unsigned users;
-	uint64_t files; /* of tls:, as they were */
+	uint64_t files; /* hash of those of tls: when it was made */
 	uint64_t expires_ms;
 };
 
-/* The files of a tls:, which decide whom a handshake trusts, and who this host is in it. */
+/* The files of a tls:, which decide whom a handshake trusts and who this host is. */
 struct trust {
 	uint64_t paths, files; /* hashes: of their names, of what they are now; 0 = free */
 	uint64_t wary_until_ms, used_ms;
@@ -95,7 +95,7 @@ static struct share *share_new(bool connections, const struct trust *trust, uint
 	return s;
 }
 
-/* Makes a new one if what it holds may not be relied on any more. */
+/* Replaces a share that has expired, or whose files have changed. */
 static void share_refresh(
 	struct share **s, bool connections, const struct trust *trust, uint64_t now_ms)
 {
@@ -136,19 +136,19 @@ static struct trust *trust_find(struct connections *c, uint64_t paths, uint64_t 
 	return oldest;
 }
 
-/* What the handshake of this wish rests on now; NULL: there is none. */
+/* Finds the trust of this request's handshake; NULL: no TLS. */
 static struct trust *trust_of(
-	struct connections *c, const struct connections_request *wish, uint64_t now_ms)
+	struct connections *c, const struct connections_request *q, uint64_t now_ms)
 {
 	uint64_t paths = HASH_START, files = HASH_START;
 	struct trust *t;
 
-	if (strncasecmp(wish->url, "https:", 6) != 0)
+	if (strncasecmp(q->url, "https:", 6) != 0)
 		return NULL;
-	hash_file(wish->ca ? wish->ca : curl_version_info(CURLVERSION_NOW)->cainfo, &paths, &files);
-	hash_file(wish->crl, &paths, &files);
-	hash_file(wish->cert, &paths, &files);
-	hash_file(wish->key, &paths, &files);
+	hash_file(q->ca ? q->ca : curl_version_info(CURLVERSION_NOW)->cainfo, &paths, &files);
+	hash_file(q->crl, &paths, &files);
+	hash_file(q->cert, &paths, &files);
+	hash_file(q->key, &paths, &files);
 	t = trust_find(c, paths, files);
 	if (t->files != files) {
 		t->files = files;
@@ -168,8 +168,8 @@ static struct connections_place *place_find(struct connections *c, const char *d
 	return NULL;
 }
 
-/* Takes one that nobody has, or whose connection is too old to be used again anyway: where there
- * are more documents than places, those that have one keep it. */
+/* Takes a free place, or one whose connection is too old to be used again: where there are more
+ * documents than places, those that have one keep it. */
 static struct connections_place *place_claim(
 	struct connections *c, const char *document, uint64_t now_ms)
 {
@@ -190,7 +190,7 @@ static struct connections_place *place_claim(
 	return best;
 }
 
-/* Where documents are far more than places, who has one is a lottery that costs memory. */
+/* Where documents are far more than places, closes all: a place would be luck that costs memory. */
 static void count_left_out(struct connections *c, uint64_t now_ms)
 {
 	if (now_ms - c->counted_ms > IDLE_MS) {
@@ -266,7 +266,7 @@ static void http2_learn(struct connections *c, uint64_t origin, bool speaks)
 		*known = 0;
 }
 
-/* ---- what libcurl calls ---- */
+/* ---- callbacks of libcurl ---- */
 
 /* libcurl 7.88 opens sockets without CLOEXEC. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
@@ -278,7 +278,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-/* The SSL * of the connection that stands; NULL: it cannot be had. */
+/* Finds the SSL * of the connection; NULL: unavailable. */
 static void *ssl_of(const struct connections_use *u)
 {
 	struct curl_tlssessioninfo *info = NULL;
@@ -289,7 +289,7 @@ static void *ssl_of(const struct connections_use *u)
 	return info->internals;
 }
 
-/* True also where it cannot be told. */
+/* True also when that is unknown. */
 static bool has_unread(const struct connections_use *u)
 {
 	curl_socket_t fd = u->place->fd;
@@ -305,8 +305,8 @@ static bool has_unread(const struct connections_use *u)
 	return !ssl || tls_read_has_unread(ssl);
 }
 
-/* A connection stands and the request is about to go out on it. One that was made for it is not
- * looked at: what is readable there may be of its handshake. */
+/* Checks a connection before the request goes out on it. A new one is not checked: readable bytes
+ * there may be of its handshake. */
 static int check_connection(void *arg, char *peer, char *own, int peer_port, int own_port)
 {
 	struct connections_use *u = arg;
@@ -356,20 +356,20 @@ static int set_connection_options(struct connections_use *u, bool alone)
 }
 
 int connections_lend(struct connections *c, struct connections_use *u, CURL *easy,
-	const struct connections_request *wish, uint64_t now_ms)
+	const struct connections_request *q, uint64_t now_ms)
 {
-	*u = (struct connections_use){.of = c, .easy = easy, .origin = origin_of(wish->url)};
-	if (!wish->alone) {
-		u->trust = trust_of(c, wish, now_ms);
-		if (wish->document && !http2_find(c, u->origin))
-			u->place = place_lend(c, wish->document, u->trust, now_ms);
+	*u = (struct connections_use){.of = c, .easy = easy, .origin = origin_of(q->url)};
+	if (!q->alone) {
+		u->trust = trust_of(c, q, now_ms);
+		if (q->document && !http2_find(c, u->origin))
+			u->place = place_lend(c, q->document, u->trust, now_ms);
 		if (!u->place && u->trust)
 			share_refresh(&u->trust->sessions, false, u->trust, now_ms);
 		u->share = share_hold(u->place   ? u->place->share
 				      : u->trust ? u->trust->sessions
 						 : NULL);
 	}
-	return set_connection_options(u, wish->alone);
+	return set_connection_options(u, q->alone);
 }
 
 bool connections_has_place(const struct connections_use *u)

@@ -1,6 +1,5 @@
 /*
- * Which connection carries which request: how it is made sure that no document is ever taken for
- * another one.
+ * Which connection carries which request, so that no document is ever taken for another one.
  *
  * HTTP/1.x has no numbers: what comes on a connection while a request waits *is* its answer, also
  * if the server sent it unasked, late, or behind a 304. So a connection of HTTP/1.x carries one
@@ -9,16 +8,16 @@
  * connections of HTTP/1.x are closed behind their answer. Those of HTTP/2, which numbers its
  * streams, are shared as libcurl does it.
  *
- * A place's connection is looked at before the next request: if anything is unread it is closed and
- * another one is made, once. It is not kept when an answer without a body speaks of one, and not
- * used within LATE_BODY_MS of any answer without a body, so that what comes late is seen.
+ * A place's connection is checked before the next request: if any byte is unread it is closed and
+ * replaced, once. It is not kept when an answer without a body speaks of one, and not used within
+ * LATE_BODY_MS of any answer without a body, so that late bytes are seen.
  *
  * TLS sessions are kept as well, so that a new connection need not be a new handshake. They end
  * when a file of tls: changes, and after an hour at most, as connections do. Where documents are
  * far more than places none has one: all connections are new ones, with sessions that go on.
  *
  * Threads: the loop's. Ownership: a use is the transfer's, and must be returned before the
- * connections are freed. Errors: what cannot be had costs a new connection, never a wrong answer.
+ * connections are freed. Errors: a failure costs a new connection, never a wrong answer.
  * Bounds: CONNECTIONS_PLACES idle connections of HTTP/1.x; sessions for CONNECTIONS_TRUSTS ways to
  * set tls:, 8 each; CONNECTIONS_ORIGINS servers of which it is known that they speak HTTP/2.
  */
@@ -48,31 +47,31 @@ struct connections_use {
 	struct share *share;
 	uint64_t origin; /* hash of scheme, host and port */
 	bool fresh;      /* a socket was opened for it */
-	bool stale;      /* something was unread on the connection that stood */
+	bool stale;      /* there were unread bytes on the connection */
 	bool renewed;
-	bool kept;     /* the connection may be used again, for all that the head says */
+	bool kept;     /* the connection may be used again, by the head of the answer */
 	bool given_up; /* the place: the server speaks HTTP/2 */
 };
 
-/* What the transfer is about, borrowed for the call. */
+/* The transfer, borrowed for the call. */
 struct connections_request {
 	const char *document; /* as in http_client_request; NULL = none */
 	const char *url;
 	const char *ca, *crl, *cert, *key; /* files of tls:; NULL = none */
-	bool alone;                        /* no connection that stood, no session */
+	bool alone;                        /* a new connection, without a session */
 };
 
 /* NULL = no memory. */
 struct connections *connections_new(void);
-/* Every use was returned. */
+/* Call it after every use was returned. */
 void connections_free(struct connections *c);
-/* None that stands now is used again, nor a session. */
+/* Uses no existing connection or session again. */
 void connections_forget(struct connections *c);
 
 /* Sets up the handle; it is not added to a multi handle yet. 0, or -EINVAL when libcurl does not
  * take an option. */
 int connections_lend(struct connections *c, struct connections_use *use, CURL *easy,
-	const struct connections_request *wish, uint64_t now_ms);
+	const struct connections_request *q, uint64_t now_ms);
 /* Tells whether the connection may be used again if it speaks HTTP/1.x. */
 bool connections_has_place(const struct connections_use *use);
 /* The head of the final answer is over: decides whether the connection may be used again. */

@@ -1,6 +1,6 @@
 /*
  * Lines of a head to lengths. Surprising: libcurl takes whatever number a Content-Length begins
- * with, and the last of several, so each line is read here before libcurl's reading of it counts.
+ * with, and the last of several, so each line is checked here before libcurl reads it.
  */
 #include "http/framing.h"
 
@@ -33,7 +33,7 @@ static bool has_control(const char *text, size_t len)
 	return false;
 }
 
-static enum framing_line refuse_head(char why[FRAMING_WHY], const char *sentence)
+static enum framing_line report_fault(char why[FRAMING_WHY], const char *sentence)
 {
 	snprintf(why, FRAMING_WHY, "%s", sentence);
 	return FRAMING_BAD;
@@ -63,9 +63,9 @@ static enum framing_line read_status_line(
 	for (size_t i = at; i < at + 3 && i < len && is_decimal(line[i]); i++)
 		f->status = 10 * f->status + (line[i] - '0');
 	if (has_control(line, len))
-		return refuse_head(why, "the status line has a control character in it");
+		return report_fault(why, "the status line has a control character in it");
 	if (f->status == 101)
-		return refuse_head(
+		return report_fault(
 			why, "the server changes the protocol (101), which nobody asked for");
 	return FRAMING_STATUS;
 }
@@ -100,10 +100,10 @@ static enum framing_line read_content_length(
 	for (;; text = comma + 1) {
 		comma = memchr(text, ',', (size_t)(end - text));
 		if (!read_length_number(text, (size_t)((comma ? comma : end) - text), &n))
-			return refuse_head(why,
+			return report_fault(why,
 				"its Content-Length is not a decimal number, or too large a one");
 		if (f->has_length && f->length != n)
-			return refuse_head(why, "it has two Content-Lengths that differ");
+			return report_fault(why, "it has two Content-Lengths that differ");
 		f->has_length = true;
 		f->length = n;
 		if (!comma)
@@ -115,13 +115,14 @@ static enum framing_line read_transfer_encoding(
 	struct framing *f, const char *text, size_t len, char why[FRAMING_WHY])
 {
 	if (f->chunked)
-		return refuse_head(why, "it has two Transfer-Encodings");
+		return report_fault(why, "it has two Transfer-Encodings");
 	if (len != 7 || strncasecmp(text, "chunked", 7) != 0)
-		return refuse_head(why,
+		return report_fault(why,
 			"its Transfer-Encoding is not just `chunked`, and nothing else was asked "
 			"for");
 	if (f->version < 11)
-		return refuse_head(why, "it has a Transfer-Encoding, which HTTP/1.0 does not know");
+		return report_fault(
+			why, "it has a Transfer-Encoding, which HTTP/1.0 does not know");
 	f->chunked = true;
 	return FRAMING_HEADER;
 }
@@ -139,15 +140,15 @@ static enum framing_line split_header(
 	size_t n = 0;
 
 	if (is_space(line[0]))
-		return refuse_head(why, "a header goes on in the next line");
+		return report_fault(why, "a header goes on in the next line");
 	if (has_control(line, len))
-		return refuse_head(why, "a header has a control character in it");
+		return report_fault(why, "a header has a control character in it");
 	if (!colon)
-		return refuse_head(why, "a header has no colon");
+		return report_fault(why, "a header has no colon");
 	while (line + n < colon && is_token_char(line[n]))
 		n++;
 	if (n == 0 || line + n != colon)
-		return refuse_head(
+		return report_fault(
 			why, "a header has no name, or a blank or another character in it");
 	value = colon + 1;
 	while (value < line + len && is_space(*value))
@@ -169,7 +170,7 @@ static enum framing_line read_header_line(struct framing *f, const char *line, s
 	else if (is == FRAMING_HEADER && framing_is_named(ret, "transfer-encoding"))
 		is = read_transfer_encoding(f, ret->value, ret->value_len, why);
 	if (is == FRAMING_HEADER && f->has_length && f->chunked)
-		return refuse_head(why, "it has both a Content-Length and a Transfer-Encoding");
+		return report_fault(why, "it has both a Content-Length and a Transfer-Encoding");
 	return is;
 }
 
@@ -190,7 +191,7 @@ enum framing_line framing_read(struct framing *f, const char *line, size_t len,
 	if (f->open)
 		return read_header_line(f, line, len, ret_field, why);
 	if (!begins_status(line, len))
-		return refuse_head(why, "it does not begin with a status line");
+		return report_fault(why, "it does not begin with a status line");
 	return read_status_line(f, line, len, why);
 }
 

@@ -1,12 +1,12 @@
 /*
  * The head of an HTTP answer, line by line: where its body ends (RFC 9112 section 6.3), and that
- * nothing in it can be read in two ways. What can is refused with a sentence.
+ * nothing in it can be read in two ways: that is an error with a sentence.
  *
- * Refused: a Content-Length that is no decimal number below 2^63, or several that differ (RFC 9110
+ * Rejected: a Content-Length that is no decimal number below 2^63, or several that differ (RFC 9110
  * section 8.6 lets equal ones pass: "5, 5" is 5); one beside a Transfer-Encoding; a
  * Transfer-Encoding that is not `chunked` once and alone (nothing else was asked for), or is in
  * HTTP/1.0; a line without a colon, with a blank before it, or that goes on in the next line; a
- * control character; a change of protocol (101). Trailers are told from headers.
+ * control character; a change of protocol (101). Trailers are not headers.
  *
  * Threads: any; no memory, no I/O. Bounds: a line is as long as the caller lets it be.
  */

@@ -1,7 +1,7 @@
 /*
  * zlib's decoder. Surprising: the output goes straight into the caller's buffer, and one byte
- * beside it is offered once that is full: else a body of exactly the maximum could not be told from
- * a longer one.
+ * beside it is offered once that is full: else a body of exactly the maximum would look like a
+ * longer one.
  */
 #include "http/gunzip.h"
 

@@ -1,6 +1,6 @@
 /*
  * Decodes a gzip body (RFC 1952) as it comes: one whole member, its CRC and length right, and
- * nothing behind it. Whatever else comes is an error.
+ * nothing behind it. All else is an error.
  *
  * Threads: one owner at a time. Ownership: `out` is borrowed for each call. Errors: -EBADMSG with a
  * constant sentence in *ret_why, -EMSGSIZE when more than the maximum of `out` comes out, -ENOMEM;

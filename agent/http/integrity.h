@@ -6,7 +6,7 @@
  * anything. All that are known must fit. All three headers speak of the bytes as they were sent,
  * with their Content-Encoding; where a server in between coded them and left the header as it was,
  * those that were decoded may fit instead, which proves no less. A known algorithm whose value is
- * no digest of its length does not fit: who garbles a digest does not turn it off.
+ * no digest of its length does not fit: garbling a digest does not turn it off.
  *
  * Threads: any.
  */

@@ -1,6 +1,6 @@
 /*
  * What OpenSSL holds of a connection. Surprising: libcurl reads no further than a body's length, so
- * what stands behind it in the same TLS record is in no socket buffer: only OpenSSL knows of it.
+ * bytes behind it in the same TLS record are in no socket buffer: only OpenSSL has them.
  */
 #include "http/tls_read.h"
 

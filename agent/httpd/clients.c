@@ -1,16 +1,16 @@
 /*
- * A list of connections, and a tick that shows the slow ones out.
+ * A list of connections, and a tick that closes the slow ones.
  *
- * Surprising: evhttp tells nobody of a connection before its first request is whole. What is relied
- * on of its inside, looked up in libevent 2.1.12 (http.c, listener.c, bufferevent_sock.c):
+ * Surprising: evhttp reports no connection before its first request is whole. This relies on its
+ * inside, read in libevent 2.1.12 (http.c, listener.c, bufferevent_sock.c):
  *
  *  - It asks the evhttp_set_bevcb() callback for a bufferevent once for each connection, within the
  *    turn of the loop in which that is accepted, and makes its evhttp_connection the argument of
- *    the bufferevent's callbacks (evhttp_get_request_connection()). Only that tells the two apart;
+ *    the bufferevent's callbacks (evhttp_get_request_connection()). Only that shows the difference;
  *    no argument: it had no memory, and has freed both.
- *  - It calls the close callback once, from evhttp_connection_free(), whoever wants the end, before
+ *  - It calls the close callback once, from evhttp_connection_free(), at any end, before
  *    it frees the request.
- *  - While an answer goes out it reads on, without a bound and with nobody to look at it, and the
+ *  - While an answer goes out it reads on, without a bound or a reader, and the
  *    end of the client's stream is the end of the answer (evhttp_write_buffer()). So reading is
  *    switched off for that time: it switches it on for the next request (evhttp_start_read_()).
  *    Its own error pages go out without our knowing, and the first line of a chunk has no end for
@@ -38,7 +38,7 @@
 #define CROWDED_MS 500 /* the same while others want the place, or when it is busy */
 #define WRITE_MS 30000 /* a whole answer, and */
 #define WRITE_RATE 32  /* bytes a millisecond for its length */
-#define BUSY_PART 8    /* of the places: for connections that are only told that it is busy */
+#define BUSY_PART 8    /* an eighth of the places: for connections that only get a 503 */
 
 enum phase { READING, THINKING, WRITING };
 
@@ -51,9 +51,9 @@ struct client { /* a connection */
 	uint64_t since_ms;
 	size_t queued; /* bytes of the answer */
 	struct peer peer;
-	enum share busy; /* not SHARE_ROOM: it gets this answer, and nothing else */
-	bool placed;     /* it has, or it never will have, a place */
-	bool ended;      /* its place is another one's */
+	enum share busy; /* not SHARE_ROOM: it gets a 503, and nothing else */
+	bool placed;     /* decided: it has a place, or never will */
+	bool ended;      /* another connection has its place */
 	void (*gone)(void *arg);
 	void *gone_arg;
 };
@@ -63,15 +63,15 @@ struct clients {
 	struct evconnlistener *listener; /* evhttp's; NULL = not yet */
 	struct client *first;
 	size_t count, max, queued, max_queued;
-	const gid_t *operators;  /* NULL = there are no shares */
-	clients_refused refused; /* NULL = nobody counts */
-	void *refused_arg;
-	bool crowded;       /* nobody is let in */
+	const gid_t *operators; /* NULL = there are no shares */
+	clients_denied denied;  /* NULL = not counted */
+	void *denied_arg;
+	bool crowded;       /* no connection is accepted */
 	struct event *tick; /* always pending: see not_accepted() */
 	bool soon;          /* it is due within TICK_MS */
 };
 
-/* Soon, or as good as never. */
+/* Soon, or in a day. */
 static void set_tick(struct clients *s, bool soon)
 {
 	static const struct timeval short_time = {.tv_usec = TICK_MS * 1000},
@@ -114,7 +114,7 @@ static void client_free(struct client *c)
 	free(c);
 }
 
-/* evhttp ends a connection, and frees its request; because we or the client want it. */
+/* evhttp ends a connection, and frees its request. */
 static void connection_closed(struct evhttp_connection *connection, void *arg)
 {
 	struct client *c = arg;
@@ -125,7 +125,7 @@ static void connection_closed(struct evhttp_connection *connection, void *arg)
 	client_free(c);
 }
 
-/* Within the turn of the loop in which it was accepted: nothing can have come in. */
+/* Runs within the turn of the loop that accepted it: no byte can have come in. */
 static void adopt_connection(struct client *c)
 {
 	bufferevent_data_cb read, write;
@@ -160,13 +160,13 @@ const char *clients_busy(const struct client *c)
 	       "in a second";
 }
 
-static void report_refused(const struct client *c)
+static void report_denied(const struct client *c)
 {
-	if (c->all->refused)
-		c->all->refused(c->all->refused_arg, &c->peer);
+	if (c->all->denied)
+		c->all->denied(c->all->denied_arg, &c->peer);
 }
 
-/* What is held of connections that have a place (busy false), or that are busy. */
+/* Counts connections that have a place (busy false), or that are busy. */
 static struct share_held count_held(const struct client *asks, bool busy)
 {
 	struct share_held held = {0};
@@ -177,8 +177,8 @@ static struct share_held count_held(const struct client *asks, bool busy)
 	return held;
 }
 
-/* The connection that gives its place to c, if it is idle for long enough: the one of the lowest
- * right that has been for longest. */
+/* Finds the connection that gives its place to c: of the idle ones the lowest right, then the
+ * longest idle. */
 static struct client *find_idle(const struct client *c, enum share share, uint64_t now_ms)
 {
 	struct client *found = NULL;
@@ -197,7 +197,7 @@ static struct client *find_idle(const struct client *c, enum share share, uint64
 	return found;
 }
 
-/* The oldest connection of the same user that is busy and has not asked yet. */
+/* Finds the oldest busy connection of the same user without a request. */
 static struct client *find_busy(const struct client *c)
 {
 	struct client *found = NULL;
@@ -209,14 +209,14 @@ static struct client *find_busy(const struct client *c)
 	return found;
 }
 
-/* Is told that it is busy; now, if there are no places for that either. */
-static void refuse_place(struct client *c, enum share share)
+/* Makes it busy; ends one at once if there are no places for busy ones either. */
+static void deny_place(struct client *c, enum share share)
 {
 	struct share_held held = count_held(c, true);
 	struct client *old;
 
 	c->busy = share;
-	report_refused(c);
+	report_denied(c);
 	if (share_check(c->all->max / BUSY_PART, &c->peer, &held, 1) == SHARE_ROOM)
 		return;
 	old = find_busy(c);
@@ -226,7 +226,7 @@ static void refuse_place(struct client *c, enum share share)
 		c->ended = true;
 }
 
-/* A new connection: it has a place from now on, gets the one of another, or is busy. */
+/* Gives a new connection a place, that of another one, or makes it busy. */
 static void assign_place(struct client *c)
 {
 	uint64_t now_ms = loop_now_ms(c->all->loop);
@@ -238,7 +238,7 @@ static void assign_place(struct client *c)
 		struct client *idle = share == SHARE_ROOM ? NULL : find_idle(c, share, now_ms);
 
 		if (share != SHARE_ROOM && !idle)
-			refuse_place(c, share);
+			deny_place(c, share);
 		if (!idle)
 			break;
 		idle->ended = true;
@@ -246,7 +246,7 @@ static void assign_place(struct client *c)
 	c->placed = true;
 }
 
-/* Without a request, and as far as the socket takes it: it is not waited for. */
+/* Answers without a request, as far as the socket takes it without waiting. */
 static void send_busy(const struct client *c)
 {
 	char body[256], text[512];
@@ -277,7 +277,7 @@ bool clients_may_write(const struct client *c, size_t len)
 		share_add(&held, &c->peer, &o->peer, o->queued);
 	if (share_check(s->max_queued, &c->peer, &held, len) == SHARE_ROOM)
 		return true;
-	report_refused(c);
+	report_denied(c);
 	return false;
 }
 
@@ -292,7 +292,7 @@ static void accept_more(struct clients *s, bool in)
 		evconnlistener_disable(s->listener);
 }
 
-/* Takes on the new ones, each of which may end others. */
+/* Takes on new connections, each of which may end others. */
 static void take_new_clients(struct clients *s)
 {
 	for (struct client *c = s->first, *next; c; c = next) {
@@ -313,7 +313,7 @@ static void take_new_clients(struct clients *s)
 		accept_more(s, true);
 }
 
-/* Takes on the new ones, shows the slow ones out. */
+/* Takes on new connections, and ends the slow ones. */
 static void tick_due(evutil_socket_t fd, short events, void *arg)
 {
 	struct clients *s = arg;
@@ -334,7 +334,7 @@ static void tick_due(evutil_socket_t fd, short events, void *arg)
 	set_tick(s, soon || s->crowded);
 }
 
-/* More than any request, and one read: evhttp finds no end in it, so that it is not read on. */
+/* Stops reading beyond any request and one read, in which evhttp finds no end. */
 static void input_came(struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg)
 {
 	(void)info;
@@ -342,7 +342,7 @@ static void input_came(struct evbuffer *input, const struct evbuffer_cb_info *in
 		bufferevent_disable(arg, EV_READ);
 }
 
-/* evhttp wants a bufferevent for a new connection. NULL: it makes one, which is not ours. */
+/* Makes the bufferevent of a new connection. NULL: evhttp makes one, which is not ours. */
 static struct bufferevent *connection_accepted(struct event_base *base, void *arg)
 {
 	struct clients *s = arg;
@@ -386,8 +386,8 @@ static int is_searched_tick(const struct event_base *base, const struct event *e
 	return search->found != NULL;
 }
 
-/* No descriptors are left, most likely: the line waits. The listener only knows evhttp, so that its
- * clients are found by the event that they have in the loop. */
+/* Pauses accepting: no descriptors are left, most likely. The listener only knows evhttp, so its
+ * clients are found by their event in the loop. */
 static void accept_failed(struct evconnlistener *listener, void *arg)
 {
 	struct search search = {.listener = listener};
@@ -424,7 +424,7 @@ void clients_free(struct clients *s)
 {
 	if (!s)
 		return;
-	while (s->first) /* that were not taken on yet */
+	while (s->first) /* not taken on yet */
 		client_free(s->first);
 	event_free(s->tick);
 	free(s);
@@ -436,11 +436,11 @@ void clients_limit(struct clients *s, size_t max, size_t max_queued)
 	s->max_queued = max_queued;
 }
 
-void clients_share(struct clients *s, const gid_t *operators, clients_refused refused, void *arg)
+void clients_share(struct clients *s, const gid_t *operators, clients_denied denied, void *arg)
 {
 	s->operators = operators;
-	s->refused = refused;
-	s->refused_arg = arg;
+	s->denied = denied;
+	s->denied_arg = arg;
 }
 
 void clients_accept(struct clients *s, struct evconnlistener *listener)

@@ -1,5 +1,5 @@
-/* Names and addresses. Surprising: nothing; what looks like a number in any other form than an
- * address is written in (0x7f.1) is a name, and nobody's. */
+/* Names and addresses. Surprising: nothing; a number in any other form than that of an address
+ * (0x7f.1) is a name, and not ours. */
 #include "httpd/host_header.h"
 
 #include <arpa/inet.h>

@@ -3,9 +3,9 @@
  *
  * A page of somebody else's, open in a browser here, may have its own name point to this machine
  * (DNS rebinding) and then reads what is served as if it were its own. The browser still says that
- * name. So taken are: an address, which nobody can point elsewhere; localhost and what is below
+ * name. Accepted are: an address, which cannot point elsewhere; localhost and what is below
  * it, which browsers do not ask DNS for; the machine's name; the names that were configured. Not
- * the machine's name with just any domain behind it: anybody can have that one.
+ * the machine's name with any domain behind it: an attacker can have that one.
  *
  * Threads: any. Ownership: none.
  */

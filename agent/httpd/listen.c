@@ -1,4 +1,4 @@
-/* Sockets that are bound, for who listens on them. Surprising: a Unix socket has its mode from the
+/* Bound sockets. Surprising: a Unix socket has its mode from the
  * first moment on, for which the process's umask is changed: a file that another thread makes
  * meanwhile begins with fewer rights (ours get theirs by fchmod()). */
 #include "httpd/listen.h"
@@ -15,8 +15,8 @@
 
 #include "files/trusted.h"
 
-/* A socket file that nobody listens on is left from a crash. Whoever hangs, and has a long line
- * before it, listens: it is not waited for. */
+/* A socket file without a listener is left from a crash. A program that hangs, with a full queue,
+ * listens: there is no wait for it. */
 static bool is_stale(const struct sockaddr_un *address)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -28,8 +28,8 @@ static bool is_stale(const struct sockaddr_un *address)
 	return stale;
 }
 
-/* In its directory, which is trusted: so nobody can put another one in the way of bind(), which has
- * no form with a descriptor. */
+/* Binds in a trusted directory: so no other user can put a file in the way of bind(), which has no
+ * form with a descriptor. */
 static int bind_unix(const struct sockaddr_un *address, int dir, const char *name)
 {
 	int fd, r;

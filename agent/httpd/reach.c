@@ -1,5 +1,5 @@
-/* Members of a group, and the parts of a path with their eyes. Surprising: a user whose primary
- * group it is stands in no line of /etc/group, so all users are walked through. */
+/* Members of a group, and the parts of a path that each may enter. Surprising: a user is not listed
+ * in /etc/group under its primary group, so all users are read. */
 #include "httpd/reach.h"
 
 #include <grp.h>
@@ -36,7 +36,7 @@ static void describe_group(gid_t gid, char ret_text[64])
 		snprintf(ret_text, 64, "%u", (unsigned)gid);
 }
 
-/* False: it is not there, and who will make it is not known. */
+/* False: there is none yet, and its future owner is unknown. */
 static bool find_socket_place(struct place *p, const char *runtime_dir, gid_t agent)
 {
 	bool made;
@@ -66,7 +66,7 @@ static bool mode_allows(
 	return st->st_mode & bit;
 }
 
-/* NULL: nothing is in the way; else the part that is, in ret. */
+/* Returns the first part of the path that blocks this user, in ret; NULL = none. */
 static const char *find_obstacle(
 	const struct place *p, uid_t uid, const gid_t *groups, int count, char ret[PATH_MAX + 16])
 {
@@ -103,7 +103,7 @@ static void try_member(struct search *s, const char *name, uid_t uid, gid_t prim
 	}
 }
 
-/* Its own list, and those whose primary group it is. */
+/* The group's own list, and users whose primary group it is. */
 static void try_members(struct search *s)
 {
 	const struct group *g = getgrgid(s->operators);
@@ -131,8 +131,8 @@ enum reach reach_check(gid_t operators, const char *runtime_dir, gid_t agent,
 	describe_group(place.group, readers);
 	if (operators == place.group && operators != 0) {
 		snprintf(ret_why, REACH_TEXT,
-			"the group %s is that of the control socket too: whoever may look may "
-			"change something and see values",
+			"the group %s is that of the control socket too: its readers may "
+			"change things and see values",
 			group);
 		snprintf(ret_remedy, REACH_TEXT,
 			"name a group of its own, whose members are in %s as well", readers);

@@ -1,12 +1,12 @@
 /*
- * libevent's evhttp behind one handler: requests, answers, and where they come from. How many
- * clients there are, and how slow they may be, is in clients.c.
+ * libevent's evhttp behind one handler: requests, answers, and their clients. The number of
+ * clients, and how slow they may be, is in clients.c.
  *
  * Surprising: evhttp answers HEAD and methods it does not know by itself only in part, and it frees
- * a request whose client went away; both are put right here, so that the handler sees one request
- * and gives one answer. What it does not understand it answers itself, in HTML: 2.1.12 has no
- * callback for that. It does not look at a connection while its answer is awaited (libevent
- * 2.1.12, evhttp_handle_request()), so that who hangs up is seen by an event of ours.
+ * a request whose client went away; both are repaired here, so that the handler sees one request
+ * and gives one answer. It answers invalid HTTP itself, in HTML: 2.1.12 has no callback for that.
+ * It does not watch a connection while its answer is pending (libevent 2.1.12,
+ * evhttp_handle_request()), so an event of ours sees a client that hangs up.
  */
 #include "httpd/server.h"
 
@@ -31,8 +31,8 @@
 
 #define MAX_BODY 4096
 #define MAX_HEADERS 8192
-#define BACKLOG 128 /* a longer line, kept full by others, is longer to wait in */
-#define BUSY "memory is short, or other answers are not read: try again"
+#define BACKLOG 128 /* a longer queue, kept full by others, is a longer wait */
+#define BUSY "no memory left, or too many unread answers: try again"
 #define STALL_S 30 /* without a byte in or out; see clients.c */
 
 struct httpd {
@@ -62,7 +62,7 @@ struct httpd_request {
 	struct event *closed;
 };
 
-/* ---- requests that come ---- */
+/* ---- incoming requests ---- */
 
 static const char *reason_phrase(int status)
 {
@@ -102,7 +102,7 @@ static void release_request(struct httpd_request *r)
 	free(r);
 }
 
-/* The connection ends, the answer was not given. */
+/* The connection ends before the answer. */
 static void client_lost(void *arg)
 {
 	struct httpd_request *r = arg;
@@ -142,13 +142,13 @@ static int parse_query(const char *query, struct evkeyvalq *ret_query)
 	return r;
 }
 
-/* What of the request was not read, if any, is not taken for the next one. */
+/* Closes the connection, so that an unread rest of the request is not taken for the next one. */
 static void close_after(struct evhttp_request *request)
 {
 	evhttp_add_header(evhttp_request_get_output_headers(request), "Connection", "close");
 }
 
-/* Without the handler: 400 or 503. */
+/* Answers without the handler: 400 or 503. */
 static void send_refusal(
 	struct evhttp_request *request, struct client *c, int status, const char *sentence)
 {
@@ -166,8 +166,7 @@ static void send_refusal(
 		evbuffer_free(b);
 }
 
-/* Of what evhttp has read. 0, or the status that refuses it: then *r is to be freed all the same.
- */
+/* Reads path and query. 0, or the status of an error: the caller frees *r all the same. */
 static int read_request(struct evhttp_request *request, struct httpd_request *r)
 {
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
@@ -208,7 +207,7 @@ static void request_came(struct evhttp_request *request, void *arg)
 	status = read_request(request, r);
 	if (status) {
 		release_request(r);
-		send_refusal(request, c, status, "the path or the query cannot be read");
+		send_refusal(request, c, status, "invalid path or query");
 		return;
 	}
 	if (httpd_method(r) == HTTPD_OTHER)
@@ -247,8 +246,8 @@ static struct httpd *httpd_new(struct loop *l, httpd_handler handle, void *arg)
 	return h;
 }
 
-/* Takes fd, which is bound: nobody is let in by another way any more, but who is in stays. 0 or
- * -errno, and then it is as before. */
+/* Takes fd, which is bound, and accepts there instead; connected clients stay. 0 or -errno: as
+ * before. */
 static int accept_at_socket(struct httpd *h, int fd)
 {
 	struct evhttp_bound_socket *bound;
@@ -299,7 +298,7 @@ bool httpd_is_there(const struct httpd *h)
 	return lstat(h->path, &st) == 0 && st.st_dev == h->device && st.st_ino == h->inode;
 }
 
-/* Remembers which file its path is. */
+/* Remembers the file at its path. */
 static void know_socket(struct httpd *h)
 {
 	struct stat st;
@@ -359,9 +358,9 @@ void httpd_limit(struct httpd *h, size_t clients, size_t queued)
 	clients_limit(h->clients, clients, queued);
 }
 
-void httpd_share(struct httpd *h, void (*refused)(void *arg, const struct peer *peer), void *arg)
+void httpd_share(struct httpd *h, void (*denied)(void *arg, const struct peer *peer), void *arg)
 {
-	clients_share(h->clients, &h->operators, refused, arg);
+	clients_share(h->clients, &h->operators, denied, arg);
 }
 
 void httpd_operators(struct httpd *h, gid_t operators)
@@ -481,7 +480,7 @@ void httpd_reply(
 	bool sends = httpd_method(r) != HTTPD_HEAD && status != 304;
 	char length[24];
 
-	if (!b || (sends && !clients_may_write(c, len)) || /* others do not read */
+	if (!b || (sends && !clients_may_write(c, len)) || /* too much is unread */
 		(sends && len && evbuffer_add(b, body, len))) {
 		static const char busy[] = "{\"error\":\"" BUSY "\"}\n";
 

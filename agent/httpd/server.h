@@ -3,17 +3,16 @@
  *
  * Used by the control socket (Unix), the agent's optional TCP listener, and `pullet serve`.
  * Methods: GET, HEAD, POST; all others are one more, whose connection ends with the answer.
- * What is refused here, before the handler sees it or for want of room, is {"error": a sentence}
- * in JSON. But what is no HTTP, or beyond the bounds below, libevent answers in HTML (400, 413,
- * 417).
+ * Errors before the handler, or for want of room, are {"error": a sentence} in JSON. But invalid
+ * HTTP, or more than the bounds below, libevent answers in HTML (400, 413, 417).
  *
  * Bounds: request body 4 KiB, headers 8 KiB, some 32 KiB sent ahead; so many clients at a time
- * (httpd_limit()), then nobody is let in until one has gone. Dropped is who has not sent a whole
- * request after 30 s (after half a second while others wait to be let in), a connection that is
- * kept alive and idle too; and who has not read a whole answer after 30 s and 1 s for each 32 KiB
- * of it. Answers that nobody has read yet have so many bytes altogether (or are one answer); others
- * are 503. On a Unix socket whose places are shared (httpd_share()) whoever is above a share is
- * answered 503 without the handler, and nobody waits to be let in: see clients.h.
+ * (httpd_limit()), then none is accepted until one has gone. A client is dropped that has not sent
+ * a whole request after 30 s (after half a second while others wait), also on an idle connection;
+ * and one that has not read a whole answer after 30 s and 1 s for each 32 KiB of it. Unread answers
+ * have so many bytes altogether (or are one answer); others are 503. On a Unix socket whose places
+ * are shared (httpd_share()) a client above a share gets a 503 without the handler, and none waits
+ * to be accepted: see clients.h.
  *
  * Threads: the loop's. Ownership: the handler borrows the request until it answers it: exactly one
  * httpd_reply() per request, at once or later.
@@ -34,33 +33,33 @@ enum httpd_method { HTTPD_GET, HTTPD_HEAD, HTTPD_POST, HTTPD_OTHER };
 
 typedef void (*httpd_handler)(void *arg, struct httpd_request *request);
 
-/* Serves on a Unix socket at path (one that nobody listens on is replaced; mode 0660). NULL with
- * errno set. */
+/* Serves on a Unix socket at path (mode 0660; replaces one without a listener). NULL with errno
+ * set. */
 struct httpd *httpd_open_unix(struct loop *l, const char *path, httpd_handler handle, void *arg);
 /* Serves on HOST:PORT ([v6]:port too; port 0 = any free one). NULL with errno set. */
 struct httpd *httpd_open_tcp(struct loop *l, const char *address, httpd_handler handle, void *arg);
-/* Of a Unix socket: whether the file at its path is the one that it made. */
+/* Of a Unix socket: tells whether the file at its path is still its own. */
 bool httpd_is_there(const struct httpd *h);
-/* Of a Unix socket: makes it again when its file is not there any more, or nobody's. Who is
- * connected stays so. 0: it is there; 1: it is there again; -errno: it cannot be made, -EADDRINUSE:
- * in its place is a file of somebody else, who may listen there. */
+/* Of a Unix socket: recreates it when its file is gone or has no listener. Connected clients stay.
+ * 0: it was there; 1: recreated; -errno: it cannot be made, -EADDRINUSE: another file is in its
+ * place, where another program may listen. */
 int httpd_restore(struct httpd *h);
 
 #define HTTPD_CLIENTS 64
 #define HTTPD_QUEUED (64u << 20)
 
-/* Other bounds than these: clients at a time, and bytes of answers that are not read yet. */
+/* Sets other bounds: clients at a time, and bytes of unread answers. */
 void httpd_limit(struct httpd *h, size_t clients, size_t queued);
-/* Of a Unix socket: shares clients, and bytes of answers, among its users (share.h). refused: of
- * each connection or answer that is refused for that. */
-void httpd_share(struct httpd *h, void (*refused)(void *arg, const struct peer *peer), void *arg);
-/* Of a Unix socket: the group whose members operate (peer.h); before, nobody's. Counts from the
+/* Of a Unix socket: shares clients, and bytes of answers, among its users (share.h). denied: called
+ * for each connection or answer above a share. */
+void httpd_share(struct httpd *h, void (*denied)(void *arg, const struct peer *peer), void *arg);
+/* Of a Unix socket: the group whose members operate (peer.h); none at first. Counts from the
  * next request on. */
 void httpd_operators(struct httpd *h, gid_t operators);
 /* The port that is bound (TCP). */
 int httpd_port(const struct httpd *h);
-/* Stops; the Unix socket is removed, if it is still this one's. Open requests are dropped, and
- * nobody is told. */
+/* Stops; removes the Unix socket, if it is still its own. Drops open requests without calling
+ * gone. */
 void httpd_close(struct httpd *h);
 
 enum httpd_method httpd_method(const struct httpd_request *r);
@@ -73,15 +72,14 @@ const char *httpd_query(const struct httpd_request *r, const char *name);
 const char *httpd_query_name(const struct httpd_request *r, size_t i);
 /* A request header's value, or NULL. */
 const char *httpd_header(const struct httpd_request *r, const char *name);
-/* True when it came over TCP: from anybody. */
+/* Tells whether it came over TCP, where clients are unknown. */
 bool httpd_is_tcp(const struct httpd_request *r);
-/* Who asks, and what that user may do now (peer.h). */
+/* Identifies the client, with its rights now (peer.h). */
 void httpd_peer(const struct httpd_request *r, struct peer *ret_peer);
-/* May who asks see values? An operator on a Unix socket may; over TCP nobody. */
+/* Tells whether the client may see values: an operator on a Unix socket; over TCP none. */
 bool httpd_may_see_values(const struct httpd_request *r);
-/* Called when the client goes away before the reply (it closes its side, or the half of it that it
- * writes to): afterwards the request must not be used. In place of an earlier one; NULL: nobody is
- * called any more. */
+/* Calls gone when the client goes away before the reply (it closes its side, or the half that it
+ * writes to): afterwards the request must not be used. Replaces an earlier one; NULL: none. */
 void httpd_on_gone(struct httpd_request *r, void (*gone)(void *arg), void *arg);
 
 /* Adds a response header. */

@@ -1,5 +1,5 @@
-/* The arithmetic of shares. Surprising: whoever holds nothing gets one in any case, so that a small
- * total, or one large answer, shuts nobody out. */
+/* The arithmetic of shares. Surprising: a user without any gets one in any case, so that a small
+ * total, or one large answer, shuts no user out. */
 #include "httpd/share.h"
 
 static bool exceeds_share(size_t held, size_t amount, size_t limit)

@@ -1,10 +1,10 @@
 /*
- * Shares of the users of the control socket in what is bounded there: connections, clients that
- * wait, bytes of answers that are not read yet.
+ * Shares of the users of the control socket in its bounds: connections, clients that wait, bytes of
+ * unread answers.
  *
  * One user has at most a quarter of all, all readers together five eighths, readers and operators
  * together three quarters. Root and the agent's own user (peer.h) have no share: what is left is
- * kept for them. The first of a user, or of a class, is never refused for its size.
+ * kept for them. The first of a user, or of a class, is never denied for its size.
  *
  * Threads: any. Ownership: none. Wake-ups, I/O: none.
  */
@@ -15,7 +15,7 @@
 
 #include "httpd/peer.h"
 
-/* What is held already, seen by one who asks for more. */
+/* Amounts held already, as they count for one peer that asks. */
 struct share_held {
 	size_t user;    /* by the same user */
 	size_t readers; /* by all that only read */
@@ -30,10 +30,10 @@ enum share {
 	SHARE_OF_ALL
 };
 
-/* Counts amount, which holder has, for who asks. */
+/* Counts the amount that holder has, for the peer that asks. */
 void share_add(
 	struct share_held *held, const struct peer *asks, const struct peer *holder, size_t amount);
-/* May who asks have amount more of total? */
+/* Decides whether the peer that asks may have amount more of total. */
 enum share share_check(
 	size_t total, const struct peer *asks, const struct share_held *held, size_t amount);
 

@@ -1,6 +1,6 @@
 /*
- * A box between two threads. Surprising: the loop takes all of it at once, by swapping lists, so
- * that the push thread never waits for what is done with the messages.
+ * A box between two threads. Surprising: the loop takes all letters at once, by swapping lists, so
+ * that the push thread never waits for the work on them.
  */
 #include "relay/listener.h"
 
@@ -28,10 +28,10 @@ struct listener {
 	pthread_mutex_t lock; /* of what follows */
 	struct letters box;
 	unsigned count;
-	bool overflown; /* something did not fit */
+	bool overflown; /* a letter did not fit */
 };
 
-/* Takes the letter, NULL if there was no memory for one. */
+/* Takes the letter; NULL counts as one that did not fit. */
 static void post_letter(struct listener *u, struct letter *letter)
 {
 	bool first;
@@ -94,7 +94,7 @@ static void empty_box(struct listener *u, bool deliver)
 		free(letter);
 	}
 	if (deliver && overflown)
-		u->calls->missed(u->arg, 0, "more came than can be kept");
+		u->calls->missed(u->arg, 0, "too many messages at once");
 }
 
 static void box_filled(void *arg)

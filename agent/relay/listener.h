@@ -1,9 +1,8 @@
 /*
- * The publishers that a relay listens to: what the push thread hears is handed over to the loop.
+ * The publishers that a relay listens to: hands messages over from the push thread to the loop.
  *
  * Threads: all from the loop's, and the calls come there; the push thread only fills the box.
- * Errors: -errno. Bounds: LISTENER_MAX_WAITING messages in the box; what comes while it is full is
- * one more way of having missed something.
+ * Errors: -errno. Bounds: LISTENER_MAX_WAITING messages in the box; one more is reported as missed.
  */
 #ifndef PULLET_LISTENER_H
 #define PULLET_LISTENER_H
@@ -16,7 +15,7 @@
 
 struct listener;
 
-/* As push_listener's; all of what has come, in its order. */
+/* As subscriber_listener's, in the order of the messages. */
 struct listener_calls {
 	void (*heard)(void *arg, size_t endpoint, const char *topic, const struct push_message *m);
 	void (*missed)(void *arg, size_t endpoint, const char *cause);
@@ -26,7 +25,7 @@ struct listener_calls {
  * are copied, the calls are borrowed. 0 or -errno, as subscriber_start(). */
 int listener_start(struct loop *l, const struct subscriber_endpoint *endpoints, size_t count,
 	const struct listener_calls *calls, void *arg, struct listener **ret_upstream);
-/* NULL is fine. What is still in the box is thrown away. */
+/* Accepts NULL. Drops what is in the box. */
 void listener_stop(struct listener *u);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * The relay's topics, and the lines in which they wait.
+ * The relay's topics, and the queues in which they wait.
  *
  * Surprising: sequence numbers go on over a change of the epoch, so that there is a last message
  * for late subscribers also then; but its version, if sources were in doubt, is not promised again.
- * Whoever loses a message is left out by libzmq, without a word, until its queue has room again; so
- * one new epoch is enough however long that takes: the first it gets then carries it.
+ * libzmq silently leaves out a subscriber that lost a message, until its queue has room again; so
+ * one new epoch is enough however long that takes: the first message it gets then carries it.
  */
 #include "relay/relay.h"
 
@@ -23,28 +23,28 @@
 #define WHERE 256
 
 enum state {
-	SENT,  /* the last message of the topic, or there was none yet */
-	READY, /* a change waits for its turn, */
-	RESTS, /* or for the end of the rest */
+	SENT,   /* the last message of the topic, or there was none yet */
+	READY,  /* a change waits for its turn */
+	PAUSED, /* a change waits for the end of the pause */
 	GONE
 };
 
 struct topic {
-	TAILQ_ENTRY(topic) age, line, join;
+	TAILQ_ENTRY(topic) age, queue, join;
 	enum state state;
-	bool joined; /* somebody waits for the last message */
+	bool joined; /* a new subscriber waits for the last message */
 	bool has_spread;
 	uint64_t seq; /* of the last message; 0 = none */
 	uint64_t sent_ms, due_ms;
 	uint64_t spread_ms;
 	char *version;    /* NULL = none */
 	char *name;       /* behind heard[] */
-	uint64_t heard[]; /* seq that is to come from each upstream; 0 = not known */
+	uint64_t heard[]; /* next seq of each upstream; 0 = not known */
 };
 
-TAILQ_HEAD(line, topic);
+TAILQ_HEAD(topic_queue, topic);
 
-/* A message that finds a full queue: heartbeats and changes apart, as not all want both. */
+/* A message that found a full queue: heartbeats and changes apart, as subscribers differ. */
 struct stall {
 	bool on;
 	uint64_t since_ms;
@@ -57,9 +57,9 @@ struct relay {
 	void *arg;
 	struct topic **topics; /* sorted by name */
 	size_t count, room;
-	struct line ages;         /* all, the one that changed last at the end */
-	struct line ready, rests; /* by state */
-	struct line joins;
+	struct topic_queue ages;          /* all, the one that changed last at the end */
+	struct topic_queue ready, paused; /* by state */
+	struct topic_queue joins;
 	char epoch[24];
 	uint64_t epoch_ms; /* when it began */
 	uint64_t epoch_spread_ms;
@@ -68,7 +68,7 @@ struct relay {
 	const char *cause;
 	char where[WHERE];
 	uint64_t missed_spread_ms;
-	bool lost; /* by a slow subscriber: a new epoch with the next heartbeat */
+	bool lost; /* a slow subscriber lost a message: a new epoch with the next heartbeat */
 	struct stall beat_stall, change_stall;
 	uint64_t impatient_ms; /* until then */
 	struct log_limit epoch_log, slow_log;
@@ -85,9 +85,9 @@ static const char *kept_name_at(const void *relay, size_t i)
 static void leave_queue(struct relay *r, struct topic *t)
 {
 	if (t->state == READY)
-		TAILQ_REMOVE(&r->ready, t, line);
-	else if (t->state == RESTS)
-		TAILQ_REMOVE(&r->rests, t, line);
+		TAILQ_REMOVE(&r->ready, t, queue);
+	else if (t->state == PAUSED)
+		TAILQ_REMOVE(&r->paused, t, queue);
 	t->state = SENT;
 }
 
@@ -106,7 +106,7 @@ static void topic_free(struct topic *t)
 
 static void renew_epoch(struct relay *r, const char *cause, const char *where, uint64_t spread_ms);
 
-/* Their numbers begin again if they come again: a new epoch, at once. */
+/* Forgets the topics that changed last of all. Their numbers start again: a new epoch, at once. */
 static void forget_oldest(struct relay *r)
 {
 	size_t kept = 0;
@@ -125,7 +125,7 @@ static void forget_oldest(struct relay *r)
 		else
 			r->topics[kept++] = r->topics[i];
 	r->count = kept;
-	renew_epoch(r, "too many topics: the oldest were forgotten", NULL, 0);
+	renew_epoch(r, "too many topics: the oldest are forgotten", NULL, 0);
 }
 
 static struct topic *topic_new(const struct relay *r, const char *name)
@@ -140,7 +140,7 @@ static struct topic *topic_new(const struct relay *r, const char *name)
 	return t;
 }
 
-/* NULL when memory is short, which is a doubt. */
+/* NULL when memory is short: then messages count as missed. */
 static struct topic *find_or_add_topic(struct relay *r, const char *name)
 {
 	size_t i, room = r->room ? 2 * r->room : 64;
@@ -186,7 +186,7 @@ int relay_topic(const char *key, size_t len, char ret_topic[PUSH_MAX_TOPIC + 1])
 	return 0;
 }
 
-/* ---- what comes in ---- */
+/* ---- changes that come in ---- */
 
 static void set_topic_version(struct topic *t, const char *version)
 {
@@ -196,7 +196,7 @@ static void set_topic_version(struct topic *t, const char *version)
 	t->version = version && *version ? strdup(version) : NULL;
 }
 
-/* What waits already is replaced in its place. */
+/* Queues a change; a topic that waits already keeps its place. */
 static void queue_topic(struct relay *r, struct topic *t)
 {
 	uint64_t now_ms = r->sys->now_ms();
@@ -205,9 +205,9 @@ static void queue_topic(struct relay *r, struct topic *t)
 	TAILQ_INSERT_TAIL(&r->ages, t, age);
 	if (t->state != SENT)
 		return;
-	t->due_ms = now_ms + RELAY_REST_MS;
-	t->state = t->seq && now_ms < t->sent_ms + RELAY_REST_MS ? RESTS : READY;
-	TAILQ_INSERT_TAIL(t->state == RESTS ? &r->rests : &r->ready, t, line);
+	t->due_ms = now_ms + RELAY_PAUSE_MS;
+	t->state = t->seq && now_ms < t->sent_ms + RELAY_PAUSE_MS ? PAUSED : READY;
+	TAILQ_INSERT_TAIL(t->state == PAUSED ? &r->paused : &r->ready, t, queue);
 }
 
 void relay_changed(struct relay *r, const char *topic, const char *version)
@@ -234,7 +234,7 @@ void relay_missed(struct relay *r, const char *cause, const char *where, uint64_
 		r->missed_spread_ms = spread_ms;
 }
 
-/* False: nothing new. */
+/* Takes the upstream's epoch. True: it replaces another one. */
 static bool note_upstream_epoch(struct relay *r, unsigned upstream, const char *epoch)
 {
 	char *known = r->upstream[upstream];
@@ -266,7 +266,7 @@ void relay_heard(struct relay *r, unsigned upstream, const char *where, const ch
 	if (m->has_seq)
 		*heard = m->seq + 1;
 	if (m->has_seq && expected == m->seq + 1)
-		return; /* again, for one that came late */
+		return; /* repeated for a late subscriber */
 	if (m->has_seq && expected && expected != m->seq)
 		relay_missed(r, "a message from upstream is missing", where, m->spread_ms);
 	set_topic_version(t, m->version);
@@ -293,25 +293,25 @@ void relay_joined(struct relay *r, const char *prefix)
 	}
 }
 
-/* ---- what goes out ---- */
+/* ---- messages that go out ---- */
 
 static void renew_epoch(struct relay *r, const char *cause, const char *where, uint64_t spread_ms)
 {
 	uint64_t now_ms = r->sys->now_ms();
-	unsigned held_back;
+	unsigned repeated;
 
 	snprintf(r->epoch, sizeof(r->epoch), "%016" PRIx64, r->sys->random());
 	r->epoch_ms = now_ms;
 	r->epoch_spread_ms = spread_ms > r->options.spread_ms ? spread_ms : r->options.spread_ms;
 	r->beat_ms = now_ms;
 	r->lost = false;
-	if (cause && log_limit_pass(&r->epoch_log, now_ms, cause, &held_back))
+	if (cause && log_limit_pass(&r->epoch_log, now_ms, cause, &repeated))
 		log_info("new epoch: all agents pull", "cause", cause, "where", where, "epoch",
-			r->epoch, "repeated", held_back ? LOG_U64(held_back) : NULL);
+			r->epoch, "repeated", repeated ? LOG_U64(repeated) : NULL);
 }
 
-/* Versions that were told before may be old ones; those that wait came later, or will be followed
- * by a pull all the same. */
+/* Begins a new epoch, and forgets versions that were sent, which may be old ones. Versions that
+ * wait came later, or a pull follows all the same. */
 static void begin_doubted_epoch(struct relay *r)
 {
 	for (size_t i = 0; i < r->count; i++)
@@ -323,20 +323,20 @@ static void begin_doubted_epoch(struct relay *r)
 
 static void message_lost(struct relay *r, uint64_t now_ms, int error)
 {
-	unsigned held_back;
+	unsigned repeated;
 
 	r->lost = true;
 	r->impatient_ms = now_ms + RELAY_IMPATIENT_MS;
-	if (log_limit_pass(&r->slow_log, now_ms, "slow", &held_back))
+	if (log_limit_pass(&r->slow_log, now_ms, "slow", &repeated))
 		log_warn(error == -EAGAIN
-				 ? "a subscriber is too slow: it loses messages, and pulls later"
-				 : "a message could not be sent: agents pull instead",
+				 ? "subscriber too slow: it loses messages, and pulls later"
+				 : "cannot send a message: agents pull instead",
 			"why", error == -EAGAIN ? NULL : strerror(-error), "repeated",
-			held_back ? LOG_U64(held_back) : NULL);
+			repeated ? LOG_U64(repeated) : NULL);
 }
 
-/* Sends it to all, or, when that was tried for long enough, to all who have room. False: try again
- * later. */
+/* Sends to all, or, when that was tried for long enough, to all with room in their queue. False:
+ * try again later. */
 static bool send_or_wait(
 	struct relay *r, struct stall *stall, const char *topic, const struct push_message *m)
 {
@@ -389,10 +389,10 @@ static bool send_changes(struct relay *r, uint64_t now_ms)
 	struct push_message m;
 	struct topic *t;
 
-	while ((t = TAILQ_FIRST(&r->rests)) && t->due_ms <= now_ms) {
+	while ((t = TAILQ_FIRST(&r->paused)) && t->due_ms <= now_ms) {
 		leave_queue(r, t);
 		t->state = READY;
-		TAILQ_INSERT_TAIL(&r->ready, t, line);
+		TAILQ_INSERT_TAIL(&r->ready, t, queue);
 	}
 	for (unsigned i = 0; i < BATCH && (t = TAILQ_FIRST(&r->ready)); i++) {
 		m = make_message(r, t, t->seq + 1);
@@ -401,12 +401,12 @@ static bool send_changes(struct relay *r, uint64_t now_ms)
 		t->seq++;
 		t->sent_ms = now_ms;
 		leave_queue(r, t);
-		leave_joins(r, t); /* this is the last message now */
+		leave_joins(r, t); /* this message is the last one now */
 	}
 	return true;
 }
 
-/* The last messages again. Nobody loses anything for them. */
+/* Sends last messages again, but drops none for them. */
 static void send_again(struct relay *r, uint64_t now_ms)
 {
 	struct push_message m;
@@ -415,7 +415,7 @@ static void send_again(struct relay *r, uint64_t now_ms)
 	r->join_ms = now_ms + RELAY_JOIN_MS;
 	for (unsigned i = 0; i < RELAY_JOIN_BATCH && (t = TAILQ_FIRST(&r->joins)); i++) {
 		m = make_message(r, t, t->seq);
-		/* what waits comes anyway, and has its version already */
+		/* a change that waits comes anyway, with the version */
 		if (t->state == SENT && r->send(r->arg, t->name, &m, true))
 			return;
 		leave_joins(r, t);
@@ -430,8 +430,8 @@ static uint64_t next_turn_ms(const struct relay *r, uint64_t now_ms)
 		next = r->epoch_ms + RELAY_EPOCH_MS;
 	if (!TAILQ_EMPTY(&r->ready))
 		next = now_ms;
-	if (!TAILQ_EMPTY(&r->rests) && TAILQ_FIRST(&r->rests)->due_ms < next)
-		next = TAILQ_FIRST(&r->rests)->due_ms;
+	if (!TAILQ_EMPTY(&r->paused) && TAILQ_FIRST(&r->paused)->due_ms < next)
+		next = TAILQ_FIRST(&r->paused)->due_ms;
 	if (!TAILQ_EMPTY(&r->joins) && r->join_ms < next)
 		next = r->join_ms;
 	return r->beat_stall.on || r->change_stall.on ? now_ms + RELAY_RETRY_MS : next;
@@ -449,7 +449,7 @@ uint64_t relay_turn(struct relay *r)
 	return next_turn_ms(r, now_ms);
 }
 
-/* ---- made and freed ---- */
+/* ---- memory ---- */
 
 struct relay *relay_new(
 	const struct sys *sys, const struct relay_options *options, relay_send send, void *arg)
@@ -464,7 +464,7 @@ struct relay *relay_new(
 	r->arg = arg;
 	TAILQ_INIT(&r->ages);
 	TAILQ_INIT(&r->ready);
-	TAILQ_INIT(&r->rests);
+	TAILQ_INIT(&r->paused);
 	TAILQ_INIT(&r->joins);
 	renew_epoch(r, NULL, NULL, 0);
 	return r;

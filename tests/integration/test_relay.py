@@ -604,7 +604,7 @@ class Loss(Case):
                 publisher.send(f'{count}-{"x" * 230}'.encode(), {'v': 1, 'epoch': 'e', 'seq': 1, 'version': 'v' * 250})
             subscriber.wait(f'{count}-{"x" * 230}', start=max(0, len(subscriber.seen) - 1))
             lost = subscriber.epoch != epoch
-        relay.log.wait('a subscriber is too slow')
+        relay.log.wait('subscriber too slow')
         relay.log.wait('new epoch.*a subscriber lost messages')
         self.assertEqual(len({t for t, _ in subscriber.seen if t != HEARTBEAT}), count)  # the other one has all of them
         epoch = subscriber.calm()  # one loss is one new epoch, however long it lasts

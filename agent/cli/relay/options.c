@@ -99,7 +99,7 @@ static int set_prefix(struct relay_setup *s, const char *text)
 			"--server");
 	if (len == 0 || text[len - 1] != '/')
 		return cli_error(CLI_USAGE, s->command,
-			"--prefix ends in '/': what stands behind it is the topic");
+			"--prefix ends in '/': the rest of a key is its topic");
 	if (s->prefix_count == RELAY_SETUP_MAX)
 		return cli_error(
 			CLI_USAGE, s->command, "at most %d prefixes can be named", RELAY_SETUP_MAX);
@@ -251,7 +251,7 @@ enum { ROWS = sizeof(rows) / sizeof(rows[0]), FIRST = 256 };
 static void print_relay_usage(FILE *out)
 {
 	fputs("Usage: pullet relay [--push ENDPOINT] SOURCE... [OPTION...]\n"
-	      "Publishes an update message for whatever changes in its sources, to any number of "
+	      "Publishes an update message for each change in its sources, to any number of "
 	      "agents and relays.\n"
 	      "The topic is the name behind the prefix, or in the directory, without its "
 	      "ending.\n\n",

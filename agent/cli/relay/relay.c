@@ -1,6 +1,6 @@
 /*
  * pullet relay: sources and upstream publishers in, one publisher out. Surprising: nothing is
- * decided here; what becomes of a change is in agent/relay/relay.c.
+ * decided here; agent/relay/relay.c decides what a change becomes.
  */
 #include <errno.h>
 #include <signal.h>
@@ -68,7 +68,7 @@ struct daemon {
 
 /* ---- in ---- */
 
-/* What came is worked on in the next turn of the loop. */
+/* Runs the relay in the next turn of the loop. */
 static void turn_soon(struct daemon *d)
 {
 	loop_timer_set(d->loop, &d->turn, loop_now_ms(d->loop));
@@ -77,15 +77,15 @@ static void turn_soon(struct daemon *d)
 static void name_changed(struct daemon *d, const char *key, size_t len, const char *version)
 {
 	char topic[PUSH_MAX_TOPIC + 1], shown[LABEL];
-	unsigned held_back;
+	unsigned repeated;
 
 	if (relay_topic(key, len, topic) == 0) {
 		relay_changed(d->relay, topic, version);
 		turn_soon(d);
-	} else if (log_limit_pass(&d->no_topic, loop_now_ms(d->loop), "topic", &held_back)) {
+	} else if (log_limit_pass(&d->no_topic, loop_now_ms(d->loop), "topic", &repeated)) {
 		snprintf(shown, sizeof(shown), "%.*s", len < LABEL ? (int)len : LABEL, key);
-		log_warn("a name is no topic: its changes are not told", "name", shown, "repeated",
-			held_back ? LOG_U64(held_back) : NULL);
+		log_warn("invalid topic name: changes will not be published", "name", shown,
+			"repeated", repeated ? LOG_U64(repeated) : NULL);
 	}
 }
 
@@ -165,8 +165,8 @@ static bool take_subscriptions(struct daemon *d)
 	return n > 0;
 }
 
-/* Whatever is done with the socket may take away what its descriptor told of: so it is asked
- * afterwards, until there is nothing more. */
+/* Any use of the socket may consume the event of its descriptor: so subscriptions are taken
+ * afterwards, until there are none. */
 static void turn_relay(void *arg)
 {
 	struct daemon *d = arg;
@@ -202,7 +202,7 @@ static void stop_relay(void *arg, int number)
 	loop_stop(d->loop);
 }
 
-/* A subscriber is a descriptor, and libzmq turns none away before there are none left. */
+/* A subscriber is a descriptor, and libzmq accepts until there are none left. */
 static void raise_limit(void)
 {
 	struct rlimit l;
@@ -245,7 +245,7 @@ static int find_servers(struct daemon *d)
 				s->config, o->name);
 		if (server->kind != SETTINGS_ETCD && server->kind != SETTINGS_CONSUL)
 			return cli_error(CLI_CONFIG, s->command,
-				"server %s: only etcd and Consul tell of the keys below a prefix",
+				"server %s: only etcd and Consul can watch the keys below a prefix",
 				o->name);
 		d->servers[i].settings = server;
 	}
@@ -355,7 +355,7 @@ static int start_relay(struct daemon *d)
 	return r;
 }
 
-static void print_what_it_does(const struct daemon *d)
+static void print_summary(const struct daemon *d)
 {
 	const struct relay_setup *s = &d->setup;
 
@@ -414,7 +414,7 @@ static int run_relay(struct daemon *d)
 		r = start_relay(d);
 	if (r)
 		return r;
-	print_what_it_does(d);
+	print_summary(d);
 	return loop_run(d->loop) ? CLI_FAILED : CLI_OK;
 }
 

@@ -1,9 +1,8 @@
 /*
- * pullet publish: one update message to whoever subscribes.
+ * pullet publish: one update message to all subscribers.
  *
- * Surprising: it binds the endpoint, as agents connect to publishers, and so has to wait until they
- * do: it stays until at least one subscriber has the message and no new one has come for half a
- * second.
+ * Surprising: it binds the endpoint, as agents connect to publishers, and so waits for them: it
+ * ends when at least one subscriber has the message and no new one has come for half a second.
  */
 #include <errno.h>
 #include <poll.h>
@@ -48,7 +47,7 @@ static void print_publish_usage(FILE *out)
 		out);
 }
 
-/* Takes the subscriptions that have come; how many of them match. */
+/* Takes new subscriptions, and counts those that match. */
 static int count_matching(struct publisher *p, const char *topic)
 {
 	char prefix[512];
@@ -60,7 +59,7 @@ static int count_matching(struct publisher *p, const char *topic)
 	return n;
 }
 
-/* Sends to each subscriber that comes. The number of subscriptions, or -errno. */
+/* Sends to each new subscriber. Returns the number of subscriptions, or -errno. */
 static int send_to_all(struct publisher *p, const struct options *o)
 {
 	uint64_t deadline_ms = sys_real.now_ms() + o->timeout_ms, now_ms;
@@ -76,7 +75,7 @@ static int send_to_all(struct publisher *p, const struct options *o)
 				return r;
 			sent += n;
 			deadline_ms = sys_real.now_ms() + QUIET_MS;
-			continue; /* sending may have taken what the descriptor told */
+			continue; /* sending may have consumed an event of the descriptor */
 		}
 		now_ms = sys_real.now_ms();
 		if (now_ms >= deadline_ms)

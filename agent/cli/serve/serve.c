@@ -1,5 +1,6 @@
-/* pullet serve: a directory as a configuration origin. Surprising: nothing is gathered; a changed
- * file is hashed and told within the turn of the loop that saw it, but in a storm of changes. */
+/* pullet serve: a directory as a configuration origin. Surprising: changes are not batched; a
+ * changed file is hashed and published within the turn of the loop that saw it, but in a storm of
+ * changes. */
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -72,14 +73,14 @@ static void http_date(time_t t, char text[40])
 	strftime(text, 40, "%a, %d %b %Y %H:%M:%S GMT", &tm);
 }
 
-/* Within its second, and a little longer, a file may change again under the same time: then none is
- * told. */
+/* Within its second, and a little longer, a file may change again under the same time: then no time
+ * is sent. */
 static bool has_settled(const struct server *s, const struct origin_file *f)
 {
 	return f->modified + 2 <= loop_sys(s->loop)->wall_ms() / 1000;
 }
 
-/* Another time is another file, an earlier one too: a file may be put back as it was. */
+/* Any other time is another file, an earlier one too: a file may be restored. */
 static bool is_unmodified(
 	const struct server *s, const struct httpd_request *r, const struct origin_file *f)
 {
@@ -116,7 +117,7 @@ static void answer_request(void *arg, struct httpd_request *r)
 		bool missing = e == -ENOENT || e == -EISDIR || e == -ENOTDIR || e == -EINVAL;
 
 		if (e == -EAGAIN)
-			reply_refusal(r, 503, "it is being written: ask again\n");
+			reply_refusal(r, 503, "the file is being written: ask again\n");
 		else
 			reply_refusal(
 				r, missing ? 404 : 403, missing ? "not found\n" : "forbidden\n");

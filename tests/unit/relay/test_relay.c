@@ -181,7 +181,7 @@ static void changes__of_a_topic__are_numbered_from_one_without_gaps(void **state
 	for (unsigned i = 1; i <= 5; i++) {
 		relay_changed(b->r, "web", i < 5 ? "17" : NULL);
 		relay_changed(b->r, "db", "3");
-		pass(b, RELAY_REST_MS);
+		pass(b, RELAY_PAUSE_MS);
 		assert_int_equal(nth(b, "web", i - 1)->m.seq, i);
 		assert_int_equal(nth(b, "db", i - 1)->m.seq, i);
 	}
@@ -205,7 +205,7 @@ static void changes__in_a_storm__are_few_messages_and_the_last_version_is_told(v
 		clock_ms += i % 10 == 0; /* 100 ms in all */
 	}
 	pass(b, 1000);
-	assert_in_range(times(b, "web"), 2, 100 / RELAY_REST_MS + 2);
+	assert_in_range(times(b, "web"), 2, 100 / RELAY_PAUSE_MS + 2);
 	assert_string_equal(nth(b, "web", times(b, "web") - 1)->m.version, "999");
 	bench_close(b);
 }
@@ -222,7 +222,7 @@ static void change__to_a_topic_that_rests__does_not_hold_up_others(void **state)
 	relay_turn(b->r);
 	assert_int_equal(times(b, "web"), 1);
 	assert_int_equal(times(b, "db"), 1);
-	pass(b, RELAY_REST_MS);
+	pass(b, RELAY_PAUSE_MS);
 	assert_int_equal(times(b, "web"), 2);
 	bench_close(b);
 }
