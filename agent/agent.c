@@ -26,7 +26,7 @@
 
 /* ---- directories ---- */
 
-/* Opens it, made if need be. The descriptor, or -errno. */
+/* Opens a directory, makes it first if it is missing. The descriptor, or -errno. */
 static int open_own_dir(const char *path, mode_t mode)
 {
 	char why[FILE_WHY], sync_why[FILE_WHY];
@@ -46,7 +46,7 @@ static int open_own_dir(const char *path, mode_t mode)
 		return dir;
 	}
 	if (made && file_sync_parent(&sys_real, dir, sync_why))
-		log_warn("a power cut may take a new directory away", "why", sync_why);
+		log_warn("a power cut may lose a new directory", "why", sync_why);
 	if (fstat(dir, &st) == 0 && (st.st_mode & S_IWOTH))
 		log_warn("anybody on this host can write in the directory, and with it choose what "
 			 "is published: chmod o-w it",
@@ -54,8 +54,8 @@ static int open_own_dir(const char *path, mode_t mode)
 	return dir;
 }
 
-/* The state directory belongs to one agent at a time. Not by flock(): a program that a killed agent
- * was about to start would keep that lock for a moment, and the next agent would not start. */
+/* Claims the state directory for one agent. Not by flock(): a program that a killed agent was about
+ * to start would keep that lock for a moment, and the next agent would not start. */
 static int lock_state(struct agent *a, const char *state_dir, int dir)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -115,9 +115,8 @@ static void wake_loop(void *arg)
 	loop_wake(arg);
 }
 
-/* Timers were due long ago. What was kept alive is dead, and every host of a fleet may have slept
- * (a hypervisor was maintained): so no connection is used again, and each config pulls once,
- * splayed. */
+/* Drops all connections and pulls each config once, splayed: connections are dead by now, and all
+ * hosts of a fleet may have slept (maintenance of a hypervisor). */
 static void on_resume(void *arg, uint64_t late_ms)
 {
 	struct agent *a = arg;
@@ -151,7 +150,7 @@ static void config_run_ended(void *arg, struct config *c)
 
 /* ---- what a configuration names ---- */
 
-/* What this host is called in receipts and rollouts. */
+/* Sets the name of this host in receipts and rollouts. */
 static void name_host(struct agent *a, const struct settings *s)
 {
 	const char *name = s->report.host;
@@ -162,7 +161,7 @@ static void name_host(struct agent *a, const struct settings *s)
 		snprintf(a->host, sizeof(a->host), "localhost");
 }
 
-/* The threads and watches that the servers need; those that are there stay. */
+/* Starts the file thread and the watches if a server needs them and they are missing. */
 static int start_helpers(struct agent *a, const struct settings *s)
 {
 	bool files = false, watch = false;
@@ -212,7 +211,6 @@ static struct config **make_configs(
 
 /* ---- push ---- */
 
-/* The topics of these configs; NULL when there is no memory. */
 static struct push_topic **list_topics(struct config *const *configs, size_t count)
 {
 	struct push_topic **topics = calloc(count + 1, sizeof(struct push_topic *));
@@ -222,7 +220,7 @@ static struct push_topic **list_topics(struct config *const *configs, size_t cou
 	return topics;
 }
 
-/* For the configs of now. 0, or -errno with a sentence. */
+/* Starts the channel for the current configs. 0, or -errno with a sentence. */
 static int start_push(
 	struct agent *a, const struct settings *s, struct subscriber **ret_push, char why[FILE_WHY])
 {
@@ -250,7 +248,7 @@ static int start_push(
 	return r;
 }
 
-/* The push thread is to know the topics of these configs, and those that go no more. */
+/* Gives the push thread the topics of these configs, or switches to the new channel. */
 static int renew_push(struct agent *a, struct config *const *configs, size_t count,
 	const struct settings_diff *diff)
 {
@@ -316,7 +314,7 @@ void agent_set_log(const struct agent *a, const struct settings *s)
 	log_setup(a->level_given ? a->level : s->log_level, s->log_format);
 }
 
-/* What is not configured any more, or otherwise. */
+/* Frees the configs and servers that were removed or changed. */
 static void free_old(struct agent *a, const struct settings *old, const struct settings_diff *diff,
 	const bool *gone)
 {
@@ -336,7 +334,7 @@ static void free_old(struct agent *a, const struct settings *old, const struct s
 	free(a->servers);
 }
 
-/* Of each old config: there is none of that name any more. */
+/* For each old config: true when no new one has its name. */
 static bool *list_gone(
 	const struct settings *old, const struct settings *new, const struct settings_match *m)
 {
@@ -361,7 +359,7 @@ static void start_configs(struct agent *a, const struct settings_match *m)
 	sweep_free(sweep);
 }
 
-/* The rollouts are asked whether they mean this host, which is called otherwise now. */
+/* Asks the rollouts again after a change of labels or of the host's name. */
 static void ask_rollouts(struct agent *a, const struct settings_match *m)
 {
 	for (size_t i = 0; i < a->settings->config_count; i++)
@@ -369,8 +367,8 @@ static void ask_rollouts(struct agent *a, const struct settings_match *m)
 			config_refresh(a->configs[i], false);
 }
 
-/* What the configs of now do not publish as a snapshot is not to be read any more. Not with --once,
- * whose configuration may be a part of what is published here. */
+/* Withdraws snapshots without a current config. Not with --once, whose configuration may be only a
+ * part of what is published here. */
 static void withdraw_others(const struct agent *a)
 {
 	const struct settings *s = a->settings;
@@ -392,7 +390,7 @@ static void withdraw_others(const struct agent *a)
 	free(names);
 }
 
-/* From now on everybody who looks sees the new ones. */
+/* Makes the new settings, servers and configs the current ones. */
 static void switch_settings(
 	struct agent *a, struct settings *new, struct upstream **servers, struct config **configs)
 {
@@ -469,7 +467,7 @@ int agent_prepare(struct agent *a, const struct settings *new, const struct sett
 
 /* ---- start and stop ---- */
 
-/* What comes of short memory or descriptors, and says nothing itself. */
+/* For failures of memory or descriptors that were not logged yet. Returns the error. */
 static int log_shortage(int error)
 {
 	log_err("cannot start: memory or file descriptors are short: raise the limits "
@@ -538,7 +536,7 @@ int agent_open(struct agent *a, const struct settings *settings)
 	return 0;
 }
 
-/* What others reach the agent by. */
+/* Starts the control API, the push channel and the messages to systemd. */
 static int start_channels(struct agent *a)
 {
 	char why[FILE_WHY];
@@ -580,31 +578,31 @@ int agent_start(struct agent *a, struct settings *settings)
 	return r;
 }
 
-/* The start's list backwards. What hangs in the kernel (a disk) is left behind: the state it leaves
- * is one a crash may leave. */
+/* Reverse order of the start. A write that hangs in the kernel is left behind: its state is one
+ * that a crash may leave as well. */
 void agent_stop(struct agent *a)
 {
 	systemd_stop(a->service);
 	control_stop(a->control);
 	report_stop(a->report);
-	a->service = NULL; /* a run that ends while the worker is stopped tells none of them */
+	a->service = NULL; /* runs that end while the worker stops do not report to them */
 	a->control = NULL;
 	a->report = NULL;
 	subscriber_stop(a->push);
 	subscriber_stop(a->next_push);
 	for (size_t i = 0; a->configs && i < a->settings->config_count; i++)
-		config_retire(a->configs[i], NULL, NULL); /* else what still comes in goes on */
+		config_retire(a->configs[i], NULL, NULL); /* ends pulls and publications */
 	if (a->worker && worker_stop(a->worker, 1000)) {
-		log_warn("the disk does not answer: leaving a write behind; the last known good is "
-			 "safe");
+		log_warn("the disk does not answer: exiting without the last write; the last known "
+			 "good is safe");
 		_exit(EXIT_FAILURE);
 	}
 	if (a->check && worker_stop(a->check, 2000)) {
-		log_warn("the checks have not ended with a version: leaving it behind");
+		log_warn("a check still runs: exiting without its version");
 		_exit(EXIT_SUCCESS);
 	}
 	if (a->files && worker_stop(a->files, 200)) {
-		log_warn("a file of a server does not answer: leaving its reading behind");
+		log_warn("a file of a server does not answer: exiting without it");
 		_exit(EXIT_SUCCESS);
 	}
 	for (size_t i = 0; a->configs && i < a->settings->config_count; i++)

@@ -1,9 +1,8 @@
 /*
- * The agent as it runs: all there is of it, the order in which it starts, the same list backwards;
- * and the step from one configuration to the next (when it is taken, reconfigure.h decides).
+ * The running agent: creates all subsystems in order, destroys them in reverse, and switches from
+ * one configuration to the next (reconfigure.h decides when).
  *
- * Threads: the loop's. Ownership: settings are the agent's once it has begun to start. Errors: told
- * in the log.
+ * Threads: the loop's. Ownership: agent_start() takes the settings. Errors: logged.
  */
 #ifndef PULLET_AGENT_H
 #define PULLET_AGENT_H
@@ -22,7 +21,7 @@ struct agent {
 	bool level_given; /* on the command line: wins over the configuration */
 	enum log_level level;
 
-	struct settings *settings; /* stays where it is, what it holds changes */
+	struct settings *settings; /* its address never changes, its content does */
 	int lock;                  /* of the state directory; -1 = not held */
 	struct loop *loop;
 	struct worker *worker, *check, *files;
@@ -42,27 +41,27 @@ struct agent {
 	struct control_env control_env;
 	struct control *control;
 	struct service *service;
-	struct subscriber *push, *next_push; /* the second is to take the place of the first */
+	struct subscriber *push, *next_push; /* next_push replaces push at a reload */
 	struct report *report;
-	size_t once_left; /* configs that have not ended their one run */
+	size_t once_left; /* configs whose one run has not ended */
 	bool once_failed;
 };
 
-/* The directories, the loop and the threads. 0 or -errno, told; agent_stop() in either case. */
+/* Opens the directories, the loop and the threads. 0, or -errno, logged; agent_stop() in either
+ * case. */
 int agent_open(struct agent *a, const struct settings *settings);
-/* All the rest, with these settings, which it takes. 0 or -errno, told. */
+/* Starts all the rest. Takes settings. 0, or -errno, logged. */
 int agent_start(struct agent *a, struct settings *settings);
 void agent_stop(struct agent *a);
-/* Level and form of the log, as the settings and the command line say. */
+/* Sets level and format of the log from the settings and the command line. */
 void agent_set_log(const struct agent *a, const struct settings *settings);
-/* Opens what the new settings name that may not be to be had: the address to listen at, the push
- * channel, threads. 0; or -errno and a sentence, and nothing has changed. */
+/* Opens what new settings need and may be unavailable: the address to listen at, the push channel,
+ * threads. 0; or -errno and a sentence, and nothing has changed. */
 int agent_prepare(struct agent *a, const struct settings *new, const struct settings_diff *diff,
 	char why[FILE_WHY]);
-/* After that, the new settings take the place of the present ones, of which diff tells: what it
- * calls the same goes on untouched, the configs that it does not keep were retired and are freed,
- * the others are made and started; one that was changed pulls at once. Takes new. 0; or -ENOMEM:
- * the agent is in pieces then, and must end. */
+/* Then replaces the current settings: leaves alone what diff calls the same, frees the configs that
+ * it does not keep (retired before), creates and starts the others; a changed one pulls at once.
+ * Takes new. 0; or -ENOMEM: the agent is incomplete then, and must end. */
 int agent_apply(struct agent *a, struct settings *new, const struct settings_diff *diff);
 
 #endif

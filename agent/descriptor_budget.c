@@ -1,5 +1,5 @@
-/* The agent's parts, and what each of them opens. Surprising: pulls that go on at a time count one
- * each, however many documents there are. */
+/* What each part of the agent opens. Surprising: a pull counts one descriptor, however many
+ * documents it has. */
 #include "descriptor_budget.h"
 
 #include "base/loop.h"
@@ -23,7 +23,7 @@ static bool has_programs(const struct settings_config *c)
 	return c->format_run.argv || c->check.argv || c->probe.argv || c->reload.rule_count;
 }
 
-/* Connections at a time: of pulls no more than documents, of watches one for each. */
+/* At most: one per document that is pulled, within max_in_flight, and one per watch. */
 static size_t count_connections(const struct settings *s)
 {
 	size_t most = 0, pulls = 0, watches = 0;

@@ -1,6 +1,6 @@
 /*
- * Process 1. Surprising: it handles no signal, it waits for them blocked; so that those which the
- * kernel keeps from process 1 for want of a handler reach the agent as anywhere else.
+ * Process 1. Surprising: it has no signal handlers, it waits with all signals blocked; so those
+ * that the kernel would not deliver to process 1 for want of a handler still reach the agent.
  */
 #include "init.h"
 
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* -1, or the exit code of the child when it was among those that have ended. */
+/* Reaps all ended children. Returns the exit code of `child` if it was one of them, else -1. */
 static int reap_orphans(pid_t child)
 {
 	int status, code = -1;

@@ -37,7 +37,8 @@ static void print_pulletd_usage(FILE *out)
 	      "  -h, --help             print this\n\n"
 	      "Signals: TERM and INT end it, HUP reads the configuration again, USR1 pulls "
 	      "everything now.\n"
-	      "Exit codes: 0 ok, 1 failed, 64 wrong usage, 78 bad configuration. See pulletd(8).\n",
+	      "Exit codes: 0 ok, 1 failed, 64 wrong usage, 78 invalid configuration. See "
+	      "pulletd(8).\n",
 		out);
 }
 
@@ -113,7 +114,7 @@ static void report_plain(void *arg, const char *message)
 	fprintf(stderr, "%s\n", message);
 }
 
-/* What the signatures of a config must say, and how to make them say so. */
+/* Prints what the signatures of a config must say, and the command that makes such a one. */
 static void print_signatures(const struct settings_config *c)
 {
 	static const char *const names[] = {"", "none", "config", "path"};
@@ -138,11 +139,12 @@ static void print_signatures(const struct settings_config *c)
 			c->name, rev, c->name);
 	if (v->bind == SETTINGS_BIND_NONE)
 		printf("  a signature need not say what it is for%s%s; one that names another "
-		       "config or path is refused: pullet sign FILE -s KEY --unbound\n",
+		       "config or path is rejected: pullet sign FILE -s KEY --unbound\n",
 			v->rev_required ? ", but must say" : "", rev);
 }
 
-/* What an agent of this user would refuse; a directory that is not there, by the one above it. */
+/* Warns of a path that an agent of this user would reject; checks the parent of a missing
+ * directory. */
 static void warn_untrusted(const char *subject, const char *path, bool is_file)
 {
 	const struct trusted_who who = trusted_self();
@@ -171,7 +173,7 @@ static void warn_paths(const struct settings *s)
 				s->configs[i]->file);
 }
 
-/* Where the right to operate is granted, and does not come to that. */
+/* Warns when `operators` names a group that cannot reach the control socket. */
 static void warn_operators(const struct settings *s)
 {
 	gid_t agent = geteuid() == 0 ? (gid_t)-1 : getegid(); /* root tests for others */
@@ -188,7 +190,7 @@ static int test_settings(const char *path)
 
 	if (settings_load(path, report_plain, NULL, &settings))
 		return EXIT_BAD_CONFIG;
-	printf("%s: good, %zu config%s\n", path, settings->config_count,
+	printf("%s: valid, %zu config%s\n", path, settings->config_count,
 		settings->config_count == 1 ? "" : "s");
 	for (size_t i = 0; i < settings->config_count; i++)
 		print_signatures(settings->configs[i]);
@@ -198,7 +200,7 @@ static int test_settings(const char *path)
 	return EXIT_SUCCESS;
 }
 
-/* Descriptors for all of it; else libzmq would abort. */
+/* Without enough descriptors libzmq would abort. */
 static bool has_descriptors(const struct settings *settings, bool once)
 {
 	char why[DESCRIPTORS_WHY];
@@ -240,15 +242,15 @@ static void on_usr1(void *arg, int signal)
 		config_refresh(a->configs[i], false);
 }
 
-static int handle_signals(struct agent *a, struct reconfigure *renewal)
+static int handle_signals(struct agent *a, struct reconfigure *reload)
 {
 	const struct {
 		int number;
 		void (*handle)(void *arg, int signal);
 		void *arg;
-	} signals[] = {{SIGTERM, on_stop, a}, {SIGINT, on_stop, a}, {SIGHUP, on_hup, renewal},
+	} signals[] = {{SIGTERM, on_stop, a}, {SIGINT, on_stop, a}, {SIGHUP, on_hup, reload},
 		{SIGUSR1, on_usr1, a}};
-	int r = renewal ? 0 : -ENOMEM;
+	int r = reload ? 0 : -ENOMEM;
 
 	signal(SIGPIPE, SIG_IGN);
 	for (size_t i = 0; r == 0 && i < sizeof(signals) / sizeof(signals[0]); i++)
@@ -264,7 +266,7 @@ int main(int argc, char **argv)
 {
 	struct agent a = {.lock = -1};
 	struct settings *settings = NULL;
-	struct reconfigure *renewal = NULL;
+	struct reconfigure *reload = NULL;
 	bool test = false;
 	int r = parse_options(argc, argv, &a, &test);
 
@@ -285,8 +287,8 @@ int main(int argc, char **argv)
 	}
 	r = agent_open(&a, settings);
 	if (r == 0) {
-		renewal = reconfigure_new(&a);
-		r = handle_signals(&a, renewal);
+		reload = reconfigure_new(&a);
+		r = handle_signals(&a, reload);
 	}
 	if (r == 0)
 		r = agent_start(&a, settings);
@@ -297,7 +299,7 @@ int main(int argc, char **argv)
 			LOG_U64(a.settings->config_count));
 		r = loop_run(a.loop);
 	}
-	reconfigure_free(renewal);
+	reconfigure_free(reload);
 	agent_stop(&a);
 	return r == 0 && !a.once_failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,7 +1,7 @@
 /*
- * One reload after the other. Surprising: a config that goes while the disk takes its version is
- * still shown, and finishes that version, until the disk has it; the others that are to change pull
- * by the old configuration until then.
+ * One reload after the other. Surprising: a config whose version is being written when it is
+ * removed stays, and finishes that version; the other changed configs pull by the old configuration
+ * until then.
  */
 #include "reconfigure.h"
 
@@ -17,16 +17,16 @@
 
 struct reconfigure {
 	struct agent *agent;
-	struct settings *next; /* to be applied; NULL = nothing is under way */
+	struct settings *next; /* NULL = no reload is under way */
 	struct settings_diff diff;
-	size_t waits; /* configs whose version the disk is taking */
+	size_t waits; /* configs whose version is being written */
 	struct loop_timer go_on;
-	bool again; /* asked for meanwhile */
+	bool again; /* requested meanwhile */
 	uint64_t began_ms;
 	struct configuration_status *status;
 };
 
-/* ---- refused ---- */
+/* ---- validation ---- */
 
 static void add_error(void *arg, const char *message)
 {
@@ -36,7 +36,7 @@ static void add_error(void *arg, const char *message)
 		free(s->error);
 		s->error = strdup(message);
 	}
-	log_err("bad configuration", "error", message);
+	log_err("invalid configuration", "error", message);
 }
 
 static void drop_next(struct reconfigure *r)
@@ -50,13 +50,13 @@ static void drop_next(struct reconfigure *r)
 static void reject_next(struct reconfigure *r)
 {
 	r->status->refused++;
-	log_err("the new configuration is bad: nothing was changed", "file", r->agent->path,
+	log_err("the new configuration is invalid: nothing was changed", "file", r->agent->path,
 		"errors", LOG_U64(r->status->errors));
 	drop_next(r);
 	systemd_reloaded(r->agent->service);
 }
 
-/* What can be said against settings that are good by themselves. True: nothing. */
+/* True when valid settings can also replace the current ones; else logs why not. */
 static bool is_possible(struct reconfigure *r)
 {
 	char why[FILE_WHY];
@@ -80,7 +80,7 @@ static bool is_possible(struct reconfigure *r)
 	return true;
 }
 
-/* ---- told ---- */
+/* ---- what changes, for the log ---- */
 
 static const char *config_text(const struct settings *s, size_t i)
 {
@@ -108,7 +108,7 @@ static void list_name(struct list *l, const char *name)
 	l->count++;
 }
 
-/* NULL, so that it is left out, when nothing is in it. */
+/* NULL when the list is empty, which leaves the pair out of the log. */
 static const char *list_text(const struct list *l, char text[MAX_NAMES + 24])
 {
 	if (!l->count)
@@ -143,7 +143,7 @@ static void fill_lists(struct lists *l, const struct settings *old, size_t old_c
 	free(changed);
 }
 
-/* What a config leaves behind. */
+/* Logs configs whose published file has another path now. */
 static void log_moved_files(const struct reconfigure *r)
 {
 	const struct settings *old = r->agent->settings, *new = r->next;
@@ -158,8 +158,8 @@ static void log_moved_files(const struct reconfigure *r)
 		was = old->configs[m->before[i]];
 		place = settings_place(was);
 		if (place && (!settings_place(now) || strcmp(place, settings_place(now)) != 0))
-			log_info("published elsewhere now: what was published before stays there",
-				"config", now->name, "file", place);
+			log_info("published to another file: the old one is kept", "config",
+				now->name, "file", place);
 	}
 }
 
@@ -184,12 +184,12 @@ static void log_changes(const struct reconfigure *r)
 		LIST_TEXT(&servers.changed), "servers_removed", LIST_TEXT(&servers.removed),
 		"other", others[0] ? others + 1 : NULL);
 	if (configs.removed.count)
-		log_info("what the removed configs have published stays, and so does their history",
-			"state_dir", old->state_dir);
+		log_info("files and history of the removed configs are kept", "state_dir",
+			old->state_dir);
 	log_moved_files(r);
 }
 
-/* ---- applied ---- */
+/* ---- application ---- */
 
 static void apply_next(struct reconfigure *r)
 {
@@ -198,8 +198,8 @@ static void apply_next(struct reconfigure *r)
 	log_changes(r);
 	agent_set_log(a, r->next);
 	if (agent_apply(a, r->next, &r->diff)) {
-		log_err("memory is short in the middle of a new configuration: ending, to start "
-			"from the last known good");
+		log_err("out of memory during a reload: exiting, to start from the last known "
+			"good");
 		_exit(EXIT_FAILURE);
 	}
 	r->next = NULL;
@@ -221,7 +221,7 @@ static void one_retired(void *arg)
 		loop_timer_set(r->agent->loop, &r->go_on, loop_now_ms(r->agent->loop));
 }
 
-/* Ends those that do not stay, as far as a disk is at them, or is not. */
+/* Ends removed and changed configs: only those with a write under way, or only the others. */
 static void retire_those(struct reconfigure *r, bool at_disk)
 {
 	struct agent *a = r->agent;
@@ -232,21 +232,19 @@ static void retire_those(struct reconfigure *r, bool at_disk)
 			r->waits++;
 }
 
-/* Ends what does not stay: false, while a disk is at some of it. The others go on until that has
- * ended, for the disk may hang, and are looked at again then. */
+/* Ends removed and changed configs. False while some are being written: the disk may hang, so the
+ * others go on until it has answered. */
 static bool retire_changed(struct reconfigure *r)
 {
 	retire_those(r, true);
 	if (!r->waits)
 		retire_those(r, false);
 	if (r->waits)
-		log_info("the new configuration waits: a disk is taking versions of configs that "
-			 "it changes",
-			"configs", LOG_U64(r->waits));
+		log_info("reload pending: waiting for writes to finish", "configs",
+			LOG_U64(r->waits));
 	return r->waits == 0;
 }
 
-/* In a turn of the loop of its own. */
 static void continue_reload(void *arg)
 {
 	struct reconfigure *r = arg;
@@ -266,7 +264,7 @@ void reconfigure_begin(struct reconfigure *r)
 	struct agent *a = r->agent;
 
 	if (a->once) {
-		log_info("everything is pulled once, with the configuration that there was");
+		log_info("SIGHUP ignored: --once keeps the configuration it started with");
 		return;
 	}
 	if (r->next) {

@@ -1,18 +1,17 @@
 /*
- * SIGHUP: the new configuration is read whole, compared with the one that runs, and applied without
- * touching what did not change; or it is refused whole, with all its errors.
+ * SIGHUP: reads the new configuration, compares it with the current one, and applies what changed;
+ * or rejects it whole, with all its errors.
  *
- * Before anything changes, everything is tried that could fail: files, keys, the address to listen
- * at, the push channel. Then the configs that are gone or changed are ended: first those of which
- * the disk is just taking a version, which are waited for while all others go on. Then the new ones
- * are made. Short memory in the middle of that ends the agent, which starts from the last known
- * good.
+ * First tries everything that could fail: files, keys, the address to listen at, the push channel.
+ * Then ends the configs that were removed or changed, first those whose version is being written to
+ * a disk, while all others go on. Then creates the new ones. Short memory in that step ends the
+ * agent, which starts from the last known good.
  *
- * Threads: the loop's. Ownership: the agent is borrowed; agent->configuration, which all may read,
- * is kept here. Bounds: one at a time; what is asked for meanwhile is done once, afterwards.
+ * Threads: the loop's. Ownership: borrows the agent; writes agent->configuration, which all may
+ * read. Bounds: one reload at a time; requests meanwhile become one more, afterwards.
  */
-#ifndef PULLET_RENEWAL_H
-#define PULLET_RENEWAL_H
+#ifndef PULLET_RECONFIGURE_H
+#define PULLET_RECONFIGURE_H
 
 #include "agent.h"
 
@@ -21,7 +20,8 @@ struct reconfigure;
 /* NULL when there is no memory. */
 struct reconfigure *reconfigure_new(struct agent *a);
 void reconfigure_free(struct reconfigure *r);
-/* Reads the configuration and applies it: before the call returns, or as soon as it can be. */
+/* Reads and applies the configuration: before the call returns, or when pending writes have ended.
+ */
 void reconfigure_begin(struct reconfigure *r);
 
 #endif

@@ -1,5 +1,5 @@
-/* The sum of what is needed, held against what the limit leaves. Surprising: the limit is of
- * numbers, not of open ones: what was inherited below it takes away, what is above it does not. */
+/* Compares the sum of all needs with what the limit leaves. Surprising: the limit bounds descriptor
+ * numbers, so inherited descriptors count only below it. */
 #include "base/descriptors.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/*
- * The hash of an ETag without what ETags have around a version.
- */
+/* Strips W/ and quotes, then hashes. */
 #include "base/etag.h"
 
 #include <string.h>

@@ -1,13 +1,10 @@
-/*
- * Versions as servers name them: in an ETag, or in a message.
- */
+/* Versions as servers name them: in an ETag, or in a push message. */
 #ifndef PULLET_ETAG_H
 #define PULLET_ETAG_H
 
 #include <stdint.h>
 
-/* Hash of a version as it stands in a message or an ETag: W/ and quotes do not count. Never 0; 0
- * for NULL or "". Only for comparing with others of it. */
+/* Hashes a version from a message or an ETag, without W/ and quotes. 0 only for NULL or "". */
 uint64_t etag_hash(const char *etag);
 
 #endif

@@ -1,7 +1,4 @@
-/*
- * The table: chains of links, twice as many chains when there are as many links. Surprising:
- * nothing shrinks.
- */
+/* Doubles the number of chains when there are as many links. Surprising: it never shrinks. */
 #include "base/index.h"
 
 #include <errno.h>

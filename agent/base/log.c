@@ -1,6 +1,6 @@
 /*
- * Lines on standard error. Surprising: each line is put together whole and written by one write(2),
- * so that lines of different threads never mix; what does not fit into 2 KiB is cut.
+ * Lines on standard error. Surprising: each line is built whole and written by one write(2), so
+ * that lines of different threads never mix; it is cut at 2 KiB.
  */
 #include "base/log.h"
 
@@ -60,7 +60,7 @@ static bool needs_no_quotes(const char *s)
 	return true;
 }
 
-/* A value may be a sentence with values of a document in it, which the log's readers may see. */
+/* A value may be a sentence with values of a document in it; readers of the log may see those. */
 static void append_text_value(struct buffer *b, const char *value)
 {
 	struct buffer shown;
@@ -183,8 +183,9 @@ bool log_limit_told(const struct log_limit *l, const char *kind, const char *cau
 	return false;
 }
 
-/* The line that this one takes the place of: of the same cause, or a free one, or an old one. -1:
- * too many are new. */
+/* Finds the place of a line: that of the same cause, a free one, or an old one. -1: too many are
+ * new.
+ */
 static int find_limit_line(
 	const struct log_limit *l, uint64_t now_ms, uint32_t kind, uint32_t cause)
 {

@@ -5,8 +5,8 @@
  * error is a terminal); json: one object per line with "time", "level", "message" and the keys. err
  * = the operator must act; warn = we degraded and carry on; info = a state changed; debug = the
  * rest. Never a secret, a token, or document content, but for values in sentences about why a
- * version was refused (text/sentence.h), as operators see them. What is not to be shown as it is,
- * is escaped (text/escape.h).
+ * version was rejected (text/sentence.h), as operators see them. Unprintable characters are escaped
+ * (text/escape.h).
  *
  * Threads: any. Bound: a line is cut at 2 KiB. lib/ never logs.
  */
@@ -42,9 +42,9 @@ char *log_u64_text(char text[24], uint64_t n);
 #define LOG_URL(url) (log_url_text((char[LOG_URL_SIZE]){0}, (url)))
 char *log_url_text(char text[LOG_URL_SIZE], const char *url);
 
-/* What may be said of one thing, a zeroed struct: at most one line a minute for the same cause, two
- * for all causes of the same kind (which may be other texts each time), and four for everything; so
- * a change of cause is told at once, and causes that take turns are not told each time. */
+/* Limits the lines about one thing: per minute one of the same cause, two of the same kind, whose
+ * causes may be other texts each time, and four in all. So a new cause is logged at once, and
+ * alternating causes are not logged each time. Zeroed at first. */
 #define LOG_LIMIT_MS 60000u
 #define LOG_LIMIT_LINES 4
 #define LOG_LIMIT_OF_A_KIND 2
@@ -56,14 +56,14 @@ struct log_limit {
 	} lines[LOG_LIMIT_LINES]; /* the newest of each cause; in no order */
 	unsigned used, suppressed;
 };
-/* True when the line may be written now; *ret_suppressed is then the number of lines held back
+/* True when the line may be written now; *ret_suppressed is then the number of lines suppressed
  * since the last one. */
 bool log_limit_pass(
 	struct log_limit *l, uint64_t now_ms, const char *cause, unsigned *ret_suppressed);
 /* The same for a kind whose causes are texts, such as a message and why. */
 bool log_limit_pass_kind(struct log_limit *l, uint64_t now_ms, const char *kind, const char *cause,
 	unsigned *ret_suppressed);
-/* Was that cause told before, and not long ago? Its line is a repetition then. */
+/* True when that cause was logged recently: its line is a repetition. */
 bool log_limit_told(const struct log_limit *l, const char *kind, const char *cause);
 
 #endif

@@ -22,8 +22,7 @@
 
 #define MAX_SIGNALS 8
 #define MAX_EXPIRED 1024 /* in one turn, then others have theirs */
-#define LATE_MS                                                                                    \
-	5000 /* no load makes a timer so late: the machine slept, or the process was stopped */
+#define LATE_MS 5000     /* no load makes a timer so late: machine or process was stopped */
 
 struct loop_signal {
 	int number;
@@ -76,7 +75,7 @@ static void timerfd_fired(void *arg, int fd, unsigned events)
 		l->armed_ms = 0; /* loop_run() does the rest */
 }
 
-/* Tells that time has passed in which nothing ran, before the late timers do. */
+/* Calls resumed() before late timers run, if nothing ran for a while. */
 static void notice_resume(struct loop *l, uint64_t now_ms)
 {
 	uint64_t due_ms, before_ms = l->turn_ms;
@@ -87,7 +86,7 @@ static void notice_resume(struct loop *l, uint64_t now_ms)
 		l->resumed(l->resumed_arg, now_ms - due_ms);
 }
 
-/* Calls the handlers of what is due. False when there may be more. */
+/* Calls the handlers of due timers. False when more may be due. */
 static bool run_timers(struct loop *l)
 {
 	uint64_t now_ms = l->sys->now_ms();
@@ -173,8 +172,6 @@ void loop_free(struct loop *l)
 
 int loop_run(struct loop *l)
 {
-	/* What a handler made due at once runs in the same turn, without a way through the kernel.
-	 */
 	uint64_t begin_us = sys_thread_us(), end_us;
 
 	while (!l->stopping) {

@@ -1,9 +1,9 @@
 /*
  * The event loop: libevent for descriptors, the timing wheel for time, a signalfd for signals.
  *
- * One libevent timer is armed for the wheel's next moment, so that the loop sleeps while nothing is
- * due. One eventfd wakes it from other threads. libevent is used here, and its HTTP server
- * in httpd/server.c and httpd/clients.c.
+ * One timerfd is armed for the wheel's next moment, so that the loop sleeps while nothing is due.
+ * One eventfd wakes it from other threads. libevent is used here, and its HTTP server in
+ * httpd/server.c and httpd/clients.c.
  *
  * Threads: all from the loop's thread, but loop_wake() from any. Errors: -errno, or NULL for "could
  * not be made".
@@ -46,7 +46,7 @@ void loop_stop(struct loop *l);
 /* Monotonic milliseconds, read afresh. */
 uint64_t loop_now_ms(struct loop *l);
 const struct sys *loop_sys(struct loop *l);
-/* Processor time of the longest turn so far: nothing else was done meanwhile. In microseconds. */
+/* Processor time of the longest turn so far, in microseconds. */
 uint64_t loop_longest_us(const struct loop *l);
 struct event_base *loop_base(struct loop *l);
 

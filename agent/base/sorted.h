@@ -1,6 +1,4 @@
-/*
- * A search among sorted names, wherever a list keeps them. No I/O, no memory.
- */
+/* Binary search among sorted names. */
 #ifndef PULLET_SORTED_H
 #define PULLET_SORTED_H
 
@@ -8,8 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Finds the first of `count` names that is not before `name`; name_of(list, i) is the i-th. True:
- * it is that name; false: the name is to stand there. */
+/* Finds the first of `count` names that is not before `name`; name_of(list, i) is the i-th. True
+ * when it equals the name; false: *ret_at is where to insert it. */
 static inline bool sorted_find(const void *list, size_t count,
 	const char *(*name_of)(const void *list, size_t i), const char *name, size_t *ret_at)
 {

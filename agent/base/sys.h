@@ -19,14 +19,14 @@ struct stat;
 
 struct sys {
 	uint64_t (*now_ms)(void);       /* CLOCK_BOOTTIME: monotonic, counts suspend */
-	uint64_t (*monotonic_us)(void); /* CLOCK_MONOTONIC, for who wants that one: systemd */
+	uint64_t (*monotonic_us)(void); /* CLOCK_MONOTONIC, for systemd */
 	int64_t (*wall_ms)(void); /* CLOCK_REALTIME, since 1970; for people and certificates only */
 	uint64_t (*random)(void); /* 64 random bits from the kernel */
-	/* A number that stays with this host (or container): for order that differs by host. */
+	/* Constant on this host (or container): for an order that differs by host. */
 	uint64_t (*host)(void);
 
 	int (*openat)(int dir, const char *path, int flags, mode_t mode);
-	/* openat() that meets no symlink: ELOOP; ENOSYS or EPERM where the kernel has it not. */
+	/* openat() that follows no symlink: ELOOP; ENOSYS or EPERM where the kernel lacks it. */
 	int (*open_plain)(int dir, const char *path, int flags);
 	int (*fstatat)(int dir, const char *path, struct stat *ret_st, int flags);
 	ssize_t (*readlinkat)(int dir, const char *path, char *text, size_t size);
@@ -46,8 +46,8 @@ extern const struct sys sys_real;
 
 /* Processor time of this thread, in microseconds. */
 uint64_t sys_thread_us(void);
-/* Lets nobody but root look into this process from now on: no core, no debugger; secrets are in its
- * memory for moments. Ends with an exec. */
+/* Allows only root to dump or debug this process, whose memory holds secrets for moments. Ends with
+ * an exec. */
 void sys_forbid_dumps(void);
 /* A random number in [0, bound]; 0 when bound is 0. */
 uint64_t sys_random_upto(const struct sys *sys, uint64_t bound);

@@ -1,6 +1,6 @@
 /*
- * One thread for what may block on a disk. Surprising: a job is linked into a queue by its own
- * `next`, so nothing is allocated and nothing can be full.
+ * Two queues and a thread. Surprising: a job is linked into a queue by its own `next`, so nothing
+ * is allocated and no queue can be full.
  */
 #include "base/worker.h"
 
@@ -73,7 +73,7 @@ static void *run_jobs(void *arg)
 	return NULL;
 }
 
-/* Tells the ends of jobs, in the loop's thread. */
+/* Calls done() of ended jobs, in the loop's thread. */
 static void finish_jobs(void *arg, int fd, unsigned events)
 {
 	struct worker *w = arg;

@@ -1,10 +1,9 @@
 /*
- * A thread for what may block (a disk's fsync, a mounted volume): jobs run there in order, their
- * ends are told in the loop's thread.
+ * A thread for calls that may block (a disk's fsync, a mounted volume): runs jobs in order.
  *
- * Threads: worker_submit() from the loop's thread. The job's run() is called in the worker, done()
- * in the loop's thread. A job is embedded in whatever it works on, which must stay in place until
- * done(). Bound: as many jobs as there are embedded ones.
+ * Threads: worker_submit() from the loop's thread. Calls the job's run() in the worker, done() in
+ * the loop's thread. A job is embedded in the object it works on, which must stay in place until
+ * done(). Bound: the number of embedded jobs.
  */
 #ifndef PULLET_WORKER_H
 #define PULLET_WORKER_H
@@ -24,11 +23,11 @@ struct worker_job {
 /* Starts the thread; its name has at most 15 bytes. NULL when it cannot be started. */
 struct worker *worker_start(struct loop *l, const char *name);
 void worker_submit(struct worker *w, struct worker_job *job);
-/* Takes the job back: true when it has not begun; it never runs then, and done() is not called. */
+/* Cancels a job that has not begun: true, and neither run() nor done() is called. */
 bool worker_cancel(struct worker *w, struct worker_job *job);
-/* Lets queued jobs finish for half of max_ms, then forgets those that have not begun, and waits the
- * other half for the one that runs; done() is called for those that ended. 0, or -ETIMEDOUT when
- * one still runs: the process should then _exit(). Frees the worker when 0. */
+/* Lets queued jobs finish for half of max_ms, then drops those that have not begun and waits the
+ * other half for the running one; calls done() for those that ended. 0, and the worker is freed; or
+ * -ETIMEDOUT when one still runs: the process should then _exit(). */
 int worker_stop(struct worker *w, unsigned max_ms);
 
 #endif

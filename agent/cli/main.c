@@ -58,7 +58,7 @@ static void usage(FILE *out)
 			commands[i].help);
 	fputs("\n'pullet COMMAND --help' says more; --version prints the versions. See pullet(1).\n"
 	      "Exit codes: 0 ok, 1 failed, 2 not found, 3 agent not reachable, 4 timed out, 64 "
-	      "usage, 78 bad configuration.\n",
+	      "usage, 78 invalid configuration.\n",
 		out);
 }
 

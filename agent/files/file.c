@@ -1,7 +1,7 @@
 /*
  * Atomic replacement of one file. Surprising: nothing here retries after a failed fsync. The kernel
- * marks the pages clean and the next fsync lies, so the temporary file is thrown away and the
- * caller comes again with a new one.
+ * marks the pages clean and the next fsync lies, so the temporary file is removed and the caller
+ * starts again with a new one.
  */
 #include "files/file.h"
 
@@ -21,7 +21,7 @@
 #define TEMPORARY ".pullet-"
 #define HEX 16
 
-/* What to do about an error, where its own text does not say it. */
+/* Remedies that strerror() does not name. */
 static const struct {
 	int error;
 	const char *write, *read;
@@ -90,7 +90,7 @@ static int write_whole(const struct sys *sys, int fd, const char *data, size_t l
 	return 0;
 }
 
-/* Everything up to the rename; the file is open as fd. */
+/* Writes the open temporary file: all steps up to the rename. */
 static int fill_temporary(const struct sys *sys, int dir, int fd, const char *name,
 	const void *data, size_t len, const struct file_options *o, char why[FILE_WHY])
 {
@@ -279,7 +279,7 @@ int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY])
 {
 	int r = 0, parent = sys->openat(dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 
-	/* EACCES: it was not the agent who made a directory there */
+	/* EACCES: the agent cannot have made a directory there */
 	if (parent < 0 ? errno != EACCES : sys->fsync(parent))
 		r = explain_error(why, "cannot bring to the disk the directory", dir, "..", errno);
 	if (parent >= 0)

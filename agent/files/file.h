@@ -32,17 +32,17 @@ struct file_options {
 	struct stat *ret_written; /* the file before anybody else could see it; or NULL */
 };
 
-/* The error's own text, and what to do about it where that does not say: "Permission denied: the
- * agent's user must be able to write there (it runs as user 110, group 110)". */
+/* Writes the error's text and its remedy: "Permission denied: the agent's user must be able to
+ * write there (it runs as user 110, group 110)". */
 void file_remedy(char remedy[FILE_REMEDY], int error, bool reading);
 /* Replaces dir/name by len bytes. 0; or -errno and nothing changed; or FILE_NOT_DURABLE: the new
  * content is in place, but fsync of the directory failed. */
 #define FILE_NOT_DURABLE 1
 int file_replace(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
 	const struct file_options *options, char why[FILE_WHY]);
-/* Its two halves: the temporary file, whose name is returned, with all that may fail for want of
- * room or permission, nothing being visible yet; then the rename. After an error of either the
- * temporary file is gone. */
+/* Its two halves: first the temporary file, whose name is returned, with all that may fail for want
+ * of room or permission; then the rename, which makes it visible. Both remove the temporary file
+ * after an error. */
 int file_prepare(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
 	const struct file_options *options, char ret_temporary[NAME_MAX + 1], char why[FILE_WHY]);
 int file_commit(const struct sys *sys, int dir, const char *name,
@@ -54,19 +54,18 @@ int file_read(const struct sys *sys, int dir, const char *name, struct buffer *o
 bool file_holds(const struct sys *sys, int dir, const char *name, const void *data, size_t len);
 /* Reads an open file as file_read() does, and closes it. */
 int file_take(const struct sys *sys, int fd, struct buffer *out);
-/* Is this the name of a temporary file? Then the length of the name of the file that it was to
- * become, which begins at entry + 1; else 0. */
+/* If entry is the name of a temporary file: the length of its target's name, which begins at
+ * entry + 1; else 0. */
 size_t file_temporary(const char *entry);
 /* Removes temporary files that a crash left behind for name (NULL: for any name). Returns how many.
  */
 int file_clean(const struct sys *sys, int dir, const char *name);
 /* Fsyncs dir/name (opened read-only) and then dir. 0 or -errno. */
 int file_sync(const struct sys *sys, int dir, const char *name);
-/* Fsyncs the directory above an open one: a new one is found after a power cut only when its name
- * is on the disk too. 0 or -errno; 0 also for a parent that may not be read. */
+/* Fsyncs the directory above an open one, so that a new directory survives a power cut. 0 or
+ * -errno; 0 also for a parent that may not be read. */
 int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY]);
-/* True when the directory lies in memory (tmpfs, ramfs): nothing there survives a power cut, so
- * fsync is left out. */
+/* True when the directory lies in memory (tmpfs, ramfs), where fsync is of no use. */
 bool file_in_memory(int dir);
 
 #endif

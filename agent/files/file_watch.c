@@ -1,6 +1,6 @@
 /*
- * Drift by inotify. Surprising: the agent's own publications are events too; whoever is told looks
- * at the file and finds it as it should be.
+ * Drift by inotify. Surprising: the agent's own publications are events too; the callback checks
+ * the file and finds it current.
  */
 #include "files/file_watch.h"
 
@@ -27,7 +27,7 @@ struct file_watch {
 	struct index directories, entries;
 };
 
-/* ---- who is concerned ---- */
+/* ---- events ---- */
 
 static uint64_t entry_hash(int directory, const char *name)
 {
@@ -69,7 +69,7 @@ static void notify_entries(struct file_watch *d, int directory, const char *name
 			(struct file_watch_entry *)((char *)l -
 						    offsetof(struct file_watch_entry, link));
 
-		next = index_next(l); /* it may be removed by what it is told */
+		next = index_next(l); /* noticed() may remove it */
 		if (is_about(e, directory, name))
 			e->noticed(e->arg, cause);
 	}
@@ -124,7 +124,7 @@ void file_watch_free(struct file_watch *d)
 	free(d);
 }
 
-/* The kernel gives one directory one descriptor, however often it is added. NULL = none has it. */
+/* Finds the directory of a watch descriptor, of which the kernel has one per directory. */
 static struct directory *find_directory(const struct file_watch *d, int descriptor)
 {
 	struct index_link *l = index_first(&d->directories, entry_hash(descriptor, NULL));
@@ -134,7 +134,7 @@ static struct directory *find_directory(const struct file_watch *d, int descript
 	return (struct directory *)l;
 }
 
-/* One entry more in the directory. 0 or -ENOMEM. */
+/* Counts one more entry in the directory. 0 or -ENOMEM. */
 static int join_directory(struct file_watch *d, int descriptor)
 {
 	struct directory *directory = find_directory(d, descriptor);
@@ -158,7 +158,7 @@ static void leave_directory(struct file_watch *d, int descriptor)
 
 	if (--directory->users)
 		return;
-	inotify_rm_watch(d->fd, descriptor); /* nobody watches anything in it any more */
+	inotify_rm_watch(d->fd, descriptor);
 	index_remove(&d->directories, &directory->link);
 	free(directory);
 }

@@ -1,16 +1,16 @@
 /*
- * Notices at once when somebody touches a published file: one inotify instance for the agent, one
- * watch per directory.
+ * Reports changes of published files at once: one inotify instance for the agent, one watch per
+ * directory.
  *
- * Only a hint: what is there is looked at afterwards, and every interval anyway, so that nothing is
- * missed where inotify is not to be had or loses events (its queue has a bound).
+ * Only a hint: files are checked afterwards, and at each interval anyway, so that nothing is missed
+ * where inotify is unavailable or loses events (its queue has a bound).
  *
  * Threads: the loop's. Ownership: entries are embedded in their users and must be removed before
- * they go. Errors: a directory that cannot be watched is left to the interval. Bounds: one event
- * queue of the kernel's size.
+ * these are freed. Errors: a directory that cannot be watched is checked at the interval only.
+ * Bounds: one event queue of the kernel's size.
  */
-#ifndef PULLET_DRIFT_H
-#define PULLET_DRIFT_H
+#ifndef PULLET_FILE_WATCH_H
+#define PULLET_FILE_WATCH_H
 
 #include "base/index.h"
 #include "base/loop.h"
@@ -26,11 +26,10 @@ struct file_watch_entry { /* fields are private but the first two */
 	int directory;
 };
 
-/* NULL when inotify or memory is not to be had: then nothing is noticed. */
+/* NULL when inotify or memory is unavailable. */
 struct file_watch *file_watch_new(struct loop *l);
 void file_watch_free(struct file_watch *d);
-/* Watches dir/name (NULL = all in it); the name is borrowed as long as the entry is there. 0 or
- * -errno. */
+/* Watches dir/name (NULL = all in it); borrows the name until the entry is removed. 0 or -errno. */
 int file_watch_add(
 	struct file_watch *d, struct file_watch_entry *e, const char *dir, const char *name);
 void file_watch_remove(struct file_watch *d, struct file_watch_entry *e);

@@ -1,8 +1,7 @@
 /*
- * A path to a descriptor that nobody else decides about. Surprising: the usual path costs one
- * openat2() and a stat for each part, upwards from what was opened; it is walked part by part,
- * downwards, where it has symlinks, or the kernel is old, or refuses (filters answer ENOSYS,
- * EPERM).
+ * Opens a path that no other user controls. Surprising: a plain path costs one openat2() and a stat
+ * for each part, upwards from the opened one; it is walked part by part, downwards, only where it
+ * has symlinks, or the kernel lacks openat2() (filters answer ENOSYS, EPERM).
  */
 #include "files/trusted.h"
 
@@ -60,7 +59,7 @@ struct walk {
 
 /* ---- who ---- */
 
-/* This process, strict when it has one of these capabilities. */
+/* This process; strict when it has one of these capabilities. */
 static struct trusted_who self_with(uint64_t mighty)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -87,7 +86,7 @@ static bool is_trusted(const struct walk *w, uid_t uid)
 	return uid == 0 || uid == w->who.uid || uid == w->top;
 }
 
-/* May this user decide where the path leads? Notes the one other user who does. */
+/* True when this user may control the path; records the one other user who does. */
 static bool accept_owner(struct walk *w, uid_t uid)
 {
 	if (is_trusted(w, uid))
@@ -194,7 +193,7 @@ static int refuse_walk(const struct walk *w, int error, const char *path, char w
 	if (!w->fault)
 		return refuse_dir(why, error, "cannot open", path, NULL);
 	explain_fault(w, strcmp(w->at, path) == 0, fault);
-	return refuse_dir(why, error, "refused", path, fault);
+	return refuse_dir(why, error, "will not use", path, fault);
 }
 
 /* ---- downwards ---- */
@@ -227,7 +226,7 @@ static int begin_walk(struct walk *w)
 	return check_part(w, &w->st);
 }
 
-/* Takes the next part off what is left. False: there is none. */
+/* Takes the next part off `rest`. False at its end. */
 static bool next_part(struct walk *w, char part[NAME_MAX + 1], bool *ret_last)
 {
 	const char *p = w->rest + strspn(w->rest, "/"), *end = p + strcspn(p, "/");
@@ -244,7 +243,7 @@ static bool next_part(struct walk *w, char part[NAME_MAX + 1], bool *ret_last)
 	return true;
 }
 
-/* Notes the part in the text of where we are; its length before that. */
+/* Appends the part to `at`. Returns the length before. */
 static size_t append_part(struct walk *w, const char *part)
 {
 	size_t len = strlen(w->at);
@@ -253,7 +252,7 @@ static size_t append_part(struct walk *w, const char *part)
 	return len;
 }
 
-/* Puts the symlink's text in front of what is left. */
+/* Puts the symlink's text in front of `rest`. */
 static int follow_link(struct walk *w, int link, const struct stat *st)
 {
 	char text[PATH_MAX], rest[PATH_MAX];
@@ -277,7 +276,7 @@ static int follow_link(struct walk *w, int link, const struct stat *st)
 	return text[0] == '/' ? begin_walk(w) : 0;
 }
 
-/* Others can change what lies in the directory where we are; `next` of it is of this owner. */
+/* Records who else can replace the next part, of this owner, in the current directory. */
 static void note_openers(struct walk *w, bool is_dir, uid_t next)
 {
 	bool theirs = !is_trusted(w, w->st.st_uid);
@@ -316,7 +315,7 @@ static int enter_part(struct walk *w, const char *part)
 	return check_part(w, &w->st);
 }
 
-/* One part: a directory, a symlink. 0; 1 and the last part: it is a file; or -errno. */
+/* Walks one part. 0 for a directory or symlink, 1 for a file as the last part, or -errno. */
 static int walk_part(struct walk *w, const char *part, bool last)
 {
 	struct stat st;
@@ -349,8 +348,7 @@ static int walk_part(struct walk *w, const char *part, bool last)
 	return r;
 }
 
-/* To the end of the path: 0, it is a directory, where we are then; 1, `part` is no directory, in
- * the one where we are; or -errno. */
+/* Walks the path. 0: it is a directory, w->dir; 1: it is the file `part` in w->dir; or -errno. */
 static int walk_path(struct walk *w, const char *path, char part[NAME_MAX + 1])
 {
 	bool last;
@@ -364,7 +362,7 @@ static int walk_path(struct walk *w, const char *path, char part[NAME_MAX + 1])
 	return r;
 }
 
-/* What another user's symlink led to. */
+/* Another user's symlink may lead to that user's own files only. */
 static int check_link_target(struct walk *w, const struct stat *st)
 {
 	return w->foreign && st->st_uid != w->whose ? set_fault(w, FAULT_TARGET, st) : 0;
@@ -388,7 +386,7 @@ static int walk_dir(struct walk *w, const char *path)
 
 /* ---- upwards ---- */
 
-/* How many parts the path has, if it is absolute and has no ".", ".." or empty one; else -1. */
+/* Counts the parts of an absolute path without ".", ".." and empty ones; else -1. */
 static int depth_of(const char *path)
 {
 	int n = 0;
@@ -405,7 +403,7 @@ static int depth_of(const char *path)
 	return n <= MAX_DEPTH ? n : -1;
 }
 
-/* The first `parts` parts of the path, as where we are. */
+/* Sets `at` to the first `parts` parts of the path. */
 static void note_prefix(struct walk *w, const char *path, int parts)
 {
 	size_t len = 0;
@@ -415,7 +413,7 @@ static void note_prefix(struct walk *w, const char *path, int parts)
 	snprintf(w->at, sizeof(w->at), "%.*s", (int)len, path);
 }
 
-/* Checks what was opened and all above it, beginning at the root directory. */
+/* Checks all directories from the root to the opened one. */
 static int check_upwards(struct walk *w, const char *path, int depth, int fd)
 {
 	char ups[3 * MAX_DEPTH + 1];
@@ -437,7 +435,7 @@ static int check_upwards(struct walk *w, const char *path, int depth, int fd)
 	return 0;
 }
 
-/* The descriptor, or -errno; why has no sentence yet. */
+/* The descriptor, or -errno; writes no sentence. */
 static int open_checked_dir(struct walk *w, const char *path)
 {
 	int depth = w->who.root < 0 ? depth_of(path) : -1, fd, r;
@@ -470,7 +468,7 @@ static void walk_init(struct walk *w, const struct sys *sys, const struct truste
 
 /* ---- directories ---- */
 
-/* The directory itself, whoever is above it. */
+/* Checks the mode of the directory itself. */
 static int check_mode(int dir, const char *path, enum trusted_use use, char why[FILE_WHY])
 {
 	struct stat st;
@@ -480,7 +478,7 @@ static int check_mode(int dir, const char *path, enum trusted_use use, char why[
 	if (fstat(dir, &st))
 		return refuse_dir(why, errno, "cannot look at", path, NULL);
 	if (st.st_mode & OTHERS && (use == TRUSTED_SET || !(st.st_mode & S_ISVTX)))
-		return refuse_dir(why, EPERM, "refused", path,
+		return refuse_dir(why, EPERM, "will not use", path,
 			use == TRUSTED_SET
 				? "group or others can write in it and could replace the files; "
 				  "chmod go-w"
@@ -498,7 +496,7 @@ static int check_place(int dir, const char *path, enum trusted_use use, char why
 	if (fstatfs(dir, &fs))
 		return refuse_dir(why, errno, "cannot look at", path, NULL);
 	if (fs.f_type == NFS_SUPER_MAGIC)
-		return refuse_dir(why, ENOTSUP, "refused", path,
+		return refuse_dir(why, ENOTSUP, "will not use", path,
 			"it is on NFS, where a rename may fail and have happened; use a local one");
 	if (faccessat(dir, ".", W_OK | X_OK, AT_EACCESS))
 		return refuse_dir(why, errno, "cannot write in", path, NULL);
@@ -620,7 +618,7 @@ static int check_opened_file(struct walk *w, const struct stat *st)
 	return r;
 }
 
-/* Part by part. The descriptor, or -errno. */
+/* Opens the file by a walk. The descriptor, or -errno. */
 static int walk_file(struct walk *w, const char *path)
 {
 	char part[NAME_MAX + 1];
@@ -667,14 +665,14 @@ static int refuse_file(const struct walk *w, int error, char why[FILE_WHY])
 	return error;
 }
 
-/* Appends the part of the path that lets this process no further: whose it is, and its mode. */
+/* Appends owner and mode of the part of the path that denied access. */
 static void explain_denied(const struct sys *sys, const char *path, char why[FILE_WHY])
 {
 	char part[PATH_MAX], user[USER_TEXT], group[USER_TEXT];
 	struct stat st, denies = {0};
 	size_t len = 0, last = 0, at = strlen(why);
 
-	while (path[len]) { /* each part is seen by who may pass the one before */
+	while (path[len]) { /* a part is visible to a process that may pass the one before */
 		len += strspn(path + len, "/");
 		len += strcspn(path + len, "/");
 		snprintf(part, sizeof(part), "%.*s", (int)len, path);

@@ -1,10 +1,10 @@
 /*
- * What stays of a program is killed by the process that its orphans fall to.
+ * Kills all descendants of a program, whose orphans become children of this process.
  *
- * What surprises: who forks without end is not stopped first. KILL is sent before a process's
- * children are read: from then on it can neither start nor reap any, so a list is final, its
- * numbers are pinned, and the next round has only those that were born before. Killing is some
- * hundred times quicker than forking.
+ * Surprising: a fork bomb is not stopped first. KILL is sent to a process before its children are
+ * listed: from then on it can neither start nor reap any, so the list is final, its numbers stay
+ * valid, and the next round finds only children born before. Killing is some hundred times quicker
+ * than forking.
  */
 #include "process/keeper.h"
 
@@ -30,7 +30,7 @@
 struct keeper {
 	const struct keeper_plan *plan;
 	pid_t agent, self, program;
-	int ends; /* readable when a child has ended; -1 = look now and then */
+	int ends; /* readable when a child has ended; -1 = poll */
 	bool ended;
 };
 
@@ -94,7 +94,7 @@ __attribute__((noreturn)) static void become_program(const struct keeper *k)
 	_exit(127);
 }
 
-/* As fork(), which a child of a process with threads should not call: it takes locks of libc. */
+/* fork() without the locks of libc, which a child of a process with threads must not take. */
 static pid_t fork_bare(void)
 {
 #ifdef __s390__
@@ -104,7 +104,7 @@ static pid_t fork_bare(void)
 #endif
 }
 
-/* ---- who is below ---- */
+/* ---- descendants ---- */
 
 static char *add_chars(char *to, const char *text)
 {
@@ -126,7 +126,8 @@ static char *add_digits(char *to, pid_t n)
 	return to;
 }
 
-/* Appends the children of a process's first thread; the others' come when it has ended. */
+/* Appends the children of a process's first thread; those of other threads follow when it has
+ * ended. */
 static size_t read_children(pid_t pid, pid_t pids[MAX_LINE], size_t count)
 {
 	char path[64], piece[1024], *end = add_chars(path, "/proc/");
@@ -152,7 +153,7 @@ static size_t read_children(pid_t pid, pid_t pids[MAX_LINE], size_t count)
 	return count;
 }
 
-/* Kills line[0] to line[count - 1], and what is below them. */
+/* Kills line[0] to line[count - 1] and their descendants. */
 static void kill_line(size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -171,7 +172,7 @@ static uint64_t boottime_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* What the program that has ended, and is not reaped yet, has left running. */
+/* Counts processes that the ended, not yet reaped program left running. */
 static unsigned count_left(const struct keeper *k)
 {
 	size_t count = read_children(k->self, line, 0);
@@ -188,7 +189,7 @@ static unsigned count_left(const struct keeper *k)
 	return left;
 }
 
-/* Reaps all that have ended. False when there is no child any more. */
+/* Reaps all ended children. False when no child is left. */
 static bool reap_children(struct keeper *k)
 {
 	volatile struct keeper_report *report = k->plan->report;
@@ -210,7 +211,7 @@ static bool reap_children(struct keeper *k)
 	return errno != ECHILD;
 }
 
-/* TERM, to the group and to orphans outside of it: their numbers are surely theirs. */
+/* Sends TERM to the group and to orphans outside of it, whose numbers cannot be reused yet. */
 static void terminate_program(const struct keeper *k)
 {
 	size_t count = read_children(k->self, line, 0);
@@ -229,7 +230,7 @@ static void drain_ends(const struct keeper *k)
 		;
 }
 
-/* Until the program has ended, or the agent wants no more of it. */
+/* Returns when the program has ended or the lifeline is closed. */
 static void watch_program(struct keeper *k)
 {
 	struct pollfd fds[2] = {{.fd = 0, .events = POLLIN}, {.fd = k->ends, .events = POLLIN}};
@@ -246,8 +247,8 @@ static void watch_program(struct keeper *k)
 	}
 }
 
-/* Until nothing is left. An agent that lives does not wait for what hangs in the kernel, only for
- * the program itself. */
+/* Kills until nothing is left. While the agent lives, processes that hang in the kernel are not
+ * waited for, except the program itself. */
 static void kill_all(struct keeper *k)
 {
 	struct pollfd ends = {.fd = k->ends, .events = POLLIN};
@@ -283,7 +284,7 @@ __attribute__((noreturn)) static void keep_program(struct keeper *k)
 		k->plan->report->start_error = errno;
 		_exit(127);
 	}
-	setpgid(k->program, k->program); /* it does that too: whoever comes first */
+	setpgid(k->program, k->program); /* so does the program: the first one counts */
 	dup2(k->plan->lifeline, 0);
 	close_from(1);
 	sigemptyset(&child);
@@ -303,7 +304,7 @@ pid_t keeper_start(const struct keeper_plan *plan)
 	pid_t pid;
 	int error;
 
-	/* none comes in the children before they are as they should be; the keeper takes none */
+	/* blocked until the children are set up; the keeper handles none */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pid = fork();

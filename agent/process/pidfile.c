@@ -1,6 +1,6 @@
 /*
- * From a file to a process, and to whose both are. Surprising: /proc may be that of another PID
- * namespace, so the number to look at there is what it says about the pidfd.
+ * From a pidfile to a process, and to the owners of both. Surprising: /proc may be that of another
+ * PID namespace, so the number to use there is the one it has for the pidfd.
  */
 #include "process/pidfile.h"
 
@@ -30,7 +30,7 @@ struct owner {
 
 /* ---- the file ---- */
 
-/* The number that a pidfile's text is; 0 when it is none over 1. */
+/* Parses a pidfile's text; 0 unless it is a number over 1. */
 static pid_t parse_pid(const char *text, size_t len)
 {
 	const char *digits = text + strspn(text, " ");
@@ -98,7 +98,7 @@ static const char *find_proc_field(const char *text, const char *name)
 	return line ? line + strlen(name) : NULL;
 }
 
-/* Whose the process is that the pidfd holds. 0 or -errno. */
+/* Reads the owner of the pidfd's process. 0 or -errno. */
 static int look_up_owner(const struct sys *sys, int pidfd, struct owner *ret_owner)
 {
 	char path[64], text[MAX_PROC];
@@ -140,7 +140,7 @@ static bool belongs_to(const struct owner *o, uid_t uid)
 	return o->real == uid && o->effective == uid && o->saved == uid;
 }
 
-/* Of two users the one that the file's holder is not. */
+/* Names the holder of the file and the user of the process. */
 static int refuse_holder(const struct sys *sys, const char *path, pid_t pid, uid_t holder,
 	const struct owner *o, char why[FILE_WHY])
 {
@@ -159,7 +159,7 @@ static int refuse_holder(const struct sys *sys, const char *path, pid_t pid, uid
 	return -EPERM;
 }
 
-/* May the file, in the hands of holder, name this process? */
+/* Checks that a file of this holder may name this process. */
 static int check_process(const struct sys *sys, const char *path, pid_t pid, int pidfd,
 	uid_t holder, char why[FILE_WHY])
 {
@@ -167,7 +167,7 @@ static int check_process(const struct sys *sys, const char *path, pid_t pid, int
 	int r = look_up_owner(sys, pidfd, &o);
 
 	if (r && holder == NOBODY)
-		return 0; /* such as hidden by hidepid=: its number is from a good source */
+		return 0; /* such as hidden by hidepid=: only trusted users wrote the number */
 	if (r)
 		snprintf(why, FILE_WHY, "cannot see whose process %d of the pidfile %.200s is: %s",
 			(int)pid, path, strerror(-r));
@@ -181,7 +181,7 @@ static int check_process(const struct sys *sys, const char *path, pid_t pid, int
 	return r ? r : -EPERM;
 }
 
-/* A kernel or a filter without pidfd_open(): only what a good source says is signalled. */
+/* Without pidfd_open(): signals only a number that trusted users wrote. */
 static int signal_by_number(pid_t pid, int signal, uid_t holder)
 {
 	if (holder != NOBODY)

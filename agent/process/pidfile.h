@@ -5,14 +5,14 @@
  * root's rights (or CAP_KILL), each user who could change what it says (its owner, and those of its
  * directories and symlinks) is root, the agent's user, or the user of that very process, who may
  * signal it anyway; group and others may write none of them. To an agent without these rights the
- * same of the file itself. The process is this user's with its real, effective and saved uid: not a
- * set-user-ID program that the user has started.
+ * same of the file itself. The process must be this user's with its real, effective and saved uid:
+ * not a set-user-ID program that the user started.
  *
  * Never signalled: process 1, this one (nor by one of its threads' numbers), a kernel thread. The
- * process is held by a pidfd before it is checked: another one that gets its number later is not
- * hit. Whether it is still the one that wrote the file is not known to anybody. Its number is one
- * of this process's PID namespace; the one in the file of a container's own is refused where it
- * names nothing here, or a process of another user than the file's.
+ * process is held by a pidfd before it is checked, so a later process of the same number is not
+ * hit. Nobody knows whether it is still the one that wrote the file. The number is one of this
+ * process's PID namespace; a number of a container's own is rejected where it names no process
+ * here, or one of another user than the file's.
  *
  * Threads: any. Errors: -errno and a sentence in `why`; -EPERM: the file may not decide that.
  */
@@ -26,7 +26,7 @@
 #include "files/trusted.h"
 
 int pidfile_signal(const struct sys *sys, const char *path, int signal, char why[FILE_WHY]);
-/* Would its number be taken from it, by `who`? The process, or -errno; no signal is sent. */
+/* Reads and checks the file as pidfile_signal() by `who` would. The process, or -errno. */
 pid_t pidfile_read(const struct sys *sys, const struct trusted_who *who, const char *path,
 	uid_t *ret_holder, char why[FILE_WHY]);
 

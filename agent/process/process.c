@@ -1,9 +1,9 @@
 /*
  * A user's program below a keeper, which is watched by a pidfd.
  *
- * What surprises: the keeper tells how the program ended, or why it could not start, in a page it
- * shares with the agent; it is the keeper's end that is waited for, and nothing is left then.
- * Standard input is a file in memory, so that nothing has to be written while the program runs.
+ * Surprising: the keeper reports how the program ended, or why it could not start, in a page shared
+ * with the agent; the agent waits for the end of the keeper, when no descendant is left. Standard
+ * input is a file in memory, so that nothing has to be written while the program runs.
  */
 #include "process/process.h"
 
@@ -36,7 +36,7 @@
 #define MAX_ENV 64
 #define PIECE 65536 /* read in one turn of the loop */
 #define FREE_WAIT_MS 1000
-#define AGAIN_MS 100 /* between two looks at what should have ended */
+#define AGAIN_MS 100 /* between two attempts to kill */
 #define SWEEP_MS 10
 #define SWEEPS 200
 
@@ -52,7 +52,7 @@ struct process {
 	struct loop *loop;
 	void (*ended)(void *arg, const struct process_result *result);
 	void *arg;
-	struct process *next; /* that runs */
+	struct process *next; /* running one */
 	char *program;
 	pid_t keeper; /* 0 = none */
 	int pidfd;
@@ -67,7 +67,7 @@ struct process {
 	volatile struct keeper_report *report;
 };
 
-/* All that is made ready before the keeper is forked. */
+/* Prepared before the keeper is forked. */
 struct plan {
 	struct keeper_plan keeper;
 	char *env[MAX_ENV];
@@ -195,7 +195,7 @@ static void free_process(struct process *p)
 	free(p);
 }
 
-/* Reads what stands in the pipe now, and no more: others may hold it, and write for ever. */
+/* Reads what is in the pipe now and no more: others may hold it and write for ever. */
 static void stream_finish(struct stream *s)
 {
 	int left = 0;
@@ -320,7 +320,7 @@ static void finish_process(struct process *p)
 	free_process(p);
 }
 
-/* What the keeper could not kill came to us: all of it, if it was killed itself. */
+/* Kills orphans that the keeper left: all descendants, if it was killed itself. */
 static void sweep_orphans(void *arg)
 {
 	struct process *p = arg;
@@ -354,7 +354,7 @@ static void keeper_ended(void *arg, int fd, unsigned events)
 
 /* ---- its time ---- */
 
-/* All of it gets KILL from the keeper, which may have been stopped. */
+/* Makes the keeper kill all descendants; it may have been stopped by SIGSTOP. */
 static void cut_lifeline(struct process *p)
 {
 	if (p->lifeline >= 0)
@@ -471,7 +471,7 @@ int process_start(struct loop *l, const struct process_options *o,
 		.timeout_ms = o->timeout_ms,
 		.grace_ms = o->grace_ms ? o->grace_ms : PROCESS_GRACE_MS};
 	loop_timer_init(&p->limit, limit_reached, p);
-	signal(SIGCHLD, SIG_DFL); /* ignored, the kernel would reap, and the end be lost */
+	signal(SIGCHLD, SIG_DFL); /* if ignored, the kernel would reap the keeper */
 	r = make_plan(p, o, &plan);
 	if (r == 0)
 		r = launch_keeper(p, &plan);

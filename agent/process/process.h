@@ -7,18 +7,18 @@
  * 022; the directory /; a process group of its own. User, nice value, OOM score and limits are the
  * agent's.
  *
- * Time: at the limit the whole group gets TERM, after a grace KILL. The end is that of the program
- * itself: what it leaves running gets KILL then, whatever session or group that is in (keeper.h),
- * and output is what had been written by then; a child that holds the pipe is not waited for. A
- * daemon is started by a service manager, not by a hook. A program that hangs in the kernel ends
- * when the kernel lets it, not before. The time a machine sleeps counts.
+ * Time: at the limit the whole group gets TERM, after a grace KILL. When the program itself ends,
+ * all processes that it leaves running get KILL, whatever their session or group (keeper.h); output
+ * is what was written by then, and a child that holds the pipe is not waited for. A service manager
+ * starts daemons, not a hook. A program that hangs in the kernel ends when the kernel lets it. The
+ * time a machine sleeps counts.
  *
- * The agent's own end: the program and all that came of it get KILL when the agent ends, however
- * that comes about, so that the next agent never runs it twice at once. An orderly stop must
- * process_free() each of them first: a program that runs at that moment is killed, and what it was
- * for is to be done again. The agent becomes a subreaper: what a keeper leaves that is killed
- * itself is killed by the agent. It must have no children but these. Unless the agent is root,
- * nothing gains rights by exec (no_new_privs): what became another user's could not be killed.
+ * The agent's own end: the program and its descendants get KILL when the agent ends for any reason,
+ * so that the next agent never runs it twice at once. An orderly stop must process_free() each of
+ * them first: a running program is killed, and its task is repeated later. The agent becomes a
+ * subreaper, which kills the descendants of a keeper that was killed itself, and must have no other
+ * children. Unless the agent is root, nothing gains rights by exec (no_new_privs): a process of
+ * another user could not be killed.
  *
  * Threads: the loop's; other threads may exist. Ownership: the options are borrowed for the call.
  * Errors: -errno from process_start() when nothing was started; everything later, a failed exec

@@ -1,7 +1,7 @@
 /*
- * A set of files behind one symlink. Surprising: nothing is remembered of the links; what is the
- * set's own is told by its text ("..data/NAME") and what is stale by leading nowhere, so that the
- * same few lines put things right after a publication and after a crash.
+ * A set of files behind one symlink. Surprising: no list of links is kept; one of the set is known
+ * by its text ("..data/NAME"), a stale one by leading nowhere, so that the same few lines repair
+ * them after a publication and after a crash.
  */
 #include "publish/file_set.h"
 
@@ -32,7 +32,7 @@ struct file_set {
 	bool in_memory;
 	bool dir_synced; /* the directory's name is on the disk */
 	bool known;      /* mark is that of the last publication */
-	uint64_t mark;   /* of all that could be changed by others */
+	uint64_t mark;   /* hash of everything that others could change */
 };
 
 struct generation {
@@ -78,7 +78,7 @@ static bool is_entry_name(const char *name)
 
 /* ---- generations ---- */
 
-/* Is this the name of a generation? Then what is known of it. */
+/* True when this is the name of a generation; reads its number and time. */
 static bool parse_generation(int dir, const char *name, struct generation *ret)
 {
 	const char *digits, *tail;
@@ -132,7 +132,7 @@ static int read_current(
 			: "it is not one of this agent's; use another directory, or remove it");
 }
 
-/* As far as it goes: what stays is found by the next one. */
+/* Removes what it can; the next pruning finds the rest. */
 static void remove_generation(const struct file_set *f, int dir, const char *name)
 {
 	DIR *d = list_dir(f, dir, name);
@@ -147,7 +147,7 @@ static void remove_generation(const struct file_set *f, int dir, const char *nam
 }
 
 /* Removes all but `current`, `previous` and the newest others. Without a previous one, at the
- * start, what is newer than the current one never was visible, and goes. */
+ * start, also removes what is newer than the current one, as it never was visible. */
 static void prune_generations(const struct file_set *f, int dir, const struct generation *current,
 	const struct generation *previous)
 {
@@ -172,15 +172,15 @@ static void prune_generations(const struct file_set *f, int dir, const struct ge
 	}
 }
 
-/* Nobody tries a set yet: what lies there is what a crash has left. */
+/* At the start: removes sets that were being validated when the agent crashed. */
 static void remove_tried(const struct file_set *f, int dir)
 {
 	DIR *d = list_dir(f, dir, ".");
-	size_t head = strlen(FILE_SET_TRIAL);
+	size_t head = strlen(FILE_SET_CHECKED);
 	struct dirent *e;
 
 	while (d && (e = readdir(d)))
-		if (strncmp(e->d_name, FILE_SET_TRIAL, head) == 0 &&
+		if (strncmp(e->d_name, FILE_SET_CHECKED, head) == 0 &&
 			strspn(e->d_name + head, "0123456789abcdef") == HEX &&
 			e->d_name[head + HEX] == '\0')
 			remove_generation(f, dir, e->d_name);
@@ -344,8 +344,7 @@ static uint64_t mark_of(const char *name, const struct stat *st)
 	return hash_bytes(hash_bytes(HASH_START, name, strlen(name)), facts, sizeof(facts));
 }
 
-/* The files of the visible generation, each with its link, as one number; the order does not
- * matter. */
+/* Hashes the files of the visible generation and their links, in any order. */
 static bool mark_current(const struct file_set *f, int dir, uint64_t *ret_mark, size_t *ret_count)
 {
 	struct generation current;
@@ -444,7 +443,7 @@ static int check_entries(const struct file_set *f, const struct file_set_entry *
 	return 0;
 }
 
-/* Is each name free, or the set's? */
+/* Checks that each name is free, or a link of the set. */
 static int check_links(const struct file_set *f, int dir, const struct file_set_entry *entries,
 	size_t count, char why[FILE_WHY])
 {
@@ -528,8 +527,7 @@ static int write_generation(const struct file_set *f, int dir, const struct file
 	return r;
 }
 
-/* The directory is brought to the disk before as well: a power cut must not leave ..data without
- * what it points to. */
+/* Fsyncs the directory before as well: a power cut must not leave ..data without its target. */
 static int flip_data(
 	const struct file_set *f, int dir, const char *name, bool sync, char why[FILE_WHY])
 {

@@ -146,7 +146,7 @@ int image_build(const struct node *root, int64_t created_ms, const char *version
 
 /* ---- the page ---- */
 
-/* And nobody else's: it is written to in place, and who can cut it short can end this process. */
+/* Also checks that no other user can write it: a page cut short would end this process. */
 static bool is_own_page(int fd)
 {
 	struct stat st;
@@ -212,7 +212,7 @@ static bool page_in_place(const struct image *i, int dir)
 	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == i->page_ino;
 }
 
-/* Also when the generation is the same: an image that was lost is there again. */
+/* Wakes readers even if the generation is the same: a lost image may have been restored. */
 static void raise_page(struct page *page, uint64_t generation)
 {
 	atomic_store_explicit(&page->withdrawn, 0, memory_order_release);
@@ -221,8 +221,8 @@ static void raise_page(struct page *page, uint64_t generation)
 	syscall(SYS_futex, &page->futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Who has the old page opens the other one. The one before it nobody here writes to any more:
- * publications and image_confirm() have taken turns since. */
+/* Replaces a removed page; readers of the old one open the new one. Unmaps the page before that,
+ * which nobody here writes to any more: publications and image_confirm() have taken turns since. */
 static int renew_page(struct image *i, int dir, char why[FILE_WHY])
 {
 	struct page *fresh, *page = i->page;
@@ -355,7 +355,6 @@ bool image_is_current(const struct image *i)
 	return same;
 }
 
-/* Nothing is prepared any more. */
 static void drop_prepared(struct image *i)
 {
 	if (i->prepared && i->prepared->dir >= 0)

@@ -27,24 +27,23 @@ const char *image_name(const struct image *i);
 int image_build(const struct node *root, int64_t created_ms, const char *version,
 	uint64_t max_bytes, void **ret_data, size_t *ret_len, char why[FILE_WHY]);
 /* Does all of image_publish() that may fail for want of room or permission; nothing is visible yet.
- * It is to be followed by image_publish() with the same image, or by image_abandon(). */
+ * Call image_publish() with the same image, or image_abandon(), afterwards. */
 int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY]);
 /* Removes what was prepared, if anything was. */
 void image_abandon(struct image *i);
-/* Replaces NAME.snap, then raises the page and wakes who waits. An equal file that is in place
- * stays. */
+/* Replaces NAME.snap unless an equal file is in place, then raises the page and wakes readers. */
 int image_publish(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY]);
 /* Makes the control page again if somebody removed it, while NAME.snap is as it should be; readers
  * go over to the new one. 0, or -errno with a sentence. */
 int image_keep_page(struct image *i, char why[FILE_WHY]);
 /* True when NAME.snap is what was last published. */
 bool image_is_current(const struct image *i);
-/* True when nothing must be brought to a disk. */
+/* True when no fsync is needed. */
 bool image_in_memory(const struct image *i);
 /* The server confirmed the newest generation at now_ms (CLOCK_BOOTTIME); it is stale after
  * stale_ms. */
 void image_confirm(struct image *i, uint64_t now_ms, uint64_t stale_ms);
-/* When that was, perhaps for an earlier process; 0 = not known. */
+/* When image_confirm() was last called, perhaps by an earlier process; 0 = unknown. */
 uint64_t image_confirmed_ms(const struct image *i);
 
 #endif

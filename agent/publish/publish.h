@@ -1,6 +1,6 @@
 /*
- * Publishing: the one way out. State file first, then the text file, in the order that a crash at
- * any point leaves a complete, verified version visible.
+ * Publishing: the one way out. State file, text file or set, snapshot, in an order in which a crash
+ * at any point leaves a complete, verified version visible.
  *
  * Threads: publish_run() blocks only on the file system; it is called in the loop's thread when
  * publish_blocks() is false (nothing needs an fsync before it is visible) and in the worker's
@@ -43,14 +43,14 @@ struct publication {
 	char why[FILE_WHY];
 };
 
-/* Must publish_run() be kept off the loop? */
+/* True when publish_run() needs an fsync and must not run in the loop's thread. */
 bool publish_blocks(const struct publication *p);
-/* Does the set of files stand as this would publish it? */
+/* True when the set of files is as this would publish it. */
 bool publish_set_is_current(const struct publication *p);
 /* Saves to the store, replaces the file, then the snapshot. Where one of these two is brought to a
  * disk (or durability is strict) the state file is on the disk before: else a power cut could leave
- * a version visible that the state directory does not know, and the next start would put an older
- * one there. The result is in the struct. */
+ * a version visible that the state directory does not know, and the next start would publish an
+ * older one. The result is in the struct. */
 void publish_run(struct publication *p);
 
 #endif

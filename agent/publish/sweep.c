@@ -1,7 +1,7 @@
 /*
  * Two tables: the directories that were read, and the temporary files that were found there, by the
- * name of the file that they were to become. Surprising: nothing is removed but for who asks: the
- * others may belong to another agent.
+ * name of their target. Surprising: only those of the given name are removed: the others may belong
+ * to another agent.
  */
 #include "publish/sweep.h"
 
@@ -103,7 +103,7 @@ static int note_leftover(
 	return -ENOMEM;
 }
 
-/* Notes what lies there. 0, or -errno: it is not read to its end. */
+/* Notes the temporary files of a directory. 0, or -errno when it was not read to its end. */
 static int read_place(struct sweep *s, int dir, const struct place *place, uint64_t hash)
 {
 	int r = 0, fd = s->sys->openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);

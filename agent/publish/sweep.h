@@ -1,12 +1,12 @@
 /*
- * Removes the temporary files that a killed agent left beside what it published. Each directory is
- * read once for all who have a file in it: a thousand configs may share one.
+ * Removes temporary files that a killed agent left beside published files. Reads each directory
+ * once for all configs with a file in it: a thousand may share one.
  *
- * A sweep lives as long as nobody publishes what is not open yet: the start of all configs, in one
- * turn of the loop.
+ * A sweep lives during the start of all configs, in one turn of the loop, before anything is
+ * published.
  *
- * Threads: one. Ownership: sweep_free(). Errors: what cannot be read or removed stays. Bounds: none
- * but the directories' own.
+ * Threads: one. Ownership: sweep_free(). Errors: files that cannot be read or removed stay. Bounds:
+ * those of the directories.
  */
 #ifndef PULLET_SWEEP_H
 #define PULLET_SWEEP_H

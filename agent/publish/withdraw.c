@@ -1,6 +1,6 @@
 /*
- * Pages whose config is gone. Surprising: the page stays, as a stone that says what lay there, and
- * with its futex going on from where it was; so a config that comes back wakes the same readers.
+ * Pages without a config. Surprising: the page stays, marked, and its futex keeps counting; so a
+ * config that comes back wakes the same readers.
  */
 #include "publish/withdraw.h"
 
@@ -50,8 +50,8 @@ static struct page *map_own_page(int dir, const char *file)
 	return NULL;
 }
 
-/* 1 it was withdrawn, 0 there was nothing to do, or -errno. A crash before the page is written is
- * made good by the next start. */
+/* 1 when it was withdrawn now, 0 before, or -errno. After a crash in between the next start repeats
+ * it. */
 static int withdraw_snapshot(const struct sys *sys, int dir, const char *file, const char *name)
 {
 	char image[NAME_MAX + 1];

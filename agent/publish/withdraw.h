@@ -1,12 +1,11 @@
 /*
- * Takes back the snapshots that no config publishes any more: of a config that was removed, or says
- * `snapshot: false` now. NAME.snap is removed, with the temporary files that a killed agent left of
- * it, and its control page says so (lib/FORMAT.md) and wakes readers that wait. A reader that has
- * the image open keeps its values, and is told at its next refresh (lib/pullet.h).
+ * Withdraws snapshots without a config: it was removed, or says `snapshot: false` now. Removes
+ * NAME.snap and its temporary files, and marks its control page (lib/FORMAT.md), which wakes
+ * waiting readers. A reader that has the image open keeps its values and learns it at its next
+ * refresh (lib/pullet.h).
  *
- * Only files of the agent's own user with a control page are touched: an image that somebody put
- * there is not ours. Threads: one. Errors: what cannot be removed stays, and is tried again with
- * the next reload or start. Bounds: the directory's own.
+ * Touches only files of the agent's own user with a control page. Threads: one. Errors: a file that
+ * cannot be removed is tried again at the next reload or start. Bounds: the directory's own.
  */
 #ifndef PULLET_WITHDRAW_H
 #define PULLET_WITHDRAW_H
@@ -16,8 +15,8 @@
 #include "files/file.h"
 #include "base/sys.h"
 
-/* kept: the names of configs with a snapshot; sorted in place. How many were withdrawn, or -errno
- * with a sentence about the last that could not be. */
+/* kept: the names of configs with a snapshot; sorted in place. Returns how many were withdrawn, or
+ * -errno with a sentence about the last failure. */
 int withdraw_snapshots(const struct sys *sys, const char *runtime_dir, const char **kept,
 	size_t count, char why[FILE_WHY]);
 

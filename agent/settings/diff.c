@@ -1,5 +1,5 @@
-/* The diff of two settings. Surprising: it compares fingerprints and never values, so that a key
- * which is added to the tables counts by itself. */
+/* The diff of two settings. Surprising: configs and servers are compared by fingerprint and never
+ * by value, so that a new key counts by itself. */
 #include "settings/diff.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ static struct entry server_entry(const struct settings *s, size_t i)
 	return (struct entry){v->name ? v->name : v->urls[0], &v->print, i};
 }
 
-/* By name; NULL when there is no memory. */
+/* Sorted by name; NULL when there is no memory. */
 static struct entry *list_entries(const struct settings *s, size_t count,
 	struct entry (*entry)(const struct settings *s, size_t i))
 {
@@ -176,7 +176,6 @@ static void adopt_config(struct settings_config **old, struct settings_config **
 	*new = kept;
 }
 
-/* Those that do not change keep their place as well. */
 static void swap_texts(char **old, char **new)
 {
 	char *kept = *old;

@@ -1,10 +1,10 @@
 /*
  * Fingerprints: SHA-256, cut to 16 bytes, of a canonical form.
  *
- * What would surprise: files that the agent reads again at each use (secrets, certificates, the
- * user's programs) do not count, for their changes need no reload; a schema counts, so that what it
- * refused is validated again at once, and so does the key of a push channel, which lasts as long as
- * the connection.
+ * Surprising: files that the agent reads at each use (secrets, certificates, the user's programs)
+ * do not count, as their changes need no reload; a schema counts, so that versions it rejected are
+ * validated again at once, and so does the key of a push channel, which lasts as long as the
+ * connection.
  */
 #include "settings/fingerprint.h"
 
@@ -19,7 +19,7 @@
 
 #define MAX_TEXT (256u << 20)
 #define MAX_CONTENT (16u << 20)
-#define MAX_FILES 64 /* more are refused when they are used */
+#define MAX_FILES 64 /* more are rejected when they are used */
 
 static void finish_print(struct loader *l, struct buffer *text, struct settings_print *ret_print)
 {
@@ -86,14 +86,14 @@ void settings_print_node(struct loader *l, const struct node *n, struct settings
 	finish_print(l, &text, ret_print);
 }
 
-/* ---- what stands elsewhere ---- */
+/* ---- what is written elsewhere ---- */
 
 static void add_print(struct buffer *text, const struct settings_print *print)
 {
 	buffer_append(text, print->bytes, sizeof(print->bytes));
 }
 
-/* Of a file's content; one that cannot be read is as one that says why. */
+/* Adds a file's content, or the error when it cannot be read. */
 static void add_content(struct loader *l, const char *path, struct buffer *text)
 {
 	struct settings_print print = {{0}};
@@ -111,7 +111,7 @@ static void add_content(struct loader *l, const char *path, struct buffer *text)
 	add_print(text, &print);
 }
 
-/* Those of a directory of schemas; one that cannot be read is told when they are used. */
+/* Adds a directory of schemas; one that cannot be read is an error when it is used. */
 static void add_contents(struct loader *l, const char *dir, struct buffer *text)
 {
 	static const char *const endings[] = {".json", ".yaml", ".yml", NULL};

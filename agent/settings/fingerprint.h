@@ -4,16 +4,16 @@
  *
  * Private to agent/settings. Threads: one. Errors: short memory is remembered in the loader.
  */
-#ifndef PULLET_SETTINGS_PRINT_H
-#define PULLET_SETTINGS_PRINT_H
+#ifndef PULLET_SETTINGS_FINGERPRINT_H
+#define PULLET_SETTINGS_FINGERPRINT_H
 
 #include "settings/walk.h"
 
-/* Of a value and the key it stands under, as written. */
+/* Prints a value and its key, as written. */
 void settings_print_node(struct loader *l, const struct node *n, struct settings_print *ret_print);
-/* When all files are read and all servers found: adds what does not stand at the same place, but
- * counts: the servers of a config, the ids of its owner, the text of its schema; the text of a key
- * file of the push channel. */
+/* When all files are read and all servers found: adds what counts but is written elsewhere: the
+ * servers of a config, the ids of its owner, the text of its schema; the key file of the push
+ * channel. */
 void settings_print_resolve(struct loader *l);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * Errors, memory and unique names while the agent's configuration is read.
  *
- * What would surprise: whether a name stands twice is decided by sorting at the end, not by looking
- * through what is there already, so that ten thousand configs take no longer than they should.
+ * Surprising: duplicate names are found by sorting at the end, not by searching each time, so that
+ * ten thousand configs load fast.
  */
 #include "settings/loader.h"
 
@@ -90,7 +90,7 @@ const char *loader_add_file(struct loader *l, char *name)
 	return files[l->file_count++] = name;
 }
 
-/* So that what lies inside a directory directly follows it. */
+/* Sorts paths inside a directory directly behind it. */
 static int char_rank(char c)
 {
 	return c == '/' ? 1 : c ? (unsigned char)c + 1 : 0;
@@ -123,7 +123,8 @@ void loader_complain_twice(struct loader *l, struct marks *m, const char *what)
 			loader_complain(l, i->place, "%s %s is set twice: first at %s:%u:%u", what,
 				settings_shown(i->text, shown), first->place.file,
 				first->place.line, first->place.column);
-		else if (strcmp(i->of, first->of)) /* else told already: the config stands twice */
+		else if (strcmp(i->of,
+				 first->of)) /* else reported already: the config is set twice */
 			loader_complain(l, i->place,
 				"%s %s is already written by config %s, at %s:%u:%u", what,
 				settings_shown(i->text, shown), settings_shown(first->of, of),

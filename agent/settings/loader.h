@@ -1,11 +1,10 @@
 /*
- * What the reading of the agent's configuration carries along: the errors told so far, places, and
- * the names that must be unique over all files. Private to agent/settings.
+ * The state of loading a configuration: errors so far, places, and names that must be unique over
+ * all files. Private to agent/settings.
  *
  * Threads: one. Ownership: the caller owns the struct (zeroed, then s, report and arg set) and ends
- * it with loader_fini(), which does not free the settings. Errors: short memory is remembered in
- * no_memory and told at the end. Bounds: LOADER_MAX_ERRORS are told one by one, the rest is
- * counted.
+ * it with loader_fini(), which does not free the settings. Errors: short memory sets no_memory,
+ * which is reported at the end. Bounds: LOADER_MAX_ERRORS are reported, the rest is counted.
  */
 #ifndef PULLET_SETTINGS_LOADER_H
 #define PULLET_SETTINGS_LOADER_H
@@ -24,7 +23,7 @@ struct place {
 	unsigned line, column;
 };
 
-/* A text that may stand only once in all files together. */
+/* A text that may occur only once in all files together. */
 struct mark {
 	const char *text,
 		*of; /* of: the config that it belongs to, or NULL; both of the settings */
@@ -45,7 +44,7 @@ struct loader {
 	size_t file_count;
 	const char *file; /* being read */
 	size_t errors;
-	bool config_missed; /* "no config is set" would mislead: some file or some config was bad */
+	bool config_missed; /* a file or config was invalid: "no config is set" would mislead */
 	bool no_memory;
 	struct marks names, paths, endpoints, labels, servers;
 	struct marks froms;  /* servers that configs name, in the order of those configs */
@@ -55,26 +54,25 @@ struct loader {
 		log_seen[LOADER_MAX_KEYS];
 };
 
-/* Tells one error: "file:line:column: " and the text; without line and column when the place has
+/* Reports one error: "file:line:column: " and the text; without line and column when the place has
  * none. */
 void loader_complain(struct loader *l, struct place at, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Tells how many errors were not told one by one, if any. */
+/* Reports how many errors were not reported, if any. */
 void loader_complain_rest(struct loader *l, const char *file);
-/* The array with room for one more item, which is zeroed; NULL when memory is short, the array is
- * then as it was. */
+/* Grows the array by one zeroed item; NULL when memory is short, the array is unchanged then. */
 void *loader_room(struct loader *l, void *array, size_t count, size_t size);
 /* A copy of the text, or NULL when memory is short. */
 char *loader_copy(struct loader *l, const char *text);
 /* Takes a file's name and keeps it as long as places need it. NULL when it is NULL or memory is
  * short. */
 const char *loader_add_file(struct loader *l, char *name);
-/* Remembers a text (borrowed; NULL is nothing) that loader_complain_twice() shall look at. */
+/* Remembers a text (borrowed; NULL is ignored) for loader_complain_twice(). */
 void loader_note(
 	struct loader *l, struct marks *m, const char *text, const char *of, struct place place);
-/* Tells every text that was noted before, with both places. */
+/* Reports every text that was noted twice, with both places. */
 void loader_complain_twice(struct loader *l, struct marks *m, const char *what);
-/* Tells every path of a config that lies inside another one; after loader_complain_twice(). */
+/* Reports every path of a config that lies inside another one; after loader_complain_twice(). */
 void loader_complain_inside(struct loader *l, const struct marks *m);
 void loader_fini(struct loader *l);
 

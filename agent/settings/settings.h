@@ -1,14 +1,14 @@
 /*
  * The agent's own configuration: pullet.yaml and conf.d to one immutable struct.
  *
- * Strict: an unknown key, a duplicate key, a wrong type or a bad value is an error with
- * file:line:column and the nearest known key; all of them are reported, not only the first. conf.d
- * files (in the order of their names) add configs and push endpoints and may set agent keys nobody
- * set before; a config or key that is set twice is an error that names both places.
+ * Strict: an unknown key, a duplicate key, a wrong type or an invalid value is an error with
+ * file:line:column and the nearest known key; all errors are reported, not only the first. conf.d
+ * files (in the order of their names) add configs and push endpoints and may set agent keys that
+ * are not set yet; a config or key that is set twice is an error that names both places.
  *
  * Threads: loaded by one thread at a time, immutable then. Ownership: settings_free() frees
- * everything. Errors: the number of errors, told one by one. Bounds: SETTINGS_MAX_*; a file is at
- * most 1 MiB.
+ * everything. Errors: their number, each reported. Bounds: SETTINGS_MAX_*; a file has at most 1
+ * MiB.
  */
 #ifndef PULLET_SETTINGS_H
 #define PULLET_SETTINGS_H
@@ -65,7 +65,7 @@ enum settings_format {
 	SETTINGS_FORMAT_RUN /* what a program makes of it */
 };
 
-/* Of what was written, for diff.h. */
+/* Fingerprint of what was written, for diff.h. */
 struct settings_print {
 	unsigned char bytes[16];
 };
@@ -114,7 +114,7 @@ struct settings_server {
 	size_t header_count;
 	char *ca, *crl, *cert, *key;       /* PEM files; ca NULL = the system's */
 	enum settings_tls_version tls_min; /* 1.2 */
-	bool watch;                        /* false; the server tells when something changed */
+	bool watch;                        /* false; the server reports changes at once */
 	char *region;                      /* s3: us-east-1 */
 	char *datacenter;                  /* consul, apollo; NULL = the server's own */
 	char *namespace;                   /* nacos; NULL = public */
@@ -178,18 +178,18 @@ struct settings_guard {
 	bool allow_empty;     /* false */
 };
 
-/* What a signature must say it is for, so that it is good for nothing else. */
+/* The purpose that a signature must name, so that it is valid for nothing else. */
 enum settings_bind {
-	SETTINGS_BIND_AUTO, /* only while it is read: the path, where a key is trusted for another
-			       document too, else nothing */
+	SETTINGS_BIND_AUTO, /* only while loading: PATH where a key is trusted for another document
+			       too, else NONE */
 	SETTINGS_BIND_NONE,
 	SETTINGS_BIND_CONFIG,
 	SETTINGS_BIND_PATH
 };
 
 struct settings_verify {
-	char **public_keys; /* minisign's, 56 bytes of base64; ends with NULL; NULL = no signature
-			       is asked for */
+	char **public_keys; /* minisign's, 56 bytes of base64; ends with NULL; NULL = signatures are
+			       not verified */
 	enum settings_bind bind;
 	bool rev_required; /* false */
 	bool key_shared;   /* a key is trusted for another document too */
@@ -202,9 +202,9 @@ struct settings_config {
 	char *url;  /* as written, http:// or https://, without userinfo; NULL = from: */
 	struct settings_layer *layers; /* 1 to SETTINGS_MAX_LAYERS; later ones win, unless dir */
 	size_t layer_count;
-	struct settings_layer *bootstrap; /* asked when nothing stands and `layers` cannot be had;
-					     NULL = nobody */
-	struct settings_layer *rollout;   /* says which hosts take a new version; NULL = all */
+	struct settings_layer *bootstrap; /* pulled when nothing is published and `layers` are
+					     unavailable; NULL = none */
+	struct settings_layer *rollout;   /* names the hosts that take a new version; NULL = all */
 	enum settings_type type;
 	uint64_t interval_ms;    /* 30 s */
 	unsigned jitter;         /* percent of the delay, either way: 10 */
@@ -241,7 +241,7 @@ struct settings_label {
 	char *name, *value;
 };
 
-/* Where the agent writes what it runs. */
+/* Where the agent writes its receipts. */
 struct settings_report {
 	char *from;      /* the name of an etcd server; NULL = nowhere */
 	size_t server;   /* index */
@@ -271,8 +271,8 @@ struct settings {
 	size_t config_count;
 };
 
-/* What the signature of a layer's document must say; of the first one also where it is that of
- * `bootstrap`, which stands for it. Borrows from c. */
+/* What the signature of a layer's document must say; that of the first layer may name the path of
+ * `bootstrap` instead. Borrows from c. */
 struct minisign_demand;
 struct minisign_demand settings_signature_demand(const struct settings_config *c, size_t layer);
 
@@ -283,7 +283,7 @@ typedef void (*settings_report)(void *arg, const char *message);
  * *ret_settings, or the number of errors (> 0), all reported. */
 int settings_load(
 	const char *path, settings_report report, void *arg, struct settings **ret_settings);
-/* The same for whom only the servers matter: there need not be a config. */
+/* The same, but no config is needed: for commands that use only the servers. */
 int settings_load_servers(
 	const char *path, settings_report report, void *arg, struct settings **ret_settings);
 /* The same from memory, one file, for tests and the fuzzer. */
@@ -294,8 +294,7 @@ void settings_free(struct settings *s);
 /* "500ms" "10s" "5m" "1h" "2d" to milliseconds. 0 or -EINVAL. Shared with the command line. */
 int settings_parse_duration(const char *text, uint64_t *ret_ms);
 
-/* Where it is published as text: the path of the file, or of the directory of a set. NULL = only a
- * snapshot. */
+/* The path of the published file, or of the directory of a set; NULL = only a snapshot. */
 static inline const char *settings_place(const struct settings_config *c)
 {
 	return c->file ? c->file : c->dir;

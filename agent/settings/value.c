@@ -1,10 +1,10 @@
 /*
  * One value of the agent's configuration: text to value, or the sentence why not.
  *
- * What would surprise: paths are refused rather than normalised ("//", "/./"), because two configs
- * that write the same file are found by comparing texts; and users and groups are looked up here,
- * when the configuration is read, so that a misspelt owner is an error with a line and not a failed
- * publish at night.
+ * Surprising: paths are rejected rather than normalised ("//", "/./"), because two configs that
+ * write the same file are found by comparing texts; and users and groups are looked up when the
+ * configuration is read, so that a misspelt owner is an error with a line and not a failed
+ * publication at night.
  */
 #include "settings/value.h"
 

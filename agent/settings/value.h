@@ -1,13 +1,11 @@
 /*
- * What one value of the agent's configuration means: text in, a value out, or a sentence that says
- * why not.
+ * One value of the agent's configuration: parses or checks a text.
  *
- * A check returns NULL when the text is good, else a sentence without the value in it, to be put
- * behind the key's name; the caller decides whether the value may be shown (a URL's may not: it
- * could hold a password). Nothing here knows files, lines or documents.
+ * A check returns NULL when the text is valid, else a constant sentence without the value, to be
+ * put behind the key's name; the caller decides whether to show the value (never a URL's, which may
+ * hold a password). Nothing here knows files, lines or documents.
  *
- * Threads: one at a time (the lookups of users and groups are not reentrant). Ownership: the
- * sentences are constants. Bounds: names below; a text is looked at once.
+ * Threads: one at a time (the lookups of users and groups are not reentrant). Bounds: below.
  */
 #ifndef PULLET_SETTINGS_VALUE_H
 #define PULLET_SETTINGS_VALUE_H

@@ -1,9 +1,6 @@
 /*
- * Tables of keys against mappings.
- *
- * What would surprise: nothing stops at the first error. Each value is validated where it stands,
- * what is wrong is told and left out, and only the count at the end decides whether there are
- * settings.
+ * Tables of keys against mappings. Surprising: nothing stops at the first error. Each invalid value
+ * is reported and left out, and only the count at the end decides whether there are settings.
  */
 #include "settings/walk.h"
 
@@ -16,7 +13,7 @@
 #include "base/log.h"
 #include "settings/value.h"
 
-/* ---- telling ---- */
+/* ---- errors ---- */
 
 struct place walk_place(const struct loader *l, const struct node *n)
 {

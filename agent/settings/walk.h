@@ -1,10 +1,9 @@
 /*
- * The walk through one mapping of the agent's configuration: a table of keys, a function per kind
- * of value, every error told where it stands.
+ * Reads one mapping of the agent's configuration by a table of keys: a row names the key, the
+ * function that checks its value, and the member of the object that takes it.
  *
- * A row names the key, the function that checks its value, and the member of the object that takes
- * it. Private to agent/settings. Threads: one. Errors: told through the loader, and counted there;
- * a value that is not good is left out.
+ * Private to agent/settings. Threads: one. Errors: reported through the loader, with their places;
+ * an invalid value is left out.
  */
 #ifndef PULLET_SETTINGS_WALK_H
 #define PULLET_SETTINGS_WALK_H
@@ -52,18 +51,18 @@ struct mapping {
 };
 #define KEYS(rows) (&(const struct mapping){rows, COUNT(rows)})
 
-/* Where a value, or its key, stands. */
+/* The place of a value, or of its key. */
 struct place walk_place(const struct loader *l, const struct node *n);
 struct place walk_key_place(const struct loader *l, const struct node *n);
 
 /* "KEY: VALUE why", without the value where it is hidden or no text. */
 void walk_complain(struct loader *l, const struct node *n, const struct key *k, const char *why);
-/* True when the node is of one of the types; else tells that `name` must be `wanted`. */
+/* True when the node is of one of the types; else reports that `name` must be `wanted`. */
 bool walk_expect(struct loader *l, const struct node *n, const char *name, unsigned types,
 	const char *wanted);
 /* An empty value is an empty mapping: all its keys may be commented out. */
 bool walk_expect_map(struct loader *l, const struct node *n, const char *name);
-/* True while there is room; tells that there is none. */
+/* True while there is room; else reports that there is none. */
 bool walk_has_room(
 	struct loader *l, const struct node *n, size_t count, size_t max, const char *what);
 

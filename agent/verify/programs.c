@@ -137,7 +137,7 @@ static int write_set(struct programs *t, char why[FILE_WHY])
 	const char *name;
 	int r = 0;
 
-	if (asprintf(&t->path, "%s/" FILE_SET_TRIAL "%016llx", t->o.config->dir,
+	if (asprintf(&t->path, "%s/" FILE_SET_CHECKED "%016llx", t->o.config->dir,
 		    (unsigned long long)sys->random()) < 0) {
 		t->path = NULL;
 		snprintf(why, FILE_WHY, "out of memory");

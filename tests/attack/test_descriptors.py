@@ -140,8 +140,8 @@ class Descriptors(harness.Case):
         self.turn -= 1
         self.settings(self.push, *(f'tcp://127.0.0.1:{port}' for port in range(1, 11)))
         p.signal(signal.SIGHUP)
-        self.assertRegex(p.log.wait('bad configuration'), NEEDED)
-        p.log.wait('the new configuration is bad: nothing was changed')
+        self.assertRegex(p.log.wait('invalid configuration'), NEEDED)
+        p.log.wait('the new configuration is invalid: nothing was changed')
         start = p.log.count
         self.write('www/web.yaml', 'a: 2\n')  # told by the push channel that there was
         p.log.wait('published config=web generation=2', start)

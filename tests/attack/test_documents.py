@@ -351,7 +351,7 @@ configs:
         with open(agent.config_path, 'w', encoding='utf-8') as f:
             f.write(text)
         agent.signal(signal.SIGHUP)
-        agent.log.wait('the new configuration waits')
+        agent.log.wait('reload pending')
         agent.log.wait('the new configuration is applied')
 
     def test_what_old_rules_let_pass_new_ones_judge_again(self):

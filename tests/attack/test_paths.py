@@ -14,7 +14,7 @@ import harness
 from attack import MALLORY, Other, exchange
 
 SECONDS = float(os.environ.get('PULLET_ATTACK_SECONDS', '10'))
-REFUSED = 'refused the directory'
+REFUSED = 'will not use the directory'
 
 
 def manifest(root):
@@ -191,7 +191,7 @@ class TestSwappedDirectories(Hostile):
         os.makedirs(self.path('home/app'))
         agent = harness.Agent(self, self.settings(server.url, {'web': f'file: {self.path("home/app/web.yaml")}'}))
         says = f'its part {self.path("home")} belongs to uid {MALLORY}'
-        agent.log.wait(f'config=web why="refused the directory {self.path("home/app")}: {says}')
+        agent.log.wait(f'config=web why="will not use the directory {self.path("home/app")}: {says}')
         self.assertIn(says, json.dumps(agent.status()))
         self.assertRegex(agent.get('/metrics')[1], r'pullet_config_state{config="web",state="(waiting|failing)"} 1')
         for command, code in (([harness.PULLET, 'doctor', '-c', agent.config_path], 1), ([harness.PULLETD, '-t', '-c', agent.config_path], 0)):

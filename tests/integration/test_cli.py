@@ -260,7 +260,7 @@ class Status(Case):
         self.assertEqual(len(agent.cli('status', '--check', check=0)[1].splitlines()), 3)
         self.write('pullet.yaml', text + '    intervall: 1\n    mode: 1\n')
         agent.signal(signal.SIGHUP)
-        agent.log.wait('the new configuration is bad')
+        agent.log.wait('the new configuration is invalid')
         out = agent.cli('status', '--check', check=1)[1].splitlines()
         self.assertRegex(out[0], '^1 config: ok; ')
         self.assertRegex(out[1], r'^the new configuration is refused, the one before counts: .*:\d+:\d+: .*intervall.* \(2 errors; pulletd -t prints them\)$')

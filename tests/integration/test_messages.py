@@ -361,7 +361,7 @@ RUNNING = {
     'directory of the file of another user now': (changed_owner('out'), 'cannot write in the directory DIR/out: ' + NOT_WRITTEN, None, AS_USER),
     'runtime directory of another user now': (changed_owner('run'), 'cannot make a new file for DIR/run/web.snap: ' + NOT_WRITTEN, None, AS_USER),
     'directory of the file removed': (removed('out'), 'cannot open the directory DIR/out: No such file or directory: the directory is not there; make it'),
-    'directory of the file open to all': (opened_to_all(), 'refused the directory DIR/out: group or others can write in it and could replace the file; chmod go-w'),
+    'directory of the file open to all': (opened_to_all(), 'will not use the directory DIR/out: group or others can write in it and could replace the file; chmod go-w'),
     'no token': (not_there('secret', Host.secret), SECRET + 'cannot be read: No such file or directory: make it, or name another one', BEARER),
     'token not readable': (not_readable('secret', Host.secret), SECRET + NOT_READ, BEARER, AS_USER),
     'token empty': (spoilt_secret(''), SECRET + 'is empty: put the secret alone into it, on one line', BEARER),

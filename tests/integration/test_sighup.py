@@ -199,7 +199,7 @@ class Reload(Case):
         agent = self.begin()
         kept = self.settings['configs'].pop('web')
         self.assertIn('removed="1: web"', self.hup())
-        agent.log.wait('what the removed configs have published stays')
+        agent.log.wait('files and history of the removed configs are kept')
         self.origin.put('/web.yaml', 'n: 2\n')
         self.settings['configs']['web'] = kept
         self.hup('started from the last known good config=web generation=1')
@@ -213,7 +213,7 @@ class Reload(Case):
         self.settings['configs']['web']['file'] = self.path('out/elsewhere.yaml')
         at = agent.log.count
         self.hup()
-        line = agent.log.wait('published elsewhere now', at)
+        line = agent.log.wait('published to another file', at)
         self.assertIn(self.path('out/web.yaml'), line)
         agent.log.wait('started from the last known good config=web generation=1', at)
         self.assertEqual((self.read('out/elsewhere.yaml'), self.read('out/web.yaml')), (b'n: 1\n', b'n: 1\n'))
@@ -315,7 +315,7 @@ class Reload(Case):
         self.settings['configs']['web'].update(interval='soon', jitter='99%')
         self.settings['configs']['none'] = {'from': [{'server': 'mian', 'path': '/x'}], 'file': 'x'}
         at = agent.log.count
-        line = self.hup('the new configuration is bad: nothing was changed')
+        line = self.hup('the new configuration is invalid: nothing was changed')
         self.assertIn('errors=4', line)
         told = '\n'.join(agent.log.seen[at:])
         for sentence in ('interval', 'jitter', 'did you mean', 'file'):
@@ -654,7 +654,7 @@ class Reload(Case):
         agent.log.wait(r'(?i)hang')
         del self.settings['configs']['gone']
         self.settings['configs']['web']['jitter'] = '1%'
-        line = self.hup('the new configuration waits')
+        line = self.hup('reload pending')
         self.assertIn('configs=1', line)
         # everything goes on meanwhile, and what is asked for meanwhile is done afterwards
         for name in ('other', 'gone'):
@@ -695,7 +695,7 @@ class Reload(Case):
         agent.post('/v1/configs/web/refresh')
         agent.log.wait(r'(?i)hang')
         self.settings['configs']['web']['jitter'] = '1%'
-        self.hup('the new configuration waits')
+        self.hup('reload pending')
         agent.signal(signal.SIGTERM)
         agent.log.wait('the disk does not answer')
         self.assertEqual(agent.wait(), 1)

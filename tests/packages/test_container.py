@@ -247,7 +247,7 @@ class Run(Container):
     def test_a_file_right_in_an_empty_dir_is_refused_with_the_remedy(self):
         self.configure()
         self.write('root/etc/pullet/pullet.yaml', self.read('root/etc/pullet/pullet.yaml').replace(b'/files/', b'/'))
-        self.start().log.wait(r'refused the directory /run/pullet: group or others can write in it and could replace the file; chmod go-w')
+        self.start().log.wait(r'will not use the directory /run/pullet: group or others can write in it and could replace the file; chmod go-w')
 
 
 class Contents(harness.Case):

@@ -71,8 +71,8 @@ static void usage(FILE *out)
 	      "      --socket PATH       the agent's control socket (default: in the "
 	      "configuration's runtime_dir)\n"
 	      "      --timeout DURATION  of each check that waits for others (default 30s)\n\n"
-	      "Exit codes: 0 no error, 1 at least one, 2 there is no such CONFIG, 64 usage, 78 bad "
-	      "configuration.\n",
+	      "Exit codes: 0 no error, 1 at least one, 2 there is no such CONFIG, 64 usage, 78 "
+	      "invalid configuration.\n",
 		out);
 }
 

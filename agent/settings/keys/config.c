@@ -1,8 +1,8 @@
 /*
  * The keys of a config: a table of them, and a table of those that exclude each other.
  *
- * What would surprise: what a key would not change is refused, not ignored; which keys those are
- * follows from what the config is (bytes, layers, a set of files) and is looked up in a table.
+ * Surprising: a key without an effect is an error, not ignored; which keys those are depends on the
+ * kind of config (bytes, layers, a set of files) and is looked up in a table.
  */
 #include "settings/keys/config.h"
 
@@ -112,14 +112,14 @@ static const struct settings_config config_defaults = {
 	.gid = (gid_t)-1,
 };
 
-/* ---- what no single value shows ---- */
+/* ---- keys together ---- */
 
 enum kind { PLAIN, BYTES, MERGED, SET };
 
 static const struct {
 	enum kind kind;
 	const char *key, *sub;    /* a key of the config; one of that key's */
-	const char *only, *never; /* the value that is possible, or not; else the key is not */
+	const char *only, *never; /* the one valid, or invalid, value; else no value is valid */
 } exclusions[] = {
 	{BYTES, .key = "format", .only = "verbatim"},
 	{BYTES, .key = "schema"},

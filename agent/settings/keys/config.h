@@ -1,6 +1,6 @@
 /*
- * The keys of a config, and what they say together. Private to agent/settings. Threads: one.
- * Errors: told through the loader.
+ * The keys of a config, and the rules between them. Private to agent/settings. Threads: one.
+ * Errors: reported through the loader.
  */
 #ifndef PULLET_SETTINGS_CONFIG_H
 #define PULLET_SETTINGS_CONFIG_H

@@ -1,7 +1,7 @@
 /*
  * The keys: one table per mapping, one row per key.
  *
- * What would surprise: a new key is a new row and nothing else, unless its value is of a new kind.
+ * Surprising: a new key is a new row and its member, unless its value is of a new kind.
  */
 #include "settings/keys/keys.h"
 
@@ -131,8 +131,7 @@ static const struct key push_keys[] = {
 	{"insecure", walk_set_bool, MEMBER(settings_push, insecure)},
 };
 
-/* Whoever is between a publisher and the agent must not be able to hold back what changed, or to
- * make it pull. */
+/* Nobody between a publisher and the agent may suppress messages, or make it pull. */
 static void check_plain_push(struct loader *l, const struct node *n, const struct settings_push *p)
 {
 	const struct node *curve = node_find(n, "curve"), *insecure = node_find(n, "insecure");

@@ -1,8 +1,9 @@
 /*
- * The keys of the agent's configuration: what each may hold and where it goes. Private to
- * agent/settings; pullet.yaml(5) is the same for people.
+ * The keys of the agent's configuration: values and members. Private to agent/settings;
+ * pullet.yaml(5) describes them.
  *
- * Threads: one. Errors: told through the loader, with their places; what is wrong is left out.
+ * Threads: one. Errors: reported through the loader, with their places; invalid values are left
+ * out.
  */
 #ifndef PULLET_SETTINGS_KEYS_H
 #define PULLET_SETTINGS_KEYS_H
@@ -13,7 +14,7 @@
 /* Settings without configs, all else as by default; settings_free() frees them. NULL = no memory.
  */
 struct settings *settings_keys_new(void);
-/* Adds what one file (its root, and l->file) says to l->s. */
+/* Adds one file (its root, and l->file) to l->s. */
 void settings_keys_read(struct loader *l, const struct node *root);
 /* Sets the defaults that are on the heap, when all files are read. */
 void settings_keys_complete(struct loader *l);

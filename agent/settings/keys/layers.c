@@ -1,8 +1,8 @@
 /*
  * The documents of a config: "from", and the short form of it, "url".
  *
- * What would surprise: a config may name a server of a file that is read later, so names are looked
- * up when all files are read; the places of the names are kept until then.
+ * Surprising: a config may name a server of a file that is read later, so names are looked up when
+ * all files are read; their places are kept until then.
  */
 #include "settings/keys/layers.h"
 
@@ -97,7 +97,7 @@ static void check_item(struct loader *l, const struct node *n, bool is_set, bool
 	const struct node *as = node_find(n, "as"), *optional = node_find(n, "optional");
 
 	if (n->type != NODE_MAP)
-		return; /* told already */
+		return; /* reported already */
 	if (is_set && !as)
 		loader_complain(l, walk_place(l, n),
 			"an item of from has no as, the name of its file in the set (dir)");
@@ -135,7 +135,7 @@ void settings_layers_check(struct loader *l, const struct node *n)
 		check_item(l, item, dir, from->count == 1);
 }
 
-/* ---- which document belongs to which server ---- */
+/* ---- servers of documents ---- */
 
 static size_t path_start(const char *url)
 {
@@ -236,7 +236,7 @@ static void check_layer_path(struct loader *l, const struct settings_server *ser
 			"values has no signature");
 }
 
-/* The server that the layer names, which stands at that place. */
+/* Finds the server that the layer names at that place. */
 static void find_named(
 	struct loader *l, struct settings_layer *layer, bool is_signed, struct place place)
 {
@@ -244,7 +244,7 @@ static void find_named(
 		check_layer_path(l, l->s->servers[layer->server], layer, is_signed, place);
 }
 
-/* A document that is named beside from. */
+/* Resolves bootstrap or rollout. */
 static void resolve_aside(struct loader *l, struct settings_layer *layer, bool is_signed)
 {
 	for (size_t i = 0; layer && layer->from && i < l->asides.count; i++)
@@ -346,11 +346,11 @@ static void resolve_layers(struct loader *l, struct settings_config *c, size_t *
 		c->bootstrap->type = c->type;
 	resolve_aside(l, c->bootstrap, c->verify.public_keys);
 	if (c->rollout)
-		c->rollout->optional = true; /* without one everybody takes everything */
+		c->rollout->optional = true; /* without it all hosts take all versions */
 	resolve_aside(l, c->rollout, false);
 }
 
-/* The most that its document may become, when its servers are known. */
+/* Bounds the size of its document by its servers'. */
 static void bound_document(const struct settings *s, struct settings_config *c)
 {
 	for (size_t i = 0; i < c->layer_count; i++) {

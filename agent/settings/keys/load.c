@@ -1,9 +1,8 @@
 /*
  * The agent's configuration, from its files (pullet.yaml, then conf.d) to one struct.
  *
- * What would surprise: every file is read and every error told, whatever was wrong before; a file
- * that cannot be parsed does not hide the errors of the others. What a key may hold is in
- * keys.c and the files it includes.
+ * Surprising: all files are read and all errors reported; a file that cannot be parsed does not
+ * hide the errors of the others. The keys are in keys.c and the files it includes.
  */
 #include "settings/settings.h"
 
@@ -83,7 +82,7 @@ static void parse_config_file(struct loader *l, const char *file, const char *da
 	} else if (r == -ENOMEM) {
 		l->no_memory = true;
 	} else {
-		l->config_missed = true; /* what stands there may be a secret */
+		l->config_missed = true; /* the text there may be a secret */
 		loader_complain(l, (struct place){file, error.line, error.column}, "%s",
 			sentence_show(shown, sizeof(shown), error.message, AUDIENCE_READER));
 	}

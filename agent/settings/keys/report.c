@@ -1,4 +1,4 @@
-/* The key "report". Surprising: nothing; its server may stand in a file that is read later. */
+/* The key "report". Surprising: its server may be in a file that is read later. */
 #include "settings/keys/report.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
- * The key "report": where the agent writes what it runs.
+ * The key "report": where the agent writes its receipts.
  *
- * Private to agent/settings. Threads: one. Errors: told through the loader.
+ * Private to agent/settings. Threads: one. Errors: reported through the loader.
  */
 #ifndef PULLET_SETTINGS_REPORT_H
 #define PULLET_SETTINGS_REPORT_H

@@ -1,9 +1,8 @@
 /*
  * The keys of a config that are about a change: format, guard, check, reload, probe.
  *
- * What would surprise: a key that could never have an effect (a check that does not look at the
- * candidate, a probe that ends before it could fail) is an error like any other, because it would
- * promise a safety that is not there.
+ * Surprising: a key that could never have an effect (a check without the candidate's path, a probe
+ * that ends before it could fail) is an error, because it would promise a safety that is not there.
  */
 #include "settings/keys/safety.h"
 
@@ -17,7 +16,7 @@
 #define PATTERNS .max = SETTINGS_MAX_PATTERNS, .check = settings_check_pattern
 #define WORDS .max = SETTINGS_MAX_ARGV, .check = settings_check_argument
 
-/* Tells when both keys are set, or neither. */
+/* Reports an error unless exactly one key is set. */
 static void expect_one(
 	struct loader *l, const struct node *map, const char *where, const char *a, const char *b)
 {
@@ -55,7 +54,7 @@ void settings_set_format(struct loader *l, const struct node *n, const struct ke
 	}
 }
 
-/* Is the candidate named, or a word left out that was refused already? */
+/* True when a word holds the candidate's path, or an invalid word was left out. */
 static bool names_path(char *const *argv, size_t count)
 {
 	size_t i = 0;

@@ -1,13 +1,13 @@
 /*
- * The keys of a config that keep a change from hurting: how large it may be, who is asked before
- * and after it, and who is told.
+ * The keys of a config that make a change safe: its bounds, checks before it, reload and probe
+ * after.
  *
- * Private to agent/settings. Threads: one. Errors: told through the loader, with their places; what
- * is wrong is left out. Ownership: of the config; settings_safety_fini() frees it. Bounds:
+ * Private to agent/settings. Threads: one. Errors: reported through the loader, with their places;
+ * invalid values are left out. Ownership: of the config; settings_safety_fini() frees it. Bounds:
  * SETTINGS_MAX_ARGV, _RULES, _PATTERNS.
  */
-#ifndef PULLET_SETTINGS_CHANGE_H
-#define PULLET_SETTINGS_CHANGE_H
+#ifndef PULLET_SETTINGS_SAFETY_H
+#define PULLET_SETTINGS_SAFETY_H
 
 #include "settings/walk.h"
 

@@ -1,7 +1,7 @@
 /*
  * Servers: what their keys may hold.
  *
- * What would surprise: a url is never shown in a message, because it could hold a password.
+ * Surprising: a url is never shown in a message, because it could hold a password.
  */
 #include "settings/keys/servers.h"
 
@@ -242,7 +242,7 @@ static const struct key server_keys[] = {
 	{"max_size", walk_set_size, SERVER(max_bytes), .min = 1, .max = UINT64_C(256) << 20},
 };
 
-/* Keys that only some kinds have a use for; below auth, too. */
+/* Keys for some kinds only; below auth, too. */
 static const struct {
 	const char *in, *name;
 	unsigned kinds;
@@ -261,8 +261,7 @@ static const struct {
 	{"auth", "access_key", KIND(S3) | KIND(APOLLO)},
 };
 
-/* The kind goes before the other keys, whose meaning depends on it. False: it is not known, and so
- * neither is what they mean. */
+/* Reads the kind before the other keys, whose meaning depends on it. False when it is invalid. */
 static bool find_kind(const struct node *n, struct settings_server *s)
 {
 	const struct node *kind = node_find(n, "kind");
@@ -295,8 +294,7 @@ static void check_uses(struct loader *l, const struct node *n, const struct sett
 			"Nacos 3 cannot be watched over HTTP: remove it, the interval counts");
 }
 
-/* The key of a secret that requests carry as it is; NULL = none. What only signs them (access_key)
- * does not count. */
+/* Names a secret that requests carry as it is; NULL = none. An access_key only signs them. */
 static const char *secret_sent(const struct settings_server *s)
 {
 	if (s->bearer_file)
@@ -310,7 +308,7 @@ static const char *secret_sent(const struct settings_server *s)
 	return NULL;
 }
 
-/* Whoever is between must not be able to read a secret, and to use it. */
+/* Nobody on the way may read a secret. */
 static void check_plain_http(
 	struct loader *l, const struct node *n, const struct settings_server *s)
 {
@@ -329,7 +327,7 @@ static void check_plain_http(
 		}
 }
 
-/* Files need no url: then a path is one of the whole host. */
+/* Without urls, a path of kind file is one of the whole host. */
 static void complete_urls(struct loader *l, const struct node *n, struct settings_server *s)
 {
 	char shown[SETTINGS_SHOWN];

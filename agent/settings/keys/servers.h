@@ -1,6 +1,6 @@
 /*
- * The keys under "servers". Private to agent/settings. Threads: one. Errors: told through the
- * loader.
+ * The keys under "servers". Private to agent/settings. Threads: one. Errors: reported
+ * through the loader.
  */
 #ifndef PULLET_SETTINGS_SERVERS_H
 #define PULLET_SETTINGS_SERVERS_H
@@ -10,7 +10,7 @@
 /* The row "servers" of the file. */
 void settings_set_servers(
 	struct loader *l, const struct node *n, const struct key *k, void *object);
-/* One more server, without name and urls, all else as by default. NULL when memory is short. */
+/* Adds a server without name and urls, all else as by default. NULL when memory is short. */
 struct settings_server *settings_server_add(struct loader *l);
 void settings_server_free(struct settings_server *s);
 

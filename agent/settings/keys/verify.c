@@ -1,10 +1,10 @@
 /*
  * The keys of a config's `verify`: who may sign its documents, and what a signature must say.
  *
- * What would surprise: what one config demands follows from the others. A key that is trusted for
- * two documents could have its signature of one shown as that of the other, so that the path is
- * demanded then, unless `bind` says otherwise; and a config that comes to share a key counts as
- * changed at a reload (settings/fingerprint.c).
+ * Surprising: the demands of one config depend on the others. The signature of one document by a
+ * key that is trusted for two could be used for the other, so that the path is demanded then,
+ * unless `bind` says otherwise; and a config that starts to share a key counts as changed at a
+ * reload (settings/fingerprint.c).
  */
 #include "settings/keys/verify.h"
 
@@ -35,7 +35,7 @@ static const struct key rows[] = {
 };
 const struct mapping settings_verify_keys = {rows, COUNT(rows)};
 
-/* An empty one is refused: it looks as if something were verified. */
+/* An empty one is an error: it looks as if something were verified. */
 void settings_set_verify(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
 	const struct node *one = node_find(n, "public_key"), *list = node_find(n, "public_keys");
@@ -61,8 +61,7 @@ static int compare_trusted(const void *a, const void *b)
 	return memcmp(x->key.key, y->key.key, sizeof(x->key.key));
 }
 
-/* Says of each config that trusts the key, if there is another or it has other documents, that a
- * signature by it could be meant for something else. */
+/* Marks all configs that trust a key which is trusted for several documents. */
 static void mark_shared(const struct trusted *first, const struct trusted *end)
 {
 	bool several = false;

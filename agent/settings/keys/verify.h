@@ -1,8 +1,8 @@
 /*
- * Who may sign the documents of a config, and what a signature must say it is for.
+ * The keys that may sign the documents of a config, and the purpose that a signature must name.
  *
  * Private to agent/settings, but for settings_signature_demand() (settings/settings.h). Threads:
- * one. Errors: told through the loader, with their places. Bounds: SETTINGS_MAX_PATTERNS keys a
+ * one. Errors: reported through the loader. Bounds: SETTINGS_MAX_PATTERNS keys a
  * config.
  */
 #ifndef PULLET_SETTINGS_VERIFY_H
@@ -13,7 +13,7 @@
 /* The row of a config's key, and the keys below it; the object is the config. */
 extern const struct mapping settings_verify_keys;
 void settings_set_verify(struct loader *l, const struct node *n, const struct key *k, void *object);
-/* Finds out which keys are shared, when all files are read, and what that demands. */
+/* When all files are read: finds shared keys, whose signatures must name the path. */
 void settings_verify_resolve(struct loader *l);
 
 #endif

@@ -281,10 +281,10 @@ static void check__of_a_set__sees_a_directory_of_its_documents(void **state)
 	add(&w, "minisig", "signature");
 	run(&w);
 	assert_passed(&w);
-	rest = behind_name(wrote("log"), dir, FILE_SET_TRIAL);
+	rest = behind_name(wrote("log"), dir, FILE_SET_CHECKED);
 	assert_non_null(rest);
 	assert_string_equal(rest, "\none.yaml\nthree.bin\na: 1\nthree\n640\n");
-	assert_int_equal(scratch_count(dir, FILE_SET_TRIAL), 0);
+	assert_int_equal(scratch_count(dir, FILE_SET_CHECKED), 0);
 	end(&w);
 }
 
@@ -476,10 +476,10 @@ static void free__during_the_check_of_a_set__removes_its_directory(void **state)
 		  "    check: " SHELL "'echo x >DIR/fifo; exec sleep 100', sh, '{path}']\n");
 	add(&w, "yaml", "a: 1\n");
 	start_ready(&w);
-	assert_int_equal(scratch_count(dir, FILE_SET_TRIAL), 1);
+	assert_int_equal(scratch_count(dir, FILE_SET_CHECKED), 1);
 	programs_free(w.trial);
 	w.trial = NULL;
-	assert_int_equal(scratch_count(dir, FILE_SET_TRIAL), 0);
+	assert_int_equal(scratch_count(dir, FILE_SET_CHECKED), 0);
 	end(&w);
 }
 
