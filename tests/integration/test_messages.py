@@ -500,7 +500,7 @@ class Others(Host):
         os.chmod(self.path('state'), 0o777)
         agent = Agent(self, self.text())
         if os.geteuid() == 0:
-            agent.log.wait('cannot use the directory: .* path=' + re.escape(self.path('state')) + ' why="refused .*: group or others can write in it')
+            agent.log.wait('cannot use the directory: .* path=' + re.escape(self.path('state')) + ' why="will not use .*: group or others can write in it')
             self.assertEqual(agent.wait(), 1)
             return
         agent.log.wait('anybody on this host can write in the directory, .*: chmod o-w it path=' + re.escape(self.path('state')))
