@@ -1,10 +1,10 @@
 /*
- * The set of waiting work: a table of entries, a hash chain through it to find an id, and a line
- * through it that is the order of handing out.
+ * The set of waiting tasks: a table of entries, a hash chain through it to find an id, and a queue
+ * through it in the order of handing out.
  *
- * What surprises: links are indexes and not pointers, so that one
- * allocation of 52 to 56 bytes an entry holds all; and entries beyond the highest one ever used are
- * not touched, so that a wide bound costs no memory until it is needed.
+ * Surprising: links are indexes and not pointers, so that one allocation of 52 to 56 bytes an entry
+ * holds all; and entries beyond the highest one ever used are not touched, so that a wide bound
+ * costs no memory until it is needed.
  */
 #include "dispatcher.h"
 
@@ -16,7 +16,7 @@
 
 struct dispatcher_entry {
 	struct dispatcher_item item;
-	uint32_t next, prev; /* in the line; next is also that of the free list */
+	uint32_t next, prev; /* in the queue; next is also that of the free list */
 	uint32_t chain;      /* index + 1 of the next entry of this bucket */
 };
 
@@ -82,7 +82,7 @@ static void lose_task(struct dispatcher *d, void *task, enum dispatcher_loss why
 		d->lost(d->arg, task, why);
 }
 
-/* Takes the entry that this link of a chain holds out of chain and line. */
+/* Removes the entry that this link of a chain holds from chain and queue. */
 static struct dispatcher_item remove_at(struct dispatcher *d, uint32_t *link)
 {
 	uint32_t index = *link - 1;
@@ -102,7 +102,7 @@ static struct dispatcher_item remove_first(struct dispatcher *d)
 	return remove_at(d, find_entry(d, d->entries[d->first].item.id));
 }
 
-/* Puts an item, whose id is not there, at one end of the line. There is room. */
+/* Puts an item, whose id is not there, at one end of the queue. There is room. */
 static void insert_item(struct dispatcher *d, const struct dispatcher_item *item, bool at_front)
 {
 	uint32_t index = d->free, *bucket = id_bucket(d, item->id);
@@ -207,7 +207,7 @@ bool dispatcher_expire(struct dispatcher *d, uint64_t id)
 	return true;
 }
 
-/* The moment from which the line has a batch; there is somebody in it. */
+/* The moment from which the queue, which is not empty, has a batch. */
 static uint64_t batch_due_ms(const struct dispatcher *d)
 {
 	uint64_t since_ms = d->entries[d->first].item.since_ms, due_ms;

@@ -1,5 +1,5 @@
 /*
- * Task dispatcher: a bounded, ordered set of work for one server, handed out when somebody asks.
+ * Task dispatcher: a bounded, ordered set of tasks for one server, handed out on request.
  *
  * After Eureka's AcceptorExecutor and TaskDispatcher. Work is named by an id: newer work of an id
  * that still waits takes its place, and the older one is lost ("overridden"). When the set is full,
@@ -32,7 +32,7 @@ enum dispatcher_loss { DISPATCHER_OVERRIDDEN, DISPATCHER_OVERFLOWED, DISPATCHER_
 struct dispatcher_limits {
 	uint32_t max_pending;  /* tasks that wait, 1 to 2^24 */
 	uint32_t max_batch;    /* tasks handed out at once, >= 1; Eureka's: 250 */
-	uint64_t max_delay_ms; /* the first in line waits so long for a batch to fill; Eureka's: 500
+	uint64_t max_delay_ms; /* the first one waits so long for a batch to fill; Eureka's: 500
 				*/
 };
 
@@ -75,26 +75,26 @@ struct dispatcher { /* counters are read freely, the rest is private */
 /* Prepares an empty set. 0 or -ENOMEM. lost(arg, task, why) may be NULL. */
 int dispatcher_init(struct dispatcher *d, const struct dispatcher_limits *limits,
 	void (*lost)(void *arg, void *task, enum dispatcher_loss why), void *arg);
-/* From now on so many tasks may wait (max_pending, to 2^24); fewer than before change nothing.
- * Nothing is lost, and the order stays. 0, or -ENOMEM: it is as it was. */
+/* Raises the bound to max_pending tasks (to 2^24); a lower one changes nothing. Loses nothing and
+ * keeps the order. 0, or -ENOMEM, and nothing changed. */
 int dispatcher_grow(struct dispatcher *d, uint32_t max_pending);
 /* Frees the set; tasks in it are forgotten. */
 void dispatcher_fini(struct dispatcher *d);
-/* New work: to the end of the line, or to the place of waiting work of its id. */
+/* Adds new work: at the end of the queue, or in place of waiting work of its id. */
 void dispatcher_submit(
 	struct dispatcher *d, uint64_t now_ms, uint64_t id, void *task, uint64_t expires_ms);
-/* Work that was handed out and failed comes back: to the front, in its order. It is lost where
- * newer work of its id waits, where it has expired, and where there is no room (the first ones
- * first). */
+/* Returns failed work to the front, in its order. Loses it where newer work of its id waits, where
+ * it has expired, and where there is no room (the first ones first). */
 void dispatcher_retry(
 	struct dispatcher *d, uint64_t now_ms, const struct dispatcher_item *items, size_t count);
-/* Takes back the work of an id. False if none waits. */
+/* Removes the work of an id. False if none waits. */
 bool dispatcher_cancel(struct dispatcher *d, uint64_t id);
-/* The work of an id has waited too long, and is lost ("expired"): for whoever has a deadline for
- * it, where no turn would come that notices. False if none waits. */
+/* Loses the work of an id as "expired", for a caller with a deadline of its own. False if none
+ * waits.
+ */
 bool dispatcher_expire(struct dispatcher *d, uint64_t id);
-/* A worker with room for so many tasks asks for work: fills ret_items with the next batch and
- * returns how many, at most max_batch; 0 when there is none now (see dispatcher_next()). */
+/* Fills ret_items with the next batch, at most room and max_batch tasks, and returns how many; 0
+ * when there is none now (see dispatcher_next()). */
 size_t dispatcher_take(
 	struct dispatcher *d, uint64_t now_ms, size_t room, struct dispatcher_item *ret_items);
 /* Hands out nothing before until_ms; 0 ends a hold. */

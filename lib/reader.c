@@ -1,11 +1,11 @@
 /*
- * A handle: the newest good image of one config, mapped, and the control page beside it.
+ * A handle: the newest valid image of one config, mapped, and the control page beside it.
  *
- * What surprises: an image is accepted whole or not at all, and one that is not good changes
- * nothing: the handle goes on with the version it has. Without a control page (an image that
- * somebody copied) the file itself is looked at: another inode, size or time is another version.
- * And a config that was withdrawn is an error for as long as it lasts, not once: `seen` has a bit
- * then that no futex has, so that each refresh leaves the fast path, which pays nothing for it.
+ * Surprising: an image is accepted whole or not at all; an invalid one changes nothing, the handle
+ * keeps its version. Without a control page (an image that somebody copied) the file itself is
+ * checked: another inode, size or time is another version. And a withdrawn config is an error for
+ * as long as that lasts, not once: `seen` has a bit then that no futex has, so that each refresh
+ * leaves the fast path, which pays nothing for it.
  */
 #include "pullet.h"
 
@@ -117,8 +117,8 @@ static int map_file(const char *path, size_t least, void **ret_map, struct stat 
 	return r;
 }
 
-/* The page is optional, may come later than the image or the handle, and is another one after it
- * was removed: then the old one is raised a last time. */
+/* Maps the page, which is optional, may come later than the image or the handle, and is a new file
+ * after it was removed: then the old one is raised a last time. */
 static void map_page(struct pullet *p)
 {
 	struct stat st;
@@ -147,8 +147,8 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* Opens what stands at the path, if that is another image; not by its number, for an agent that
- * lost its state begins again. 1, 0 = it is the same, or -errno. */
+/* Opens the file at the path if it is another image; compares digests, not generations, as an agent
+ * that lost its state counts again from 1. 1, 0 when it is the same, or -errno. */
 static int take_image(struct pullet *p)
 {
 	struct snapshot s;
@@ -175,15 +175,15 @@ static int take_image(struct pullet *p)
 	return 1;
 }
 
-/* Has a refresh said so, and does it still wait for the config to come back? */
+/* True after a refresh returned -EIDRM, until the config comes back. */
 static bool knows_withdrawn(const struct pullet *p)
 {
 	return p->page && p->seen != NEVER && (p->seen & WITHDRAWN);
 }
 
-/* The same, remembering what the page said before: the image is in its place before the page
- * changes. One that is not good, or not there, is not looked at again until the page says something
- * new. The image that a withdrawn config comes back with is a move, even if it is the same. */
+/* The same, and remembers the page's state before: the image is in place before the page changes.
+ * An invalid or missing one is not tried again until the page changes. The image of a config that
+ * comes back counts as new, even if it is the same. */
 static int take_newest(struct pullet *p)
 {
 	bool withdrawn = knows_withdrawn(p);
@@ -204,7 +204,7 @@ static int take_newest(struct pullet *p)
 	return r == 0 && withdrawn ? 1 : r;
 }
 
-/* Without a page: is another file there? */
+/* Without a page: opens the image if the file has changed. */
 static int take_changed_file(struct pullet *p)
 {
 	struct stat st;
@@ -353,7 +353,7 @@ bool pullet_withdrawn(const struct pullet *p)
 
 /* ---- waiting ---- */
 
-/* Sleeps until the page tells of something newer, or until_ms. 0 or -EINTR. */
+/* Sleeps until the page changes, or until_ms. 0 or -EINTR. */
 static int sleep_on_page(struct pullet *p, uint64_t until_ms)
 {
 	uint64_t now_ms = boot_ms();
@@ -369,7 +369,7 @@ static int sleep_on_page(struct pullet *p, uint64_t until_ms)
 	return errno == EINTR ? -EINTR : 0;
 }
 
-/* Nothing to sleep on yet: a little while, then look again. 0 or -EINTR. */
+/* Sleeps a slice when there is no page yet. 0 or -EINTR. */
 static int sleep_a_slice(uint64_t until_ms)
 {
 	uint64_t now_ms = boot_ms(), ms = SLICE_MS;

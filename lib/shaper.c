@@ -1,9 +1,8 @@
 /*
- * Traffic shaping: how long to leave a server alone that turned work away.
+ * Traffic shaping: how long a server that rejected work is in backoff.
  *
- * What surprises: several requests that were under way together fail together, and only the first
- * of them counts for the growth; else eight refused connections would look like eight tries in a
- * row.
+ * Surprising: requests that were under way together fail together, and only the first of them
+ * counts for the growth; else eight refused connections would look like eight tries in a row.
  */
 #include "shaper.h"
 
@@ -32,7 +31,7 @@ static uint64_t add_saturated(uint64_t now_ms, uint64_t ms)
 	return now_ms > UINT64_MAX - ms ? UINT64_MAX : now_ms + ms;
 }
 
-/* Does a request that began then know more than the failure that last counted? */
+/* True when a request that began then is newer than the failure that last counted. */
 static bool is_news(const struct shaper *s, uint64_t started_ms)
 {
 	return !s->counted || started_ms > s->counted_ms;

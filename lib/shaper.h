@@ -5,9 +5,9 @@
  * each hold from the last such event on, 100 ms and 1 s at first. Added: the hold grows with each
  * failure in a row, with full jitter ("Exponential Backoff And Jitter", AWS architecture blog,
  * 2015), up to a cap, and the server's own advice (Retry-After) is honoured within bounds. The cap
- * is at most the longest interval of those who wait: a hold that the server did not ask for costs
- * them one interval. A success ends the growth; it does not shorten a hold, for other requests may
- * still be rejected.
+ * is at most the longest interval of the waiting configs: a hold that the server did not ask for
+ * costs them one interval. A success ends the growth; it does not shorten a hold, for other
+ * requests may still be rejected.
  *
  * Pure policy: no clock, no timer; randomness is an argument. Threads: one owner.
  */
@@ -41,9 +41,10 @@ struct shaper {                          /* read freely, written by the function
 };
 
 void shaper_init(struct shaper *s);
-/* Those who wait pull at this interval at the longest: from now on no hold that the server did not
- * ask for, the present one included, lasts longer than max(1 s, min(60 s, longest_ms)). A hold that
- * is too long is brought within that without more randomness; one is never made longer. */
+/* Sets the cap by the longest interval of the waiting configs: from now on no hold that the server
+ * did not ask for, the present one included, lasts longer than max(1 s, min(60 s, longest_ms)). A
+ * hold that is too long is brought within that without more randomness; one is never made longer.
+ */
 void shaper_limit(struct shaper *s, uint64_t longest_ms);
 /* A request that began at started_ms failed now: hold back until shaper_until(). Without advice for
  * 1 ms to the ceiling, evenly: min(cap, first x 2^(failures in a row before this one)). With advice
@@ -53,11 +54,10 @@ void shaper_limit(struct shaper *s, uint64_t longest_ms);
  * random: 64 random bits. */
 void shaper_failed(struct shaper *s, uint64_t started_ms, uint64_t now_ms, enum shaper_failure kind,
 	uint64_t advice_ms, uint64_t random);
-/* Somebody wants to try now: ends a hold, but not before what the server itself asked for. The
- * growth stays. */
+/* Ends a hold for an operator, but not before the server's own advice. The growth stays. */
 void shaper_lift(struct shaper *s);
-/* A request that began at started_ms, not before the failure that last counted, was answered well:
- * the growth ends. */
+/* A request that began at started_ms, not before the failure that last counted, succeeded: ends the
+ * growth. */
 void shaper_succeeded(struct shaper *s, uint64_t started_ms);
 
 static inline bool shaper_holds(const struct shaper *s, uint64_t now_ms)

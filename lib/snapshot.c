@@ -1,10 +1,9 @@
 /*
  * The image, as lib/FORMAT.md lays it out.
  *
- * What surprises: nothing is believed at a look-up that was not checked there. The digest is
- * verified once, but it is no proof against somebody who can write it; so each record is held
- * against the end of the image when it is used, which costs nothing beside the memory access,
- * instead of walking all of them when the image is opened, which would cost more than the digest.
+ * Surprising: a look-up checks each record against the end of the image, although the digest was
+ * verified: a writer of the image can forge that. The check costs nothing beside the memory access;
+ * a walk through all records at the start would cost more than the digest.
  */
 #include "snapshot.h"
 
@@ -166,7 +165,7 @@ static void write_slot(
 	store_u32(slots + SLOT * (size_t)slot + 4, offset);
 }
 
-/* Bytes of all records; 0 when an entry is beyond the bounds or stands twice. */
+/* Sums the bytes of all records. 0; -EMSGSIZE beyond the bounds, -EINVAL for a duplicate key. */
 static int measure_records(const struct snapshot_entry *entries, size_t count, uint64_t *ret_bytes)
 {
 	uint64_t bytes = 0;
@@ -297,7 +296,7 @@ const char *snapshot_version(const struct snapshot *s)
 	return (const char *)s->image + load_u32(s->image + AT_VERSION);
 }
 
-/* The record at an offset of the image, held against its end: NULL when it is not good. */
+/* The record at an offset of the image, checked against its end: NULL when it is invalid. */
 static inline const unsigned char *record_at(
 	const struct snapshot *s, uint32_t offset, size_t *ret_key_len, size_t *ret_text_len)
 {

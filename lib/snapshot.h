@@ -46,7 +46,7 @@ int snapshot_get(
 /* The first place in key order whose key is not before this one; count when there is none. */
 size_t snapshot_lower_bound(const struct snapshot *s, const char *key, size_t key_len);
 /* The key and value at a place in key order. False when place is count or beyond, or the record is
- * not good. */
+ * invalid. */
 bool snapshot_at(const struct snapshot *s, size_t place, const char **ret_key, size_t *ret_key_len,
 	struct pullet_value *ret_value);
 

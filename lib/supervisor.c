@@ -1,8 +1,8 @@
 /*
  * Supervised backoff: one delay that a timeout doubles and a success restores.
  *
- * What surprises: failures that are not timeouts do not slow anything down. A server that refuses
- * at once costs little; the one that answers slowly is the one to spare.
+ * Surprising: only timeouts slow a config down. A server that rejects at once costs little; one
+ * that answers slowly must be spared.
  */
 #include "supervisor.h"
 

@@ -4,8 +4,8 @@
  * Exactly the rules of Eureka's and SOFARegistry's TimedSupervisorTask: a timeout doubles the delay
  * up to interval x bound, a success restores it to the interval, every other failure leaves it as
  * it is. In the seeds the time limit of a run and its interval are one number; here the caller
- * keeps the time limit and tells when it passed. A run that was ended (by its result or by its time
- * limit) cannot be ended again: the late result is thrown away.
+ * keeps the time limit and reports when it passed. A run that has ended (by its result or its time
+ * limit) cannot end again: the late result is dropped.
  *
  * Pure policy: no clock, no timer; randomness is an argument. Threads: one owner.
  */
@@ -26,7 +26,7 @@ enum supervisor_outcome {
 struct supervisor { /* read freely, written by the functions only */
 	uint64_t interval_ms, max_ms, delay_ms;
 	uint64_t count[SUPERVISOR_OUTCOMES]; /* runs ended, by outcome */
-	uint64_t late;                       /* results thrown away */
+	uint64_t late;                       /* results dropped */
 	uint64_t run;                        /* number of the latest run */
 	unsigned in_flight;                  /* gauge: 0 or 1 */
 };

@@ -1,14 +1,13 @@
 /*
- * Circulation trigger: everything that was said last, and what the task does, in one atomic word.
+ * Circulation trigger: the last calls, and the state of the task, in one atomic word.
  *
  * The word: the moment in the upper 59 bits, then the flags below. Each function reads it, decides,
- * and swaps it; whoever loses the race reads and decides again. That is the one order of all calls.
+ * and swaps it; the loser of a race reads and decides again. That is the one order of all calls.
  *
- * What surprises: the version of the original, which tells at the end of a run whether somebody
- * gave an order meanwhile, is one sticky bit here. A short counter that is compared can wrap around
- * in a storm of calls and then says "nobody"; a bit that stays set until the next run begins can
- * not. The same bit without a moment, and without a reservation, is a suspended trigger: only an
- * order that takes the moment away leaves that behind.
+ * Surprising: the version counter of the original, which shows at the end of a run whether an order
+ * came meanwhile, is one sticky bit here. A short counter can wrap around in a storm of calls; a
+ * bit that stays set until the next run begins cannot. The same bit without a moment, and without a
+ * reservation, is a suspended trigger: only an order that takes the moment away leaves that behind.
  *
  * Memory order: every swap of the word acquires and releases. Release in trigger_fire() and
  * trigger_hint(), and acquire in trigger_begin(): what the caller wrote before it called is seen by

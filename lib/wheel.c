@@ -2,7 +2,7 @@
  * Timing wheel: a timer sits at the highest 6-bit digit in which its moment differs from the
  * wheel's position, in the slot that this digit of its moment names.
  *
- * What surprises: slots are addressed by absolute bits of the moment and not by distance. So each
+ * Surprising: slots are addressed by absolute bits of the moment and not by distance. So each
  * timer of a lower level is earlier than each of a higher one, no level ever wraps around, and the
  * earliest slot is the first set bit of the lowest level that is not empty. The position moves from
  * one occupied slot straight to the next, however far away it is: there is no tick to count.

@@ -249,31 +249,41 @@ static bool is_v6(const char *text, size_t len)
 	return !zone || (n + 1 < len && strspn(zone + 1, LETTERS DIGITS "._-") >= len - n - 1);
 }
 
-/* HOST[:PORT] in len bytes. Bytes over 0x7f may be part of an international name. */
+/* Checks the host at text and finds its end. Bytes over 0x7f may be part of an international name.
+ */
+static const char *check_host(const char *text, const char *end, const char **ret_end)
+{
+	const char *p = text;
+
+	if (p < end && *p == '[') {
+		p = memchr(text, ']', (size_t)(end - text));
+		if (!p || !is_v6(text + 1, (size_t)(p - text - 1)))
+			return "has no valid IPv6 address between [ and ]";
+		*ret_end = p + 1;
+		return NULL;
+	}
+	while (p < end &&
+		(isalnum((unsigned char)*p) || (unsigned char)*p >= 0x80 || strchr(".-_", *p)))
+		p++;
+	*ret_end = p;
+	return p == text ? "names no host" : NULL;
+}
+
+/* HOST[:PORT] in len bytes, none of which is NUL. */
 static const char *check_host_port(
 	const char *text, size_t len, bool need_port, unsigned long min_port)
 {
-	const char *end = text + len, *p = text;
+	const char *end = text + len, *p, *why = check_host(text, end, &p);
 	unsigned long port;
 
-	if (len && *p == '[') {
-		p = memchr(text, ']', len);
-		if (!p || !is_v6(text + 1, (size_t)(p - text - 1)))
-			return "has no good IPv6 address between [ and ]";
-		p++;
-	} else {
-		while (p < end && (isalnum((unsigned char)*p) || (unsigned char)*p >= 0x80 ||
-					  *p == '.' || *p == '-' || *p == '_'))
-			p++;
-		if (p == text)
-			return "names no host";
-	}
+	if (why)
+		return why;
 	if (p == end)
 		return need_port ? "names no port: write HOST:PORT" : NULL;
 	if (*p++ != ':')
 		return "has a character in the host that cannot be there";
 	if (p == end || end - p > 5 || strspn(p, DIGITS) < (size_t)(end - p))
-		return "has no good port: write a number up to 65535 behind the host";
+		return "has no valid port: write a number up to 65535 behind the host";
 	port = strtoul(p, NULL, 10);
 	return port < min_port || port > 65535 ? "has a port out of range: at most 65535" : NULL;
 }
