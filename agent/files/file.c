@@ -62,7 +62,8 @@ void file_remedy(char remedy[FILE_REMEDY], int error, bool reading)
 }
 
 /* "WHAT DIRECTORY/NAME: REMEDY" */
-static int explain_error(char why[FILE_WHY], const char *what, int dir, const char *name, int error)
+static int explain_file_error(
+	char why[FILE_WHY], const char *what, int dir, const char *name, int error)
 {
 	char link[32], path[200], remedy[FILE_REMEDY];
 	ssize_t n;
@@ -97,9 +98,9 @@ static int fill_temporary(const struct sys *sys, int dir, int fd, const char *na
 	int r = write_whole(sys, fd, data, len);
 
 	if (r)
-		return explain_error(why, "cannot write", dir, name, -r);
+		return explain_file_error(why, "cannot write", dir, name, -r);
 	if ((o->uid != (uid_t)-1 || o->gid != (gid_t)-1) && sys->fchown(fd, o->uid, o->gid)) {
-		r = explain_error(why, "cannot set the owner of", dir, name, errno);
+		r = explain_file_error(why, "cannot set the owner of", dir, name, errno);
 		if (r == -EPERM)
 			snprintf(why, FILE_WHY,
 				"cannot set the owner of %.200s: only root may: run the agent as "
@@ -108,9 +109,9 @@ static int fill_temporary(const struct sys *sys, int dir, int fd, const char *na
 		return r;
 	}
 	if (sys->fchmod(fd, o->mode)) /* after fchown, which clears bits */
-		return explain_error(why, "cannot set the mode of", dir, name, errno);
+		return explain_file_error(why, "cannot set the mode of", dir, name, errno);
 	if (o->sync && sys->fsync(fd))
-		return explain_error(why, "cannot bring to the disk", dir, name, errno);
+		return explain_file_error(why, "cannot bring to the disk", dir, name, errno);
 	return 0;
 }
 
@@ -137,12 +138,12 @@ int file_prepare(const struct sys *sys, int dir, const char *name, const void *d
 	int r, fd = create_temporary(sys, dir, name, temporary);
 
 	if (fd < 0)
-		return explain_error(why, "cannot make a new file for", dir, name, errno);
+		return explain_file_error(why, "cannot make a new file for", dir, name, errno);
 	r = fill_temporary(sys, dir, fd, name, data, len, o, why);
 	if (r == 0 && o->ret_written && fstat(fd, o->ret_written))
-		r = explain_error(why, "cannot look at", dir, name, errno);
+		r = explain_file_error(why, "cannot look at", dir, name, errno);
 	if (sys->close(fd) && errno != EINTR && r == 0)
-		r = explain_error(why, "cannot close", dir, name, errno);
+		r = explain_file_error(why, "cannot close", dir, name, errno);
 	if (r)
 		sys->unlinkat(dir, temporary, 0);
 	return r;
@@ -154,12 +155,12 @@ int file_commit(const struct sys *sys, int dir, const char *name,
 	int r;
 
 	if (sys->renameat(dir, temporary, dir, name)) {
-		r = explain_error(why, "cannot replace", dir, name, errno);
+		r = explain_file_error(why, "cannot replace", dir, name, errno);
 		sys->unlinkat(dir, temporary, 0);
 		return r;
 	}
 	if (sync && sys->fsync(dir)) {
-		explain_error(why,
+		explain_file_error(why,
 			"the new version is visible, but its directory is not on the disk yet:",
 			dir, name, errno);
 		return FILE_NOT_DURABLE;
@@ -281,7 +282,8 @@ int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY])
 
 	/* EACCES: the agent cannot have made a directory there */
 	if (parent < 0 ? errno != EACCES : sys->fsync(parent))
-		r = explain_error(why, "cannot bring to the disk the directory", dir, "..", errno);
+		r = explain_file_error(
+			why, "cannot bring to the disk the directory", dir, "..", errno);
 	if (parent >= 0)
 		sys->close(parent);
 	return r;

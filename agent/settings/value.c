@@ -251,7 +251,7 @@ static bool is_v6(const char *text, size_t len)
 
 /* Checks the host at text and finds its end. Bytes over 0x7f may be part of an international name.
  */
-static const char *check_host(const char *text, const char *end, const char **ret_end)
+static const char *check_host_part(const char *text, const char *end, const char **ret_end)
 {
 	const char *p = text;
 
@@ -273,7 +273,7 @@ static const char *check_host(const char *text, const char *end, const char **re
 static const char *check_host_port(
 	const char *text, size_t len, bool need_port, unsigned long min_port)
 {
-	const char *end = text + len, *p, *why = check_host(text, end, &p);
+	const char *end = text + len, *p, *why = check_host_part(text, end, &p);
 	unsigned long port;
 
 	if (why)

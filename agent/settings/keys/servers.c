@@ -359,7 +359,7 @@ struct settings_server *settings_server_add(struct loader *l)
 	return servers[s->server_count++] = server;
 }
 
-static void set_named_server(struct loader *l, const struct node *n)
+static void set_server_item(struct loader *l, const struct node *n)
 {
 	char shown[SETTINGS_SHOWN], where[MAX_WHERE];
 	const char *why = settings_check_name(n->key);
@@ -399,7 +399,7 @@ void settings_set_servers(struct loader *l, const struct node *n, const struct k
 	for (n = n->first; n; n = n->next) {
 		if (!walk_has_room(l, n, l->s->server_count, SETTINGS_MAX_SERVERS, "servers"))
 			break;
-		set_named_server(l, n);
+		set_server_item(l, n);
 	}
 }
 
