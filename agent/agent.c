@@ -175,7 +175,7 @@ static int start_helpers(struct agent *a, const struct settings *s)
 	if (watch && !a->watcher && !a->once)
 		a->watcher = watch_new(
 			a->loop, &sys_real, a->backoffs, getenv("SSL_CERT_FILE"), a->drift);
-	a->env.gather.exchange.files = a->files;
+	a->env.pull.exchange.files = a->files;
 	a->env.watcher = a->watcher;
 	return files && !a->files ? -ENOMEM : 0;
 }
@@ -420,7 +420,7 @@ int agent_apply(struct agent *a, struct settings *new, const struct settings_dif
 
 	settings_adopt(a->settings, new, diff);
 	servers = make_servers(a, new, &diff->servers);
-	a->env.gather.servers = servers;
+	a->env.pull.servers = servers;
 	if (servers)
 		configs = make_configs(a, new, &diff->configs);
 	if (!gone || !configs)
@@ -482,10 +482,10 @@ static void set_environment(struct agent *a)
 	a->env = (struct config_env){
 		.sys = &sys_real,
 		.loop = a->loop,
-		.gather.exchange = {.sys = &sys_real,
+		.pull.exchange = {.sys = &sys_real,
 			.transport = a->transport,
 			.ca_file = getenv("SSL_CERT_FILE")},
-		.gather.check = a->check,
+		.pull.check = a->check,
 		.worker = a->worker,
 		.check = a->check,
 		.queue = &a->queue,

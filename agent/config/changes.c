@@ -1,7 +1,7 @@
 /*
  * The newest publications of all configs. Surprising: they are found by a merge of the configs'
- * lists, of which only the first items are ever looked at: a thousand configs with ten generations
- * each cost a look at a thousand files once, and then at one for each that is new.
+ * lists, of which only the first items are read: a thousand configs with ten generations each cost
+ * a thousand stat() calls once, and then one for each publication.
  */
 #include "config/changes.h"
 
@@ -25,12 +25,12 @@ struct changes_entry {
 	uint64_t generation, from; /* from 0: there is none */
 	int64_t at_ms;
 	char *origin, *error; /* NULL = not known; none */
-	bool has_changes;     /* else they cannot be told */
+	bool has_changes;     /* else they are unknown */
 	struct item items[CHANGES_MAX_KEYS];
 	size_t item_count, more;
 };
 
-struct head { /* what of a config's list was not merged yet; generation 0 = nothing */
+struct head { /* of a config's list that is not merged yet; generation 0 = none */
 	const struct config *config;
 	uint64_t generation;
 	int64_t at_ms;
@@ -122,17 +122,17 @@ static int compare_files(struct changes_entry *e, const struct candidate *before
 	return r;
 }
 
-/* What a first publication has is all new. 0, or a sentence. */
-static int compare(struct changes_entry *e, struct config *config, char why[FILE_WHY])
+/* In a first publication all keys are new. 0, or -errno with a sentence. */
+static int compare_versions(struct changes_entry *e, struct config *config, char why[FILE_WHY])
 {
 	struct candidate *before = NULL, *after = NULL;
-	int r = version_load(config, e->generation, NULL, &after, why);
+	int r = pipeline_load(config, e->generation, NULL, &after, why);
 
 	if (r)
 		return r;
 	e->origin = strdup(after->version.origin);
 	if (e->from)
-		r = version_load(config, e->from, NULL, &before, why);
+		r = pipeline_load(config, e->from, NULL, &before, why);
 	if (r == 0) {
 		r = config->settings->dir
 			    ? compare_files(e, before, after, config->settings)
@@ -144,7 +144,7 @@ static int compare(struct changes_entry *e, struct config *config, char why[FILE
 	return r;
 }
 
-static uint64_t generation_before(struct store *s, uint64_t generation)
+static uint64_t previous_generation(struct store *s, uint64_t generation)
 {
 	uint64_t generations[STORE_MAX_KEEP];
 	size_t count = store_list(s, generations);
@@ -164,27 +164,27 @@ void changes_compare(struct changes_entry *e)
 {
 	char why[FILE_WHY];
 
-	if (compare(e, e->config, why))
+	if (compare_versions(e, e->config, why))
 		e->error = strdup(why);
 }
 
-/* NULL: the state directory has it no more, or there is no memory. *ret_bytes: to be read for its
- * comparison; 0 = it is not compared. */
-static struct changes_entry *entry_new(
+/* NULL: it is not stored any more, or no memory. *ret_bytes: to read for the comparison; 0 = it is
+ * not compared. */
+static struct changes_entry *changes_entry_new(
 	struct config *config, uint64_t generation, uint64_t *ret_bytes)
 {
 	struct changes_entry *e = calloc(1, sizeof(*e));
 	struct store_file file, other = {0};
 
-	if (!e || !config->store || store_look(config->store, generation, &file)) {
+	if (!e || !config->store || store_describe_file(config->store, generation, &file)) {
 		free(e);
 		return NULL;
 	}
 	e->config = config;
 	e->generation = generation;
 	e->at_ms = file.at_ms;
-	e->from = generation_before(config->store, generation);
-	if (e->from && store_look(config->store, e->from, &other))
+	e->from = previous_generation(config->store, generation);
+	if (e->from && store_describe_file(config->store, e->from, &other))
 		other.bytes = 0;
 	if (file.bytes > CHANGES_MAX_BYTES || other.bytes > CHANGES_MAX_BYTES) {
 		e->error = strdup("it is too long to be compared here: see `pullet diff`");
@@ -208,10 +208,10 @@ static void note_head(struct head *h, struct config *config)
 	if (generation == 0 || !config->store)
 		return;
 	h->generation = generation;
-	h->at_ms = store_look(config->store, generation, &file) ? 0 : file.at_ms;
+	h->at_ms = store_describe_file(config->store, generation, &file) ? 0 : file.at_ms;
 }
 
-/* True: something was published, or the configs are others. */
+/* True: something was published, or the configs have changed. */
 static bool note_heads(
 	struct changes *c, struct config *const *configs, size_t count, bool *ret_memory)
 {
@@ -249,18 +249,18 @@ static size_t find_old(struct changes_entry *const old[CHANGES_MAX], const struc
 	return i;
 }
 
-/* What is known already may not be kept any more. */
-static int64_t time_of(struct changes_entry *const old[CHANGES_MAX], const struct head *h)
+/* Known entries may be of files that are removed by now. */
+static int64_t written_at(struct changes_entry *const old[CHANGES_MAX], const struct head *h)
 {
 	size_t i = find_old(old, h);
 	struct store_file file;
 
 	if (i < CHANGES_MAX)
 		return old[i]->at_ms;
-	return store_look(h->config->store, h->generation, &file) ? 0 : file.at_ms;
+	return store_describe_file(h->config->store, h->generation, &file) ? 0 : file.at_ms;
 }
 
-static struct head *newest(struct head *heads, size_t count)
+static struct head *newest_head(struct head *heads, size_t count)
 {
 	struct head *best = NULL;
 
@@ -281,8 +281,8 @@ static struct changes_entry *take_kept(struct changes *c, const struct head *h)
 	return e;
 }
 
-/* Merges, up to what is missing; what is there already is kept. */
-static int merge(struct changes *c, struct config *const *configs, uint64_t *read,
+/* Merges up to the first missing entry; keeps known ones. */
+static int merge_heads(struct changes *c, struct config *const *configs, uint64_t *read,
 	struct changes_entry **ret_missing)
 {
 	size_t count = c->head_count;
@@ -295,7 +295,7 @@ static int merge(struct changes *c, struct config *const *configs, uint64_t *rea
 	memcpy(old, c->entries, c->entry_count * sizeof(struct changes_entry *));
 	c->entry_count = 0;
 	c->complete = true;
-	while (c->entry_count < CHANGES_MAX && (h = newest(heads, count))) {
+	while (c->entry_count < CHANGES_MAX && (h = newest_head(heads, count))) {
 		size_t i = find_old(old, h);
 		struct changes_entry *e = i < CHANGES_MAX ? old[i] : take_kept(c, h);
 		uint64_t bytes = 0;
@@ -305,7 +305,7 @@ static int merge(struct changes *c, struct config *const *configs, uint64_t *rea
 		else if (!e && *read >= CHANGES_MAX_READ)
 			c->complete = false;
 		else if (!e)
-			e = entry_new(configs[h - heads], h->generation, &bytes);
+			e = changes_entry_new(configs[h - heads], h->generation, &bytes);
 		if (!c->complete)
 			break;
 		if (bytes) {
@@ -316,11 +316,11 @@ static int merge(struct changes *c, struct config *const *configs, uint64_t *rea
 		}
 		h->generation = e ? e->from : 0;
 		if (h->generation)
-			h->at_ms = time_of(old, h);
+			h->at_ms = written_at(old, h);
 		if (e)
 			c->entries[c->entry_count++] = e;
 	}
-	/* what was not come to yet may still be wanted */
+	/* an incomplete merge may need the rest of the old ones */
 	for (size_t i = 0; i < CHANGES_MAX; i++)
 		if (old[i] && !c->complete && c->entry_count < CHANGES_MAX)
 			c->entries[c->entry_count++] = old[i];
@@ -330,15 +330,15 @@ static int merge(struct changes *c, struct config *const *configs, uint64_t *rea
 	return 0;
 }
 
-int changes_look(struct changes *c, struct config *const *configs, size_t count, uint64_t *read,
-	struct changes_entry **ret_missing)
+int changes_find_missing(struct changes *c, struct config *const *configs, size_t count,
+	uint64_t *read, struct changes_entry **ret_missing)
 {
 	bool memory, moved = note_heads(c, configs, count, &memory);
 	int r = memory ? 0 : -ENOMEM;
 
 	*ret_missing = NULL;
 	if (r == 0 && (moved || !c->complete))
-		r = merge(c, configs, read, ret_missing);
+		r = merge_heads(c, configs, read, ret_missing);
 	return r ? r : *ret_missing != NULL;
 }
 
@@ -365,7 +365,7 @@ static void write_item(const struct item *item, bool values, struct buffer *out)
 	json_writer_end_object(out);
 }
 
-static void write_entry(const struct changes_entry *e, bool values, struct buffer *out)
+static void write_publication(const struct changes_entry *e, bool values, struct buffer *out)
 {
 	json_writer_begin_object(out, NULL);
 	json_writer_text(out, "config", e->config->settings->name);
@@ -397,7 +397,7 @@ int changes_write(const struct changes *c, bool values, struct buffer *out)
 	json_writer_begin_object(out, NULL);
 	json_writer_begin_array(out, "publications");
 	for (size_t i = 0; i < c->entry_count; i++) {
-		write_entry(c->entries[i], values, out);
+		write_publication(c->entries[i], values, out);
 	}
 	json_writer_end_array(out);
 	json_writer_boolean(out, "complete", c->complete);
@@ -439,5 +439,5 @@ void changes_forget(struct changes *c, const struct config *config)
 	c->entry_count = kept;
 	if (c->kept && c->kept->config == config)
 		changes_keep(c, NULL);
-	c->complete = false; /* looked for again */
+	c->complete = false; /* merged again */
 }

@@ -1,9 +1,8 @@
 /*
- * The last publications of all configs, and what each changed, as JSON: for whoever looks at the
- * agent as a whole. Changes nothing.
+ * The last publications of all configs, and the keys that each changed, as JSON. Changes nothing.
  *
- * What an entry says is read from the state directory once, when it is asked for the first time,
- * and kept: asking again costs nothing until something new is published.
+ * An entry is read from the state directory once, by the first request, and kept: the next requests
+ * cost nothing until something is published.
  *
  * Threads: the loop's; changes_compare(), which reads and parses, any (config_task). Ownership:
  * configs are borrowed; before one is freed, changes_forget(). Bounds: CHANGES_MAX entries with
@@ -29,15 +28,15 @@ struct changes_entry; /* one publication */
 /* NULL when there is no memory. */
 struct changes *changes_new(void);
 void changes_free(struct changes *c);
-/* Nothing is kept of this config any more. */
+/* Drops all entries of this config. */
 void changes_forget(struct changes *c, const struct config *config);
 
-/* Looks for what was published since. 1 and *ret_missing, which is the caller's then: that entry is
- * to be compared, and kept, and this to be called again; 0: nothing is missing, or *read has come
- * to CHANGES_MAX_READ; or -ENOMEM. *read: 0 when an answer begins. */
-int changes_look(struct changes *c, struct config *const *configs, size_t count, uint64_t *read,
-	struct changes_entry **ret_missing);
-/* Its config, which is to live until it was compared. */
+/* Finds publications since the last call. 1 and *ret_missing, the caller's: compare it, keep it,
+ * and call again; 0: nothing is missing, or *read has come to CHANGES_MAX_READ; or -ENOMEM. *read:
+ * 0 when an answer begins. */
+int changes_find_missing(struct changes *c, struct config *const *configs, size_t count,
+	uint64_t *read, struct changes_entry **ret_missing);
+/* Its config, which must live until the comparison ends. */
 struct config *changes_config(const struct changes_entry *e);
 /* Reads both versions, and compares them. */
 void changes_compare(struct changes_entry *e);
@@ -53,8 +52,8 @@ void changes_drop(struct changes_entry *e);
  *
  * A change: {"key","op":"added"|"removed"|"changed","old","new"}; the last two are texts for
  * people, as diff_write_text() shows values, in which those of the config's mask are ***; all of
- * them if values is false. Files of a set have neither. complete false: the rest is there when it
- * is asked for again. */
+ * them if values is false. Files of a set have neither. complete false: the next request has the
+ * rest. */
 int changes_write(const struct changes *c, bool values, struct buffer *out);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * One config's circulation: the trigger says when, the servers when they have room, the gather
- * brings documents, pipeline.c decides what becomes of them, the supervisor says when again.
+ * One config's circulation: the trigger says when, the server when it has a slot, the pull brings
+ * documents, pipeline.c validates and publishes them, the supervisor says when again.
  *
  * Surprising: the time limit covers the transfers only. Once a document is accepted its publication
  * is never given up half-way; a disk that hangs shows as a run that does not end, and no second one
@@ -13,15 +13,17 @@
 #include <string.h>
 
 #include "base/etag.h"
+#include "settings/value.h"
 
-static const char timed_out[] = "the server timed out: the old version stays, pulls slow down";
+static const char timed_out[] =
+	"the server timed out: keeping the current version, pulls slow down";
 /* From a run that an address let run into its time limit to the next, at another address. */
 #define FAILOVER_MS 500
 #define PATIENCE_MS 300000u
 static const uint64_t repull_delay_ms[CONFIG_REPULLS] = {
 	50, 200, 1000, 2000, 4000, 8000, 16000, 32000};
 
-/* A pull that found no slot for so long is told as rejected; no hold alone is that long. */
+/* A pull without a slot until then is rejected; no backoff alone is that long. */
 static uint64_t expiry_ms(const struct config *c)
 {
 	uint64_t max_ms = c->supervisor.max_ms;
@@ -45,8 +47,8 @@ uint64_t config_stale_ms(const struct config *c)
 	return stale_ms + (c->resumed_ms > confirmed_ms ? c->resumed_ms - confirmed_ms : 0);
 }
 
-/* What only hints ask for waits for the floor, but not beyond the moment that an order or the
- * interval has set. While it is suspended, what others fire or hint waits until it resumes. */
+/* Hints wait for the floor, but not beyond the moment that set_due() or the interval has set; while
+ * suspended nothing is due. */
 static bool find_due(const struct config *c, uint64_t *ret_due_ms)
 {
 	uint64_t ready_ms = push_floor_ready_ms(&c->floor, c->env->sys->now_ms());
@@ -60,21 +62,20 @@ static bool find_due(const struct config *c, uint64_t *ret_due_ms)
 	return true;
 }
 
-/* The trigger's word decides whether the timer is armed, and whether a run that waits for the
- * server is still wanted. */
-static void arm(struct config *c)
+/* Arms the timer by the trigger; withdraws a queued pull that is not due any more. */
+static void arm_timer(struct config *c)
 {
 	uint64_t due_ms;
 	bool is_set = trigger_due(&c->trigger, &due_ms) && !config_suspended(c);
 
 	if (c->retires)
 		return;
-	if (!c->bootstrapping && pull_waiting(c->gather)) {
+	if (!c->bootstrapping && pull_waiting(c->pull)) {
 		if (is_set && due_ms <= c->env->sys->now_ms()) {
-			pull_submit(c->gather, expiry_ms(c));
+			pull_submit(c->pull, expiry_ms(c));
 			return;
 		}
-		pull_withdraw(c->gather);
+		pull_withdraw(c->pull);
 	}
 	if (find_due(c, &due_ms))
 		loop_timer_set(c->env->loop, &c->due, due_ms);
@@ -82,8 +83,8 @@ static void arm(struct config *c)
 		loop_timer_cancel(c->env->loop, &c->due);
 }
 
-/* The last word, whatever was said before. */
-static void order(struct config *c, uint64_t delay_ms)
+/* Overrides any earlier due time. */
+static void set_due(struct config *c, uint64_t delay_ms)
 {
 	uint64_t now_ms = c->env->sys->now_ms();
 
@@ -91,15 +92,15 @@ static void order(struct config *c, uint64_t delay_ms)
 	trigger_fire(&c->trigger, now_ms, delay_ms);
 }
 
-/* ---- telling ---- */
+/* ---- errors ---- */
 
-static const char *error_of(const struct config *c)
+static const char *error_text(const struct config *c)
 {
 	return c->error ? c->error : "";
 }
 
-/* Each config tells of its own failure once; what goes on, one tells for all. */
-static bool may_complain(
+/* Each config logs its own failure once; a lasting one is repeated by one config for all. */
+static bool may_log_failure(
 	struct config *c, const char *what, const char *why, unsigned *ret_suppressed)
 {
 	uint64_t now_ms = c->env->sys->now_ms();
@@ -115,10 +116,9 @@ static bool may_complain(
 	return false;
 }
 
-/* The same where there is no old version. */
-static const char *with_nothing(const char *what, char *ret_text, size_t size)
+static const char *without_current(const char *what, char *ret_text, size_t size)
 {
-	static const char stays[] = ": the old version stays";
+	static const char stays[] = ": keeping the current version";
 	size_t len = strlen(what), end = sizeof(stays) - 1;
 
 	if (len < end || strcmp(what + len - end, stays) != 0)
@@ -127,26 +127,26 @@ static const char *with_nothing(const char *what, char *ret_text, size_t size)
 	return ret_text;
 }
 
-void config_complain(struct config *c, const char *what, const char *why)
+void config_report_failure(struct config *c, const char *what, const char *why)
 {
 	unsigned suppressed;
 	char text[160];
 
 	if (c->published.generation == 0 && !c->env->dry_run)
-		what = with_nothing(what, text, sizeof(text));
+		what = without_current(what, text, sizeof(text));
 	free(c->error);
 	c->error = strdup(why[0] ? why : what);
 	c->error_wall_ms = c->env->sys->wall_ms();
 	if (!c->failing_wall_ms)
 		c->failing_wall_ms = c->error_wall_ms;
-	if (may_complain(c, what, why, &suppressed))
+	if (may_log_failure(c, what, why, &suppressed))
 		log_warn(what, "config", c->settings->name, "why", why, "next_in_ms",
 			LOG_U64(supervisor_delay(&c->supervisor)), "generation",
 			LOG_U64(c->published.generation), "repeated",
 			suppressed ? LOG_U64(suppressed) : NULL);
 }
 
-/* For the snapshot's readers: what a signature says may make it stale sooner. */
+/* For the snapshot's readers: a signature's expiry may come sooner. */
 static uint64_t readers_stale_ms(const struct config *c)
 {
 	uint64_t stale_ms = config_stale_ms(c);
@@ -160,14 +160,14 @@ static uint64_t readers_stale_ms(const struct config *c)
 	return (uint64_t)left_ms < stale_ms ? (uint64_t)left_ms : stale_ms;
 }
 
-static void confirm(struct config *c)
+static void confirm_current(struct config *c)
 {
 	c->confirmed_ms = c->env->sys->now_ms();
 	c->confirmed_wall_ms = c->env->sys->wall_ms();
 	if (c->image)
 		image_confirm(c->image, c->confirmed_ms, readers_stale_ms(c));
 	if (c->error) {
-		log_info("all is well again", "config", c->settings->name);
+		log_info("recovered", "config", c->settings->name);
 		memset(&c->log_limit, 0, sizeof(c->log_limit));
 	}
 	free(c->error);
@@ -183,8 +183,8 @@ void config_start_limit(struct config *c)
 		c->env->loop, &c->limit, loop_now_ms(c->env->loop) + c->settings->timeout_ms);
 }
 
-/* What the run is to bring, as far as anybody said so. Newer hints are worth trying for again. */
-static void take_hints(struct config *c)
+/* Notes what pushes and watches announced; newer hints reset the count of repulls. */
+static void read_hints(struct config *c)
 {
 	uint64_t wanted = atomic_load_explicit(&c->topic.wanted, memory_order_acquire),
 		 hints = c->watch_changes +
@@ -197,58 +197,59 @@ static void take_hints(struct config *c)
 	c->wanted = wanted;
 }
 
-/* The server has a free slot for the run that is due. */
-static bool begin_run(void *arg)
+/* Callback: the server has a free slot. */
+static bool begin_pull(void *arg)
 {
 	struct config *c = arg;
 
-	if (c->candidate) { /* something an operator asked for is under way */
+	if (c->candidate) { /* an operator's change is under way */
 		c->late = true;
 		return false;
 	}
 	if (!trigger_begin(&c->trigger, c->env->sys->now_ms())) {
-		arm(c);
+		arm_timer(c);
 		return false;
 	}
 	push_floor_begin(&c->floor, c->env->sys->now_ms(), c->own_ms > c->env->sys->now_ms());
 	c->own_ms = UINT64_MAX;
 	c->run = supervisor_begin(&c->supervisor);
-	/* before the request: a message lost from here on is caught up with */
+	/* before the request: a message lost after this triggers another pull */
 	atomic_store_explicit(&c->topic.pulled, true, memory_order_release);
 	c->soon = false;
-	take_hints(c);
+	read_hints(c);
 	c->forced = c->force;
 	c->force = false;
-	version_start_late(c);
-	pull_hold(c->gather, version_held(c), c->forced);
+	current_start_late(c);
+	pipeline_review_rejected(c);
+	pull_hold(c->pull, pipeline_known_version(c), c->forced);
 	config_start_limit(c);
-	arm(c);
+	arm_timer(c);
 	return true;
 }
 
 /* ---- the bootstrap ---- */
 
-static void change_places(struct config *c)
+static void swap_pulls(struct config *c)
 {
-	struct pull *other = c->gather;
+	struct pull *other = c->pull;
 
-	c->gather = c->bootstrap;
+	c->pull = c->bootstrap;
 	c->bootstrap = other;
 	c->bootstrapping = !c->bootstrapping;
 }
 
-/* Nothing stands, and nothing came: another server is asked, within the same run. */
-static bool turn_to_bootstrap(struct config *c, enum supervisor_outcome outcome, const char *why)
+/* Without a stored version, asks the bootstrap server within the same run. */
+static bool try_bootstrap(struct config *c, enum supervisor_outcome outcome, const char *why)
 {
 	if (!c->bootstrap || c->bootstrapping || c->published.generation || c->saved_generation)
 		return false;
 	free(c->missed);
 	c->missed = strdup(why);
 	c->missed_as = outcome;
-	log_warn("the server did not bring it: asking the bootstrap", "config", c->settings->name,
-		"why", why);
-	change_places(c);
-	pull_submit(c->gather, expiry_ms(c));
+	log_warn("pull failed and nothing is stored: trying the bootstrap server", "config",
+		c->settings->name, "why", why);
+	swap_pulls(c);
+	pull_submit(c->pull, expiry_ms(c));
 	return true;
 }
 
@@ -256,20 +257,19 @@ static bool begin_bootstrap(void *arg)
 {
 	struct config *c = arg;
 
-	pull_hold(c->gather, NULL, c->forced);
+	pull_hold(c->pull, NULL, c->forced);
 	config_start_limit(c);
 	return true;
 }
 
-/* What no server brought. */
 static void pull_failed(
 	struct config *c, enum supervisor_outcome outcome, const char *what, const char *why)
 {
 	char both[FILE_WHY];
 
 	if (!c->bootstrapping)
-		c->cause = pull_cause(c->gather);
-	if (turn_to_bootstrap(c, outcome, why))
+		c->cause = pull_cause(c->pull);
+	if (try_bootstrap(c, outcome, why))
 		return;
 	if (c->bootstrapping) {
 		snprintf(both, sizeof(both), "%.180s; bootstrap: %.180s",
@@ -282,7 +282,7 @@ static void pull_failed(
 
 /* ---- the end of a pull ---- */
 
-static void gathered(void *arg, enum pull_outcome outcome, const char *why)
+static void pull_ended(void *arg, enum pull_outcome outcome, const char *why)
 {
 	struct config *c = arg;
 
@@ -291,16 +291,16 @@ static void gathered(void *arg, enum pull_outcome outcome, const char *why)
 		c->cause = KIND_CAUSE_NONE;
 	switch (outcome) {
 	case PULL_NEW:
-		version_gathered(c);
+		pipeline_take_pull(c);
 		return;
 	case PULL_SAME:
-		version_unchanged(c);
+		current_confirm_pull(c);
 		return;
 	case PULL_TIMEOUT:
 		pull_failed(c, SUPERVISOR_TIMEOUT, timed_out, why);
 		return;
 	case PULL_FAILED:
-		pull_failed(c, SUPERVISOR_FAILED, "pull failed: the old version stays", why);
+		pull_failed(c, SUPERVISOR_FAILED, "pull failed: keeping the current version", why);
 		return;
 	case PULL_REJECTED:
 		pull_failed(c, SUPERVISOR_REJECTED, "pull could not be started", why);
@@ -308,13 +308,13 @@ static void gathered(void *arg, enum pull_outcome outcome, const char *why)
 	}
 }
 
-/* The server had no slot in time. */
-static void lost(void *arg, const char *why)
+/* Callback: the server had no slot in time. */
+static void pull_not_started(void *arg, const char *why)
 {
 	struct config *c = arg;
 
 	if (!trigger_begin(&c->trigger, c->env->sys->now_ms())) {
-		arm(c);
+		arm_timer(c);
 		return;
 	}
 	c->own_ms = UINT64_MAX;
@@ -322,74 +322,75 @@ static void lost(void *arg, const char *why)
 	pull_failed(c, SUPERVISOR_REJECTED, "pull could not be started", why);
 }
 
-static void bootstrap_lost(void *arg, const char *why)
+static void bootstrap_not_started(void *arg, const char *why)
 {
 	pull_failed(arg, SUPERVISOR_REJECTED, "pull could not be started", why);
 }
 
-static const struct pull_calls gather_calls = {begin_run, gathered, lost};
-static const struct pull_calls bootstrap_calls = {begin_bootstrap, gathered, bootstrap_lost};
+static const struct pull_calls server_calls = {begin_pull, pull_ended, pull_not_started};
+static const struct pull_calls bootstrap_calls = {
+	begin_bootstrap, pull_ended, bootstrap_not_started};
 
 static void limit_passed(void *arg)
 {
 	struct config *c = arg;
-	char why[FILE_WHY];
+	char why[FILE_WHY], text[24];
 
-	if (pull_reading(c->asking ? c->rollout : c->gather)) { /* no server is late */
+	if (pull_reading(c->asking ? c->rollout : c->pull)) { /* no server is late */
 		config_start_limit(c);
 		return;
 	}
-	c->soon = !c->asking && pull_give_up(c->gather);
-	snprintf(why, sizeof(why), "no whole answer within the time limit of %llu ms",
-		(unsigned long long)c->settings->timeout_ms);
+	c->soon = !c->asking && pull_give_up(c->pull);
+	snprintf(why, sizeof(why), "request timed out after %s",
+		settings_duration_text(c->settings->timeout_ms, text));
 	if (c->asking)
-		rollout_give_up(c, why);
+		rollout_gate_give_up(c, why);
 	else
 		pull_failed(c, SUPERVISOR_TIMEOUT, timed_out, why);
 }
 
-static void due(void *arg)
+static void run_due(void *arg)
 {
 	struct config *c = arg;
 	uint64_t due_ms, now_ms = c->env->sys->now_ms();
 
 	if (trigger_running(&c->trigger)) { /* one more run right after it */
 		trigger_begin(&c->trigger, now_ms);
-		arm(c);
+		arm_timer(c);
 	} else if (find_due(c, &due_ms) && due_ms > now_ms) { /* the floor has risen meanwhile */
-		arm(c);
+		arm_timer(c);
 	} else {
-		pull_submit(c->gather, expiry_ms(c));
+		pull_submit(c->pull, expiry_ms(c));
 	}
 }
 
-void config_free_for_run(struct config *c)
+void config_candidate_ended(struct config *c)
 {
 	if (c->late) {
 		c->late = false;
-		arm(c); /* it is due still */
+		arm_timer(c); /* it is due still */
 	}
-	version_grant(c);
+	requests_serve(c);
 }
 
 /* ---- watched documents ---- */
 
-/* What was seen of it last: else a server that compares (Nacos) would tell of the same change again
- * and again, when that was refused. */
-static const char *held_version(void *arg)
+/* The version seen last: a server that compares (Nacos) would report a rejected version for ever.
+ */
+static const char *watched_version(void *arg)
 {
 	const struct watched_layer *w = arg;
 	const struct config *c = w->config;
 	size_t each = c->settings->verify.public_keys ? 2 : 1, i = w->layer * each;
 	const char *seen = w->layer < c->settings->layer_count
-				   ? pull_seen(c->bootstrapping ? c->bootstrap : c->gather, i)
+				   ? pull_seen(c->bootstrapping ? c->bootstrap : c->pull, i)
 				   : "";
 
 	return seen ? seen : i < c->published.part_count ? c->published.parts[i].etag : "";
 }
 
-/* All hosts are told at the same moment: the spread of a push counts here, too. */
-static void told(void *arg, const char *key, size_t key_len, const char *version)
+/* Callback: hosts hear of it at the same moment, so the spread of a push applies. */
+static void document_changed(void *arg, const char *key, size_t key_len, const char *version)
 {
 	const struct watched_layer *w = arg;
 	struct config *c = w->config;
@@ -402,8 +403,8 @@ static void told(void *arg, const char *key, size_t key_len, const char *version
 	trigger_hint(&c->trigger, now_ms, sys_random_upto(c->env->sys, spread_ms));
 }
 
-/* What cannot be watched is pulled at the interval. */
-static void watch(struct config *c)
+/* A document that cannot be watched is pulled at the interval. */
+static void start_watches(struct config *c)
 {
 	size_t n = c->settings->layer_count;
 
@@ -412,35 +413,37 @@ static void watch(struct config *c)
 	for (size_t i = 0; c->watched && i < n + (c->rollout ? 1 : 0); i++) {
 		const struct settings_layer *layer =
 			i < n ? &c->settings->layers[i] : c->settings->rollout;
-		struct upstream *server = c->env->gather.servers[layer->server];
+		struct upstream *server = c->env->pull.servers[layer->server];
 		const struct settings_server *settings = upstream_settings(server);
 		struct watched_layer *w = &c->watched[c->watched_count];
 
-		/* Nacos must be told what is held, and of a rollout nothing is */
+		/* Nacos needs the version that is held; of a rollout none is */
 		if (!settings->watch || (i == n && settings->kind == SETTINGS_NACOS))
 			continue;
 		*w = (struct watched_layer){
-			.item = {layer->path, held_version, told, w}, .config = c, .layer = i};
+			.item = {layer->path, watched_version, document_changed, w},
+			.config = c,
+			.layer = i};
 		c->watched_count += watch_add(c->env->watcher, settings, upstream_session(server),
 					    &w->item) == 0;
 	}
 }
 
-static void unwatch(struct config *c)
+static void stop_watches(struct config *c)
 {
 	for (size_t i = 0; i < c->watched_count; i++)
 		watch_remove(c->env->watcher, &c->watched[i].item);
 	c->watched_count = 0;
 }
 
-/* A run has ended; what watches told of since it began is to be followed yet. */
-static void tell_watches(struct config *c)
+/* The run has followed all changes that watches reported before it began. */
+static void confirm_watches(struct config *c)
 {
 	for (size_t i = 0; c->followed == c->watch_changes && i < c->watched_count; i++)
 		watch_followed(&c->watched[i].item);
 }
 
-static void fill_watch_status(const struct config *c, struct config_status *s)
+static void fill_watches(const struct config *c, struct config_status *s)
 {
 	s->watched = c->watched_count;
 	s->watch_changes = c->watch_changes;
@@ -459,20 +462,19 @@ static void fill_watch_status(const struct config *c, struct config_status *s)
 
 /* ---- the end of a run ---- */
 
-static void tell_lag(struct config *c, const char *what)
+static void warn_lag(struct config *c, const char *what)
 {
-	const struct version *v = c->away ? &c->away->version : &c->published;
+	const struct version *v = c->rejected ? &c->rejected->version : &c->published;
 
 	log_warn(what, "config", c->settings->name, "shown", VERSION_TEXT(v));
 }
 
-/* The promise is kept, or given up. */
 static void end_promise(struct config *c, bool shown)
 {
 	uint64_t wanted = c->wanted;
 
 	if (!shown)
-		tell_lag(c, "the server never showed the version that the push promised: the "
+		warn_lag(c, "the server never showed the version that the push promised: the "
 			    "interval counts");
 	else if (c->lags)
 		log_info("the server shows the promised version now", "config", c->settings->name,
@@ -483,35 +485,34 @@ static void end_promise(struct config *c, bool shown)
 	atomic_compare_exchange_strong(&c->topic.wanted, &wanted, 0);
 }
 
-/* A push promised a version. Showing another one, the server lags: ask again soon, some times, and
- * elsewhere where there is another address. */
+/* The server lags behind the version that a push promised: pulls again soon, a few times, and from
+ * another address if there is one. */
 static bool must_repull(struct config *c)
 {
 	bool missing = c->outcome == CONFIG_FAILED && c->cause == KIND_CAUSE_NOT_FOUND, shown;
 
-	if (c->wanted == 0 || (!missing && !pull_showed(c->gather)))
+	if (c->wanted == 0 || (!missing && !pull_showed(c->pull)))
 		return false;
-	shown = pull_shows(c->gather, c->wanted);
+	shown = pull_shows(c->pull, c->wanted);
 	if (shown || c->repulls == CONFIG_REPULLS) {
 		end_promise(c, shown);
 		return false;
 	}
 	if (c->repulls == CONFIG_QUICK_REPULLS && !c->lags) {
-		tell_lag(c, "the server still shows another version than the push promised: it is "
+		warn_lag(c, "the server still shows another version than the push promised: it is "
 			    "asked again");
 		c->lags = true;
 	}
-	/* what is new may be newer than the promise, and than others that are still on their way:
-	 * then the other addresses are those that lag, until a promise of it comes */
+	/* a new version may be newer than the promise: then the other addresses lag */
 	c->moved |= !missing && c->outcome != CONFIG_UNCHANGED && c->outcome != CONFIG_HELD;
 	if (!c->moved)
-		pull_avoid(c->gather);
+		pull_avoid(c->pull);
 	return true;
 }
 
-/* A push or a watch told of something, and the server was not to be reached: nobody will tell of it
- * again. Where it was too slow, or overloaded, the supervised delay counts all the same. */
-static bool must_follow(struct config *c)
+/* The server was unreachable when a hint came, which will not be repeated. A slow or overloaded one
+ * keeps the supervised delay. */
+static bool must_retry_hints(struct config *c)
 {
 	switch (c->outcome == CONFIG_FAILED ? c->cause : KIND_CAUSE_NONE) {
 	case KIND_CAUSE_UNREACHABLE:
@@ -526,31 +527,30 @@ static bool must_follow(struct config *c)
 	}
 }
 
-/* A delay with jitter, so that the hosts of a fleet do not fall into step. */
-static uint64_t jittered(struct config *c, uint64_t delay_ms, unsigned percent)
+static uint64_t add_jitter(struct config *c, uint64_t delay_ms, unsigned percent)
 {
 	return supervisor_jitter(&c->supervisor, delay_ms, percent, c->env->sys->random());
 }
 
-/* Rests that the server did not ask for keep a pull waiting for no longer than the bound. */
-static void bound_waiting(struct config *c)
+/* Bounds how long a backoff that the server did not ask for delays a pull. */
+static void bound_backoff(struct config *c)
 {
 	uint64_t max_ms = c->supervisor.max_ms;
 
-	pull_wait_until(c->gather,
+	pull_wait_until(c->pull,
 		c->env->sys->now_ms() + (max_ms > SHAPER_CAP_MIN_MS ? max_ms : SHAPER_CAP_MIN_MS));
 }
 
-/* When to ask again what must be asked for again; at the latest when it is due anyway. */
-static uint64_t repull_ms(struct config *c, uint64_t next_ms)
+/* The delay of a repull, at most until the next run. */
+static uint64_t repull_delay(struct config *c, uint64_t next_ms)
 {
 	unsigned i = c->repulls < CONFIG_REPULLS ? c->repulls++ : CONFIG_REPULLS - 1;
-	uint64_t delay_ms = jittered(c, repull_delay_ms[i], 25);
+	uint64_t delay_ms = add_jitter(c, repull_delay_ms[i], 25);
 
 	return delay_ms < next_ms ? delay_ms : next_ms;
 }
 
-void config_tell(struct config *c, uint64_t first, uint64_t last)
+void config_wake_waiters(struct config *c, uint64_t first, uint64_t last)
 {
 	struct config_waiter *w, **link = &c->waiters, *ended = NULL;
 
@@ -569,9 +569,9 @@ void config_tell(struct config *c, uint64_t first, uint64_t last)
 	}
 }
 
-/* The floor of a config on which messages pull in vain has grown: said once a minute, by one config
- * for all. */
-static void tell_floor(struct config *c, uint64_t now_ms)
+/* Messages bring nothing new and the floor has grown: logged once a minute, by one config for all.
+ */
+static void warn_floor(struct config *c, uint64_t now_ms)
 {
 	uint64_t floor_ms = push_floor_ms(&c->floor, now_ms);
 	unsigned suppressed;
@@ -583,41 +583,40 @@ static void tell_floor(struct config *c, uint64_t now_ms)
 			LOG_U64(floor_ms));
 }
 
-/* When the next run is due: of its own, and sooner if it must ask again. */
-static uint64_t find_next_ms(struct config *c, uint64_t now_ms)
+static uint64_t next_run_ms(struct config *c, uint64_t now_ms)
 {
-	uint64_t own_ms = jittered(c, supervisor_delay(&c->supervisor), c->settings->jitter);
-	bool again = must_repull(c) || must_follow(c);
+	uint64_t own_ms = add_jitter(c, supervisor_delay(&c->supervisor), c->settings->jitter);
+	bool again = must_repull(c) || must_retry_hints(c);
 
 	if (!again && c->soon)
-		own_ms = jittered(c, FAILOVER_MS, 50);
-	else if (!again && pull_overloaded(c->gather)) /* not all who were rejected in step */
+		own_ms = add_jitter(c, FAILOVER_MS, 50);
+	else if (!again && pull_overloaded(c->pull)) /* spread hosts that were rejected together */
 		own_ms = sys_random_upto(c->env->sys, supervisor_delay(&c->supervisor));
 	if (c->own_ms == UINT64_MAX)
 		c->own_ms = now_ms + own_ms;
-	return again ? repull_ms(c, own_ms) : own_ms;
+	return again ? repull_delay(c, own_ms) : own_ms;
 }
 
-/* Whatever the run came to: the next one is due, those who waited are told. */
-static void run_ended(struct config *c)
+/* Schedules the next run and wakes waiters. */
+static void end_run(struct config *c)
 {
 	uint64_t now_ms = c->env->sys->now_ms();
 
 	push_floor_end(
-		&c->floor, now_ms, (unsigned)pull_count(c->gather), c->outcome == CONFIG_PUBLISHED);
-	tell_floor(c, now_ms);
-	trigger_end(&c->trigger, now_ms, find_next_ms(c, now_ms));
+		&c->floor, now_ms, (unsigned)pull_count(c->pull), c->outcome == CONFIG_PUBLISHED);
+	warn_floor(c, now_ms);
+	trigger_end(&c->trigger, now_ms, next_run_ms(c, now_ms));
 	if (c->bootstrapping)
-		change_places(c);
+		swap_pulls(c);
 	c->forced = false;
-	bound_waiting(c);
-	arm(c);
-	tell_watches(c);
-	config_tell(c, 0, c->run - 1);
-	config_tell(c, CONFIG_ANY, CONFIG_ANY);
+	bound_backoff(c);
+	arm_timer(c);
+	confirm_watches(c);
+	config_wake_waiters(c, 0, c->run - 1);
+	config_wake_waiters(c, CONFIG_ANY, CONFIG_ANY);
 	if (c->env->run_ended)
 		c->env->run_ended(c->env->arg, c);
-	version_grant(c);
+	requests_serve(c);
 }
 
 void config_run_failed(
@@ -625,8 +624,8 @@ void config_run_failed(
 {
 	supervisor_end(&c->supervisor, c->run, outcome);
 	c->outcome = CONFIG_FAILED;
-	config_complain(c, what, why);
-	run_ended(c);
+	config_report_failure(c, what, why);
+	end_run(c);
 }
 
 void config_run_succeeded(struct config *c, enum config_outcome outcome)
@@ -635,14 +634,13 @@ void config_run_succeeded(struct config *c, enum config_outcome outcome)
 		&c->supervisor, c->run, c->bootstrapping ? c->missed_as : SUPERVISOR_SUCCESS);
 	c->outcome = outcome;
 	if (c->bootstrapping) {
-		config_complain(c,
-			"what the bootstrap has is published: the server is still to be "
-			"reached",
+		config_report_failure(c,
+			"published from the bootstrap server: the server is still unreachable",
 			c->missed ? c->missed : "");
 	} else {
-		confirm(c);
+		confirm_current(c);
 	}
-	run_ended(c);
+	end_run(c);
 }
 
 /* ---- outside ---- */
@@ -657,19 +655,20 @@ struct config *config_new(const struct config_env *env, const struct settings_co
 	c->settings = settings;
 	trigger_init(&c->trigger, env->queue);
 	supervisor_init(&c->supervisor, settings->interval_ms, settings->backoff_bound);
-	loop_timer_init(&c->due, due, c);
+	loop_timer_init(&c->due, run_due, c);
 	loop_timer_init(&c->limit, limit_passed, c);
 	c->topic.topic = settings->topic;
 	c->topic.trigger = &c->trigger;
 	c->topic.spread_ms = settings->push_spread_ms;
 	push_floor_init(&c->floor, settings->push_min_ms, env->budget);
-	version_init(c);
-	c->gather = pull_new(&env->gather, settings, NULL, &gather_calls, c);
+	current_init(c);
+	c->pull = pull_new(&env->pull, settings, NULL, &server_calls, c);
 	if (settings->bootstrap)
 		c->bootstrap =
-			pull_new(&env->gather, settings, settings->bootstrap, &bootstrap_calls, c);
+			pull_new(&env->pull, settings, settings->bootstrap, &bootstrap_calls, c);
 	c->checks = verify_new(env->sys, settings);
-	if (c->gather && c->checks && !c->bootstrap == !settings->bootstrap && rollout_open(c) == 0)
+	if (c->pull && c->checks && !c->bootstrap == !settings->bootstrap &&
+		rollout_gate_open(c) == 0)
 		return c;
 	config_free(c);
 	return NULL;
@@ -679,14 +678,14 @@ void config_free(struct config *c)
 {
 	if (!c)
 		return;
-	pull_free(c->gather);
+	pull_free(c->pull);
 	pull_free(c->bootstrap);
-	rollout_close(c);
+	rollout_gate_close(c);
 	loop_timer_cancel(c->env->loop, &c->due);
 	loop_timer_cancel(c->env->loop, &c->limit);
-	version_stop(c);
+	current_stop(c);
 	verify_free(c->checks);
-	unwatch(c);
+	stop_watches(c);
 	free(c->watched);
 	free(c->missed);
 	free(c->error);
@@ -700,8 +699,7 @@ bool config_at_disk(const struct config *c)
 	return c->publishing || c->syncing || c->validating || c->tasks;
 }
 
-/* Something of it was under way on the worker: is it still? */
-void config_retire_on(struct config *c)
+void config_finish_retiring(struct config *c)
 {
 	void (*retired)(void *arg) = c->retired;
 
@@ -711,24 +709,24 @@ void config_retire_on(struct config *c)
 	retired(c->retired_arg);
 }
 
-/* A run whose version the worker is at ends as ever; any other one ends here. */
+/* A run that the worker publishes ends as usual; any other ends here. */
 bool config_retire(struct config *c, void (*ended)(void *arg), void *arg)
 {
 	c->retires = true;
 	trigger_suspend(&c->trigger);
-	pull_drop(c->gather);
+	pull_drop(c->pull);
 	if (c->bootstrap)
 		pull_drop(c->bootstrap);
 	if (c->rollout)
 		pull_drop(c->rollout);
 	loop_timer_cancel(c->env->loop, &c->due);
 	loop_timer_cancel(c->env->loop, &c->limit);
-	unwatch(c);
-	version_retire(c);
+	stop_watches(c);
+	current_retire(c);
 	if (!c->publishing && trigger_running(&c->trigger))
 		trigger_end(&c->trigger, c->env->sys->now_ms(), TRIGGER_NO_NEXT);
 	if (ended)
-		operate_forgo(c);
+		operations_cancel_change(c);
 	if (!config_at_disk(c))
 		return true;
 	c->retired = ended;
@@ -736,12 +734,12 @@ bool config_retire(struct config *c, void (*ended)(void *arg), void *arg)
 	return false;
 }
 
-/* How long a pull that nobody waits for may be put off. */
+/* How long a pull that no caller waits for is delayed. */
 static uint64_t splay_ms(struct config *c)
 {
 	uint64_t bound = c->settings->interval_ms;
 
-	if (c->env->once || c->published.generation == 0 || !pull_covers(c->gather, &c->published))
+	if (c->env->once || c->published.generation == 0 || !pull_covers(c->pull, &c->published))
 		return 0;
 	return sys_random_upto(c->env->sys, bound < CONFIG_SPLAY_MS ? bound : CONFIG_SPLAY_MS);
 }
@@ -749,26 +747,26 @@ static uint64_t splay_ms(struct config *c)
 void config_start(struct config *c, bool now)
 {
 	c->started_ms = c->env->sys->now_ms();
-	version_start(c);
+	current_start(c);
 	if (!config_suspended(c))
-		watch(c);
-	order(c, now ? 0 : splay_ms(c));
+		start_watches(c);
+	set_due(c, now ? 0 : splay_ms(c));
 }
 
 void config_resumed(struct config *c)
 {
 	uint64_t due_ms, now_ms = c->env->sys->now_ms();
 
-	if (trigger_due(&c->trigger, &due_ms) && due_ms < now_ms && !pull_waiting(c->gather))
-		order(c, splay_ms(c));
-	arm(c);
+	if (trigger_due(&c->trigger, &due_ms) && due_ms < now_ms && !pull_waiting(c->pull))
+		set_due(c, splay_ms(c));
+	arm_timer(c);
 }
 
 void config_called(struct trigger *t)
 {
 	struct config *c = (struct config *)((char *)t - offsetof(struct config, trigger));
 
-	arm(c);
+	arm_timer(c);
 }
 
 void config_refresh(struct config *c, bool forced)
@@ -776,15 +774,15 @@ void config_refresh(struct config *c, bool forced)
 	if (config_suspended(c))
 		return;
 	c->force |= forced;
-	pull_lift(c->gather);
-	order(c, 0);
+	pull_lift(c->pull);
+	set_due(c, 0);
 }
 
 void config_suspension_began(struct config *c)
 {
-	unwatch(c);
+	stop_watches(c);
 	trigger_suspend(&c->trigger);
-	arm(c);
+	arm_timer(c);
 	if (c->image && c->confirmed_ms)
 		image_confirm(c->image, c->confirmed_ms, readers_stale_ms(c));
 }
@@ -796,8 +794,8 @@ void config_suspension_ended(struct config *c)
 	c->resumed_ms = now_ms;
 	if (c->image && c->confirmed_ms)
 		image_confirm(c->image, c->confirmed_ms, readers_stale_ms(c));
-	watch(c);
-	order(c, splay_ms(c));
+	start_watches(c);
+	set_due(c, splay_ms(c));
 }
 
 void config_wait(struct config *c, struct config_waiter *w)
@@ -813,7 +811,7 @@ void config_wait_any(struct config *c, struct config_waiter *w)
 	w->after = CONFIG_ANY;
 }
 
-bool config_stands(const struct config *c, uint64_t generation, const char *version)
+bool config_has_published(const struct config *c, uint64_t generation, const char *version)
 {
 	const struct version *v = &c->published;
 
@@ -863,73 +861,88 @@ static int64_t age_ms(struct config *c)
 		return -1;
 	if (c->confirmed_ms)
 		return (int64_t)(c->env->sys->now_ms() - c->confirmed_ms);
-	age = c->env->sys->wall_ms() - c->published.pulled_ms; /* it cannot be more */
+	age = c->env->sys->wall_ms() - c->published.pulled_ms; /* an upper bound */
 	return age > 0 ? age : 0;
+}
+
+/* waiting | ok | failing | stale; an expired signature makes it stale too. */
+static const char *state_text(const struct config *c)
+{
+	uint64_t confirmed_ms = c->confirmed_ms ? c->confirmed_ms : c->started_ms;
+
+	if (c->published.generation && c->expires_ms <= c->env->sys->wall_ms())
+		return "stale";
+	if (c->published.generation == 0)
+		return "waiting";
+	if (c->env->sys->now_ms() - confirmed_ms > config_stale_ms(c))
+		return "stale";
+	return c->error ? "failing" : "ok";
+}
+
+static void fill_rejections(const struct config *c, struct config_status *s)
+{
+	for (int i = 0; i < CHECK_COUNT; i++) {
+		s->rejections += c->rejections[i];
+		s->rejections_by[i] = c->rejections[i];
+	}
+	if (!c->rejected)
+		return;
+	s->rejected = c->rejected;
+	s->held = rejection_is_held(c->rejected->reason);
+	s->rejected_is_error = !s->held && strcmp(c->rejected->why, s->last_error) == 0;
+}
+
+static void fill_decisions(const struct config *c, struct config_status *s)
+{
+	if (!c->ledger)
+		return;
+	s->pin = c->ledger->pin.by ? &c->ledger->pin : NULL;
+	s->suspension = config_suspended(c) ? &c->ledger->suspension : NULL;
+	s->overrides = c->ledger->overrides;
+	s->override_count = c->ledger->override_count;
+}
+
+static void fill_next_pull(const struct config *c, struct config_status *s)
+{
+	uint64_t due_ms, now_ms = c->env->sys->now_ms();
+
+	s->running = trigger_running(&c->trigger);
+	s->waiting = pull_waiting(c->pull);
+	s->server = pull_server(c->pull);
+	pull_url(c->pull, s->url);
+	s->next_pull_in_ms = -1;
+	if (find_due(c, &due_ms))
+		s->next_pull_in_ms = due_ms > now_ms ? (int64_t)(due_ms - now_ms) : 0;
 }
 
 void config_status(struct config *c, struct config_status *ret_status)
 {
-	uint64_t due_ms, now_ms = c->env->sys->now_ms();
-	int64_t age = age_ms(c);
-	const char *state = "ok";
-
-	/* an expired signature makes it stale too */
-	if (c->published.generation && c->expires_ms <= c->env->sys->wall_ms())
-		state = "stale";
-	else if (c->published.generation == 0)
-		state = "waiting";
-	else if (now_ms - (c->confirmed_ms ? c->confirmed_ms : c->started_ms) > config_stale_ms(c))
-		state = "stale";
-	else if (c->error)
-		state = "failing";
 	*ret_status = (struct config_status){
 		.settings = c->settings,
 		.version = &c->published,
 		.supervisor = &c->supervisor,
-		.state = state,
-		.last_error = error_of(c),
+		.state = state_text(c),
+		.last_error = error_text(c),
 		.cause = c->error ? c->cause : KIND_CAUSE_NONE,
 		.last_error_ms = c->error_wall_ms,
 		.failing_since_ms = c->failing_wall_ms,
 		.published_ms = c->published_wall_ms,
 		.confirmed_ms = c->confirmed_wall_ms,
-		.age_ms = age,
-		.next_pull_in_ms = -1,
-		.running = trigger_running(&c->trigger),
-		.waiting = pull_waiting(c->gather),
-		.server = pull_server(c->gather),
+		.age_ms = age_ms(c),
 		.outcome = c->outcome,
 		.expires_ms = c->expires_ms,
 		.drifted = c->drifted,
-		.pin = c->ledger && c->ledger->pin.by ? &c->ledger->pin : NULL,
-		.suspension = config_suspended(c) ? &c->ledger->suspension : NULL,
 		.restored = c->restored,
 		.pushes = atomic_load_explicit(&c->topic.messages, memory_order_relaxed),
 	};
-	fill_watch_status(c, ret_status);
 	if (c->settings->snapshot)
 		snprintf(ret_status->snapshot, sizeof(ret_status->snapshot), "%s/%s.snap",
 			c->env->runtime_dir, c->settings->name);
-	pull_url(c->gather, ret_status->url);
-	if (find_due(c, &due_ms))
-		ret_status->next_pull_in_ms = due_ms > now_ms ? (int64_t)(due_ms - now_ms) : 0;
-	for (int i = 0; i < CHECK_COUNT; i++) {
-		ret_status->refused += c->refused[i];
-		ret_status->rejections_by[i] = c->refused[i];
-	}
-	if (c->away) {
-		ret_status->away_check = c->away->check;
-		ret_status->away_why = c->away->why;
-		ret_status->away = &c->away->version;
-		ret_status->held = version_is_held(c->away);
-		ret_status->away_failed =
-			!ret_status->held && strcmp(c->away->why, ret_status->last_error) == 0;
-	}
-	if (c->ledger) {
-		ret_status->overrides = c->ledger->overrides;
-		ret_status->override_count = c->ledger->override_count;
-	}
-	ret_status->has_aftermath = c->aftermath;
-	if (c->aftermath)
-		notify_status(c->aftermath, &ret_status->aftermath);
+	fill_next_pull(c, ret_status);
+	fill_watches(c, ret_status);
+	fill_rejections(c, ret_status);
+	fill_decisions(c, ret_status);
+	ret_status->has_notify = c->notify;
+	if (c->notify)
+		notify_status(c->notify, &ret_status->notify);
 }

@@ -19,7 +19,7 @@
 
 #define MAX_LEDGER (16u << 20)
 
-static int no_room(const struct buffer *out, char why[FILE_WHY])
+static int check_room(const struct buffer *out, char why[FILE_WHY])
 {
 	if (out->error)
 		snprintf(why, FILE_WHY, "%s",
@@ -27,7 +27,7 @@ static int no_room(const struct buffer *out, char why[FILE_WHY])
 	return out->error;
 }
 
-/* The patterns of what is not shown: everything is, to whom values are not. */
+/* The patterns of masked keys; without values all are masked. */
 static char *const *mask_for(const struct config *c, bool values)
 {
 	static char all[] = "*";
@@ -36,7 +36,7 @@ static char *const *mask_for(const struct config *c, bool values)
 	return values ? c->settings->mask : everything;
 }
 
-/* ---- as it was ---- */
+/* ---- copies ---- */
 
 static int copy_ledger(const struct ledger *l, struct ledger **ret_ledger)
 {
@@ -80,12 +80,11 @@ int inspect_unchanged(const struct inspection *i, char why[FILE_WHY])
 {
 	if (i->published.generation == i->config->published.generation)
 		return 0;
-	snprintf(why, FILE_WHY,
-		"another version was published meanwhile: look at it, and ask again");
+	snprintf(why, FILE_WHY, "another version was published meanwhile: check it and try again");
 	return -EAGAIN;
 }
 
-static int check_standing(const struct inspection *i, char why[FILE_WHY])
+static int check_published(const struct inspection *i, char why[FILE_WHY])
 {
 	if (i->published.generation && i->ledger && i->config->store)
 		return 0;
@@ -95,7 +94,7 @@ static int check_standing(const struct inspection *i, char why[FILE_WHY])
 
 /* ---- versions ---- */
 
-static void write_facts(struct buffer *out, const struct version *v)
+static void write_version_facts(struct buffer *out, const struct version *v)
 {
 	const char *etag = v->parts[0].etag;
 	char url[LOG_URL_SIZE];
@@ -146,7 +145,7 @@ static size_t write_version(
 		json_writer_number(out, "generation", generation);
 		sentence_member(out, "error", why, audience);
 	} else {
-		write_facts(out, &v->version);
+		write_version_facts(out, &v->version);
 		if (generation == i->published.generation)
 			json_writer_boolean(out, "published", true);
 		write_verdict(out, i->ledger, &v->version, audience);
@@ -174,12 +173,12 @@ int inspect_history(
 	if (n < count)
 		json_writer_boolean(out, "truncated", true);
 	json_writer_end_object(out);
-	return no_room(out, why);
+	return check_room(out, why);
 }
 
 /* ---- differences ---- */
 
-static int generation_before(
+static int find_generation_before(
 	struct config *c, uint64_t to, uint64_t *ret_generation, char why[FILE_WHY])
 {
 	uint64_t generations[STORE_MAX_KEEP];
@@ -197,7 +196,7 @@ static int generation_before(
 	return -ENOENT;
 }
 
-static int write_changes(char *const *mask, const struct node *before, const struct node *after,
+static int write_differences(char *const *mask, const struct node *before, const struct node *after,
 	struct buffer *out, char why[FILE_WHY])
 {
 	struct diff *d;
@@ -230,34 +229,34 @@ int inspect_diff(const struct inspection *i, uint64_t from, uint64_t to, bool va
 {
 	struct candidate *before = NULL, *after = NULL;
 	struct config *c = i->config;
-	int r = check_standing(i, why);
+	int r = check_published(i, why);
 
 	if (r == 0 && to == 0)
 		to = i->published.generation;
 	if (r == 0 && from == 0)
-		r = generation_before(c, to, &from, why);
+		r = find_generation_before(c, to, &from, why);
 	if (r == 0)
-		r = version_load(c, from, NULL, &before, why);
+		r = pipeline_load(c, from, NULL, &before, why);
 	if (r == 0)
-		r = version_load(c, to, NULL, &after, why);
+		r = pipeline_load(c, to, NULL, &after, why);
 	if (r == 0) {
 		json_writer_begin_object(out, NULL);
 		json_writer_text(out, "name", c->settings->name);
 		json_writer_begin_object(out, "from");
-		write_facts(out, &before->version);
+		write_version_facts(out, &before->version);
 		json_writer_end_object(out);
 		json_writer_begin_object(out, "to");
-		write_facts(out, &after->version);
+		write_version_facts(out, &after->version);
 		json_writer_end_object(out);
 		json_writer_boolean(out, "equal", version_same(&before->version, &after->version));
 		json_writer_boolean(out, "values", values);
-		r = write_changes(mask_for(c, values), before->composition.root,
+		r = write_differences(mask_for(c, values), before->composition.root,
 			after->composition.root, out, why);
 		json_writer_end_object(out);
 	}
 	candidate_free(before);
 	candidate_free(after);
-	return r ? r : no_room(out, why);
+	return r ? r : check_room(out, why);
 }
 
 /* ---- explanations ---- */
@@ -404,19 +403,19 @@ int inspect_explain(const struct inspection *i, const char *key, bool values, st
 	struct merge_effect effects[SETTINGS_MAX_LAYERS + LEDGER_MAX_OVERRIDES];
 	struct candidate *v;
 	size_t count;
-	int r = check_standing(i, why);
+	int r = check_published(i, why);
 
 	if (r == 0)
-		r = operate_check_key(i->config, key, why);
+		r = operations_check_key(i->config, key, why);
 	if (r == 0)
-		r = version_load(i->config, i->published.generation, i->ledger, &v, why);
+		r = pipeline_load(i->config, i->published.generation, i->ledger, &v, why);
 	if (r)
 		return r;
 	count = compose_layers(&v->composition, layers);
 	merge_explain(layers, count, key, effects);
 	if (says_something(effects, count)) {
 		write_explanation(i, v, key, values, effects, count, out);
-		r = no_room(out, why);
+		r = check_room(out, why);
 	} else {
 		snprintf(
 			why, FILE_WHY, "there is no such key, and no layer says anything about it");
@@ -428,14 +427,15 @@ int inspect_explain(const struct inspection *i, const char *key, bool values, st
 
 /* ---- changes ---- */
 
-static int no_memory(char why[FILE_WHY])
+static int fail_no_memory(char why[FILE_WHY])
 {
 	snprintf(why, FILE_WHY, "out of memory");
 	return -ENOMEM;
 }
 
-/* The newest version that may stand instead of the one that does. 0 or -ENOENT. */
-static int find_before(const struct inspection *seen, uint64_t *ret_generation, char why[FILE_WHY])
+/* The newest version that a rollback may publish. 0, -ENOENT or -ENOMEM. */
+static int find_rollback_generation(
+	const struct inspection *seen, uint64_t *ret_generation, char why[FILE_WHY])
 {
 	uint64_t generations[STORE_MAX_KEEP];
 	struct store *store = seen->config->store;
@@ -451,13 +451,13 @@ static int find_before(const struct inspection *seen, uint64_t *ret_generation, 
 			continue;
 		v = candidate_new();
 		if (!v)
-			return no_memory(why);
+			return fail_no_memory(why);
 		good = candidate_load(v, store, generations[i], &damaged, ignored) == 0 &&
 		       !version_same(&v->version, &seen->published);
 		for (size_t k = 0; good && k < seen->ledger->verdict_count; k++) {
 			const struct ledger_verdict *verdict = &seen->ledger->verdicts[k];
 
-			good = !operate_took_back(verdict) ||
+			good = !rejection_is_rollback(rejection_parse(verdict->check)) ||
 			       strcmp(verdict->sha256, v->version.sha256) != 0;
 		}
 		candidate_free(v);
@@ -467,12 +467,12 @@ static int find_before(const struct inspection *seen, uint64_t *ret_generation, 
 		}
 	}
 	snprintf(why, FILE_WHY,
-		"there is no older version to go back to that is other than what stands and was "
+		"there is no older version that differs from the current one and was "
 		"not rolled back itself: name a generation");
 	return -ENOENT;
 }
 
-/* Is each document still signed, by the keys of today? */
+/* Each document is signed by the present keys. */
 static int check_signatures(const struct config *c, const struct candidate *v, char why[FILE_WHY])
 {
 	char *const *keys = c->settings->verify.public_keys;
@@ -507,21 +507,22 @@ static int check_signatures(const struct config *c, const struct candidate *v, c
 	return 0;
 }
 
-static int check_target(const struct inspection *seen, uint64_t generation, char why[FILE_WHY])
+static int check_rollback_target(
+	const struct inspection *seen, uint64_t generation, char why[FILE_WHY])
 {
 	struct candidate *v;
 	int r;
 
 	if (generation == seen->published.generation) {
-		snprintf(why, FILE_WHY, "generation %llu is what stands",
+		snprintf(why, FILE_WHY, "generation %llu is the current version",
 			(unsigned long long)generation);
 		return -EALREADY;
 	}
-	r = version_load(seen->config, generation, seen->ledger, &v, why);
+	r = pipeline_load(seen->config, generation, seen->ledger, &v, why);
 	if (r)
 		return r;
 	if (version_same(&v->version, &seen->published)) {
-		snprintf(why, FILE_WHY, "generation %llu has the same bytes as what stands",
+		snprintf(why, FILE_WHY, "generation %llu has the same bytes as the current version",
 			(unsigned long long)generation);
 		r = -EALREADY;
 	} else {
@@ -533,15 +534,15 @@ static int check_target(const struct inspection *seen, uint64_t generation, char
 
 int inspect_rollback(const struct inspection *i, uint64_t *generation, char why[FILE_WHY])
 {
-	int r = check_standing(i, why);
+	int r = check_published(i, why);
 
 	if (r == 0 && *generation == 0)
-		r = find_before(i, generation, why);
-	return r ? r : check_target(i, *generation, why);
+		r = find_rollback_generation(i, generation, why);
+	return r ? r : check_rollback_target(i, *generation, why);
 }
 
-/* Only mappings may be on the way to the key, as far as it is there. */
-static int check_way(const struct node *root, const char *key, char why[FILE_WHY])
+/* An override may lie in mappings only. */
+static int check_key_way(const struct node *root, const char *key, char why[FILE_WHY])
 {
 	const struct node *n = root;
 	const char *rest = key;
@@ -562,16 +563,16 @@ static int check_way(const struct node *root, const char *key, char why[FILE_WHY
 
 int inspect_override(const struct inspection *i, const char *key, char why[FILE_WHY])
 {
-	struct candidate *standing;
-	int r = check_standing(i, why);
+	struct candidate *current;
+	int r = check_published(i, why);
 
 	if (r == 0)
-		r = operate_check_key(i->config, key, why);
+		r = operations_check_key(i->config, key, why);
 	if (r == 0)
-		r = version_load(i->config, i->published.generation, i->ledger, &standing, why);
+		r = pipeline_load(i->config, i->published.generation, i->ledger, &current, why);
 	if (r)
 		return r;
-	r = check_way(standing->composition.root, key, why);
-	candidate_free(standing);
+	r = check_key_way(current->composition.root, key, why);
+	candidate_free(current);
 	return r;
 }

@@ -1,19 +1,17 @@
 /*
- * What an operator asks about a config's versions, as JSON: which there are, what changed between
- * two, and where a value comes from; and whether a change that he asks for is possible. Changes
- * nothing.
+ * An operator's questions about a config's versions, as JSON: history, the difference between two,
+ * and where a value comes from; and whether a change is possible. Changes nothing.
  *
  * Values whose key fits one of the config's mask patterns are "***", also inside a mapping that is
- * shown as a whole; all of them are for whom `values` is false, and the answer then has
- * "values":false. The versions are those of the state directory, as the servers gave them; the
- * operator's overrides are no part of a version: history and diff know nothing of them, explain has
- * them as the last layers.
+ * shown as a whole; with `values` false all values are, and the answer has "values":false. The
+ * versions are those of the state directory, as the servers gave them; overrides are no part of a
+ * version: history and diff ignore them, explain has them as the last layers.
  *
  * Threads: inspect_begin() and inspect_end() the loop's; the others any (config_task), as they read
  * and parse: they see the config as it was when the inspection began. Errors: 0, or -errno with a
- * sentence: -EINVAL: the key is not good; -ENOENT: there is no such generation, or nobody says
- * anything about the key; -ENOMEM, -EMSGSIZE: no room for the answer; another -errno: not as things
- * stand. Bounds: those of the documents and of `out`; INSPECT_MAX_READ; INSPECT_MAX_LISTED.
+ * sentence: -EINVAL: the key is invalid; -ENOENT: there is no such generation, or no layer has
+ * the key; -ENOMEM, -EMSGSIZE: no room for the answer; another -errno: not possible now. Bounds:
+ * those of the documents and of `out`; INSPECT_MAX_READ; INSPECT_MAX_LISTED.
  */
 #ifndef PULLET_INSPECT_H
 #define PULLET_INSPECT_H
@@ -22,7 +20,7 @@
 #include "config/config.h"
 #include "text/sentence.h"
 
-#define INSPECT_MAX_READ (64u << 20)   /* bytes of versions that a history looks at */
+#define INSPECT_MAX_READ (64u << 20)   /* bytes of versions that a history reads */
 #define INSPECT_MAX_LISTED (16u << 20) /* bytes of a difference, about */
 
 struct inspection { /* members are private */
@@ -36,35 +34,33 @@ int inspect_begin(struct config *c, struct inspection *ret, char why[FILE_WHY]);
 void inspect_end(struct inspection *i);
 
 /* {"name":"web","versions":[...]}, newest first: generation, pulled_ms, sha256, origin, urls, the
- * first document's version (null: none), bytes of the documents; "published":true in the one that
- * stands; "verdict":{"by","why"} if its bytes were refused or rolled back. One that is damaged has
- * an "error" in place of all that. "truncated":true: there are older ones, beyond
- * INSPECT_MAX_READ. */
+ * first document's version (null: none), bytes of the documents; "published":true in the current
+ * one; "rejected":{"by","why"} if its bytes were rejected or rolled back. A damaged one has an
+ * "error" instead. "truncated":true: there are older ones, beyond INSPECT_MAX_READ. */
 int inspect_history(
 	const struct inspection *i, enum audience audience, struct buffer *out, char why[FILE_WHY]);
 
 /* {"name","from":{facts},"to":{facts},"equal":true|false,"values","changes":[...]}: facts as above,
  * equal: the same bytes; changes: each as diff_write_json() has it, none when only comments or the
  * order changed, null for bytes and for a set of files; "more": changes that are not listed, only
- * where there are some, beyond INSPECT_MAX_LISTED. to 0 = what stands, from 0 = the newest one
- * before `to`. */
+ * where there are some, beyond INSPECT_MAX_LISTED. to 0 = the current version, from 0 = the newest
+ * one before `to`. */
 int inspect_diff(const struct inspection *i, uint64_t from, uint64_t to, bool values,
 	struct buffer *out, char why[FILE_WHY]);
 
-/* {"name","generation","key","found":true|false,"values","value":...,"layers":[...]}: value is what
- * stands (no member when nothing does). A layer has its "url" and "path"; an override
- * "override":true, "key", "by", "reason" and "until_ms" (null: for ever). Each has the "word" that
- * it says about the key (document/merge.h): absent, silent, sets, deletes, replaces; "line" where
- * it says it, if that is known; its "value" when it sets one, and "counts". */
+/* {"name","generation","key","found":true|false,"values","value":...,"layers":[...]}: value is the
+ * current one (no member without one). A layer has its "url" and "path"; an override
+ * "override":true, "key", "by", "reason" and "until_ms" (null: for ever). Each has
+ * its "effect" on the key (document/merge.h): absent, unset, sets, deletes, replaces; "line" if
+ * that is known; its "value" when it sets one, and "effective". */
 int inspect_explain(const struct inspection *i, const char *key, bool values, struct buffer *out,
 	char why[FILE_WHY]);
 
-/* Whether config_roll_back() may take that generation; 0 = the newest that it may, which is put
- * there. */
+/* Whether config_roll_back() may take that generation; 0 is replaced by the newest that it may. */
 int inspect_rollback(const struct inspection *i, uint64_t *generation, char why[FILE_WHY]);
 /* Whether there may be an override of that key. */
 int inspect_override(const struct inspection *i, const char *key, char why[FILE_WHY]);
-/* What stands is what stood then. 0, or -EAGAIN with a sentence. */
+/* 0, or -EAGAIN with a sentence: another version was published since. */
 int inspect_unchanged(const struct inspection *i, char why[FILE_WHY]);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * What operators decide about a config's versions: pin, rollback, overrides.
+ * Decisions of operators about a config's versions: pin, suspension, rollback, overrides.
  *
- * Surprising: a decision is in the ledger before what it asks for is published, and is rolled back
- * when that is refused: a change that fails leaves nothing behind but lines in the log.
+ * Surprising: a decision is in the ledger before it is published, and is undone when that fails: a
+ * failed change leaves nothing behind but lines in the log.
  */
 #include "config/state.h"
 
@@ -15,7 +15,7 @@
 
 /* ---- sentences ---- */
 
-static int no_memory(char why[FILE_WHY])
+static int say_no_memory(char why[FILE_WHY])
 {
 	snprintf(why, FILE_WHY, "out of memory");
 	return -ENOMEM;
@@ -34,7 +34,7 @@ static int check_reason(const char *reason, char why[FILE_WHY])
 	return -EINVAL;
 }
 
-int operate_check_standing(const struct config *c, char why[FILE_WHY])
+int operations_check_published(const struct config *c, char why[FILE_WHY])
 {
 	if (c->published.generation && c->ledger && c->store)
 		return 0;
@@ -44,7 +44,7 @@ int operate_check_standing(const struct config *c, char why[FILE_WHY])
 
 int config_check_change(const struct config *c, const char *reason, char why[FILE_WHY])
 {
-	int r = operate_check_standing(c, why);
+	int r = operations_check_published(c, why);
 
 	if (r == 0)
 		r = check_reason(reason, why);
@@ -66,14 +66,14 @@ static char *make_origin(const char *what, const char *by, const char *tail, con
 	return text;
 }
 
-static const char *or_null(const char *s)
+static const char *text_or_null(const char *s)
 {
 	return s[0] ? s : NULL;
 }
 
-/* ---- a change: begins here, ends in operate_ended() ---- */
+/* ---- a change: begins here, ends in operations_end_change() ---- */
 
-struct ledger *operate_overrides(const struct ledger *l)
+struct ledger *operations_copy_overrides(const struct ledger *l)
 {
 	struct ledger *copy = calloc(1, sizeof(*copy));
 
@@ -84,12 +84,7 @@ struct ledger *operate_overrides(const struct ledger *l)
 	return copy;
 }
 
-bool operate_took_back(const struct ledger_verdict *v)
-{
-	return strcmp(v->check, "probe") == 0 || strcmp(v->check, "operator") == 0;
-}
-
-bool operate_forgive(struct config *c)
+bool operations_forgive_rejections(struct config *c)
 {
 	char sha256[DIGEST_HEX];
 	bool some = false;
@@ -97,7 +92,7 @@ bool operate_forgive(struct config *c)
 	for (size_t i = c->ledger->verdict_count; i-- > 0;) {
 		const struct ledger_verdict *v = &c->ledger->verdicts[i];
 
-		if (operate_took_back(v))
+		if (rejection_is_rollback(rejection_parse(v->check)))
 			continue;
 		snprintf(sha256, sizeof(sha256), "%s", v->sha256);
 		some |= ledger_forgive(c->ledger, sha256);
@@ -107,19 +102,19 @@ bool operate_forgive(struct config *c)
 	return some;
 }
 
-static void take_back(struct config *c)
+static void undo_change(struct config *c)
 {
 	if (!c->change.overrides) {
-		ledger_forgive(c->ledger, c->change.refused);
+		ledger_forgive(c->ledger, c->change.rejected);
 	} else {
 		if (ledger_copy_overrides(c->ledger, c->change.overrides))
 			log_err("out of memory: overrides are lost", "config", c->settings->name);
-		operate_forgive(c);
+		operations_forgive_rejections(c);
 	}
-	version_remember(c);
+	current_save_ledger(c);
 }
 
-void operate_ended(struct config *c, const char *why)
+void operations_end_change(struct config *c, const char *why)
 {
 	bool overrides;
 
@@ -127,29 +122,29 @@ void operate_ended(struct config *c, const char *why)
 		return;
 	overrides = c->change.overrides;
 	if (why)
-		take_back(c);
-	operate_fini(c);
+		undo_change(c);
+	operations_fini(c);
 	if (overrides)
-		version_remember(c);
-	else if (!why) /* what the server has instead is told as rejected */
+		current_save_ledger(c);
+	else if (!why) /* the server's version is then reported as rejected */
 		trigger_hint(&c->trigger, c->env->sys->now_ms(), 0);
 	c->change.failed = why;
 	c->change.error = why ? strdup(why) : NULL;
-	config_tell(c, CONFIG_ANY, CONFIG_CHANGE);
+	config_wake_waiters(c, CONFIG_ANY, CONFIG_CHANGE);
 }
 
-void operate_forgo(struct config *c)
+void operations_cancel_change(struct config *c)
 {
 	static const char why[] = "a new configuration changes this config, or removes it, and "
 				  "this was not done yet: ask again";
 
 	if (!c->change.under_way || (c->publishing && c->change.granted))
 		return;
-	log_warn("what was asked for is not done", "config", c->settings->name, "why", why);
-	operate_ended(c, why);
+	log_warn("change cancelled", "config", c->settings->name, "why", why);
+	operations_end_change(c, why);
 }
 
-void operate_fini(struct config *c)
+void operations_fini(struct config *c)
 {
 	ledger_free(c->change.overrides);
 	free(c->change.error);
@@ -157,22 +152,22 @@ void operate_fini(struct config *c)
 }
 
 /* The ledger has been changed. Takes origin and the overrides as they were. */
-static int begin_change(struct config *c, const struct wish *wish, char *origin,
+static int begin_change(struct config *c, const struct request *request, char *origin,
 	struct ledger *overrides, char why[FILE_WHY])
 {
 	int r;
 
-	operate_fini(c);
+	operations_fini(c);
 	c->change.under_way = true;
 	c->change.overrides = overrides;
 	if (!overrides)
-		memcpy(c->change.refused, c->published.sha256, sizeof(c->change.refused));
-	version_remember(c);
-	r = version_wish(c, wish, origin);
+		memcpy(c->change.rejected, c->published.sha256, sizeof(c->change.rejected));
+	current_save_ledger(c);
+	r = requests_add(c, request, origin);
 	if (r) {
-		take_back(c);
-		operate_fini(c);
-		no_memory(why);
+		undo_change(c);
+		operations_fini(c);
+		say_no_memory(why);
 	}
 	free(origin);
 	return r;
@@ -193,7 +188,7 @@ const char *config_change_error(const struct config *c)
 
 /* ---- pin ---- */
 
-static int64_t until(const struct config *c, uint64_t for_ms)
+static int64_t deadline_ms(const struct config *c, uint64_t for_ms)
 {
 	int64_t now_ms = c->env->sys->wall_ms();
 
@@ -206,17 +201,17 @@ int config_pin(
 	struct config *c, uint64_t for_ms, const char *by, const char *reason, char why[FILE_WHY])
 {
 	char text[24];
-	int r = operate_check_standing(c, why);
+	int r = operations_check_published(c, why);
 
 	if (r == 0)
 		r = check_reason(reason, why);
 	if (r)
 		return r;
-	if (ledger_pin(c->ledger, until(c, for_ms), by, reason))
-		return no_memory(why);
-	version_remember(c);
-	log_info("pinned: what stands stays", "config", c->settings->name, "generation",
-		LOG_U64(c->published.generation), "by", by, "reason", or_null(reason), "for",
+	if (ledger_pin(c->ledger, deadline_ms(c, for_ms), by, reason))
+		return say_no_memory(why);
+	current_save_ledger(c);
+	log_info("pinned: keeping the current version", "config", c->settings->name, "generation",
+		LOG_U64(c->published.generation), "by", by, "reason", text_or_null(reason), "for",
 		for_ms ? settings_duration_text(for_ms, text) : NULL);
 	return 0;
 }
@@ -227,7 +222,7 @@ int config_unpin(struct config *c, const char *by, char why[FILE_WHY])
 		snprintf(why, FILE_WHY, "it is not pinned");
 		return -EALREADY;
 	}
-	version_remember(c);
+	current_save_ledger(c);
 	log_info("unpinned", "config", c->settings->name, "by", by);
 	config_refresh(c, false);
 	return 0;
@@ -247,11 +242,11 @@ int config_suspend(
 		snprintf(why, FILE_WHY, "its state directory cannot be used: the log says why");
 		return -ENODATA;
 	}
-	if (ledger_suspend(c->ledger, until(c, for_ms), by, reason))
-		return no_memory(why);
-	version_remember(c);
+	if (ledger_suspend(c->ledger, deadline_ms(c, for_ms), by, reason))
+		return say_no_memory(why);
+	current_save_ledger(c);
 	log_info("suspended: no pulls until it resumes", "config", c->settings->name, "by", by,
-		"reason", or_null(reason), "for",
+		"reason", text_or_null(reason), "for",
 		for_ms ? settings_duration_text(for_ms, text) : NULL);
 	config_suspension_began(c);
 	return 0;
@@ -263,7 +258,7 @@ int config_resume(struct config *c, const char *by, char why[FILE_WHY])
 		snprintf(why, FILE_WHY, "it is not suspended");
 		return -EALREADY;
 	}
-	version_remember(c);
+	current_save_ledger(c);
 	log_info("resumed", "config", c->settings->name, "by", by);
 	config_suspension_ended(c);
 	config_refresh(c, false);
@@ -284,18 +279,18 @@ int config_roll_back(struct config *c, uint64_t generation, const char *by, cons
 	origin = make_origin(what, by, "", reason);
 	verdict = make_origin("rolled back", by, "", reason);
 	if (!origin || !verdict ||
-		ledger_refuse(c->ledger, c->published.sha256, "operator", "",
-			c->env->sys->wall_ms(), verdict)) {
+		ledger_reject(c->ledger, c->published.sha256, rejection_name(REJECTED_BY_OPERATOR),
+			"", c->env->sys->wall_ms(), verdict)) {
 		free(origin);
 		free(verdict);
-		return no_memory(why);
+		return say_no_memory(why);
 	}
 	free(verdict);
 	log_info("a rollback was asked for", "config", c->settings->name, "from",
 		LOG_U64(c->published.generation), "to", LOG_U64(generation), "by", by, "reason",
-		or_null(reason));
+		text_or_null(reason));
 	return begin_change(c,
-		&(struct wish){.kind = WISH_ROLL_BACK,
+		&(struct request){.kind = REQUEST_ROLL_BACK,
 			.generation = generation,
 			.stays = true,
 			.asked = true},
@@ -308,15 +303,15 @@ bool config_forget_revs(struct config *c)
 	bool some = c->ledger && ledger_forget_revs(c->ledger, check);
 
 	if (some)
-		version_remember(c);
-	if (c->away && strcmp(c->away->check, check) == 0)
-		version_clear_away(c);
+		current_save_ledger(c);
+	if (c->rejected && c->rejected->reason == REJECTED_BY_SIGNATURE)
+		pipeline_forget_rejected(c);
 	return some;
 }
 
 /* ---- overrides ---- */
 
-int operate_check_key(const struct config *c, const char *key, char why[FILE_WHY])
+int operations_check_key(const struct config *c, const char *key, char why[FILE_WHY])
 {
 	bool bytes = c->settings->type == SETTINGS_TYPE_BYTES;
 	const char *bad = settings_check_key(key);
@@ -347,8 +342,8 @@ static bool says_null(const char *value)
 	return false;
 }
 
-/* An empty value and one that begins with # are null in YAML, which nobody means by it. */
-static int read_value(const char *value, char **ret_json, char why[FILE_WHY])
+/* An empty value, or one that begins with #, is null in YAML: hardly ever meant. */
+static int read_override_value(const char *value, char **ret_json, char why[FILE_WHY])
 {
 	char *json;
 	int r = compose_override_value(value, &json, why);
@@ -372,11 +367,11 @@ static int read_value(const char *value, char **ret_json, char why[FILE_WHY])
 	return r;
 }
 
-/* Changes the overrides, value NULL: drops one, and wishes for what comes of it. Takes origin. */
+/* Sets an override, or drops it (value NULL), and requests a composition. Takes origin. */
 static int change_overrides(
 	struct config *c, const struct ledger_override *o, char *origin, char why[FILE_WHY])
 {
-	struct ledger *was = operate_overrides(c->ledger);
+	struct ledger *was = operations_copy_overrides(c->ledger);
 	int r = was && origin ? 0 : -ENOMEM;
 
 	if (r == 0 && o->value)
@@ -384,16 +379,16 @@ static int change_overrides(
 	else if (r == 0)
 		ledger_drop_override(c->ledger, o->key);
 	if (r == 0) {
-		operate_forgive(c);
-		return begin_change(
-			c, &(struct wish){.kind = WISH_RECOMPOSE, .asked = true}, origin, was, why);
+		operations_forgive_rejections(c);
+		return begin_change(c, &(struct request){.kind = REQUEST_RECOMPOSE, .asked = true},
+			origin, was, why);
 	}
 	if (was)
 		ledger_copy_overrides(c->ledger, was);
 	ledger_free(was);
 	free(origin);
 	if (r != -ENOSPC)
-		return no_memory(why);
+		return say_no_memory(why);
 	snprintf(why, FILE_WHY, "there are %d overrides already: remove one", LEDGER_MAX_OVERRIDES);
 	return r;
 }
@@ -402,23 +397,23 @@ int config_override(struct config *c, const char *key, const char *value, uint64
 	const char *by, const char *reason, char why[FILE_WHY])
 {
 	char what[SETTINGS_MAX_KEY + 32], tail[32] = " for ", *json = NULL;
-	struct ledger_override o = {.until_ms = until(c, for_ms)};
+	struct ledger_override o = {.until_ms = deadline_ms(c, for_ms)};
 	int r = config_check_change(c, reason, why);
 
 	if (r == 0)
-		r = operate_check_key(c, key, why);
+		r = operations_check_key(c, key, why);
 	if (r == 0 && for_ms == 0) {
 		snprintf(why, FILE_WHY, "an override has an end: say for how long it is");
 		r = -EINVAL;
 	}
 	if (r == 0)
-		r = read_value(value, &json, why);
+		r = read_override_value(value, &json, why);
 	if (r)
 		return r;
 	settings_duration_text(for_ms, tail + strlen(tail));
 	snprintf(what, sizeof(what), "override of %s", key);
 	log_info("an override was asked for", "config", c->settings->name, "key", key, "by", by,
-		"reason", or_null(reason), "for", tail + strlen(" for "));
+		"reason", text_or_null(reason), "for", tail + strlen(" for "));
 	o.key = (char *)(uintptr_t)key;
 	o.by = (char *)(uintptr_t)by;
 	o.reason = (char *)(uintptr_t)reason;

@@ -1,29 +1,26 @@
 /*
- * What is to stand instead: a rollback, other overrides, the version before one that fails its
- * probe. Wished for, and granted when nothing else is under way.
+ * What replaces the current version without a pull: a rollback, other overrides, the version before
+ * one that fails its probe. Queued, and done when nothing else is under way.
  *
- * Surprising: what could not be done is not kept as a wish; every run looks at what stands and
- * wishes for it again.
+ * Surprising: a request that fails is not kept; every run compares the current version with the
+ * ledger, and queues it again.
  */
 #include "config/state.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-static void take_back(struct config *c, const char *why);
+static void roll_back_failed(struct config *c, const char *why);
 
-void version_forget_wish(struct config *c)
+void requests_clear(struct config *c)
 {
-	free(c->wish.origin);
-	c->wish = (struct wish){.kind = WISH_NOTHING};
+	free(c->request.origin);
+	c->request = (struct request){.kind = REQUEST_NOTHING};
 }
 
-/* The standing bytes again, within the run. */
-void version_recompose(struct config *c)
+void requests_recompose(struct config *c)
 {
 	char why[FILE_WHY] = "out of memory";
 	unsigned damaged;
@@ -33,17 +30,17 @@ void version_recompose(struct config *c)
 	if (c->candidate)
 		r = candidate_load(c->candidate, c->store, c->published.generation, &damaged, why);
 	if (r) {
-		version_failed(c, "what stands cannot be made again", why);
+		pipeline_fail(c, "cannot compose the current version again", why);
 		return;
 	}
 	c->candidate->save = true;
-	version_try(c, VERIFY_RECOMPOSED);
+	validation_start(c, VERIFY_RECOMPOSED);
 }
 
-/* Is what stands made with other overrides than those of now? */
+/* The current version was composed with other overrides than those of the ledger. */
 static bool has_old_overrides(const struct config *c)
 {
-	const struct ledger *was = c->stood, *is = c->ledger;
+	const struct ledger *was = c->current_overrides, *is = c->ledger;
 	size_t n = was ? was->override_count : 0;
 
 	if (c->change.under_way || n != is->override_count)
@@ -55,122 +52,133 @@ static bool has_old_overrides(const struct config *c)
 	return false;
 }
 
-/* What was wished for and could not be done is wished for again. */
-void version_wish_again(struct config *c)
+void requests_retry(struct config *c)
 {
 	const struct ledger_verdict *v =
-		ledger_find(c->ledger, c->published.sha256, verify_id(c->checks));
+		ledger_find_verdict(c->ledger, c->published.sha256, verify_id(c->checks));
 	char why[FILE_WHY];
 
-	if (c->away)
+	if (c->rejected)
 		return;
-	if (v && strcmp(v->check, "probe") == 0) {
+	if (v && rejection_parse(v->check) == REJECTED_BY_PROBE) {
 		snprintf(why, sizeof(why), "%.380s", v->why); /* the verdict is replaced */
-		take_back(c, why);
+		roll_back_failed(c, why);
 	} else if (has_old_overrides(c))
-		version_wish(
-			c, &(struct wish){.kind = WISH_RECOMPOSE}, "the overrides have changed");
+		requests_add(c, &(struct request){.kind = REQUEST_RECOMPOSE},
+			"the overrides have changed");
 }
 
-int version_wish(struct config *c, const struct wish *wish, const char *origin)
+int requests_add(struct config *c, const struct request *request, const char *origin)
 {
-	bool recompose = c->wish.kind == WISH_RECOMPOSE || c->wish.recompose;
+	bool recompose = c->request.kind == REQUEST_RECOMPOSE || c->request.recompose;
 	char *text;
 
-	if (c->wish.kind != WISH_NOTHING && wish->kind == WISH_RECOMPOSE) {
-		c->wish.recompose = true;
+	if (c->request.kind != REQUEST_NOTHING && request->kind == REQUEST_RECOMPOSE) {
+		c->request.recompose = true;
 		return 0;
 	}
-	if (c->wish.kind == WISH_ROLL_BACK && !wish->asked)
+	if (c->request.kind == REQUEST_ROLL_BACK && !request->asked)
 		return 0;
 	text = strdup(origin);
 	if (!text) {
 		log_err("out of memory: not done", "config", c->settings->name, "what", origin);
 		return -ENOMEM;
 	}
-	version_forget_wish(c);
-	c->wish = *wish;
-	c->wish.origin = text;
-	c->wish.recompose = recompose;
-	memcpy(c->wish.from, c->published.sha256, sizeof(c->wish.from));
-	version_grant(c);
+	requests_clear(c);
+	c->request = *request;
+	c->request.origin = text;
+	c->request.recompose = recompose;
+	memcpy(c->request.from, c->published.sha256, sizeof(c->request.from));
+	requests_serve(c);
 	return 0;
 }
 
-/* What was to be rolled back does not stand any more. */
-static void forgo_rollback(struct config *c)
+/* The version that it rolls back was replaced meanwhile. */
+static void cancel_rollback(struct config *c)
 {
-	bool recompose = c->wish.recompose;
+	bool recompose = c->request.recompose;
 
 	log_info("not rolled back: another version was published meanwhile", "config",
-		c->settings->name, "what", c->wish.origin);
-	version_forget_wish(c);
+		c->settings->name, "what", c->request.origin);
+	requests_clear(c);
 	if (!c->change.overrides)
-		operate_ended(
-			c, "another version was published meanwhile: look at it, and ask again");
-	if (recompose && version_wish(c, &(struct wish){.kind = WISH_RECOMPOSE},
+		operations_end_change(
+			c, "another version was published meanwhile: check it and try again");
+	if (recompose && requests_add(c, &(struct request){.kind = REQUEST_RECOMPOSE},
 				 "the overrides have changed"))
-		operate_ended(c, "out of memory");
+		operations_end_change(c, "out of memory");
 }
 
-static void grant(struct config *c)
+/* Takes the queued request, whose origin is the caller's then. False: none that can be done now. */
+static bool take_request(struct config *c, struct request *ret)
 {
-	bool rolls_back = c->wish.kind == WISH_ROLL_BACK;
-	uint64_t generation = rolls_back ? c->wish.generation : c->published.generation;
-	char why[FILE_WHY] = "out of memory", *origin = c->wish.origin;
-	bool stays = c->wish.stays;
-	bool recompose = !rolls_back || c->wish.recompose;
-	unsigned damaged;
-	int r = -ENOMEM;
+	if (c->request.kind == REQUEST_NOTHING || c->candidate || trigger_running(&c->trigger))
+		return false;
+	if (c->request.kind == REQUEST_ROLL_BACK &&
+		strcmp(c->request.from, c->published.sha256) != 0) {
+		cancel_rollback(c);
+		return false;
+	}
+	*ret = c->request;
+	c->request = (struct request){.kind = REQUEST_NOTHING};
+	if (c->published.generation)
+		return true;
+	free(ret->origin);
+	return false;
+}
 
-	if (c->wish.kind == WISH_NOTHING || c->candidate || trigger_running(&c->trigger))
+static void fail_request(struct config *c, struct request *q, const char *why)
+{
+	log_err("request failed: keeping the current version", "config", c->settings->name, "what",
+		q->origin, "why", why);
+	free(q->origin);
+	pipeline_drop_candidate(c);
+	operations_end_change(c, why);
+}
+
+static void run_request(struct config *c)
+{
+	char why[FILE_WHY] = "out of memory";
+	struct candidate *v;
+	struct request q;
+	bool rolls_back;
+	unsigned damaged;
+
+	if (!take_request(c, &q))
 		return;
-	if (rolls_back && strcmp(c->wish.from, c->published.sha256) != 0) {
-		forgo_rollback(c);
-		return;
-	}
-	c->wish = (struct wish){.kind = WISH_NOTHING};
-	if (!c->published.generation) {
-		free(origin);
-		return;
-	}
-	c->candidate = candidate_new();
-	if (c->candidate)
-		r = candidate_load(c->candidate, c->store, generation, &damaged, why);
-	if (r) {
-		log_err("what was asked for cannot be done: the old version stays", "config",
-			c->settings->name, "what", origin, "why", why);
-		free(origin);
-		version_drop(c);
-		operate_ended(c, why);
+	rolls_back = q.kind == REQUEST_ROLL_BACK;
+	c->candidate = v = candidate_new();
+	if (!v || candidate_load(v, c->store, rolls_back ? q.generation : c->published.generation,
+			  &damaged, why)) {
+		fail_request(c, &q, why);
 		return;
 	}
 	c->change.granted = c->change.under_way;
-	c->candidate->local = c->candidate->save = true;
-	c->candidate->stays = stays;
-	c->candidate->version.product_len = 0;
-	buffer_clear(&c->candidate->text);
-	c->candidate->has_text = false;
-	free(c->candidate->version.origin);
-	c->candidate->version.origin = origin;
-	version_try(c, recompose ? VERIFY_RECOMPOSED : VERIFY_TRUSTED);
+	v->local = v->save = true;
+	v->stays = q.stays;
+	v->version.product_len = 0;
+	buffer_clear(&v->text);
+	v->has_text = false;
+	free(v->version.origin);
+	v->version.origin = q.origin;
+	validation_start(c, rolls_back && !q.recompose ? VERIFY_TRUSTED : VERIFY_RECOMPOSED);
 }
 
-void version_grant(struct config *c)
+void requests_serve(struct config *c)
 {
-	const char *cause = c->touched;
+	const char *cause = c->drift_cause;
 
-	c->touched = NULL;
+	c->drift_cause = NULL;
 	if (c->retires)
 		return;
 	if (cause)
-		version_noticed(c, cause);
-	grant(c);
+		current_drift_noticed(c, cause);
+	run_request(c);
 }
 
-/* The generation that comes back instead of `bad`: the one that was proven, or, without one or when
- * it is not kept any more, the newest before. 0 = there is none. */
-static uint64_t good_before(struct config *c, uint64_t bad)
+/* The generation to publish instead of `bad`: the proven one if it is kept, else the newest before.
+ * 0 = none. */
+static uint64_t find_rollback_target(struct config *c, uint64_t bad)
 {
 	uint64_t generations[STORE_MAX_KEEP], newest = 0;
 	size_t n = store_list(c->store, generations);
@@ -186,10 +194,10 @@ static uint64_t good_before(struct config *c, uint64_t bad)
 	return newest;
 }
 
-/* The bytes are those that were good: it is the overrides that do harm. */
-static bool is_overrides_fault(struct config *c, uint64_t good)
+/* Same bytes as the last good version, so the overrides are at fault. */
+static bool are_overrides_at_fault(struct config *c, uint64_t good)
 {
-	struct candidate *v = c->stood ? candidate_new() : NULL;
+	struct candidate *v = c->current_overrides ? candidate_new() : NULL;
 	char why[FILE_WHY];
 	unsigned damaged;
 	bool same = v && candidate_load(v, c->store, good, &damaged, why) == 0 &&
@@ -204,36 +212,38 @@ static void drop_overrides(struct config *c)
 	while (c->ledger->override_count)
 		ledger_drop_override(
 			c->ledger, c->ledger->overrides[c->ledger->override_count - 1].key);
-	operate_forgive(c);
-	version_remember(c);
-	version_wish(c, &(struct wish){.kind = WISH_RECOMPOSE, .stays = true},
+	operations_forgive_rejections(c);
+	current_save_ledger(c);
+	requests_add(c, &(struct request){.kind = REQUEST_RECOMPOSE, .stays = true},
 		"probe: the overrides were bad, and are removed");
 }
 
-/* What stands fails its probe. */
-static void take_back(struct config *c, const char *why)
+/* The current version failed its probe. */
+static void roll_back_failed(struct config *c, const char *why)
 {
-	uint64_t generation = c->published.generation, good = good_before(c, generation);
+	uint64_t generation = c->published.generation, good = find_rollback_target(c, generation);
 	char origin[160];
 
-	if (good && is_overrides_fault(c, good)) {
-		config_complain(c, "the overrides failed the probe and are removed", why);
+	if (good && are_overrides_at_fault(c, good)) {
+		config_report_failure(c, "the overrides failed the probe and are removed", why);
 		drop_overrides(c);
 		return;
 	}
 	if (!good && store_list(c->store, (uint64_t[STORE_MAX_KEEP]){0}) > 0) {
 		log_err("the version fails its probe, and there is no older one to go back to",
 			"config", c->settings->name, "generation", LOG_U64(generation));
-		config_complain(c, "the version fails its probe, and there is no older one", why);
+		config_report_failure(
+			c, "the version fails its probe, and there is no older one", why);
 		return;
 	}
-	if (ledger_refuse(
-		    c->ledger, c->published.sha256, "probe", "", c->env->sys->wall_ms(), why) == 0)
-		version_remember(c);
+	if (ledger_reject(c->ledger, c->published.sha256, rejection_name(REJECTED_BY_PROBE), "",
+		    c->env->sys->wall_ms(), why) == 0)
+		current_save_ledger(c);
 	snprintf(origin, sizeof(origin), "probe: generation %llu was bad, back to %llu",
 		(unsigned long long)generation, (unsigned long long)good);
-	config_complain(c, "the version failed its probe and was rolled back", why);
-	version_wish(c, &(struct wish){.kind = WISH_ROLL_BACK, .generation = good, .stays = true},
+	config_report_failure(c, "the version failed its probe and was rolled back", why);
+	requests_add(c,
+		&(struct request){.kind = REQUEST_ROLL_BACK, .generation = good, .stays = true},
 		origin);
 }
 
@@ -242,43 +252,43 @@ static void probe_failed(void *arg, uint64_t generation, const char *why)
 	struct config *c = arg;
 
 	if (generation == c->published.generation)
-		take_back(c, why);
+		roll_back_failed(c, why);
 }
 
-static void remember(void *arg)
+static void ledger_changed(void *arg)
 {
-	version_remember(arg);
+	current_save_ledger(arg);
 }
 
-static const struct notify_calls aftermath_calls = {remember, probe_failed, version_scrub};
+static const struct notify_calls notify_calls = {ledger_changed, probe_failed, pipeline_scrub};
 
-void version_start_aftermath(struct config *c)
+void requests_start_notify(struct config *c)
 {
 	const struct notify_options options = {
 		.loop = c->env->loop,
-		.transport = c->env->gather.exchange.transport,
-		.ca_file = c->env->gather.exchange.ca_file,
+		.transport = c->env->pull.exchange.transport,
+		.ca_file = c->env->pull.exchange.ca_file,
 		.config = c->settings,
 		.ledger = c->ledger,
-		.standing = c->published.generation,
-		.calls = &aftermath_calls,
+		.current = c->published.generation,
+		.calls = &notify_calls,
 		.arg = c,
 	};
 
-	if (!c->aftermath && c->ledger && !c->env->once && notify_wanted(c->settings)) {
-		c->aftermath = notify_new(&options);
-		if (!c->aftermath)
-			log_err("out of memory: the application will not be told", "config",
+	if (!c->notify && c->ledger && !c->env->once && notify_wanted(c->settings)) {
+		c->notify = notify_new(&options);
+		if (!c->notify)
+			log_err("out of memory: the application will not be notified", "config",
 				c->settings->name);
 	}
 }
 
-/* A crash between the verdict and what follows from it: the version that was rolled back stands. */
-void version_finish_rollback(struct config *c)
+void requests_finish_rollback(struct config *c)
 {
 	const struct ledger_verdict *v =
-		c->published.generation ? ledger_find(c->ledger, c->published.sha256, "") : NULL;
-	uint64_t good = v ? good_before(c, c->published.generation) : 0;
+		c->published.generation ? ledger_find_verdict(c->ledger, c->published.sha256, "")
+					: NULL;
+	uint64_t good = v ? find_rollback_target(c, c->published.generation) : 0;
 	char origin[160];
 
 	if (!good)
@@ -286,6 +296,7 @@ void version_finish_rollback(struct config *c)
 	snprintf(origin, sizeof(origin),
 		"%s: generation %llu was rolled back, finished after a restart", v->check,
 		(unsigned long long)c->published.generation);
-	version_wish(c, &(struct wish){.kind = WISH_ROLL_BACK, .generation = good, .stays = true},
+	requests_add(c,
+		&(struct request){.kind = REQUEST_ROLL_BACK, .generation = good, .stays = true},
 		origin);
 }

@@ -1,9 +1,9 @@
 /*
- * Who takes a new version: the config's rollout document is asked before one is validated, and
- * again at each run while one waits.
+ * Whether this host takes a new version: the config's rollout document is pulled before a version
+ * is validated, and again at each run while one is held.
  *
- * Surprising: the document is read after the version, never before: who writes both, the rollout
- * first, can be sure that no host takes the version without having read the rollout.
+ * Surprising: the document is read after the version, never before: if both are written, the
+ * rollout first, no host takes the version without having read the rollout.
  */
 #include "config/state.h"
 
@@ -14,56 +14,56 @@
 
 #include "verify/rollout.h"
 
-static const char failed[] = "the rollout cannot be read: the old version stays";
+static const char failed[] = "the rollout cannot be read: keeping the current version";
 
-/* What it is about: the candidate, or what was rejected for it. */
-static const struct version *version_of(const struct config *c)
+/* The candidate, or the version that is held by the rollout. */
+static const struct version *version_in_question(const struct config *c)
 {
-	return c->candidate ? &c->candidate->version : &c->away->version;
+	return c->candidate ? &c->candidate->version : &c->rejected->version;
 }
 
-static void give_up(struct config *c, enum supervisor_outcome outcome, const char *why)
+static void fail_rollout(struct config *c, enum supervisor_outcome outcome, const char *why)
 {
 	c->asking = false;
-	version_drop(c);
+	pipeline_drop_candidate(c);
 	config_run_failed(c, outcome, failed, why);
 }
 
-/* The host is in. What waited is pulled again, whole. */
-static void let_in(struct config *c)
+/* A held version is pulled again, whole. */
+static void admit_host(struct config *c)
 {
 	if (c->candidate) {
-		version_admit(c);
+		validation_start(c, VERIFY_NEW);
 		return;
 	}
 	log_info("the rollout has come to this host", "config", c->settings->name);
-	version_clear_away(c);
+	pipeline_forget_rejected(c);
 	config_run_succeeded(c, CONFIG_UNCHANGED);
 	trigger_hint(&c->trigger, c->env->sys->now_ms(), 0);
 }
 
-static void keep_out(struct config *c, const char *why)
+static void keep_host_out(struct config *c, const char *why)
 {
 	char *text;
 
 	if (c->candidate) {
-		version_hold_back(c, why);
+		pipeline_hold(c, why);
 		return;
 	}
 	text = strdup(why);
 	if (text) {
-		free(c->away->why);
-		c->away->why = text;
+		free(c->rejected->why);
+		c->rejected->why = text;
 	}
-	version_end_away(c);
+	pipeline_end_rejected(c);
 }
 
-static int decide(
+static int decide_takes(
 	struct config *c, const struct pull_part *part, bool *ret_takes, char why[FILE_WHY])
 {
 	const struct rollout_host host = {
 		c->env->host, c->env->labels, c->env->label_count, c->env->sys->wall_ms()};
-	const char *version = VERSION_TEXT(version_of(c));
+	const char *version = VERSION_TEXT(version_in_question(c));
 	struct document *d = NULL;
 	struct document_error error;
 	bool json = strcmp(part->facts.type, "json") == 0;
@@ -89,7 +89,7 @@ static int decide(
 	return r;
 }
 
-static bool begins(void *arg)
+static bool begin_rollout_pull(void *arg)
 {
 	struct config *c = arg;
 
@@ -97,7 +97,7 @@ static bool begins(void *arg)
 	return true;
 }
 
-static void ended(void *arg, enum pull_outcome outcome, const char *why)
+static void rollout_pull_ended(void *arg, enum pull_outcome outcome, const char *why)
 {
 	struct config *c = arg;
 	const struct pull_part *part = pull_part(c->rollout, 0);
@@ -108,34 +108,35 @@ static void ended(void *arg, enum pull_outcome outcome, const char *why)
 	loop_timer_cancel(c->env->loop, &c->limit);
 	if (outcome != PULL_NEW && outcome != PULL_SAME) {
 		c->cause = pull_cause(c->rollout);
-		give_up(c, outcome == PULL_TIMEOUT ? SUPERVISOR_TIMEOUT : SUPERVISOR_FAILED, why);
+		fail_rollout(
+			c, outcome == PULL_TIMEOUT ? SUPERVISOR_TIMEOUT : SUPERVISOR_FAILED, why);
 		return;
 	}
 	if (part->state == PULL_PULLED)
-		r = decide(c, part, &takes, sentence);
+		r = decide_takes(c, part, &takes, sentence);
 	pull_release(c->rollout);
 	if (r) {
-		give_up(c, SUPERVISOR_FAILED, sentence);
+		fail_rollout(c, SUPERVISOR_FAILED, sentence);
 		return;
 	}
 	c->asking = false;
 	if (takes)
-		let_in(c);
+		admit_host(c);
 	else
-		keep_out(c, sentence);
+		keep_host_out(c, sentence);
 }
 
-static void lost(void *arg, const char *why)
+static void rollout_pull_not_started(void *arg, const char *why)
 {
 	struct config *c = arg;
 
 	loop_timer_cancel(c->env->loop, &c->limit); /* it is due at the same moment */
-	give_up(c, SUPERVISOR_REJECTED, why);
+	fail_rollout(c, SUPERVISOR_REJECTED, why);
 }
 
-bool rollout_ask(struct config *c)
+bool rollout_gate_ask(struct config *c)
 {
-	/* a host that has nothing has nothing to stay with */
+	/* a host without a version takes any */
 	if (!c->rollout || c->forced || c->published.generation == 0)
 		return false;
 	c->asking = true;
@@ -144,24 +145,24 @@ bool rollout_ask(struct config *c)
 	return true;
 }
 
-void rollout_give_up(struct config *c, const char *why)
+void rollout_gate_give_up(struct config *c, const char *why)
 {
 	pull_withdraw(c->rollout);
 	pull_give_up(c->rollout);
-	give_up(c, SUPERVISOR_TIMEOUT, why);
+	fail_rollout(c, SUPERVISOR_TIMEOUT, why);
 }
 
-int rollout_open(struct config *c)
+int rollout_gate_open(struct config *c)
 {
-	static const struct pull_calls calls = {begins, ended, lost};
+	static const struct pull_calls calls = {
+		begin_rollout_pull, rollout_pull_ended, rollout_pull_not_started};
 
 	if (c->settings->rollout)
-		c->rollout =
-			pull_new(&c->env->gather, c->settings, c->settings->rollout, &calls, c);
+		c->rollout = pull_new(&c->env->pull, c->settings, c->settings->rollout, &calls, c);
 	return c->settings->rollout && !c->rollout ? -ENOMEM : 0;
 }
 
-void rollout_close(struct config *c)
+void rollout_gate_close(struct config *c)
 {
 	pull_free(c->rollout);
 }

@@ -2,8 +2,8 @@
  * What the files of agent/config share of one config;
  * inspect.c reads it. For nobody else.
  */
-#ifndef PULLET_CONFIG_PRIVATE_H
-#define PULLET_CONFIG_PRIVATE_H
+#ifndef PULLET_CONFIG_STATE_H
+#define PULLET_CONFIG_STATE_H
 
 #include "notify/notify.h"
 #include "verify/candidate.h"
@@ -14,35 +14,26 @@
 #include "base/log.h"
 #include "verify/programs.h"
 
-/* What the server has, and what does not stand: refused, rolled back, or held by a pin. */
-struct away {
-	struct version version;
-	struct buffer body;  /* the bytes of its parts: one of them may stay when others change */
-	char check[16];      /* as in the ledger; "pin" */
-	char id[DIGEST_HEX]; /* of the rules; "" = whatever they are */
-	char *why;
-};
-
-/* Something to be done without the server, as soon as nothing else is under way. */
-struct wish {
-	enum { WISH_NOTHING, WISH_RECOMPOSE, WISH_ROLL_BACK } kind;
-	uint64_t generation; /* to be published again */
-	char *origin;        /* of the new version, and for the log */
-	bool stays;
+/* A change that needs no server, begun as soon as nothing else is under way. */
+struct request {
+	enum { REQUEST_NOTHING, REQUEST_RECOMPOSE, REQUEST_ROLL_BACK } kind;
+	uint64_t generation;   /* to be published again */
+	char *origin;          /* of the new version, and for the log */
+	bool stays;            /* as in struct candidate */
 	bool asked;            /* by an operator: his rollback counts more than a probe's */
-	char from[DIGEST_HEX]; /* the bytes that a rollback is to replace; private */
-	bool recompose;        /* to be done, if the rollback is not; private */
+	char from[DIGEST_HEX]; /* the bytes that a rollback replaces; private */
+	bool recompose;        /* if the rollback is cancelled; private */
 };
 
-/* What an operator asked for, until it is published or refused. One at a time. */
+/* What an operator asked for, until it is published or fails. One at a time. */
 struct change {
 	bool under_way;
-	bool granted;             /* the candidate, which is local, is for it */
-	bool visible;             /* it is published: only the ledger does not know yet */
-	struct ledger *overrides; /* as they were before; NULL: it is a rollback */
-	char refused[DIGEST_HEX]; /* a rollback: the bytes that have a verdict because of it */
-	bool failed;              /* the last that ended, */
-	char *error;              /* and why */
+	bool granted;              /* the candidate, which is local, is for it */
+	bool visible;              /* it is published, but the ledger was not written yet */
+	struct ledger *overrides;  /* as they were before; NULL: it is a rollback */
+	char rejected[DIGEST_HEX]; /* a rollback: the bytes that have a verdict because of it */
+	bool failed;               /* the last that ended, */
+	char *error;               /* and why */
 };
 
 /* A document that its server watches for us. */
@@ -58,9 +49,9 @@ struct config {
 	size_t place; /* in the agent's list */
 
 	/* circulation: config.c */
-	void (*retired)(void *arg); /* NULL = it is not, or nobody is to be told any more */
+	void (*retired)(void *arg); /* NULL = not retiring, or no caller waits */
 	void *retired_arg;
-	struct config_task *tasks; /* the thread of the checks has them */
+	struct config_task *tasks; /* on the checks' thread */
 	struct trigger trigger;
 	struct supervisor supervisor;
 	struct loop_timer due;   /* the next run */
@@ -70,8 +61,8 @@ struct config {
 	/* when the next run is due without hints: as the last order or the last run said;
 	 * UINT64_MAX: neither did since the run began */
 	uint64_t own_ms;
-	struct pull *gather;
-	/* while `bootstrapping` this and `gather` have changed places; NULL = no bootstrap */
+	struct pull *pull;
+	/* while `bootstrapping` this and `pull` have changed places; NULL = no bootstrap */
 	struct pull *bootstrap;
 	bool bootstrapping;
 	struct pull *rollout; /* NULL = none; asked within a run about what it brought */
@@ -94,36 +85,36 @@ struct config {
 	uint64_t followed; /* watch_changes */
 	unsigned repulls;  /* for the last of these */
 	bool moved; /* something new came since a promise was kept: it may be newer than it */
-	bool lags;  /* told: the server does not show it */
+	bool lags;  /* logged: the server does not show it */
 
-	/* versions: pipeline.c */
-	struct candidate *candidate;       /* under way; NULL = none */
-	struct validating *validating;     /* the thread of the checks has it; NULL = it has not */
-	_Atomic uint64_t judging_since_ms; /* since when it is at it; 0 = not yet */
-	struct programs *trial;            /* runs for the candidate */
-	uint64_t tried_ms;                 /* since when */
+	/* versions: pipeline.c, publishing.c */
+	struct candidate *candidate;          /* under way; NULL = none */
+	struct validation *validating;        /* on the checks' thread; NULL = none */
+	_Atomic uint64_t validating_since_ms; /* 0 = not begun */
+	struct programs *programs;            /* runs for the candidate */
+	uint64_t programs_since_ms;           /* since when */
 	struct worker_job publish_job;
-	_Atomic uint64_t on_worker_ms; /* since when it is at a job of ours; 0 = it is not */
+	_Atomic uint64_t on_worker_ms; /* since when it runs a job of ours; 0 = it does not */
 	bool publishing;               /* the worker has the candidate */
 	bool force;                    /* the guard is not asked in the next run, */
 	bool forced;                   /* in this one */
 	struct verify *checks;
 	struct ledger *ledger;
-	struct loop_timer expiry; /* of what is in the ledger */
-	struct away *away;        /* NULL = the server has what stands */
-	struct wish wish;
+	struct loop_timer expiry;   /* of what is in the ledger */
+	struct rejection *rejected; /* NULL = the server has the current version */
+	struct request request;
 	struct change change;
 
-	/* what stands */
+	/* the current version: current.c */
 	struct store *store;
-	struct target *target;    /* NULL: no text file is wanted, or not opened yet */
+	struct target *target;    /* NULL: no text file is configured, or not opened yet */
 	struct file_set *fileset; /* the same of a set of files */
 	struct image *image;      /* the same of the snapshot */
 	struct version published; /* generation 0: nothing */
-	/* overrides in what is validated or published, and in what stands; NULL: none */
-	struct ledger *composed, *stood;
+	/* in the candidate, and in the current version; NULL: none */
+	struct ledger *next_overrides, *current_overrides;
 	int64_t expires_ms; /* wall clock; INT64_MAX = never */
-	struct notify *aftermath;
+	struct notify *notify;
 	/* in the store, but the file could not be replaced; generation 0: none */
 	uint64_t saved_generation;
 	char saved_sha256[DIGEST_HEX];
@@ -133,14 +124,15 @@ struct config {
 	uint64_t sync_generation; /* of the state file */
 	int sync_error;
 	struct file_watch_entry file_drift, image_drift;
-	bool looked_after;   /* these two are in use */
+	bool watching_drift; /* these two are in use */
 	bool started;        /* from the last known good, if there is one */
 	bool drifted;        /* somebody changed what was published, and it stays that way */
-	const char *touched; /* the cause, when something else was under way; NULL = nobody did */
-	const char *put_off; /* the cause, until heal_again */
-	struct loop_timer heal_again;
-	uint64_t healed_ms;
-	struct log_limit heal_limit;
+	const char
+		*drift_cause; /* the cause, when something else was under way; NULL = nobody did */
+	const char *deferred_cause; /* the cause, until repair_timer */
+	struct loop_timer repair_timer;
+	uint64_t repaired_ms;
+	struct log_limit repair_limit;
 
 	/* what the status shows */
 	enum config_outcome outcome;
@@ -151,177 +143,180 @@ struct config {
 	uint64_t confirmed_ms;   /* 0 = not known, */
 	uint64_t started_ms;     /* then nobody knows more than this */
 	uint64_t resumed_ms;     /* after a suspension; 0 = never */
-	uint64_t refused[CHECK_COUNT], restored;
+	uint64_t rejections[CHECK_COUNT], restored;
 };
 
 /* --- config.c --- */
 
-/* A run or a start went wrong: remembered for the status, and logged once per cause, then once a
- * minute. */
-void config_complain(struct config *c, const char *what, const char *why);
-/* The run's time limit, from now on. */
+/* Notes the failure of a run or a start for the status; logs it once per cause, then once a minute.
+ */
+void config_report_failure(struct config *c, const char *what, const char *why);
+/* Starts the run's time limit. */
 void config_start_limit(struct config *c);
-/* The end of the run in progress. */
+/* These two end the run in progress. */
 void config_run_failed(
 	struct config *c, enum supervisor_outcome outcome, const char *what, const char *why);
-/* Where what stands cannot be replaced, at the start as at every run. */
-#define CONFIG_CANNOT_PUBLISH "cannot publish here: trying again at every pull"
-/* What stands is what is to stand. */
 void config_run_succeeded(struct config *c, enum config_outcome outcome);
+/* Where the current version cannot be replaced, at the start as at every run. */
+#define CONFIG_CANNOT_PUBLISH "cannot publish here: trying again at every pull"
 /* What waiters are after beside a run; no run has these numbers. */
 #define CONFIG_ANY (UINT64_MAX - 1)
 #define CONFIG_CHANGE UINT64_MAX
-/* Tells those who wait, and whose `after` is one of first to last, that it has ended. */
-void config_tell(struct config *c, uint64_t first, uint64_t last);
-/* How long after the last confirmation what is published is stale; CONFIG_NEVER = never. */
+/* Wakes waiters registered for runs first..last. */
+void config_wake_waiters(struct config *c, uint64_t first, uint64_t last);
+/* How long after the last confirmation the current version is stale; CONFIG_NEVER = never. */
 #define CONFIG_NEVER UINT64_MAX
 uint64_t config_stale_ms(const struct config *c);
-/* The ledger says so now: pulls and watches end, or begin again, splayed as after a sleep; readers
- * are told when what is published is stale. */
+/* The ledger has changed: pulls and watches end, or start again, splayed as after a sleep; the
+ * snapshot says when it becomes stale. */
 void config_suspension_began(struct config *c);
 void config_suspension_ended(struct config *c);
-/* Nothing is under way any more that a run had to wait for. */
-void config_free_for_run(struct config *c);
-/* The worker has ended a job. The last call of whoever is told of that: c may be gone then. */
-void config_retire_on(struct config *c);
+/* Starts a run that waited for a local candidate, and the next request. */
+void config_candidate_ended(struct config *c);
+/* Ends config_retire() after the last job of a worker. The caller's last call: c may be gone then.
+ */
+void config_finish_retiring(struct config *c);
 
-/* --- rollout_gate.c: who takes a new version --- */
+/* --- rollout_gate.c: whether this host takes a new version --- */
 
-/* NULL and 0: there is no rollout; else -ENOMEM. */
-int rollout_open(struct config *c);
-void rollout_close(struct config *c);
-/* Asks whether this host takes the version that is under way, or the one that waits for that. True:
- * the run goes on when it is known; false: it does. */
-bool rollout_ask(struct config *c);
+/* 0 also when there is no rollout; else -ENOMEM. */
+int rollout_gate_open(struct config *c);
+void rollout_gate_close(struct config *c);
+/* Asks about the candidate, or about the version held by the rollout. True: the run goes on when
+ * the answer is there; false: nothing to ask. */
+bool rollout_gate_ask(struct config *c);
 /* The run's time limit has passed. */
-void rollout_give_up(struct config *c, const char *why);
+void rollout_gate_give_up(struct config *c, const char *why);
 
 /* --- pipeline.c: the way of a version --- */
 
-/* The candidate is for this host, or is not: ends the run then. */
-void version_admit(struct config *c);
-void version_hold_back(struct config *c, const char *why);
-
-/* An ETag for people, without its quotes; of several layers the first one's. NULL = none. */
-const char *version_text(const struct version *v, char text[256]);
-#define VERSION_TEXT(v) version_text(v, (char[256]){0})
-void version_init_jobs(struct config *c);
-/* Frees the candidate. */
-void version_drop(struct config *c);
-void version_clear_away(struct config *c);
-/* The server has what it had, and that was rejected: ends the run. */
-void version_end_away(struct config *c);
-/* By a decision, which is not a failure. */
-bool version_is_held(const struct away *a);
-/* The candidate is given up: ends the run, or the change that was asked for. */
-void version_failed(struct config *c, const char *what, const char *why);
+void pipeline_drop_candidate(struct config *c);
+void pipeline_forget_rejected(struct config *c);
+/* Forgets a rejection whose reason is gone; reads the schema if it has changed. */
+void pipeline_review_rejected(struct config *c);
+/* The server still has the rejected version: ends the run. */
+void pipeline_end_rejected(struct config *c);
+/* The version that the next request is conditional on; NULL = none. */
+const struct version *pipeline_known_version(const struct config *c);
 /* Reads what the checks need, when it has changed. Not while they are at work. 0, or -errno with a
  * sentence. */
-int version_ready_judges(struct config *c, char why[FILE_WHY]);
-/* The checks but for the programs have ended: 0, or -EINVAL and the judgement, or another error. */
-void version_judged(struct config *c, int error, const struct verify_result *judgement);
-void version_fill_publication(struct config *c);
-/* Brings files of the state directory to the disk soon, unless they lie in memory. */
-enum version_file { VERSION_STATE = 1, VERSION_LEDGER = 2 };
-void version_sync(struct config *c, unsigned files);
-/* The ledger takes over what the candidate's state file says, if that is newer. True: it has
- * changed. */
-bool version_adopt_decisions(struct config *c);
-void version_publish(struct config *c);
-void version_set_published(struct config *c);
-void version_set_stood(struct config *c);
-void version_remember_saved(struct config *c);
-/* The bytes of what stands are not to be had any more: asks for all of it, and publishes it again.
- */
-void version_forget_standing(struct config *c);
-
-/* --- requests.c: what is to stand instead --- */
-
-void version_forget_wish(struct config *c);
-/* The standing bytes again, within the run. */
-void version_recompose(struct config *c);
-/* What was wished for and could not be done is wished for again. */
-void version_wish_again(struct config *c);
-void version_start_aftermath(struct config *c);
-void version_finish_rollback(struct config *c);
-
-/* --- checking.c: the checks' work --- */
-
-/* Checks the candidate at once: at the start, when nobody else waits. */
-int version_judge(struct config *c, enum verify_level level, struct verify_result *ret);
-/* Checks the candidate, then has it tried, then published; or put back, when it heals. Calls
- * version_judged(): before it returns, or, for a large version, when its thread has ended. Until
- * then `validating` is set, and nobody touches the candidate. */
-void version_try(struct config *c, enum verify_level level);
-/* The result is not wanted: the thread ends soon, and drops the candidate. */
-void judging_give_up(struct validating *j);
-
-/* --- tasks.c: what somebody asks about versions --- */
-
-/* Nobody wants to know any more: those that have not begun do not. */
-void config_tasks_drop(struct config *c);
-/* There is no thread any more. */
-void config_tasks_end(struct config *c);
-
-/* --- standing.c: what stands --- */
-
-/* What was changed by somebody is validated, and is put back. */
-void version_healed(struct config *c, int error, const char *why);
-
-void version_noticed(void *arg, const char *cause);
-
-/* Opens store, file and snapshot as far as they are not open. */
-int version_prepare(struct config *c, char why[FILE_WHY]);
-/* Appends what a program of the user's wrote, without the values of masked keys, of the candidate
- * and of the last two generations. arg: the config. */
-void version_scrub(void *arg, struct buffer *out, const char *text, size_t len);
-void version_init(struct config *c);
-/* Makes the last known good visible, if it is not yet. */
-void version_start(struct config *c);
-/* Again, when it could not be done at the start. */
-void version_start_late(struct config *c);
-/* Ends what is under way, but not on the worker. */
-void version_retire(struct config *c);
-/* Ends what is under way and frees everything about versions. */
-void version_stop(struct config *c);
-/* Before a request: what it is conditional on. */
-const struct version *version_held(struct config *c);
-/* The run brought something new; ends the run, now or later. */
-void version_gathered(struct config *c);
-/* The server has what it had; ends the run, now or later. */
-void version_unchanged(struct config *c);
-/* Writes the ledger, which has changed. */
-void version_remember(struct config *c);
+int pipeline_prepare_checks(struct config *c, char why[FILE_WHY]);
+/* The pull brought something new; ends the run, now or later. */
+void pipeline_take_pull(struct config *c);
+/* The checks but for the programs have ended: 0, or -EINVAL and the result, or another error. */
+void pipeline_validated(struct config *c, int error, const struct verify_result *result);
+/* The rollout keeps the candidate from this host: ends the run. */
+void pipeline_hold(struct config *c, const char *why);
+/* Gives the candidate up: ends the run, or the change that was asked for. */
+void pipeline_fail(struct config *c, const char *what, const char *why);
+/* Ends a change that no run waits for; why NULL: it is published. */
+void pipeline_end_local(struct config *c, const char *what, const char *why);
+/* The stored bytes are unavailable: the next request asks for all, and publishes it again. */
+void pipeline_forget_current(struct config *c);
 /* Reads a version from the state directory and composes it with these overrides (NULL = none). 0,
- * or a sentence and -ENOENT, -EBADMSG (it is damaged, or is not what is configured now) or another
+ * or a sentence and -ENOENT, -EBADMSG (damaged, or of other layers than configured) or another
  * -errno. */
-int version_load(struct config *c, uint64_t generation, const struct ledger *overrides,
+int pipeline_load(struct config *c, uint64_t generation, const struct ledger *overrides,
 	struct candidate **ret, char why[FILE_WHY]);
-/* Wishes for something, to be done as soon as nothing is under way, maybe at once; origin is
- * copied. What is wished already is done with it: a rollback composes again too. 0 or -ENOMEM. */
-int version_wish(struct config *c, const struct wish *wish, const char *origin);
-/* Does what is wished, if nothing else is under way. */
-void version_grant(struct config *c);
+/* Appends a program's output without the values of masked keys, of the candidate and of the last
+ * two generations. arg: the config. */
+void pipeline_scrub(void *arg, struct buffer *out, const char *text, size_t len);
+
+/* --- publishing.c --- */
+
+void publishing_init(struct config *c);
+/* Publishes the candidate, on the worker if it may block. */
+void publishing_start(struct config *c);
+/* Logs and prints what publishing_start() would do; ends the run. */
+void publishing_dry_run(struct config *c);
+/* Fills in the candidate's publication. */
+void publishing_fill(struct config *c);
+/* Makes the candidate's version the current one, then its overrides. */
+void publishing_set_current(struct config *c);
+void publishing_set_overrides(struct config *c);
+/* The candidate is in the store, but not visible. */
+void publishing_note_saved(struct config *c);
+/* Takes over what the candidate's state file decided, if that is newer than the ledger. True: the
+ * ledger has changed. */
+bool publishing_adopt_decisions(struct config *c);
+/* Brings files of the state directory to the disk soon, unless they lie in memory. */
+enum publishing_file { PUBLISHING_STATE = 1, PUBLISHING_LEDGER = 2 };
+void publishing_sync(struct config *c, unsigned files);
+
+/* --- validation.c: the checks at work --- */
+
+/* Checks the candidate at once: at the start, when nothing else waits. */
+int validation_run(struct config *c, enum verify_level level, struct verify_result *ret);
+/* Checks the candidate, then calls pipeline_validated(): before it returns, or, for a large
+ * version, when its thread has ended. Until then `validating` is set, and nothing else touches the
+ * candidate. */
+void validation_start(struct config *c, enum verify_level level);
+/* Drops the result: the thread ends soon, and drops the candidate. */
+void validation_give_up(struct validation *j);
+
+/* --- tasks.c: questions about versions --- */
+
+/* Drops those that have not begun. */
+void tasks_drop(struct config *c);
+/* Ends all: the thread is gone. */
+void tasks_end(struct config *c);
+
+/* --- current.c: the current version --- */
+
+void current_init(struct config *c);
+/* Opens store, ledger, file and snapshot as far as they are not open, and watches them for drift.
+ */
+int current_open(struct config *c, char why[FILE_WHY]);
+/* Makes the last known good visible, if it is not yet. */
+void current_start(struct config *c);
+/* Again, when that failed at the start. */
+void current_start_late(struct config *c);
+/* Ends what is under way, but not on the worker. */
+void current_retire(struct config *c);
+/* Ends what is under way and frees everything about versions. */
+void current_stop(struct config *c);
+/* Writes the ledger, which has changed. */
+void current_save_ledger(struct config *c);
+/* The server has the version that it had; ends the run, now or later. */
+void current_confirm_pull(struct config *c);
+/* inotify event, or a check after a run: repairs at most once per second. */
+void current_drift_noticed(void *arg, const char *cause);
+/* The version for a repair was validated. */
+void current_repair(struct config *c, int error, const char *why);
+
+/* --- requests.c: what replaces the current version without a pull --- */
+
+/* Queues a request, and does it if nothing is under way; origin is copied. Joins the one that is
+ * queued: a rollback composes again too. 0 or -ENOMEM. */
+int requests_add(struct config *c, const struct request *request, const char *origin);
+/* Does the queued request, if nothing else is under way. */
+void requests_serve(struct config *c);
+void requests_clear(struct config *c);
+/* Queues a request that failed before, if its reason is still there. */
+void requests_retry(struct config *c);
+/* Composes the current version again, within the run. */
+void requests_recompose(struct config *c);
+void requests_start_notify(struct config *c);
+/* After a crash between a verdict and its rollback. */
+void requests_finish_rollback(struct config *c);
 
 /* --- operations.c --- */
 
-/* A version stands. 0, or -ENODATA with a sentence. */
-int operate_check_standing(const struct config *c, char why[FILE_WHY]);
-/* Somebody decided that the bytes that stood are bad. */
-bool operate_took_back(const struct ledger_verdict *v);
-/* There may be such a key. 0, or -ENOTSUP or -EINVAL with a sentence. */
-int operate_check_key(const struct config *c, const char *key, char why[FILE_WHY]);
-/* What an operator asked for, if anything, has ended: why NULL = it stands. Otherwise takes the
- * decision back. Tells those who wait. */
-void operate_ended(struct config *c, const char *why);
-/* The config goes: what an operator asked for, and the disk is not taking yet, has ended. */
-void operate_forgo(struct config *c);
-void operate_fini(struct config *c);
+/* 0, or -ENODATA with a sentence: nothing is published. */
+int operations_check_published(const struct config *c, char why[FILE_WHY]);
+/* 0, or -ENOTSUP or -EINVAL with a sentence: there cannot be such a key. */
+int operations_check_key(const struct config *c, const char *key, char why[FILE_WHY]);
+/* Ends the operator's change, if there is one: why NULL = it is published; otherwise undoes the
+ * decision. Wakes its waiters. */
+void operations_end_change(struct config *c, const char *why);
+/* The config is removed: ends a change that the worker is not publishing yet. */
+void operations_cancel_change(struct config *c);
+void operations_fini(struct config *c);
 /* A ledger with the same overrides and nothing else, for ledger_free(); NULL when there is no
  * memory. */
-struct ledger *operate_overrides(const struct ledger *l);
-/* Other overrides: what was refused with the old ones is validated again. True: the ledger has
- * changed. */
-bool operate_forgive(struct config *c);
+struct ledger *operations_copy_overrides(const struct ledger *l);
+/* The overrides have changed: versions rejected with the old ones are validated again. True: the
+ * ledger has changed. */
+bool operations_forgive_rejections(struct config *c);
 
 #endif

@@ -1,14 +1,12 @@
 /*
- * Work on versions of a config that takes long and that nobody's publication waits for: what
- * somebody asks about them.
+ * Questions about a config's versions that take long.
  *
- * Surprising: it runs on the checks' thread, in one line with the versions that are validated, so
- * that no more memory is taken than for one of them at a time. A config that goes waits for its
- * own.
+ * Surprising: they run on the checks' thread, in one queue with the versions that are validated, so
+ * that there is memory for one at a time only. A retired config waits for its own.
  */
 #include "config/state.h"
 
-static void run(struct worker_job *job)
+static void run_task(struct worker_job *job)
 {
 	struct config_task *t =
 		(struct config_task *)((char *)job - offsetof(struct config_task, job));
@@ -17,7 +15,7 @@ static void run(struct worker_job *job)
 		t->run(t);
 }
 
-static void end(struct config_task *t)
+static void end_task(struct config_task *t)
 {
 	struct config_task **link = &t->config->tasks;
 
@@ -27,20 +25,20 @@ static void end(struct config_task *t)
 	t->ended(t);
 }
 
-static void done(struct worker_job *job)
+static void task_done(struct worker_job *job)
 {
 	struct config_task *t =
 		(struct config_task *)((char *)job - offsetof(struct config_task, job));
 	struct config *c = t->config;
 
-	end(t);
-	config_retire_on(c);
+	end_task(t);
+	config_finish_retiring(c);
 }
 
 void config_task_begin(struct config *c, struct config_task *t)
 {
 	t->config = c;
-	t->job = (struct worker_job){.run = run, .done = done};
+	t->job = (struct worker_job){.run = run_task, .done = task_done};
 	t->dropped = c->retires;
 	t->next = c->tasks;
 	c->tasks = t;
@@ -48,19 +46,19 @@ void config_task_begin(struct config *c, struct config_task *t)
 		worker_submit(c->env->check, &t->job);
 		return;
 	}
-	run(&t->job);
-	end(t);
+	run_task(&t->job);
+	end_task(t);
 }
 
-void config_tasks_drop(struct config *c)
+void tasks_drop(struct config *c)
 {
 	for (struct config_task *t = c->tasks; t; t = t->next)
 		t->dropped = true;
 }
 
-void config_tasks_end(struct config *c)
+void tasks_end(struct config *c)
 {
-	config_tasks_drop(c);
+	tasks_drop(c);
 	while (c->tasks)
-		end(c->tasks);
+		end_task(c->tasks);
 }

@@ -297,7 +297,7 @@ static void look_for_changes(struct control *c, struct httpd_request *r, uint64_
 	const struct control_env *env = c->env;
 	struct changes_entry *missing;
 	char why[FILE_WHY];
-	int e = changes_look(
+	int e = changes_find_missing(
 		c->changes, env->configs, env->settings->config_count, &a.number, &missing);
 
 	if (e < 0) {
@@ -523,7 +523,7 @@ static bool stands(const struct waiting *w)
 {
 	uint64_t generation = strtoull(text_of(w->request, "generation"), NULL, 10);
 
-	return config_stands(w->config, generation, text_of(w->request, "version"));
+	return config_has_published(w->config, generation, text_of(w->request, "version"));
 }
 
 static void look_again(void *arg, struct config *config)

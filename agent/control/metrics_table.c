@@ -84,7 +84,7 @@ static const char *state_of_reload(size_t i)
 	return names[i];
 }
 #define RELOAD_STATES                                                                              \
-	.when = AT(config.aftermath.has_reload), .label = "state", .value_of = state_of_reload,    \
+	.when = AT(config.notify.has_reload), .label = "state", .value_of = state_of_reload,       \
 	.values = 4, .is_set = true
 
 static const char *state_of_probe(size_t i)
@@ -94,7 +94,7 @@ static const char *state_of_probe(size_t i)
 	return names[i];
 }
 #define PROBE_STATES                                                                               \
-	.when = AT(config.aftermath.has_probe), .label = "state", .value_of = state_of_probe,      \
+	.when = AT(config.notify.has_probe), .label = "state", .value_of = state_of_probe,         \
 	.values = 5, .is_set = true
 
 static const char *loss(size_t i)
@@ -253,8 +253,8 @@ static bool next_configuration(struct metric_subject *s)
 /* ---- a config ---- */
 
 #define WATCHES .when = AT(derived.watched)
-#define RELOADS .when = AT(config.aftermath.has_reload)
-#define PROBES .when = AT(config.aftermath.has_probe)
+#define RELOADS .when = AT(config.notify.has_reload)
+#define PROBES .when = AT(config.notify.has_probe)
 
 static const struct metric config_metrics[] = {
 	{"pullet_config_state", GAUGE, NUMBER,
@@ -332,31 +332,31 @@ static const struct metric config_metrics[] = {
 	{"pullet_config_reload_state", GAUGE, NUMBER,
 		"1 for how the application stands: idle (it is told of everything), waiting, "
 		"running, failed (and will be tried again).",
-		FIELD(config.aftermath.reload.state), RELOAD_STATES},
+		FIELD(config.notify.reload.state), RELOAD_STATES},
 	{"pullet_config_reload_pending_generation", GAUGE, NUMBER,
 		"The version that the application has yet to be told of; 0 for none.",
-		FIELD(config.aftermath.reload.pending), RELOADS},
+		FIELD(config.notify.reload.pending), RELOADS},
 	{"pullet_config_reload_notified_generation", GAUGE, NUMBER,
 		"The version that the application was last told of; 0 for none.",
-		FIELD(config.aftermath.reload.told), RELOADS},
+		FIELD(config.notify.reload.notified), RELOADS},
 	{"pullet_config_reload_next_seconds", GAUGE, SECONDS,
 		"Time until the next reload; 0 when none is due.",
-		FIELD(config.aftermath.reload.next_ms), RELOADS},
+		FIELD(config.notify.reload.next_ms), RELOADS},
 	{"pullet_config_reload_runs_total", COUNTER, NUMBER, "Reloads begun.",
-		FIELD(config.aftermath.reload.runs), RELOADS},
+		FIELD(config.notify.reload.runs), RELOADS},
 	{"pullet_config_reload_failures_total", COUNTER, NUMBER, "Reloads that failed.",
-		FIELD(config.aftermath.reload.failed), RELOADS},
+		FIELD(config.notify.reload.failed), RELOADS},
 	{"pullet_config_reload_failures_in_a_row", GAUGE, NUMBER,
-		"Reloads that failed since one succeeded.", FIELD(config.aftermath.reload.in_a_row),
+		"Reloads that failed since one succeeded.", FIELD(config.notify.reload.in_a_row),
 		RELOADS},
 	{"pullet_config_probe_state", GAUGE, NUMBER, "1 for the state of the probe.",
-		FIELD(config.aftermath.probe), PROBE_STATES},
+		FIELD(config.notify.probe), PROBE_STATES},
 	{"pullet_config_probe_generation", GAUGE, NUMBER,
 		"The version that is, or was last, probed; 0 for none.",
-		FIELD(config.aftermath.probe_generation), PROBES},
+		FIELD(config.notify.probe_generation), PROBES},
 	{"pullet_config_probe_failures_total", COUNTER, NUMBER,
 		"Versions that a probe found bad, and rolled back.",
-		FIELD(config.aftermath.probes_failed), PROBES},
+		FIELD(config.notify.probes_failed), PROBES},
 };
 
 /* A moment that may be none. */
@@ -376,10 +376,10 @@ static unsigned find_state(const char *name)
 
 static unsigned find_away(const struct config_status *c)
 {
-	return !c->away                              ? AWAYS
-	       : c->held                             ? AWAY_HELD_BACK
-	       : strcmp(c->away_check, "probe") == 0 ? AWAY_TAKEN_BACK
-						     : AWAY_REFUSED;
+	return !c->rejected                               ? AWAYS
+	       : c->held                                  ? AWAY_HELD_BACK
+	       : c->rejected->reason == REJECTED_BY_PROBE ? AWAY_TAKEN_BACK
+							  : AWAY_REFUSED;
 }
 
 /* The first override to end; -1 = none does. */

@@ -67,9 +67,9 @@ static const char *public_error(const struct config_status *s, char text[64])
 		return NULL;
 	if (causes[s->cause])
 		return causes[s->cause];
-	if (!s->away_failed)
+	if (!s->rejected_is_error)
 		return elsewhere;
-	snprintf(text, 64, "refused by the %s", s->away_check);
+	snprintf(text, 64, "rejected by the %s", rejection_name(s->rejected->reason));
 	return text;
 }
 
@@ -93,15 +93,16 @@ static void rejections_by(const struct config_status *s, enum audience audience,
 			json_writer_number(
 				out, verify_check_name((enum verify_check)i), s->rejections_by[i]);
 	json_writer_end_object(out);
-	if (!s->away)
+	if (!s->rejected)
 		return;
 	json_writer_begin_object(out, "rejected");
-	json_writer_text(out, "by", s->away_check);
-	json_writer_text(
-		out, "version", s->away->part_count ? or_null(s->away->parts[0].etag) : NULL);
-	json_writer_text(out, "sha256", s->away->sha256);
-	error_member(out, "why", s->away_why, audience);
-	json_writer_boolean(out, "is_last_error", s->away_failed);
+	json_writer_text(out, "by", rejection_name(s->rejected->reason));
+	json_writer_text(out, "version",
+		s->rejected->version.part_count ? or_null(s->rejected->version.parts[0].etag)
+						: NULL);
+	json_writer_text(out, "sha256", s->rejected->version.sha256);
+	error_member(out, "why", s->rejected->why, audience);
+	json_writer_boolean(out, "is_last_error", s->rejected_is_error);
 	json_writer_end_object(out);
 }
 
@@ -150,7 +151,7 @@ static void aftermath(const struct notify_status *a, enum audience audience, str
 		json_writer_begin_object(out, "reload");
 		json_writer_text(out, "state", reloads[a->reload.state]);
 		json_writer_number(out, "pending", a->reload.pending);
-		json_writer_number(out, "notified", a->reload.told);
+		json_writer_number(out, "notified", a->reload.notified);
 		json_writer_number(out, "next_ms", a->reload.next_ms);
 		json_writer_number(out, "runs", a->reload.runs);
 		json_writer_number(out, "failed", a->reload.failed);
@@ -217,7 +218,7 @@ int status_config(struct config *c, enum audience audience, struct buffer *out)
 	json_writer_number(out, "rejected", s.supervisor->count[SUPERVISOR_REJECTED]);
 	json_writer_number(out, "failed", s.supervisor->count[SUPERVISOR_FAILED]);
 	json_writer_end_object(out);
-	json_writer_number(out, "rejections", s.refused);
+	json_writer_number(out, "rejections", s.rejections);
 	rejections_by(&s, audience, out);
 	json_writer_number(out, "restored", s.restored);
 	json_writer_boolean(out, "drifted", s.drifted);
@@ -225,8 +226,8 @@ int status_config(struct config *c, enum audience audience, struct buffer *out)
 	if (s.watched)
 		watch(&s, audience, out);
 	decisions(&s, out);
-	if (s.has_aftermath)
-		aftermath(&s.aftermath, audience, out);
+	if (s.has_notify)
+		aftermath(&s.notify, audience, out);
 	return json_writer_end_object(out);
 }
 
@@ -242,7 +243,8 @@ int status_outcome(struct config *c, enum audience audience, struct buffer *out)
 	json_writer_number(out, "generation", s.version->generation);
 	json_writer_text(out, "version", etag_of(&s));
 	error_member(out, "error",
-		s.outcome == CONFIG_HELD && s.held ? s.away_why : or_null(s.last_error), audience);
+		s.outcome == CONFIG_HELD && s.held ? s.rejected->why : or_null(s.last_error),
+		audience);
 	return json_writer_end_object(out);
 }
 

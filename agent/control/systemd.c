@@ -63,7 +63,7 @@ static bool has_all(struct service *s)
 	const struct control_env *env = s->env;
 
 	while (s->standing < env->settings->config_count &&
-		config_stands(env->configs[s->standing], 1, ""))
+		config_has_published(env->configs[s->standing], 1, ""))
 		s->standing++;
 	return s->standing >= env->settings->config_count;
 }

@@ -13,20 +13,18 @@
 /* A version is being validated, or the application is being told of one or watched. */
 static bool is_applying(const struct config *c, const struct config_status *s)
 {
-	const struct notify_status *a = &s->aftermath;
+	const struct notify_status *a = &s->notify;
 
 	return c->candidate ||
-	       (s->has_aftermath &&
-		       ((a->has_reload && (a->reload.state == RELOAD_WAITING ||
-						  a->reload.state == RELOAD_RUNNING)) ||
-			       (a->has_probe &&
-				       (a->probe == PROBE_WAITING || a->probe == PROBE_WATCHING))));
+	       (s->has_notify && ((a->has_reload && (a->reload.state == RELOAD_WAITING ||
+							    a->reload.state == RELOAD_RUNNING)) ||
+					 (a->has_probe && (a->probe == PROBE_WAITING ||
+								  a->probe == PROBE_RUNNING))));
 }
 
 static bool is_untold(const struct config_status *s)
 {
-	return s->has_aftermath && s->aftermath.has_reload &&
-	       s->aftermath.reload.state == RELOAD_FAILED;
+	return s->has_notify && s->notify.has_reload && s->notify.reload.state == RELOAD_FAILED;
 }
 
 static enum receipt_state own_state(const struct config_status *s)
@@ -53,9 +51,9 @@ static enum receipt_state check(
 	ret_text[0] = '\0';
 	if (is_applying(c, s))
 		return RECEIPT_APPLYING;
-	if (s->away && strcmp(s->away_check, "pin") != 0) {
-		snprintf(ret_text, FILE_WHY, "%s: %s", s->away_check,
-			s->away_why ? s->away_why : "");
+	if (s->rejected && s->rejected->reason != REJECTED_BY_PIN) {
+		snprintf(ret_text, FILE_WHY, "%s: %s", rejection_name(s->rejected->reason),
+			s->rejected->why);
 		return s->held ? RECEIPT_HELD : RECEIPT_REFUSED;
 	}
 	if (s->suspension) {
@@ -68,7 +66,7 @@ static enum receipt_state check(
 	}
 	if (is_untold(s)) {
 		snprintf(ret_text, FILE_WHY, "the application could not be told: %s",
-			s->aftermath.reload.why);
+			s->notify.reload.why);
 		return RECEIPT_FAILING;
 	}
 	if (!s->pin)
@@ -104,7 +102,10 @@ void config_receipt_give(
 	stands = s.version->generation > 0 && s.version->part_count > 0;
 	state = check(c, &s, text);
 	receipt_version(stands ? s.version->parts[0].etag : "", texts->version);
-	receipt_version(s.away && s.away->part_count ? s.away->parts[0].etag : "", texts->away);
+	receipt_version(s.rejected && s.rejected->version.part_count
+				? s.rejected->version.parts[0].etag
+				: "",
+		texts->away);
 	others(&s, texts->others);
 	receipt_why(sentence_show(shown, sizeof(shown), text, AUDIENCE_READER), texts->why);
 	snprintf(texts->digest, sizeof(texts->digest), "%.16s", stands ? s.version->sha256 : "");

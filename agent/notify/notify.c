@@ -1,6 +1,6 @@
 /*
  * Reload, then probe. Surprising: a version whose reload keeps failing is not rolled back; it
- * passed every check, and the application still runs with the old one, which the status shows.
+ * passed every check, and the application still runs with the old one, as the status shows.
  */
 #include "notify/notify.h"
 
@@ -16,7 +16,7 @@ struct notify {
 	struct reload *reload; /* NULL: no rules */
 	struct probe *probe;   /* runs */
 	enum probe_state state;
-	uint64_t standing, watched; /* generations */
+	uint64_t current, watched; /* generations */
 	uint64_t failed;
 	char why[PROBE_WHY];
 	struct log_limit log_limit;
@@ -34,14 +34,14 @@ static bool has_probe(const struct notify *a)
 
 /* ---- probe ---- */
 
-static void probed(void *arg, bool good, const char *why)
+static void probe_ended(void *arg, bool good, const char *why)
 {
 	struct notify *a = arg;
 
 	a->probe = NULL;
-	a->state = good ? PROBE_GOOD : PROBE_BAD;
+	a->state = good ? PROBE_PASSED : PROBE_FAILED;
 	if (good) {
-		log_info("the probe is good: the version stays", "config", a->o.config->name,
+		log_info("probe passed: keeping the version", "config", a->o.config->name,
 			"generation", LOG_U64(a->watched));
 		a->o.ledger->proven = a->watched;
 		a->o.calls->remember(a->o.arg);
@@ -49,13 +49,13 @@ static void probed(void *arg, bool good, const char *why)
 	}
 	a->failed++;
 	snprintf(a->why, sizeof(a->why), "%s", why);
-	log_err("the probe has failed: the version is rolled back", "config", a->o.config->name,
-		"generation", LOG_U64(a->watched), "why", why);
+	log_err("probe failed: rolling the version back", "config", a->o.config->name, "generation",
+		LOG_U64(a->watched), "why", why);
 	a->o.calls->bad(a->o.arg, a->watched, why);
 }
 
-/* The application knows what stands: watch it. */
-static void watch(struct notify *a)
+/* The application runs with the current version. */
+static void start_probe(struct notify *a)
 {
 	const struct probe_options options = {
 		.loop = a->o.loop,
@@ -64,35 +64,35 @@ static void watch(struct notify *a)
 		.settings = &a->o.config->probe,
 		.name = a->o.config->name,
 		.file = settings_place(a->o.config),
-		.generation = a->standing,
+		.generation = a->current,
 		.scrub = a->o.calls->scrub,
 		.scrub_arg = a->o.arg,
-		.ended = probed,
+		.ended = probe_ended,
 		.arg = a,
 	};
 
-	if (!has_probe(a) || a->o.ledger->proven == a->standing)
+	if (!has_probe(a) || a->o.ledger->proven == a->current)
 		return;
-	a->watched = a->standing;
+	a->watched = a->current;
 	a->probe = probe_start(&options);
-	a->state = a->probe ? PROBE_WATCHING : PROBE_NONE;
+	a->state = a->probe ? PROBE_RUNNING : PROBE_NONE;
 	if (!a->probe)
 		log_err("out of memory: the version is not watched", "config", a->o.config->name);
 }
 
 /* ---- reload ---- */
 
-static void tell_of(struct notify *a, const struct reload_result *r)
+static void log_reload(struct notify *a, const struct reload_result *r)
 {
 	unsigned suppressed;
 
 	if (r->ok) {
-		log_info("the application was told", "config", a->o.config->name, "generation",
+		log_info("reload succeeded", "config", a->o.config->name, "generation",
 			LOG_U64(r->generation), "output", r->output[0] ? r->output : NULL);
 		memset(&a->log_limit, 0, sizeof(a->log_limit));
 	} else if (log_limit_pass_kind(
 			   &a->log_limit, loop_now_ms(a->o.loop), "reload", r->why, &suppressed)) {
-		log_err("the application could not be told: it runs with an old version, trying "
+		log_err("reload failed: the application runs with an old version, trying "
 			"again",
 			"config", a->o.config->name, "generation", LOG_U64(r->generation), "why",
 			r->why, "output", r->output[0] ? r->output : NULL, "repeated",
@@ -100,39 +100,40 @@ static void tell_of(struct notify *a, const struct reload_result *r)
 	}
 }
 
-static void reloaded(void *arg, const struct reload_result *r)
+static void reload_ended(void *arg, const struct reload_result *r)
 {
 	struct notify *a = arg;
 
-	tell_of(a, r);
+	log_reload(a, r);
 	if (!r->ok)
 		return;
-	a->o.ledger->told = r->generation;
+	a->o.ledger->notified = r->generation;
 	a->o.calls->remember(a->o.arg);
-	if (r->generation == a->standing)
-		watch(a);
+	if (r->generation == a->current)
+		start_probe(a);
 }
 
 void notify_published(struct notify *a, uint64_t generation, char *const *keys, size_t count,
 	bool all, bool stays)
 {
-	probe_free(a->probe); /* of a version that stands no more */
+	probe_free(a->probe); /* of the version before */
 	a->probe = NULL;
-	a->standing = generation;
-	if (!stays || a->state != PROBE_BAD) /* of what it replaces: that is still to be seen */
+	a->current = generation;
+	if (!stays ||
+		a->state != PROBE_FAILED) /* a failed probe stays visible after its rollback */
 		a->state = has_probe(a) ? PROBE_WAITING : PROBE_NONE;
 	if (stays) {
 		a->o.ledger->proven = generation;
 		if (a->state == PROBE_WAITING)
-			a->state = PROBE_GOOD;
+			a->state = PROBE_PASSED;
 		a->o.calls->remember(a->o.arg);
 	}
 	if (a->reload && reload_changed(a->reload, generation, keys, count, all))
 		return;
-	a->o.ledger->told = generation;
+	a->o.ledger->notified = generation;
 	if (a->reload)
 		a->o.calls->remember(a->o.arg);
-	watch(a);
+	start_probe(a);
 }
 
 /* ---- outside ---- */
@@ -145,18 +146,18 @@ struct notify *notify_new(const struct notify_options *options)
 	if (!a)
 		return NULL;
 	a->o = *options;
-	a->standing = options->standing;
+	a->current = options->current;
 	if (c->reload.rule_count) {
 		const struct reload_options reload = {
 			.loop = options->loop,
 			.settings = &c->reload,
 			.name = c->name,
 			.file = settings_place(c),
-			.told = options->ledger->told,
-			.standing = options->standing,
+			.notified = options->ledger->notified,
+			.current = options->current,
 			.scrub = options->calls->scrub,
 			.scrub_arg = options->arg,
-			.ended = reloaded,
+			.ended = reload_ended,
 			.arg = a,
 		};
 
@@ -166,9 +167,9 @@ struct notify *notify_new(const struct notify_options *options)
 			return NULL;
 		}
 	}
-	/* ended by a restart in the middle of it: from its beginning */
-	if (a->standing && (!a->reload || !reload_pending(a->reload)))
-		watch(a);
+	/* a restart interrupted the probe: again from its beginning */
+	if (a->current && (!a->reload || !reload_pending(a->reload)))
+		start_probe(a);
 	return a;
 }
 

@@ -1,6 +1,6 @@
 /*
- * A probe. Surprising: an attempt that runs when the time is over is waited for, and after
- * one that failed there is another one, so that no version is taken for good by the clock alone.
+ * A probe. Surprising: an attempt that runs when the time is over is waited for, and a failed one
+ * is followed by another, so that no probe passes by the clock alone.
  */
 #include "notify/probe.h"
 
@@ -25,7 +25,7 @@ struct probe {
 	char why[PROBE_WHY];
 };
 
-static void end(struct probe *p, bool good)
+static void end_probe(struct probe *p, bool good)
 {
 	struct probe_options o = p->o;
 	char why[PROBE_WHY];
@@ -36,7 +36,7 @@ static void end(struct probe *p, bool good)
 }
 
 /* One attempt is over; why: NULL = good. */
-static void attempted(struct probe *p, const char *why)
+static void attempt_ended(struct probe *p, const char *why)
 {
 	uint64_t now_ms = loop_now_ms(p->o.loop);
 
@@ -44,14 +44,14 @@ static void attempted(struct probe *p, const char *why)
 	if (why)
 		snprintf(p->why, sizeof(p->why), "%s", why);
 	if (p->failures >= p->o.settings->failures)
-		end(p, false);
+		end_probe(p, false);
 	else if (now_ms >= p->until_ms && p->failures == 0)
-		end(p, true);
+		end_probe(p, true);
 	else
 		loop_timer_set(p->o.loop, &p->next, now_ms + p->o.settings->every_ms);
 }
 
-static void ran(void *arg, const struct process_result *result)
+static void program_ended(void *arg, const struct process_result *result)
 {
 	struct probe *p = arg;
 	char why[PROBE_WHY], shown[300 + SENTENCE_WORDS];
@@ -63,10 +63,10 @@ static void ran(void *arg, const struct process_result *result)
 	snprintf(why, sizeof(why), "%.150s %s%s", p->o.settings->argv[0], result->why,
 		sentence_quote_output(shown, sizeof(shown), said.len ? said.data : "", said.len));
 	buffer_fini(&said);
-	attempted(p, result->ok ? NULL : why);
+	attempt_ended(p, result->ok ? NULL : why);
 }
 
-static void answered(void *arg, struct http_client_response *r)
+static void url_answered(void *arg, struct http_client_response *r)
 {
 	struct probe *p = arg;
 	bool came = r->result == HTTP_CLIENT_OK || r->result == HTTP_CLIENT_TOO_LARGE;
@@ -78,10 +78,10 @@ static void answered(void *arg, struct http_client_response *r)
 			r->status);
 	else
 		snprintf(why, sizeof(why), "%.150s: %s", LOG_URL(p->o.settings->url), r->message);
-	attempted(p, came && r->status >= 200 && r->status <= 299 ? NULL : why);
+	attempt_ended(p, came && r->status >= 200 && r->status <= 299 ? NULL : why);
 }
 
-static int ask(struct probe *p)
+static int start_attempt(struct probe *p)
 {
 	const struct settings_probe *s = p->o.settings;
 	const struct http_client_request request = {
@@ -90,7 +90,7 @@ static int ask(struct probe *p)
 		.max_bytes = PROBE_MAX_BYTES,
 		.timeout_ms = s->timeout_ms,
 		.connect_timeout_ms = s->timeout_ms,
-		.alone = true, /* behind a kept connection may be who ran before the reload */
+		.alone = true, /* a kept connection may lead to the process before the reload */
 	};
 	const struct process_options options = {
 		.argv = s->argv,
@@ -100,20 +100,20 @@ static int ask(struct probe *p)
 	};
 
 	if (s->url)
-		return http_client_start(p->o.transport, &request, answered, p, &p->transfer);
-	return process_start(p->o.loop, &options, ran, p, &p->process);
+		return http_client_start(p->o.transport, &request, url_answered, p, &p->transfer);
+	return process_start(p->o.loop, &options, program_ended, p, &p->process);
 }
 
-static void due(void *arg)
+static void attempt_due(void *arg)
 {
 	struct probe *p = arg;
 	char why[PROBE_WHY];
-	int r = ask(p);
+	int r = start_attempt(p);
 
 	if (r == 0)
 		return;
 	snprintf(why, sizeof(why), "the probe cannot be started: %s", strerror(-r));
-	attempted(p, why);
+	attempt_ended(p, why);
 }
 
 struct probe *probe_start(const struct probe_options *options)
@@ -125,7 +125,7 @@ struct probe *probe_start(const struct probe_options *options)
 		return NULL;
 	p->o = *options;
 	p->until_ms = now_ms + options->settings->for_ms;
-	loop_timer_init(&p->next, due, p);
+	loop_timer_init(&p->next, attempt_due, p);
 	p->env = programs_environment(options->name, options->file, options->generation, NULL, 0);
 	if (!p->env) {
 		probe_free(p);

@@ -1,7 +1,7 @@
 /*
- * Watches an application for a while after it was told of a new version: a program or a URL, asked
- * every so often. So many failures in a row: the version is bad. The time is over and the last
- * attempt was good: the version is good.
+ * Watches an application for a while after the reload of a new version: runs a program, or asks a
+ * URL, at an interval. It fails after so many failed attempts in a row, and passes when the time is
+ * over and the last attempt succeeded.
  *
  * Threads: the loop's. Ownership: settings and names are borrowed. Errors: a probe that cannot be
  * started counts as failed. Bounds: one attempt at a time; PROBE_MAX_BYTES of an answer.

@@ -1,9 +1,9 @@
 /*
  * From changed keys to actions, one attempt at a time.
  *
- * What surprises: there are two changes, the one that an attempt is about and the one that collects
- * meanwhile. An attempt that fails puts what failed of its own, and all its keys, in front of the
- * other and is forgotten; so there is nothing to retry but the one thing that waits.
+ * Surprising: there are two changes, the one of the running attempt and the one that collects
+ * meanwhile. A failed attempt puts its failed actions, and all its keys, before the other: only the
+ * waiting change is ever retried.
  */
 #include "notify/reload.h"
 
@@ -33,7 +33,7 @@ struct change {
 struct reload {
 	struct reload_options o;
 	uint64_t actions; /* the rules that have one */
-	uint64_t told;
+	uint64_t notified;
 	struct change running, waiting;
 	struct process *process;
 	uint64_t left, bad; /* of running.rules: not begun yet; failed */
@@ -55,10 +55,9 @@ static void change_clear(struct change *c)
 {
 	buffer_fini(&c->keys);
 	*c = (struct change){0};
-	buffer_init(&c->keys, 2 * RELOAD_MAX_KEYS + 4); /* room to look whether one is there */
+	buffer_init(&c->keys, 2 * RELOAD_MAX_KEYS + 4); /* room to search for one */
 }
 
-/* Moves it out; what stays is empty. */
 static struct change change_take(struct change *c)
 {
 	struct change taken = *c;
@@ -97,7 +96,7 @@ static void change_add(struct change *c, const char *key, size_t len)
 		c->count++;
 }
 
-/* Adds what is newer. */
+/* Adds a newer change. */
 static void change_join(struct change *c, const struct change *newer)
 {
 	const char *end;
@@ -134,7 +133,7 @@ static bool same_action(const struct settings_rule *a, const struct settings_rul
 	return a->signal == b->signal && strcmp(a->pidfile, b->pidfile) == 0;
 }
 
-/* The bit of the rule that counts for a key; 0 when none does, or it wants nothing. */
+/* The bit of the first rule that fits a key; 0 without one, or when it has no action. */
 static uint64_t rule_of(const struct reload *r, const char *key)
 {
 	const struct settings_reload *s = r->o.settings;
@@ -147,7 +146,7 @@ static uint64_t rule_of(const struct reload *r, const char *key)
 
 /* ---- one attempt ---- */
 
-static void go_on(struct reload *r);
+static void run_actions(struct reload *r);
 
 __attribute__((format(printf, 2, 3))) static void action_failed(
 	struct reload *r, const char *format, ...)
@@ -162,7 +161,7 @@ __attribute__((format(printf, 2, 3))) static void action_failed(
 	r->bad |= UINT64_C(1) << r->rule;
 }
 
-static void send_signal(struct reload *r, const struct settings_rule *rule)
+static void signal_process(struct reload *r, const struct settings_rule *rule)
 {
 	char why[FILE_WHY];
 
@@ -182,10 +181,10 @@ static void command_ended(void *arg, const struct process_result *result)
 	}
 	if (!result->ok)
 		action_failed(r, "%.200s %s", r->o.settings->rules[r->rule].argv[0], result->why);
-	go_on(r);
+	run_actions(r);
 }
 
-static char **make_env(const struct reload *r)
+static char **make_environment(const struct reload *r)
 {
 	const struct change *c = &r->running;
 	const char *keys = c->all ? "*" : "";
@@ -201,7 +200,7 @@ static char **make_env(const struct reload *r)
 /* True when a command runs, and command_ended() will come. */
 static bool start_command(struct reload *r, const struct settings_rule *rule)
 {
-	char **env = make_env(r);
+	char **env = make_environment(r);
 	struct process_options o = {.argv = rule->argv,
 		.env = env,
 		.max_output = RELOAD_MAX_OUTPUT,
@@ -223,8 +222,8 @@ static uint64_t retry_ms(struct reload *r)
 	return ms - sys_random_upto(loop_sys(r->o.loop), ms / 4);
 }
 
-/* What failed waits again, before what came meanwhile. */
-static void put_back(struct reload *r)
+/* Queues the failed actions again, before the newer change. */
+static void keep_failed(struct reload *r)
 {
 	r->running.rules = r->bad;
 	r->retrying = r->waiting.rules == 0;
@@ -235,31 +234,31 @@ static void put_back(struct reload *r)
 		r->due_ms = loop_now_ms(r->o.loop) + retry_ms(r);
 }
 
-/* What wants nothing, and came meanwhile, is told with it. */
-static void tell(struct reload *r)
+/* A newer change without actions counts as notified with it. */
+static void note_notified(struct reload *r)
 {
-	r->told = r->running.generation;
+	r->notified = r->running.generation;
 	change_clear(&r->running);
 	if (r->waiting.rules == 0 && r->waiting.generation) {
-		r->told = r->waiting.generation;
+		r->notified = r->waiting.generation;
 		change_clear(&r->waiting);
 	}
 }
 
-static void finish(struct reload *r)
+static void end_attempt(struct reload *r)
 {
 	struct reload_result result = {.ok = !r->bad, .dropped = r->dropped};
 
 	if (result.ok) {
 		r->in_a_row = 0;
 		r->why[0] = '\0';
-		tell(r);
-		result.generation = r->told;
+		note_notified(r);
+		result.generation = r->notified;
 	} else {
 		r->in_a_row++;
 		r->failed++;
 		result.generation = r->running.generation;
-		put_back(r);
+		keep_failed(r);
 	}
 	if (r->waiting.rules)
 		loop_timer_set(r->o.loop, &r->timer, r->due_ms);
@@ -268,8 +267,8 @@ static void finish(struct reload *r)
 	r->o.ended(r->o.arg, &result);
 }
 
-/* Runs what is left, up to a command, whose end goes on from there. */
-static void go_on(struct reload *r)
+/* Runs the actions left, up to a command; command_ended() goes on. */
+static void run_actions(struct reload *r)
 {
 	const struct settings_rule *rules = r->o.settings->rules, *rule;
 
@@ -284,14 +283,14 @@ static void go_on(struct reload *r)
 			r->dropped = 0;
 		}
 		if (rule->kind == SETTINGS_SIGNAL)
-			send_signal(r, rule);
+			signal_process(r, rule);
 		else if (start_command(r, rule))
 			return;
 	}
-	finish(r);
+	end_attempt(r);
 }
 
-static void begin(void *arg)
+static void begin_attempt(void *arg)
 {
 	struct reload *r = arg;
 
@@ -301,13 +300,13 @@ static void begin(void *arg)
 	r->left = r->running.rules;
 	r->bad = 0;
 	r->runs++;
-	go_on(r);
+	run_actions(r);
 }
 
 /* ---- outside ---- */
 
-/* Newer changes that want something have joined what waits; fresh: nothing did before. */
-static void schedule(struct reload *r, bool fresh)
+/* A newer change with actions has joined the waiting one; fresh: nothing waited before. */
+static void schedule_attempt(struct reload *r, bool fresh)
 {
 	const struct settings_reload *s = r->o.settings;
 	uint64_t now_ms = loop_now_ms(r->o.loop), latest_ms;
@@ -336,7 +335,7 @@ bool reload_changed(
 	for (size_t i = 0; i < count && rules != r->actions; i++)
 		rules |= rule_of(r, keys[i]);
 	if (!rules && !r->running.rules && !r->waiting.rules) {
-		r->told = generation;
+		r->notified = generation;
 		return false;
 	}
 	r->waiting.generation = generation;
@@ -346,7 +345,7 @@ bool reload_changed(
 	for (size_t i = 0; i < count && !r->waiting.all; i++)
 		change_add(&r->waiting, keys[i], strlen(keys[i]));
 	if (rules)
-		schedule(r, fresh);
+		schedule_attempt(r, fresh);
 	return true;
 }
 
@@ -357,16 +356,16 @@ struct reload *reload_new(const struct reload_options *options)
 	if (!r)
 		return NULL;
 	r->o = *options;
-	r->told = options->told;
+	r->notified = options->notified;
 	for (size_t i = 0; i < options->settings->rule_count; i++)
 		if (options->settings->rules[i].kind != SETTINGS_NOTHING)
 			r->actions |= UINT64_C(1) << i;
 	change_clear(&r->running);
 	change_clear(&r->waiting);
 	buffer_init(&r->output, RELOAD_MAX_OUTPUT);
-	loop_timer_init(&r->timer, begin, r);
-	if (options->standing && options->standing != options->told)
-		reload_changed(r, options->standing, NULL, 0, true);
+	loop_timer_init(&r->timer, begin_attempt, r);
+	if (options->current && options->current != options->notified)
+		reload_changed(r, options->current, NULL, 0, true);
 	return r;
 }
 
@@ -397,7 +396,7 @@ void reload_status(const struct reload *r, struct reload_status *ret_status)
 			 : r->retrying       ? RELOAD_FAILED
 					     : RELOAD_WAITING,
 		.pending = r->waiting.generation ? r->waiting.generation : r->running.generation,
-		.told = r->told,
+		.notified = r->notified,
 		.runs = r->runs,
 		.failed = r->failed,
 		.in_a_row = r->in_a_row,

@@ -1,6 +1,6 @@
 /*
- * A version on its way. Surprising: it may be made of parts that came just now and parts that have
- * stood for long; the version that results is new all the same.
+ * A version on its way. Surprising: it may be made of new parts and of parts of the current
+ * version; the result is a new version all the same.
  */
 #include "verify/candidate.h"
 
@@ -46,7 +46,7 @@ void candidate_free(struct candidate *c)
 
 /* ---- bytes ---- */
 
-/* The parts' places in the body, when it does not grow any more. */
+/* The parts' places in the complete body. */
 static void find_pieces(struct candidate *c)
 {
 	size_t at = 0, layer = 0;
@@ -85,8 +85,7 @@ static int take_part(struct candidate *c, const struct pull_part *part, size_t i
 		return r;
 	c->version.part_count++;
 	if (part->state == PULL_PULLED && part->mismatch) {
-		c->mismatches[i] =
-			strdup(part->mismatch); /* the gather forgets it with the bytes */
+		c->mismatches[i] = strdup(part->mismatch); /* the pull frees it with the bytes */
 		if (!c->mismatches[i])
 			return -ENOMEM;
 	}
@@ -101,7 +100,7 @@ static bool has_held(const struct pull *g)
 	return false;
 }
 
-/* The bytes of a version that stands. */
+/* The bytes of the current version. */
 static int load_body(struct store *store, const struct version *v, struct buffer *ret_body)
 {
 	struct version stored;
@@ -127,7 +126,7 @@ int candidate_take(struct candidate *c, const struct pull *g, struct store *stor
 		r = load_body(store, held, &loaded);
 		if (r)
 			snprintf(why, FILE_WHY,
-				"the version that stands cannot be read from the state directory");
+				"the current version cannot be read from the state directory");
 	}
 	c->version.pulled_ms = wall_ms;
 	c->version.origin = strdup("pull");
@@ -176,7 +175,7 @@ int candidate_compose(struct candidate *c, const struct settings_config *config,
 {
 	size_t documents = 0;
 
-	/* what the state directory holds may be of other layers than those of today */
+	/* a stored version may have other layers than those configured now */
 	for (size_t i = 0; i < c->version.part_count; i++)
 		documents += !c->pieces[i].signature;
 	if (documents != config->layer_count) {
@@ -184,7 +183,8 @@ int candidate_compose(struct candidate *c, const struct settings_config *config,
 			documents, config->layer_count);
 		return -EINVAL;
 	}
-	return compose(config, c->pieces, c->version.part_count, ledger, &c->composition, why);
+	return compose_document(
+		config, c->pieces, c->version.part_count, ledger, &c->composition, why);
 }
 
 /* The pulled bytes, without the signature behind them. */
@@ -196,8 +196,8 @@ static int write_verbatim(struct candidate *c)
 	return buffer_append(&c->text, c->pieces[0].data, c->pieces[0].facts->len);
 }
 
-static int write_document(const struct node *root, enum settings_format format, struct buffer *text,
-	char why[FILE_WHY])
+static int write_as_document(const struct node *root, enum settings_format format,
+	struct buffer *text, char why[FILE_WHY])
 {
 	bool json = format == SETTINGS_FORMAT_JSON;
 	int r = document_write(root, json ? DOCUMENT_JSON : DOCUMENT_YAML, text);
@@ -215,7 +215,7 @@ static int write_document(const struct node *root, enum settings_format format, 
 	return r;
 }
 
-static int write_text(struct candidate *c, const struct settings_config *config, char why[FILE_WHY])
+static int make_text(struct candidate *c, const struct settings_config *config, char why[FILE_WHY])
 {
 	const struct node *root = c->composition.root;
 	enum settings_format format = config->format;
@@ -230,7 +230,7 @@ static int write_text(struct candidate *c, const struct settings_config *config,
 	if (format == SETTINGS_VERBATIM && !c->composition.merged)
 		return write_verbatim(c);
 	c->text.max = config->max_made;
-	if (format == SETTINGS_VERBATIM) /* an override: the bytes are not what is meant any more */
+	if (format == SETTINGS_VERBATIM) /* with an override the bytes are not the document */
 		format = c->version.parts[0].type[0] == 'j' ? SETTINGS_FORMAT_JSON
 							    : SETTINGS_FORMAT_YAML;
 	c->has_text = true;
@@ -239,7 +239,7 @@ static int write_text(struct candidate *c, const struct settings_config *config,
 			format == SETTINGS_FORMAT_ENV ? FLATTEN_ENV : FLATTEN_PROPERTIES, &c->text,
 			why);
 	else
-		r = write_document(root, format, &c->text, why);
+		r = write_as_document(root, format, &c->text, why);
 	c->text.max = CANDIDATE_MAX_TEXT; /* a program may make more of it */
 	return r;
 }
@@ -247,7 +247,7 @@ static int write_text(struct candidate *c, const struct settings_config *config,
 int candidate_outputs(struct candidate *c, const struct settings_config *config,
 	const char *version_text, bool snapshot, char why[FILE_WHY])
 {
-	int r = write_text(c, config, why);
+	int r = make_text(c, config, why);
 
 	if (r == 0 && snapshot && c->composition.root)
 		r = image_build(c->composition.root, c->version.pulled_ms, version_text,
@@ -264,7 +264,7 @@ int candidate_compare(struct candidate *c, const struct node *before)
 	if (c->all_changed)
 		return 0;
 	r = diff_new(before, c->composition.root, &d);
-	if (r) { /* their paths are longer than anybody could read */
+	if (r) { /* the paths are too long in sum */
 		c->all_changed = r == -EMSGSIZE;
 		return c->all_changed ? 0 : r;
 	}
@@ -286,7 +286,7 @@ int candidate_compare(struct candidate *c, const struct node *before)
 	return r;
 }
 
-static const struct compose_piece *document_of(const struct candidate *c, size_t layer)
+static const struct compose_piece *find_document(const struct candidate *c, size_t layer)
 {
 	const struct compose_piece *p = c->pieces;
 
@@ -305,7 +305,8 @@ int candidate_compare_files(
 	if (!c->keys)
 		return -ENOMEM;
 	for (size_t i = 0; i < config->layer_count; i++) {
-		const struct compose_piece *now = document_of(c, i), *then = document_of(before, i);
+		const struct compose_piece *now = find_document(c, i),
+					   *then = find_document(before, i);
 		size_t len = now->facts->len;
 
 		if (now->facts->absent == then->facts->absent && len == then->facts->len &&
@@ -317,21 +318,6 @@ int candidate_compare_files(
 		c->key_count++;
 	}
 	return 0;
-}
-
-size_t version_bytes(const struct version *v)
-{
-	size_t bytes = 0;
-
-	for (size_t i = 0; i < v->part_count; i++)
-		if (strcmp(v->parts[i].type, "minisig") != 0)
-			bytes += v->parts[i].len;
-	return bytes;
-}
-
-size_t candidate_bytes(const struct candidate *c)
-{
-	return version_bytes(&c->version);
 }
 
 const struct buffer *candidate_text(const struct candidate *c)

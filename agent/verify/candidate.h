@@ -1,10 +1,10 @@
 /*
  * A version on its way from the server (or from the state directory) to its publication: bytes,
- * document, and what will be published of it.
+ * document, and the outputs to publish.
  *
- * Threads: the loop's; while a publication runs on the worker nobody touches it. Ownership: owns
- * everything in it. Errors: -errno with a sentence in why. Bounds: CANDIDATE_MAX_BYTES, and those
- * of the documents.
+ * Threads: the loop's; while a publication runs on the worker nothing else touches it. Ownership:
+ * owns everything in it. Errors: -errno with a sentence in why. Bounds: CANDIDATE_MAX_BYTES, and
+ * those of the documents.
  */
 #ifndef PULLET_CANDIDATE_H
 #define PULLET_CANDIDATE_H
@@ -24,18 +24,18 @@ struct candidate {
 	struct compose_piece pieces[STORE_MAX_PARTS]; /* into body */
 	char *mismatches[STORE_MAX_PARTS];            /* as their servers gave them; NULL = none */
 	struct composition composition;
-	struct buffer text; /* what the file gets, when it is not the body */
+	struct buffer text; /* for the file, when it is not the body */
 	bool has_text;
 	void *image; /* the snapshot, or NULL */
 	size_t image_len;
 	struct publication publication;
-	bool save;         /* it is not in the state directory yet */
-	bool stays;        /* a rollback: it is known to be good, no probe rolls it back */
-	bool local;        /* asked for by an operator, not pulled: no run waits for it */
-	bool quiet;        /* put back once more: that was said */
-	const char *heals; /* somebody changed what is published: the cause; NULL = it does not */
-	bool all_changed;  /* which keys changed is not known */
-	char **keys;       /* changed ones; NULL-ended, on the heap with their texts; or NULL */
+	bool save;                /* it is not in the state directory yet */
+	bool stays;               /* a rollback to a proven version: no probe rolls it back */
+	bool local;               /* a request or a repair: no run waits for it */
+	bool quiet;               /* repaired again: already logged */
+	const char *repair_cause; /* of a repair; NULL = it is none */
+	bool all_changed;         /* the changed keys are unknown */
+	char **keys; /* changed ones; NULL-ended, on the heap with their texts; or NULL */
 	size_t key_count;
 	int64_t expires_ms; /* wall clock; INT64_MAX = never */
 	uint64_t revs[SETTINGS_MAX_LAYERS];
@@ -44,7 +44,7 @@ struct candidate {
 /* An empty one; NULL when there is no memory. */
 struct candidate *candidate_new(void);
 void candidate_free(struct candidate *c);
-/* From what came in a run. Parts that did not come are those of `held`, the version that the
+/* From a pull. Parts that did not change are those of `held`, the version that the
  * requests were conditional on; body: its bytes, NULL = they are in the store. */
 int candidate_take(struct candidate *c, const struct pull *g, struct store *store,
 	const struct version *held, const struct buffer *body, int64_t wall_ms, char why[FILE_WHY]);
@@ -57,15 +57,12 @@ int candidate_compose(struct candidate *c, const struct settings_config *config,
 /* Text and snapshot; `format: run` is not done here. version_text: for the snapshot, or NULL. */
 int candidate_outputs(struct candidate *c, const struct settings_config *config,
 	const char *version_text, bool snapshot, char why[FILE_WHY]);
-/* Notes which keys are other than in before (NULL = unknown: all may be). */
+/* Notes the keys that differ from before (NULL = unknown: all may). */
 int candidate_compare(struct candidate *c, const struct node *before);
 /* The same of a set of files, whose names are the keys; both are composed. */
 int candidate_compare_files(
 	struct candidate *c, const struct candidate *before, const struct settings_config *config);
-/* Bytes of the documents, without signatures. */
-size_t candidate_bytes(const struct candidate *c);
-size_t version_bytes(const struct version *v);
-/* What the file gets. */
+/* For the file. */
 const struct buffer *candidate_text(const struct candidate *c);
 
 #endif

@@ -19,7 +19,7 @@
 
 #define MAX_PRODUCT (256u << 20)
 #define PATH "{path}"
-#define LAST 600 /* bytes of a program's output that are told */
+#define LAST 600 /* bytes of a program's output in a sentence */
 
 struct programs {
 	struct programs_options o;
@@ -73,7 +73,7 @@ void programs_environment_free(char **env)
 }
 
 /* The word with each {path} replaced. */
-static char *with_path(const char *word, const char *path)
+static char *replace_path(const char *word, const char *path)
 {
 	struct buffer b;
 	const char *at;
@@ -91,7 +91,7 @@ static char *with_path(const char *word, const char *path)
 	return b.data ? b.data : strdup("");
 }
 
-static char **with_paths(char *const *argv, const char *path)
+static char **replace_paths(char *const *argv, const char *path)
 {
 	size_t n = 0;
 	char **made;
@@ -100,7 +100,7 @@ static char **with_paths(char *const *argv, const char *path)
 		n++;
 	made = calloc(n + 1, sizeof(*made));
 	for (size_t i = 0; made && i < n; i++) {
-		made[i] = with_path(argv[i], path);
+		made[i] = replace_path(argv[i], path);
 		if (!made[i]) {
 			free_texts(made);
 			return NULL;
@@ -121,7 +121,7 @@ static int write_file(const struct programs *t, int dir, const char *name, const
 	return r < 0 ? r : 0;
 }
 
-static int refuse_set(const struct programs *t, const char *what, int error, char why[FILE_WHY])
+static int fail_set(const struct programs *t, const char *what, int error, char why[FILE_WHY])
 {
 	char remedy[FILE_REMEDY];
 
@@ -147,13 +147,13 @@ static int write_set(struct programs *t, char why[FILE_WHY])
 	if (t->parent < 0)
 		return t->parent;
 	if (sys->mkdirat(t->parent, name, 0700))
-		return refuse_set(t, "make", errno, why);
+		return fail_set(t, "make", errno, why);
 	t->name = name;
 	t->set = trusted_open_below(sys, t->parent, t->name);
 	if (t->set < 0) {
 		r = t->set;
 		t->set = -1;
-		return refuse_set(t, "open", -r, why);
+		return fail_set(t, "open", -r, why);
 	}
 	for (size_t i = 0; r == 0 && i < c->version.part_count; i++) {
 		const struct compose_piece *p = &c->pieces[i];
@@ -163,7 +163,7 @@ static int write_set(struct programs *t, char why[FILE_WHY])
 				p->facts->len, why);
 	}
 	if (r == 0 && sys->fchmod(t->set, 0755))
-		r = refuse_set(t, "set the mode of", errno, why);
+		r = fail_set(t, "set the mode of", errno, why);
 	return r;
 }
 
@@ -229,7 +229,7 @@ static void remove_candidate(struct programs *t)
 
 /* ---- the programs ---- */
 
-static void end(struct programs *t, const struct programs_result *result)
+static void end_programs(struct programs *t, const struct programs_result *result)
 {
 	void (*ended)(void *, const struct programs_result *) = t->o.ended;
 	void *arg = t->o.arg;
@@ -248,10 +248,10 @@ void programs_scrub(void (*scrub)(void *arg, struct buffer *out, const char *tex
 		buffer_append(out, text, len);
 }
 
-/* "PROGRAM exited with 1: the last of what it wrote". A program that could not even run says
- * nothing about the version. */
-static void blame(const struct programs *t, const struct process_result *p, const char *program,
-	enum verify_check check, struct programs_result *ret)
+/* "PROGRAM exited with 1: the last of what it wrote". A program that did not run says nothing about
+ * the version. */
+static void describe_failure(const struct programs *t, const struct process_result *p,
+	const char *program, enum verify_check check, struct programs_result *ret)
 {
 	const char *slash = strrchr(program, '/');
 	bool checks = check == CHECK_PROGRAM; /* else what it wrote is the document */
@@ -265,8 +265,8 @@ static void blame(const struct programs *t, const struct process_result *p, cons
 	while (said.len && strchr(" \n", said.data[said.len - 1]))
 		said.len--;
 	from = said.len > LAST ? said.len - LAST : 0;
-	ret->refused = p->end == PROCESS_EXITED || p->end == PROCESS_SIGNALLED ||
-		       p->end == PROCESS_TIMED_OUT;
+	ret->rejected = p->end == PROCESS_EXITED || p->end == PROCESS_SIGNALLED ||
+			p->end == PROCESS_TIMED_OUT;
 	ret->check = check;
 	snprintf(ret->why, sizeof(ret->why), "%s %s%s", slash ? slash + 1 : program, p->why,
 		sentence_quote_output(
@@ -274,7 +274,7 @@ static void blame(const struct programs *t, const struct process_result *p, cons
 	buffer_fini(&said);
 }
 
-static int start(struct programs *t, const struct process_options *options,
+static int start_program(struct programs *t, const struct process_options *options,
 	void (*ended)(void *arg, const struct process_result *result), char why[FILE_WHY])
 {
 	int r = process_start(t->o.loop, options, ended, t, &t->process);
@@ -291,8 +291,8 @@ static void check_ended(void *arg, const struct process_result *p)
 	struct programs *t = arg;
 
 	if (!p->ok)
-		blame(t, p, t->argv[0], CHECK_PROGRAM, &result);
-	end(t, &result);
+		describe_failure(t, p, t->argv[0], CHECK_PROGRAM, &result);
+	end_programs(t, &result);
 }
 
 static int start_check(struct programs *t, char why[FILE_WHY])
@@ -306,12 +306,12 @@ static int start_check(struct programs *t, char why[FILE_WHY])
 
 	if (r)
 		return r;
-	options.argv = t->argv = with_paths(t->o.config->check.argv, t->path);
+	options.argv = t->argv = replace_paths(t->o.config->check.argv, t->path);
 	if (!t->argv) {
 		snprintf(why, FILE_WHY, "out of memory");
 		return -ENOMEM;
 	}
-	return start(t, &options, check_ended, why);
+	return start_program(t, &options, check_ended, why);
 }
 
 static void format_ended(void *arg, const struct process_result *p)
@@ -323,9 +323,9 @@ static void format_ended(void *arg, const struct process_result *p)
 	int r = 0;
 
 	if (!p->ok) {
-		blame(t, p, t->o.config->format_run.argv[0], CHECK_FORMAT, &result);
+		describe_failure(t, p, t->o.config->format_run.argv[0], CHECK_FORMAT, &result);
 	} else if (p->output_len == 0) {
-		result.refused = true;
+		result.rejected = true;
 		result.check = CHECK_FORMAT;
 		snprintf(result.why, sizeof(result.why), "%s wrote nothing",
 			t->o.config->format_run.argv[0]);
@@ -341,7 +341,7 @@ static void format_ended(void *arg, const struct process_result *p)
 		if (r)
 			snprintf(result.why, sizeof(result.why), "%s", why);
 	}
-	end(t, &result);
+	end_programs(t, &result);
 }
 
 static int start_format(struct programs *t, struct buffer *json, char why[FILE_WHY])
@@ -357,11 +357,11 @@ static int start_format(struct programs *t, struct buffer *json, char why[FILE_W
 		.timeout_ms = run->timeout_ms,
 	};
 
-	return start(t, &options, format_ended, why);
+	return start_program(t, &options, format_ended, why);
 }
 
 int programs_start(
-	const struct programs_options *options, struct programs **ret_trial, char why[FILE_WHY])
+	const struct programs_options *options, struct programs **ret_programs, char why[FILE_WHY])
 {
 	struct programs *t = calloc(1, sizeof(*t));
 	const struct settings_config *c = options->config;
@@ -389,7 +389,7 @@ int programs_start(
 	if (r)
 		programs_free(t);
 	else
-		*ret_trial = t;
+		*ret_programs = t;
 	return r;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Rollouts decided. Surprising: what is not understood is an error, never "everybody": a key that
- * is misspelt must not reach the whole fleet.
+ * Decides rollouts. Surprising: an unknown key is an error, never "everybody": a misspelt one must
+ * not reach the whole fleet.
  */
 #include "verify/rollout.h"
 
@@ -13,7 +13,7 @@
 #include "crypto/digest.h"
 #include "base/etag.h"
 
-static int refuse(char why[FILE_WHY], const struct node *n, const char *what)
+static int fail_at(char why[FILE_WHY], const struct node *n, const char *what)
 {
 	if (n && n->line)
 		snprintf(why, FILE_WHY, "%u:%u: %s", n->line, n->column, what);
@@ -45,14 +45,14 @@ static int read_percent(const struct node *n, double *ret, char why[FILE_WHY])
 {
 	*ret = n->type == NODE_INT ? (double)n->integer : n->type == NODE_DOUBLE ? n->number : -1;
 	return *ret >= 0 && *ret <= 100 ? 0
-					: refuse(why, n, "percent must be a number from 0 to 100");
+					: fail_at(why, n, "percent must be a number from 0 to 100");
 }
 
 static int read_text(
 	const struct node *n, const char *sentence, const char **ret, char why[FILE_WHY])
 {
 	if (n->type != NODE_STRING && n->type != NODE_INT && n->type != NODE_DOUBLE)
-		return refuse(why, n, sentence);
+		return fail_at(why, n, sentence);
 	*ret = n->text;
 	return 0;
 }
@@ -65,7 +65,7 @@ static int read_time(const struct node *n, int64_t *ret_ms, char why[FILE_WHY])
 		n->type == NODE_STRING ? strptime(n->text, "%Y-%m-%dT%H:%M:%SZ", &tm) : NULL;
 
 	if (!end || *end)
-		return refuse(why, n, "at must be a time like 2026-11-21T03:00:00Z");
+		return fail_at(why, n, "at must be a time like 2026-11-21T03:00:00Z");
 	*ret_ms = (int64_t)timegm(&tm) * 1000;
 	return 0;
 }
@@ -82,19 +82,19 @@ static int read_waves(
 
 	*ret_percent = 0;
 	if (list->type != NODE_LIST || !list->first || list->count > ROLLOUT_MAX_WAVES)
-		return refuse(
+		return fail_at(
 			why, list, "waves must be a list of 1 to 64 times {at: ..., percent: ...}");
 	for (const struct node *n = list->first; r == 0 && n; n = n->next) {
 		const struct node *at = n->type == NODE_MAP ? node_find(n, "at") : NULL,
 				  *share = at ? node_find(n, "percent") : NULL;
 
 		if (!share || n->count != 2)
-			return refuse(why, n, "a wave is {at: TIME, percent: NUMBER}");
+			return fail_at(why, n, "a wave is {at: TIME, percent: NUMBER}");
 		r = read_time(at, &at_ms, why);
 		if (r == 0)
 			r = read_percent(share, &percent, why);
 		if (r == 0 && (at_ms <= last_ms || percent < last))
-			return refuse(why, n,
+			return fail_at(why, n,
 				"a wave must be later than the one before, and not "
 				"smaller");
 		last_ms = at_ms;
@@ -121,7 +121,7 @@ static int match_labels(const struct node *map, const struct rollout_host *host,
 
 	*ret_match = true;
 	if (map->type != NODE_MAP)
-		return refuse(why, map, "labels must be a mapping of names to texts");
+		return fail_at(why, map, "labels must be a mapping of names to texts");
 	for (const struct node *n = map->first; n; n = n->next) {
 		if (read_text(n, "a label's value must be a text", &want, why))
 			return -EINVAL;
@@ -139,7 +139,7 @@ static int match_labels(const struct node *map, const struct rollout_host *host,
 
 /* ---- the document ---- */
 
-struct plan { /* what the keys say; the rest is for everybody */
+struct plan { /* NULL: no such key */
 	const struct node *percent, *salt, *labels, *version, *waves;
 };
 
@@ -168,16 +168,16 @@ static int read_plan(const struct node *root, struct plan *ret, char why[FILE_WH
 				"there is no key %.40s: percent, salt, labels, version and waves "
 				"are the keys of a rollout",
 				n->key);
-			return refuse(why, n, sentence);
+			return fail_at(why, n, sentence);
 		}
 		*keys[i].to = n;
 	}
 	if (ret->percent && ret->waves)
-		return refuse(why, ret->waves, "percent and waves exclude each other");
+		return fail_at(why, ret->waves, "percent and waves exclude each other");
 	return 0;
 }
 
-/* Is the host's place below the percentage? */
+/* The host's place is below the percentage. */
 static int check_share(
 	double percent, const char *salt, const char *host, bool *ret_takes, char why[FILE_WHY])
 {

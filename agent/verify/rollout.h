@@ -34,8 +34,8 @@ struct rollout_host { /* borrowed */
 	int64_t wall_ms;
 };
 
-/* Does this host take that version of that config? True, or why not. 0; -EINVAL: the document is
- * not a rollout, with a sentence that says where; -ENOMEM. */
+/* Whether this host takes that version of that config, or why not. 0; -EINVAL: the document is not
+ * a rollout, with a sentence that says where; -ENOMEM. */
 int rollout_decide(const struct node *root, const struct rollout_host *host, const char *config,
 	const char *version, bool *ret_takes, char why[FILE_WHY]);
 /* The host's place, in [0, 100). 0 or -ENOMEM. */

@@ -1,7 +1,6 @@
 /*
- * The checks, as a table. Surprising: a signature is only asked for when a version comes from a
- * server; what was accepted once, and lies in the state directory, may expire there and is still
- * the best there is.
+ * The checks, as a table. Surprising: only a version from a server needs a valid signature; an
+ * accepted one may expire in the state directory, and is still the best there is.
  */
 #include "verify/verify.h"
 
@@ -20,7 +19,7 @@
 struct verify {
 	const struct sys *sys;
 	const struct settings_config *config;
-	struct schema_files *schema; /* NULL: none is asked for */
+	struct schema_files *schema; /* NULL: none is configured */
 	char id[DIGEST_HEX];
 };
 
@@ -41,9 +40,9 @@ static void add_texts(struct buffer *b, const char *name, char *const *texts)
 		buffer_append(b, *texts, strlen(*texts) + 1);
 }
 
-static int make_id(struct verify *j)
+static int make_id(struct verify *v)
 {
-	const struct settings_config *c = j->config;
+	const struct settings_config *c = v->config;
 	struct buffer b;
 	int r;
 
@@ -57,61 +56,61 @@ static int make_id(struct verify *j)
 	buffer_printf(&b, "%d %d\n", (int)c->verify.bind, c->verify.rev_required);
 	add_texts(&b, "format", c->format_run.argv);
 	add_texts(&b, "check", c->check.argv);
-	r = buffer_append_string(&b, j->schema ? schema_files_digest(j->schema) : "");
+	r = buffer_append_string(&b, v->schema ? schema_files_digest(v->schema) : "");
 	if (r == 0)
-		r = digest_sha256(b.data, b.len, NULL, 0, j->id);
+		r = digest_sha256(b.data, b.len, NULL, 0, v->id);
 	buffer_fini(&b);
 	return r;
 }
 
 struct verify *verify_new(const struct sys *sys, const struct settings_config *config)
 {
-	struct verify *j = calloc(1, sizeof(*j));
+	struct verify *v = calloc(1, sizeof(*v));
 
-	if (!j)
+	if (!v)
 		return NULL;
-	j->sys = sys;
-	j->config = config;
+	v->sys = sys;
+	v->config = config;
 	if (config->schema)
-		j->schema = schema_files_new(sys, config->schema, config->schema_dir);
-	if ((j->schema || !config->schema) && make_id(j) == 0)
-		return j;
-	verify_free(j);
+		v->schema = schema_files_new(sys, config->schema, config->schema_dir);
+	if ((v->schema || !config->schema) && make_id(v) == 0)
+		return v;
+	verify_free(v);
 	return NULL;
 }
 
-void verify_free(struct verify *j)
+void verify_free(struct verify *v)
 {
-	if (!j)
+	if (!v)
 		return;
-	schema_files_free(j->schema);
-	free(j);
+	schema_files_free(v->schema);
+	free(v);
 }
 
-int verify_ready(struct verify *j, const char **ret_note, char why[FILE_WHY])
+int verify_ready(struct verify *v, const char **ret_note, char why[FILE_WHY])
 {
-	int r = j->schema ? schema_files_read(j->schema, why) : 0;
+	int r = v->schema ? schema_files_read(v->schema, why) : 0;
 
 	*ret_note = "";
 	if (r <= 0)
 		return r;
-	*ret_note = schema_unknown(schema_files_schema(j->schema));
-	r = make_id(j);
+	*ret_note = schema_unknown(schema_files_schema(v->schema));
+	r = make_id(v);
 	if (r)
 		snprintf(why, FILE_WHY, "out of memory");
 	return r;
 }
 
-const char *verify_id(const struct verify *j)
+const char *verify_id(const struct verify *v)
 {
-	return j->id;
+	return v->id;
 }
 
 /* ---- digest ---- */
 
-static int judge_digest(struct verify *j, const struct verify_case *c, struct verify_result *ret)
+static int check_digest(struct verify *v, const struct verify_case *c, struct verify_result *ret)
 {
-	(void)j;
+	(void)v;
 	for (size_t i = 0; i < c->count; i++) {
 		const struct compose_piece *p = &c->pieces[i];
 
@@ -126,7 +125,7 @@ static int judge_digest(struct verify *j, const struct verify_case *c, struct ve
 
 /* ---- signature ---- */
 
-static void refuse_old(const struct verify *j, uint64_t accepted, const char *path,
+static void report_old_rev(const struct verify *v, uint64_t accepted, const char *path,
 	const struct minisign_facts *facts, struct verify_result *ret)
 {
 	char said[32] = "without rev=";
@@ -137,15 +136,15 @@ static void refuse_old(const struct verify *j, uint64_t accepted, const char *pa
 		"%s: signed %s, but rev=%llu was accepted before: an old version is played back; "
 		"if it is not, sign it with a higher rev (pullet sign --rev N), or take it with "
 		"`pullet refresh %s --forget-rev`",
-		path, said, (unsigned long long)accepted, j->config->name);
+		path, said, (unsigned long long)accepted, v->config->name);
 }
 
-static int judge_one_signature(struct verify *j, const struct verify_case *c,
+static int check_one_signature(struct verify *v, const struct verify_case *c,
 	const struct compose_piece *document, const struct compose_piece *signature,
 	struct verify_result *ret)
 {
-	const char *path = LOG_URL(j->config->layers[document->layer].path);
-	const struct minisign_demand demand = settings_signature_demand(j->config, document->layer);
+	const char *path = LOG_URL(v->config->layers[document->layer].path);
+	const struct minisign_demand demand = settings_signature_demand(v->config, document->layer);
 	struct minisign_facts facts;
 	char why[FILE_WHY];
 	int r;
@@ -155,7 +154,7 @@ static int judge_one_signature(struct verify *j, const struct verify_case *c,
 			ret->why, sizeof(ret->why), "%s has no signature (%s.minisig)", path, path);
 		return -EINVAL;
 	}
-	r = minisign_verify(j->config->verify.public_keys, document->data, document->facts->len,
+	r = minisign_verify(v->config->verify.public_keys, document->data, document->facts->len,
 		signature->data, signature->facts->len, &facts, why);
 	if (r == 0)
 		r = minisign_check(&facts, &demand, why);
@@ -164,7 +163,7 @@ static int judge_one_signature(struct verify *j, const struct verify_case *c,
 		return r == -ENOMEM ? r : -EINVAL;
 	}
 	if (c->revs[document->layer] && (!facts.has_rev || facts.rev < c->revs[document->layer])) {
-		refuse_old(j, c->revs[document->layer], path, &facts, ret);
+		report_old_rev(v, c->revs[document->layer], path, &facts, ret);
 		return -EINVAL;
 	}
 	if (facts.has_expiry && facts.expires_ms <= c->wall_ms) {
@@ -178,27 +177,27 @@ static int judge_one_signature(struct verify *j, const struct verify_case *c,
 	return 0;
 }
 
-static int judge_signature(struct verify *j, const struct verify_case *c, struct verify_result *ret)
+static int check_signature(struct verify *v, const struct verify_case *c, struct verify_result *ret)
 {
 	int r = 0;
 
-	if (!j->config->verify.public_keys)
+	if (!v->config->verify.public_keys)
 		return 0;
 	for (size_t i = 0; r == 0 && i + 1 < c->count; i += 2)
 		if (!c->pieces[i].facts->absent)
-			r = judge_one_signature(j, c, &c->pieces[i], &c->pieces[i + 1], ret);
+			r = check_one_signature(v, c, &c->pieces[i], &c->pieces[i + 1], ret);
 	return r;
 }
 
-/* When nobody checks the signature again, its facts still count. */
-static void read_facts(struct verify *j, const struct verify_case *c, struct verify_result *ret)
+/* The expiry counts even where the signature is not checked again. */
+static void read_expiry(struct verify *v, const struct verify_case *c, struct verify_result *ret)
 {
 	struct minisign_facts facts;
 	char why[FILE_WHY];
 
-	for (size_t i = 0; j->config->verify.public_keys && i + 1 < c->count; i += 2)
+	for (size_t i = 0; v->config->verify.public_keys && i + 1 < c->count; i += 2)
 		if (!c->pieces[i + 1].facts->absent && c->pieces[i + 1].signature &&
-			minisign_verify(j->config->verify.public_keys, c->pieces[i].data,
+			minisign_verify(v->config->verify.public_keys, c->pieces[i].data,
 				c->pieces[i].facts->len, c->pieces[i + 1].data,
 				c->pieces[i + 1].facts->len, &facts, why) == 0 &&
 			facts.has_expiry && facts.expires_ms < ret->expires_ms)
@@ -207,7 +206,7 @@ static void read_facts(struct verify *j, const struct verify_case *c, struct ver
 
 /* ---- guard ---- */
 
-static int refuse_missing(const struct settings_guard *g, const struct node *root, char *why)
+static int check_required(const struct settings_guard *g, const struct node *root, char *why)
 {
 	for (char **key = g->require; root && key && *key; key++) {
 		const struct node *n = key_path_find(root, *key);
@@ -221,7 +220,7 @@ static int refuse_missing(const struct settings_guard *g, const struct node *roo
 	return 0;
 }
 
-static int refuse_changes(const struct settings_guard *g, const struct verify_case *c,
+static int check_changes(const struct settings_guard *g, const struct verify_case *c,
 	const struct node *root, char *why)
 {
 	size_t count;
@@ -239,9 +238,9 @@ static int refuse_changes(const struct settings_guard *g, const struct verify_ca
 	return -EINVAL;
 }
 
-static int judge_guard(struct verify *j, const struct verify_case *c, struct verify_result *ret)
+static int check_guard(struct verify *v, const struct verify_case *c, struct verify_result *ret)
 {
-	const struct settings_guard *g = &j->config->guard;
+	const struct settings_guard *g = &v->config->guard;
 	const struct node *root = c->composition->root;
 	int r;
 
@@ -249,7 +248,7 @@ static int judge_guard(struct verify *j, const struct verify_case *c, struct ver
 		return 0;
 	if (root && !root->first && c->before && c->before->first && !g->allow_empty) {
 		snprintf(ret->why, sizeof(ret->why),
-			"the document is empty, and the one that stands is not");
+			"the document is empty, and the current one is not");
 		return -EINVAL;
 	}
 	if (c->before_bytes &&
@@ -259,22 +258,22 @@ static int judge_guard(struct verify *j, const struct verify_case *c, struct ver
 			c->before_bytes, c->bytes, g->max_shrink);
 		return -EINVAL;
 	}
-	r = refuse_missing(g, root, ret->why);
-	return r ? r : refuse_changes(g, c, root, ret->why);
+	r = check_required(g, root, ret->why);
+	return r ? r : check_changes(g, c, root, ret->why);
 }
 
 /* ---- schema ---- */
 
-static int judge_schema(struct verify *j, const struct verify_case *c, struct verify_result *ret)
+static int check_schema(struct verify *v, const struct verify_case *c, struct verify_result *ret)
 {
 	struct buffer errors;
 	int r;
 
-	if (!j->schema || !c->composition->root || !schema_files_schema(j->schema))
+	if (!v->schema || !c->composition->root || !schema_files_schema(v->schema))
 		return 0;
 	buffer_init(&errors, 64u << 10);
 	r = schema_check(
-		schema_files_schema(j->schema), c->composition->root, j->config->mask, &errors);
+		schema_files_schema(v->schema), c->composition->root, v->config->mask, &errors);
 	if (r == -EINVAL || r == -E2BIG)
 		snprintf(ret->why, sizeof(ret->why), "%s",
 			errors.data ? errors.data : "it takes too long to be validated");
@@ -286,23 +285,23 @@ static int judge_schema(struct verify *j, const struct verify_case *c, struct ve
 
 /* ---- all of them ---- */
 
-int verify_try(struct verify *j, const struct verify_case *c, struct verify_result *ret)
+int verify_try(struct verify *v, const struct verify_case *c, struct verify_result *ret)
 {
 	static const struct {
 		enum verify_check check;
-		int (*look)(
-			struct verify *j, const struct verify_case *c, struct verify_result *ret);
+		int (*run)(
+			struct verify *v, const struct verify_case *c, struct verify_result *ret);
 		enum verify_level from;
 	} table[] = {
-		{CHECK_DIGEST, judge_digest, VERIFY_NEW},
-		{CHECK_SIGNATURE, judge_signature, VERIFY_NEW},
-		{CHECK_GUARD, judge_guard, VERIFY_NEW},
-		{CHECK_SCHEMA, judge_schema, VERIFY_RECOMPOSED},
+		{CHECK_DIGEST, check_digest, VERIFY_NEW},
+		{CHECK_SIGNATURE, check_signature, VERIFY_NEW},
+		{CHECK_GUARD, check_guard, VERIFY_NEW},
+		{CHECK_SCHEMA, check_schema, VERIFY_RECOMPOSED},
 	};
 
 	*ret = (struct verify_result){.expires_ms = INT64_MAX};
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		int r = c->level < table[i].from ? 0 : table[i].look(j, c, ret);
+		int r = c->level < table[i].from ? 0 : table[i].run(v, c, ret);
 
 		if (r) {
 			ret->check = table[i].check;
@@ -312,6 +311,6 @@ int verify_try(struct verify *j, const struct verify_case *c, struct verify_resu
 		}
 	}
 	if (c->level < VERIFY_NEW)
-		read_facts(j, c, ret);
+		read_expiry(v, c, ret);
 	return 0;
 }

@@ -1,14 +1,14 @@
 /*
- * Who looks at a version before anybody else does, in this order: size and syntax
+ * The checks of a version before it is published, in this order: size and syntax
  * (version/compose.h), the digest that the server gave, signatures, the guard, the schema; the
- * check program comes last (programs.h). The first that refuses ends it.
+ * check program comes last (programs.h). The first that rejects ends it.
  *
  * Threads: the loop's. Ownership: settings are borrowed; a schema is read when its file has
- * changed. Errors: -EINVAL: refused, with a sentence (for the schema several lines); -ENOMEM, -EIO:
- * not validated. Bounds: those of the documents; VERIFY_WHY bytes of sentence.
+ * changed. Errors: -EINVAL: rejected, with a sentence (for the schema several lines); -ENOMEM,
+ * -EIO: not validated. Bounds: those of the documents; VERIFY_WHY bytes of sentence.
  */
-#ifndef PULLET_JUDGES_H
-#define PULLET_JUDGES_H
+#ifndef PULLET_VERIFY_H
+#define PULLET_VERIFY_H
 
 #include "version/compose.h"
 #include "crypto/digest.h"
@@ -23,7 +23,7 @@ enum verify_check {
 	CHECK_GUARD,
 	CHECK_SCHEMA,
 	CHECK_FORMAT,
-	CHECK_SIZE, /* what it would become */
+	CHECK_SIZE, /* of text or snapshot */
 	CHECK_PROGRAM,
 	CHECK_COUNT
 };
@@ -32,7 +32,7 @@ struct verify;
 
 enum verify_level {
 	VERIFY_TRUSTED,    /* accepted before, as it is: only its expiry counts */
-	VERIFY_RECOMPOSED, /* accepted before, with other overrides: the schema is asked */
+	VERIFY_RECOMPOSED, /* accepted before, with other overrides: schema too */
 	VERIFY_NEW         /* all of them */
 };
 
@@ -41,16 +41,16 @@ struct verify_case { /* borrowed */
 	size_t count;
 	const struct composition *composition;
 	size_t bytes;              /* of all documents */
-	const struct node *before; /* what stands; NULL = nothing, or bytes */
-	size_t before_bytes;       /* 0 = nothing stands */
+	const struct node *before; /* the current version; NULL = none, or bytes */
+	size_t before_bytes;       /* 0 = nothing is published */
 	const uint64_t *revs;      /* per layer, the highest accepted */
 	enum verify_level level;
-	bool forced; /* the operator wants it whatever the guard says */
+	bool forced; /* by the operator: skips the guard */
 	int64_t wall_ms;
 };
 
 struct verify_result {
-	enum verify_check check; /* who refused */
+	enum verify_check check; /* that rejected it */
 	char why[VERIFY_WHY];
 	/* when accepted: */
 	uint64_t revs[SETTINGS_MAX_LAYERS]; /* signed; 0 = none */
@@ -59,12 +59,12 @@ struct verify_result {
 
 const char *verify_check_name(enum verify_check check);
 struct verify *verify_new(const struct sys *sys, const struct settings_config *config);
-void verify_free(struct verify *j);
+void verify_free(struct verify *v);
 /* Reads what the checks need, when it has changed since. 0, or -errno with a sentence. *ret_note:
  * something to log once ("" = nothing); valid until the next call. */
-int verify_ready(struct verify *j, const char **ret_note, char why[FILE_WHY]);
-/* A digest of all rules, the schema's text included: another one means other rules. */
-const char *verify_id(const struct verify *j);
-int verify_try(struct verify *j, const struct verify_case *c, struct verify_result *ret_judgement);
+int verify_ready(struct verify *v, const char **ret_note, char why[FILE_WHY]);
+/* A digest of all rules, the schema's text included. */
+const char *verify_id(const struct verify *v);
+int verify_try(struct verify *v, const struct verify_case *c, struct verify_result *ret_result);
 
 #endif

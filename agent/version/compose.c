@@ -36,7 +36,7 @@ static int parse_layer(const struct settings_config *config, const struct compos
 		return 0;
 	if (e.line)
 		snprintf(at, sizeof(at), ", line %u, column %u", e.line, e.column);
-	snprintf(why, FILE_WHY, "%s%snot good %s%s: %s",
+	snprintf(why, FILE_WHY, "%s%sinvalid %s%s: %s",
 		config->layer_count > 1 ? LOG_URL(config->layers[piece->layer].path) : "",
 		config->layer_count > 1 ? ": " : "", type_text(piece->facts), at,
 		r == -ENOMEM ? "out of memory" : e.message);
@@ -180,7 +180,8 @@ static int check_bytes(
 	return extent_check("what the layers say together", bytes, config->max_made, why);
 }
 
-static int merge(const struct settings_config *config, struct composition *c, char why[FILE_WHY])
+static int merge_composition(
+	const struct settings_config *config, struct composition *c, char why[FILE_WHY])
 {
 	struct merge_layer layers[SETTINGS_MAX_LAYERS + LEDGER_MAX_OVERRIDES] = {{0}};
 	struct document_error e = {0};
@@ -205,8 +206,9 @@ static int merge(const struct settings_config *config, struct composition *c, ch
 	return r;
 }
 
-int compose(const struct settings_config *config, const struct compose_piece *pieces, size_t count,
-	const struct ledger *ledger, struct composition *ret_composition, char why[FILE_WHY])
+int compose_document(const struct settings_config *config, const struct compose_piece *pieces,
+	size_t count, const struct ledger *ledger, struct composition *ret_composition,
+	char why[FILE_WHY])
 {
 	struct composition c = {.layer_count = config->layer_count};
 	int r = 0;
@@ -219,7 +221,7 @@ int compose(const struct settings_config *config, const struct compose_piece *pi
 		c.override_count += r == 0;
 	}
 	if (r == 0)
-		r = merge(config, &c, why);
+		r = merge_composition(config, &c, why);
 	if (r)
 		compose_fini(&c);
 	else

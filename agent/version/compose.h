@@ -31,8 +31,9 @@ struct composition {
 	const struct node *root; /* the result; NULL: bytes, or a set of files */
 };
 
-int compose(const struct settings_config *config, const struct compose_piece *pieces, size_t count,
-	const struct ledger *ledger, struct composition *ret_composition, char why[FILE_WHY]);
+int compose_document(const struct settings_config *config, const struct compose_piece *pieces,
+	size_t count, const struct ledger *ledger, struct composition *ret_composition,
+	char why[FILE_WHY]);
 void compose_fini(struct composition *c);
 /* Frees the layers of what is merged: nothing but the result is wanted any more. */
 void compose_drop_layers(struct composition *c);

@@ -68,7 +68,7 @@ static void entry_fini(void *entry, const struct field *fields)
 }
 
 /* One entry more at the end of a list: zeroed; or NULL. */
-static void *add_entry(void **list, size_t *count, size_t size)
+static void *append_entry(void **list, size_t *count, size_t size)
 {
 	char *grown = realloc(*list, (*count + 1) * size);
 
@@ -100,7 +100,7 @@ static void remove_override(struct ledger *l, size_t i)
 
 /* ---- file ---- */
 
-static void write_entry(const void *entry, const struct field *fields, struct buffer *out)
+static void append_members(const void *entry, const struct field *fields, struct buffer *out)
 {
 	json_writer_begin_object(out, NULL);
 	for (const struct field *f = fields; f->name; f++) {
@@ -113,7 +113,7 @@ static void write_entry(const void *entry, const struct field *fields, struct bu
 	json_writer_end_object(out);
 }
 
-static bool read_entry(const struct node *map, const struct field *fields, void *entry)
+static bool parse_entry(const struct node *map, const struct field *fields, void *entry)
 {
 	for (const struct field *f = fields; f->name; f++) {
 		const struct node *n = map->type == NODE_MAP ? node_find(map, f->name) : NULL;
@@ -130,17 +130,17 @@ static bool read_entry(const struct node *map, const struct field *fields, void 
 	return true;
 }
 
-static void write_list(const char *name, const void *list, size_t count, size_t size,
+static void append_list(const char *name, const void *list, size_t count, size_t size,
 	const struct field *fields, struct buffer *out)
 {
 	json_writer_begin_array(out, name);
 	for (size_t i = 0; i < count; i++) {
-		write_entry((const char *)list + i * size, fields, out);
+		append_members((const char *)list + i * size, fields, out);
 	}
 	json_writer_end_array(out);
 }
 
-static bool read_list(const struct node *root, const char *name, void **list, size_t *count,
+static bool parse_list(const struct node *root, const char *name, void **list, size_t *count,
 	size_t max, size_t size, const struct field *fields)
 {
 	const struct node *n = node_find(root, name);
@@ -148,9 +148,9 @@ static bool read_list(const struct node *root, const char *name, void **list, si
 	if (!n || n->type != NODE_LIST || n->count > max)
 		return false;
 	for (n = n->first; n; n = n->next) {
-		void *entry = add_entry(list, count, size);
+		void *entry = append_entry(list, count, size);
 
-		if (!entry || !read_entry(n, fields, entry))
+		if (!entry || !parse_entry(n, fields, entry))
 			return false;
 	}
 	return true;
@@ -161,7 +161,7 @@ static const struct {
 	size_t offset;
 	bool optional; /* older ledgers do not have it */
 } numbers[] = {
-	{"told", offsetof(struct ledger, told), false},
+	{"told", offsetof(struct ledger, notified), false},
 	{"proven", offsetof(struct ledger, proven), false},
 	{"generation", offsetof(struct ledger, generation), true},
 };
@@ -169,7 +169,7 @@ static const struct {
 enum { NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
 
 /* A number as a text of digits. */
-static bool read_number(const struct node *n, uint64_t *ret)
+static bool parse_digits(const struct node *n, uint64_t *ret)
 {
 	if (!n || n->type != NODE_STRING || !n->text_len ||
 		strspn(n->text, "0123456789") != n->text_len)
@@ -179,26 +179,26 @@ static bool read_number(const struct node *n, uint64_t *ret)
 	return errno == 0;
 }
 
-static bool read_numbers(const struct node *root, struct ledger *l)
+static bool parse_numbers(const struct node *root, struct ledger *l)
 {
 	for (size_t i = 0; i < NUMBERS; i++) {
 		const struct node *n = node_find(root, numbers[i].name);
 
-		if (n ? !read_number(n, (uint64_t *)((char *)l + numbers[i].offset))
+		if (n ? !parse_digits(n, (uint64_t *)((char *)l + numbers[i].offset))
 		      : !numbers[i].optional)
 			return false;
 	}
 	return true;
 }
 
-static bool read_members(const struct node *root, struct ledger *l)
+static bool parse_members(const struct node *root, struct ledger *l)
 {
 	const struct node *pin = node_find(root, "pin"),
 			  *suspension = node_find(root, "suspension"), *n;
 	void *verdicts = NULL, *overrides = NULL;
 	bool good;
 
-	if (!read_numbers(root, l))
+	if (!parse_numbers(root, l))
 		return false;
 	n = node_find(root, "revs");
 	if (!n || n->type != NODE_LIST || n->count > LEDGER_MAX_LAYERS ||
@@ -206,15 +206,15 @@ static bool read_members(const struct node *root, struct ledger *l)
 		return false;
 	n = n->first;
 	for (size_t i = 0; n; n = n->next, i++)
-		if (!read_number(n, &l->revs[i]))
+		if (!parse_digits(n, &l->revs[i]))
 			return false;
-	if (pin && !read_entry(pin, pin_fields, &l->pin))
+	if (pin && !parse_entry(pin, pin_fields, &l->pin))
 		return false;
-	if (suspension && !read_entry(suspension, pin_fields, &l->suspension))
+	if (suspension && !parse_entry(suspension, pin_fields, &l->suspension))
 		return false;
-	good = read_list(root, "verdicts", &verdicts, &l->verdict_count, LEDGER_MAX_VERDICTS,
+	good = parse_list(root, "verdicts", &verdicts, &l->verdict_count, LEDGER_MAX_VERDICTS,
 		       sizeof(*l->verdicts), verdict_fields) &&
-	       read_list(root, "overrides", &overrides, &l->override_count, LEDGER_MAX_OVERRIDES,
+	       parse_list(root, "overrides", &overrides, &l->override_count, LEDGER_MAX_OVERRIDES,
 		       sizeof(*l->overrides), override_fields);
 	l->verdicts = verdicts;
 	l->overrides = overrides;
@@ -228,7 +228,7 @@ int ledger_read(const char *text, size_t len, struct ledger **ret_ledger)
 	struct document_error e;
 	int r = l ? document_parse(DOCUMENT_JSON, text, len, 0, &d, &e) : -ENOMEM;
 
-	if (r == 0 && !read_members(document_root(d), l))
+	if (r == 0 && !parse_members(document_root(d), l))
 		r = -EBADMSG;
 	document_free(d);
 	if (r) {
@@ -250,7 +250,7 @@ int ledger_load(const struct sys *sys, int dir, struct ledger **ret_ledger)
 	if (r == 0)
 		r = ledger_read(file.data ? file.data : "", file.len, &l);
 	buffer_fini(&file);
-	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) /* our trouble, not the file's */
+	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) /* the file may be fine */
 		return r;
 	if (!l && !(l = calloc(1, sizeof(*l))))
 		return -ENOMEM;
@@ -258,7 +258,7 @@ int ledger_load(const struct sys *sys, int dir, struct ledger **ret_ledger)
 	return r == 0 || r == -ENOENT ? 0 : -EBADMSG;
 }
 
-static void write_revs(const uint64_t *revs, struct buffer *out)
+static void append_revs(const uint64_t *revs, struct buffer *out)
 {
 	size_t n = LEDGER_MAX_LAYERS;
 
@@ -276,18 +276,18 @@ int ledger_write(const struct ledger *l, struct buffer *out)
 	for (size_t i = 0; i < NUMBERS; i++) /* as texts: 64 bits without a sign */
 		json_writer_digits(out, numbers[i].name,
 			*(const uint64_t *)((const char *)l + numbers[i].offset));
-	write_revs(ledger_revs(l), out);
+	append_revs(ledger_revs(l), out);
 	if (l->pin.by) {
 		json_writer_member(out, "pin");
-		write_entry(&l->pin, pin_fields, out);
+		append_members(&l->pin, pin_fields, out);
 	}
 	if (l->suspension.by) {
 		json_writer_member(out, "suspension");
-		write_entry(&l->suspension, pin_fields, out);
+		append_members(&l->suspension, pin_fields, out);
 	}
-	write_list("verdicts", l->verdicts, l->verdict_count, sizeof(*l->verdicts), verdict_fields,
+	append_list("verdicts", l->verdicts, l->verdict_count, sizeof(*l->verdicts), verdict_fields,
 		out);
-	write_list("overrides", l->overrides, l->override_count, sizeof(*l->overrides),
+	append_list("overrides", l->overrides, l->override_count, sizeof(*l->overrides),
 		override_fields, out);
 	return json_writer_end_object(out);
 }
@@ -356,15 +356,10 @@ bool ledger_forget_revs(struct ledger *l, const char *check)
 		some |= l->revs[i] != 0;
 		l->revs[i] = 0;
 	}
-	for (size_t i = l->verdict_count; i-- > 0;)
-		if (strcmp(l->verdicts[i].check, check) == 0) {
-			remove_verdict(l, i);
-			some = true;
-		}
-	return some;
+	return ledger_forgive_check(l, check) || some;
 }
 
-bool ledger_raise(struct ledger *l, const uint64_t revs[LEDGER_MAX_LAYERS])
+bool ledger_raise_revs(struct ledger *l, const uint64_t revs[LEDGER_MAX_LAYERS])
 {
 	bool some = false;
 
@@ -378,7 +373,7 @@ bool ledger_raise(struct ledger *l, const uint64_t revs[LEDGER_MAX_LAYERS])
 
 /* ---- verdicts ---- */
 
-int ledger_refuse(struct ledger *l, const char *sha256, const char *check, const char *checks,
+int ledger_reject(struct ledger *l, const char *sha256, const char *check, const char *checks,
 	int64_t now_ms, const char *why)
 {
 	struct ledger_verdict v = {
@@ -390,7 +385,7 @@ int ledger_refuse(struct ledger *l, const char *sha256, const char *check, const
 		remove_verdict(l, 0);
 	list = l->verdicts;
 	if (!v.sha256 || !v.check || !v.checks || !v.why ||
-		!add_entry(&list, &l->verdict_count, sizeof(v))) {
+		!append_entry(&list, &l->verdict_count, sizeof(v))) {
 		entry_fini(&v, verdict_fields);
 		return -ENOMEM;
 	}
@@ -399,7 +394,7 @@ int ledger_refuse(struct ledger *l, const char *sha256, const char *check, const
 	return 0;
 }
 
-const struct ledger_verdict *ledger_find(
+const struct ledger_verdict *ledger_find_verdict(
 	const struct ledger *l, const char *sha256, const char *checks)
 {
 	for (size_t i = 0; i < l->verdict_count; i++) {
@@ -417,7 +412,19 @@ bool ledger_forgive(struct ledger *l, const char *sha256)
 	bool found = false;
 
 	for (size_t i = l->verdict_count; i-- > 0;)
-		if (!sha256 || strcmp(l->verdicts[i].sha256, sha256) == 0) {
+		if (strcmp(l->verdicts[i].sha256, sha256) == 0) {
+			remove_verdict(l, i);
+			found = true;
+		}
+	return found;
+}
+
+bool ledger_forgive_check(struct ledger *l, const char *check)
+{
+	bool found = false;
+
+	for (size_t i = l->verdict_count; i-- > 0;)
+		if (strcmp(l->verdicts[i].check, check) == 0) {
 			remove_verdict(l, i);
 			found = true;
 		}
@@ -480,7 +487,7 @@ int ledger_override(struct ledger *l, const char *key, const char *value, int64_
 	if (l->override_count == LEDGER_MAX_OVERRIDES)
 		r = -ENOSPC;
 	else if (o.key && o.value && o.by && o.reason &&
-		 add_entry(&list, &l->override_count, sizeof(o)))
+		 append_entry(&list, &l->override_count, sizeof(o)))
 		r = 0;
 	if (r) {
 		entry_fini(&o, override_fields);
@@ -518,7 +525,7 @@ bool ledger_expire(struct ledger *l, int64_t now_ms, bool *ret_overrides)
 	return some;
 }
 
-int64_t ledger_next(const struct ledger *l)
+int64_t ledger_next_expiry(const struct ledger *l)
 {
 	int64_t next_ms = l->pin.by ? l->pin.until_ms : LEDGER_FOREVER;
 
@@ -546,7 +553,7 @@ int ledger_copy_overrides(struct ledger *l, const struct ledger *from)
 	return r;
 }
 
-int ledger_adopt(
+int ledger_adopt_decisions(
 	struct ledger *l, uint64_t generation, const struct ledger *decided, const char *sha256)
 {
 	bool changed = l->override_count || decided->override_count || decided->verdict_count;
@@ -561,11 +568,11 @@ int ledger_adopt(
 	for (size_t i = 0; r == 0 && i < decided->verdict_count; i++) {
 		const struct ledger_verdict *v = &decided->verdicts[i];
 
-		r = ledger_refuse(l, v->sha256, v->check, v->checks, v->at_ms, v->why);
+		r = ledger_reject(l, v->sha256, v->check, v->checks, v->at_ms, v->why);
 	}
 	if (r)
 		return r;
-	changed |= ledger_raise(l, ledger_revs(decided));
+	changed |= ledger_raise_revs(l, ledger_revs(decided));
 	l->generation = generation;
 	return changed;
 }

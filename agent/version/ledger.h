@@ -1,9 +1,9 @@
 /*
- * What one config remembers besides its versions: what was refused and why, what the operator
- * decided (pin, suspension, overrides), what the application was last told.
+ * A config's memory besides its versions: rejections and their reasons, the operator's decisions
+ * (pin, suspension, overrides), the last reload and probe.
  *
- * One small file, STATE_DIR/NAME/ledger.json, replaced whole with each change. A file that cannot
- * be read is an empty ledger, and told as such: nothing here is needed to publish.
+ * One small file, STATE_DIR/NAME/ledger.json, replaced whole with each change. A damaged file is an
+ * empty ledger, and is reported: nothing here is needed to publish.
  *
  * Threads: the loop's. Ownership: texts belong to the ledger. Errors: -errno with a sentence. Times
  * are wall clock, milliseconds since 1970, because they outlive the machine's uptime. Bounds:
@@ -26,8 +26,8 @@
 
 struct ledger_verdict {
 	char *sha256; /* of the version's bytes */
-	char *check;  /* who refused it; "probe" or "operator": it was rolled back */
-	char *checks; /* digest of the rules it was validated by; "" = whatever they are */
+	char *check;  /* rejection_name(); "probe" or "operator": it was rolled back */
+	char *checks; /* digest of the rules; "" = any */
 	char *why;
 	int64_t at_ms;
 };
@@ -51,8 +51,8 @@ struct ledger {              /* read freely; change through the calls */
 	size_t override_count;
 	struct ledger_pin pin;
 	struct ledger_pin suspension; /* of pulls */
-	uint64_t told;                /* generation the application was last told of; 0 = none */
-	uint64_t proven;              /* newest generation that went through its probe; 0 = none */
+	uint64_t notified;            /* generation of the last successful reload; 0 = none */
+	uint64_t proven;              /* newest generation that passed its probe; 0 = none */
 	uint64_t *revs;               /* for ledger_revs(); NULL = none */
 };
 
@@ -60,14 +60,13 @@ struct ledger {              /* read freely; change through the calls */
 int ledger_write(const struct ledger *l, struct buffer *out);
 /* Reads such an object. 0, -EBADMSG or -ENOMEM. */
 int ledger_read(const char *text, size_t len, struct ledger **ret_ledger);
-/* Takes over what the state file of a generation says was decided with the version of these bytes:
- * the overrides as they are there, revs that are higher, verdicts; other verdicts about the bytes
- * go. 1; or 0 and nothing is there to be written: the ledger is newer than that state file, or it
- * decided nothing; or -ENOMEM. */
-int ledger_adopt(
+/* Takes over the decisions in the state file of a generation with these bytes: its overrides,
+ * higher revs and verdicts; drops other verdicts about the bytes. 1: the ledger has changed; 0: it
+ * is newer than that state file, or nothing was decided; or -ENOMEM. */
+int ledger_adopt_decisions(
 	struct ledger *l, uint64_t generation, const struct ledger *decided, const char *sha256);
-/* Reads the ledger in the directory; none is an empty one. -EBADMSG: it was not readable, *ret is
- * empty. -ENOMEM, -EMFILE, -ENFILE: it was not read, come again. */
+/* Reads the ledger in the directory; none is an empty one. -EBADMSG: it is damaged, *ret is
+ * empty. -ENOMEM, -EMFILE, -ENFILE: it was not read, try again. */
 int ledger_load(const struct sys *sys, int dir, struct ledger **ret_ledger);
 /* Writes it, on disk if sync. 0 or -errno with a sentence in why. */
 int ledger_save(
@@ -78,22 +77,24 @@ void ledger_free(struct ledger *l);
 
 /* Per layer the highest rev that was signed; 0 = none. */
 const uint64_t *ledger_revs(const struct ledger *l);
-/* Makes room for revs, which ledger_raise() needs. 0 or -ENOMEM. */
+/* Makes room for revs, which ledger_raise_revs() needs. 0 or -ENOMEM. */
 int ledger_reserve_revs(struct ledger *l);
-/* Forgets them all, so that any is taken next, and what was refused for its signature. True when
- * there was something. */
+/* Forgets them all, so that any is accepted next, and the verdicts of that check. True when there
+ * was something. */
 bool ledger_forget_revs(struct ledger *l, const char *check);
-/* Takes over those that are higher. True when one was. */
-bool ledger_raise(struct ledger *l, const uint64_t revs[LEDGER_MAX_LAYERS]);
+/* Takes over higher ones. True when one was. */
+bool ledger_raise_revs(struct ledger *l, const uint64_t revs[LEDGER_MAX_LAYERS]);
 
 /* Remembers a verdict, in the place of one about the same bytes. 0 or -ENOMEM. */
-int ledger_refuse(struct ledger *l, const char *sha256, const char *check, const char *checks,
+int ledger_reject(struct ledger *l, const char *sha256, const char *check, const char *checks,
 	int64_t now_ms, const char *why);
 /* The verdict about these bytes by these rules, or NULL. */
-const struct ledger_verdict *ledger_find(
+const struct ledger_verdict *ledger_find_verdict(
 	const struct ledger *l, const char *sha256, const char *checks);
-/* Forgets all verdicts about these bytes; NULL = about all. True when there was one. */
+/* Forgets all verdicts about these bytes. True when there was one. */
 bool ledger_forgive(struct ledger *l, const char *sha256);
+/* Those of one check. */
+bool ledger_forgive_check(struct ledger *l, const char *check);
 /* 0 or -ENOMEM; until_ms may be LEDGER_FOREVER. */
 int ledger_pin(struct ledger *l, int64_t until_ms, const char *by, const char *reason);
 bool ledger_unpin(struct ledger *l);
@@ -109,6 +110,6 @@ int ledger_copy_overrides(struct ledger *l, const struct ledger *from);
 /* Drops what has expired. True when something did; *ret_overrides: overrides among it. */
 bool ledger_expire(struct ledger *l, int64_t now_ms, bool *ret_overrides);
 /* The moment the next thing expires; LEDGER_FOREVER = nothing will. */
-int64_t ledger_next(const struct ledger *l);
+int64_t ledger_next_expiry(const struct ledger *l);
 
 #endif

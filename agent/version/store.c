@@ -40,7 +40,7 @@ static void file_name(uint64_t generation, char name[NUMBER + 8])
 }
 
 /* "00000000000000000012" or, with a tail, "00000000000000000012.bad". */
-static bool number_of(const char *name, const char *tail, uint64_t *ret_number)
+static bool parse_generation(const char *name, const char *tail, uint64_t *ret_number)
 {
 	if (strspn(name, "0123456789") != NUMBER || strcmp(name + NUMBER, tail) != 0)
 		return false;
@@ -49,19 +49,19 @@ static bool number_of(const char *name, const char *tail, uint64_t *ret_number)
 	return errno == 0;
 }
 
-static int descending(const void *a, const void *b)
+static int compare_descending(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
 	return (x < y) - (x > y);
 }
 
-static const char *name_of(const struct store *s)
+static const char *config_directory(const struct store *s)
 {
 	return strrchr(s->path, '/') + 1;
 }
 
-static int complain(const struct store *s, char why[FILE_WHY], int error)
+static int describe_error(const struct store *s, char why[FILE_WHY], int error)
 {
 	char remedy[FILE_REMEDY];
 
@@ -76,25 +76,25 @@ static int complain(const struct store *s, char why[FILE_WHY], int error)
 /* Opens the directory, with one above it that the caller has open. */
 static int open_below(const struct store *s, int parent, char why[FILE_WHY])
 {
-	int dir = trusted_open_below(s->sys, parent, name_of(s));
+	int dir = trusted_open_below(s->sys, parent, config_directory(s));
 
-	return dir < 0 ? complain(s, why, dir) : dir;
+	return dir < 0 ? describe_error(s, why, dir) : dir;
 }
 
 static int open_parent(const struct store *s, char why[FILE_WHY])
 {
 	char parent[PATH_MAX];
-	size_t len = (size_t)(name_of(s) - 1 - s->path);
+	size_t len = (size_t)(config_directory(s) - 1 - s->path);
 
 	if (len >= sizeof(parent))
-		return complain(s, why, -ENAMETOOLONG);
+		return describe_error(s, why, -ENAMETOOLONG);
 	memcpy(parent, s->path, len);
 	parent[len] = '\0';
 	return trusted_open_dir(s->sys, parent, TRUSTED_OWN, why);
 }
 
 /* The descriptor, or -errno. */
-static int open_dir(const struct store *s)
+static int open_store_dir(const struct store *s)
 {
 	char why[FILE_WHY];
 	int parent = open_parent(s, why), dir;
@@ -108,7 +108,8 @@ static int open_dir(const struct store *s)
 
 /* The numbers of the files with this tail, highest first; at most MAX_LISTED. How many, or -errno.
  */
-static int list(const struct store *s, int dir, const char *tail, uint64_t numbers[MAX_LISTED])
+static int list_generations(
+	const struct store *s, int dir, const char *tail, uint64_t numbers[MAX_LISTED])
 {
 	int fd = s->sys->openat(
 		dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); /* a position of its own */
@@ -122,11 +123,11 @@ static int list(const struct store *s, int dir, const char *tail, uint64_t numbe
 		return -error;
 	}
 	while (n < MAX_LISTED && (errno = 0, e = readdir(d)))
-		if (number_of(e->d_name, tail, &numbers[n]))
+		if (parse_generation(e->d_name, tail, &numbers[n]))
 			n++;
 	error = n < MAX_LISTED ? errno : 0;
 	closedir(d);
-	qsort(numbers, (size_t)n, sizeof(numbers[0]), descending);
+	qsort(numbers, (size_t)n, sizeof(numbers[0]), compare_descending);
 	return error ? -error : n;
 }
 
@@ -135,7 +136,7 @@ static void remove_old(const struct store *s, int dir, const char *tail, uint64_
 {
 	char name[NUMBER + 8];
 
-	qsort(numbers, (size_t)n, sizeof(numbers[0]), descending);
+	qsort(numbers, (size_t)n, sizeof(numbers[0]), compare_descending);
 	for (int i = (int)s->keep; i < n; i++) {
 		file_name(numbers[i], name);
 		memcpy(name + NUMBER, tail, strlen(tail) + 1);
@@ -145,7 +146,7 @@ static void remove_old(const struct store *s, int dir, const char *tail, uint64_
 
 /* Reads the directory once: removes temporary files, and versions beyond those that are kept; finds
  * the highest number of any file, the damaged ones included. 0 or -errno: it must be known. */
-static int tidy(struct store *s, int dir)
+static int clean_directory(struct store *s, int dir)
 {
 	uint64_t numbers[MAX_LISTED], number;
 	int n = 0, error, fd = s->sys->openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
@@ -159,11 +160,12 @@ static int tidy(struct store *s, int dir)
 		return -error;
 	}
 	while ((errno = 0, e = readdir(d))) {
-		bool version = number_of(e->d_name, "", &number);
+		bool version = parse_generation(e->d_name, "", &number);
 
 		if (file_temporary(e->d_name))
 			s->sys->unlinkat(dir, e->d_name, 0);
-		else if ((version || number_of(e->d_name, ".bad", &number)) && number > s->highest)
+		else if ((version || parse_generation(e->d_name, ".bad", &number)) &&
+			 number > s->highest)
 			s->highest = number;
 		if (version && n < MAX_LISTED)
 			numbers[n++] = number;
@@ -183,8 +185,8 @@ static int make_dir(struct store *s, char why[FILE_WHY])
 		return parent;
 	dir = open_below(s, parent, why);
 	if (dir == -ENOENT) {
-		if (s->sys->mkdirat(parent, name_of(s), 0700))
-			dir = complain(s, why, -errno);
+		if (s->sys->mkdirat(parent, config_directory(s), 0700))
+			dir = describe_error(s, why, -errno);
 		else
 			s->dir_synced = false;
 		if (dir == -ENOENT || dir == -EEXIST)
@@ -212,10 +214,10 @@ int store_open(const struct sys *sys, const char *state_dir, const char *name, s
 	r = dir = make_dir(s, why);
 	if (dir >= 0) {
 		s->in_memory = file_in_memory(dir);
-		r = tidy(s, dir);
+		r = clean_directory(s, dir);
 		sys->close(dir);
 		if (r < 0)
-			complain(s, why, r);
+			describe_error(s, why, r);
 	}
 	if (r < 0) {
 		store_close(s);
@@ -325,10 +327,30 @@ bool version_same(const struct version *a, const struct version *b)
 	return true;
 }
 
+size_t version_bytes(const struct version *v)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < v->part_count; i++)
+		if (strcmp(v->parts[i].type, "minisig") != 0)
+			bytes += v->parts[i].len;
+	return bytes;
+}
+
+const char *version_text(const struct version *v, char text[VERSION_TEXT_SIZE])
+{
+	const char *etag = v->part_count ? v->parts[0].etag : "";
+	size_t len = strlen(etag);
+	bool quoted = len >= 2 && etag[0] == '"' && etag[len - 1] == '"';
+
+	snprintf(text, VERSION_TEXT_SIZE, "%.*s", (int)(quoted ? len - 2 : len), etag + quoted);
+	return text[0] ? text : NULL;
+}
+
 /* ---- the facts, as one line of JSON ---- */
 
 /* The first part's members stand beside the version's, as they did when there was only one. */
-static void write_part(const struct part *p, struct buffer *out)
+static void append_part(const struct part *p, struct buffer *out)
 {
 	json_writer_text(out, "etag", p->etag);
 	json_writer_text(out, "last_modified", p->last_modified);
@@ -341,7 +363,7 @@ static void write_part(const struct part *p, struct buffer *out)
 		json_writer_text(out, "epoch", p->epoch);
 }
 
-static void write_facts(const struct version *v, struct buffer *out)
+static void append_facts(const struct version *v, struct buffer *out)
 {
 	json_writer_begin_object(out, NULL);
 	json_writer_number(out, "generation", v->generation);
@@ -350,12 +372,12 @@ static void write_facts(const struct version *v, struct buffer *out)
 	json_writer_text(out, "origin", v->origin);
 	if (v->product_len)
 		json_writer_number(out, "product", v->product_len);
-	write_part(&v->parts[0], out);
+	append_part(&v->parts[0], out);
 	if (v->part_count > 1) {
 		json_writer_begin_array(out, "more");
 		for (size_t i = 1; i < v->part_count; i++) {
 			json_writer_begin_object(out, NULL);
-			write_part(&v->parts[i], out);
+			append_part(&v->parts[i], out);
 			json_writer_end_object(out);
 		}
 		json_writer_end_array(out);
@@ -366,23 +388,24 @@ static void write_facts(const struct version *v, struct buffer *out)
 	buffer_append(out, "\n", 1);
 }
 
-static const char *text_of(const struct node *map, const char *name)
+static const char *member_text(const struct node *map, const char *name)
 {
 	const struct node *n = node_find(map, name);
 
 	return n && n->type == NODE_STRING ? n->text : NULL;
 }
 
-static bool read_part(const struct node *map, struct part *ret)
+static bool parse_part(const struct node *map, struct part *ret)
 {
-	const char *url = text_of(map, "url"), *etag = text_of(map, "etag");
-	const char *last_modified = text_of(map, "last_modified"), *type = text_of(map, "type");
+	const char *url = member_text(map, "url"), *etag = member_text(map, "etag");
+	const char *last_modified = member_text(map, "last_modified"),
+		   *type = member_text(map, "type");
 	const struct node *len = node_find(map, "len"), *absent = node_find(map, "absent");
 
 	if (!url || !etag || !last_modified || !type || strlen(type) >= sizeof(ret->type) ||
 		part_init(ret, url, etag, last_modified, type))
 		return false;
-	if (part_set_epoch(ret, text_of(map, "epoch"))) {
+	if (part_set_epoch(ret, member_text(map, "epoch"))) {
 		part_fini(ret);
 		return false;
 	}
@@ -391,17 +414,17 @@ static bool read_part(const struct node *map, struct part *ret)
 	return true;
 }
 
-static bool read_parts(const struct node *root, struct version *ret)
+static bool parse_parts(const struct node *root, struct version *ret)
 {
 	const struct node *more = node_find(root, "more"), *n;
 	size_t count = 1 + (more && more->type == NODE_LIST ? more->count : 0);
 
 	ret->parts = count <= STORE_MAX_PARTS ? calloc(count, sizeof(*ret->parts)) : NULL;
-	if (!ret->parts || !read_part(root, &ret->parts[0]))
+	if (!ret->parts || !parse_part(root, &ret->parts[0]))
 		return false;
 	ret->part_count = 1;
 	for (n = count > 1 ? more->first : NULL; n; n = n->next) {
-		if (n->type != NODE_MAP || !read_part(n, &ret->parts[ret->part_count]))
+		if (n->type != NODE_MAP || !parse_part(n, &ret->parts[ret->part_count]))
 			return false;
 		ret->part_count++;
 	}
@@ -409,7 +432,7 @@ static bool read_parts(const struct node *root, struct version *ret)
 }
 
 /* Older state files have none. */
-static bool read_decisions(const struct node *root, struct version *ret)
+static bool parse_decisions(const struct node *root, struct version *ret)
 {
 	const struct node *n = node_find(root, "decisions");
 	struct buffer text;
@@ -431,7 +454,7 @@ static bool read_decisions(const struct node *root, struct version *ret)
 }
 
 /* True, and *ret is to be finished; or false. */
-static bool read_facts(const char *line, size_t len, struct version *ret)
+static bool parse_facts(const char *line, size_t len, struct version *ret)
 {
 	struct document *d = NULL;
 	struct document_error e;
@@ -445,12 +468,12 @@ static bool read_facts(const char *line, size_t len, struct version *ret)
 	generation = node_find(root, "generation");
 	pulled = node_find(root, "pulled_ms");
 	product = node_find(root, "product");
-	sha256 = text_of(root, "sha256");
-	origin = text_of(root, "origin");
+	sha256 = member_text(root, "sha256");
+	origin = member_text(root, "origin");
 	*ret = (struct version){.generation = 0};
 	good = generation && generation->type == NODE_INT && sha256 &&
-	       strlen(sha256) < sizeof(ret->sha256) && read_parts(root, ret) &&
-	       read_decisions(root, ret) && (ret->origin = strdup(origin ? origin : "pull"));
+	       strlen(sha256) < sizeof(ret->sha256) && parse_parts(root, ret) &&
+	       parse_decisions(root, ret) && (ret->origin = strdup(origin ? origin : "pull"));
 	if (good) {
 		ret->generation = (uint64_t)generation->integer;
 		ret->pulled_ms = pulled && pulled->type == NODE_INT && pulled->integer > 0
@@ -509,7 +532,7 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 
 	buffer_init(&facts, MAX_FACTS);
 	buffer_init(&file, MAX_FILE);
-	write_facts(v, &facts);
+	append_facts(v, &facts);
 	r = facts.error ? facts.error : digest_sha256(facts.data, facts.len, body, len, digest);
 	if (r == 0) {
 		buffer_reserve(&file, sizeof(MAGIC) + DIGEST_HEX + facts.len + len);
@@ -546,7 +569,7 @@ void store_prune(struct store *s)
 
 	if (s->highest <= s->keep)
 		return;
-	dir = open_dir(s);
+	dir = open_store_dir(s);
 	if (dir < 0)
 		return;
 	file_name(s->highest - s->keep, name);
@@ -560,7 +583,7 @@ bool store_in_memory(const struct store *s)
 }
 
 /* Takes a state file apart and verifies it. On success body holds the document alone. */
-static bool verify(uint64_t generation, struct buffer *file, struct version *ret_version)
+static bool verify_file(uint64_t generation, struct buffer *file, struct version *ret_version)
 {
 	size_t head = strlen(MAGIC) + DIGEST_HEX; /* the digest's NUL stands for the newline */
 	char digest[DIGEST_HEX];
@@ -573,8 +596,8 @@ static bool verify(uint64_t generation, struct buffer *file, struct version *ret
 		memcmp(digest, file->data + strlen(MAGIC), DIGEST_HEX - 1) != 0)
 		return false;
 	line_end = memchr(file->data + head, '\n', file->len - head);
-	if (!line_end ||
-		!read_facts(file->data + head, (size_t)(line_end - file->data) - head, ret_version))
+	if (!line_end || !parse_facts(file->data + head, (size_t)(line_end - file->data) - head,
+				 ret_version))
 		return false;
 	head = (size_t)(line_end - file->data) + 1;
 	memmove(file->data, file->data + head, file->len - head + 1);
@@ -595,7 +618,7 @@ static void set_aside(struct store *s, int dir, uint64_t generation)
 	file_name(generation, bad);
 	memcpy(bad + NUMBER, ".bad", 5);
 	s->sys->renameat(dir, name, dir, bad);
-	n = list(s, dir, ".bad", numbers);
+	n = list_generations(s, dir, ".bad", numbers);
 	remove_old(s, dir, ".bad", numbers, n < 0 ? 0 : n);
 }
 
@@ -603,7 +626,7 @@ int store_load(
 	struct store *s, struct version *ret_version, struct buffer *body, unsigned *ret_damaged)
 {
 	uint64_t numbers[MAX_LISTED];
-	int n, r = -ENOENT, dir = open_dir(s);
+	int n, r = -ENOENT, dir = open_store_dir(s);
 	char name[NUMBER + 8];
 	struct buffer file;
 
@@ -611,7 +634,7 @@ int store_load(
 	if (dir < 0)
 		return dir;
 	buffer_init(&file, MAX_FILE);
-	n = list(s, dir, "", numbers);
+	n = list_generations(s, dir, "", numbers);
 	if (n < 0)
 		r = n;
 	for (int i = 0; i < n; i++) {
@@ -620,7 +643,7 @@ int store_load(
 		r = file_read(s->sys, dir, name, &file);
 		if (r == -ENOMEM || r == -EMFILE || r == -ENFILE)
 			break; /* our trouble, not the file's */
-		if (r == 0 && verify(numbers[i], &file, ret_version)) {
+		if (r == 0 && verify_file(numbers[i], &file, ret_version)) {
 			r = buffer_append(body, file.data, file.len);
 			if (r)
 				version_fini(ret_version);
@@ -641,14 +664,14 @@ int store_load_generation(
 {
 	char name[NUMBER + 8];
 	struct buffer file;
-	int r, dir = open_dir(s);
+	int r, dir = open_store_dir(s);
 
 	if (dir < 0)
 		return dir;
 	buffer_init(&file, MAX_FILE);
 	file_name(generation, name);
 	r = file_read(s->sys, dir, name, &file);
-	if (r == 0 && !verify(generation, &file, ret_version))
+	if (r == 0 && !verify_file(generation, &file, ret_version))
 		r = -EBADMSG;
 	if (r == 0) {
 		r = buffer_append(body, file.data, file.len);
@@ -663,10 +686,10 @@ int store_load_generation(
 size_t store_list(struct store *s, uint64_t ret_generations[STORE_MAX_KEEP])
 {
 	uint64_t numbers[MAX_LISTED];
-	int n = 0, dir = open_dir(s);
+	int n = 0, dir = open_store_dir(s);
 
 	if (dir >= 0) {
-		n = list(s, dir, "", numbers);
+		n = list_generations(s, dir, "", numbers);
 		s->sys->close(dir);
 	}
 	if (n > STORE_MAX_KEEP)
@@ -677,11 +700,11 @@ size_t store_list(struct store *s, uint64_t ret_generations[STORE_MAX_KEEP])
 	return (size_t)n;
 }
 
-int store_look(struct store *s, uint64_t generation, struct store_file *ret_file)
+int store_describe_file(struct store *s, uint64_t generation, struct store_file *ret_file)
 {
 	char name[NUMBER + 8];
 	struct stat st;
-	int r, dir = open_dir(s);
+	int r, dir = open_store_dir(s);
 
 	if (dir < 0)
 		return dir;
@@ -697,13 +720,13 @@ int store_look(struct store *s, uint64_t generation, struct store_file *ret_file
 
 int store_dir(const struct store *s)
 {
-	return open_dir(s);
+	return open_store_dir(s);
 }
 
 int store_sync(struct store *s, uint64_t generation)
 {
 	char name[NUMBER + 8], why[FILE_WHY];
-	int r, dir = open_dir(s);
+	int r, dir = open_store_dir(s);
 
 	if (dir < 0)
 		return dir;

@@ -3,13 +3,13 @@
  *
  * STATE_DIR/NAME/GENERATION (20 digits): a line "pullet-state 1 <sha256 of all that follows>", a
  * line of JSON with the version's facts, the bytes of its parts as pulled, one after the other. The
- * newest that verifies wins at start; a file that does not verify is named, kept aside as
- * GENERATION.bad, and an older one is used. Keeps the last `keep`. Generation numbers never go
- * back: the next one is higher than any file's name, even a damaged one's.
+ * newest that verifies wins at start; a damaged file is kept aside as GENERATION.bad, and an older
+ * one is used. Keeps the last `keep`. Generation numbers never go back: the next one is higher than
+ * any file's name, even a damaged one's.
  *
- * The state file is the commit: the bytes and what was decided with them (signed revs, overrides,
- * the verdict of a rollback) in one file, written before anything of it is visible. The ledger
- * follows, and is brought up from the newest state file at the start.
+ * The state file is the commit: the bytes and their decisions (signed revs, overrides, the verdict
+ * of a rollback) in one file, written before anything of it is visible. The ledger follows, and is
+ * completed from the newest state file at the start.
  *
  * Threads: one at a time (the loop's, or the worker's while it publishes). Ownership: a version
  * owns its texts and parts: version_fini(). Errors: -errno with a sentence in `why`.
@@ -32,7 +32,7 @@
 /* One document (or its signature, which follows it) as it came from a server. */
 struct part {
 	char *url, *etag, *last_modified; /* the last two as sent; "" = none */
-	char *epoch;                      /* whose version it is; see kind.h; NULL = none */
+	char *epoch;                      /* see kind.h; NULL = none */
 	char type[8];                     /* yaml | json | bytes: how it was validated; minisig */
 	bool absent;                      /* optional, and not there */
 	size_t len;                       /* bytes in the body, behind those of the parts before */
@@ -42,12 +42,12 @@ struct version { /* the facts of one accepted version */
 	uint64_t generation;
 	int64_t pulled_ms;       /* wall clock */
 	char sha256[DIGEST_HEX]; /* of the bytes of all parts */
-	char *origin;            /* how it came: "pull", or who asked for what; never NULL */
+	char *origin;            /* "pull", or the request and its user; never NULL */
 	size_t part_count;       /* 1 to STORE_MAX_PARTS */
 	struct part *parts;
 	size_t product_len; /* bytes in the body behind the parts: what a format program made */
-	/* what its publication decides, as a ledger (ledger.h); "" = nothing. NULL: the same, but
-	 * in a version that was loaded: not known, its file is older than decisions */
+	/* of its publication, as a ledger (ledger.h); "" = none. NULL in a loaded version: unknown,
+	 * its file is older than decisions */
 	char *decisions;
 };
 
@@ -56,6 +56,12 @@ int version_copy(const struct version *v, struct version *ret_copy);
 void version_fini(struct version *v);
 /* The same bytes in the same parts. */
 bool version_same(const struct version *a, const struct version *b);
+/* Bytes of the documents, without signatures. */
+size_t version_bytes(const struct version *v);
+/* An ETag for people, without its quotes; of several layers the first one's. NULL = none. */
+#define VERSION_TEXT_SIZE 256
+#define VERSION_TEXT(v) version_text(v, (char[VERSION_TEXT_SIZE]){0})
+const char *version_text(const struct version *v, char text[VERSION_TEXT_SIZE]);
 /* Sets up a part: copies the texts. 0 or -ENOMEM. */
 int part_init(struct part *p, const char *url, const char *etag, const char *last_modified,
 	const char *type);
@@ -81,12 +87,12 @@ int store_load_generation(
 	struct store *s, uint64_t generation, struct version *ret_version, struct buffer *body);
 /* The numbers of the versions that are there, highest first. Returns how many of them there are. */
 size_t store_list(struct store *s, uint64_t ret_generations[STORE_MAX_KEEP]);
-/* What the file of a generation is like, without reading it. 0 or -errno. */
+/* The file of a generation, without reading it. 0 or -errno. */
 struct store_file {
 	int64_t at_ms; /* when it was written; wall clock */
 	size_t bytes;
 };
-int store_look(struct store *s, uint64_t generation, struct store_file *ret_file);
+int store_describe_file(struct store *s, uint64_t generation, struct store_file *ret_file);
 /* Descriptor of the directory, for other files of the config's state; the caller closes it. Or
  * -errno. */
 int store_dir(const struct store *s);
@@ -96,8 +102,8 @@ uint64_t store_next_generation(const struct store *s);
  * returns, with the names that lead to it. 0 or -errno. */
 int store_save(struct store *s, const struct version *v, const void *body, size_t len, bool sync,
 	char why[FILE_WHY]);
-/* Removes the version that is one too many now; store_open() removes whatever else is beyond
- * what is kept. Apart from store_save() so that it can wait until the new version is visible. */
+/* Removes the oldest version beyond `keep`; store_open() removes all. Apart from store_save() so
+ * that it can wait until the new version is visible. */
 void store_prune(struct store *s);
 /* True when the state lies in memory: nothing there can be brought to a disk. */
 bool store_in_memory(const struct store *s);

@@ -85,7 +85,7 @@ class Pidfile(harness.Case):
         table = [(f'c{i}', path, why) for i, (_, path, why) in enumerate(self.bad())]
         agent = self.agent(*(row[:2] for row in table))
         for name, path, why in table:
-            agent.log.wait(f'could not be told.*config={name} .*{why}')
+            agent.log.wait(f'reload failed.*config={name} .*{why}')
             self.assertRegex(agent.status(name)['reload']['error'], f'{path}.*{why}')
         agent.stop()
         self.assertFalse(self.victim.signalled)
@@ -104,7 +104,7 @@ class Pidfile(harness.Case):
         targets = {'one': self.own, 'two': Target(self, MALLORY)}
         agent = self.agent(('one', self.put('theirs/pid', targets['one'].pid, MALLORY)), ('two', self.put('pid', targets['two'].pid)))
         for name, target in targets.items():
-            agent.log.wait(f'the application was told config={name}')
+            agent.log.wait(f'reload succeeded config={name}')
             self.assertTrue(target.signalled, name)
         agent.stop()
 

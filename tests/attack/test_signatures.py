@@ -254,7 +254,7 @@ class Changed(Case):
         self.show('/web.yaml', (document, other))
         self.refused('web', 'is not of this document')
         self.show('/web.yaml', (hashlib.blake2b(document).digest(), other))
-        self.refused('web', 'not good YAML|sign it without -l')
+        self.refused('web', 'invalid YAML|sign it without -l')
 
 
 if __name__ == '__main__':

@@ -67,19 +67,20 @@ static void check_bounds(const struct ledger *l)
 		const struct ledger_verdict *v = &l->verdicts[i];
 
 		demand(v->sha256 && v->check && v->checks && v->why && v->at_ms >= 0);
-		demand(ledger_find(l, v->sha256, v->checks));
+		demand(ledger_find_verdict(l, v->sha256, v->checks));
 	}
 	for (size_t i = 0; i < l->override_count; i++) {
 		const struct ledger_override *o = &l->overrides[i];
 
-		demand(o->key && o->value && o->by && o->reason && o->until_ms >= ledger_next(l));
+		demand(o->key && o->value && o->by && o->reason &&
+			o->until_ms >= ledger_next_expiry(l));
 	}
 }
 
 static void check_same(const struct ledger *a, const struct ledger *b)
 {
 	demand(a->verdict_count == b->verdict_count && a->override_count == b->override_count);
-	demand(a->told == b->told && a->proven == b->proven);
+	demand(a->notified == b->notified && a->proven == b->proven);
 	demand(a->generation == b->generation);
 	demand(!memcmp(ledger_revs(a), ledger_revs(b), LEDGER_MAX_LAYERS * sizeof(uint64_t)));
 	demand(same_text(a->pin.by, b->pin.by) && same_text(a->pin.reason, b->pin.reason));
@@ -117,10 +118,11 @@ static void use(struct ledger *l)
 {
 	bool overrides;
 
-	demand(ledger_refuse(l, "s", "probe", "", 1, "why") == 0 && ledger_find(l, "s", "any"));
+	demand(ledger_reject(l, "s", "probe", "", 1, "why") == 0 &&
+		ledger_find_verdict(l, "s", "any"));
 	ledger_expire(l, BOUND_MS, &overrides);
-	demand(ledger_next(l) > BOUND_MS);
-	demand(ledger_forgive(l, NULL) && l->verdict_count == 0);
+	demand(ledger_next_expiry(l) > BOUND_MS);
+	demand(ledger_forgive_check(l, "probe") && !ledger_forgive(l, "s"));
 	check_bounds(l);
 }
 

@@ -348,7 +348,7 @@ class Layers(Case):
                 if stood:
                     self.origin.put('/base.yaml', b'base: 1\nmust: 1\n')
                 agent = self.start('/base.yaml', '/web.yaml', guard={'require': ['must']})
-                agent.log.wait('published' if stood else 'refused by the guard')
+                agent.log.wait('published' if stood else 'rejected by the guard')
                 if stood:
                     self.two(1, 2)
                     self.refused('guard', 'must')
@@ -599,7 +599,7 @@ class Sets(Case):
         self.assertRegex(self.agent.refresh()['error'], '/b.yaml: the server answered 404')
         self.put(2)
         self.origin.put('/a.yaml', b'n: [2\n')
-        self.assertRegex(self.agent.refresh()['error'], '/a.yaml: not good YAML, line')
+        self.assertRegex(self.agent.refresh()['error'], '/a.yaml: invalid YAML, line')
         self.assertEqual((self.generation(), self.look(), self.status()['rejections_by']), (before, [1, 1], {'syntax': 1}))
         self.put(2)
         self.assertEqual(self.agent.refresh()['outcome'], 'published')
@@ -661,8 +661,8 @@ class Checks(Case):
 
     def test_syntax(self):
         self.begin()
-        for document, sentence in ((b'n: 2\ndb: {host: 1, host: 2}\n', 'not good YAML, line 2, column 15: duplicate key "host"'),
-                                   (b'- 1\n', 'not good YAML'), (b'n: [2\n', 'not good YAML, line'), (b'n: \xff\n', 'not good YAML')):
+        for document, sentence in ((b'n: 2\ndb: {host: 1, host: 2}\n', 'invalid YAML, line 2, column 15: duplicate key "host"'),
+                                   (b'- 1\n', 'invalid YAML'), (b'n: [2\n', 'invalid YAML, line'), (b'n: \xff\n', 'invalid YAML')):
             self.origin.put('/web.yaml', document)
             self.refused('syntax', sentence)
         self.publish(b'n: 2\n')
@@ -672,7 +672,7 @@ class Checks(Case):
         self.start('/web.json')
         self.agent.log.wait('published.*generation=3')
         self.origin.put('/web.json', b'{"n": 1,\n "n": 2}')
-        self.refused('syntax', 'not good JSON')
+        self.refused('syntax', 'invalid JSON')
 
     def test_size(self):
         self.begin(servers={'main': {'urls': [self.origin.url], 'max_size': '64B'}})
@@ -715,7 +715,7 @@ class Checks(Case):
     def test_guard(self):
         self.origin.put('/web.yaml', b'db: {host: a}\nn: 1\npad: ' + b'x' * 100 + b'\n')
         self.begin(guard={'max_shrink': '50%', 'require': ['db.host'], 'max_changes': 2})
-        for document, sentence in ((b'{}\n', 'the document is empty, and the one that stands is not'),
+        for document, sentence in ((b'{}\n', 'the document is empty, and the current one is not'),
                                    (b'db: {host: a}\nn: 2\n', r'it shrank from 125 to 19 bytes, more than max_shrink 50%'),
                                    (b'db: {hosts: a}\nn: 1\npad: ' + b'x' * 100 + b'\n', 'the required key db.host is not there'),
                                    (b'db: {host: ~}\nn: 1\npad: ' + b'x' * 100 + b'\n', 'the required key db.host is null'),
@@ -744,7 +744,7 @@ class Checks(Case):
         self.publish(b'a: 2\nb: 2\n')
 
     def test_without_a_guard_the_same_pass(self):
-        """What the test above refuses is refused by the guard alone; an empty document by the guard that every config has."""
+        """What the test above refuses is rejected by the guard alone; an empty document by the guard that every config has."""
         self.origin.put('/web.yaml', b'db: {host: a}\nn: 1\npad: ' + b'x' * 100 + b'\n')
         self.begin()
         self.publish(b'db: {host: b}\nn: 2\nm: 1\npad: ' + b'x' * 100 + b'\n')
@@ -1056,7 +1056,7 @@ class Reload(Case):
             self.assertEqual(sorted(spied['fds']), ['0', '1', '2'], spied['fds'])
             self.assertEqual(spied['fds']['0'], '/dev/null')
             self.assertRegex(spied['fds']['1'], '^pipe:')
-            self.agent.log.wait('the application was told')
+            self.agent.log.wait('reload succeeded')
 
     def listen(self):
         listener = Program(['/usr/bin/python3', '-I', '-S', '-c', LISTENER], read='stdout')
@@ -1221,7 +1221,7 @@ class Reload(Case):
                 self.assertGreater(reload['next_ms'], 0)
             if n == 1:
                 self.hook.do('exit 0')
-        self.assertRegex(self.agent.log.wait('could not be told'), 'generation=2.*output="not now\\\\n"')
+        self.assertRegex(self.agent.log.wait('reload failed'), 'generation=2.*output="not now\\\\n"')
         self.assertGreater(times[2] - times[1], 0.74)
         self.assertGreater(times[3] - times[2], 1.49)
         reload = self.until(lambda s: s['reload']['state'] == 'idle')['reload']
@@ -1278,11 +1278,11 @@ hold""")
     def test_its_output_is_in_the_log_as_one_line_and_bounded(self):
         self.hook.do('echo "one"; echo "two\\033[31m" >&2; exit 0')
         self.begin()
-        line = self.agent.log.wait('the application was told')
+        line = self.agent.log.wait('reload succeeded')
         self.assertIn(r'output="one\ntwo\u001b[31m\n"', line)
         self.hook.do('head -c 1000000 /dev/zero | tr "\\0" x')
         self.publish(b'n: 2\n')
-        self.assertLess(len(self.agent.log.wait('the application was told.*generation=2.*xxx')), 5000)
+        self.assertLess(len(self.agent.log.wait('reload succeeded.*generation=2.*xxx')), 5000)
 
     def test_what_was_not_told_is_told_after_a_crash_a_stop_and_a_new_configuration(self):
         """The version is told again rather than not at all."""
@@ -1316,7 +1316,7 @@ hold""")
     def test_a_version_that_is_not_published_tells_nobody(self):
         self.begin()
         self.origin.put('/web.yaml', b'n: [\n')
-        self.refused('syntax', 'not good YAML')
+        self.refused('syntax', 'invalid YAML')
         self.write('out/web.yaml', 'harm')
         self.agent.log.wait('published.*generation=1', self.agent.log.count)
         self.assertEqual(self.agent.refresh()['outcome'], 'failed')
@@ -1343,16 +1343,16 @@ class Probe(Case):
         self.until(lambda s: s['reload']['notified'] == 1 and (not proven or s['probe']['state'] == 'passed'))
 
     def rolled_back(self, n, back):
-        """Generation n was published, did harm and was rolled back; the next one is what stood before, and the application was told of it."""
-        self.agent.log.wait(f'the application was told.*generation={n}$|the application was told.*generation={n} ')
-        self.agent.log.wait(f'the probe has failed: the version is rolled back.*generation={n}')
+        """Generation n was published, did harm and was rolled back; the next one is what stood before, and reload succeeded of it."""
+        self.agent.log.wait(f'reload succeeded.*generation={n}$|reload succeeded.*generation={n} ')
+        self.agent.log.wait(f'probe failed: rolling the version back.*generation={n}')
         self.agent.log.wait(f'published.*generation={n + 1} .*origin="probe: generation {n} was bad, back to {back}"')
         self.until(lambda s: s['reload']['notified'] == n + 1 and s['reload']['state'] == 'idle')
         self.assertEqual((self.hook.next()[0], self.hook.next()[0]), (str(n), str(n + 1)))
 
     def test_a_good_one_stays(self):
         self.begin()
-        self.agent.log.wait('the probe is good: the version stays.*generation=1')
+        self.agent.log.wait('probe passed: keeping the version.*generation=1')
         self.publish(b'n: 2\n')
         status = self.until(lambda s: s['probe']['state'] == 'passed' and s['probe']['generation'] == 2)
         self.assertEqual((status['generation'], status['probe']['failed'], status['probe']['error']), (2, 0, None))
@@ -1445,7 +1445,7 @@ class Probe(Case):
                 self.agent.log.wait('the new configuration is applied.*changed="1: web"', at)
             self.until(lambda s: s['probe']['state'] == 'running')
         self.probe.do('exit 1')
-        self.agent.log.wait('the probe has failed: the version is rolled back.*generation=2')
+        self.agent.log.wait('probe failed: rolling the version back.*generation=2')
         self.agent.log.wait('published.*generation=3.*back to 1')
         self.assertEqual(self.hook.next()[0], '3')
 
@@ -1458,7 +1458,7 @@ class Probe(Case):
         self.agent.wait()
         self.hook.do('exit 0')
         self.start(**self.more)
-        self.agent.log.wait('the probe has failed: the version is rolled back.*generation=2')
+        self.agent.log.wait('probe failed: rolling the version back.*generation=2')
         self.agent.log.wait('published.*generation=3')
         self.until(lambda s: s['reload']['notified'] == 3)
         self.assertEqual(self.out(), b'n: 1\n')
@@ -1530,7 +1530,7 @@ class Drift(Case):
         for name, cause in zip(names, self.harms('')):
             at = self.agent.log.count
             self.harms(self.path('out/' + name))[cause]()
-            self.agent.log.wait(f'putting it back config={name} .*cause="?{cause}', at)
+            self.agent.log.wait(f'restoring it config={name} .*cause="?{cause}', at)
             status = self.until(lambda s, name=name: self.out(name) == b'n: 1\n' and os.stat(self.path('out/' + name)).st_mode & 0o777 == 0o640, name)
             self.assertEqual((status['restored'], status['generation']), (1, 1))
         self.assertEqual(len(self.origin.asked), asked, 'nobody asked a server')
@@ -1549,7 +1549,7 @@ class Drift(Case):
     def test_a_set_of_files(self):
         self.start({'path': '/web.yaml', 'as': 'a.yaml'}, dir=self.path('out/set')).log.wait('published')
         os.unlink(self.path('out/set/a.yaml'))
-        self.agent.log.wait('putting it back.*cause=removed')
+        self.agent.log.wait('restoring it.*cause=removed')
         self.until(lambda s: os.path.exists(self.path('out/set/a.yaml')))
         with open(self.path('out/set/a.yaml'), 'r+b') as f:
             f.write(b'harm')
@@ -1583,7 +1583,7 @@ class Drift(Case):
         self.write('out/web.yaml', 'harm')
         self.assertEqual(self.status()['running'], True)  # and the event has come
         gate.open()
-        self.agent.log.wait('putting it back.*cause=replaced')
+        self.agent.log.wait('restoring it.*cause=replaced')
         self.until(lambda s: self.out() == b'n: 1\n')
 
     def test_an_editor_that_fights_back_makes_no_storm(self):
@@ -1597,7 +1597,7 @@ class Drift(Case):
         self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
         self.assertGreaterEqual(editor.wins, 3)
         self.agent.stop()
-        said = [line for line in self.agent.log.seen if 'putting it back' in line or 'published config=web' in line]
+        said = [line for line in self.agent.log.seen if 'restoring it' in line or 'published config=web' in line]
         self.assertLessEqual(len(said), 6, said)
 
     def test_the_editor_makes_a_storm_with_one_who_heals_at_once(self):

@@ -411,7 +411,7 @@ class Calls(Change):
         at = world.agent.log.count
         try:
             world.agent.post('/v1/configs/web/refresh')
-            world.agent.log.wait(r'was told.*generation=%d\b' % max(step.shows) if step.bad else 'the probe is good', at)
+            world.agent.log.wait(r'reload succeeded.*generation=%d\b' % max(step.shows) if step.bad else 'probe passed', at)
             world.agent.get('/livez')  # what that line tells of is over
         except (AssertionError, OSError, http.client.HTTPException):
             world.agent.wait(5)

@@ -175,7 +175,7 @@ configs:
 '''
         os.makedirs(self.path('out'))
         agent = Agent(self, config)
-        agent.log.wait('the application was told')
+        agent.log.wait('reload succeeded')
         agent.refresh()  # what follows from the first publication is written down by now
         os.chmod(agent.config_path, 0o640)
         before = self.tree()

@@ -226,7 +226,7 @@ configs:
             ask('GET', path, 503)
         self.write('www/web.yaml', 'n: 2\nbase: {b: 1}\nsecret: y\n')
         ask('POST', '/v1/configs/web/refresh?wait=1', 200)
-        agent.log.wait('could not be told')
+        agent.log.wait('reload failed')
         ask('POST', '/v1/configs/web/override?key=base.c&value=%7Bd%3A%201%7D&for_ms=60000&reason=test', 200)
         ask('POST', '/v1/configs/web/override?key=base.c&remove=1&wait=0', 202)
         self.settled(lambda: ask('POST', '/v1/configs/web/override?key=base.x&value=1&for_ms=60000'))

@@ -199,7 +199,7 @@ class Bootstrap(Case):
         server.behave = harness.reset
         self.begin_with(server)
         self.assertEqual(self.standing(), 'n: 7\n')
-        self.agent.log.wait('what the bootstrap has is published')
+        self.agent.log.wait('published from the bootstrap server')
         status = self.agent.status()
         self.assertEqual((status['state'], status['cause']), ('failing', 'unreachable'))
         server.behave = good(b'n: 8\n')
@@ -211,7 +211,7 @@ class Bootstrap(Case):
         server = FaultServer(self)
         server.behave = lambda _connection, _head, stopping: stopping.wait()
         self.begin_with(server)
-        self.agent.log.wait('what the bootstrap has is published')
+        self.agent.log.wait('published from the bootstrap server')
         self.assertEqual(self.standing(), 'n: 7\n')
         self.assertEqual(self.agent.status()['runs']['timeouts'], 1)
 

@@ -412,7 +412,7 @@ class Running(Host):
         mend(self)
         agent.log.wait('published config=web', start=agent.log.count)
         self.assertTrue(self.read('out/web.yaml').startswith(b'a: 2\n'))
-        agent.log.wait('all is well again')
+        agent.log.wait('recovered')
         self.assertEqual((agent.status()['state'], agent.status()['last_error']), ('ok', None))
         agent.stop()
         told = [line for line in agent.log.seen if re.search(says, line) and 'next_in_ms' in line]
@@ -462,10 +462,10 @@ class Others(Host):
 
     def test_a_program_that_tells_the_application_is_not_there(self):
         agent = Agent(self, self.text(f'    reload: {{run: [{self.path("program")}]}}\n'))
-        agent.log.wait('the application could not be told: .*program cannot be started: No such file or directory: install it, name another one')
+        agent.log.wait('reload failed: .*program cannot be started: No such file or directory: install it, name another one')
         self.assertEqual(self.read('out/web.yaml'), b'a: 1\n')
         self.program()
-        agent.log.wait('the application was told')
+        agent.log.wait('reload succeeded')
         agent.stop()
 
     def test_secrets_that_others_can_read_are_used_and_told_once(self):

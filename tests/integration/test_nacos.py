@@ -341,7 +341,7 @@ class Watch(Case):
         self.begin_nacos()
         self.server.wait_holding(1)
         bad = self.server.put('web.yaml', 'n: [\n', 'G')
-        self.agent.log.wait('refused by the syntax')
+        self.agent.log.wait('rejected by the syntax')
         self.until(lambda: self.held_md5() == bad)
         self.server.wait_holding(1)
         self.is_quiet()

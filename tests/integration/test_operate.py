@@ -259,7 +259,7 @@ class RollBack(Case):
         for file, origin in ((b'n: 2\n', 'rollback to generation 2'), (b'n: 1\n', 'rollback to generation 1')):
             self.assertIn(origin, self.ask('rollback', 'web')['origin'])
             self.assertEqual(self.read('out/web.yaml'), file)
-        self.refused(2, 'no older version to go back to', 'rollback', 'web')
+        self.refused(2, 'no older version that differs', 'rollback', 'web')
         # forward again, by its number: it is good again, and what stood is not
         self.assertEqual(self.ask('rollback', 'web', '3')['generation'], 6)
         self.assertEqual(self.read('out/web.yaml'), b'n: 3\n')
@@ -273,11 +273,11 @@ class RollBack(Case):
         agent = self.begin('n: 1\n')
         self.refused(2, 'no older version', 'rollback', 'web')
         self.publish('n: 2\n')
-        self.refused(1, 'generation 2 is what stands', 'rollback', 'web', '2')
+        self.refused(1, 'generation 2 is the current version', 'rollback', 'web', '2')
         self.refused(2, 'there is no generation 7 in the state directory', 'rollback', 'web', '7')
         self.refused(2, 'there is no config of that name', 'rollback', 'none')
         self.do('rollback', 'web')
-        self.refused(1, 'generation 1 has the same bytes as what stands', 'rollback', 'web', '1')
+        self.refused(1, 'generation 1 has the same bytes as the current version', 'rollback', 'web', '1')
         self.refused(64, 'the reason must be', 'rollback', 'web', '2', '--reason', 'two\nlines')
         self.refused(64, 'the reason must be', 'rollback', 'web', '2', '--reason', 'x' * 300)
         self.assertEqual(agent.status()['generation'], 3)
@@ -293,7 +293,7 @@ class RollBack(Case):
         self.do('pin', 'web')
         before = self.ledger()
         check.do('grep -q "good: 2" "$1" || { echo "the new disk is needed"; exit 1; }')
-        self.refused(1, 'refused by the check: the old version stays: .*the new disk is needed', 'rollback', 'web')
+        self.refused(1, 'rejected by the check: keeping the current version: .*the new disk is needed', 'rollback', 'web')
         self.assertEqual(self.read('out/web.yaml'), b'good: 2\n')
         self.assertEqual(self.ledger(), before)
         self.assertEqual(self.versions()[1], 2)
@@ -389,7 +389,7 @@ class RollBack(Case):
                 os.mkdir(self.path('out/web.yaml'))
             except FileExistsError:
                 pass  # the agent was faster to put it right
-        self.refused(1, 'could not publish: the old version stays: ', 'override', 'web', 'n=5', '--for', '1h')
+        self.refused(1, 'could not publish: keeping the current version: ', 'override', 'web', 'n=5', '--for', '1h')
         self.assertEqual([(o['key'], json.loads(o['value'])) for o in self.ledger()['overrides']], [('n', 4)])
         agent.stop()
 
@@ -404,7 +404,7 @@ class RollBack(Case):
         self.publish('n: 3\n', 'n: 2\n')
         self.put('x: 1\n')
         self.assertEqual(agent.refresh()['outcome'], 'failed')
-        self.assertRegex(self.do('status'), 'is refused by the guard: the required key n is not there')
+        self.assertRegex(self.do('status'), 'is rejected by the guard: the required key n is not there')
         self.do('refresh', 'web', '--force', '--wait')
         self.assertEqual(self.file(), {'x': 1})
         agent.stop()
@@ -414,7 +414,7 @@ class Pin(Case):
     def test_holds_what_stands_over_a_restart_until_it_is_unpinned(self):
         agent = self.begin('n: 1\n')
         self.assertEqual(self.do('pin', 'web', '--reason', 'exam week'), 'web: pinned at generation 1 until it is unpinned\n')
-        agent.log.wait(rf'pinned: what stands stays config=web generation=1 by="{ME}" reason="exam week"')
+        agent.log.wait(rf'pinned: keeping the current version config=web generation=1 by="{ME}" reason="exam week"')
         self.put('n: 2\n')
         self.assertEqual(agent.refresh()['outcome'], 'held')
         agent = self.again(signal.SIGKILL)
@@ -622,7 +622,7 @@ class Suspend(Case):
         self.do('pin', 'web')
         self.do('unpin', 'web')
         self.write('out/web.yaml', 'n: 9\n')
-        agent.log.wait('the file was changed by somebody else: putting it back')
+        agent.log.wait('the file was changed by somebody else: restoring it')
         deadline = time.monotonic() + harness.DEADLINE
         while self.file() != {'n': 7}:
             self.assertLess(time.monotonic(), deadline)
@@ -738,7 +738,7 @@ class Override(Case):
         reload.next()
         self.do('override', 'web', 'n=7', '--for', '1h')
         self.assertEqual(reload.next(), ['2', 'n'])
-        agent.log.wait('the application was told config=web generation=2')
+        agent.log.wait('reload succeeded config=web generation=2')
         agent.stop()
         ledger = self.ledger()
         ledger['overrides'][0]['until_ms'] = 1
@@ -814,18 +814,18 @@ class Override(Case):
         self.do('override', 'web', 'n=2', '--for', '1h', '--reason', 'first')
         self.do('override', 'web', 'm=2', '--for', '1h')
         before = self.ledger()
-        self.refused(1, 'refused by the schema: the old version stays: ', 'override', 'web', 'n=10', '--for', '2h')
+        self.refused(1, 'rejected by the schema: keeping the current version: ', 'override', 'web', 'n=10', '--for', '2h')
         self.assertEqual(self.ledger(), before)
-        agent.log.wait('refused by the schema: the old version stays')
+        agent.log.wait('rejected by the schema: keeping the current version')
         code, body = agent.post('/v1/configs/web/override?key=n&value=10&for_ms=1000&wait=0')
         self.assertEqual(code, 202, body)  # a schema may take its time
-        agent.log.wait('refused by the schema: the old version stays')
+        agent.log.wait('rejected by the schema: keeping the current version')
         self.assertEqual(self.ledger(), before)
         self.assertEqual((self.file(), agent.status()['generation']), ({'n': 2, 'm': 2}, 3))
         # nor does one that cannot be removed
         self.publish('n: 1\nlarge: 1\n')
         self.write('schema.json', '{"required": ["m"]}')
-        self.refused(1, 'refused by the schema', 'override', 'web', 'm', '--remove')
+        self.refused(1, 'rejected by the schema', 'override', 'web', 'm', '--remove')
         self.assertEqual(len(agent.status()['overrides']), 2)
         agent.stop()
 
@@ -893,14 +893,14 @@ class Status(Case):
         reload.release()
         self.until(r'^  the application could not be told, trying again in \d+m?s: \S')
         reload.do('exit 0')
-        agent.log.wait('the application was told config=web generation=2')
+        agent.log.wait('reload succeeded config=web generation=2')
         self.assertNotIn('application', self.do('status'))
         agent.stop()
 
     def test_a_version_that_failed_its_probe(self):
         probe = Hook(self, 'probe')
         agent = self.begin('n: 1\n', f'    probe: {{run: [{probe.path}], for: 200ms, every: 100ms, failures: 1}}\n')
-        agent.log.wait('the probe is good')
+        agent.log.wait('probe passed')
         probe.do('exit 1')
         self.put('n: 2\n')
         agent.post('/v1/configs/web/refresh')
@@ -912,7 +912,7 @@ class Status(Case):
         self.refused(2, 'no older version', 'rollback', 'web')
         probe.do('exit 0')
         self.do('refresh', 'web', '--force', '--wait')
-        agent.log.wait('the probe is good: the version stays config=web generation=4')
+        agent.log.wait('probe passed: keeping the version config=web generation=4')
         self.assertEqual(len(self.do('status').splitlines()), 3)
         agent.stop()
 
@@ -967,7 +967,7 @@ class All(Case):
         ask('override', 'web', f'db.password.x={four}', '--for', '1h')
         ask('override', 'web', f'token.deep={four}', '--for', '1h')
         ask('override', 'web', f'db.password=a-{four}', '--for', '1h')
-        self.assertIn('refused by the schema', outputs[-1])
+        self.assertIn('rejected by the schema', outputs[-1])
         keys = ('db', 'db.password', 'token', 'token.deep', 'token.0', 'keys', 'keys.x', 'db.host')
         for json_too in ((), ('--json',)):
             for key in keys:
@@ -1095,7 +1095,7 @@ class All(Case):
         self.publish('"a\\u001b[31m": "x\\u009b2J"\n')
         self.do('pin', 'web', '--reason', 'bell \u009b31m')
         check.do('printf "one \\033[31m\\ntwo \\302\\2332J\\n"; exit 1')
-        error = self.refused(1, 'refused by the check', 'rollback', 'web')
+        error = self.refused(1, 'rejected by the check', 'rollback', 'web')
         self.assertNotRegex(error, '[\x00-\x09\x0b-\x1f\x7f-\x9f]')
         self.assertIn('one ', error)
         self.assertIn('two ', error)

@@ -14,7 +14,7 @@ import harness
 from harness import Agent, FaultServer, good, reset
 
 HOUR = 3600
-AGAIN = 'all is well again'
+AGAIN = 'recovered'
 
 
 def at(line):
@@ -207,7 +207,7 @@ configs:{configs}''', env={'LD_PRELOAD': self.library, 'HOUR_PATIENCE_MS': str(p
             n = next(self.number)
             return good(f'key{n}: 1\nkey{n}: 2\n'.encode())(connection, head, stopping)
         self.server.behave = bad
-        lines = self.outage('refused by the syntax', runs=3000)
+        lines = self.outage('rejected by the syntax', runs=3000)
         self.assertGreater(len(lines), 60, 'what is refused is named, though not each time')
         self.recover()
 
@@ -267,14 +267,14 @@ configs:{configs}''', env={'LD_PRELOAD': self.library, 'HOUR_PATIENCE_MS': str(p
         def other(connection, head, stopping):
             return good(f'n: {next(self.number)}\n'.encode())(connection, head, stopping)
         self.server.behave = other
-        self.outage('refused by the check', runs=200, seconds=HOUR / 12)
+        self.outage('rejected by the check', runs=200, seconds=HOUR / 12)
 
     def test_a_hook_that_fails_each_time(self):
         self.write('hook', '#!/bin/sh\necho "$PULLET_GENERATION"\nexit 1\n')
         os.chmod(self.path('hook'), 0o755)
         self.start(more=f'    reload: {{run: [{self.path("hook")}], debounce: 0s}}\n')
         lines = self.pass_time(HOUR)
-        self.assertTrue(self.lines_of(lines, 'the application could not be told'))
+        self.assertTrue(self.lines_of(lines, 'reload failed'))
         self.quiet(lines)
         self.assertGreater(self.ask('/v1/configs/web')['reload']['failed'], 10)
 

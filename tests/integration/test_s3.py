@@ -238,7 +238,7 @@ class Signatures(Case):
     def test_with_a_signature_of_the_document_the_same_rules_count(self):
         """`verify` asks for a second object, whose absence is the check's to tell."""
         key = 'RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3'
-        self.begin_s3(more=f'    verify: {{public_key: {key}}}\n', wait='refused by the signature')
+        self.begin_s3(more=f'    verify: {{public_key: {key}}}\n', wait='rejected by the signature')
         self.assertEqual({r.path for r in self.server.requests}, {'/bucket/web.yaml', '/bucket/web.yaml.minisig'})
         self.assertEqual({r.status for r in self.server.requests}, {200, 404})
 

@@ -311,7 +311,7 @@ configs:
         agent = self.agent(('web', 'db'), more=', reload: {run: [/bin/false]}')
         self.published(agent, 'web', 'db')
         self.put(agent, 'web', 'a: 2\n')
-        agent.log.wait('could not be told.*config=web')
+        agent.log.wait('reload failed.*config=web')
         self.open()
         self.until(lambda: 'could not be told' in self.row('web')[1], 'the reason is told')
         self.assertRegex(self.text('#overall'), '^all 2 ok, [12] with trouble$')
@@ -356,7 +356,7 @@ class Errors(PageCase):
         self.documents['/web.yaml'] = good(b'a: [1\n')
         agent.refresh('web')
         self.until(lambda: self.row('web')[0] == 'failing', 'it fails')
-        self.assertIn('refused by the syntax', self.row('web')[1])
+        self.assertIn('rejected by the syntax', self.row('web')[1])
         self.assertEqual(self.text('#overall'), '1 failing of 2')
         self.assertEqual(self.find('#config-rows .name')[0].text, 'web')
         self.assertTrue(self.browser.title.startswith('1 failing of 2'))
@@ -382,7 +382,7 @@ class Errors(PageCase):
         self.open()
         why = '#config-rows > tr:nth-child({}) .why'
         self.until(lambda: 'schema' in self.row('web')[1], 'it is refused')
-        self.assertRegex(self.row('web')[1], r'the server has version "v2", refused by the schema: the control socket tells why \((just now|\d+ s ago)\)$')
+        self.assertRegex(self.row('web')[1], r'the server has version "v2", rejected by the schema: the control socket tells why \((just now|\d+ s ago)\)$')
         self.assertRegex(self.row('gone')[1], r'(?m)^not found: there is no such document \((just now|\d+ s ago)\)$')
         for i in (1, 2):
             self.assertEqual([e.get_attribute('class') for e in self.find(why.format(i))], ['why bad'], 'and once')

@@ -191,7 +191,7 @@ configs:
     def live(self, agent, notify, config):
         for name in NAMES:
             agent.log.wait(f'published config={name} generation=1')
-        agent.log.wait('the application was told config=local')
+        agent.log.wait('reload succeeded config=local')
         agent.log.wait('push channel connected')
         notify.wait('^READY=1$')
         notify.wait('^WATCHDOG=1$')
@@ -201,7 +201,7 @@ configs:
         self.write('disk/local.yaml', 'n: 2\n')
         agent.log.wait('published config=local generation=2')
         self.write('out/tls.yaml', 'somebody else was here\n')
-        agent.log.wait('changed by somebody else: putting it back config=tls')
+        agent.log.wait('changed by somebody else: restoring it config=tls')
         self.write('pullet.yaml', config + '    nonsense: 1\n')
         agent.signal(signal.SIGHUP)
         agent.log.wait('nothing was changed')

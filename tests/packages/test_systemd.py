@@ -469,7 +469,7 @@ configs:
         start = self.seen()
         for i in range(3, 6):
             self.server.behave = good(b'location = /v { return 200 "v%d"; }\n' % i)
-            self.log('the application was told', start)
+            self.log('reload succeeded', start)
             start = self.seen()
         self.m.run('sh', '-c', 'exec 3>/run/hold; rm /run/hold; echo >&3')
         self.log('Finished pullet-changed@nginx.service', start)

@@ -112,7 +112,7 @@ static void note_away(const struct node *c, struct buffer *out)
 	buffer_append_string(out, strcmp(by, "probe") == 0 || strcmp(by, "operator") == 0
 					  ? " was rolled back by the "
 				  : strcmp(by, "rollout") == 0 ? " is held back by the "
-							       : " is refused by the ");
+							       : " is rejected by the ");
 	words_text(out, by);
 	buffer_append_string(out, ": ");
 	words_lines(out, client_text(away, "why", "?"));

@@ -130,7 +130,7 @@ const because = (d) => `by ${d.by}${d.reason ? `: ${d.reason}` : ''}`;
 /* An error that a check gave is told once, with the version that it is about; any other with its cause. */
 function whyNot(c, add) {
   const away = c.rejected;
-  const {how, decided} = away ? AWAY[away.by] || {how: `refused by the ${away.by}`} : {};
+  const {how, decided} = away ? AWAY[away.by] || {how: `rejected by the ${away.by}`} : {};
   const told = away && away.is_last_error;
   const when = c.last_error_ms ? ` (${ago(last.now_ms - c.last_error_ms)})` : '';
   const tone = c.state === 'ok' ? 'mild' : 'bad';

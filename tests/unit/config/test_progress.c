@@ -251,10 +251,10 @@ static void trial__within_its_time_and_the_grace_of_two_programs__is_well(void *
 {
 	(void)state;
 	run_since(10 * MINUTE);
-	config->trial = (struct programs *)1;
-	config->tried_ms = NOW - 30000 - 2 * 5000 - MINUTE;
+	config->programs = (struct programs *)1;
+	config->programs_since_ms = NOW - 30000 - 2 * 5000 - MINUTE;
 	assert_well();
-	config->tried_ms--;
+	config->programs_since_ms--;
 	assert_string_equal(config_stuck(config, NOW),
 		"a program that checks a version does not end, not even killed");
 }

@@ -63,7 +63,7 @@ static void prepare(const char *text)
 	a->config_env = (struct config_env){
 		.sys = &sys_real,
 		.loop = loop_new(&sys_real),
-		.gather = {.servers = a->servers},
+		.pull = {.servers = a->servers},
 		.queue = &a->queue,
 		.state_dir = "/nowhere",
 		.runtime_dir = "/nowhere",

@@ -1,5 +1,5 @@
 /*
- * What an application is told, on a clock that the test moves and with programs that the test
+ * What an application is notified, on a clock that the test moves and with programs that the test
  * plays: agent/notify/reload.c is compiled in here with another process_start(). A model written
  * down plainly is held against it at every millisecond. Signals and one program that hangs are
  * real.
@@ -212,14 +212,14 @@ static void world_open(void)
 
 static char web[] = "web", web_file[] = "/run/pullet/web.yaml";
 
-static void world_reload(uint64_t told, uint64_t standing)
+static void world_reload(uint64_t notified, uint64_t current)
 {
 	const struct reload_options options = {.loop = w.loop,
 		.settings = &w.settings,
 		.name = web,
 		.file = web_file,
-		.told = told,
-		.standing = standing,
+		.notified = notified,
+		.current = current,
 		.ended = world_ended,
 		.arg = &w};
 
@@ -271,7 +271,7 @@ static char *keys_db[] = {key_db, NULL}, *keys_log[] = {key_log, NULL}, *keys_ui
 static void begin_now(void)
 {
 	loop_timer_cancel(w.loop, &w.reload->timer);
-	begin(w.reload);
+	begin_attempt(w.reload);
 }
 
 /* ---- when ---- */
@@ -284,7 +284,7 @@ static void debounce_step(void)
 		assert_int_equal(status().state, RELOAD_WAITING);
 		assert_int_equal(status().next_ms, 100);
 		assert_int_equal(status().pending, 1);
-		assert_int_equal(status().told, 0);
+		assert_int_equal(status().notified, 0);
 		assert_true(reload_pending(w.reload));
 		break;
 	case 2060:
@@ -300,7 +300,7 @@ static void debounce_step(void)
 		break;
 	case 2250:
 		assert_int_equal(status().state, RELOAD_IDLE);
-		assert_int_equal(status().told, 2);
+		assert_int_equal(status().notified, 2);
 		assert_int_equal(status().pending, 0);
 		assert_int_equal(status().keys, 0);
 		assert_false(reload_pending(w.reload));
@@ -346,7 +346,7 @@ static void change__that_never_ends__runs_at_the_latest_moment(void **state)
 	world_run(storm_step);
 	/* the first at 1000; the run takes no time, the next change is the first of the next */
 	assert_string_equal(w.log, " /a@1700 /a@2400 /a@3100 /a@3800 /a@4100");
-	assert_int_equal(status().told, 4000);
+	assert_int_equal(status().notified, 4000);
 	world_close();
 }
 
@@ -403,7 +403,7 @@ static void changes__a_thousand_in_a_second__are_one_that_runs_and_one_that_wait
 	world_run(thousand_step);
 	/* played_start() asserts that none runs */
 	assert_string_equal(w.log, " /a@1000 /a@1300 /a@1600 /a@1900 /a@2200");
-	assert_int_equal(status().told, 1999);
+	assert_int_equal(status().notified, 1999);
 	assert_int_equal(status().state, RELOAD_IDLE);
 	assert_in_range(most_waiting, 100, 200); /* 100 that run, 100 that wait */
 	assert_int_equal(w.ended, 5);
@@ -419,7 +419,7 @@ static void restart_step(void)
 static void start__with_another_generation_than_told__runs_everything(void **state)
 {
 	static const struct {
-		uint64_t told, standing;
+		uint64_t notified, current;
 		const char *log;
 	} table[] = {
 		{7, 9, " /a@1100 /b@1100"},
@@ -438,12 +438,12 @@ static void start__with_another_generation_than_told__runs_everything(void **sta
 		w.rules[0] = RUN(argv_a, keys_db);
 		w.rules[1] = (struct settings_rule){.keys = keys_ui};
 		w.rules[2] = RUN(argv_b, NULL);
-		world_reload(table[i].told, table[i].standing);
+		world_reload(table[i].notified, table[i].current);
 		assert_int_equal(reload_pending(w.reload), table[i].log[0] != '\0');
 		world_run(restart_step);
 		assert_string_equal(w.log, table[i].log);
 		assert_int_equal(
-			status().told, table[i].log[0] ? table[i].standing : table[i].told);
+			status().notified, table[i].log[0] ? table[i].current : table[i].notified);
 		if (table[i].log[0])
 			assert_string_equal(w.env[2], "PULLET_CHANGED_KEYS=*");
 		world_close();
@@ -490,7 +490,7 @@ static void rules__first_that_fits__counts_and_equal_actions_run_once(void **sta
 		world_reload(4, 4);
 		world_run(rules_step);
 		assert_string_equal(w.log, table[i].log);
-		assert_int_equal(status().told, 5);
+		assert_int_equal(status().notified, 5);
 		assert_int_equal(w.ended, table[i].log[0] != '\0');
 		world_close();
 	}
@@ -508,27 +508,27 @@ static void nothing__to_do__counts_as_told_without_a_word(void **state)
 	w.rules[1] = RUN(argv_a, keys_db);
 	world_reload(4, 4);
 	assert_false(reload_changed(w.reload, 5, keys, 1, false));
-	assert_int_equal(status().told, 5);
+	assert_int_equal(status().notified, 5);
 	assert_false(reload_changed(w.reload, 6, NULL, 0, false));
-	assert_int_equal(status().told, 6);
+	assert_int_equal(status().notified, 6);
 	/* while something waits, it joins, and moves nothing */
 	changed(7, "db");
 	w.now_ms += 50;
 	assert_true(reload_changed(w.reload, 8, keys, 1, false));
 	assert_int_equal(status().next_ms, 50);
-	assert_int_equal(status().told, 6);
+	assert_int_equal(status().notified, 6);
 	assert_int_equal(status().pending, 8);
 	world_run(restart_step);
 	assert_string_equal(w.log, " /a@1100");
-	assert_int_equal(status().told, 8);
+	assert_int_equal(status().notified, 8);
 	assert_string_equal(w.env[2], "PULLET_CHANGED_KEYS=db\nlog.level");
 	world_close();
 	/* no rule that does anything */
 	world_open();
 	world_reload(3, 4);
-	assert_int_equal(status().told, 4);
+	assert_int_equal(status().notified, 4);
 	assert_false(reload_changed(w.reload, 5, NULL, 0, true));
-	assert_int_equal(status().told, 5);
+	assert_int_equal(status().notified, 5);
 	world_close();
 }
 
@@ -539,7 +539,7 @@ static void meanwhile_step(void)
 	if (w.now_ms == 1010) {
 		changed(6, "log.level"); /* nothing to do for it */
 		assert_int_equal(status().pending, 6);
-		assert_int_equal(status().told, 4);
+		assert_int_equal(status().notified, 4);
 	}
 	if (w.now_ms == 1100)
 		loop_stop(w.loop);
@@ -559,7 +559,7 @@ static void nothing__to_do_for_what_came_while_one_ran__is_told_with_it(void **s
 		world_run(meanwhile_step);
 		assert_string_equal(w.log, " /a@1000");
 		assert_int_equal(w.result.generation, fails ? 5 : 6);
-		assert_int_equal(status().told, fails ? 4 : 6);
+		assert_int_equal(status().notified, fails ? 4 : 6);
 		assert_int_equal(status().pending, fails ? 6 : 0);
 		assert_int_equal(status().state, fails ? RELOAD_FAILED : RELOAD_IDLE);
 		if (fails) /* the growth is that of the failure */
@@ -568,7 +568,7 @@ static void nothing__to_do_for_what_came_while_one_ran__is_told_with_it(void **s
 	}
 }
 
-/* ---- what they are told ---- */
+/* ---- what they are notified ---- */
 
 static void env_step(void)
 {
@@ -608,7 +608,7 @@ static void environment__of_a_command__says_what_changed(void **state)
 	options = w.reload->o;
 	reload_free(w.reload);
 	options.file = NULL;
-	options.standing = 5;
+	options.current = 5;
 	w.reload = reload_new(&options);
 	world_run(restart_step);
 	assert_int_equal(w.env_count, 3);
@@ -689,7 +689,7 @@ static void note_end(void)
 	assert_int_equal(status().state, RELOAD_FAILED);
 	assert_int_equal(status().in_a_row, w.ended);
 	assert_int_equal(status().failed, w.ended);
-	assert_int_equal(status().told, 4);
+	assert_int_equal(status().notified, 4);
 	assert_string_equal(status().why, "/a exited with 3");
 	if (w.ended == RETRIES + 1)
 		loop_stop(w.loop);
@@ -758,7 +758,7 @@ static void recover_step(void)
 	case 4700:
 		assert_int_equal(status().state, RELOAD_IDLE);
 		assert_int_equal(status().in_a_row, 0);
-		assert_int_equal(status().told, 6);
+		assert_int_equal(status().notified, 6);
 		assert_int_equal(status().failed, 3);
 		assert_int_equal(status().runs, 4);
 		assert_string_equal(status().why, "");
@@ -870,7 +870,7 @@ static void failure__to_start_at_all__is_one_as_well(void **state)
 	world_run(cannot_start_step);
 	assert_string_equal(w.log, " /a@1000 /a@2000");
 	assert_int_equal(status().failed, 1);
-	assert_int_equal(status().told, 5);
+	assert_int_equal(status().notified, 5);
 	world_close();
 }
 
@@ -936,7 +936,7 @@ static void ended__may_change_and_free(void **state)
 	world_reload(4, 4);
 	world_run(again_step);
 	assert_string_equal(w.log, " /a@1000 /a@1010");
-	assert_int_equal(status().told, 6);
+	assert_int_equal(status().notified, 6);
 	world_close();
 	for (int code = 0; code < 2; code++) {
 		world_open();
@@ -1023,7 +1023,7 @@ static void signal__to_the_process_of_a_pidfile__arrives(void **state)
 		write_pid(path, text);
 		signal_once(path, SIGUSR1);
 		assert_true(w.result.ok);
-		assert_int_equal(status().told, 5);
+		assert_int_equal(status().notified, 5);
 		world_close();
 		assert_int_equal(waitpid(pid, &how, 0), pid);
 		assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGUSR1);
@@ -1052,7 +1052,7 @@ static void signals__to_one_process__are_other_actions_than_commands_and_each_ot
 	world_reload(4, 5);
 	world_run(restart_step);
 	assert_string_equal(w.log, " /a@1000");
-	assert_int_equal(status().told, 5);
+	assert_int_equal(status().notified, 5);
 	assert_int_equal(waitpid(pid, &how, 0), pid);
 	assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGTERM);
 	world_close();
@@ -1219,7 +1219,7 @@ static void program__that_hangs__is_killed_with_its_children_and_retried(void **
 	assert_int_equal(loop_run(w.loop), 0);
 	assert_int_equal(status().failed, 1);
 	assert_int_equal(status().runs, 2);
-	assert_int_equal(status().told, 5);
+	assert_int_equal(status().notified, 5);
 	assert_string_equal(w.last_output, "web 5\n");
 	assert_int_equal(poll(&child, 1, 10000), 1);
 	close(child.fd);
@@ -1243,7 +1243,7 @@ static struct model {
 	bool waits, retrying, runs;
 	bool waiting_rule[RULES], waiting_key[KEYS], running_rule[RULES], running_key[KEYS];
 	bool failed_rule[RULES];
-	uint64_t waiting_generation, running_generation, told;
+	uint64_t waiting_generation, running_generation, notified;
 	uint64_t first_ms, due_ms, splay_drawn_ms, action_end_ms;
 	unsigned tries, in_a_row, at_rule, at_code, starts;
 	bool in_action;
@@ -1280,10 +1280,10 @@ static void model_end_attempt(void)
 		any |= m.failed_rule[i];
 	m.runs = false;
 	if (!any) {
-		m.told = m.running_generation;
+		m.notified = m.running_generation;
 		m.in_a_row = m.tries = 0;
 		if (!m.waits && m.waiting_generation) {
-			m.told = m.waiting_generation;
+			m.notified = m.waiting_generation;
 			m.waiting_generation = 0;
 			memset(m.waiting_key, 0, sizeof(m.waiting_key));
 		}
@@ -1365,7 +1365,7 @@ static void model_changed(uint64_t generation, const bool keys[KEYS])
 	for (unsigned i = 0; i < KEYS; i++)
 		wanted |= keys[i] && m.rule_of_key[i] < RULES && m.program[m.rule_of_key[i]];
 	if (!wanted && !m.waits && !m.runs) {
-		m.told = generation;
+		m.notified = generation;
 		return;
 	}
 	m.waiting_generation = generation;
@@ -1407,7 +1407,7 @@ static void model_compare(void)
 	if (strcmp(w.log, m.log) != 0)
 		print_message("# it:    %s\n# model: %s\n", w.log, m.log);
 	CHECK(strcmp(w.log, m.log) == 0);
-	CHECK(s.told == m.told);
+	CHECK(s.notified == m.notified);
 	CHECK(s.in_a_row == m.in_a_row);
 	CHECK(reload_pending(w.reload) == (m.waits || m.runs));
 	CHECK(s.state == (m.runs              ? RELOAD_RUNNING
@@ -1457,7 +1457,8 @@ static void model_round(void)
 	static char *patterns[RULES][KEYS + 1];
 	char **const programs[] = {NULL, argv_a, argv_b, argv_c};
 
-	m = (struct model){.round = m.round + 1, .change_percent = 5, .generation = 1, .told = 1};
+	m = (struct model){
+		.round = m.round + 1, .change_percent = 5, .generation = 1, .notified = 1};
 	world_open();
 	w.fate = fate_of;
 	m.debounce_ms = random_below(3) ? random_below(40) : 0;

@@ -1600,7 +1600,7 @@ static void take__with_parts_that_are_held__has_the_bytes_of_the_held_version(vo
 		c = candidate_new();
 		assert_true(candidate_take(c, r.g, store, &held, NULL, 77, why) < 0);
 		assert_string_equal(
-			why, "the version that stands cannot be read from the state directory");
+			why, "the current version cannot be read from the state directory");
 		candidate_free(c);
 		held.generation = 1;
 	}

@@ -131,7 +131,7 @@ static void load__of_a_version__finds_the_bytes_of_each_part(void **state)
 	assert_memory_equal(c->pieces[0].data, "a: 1\n", 5);
 	assert_memory_equal(c->pieces[1].data, "sig\n", 4);
 	assert_memory_equal(c->pieces[4].data, "{}", 2);
-	assert_int_equal(candidate_bytes(c), 7);
+	assert_int_equal(version_bytes(&c->version), 7);
 	assert_int_equal(version_bytes(&w.version), 7);
 	assert_int_equal(c->body.len, 11); /* without what the program made */
 	assert_text(&w, "made");

@@ -142,7 +142,7 @@ static void end(struct work *w)
 
 static void assert_passed(const struct work *w)
 {
-	if (w->result.refused || w->result.why[0])
+	if (w->result.rejected || w->result.why[0])
 		fail_msg("%s", w->result.why);
 }
 
@@ -154,10 +154,10 @@ static const char *shown(const struct work *w, enum audience audience)
 	return sentence_show(text, sizeof(text), w->result.why, audience);
 }
 
-static void assert_refused(const struct work *w, enum verify_check check, const char *why)
+static void assert_rejected(const struct work *w, enum verify_check check, const char *why)
 {
 	assert_string_equal(shown(w, AUDIENCE_OPERATOR), why);
-	assert_true(w->result.refused);
+	assert_true(w->result.rejected);
 	assert_int_equal(w->result.check, check);
 }
 
@@ -329,7 +329,7 @@ static void check__that_refuses__says_what_it_wrote(void **state)
 		begin(&w, keys);
 		add(&w, "yaml", "a: 1\n");
 		run(&w);
-		assert_refused(&w, CHECK_PROGRAM, table[i].why);
+		assert_rejected(&w, CHECK_PROGRAM, table[i].why);
 		end(&w);
 	}
 }
@@ -346,7 +346,7 @@ static void check__that_says_much__is_told_by_the_end_of_it(void **state)
 		      "sh, '{path}']\n");
 	add(&w, "yaml", "a: 1\n");
 	run(&w);
-	assert_true(w.result.refused);
+	assert_true(w.result.rejected);
 	why = shown(&w, AUDIENCE_OPERATOR);
 	len = strlen(why);
 	assert_in_range(len, 600, 640);
@@ -364,7 +364,7 @@ static void check__that_cannot_be_started__is_no_refusal(void **state)
 	begin(&w, ONE "    check: [/none/checker, '{path}']\n");
 	add(&w, "yaml", "a: 1\n");
 	run(&w);
-	assert_false(w.result.refused);
+	assert_false(w.result.rejected);
 	assert_string_equal(w.result.why,
 		"checker cannot be started: No such file or directory: install it, "
 		"name another one, or mend the #! it begins with");
@@ -380,7 +380,7 @@ static void check__that_takes_too_long__refuses(void **state)
 		ONE "    check: {timeout: 100ms, run: " SHELL "'exec sleep 100', sh, '{path}']}\n");
 	add(&w, "yaml", "a: 1\n");
 	run(&w);
-	assert_refused(&w, CHECK_PROGRAM, "sh still ran after 100 ms and was killed");
+	assert_rejected(&w, CHECK_PROGRAM, "sh still ran after 100 ms and was killed");
 	end(&w);
 }
 
@@ -548,7 +548,7 @@ static void format__run_and_check__the_check_sees_what_was_made(void **state)
 		      "'{path}']\n");
 	add(&w, "yaml", "a: 1\n");
 	run(&w);
-	assert_refused(&w, CHECK_PROGRAM, "sh exited with 4");
+	assert_rejected(&w, CHECK_PROGRAM, "sh exited with 4");
 	assert_string_equal(wrote("log"), "made\nweb\n");
 	end(&w);
 }
@@ -557,7 +557,7 @@ static void format__run__that_fails__refuses_and_no_check_runs(void **state)
 {
 	static const struct {
 		const char *format, *why;
-		bool refused;
+		bool rejected;
 	} table[] = {
 		{SHELL "'echo out; echo no such key >&2; exit 1']", "sh exited with 1: no such key",
 			true},
@@ -584,7 +584,7 @@ static void format__run__that_fails__refuses_and_no_check_runs(void **state)
 		add(&w, "yaml", "a: 1\n");
 		run(&w);
 		assert_string_equal(shown(&w, AUDIENCE_OPERATOR), table[i].why);
-		assert_int_equal(w.result.refused, table[i].refused);
+		assert_int_equal(w.result.rejected, table[i].rejected);
 		assert_int_equal(w.result.check, CHECK_FORMAT);
 		assert_false(w.candidate->has_text);
 		assert_int_equal(scratch_count(dir, "log"), 0);
@@ -601,7 +601,7 @@ static void format__run__whose_check_cannot_begin__is_no_refusal(void **state)
 		  "    format: {run: [/bin/echo, made]}\n    check: [/bin/true, '{path}']\n");
 	add(&w, "yaml", "a: 1\n");
 	run(&w);
-	assert_false(w.result.refused);
+	assert_false(w.result.rejected);
 	assert_non_null(strstr(w.result.why, "cannot open the directory"));
 	end(&w);
 }

@@ -66,7 +66,7 @@ static void submit(struct court *c)
 
 	version_end(&c->version, &c->body);
 	version_pieces(&c->version, &c->body, c->pieces);
-	if (compose(c->settings->configs[0], c->pieces, c->version.part_count, NULL,
+	if (compose_document(c->settings->configs[0], c->pieces, c->version.part_count, NULL,
 		    &c->composition, why))
 		fail_msg("%s", why);
 	c->the_case.pieces = c->pieces;
@@ -462,7 +462,7 @@ static void guard__of_an_empty_document__refuses_it_only_where_one_stands_that_i
 			assert_accepted(&c);
 		else
 			assert_refused(&c, CHECK_GUARD,
-				"the document is empty, and the one that stands is not");
+				"the document is empty, and the current one is not");
 		c.the_case.forced = true;
 		assert_accepted(&c);
 		end(&c);

@@ -56,7 +56,7 @@ static int compose_it(struct work *w)
 	struct compose_piece pieces[STORE_MAX_PARTS];
 
 	version_pieces(&w->version, &w->body, pieces);
-	return compose(
+	return compose_document(
 		w->settings->configs[0], pieces, w->version.part_count, w->ledger, &w->c, w->why);
 }
 
@@ -205,7 +205,7 @@ static void compose__of_a_set_of_files__judges_each_by_its_kind_and_merges_nothi
 	add(&w, "yaml", "a: [\n");
 	add(&w, "bytes", "");
 	assert_int_equal(compose_it(&w), -EINVAL);
-	assert_non_null(strstr(w.why, "/a: not good YAML, line 2, column 1: "));
+	assert_non_null(strstr(w.why, "/a: invalid YAML, line 2, column 1: "));
 	end(&w);
 }
 
@@ -216,27 +216,27 @@ static void compose__of_a_bad_layer__says_where_and_of_several_which(void **stat
 	(void)state;
 	begin(&w, ONE);
 	add(&w, "yaml", "a: 1\na: 2\n");
-	assert_refused(&w, "not good YAML, line 2, column 1: duplicate key \"a\" (first at line "
+	assert_refused(&w, "invalid YAML, line 2, column 1: duplicate key \"a\" (first at line "
 			   "1): remove one");
 	begin(&w, ONE);
 	add(&w, "json", "{\"a\": 1}\n7");
-	assert_refused(&w, "not good JSON, line 2, column 1: unexpected text after the end of the "
+	assert_refused(&w, "invalid JSON, line 2, column 1: unexpected text after the end of the "
 			   "document");
 	begin(&w, ONE);
 	add(&w, "yaml", "- a\n");
-	assert_refused(&w, "not good YAML, line 1, column 1: the document must be a mapping (key: "
+	assert_refused(&w, "invalid YAML, line 1, column 1: the document must be a mapping (key: "
 			   "value), not a list");
 	begin(&w, THREE);
 	add(&w, "yaml", "a: 1\n");
 	add(&w, "json", "[]");
 	add(&w, "yaml", "a: [\n");
-	assert_refused(&w, "/web.json: not good JSON, line 1, column 1: the document must be a "
+	assert_refused(&w, "/web.json: invalid JSON, line 1, column 1: the document must be a "
 			   "mapping (key: value), not a list");
 	begin(&w, THREE);
 	add(&w, "yaml", "a: 1\n");
 	add(&w, "yaml", NULL);
 	add(&w, "yaml", "");
-	assert_refused(&w, "/host.yaml: not good YAML, line 1, column 1: the document is empty");
+	assert_refused(&w, "/host.yaml: invalid YAML, line 1, column 1: the document is empty");
 }
 
 /* A document of so many values. */
@@ -364,7 +364,7 @@ static void override__without_a_ledger__is_none(void **state)
 	begin(&w, ONE);
 	add(&w, "yaml", "a: 1\n");
 	version_pieces(&w.version, &w.body, pieces);
-	assert_int_equal(compose(w.settings->configs[0], pieces, 1, NULL, &w.c, w.why), 0);
+	assert_int_equal(compose_document(w.settings->configs[0], pieces, 1, NULL, &w.c, w.why), 0);
 	assert_document(w.c.root, "a: 1\n");
 	end(&w);
 }

@@ -65,9 +65,9 @@ static void assert_empty(const struct ledger *l)
 	assert_int_equal(l->override_count, 0);
 	assert_null(l->pin.by);
 	assert_null(l->suspension.by);
-	assert_true(l->told == 0 && l->proven == 0 && l->generation == 0);
+	assert_true(l->notified == 0 && l->proven == 0 && l->generation == 0);
 	assert_null(l->revs);
-	assert_true(ledger_next(l) == LEDGER_FOREVER);
+	assert_true(ledger_next_expiry(l) == LEDGER_FOREVER);
 }
 
 static void assert_same_pin(const struct ledger_pin *a, const struct ledger_pin *b)
@@ -100,7 +100,7 @@ static void assert_same(const struct ledger *a, const struct ledger *b)
 	}
 	assert_same_pin(&a->pin, &b->pin);
 	assert_same_pin(&a->suspension, &b->suspension);
-	assert_true(a->told == b->told);
+	assert_true(a->notified == b->notified);
 	assert_true(a->proven == b->proven);
 	assert_true(a->generation == b->generation);
 	assert_memory_equal(ledger_revs(a), ledger_revs(b), LEDGER_MAX_LAYERS * sizeof(uint64_t));
@@ -119,13 +119,13 @@ static void assert_comes_back(const struct ledger *l)
 /* A ledger with something of everything. */
 static void fill(struct ledger *l)
 {
-	assert_int_equal(ledger_refuse(l, "aa", "schema", "rules", 1000, "line 1"), 0);
-	assert_int_equal(ledger_refuse(l, "bb", "probe", "", 2000, "no answer"), 0);
+	assert_int_equal(ledger_reject(l, "aa", "schema", "rules", 1000, "line 1"), 0);
+	assert_int_equal(ledger_reject(l, "bb", "probe", "", 2000, "no answer"), 0);
 	assert_int_equal(ledger_override(l, "log.level", "debug", 5000, "uid 0", "looking"), 0);
 	assert_int_equal(ledger_override(l, "a\\.b", "[1, 2]", LEDGER_FOREVER, "uid 7", ""), 0);
 	assert_int_equal(ledger_pin(l, 9000, "uid 0", "release"), 0);
 	assert_int_equal(ledger_suspend(l, 9500, "root (uid 0)", "the server moves"), 0);
-	l->told = 12;
+	l->notified = 12;
 	l->proven = 11;
 	l->generation = 13;
 	assert_int_equal(ledger_reserve_revs(l), 0);
@@ -167,8 +167,8 @@ static void save__of_any_text__comes_back_as_it_was(void **state)
 	struct ledger *l = load();
 
 	(void)state;
-	assert_int_equal(ledger_refuse(l, text, text, text, 1, text), 0);
-	assert_int_equal(ledger_refuse(l, "", "", "", 0, ""), 0);
+	assert_int_equal(ledger_reject(l, text, text, text, 1, text), 0);
+	assert_int_equal(ledger_reject(l, "", "", "", 0, ""), 0);
 	assert_int_equal(ledger_override(l, text, text, 1, text, text), 0);
 	assert_int_equal(ledger_override(l, "", "", 0, "", ""), 0);
 	assert_int_equal(ledger_pin(l, 1, text, ""), 0);
@@ -181,12 +181,12 @@ static void save__of_the_largest_and_smallest_numbers__comes_back_as_it_was(void
 	struct ledger *l = load();
 
 	(void)state;
-	l->told = l->proven = UINT64_MAX;
+	l->notified = l->proven = UINT64_MAX;
 	assert_int_equal(ledger_reserve_revs(l), 0);
 	for (size_t i = 0; i < LEDGER_MAX_LAYERS; i++)
 		l->revs[i] = UINT64_MAX - i;
-	assert_int_equal(ledger_refuse(l, "aa", "x", "", INT64_MAX, ""), 0);
-	assert_int_equal(ledger_refuse(l, "bb", "x", "", 0, ""), 0);
+	assert_int_equal(ledger_reject(l, "aa", "x", "", INT64_MAX, ""), 0);
+	assert_int_equal(ledger_reject(l, "bb", "x", "", 0, ""), 0);
 	assert_int_equal(ledger_override(l, "a", "1", LEDGER_FOREVER, "", ""), 0);
 	assert_int_equal(ledger_override(l, "b", "1", 0, "", ""), 0);
 	assert_int_equal(ledger_pin(l, LEDGER_FOREVER, "uid 0", ""), 0);
@@ -204,7 +204,7 @@ static void save__of_a_full_ledger__comes_back_as_it_was(void **state)
 	long_text[sizeof(long_text) - 1] = '\0';
 	for (int i = 0; i < LEDGER_MAX_VERDICTS; i++) {
 		snprintf(name, sizeof(name), "%064d", i);
-		assert_int_equal(ledger_refuse(l, name, "check", name, i, long_text), 0);
+		assert_int_equal(ledger_reject(l, name, "check", name, i, long_text), 0);
 	}
 	for (int i = 0; i < LEDGER_MAX_OVERRIDES; i++) {
 		snprintf(name, sizeof(name), "key.%d", i);
@@ -222,13 +222,13 @@ static void save__of_more_than_a_file_may_have__says_so_and_leaves_the_old_one(v
 	(void)state;
 	assert_non_null(huge);
 	memset(huge, 'x', 1u << 20);
-	l->told = 7;
+	l->notified = 7;
 	save(l);
 	assert_int_equal(ledger_pin(l, 1, "uid 0", huge), 0);
 	assert_int_equal(ledger_save(l, &sys, dir, false, why), -EMSGSIZE);
 	assert_non_null(strstr(why, "the ledger cannot be written"));
 	back = load();
-	assert_int_equal(back->told, 7);
+	assert_int_equal(back->notified, 7);
 	assert_null(back->pin.by);
 	ledger_free(back);
 	ledger_free(l);
@@ -257,9 +257,9 @@ static void save__with_each_call_failing__leaves_the_old_one(void **state)
 	char why[FILE_WHY];
 
 	(void)state;
-	l->told = 1;
+	l->notified = 1;
 	save(l);
-	l->told = 2;
+	l->notified = 2;
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		why[0] = '\0';
 		fault = (struct fault){.call = calls[i], .nth = 1, .error = ENOSPC};
@@ -268,14 +268,14 @@ static void save__with_each_call_failing__leaves_the_old_one(void **state)
 		fault.nth = 0;
 		assert_int_equal(scratch_count(place, ""), 1);
 		back = load();
-		assert_int_equal(back->told, 1);
+		assert_int_equal(back->notified, 1);
 		ledger_free(back);
 	}
 	fault = (struct fault){.short_writes = true, .interrupt = true};
 	save(l);
 	assert_null(strchr(fault.trace, 'f')); /* not asked for */
 	back = load();
-	assert_int_equal(back->told, 2);
+	assert_int_equal(back->notified, 2);
 	ledger_free(back);
 	ledger_free(l);
 }
@@ -385,7 +385,7 @@ static void load__of_what_is_not_a_ledger__is_empty_and_says_so(void **state)
 	(void)state;
 	scratch_write(place, FILE_NAME, good, sizeof(good) - 1);
 	l = load();
-	assert_int_equal(l->told, 1);
+	assert_int_equal(l->notified, 1);
 	assert_int_equal(l->revs[0], 5);
 	assert_string_equal(l->overrides[0].reason, "d");
 	assert_string_equal(l->pin.reason, "b");
@@ -474,10 +474,10 @@ static void refuse__of_one_too_many__drops_the_oldest(void **state)
 	(void)state;
 	for (int i = 0; i <= LEDGER_MAX_VERDICTS; i++) {
 		snprintf(sha256, sizeof(sha256), "%d", i);
-		assert_int_equal(ledger_refuse(l, sha256, "guard", "", i, "why"), 0);
+		assert_int_equal(ledger_reject(l, sha256, "guard", "", i, "why"), 0);
 	}
 	assert_int_equal(l->verdict_count, LEDGER_MAX_VERDICTS);
-	assert_null(ledger_find(l, "0", ""));
+	assert_null(ledger_find_verdict(l, "0", ""));
 	assert_string_equal(l->verdicts[0].sha256, "1");
 	assert_string_equal(l->verdicts[LEDGER_MAX_VERDICTS - 1].sha256, "16");
 	ledger_free(l);
@@ -489,13 +489,13 @@ static void refuse__of_the_same_bytes__takes_the_place_of_the_former(void **stat
 	struct ledger *l = load();
 
 	(void)state;
-	assert_int_equal(ledger_refuse(l, "aa", "guard", "one", 1, "small"), 0);
-	assert_int_equal(ledger_refuse(l, "bb", "guard", "one", 2, "small"), 0);
-	assert_int_equal(ledger_refuse(l, "aa", "schema", "two", 3, "wrong"), 0);
+	assert_int_equal(ledger_reject(l, "aa", "guard", "one", 1, "small"), 0);
+	assert_int_equal(ledger_reject(l, "bb", "guard", "one", 2, "small"), 0);
+	assert_int_equal(ledger_reject(l, "aa", "schema", "two", 3, "wrong"), 0);
 	assert_int_equal(l->verdict_count, 2);
 	assert_string_equal(l->verdicts[1].sha256, "aa"); /* the newest again */
-	assert_null(ledger_find(l, "aa", "one"));
-	v = ledger_find(l, "aa", "two");
+	assert_null(ledger_find_verdict(l, "aa", "one"));
+	v = ledger_find_verdict(l, "aa", "two");
 	assert_non_null(v);
 	assert_string_equal(v->check, "schema");
 	assert_string_equal(v->why, "wrong");
@@ -508,31 +508,32 @@ static void find__is_about_bytes_and_rules(void **state)
 	struct ledger *l = load();
 
 	(void)state;
-	assert_int_equal(ledger_refuse(l, "aa", "schema", "rules", 1, ""), 0);
-	assert_int_equal(ledger_refuse(l, "bb", "probe", "", 1, ""), 0);
-	assert_non_null(ledger_find(l, "aa", "rules"));
-	assert_null(ledger_find(l, "aa", "other rules"));
-	assert_null(ledger_find(l, "aa", ""));
-	assert_non_null(ledger_find(l, "bb", "rules")); /* whatever they are */
-	assert_non_null(ledger_find(l, "bb", ""));
-	assert_null(ledger_find(l, "cc", "rules"));
+	assert_int_equal(ledger_reject(l, "aa", "schema", "rules", 1, ""), 0);
+	assert_int_equal(ledger_reject(l, "bb", "probe", "", 1, ""), 0);
+	assert_non_null(ledger_find_verdict(l, "aa", "rules"));
+	assert_null(ledger_find_verdict(l, "aa", "other rules"));
+	assert_null(ledger_find_verdict(l, "aa", ""));
+	assert_non_null(ledger_find_verdict(l, "bb", "rules")); /* whatever they are */
+	assert_non_null(ledger_find_verdict(l, "bb", ""));
+	assert_null(ledger_find_verdict(l, "cc", "rules"));
 	ledger_free(l);
 }
 
-static void forgive__of_one_or_all__tells_whether_there_was_any(void **state)
+static void forgive__of_bytes_or_of_a_check__tells_whether_there_was_any(void **state)
 {
 	struct ledger *l = load();
 
 	(void)state;
-	assert_false(ledger_forgive(l, NULL));
+	assert_false(ledger_forgive_check(l, "x"));
 	fill(l);
 	assert_false(ledger_forgive(l, "cc"));
 	assert_true(ledger_forgive(l, "aa"));
-	assert_null(ledger_find(l, "aa", "rules"));
+	assert_null(ledger_find_verdict(l, "aa", "rules"));
 	assert_int_equal(l->verdict_count, 1);
 	assert_string_equal(l->verdicts[0].sha256, "bb");
-	assert_int_equal(ledger_refuse(l, "aa", "x", "", 1, ""), 0);
-	assert_true(ledger_forgive(l, NULL));
+	assert_int_equal(ledger_reject(l, "aa", "x", "", 1, ""), 0);
+	assert_true(ledger_forgive_check(l, "x"));
+	assert_true(ledger_forgive(l, "bb"));
 	assert_int_equal(l->verdict_count, 0);
 	assert_comes_back(l);
 	ledger_free(l);
@@ -592,7 +593,7 @@ static void suspend__is_beside_a_pin_and_ends_as_one(void **state)
 	assert_int_equal(ledger_suspend(l, 100, "uid 0", "a"), 0);
 	assert_int_equal(ledger_suspend(l, 200, "uid 1", ""), 0);
 	assert_string_equal(l->suspension.by, "uid 1");
-	assert_true(ledger_next(l) == 200);
+	assert_true(ledger_next_expiry(l) == 200);
 	assert_false(ledger_expire(l, 199, &overrides));
 	assert_true(ledger_expire(l, 200, &overrides));
 	assert_false(overrides);
@@ -600,10 +601,10 @@ static void suspend__is_beside_a_pin_and_ends_as_one(void **state)
 	assert_non_null(l->pin.by);
 	assert_false(ledger_resume(l));
 	assert_int_equal(ledger_suspend(l, LEDGER_FOREVER, "uid 1", ""), 0);
-	assert_true(ledger_next(l) == 300);
+	assert_true(ledger_next_expiry(l) == 300);
 	assert_true(ledger_expire(l, INT64_MAX - 1, &overrides)); /* the pin alone */
 	assert_non_null(l->suspension.by);
-	assert_true(ledger_next(l) == LEDGER_FOREVER);
+	assert_true(ledger_next_expiry(l) == LEDGER_FOREVER);
 	assert_true(ledger_resume(l));
 	ledger_free(l);
 }
@@ -620,28 +621,28 @@ static void expire__drops_what_has_come_to_its_time_and_tells_what(void **state)
 	assert_int_equal(ledger_override(l, "soon", "1", 100, "", ""), 0);
 	assert_int_equal(ledger_override(l, "always", "1", LEDGER_FOREVER, "", ""), 0);
 	assert_int_equal(ledger_pin(l, 200, "uid 0", ""), 0);
-	assert_true(ledger_next(l) == 100);
+	assert_true(ledger_next_expiry(l) == 100);
 	assert_false(ledger_expire(l, 99, &overrides));
 	assert_int_equal(l->override_count, 3);
 	assert_true(ledger_expire(l, 100, &overrides));
 	assert_true(overrides);
 	assert_int_equal(l->override_count, 2);
-	assert_true(ledger_next(l) == 200);
+	assert_true(ledger_next_expiry(l) == 200);
 	assert_true(ledger_expire(l, 299, &overrides)); /* the pin alone */
 	assert_false(overrides);
 	assert_null(l->pin.by);
-	assert_true(ledger_next(l) == 300);
+	assert_true(ledger_next_expiry(l) == 300);
 	assert_int_equal(ledger_pin(l, 300, "uid 0", ""), 0);
 	assert_true(ledger_expire(l, 5000, &overrides)); /* both at once */
 	assert_true(overrides);
 	assert_null(l->pin.by);
 	assert_int_equal(l->override_count, 1);
 	assert_string_equal(l->overrides[0].key, "always");
-	assert_true(ledger_next(l) == LEDGER_FOREVER);
+	assert_true(ledger_next_expiry(l) == LEDGER_FOREVER);
 	assert_int_equal(ledger_pin(l, LEDGER_FOREVER, "uid 0", ""), 0);
 	assert_false(ledger_expire(l, INT64_MAX - 1, &overrides));
 	assert_non_null(l->pin.by);
-	assert_true(ledger_next(l) == LEDGER_FOREVER);
+	assert_true(ledger_next_expiry(l) == LEDGER_FOREVER);
 	ledger_free(l);
 }
 
@@ -655,7 +656,7 @@ static void decide(struct ledger *l)
 	l->revs[0] = 7;
 	l->revs[1] = 1;
 	assert_int_equal(ledger_override(l, "log.level", "warn", 6000, "uid 1", ""), 0);
-	assert_int_equal(ledger_refuse(l, "old", "operator", "", 3000, "rolled back"), 0);
+	assert_int_equal(ledger_reject(l, "old", "operator", "", 3000, "rolled back"), 0);
 }
 
 static void adopt__of_what_is_newer__takes_overrides_verdicts_and_higher_revs(void **state)
@@ -665,18 +666,18 @@ static void adopt__of_what_is_newer__takes_overrides_verdicts_and_higher_revs(vo
 	(void)state;
 	fill(l);
 	l->revs[1] = 9;
-	assert_int_equal(ledger_refuse(l, "new", "probe", "", 2500, "it was bad"), 0);
+	assert_int_equal(ledger_reject(l, "new", "probe", "", 2500, "it was bad"), 0);
 	decide(&decided);
-	assert_int_equal(ledger_adopt(l, 14, &decided, "new"), 1);
+	assert_int_equal(ledger_adopt_decisions(l, 14, &decided, "new"), 1);
 	assert_int_equal(l->override_count, 1);
 	assert_string_equal(l->overrides[0].value, "warn");
-	assert_null(ledger_find(l, "new", "")); /* it stands now */
-	assert_string_equal(ledger_find(l, "old", "")->why, "rolled back");
-	assert_string_equal(ledger_find(l, "bb", "")->why, "no answer");
+	assert_null(ledger_find_verdict(l, "new", "")); /* it stands now */
+	assert_string_equal(ledger_find_verdict(l, "old", "")->why, "rolled back");
+	assert_string_equal(ledger_find_verdict(l, "bb", "")->why, "no answer");
 	assert_true(l->revs[0] == 7 && l->revs[1] == 9 && l->revs[LEDGER_MAX_LAYERS - 1] == 4);
-	assert_true(l->pin.by && l->told == 12 && l->proven == 11 && l->generation == 14);
-	assert_int_equal(ledger_adopt(l, 14, &decided, "new"), 0);
-	ledger_forgive(&decided, NULL);
+	assert_true(l->pin.by && l->notified == 12 && l->proven == 11 && l->generation == 14);
+	assert_int_equal(ledger_adopt_decisions(l, 14, &decided, "new"), 0);
+	ledger_forgive(&decided, "old");
 	ledger_drop_override(&decided, "log.level");
 	free(decided.verdicts);
 	free(decided.overrides);
@@ -695,15 +696,15 @@ static void forget_revs__lets_go_of_them_and_of_verdicts_of_that_judge_for_good(
 	assert_non_null(l);
 	assert_false(ledger_forget_revs(l, "signature"));
 	assert_int_equal(ledger_reserve_revs(l), 0);
-	assert_true(ledger_raise(l, high));
-	assert_false(ledger_raise(l, low));
-	assert_int_equal(ledger_refuse(l, "a", "signature", "", 1, "old"), 0);
-	assert_int_equal(ledger_refuse(l, "b", "guard", "", 1, "small"), 0);
+	assert_true(ledger_raise_revs(l, high));
+	assert_false(ledger_raise_revs(l, low));
+	assert_int_equal(ledger_reject(l, "a", "signature", "", 1, "old"), 0);
+	assert_int_equal(ledger_reject(l, "b", "guard", "", 1, "small"), 0);
 	assert_true(ledger_forget_revs(l, "signature"));
 	assert_false(ledger_forget_revs(l, "signature"));
-	assert_null(ledger_find(l, "a", ""));
-	assert_non_null(ledger_find(l, "b", ""));
-	assert_true(ledger_raise(l, low));
+	assert_null(ledger_find_verdict(l, "a", ""));
+	assert_non_null(ledger_find_verdict(l, "b", ""));
+	assert_true(ledger_raise_revs(l, low));
 	buffer_init(&text, 1u << 20);
 	assert_int_equal(ledger_write(l, &text), 0);
 	assert_int_equal(ledger_read(text.data, text.len, &again), 0);
@@ -718,11 +719,11 @@ static void adopt__of_what_decided_nothing__has_nothing_to_be_written(void **sta
 	struct ledger *l = load(), decided = {.generation = 0};
 
 	(void)state;
-	assert_int_equal(ledger_adopt(l, 14, &decided, "new"), 0);
+	assert_int_equal(ledger_adopt_decisions(l, 14, &decided, "new"), 0);
 	assert_int_equal(l->generation, 14);
-	assert_int_equal(ledger_refuse(l, "new", "probe", "", 2500, "it was bad"), 0);
-	assert_int_equal(ledger_adopt(l, 15, &decided, "new"), 1); /* it stands now */
-	assert_int_equal(ledger_adopt(l, 16, &decided, "new"), 0);
+	assert_int_equal(ledger_reject(l, "new", "probe", "", 2500, "it was bad"), 0);
+	assert_int_equal(ledger_adopt_decisions(l, 15, &decided, "new"), 1); /* it stands now */
+	assert_int_equal(ledger_adopt_decisions(l, 16, &decided, "new"), 0);
 	ledger_free(l);
 }
 
@@ -736,10 +737,10 @@ static void adopt__of_what_is_not_newer__changes_nothing(void **state)
 	decide(&decided);
 	for (uint64_t generation = 14; generation < 16; generation++) {
 		l->generation = same->generation = generation;
-		assert_int_equal(ledger_adopt(l, 14, &decided, "new"), 0);
+		assert_int_equal(ledger_adopt_decisions(l, 14, &decided, "new"), 0);
 		assert_same(l, same);
 	}
-	ledger_forgive(&decided, NULL);
+	ledger_forgive(&decided, "old");
 	ledger_drop_override(&decided, "log.level");
 	free(decided.verdicts);
 	free(decided.overrides);
@@ -798,7 +799,7 @@ int main(void)
 		CASE(refuse__of_one_too_many__drops_the_oldest),
 		CASE(refuse__of_the_same_bytes__takes_the_place_of_the_former),
 		CASE(find__is_about_bytes_and_rules),
-		CASE(forgive__of_one_or_all__tells_whether_there_was_any),
+		CASE(forgive__of_bytes_or_of_a_check__tells_whether_there_was_any),
 		CASE(override__of_one_too_many__is_refused_and_a_known_key_never),
 		CASE(pin__again__takes_the_place_of_the_former),
 		CASE(suspend__is_beside_a_pin_and_ends_as_one),

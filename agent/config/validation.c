@@ -1,7 +1,7 @@
 /*
- * The checks' work on a version: parsed, merged, validated, compared with what is published, made
- * into text and snapshot. A large version is validated on a thread of its own, so that no other
- * config waits for it.
+ * The checks at work on a version: parsed, merged, validated, compared with the current version,
+ * made into text and snapshot. A large version is validated on a thread of its own, so that no
+ * other config waits for it.
  *
  * Surprising: both ways run the same function. It reads nothing of the config but what does not
  * change while a candidate is under way (settings, the store's files, the schema, the overrides
@@ -15,16 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What goes to the thread; below that the way there and back costs more than it saves. */
+/* Smaller versions are validated on the loop: the hand-over would cost more. */
 #define LARGE (16u << 10)
 
-struct validating {
+struct validation {
 	struct worker_job job;
 	struct config *config;
 	struct candidate *candidate;
 	enum verify_level level;
-	_Atomic bool given_up; /* its result is not wanted any more */
-	/* as it was when it began */
+	_Atomic bool given_up; /* the result is dropped */
+	/* copied when it began */
 	int not_ready; /* -errno of the checks, with not_ready_why */
 	char not_ready_why[FILE_WHY];
 	uint64_t revs[SETTINGS_MAX_LAYERS];
@@ -33,28 +33,28 @@ struct validating {
 	bool forced, snapshot;
 	int64_t wall_ms;
 	char version_text[256];
-	/* what comes of it */
+	/* results */
 	int error;
-	struct verify_result judgement;
+	struct verify_result result;
 };
 
 /* ---- before ---- */
 
-/* Those that the candidate is composed with: what is only put back is as it was. Notes them. */
-static int take_overrides(struct config *c)
+/* Notes the overrides for the candidate: for a repair those of the current version. */
+static int copy_current_overrides(struct config *c)
 {
-	bool put_back = !c->candidate->save && c->published.generation &&
-			c->candidate->version.generation == c->published.generation;
-	const struct ledger *l = put_back ? c->stood : c->ledger;
+	bool repairs = !c->candidate->save && c->published.generation &&
+		       c->candidate->version.generation == c->published.generation;
+	const struct ledger *l = repairs ? c->current_overrides : c->ledger;
 
-	ledger_free(c->composed);
-	c->composed = l && l->override_count ? operate_overrides(l) : NULL;
-	return l && l->override_count && !c->composed ? -ENOMEM : 0;
+	ledger_free(c->next_overrides);
+	c->next_overrides = l && l->override_count ? operations_copy_overrides(l) : NULL;
+	return l && l->override_count && !c->next_overrides ? -ENOMEM : 0;
 }
 
-static void begin(struct config *c, enum verify_level level, struct validating *j)
+static void begin_validation(struct config *c, enum verify_level level, struct validation *j)
 {
-	*j = (struct validating){
+	*j = (struct validation){
 		.config = c,
 		.candidate = c->candidate,
 		.level = level,
@@ -68,9 +68,9 @@ static void begin(struct config *c, enum verify_level level, struct validating *
 	if (c->ledger && ledger_revs(c->ledger))
 		memcpy(j->revs, ledger_revs(c->ledger), sizeof(j->revs));
 	snprintf(j->not_ready_why, sizeof(j->not_ready_why), "out of memory");
-	j->not_ready = take_overrides(c);
+	j->not_ready = copy_current_overrides(c);
 	if (j->not_ready == 0 && level > VERIFY_TRUSTED)
-		j->not_ready = version_ready_judges(c, j->not_ready_why);
+		j->not_ready = pipeline_prepare_checks(c, j->not_ready_why);
 }
 
 /* ---- the work; on either thread ---- */
@@ -83,14 +83,14 @@ static bool needs_published(const struct config *c, const struct candidate *cand
 	       (candidate->composition.root && !candidate->composition.root->first);
 }
 
-static int check(struct validating *j, const struct candidate *before)
+static int run_checks(struct validation *j, const struct candidate *before)
 {
 	struct candidate *candidate = j->candidate;
 	const struct verify_case the_case = {
 		.pieces = candidate->pieces,
 		.count = candidate->version.part_count,
 		.composition = &candidate->composition,
-		.bytes = candidate_bytes(candidate),
+		.bytes = version_bytes(&candidate->version),
 		.before = before ? before->composition.root : NULL,
 		.before_bytes = j->published_bytes,
 		.revs = j->revs,
@@ -99,53 +99,53 @@ static int check(struct validating *j, const struct candidate *before)
 		.wall_ms = j->wall_ms,
 	};
 	struct config *c = j->config;
-	int r = verify_try(c->checks, &the_case, &j->judgement);
+	int r = verify_try(c->checks, &the_case, &j->result);
 
 	if (r || j->given_up)
 		return r;
-	candidate->expires_ms = j->judgement.expires_ms;
-	memcpy(candidate->revs, j->judgement.revs, sizeof(candidate->revs));
+	candidate->expires_ms = j->result.expires_ms;
+	memcpy(candidate->revs, j->result.revs, sizeof(candidate->revs));
 	return c->settings->dir ? candidate_compare_files(candidate, before, c->settings)
 				: candidate_compare(candidate, the_case.before);
 }
 
 /* Text and snapshot. */
-static int make_outputs(struct validating *j)
+static int make_outputs(struct validation *j)
 {
 	char why[FILE_WHY] = "";
 	int r = candidate_outputs(j->candidate, j->config->settings,
 		j->version_text[0] ? j->version_text : NULL, j->snapshot, why);
 
-	j->judgement.check = r == -EMSGSIZE ? CHECK_SIZE : CHECK_FORMAT;
-	snprintf(j->judgement.why, sizeof(j->judgement.why), "%s", why);
+	j->result.check = r == -EMSGSIZE ? CHECK_SIZE : CHECK_FORMAT;
+	snprintf(j->result.why, sizeof(j->result.why), "%s", why);
 	return r;
 }
 
-static void work(struct validating *j)
+static void validate_candidate(struct validation *j)
 {
 	struct config *c = j->config;
 	struct candidate *before = NULL;
 	char why[FILE_WHY] = "";
 	int r;
 
-	j->judgement = (struct verify_result){.check = CHECK_SYNTAX};
-	r = candidate_compose(j->candidate, c->settings, c->composed, why);
+	j->result = (struct verify_result){.check = CHECK_SYNTAX};
+	r = candidate_compose(j->candidate, c->settings, c->next_overrides, why);
 	compose_drop_layers(&j->candidate->composition);
 	if (r == 0 && j->not_ready) {
 		r = j->not_ready == -EINVAL ? -EIO : j->not_ready; /* not the version's fault */
 		snprintf(why, sizeof(why), "%s", j->not_ready_why);
 	}
 	if (r || j->given_up) {
-		snprintf(j->judgement.why, sizeof(j->judgement.why), "%s", why);
+		snprintf(j->result.why, sizeof(j->result.why), "%s", why);
 		j->error = r;
 		return;
 	}
 	if (j->published && needs_published(c, j->candidate) &&
-		version_load(c, j->published, c->stood, &before, why))
-		before = NULL; /* not known */
+		pipeline_load(c, j->published, c->current_overrides, &before, why))
+		before = NULL; /* unknown */
 	if (before)
 		compose_drop_layers(&before->composition);
-	j->error = j->given_up ? 0 : check(j, before);
+	j->error = j->given_up ? 0 : run_checks(j, before);
 	candidate_free(before);
 	if (j->error == 0 && !j->given_up)
 		j->error = make_outputs(j);
@@ -153,82 +153,82 @@ static void work(struct validating *j)
 
 /* ---- on the thread ---- */
 
-static void run(struct worker_job *job)
+static void run_validation(struct worker_job *job)
 {
-	struct validating *j =
-		(struct validating *)((char *)job - offsetof(struct validating, job));
+	struct validation *j =
+		(struct validation *)((char *)job - offsetof(struct validation, job));
 
-	j->config->judging_since_ms = j->config->env->sys->now_ms();
+	j->config->validating_since_ms = j->config->env->sys->now_ms();
 	if (!j->given_up)
-		work(j);
-	j->config->judging_since_ms = 0;
+		validate_candidate(j);
+	j->config->validating_since_ms = 0;
 }
 
-static void done(struct worker_job *job)
+static void validation_done(struct worker_job *job)
 {
-	struct validating *j =
-		(struct validating *)((char *)job - offsetof(struct validating, job));
+	struct validation *j =
+		(struct validation *)((char *)job - offsetof(struct validation, job));
 	struct config *c = j->config;
 
 	c->validating = NULL;
 	if (j->given_up)
-		version_drop(c);
+		pipeline_drop_candidate(c);
 	else
-		version_judged(c, j->error, &j->judgement);
+		pipeline_validated(c, j->error, &j->result);
 	free(j);
-	config_retire_on(c);
+	config_finish_retiring(c);
 }
 
-void judging_give_up(struct validating *j)
+void validation_give_up(struct validation *j)
 {
 	j->given_up = true;
 }
 
 /* ---- both ways ---- */
 
-/* A few aliases make a large document of a small text. */
+/* A few aliases make a small text a large document. */
 static bool has_aliases(const struct buffer *body)
 {
 	return body->len && memchr(body->data, '&', body->len) &&
 	       memchr(body->data, '*', body->len);
 }
 
-static bool is_large(const struct config *c)
+static bool is_large_candidate(const struct config *c)
 {
-	/* a schema may look at a single value a million times */
+	/* a schema may check a single value a million times */
 	return c->settings->schema || c->candidate->body.len > LARGE ||
 	       version_bytes(&c->published) > LARGE || has_aliases(&c->candidate->body);
 }
 
-int version_judge(struct config *c, enum verify_level level, struct verify_result *ret)
+int validation_run(struct config *c, enum verify_level level, struct verify_result *ret)
 {
-	struct validating *j = malloc(sizeof(*j));
+	struct validation *j = malloc(sizeof(*j));
 	int r = -ENOMEM;
 
 	*ret = (struct verify_result){.check = CHECK_SYNTAX};
 	if (j) {
-		begin(c, level, j);
-		work(j);
-		*ret = j->judgement;
+		begin_validation(c, level, j);
+		validate_candidate(j);
+		*ret = j->result;
 		r = j->error;
 	}
 	free(j);
 	return r;
 }
 
-void version_try(struct config *c, enum verify_level level)
+void validation_start(struct config *c, enum verify_level level)
 {
-	struct verify_result judgement;
-	struct validating *j = c->env->check && is_large(c) ? malloc(sizeof(*j)) : NULL;
+	struct verify_result result;
+	struct validation *j = c->env->check && is_large_candidate(c) ? malloc(sizeof(*j)) : NULL;
 	int r;
 
 	if (j) {
-		begin(c, level, j);
-		j->job = (struct worker_job){.run = run, .done = done};
+		begin_validation(c, level, j);
+		j->job = (struct worker_job){.run = run_validation, .done = validation_done};
 		c->validating = j;
 		worker_submit(c->env->check, &j->job);
 		return;
 	}
-	r = version_judge(c, level, &judgement);
-	version_judged(c, r, &judgement);
+	r = validation_run(c, level, &result);
+	pipeline_validated(c, r, &result);
 }

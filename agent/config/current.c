@@ -1,9 +1,9 @@
 /*
- * What stands: opened, started from the last known good, looked after while somebody else touches
- * it.
+ * The current version: opened, started from the last known good, repaired when somebody else
+ * changes its files.
  *
- * Surprising: a place that cannot be used at the start is tried again at every run, and what the
- * start does is done then.
+ * Surprising: a place that cannot be used at the start is tried again at every run, which then does
+ * the work of the start.
  */
 #include "config/state.h"
 
@@ -14,16 +14,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 60000u /* between two looks at the wall clock */
-#define HEAL_MS 1000u
+#define PATIENCE_MS 60000u /* between two readings of the wall clock */
+#define REPAIR_MS 1000u
 
-static void heal_again(void *arg);
+static void repair_due(void *arg);
 
 /* ---- the ledger ---- */
 
-static void arm_expiry(struct config *c)
+static void set_expiry_timer(struct config *c)
 {
-	int64_t next_ms = ledger_next(c->ledger), left_ms;
+	int64_t next_ms = ledger_next_expiry(c->ledger), left_ms;
 
 	if (next_ms == LEDGER_FOREVER) {
 		loop_timer_cancel(c->env->loop, &c->expiry);
@@ -37,14 +37,14 @@ static void arm_expiry(struct config *c)
 	loop_timer_set(c->env->loop, &c->expiry, loop_now_ms(c->env->loop) + (uint64_t)left_ms + 1);
 }
 
-void version_remember(struct config *c)
+void current_save_ledger(struct config *c)
 {
 	struct ledger l = *c->ledger;
 	char why[FILE_WHY];
 	int r, dir = store_dir(c->store);
 
 	if (c->change.under_way && !c->change.visible &&
-		c->change.overrides) { /* nobody has validated the new ones yet */
+		c->change.overrides) { /* the new ones are not validated yet */
 		l.overrides = c->change.overrides->overrides;
 		l.override_count = c->change.overrides->override_count;
 	}
@@ -54,14 +54,14 @@ void version_remember(struct config *c)
 	else
 		snprintf(why, sizeof(why), "the state directory: %s", strerror(-dir));
 	if (r)
-		log_err("what was decided cannot be remembered: it is lost with the next restart",
-			"config", c->settings->name, "why", why);
+		log_err("cannot save pins and overrides: they will be lost on restart", "config",
+			c->settings->name, "why", why);
 	else if (!c->settings->strict)
-		version_sync(c, VERSION_LEDGER);
-	arm_expiry(c);
+		publishing_sync(c, PUBLISHING_LEDGER);
+	set_expiry_timer(c);
 }
 
-static void expired(void *arg)
+static void expiry_passed(void *arg)
 {
 	struct config *c = arg;
 	bool overrides, pinned = c->ledger->pin.by, suspended = config_suspended(c);
@@ -70,8 +70,8 @@ static void expired(void *arg)
 		bool pin = pinned && !c->ledger->pin.by;
 
 		if (overrides)
-			operate_forgive(c);
-		version_remember(c);
+			operations_forgive_rejections(c);
+		current_save_ledger(c);
 		if (pin) {
 			log_info("the pin has expired", "config", c->settings->name);
 			config_refresh(c, false);
@@ -82,11 +82,11 @@ static void expired(void *arg)
 		}
 		if (overrides) {
 			log_info("an override has expired", "config", c->settings->name);
-			version_wish(c, &(struct wish){.kind = WISH_RECOMPOSE},
+			requests_add(c, &(struct request){.kind = REQUEST_RECOMPOSE},
 				"an override has expired");
 		}
 	}
-	arm_expiry(c);
+	set_expiry_timer(c);
 }
 
 static int open_ledger(struct config *c)
@@ -98,7 +98,7 @@ static int open_ledger(struct config *c)
 	r = ledger_load(c->env->sys, dir, &c->ledger);
 	c->env->sys->close(dir);
 	if (r == -EBADMSG) {
-		log_err("the ledger cannot be read: pins and refusals are forgotten", "config",
+		log_err("the ledger cannot be read: pins and rejections are forgotten", "config",
 			c->settings->name);
 		r = 0;
 	}
@@ -107,15 +107,15 @@ static int open_ledger(struct config *c)
 
 /* ---- places ---- */
 
-/* Looks after what is published; where that is not to be had, every interval does. */
-static void look_after(struct config *c)
+/* Watches the published files; without inotify they are checked at each interval. */
+static void watch_drift(struct config *c)
 {
 	const struct settings_config *s = c->settings;
 
-	if (!c->env->drift || s->drift == SETTINGS_LEAVE || c->looked_after)
+	if (!c->env->drift || s->drift == SETTINGS_LEAVE || c->watching_drift)
 		return;
-	c->looked_after = true;
-	c->file_drift = (struct file_watch_entry){.noticed = version_noticed, .arg = c};
+	c->watching_drift = true;
+	c->file_drift = (struct file_watch_entry){.noticed = current_drift_noticed, .arg = c};
 	c->image_drift = c->file_drift;
 	if (s->file) {
 		const char *slash = strrchr(s->file, '/');
@@ -132,7 +132,7 @@ static void look_after(struct config *c)
 			c->env->drift, &c->image_drift, c->env->runtime_dir, image_name(c->image));
 }
 
-int version_prepare(struct config *c, char why[FILE_WHY])
+int current_open(struct config *c, char why[FILE_WHY])
 {
 	const struct settings_config *s = c->settings;
 	int r = 0;
@@ -152,11 +152,11 @@ int version_prepare(struct config *c, char why[FILE_WHY])
 		r = image_open(
 			c->env->sys, c->env->runtime_dir, s->name, c->env->sweep, &c->image, why);
 	if (r == 0)
-		look_after(c);
+		watch_drift(c);
 	return r;
 }
 
-static bool is_current(struct config *c)
+static bool is_place_current(struct config *c)
 {
 	return (!c->target || target_is_current(c->target, NULL, 0)) &&
 	       (!c->fileset || file_set_is_current(c->fileset, NULL, 0, NULL)) &&
@@ -165,8 +165,8 @@ static bool is_current(struct config *c)
 
 /* ---- drift ---- */
 
-/* Somebody changed what was published: it is put back. local: no run waits for it. */
-static void heal(struct config *c, bool local, const char *cause)
+/* Loads the current version for a repair. local: no run waits for it. */
+static void start_repair(struct config *c, bool local, const char *cause)
 {
 	char why[FILE_WHY];
 	unsigned damaged;
@@ -176,88 +176,88 @@ static void heal(struct config *c, bool local, const char *cause)
 	c->candidate = candidate_new();
 	if (c->candidate) {
 		c->candidate->local = local;
-		c->candidate->heals = cause;
+		c->candidate->repair_cause = cause;
 		r = candidate_load(c->candidate, c->store, c->published.generation, &damaged, why);
 	}
 	if (r)
-		version_healed(c, r, why);
+		current_repair(c, r, why);
 	else
-		version_try(c, VERIFY_TRUSTED);
+		validation_start(c, VERIFY_TRUSTED);
 }
 
-void version_healed(struct config *c, int error, const char *why)
+void current_repair(struct config *c, int error, const char *why)
 {
-	const char *cause = c->candidate ? c->candidate->heals : "";
+	const char *cause = c->candidate ? c->candidate->repair_cause : "";
 	char copy[FILE_WHY];
 	unsigned n;
 
 	if (error) {
 		snprintf(copy, sizeof(copy), "%.380s", why);
-		version_forget_standing(c);
-		version_failed(c, "the published file cannot be put right", copy);
+		pipeline_forget_current(c);
+		pipeline_fail(c, "cannot repair the published file", copy);
 		return;
 	}
 	c->restored++;
-	c->candidate->quiet = !log_limit_pass(&c->heal_limit, loop_now_ms(c->env->loop), cause, &n);
+	c->candidate->quiet =
+		!log_limit_pass(&c->repair_limit, loop_now_ms(c->env->loop), cause, &n);
 	if (!c->candidate->quiet)
-		log_warn("the file was changed by somebody else: putting it back", "config",
+		log_warn("the file was changed by somebody else: restoring it", "config",
 			c->settings->name, "file", settings_place(c->settings), "cause", cause,
 			"repeated", n ? LOG_U64(n) : NULL);
-	version_publish(c);
+	publishing_start(c);
 }
 
 static void report_drift(struct config *c, const char *cause)
 {
 	if (!c->drifted && c->settings->drift == SETTINGS_REPORT)
-		log_warn("the file was changed by somebody else: it is left so", "config",
+		log_warn("the file was changed by somebody else: leaving it as it is", "config",
 			c->settings->name, "file", settings_place(c->settings), "cause", cause);
 	c->drifted = true;
 }
 
-/* The text is to be made by a program that has not seen this version. */
+/* `format: run` was configured after this version was published. */
 static bool needs_program(const struct config *c)
 {
 	return c->published.generation && c->settings->format == SETTINGS_FORMAT_RUN &&
 	       !c->published.product_len;
 }
 
-/* An event. What somebody changes again and again is put back once a second, and every interval. */
-void version_noticed(void *arg, const char *cause)
+void current_drift_noticed(void *arg, const char *cause)
 {
 	struct config *c = arg;
 	uint64_t now_ms = loop_now_ms(c->env->loop);
 
 	if (!c->published.generation || needs_program(c) || c->saved_generation)
-		return; /* one that is half published: the next run says */
+		return; /* half published: the next run goes on */
 	if (c->candidate || trigger_running(&c->trigger)) {
-		c->touched = cause; /* looked at afterwards: version_grant() */
-	} else if (is_current(c)) {
+		c->drift_cause = cause; /* looked at afterwards: requests_serve() */
+	} else if (is_place_current(c)) {
 		return;
 	} else if (c->settings->drift != SETTINGS_HEAL) {
 		report_drift(c, cause);
-	} else if (now_ms < c->healed_ms + HEAL_MS) {
-		c->put_off = cause;
-		loop_timer_set(c->env->loop, &c->heal_again, c->healed_ms + HEAL_MS);
+	} else if (now_ms < c->repaired_ms + REPAIR_MS) {
+		c->deferred_cause = cause;
+		loop_timer_set(c->env->loop, &c->repair_timer, c->repaired_ms + REPAIR_MS);
 	} else {
-		c->healed_ms = now_ms;
-		heal(c, true, cause);
+		c->repaired_ms = now_ms;
+		start_repair(c, true, cause);
 	}
 }
 
-static void heal_again(void *arg)
+static void repair_due(void *arg)
 {
 	struct config *c = arg;
 
-	version_noticed(c, c->put_off);
+	current_drift_noticed(c, c->deferred_cause);
 }
 
-/* Where the image is not as it should be, its publication does that. */
-static int keep_page(struct config *c, char why[FILE_WHY])
+/* A drifted image gets its page with the repair. */
+static int repair_image(struct config *c, char why[FILE_WHY])
 {
 	return c->image && image_is_current(c->image) ? image_keep_page(c->image, why) : 0;
 }
 
-void version_unchanged(struct config *c)
+void current_confirm_pull(struct config *c)
 {
 	char why[FILE_WHY];
 
@@ -265,20 +265,20 @@ void version_unchanged(struct config *c)
 		config_run_succeeded(c, CONFIG_UNCHANGED);
 		return;
 	}
-	if (version_prepare(c, why) || keep_page(c, why)) {
-		config_run_failed(
-			c, SUPERVISOR_FAILED, "the published file cannot be put right", why);
+	if (current_open(c, why) || repair_image(c, why)) {
+		config_run_failed(c, SUPERVISOR_FAILED, "cannot repair the published file", why);
 		return;
 	}
 	if (needs_program(c)) {
-		if (c->env->once) { /* nothing comes after this run */
-			version_recompose(c);
+		if (c->env->once) { /* there is no later run */
+			requests_recompose(c);
 			return;
 		}
-		version_wish(c, &(struct wish){.kind = WISH_RECOMPOSE}, "the format has changed");
-	} else if (!is_current(c) && c->published.generation) {
+		requests_add(
+			c, &(struct request){.kind = REQUEST_RECOMPOSE}, "the format has changed");
+	} else if (!is_place_current(c) && c->published.generation) {
 		if (c->settings->drift == SETTINGS_HEAL) {
-			heal(c, false, "seen at the interval");
+			start_repair(c, false, "seen at the interval");
 			return;
 		}
 		report_drift(c, "seen at the interval");
@@ -286,19 +286,19 @@ void version_unchanged(struct config *c)
 		c->drifted = false;
 	}
 	if (c->published.generation)
-		version_wish_again(c);
-	if (c->away && strcmp(c->away->check, "rollout") == 0 && rollout_ask(c))
+		requests_retry(c);
+	if (c->rejected && c->rejected->reason == REJECTED_BY_ROLLOUT && rollout_gate_ask(c))
 		return;
-	if (c->away)
-		version_end_away(c);
+	if (c->rejected)
+		pipeline_end_rejected(c);
 	else
 		config_run_succeeded(c, CONFIG_UNCHANGED);
 }
 
 /* ---- start and stop ---- */
 
-/* The newest version of the store as the candidate, composed. */
-static int load_last(struct config *c, char why[FILE_WHY])
+/* Makes the newest version of the store the candidate, composed. */
+static int load_newest(struct config *c, char why[FILE_WHY])
 {
 	struct verify_result j = {.why = ""};
 	unsigned damaged = 0;
@@ -313,19 +313,20 @@ static int load_last(struct config *c, char why[FILE_WHY])
 			c->settings->name, "files", LOG_U64(damaged));
 	if (r)
 		return r == -ENOENT ? 0 : r;
-	if (version_adopt_decisions(c)) /* the agent died between the two */
-		version_remember(c);
-	r = version_judge(c, VERIFY_TRUSTED, &j);
+	if (publishing_adopt_decisions(c)) /* the agent died between the two */
+		current_save_ledger(c);
+	r = validation_run(c, VERIFY_TRUSTED, &j);
 	if (r) {
-		config_complain(c, "the last known good does not fit the present configuration",
+		config_report_failure(c,
+			"the last known good does not fit the present configuration",
 			j.why[0] ? j.why : strerror(-r));
-		return -ECANCELED; /* told */
+		return -ECANCELED; /* logged */
 	}
 	return 0;
 }
 
-/* What stands already is left alone: nobody is woken for nothing. */
-static void leave_what_stands(struct config *c)
+/* Skips files that are right already: their readers need not wake up. */
+static void skip_current_places(struct config *c)
 {
 	struct publication *p = &c->candidate->publication;
 
@@ -335,8 +336,8 @@ static void leave_what_stands(struct config *c)
 		p->fileset = NULL;
 }
 
-/* Readers were told when; it was just before, where the agent was restarted. */
-static void remember_confirmation(struct config *c)
+/* The snapshot has the time of the last confirmation before a restart. */
+static void restore_confirmation(struct config *c)
 {
 	uint64_t now_ms = c->env->sys->now_ms(),
 		 then_ms = c->image ? image_confirmed_ms(c->image) : 0;
@@ -351,104 +352,104 @@ static void start_from_store(struct config *c)
 {
 	char why[FILE_WHY] = "";
 	bool overrides;
-	int r = version_prepare(c, why);
+	int r = current_open(c, why);
 
 	if (r) {
-		config_complain(c, CONFIG_CANNOT_PUBLISH, why);
+		config_report_failure(c, CONFIG_CANNOT_PUBLISH, why);
 		return;
 	}
 	c->started = true;
-	/* otherwise what has expired is noticed when all is running: then it is a change as any */
+	/* a running agent expires them by a timer, as an ordinary change */
 	if (c->env->once && ledger_expire(c->ledger, c->env->sys->wall_ms(), &overrides))
-		version_remember(c);
-	r = load_last(c, why);
+		current_save_ledger(c);
+	r = load_newest(c, why);
 	if (r || !c->candidate->version.generation)
 		goto out;
-	version_fill_publication(c);
-	leave_what_stands(c);
+	publishing_fill(c);
+	skip_current_places(c);
 	if (c->settings->format == SETTINGS_FORMAT_RUN && !c->candidate->has_text)
-		c->candidate->publication.target = NULL; /* a program has to run first */
+		c->candidate->publication.target = NULL; /* a program must run first */
 	if (c->candidate->publication.target || c->candidate->publication.fileset ||
 		c->candidate->publication.image) {
 		publish_run(&c->candidate->publication); /* at start it may block */
 		if (c->candidate->publication.error) {
-			version_remember_saved(c);
-			config_complain(c, "the last known good could not be published",
+			publishing_note_saved(c);
+			config_report_failure(c, "the last known good could not be published",
 				c->candidate->publication.why);
 			goto out;
 		}
 	}
-	version_set_published(c);
-	version_set_stood(c);
+	publishing_set_current(c);
+	publishing_set_overrides(c);
 	c->expires_ms = c->candidate->expires_ms;
 	c->published_wall_ms = c->published.pulled_ms;
-	remember_confirmation(c);
+	restore_confirmation(c);
 	log_info("started from the last known good", "config", c->settings->name, "generation",
 		LOG_U64(c->published.generation), "version", VERSION_TEXT(&c->published), "file",
 		settings_place(c->settings));
 out:
-	version_drop(c);
+	pipeline_drop_candidate(c);
 }
 
-void version_init(struct config *c)
+void current_init(struct config *c)
 {
-	loop_timer_init(&c->expiry, expired, c);
-	loop_timer_init(&c->heal_again, heal_again, c);
-	version_init_jobs(c);
+	loop_timer_init(&c->expiry, expiry_passed, c);
+	loop_timer_init(&c->repair_timer, repair_due, c);
+	publishing_init(c);
 	c->expires_ms = INT64_MAX;
 }
 
-void version_start(struct config *c)
+void current_start(struct config *c)
 {
 	if (c->env->dry_run)
 		return;
 	start_from_store(c);
 	if (!c->started)
 		return;
-	arm_expiry(c);
-	version_start_aftermath(c);
+	set_expiry_timer(c);
+	requests_start_notify(c);
 	if (!c->env->once)
-		version_finish_rollback(c);
+		requests_finish_rollback(c);
 }
 
-void version_start_late(struct config *c)
+void current_start_late(struct config *c)
 {
 	if (!c->started)
-		version_start(c);
+		current_start(c);
 }
 
-void version_retire(struct config *c)
+void current_retire(struct config *c)
 {
-	programs_free(c->trial);
-	c->trial = NULL;
-	notify_free(c->aftermath);
-	c->aftermath = NULL;
-	if (c->looked_after) {
+	programs_free(c->programs);
+	c->programs = NULL;
+	notify_free(c->notify);
+	c->notify = NULL;
+	if (c->watching_drift) {
 		file_watch_remove(c->env->drift, &c->file_drift);
 		file_watch_remove(c->env->drift, &c->image_drift);
-		c->looked_after = false;
+		c->watching_drift = false;
 	}
 	loop_timer_cancel(c->env->loop, &c->expiry);
-	loop_timer_cancel(c->env->loop, &c->heal_again);
-	config_tasks_drop(c);
+	loop_timer_cancel(c->env->loop, &c->repair_timer);
+	tasks_drop(c);
 	if (c->validating)
-		judging_give_up(c->validating);
+		validation_give_up(c->validating);
 	else if (!c->publishing)
-		version_drop(c);
+		pipeline_drop_candidate(c);
 }
 
-void version_stop(struct config *c)
+void current_stop(struct config *c)
 {
-	c->publishing = false; /* there is no worker any more, if it was */
-	free(c->validating);   /* nor its job */
+	c->publishing = false; /* the worker has stopped */
+	free(c->validating);   /* with its job */
 	c->validating = NULL;
-	config_tasks_end(c);
-	version_retire(c);
-	version_clear_away(c);
-	version_forget_wish(c);
-	operate_fini(c);
-	ledger_free(c->composed);
-	ledger_free(c->stood);
+	tasks_end(c);
+	current_retire(c);
+	pipeline_forget_rejected(c);
+	requests_clear(c);
+	operations_fini(c);
+	ledger_free(c->next_overrides);
+	ledger_free(c->current_overrides);
 	target_close(c->target);
 	file_set_close(c->fileset);
 	image_close(c->image);
