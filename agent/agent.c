@@ -136,7 +136,7 @@ static void config_run_ended(void *arg, struct config *c)
 
 	systemd_run_ended(a->service);
 	if (a->control)
-		control_look(a->control);
+		control_check(a->control);
 	if (a->report)
 		report_changed(a->report, config_place(c));
 	if (!a->once)
@@ -276,7 +276,7 @@ static void give_receipt(
 {
 	struct agent *a = arg;
 
-	config_receipt_give(a->configs[config], ret, texts);
+	config_receipt_fill(a->configs[config], ret, texts);
 }
 
 static int start_report(struct agent *a)

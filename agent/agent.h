@@ -40,7 +40,7 @@ struct agent {
 	struct control_counts counts;
 	struct control_env control_env;
 	struct control *control;
-	struct service *service;
+	struct systemd *service;
 	struct subscriber *push, *next_push; /* next_push replaces push at a reload */
 	struct report *report;
 	size_t once_left; /* configs whose one run has not ended */

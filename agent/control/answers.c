@@ -37,14 +37,14 @@ static void answer_free(struct answer *a)
 	free(a);
 }
 
-static void run(struct config_task *t)
+static void run_answer(struct config_task *t)
 {
 	struct answer *a = ANSWER_OF(t);
 
-	a->look(a);
+	a->compute(a);
 }
 
-static void ended(struct config_task *t)
+static void answer_ended(struct config_task *t)
 {
 	struct answer *a = ANSWER_OF(t);
 
@@ -56,19 +56,19 @@ static void ended(struct config_task *t)
 	unlink_answer(a); /* the answer may begin another one */
 	if (a->request) {
 		httpd_on_gone(a->request, NULL, NULL);
-		a->give(a);
+		a->reply(a);
 	}
 	answer_free(a);
 }
 
-static void client_gone(void *arg)
+static void answer_client_gone(void *arg)
 {
 	struct answer *a = arg;
 
 	a->request = NULL;
 }
 
-static bool has_room(const struct answers *answers, const struct peer *asks)
+static bool answers_have_room(const struct answers *answers, const struct peer *asks)
 {
 	struct share_held held = {0};
 
@@ -86,7 +86,7 @@ int answers_begin(struct answers *answers, const struct answer *what, struct htt
 	int e;
 
 	httpd_peer(r, &peer);
-	if (!has_room(answers, &peer)) {
+	if (!answers_have_room(answers, &peer)) {
 		snprintf(why, FILE_WHY, "too many of these are asked for already: try again");
 		return -EBUSY;
 	}
@@ -106,12 +106,12 @@ int answers_begin(struct answers *answers, const struct answer *what, struct htt
 	a->why[0] = '\0';
 	a->request = r;
 	a->peer = peer;
-	a->task = (struct config_task){.run = run, .ended = ended};
+	a->task = (struct config_task){.run = run_answer, .ended = answer_ended};
 	a->answers = answers;
 	a->next = answers->first;
 	answers->first = a;
 	answers->count++;
-	httpd_on_gone(r, client_gone, a);
+	httpd_on_gone(r, answer_client_gone, a);
 	config_task_begin(c, &a->task);
 	return 0;
 }

@@ -2,10 +2,10 @@
  * Requests whose answer takes long: it is put together on the checks' thread (config_task), from
  * what the config was like when the request came, and given on the loop.
  *
- * Threads: the loop's; look() is called on the checks'. Ownership: an answer is freed after it was
- * given; texts of the request that it needs are copied. A client that goes away has no answer; the
- * work ends all the same, and what was asked for is not done. Bounds: ANSWERS_MAX under way at a
- * time, in shares of their users (httpd/share.h), others are refused; an answer of
+ * Threads: the loop's; compute() is called on the checks'. Ownership: an answer is freed after it
+ * was given; texts of the request that it needs are copied. A client that goes away has no answer;
+ * the work ends all the same, and what was asked for is not done. Bounds: ANSWERS_MAX under way at
+ * a time, in shares of their users (httpd/share.h), others are refused; an answer of
  * ANSWERS_MAX_ANSWER.
  */
 #ifndef PULLET_ANSWERS_H
@@ -24,21 +24,21 @@ struct answers { /* those under way */
 
 struct answer {
 	/* set by the caller */
-	void (*look)(struct answer *a); /* on the thread: fills out, error and why */
-	void (*give)(struct answer *a); /* on the loop: takes request and out */
+	void (*compute)(struct answer *a); /* on the thread: fills out, error and why */
+	void (*reply)(struct answer *a);   /* on the loop: takes request and out */
 	void *arg;
 	uint64_t from, to, number;
 	char *key;                  /* a copy, which is freed with it; NULL = none */
-	void *made;                 /* by look(), for give() */
-	void (*unmake)(void *made); /* frees it where give() left it; NULL = nothing */
+	void *made;                 /* by compute(), for reply() */
+	void (*unmake)(void *made); /* frees it where reply() left it; NULL = nothing */
 	enum audience audience;
 	unsigned tries;
-	/* what look() sees, and what comes of it */
+	/* what compute() sees, and what comes of it */
 	struct inspection seen;
 	struct buffer out;
 	int error; /* -ECANCELED: the config goes */
 	char why[FILE_WHY];
-	struct httpd_request *request; /* never NULL in give() */
+	struct httpd_request *request; /* never NULL in reply() */
 	/* private */
 	struct peer peer;
 	struct config_task task;

@@ -49,7 +49,7 @@ struct waiting { /* one client that waits for a run or a change */
 
 struct control {
 	const struct control_env *env; /* as it is now: it may change between two calls */
-	struct control_socket *places;
+	struct control_socket *socket;
 	struct changes *changes;
 	struct answers answers;
 	struct waiting waiting[CONTROL_MAX_WAITING];
@@ -57,7 +57,7 @@ struct control {
 	struct log_limit busy;    /* the same */
 };
 
-static void reply(struct httpd_request *r, int status, struct buffer *b)
+static void reply_json(struct httpd_request *r, int status, struct buffer *b)
 {
 	static const char cut[] = "{\"error\":\"the answer is too large, or memory is short\"}\n";
 
@@ -84,7 +84,7 @@ static void reply_error(struct httpd_request *r, int status, const char *sentenc
 	json_writer_begin_object(&b, NULL);
 	sentence_member(&b, "error", sentence, audience_of(r));
 	json_writer_end_object(&b);
-	reply(r, status, &b);
+	reply_json(r, status, &b);
 }
 
 /* What a sentence with this -errno is in HTTP. */
@@ -101,7 +101,7 @@ static void reply_errno(struct httpd_request *r, int error, const char *sentence
 	reply_error(r, status, sentence);
 }
 
-static struct config *find(struct control *c, const char *name)
+static struct config *find_named_config(struct control *c, const char *name)
 {
 	for (size_t i = 0; i < c->env->settings->config_count; i++)
 		if (strcmp(config_name(c->env->configs[i]), name) == 0)
@@ -111,14 +111,14 @@ static struct config *find(struct control *c, const char *name)
 
 /* ---- query ---- */
 
-static bool is_set(const struct httpd_request *r, const char *name, bool fallback)
+static bool query_is_set(const struct httpd_request *r, const char *name, bool fallback)
 {
 	const char *text = httpd_query(r, name);
 
 	return text ? strcmp(text, "0") != 0 : fallback;
 }
 
-static const char *text_of(const struct httpd_request *r, const char *name)
+static const char *query_text(const struct httpd_request *r, const char *name)
 {
 	const char *text = httpd_query(r, name);
 
@@ -126,7 +126,7 @@ static const char *text_of(const struct httpd_request *r, const char *name)
 }
 
 /* A number of the query; not there: the fallback. False, and answered: it is none. */
-static bool number_of(
+static bool query_number(
 	struct httpd_request *r, const char *name, uint64_t fallback, uint64_t *ret_number)
 {
 	const char *text = httpd_query(r, name);
@@ -159,7 +159,7 @@ static void get_status(struct control *c, struct httpd_request *r, const char *n
 		reply_error(r, 500, strerror(-e));
 		return;
 	}
-	reply(r, 200, &b);
+	reply_json(r, 200, &b);
 }
 
 static void get_config(struct control *c, struct httpd_request *r, const char *name)
@@ -167,23 +167,23 @@ static void get_config(struct control *c, struct httpd_request *r, const char *n
 	struct buffer b;
 
 	buffer_init(&b, MAX_ANSWER);
-	status_config(find(c, name), audience_of(r), &b);
-	reply(r, 200, &b);
+	status_config(find_named_config(c, name), audience_of(r), &b);
+	reply_json(r, 200, &b);
 }
 
 /* ---- answers that take long ---- */
 
-/* What look() has put together, or why not. */
-static void give_answer(struct answer *a)
+/* What compute() has put together, or why not. */
+static void reply_answer(struct answer *a)
 {
 	if (a->error)
 		reply_errno(a->request, a->error, a->why);
 	else
-		reply(a->request, 200, &a->out);
+		reply_json(a->request, 200, &a->out);
 }
 
 /* A user has more than a share of the control socket, or wants it. */
-static void refused_share(void *arg, const struct peer *peer)
+static void share_refused(void *arg, const struct peer *peer)
 {
 	struct control *c = arg;
 	char user[USER_TEXT], cause[24];
@@ -199,7 +199,7 @@ static void refused_share(void *arg, const struct peer *peer)
 }
 
 /* Begins it; answers when that cannot be. */
-static void begin_answer(
+static void begin_slow_answer(
 	struct control *c, struct httpd_request *r, struct config *config, struct answer *a)
 {
 	char why[FILE_WHY];
@@ -213,23 +213,23 @@ static void begin_answer(
 	free(a->key);
 	if (e == -EBUSY) {
 		httpd_peer(r, &peer);
-		refused_share(c, &peer);
+		share_refused(c, &peer);
 	}
 	reply_error(r, e == -EBUSY ? 503 : 500, why);
 }
 
-static void look_at_history(struct answer *a)
+static void compute_history(struct answer *a)
 {
 	a->error = inspect_history(&a->seen, a->audience, &a->out, a->why);
 }
 
 static void get_history(struct control *c, struct httpd_request *r, const char *name)
 {
-	begin_answer(c, r, find(c, name),
-		&(struct answer){.look = look_at_history, .give = give_answer});
+	begin_slow_answer(c, r, find_named_config(c, name),
+		&(struct answer){.compute = compute_history, .reply = reply_answer});
 }
 
-static void look_at_diff(struct answer *a)
+static void compute_diff(struct answer *a)
 {
 	a->error = inspect_diff(
 		&a->seen, a->from, a->to, a->audience == AUDIENCE_OPERATOR, &a->out, a->why);
@@ -237,13 +237,13 @@ static void look_at_diff(struct answer *a)
 
 static void get_diff(struct control *c, struct httpd_request *r, const char *name)
 {
-	struct answer a = {.look = look_at_diff, .give = give_answer};
+	struct answer a = {.compute = compute_diff, .reply = reply_answer};
 
-	if (number_of(r, "from", 0, &a.from) && number_of(r, "to", 0, &a.to))
-		begin_answer(c, r, find(c, name), &a);
+	if (query_number(r, "from", 0, &a.from) && query_number(r, "to", 0, &a.to))
+		begin_slow_answer(c, r, find_named_config(c, name), &a);
 }
 
-static void look_at_key(struct answer *a)
+static void compute_explanation(struct answer *a)
 {
 	a->error = inspect_explain(
 		&a->seen, a->key ? a->key : "", a->audience == AUDIENCE_OPERATOR, &a->out, a->why);
@@ -251,15 +251,15 @@ static void look_at_key(struct answer *a)
 
 static void get_explain(struct control *c, struct httpd_request *r, const char *name)
 {
-	begin_answer(c, r, find(c, name),
-		&(struct answer){.look = look_at_key,
-			.give = give_answer,
-			.key = strdup(text_of(r, "key"))});
+	begin_slow_answer(c, r, find_named_config(c, name),
+		&(struct answer){.compute = compute_explanation,
+			.reply = reply_answer,
+			.key = strdup(query_text(r, "key"))});
 }
 
 /* ---- what was published last ---- */
 
-static void write_changes(struct control *c, struct httpd_request *r)
+static void reply_changes(struct control *c, struct httpd_request *r)
 {
 	struct buffer b;
 	int e;
@@ -267,14 +267,14 @@ static void write_changes(struct control *c, struct httpd_request *r)
 	buffer_init(&b, MAX_ANSWER);
 	e = changes_write(c->changes, httpd_may_see_values(r), &b);
 	if (e == 0) {
-		reply(r, 200, &b);
+		reply_json(r, 200, &b);
 		return;
 	}
 	buffer_fini(&b);
 	reply_errno(r, e, strerror(-e));
 }
 
-static void look_at_change(struct answer *a)
+static void compute_change(struct answer *a)
 {
 	changes_compare(a->made);
 }
@@ -287,10 +287,10 @@ static void drop_change(void *made)
 static void next_change(struct answer *a);
 
 /* Compares what was published since, one after the other, then answers. */
-static void look_for_changes(struct control *c, struct httpd_request *r, uint64_t read)
+static void answer_changes(struct control *c, struct httpd_request *r, uint64_t read)
 {
-	struct answer a = {.look = look_at_change,
-		.give = next_change,
+	struct answer a = {.compute = compute_change,
+		.reply = next_change,
 		.unmake = drop_change,
 		.arg = c,
 		.number = read};
@@ -303,13 +303,13 @@ static void look_for_changes(struct control *c, struct httpd_request *r, uint64_
 	if (e < 0) {
 		reply_errno(r, e, strerror(-e));
 	} else if (e == 0) {
-		write_changes(c, r);
+		reply_changes(c, r);
 	} else {
 		a.made = missing;
 		if (answers_begin(&c->answers, &a, r, changes_config(missing), why) == 0)
 			return;
 		changes_drop(missing);
-		write_changes(c, r); /* what there is */
+		reply_changes(c, r); /* what there is */
 	}
 }
 
@@ -318,18 +318,18 @@ static void next_change(struct answer *a)
 	struct control *c = a->arg;
 
 	if (a->error) { /* its config goes */
-		write_changes(c, a->request);
+		reply_changes(c, a->request);
 		return;
 	}
 	changes_keep(c->changes, a->made);
 	a->made = NULL;
-	look_for_changes(c, a->request, a->number);
+	answer_changes(c, a->request, a->number);
 }
 
 static void get_changes(struct control *c, struct httpd_request *r, const char *name)
 {
 	(void)name;
-	look_for_changes(c, r, 0);
+	answer_changes(c, r, 0);
 }
 
 /* ---- the page ---- */
@@ -394,7 +394,7 @@ static void waiting_end(struct waiting *w)
 	w->request = NULL;
 }
 
-static void run_ended(void *arg, struct config *config)
+static void waited_run_ended(void *arg, struct config *config)
 {
 	struct waiting *w = arg;
 	struct httpd_request *r = w->request;
@@ -403,11 +403,11 @@ static void run_ended(void *arg, struct config *config)
 	waiting_end(w);
 	buffer_init(&b, 8192);
 	status_outcome(config, audience_of(r), &b);
-	reply(r, 200, &b);
+	reply_json(r, 200, &b);
 }
 
 /* What stands now, as the answer to a change. */
-static void reply_standing(struct httpd_request *r, int status, struct config *config)
+static void reply_current(struct httpd_request *r, int status, struct config *config)
 {
 	struct config_status s;
 	struct buffer b;
@@ -420,10 +420,10 @@ static void reply_standing(struct httpd_request *r, int status, struct config *c
 	json_writer_number(&b, "generation", s.version->generation);
 	json_writer_text(&b, "origin", s.version->origin);
 	json_writer_end_object(&b);
-	reply(r, status, &b);
+	reply_json(r, status, &b);
 }
 
-static void change_ended(void *arg, struct config *config)
+static void waited_change_ended(void *arg, struct config *config)
 {
 	struct waiting *w = arg;
 	struct httpd_request *r = w->request;
@@ -433,10 +433,10 @@ static void change_ended(void *arg, struct config *config)
 	if (error)
 		reply_error(r, 409, error);
 	else
-		reply_standing(r, 200, config);
+		reply_current(r, 200, config);
 }
 
-static void wait_passed(void *arg)
+static void wait_timed_out(void *arg)
 {
 	struct waiting *w = arg;
 	struct httpd_request *r = w->request;
@@ -446,11 +446,11 @@ static void wait_passed(void *arg)
 }
 
 /* The same for a version, where nothing goes on. */
-static void not_come(void *arg)
+static void version_timed_out(void *arg)
 {
 	struct waiting *w = arg;
 	struct httpd_request *r = w->request;
-	const char *version = text_of(r, "version"), *generation = text_of(r, "generation");
+	const char *version = query_text(r, "version"), *generation = query_text(r, "generation");
 	struct config_status s;
 	char why[256], span[24], now[64] = "nothing is published yet";
 
@@ -464,7 +464,7 @@ static void not_come(void *arg)
 	reply_error(r, 504, why);
 }
 
-static void client_gone(void *arg)
+static void waiter_gone(void *arg)
 {
 	waiting_end(arg);
 }
@@ -496,12 +496,12 @@ static struct waiting *waiting_begin(struct control *c, struct httpd_request *r,
 	struct peer peer;
 	uint64_t timeout_ms;
 
-	if (!number_of(r, "timeout_ms", WAIT_MS, &timeout_ms))
+	if (!query_number(r, "timeout_ms", WAIT_MS, &timeout_ms))
 		return NULL;
 	httpd_peer(r, &peer);
 	w = find_waiting(c, &peer);
 	if (!w) {
-		refused_share(c, &peer);
+		share_refused(c, &peer);
 		reply_error(r, 503, "too many clients wait already: try again, or without waiting");
 		return NULL;
 	}
@@ -513,47 +513,47 @@ static struct waiting *waiting_begin(struct control *c, struct httpd_request *r,
 	w->limit_ms = timeout_ms;
 	loop_timer_init(&w->limit, passed, w);
 	loop_timer_set(c->env->loop, &w->limit, loop_now_ms(c->env->loop) + timeout_ms);
-	httpd_on_gone(r, client_gone, w);
+	httpd_on_gone(r, waiter_gone, w);
 	return w;
 }
 
 /* ---- waiting for a version ---- */
 
-static bool stands(const struct waiting *w)
+static bool version_is_current(const struct waiting *w)
 {
-	uint64_t generation = strtoull(text_of(w->request, "generation"), NULL, 10);
+	uint64_t generation = strtoull(query_text(w->request, "generation"), NULL, 10);
 
-	return config_has_published(w->config, generation, text_of(w->request, "version"));
+	return config_has_published(w->config, generation, query_text(w->request, "version"));
 }
 
-static void look_again(void *arg, struct config *config)
+static void version_checked(void *arg, struct config *config)
 {
 	struct waiting *w = arg;
 	struct httpd_request *r = w->request;
 
-	if (!stands(w)) {
+	if (!version_is_current(w)) {
 		config_wait_any(config, &w->waiter);
 		return;
 	}
 	waiting_end(w);
-	reply_standing(r, 200, config);
+	reply_current(r, 200, config);
 }
 
 static void get_wait(struct control *c, struct httpd_request *r, const char *name)
 {
-	struct config *config = find(c, name);
+	struct config *config = find_named_config(c, name);
 	struct waiting *w;
 	uint64_t generation;
 
-	if (!number_of(r, "generation", 0, &generation))
+	if (!query_number(r, "generation", 0, &generation))
 		return;
-	if (generation == 0 && !text_of(r, "version")[0]) {
+	if (generation == 0 && !query_text(r, "version")[0]) {
 		reply_error(r, 400, "generation=N or version=V is missing");
 		return;
 	}
-	w = waiting_begin(c, r, config, look_again, not_come);
+	w = waiting_begin(c, r, config, version_checked, version_timed_out);
 	if (w)
-		look_again(w, config);
+		version_checked(w, config);
 }
 
 /* ---- POST ---- */
@@ -561,7 +561,7 @@ static void get_wait(struct control *c, struct httpd_request *r, const char *nam
 #define WHO USER_TEXT
 
 /* Who asks, for the log and the history. */
-static const char *who(const struct httpd_request *r, char text[WHO])
+static const char *describe_client(const struct httpd_request *r, char text[WHO])
 {
 	struct peer peer;
 
@@ -574,7 +574,7 @@ static const char *who(const struct httpd_request *r, char text[WHO])
 }
 
 /* True, and answered: somebody suspended it, which even a forced pull does not undo. */
-static bool refuse_suspended(struct httpd_request *r, struct config *config)
+static bool deny_suspended(struct httpd_request *r, struct config *config)
 {
 	struct config_status s;
 	char why[FILE_WHY];
@@ -591,20 +591,21 @@ static bool refuse_suspended(struct httpd_request *r, struct config *config)
 
 static void post_refresh(struct control *c, struct httpd_request *r, const char *name)
 {
-	struct config *config = find(c, name);
-	bool forced = is_set(r, "force", false);
+	struct config *config = find_named_config(c, name);
+	bool forced = query_is_set(r, "force", false);
 	struct waiting *w;
 	char by[WHO];
 
-	if (refuse_suspended(r, config))
+	if (deny_suspended(r, config))
 		return;
 	if (forced)
-		log_info("a forced pull was asked for", "config", name, "by", who(r, by));
-	if (is_set(r, "forget_rev", false) && config_forget_revs(config))
+		log_info("a forced pull was asked for", "config", name, "by",
+			describe_client(r, by));
+	if (query_is_set(r, "forget_rev", false) && config_forget_revs(config))
 		log_warn("the revs of signatures are forgotten: any is taken next", "config", name,
-			"by", who(r, by));
-	if (is_set(r, "wait", false)) {
-		w = waiting_begin(c, r, config, run_ended, wait_passed);
+			"by", describe_client(r, by));
+	if (query_is_set(r, "wait", false)) {
+		w = waiting_begin(c, r, config, waited_run_ended, wait_timed_out);
 		if (!w)
 			return;
 		config_wait(config, &w->waiter);
@@ -614,55 +615,56 @@ static void post_refresh(struct control *c, struct httpd_request *r, const char 
 	config_refresh(config, forced);
 }
 
-static int roll_back(struct config *config, const struct answer *a, char why[FILE_WHY])
+static int request_rollback(struct config *config, const struct answer *a, char why[FILE_WHY])
 {
 	char by[WHO];
 
-	return config_roll_back(
-		config, a->number, who(a->request, by), text_of(a->request, "reason"), why);
+	return config_roll_back(config, a->number, describe_client(a->request, by),
+		query_text(a->request, "reason"), why);
 }
 
-static int override(struct config *config, const struct answer *a, char why[FILE_WHY])
+static int request_override(struct config *config, const struct answer *a, char why[FILE_WHY])
 {
 	const char *value = httpd_query(a->request, "value");
 	char by[WHO];
 
-	if (is_set(a->request, "remove", false))
-		return config_drop_override(config, a->key, who(a->request, by), why);
+	if (query_is_set(a->request, "remove", false))
+		return config_drop_override(config, a->key, describe_client(a->request, by), why);
 	if (value)
-		return config_override(config, a->key, value, a->number, who(a->request, by),
-			text_of(a->request, "reason"), why);
+		return config_override(config, a->key, value, a->number,
+			describe_client(a->request, by), query_text(a->request, "reason"), why);
 	snprintf(why, FILE_WHY, "an override needs a value, or remove=1");
 	return -EINVAL;
 }
 
-static void look_at_target(struct answer *a)
+static void check_rollback(struct answer *a)
 {
 	a->error = inspect_rollback(&a->seen, &a->number, a->why);
 }
 
-static void look_at_place(struct answer *a)
+static void check_override(struct answer *a)
 {
 	a->error = inspect_override(&a->seen, a->key, a->why);
 }
 
 /* Asks for the change that is possible, and answers when it has ended. */
-static void ask_change(struct control *c, struct config *config, const struct answer *a)
+static void request_change(struct control *c, struct config *config, const struct answer *a)
 {
 	struct httpd_request *r = a->request;
-	bool waits = is_set(r, "wait", true);
+	bool waits = query_is_set(r, "wait", true);
 	struct waiting *w = NULL;
 	char why[FILE_WHY];
 	int e;
 
 	if (waits) {
-		w = waiting_begin(c, r, config, change_ended, wait_passed);
+		w = waiting_begin(c, r, config, waited_change_ended, wait_timed_out);
 		if (!w)
 			return;
 		config_wait_change(config, &w->waiter);
 	}
 	/* which may have answered, and freed r */
-	e = a->look == look_at_target ? roll_back(config, a, why) : override(config, a, why);
+	e = a->compute == check_rollback ? request_rollback(config, a, why)
+					 : request_override(config, a, why);
 	if (e && w)
 		waiting_end(w);
 	if (e)
@@ -670,46 +672,46 @@ static void ask_change(struct control *c, struct config *config, const struct an
 	else if (!waits && config_change_error(config)) /* already */
 		reply_error(r, 409, config_change_error(config));
 	else if (!waits)
-		reply_standing(r, 202, config);
+		reply_current(r, 202, config);
 }
 
-static void change(
+static void start_change(
 	struct control *c, struct httpd_request *r, struct config *config, struct answer *a);
 
 /* It is known whether it is possible. */
-static void change_looked_at(struct answer *a)
+static void change_checked(struct answer *a)
 {
 	struct config *config = a->seen.config;
 	struct control *c = a->arg;
 	int e = a->error ? a->error : inspect_unchanged(&a->seen, a->why);
-	struct answer again = {.look = a->look,
-		.give = a->give,
+	struct answer again = {.compute = a->compute,
+		.reply = a->reply,
 		.arg = c,
 		.from = a->from,
 		.number = a->from,
 		.tries = a->tries + 1};
 
 	if (e == -EAGAIN && a->tries < MAX_TRIES) {
-		again.key = strdup(text_of(a->request, "key"));
-		change(c, a->request, config, &again);
+		again.key = strdup(query_text(a->request, "key"));
+		start_change(c, a->request, config, &again);
 	} else if (e) {
 		reply_errno(a->request, e, a->why);
 	} else {
-		ask_change(c, config, a);
+		request_change(c, config, a);
 	}
 }
 
 /* Looks whether the change is possible. */
-static void change(
+static void start_change(
 	struct control *c, struct httpd_request *r, struct config *config, struct answer *a)
 {
 	char why[FILE_WHY];
-	int e = a->key ? config_check_change(config, text_of(r, "reason"), why) : -ENOMEM;
+	int e = a->key ? config_check_change(config, query_text(r, "reason"), why) : -ENOMEM;
 
 	a->arg = c;
-	a->give = change_looked_at;
+	a->reply = change_checked;
 	if (e == 0) {
-		begin_answer(c, r, config, a);
+		begin_slow_answer(c, r, config, a);
 		return;
 	}
 	free(a->key);
@@ -721,37 +723,38 @@ static bool numbers_of_change(struct httpd_request *r, const char *name, struct 
 {
 	uint64_t timeout_ms; /* waiting_begin() reads it, when it is too late for a sentence */
 
-	return number_of(r, name, 0, &ret->number) && number_of(r, "timeout_ms", 0, &timeout_ms);
+	return query_number(r, name, 0, &ret->number) &&
+	       query_number(r, "timeout_ms", 0, &timeout_ms);
 }
 
 static void post_rollback(struct control *c, struct httpd_request *r, const char *name)
 {
-	struct answer a = {.look = look_at_target, .key = strdup("")};
+	struct answer a = {.compute = check_rollback, .key = strdup("")};
 
 	if (!numbers_of_change(r, "generation", &a)) {
 		free(a.key);
 		return;
 	}
 	a.from = a.number;
-	change(c, r, find(c, name), &a);
+	start_change(c, r, find_named_config(c, name), &a);
 }
 
 static void post_override(struct control *c, struct httpd_request *r, const char *name)
 {
-	struct answer a = {.look = look_at_place, .key = strdup(text_of(r, "key"))};
+	struct answer a = {.compute = check_override, .key = strdup(query_text(r, "key"))};
 
 	if (!numbers_of_change(r, "for_ms", &a)) {
 		free(a.key);
 		return;
 	}
 	a.from = a.number;
-	if (a.key && is_set(r, "remove", false)) { /* whatever stands */
+	if (a.key && query_is_set(r, "remove", false)) { /* whatever stands */
 		a.request = r;
-		ask_change(c, find(c, name), &a);
+		request_change(c, find_named_config(c, name), &a);
 		free(a.key);
 		return;
 	}
-	change(c, r, find(c, name), &a);
+	start_change(c, r, find_named_config(c, name), &a);
 }
 
 static void post_pin(struct control *c, struct httpd_request *r, const char *name)
@@ -760,42 +763,43 @@ static void post_pin(struct control *c, struct httpd_request *r, const char *nam
 	uint64_t for_ms;
 	int e;
 
-	if (!number_of(r, "for_ms", 0, &for_ms))
+	if (!query_number(r, "for_ms", 0, &for_ms))
 		return;
-	e = config_pin(find(c, name), for_ms, who(r, by), text_of(r, "reason"), why);
+	e = config_pin(find_named_config(c, name), for_ms, describe_client(r, by),
+		query_text(r, "reason"), why);
 	if (e)
 		reply_errno(r, e, why);
 	else
-		reply_standing(r, 200, find(c, name));
+		reply_current(r, 200, find_named_config(c, name));
 }
 
 static void post_unpin(struct control *c, struct httpd_request *r, const char *name)
 {
 	char by[WHO], why[FILE_WHY];
-	int e = config_unpin(find(c, name), who(r, by), why);
+	int e = config_unpin(find_named_config(c, name), describe_client(r, by), why);
 
 	if (e)
 		reply_errno(r, e, why);
 	else
-		reply_standing(r, 200, find(c, name));
+		reply_current(r, 200, find_named_config(c, name));
 }
 
 /* Nobody waits any more for a pull that does not come. */
-static void end_waiting(struct control *c, struct config *config)
+static void end_pull_waits(struct control *c, struct config *config)
 {
 	for (size_t i = 0; i < CONTROL_MAX_WAITING; i++) {
 		struct waiting *w = &c->waiting[i];
 		struct httpd_request *r = w->request;
 
-		if (!r || w->config != config || w->waiter.ended != run_ended)
+		if (!r || w->config != config || w->waiter.ended != waited_run_ended)
 			continue;
 		waiting_end(w);
-		refuse_suspended(r, config);
+		deny_suspended(r, config);
 	}
 }
 
 /* The receipt says it soon. */
-static void tell_report(const struct control *c, const struct config *config)
+static void notify_report(const struct control *c, const struct config *config)
 {
 	for (size_t i = 0; *c->env->report && i < c->env->settings->config_count; i++)
 		if (c->env->configs[i] == config)
@@ -804,34 +808,34 @@ static void tell_report(const struct control *c, const struct config *config)
 
 static void post_suspend(struct control *c, struct httpd_request *r, const char *name)
 {
-	struct config *config = find(c, name);
+	struct config *config = find_named_config(c, name);
 	char by[WHO], why[FILE_WHY];
 	uint64_t for_ms;
 	int e;
 
-	if (!number_of(r, "for_ms", 0, &for_ms))
+	if (!query_number(r, "for_ms", 0, &for_ms))
 		return;
-	e = config_suspend(config, for_ms, who(r, by), text_of(r, "reason"), why);
+	e = config_suspend(config, for_ms, describe_client(r, by), query_text(r, "reason"), why);
 	if (e) {
 		reply_errno(r, e, why);
 		return;
 	}
-	reply_standing(r, 200, config);
-	end_waiting(c, config);
-	tell_report(c, config);
+	reply_current(r, 200, config);
+	end_pull_waits(c, config);
+	notify_report(c, config);
 }
 
 static void post_resume(struct control *c, struct httpd_request *r, const char *name)
 {
 	char by[WHO], why[FILE_WHY];
-	int e = config_resume(find(c, name), who(r, by), why);
+	int e = config_resume(find_named_config(c, name), describe_client(r, by), why);
 
 	if (e) {
 		reply_errno(r, e, why);
 		return;
 	}
-	reply_standing(r, 200, find(c, name));
-	tell_report(c, find(c, name));
+	reply_current(r, 200, find_named_config(c, name));
+	notify_report(c, find_named_config(c, name));
 }
 
 /* ---- the table ---- */
@@ -878,7 +882,7 @@ static const struct route {
 };
 
 /* Does path fit the route? The config's name, if the route has one, is copied. */
-static bool matches(const struct route *route, const char *path, char name[128])
+static bool route_matches(const struct route *route, const char *path, char name[128])
 {
 	size_t before = strlen(route->before), len = strlen(path), after;
 
@@ -894,7 +898,7 @@ static bool matches(const struct route *route, const char *path, char name[128])
 	return !strchr(name, '/');
 }
 
-static bool takes(const struct route *route, const char *key)
+static bool route_takes(const struct route *route, const char *key)
 {
 	for (size_t i = 0; route->keys[i]; i++)
 		if (strcmp(route->keys[i], key) == 0)
@@ -910,8 +914,8 @@ static bool check_query(const struct route *route, struct httpd_request *r)
 	const char *key;
 	char why[128];
 
-	for (size_t i = 0; !takes(route, "*") && (key = httpd_query_name(r, i)); i++)
-		if (!takes(route, key)) {
+	for (size_t i = 0; !route_takes(route, "*") && (key = httpd_query_name(r, i)); i++)
+		if (!route_takes(route, key)) {
 			snprintf(why, sizeof(why), "no parameter here is called %.64s", key);
 			reply_error(r, 400, why);
 			return false;
@@ -935,7 +939,7 @@ static bool is_browser(const struct httpd_request *r)
 }
 
 /* No browser is to keep, guess at, frame or pass on anything. */
-static void add_headers(struct httpd_request *r)
+static void add_page_headers(struct httpd_request *r)
 {
 	static const struct {
 		const char *name, *value;
@@ -952,7 +956,7 @@ static void add_headers(struct httpd_request *r)
 		httpd_add_header(r, headers[i].name, headers[i].value);
 }
 
-static bool is_ours(const struct control *c, const struct httpd_request *r)
+static bool is_own_host(const struct control *c, const struct httpd_request *r)
 {
 	char machine[HOST_NAME_MAX + 1] = "";
 
@@ -963,11 +967,11 @@ static bool is_ours(const struct control *c, const struct httpd_request *r)
 }
 
 /* Who may, who asked, and how that is changed. */
-static void refuse_right(struct control *c, struct httpd_request *r, const char *name)
+static void deny_right(struct control *c, struct httpd_request *r, const char *name)
 {
 	char by[WHO], why[FILE_WHY];
 
-	who(r, by);
+	describe_client(r, by);
 	snprintf(why, sizeof(why),
 		"%s may only look: root, the agent's user and members of the group that "
 		"agent: {operators: GROUP} names may change something",
@@ -980,7 +984,7 @@ static void refuse_right(struct control *c, struct httpd_request *r, const char 
 }
 
 /* True, and answered: not here, or not by who asks. */
-static bool refuse(
+static bool deny_request(
 	struct control *c, const struct route *route, struct httpd_request *r, const char *name)
 {
 	bool changes = route->method == HTTPD_POST;
@@ -1000,7 +1004,7 @@ static bool refuse(
 	httpd_peer(r, &peer);
 	if (peer.right >= route->right)
 		return false;
-	refuse_right(c, r, name);
+	deny_right(c, r, name);
 	return true;
 }
 
@@ -1014,7 +1018,7 @@ static const struct route *find_route(
 
 	*ret_allow = NULL;
 	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
-		if (!matches(&routes[i], httpd_path(r), name))
+		if (!route_matches(&routes[i], httpd_path(r), name))
 			continue;
 		*ret_allow = routes[i].method == HTTPD_GET ? "GET, HEAD" : "POST";
 		if (routes[i].method == method)
@@ -1023,15 +1027,15 @@ static const struct route *find_route(
 	return NULL;
 }
 
-static void dispatch(void *arg, struct httpd_request *r)
+static void dispatch_request(void *arg, struct httpd_request *r)
 {
 	const struct route *route;
 	const char *allow;
 	struct control *c = arg;
 	char name[128] = "";
 
-	add_headers(r);
-	if (!is_ours(c, r)) {
+	add_page_headers(r);
+	if (!is_own_host(c, r)) {
 		reply_error(r, 421,
 			"this host does not have the name that was asked for: use its address, or "
 			"list the name in agent.listen_names");
@@ -1039,9 +1043,9 @@ static void dispatch(void *arg, struct httpd_request *r)
 	}
 	route = find_route(r, name, &allow);
 	if (route) {
-		if (refuse(c, route, r, name))
+		if (deny_request(c, route, r, name))
 			return;
-		if (route->after && !find(c, name))
+		if (route->after && !find_named_config(c, name))
 			reply_error(r, 404,
 				"there is no config of that name: `pullet status` lists them");
 		else if (check_query(route, r))
@@ -1058,17 +1062,17 @@ static void dispatch(void *arg, struct httpd_request *r)
 
 int control_listen(struct control *c, const char *address, char why[FILE_WHY])
 {
-	return control_socket_listen(c->places, address, why);
+	return control_socket_listen(c->socket, address, why);
 }
 
 void control_operators(struct control *c, gid_t operators)
 {
-	control_socket_operators(c->places, operators);
+	control_socket_operators(c->socket, operators);
 }
 
-void control_look(struct control *c)
+void control_check(struct control *c)
 {
-	control_socket_look(c->places);
+	control_socket_check(c->socket);
 }
 
 int control_start(const struct control_env *env, struct control **ret_control, char why[FILE_WHY])
@@ -1083,14 +1087,14 @@ int control_start(const struct control_env *env, struct control **ret_control, c
 	c->changes = changes_new();
 	if (!c->changes)
 		goto fail;
-	r = control_socket_open(
-		env->loop, env->drift, env->settings->runtime_dir, dispatch, c, &c->places, why);
+	r = control_socket_open(env->loop, env->drift, env->settings->runtime_dir, dispatch_request,
+		c, &c->socket, why);
 	if (r)
 		goto fail;
-	control_socket_limit(c->places, 2 * CONTROL_MAX_WAITING, HTTPD_QUEUED);
-	control_socket_share(c->places, refused_share, c);
-	control_socket_operators(c->places, env->settings->operators);
-	r = control_socket_listen(c->places, env->settings->listen, why);
+	control_socket_limit(c->socket, 2 * CONTROL_MAX_WAITING, HTTPD_QUEUED);
+	control_socket_share(c->socket, share_refused, c);
+	control_socket_operators(c->socket, env->settings->operators);
+	r = control_socket_listen(c->socket, env->settings->listen, why);
 	if (r)
 		goto fail;
 	*ret_control = c;
@@ -1124,7 +1128,7 @@ void control_stop(struct control *c)
 		if (c->waiting[i].request)
 			waiting_end(&c->waiting[i]);
 	answers_forget(&c->answers);
-	control_socket_close(c->places);
+	control_socket_close(c->socket);
 	changes_free(c->changes);
 	free(c);
 }

@@ -54,7 +54,7 @@ int control_listen(struct control *c, const char *address, char why[FILE_WHY]);
 void control_operators(struct control *c, gid_t operators);
 /* Is the control socket where it was made? To be asked now and then, where inotify does not tell.
  */
-void control_look(struct control *c);
+void control_check(struct control *c);
 /* A config is about to be freed, because it is not configured any more (gone), or otherwise:
  * whoever waits for it is told so, and nothing is kept of it. */
 void control_forget(struct control *c, const struct config *config, bool gone);

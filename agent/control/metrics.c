@@ -31,7 +31,7 @@ static size_t value_count(const struct metric *m)
 	return m->label ? m->values : 1;
 }
 
-static int64_t field(const struct metric_subject *s, const struct metric *m, size_t i)
+static int64_t metric_field(const struct metric_subject *s, const struct metric *m, size_t i)
 {
 	const char *at = (const char *)s + m->offset;
 
@@ -46,11 +46,11 @@ static int64_t field(const struct metric_subject *s, const struct metric *m, siz
 	return -1;
 }
 
-static int64_t value(const struct metric_subject *s, const struct metric *m, size_t i)
+static int64_t metric_value(const struct metric_subject *s, const struct metric *m, size_t i)
 {
 	if (m->when && !*(const bool *)((const char *)s + m->when))
 		return -1;
-	return m->is_set ? field(s, m, 0) == (int64_t)i : field(s, m, i);
+	return m->is_set ? metric_field(s, m, 0) == (int64_t)i : metric_field(s, m, i);
 }
 
 static void append_label(struct buffer *out, const char *name, const char *value)
@@ -91,7 +91,7 @@ static int read_rows(const struct control_env *env, struct rows *r)
 			size_t n = value_count(metric);
 
 			for (size_t i = 0; i < n; i++) {
-				int64_t v = value(&s, metric, i);
+				int64_t v = metric_value(&s, metric, i);
 
 				buffer_append(&r->values, &v, sizeof(v));
 			}

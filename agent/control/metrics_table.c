@@ -36,36 +36,36 @@ static const char *state_of_config(size_t i)
 }
 #define CONFIG_STATES .label = "state", .value_of = state_of_config, .values = 4, .is_set = true
 
-static const char *outcome(size_t i)
+static const char *outcome_name(size_t i)
 {
 	static const char *const names[SUPERVISOR_OUTCOMES] = {
 		"success", "timeout", "rejected", "failed"};
 
 	return names[i];
 }
-#define OUTCOMES .label = "outcome", .value_of = outcome, .values = SUPERVISOR_OUTCOMES
+#define OUTCOMES .label = "outcome", .value_of = outcome_name, .values = SUPERVISOR_OUTCOMES
 
-static const char *check(size_t i)
+static const char *check_name(size_t i)
 {
 	return verify_check_name((enum verify_check)i);
 }
-#define CHECKS .label = "check", .value_of = check, .values = CHECK_COUNT
+#define CHECKS .label = "check", .value_of = check_name, .values = CHECK_COUNT
 
 /* A run also fails for causes that are not the server's: a check, the disk. */
-static const char *cause(size_t i)
+static const char *cause_name(size_t i)
 {
 	return i == KIND_CAUSE_NONE ? "other" : kind_cause_name((enum kind_cause)i);
 }
-#define CAUSES .label = "cause", .value_of = cause, .values = KIND_CAUSES, .is_set = true
+#define CAUSES .label = "cause", .value_of = cause_name, .values = KIND_CAUSES, .is_set = true
 
-enum away { AWAY_REFUSED, AWAY_TAKEN_BACK, AWAY_HELD_BACK, AWAYS };
-static const char *away(size_t i)
+enum rejection_name { REJECTION_CHECK, REJECTION_PROBE, REJECTION_HELD, REJECTIONS };
+static const char *rejection_name(size_t i)
 {
-	static const char *const names[AWAYS] = {"rejected", "rolled back", "held"};
+	static const char *const names[REJECTIONS] = {"rejected", "rolled back", "held"};
 
 	return names[i];
 }
-#define AWAY .label = "cause", .value_of = away, .values = AWAYS, .is_set = true
+#define REJECTED .label = "cause", .value_of = rejection_name, .values = REJECTIONS, .is_set = true
 
 static const char *state_of_watch(size_t i)
 {
@@ -97,24 +97,24 @@ static const char *state_of_probe(size_t i)
 	.when = AT(config.notify.has_probe), .label = "state", .value_of = state_of_probe,         \
 	.values = 5, .is_set = true
 
-static const char *loss(size_t i)
+static const char *loss_name(size_t i)
 {
 	static const char *const names[] = {"expired", "withdrawn", "overridden"};
 
 	return names[i];
 }
-#define LOSSES .label = "cause", .value_of = loss, .values = 3
+#define LOSSES .label = "cause", .value_of = loss_name, .values = 3
 _Static_assert(offsetof(struct dispatcher_counters, overridden) ==
 		       offsetof(struct dispatcher_counters, expired) + 2 * sizeof(uint64_t),
 	"the losses stand side by side");
 
-static const char *failure(size_t i)
+static const char *failure_name(size_t i)
 {
 	static const char *const names[] = {"congestion", "network"};
 
 	return names[i];
 }
-#define FAILURES .label = "cause", .value_of = failure, .values = 2
+#define FAILURES .label = "cause", .value_of = failure_name, .values = 2
 _Static_assert(offsetof(struct upstream_address_status, network) ==
 		       offsetof(struct upstream_address_status, congestion) + sizeof(uint64_t),
 	"so do the failures");
@@ -135,7 +135,7 @@ static const char *state_of_report(size_t i)
 }
 #define REPORT_STATES .label = "state", .value_of = state_of_report, .values = 4, .is_set = true
 
-static const char *version(size_t i)
+static const char *version_name(size_t i)
 {
 	(void)i;
 	return PULLET_VERSION;
@@ -145,7 +145,7 @@ static const char *version(size_t i)
 
 static const struct metric agent_metrics[] = {
 	{"pullet_build_info", METRIC_INFO, NUMBER, "The version of the agent.", FIELD(agent.is),
-		.label = "version", .value_of = version, .values = 1},
+		.label = "version", .value_of = version_name, .values = 1},
 	{"pullet_configs", GAUGE, NUMBER, "Configs of the agent.", FIELD(agent.configs)},
 	{"pullet_control_busy_total", COUNTER, NUMBER,
 		"Connections and requests of users above a share of the control socket.",
@@ -169,7 +169,7 @@ static const struct metric agent_metrics[] = {
 };
 
 /* What /proc says, in the fields of proc(5). */
-static void look_at_process(struct metric_subject *s)
+static void read_process_stat(struct metric_subject *s)
 {
 	enum { UTIME = 14, STIME = 15, VSIZE = 23, RSS = 24, FIELDS = 25 };
 	const struct sys *sys = loop_sys(s->env->loop);
@@ -195,7 +195,7 @@ static void look_at_process(struct metric_subject *s)
 	s->process.resident_bytes = fields[RSS] * sysconf(_SC_PAGESIZE);
 }
 
-static void look_at_descriptors(struct metric_subject *s)
+static void count_open_descriptors(struct metric_subject *s)
 {
 	DIR *d = opendir("/proc/self/fd");
 	struct rlimit limit;
@@ -219,8 +219,8 @@ static bool next_agent(struct metric_subject *s)
 	s->agent.started_ms = s->env->started_ms;
 	s->control = *s->env->counts;
 	s->agent.longest_turn_ms = (int64_t)(loop_longest_us(s->env->loop) / 1000);
-	look_at_process(s);
-	look_at_descriptors(s);
+	read_process_stat(s);
+	count_open_descriptors(s);
 	return true;
 }
 
@@ -298,7 +298,7 @@ static const struct metric config_metrics[] = {
 	{"pullet_config_rejected", GAUGE, NUMBER,
 		"1 when the server has a version that is not published: refused by a check, taken "
 		"back by a probe, held back by a pin, a rollout or an operator's rollback.",
-		FIELD(derived.away), AWAY},
+		FIELD(derived.rejection), REJECTED},
 	{"pullet_config_restored_total", COUNTER, NUMBER,
 		"Times that what was published was found changed by others, and put right.",
 		FIELD(config.restored)},
@@ -360,7 +360,7 @@ static const struct metric config_metrics[] = {
 };
 
 /* A moment that may be none. */
-static int64_t moment(int64_t ms, int64_t none)
+static int64_t time_or_absent(int64_t ms, int64_t none)
 {
 	return ms == none ? -1 : ms;
 }
@@ -374,23 +374,23 @@ static unsigned find_state(const char *name)
 	return i;
 }
 
-static unsigned find_away(const struct config_status *c)
+static unsigned find_rejection(const struct config_status *c)
 {
-	return !c->rejected                               ? AWAYS
-	       : c->held                                  ? AWAY_HELD_BACK
-	       : c->rejected->reason == REJECTED_BY_PROBE ? AWAY_TAKEN_BACK
-							  : AWAY_REFUSED;
+	return !c->rejected                               ? REJECTIONS
+	       : c->held                                  ? REJECTION_HELD
+	       : c->rejected->reason == REJECTED_BY_PROBE ? REJECTION_PROBE
+							  : REJECTION_CHECK;
 }
 
 /* The first override to end; -1 = none does. */
-static int64_t first_end(const struct config_status *c)
+static int64_t first_override_end(const struct config_status *c)
 {
 	int64_t first_ms = LEDGER_FOREVER;
 
 	for (size_t i = 0; i < c->override_count; i++)
 		if (c->overrides[i].until_ms < first_ms)
 			first_ms = c->overrides[i].until_ms;
-	return moment(first_ms, LEDGER_FOREVER);
+	return time_or_absent(first_ms, LEDGER_FOREVER);
 }
 
 static bool next_config(struct metric_subject *s)
@@ -407,20 +407,20 @@ static bool next_config(struct metric_subject *s)
 	s->derived.generation = c->version->generation;
 	s->derived.stale = strcmp(c->state, "stale") == 0;
 	s->derived.cause = c->last_error[0] ? (unsigned)c->cause : KIND_CAUSES;
-	s->derived.away = find_away(c);
+	s->derived.rejection = find_rejection(c);
 	s->derived.watched = c->watched > 0;
-	s->derived.published_ms = moment(c->published_ms, 0);
-	s->derived.confirmed_ms = moment(c->confirmed_ms, 0);
-	s->derived.error_ms = moment(c->last_error_ms, 0);
+	s->derived.published_ms = time_or_absent(c->published_ms, 0);
+	s->derived.confirmed_ms = time_or_absent(c->confirmed_ms, 0);
+	s->derived.error_ms = time_or_absent(c->last_error_ms, 0);
 	s->derived.interval_ms = c->settings->interval_ms;
 	s->derived.delay_ms = supervisor_delay(c->supervisor);
 	s->derived.pinned = c->pin;
-	s->derived.pin_ms = c->pin ? moment(c->pin->until_ms, LEDGER_FOREVER) : -1;
+	s->derived.pin_ms = c->pin ? time_or_absent(c->pin->until_ms, LEDGER_FOREVER) : -1;
 	s->derived.suspended = c->suspension;
 	s->derived.suspension_ms =
-		c->suspension ? moment(c->suspension->until_ms, LEDGER_FOREVER) : -1;
-	s->derived.override_ms = first_end(c);
-	s->derived.signature_ms = moment(c->expires_ms, INT64_MAX);
+		c->suspension ? time_or_absent(c->suspension->until_ms, LEDGER_FOREVER) : -1;
+	s->derived.override_ms = first_override_end(c);
+	s->derived.signature_ms = time_or_absent(c->expires_ms, INT64_MAX);
 	return true;
 }
 
@@ -464,7 +464,7 @@ static const struct metric address_metrics[] = {
 		"Failures in which the server said when to come again.", FIELD(at.advised)},
 };
 
-static void look_at_server(struct metric_subject *s)
+static void load_server(struct metric_subject *s)
 {
 	const struct upstream *server = s->env->servers[s->next];
 
@@ -478,7 +478,7 @@ static bool next_server(struct metric_subject *s)
 {
 	if (s->next == s->env->settings->server_count)
 		return false;
-	look_at_server(s);
+	load_server(s);
 	s->next++;
 	return true;
 }
@@ -488,7 +488,7 @@ static bool next_address(struct metric_subject *s)
 	if (s->next == s->env->settings->server_count)
 		return false;
 	if (s->address == 0)
-		look_at_server(s);
+		load_server(s);
 	upstream_address_status(s->env->servers[s->next], s->address, &s->at);
 	s->labels[1] = s->at.url;
 	if (++s->address == s->server.address_count) {
@@ -558,7 +558,7 @@ static bool next_report(struct metric_subject *s)
 	if (!*s->env->report || s->next++)
 		return false;
 	report_status(*s->env->report, &s->report);
-	s->report.sent_ms = moment(s->report.sent_ms, 0);
+	s->report.sent_ms = time_or_absent(s->report.sent_ms, 0);
 	return true;
 }
 

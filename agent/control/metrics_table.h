@@ -51,7 +51,7 @@ struct metric_subject {
 	struct config_status config;
 	struct supervisor supervisor;
 	struct {
-		unsigned state, cause, away;
+		unsigned state, cause, rejection;
 		bool ready, stale, pinned, suspended, watched;
 		uint64_t generation, interval_ms, delay_ms;
 		int64_t published_ms, confirmed_ms, error_ms, signature_ms, pin_ms, override_ms;

@@ -34,7 +34,7 @@ struct control_socket {
 };
 
 /* What an operator is to do about an address that cannot be had. */
-static void explain(char why[FILE_WHY], const char *place, int error)
+static void explain_listen_error(char why[FILE_WHY], const char *place, int error)
 {
 	static const struct {
 		int error;
@@ -61,7 +61,7 @@ static void explain(char why[FILE_WHY], const char *place, int error)
 
 /* ---- the socket ---- */
 
-static void look_in(struct control_socket *p, uint64_t delay_ms)
+static void schedule_restore(struct control_socket *p, uint64_t delay_ms)
 {
 	uint64_t due_ms = loop_now_ms(p->loop) + delay_ms;
 
@@ -71,35 +71,35 @@ static void look_in(struct control_socket *p, uint64_t delay_ms)
 	loop_timer_set(p->loop, &p->look, due_ms);
 }
 
-static void noticed(void *arg, const char *cause)
+static void socket_noticed(void *arg, const char *cause)
 {
 	(void)cause;
-	control_socket_look(arg);
+	control_socket_check(arg);
 }
 
 /* The directory may be another one than before. */
-static void watch(struct control_socket *p)
+static void watch_socket(struct control_socket *p)
 {
 	if (!p->drift)
 		return;
 	file_watch_remove(p->drift, &p->entry);
-	p->entry = (struct file_watch_entry){.noticed = noticed, .arg = p};
+	p->entry = (struct file_watch_entry){.noticed = socket_noticed, .arg = p};
 	file_watch_add(p->drift, &p->entry, p->dir, NAME);
 }
 
-static void tell(struct control_socket *p, int error)
+static void log_socket_gone(struct control_socket *p, int error)
 {
 	char why[FILE_WHY];
 
 	if (error == p->told)
 		return;
 	p->told = error;
-	explain(why, p->path, error);
+	explain_listen_error(why, p->path, error);
 	log_err("the control socket is gone: the command line does not reach this agent", "why",
 		why);
 }
 
-static void look(void *arg)
+static void restore_socket(void *arg)
 {
 	struct control_socket *p = arg;
 	char why[FILE_WHY];
@@ -109,7 +109,7 @@ static void look(void *arg)
 	if (r == -ENOENT && trusted_make_dir(&sys_real, p->dir, 0750, TRUSTED_OWN, why) == 1)
 		r = httpd_restore(p->local);
 	if (r == 1) {
-		watch(p);
+		watch_socket(p);
 		log_warn("the control socket was removed: it is there again", "path", p->path);
 	}
 	if (r >= 0) {
@@ -117,20 +117,20 @@ static void look(void *arg)
 		p->delay_ms = LOOK_MS;
 		return;
 	}
-	tell(p, -r);
-	look_in(p, p->delay_ms);
+	log_socket_gone(p, -r);
+	schedule_restore(p, p->delay_ms);
 	p->delay_ms = 2 * p->delay_ms < CONTROL_SOCKET_MAX_DELAY_MS ? 2 * p->delay_ms
 								    : CONTROL_SOCKET_MAX_DELAY_MS;
 }
 
-void control_socket_look(struct control_socket *p)
+void control_socket_check(struct control_socket *p)
 {
 	if (!httpd_is_there(p->local))
-		look_in(p, LOOK_MS);
+		schedule_restore(p, LOOK_MS);
 }
 
 int control_socket_open(struct loop *l, struct file_watch *d, const char *dir, httpd_handler handle,
-	void *arg, struct control_socket **ret_places, char why[FILE_WHY])
+	void *arg, struct control_socket **ret_socket, char why[FILE_WHY])
 {
 	struct control_socket *p = calloc(1, sizeof(*p));
 	int r = -ENOMEM;
@@ -140,7 +140,7 @@ int control_socket_open(struct loop *l, struct file_watch *d, const char *dir, h
 		return r;
 	*p = (struct control_socket){
 		.loop = l, .drift = d, .delay_ms = LOOK_MS, .handle = handle, .arg = arg};
-	loop_timer_init(&p->look, look, p);
+	loop_timer_init(&p->look, restore_socket, p);
 	p->dir = strdup(dir);
 	if (!p->dir || asprintf(&p->path, "%s/" NAME, dir) < 0) {
 		p->path = NULL;
@@ -149,11 +149,11 @@ int control_socket_open(struct loop *l, struct file_watch *d, const char *dir, h
 	p->local = httpd_open_unix(l, p->path, handle, arg);
 	if (!p->local) {
 		r = -errno;
-		explain(why, p->path, -r);
+		explain_listen_error(why, p->path, -r);
 		goto fail;
 	}
-	watch(p);
-	*ret_places = p;
+	watch_socket(p);
+	*ret_socket = p;
 	return 0;
 fail:
 	control_socket_close(p);
@@ -219,7 +219,7 @@ int control_socket_listen(struct control_socket *p, const char *address, char wh
 		if (!h) {
 			int r = -errno;
 
-			explain(why, address, -r);
+			explain_listen_error(why, address, -r);
 			free(text);
 			return r;
 		}

@@ -11,7 +11,7 @@
 #include "text/escape.h"
 #include "text/json_writer.h"
 
-static void null_number(struct buffer *b, const char *name, int64_t n, int64_t null)
+static void write_number_or_null(struct buffer *b, const char *name, int64_t n, int64_t null)
 {
 	if (n == null)
 		json_writer_text(b, name, NULL);
@@ -19,27 +19,27 @@ static void null_number(struct buffer *b, const char *name, int64_t n, int64_t n
 		json_writer_number(b, name, (unsigned long long)n);
 }
 
-static const char *type_name(const struct config_status *s)
+static const char *document_type(const struct config_status *s)
 {
 	static const char *const names[] = {"auto", "yaml", "json", "bytes"};
 
 	return s->version->generation ? s->version->parts[0].type : names[s->settings->type];
 }
 
-static const char *or_null(const char *s)
+static const char *null_if_empty(const char *s)
 {
 	return s[0] ? s : NULL;
 }
 
 static const char *etag_of(const struct config_status *s)
 {
-	return s->version->part_count ? or_null(s->version->parts[0].etag) : NULL;
+	return s->version->part_count ? null_if_empty(s->version->parts[0].etag) : NULL;
 }
 
 /* What the public is told instead of a sentence. */
 static const char elsewhere[] = "the control socket tells why";
 
-static void error_member(
+static void write_error(
 	struct buffer *out, const char *name, const char *sentence, enum audience audience)
 {
 	if (sentence && audience == AUDIENCE_PUBLIC)
@@ -73,7 +73,7 @@ static const char *public_error(const struct config_status *s, char text[64])
 	return text;
 }
 
-static void last_error(
+static void write_last_error(
 	struct buffer *out, const char *name, const struct config_status *s, enum audience audience)
 {
 	char text[64];
@@ -81,11 +81,12 @@ static void last_error(
 	if (audience == AUDIENCE_PUBLIC)
 		json_writer_text(out, name, public_error(s, text));
 	else
-		sentence_member(out, name, or_null(s->last_error), audience);
+		sentence_member(out, name, null_if_empty(s->last_error), audience);
 }
 
 /* How many versions each check refused, and the one that the server has now. */
-static void rejections_by(const struct config_status *s, enum audience audience, struct buffer *out)
+static void write_rejections(
+	const struct config_status *s, enum audience audience, struct buffer *out)
 {
 	json_writer_begin_object(out, "rejections_by");
 	for (int i = 0; i < CHECK_COUNT; i++)
@@ -98,51 +99,51 @@ static void rejections_by(const struct config_status *s, enum audience audience,
 	json_writer_begin_object(out, "rejected");
 	json_writer_text(out, "by", rejection_name(s->rejected->reason));
 	json_writer_text(out, "version",
-		s->rejected->version.part_count ? or_null(s->rejected->version.parts[0].etag)
+		s->rejected->version.part_count ? null_if_empty(s->rejected->version.parts[0].etag)
 						: NULL);
 	json_writer_text(out, "sha256", s->rejected->version.sha256);
-	error_member(out, "why", s->rejected->why, audience);
+	write_error(out, "why", s->rejected->why, audience);
 	json_writer_boolean(out, "is_last_error", s->rejected_is_error);
 	json_writer_end_object(out);
 }
 
-static void until(struct buffer *out, int64_t until_ms)
+static void write_until(struct buffer *out, int64_t until_ms)
 {
-	null_number(out, "until_ms", until_ms, LEDGER_FOREVER);
+	write_number_or_null(out, "until_ms", until_ms, LEDGER_FOREVER);
 }
 
-static void decision(const char *name, const struct ledger_pin *pin, struct buffer *out)
+static void write_decision(const char *name, const struct ledger_pin *pin, struct buffer *out)
 {
 	if (!pin)
 		return;
 	json_writer_begin_object(out, name);
 	json_writer_text(out, "by", pin->by);
 	json_writer_text(out, "reason", pin->reason);
-	until(out, pin->until_ms);
+	write_until(out, pin->until_ms);
 	json_writer_end_object(out);
 }
 
 /* What operators decided. The values of overrides are not shown: they may be secrets. */
-static void decisions(const struct config_status *s, struct buffer *out)
+static void write_decisions(const struct config_status *s, struct buffer *out)
 {
 	if (s->expires_ms != INT64_MAX)
 		json_writer_number(out, "expires_ms", (unsigned long long)s->expires_ms);
-	decision("pin", s->pin, out);
-	decision("suspension", s->suspension, out);
+	write_decision("pin", s->pin, out);
+	write_decision("suspension", s->suspension, out);
 	json_writer_begin_array(out, "overrides");
 	for (size_t i = 0; i < s->override_count; i++) {
 		json_writer_begin_object(out, NULL);
 		json_writer_text(out, "key", s->overrides[i].key);
 		json_writer_text(out, "by", s->overrides[i].by);
 		json_writer_text(out, "reason", s->overrides[i].reason);
-		until(out, s->overrides[i].until_ms);
+		write_until(out, s->overrides[i].until_ms);
 		json_writer_end_object(out);
 	}
 	json_writer_end_array(out);
 }
 
 /* Is the application told of what stands, and does it bear it? */
-static void aftermath(const struct notify_status *a, enum audience audience, struct buffer *out)
+static void write_notify(const struct notify_status *a, enum audience audience, struct buffer *out)
 {
 	static const char *const reloads[] = {"idle", "waiting", "running", "failed"};
 	static const char *const probes[] = {"none", "waiting", "running", "passed", "failed"};
@@ -156,7 +157,7 @@ static void aftermath(const struct notify_status *a, enum audience audience, str
 		json_writer_number(out, "runs", a->reload.runs);
 		json_writer_number(out, "failed", a->reload.failed);
 		json_writer_number(out, "failed_in_a_row", a->reload.in_a_row);
-		error_member(out, "error", or_null(a->reload.why), audience);
+		write_error(out, "error", null_if_empty(a->reload.why), audience);
 		json_writer_end_object(out);
 	}
 	if (a->has_probe) {
@@ -164,12 +165,12 @@ static void aftermath(const struct notify_status *a, enum audience audience, str
 		json_writer_text(out, "state", probes[a->probe]);
 		json_writer_number(out, "generation", a->probe_generation);
 		json_writer_number(out, "failed", a->probes_failed);
-		error_member(out, "error", or_null(a->probe_why), audience);
+		write_error(out, "error", null_if_empty(a->probe_why), audience);
 		json_writer_end_object(out);
 	}
 }
 
-static void watch(const struct config_status *s, enum audience audience, struct buffer *out)
+static void write_watch(const struct config_status *s, enum audience audience, struct buffer *out)
 {
 	static const char *const states[] = {"off", "connecting", "watching", "failing"};
 
@@ -177,7 +178,7 @@ static void watch(const struct config_status *s, enum audience audience, struct 
 	json_writer_text(out, "state", states[s->watch]);
 	json_writer_number(out, "documents", s->watched);
 	json_writer_number(out, "changes", s->watch_changes);
-	error_member(out, "error", or_null(s->watch_error), audience);
+	write_error(out, "error", null_if_empty(s->watch_error), audience);
 	json_writer_end_object(out);
 }
 
@@ -195,23 +196,23 @@ int status_config(struct config *c, enum audience audience, struct buffer *out)
 	json_writer_text(out, "server", server.name);
 	json_writer_text(out, "file", s.settings->file);
 	json_writer_text(out, "snapshot", s.snapshot[0] ? s.snapshot : NULL);
-	json_writer_text(out, "type", type_name(&s));
+	json_writer_text(out, "type", document_type(&s));
 	json_writer_text(out, "topic", s.settings->topic);
 	json_writer_number(out, "generation", s.version->generation);
 	json_writer_text(out, "version", etag_of(&s));
-	json_writer_text(out, "sha256", or_null(s.version->sha256));
-	null_number(out, "published_ms", s.published_ms, 0);
-	null_number(out, "confirmed_ms", s.confirmed_ms, 0);
-	null_number(out, "age_ms", s.age_ms, -1);
+	json_writer_text(out, "sha256", null_if_empty(s.version->sha256));
+	write_number_or_null(out, "published_ms", s.published_ms, 0);
+	write_number_or_null(out, "confirmed_ms", s.confirmed_ms, 0);
+	write_number_or_null(out, "age_ms", s.age_ms, -1);
 	json_writer_boolean(out, "running", s.running);
 	json_writer_boolean(out, "waiting", s.waiting);
 	json_writer_number(out, "backoff_ms", s.waiting ? server.backoff_ms : 0);
 	json_writer_number(out, "delay_ms", supervisor_delay(s.supervisor));
-	null_number(out, "next_pull_in_ms", s.next_pull_in_ms, -1);
-	last_error(out, "last_error", &s, audience);
-	json_writer_text(out, "cause", or_null(kind_cause_name(s.cause)));
-	null_number(out, "last_error_ms", s.last_error_ms, 0);
-	null_number(out, "failing_since_ms", s.failing_since_ms, 0);
+	write_number_or_null(out, "next_pull_in_ms", s.next_pull_in_ms, -1);
+	write_last_error(out, "last_error", &s, audience);
+	json_writer_text(out, "cause", null_if_empty(kind_cause_name(s.cause)));
+	write_number_or_null(out, "last_error_ms", s.last_error_ms, 0);
+	write_number_or_null(out, "failing_since_ms", s.failing_since_ms, 0);
 	json_writer_begin_object(out, "runs");
 	json_writer_number(out, "success", s.supervisor->count[SUPERVISOR_SUCCESS]);
 	json_writer_number(out, "timeouts", s.supervisor->count[SUPERVISOR_TIMEOUT]);
@@ -219,15 +220,15 @@ int status_config(struct config *c, enum audience audience, struct buffer *out)
 	json_writer_number(out, "failed", s.supervisor->count[SUPERVISOR_FAILED]);
 	json_writer_end_object(out);
 	json_writer_number(out, "rejections", s.rejections);
-	rejections_by(&s, audience, out);
+	write_rejections(&s, audience, out);
 	json_writer_number(out, "restored", s.restored);
 	json_writer_boolean(out, "drifted", s.drifted);
 	json_writer_number(out, "pushes", s.pushes);
 	if (s.watched)
-		watch(&s, audience, out);
-	decisions(&s, out);
+		write_watch(&s, audience, out);
+	write_decisions(&s, out);
 	if (s.has_notify)
-		aftermath(&s.notify, audience, out);
+		write_notify(&s.notify, audience, out);
 	return json_writer_end_object(out);
 }
 
@@ -242,8 +243,8 @@ int status_outcome(struct config *c, enum audience audience, struct buffer *out)
 	json_writer_text(out, "outcome", outcomes[s.outcome]);
 	json_writer_number(out, "generation", s.version->generation);
 	json_writer_text(out, "version", etag_of(&s));
-	error_member(out, "error",
-		s.outcome == CONFIG_HELD && s.held ? s.rejected->why : or_null(s.last_error),
+	write_error(out, "error",
+		s.outcome == CONFIG_HELD && s.held ? s.rejected->why : null_if_empty(s.last_error),
 		audience);
 	return json_writer_end_object(out);
 }
@@ -267,7 +268,7 @@ static void push_endpoint(const struct subscriber *p, size_t i, uint64_t now_ms,
 	json_writer_number(out, "rebuilds", s.rebuilds);
 	json_writer_number(out, "handshake_failures", s.refused);
 	json_writer_number(out, "cuts", s.cuts);
-	null_number(out, "last_message_ago_ms",
+	write_number_or_null(out, "last_message_ago_ms",
 		s.last_message_ms && now_ms >= s.last_message_ms
 			? (int64_t)(now_ms - s.last_message_ms)
 			: -1,
@@ -275,7 +276,7 @@ static void push_endpoint(const struct subscriber *p, size_t i, uint64_t now_ms,
 	json_writer_end_object(out);
 }
 
-static void server_address(
+static void write_server_address(
 	const struct upstream *s, size_t i, enum audience audience, struct buffer *out)
 {
 	struct upstream_address_status a;
@@ -284,7 +285,7 @@ static void server_address(
 	json_writer_begin_object(out, NULL);
 	json_writer_text(out, "url", a.url);
 	json_writer_number(out, "backoff_ms", a.backoff_ms);
-	error_member(out, "error", or_null(a.error), audience);
+	write_error(out, "error", null_if_empty(a.error), audience);
 	json_writer_number(out, "failures_in_a_row", a.in_a_row);
 	json_writer_number(out, "congestion", a.congestion);
 	json_writer_number(out, "network", a.network);
@@ -293,7 +294,7 @@ static void server_address(
 }
 
 /* Counts of values below 1, 2, 4, 8, ..., without the zeros at the end. */
-static void histogram(
+static void write_histogram(
 	struct buffer *out, const char *name, const uint64_t counts[DISPATCHER_BUCKETS])
 {
 	size_t n = DISPATCHER_BUCKETS;
@@ -306,7 +307,7 @@ static void histogram(
 	json_writer_end_array(out);
 }
 
-static void server(const struct upstream *s, enum audience audience, struct buffer *out)
+static void write_server(const struct upstream *s, enum audience audience, struct buffer *out)
 {
 	struct upstream_status status;
 	const struct dispatcher_counters *n;
@@ -325,17 +326,17 @@ static void server(const struct upstream *s, enum audience audience, struct buff
 	json_writer_number(out, "retried", n->retried);
 	json_writer_number(out, "dispatched", n->taken);
 	json_writer_number(out, "batches", n->batches);
-	histogram(out, "batch_size", n->batch_size.counts);
-	histogram(out, "dispatch_latency_ms", n->latency_ms.counts);
+	write_histogram(out, "batch_size", n->batch_size.counts);
+	write_histogram(out, "dispatch_latency_ms", n->latency_ms.counts);
 	json_writer_begin_array(out, "addresses");
 	for (size_t i = 0; i < status.address_count; i++)
-		server_address(s, i, audience, out);
+		write_server_address(s, i, audience, out);
 	json_writer_end_array(out);
 	json_writer_end_object(out);
 }
 
 /* How it stands with telling the fleet what runs here. */
-static void receipts(
+static void write_report(
 	const struct report *r, const char *server, enum audience audience, struct buffer *out)
 {
 	static const char *const states[] = {"starting", "ok", "failing", "off"};
@@ -346,8 +347,8 @@ static void receipts(
 	json_writer_text(out, "server", server);
 	json_writer_text(out, "key", s.key);
 	json_writer_text(out, "state", states[s.state]);
-	error_member(out, "error", or_null(s.error), audience);
-	null_number(out, "sent_ms", s.sent_ms, 0);
+	write_error(out, "error", null_if_empty(s.error), audience);
+	write_number_or_null(out, "sent_ms", s.sent_ms, 0);
 	json_writer_number(out, "sent", s.sent);
 	json_writer_number(out, "failed", s.failed);
 	json_writer_number(out, "leases", s.leases);
@@ -355,7 +356,7 @@ static void receipts(
 }
 
 /* What is wrong in it may be quoted from a file that readers may not read. */
-static void configuration(
+static void write_configuration(
 	const struct configuration_status *s, enum audience audience, struct buffer *out)
 {
 	static const char others[] = "`pulletd -t` tells what is wrong";
@@ -386,7 +387,7 @@ int status_agent(const struct control_env *env, enum audience audience, struct b
 	json_writer_number(out, "uptime_ms", (unsigned long long)(uptime_ms > 0 ? uptime_ms : 0));
 	json_writer_text(out, "state_dir", settings->state_dir);
 	json_writer_text(out, "runtime_dir", settings->runtime_dir);
-	configuration(env->configuration, audience, out);
+	write_configuration(env->configuration, audience, out);
 	json_writer_begin_object(out, "labels");
 	for (size_t i = 0; i < settings->label_count; i++)
 		json_writer_text(out, settings->labels[i].name, settings->labels[i].value);
@@ -398,7 +399,7 @@ int status_agent(const struct control_env *env, enum audience audience, struct b
 	json_writer_end_array(out);
 	json_writer_begin_array(out, "servers");
 	for (size_t i = 0; i < settings->server_count; i++) {
-		server(env->servers[i], audience, out);
+		write_server(env->servers[i], audience, out);
 	}
 	json_writer_end_array(out);
 	json_writer_begin_array(out, "push");
@@ -406,12 +407,12 @@ int status_agent(const struct control_env *env, enum audience audience, struct b
 		push_endpoint(*env->push, i, loop_now_ms(env->loop), out);
 	json_writer_end_array(out);
 	if (*env->report)
-		receipts(*env->report, settings->report.from, audience, out);
+		write_report(*env->report, settings->report.from, audience, out);
 	return json_writer_end_object(out);
 }
 
 /* Why nothing is published. */
-static void unready(const struct config_status *s, enum audience audience, struct buffer *out)
+static void write_unready(const struct config_status *s, enum audience audience, struct buffer *out)
 {
 	char text[64], why[1024];
 	struct upstream_status server;
@@ -458,7 +459,7 @@ bool status_ready(
 			buffer_printf(out, "generation %llu, %s",
 				(unsigned long long)s.version->generation, s.state);
 		else
-			unready(&s, audience, out);
+			write_unready(&s, audience, out);
 		buffer_append_string(out, "\n");
 	}
 	if (ready || verbose)

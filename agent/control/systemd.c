@@ -27,7 +27,7 @@
 #define EXTEND_MS 60000u /* the start may go on for so long; told each third of it */
 #define MAX_MESSAGE (SYSTEMD_MAX_STATUS + 128u)
 
-struct service {
+struct systemd {
 	const struct control_env *env;
 	int fd;
 	struct sockaddr_un to;
@@ -42,13 +42,13 @@ struct service {
 	char told[SYSTEMD_MAX_STATUS + 1];
 };
 
-static uint64_t now_ms(const struct service *s)
+static uint64_t now_ms(const struct systemd *s)
 {
 	return loop_now_ms(s->env->loop);
 }
 
 /* PID 1 is never waited for: while it executes itself again nobody reads the socket. */
-static bool notify(const struct service *s, const char *message)
+static bool send_notification(const struct systemd *s, const char *message)
 {
 	return sendto(s->fd, message, strlen(message), MSG_DONTWAIT | MSG_NOSIGNAL,
 		       (const struct sockaddr *)&s->to, s->to_len) >= 0;
@@ -58,7 +58,7 @@ static bool notify(const struct service *s, const char *message)
 
 /* Every config has a version: asked after each run until it is so, each time from the first config
  * on that had none. */
-static bool has_all(struct service *s)
+static bool all_published(struct systemd *s)
 {
 	const struct control_env *env = s->env;
 
@@ -73,7 +73,7 @@ struct count {
 	char first[160]; /* "NAME: why", of the first of them */
 };
 
-static void count(struct count *n, const struct config_status *s)
+static void count_config(struct count *n, const struct config_status *s)
 {
 	char why[160];
 
@@ -85,7 +85,7 @@ static void count(struct count *n, const struct config_status *s)
 }
 
 /* "3 configs ok; 1 failing: web: the server timed out" */
-static void write_status(const struct control_env *env, char ret[SYSTEMD_MAX_STATUS + 1])
+static void format_status(const struct control_env *env, char ret[SYSTEMD_MAX_STATUS + 1])
 {
 	static const struct {
 		const char *name, *before, *after;
@@ -105,7 +105,7 @@ static void write_status(const struct control_env *env, char ret[SYSTEMD_MAX_STA
 		config_status(env->configs[i], &s);
 		for (k = 0; k < STATES - 1 && strcmp(states[k].name, s.state) != 0; k++)
 			;
-		count(&counts[k], &s);
+		count_config(&counts[k], &s);
 	}
 	buffer_init(&b,
 		SYSTEMD_MAX_STATUS); /* a piece that has no room is left out, and what follows */
@@ -125,24 +125,24 @@ static void write_status(const struct control_env *env, char ret[SYSTEMD_MAX_STA
 /* ---- telling ---- */
 
 /* Tells what has changed. */
-static void look(void *arg)
+static void send_status(void *arg)
 {
-	struct service *s = arg;
+	struct systemd *s = arg;
 	char text[SYSTEMD_MAX_STATUS + 1], message[MAX_MESSAGE];
 	bool changed;
 
 	s->looked_ms = now_ms(s);
 	loop_timer_cancel(s->env->loop, &s->status);
-	if (!s->ready && has_all(s)) {
+	if (!s->ready && all_published(s)) {
 		s->ready = s->owes_ready = true;
 		loop_timer_set(s->env->loop, &s->pulse, s->looked_ms);
 	}
-	write_status(s->env, text);
+	format_status(s->env, text);
 	changed = strcmp(text, s->told) != 0;
 	if (!changed && !s->owes_ready)
 		return;
 	snprintf(message, sizeof(message), "%sSTATUS=%s", s->owes_ready ? "READY=1\n" : "", text);
-	if (notify(s, message)) {
+	if (send_notification(s, message)) {
 		s->owes_ready = false;
 		memcpy(s->told, text, sizeof(text));
 	} else {
@@ -150,17 +150,17 @@ static void look(void *arg)
 	}
 }
 
-void systemd_run_ended(struct service *s)
+void systemd_run_ended(struct systemd *s)
 {
 	if (!s)
 		return;
-	if (now_ms(s) >= s->looked_ms + AGAIN_MS || (!s->ready && has_all(s)))
-		look(s);
+	if (now_ms(s) >= s->looked_ms + AGAIN_MS || (!s->ready && all_published(s)))
+		send_status(s);
 	else
 		loop_timer_set(s->env->loop, &s->status, s->looked_ms + AGAIN_MS);
 }
 
-void systemd_reloading(struct service *s)
+void systemd_reloading(struct systemd *s)
 {
 	char message[MAX_MESSAGE];
 
@@ -168,22 +168,22 @@ void systemd_reloading(struct service *s)
 		return;
 	snprintf(message, sizeof(message), "RELOADING=1\nMONOTONIC_USEC=%llu",
 		(unsigned long long)loop_sys(s->env->loop)->monotonic_us());
-	notify(s, message);
+	send_notification(s, message);
 }
 
-void systemd_reloaded(struct service *s)
+void systemd_reloaded(struct systemd *s)
 {
 	if (!s)
 		return;
 	s->owes_ready = s->ready;
 	s->standing = 0; /* others may be in these places */
-	look(s);
+	send_status(s);
 }
 
 /* ---- the watchdog ---- */
 
 /* The first config that is stuck, and why; NULL = none is. */
-static const char *find_stuck(const struct service *s, const char **ret_name)
+static const char *find_stuck(const struct systemd *s, const char **ret_name)
 {
 	const struct control_env *env = s->env;
 	uint64_t now = now_ms(s);
@@ -197,7 +197,7 @@ static const char *find_stuck(const struct service *s, const char **ret_name)
 }
 
 /* True: all make progress. At the first doubt it looks a second time, soon. */
-static bool thrives(struct service *s)
+static bool check_progress(struct systemd *s)
 {
 	const char *name, *why = find_stuck(s, &name);
 
@@ -214,22 +214,22 @@ static bool thrives(struct service *s)
 	return !why;
 }
 
-static void pulse(void *arg)
+static void send_keepalive(void *arg)
 {
-	struct service *s = arg;
+	struct systemd *s = arg;
 	uint64_t period_ms = s->ready ? s->watchdog_ms : EXTEND_MS / 3;
 	char extend[64];
 
 	if (!period_ms)
 		return;
 	snprintf(extend, sizeof(extend), "EXTEND_TIMEOUT_USEC=%u000", EXTEND_MS);
-	if (!thrives(s) || !notify(s, s->ready ? "WATCHDOG=1" : extend))
+	if (!check_progress(s) || !send_notification(s, s->ready ? "WATCHDOG=1" : extend))
 		period_ms = period_ms / 4 < AGAIN_MS ? period_ms / 4 + 1 : AGAIN_MS;
 	loop_timer_set(s->env->loop, &s->pulse, now_ms(s) + period_ms);
 }
 
 /* Milliseconds between two meals: half of what systemd waits for; 0 = it does not. */
-static uint64_t watchdog_ms(void)
+static uint64_t read_watchdog_ms(void)
 {
 	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
 	unsigned long long us = usec ? strtoull(usec, NULL, 10) : 0;
@@ -256,10 +256,10 @@ static int parse_address(const char *text, struct sockaddr_un *ret_to, socklen_t
 	return 0;
 }
 
-struct service *systemd_start(const struct control_env *env)
+struct systemd *systemd_start(const struct control_env *env)
 {
 	const char *address = getenv("NOTIFY_SOCKET");
-	struct service *s = address ? calloc(1, sizeof(*s)) : NULL;
+	struct systemd *s = address ? calloc(1, sizeof(*s)) : NULL;
 
 	if (!s)
 		return NULL;
@@ -273,19 +273,19 @@ struct service *systemd_start(const struct control_env *env)
 		free(s);
 		return NULL;
 	}
-	s->watchdog_ms = watchdog_ms();
-	loop_timer_init(&s->status, look, s);
-	loop_timer_init(&s->pulse, pulse, s);
+	s->watchdog_ms = read_watchdog_ms();
+	loop_timer_init(&s->status, send_status, s);
+	loop_timer_init(&s->pulse, send_keepalive, s);
 	loop_timer_set(env->loop, &s->status, now_ms(s));
 	loop_timer_set(env->loop, &s->pulse, now_ms(s));
 	return s;
 }
 
-void systemd_stop(struct service *s)
+void systemd_stop(struct systemd *s)
 {
 	if (!s)
 		return;
-	notify(s, "STOPPING=1\nSTATUS=stopping");
+	send_notification(s, "STOPPING=1\nSTATUS=stopping");
 	loop_timer_cancel(s->env->loop, &s->status);
 	loop_timer_cancel(s->env->loop, &s->pulse);
 	close(s->fd);

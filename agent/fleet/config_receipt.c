@@ -22,12 +22,12 @@ static bool is_applying(const struct config *c, const struct config_status *s)
 								  a->probe == PROBE_RUNNING))));
 }
 
-static bool is_untold(const struct config_status *s)
+static bool has_failed_reload(const struct config_status *s)
 {
 	return s->has_notify && s->notify.has_reload && s->notify.reload.state == RELOAD_FAILED;
 }
 
-static enum receipt_state own_state(const struct config_status *s)
+static enum receipt_state state_of_config_status(const struct config_status *s)
 {
 	static const enum receipt_state table[] = {RECEIPT_FAILING, RECEIPT_STALE, RECEIPT_WAITING};
 
@@ -37,16 +37,16 @@ static enum receipt_state own_state(const struct config_status *s)
 	return RECEIPT_OK;
 }
 
-static void tell_decision(const struct ledger_pin *pin, char ret_text[FILE_WHY])
+static void describe_decision(const struct ledger_pin *pin, char ret_text[FILE_WHY])
 {
 	snprintf(ret_text, FILE_WHY, "by %s%s%s", pin->by, pin->reason[0] ? ": " : "", pin->reason);
 }
 
 /* The word, and what is to be said beside it. */
-static enum receipt_state check(
+static enum receipt_state choose_receipt_state(
 	const struct config *c, const struct config_status *s, char ret_text[FILE_WHY])
 {
-	enum receipt_state own = own_state(s);
+	enum receipt_state own = state_of_config_status(s);
 
 	ret_text[0] = '\0';
 	if (is_applying(c, s))
@@ -54,29 +54,29 @@ static enum receipt_state check(
 	if (s->rejected && s->rejected->reason != REJECTED_BY_PIN) {
 		snprintf(ret_text, FILE_WHY, "%s: %s", rejection_name(s->rejected->reason),
 			s->rejected->why);
-		return s->held ? RECEIPT_HELD : RECEIPT_REFUSED;
+		return s->held ? RECEIPT_HELD : RECEIPT_REJECTED;
 	}
 	if (s->suspension) {
-		tell_decision(s->suspension, ret_text);
+		describe_decision(s->suspension, ret_text);
 		return RECEIPT_SUSPENDED;
 	}
 	if (own != RECEIPT_OK) {
 		snprintf(ret_text, FILE_WHY, "%s", s->last_error);
 		return own;
 	}
-	if (is_untold(s)) {
+	if (has_failed_reload(s)) {
 		snprintf(ret_text, FILE_WHY, "the application could not be told: %s",
 			s->notify.reload.why);
 		return RECEIPT_FAILING;
 	}
 	if (!s->pin)
 		return RECEIPT_OK;
-	tell_decision(s->pin, ret_text);
+	describe_decision(s->pin, ret_text);
 	return RECEIPT_PINNED;
 }
 
 /* The versions of the layers behind the first one; a signature follows each, if any does. */
-static void others(const struct config_status *s, char ret_others[RECEIPT_OTHERS])
+static void list_other_versions(const struct config_status *s, char ret_others[RECEIPT_OTHERS])
 {
 	size_t each = s->settings->verify.public_keys ? 2 : 1, len = 0;
 	char version[RECEIPT_VERSION];
@@ -90,7 +90,7 @@ static void others(const struct config_status *s, char ret_others[RECEIPT_OTHERS
 	}
 }
 
-void config_receipt_give(
+void config_receipt_fill(
 	struct config *c, struct receipt_config *ret_account, struct receipt_texts *texts)
 {
 	struct config_status s;
@@ -100,13 +100,13 @@ void config_receipt_give(
 
 	config_status(c, &s);
 	stands = s.version->generation > 0 && s.version->part_count > 0;
-	state = check(c, &s, text);
+	state = choose_receipt_state(c, &s, text);
 	receipt_version(stands ? s.version->parts[0].etag : "", texts->version);
 	receipt_version(s.rejected && s.rejected->version.part_count
 				? s.rejected->version.parts[0].etag
 				: "",
-		texts->away);
-	others(&s, texts->others);
+		texts->rejected);
+	list_other_versions(&s, texts->others);
 	receipt_why(sentence_show(shown, sizeof(shown), text, AUDIENCE_READER), texts->why);
 	snprintf(texts->digest, sizeof(texts->digest), "%.16s", stands ? s.version->sha256 : "");
 	*ret_account = (struct receipt_config){
@@ -117,7 +117,7 @@ void config_receipt_give(
 		.digest = texts->digest,
 		.state = state,
 		.why = texts->why,
-		.away = texts->away,
+		.rejected = texts->rejected,
 		.pulled_ms = stands ? s.version->pulled_ms : 0,
 	};
 }

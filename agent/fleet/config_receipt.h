@@ -4,14 +4,14 @@
  * Threads: the loop's. Ownership: ret points into texts, and to what lives as long as the config's
  * status does.
  */
-#ifndef PULLET_ACCOUNT_H
-#define PULLET_ACCOUNT_H
+#ifndef PULLET_CONFIG_RECEIPT_H
+#define PULLET_CONFIG_RECEIPT_H
 
 #include "config/config.h"
 #include "fleet/receipt.h"
 
 /* Fills in all but since_ms. */
-void config_receipt_give(
+void config_receipt_fill(
 	struct config *c, struct receipt_config *ret_account, struct receipt_texts *ret_texts);
 
 #endif

@@ -92,7 +92,7 @@ int etcd_store_decode(const struct node *map, const char *name, struct buffer *o
 }
 
 /* What a sentence of etcd's means, wherever it comes from. */
-static int meaning_of(const char *words)
+static int meaning_of_words(const char *words)
 {
 	static const struct {
 		const char *words;
@@ -111,7 +111,7 @@ static int meaning_of(const char *words)
 }
 
 /* The kind knows what refusals mean; but a lease that is not there is no missing API to us. */
-static int refused(const struct kind_place *place, const struct http_client_response *response,
+static int read_refusal(const struct kind_place *place, const struct http_client_response *response,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const char *body = response->body.data ? response->body.data : "";
@@ -125,7 +125,7 @@ static int refused(const struct kind_place *place, const struct http_client_resp
 	if (response->result == HTTP_CLIENT_TOO_LARGE)
 		return -EMSGSIZE;
 	if (response->result == HTTP_CLIENT_OK)
-		r = verdict == KIND_UNAUTHORIZED ? -EACCES : meaning_of(body);
+		r = verdict == KIND_UNAUTHORIZED ? -EACCES : meaning_of_words(body);
 	if (r == -ESTALE)
 		snprintf(why, FILE_WHY, "the server does not know it any more");
 	return r;
@@ -148,10 +148,11 @@ static int stream_error(const struct node *error, enum kind_cause *ret_cause, ch
 		     : status == 503 ? KIND_CAUSE_UNREACHABLE
 				     : KIND_CAUSE_ANSWER;
 	snprintf(why, FILE_WHY, "the server says: %s", words[0] ? words : "an error");
-	return meaning_of(words);
+	return meaning_of_words(words);
 }
 
-static int read_root(struct etcd_store_answer *a, enum kind_cause *ret_cause, char why[FILE_WHY])
+static int read_answer_root(
+	struct etcd_store_answer *a, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const struct node *root = document_root(a->json), *error = node_find(root, "error"),
 			  *result = node_find(root, "result"), *header;
@@ -177,7 +178,7 @@ int etcd_store_read(const struct kind_place *place, const struct http_client_res
 
 	*ret_cause = KIND_CAUSE_ANSWER;
 	if (response->result != HTTP_CLIENT_OK || response->status != 200)
-		return refused(place, response, ret_cause, why);
+		return read_refusal(place, response, ret_cause, why);
 	r = document_parse(DOCUMENT_JSON, response->body.data ? response->body.data : "",
 		response->body.len, 0, &a.json, &e);
 	if (r) {
@@ -185,7 +186,7 @@ int etcd_store_read(const struct kind_place *place, const struct http_client_res
 			r == -ENOMEM ? "out of memory" : "it is not JSON");
 		return r == -ENOMEM ? r : -EIO;
 	}
-	r = read_root(&a, ret_cause, why);
+	r = read_answer_root(&a, ret_cause, why);
 	if (r) {
 		etcd_store_answer_fini(&a);
 		return r;

@@ -6,8 +6,8 @@
  * etcd_store_answer_fini(). Errors: -errno with a sentence and its cause. Bounds: KIND_MAX_BODY; a
  * document's.
  */
-#ifndef PULLET_GATEWAY_H
-#define PULLET_GATEWAY_H
+#ifndef PULLET_ETCD_STORE_H
+#define PULLET_ETCD_STORE_H
 
 #include "document/document.h"
 #include "pull/kinds/kind.h"

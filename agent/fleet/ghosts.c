@@ -47,7 +47,7 @@ const char *ghost_name(enum ghost kind)
 	return names[kind];
 }
 
-static void shorten(const char *key, size_t len, char ret_text[GHOSTS_KEY])
+static void shorten_key(const char *key, size_t len, char ret_text[GHOSTS_KEY])
 {
 	size_t plain = strnlen(key, len);
 
@@ -73,7 +73,7 @@ static size_t entry_bytes(const struct entry *e)
 	return sizeof(*e) + strlen(e->key) + 1 + OVERHEAD;
 }
 
-static void drop(struct ghosts *g, size_t at)
+static void drop_ghost(struct ghosts *g, size_t at)
 {
 	g->bytes -= entry_bytes(g->entries[at]);
 	free(g->entries[at]);
@@ -81,7 +81,7 @@ static void drop(struct ghosts *g, size_t at)
 	memmove(&g->entries[at], &g->entries[at + 1], (g->count - at) * sizeof(struct entry *));
 }
 
-static int insert(struct ghosts *g, size_t at, const char *key, enum ghost kind)
+static int insert_ghost(struct ghosts *g, size_t at, const char *key, enum ghost kind)
 {
 	size_t len = strlen(key) + 1, room = g->room ? 2 * g->room : 64;
 	struct entry **entries = g->entries, *e = malloc(sizeof(*e) + len);
@@ -112,13 +112,13 @@ int ghosts_put(struct ghosts *g, const char *key, size_t len, enum ghost kind)
 	bool found;
 	size_t at;
 
-	shorten(key, len, text);
+	shorten_key(key, len, text);
 	found = sorted_find(g, g->count, key_at, text, &at);
 	if (found && kind == GHOST_NONE)
-		drop(g, at);
+		drop_ghost(g, at);
 	else if (found)
 		g->entries[at]->kind = kind;
-	return found || kind == GHOST_NONE ? 0 : insert(g, at, text, kind);
+	return found || kind == GHOST_NONE ? 0 : insert_ghost(g, at, text, kind);
 }
 
 void ghosts_visit(const struct ghosts *g,

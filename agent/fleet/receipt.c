@@ -21,7 +21,7 @@ static const char *const states[RECEIPT_STATES] = {
 	[RECEIPT_PINNED] = "pinned",
 	[RECEIPT_SUSPENDED] = "suspended",
 	[RECEIPT_HELD] = "held",
-	[RECEIPT_REFUSED] = "rejected",
+	[RECEIPT_REJECTED] = "rejected",
 	[RECEIPT_FAILING] = "failing",
 	[RECEIPT_STALE] = "stale",
 	[RECEIPT_WAITING] = "waiting",
@@ -132,8 +132,8 @@ void receipt_add(const struct receipt_config *c, struct buffer *out)
 	json_writer_text(out, "state", states[c->state]);
 	if (c->why[0])
 		json_writer_text(out, "why", c->why);
-	if (c->away[0])
-		json_writer_text(out, "rejected", c->away);
+	if (c->rejected[0])
+		json_writer_text(out, "rejected", c->rejected);
 	time_member(out, "since_ms", c->since_ms);
 	time_member(out, "pulled_ms", c->pulled_ms);
 	json_writer_end_object(out);
@@ -167,7 +167,7 @@ struct reader {
 	char *free;
 };
 
-static char *keep(struct reader *in, const char *text, size_t len)
+static char *keep_text(struct reader *in, const char *text, size_t len)
 {
 	char *kept = in->free;
 
@@ -177,22 +177,22 @@ static char *keep(struct reader *in, const char *text, size_t len)
 	return kept;
 }
 
-static const char *text_of(struct reader *in, const struct node *map, const char *name)
+static const char *keep_member(struct reader *in, const struct node *map, const char *name)
 {
 	const struct node *n = node_find(map, name);
 
-	return n && n->type == NODE_STRING ? keep(in, n->text, n->text_len) : "";
+	return n && n->type == NODE_STRING ? keep_text(in, n->text, n->text_len) : "";
 }
 
 /* What is no number, or below nothing, is 0. */
-static int64_t number_of(const struct node *map, const char *name)
+static int64_t positive_member(const struct node *map, const char *name)
 {
 	const struct node *n = node_find(map, name);
 
 	return n && n->type == NODE_INT && n->integer > 0 ? n->integer : 0;
 }
 
-static enum receipt_state state_of(const struct node *map)
+static enum receipt_state read_receipt_state(const struct node *map)
 {
 	const struct node *n = node_find(map, "state");
 
@@ -202,35 +202,35 @@ static enum receipt_state state_of(const struct node *map)
 	return RECEIPT_OTHER;
 }
 
-static void read_config(struct reader *in, const struct node *n, struct receipt_config *c)
+static void read_config_receipt(struct reader *in, const struct node *n, struct receipt_config *c)
 {
 	*c = (struct receipt_config){
-		.name = keep(in, n->key, n->key_len),
-		.generation = (uint64_t)number_of(n, "generation"),
-		.version = text_of(in, n, "version"),
-		.others = text_of(in, n, "others"),
-		.digest = text_of(in, n, "digest"),
-		.state = state_of(n),
-		.why = text_of(in, n, "why"),
-		.away = text_of(in, n, "rejected"),
-		.since_ms = number_of(n, "since_ms"),
-		.pulled_ms = number_of(n, "pulled_ms"),
+		.name = keep_text(in, n->key, n->key_len),
+		.generation = (uint64_t)positive_member(n, "generation"),
+		.version = keep_member(in, n, "version"),
+		.others = keep_member(in, n, "others"),
+		.digest = keep_member(in, n, "digest"),
+		.state = read_receipt_state(n),
+		.why = keep_member(in, n, "why"),
+		.rejected = keep_member(in, n, "rejected"),
+		.since_ms = positive_member(n, "since_ms"),
+		.pulled_ms = positive_member(n, "pulled_ms"),
 	};
 }
 
-static void read_name(struct reader *in, const struct node *n, struct receipt_config *c)
+static void read_config_name(struct reader *in, const struct node *n, struct receipt_config *c)
 {
-	*c = (struct receipt_config){.name = keep(in, n->text, n->text_len),
+	*c = (struct receipt_config){.name = keep_text(in, n->text, n->text_len),
 		.version = "",
 		.others = "",
 		.digest = "",
 		.why = "",
-		.away = "",
+		.rejected = "",
 		.state = RECEIPT_OTHER};
 }
 
 /* A list or map whose children are all of one type. */
-static bool is_of(const struct node *n, enum node_type type, enum node_type child)
+static bool has_children_of(const struct node *n, enum node_type type, enum node_type child)
 {
 	if (!n || n->type != type)
 		return false;
@@ -240,34 +240,34 @@ static bool is_of(const struct node *n, enum node_type type, enum node_type chil
 	return true;
 }
 
-static void fill(struct reader *in, const struct node *root, bool known)
+static void fill_receipt(struct reader *in, const struct node *root, bool known)
 {
 	const struct node *labels = node_find(root, "labels"),
 			  *configs = node_find(root, "configs");
 	struct receipt *r = in->receipt;
 
 	for (const struct node *n = labels->first; n; n = n->next) {
-		in->labels[r->label_count].name = keep(in, n->key, n->key_len);
-		in->labels[r->label_count++].value = keep(in, n->text, n->text_len);
+		in->labels[r->label_count].name = keep_text(in, n->key, n->key_len);
+		in->labels[r->label_count++].value = keep_text(in, n->text, n->text_len);
 	}
 	for (const struct node *n = configs->first; n; n = n->next) {
 		struct receipt_config *c = &r->configs[r->config_count++];
 
 		if (known)
-			read_name(in, n, c);
+			read_config_name(in, n, c);
 		else
-			read_config(in, n, c);
+			read_config_receipt(in, n, c);
 	}
-	r->host = text_of(in, root, "host");
-	r->pullet = text_of(in, root, "pullet");
-	r->since_ms = number_of(root, known ? "first_ms" : "since_ms");
-	r->page = (uint64_t)number_of(root, "page");
-	r->pages = (uint64_t)number_of(root, "pages");
+	r->host = keep_member(in, root, "host");
+	r->pullet = keep_member(in, root, "pullet");
+	r->since_ms = positive_member(root, known ? "first_ms" : "since_ms");
+	r->page = (uint64_t)positive_member(root, "page");
+	r->pages = (uint64_t)positive_member(root, "pages");
 	r->page = r->page ? r->page : 1;
 	r->pages = r->pages ? r->pages : 1;
 }
 
-static int read_root(const struct node *root, size_t len, bool known, struct receipt **ret)
+static int read_receipt_root(const struct node *root, size_t len, bool known, struct receipt **ret)
 {
 	const struct node *v = node_find(root, "v"), *labels = node_find(root, "labels"),
 			  *configs = node_find(root, "configs");
@@ -278,8 +278,9 @@ static int read_root(const struct node *root, size_t len, bool known, struct rec
 		return -EINVAL;
 	if (v->integer != 1)
 		return -EPROTONOSUPPORT;
-	if (!is_of(labels, NODE_MAP, NODE_STRING) ||
-		!is_of(configs, known ? NODE_LIST : NODE_MAP, known ? NODE_STRING : NODE_MAP))
+	if (!has_children_of(labels, NODE_MAP, NODE_STRING) ||
+		!has_children_of(
+			configs, known ? NODE_LIST : NODE_MAP, known ? NODE_STRING : NODE_MAP))
 		return -EINVAL;
 	size = sizeof(*in.receipt) + configs->count * sizeof(*in.receipt->configs) +
 	       labels->count * sizeof(*in.labels);
@@ -291,12 +292,12 @@ static int read_root(const struct node *root, size_t len, bool known, struct rec
 	in.labels = (struct settings_label *)(in.receipt->configs + configs->count);
 	in.receipt->labels = in.labels;
 	in.free = (char *)in.receipt + size;
-	fill(&in, root, known);
+	fill_receipt(&in, root, known);
 	*ret = in.receipt;
 	return 0;
 }
 
-static int read_any(const char *data, size_t len, bool known, struct receipt **ret)
+static int read_receipt(const char *data, size_t len, bool known, struct receipt **ret)
 {
 	struct document_error e;
 	struct document *d;
@@ -304,30 +305,30 @@ static int read_any(const char *data, size_t len, bool known, struct receipt **r
 
 	if (r)
 		return r == -ENOMEM ? r : -EINVAL;
-	r = read_root(document_root(d), len, known, ret);
+	r = read_receipt_root(document_root(d), len, known, ret);
 	document_free(d);
 	return r;
 }
 
 int receipt_read(const char *data, size_t len, struct receipt **ret)
 {
-	return read_any(data, len, false, ret);
+	return read_receipt(data, len, false, ret);
 }
 
 int receipt_read_known(const char *data, size_t len, struct receipt **ret)
 {
-	return read_any(data, len, true, ret);
+	return read_receipt(data, len, true, ret);
 }
 
 /* ---- what an agent writes ---- */
 
-static enum receipt_fault worse(enum receipt_fault a, enum receipt_fault b)
+static enum receipt_fault worse_fault(enum receipt_fault a, enum receipt_fault b)
 {
 	return a == RECEIPT_SOUND ? b : a;
 }
 
 /* Printable ASCII from `least` on, in less than `room` bytes. */
-static enum receipt_fault check_text(const char *text, char least, size_t room)
+static enum receipt_fault check_receipt_text(const char *text, char least, size_t room)
 {
 	if (strlen(text) >= room)
 		return RECEIPT_LARGE;
@@ -337,26 +338,26 @@ static enum receipt_fault check_text(const char *text, char least, size_t room)
 	return RECEIPT_SOUND;
 }
 
-static enum receipt_fault check_config(const struct receipt_config *c)
+static enum receipt_fault check_config_receipt(const struct receipt_config *c)
 {
 	enum receipt_fault f = settings_check_name(c->name) ? RECEIPT_ODD : RECEIPT_SOUND;
 
-	f = worse(f, check_text(c->version, '!', RECEIPT_VERSION));
-	f = worse(f, check_text(c->away, '!', RECEIPT_VERSION));
-	f = worse(f, check_text(c->digest, '!', RECEIPT_DIGEST));
-	f = worse(f, check_text(c->others, ' ', RECEIPT_OTHERS));
-	return worse(f, strlen(c->why) < RECEIPT_WHY ? RECEIPT_SOUND : RECEIPT_LARGE);
+	f = worse_fault(f, check_receipt_text(c->version, '!', RECEIPT_VERSION));
+	f = worse_fault(f, check_receipt_text(c->rejected, '!', RECEIPT_VERSION));
+	f = worse_fault(f, check_receipt_text(c->digest, '!', RECEIPT_DIGEST));
+	f = worse_fault(f, check_receipt_text(c->others, ' ', RECEIPT_OTHERS));
+	return worse_fault(f, strlen(c->why) < RECEIPT_WHY ? RECEIPT_SOUND : RECEIPT_LARGE);
 }
 
 enum receipt_fault receipt_check(const struct receipt *r, bool known)
 {
-	enum receipt_fault f = check_text(r->pullet, ' ', RECEIPT_VERSION);
+	enum receipt_fault f = check_receipt_text(r->pullet, ' ', RECEIPT_VERSION);
 
 	if (r->config_count > (known ? SETTINGS_MAX_CONFIGS : RECEIPT_CONFIGS) ||
 		r->label_count > SETTINGS_MAX_LABELS)
 		return RECEIPT_LARGE;
 	for (size_t i = 0; f == RECEIPT_SOUND && i < r->config_count; i++)
-		f = check_config(&r->configs[i]);
+		f = check_config_receipt(&r->configs[i]);
 	return f;
 }
 

@@ -37,7 +37,7 @@ enum receipt_state {
 	RECEIPT_PINNED,    /* by an operator: what stands stays */
 	RECEIPT_SUSPENDED, /* by an operator: the server is not asked */
 	RECEIPT_HELD,      /* the rollout has not come to this host */
-	RECEIPT_REFUSED,   /* or rolled back */
+	RECEIPT_REJECTED,  /* or rolled back */
 	RECEIPT_FAILING,   /* the server, or the application, cannot be reached */
 	RECEIPT_STALE,
 	RECEIPT_WAITING, /* nothing stands yet */
@@ -52,10 +52,10 @@ struct receipt_config {
 	const char *others;  /* of the further layers, with a blank between them; "" = none */
 	const char *digest;  /* of the bytes of all layers */
 	enum receipt_state state;
-	const char *why;   /* of the state; "" = no more is to be said */
-	const char *away;  /* the server's version, which does not stand; "" = none */
-	int64_t since_ms;  /* wall clock: version and state are as they are */
-	int64_t pulled_ms; /* wall clock: what stands came; 0 = nothing stands */
+	const char *why;      /* of the state; "" = no more is to be said */
+	const char *rejected; /* the server's version, which does not stand; "" = none */
+	int64_t since_ms;     /* wall clock: version and state are as they are */
+	int64_t pulled_ms;    /* wall clock: what stands came; 0 = nothing stands */
 };
 
 struct receipt {
@@ -78,7 +78,7 @@ enum receipt_fault {
 
 /* Room for the texts of one config. */
 struct receipt_texts {
-	char version[RECEIPT_VERSION], away[RECEIPT_VERSION], digest[RECEIPT_DIGEST];
+	char version[RECEIPT_VERSION], rejected[RECEIPT_VERSION], digest[RECEIPT_DIGEST];
 	char others[RECEIPT_OTHERS], why[RECEIPT_WHY];
 };
 

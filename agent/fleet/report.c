@@ -26,7 +26,7 @@
 
 #define RENEWALS 3 /* to a check */
 
-enum errand { NOTHING, GRANT, RENEW, CHECK, GREET, GREET_ANEW, WRITE };
+enum errand { NOTHING, GRANT, RENEW, CHECK, GREET, GREET_AGAIN, WRITE };
 
 struct page {
 	bool dirty;        /* it is not written as it is now */
@@ -76,9 +76,9 @@ struct report {
 	uint64_t sent, failed, leases;
 };
 
-static void go_on(struct report *r);
+static void run_errands(struct report *r);
 
-static uint64_t upto(struct report *r, uint64_t bound)
+static uint64_t random_upto(struct report *r, uint64_t bound)
 {
 	return sys_random_upto(r->env.sys, bound);
 }
@@ -106,7 +106,7 @@ static bool is_dirty(const struct report *r)
 	return false;
 }
 
-static void soil(struct report *r, size_t page)
+static void mark_page_dirty(struct report *r, size_t page)
 {
 	uint64_t now_ms = loop_now_ms(r->env.loop), soonest_ms = r->round_ms + REPORT_REST_MS;
 	bool first = !r->round && !is_dirty(r);
@@ -114,26 +114,26 @@ static void soil(struct report *r, size_t page)
 	r->pages[page].dirty = true;
 	if (first)
 		r->send_ms = (r->round_ms && soonest_ms > now_ms ? soonest_ms : now_ms) +
-			     upto(r, REPORT_FIRST_MS);
+			     random_upto(r, REPORT_FIRST_MS);
 }
 
 /* Looks at one config: fills in what is told of it, and notes whether that is new. */
-static void look_at(
+static void update_item(
 	struct report *r, size_t i, struct receipt_config *c, struct receipt_texts *texts)
 {
 	struct item *item = &r->items[i];
 	uint64_t hash, stand;
 
 	*c = (struct receipt_config){
-		.version = "", .others = "", .digest = "", .why = "", .away = ""};
+		.version = "", .others = "", .digest = "", .why = "", .rejected = ""};
 	r->env.look(r->env.arg, i, c, texts);
 	stand = hash_stand(c);
-	hash = hash_text(hash_text(stand, c->why), c->away);
+	hash = hash_text(hash_text(stand, c->why), c->rejected);
 	item->applying = c->state == RECEIPT_APPLYING;
 	if (stand != item->stand)
 		item->since_ms = r->env.sys->wall_ms();
 	if (hash != item->hash)
-		soil(r, i / RECEIPT_CONFIGS);
+		mark_page_dirty(r, i / RECEIPT_CONFIGS);
 	item->stand = stand;
 	item->hash = hash;
 	c->since_ms = item->since_ms;
@@ -141,26 +141,26 @@ static void look_at(
 		loop_timer_set(r->env.loop, &r->look, loop_now_ms(r->env.loop) + REPORT_LOOK_MS);
 }
 
-static void look_again(struct report *r, bool only_applying)
+static void update_items(struct report *r, bool only_applying)
 {
 	struct receipt_config c;
 	struct receipt_texts texts;
 
 	for (size_t i = 0; i < r->env.settings->config_count; i++)
 		if (r->items[i].applying || !only_applying)
-			look_at(r, i, &c, &texts);
+			update_item(r, i, &c, &texts);
 }
 
-static void look_due(void *arg)
+static void update_due(void *arg)
 {
 	struct report *r = arg;
 
-	look_again(r, true);
-	go_on(r);
+	update_items(r, true);
+	run_errands(r);
 }
 
 /* Everything is to be written again, at once. */
-static void begin_anew(struct report *r)
+static void write_all_again(struct report *r)
 {
 	for (size_t i = 0; i < r->page_count; i++)
 		r->pages[i] = (struct page){.dirty = true};
@@ -185,7 +185,7 @@ static int build_renew(struct report *r, struct buffer *body)
 	return json_writer_end_object(body);
 }
 
-static void put(const struct report *r, struct buffer *body, const char *key,
+static void append_put(const struct report *r, struct buffer *body, const char *key,
 	const struct buffer *value, bool leased)
 {
 	json_writer_begin_object(body, NULL);
@@ -230,7 +230,7 @@ static int build_greet(struct report *r, struct buffer *body)
 		etcd_store_compare(body, r->known, &etcd_store_absent, 0);
 		json_writer_end_array(body);
 		json_writer_begin_array(body, "success");
-		put(r, body, r->known, &value, false);
+		append_put(r, body, r->known, &value, false);
 		json_writer_end_array(body);
 		json_writer_begin_array(body, "failure");
 		json_writer_begin_object(body, NULL);
@@ -245,7 +245,7 @@ static int build_greet(struct report *r, struct buffer *body)
 	return e;
 }
 
-static int build_greet_anew(struct report *r, struct buffer *body)
+static int build_greet_again(struct report *r, struct buffer *body)
 {
 	struct buffer value;
 	int e = write_known(r, r->first_ms, &value);
@@ -253,7 +253,7 @@ static int build_greet_anew(struct report *r, struct buffer *body)
 	if (e == 0) {
 		json_writer_begin_object(body, NULL);
 		json_writer_begin_array(body, "success");
-		put(r, body, r->known, &value, false);
+		append_put(r, body, r->known, &value, false);
 		json_writer_end_array(body);
 		json_writer_end_object(body);
 	}
@@ -278,14 +278,14 @@ static int write_page(struct report *r, size_t page, struct buffer *out)
 	buffer_init(out, RECEIPT_MAX);
 	receipt_begin(&receipt, out);
 	for (size_t i = page * RECEIPT_CONFIGS; i < end && i < s->config_count; i++) {
-		look_at(r, i, &c, &texts);
+		update_item(r, i, &c, &texts);
 		c.name = s->configs[i]->name;
 		receipt_add(&c, out);
 	}
 	return receipt_end(out);
 }
 
-static void key_of(const struct report *r, size_t page, char ret_key[MAX_KEY])
+static void page_key(const struct report *r, size_t page, char ret_key[MAX_KEY])
 {
 	if (page)
 		snprintf(ret_key, MAX_KEY, "%s#%zu", r->key, page + 1);
@@ -294,11 +294,11 @@ static void key_of(const struct report *r, size_t page, char ret_key[MAX_KEY])
 }
 
 /* The page is as it was written. */
-static void compare(const struct report *r, size_t page, struct buffer *body)
+static void append_comparison(const struct report *r, size_t page, struct buffer *body)
 {
 	char key[MAX_KEY];
 
-	key_of(r, page, key);
+	page_key(r, page, key);
 	etcd_store_compare(body, key, &etcd_store_unchanged, r->pages[page].revision);
 }
 
@@ -310,7 +310,7 @@ static int build_check(struct report *r, struct buffer *body)
 	etcd_store_compare(body, r->known, &etcd_store_present, 0);
 	for (size_t i = 0; i < r->page_count; i++)
 		if (r->pages[i].revision)
-			compare(r, i, body);
+			append_comparison(r, i, body);
 	json_writer_end_array(body);
 	return json_writer_end_object(body);
 }
@@ -323,16 +323,16 @@ static int build_write(struct report *r, struct buffer *body)
 	int e = write_page(r, r->page, &value);
 
 	page->dirty = false;
-	key_of(r, r->page, key);
+	page_key(r, r->page, key);
 	json_writer_begin_object(body, NULL);
 	if (e == 0 && page->revision) {
 		json_writer_begin_array(body, "compare");
-		compare(r, r->page, body);
+		append_comparison(r, r->page, body);
 		json_writer_end_array(body);
 	}
 	if (e == 0) {
 		json_writer_begin_array(body, "success");
-		put(r, body, key, &value, true);
+		append_put(r, body, key, &value, true);
 		json_writer_end_array(body);
 		json_writer_end_object(body);
 	}
@@ -348,10 +348,10 @@ static void take_lease(struct report *r, const struct etcd_store_answer *a)
 	uint64_t life_ms = etcd_store_number(a->root, "TTL") * 1000;
 
 	r->lease_until_ms = r->begun_ms + life_ms;
-	r->renew_ms = r->begun_ms + life_ms / 3 - upto(r, life_ms / 30);
+	r->renew_ms = r->begun_ms + life_ms / 3 - random_upto(r, life_ms / 30);
 }
 
-static int granted(struct report *r, const struct etcd_store_answer *a)
+static int lease_granted(struct report *r, const struct etcd_store_answer *a)
 {
 	r->lease = etcd_store_number(a->root, "ID");
 	if (!r->lease || !etcd_store_number(a->root, "TTL"))
@@ -359,11 +359,11 @@ static int granted(struct report *r, const struct etcd_store_answer *a)
 	take_lease(r, a);
 	r->leases++;
 	r->renewals = 0;
-	begin_anew(r);
+	write_all_again(r);
 	return 0;
 }
 
-static int renewed(struct report *r, const struct etcd_store_answer *a)
+static int lease_renewed(struct report *r, const struct etcd_store_answer *a)
 {
 	r->renewals++;
 	take_lease(r, a);
@@ -403,7 +403,7 @@ static bool is_known(struct report *r, const struct node *pair)
 	return same;
 }
 
-static int greeted(struct report *r, const struct etcd_store_answer *a)
+static int host_greeted(struct report *r, const struct etcd_store_answer *a)
 {
 	bool known = etcd_store_true(a->root, "succeeded") || is_known(r, only_pair(a->root));
 
@@ -411,14 +411,14 @@ static int greeted(struct report *r, const struct etcd_store_answer *a)
 	return 0;
 }
 
-static int greeted_anew(struct report *r, const struct etcd_store_answer *a)
+static int host_greeted_again(struct report *r, const struct etcd_store_answer *a)
 {
 	(void)a;
 	r->greeting = KNOWN;
 	return 0;
 }
 
-static void tell_shared(struct report *r)
+static void warn_shared(struct report *r)
 {
 	unsigned suppressed;
 
@@ -430,23 +430,23 @@ static void tell_shared(struct report *r)
 			suppressed ? LOG_U64(suppressed) : NULL);
 }
 
-static int checked(struct report *r, const struct etcd_store_answer *a)
+static int pages_checked(struct report *r, const struct etcd_store_answer *a)
 {
 	r->renewals = 0;
 	r->shared = false;
 	if (etcd_store_true(a->root, "succeeded"))
 		return 0;
-	tell_shared(r);
-	begin_anew(r);
+	warn_shared(r);
+	write_all_again(r);
 	return 0;
 }
 
-static int wrote(struct report *r, const struct etcd_store_answer *a)
+static int page_written(struct report *r, const struct etcd_store_answer *a)
 {
 	struct page *page = &r->pages[r->page];
 
 	if (!etcd_store_true(a->root, "succeeded")) {
-		tell_shared(r);
+		warn_shared(r);
 		page->revision = 0;
 		page->dirty = true; /* and it is still queued */
 		return 0;
@@ -462,7 +462,7 @@ static int wrote(struct report *r, const struct etcd_store_answer *a)
 
 /* ---- how it goes ---- */
 
-static void recovered(struct report *r)
+static void report_recovered(struct report *r)
 {
 	r->failures = r->tries = 0;
 	r->error[0] = '\0';
@@ -483,10 +483,10 @@ static uint64_t grow_delay(struct report *r)
 	r->failures++;
 	if (delay_ms > REPORT_RETRY_MAX_MS)
 		delay_ms = REPORT_RETRY_MAX_MS;
-	return delay_ms / 2 + upto(r, delay_ms / 2);
+	return delay_ms / 2 + random_upto(r, delay_ms / 2);
 }
 
-static void complain(struct report *r, const char *url, const char *why, uint64_t next_ms)
+static void report_failure(struct report *r, const char *url, const char *why, uint64_t next_ms)
 {
 	uint64_t now_ms = loop_now_ms(r->env.loop);
 	unsigned suppressed;
@@ -500,7 +500,7 @@ static void complain(struct report *r, const char *url, const char *why, uint64_
 			suppressed ? LOG_U64(suppressed) : NULL);
 }
 
-static void put_off(struct report *r, const char *why)
+static void retry_later(struct report *r, const char *why)
 {
 	const char *url = r->server->urls[r->address];
 
@@ -510,12 +510,12 @@ static void put_off(struct report *r, const char *why)
 		return; /* at the next address, at once */
 	r->tries = 0;
 	r->retry_ms = loop_now_ms(r->env.loop) + grow_delay(r);
-	complain(r, url, why, r->retry_ms);
+	report_failure(r, url, why, r->retry_ms);
 }
 
 /* The first address that does not back off. False: all do, until *ret_until_ms; that is told where
  * the lease does not live for so long. */
-static bool find_address(struct report *r, uint64_t now_ms, uint64_t *ret_until_ms)
+static bool find_ready_address(struct report *r, uint64_t now_ms, uint64_t *ret_until_ms)
 {
 	const struct backoff *b;
 	char why[FILE_WHY];
@@ -530,7 +530,7 @@ static bool find_address(struct report *r, uint64_t now_ms, uint64_t *ret_until_
 	snprintf(why, sizeof(why), "the address backs off%s%.300s%s", b->error ? ": " : "",
 		b->error ? b->error : "", r->lease ? ", for longer than the lease lives" : "");
 	if (until_ms >= r->lease_until_ms)
-		complain(r, r->server->urls[r->address], why, until_ms);
+		report_failure(r, r->server->urls[r->address], why, until_ms);
 	return false;
 }
 
@@ -539,25 +539,25 @@ static const struct {
 	int (*build)(struct report *r, struct buffer *body);
 	int (*take)(struct report *r, const struct etcd_store_answer *a);
 } errands[] = {
-	[GRANT] = {ETCD_STORE_GRANT, build_grant, granted},
-	[RENEW] = {ETCD_STORE_KEEP_ALIVE, build_renew, renewed},
-	[CHECK] = {ETCD_STORE_TXN, build_check, checked},
-	[GREET] = {ETCD_STORE_TXN, build_greet, greeted},
-	[GREET_ANEW] = {ETCD_STORE_TXN, build_greet_anew, greeted_anew},
-	[WRITE] = {ETCD_STORE_TXN, build_write, wrote},
+	[GRANT] = {ETCD_STORE_GRANT, build_grant, lease_granted},
+	[RENEW] = {ETCD_STORE_KEEP_ALIVE, build_renew, lease_renewed},
+	[CHECK] = {ETCD_STORE_TXN, build_check, pages_checked},
+	[GREET] = {ETCD_STORE_TXN, build_greet, host_greeted},
+	[GREET_AGAIN] = {ETCD_STORE_TXN, build_greet_again, host_greeted_again},
+	[WRITE] = {ETCD_STORE_TXN, build_write, page_written},
 };
 
-static void take(struct report *r, const struct etcd_store_answer *a)
+static void take_answer(struct report *r, const struct etcd_store_answer *a)
 {
 	int e = errands[r->errand].take(r, a);
 
 	if (e)
-		put_off(r, "the answer is not one of etcd's");
+		retry_later(r, "the answer is not one of etcd's");
 	else if (!r->round && !is_dirty(r))
-		recovered(r);
+		report_recovered(r);
 }
 
-static void ended(
+static void errand_ended(
 	void *arg, const struct kind_place *place, const struct http_client_response *response)
 {
 	enum kind_cause cause;
@@ -571,7 +571,7 @@ static void ended(
 		return;
 	r->exchange = NULL;
 	if (e == 0) {
-		take(r, &a);
+		take_answer(r, &a);
 		etcd_store_answer_fini(&a);
 	} else {
 		if (e == -ESTALE)
@@ -579,22 +579,22 @@ static void ended(
 		if (e == -ESTALE && r->failures == 0) /* once that is nobody's fault */
 			r->retry_ms = loop_now_ms(r->env.loop) + grow_delay(r);
 		else
-			put_off(r, why);
+			retry_later(r, why);
 	}
-	go_on(r);
+	run_errands(r);
 }
 
-static void not_sent(void *arg, enum kind_cause cause, const char *why)
+static void errand_not_sent(void *arg, enum kind_cause cause, const char *why)
 {
 	struct report *r = arg;
 
 	(void)cause;
 	r->exchange = NULL;
-	put_off(r, why);
-	go_on(r);
+	retry_later(r, why);
+	run_errands(r);
 }
 
-static int build(
+static int build_errand(
 	void *arg, const struct kind_place *place, struct kind_request *request, char why[FILE_WHY])
 {
 	struct report *r = arg;
@@ -606,10 +606,10 @@ static int build(
 	return e ? e : request->body.error;
 }
 
-static void run(struct report *r, enum errand errand)
+static void start_errand(struct report *r, enum errand errand)
 {
 	static const struct exchange_calls calls = {
-		.build = build, .ended = ended, .failed = not_sent};
+		.build = build_errand, .ended = errand_ended, .failed = errand_not_sent};
 	uint64_t third_ms = r->env.settings->report.ttl_ms / 3;
 	struct exchange_request request = {
 		.server = r->server,
@@ -629,7 +629,7 @@ static void run(struct report *r, enum errand errand)
 	if (exchange_start(&r->exchange_env, &request, &r->exchange, why) == 0)
 		return;
 	r->exchange = NULL;
-	put_off(r, why);
+	retry_later(r, why);
 }
 
 /* ---- what is next ---- */
@@ -659,15 +659,15 @@ static void end_round(struct report *r, uint64_t now_ms)
 	uint64_t soonest_ms = r->round_ms + REPORT_REST_MS;
 
 	r->round = false;
-	r->send_ms = (soonest_ms > now_ms ? soonest_ms : now_ms) + upto(r, REPORT_FIRST_MS);
-	recovered(r);
+	r->send_ms = (soonest_ms > now_ms ? soonest_ms : now_ms) + random_upto(r, REPORT_FIRST_MS);
+	report_recovered(r);
 }
 
 /* The errand that is due now; or NOTHING, and when something will be. */
-static enum errand choose(struct report *r, uint64_t now_ms, uint64_t *ret_due_ms)
+static enum errand choose_errand(struct report *r, uint64_t now_ms, uint64_t *ret_due_ms)
 {
 	*ret_due_ms = r->retry_ms;
-	if (now_ms < r->retry_ms || !find_address(r, now_ms, ret_due_ms))
+	if (now_ms < r->retry_ms || !find_ready_address(r, now_ms, ret_due_ms))
 		return NOTHING;
 	if (r->lease == 0 || now_ms >= r->lease_until_ms)
 		return GRANT;
@@ -678,7 +678,7 @@ static enum errand choose(struct report *r, uint64_t now_ms, uint64_t *ret_due_m
 	if (!r->round && is_dirty(r) && now_ms >= r->send_ms)
 		begin_round(r, now_ms);
 	if (r->round && r->greeting != KNOWN)
-		return r->greeting == UNKNOWN ? GREET : GREET_ANEW;
+		return r->greeting == UNKNOWN ? GREET : GREET_AGAIN;
 	if (r->round && find_page(r, &r->page))
 		return WRITE;
 	if (r->round)
@@ -689,26 +689,26 @@ static enum errand choose(struct report *r, uint64_t now_ms, uint64_t *ret_due_m
 	return NOTHING;
 }
 
-static void go_on(struct report *r)
+static void run_errands(struct report *r)
 {
 	uint64_t now_ms = loop_now_ms(r->env.loop), due_ms;
 	enum errand errand;
 
 	while (!r->off && !r->exchange) {
-		errand = choose(r, now_ms, &due_ms);
+		errand = choose_errand(r, now_ms, &due_ms);
 		if (errand == NOTHING) {
 			loop_timer_set(r->env.loop, &r->next, due_ms);
 			return;
 		}
 		if (errand == GRANT || errand == RENEW)
-			look_again(r, false);
-		run(r, errand);
+			update_items(r, false);
+		start_errand(r, errand);
 	}
 }
 
-static void next_due(void *arg)
+static void errand_due(void *arg)
 {
-	go_on(arg);
+	run_errands(arg);
 }
 
 /* ---- outside ---- */
@@ -739,10 +739,10 @@ struct report *report_start(const struct report_env *env)
 		.sys = env->sys, .transport = env->transport, .ca_file = env->ca_file};
 	r->server = s->servers[s->report.server];
 	r->started_ms = r->first_ms = env->sys->wall_ms();
-	r->address = upto(r, r->server->url_count - 1);
+	r->address = random_upto(r, r->server->url_count - 1);
 	r->backoffs = backoff_join_all(env->backoffs, r->server);
-	loop_timer_init(&r->next, next_due, r);
-	loop_timer_init(&r->look, look_due, r);
+	loop_timer_init(&r->next, errand_due, r);
+	loop_timer_init(&r->look, update_due, r);
 	r->items = calloc(s->config_count + 1, sizeof(*r->items));
 	r->pages = calloc(pages, sizeof(*r->pages));
 	r->page_count = pages;
@@ -755,8 +755,8 @@ struct report *report_start(const struct report_env *env)
 		report_stop(r);
 		return NULL;
 	}
-	r->retry_ms = loop_now_ms(env->loop) + upto(r, REPORT_FIRST_MS);
-	go_on(r);
+	r->retry_ms = loop_now_ms(env->loop) + random_upto(r, REPORT_FIRST_MS);
+	run_errands(r);
 	return r;
 }
 
@@ -783,8 +783,8 @@ void report_changed(struct report *r, size_t config)
 
 	if (r->off)
 		return;
-	look_at(r, config, &c, &texts);
-	go_on(r);
+	update_item(r, config, &c, &texts);
+	run_errands(r);
 }
 
 void report_status(const struct report *r, struct report_status *ret_status)

@@ -55,17 +55,17 @@ static const char *host_at(const void *roster, size_t i)
 	return ((const struct roster *)roster)->hosts[i]->name;
 }
 
-static bool find(const struct roster *r, const char *name, size_t *ret_at)
+static bool find_roster_host(const struct roster *r, const char *name, size_t *ret_at)
 {
 	return sorted_find(r, r->count, host_at, name, ret_at);
 }
 
-static struct host *host_of(struct roster *r, const char *name, bool make)
+static struct host *get_host(struct roster *r, const char *name, bool make)
 {
 	size_t at, room = r->room ? 2 * r->room : 64;
 	struct host **hosts = r->hosts, *h;
 
-	if (find(r, name, &at))
+	if (find_roster_host(r, name, &at))
 		return r->hosts[at];
 	if (!make)
 		return NULL;
@@ -90,7 +90,7 @@ static struct host *host_of(struct roster *r, const char *name, bool make)
 }
 
 /* Does its receipt count? Of one with a config too many the others do. */
-static bool fits(const struct page *p)
+static bool page_fits(const struct page *p)
 {
 	return p->receipt && (p->ghost == GHOST_NONE || p->ghost == GHOST_CONFIG);
 }
@@ -98,7 +98,7 @@ static bool fits(const struct page *p)
 static bool is_alive(const struct host *h)
 {
 	for (size_t i = 0; i < h->page_count; i++)
-		if (fits(&h->pages[i]))
+		if (page_fits(&h->pages[i]))
 			return true;
 	return false;
 }
@@ -125,7 +125,7 @@ static void drop_if_empty(struct roster *r, const char *name)
 {
 	size_t at;
 
-	if (!find(r, name, &at) || !is_empty(r->hosts[at]))
+	if (!find_roster_host(r, name, &at) || !is_empty(r->hosts[at]))
 		return;
 	r->bytes -= host_bytes(r->hosts[at]);
 	host_free(r->hosts[at]);
@@ -175,7 +175,7 @@ static bool parse_key(const struct roster *r, const char *key, size_t len, struc
 	return ret->page-- > 1 && ret->page < MAX_PAGES && number[1] != '0';
 }
 
-static int make_room(struct host *h, size_t page)
+static int make_page_room(struct host *h, size_t page)
 {
 	struct page *pages;
 
@@ -207,13 +207,14 @@ static void set_known(struct host *h, struct receipt *receipt)
 }
 
 /* Takes the receipt, if it can. */
-static int replace(struct host *h, const struct name *name, struct receipt *receipt, uint64_t lease)
+static int replace_receipt(
+	struct host *h, const struct name *name, struct receipt *receipt, uint64_t lease)
 {
 	if (name->known) {
 		set_known(h, receipt);
 		return 0;
 	}
-	if (make_room(h, name->page))
+	if (make_page_room(h, name->page))
 		return -ENOMEM;
 	receipt_free(h->pages[name->page].receipt);
 	h->pages[name->page] = (struct page){.receipt = receipt,
@@ -239,7 +240,7 @@ static enum ghost check_bond(
 }
 
 /* Reads a value: the receipt, or NULL and a ghost. 0, -ENOMEM. */
-static int read_value(const struct name *name, const struct roster_value *value,
+static int read_receipt_value(const struct name *name, const struct roster_value *value,
 	struct receipt **ret_receipt, enum ghost *ret_ghost)
 {
 	struct receipt *receipt = NULL;
@@ -267,7 +268,7 @@ static int read_value(const struct name *name, const struct roster_value *value,
 static int put_host(
 	struct roster *r, const struct name *name, struct receipt *receipt, uint64_t lease)
 {
-	struct host *h = host_of(r, name->host, receipt != NULL);
+	struct host *h = get_host(r, name->host, receipt != NULL);
 	int e;
 
 	if (!h || (!receipt && !name->known && name->page >= h->page_count)) {
@@ -275,7 +276,7 @@ static int put_host(
 		return h || !receipt ? 0 : -ENOMEM;
 	}
 	r->bytes -= host_bytes(h);
-	e = replace(h, name, receipt, lease);
+	e = replace_receipt(h, name, receipt, lease);
 	r->bytes += host_bytes(h);
 	if (e)
 		receipt_free(receipt);
@@ -303,7 +304,7 @@ int roster_put(struct roster *r, const char *key, size_t key_len, const struct r
 
 	if (parse_key(r, key, key_len, &name)) {
 		if (value)
-			e = read_value(&name, value, &receipt, &ghost);
+			e = read_receipt_value(&name, value, &receipt, &ghost);
 		if (e == 0)
 			e = put_host(r, &name, receipt, value ? value->lease : 0);
 	}
@@ -353,7 +354,7 @@ static int compare_bonds(const void *a, const void *b)
 	return (x->lease > y->lease) - (x->lease < y->lease);
 }
 
-static bool knows(const struct host *h, const struct receipt_config *c)
+static bool host_knows(const struct host *h, const struct receipt_config *c)
 {
 	return h->known &&
 	       bsearch(c, h->known->configs, h->known->config_count, sizeof(*c), compare_configs);
@@ -366,7 +367,7 @@ static enum ghost check_page(const struct host *h, const struct page *p, int64_t
 	if (!h->known)
 		return GHOST_STRANGE;
 	for (size_t i = 0; i < p->receipt->config_count; i++)
-		if (!knows(h, &p->receipt->configs[i]))
+		if (!host_knows(h, &p->receipt->configs[i]))
 			return GHOST_CONFIG;
 	return GHOST_NONE;
 }
@@ -436,7 +437,7 @@ bool roster_alive(const struct roster *r, const char *host)
 {
 	size_t at;
 
-	return find(r, host, &at) && is_alive(r->hosts[at]);
+	return find_roster_host(r, host, &at) && is_alive(r->hosts[at]);
 }
 
 size_t roster_hosts(const struct roster *r)
@@ -451,7 +452,7 @@ struct rows {
 	size_t count, room;
 };
 
-static int add_row(struct rows *rows, const struct roster_row *row)
+static int append_roster_row(struct rows *rows, const struct roster_row *row)
 {
 	size_t room = rows->room ? 2 * rows->room : 64;
 	struct roster_row *more = rows->rows;
@@ -467,14 +468,14 @@ static int add_row(struct rows *rows, const struct roster_row *row)
 	return 0;
 }
 
-static bool has_labels(const struct receipt *r, const struct roster_wish *wish)
+static bool has_labels(const struct receipt *r, const struct roster_filter *filter)
 {
-	for (size_t i = 0; i < wish->label_count; i++) {
+	for (size_t i = 0; i < filter->label_count; i++) {
 		bool found = false;
 
 		for (size_t k = 0; k < r->label_count; k++)
-			found |= strcmp(r->labels[k].name, wish->labels[i].name) == 0 &&
-				 strcmp(r->labels[k].value, wish->labels[i].value) == 0;
+			found |= strcmp(r->labels[k].name, filter->labels[i].name) == 0 &&
+				 strcmp(r->labels[k].value, filter->labels[i].value) == 0;
 		if (!found)
 			return false;
 	}
@@ -482,11 +483,11 @@ static bool has_labels(const struct receipt *r, const struct roster_wish *wish)
 }
 
 static int add_receipt(struct rows *rows, const struct host *h, const struct receipt *receipt,
-	const struct roster_wish *wish)
+	const struct roster_filter *filter)
 {
 	int e = 0;
 
-	if (!has_labels(receipt, wish))
+	if (!has_labels(receipt, filter))
 		return 0;
 	for (size_t i = 0; e == 0 && i < receipt->config_count; i++) {
 		const struct roster_row row = {.host = h->name,
@@ -494,27 +495,27 @@ static int add_receipt(struct rows *rows, const struct host *h, const struct rec
 			.runs = &receipt->configs[i],
 			.silent = receipt == h->known};
 
-		if (!row.silent && !knows(h, row.runs))
+		if (!row.silent && !host_knows(h, row.runs))
 			continue;
-		if (!wish->config || strcmp(row.runs->name, wish->config) == 0)
-			e = add_row(rows, &row);
+		if (!filter->config || strcmp(row.runs->name, filter->config) == 0)
+			e = append_roster_row(rows, &row);
 	}
 	return e;
 }
 
 /* Pages beyond what the first one says are left from a process before. */
-static int add_host(struct rows *rows, const struct host *h, const struct roster_wish *wish)
+static int add_host(struct rows *rows, const struct host *h, const struct roster_filter *filter)
 {
 	size_t n = h->page_count;
 	int e = 0;
 
-	if (n && fits(&h->pages[0]) && h->pages[0].receipt->pages < n)
+	if (n && page_fits(&h->pages[0]) && h->pages[0].receipt->pages < n)
 		n = (size_t)h->pages[0].receipt->pages;
 	for (size_t i = 0; e == 0 && i < n; i++)
-		if (fits(&h->pages[i]))
-			e = add_receipt(rows, h, h->pages[i].receipt, wish);
+		if (page_fits(&h->pages[i]))
+			e = add_receipt(rows, h, h->pages[i].receipt, filter);
 	if (e == 0 && h->known)
-		e = add_receipt(rows, h, h->known, wish);
+		e = add_receipt(rows, h, h->known, filter);
 	return e;
 }
 
@@ -529,7 +530,7 @@ static int compare_rows(const void *a, const void *b)
 	return order ? order : x->silent - y->silent;
 }
 
-int roster_rows(const struct roster *r, const struct roster_wish *wish,
+int roster_rows(const struct roster *r, const struct roster_filter *filter,
 	struct roster_row **ret_rows, size_t *ret_count)
 {
 	struct rows rows = {.rows = NULL};
@@ -537,7 +538,7 @@ int roster_rows(const struct roster *r, const struct roster_wish *wish,
 	int e = 0;
 
 	for (size_t i = 0; e == 0 && i < r->count; i++)
-		e = add_host(&rows, r->hosts[i], wish);
+		e = add_host(&rows, r->hosts[i], filter);
 	if (e) {
 		free(rows.rows);
 		return e;
@@ -583,21 +584,21 @@ static int compare_groups(const void *a, const void *b)
 }
 
 /* What a host had from its server last; but not of one that went back to something older. */
-static const struct receipt_config *newest(const struct roster_row *rows, size_t count)
+static const struct receipt_config *find_newest(const struct roster_row *rows, size_t count)
 {
 	const struct receipt_config *found = NULL;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct receipt_config *c = rows[i].runs;
 
-		if (!rows[i].silent && c->generation && c->state != RECEIPT_REFUSED &&
+		if (!rows[i].silent && c->generation && c->state != RECEIPT_REJECTED &&
 			(!found || c->pulled_ms > found->pulled_ms))
 			found = c;
 	}
 	return found;
 }
 
-static int group(struct roster_sum *s, const struct receipt_config **runs, size_t n)
+static int group_runs(struct roster_sum *s, const struct receipt_config **runs, size_t n)
 {
 	s->groups = calloc(n + 1, sizeof(*s->groups));
 	if (!s->groups)
@@ -618,16 +619,16 @@ static int group(struct roster_sum *s, const struct receipt_config **runs, size_
 	return 0;
 }
 
-static bool is_group(const struct roster_group *g, const struct receipt_config *c)
+static bool runs_group_version(const struct roster_group *g, const struct receipt_config *c)
 {
 	return c->generation && strcmp(g->version, c->version) == 0 &&
 	       strcmp(g->digest, c->digest) == 0;
 }
 
 /* Marks the groups that are what is wanted. */
-static void mark(struct roster_sum *s, const char *version)
+static void mark_wanted(struct roster_sum *s, const char *version)
 {
-	const struct receipt_config *best = version ? NULL : newest(s->rows, s->count);
+	const struct receipt_config *best = version ? NULL : find_newest(s->rows, s->count);
 
 	s->wanted = version ? version
 		    : best  ? (*best->version ? best->version : best->digest)
@@ -635,7 +636,8 @@ static void mark(struct roster_sum *s, const char *version)
 	for (size_t i = 0; i < s->group_count; i++) {
 		struct roster_group *g = &s->groups[i];
 
-		g->wanted = version ? receipt_runs(g->one, version) : best && is_group(g, best);
+		g->wanted = version ? receipt_runs(g->one, version)
+				    : best && runs_group_version(g, best);
 		s->on_it += g->wanted ? g->hosts : 0;
 	}
 }
@@ -656,11 +658,11 @@ int roster_sum(const struct roster_row *rows, size_t count, const char *version,
 			runs[n++] = rows[s.count].runs;
 		s.count++;
 	}
-	e = group(&s, runs, n);
+	e = group_runs(&s, runs, n);
 	free(runs);
 	if (e)
 		return e;
-	mark(&s, version);
+	mark_wanted(&s, version);
 	qsort(s.groups, s.group_count, sizeof(s.groups[0]), compare_groups);
 	*ret_sum = s;
 	return 0;
@@ -679,7 +681,7 @@ bool roster_behind(const struct roster_sum *s, const struct roster_row *row)
 				   c->state != RECEIPT_PINNED && c->state != RECEIPT_SUSPENDED))
 		return true;
 	for (size_t i = 0; s->wanted && i < s->group_count; i++)
-		if (s->groups[i].wanted && is_group(&s->groups[i], c))
+		if (s->groups[i].wanted && runs_group_version(&s->groups[i], c))
 			return false;
 	return s->wanted;
 }

@@ -57,14 +57,14 @@ struct roster_label {
 	const char *name, *value;
 };
 
-struct roster_wish {
+struct roster_filter {
 	const char *config; /* NULL = all */
 	const struct roster_label *labels;
 	size_t label_count; /* a host must have all of them */
 };
 
 /* By config, then by host. 0 and an array for free(), or -ENOMEM. */
-int roster_rows(const struct roster *r, const struct roster_wish *wish,
+int roster_rows(const struct roster *r, const struct roster_filter *filter,
 	struct roster_row **ret_rows, size_t *ret_count);
 
 struct roster_group {                     /* hosts that run the same */

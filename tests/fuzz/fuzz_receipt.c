@@ -35,7 +35,7 @@ static void check_same(const struct receipt *a, const struct receipt *b, bool kn
 			continue;
 		demand(x->generation == y->generation && !strcmp(x->version, y->version));
 		demand(!strcmp(x->digest, y->digest) && !strcmp(x->why, y->why));
-		demand(x->state == y->state && !strcmp(x->away, y->away));
+		demand(x->state == y->state && !strcmp(x->rejected, y->rejected));
 		demand(!strcmp(x->others, y->others));
 		demand(x->since_ms == y->since_ms && x->pulled_ms == y->pulled_ms);
 	}
@@ -87,7 +87,7 @@ static void count_ghost(void *arg, const char *key, enum ghost kind)
 static size_t sum_up(struct roster *r)
 {
 	size_t ghosts = 0;
-	const struct roster_wish wish = {.config = NULL};
+	const struct roster_filter wish = {.config = NULL};
 	struct roster_row *rows;
 	struct roster_sum s;
 	size_t count;

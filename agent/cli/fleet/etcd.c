@@ -40,7 +40,7 @@ struct etcd {
 
 /* ---- one request ---- */
 
-static int build(
+static int build_asked(
 	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	struct etcd *e = arg;
@@ -48,7 +48,7 @@ static int build(
 	return e->build(e->arg, place, r, why);
 }
 
-static void end(struct etcd *e, int error, const char *why)
+static void end_exchange(struct etcd *e, int error, const char *why)
 {
 	e->exchange = NULL;
 	if (error)
@@ -62,7 +62,7 @@ static void end(struct etcd *e, int error, const char *why)
 	}
 }
 
-static void answered(
+static void exchange_answered(
 	void *arg, const struct kind_place *place, const struct http_client_response *response)
 {
 	struct etcd_store_answer none = {.json = NULL}, *ret;
@@ -73,7 +73,7 @@ static void answered(
 	int r;
 
 	if (over) {
-		end(e, 0, "");
+		end_exchange(e, 0, "");
 		return;
 	}
 	ret = e->waiting ? e->answer : &none;
@@ -82,16 +82,16 @@ static void answered(
 		return;
 	if (r == 0 && !e->waiting)
 		etcd_store_answer_fini(&none);
-	end(e, r, why);
+	end_exchange(e, r, why);
 }
 
-static void not_sent(void *arg, enum kind_cause cause, const char *why)
+static void exchange_not_sent(void *arg, enum kind_cause cause, const char *why)
 {
 	(void)cause;
-	end(arg, -EIO, why);
+	end_exchange(arg, -EIO, why);
 }
 
-static void line_came(void *arg, const struct http_client_response *response)
+static void exchange_line_came(void *arg, const struct http_client_response *response)
 {
 	struct etcd *e = arg;
 	const struct kind_place place = {.server = e->server};
@@ -106,10 +106,10 @@ static void line_came(void *arg, const struct http_client_response *response)
 		return;
 	}
 	exchange_cancel(e->exchange);
-	end(e, r, why);
+	end_exchange(e, r, why);
 }
 
-static uint64_t timeout_ms(const struct etcd *e)
+static uint64_t asked_timeout_ms(const struct etcd *e)
 {
 	uint64_t now_ms = loop_now_ms(e->loop);
 
@@ -121,22 +121,22 @@ static uint64_t timeout_ms(const struct etcd *e)
 							 : ETCD_TIMEOUT_MS;
 }
 
-static int start(struct etcd *e, char why[FILE_WHY])
+static int start_asked(struct etcd *e, char why[FILE_WHY])
 {
-	static const struct exchange_calls asked = {.build = build,
-						   .ended = answered,
-						   .failed = not_sent},
-					   watched = {.build = build,
-						   .ended = answered,
-						   .failed = not_sent,
-						   .line = line_came};
+	static const struct exchange_calls asked = {.build = build_asked,
+						   .ended = exchange_answered,
+						   .failed = exchange_not_sent},
+					   watched = {.build = build_asked,
+						   .ended = exchange_answered,
+						   .failed = exchange_not_sent,
+						   .line = exchange_line_came};
 	const struct exchange_request request = {
 		.server = e->server,
 		.session = &e->session,
 		.place = {.base = e->server->urls[e->address],
 			.path = e->prefix,
 			.max_bytes = ETCD_MAX_ANSWER},
-		.timeout_ms = timeout_ms(e),
+		.timeout_ms = asked_timeout_ms(e),
 		.calls = e->waiting ? &asked : &watched,
 		.arg = e,
 	};
@@ -153,7 +153,7 @@ int etcd_ask(struct etcd *e, etcd_build make, void *arg, struct etcd_store_answe
 	e->answer = ret;
 	e->why = why;
 	for (size_t tries = e->server->url_count; tries > 0; tries--) {
-		e->error = start(e, why);
+		e->error = start_asked(e, why);
 		if (e->error == 0 && loop_run(e->loop)) {
 			etcd_unwatch(e);
 			e->error = -ENOMEM;
@@ -174,7 +174,7 @@ int etcd_watch(struct etcd *e, etcd_build make,
 	e->line = line;
 	e->ended = ended;
 	e->arg = arg;
-	return start(e, why);
+	return start_asked(e, why);
 }
 
 void etcd_unwatch(struct etcd *e)
@@ -185,20 +185,20 @@ void etcd_unwatch(struct etcd *e)
 
 /* ---- which one ---- */
 
-static void complain(void *arg, const char *message)
+static void print_settings_error(void *arg, const char *message)
 {
 	(void)arg;
 	fprintf(stderr, "%s\n", message);
 }
 
-static const char *default_file(void)
+static const char *default_settings_file(void)
 {
 	const char *path = getenv("PULLET_CONFIG");
 
 	return path && path[0] ? path : SETTINGS_DEFAULT_PATH;
 }
 
-static int choose_server(struct etcd *e, const char *file)
+static int choose_etcd_server(struct etcd *e, const char *file)
 {
 	const struct settings *s = e->settings;
 	const char *name = e->o->server ? e->o->server : s->report.from;
@@ -217,23 +217,23 @@ static int choose_server(struct etcd *e, const char *file)
 	return CLI_OK;
 }
 
-static int by_file(struct etcd *e)
+static int configure_by_file(struct etcd *e)
 {
-	const char *file = e->o->file ? e->o->file : default_file();
+	const char *file = e->o->file ? e->o->file : default_settings_file();
 	int r;
 
-	if (settings_load(file, complain, NULL, &e->settings))
+	if (settings_load(file, print_settings_error, NULL, &e->settings))
 		return cli_error(CLI_CONFIG, e->o->command,
 			"the agent's configuration tells where receipts are; without it use "
 			"--etcd");
-	r = choose_server(e, file);
+	r = choose_etcd_server(e, file);
 	if (!e->prefix)
 		e->prefix = e->settings->report.prefix;
 	return r;
 }
 
 /* What the loader of a file would refuse. */
-static int check_url(struct etcd *e)
+static int check_etcd_url(struct etcd *e)
 {
 	const char *why = settings_check_base_url(e->url);
 
@@ -242,7 +242,7 @@ static int check_url(struct etcd *e)
 	return why ? cli_error(CLI_USAGE, e->o->command, "the address of --etcd %s", why) : CLI_OK;
 }
 
-static int by_options(struct etcd *e)
+static int configure_by_options(struct etcd *e)
 {
 	const struct etcd_options *o = e->o;
 
@@ -268,7 +268,7 @@ static int by_options(struct etcd *e)
 		.key = (char *)o->key,
 	};
 	e->server = &e->made;
-	return check_url(e);
+	return check_etcd_url(e);
 }
 
 int etcd_open(const struct etcd_options *o, struct etcd **ret_etcd)
@@ -280,7 +280,7 @@ int etcd_open(const struct etcd_options *o, struct etcd **ret_etcd)
 		return cli_error(CLI_FAILED, o->command, "out of memory");
 	e->o = o;
 	e->prefix = o->prefix;
-	r = o->url ? by_options(e) : by_file(e);
+	r = o->url ? configure_by_options(e) : configure_by_file(e);
 	if (!e->prefix)
 		e->prefix = RECEIPT_PREFIX;
 	if (r == CLI_OK && (e->prefix[0] == '\0' || e->prefix[strlen(e->prefix) - 1] != '/'))

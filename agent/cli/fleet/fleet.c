@@ -51,7 +51,7 @@ struct fleet {
 	int error;    /* of what was to be shown */
 };
 
-static void usage(FILE *out)
+static void print_fleet_usage(FILE *out)
 {
 	fputs("Usage: pullet fleet [CONFIG] [--version V] [--label K=V]... [--all] [--ghosts]\n"
 	      "                    [--json] [--watch]\n"
@@ -89,7 +89,7 @@ static void usage(FILE *out)
 
 /* ---- what is shown ---- */
 
-static void note(void *arg, const char *text)
+static void print_note(void *arg, const char *text)
 {
 	struct fleet *f = arg;
 	struct buffer clean;
@@ -124,13 +124,13 @@ static int add_sums(const struct fleet *f, const struct roster_row *rows, size_t
 	return out->error;
 }
 
-static int rows_of(const struct fleet *f, const struct roster *roster, struct roster_row **ret_rows,
-	size_t *ret_count)
+static int select_rows(const struct fleet *f, const struct roster *roster,
+	struct roster_row **ret_rows, size_t *ret_count)
 {
-	const struct roster_wish wish = {
+	const struct roster_filter filter = {
 		.config = f->name, .labels = f->labels, .label_count = f->label_count};
 
-	return roster_rows(roster, &wish, ret_rows, ret_count);
+	return roster_rows(roster, &filter, ret_rows, ret_count);
 }
 
 /* Keeps what fits nothing for people. */
@@ -141,18 +141,18 @@ static void keep_ghosts(struct fleet *f, const struct roster *roster)
 }
 
 /* Tells of it beside what is printed. */
-static void tell_ghosts(const struct fleet *f)
+static void print_ghosts(const struct fleet *f)
 {
 	if (f->apart.data && f->apart.len)
 		fputs(f->apart.data, stderr);
 }
 
 /* Without its end, which alone tells of the revision: that grows with every write to etcd. */
-static int make_list(struct fleet *f, const struct roster *roster, struct buffer *out)
+static int write_list_start(struct fleet *f, const struct roster *roster, struct buffer *out)
 {
 	struct roster_row *rows;
 	size_t count;
-	int e = rows_of(f, roster, &rows, &count);
+	int e = select_rows(f, roster, &rows, &count);
 
 	if (e)
 		return e;
@@ -176,7 +176,7 @@ static int make_list(struct fleet *f, const struct roster *roster, struct buffer
 	return e ? e : out->error ? out->error : f->apart.error;
 }
 
-static int end_list(const struct fleet *f, uint64_t revision, struct buffer *out)
+static int write_list_end(const struct fleet *f, uint64_t revision, struct buffer *out)
 {
 	if (!f->json)
 		return out->error;
@@ -185,17 +185,17 @@ static int end_list(const struct fleet *f, uint64_t revision, struct buffer *out
 	return buffer_append(out, "\n", 1);
 }
 
-static int tell_missing(const struct fleet *f)
+static int print_missing(const struct fleet *f)
 {
-	tell_ghosts(f);
+	print_ghosts(f);
 	return cli_error(CLI_NOT_FOUND, f->command, "no host%s%s%s has a receipt below %s at %s",
 		f->label_count ? " with these labels" : "", f->name ? " that has " : "",
 		f->name ? f->name : "", etcd_prefix(f->etcd), etcd_name(f->etcd));
 }
 
-static int list(struct fleet *f)
+static int list_fleet(struct fleet *f)
 {
-	const struct follow_calls calls = {.note = note, .arg = f};
+	const struct follow_calls calls = {.note = print_note, .arg = f};
 	struct roster *roster;
 	struct buffer out;
 	char why[FILE_WHY];
@@ -205,10 +205,10 @@ static int list(struct fleet *f)
 	if (follow_read(f->etcd, &calls, &roster, &revision, why))
 		return cli_error(CLI_FAILED, f->command, "%s: %s", etcd_name(f->etcd), why);
 	buffer_init(&out, MAX_OUTPUT);
-	if (make_list(f, roster, &out) || end_list(f, revision, &out))
+	if (write_list_start(f, roster, &out) || write_list_end(f, revision, &out))
 		r = cli_error(CLI_FAILED, f->command, "out of memory");
 	else if (f->missing && !f->json)
-		r = tell_missing(f);
+		r = print_missing(f);
 	else
 		r = cli_output(f->command, &out);
 	if (r == CLI_OK && f->missing)
@@ -235,7 +235,7 @@ static int print_change(const struct fleet *f, uint64_t revision)
 		buffer_append_string(&out, f->missing ? " nobody has a receipt\n" : "\n");
 	}
 	buffer_append(&out, f->shown.data ? f->shown.data : "", f->shown.len);
-	r = end_list(f, revision, &out) ? CLI_FAILED : cli_output(f->command, &out);
+	r = write_list_end(f, revision, &out) ? CLI_FAILED : cli_output(f->command, &out);
 	buffer_fini(&out);
 	return r;
 }
@@ -247,7 +247,7 @@ static bool show_change(void *arg, const struct roster *roster, uint64_t revisio
 	bool same;
 
 	buffer_init(&list, MAX_OUTPUT);
-	if (make_list(f, roster, &list)) {
+	if (write_list_start(f, roster, &list)) {
 		buffer_fini(&list);
 		f->error = cli_error(CLI_FAILED, f->command, "out of memory");
 		return true;
@@ -262,12 +262,12 @@ static bool show_change(void *arg, const struct roster *roster, uint64_t revisio
 	return f->error;
 }
 
-static int watch(struct fleet *f)
+static int watch_fleet(struct fleet *f)
 {
-	const struct follow_calls calls = {.show = show_change, .note = note, .arg = f};
+	const struct follow_calls calls = {.show = show_change, .note = print_note, .arg = f};
 	char why[FILE_WHY];
 
-	if (follow(f->etcd, &calls, 0, why))
+	if (follow_run(f->etcd, &calls, 0, why))
 		return cli_error(CLI_FAILED, f->command, "%s: %s", etcd_name(f->etcd), why);
 	return f->error;
 }
@@ -318,7 +318,7 @@ static bool show_wait(void *arg, const struct roster *roster, uint64_t revision)
 	struct roster_sum s;
 	size_t count;
 	bool done = false;
-	int e = rows_of(f, roster, &rows, &count);
+	int e = select_rows(f, roster, &rows, &count);
 
 	(void)revision;
 	f->seen = true;
@@ -338,7 +338,7 @@ static bool show_wait(void *arg, const struct roster *roster, uint64_t revision)
 	return done || e;
 }
 
-static int give_up(const struct fleet *f, const char *why)
+static int wait_timed_out_at(const struct fleet *f, const char *why)
 {
 	if (!f->seen)
 		return cli_error(
@@ -356,18 +356,18 @@ static int give_up(const struct fleet *f, const char *why)
 		f->percent / 1000, f->percent % 1000, f->hosts ? " (of --hosts at least)" : "");
 }
 
-static int wait_for(struct fleet *f)
+static int wait_for_version(struct fleet *f)
 {
-	const struct follow_calls calls = {.show = show_wait, .note = note, .arg = f};
+	const struct follow_calls calls = {.show = show_wait, .note = print_note, .arg = f};
 	uint64_t deadline_ms = loop_now_ms(etcd_loop(f->etcd)) + f->timeout_ms;
 	char why[FILE_WHY];
-	int r = follow(f->etcd, &calls, deadline_ms, why);
+	int r = follow_run(f->etcd, &calls, deadline_ms, why);
 
 	if (isatty(STDERR_FILENO) && f->seen)
 		fputs("\r\033[K", stderr);
-	tell_ghosts(f);
+	print_ghosts(f);
 	if (r == -ETIMEDOUT)
-		return give_up(f, why);
+		return wait_timed_out_at(f, why);
 	if (r)
 		return cli_error(CLI_FAILED, f->command, "%s: %s", etcd_name(f->etcd), why);
 	return f->error ? f->error : cli_output(f->command, &f->shown);
@@ -403,7 +403,7 @@ static int build_forget(
 	return e ? e : r->body.error;
 }
 
-static uint64_t deleted(const struct node *root)
+static uint64_t count_deleted(const struct node *root)
 {
 	const struct node *n = node_find(root, "responses");
 
@@ -412,7 +412,7 @@ static uint64_t deleted(const struct node *root)
 	return etcd_store_number(n, "deleted");
 }
 
-static int forget(struct fleet *f)
+static int forget_host(struct fleet *f)
 {
 	struct etcd_store_answer a;
 	char why[FILE_WHY];
@@ -425,7 +425,7 @@ static int forget(struct fleet *f)
 			"%s is alive: stop its agent, and wait until its receipt is gone (the ttl "
 			"of its report)",
 			f->name);
-	else if (deleted(a.root) == 0)
+	else if (count_deleted(a.root) == 0)
 		r = cli_error(CLI_NOT_FOUND, f->command, "no host %s is known below %s", f->name,
 			etcd_prefix(f->etcd));
 	else
@@ -486,7 +486,7 @@ static const struct {
 enum { KNOWN = sizeof(known) / sizeof(known[0]) };
 
 /* "99", "99.9%". */
-static int read_percent(struct fleet *f, const char *text)
+static int read_percentage(struct fleet *f, const char *text)
 {
 	uint64_t n = 0, unit = 1000;
 	const char *p = text;
@@ -533,7 +533,7 @@ static int read_label(struct fleet *f, char *text)
 	return CLI_OK;
 }
 
-static int read_option(struct fleet *f, int option)
+static int read_fleet_option(struct fleet *f, int option)
 {
 	const struct {
 		int option;
@@ -564,7 +564,7 @@ static int read_option(struct fleet *f, int option)
 	case LABEL:
 		return read_label(f, optarg);
 	case PERCENT:
-		return read_percent(f, optarg);
+		return read_percentage(f, optarg);
 	case HOSTS:
 		return read_hosts(f, optarg);
 	case TIMEOUT:
@@ -588,7 +588,7 @@ static int check_where(const struct fleet *f)
 	return CLI_OK;
 }
 
-static int check(struct fleet *f, int count)
+static int check_fleet_arguments(struct fleet *f, int count)
 {
 	static const char *const wants[] = {
 		[LIST] = "one config at most; without one all are shown",
@@ -597,7 +597,7 @@ static int check(struct fleet *f, int count)
 	const char *why;
 
 	if (count > 1 || (count == 0 && f->verb != LIST) || (f->verb == WAIT && !f->version))
-		return cli_misused(f->command, usage, wants[f->verb]);
+		return cli_misused(f->command, print_fleet_usage, wants[f->verb]);
 	if (f->version && !f->name)
 		return cli_error(CLI_USAGE, f->command, "--version is that of one config: name it");
 	if (f->version && !f->version[0])
@@ -609,7 +609,7 @@ static int check(struct fleet *f, int count)
 }
 
 /* -1, or the exit code when there is nothing left to do. */
-static int read_options(struct fleet *f, int argc, char **argv)
+static int read_fleet_options(struct fleet *f, int argc, char **argv)
 {
 	struct option longs[KNOWN + 1] = {{0}};
 	int option, n = 0, r;
@@ -619,27 +619,27 @@ static int read_options(struct fleet *f, int argc, char **argv)
 			longs[n++] = known[i].option;
 	while ((option = getopt_long(argc, argv, "c:h", longs, NULL)) != -1) {
 		if (option == 'h') {
-			usage(stdout);
+			print_fleet_usage(stdout);
 			return CLI_OK;
 		}
-		r = read_option(f, option);
+		r = read_fleet_option(f, option);
 		if (r)
 			return r;
 	}
 	f->name = optind < argc ? argv[optind] : NULL;
-	r = check(f, argc - optind);
+	r = check_fleet_arguments(f, argc - optind);
 	return r ? r : -1;
 }
 
-static int run(struct fleet *f)
+static int run_verb(struct fleet *f)
 {
 	switch (f->verb) {
 	case LIST:
-		return f->watch ? watch(f) : list(f);
+		return f->watch ? watch_fleet(f) : list_fleet(f);
 	case WAIT:
-		return wait_for(f);
+		return wait_for_version(f);
 	case FORGET:
-		return forget(f);
+		return forget_host(f);
 	}
 	return CLI_USAGE;
 }
@@ -665,7 +665,7 @@ int cli_fleet(int argc, char **argv)
 		argv++;
 	}
 	f.command = f.where.command = argv[0];
-	r = read_options(&f, argc, argv);
+	r = read_fleet_options(&f, argc, argv);
 	if (r >= 0)
 		return r;
 	if (f.version) {
@@ -680,7 +680,7 @@ int cli_fleet(int argc, char **argv)
 	buffer_init(&f.apart, MAX_OUTPUT);
 	r = etcd_open(&f.where, &f.etcd);
 	if (r == CLI_OK) {
-		r = run(&f);
+		r = run_verb(&f);
 		etcd_close(f.etcd);
 	}
 	buffer_fini(&f.shown);

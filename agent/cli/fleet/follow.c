@@ -61,7 +61,7 @@ static int take_pair(struct follow *f, const struct node *pair, bool gone)
 }
 
 /* The receipts are settled at what the clock says now. 0, -ENOMEM. */
-static int settle(struct follow *f)
+static int settle_roster(struct follow *f)
 {
 	return roster_settle(f->roster, loop_sys(etcd_loop(f->etcd))->wall_ms());
 }
@@ -84,7 +84,7 @@ static int build_range(
 }
 
 /* Is a key behind all that came before, so that a read comes to its end? */
-static bool is_next(const struct follow *f)
+static bool is_key_next(const struct follow *f)
 {
 	size_t len = f->from.len < f->key.len ? f->from.len : f->key.len;
 	int order = memcmp(f->key.data, f->from.data, len);
@@ -108,7 +108,7 @@ static int take_range(struct follow *f, const struct etcd_store_answer *a)
 			e = take_pair(f, n, false);
 	if (e || !etcd_store_true(a->root, "more"))
 		return e;
-	if (f->key.len == 0 || !is_next(f))
+	if (f->key.len == 0 || !is_key_next(f))
 		return -EIO;
 	/* the first key behind this one */
 	buffer_clear(&f->from);
@@ -143,7 +143,7 @@ static int read_at_once(struct follow *f, char why[FILE_WHY])
 }
 
 /* Another roster takes the place of the old one only when it is whole. */
-static int read_whole(struct follow *f, char why[FILE_WHY])
+static int read_whole_roster(struct follow *f, char why[FILE_WHY])
 {
 	struct roster *old = f->roster;
 	int e = -ESTALE;
@@ -154,7 +154,7 @@ static int read_whole(struct follow *f, char why[FILE_WHY])
 		f->roster = roster_new(etcd_prefix(f->etcd), ROSTER_MAX_BYTES);
 		e = f->roster ? read_at_once(f, why) : -ENOMEM;
 	}
-	e = e ? e : settle(f);
+	e = e ? e : settle_roster(f);
 	if (e) {
 		if (e == -ENOMEM)
 			snprintf(why, FILE_WHY, "out of memory");
@@ -201,13 +201,13 @@ static void stop_watch(struct follow *f, bool reload, const char *why)
 	loop_stop(etcd_loop(f->etcd));
 }
 
-static void show(void *arg)
+static void show_roster(void *arg)
 {
 	struct follow *f = arg;
 
 	f->changed = false;
 	f->drawn_ms = loop_now_ms(etcd_loop(f->etcd));
-	if (settle(f)) {
+	if (settle_roster(f)) {
 		stop_watch(f, true, "out of memory");
 		return;
 	}
@@ -248,7 +248,7 @@ static int take_events(struct follow *f, const struct node *events, bool fragmen
 	return 0;
 }
 
-static void line_came(void *arg, const struct etcd_store_answer *a)
+static void watch_line_came(void *arg, const struct etcd_store_answer *a)
 {
 	struct follow *f = arg;
 	const struct node *events = node_find(a->root, "events");
@@ -294,7 +294,7 @@ static void deadline_come(void *arg)
 }
 
 /* Lets the loop run until something stops it; no timer of ours is left for who asks etcd next. */
-static void turn(struct follow *f)
+static void run_until_stopped(struct follow *f)
 {
 	struct loop *l = etcd_loop(f->etcd);
 
@@ -307,7 +307,7 @@ static void turn(struct follow *f)
 	loop_timer_cancel(l, &f->pause);
 }
 
-static void rest(struct follow *f)
+static void pause_and_run(struct follow *f)
 {
 	struct loop *l = etcd_loop(f->etcd);
 	uint64_t bound_ms = PAUSE_MS << (f->failures < MAX_DOUBLED ? f->failures : MAX_DOUBLED);
@@ -315,7 +315,7 @@ static void rest(struct follow *f)
 	f->failures++;
 	loop_timer_set(l, &f->pause,
 		loop_now_ms(l) + bound_ms / 2 + sys_random_upto(loop_sys(l), bound_ms / 2));
-	turn(f);
+	run_until_stopped(f);
 }
 
 static void watch_once(struct follow *f)
@@ -323,8 +323,8 @@ static void watch_once(struct follow *f)
 	uint64_t begun_ms = loop_now_ms(etcd_loop(f->etcd));
 
 	f->why[0] = '\0';
-	if (etcd_watch(f->etcd, build_watch, line_came, watch_ended, f, f->why) == 0)
-		turn(f);
+	if (etcd_watch(f->etcd, build_watch, watch_line_came, watch_ended, f, f->why) == 0)
+		run_until_stopped(f);
 	etcd_unwatch(f->etcd);
 	if (loop_now_ms(etcd_loop(f->etcd)) - begun_ms >= STOOD_MS)
 		f->failures = 0;
@@ -333,10 +333,10 @@ static void watch_once(struct follow *f)
 static void keep_up(struct follow *f)
 {
 	while (!f->done && !f->late) {
-		if (f->reload && read_whole(f, f->why) == 0) {
+		if (f->reload && read_whole_roster(f, f->why) == 0) {
 			f->reload = false;
 			f->why[0] = '\0';
-			show(f);
+			show_roster(f);
 		} else if (!f->reload) {
 			watch_once(f);
 		}
@@ -344,24 +344,24 @@ static void keep_up(struct follow *f)
 			return;
 		if (f->why[0] && f->failures == 0)
 			f->calls->note(f->calls->arg, f->why);
-		rest(f);
+		pause_and_run(f);
 	}
 }
 
 /* ---- outside ---- */
 
-static void init(struct follow *f, struct etcd *e, const struct follow_calls *calls)
+static void follow_init(struct follow *f, struct etcd *e, const struct follow_calls *calls)
 {
 	*f = (struct follow){.etcd = e, .calls = calls, .limit = FOLLOW_KEYS};
 	buffer_init(&f->from, MAX_KEY);
 	buffer_init(&f->key, MAX_KEY);
 	buffer_init(&f->value, ETCD_MAX_ANSWER);
-	loop_timer_init(&f->draw, show, f);
+	loop_timer_init(&f->draw, show_roster, f);
 	loop_timer_init(&f->pause, pause_over, f);
 	loop_timer_init(&f->deadline, deadline_come, f);
 }
 
-static void fini(struct follow *f)
+static void follow_fini(struct follow *f)
 {
 	roster_free(f->roster);
 	buffer_fini(&f->from);
@@ -375,37 +375,37 @@ int follow_read(struct etcd *e, const struct follow_calls *calls, struct roster 
 	struct follow f;
 	int r;
 
-	init(&f, e, calls);
-	r = read_whole(&f, why);
+	follow_init(&f, e, calls);
+	r = read_whole_roster(&f, why);
 	if (r == 0) {
 		*ret_roster = f.roster;
 		*ret_revision = f.revision;
 		f.roster = NULL;
 	}
-	fini(&f);
+	follow_fini(&f);
 	return r;
 }
 
-int follow(
+int follow_run(
 	struct etcd *e, const struct follow_calls *calls, uint64_t deadline_ms, char why[FILE_WHY])
 {
 	struct follow f;
 	int r;
 
-	init(&f, e, calls);
+	follow_init(&f, e, calls);
 	f.deadline_ms = deadline_ms;
 	etcd_set_deadline(e, deadline_ms);
-	r = read_whole(&f, why);
+	r = read_whole_roster(&f, why);
 	if (r == 0) {
 		f.done = calls->show(calls->arg, f.roster, f.revision);
 		f.drawn_ms = loop_now_ms(etcd_loop(e));
 		keep_up(&f);
 		if (f.late && f.changed)
-			show(&f);
+			show_roster(&f);
 		r = f.done ? 0 : -ETIMEDOUT;
 	} else if (deadline_ms && loop_now_ms(etcd_loop(e)) >= deadline_ms) {
 		r = -ETIMEDOUT;
 	}
-	fini(&f);
+	follow_fini(&f);
 	return r;
 }

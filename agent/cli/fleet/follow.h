@@ -32,7 +32,7 @@ int follow_read(struct etcd *e, const struct follow_calls *calls, struct roster 
 /* Reads and follows until show() has enough: 0; -ETIMEDOUT: deadline_ms of the loop has come (0 =
  * never), with a sentence if it was not even read once; another -errno and its sentence: it could
  * not be read. */
-int follow(
+int follow_run(
 	struct etcd *e, const struct follow_calls *calls, uint64_t deadline_ms, char why[FILE_WHY]);
 
 #endif

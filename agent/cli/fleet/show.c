@@ -27,7 +27,7 @@ static const char *colour_of(enum receipt_state state)
 	case RECEIPT_HELD:
 	case RECEIPT_WAITING:
 		return "\033[33m";
-	case RECEIPT_REFUSED:
+	case RECEIPT_REJECTED:
 	case RECEIPT_FAILING:
 	case RECEIPT_STALE:
 	case RECEIPT_OTHER:
@@ -39,7 +39,7 @@ static const char *colour_of(enum receipt_state state)
 
 /* ---- texts ---- */
 
-static void percent(size_t part, size_t whole, struct buffer *out)
+static void append_percent(size_t part, size_t whole, struct buffer *out)
 {
 	size_t tenths = whole ? part * 1000 / whole : 0;
 
@@ -63,7 +63,7 @@ static void set_cell(char cell[CELL], const char *text)
 	buffer_fini(&b);
 }
 
-static void widen(size_t width[COLUMNS], const struct row *r)
+static void widen_columns(size_t width[COLUMNS], const struct row *r)
 {
 	for (size_t i = 0; i < COLUMNS; i++)
 		if (strlen(r->cell[i]) > width[i])
@@ -71,7 +71,7 @@ static void widen(size_t width[COLUMNS], const struct row *r)
 }
 
 /* The last cell is not padded, and is followed by `tail`. */
-static void add_row(const struct row *r, const size_t width[COLUMNS], size_t columns,
+static void append_fleet_row(const struct row *r, const size_t width[COLUMNS], size_t columns,
 	const char *tail, bool colour, struct buffer *out)
 {
 	buffer_append_string(out, "  ");
@@ -92,7 +92,7 @@ static void add_row(const struct row *r, const size_t width[COLUMNS], size_t col
 }
 
 /* "96 ok, 2 refused" */
-static void states(const struct roster_group *g, struct buffer *out)
+static void append_states(const struct roster_group *g, struct buffer *out)
 {
 	bool first = true;
 
@@ -118,7 +118,7 @@ void fleet_headline(const struct roster_sum *s, struct buffer *out)
 			s->count == 1 ? "" : "s");
 		words_text(out, s->wanted);
 		buffer_append_string(out, " (");
-		percent(s->on_it, s->count, out);
+		append_percent(s->on_it, s->count, out);
 		buffer_append_string(out, ")");
 	}
 	if (s->silent)
@@ -135,13 +135,13 @@ static void fill_group(
 	r->cell[1][SHOWN_DIGEST] = '\0';
 	snprintf(r->cell[2], CELL, "%zu", g->hosts);
 	buffer_clear(b);
-	percent(g->hosts, s->count, b);
+	append_percent(g->hosts, s->count, b);
 	snprintf(r->cell[3], CELL, "%s%s", b->data ? b->data : "", g->wanted ? " *" : "");
 	buffer_clear(b);
-	states(g, b);
+	append_states(g, b);
 }
 
-static void versions(const struct roster_sum *s, bool colour, struct buffer *out)
+static void append_versions(const struct roster_sum *s, bool colour, struct buffer *out)
 {
 	static const struct row head = {
 		.cell = {"VERSION", "DIGEST", "HOSTS", "PERCENT"}, .colour = ""};
@@ -150,24 +150,24 @@ static void versions(const struct roster_sum *s, bool colour, struct buffer *out
 	struct buffer text;
 
 	buffer_init(&text, 4096);
-	widen(width, &head);
+	widen_columns(width, &head);
 	for (size_t i = 0; i < s->group_count; i++) {
 		fill_group(s, &s->groups[i], &r, &text);
-		widen(width, &r);
+		widen_columns(width, &r);
 	}
 	buffer_clear(&text);
-	percent(s->silent, s->count, &text);
+	append_percent(s->silent, s->count, &text);
 	snprintf(silent.cell[2], CELL, "%zu", s->silent);
 	snprintf(silent.cell[3], CELL, "%s", text.data ? text.data : "");
 	if (s->silent)
-		widen(width, &silent);
-	add_row(&head, width, 4, "STATES", colour, out);
+		widen_columns(width, &silent);
+	append_fleet_row(&head, width, 4, "STATES", colour, out);
 	for (size_t i = 0; i < s->group_count; i++) {
 		fill_group(s, &s->groups[i], &r, &text);
-		add_row(&r, width, 4, text.data ? text.data : "", colour, out);
+		append_fleet_row(&r, width, 4, text.data ? text.data : "", colour, out);
 	}
 	if (s->silent)
-		add_row(&silent, width, 4, "", colour, out);
+		append_fleet_row(&silent, width, 4, "", colour, out);
 	buffer_fini(&text);
 }
 
@@ -188,8 +188,8 @@ static void fill_host(const struct roster_row *row, struct row *r, struct buffer
 	snprintf(r->cell[3], CELL, "%s", since.data ? since.data : "-");
 	buffer_fini(&since);
 	buffer_clear(why);
-	if (c->away[0])
-		buffer_printf(why, "%s: ", c->away);
+	if (c->rejected[0])
+		buffer_printf(why, "%s: ", c->rejected);
 	buffer_append_string(why, c->why);
 }
 
@@ -207,21 +207,21 @@ void fleet_hosts(const struct roster_sum *s, const struct fleet_style *style, st
 	struct row r;
 
 	buffer_init(&why, 1u << 16);
-	widen(width, &head);
+	widen_columns(width, &head);
 	for (size_t i = 0; i < s->count; i++) {
 		if (!is_listed(s, style, i))
 			continue;
 		fill_host(&s->rows[i], &r, &why);
 		if (listed++ < max)
-			widen(width, &r);
+			widen_columns(width, &r);
 	}
 	if (listed)
-		add_row(&head, width, 4, "WHY", style->colour, out);
+		append_fleet_row(&head, width, 4, "WHY", style->colour, out);
 	for (size_t i = 0, n = 0; i < s->count && n < max; i++) {
 		if (!is_listed(s, style, i))
 			continue;
 		fill_host(&s->rows[i], &r, &why);
-		add_row(&r, width, 4, why.data ? why.data : "", style->colour, out);
+		append_fleet_row(&r, width, 4, why.data ? why.data : "", style->colour, out);
 		n++;
 	}
 	if (listed > max)
@@ -232,7 +232,7 @@ void fleet_hosts(const struct roster_sum *s, const struct fleet_style *style, st
 void fleet_table(const struct roster_sum *s, const struct fleet_style *style, struct buffer *out)
 {
 	fleet_headline(s, out);
-	versions(s, style->colour, out);
+	append_versions(s, style->colour, out);
 	fleet_hosts(s, style, out);
 }
 
@@ -348,7 +348,7 @@ static void json_host(const struct roster_sum *s, const struct roster_row *row, 
 		json_writer_text(out, "others", c->others[0] ? c->others : NULL);
 		json_writer_text(out, "digest", c->digest);
 		json_writer_text(out, "why", c->why[0] ? c->why : NULL);
-		json_writer_text(out, "rejected", c->away[0] ? c->away : NULL);
+		json_writer_text(out, "rejected", c->rejected[0] ? c->rejected : NULL);
 		json_writer_number(out, "since_ms", (unsigned long long)c->since_ms);
 		json_writer_number(out, "pulled_ms", (unsigned long long)c->pulled_ms);
 		json_writer_text(out, "pullet", row->receipt->pullet);

@@ -36,9 +36,9 @@ static const struct receipt_config web = {.name = "web",
 	.version = "v1",
 	.others = "v7 v88",
 	.digest = "0123456789abcdef",
-	.state = RECEIPT_REFUSED,
+	.state = RECEIPT_REJECTED,
 	.why = "schema: no",
-	.away = "v2",
+	.rejected = "v2",
 	.since_ms = 7,
 	.pulled_ms = 6};
 
@@ -165,7 +165,7 @@ static void largest_page__fits_into_a_request(void **state)
 	for (size_t i = 0; i < RECEIPT_CONFIGS; i++) {
 		configs[i] = web;
 		configs[i].name = name;
-		configs[i].version = configs[i].away = version;
+		configs[i].version = configs[i].rejected = version;
 		configs[i].others = others;
 		configs[i].why = why;
 		configs[i].generation = UINT64_MAX;
@@ -292,7 +292,7 @@ static void check_config(const struct receipt_config *a, const struct receipt_co
 	CHECK(strcmp(a->digest, b->digest) == 0);
 	CHECK(a->state == b->state);
 	CHECK(strcmp(a->why, b->why) == 0);
-	CHECK(strcmp(a->away, b->away) == 0);
+	CHECK(strcmp(a->rejected, b->rejected) == 0);
 	CHECK(a->since_ms == b->since_ms);
 	CHECK(a->pulled_ms == b->pulled_ms);
 }
@@ -318,7 +318,7 @@ static void any_page__written_and_read__is_the_same(void **state)
 				.digest = any_text(texts[2][i], 20),
 				.state = (enum receipt_state)random_below(RECEIPT_STATES),
 				.why = any_text(texts[3][i], 200),
-				.away = any_text(texts[4][i], 200),
+				.rejected = any_text(texts[4][i], 200),
 				.since_ms = (int64_t)(random_bits() >> 1),
 				.pulled_ms = (int64_t)random_below(1000)};
 		}
@@ -390,7 +390,7 @@ static void know(struct roster *r, int n)
 static struct roster_sum sum_of(
 	struct roster *r, const char *config, const char *version, struct roster_row **ret_rows)
 {
-	const struct roster_wish wish = {.config = config};
+	const struct roster_filter wish = {.config = config};
 	struct roster_sum s;
 	size_t count;
 
@@ -424,7 +424,7 @@ static void sum__knows_the_newest__and_who_is_behind_refuses_or_is_silent(void *
 	assert_string_equal(s.groups[0].version, "v2");
 	assert_true(s.groups[0].wanted);
 	assert_int_equal(s.groups[1].hosts, 2);
-	assert_int_equal(s.groups[1].states[RECEIPT_REFUSED], 1);
+	assert_int_equal(s.groups[1].states[RECEIPT_REJECTED], 1);
 	for (size_t i = 0; i < s.count; i++)
 		assert_int_equal(roster_behind(&s, &rows[i]), behind[i]);
 	assert_true(rows[5].silent);
@@ -478,7 +478,7 @@ static void sum__of_versions_without_a_name__tells_them_apart_by_their_digest(vo
 static void rows__are_of_the_labels_that_are_asked_for(void **state)
 {
 	const struct roster_label eu = {"zone", "eu"}, us = {"zone", "us"}, both[] = {eu, us};
-	struct roster_wish wish = {.config = "web", .labels = &eu, .label_count = 1};
+	struct roster_filter wish = {.config = "web", .labels = &eu, .label_count = 1};
 	struct roster *r = roster_new(PREFIX, ROSTER_MAX_BYTES);
 	struct roster_row *rows;
 	size_t count;
@@ -510,7 +510,7 @@ static void rows__are_of_the_labels_that_are_asked_for(void **state)
 
 static void pages__that_are_missing_or_left_over__are_noticed(void **state)
 {
-	const struct roster_wish wish = {.config = NULL};
+	const struct roster_filter wish = {.config = NULL};
 	struct roster *r = roster_new(PREFIX, ROSTER_MAX_BYTES);
 	struct roster_row *rows;
 	size_t count;
@@ -754,7 +754,7 @@ static void stir(struct roster *r)
 static void count_plainly(struct roster *r)
 {
 	size_t hosts = 0, all = 0, silent = 0, on_it = 0, versions[4] = {0}, groups = 0, count;
-	const struct roster_wish wish = {.config = "web"};
+	const struct roster_filter wish = {.config = "web"};
 	struct roster_row *rows;
 	struct roster_sum s;
 	char name[8];

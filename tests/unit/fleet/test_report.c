@@ -1028,12 +1028,12 @@ static void known__keeps_since_when__and_tells_of_other_labels(void **state)
 	assert_int_equal(r->config_count, 1);
 	assert_int_equal(k->lease, 0);
 	receipt_free(r);
-	assert_int_equal(w.asked[GREET_ANEW], 1);
+	assert_int_equal(w.asked[GREET_AGAIN], 1);
 	/* a second start finds it as it is */
 	report_stop(w.report);
 	world_start("h1");
 	pass(5000);
-	assert_int_equal(w.asked[GREET_ANEW], 1);
+	assert_int_equal(w.asked[GREET_AGAIN], 1);
 	assert_int_equal(w.asked[GREET], 2);
 	check_written();
 	world_close();
