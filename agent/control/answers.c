@@ -87,7 +87,7 @@ int answers_begin(struct answers *answers, const struct answer *what, struct htt
 
 	httpd_peer(r, &peer);
 	if (!answers_have_room(answers, &peer)) {
-		snprintf(why, FILE_WHY, "too many of these are asked for already: try again");
+		snprintf(why, FILE_WHY, "too many such requests are under way: try again");
 		return -EBUSY;
 	}
 	a = malloc(sizeof(*a));

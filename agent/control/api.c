@@ -194,7 +194,7 @@ static void share_refused(void *arg, const struct peer *peer)
 	if (!log_limit_pass(&c->busy, loop_now_ms(c->env->loop), cause, &before))
 		return;
 	user_describe(&sys_real, peer->uid, user);
-	log_warn("the control socket is busy: a user was refused", "by", user, "before",
+	log_warn("the control socket is busy: a request was denied", "by", user, "before",
 		before ? LOG_U64(before) : NULL);
 }
 
@@ -442,7 +442,7 @@ static void wait_timed_out(void *arg)
 	struct httpd_request *r = w->request;
 
 	waiting_end(w);
-	reply_error(r, 504, "it has not ended within the time given, and goes on");
+	reply_error(r, 504, "timed out: the request continues");
 }
 
 /* The same for a version, where nothing goes on. */
@@ -456,8 +456,8 @@ static void version_timed_out(void *arg)
 
 	config_status(w->config, &s);
 	if (s.version->generation)
-		snprintf(now, sizeof(now), "generation %" PRIu64 " stands", s.version->generation);
-	snprintf(why, sizeof(why), "%s %.64s did not come within %s; %s",
+		snprintf(now, sizeof(now), "generation %" PRIu64 " is current", s.version->generation);
+	snprintf(why, sizeof(why), "%s %.64s was not published within %s; %s",
 		version[0] ? "version" : "generation", version[0] ? version : generation,
 		settings_duration_text(w->limit_ms, span), now);
 	waiting_end(w);
@@ -599,10 +599,10 @@ static void post_refresh(struct control *c, struct httpd_request *r, const char 
 	if (deny_suspended(r, config))
 		return;
 	if (forced)
-		log_info("a forced pull was asked for", "config", name, "by",
+		log_info("forced pull requested", "config", name, "by",
 			describe_client(r, by));
 	if (query_is_set(r, "forget_rev", false) && config_forget_revs(config))
-		log_warn("the revs of signatures are forgotten: any is taken next", "config", name,
+		log_warn("the revs of signatures are forgotten: the next one is accepted", "config", name,
 			"by", describe_client(r, by));
 	if (query_is_set(r, "wait", false)) {
 		w = waiting_begin(c, r, config, waited_run_ended, wait_timed_out);
@@ -973,12 +973,12 @@ static void deny_right(struct control *c, struct httpd_request *r, const char *n
 
 	describe_client(r, by);
 	snprintf(why, sizeof(why),
-		"%s may only look: root, the agent's user and members of the group that "
+		"%s may only read: root, the agent's user and members of the group that "
 		"agent: {operators: GROUP} names may change something",
 		by);
 	c->env->counts->refused++;
 	if (log_limit_pass(&c->refused, loop_now_ms(c->env->loop), by, &(unsigned){0}))
-		log_warn("a request to change something was refused", "config", name, "by", by,
+		log_warn("a request for a change was denied", "config", name, "by", by,
 			"request", strrchr(httpd_path(r), '/') + 1);
 	reply_error(r, 403, why);
 }
@@ -998,7 +998,7 @@ static bool deny_request(
 		return true;
 	}
 	if (changes && is_browser(r)) {
-		reply_error(r, 403, "a browser may only look: use the command line");
+		reply_error(r, 403, "a browser may only read: use the command line");
 		return true;
 	}
 	httpd_peer(r, &peer);
@@ -1114,8 +1114,8 @@ void control_forget(struct control *c, const struct config *config, bool gone)
 			continue;
 		waiting_end(w);
 		reply_error(r, gone ? 404 : 409,
-			gone ? "the config was taken out of the configuration"
-			     : "the config was changed by a new configuration: it has begun again");
+			gone ? "the config was removed from the configuration"
+			     : "the config was recreated by a new configuration");
 	}
 	changes_forget(c->changes, config);
 }

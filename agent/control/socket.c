@@ -95,7 +95,7 @@ static void log_socket_gone(struct control_socket *p, int error)
 		return;
 	p->told = error;
 	explain_listen_error(why, p->path, error);
-	log_err("the control socket is gone: the command line does not reach this agent", "why",
+	log_err("the control socket is gone: the command line cannot connect", "why",
 		why);
 }
 
@@ -110,7 +110,7 @@ static void restore_socket(void *arg)
 		r = httpd_restore(p->local);
 	if (r == 1) {
 		watch_socket(p);
-		log_warn("the control socket was removed: it is there again", "path", p->path);
+		log_warn("the control socket was removed: recreated", "path", p->path);
 	}
 	if (r >= 0) {
 		p->told = 0;
@@ -197,7 +197,7 @@ static struct httpd *open_instead(struct control_socket *p, const char *address)
 	error = errno;
 	p->tcp = h ? NULL : httpd_open_tcp(p->loop, p->address, p->handle, p->arg);
 	if (!h && !p->tcp) {
-		log_err("nothing listens any more", "address", p->address, "why", strerror(errno));
+		log_err("not listening any more", "address", p->address, "why", strerror(errno));
 		free(p->address);
 		p->address = NULL;
 	}

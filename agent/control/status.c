@@ -37,7 +37,7 @@ static const char *etag_of(const struct config_status *s)
 }
 
 /* What the public is told instead of a sentence. */
-static const char elsewhere[] = "the control socket tells why";
+static const char elsewhere[] = "see the control socket for the reason";
 
 static void write_error(
 	struct buffer *out, const char *name, const char *sentence, enum audience audience)
@@ -59,8 +59,8 @@ static const char *public_error(const struct config_status *s, char text[64])
 		[KIND_CAUSE_TIMEOUT] = "the server did not answer in time",
 		[KIND_CAUSE_OVERLOADED] = "the server is overloaded",
 		[KIND_CAUSE_OLDER] = "the server has an older version",
-		[KIND_CAUSE_ANSWER] = "the server's answer is not good",
-		[KIND_CAUSE_HOST] = "something of this host is not good",
+		[KIND_CAUSE_ANSWER] = "the server's answer is invalid",
+		[KIND_CAUSE_HOST] = "a problem of this host",
 	};
 
 	if (!s->last_error[0])
@@ -359,7 +359,7 @@ static void write_report(
 static void write_configuration(
 	const struct configuration_status *s, enum audience audience, struct buffer *out)
 {
-	static const char others[] = "`pulletd -t` tells what is wrong";
+	static const char others[] = "`pulletd -t` prints the errors";
 
 	json_writer_begin_object(out, "configuration");
 	json_writer_text(out, "file", s->file);

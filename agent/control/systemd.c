@@ -203,7 +203,7 @@ static bool check_progress(struct systemd *s)
 
 	if (why && s->doubted && !s->starves) {
 		s->starves = true;
-		log_err(s->ready ? "the watchdog is not fed" : "the start is given no more time",
+		log_err(s->ready ? "withholding watchdog keepalive" : "withholding start time extension",
 			"config", name, "why", why);
 	}
 	s->doubted = why;
@@ -269,7 +269,7 @@ struct systemd *systemd_start(const struct control_env *env)
 			: socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (s->fd < 0) {
 		log_warn(
-			"systemd is told nothing: NOTIFY_SOCKET cannot be used", "socket", address);
+			"systemd is not notified: invalid NOTIFY_SOCKET", "socket", address);
 		free(s);
 		return NULL;
 	}

@@ -468,7 +468,7 @@ static void report_recovered(struct report *r)
 	r->error[0] = '\0';
 	if (r->written && !r->failing)
 		return;
-	log_info(r->failing ? "the receipt is written again" : "the receipt is written", "server",
+	log_info(r->failing ? "receipt writes recovered" : "receipt written", "server",
 		r->server->name, "key", r->key);
 	memset(&r->limit, 0, sizeof(r->limit));
 	r->written = true;
@@ -494,7 +494,7 @@ static void report_failure(struct report *r, const char *url, const char *why, u
 	r->failing = true;
 	snprintf(r->error, sizeof(r->error), "%s", why);
 	if (log_limit_pass_kind(&r->limit, now_ms, "report", why, &suppressed))
-		log_warn("the receipt cannot be written: the fleet does not see what runs here",
+		log_warn("cannot write the receipt: the fleet does not see what runs here",
 			"server", r->server->name, "url", url, "why", why, "next_in_ms",
 			LOG_U64(next_ms - now_ms), "repeated",
 			suppressed ? LOG_U64(suppressed) : NULL);
@@ -527,8 +527,8 @@ static bool find_ready_address(struct report *r, uint64_t now_ms, uint64_t *ret_
 		return true;
 	*ret_until_ms = until_ms;
 	b = r->backoffs[r->address];
-	snprintf(why, sizeof(why), "the address backs off%s%.300s%s", b->error ? ": " : "",
-		b->error ? b->error : "", r->lease ? ", for longer than the lease lives" : "");
+	snprintf(why, sizeof(why), "the address is in backoff%s%.300s%s", b->error ? ": " : "",
+		b->error ? b->error : "", r->lease ? ", for longer than the lease lasts" : "");
 	if (until_ms >= r->lease_until_ms)
 		report_failure(r, r->server->urls[r->address], why, until_ms);
 	return false;
@@ -796,7 +796,7 @@ void report_status(const struct report *r, struct report_status *ret_status)
 				      : REPORT_STARTING,
 		.key = r->key,
 		.error = r->error[0] ? r->error
-			 : r->shared ? "the key was not as it was written"
+			 : r->shared ? "the key was changed by another writer"
 				     : "",
 		.sent_ms = r->sent_ms,
 		.sent = r->sent,

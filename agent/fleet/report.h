@@ -61,7 +61,7 @@ enum report_state {
 struct report_status {
 	enum report_state state;
 	const char *key;   /* in etcd; of the first page */
-	const char *error; /* "" = none; in OK: the key was not as it was written */
+	const char *error; /* "" = none; in OK: the key was changed by another writer */
 	int64_t sent_ms;   /* wall clock: last written; 0 = never */
 	uint64_t sent, failed, leases;
 };

@@ -184,7 +184,7 @@ configs:
     def test_idle_connections(self):
         self.attacked(b'')
         self.assertGreater(self.counted(), 0)
-        self.agent.log.wait(r'the control socket is busy: a user was refused.*by=.*\b64240\b')
+        self.agent.log.wait(r'the control socket is busy: a request was denied.*by=.*\b64240\b')
 
     def test_half_of_a_request(self):
         self.attacked(STATUS[:-2])
@@ -226,7 +226,7 @@ configs:
         self.assertEqual(self.pullet('wait', 'web', '--generation', '999', user=user, code=4),
                          'pullet wait: the agent is busy: too many clients wait already: try again, or without waiting\n')
         self.assertEqual(self.ask(user)[0], 200, 'it may still ask')
-        self.assertIn('did not come within', self.pullet('wait', 'web', '--generation', '999', '--timeout', '1ms', user=READER, code=4))
+        self.assertIn('was not published within', self.pullet('wait', 'web', '--generation', '999', '--timeout', '1ms', user=READER, code=4))
 
     def test_readers_together_leave_room_for_operators_and_those_for_root(self):
         readers, quarter = PLACES // 8 * 5, PLACES // 4

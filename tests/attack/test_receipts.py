@@ -82,7 +82,7 @@ class Ghosts(test_fleet.Case):
         self.ghosts('a config that the host is not known for', [('db-' + name, page('db-' + name, v(9))) for name in names])
         out, _ = self.fleet('web', '--ghosts')
         self.assertNotRegex(out, '[\x00-\x09\x0b-\x1f\x7f\u0080-\u009f]')
-        self.assertIn(f'\n{GHOSTS * 10 + 1} receipts that fit nothing: ', out)
+        self.assertIn(f'\n{GHOSTS * 10 + 1} invalid receipts: ', out)
         self.assertNotIn('under no lease\n', self.fleet('web')[0])
         # nobody is kept from waiting for those who are there, and nobody is let through by others
         _, error = self.fleet('wait', 'web', '--version', v(9), '--percent', '50.001', '--timeout', f'{harness.DEADLINE // 4}s', check=4)
@@ -90,7 +90,7 @@ class Ghosts(test_fleet.Case):
         self.publish(3)
         out, error = self.fleet('wait', 'web', '--version', v(3), '--timeout', f'{harness.DEADLINE}s')
         self.assertEqual(out, f'web: 4 of 4 hosts run {v(3)} (100.0%)\n')
-        self.assertIn('receipts that fit nothing: ', error)
+        self.assertIn('invalid receipts: ', error)
         for agent in self.agents:
             agent.stop()
 

@@ -137,7 +137,7 @@ configs:
             return
         self.assertEqual(status == 403, cell == 'no', body)
         if cell == 'no':
-            self.assertIn('socket' if column == 'TCP' else 'may only look', body)
+            self.assertIn('socket' if column == 'TCP' else 'may only read', body)
         if hides:  # values, or the same without them
             self.assertEqual((VALUE in body, '***' in body), (cell == 'yes', cell == 'hidden'), body)
         elif column in ('READER', 'TCP'):
@@ -147,7 +147,7 @@ configs:
         code, said = self.command(row.split()[1], who)
         if cell == 'no':
             self.assertNotEqual(code, 0, said)
-            self.assertIn('may not be used by this user' if column == 'OTHER' else 'may only look', said)
+            self.assertIn('may not be used by this user' if column == 'OTHER' else 'may only read', said)
         else:
             self.assertEqual(code, 0, said)
         if hides and cell != 'no':

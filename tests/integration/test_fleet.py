@@ -229,7 +229,7 @@ class Two(Case):
         known, value = self.etcd.get(PREFIX + 'known/h1'), self.receipt('h1')
         self.agents[0].stop()
         self.agents[0] = self.host('h1')
-        self.agents[0].log.wait('the receipt is written')
+        self.agents[0].log.wait('receipt written')
         self.assertEqual(self.etcd.get(PREFIX + 'known/h1'), known)
         self.assertGreater(self.receipt('h1')['since_ms'], value['since_ms'])
         shown = [found for line in self.watching.log.seen for found in json.loads(line)['configs']]
@@ -311,8 +311,8 @@ class Two(Case):
     def test_two_agents_of_the_same_name_are_told(self):
         self.two()
         twin = self.host('h1', place='twin')
-        twin.log.wait("this host's receipt is not as it was written.*another agent has the same name")
-        self.until_report(twin, lambda r: r['error'] == 'the key was not as it was written')
+        twin.log.wait("this host's receipt was changed by another writer.*another agent has the same name")
+        self.until_report(twin, lambda r: r['error'] == 'the key was changed by another writer')
         twin.stop()
         self.stop()
 
@@ -343,12 +343,12 @@ class Alone(Case):
         if not harness.SANITIZED:
             self.assertLess(time.monotonic() - begin, 1)
         self.until_report(agent, lambda r: r['state'] == 'failing' and 'refused' in r['error'])
-        agent.log.wait('the receipt cannot be written')
+        agent.log.wait('cannot write the receipt')
         _, error = self.fleet(check=1)
         self.assertIn('connection refused', error)
         self.fleet('wait', 'web', '--version', 'x', '--timeout', '5s', check=1)
         self.etcd.restart(0)
-        agent.log.wait('the receipt is written again')
+        agent.log.wait('receipt writes recovered')
         self.fleet('wait', 'web', '--version', v(2), '--timeout', '30s')
         self.assertEqual(self.report(agent)['state'], 'ok')
         # and one that answers nobody does not keep the agent from ending
@@ -577,13 +577,13 @@ class Reader(Case):
         self.etcd.put(PREFIX + 'h2', 'nonsense')
         out, _ = self.fleet()
         self.assertIn('1 of 1', out)
-        self.assertRegex(out, r'\n\n1 receipt that fits nothing: 1 the value is no receipt\n$')
+        self.assertRegex(out, r'\n\n1 invalid receipt: 1 the value is no receipt\n$')
         self.etcd.put(PREFIX + 'h3', '{"v":2}')
         self.etcd.put(PREFIX + 'a/b\x1b', '{}')
         for n in range(30):
             self.etcd.put(f'{PREFIX}bad/{n}', '')
         out, error = self.fleet('--ghosts')
-        self.assertIn('\n\n33 receipts that fit nothing: 31 the key is no host\'s, 1 the value is no receipt, 1 of a newer pullet\n', out)
+        self.assertIn('\n\n33 invalid receipts: 31 the key is no host\'s, 1 the value is no receipt, 1 of a newer pullet\n', out)
         for line in ('h2  the value is no receipt', 'h3  of a newer pullet', r"a/b\x1b  the key is no host's", "bad/29  the key is no host's"):
             self.assertIn(f'\n  {line}\n', out)
         self.assertEqual(error, '')
@@ -591,11 +591,11 @@ class Reader(Case):
         self.assertEqual(({'key': 'h2', 'why': 'the value is no receipt'} in found['ghosts'], len(found['ghosts']), found['configs'][0]['count']), (True, 33, 1))
         out, error = self.fleet('wait', 'web', '--version', 'v1', '--timeout', '30s')
         self.assertEqual(out, 'web: 1 of 1 host run v1 (100.0%)\n')
-        self.assertIn('33 receipts that fit nothing: ', error)
+        self.assertIn('33 invalid receipts: ', error)
         self.etcd.delete(PREFIX + 'known/h1')
         out, error = self.fleet(check=2)
         self.assertEqual(out, '')
-        self.assertRegex(error, '(?s)^34 receipts that fit nothing: .*1 a host that is not known\n.*no host has a receipt below')
+        self.assertRegex(error, '(?s)^34 invalid receipts: .*1 a host that is not known\n.*no host has a receipt below')
 
     def test_nothing_of_a_receipt_reaches_the_terminal_as_it_is(self):
         self.put_host('h1', state='rejected', why='no\x1b]0;x\x07\u009b')

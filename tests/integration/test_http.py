@@ -391,16 +391,16 @@ class Forms(HttpCase):
         agent.log.wait('published')
         for query, what in (('generation=99', 'generation 99'), ('version=v7', 'version v7'), ('generation=99&version=v7', 'version v7')):
             answer = self.ask('GET', f'/v1/configs/web/wait?{query}&timeout_ms=100', agent)
-            self.assertEqual((answer.status, answer.json()['error']), (504, f'{what} did not come within 100ms; generation 1 stands'))
+            self.assertEqual((answer.status, answer.json()['error']), (504, f'{what} was not published within 100ms; generation 1 is current'))
         _, _, error = agent.cli('wait', 'web', '--generation', '99', '--timeout', '1s', check=4)
-        self.assertEqual(error.splitlines()[-1].split(': ', 1)[1], 'generation 99 did not come within 1s; generation 1 stands')
+        self.assertEqual(error.splitlines()[-1].split(': ', 1)[1], 'generation 99 was not published within 1s; generation 1 is current')
         agent.stop()
         self.server.behave = good(b'x', status='404 Not Found')
         shutil.rmtree(self.path('state'))
         agent = self.agent()
         agent.log.wait('pull failed')
         answer = self.ask('GET', '/v1/configs/web/wait?generation=1&timeout_ms=1', agent)
-        self.assertEqual(answer.json()['error'], 'generation 1 did not come within 1ms; nothing is published yet')
+        self.assertEqual(answer.json()['error'], 'generation 1 was not published within 1ms; nothing is published yet')
         agent.stop()
 
     def test_metrics_have_the_type_that_was_asked_for(self):
@@ -1054,7 +1054,7 @@ class Hostile(HttpCase):
 class Socket(HttpCase):
     """The control socket while somebody tidies up around it."""
 
-    BACK = 'the control socket was removed: it is there again'
+    BACK = 'the control socket was removed: recreated'
     NO_SNAPSHOT = '    file: {}\n    snapshot: false\n'  # it would come back at once, while its directory is removed
 
     def answers(self, agent):

@@ -274,7 +274,7 @@ class Service(harness.Case):
         agent.log.wait('fsync hangs')
         self.assertIn('WATCHDOG=1', notify.during(1))  # a slow disk is no hung one
         self.write('offset', '70')
-        agent.log.wait('the watchdog is not fed config=web why="the disk has not taken a version for a minute"')
+        agent.log.wait('withholding watchdog keepalive config=web why="the disk has not taken a version for a minute"')
         notify.during(0.2)  # what was on its way
         self.assertEqual([m for m in notify.during(1) if 'WATCHDOG' in m], [])
         self.assertEqual(sum('not fed' in line for line in agent.log.seen), 1)
@@ -354,7 +354,7 @@ class Service(harness.Case):
         for address in ('run/notify', '@', '/' + 'x' * 200, 'vsock:2:3'):
             with self.subTest(address):
                 agent = Agent(self, self.config(self.url, INTERVAL), env={'NOTIFY_SOCKET': address})
-                agent.log.wait('systemd is told nothing: NOTIFY_SOCKET cannot be used')
+                agent.log.wait('systemd is not notified: invalid NOTIFY_SOCKET')
                 agent.refresh()
                 agent.stop()
 

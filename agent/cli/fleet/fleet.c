@@ -99,7 +99,7 @@ static void print_note(void *arg, const char *text)
 	buffer_init(&clean, 4096);
 	words_text(&clean, text);
 	cli_error(0, f->command, "%s%s", clean.data ? clean.data : "",
-		f->notes == MAX_NOTES ? " (more of this is not told)" : "");
+		f->notes == MAX_NOTES ? " (further notes are not shown)" : "");
 	buffer_fini(&clean);
 }
 
@@ -232,7 +232,7 @@ static int print_change(const struct fleet *f, uint64_t revision)
 		buffer_append_string(&out, "\033[H\033[J");
 	if (!f->json) {
 		words_time(&out, sys->wall_ms());
-		buffer_append_string(&out, f->missing ? " nobody has a receipt\n" : "\n");
+		buffer_append_string(&out, f->missing ? " no host has a receipt\n" : "\n");
 	}
 	buffer_append(&out, f->shown.data ? f->shown.data : "", f->shown.len);
 	r = write_list_end(f, revision, &out) ? CLI_FAILED : cli_output(f->command, &out);
@@ -352,7 +352,7 @@ static int wait_timed_out_at(const struct fleet *f, const char *why)
 	else if (f->shown.data)
 		fputs(f->shown.data, stderr);
 	return cli_error(CLI_TIMED_OUT, f->command,
-		"timed out: %" PRIu64 ".%03" PRIu64 "%% of the hosts%s were asked for",
+		"timed out: %" PRIu64 ".%03" PRIu64 "%% of the hosts%s were required",
 		f->percent / 1000, f->percent % 1000, f->hosts ? " (of --hosts at least)" : "");
 }
 

@@ -111,7 +111,7 @@ void fleet_headline(const struct roster_sum *s, struct buffer *out)
 {
 	words_text(out, s->config);
 	if (!s->wanted) {
-		buffer_printf(out, ": %zu host%s; which version is the newest is not known",
+		buffer_printf(out, ": %zu host%s; the newest version is unknown",
 			s->count, s->count == 1 ? "" : "s");
 	} else {
 		buffer_printf(out, ": %zu of %zu host%s run ", s->on_it, s->count,

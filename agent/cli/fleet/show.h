@@ -16,7 +16,7 @@ struct fleet_style {
 	bool colour; /* as for a terminal */
 };
 
-/* "300 receipts that fit nothing: 300 under no lease", one line, or nothing when there are none;
+/* "300 invalid receipts: 300 under no lease", one line, or nothing when there are none;
  * with `names` a line for each below it. */
 void fleet_ghosts(const struct roster *r, bool names, struct buffer *out);
 /* A list of objects. */

@@ -871,7 +871,7 @@ static void addresses__that_back_off_for_others__are_not_asked_and_the_lease_may
 	assert_null(key_find("/pullet/agents/h1")); /* the price */
 	assert_int_equal(status().state, REPORT_FAILING);
 	assert_string_equal(status().error,
-		"the address backs off: it answered 503, for longer than the lease lives");
+		"the address is in backoff: it answered 503, for longer than the lease lasts");
 	pass(40000);
 	check_written();
 	assert_int_equal(status().state, REPORT_OK);
@@ -975,7 +975,7 @@ static void key__that_somebody_else_wrote__is_told_and_written_again(void **stat
 	change(0); /* the write finds out, */
 	pass(7000);
 	check_written();
-	assert_string_equal(status().error, "the key was not as it was written");
+	assert_string_equal(status().error, "the key was changed by another writer");
 	assert_int_equal(status().state, REPORT_OK);
 	pass(2 * TTL_MS);
 	assert_string_equal(status().error, "");
