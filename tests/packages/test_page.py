@@ -279,7 +279,7 @@ configs:
         self.check()
         agent.stop()
 
-    def test_what_operators_did_is_told(self):
+    def test_what_operators_did_is_shown(self):
         agent = self.agent(('web', 'db'))
         self.published(agent, 'web', 'db')
         agent.cli('pin', 'web', '--for', '2h', '--reason', 'incident 4711', check=0)
@@ -289,8 +289,8 @@ configs:
         self.assertEqual(self.text('#overall'), 'all 2 ok', 'what was decided is no trouble')
         self.assertEqual({e.get_attribute('data-state') for e in self.find('#config-rows .state')}, {'ok'})
         self.put(agent, 'web', 'a: 2\n')
-        self.until(lambda: 'another version' in self.row('web')[1], 'what is held back is told')
-        self.assertRegex(self.row('web')[1], rf'the server has another version, held back by the pin\npinned by \S+ \(uid {os.geteuid()}\): incident 4711$')
+        self.until(lambda: 'another version' in self.row('web')[1], 'the held version is shown')
+        self.assertRegex(self.row('web')[1], rf'the server has another version, held by the pin\npinned by \S+ \(uid {os.geteuid()}\): incident 4711$')
         agent.cli('unpin', 'web', check=0)
         agent.refresh('web')
         agent.cli('rollback', 'web', '--reason', 'too slow', check=0)
@@ -313,7 +313,7 @@ configs:
         self.put(agent, 'web', 'a: 2\n')
         agent.log.wait('reload failed.*config=web')
         self.open()
-        self.until(lambda: 'could not be told' in self.row('web')[1], 'the reason is told')
+        self.until(lambda: 'the reload failed' in self.row('web')[1], 'the reason is told')
         self.assertRegex(self.text('#overall'), '^all 2 ok, [12] with trouble$')
         self.assertEqual(self.find('#overall')[0].get_attribute('data-state'), 'warn')
         self.check()
@@ -371,7 +371,7 @@ class Errors(PageCase):
         self.check()
         agent.stop()
 
-    def test_a_cause_a_judge_and_a_refused_version_are_told(self):
+    def test_a_cause_a_check_and_a_rejected_version_are_shown(self):
         self.write('schema.json', '{"properties": {"n": {"type": "integer"}}}')
         self.documents['/gone.yaml'] = good(b'x', status='404 Not Found')
         agent = self.agent(('web', 'gone'), more=f', schema: {self.path("schema.json")}')
@@ -393,7 +393,7 @@ class Errors(PageCase):
         self.check()
         agent.stop()
 
-    def test_a_configuration_that_was_refused(self):
+    def test_a_configuration_that_was_rejected(self):
         agent = self.agent(('web',))
         self.published(agent, 'web')
         self.open()
@@ -402,7 +402,7 @@ class Errors(PageCase):
         self.write('pullet.yaml', text.replace('interval', 'intervall'))
         agent.signal(signal.SIGHUP)
         self.until(lambda: 'pulletd -t' in self.text('#reload'), 'the error is shown')
-        self.assertEqual(self.js('return document.querySelector("#announce").textContent'), 'the configuration was not taken')
+        self.assertEqual(self.js('return document.querySelector("#announce").textContent'), 'the configuration was rejected')
         self.write('pullet.yaml', text)
         agent.signal(signal.SIGHUP)
         self.until(lambda: not self.find('#reload')[0].is_displayed(), 'and goes away')
@@ -417,7 +417,7 @@ class Errors(PageCase):
         agent.wait()
         self.until(lambda: self.text('#overall') == 'connection lost', 'it is lost')
         self.assertIn('does not answer', self.text('#lost'))
-        self.assertIn('last heard of', self.text('#heard'))
+        self.assertIn('last answer', self.text('#heard'))
         self.assertEqual(self.row('web')[0], 'ok', 'what was known stays')
         self.picture('lost')
         agent = self.agent(('web',))
@@ -486,7 +486,7 @@ class Values(PageCase):
         agent.stop()
         agent = self.agent(('web',), more=', history: 2')
         self.open()
-        self.until(lambda: 'is not kept here any more' in self.text('#changes > li:last-child'), 'the oldest has nothing before it')
+        self.until(lambda: 'is no longer stored' in self.text('#changes > li:last-child'), 'the oldest has nothing before it')
         self.assertNotIn('kept', self.text('#changes > li:first-child'))
         self.check()
         agent.stop()

@@ -1,12 +1,12 @@
-/* The status page: asks the agent how it is, and shows it. Every text goes in as text, never as markup; the policy in page.h
- * would not let it be otherwise. Rows are kept and changed in place, so that what is focused, selected or being read aloud stays. */
+/* The status page: polls the agent's status and shows it. Every text is inserted as text, never as markup; the policy in page.h
+ * enforces that. Rows are kept and changed in place, so that focus, selection and screen readers keep their place. */
 'use strict';
 
-const EVERY_MS = 2000; // between two questions
-const GIVE_UP_MS = 10000; // on an answer
-const FEW = 25; // configs that are shown unless more are asked for; of those that need attention
-const MANY = 100; // so many
-const FEW_CHANGES = 5; // of a publication, likewise
+const POLL_MS = 2000;
+const TIMEOUT_MS = 10000; // of a request
+const FEW = 25; // configs shown at first,
+const MANY = 100; // or up to so many that need attention
+const FEW_CHANGES = 5; // of a publication, shown at first
 
 const id = (name) => document.getElementById(name);
 
@@ -29,33 +29,33 @@ function duration(ms) {
 
 const ago = (ms) => (ms < 1000 ? 'just now' : `${duration(ms)} ago`);
 const soon = (ms) => (ms < 500 ? 'now' : `in ${duration(ms)}`);
-const held = (ms) => (ms < 500 ? 'a moment' : duration(ms));
+const remaining = (ms) => (ms < 500 ? 'a moment' : duration(ms));
 
 /* ---- the document ---- */
 
-function make(tag, classes, text) {
+function makeElement(tag, classes, text) {
   const e = document.createElement(tag);
   if (classes) e.className = classes;
   if (text !== undefined) e.textContent = text;
   return e;
 }
 
-/* Only what is different is touched. */
-function say(e, text) {
+/* Changes the text only where it differs. */
+function setText(e, text) {
   if (e.textContent !== text) e.textContent = text;
 }
 
-function mark(e, name, value) {
+function setAttribute(e, name, value) {
   if (e.getAttribute(name) !== value) e.setAttribute(name, value);
 }
 
-function state(e, kind, word) {
-  mark(e, 'data-state', kind);
-  say(e, word);
+function setState(e, kind, word) {
+  setAttribute(e, 'data-state', kind);
+  setText(e, word);
 }
 
-/* Brings the children of a parent in line with a list: kept by key, made when they are new, in that order. */
-function list(parent, items, key, create, update) {
+/* Makes the children of a parent match a list: kept by key, created when new, in the list's order. */
+function syncChildren(parent, items, key, create, update) {
   const old = new Map();
   for (const child of parent.children) old.set(child.key, child);
   let at = parent.firstElementChild;
@@ -74,22 +74,22 @@ function list(parent, items, key, create, update) {
   for (const child of old.values()) child.remove();
 }
 
-/* A row: its state, what it is about, numbers. */
-function row(labels) {
-  const tr = make('tr');
-  tr.state = make('span', 'state');
-  const cell = make('td');
+/* A row: state, name with details, numbers. */
+function makeRow(labels) {
+  const tr = makeElement('tr');
+  tr.state = makeElement('span', 'state');
+  const cell = makeElement('td');
   cell.append(tr.state);
-  tr.head = make('th');
+  tr.head = makeElement('th');
   tr.head.scope = 'row';
-  tr.name = make('span', 'name');
-  tr.chips = make('span');
-  tr.source = make('span', 'source');
-  tr.whys = make('span');
-  tr.head.append(tr.name, tr.chips, tr.source, tr.whys);
+  tr.name = makeElement('span', 'name');
+  tr.chips = makeElement('span');
+  tr.source = makeElement('span', 'source');
+  tr.remarks = makeElement('span');
+  tr.head.append(tr.name, tr.chips, tr.source, tr.remarks);
   tr.append(cell, tr.head);
   tr.numbers = labels.map((label) => {
-    const td = make('td', 'number');
+    const td = makeElement('td', 'number');
     td.dataset.label = label;
     tr.append(td);
     return td;
@@ -97,101 +97,101 @@ function row(labels) {
   return tr;
 }
 
-function fill(tr, kind, word, name, source, chips, whys, numbers) {
-  state(tr.state, kind, word);
-  say(tr.name, name);
-  say(tr.source, source);
-  list(tr.chips, chips, (c) => c, (c) => make('span', 'chip', c), () => {});
-  list(tr.whys, whys, (w) => w.what, () => make('span', 'why'), (e, w) => {
-    mark(e, 'class', `why ${w.tone}`);
-    say(e, w.text);
+function fillRow(tr, kind, word, name, source, chips, remarks, numbers) {
+  setState(tr.state, kind, word);
+  setText(tr.name, name);
+  setText(tr.source, source);
+  syncChildren(tr.chips, chips, (c) => c, (c) => makeElement('span', 'chip', c), () => {});
+  syncChildren(tr.remarks, remarks, (w) => w.what, () => makeElement('span', 'why'), (e, w) => {
+    setAttribute(e, 'class', `why ${w.tone}`);
+    setText(e, w.text);
   });
-  numbers.forEach((text, i) => say(tr.numbers[i], text));
+  numbers.forEach((text, i) => setText(tr.numbers[i], text));
 }
 
 /* ---- configs ---- */
 
-const KINDS = {stale: 'bad', failing: 'bad', waiting: 'warn', ok: 'ok'};
+const CONFIG_KINDS = {stale: 'bad', failing: 'bad', waiting: 'warn', ok: 'ok'};
 const RANK = {stale: 1, failing: 2, waiting: 3, attention: 4, ok: 5};
 const shown = {state: null, text: '', all: false};
 let last = null; // the last answer
 
-// of the server's version, by whom; what was decided is no trouble
-const AWAY = {
-  pin: {how: 'held back by the pin', decided: true},
+// why the server's version is not published; an operator's decision is no trouble
+const REJECTED_BY = {
+  pin: {how: 'held by the pin', decided: true},
   rollout: {how: 'not rolled out to this host yet', decided: true},
   operator: {how: 'rolled back by an operator', decided: true},
   probe: {how: 'rolled back by the probe'},
 };
-const SOME = 3; // overrides that are told one by one
+const FEW_OVERRIDES = 3; // listed one by one
 
 const because = (d) => `by ${d.by}${d.reason ? `: ${d.reason}` : ''}`;
 
-/* An error that a check gave is told once, with the version that it is about; any other with its cause. */
-function whyNot(c, add) {
-  const away = c.rejected;
-  const {how, decided} = away ? AWAY[away.by] || {how: `rejected by the ${away.by}`} : {};
-  const told = away && away.is_last_error;
+/* Adds the last error with its cause; a check's error only once, with the version that it rejected. */
+function addErrors(c, add) {
+  const rejected = c.rejected;
+  const {how, decided} = rejected ? REJECTED_BY[rejected.by] || {how: `rejected by the ${rejected.by}`} : {};
+  const isLast = rejected && rejected.is_last_error;
   const when = c.last_error_ms ? ` (${ago(last.now_ms - c.last_error_ms)})` : '';
   const tone = c.state === 'ok' ? 'mild' : 'bad';
-  if (c.last_error && !told) add('error', `${c.cause ? `${c.cause}: ` : ''}${c.last_error}${when}`, tone);
-  if (!away) return;
-  add('away', `the server has ${away.version ? `version ${away.version}` : 'another version'}, ${how}` +
-    `${away.by === 'pin' || !away.why ? '' : `: ${away.why}`}${told ? when : ''}`, decided ? 'note' : told ? tone : 'bad');
+  if (c.last_error && !isLast) add('error', `${c.cause ? `${c.cause}: ` : ''}${c.last_error}${when}`, tone);
+  if (!rejected) return;
+  add('rejected', `the server has ${rejected.version ? `version ${rejected.version}` : 'another version'}, ${how}` +
+    `${rejected.by === 'pin' || !rejected.why ? '' : `: ${rejected.why}`}${isLast ? when : ''}`, decided ? 'note' : isLast ? tone : 'bad');
 }
 
-/* What is to be said of a config: bad, mild, or only noted. */
-function whys(c) {
+/* Remarks about a config: bad, mild, or only a note. */
+function findRemarks(c) {
   const found = [];
   const add = (what, text, tone = 'bad') => found.push({what, text, tone});
-  whyNot(c, add);
-  if (c.reload && c.reload.error) add('reload', `the application could not be told: ${c.reload.error}`);
+  addErrors(c, add);
+  if (c.reload && c.reload.error) add('reload', `the reload failed: ${c.reload.error}`);
   if (c.probe && c.probe.error) add('probe', `the probe failed: ${c.probe.error}`);
-  if (c.watch && c.watch.error) add('watch', `the watch: ${c.watch.error}`, 'mild');
-  if (c.drifted) add('drift', 'somebody changed what was published, and it is left so', 'mild');
+  if (c.watch && c.watch.error) add('watch', `the watch failed: ${c.watch.error}`, 'mild');
+  if (c.drifted) add('drift', 'published files were changed by others, and are not restored', 'mild');
   if (c.suspension) add('suspension', `suspended ${because(c.suspension)}`, 'note');
   if (c.pin) add('pin', `pinned ${because(c.pin)}`, 'note');
-  for (const o of c.overrides.slice(0, SOME)) add(`override ${o.key}`, `${o.key} is overridden for ${duration(o.until_ms - last.now_ms)} ${because(o)}`, 'note');
-  if (c.overrides.length > SOME) add('overrides', `and ${plural(c.overrides.length - SOME, 'other override')}`, 'note');
+  for (const o of c.overrides.slice(0, FEW_OVERRIDES)) add(`override ${o.key}`, `${o.key} is overridden for ${duration(o.until_ms - last.now_ms)} ${because(o)}`, 'note');
+  if (c.overrides.length > FEW_OVERRIDES) add('overrides', `and ${plural(c.overrides.length - FEW_OVERRIDES, 'other override')}`, 'note');
   return found;
 }
 
-function chips(c) {
+function findChips(c) {
   const found = [];
   if (c.suspension) found.push(c.suspension.until_ms === null ? 'suspended' : `suspended for ${duration(c.suspension.until_ms - last.now_ms)}`);
   if (c.pin) found.push(c.pin.until_ms === null ? 'pinned' : `pinned for ${duration(c.pin.until_ms - last.now_ms)}`);
   if (c.overrides.length) found.push(plural(c.overrides.length, 'override'));
   if (c.watch && c.watch.state === 'watching') found.push('watched');
-  if (c.probe && c.probe.state === 'watching') found.push('on probation');
+  if (c.probe && c.probe.state === 'running') found.push('probe running');
   return found;
 }
 
-/* What it looks like, and where it stands: an application that waits for its first version, and gets none, is worst off. */
-function check(c) {
+/* Colour and rank. First is an application that waits for its first version while pulls fail. */
+function rateConfig(c) {
   if (c.state === 'waiting' && c.last_error) return {kind: 'bad', rank: 0};
-  if (c.state === 'ok' && c.whys.some((w) => w.tone !== 'note')) return {kind: 'warn', rank: RANK.attention};
-  return {kind: KINDS[c.state] || 'warn', rank: RANK[c.state] || 0};
+  if (c.state === 'ok' && c.remarks.some((w) => w.tone !== 'note')) return {kind: 'warn', rank: RANK.attention};
+  return {kind: CONFIG_KINDS[c.state] || 'warn', rank: RANK[c.state] || 0};
 }
 
-function next(c) {
+function nextPull(c) {
   if (c.running) return 'now';
-  if (c.backoff_ms) return `held for ${held(c.backoff_ms)}`;
-  if (c.waiting) return 'in line';
+  if (c.backoff_ms) return `backoff ${remaining(c.backoff_ms)}`;
+  if (c.waiting) return 'queued';
   return c.next_pull_in_ms === null ? '\u2013' : soon(c.next_pull_in_ms);
 }
 
 function fillConfig(tr, c) {
-  fill(tr, c.validated.kind, c.state, c.name, c.url || '', chips(c), c.whys, [
+  fillRow(tr, c.rating.kind, c.state, c.name, c.url || '', findChips(c), c.remarks, [
     c.generation ? number(c.generation) : '\u2013',
     c.published_ms === null ? 'never' : ago(last.now_ms - c.published_ms),
     c.age_ms === null ? 'never' : ago(c.age_ms),
-    next(c),
+    nextPull(c),
   ]);
-  if (tr.generation !== undefined && tr.generation !== c.generation) flash(tr);
+  if (tr.generation !== undefined && tr.generation !== c.generation) flashRow(tr);
   tr.generation = c.generation;
 }
 
-function flash(e) {
+function flashRow(e) {
   e.classList.remove('new');
   void e.offsetWidth; // so that the animation begins again
   e.classList.add('new');
@@ -204,8 +204,8 @@ function fillStates(configs) {
     if (n) counts.set(word, n);
   }
   if (shown.state && !counts.has(shown.state)) counts.set(shown.state, 0);
-  list(id('states'), [...counts], ([word]) => word, ([word]) => {
-    const b = make('button');
+  syncChildren(id('states'), [...counts], ([word]) => word, ([word]) => {
+    const b = makeElement('button');
     b.type = 'button';
     b.addEventListener('click', () => {
       shown.state = word === 'all' ? null : word;
@@ -213,8 +213,8 @@ function fillStates(configs) {
     });
     return b;
   }, (b, [word, n]) => {
-    say(b, `${word} ${number(n)}`);
-    mark(b, 'aria-pressed', String((shown.state || 'all') === word));
+    setText(b, `${word} ${number(n)}`);
+    setAttribute(b, 'aria-pressed', String((shown.state || 'all') === word));
   });
 }
 
@@ -223,50 +223,50 @@ function showConfigs() {
   const configs = last.status.configs;
   const fits = configs.filter((c) => (!shown.state || c.state === shown.state) &&
     (!shown.text || `${c.name} ${c.url || ''}`.toLowerCase().includes(shown.text)));
-  const attention = fits.findIndex((c) => c.validated.rank === RANK.ok);
+  const attention = fits.findIndex((c) => c.rating.rank === RANK.ok);
   const few = shown.all ? fits : fits.slice(0, Math.max(FEW, Math.min(MANY, attention < 0 ? fits.length : attention)));
   const labels = ['generation', 'published', 'confirmed', 'next pull'];
   fillStates(configs);
-  list(id('config-rows'), few, (c) => c.name, () => row(labels), fillConfig);
+  syncChildren(id('config-rows'), few, (c) => c.name, () => makeRow(labels), fillConfig);
   id('configs-empty').hidden = fits.length > 0;
-  say(id('configs-empty'), configs.length ? 'No config fits the filter.' : 'No config is configured.');
+  setText(id('configs-empty'), configs.length ? 'No config fits the filter.' : 'No config is configured.');
   id('configs-more').hidden = few.length === fits.length;
-  say(id('configs-more'), `Show all ${number(fits.length)}`);
+  setText(id('configs-more'), `Show all ${number(fits.length)}`);
 }
 
-/* ---- what else there is ---- */
+/* ---- servers, push, receipts ---- */
 
-function address(tr, {server, a, first}) {
-  const rests = a.backoff_ms > 0;
+function fillAddress(tr, {server, a, first}) {
+  const inBackoff = a.backoff_ms > 0;
   const troubled = a.failures_in_a_row > 0;
   const notes = [];
-  if (a.error) notes.push({what: 'error', text: a.error + (rests ? ` (left alone for ${held(a.backoff_ms)})` : ''), tone: rests ? 'bad' : 'mild'});
-  fill(tr, rests ? 'bad' : troubled ? 'warn' : 'ok', rests ? 'resting' : troubled ? 'failing' : 'ok',
+  if (a.error) notes.push({what: 'error', text: a.error + (inBackoff ? ` (backoff ${remaining(a.backoff_ms)})` : ''), tone: inBackoff ? 'bad' : 'mild'});
+  fillRow(tr, inBackoff ? 'bad' : troubled ? 'warn' : 'ok', inBackoff ? 'backoff' : troubled ? 'failing' : 'ok',
     server.name || a.url, server.name ? a.url : '', troubled ? [`${plural(a.failures_in_a_row, 'failure')} in a row`] : [], notes,
     first ? [number(server.in_flight), number(server.pending), number(server.dispatched)] : ['', '', '']);
 }
 
 function showServers(status) {
   const rows = status.servers.flatMap((server, i) => server.addresses.map((a, n) => ({server, a, first: n === 0, key: `${i} ${n} ${a.url}`})));
-  list(id('server-rows'), rows, (r) => r.key, () => row(['in flight', 'in line', 'pulls']), address);
+  syncChildren(id('server-rows'), rows, (r) => r.key, () => makeRow(['in flight', 'queued', 'pulls']), fillAddress);
 }
 
-const PUSH = {connected: 'ok', connecting: 'warn', silent: 'bad', refused: 'bad'};
+const PUSH_KINDS = {connected: 'ok', connecting: 'warn', silent: 'bad', refused: 'bad'};
 
 function showPush(status) {
   id('push').hidden = !status.push.length;
-  list(id('push-rows'), status.push, (p) => p.endpoint, () => row(['last message', 'messages', 'gaps']), (tr, p) =>
-    fill(tr, PUSH[p.state] || 'warn', p.state, p.endpoint, '', [], p.error ? [{what: 'error', text: p.error, tone: 'bad'}] : [],
+  syncChildren(id('push-rows'), status.push, (p) => p.endpoint, () => makeRow(['last message', 'messages', 'gaps']), (tr, p) =>
+    fillRow(tr, PUSH_KINDS[p.state] || 'warn', p.state, p.endpoint, '', [], p.error ? [{what: 'error', text: p.error, tone: 'bad'}] : [],
       [p.last_message_ago_ms === null ? 'never' : ago(p.last_message_ago_ms), number(p.messages), number(p.gaps)]));
 }
 
-const REPORT = {ok: 'ok', starting: 'warn', failing: 'bad', off: 'unknown'};
+const REPORT_KINDS = {ok: 'ok', starting: 'warn', failing: 'bad', off: 'unknown'};
 
 function showReport(status) {
   const rows = status.report ? [status.report] : [];
   id('report').hidden = !rows.length;
-  list(id('report-rows'), rows, (r) => r.key, () => row(['last written', 'written', 'failed']), (tr, r) =>
-    fill(tr, REPORT[r.state] || 'warn', r.state, r.key || 'the key is not known yet', `server ${r.server}`, [],
+  syncChildren(id('report-rows'), rows, (r) => r.key, () => makeRow(['last written', 'written', 'failed']), (tr, r) =>
+    fillRow(tr, REPORT_KINDS[r.state] || 'warn', r.state, r.key || 'the key is not known yet', `server ${r.server}`, [],
       r.error ? [{what: 'error', text: r.error, tone: r.state === 'failing' ? 'bad' : 'mild'}] : [],
       [r.sent_ms === null ? 'never' : ago(last.now_ms - r.sent_ms), number(r.sent), number(r.failed)]));
 }
@@ -277,64 +277,64 @@ const MASK = '***';
 const SIGNS = {added: ['+', 'added'], removed: ['\u2212', 'removed'], changed: ['~', 'changed']};
 
 function changeLine(c) {
-  const li = make('li', c.op);
+  const li = makeElement('li', c.op);
   const [sign, word] = SIGNS[c.op];
-  const text = make('span');
-  const mark_ = make('span', 'sign', sign);
-  mark_.setAttribute('aria-hidden', 'true');
-  text.append(make('span', 'unseen', `${word} `), make('span', 'key', c.key));
-  const value = (tag, name, v) => text.append(make('span', 'unseen', `, ${name}:`), ' ', make(tag, v === MASK ? 'value masked' : 'value', v));
+  const text = makeElement('span');
+  const signMark = makeElement('span', 'sign', sign);
+  signMark.setAttribute('aria-hidden', 'true');
+  text.append(makeElement('span', 'unseen', `${word} `), makeElement('span', 'key', c.key));
+  const value = (tag, name, v) => text.append(makeElement('span', 'unseen', `, ${name}:`), ' ', makeElement(tag, v === MASK ? 'value masked' : 'value', v));
   const masked = c.old === MASK && c.new === MASK; // once is enough
   if (c.old !== undefined && !masked) value('del', 'was', c.old);
   if (c.old !== undefined && c.new !== undefined && !masked) {
-    const arrow = make('span', 'arrow', ' \u2192');
+    const arrow = makeElement('span', 'arrow', ' \u2192');
     arrow.setAttribute('aria-hidden', 'true');
     text.append(arrow);
   }
   if (c.new !== undefined) value('ins', 'is', c.new);
-  li.append(mark_, text);
+  li.append(signMark, text);
   return li;
 }
 
 function changeList(changes) {
-  const ul = make('ul', 'diff');
+  const ul = makeElement('ul', 'diff');
   ul.append(...changes.map(changeLine));
   return ul;
 }
 
-/* What is folded in is there for whoever asks. */
-function folded(summary, changes, more, config) {
-  const details = make('details');
-  details.append(make('summary', '', summary), changeList(changes));
-  if (more) details.append(make('p', 'origin', `and ${number(more)} more: pullet diff ${config}`));
+/* Changes behind a summary that opens them. */
+function foldChanges(summary, changes, more, config) {
+  const details = makeElement('details');
+  details.append(makeElement('summary', '', summary), changeList(changes));
+  if (more) details.append(makeElement('p', 'origin', `and ${number(more)} more: pullet diff ${config}`));
   return details;
 }
 
-function changesOf(p) {
-  if (p.error) return [make('p', 'origin', p.error)];
-  if (!p.changes) return [make('p', 'origin', p.generation === 1 ? 'the first' : p.from === null ?
-    'what changed is not known: the version before is not kept here any more' : 'changed as a whole: it has no keys')];
+function makeChanges(p) {
+  if (p.error) return [makeElement('p', 'origin', p.error)];
+  if (!p.changes) return [makeElement('p', 'origin', p.generation === 1 ? 'the first' : p.from === null ?
+    'changes unknown: the version before is no longer stored' : 'changed as a whole: it has no keys')];
   const count = p.changes.length + p.more;
-  if (!count) return [make('p', 'origin', 'the documents of the server say the same')];
-  if (p.from === null) return [folded(`the first, with ${plural(count, 'key')}`, p.changes, p.more, p.config)];
+  if (!count) return [makeElement('p', 'origin', 'the same values as before')];
+  if (p.from === null) return [foldChanges(`the first, with ${plural(count, 'key')}`, p.changes, p.more, p.config)];
   const rest = count - FEW_CHANGES;
   const first = changeList(p.changes.slice(0, FEW_CHANGES));
-  return rest > 0 ? [first, folded(`${number(rest)} more`, p.changes.slice(FEW_CHANGES), p.more, p.config)] : [first];
+  return rest > 0 ? [first, foldChanges(`${number(rest)} more`, p.changes.slice(FEW_CHANGES), p.more, p.config)] : [first];
 }
 
-function publication(p) {
-  const li = make('li');
-  const body = make('div');
-  const line = make('p');
+function makePublication(p) {
+  const li = makeElement('li');
+  const body = makeElement('div');
+  const line = makeElement('p');
   li.at_ms = p.at_ms;
-  li.time = make('time');
+  li.time = makeElement('time');
   li.time.dateTime = new Date(p.at_ms).toISOString();
   li.time.title = new Date(p.at_ms).toLocaleString();
-  line.append(make('span', 'name', p.config), make('span', 'chip', p.from === null ? `generation ${number(p.generation)}` :
+  line.append(makeElement('span', 'name', p.config), makeElement('span', 'chip', p.from === null ? `generation ${number(p.generation)}` :
     `generation ${number(p.from)} \u2192 ${number(p.generation)}`));
   body.append(line);
-  if (p.origin && p.origin !== 'pull') body.append(make('p', 'origin', p.origin));
-  body.append(...changesOf(p));
+  if (p.origin && p.origin !== 'pull') body.append(makeElement('p', 'origin', p.origin));
+  body.append(...makeChanges(p));
   li.append(li.time, body);
   return li;
 }
@@ -344,9 +344,9 @@ function showChanges(answer) {
   const publications = answer.publications;
   id('changes-empty').hidden = publications.length > 0;
   id('masked').hidden = answer.values || !publications.some((p) => p.changes && p.changes.some((c) => c.old || c.new));
-  say(id('tunnel'), `ssh -L 8377:${last.status.runtime_dir}/control.sock ${last.status.host}`);
-  list(id('changes'), publications, (p) => `${p.config}/${p.generation}/${p.at_ms}/${p.changes ? p.changes.length : -1}`, (p) => {
-    const li = publication(p);
+  setText(id('tunnel'), `ssh -L 8377:${last.status.runtime_dir}/control.sock ${last.status.host}`);
+  syncChildren(id('changes'), publications, (p) => `${p.config}/${p.generation}/${p.at_ms}/${p.changes ? p.changes.length : -1}`, (p) => {
+    const li = makePublication(p);
     if (had) li.classList.add('new');
     return li;
   }, () => {});
@@ -354,51 +354,51 @@ function showChanges(answer) {
 }
 
 function showTimes() {
-  for (const li of id('changes').children) say(li.time, ago(last.now_ms - li.at_ms));
+  for (const li of id('changes').children) setText(li.time, ago(last.now_ms - li.at_ms));
 }
 
-/* ---- all of it ---- */
+/* ---- the whole page ---- */
 
-function overall(status) {
+function rateAgent(status) {
   const count = (word) => status.configs.filter((c) => c.state === word).length;
   const [stale, failing, waiting] = ['stale', 'failing', 'waiting'].map(count);
   const parts = [[stale, 'stale'], [failing, 'failing'], [waiting, 'waiting']].filter(([n]) => n).map(([n, word]) => `${number(n)} ${word}`);
   if (!status.configs.length) return ['unknown', 'nothing is configured'];
-  const troubled = status.configs.filter((c) => c.whys.some((w) => w.tone === 'bad')).length;
+  const troubled = status.configs.filter((c) => c.remarks.some((w) => w.tone === 'bad')).length;
   if (!parts.length && troubled) return ['warn', `all ${number(status.configs.length)} ok, ${number(troubled)} with trouble`];
   if (!parts.length) return ['ok', `all ${number(status.configs.length)} ok`];
-  return [status.configs.some((c) => c.validated.kind === 'bad') ? 'bad' : 'warn', `${parts.join(', ')} of ${number(status.configs.length)}`];
+  return [status.configs.some((c) => c.rating.kind === 'bad') ? 'bad' : 'warn', `${parts.join(', ')} of ${number(status.configs.length)}`];
 }
 
-/* What has become other since the last answer, in a sentence for those who do not see it. */
-function announce(before, status) {
+/* Announces changes since the last answer to screen readers. */
+function announceChanges(before, status) {
   const error = (s) => (s.configuration && s.configuration.error) || '';
-  if (error(status) && error(status) !== error(before)) say(id('announce'), 'the configuration was not taken');
+  if (error(status) && error(status) !== error(before)) setText(id('announce'), 'the configuration was rejected');
   const was = new Map(before.configs.map((c) => [c.name, c.state]));
   const moved = status.configs.filter((c) => was.has(c.name) && was.get(c.name) !== c.state);
   if (!moved.length) return;
   const names = moved.slice(0, 3).map((c) => `${c.name} is ${c.state}`).join('; ');
-  say(id('announce'), moved.length > 3 ? `${names}; and ${plural(moved.length - 3, 'other')}` : names);
+  setText(id('announce'), moved.length > 3 ? `${names}; and ${plural(moved.length - 3, 'other')}` : names);
 }
 
-function show(status) {
+function showStatus(status) {
   const before = last && last.status;
   const facts = [`pullet ${status.version}`, `up ${duration(status.uptime_ms)}`, ...Object.entries(status.labels).map(([k, v]) => `${k}=${v}`)];
   last = {status, now_ms: status.started_ms + status.uptime_ms};
   for (const c of status.configs) {
-    c.whys = whys(c);
-    c.validated = check(c);
+    c.remarks = findRemarks(c);
+    c.rating = rateConfig(c);
   }
-  status.configs.sort((a, b) => a.validated.rank - b.validated.rank || (a.name < b.name ? -1 : 1));
-  if (before) announce(before, status);
-  const [kind, word] = overall(status);
-  state(id('overall'), kind, word);
-  say(id('host'), status.host);
-  say(id('facts'), facts.join(' \u00b7 '));
+  status.configs.sort((a, b) => a.rating.rank - b.rating.rank || (a.name < b.name ? -1 : 1));
+  if (before) announceChanges(before, status);
+  const [kind, word] = rateAgent(status);
+  setState(id('overall'), kind, word);
+  setText(id('host'), status.host);
+  setText(id('facts'), facts.join(' \u00b7 '));
   document.title = `${kind === 'ok' ? '' : `${word} \u00b7 `}${status.host} \u00b7 pullet`;
-  const refused = status.configuration && status.configuration.error;
-  id('reload').hidden = !refused;
-  say(id('reload-error'), refused ? refused + (status.configuration.errors > 1 ?
+  const rejected = status.configuration && status.configuration.error;
+  id('reload').hidden = !rejected;
+  setText(id('reload-error'), rejected ? rejected + (status.configuration.errors > 1 ?
     ` (and ${plural(status.configuration.errors - 1, 'other error')})` : '') : '');
   showConfigs();
   showServers(status);
@@ -407,48 +407,48 @@ function show(status) {
   showTimes();
 }
 
-/* ---- asking ---- */
+/* ---- polling ---- */
 
-let heardAt = null, lostAt = null, timer = null, known = null, asking = false, failures = 0;
+let heardAt = null, lostAt = null, timer = null, known = null, polling = false, failures = 0;
 
-async function ask(path) {
-  const answer = await fetch(path, {cache: 'no-store', credentials: 'omit', redirect: 'error', signal: AbortSignal.timeout(GIVE_UP_MS)});
+async function getJson(path) {
+  const answer = await fetch(path, {cache: 'no-store', credentials: 'omit', redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS)});
   if (!answer.ok) throw new Error(`the agent answered ${answer.status}`);
   return answer.json();
 }
 
-/* The generations that stand: as long as they are the same, so are the changes. */
+/* The current generations: changes are asked for only when these differ. */
 const generations = (status) => `${status.started_ms} ${status.configs.map((c) => `${c.name} ${c.generation}`).sort().join(' ')}`;
 
 function showHeard() {
   const lost = lostAt !== null;
   id('lost').hidden = !lost;
   if (lost) {
-    state(id('overall'), 'unknown', 'connection lost');
-    say(id('lost'), heardAt === null ? 'The agent does not answer; trying again.' :
-      'The agent does not answer: what is below was so when it was last heard of. Trying again.');
+    setState(id('overall'), 'unknown', 'connection lost');
+    setText(id('lost'), heardAt === null ? 'The agent does not answer; retrying.' :
+      'The agent does not answer: below is its last known status. Retrying.');
     document.body.dataset.lost = '';
   } else {
     delete document.body.dataset.lost;
   }
-  say(id('heard'), heardAt === null ? '' : lost ? `last heard of ${ago(performance.now() - heardAt)}` : 'live');
+  setText(id('heard'), heardAt === null ? '' : lost ? `last answer ${ago(performance.now() - heardAt)}` : 'live');
 }
 
 async function poll() {
-  if (asking) return;
-  asking = true;
+  if (polling) return;
+  polling = true;
   clearTimeout(timer);
   const begin = performance.now();
   try {
-    const status = await ask('v1/status');
+    const status = await getJson('v1/status');
     heardAt = performance.now();
-    if (lostAt !== null) say(id('announce'), 'the agent answers again');
+    if (lostAt !== null) setText(id('announce'), 'the agent answers again');
     lostAt = null;
     failures = 0;
-    show(status);
+    showStatus(status);
     const now = generations(status);
     if (now !== known) {
-      const changes = await ask('v1/changes');
+      const changes = await getJson('v1/changes');
       showChanges(changes);
       known = changes.complete ? now : null;
     }
@@ -457,9 +457,9 @@ async function poll() {
     failures++;
   }
   showHeard();
-  asking = false;
+  polling = false;
   const took = performance.now() - begin;
-  if (!document.hidden) timer = setTimeout(poll, Math.max(EVERY_MS * Math.min(failures || 1, 5), 10 * (failures ? 0 : took)));
+  if (!document.hidden) timer = setTimeout(poll, Math.max(POLL_MS * Math.min(failures || 1, 5), 10 * (failures ? 0 : took)));
 }
 
 id('filter').addEventListener('input', (event) => {
