@@ -456,7 +456,8 @@ static void version_timed_out(void *arg)
 
 	config_status(w->config, &s);
 	if (s.version->generation)
-		snprintf(now, sizeof(now), "generation %" PRIu64 " is current", s.version->generation);
+		snprintf(now, sizeof(now), "generation %" PRIu64 " is current",
+			s.version->generation);
 	snprintf(why, sizeof(why), "%s %.64s was not published within %s; %s",
 		version[0] ? "version" : "generation", version[0] ? version : generation,
 		settings_duration_text(w->limit_ms, span), now);
@@ -599,11 +600,10 @@ static void post_refresh(struct control *c, struct httpd_request *r, const char 
 	if (deny_suspended(r, config))
 		return;
 	if (forced)
-		log_info("forced pull requested", "config", name, "by",
-			describe_client(r, by));
+		log_info("forced pull requested", "config", name, "by", describe_client(r, by));
 	if (query_is_set(r, "forget_rev", false) && config_forget_revs(config))
-		log_warn("the revs of signatures are forgotten: the next one is accepted", "config", name,
-			"by", describe_client(r, by));
+		log_warn("the revs of signatures are forgotten: the next one is accepted", "config",
+			name, "by", describe_client(r, by));
 	if (query_is_set(r, "wait", false)) {
 		w = waiting_begin(c, r, config, waited_run_ended, wait_timed_out);
 		if (!w)
@@ -978,8 +978,8 @@ static void deny_right(struct control *c, struct httpd_request *r, const char *n
 		by);
 	c->env->counts->refused++;
 	if (log_limit_pass(&c->refused, loop_now_ms(c->env->loop), by, &(unsigned){0}))
-		log_warn("a request for a change was denied", "config", name, "by", by,
-			"request", strrchr(httpd_path(r), '/') + 1);
+		log_warn("a request for a change was denied", "config", name, "by", by, "request",
+			strrchr(httpd_path(r), '/') + 1);
 	reply_error(r, 403, why);
 }
 

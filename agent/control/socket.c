@@ -1,8 +1,8 @@
 /*
- * Sockets that are made, and made again.
+ * The control socket, created and recreated.
  *
- * Surprising: when the socket is removed, a second passes before it is made again: whoever removes
- * a directory would find it in use, and whoever connected to the old one just before would be lost.
+ * Surprising: a removed socket is recreated after a second: else a directory that is being removed
+ * would be in use, and clients that have just connected to the old socket would be lost.
  */
 #include "control/socket.h"
 
@@ -16,30 +16,29 @@
 #include "files/trusted.h"
 
 #define NAME "control.sock"
-#define LOOK_MS 1000u
+#define RESTORE_MS 1000u
 
 struct control_socket {
 	struct loop *loop;
 	struct file_watch *drift;
 	struct file_watch_entry entry;
-	struct loop_timer look;
-	uint64_t due_ms; /* of it; 0 = it is not set */
+	struct loop_timer restore;
+	uint64_t due_ms; /* of restore; 0 = not set */
 	uint64_t delay_ms;
-	int told; /* why the socket is not there, as far as the log has it; 0 = it is there */
+	int logged; /* the error that was logged last; 0 = none */
 	httpd_handler handle;
 	void *arg;
 	struct httpd *local, *tcp;
-	char *address; /* of the second; NULL = there is none */
+	char *address; /* of tcp; NULL = none */
 	char *dir, *path;
 };
 
-/* What an operator is to do about an address that cannot be had. */
+/* A sentence about an unavailable address, with a remedy. */
 static void explain_listen_error(char why[FILE_WHY], const char *place, int error)
 {
 	static const struct {
 		int error;
-		const char *advice; /* of a port; of a socket's path it is that of a file, but for
-				       the first */
+		const char *advice; /* of a port; of a path only the first */
 	} table[] = {
 		{EADDRINUSE, ": another program has it: stop that, or listen elsewhere"},
 		{EADDRNOTAVAIL, ": this host does not have that address (ip address)"},
@@ -68,7 +67,7 @@ static void schedule_restore(struct control_socket *p, uint64_t delay_ms)
 	if (p->due_ms && p->due_ms <= due_ms)
 		return;
 	p->due_ms = due_ms;
-	loop_timer_set(p->loop, &p->look, due_ms);
+	loop_timer_set(p->loop, &p->restore, due_ms);
 }
 
 static void socket_noticed(void *arg, const char *cause)
@@ -77,7 +76,7 @@ static void socket_noticed(void *arg, const char *cause)
 	control_socket_check(arg);
 }
 
-/* The directory may be another one than before. */
+/* Watches the directory, which may have been recreated. */
 static void watch_socket(struct control_socket *p)
 {
 	if (!p->drift)
@@ -91,12 +90,11 @@ static void log_socket_gone(struct control_socket *p, int error)
 {
 	char why[FILE_WHY];
 
-	if (error == p->told)
+	if (error == p->logged)
 		return;
-	p->told = error;
+	p->logged = error;
 	explain_listen_error(why, p->path, error);
-	log_err("the control socket is gone: the command line cannot connect", "why",
-		why);
+	log_err("the control socket is gone: the command line cannot connect", "why", why);
 }
 
 static void restore_socket(void *arg)
@@ -113,8 +111,8 @@ static void restore_socket(void *arg)
 		log_warn("the control socket was removed: recreated", "path", p->path);
 	}
 	if (r >= 0) {
-		p->told = 0;
-		p->delay_ms = LOOK_MS;
+		p->logged = 0;
+		p->delay_ms = RESTORE_MS;
 		return;
 	}
 	log_socket_gone(p, -r);
@@ -126,7 +124,7 @@ static void restore_socket(void *arg)
 void control_socket_check(struct control_socket *p)
 {
 	if (!httpd_is_there(p->local))
-		schedule_restore(p, LOOK_MS);
+		schedule_restore(p, RESTORE_MS);
 }
 
 int control_socket_open(struct loop *l, struct file_watch *d, const char *dir, httpd_handler handle,
@@ -139,8 +137,8 @@ int control_socket_open(struct loop *l, struct file_watch *d, const char *dir, h
 	if (!p)
 		return r;
 	*p = (struct control_socket){
-		.loop = l, .drift = d, .delay_ms = LOOK_MS, .handle = handle, .arg = arg};
-	loop_timer_init(&p->look, restore_socket, p);
+		.loop = l, .drift = d, .delay_ms = RESTORE_MS, .handle = handle, .arg = arg};
+	loop_timer_init(&p->restore, restore_socket, p);
 	p->dir = strdup(dir);
 	if (!p->dir || asprintf(&p->path, "%s/" NAME, dir) < 0) {
 		p->path = NULL;
@@ -183,8 +181,8 @@ static bool same_port(const char *a, const char *b)
 	return strcmp(strrchr(a, ':'), strrchr(b, ':')) == 0;
 }
 
-/* From one address of a port to another, one may be in the way of the other: then what listens goes
- * first, and comes back when that was not the reason. NULL: errno. */
+/* Two addresses of one port may conflict: then the old listener is closed first, and opened again
+ * when that did not help. NULL: errno. */
 static struct httpd *open_instead(struct control_socket *p, const char *address)
 {
 	struct httpd *h = httpd_open_tcp(p->loop, address, p->handle, p->arg);
@@ -236,7 +234,7 @@ void control_socket_close(struct control_socket *p)
 {
 	if (!p)
 		return;
-	loop_timer_cancel(p->loop, &p->look);
+	loop_timer_cancel(p->loop, &p->restore);
 	if (p->drift)
 		file_watch_remove(p->drift, &p->entry);
 	if (p->tcp)

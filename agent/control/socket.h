@@ -1,13 +1,13 @@
 /*
- * Where the control API is served: a Unix socket, and a TCP address if there is to be one.
+ * Where the control API is served: a Unix socket, and an optional TCP address.
  *
- * The socket comes back when somebody removes it, or the directory that it is in, while the agent
- * runs: inotify tells, and who calls control_socket_check() now and then. It does not when somebody
- * else listens in its place; that is left alone, also when this ends. What cannot be made again is
- * tried again after 1 s, and twice as long each time, up to CONTROL_SOCKET_MAX_DELAY_MS.
+ * The socket is recreated when it, or its directory, is removed while the agent runs: inotify
+ * reports that, or control_socket_check(). A socket of another program in its place is not touched,
+ * also not at the end. A failure is retried after 1 s, and twice as long each time, up to
+ * CONTROL_SOCKET_MAX_DELAY_MS.
  *
- * Threads: the loop's. Ownership: loop and drift (NULL = there is none) are borrowed. Wake-ups:
- * none while the socket is there.
+ * Threads: the loop's. Ownership: loop and drift (NULL = none) are borrowed. Wake-ups: none
+ * while the socket exists.
  */
 #ifndef PULLET_CONTROL_SOCKET_H
 #define PULLET_CONTROL_SOCKET_H
@@ -24,19 +24,19 @@ struct control_socket;
 /* Serves on the Unix socket DIR/control.sock. 0, or -errno with a sentence in why. */
 int control_socket_open(struct loop *l, struct file_watch *d, const char *dir, httpd_handler handle,
 	void *arg, struct control_socket **ret_socket, char why[FILE_WHY]);
-/* Other bounds for the Unix socket: httpd_limit(). */
+/* httpd_limit() of the Unix socket. */
 void control_socket_limit(struct control_socket *p, size_t clients, size_t queued);
-/* Of the Unix socket: httpd_share(). */
+/* httpd_share() of the Unix socket. */
 void control_socket_share(
 	struct control_socket *p, void (*refused)(void *arg, const struct peer *peer), void *arg);
-/* Of the Unix socket: httpd_operators(). */
+/* httpd_operators() of the Unix socket. */
 void control_socket_operators(struct control_socket *p, gid_t operators);
-/* Serves on this TCP address too, instead of another one (NULL = on none): nothing happens when it
- * is the one already. 0, or -errno with a sentence, and then it serves where it did. */
+/* Serves on this TCP address instead of the one before (NULL = none). 0, or -errno with a sentence:
+ * then nothing has changed. */
 int control_socket_listen(struct control_socket *p, const char *address, char why[FILE_WHY]);
-/* Is the socket where it was made? One look at the file; what is to be done is done soon. */
+/* Checks whether the socket still exists, and schedules its restoration if not. */
 void control_socket_check(struct control_socket *p);
-/* Open requests are dropped, and nobody is told. Accepts NULL. */
+/* Drops open requests without an answer. Accepts NULL. */
 void control_socket_close(struct control_socket *p);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The status as JSON. Surprising: an error of the buffer sticks (a buffer that is full or out of
- * memory refuses the rest too), so only the last call's result is looked at.
+ * The status as JSON. Surprising: an error of the buffer sticks (a full one rejects all that
+ * follows), so only the last call's result is checked.
  */
 #include "control/status.h"
 
@@ -36,7 +36,7 @@ static const char *etag_of(const struct config_status *s)
 	return s->version->part_count ? null_if_empty(s->version->parts[0].etag) : NULL;
 }
 
-/* What the public is told instead of a sentence. */
+/* Shown to the public instead of a sentence. */
 static const char elsewhere[] = "see the control socket for the reason";
 
 static void write_error(
@@ -47,15 +47,14 @@ static void write_error(
 	sentence_member(out, name, sentence, audience);
 }
 
-/* Of what kind the last failure was, by whom a version was refused: no more. NULL = there is none.
- */
+/* Only the cause of the last failure, or the check that rejected a version. NULL = none. */
 static const char *public_error(const struct config_status *s, char text[64])
 {
 	static const char *const causes[KIND_CAUSES] = {
 		[KIND_CAUSE_NOT_FOUND] = "there is no such document",
 		[KIND_CAUSE_EMPTY] = "the document is empty",
 		[KIND_CAUSE_FORBIDDEN] = "the server forbids it",
-		[KIND_CAUSE_UNREACHABLE] = "the server cannot be reached",
+		[KIND_CAUSE_UNREACHABLE] = "the server is unreachable",
 		[KIND_CAUSE_TIMEOUT] = "the server did not answer in time",
 		[KIND_CAUSE_OVERLOADED] = "the server is overloaded",
 		[KIND_CAUSE_OLDER] = "the server has an older version",
@@ -84,7 +83,7 @@ static void write_last_error(
 		sentence_member(out, name, null_if_empty(s->last_error), audience);
 }
 
-/* How many versions each check refused, and the one that the server has now. */
+/* Rejections by check, and the server's version if it is not published. */
 static void write_rejections(
 	const struct config_status *s, enum audience audience, struct buffer *out)
 {
@@ -123,7 +122,7 @@ static void write_decision(const char *name, const struct ledger_pin *pin, struc
 	json_writer_end_object(out);
 }
 
-/* What operators decided. The values of overrides are not shown: they may be secrets. */
+/* Decisions of operators. The values of overrides are not shown: they may be secrets. */
 static void write_decisions(const struct config_status *s, struct buffer *out)
 {
 	if (s->expires_ms != INT64_MAX)
@@ -142,7 +141,7 @@ static void write_decisions(const struct config_status *s, struct buffer *out)
 	json_writer_end_array(out);
 }
 
-/* Is the application told of what stands, and does it bear it? */
+/* Reload and probe. */
 static void write_notify(const struct notify_status *a, enum audience audience, struct buffer *out)
 {
 	static const char *const reloads[] = {"idle", "waiting", "running", "failed"};
@@ -335,7 +334,7 @@ static void write_server(const struct upstream *s, enum audience audience, struc
 	json_writer_end_object(out);
 }
 
-/* How it stands with telling the fleet what runs here. */
+/* The receipts of this agent. */
 static void write_report(
 	const struct report *r, const char *server, enum audience audience, struct buffer *out)
 {
@@ -355,18 +354,18 @@ static void write_report(
 	json_writer_end_object(out);
 }
 
-/* What is wrong in it may be quoted from a file that readers may not read. */
+/* Errors may quote a file that readers are not allowed to read. */
 static void write_configuration(
 	const struct configuration_status *s, enum audience audience, struct buffer *out)
 {
-	static const char others[] = "`pulletd -t` prints the errors";
+	static const char hidden[] = "`pulletd -t` prints the errors";
 
 	json_writer_begin_object(out, "configuration");
 	json_writer_text(out, "file", s->file);
 	json_writer_number(out, "loaded_ms", (unsigned long long)s->loaded_ms);
 	json_writer_number(out, "reloads", s->reloads);
 	json_writer_number(out, "rejections", s->refused);
-	sentence_member(out, "error", s->error && audience != AUDIENCE_OPERATOR ? others : s->error,
+	sentence_member(out, "error", s->error && audience != AUDIENCE_OPERATOR ? hidden : s->error,
 		audience);
 	json_writer_number(out, "errors", s->errors);
 	json_writer_boolean(out, "applying", s->under_way);
@@ -426,10 +425,10 @@ static void write_unready(const struct config_status *s, enum audience audience,
 		escape_append(out, error, strlen(error));
 	} else if (s->waiting) {
 		upstream_status(s->server, &server);
-		buffer_printf(out, "the first pull waits for its server%s%s",
+		buffer_printf(out, "the first pull is queued for its server%s%s",
 			server.name ? " " : "", server.name ? server.name : "");
 		if (server.backoff_ms)
-			buffer_printf(out, ", which is left alone for another %llu ms",
+			buffer_printf(out, ", in backoff for another %llu ms",
 				(unsigned long long)server.backoff_ms);
 	} else {
 		buffer_append_string(out, "the first pull has not ended");
@@ -443,19 +442,19 @@ bool status_ready(
 	bool ready = true;
 
 	for (size_t i = 0; i < env->settings->config_count; i++) {
-		bool stands;
+		bool published;
 
 		config_status(env->configs[i], &s);
-		stands = s.version->generation > 0;
-		ready &= stands;
-		if (stands && !verbose)
+		published = s.version->generation > 0;
+		ready &= published;
+		if (published && !verbose)
 			continue;
 		buffer_printf(out, "%s%s: ",
-			!verbose ? ""
-			: stands ? "[+]"
-				 : "[-]",
+			!verbose    ? ""
+			: published ? "[+]"
+				    : "[-]",
 			s.settings->name);
-		if (stands)
+		if (published)
 			buffer_printf(out, "generation %llu, %s",
 				(unsigned long long)s.version->generation, s.state);
 		else

@@ -3,9 +3,9 @@
  * sd_notify(3) documents for those who do not link libsystemd (which brings four compressors and
  * libgcrypt with it).
  *
- * Surprising: nothing is sent but what has changed, and the only timer is that of the watchdog;
- * until READY=1 its place is taken by EXTEND_TIMEOUT_USEC, so that a start may wait for its servers
- * for ever, and one that hangs is still ended.
+ * Surprising: only changes are sent, and the only timer is that of keepalives; until READY=1 these
+ * are EXTEND_TIMEOUT_USEC, so that a start may wait for its servers for ever, and a start that
+ * hangs is still killed.
  */
 #include "control/systemd.h"
 
@@ -23,8 +23,8 @@
 #include "base/log.h"
 #include "text/sentence.h"
 
-#define AGAIN_MS 1000u   /* between two status texts; from a doubt or a failure to the next try */
-#define EXTEND_MS 60000u /* the start may go on for so long; told each third of it */
+#define AGAIN_MS 1000u   /* between two status texts; from a doubt or failure to the next try */
+#define EXTEND_MS 60000u /* by which the start is extended, each third of it */
 #define MAX_MESSAGE (SYSTEMD_MAX_STATUS + 128u)
 
 struct systemd {
@@ -32,14 +32,14 @@ struct systemd {
 	int fd;
 	struct sockaddr_un to;
 	socklen_t to_len;
-	uint64_t watchdog_ms; /* it is fed so often; 0 = there is none */
+	uint64_t watchdog_ms; /* between keepalives; 0 = no watchdog */
 	bool ready, owes_ready;
-	size_t standing;       /* so many of the first configs have a version */
-	bool doubted, starves; /* a config was stuck at the last look; and at two, which is told */
-	struct loop_timer status; /* the next look at the configs */
-	struct loop_timer pulse;  /* the watchdog's next meal, or the start's next extension */
-	uint64_t looked_ms;
-	char told[SYSTEMD_MAX_STATUS + 1];
+	size_t published;       /* the first configs that have a version */
+	bool doubted, withheld; /* a config was stuck at the last check; at two, which is logged */
+	struct loop_timer status;    /* the next status text */
+	struct loop_timer keepalive; /* the next keepalive, or extension of the start */
+	uint64_t checked_ms;
+	char sent[SYSTEMD_MAX_STATUS + 1];
 };
 
 static uint64_t now_ms(const struct systemd *s)
@@ -47,7 +47,7 @@ static uint64_t now_ms(const struct systemd *s)
 	return loop_now_ms(s->env->loop);
 }
 
-/* PID 1 is never waited for: while it executes itself again nobody reads the socket. */
+/* Never waits for PID 1: while it re-executes itself nobody reads the socket. */
 static bool send_notification(const struct systemd *s, const char *message)
 {
 	return sendto(s->fd, message, strlen(message), MSG_DONTWAIT | MSG_NOSIGNAL,
@@ -56,16 +56,15 @@ static bool send_notification(const struct systemd *s, const char *message)
 
 /* ---- the status text ---- */
 
-/* Every config has a version: asked after each run until it is so, each time from the first config
- * on that had none. */
+/* Does every config have a version? Resumes at the first one that had none. */
 static bool all_published(struct systemd *s)
 {
 	const struct control_env *env = s->env;
 
-	while (s->standing < env->settings->config_count &&
-		config_has_published(env->configs[s->standing], 1, ""))
-		s->standing++;
-	return s->standing >= env->settings->config_count;
+	while (s->published < env->settings->config_count &&
+		config_has_published(env->configs[s->published], 1, ""))
+		s->published++;
+	return s->published >= env->settings->config_count;
 }
 
 struct count {
@@ -122,31 +121,31 @@ static void format_status(const struct control_env *env, char ret[SYSTEMD_MAX_ST
 	buffer_fini(&b);
 }
 
-/* ---- telling ---- */
+/* ---- notifications ---- */
 
-/* Tells what has changed. */
+/* Sends what has changed. */
 static void send_status(void *arg)
 {
 	struct systemd *s = arg;
 	char text[SYSTEMD_MAX_STATUS + 1], message[MAX_MESSAGE];
 	bool changed;
 
-	s->looked_ms = now_ms(s);
+	s->checked_ms = now_ms(s);
 	loop_timer_cancel(s->env->loop, &s->status);
 	if (!s->ready && all_published(s)) {
 		s->ready = s->owes_ready = true;
-		loop_timer_set(s->env->loop, &s->pulse, s->looked_ms);
+		loop_timer_set(s->env->loop, &s->keepalive, s->checked_ms);
 	}
 	format_status(s->env, text);
-	changed = strcmp(text, s->told) != 0;
+	changed = strcmp(text, s->sent) != 0;
 	if (!changed && !s->owes_ready)
 		return;
 	snprintf(message, sizeof(message), "%sSTATUS=%s", s->owes_ready ? "READY=1\n" : "", text);
 	if (send_notification(s, message)) {
 		s->owes_ready = false;
-		memcpy(s->told, text, sizeof(text));
+		memcpy(s->sent, text, sizeof(text));
 	} else {
-		loop_timer_set(s->env->loop, &s->status, s->looked_ms + AGAIN_MS);
+		loop_timer_set(s->env->loop, &s->status, s->checked_ms + AGAIN_MS);
 	}
 }
 
@@ -154,10 +153,10 @@ void systemd_run_ended(struct systemd *s)
 {
 	if (!s)
 		return;
-	if (now_ms(s) >= s->looked_ms + AGAIN_MS || (!s->ready && all_published(s)))
+	if (now_ms(s) >= s->checked_ms + AGAIN_MS || (!s->ready && all_published(s)))
 		send_status(s);
 	else
-		loop_timer_set(s->env->loop, &s->status, s->looked_ms + AGAIN_MS);
+		loop_timer_set(s->env->loop, &s->status, s->checked_ms + AGAIN_MS);
 }
 
 void systemd_reloading(struct systemd *s)
@@ -176,7 +175,7 @@ void systemd_reloaded(struct systemd *s)
 	if (!s)
 		return;
 	s->owes_ready = s->ready;
-	s->standing = 0; /* others may be in these places */
+	s->published = 0; /* other configs may be in these places */
 	send_status(s);
 }
 
@@ -196,19 +195,20 @@ static const char *find_stuck(const struct systemd *s, const char **ret_name)
 	return why;
 }
 
-/* True: all make progress. At the first doubt it looks a second time, soon. */
+/* True: all configs make progress. A stuck one is logged at the second check, soon after. */
 static bool check_progress(struct systemd *s)
 {
 	const char *name, *why = find_stuck(s, &name);
 
-	if (why && s->doubted && !s->starves) {
-		s->starves = true;
-		log_err(s->ready ? "withholding watchdog keepalive" : "withholding start time extension",
+	if (why && s->doubted && !s->withheld) {
+		s->withheld = true;
+		log_err(s->ready ? "withholding watchdog keepalive"
+				 : "withholding start time extension",
 			"config", name, "why", why);
 	}
 	s->doubted = why;
-	if (!why && s->starves) {
-		s->starves = false;
+	if (!why && s->withheld) {
+		s->withheld = false;
 		log_info("the agent makes progress again");
 	}
 	return !why;
@@ -225,10 +225,10 @@ static void send_keepalive(void *arg)
 	snprintf(extend, sizeof(extend), "EXTEND_TIMEOUT_USEC=%u000", EXTEND_MS);
 	if (!check_progress(s) || !send_notification(s, s->ready ? "WATCHDOG=1" : extend))
 		period_ms = period_ms / 4 < AGAIN_MS ? period_ms / 4 + 1 : AGAIN_MS;
-	loop_timer_set(s->env->loop, &s->pulse, now_ms(s) + period_ms);
+	loop_timer_set(s->env->loop, &s->keepalive, now_ms(s) + period_ms);
 }
 
-/* Milliseconds between two meals: half of what systemd waits for; 0 = it does not. */
+/* Milliseconds between keepalives: half of what systemd waits for; 0 = no watchdog. */
 static uint64_t read_watchdog_ms(void)
 {
 	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
@@ -241,7 +241,7 @@ static uint64_t read_watchdog_ms(void)
 
 /* ---- start and stop ---- */
 
-/* 0, or -EINVAL: it is none that is known. */
+/* 0, or -EINVAL. */
 static int parse_address(const char *text, struct sockaddr_un *ret_to, socklen_t *ret_len)
 {
 	size_t len = strlen(text);
@@ -268,16 +268,15 @@ struct systemd *systemd_start(const struct control_env *env)
 			? -1
 			: socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (s->fd < 0) {
-		log_warn(
-			"systemd is not notified: invalid NOTIFY_SOCKET", "socket", address);
+		log_warn("systemd is not notified: invalid NOTIFY_SOCKET", "socket", address);
 		free(s);
 		return NULL;
 	}
 	s->watchdog_ms = read_watchdog_ms();
 	loop_timer_init(&s->status, send_status, s);
-	loop_timer_init(&s->pulse, send_keepalive, s);
+	loop_timer_init(&s->keepalive, send_keepalive, s);
 	loop_timer_set(env->loop, &s->status, now_ms(s));
-	loop_timer_set(env->loop, &s->pulse, now_ms(s));
+	loop_timer_set(env->loop, &s->keepalive, now_ms(s));
 	return s;
 }
 
@@ -287,7 +286,7 @@ void systemd_stop(struct systemd *s)
 		return;
 	send_notification(s, "STOPPING=1\nSTATUS=stopping");
 	loop_timer_cancel(s->env->loop, &s->status);
-	loop_timer_cancel(s->env->loop, &s->pulse);
+	loop_timer_cancel(s->env->loop, &s->keepalive);
 	close(s->fd);
 	free(s);
 }
