@@ -44,12 +44,12 @@ static void drop_next(struct reconfigure *r)
 	settings_free(r->next);
 	settings_diff_fini(&r->diff);
 	r->next = NULL;
-	r->status->under_way = false;
+	r->status->applying = false;
 }
 
 static void reject_next(struct reconfigure *r)
 {
-	r->status->refused++;
+	r->status->rejections++;
 	log_err("the new configuration is invalid: nothing was changed", "file", r->agent->path,
 		"errors", LOG_U64(r->status->errors));
 	drop_next(r);
@@ -278,7 +278,7 @@ void reconfigure_begin(struct reconfigure *r)
 		reject_next(r);
 		return;
 	}
-	r->status->under_way = true;
+	r->status->applying = true;
 	if (retire_changed(r))
 		apply_next(r);
 }

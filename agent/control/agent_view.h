@@ -14,17 +14,17 @@
 /* The configuration file and its reloads. Kept by reconfigure.c. */
 struct configuration_status {
 	const char *file;
-	int64_t loaded_ms;         /* wall clock: when the current one was read */
-	uint64_t reloads, refused; /* since the start */
-	char *error;               /* the first error of the last one read; NULL = none */
-	size_t errors;             /* of the last one read */
-	bool under_way;            /* a new one waits for writes to finish */
+	int64_t loaded_ms;            /* wall clock: when the current one was read */
+	uint64_t reloads, rejections; /* since the start */
+	char *error;                  /* the first error of the last one read; NULL = none */
+	size_t errors;                /* of the last one read */
+	bool applying;                /* a new one waits for writes to finish */
 };
 
 /* Clients since the start. */
 struct control_counts {
-	uint64_t refused; /* requests denied: the user is not allowed */
-	uint64_t busy;    /* connections and requests above a share (share.h) */
+	uint64_t denied; /* requests denied: the user is not allowed */
+	uint64_t busy;   /* connections and requests above a share (share.h) */
 };
 
 /* The agent as it runs. Owned by agent.c, which changes it at a reload, in place and between two

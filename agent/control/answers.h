@@ -1,12 +1,11 @@
 /*
- * Requests whose answer takes long: it is put together on the checks' thread (config_task), from
- * what the config was like when the request came, and given on the loop.
+ * Requests whose answer takes long: it is computed on the checks' thread (config_task), from a copy
+ * of the config's state, and sent on the loop.
  *
  * Threads: the loop's; compute() is called on the checks'. Ownership: an answer is freed after it
- * was given; texts of the request that it needs are copied. A client that goes away has no answer;
- * the work ends all the same, and what was asked for is not done. Bounds: ANSWERS_MAX under way at
- * a time, in shares of their users (httpd/share.h), others are refused; an answer of
- * ANSWERS_MAX_ANSWER.
+ * was sent; texts of the request that it needs are copied. When the client disconnects the work
+ * ends all the same, without an answer or a change. Bounds: ANSWERS_MAX under way at a time, in
+ * shares of their users (httpd/share.h); an answer of ANSWERS_MAX_ANSWER.
  */
 #ifndef PULLET_ANSWERS_H
 #define PULLET_ANSWERS_H
@@ -30,13 +29,13 @@ struct answer {
 	uint64_t from, to, number;
 	char *key;                  /* a copy, which is freed with it; NULL = none */
 	void *made;                 /* by compute(), for reply() */
-	void (*unmake)(void *made); /* frees it where reply() left it; NULL = nothing */
+	void (*unmake)(void *made); /* frees made where reply() left it; NULL = nothing */
 	enum audience audience;
 	unsigned tries;
-	/* what compute() sees, and what comes of it */
+	/* input and output of compute() */
 	struct inspection seen;
 	struct buffer out;
-	int error; /* -ECANCELED: the config goes */
+	int error; /* -ECANCELED: the config is being freed */
 	char why[FILE_WHY];
 	struct httpd_request *request; /* never NULL in reply() */
 	/* private */
@@ -47,10 +46,10 @@ struct answer {
 };
 
 /* Copies the answer and begins. The request is answered later, or at once. 0, or -EBUSY or -ENOMEM
- * with a sentence: then nobody has answered, and key and made are still the caller's. */
+ * with a sentence: then the request is not answered, and key and made are still the caller's. */
 int answers_begin(struct answers *answers, const struct answer *a, struct httpd_request *r,
 	struct config *c, char why[FILE_WHY]);
-/* The server ends: nobody is answered any more. */
+/* The server ends: sends no answers any more. */
 void answers_forget(struct answers *answers);
 
 #endif

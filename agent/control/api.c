@@ -1,9 +1,9 @@
 /*
- * The control API: a table of paths, each a few lines. What is shown is put together in status.c
- * and config/inspect.c, what is done is done in config/operations.c.
+ * The control API: a table of paths, each a few lines. Answers are written by status.c and
+ * config/inspect.c, changes are made by config/operations.c.
  *
- * Surprising: a request that waits stays open until the run, or the change, that it caused has
- * ended; the client may go away before that, and then only the waiting ends.
+ * Surprising: a request that waits stays open until the run or change that it caused has ended. If
+ * the client disconnects before, only the waiting ends.
  */
 #include "control/api.h"
 
@@ -48,27 +48,26 @@ struct waiting { /* one client that waits for a run or a change */
 };
 
 struct control {
-	const struct control_env *env; /* as it is now: it may change between two calls */
+	const struct control_env *env; /* may change between two calls */
 	struct control_socket *socket;
 	struct changes *changes;
 	struct answers answers;
 	struct waiting waiting[CONTROL_MAX_WAITING];
-	struct log_limit refused; /* by whom */
-	struct log_limit busy;    /* the same */
+	struct log_limit denied; /* by user */
+	struct log_limit busy;   /* by user */
 };
 
 static void reply_json(struct httpd_request *r, int status, struct buffer *b)
 {
 	static const char cut[] = "{\"error\":\"the answer is too large, or memory is short\"}\n";
 
-	if (buffer_append(b, "\n", 1)) /* or what was appended before was cut */
+	if (buffer_append(b, "\n", 1)) /* or an earlier append failed */
 		httpd_reply(r, 500, "application/json", cut, sizeof(cut) - 1);
 	else
 		httpd_reply(r, status, "application/json", b->data, b->len);
 	buffer_fini(b);
 }
 
-/* Who asks, as far as it counts for what is shown. */
 static enum audience audience_of(const struct httpd_request *r)
 {
 	return httpd_is_tcp(r)           ? AUDIENCE_PUBLIC
@@ -87,7 +86,7 @@ static void reply_error(struct httpd_request *r, int status, const char *sentenc
 	reply_json(r, status, &b);
 }
 
-/* What a sentence with this -errno is in HTTP. */
+/* Answers with the HTTP status of this -errno. */
 static void reply_errno(struct httpd_request *r, int error, const char *sentence)
 {
 	static const struct {
@@ -125,7 +124,7 @@ static const char *query_text(const struct httpd_request *r, const char *name)
 	return text ? text : "";
 }
 
-/* A number of the query; not there: the fallback. False, and answered: it is none. */
+/* A number of the query, or the fallback. False, and answered: it is not a number. */
 static bool query_number(
 	struct httpd_request *r, const char *name, uint64_t fallback, uint64_t *ret_number)
 {
@@ -173,7 +172,6 @@ static void get_config(struct control *c, struct httpd_request *r, const char *n
 
 /* ---- answers that take long ---- */
 
-/* What compute() has put together, or why not. */
 static void reply_answer(struct answer *a)
 {
 	if (a->error)
@@ -182,7 +180,7 @@ static void reply_answer(struct answer *a)
 		reply_json(a->request, 200, &a->out);
 }
 
-/* A user has more than a share of the control socket, or wants it. */
+/* A user exceeds the share of the control socket. */
 static void share_refused(void *arg, const struct peer *peer)
 {
 	struct control *c = arg;
@@ -198,7 +196,7 @@ static void share_refused(void *arg, const struct peer *peer)
 		before ? LOG_U64(before) : NULL);
 }
 
-/* Begins it; answers when that cannot be. */
+/* Begins a slow answer, or answers with an error. */
 static void begin_slow_answer(
 	struct control *c, struct httpd_request *r, struct config *config, struct answer *a)
 {
@@ -257,7 +255,7 @@ static void get_explain(struct control *c, struct httpd_request *r, const char *
 			.key = strdup(query_text(r, "key"))});
 }
 
-/* ---- what was published last ---- */
+/* ---- the last publications ---- */
 
 static void reply_changes(struct control *c, struct httpd_request *r)
 {
@@ -286,7 +284,7 @@ static void drop_change(void *made)
 
 static void next_change(struct answer *a);
 
-/* Compares what was published since, one after the other, then answers. */
+/* Compares the publications since, one after the other, then answers. */
 static void answer_changes(struct control *c, struct httpd_request *r, uint64_t read)
 {
 	struct answer a = {.compute = compute_change,
@@ -309,7 +307,7 @@ static void answer_changes(struct control *c, struct httpd_request *r, uint64_t 
 		if (answers_begin(&c->answers, &a, r, changes_config(missing), why) == 0)
 			return;
 		changes_drop(missing);
-		reply_changes(c, r); /* what there is */
+		reply_changes(c, r); /* those compared so far */
 	}
 }
 
@@ -317,7 +315,7 @@ static void next_change(struct answer *a)
 {
 	struct control *c = a->arg;
 
-	if (a->error) { /* its config goes */
+	if (a->error) { /* its config is being removed */
 		reply_changes(c, a->request);
 		return;
 	}
@@ -344,7 +342,6 @@ static void get_page(struct control *c, struct httpd_request *r, const char *nam
 
 /* ---- health ---- */
 
-/* The loop turns: it answers. */
 static void get_livez(struct control *c, struct httpd_request *r, const char *name)
 {
 	(void)c, (void)name;
@@ -364,7 +361,7 @@ static void get_readyz(struct control *c, struct httpd_request *r, const char *n
 	buffer_fini(&b);
 }
 
-/* What a scraper reads: the old text unless it asks for OpenMetrics. */
+/* In the text format 0.0.4, unless the scraper asks for OpenMetrics. */
 static void get_metrics(struct control *c, struct httpd_request *r, const char *name)
 {
 	const char *accept = httpd_header(r, "Accept");
@@ -406,7 +403,7 @@ static void waited_run_ended(void *arg, struct config *config)
 	reply_json(r, 200, &b);
 }
 
-/* What stands now, as the answer to a change. */
+/* Answers a change with the current version. */
 static void reply_current(struct httpd_request *r, int status, struct config *config)
 {
 	struct config_status s;
@@ -445,7 +442,7 @@ static void wait_timed_out(void *arg)
 	reply_error(r, 504, "timed out: the request continues");
 }
 
-/* The same for a version, where nothing goes on. */
+/* The same for a wait for a version. */
 static void version_timed_out(void *arg)
 {
 	struct waiting *w = arg;
@@ -470,7 +467,7 @@ static void waiter_gone(void *arg)
 	waiting_end(arg);
 }
 
-/* A place for r to wait in, if there is one in its user's share. */
+/* A free place to wait in, if the user's share has one. */
 static struct waiting *find_waiting(struct control *c, const struct peer *peer)
 {
 	struct share_held held = {0};
@@ -487,8 +484,8 @@ static struct waiting *find_waiting(struct control *c, const struct peer *peer)
 	return share_check(CONTROL_MAX_WAITING, peer, &held, 1) == SHARE_ROOM ? found : NULL;
 }
 
-/* From now on the client waits; how, the caller says with config_wait(). NULL, and answered: it
- * cannot. */
+/* Keeps the client waiting; the caller registers the waiter with config_wait*(). NULL, and
+ * answered: not possible. */
 static struct waiting *waiting_begin(struct control *c, struct httpd_request *r,
 	struct config *config, void (*ended)(void *arg, struct config *c),
 	void (*passed)(void *arg))
@@ -561,7 +558,7 @@ static void get_wait(struct control *c, struct httpd_request *r, const char *nam
 
 #define WHO USER_TEXT
 
-/* Who asks, for the log and the history. */
+/* The client, for the log and the history. */
 static const char *describe_client(const struct httpd_request *r, char text[WHO])
 {
 	struct peer peer;
@@ -574,7 +571,7 @@ static const char *describe_client(const struct httpd_request *r, char text[WHO]
 	return text;
 }
 
-/* True, and answered: somebody suspended it, which even a forced pull does not undo. */
+/* True, and answered: the config is suspended, which a forced pull does not undo. */
 static bool deny_suspended(struct httpd_request *r, struct config *config)
 {
 	struct config_status s;
@@ -647,7 +644,7 @@ static void check_override(struct answer *a)
 	a->error = inspect_override(&a->seen, a->key, a->why);
 }
 
-/* Asks for the change that is possible, and answers when it has ended. */
+/* Requests a change that was checked, and answers when it has ended. */
 static void request_change(struct control *c, struct config *config, const struct answer *a)
 {
 	struct httpd_request *r = a->request;
@@ -662,7 +659,7 @@ static void request_change(struct control *c, struct config *config, const struc
 			return;
 		config_wait_change(config, &w->waiter);
 	}
-	/* which may have answered, and freed r */
+	/* may answer, and free r */
 	e = a->compute == check_rollback ? request_rollback(config, a, why)
 					 : request_override(config, a, why);
 	if (e && w)
@@ -678,7 +675,6 @@ static void request_change(struct control *c, struct config *config, const struc
 static void start_change(
 	struct control *c, struct httpd_request *r, struct config *config, struct answer *a);
 
-/* It is known whether it is possible. */
 static void change_checked(struct answer *a)
 {
 	struct config *config = a->seen.config;
@@ -701,7 +697,7 @@ static void change_checked(struct answer *a)
 	}
 }
 
-/* Looks whether the change is possible. */
+/* Checks whether the change is possible. */
 static void start_change(
 	struct control *c, struct httpd_request *r, struct config *config, struct answer *a)
 {
@@ -718,7 +714,7 @@ static void start_change(
 	reply_errno(r, e, e == -ENOMEM ? "out of memory" : why);
 }
 
-/* False, and answered: one of them is none. */
+/* False, and answered: one of them is not a number. */
 static bool numbers_of_change(struct httpd_request *r, const char *name, struct answer *ret)
 {
 	uint64_t timeout_ms; /* waiting_begin() reads it, when it is too late for a sentence */
@@ -748,7 +744,7 @@ static void post_override(struct control *c, struct httpd_request *r, const char
 		return;
 	}
 	a.from = a.number;
-	if (a.key && query_is_set(r, "remove", false)) { /* whatever stands */
+	if (a.key && query_is_set(r, "remove", false)) { /* whatever is published */
 		a.request = r;
 		request_change(c, find_named_config(c, name), &a);
 		free(a.key);
@@ -784,7 +780,7 @@ static void post_unpin(struct control *c, struct httpd_request *r, const char *n
 		reply_current(r, 200, find_named_config(c, name));
 }
 
-/* Nobody waits any more for a pull that does not come. */
+/* Answers clients that wait for a pull of a config that was suspended. */
 static void end_pull_waits(struct control *c, struct config *config)
 {
 	for (size_t i = 0; i < CONTROL_MAX_WAITING; i++) {
@@ -798,7 +794,7 @@ static void end_pull_waits(struct control *c, struct config *config)
 	}
 }
 
-/* The receipt says it soon. */
+/* Updates the receipt of this host. */
 static void notify_report(const struct control *c, const struct config *config)
 {
 	for (size_t i = 0; *c->env->report && i < c->env->settings->config_count; i++)
@@ -844,14 +840,14 @@ static void post_resume(struct control *c, struct httpd_request *r, const char *
 #define ANY                                                                                        \
 	{                                                                                          \
 		"*"                                                                                \
-	} /* what a browser, a probe or a scraper adds is nothing to us */
+	} /* browsers, probes and scrapers may add parameters */
 
 static const struct route {
 	enum httpd_method method;
-	const char *before, *after; /* the config's name stands between; after NULL: no name */
+	const char *before, *after; /* around the config's name; after NULL: no name */
 	void (*handle)(struct control *c, struct httpd_request *r, const char *name);
-	enum right right;    /* that it takes; what is shown to whom, the handler asks by itself */
-	bool local;          /* not on the TCP listener: costs too much, or waits */
+	enum right right;    /* required; the handler decides how much is shown */
+	bool local;          /* not on the TCP listener: expensive, or waits */
 	const char *keys[8]; /* of the query */
 } routes[] = {
 	{HTTPD_GET, "/", NULL, get_page, RIGHT_READ, false, ANY},
@@ -881,7 +877,7 @@ static const struct route {
 		{"key", "value", "for_ms", "remove", "reason", "wait", "timeout_ms"}},
 };
 
-/* Does path fit the route? The config's name, if the route has one, is copied. */
+/* Does path match the route? Copies the config's name, if any. */
 static bool route_matches(const struct route *route, const char *path, char name[128])
 {
 	size_t before = strlen(route->before), len = strlen(path), after;
@@ -906,8 +902,7 @@ static bool route_takes(const struct route *route, const char *key)
 	return false;
 }
 
-/* False, and answered: a key that the route does not have, or a switch that is neither on nor off.
- */
+/* False, and answered: an unknown parameter, or a switch that is not 0 or 1. */
 static bool check_query(const struct route *route, struct httpd_request *r)
 {
 	static const char *const switches[] = {"force", "forget_rev", "wait", "remove"};
@@ -932,13 +927,13 @@ static bool check_query(const struct route *route, struct httpd_request *r)
 	return true;
 }
 
-/* A browser that opens a page of somebody else's sends these; ours changes nothing. */
+/* Browsers send these from foreign pages; the status page changes nothing. */
 static bool is_browser(const struct httpd_request *r)
 {
 	return httpd_header(r, "Origin") || httpd_header(r, "Sec-Fetch-Site");
 }
 
-/* No browser is to keep, guess at, frame or pass on anything. */
+/* Browsers must not cache, sniff, frame or leak answers. */
 static void add_page_headers(struct httpd_request *r)
 {
 	static const struct {
@@ -966,7 +961,7 @@ static bool is_own_host(const struct control *c, const struct httpd_request *r)
 		httpd_header(r, "Host"), machine, c->env->settings->listen_names);
 }
 
-/* Who may, who asked, and how that is changed. */
+/* Answers and logs that the user is not allowed, and how that is configured. */
 static void deny_right(struct control *c, struct httpd_request *r, const char *name)
 {
 	char by[WHO], why[FILE_WHY];
@@ -976,14 +971,14 @@ static void deny_right(struct control *c, struct httpd_request *r, const char *n
 		"%s may only read: root, the agent's user and members of the group that "
 		"agent: {operators: GROUP} names may change something",
 		by);
-	c->env->counts->refused++;
-	if (log_limit_pass(&c->refused, loop_now_ms(c->env->loop), by, &(unsigned){0}))
+	c->env->counts->denied++;
+	if (log_limit_pass(&c->denied, loop_now_ms(c->env->loop), by, &(unsigned){0}))
 		log_warn("a request for a change was denied", "config", name, "by", by, "request",
 			strrchr(httpd_path(r), '/') + 1);
 	reply_error(r, 403, why);
 }
 
-/* True, and answered: not here, or not by who asks. */
+/* True, and answered: not on this listener, or not allowed. */
 static bool deny_request(
 	struct control *c, const struct route *route, struct httpd_request *r, const char *name)
 {
@@ -991,7 +986,7 @@ static bool deny_request(
 	struct peer peer;
 
 	if (route->local && httpd_is_tcp(r)) {
-		c->env->counts->refused += changes;
+		c->env->counts->denied += changes;
 		reply_error(r, 403,
 			changes ? "this listener is read-only: use the control socket"
 				: "this is on the control socket only: use that one");
@@ -1008,9 +1003,7 @@ static bool deny_request(
 	return true;
 }
 
-/* The route of the request; NULL: none, and *ret_allow is what that path takes, if it takes
- * anything.
- */
+/* The route of the request; NULL: none, and *ret_allow lists the methods of that path, if any. */
 static const struct route *find_route(
 	const struct httpd_request *r, char name[128], const char **ret_allow)
 {
@@ -1037,7 +1030,7 @@ static void dispatch_request(void *arg, struct httpd_request *r)
 	add_page_headers(r);
 	if (!is_own_host(c, r)) {
 		reply_error(r, 421,
-			"this host does not have the name that was asked for: use its address, or "
+			"this host does not have the requested name: use its address, or "
 			"list the name in agent.listen_names");
 		return;
 	}

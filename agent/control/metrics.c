@@ -1,7 +1,7 @@
 /*
- * The table of metrics as text. Surprising: a metric's series must stand together, and what is
- * known of one config is put together once, so the values of a scope are read first, object by
- * object, and then written metric by metric.
+ * The table of metrics as text. Surprising: a metric's series must be adjacent, and a config's
+ * status is read once, so the values of a scope are read first, object by object, and then written
+ * metric by metric.
  */
 #include "control/metrics.h"
 
@@ -13,7 +13,7 @@
 
 #define MAX_ROWS (512u << 20) /* bytes of one scope's values; far more than the settings allow */
 
-/* What is read of a scope. */
+/* The values of a scope. */
 struct rows {
 	const struct metric_scope *scope;
 	size_t width; /* values of one object */
@@ -199,7 +199,7 @@ static void append_samples(
 	}
 }
 
-/* `first`: where the metric's values stand in a row. */
+/* `first`: index of the metric's values in a row. */
 static void append_metric(struct buffer *out, const struct rows *r, const struct metric *m,
 	size_t first, bool openmetrics)
 {

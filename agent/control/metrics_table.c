@@ -51,7 +51,7 @@ static const char *check_name(size_t i)
 }
 #define CHECKS .label = "check", .value_of = check_name, .values = CHECK_COUNT
 
-/* A run also fails for causes that are not the server's: a check, the disk. */
+/* A run also fails for causes of this host: a check, the disk. */
 static const char *cause_name(size_t i)
 {
 	return i == KIND_CAUSE_NONE ? "other" : kind_cause_name((enum kind_cause)i);
@@ -152,7 +152,7 @@ static const struct metric agent_metrics[] = {
 		FIELD(control.busy)},
 	{"pullet_control_denied_total", COUNTER, NUMBER,
 		"Requests to the control API that were denied: the user is not allowed.",
-		FIELD(control.refused)},
+		FIELD(control.denied)},
 	{"pullet_loop_longest_turn_seconds", GAUGE, SECONDS,
 		"Processor time of the longest turn of the event loop since the start: all configs "
 		"wait for as long.",
@@ -169,7 +169,7 @@ static const struct metric agent_metrics[] = {
 	{"process_max_fds", GAUGE, NUMBER, "Maximum of open descriptors.", FIELD(process.max_fds)},
 };
 
-/* What /proc says, in the fields of proc(5). */
+/* Reads /proc/self/stat: the fields of proc(5). */
 static void read_process_stat(struct metric_subject *s)
 {
 	enum { UTIME = 14, STIME = 15, VSIZE = 23, RSS = 24, FIELDS = 25 };
@@ -201,7 +201,7 @@ static void count_open_descriptors(struct metric_subject *s)
 	DIR *d = opendir("/proc/self/fd");
 	struct rlimit limit;
 
-	s->process.open_fds = d ? -3 : -1; /* without ., .. and that of the directory itself */
+	s->process.open_fds = d ? -3 : -1; /* without ., .. and the directory itself */
 	while (d && readdir(d))
 		s->process.open_fds++;
 	if (d)
@@ -235,13 +235,13 @@ static const struct metric configuration_metrics[] = {
 		FIELD(configuration.reloads)},
 	{"pullet_configuration_rejections_total", COUNTER, NUMBER,
 		"Configurations rejected: the one before stays in force.",
-		FIELD(configuration.refused)},
+		FIELD(configuration.rejections)},
 	{"pullet_configuration_errors", GAUGE, NUMBER,
 		"Errors of the last configuration read; 0 when it is in force.",
 		FIELD(configuration.errors)},
 	{"pullet_configuration_applying", GAUGE, NUMBER,
 		"1 while a new configuration waits for writes to finish.",
-		FIELD(configuration.under_way)},
+		FIELD(configuration.applying)},
 };
 
 static bool next_configuration(struct metric_subject *s)
@@ -361,7 +361,6 @@ static const struct metric config_metrics[] = {
 		FIELD(config.notify.probes_failed), PROBES},
 };
 
-/* A moment that may be none. */
 static int64_t time_or_absent(int64_t ms, int64_t none)
 {
 	return ms == none ? -1 : ms;
@@ -384,7 +383,7 @@ static unsigned find_rejection(const struct config_status *c)
 							  : REJECTION_CHECK;
 }
 
-/* The first override to end; -1 = none does. */
+/* The end of the first override; -1 = none ends. */
 static int64_t first_override_end(const struct config_status *c)
 {
 	int64_t first_ms = LEDGER_FOREVER;
@@ -469,7 +468,7 @@ static void load_server(struct metric_subject *s)
 
 	upstream_status(server, &s->server);
 	s->dispatcher = *s->server.counters;
-	/* one that was made for the origin of a url has no name */
+	/* a server made for a url has no name */
 	s->labels[0] = s->server.name ? s->server.name : upstream_settings(server)->urls[0];
 }
 

@@ -1,10 +1,10 @@
 /*
- * The metrics as a table: what each is called and means, and where its value is read. Shared by the
- * files metrics*.c and their test; for nobody else.
+ * The metrics as a table: what each is called and means, and where its value is read. Private to
+ * metrics*.c and their test.
  *
  * A value is a field of struct metric_subject, which metric_scope.next() fills with one object
- * after the other: a config, a server. Times are milliseconds there, and seconds for whoever asks.
- * A value below zero is one that is not there: it has no series.
+ * after the other: a config, a server. Times are milliseconds there, and seconds in the output. A
+ * value below zero is absent: it has no series.
  */
 #ifndef PULLET_METRICS_TABLE_H
 #define PULLET_METRICS_TABLE_H
@@ -29,10 +29,10 @@ struct metric {
 	const char *label; /* beside those of the scope; NULL = none */
 	const char *(*value_of)(size_t i); /* its values: one series each, */
 	size_t values;                     /* so many */
-	bool is_set; /* there is one value, a number: the series of that number is 1, others 0 */
+	bool is_set; /* the value is a number: the series of that number is 1, others 0 */
 };
 
-/* One object, and all that can be said of it. */
+/* One object, and all its values. */
 struct metric_subject {
 	const struct control_env *env;
 	size_t next, address;              /* where next() goes on */

@@ -364,11 +364,11 @@ static void write_configuration(
 	json_writer_text(out, "file", s->file);
 	json_writer_number(out, "loaded_ms", (unsigned long long)s->loaded_ms);
 	json_writer_number(out, "reloads", s->reloads);
-	json_writer_number(out, "rejections", s->refused);
+	json_writer_number(out, "rejections", s->rejections);
 	sentence_member(out, "error", s->error && audience != AUDIENCE_OPERATOR ? hidden : s->error,
 		audience);
 	json_writer_number(out, "errors", s->errors);
-	json_writer_boolean(out, "applying", s->under_way);
+	json_writer_boolean(out, "applying", s->applying);
 	json_writer_end_object(out);
 }
 
