@@ -1,6 +1,6 @@
 /*
- * A config's account of itself. Surprising: what the server has and does not stand counts more than
- * that it could not be asked lately, and what an application could not be told is a failure too.
+ * The receipt of one config. Surprising: a rejected version takes precedence over failed pulls, and
+ * a failed reload is a failure too.
  */
 #include "fleet/config_receipt.h"
 
@@ -10,7 +10,7 @@
 #include "config/state.h"
 #include "text/sentence.h"
 
-/* A version is being validated, or the application is being told of one or watched. */
+/* A version is being validated, or the application notified or probed. */
 static bool is_applying(const struct config *c, const struct config_status *s)
 {
 	const struct notify_status *a = &s->notify;
@@ -42,7 +42,7 @@ static void describe_decision(const struct ledger_pin *pin, char ret_text[FILE_W
 	snprintf(ret_text, FILE_WHY, "by %s%s%s", pin->by, pin->reason[0] ? ": " : "", pin->reason);
 }
 
-/* The word, and what is to be said beside it. */
+/* The state, and its reason. */
 static enum receipt_state choose_receipt_state(
 	const struct config *c, const struct config_status *s, char ret_text[FILE_WHY])
 {
@@ -65,8 +65,7 @@ static enum receipt_state choose_receipt_state(
 		return own;
 	}
 	if (has_failed_reload(s)) {
-		snprintf(ret_text, FILE_WHY, "the application could not be told: %s",
-			s->notify.reload.why);
+		snprintf(ret_text, FILE_WHY, "the reload failed: %s", s->notify.reload.why);
 		return RECEIPT_FAILING;
 	}
 	if (!s->pin)
@@ -91,25 +90,25 @@ static void list_other_versions(const struct config_status *s, char ret_others[R
 }
 
 void config_receipt_fill(
-	struct config *c, struct receipt_config *ret_account, struct receipt_texts *texts)
+	struct config *c, struct receipt_config *ret_receipt, struct receipt_texts *texts)
 {
 	struct config_status s;
 	char text[FILE_WHY], shown[FILE_WHY];
 	enum receipt_state state;
-	bool stands;
+	bool published;
 
 	config_status(c, &s);
-	stands = s.version->generation > 0 && s.version->part_count > 0;
+	published = s.version->generation > 0 && s.version->part_count > 0;
 	state = choose_receipt_state(c, &s, text);
-	receipt_version(stands ? s.version->parts[0].etag : "", texts->version);
+	receipt_version(published ? s.version->parts[0].etag : "", texts->version);
 	receipt_version(s.rejected && s.rejected->version.part_count
 				? s.rejected->version.parts[0].etag
 				: "",
 		texts->rejected);
 	list_other_versions(&s, texts->others);
 	receipt_why(sentence_show(shown, sizeof(shown), text, AUDIENCE_READER), texts->why);
-	snprintf(texts->digest, sizeof(texts->digest), "%.16s", stands ? s.version->sha256 : "");
-	*ret_account = (struct receipt_config){
+	snprintf(texts->digest, sizeof(texts->digest), "%.16s", published ? s.version->sha256 : "");
+	*ret_receipt = (struct receipt_config){
 		.name = s.settings->name,
 		.generation = s.version->generation,
 		.version = texts->version,
@@ -118,6 +117,6 @@ void config_receipt_fill(
 		.state = state,
 		.why = texts->why,
 		.rejected = texts->rejected,
-		.pulled_ms = stands ? s.version->pulled_ms : 0,
+		.pulled_ms = published ? s.version->pulled_ms : 0,
 	};
 }

@@ -1,8 +1,7 @@
 /*
- * What a receipt says of one config: its status, in one word and a sentence.
+ * The receipt of one config: its status in one word and a sentence.
  *
- * Threads: the loop's. Ownership: ret points into texts, and to what lives as long as the config's
- * status does.
+ * Threads: the loop's. Ownership: ret points into texts, and to the config's status.
  */
 #ifndef PULLET_CONFIG_RECEIPT_H
 #define PULLET_CONFIG_RECEIPT_H
@@ -12,6 +11,6 @@
 
 /* Fills in all but since_ms. */
 void config_receipt_fill(
-	struct config *c, struct receipt_config *ret_account, struct receipt_texts *ret_texts);
+	struct config *c, struct receipt_config *ret_receipt, struct receipt_texts *ret_texts);
 
 #endif

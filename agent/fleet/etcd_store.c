@@ -91,7 +91,7 @@ int etcd_store_decode(const struct node *map, const char *name, struct buffer *o
 	return kv_text(map, name, &text, &len) ? kv_decode(out, text, len) : -EINVAL;
 }
 
-/* What a sentence of etcd's means, wherever it comes from. */
+/* The -errno for an error text of etcd. */
 static int meaning_of_words(const char *words)
 {
 	static const struct {
@@ -110,7 +110,7 @@ static int meaning_of_words(const char *words)
 	return -EIO;
 }
 
-/* The kind knows what refusals mean; but a lease that is not there is no missing API to us. */
+/* As for a pull; but a missing lease is no missing API. */
 static int read_refusal(const struct kind_place *place, const struct http_client_response *response,
 	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
@@ -127,7 +127,7 @@ static int read_refusal(const struct kind_place *place, const struct http_client
 	if (response->result == HTTP_CLIENT_OK)
 		r = verdict == KIND_UNAUTHORIZED ? -EACCES : meaning_of_words(body);
 	if (r == -ESTALE)
-		snprintf(why, FILE_WHY, "the server does not know it any more");
+		snprintf(why, FILE_WHY, "the lease or revision does not exist any more");
 	return r;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Requests to etcd's JSON gateway that are no pulls: leases, writes, ranges; built and read without
- * I/O. Pulls and their watches are pull/kinds/etcd.c's.
+ * Requests to etcd's JSON gateway other than pulls: leases, writes, ranges; built and read without
+ * I/O. Pulls and their watches: pull/kinds/etcd.c.
  *
  * Threads: any. Ownership: requests and answers belong to the caller: kind_request_fini(),
  * etcd_store_answer_fini(). Errors: -errno with a sentence and its cause. Bounds: KIND_MAX_BODY; a
@@ -24,7 +24,7 @@ struct etcd_store_answer {
 	uint64_t cluster, revision;
 };
 
-/* Begins a POST; the body, JSON, is the caller's to append. 0, -ENOMEM, -EMSGSIZE. */
+/* Begins a POST; the caller appends the JSON body. 0, -ENOMEM, -EMSGSIZE. */
 int etcd_store_begin(const struct kind_place *place, const char *api, struct kind_request *r);
 /* Appends the member `"name":"the bytes as base64"`. 0 or the buffer's error. */
 int etcd_store_bytes(struct buffer *body, const char *name, const void *data, size_t len);
@@ -38,19 +38,17 @@ int etcd_store_compare(struct buffer *body, const char *key, const struct etcd_s
 	uint64_t revision);
 /* etcd_store_bytes() for the first key behind all that begin with `prefix`, which ends in '/'. */
 int etcd_store_end_of(struct buffer *body, const char *name, const char *prefix);
-/* Checks any end of a request, or a line of a stream. 0 and *ret; or, with cause and why:
- * -EACCES: the token is not good; -ESTALE: the lease, or the revision, is not there any more;
+/* Reads the end of a request, or a line of a stream. 0 and *ret; or, with cause and why: -EACCES:
+ * invalid token; -ESTALE: the lease or the revision does not exist any more;
  * -EMSGSIZE: the answer is too large; -ENOMEM; -EIO. */
 int etcd_store_read(const struct kind_place *place, const struct http_client_response *response,
 	struct etcd_store_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY]);
 void etcd_store_answer_fini(struct etcd_store_answer *a);
 
-/* Members: a number, also as a string, 0 = it is not there or something else; true only if it says
- * so. */
+/* Members: a number, also as a string, 0 = absent or invalid; true only if it is true. */
 uint64_t etcd_store_number(const struct node *map, const char *name);
 bool etcd_store_true(const struct node *map, const char *name);
-/* Replaces what is in out by a member's bytes. 0; -EINVAL: they cannot be read; -ENOMEM, -EMSGSIZE.
- */
+/* Replaces the content of out by a member's decoded bytes. 0; -EINVAL; -ENOMEM, -EMSGSIZE. */
 int etcd_store_decode(const struct node *map, const char *name, struct buffer *out);
 
 #endif

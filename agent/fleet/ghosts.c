@@ -1,6 +1,6 @@
 /*
  * A sorted list of keys. Surprising: a key that is long or holds a NUL is kept as its beginning and
- * a hash of the whole; who makes two of them the same is counted once.
+ * a hash of the whole; two that collide count once.
  */
 #include "fleet/ghosts.h"
 
@@ -29,17 +29,17 @@ struct ghosts {
 
 static const char *const names[GHOST_KINDS] = {
 	[GHOST_NONE] = "nothing",
-	[GHOST_KEY] = "the key is no host's",
-	[GHOST_VALUE] = "the value is no receipt",
+	[GHOST_KEY] = "the key names no host",
+	[GHOST_VALUE] = "the value is not a receipt",
 	[GHOST_NEWER] = "of a newer pullet",
 	[GHOST_LARGE] = "larger than an agent writes",
-	[GHOST_ODD] = "characters that no agent writes",
+	[GHOST_ODD] = "invalid characters",
 	[GHOST_UNBOUND] = "under no lease",
 	[GHOST_HOST] = "the value names another host or page than the key",
 	[GHOST_FUTURE] = "a time in the future",
-	[GHOST_SHARED] = "a lease that several hosts share",
-	[GHOST_STRANGE] = "a host that is not known",
-	[GHOST_CONFIG] = "a config that the host is not known for",
+	[GHOST_SHARED] = "a lease shared by several hosts",
+	[GHOST_STRANGE] = "an unknown host",
+	[GHOST_CONFIG] = "a config unknown for this host",
 };
 
 const char *ghost_name(enum ghost kind)

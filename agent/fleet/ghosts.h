@@ -1,9 +1,9 @@
 /*
- * Keys below a prefix of receipts that hold nothing an agent wrote, each with what is wrong.
+ * Keys below a prefix of receipts that no agent wrote, each with the reason.
  *
- * Threads: one. Ownership: keys are copied; what ghosts_visit() lends is good for the call. Errors:
- * -ENOMEM. Bounds: a key is kept cut to GHOSTS_KEY bytes; how many there are is the caller's to
- * bound, by ghosts_bytes().
+ * Threads: one. Ownership: keys are copied; texts passed to visit() are valid for the call. Errors:
+ * -ENOMEM. Bounds: a key is cut to GHOSTS_KEY bytes; the caller bounds their number, by
+ * ghosts_bytes().
  */
 #ifndef PULLET_GHOSTS_H
 #define PULLET_GHOSTS_H
@@ -13,18 +13,18 @@
 #define GHOSTS_KEY 256
 
 enum ghost {
-	GHOST_NONE,    /* it fits */
-	GHOST_KEY,     /* the key is none of an agent's */
-	GHOST_VALUE,   /* the value is no receipt */
+	GHOST_NONE,    /* valid */
+	GHOST_KEY,     /* the key is not an agent's */
+	GHOST_VALUE,   /* the value is not a receipt */
 	GHOST_NEWER,   /* it is of a newer agent */
 	GHOST_LARGE,   /* larger than an agent writes */
-	GHOST_ODD,     /* with characters that no agent writes */
-	GHOST_UNBOUND, /* under no lease: it would never go away */
-	GHOST_HOST,    /* the key is another host's, or another page's, than the value says */
-	GHOST_FUTURE,  /* it names a time that is to come */
-	GHOST_SHARED,  /* several hosts are under its lease; an agent has one of its own */
-	GHOST_STRANGE, /* of a host that is not known */
-	GHOST_CONFIG,  /* of a config that the host is not known for */
+	GHOST_ODD,     /* with invalid characters */
+	GHOST_UNBOUND, /* under no lease: it would never expire */
+	GHOST_HOST,    /* the value names another host or page */
+	GHOST_FUTURE,  /* with a time in the future */
+	GHOST_SHARED,  /* several hosts share its lease */
+	GHOST_STRANGE, /* of an unknown host */
+	GHOST_CONFIG,  /* of a config unknown for this host */
 	GHOST_KINDS
 };
 
@@ -33,10 +33,10 @@ struct ghosts;
 /* "under no lease", ... */
 const char *ghost_name(enum ghost kind);
 
-/* NULL when there is no memory. */
+/* NULL: out of memory. */
 struct ghosts *ghosts_new(void);
 void ghosts_free(struct ghosts *g);
-/* Notes what is wrong with a key; GHOST_NONE: nothing any more. 0, -ENOMEM. */
+/* Records a key; GHOST_NONE: removes it. 0, -ENOMEM. */
 int ghosts_put(struct ghosts *g, const char *key, size_t len, enum ghost kind);
 /* By key. */
 void ghosts_visit(const struct ghosts *g,

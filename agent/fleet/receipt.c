@@ -1,6 +1,6 @@
 /*
- * Receipts as JSON. Surprising: what is read is one block of memory; no text is longer than it was
- * written in JSON with its quotes, so the length of the input is room enough for all of them.
+ * Receipts as JSON. Surprising: a receipt that is read is one block of memory; no text is longer
+ * than its JSON with quotes, so the length of the input is room enough for all of them.
  */
 #include "fleet/receipt.h"
 
@@ -13,7 +13,7 @@
 #include "text/json_writer.h"
 #include "settings/value.h"
 
-#define LEAST_DIGEST 12 /* letters, as `pullet history` shows them */
+#define LEAST_DIGEST 12 /* as many digits as `pullet history` shows */
 
 static const char *const states[RECEIPT_STATES] = {
 	[RECEIPT_OK] = "ok",
@@ -184,7 +184,7 @@ static const char *keep_member(struct reader *in, const struct node *map, const 
 	return n && n->type == NODE_STRING ? keep_text(in, n->text, n->text_len) : "";
 }
 
-/* What is no number, or below nothing, is 0. */
+/* A number above 0, else 0. */
 static int64_t positive_member(const struct node *map, const char *name)
 {
 	const struct node *n = node_find(map, name);
@@ -229,7 +229,7 @@ static void read_config_name(struct reader *in, const struct node *n, struct rec
 		.state = RECEIPT_OTHER};
 }
 
-/* A list or map whose children are all of one type. */
+/* Is it a list or map whose children are all of one type? */
 static bool has_children_of(const struct node *n, enum node_type type, enum node_type child)
 {
 	if (!n || n->type != type)
@@ -320,7 +320,7 @@ int receipt_read_known(const char *data, size_t len, struct receipt **ret)
 	return read_receipt(data, len, true, ret);
 }
 
-/* ---- what an agent writes ---- */
+/* ---- validation ---- */
 
 static enum receipt_fault worse_fault(enum receipt_fault a, enum receipt_fault b)
 {

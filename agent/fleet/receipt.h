@@ -1,17 +1,17 @@
 /*
- * A receipt: what one agent says that it runs, as it lies in etcd; written and read without I/O.
+ * A receipt: which versions one agent runs, as a value in etcd; written and read without I/O.
  *
  * Below a prefix each agent has a key with the name of its host, under a lease: {"v":1, "host",
  * "pullet", "since_ms", "labels": {}, "configs": {NAME: {"generation", "version", "others",
  * "digest", "state", "why", "rejected", "since_ms", "pulled_ms"}}}. Nothing is left out: configs
  * beyond the first RECEIPT_CONFIGS are in HOST#2, HOST#3 and so on, with "page" and "pages", so
- * that a change writes one page. PREFIX known/HOST, without a lease, tells who is to be there:
- * {"v":1, "first_ms", "labels": {}, "configs": [NAME]}. Members that are not known are passed over.
+ * that a change writes one page. PREFIX known/HOST, without a lease, says which hosts are expected:
+ * {"v":1, "first_ms", "labels": {}, "configs": [NAME]}. Unknown members are ignored.
  *
- * Threads: any. Ownership: texts of what is written are borrowed; one that was read owns its own:
- * receipt_free(). Errors: -EINVAL: it is none; -EPROTONOSUPPORT: of a newer form; -ENOMEM,
- * -EMSGSIZE. Bounds: RECEIPT_MAX holds whatever an agent has to say, and so, as base64,
- * KIND_MAX_BODY does.
+ * Threads: any. Ownership: texts of a receipt that is written are borrowed; one that was read
+ * owns its own: receipt_free(). Errors: -EINVAL: not a receipt; -EPROTONOSUPPORT: of a newer form;
+ * -ENOMEM, -EMSGSIZE. Bounds: the largest receipt of an agent fits into RECEIPT_MAX and, as base64,
+ * into KIND_MAX_BODY.
  */
 #ifndef PULLET_RECEIPT_H
 #define PULLET_RECEIPT_H
@@ -32,35 +32,35 @@
 #define RECEIPT_OTHERS 1000 /* of the versions of other layers, cut to 64 bytes each */
 
 enum receipt_state {
-	RECEIPT_OK,        /* applied: it is what the server has */
-	RECEIPT_APPLYING,  /* a version is being validated, or the application being told of it */
-	RECEIPT_PINNED,    /* by an operator: what stands stays */
-	RECEIPT_SUSPENDED, /* by an operator: the server is not asked */
+	RECEIPT_OK,        /* the server's version is published */
+	RECEIPT_APPLYING,  /* a version is being validated, or the application notified of it */
+	RECEIPT_PINNED,    /* by an operator: updates are ignored */
+	RECEIPT_SUSPENDED, /* by an operator: no pulls */
 	RECEIPT_HELD,      /* the rollout has not come to this host */
 	RECEIPT_REJECTED,  /* or rolled back */
-	RECEIPT_FAILING,   /* the server, or the application, cannot be reached */
+	RECEIPT_FAILING,   /* the last pull or reload failed */
 	RECEIPT_STALE,
-	RECEIPT_WAITING, /* nothing stands yet */
-	RECEIPT_OTHER,   /* one that is not known here */
+	RECEIPT_WAITING, /* nothing is published yet */
+	RECEIPT_OTHER,   /* unknown to this version */
 	RECEIPT_STATES
 };
 
 struct receipt_config {
 	const char *name;
-	uint64_t generation; /* that stands; 0 = nothing does */
+	uint64_t generation; /* the current one; 0 = none */
 	const char *version; /* see receipt_version(); of several layers the first one's */
 	const char *others;  /* of the further layers, with a blank between them; "" = none */
 	const char *digest;  /* of the bytes of all layers */
 	enum receipt_state state;
-	const char *why;      /* of the state; "" = no more is to be said */
-	const char *rejected; /* the server's version, which does not stand; "" = none */
-	int64_t since_ms;     /* wall clock: version and state are as they are */
-	int64_t pulled_ms;    /* wall clock: what stands came; 0 = nothing stands */
+	const char *why;      /* reason of the state; "" = none */
+	const char *rejected; /* the server's version, if it is not published; "" = none */
+	int64_t since_ms;     /* wall clock: of version and state */
+	int64_t pulled_ms;    /* wall clock: of the current version; 0 = none */
 };
 
 struct receipt {
 	const char *host, *pullet; /* pullet: the agent's version */
-	int64_t since_ms;          /* wall clock: the agent began; of "known" when it first did */
+	int64_t since_ms;          /* wall clock: the agent's start; of "known" the first one */
 	uint64_t page, pages;      /* from 1 */
 	const struct settings_label *labels;
 	size_t label_count;
@@ -69,11 +69,11 @@ struct receipt {
 	size_t bytes; /* of memory, of one that was read */
 };
 
-/* What keeps a value from being one that an agent wrote. */
+/* Why no agent can have written a receipt. */
 enum receipt_fault {
 	RECEIPT_SOUND,
-	RECEIPT_LARGE, /* a text, or how many of something, is beyond its bound */
-	RECEIPT_ODD    /* a name or version has characters that none has */
+	RECEIPT_LARGE, /* a text or a count exceeds its bound */
+	RECEIPT_ODD    /* a name or version has invalid characters */
 };
 
 /* Room for the texts of one config. */
@@ -88,23 +88,23 @@ const char *receipt_state_name(enum receipt_state state);
 void receipt_version(const char *etag, char ret_version[RECEIPT_VERSION]);
 /* The first line of a sentence, cut between characters. */
 void receipt_why(const char *text, char ret_why[RECEIPT_WHY]);
-/* Does it run this version: the same text in one of its layers, or a digest that begins alike, of
- * 12 letters at least? */
+/* Does it run this version: the same text in one of its layers, or a prefix of its digest of at
+ * least 12 digits? */
 bool receipt_runs(const struct receipt_config *c, const char *version);
 
-/* A page: what is in r but for its configs, then each of them, then the end. An error of the buffer
+/* Write a page: r without its configs, then each config, then the end. An error of the buffer
  * sticks. */
 void receipt_begin(const struct receipt *r, struct buffer *out);
 void receipt_add(const struct receipt_config *c, struct buffer *out);
 int receipt_end(struct buffer *out);
 int receipt_write_known(const struct receipt *r, struct buffer *out);
 
-/* Reads a page, or what is "known". 0 and *ret. */
+/* Read a page, or a "known" value. 0 and *ret. */
 int receipt_read(const char *data, size_t len, struct receipt **ret);
 int receipt_read_known(const char *data, size_t len, struct receipt **ret);
-/* Holds what was read against what an agent writes; a "why" may have any characters. */
+/* Checks a receipt against the bounds of an agent; a "why" may have any characters. */
 enum receipt_fault receipt_check(const struct receipt *r, bool known);
-/* The latest moment that it names. */
+/* The latest time in it. */
 int64_t receipt_latest_ms(const struct receipt *r);
 void receipt_free(struct receipt *r);
 

@@ -1,11 +1,10 @@
 /*
- * One errand after the other: a lease, the host's name among those that are known, the pages of the
- * receipt that changed; and, before anything else, the lease's renewal.
+ * One request (errand) at a time: a lease, the "known" key of the host, the changed pages of the
+ * receipt; before anything else, the lease's renewal.
  *
- * Surprising: a write demands that the key is still as we left it, and once in a lease's life that
- * is asked for by itself. If it is not, etcd went back to a backup, or a second agent writes under
- * the same name, and each of the two shows half of the truth; that is told, and all is written
- * again.
+ * Surprising: a write requires that the key is unchanged since our last write, and once in a
+ * lease's life that is checked by itself. If it has changed, etcd was restored from a backup, or a
+ * second agent writes under the same name; then that is logged and everything is written again.
  */
 #include "fleet/report.h"
 
@@ -22,20 +21,20 @@
 #include "text/json_writer.h"
 
 #define MAX_KEY (SETTINGS_MAX_URL + SETTINGS_MAX_NAME + 32)
-#define MAX_ANSWER (2u << 20) /* what is known of this host is the largest */
+#define MAX_ANSWER (2u << 20) /* the "known" value is the largest */
 
 #define RENEWALS 3 /* to a check */
 
 enum errand { NOTHING, GRANT, RENEW, CHECK, GREET, GREET_AGAIN, WRITE };
 
 struct page {
-	bool dirty;        /* it is not written as it is now */
+	bool dirty;        /* changed since it was written */
 	bool queued;       /* to be written in this round */
-	uint64_t revision; /* in which it was written under this lease; 0 = it was not */
+	uint64_t revision; /* of the last write under this lease; 0 = none */
 };
 
 struct item {
-	uint64_t hash;  /* of all that is told of the config */
+	uint64_t hash;  /* of all that the receipt says of the config */
 	uint64_t stand; /* of version and state alone */
 	int64_t since_ms;
 	bool applying;
@@ -58,9 +57,13 @@ struct report {
 	unsigned tries, failures;
 
 	uint64_t lease, lease_until_ms, renew_ms;
-	unsigned renewals;                           /* since the last check */
-	enum { UNKNOWN, OTHERWISE, KNOWN } greeting; /* is the host among those that are known? */
-	int64_t first_ms;                            /* since when */
+	unsigned renewals; /* since the last check */
+	enum {
+		UNKNOWN,
+		OTHERWISE,
+		KNOWN
+	} greeting;       /* does the "known" key exist, with our value? */
+	int64_t first_ms; /* of the "known" key */
 
 	bool round; /* pages are being written */
 	uint64_t round_ms, send_ms, retry_ms;
@@ -83,7 +86,7 @@ static uint64_t random_upto(struct report *r, uint64_t bound)
 	return sys_random_upto(r->env.sys, bound);
 }
 
-/* ---- what there is to tell ---- */
+/* ---- content ---- */
 
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
@@ -117,7 +120,7 @@ static void mark_page_dirty(struct report *r, size_t page)
 			     random_upto(r, REPORT_FIRST_MS);
 }
 
-/* Looks at one config: fills in what is told of it, and notes whether that is new. */
+/* Fills in the receipt of one config, and marks its page if that changed. */
 static void update_item(
 	struct report *r, size_t i, struct receipt_config *c, struct receipt_texts *texts)
 {
@@ -137,7 +140,7 @@ static void update_item(
 	item->stand = stand;
 	item->hash = hash;
 	c->since_ms = item->since_ms;
-	if (item->applying) /* nobody tells when that ends */
+	if (item->applying) /* the end of it is not reported */
 		loop_timer_set(r->env.loop, &r->look, loop_now_ms(r->env.loop) + REPORT_LOOK_MS);
 }
 
@@ -159,7 +162,7 @@ static void update_due(void *arg)
 	run_errands(r);
 }
 
-/* Everything is to be written again, at once. */
+/* Writes everything again, at once. */
 static void write_all_again(struct report *r)
 {
 	for (size_t i = 0; i < r->page_count; i++)
@@ -218,7 +221,7 @@ static int write_known(struct report *r, int64_t first_ms, struct buffer *out)
 	return e;
 }
 
-/* Unless the host is known already: then the answer says as what. */
+/* Creates the "known" key, or reads the one that exists. */
 static int build_greet(struct report *r, struct buffer *body)
 {
 	struct buffer value;
@@ -293,7 +296,7 @@ static void page_key(const struct report *r, size_t page, char ret_key[MAX_KEY])
 		snprintf(ret_key, MAX_KEY, "%s", r->key);
 }
 
-/* The page is as it was written. */
+/* The page is unchanged since our last write. */
 static void append_comparison(const struct report *r, size_t page, struct buffer *body)
 {
 	char key[MAX_KEY];
@@ -302,7 +305,7 @@ static void append_comparison(const struct report *r, size_t page, struct buffer
 	etcd_store_compare(body, key, &etcd_store_unchanged, r->pages[page].revision);
 }
 
-/* All pages are, and the host is known; nothing is done. */
+/* All pages are unchanged and the "known" key exists; writes nothing. */
 static int build_check(struct report *r, struct buffer *body)
 {
 	json_writer_begin_object(body, NULL);
@@ -342,7 +345,7 @@ static int build_write(struct report *r, struct buffer *body)
 
 /* ---- answers ---- */
 
-/* One without a life is gone: it has run out at once. */
+/* A lease without a TTL has expired already. */
 static void take_lease(struct report *r, const struct etcd_store_answer *a)
 {
 	uint64_t life_ms = etcd_store_number(a->root, "TTL") * 1000;
@@ -382,7 +385,7 @@ static const struct node *only_pair(const struct node *root)
 	return n && n->type == NODE_MAP ? n : NULL;
 }
 
-/* Is that what would be written? Keeps since when the host is known. */
+/* Is the value what we would write? Keeps its first_ms. */
 static bool is_known(struct report *r, const struct node *pair)
 {
 	struct buffer is, shall;
@@ -448,7 +451,7 @@ static int page_written(struct report *r, const struct etcd_store_answer *a)
 	if (!etcd_store_true(a->root, "succeeded")) {
 		warn_shared(r);
 		page->revision = 0;
-		page->dirty = true; /* and it is still queued */
+		page->dirty = true; /* still queued */
 		return 0;
 	}
 	if (page->revision)
@@ -460,7 +463,7 @@ static int page_written(struct report *r, const struct etcd_store_answer *a)
 	return 0;
 }
 
-/* ---- how it goes ---- */
+/* ---- success and failure ---- */
 
 static void report_recovered(struct report *r)
 {
@@ -475,7 +478,7 @@ static void report_recovered(struct report *r)
 	r->failing = false;
 }
 
-/* Doubled each time, and of that a random half. */
+/* Doubles each time, with half of it random. */
 static uint64_t grow_delay(struct report *r)
 {
 	uint64_t delay_ms = (uint64_t)REPORT_RETRY_MS << (r->failures < 6 ? r->failures : 6);
@@ -513,8 +516,8 @@ static void retry_later(struct report *r, const char *why)
 	report_failure(r, url, why, r->retry_ms);
 }
 
-/* The first address that does not back off. False: all do, until *ret_until_ms; that is told where
- * the lease does not live for so long. */
+/* The first address that is not in backoff. False: all are, until *ret_until_ms; logged if the
+ * lease expires before. */
 static bool find_ready_address(struct report *r, uint64_t now_ms, uint64_t *ret_until_ms)
 {
 	const struct backoff *b;
@@ -576,7 +579,7 @@ static void errand_ended(
 	} else {
 		if (e == -ESTALE)
 			r->lease = 0;
-		if (e == -ESTALE && r->failures == 0) /* once that is nobody's fault */
+		if (e == -ESTALE && r->failures == 0) /* the first time is no failure */
 			r->retry_ms = loop_now_ms(r->env.loop) + grow_delay(r);
 		else
 			retry_later(r, why);
@@ -632,7 +635,7 @@ static void start_errand(struct report *r, enum errand errand)
 	retry_later(r, why);
 }
 
-/* ---- what is next ---- */
+/* ---- the next errand ---- */
 
 static bool find_page(const struct report *r, size_t *ret_page)
 {
@@ -645,7 +648,7 @@ static bool find_page(const struct report *r, size_t *ret_page)
 	return false;
 }
 
-/* What is dirty now is written; what becomes so meanwhile has the next round. */
+/* Queues the pages that are dirty now; others wait for the next round. */
 static void begin_round(struct report *r, uint64_t now_ms)
 {
 	r->round = true;
@@ -663,7 +666,7 @@ static void end_round(struct report *r, uint64_t now_ms)
 	report_recovered(r);
 }
 
-/* The errand that is due now; or NOTHING, and when something will be. */
+/* The errand that is due now; or NOTHING, and when one will be. */
 static enum errand choose_errand(struct report *r, uint64_t now_ms, uint64_t *ret_due_ms)
 {
 	*ret_due_ms = r->retry_ms;
@@ -711,9 +714,9 @@ static void errand_due(void *arg)
 	run_errands(arg);
 }
 
-/* ---- outside ---- */
+/* ---- interface ---- */
 
-/* A key is made of the host's name; what cannot be one would be read as something else. */
+/* The host's name is part of the key: an invalid name would be parsed as another key. */
 static void check_host(struct report *r)
 {
 	const char *wrong = settings_check_name(r->env.host);

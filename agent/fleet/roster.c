@@ -1,8 +1,8 @@
 /*
- * Hosts in the order of their names, each with what is known of it and the pages of its receipt.
+ * Hosts sorted by name, each with its "known" value and the pages of its receipt.
  *
- * Surprising: a host that lives and has said nothing of a config it is known for is silent about
- * that one: a page of it is missing.
+ * Surprising: an alive host without a receipt for one of its known configs is silent about that
+ * one: a page is missing.
  */
 #include "fleet/roster.h"
 
@@ -18,7 +18,7 @@
 #define MAX_PAGES (SETTINGS_MAX_CONFIGS / RECEIPT_CONFIGS)
 
 struct page {
-	struct receipt *receipt; /* NULL = it is not there */
+	struct receipt *receipt; /* NULL = absent */
 	uint64_t lease;
 	int64_t latest_ms;
 	enum ghost ghost;
@@ -36,7 +36,7 @@ struct roster {
 	struct host **hosts;
 	size_t count, room;
 	size_t bytes, max_bytes; /* of hosts */
-	struct ghosts *ghosts;   /* keys that are no page of a host */
+	struct ghosts *ghosts;   /* keys that are not a page of a host */
 };
 
 /* ---- hosts ---- */
@@ -89,7 +89,7 @@ static struct host *get_host(struct roster *r, const char *name, bool make)
 	return h;
 }
 
-/* Does its receipt count? Of one with a config too many the others do. */
+/* Does the receipt count? An unknown config does not invalidate the others. */
 static bool page_fits(const struct page *p)
 {
 	return p->receipt && (p->ghost == GHOST_NONE || p->ghost == GHOST_CONFIG);
@@ -120,7 +120,6 @@ static void host_free(struct host *h)
 	free(h);
 }
 
-/* Nothing is left of it. */
 static void drop_if_empty(struct roster *r, const char *name)
 {
 	size_t at;
@@ -172,7 +171,10 @@ static bool parse_key(const struct roster *r, const char *key, size_t len, struc
 			return false;
 		ret->page = ret->page * 10 + (size_t)(*p - '0');
 	}
-	return ret->page-- > 1 && ret->page < MAX_PAGES && number[1] != '0';
+	if (ret->page < 2 || ret->page > MAX_PAGES || number[1] == '0')
+		return false;
+	ret->page--;
+	return true;
 }
 
 static int make_page_room(struct host *h, size_t page)
@@ -206,7 +208,7 @@ static void set_known(struct host *h, struct receipt *receipt)
 			compare_configs);
 }
 
-/* Takes the receipt, if it can. */
+/* Takes the receipt on success. */
 static int replace_receipt(
 	struct host *h, const struct name *name, struct receipt *receipt, uint64_t lease)
 {
@@ -223,7 +225,7 @@ static int replace_receipt(
 	return 0;
 }
 
-/* What is wrong with a receipt by itself. */
+/* Checks a receipt by itself. */
 static enum ghost check_bond(
 	const struct name *name, const struct receipt *receipt, const struct roster_value *value)
 {
@@ -339,7 +341,7 @@ void roster_free(struct roster *r)
 	free(r);
 }
 
-/* ---- what fits ---- */
+/* ---- which receipts count ---- */
 
 struct bond { /* of a page to its lease */
 	uint64_t lease;
@@ -503,7 +505,7 @@ static int add_receipt(struct rows *rows, const struct host *h, const struct rec
 	return e;
 }
 
-/* Pages beyond what the first one says are left from a process before. */
+/* Pages beyond the first one's count are left from an earlier process. */
 static int add_host(struct rows *rows, const struct host *h, const struct roster_filter *filter)
 {
 	size_t n = h->page_count;
@@ -519,7 +521,7 @@ static int add_host(struct rows *rows, const struct host *h, const struct roster
 	return e;
 }
 
-/* What is told comes before what is only known. */
+/* Receipts come before "known" values. */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct roster_row *x = a, *y = b;
@@ -583,7 +585,7 @@ static int compare_groups(const void *a, const void *b)
 	return order ? order : strcmp(x->digest, y->digest);
 }
 
-/* What a host had from its server last; but not of one that went back to something older. */
+/* The version that a host pulled last; not of one that rejects its server's version. */
 static const struct receipt_config *find_newest(const struct roster_row *rows, size_t count)
 {
 	const struct receipt_config *found = NULL;
@@ -625,7 +627,7 @@ static bool runs_group_version(const struct roster_group *g, const struct receip
 	       strcmp(g->digest, c->digest) == 0;
 }
 
-/* Marks the groups that are what is wanted. */
+/* Marks the groups that run the wanted version. */
 static void mark_wanted(struct roster_sum *s, const char *version)
 {
 	const struct receipt_config *best = version ? NULL : find_newest(s->rows, s->count);

@@ -65,13 +65,13 @@ class Ghosts(test_fleet.Case):
         table = (
             ('under no lease', [(name, page(name, v(9))) for name in names], none),
             ('the value names another host or page than the key', [('other-' + name, page(name, v(9))) for name in names], None),
-            ('a host that is not known', [('new-' + name, page('new-' + name, v(9))) for name in names], None),
-            ('a lease that several hosts share', [('one-' + name, page('one-' + name, v(9))) for name in names], one * GHOSTS),
+            ('an unknown host', [('new-' + name, page('new-' + name, v(9))) for name in names], None),
+            ('a lease shared by several hosts', [('one-' + name, page('one-' + name, v(9))) for name in names], one * GHOSTS),
             ('larger than an agent writes', [('huge', page('huge', why='x' * 800000)), *(('long-' + name, page('long-' + name, 'v' * 300)) for name in names)], None),
-            ('characters that no agent writes', [('odd-' + name, page('odd-' + name, 'v\x1b[31m' + name)) for name in names], None),
-            ("the key is no host's", [(f'{name}\x1b]0;x\x07', page(name, v(9))) for name in names], None),
+            ('invalid characters', [('odd-' + name, page('odd-' + name, 'v\x1b[31m' + name)) for name in names], None),
+            ("the key names no host", [(f'{name}\x1b]0;x\x07', page(name, v(9))) for name in names], None),
             ('a time in the future', [('soon-' + name, page('soon-' + name, v(9), pulled_ms=future)) for name in names], None),
-            ('the value is no receipt', [('none-' + name, '{"v":1}' * (1 + n % 2)) for n, name in enumerate(names)], None),
+            ('the value is not a receipt', [('none-' + name, '{"v":1}' * (1 + n % 2)) for n, name in enumerate(names)], None),
         )
         for kind, pairs, leases in table:
             with self.subTest(kind):
@@ -79,7 +79,7 @@ class Ghosts(test_fleet.Case):
         # of hosts that are known, but not for this config: that one is not theirs
         for name in names:
             self.etcd.put(f'{PREFIX}known/db-{name}', json.dumps({'v': 1, 'first_ms': 1, 'labels': {}, 'configs': ['db']}))
-        self.ghosts('a config that the host is not known for', [('db-' + name, page('db-' + name, v(9))) for name in names])
+        self.ghosts('a config unknown for this host', [('db-' + name, page('db-' + name, v(9))) for name in names])
         out, _ = self.fleet('web', '--ghosts')
         self.assertNotRegex(out, '[\x00-\x09\x0b-\x1f\x7f\u0080-\u009f]')
         self.assertIn(f'\n{GHOSTS * 10 + 1} invalid receipts: ', out)
@@ -101,8 +101,8 @@ class Ghosts(test_fleet.Case):
         hosts, found = self.until(lambda hosts, _: hosts['h1']['state'] == 'silent')
         self.assertEqual((found['on_it'], found['count'], sorted(hosts)), (1, 4, ['h1', 'h2', 'h3', 'h4']))
         out, _ = self.fleet('--ghosts')
-        self.assertIn('\n  h1  a lease that several hosts share\n', out)
-        self.assertIn('\n  g1  a lease that several hosts share\n', out)
+        self.assertIn('\n  h1  a lease shared by several hosts\n', out)
+        self.assertIn('\n  g1  a lease shared by several hosts\n', out)
         for agent in self.agents:
             agent.stop()
 

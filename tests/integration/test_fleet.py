@@ -577,25 +577,25 @@ class Reader(Case):
         self.etcd.put(PREFIX + 'h2', 'nonsense')
         out, _ = self.fleet()
         self.assertIn('1 of 1', out)
-        self.assertRegex(out, r'\n\n1 invalid receipt: 1 the value is no receipt\n$')
+        self.assertRegex(out, r'\n\n1 invalid receipt: 1 the value is not a receipt\n$')
         self.etcd.put(PREFIX + 'h3', '{"v":2}')
         self.etcd.put(PREFIX + 'a/b\x1b', '{}')
         for n in range(30):
             self.etcd.put(f'{PREFIX}bad/{n}', '')
         out, error = self.fleet('--ghosts')
-        self.assertIn('\n\n33 invalid receipts: 31 the key is no host\'s, 1 the value is no receipt, 1 of a newer pullet\n', out)
-        for line in ('h2  the value is no receipt', 'h3  of a newer pullet', r"a/b\x1b  the key is no host's", "bad/29  the key is no host's"):
+        self.assertIn('\n\n33 invalid receipts: 31 the key names no host, 1 the value is not a receipt, 1 of a newer pullet\n', out)
+        for line in ('h2  the value is not a receipt', 'h3  of a newer pullet', r"a/b\x1b  the key names no host", "bad/29  the key names no host"):
             self.assertIn(f'\n  {line}\n', out)
         self.assertEqual(error, '')
         found = json.loads(self.fleet('--json')[0])
-        self.assertEqual(({'key': 'h2', 'why': 'the value is no receipt'} in found['ghosts'], len(found['ghosts']), found['configs'][0]['count']), (True, 33, 1))
+        self.assertEqual(({'key': 'h2', 'why': 'the value is not a receipt'} in found['ghosts'], len(found['ghosts']), found['configs'][0]['count']), (True, 33, 1))
         out, error = self.fleet('wait', 'web', '--version', 'v1', '--timeout', '30s')
         self.assertEqual(out, 'web: 1 of 1 host run v1 (100.0%)\n')
         self.assertIn('33 invalid receipts: ', error)
         self.etcd.delete(PREFIX + 'known/h1')
         out, error = self.fleet(check=2)
         self.assertEqual(out, '')
-        self.assertRegex(error, '(?s)^34 invalid receipts: .*1 a host that is not known\n.*no host has a receipt below')
+        self.assertRegex(error, '(?s)^34 invalid receipts: .*1 an unknown host\n.*no host has a receipt below')
 
     def test_nothing_of_a_receipt_reaches_the_terminal_as_it_is(self):
         self.put_host('h1', state='rejected', why='no\x1b]0;x\x07\u009b')

@@ -575,13 +575,13 @@ static void keys__that_are_no_agents__are_ghosts(void **state)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		assert_int_equal(put_key(r, names[i], ONE("h", "v", "d", "ok", 1)), 0);
 		f = ghosts_of(r);
-		snprintf(wanted, sizeof(wanted), "%s: the key is no host's\n", names[i]);
+		snprintf(wanted, sizeof(wanted), "%s: the key names no host\n", names[i]);
 		assert_string_equal(f.text, wanted);
 		assert_int_equal(put_key(r, names[i], NULL), 0);
 		assert_string_equal(ghosts_of(r).text, "");
 	}
 	assert_int_equal(put_leased(r, "/other/h", "{}", 1), 0);
-	assert_string_equal(ghosts_of(r).text, "/other/h: the key is no host's\n");
+	assert_string_equal(ghosts_of(r).text, "/other/h: the key names no host\n");
 	assert_int_equal(roster_hosts(r), 0);
 	roster_free(r);
 }
@@ -620,22 +620,22 @@ static void receipts__that_fit_nothing__are_named_and_not_counted(void **state)
 		const char *value, *why;
 		uint64_t lease;
 	} table[] = {
-		{"x", "the value is no receipt", 7},
+		{"x", "the value is not a receipt", 7},
 		{"{\"v\":2}", "of a newer pullet", 7},
 		{GOOD, "under no lease", 0},
 		{ONE("h2", "v", "d", "ok", 1), "the value names another host or page than the key",
 			7},
 		{WITH("\"page\":2,\"pages\":2,\"configs\":{\"web\":{}}"),
 			"the value names another host or page than the key", 7},
-		{ONE("h1", "v v", "d", "ok", 1), "characters that no agent writes", 7},
-		{ONE("h1", "v\\u001b", "d", "ok", 1), "characters that no agent writes", 7},
-		{ONE("h1", "\xe2\x80\xae", "d", "ok", 1), "characters that no agent writes", 7},
-		{WITH("\"configs\":{\"w b\":{}}"), "characters that no agent writes", 7},
+		{ONE("h1", "v v", "d", "ok", 1), "invalid characters", 7},
+		{ONE("h1", "v\\u001b", "d", "ok", 1), "invalid characters", 7},
+		{ONE("h1", "\xe2\x80\xae", "d", "ok", 1), "invalid characters", 7},
+		{WITH("\"configs\":{\"w b\":{}}"), "invalid characters", 7},
 		{ONE("h1", "v", "0123456789abcdef0", "ok", 1), "larger than an agent writes", 7},
 		{ONE("h1", "v", "d", "ok", 900000), "a time in the future", 7},
 		{WITH("\"since_ms\":900000,\"configs\":{\"web\":{}}"), "a time in the future", 7},
-		{GOOD, "a lease that several hosts share", 9},
-		{WITH("\"configs\":{\"db\":{}}"), "a config that the host is not known for", 7},
+		{GOOD, "a lease shared by several hosts", 9},
+		{WITH("\"configs\":{\"db\":{}}"), "a config unknown for this host", 7},
 	};
 	struct roster *r = roster_new(PREFIX, ROSTER_MAX_BYTES);
 	struct roster_row *rows;
@@ -664,7 +664,7 @@ static void receipts__that_fit_nothing__are_named_and_not_counted(void **state)
 		assert_true(roster_alive(r, "h1") && roster_alive(r, "h2"));
 	}
 	put(r, "h3", ONE("h3", "v", "d", "ok", 1));
-	assert_string_equal(ghosts_of(r).text, "h3: a host that is not known\n");
+	assert_string_equal(ghosts_of(r).text, "h3: an unknown host\n");
 	assert_false(roster_alive(r, "h3"));
 	roster_free(r);
 }
