@@ -1,5 +1,5 @@
-/* An etcd from the command line. Surprising: an answer that cannot be read, of one line of a watch,
- * ends the watch; it is for the caller to begin again with what is there. */
+/* An etcd from the command line. Surprising: an invalid line ends a watch; the caller reads
+ * everything again. */
 #include "cli/fleet/etcd.h"
 
 #include <errno.h>
@@ -183,7 +183,7 @@ void etcd_unwatch(struct etcd *e)
 	e->exchange = NULL;
 }
 
-/* ---- which one ---- */
+/* ---- the choice of an etcd ---- */
 
 static void print_settings_error(void *arg, const char *message)
 {
@@ -212,8 +212,8 @@ static int choose_etcd_server(struct etcd *e, const char *file)
 	if (!e->server)
 		return cli_error(CLI_CONFIG, e->o->command, "%s has no server %s", file, name);
 	if (e->server->kind != SETTINGS_ETCD)
-		return cli_error(CLI_CONFIG, e->o->command,
-			"the server %s is not of the kind etcd, where receipts are", name);
+		return cli_error(
+			CLI_CONFIG, e->o->command, "the server %s is not of kind etcd", name);
 	return CLI_OK;
 }
 
@@ -224,15 +224,14 @@ static int configure_by_file(struct etcd *e)
 
 	if (settings_load(file, print_settings_error, NULL, &e->settings))
 		return cli_error(CLI_CONFIG, e->o->command,
-			"the agent's configuration tells where receipts are; without it use "
-			"--etcd");
+			"the agent's configuration names the etcd; without it use --etcd");
 	r = choose_etcd_server(e, file);
 	if (!e->prefix)
 		e->prefix = e->settings->report.prefix;
 	return r;
 }
 
-/* What the loader of a file would refuse. */
+/* As the loader of a file does. */
 static int check_etcd_url(struct etcd *e)
 {
 	const char *why = settings_check_base_url(e->url);

@@ -13,7 +13,7 @@
 #include "base/loop.h"
 
 #define ETCD_TIMEOUT_MS 10000u /* of a request */
-#define ETCD_IDLE_MS 60000u    /* a watch by which nothing came for so long is begun again */
+#define ETCD_IDLE_MS 60000u    /* a watch that is silent for so long is restarted */
 #define ETCD_MAX_ANSWER (16u << 20)
 
 struct etcd;
@@ -33,7 +33,7 @@ void etcd_close(struct etcd *e);
 const char *etcd_prefix(const struct etcd *e);
 const char *etcd_name(const struct etcd *e); /* for messages: its first address */
 struct loop *etcd_loop(struct etcd *e);
-/* No request waits beyond that moment of the loop; 0 = only ETCD_TIMEOUT_MS counts. */
+/* No request waits beyond that time of the loop; 0 = only ETCD_TIMEOUT_MS. */
 void etcd_set_deadline(struct etcd *e, uint64_t deadline_ms);
 
 /* As exchange_calls.build. */
@@ -43,9 +43,9 @@ typedef int (*etcd_build)(
 /* Asks each address until one answers. 0 and *ret, or as etcd_store_read(). */
 int etcd_ask(struct etcd *e, etcd_build build, void *arg, struct etcd_store_answer *ret,
 	char why[FILE_WHY]);
-/* Begins a watch at the next address, without waiting: line() gets each line that comes. ended() is
- * told why there will be none any more, as etcd_store_read(); 0 = it ended or was silent for
- * ETCD_IDLE_MS. One at a time. */
+/* Begins a watch at the next address, without waiting: calls line() for each line, and ended() at
+ * the end with an error as of etcd_store_read(); 0 = it ended or was silent for ETCD_IDLE_MS. One
+ * at a time. */
 int etcd_watch(struct etcd *e, etcd_build build,
 	void (*line)(void *arg, const struct etcd_store_answer *a),
 	void (*ended)(void *arg, int error, const char *why), void *arg, char why[FILE_WHY]);

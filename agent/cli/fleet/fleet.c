@@ -1,7 +1,7 @@
 /*
- * pullet fleet: has everyone got it? Surprising: who is to be there is known from what each agent
- * wrote at its first start and nobody takes back, so that a host that died counts as one that has
- * not got it, until somebody says `pullet fleet forget`.
+ * pullet fleet: which hosts run a version? Surprising: the expected hosts are those whose agents
+ * wrote a "known" key at their first start; nothing deletes it, so a dead host counts as behind
+ * until `pullet fleet forget`.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -44,11 +44,11 @@ struct fleet {
 
 	struct etcd *etcd;
 	struct buffer shown; /* last */
-	struct buffer apart; /* what fits nothing, last */
+	struct buffer apart; /* invalid receipts, last */
 	unsigned notes;
-	bool seen;    /* it could be read */
-	bool missing; /* no host has it */
-	int error;    /* of what was to be shown */
+	bool seen;    /* receipts were read */
+	bool missing; /* no host has the config */
+	int error;    /* while showing */
 };
 
 static void print_fleet_usage(FILE *out)
@@ -61,33 +61,32 @@ static void print_fleet_usage(FILE *out)
 	      "       pullet fleet forget HOST [--force]\n"
 	      "Shows which hosts run which version, from the receipts that agents with report: "
 	      "write to etcd;\n"
-	      "waits until a version has arrived; forgets a host that is gone.\n\n"
-	      "      --version V         what is wanted: a version, or its digest; without it the "
-	      "newest\n"
-	      "      --label K=V         only hosts with that label; all that are given\n"
-	      "      --all               list all hosts, not only some of those that are behind\n"
-	      "      --ghosts            name the receipts that fit nothing, which do not count\n"
-	      "      --json              for programs; always with all hosts\n"
-	      "      --watch             go on, and show each change\n"
+	      "waits until hosts run a version; forgets a host that is gone.\n\n"
+	      "      --version V         the wanted version, or its digest (default: the newest)\n"
+	      "      --label K=V         only hosts with this label; repeat it for several\n"
+	      "      --all               list all hosts, not only the first that are behind\n"
+	      "      --ghosts            list invalid receipts, which do not count\n"
+	      "      --json              print JSON, always with all hosts\n"
+	      "      --watch             keep running, and print each change\n"
 	      "      --percent P         of the hosts, up to three decimals (default 100)\n"
-	      "      --hosts N           as if there were at least so many\n"
+	      "      --hosts N           count at least N hosts\n"
 	      "      --timeout DURATION  give up after that long (default 10m), exit 4\n"
 	      "      --force             forget a host that is alive\n\n"
-	      "  -c, --config FILE       the agent's configuration, which says where receipts are\n"
+	      "  -c, --config FILE       the agent's configuration, which names the etcd\n"
 	      "                          (default $PULLET_CONFIG, then " SETTINGS_DEFAULT_PATH ")\n"
 	      "      --server NAME       another etcd of that file than its report's\n"
-	      "      --etcd URL          without such a file; the next five as it needs them\n"
-	      "      --user NAME         who asks it,\n"
-	      "      --password-file FILE  with the password in there\n"
-	      "      --ca FILE           who signs its certificate\n"
-	      "      --cert FILE         a certificate to show it,\n"
-	      "      --key FILE          and the key to that\n"
+	      "      --etcd URL          an etcd without such a file; with these options:\n"
+	      "      --user NAME         log in as this user,\n"
+	      "      --password-file FILE  with the password in this file\n"
+	      "      --ca FILE           the authority of its certificate\n"
+	      "      --cert FILE         a client certificate,\n"
+	      "      --key FILE          and its key\n"
 	      "      --prefix P          of the keys (default that of the file, or " RECEIPT_PREFIX
 	      ")\n",
 		out);
 }
 
-/* ---- what is shown ---- */
+/* ---- output ---- */
 
 static void print_note(void *arg, const char *text)
 {
@@ -133,21 +132,21 @@ static int select_rows(const struct fleet *f, const struct roster *roster,
 	return roster_rows(roster, &filter, ret_rows, ret_count);
 }
 
-/* Keeps what fits nothing for people. */
+/* Keeps the list of invalid receipts. */
 static void keep_ghosts(struct fleet *f, const struct roster *roster)
 {
 	buffer_clear(&f->apart);
 	fleet_ghosts(roster, f->ghosts, &f->apart);
 }
 
-/* Tells of it beside what is printed. */
+/* Prints it on standard error. */
 static void print_ghosts(const struct fleet *f)
 {
 	if (f->apart.data && f->apart.len)
 		fputs(f->apart.data, stderr);
 }
 
-/* Without its end, which alone tells of the revision: that grows with every write to etcd. */
+/* Without the end, which has the revision: that grows with every write to etcd. */
 static int write_list_start(struct fleet *f, const struct roster *roster, struct buffer *out)
 {
 	struct roster_row *rows;
@@ -220,7 +219,7 @@ static int list_fleet(struct fleet *f)
 
 /* ---- --watch ---- */
 
-/* On a terminal in place of what was shown; else below it, with the time. */
+/* On a terminal in place of the last output; else below it, with the time. */
 static int print_change(const struct fleet *f, uint64_t revision)
 {
 	const struct sys *sys = loop_sys(etcd_loop(f->etcd));
@@ -294,7 +293,7 @@ static void show_progress(const struct roster_sum *s)
 	buffer_fini(&line);
 }
 
-/* What is printed when that is the last of it: one that is done is short. */
+/* The output if this is the last state; short when done. */
 static void make_last(
 	const struct fleet *f, const struct roster_sum *s, bool done, struct buffer *out)
 {
@@ -574,7 +573,7 @@ static int read_fleet_option(struct fleet *f, int option)
 	}
 }
 
-/* What belongs to the other way of naming an etcd would be passed over. */
+/* Options of the other way of naming an etcd would be ignored. */
 static int check_where(const struct fleet *f)
 {
 	const struct etcd_options *w = &f->where;

@@ -1,6 +1,6 @@
 /*
  * Reading and following receipts. Surprising: a watch that catches up sends events that are older
- * than the revision in its header; where it stands is what the events say themselves.
+ * than the revision in its header; its position is the revision of the events.
  */
 #include "cli/fleet/follow.h"
 
@@ -16,7 +16,7 @@
 #define PAUSE_MS 250u      /* before a watch is begun again, doubled each time it fails */
 #define MAX_DOUBLED 5u
 #define STOOD_MS 10000u /* a watch that lasted so long did not fail */
-#define MAX_FAILURES 3u /* in a row: then it does not go on, but is read again */
+#define MAX_FAILURES 3u /* in a row: then everything is read again */
 
 struct follow {
 	struct etcd *etcd;
@@ -60,7 +60,7 @@ static int take_pair(struct follow *f, const struct node *pair, bool gone)
 				   .lease = etcd_store_number(pair, "lease")});
 }
 
-/* The receipts are settled at what the clock says now. 0, -ENOMEM. */
+/* Settles the roster at the current time. 0, -ENOMEM. */
 static int settle_roster(struct follow *f)
 {
 	return roster_settle(f->roster, loop_sys(etcd_loop(f->etcd))->wall_ms());
@@ -83,7 +83,7 @@ static int build_range(
 	return e ? e : r->body.error;
 }
 
-/* Is a key behind all that came before, so that a read comes to its end? */
+/* Is the key behind all before it, so that a read ends? */
 static bool is_key_next(const struct follow *f)
 {
 	size_t len = f->from.len < f->key.len ? f->from.len : f->key.len;
@@ -137,12 +137,12 @@ static int read_at_once(struct follow *f, char why[FILE_WHY])
 		e = take_range(f, &a);
 		etcd_store_answer_fini(&a);
 		if (e == -EIO)
-			snprintf(why, FILE_WHY, "the answer cannot be read");
+			snprintf(why, FILE_WHY, "invalid answer");
 	} while (e == 1);
 	return e;
 }
 
-/* Another roster takes the place of the old one only when it is whole. */
+/* Replaces the roster by a new one only when that is complete. */
 static int read_whole_roster(struct follow *f, char why[FILE_WHY])
 {
 	struct roster *old = f->roster;
@@ -160,8 +160,8 @@ static int read_whole_roster(struct follow *f, char why[FILE_WHY])
 			snprintf(why, FILE_WHY, "out of memory");
 		if (e == -EFBIG)
 			snprintf(why, FILE_WHY,
-				"there are more receipts below %.200s than %zu MiB hold: see "
-				"who writes there",
+				"the receipts below %.200s exceed %zu MiB: see who writes "
+				"there",
 				etcd_prefix(f->etcd), ROSTER_MAX_BYTES >> 20);
 		roster_free(f->roster);
 		f->roster = old;
@@ -263,7 +263,7 @@ static void watch_line_came(void *arg, const struct etcd_store_answer *a)
 	} else if (events && events->type == NODE_LIST) {
 		if (take_events(f, events, etcd_store_true(a->root, "fragment"))) {
 			etcd_unwatch(f->etcd);
-			stop_watch(f, true, "an event cannot be read");
+			stop_watch(f, true, "invalid event");
 		}
 		plan_show(f);
 	} else if (!etcd_store_true(a->root, "created") && a->revision > f->revision) {
@@ -293,7 +293,7 @@ static void deadline_come(void *arg)
 	loop_stop(etcd_loop(f->etcd));
 }
 
-/* Lets the loop run until something stops it; no timer of ours is left for who asks etcd next. */
+/* Runs the loop until something stops it, and leaves no timer behind. */
 static void run_until_stopped(struct follow *f)
 {
 	struct loop *l = etcd_loop(f->etcd);
@@ -348,7 +348,7 @@ static void keep_up(struct follow *f)
 	}
 }
 
-/* ---- outside ---- */
+/* ---- interface ---- */
 
 static void follow_init(struct follow *f, struct etcd *e, const struct follow_calls *calls)
 {

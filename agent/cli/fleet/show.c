@@ -1,4 +1,4 @@
-/* Tables and JSON of a fleet. Surprising: percentages are cut, not rounded: 100.0% is everybody. */
+/* Tables and JSON of a fleet. Surprising: percentages are cut, not rounded: 100.0% is all hosts. */
 #include "cli/fleet/show.h"
 
 #include <string.h>
@@ -91,7 +91,7 @@ static void append_fleet_row(const struct row *r, const size_t width[COLUMNS], s
 	buffer_append_string(out, "\n");
 }
 
-/* "96 ok, 2 refused" */
+/* "96 ok, 2 rejected" */
 static void append_states(const struct roster_group *g, struct buffer *out)
 {
 	bool first = true;
@@ -111,8 +111,8 @@ void fleet_headline(const struct roster_sum *s, struct buffer *out)
 {
 	words_text(out, s->config);
 	if (!s->wanted) {
-		buffer_printf(out, ": %zu host%s; the newest version is unknown",
-			s->count, s->count == 1 ? "" : "s");
+		buffer_printf(out, ": %zu host%s; the newest version is unknown", s->count,
+			s->count == 1 ? "" : "s");
 	} else {
 		buffer_printf(out, ": %zu of %zu host%s run ", s->on_it, s->count,
 			s->count == 1 ? "" : "s");
@@ -236,7 +236,7 @@ void fleet_table(const struct roster_sum *s, const struct fleet_style *style, st
 	fleet_hosts(s, style, out);
 }
 
-/* ---- what fits nothing ---- */
+/* ---- invalid receipts ---- */
 
 struct ghost_list {
 	size_t counts[GHOST_KINDS], all;
@@ -269,8 +269,7 @@ void fleet_ghosts(const struct roster *r, bool names, struct buffer *out)
 	roster_visit_ghosts(r, count_ghost, &list);
 	if (list.all == 0)
 		return;
-	buffer_printf(out, "%zu receipt%s that fit%s nothing:", list.all, list.all == 1 ? "" : "s",
-		list.all == 1 ? "s" : "");
+	buffer_printf(out, "%zu invalid receipt%s:", list.all, list.all == 1 ? "" : "s");
 	for (int i = 0; i < GHOST_KINDS; i++) {
 		if (!list.counts[i])
 			continue;
