@@ -427,8 +427,9 @@ static void warn_shared(struct report *r)
 
 	r->shared = true;
 	if (log_limit_pass(&r->shared_limit, loop_now_ms(r->env.loop), r->key, &suppressed))
-		log_warn("this host's receipt is not as it was written: if etcd did not go back, "
-			 "another agent has the same name: give each its own with report: host",
+		log_warn("this host's receipt was changed by another writer: unless etcd was "
+			 "restored, another agent has the same name: give each its own with "
+			 "report: host",
 			"server", r->server->name, "key", r->key, "repeated",
 			suppressed ? LOG_U64(suppressed) : NULL);
 }

@@ -180,7 +180,7 @@ class Two(Case):
         self.assertRegex(out, r'^web: 0 of 2 hosts run \w+ \(0\.0%\)\n(.*\n){3} +h1 +ok .*\n +h2 +ok ')
         self.stop()
 
-    def test_one_refuses_and_says_why(self):
+    def test_one_rejects_and_says_why(self):
         self.write('schema.json', json.dumps({'properties': {'n': {'maximum': 5}}}))
         self.two(more=f'    schema: {self.path("schema.json")}\n')
         self.publish('n: 9\n')
@@ -189,12 +189,12 @@ class Two(Case):
         self.assertRegex(hosts['h2']['why'], '^schema: .*/n: an integer is more than the maximum 5')
         self.assertEqual((found['wanted'], found['on_it'], hosts['h1']['behind'], hosts['h2']['behind']), (v(9), 1, False, True))
         out, _ = self.fleet('web')
-        self.assertRegex(out, rf'\n +h2 +refused +{v(1)} +\S+Z +{v(9)}: schema: ')
+        self.assertRegex(out, rf'\n +h2 +rejected +{v(1)} +\S+Z +{v(9)}: schema: ')
         self.assertNotRegex(out, r'\n +h1 ')
         self.assertRegex(self.fleet('web', '--all')[0], r'\n +h1 +ok ')
         out, error = self.fleet('wait', 'web', '--version', v(9), '--timeout', '300ms', check=4)
         self.assertEqual(out, '')
-        self.assertRegex(error, r'(?s)^web: 1 of 2 hosts run .*\n +h2 +refused .*timed out: 100\.000%')
+        self.assertRegex(error, r'(?s)^web: 1 of 2 hosts run .*\n +h2 +rejected .*timed out: 100\.000%')
         self.fleet('wait', 'web', '--version', v(9), '--percent', '50', '--timeout', '30s')
         self.publish('n: 3\n')
         self.fleet('wait', 'web', '--version', v(3), '--timeout', '30s')
@@ -296,7 +296,7 @@ class Two(Case):
         self.two(more=f'    reload: {{run: [/bin/sh, -c, "test -e {self.path("up")}"]}}\n')
         self.publish('n: 2\n')
         hosts, _ = self.until(lambda hosts, _: hosts['h2']['state'] == 'failing' and hosts['h2']['version'] == v(2), watch=self.watching)
-        self.assertIn('the application could not be told', hosts['h2']['why'])
+        self.assertIn('the reload failed', hosts['h2']['why'])
         self.write('up', '')
         self.until(lambda hosts, _: hosts['h2']['state'] == 'ok', watch=self.watching)
         self.stop()
@@ -613,7 +613,7 @@ class Reader(Case):
             done = subprocess.run(['script', '-qec', command, '/dev/null'], stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.DEADLINE, check=True,
                                   env={**os.environ, 'TERM': 'xterm', **env})
             return done.stdout
-        self.assertIn(b'\x1b[31mrefused\x1b[0m', on_a_terminal())
+        self.assertIn(b'\x1b[31mrejected\x1b[0m', on_a_terminal())
         self.assertNotIn(b'\x1b', on_a_terminal(NO_COLOR='1'))
         self.assertNotIn('\x1b', self.fleet()[0])
 
