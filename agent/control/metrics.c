@@ -194,7 +194,8 @@ static void append_samples(
 	for (size_t i = 0; i < value_count(m); i++) {
 		extra[0] = '\0';
 		if (m->label)
-			snprintf(extra, sizeof(extra), "%s=\"%s\"", m->label, m->value_of(i));
+			snprintf(extra, sizeof(extra), "%s=\"%s\"", m->label,
+				m->names ? m->names[i] : m->name_of(i));
 		append_sample(out, m->name, "", labels, extra, values[i], m->unit);
 	}
 }

@@ -11,6 +11,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "control/state_names.h"
+
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 #define AT(member) offsetof(struct metric_subject, member)
@@ -28,124 +30,50 @@
 
 /* ---- the values of labels ---- */
 
-static const char *state_of_config(size_t i)
-{
-	static const char *const names[] = {"waiting", "ok", "failing", "stale"};
-
-	return names[i];
-}
-#define CONFIG_STATES .label = "state", .value_of = state_of_config, .values = 4, .is_set = true
-
-static const char *outcome_name(size_t i)
-{
-	static const char *const names[SUPERVISOR_OUTCOMES] = {
-		"success", "timeout", "rejected", "failed"};
-
-	return names[i];
-}
-#define OUTCOMES .label = "outcome", .value_of = outcome_name, .values = SUPERVISOR_OUTCOMES
+static const char *const outcomes[SUPERVISOR_OUTCOMES] = {
+	"success", "timeout", "rejected", "failed"};
+static const char *const losses[] = {"expired", "withdrawn", "overridden"};
+static const char *const failures[] = {"congestion", "network"};
+static const char *const versions[] = {PULLET_VERSION};
+enum rejection { REJECTION_CHECK, REJECTION_PROBE, REJECTION_HELD, REJECTIONS };
+static const char *const rejections[REJECTIONS] = {"rejected", "rolled back", "held"};
 
 static const char *check_name(size_t i)
 {
 	return verify_check_name((enum verify_check)i);
 }
-#define CHECKS .label = "check", .value_of = check_name, .values = CHECK_COUNT
 
 /* A run also fails for causes of this host: a check, the disk. */
 static const char *cause_name(size_t i)
 {
 	return i == KIND_CAUSE_NONE ? "other" : kind_cause_name((enum kind_cause)i);
 }
-#define CAUSES .label = "cause", .value_of = cause_name, .values = KIND_CAUSES, .is_set = true
 
-enum rejection_name { REJECTION_CHECK, REJECTION_PROBE, REJECTION_HELD, REJECTIONS };
-static const char *rejection_name(size_t i)
-{
-	static const char *const names[REJECTIONS] = {"rejected", "rolled back", "held"};
-
-	return names[i];
-}
-#define REJECTED .label = "cause", .value_of = rejection_name, .values = REJECTIONS, .is_set = true
-
-static const char *state_of_watch(size_t i)
-{
-	static const char *const names[] = {"off", "connecting", "watching", "failing"};
-
-	return names[i];
-}
-#define WATCH_STATES                                                                               \
-	.when = AT(derived.watched), .label = "state", .value_of = state_of_watch, .values = 4,    \
-	.is_set = true
-
-static const char *state_of_reload(size_t i)
-{
-	static const char *const names[] = {"idle", "waiting", "running", "failed"};
-
-	return names[i];
-}
-#define RELOAD_STATES                                                                              \
-	.when = AT(config.notify.has_reload), .label = "state", .value_of = state_of_reload,       \
-	.values = 4, .is_set = true
-
-static const char *state_of_probe(size_t i)
-{
-	static const char *const names[] = {"none", "waiting", "running", "passed", "failed"};
-
-	return names[i];
-}
-#define PROBE_STATES                                                                               \
-	.when = AT(config.notify.has_probe), .label = "state", .value_of = state_of_probe,         \
-	.values = 5, .is_set = true
-
-static const char *loss_name(size_t i)
-{
-	static const char *const names[] = {"expired", "withdrawn", "overridden"};
-
-	return names[i];
-}
-#define LOSSES .label = "cause", .value_of = loss_name, .values = 3
+#define STATES(table, count) .label = "state", .names = table, .values = count, .is_set = true
+#define CONFIG_STATES STATES(state_names_config, 4)
+#define OUTCOMES .label = "outcome", .names = outcomes, .values = SUPERVISOR_OUTCOMES
+#define CHECKS .label = "check", .name_of = check_name, .values = CHECK_COUNT
+#define CAUSES .label = "cause", .name_of = cause_name, .values = KIND_CAUSES, .is_set = true
+#define REJECTED .label = "cause", .names = rejections, .values = REJECTIONS, .is_set = true
+#define WATCH_STATES .when = AT(derived.watched), STATES(state_names_watch, 4)
+#define RELOAD_STATES .when = AT(config.notify.has_reload), STATES(state_names_reload, 4)
+#define PROBE_STATES .when = AT(config.notify.has_probe), STATES(state_names_probe, 5)
+#define LOSSES .label = "cause", .names = losses, .values = 3
 _Static_assert(offsetof(struct dispatcher_counters, overridden) ==
 		       offsetof(struct dispatcher_counters, expired) + 2 * sizeof(uint64_t),
-	"the losses stand side by side");
-
-static const char *failure_name(size_t i)
-{
-	static const char *const names[] = {"congestion", "network"};
-
-	return names[i];
-}
-#define FAILURES .label = "cause", .value_of = failure_name, .values = 2
+	"the losses are adjacent");
+#define FAILURES .label = "cause", .names = failures, .values = 2
 _Static_assert(offsetof(struct upstream_address_status, network) ==
 		       offsetof(struct upstream_address_status, congestion) + sizeof(uint64_t),
-	"so do the failures");
-
-static const char *state_of_push(size_t i)
-{
-	static const char *const names[] = {"connecting", "connected", "silent", "refused"};
-
-	return names[i];
-}
-#define PUSH_STATES .label = "state", .value_of = state_of_push, .values = 4, .is_set = true
-
-static const char *state_of_report(size_t i)
-{
-	static const char *const names[] = {"starting", "ok", "failing", "off"};
-
-	return names[i];
-}
-#define REPORT_STATES .label = "state", .value_of = state_of_report, .values = 4, .is_set = true
-
-static const char *version_name(size_t i)
-{
-	(void)i;
-	return PULLET_VERSION;
-}
+	"the failures are adjacent");
+#define PUSH_STATES STATES(state_names_push, 4)
+#define REPORT_STATES STATES(state_names_report, 4)
 
 /* ---- the agent ---- */
 
 static const struct metric agent_metrics[] = {
 	{"pullet_build_info", METRIC_INFO, NUMBER, "The version of the agent.", FIELD(agent.is),
-		.label = "version", .value_of = version_name, .values = 1},
+		.label = "version", .names = versions, .values = 1},
 	{"pullet_configs", GAUGE, NUMBER, "Configs of the agent.", FIELD(agent.configs)},
 	{"pullet_control_busy_total", COUNTER, NUMBER,
 		"Connections and requests of users above a share of the control socket.",
@@ -370,7 +298,7 @@ static unsigned find_state(const char *name)
 {
 	unsigned i = 0;
 
-	while (strcmp(state_of_config(i), name) != 0)
+	while (strcmp(state_names_config[i], name) != 0)
 		i++;
 	return i;
 }

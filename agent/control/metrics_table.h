@@ -25,10 +25,11 @@ struct metric {
 	const char *help; /* one sentence; without \ and " and line breaks */
 	size_t offset;    /* of the value, or of the first of them, in a struct metric_subject */
 	enum metric_width width;
-	size_t when;       /* offset of a bool: no series where it is false; 0 = always */
-	const char *label; /* beside those of the scope; NULL = none */
-	const char *(*value_of)(size_t i); /* its values: one series each, */
-	size_t values;                     /* so many */
+	size_t when;              /* offset of a bool: no series where it is false; 0 = always */
+	const char *label;        /* beside those of the scope; NULL = none */
+	const char *const *names; /* its values: one series each, */
+	const char *(*name_of)(size_t i); /* where names is NULL */
+	size_t values;                    /* their number */
 	bool is_set; /* the value is a number: the series of that number is 1, others 0 */
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "control/state_names.h"
 #include "text/escape.h"
 #include "text/json_writer.h"
 
@@ -144,12 +145,9 @@ static void write_decisions(const struct config_status *s, struct buffer *out)
 /* Reload and probe. */
 static void write_notify(const struct notify_status *a, enum audience audience, struct buffer *out)
 {
-	static const char *const reloads[] = {"idle", "waiting", "running", "failed"};
-	static const char *const probes[] = {"none", "waiting", "running", "passed", "failed"};
-
 	if (a->has_reload) {
 		json_writer_begin_object(out, "reload");
-		json_writer_text(out, "state", reloads[a->reload.state]);
+		json_writer_text(out, "state", state_names_reload[a->reload.state]);
 		json_writer_number(out, "pending", a->reload.pending);
 		json_writer_number(out, "notified", a->reload.notified);
 		json_writer_number(out, "next_ms", a->reload.next_ms);
@@ -161,7 +159,7 @@ static void write_notify(const struct notify_status *a, enum audience audience, 
 	}
 	if (a->has_probe) {
 		json_writer_begin_object(out, "probe");
-		json_writer_text(out, "state", probes[a->probe]);
+		json_writer_text(out, "state", state_names_probe[a->probe]);
 		json_writer_number(out, "generation", a->probe_generation);
 		json_writer_number(out, "failed", a->probes_failed);
 		write_error(out, "error", null_if_empty(a->probe_why), audience);
@@ -171,10 +169,8 @@ static void write_notify(const struct notify_status *a, enum audience audience, 
 
 static void write_watch(const struct config_status *s, enum audience audience, struct buffer *out)
 {
-	static const char *const states[] = {"off", "connecting", "watching", "failing"};
-
 	json_writer_begin_object(out, "watch");
-	json_writer_text(out, "state", states[s->watch]);
+	json_writer_text(out, "state", state_names_watch[s->watch]);
 	json_writer_number(out, "documents", s->watched);
 	json_writer_number(out, "changes", s->watch_changes);
 	write_error(out, "error", null_if_empty(s->watch_error), audience);
@@ -250,13 +246,12 @@ int status_outcome(struct config *c, enum audience audience, struct buffer *out)
 
 static void push_endpoint(const struct subscriber *p, size_t i, uint64_t now_ms, struct buffer *out)
 {
-	static const char *const states[] = {"connecting", "connected", "silent", "refused"};
 	struct subscriber_status s;
 
 	subscriber_get_status(p, i, &s);
 	json_writer_begin_object(out, NULL);
 	json_writer_text(out, "endpoint", s.endpoint);
-	json_writer_text(out, "state", states[s.state]);
+	json_writer_text(out, "state", state_names_push[s.state]);
 	json_writer_text(out, "error", s.error);
 	json_writer_number(out, "messages", s.messages);
 	json_writer_number(out, "heartbeats", s.heartbeats);
@@ -338,14 +333,13 @@ static void write_server(const struct upstream *s, enum audience audience, struc
 static void write_report(
 	const struct report *r, const char *server, enum audience audience, struct buffer *out)
 {
-	static const char *const states[] = {"starting", "ok", "failing", "off"};
 	struct report_status s;
 
 	report_status(r, &s);
 	json_writer_begin_object(out, "report");
 	json_writer_text(out, "server", server);
 	json_writer_text(out, "key", s.key);
-	json_writer_text(out, "state", states[s.state]);
+	json_writer_text(out, "state", state_names_report[s.state]);
 	write_error(out, "error", null_if_empty(s.error), audience);
 	write_number_or_null(out, "sent_ms", s.sent_ms, 0);
 	json_writer_number(out, "sent", s.sent);
