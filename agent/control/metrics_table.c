@@ -35,7 +35,7 @@ static const char *const outcomes[SUPERVISOR_OUTCOMES] = {
 static const char *const losses[] = {"expired", "withdrawn", "overridden"};
 static const char *const failures[] = {"congestion", "network"};
 static const char *const versions[] = {PULLET_VERSION};
-enum rejection { REJECTION_CHECK, REJECTION_PROBE, REJECTION_HELD, REJECTIONS };
+enum rejection_cause { REJECTION_CHECK, REJECTION_PROBE, REJECTION_HELD, REJECTIONS };
 static const char *const rejections[REJECTIONS] = {"rejected", "rolled back", "held"};
 
 static const char *check_name(size_t i)
