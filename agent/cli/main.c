@@ -19,40 +19,40 @@ static const struct command {
 	{"list", "CONFIG [PREFIX]", "all values of a config", cli_list},
 	{"export", "CONFIG --format F", "a config as sh, env, json, yaml or properties",
 		cli_export},
-	{"watch", "CONFIG [-- CMD...]", "tell of each new version, or run a command", cli_watch},
-	{"status", "[CONFIG] [--json]", "what stands, how old it is, what went wrong last",
-		cli_status},
+	{"watch", "CONFIG [-- CMD...]", "print each new version, or run a command for it",
+		cli_watch},
+	{"status", "[CONFIG] [--json]", "current versions, their age, the last errors", cli_status},
 	{"top", "[--interval D]", "the same, live", cli_top},
-	{"doctor", "[CONFIG] [-c FILE]", "what is wrong on this host, and what to do", cli_doctor},
+	{"doctor", "[CONFIG] [-c FILE]", "problems of this host, and what to do", cli_doctor},
 	{"refresh", "[CONFIG] [--wait]", "pull now", cli_refresh},
-	{"wait", "CONFIG --version V", "until this host has published a version", cli_wait},
+	{"wait", "CONFIG --version V", "wait until this host has published a version", cli_wait},
 	{"fleet", "[CONFIG]", "which hosts run which version; `fleet wait`, `fleet forget`",
 		cli_fleet},
-	{"history", "CONFIG", "the versions that are kept", cli_history},
+	{"history", "CONFIG", "the stored versions", cli_history},
 	{"diff", "CONFIG [A [B]]", "what changed from one version to another", cli_diff},
 	{"explain", "CONFIG KEY", "which layer or override a value comes from", cli_explain},
-	{"rollback", "CONFIG [N]", "an older version stands again", cli_rollback},
-	{"pin", "CONFIG [--for D]", "what stands stays", cli_pin},
-	{"unpin", "CONFIG", "take the server's version again", cli_unpin},
-	{"suspend", "CONFIG [--for D]", "begin no pull", cli_suspend},
+	{"rollback", "CONFIG [N]", "republish an older version", cli_rollback},
+	{"pin", "CONFIG [--for D]", "keep the current version, ignore updates", cli_pin},
+	{"unpin", "CONFIG", "follow the server again", cli_unpin},
+	{"suspend", "CONFIG [--for D]", "start no pull", cli_suspend},
 	{"resume", "CONFIG", "pull again", cli_resume},
-	{"override", "CONFIG KEY=VALUE --for D", "one value over what the server says, for a while",
+	{"override", "CONFIG KEY=VALUE --for D", "one value in place of the server's, for a while",
 		cli_override},
-	{"publish", "TOPIC [--endpoint E]", "tell the agents that something changed", cli_publish},
+	{"publish", "TOPIC [--endpoint E]", "notify the agents of a change", cli_publish},
 	{"serve", "DIR [--http ADDR]", "serve a directory as a configuration origin", cli_serve},
-	{"relay", "SOURCE... [--push E]", "tell any number of agents what changes in sources",
+	{"relay", "SOURCE... [--push E]", "notify any number of agents of changes in sources",
 		cli_relay},
-	{"keygen", "FILE [--sign]", "make a pair of keys, for what is published or for signatures",
+	{"keygen", "FILE [--sign]", "make a pair of keys, for the push channel or signatures",
 		cli_keygen},
 	{"sign", "FILE... -s FILE", "sign documents for agents that verify them", cli_sign},
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
-static void usage(FILE *out)
+static void print_commands(FILE *out)
 {
 	fputs("Usage: pullet COMMAND [ARGUMENT...]\n\n", out);
-	/* two blanks before what a command does: packaging/completions/ read this */
+	/* packaging/completions/ rely on the two blanks before the help */
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(out, "  %-8s %-24s  %s\n", commands[i].name, commands[i].arguments,
 			commands[i].help);
@@ -62,7 +62,7 @@ static void usage(FILE *out)
 		out);
 }
 
-static const struct command *find(const char *name)
+static const struct command *find_command(const char *name)
 {
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (strcmp(commands[i].name, name) == 0)
@@ -71,7 +71,7 @@ static const struct command *find(const char *name)
 }
 
 /* The command that begins like `name`, if exactly one does. */
-static const struct command *similar(const char *name)
+static const struct command *find_similar_command(const char *name)
 {
 	const struct command *found = NULL;
 	size_t n = strlen(name) < 3 ? strlen(name) : 3;
@@ -86,17 +86,17 @@ static const struct command *similar(const char *name)
 	return found;
 }
 
-static int unknown(const char *name)
+static int report_unknown_command(const char *name)
 {
-	const struct command *c = similar(name);
+	const struct command *c = find_similar_command(name);
 
 	fprintf(stderr, "pullet: there is no command '%s'%s%s%s; try 'pullet --help'\n", name,
 		c ? ", did you mean '" : "", c ? c->name : "", c ? "'?" : "");
 	return CLI_USAGE;
 }
 
-/* Runs it under its whole name, which is also what getopt_long() puts before its complaints. */
-static int run(const struct command *c, int argc, char **argv)
+/* Runs a command under its whole name, the prefix of getopt_long()'s messages too. */
+static int run_command_named(const struct command *c, int argc, char **argv)
 {
 	char name[32];
 
@@ -113,27 +113,28 @@ static bool asks_help(const char *word)
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
-	const struct command *c = find(name);
+	const struct command *c = find_command(name);
 	char help[] = "--help";
 
 	setlocale(LC_CTYPE, "C.UTF-8"); /* for the width of characters: all texts are UTF-8 */
 	if (c)
-		return run(c, argc - 1, argv + 1);
+		return run_command_named(c, argc - 1, argv + 1);
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
 		printf("pullet %s\n%s\n%s\n", PULLET_VERSION, http_client_version(),
 			subscriber_version());
 		return CLI_OK;
 	}
 	if (strcmp(name, "help") == 0 && argc > 2 && !asks_help(argv[2])) {
-		c = find(argv[2]);
-		return c ? run(c, 2, (char *[]){argv[2], help, NULL}) : unknown(argv[2]);
+		c = find_command(argv[2]);
+		return c ? run_command_named(c, 2, (char *[]){argv[2], help, NULL})
+			 : report_unknown_command(argv[2]);
 	}
 	if (asks_help(name)) {
-		usage(stdout);
+		print_commands(stdout);
 		return CLI_OK;
 	}
 	if (argc > 1)
-		return unknown(name);
-	usage(stderr);
+		return report_unknown_command(name);
+	print_commands(stderr);
 	return CLI_USAGE;
 }

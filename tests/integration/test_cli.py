@@ -187,8 +187,8 @@ class Status(Case):
     def test_what_is_to_be_known_is_counted_and_comes_before_the_quiet_ones(self):
         marks = {'pinned': {'pin': {'by': 'uid 0', 'reason': '', 'until_ms': None}},
                  'overridden': {'overrides': [{'key': 'a', 'by': 'uid 0', 'reason': '', 'until_ms': 1}]},
-                 'with a version rejected': {'rejected': {'by': 'rollout', 'version': '"2"', 'sha256': '', 'why': 'w'}},
-                 'whose application is not told yet': {'reload': {'state': 'failed', 'next_ms': 5, 'error': 'e'}},
+                 'with a rejected version': {'rejected': {'by': 'rollout', 'version': '"2"', 'sha256': '', 'why': 'w'}},
+                 'with a reload pending': {'reload': {'state': 'failed', 'next_ms': 5, 'error': 'e'}},
                  'that failed a probe': {'probe': {'state': 'failed', 'generation': 2, 'error': 'e'}},
                  'whose file somebody changed': {'drifted': True},
                  'whose watch fails': {'watch': {'state': 'failing', 'error': 'e'}},
@@ -212,8 +212,8 @@ class Status(Case):
         self.stage.status = status
         out = self.run_cli('status').splitlines()
         url = status['servers'][0]['addresses'][0]['url']
-        self.assertEqual(out[1:4], [f'server main: left alone for 4s, 2 pulls waiting; {url} is in backoff for 4s after 3 failures in a row: connection refused',
-                                    f'push {status["push"][0]["endpoint"]}: silent, last heard 60s ago; changes come with the interval',
+        self.assertEqual(out[1:4], [f'server main: in backoff for 4s, 2 pulls queued; {url} is in backoff for 4s after 3 failures in a row: connection refused',
+                                    f'push {status["push"][0]["endpoint"]}: silent, last message 60s ago; changes come with the interval',
                                     'receipts to the server etcd fail: forbidden'])
         self.assertNotIn('push connected', out[0])
 
@@ -222,7 +222,7 @@ class Status(Case):
         status['servers'][0].update(name=None, backoff_ms=4000, pending=1)
         self.stage.status = status
         url = status['servers'][0]['addresses'][0]['url']
-        self.assertEqual(self.run_cli('status').splitlines()[1], f'server {url}: left alone for 4s, 1 pull waiting')
+        self.assertEqual(self.run_cli('status').splitlines()[1], f'server {url}: in backoff for 4s, 1 pull queued')
 
     def test_a_pull_that_is_due_while_its_server_rests_comes_after_that(self):
         status = self.configs(3, c0=self.failing(next_pull_in_ms=432), c1={'next_pull_in_ms': 9000}, c2={'next_pull_in_ms': 432, 'url': 'http://other/x'})
@@ -263,7 +263,7 @@ class Status(Case):
         agent.log.wait('the new configuration is invalid')
         out = agent.cli('status', '--check', check=1)[1].splitlines()
         self.assertRegex(out[0], '^1 config: ok; ')
-        self.assertRegex(out[1], r'^the new configuration is refused, the one before counts: .*:\d+:\d+: .*intervall.* \(2 errors; pulletd -t prints them\)$')
+        self.assertRegex(out[1], r'^the new configuration is rejected, keeping the old one: .*:\d+:\d+: .*intervall.* \(2 errors; pulletd -t prints them\)$')
         self.write('pullet.yaml', text)
         agent.signal(signal.SIGHUP)
         agent.log.wait('the new configuration is applied')
@@ -461,7 +461,7 @@ class Top(Case):
         t = self.top()
         text = t.until('^c7 +failing')
         self.assertRegex(text, r'(?s)^pulletd [0-9.]+ on \S+, pid \d+, up .*\n40 configs: 39 ok, 1 failing; the worst is c7 .failing.\npulls: .*push: 1 of 1 connected')
-        self.assertRegex(text, r'(?m)^CONFIG +STATE +GEN +AGE +NEXT +RUNS +TIMEOUTS +REFUSED +LAST ERROR$')
+        self.assertRegex(text, r'(?m)^CONFIG +STATE +GEN +AGE +NEXT +RUNS +TIMEOUTS +REJECTED +LAST ERROR$')
         self.assertRegex(text, r'(?m)^c7 +failing +1 +2h +12s +\d+ +0 +0 +unreachable: connection refused')
         self.stage.status = self.configs(40, c7=self.failing(), c9=self.failing(state='stale'))
         t.until('^c9 +stale')
@@ -482,7 +482,7 @@ class Top(Case):
         agent.refresh()
         t.until('^web +failing +1 .*not found')
         agent.stop()
-        t.until(r'\Anot heard for \S+, trying again: no agent answers at ')
+        t.until(r'\Ano answer for \S+, trying again: no agent answers at ')
         t.until('^web +failing')
         t.press('q')
         self.assertEqual(t.end(), 0)
@@ -493,7 +493,7 @@ class Top(Case):
                                          c2=self.failing(age_ms=5000, runs={'success': 90}))
         t = self.top()
         t.until('order: state')
-        for order, first in (('name', 'c0'), ('age', 'c1'), ('next', 'c1'), ('runs', 'c2'), ('timeouts', 'c1'), ('refused', 'c0'), ('state', 'c2')):
+        for order, first in (('name', 'c0'), ('age', 'c1'), ('next', 'c1'), ('runs', 'c2'), ('timeouts', 'c1'), ('rejected', 'c0'), ('state', 'c2')):
             t.press('s')
             t.until(rf'(?s)order: {order} .*LAST ERROR\n{first} ')
         t.press('q')
@@ -509,7 +509,7 @@ class Top(Case):
         t.until(r'(?s)filter: 39   q quit.*LAST ERROR\nc39 [^\n]*\n*\Z')
         t.press('/\x1b')
         t.until('^c38 ')
-        t.press('/REFUSED\r')
+        t.press('/REJECTED\r')
         t.until(r'(?s)LAST ERROR\nc7 [^\n]*\n*\Z')
         t.press('q')
         self.assertEqual(t.end(), 0)
@@ -581,13 +581,13 @@ class Top(Case):
         t = self.top(env={'NO_COLOR': '1'})
         t.until('^c0 ')
         self.stage.close()
-        t.until(r'\Anot heard for \S+, trying again: no agent answers at .*: start it')
+        t.until(r'\Ano answer for \S+, trying again: no agent answers at .*: start it')
         self.assertIn('c0 ', t.screen.text, 'what was known stays')
         self.stage = Stage(self, self.socket)
         self.stage.status = self.configs(2)
         t.until(r'(?s)\Apulletd .*\n2 configs: all ok')
         self.stage.code = 500
-        t.until(r'\Anot heard for \S+, trying again: the agent answered 500: ')
+        t.until(r'\Ano answer for \S+, trying again: the agent answered 500: ')
         t.press('q')
         self.assertEqual(t.end(), 0)
         self.assertNotRegex(t.raw, '\x1b\\[[0-9]*m')
@@ -596,7 +596,7 @@ class Top(Case):
         t = self.top()
         t.until('^c0 ')
         self.stage.hang = threading.Event()
-        t.until(r'\Anot heard for \S+, trying again: the agent does not answer at ')
+        t.until(r'\Ano answer for \S+, trying again: the agent does not answer at ')
         t.press('s')
         t.until('order: name')
         begin = time.monotonic()

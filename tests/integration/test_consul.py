@@ -53,7 +53,7 @@ class Keys(Store):
         self.consul.put('app/other', 'y')
         self.begin_consul(watch=False)
         self.assertEqual((self.standing(), self.agent.status()['version']), ('a: 1\n', str(index)))
-        self.assertEqual(self.agent.cli('wait', 'web', '--version', str(index))[:2], (0, 'web: generation 1 stands\n'))
+        self.assertEqual(self.agent.cli('wait', 'web', '--version', str(index))[:2], (0, 'web: generation 1 is current\n'))
         self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
         self.stands(index)
 

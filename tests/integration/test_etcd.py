@@ -138,7 +138,7 @@ class Keys(Etcd):
         self.etcd.put('/app/other', 'y')
         self.begin_etcd(watch=False)
         self.assertEqual((self.standing(), self.agent.status()['version']), ('n: 1\n', str(revision)))
-        self.assertEqual(self.agent.cli('wait', 'web', '--version', str(revision))[:2], (0, 'web: generation 1 stands\n'))
+        self.assertEqual(self.agent.cli('wait', 'web', '--version', str(revision))[:2], (0, 'web: generation 1 is current\n'))
         self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
         revision = self.etcd.put(KEY, 'n: 1\n')  # the same value under a new revision: nothing to publish
         self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')

@@ -150,7 +150,7 @@ class Wait(Case):
     def test_what_stands_already_is_told_at_once(self):
         for args in (('--generation', '1'), ('--version', self.version_of('n: 1\n')), ('--version', f'"{self.version_of("n: 1" + chr(10))}"')):
             code, out, _ = self.agent.cli('wait', 'web', *args)
-            self.assertEqual((code, out), (0, 'web: generation 1 stands\n'), args)
+            self.assertEqual((code, out), (0, 'web: generation 1 is current\n'), args)
 
     def test_it_waits_until_the_version_stands(self):
         thread, done = self.begin_waiting('--version', self.version_of('n: 2\n'))
@@ -159,7 +159,7 @@ class Wait(Case):
         self.write('src/web.yaml', 'n: 2\n')
         self.agent.refresh()
         thread.join()
-        self.assertEqual(done[0][:2], (0, 'web: generation 2 stands\n'))
+        self.assertEqual(done[0][:2], (0, 'web: generation 2 is current\n'))
 
     def test_a_change_by_an_operator_counts(self):
         self.write('src/web.yaml', 'n: 2\n')
@@ -282,7 +282,7 @@ class Rollout(Case):
         away = self.agent.status()['rejected']
         self.assertEqual((away['by'], away['why']), ('rollout', 'this host is at 71.51 %, the rollout at 71 %'))
         self.assertEqual(self.agent.status()['state'], 'ok')
-        self.assertIn('is held back by the rollout', self.agent.cli('status')[1])
+        self.assertIn('is held by the rollout', self.agent.cli('status')[1])
         self.assertEqual(self.agent.refresh()['outcome'], 'held')
         self.write('src/web.rollout', 'percent: 72\n')
         self.agent.refresh()

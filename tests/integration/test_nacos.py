@@ -60,7 +60,7 @@ class Documents(Case):
         self.put(1)
         self.begin_nacos('max_in_flight: 2')
         self.assertEqual((self.standing(), self.version()), ('n: 1\n', MD5_OF[1]))
-        self.assertEqual(self.agent.cli('wait', 'web', '--version', MD5_OF[1])[:2], (0, 'web: generation 1 stands\n'))
+        self.assertEqual(self.agent.cli('wait', 'web', '--version', MD5_OF[1])[:2], (0, 'web: generation 1 is current\n'))
         self.confirms()
         self.put(2)
         self.assertEqual(self.refreshed('published')['version'], MD5_OF[2])

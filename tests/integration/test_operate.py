@@ -229,7 +229,7 @@ class RollBack(Case):
         agent = self.begin('n: 1\n')
         self.publish('n: 2\n')
         self.assertEqual(self.do('rollback', 'web', '--reason', 'pages are slow'),
-                         f'web: generation 3 stands: rollback to generation 1 by {ME_PLAIN}: pages are slow\n')
+                         f'web: generation 3 is current: rollback to generation 1 by {ME_PLAIN}: pages are slow\n')
         self.assertEqual(self.read('out/web.yaml'), b'n: 1\n')
         log = agent.log.wait('a rollback was asked for')
         self.assertRegex(log, rf'from=2 to=1 by="?{ME}"? reason="pages are slow"')
@@ -423,7 +423,7 @@ class Pin(Case):
         self.assertEqual(status['pin'], {'by': ME_PLAIN, 'reason': 'exam week', 'until_ms': None})
         self.assertEqual(status['rejected']['by'], 'pin')
         self.assertEqual(self.file(), {'n': 1})
-        self.assertRegex(self.do('status'), rf'(?s)is held back by the pin\n  pinned by {ME}: exam week\n')
+        self.assertRegex(self.do('status'), rf'(?s)is held by the pin\n  pinned by {ME}: exam week\n')
         self.do('refresh', 'web', '--force', '--wait')
         self.assertEqual(self.file(), {'n': 1}, 'a forced pull is validated again, but a pin is a pin')
         self.assertEqual(self.do('unpin', 'web'), 'web: unpinned\n')
@@ -685,7 +685,7 @@ class Override(Case):
     def test_goes_back_by_itself(self):
         agent = self.begin('# commented\ndb: {host: a, port: 1}\n')
         self.assertEqual(self.do('override', 'web', 'db.host=b', '--for', '2s', '--reason', 'a is slow'),
-                         f'web: generation 2 stands: override of db.host by {ME_PLAIN} for 2s: a is slow\n')
+                         f'web: generation 2 is current: override of db.host by {ME_PLAIN} for 2s: a is slow\n')
         self.assertEqual(self.file(), {'db': {'host': 'b', 'port': 1}})
         self.assertEqual(subprocess.run([PULLET, 'get', self.path('run/web.snap'), 'db.host'], capture_output=True, text=True, check=True).stdout, 'b\n')
         self.assertRegex(self.do('status'), rf'\n  override of db.host by {ME} until \d{{4}}-\S+Z: a is slow\n')
@@ -710,7 +710,7 @@ class Override(Case):
                 out, _ = p.communicate(timeout=harness.DEADLINE)
             generation += 1
             self.assertEqual(p.returncode, 0, out)
-            self.assertIn(f'generation {generation} stands'.encode(), out)
+            self.assertIn(f'generation {generation} is current'.encode(), out)
             self.assertEqual(self.file(), {'a': value})
         for given, why in ((b'x' * 8194, 'has more than 8192 bytes'), (b'a\0b', 'has a NUL in it')):
             done = subprocess.run(command, input=given, capture_output=True, timeout=harness.DEADLINE, check=False)
@@ -786,7 +786,7 @@ class Override(Case):
                               ('n=!!bin 1', 'the value cannot be read'), ('n=' + 'x' * 5000, 'the value is too long'), ('k' * 1100 + '=1', 'the key .*1023')):
             self.refused(64, pattern, 'override', 'web', what, '--for', '1h')
         self.refused(64, 'the reason must be', 'override', 'web', 'n=1', '--for', '1h', '--reason', 'x' * 300)
-        self.refused(64, 'too long to be asked', 'override', 'web', 'n=' + 'x' * 9000, '--for', '1h')
+        self.refused(64, 'too long for a request', 'override', 'web', 'n=' + 'x' * 9000, '--for', '1h')
         self.refused(2, 'no config of that name', 'override', 'none', 'n=1', '--for', '1h')
         for query, pattern in (('key=n&value=1', 'has an end'), ('key=n&for_ms=1000', 'needs a value'), ('value=1&for_ms=1000', 'the key ""'),
                                ('key=n&value=1&for_ms=1h', 'for_ms takes a number')):
@@ -887,11 +887,11 @@ class Status(Case):
     def test_an_application_that_was_not_told(self):
         reload = Hook(self, 'reload', 'hold')
         agent = self.begin('n: 1\n', f'    reload: {{run: [{reload.path}]}}\n')
-        self.until('^  the application has yet to be told of generation 1$')
+        self.until('^  reload pending for generation 1$')
         reload.do('echo no such service; exit 1')
         self.publish('n: 2\n')
         reload.release()
-        self.until(r'^  the application could not be told, trying again in \d+m?s: \S')
+        self.until(r'^  reload failed, next attempt in \d+m?s: \S')
         reload.do('exit 0')
         agent.log.wait('reload succeeded config=web generation=2')
         self.assertNotIn('application', self.do('status'))
@@ -920,7 +920,7 @@ class Status(Case):
         agent = self.begin('n: 1\n', '    drift: report\n')
         self.write('out/web.yaml', 'n: 666\n')
         agent.refresh()
-        self.until('^  somebody changed the file, and it is left so$')
+        self.until('^  the published file was changed by somebody and is not restored$')
         agent.stop()
 
     def test_a_signature_that_expires(self):

@@ -9,94 +9,25 @@
 
 #define MAX_OUTPUT (256u << 20)
 
-/* ---- options ---- */
-
-enum { JSON = 256, SOCKET, REASON, FOR, TIMEOUT, REMOVE, ALL };
-
-static const struct known {
-	struct option option;
-	unsigned needs; /* to be allowed; 0 = always */
-} known[] = {
-	{{"json", no_argument, NULL, JSON}, 0},
-	{{"socket", required_argument, NULL, SOCKET}, 0},
-	{{"help", no_argument, NULL, 'h'}, 0},
-	{{"reason", required_argument, NULL, REASON}, OPERATE_REASON},
-	{{"for", required_argument, NULL, FOR}, OPERATE_FOR},
-	{{"timeout", required_argument, NULL, TIMEOUT}, OPERATE_TIMEOUT},
-	{{"remove", no_argument, NULL, REMOVE}, OPERATE_REMOVE},
-	{{"all", no_argument, NULL, ALL}, OPERATE_ALL},
-};
-
-enum { KNOWN = sizeof(known) / sizeof(known[0]) };
-
-static int read_for(struct operate *o)
+int operate_options(const struct command_line *line, int argc, char **argv, void *target)
 {
-	int r = cli_duration(o->command, "--for", optarg, &o->for_ms);
+	struct operate *o = target;
+	int r;
 
-	if (r == CLI_OK && o->for_ms == 0)
-		return cli_error(CLI_USAGE, o->command, "--for takes more than nothing");
+	o->command = argv[0];
+	o->socket = client_default_socket();
+	o->timeout_ms = 60000;
+	r = options_read(line, argc, argv, target);
+	o->arguments = argv + optind;
+	o->count = argc - optind;
+	o->config = o->arguments[0];
 	return r;
 }
 
-static int read_option(struct operate *o, int option)
-{
-	switch (option) {
-	case JSON:
-		o->json = true;
-		return CLI_OK;
-	case SOCKET:
-		o->socket = optarg;
-		return CLI_OK;
-	case REASON:
-		o->reason = optarg;
-		return CLI_OK;
-	case REMOVE:
-		o->remove = true;
-		return CLI_OK;
-	case ALL:
-		o->all = true;
-		return CLI_OK;
-	case FOR:
-		return read_for(o);
-	case TIMEOUT:
-		return cli_duration(o->command, "--timeout", optarg, &o->timeout_ms);
-	default:
-		return cli_bad_option(o->command);
-	}
-}
+/* ---- the request ---- */
 
-int operate_options(int argc, char **argv, unsigned allowed, int min, int max,
-	void (*usage)(FILE *out), struct operate *ret)
-{
-	struct option longs[KNOWN + 1] = {{0}};
-	struct operate o = {
-		.command = argv[0], .socket = client_default_socket(), .timeout_ms = 60000};
-	int option, n = 0, r;
-
-	for (size_t i = 0; i < KNOWN; i++)
-		if ((known[i].needs & allowed) == known[i].needs)
-			longs[n++] = known[i].option;
-	while ((option = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (option == 'h') {
-			usage(stdout);
-			return CLI_OK;
-		}
-		r = read_option(&o, option);
-		if (r)
-			return r;
-	}
-	o.arguments = argv + optind;
-	o.count = argc - optind;
-	if (o.count < min || o.count > max)
-		return cli_miscounted(o.command, usage, argc, argv, max);
-	*ret = o;
-	return -1;
-}
-
-/* ---- the question ---- */
-
-/* The agent shows who asks no values: says who would see them. */
-static void tell_hidden(const struct operate *o, const struct node *root)
+/* Names the users who see values, when the agent hid them from this one. */
+static void explain_hidden_values(const struct operate *o, const struct node *root)
 {
 	const struct node *values = root ? node_find(root, "values") : NULL;
 
@@ -116,18 +47,18 @@ int operate_ask(const struct operate *o, const char *method, struct buffer *path
 
 	if (path->error) {
 		buffer_fini(path);
-		return cli_error(CLI_USAGE, o->command, "that is too long to be asked");
+		return cli_error(CLI_USAGE, o->command, "that is too long for a request");
 	}
-	/* the agent itself ends the waiting; some time on top for its answer */
+	/* the agent ends the wait itself: 10 s more for its answer */
 	r = client_ask(o->command, o->socket, method, path->data, o->timeout_ms + 10000, &a);
 	buffer_fini(path);
 	if (r == CLI_OK)
-		r = client_config_code(o->command, o->socket, o->arguments[0], &a);
+		r = client_config_code(o->command, o->socket, o->config, &a);
 	buffer_init(&out, MAX_OUTPUT);
 	if (r == CLI_OK && a.json)
 		shown = show(o, document_root(a.json), &out);
 	if (r == CLI_OK && !o->json)
-		tell_hidden(o, a.json ? document_root(a.json) : NULL);
+		explain_hidden_values(o, a.json ? document_root(a.json) : NULL);
 	if (r == CLI_OK && !o->json && out.error)
 		r = cli_error(CLI_FAILED, o->command, "out of memory");
 	else if (r == CLI_OK)
@@ -137,17 +68,37 @@ int operate_ask(const struct operate *o, const char *method, struct buffer *path
 	return r ? r : shown;
 }
 
-int operate_show_standing(const struct operate *o, const struct node *root, struct buffer *out)
+int operate_ask_each(struct operate *o,
+	int (*ask)(struct operate *o, const char *name, const struct node *config))
 {
-	words_text(out, o->arguments[0]);
+	const struct node *configs = NULL;
+	struct client_answer a;
+	int r = client_ask(o->command, o->socket, "GET", "/v1/status", 10000, &a), worst;
+
+	if (r == CLI_OK)
+		r = client_exit_code(o->command, &a);
+	if (r == CLI_OK && a.json)
+		configs = node_find(document_root(a.json), "configs");
+	worst = r;
+	for (const struct node *c = configs ? configs->first : NULL; c; c = c->next) {
+		r = ask(o, client_text(c, "name", ""), c);
+		worst = worst ? worst : r;
+	}
+	client_fini(&a);
+	return worst;
+}
+
+/* ---- answers ---- */
+
+int operate_show_current(const struct operate *o, const struct node *root, struct buffer *out)
+{
+	words_text(out, o->config);
 	buffer_printf(
-		out, ": generation %" PRId64 " stands: ", client_number(root, "generation", 0));
+		out, ": generation %" PRId64 " is current: ", client_number(root, "generation", 0));
 	words_text(out, client_text(root, "origin", "?"));
 	buffer_append(out, "\n", 1);
 	return CLI_OK;
 }
-
-/* ---- shown ---- */
 
 void operate_decision(struct buffer *out, const struct node *entry)
 {

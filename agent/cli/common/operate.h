@@ -1,5 +1,5 @@
 /*
- * What the commands about a config's versions share: options, the question to the agent.
+ * What the commands about a config share: options, the request to the agent.
  *
  * Threads: one. Ownership: options are borrowed from argv.
  */
@@ -8,47 +8,50 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "cli/common/client.h"
+#include "cli/common/options.h"
 
-/* Options beside --json, --socket and --help, which all have. */
-enum {
-	OPERATE_REASON = 1,
-	OPERATE_FOR = 2,
-	OPERATE_TIMEOUT = 4,
-	OPERATE_REMOVE = 8,
-	OPERATE_ALL = 16
-};
-
-struct operate {
+struct operate { /* first in a target of more options */
 	const char *command, *socket;
+	const char *config;  /* the first argument; NULL = none */
 	const char *reason;  /* NULL = none */
 	uint64_t for_ms;     /* 0 = not given */
 	uint64_t timeout_ms; /* 60 s */
 	bool json, remove, all;
-	char **arguments; /* config first */
+	char **arguments;
 	int count;
 };
 
-#define OPERATE_HELP_REASON "      --reason TEXT       for the log, the status and the history\n"
-#define OPERATE_HELP_TIMEOUT                                                                       \
-	"      --timeout DURATION  wait that long for the end of it (default 60s), else exit 4\n"
-#define OPERATE_HELP                                                                               \
-	"      --json              the control API's answer\n"                                     \
-	"      --socket PATH       the agent's control socket (default "                           \
-	"$PULLET_RUNTIME_DIR/control.sock)\n"
+#define OPERATE_ROW_FOR(help)                                                                      \
+	{                                                                                          \
+		"for", "DURATION", help, OPTION_DURATION, .at = offsetof(struct operate, for_ms),        \
+			.min = 1, .takes = "more than nothing"                                     \
+	}
+#define OPERATE_ROW_REASON                                                                         \
+	{                                                                                          \
+		"reason", "TEXT", "for the log, the status and the history", OPTION_TEXT,          \
+			.at = offsetof(struct operate, reason)                                           \
+	}
+#define OPERATE_ROW_TIMEOUT                                                                        \
+	{                                                                                          \
+		"timeout", "DURATION", "wait that long for the result (default 60s), else exit 4", \
+			OPTION_DURATION, .at = offsetof(struct operate, timeout_ms)                      \
+	}
+#define OPERATE_ROWS OPTION_ROW_JSON(struct operate), OPTION_ROW_SOCKET(struct operate)
 
-/* Reads the line: options of `allowed`, then min to max arguments. -1, or the exit code when there
- * is nothing left to do, with its sentence printed. */
-int operate_options(int argc, char **argv, unsigned allowed, int min, int max,
-	void (*usage)(FILE *out), struct operate *ret);
+/* Sets defaults, and reads the line into the target, which begins with a struct operate. As
+ * options_read(). */
+int operate_options(const struct command_line *line, int argc, char **argv, void *target);
 /* Asks, frees path, and prints the answer: as it is with --json, else what `show` makes of it; show
  * appends to out and returns the exit code. Returns the exit code. */
 int operate_ask(const struct operate *o, const char *method, struct buffer *path,
 	int (*show)(const struct operate *o, const struct node *root, struct buffer *out));
-/* For an answer to a change: "web: generation 14 stands: ORIGIN". */
-int operate_show_standing(const struct operate *o, const struct node *root, struct buffer *out);
+/* Calls ask for each config that the agent has. The first failure is the exit code. */
+int operate_ask_each(struct operate *o,
+	int (*ask)(struct operate *o, const char *name, const struct node *config));
+/* For the answer to a change: "web: generation 14 is current: ORIGIN". */
+int operate_show_current(const struct operate *o, const struct node *root, struct buffer *out);
 
 /* Appends " by uid 0 until TIME: reason", as far as an entry of the status or of an explanation has
  * those members. */

@@ -1,6 +1,6 @@
-/* pullet diff: what changed from one version to another. Surprising: the agent compares, since it
- * alone may read the state directory, and knows what must not be shown; the lines are those of its
- * dry run. */
+/* pullet diff: what changed from one version to another. Surprising: the agent compares, since only
+ * it may read the state directory and knows which values are masked; its dry run prints the same
+ * lines. */
 #include "document/diff.h"
 
 #include <inttypes.h>
@@ -9,16 +9,17 @@
 #include "cli/common/cli.h"
 #include "cli/common/operate.h"
 
-static void usage(FILE *out)
-{
-	fputs("Usage: pullet diff CONFIG [A [B]] [--json] [--socket PATH]\n"
-	      "Prints what changed from generation A to B, a line for each key: + added, - "
-	      "removed, "
-	      "~ changed.\n"
-	      "B is what stands, A the generation before B, unless said "
-	      "otherwise.\n\n" OPERATE_HELP,
-		out);
-}
+static const struct option_row diff_rows[] = {OPERATE_ROWS, {0}};
+
+static const struct command_line diff_line = {
+	.usage = "Usage: pullet diff CONFIG [A [B]] [--json] [--socket PATH]\n"
+		 "Prints what changed from generation A to B, a line for each key: + added, - "
+		 "removed, ~ changed.\n"
+		 "B defaults to the current generation, A to the one before B.\n",
+	.rows = diff_rows,
+	.min = 1,
+	.max = 3,
+};
 
 static int add_change(const struct node *entry, struct buffer *out)
 {
@@ -54,7 +55,7 @@ static void add_facts(const struct node *root, struct buffer *out)
 	}
 }
 
-static int show(const struct operate *o, const struct node *root, struct buffer *out)
+static int show_diff(const struct operate *o, const struct node *root, struct buffer *out)
 {
 	const struct node *changes = node_find(root, "changes");
 	int64_t more = client_number(root, "more", 0);
@@ -66,20 +67,20 @@ static int show(const struct operate *o, const struct node *root, struct buffer 
 		for (const struct node *n = changes->first; n && !out->error; n = n->next)
 			add_change(n, out);
 	if (more)
-		buffer_printf(out, "and %" PRId64 " more, which are too long to be listed\n", more);
+		buffer_printf(out, "and %" PRId64 " more, too long to list\n", more);
 	return CLI_OK;
 }
 
 int cli_diff(int argc, char **argv)
 {
 	static const char *const names[] = {NULL, "from", "to"};
-	struct operate o;
+	struct operate o = {0};
 	struct buffer path;
-	int r = operate_options(argc, argv, 0, 1, 3, usage, &o);
+	int r = operate_options(&diff_line, argc, argv, &o);
 
 	if (r >= 0)
 		return r;
-	client_path(&path, o.arguments[0], "/diff");
+	client_path(&path, o.config, "/diff");
 	for (int i = 1; i < o.count; i++) {
 		const char *text = o.arguments[i];
 
@@ -87,9 +88,9 @@ int cli_diff(int argc, char **argv)
 			buffer_fini(&path);
 			return cli_error(CLI_USAGE, o.command,
 				"a generation is a number: 'pullet history %s' lists them",
-				o.arguments[0]);
+				o.config);
 		}
 		client_query(&path, names[i], text);
 	}
-	return operate_ask(&o, "GET", &path, show);
+	return operate_ask(&o, "GET", &path, show_diff);
 }

@@ -1,5 +1,5 @@
-/* pullet explain: which layer a value comes from. Surprising: a layer that says nothing about the
- * key is shown too, so that one sees that it was looked at. */
+/* pullet explain: which layer a value comes from. Surprising: layers without the key are shown
+ * too. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,17 +8,20 @@
 #include "cli/common/operate.h"
 #include "cli/text/words.h"
 
-static void usage(FILE *out)
-{
-	fputs("Usage: pullet explain CONFIG KEY [--json] [--socket PATH]\n"
-	      "Shows the value of a key that stands, and what each layer and each override says "
-	      "about it;\n"
-	      "* marks those that count. Exit 2 if there is no such key.\n\n" OPERATE_HELP,
-		out);
-}
+static const struct option_row explain_rows[] = {OPERATE_ROWS, {0}};
 
-/* As `pullet diff` shows it; of a list or mapping only how much is in it. */
-static void add_value(const struct node *entry, struct buffer *out)
+static const struct command_line explain_line = {
+	.usage = "Usage: pullet explain CONFIG KEY [--json] [--socket PATH]\n"
+		 "Shows the current value of a key, and what each layer and each override says "
+		 "about it;\n"
+		 "* marks those in effect. Exit 2 if there is no such key.\n",
+	.rows = explain_rows,
+	.min = 2,
+	.max = 2,
+};
+
+/* As `pullet diff` shows it; of a list or mapping only its size. */
+static void add_shown_value(const struct node *entry, struct buffer *out)
 {
 	const struct node *n = node_find(entry, "value");
 	struct diff_change change = {.kind = DIFF_ADDED, .path = "", .after = n};
@@ -38,7 +41,7 @@ static void add_value(const struct node *entry, struct buffer *out)
 	}
 }
 
-static void add_layer(const struct node *layer, struct buffer *out)
+static void add_layer_line(const struct node *layer, struct buffer *out)
 {
 	bool override = client_is_true(layer, "override");
 	int64_t line = client_number(layer, "line", 0);
@@ -51,14 +54,14 @@ static void add_layer(const struct node *layer, struct buffer *out)
 		buffer_printf(out, ", line %" PRId64, line);
 	if (node_find(layer, "value")) {
 		buffer_append_string(out, ": ");
-		add_value(layer, out);
+		add_shown_value(layer, out);
 	}
 	if (override)
 		operate_decision(out, layer);
 	buffer_append(out, "\n", 1);
 }
 
-static int show(const struct operate *o, const struct node *root, struct buffer *out)
+static int show_explanation(const struct operate *o, const struct node *root, struct buffer *out)
 {
 	const struct node *layers = node_find(root, "layers");
 	bool found = client_is_true(root, "found");
@@ -66,24 +69,24 @@ static int show(const struct operate *o, const struct node *root, struct buffer 
 	words_text(out, o->arguments[1]);
 	buffer_append_string(out, ": ");
 	if (found)
-		add_value(root, out);
+		add_shown_value(root, out);
 	else
 		buffer_append_string(out, "not there");
 	buffer_append(out, "\n", 1);
 	for (const struct node *n = layers ? layers->first : NULL; n; n = n->next)
-		add_layer(n, out);
+		add_layer_line(n, out);
 	return found ? CLI_OK : CLI_NOT_FOUND;
 }
 
 int cli_explain(int argc, char **argv)
 {
-	struct operate o;
+	struct operate o = {0};
 	struct buffer path;
-	int r = operate_options(argc, argv, 0, 2, 2, usage, &o);
+	int r = operate_options(&explain_line, argc, argv, &o);
 
 	if (r >= 0)
 		return r;
-	client_path(&path, o.arguments[0], "/explain");
+	client_path(&path, o.config, "/explain");
 	client_query(&path, "key", o.arguments[1]);
-	return operate_ask(&o, "GET", &path, show);
+	return operate_ask(&o, "GET", &path, show_explanation);
 }

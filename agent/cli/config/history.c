@@ -1,5 +1,4 @@
-/* pullet history: the versions that are kept. Surprising: nothing; a * marks the one that stands.
- */
+/* pullet history: the versions that are kept. Surprising: nothing. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -17,13 +16,16 @@ struct row {
 	char cell[ORIGIN][CELL]; /* the origin comes last, and may be long */
 };
 
-static void usage(FILE *out)
-{
-	fputs("Usage: pullet history CONFIG [--json] [--socket PATH]\n"
-	      "Lists the versions in the state directory, newest first; * marks the one that "
-	      "stands.\n\n" OPERATE_HELP,
-		out);
-}
+static const struct option_row history_rows[] = {OPERATE_ROWS, {0}};
+
+static const struct command_line history_line = {
+	.usage = "Usage: pullet history CONFIG [--json] [--socket PATH]\n"
+		 "Lists the versions in the state directory, newest first; * marks the current "
+		 "one.\n",
+	.rows = history_rows,
+	.min = 1,
+	.max = 1,
+};
 
 static void fill_row(const struct node *v, struct row *r)
 {
@@ -46,14 +48,14 @@ static void fill_row(const struct node *v, struct row *r)
 	snprintf(r->cell[DIGEST], CELL, "%.*s", SHOWN_DIGITS, sha256);
 }
 
-static void widen(const struct row *r, size_t width[ORIGIN])
+static void widen_columns(const struct row *r, size_t width[ORIGIN])
 {
 	for (size_t i = 0; i < ORIGIN; i++)
 		if (strlen(r->cell[i]) > width[i])
 			width[i] = strlen(r->cell[i]);
 }
 
-static void add_row(
+static void add_version_row(
 	const struct row *r, const size_t width[ORIGIN], const char *origin, struct buffer *out)
 {
 	for (size_t i = 0; i < ORIGIN; i++)
@@ -62,22 +64,22 @@ static void add_row(
 	buffer_append(out, "\n", 1);
 }
 
-static void add_verdict(const struct node *v, struct buffer *out)
+static void add_rejection(const struct node *v, struct buffer *out)
 {
-	const struct node *verdict = node_find(v, "rejected");
-	const char *by = verdict ? client_text(verdict, "by", "?") : "";
+	const struct node *rejected = node_find(v, "rejected");
+	const char *by = rejected ? client_text(rejected, "by", "?") : "";
 
-	if (!verdict)
+	if (!rejected)
 		return;
 	buffer_printf(out, "  %s the ",
-		strcmp(by, "probe") && strcmp(by, "operator") ? "refused by" : "rolled back by");
+		strcmp(by, "probe") && strcmp(by, "operator") ? "rejected by" : "rolled back by");
 	words_text(out, by);
 	buffer_append_string(out, ": ");
-	words_text(out, client_text(verdict, "why", ""));
+	words_text(out, client_text(rejected, "why", ""));
 	buffer_append(out, "\n", 1);
 }
 
-static int show(const struct operate *o, const struct node *root, struct buffer *out)
+static int show_history(const struct operate *o, const struct node *root, struct buffer *out)
 {
 	static const struct row head = {
 		.cell = {"GENERATION", "PULLED", "BYTES", "VERSION", "SHA256"}};
@@ -86,16 +88,17 @@ static int show(const struct operate *o, const struct node *root, struct buffer 
 	struct row r;
 
 	(void)o;
-	widen(&head, width);
+	widen_columns(&head, width);
 	for (const struct node *v = versions ? versions->first : NULL; v; v = v->next) {
 		fill_row(v, &r);
-		widen(&r, width);
+		widen_columns(&r, width);
 	}
-	add_row(&head, width, "ORIGIN", out);
+	add_version_row(&head, width, "ORIGIN", out);
 	for (const struct node *v = versions ? versions->first : NULL; v; v = v->next) {
 		fill_row(v, &r);
-		add_row(&r, width, client_text(v, "origin", client_text(v, "error", "")), out);
-		add_verdict(v, out);
+		add_version_row(
+			&r, width, client_text(v, "origin", client_text(v, "error", "")), out);
+		add_rejection(v, out);
 	}
 	if (client_is_true(root, "truncated"))
 		buffer_append_string(out, "  there are older ones\n");
@@ -104,12 +107,12 @@ static int show(const struct operate *o, const struct node *root, struct buffer 
 
 int cli_history(int argc, char **argv)
 {
-	struct operate o;
+	struct operate o = {0};
 	struct buffer path;
-	int r = operate_options(argc, argv, 0, 1, 1, usage, &o);
+	int r = operate_options(&history_line, argc, argv, &o);
 
 	if (r >= 0)
 		return r;
-	client_path(&path, o.arguments[0], "/history");
-	return operate_ask(&o, "GET", &path, show);
+	client_path(&path, o.config, "/history");
+	return operate_ask(&o, "GET", &path, show_history);
 }

@@ -1,6 +1,6 @@
-/* pullet override: one value over what the server says, for a while. Surprising: the value is YAML,
- * so that 1 is a number and "1" a text; null removes the key. "-" is what standard input says: an
- * argument can be read by every user, for as long as the command waits. */
+/* pullet override: one value in place of the server's, for a while. Surprising: the value is YAML,
+ * so that 1 is a number and "1" a text; null removes the key. "-" reads standard input, since every
+ * user can read the arguments of a command that waits. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,25 +11,26 @@
 
 #define MAX_VALUE 8192 /* a longer one does not fit into a request */
 
-static void usage(FILE *out)
-{
-	fputs("Usage: pullet override CONFIG KEY=VALUE --for DURATION [--reason TEXT] [--timeout "
-	      "DURATION] [--json] [--socket PATH]\n"
-	      "       pullet override CONFIG KEY --remove [--timeout DURATION] [--json] [--socket "
-	      "PATH]\n"
-	      "Lays a value over what the server says, for a while; it goes back by itself. VALUE "
-	      "is YAML:\n"
-	      "a mapping is merged into the one that is there, null removes the key; - is what "
-	      "standard input has,\n"
-	      "where other users do not see it.\n\n"
-	      "      --for DURATION      how long\n"
-	      "      --remove            end an override now\n" OPERATE_HELP_REASON
-			OPERATE_HELP_TIMEOUT OPERATE_HELP,
-		out);
-}
+static const struct option_row override_rows[] = {OPERATE_ROW_FOR("the override ends by itself"),
+	{"remove", NULL, "end an override now", OPTION_FLAG, .at = offsetof(struct operate, remove)},
+	OPERATE_ROW_REASON, OPERATE_ROW_TIMEOUT, OPERATE_ROWS, {0}};
 
-/* All of standard input, but for one line's end behind it. */
-static int read_value(const char *command, struct buffer *value)
+static const struct command_line override_line = {
+	.usage = "Usage: pullet override CONFIG KEY=VALUE --for DURATION [--reason TEXT] "
+		 "[--timeout DURATION] [--json] [--socket PATH]\n"
+		 "       pullet override CONFIG KEY --remove [--timeout DURATION] [--json] "
+		 "[--socket PATH]\n"
+		 "Sets a value in place of the server's, for a while. VALUE is YAML: a mapping is "
+		 "merged into\n"
+		 "the present one, null removes the key, - reads standard input, where other "
+		 "users do not see it.\n",
+	.rows = override_rows,
+	.min = 2,
+	.max = 2,
+};
+
+/* Reads standard input, without one newline at its end. */
+static int read_stdin(const char *command, struct buffer *value)
 {
 	char piece[4096];
 	ssize_t n;
@@ -53,7 +54,7 @@ static int read_value(const char *command, struct buffer *value)
 	return CLI_OK;
 }
 
-static int add_value(const struct operate *o, struct buffer *path, const char *text)
+static int add_override_value(const struct operate *o, struct buffer *path, const char *text)
 {
 	struct buffer value;
 	int r = CLI_OK;
@@ -63,7 +64,7 @@ static int add_value(const struct operate *o, struct buffer *path, const char *t
 		return CLI_OK;
 	}
 	buffer_init(&value, MAX_VALUE + 1);
-	r = read_value(o->command, &value);
+	r = read_stdin(o->command, &value);
 	if (r == CLI_OK)
 		client_query(path, "value", value.len ? value.data : "");
 	if (value.len)
@@ -73,7 +74,7 @@ static int add_value(const struct operate *o, struct buffer *path, const char *t
 }
 
 /* KEY=VALUE, or KEY with --remove. */
-static int add_what(const struct operate *o, struct buffer *path)
+static int add_override(const struct operate *o, struct buffer *path)
 {
 	char *key = o->arguments[1], *equals = strchr(key, '=');
 
@@ -88,31 +89,30 @@ static int add_what(const struct operate *o, struct buffer *path)
 	if (!equals || equals == key)
 		return cli_error(CLI_USAGE, o->command, "KEY=VALUE is needed, not '%s'", key);
 	if (!o->for_ms)
-		return cli_misused(
-			o->command, usage, "--for is needed: an override ends by itself");
+		return options_misused(
+			&override_line, o->command, "--for is needed: an override ends by itself");
 	*equals = '\0';
 	client_query(path, "key", key);
 	client_query_number(path, "for_ms", o->for_ms);
 	client_query(path, "reason", o->reason);
-	return add_value(o, path, equals + 1);
+	return add_override_value(o, path, equals + 1);
 }
 
 int cli_override(int argc, char **argv)
 {
-	struct operate o;
+	struct operate o = {0};
 	struct buffer path;
-	int r = operate_options(argc, argv,
-		OPERATE_REASON | OPERATE_FOR | OPERATE_TIMEOUT | OPERATE_REMOVE, 2, 2, usage, &o);
+	int r = operate_options(&override_line, argc, argv, &o);
 
 	if (r >= 0)
 		return r;
 	sys_forbid_dumps();
-	client_path(&path, o.arguments[0], "/override");
-	r = add_what(&o, &path);
+	client_path(&path, o.config, "/override");
+	r = add_override(&o, &path);
 	if (r) {
 		buffer_fini(&path);
 		return r;
 	}
 	client_query_number(&path, "timeout_ms", o.timeout_ms);
-	return operate_ask(&o, "POST", &path, operate_show_standing);
+	return operate_ask(&o, "POST", &path, operate_show_current);
 }

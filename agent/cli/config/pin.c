@@ -1,4 +1,4 @@
-/* pullet pin, unpin: what stands stays. Surprising: nothing. */
+/* pullet pin, unpin: keep the current version, ignore updates. Surprising: nothing. */
 #include <inttypes.h>
 
 #include "settings/value.h"
@@ -6,28 +6,33 @@
 #include "cli/common/operate.h"
 #include "cli/text/words.h"
 
-static void usage_pin(FILE *out)
-{
-	fputs("Usage: pullet pin CONFIG [--for DURATION] [--reason TEXT] [--json] [--socket "
-	      "PATH]\n"
-	      "What stands stays, whatever the server has: for DURATION, or until 'pullet "
-	      "unpin'.\n\n"
-	      "      --for DURATION      the pin ends by itself\n" OPERATE_HELP_REASON OPERATE_HELP,
-		out);
-}
+static const struct option_row pin_rows[] = {OPERATE_ROW_FOR("the pin ends by itself"),
+	OPERATE_ROW_REASON, OPERATE_ROWS, {0}},
+			       unpin_rows[] = {OPERATE_ROWS, {0}};
 
-static void usage_unpin(FILE *out)
-{
-	fputs("Usage: pullet unpin CONFIG [--json] [--socket PATH]\n"
-	      "Ends a pin, and pulls.\n\n" OPERATE_HELP,
-		out);
-}
+static const struct command_line pin_line = {
+	.usage = "Usage: pullet pin CONFIG [--for DURATION] [--reason TEXT] [--json] [--socket "
+		 "PATH]\n"
+		 "Keeps the current version, and ignores updates: for DURATION, or until 'pullet "
+		 "unpin'.\n",
+	.rows = pin_rows,
+	.min = 1,
+	.max = 1,
+};
+
+static const struct command_line unpin_line = {
+	.usage = "Usage: pullet unpin CONFIG [--json] [--socket PATH]\n"
+		 "Ends a pin, and pulls.\n",
+	.rows = unpin_rows,
+	.min = 1,
+	.max = 1,
+};
 
 static int show_pinned(const struct operate *o, const struct node *root, struct buffer *out)
 {
 	char text[24];
 
-	words_text(out, o->arguments[0]);
+	words_text(out, o->config);
 	buffer_printf(out, ": pinned at generation %" PRId64 " %s%s\n",
 		client_number(root, "generation", 0), o->for_ms ? "for " : "until it is unpinned",
 		o->for_ms ? settings_duration_text(o->for_ms, text) : "");
@@ -37,20 +42,20 @@ static int show_pinned(const struct operate *o, const struct node *root, struct 
 static int show_unpinned(const struct operate *o, const struct node *root, struct buffer *out)
 {
 	(void)root;
-	words_text(out, o->arguments[0]);
+	words_text(out, o->config);
 	buffer_append_string(out, ": unpinned\n");
 	return CLI_OK;
 }
 
 int cli_pin(int argc, char **argv)
 {
-	struct operate o;
+	struct operate o = {0};
 	struct buffer path;
-	int r = operate_options(argc, argv, OPERATE_REASON | OPERATE_FOR, 1, 1, usage_pin, &o);
+	int r = operate_options(&pin_line, argc, argv, &o);
 
 	if (r >= 0)
 		return r;
-	client_path(&path, o.arguments[0], "/pin");
+	client_path(&path, o.config, "/pin");
 	if (o.for_ms)
 		client_query_number(&path, "for_ms", o.for_ms);
 	client_query(&path, "reason", o.reason);
@@ -59,12 +64,12 @@ int cli_pin(int argc, char **argv)
 
 int cli_unpin(int argc, char **argv)
 {
-	struct operate o;
+	struct operate o = {0};
 	struct buffer path;
-	int r = operate_options(argc, argv, 0, 1, 1, usage_unpin, &o);
+	int r = operate_options(&unpin_line, argc, argv, &o);
 
 	if (r >= 0)
 		return r;
-	client_path(&path, o.arguments[0], "/unpin");
+	client_path(&path, o.config, "/unpin");
 	return operate_ask(&o, "POST", &path, show_unpinned);
 }

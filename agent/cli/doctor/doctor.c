@@ -20,6 +20,7 @@
 #include "base/worker.h"
 #include "cli/common/cli.h"
 #include "cli/common/operate.h"
+#include "cli/common/options.h"
 #include "cli/model/show.h"
 #include "cli/text/words.h"
 
@@ -58,23 +59,31 @@ struct run {
 	bool json, hangs;
 };
 
-static void usage(FILE *out)
-{
-	fputs("Usage: pullet doctor [-c FILE] [--json] [--socket PATH] [--timeout DURATION] "
-	      "[CONFIG]\n"
-	      "Looks for what is wrong, or will be, with the agent, its configuration and what it "
-	      "depends on,\n"
-	      "and says what to do. Changes nothing.\n\n"
-	      "  -c, --config FILE       the agent's configuration (default $PULLET_CONFIG, then\n"
-	      "                          " SETTINGS_DEFAULT_PATH ")\n"
-	      "      --json              a list of findings for programs\n"
-	      "      --socket PATH       the agent's control socket (default: in the "
-	      "configuration's runtime_dir)\n"
-	      "      --timeout DURATION  of each check that waits for others (default 30s)\n\n"
-	      "Exit codes: 0 no error, 1 at least one, 2 there is no such CONFIG, 64 usage, 78 "
-	      "invalid configuration.\n",
-		out);
-}
+static const struct option_row doctor_rows[] = {
+	{"config", "FILE",
+		"the agent's configuration (default $PULLET_CONFIG, then\n" SETTINGS_DEFAULT_PATH
+		")",
+		OPTION_TEXT, .at = offsetof(struct run, d.path), .letter = 'c'},
+	{"json", NULL, "a list of findings for programs", OPTION_FLAG, .at = offsetof(struct run, json)},
+	{"socket", "PATH",
+		"the agent's control socket (default: in the configuration's runtime_dir)",
+		OPTION_TEXT, .at = offsetof(struct run, d.socket)},
+	{"timeout", "DURATION", "of each check that waits for others (default 30s)",
+		OPTION_DURATION, .at = offsetof(struct run, d.timeout_ms)},
+	{0},
+};
+
+static const struct command_line doctor_line = {
+	.usage = "Usage: pullet doctor [-c FILE] [--json] [--socket PATH] [--timeout DURATION] "
+		 "[CONFIG]\n"
+		 "Finds problems, present and coming, of the agent, its configuration and what it "
+		 "depends on,\n"
+		 "and says what to do. Changes nothing.\n",
+	.rows = doctor_rows,
+	.tail = "Exit codes: 0 no error, 1 at least one, 2 there is no such CONFIG, 64 usage, 78 "
+		"invalid configuration.\n",
+	.max = 1,
+};
 
 /* ---- findings ---- */
 
@@ -393,45 +402,6 @@ static int print(struct run *run)
 
 /* ---- the command ---- */
 
-/* -1 = go on, else the exit code. */
-static int read_options(int argc, char **argv, struct run *run)
-{
-	enum { JSON = 256, SOCKET, TIMEOUT };
-	static const struct option longs[] = {
-		{"config", required_argument, NULL, 'c'},
-		{"json", no_argument, NULL, JSON},
-		{"socket", required_argument, NULL, SOCKET},
-		{"timeout", required_argument, NULL, TIMEOUT},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
-	int option;
-
-	while ((option = getopt_long(argc, argv, "c:h", longs, NULL)) != -1) {
-		if (option == 'c') {
-			run->d.path = optarg;
-		} else if (option == JSON) {
-			run->json = true;
-		} else if (option == SOCKET) {
-			run->d.socket = optarg;
-		} else if (option == TIMEOUT) {
-			if (cli_duration(argv[0], "--timeout", optarg, &run->d.timeout_ms))
-				return CLI_USAGE;
-		} else if (option == 'h') {
-			usage(stdout);
-			return CLI_OK;
-		} else {
-			return cli_bad_option(argv[0]);
-		}
-	}
-	if (argc - optind > 1) {
-		usage(stderr);
-		return CLI_USAGE;
-	}
-	run->d.only = argv[optind];
-	return -1;
-}
-
 static bool is_there(const struct doctor *d)
 {
 	for (size_t i = 0; d->settings && i < d->settings->config_count; i++)
@@ -457,10 +427,11 @@ int cli_doctor(int argc, char **argv)
 	struct run run = {.d = {.path = path && path[0] ? path : SETTINGS_DEFAULT_PATH,
 				  .timeout_ms = 30000,
 				  .who.root = -1}};
-	int r = read_options(argc, argv, &run);
+	int r = options_read(&doctor_line, argc, argv, &run);
 
 	if (r >= 0)
 		return r;
+	run.d.only = argv[optind];
 	log_setup(LOG_LEVEL_ERR, LOG_FORMAT_TEXT); /* the push channel's lines are findings here */
 	run.d.loop = or_die(loop_new(&sys_real));
 	run_checks(&run);

@@ -1,5 +1,5 @@
-/* All that is known of one config, a line each: the members of the agent's answer, as people write
- * them. Surprising: only the name tells a moment from a span; both are milliseconds there. */
+/* All members of the agent's answer about one config, a line each, as people write them.
+ * Surprising: only the name tells a moment from a span; both are milliseconds. */
 #include <string.h>
 
 #include "document/key_path.h"
@@ -9,7 +9,7 @@
 
 static const char unit[] = "_ms";
 
-/* Members that are moments, and what they are called here. */
+/* Members that are moments, and their names here. */
 static const struct moment {
 	const char *member, *name;
 } moments[] = {
@@ -37,7 +37,7 @@ static bool is_ms(const struct node *n, size_t len)
 }
 
 /* path: of the member; its end is changed. */
-static void add_member(const struct node *n, struct buffer *path, struct buffer *out)
+static void add_member_line(const struct node *n, struct buffer *path, struct buffer *out)
 {
 	size_t len = n->key ? strlen(n->key) : 0;
 	bool ms = is_ms(n, len);
@@ -62,17 +62,17 @@ static void add_member(const struct node *n, struct buffer *path, struct buffer 
 	buffer_append_string(out, "\n");
 }
 
-/* path: where n stands. */
-static void add(const struct node *n, struct buffer *path, struct buffer *out)
+/* path: of n. */
+static void add_members(const struct node *n, struct buffer *path, struct buffer *out)
 {
 	size_t len = path->len, number = 0;
 
 	if (n->type != NODE_NULL && n->type < NODE_LIST)
-		add_member(n, path, out);
+		add_member_line(n, path, out);
 	for (const struct node *child = n->type < NODE_LIST ? NULL : n->first; child;
 		child = child->next) {
 		key_path_append(path, len == 0, child, number++);
-		add(child, path, out);
+		add_members(child, path, out);
 		path->len = len;
 	}
 }
@@ -82,7 +82,7 @@ void show_details(const struct show *s, struct buffer *out)
 	struct buffer path;
 
 	buffer_init(&path, 1u << 16);
-	add(s->root, &path, out);
+	add_members(s->root, &path, out);
 	if (path.error)
 		out->error = path.error;
 	buffer_fini(&path);

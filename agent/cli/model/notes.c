@@ -1,5 +1,5 @@
-/* What an operator should know of one config, a sentence each. Surprising: an error that a check
- * gave is told once, with the version it is about. */
+/* Notes on one config for its operator, a sentence each. Surprising: the error of a check appears
+ * once, with the version it rejected. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "cli/model/show.h"
 #include "cli/text/words.h"
 
-const char *show_next(const struct show_config *c, char text[24])
+const char *show_next_pull(const struct show_config *c, char text[24])
 {
 	int64_t backoff_ms = client_number(c->node, "backoff_ms", 0);
 	char span[24];
@@ -19,7 +19,7 @@ const char *show_next(const struct show_config *c, char text[24])
 	else if (client_is_true(c->node, "waiting") && backoff_ms > 0)
 		snprintf(text, 24, "held %.18s", wrap_span(backoff_ms, span));
 	else if (client_is_true(c->node, "waiting"))
-		snprintf(text, 24, "in line");
+		snprintf(text, 24, "queued");
 	else
 		wrap_span(c->next_ms, text);
 	return text;
@@ -48,18 +48,18 @@ void show_error(const struct show_config *c, struct buffer *out)
 
 static void note_error(const struct node *c, const struct show_config *s, struct buffer *out)
 {
-	const struct node *away = node_find(c, "rejected");
+	const struct node *rejected = node_find(c, "rejected");
 	const char *error = client_text(c, "last_error", NULL);
 
-	if (!error || (away && client_is_true(away, "is_last_error")))
-		return; /* told by note_away() */
+	if (!error || (rejected && client_is_true(rejected, "is_last_error")))
+		return; /* note_rejected() says it */
 	buffer_append_string(out, "  ");
 	show_error(s, out);
 	buffer_append_string(out, "\n");
 }
 
-/* What stands meanwhile, since when nobody confirmed it, and what comes next. */
-static void note_stand(const struct node *c, const struct show_config *s, struct buffer *out)
+/* The current version, when it was confirmed last, and the next pull. */
+static void note_current(const struct node *c, const struct show_config *s, struct buffer *out)
 {
 	int64_t generation = client_number(c, "generation", 0),
 		backoff_ms = client_number(c, "backoff_ms", 0),
@@ -86,40 +86,40 @@ static void note_stand(const struct node *c, const struct show_config *s, struct
 	if (generation)
 		buffer_append_string(out, "; ");
 	if (client_is_true(c, "running"))
-		buffer_append_string(out, "a pull is under way\n");
+		buffer_append_string(out, "a pull is running\n");
 	else if (client_is_true(c, "waiting") && backoff_ms > 0)
-		buffer_printf(out, "the pull is due, and its server is left alone for %s\n",
+		buffer_printf(out, "pull deferred: server in backoff for %s\n",
 			wrap_span(backoff_ms, text));
 	else if (client_is_true(c, "waiting"))
-		buffer_append_string(out, "the pull is due, and in line for its server\n");
+		buffer_append_string(out, "pull queued (server busy)\n");
 	else
 		buffer_printf(out, "next pull in %s\n", wrap_span(s->next_ms, text));
 }
 
-static void note_away(const struct node *c, struct buffer *out)
+static void note_rejected(const struct node *c, struct buffer *out)
 {
-	const struct node *away = node_find(c, "rejected");
-	const char *by = away ? client_text(away, "by", "?") : "";
+	const struct node *rejected = node_find(c, "rejected");
+	const char *by = rejected ? client_text(rejected, "by", "?") : "";
 
-	if (!away)
+	if (!rejected)
 		return;
 	buffer_append_string(out, "  the server's version ");
-	words_text(out, client_text(away, "version", "(without a name)"));
+	words_text(out, client_text(rejected, "version", "(without a name)"));
 	if (strcmp(by, "pin") == 0) {
-		buffer_append_string(out, " is held back by the pin\n");
+		buffer_append_string(out, " is held by the pin\n");
 		return;
 	}
 	buffer_append_string(out, strcmp(by, "probe") == 0 || strcmp(by, "operator") == 0
 					  ? " was rolled back by the "
-				  : strcmp(by, "rollout") == 0 ? " is held back by the "
+				  : strcmp(by, "rollout") == 0 ? " is held by the "
 							       : " is rejected by the ");
 	words_text(out, by);
 	buffer_append_string(out, ": ");
-	words_lines(out, client_text(away, "why", "?"));
+	words_lines(out, client_text(rejected, "why", "?"));
 	buffer_append_string(out, "\n");
 }
 
-static void note_decisions(const struct node *c, struct buffer *out)
+static void note_operator_decisions(const struct node *c, struct buffer *out)
 {
 	const struct node *pin = node_find(c, "pin"), *overrides = node_find(c, "overrides"),
 			  *suspension = node_find(c, "suspension");
@@ -142,20 +142,19 @@ static void note_decisions(const struct node *c, struct buffer *out)
 	}
 }
 
-static void note_reload(const struct node *c, struct buffer *out)
+static void note_pending_reload(const struct node *c, struct buffer *out)
 {
 	const struct node *reload = node_find(c, "reload");
 	const char *state = reload ? client_text(reload, "state", "idle") : "idle";
 	char text[24];
 
 	if (strcmp(state, "failed") == 0) {
-		buffer_printf(out, "  the application could not be told, trying again in %s: ",
+		buffer_printf(out, "  reload failed, next attempt in %s: ",
 			wrap_span(client_number(reload, "next_ms", -1), text));
 		words_text(out, client_text(reload, "error", "?"));
 		buffer_append_string(out, "\n");
 	} else if (strcmp(state, "idle") != 0) {
-		buffer_printf(out,
-			"  the application has yet to be told of generation %" PRId64 "\n",
+		buffer_printf(out, "  reload pending for generation %" PRId64 "\n",
 			client_number(reload, "pending", 0));
 	}
 }
@@ -202,13 +201,14 @@ void show_notes(const struct show_config *s, bool all, struct buffer *out)
 	const struct node *c = s->node;
 
 	note_error(c, s, out);
-	note_away(c, out);
-	note_stand(c, s, out);
-	note_decisions(c, out);
-	note_reload(c, out);
+	note_rejected(c, out);
+	note_current(c, s, out);
+	note_operator_decisions(c, out);
+	note_pending_reload(c, out);
 	note_probe(c, out);
 	note_watch(c, out);
 	if (client_is_true(c, "drifted"))
-		buffer_append_string(out, "  somebody changed the file, and it is left so\n");
+		buffer_append_string(
+			out, "  the published file was changed by somebody and is not restored\n");
 	note_expiry(c, all, out);
 }

@@ -13,16 +13,16 @@
 #include "cli/common/operate.h"
 #include "cli/text/words.h"
 
-static const struct node *child(const struct node *map, const char *name)
+static const struct node *find_collection(const struct node *map, const char *name)
 {
 	const struct node *n = map ? node_find(map, name) : NULL;
 
 	return n && n->type >= NODE_LIST ? n : NULL;
 }
 
-static const struct node *first(const struct node *map, const char *name)
+static const struct node *find_first(const struct node *map, const char *name)
 {
-	const struct node *n = child(map, name);
+	const struct node *n = find_collection(map, name);
 
 	return n ? n->first : NULL;
 }
@@ -81,43 +81,43 @@ void show_version(const char *version, struct buffer *out)
 	buffer_fini(&text);
 }
 
-/* ---- what there is to be known of a config ---- */
+/* ---- marks of a config ---- */
 
 static bool in_state(const struct node *c, const char *member, const char *state)
 {
-	const struct node *n = child(c, member);
+	const struct node *n = find_collection(c, member);
 
 	return n && strcmp(client_text(n, "state", ""), state) == 0;
 }
 
 static bool is_pinned(const struct node *c)
 {
-	return child(c, "pin");
+	return find_collection(c, "pin");
 }
 
-static bool is_suspended(const struct node *c)
+static bool has_suspension(const struct node *c)
 {
-	return child(c, "suspension");
+	return find_collection(c, "suspension");
 }
 
 static bool is_overridden(const struct node *c)
 {
-	return first(c, "overrides");
+	return find_first(c, "overrides");
 }
 
-static bool is_turned_away(const struct node *c)
+static bool is_rejected(const struct node *c)
 {
-	const struct node *away = child(c, "rejected");
+	const struct node *away = find_collection(c, "rejected");
 
 	return away && strcmp(client_text(away, "by", ""), "pin") != 0;
 }
 
-static bool is_untold(const struct node *c)
+static bool has_pending_reload(const struct node *c)
 {
-	return child(c, "reload") && !in_state(c, "reload", "idle");
+	return find_collection(c, "reload") && !in_state(c, "reload", "idle");
 }
 
-static bool is_bad(const struct node *c)
+static bool has_failed_probe(const struct node *c)
 {
 	return in_state(c, "probe", "failed");
 }
@@ -143,12 +143,12 @@ static const struct mark {
 	const char *words; /* after a number, in the headline */
 	bool (*is)(const struct node *c);
 } marks[] = {
-	{"with a version rejected", is_turned_away},
-	{"suspended", is_suspended},
+	{"with a rejected version", is_rejected},
+	{"suspended", has_suspension},
 	{"pinned", is_pinned},
 	{"overridden", is_overridden},
-	{"whose application is not told yet", is_untold},
-	{"that failed a probe", is_bad},
+	{"with a reload pending", has_pending_reload},
+	{"that failed a probe", has_failed_probe},
 	{"whose file somebody changed", is_drifted},
 	{"whose watch fails", is_unwatched},
 	{"whose signature expires soon", expires_soon},
@@ -159,16 +159,16 @@ enum { MARKS = sizeof(marks) / sizeof(marks[0]) };
 /* ---- reading ---- */
 
 /* A server without a name is called by its first address, as in the log. */
-static const char *name_of_server(const struct node *server)
+static const char *server_shown_name(const struct node *server)
 {
-	const struct node *address = first(server, "addresses");
+	const struct node *address = find_first(server, "addresses");
 
 	return client_text(server, "name", address ? client_text(address, "url", "?") : "?");
 }
 
 static bool is_of_server(const struct node *config, const struct node *server)
 {
-	const char *name = client_text(server, "name", NULL), *url = name_of_server(server);
+	const char *name = client_text(server, "name", NULL), *url = server_shown_name(server);
 
 	if (name)
 		return strcmp(client_text(config, "server", ""), name) == 0;
@@ -176,8 +176,8 @@ static bool is_of_server(const struct node *config, const struct node *server)
 	       strncmp(client_text(config, "url", ""), url, strlen(url)) == 0;
 }
 
-/* A pull that is due while its server is left alone comes when that has ended. */
-static void put_off(struct show_config *c, const struct node *servers)
+/* A due pull waits for the backoff of its server. */
+static void add_backoff(struct show_config *c, const struct node *servers)
 {
 	for (const struct node *s = servers; s && c->next_ms >= 0; s = s->next) {
 		int64_t backoff_ms = client_number(s, "backoff_ms", 0);
@@ -188,25 +188,25 @@ static void put_off(struct show_config *c, const struct node *servers)
 }
 
 static const char *const ranks[SHOW_RANKS] = {[SHOW_QUIET] = "ok",
-	[SHOW_TOLD] = "ok",
+	[SHOW_NOTED] = "ok",
 	[SHOW_FAILING] = "failing",
 	[SHOW_STALE] = "stale",
 	[SHOW_WAITING] = "waiting"};
 
-static enum show_rank rank_of(const struct node *c, const char *state)
+static enum show_rank find_rank(const struct node *c, const char *state)
 {
 	for (int i = SHOW_FAILING; i < SHOW_RANKS; i++)
 		if (strcmp(state, ranks[i]) == 0)
 			return (enum show_rank)i;
 	for (size_t i = 0; i < MARKS; i++)
 		if (marks[i].is(c))
-			return SHOW_TOLD;
+			return SHOW_NOTED;
 	return SHOW_QUIET;
 }
 
-static void read_config(struct show *s, const struct node *node)
+static void read_show_config(struct show *s, const struct node *node)
 {
-	const struct node *runs = child(node, "runs");
+	const struct node *runs = find_collection(node, "runs");
 	struct show_config *c = &s->configs[s->count];
 
 	*c = (struct show_config){.node = node,
@@ -214,10 +214,10 @@ static void read_config(struct show *s, const struct node *node)
 		.state = client_text(node, "state", "?"),
 		.age_ms = client_number(node, "age_ms", -1),
 		.next_ms = client_number(node, "next_pull_in_ms", -1),
-		.refused = client_number(node, "rejections", 0),
+		.rejected = client_number(node, "rejections", 0),
 		.index = s->count};
-	put_off(c, first(s->root, "servers"));
-	c->rank = rank_of(node, c->state);
+	add_backoff(c, find_first(s->root, "servers"));
+	c->rank = find_rank(node, c->state);
 	if (runs) {
 		c->timeouts = client_number(runs, "timeouts", 0);
 		s->failed += client_number(runs, "failed", 0);
@@ -226,14 +226,14 @@ static void read_config(struct show *s, const struct node *node)
 	}
 	s->runs += c->runs;
 	s->timeouts += c->timeouts;
-	s->refused += c->refused;
+	s->rejected += c->rejected;
 	s->ranks[c->rank]++;
 	s->count++;
 }
 
 int show_read(const struct node *root, struct show *ret)
 {
-	const struct node *configs = child(root, "configs");
+	const struct node *configs = find_collection(root, "configs");
 	struct show s = {.root = root};
 	size_t count = configs ? configs->count : 1;
 
@@ -241,10 +241,10 @@ int show_read(const struct node *root, struct show *ret)
 	if (!s.configs)
 		return -ENOMEM;
 	if (!configs)
-		read_config(&s, root);
+		read_show_config(&s, root);
 	for (const struct node *c = configs ? configs->first : NULL; c; c = c->next)
 		if (c->type == NODE_MAP)
-			read_config(&s, c);
+			read_show_config(&s, c);
 	*ret = s;
 	return 0;
 }
@@ -257,7 +257,7 @@ void show_fini(struct show *s)
 
 /* ---- order ---- */
 
-static int compare_with(const void *a, const void *b, void *arg)
+static int compare_stably(const void *a, const void *b, void *arg)
 {
 	int (*const *compare)(const struct show_config *, const struct show_config *) = arg;
 	const struct show_config *x = a, *y = b;
@@ -284,7 +284,7 @@ int show_by_rank(const struct show_config *a, const struct show_config *b)
 
 /* ---- the agent ---- */
 
-static const struct show_config *worst(const struct show *s)
+static const struct show_config *find_worst(const struct show *s)
 {
 	const struct show_config *found = NULL;
 
@@ -296,8 +296,8 @@ static const struct show_config *worst(const struct show *s)
 
 void show_headline(const struct show *s, struct buffer *out)
 {
-	const struct show_config *w = worst(s);
-	size_t ok = s->ranks[SHOW_QUIET] + s->ranks[SHOW_TOLD];
+	const struct show_config *w = find_worst(s);
+	size_t ok = s->ranks[SHOW_QUIET] + s->ranks[SHOW_NOTED];
 
 	buffer_printf(out, "%zu config%s: ", s->count, s->count == 1 ? "" : "s");
 	if (!w)
@@ -327,7 +327,7 @@ static size_t count_push(const struct show *s, size_t *ret_connected)
 	size_t count = 0;
 
 	*ret_connected = 0;
-	for (const struct node *p = first(s->root, "push"); p; p = p->next, count++)
+	for (const struct node *p = find_first(s->root, "push"); p; p = p->next, count++)
 		*ret_connected += strcmp(client_text(p, "state", ""), "connected") == 0;
 	return count;
 }
@@ -349,7 +349,7 @@ void show_push(const struct show *s, struct buffer *out)
 		buffer_append_string(out, "not configured");
 }
 
-static void add_server(const struct node *s, struct buffer *out)
+static void note_server(const struct node *s, struct buffer *out)
 {
 	int64_t backoff_ms = client_number(s, "backoff_ms", 0),
 		pending = client_number(s, "pending", 0);
@@ -358,9 +358,9 @@ static void add_server(const struct node *s, struct buffer *out)
 
 	buffer_init(&line, 1u << 20);
 	if (backoff_ms > 0)
-		buffer_printf(&line, " left alone for %s, %" PRId64 " pull%s waiting;",
+		buffer_printf(&line, " in backoff for %s, %" PRId64 " pull%s queued;",
 			wrap_span(backoff_ms, text), pending, pending == 1 ? "" : "s");
-	for (const struct node *a = first(s, "addresses"); a; a = a->next) {
+	for (const struct node *a = find_first(s, "addresses"); a; a = a->next) {
 		int64_t address_ms = client_number(a, "backoff_ms", 0),
 			failures = client_number(a, "failures_in_a_row", 0);
 
@@ -375,7 +375,7 @@ static void add_server(const struct node *s, struct buffer *out)
 	}
 	if (line.len) {
 		buffer_append_string(out, "server ");
-		words_text(out, name_of_server(s));
+		words_text(out, server_shown_name(s));
 		buffer_append_string(out, ":");
 		buffer_append(out, line.data, line.len - 1);
 		buffer_append_string(out, "\n");
@@ -383,7 +383,7 @@ static void add_server(const struct node *s, struct buffer *out)
 	buffer_fini(&line);
 }
 
-static void add_push(const struct node *p, struct buffer *out)
+static void note_push(const struct node *p, struct buffer *out)
 {
 	const char *state = client_text(p, "state", "?"), *error = client_text(p, "error", "");
 	int64_t ago_ms = client_number(p, "last_message_ago_ms", -1);
@@ -396,15 +396,15 @@ static void add_push(const struct node *p, struct buffer *out)
 	buffer_append_string(out, ": ");
 	words_text(out, state);
 	if (ago_ms < 0)
-		buffer_append_string(out, ", nothing was heard yet");
+		buffer_append_string(out, ", no message yet");
 	else
-		buffer_printf(out, ", last heard %s ago", wrap_span(ago_ms, text));
+		buffer_printf(out, ", last message %s ago", wrap_span(ago_ms, text));
 	buffer_append_string(out, error[0] ? ": " : "; changes come with the interval");
 	words_lines(out, error);
 	buffer_append_string(out, "\n");
 }
 
-static void add_report(const struct node *r, struct buffer *out)
+static void note_receipts(const struct node *r, struct buffer *out)
 {
 	if (!r || strcmp(client_text(r, "state", ""), "failing") != 0)
 		return;
@@ -415,24 +415,23 @@ static void add_report(const struct node *r, struct buffer *out)
 	buffer_append_string(out, "\n");
 }
 
-bool show_configuration_is_refused(const struct show *s)
+bool show_configuration_is_rejected(const struct show *s)
 {
-	const struct node *c = child(s->root, "configuration");
+	const struct node *c = find_collection(s->root, "configuration");
 
 	return c && client_text(c, "error", NULL);
 }
 
-static void add_configuration(const struct show *s, struct buffer *out)
+static void note_configuration(const struct show *s, struct buffer *out)
 {
-	const struct node *c = child(s->root, "configuration");
+	const struct node *c = find_collection(s->root, "configuration");
 	int64_t errors = c ? client_number(c, "errors", 0) : 0;
 
 	if (c && client_is_true(c, "applying"))
-		buffer_append_string(
-			out, "a new configuration is being applied, and waits for a disk\n");
-	if (!show_configuration_is_refused(s))
+		buffer_append_string(out, "reload pending: waiting for writes to finish\n");
+	if (!show_configuration_is_rejected(s))
 		return;
-	buffer_append_string(out, "the new configuration is refused, the one before counts: ");
+	buffer_append_string(out, "the new configuration is rejected, keeping the old one: ");
 	words_lines(out, client_text(c, "error", "?"));
 	if (errors > 1)
 		buffer_printf(out, " (%" PRId64 " errors; pulletd -t prints them)", errors);
@@ -441,10 +440,10 @@ static void add_configuration(const struct show *s, struct buffer *out)
 
 void show_agent(const struct show *s, struct buffer *out)
 {
-	add_configuration(s, out);
-	for (const struct node *n = first(s->root, "servers"); n; n = n->next)
-		add_server(n, out);
-	for (const struct node *n = first(s->root, "push"); n; n = n->next)
-		add_push(n, out);
-	add_report(child(s->root, "report"), out);
+	note_configuration(s, out);
+	for (const struct node *n = find_first(s->root, "servers"); n; n = n->next)
+		note_server(n, out);
+	for (const struct node *n = find_first(s->root, "push"); n; n = n->next)
+		note_push(n, out);
+	note_receipts(find_collection(s->root, "report"), out);
 }

@@ -1,5 +1,5 @@
-/* The screen of `pullet top`. Surprising: in every order the configs that are equal stay as they
- * were, so that nothing jumps from frame to frame. */
+/* The screen of `pullet top`. Surprising: configs that compare equal keep their order, so that
+ * nothing jumps from frame to frame. */
 #include "cli/status/screen.h"
 
 #include <inttypes.h>
@@ -13,43 +13,43 @@
 
 #define MIN_ERROR 36 /* columns that the last error keeps before others are left out */
 
-enum column { CONFIG, STATE, GENERATION, AGE, NEXT, RUNS, TIMEOUTS, REFUSED, LAST_ERROR };
+enum column { CONFIG, STATE, GENERATION, AGE, NEXT, RUNS, TIMEOUTS, REJECTED, LAST_ERROR };
 
 /* ---- order ---- */
 
-static int descending(int64_t a, int64_t b)
+static int order_descending(int64_t a, int64_t b)
 {
 	return a == b ? 0 : a > b ? -1 : 1;
 }
 
-static int by_name(const struct show_config *a, const struct show_config *b)
+static int compare_names(const struct show_config *a, const struct show_config *b)
 {
 	return strcmp(a->name, b->name);
 }
 
-static int by_age(const struct show_config *a, const struct show_config *b)
+static int compare_ages(const struct show_config *a, const struct show_config *b)
 {
-	return descending(a->age_ms, b->age_ms);
+	return order_descending(a->age_ms, b->age_ms);
 }
 
-static int by_next(const struct show_config *a, const struct show_config *b)
+static int compare_next(const struct show_config *a, const struct show_config *b)
 {
-	return descending(b->next_ms, a->next_ms);
+	return order_descending(b->next_ms, a->next_ms);
 }
 
-static int by_runs(const struct show_config *a, const struct show_config *b)
+static int compare_runs(const struct show_config *a, const struct show_config *b)
 {
-	return descending(a->runs, b->runs);
+	return order_descending(a->runs, b->runs);
 }
 
-static int by_timeouts(const struct show_config *a, const struct show_config *b)
+static int compare_timeouts(const struct show_config *a, const struct show_config *b)
 {
-	return descending(a->timeouts, b->timeouts);
+	return order_descending(a->timeouts, b->timeouts);
 }
 
-static int by_refused(const struct show_config *a, const struct show_config *b)
+static int compare_rejections(const struct show_config *a, const struct show_config *b)
 {
-	return descending(a->refused, b->refused);
+	return order_descending(a->rejected, b->rejected);
 }
 
 static const struct order {
@@ -58,12 +58,12 @@ static const struct order {
 	enum column column; /* whose head is marked */
 } orders[] = {
 	{"state", show_by_rank, STATE},
-	{"name", by_name, CONFIG},
-	{"age", by_age, AGE},
-	{"next", by_next, NEXT},
-	{"runs", by_runs, RUNS},
-	{"timeouts", by_timeouts, TIMEOUTS},
-	{"refused", by_refused, REFUSED},
+	{"name", compare_names, CONFIG},
+	{"age", compare_ages, AGE},
+	{"next", compare_next, NEXT},
+	{"runs", compare_runs, RUNS},
+	{"timeouts", compare_timeouts, TIMEOUTS},
+	{"rejected", compare_rejections, REJECTED},
 };
 
 enum { ORDERS = sizeof(orders) / sizeof(orders[0]) };
@@ -76,7 +76,7 @@ void screen_sort(struct screen *v)
 /* ---- the head ---- */
 
 /* A line of the head, cut; `on` is its colour. */
-static void add_line(struct buffer *out, struct buffer *text, size_t width, const char *on)
+static void add_head_line(struct buffer *out, struct buffer *text, size_t width, const char *on)
 {
 	buffer_append_string(out, on);
 	wrap_cut(out, text->data ? text->data : "", width);
@@ -84,14 +84,14 @@ static void add_line(struct buffer *out, struct buffer *text, size_t width, cons
 	buffer_clear(text);
 }
 
-static void add_agent(const struct screen *v, struct buffer *line)
+static void add_agent_line(const struct screen *v, struct buffer *line)
 {
 	const struct node *root = v->show.root;
 	char text[24];
 
 	if (v->gone) {
 		if (root)
-			buffer_printf(line, "not heard for %s, ", wrap_span(v->heard_ago_ms, text));
+			buffer_printf(line, "no answer for %s, ", wrap_span(v->heard_ago_ms, text));
 		buffer_append_string(line, "trying again: ");
 		words_text(line, v->why);
 	} else if (root) {
@@ -106,7 +106,7 @@ static void add_agent(const struct screen *v, struct buffer *line)
 	}
 }
 
-static void add_totals(const struct screen *v, struct buffer *line)
+static void add_totals_line(const struct screen *v, struct buffer *line)
 {
 	const struct show *s = &v->show;
 
@@ -114,13 +114,13 @@ static void add_totals(const struct screen *v, struct buffer *line)
 	if (v->rate >= 0)
 		buffer_printf(
 			line, " (%" PRId64 ".%" PRId64 "/s)", v->rate / 1000, v->rate % 1000 / 100);
-	buffer_printf(line, ", timed out: %" PRId64 ", failed: %" PRId64 ", refused: %" PRId64,
-		s->timeouts, s->failed, s->refused);
+	buffer_printf(line, ", timed out: %" PRId64 ", failed: %" PRId64 ", rejected: %" PRId64,
+		s->timeouts, s->failed, s->rejected);
 	buffer_append_string(line, "; push: ");
 	show_push(s, line);
 }
 
-static void add_keys(const struct screen *v, struct buffer *line)
+static void add_keys_line(const struct screen *v, struct buffer *line)
 {
 	if (v->typing || v->filter[0]) {
 		buffer_append_string(line, "filter: ");
@@ -132,7 +132,7 @@ static void add_keys(const struct screen *v, struct buffer *line)
 			orders[v->order].name);
 }
 
-static void add_troubles(
+static void add_agent_notes(
 	const struct screen *v, size_t width, struct buffer *line, struct buffer *out)
 {
 	show_agent(&v->show, line);
@@ -145,32 +145,32 @@ static void add_troubles(
 	buffer_clear(line);
 }
 
-static void add_head(
+static void add_screen_head(
 	const struct screen *v, size_t width, bool colour, bool keys, struct buffer *out)
 {
 	struct buffer line;
 
 	buffer_init(&line, 1u << 20);
-	add_agent(v, &line);
-	add_line(out, &line, width, v->gone && colour ? WRAP_BAD : "");
+	add_agent_line(v, &line);
+	add_head_line(out, &line, width, v->gone && colour ? WRAP_BAD : "");
 	if (v->show.root) {
 		show_headline(&v->show, &line);
-		add_line(out, &line, width, "");
-		add_totals(v, &line);
-		add_line(out, &line, width, "");
-		add_troubles(v, width, &line, out);
+		add_head_line(out, &line, width, "");
+		add_totals_line(v, &line);
+		add_head_line(out, &line, width, "");
+		add_agent_notes(v, width, &line, out);
 	}
 	if (keys) {
-		add_keys(v, &line);
-		add_line(out, &line, width, "");
+		add_keys_line(v, &line);
+		add_head_line(out, &line, width, "");
 	}
 	buffer_fini(&line);
 }
 
 /* ---- the table ---- */
 
-/* What is wrong with it, or else what is to be known, on one line. */
-static const char *trouble(const struct show_config *c, struct buffer *text)
+/* The last error, or else the notes, on one line. */
+static const char *config_trouble(const struct show_config *c, struct buffer *text)
 {
 	char *p;
 
@@ -186,7 +186,7 @@ static const char *trouble(const struct show_config *c, struct buffer *text)
 	return text->data ? text->data + strspn(text->data, " ") : "";
 }
 
-static void add_number(struct table *t, int64_t n)
+static void add_number_cell(struct table *t, int64_t n)
 {
 	char text[24];
 
@@ -194,49 +194,42 @@ static void add_number(struct table *t, int64_t n)
 	table_add(t, text, "");
 }
 
-static void add_row(const struct show_config *c, bool colour, struct buffer *b, struct table *t)
+static void add_screen_row(
+	const struct show_config *c, bool colour, struct buffer *b, struct table *t)
 {
 	char text[24];
 
 	table_add(t, show_clean(c->name, b), "");
 	table_add(t, show_clean(c->state, b), colour ? show_colour(c->state) : "");
-	add_number(t, client_number(c->node, "generation", 0));
+	add_number_cell(t, client_number(c->node, "generation", 0));
 	table_add(t, wrap_span(c->age_ms, text), "");
-	table_add(t, show_next(c, text), "");
-	add_number(t, c->runs);
-	add_number(t, c->timeouts);
-	add_number(t, c->refused);
-	table_add(t, trouble(c, b), "");
+	table_add(t, show_next_pull(c, text), "");
+	add_number_cell(t, c->runs);
+	add_number_cell(t, c->timeouts);
+	add_number_cell(t, c->rejected);
+	table_add(t, config_trouble(c, b), "");
 }
 
-static bool contains(const char *text, const char *part)
+static bool contains_part(const char *text, const char *part)
 {
 	return text && strcasestr(text, part);
 }
 
 static bool is_shown(const struct screen *v, const struct show_config *c)
 {
-	return !v->filter[0] || contains(c->name, v->filter) || contains(c->state, v->filter) ||
-	       contains(client_text(c->node, "cause", NULL), v->filter) ||
-	       contains(client_text(c->node, "last_error", NULL), v->filter);
+	return !v->filter[0] || contains_part(c->name, v->filter) ||
+	       contains_part(c->state, v->filter) ||
+	       contains_part(client_text(c->node, "cause", NULL), v->filter) ||
+	       contains_part(client_text(c->node, "last_error", NULL), v->filter);
 }
 
-static size_t count_lines(const struct buffer *b)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < b->len; i++)
-		n += b->data[i] == '\n';
-	return n;
-}
-
-static void add_table(
+static void add_screen_table(
 	struct screen *v, size_t width, size_t rows, bool colour, bool keys, struct buffer *out)
 {
 	static const char *const heads[] = {"CONFIG", "STATE", "GEN", "AGE", "NEXT", "RUNS",
-		"TIMEOUTS", "REFUSED", "LAST ERROR"};
-	static const unsigned char drop[] = {REFUSED, TIMEOUTS, RUNS, GENERATION, 0};
-	size_t used = count_lines(out) + 1, shown = 0;
+		"TIMEOUTS", "REJECTED", "LAST ERROR"};
+	static const unsigned char drop[] = {REJECTED, TIMEOUTS, RUNS, GENERATION, 0};
+	size_t used = wrap_count_lines(out) + 1, shown = 0;
 	struct buffer b;
 	struct table t;
 
@@ -245,7 +238,7 @@ static void add_table(
 	for (size_t i = 0; i < v->show.count; i++) {
 		if (!is_shown(v, &v->show.configs[i]))
 			continue;
-		add_row(&v->show.configs[i], colour, &b, &t);
+		add_screen_row(&v->show.configs[i], colour, &b, &t);
 		shown++;
 	}
 	table_fit(&t, width, MIN_ERROR, drop);
@@ -262,14 +255,14 @@ static void add_table(
 void screen_frame(
 	struct screen *v, size_t width, size_t rows, bool colour, bool keys, struct buffer *out)
 {
-	add_head(v, width, colour, keys, out);
+	add_screen_head(v, width, colour, keys, out);
 	if (v->show.root)
-		add_table(v, width, rows, colour, keys, out);
+		add_screen_table(v, width, rows, colour, keys, out);
 }
 
 /* ---- keys ---- */
 
-static void type(struct screen *v, int key)
+static void edit_filter(struct screen *v, int key)
 {
 	size_t len = strlen(v->filter);
 
@@ -288,7 +281,7 @@ static void type(struct screen *v, int key)
 	}
 }
 
-static void scroll(struct screen *v, bool down, size_t lines)
+static void scroll_rows(struct screen *v, bool down, size_t lines)
 {
 	if (down)
 		v->scroll += lines < v->show.count ? lines
@@ -301,19 +294,19 @@ static const struct move {
 	int key;
 	bool down;
 	size_t lines; /* 0 = a page */
-} moves[] = {{KEY_UP, false, 1}, {KEY_DOWN, true, 1}, {'k', false, 1}, {'j', true, STATE},
-	{KEY_PAGE_UP, false, 0}, {KEY_PAGE_DOWN, true, 0}, {' ', true, CONFIG},
+} moves[] = {{KEY_UP, false, 1}, {KEY_DOWN, true, 1}, {'k', false, 1}, {'j', true, 1},
+	{KEY_PAGE_UP, false, 0}, {KEY_PAGE_DOWN, true, 0}, {' ', true, 0},
 	{KEY_HOME, false, SIZE_MAX}, {KEY_END, true, SIZE_MAX}};
 
 bool screen_press(struct screen *v, int key)
 {
 	if (v->typing) {
-		type(v, key);
+		edit_filter(v, key);
 		return true;
 	}
 	for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++)
 		if (moves[i].key == key)
-			scroll(v, moves[i].down, moves[i].lines ? moves[i].lines : v->page);
+			scroll_rows(v, moves[i].down, moves[i].lines ? moves[i].lines : v->page);
 	if (key == 's') {
 		v->order = (v->order + 1) % ORDERS;
 		screen_sort(v);

@@ -1,6 +1,5 @@
-/* pullet status: what the agent says, the worst first, and below a config what an operator should
- * know of it. Surprising: --json prints the API's own answer, so that scripts depend on one form
- * only. */
+/* pullet status: the configs, the worst first, each with notes for the operator. Surprising: --json
+ * prints the API's answer, so that scripts depend on one form only. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "cli/common/cli.h"
 #include "cli/common/names.h"
 #include "cli/common/operate.h"
+#include "cli/common/options.h"
 #include "cli/model/show.h"
 #include "cli/text/table.h"
 #include "cli/text/terminal.h"
@@ -24,33 +24,39 @@ struct options {
 	bool json, all, names, check, ready;
 };
 
-/* Where it is shown. WRAP_ENDLESS: there is no end, nothing is cut. */
+/* The output. WRAP_ENDLESS: no end, nothing is cut. */
 struct paper {
 	size_t columns, rows;
 	bool colour;
 };
 
-static void usage(FILE *out)
-{
-	fputs("Usage: pullet status [CONFIG] [--all | --names | --json] [--check] [--ready] "
-	      "[--socket PATH]\n"
-	      "Shows what stands, how old it is, what went wrong last and what is done about "
-	      "it.\n\n"
-	      "      --all          also on a terminal that is too low for all configs\n"
-	      "      --names        only the names of the configs; without an agent of those that "
-	      "have a snapshot\n"
-	      "      --json         the control API's answer\n"
-	      "      --check        exit 1 unless every config is ok\n"
-	      "      --ready        exit 1 unless every config is published; prints only which is "
-	      "not\n"
-	      "      --socket PATH  the agent's control socket (default "
-	      "$PULLET_RUNTIME_DIR/control.sock)\n",
-		out);
-}
+static const struct option_row status_rows[] = {
+	{"all", NULL, "list all configs, however low the terminal is", OPTION_FLAG,
+		.at = offsetof(struct options, all)},
+	{"names", NULL, "only the names of the configs; without an agent of those with a snapshot",
+		OPTION_FLAG, .at = offsetof(struct options, names)},
+	OPTION_ROW_JSON(struct options),
+	{"check", NULL, "exit 1 unless every config is ok", OPTION_FLAG,
+		.at = offsetof(struct options, check)},
+	{"ready", NULL, "exit 1 unless every config is published; prints only which is not",
+		OPTION_FLAG, .at = offsetof(struct options, ready)},
+	OPTION_ROW_SOCKET(struct options),
+	{0},
+};
+
+static const struct command_line status_line = {
+	.usage = "Usage: pullet status [CONFIG] [--all | --names | --json] [--check] [--ready] "
+		 "[--socket PATH]\n"
+		 "Shows each config's current version, its age, its last error and what is done "
+		 "about it.\n",
+	.rows = status_rows,
+	.max = 1,
+	.wants = "one config at most; without one all are shown",
+};
 
 /* ---- the table ---- */
 
-static void add_row(const struct show_config *c, bool colour, struct table *t)
+static void add_config_row(const struct show_config *c, bool colour, struct table *t)
 {
 	struct buffer b;
 	char text[24];
@@ -61,25 +67,16 @@ static void add_row(const struct show_config *c, bool colour, struct table *t)
 	snprintf(text, sizeof(text), "%" PRId64, client_number(c->node, "generation", 0));
 	table_add(t, text, "");
 	table_add(t, wrap_span(c->age_ms, text), "");
-	table_add(t, show_next(c, text), "");
+	table_add(t, show_next_pull(c, text), "");
 	buffer_clear(&b);
 	show_version(client_text(c->node, "version", NULL), &b);
 	table_add(t, b.data ? b.data : "", "");
 	buffer_fini(&b);
 }
 
-static size_t count_lines(const struct buffer *b)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < b->len; i++)
-		n += b->data[i] == '\n';
-	return n;
-}
-
 /* A row and the notes below it, into `out`, which is cleared. */
-static void add_config(const struct show_config *c, const struct table *t, size_t row, bool one,
-	const struct paper *paper, struct buffer *out)
+static void add_config_block(const struct show_config *c, const struct table *t, size_t row,
+	bool one, const struct paper *paper, struct buffer *out)
 {
 	struct buffer notes;
 
@@ -92,7 +89,7 @@ static void add_config(const struct show_config *c, const struct table *t, size_
 	buffer_fini(&notes);
 }
 
-static void add_rest(const struct show *s, size_t from, struct buffer *out)
+static void add_omitted(const struct show *s, size_t from, struct buffer *out)
 {
 	size_t bad = 0;
 
@@ -118,19 +115,22 @@ static void add_configs(
 
 	table_init(&t, heads, sizeof(heads) / sizeof(heads[0]));
 	for (size_t i = 0; i < s->count; i++)
-		add_row(&s->configs[i], paper->colour, &t);
+		add_config_row(&s->configs[i], paper->colour, &t);
 	table_fit(&t, paper->columns, MIN_VERSION, drop);
-	if (paper->rows != WRAP_ENDLESS) { /* the prompt, "and 12 more", and the head need a line */
-		left = paper->rows > count_lines(out) + 3 ? paper->rows - count_lines(out) - 3 : 0;
+	if (paper->rows !=
+		WRAP_ENDLESS) { /* the prompt, "and 12 more" and the head take a line each */
+		left = paper->rows > wrap_count_lines(out) + 3
+			       ? paper->rows - wrap_count_lines(out) - 3
+			       : 0;
 		left = left > MIN_LISTED ? left : MIN_LISTED;
 	}
 	table_head(&t, SIZE_MAX, out);
 	buffer_init(&block, MAX_OUTPUT);
 	for (size_t i = 0; i < s->count; i++) {
-		add_config(&s->configs[i], &t, i, one, paper, &block);
-		lines = count_lines(&block);
+		add_config_block(&s->configs[i], &t, i, one, paper, &block);
+		lines = wrap_count_lines(&block);
 		if (i && lines > left) {
-			add_rest(s, i, out);
+			add_omitted(s, i, out);
 			break;
 		}
 		left -= lines < left ? lines : left;
@@ -142,15 +142,15 @@ static void add_configs(
 	table_fini(&t);
 }
 
-/* ---- all of it ---- */
+/* ---- the page ---- */
 
-static void add_line(const struct buffer *text, const struct paper *paper, struct buffer *out)
+static void add_wrapped(const struct buffer *text, const struct paper *paper, struct buffer *out)
 {
 	if (text->len)
 		wrap_text(out, text->data, 2, paper->columns);
 }
 
-static void add_head(const struct show *s, const struct paper *paper, struct buffer *out)
+static void add_agent_head(const struct show *s, const struct paper *paper, struct buffer *out)
 {
 	struct buffer text;
 	char span[24];
@@ -165,10 +165,10 @@ static void add_head(const struct show *s, const struct paper *paper, struct buf
 		buffer_printf(
 			&text, " up %s", wrap_span(client_number(s->root, "uptime_ms", -1), span));
 	}
-	add_line(&text, paper, out);
+	add_wrapped(&text, paper, out);
 	buffer_clear(&text);
 	show_agent(s, &text);
-	add_line(&text, paper, out);
+	add_wrapped(&text, paper, out);
 	buffer_fini(&text);
 }
 
@@ -182,7 +182,7 @@ static struct paper paper_of(bool all)
 	return p;
 }
 
-static int print(const struct options *o, const struct show *s, bool one)
+static int print_status(const struct options *o, const struct show *s, bool one)
 {
 	struct paper paper = paper_of(o->all || one);
 	struct buffer out;
@@ -196,7 +196,7 @@ static int print(const struct options *o, const struct show *s, bool one)
 		}
 	} else {
 		if (!one)
-			add_head(s, &paper, &out);
+			add_agent_head(s, &paper, &out);
 		add_configs(s, &paper, one, &out);
 	}
 	if (one && !o->names) {
@@ -209,7 +209,7 @@ static int print(const struct options *o, const struct show *s, bool one)
 	return r;
 }
 
-static int answer(const struct options *o, const struct client_answer *a, bool one)
+static int show_answer(const struct options *o, const struct client_answer *a, bool one)
 {
 	struct show s;
 	int r;
@@ -220,17 +220,17 @@ static int answer(const struct options *o, const struct client_answer *a, bool o
 		return cli_error(CLI_FAILED, o->command, "out of memory");
 	if (!o->names)
 		show_sort(&s, show_by_rank);
-	r = o->json ? cli_output(o->command, &a->body) : print(o, &s, one);
+	r = o->json ? cli_output(o->command, &a->body) : print_status(o, &s, one);
 	if (r == CLI_OK && o->check &&
-		(s.ranks[SHOW_QUIET] + s.ranks[SHOW_TOLD] < s.count ||
-			show_configuration_is_refused(&s)))
+		(s.ranks[SHOW_QUIET] + s.ranks[SHOW_NOTED] < s.count ||
+			show_configuration_is_rejected(&s)))
 		r = CLI_FAILED;
 	show_fini(&s);
 	return r;
 }
 
-/* What the agent says to /readyz: "ok", or a line for each config that is not. */
-static int ready(const struct options *o)
+/* Asks /readyz: "ok", or a line for each config that is not ready. */
+static int ask_readiness(const struct options *o)
 {
 	struct client_answer a;
 	struct buffer text;
@@ -256,7 +256,7 @@ static void print_name(void *arg, const char *name)
 	puts(name);
 }
 
-/* Without an agent: those that left a snapshot beside its socket. */
+/* Without an agent: the configs with a snapshot beside its socket. */
 static void print_snapshots(const struct options *o)
 {
 	const char *slash = strrchr(o->socket, '/');
@@ -267,7 +267,7 @@ static void print_snapshots(const struct options *o)
 	free(dir);
 }
 
-static int ask(const struct options *o, const char *config)
+static int ask_status(const struct options *o, const char *config)
 {
 	struct client_answer a = {0};
 	struct buffer path;
@@ -284,7 +284,7 @@ static int ask(const struct options *o, const char *config)
 	else if (r == CLI_UNREACHABLE && o->names && !config)
 		print_snapshots(o);
 	if (r == CLI_OK)
-		r = answer(o, &a, config);
+		r = show_answer(o, &a, config);
 	client_fini(&a);
 	return r;
 }
@@ -292,33 +292,15 @@ static int ask(const struct options *o, const char *config)
 int cli_status(int argc, char **argv)
 {
 	struct options o = {.command = argv[0], .socket = client_default_socket()};
-	enum { SOCKET = 256 };
-	int json = 0, all = 0, names = 0, check = 0, is_ready = 0, opt;
-	const struct option longs[] = {
-		{"json", no_argument, &json, 1},
-		{"all", no_argument, &all, 1},
-		{"names", no_argument, &names, 1},
-		{"check", no_argument, &check, 1},
-		{"ready", no_argument, &is_ready, 1},
-		{"socket", required_argument, NULL, SOCKET},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
+	int r = options_read(&status_line, argc, argv, &o);
 
-	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (opt == 'h')
-			return usage(stdout), CLI_OK;
-		if (opt == SOCKET)
-			o.socket = optarg;
-		else if (opt != 0)
-			return cli_bad_option(argv[0]);
-	}
-	o.json = json, o.all = all, o.names = names, o.check = check, o.ready = is_ready;
-	if (argc - optind > 1)
-		return cli_misused(argv[0], usage, "one config at most; without one all are shown");
+	if (r >= 0)
+		return r;
 	if (o.ready && (argc > optind || o.json || o.all || o.names || o.check))
-		return cli_misused(argv[0], usage, "--ready stands alone: it is about all configs");
+		return options_misused(&status_line, argv[0],
+			"--ready is about all configs: give no other option and no config");
 	if (o.json + o.all + o.names > 1)
-		return cli_misused(argv[0], usage, "--all, --names, --json: one of them");
-	return o.ready ? ready(&o) : ask(&o, argv[optind]);
+		return options_misused(
+			&status_line, argv[0], "--all, --names, --json: one of them");
+	return o.ready ? ask_readiness(&o) : ask_status(&o, argv[optind]);
 }

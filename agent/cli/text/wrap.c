@@ -115,6 +115,15 @@ void wrap_text(struct buffer *out, const char *text, size_t indent, size_t colum
 	buffer_fini(&line);
 }
 
+size_t wrap_count_lines(const struct buffer *text)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < text->len; i++)
+		n += text->data[i] == '\n';
+	return n;
+}
+
 const char *wrap_span(int64_t ms, char text[24])
 {
 	static const struct {

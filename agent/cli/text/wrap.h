@@ -24,6 +24,8 @@ void wrap_cell(struct buffer *out, const char *text, size_t columns, const char 
  * on the next line behind `indent` blanks; a word that is longer than a line is left whole. */
 void wrap_text(struct buffer *out, const char *text, size_t indent, size_t columns);
 
+/* The newlines in a text. */
+size_t wrap_count_lines(const struct buffer *text);
 /* "350ms" "12s" "5m" "3h" "2d"; "-" for less than 0. */
 const char *wrap_span(int64_t ms, char text[24]);
 /* Colours; WRAP_PLAIN ends them. */

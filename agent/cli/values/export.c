@@ -1,5 +1,5 @@
-/* pullet export: a config in the form other programs read. Surprising: all is put together before
- * the first byte is printed, so that a reader never gets a part of it. */
+/* pullet export: a config in the form other programs read. Surprising: prints nothing before
+ * everything is composed, so that a reader never gets a part. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,31 +7,38 @@
 
 #include "document/flatten.h"
 #include "cli/common/cli.h"
+#include "cli/common/options.h"
 #include "cli/values/write.h"
 
 struct options {
-	const char *command, *config, *prefix;
+	const char *command, *config, *prefix, *format_name;
 	const struct format *format;
 	struct export_selection selection;
 };
 
-static void usage(FILE *out)
-{
-	fputs("Usage: pullet export CONFIG --format sh|env|properties|json|yaml [--prefix P] "
-	      "[PREFIX...]\n"
-	      "Prints a config, or the keys that begin with one of the PREFIXes. Needs no running "
-	      "agent.\n"
-	      "CONFIG is a name, or a path of a snapshot if there is a '/' in it.\n\n"
-	      "      --format sh          lines for a POSIX shell: export DB_HOST='...'\n"
-	      "      --format env         DB_HOST=..., the value as it is, for docker --env-file; "
-	      "systemd's\n"
-	      "                           EnvironmentFile= takes backslashes and quotes away\n"
-	      "      --format properties  for Java; null is left out\n"
-	      "      --format json, yaml  the document, keys sorted\n"
-	      "      --prefix P           before each name (sh, env, properties): with APP_ a key "
-	      "'path' is not PATH\n",
-		out);
-}
+static const struct option_row export_rows[] = {
+	{"format", "F",
+		"sh: lines for a POSIX shell: export DB_HOST='...'\n"
+		"env: DB_HOST=..., the value as it is, for docker --env-file; systemd's\n"
+		"EnvironmentFile= takes backslashes and quotes away\n"
+		"properties: for Java; null is left out\n"
+		"json, yaml: the document, keys sorted",
+		OPTION_TEXT, .at = offsetof(struct options, format_name)},
+	{"prefix", "P",
+		"before each name (sh, env, properties): with APP_ a key 'path' is not PATH",
+		OPTION_TEXT, .at = offsetof(struct options, prefix)},
+	{0},
+};
+
+static const struct command_line export_line = {
+	.usage = "Usage: pullet export CONFIG --format sh|env|properties|json|yaml [--prefix P] "
+		 "[PREFIX...]\n"
+		 "Prints a config, or the keys that begin with one of the PREFIXes. Needs no "
+		 "running agent.\n"
+		 "CONFIG is a name, or a path of a snapshot if there is a '/' in it.\n",
+	.rows = export_rows,
+	.max = -1,
+};
 
 static const struct format {
 	const char *name;
@@ -54,7 +61,7 @@ struct flat {
 	size_t count, seen, max;
 };
 
-static int add(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
+static int add_flat_value(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
 {
 	struct flat *f = arg;
 
@@ -75,7 +82,7 @@ static int export_flat(struct pullet *p, const struct options *o, struct buffer 
 	f.values = calloc(f.max + 1, sizeof(*f.values));
 	if (!f.values)
 		return cli_error(CLI_FAILED, o->command, "out of memory");
-	pullet_each(p, "", add, &f);
+	pullet_each(p, "", add_flat_value, &f);
 	if (f.seen != f.max)
 		r = cli_error(CLI_FAILED, o->command, "the snapshot is damaged");
 	else if (flatten_values(f.values, f.count, o->format->kind, o->prefix, out, why))
@@ -95,7 +102,7 @@ static int export_document(struct pullet *p, const struct options *o, struct buf
 	return CLI_OK;
 }
 
-static int found(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
+static int stop_at_first(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
 {
 	(void)key;
 	(void)key_len;
@@ -107,13 +114,13 @@ static int found(const char *key, size_t key_len, const struct pullet_value *v, 
 static int check_prefixes(struct pullet *p, const struct options *o)
 {
 	for (size_t i = 0; i < o->selection.count; i++)
-		if (!pullet_each(p, o->selection.prefixes[i], found, NULL))
+		if (!pullet_each(p, o->selection.prefixes[i], stop_at_first, NULL))
 			return cli_error(CLI_NOT_FOUND, o->command, "no key in %s begins with '%s'",
 				o->config, o->selection.prefixes[i]);
 	return CLI_OK;
 }
 
-static int export(const struct options *o)
+static int export_config(const struct options *o)
 {
 	struct buffer out;
 	struct pullet *p = NULL;
@@ -142,13 +149,14 @@ static const struct format *find_format(const char *name)
 	return NULL;
 }
 
-static int check(const struct options *o, const char *format)
+static int check_options(const struct options *o)
 {
-	if (!format)
-		return cli_misused(o->command, usage, "--format is needed");
+	if (!o->format_name)
+		return options_misused(&export_line, o->command, "--format is needed");
 	if (!o->format)
 		return cli_error(CLI_USAGE, o->command,
-			"--format takes sh, env, properties, json or yaml, not '%s'", format);
+			"--format takes sh, env, properties, json or yaml, not '%s'",
+			o->format_name);
 	if (o->prefix[0] && !o->format->flat)
 		return cli_error(CLI_USAGE, o->command, "--prefix goes with sh, env or properties");
 	if (o->format->flat && o->format->kind != FLATTEN_PROPERTIES &&
@@ -156,39 +164,23 @@ static int check(const struct options *o, const char *format)
 		return cli_error(CLI_USAGE, o->command,
 			"--prefix takes letters, digits and '_' here, no digit first, not '%s'",
 			o->prefix);
+	if (!o->config)
+		return options_misused(&export_line, o->command, "name a config");
 	return CLI_OK;
 }
 
 int cli_export(int argc, char **argv)
 {
-	enum { FORMAT = 256, PREFIX };
-	static const struct option longs[] = {
-		{"format", required_argument, NULL, FORMAT},
-		{"prefix", required_argument, NULL, PREFIX},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
 	struct options o = {.command = argv[0], .prefix = ""};
-	const char *format = NULL;
-	int opt;
+	int r = options_read(&export_line, argc, argv, &o);
 
-	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (opt == FORMAT)
-			format = optarg;
-		else if (opt == PREFIX)
-			o.prefix = optarg;
-		else if (opt == 'h')
-			return usage(stdout), CLI_OK;
-		else
-			return cli_bad_option(argv[0]);
-	}
-	o.format = format ? find_format(format) : NULL;
-	if (check(&o, format))
-		return CLI_USAGE;
-	if (optind == argc)
-		return cli_misused(argv[0], usage, "name a config");
+	if (r >= 0)
+		return r;
+	o.format = o.format_name ? find_format(o.format_name) : NULL;
 	o.config = argv[optind];
+	if (check_options(&o))
+		return CLI_USAGE;
 	o.selection.prefixes = argv + optind + 1;
 	o.selection.count = (size_t)(argc - optind - 1);
-	return export(&o);
+	return export_config(&o);
 }

@@ -1,5 +1,5 @@
-/* pullet get: one value of a config, for scripts. Surprising: a value is asked for twice, with two
- * fallbacks, to learn from the library whether it is of the type: the library alone knows that. */
+/* pullet get: one value of a config, for scripts. Surprising: reads a value twice, with two
+ * fallbacks, since only the library knows whether it is of the type. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,8 +9,9 @@
 #include "settings/value.h"
 #include "cli/common/cli.h"
 #include "cli/common/client.h"
-#include "cli/values/write.h"
 #include "cli/common/names.h"
+#include "cli/common/options.h"
+#include "cli/values/write.h"
 
 #define NEAREST 3 /* keys that are named when one is not found */
 
@@ -19,20 +20,28 @@ struct options {
 	bool json;
 };
 
-static void usage(FILE *out)
-{
-	fputs("Usage: pullet get CONFIG KEY [--default V] [--type T] [--json]\n"
-	      "Prints one value of a config, as it was written. Needs no running agent.\n"
-	      "CONFIG is a name, or a path of a snapshot if there is a '/' in it.\n\n"
-	      "      --default V  print V when there is no such key or config\n"
-	      "      --type T     fail unless the value is a string, int, double, bool, duration "
-	      "(printed in\n"
-	      "                   milliseconds) or size (in bytes)\n"
-	      "      --json       print JSON; a list or map with all that is in it\n",
-		out);
-}
+static const struct option_row get_rows[] = {
+	{"default", "V", "print V when there is no such key or config", OPTION_TEXT,
+		.at = offsetof(struct options, fallback)},
+	{"type", "T",
+		"fail unless the value is a string, int, double, bool, duration (printed in\n"
+		"milliseconds) or size (in bytes)",
+		OPTION_TEXT, .at = offsetof(struct options, type)},
+	{"json", NULL, "print JSON; a list or map with all its members", OPTION_FLAG,
+		.at = offsetof(struct options, json)},
+	{0},
+};
 
-static int no_snapshot(const char *command, const char *config)
+static const struct command_line get_line = {
+	.usage = "Usage: pullet get CONFIG KEY [--default V] [--type T] [--json]\n"
+		 "Prints one value of a config, as it was written. Needs no running agent.\n"
+		 "CONFIG is a name, or a path of a snapshot if there is a '/' in it.\n",
+	.rows = get_rows,
+	.min = 2,
+	.max = 2,
+};
+
+static int report_no_snapshot(const char *command, const char *config)
 {
 	const char *dir = client_runtime_dir();
 	char hint[NAMES_HINT];
@@ -57,7 +66,7 @@ int cli_open(const char *command, const char *config, unsigned flags, struct pul
 	if (r == 0)
 		return CLI_OK;
 	if (r == -ENOENT)
-		return no_snapshot(command, config);
+		return report_no_snapshot(command, config);
 	if (r == -EIDRM)
 		return cli_error(CLI_NOT_FOUND, command, "%s: %s", config, pullet_strerror(r));
 	if (r == -EINVAL)
@@ -147,7 +156,7 @@ static const struct type *find_type(const char *name)
 	return NULL;
 }
 
-static const char *type_name(enum pullet_type type)
+static const char *value_type_name(enum pullet_type type)
 {
 	static const char *const names[] = {
 		"null", "bool", "int", "double", "string", "list", "map"};
@@ -157,14 +166,14 @@ static const char *type_name(enum pullet_type type)
 
 /* ---- the value ---- */
 
-struct nearest {
+struct near_keys {
 	struct buffer text;
 	size_t count;
 };
 
-static int name_one(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
+static int add_near_key(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
 {
-	struct nearest *n = arg;
+	struct near_keys *n = arg;
 	char shown[SETTINGS_SHOWN];
 
 	(void)key_len;
@@ -173,16 +182,16 @@ static int name_one(const char *key, size_t key_len, const struct pullet_value *
 	return ++n->count == NEAREST;
 }
 
-/* Names the keys that begin like the one that is not there, as far as any does. */
-static int missing_key(struct pullet *p, const struct options *o)
+/* Names the keys that begin like the missing one. */
+static int report_missing_key(struct pullet *p, const struct options *o)
 {
-	struct nearest n = {.count = 0};
+	struct near_keys n = {.count = 0};
 	char *prefix = strdup(o->key);
 
 	buffer_init(&n.text, 4096);
 	for (size_t len = prefix ? strlen(prefix) : 0; len > 0 && n.count == 0; len--) {
 		prefix[len] = '\0';
-		pullet_each(p, prefix, name_one, &n);
+		pullet_each(p, prefix, add_near_key, &n);
 	}
 	free(prefix);
 	if (n.count)
@@ -207,7 +216,7 @@ static int put_typed(
 	if (!type->convert(p, o->key, &text)) {
 		buffer_fini(&text);
 		return cli_error(CLI_FAILED, o->command, "'%s' is of type %s%s, not %s", o->key,
-			type_name(v->type),
+			value_type_name(v->type),
 			v->type == PULLET_STRING ? ", and not written like one" : "", o->type);
 	}
 	n.text = text.data ? text.data : "";
@@ -240,13 +249,13 @@ static int put_value(
 	if (v->type == PULLET_LIST || v->type == PULLET_MAP)
 		return cli_error(CLI_FAILED, o->command,
 			"'%s' is a %s: use --json, or 'pullet list %s %s.'", o->key,
-			type_name(v->type), o->config, o->key);
+			value_type_name(v->type), o->config, o->key);
 	buffer_append(out, v->text, v->len);
 	buffer_append(out, "\n", 1);
 	return CLI_OK;
 }
 
-static int get(const struct options *o, struct buffer *out)
+static int print_key(const struct options *o, struct buffer *out)
 {
 	struct pullet *p = NULL;
 	struct pullet_value v;
@@ -261,7 +270,7 @@ static int get(const struct options *o, struct buffer *out)
 	else if (o->fallback)
 		buffer_printf(out, "%s\n", o->fallback);
 	else
-		r = missing_key(p, o);
+		r = report_missing_key(p, o);
 	pullet_close(p);
 	if (r == CLI_OK && out->error)
 		return cli_error(CLI_FAILED, o->command, "out of memory");
@@ -270,40 +279,20 @@ static int get(const struct options *o, struct buffer *out)
 
 int cli_get(int argc, char **argv)
 {
-	enum { DEFAULT = 256, TYPE, JSON };
-	static const struct option longs[] = {
-		{"default", required_argument, NULL, DEFAULT},
-		{"type", required_argument, NULL, TYPE},
-		{"json", no_argument, NULL, JSON},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
 	struct options o = {.command = argv[0]};
 	struct buffer out;
-	int opt, r;
+	int r = options_read(&get_line, argc, argv, &o);
 
-	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (opt == DEFAULT)
-			o.fallback = optarg;
-		else if (opt == TYPE)
-			o.type = optarg;
-		else if (opt == JSON)
-			o.json = true;
-		else if (opt == 'h')
-			return usage(stdout), CLI_OK;
-		else
-			return cli_bad_option(argv[0]);
-	}
+	if (r >= 0)
+		return r;
 	if (o.type && !find_type(o.type))
 		return cli_error(CLI_USAGE, argv[0],
 			"--type takes string, int, double, bool, duration or size, not '%s'",
 			o.type);
-	if (argc - optind != 2)
-		return cli_miscounted(argv[0], usage, argc, argv, 2);
 	o.config = argv[optind];
 	o.key = argv[optind + 1];
 	buffer_init(&out, EXPORT_MAX_BYTES);
-	r = get(&o, &out);
+	r = print_key(&o, &out);
 	if (r == CLI_OK)
 		r = cli_output(argv[0], &out);
 	buffer_fini(&out);

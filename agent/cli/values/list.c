@@ -1,24 +1,33 @@
 /* pullet list: the values of a config, a line each. Surprising: lists and maps have no line of
- * their own; with --json the empty ones are shown, as nothing else tells of them. */
+ * their own; --json shows the empty ones. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/common/cli.h"
+#include "cli/common/options.h"
 #include "cli/values/write.h"
 
-static void usage(FILE *out)
-{
-	fputs("Usage: pullet list CONFIG [PREFIX] [--json]\n"
-	      "Prints the values of a config as KEY=VALUE lines in key order, control characters "
-	      "escaped.\n"
-	      "Needs no running agent. CONFIG is a name, or a path of a snapshot if there is a '/' "
-	      "in it.\n\n"
-	      "      PREFIX  only keys that begin with it\n"
-	      "      --json  one object: key to value\n",
-		out);
-}
+struct options {
+	bool json;
+};
+
+static const struct option_row list_rows[] = {
+	{"json", NULL, "one object: key to value", OPTION_FLAG, .at = offsetof(struct options, json)},
+	{0},
+};
+
+static const struct command_line list_line = {
+	.usage = "Usage: pullet list CONFIG [PREFIX] [--json]\n"
+		 "Prints the values of a config as KEY=VALUE lines in key order, control "
+		 "characters escaped;\n"
+		 "with PREFIX only keys that begin with it. Needs no running agent.\n"
+		 "CONFIG is a name, or a path of a snapshot if there is a '/' in it.\n",
+	.rows = list_rows,
+	.min = 1,
+	.max = 2,
+};
 
 struct listing {
 	struct buffer *out;
@@ -27,7 +36,7 @@ struct listing {
 	const char *not_finite;
 };
 
-static bool is_plain(const char *s, size_t i, bool backslash)
+static bool needs_no_escape(const char *s, size_t i, bool backslash)
 {
 	unsigned char c = (unsigned char)s[i];
 
@@ -35,14 +44,14 @@ static bool is_plain(const char *s, size_t i, bool backslash)
 }
 
 /* Appends text on one line; a key's backslashes stay, so that it can be given to `get`. */
-static void escape(struct buffer *out, const char *s, size_t len, bool key)
+static void append_escaped(struct buffer *out, const char *s, size_t len, bool key)
 {
 	static const char from[] = "\n\r\t\\", to[] = "nrt\\";
 
 	for (size_t i = 0, n; i < len; i += n) {
 		const char *short_form;
 
-		for (n = 0; i + n < len && is_plain(s, i + n, key);)
+		for (n = 0; i + n < len && needs_no_escape(s, i + n, key);)
 			n++;
 		buffer_append(out, s + i, n);
 		if (n)
@@ -56,31 +65,31 @@ static void escape(struct buffer *out, const char *s, size_t len, bool key)
 	}
 }
 
-static bool is_collection(const struct pullet_value *v)
+static bool has_children(const struct pullet_value *v)
 {
 	return v->type == PULLET_LIST || v->type == PULLET_MAP;
 }
 
-static int add_line(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
+static int add_value_line(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
 {
 	struct listing *l = arg;
 
 	l->found++;
-	if (is_collection(v))
+	if (has_children(v))
 		return 0;
-	escape(l->out, key, key_len, true);
+	append_escaped(l->out, key, key_len, true);
 	buffer_append(l->out, "=", 1);
-	escape(l->out, v->text, v->len, false);
+	append_escaped(l->out, v->text, v->len, false);
 	return buffer_append(l->out, "\n", 1);
 }
 
-static int add_member(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
+static int add_json_member(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
 {
 	struct listing *l = arg;
 	struct node *n = &l->nodes[l->count];
 
 	l->found++;
-	if ((is_collection(v) && v->count) || l->count == l->max)
+	if ((has_children(v) && v->count) || l->count == l->max)
 		return 0;
 	*n = export_node(v);
 	n->key = key;
@@ -98,7 +107,7 @@ static int list_json(struct pullet *p, const char *command, const char *prefix, 
 	l->nodes = calloc(l->max + 1, sizeof(*l->nodes));
 	if (!l->nodes)
 		return cli_error(CLI_FAILED, command, "out of memory");
-	pullet_each(p, prefix, add_member, l);
+	pullet_each(p, prefix, add_json_member, l);
 	l->root.type = NODE_MAP;
 	l->root.first = l->count ? l->nodes : NULL;
 	if (l->not_finite)
@@ -108,7 +117,7 @@ static int list_json(struct pullet *p, const char *command, const char *prefix, 
 	return CLI_OK;
 }
 
-static int list(const char *command, const char *config, const char *prefix, bool json)
+static int list_values(const char *command, const char *config, const char *prefix, bool json)
 {
 	struct buffer out;
 	struct listing l = {.out = &out};
@@ -121,7 +130,7 @@ static int list(const char *command, const char *config, const char *prefix, boo
 	if (json)
 		r = list_json(p, command, prefix, &l);
 	else
-		pullet_each(p, prefix, add_line, &l);
+		pullet_each(p, prefix, add_value_line, &l);
 	if (r == CLI_OK && l.found == 0 && prefix[0])
 		r = cli_error(
 			CLI_NOT_FOUND, command, "no key in %s begins with '%s'", config, prefix);
@@ -139,24 +148,11 @@ static int list(const char *command, const char *config, const char *prefix, boo
 
 int cli_list(int argc, char **argv)
 {
-	enum { JSON = 256 };
-	static const struct option longs[] = {
-		{"json", no_argument, NULL, JSON},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
-	bool json = false;
-	int opt;
+	struct options o = {.json = false};
+	int r = options_read(&list_line, argc, argv, &o);
 
-	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (opt == JSON)
-			json = true;
-		else if (opt == 'h')
-			return usage(stdout), CLI_OK;
-		else
-			return cli_bad_option(argv[0]);
-	}
-	if (argc - optind < 1 || argc - optind > 2)
-		return cli_miscounted(argv[0], usage, argc, argv, 2);
-	return list(argv[0], argv[optind], argc - optind == 2 ? argv[optind + 1] : "", json);
+	if (r >= 0)
+		return r;
+	return list_values(
+		argv[0], argv[optind], argc - optind == 2 ? argv[optind + 1] : "", o.json);
 }

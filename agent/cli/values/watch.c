@@ -1,9 +1,9 @@
 /*
- * pullet watch: tells of each new version, or runs a command for it.
+ * pullet watch: prints each new version, or runs a command for it.
  *
- * Surprising: TERM, INT and CHLD are blocked but while it waits for a version, and taken
- * synchronously while a command runs, so that none is lost between a look and a sleep; a version is
- * waited for in slices for the one moment that is left.
+ * Surprising: TERM, INT and CHLD are blocked except while it waits for a version, and taken
+ * synchronously while a command runs, so that none is lost between a check and a sleep; it waits in
+ * slices because of the moment that remains.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +22,7 @@
 #include "process/pidfile.h"
 #include "base/sys.h"
 #include "cli/common/cli.h"
+#include "cli/common/options.h"
 
 #define SLICE_MS 1000
 
@@ -37,33 +38,13 @@ struct watcher {
 
 static volatile sig_atomic_t ended;
 
-static void usage(FILE *out)
-{
-	fputs("Usage: pullet watch CONFIG [--timeout D] [--now] [--signal SIG --pidfile FILE] [-- "
-	      "CMD ARG...]\n"
-	      "Prints 'GENERATION VERSION' for the version that stands and each newer one, or runs "
-	      "a command for\n"
-	      "each newer one. Needs no running agent; waits for a first version. TERM and INT end "
-	      "it with exit 0.\n"
-	      "CONFIG is a name, or a path of a snapshot if there is a '/' in it.\n\n"
-	      "      CMD ARG...      runs alone, with PULLET_CONFIG_NAME, PULLET_GENERATION and "
-	      "PULLET_VERSION; what\n"
-	      "                      comes while it runs makes one more run\n"
-	      "      --now           a run for the version that stands, too\n"
-	      "      --signal SIG    sends HUP, INT, QUIT, USR1, USR2, TERM, WINCH or CONT "
-	      "instead\n"
-	      "      --pidfile FILE  to the process of which the number is in this file\n"
-	      "      --timeout D     exit 4 when nothing newer has come for that long\n",
-		out);
-}
-
 static void on_end(int signo)
 {
 	(void)signo;
 	ended = 1;
 }
 
-static void take_signals(struct watcher *w)
+static void block_signals(struct watcher *w)
 {
 	struct sigaction action = {.sa_handler = on_end};
 	sigset_t blocked;
@@ -73,13 +54,13 @@ static void take_signals(struct watcher *w)
 	sigaddset(&w->ends, SIGINT);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
-	signal(SIGCHLD, SIG_DFL); /* else the end of a child might go unnoticed */
+	signal(SIGCHLD, SIG_DFL); /* ignored, it would hide the end of a child */
 	blocked = w->ends;
 	sigaddset(&blocked, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &blocked, &w->normal);
 }
 
-/* ---- what is done for a version ---- */
+/* ---- a new version ---- */
 
 static int signal_number(const char *name)
 {
@@ -105,7 +86,7 @@ static int signal_number(const char *name)
 	return 0;
 }
 
-static void send_signal(const struct watcher *w)
+static void signal_process(const struct watcher *w)
 {
 	char why[FILE_WHY];
 
@@ -113,14 +94,14 @@ static void send_signal(const struct watcher *w)
 		cli_error(0, w->command, "%s", why);
 }
 
-/* In the child. Returns only when it failed. */
-static void become(const struct watcher *w)
+/* In the child. Returns only on failure. */
+static void run_child(const struct watcher *w)
 {
 	char generation[24];
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	snprintf(generation, sizeof(generation), "%" PRIu64, pullet_generation(w->p));
-	signal(SIGTERM, SIG_DFL); /* one that waits already must not end in our handler */
+	signal(SIGTERM, SIG_DFL); /* a pending one must not run our handler */
 	signal(SIGINT, SIG_DFL);
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || setpgid(0, 0) ||
 		setenv("PULLET_CONFIG_NAME", w->config, 1) ||
@@ -131,12 +112,12 @@ static void become(const struct watcher *w)
 	execvp(w->argv[0], w->argv);
 }
 
-static void tell_end(const struct watcher *w, int status)
+static void report_exit(const struct watcher *w, int status)
 {
 	uint64_t generation = pullet_generation(w->p);
 
 	if (WIFSIGNALED(status) && ended)
-		return; /* by what was passed on */
+		return; /* by the signal that was passed on */
 	if (WIFSIGNALED(status))
 		cli_error(0, w->command, "%s: ended by signal %d at generation %" PRIu64,
 			w->argv[0], WTERMSIG(status), generation);
@@ -145,7 +126,7 @@ static void tell_end(const struct watcher *w, int status)
 			WEXITSTATUS(status), generation);
 }
 
-/* Runs the command to its end; passes on what would end the watch. */
+/* Runs the command to its end; passes TERM and INT on. */
 static void run_command(const struct watcher *w)
 {
 	sigset_t wanted = w->ends;
@@ -157,11 +138,11 @@ static void run_command(const struct watcher *w)
 		return;
 	}
 	if (pid == 0) {
-		become(w);
+		run_child(w);
 		_exit(cli_error(
 			127, w->command, "cannot start %s: %s", w->argv[0], strerror(errno)));
 	}
-	setpgid(pid, pid); /* whoever is first */
+	setpgid(pid, pid); /* here too: the child may be later */
 	sigaddset(&wanted, SIGCHLD);
 	while (waitpid(pid, &status, WNOHANG) == 0) {
 		signo = sigwaitinfo(&wanted, NULL);
@@ -170,13 +151,13 @@ static void run_command(const struct watcher *w)
 		ended = 1;
 		kill(-pid, signo);
 	}
-	tell_end(w, status);
+	report_exit(w, status);
 }
 
-static int act(const struct watcher *w)
+static int handle_version(const struct watcher *w)
 {
 	if (w->signal)
-		send_signal(w);
+		signal_process(w);
 	else if (w->argv)
 		run_command(w);
 	else if (printf("%" PRIu64 " %s\n", pullet_generation(w->p), pullet_version(w->p)) < 0 ||
@@ -197,15 +178,15 @@ static int wait_slice(const struct watcher *w, uint64_t left_ms)
 	if (!ended)
 		r = pullet_wait(w->p, left_ms < SLICE_MS ? (int)left_ms : SLICE_MS);
 	if (r < 0 && r != -EINTR)
-		nanosleep(&slice, NULL); /* what is wrong now may be good then */
+		nanosleep(&slice, NULL); /* the error may be gone then */
 	sigprocmask(SIG_BLOCK, &w->ends, NULL);
 	return r == -EINTR ? 0 : r;
 }
 
-static int watch(const struct watcher *w)
+static int watch_config(const struct watcher *w)
 {
 	uint64_t since_ms, passed_ms;
-	int r, told = 0, code = CLI_OK;
+	int r, reported = 0, code = CLI_OK;
 
 	if (pullet_generation(w->p) == 0)
 		cli_error(0, w->command,
@@ -213,83 +194,100 @@ static int watch(const struct watcher *w)
 					       : "nothing is published as %s yet, waiting",
 			w->config);
 	else if (w->now || (!w->argv && !w->signal))
-		code = act(w);
-	since_ms = sys_real.now_ms(); /* what the command took is no waiting */
+		code = handle_version(w);
+	since_ms = sys_real.now_ms(); /* the time of the command does not count */
 	while (code == CLI_OK && !ended) {
 		passed_ms = sys_real.now_ms() - since_ms;
 		if (passed_ms >= w->timeout_ms)
 			return cli_error(
 				CLI_TIMED_OUT, w->command, "nothing newer has come in that time");
 		r = wait_slice(w, w->timeout_ms - passed_ms);
-		if (r < 0 && r != told)
+		if (r < 0 && r != reported)
 			cli_error(0, w->command, "%s: %s", w->config, pullet_strerror(r));
-		told = r;
+		reported = r;
 		if (r == 1 && !ended) {
-			code = act(w);
+			code = handle_version(w);
 			since_ms = sys_real.now_ms();
 		}
 	}
 	return code;
 }
 
-static int check(const struct watcher *w)
+/* ---- the command ---- */
+
+static int read_signal(void *target, const char *command, char *text)
+{
+	struct watcher *w = target;
+
+	w->signal = signal_number(text);
+	return w->signal ? CLI_OK
+			 : cli_error(CLI_USAGE, command,
+				   "--signal takes HUP, INT, QUIT, USR1, USR2, TERM, WINCH or "
+				   "CONT, not '%s'",
+				   text);
+}
+
+static const struct option_row watch_rows[] = {
+	{"now", NULL, "runs it for the current version, too", OPTION_FLAG,
+		.at = offsetof(struct watcher, now)},
+	{"signal", "SIG", "sends HUP, INT, QUIT, USR1, USR2, TERM, WINCH or CONT instead",
+		OPTION_READ, .read = read_signal},
+	{"pidfile", "FILE", "to the process whose number is in this file", OPTION_TEXT,
+		.at = offsetof(struct watcher, pid_file)},
+	{"timeout", "D", "exit 4 when nothing newer has come for that long", OPTION_DURATION,
+		.at = offsetof(struct watcher, timeout_ms)},
+	{0},
+};
+
+static const struct command_line watch_line = {
+	.usage = "Usage: pullet watch CONFIG [--timeout D] [--now] [--signal SIG --pidfile FILE] "
+		 "[-- CMD ARG...]\n"
+		 "Prints 'GENERATION VERSION' for the current version and each newer one, or runs "
+		 "CMD for each\n"
+		 "newer one, with PULLET_CONFIG_NAME, PULLET_GENERATION and PULLET_VERSION, one "
+		 "run at a time:\n"
+		 "versions that come while it runs make one more run. Needs no running agent; "
+		 "waits for a first\n"
+		 "version. TERM and INT end it with exit 0.\n"
+		 "CONFIG is a name, or a path of a snapshot if there is a '/' in it.\n",
+	.rows = watch_rows,
+	.max = -1,
+};
+
+static int check_options(const struct watcher *w)
 {
 	if (!w->config)
-		return cli_misused(w->command, usage, "name a config");
+		return options_misused(&watch_line, w->command, "name a config");
 	if (!w->signal != !w->pid_file)
-		return cli_misused(w->command, usage, "--signal and --pidfile go together");
+		return options_misused(
+			&watch_line, w->command, "--signal and --pidfile go together");
 	if (w->signal && w->argv)
-		return cli_misused(w->command, usage, "a signal or a command, not both");
+		return options_misused(&watch_line, w->command, "a signal or a command, not both");
 	if (w->now && !w->signal && !w->argv)
-		return cli_misused(w->command, usage, "--now goes with a command or a signal");
+		return options_misused(
+			&watch_line, w->command, "--now goes with a command or a signal");
 	return CLI_OK;
 }
 
 int cli_watch(int argc, char **argv)
 {
-	enum { NOW = 256, PIDFILE, SIGNAL, TIMEOUT };
-	static const struct option longs[] = {
-		{"now", no_argument, NULL, NOW},
-		{"pidfile", required_argument, NULL, PIDFILE},
-		{"signal", required_argument, NULL, SIGNAL},
-		{"timeout", required_argument, NULL, TIMEOUT},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
 	static const struct descriptors_need needs = {"snapshot and files", CLI_FILES};
 	struct watcher w = {.command = argv[0], .timeout_ms = UINT64_MAX};
-	int opt, r;
+	int r = options_read(&watch_line, argc, argv, &w);
 
-	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (opt == NOW)
-			w.now = true;
-		else if (opt == PIDFILE)
-			w.pid_file = optarg;
-		else if (opt == SIGNAL)
-			w.signal = signal_number(optarg);
-		else if (opt == 'h')
-			return usage(stdout), CLI_OK;
-		else if (opt != TIMEOUT)
-			return cli_bad_option(argv[0]);
-		else if (cli_duration(argv[0], "--timeout", optarg, &w.timeout_ms))
-			return CLI_USAGE;
-		if (opt == SIGNAL && !w.signal)
-			return cli_error(CLI_USAGE, argv[0],
-				"--signal takes HUP, INT, QUIT, USR1, USR2, TERM, WINCH or CONT, "
-				"not '%s'",
-				optarg);
-	}
-	w.config = optind < argc ? argv[optind] : NULL;
+	if (r >= 0)
+		return r;
+	w.config = argv[optind];
 	w.argv = optind + 1 < argc ? argv + optind + 1 : NULL;
-	if (check(&w))
+	if (check_options(&w))
 		return CLI_USAGE;
 	r = cli_room(argv[0], &needs, 1);
 	if (r)
 		return r;
-	take_signals(&w);
+	block_signals(&w);
 	r = cli_open(argv[0], w.config, PULLET_WAIT_FIRST, &w.p);
 	if (r == CLI_OK)
-		r = watch(&w);
+		r = watch_config(&w);
 	pullet_close(w.p);
 	return r;
 }
