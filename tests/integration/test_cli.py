@@ -509,7 +509,7 @@ class Top(Case):
         t.until(r'(?s)filter: 39   q quit.*LAST ERROR\nc39 [^\n]*\n*\Z')
         t.press('/\x1b')
         t.until('^c38 ')
-        t.press('/REJECTED\r')
+        t.press('/REFUSED\r')
         t.until(r'(?s)LAST ERROR\nc7 [^\n]*\n*\Z')
         t.press('q')
         self.assertEqual(t.end(), 0)

@@ -72,7 +72,7 @@ void client_take(struct client_answer *a, const struct http_client_response *res
 }
 
 /* Who may use the socket: its group, or that of its directory if that is all one sees. */
-static const char *who_may(const char *socket, char text[64])
+static const char *describe_allowed(const char *socket, char text[64])
 {
 	char path[256];
 	size_t len = (size_t)snprintf(path, sizeof(path), "%s", socket);
@@ -101,7 +101,7 @@ const char *client_unreachable(const char *socket, char why[CLIENT_WHY])
 	if (error == EACCES)
 		snprintf(why, CLIENT_WHY,
 			"the control socket %s may not be used by this user: be %s", socket,
-			who_may(socket, who));
+			describe_allowed(socket, who));
 	else if (error && error != ENOENT)
 		snprintf(why, CLIENT_WHY, "no agent answers at %s: %s", socket, strerror(error));
 	else
@@ -115,7 +115,7 @@ const char *client_unreachable(const char *socket, char why[CLIENT_WHY])
 
 /* Where too many wait to be accepted, libcurl's connect() fails at once (EAGAIN): this one waits
  * for its turn. True: somebody listens there, and there was room just now. */
-static bool wait_for_turn(const char *socket_path)
+static bool wait_for_listener(const char *socket_path)
 {
 	static const struct timeval patience = {.tv_sec = TURN_MS / 1000};
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -134,7 +134,7 @@ static bool wait_for_turn(const char *socket_path)
 	return over;
 }
 
-static void answered(void *arg, struct http_client_response *response)
+static void request_answered(void *arg, struct http_client_response *response)
 {
 	struct wait *w = arg;
 
@@ -146,7 +146,7 @@ static void answered(void *arg, struct http_client_response *response)
 	loop_stop(w->loop);
 }
 
-static int run(struct wait *w, const struct http_client_request *request)
+static int run_request(struct wait *w, const struct http_client_request *request)
 {
 	struct http_client *t;
 	struct transfer *transfer;
@@ -155,7 +155,7 @@ static int run(struct wait *w, const struct http_client_request *request)
 	w->loop = loop_new(&sys_real);
 	t = w->loop ? http_client_new(w->loop) : NULL;
 	if (t)
-		r = http_client_start(t, request, answered, w, &transfer);
+		r = http_client_start(t, request, request_answered, w, &transfer);
 	if (r == 0)
 		r = loop_run(w->loop);
 	if (t)
@@ -164,7 +164,7 @@ static int run(struct wait *w, const struct http_client_request *request)
 	return r;
 }
 
-static void escape(struct buffer *out, const char *text)
+static void append_url_escaped(struct buffer *out, const char *text)
 {
 	for (; *text; text++)
 		if (strchr("-._~", *text) || (*text >= '0' && *text <= '9') ||
@@ -178,7 +178,7 @@ void client_path(struct buffer *path, const char *config, const char *verb)
 {
 	buffer_init(path, MAX_PATH);
 	buffer_append_string(path, "/v1/configs/");
-	escape(path, config);
+	append_url_escaped(path, config);
 	buffer_append_string(path, verb);
 }
 
@@ -187,7 +187,7 @@ void client_query(struct buffer *path, const char *name, const char *value)
 	if (!value)
 		return;
 	buffer_printf(path, "%c%s=", path->data && strchr(path->data, '?') ? '&' : '?', name);
-	escape(path, value);
+	append_url_escaped(path, value);
 }
 
 void client_query_number(struct buffer *path, const char *name, uint64_t value)
@@ -199,8 +199,8 @@ void client_query_number(struct buffer *path, const char *name, uint64_t value)
 }
 
 /* Says nothing. 0 and the answer, or what became of the request; -1: it could not be made. */
-static int fetch(const char *socket, const char *method, const char *path, uint64_t timeout_ms,
-	struct client_answer *a, enum http_client_result *ret_result)
+static int fetch_answer(const char *socket, const char *method, const char *path,
+	uint64_t timeout_ms, struct client_answer *a, enum http_client_result *ret_result)
 {
 	struct wait w = {.answer = a};
 	struct http_client_request request = client_request(socket, method, timeout_ms);
@@ -215,8 +215,8 @@ static int fetch(const char *socket, const char *method, const char *path, uint6
 	request.max_bytes = shape_max_bytes(method, path);
 	end_ms = sys_real.now_ms() + TURN_MS;
 	do
-		r = run(&w, &request);
-	while (r == 0 && w.unsent && sys_real.now_ms() < end_ms && wait_for_turn(socket));
+		r = run_request(&w, &request);
+	while (r == 0 && w.unsent && sys_real.now_ms() < end_ms && wait_for_listener(socket));
 	free(url);
 	a->fits = shape_fits(method, path, a->status, a->json ? document_root(a->json) : NULL);
 	*ret_result = w.result;
@@ -229,7 +229,7 @@ int client_ask(const char *command, const char *socket, const char *method, cons
 	enum http_client_result result;
 	char why[CLIENT_WHY];
 
-	if (fetch(socket, method, path, timeout_ms, a, &result))
+	if (fetch_answer(socket, method, path, timeout_ms, a, &result))
 		return cli_error(CLI_FAILED, command, "out of memory or descriptors");
 	if (result == HTTP_CLIENT_TIMEOUT)
 		return cli_error(CLI_TIMED_OUT, command, "the agent did not answer in time");
@@ -241,7 +241,7 @@ int client_ask(const char *command, const char *socket, const char *method, cons
 }
 
 /* Prints the agent's sentence, which may have more than one line. */
-static int complain(int code, const char *command, const char *before, const char *error)
+static int print_agent_error(int code, const char *command, const char *before, const char *error)
 {
 	struct buffer clean;
 
@@ -273,19 +273,20 @@ int client_exit_code(const char *command, const struct client_answer *a)
 	char status[48];
 
 	if (client_is_busy(a))
-		return complain(CLI_BUSY, command, "the agent is busy: ", a->error);
+		return print_agent_error(CLI_BUSY, command, "the agent is busy: ", a->error);
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (table[i].status == a->status)
 			return table[i].code != CLI_OK
-				       ? complain(table[i].code, command, "", a->error)
+				       ? print_agent_error(table[i].code, command, "", a->error)
 			       : a->fits ? CLI_OK
 					 : client_unreadable(command);
 	snprintf(status, sizeof(status), "the agent answered %ld: ", a->status);
-	return complain(CLI_FAILED, command, status, a->error);
+	return print_agent_error(CLI_FAILED, command, status, a->error);
 }
 
 /* True, and why is told: the agent's status has configs, but none of that name. */
-static bool is_unknown(const struct client_answer *status, const char *config, struct buffer *why)
+static bool is_unknown_config(
+	const struct client_answer *status, const char *config, struct buffer *why)
 {
 	const struct node *configs =
 		status->json ? node_find(document_root(status->json), "configs") : NULL;
@@ -316,9 +317,9 @@ int client_config_code(
 	if (a->status != 404)
 		return client_exit_code(command, a);
 	buffer_init(&why, 1u << 16);
-	if (fetch(socket, "GET", "/v1/status", 10000, &status, &result) == 0 &&
-		result == HTTP_CLIENT_OK && is_unknown(&status, config, &why))
-		r = complain(CLI_NOT_FOUND, command, "", why.data);
+	if (fetch_answer(socket, "GET", "/v1/status", 10000, &status, &result) == 0 &&
+		result == HTTP_CLIENT_OK && is_unknown_config(&status, config, &why))
+		r = print_agent_error(CLI_NOT_FOUND, command, "", why.data);
 	else
 		r = client_exit_code(command, a);
 	buffer_fini(&why);

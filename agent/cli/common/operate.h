@@ -25,18 +25,18 @@ struct operate { /* first in a target of more options */
 
 #define OPERATE_ROW_FOR(help)                                                                      \
 	{                                                                                          \
-		"for", "DURATION", help, OPTION_DURATION, .at = offsetof(struct operate, for_ms),        \
-			.min = 1, .takes = "more than nothing"                                     \
+		"for", "DURATION", help, OPTION_DURATION, .at = offsetof(struct operate, for_ms),  \
+							  .min = 1, .takes = "more than nothing"   \
 	}
 #define OPERATE_ROW_REASON                                                                         \
 	{                                                                                          \
 		"reason", "TEXT", "for the log, the status and the history", OPTION_TEXT,          \
-			.at = offsetof(struct operate, reason)                                           \
+			.at = offsetof(struct operate, reason)                                     \
 	}
 #define OPERATE_ROW_TIMEOUT                                                                        \
 	{                                                                                          \
 		"timeout", "DURATION", "wait that long for the result (default 60s), else exit 4", \
-			OPTION_DURATION, .at = offsetof(struct operate, timeout_ms)                      \
+			OPTION_DURATION, .at = offsetof(struct operate, timeout_ms)                \
 	}
 #define OPERATE_ROWS OPTION_ROW_JSON(struct operate), OPTION_ROW_SOCKET(struct operate)
 
@@ -49,7 +49,7 @@ int operate_ask(const struct operate *o, const char *method, struct buffer *path
 	int (*show)(const struct operate *o, const struct node *root, struct buffer *out));
 /* Calls ask for each config that the agent has. The first failure is the exit code. */
 int operate_ask_each(struct operate *o,
-	int (*ask)(struct operate *o, const char *name, const struct node *config));
+	int (*request_status)(struct operate *o, const char *name, const struct node *config));
 /* For the answer to a change: "web: generation 14 is current: ORIGIN". */
 int operate_show_current(const struct operate *o, const struct node *root, struct buffer *out);
 

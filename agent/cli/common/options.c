@@ -75,7 +75,7 @@ int options_misused(const struct command_line *line, const char *command, const 
 	return point_to_help(command);
 }
 
-static int check_count(const struct command_line *line, int argc, char **argv)
+static int check_argument_count(const struct command_line *line, int argc, char **argv)
 {
 	int count = argc - optind;
 	char sentence[128];
@@ -119,7 +119,7 @@ int options_duration(
 	return CLI_OK;
 }
 
-static int read_decimal(
+static int read_number_option(
 	const char *command, const struct option_row *row, const char *text, uint64_t *ret)
 {
 	char *end;
@@ -147,7 +147,7 @@ static int set_option(void *target, const char *command, const struct option_row
 	case OPTION_DURATION:
 		return options_duration(command, row, text, at);
 	case OPTION_NUMBER:
-		return read_decimal(command, row, text, at);
+		return read_number_option(command, row, text, at);
 	case OPTION_READ:
 		break;
 	}
@@ -212,5 +212,5 @@ int options_read(const struct command_line *line, int argc, char **argv, void *t
 		if (r)
 			return r;
 	}
-	return check_count(line, argc, argv);
+	return check_argument_count(line, argc, argv);
 }

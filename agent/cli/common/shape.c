@@ -52,7 +52,7 @@ static const char *after_config(const char *path, size_t *ret_len)
 	return path;
 }
 
-static bool is_of(const struct shape *s, const char *method, const char *path)
+static bool shape_matches(const struct shape *s, const char *method, const char *path)
 {
 	size_t len = strcspn(path, "?");
 	const char *rest = s->config ? after_config(path, &len) : path;
@@ -64,7 +64,7 @@ static bool is_of(const struct shape *s, const char *method, const char *path)
 static const struct shape *find_shape(const char *method, const char *path, long status)
 {
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
-		if (is_of(&shapes[i], method, path) &&
+		if (shape_matches(&shapes[i], method, path) &&
 			(!status || !shapes[i].status || shapes[i].status == status))
 			return &shapes[i];
 	return NULL;

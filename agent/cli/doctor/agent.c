@@ -103,7 +103,7 @@ static void find_root(struct doctor_who *w)
 	}
 }
 
-static void is_running(struct doctor_who *w, const struct ucred *peer)
+static void fill_from_peer(struct doctor_who *w, const struct ucred *peer)
 {
 	w->running = true;
 	w->pid = peer->pid;
@@ -117,7 +117,7 @@ static void is_running(struct doctor_who *w, const struct ucred *peer)
 }
 
 /* Who User=, Group= and SupplementaryGroups= of the unit are. False: no such user. */
-static bool of_unit(struct doctor_who *w, const struct doctor_unit *u)
+static bool fill_from_unit(struct doctor_who *w, const struct doctor_unit *u)
 {
 	const struct passwd *p = getpwnam(u->user[0] ? u->user : "root");
 	const struct group *g = u->group[0] ? getgrnam(u->group) : NULL;
@@ -140,7 +140,7 @@ static bool of_unit(struct doctor_who *w, const struct doctor_unit *u)
 	return true;
 }
 
-static void of_caller(struct doctor_who *w)
+static void fill_from_caller(struct doctor_who *w)
 {
 	int n = getgroups(DOCTOR_GROUPS, w->groups);
 
@@ -151,7 +151,7 @@ static void of_caller(struct doctor_who *w)
 }
 
 /* There is an agent, and we may not come near it. */
-static void of_nobody_knows(struct doctor_who *w)
+static void fill_unknown(struct doctor_who *w)
 {
 	w->uid = (uid_t)-1;
 	w->gid = (gid_t)-1;
@@ -178,25 +178,26 @@ static void name_user(struct doctor_who *w)
 		snprintf(w->name, sizeof(w->name), "%u", (unsigned)w->uid);
 }
 
-static void find_out(struct doctor *d, struct doctor_list *l, int error, const struct ucred *peer)
+static void find_identity(
+	struct doctor *d, struct doctor_list *l, int error, const struct ucred *peer)
 {
 	struct doctor_who *w = &d->who;
 
 	w->known = true;
 	if (error == 0)
-		is_running(w, peer);
+		fill_from_peer(w, peer);
 	doctor_unit_read(d);
 	match_unit(d);
-	if (error && d->unit.applies && !of_unit(w, &d->unit)) {
+	if (error && d->unit.applies && !fill_from_unit(w, &d->unit)) {
 		doctor_add(l, DOCTOR_ERROR, "pullet.service",
 			"make the user (systemd-sysusers), or change User=",
 			"there is no user %s, which the service is to run as", d->unit.user);
-		of_caller(w);
+		fill_from_caller(w);
 	} else if (error == -EACCES && !d->unit.applies) {
-		of_nobody_knows(w);
+		fill_unknown(w);
 		return;
 	} else if (error && !d->unit.applies) {
-		of_caller(w);
+		fill_from_caller(w);
 	}
 	if (!w->running && w->uid == 0)
 		w->capabilities = UINT64_MAX;
@@ -206,7 +207,7 @@ static void find_out(struct doctor *d, struct doctor_list *l, int error, const s
 
 /* ---- the socket ---- */
 
-static void tell_not_running(struct doctor *d, struct doctor_list *l, int error)
+static void report_not_running(struct doctor *d, struct doctor_list *l, int error)
 {
 	const char *path = d->socket_path;
 
@@ -227,7 +228,7 @@ static void tell_not_running(struct doctor *d, struct doctor_list *l, int error)
 			"the agent cannot be asked: %s", strerror(-error));
 }
 
-static void ask(struct doctor *d, struct doctor_list *l)
+static void request_status(struct doctor *d, struct doctor_list *l)
 {
 	int r = client_ask(
 		"doctor", d->socket_path, "GET", "/v1/status", d->timeout_ms, &d->status);
@@ -240,7 +241,7 @@ static void ask(struct doctor *d, struct doctor_list *l)
 		"the agent takes connections, and does not answer as it should");
 }
 
-void doctor_meet(struct doctor *d, struct doctor_list *l)
+void doctor_find_agent(struct doctor *d, struct doctor_list *l)
 {
 	struct ucred peer = {0};
 	int r;
@@ -253,11 +254,11 @@ void doctor_meet(struct doctor *d, struct doctor_list *l)
 	else
 		snprintf(d->socket_path, sizeof(d->socket_path), "%s", client_default_socket());
 	r = find_peer(d->socket_path, &peer);
-	find_out(d, l, r, &peer);
+	find_identity(d, l, r, &peer);
 	if (r)
-		tell_not_running(d, l, r);
+		report_not_running(d, l, r);
 	else
-		ask(d, l);
+		request_status(d, l);
 }
 
 /* ---- what it says ---- */
@@ -274,7 +275,7 @@ const struct node *doctor_config_status(const struct doctor *d, const char *name
 }
 
 /* Where the findings are that explain it. */
-static const char *see(const struct node *c, const char *error)
+static const char *find_explaining_check(const struct node *c, const char *error)
 {
 	const char *cause = client_text(c, "cause", "");
 
@@ -283,7 +284,7 @@ static const char *see(const struct node *c, const char *error)
 }
 
 /* True: by a decision, and what fails besides is to be told too. */
-static bool note_away(const struct node *away, const char *name, struct doctor_list *l)
+static bool note_rejected_version(const struct node *away, const char *name, struct doctor_list *l)
 {
 	static const struct {
 		const char *by, *remedy;
@@ -306,24 +307,26 @@ static bool note_away(const struct node *away, const char *name, struct doctor_l
 	return false;
 }
 
-static void note_failure(const struct node *c, const char *name, struct doctor_list *l)
+static void note_config_failure(const struct node *c, const char *name, struct doctor_list *l)
 {
 	const char *state = client_text(c, "state", ""), *error = client_text(c, "last_error", "");
 	const struct node *away = node_find(c, "rejected");
 	int64_t age_ms = client_number(c, "age_ms", -1);
 
 	if (client_number(c, "generation", 0) == 0)
-		doctor_add(l, DOCTOR_ERROR, name, see(c, error), "nothing is published yet%s%s",
-			error[0] ? ": " : "", error);
+		doctor_add(l, DOCTOR_ERROR, name, find_explaining_check(c, error),
+			"nothing is published yet%s%s", error[0] ? ": " : "", error);
 	else if (strcmp(state, "stale") == 0)
-		doctor_add(l, DOCTOR_ERROR, name, see(c, error),
+		doctor_add(l, DOCTOR_ERROR, name, find_explaining_check(c, error),
 			"stale: no server has confirmed it for %" PRId64 " s%s%s", age_ms / 1000,
 			error[0] ? ": " : "", error);
-	else if ((!away || note_away(away, name, l)) && error[0] && strcmp(state, "ok") != 0)
-		doctor_add(l, DOCTOR_WARNING, name, see(c, error), "%s: %s", state, error);
+	else if ((!away || note_rejected_version(away, name, l)) && error[0] &&
+		 strcmp(state, "ok") != 0)
+		doctor_add(l, DOCTOR_WARNING, name, find_explaining_check(c, error), "%s: %s",
+			state, error);
 }
 
-static void note_decisions(const struct node *c, const char *name, struct doctor_list *l)
+static void note_config_decisions(const struct node *c, const char *name, struct doctor_list *l)
 {
 	const struct node *pin = node_find(c, "pin"), *overrides = node_find(c, "overrides"),
 			  *suspension = node_find(c, "suspension");
@@ -347,7 +350,7 @@ static void note_decisions(const struct node *c, const char *name, struct doctor
 			"some values are overridden on this host");
 }
 
-static void note_aftermath(const struct node *c, const char *name, struct doctor_list *l)
+static void note_config_notify(const struct node *c, const char *name, struct doctor_list *l)
 {
 	const struct node *reload = node_find(c, "reload"), *probe = node_find(c, "probe");
 
@@ -366,7 +369,7 @@ static void note_aftermath(const struct node *c, const char *name, struct doctor
 }
 
 /* A list of the status of what is not in order: endpoints of the push channel. */
-static void note_push(const struct doctor *d, struct doctor_list *l)
+static void note_push_state(const struct doctor *d, struct doctor_list *l)
 {
 	const struct node *list = node_find(document_root(d->status.json), "push");
 
@@ -383,7 +386,7 @@ static void note_push(const struct doctor *d, struct doctor_list *l)
 
 /* ---- is it the agent of this file? ---- */
 
-static void note_version(const struct doctor *d, struct doctor_list *l)
+static void note_agent_version(const struct doctor *d, struct doctor_list *l)
 {
 	const char *version = client_text(document_root(d->status.json), "version", "?");
 
@@ -394,7 +397,7 @@ static void note_version(const struct doctor *d, struct doctor_list *l)
 
 /* Of a file: when its content was written, or (touched) when anything of it changed: a copy may
  * bring an old time along. */
-static void newest(const char *path, int64_t *written_ms, int64_t *touched_ms)
+static void update_newest(const char *path, int64_t *written_ms, int64_t *touched_ms)
 {
 	struct stat st;
 	int64_t ms;
@@ -408,25 +411,25 @@ static void newest(const char *path, int64_t *written_ms, int64_t *touched_ms)
 }
 
 /* The file, and those of conf.d beside it. */
-static void newest_of_all(const char *path, int64_t *written_ms, int64_t *touched_ms)
+static void find_newest_times(const char *path, int64_t *written_ms, int64_t *touched_ms)
 {
 	char parent[4000], dir[4100], file[4400];
 	struct dirent *e;
 	DIR *d;
 
-	newest(path, written_ms, touched_ms);
+	update_newest(path, written_ms, touched_ms);
 	doctor_parent(path, parent, sizeof(parent));
 	snprintf(dir, sizeof(dir), "%s/conf.d", strchr(path, '/') ? parent : ".");
 	d = opendir(dir);
 	if (!d)
 		return;
-	newest(dir, written_ms, touched_ms); /* one that was removed */
+	update_newest(dir, written_ms, touched_ms); /* one that was removed */
 	while ((e = readdir(d))) {
 		const char *ending = strrchr(e->d_name, '.');
 
 		snprintf(file, sizeof(file), "%s/%s", dir, e->d_name);
 		if (ending && strcmp(ending, ".yaml") == 0)
-			newest(file, written_ms, touched_ms);
+			update_newest(file, written_ms, touched_ms);
 	}
 	closedir(d);
 }
@@ -452,7 +455,7 @@ static bool is_same_file(const char *a, const char *b)
 }
 
 /* Has the agent read what stands in the file, and taken it? */
-static void note_reload(const struct doctor *d, struct doctor_list *l)
+static void note_stale_settings(const struct doctor *d, struct doctor_list *l)
 {
 	static const char remedy[] = "reload the agent: systemctl reload pullet, or kill -HUP";
 	const struct node *root = document_root(d->status.json),
@@ -473,7 +476,7 @@ static void note_reload(const struct doctor *d, struct doctor_list *l)
 			"the agent that runs reads %s", file);
 		return;
 	}
-	newest_of_all(d->path, &written_ms, &touched_ms);
+	find_newest_times(d->path, &written_ms, &touched_ms);
 	if (written_ms > loaded_ms || (d->settings && !same_configs(d)))
 		doctor_add(l, DOCTOR_WARNING, d->path, remedy,
 			"it was changed after the running agent had read it");
@@ -485,7 +488,7 @@ static void note_reload(const struct doctor *d, struct doctor_list *l)
 
 /* ---- its service ---- */
 
-static void note_unit(const struct doctor *d, struct doctor_list *l)
+static void note_service_state(const struct doctor *d, struct doctor_list *l)
 {
 	const struct doctor_unit *u = &d->unit;
 
@@ -510,7 +513,7 @@ static void note_unit(const struct doctor *d, struct doctor_list *l)
 			u->memory_now >> 20, u->memory_max >> 20);
 }
 
-static bool is_well(const struct doctor_list *l)
+static bool has_no_warning(const struct doctor_list *l)
 {
 	for (size_t i = 0; i < l->count; i++)
 		if (l->items[i].severity >= DOCTOR_WARNING)
@@ -520,24 +523,24 @@ static bool is_well(const struct doctor_list *l)
 
 void doctor_agent(struct doctor *d, struct doctor_list *l)
 {
-	doctor_meet(d, l);
-	note_unit(d, l);
+	doctor_find_agent(d, l);
+	note_service_state(d, l);
 	if (!d->status.json)
 		return;
-	note_version(d, l);
-	note_reload(d, l);
-	note_push(d, l);
+	note_agent_version(d, l);
+	note_stale_settings(d, l);
+	note_push_state(d, l);
 	for (size_t i = 0; d->settings && i < d->settings->config_count; i++) {
 		const char *name = d->settings->configs[i]->name;
 		const struct node *c = doctor_config_status(d, name);
 
-		if (!c || !doctor_wants(d, d->settings->configs[i]))
+		if (!c || !doctor_is_selected(d, d->settings->configs[i]))
 			continue;
-		note_failure(c, name, l);
-		note_decisions(c, name, l);
-		note_aftermath(c, name, l);
+		note_config_failure(c, name, l);
+		note_config_decisions(c, name, l);
+		note_config_notify(c, name, l);
 	}
-	if (is_well(l))
+	if (has_no_warning(l))
 		doctor_add(l, DOCTOR_OK, d->socket_path, NULL,
 			"it answers, and all its configs stand as they should");
 }

@@ -47,7 +47,7 @@ static const struct sentences of_ca = {
 	.any = true,
 };
 
-static int64_t to_ms(const ASN1_TIME *t)
+static int64_t asn1_to_ms(const ASN1_TIME *t)
 {
 	struct tm tm;
 
@@ -56,7 +56,8 @@ static int64_t to_ms(const ASN1_TIME *t)
 
 static void add_to_term(struct term *t, const X509 *x, bool any)
 {
-	int64_t from_ms = to_ms(X509_get0_notBefore(x)), until_ms = to_ms(X509_get0_notAfter(x));
+	int64_t from_ms = asn1_to_ms(X509_get0_notBefore(x)),
+		until_ms = asn1_to_ms(X509_get0_notAfter(x));
 
 	if (t->count == 0 || (any ? from_ms < t->from_ms : from_ms > t->from_ms))
 		t->from_ms = from_ms;
@@ -72,7 +73,7 @@ static bool ends_soon(const struct term *t, int64_t now_ms)
 	return t->until_ms - now_ms < (t->life_ms / 3 < SOON_MS ? t->life_ms / 3 : SOON_MS);
 }
 
-static void tell_term(
+static void report_term(
 	struct doctor_list *l, const char *path, const struct term *t, const struct sentences *s)
 {
 	int64_t now_ms = sys_real.wall_ms();
@@ -103,7 +104,7 @@ static void tell_term(
 
 /* The file in memory, to be freed with close_file(); NULL: it cannot be read, which is told with
  * the other files that are read, but for what only we may not. */
-static BIO *open_file(struct doctor *d, struct doctor_list *l, const char *path, const char *what,
+static BIO *open_pem(struct doctor *d, struct doctor_list *l, const char *path, const char *what,
 	char **ret_text)
 {
 	int r;
@@ -116,7 +117,7 @@ static BIO *open_file(struct doctor *d, struct doctor_list *l, const char *path,
 	return r ? NULL : BIO_new_mem_buf(*ret_text, -1);
 }
 
-static void close_file(BIO *b, char *text)
+static void close_pem(BIO *b, char *text)
 {
 	BIO_free(b);
 	OPENSSL_cleanse(text, text ? MAX_BYTES : 0);
@@ -124,13 +125,13 @@ static void close_file(BIO *b, char *text)
 }
 
 /* Returns the first certificate of the file, which is the caller's; NULL = none. */
-static X509 *look_at_file(
+static X509 *check_certificate_file(
 	struct doctor *d, struct doctor_list *l, const char *path, const struct sentences *s)
 {
 	struct term term = {0};
 	X509 *first = NULL, *x;
 	char *text;
-	BIO *b = open_file(d, l, path, s->what, &text);
+	BIO *b = open_pem(d, l, path, s->what, &text);
 
 	while (b && (x = PEM_read_bio_X509(b, NULL, NULL, NULL))) {
 		add_to_term(&term, x, s->any);
@@ -140,8 +141,8 @@ static X509 *look_at_file(
 			first = x;
 	}
 	if (b)
-		tell_term(l, path, &term, s);
-	close_file(b, text);
+		report_term(l, path, &term, s);
+	close_pem(b, text);
 	return first;
 }
 
@@ -151,15 +152,15 @@ static int no_passphrase(char *buf, int size, int rwflag, void *arg)
 	return -1;
 }
 
-static void look_at_key(
+static void check_certificate_key(
 	struct doctor *d, struct doctor_list *l, const char *path, const char *cert, X509 *x)
 {
 	EVP_PKEY *key;
 	char *text;
-	BIO *b = open_file(d, l, path, "tls.key", &text);
+	BIO *b = open_pem(d, l, path, "tls.key", &text);
 
 	if (!b) {
-		close_file(b, text);
+		close_pem(b, text);
 		return;
 	}
 	key = PEM_read_bio_PrivateKey(b, NULL, no_passphrase, NULL);
@@ -176,7 +177,7 @@ static void look_at_key(
 			"can be made with them",
 			cert);
 	EVP_PKEY_free(key);
-	close_file(b, text);
+	close_pem(b, text);
 }
 
 void doctor_certificates(struct doctor *d, struct doctor_list *l, const struct settings_server *s)
@@ -184,10 +185,10 @@ void doctor_certificates(struct doctor *d, struct doctor_list *l, const struct s
 	X509 *x;
 
 	if (s->ca)
-		X509_free(look_at_file(d, l, s->ca, &of_ca));
+		X509_free(check_certificate_file(d, l, s->ca, &of_ca));
 	if (!s->cert)
 		return;
-	x = look_at_file(d, l, s->cert, &of_cert);
-	look_at_key(d, l, s->key ? s->key : s->cert, s->cert, x);
+	x = check_certificate_file(d, l, s->cert, &of_cert);
+	check_certificate_key(d, l, s->key ? s->key : s->cert, s->cert, x);
 	X509_free(x);
 }

@@ -36,7 +36,7 @@ static int64_t started_boottime_ms(pid_t pid)
 }
 
 /* The agent knows when it started by the clock on the wall; the kernel knows it by its own. */
-static void look_for_steps(const struct doctor *d, struct doctor_list *l)
+static void check_clock_steps(const struct doctor *d, struct doctor_list *l)
 {
 	int64_t started_ms =
 		d->status.json ? client_number(document_root(d->status.json), "started_ms", 0) : 0;
@@ -59,7 +59,7 @@ void doctor_clock(struct doctor *d, struct doctor_list *l)
 	struct timex t = {.modes = 0};
 	int state = adjtimex(&t);
 
-	look_for_steps(d, l);
+	check_clock_steps(d, l);
 	if (state == TIME_ERROR || t.status & STA_UNSYNC)
 		doctor_add(l, DOCTOR_NOTE, "this host",
 			"run chrony or systemd-timesyncd, unless the host of this machine keeps "

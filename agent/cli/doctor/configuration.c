@@ -23,7 +23,7 @@ struct told {
 };
 
 /* "file:line:column: what is wrong", its place as the subject. */
-static void told_error(void *arg, const char *message)
+static void add_settings_error(void *arg, const char *message)
 {
 	struct told *t = arg;
 	const char *end = strstr(message, ": ");
@@ -34,7 +34,7 @@ static void told_error(void *arg, const char *message)
 		t->l, DOCTOR_ERROR, end ? place : t->d->path, NULL, "%s", end ? end + 2 : message);
 }
 
-static void load(struct doctor *d, struct doctor_list *l)
+static void load_configuration(struct doctor *d, struct doctor_list *l)
 {
 	struct told told = {d, l};
 	size_t before = l->count;
@@ -44,7 +44,7 @@ static void load(struct doctor *d, struct doctor_list *l)
 			"you may not read it; what depends on it was not looked at");
 		return;
 	}
-	d->bad_settings = settings_load(d->path, told_error, &told, &d->settings);
+	d->bad_settings = settings_load(d->path, add_settings_error, &told, &d->settings);
 	if (d->bad_settings)
 		doctor_add(l, DOCTOR_NOTE, d->path, "put it right, and run this again",
 			"with %zu error%s in it, servers, push and files were not looked at",
@@ -56,7 +56,7 @@ static void load(struct doctor *d, struct doctor_list *l)
 
 /* ---- what a config says ---- */
 
-static bool is_plain(const struct settings_server *s)
+static bool has_open_url(const struct settings_server *s)
 {
 	for (size_t i = 0; i < s->url_count; i++)
 		if (curve_url_is_open(s->urls[i]))
@@ -73,14 +73,14 @@ static bool any_server(const struct settings *s, const struct settings_config *c
 	return false;
 }
 
-static bool watches(const struct settings_server *s)
+static bool is_watched(const struct settings_server *s)
 {
 	return s->watch;
 }
 
 static bool plain_and_unsigned(const struct settings *s, const struct settings_config *c)
 {
-	return !c->verify.public_keys && any_server(s, c, is_plain);
+	return !c->verify.public_keys && any_server(s, c, has_open_url);
 }
 
 static bool timeout_beyond_interval(const struct settings *s, const struct settings_config *c)
@@ -97,7 +97,7 @@ static bool without_jitter(const struct settings *s, const struct settings_confi
 
 static bool slow_to_notice(const struct settings *s, const struct settings_config *c)
 {
-	return c->interval_ms >= LONG_MS && s->push_count == 0 && !any_server(s, c, watches);
+	return c->interval_ms >= LONG_MS && s->push_count == 0 && !any_server(s, c, is_watched);
 }
 
 static bool leaves_drift(const struct settings *s, const struct settings_config *c)
@@ -157,20 +157,21 @@ static const struct {
 		"set reload, unless the application notices the file by itself"},
 };
 
-static void look_at_configs(struct doctor *d, struct doctor_list *l)
+static void check_config_rows(struct doctor *d, struct doctor_list *l)
 {
 	const struct settings *s = d->settings;
 
 	for (size_t i = 0; i < s->config_count; i++)
 		for (size_t k = 0; k < sizeof(config_rows) / sizeof(config_rows[0]); k++)
-			if (doctor_wants(d, s->configs[i]) && config_rows[k].is(s, s->configs[i]))
+			if (doctor_is_selected(d, s->configs[i]) &&
+				config_rows[k].is(s, s->configs[i]))
 				doctor_add(l, config_rows[k].severity, s->configs[i]->name,
 					config_rows[k].remedy, "%s", config_rows[k].finding);
 }
 
 /* ---- what the rest says ---- */
 
-static void look_at_listen(struct doctor *d, struct doctor_list *l)
+static void check_listen_address(struct doctor *d, struct doctor_list *l)
 {
 	char endpoint[300];
 
@@ -185,7 +186,7 @@ static void look_at_listen(struct doctor *d, struct doctor_list *l)
 			d->settings->listen);
 }
 
-static void look_at_push(struct doctor *d, struct doctor_list *l)
+static void check_push_endpoints(struct doctor *d, struct doctor_list *l)
 {
 	for (size_t i = 0; i < d->settings->push_count; i++)
 		if (d->settings->push[i].insecure)
@@ -194,7 +195,7 @@ static void look_at_push(struct doctor *d, struct doctor_list *l)
 				"can make all hosts pull at once");
 }
 
-static bool is_secret(const char *name)
+static bool is_secret_header(const char *name)
 {
 	static const char *const words[] = {
 		"auth", "token", "key", "secret", "password", "cookie", "credential"};
@@ -206,17 +207,17 @@ static bool is_secret(const char *name)
 }
 
 /* Headers may stand in the file as they are: then the file is a secret. */
-static void look_at_secrets(struct doctor *d, struct doctor_list *l)
+static void check_header_secrets(struct doctor *d, struct doctor_list *l)
 {
 	struct stat st;
 
-	if (stat(d->path, &st) || !(st.st_mode & S_IROTH) || doctor_is_behind(d->path))
+	if (stat(d->path, &st) || !(st.st_mode & S_IROTH) || doctor_is_shielded(d->path))
 		return;
 	for (size_t i = 0; i < d->settings->server_count; i++) {
 		const struct settings_server *s = d->settings->servers[i];
 
 		for (size_t k = 0; k < s->header_count; k++)
-			if (s->headers[k].value && is_secret(s->headers[k].name))
+			if (s->headers[k].value && is_secret_header(s->headers[k].name))
 				doctor_add(l, DOCTOR_WARNING, s->name ? s->name : d->path,
 					"put it into a file of its own (headers: NAME: {file: "
 					"PATH}), or take the right to read this one from others "
@@ -227,11 +228,11 @@ static void look_at_secrets(struct doctor *d, struct doctor_list *l)
 	}
 }
 
-static void look_at_writers(struct doctor *d, struct doctor_list *l)
+static void check_configuration_writers(struct doctor *d, struct doctor_list *l)
 {
 	struct stat st;
 
-	if (stat(d->path, &st) == 0 && st.st_mode & S_IWOTH && !doctor_is_behind(d->path))
+	if (stat(d->path, &st) == 0 && st.st_mode & S_IWOTH && !doctor_is_shielded(d->path))
 		doctor_add(l, DOCTOR_ERROR, d->path, "chmod o-w",
 			"everybody on this host can write in it, and so choose the programs that "
 			"the agent runs");
@@ -239,14 +240,14 @@ static void look_at_writers(struct doctor *d, struct doctor_list *l)
 
 void doctor_configuration(struct doctor *d, struct doctor_list *l)
 {
-	load(d, l);
+	load_configuration(d, l);
 	if (!d->settings)
 		return;
-	look_at_configs(d, l);
-	look_at_listen(d, l);
-	look_at_push(d, l);
-	look_at_secrets(d, l);
-	look_at_writers(d, l);
+	check_config_rows(d, l);
+	check_listen_address(d, l);
+	check_push_endpoints(d, l);
+	check_header_secrets(d, l);
+	check_configuration_writers(d, l);
 	if (d->settings->log_level == LOG_LEVEL_DEBUG)
 		doctor_add(l, DOCTOR_NOTE, "log", "set level: info",
 			"level is debug: several lines for each pull");

@@ -64,7 +64,8 @@ static const struct option_row doctor_rows[] = {
 		"the agent's configuration (default $PULLET_CONFIG, then\n" SETTINGS_DEFAULT_PATH
 		")",
 		OPTION_TEXT, .at = offsetof(struct run, d.path), .letter = 'c'},
-	{"json", NULL, "a list of findings for programs", OPTION_FLAG, .at = offsetof(struct run, json)},
+	{"json", NULL, "a list of findings for programs", OPTION_FLAG,
+		.at = offsetof(struct run, json)},
 	{"socket", "PATH",
 		"the agent's control socket (default: in the configuration's runtime_dir)",
 		OPTION_TEXT, .at = offsetof(struct run, d.socket)},
@@ -87,7 +88,7 @@ static const struct command_line doctor_line = {
 
 /* ---- findings ---- */
 
-static void *or_die(void *p)
+static void *require_memory(void *p)
 {
 	if (!p)
 		exit(cli_error(CLI_FAILED, "doctor", "out of memory"));
@@ -99,7 +100,7 @@ static int compare_text(const char *a, const char *b)
 	return strcmp(a ? a : "", b ? b : "");
 }
 
-static bool alike(const struct doctor_finding *a, const struct doctor_finding *b)
+static bool same_finding(const struct doctor_finding *a, const struct doctor_finding *b)
 {
 	return a->severity == b->severity && compare_text(a->finding, b->finding) == 0 &&
 	       compare_text(a->remedy, b->remedy) == 0;
@@ -118,26 +119,26 @@ void doctor_add(struct doctor_list *l, enum doctor_severity severity, const char
 	struct doctor_finding *f;
 	va_list args;
 
-	l->items = or_die(reallocarray(l->items, l->count + 1, sizeof(*l->items)));
+	l->items = require_memory(reallocarray(l->items, l->count + 1, sizeof(*l->items)));
 	f = &l->items[l->count++];
 	*f = (struct doctor_finding){.severity = severity,
-		.subject = or_die(strdup(subject)),
-		.remedy = remedy ? or_die(strdup(remedy)) : NULL};
+		.subject = require_memory(strdup(subject)),
+		.remedy = remedy ? require_memory(strdup(remedy)) : NULL};
 	va_start(args, format);
 	if (vasprintf(&f->finding, format, args) >= 0)
 		sentence_show(f->finding, strlen(f->finding) + 1, f->finding, AUDIENCE_OPERATOR);
 	else
-		or_die(NULL);
+		require_memory(NULL);
 	va_end(args);
 	for (size_t i = 0; i + 1 < l->count; i++)
-		if (strcmp(l->items[i].subject, subject) == 0 && alike(&l->items[i], f)) {
+		if (strcmp(l->items[i].subject, subject) == 0 && same_finding(&l->items[i], f)) {
 			finding_fini(f);
 			l->count--;
 			return;
 		}
 }
 
-void doctor_at(struct doctor_list *l, const char *path)
+void doctor_set_path(struct doctor_list *l, const char *path)
 {
 	pthread_mutex_lock(&l->lock);
 	snprintf(l->at, sizeof(l->at), "%s", path);
@@ -162,7 +163,7 @@ static void list_fini(struct doctor_list *l)
 	l->count = 0;
 }
 
-bool doctor_wants(const struct doctor *d, const struct settings_config *c)
+bool doctor_is_selected(const struct doctor *d, const struct settings_config *c)
 {
 	return !d->only || strcmp(d->only, c->name) == 0;
 }
@@ -178,7 +179,7 @@ struct files_job {
 	struct loop_timer timer;
 };
 
-static void look_at_files(struct worker_job *job)
+static void run_files_check(struct worker_job *job)
 {
 	struct files_job *f = (struct files_job *)job;
 
@@ -201,7 +202,7 @@ static void files_late(void *arg)
 }
 
 /* What it has found so far is the thread's for ever: only the path is told. */
-static void tell_hang(struct files_job *f)
+static void report_hang(struct files_job *f)
 {
 	char at[sizeof(f->list.at)];
 
@@ -220,9 +221,9 @@ static void tell_hang(struct files_job *f)
 static void run_files(struct run *run, size_t check)
 {
 	static struct files_job f; /* outlives the run if the thread hangs */
-	struct worker *w = or_die(worker_start(run->d.loop, "doctor-files"));
+	struct worker *w = require_memory(worker_start(run->d.loop, "doctor-files"));
 
-	f = (struct files_job){.job = {.run = look_at_files, .done = files_done},
+	f = (struct files_job){.job = {.run = run_files_check, .done = files_done},
 		.run = run,
 		.check = check,
 		.list.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -232,14 +233,14 @@ static void run_files(struct run *run, size_t check)
 	loop_run(run->d.loop);
 	loop_timer_cancel(run->d.loop, &f.timer);
 	if (!f.done) {
-		tell_hang(&f);
+		report_hang(&f);
 		return;
 	}
 	worker_stop(w, 1000);
 	run->lists[check] = f.list;
 }
 
-static void progress(const char *doing)
+static void show_running_check(const char *doing)
 {
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "\r\033[K%s%s", doing, doing[0] ? " ..." : "");
@@ -250,18 +251,18 @@ static void run_checks(struct run *run)
 	for (size_t i = 0; i < CHECKS && !run->hangs; i++) {
 		if (!run->d.settings && i > 0 && !checks[i].always)
 			continue;
-		progress(checks[i].name);
+		show_running_check(checks[i].name);
 		if (checks[i].files)
 			run_files(run, i);
 		else
 			checks[i].run(&run->d, &run->lists[i]);
 	}
-	progress("");
+	show_running_check("");
 }
 
 /* ---- printing ---- */
 
-static int by_text(const void *a, const void *b)
+static int compare_findings(const void *a, const void *b)
 {
 	const struct doctor_finding *x = a, *y = b;
 	int r = (int)y->severity - (int)x->severity;
@@ -273,7 +274,7 @@ static int by_text(const void *a, const void *b)
 	return r ? r : (x->order > y->order) - (x->order < y->order);
 }
 
-static int by_group(const void *a, const void *b)
+static int compare_finding_groups(const void *a, const void *b)
 {
 	const struct doctor_finding *x = a, *y = b;
 	int r = (int)y->severity - (int)x->severity;
@@ -290,16 +291,17 @@ static void sort_findings(struct doctor_list *l)
 		return;
 	for (size_t i = 0; i < l->count; i++)
 		l->items[i].order = i;
-	qsort(l->items, l->count, sizeof(*l->items), by_text);
+	qsort(l->items, l->count, sizeof(*l->items), compare_findings);
 	for (size_t i = 0; i < l->count; i++)
-		l->items[i].group = i && alike(&l->items[i], &l->items[i - 1])
+		l->items[i].group = i && same_finding(&l->items[i], &l->items[i - 1])
 					    ? l->items[i - 1].group
 					    : l->items[i].order;
-	qsort(l->items, l->count, sizeof(*l->items), by_group);
+	qsort(l->items, l->count, sizeof(*l->items), compare_finding_groups);
 }
 
 /* One line for `n` findings that say the same. */
-static void add_line(const struct doctor_finding *f, size_t n, bool colour, struct buffer *out)
+static void add_finding_line(
+	const struct doctor_finding *f, size_t n, bool colour, struct buffer *out)
 {
 	const char *name = severities[f->severity].name;
 
@@ -320,7 +322,7 @@ static void add_line(const struct doctor_finding *f, size_t n, bool colour, stru
 	buffer_append(out, "\n", 1);
 }
 
-static void add_table(
+static void add_findings_table(
 	const char *name, const struct doctor_list *l, bool colour, struct buffer *out)
 {
 	size_t n;
@@ -332,11 +334,11 @@ static void add_table(
 		n = 1;
 		while (i + n < l->count && l->items[i + n].group == l->items[i].group)
 			n++;
-		add_line(&l->items[i], n, colour, out);
+		add_finding_line(&l->items[i], n, colour, out);
 	}
 }
 
-static void add_json(const char *name, const struct doctor_list *l, struct buffer *out)
+static void add_findings_json(const char *name, const struct doctor_list *l, struct buffer *out)
 {
 	for (size_t i = 0; i < l->count; i++) {
 		const struct doctor_finding *f = &l->items[i];
@@ -369,7 +371,7 @@ static void add_sum(const size_t counts[DOCTOR_ERROR + 1], struct buffer *out)
 			s != DOCTOR_OK && counts[s] != 1 ? "s" : "", s == DOCTOR_OK ? "\n" : ", ");
 }
 
-static int print(struct run *run)
+static int print_findings(struct run *run)
 {
 	size_t counts[DOCTOR_ERROR + 1];
 	struct buffer out;
@@ -382,9 +384,9 @@ static int print(struct run *run)
 	for (size_t i = 0; i < CHECKS; i++) {
 		sort_findings(&run->lists[i]);
 		if (run->json)
-			add_json(checks[i].name, &run->lists[i], &out);
+			add_findings_json(checks[i].name, &run->lists[i], &out);
 		else
-			add_table(checks[i].name, &run->lists[i], show_colours(), &out);
+			add_findings_table(checks[i].name, &run->lists[i], show_colours(), &out);
 	}
 	if (run->json) {
 		json_writer_end_array(&out);
@@ -402,10 +404,10 @@ static int print(struct run *run)
 
 /* ---- the command ---- */
 
-static bool is_there(const struct doctor *d)
+static bool has_selected_config(const struct doctor *d)
 {
 	for (size_t i = 0; d->settings && i < d->settings->config_count; i++)
-		if (doctor_wants(d, d->settings->configs[i]))
+		if (doctor_is_selected(d, d->settings->configs[i]))
 			return true;
 	return !d->settings;
 }
@@ -433,11 +435,11 @@ int cli_doctor(int argc, char **argv)
 		return r;
 	run.d.only = argv[optind];
 	log_setup(LOG_LEVEL_ERR, LOG_FORMAT_TEXT); /* the push channel's lines are findings here */
-	run.d.loop = or_die(loop_new(&sys_real));
+	run.d.loop = require_memory(loop_new(&sys_real));
 	run_checks(&run);
-	r = is_there(&run.d) ? print(&run)
-			     : cli_error(CLI_NOT_FOUND, argv[0], "%s has no config '%s'",
-				       run.d.path, run.d.only);
+	r = has_selected_config(&run.d) ? print_findings(&run)
+					: cli_error(CLI_NOT_FOUND, argv[0], "%s has no config '%s'",
+						  run.d.path, run.d.only);
 	if (run.hangs) /* a thread may never come back */
 		_exit(r);
 	run_fini(&run);

@@ -51,7 +51,7 @@ void doctor_add(struct doctor_list *l, enum doctor_severity severity, const char
 	const char *remedy, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* The path that is looked at next. */
-void doctor_at(struct doctor_list *l, const char *path);
+void doctor_set_path(struct doctor_list *l, const char *path);
 
 #define DOCTOR_DATE 16
 /* "2026-11-21", in UTC, of a time on the wall. */
@@ -112,10 +112,10 @@ void doctor_hooks(struct doctor *d, struct doctor_list *l); /* file system only 
 void doctor_files(struct doctor *d, struct doctor_list *l); /* the same */
 
 /* Fills d->unit, d->who and d->status: asks systemd and the agent. */
-void doctor_meet(struct doctor *d, struct doctor_list *l);
+void doctor_find_agent(struct doctor *d, struct doctor_list *l);
 void doctor_unit_read(struct doctor *d);
 /* Is this config to be looked at? */
-bool doctor_wants(const struct doctor *d, const struct settings_config *c);
+bool doctor_is_selected(const struct doctor *d, const struct settings_config *c);
 /* The member of the agent's status that is of this config; NULL = none. */
 const struct node *doctor_config_status(const struct doctor *d, const char *name);
 
@@ -131,30 +131,31 @@ struct doctor_place {
 };
 
 /* Looks at a path; the last part is followed if it is a symlink and `follow`. 0 or -errno. */
-int doctor_look(struct doctor *d, struct doctor_list *l, const char *path, bool follow,
+int doctor_stat_path(struct doctor *d, struct doctor_list *l, const char *path, bool follow,
 	struct doctor_place *ret_place);
 /* May the agent do that (R_OK, W_OK, X_OK)? 0 it may, or -errno; -ENOTSUP: that cannot be found out
  * by us. */
-int doctor_may(struct doctor *d, struct doctor_list *l, const char *path, int mode);
+int doctor_try_access(struct doctor *d, struct doctor_list *l, const char *path, int mode);
 /* Reads the beginning of a file, as ourselves, with a NUL behind. 0 or -errno. */
 int doctor_read(struct doctor *d, struct doctor_list *l, const char *path, char *ret, size_t size);
 /* "NFS", "tmpfs", ...; "" for one that is not known. */
 const char *doctor_file_system(int64_t type);
-bool doctor_in_memory(int64_t type);
+bool doctor_is_in_memory(int64_t type);
 bool doctor_is_remote(int64_t type);
 /* A file that a server's requests need. */
-struct doctor_named {
+struct doctor_needed_file {
 	const char *path, *what;
 	bool secret;
 };
-#define DOCTOR_NAMED (8 + SETTINGS_MAX_HEADERS)
+#define DOCTOR_NEEDED_FILES (8 + SETTINGS_MAX_HEADERS)
 /* Returns how many. */
-size_t doctor_server_files(const struct settings_server *s, struct doctor_named ret[DOCTOR_NAMED]);
+size_t doctor_server_files(
+	const struct settings_server *s, struct doctor_needed_file ret[DOCTOR_NEEDED_FILES]);
 /* Are the certificates good that tls: names, and the key? What cannot be read says nothing here. */
 void doctor_certificates(struct doctor *d, struct doctor_list *l, const struct settings_server *s);
 
 /* Is it below a directory that not everybody may pass, as /etc/pullet is? By modes. */
-bool doctor_is_behind(const char *path);
+bool doctor_is_shielded(const char *path);
 
 /* The path's directory: everything before the last '/'; "/" for what lies there. */
 void doctor_parent(const char *path, char *ret_dir, size_t size);

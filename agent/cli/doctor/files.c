@@ -21,9 +21,10 @@
 
 /* ---- secrets and other files that are read ---- */
 
-size_t doctor_server_files(const struct settings_server *s, struct doctor_named ret[DOCTOR_NAMED])
+size_t doctor_server_files(
+	const struct settings_server *s, struct doctor_needed_file ret[DOCTOR_NEEDED_FILES])
 {
-	const struct doctor_named all[] = {
+	const struct doctor_needed_file all[] = {
 		{s->bearer_file, "bearer_file", true},
 		{s->password_file, "password_file", true},
 		{s->secret_file, "secret_file", true},
@@ -40,7 +41,8 @@ size_t doctor_server_files(const struct settings_server *s, struct doctor_named 
 			ret[n++] = all[i];
 	for (size_t i = 0; i < s->header_count; i++)
 		if (s->headers[i].file)
-			ret[n++] = (struct doctor_named){s->headers[i].file, "a header", true};
+			ret[n++] =
+				(struct doctor_needed_file){s->headers[i].file, "a header", true};
 	return n;
 }
 
@@ -53,19 +55,19 @@ static void find_denial(struct doctor *d, struct doctor_list *l, const char *pat
 		len += strspn(path + len, "/");
 		len += strcspn(path + len, "/");
 		snprintf(ret, 512, "%.*s", (int)len, path);
-	} while (path[len] && doctor_may(d, l, ret, X_OK) == 0);
+	} while (path[len] && doctor_try_access(d, l, ret, X_OK) == 0);
 }
 
 /* By the service's user, who may be another than whoever wrote it. */
-static void look_at_configuration(struct doctor *d, struct doctor_list *l)
+static void check_configuration_rights(struct doctor *d, struct doctor_list *l)
 {
 	char part[512], user[USER_TEXT], group[USER_TEXT];
 	struct doctor_place p;
 
-	if (!d->unit.applies || doctor_may(d, l, d->path, R_OK) != -EACCES)
+	if (!d->unit.applies || doctor_try_access(d, l, d->path, R_OK) != -EACCES)
 		return;
 	find_denial(d, l, d->path, part);
-	if (doctor_look(d, l, part, true, &p))
+	if (doctor_stat_path(d, l, part, true, &p))
 		return;
 	user_describe(&sys_real, p.st.stx_uid, user);
 	user_describe_group(&sys_real, p.st.stx_gid, group);
@@ -75,10 +77,11 @@ static void look_at_configuration(struct doctor *d, struct doctor_list *l)
 		d->who.name, part, user, group, p.st.stx_mode & 07777);
 }
 
-static void look_at_named(struct doctor *d, struct doctor_list *l, const struct doctor_named *f)
+static void check_needed_file(
+	struct doctor *d, struct doctor_list *l, const struct doctor_needed_file *f)
 {
 	struct doctor_place p;
-	int r = doctor_look(d, l, f->path, true, &p);
+	int r = doctor_stat_path(d, l, f->path, true, &p);
 
 	if (r == -EACCES && !d->who.can_try) {
 		doctor_add(l, DOCTOR_NOTE, f->path, HELP_US, "%s: you may not look at it", f->what);
@@ -89,12 +92,12 @@ static void look_at_named(struct doctor *d, struct doctor_list *l, const struct 
 			f->what, strerror(-r));
 		return;
 	}
-	r = doctor_may(d, l, f->path, R_OK);
+	r = doctor_try_access(d, l, f->path, R_OK);
 	if (r && r != -ENOTSUP)
 		doctor_add(l, DOCTOR_ERROR, f->path,
 			"give it to root and a group that only the agent has, with mode 0640",
 			"%s: %s may not read it: %s", f->what, d->who.name, strerror(-r));
-	if (f->secret && p.st.stx_mode & (S_IROTH | S_IWOTH) && !doctor_is_behind(f->path))
+	if (f->secret && p.st.stx_mode & (S_IROTH | S_IWOTH) && !doctor_is_shielded(f->path))
 		doctor_add(l, DOCTOR_WARNING, f->path, "chmod o-rwx",
 			"%s: everybody on this host can %s it", f->what,
 			p.st.stx_mode & S_IWOTH ? "change" : "read");
@@ -109,45 +112,46 @@ static bool server_is_wanted(const struct doctor *d, size_t server)
 	for (size_t i = 0; i < d->settings->config_count; i++) {
 		const struct settings_config *c = d->settings->configs[i];
 
-		for (size_t k = 0; doctor_wants(d, c) && k < c->layer_count; k++)
+		for (size_t k = 0; doctor_is_selected(d, c) && k < c->layer_count; k++)
 			if (c->layers[k].server == server)
 				return true;
 	}
 	return false;
 }
 
-static void look_at_secrets(struct doctor *d, struct doctor_list *l)
+static void check_needed_files(struct doctor *d, struct doctor_list *l)
 {
 	const struct settings *s = d->settings;
-	struct doctor_named files[DOCTOR_NAMED];
+	struct doctor_needed_file files[DOCTOR_NEEDED_FILES];
 
 	for (size_t i = 0; i < s->server_count; i++) {
 		size_t n = server_is_wanted(d, i) ? doctor_server_files(s->servers[i], files) : 0;
 
 		for (size_t k = 0; k < n; k++)
-			look_at_named(d, l, &files[k]);
+			check_needed_file(d, l, &files[k]);
 		if (n)
 			doctor_certificates(d, l, s->servers[i]);
 	}
 	for (size_t i = 0; i < s->push_count; i++)
 		if (s->push[i].secret_key_file)
-			look_at_named(d, l,
-				&(struct doctor_named){
+			check_needed_file(d, l,
+				&(struct doctor_needed_file){
 					s->push[i].secret_key_file, "secret_key_file", true});
 	for (size_t i = 0; i < s->config_count; i++) {
 		const struct settings_config *c = s->configs[i];
 
-		if (c->schema && doctor_wants(d, c))
-			look_at_named(d, l, &(struct doctor_named){c->schema, "schema", false});
-		if (c->schema_dir && doctor_wants(d, c))
-			look_at_named(
-				d, l, &(struct doctor_named){c->schema_dir, "schema_dir", false});
+		if (c->schema && doctor_is_selected(d, c))
+			check_needed_file(
+				d, l, &(struct doctor_needed_file){c->schema, "schema", false});
+		if (c->schema_dir && doctor_is_selected(d, c))
+			check_needed_file(d, l,
+				&(struct doctor_needed_file){c->schema_dir, "schema_dir", false});
 	}
 }
 
 /* ---- directories ---- */
 
-static void look_at_room(const char *path, const struct doctor_place *p, struct doctor_list *l)
+static void check_free_space(const char *path, const struct doctor_place *p, struct doctor_list *l)
 {
 	if (p->bytes && p->bytes_free < LITTLE_BYTES)
 		doctor_add(l, p->bytes_free < 4096 ? DOCTOR_ERROR : DOCTOR_WARNING, path,
@@ -167,10 +171,10 @@ static void look_at_room(const char *path, const struct doctor_place *p, struct 
 enum dir { DIR_MISSING, DIR_UNKNOWN, DIR_THERE };
 
 /* What holds for each directory that the agent writes in. */
-static enum dir look_at_dir(struct doctor *d, struct doctor_list *l, const char *path,
+static enum dir check_written_dir(struct doctor *d, struct doctor_list *l, const char *path,
 	const char *what, struct doctor_place *p)
 {
-	int r = doctor_look(d, l, path, true, p);
+	int r = doctor_stat_path(d, l, path, true, p);
 
 	if (r == -EACCES && !d->who.can_try)
 		doctor_add(l, DOCTOR_NOTE, path, HELP_US, "%s: you may not look at it", what);
@@ -182,7 +186,7 @@ static enum dir look_at_dir(struct doctor *d, struct doctor_list *l, const char 
 			"%s: it is not a directory", what);
 	if (r || !S_ISDIR(p->st.stx_mode))
 		return r == -ENOENT ? DIR_MISSING : DIR_UNKNOWN;
-	look_at_room(path, p, l);
+	check_free_space(path, p, l);
 	if (p->read_only)
 		doctor_add(l, DOCTOR_ERROR, path,
 			d->unit.applies ? "add it to ReadWritePaths= of the service (systemctl "
@@ -191,7 +195,7 @@ static enum dir look_at_dir(struct doctor *d, struct doctor_list *l, const char 
 					  "another place",
 			"%s: the file system is read-only%s", what,
 			d->unit.applies ? " for the service" : "");
-	else if ((r = doctor_may(d, l, path, W_OK | X_OK)) && r != -ENOTSUP)
+	else if ((r = doctor_try_access(d, l, path, W_OK | X_OK)) && r != -ENOTSUP)
 		doctor_add(l, DOCTOR_ERROR, path,
 			"give it to the agent's user (chown), or name another directory",
 			"%s: %s may not write in it: %s", what, d->who.name, strerror(-r));
@@ -199,7 +203,7 @@ static enum dir look_at_dir(struct doctor *d, struct doctor_list *l, const char 
 }
 
 /* A directory that is not there: the agent makes the last part of its path. */
-static void look_at_missing(
+static void check_missing_dir(
 	struct doctor *d, struct doctor_list *l, const char *path, const char *what)
 {
 	struct doctor_place p;
@@ -207,8 +211,8 @@ static void look_at_missing(
 	int r;
 
 	doctor_parent(path, parent, sizeof(parent));
-	r = doctor_may(d, l, parent, W_OK | X_OK);
-	if (doctor_look(d, l, parent, true, &p) == -ENOENT)
+	r = doctor_try_access(d, l, parent, W_OK | X_OK);
+	if (doctor_stat_path(d, l, parent, true, &p) == -ENOENT)
 		doctor_add(l, DOCTOR_ERROR, path, "make it, with the agent's user as its owner",
 			"%s: it is not there, nor is the directory it would lie in", what);
 	else if (r && r != -ENOTSUP)
@@ -220,7 +224,7 @@ static void look_at_missing(
 			what);
 }
 
-static void look_at_owner(const struct doctor *d, struct doctor_list *l, const char *path,
+static void check_dir_owner(const struct doctor *d, struct doctor_list *l, const char *path,
 	const char *what, const struct doctor_place *p)
 {
 	if (d->who.known && p->st.stx_uid != d->who.uid && d->who.uid != 0)
@@ -232,7 +236,7 @@ static void look_at_owner(const struct doctor *d, struct doctor_list *l, const c
 }
 
 /* Could somebody else lead the agent away from it? */
-static void look_at_trust(
+static void check_dir_trust(
 	struct doctor *d, struct doctor_list *l, const char *subject, const char *path)
 {
 	const struct trusted_who who = {
@@ -244,7 +248,7 @@ static void look_at_trust(
 
 	if (!d->who.known)
 		return;
-	doctor_at(l, path);
+	doctor_set_path(l, path);
 	if (trusted_check_dir(&sys_real, &who, path, TRUSTED_OWN, why) == -EPERM)
 		doctor_add(l, d->who.running || d->unit.applies ? DOCTOR_ERROR : DOCTOR_WARNING,
 			subject,
@@ -254,29 +258,29 @@ static void look_at_trust(
 }
 
 /* A directory that the agent makes for itself. True, and *ret_place: it is there. */
-static bool look_at_own_dir(struct doctor *d, struct doctor_list *l, const char *path,
+static bool check_own_dir(struct doctor *d, struct doctor_list *l, const char *path,
 	const char *what, struct doctor_place *ret_place)
 {
-	enum dir dir = look_at_dir(d, l, path, what, ret_place);
+	enum dir dir = check_written_dir(d, l, path, what, ret_place);
 
 	if (dir == DIR_MISSING)
-		look_at_missing(d, l, path, what);
+		check_missing_dir(d, l, path, what);
 	if (dir != DIR_THERE)
 		return false;
-	look_at_owner(d, l, path, what, ret_place);
+	check_dir_owner(d, l, path, what, ret_place);
 	if (!(ret_place->st.stx_mode & S_IWOTH)) /* else that is told */
-		look_at_trust(d, l, path, path);
+		check_dir_trust(d, l, path, path);
 	return true;
 }
 
-static void look_at_state(struct doctor *d, struct doctor_list *l)
+static void check_state_dir(struct doctor *d, struct doctor_list *l)
 {
 	static const char what[] = "state_dir";
 	const char *path = d->settings->state_dir;
 	struct doctor_place p;
 	size_t before = l->count;
 
-	if (!look_at_own_dir(d, l, path, what, &p))
+	if (!check_own_dir(d, l, path, what, &p))
 		return;
 	if (p.st.stx_mode & S_IWOTH)
 		doctor_add(l, DOCTOR_ERROR, path, "chmod 0700",
@@ -284,7 +288,7 @@ static void look_at_state(struct doctor *d, struct doctor_list *l)
 	else if (p.st.stx_mode & S_IROTH)
 		doctor_add(l, DOCTOR_NOTE, path, "chmod 0700",
 			"%s: everybody can list it; what is in it only the agent can read", what);
-	if (doctor_in_memory(p.type))
+	if (doctor_is_in_memory(p.type))
 		doctor_add(l, DOCTOR_WARNING, path, "name a directory on a disk",
 			"%s: it is in memory (%s): after a reboot there is no last known good, "
 			"and without the server no configuration",
@@ -300,23 +304,23 @@ static void look_at_state(struct doctor *d, struct doctor_list *l)
 		doctor_add(l, DOCTOR_OK, path, NULL, "%s is as it should be", what);
 }
 
-static void look_at_state_of(
+static void check_config_state(
 	struct doctor *d, struct doctor_list *l, const struct settings_config *c)
 {
 	struct doctor_place p;
 	char path[4096];
 
 	snprintf(path, sizeof(path), "%.3900s/%s", d->settings->state_dir, c->name);
-	if (doctor_look(d, l, path, false, &p) == 0)
-		look_at_owner(d, l, path, "state of a config", &p);
+	if (doctor_stat_path(d, l, path, false, &p) == 0)
+		check_dir_owner(d, l, path, "state of a config", &p);
 }
 
 /* What a crash of an agent with another user left there cannot be told from one that runs. */
-static void look_at_socket(struct doctor *d, struct doctor_list *l)
+static void check_socket_owner(struct doctor *d, struct doctor_list *l)
 {
 	struct doctor_place p;
 
-	if (d->who.running || !d->who.known || doctor_look(d, l, d->socket_path, false, &p))
+	if (d->who.running || !d->who.known || doctor_stat_path(d, l, d->socket_path, false, &p))
 		return;
 	if (p.st.stx_uid != d->who.uid && d->who.uid != 0)
 		doctor_add(l, DOCTOR_ERROR, d->socket_path, "remove it, if no agent runs",
@@ -324,14 +328,14 @@ static void look_at_socket(struct doctor *d, struct doctor_list *l)
 			p.st.stx_uid, d->who.name);
 }
 
-static void look_at_runtime(struct doctor *d, struct doctor_list *l)
+static void check_runtime_dir(struct doctor *d, struct doctor_list *l)
 {
 	static const char what[] = "runtime_dir";
 	const char *path = d->settings->runtime_dir;
 	struct doctor_place p;
 	size_t before = l->count;
 
-	if (!look_at_own_dir(d, l, path, what, &p))
+	if (!check_own_dir(d, l, path, what, &p))
 		return;
 	if (p.st.stx_mode & S_IWOTH)
 		doctor_add(l, DOCTOR_ERROR, path, "chmod 0750",
@@ -341,7 +345,7 @@ static void look_at_runtime(struct doctor *d, struct doctor_list *l)
 			"%s: it is on %s: readers of snapshots may be killed (SIGBUS) when that "
 			"fails",
 			what, doctor_file_system(p.type));
-	else if (!doctor_in_memory(p.type))
+	else if (!doctor_is_in_memory(p.type))
 		doctor_add(l, DOCTOR_NOTE, path, "name a directory on tmpfs, such as /run/pullet",
 			"%s: it is on a disk: each publication is written there", what);
 	if (l->count == before)
@@ -349,14 +353,14 @@ static void look_at_runtime(struct doctor *d, struct doctor_list *l)
 }
 
 /* Where the agent lives elsewhere, so do its groups. */
-static void look_at_operators(struct doctor *d, struct doctor_list *l)
+static void check_operators_reach(struct doctor *d, struct doctor_list *l)
 {
 	char why[REACH_TEXT], remedy[REACH_TEXT];
 	struct doctor_place p;
 	enum reach r;
 
 	if (d->settings->operators == (gid_t)-1 || d->who.other_view ||
-		(doctor_look(d, l, d->settings->runtime_dir, true, &p) == 0 && p.elsewhere))
+		(doctor_stat_path(d, l, d->settings->runtime_dir, true, &p) == 0 && p.elsewhere))
 		return;
 	r = reach_check(d->settings->operators, d->settings->runtime_dir,
 		d->who.known ? d->who.gid : (gid_t)-1, why, remedy);
@@ -379,7 +383,7 @@ static bool in_groups(const struct doctor_who *w, gid_t gid)
 
 #define CAP_CHOWN_BIT UINT64_C(1)
 
-static void look_at_chown(
+static void check_chown_right(
 	const struct doctor *d, struct doctor_list *l, const struct settings_config *c)
 {
 	const struct doctor_who *w = &d->who;
@@ -397,7 +401,7 @@ static void look_at_chown(
 }
 
 /* The directory a file is replaced in, or a set lies in. */
-static void look_at_place(struct doctor_list *l, const char *name, const char *path, bool set,
+static void check_publish_dir(struct doctor_list *l, const char *name, const char *path, bool set,
 	const struct doctor_place *p)
 {
 	const char *kind = doctor_file_system(p->type);
@@ -426,10 +430,11 @@ static void look_at_place(struct doctor_list *l, const char *name, const char *p
 			path);
 }
 
-static void look_at_target(struct doctor *d, struct doctor_list *l, const struct settings_config *c)
+static void check_published_file(
+	struct doctor *d, struct doctor_list *l, const struct settings_config *c)
 {
 	struct doctor_place p;
-	int r = doctor_look(d, l, c->file, false, &p);
+	int r = doctor_stat_path(d, l, c->file, false, &p);
 	unsigned mode = p.st.stx_mode & 07777;
 
 	if (r)
@@ -461,7 +466,7 @@ static void look_at_target(struct doctor *d, struct doctor_list *l, const struct
 			c->file, mode, p.st.stx_uid, p.st.stx_gid);
 }
 
-static void look_at_published(
+static void check_published_config(
 	struct doctor *d, struct doctor_list *l, const struct settings_config *c)
 {
 	size_t before = l->count;
@@ -475,17 +480,17 @@ static void look_at_published(
 		snprintf(path, sizeof(path), "%s", c->dir);
 	else
 		doctor_parent(c->file, path, sizeof(path));
-	look_at_chown(d, l, c);
-	dir = look_at_dir(d, l, path, c->name, &p);
+	check_chown_right(d, l, c);
+	dir = check_written_dir(d, l, path, c->name, &p);
 	if (dir == DIR_MISSING)
-		look_at_missing(d, l, path, c->name);
+		check_missing_dir(d, l, path, c->name);
 	if (dir != DIR_THERE)
 		return;
-	look_at_place(l, c->name, path, c->dir, &p);
+	check_publish_dir(l, c->name, path, c->dir, &p);
 	if (!(p.st.stx_mode & (S_IWGRP | S_IWOTH)) || p.st.stx_mode & S_ISVTX)
-		look_at_trust(d, l, c->name, path);
+		check_dir_trust(d, l, c->name, path);
 	if (c->file)
-		look_at_target(d, l, c);
+		check_published_file(d, l, c);
 	if (l->count == before && d->who.can_try)
 		doctor_add(l, DOCTOR_OK, c->name, NULL,
 			"what is published can be replaced in one step");
@@ -526,7 +531,7 @@ static bool unit_may_write(const struct doctor_unit *u, const char *path)
 	       (u->private_tmp && is_below(path, "", "/tmp /var/tmp"));
 }
 
-static void look_at_sandbox(
+static void check_sandbox(
 	struct doctor *d, struct doctor_list *l, const char *subject, const char *path)
 {
 	const struct doctor_unit *u = &d->unit;
@@ -561,23 +566,23 @@ void doctor_files(struct doctor *d, struct doctor_list *l)
 			"whether the agent sees the same file system as you do cannot be seen; "
 			"what "
 			"follows is of yours");
-	look_at_secrets(d, l);
+	check_needed_files(d, l);
 	if (!d->only) {
-		look_at_state(d, l);
-		look_at_configuration(d, l);
-		look_at_runtime(d, l);
-		look_at_operators(d, l);
-		look_at_socket(d, l);
-		look_at_sandbox(d, l, "state_dir", s->state_dir);
-		look_at_sandbox(d, l, "runtime_dir", s->runtime_dir);
+		check_state_dir(d, l);
+		check_configuration_rights(d, l);
+		check_runtime_dir(d, l);
+		check_operators_reach(d, l);
+		check_socket_owner(d, l);
+		check_sandbox(d, l, "state_dir", s->state_dir);
+		check_sandbox(d, l, "runtime_dir", s->runtime_dir);
 	}
 	for (size_t i = 0; i < s->config_count; i++) {
 		const struct settings_config *c = s->configs[i];
 
-		if (!doctor_wants(d, c))
+		if (!doctor_is_selected(d, c))
 			continue;
-		look_at_published(d, l, c);
-		look_at_state_of(d, l, c);
-		look_at_sandbox(d, l, c->name, settings_place(c));
+		check_published_config(d, l, c);
+		check_config_state(d, l, c);
+		check_sandbox(d, l, c->name, settings_place(c));
 	}
 }

@@ -19,25 +19,25 @@
 
 /* ---- programs ---- */
 
-static const char *base_of(const char *path)
+static const char *find_base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
 }
 
-static bool asks_the_system(const char *path)
+static bool is_service_tool(const char *path)
 {
 	static const char *const names[] = {
 		"systemctl", "service", "rc-service", "invoke-rc.d", "supervisorctl"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(base_of(path), names[i]) == 0)
+		if (strcmp(find_base_name(path), names[i]) == 0)
 			return true;
 	return false;
 }
 
-static void look_at_rights(const struct doctor *d, struct doctor_list *l, const char *config,
+static void check_program_rights(const struct doctor *d, struct doctor_list *l, const char *config,
 	const char *key, const char *path, const struct doctor_place *p)
 {
 	bool sets_user = p->st.stx_mode & (S_ISUID | S_ISGID);
@@ -47,14 +47,14 @@ static void look_at_rights(const struct doctor *d, struct doctor_list *l, const 
 			"%s: %s is set-user-ID, which the service forbids (NoNewPrivileges): it "
 			"runs as %s",
 			key, path, d->who.name);
-	else if (d->who.known && d->who.uid != 0 && asks_the_system(path))
+	else if (d->who.known && d->who.uid != 0 && is_service_tool(path))
 		doctor_add(l, DOCTOR_WARNING, config, UNITS,
 			"%s: %s will refuse %s, who is not root, unless a rule of polkit allows it",
 			key, path, d->who.name);
 }
 
 /* argv NULL = none. */
-static void look_at_program(struct doctor *d, struct doctor_list *l, const char *config,
+static void check_program_file(struct doctor *d, struct doctor_list *l, const char *config,
 	const char *key, char *const *argv)
 {
 	struct doctor_place p;
@@ -62,7 +62,7 @@ static void look_at_program(struct doctor *d, struct doctor_list *l, const char 
 
 	if (!argv)
 		return;
-	r = doctor_look(d, l, argv[0], true, &p);
+	r = doctor_stat_path(d, l, argv[0], true, &p);
 	if (r == -EACCES && !d->who.can_try) {
 		doctor_add(l, DOCTOR_NOTE, config, "run this as root or as the agent's user",
 			"%s: you may not look at %s", key, argv[0]);
@@ -78,7 +78,7 @@ static void look_at_program(struct doctor *d, struct doctor_list *l, const char 
 			"%s: %s is not a program", key, argv[0]);
 		return;
 	}
-	r = doctor_may(d, l, argv[0], X_OK);
+	r = doctor_try_access(d, l, argv[0], X_OK);
 	if (r && r != -ENOTSUP)
 		doctor_add(l, DOCTOR_ERROR, config,
 			"let the agent's user execute it, and enter its directory",
@@ -87,13 +87,13 @@ static void look_at_program(struct doctor *d, struct doctor_list *l, const char 
 		doctor_add(l, DOCTOR_ERROR, config, "chmod o-w",
 			"%s: everybody can change the program %s, which %s runs", key, argv[0],
 			d->who.name);
-	look_at_rights(d, l, config, key, argv[0], &p);
+	check_program_rights(d, l, config, key, argv[0], &p);
 }
 
 /* ---- signals ---- */
 
 /* The real user of a process. 0 or -errno. */
-static int user_of(pid_t pid, uid_t *ret)
+static int find_process_user(pid_t pid, uid_t *ret)
 {
 	char path[64];
 	struct stat st;
@@ -105,11 +105,11 @@ static int user_of(pid_t pid, uid_t *ret)
 	return 0;
 }
 
-static void look_at_process(const struct doctor *d, struct doctor_list *l, const char *config,
-	const char *pidfile, pid_t pid, uid_t holder)
+static void check_signalled_process(const struct doctor *d, struct doctor_list *l,
+	const char *config, const char *pidfile, pid_t pid, uid_t holder)
 {
 	uid_t uid = 0;
-	int r = user_of(pid, &uid);
+	int r = find_process_user(pid, &uid);
 
 	if (r == -ENOENT)
 		doctor_add(l, DOCTOR_WARNING, config,
@@ -135,7 +135,7 @@ static void look_at_process(const struct doctor *d, struct doctor_list *l, const
 
 /* Could another user choose who is signalled? *ret_holder: the one whose processes alone it may
  * name; (uid_t)-1 = any, or not known. */
-static void look_at_holder(const struct doctor *d, struct doctor_list *l, const char *config,
+static void check_pidfile_holder(const struct doctor *d, struct doctor_list *l, const char *config,
 	const char *path, uid_t *ret_holder)
 {
 	const struct trusted_who who = {
@@ -157,11 +157,11 @@ static void look_at_holder(const struct doctor *d, struct doctor_list *l, const 
 		close(fd);
 }
 
-static void look_at_pidfile(
+static void check_pidfile_target(
 	struct doctor *d, struct doctor_list *l, const char *config, const char *path)
 {
 	char text[32], *end;
-	int r = doctor_may(d, l, path, R_OK);
+	int r = doctor_try_access(d, l, path, R_OK);
 	uid_t holder;
 	long pid;
 
@@ -182,29 +182,30 @@ static void look_at_pidfile(
 			"reload: you may not read %s", path);
 		return;
 	}
-	look_at_holder(d, l, config, path, &holder);
+	check_pidfile_holder(d, l, config, path, &holder);
 	pid = strtol(text, &end, 10);
 	if (end == text || pid < 2 || pid > INT32_MAX || (*end && *end != '\n'))
 		doctor_add(l, DOCTOR_ERROR, config, "name the file that holds the number alone",
 			"reload: %s does not hold the number of a process", path);
 	else
-		look_at_process(d, l, config, path, (pid_t)pid, holder);
+		check_signalled_process(d, l, config, path, (pid_t)pid, holder);
 }
 
 /* ---- all of them ---- */
 
-static void look_at_config(struct doctor *d, struct doctor_list *l, const struct settings_config *c)
+static void check_config_hooks(
+	struct doctor *d, struct doctor_list *l, const struct settings_config *c)
 {
-	look_at_program(d, l, c->name, "format", c->format_run.argv);
-	look_at_program(d, l, c->name, "check", c->check.argv);
-	look_at_program(d, l, c->name, "probe", c->probe.argv);
+	check_program_file(d, l, c->name, "format", c->format_run.argv);
+	check_program_file(d, l, c->name, "check", c->check.argv);
+	check_program_file(d, l, c->name, "probe", c->probe.argv);
 	for (size_t i = 0; i < c->reload.rule_count; i++) {
 		const struct settings_rule *rule = &c->reload.rules[i];
 
 		if (rule->kind == SETTINGS_RUN)
-			look_at_program(d, l, c->name, "reload", rule->argv);
+			check_program_file(d, l, c->name, "reload", rule->argv);
 		else if (rule->kind == SETTINGS_SIGNAL)
-			look_at_pidfile(d, l, c->name, rule->pidfile);
+			check_pidfile_target(d, l, c->name, rule->pidfile);
 	}
 }
 
@@ -219,9 +220,9 @@ void doctor_hooks(struct doctor *d, struct doctor_list *l)
 		const struct settings_config *c = d->settings->configs[i];
 		size_t before = l->count;
 
-		if (!doctor_wants(d, c) || !has_hooks(c))
+		if (!doctor_is_selected(d, c) || !has_hooks(c))
 			continue;
-		look_at_config(d, l, c);
+		check_config_hooks(d, l, c);
 		if (l->count == before && d->who.can_try)
 			doctor_add(l, DOCTOR_OK, c->name, NULL,
 				"programs and processes are there, and the agent may use them");

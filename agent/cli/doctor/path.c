@@ -48,7 +48,7 @@ static const struct {
 
 enum { FILE_SYSTEMS = sizeof(file_systems) / sizeof(file_systems[0]) };
 
-static size_t find(int64_t type)
+static size_t find_file_system(int64_t type)
 {
 	size_t i = 0;
 
@@ -59,21 +59,21 @@ static size_t find(int64_t type)
 
 const char *doctor_file_system(int64_t type)
 {
-	size_t i = find(type);
+	size_t i = find_file_system(type);
 
 	return i < FILE_SYSTEMS ? file_systems[i].name : "";
 }
 
-bool doctor_in_memory(int64_t type)
+bool doctor_is_in_memory(int64_t type)
 {
-	size_t i = find(type);
+	size_t i = find_file_system(type);
 
 	return i < FILE_SYSTEMS && file_systems[i].memory;
 }
 
 bool doctor_is_remote(int64_t type)
 {
-	size_t i = find(type);
+	size_t i = find_file_system(type);
 
 	return i < FILE_SYSTEMS && file_systems[i].remote;
 }
@@ -86,7 +86,7 @@ void doctor_parent(const char *path, char *ret_dir, size_t size)
 	snprintf(ret_dir, size, "%.*s", (int)len, path);
 }
 
-bool doctor_is_behind(const char *path)
+bool doctor_is_shielded(const char *path)
 {
 	char *real = realpath(path, NULL), *slash;
 	struct stat st;
@@ -109,7 +109,7 @@ struct rights {
 	struct __user_cap_data_struct capabilities[_LINUX_CAPABILITY_U32S_3];
 };
 
-static int capabilities(bool set, struct __user_cap_data_struct *data)
+static int call_capabilities(bool set, struct __user_cap_data_struct *data)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 
@@ -117,7 +117,7 @@ static int capabilities(bool set, struct __user_cap_data_struct *data)
 }
 
 /* Takes on the agent's user, in this thread only. False: it cannot be done. */
-static bool become(const struct doctor_who *who, struct rights *before)
+static bool take_agent_rights(const struct doctor_who *who, struct rights *before)
 {
 	struct __user_cap_data_struct less[_LINUX_CAPABILITY_U32S_3];
 
@@ -125,26 +125,26 @@ static bool become(const struct doctor_who *who, struct rights *before)
 	if (!before->taken)
 		return who->can_try;
 	before->group_count = getgroups(DOCTOR_GROUPS, before->groups);
-	if (before->group_count < 0 || capabilities(false, before->capabilities) ||
+	if (before->group_count < 0 || call_capabilities(false, before->capabilities) ||
 		syscall(SYS_setgroups, who->group_count, who->groups))
 		return false;
 	setfsgid(who->gid);
 	setfsuid(who->uid);
-	if (capabilities(false, less))
+	if (call_capabilities(false, less))
 		return false;
 	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
 		less[i].effective &= (unsigned)(who->capabilities >> (32 * i));
-	return capabilities(true, less) == 0;
+	return call_capabilities(true, less) == 0;
 }
 
-static void become_again(const struct rights *before)
+static void restore_rights(const struct rights *before)
 {
 	int error = errno;
 
 	if (before->taken) {
 		setfsuid(geteuid()); /* gives the capabilities back that belong to root's ids */
 		setfsgid(getegid());
-		capabilities(true, (struct __user_cap_data_struct *)before->capabilities);
+		call_capabilities(true, (struct __user_cap_data_struct *)before->capabilities);
 		syscall(SYS_setgroups, (size_t)before->group_count, before->groups);
 	}
 	errno = error;
@@ -167,7 +167,7 @@ static int open_path(const struct doctor_who *who, const char *path, unsigned fl
 	return fd < 0 ? -errno : fd;
 }
 
-static int look_at(int fd, struct doctor_place *p)
+static int stat_descriptor(int fd, struct doctor_place *p)
 {
 	struct statvfs v;
 	struct statfs fs;
@@ -186,7 +186,7 @@ static int look_at(int fd, struct doctor_place *p)
 }
 
 /* What stands at the path for us: is it the same thing? */
-static bool same_here(const char *path, bool follow, const struct statx *st)
+static bool is_same_here(const char *path, bool follow, const struct statx *st)
 {
 	struct statx here;
 
@@ -196,33 +196,33 @@ static bool same_here(const char *path, bool follow, const struct statx *st)
 	       here.stx_dev_minor == st->stx_dev_minor;
 }
 
-int doctor_look(struct doctor *d, struct doctor_list *l, const char *path, bool follow,
+int doctor_stat_path(struct doctor *d, struct doctor_list *l, const char *path, bool follow,
 	struct doctor_place *ret)
 {
 	int r, fd;
 
 	*ret = (struct doctor_place){0};
-	doctor_at(l, path);
+	doctor_set_path(l, path);
 	fd = open_path(&d->who, path, O_PATH | (follow ? 0 : O_NOFOLLOW));
 	if (fd < 0)
 		return fd;
-	r = look_at(fd, ret);
+	r = stat_descriptor(fd, ret);
 	close(fd);
 	if (r == 0 && d->who.root >= 0)
-		ret->elsewhere = !same_here(path, follow, &ret->st);
+		ret->elsewhere = !is_same_here(path, follow, &ret->st);
 	return r;
 }
 
-int doctor_may(struct doctor *d, struct doctor_list *l, const char *path, int mode)
+int doctor_try_access(struct doctor *d, struct doctor_list *l, const char *path, int mode)
 {
 	struct rights before;
 	int fd, r = 0;
 
 	if (!d->who.can_try)
 		return -ENOTSUP;
-	doctor_at(l, path);
-	if (!become(&d->who, &before)) {
-		become_again(&before);
+	doctor_set_path(l, path);
+	if (!take_agent_rights(&d->who, &before)) {
+		restore_rights(&before);
 		return -ENOTSUP;
 	}
 	fd = open_path(&d->who, path, O_PATH);
@@ -230,7 +230,7 @@ int doctor_may(struct doctor *d, struct doctor_list *l, const char *path, int mo
 		r = fd;
 	else if (faccessat(fd, "", mode, AT_EMPTY_PATH | AT_EACCESS))
 		r = -errno;
-	become_again(&before);
+	restore_rights(&before);
 	if (fd >= 0)
 		close(fd);
 	return r;
@@ -241,7 +241,7 @@ int doctor_read(struct doctor *d, struct doctor_list *l, const char *path, char 
 	ssize_t n;
 	int r = 0, fd;
 
-	doctor_at(l, path);
+	doctor_set_path(l, path);
 	fd = open_path(&d->who, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return fd;

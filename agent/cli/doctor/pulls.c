@@ -15,7 +15,7 @@
 #include "pull/kinds/answer.h"
 #include "text/sentence.h"
 
-static void pump(struct pulls *p, struct doctor_pull_upstream *u);
+static void start_waiting_pulls(struct pulls *p, struct doctor_pull_upstream *u);
 
 /* ---- one answer ---- */
 
@@ -50,7 +50,7 @@ static bool is_dead(const struct doctor_pull *p, const struct http_client_respon
 }
 
 /* Would the agent be able to read it? */
-static void judge_form(struct doctor_pull *p, const struct kind_answer *answer)
+static void check_document_form(struct doctor_pull *p, const struct kind_answer *answer)
 {
 	struct document_error e;
 	struct document *document = NULL;
@@ -72,7 +72,7 @@ static void judge_form(struct doctor_pull *p, const struct kind_answer *answer)
 	document_free(document);
 }
 
-static void take(struct doctor_pull *p, const struct http_client_response *response,
+static void take_document(struct doctor_pull *p, const struct http_client_response *response,
 	struct kind_answer *answer)
 {
 	const struct doctor_pull_document *d = p->document;
@@ -81,7 +81,7 @@ static void take(struct doctor_pull *p, const struct http_client_response *respo
 	p->len = answer->body.len;
 	p->nameless = !answer->version[0] && !response->last_modified[0];
 	digest_sha256(answer->body.data, answer->body.len, NULL, 0, p->sha256);
-	judge_form(p, answer);
+	check_document_form(p, answer);
 	if (answer->mismatch[0]) {
 		p->cause = KIND_CAUSE_ANSWER;
 		snprintf(p->why, sizeof(p->why), "it is not what its server says: %s",
@@ -93,7 +93,7 @@ static void take(struct doctor_pull *p, const struct http_client_response *respo
 	}
 }
 
-static void over(struct doctor_pull *p)
+static void finish_pull(struct doctor_pull *p)
 {
 	struct pulls *pulls = p->pulls;
 
@@ -101,12 +101,12 @@ static void over(struct doctor_pull *p)
 	p->state = DOCTOR_PULL_ANSWERED;
 	p->document->upstream->in_flight--;
 	pulls->left--;
-	pump(pulls, p->document->upstream);
+	start_waiting_pulls(pulls, p->document->upstream);
 	if (pulls->left == 0)
 		loop_stop(pulls->d->loop);
 }
 
-static void answered(
+static void pull_answered(
 	void *arg, const struct kind_place *place, const struct http_client_response *response)
 {
 	struct doctor_pull *p = arg;
@@ -125,7 +125,7 @@ static void answered(
 	note_address(p, response);
 	p->absent = verdict == KIND_ABSENT;
 	if (verdict == KIND_NEW)
-		take(p, response, &answer);
+		take_document(p, response, &answer);
 	else if (p->absent && p->document->optional)
 		p->address->good++;
 	else
@@ -135,31 +135,31 @@ static void answered(
 	if (is_dead(p, response) && !p->address->dead)
 		p->address->dead = p;
 	kind_answer_fini(&answer);
-	over(p);
+	finish_pull(p);
 }
 
-static void not_sent(void *arg, enum kind_cause cause, const char *why)
+static void pull_not_sent(void *arg, enum kind_cause cause, const char *why)
 {
 	struct doctor_pull *p = arg;
 
 	p->cause = cause;
 	snprintf(p->why, sizeof(p->why), "%s", why);
-	over(p);
+	finish_pull(p);
 }
 
 /* ---- asking ---- */
 
-static int build(
+static int build_pull_request(
 	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	(void)arg;
 	return kind_of(place->server)->build(place, r, why);
 }
 
-static void start(struct doctor_pull *p)
+static void start_pull(struct doctor_pull *p)
 {
 	static const struct exchange_calls calls = {
-		.build = build, .ended = answered, .failed = not_sent};
+		.build = build_pull_request, .ended = pull_answered, .failed = pull_not_sent};
 	struct doctor_pull_document *d = p->document;
 	const struct exchange_request request = {
 		.server = d->upstream->server,
@@ -183,7 +183,7 @@ static void start(struct doctor_pull *p)
 	p->pulls->left--;
 }
 
-static void skip(struct doctor_pull *p)
+static void skip_pull(struct doctor_pull *p)
 {
 	p->state = DOCTOR_PULL_SKIPPED;
 	p->address->skipped++;
@@ -200,7 +200,7 @@ static struct doctor_pull *pull_at(struct pulls *p, const struct doctor_pull_ups
 }
 
 /* Starts as many as the server takes at a time. */
-static void pump(struct pulls *p, struct doctor_pull_upstream *u)
+static void start_waiting_pulls(struct pulls *p, struct doctor_pull_upstream *u)
 {
 	for (; u->next < p->count * SETTINGS_MAX_URLS && u->in_flight < u->server->max_in_flight;
 		u->next++) {
@@ -209,13 +209,13 @@ static void pump(struct pulls *p, struct doctor_pull_upstream *u)
 		if (!pull)
 			continue;
 		if (p->late || u->closed || pull->address->dead)
-			skip(pull);
+			skip_pull(pull);
 		else
-			start(pull);
+			start_pull(pull);
 	}
 }
 
-static void time_is_up(void *arg)
+static void pulls_timed_out(void *arg)
 {
 	struct pulls *p = arg;
 
@@ -224,7 +224,7 @@ static void time_is_up(void *arg)
 }
 
 /* What runs when the time is up has not answered. */
-static void give_up(struct pulls *p)
+static void end_running_pulls(struct pulls *p)
 {
 	for (size_t i = 0; i < p->count * SETTINGS_MAX_URLS; i++) {
 		struct doctor_pull_document *d = &p->documents[i / SETTINGS_MAX_URLS];
@@ -235,7 +235,7 @@ static void give_up(struct pulls *p)
 			pull->state == DOCTOR_PULL_SKIPPED)
 			continue;
 		if (pull->state == DOCTOR_PULL_WAITING) {
-			skip(pull);
+			skip_pull(pull);
 			continue;
 		}
 		pull->exchange = NULL;
@@ -252,7 +252,7 @@ static void give_up(struct pulls *p)
 
 /* ---- what is to be asked for ---- */
 
-static struct doctor_pull_document *find(
+static struct doctor_pull_document *find_document(
 	struct pulls *p, const struct doctor_pull_upstream *u, const char *path)
 {
 	for (size_t i = 0; i < p->count; i++)
@@ -261,7 +261,7 @@ static struct doctor_pull_document *find(
 	return NULL;
 }
 
-static int add(struct pulls *p, const struct doctor_pull_document *d)
+static int add_document(struct pulls *p, const struct doctor_pull_document *d)
 {
 	struct doctor_pull_document *to = &p->documents[p->count];
 	size_t n = d->upstream->server->url_count;
@@ -281,7 +281,7 @@ static int add(struct pulls *p, const struct doctor_pull_document *d)
 	return 0;
 }
 
-static int add_layer(struct pulls *p, const struct settings_config *c,
+static int add_layer_document(struct pulls *p, const struct settings_config *c,
 	const struct settings_layer *layer, bool is_signed)
 {
 	struct doctor_pull_document d = {.config = c->name,
@@ -297,8 +297,8 @@ static int add_layer(struct pulls *p, const struct settings_config *c,
 
 	if (layer != c->bootstrap && layer != c->rollout)
 		d.layer = (size_t)(layer - c->layers);
-	r = find(p, d.upstream, d.path) ? 0 : add(p, &d);
-	if (r || !is_signed || find(p, d.upstream, d.path) != &p->documents[p->count - 1])
+	r = find_document(p, d.upstream, d.path) ? 0 : add_document(p, &d);
+	if (r || !is_signed || find_document(p, d.upstream, d.path) != &p->documents[p->count - 1])
 		return r;
 	if (asprintf(&d.made_path, "%.*s.minisig%s", (int)stem, layer->path, layer->path + stem) <
 		0)
@@ -307,27 +307,27 @@ static int add_layer(struct pulls *p, const struct settings_config *c,
 	d.type = SETTINGS_TYPE_BYTES;
 	d.public_keys = NULL;
 	d.is_signature = true;
-	r = add(p, &d);
+	r = add_document(p, &d);
 	if (r)
 		free(d.made_path);
 	return r;
 }
 
-static int add_config(struct pulls *p, const struct settings_config *c)
+static int add_config_documents(struct pulls *p, const struct settings_config *c)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < c->layer_count; i++)
-		r = add_layer(p, c, &c->layers[i], c->verify.public_keys);
+		r = add_layer_document(p, c, &c->layers[i], c->verify.public_keys);
 	if (r == 0 && c->bootstrap)
-		r = add_layer(p, c, c->bootstrap, c->verify.public_keys);
+		r = add_layer_document(p, c, c->bootstrap, c->verify.public_keys);
 	if (r == 0 && c->rollout)
-		r = add_layer(p, c, c->rollout, false);
+		r = add_layer_document(p, c, c->rollout, false);
 	return r;
 }
 
 /* The etcd that is told what runs here: this host's receipt, which need not be there. */
-static int add_report(struct pulls *p)
+static int add_receipt_document(struct pulls *p)
 {
 	const struct settings_report *report = &p->d->settings->report;
 	struct doctor_pull_document d = {.config = "report",
@@ -344,13 +344,13 @@ static int add_report(struct pulls *p)
 	if (asprintf(&d.made_path, "%s%s", report->prefix, report->host ? report->host : host) < 0)
 		return -ENOMEM;
 	d.path = d.made_path;
-	r = add(p, &d);
+	r = add_document(p, &d);
 	if (r)
 		free(d.made_path);
 	return r;
 }
 
-static size_t room_for(const struct settings *s)
+static size_t count_documents(const struct settings *s)
 {
 	size_t n = 1;
 
@@ -360,9 +360,9 @@ static size_t room_for(const struct settings *s)
 }
 
 /* Which of a server's files may we not read? Only where that says nothing about the agent. */
-static bool is_closed(const struct doctor *d, const struct settings_server *s)
+static bool needs_unreadable_file(const struct doctor *d, const struct settings_server *s)
 {
-	struct doctor_named files[DOCTOR_NAMED];
+	struct doctor_needed_file files[DOCTOR_NEEDED_FILES];
 	size_t n = doctor_server_files(s, files);
 
 	for (size_t i = 0; !d->who.can_try && i < n; i++)
@@ -371,12 +371,12 @@ static bool is_closed(const struct doctor *d, const struct settings_server *s)
 	return false;
 }
 
-static int prepare(struct pulls *p)
+static int prepare_pulls(struct pulls *p)
 {
 	const struct settings *s = p->d->settings;
 	int r = 0;
 
-	p->documents = calloc(room_for(s), sizeof(*p->documents));
+	p->documents = calloc(count_documents(s), sizeof(*p->documents));
 	p->upstreams = calloc(s->server_count, sizeof(*p->upstreams));
 	if (!p->documents || !p->upstreams)
 		return -ENOMEM;
@@ -384,7 +384,7 @@ static int prepare(struct pulls *p)
 		struct doctor_pull_upstream *u = &p->upstreams[i];
 
 		u->server = s->servers[i];
-		u->closed = is_closed(p->d, u->server);
+		u->closed = needs_unreadable_file(p->d, u->server);
 		for (size_t k = 0; k < u->server->url_count; k++)
 			u->addresses[k].url = u->server->urls[k];
 		if (u->server->kind == SETTINGS_FILE && !p->env.files &&
@@ -392,9 +392,9 @@ static int prepare(struct pulls *p)
 			return -ENOMEM;
 	}
 	for (size_t i = 0; r == 0 && i < s->config_count; i++)
-		if (doctor_wants(p->d, s->configs[i]))
-			r = add_config(p, s->configs[i]);
-	return r || p->d->only ? r : add_report(p);
+		if (doctor_is_selected(p->d, s->configs[i]))
+			r = add_config_documents(p, s->configs[i]);
+	return r || p->d->only ? r : add_receipt_document(p);
 }
 
 /* ---- all of it ---- */
@@ -406,18 +406,18 @@ int doctor_pulls_run(struct doctor *d, struct pulls *ret)
 
 	*p = (struct pulls){.d = d, .env = {.sys = &sys_real, .ca_file = getenv("SSL_CERT_FILE")}};
 	p->transport = p->env.transport = http_client_new(d->loop);
-	r = p->transport ? prepare(p) : -ENOMEM;
+	r = p->transport ? prepare_pulls(p) : -ENOMEM;
 	if (r)
 		return r;
 	http_client_examine(p->transport);
-	loop_timer_init(&p->timer, time_is_up, p);
+	loop_timer_init(&p->timer, pulls_timed_out, p);
 	loop_timer_set(d->loop, &p->timer, loop_now_ms(d->loop) + d->timeout_ms);
 	for (size_t i = 0; i < d->settings->server_count; i++)
-		pump(p, &p->upstreams[i]);
+		start_waiting_pulls(p, &p->upstreams[i]);
 	if (p->left)
 		loop_run(d->loop);
 	loop_timer_cancel(d->loop, &p->timer);
-	give_up(p);
+	end_running_pulls(p);
 	return 0;
 }
 

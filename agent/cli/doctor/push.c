@@ -25,12 +25,13 @@ struct ear {
 };
 
 /* The status is what counts. */
-static void heard(void *arg, size_t endpoint, const char *topic, const struct push_message *m)
+static void ignore_message(
+	void *arg, size_t endpoint, const char *topic, const struct push_message *m)
 {
 	(void)arg, (void)endpoint, (void)topic, (void)m;
 }
 
-static bool is_settled(const struct ear *e, size_t i, uint64_t now_ms)
+static bool has_answered(const struct ear *e, size_t i, uint64_t now_ms)
 {
 	struct subscriber_status s;
 
@@ -38,14 +39,14 @@ static bool is_settled(const struct ear *e, size_t i, uint64_t now_ms)
 	return s.heartbeats || s.messages || s.state == PUSH_REFUSED || now_ms >= e->until_ms[i];
 }
 
-static void look(void *arg)
+static void check_endpoints(void *arg)
 {
 	struct ear *e = arg;
 	uint64_t now_ms = loop_now_ms(e->d->loop);
 	bool settled = true;
 
 	for (size_t i = 0; i < e->count; i++)
-		settled = is_settled(e, i, now_ms) && settled;
+		settled = has_answered(e, i, now_ms) && settled;
 	if (settled)
 		loop_stop(e->d->loop);
 	else
@@ -54,7 +55,8 @@ static void look(void *arg)
 
 /* ---- what it came to ---- */
 
-static void tell(const struct ear *e, size_t i, uint64_t waited_ms, struct doctor_list *l)
+static void report_endpoint(
+	const struct ear *e, size_t i, uint64_t waited_ms, struct doctor_list *l)
 {
 	uint64_t heartbeats = waited_ms / e->endpoints[i].heartbeat_ms;
 	struct subscriber_status s;
@@ -86,14 +88,14 @@ static void tell(const struct ear *e, size_t i, uint64_t waited_ms, struct docto
 		doctor_add(l, DOCTOR_OK, s.endpoint, NULL, "connected");
 }
 
-static bool may_not_read(const struct doctor *d, const struct settings_push *p)
+static bool cannot_read_key(const struct doctor *d, const struct settings_push *p)
 {
 	return !d->who.can_try && p->secret_key_file && access(p->secret_key_file, R_OK) &&
 	       errno == EACCES;
 }
 
 /* Those that we can listen to as the agent would. */
-static void choose(struct ear *e, struct doctor_list *l)
+static void choose_endpoints(struct ear *e, struct doctor_list *l)
 {
 	const struct settings *s = e->d->settings;
 	uint64_t now_ms = loop_now_ms(e->d->loop);
@@ -102,7 +104,7 @@ static void choose(struct ear *e, struct doctor_list *l)
 		const struct settings_push *p = &s->push[i];
 		uint64_t wait_ms = 3 * p->heartbeat_ms + 500;
 
-		if (may_not_read(e->d, p)) {
+		if (cannot_read_key(e->d, p)) {
 			doctor_add(l, DOCTOR_NOTE, p->endpoint,
 				"run this as root or as the agent's user",
 				"not looked at: you may not read the secret key");
@@ -120,7 +122,7 @@ static void choose(struct ear *e, struct doctor_list *l)
 
 void doctor_push(struct doctor *d, struct doctor_list *l)
 {
-	static const struct subscriber_listener listener = {.heard = heard};
+	static const struct subscriber_listener listener = {.heard = ignore_message};
 	struct ear e = {.d = d};
 	uint64_t begun_ms = loop_now_ms(d->loop);
 	size_t n = d->settings->push_count;
@@ -132,7 +134,7 @@ void doctor_push(struct doctor *d, struct doctor_list *l)
 	e.until_ms = calloc(n, sizeof(*e.until_ms));
 	r = e.endpoints && e.until_ms ? 0 : -ENOMEM;
 	if (r == 0)
-		choose(&e, l);
+		choose_endpoints(&e, l);
 	if (r == 0 && e.count)
 		r = subscriber_listen(&sys_real, e.endpoints, e.count, &listener, &e.push);
 	if (r) {
@@ -141,11 +143,11 @@ void doctor_push(struct doctor *d, struct doctor_list *l)
 					 : "look at memory and the limit of open files",
 			"cannot be listened to: %s", strerror(-r));
 	} else if (e.count) {
-		loop_timer_init(&e.timer, look, &e);
+		loop_timer_init(&e.timer, check_endpoints, &e);
 		loop_timer_set(d->loop, &e.timer, begun_ms);
 		loop_run(d->loop);
 		for (size_t i = 0; i < e.count; i++)
-			tell(&e, i, loop_now_ms(d->loop) - begun_ms, l);
+			report_endpoint(&e, i, loop_now_ms(d->loop) - begun_ms, l);
 	}
 	subscriber_stop(e.push);
 	free(e.endpoints);

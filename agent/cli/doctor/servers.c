@@ -60,8 +60,8 @@ static bool other_answers(const struct doctor_pull_upstream *u, const struct doc
 	return false;
 }
 
-static void tell_dead(const struct doctor_pull_upstream *u, const struct doctor_pull_address *a,
-	struct doctor_list *l)
+static void report_dead_address(const struct doctor_pull_upstream *u,
+	const struct doctor_pull_address *a, struct doctor_list *l)
 {
 	char rest[64] = "";
 
@@ -73,7 +73,7 @@ static void tell_dead(const struct doctor_pull_upstream *u, const struct doctor_
 		rest, other_answers(u, a) ? "; the agent goes to another address" : "");
 }
 
-static void tell_certificate(
+static void report_certificate(
 	const struct doctor_pull_address *a, int64_t now_ms, struct doctor_list *l)
 {
 	int64_t days = (a->certificates_end_ms - now_ms) / DAY_MS;
@@ -88,7 +88,7 @@ static void tell_certificate(
 		date, days, days == 1 ? "" : "s");
 }
 
-static void tell_clock(const struct doctor_pull_address *a, struct doctor_list *l)
+static void report_server_clock(const struct doctor_pull_address *a, struct doctor_list *l)
 {
 	int64_t off_ms = a->clock_ms < 0 ? -a->clock_ms : a->clock_ms;
 
@@ -101,11 +101,11 @@ static void tell_clock(const struct doctor_pull_address *a, struct doctor_list *
 		a->clock_ms > 0 ? "ahead of" : "behind");
 }
 
-static void tell_address(const struct doctor_pull_upstream *u, const struct doctor_pull_address *a,
-	int64_t now_ms, struct doctor_list *l)
+static void report_address(const struct doctor_pull_upstream *u,
+	const struct doctor_pull_address *a, int64_t now_ms, struct doctor_list *l)
 {
 	if (a->dead)
-		tell_dead(u, a, l);
+		report_dead_address(u, a, l);
 	else if (a->skipped)
 		doctor_add(l, DOCTOR_NOTE, a->url, "give more time with --timeout",
 			"%zu document%s could not be asked for in time", a->skipped,
@@ -114,11 +114,11 @@ static void tell_address(const struct doctor_pull_upstream *u, const struct doct
 		doctor_add(l, DOCTOR_OK, a->url, NULL,
 			"%zu document%s came, the slowest in %" PRIu64 " ms", a->good,
 			a->good == 1 ? "" : "s", a->slowest_ms);
-	tell_certificate(a, now_ms, l);
-	tell_clock(a, l);
+	report_certificate(a, now_ms, l);
+	report_server_clock(a, l);
 }
 
-static void tell_closed(
+static void report_closed_upstream(
 	const struct doctor *d, const struct doctor_pull_upstream *u, struct doctor_list *l)
 {
 	doctor_add(l, DOCTOR_NOTE, u->server->name ? u->server->name : u->server->urls[0],
@@ -143,7 +143,7 @@ static bool came_elsewhere(const struct doctor_pull *p)
 	return false;
 }
 
-static void tell_failure(const struct doctor_pull *p, struct doctor_list *l)
+static void report_document_failure(const struct doctor_pull *p, struct doctor_list *l)
 {
 	const struct doctor_pull_document *d = p->document;
 	bool elsewhere = came_elsewhere(p);
@@ -161,7 +161,7 @@ static void tell_failure(const struct doctor_pull *p, struct doctor_list *l)
 			kind_cause_name(p->cause), p->why);
 }
 
-static void tell_form(const struct doctor_pull *p, struct doctor_list *l)
+static void report_document_form(const struct doctor_pull *p, struct doctor_list *l)
 {
 	const struct doctor_pull_document *d = p->document;
 	uint64_t max_bytes = d->upstream->server->max_bytes;
@@ -188,7 +188,7 @@ static void tell_form(const struct doctor_pull *p, struct doctor_list *l)
 }
 
 /* Two addresses are to have the same content; one that lags shows up here. */
-static void tell_difference(const struct doctor_pull_document *d, struct doctor_list *l)
+static void report_difference(const struct doctor_pull_document *d, struct doctor_list *l)
 {
 	const struct doctor_pull *first = NULL;
 
@@ -207,7 +207,7 @@ static void tell_difference(const struct doctor_pull_document *d, struct doctor_
 	}
 }
 
-static void tell_signature(const struct doctor_pull *p, const struct doctor_pull *signature,
+static void report_signature(const struct doctor_pull *p, const struct doctor_pull *signature,
 	int64_t now_ms, struct doctor_list *l)
 {
 	const struct doctor_pull_document *d = p->document;
@@ -243,7 +243,7 @@ static void tell_signature(const struct doctor_pull *p, const struct doctor_pull
 		date);
 }
 
-static void tell_document(const struct pulls *p, size_t i, int64_t now_ms, struct doctor_list *l)
+static void report_document(const struct pulls *p, size_t i, int64_t now_ms, struct doctor_list *l)
 {
 	const struct doctor_pull_document *d = &p->documents[i];
 
@@ -252,18 +252,18 @@ static void tell_document(const struct pulls *p, size_t i, int64_t now_ms, struc
 
 		if (pull->state != DOCTOR_PULL_ANSWERED)
 			continue;
-		tell_failure(pull, l);
+		report_document_failure(pull, l);
 		if (has_come(pull))
-			tell_form(pull, l);
+			report_document_form(pull, l);
 		if (d->public_keys)
-			tell_signature(pull, &p->documents[i + 1].pulls[k], now_ms, l);
+			report_signature(pull, &p->documents[i + 1].pulls[k], now_ms, l);
 	}
-	tell_difference(d, l);
+	report_difference(d, l);
 }
 
 /* ---- all of it ---- */
 
-static void tell_proxies(struct doctor_list *l)
+static void report_proxies(struct doctor_list *l)
 {
 	static const char *const names[] = {
 		"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
@@ -283,7 +283,7 @@ void doctor_servers(struct doctor *d, struct doctor_list *l)
 	int64_t now_ms = sys_real.wall_ms();
 	struct pulls p;
 
-	tell_proxies(l);
+	report_proxies(l);
 	if (doctor_pulls_run(d, &p)) {
 		doctor_add(l, DOCTOR_NOTE, "servers", NULL, "not looked at: out of memory");
 		doctor_pulls_fini(&p);
@@ -293,11 +293,11 @@ void doctor_servers(struct doctor *d, struct doctor_list *l)
 		const struct doctor_pull_upstream *u = &p.upstreams[i];
 
 		if (u->used && u->closed)
-			tell_closed(d, u, l);
+			report_closed_upstream(d, u, l);
 		for (size_t k = 0; u->used && !u->closed && k < u->server->url_count; k++)
-			tell_address(u, &u->addresses[k], now_ms, l);
+			report_address(u, &u->addresses[k], now_ms, l);
 	}
 	for (size_t i = 0; i < p.count; i++)
-		tell_document(&p, i, now_ms, l);
+		report_document(&p, i, now_ms, l);
 	doctor_pulls_fini(&p);
 }

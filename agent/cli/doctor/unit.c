@@ -20,7 +20,7 @@ struct question {
 	char *text; /* NAME=VALUE, a line each; NULL = no answer */
 };
 
-static void answered(void *arg, const struct process_result *r)
+static void systemctl_done(void *arg, const struct process_result *r)
 {
 	struct question *q = arg;
 
@@ -29,7 +29,7 @@ static void answered(void *arg, const struct process_result *r)
 	loop_stop(q->d->loop);
 }
 
-static void ask(struct question *q)
+static void run_systemctl(struct question *q)
 {
 	const char *const argv[] = {"/usr/bin/systemctl", "show", UNIT, "--no-pager",
 		"--property=LoadState,ActiveState,MainPID,NRestarts,NeedDaemonReload,User,Group,"
@@ -45,12 +45,12 @@ static void ask(struct question *q)
 
 	if (access("/run/systemd/system", F_OK) || access(argv[0], X_OK))
 		return; /* not booted by systemd */
-	if (process_start(q->d->loop, &options, answered, q, &p) == 0)
+	if (process_start(q->d->loop, &options, systemctl_done, q, &p) == 0)
 		loop_run(q->d->loop);
 }
 
 /* A number; "infinity", and what is none, is UINT64_MAX. */
-static uint64_t read_number(const char *text)
+static uint64_t read_unit_number(const char *text)
 {
 	char *end;
 	unsigned long long n = strtoull(text, &end, 10);
@@ -59,14 +59,14 @@ static uint64_t read_number(const char *text)
 }
 
 /* "1min 30s", "60s", "0": only whether there is one matters. */
-static uint64_t read_span(const char *text)
+static uint64_t read_unit_span(const char *text)
 {
-	uint64_t n = read_number(text);
+	uint64_t n = read_unit_number(text);
 
 	return n == UINT64_MAX ? 0 : n;
 }
 
-static void read_line(struct doctor_unit *u, const char *name, const char *value)
+static void read_unit_property(struct doctor_unit *u, const char *name, const char *value)
 {
 	const struct {
 		const char *name;
@@ -108,13 +108,13 @@ static void read_line(struct doctor_unit *u, const char *name, const char *value
 			*flags[i].to = strcmp(value, "yes") == 0;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (strcmp(numbers[i].name, name) == 0)
-			*numbers[i].to = read_number(value);
+			*numbers[i].to = read_unit_number(value);
 	if (strcmp(name, "LoadState") == 0)
 		u->known = strcmp(value, "loaded") == 0;
 	if (strcmp(name, "MainPID") == 0)
-		u->main_pid = (pid_t)read_number(value);
+		u->main_pid = (pid_t)read_unit_number(value);
 	if (strcmp(name, "WatchdogUSec") == 0)
-		u->has_watchdog = read_span(value) > 0;
+		u->has_watchdog = read_unit_span(value) > 0;
 }
 
 void doctor_unit_read(struct doctor *d)
@@ -123,14 +123,14 @@ void doctor_unit_read(struct doctor *d)
 	char *line, *rest, *equals;
 
 	d->unit = (struct doctor_unit){.memory_max = UINT64_MAX, .memory_now = UINT64_MAX};
-	ask(&q);
+	run_systemctl(&q);
 	rest = q.text;
 	while (rest && (line = strsep(&rest, "\n"))) {
 		equals = strchr(line, '=');
 		if (!equals)
 			continue;
 		*equals = '\0';
-		read_line(&d->unit, line, equals + 1);
+		read_unit_property(&d->unit, line, equals + 1);
 	}
 	free(q.text);
 }

@@ -1,6 +1,7 @@
 /* Tables and JSON of a fleet. Surprising: percentages are cut, not rounded: 100.0% is all hosts. */
 #include "cli/fleet/show.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "text/json_writer.h"

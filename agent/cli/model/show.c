@@ -270,7 +270,7 @@ void show_sort(
 	struct show *s, int (*compare)(const struct show_config *a, const struct show_config *b))
 {
 	if (s->count)
-		qsort_r(s->configs, s->count, sizeof(*s->configs), compare_with, &compare);
+		qsort_r(s->configs, s->count, sizeof(*s->configs), compare_stably, &compare);
 }
 
 int show_by_rank(const struct show_config *a, const struct show_config *b)

@@ -22,7 +22,7 @@ static int order_descending(int64_t a, int64_t b)
 	return a == b ? 0 : a > b ? -1 : 1;
 }
 
-static int compare_names(const struct show_config *a, const struct show_config *b)
+static int compare_config_names(const struct show_config *a, const struct show_config *b)
 {
 	return strcmp(a->name, b->name);
 }
@@ -37,7 +37,7 @@ static int compare_next(const struct show_config *a, const struct show_config *b
 	return order_descending(b->next_ms, a->next_ms);
 }
 
-static int compare_runs(const struct show_config *a, const struct show_config *b)
+static int compare_run_counts(const struct show_config *a, const struct show_config *b)
 {
 	return order_descending(a->runs, b->runs);
 }
@@ -58,10 +58,10 @@ static const struct order {
 	enum column column; /* whose head is marked */
 } orders[] = {
 	{"state", show_by_rank, STATE},
-	{"name", compare_names, CONFIG},
+	{"name", compare_config_names, CONFIG},
 	{"age", compare_ages, AGE},
 	{"next", compare_next, NEXT},
-	{"runs", compare_runs, RUNS},
+	{"runs", compare_run_counts, RUNS},
 	{"timeouts", compare_timeouts, TIMEOUTS},
 	{"rejected", compare_rejections, REJECTED},
 };

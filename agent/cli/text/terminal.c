@@ -71,7 +71,7 @@ void terminal_leave(void)
 }
 
 /* The key at the beginning of these bytes, and how many it takes. */
-static int key_of(const char *bytes, size_t len, size_t *ret_len)
+static int find_key(const char *bytes, size_t len, size_t *ret_len)
 {
 	static const struct {
 		const char *bytes;
@@ -102,7 +102,7 @@ size_t terminal_read(int keys[TERMINAL_KEYS])
 		n = read(STDIN_FILENO, bytes, sizeof(bytes));
 	while (n < 0 && errno == EINTR);
 	for (ssize_t i = 0; i < n; i += (ssize_t)len)
-		keys[count++] = key_of(bytes + i, (size_t)(n - i), &len);
+		keys[count++] = find_key(bytes + i, (size_t)(n - i), &len);
 	return count;
 }
 

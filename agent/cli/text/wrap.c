@@ -11,7 +11,7 @@
 #define MAX_BYTES 4 /* of a character */
 
 /* One character: its bytes, and its columns. */
-static size_t step(const char *p, size_t *ret_columns)
+static size_t next_character(const char *p, size_t *ret_columns)
 {
 	mbstate_t state = {0};
 	wchar_t c;
@@ -28,12 +28,12 @@ static size_t step(const char *p, size_t *ret_columns)
 }
 
 /* How many bytes of the text fit, and their columns. */
-static size_t fit(const char *text, size_t columns, size_t *ret_used)
+static size_t fit_columns(const char *text, size_t columns, size_t *ret_used)
 {
 	size_t len = 0, used = 0, n, width;
 
 	for (; text[len]; len += n, used += width) {
-		n = step(text + len, &width);
+		n = next_character(text + len, &width);
 		if (width > columns - used)
 			break;
 	}
@@ -45,17 +45,17 @@ size_t wrap_width(const char *text)
 {
 	size_t used;
 
-	fit(text, WRAP_ENDLESS, &used);
+	fit_columns(text, WRAP_ENDLESS, &used);
 	return used;
 }
 
 size_t wrap_cut(struct buffer *out, const char *text, size_t columns)
 {
-	size_t used, len = fit(text, columns, &used), mark = 0;
+	size_t used, len = fit_columns(text, columns, &used), mark = 0;
 
 	if (text[len]) {
 		mark = columns < sizeof(CUT) - 1 ? columns : sizeof(CUT) - 1;
-		len = fit(text, columns - mark, &used);
+		len = fit_columns(text, columns - mark, &used);
 	}
 	buffer_append(out, text, len);
 	buffer_append(out, CUT, mark);
@@ -76,7 +76,7 @@ void wrap_cell(struct buffer *out, const char *text, size_t columns, const char 
 /* The bytes of the text that belong on this line: up to the last blank that fits. */
 static size_t break_at(const char *text, size_t columns)
 {
-	size_t used, len = fit(text, columns, &used), lead = strspn(text, " ");
+	size_t used, len = fit_columns(text, columns, &used), lead = strspn(text, " ");
 
 	if (text[len] == '\0' || text[len] == ' ')
 		return len;

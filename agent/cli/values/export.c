@@ -149,7 +149,7 @@ static const struct format *find_format(const char *name)
 	return NULL;
 }
 
-static int check_options(const struct options *o)
+static int check_export_options(const struct options *o)
 {
 	if (!o->format_name)
 		return options_misused(&export_line, o->command, "--format is needed");
@@ -178,7 +178,7 @@ int cli_export(int argc, char **argv)
 		return r;
 	o.format = o.format_name ? find_format(o.format_name) : NULL;
 	o.config = argv[optind];
-	if (check_options(&o))
+	if (check_export_options(&o))
 		return CLI_USAGE;
 	o.selection.prefixes = argv + optind + 1;
 	o.selection.count = (size_t)(argc - optind - 1);

@@ -14,7 +14,8 @@ struct options {
 };
 
 static const struct option_row list_rows[] = {
-	{"json", NULL, "one object: key to value", OPTION_FLAG, .at = offsetof(struct options, json)},
+	{"json", NULL, "one object: key to value", OPTION_FLAG,
+		.at = offsetof(struct options, json)},
 	{0},
 };
 
@@ -44,7 +45,7 @@ static bool needs_no_escape(const char *s, size_t i, bool backslash)
 }
 
 /* Appends text on one line; a key's backslashes stay, so that it can be given to `get`. */
-static void append_escaped(struct buffer *out, const char *s, size_t len, bool key)
+static void append_escaped_line(struct buffer *out, const char *s, size_t len, bool key)
 {
 	static const char from[] = "\n\r\t\\", to[] = "nrt\\";
 
@@ -77,9 +78,9 @@ static int add_value_line(const char *key, size_t key_len, const struct pullet_v
 	l->found++;
 	if (has_children(v))
 		return 0;
-	append_escaped(l->out, key, key_len, true);
+	append_escaped_line(l->out, key, key_len, true);
 	buffer_append(l->out, "=", 1);
-	append_escaped(l->out, v->text, v->len, false);
+	append_escaped_line(l->out, v->text, v->len, false);
 	return buffer_append(l->out, "\n", 1);
 }
 

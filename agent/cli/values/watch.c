@@ -86,7 +86,7 @@ static int signal_number(const char *name)
 	return 0;
 }
 
-static void signal_process(const struct watcher *w)
+static void signal_pidfile(const struct watcher *w)
 {
 	char why[FILE_WHY];
 
@@ -157,7 +157,7 @@ static void run_command(const struct watcher *w)
 static int handle_version(const struct watcher *w)
 {
 	if (w->signal)
-		signal_process(w);
+		signal_pidfile(w);
 	else if (w->argv)
 		run_command(w);
 	else if (printf("%" PRIu64 " %s\n", pullet_generation(w->p), pullet_version(w->p)) < 0 ||
@@ -254,7 +254,7 @@ static const struct command_line watch_line = {
 	.max = -1,
 };
 
-static int check_options(const struct watcher *w)
+static int check_watch_options(const struct watcher *w)
 {
 	if (!w->config)
 		return options_misused(&watch_line, w->command, "name a config");
@@ -279,7 +279,7 @@ int cli_watch(int argc, char **argv)
 		return r;
 	w.config = argv[optind];
 	w.argv = optind + 1 < argc ? argv + optind + 1 : NULL;
-	if (check_options(&w))
+	if (check_watch_options(&w))
 		return CLI_USAGE;
 	r = cli_room(argv[0], &needs, 1);
 	if (r)

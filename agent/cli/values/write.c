@@ -28,13 +28,13 @@ struct tree {
 	struct export_error *error;
 };
 
-static int refuse(struct tree *t, const char *key, const char *sentence)
+static int reject_key(struct tree *t, const char *key, const char *sentence)
 {
 	snprintf(t->error->message, sizeof(t->error->message), "'%.80s' %s", key, sentence);
 	return -EINVAL;
 }
 
-static bool is_collection(const struct node *n)
+static bool is_list_or_map(const struct node *n)
 {
 	return n->type == NODE_LIST || n->type == NODE_MAP;
 }
@@ -53,7 +53,7 @@ static size_t parent_len(const char *key, size_t key_len)
 }
 
 /* Appends a segment without its escapes. */
-static int clear_key(const char *key, size_t key_len, struct buffer *out)
+static int unescape_segment(const char *key, size_t key_len, struct buffer *out)
 {
 	int r = buffer_append(out, "", 0);
 
@@ -99,7 +99,7 @@ struct node export_node(const struct pullet_value *v)
 	return n;
 }
 
-static int collect(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
+static int collect_item(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
 {
 	struct tree *t = arg;
 	bool selected = export_selected(t->selection, key, key_len);
@@ -113,22 +113,22 @@ static int collect(const char *key, size_t key_len, const struct pullet_value *v
 	return 0;
 }
 
-static int compare_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
+static int compare_paths(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	int c = memcmp(a, b, a_len < b_len ? a_len : b_len);
 
 	return c ? c : (a_len > b_len) - (a_len < b_len);
 }
 
-static int by_key(const void *a, const void *b)
+static int compare_items(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
 
-	return compare_bytes(x->key, x->key_len, y->key, y->key_len);
+	return compare_paths(x->key, x->key_len, y->key, y->key_len);
 }
 
 /* Finds the parent and the segment. Parents stand before their children. */
-static int settle(struct tree *t, struct item *item)
+static int find_parent(struct tree *t, struct item *item)
 {
 	struct item wanted = {.key = item->key, .key_len = parent_len(item->key, item->key_len)};
 	size_t start = wanted.key_len == SIZE_MAX ? 0 : wanted.key_len + 1;
@@ -140,18 +140,18 @@ static int settle(struct tree *t, struct item *item)
 	item->parent = &t->root;
 	if (start > 0)
 		item->parent = bsearch(
-			&wanted, t->items, (size_t)(item - t->items), sizeof(*item), by_key);
-	if (!item->parent || !is_collection(&item->parent->node))
-		return refuse(t, item->key, "is in no list or map: the snapshot is not whole");
+			&wanted, t->items, (size_t)(item - t->items), sizeof(*item), compare_items);
+	if (!item->parent || !is_list_or_map(&item->parent->node))
+		return reject_key(t, item->key, "is in no list or map: the snapshot is not whole");
 	item->depth = item->parent->depth + 1;
 	if (item->depth > DOCUMENT_MAX_DEPTH)
-		return refuse(t, item->key, "is too deep for a document");
+		return reject_key(t, item->key, "is too deep for a document");
 	item->node.key = segment;
 	item->node.key_len = item->key_len - start;
 	if (!memchr(segment, '\\', item->node.key_len))
 		return 0;
 	buffer_init(&clear, EXPORT_MAX_BYTES);
-	if (clear_key(segment, item->node.key_len, &clear))
+	if (unescape_segment(segment, item->node.key_len, &clear))
 		return -ENOMEM;
 	item->node.key = item->clear = clear.data;
 	item->node.key_len = clear.len;
@@ -159,7 +159,7 @@ static int settle(struct tree *t, struct item *item)
 }
 
 /* By parent, then as the children are to stand: items by number, members by key. */
-static int by_parent(const void *a, const void *b)
+static int compare_siblings(const void *a, const void *b)
 {
 	const struct item *x = *(struct item *const *)a, *y = *(struct item *const *)b;
 
@@ -182,7 +182,7 @@ static int link_items(struct tree *t)
 		if (sorted[i]->selected && sorted[i]->parent)
 			sorted[i]->parent->selected = true;
 	}
-	qsort(sorted, t->count, sizeof(*sorted), by_parent);
+	qsort(sorted, t->count, sizeof(*sorted), compare_siblings);
 	for (size_t i = 0; i < t->count; i++) {
 		struct node *parent = sorted[i]->parent ? &sorted[i]->parent->node : NULL;
 
@@ -199,20 +199,21 @@ static int link_items(struct tree *t)
 	return 0;
 }
 
-static int build(struct tree *t, struct pullet *p)
+static int build_tree(struct tree *t, struct pullet *p)
 {
 	const char *below = t->selection->below;
-	int r = pullet_each(p, below ? below : "", collect, t);
+	int r = pullet_each(p, below ? below : "", collect_item, t);
 
 	/* the library leaves a bad record out: nothing is better than a part of it */
 	if (r || (!below && t->count != pullet_count(p)))
-		return refuse(t, "this version", "cannot be read whole: the snapshot is damaged");
+		return reject_key(
+			t, "this version", "cannot be read whole: the snapshot is damaged");
 	for (size_t i = 0; i < t->count && r == 0; i++)
-		r = settle(t, &t->items[i]);
+		r = find_parent(t, &t->items[i]);
 	return r ? r : link_items(t);
 }
 
-static int write_tree(struct tree *t, enum document_type type, struct buffer *out)
+static int write_selected_tree(struct tree *t, enum document_type type, struct buffer *out)
 {
 	const struct node *root = t->selection->below ? &t->items[0].node : &t->root.node;
 	int r;
@@ -220,11 +221,11 @@ static int write_tree(struct tree *t, enum document_type type, struct buffer *ou
 	for (size_t i = 0; i < t->count && type == DOCUMENT_JSON; i++)
 		if (t->items[i].selected && t->items[i].node.type == NODE_DOUBLE &&
 			!isfinite(t->items[i].node.number))
-			return refuse(
+			return reject_key(
 				t, t->items[i].key, "is no finite number: JSON has none such");
 	r = document_write(root, type, out);
 	if (r == -EINVAL)
-		refuse(t, "this version", "has a text that cannot be written: not UTF-8?");
+		reject_key(t, "this version", "has a text that cannot be written: not UTF-8?");
 	return r;
 }
 
@@ -238,9 +239,9 @@ int export_tree(struct pullet *p, const struct export_selection *s, enum documen
 	t.items = calloc(t.max + 1, sizeof(*t.items));
 	if (!t.items)
 		return -ENOMEM;
-	r = build(&t, p);
+	r = build_tree(&t, p);
 	if (r == 0)
-		r = write_tree(&t, type, out);
+		r = write_selected_tree(&t, type, out);
 	for (size_t i = 0; i < t.count; i++)
 		free(t.items[i].clear);
 	free(t.items);
