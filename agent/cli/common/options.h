@@ -48,24 +48,25 @@ struct command_line {
 /* Rows of several commands; the members of `type` have the names of the options. */
 #define OPTION_ROW_JSON(type)                                                                      \
 	{                                                                                          \
-		"json", NULL, "print the control API's answer", OPTION_FLAG, .at = offsetof(type, json)  \
+		"json", NULL, "print the control API's answer", OPTION_FLAG,                       \
+			.at = offsetof(type, json)                                                 \
 	}
 #define OPTION_ROW_SOCKET(type)                                                                    \
 	{                                                                                          \
 		"socket", "PATH",                                                                  \
 			"the agent's control socket (default $PULLET_RUNTIME_DIR/control.sock)",   \
-			OPTION_TEXT, .at = offsetof(type, socket)                                        \
+			OPTION_TEXT, .at = offsetof(type, socket)                                  \
 	}
 /* What `type` has as a struct publisher_options named `member`. */
 #define OPTION_ROWS_PUBLISHER(type, member)                                                        \
 	{"curve-secret-key", "FILE", "encrypt messages with this key of pullet keygen",            \
-		OPTION_TEXT, .at = offsetof(type, member.secret_key_file)},                              \
+		OPTION_TEXT, .at = offsetof(type, member.secret_key_file)},                        \
 		{"curve-allow", "FILE",                                                            \
 			"let only clients with these public keys connect, one on a line",          \
-			OPTION_TEXT, .at = offsetof(type, member.allow_file)},                           \
+			OPTION_TEXT, .at = offsetof(type, member.allow_file)},                     \
 	{                                                                                          \
 		"insecure", NULL, "publish plain text also where other hosts can reach it",        \
-			OPTION_FLAG, .at = offsetof(type, member.insecure)                               \
+			OPTION_FLAG, .at = offsetof(type, member.insecure)                         \
 	}
 
 /* Reads the options into the target, and counts the arguments, which begin at argv[optind]. -1, or

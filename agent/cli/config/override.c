@@ -12,7 +12,8 @@
 #define MAX_VALUE 8192 /* a longer one does not fit into a request */
 
 static const struct option_row override_rows[] = {OPERATE_ROW_FOR("the override ends by itself"),
-	{"remove", NULL, "end an override now", OPTION_FLAG, .at = offsetof(struct operate, remove)},
+	{"remove", NULL, "end an override now", OPTION_FLAG,
+		.at = offsetof(struct operate, remove)},
 	OPERATE_ROW_REASON, OPERATE_ROW_TIMEOUT, OPERATE_ROWS, {0}};
 
 static const struct command_line override_line = {

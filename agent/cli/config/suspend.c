@@ -7,7 +7,7 @@
 
 #define ROW_ALL(help)                                                                              \
 	{                                                                                          \
-		"all", NULL, help, OPTION_FLAG, .at = offsetof(struct operate, all)                      \
+		"all", NULL, help, OPTION_FLAG, .at = offsetof(struct operate, all)                \
 	}
 
 static const struct option_row suspend_rows[] = {ROW_ALL("every config of the agent"),

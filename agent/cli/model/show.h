@@ -13,8 +13,9 @@
 #include "cli/common/client.h"
 #include "cli/text/wrap.h"
 
-#define SHOW_SOON_MS (INT64_C(7) * 24 * 3600 * 1000) /* a signature that expires so soon is noted  \
-						      */
+#define SHOW_SOON_MS                                                                               \
+	(INT64_C(7) * 24 * 3600 * 1000) /* a signature that expires so soon is noted               \
+					 */
 
 enum show_rank {    /* the worse, the higher */
 	SHOW_QUIET, /* ok, without notes */

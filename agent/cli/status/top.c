@@ -39,10 +39,11 @@ struct top {
 
 static const struct option_row top_rows[] = {
 	{"interval", "DURATION", "between two requests (default 1s, at least 100ms)",
-		OPTION_DURATION, .at = offsetof(struct options, interval_ms), .min = MIN_INTERVAL_MS,
-		.takes = "at least 100ms"},
-	{"number", "N", "end after N requests", OPTION_NUMBER, .at = offsetof(struct options, frames),
-		.letter = 'n', .min = 1, .takes = "a number from 1 on"},
+		OPTION_DURATION, .at = offsetof(struct options, interval_ms),
+		.min = MIN_INTERVAL_MS, .takes = "at least 100ms"},
+	{"number", "N", "end after N requests", OPTION_NUMBER,
+		.at = offsetof(struct options, frames), .letter = 'n', .min = 1,
+		.takes = "a number from 1 on"},
 	{"batch", NULL, "print each frame, one after the other, instead of taking the screen",
 		OPTION_FLAG, .at = offsetof(struct options, batch), .letter = 'b'},
 	OPTION_ROW_SOCKET(struct options),
