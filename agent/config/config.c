@@ -15,8 +15,7 @@
 #include "base/etag.h"
 #include "settings/value.h"
 
-static const char timed_out[] =
-	"the server timed out: keeping the current version, pulls slow down";
+#define TIMED_OUT "the server timed out: keeping the current version, pulls slow down"
 /* From a run that an address let run into its time limit to the next, at another address. */
 #define FAILOVER_MS 500
 #define PATIENCE_MS 300000u
@@ -297,7 +296,7 @@ static void pull_ended(void *arg, enum pull_outcome outcome, const char *why)
 		current_confirm_pull(c);
 		return;
 	case PULL_TIMEOUT:
-		pull_failed(c, SUPERVISOR_TIMEOUT, timed_out, why);
+		pull_failed(c, SUPERVISOR_TIMEOUT, TIMED_OUT, why);
 		return;
 	case PULL_FAILED:
 		pull_failed(c, SUPERVISOR_FAILED, "pull failed: keeping the current version", why);
@@ -346,7 +345,7 @@ static void limit_passed(void *arg)
 	if (c->asking)
 		rollout_gate_give_up(c, why);
 	else
-		pull_failed(c, SUPERVISOR_TIMEOUT, timed_out, why);
+		pull_failed(c, SUPERVISOR_TIMEOUT, TIMED_OUT, why);
 }
 
 static void run_due(void *arg)

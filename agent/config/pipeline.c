@@ -40,11 +40,11 @@ static void keep_rejected(
 	pipeline_drop_candidate(c);
 }
 
-static const char *rejected_text(enum rejection_reason reason, char text[64])
+static const char *rejected_text(enum rejection_reason reason, char what[64])
 {
-	snprintf(text, 64, "rejected by the %s: keeping the current version",
+	snprintf(what, 64, "rejected by the %s: keeping the current version",
 		rejection_name(reason));
-	return text;
+	return what;
 }
 
 void pipeline_end_rejected(struct config *c)
@@ -133,19 +133,19 @@ void pipeline_fail(struct config *c, const char *what, const char *why)
 static void reject_candidate(struct config *c, enum verify_check check, const char *why)
 {
 	enum rejection_reason reason = (enum rejection_reason)check;
-	char text[64];
+	const char *what = rejected_text(reason, (char[64]){0});
 
 	c->rejections[check]++;
 	/* the same bytes may come again with the right digest */
 	if (c->candidate->local || c->env->dry_run || check == CHECK_DIGEST) {
-		pipeline_fail(c, rejected_text(reason, text), why);
+		pipeline_fail(c, what, why);
 		return;
 	}
 	if (ledger_reject(c->ledger, c->candidate->version.sha256, verify_check_name(check),
 		    verify_id(c->checks), c->env->sys->wall_ms(), why) == 0)
 		current_save_ledger(c);
 	keep_rejected(c, reason, verify_id(c->checks), why);
-	config_run_failed(c, SUPERVISOR_FAILED, rejected_text(reason, text), why);
+	config_run_failed(c, SUPERVISOR_FAILED, what, why);
 }
 
 /* ---- stored versions ---- */

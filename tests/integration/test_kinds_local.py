@@ -233,7 +233,7 @@ class Bootstrap(Case):
     def test_when_both_fail_both_reasons_are_told(self):
         server = FaultServer(self)
         server.behave = harness.reset
-        self.begin_with(server, wait='published config=web|asking the bootstrap', more='    schema: /nonexistent\n')
+        self.begin_with(server, wait='published config=web|trying the bootstrap server', more='    schema: /nonexistent\n')
         line = self.agent.log.wait('nothing is published yet')
         self.assertFalse(os.path.exists(self.path('out/web.yaml')))
         self.assertIn('schema', line)

@@ -627,8 +627,8 @@ class Page(unittest.TestCase):
     """DIAGNOSTICS in pulletd(8)."""
 
     # who writes a line, and who hands one on: which argument the line is
-    WRITERS = {'log_err': 0, 'log_warn': 0, 'log_info': 0, 'config_complain': 1, 'config_run_failed': 2, 'version_failed': 1, 'local_ended': 1, 'pull_failed': 2,
-               'tell_lag': 1}
+    WRITERS = {'log_err': 0, 'log_warn': 0, 'log_info': 0, 'config_report_failure': 1, 'config_run_failed': 2, 'pipeline_fail': 1, 'pipeline_end_local': 1, 'pull_failed': 2,
+               'warn_lag': 1}
     HANDED_ON = ('what', 'answer->note', 'NULL')  # their names there: what is put into them is collected, too
 
     @classmethod
@@ -684,7 +684,7 @@ class Page(unittest.TestCase):
 
     def test_what_it_explains_is_said(self):
         self.assertGreater(len(self.told), 100)
-        self.assertEqual([t for t in self.told if not any(re.search(f'[" ]{re.escape(t).replace("JUDGE", "%s")}[":;]', s) for s in self.sources.values())], [])
+        self.assertEqual([t for t in self.told if not any(re.search(f'[" ]{re.escape(t).replace("CHECK", "%s")}[":;]', s) for s in self.sources.values())], [])
 
     def test_every_line_that_the_agent_logs_is_explained(self):
         said, unseen = self.collect(self.sources)
@@ -693,8 +693,8 @@ class Page(unittest.TestCase):
         self.assertEqual(self.unexplained(said), [])
 
     def test_lines_that_are_not_explained_would_be_found(self):
-        for line, says in (('log_warn("a new line", "key", value);', 'a new line'), ('config_complain(c, x ? "pinned" : "a new\\" line: so", why);', None),
-                           ('tell_lag(c, y() ? "one new line" : "unpinned");', 'one new line'), ('log_info(text, "key", value);', None)):
+        for line, says in (('log_warn("a new line", "key", value);', 'a new line'), ('config_report_failure(c, x ? "pinned" : "a new\\" line: so", why);', None),
+                           ('warn_lag(c, y() ? "one new line" : "unpinned");', 'one new line'), ('log_info(text, "key", value);', None)):
             said, unseen = self.collect({'new.c': line})
             self.assertTrue(unseen or self.unexplained(said), line)
             self.assertTrue(says is None or says in self.unexplained(said), line)
