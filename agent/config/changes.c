@@ -123,7 +123,7 @@ static int compare_files(struct changes_entry *e, const struct candidate *before
 }
 
 /* In a first publication all keys are new. 0, or -errno with a sentence. */
-static int compare_versions(struct changes_entry *e, struct config *config, char why[FILE_WHY])
+static int compare_publication(struct changes_entry *e, struct config *config, char why[FILE_WHY])
 {
 	struct candidate *before = NULL, *after = NULL;
 	int r = pipeline_load(config, e->generation, NULL, &after, why);
@@ -164,7 +164,7 @@ void changes_compare(struct changes_entry *e)
 {
 	char why[FILE_WHY];
 
-	if (compare_versions(e, e->config, why))
+	if (compare_publication(e, e->config, why))
 		e->error = strdup(why);
 }
 

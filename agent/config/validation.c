@@ -83,7 +83,7 @@ static bool needs_published(const struct config *c, const struct candidate *cand
 	       (candidate->composition.root && !candidate->composition.root->first);
 }
 
-static int run_checks(struct validation *j, const struct candidate *before)
+static int check_candidate(struct validation *j, const struct candidate *before)
 {
 	struct candidate *candidate = j->candidate;
 	const struct verify_case the_case = {
@@ -145,7 +145,7 @@ static void validate_candidate(struct validation *j)
 		before = NULL; /* unknown */
 	if (before)
 		compose_drop_layers(&before->composition);
-	j->error = j->given_up ? 0 : run_checks(j, before);
+	j->error = j->given_up ? 0 : check_candidate(j, before);
 	candidate_free(before);
 	if (j->error == 0 && !j->given_up)
 		j->error = make_outputs(j);

@@ -161,7 +161,7 @@ __attribute__((format(printf, 2, 3))) static void action_failed(
 	r->bad |= UINT64_C(1) << r->rule;
 }
 
-static void signal_process(struct reload *r, const struct settings_rule *rule)
+static void signal_application(struct reload *r, const struct settings_rule *rule)
 {
 	char why[FILE_WHY];
 
@@ -283,7 +283,7 @@ static void run_actions(struct reload *r)
 			r->dropped = 0;
 		}
 		if (rule->kind == SETTINGS_SIGNAL)
-			signal_process(r, rule);
+			signal_application(r, rule);
 		else if (start_command(r, rule))
 			return;
 	}

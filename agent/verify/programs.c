@@ -250,7 +250,7 @@ void programs_scrub(void (*scrub)(void *arg, struct buffer *out, const char *tex
 
 /* "PROGRAM exited with 1: the last of what it wrote". A program that did not run says nothing about
  * the version. */
-static void describe_failure(const struct programs *t, const struct process_result *p,
+static void describe_program_failure(const struct programs *t, const struct process_result *p,
 	const char *program, enum verify_check check, struct programs_result *ret)
 {
 	const char *slash = strrchr(program, '/');
@@ -291,7 +291,7 @@ static void check_ended(void *arg, const struct process_result *p)
 	struct programs *t = arg;
 
 	if (!p->ok)
-		describe_failure(t, p, t->argv[0], CHECK_PROGRAM, &result);
+		describe_program_failure(t, p, t->argv[0], CHECK_PROGRAM, &result);
 	end_programs(t, &result);
 }
 
@@ -323,7 +323,8 @@ static void format_ended(void *arg, const struct process_result *p)
 	int r = 0;
 
 	if (!p->ok) {
-		describe_failure(t, p, t->o.config->format_run.argv[0], CHECK_FORMAT, &result);
+		describe_program_failure(
+			t, p, t->o.config->format_run.argv[0], CHECK_FORMAT, &result);
 	} else if (p->output_len == 0) {
 		result.rejected = true;
 		result.check = CHECK_FORMAT;

@@ -41,7 +41,7 @@ int rollout_place(const char *salt, const char *host, double *ret_percent)
 
 /* ---- values ---- */
 
-static int read_percent(const struct node *n, double *ret, char why[FILE_WHY])
+static int read_share(const struct node *n, double *ret, char why[FILE_WHY])
 {
 	*ret = n->type == NODE_INT ? (double)n->integer : n->type == NODE_DOUBLE ? n->number : -1;
 	return *ret >= 0 && *ret <= 100 ? 0
@@ -92,7 +92,7 @@ static int read_waves(
 			return fail_at(why, n, "a wave is {at: TIME, percent: NUMBER}");
 		r = read_time(at, &at_ms, why);
 		if (r == 0)
-			r = read_percent(share, &percent, why);
+			r = read_share(share, &percent, why);
 		if (r == 0 && (at_ms <= last_ms || percent < last))
 			return fail_at(why, n,
 				"a wave must be later than the one before, and not "
@@ -209,7 +209,7 @@ int rollout_decide(const struct node *root, const struct rollout_host *host, con
 	if (r == 0 && plan.version)
 		r = read_text(plan.version, "version must be a text", &about, why);
 	if (r == 0 && plan.percent)
-		r = read_percent(plan.percent, &percent, why);
+		r = read_share(plan.percent, &percent, why);
 	if (r == 0 && plan.waves)
 		r = read_waves(plan.waves, host->wall_ms, &percent, why);
 	if (r == 0 && plan.labels)

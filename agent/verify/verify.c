@@ -206,7 +206,7 @@ static void read_expiry(struct verify *v, const struct verify_case *c, struct ve
 
 /* ---- guard ---- */
 
-static int check_required(const struct settings_guard *g, const struct node *root, char *why)
+static int check_required_keys(const struct settings_guard *g, const struct node *root, char *why)
 {
 	for (char **key = g->require; root && key && *key; key++) {
 		const struct node *n = key_path_find(root, *key);
@@ -258,7 +258,7 @@ static int check_guard(struct verify *v, const struct verify_case *c, struct ver
 			c->before_bytes, c->bytes, g->max_shrink);
 		return -EINVAL;
 	}
-	r = check_required(g, root, ret->why);
+	r = check_required_keys(g, root, ret->why);
 	return r ? r : check_changes(g, c, root, ret->why);
 }
 

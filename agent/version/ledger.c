@@ -140,7 +140,7 @@ static void append_list(const char *name, const void *list, size_t count, size_t
 	json_writer_end_array(out);
 }
 
-static bool parse_list(const struct node *root, const char *name, void **list, size_t *count,
+static bool parse_entries(const struct node *root, const char *name, void **list, size_t *count,
 	size_t max, size_t size, const struct field *fields)
 {
 	const struct node *n = node_find(root, name);
@@ -212,10 +212,10 @@ static bool parse_members(const struct node *root, struct ledger *l)
 		return false;
 	if (suspension && !parse_entry(suspension, pin_fields, &l->suspension))
 		return false;
-	good = parse_list(root, "verdicts", &verdicts, &l->verdict_count, LEDGER_MAX_VERDICTS,
+	good = parse_entries(root, "verdicts", &verdicts, &l->verdict_count, LEDGER_MAX_VERDICTS,
 		       sizeof(*l->verdicts), verdict_fields) &&
-	       parse_list(root, "overrides", &overrides, &l->override_count, LEDGER_MAX_OVERRIDES,
-		       sizeof(*l->overrides), override_fields);
+	       parse_entries(root, "overrides", &overrides, &l->override_count,
+		       LEDGER_MAX_OVERRIDES, sizeof(*l->overrides), override_fields);
 	l->verdicts = verdicts;
 	l->overrides = overrides;
 	return good;

@@ -40,7 +40,7 @@ static void file_name(uint64_t generation, char name[NUMBER + 8])
 }
 
 /* "00000000000000000012" or, with a tail, "00000000000000000012.bad". */
-static bool parse_generation(const char *name, const char *tail, uint64_t *ret_number)
+static bool parse_file_name(const char *name, const char *tail, uint64_t *ret_number)
 {
 	if (strspn(name, "0123456789") != NUMBER || strcmp(name + NUMBER, tail) != 0)
 		return false;
@@ -123,7 +123,7 @@ static int list_generations(
 		return -error;
 	}
 	while (n < MAX_LISTED && (errno = 0, e = readdir(d)))
-		if (parse_generation(e->d_name, tail, &numbers[n]))
+		if (parse_file_name(e->d_name, tail, &numbers[n]))
 			n++;
 	error = n < MAX_LISTED ? errno : 0;
 	closedir(d);
@@ -160,11 +160,11 @@ static int clean_directory(struct store *s, int dir)
 		return -error;
 	}
 	while ((errno = 0, e = readdir(d))) {
-		bool version = parse_generation(e->d_name, "", &number);
+		bool version = parse_file_name(e->d_name, "", &number);
 
 		if (file_temporary(e->d_name))
 			s->sys->unlinkat(dir, e->d_name, 0);
-		else if ((version || parse_generation(e->d_name, ".bad", &number)) &&
+		else if ((version || parse_file_name(e->d_name, ".bad", &number)) &&
 			 number > s->highest)
 			s->highest = number;
 		if (version && n < MAX_LISTED)
@@ -350,7 +350,7 @@ const char *version_text(const struct version *v, char text[VERSION_TEXT_SIZE])
 /* ---- the facts, as one line of JSON ---- */
 
 /* The first part's members stand beside the version's, as they did when there was only one. */
-static void append_part(const struct part *p, struct buffer *out)
+static void append_part_facts(const struct part *p, struct buffer *out)
 {
 	json_writer_text(out, "etag", p->etag);
 	json_writer_text(out, "last_modified", p->last_modified);
@@ -372,12 +372,12 @@ static void append_facts(const struct version *v, struct buffer *out)
 	json_writer_text(out, "origin", v->origin);
 	if (v->product_len)
 		json_writer_number(out, "product", v->product_len);
-	append_part(&v->parts[0], out);
+	append_part_facts(&v->parts[0], out);
 	if (v->part_count > 1) {
 		json_writer_begin_array(out, "more");
 		for (size_t i = 1; i < v->part_count; i++) {
 			json_writer_begin_object(out, NULL);
-			append_part(&v->parts[i], out);
+			append_part_facts(&v->parts[i], out);
 			json_writer_end_object(out);
 		}
 		json_writer_end_array(out);
