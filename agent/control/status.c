@@ -124,7 +124,7 @@ static void write_decision(const char *name, const struct ledger_pin *pin, struc
 }
 
 /* Decisions of operators. The values of overrides are not shown: they may be secrets. */
-static void write_decisions(const struct config_status *s, struct buffer *out)
+static void write_operator_decisions(const struct config_status *s, struct buffer *out)
 {
 	if (s->expires_ms != INT64_MAX)
 		json_writer_number(out, "expires_ms", (unsigned long long)s->expires_ms);
@@ -221,7 +221,7 @@ int status_config(struct config *c, enum audience audience, struct buffer *out)
 	json_writer_number(out, "pushes", s.pushes);
 	if (s.watched)
 		write_watch(&s, audience, out);
-	write_decisions(&s, out);
+	write_operator_decisions(&s, out);
 	if (s.has_notify)
 		write_notify(&s.notify, audience, out);
 	return json_writer_end_object(out);

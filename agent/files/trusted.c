@@ -244,7 +244,7 @@ static bool next_part(struct walk *w, char part[NAME_MAX + 1], bool *ret_last)
 }
 
 /* Appends the part to `at`. Returns the length before. */
-static size_t append_part(struct walk *w, const char *part)
+static size_t append_path_part(struct walk *w, const char *part)
 {
 	size_t len = strlen(w->at);
 
@@ -324,7 +324,7 @@ static int walk_part(struct walk *w, const char *part, bool last)
 
 	if (strcmp(part, ".") == 0)
 		return 0;
-	len = append_part(w, part);
+	len = append_path_part(w, part);
 	if (strcmp(part, "..") == 0)
 		return enter_part(w, part);
 	fd = w->sys->openat(w->dir, part, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);

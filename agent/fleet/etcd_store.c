@@ -111,8 +111,8 @@ static int meaning_of_words(const char *words)
 }
 
 /* As for a pull; but a missing lease is no missing API. */
-static int read_refusal(const struct kind_place *place, const struct http_client_response *response,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+static int read_store_error(const struct kind_place *place,
+	const struct http_client_response *response, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const char *body = response->body.data ? response->body.data : "";
 	struct kind_answer none;
@@ -178,7 +178,7 @@ int etcd_store_read(const struct kind_place *place, const struct http_client_res
 
 	*ret_cause = KIND_CAUSE_ANSWER;
 	if (response->result != HTTP_CLIENT_OK || response->status != 200)
-		return read_refusal(place, response, ret_cause, why);
+		return read_store_error(place, response, ret_cause, why);
 	r = document_parse(DOCUMENT_JSON, response->body.data ? response->body.data : "",
 		response->body.len, 0, &a.json, &e);
 	if (r) {

@@ -218,7 +218,7 @@ static void read_config_receipt(struct reader *in, const struct node *n, struct 
 	};
 }
 
-static void read_config_name(struct reader *in, const struct node *n, struct receipt_config *c)
+static void read_receipt_name(struct reader *in, const struct node *n, struct receipt_config *c)
 {
 	*c = (struct receipt_config){.name = keep_text(in, n->text, n->text_len),
 		.version = "",
@@ -254,7 +254,7 @@ static void fill_receipt(struct reader *in, const struct node *root, bool known)
 		struct receipt_config *c = &r->configs[r->config_count++];
 
 		if (known)
-			read_config_name(in, n, c);
+			read_receipt_name(in, n, c);
 		else
 			read_config_receipt(in, n, c);
 	}

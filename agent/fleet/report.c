@@ -504,7 +504,7 @@ static void report_failure(struct report *r, const char *url, const char *why, u
 			suppressed ? LOG_U64(suppressed) : NULL);
 }
 
-static void retry_later(struct report *r, const char *why)
+static void retry_write_later(struct report *r, const char *why)
 {
 	const char *url = r->server->urls[r->address];
 
@@ -551,12 +551,12 @@ static const struct {
 	[WRITE] = {ETCD_STORE_TXN, build_write, page_written},
 };
 
-static void take_answer(struct report *r, const struct etcd_store_answer *a)
+static void take_store_answer(struct report *r, const struct etcd_store_answer *a)
 {
 	int e = errands[r->errand].take(r, a);
 
 	if (e)
-		retry_later(r, "the answer is not one of etcd's");
+		retry_write_later(r, "the answer is not one of etcd's");
 	else if (!r->round && !is_dirty(r))
 		report_recovered(r);
 }
@@ -575,7 +575,7 @@ static void errand_ended(
 		return;
 	r->exchange = NULL;
 	if (e == 0) {
-		take_answer(r, &a);
+		take_store_answer(r, &a);
 		etcd_store_answer_fini(&a);
 	} else {
 		if (e == -ESTALE)
@@ -583,7 +583,7 @@ static void errand_ended(
 		if (e == -ESTALE && r->failures == 0) /* the first time is no failure */
 			r->retry_ms = loop_now_ms(r->env.loop) + grow_delay(r);
 		else
-			retry_later(r, why);
+			retry_write_later(r, why);
 	}
 	run_errands(r);
 }
@@ -594,7 +594,7 @@ static void errand_not_sent(void *arg, enum kind_cause cause, const char *why)
 
 	(void)cause;
 	r->exchange = NULL;
-	retry_later(r, why);
+	retry_write_later(r, why);
 	run_errands(r);
 }
 
@@ -633,7 +633,7 @@ static void start_errand(struct report *r, enum errand errand)
 	if (exchange_start(&r->exchange_env, &request, &r->exchange, why) == 0)
 		return;
 	r->exchange = NULL;
-	retry_later(r, why);
+	retry_write_later(r, why);
 }
 
 /* ---- the next errand ---- */

@@ -561,7 +561,7 @@ int roster_rows(const struct roster *r, const struct roster_filter *filter,
 
 /* ---- sums ---- */
 
-static int compare_versions(const struct receipt_config *x, const struct receipt_config *y)
+static int compare_row_versions(const struct receipt_config *x, const struct receipt_config *y)
 {
 	int order = strcmp(x->version, y->version);
 
@@ -572,7 +572,7 @@ static int compare_runs(const void *a, const void *b)
 {
 	const struct receipt_config *const *x = a, *const *y = b;
 
-	return compare_versions(*x, *y);
+	return compare_row_versions(*x, *y);
 }
 
 static int compare_groups(const void *a, const void *b)
@@ -610,7 +610,7 @@ static int group_runs(struct roster_sum *s, const struct receipt_config **runs, 
 	for (size_t i = 0; i < n; i++) {
 		struct roster_group *g;
 
-		if (i == 0 || compare_versions(runs[i - 1], runs[i]) != 0)
+		if (i == 0 || compare_row_versions(runs[i - 1], runs[i]) != 0)
 			s->groups[s->group_count++] = (struct roster_group){.one = runs[i],
 				.version = runs[i]->version,
 				.digest = runs[i]->digest};

@@ -462,7 +462,7 @@ static uint64_t retry_after_ms(const struct transfer *t)
 }
 
 /* Joins libcurl's text and the remedy. */
-static void explain_error(struct transfer *t, CURLcode code)
+static void explain_curl_error(struct transfer *t, CURLcode code)
 {
 	struct http_client_response *r = &t->response;
 	const char *said = t->error[0] ? t->error : curl_easy_strerror(code);
@@ -496,7 +496,7 @@ static int64_t certificates_end_ms(const struct transfer *t)
 	return first_ms;
 }
 
-static void describe_failure(struct transfer *t, CURLcode code)
+static void describe_transfer_failure(struct transfer *t, CURLcode code)
 {
 	struct http_client_response *r = &t->response;
 
@@ -516,7 +516,7 @@ static void describe_failure(struct transfer *t, CURLcode code)
 	else if (code == CURLE_PARTIAL_FILE)
 		snprintf(r->message, sizeof(r->message), "the body was cut short: %s", t->error);
 	else
-		explain_error(t, code);
+		explain_curl_error(t, code);
 }
 
 /* Checks that the body was whole. */
@@ -557,7 +557,7 @@ static void finish_response(struct transfer *t, CURLcode code)
 		    : t->fault   ? HTTP_CLIENT_PROTOCOL
 				 : result_of(code, os_error);
 	if (r->result != HTTP_CLIENT_OK)
-		describe_failure(t, code);
+		describe_transfer_failure(t, code);
 }
 
 /* ---- transfers ---- */

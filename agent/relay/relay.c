@@ -82,7 +82,7 @@ static const char *kept_name_at(const void *relay, size_t i)
 	return ((const struct relay *)relay)->topics[i]->name;
 }
 
-static void leave_queue(struct relay *r, struct topic *t)
+static void leave_topic_queue(struct relay *r, struct topic *t)
 {
 	if (t->state == READY)
 		TAILQ_REMOVE(&r->ready, t, queue);
@@ -115,7 +115,7 @@ static void forget_oldest(struct relay *r)
 	for (size_t i = 0; i < FORGET; i++) {
 		t = TAILQ_FIRST(&r->ages);
 		TAILQ_REMOVE(&r->ages, t, age);
-		leave_queue(r, t);
+		leave_topic_queue(r, t);
 		leave_joins(r, t);
 		t->state = GONE;
 	}
@@ -390,7 +390,7 @@ static bool send_changes(struct relay *r, uint64_t now_ms)
 	struct topic *t;
 
 	while ((t = TAILQ_FIRST(&r->paused)) && t->due_ms <= now_ms) {
-		leave_queue(r, t);
+		leave_topic_queue(r, t);
 		t->state = READY;
 		TAILQ_INSERT_TAIL(&r->ready, t, queue);
 	}
@@ -400,7 +400,7 @@ static bool send_changes(struct relay *r, uint64_t now_ms)
 			return false;
 		t->seq++;
 		t->sent_ms = now_ms;
-		leave_queue(r, t);
+		leave_topic_queue(r, t);
 		leave_joins(r, t); /* this message is the last one now */
 	}
 	return true;

@@ -388,7 +388,7 @@ static void append_facts(const struct version *v, struct buffer *out)
 	buffer_append(out, "\n", 1);
 }
 
-static const char *member_text(const struct node *map, const char *name)
+static const char *stored_text(const struct node *map, const char *name)
 {
 	const struct node *n = node_find(map, name);
 
@@ -397,15 +397,15 @@ static const char *member_text(const struct node *map, const char *name)
 
 static bool parse_part(const struct node *map, struct part *ret)
 {
-	const char *url = member_text(map, "url"), *etag = member_text(map, "etag");
-	const char *last_modified = member_text(map, "last_modified"),
-		   *type = member_text(map, "type");
+	const char *url = stored_text(map, "url"), *etag = stored_text(map, "etag");
+	const char *last_modified = stored_text(map, "last_modified"),
+		   *type = stored_text(map, "type");
 	const struct node *len = node_find(map, "len"), *absent = node_find(map, "absent");
 
 	if (!url || !etag || !last_modified || !type || strlen(type) >= sizeof(ret->type) ||
 		part_init(ret, url, etag, last_modified, type))
 		return false;
-	if (part_set_epoch(ret, member_text(map, "epoch"))) {
+	if (part_set_epoch(ret, stored_text(map, "epoch"))) {
 		part_fini(ret);
 		return false;
 	}
@@ -468,8 +468,8 @@ static bool parse_facts(const char *line, size_t len, struct version *ret)
 	generation = node_find(root, "generation");
 	pulled = node_find(root, "pulled_ms");
 	product = node_find(root, "product");
-	sha256 = member_text(root, "sha256");
-	origin = member_text(root, "origin");
+	sha256 = stored_text(root, "sha256");
+	origin = stored_text(root, "origin");
 	*ret = (struct version){.generation = 0};
 	good = generation && generation->type == NODE_INT && sha256 &&
 	       strlen(sha256) < sizeof(ret->sha256) && parse_parts(root, ret) &&

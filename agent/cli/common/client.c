@@ -146,7 +146,7 @@ static void request_answered(void *arg, struct http_client_response *response)
 	loop_stop(w->loop);
 }
 
-static int run_request(struct wait *w, const struct http_client_request *request)
+static int exchange_with_agent(struct wait *w, const struct http_client_request *request)
 {
 	struct http_client *t;
 	struct transfer *transfer;
@@ -215,7 +215,7 @@ static int fetch_answer(const char *socket, const char *method, const char *path
 	request.max_bytes = shape_max_bytes(method, path);
 	end_ms = sys_real.now_ms() + TURN_MS;
 	do
-		r = run_request(&w, &request);
+		r = exchange_with_agent(&w, &request);
 	while (r == 0 && w.unsent && sys_real.now_ms() < end_ms && wait_for_listener(socket));
 	free(url);
 	a->fits = shape_fits(method, path, a->status, a->json ? document_root(a->json) : NULL);

@@ -48,7 +48,7 @@ static void fill_row(const struct node *v, struct row *r)
 	snprintf(r->cell[DIGEST], CELL, "%.*s", SHOWN_DIGITS, sha256);
 }
 
-static void widen_columns(const struct row *r, size_t width[ORIGIN])
+static void widen_history_columns(const struct row *r, size_t width[ORIGIN])
 {
 	for (size_t i = 0; i < ORIGIN; i++)
 		if (strlen(r->cell[i]) > width[i])
@@ -88,10 +88,10 @@ static int show_history(const struct operate *o, const struct node *root, struct
 	struct row r;
 
 	(void)o;
-	widen_columns(&head, width);
+	widen_history_columns(&head, width);
 	for (const struct node *v = versions ? versions->first : NULL; v; v = v->next) {
 		fill_row(v, &r);
-		widen_columns(&r, width);
+		widen_history_columns(&r, width);
 	}
 	add_version_row(&head, width, "ORIGIN", out);
 	for (const struct node *v = versions ? versions->first : NULL; v; v = v->next) {

@@ -246,7 +246,7 @@ static void show_running_check(const char *doing)
 		fprintf(stderr, "\r\033[K%s%s", doing, doing[0] ? " ..." : "");
 }
 
-static void run_checks(struct run *run)
+static void run_doctor_checks(struct run *run)
 {
 	for (size_t i = 0; i < CHECKS && !run->hangs; i++) {
 		if (!run->d.settings && i > 0 && !checks[i].always)
@@ -436,7 +436,7 @@ int cli_doctor(int argc, char **argv)
 	run.d.only = argv[optind];
 	log_setup(LOG_LEVEL_ERR, LOG_FORMAT_TEXT); /* the push channel's lines are findings here */
 	run.d.loop = require_memory(loop_new(&sys_real));
-	run_checks(&run);
+	run_doctor_checks(&run);
 	r = has_selected_config(&run.d) ? print_findings(&run)
 					: cli_error(CLI_NOT_FOUND, argv[0], "%s has no config '%s'",
 						  run.d.path, run.d.only);

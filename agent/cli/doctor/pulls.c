@@ -72,7 +72,7 @@ static void check_document_form(struct doctor_pull *p, const struct kind_answer 
 	document_free(document);
 }
 
-static void take_document(struct doctor_pull *p, const struct http_client_response *response,
+static void take_source_document(struct doctor_pull *p, const struct http_client_response *response,
 	struct kind_answer *answer)
 {
 	const struct doctor_pull_document *d = p->document;
@@ -125,7 +125,7 @@ static void pull_answered(
 	note_address(p, response);
 	p->absent = verdict == KIND_ABSENT;
 	if (verdict == KIND_NEW)
-		take_document(p, response, &answer);
+		take_source_document(p, response, &answer);
 	else if (p->absent && p->document->optional)
 		p->address->good++;
 	else
@@ -149,7 +149,7 @@ static void pull_not_sent(void *arg, enum kind_cause cause, const char *why)
 
 /* ---- asking ---- */
 
-static int build_pull_request(
+static int build_source_request(
 	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	(void)arg;
@@ -159,7 +159,7 @@ static int build_pull_request(
 static void start_pull(struct doctor_pull *p)
 {
 	static const struct exchange_calls calls = {
-		.build = build_pull_request, .ended = pull_answered, .failed = pull_not_sent};
+		.build = build_source_request, .ended = pull_answered, .failed = pull_not_sent};
 	struct doctor_pull_document *d = p->document;
 	const struct exchange_request request = {
 		.server = d->upstream->server,
@@ -252,7 +252,7 @@ static void end_running_pulls(struct pulls *p)
 
 /* ---- what is to be asked for ---- */
 
-static struct doctor_pull_document *find_document(
+static struct doctor_pull_document *find_source_document(
 	struct pulls *p, const struct doctor_pull_upstream *u, const char *path)
 {
 	for (size_t i = 0; i < p->count; i++)
@@ -297,8 +297,9 @@ static int add_layer_document(struct pulls *p, const struct settings_config *c,
 
 	if (layer != c->bootstrap && layer != c->rollout)
 		d.layer = (size_t)(layer - c->layers);
-	r = find_document(p, d.upstream, d.path) ? 0 : add_document(p, &d);
-	if (r || !is_signed || find_document(p, d.upstream, d.path) != &p->documents[p->count - 1])
+	r = find_source_document(p, d.upstream, d.path) ? 0 : add_document(p, &d);
+	if (r || !is_signed ||
+		find_source_document(p, d.upstream, d.path) != &p->documents[p->count - 1])
 		return r;
 	if (asprintf(&d.made_path, "%.*s.minisig%s", (int)stem, layer->path, layer->path + stem) <
 		0)

@@ -102,7 +102,7 @@ static int plain_numbers(const struct buffer *body, struct buffer *out)
 	return 0;
 }
 
-static int parse_list(
+static int parse_key_list(
 	const struct buffer *body, struct document **ret_document, struct document_error *ret_error)
 {
 	struct document *d = document_new();
@@ -191,7 +191,7 @@ static enum kind_verdict read_keys(const struct kind_place *place,
 	struct kv kv = {0};
 
 	*ret_cause = KIND_CAUSE_ANSWER;
-	if (parse_list(&response->body, &d, &e)) {
+	if (parse_key_list(&response->body, &d, &e)) {
 		kv_unreadable("Consul", &e, why);
 	} else if (kv_init(&kv, place, consul_key(place->path), &ret->body)) {
 		snprintf(why, FILE_WHY, "out of memory");
@@ -314,7 +314,7 @@ static void read_moved(
 	if (response->status == 404 || response->body.len > KIND_MAX_NEWS)
 		w->items[0].count = 0;
 	if (response->status == 200 && response->body.len <= KIND_MAX_NEWS &&
-		parse_list(&response->body, &d, &e) == 0) {
+		parse_key_list(&response->body, &d, &e) == 0) {
 		reported = report_keys(w, document_root(d), since);
 		document_free(d);
 	}
