@@ -7,11 +7,9 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/descriptors.h"
-#include "settings/settings.h"
 #include "text/escape.h"
 #include "text/sentence.h"
 
@@ -41,59 +39,6 @@ int cli_room(const char *command, const struct descriptors_need *needs, size_t c
 		       ? cli_error(
 				 CLI_CONFIG, command, "the limit of open files is too low: %s", why)
 		       : CLI_OK;
-}
-
-int cli_bad_option(const char *command)
-{
-	fprintf(stderr, "Try '%s --help'.\n", command);
-	return CLI_USAGE;
-}
-
-/* The forms of a command: what its help says before the first sentence. */
-static void print_forms(void (*usage)(FILE *out))
-{
-	char *text = NULL, *line;
-	size_t len, n;
-	FILE *f = open_memstream(&text, &len);
-
-	if (!f)
-		return;
-	usage(f);
-	if (fclose(f) == 0 && text) {
-		line = text;
-		do {
-			n = strcspn(line, "\n");
-			fprintf(stderr, "%.*s\n", (int)n, line);
-			line += n + (line[n] != '\0');
-		} while (*line == ' ');
-	}
-	free(text);
-}
-
-int cli_misused(const char *command, void (*usage)(FILE *out), const char *sentence)
-{
-	cli_error(CLI_USAGE, command, "%s", sentence);
-	print_forms(usage);
-	return cli_bad_option(command);
-}
-
-int cli_miscounted(const char *command, void (*usage)(FILE *out), int argc, char **argv, int max)
-{
-	char sentence[128];
-
-	if (argc - optind <= max)
-		return cli_misused(command, usage, "an argument is missing");
-	snprintf(
-		sentence, sizeof(sentence), "'%.80s' is one argument too many", argv[optind + max]);
-	return cli_misused(command, usage, sentence);
-}
-
-int cli_duration(const char *command, const char *option, const char *text, uint64_t *ret_ms)
-{
-	if (settings_parse_duration(text, ret_ms) == 0)
-		return CLI_OK;
-	return cli_error(CLI_USAGE, command,
-		"%s takes a duration like 500ms, 10s, 5m or 1h, not '%s'", option, text);
 }
 
 int cli_output(const char *command, const struct buffer *b)

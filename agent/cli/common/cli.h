@@ -1,14 +1,11 @@
 /*
- * What the subcommands of `pullet` share: exit codes, the table's functions, the way of reading
- * options.
+ * What the subcommands of `pullet` share: exit codes, the functions of the table, sentences.
  */
 #ifndef PULLET_CLI_H
 #define PULLET_CLI_H
 
-#include <getopt.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 enum cli_exit {
 	CLI_OK = 0,
@@ -16,7 +13,7 @@ enum cli_exit {
 	CLI_NOT_FOUND = 2,   /* key or config */
 	CLI_UNREACHABLE = 3, /* the agent */
 	CLI_TIMED_OUT = 4,
-	CLI_BUSY = 4, /* the agent is: another time it may not be */
+	CLI_BUSY = 4, /* the agent, now */
 	CLI_USAGE = 64,
 	CLI_CONFIG = 78
 };
@@ -56,20 +53,10 @@ int cli_watch(int argc, char **argv);
 /* Prints a sentence on standard error, after "COMMAND: ". Returns `code`. */
 int cli_error(int code, const char *command, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* For an option that getopt_long() refused: points to --help. CLI_USAGE. */
-int cli_bad_option(const char *command);
-/* For arguments that cannot be: the sentence, the forms that `usage` begins with, and where there
- * is more. CLI_USAGE. */
-int cli_misused(const char *command, void (*keygen_usage)(FILE *out), const char *sentence);
-/* The same for too few arguments behind the options, or more than max. */
-int cli_miscounted(
-	const char *command, void (*sign_usage)(FILE *out), int argc, char **argv, int max);
-/* Are there as many file descriptors as all of these need? CLI_OK, or CLI_CONFIG with its sentence
- * printed. */
+/* Checks that the limit of file descriptors covers these needs. CLI_OK, or CLI_CONFIG with its
+ * sentence printed. */
 int cli_room(const char *command, const struct descriptors_need *needs, size_t count);
-#define CLI_FILES 6 /* for a path that is walked, a file that is read, and one in its place */
-/* Reads a duration option. CLI_OK, or CLI_USAGE with its sentence printed. */
-int cli_duration(const char *command, const char *option, const char *text, uint64_t *ret_ms);
+#define CLI_FILES 6 /* to walk a path, read a file and write its replacement */
 /* Opens a config's snapshot as pullet_open(). CLI_OK and *ret_p, or the exit code with its sentence
  * printed. */
 int cli_open(const char *command, const char *config, unsigned flags, struct pullet **ret_p);

@@ -2,6 +2,7 @@
 #include "cli/common/operate.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/common/cli.h"

@@ -1,5 +1,6 @@
 /* pullet history: the versions that are kept. Surprising: nothing. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/common/cli.h"

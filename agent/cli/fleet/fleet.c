@@ -17,6 +17,7 @@
 #include "settings/value.h"
 #include "base/sys.h"
 #include "cli/common/cli.h"
+#include "cli/common/options.h"
 #include "cli/fleet/show.h"
 #include "cli/fleet/follow.h"
 #include "cli/common/operate.h"
@@ -50,41 +51,6 @@ struct fleet {
 	bool missing; /* no host has the config */
 	int error;    /* while showing */
 };
-
-static void print_fleet_usage(FILE *out)
-{
-	fputs("Usage: pullet fleet [CONFIG] [--version V] [--label K=V]... [--all] [--ghosts]\n"
-	      "                    [--json] [--watch]\n"
-	      "       pullet fleet wait CONFIG --version V [--percent P] [--hosts N] [--timeout "
-	      "D]\n"
-	      "                    [--label K=V]... [--all] [--ghosts] [--json]\n"
-	      "       pullet fleet forget HOST [--force]\n"
-	      "Shows which hosts run which version, from the receipts that agents with report: "
-	      "write to etcd;\n"
-	      "waits until hosts run a version; forgets a host that is gone.\n\n"
-	      "      --version V         the wanted version, or its digest (default: the newest)\n"
-	      "      --label K=V         only hosts with this label; repeat it for several\n"
-	      "      --all               list all hosts, not only the first that are behind\n"
-	      "      --ghosts            list invalid receipts, which do not count\n"
-	      "      --json              print JSON, always with all hosts\n"
-	      "      --watch             keep running, and print each change\n"
-	      "      --percent P         of the hosts, up to three decimals (default 100)\n"
-	      "      --hosts N           count at least N hosts\n"
-	      "      --timeout DURATION  give up after that long (default 10m), exit 4\n"
-	      "      --force             forget a host that is alive\n\n"
-	      "  -c, --config FILE       the agent's configuration, which names the etcd\n"
-	      "                          (default $PULLET_CONFIG, then " SETTINGS_DEFAULT_PATH ")\n"
-	      "      --server NAME       another etcd of that file than its report's\n"
-	      "      --etcd URL          an etcd without such a file; with these options:\n"
-	      "      --user NAME         log in as this user,\n"
-	      "      --password-file FILE  with the password in this file\n"
-	      "      --ca FILE           the authority of its certificate\n"
-	      "      --cert FILE         a client certificate,\n"
-	      "      --key FILE          and its key\n"
-	      "      --prefix P          of the keys (default that of the file, or " RECEIPT_PREFIX
-	      ")\n",
-		out);
-}
 
 /* ---- output ---- */
 
@@ -435,58 +401,10 @@ static int forget_host(struct fleet *f)
 
 /* ---- options ---- */
 
-enum {
-	VERSION = 256,
-	LABEL,
-	ALL,
-	GHOSTS,
-	JSON,
-	WATCH,
-	PERCENT,
-	HOSTS,
-	TIMEOUT,
-	FORCE,
-	SERVER,
-	URL,
-	PREFIX,
-	USER,
-	PASSWORD_FILE,
-	CA,
-	CERT,
-	KEY
-};
-
-static const struct {
-	struct option option;
-	unsigned verbs;
-} known[] = {
-	{{"version", required_argument, NULL, VERSION}, LIST | WAIT},
-	{{"label", required_argument, NULL, LABEL}, LIST | WAIT},
-	{{"all", no_argument, NULL, ALL}, LIST | WAIT},
-	{{"ghosts", no_argument, NULL, GHOSTS}, LIST | WAIT},
-	{{"json", no_argument, NULL, JSON}, LIST | WAIT},
-	{{"watch", no_argument, NULL, WATCH}, LIST},
-	{{"percent", required_argument, NULL, PERCENT}, WAIT},
-	{{"hosts", required_argument, NULL, HOSTS}, WAIT},
-	{{"timeout", required_argument, NULL, TIMEOUT}, WAIT},
-	{{"force", no_argument, NULL, FORCE}, FORGET},
-	{{"config", required_argument, NULL, 'c'}, LIST | WAIT | FORGET},
-	{{"server", required_argument, NULL, SERVER}, LIST | WAIT | FORGET},
-	{{"etcd", required_argument, NULL, URL}, LIST | WAIT | FORGET},
-	{{"prefix", required_argument, NULL, PREFIX}, LIST | WAIT | FORGET},
-	{{"user", required_argument, NULL, USER}, LIST | WAIT | FORGET},
-	{{"password-file", required_argument, NULL, PASSWORD_FILE}, LIST | WAIT | FORGET},
-	{{"ca", required_argument, NULL, CA}, LIST | WAIT | FORGET},
-	{{"cert", required_argument, NULL, CERT}, LIST | WAIT | FORGET},
-	{{"key", required_argument, NULL, KEY}, LIST | WAIT | FORGET},
-	{{"help", no_argument, NULL, 'h'}, LIST | WAIT | FORGET},
-};
-
-enum { KNOWN = sizeof(known) / sizeof(known[0]) };
-
 /* "99", "99.9%". */
-static int read_percentage(struct fleet *f, const char *text)
+static int read_percentage(void *target, const char *command, char *text)
 {
+	struct fleet *f = target;
 	uint64_t n = 0, unit = 1000;
 	const char *p = text;
 
@@ -499,7 +417,7 @@ static int read_percentage(struct fleet *f, const char *text)
 	if (*p == '%')
 		p++;
 	if (p == text || *p || n == 0 || n > WHOLE)
-		return cli_error(CLI_USAGE, f->command,
+		return cli_error(CLI_USAGE, command,
 			"--percent takes a number above 0 and up to 100, with at most three "
 			"decimals, not '%s'",
 			text);
@@ -507,71 +425,85 @@ static int read_percentage(struct fleet *f, const char *text)
 	return CLI_OK;
 }
 
-static int read_hosts(struct fleet *f, const char *text)
+static int read_label(void *target, const char *command, char *text)
 {
-	char *end;
-	unsigned long n = strtoul(text, &end, 10);
-
-	if (text[0] < '0' || text[0] > '9' || *end || n == 0 || n > 100000000)
-		return cli_error(
-			CLI_USAGE, f->command, "--hosts takes a number of hosts, not '%s'", text);
-	f->hosts = n;
-	return CLI_OK;
-}
-
-static int read_label(struct fleet *f, char *text)
-{
+	struct fleet *f = target;
 	char *equals = strchr(text, '=');
 
 	if (!equals || equals == text)
-		return cli_error(CLI_USAGE, f->command, "--label takes NAME=VALUE, not '%s'", text);
+		return cli_error(CLI_USAGE, command, "--label takes NAME=VALUE, not '%s'", text);
 	if (f->label_count == MAX_LABELS)
-		return cli_error(CLI_USAGE, f->command, "at most %d labels", MAX_LABELS);
+		return cli_error(CLI_USAGE, command, "at most %d labels", MAX_LABELS);
 	*equals = '\0';
 	f->labels[f->label_count++] = (struct roster_label){text, equals + 1};
 	return CLI_OK;
 }
 
-static int read_fleet_option(struct fleet *f, int option)
-{
-	const struct {
-		int option;
-		const char **text;
-	} texts[] = {{VERSION, &f->version}, {'c', &f->where.file}, {SERVER, &f->where.server},
-		{URL, &f->where.url}, {PREFIX, &f->where.prefix}, {USER, &f->where.user},
-		{PASSWORD_FILE, &f->where.password_file}, {CA, &f->where.ca},
-		{CERT, &f->where.cert}, {KEY, &f->where.key}};
-	const struct {
-		int option;
-		bool *flag;
-	} flags[] = {{ALL, &f->all}, {GHOSTS, &f->ghosts}, {JSON, &f->json}, {WATCH, &f->watch},
-		{FORCE, &f->force}};
+static const struct option_row fleet_rows[] = {
+	{"version", "V", "the wanted version, or its digest (default: the newest)", OPTION_TEXT,
+		.at = offsetof(struct fleet, version), .forms = LIST | WAIT},
+	{"label", "K=V", "only hosts with this label; repeat it for several", OPTION_READ,
+		.read = read_label, .forms = LIST | WAIT},
+	{"all", NULL, "list all hosts, not only the first that are behind", OPTION_FLAG,
+		.at = offsetof(struct fleet, all), .forms = LIST | WAIT},
+	{"ghosts", NULL, "list invalid receipts, which do not count", OPTION_FLAG,
+		.at = offsetof(struct fleet, ghosts), .forms = LIST | WAIT},
+	{"json", NULL, "print JSON, always with all hosts", OPTION_FLAG,
+		.at = offsetof(struct fleet, json), .forms = LIST | WAIT},
+	{"watch", NULL, "keep running, and print each change", OPTION_FLAG,
+		.at = offsetof(struct fleet, watch), .forms = LIST},
+	{"percent", "P", "of the hosts, up to three decimals (default 100)", OPTION_READ,
+		.read = read_percentage, .forms = WAIT},
+	{"hosts", "N", "count at least N hosts", OPTION_NUMBER, .at = offsetof(struct fleet, hosts),
+		.forms = WAIT, .min = 1, .max = 100000000, .takes = "a number of hosts"},
+	{"timeout", "DURATION", "give up after that long (default 10m), exit 4", OPTION_DURATION,
+		.at = offsetof(struct fleet, timeout_ms), .forms = WAIT},
+	{"force", NULL, "forget a host that is alive", OPTION_FLAG,
+		.at = offsetof(struct fleet, force), .forms = FORGET},
+	{"config", "FILE",
+		"the agent's configuration, which names the etcd\n(default "
+		"$PULLET_CONFIG, then " SETTINGS_DEFAULT_PATH ")",
+		OPTION_TEXT, .at = offsetof(struct fleet, where.file), .letter = 'c'},
+	{"server", "NAME", "another etcd of that file than its report's", OPTION_TEXT,
+		.at = offsetof(struct fleet, where.server)},
+	{"etcd", "URL", "an etcd without such a file; with these options:", OPTION_TEXT,
+		.at = offsetof(struct fleet, where.url)},
+	{"user", "NAME", "log in as this user,", OPTION_TEXT,
+		.at = offsetof(struct fleet, where.user)},
+	{"password-file", "FILE", "with the password in this file", OPTION_TEXT,
+		.at = offsetof(struct fleet, where.password_file)},
+	{"ca", "FILE", "the authority of its certificate", OPTION_TEXT,
+		.at = offsetof(struct fleet, where.ca)},
+	{"cert", "FILE", "a client certificate,", OPTION_TEXT,
+		.at = offsetof(struct fleet, where.cert)},
+	{"key", "FILE", "and its key", OPTION_TEXT, .at = offsetof(struct fleet, where.key)},
+	{"prefix", "P", "of the keys (default that of the file, or " RECEIPT_PREFIX ")",
+		OPTION_TEXT, .at = offsetof(struct fleet, where.prefix)},
+	{0},
+};
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		if (texts[i].option != option)
-			continue;
-		*texts[i].text = optarg;
-		return CLI_OK;
+#define FLEET_LINE(bit, least, sentence)                                                           \
+	{                                                                                          \
+		.usage = fleet_usage, .rows = fleet_rows, .min = least, .max = 1,                  \
+		.wants = sentence, .form = bit                                                     \
 	}
-	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
-		if (flags[i].option != option)
-			continue;
-		*flags[i].flag = true;
-		return CLI_OK;
-	}
-	switch (option) {
-	case LABEL:
-		return read_label(f, optarg);
-	case PERCENT:
-		return read_percentage(f, optarg);
-	case HOSTS:
-		return read_hosts(f, optarg);
-	case TIMEOUT:
-		return cli_duration(f->command, "--timeout", optarg, &f->timeout_ms);
-	default:
-		return cli_bad_option(f->command);
-	}
-}
+
+static const char fleet_usage[] =
+	"Usage: pullet fleet [CONFIG] [--version V] [--label K=V]... [--all] [--ghosts]\n"
+	"                    [--json] [--watch]\n"
+	"       pullet fleet wait CONFIG --version V [--percent P] [--hosts N] [--timeout D]\n"
+	"                    [--label K=V]... [--all] [--ghosts] [--json]\n"
+	"       pullet fleet forget HOST [--force]\n"
+	"Shows which hosts run which version, from the receipts that agents with report: write to "
+	"etcd;\n"
+	"waits until hosts run a version; forgets a host that is gone.\n";
+
+/* By verb. */
+static const struct command_line fleet_lines[] = {
+	[LIST] = FLEET_LINE(LIST, 0, "one config at most; without one all are shown"),
+	[WAIT] = FLEET_LINE(WAIT, 1, "name one config, and the --version to wait for"),
+	[FORGET] = FLEET_LINE(FORGET, 1, "name one host"),
+};
 
 /* Options of the other way of naming an etcd would be ignored. */
 static int check_where(const struct fleet *f)
@@ -587,16 +519,12 @@ static int check_where(const struct fleet *f)
 	return CLI_OK;
 }
 
-static int check_fleet_arguments(struct fleet *f, int count)
+static int check_fleet_options(struct fleet *f)
 {
-	static const char *const wants[] = {
-		[LIST] = "one config at most; without one all are shown",
-		[WAIT] = "name one config, and the --version to wait for",
-		[FORGET] = "name one host"};
 	const char *why;
 
-	if (count > 1 || (count == 0 && f->verb != LIST) || (f->verb == WAIT && !f->version))
-		return cli_misused(f->command, print_fleet_usage, wants[f->verb]);
+	if (f->verb == WAIT && !f->version)
+		return options_misused(&fleet_lines[WAIT], f->command, fleet_lines[WAIT].wants);
 	if (f->version && !f->name)
 		return cli_error(CLI_USAGE, f->command, "--version is that of one config: name it");
 	if (f->version && !f->version[0])
@@ -605,29 +533,6 @@ static int check_fleet_arguments(struct fleet *f, int count)
 	if (why)
 		return cli_error(CLI_USAGE, f->command, "the host's name %s", why);
 	return check_where(f);
-}
-
-/* -1, or the exit code when there is nothing left to do. */
-static int read_fleet_options(struct fleet *f, int argc, char **argv)
-{
-	struct option longs[KNOWN + 1] = {{0}};
-	int option, n = 0, r;
-
-	for (size_t i = 0; i < KNOWN; i++)
-		if (known[i].verbs & f->verb)
-			longs[n++] = known[i].option;
-	while ((option = getopt_long(argc, argv, "c:h", longs, NULL)) != -1) {
-		if (option == 'h') {
-			print_fleet_usage(stdout);
-			return CLI_OK;
-		}
-		r = read_fleet_option(f, option);
-		if (r)
-			return r;
-	}
-	f->name = optind < argc ? argv[optind] : NULL;
-	r = check_fleet_arguments(f, argc - optind);
-	return r ? r : -1;
 }
 
 static int run_verb(struct fleet *f)
@@ -664,9 +569,12 @@ int cli_fleet(int argc, char **argv)
 		argv++;
 	}
 	f.command = f.where.command = argv[0];
-	r = read_fleet_options(&f, argc, argv);
+	r = options_read(&fleet_lines[f.verb], argc, argv, &f);
 	if (r >= 0)
 		return r;
+	f.name = argv[optind];
+	if (check_fleet_options(&f))
+		return CLI_USAGE;
 	if (f.version) {
 		receipt_version(f.version, version);
 		f.version = version;

@@ -13,27 +13,40 @@
 #include "push/subscriber.h"
 #include "base/sys.h"
 #include "cli/common/cli.h"
+#include "cli/common/options.h"
 #include "cli/keys/secrets.h"
 
-static void keygen_usage(FILE *out)
-{
-	fputs("Usage: pullet keygen FILE\n"
-	      "       pullet keygen --sign FILE [--password-file FILE]\n"
-	      "Makes a pair of keys for the push channel: writes the secret key to FILE, which "
-	      "only its owner can read,\n"
-	      "and the public key to FILE.pub, and prints the public key. Never overwrites a "
-	      "file.\n\n"
-	      "A publisher names its FILE with --curve-secret-key, an agent as secret_key_file; "
-	      "the publisher's public\n"
-	      "key is the agents' server_key, and an agent's public key goes onto the publisher's "
-	      "--curve-allow list.\n\n"
-	      "      --sign                make a key for pullet sign and minisign instead, whose "
-	      "public key is\n"
-	      "                            the agents' verify: public_key\n"
-	      "      --password-file FILE  seal that secret key with the password on FILE's first "
-	      "line\n",
-		out);
-}
+struct options {
+	const char *password_file;
+	bool sign;
+};
+
+static const struct option_row keygen_rows[] = {
+	{"sign", NULL,
+		"make a key for pullet sign and minisign instead, whose public key is\n"
+		"the agents' verify: public_key",
+		OPTION_FLAG, .at = offsetof(struct options, sign)},
+	{"password-file", "FILE", "seal that secret key with the password on FILE's first line",
+		OPTION_TEXT, .at = offsetof(struct options, password_file)},
+	{0},
+};
+
+static const struct command_line keygen_line = {
+	.usage = "Usage: pullet keygen FILE\n"
+		 "       pullet keygen --sign FILE [--password-file FILE]\n"
+		 "Makes a pair of keys for the push channel: writes the secret key to FILE, which "
+		 "only its owner can read,\n"
+		 "and the public key to FILE.pub, and prints the public key. Never overwrites a "
+		 "file.\n\n"
+		 "A publisher names its FILE with --curve-secret-key, an agent as "
+		 "secret_key_file; the publisher's public\n"
+		 "key is the agents' server_key, and an agent's public key goes onto the "
+		 "publisher's --curve-allow list.\n",
+	.rows = keygen_rows,
+	.min = 1,
+	.max = 1,
+	.wants = "name one file for the secret key",
+};
 
 static int make_curve_pair(const char *command, const char *path)
 {
@@ -54,33 +67,16 @@ static int make_curve_pair(const char *command, const char *path)
 
 int cli_keygen(int argc, char **argv)
 {
-	enum { SIGN = 256, PASSWORD };
-	static const struct option longs[] = {
-		{"sign", no_argument, NULL, SIGN},
-		{"password-file", required_argument, NULL, PASSWORD},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
-	const char *password_file = NULL;
-	bool sign = false;
-	int opt;
+	struct options o = {.sign = false};
+	int r;
 
 	sys_forbid_dumps();
-	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (opt == SIGN)
-			sign = true;
-		else if (opt == PASSWORD)
-			password_file = optarg;
-		else if (opt == 'h')
-			return keygen_usage(stdout), CLI_OK;
-		else
-			return cli_bad_option(argv[0]);
-	}
-	if (argc - optind != 1)
-		return cli_misused(argv[0], keygen_usage, "name one file for the secret key");
-	if (password_file && !sign)
-		return cli_misused(argv[0], keygen_usage,
+	r = options_read(&keygen_line, argc, argv, &o);
+	if (r >= 0)
+		return r;
+	if (o.password_file && !o.sign)
+		return options_misused(&keygen_line, argv[0],
 			"--password-file goes with --sign: only such a key is sealed");
-	return sign ? secrets_make(argv[0], argv[optind], password_file)
-		    : make_curve_pair(argv[0], argv[optind]);
+	return o.sign ? secrets_make(argv[0], argv[optind], o.password_file)
+		      : make_curve_pair(argv[0], argv[optind]);
 }

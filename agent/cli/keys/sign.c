@@ -19,6 +19,7 @@
 #include "files/trusted.h"
 #include "base/sys.h"
 #include "cli/common/cli.h"
+#include "cli/common/options.h"
 #include "cli/keys/secrets.h"
 
 #define MAX_DOCUMENT (64u << 20)
@@ -36,28 +37,53 @@ struct signer {
 	char public_key[MINISIGN_SECRET_TEXT];
 };
 
-static void sign_usage(FILE *out)
+static int read_rev(void *target, const char *command, char *text)
 {
-	fputs("Usage: pullet sign FILE... -s FILE [--rev N] [--config NAME] [--path PATH | "
-	      "--unbound]\n"
-	      "                   [--comment COMMENT] [-o FILE] [--password-file FILE]\n"
-	      "Signs documents for agents that verify them: writes FILE.minisig, and prints what "
-	      "it says.\n\n"
-	      "  -s, --secret-key FILE     a key of pullet keygen --sign, or of minisign\n"
-	      "      --rev N               agents reject one that is lower than the last "
-	      "accepted (default: one\n"
-	      "                            more than in FILE.minisig, if this key signed that; "
-	      "else seconds since 1970)\n"
-	      "      --path PATH           where the document is at the server (default /NAME of "
-	      "FILE, without --config)\n"
-	      "      --config NAME         the only config that it is for\n"
-	      "      --unbound             it is for any config and any path\n"
-	      "      --comment COMMENT     further words that are signed, such as "
-	      "expires=2026-12-31T00:00:00Z\n"
-	      "  -o, --output FILE         the signature's file, where one document is signed\n"
-	      "      --password-file FILE  the secret key's password\n",
-		out);
+	struct options *o = target;
+	char *end;
+
+	errno = 0;
+	o->rev = strtoull(text, &end, 10);
+	o->has_rev = true;
+	if (errno || *end || *text < '0' || *text > '9')
+		return cli_error(CLI_USAGE, command,
+			"--rev takes a number from 0 to 18446744073709551615, not '%s'", text);
+	return CLI_OK;
 }
+
+static const struct option_row sign_rows[] = {
+	{"secret-key", "FILE", "a key of pullet keygen --sign, or of minisign", OPTION_TEXT,
+		.at = offsetof(struct options, key_file), .letter = 's'},
+	{"rev", "N",
+		"agents reject one that is lower than the last they accepted (default: one\n"
+		"more than in FILE.minisig, if this key signed that; else seconds since 1970)",
+		OPTION_READ, .read = read_rev},
+	{"path", "PATH",
+		"where the document is at the server (default /NAME of FILE, without --config)",
+		OPTION_TEXT, .at = offsetof(struct options, path)},
+	{"config", "NAME", "the only config that it is for", OPTION_TEXT,
+		.at = offsetof(struct options, config)},
+	{"unbound", NULL, "it is for any config and any path", OPTION_FLAG,
+		.at = offsetof(struct options, unbound)},
+	{"comment", "COMMENT",
+		"further words that are signed, such as expires=2026-12-31T00:00:00Z", OPTION_TEXT,
+		.at = offsetof(struct options, comment)},
+	{"output", "FILE", "the signature's file, where one document is signed", OPTION_TEXT,
+		.at = offsetof(struct options, output), .letter = 'o'},
+	{"password-file", "FILE", "the secret key's password", OPTION_TEXT,
+		.at = offsetof(struct options, password_file)},
+	{0},
+};
+
+static const struct command_line sign_line = {
+	.usage = "Usage: pullet sign FILE... -s FILE [--rev N] [--config NAME] [--path PATH | "
+		 "--unbound]\n"
+		 "                   [--comment COMMENT] [-o FILE] [--password-file FILE]\n"
+		 "Signs documents for agents that verify them: writes FILE.minisig, and prints "
+		 "its comment.\n",
+	.rows = sign_rows,
+	.max = -1,
+};
 
 /* ---- the key ---- */
 
@@ -243,28 +269,16 @@ static bool has_no_controls(const char *text)
 	return true;
 }
 
-static int read_rev(const char *command, const char *text, struct options *o)
-{
-	char *end;
-
-	errno = 0;
-	o->rev = strtoull(text, &end, 10);
-	o->has_rev = true;
-	if (errno || *end || *text < '0' || *text > '9')
-		return cli_error(CLI_USAGE, command,
-			"--rev takes a number from 0 to 18446744073709551615, not '%s'", text);
-	return CLI_OK;
-}
-
 static int check_sign_options(const char *command, const struct options *o, int files)
 {
 	if (files < 1 || !o->key_file)
-		return cli_misused(command, sign_usage, "name a file to sign, and a key with -s");
+		return options_misused(
+			&sign_line, command, "name a file to sign, and a key with -s");
 	if (o->unbound && (o->path || o->config))
-		return cli_misused(command, sign_usage,
+		return options_misused(&sign_line, command,
 			"--unbound is for no path and no config: name neither");
 	if (files > 1 && (o->path || o->output))
-		return cli_misused(command, sign_usage,
+		return options_misused(&sign_line, command,
 			"--path and --output are of one document: name one file");
 	if (o->comment && !has_no_controls(o->comment))
 		return cli_error(
@@ -286,45 +300,13 @@ static int sign_files(const char *command, const struct options *o, char **files
 
 int cli_sign(int argc, char **argv)
 {
-	enum { REV = 256, CONFIG, PATH, UNBOUND, COMMENT, PASSWORD };
-	static const struct option longs[] = {
-		{"secret-key", required_argument, NULL, 's'},
-		{"rev", required_argument, NULL, REV},
-		{"config", required_argument, NULL, CONFIG},
-		{"path", required_argument, NULL, PATH},
-		{"unbound", no_argument, NULL, UNBOUND},
-		{"comment", required_argument, NULL, COMMENT},
-		{"output", required_argument, NULL, 'o'},
-		{"password-file", required_argument, NULL, PASSWORD},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
 	struct options o = {0};
-	int opt, r;
+	int r;
 
 	sys_forbid_dumps();
-	while ((opt = getopt_long(argc, argv, "hs:o:", longs, NULL)) != -1) {
-		if (opt == 's')
-			o.key_file = optarg;
-		else if (opt == CONFIG)
-			o.config = optarg;
-		else if (opt == PATH)
-			o.path = optarg;
-		else if (opt == UNBOUND)
-			o.unbound = true;
-		else if (opt == COMMENT)
-			o.comment = optarg;
-		else if (opt == 'o')
-			o.output = optarg;
-		else if (opt == PASSWORD)
-			o.password_file = optarg;
-		else if (opt == 'h')
-			return sign_usage(stdout), CLI_OK;
-		else if (opt != REV)
-			return cli_bad_option(argv[0]);
-		else if (read_rev(argv[0], optarg, &o))
-			return CLI_USAGE;
-	}
+	r = options_read(&sign_line, argc, argv, &o);
+	if (r >= 0)
+		return r;
 	r = check_sign_options(argv[0], &o, argc - optind);
 	return r ? r : sign_files(argv[0], &o, argv + optind, argc - optind);
 }

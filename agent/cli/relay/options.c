@@ -12,6 +12,7 @@
 #include "crypto/curve_keys.h"
 #include "settings/value.h"
 #include "cli/common/cli.h"
+#include "cli/common/options.h"
 
 #define QUEUE 100 /* messages for a subscriber: what is more waits in the relay, once */
 #define MAX_TIME_MS 3600000u
@@ -69,63 +70,70 @@ static int set_server_urls(struct relay_setup *s, enum settings_kind kind, const
 	return r;
 }
 
-static int set_etcd(struct relay_setup *s, const char *text)
+static int set_etcd(void *target, const char *command, char *text)
 {
-	return set_server_urls(s, SETTINGS_ETCD, text);
+	(void)command;
+	return set_server_urls(target, SETTINGS_ETCD, text);
 }
 
-static int set_consul(struct relay_setup *s, const char *text)
+static int set_consul(void *target, const char *command, char *text)
 {
-	return set_server_urls(s, SETTINGS_CONSUL, text);
+	(void)command;
+	return set_server_urls(target, SETTINGS_CONSUL, text);
 }
 
-static int set_named_server(struct relay_setup *s, const char *text)
+static int set_named_server(void *target, const char *command, char *text)
 {
+	struct relay_setup *s = target;
 	struct relay_origin *o = add_relay_origin(s);
 
+	(void)command;
 	if (o)
 		o->name = text;
 	return o ? CLI_OK : CLI_USAGE;
 }
 
-static int set_prefix(struct relay_setup *s, const char *text)
+static int set_prefix(void *target, const char *command, char *text)
 {
+	struct relay_setup *s = target;
 	struct relay_origin *o = s->origin_count ? &s->origins[s->origin_count - 1] : NULL;
 	size_t len = strlen(text);
 
 	if (!o)
-		return cli_error(CLI_USAGE, s->command,
+		return cli_error(CLI_USAGE, command,
 			"--prefix belongs to a server: name it first, with --etcd, --consul or "
 			"--server");
 	if (len == 0 || text[len - 1] != '/')
-		return cli_error(CLI_USAGE, s->command,
-			"--prefix ends in '/': the rest of a key is its topic");
+		return cli_error(
+			CLI_USAGE, command, "--prefix ends in '/': the rest of a key is its topic");
 	if (s->prefix_count == RELAY_SETUP_MAX)
 		return cli_error(
-			CLI_USAGE, s->command, "at most %d prefixes can be named", RELAY_SETUP_MAX);
+			CLI_USAGE, command, "at most %d prefixes can be named", RELAY_SETUP_MAX);
 	o->prefixes++;
 	s->prefixes[s->prefix_count++] = (struct relay_prefix){o, text};
 	return CLI_OK;
 }
 
-static int set_dir(struct relay_setup *s, const char *text)
+static int set_dir(void *target, const char *command, char *text)
 {
+	struct relay_setup *s = target;
 	if (s->dir_count == RELAY_SETUP_MAX)
-		return cli_error(CLI_USAGE, s->command, "at most %d directories can be named",
-			RELAY_SETUP_MAX);
+		return cli_error(
+			CLI_USAGE, command, "at most %d directories can be named", RELAY_SETUP_MAX);
 	s->dirs[s->dir_count++] = text;
 	return CLI_OK;
 }
 
-static int set_upstream(struct relay_setup *s, const char *text)
+static int set_upstream(void *target, const char *command, char *text)
 {
+	struct relay_setup *s = target;
 	const char *why = settings_check_endpoint(text);
 
 	if (why)
-		return cli_error(CLI_USAGE, s->command, "--upstream %s", why);
+		return cli_error(CLI_USAGE, command, "--upstream %s", why);
 	if (s->upstream_count == RELAY_SETUP_MAX)
-		return cli_error(CLI_USAGE, s->command, "at most %d upstreams can be named",
-			RELAY_SETUP_MAX);
+		return cli_error(
+			CLI_USAGE, command, "at most %d upstreams can be named", RELAY_SETUP_MAX);
 	s->upstreams[s->upstream_count++] =
 		(struct subscriber_endpoint){.endpoint = text, .heartbeat_ms = 5000};
 	return CLI_OK;
@@ -139,131 +147,91 @@ static struct subscriber_endpoint *find_last_upstream(struct relay_setup *s, con
 	return NULL;
 }
 
-static int read_time_option(struct relay_setup *s, const char *option, const char *text,
-	uint64_t least_ms, uint64_t *ret_ms)
+static int set_upstream_heartbeat(void *target, const char *command, char *text)
 {
-	uint64_t ms;
+	static const struct option_row bounds = {
+		"upstream-heartbeat", .min = 100, .max = MAX_TIME_MS, .takes = "100ms to 1h"};
+	struct subscriber_endpoint *u = find_last_upstream(target, "--upstream-heartbeat");
 
-	if (cli_duration(s->command, option, text, &ms))
-		return CLI_USAGE;
-	if (ms < least_ms || ms > MAX_TIME_MS)
-		return cli_error(
-			CLI_USAGE, s->command, "%s is %s to 1h", option, least_ms ? "100ms" : "0s");
-	*ret_ms = ms;
-	return CLI_OK;
+	return u ? options_duration(command, &bounds, text, &u->heartbeat_ms) : CLI_USAGE;
 }
 
-static int set_upstream_heartbeat(struct relay_setup *s, const char *text)
+static int set_upstream_key(void *target, const char *command, char *text)
 {
-	struct subscriber_endpoint *u = find_last_upstream(s, "--upstream-heartbeat");
-
-	return u ? read_time_option(s, "--upstream-heartbeat", text, 100, &u->heartbeat_ms)
-		 : CLI_USAGE;
-}
-
-static int set_upstream_key(struct relay_setup *s, const char *text)
-{
+	struct relay_setup *s = target;
 	struct subscriber_endpoint *u = find_last_upstream(s, "--upstream-curve-server-key");
 	const char *why = curve_check_key(text);
 
 	if (u && why)
-		return cli_error(CLI_USAGE, s->command, "--upstream-curve-server-key %s", why);
+		return cli_error(CLI_USAGE, command, "--upstream-curve-server-key %s", why);
 	if (u)
 		u->server_key = text;
 	return u ? CLI_OK : CLI_USAGE;
 }
 
-static int set_upstream_secret(struct relay_setup *s, const char *text)
+static int set_upstream_secret(void *target, const char *command, char *text)
 {
+	struct relay_setup *s = target;
 	struct subscriber_endpoint *u = find_last_upstream(s, "--upstream-curve-secret-key");
 
+	(void)command;
 	if (u)
 		u->secret_key_file = text;
 	return u ? CLI_OK : CLI_USAGE;
 }
 
-static int set_upstream_insecure(struct relay_setup *s, const char *text)
+static int set_upstream_insecure(void *target, const char *command, char *text)
 {
+	struct relay_setup *s = target;
 	struct subscriber_endpoint *u = find_last_upstream(s, "--upstream-insecure");
 
-	(void)text;
+	(void)command, (void)text;
 	if (u)
 		s->upstream_insecure[u - s->upstreams] = true;
 	return u ? CLI_OK : CLI_USAGE;
 }
 
-static int set_heartbeat(struct relay_setup *s, const char *text)
-{
-	return read_time_option(s, "--heartbeat", text, 100, &s->relaying.heartbeat_ms);
-}
+#define AT(member) .at = offsetof(struct relay_setup, member)
 
-static int set_spread(struct relay_setup *s, const char *text)
-{
-	return read_time_option(s, "--spread", text, 0, &s->relaying.spread_ms);
-}
-
-static int set_insecure(struct relay_setup *s, const char *text)
-{
-	(void)text;
-	s->publishing.insecure = true;
-	return CLI_OK;
-}
-
-#define TEXT(member) .text = offsetof(struct relay_setup, member)
-
-static const struct row {
-	const char *name, *argument, *help;
-	int (*set)(struct relay_setup *s, const char *text); /* NULL: it is kept at */
-	size_t text;
-} rows[] = {
+static const struct option_row relay_rows[] = {
 	{"push", "ENDPOINT", "where to publish (default tcp://127.0.0.1:7377; port 0: any)",
-		TEXT(push)},
-	{"etcd", "URL[,URL...]", "watch this etcd cluster,", .set = set_etcd},
-	{"consul", "URL[,URL...]", "or this Consul,", .set = set_consul},
-	{"server", "NAME",
-		"or this server of the agent's configuration (-c FILE):", .set = set_named_server},
+		OPTION_TEXT, AT(push)},
+	{"etcd", "URL[,URL...]", "watch this etcd cluster,", OPTION_READ, .read = set_etcd},
+	{"consul", "URL[,URL...]", "or this Consul,", OPTION_READ, .read = set_consul},
+	{"server", "NAME", "or this server of the agent's configuration (-c FILE):", OPTION_READ,
+		.read = set_named_server},
 	{"prefix", "PREFIX/", "the keys that begin so; once or several times behind a server",
-		.set = set_prefix},
-	{"config", "FILE", "(or -c) where the servers of --server are", TEXT(config)},
-	{"dir", "DIR", "watch the files of a directory", .set = set_dir},
-	{"upstream", "ENDPOINT", "pass on what is published there, by a relay or anybody",
-		.set = set_upstream},
-	{"upstream-heartbeat", "DURATION", "expected of it (default 5s)",
-		.set = set_upstream_heartbeat},
+		OPTION_READ, .read = set_prefix},
+	{"config", "FILE", "where the servers of --server are", OPTION_TEXT, AT(config),
+		.letter = 'c'},
+	{"dir", "DIR", "watch the files of a directory", OPTION_READ, .read = set_dir},
+	{"upstream", "ENDPOINT", "pass on the messages of another publisher or relay", OPTION_READ,
+		.read = set_upstream},
+	{"upstream-heartbeat", "DURATION", "expected of it (default 5s)", OPTION_READ,
+		.read = set_upstream_heartbeat},
 	{"upstream-curve-server-key", "KEY", "its public key: nothing is taken from others",
-		.set = set_upstream_key},
+		OPTION_READ, .read = set_upstream_key},
 	{"upstream-curve-secret-key", "FILE", "the relay's own key there, of pullet keygen",
-		.set = set_upstream_secret},
-	{"upstream-insecure", NULL, "take plain text also from another host",
-		.set = set_upstream_insecure},
-	{"heartbeat", "DURATION", "between heartbeats (default 5s)", .set = set_heartbeat},
-	{"spread", "DURATION", "each agent waits a random time up to this", .set = set_spread},
-	{"curve-secret-key", "FILE", "encrypt what is published, with this key of pullet keygen",
-		TEXT(publishing.secret_key_file)},
-	{"curve-allow", "FILE", "let only those with these public keys connect, one on a line",
-		TEXT(publishing.allow_file)},
-	{"insecure", NULL, "publish plain text also where other hosts can reach it",
-		.set = set_insecure},
+		OPTION_READ, .read = set_upstream_secret},
+	{"upstream-insecure", NULL, "take plain text also from another host", OPTION_READ,
+		.read = set_upstream_insecure},
+	{"heartbeat", "DURATION", "between heartbeats (default 5s)", OPTION_DURATION,
+		AT(relaying.heartbeat_ms), .min = 100, .max = MAX_TIME_MS, .takes = "100ms to 1h"},
+	{"spread", "DURATION", "each agent waits a random time up to this", OPTION_DURATION,
+		AT(relaying.spread_ms), .max = MAX_TIME_MS, .takes = "0s to 1h"},
+	OPTION_ROWS_PUBLISHER(struct relay_setup, publishing),
+	{0},
 };
 
-enum { ROWS = sizeof(rows) / sizeof(rows[0]), FIRST = 256 };
-
-static void print_relay_usage(FILE *out)
-{
-	fputs("Usage: pullet relay [--push ENDPOINT] SOURCE... [OPTION...]\n"
-	      "Publishes an update message for each change in its sources, to any number of "
-	      "agents and relays.\n"
-	      "The topic is the name behind the prefix, or in the directory, without its "
-	      "ending.\n\n",
-		out);
-	for (size_t i = 0; i < ROWS; i++) {
-		char left[64];
-
-		snprintf(left, sizeof(left), "--%s%s%s", rows[i].name, rows[i].argument ? " " : "",
-			rows[i].argument ? rows[i].argument : "");
-		fprintf(out, "  %-34s %s\n", left, rows[i].help);
-	}
-}
+static const struct command_line relay_line = {
+	.usage = "Usage: pullet relay [--push ENDPOINT] SOURCE... [OPTION...]\n"
+		 "Publishes an update message for each change in its sources, to any number of "
+		 "agents and relays.\n"
+		 "The topic is the name behind the prefix, or in the directory, without its "
+		 "ending.\n",
+	.rows = relay_rows,
+	.max = -1,
+};
 
 static int check_upstreams(const struct relay_setup *s)
 {
@@ -307,54 +275,32 @@ static int check_relay_options(const struct relay_setup *s)
 		return cli_error(
 			CLI_USAGE, s->command, "-c is read for --server only, and none is named");
 	if (s->prefix_count + s->dir_count + s->upstream_count == 0)
-		return cli_misused(s->command, print_relay_usage,
+		return options_misused(&relay_line, s->command,
 			"there is nothing to relay: name a source with --etcd, --consul, "
 			"--server, --dir or --upstream");
 	return check_upstreams(s);
 }
 
-static int apply_row(struct relay_setup *s, const struct row *row, const char *text)
+int relay_setup_read(struct relay_setup *s, int argc, char **argv)
 {
-	if (row->set)
-		return row->set(s, text);
-	*(const char **)((char *)s + row->text) = text;
-	return CLI_OK;
-}
-
-int relay_setup_read(struct relay_setup *s, int argc, char **argv, bool *ret_help)
-{
-	struct option longs[ROWS + 2] = {{0}};
-	int opt, r = CLI_OK;
 	char sentence[128];
+	int r;
 
 	s->command = argv[0];
 	s->push = "tcp://127.0.0.1:7377";
 	s->publishing.queue = QUEUE;
 	s->relaying.heartbeat_ms = 5000;
-	for (int i = 0; i < ROWS; i++)
-		longs[i] = (struct option){rows[i].name,
-			rows[i].argument ? required_argument : no_argument, NULL, FIRST + i};
-	longs[ROWS] = (struct option){"help", no_argument, NULL, 'h'};
-	while (r == CLI_OK && (opt = getopt_long(argc, argv, "hc:", longs, NULL)) != -1) {
-		if (opt == 'h') {
-			print_relay_usage(stdout);
-			*ret_help = true;
-			return CLI_OK;
-		}
-		if (opt == 'c')
-			s->config = optarg;
-		else if (opt >= FIRST)
-			r = apply_row(s, &rows[opt - FIRST], optarg);
-		else
-			r = cli_bad_option(s->command);
-	}
-	if (r == CLI_OK && optind < argc) {
+	r = options_read(&relay_line, argc, argv, s);
+	if (r >= 0)
+		return r;
+	if (optind < argc) {
 		snprintf(sentence, sizeof(sentence), "'%.80s' is no option: all sources are",
 			argv[optind]);
-		r = cli_misused(s->command, print_relay_usage, sentence);
+		return options_misused(&relay_line, s->command, sentence);
 	}
 	s->relaying.upstreams = (unsigned)s->upstream_count;
-	return r ? r : check_relay_options(s);
+	r = check_relay_options(s);
+	return r ? r : -1;
 }
 
 void relay_setup_fini(struct relay_setup *s)

@@ -43,9 +43,9 @@ struct relay_setup {
 	size_t origin_count, prefix_count, dir_count, upstream_count;
 };
 
-/* Reads the arguments into a zeroed setup, which stays in place. CLI_OK, *ret_help when help was
- * asked for (and printed); or the exit code. */
-int relay_setup_read(struct relay_setup *s, int argc, char **argv, bool *ret_help);
+/* Reads the arguments into a zeroed setup, which stays in place. -1, or the exit code when there is
+ * nothing left to do. */
+int relay_setup_read(struct relay_setup *s, int argc, char **argv);
 void relay_setup_fini(struct relay_setup *s);
 
 #endif

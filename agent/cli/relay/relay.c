@@ -421,15 +421,14 @@ static int run_relay(struct daemon *d)
 int cli_relay(int argc, char **argv)
 {
 	struct daemon *d = calloc(1, sizeof(*d));
-	bool help = false;
 	int r;
 
 	if (!d)
 		return cli_error(CLI_FAILED, argv[0], "out of memory");
 	for (size_t i = 0; i < MAX; i++)
 		d->folders[i].dir = -1;
-	r = relay_setup_read(&d->setup, argc, argv, &help);
-	if (r == CLI_OK && !help)
+	r = relay_setup_read(&d->setup, argc, argv);
+	if (r < 0)
 		r = run_relay(d);
 	release_daemon(d);
 	return r;

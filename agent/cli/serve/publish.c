@@ -16,6 +16,7 @@
 #include "push/message.h"
 #include "base/sys.h"
 #include "cli/common/cli.h"
+#include "cli/common/options.h"
 
 #define QUIET_MS 500
 
@@ -25,27 +26,34 @@ struct options {
 	uint64_t spread_ms, timeout_ms;
 };
 
-static void print_publish_usage(FILE *out)
-{
-	fputs("Usage: pullet publish TOPIC [--endpoint E] [--version V] [--spread DURATION] "
-	      "[--timeout DURATION]\n"
-	      "                      [--curve-secret-key FILE [--curve-allow FILE] | "
-	      "--insecure]\n"
-	      "Tells the agents that subscribe at an endpoint to pull now.\n\n"
-	      "      --endpoint E         where the agents connect to (default "
-	      "tcp://127.0.0.1:7377)\n"
-	      "      --version V          the ETag that the server shows now; agents pull until "
-	      "they see it\n"
-	      "      --spread DURATION    each agent waits a random time up to this\n"
-	      "      --timeout DURATION   how long to wait for a first subscriber (default 15s), "
-	      "then exit 4\n"
-	      "      --curve-secret-key FILE  encrypt what is published, with this key of pullet "
-	      "keygen\n"
-	      "      --curve-allow FILE   let only agents with these public keys connect, one on a "
-	      "line\n"
-	      "      --insecure           publish plain text also where other hosts can reach it\n",
-		out);
-}
+static const struct option_row publish_rows[] = {
+	{"endpoint", "E", "where the agents connect to (default tcp://127.0.0.1:7377)", OPTION_TEXT,
+		.at = offsetof(struct options, endpoint)},
+	{"version", "V", "the ETag that the server has now; agents pull until they see it",
+		OPTION_TEXT, .at = offsetof(struct options, version)},
+	{"spread", "DURATION", "each agent waits a random time up to this", OPTION_DURATION,
+		.at = offsetof(struct options, spread_ms), .max = PUSH_MAX_SPREAD_MS,
+		.takes = "at most 1h"},
+	{"timeout", "DURATION",
+		"how long to wait for a first subscriber (default 15s), then exit 4",
+		OPTION_DURATION, .at = offsetof(struct options, timeout_ms), .max = 86400000,
+		.takes = "at most 1d"},
+	OPTION_ROWS_PUBLISHER(struct options, publisher),
+	{0},
+};
+
+static const struct command_line publish_line = {
+	.usage = "Usage: pullet publish TOPIC [--endpoint E] [--version V] [--spread DURATION] "
+		 "[--timeout DURATION]\n"
+		 "                      [--curve-secret-key FILE [--curve-allow FILE] | "
+		 "--insecure]\n"
+		 "Notifies the agents that subscribe at an endpoint, so that they pull now.\n",
+	.rows = publish_rows,
+	.min = 1,
+	.max = 1,
+	.wants = "name one topic: it is the config's name, if the agent's `topic` says nothing "
+		 "else",
+};
 
 /* Takes new subscriptions, and counts those that match. */
 static int count_matching(struct publisher *p, const char *topic)
@@ -130,49 +138,13 @@ static int publish_message(const char *command, const struct options *o)
 
 int cli_publish(int argc, char **argv)
 {
-	enum { ENDPOINT = 256, VERSION, SPREAD, TIMEOUT, SECRET_KEY, ALLOW, INSECURE };
-	static const struct option longs[] = {
-		{"endpoint", required_argument, NULL, ENDPOINT},
-		{"version", required_argument, NULL, VERSION},
-		{"spread", required_argument, NULL, SPREAD},
-		{"timeout", required_argument, NULL, TIMEOUT},
-		{"curve-secret-key", required_argument, NULL, SECRET_KEY},
-		{"curve-allow", required_argument, NULL, ALLOW},
-		{"insecure", no_argument, NULL, INSECURE},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
 	struct options o = {.endpoint = "tcp://127.0.0.1:7377", .timeout_ms = 15000};
-	int opt;
+	int r = options_read(&publish_line, argc, argv, &o);
 
-	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (opt == ENDPOINT)
-			o.endpoint = optarg;
-		else if (opt == VERSION)
-			o.version = optarg;
-		else if (opt == SECRET_KEY)
-			o.publisher.secret_key_file = optarg;
-		else if (opt == ALLOW)
-			o.publisher.allow_file = optarg;
-		else if (opt == INSECURE)
-			o.publisher.insecure = true;
-		else if (opt == 'h')
-			return print_publish_usage(stdout), CLI_OK;
-		else if (opt != SPREAD && opt != TIMEOUT)
-			return cli_bad_option(argv[0]);
-		else if (cli_duration(argv[0], opt == SPREAD ? "--spread" : "--timeout", optarg,
-				 opt == SPREAD ? &o.spread_ms : &o.timeout_ms))
-			return CLI_USAGE;
-	}
-	if (argc - optind != 1)
-		return cli_misused(argv[0], print_publish_usage,
-			"name one topic: it is the config's name, if the agent's `topic` says "
-			"nothing else");
+	if (r >= 0)
+		return r;
 	o.topic = argv[optind];
 	if (!o.topic[0] || strlen(o.topic) > PUSH_MAX_TOPIC)
 		return cli_error(CLI_USAGE, argv[0], "a topic has 1 to %d bytes", PUSH_MAX_TOPIC);
-	if (o.timeout_ms > 86400000 || o.spread_ms > PUSH_MAX_SPREAD_MS)
-		return cli_error(
-			CLI_USAGE, argv[0], "--timeout is at most 1d, --spread at most 1h");
 	return publish_message(argv[0], &o);
 }

@@ -20,6 +20,7 @@
 #include "origin/tree_watch.h"
 #include "base/sys.h"
 #include "cli/common/cli.h"
+#include "cli/common/options.h"
 
 #define MAX_QUEUED (256u << 20) /* bytes of answers on their way to slow clients */
 
@@ -40,28 +41,31 @@ struct server {
 	struct loop_watch subscriptions;
 };
 
-static void print_serve_usage(FILE *out)
-{
-	fputs("Usage: pullet serve DIR [--http HOST:PORT] [--push ENDPOINT] [--heartbeat "
-	      "DURATION]\n"
-	      "                    [--curve-secret-key FILE [--curve-allow FILE] | --insecure]\n"
-	      "Serves the files of DIR over HTTP with strong ETags, and publishes an update "
-	      "message for each that changes.\n"
-	      "Replace files by rename; one that is written in place may be served "
-	      "half-written.\n\n"
-	      "      --http HOST:PORT      where to serve (default 127.0.0.1:8080; port 0: any "
-	      "free one)\n"
-	      "      --push ENDPOINT       where to publish (default tcp://127.0.0.1:7377; port 0: "
-	      "any free one)\n"
-	      "      --heartbeat DURATION  between heartbeats (default 5s)\n"
-	      "      --curve-secret-key FILE  encrypt what is published, with this key of pullet "
-	      "keygen\n"
-	      "      --curve-allow FILE    let only agents with these public keys connect, one on "
-	      "a line\n"
-	      "      --insecure            publish plain text also where other hosts can reach "
-	      "it\n",
-		out);
-}
+static const struct option_row serve_rows[] = {
+	{"http", "HOST:PORT", "where to serve (default 127.0.0.1:8080; port 0: any free one)",
+		OPTION_TEXT, .at = offsetof(struct options, http)},
+	{"push", "ENDPOINT",
+		"where to publish (default tcp://127.0.0.1:7377; port 0: any free one)",
+		OPTION_TEXT, .at = offsetof(struct options, push)},
+	{"heartbeat", "DURATION", "between heartbeats (default 5s)", OPTION_DURATION,
+		.at = offsetof(struct options, heartbeat_ms), .min = 100,
+		.takes = "at least 100ms"},
+	OPTION_ROWS_PUBLISHER(struct options, publisher),
+	{0},
+};
+
+static const struct command_line serve_line = {
+	.usage = "Usage: pullet serve DIR [--http HOST:PORT] [--push ENDPOINT] [--heartbeat "
+		 "DURATION]\n"
+		 "                    [--curve-secret-key FILE [--curve-allow FILE] | --insecure]\n"
+		 "Serves the files of DIR over HTTP with strong ETags, and publishes an update "
+		 "message for each change.\n"
+		 "Replace files by rename; a file written in place may be served half-written.\n",
+	.rows = serve_rows,
+	.min = 1,
+	.max = 1,
+	.wants = "name one directory",
+};
 
 /* ---- HTTP ---- */
 
@@ -297,47 +301,16 @@ static int run_server(const char *command, const struct options *o)
 
 int cli_serve(int argc, char **argv)
 {
-	enum { HTTP = 256, PUSH, HEARTBEAT, SECRET_KEY, ALLOW, INSECURE };
-	static const struct option longs[] = {
-		{"http", required_argument, NULL, HTTP},
-		{"push", required_argument, NULL, PUSH},
-		{"heartbeat", required_argument, NULL, HEARTBEAT},
-		{"curve-secret-key", required_argument, NULL, SECRET_KEY},
-		{"curve-allow", required_argument, NULL, ALLOW},
-		{"insecure", no_argument, NULL, INSECURE},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
 	struct options o = {
 		.http = "127.0.0.1:8080", .push = "tcp://127.0.0.1:7377", .heartbeat_ms = 5000};
+	int r = options_read(&serve_line, argc, argv, &o);
 	const char *bad;
-	int opt;
 
-	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (opt == HTTP)
-			o.http = optarg;
-		else if (opt == PUSH)
-			o.push = optarg;
-		else if (opt == SECRET_KEY)
-			o.publisher.secret_key_file = optarg;
-		else if (opt == ALLOW)
-			o.publisher.allow_file = optarg;
-		else if (opt == INSECURE)
-			o.publisher.insecure = true;
-		else if (opt == 'h')
-			return print_serve_usage(stdout), CLI_OK;
-		else if (opt != HEARTBEAT)
-			return cli_bad_option(argv[0]);
-		else if (cli_duration(argv[0], "--heartbeat", optarg, &o.heartbeat_ms))
-			return CLI_USAGE;
-	}
-	if (argc - optind != 1)
-		return cli_misused(argv[0], print_serve_usage, "name one directory");
+	if (r >= 0)
+		return r;
 	bad = settings_check_address(o.http);
 	if (bad)
 		return cli_error(CLI_USAGE, argv[0], "--http '%s' %s", o.http, bad);
-	if (o.heartbeat_ms < 100)
-		return cli_error(CLI_USAGE, argv[0], "--heartbeat is at least 100ms");
 	o.dir = argv[optind];
 	return run_server(argv[0], &o);
 }
