@@ -45,12 +45,12 @@ function setText(e, text) {
   if (e.textContent !== text) e.textContent = text;
 }
 
-function setAttribute(e, name, value) {
+function changeAttribute(e, name, value) {
   if (e.getAttribute(name) !== value) e.setAttribute(name, value);
 }
 
 function setState(e, kind, word) {
-  setAttribute(e, 'data-state', kind);
+  changeAttribute(e, 'data-state', kind);
   setText(e, word);
 }
 
@@ -103,7 +103,7 @@ function fillRow(tr, kind, word, name, source, chips, remarks, numbers) {
   setText(tr.source, source);
   syncChildren(tr.chips, chips, (c) => c, (c) => makeElement('span', 'chip', c), () => {});
   syncChildren(tr.remarks, remarks, (w) => w.what, () => makeElement('span', 'why'), (e, w) => {
-    setAttribute(e, 'class', `why ${w.tone}`);
+    changeAttribute(e, 'class', `why ${w.tone}`);
     setText(e, w.text);
   });
   numbers.forEach((text, i) => setText(tr.numbers[i], text));
@@ -214,7 +214,7 @@ function fillStates(configs) {
     return b;
   }, (b, [word, n]) => {
     setText(b, `${word} ${number(n)}`);
-    setAttribute(b, 'aria-pressed', String((shown.state || 'all') === word));
+    changeAttribute(b, 'aria-pressed', String((shown.state || 'all') === word));
   });
 }
 
