@@ -123,7 +123,7 @@ def asked_by_the_page(test, answers):
     for path in ('/', '/page.css', '/page.js'):
         text = answers.get(path, '\n\n').split('\n\n', 1)[1]
         test.assertIsNone((ELEMENTS if path == '/' else OTHER_WAYS).search(text), path)
-        calls = re.findall(r'(?<!function )\bask\(([^)]*)\)', text)
+        calls = re.findall(r'(?<!function )\bgetJson\(([^)]*)\)', text)
         test.assertTrue(all(re.fullmatch(r"'[\w/]+'", call) for call in calls), calls)
         test.assertEqual(re.findall(r'fetch\(([^,]*),', text), ['path'] if calls else [])
         asked |= {call.strip("'") for call in calls}
