@@ -121,7 +121,7 @@ class Documented(HttpCase):
     def test_the_document_has_the_parameters_of_the_program(self):
         with open(os.path.join(harness.ROOT, 'agent', 'control', 'api.c'), encoding='utf-8') as f:
             source = f.read()
-        used = set(re.findall(r'(?:number_of|is_set|text_of|httpd_query)\((?:r|[aw]->request), "(\w+)"', source))
+        used = set(re.findall(r'(?:query_number|query_is_set|query_text|httpd_query)\((?:r|[aw]->request), "(\w+)"', source))
         used |= set(re.findall(r'numbers_of_change\(r, "(\w+)"', source))
         documented = {p['name'] for _, _, _, parameters in operations() for p in parameters if p['in'] == 'query'}
         self.assertGreater(len(used), 10)
@@ -447,7 +447,7 @@ configs:
         agent.ready()
         body = self.ask('GET', '/readyz?verbose').body
         self.assertRegex(body, r'(?m)^\[-\]a: nothing is published yet: the first pull has not ended$')
-        self.assertRegex(body, r'(?m)^\[-\]b: nothing is published yet: the first pull waits for its server main$')
+        self.assertRegex(body, r'(?m)^\[-\]b: nothing is published yet: the first pull is queued for its server main$')
         self.assertTrue(body.endswith('\nnot ready\n'))
         agent.stop()
 

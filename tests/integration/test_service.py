@@ -277,7 +277,7 @@ class Service(harness.Case):
         agent.log.wait('withholding watchdog keepalive config=web why="the disk has not taken a version for a minute"')
         notify.during(0.2)  # what was on its way
         self.assertEqual([m for m in notify.during(1) if 'WATCHDOG' in m], [])
-        self.assertEqual(sum('not fed' in line for line in agent.log.seen), 1)
+        self.assertEqual(sum('withholding watchdog' in line for line in agent.log.seen), 1)
         seen, writer = len(notify.seen), os.open(self.path('hang'), os.O_WRONLY | os.O_NONBLOCK)
         os.unlink(self.path('hang'))
         agent.log.wait('the agent makes progress again')
@@ -300,7 +300,7 @@ class Service(harness.Case):
         for _ in range(3):
             notify.wait('^WATCHDOG=1$', len(notify.seen))
         agent.stop()
-        self.assertEqual([line for line in agent.log.seen if 'not fed' in line], [])
+        self.assertEqual([line for line in agent.log.seen if 'withholding watchdog' in line], [])
 
     # ---- reload, stop, hooks
 

@@ -518,7 +518,7 @@ class Values(PageCase):
         self.check()
         for port in (self.port, int(Tunnel(self, agent.socket).url.split(':')[2].strip('/'))):
             self.browser.get(f'http://evil.example:{port}/')
-            self.assertIn('does not have the name', self.text('body'))
+            self.assertIn('does not have the requested name', self.text('body'))
             answer = self.browser.execute_async_script('fetch("/v1/status").then((r) => r.text().then((t) => arguments[0]([r.status, t])))')
             self.assertEqual((answer[0], list(json.loads(answer[1]))), (421, ['error']))
         agent.stop()
@@ -650,7 +650,7 @@ class ForEverybody(PageCase):
         named = {(r, n) for r, n, _ in tree}
         for node in (('heading', 'Configs'), ('heading', 'Recent changes'), ('heading', 'Servers'), ('heading', 'Push channel'), ('region', 'Configs'),
                      ('table', 'Configs, those that need attention first'), ('table', 'Servers and each of their addresses'),
-                     ('table', 'Publishers that tell of changes'), ('group', 'Show configs by state'), ('navigation', 'The same for programs'),
+                     ('table', 'Publishers of changes'), ('group', 'Show configs by state'), ('navigation', 'The same for programs'),
                      ('searchbox', 'Filter configs by name or source'), ('link', 'Skip to the configs'), ('columnheader', 'Generation'),
                      ('columnheader', 'State')):
             self.assertIn(node, named)
@@ -721,7 +721,7 @@ class Many(PageCase):
         self.assertLess(time.monotonic() - begin, 3)
         # how long one answer keeps the page from doing anything else
         took = self.browser.execute_async_script('''const done = arguments[0];
-            fetch('v1/status').then((r) => r.json()).then((s) => { const b = performance.now(); show(s); done(performance.now() - b); })''')
+            fetch('v1/status').then((r) => r.json()).then((s) => { const b = performance.now(); showStatus(s); done(performance.now() - b); })''')
         print(f'1,000 rows are brought up to date in {took:.0f} ms', file=sys.stderr)
         self.assertLess(took, 500)
         self.check()
