@@ -439,7 +439,7 @@ class Usage(harness.Case):
         taken = socket.create_server(('127.0.0.1', 0))
         self.addCleanup(taken.close)
         port = taken.getsockname()[1]
-        for args, code, says in ((('--http', '8080'), 64, "--http '8080' names no port: write HOST:PORT"), (('--http', 'a:b'), 64, 'no good port'),
+        for args, code, says in ((('--http', '8080'), 64, "--http '8080' names no port: write HOST:PORT"), (('--http', 'a:b'), 64, 'no valid port'),
                                  (('--http', f'127.0.0.1:{port}'), 1, f'cannot listen on 127.0.0.1:{port}: another program has it: .*--http'),
                                  (('--http', '127.0.0.1:0', '--push', f'tcp://127.0.0.1:{port}'), 1, f'127.0.0.1:{port} is in use: .*--push'),
                                  (('--http', '127.0.0.1:0', '--push', 'tcp://0.0.0.0:0'), 64, '--insecure'),
