@@ -456,6 +456,16 @@ class Calls(Change):
         world.finished(step)
         world.agent.stop()
 
+    def caught(self, what, *seed):
+        """On a busy machine a ledger's rename of the step before may be the first that strace counts: then the bug was in that one."""
+        for _ in range(3):
+            try:
+                self.seed(*seed)
+            except Flaw as flaw:
+                self.assertRegex(str(flaw), what)
+                return
+        self.fail(f'{seed}: no flaw was seen')
+
     @harness.needs('files in memory')  # on a disk others come between
     def test_an_agent_whose_renames_only_seem_to_work_is_caught(self):
         calls = 'renameat,?renameat2'
@@ -463,8 +473,7 @@ class Calls(Change):
         for kind, n, kill, what in (('file', 1, True, 'came once'), ('file', 2, False, 'is visible'), ('file', 2, True, 'runs with'),
                                     ('file', 3, False, 'page and image'), ('dir', 6, False, 'is visible')):
             with self.subTest(kind=kind, n=n):
-                with self.assertRaisesRegex(Flaw, what):
-                    self.seed(kind, calls, f'retval=0:when={n}', kill)
+                self.caught(what, kind, calls, f'retval=0:when={n}', kill)
         self.seed('file', calls, 'retval=0:when=100', True)
 
     def test_files_that_are_not_removed_are_caught(self):

@@ -324,7 +324,7 @@ class Faults(Store):
     def test_without_an_index_nothing_is_waited_for_and_it_is_said(self):
         self.consul.index_header = ''
         self.begin_consul()
-        self.agent.log.wait('cannot watch.*X-Consul-Index')
+        self.agent.log.wait('watch failed.*X-Consul-Index')
         self.consul.put(NAME, 'a: 2\n')
         self.assertEqual(self.agent.refresh()['outcome'], 'published')
         watch = self.agent.status()['watch']
@@ -360,7 +360,7 @@ class Faults(Store):
         self.settled()
         self.consul.leader = False
         self.consul.drop()
-        self.agent.log.wait('cannot watch')
+        self.agent.log.wait('watch failed')
         index = self.consul.put(NAME, 'a: 2\n')
         self.consul.wait(2, lambda r: r.status == 500)
         self.consul.leader = True

@@ -207,7 +207,7 @@ configs:
         self.begin_with(1)
         self.replicas[0].put(PATH, 'not: [json')
         self.push()
-        self.agent.log.wait('invalid YAML')
+        self.agent.log.wait('invalid JSON')
         before = self.replicas[0].count
         self.replicas[0].down()
         self.assertEqual(self.agent.refresh()['outcome'], 'failed')

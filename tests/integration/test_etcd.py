@@ -499,7 +499,7 @@ class Members(Etcd):
         self.settled()
         for n in (1, 2):
             self.etcd.kill(n)
-        self.agent.log.wait('cannot watch.*no leader')
+        self.agent.log.wait('watch failed.*no leader')
         self.assertIn('no leader', self.fails('unreachable'))
         for n in (1, 2):
             self.etcd.restart(n, wait=False)

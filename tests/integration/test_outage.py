@@ -294,7 +294,7 @@ configs:{configs}''', env={'LD_PRELOAD': self.library, 'HOUR_PATIENCE_MS': str(p
 ''', env={'LD_PRELOAD': self.library})
         self.agent.ready()
         lines = self.pass_time(HOUR)
-        for message in ('cannot watch', 'cannot write the receipt', 'pull failed'):
+        for message in ('watch failed', 'cannot write the receipt', 'pull failed'):
             self.assertTrue(self.lines_of(lines, message) or message in ''.join(self.agent.log.seen), message)
         self.quiet(lines, causes=2)
 

@@ -407,7 +407,7 @@ class Directory(Case):
         relay = Relay(self, '--dir', self.path('www'))
         subscriber = Subscriber(self, relay.endpoint)
         self.write('www/' + HEARTBEAT + '.yaml', '1')
-        relay.log.wait('no topic.*' + HEARTBEAT)
+        relay.log.wait('invalid topic name.*' + HEARTBEAT)
         self.write('www/web.yaml', '1')
         subscriber.wait('web')
 

@@ -578,7 +578,7 @@ class Reload(Case):
         self.add('other')
         self.hup()
         self.assertEqual([w.result()[0] for w in waits], [409, 404])
-        self.assertRegex(waits[0].result()[1], 'begun again')
+        self.assertRegex(waits[0].result()[1], 'recreated')
         for release, _ in self.origin.held.values():
             release.set()
         self.origin.held = {}
