@@ -187,14 +187,16 @@ torture: deps ## readers beside 100,000 swaps on tmpfs, ext4 and overlayfs; 800 
 UNSEEN      := completions conformance outage readme scalars suite
 MEASURING   := http relay service sighup idle crash change_crash servers
 # where two threads meet: what else there is runs in the loop's thread alone, and the sanitizer of memory sees that
-THREADED    := agent change change_crash convergence crash curve flood kinds_local operate push relay servers sighup stale
+THREADED    := agent change change_crash convergence curve flood kinds_local operate push relay sighup
+# killed at each system call: all calls without a sanitizer, every seventh under that of threads
+KILLED      := change_crash
 programs     = $(patsubst %,tests/$(1)/test_%.py,$(2))
 all_of       = $(sort $(wildcard tests/$(1)/test_*.py))
 # ONCE=1, for .ci/run: what the sanitizer of memory's run sees too is left to that
 VIEW        := $(if $(findstring thread,$(SAN)),thread,$(if $(SAN),memory,$(if $(ONCE),once,all)))
 integration_all    = $(call all_of,integration)
 integration_once   = $(call programs,integration,$(UNSEEN) $(MEASURING))
-integration_memory = $(filter-out $(call programs,integration,$(UNSEEN)),$(integration_all))
+integration_memory = $(filter-out $(call programs,integration,$(UNSEEN) $(KILLED)),$(integration_all))
 integration_thread = $(call programs,integration,$(THREADED))
 INTEGRATION        = $(integration_$(VIEW))
 # what takes longest begins first
@@ -205,9 +207,9 @@ check-integration: all
 
 # a sanitizer has memory of its own, so what measures that is left out; that of threads is shown what crosses them
 UNMEASURED  := push_memory documents
-CROSSING    := answers control_socket push_replay relay_hostile withdrawn
+CROSSING    := answers push_replay relay_hostile withdrawn
 attack_all    = $(call all_of,attack)
-attack_once   = $(call programs,attack,$(UNMEASURED) answers serve)
+attack_once   = $(call programs,attack,$(UNMEASURED) answers control_socket serve)
 attack_memory = $(filter-out $(call programs,attack,$(UNMEASURED)),$(attack_all))
 attack_thread = $(call programs,attack,$(CROSSING))
 LONG_ATTACK   = $(call programs,attack,control_socket receipts hooks secrets relay_hostile)
