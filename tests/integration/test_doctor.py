@@ -240,7 +240,7 @@ configs:
         for severity, pattern in (('warning', 'plain http from another host, unsigned'), ('note', 'timeout is longer than interval'),
                                   ('note', 'jitter is 0%'), ('note', 'drift: leave'), ('note', 'history is 1'),
                                   ('warning', r'0\.0\.0\.0:9377 can be reached'), ('warning', 'plain text from another host'), ('note', 'level is debug'),
-                                  ('warning', 'X-Auth-Token stands in the configuration'), ('error', 'everybody on this host can write in it')):
+                                  ('warning', 'X-Auth-Token is in the configuration'), ('error', 'everybody on this host can write in it')):
             self.one(findings, severity, pattern, 'configuration')
         self.assertNotIn('planted', json.dumps(findings))
 
@@ -893,7 +893,7 @@ class Hooks(Case):
     def test_signals(self):
         pidfile = self.path('app.pid')
         more = f'    reload: {{signal: CONT, pidfile: {pidfile}}}\n'
-        self.one(self.look(more), 'warning', 'nobody is told of a change')
+        self.one(self.look(more), 'warning', 'changes are not notified')
         app = self.application()
         self.one(self.look(more), 'error', rf'nobody may not signal process {app.pid}, which belongs to another user \(uid 0\)')
         self.one(self.look(more, prefix=()), 'ok', 'programs and processes')

@@ -639,8 +639,8 @@ class Reader(Case):
             (['wait', 'web', '--version', 'v', '--watch'], 'unrecognized option'),
             (['forget', 'h1', '--json'], 'unrecognized option'),
             (['--prefix', '/a'], '--prefix must end with /'),
-            (['--server', 'x'], '--etcd stands for itself'),
-            (['-c', 'x'], '--etcd stands for itself'),
+            (['--server', 'x'], '--etcd is used alone'),
+            (['-c', 'x'], '--etcd is used alone'),
             (['--user', 'x'], 'belong together'),
             (['--key', '/x'], '--key needs --cert'),
         )

@@ -298,7 +298,7 @@ static bool note_rejected_version(const struct node *away, const char *name, str
 	for (size_t i = 0; i < sizeof(decided) / sizeof(decided[0]); i++)
 		if (strcmp(by, decided[i].by) == 0) {
 			doctor_add(l, DOCTOR_NOTE, name, decided[i].remedy,
-				"the server's version is held back, by %s: %s", by, why);
+				"the server's version is held, by %s: %s", by, why);
 			return true;
 		}
 	doctor_add(l, DOCTOR_WARNING, name,
@@ -360,7 +360,7 @@ static void note_config_notify(const struct node *c, const char *name, struct do
 	if (reload && strcmp(client_text(reload, "state", ""), "failed") == 0)
 		doctor_add(l, DOCTOR_WARNING, name,
 			"see hooks, below; the agent tries again until it works",
-			"the application could not be told of the last change: %s",
+			"the reload after the last change failed: %s",
 			client_text(reload, "error", "?"));
 	if (probe && strcmp(client_text(probe, "state", ""), "failed") == 0)
 		doctor_add(l, DOCTOR_WARNING, name, "put the version right at its source",

@@ -148,12 +148,12 @@ static const struct {
 		"nothing tells the agent of a change, and interval is five minutes or more",
 		"set push, or watch: true of a server that can, or a shorter interval"},
 	{leaves_drift, DOCTOR_NOTE,
-		"drift: leave: what somebody else writes into the file stays, and nobody is told",
+		"drift: leave: what somebody else writes into the file stays, and is not reported",
 		"use heal, or report"},
 	{no_history, DOCTOR_NOTE, "history is 1: there is no version to roll back to",
 		"keep at least 2"},
 	{probe_without_reload, DOCTOR_NOTE,
-		"probe looks whether the application bears a change that nothing told it of",
+		"probe checks an application that was not notified of the change",
 		"set reload, unless the application notices the file by itself"},
 };
 
@@ -182,7 +182,7 @@ static void check_listen_address(struct doctor *d, struct doctor_list *l)
 		doctor_add(l, DOCTOR_WARNING, "listen",
 			"listen on 127.0.0.1, or let a firewall say who may come",
 			"%s can be reached from other hosts: names of configs and servers, "
-			"versions and errors are shown to whoever asks",
+			"versions and errors are shown to every client",
 			d->settings->listen);
 }
 
@@ -222,7 +222,7 @@ static void check_header_secrets(struct doctor *d, struct doctor_list *l)
 					"put it into a file of its own (headers: NAME: {file: "
 					"PATH}), or take the right to read this one from others "
 					"(chmod o-r)",
-					"the header %s stands in the configuration, which "
+					"the header %s is in the configuration, which "
 					"everybody on this host can read",
 					s->headers[k].name);
 	}

@@ -174,7 +174,7 @@ static void check_pidfile_target(
 	if (r == -ENOENT) {
 		doctor_add(l, DOCTOR_WARNING, config,
 			"start the application, or name the file that it writes its number into",
-			"reload: there is no %s: nobody is told of a change", path);
+			"reload: there is no %s: changes are not notified", path);
 		return;
 	}
 	if (r) {

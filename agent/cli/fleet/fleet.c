@@ -512,7 +512,7 @@ static int check_where(const struct fleet *f)
 
 	if (w->url && (w->file || w->server))
 		return cli_error(CLI_USAGE, f->command,
-			"--etcd stands for itself: without --config and --server");
+			"--etcd is used alone: without --config and --server");
 	if (!w->url && (w->user || w->password_file || w->ca || w->cert || w->key))
 		return cli_error(CLI_USAGE, f->command,
 			"--user, --password-file, --ca, --cert and --key belong to --etcd");
