@@ -211,7 +211,7 @@ func TestRefresh(t *testing.T) {
 			if c.String("k", "") != "2" {
 				t.Error("the second is lost")
 			}
-			for _, value := range []string{"again", "again"} { // the agent lost its state, twice
+			for _, value := range []string{"lost", "again"} { // the agent lost its state, twice
 				a.publish(1, value, text("k", value))
 				moved(t, c, true)
 				moved(t, c, false)

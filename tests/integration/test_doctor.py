@@ -249,7 +249,7 @@ configs:
         self.alone(self.config(url + '/a.yaml', '    interval: 10m\n    probe: {run: [/bin/true]}\n'))
         findings = self.doctor(code=0)
         self.one(findings, 'note', 'nothing tells the agent of a change')
-        self.one(findings, 'note', 'a change that nothing told it of')
+        self.one(findings, 'note', 'not notified of the change')
 
     def test_usage(self):
         self.alone(self.config(self.server().url + '/a.yaml'))

@@ -373,7 +373,7 @@ final class ConfigTest {
             a.announce(3);
             fails(DamagedException.class, c::refresh, "damaged");
             same("2", c.getString("k", ""), "after the damaged one");
-            for (String value : List.of("again", "again")) { // the agent lost its state, twice
+            for (String value : List.of("lost", "again")) { // the agent lost its state, twice
                 a.publish(1, value, Map.of("k", Agent.text(value)));
                 same(true, c.refresh(), "moved " + value);
                 same(false, c.refresh(), "moved more " + value);
