@@ -102,10 +102,6 @@ $(BUILD)/lib.a: $(call obj,$(LIB_SRC))
 $(BUILD)/agent.a: $(call obj,$(AGENT_SRC))
 	$(call say,AR)rm -f $@ && $(AR) rcD $@ $^
 
-# pullet without its main(), for its unit tests
-$(BUILD)/cli.a: $(call obj,$(filter-out agent/cli/main.c,$(CLI_SRC)))
-	$(call say,AR)rm -f $@ && $(AR) rcD $@ $^
-
 $(BUILD)/pic/%.o: lib/%.c
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(subst -fPIE,-fPIC,$(ALL_CFLAGS)) -c -o $@ $<
@@ -124,8 +120,6 @@ $(BUILD)/pulletd: $(BUILD)/agent/main.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
 $(BUILD)/pullet: $(call obj,$(CLI_SRC)) $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
-$(BUILD)/unit/cli/%: $(BUILD)/tests/unit/cli/%.o $(BUILD)/cli.a $(BUILD)/agent.a $(BUILD)/lib.a
-	$(link) $(PKG_LIBS) -lcmocka
 $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS) -lcmocka
 $(BUILD)/stress/%: $(BUILD)/tests/stress/%.o $(BUILD)/agent.a $(BUILD)/lib.a
@@ -193,8 +187,8 @@ torture: deps ## readers beside 100,000 swaps on tmpfs, ext4 and overlayfs; 800 
 UNSEEN      := completions conformance outage readme scalars suite
 MEASURING   := http relay service sighup idle crash change_crash servers
 # where two threads meet: what else there is runs in the loop's thread alone, and the sanitizer of memory sees that
-THREADED    := agent change convergence curve flood kinds_local operate push relay sighup
-# killed at each system call, without a sanitizer: what counts is what then lies on the disk. `crash` recovers under that of memory, the same threads meet in `change`
+THREADED    := agent change change_crash convergence curve flood kinds_local operate push relay sighup
+# killed at each system call: all calls without a sanitizer, every seventh under that of threads
 KILLED      := change_crash
 programs     = $(patsubst %,tests/$(1)/test_%.py,$(2))
 all_of       = $(sort $(wildcard tests/$(1)/test_*.py))

@@ -145,12 +145,12 @@ static bool query_number(
 
 /* ---- GET ---- */
 
-static void get_status(struct control *c, struct httpd_request *r, struct config *config)
+static void get_status(struct control *c, struct httpd_request *r, const char *name)
 {
 	struct buffer b;
 	int e;
 
-	(void)config;
+	(void)name;
 	buffer_init(&b, MAX_ANSWER);
 	e = status_agent(c->env, audience_of(r), &b);
 	if (e) {
@@ -161,13 +161,12 @@ static void get_status(struct control *c, struct httpd_request *r, struct config
 	reply_json(r, 200, &b);
 }
 
-static void get_config(struct control *c, struct httpd_request *r, struct config *config)
+static void get_config(struct control *c, struct httpd_request *r, const char *name)
 {
 	struct buffer b;
 
-	(void)c;
 	buffer_init(&b, MAX_ANSWER);
-	status_config(config, audience_of(r), &b);
+	status_config(find_named_config(c, name), audience_of(r), &b);
 	reply_json(r, 200, &b);
 }
 
@@ -222,10 +221,10 @@ static void compute_history(struct answer *a)
 	a->error = inspect_history(&a->seen, a->audience, &a->out, a->why);
 }
 
-static void get_history(struct control *c, struct httpd_request *r, struct config *config)
+static void get_history(struct control *c, struct httpd_request *r, const char *name)
 {
-	begin_slow_answer(
-		c, r, config, &(struct answer){.compute = compute_history, .reply = reply_answer});
+	begin_slow_answer(c, r, find_named_config(c, name),
+		&(struct answer){.compute = compute_history, .reply = reply_answer});
 }
 
 static void compute_diff(struct answer *a)
@@ -234,12 +233,12 @@ static void compute_diff(struct answer *a)
 		&a->seen, a->from, a->to, a->audience == AUDIENCE_OPERATOR, &a->out, a->why);
 }
 
-static void get_diff(struct control *c, struct httpd_request *r, struct config *config)
+static void get_diff(struct control *c, struct httpd_request *r, const char *name)
 {
 	struct answer a = {.compute = compute_diff, .reply = reply_answer};
 
 	if (query_number(r, "from", 0, &a.from) && query_number(r, "to", 0, &a.to))
-		begin_slow_answer(c, r, config, &a);
+		begin_slow_answer(c, r, find_named_config(c, name), &a);
 }
 
 static void compute_explanation(struct answer *a)
@@ -248,9 +247,9 @@ static void compute_explanation(struct answer *a)
 		&a->seen, a->key ? a->key : "", a->audience == AUDIENCE_OPERATOR, &a->out, a->why);
 }
 
-static void get_explain(struct control *c, struct httpd_request *r, struct config *config)
+static void get_explain(struct control *c, struct httpd_request *r, const char *name)
 {
-	begin_slow_answer(c, r, config,
+	begin_slow_answer(c, r, find_named_config(c, name),
 		&(struct answer){.compute = compute_explanation,
 			.reply = reply_answer,
 			.key = strdup(query_text(r, "key"))});
@@ -325,37 +324,37 @@ static void next_change(struct answer *a)
 	answer_changes(c, a->request, a->number);
 }
 
-static void get_changes(struct control *c, struct httpd_request *r, struct config *config)
+static void get_changes(struct control *c, struct httpd_request *r, const char *name)
 {
-	(void)config;
+	(void)name;
 	answer_changes(c, r, 0);
 }
 
 /* ---- the page ---- */
 
-static void get_page(struct control *c, struct httpd_request *r, struct config *config)
+static void get_page(struct control *c, struct httpd_request *r, const char *name)
 {
 	const struct page *p = page_find(httpd_path(r));
 
-	(void)c, (void)config;
+	(void)c, (void)name;
 	httpd_reply(r, 200, p->type, p->data, (size_t)(p->end - p->data));
 }
 
 /* ---- health ---- */
 
-static void get_livez(struct control *c, struct httpd_request *r, struct config *config)
+static void get_livez(struct control *c, struct httpd_request *r, const char *name)
 {
-	(void)c, (void)config;
+	(void)c, (void)name;
 	httpd_reply(r, 200, "text/plain; charset=utf-8", "ok\n", 3);
 }
 
 /* Every config has a published version, from the network or from the last known good. */
-static void get_readyz(struct control *c, struct httpd_request *r, struct config *config)
+static void get_readyz(struct control *c, struct httpd_request *r, const char *name)
 {
 	struct buffer b;
 	bool ready;
 
-	(void)config;
+	(void)name;
 	buffer_init(&b, MAX_ANSWER);
 	ready = status_ready(c->env, httpd_query(r, "verbose") != NULL, audience_of(r), &b);
 	httpd_reply(r, ready ? 200 : 503, "text/plain; charset=utf-8", b.data ? b.data : "", b.len);
@@ -363,14 +362,14 @@ static void get_readyz(struct control *c, struct httpd_request *r, struct config
 }
 
 /* In the text format 0.0.4, unless the scraper asks for OpenMetrics. */
-static void get_metrics(struct control *c, struct httpd_request *r, struct config *config)
+static void get_metrics(struct control *c, struct httpd_request *r, const char *name)
 {
 	const char *accept = httpd_header(r, "Accept");
 	bool open = accept && strstr(accept, "application/openmetrics-text");
 	struct buffer b;
 	int e;
 
-	(void)config;
+	(void)name;
 	buffer_init(&b, MAX_ANSWER);
 	e = metrics_write(c->env, open, &b);
 	if (e)
@@ -538,8 +537,9 @@ static void version_checked(void *arg, struct config *config)
 	reply_current(r, 200, config);
 }
 
-static void get_wait(struct control *c, struct httpd_request *r, struct config *config)
+static void get_wait(struct control *c, struct httpd_request *r, const char *name)
 {
+	struct config *config = find_named_config(c, name);
 	struct waiting *w;
 	uint64_t generation;
 
@@ -587,8 +587,9 @@ static bool deny_suspended(struct httpd_request *r, struct config *config)
 	return true;
 }
 
-static void post_refresh(struct control *c, struct httpd_request *r, struct config *config)
+static void post_refresh(struct control *c, struct httpd_request *r, const char *name)
 {
+	struct config *config = find_named_config(c, name);
 	bool forced = query_is_set(r, "force", false);
 	struct waiting *w;
 	char by[WHO];
@@ -596,11 +597,10 @@ static void post_refresh(struct control *c, struct httpd_request *r, struct conf
 	if (deny_suspended(r, config))
 		return;
 	if (forced)
-		log_info("forced pull requested", "config", config_name(config), "by",
-			describe_client(r, by));
+		log_info("forced pull requested", "config", name, "by", describe_client(r, by));
 	if (query_is_set(r, "forget_rev", false) && config_forget_revs(config))
 		log_warn("the revs of signatures are forgotten: the next one is accepted", "config",
-			config_name(config), "by", describe_client(r, by));
+			name, "by", describe_client(r, by));
 	if (query_is_set(r, "wait", false)) {
 		w = waiting_begin(c, r, config, waited_run_ended, wait_timed_out);
 		if (!w)
@@ -723,7 +723,7 @@ static bool numbers_of_change(struct httpd_request *r, const char *name, struct 
 	       query_number(r, "timeout_ms", 0, &timeout_ms);
 }
 
-static void post_rollback(struct control *c, struct httpd_request *r, struct config *config)
+static void post_rollback(struct control *c, struct httpd_request *r, const char *name)
 {
 	struct answer a = {.compute = check_rollback, .key = strdup("")};
 
@@ -732,10 +732,10 @@ static void post_rollback(struct control *c, struct httpd_request *r, struct con
 		return;
 	}
 	a.from = a.number;
-	start_change(c, r, config, &a);
+	start_change(c, r, find_named_config(c, name), &a);
 }
 
-static void post_override(struct control *c, struct httpd_request *r, struct config *config)
+static void post_override(struct control *c, struct httpd_request *r, const char *name)
 {
 	struct answer a = {.compute = check_override, .key = strdup(query_text(r, "key"))};
 
@@ -746,11 +746,38 @@ static void post_override(struct control *c, struct httpd_request *r, struct con
 	a.from = a.number;
 	if (a.key && query_is_set(r, "remove", false)) { /* whatever is published */
 		a.request = r;
-		request_change(c, config, &a);
+		request_change(c, find_named_config(c, name), &a);
 		free(a.key);
 		return;
 	}
-	start_change(c, r, config, &a);
+	start_change(c, r, find_named_config(c, name), &a);
+}
+
+static void post_pin(struct control *c, struct httpd_request *r, const char *name)
+{
+	char by[WHO], why[FILE_WHY];
+	uint64_t for_ms;
+	int e;
+
+	if (!query_number(r, "for_ms", 0, &for_ms))
+		return;
+	e = config_pin(find_named_config(c, name), for_ms, describe_client(r, by),
+		query_text(r, "reason"), why);
+	if (e)
+		reply_errno(r, e, why);
+	else
+		reply_current(r, 200, find_named_config(c, name));
+}
+
+static void post_unpin(struct control *c, struct httpd_request *r, const char *name)
+{
+	char by[WHO], why[FILE_WHY];
+	int e = config_unpin(find_named_config(c, name), describe_client(r, by), why);
+
+	if (e)
+		reply_errno(r, e, why);
+	else
+		reply_current(r, 200, find_named_config(c, name));
 }
 
 /* Answers clients that wait for a pull of a config that was suspended. */
@@ -775,59 +802,36 @@ static void notify_report(const struct control *c, const struct config *config)
 			report_changed(*c->env->report, i);
 }
 
-/* Answers what an operator decided: 0, or -errno with why. True: it holds. */
-static bool reply_decision(
-	struct httpd_request *r, struct config *config, int error, const char *why)
+static void post_suspend(struct control *c, struct httpd_request *r, const char *name)
 {
-	if (error)
-		reply_errno(r, error, why);
-	else
-		reply_current(r, 200, config);
-	return error == 0;
-}
-
-static void post_pin(struct control *c, struct httpd_request *r, struct config *config)
-{
+	struct config *config = find_named_config(c, name);
 	char by[WHO], why[FILE_WHY];
 	uint64_t for_ms;
+	int e;
 
-	(void)c;
-	if (query_number(r, "for_ms", 0, &for_ms))
-		reply_decision(r, config,
-			config_pin(config, for_ms, describe_client(r, by), query_text(r, "reason"),
-				why),
-			why);
-}
-
-static void post_unpin(struct control *c, struct httpd_request *r, struct config *config)
-{
-	char by[WHO], why[FILE_WHY];
-
-	(void)c;
-	reply_decision(r, config, config_unpin(config, describe_client(r, by), why), why);
-}
-
-static void post_suspend(struct control *c, struct httpd_request *r, struct config *config)
-{
-	char by[WHO], why[FILE_WHY];
-	uint64_t for_ms;
-
-	if (!query_number(r, "for_ms", 0, &for_ms) ||
-		!reply_decision(r, config,
-			config_suspend(config, for_ms, describe_client(r, by),
-				query_text(r, "reason"), why),
-			why))
+	if (!query_number(r, "for_ms", 0, &for_ms))
 		return;
+	e = config_suspend(config, for_ms, describe_client(r, by), query_text(r, "reason"), why);
+	if (e) {
+		reply_errno(r, e, why);
+		return;
+	}
+	reply_current(r, 200, config);
 	end_pull_waits(c, config);
 	notify_report(c, config);
 }
 
-static void post_resume(struct control *c, struct httpd_request *r, struct config *config)
+static void post_resume(struct control *c, struct httpd_request *r, const char *name)
 {
 	char by[WHO], why[FILE_WHY];
+	int e = config_resume(find_named_config(c, name), describe_client(r, by), why);
 
-	if (reply_decision(r, config, config_resume(config, describe_client(r, by), why), why))
-		notify_report(c, config);
+	if (e) {
+		reply_errno(r, e, why);
+		return;
+	}
+	reply_current(r, 200, find_named_config(c, name));
+	notify_report(c, find_named_config(c, name));
 }
 
 /* ---- the table ---- */
@@ -841,7 +845,7 @@ static void post_resume(struct control *c, struct httpd_request *r, struct confi
 static const struct route {
 	enum httpd_method method;
 	const char *before, *after; /* around the config's name; after NULL: no name */
-	void (*handle)(struct control *c, struct httpd_request *r, struct config *config);
+	void (*handle)(struct control *c, struct httpd_request *r, const char *name);
 	enum right right;    /* required; the handler decides how much is shown */
 	bool local;          /* not on the TCP listener: expensive, or waits */
 	const char *keys[8]; /* of the query */
@@ -1019,7 +1023,6 @@ static const struct route *find_route(
 static void dispatch_request(void *arg, struct httpd_request *r)
 {
 	const struct route *route;
-	struct config *config;
 	const char *allow;
 	struct control *c = arg;
 	char name[128] = "";
@@ -1035,12 +1038,11 @@ static void dispatch_request(void *arg, struct httpd_request *r)
 	if (route) {
 		if (deny_request(c, route, r, name))
 			return;
-		config = route->after ? find_named_config(c, name) : NULL;
-		if (route->after && !config)
+		if (route->after && !find_named_config(c, name))
 			reply_error(r, 404,
 				"there is no config of that name: `pullet status` lists them");
 		else if (check_query(route, r))
-			route->handle(c, r, config);
+			route->handle(c, r, name);
 		return;
 	}
 	if (!allow) {

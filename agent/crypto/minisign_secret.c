@@ -6,6 +6,7 @@
 #include "crypto/minisign_secret.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

@@ -13,14 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "text/json_text.h"
 #include "text/json_writer.h"
 #include "document/key_path.h"
 
 struct diff {
 	struct diff_change *changes;
-	size_t count;
+	size_t count, room;
 	struct buffer paths; /* one after the other, each with its NUL */
 };
 
@@ -102,15 +101,19 @@ static int note_change(
 {
 	struct diff *d = w->diff;
 	struct diff_change *more;
+	size_t room = d->room ? 2 * d->room : 16;
 
 	if (w->counts) {
 		d->count++;
 		return 0;
 	}
-	more = array_room(d->changes, d->count, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	d->changes = more;
+	if (d->count == d->room) {
+		more = reallocarray(d->changes, room, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		d->changes = more;
+		d->room = room;
+	}
 	d->changes[d->count++] =
 		(struct diff_change){kind, (const char *)(uintptr_t)d->paths.len, before, after};
 	return buffer_append(&d->paths, w->path.data, w->path.len + 1);

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "document/document.h"
 #include "text/json_text.h"
 
@@ -262,19 +261,24 @@ struct member {
 
 struct members {
 	struct member *list;
-	size_t count;
+	size_t count, room;
 	int error;
 };
 
 static void append_place_member(struct members *m, const struct place *p, size_t from)
 {
-	struct member *list = array_room(m->list, m->count, sizeof(*list));
+	struct member *list = m->list;
 
-	if (!list) {
-		m->error = -ENOMEM;
-		return;
+	if (m->count == m->room) {
+		m->room = m->room ? 2 * m->room : 16;
+		list = reallocarray(m->list, m->room, sizeof(*list));
+		if (!list) {
+			m->room = m->count;
+			m->error = -ENOMEM;
+			return;
+		}
+		m->list = list;
 	}
-	m->list = list;
 	list[m->count++] = (struct member){p->text + from, p->len - from, p};
 }
 

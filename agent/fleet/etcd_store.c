@@ -6,13 +6,37 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "crypto/base64.h"
 #include "pull/kinds/kv.h"
 #include "pull/kinds/answer.h"
 #include "text/json_writer.h"
 
 /* ---- requests ---- */
+
+int etcd_store_begin(const struct kind_place *place, const char *api, struct kind_request *r)
+{
+	int e = kind_header(r, "Content-Type: application/json");
+
+	r->method = "POST";
+	buffer_append_string(&r->url, place->base);
+	buffer_append_string(&r->url, api);
+	if (e == 0) /* a member without a leader says so at once */
+		e = kind_header(r, "Grpc-Metadata-Hasleader: true");
+	if (e == 0 && place->token)
+		e = kind_header(r, "Authorization: %s", place->token);
+	return e ? e : r->url.error;
+}
+
+int etcd_store_bytes(struct buffer *body, const char *name, const void *data, size_t len)
+{
+	json_writer_member(body, name);
+	buffer_append(body, "\"", 1);
+	base64_append(body, data, len);
+	return buffer_append(body, "\"", 1);
+}
 
 const struct etcd_store_test etcd_store_absent = {"CREATE", "EQUAL", "create_revision"},
 			     etcd_store_present = {"CREATE", "GREATER", "create_revision"},
@@ -22,11 +46,24 @@ int etcd_store_compare(
 	struct buffer *body, const char *key, const struct etcd_store_test *test, uint64_t revision)
 {
 	json_writer_begin_object(body, NULL);
-	etcd_request_bytes(body, "key", key, strlen(key));
+	etcd_store_bytes(body, "key", key, strlen(key));
 	json_writer_text(body, "target", test->target);
 	json_writer_text(body, "result", test->result);
 	json_writer_digits(body, test->field, revision);
 	return json_writer_end_object(body);
+}
+
+int etcd_store_end_of(struct buffer *body, const char *name, const char *prefix)
+{
+	size_t len = strlen(prefix);
+	char *end = strdup(prefix);
+
+	if (!end)
+		return body->error = -ENOMEM;
+	end[len - 1]++;
+	etcd_store_bytes(body, name, end, len);
+	free(end);
+	return body->error;
 }
 
 /* ---- answers ---- */
@@ -35,7 +72,14 @@ uint64_t etcd_store_number(const struct node *map, const char *name)
 {
 	uint64_t n;
 
-	return kv_number(map, name, &n) ? n : 0;
+	return map && map->type == NODE_MAP && kv_number(map, name, &n) ? n : 0;
+}
+
+bool etcd_store_true(const struct node *map, const char *name)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_BOOL && n->boolean;
 }
 
 int etcd_store_decode(const struct node *map, const char *name, struct buffer *out)
@@ -76,10 +120,8 @@ static int read_store_error(const struct kind_place *place,
 	int r = -EIO;
 
 	kind_answer_init(&none, 0);
-	verdict = answer_check(place, response, false, &none);
+	verdict = answer_check(place, response, false, &none, ret_cause, why);
 	kind_answer_fini(&none);
-	*ret_cause = none.cause;
-	memcpy(why, none.why, FILE_WHY);
 	if (response->result == HTTP_CLIENT_TOO_LARGE)
 		return -EMSGSIZE;
 	if (response->result == HTTP_CLIENT_OK)
@@ -113,11 +155,11 @@ static int read_answer_root(
 	struct etcd_store_answer *a, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const struct node *root = document_root(a->json), *error = node_find(root, "error"),
-			  *result = node_member(root, "result", NODE_MAP), *header;
+			  *result = node_find(root, "result"), *header;
 
 	if (error && error->type != NODE_NULL)
 		return stream_error(error, ret_cause, why);
-	a->root = result ? result : root;
+	a->root = result && result->type == NODE_MAP ? result : root;
 	header = node_find(a->root, "header");
 	a->cluster = etcd_store_number(header, "cluster_id");
 	a->revision = etcd_store_number(header, "revision");

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/hash.h"
 #include "base/sorted.h"
 
@@ -25,7 +24,7 @@ struct entry {
 
 struct ghosts {
 	struct entry **entries;
-	size_t count, bytes;
+	size_t count, room, bytes;
 };
 
 static const char *const names[GHOST_KINDS] = {
@@ -84,14 +83,20 @@ static void drop_ghost(struct ghosts *g, size_t at)
 
 static int insert_ghost(struct ghosts *g, size_t at, const char *key, enum ghost kind)
 {
-	struct entry **entries = array_room(g->entries, g->count, sizeof(struct entry *)), *e;
-	size_t len = strlen(key) + 1;
+	size_t len = strlen(key) + 1, room = g->room ? 2 * g->room : 64;
+	struct entry **entries = g->entries, *e = malloc(sizeof(*e) + len);
 
-	if (entries)
-		g->entries = entries;
-	e = entries ? malloc(sizeof(*e) + len) : NULL;
-	if (!e)
+	if (e && g->count == g->room) {
+		entries = realloc(g->entries, room * sizeof(struct entry *));
+		if (entries) {
+			g->entries = entries;
+			g->room = room;
+		}
+	}
+	if (!e || !entries) {
+		free(e);
 		return -ENOMEM;
+	}
 	e->kind = kind;
 	memcpy(e->key, key, len);
 	memmove(&g->entries[at + 1], &g->entries[at], (g->count - at) * sizeof(struct entry *));
@@ -125,7 +130,7 @@ void ghosts_visit(const struct ghosts *g,
 
 size_t ghosts_bytes(const struct ghosts *g)
 {
-	return g->bytes + 2 * g->count * sizeof(struct entry *); /* at the most */
+	return g->bytes + g->room * sizeof(struct entry *);
 }
 
 struct ghosts *ghosts_new(void)

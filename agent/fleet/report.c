@@ -193,8 +193,8 @@ static void append_put(const struct report *r, struct buffer *body, const char *
 {
 	json_writer_begin_object(body, NULL);
 	json_writer_begin_object(body, "request_put");
-	etcd_request_bytes(body, "key", key, strlen(key));
-	etcd_request_bytes(body, "value", value->data, value->len);
+	etcd_store_bytes(body, "key", key, strlen(key));
+	etcd_store_bytes(body, "value", value->data, value->len);
 	if (leased)
 		json_writer_digits(body, "lease", r->lease);
 	json_writer_end_object(body);
@@ -238,7 +238,7 @@ static int build_greet(struct report *r, struct buffer *body)
 		json_writer_begin_array(body, "failure");
 		json_writer_begin_object(body, NULL);
 		json_writer_begin_object(body, "request_range");
-		etcd_request_bytes(body, "key", r->known, strlen(r->known));
+		etcd_store_bytes(body, "key", r->known, strlen(r->known));
 		json_writer_end_object(body);
 		json_writer_end_object(body);
 		json_writer_end_array(body);
@@ -376,10 +376,12 @@ static int lease_renewed(struct report *r, const struct etcd_store_answer *a)
 /* {"responses":[{"response_range":{"kvs":[{"value": BASE64}]}}]} */
 static const struct node *only_pair(const struct node *root)
 {
-	const struct node *n = node_member(root, "responses", NODE_LIST);
+	const struct node *n = node_find(root, "responses");
 
-	n = node_member(node_find(n ? n->first : NULL, "response_range"), "kvs", NODE_LIST);
-	n = n ? n->first : NULL;
+	n = n && n->type == NODE_LIST ? n->first : NULL;
+	n = n && n->type == NODE_MAP ? node_find(n, "response_range") : NULL;
+	n = n && n->type == NODE_MAP ? node_find(n, "kvs") : NULL;
+	n = n && n->type == NODE_LIST ? n->first : NULL;
 	return n && n->type == NODE_MAP ? n : NULL;
 }
 
@@ -406,7 +408,7 @@ static bool is_known(struct report *r, const struct node *pair)
 
 static int host_greeted(struct report *r, const struct etcd_store_answer *a)
 {
-	bool known = node_is_true(a->root, "succeeded") || is_known(r, only_pair(a->root));
+	bool known = etcd_store_true(a->root, "succeeded") || is_known(r, only_pair(a->root));
 
 	r->greeting = known ? KNOWN : OTHERWISE;
 	return 0;
@@ -436,7 +438,7 @@ static int pages_checked(struct report *r, const struct etcd_store_answer *a)
 {
 	r->renewals = 0;
 	r->shared = false;
-	if (node_is_true(a->root, "succeeded"))
+	if (etcd_store_true(a->root, "succeeded"))
 		return 0;
 	warn_shared(r);
 	write_all_again(r);
@@ -447,7 +449,7 @@ static int page_written(struct report *r, const struct etcd_store_answer *a)
 {
 	struct page *page = &r->pages[r->page];
 
-	if (!node_is_true(a->root, "succeeded")) {
+	if (!etcd_store_true(a->root, "succeeded")) {
 		warn_shared(r);
 		page->revision = 0;
 		page->dirty = true; /* still queued */
@@ -600,7 +602,7 @@ static int build_errand(
 	void *arg, const struct kind_place *place, struct kind_request *request, char why[FILE_WHY])
 {
 	struct report *r = arg;
-	int e = etcd_request_begin(place, errands[r->errand].api, request);
+	int e = etcd_store_begin(place, errands[r->errand].api, request);
 
 	(void)why;
 	if (e == 0)

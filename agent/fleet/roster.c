@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "settings/value.h"
 #include "base/sorted.h"
 
@@ -35,7 +34,7 @@ struct host {
 struct roster {
 	const char *prefix;
 	struct host **hosts;
-	size_t count;
+	size_t count, room;
 	size_t bytes, max_bytes; /* of hosts */
 	struct ghosts *ghosts;   /* keys that are not a page of a host */
 };
@@ -63,19 +62,25 @@ static bool find_roster_host(const struct roster *r, const char *name, size_t *r
 
 static struct host *get_host(struct roster *r, const char *name, bool make)
 {
-	struct host **hosts, *h;
-	size_t at;
+	size_t at, room = r->room ? 2 * r->room : 64;
+	struct host **hosts = r->hosts, *h;
 
 	if (find_roster_host(r, name, &at))
 		return r->hosts[at];
 	if (!make)
 		return NULL;
-	hosts = array_room(r->hosts, r->count, sizeof(struct host *));
-	if (hosts)
-		r->hosts = hosts;
-	h = hosts ? calloc(1, sizeof(*h)) : NULL;
-	if (!h)
+	h = calloc(1, sizeof(*h));
+	if (h && r->count == r->room) {
+		hosts = realloc(r->hosts, room * sizeof(struct host *));
+		if (hosts) {
+			r->hosts = hosts;
+			r->room = room;
+		}
+	}
+	if (!h || !hosts) {
+		free(h);
 		return NULL;
+	}
 	memcpy(h->name, name, strlen(name) + 1);
 	memmove(&r->hosts[at + 1], &r->hosts[at], (r->count - at) * sizeof(struct host *));
 	r->hosts[at] = h;
@@ -88,6 +93,14 @@ static struct host *get_host(struct roster *r, const char *name, bool make)
 static bool page_fits(const struct page *p)
 {
 	return p->receipt && (p->ghost == GHOST_NONE || p->ghost == GHOST_CONFIG);
+}
+
+static bool is_alive(const struct host *h)
+{
+	for (size_t i = 0; i < h->page_count; i++)
+		if (page_fits(&h->pages[i]))
+			return true;
+	return false;
 }
 
 static bool is_empty(const struct host *h)
@@ -422,21 +435,38 @@ void roster_visit_ghosts(const struct roster *r,
 	ghosts_visit(r->ghosts, visit, arg);
 }
 
+bool roster_alive(const struct roster *r, const char *host)
+{
+	size_t at;
+
+	return find_roster_host(r, host, &at) && is_alive(r->hosts[at]);
+}
+
+size_t roster_hosts(const struct roster *r)
+{
+	return r->count;
+}
+
 /* ---- rows ---- */
 
 struct rows {
 	struct roster_row *rows;
-	size_t count;
+	size_t count, room;
 };
 
 static int append_roster_row(struct rows *rows, const struct roster_row *row)
 {
-	struct roster_row *more = array_room(rows->rows, rows->count, sizeof(*more));
+	size_t room = rows->room ? 2 * rows->room : 64;
+	struct roster_row *more = rows->rows;
 
-	if (!more)
-		return -ENOMEM;
-	rows->rows = more;
-	more[rows->count++] = *row;
+	if (rows->count == rows->room) {
+		more = realloc(rows->rows, room * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		rows->rows = more;
+		rows->room = room;
+	}
+	rows->rows[rows->count++] = *row;
 	return 0;
 }
 

@@ -32,7 +32,7 @@ struct pull {
 	const struct settings_config *config;
 	const struct pull_calls *calls;
 	void *arg;
-	const struct version *held;
+	struct version held; /* a copy: steps go on beside the pull; no parts = nothing */
 	bool running, overloaded, forced;
 	enum kind_cause cause;
 	size_t left; /* parts that are not done */
@@ -44,8 +44,8 @@ static const struct part *held_part(const struct pull_source *p)
 {
 	const struct pull *pull = p->pull;
 
-	return pull->held && pull->held->generation && pull->held->part_count == pull->count
-		       ? &pull->held->parts[p - pull->sources]
+	return pull->held.generation && pull->held.part_count == pull->count
+		       ? &pull->held.parts[p - pull->sources]
 		       : NULL;
 }
 
@@ -149,8 +149,8 @@ static void record_seen(struct pull_source *p, const char *version)
 	p->seen = strdup(version);
 }
 
-static void take_verdict(
-	struct pull_source *p, enum kind_verdict verdict, struct kind_answer *answer)
+static void take_verdict(struct pull_source *p, enum kind_verdict verdict,
+	struct kind_answer *answer, enum kind_cause cause, const char *why)
 {
 	const struct part *held = held_part(p);
 	int r = 0;
@@ -170,8 +170,7 @@ static void take_verdict(
 	} else if (verdict == KIND_ABSENT) {
 		r = take_absence(p);
 	} else {
-		fail_pull(p, answer->cause == KIND_CAUSE_TIMEOUT ? PULL_TIMEOUT : PULL_FAILED,
-			answer->cause, answer->why);
+		fail_pull(p, cause == KIND_CAUSE_TIMEOUT ? PULL_TIMEOUT : PULL_FAILED, cause, why);
 		return;
 	}
 	if (r)
@@ -185,20 +184,21 @@ static void answer_checked(
 {
 	struct pull_source *p = arg;
 	enum kind_verdict verdict = result->verdict;
+	enum kind_cause cause = result->cause;
 
 	if ((verdict == KIND_UNAUTHORIZED && exchange_again(p->exchange, true)) ||
 		(verdict == KIND_WHOLE && exchange_again(p->exchange, false)))
 		return;
 	p->exchange = NULL;
 	if (verdict == KIND_UNAUTHORIZED)
-		result->answer.cause = KIND_CAUSE_FORBIDDEN;
+		cause = KIND_CAUSE_FORBIDDEN;
 	if (verdict == KIND_WHOLE)
-		result->answer.cause = KIND_CAUSE_ANSWER;
+		cause = KIND_CAUSE_ANSWER;
 	if (upstream_ended(p->server, &p->task, response)) {
 		upstream_retry(p->server, &p->task); /* within the same time limit */
 	} else {
 		p->pull->overloaded |= response->status == 429 || response->status == 503;
-		take_verdict(p, verdict, &result->answer);
+		take_verdict(p, verdict, &result->answer, cause, result->why);
 	}
 }
 
@@ -398,6 +398,7 @@ void pull_free(struct pull *pull)
 	if (!pull)
 		return;
 	pull_drop(pull);
+	version_fini(&pull->held);
 	for (size_t i = 0; i < pull->count; i++) {
 		struct pull_source *p = &pull->sources[i];
 
@@ -432,7 +433,9 @@ bool pull_waiting(const struct pull *pull)
 
 void pull_hold(struct pull *pull, const struct version *held, bool forced)
 {
-	pull->held = held;
+	version_fini(&pull->held);
+	if (held && version_copy(held, &pull->held))
+		pull->held = (struct version){.generation = 0}; /* all is pulled then */
 	pull->forced = forced;
 }
 

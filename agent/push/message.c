@@ -3,6 +3,7 @@
 #include "push/message.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "document/document.h"

@@ -22,6 +22,7 @@
 #ifndef PULLET_SUBSCRIBER_H
 #define PULLET_SUBSCRIBER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

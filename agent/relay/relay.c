@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "base/array.h"
 #include "base/log.h"
 #include "base/sorted.h"
 
@@ -57,7 +56,7 @@ struct relay {
 	relay_send send;
 	void *arg;
 	struct topic **topics; /* sorted by name */
-	size_t count;
+	size_t count, room;
 	struct topic_queue ages;          /* all, the one that changed last at the end */
 	struct topic_queue ready, paused; /* by state */
 	struct topic_queue joins;
@@ -144,7 +143,7 @@ static struct topic *topic_new(const struct relay *r, const char *name)
 /* NULL when memory is short: then messages count as missed. */
 static struct topic *find_or_add_topic(struct relay *r, const char *name)
 {
-	size_t i;
+	size_t i, room = r->room ? 2 * r->room : 64;
 	struct topic **grown, *t;
 
 	if (sorted_find(r, r->count, kept_name_at, name, &i))
@@ -153,10 +152,14 @@ static struct topic *find_or_add_topic(struct relay *r, const char *name)
 		forget_oldest(r);
 		sorted_find(r, r->count, kept_name_at, name, &i);
 	}
-	grown = array_room(r->topics, r->count, sizeof(*grown));
-	if (grown)
-		r->topics = grown;
-	t = grown ? topic_new(r, name) : NULL;
+	if (r->count == r->room) {
+		grown = reallocarray(r->topics, room, sizeof(*grown));
+		if (grown) {
+			r->topics = grown;
+			r->room = room;
+		}
+	}
+	t = r->count < r->room ? topic_new(r, name) : NULL;
 	if (!t) {
 		relay_missed(r, "out of memory", NULL, 0);
 		return NULL;

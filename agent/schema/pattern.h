@@ -7,6 +7,7 @@
 #ifndef PULLET_SCHEMA_PATTERN_H
 #define PULLET_SCHEMA_PATTERN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

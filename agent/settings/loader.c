@@ -8,11 +8,11 @@
 
 #include <limits.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "settings/value.h"
 
 void loader_complain(struct loader *l, struct place at, const char *format, ...)
@@ -43,10 +43,13 @@ void loader_complain_rest(struct loader *l, const char *file)
 	l->report(l->arg, message);
 }
 
+/* Doubles at powers of two, so that no capacity is kept. */
 void *loader_room(struct loader *l, void *array, size_t count, size_t size)
 {
-	char *larger = array_room(array, count, size);
+	char *larger = array;
 
+	if ((count & (count - 1)) == 0)
+		larger = reallocarray(array, count ? count * 2 : 1, size);
 	if (larger)
 		memset(larger + count * size, 0, size);
 	else

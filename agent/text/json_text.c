@@ -5,6 +5,7 @@
  */
 #include "text/json_text.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 

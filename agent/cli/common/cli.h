@@ -5,6 +5,7 @@
 #define PULLET_CLI_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum cli_exit {
 	CLI_OK = 0,

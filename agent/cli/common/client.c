@@ -68,7 +68,7 @@ void client_take(struct client_answer *a, const struct http_client_response *res
 	buffer_append(&a->body, response->body.data ? response->body.data : "", response->body.len);
 	if (document_parse(DOCUMENT_JSON, a->body.data ? a->body.data : "", a->body.len,
 		    DOCUMENT_OURS, &a->json, &e) == 0)
-		a->error = node_text(document_root(a->json), "error", NULL);
+		a->error = client_text(document_root(a->json), "error", NULL);
 }
 
 /* Who may use the socket: its group, or that of its directory if that is all one sees. */
@@ -113,35 +113,25 @@ const char *client_unreachable(const char *socket, char why[CLIENT_WHY])
 	return why;
 }
 
-int client_connect(const char *path, const struct timeval *patience)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd, r;
-
-	if (strlen(path) >= sizeof(address.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(address.sun_path, path, strlen(path) + 1);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	if ((!patience || !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, patience, sizeof(*patience))) &&
-		!connect(fd, (const struct sockaddr *)&address, sizeof(address)))
-		return fd;
-	r = -errno;
-	close(fd);
-	return r;
-}
-
 /* Where too many wait to be accepted, libcurl's connect() fails at once (EAGAIN): this one waits
  * for its turn. True: somebody listens there, and there was room just now. */
-static bool wait_for_listener(const char *path)
+static bool wait_for_listener(const char *socket_path)
 {
 	static const struct timeval patience = {.tv_sec = TURN_MS / 1000};
-	int fd = client_connect(path, &patience);
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	bool over;
+	int fd;
 
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
+	if (strlen(socket_path) >= sizeof(address.sun_path))
+		return false;
+	memcpy(address.sun_path, socket_path, strlen(socket_path) + 1);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	over = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
+	       connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
+	close(fd);
+	return over;
 }
 
 static void request_answered(void *arg, struct http_client_response *response)
@@ -228,7 +218,7 @@ static int fetch_answer(const char *socket, const char *method, const char *path
 		r = exchange_with_agent(&w, &request);
 	while (r == 0 && w.unsent && sys_real.now_ms() < end_ms && wait_for_listener(socket));
 	free(url);
-	a->fits = shape_fits(method, path, a->status, document_root(a->json));
+	a->fits = shape_fits(method, path, a->status, a->json ? document_root(a->json) : NULL);
 	*ret_result = w.result;
 	return r;
 }
@@ -298,13 +288,14 @@ int client_exit_code(const char *command, const struct client_answer *a)
 static bool is_unknown_config(
 	const struct client_answer *status, const char *config, struct buffer *why)
 {
-	const struct node *configs = node_find(document_root(status->json), "configs");
+	const struct node *configs =
+		status->json ? node_find(document_root(status->json), "configs") : NULL;
 	char hint[NAMES_HINT];
 	struct names names;
 
 	names_init(&names, config);
 	for (const struct node *c = configs ? configs->first : NULL; c; c = c->next) {
-		const char *name = node_text(c, "name", "");
+		const char *name = client_text(c, "name", "");
 
 		if (strcmp(name, config) == 0)
 			return false;
@@ -340,4 +331,25 @@ void client_fini(struct client_answer *a)
 {
 	document_free(a->json);
 	buffer_fini(&a->body);
+}
+
+const char *client_text(const struct node *map, const char *name, const char *fallback)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_STRING ? n->text : fallback;
+}
+
+int64_t client_number(const struct node *map, const char *name, int64_t fallback)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_INT ? n->integer : fallback;
+}
+
+bool client_is_true(const struct node *map, const char *name)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_BOOL && n->boolean;
 }

@@ -9,6 +9,7 @@
 #define PULLET_CLI_OPTIONS_H
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

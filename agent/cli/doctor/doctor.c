@@ -6,6 +6,7 @@
  */
 #include "cli/doctor/doctor.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

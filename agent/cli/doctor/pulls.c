@@ -111,16 +111,17 @@ static void pull_answered(
 {
 	struct doctor_pull *p = arg;
 	struct kind_answer answer;
+	enum kind_cause cause = KIND_CAUSE_NONE;
 	enum kind_verdict verdict;
 
 	kind_answer_init(&answer, place->max_bytes);
-	verdict = answer_check(place, response, exchange_conditional(p->exchange), &answer);
+	verdict = answer_check(
+		place, response, exchange_conditional(p->exchange), &answer, &cause, p->why);
 	if ((verdict == KIND_UNAUTHORIZED && exchange_again(p->exchange, true)) ||
 		(verdict == KIND_WHOLE && exchange_again(p->exchange, false))) {
 		kind_answer_fini(&answer);
 		return;
 	}
-	memcpy(p->why, answer.why, sizeof(p->why));
 	note_address(p, response);
 	p->absent = verdict == KIND_ABSENT;
 	if (verdict == KIND_NEW)
@@ -129,7 +130,7 @@ static void pull_answered(
 		p->address->good++;
 	else
 		p->cause = verdict == KIND_UNAUTHORIZED ? KIND_CAUSE_FORBIDDEN
-			   : answer.cause               ? answer.cause
+			   : cause                      ? cause
 							: KIND_CAUSE_ANSWER;
 	if (is_dead(p, response) && !p->address->dead)
 		p->address->dead = p;
@@ -359,13 +360,14 @@ static size_t count_documents(const struct settings *s)
 	return n;
 }
 
+/* Which of a server's files may we not read? Only where that says nothing about the agent. */
 static bool needs_unreadable_file(const struct doctor *d, const struct settings_server *s)
 {
 	struct doctor_needed_file files[DOCTOR_NEEDED_FILES];
 	size_t n = doctor_server_files(s, files);
 
-	for (size_t i = 0; i < n; i++)
-		if (doctor_is_unreadable(d, files[i].path))
+	for (size_t i = 0; !d->who.can_try && i < n; i++)
+		if (access(files[i].path, R_OK) && errno == EACCES)
 			return true;
 	return false;
 }

@@ -3,6 +3,7 @@
  * configuration that is looked at; an agent that somebody started by hand has nothing to do with
  * it.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -346,7 +346,7 @@ static int build_forget(
 	const struct fleet *f = arg;
 	const char *prefix = etcd_prefix(f->etcd);
 	char key[1024];
-	int e = etcd_request_begin(place, ETCD_STORE_TXN, r);
+	int e = etcd_store_begin(place, ETCD_STORE_TXN, r);
 
 	(void)why;
 	json_writer_begin_object(&r->body, NULL);
@@ -360,7 +360,7 @@ static int build_forget(
 	json_writer_begin_array(&r->body, "success");
 	json_writer_begin_object(&r->body, NULL);
 	json_writer_begin_object(&r->body, "request_delete_range");
-	etcd_request_bytes(&r->body, "key", key, strlen(key));
+	etcd_store_bytes(&r->body, "key", key, strlen(key));
 	json_writer_end_object(&r->body);
 	json_writer_end_object(&r->body);
 	json_writer_end_array(&r->body);
@@ -370,10 +370,11 @@ static int build_forget(
 
 static uint64_t count_deleted(const struct node *root)
 {
-	const struct node *n = node_member(root, "responses", NODE_LIST);
+	const struct node *n = node_find(root, "responses");
 
-	return etcd_store_number(
-		node_find(n ? n->first : NULL, "response_delete_range"), "deleted");
+	n = n && n->type == NODE_LIST ? n->first : NULL;
+	n = n && n->type == NODE_MAP ? node_find(n, "response_delete_range") : NULL;
+	return etcd_store_number(n, "deleted");
 }
 
 static int forget_host(struct fleet *f)
@@ -384,7 +385,7 @@ static int forget_host(struct fleet *f)
 
 	if (etcd_ask(f->etcd, build_forget, f, &a, why))
 		return cli_error(CLI_FAILED, f->command, "%s: %s", etcd_name(f->etcd), why);
-	if (!node_is_true(a.root, "succeeded"))
+	if (!etcd_store_true(a.root, "succeeded"))
 		r = cli_error(CLI_FAILED, f->command,
 			"%s is alive: stop its agent, and wait until its receipt is gone (the ttl "
 			"of its report)",

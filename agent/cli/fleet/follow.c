@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "text/json_writer.h"
@@ -69,12 +70,12 @@ static int build_range(
 	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	struct follow *f = arg;
-	int e = etcd_request_begin(place, ETCD_STORE_RANGE, r);
+	int e = etcd_store_begin(place, ETCD_STORE_RANGE, r);
 
 	(void)why;
 	json_writer_begin_object(&r->body, NULL);
-	etcd_request_bytes(&r->body, "key", f->from.data, f->from.len);
-	etcd_request_end_of(&r->body, "range_end", etcd_prefix(f->etcd));
+	etcd_store_bytes(&r->body, "key", f->from.data, f->from.len);
+	etcd_store_end_of(&r->body, "range_end", etcd_prefix(f->etcd));
 	if (f->reading)
 		json_writer_digits(&r->body, "revision", f->reading);
 	json_writer_digits(&r->body, "limit", f->limit);
@@ -94,7 +95,7 @@ static bool is_key_next(const struct follow *f)
 /* Takes one answer. 1: there is more. */
 static int take_range(struct follow *f, const struct etcd_store_answer *a)
 {
-	const struct node *pairs = node_member(a->root, "kvs", NODE_LIST);
+	const struct node *pairs = node_find(a->root, "kvs");
 	int e = 0;
 
 	buffer_clear(&f->key);
@@ -102,9 +103,10 @@ static int take_range(struct follow *f, const struct etcd_store_answer *a)
 	if (!f->reading)
 		f->reading = a->revision;
 	f->cluster = a->cluster;
-	for (const struct node *n = pairs ? pairs->first : NULL; e == 0 && n; n = n->next)
-		e = take_pair(f, n, false);
-	if (e || !node_is_true(a->root, "more"))
+	if (pairs && pairs->type == NODE_LIST)
+		for (const struct node *n = pairs->first; e == 0 && n; n = n->next)
+			e = take_pair(f, n, false);
+	if (e || !etcd_store_true(a->root, "more"))
 		return e;
 	if (f->key.len == 0 || !is_key_next(f))
 		return -EIO;
@@ -177,13 +179,13 @@ static int build_watch(
 {
 	struct follow *f = arg;
 	const char *prefix = etcd_prefix(f->etcd);
-	int e = etcd_request_begin(place, ETCD_STORE_WATCH, r);
+	int e = etcd_store_begin(place, ETCD_STORE_WATCH, r);
 
 	(void)why;
 	json_writer_begin_object(&r->body, NULL);
 	json_writer_begin_object(&r->body, "create_request");
-	etcd_request_bytes(&r->body, "key", prefix, strlen(prefix));
-	etcd_request_end_of(&r->body, "range_end", prefix);
+	etcd_store_bytes(&r->body, "key", prefix, strlen(prefix));
+	etcd_store_end_of(&r->body, "range_end", prefix);
 	json_writer_digits(&r->body, "start_revision", f->revision + 1);
 	json_writer_boolean(&r->body, "progress_notify", true);
 	json_writer_boolean(&r->body, "fragment", true);
@@ -229,8 +231,9 @@ static int take_events(struct follow *f, const struct node *events, bool fragmen
 	uint64_t last = 0;
 
 	for (const struct node *n = events->first; n; n = n->next) {
-		const struct node *pair = node_find(n, "kv");
-		bool gone = strcmp(node_text(n, "type", ""), "DELETE") == 0;
+		const struct node *pair = n->type == NODE_MAP ? node_find(n, "kv") : NULL,
+				  *type = pair ? node_find(n, "type") : NULL;
+		bool gone = type && type->type == NODE_STRING && strcmp(type->text, "DELETE") == 0;
 		int e = pair ? take_pair(f, pair, gone) : -EIO;
 
 		if (e)
@@ -248,22 +251,22 @@ static int take_events(struct follow *f, const struct node *events, bool fragmen
 static void watch_line_came(void *arg, const struct etcd_store_answer *a)
 {
 	struct follow *f = arg;
-	const struct node *events = node_member(a->root, "events", NODE_LIST);
+	const struct node *events = node_find(a->root, "events");
 
-	if (node_is_true(a->root, "canceled")) {
+	if (etcd_store_true(a->root, "canceled")) {
 		etcd_unwatch(f->etcd);
 		stop_watch(f, true, "");
 	} else if (a->cluster != f->cluster ||
-		   (node_is_true(a->root, "created") && a->revision < f->revision)) {
+		   (etcd_store_true(a->root, "created") && a->revision < f->revision)) {
 		etcd_unwatch(f->etcd);
 		stop_watch(f, true, "the cluster was restored or replaced");
-	} else if (events) {
-		if (take_events(f, events, node_is_true(a->root, "fragment"))) {
+	} else if (events && events->type == NODE_LIST) {
+		if (take_events(f, events, etcd_store_true(a->root, "fragment"))) {
 			etcd_unwatch(f->etcd);
 			stop_watch(f, true, "invalid event");
 		}
 		plan_show(f);
-	} else if (!node_is_true(a->root, "created") && a->revision > f->revision) {
+	} else if (!etcd_store_true(a->root, "created") && a->revision > f->revision) {
 		f->revision = a->revision; /* progress: all up to here was sent */
 	}
 }

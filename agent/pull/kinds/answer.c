@@ -52,21 +52,22 @@ static bool names_another(const char *etag, const struct part *held)
 }
 
 static enum kind_verdict check_status(const struct kind_place *place,
-	const struct http_client_response *response, bool conditional, struct kind_answer *ret)
+	const struct http_client_response *response, bool conditional, enum kind_cause *ret_cause,
+	char why[FILE_WHY])
 {
 	const long status = response->status;
 	const struct meaning *m = status_meaning(status);
 
 	if (status == 304 && conditional && !names_another(response->etag, kind_held(place)))
 		return KIND_SAME;
-	ret->cause = m->cause;
+	*ret_cause = m->cause;
 	if (status == 304 && conditional) {
-		snprintf(ret->why, FILE_WHY,
+		snprintf(why, FILE_WHY,
 			"the server answered 304, with the ETag of another version than it was "
 			"asked about");
 		return KIND_WHOLE;
 	}
-	snprintf(ret->why, FILE_WHY, "the server answered %ld: %s", status, m->advice);
+	snprintf(why, FILE_WHY, "the server answered %ld: %s", status, m->advice);
 	return m->cause == KIND_CAUSE_NOT_FOUND ? KIND_ABSENT : KIND_FAILED;
 }
 
@@ -88,21 +89,24 @@ static enum kind_cause result_cause(enum http_client_result result)
 }
 
 enum kind_verdict answer_check(const struct kind_place *place,
-	const struct http_client_response *response, bool conditional, struct kind_answer *ret)
+	const struct http_client_response *response, bool conditional, struct kind_answer *ret,
+	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_verdict verdict;
 	char note[INTEGRITY_WHY] = "";
 
-	ret->cause = result_cause(response->result);
-	if (response->result != HTTP_CLIENT_OK)
-		return kind_fail(ret, ret->cause, "%s", response->message);
-	verdict = kind_of(place->server)->read(place, response, ret);
+	*ret_cause = result_cause(response->result);
+	if (response->result != HTTP_CLIENT_OK) {
+		snprintf(why, FILE_WHY, "%s", response->message);
+		return KIND_FAILED;
+	}
+	verdict = kind_of(place->server)->read(place, response, ret, ret_cause, why);
 	if (verdict == KIND_USUAL)
-		verdict = check_status(place, response, conditional, ret);
+		verdict = check_status(place, response, conditional, ret_cause, why);
 	if (verdict == KIND_NEW &&
 		integrity_check(response, ret->mismatch, ret->note[0] ? note : ret->note) == 0)
 		ret->mismatch[0] = '\0';
 	if (verdict == KIND_ABSENT)
-		ret->cause = KIND_CAUSE_NOT_FOUND;
+		*ret_cause = KIND_CAUSE_NOT_FOUND;
 	return verdict;
 }

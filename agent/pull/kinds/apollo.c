@@ -115,11 +115,12 @@ static int apollo_build(const struct kind_place *place, struct kind_request *r, 
 
 /* ---- answers ---- */
 
-static enum kind_verdict fail_unreadable(struct kind_answer *ret)
+static enum kind_verdict fail_unreadable(enum kind_cause *ret_cause, char why[FILE_WHY])
 {
-	return kind_fail(ret, KIND_CAUSE_ANSWER,
+	return kind_fail(KIND_CAUSE_ANSWER,
 		"this is no answer of an Apollo config service: check the url (it is neither the "
-		"portal's nor the meta server's)");
+		"portal's nor the meta server's)",
+		ret_cause, why);
 }
 
 /* True when the namespace is one document. */
@@ -153,13 +154,17 @@ struct pair {
 /* Of changes only added keys are complete. */
 static bool read_pair(const struct release *release, const struct node *n, struct pair *ret)
 {
-	const struct node *key;
+	const struct node *type, *key;
 
 	if (!release->changes) {
 		*ret = (struct pair){n->key, n->key_len, n};
 	} else {
-		key = node_member(n, "key", NODE_STRING);
-		if (!key || strcmp(node_text(n, "configurationChangeType", ""), "ADDED") != 0)
+		if (n->type != NODE_MAP)
+			return false;
+		type = node_find(n, "configurationChangeType");
+		key = node_find(n, "key");
+		if (!type || type->type != NODE_STRING || strcmp(type->text, "ADDED") != 0 ||
+			!key || key->type != NODE_STRING)
 			return false;
 		*ret = (struct pair){key->text, key->text_len, node_find(n, "newValue")};
 	}
@@ -168,26 +173,29 @@ static bool read_pair(const struct release *release, const struct node *n, struc
 	return !ret->value || ret->value->type == NODE_STRING;
 }
 
-static enum kind_verdict take_file_content(
-	const struct kind_place *place, const struct release *release, struct kind_answer *ret)
+static enum kind_verdict take_file_content(const struct kind_place *place,
+	const struct release *release, struct kind_answer *ret, enum kind_cause *ret_cause,
+	char why[FILE_WHY])
 {
 	const struct node *content = NULL;
 	struct pair p;
 
 	for (const struct node *n = release->first; n; n = n->next) {
 		if (!read_pair(release, n, &p))
-			return fail_unreadable(ret);
+			return fail_unreadable(ret_cause, why);
 		if (strcmp(p.key, "content") == 0)
 			content = p.value;
 		else
-			return kind_fail(ret, KIND_CAUSE_ANSWER,
-				"the namespace has keys, though its name ends like that of a file");
+			return kind_fail(KIND_CAUSE_ANSWER,
+				"the namespace has keys, though its name ends like that of a file",
+				ret_cause, why);
 	}
 	if (!content || content->text_len == 0)
-		return kind_fail(
-			ret, KIND_CAUSE_EMPTY, "the namespace is there, and its file is empty");
+		return kind_fail(KIND_CAUSE_EMPTY, "the namespace is there, and its file is empty",
+			ret_cause, why);
 	if (buffer_append(&ret->body, content->text, content->text_len))
-		return kind_fail(ret, KIND_CAUSE_ANSWER, "larger than max_size, or out of memory");
+		return kind_fail(KIND_CAUSE_ANSWER, "larger than max_size, or out of memory",
+			ret_cause, why);
 	ret->type = kind_document_type(place, "");
 	return KIND_NEW;
 }
@@ -216,8 +224,8 @@ static const char *describe_pair_error(int error)
 	}
 }
 
-static enum kind_verdict take_keys(
-	const struct kind_place *place, const struct release *release, struct kind_answer *ret)
+static enum kind_verdict take_keys(const struct kind_place *place, const struct release *release,
+	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	struct unflatten *keys = unflatten_new(UNFLATTEN_PROPERTIES, place->max_bytes);
 	int r = keys ? 0 : -ENOMEM;
@@ -229,51 +237,61 @@ static enum kind_verdict take_keys(
 		r = unflatten_write(keys, &ret->body);
 	unflatten_free(keys);
 	if (r)
-		return kind_fail(ret, KIND_CAUSE_ANSWER, "%s", describe_pair_error(r));
+		return kind_fail(KIND_CAUSE_ANSWER, describe_pair_error(r), ret_cause, why);
 	if (!release->first)
-		return kind_fail(ret, KIND_CAUSE_EMPTY,
-			"the namespace is there, and its release has no keys");
+		return kind_fail(KIND_CAUSE_EMPTY,
+			"the namespace is there, and its release has no keys", ret_cause, why);
 	ret->type = place->type == SETTINGS_TYPE_BYTES ? SETTINGS_TYPE_BYTES : SETTINGS_TYPE_JSON;
 	return KIND_NEW;
 }
 
-static bool read_release(const struct node *root, struct release *ret)
+static const char *release_text(const struct node *map, const char *name)
 {
-	const struct node *all = node_member(root, "configurations", NODE_MAP),
-			  *changes = node_member(root, "configurationChanges", NODE_LIST);
+	const struct node *n = node_find(map, name);
 
-	*ret = (struct release){.key = node_text(root, "releaseKey", "")};
-	/* "IncrementalSync" */
-	ret->changes = strcasestr(node_text(root, "configSyncType", ""), "incremental") ||
-		       (changes && !all);
-	if (ret->changes ? changes : all)
-		ret->first = ret->changes ? changes->first : all->first;
-	return (ret->changes || all) && ret->key[0];
+	return n && n->type == NODE_STRING ? n->text : "";
 }
 
-static enum kind_verdict take_release(
-	const struct kind_place *place, const struct release *release, struct kind_answer *ret)
+static bool read_release(const struct node *root, struct release *ret)
+{
+	const struct node *all = node_find(root, "configurations"),
+			  *changes = node_find(root, "configurationChanges");
+	bool has_all = all && all->type == NODE_MAP,
+	     has_changes = changes && changes->type == NODE_LIST;
+
+	*ret = (struct release){.key = release_text(root, "releaseKey")};
+	/* "IncrementalSync" */
+	ret->changes = strcasestr(release_text(root, "configSyncType"), "incremental") ||
+		       (has_changes && !has_all);
+	if (ret->changes ? has_changes : has_all)
+		ret->first = ret->changes ? changes->first : all->first;
+	return (ret->changes || has_all) && ret->key[0];
+}
+
+static enum kind_verdict take_release(const struct kind_place *place, const struct release *release,
+	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const struct part *held = kind_held(place);
 	enum kind_verdict verdict;
 
 	if (strlen(release->key) >= sizeof(ret->version))
-		return kind_fail(ret, KIND_CAUSE_ANSWER, "the release's key is too long");
+		return kind_fail(
+			KIND_CAUSE_ANSWER, "the release's key is too long", ret_cause, why);
 	snprintf(ret->version, sizeof(ret->version), "%s", release->key);
 	if (held && held->etag && strcmp(held->etag, release->key) == 0)
 		return KIND_SAME;
 	if (held && release->changes)
 		return KIND_WHOLE;
-	verdict = is_file(place->path) ? take_file_content(place, release, ret)
-				       : take_keys(place, release, ret);
+	verdict = is_file(place->path) ? take_file_content(place, release, ret, ret_cause, why)
+				       : take_keys(place, release, ret, ret_cause, why);
 	if (verdict == KIND_NEW)
-		ret->cause = KIND_CAUSE_NONE;
+		*ret_cause = KIND_CAUSE_NONE;
 	return verdict;
 }
 
 /* A body that was cut is no JSON. */
-static enum kind_verdict read_namespace(
-	const struct kind_place *place, const struct buffer *body, struct kind_answer *ret)
+static enum kind_verdict read_namespace(const struct kind_place *place, const struct buffer *body,
+	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	struct document *d = NULL;
 	struct document_error e;
@@ -281,9 +299,9 @@ static enum kind_verdict read_namespace(
 	enum kind_verdict verdict;
 
 	if (kind_parse_json(body, &d, &e) == 0 && read_release(document_root(d), &release))
-		verdict = take_release(place, &release, ret);
+		verdict = take_release(place, &release, ret, ret_cause, why);
 	else
-		verdict = fail_unreadable(ret);
+		verdict = fail_unreadable(ret_cause, why);
 	document_free(d);
 	return verdict;
 }
@@ -298,15 +316,16 @@ static const char *refused_key(const struct kind_place *place)
 }
 
 static enum kind_verdict apollo_read(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret)
+	const struct http_client_response *response, struct kind_answer *ret,
+	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	switch (response->status) {
 	case 200:
-		return read_namespace(place, &response->body, ret);
+		return read_namespace(place, &response->body, ret, ret_cause, why);
 	case 401:
-		return kind_fail(ret, KIND_CAUSE_FORBIDDEN, "%s", refused_key(place));
+		return kind_fail(KIND_CAUSE_FORBIDDEN, refused_key(place), ret_cause, why);
 	case 404:
-		snprintf(ret->why, FILE_WHY,
+		snprintf(why, FILE_WHY,
 			"there is no such namespace, or nothing was released in it: check the app, "
 			"the cluster and the namespace");
 		return KIND_ABSENT;
@@ -386,9 +405,11 @@ static int report_notification(struct kind_watch *w, const struct node *notifica
 	int found = 0;
 	uint64_t position;
 
-	name = node_member(notification, "namespaceName", NODE_STRING);
-	id = node_member(notification, "notificationId", NODE_INT);
-	if (!name || !id || id->integer < -1)
+	if (notification->type != NODE_MAP)
+		return -EPROTO;
+	name = node_find(notification, "namespaceName");
+	id = node_find(notification, "notificationId");
+	if (!name || name->type != NODE_STRING || !id || id->type != NODE_INT || id->integer < -1)
 		return -EPROTO;
 	position = (uint64_t)id->integer + 1;
 	for (size_t i = 0; i < w->count; i++) {

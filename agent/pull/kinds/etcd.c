@@ -5,15 +5,17 @@
  * Surprising: numbers are strings and members that are 0 are left out, so a missing key is an
  * answer without members. The revision orders all that a cluster ever held, but one restored from a
  * backup goes on from an older revision, often under its old name, and then only a lower raft term
- * gives it away.
+ * gives it away. The header `hasleader` makes a member without a leader say so at once instead of
+ * keeping a silent watch open.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "crypto/base64.h"
 #include "text/json_writer.h"
-#include "pull/kinds/etcd_request.h"
 #include "pull/kinds/kv.h"
 
 #define RANGE "/v3/kv/range"
@@ -22,13 +24,46 @@
 
 /* ---- requests ---- */
 
+static int begin_post(const struct kind_place *place, const char *api, struct kind_request *r)
+{
+	int e = kind_header(r, "Content-Type: application/json");
+
+	r->method = "POST";
+	buffer_append_string(&r->url, place->base);
+	buffer_append_string(&r->url, api);
+	if (e == 0)
+		e = kind_header(r, "Grpc-Metadata-Hasleader: true");
+	if (e == 0 && place->token)
+		e = kind_header(r, "Authorization: %s", place->token);
+	return e ? e : r->url.error;
+}
+
+static void append_base64(struct buffer *out, const char *name, const char *data, size_t len)
+{
+	json_writer_member(out, name);
+	buffer_append(out, "\"", 1);
+	base64_append(out, data, len);
+	buffer_append(out, "\"", 1);
+}
+
 /* Appends `"key":...`, and of a prefix `"range_end":...`: the first name behind all that begin so,
  * the prefix with the byte behind '/' at its end. */
 static void append_key(struct buffer *out, const char *path)
 {
-	etcd_request_bytes(out, "key", path, strlen(path));
-	if (kv_is_prefix(path))
-		etcd_request_end_of(out, "range_end", path);
+	size_t len = strlen(path);
+	char *end = NULL;
+
+	append_base64(out, "key", path, len);
+	if (kv_is_prefix(path)) {
+		end = strdup(path);
+		if (!end) {
+			out->error = -ENOMEM;
+			return;
+		}
+		end[len - 1]++;
+		append_base64(out, "range_end", end, len);
+		free(end);
+	}
 }
 
 static int check_path(const char *path, char why[FILE_WHY])
@@ -44,7 +79,7 @@ static int etcd_build(const struct kind_place *place, struct kind_request *r, ch
 	int e = check_path(place->path, why);
 
 	if (e == 0)
-		e = etcd_request_begin(place, RANGE, r);
+		e = begin_post(place, RANGE, r);
 	if (e)
 		return e;
 	json_writer_begin_object(&r->body, NULL);
@@ -104,21 +139,21 @@ static bool is_no_gateway(long status, char why[FILE_WHY])
 }
 
 static enum kind_verdict read_refusal(
-	const struct http_client_response *response, struct kind_answer *ret)
+	const struct http_client_response *response, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	char words[KV_WORDS] = "";
 	bool spoken = refusal_words(response, words);
 	long status = refusal_status(response->status, words);
 
-	ret->cause = KIND_CAUSE_ANSWER;
-	if (is_no_gateway(status, ret->why)) /* never: there is no such key */
+	*ret_cause = KIND_CAUSE_ANSWER;
+	if (is_no_gateway(status, why)) /* never: there is no such key */
 		return KIND_FAILED;
 	if (!spoken && status != 401)
 		return KIND_USUAL;
-	kv_refused(response->status, words, ret);
+	kv_refused(response->status, words, ret_cause, why);
 	if (status != 401)
 		return KIND_FAILED;
-	ret->cause = KIND_CAUSE_FORBIDDEN;
+	*ret_cause = KIND_CAUSE_FORBIDDEN;
 	return KIND_UNAUTHORIZED;
 }
 
@@ -135,11 +170,19 @@ struct range { /* an answer */
 /* Reads the header that every answer has. */
 static bool read_etcd_header(const struct node *map, uint64_t numbers[EPOCH_NUMBERS])
 {
-	const struct node *header = node_member(map, "header", NODE_MAP);
+	const struct node *header = node_find(map, "header");
 
-	return header && kv_number(header, "cluster_id", &numbers[CLUSTER]) && numbers[CLUSTER] &&
+	return header && header->type == NODE_MAP &&
+	       kv_number(header, "cluster_id", &numbers[CLUSTER]) && numbers[CLUSTER] &&
 	       kv_number(header, "raft_term", &numbers[TERM]) &&
 	       kv_number(header, "revision", &numbers[REVISION]) && numbers[REVISION] < INT64_MAX;
+}
+
+static bool is_true(const struct node *map, const char *name)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_BOOL && n->boolean;
 }
 
 static bool read_range(const struct node *root, struct range *ret)
@@ -147,7 +190,7 @@ static bool read_range(const struct node *root, struct range *ret)
 	ret->keys = node_find(root, "kvs");
 	if (ret->keys && ret->keys->type == NODE_NULL)
 		ret->keys = NULL;
-	ret->more = node_is_true(root, "more");
+	ret->more = is_true(root, "more");
 	return read_etcd_header(root, ret->numbers) && ret->numbers[REVISION] > 0 &&
 	       kv_number(root, "count", &ret->numbers[COUNT]) &&
 	       (!ret->keys || ret->keys->type == NODE_LIST);
@@ -186,7 +229,7 @@ static bool is_older(const struct kind_place *place, const uint64_t now[EPOCH_NU
 }
 
 static int add_key(struct kv *kv, const struct node *pair, uint64_t revision, struct buffer *key,
-	struct kind_answer *ret)
+	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const char *name, *value;
 	size_t name_len, value_len;
@@ -197,15 +240,17 @@ static int add_key(struct kv *kv, const struct node *pair, uint64_t revision, st
 		!kv_text(pair, "value", &value, &value_len) ||
 		!kv_number(pair, "mod_revision", &changed) || changed == 0 || changed > revision ||
 		kv_decode(key, name, name_len)) {
-		snprintf(ret->why, FILE_WHY,
+		snprintf(why, FILE_WHY,
 			"a key of the answer cannot be read, or its name has more than %d bytes",
 			KV_MAX_NAME);
 		return -EPROTO;
 	}
-	return kv_add(kv, key->data ? key->data : "", key->len, value, value_len, changed, ret);
+	return kv_add(kv, key->data ? key->data : "", key->len, value, value_len, changed,
+		ret_cause, why);
 }
 
-static int add_range_keys(struct kv *kv, const struct range *range, struct kind_answer *ret)
+static int add_range_keys(
+	struct kv *kv, const struct range *range, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	struct buffer key;
 	int r = 0;
@@ -213,10 +258,10 @@ static int add_range_keys(struct kv *kv, const struct range *range, struct kind_
 	buffer_init(&key, KV_MAX_NAME);
 	for (const struct node *n = range->keys ? range->keys->first : NULL; r == 0 && n;
 		n = n->next)
-		r = add_key(kv, n, range->numbers[REVISION], &key, ret);
+		r = add_key(kv, n, range->numbers[REVISION], &key, ret_cause, why);
 	buffer_fini(&key);
 	if (r == 0 && kv->count != range->numbers[COUNT]) {
-		snprintf(ret->why, FILE_WHY,
+		snprintf(why, FILE_WHY,
 			"the answer has %" PRIu64 " keys, and says that it has %" PRIu64, kv->count,
 			range->numbers[COUNT]);
 		r = -EPROTO;
@@ -224,21 +269,21 @@ static int add_range_keys(struct kv *kv, const struct range *range, struct kind_
 	return r;
 }
 
-static enum kind_verdict make_document(
-	const struct kind_place *place, struct range *range, struct kind_answer *ret)
+static enum kind_verdict make_document(const struct kind_place *place, struct range *range,
+	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_verdict verdict = KIND_FAILED;
 	uint64_t *now = range->numbers, held[EPOCH_NUMBERS];
 	struct kv kv;
 
 	if (kv_init(&kv, place, place->path, &ret->body)) {
-		snprintf(ret->why, FILE_WHY, "out of memory");
+		snprintf(why, FILE_WHY, "out of memory");
 		goto out;
 	}
-	if (add_range_keys(&kv, range, ret))
+	if (add_range_keys(&kv, range, ret_cause, why))
 		goto out;
 	now[FINGERPRINT] = kv.fingerprint;
-	verdict = kv_end(&kv, ret);
+	verdict = kv_end(&kv, ret, ret_cause, why);
 	if (verdict != KIND_NEW)
 		goto out;
 	snprintf(ret->epoch, sizeof(ret->epoch),
@@ -253,7 +298,8 @@ out:
 }
 
 static enum kind_verdict etcd_read(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret)
+	const struct http_client_response *response, struct kind_answer *ret,
+	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_verdict verdict = KIND_FAILED;
 	struct document_error e;
@@ -261,22 +307,22 @@ static enum kind_verdict etcd_read(const struct kind_place *place,
 	struct range range;
 
 	if (response->status != 200)
-		return read_refusal(response, ret);
-	ret->cause = KIND_CAUSE_ANSWER;
+		return read_refusal(response, ret_cause, why);
+	*ret_cause = KIND_CAUSE_ANSWER;
 	if (kind_parse_json(&response->body, &d, &e)) {
-		kv_unreadable("etcd", &e, ret->why);
+		kv_unreadable("etcd", &e, why);
 	} else if (!read_range(document_root(d), &range)) {
-		snprintf(ret->why, FILE_WHY,
+		snprintf(why, FILE_WHY,
 			"the answer is not one of etcd's: check the urls of the server");
-	} else if (is_older(place, range.numbers, ret->note, ret->why)) {
-		ret->cause = KIND_CAUSE_OLDER;
+	} else if (is_older(place, range.numbers, ret->note, why)) {
+		*ret_cause = KIND_CAUSE_OLDER;
 	} else if (range.more) {
-		snprintf(ret->why, FILE_WHY,
+		snprintf(why, FILE_WHY,
 			"there are %" PRIu64
 			" keys below the prefix, and %d are the most that are taken: split it",
 			range.numbers[COUNT], KV_MAX_KEYS);
 	} else {
-		verdict = make_document(place, &range, ret);
+		verdict = make_document(place, &range, ret, ret_cause, why);
 	}
 	document_free(d);
 	return verdict;
@@ -287,7 +333,7 @@ static enum kind_verdict etcd_read(const struct kind_place *place,
 static int etcd_login_build(
 	const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
-	int e = etcd_request_begin(place, LOGIN, r);
+	int e = begin_post(place, LOGIN, r);
 
 	(void)why;
 	/* in one piece: no copy of the password stays in freed memory */
@@ -358,7 +404,7 @@ static int etcd_login_read(const struct http_client_response *response, char **r
  * (as every HTTP/1.1 server written in Go), and its watches are never made. */
 static int etcd_watch_build(struct kind_watch *w, struct kind_request *r, char why[FILE_WHY])
 {
-	int e = etcd_request_begin(w->place, WATCH, r);
+	int e = begin_post(w->place, WATCH, r);
 
 	for (size_t i = 0; e == 0 && i < w->count; i++) {
 		const struct kind_watched *item = &w->items[i];
@@ -454,14 +500,14 @@ static uint64_t read_event(
 	struct kind_watch *w, size_t item, const struct node *event, struct buffer *key)
 {
 	const char *path = w->items[item].path, *name, *type;
-	const struct node *pair = node_member(event, "kv", NODE_MAP);
+	const struct node *pair = event->type == NODE_MAP ? node_find(event, "kv") : NULL;
 	size_t path_len = strlen(path), name_len, type_len;
 	uint64_t revision;
 	char version[21];
 	bool gone;
 
 	buffer_clear(key);
-	if (!pair || !kv_text(event, "type", &type, &type_len) ||
+	if (!pair || pair->type != NODE_MAP || !kv_text(event, "type", &type, &type_len) ||
 		!kv_text(pair, "key", &name, &name_len) ||
 		!kv_number(pair, "mod_revision", &revision) || revision >= INT64_MAX ||
 		kv_decode(key, name, name_len) || key->len < path_len ||
@@ -493,8 +539,7 @@ static int read_events(struct kind_watch *w, size_t item, const struct node *res
 	buffer_fini(&key);
 	if (!good)
 		return lose_positions(w, why, "an event came by the watch that cannot be read");
-	if (last &&
-		!node_is_true(result, "fragment")) /* else more of the same revision may follow */
+	if (last && !is_true(result, "fragment")) /* else more of the same revision may follow */
 		last++;
 	if (last > w->items[item].position)
 		w->items[item].position = last;
@@ -528,13 +573,13 @@ static int read_result(struct kind_watch *w, const struct node *result, char why
 	uint64_t numbers[EPOCH_NUMBERS], id;
 	struct kind_watched *item;
 
-	if (node_is_true(result, "canceled"))
+	if (is_true(result, "canceled"))
 		return read_cancel(w, result, why);
 	if (!read_etcd_header(result, numbers) || numbers[REVISION] == 0 ||
 		!kv_number(result, "watch_id", &id) || id < 1 || id > w->count)
 		return lose_positions(w, why, "what came by the watch cannot be read");
 	item = &w->items[id - 1];
-	if (node_is_true(result, "created"))
+	if (is_true(result, "created"))
 		return read_created(w, id - 1, numbers, why);
 	if (events && events->type != NODE_NULL)
 		return read_events(w, id - 1, result, events, why);
@@ -557,10 +602,10 @@ static int read_watch_line(struct kind_watch *w, const struct buffer *line, char
 	if (r)
 		return lose_positions(w, why, "what came by the watch is not JSON, or too much");
 	error = node_find(document_root(d), "error");
-	result = node_member(document_root(d), "result", NODE_MAP);
+	result = node_find(document_root(d), "result");
 	if (error)
 		r = read_stream_error(w, error, why);
-	else if (result)
+	else if (result && result->type == NODE_MAP)
 		r = read_result(w, result, why);
 	else
 		r = lose_positions(w, why, "what came by the watch is not an answer of etcd's");

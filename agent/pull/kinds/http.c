@@ -6,6 +6,7 @@
  */
 #include "pull/kinds/kind.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -56,22 +57,25 @@ static void keep_validators(const struct http_client_response *r, struct kind_an
 }
 
 static enum kind_verdict http_read(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret)
+	const struct http_client_response *response, struct kind_answer *ret,
+	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_verdict verdict;
 
 	if (response->status != 200)
 		return KIND_USUAL;
-	verdict = kind_document(place, response, ret);
+	verdict = kind_document(place, response, ret, ret_cause, why);
 	keep_validators(response, ret);
 	return verdict;
 }
 
 static enum kind_verdict http_read_file(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret)
+	const struct http_client_response *response, struct kind_answer *ret,
+	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
-	return response->message[0] ? kind_fail(ret, KIND_CAUSE_ANSWER, "%s", response->message)
-				    : http_read(place, response, ret);
+	return response->message[0]
+		       ? kind_fail(KIND_CAUSE_ANSWER, response->message, ret_cause, why)
+		       : http_read(place, response, ret, ret_cause, why);
 }
 
 const struct kind kind_http = {.name = "http", .build = http_build, .read = http_read};

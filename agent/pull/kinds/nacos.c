@@ -122,19 +122,20 @@ static enum kind_verdict document_absent(char why[FILE_WHY])
 	return KIND_ABSENT;
 }
 
-static enum kind_verdict fail_being_changed(struct kind_answer *ret)
+static enum kind_verdict fail_being_changed(enum kind_cause *ret_cause, char why[FILE_WHY])
 {
-	return kind_fail(ret, KIND_CAUSE_ANSWER,
-		"the document is being changed on the server at this moment: asked again later");
+	return kind_fail(KIND_CAUSE_ANSWER,
+		"the document is being changed on the server at this moment: asked again later",
+		ret_cause, why);
 }
 
 static enum kind_verdict fail_forbidden(
-	const struct kind_place *place, long status, struct kind_answer *ret)
+	const struct kind_place *place, long status, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	bool user = place->server->user; /* the place of an answer has no token */
 
-	ret->cause = KIND_CAUSE_FORBIDDEN;
-	snprintf(ret->why, FILE_WHY, "the server answered %ld: %s", status,
+	*ret_cause = KIND_CAUSE_FORBIDDEN;
+	snprintf(why, FILE_WHY, "the server answered %ld: %s", status,
 		user ? "the token is not good, or the user may not read this"
 		     : "it wants a user and a password (auth: basic)");
 	return user ? KIND_UNAUTHORIZED : KIND_FAILED;
@@ -147,8 +148,8 @@ static bool is_md5(const char *text)
 }
 
 /* Computes the version of ret->body, which must be the server's ("" = it names none). */
-static enum kind_verdict check_version(
-	const struct kind_place *place, const char *reported, struct kind_answer *ret)
+static enum kind_verdict check_version(const struct kind_place *place, const char *reported,
+	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const struct part *held = kind_held(place);
 	char md5[DIGEST_MD5_HEX];
@@ -159,16 +160,18 @@ static enum kind_verdict check_version(
 		snprintf(ret->note, sizeof(ret->note),
 			"this host allows no MD5: the server's is not checked");
 	} else if (e) {
-		return kind_fail(ret, KIND_CAUSE_ANSWER, "%s",
+		return kind_fail(KIND_CAUSE_ANSWER,
 			e == -ENOTSUP ? "the server tells no MD5, and this host allows none"
-				      : "out of memory");
+				      : "out of memory",
+			ret_cause, why);
 	} else if (*reported && strcasecmp(reported, md5) != 0) {
-		return kind_fail(ret, KIND_CAUSE_ANSWER,
+		return kind_fail(KIND_CAUSE_ANSWER,
 			"the document's MD5 is not the one that the server tells: it was cut, or "
-			"changed on the way or at this moment");
+			"changed on the way or at this moment",
+			ret_cause, why);
 	}
 	snprintf(ret->version, sizeof(ret->version), "%s", md5);
-	ret->cause = KIND_CAUSE_NONE;
+	*ret_cause = KIND_CAUSE_NONE;
 	return held && held->etag && strcmp(held->etag, md5) == 0 ? KIND_SAME : KIND_NEW;
 }
 
@@ -181,7 +184,8 @@ static const char *content_type(const char *config_type)
 }
 
 static enum kind_verdict read_v1(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret)
+	const struct http_client_response *response, struct kind_answer *ret,
+	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	static const char absence[] = "config data not exist";
 	const char *type = content_type(response->config_type);
@@ -190,29 +194,30 @@ static enum kind_verdict read_v1(const struct kind_place *place,
 	switch (response->status) {
 	case 200:
 		if (response->body.len > place->max_bytes) /* there is room for what wraps */
-			return kind_fail(
-				ret, KIND_CAUSE_ANSWER, "the document is larger than max_size");
-		verdict = kind_document(place, response, ret);
+			return kind_fail(KIND_CAUSE_ANSWER, "the document is larger than max_size",
+				ret_cause, why);
+		verdict = kind_document(place, response, ret, ret_cause, why);
 		if (verdict != KIND_NEW)
 			return verdict;
 		if (type)
 			ret->type = kind_document_type(place, type);
-		return check_version(place, response->content_md5, ret);
+		return check_version(place, response->content_md5, ret, ret_cause, why);
 	case 401:
 	case 403:
-		return fail_forbidden(place, response->status, ret);
+		return fail_forbidden(place, response->status, ret_cause, why);
 	case 404:
 		if (response->body.len >= strlen(absence) &&
 			memcmp(response->body.data, absence, strlen(absence)) == 0)
-			return document_absent(ret->why);
-		return kind_fail(ret, KIND_CAUSE_NOT_FOUND,
+			return document_absent(why);
+		return kind_fail(KIND_CAUSE_NOT_FOUND,
 			"the server answered 404, but not as Nacos says that a document is not "
-			"there: check the url's path, and whether the server wants api: 3");
+			"there: check the url's path, and whether the server wants api: 3",
+			ret_cause, why);
 	case 409:
-		return fail_being_changed(ret);
+		return fail_being_changed(ret_cause, why);
 	case 410:
-		return kind_fail(ret, KIND_CAUSE_NOT_FOUND,
-			"the server has this API no more: it wants api: 3");
+		return kind_fail(KIND_CAUSE_NOT_FOUND,
+			"the server has this API no more: it wants api: 3", ret_cause, why);
 	default:
 		return KIND_USUAL;
 	}
@@ -223,69 +228,79 @@ static enum kind_verdict read_v1(const struct kind_place *place,
 /* The text of a member; "" when it is missing, or not text. */
 static const char *member_text(const struct node *map, const char *name, size_t *ret_len)
 {
-	const struct node *n = node_member(map, name, NODE_STRING);
+	const struct node *n = map && map->type == NODE_MAP ? node_find(map, name) : NULL;
 
-	*ret_len = n ? n->text_len : 0;
+	*ret_len = n && n->type == NODE_STRING ? n->text_len : 0;
 	return *ret_len ? n->text : "";
 }
 
 /* The answer is not Nacos', or the status suffices. Never: the document is absent. */
-static enum kind_verdict fail_not_v3(long status, struct kind_answer *ret)
+static enum kind_verdict fail_not_v3(long status, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	if (status != 200 && status != 404 && status != 410)
 		return KIND_USUAL;
-	return kind_fail(ret, status == 200 ? KIND_CAUSE_ANSWER : KIND_CAUSE_NOT_FOUND,
-		"this is no answer of the API of Nacos 3: check the url's path, and api:");
+	return kind_fail(status == 200 ? KIND_CAUSE_ANSWER : KIND_CAUSE_NOT_FOUND,
+		"this is no answer of the API of Nacos 3: check the url's path, and api:",
+		ret_cause, why);
 }
 
-static enum kind_verdict read_data(
-	const struct kind_place *place, const struct node *data, struct kind_answer *ret)
+static enum kind_verdict read_data(const struct kind_place *place, const struct node *data,
+	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
-	const struct node *content = node_member(data, "content", NODE_STRING);
+	const struct node *content =
+		data && data->type == NODE_MAP ? node_find(data, "content") : NULL;
 	const char *type, *md5;
 	size_t len;
 
-	if (!content)
-		return kind_fail(ret, KIND_CAUSE_ANSWER,
-			"the answer has no content: this is not the API of Nacos 3");
+	if (!content || content->type != NODE_STRING)
+		return kind_fail(KIND_CAUSE_ANSWER,
+			"the answer has no content: this is not the API of Nacos 3", ret_cause,
+			why);
 	if (content->text_len == 0)
-		return kind_fail(ret, KIND_CAUSE_EMPTY, "the document is there, and it is empty");
+		return kind_fail(
+			KIND_CAUSE_EMPTY, "the document is there, and it is empty", ret_cause, why);
 	member_text(data, "encryptedDataKey", &len);
 	if (len)
-		return kind_fail(ret, KIND_CAUSE_ANSWER,
+		return kind_fail(KIND_CAUSE_ANSWER,
 			"the document is encrypted by a plugin of the server: only clients with "
-			"that plugin can read it");
+			"that plugin can read it",
+			ret_cause, why);
 	if (buffer_append(&ret->body, content->text, content->text_len))
-		return kind_fail(ret, KIND_CAUSE_ANSWER, "out of memory, or larger than max_size");
+		return kind_fail(KIND_CAUSE_ANSWER, "out of memory, or larger than max_size",
+			ret_cause, why);
 	type = content_type(member_text(data, "contentType", &len));
 	ret->type = kind_document_type(place, type ? type : "");
 	md5 = member_text(data, "md5", &len);
-	return check_version(place, md5, ret);
+	return check_version(place, md5, ret, ret_cause, why);
 }
 
 static enum kind_verdict read_code(const struct kind_place *place, long status, int64_t code,
-	const struct node *data, struct kind_answer *ret)
+	const struct node *data, struct kind_answer *ret, enum kind_cause *ret_cause,
+	char why[FILE_WHY])
 {
 	if (status == 401 || status == 403 || code == CODE_ACCESS_DENIED)
-		return fail_forbidden(place, status, ret);
+		return fail_forbidden(place, status, ret_cause, why);
 	if (code == CODE_NOT_FOUND && (status == 200 || status == 404))
-		return document_absent(ret->why);
+		return document_absent(why);
 	if (code == CODE_NO_NAMESPACE)
-		return kind_fail(ret, KIND_CAUSE_NOT_FOUND,
-			"the server has no such namespace: its id is meant, not its name");
+		return kind_fail(KIND_CAUSE_NOT_FOUND,
+			"the server has no such namespace: its id is meant, not its name",
+			ret_cause, why);
 	if (code == CODE_CONFLICT || status == 409)
-		return fail_being_changed(ret);
+		return fail_being_changed(ret_cause, why);
 	if (status != 200)
-		return fail_not_v3(status, ret);
+		return fail_not_v3(status, ret_cause, why);
 	if (code == CODE_OK)
-		return read_data(place, data, ret);
-	return kind_fail(
-		ret, KIND_CAUSE_ANSWER, "the server answered with the code %" PRId64, code);
+		return read_data(place, data, ret, ret_cause, why);
+	*ret_cause = KIND_CAUSE_ANSWER;
+	snprintf(why, FILE_WHY, "the server answered with the code %" PRId64, code);
+	return KIND_FAILED;
 }
 
 /* A body that was cut is no JSON. */
 static enum kind_verdict read_v3(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret)
+	const struct http_client_response *response, struct kind_answer *ret,
+	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const struct buffer *body = &response->body;
 	const struct node *code = NULL;
@@ -294,22 +309,24 @@ static enum kind_verdict read_v3(const struct kind_place *place,
 	enum kind_verdict verdict;
 
 	if (kind_parse_json(body, &d, &e) == 0)
-		code = node_member(document_root(d), "code", NODE_INT);
-	if (code)
+		code = node_find(document_root(d), "code");
+	if (code && code->type == NODE_INT)
 		verdict = read_code(place, response->status, code->integer,
-			node_find(document_root(d), "data"), ret);
+			node_find(document_root(d), "data"), ret, ret_cause, why);
 	else if (response->status == 401 || response->status == 403)
-		verdict = fail_forbidden(place, response->status, ret);
+		verdict = fail_forbidden(place, response->status, ret_cause, why);
 	else
-		verdict = fail_not_v3(response->status, ret);
+		verdict = fail_not_v3(response->status, ret_cause, why);
 	document_free(d);
 	return verdict;
 }
 
 static enum kind_verdict nacos_read(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret)
+	const struct http_client_response *response, struct kind_answer *ret,
+	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
-	return is_v3(place) ? read_v3(place, response, ret) : read_v1(place, response, ret);
+	return is_v3(place) ? read_v3(place, response, ret, ret_cause, why)
+			    : read_v1(place, response, ret, ret_cause, why);
 }
 
 /* ---- login ---- */
@@ -330,23 +347,23 @@ static int nacos_login_build(
 
 static int take_token(const struct node *root, char **ret_token, uint64_t *ret_lifetime_ms)
 {
-	const struct node *data = node_member(root, "data", NODE_MAP);
-	int64_t ttl_s;
+	const struct node *data = node_find(root, "data"), *ttl;
 	const char *token;
 	size_t len;
 
-	if (!node_find(root, "accessToken") && data)
+	if (!node_find(root, "accessToken") && data && data->type == NODE_MAP)
 		root = data;
 	token = member_text(root, "accessToken", &len);
 	if (len == 0 || len > KIND_MAX_TOKEN)
 		return -EPROTO;
-	ttl_s = node_integer(root, "tokenTtl", 0);
+	ttl = node_find(root, "tokenTtl");
 	*ret_token = strdup(token);
 	if (!*ret_token)
 		return -ENOMEM;
 	*ret_lifetime_ms = 0;
-	if (ttl_s > 0) /* nine tenths: it is never too old on the way */
-		*ret_lifetime_ms = 900 * (uint64_t)(ttl_s < MAX_TTL_S ? ttl_s : MAX_TTL_S);
+	if (ttl && ttl->type == NODE_INT && ttl->integer > 0)
+		*ret_lifetime_ms = /* nine tenths: it is never too old on the way */
+			900 * (uint64_t)(ttl->integer < MAX_TTL_S ? ttl->integer : MAX_TTL_S);
 	return 0;
 }
 

@@ -94,15 +94,14 @@ static void add_property(struct properties *p, const struct node *n, size_t sour
 /* Collects those of all sources. 0, -ENOMEM; -EPROTO: it is not an environment. */
 static int collect_properties(const struct node *environment, struct properties *p)
 {
-	const struct node *sources = node_member(environment, "propertySources", NODE_LIST),
-			  *values;
+	const struct node *sources = node_find(environment, "propertySources"), *values;
 	size_t count = 0, number = 0;
 
-	if (!sources)
+	if (!sources || sources->type != NODE_LIST)
 		return -EPROTO;
 	for (const struct node *s = sources->first; s; s = s->next) {
-		values = node_member(s, "source", NODE_MAP);
-		if (!values)
+		values = s->type == NODE_MAP ? node_find(s, "source") : NULL;
+		if (!values || values->type != NODE_MAP)
 			return -EPROTO;
 		count += values->count;
 	}
@@ -115,20 +114,27 @@ static int collect_properties(const struct node *environment, struct properties 
 	return 0;
 }
 
+static int compare_property_names(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	int r = memcmp(a, b, a_len < b_len ? a_len : b_len);
+
+	return r ? r : (a_len > b_len) - (a_len < b_len);
+}
+
 static bool same_root(const struct property *a, const struct property *b)
 {
-	return document_compare_text(a->name, a->root_len, b->name, b->root_len) == 0;
+	return compare_property_names(a->name, a->root_len, b->name, b->root_len) == 0;
 }
 
 /* By root, then by source, then by name. */
 static int by_owner(const void *a, const void *b)
 {
 	const struct property *x = a, *y = b;
-	int r = document_compare_text(x->name, x->root_len, y->name, y->root_len);
+	int r = compare_property_names(x->name, x->root_len, y->name, y->root_len);
 
 	if (r == 0)
 		r = (x->source > y->source) - (x->source < y->source);
-	return r ? r : document_compare_text(x->name, x->len, y->name, y->len);
+	return r ? r : compare_property_names(x->name, x->len, y->name, y->len);
 }
 
 /* ---- the document ---- */
@@ -214,28 +220,33 @@ static enum kind_verdict set_spring_version(const struct kind_place *place,
 }
 
 static enum kind_verdict write_environment(const struct kind_place *place,
-	const struct node *environment, const struct unflatten *n, struct kind_answer *ret)
+	const struct node *environment, const struct unflatten *n, struct kind_answer *ret,
+	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_verdict verdict;
 	int r;
 
 	if (unflatten_count(n) == 0)
-		return kind_fail(ret, KIND_CAUSE_EMPTY,
+		return kind_fail(KIND_CAUSE_EMPTY,
 			"the environment has no properties, which is how the server answers for an "
-			"unknown application: check the path");
+			"unknown application: check the path",
+			ret_cause, why);
 	r = unflatten_write(n, &ret->body);
-	if (r)
-		return kind_fail(ret, ret->cause, "the environment %s", describe_property_error(r));
+	if (r) {
+		snprintf(why, FILE_WHY, "the environment %s", describe_property_error(r));
+		return KIND_FAILED;
+	}
 	if (ret->type != SETTINGS_TYPE_BYTES)
 		ret->type = SETTINGS_TYPE_JSON;
-	verdict = set_spring_version(place, environment, ret, ret->why);
+	verdict = set_spring_version(place, environment, ret, why);
 	if (verdict != KIND_FAILED)
-		ret->cause = KIND_CAUSE_NONE;
+		*ret_cause = KIND_CAUSE_NONE;
 	return verdict;
 }
 
-static enum kind_verdict read_environment(
-	const struct kind_place *place, const struct node *environment, struct kind_answer *ret)
+static enum kind_verdict read_environment(const struct kind_place *place,
+	const struct node *environment, struct kind_answer *ret, enum kind_cause *ret_cause,
+	char why[FILE_WHY])
 {
 	enum kind_verdict verdict = KIND_FAILED;
 	struct properties p = {0};
@@ -247,13 +258,13 @@ static enum kind_verdict read_environment(
 		n = unflatten_new(UNFLATTEN_PROPERTIES, place->max_bytes);
 	}
 	if (r == -EPROTO)
-		snprintf(ret->why, FILE_WHY,
+		snprintf(why, FILE_WHY,
 			"the answer is not an environment of Spring Cloud Config: it has no "
 			"propertySources with a source each");
 	else if (!n)
-		snprintf(ret->why, FILE_WHY, "out of memory");
-	else if (add_all(n, &p, ret, place->max_bytes, ret->why) == 0)
-		verdict = write_environment(place, environment, n, ret);
+		snprintf(why, FILE_WHY, "out of memory");
+	else if (add_all(n, &p, ret, place->max_bytes, why) == 0)
+		verdict = write_environment(place, environment, n, ret, ret_cause, why);
 	unflatten_free(n);
 	free(p.list);
 	return verdict;
@@ -262,7 +273,8 @@ static enum kind_verdict read_environment(
 /* ---- answers ---- */
 
 static enum kind_verdict read_spring_document(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret)
+	const struct http_client_response *response, struct kind_answer *ret,
+	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	struct kind_answer whole; /* larger than the document that becomes of it */
 	enum kind_verdict verdict;
@@ -270,16 +282,18 @@ static enum kind_verdict read_spring_document(const struct kind_place *place,
 	struct document_error e;
 
 	kind_answer_init(&whole, response->body.len);
-	verdict = kind_document(place, response, &whole);
+	verdict = kind_document(place, response, &whole, ret_cause, why);
 	kind_answer_fini(&whole);
 	if (verdict != KIND_NEW)
-		return kind_fail(ret, whole.cause, "%s", whole.why);
+		return verdict;
 	ret->type = whole.type;
-	ret->cause = KIND_CAUSE_ANSWER;
-	if (kind_parse_json(&response->body, &d, &e))
-		return kind_fail(ret, KIND_CAUSE_ANSWER,
-			"the answer of Spring Cloud Config cannot be read: %s", e.message);
-	verdict = read_environment(place, document_root(d), ret);
+	*ret_cause = KIND_CAUSE_ANSWER;
+	if (kind_parse_json(&response->body, &d, &e)) {
+		snprintf(why, FILE_WHY, "the answer of Spring Cloud Config cannot be read: %s",
+			e.message);
+		return KIND_FAILED;
+	}
+	verdict = read_environment(place, document_root(d), ret, ret_cause, why);
 	document_free(d);
 	return verdict;
 }
@@ -325,35 +339,37 @@ static enum kind_cause other_cause(const char *words)
 	return KIND_CAUSE_NONE;
 }
 
-static enum kind_verdict check_missing(bool ours, const char *words, struct kind_answer *ret)
+static enum kind_verdict check_missing(
+	bool ours, const char *words, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	enum kind_cause other = ours ? other_cause(words) : KIND_CAUSE_NOT_FOUND;
 	char quoted[KV_QUOTED];
 
-	ret->cause = other ? other : KIND_CAUSE_NOT_FOUND;
+	*ret_cause = other ? other : KIND_CAUSE_NOT_FOUND;
 	if (other == KIND_CAUSE_NOT_FOUND)
-		snprintf(ret->why, FILE_WHY,
+		snprintf(why, FILE_WHY,
 			"the server answered 404, but not as Spring Cloud Config does: check the "
 			"urls");
 	else
-		snprintf(ret->why, FILE_WHY, "the server answered 404%s",
+		snprintf(why, FILE_WHY, "the server answered 404%s",
 			words[0] ? kv_quote(words, quoted)
 				 : ": it has no such label: check the path");
 	return other ? KIND_FAILED : KIND_ABSENT;
 }
 
 static enum kind_verdict spring_read(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret)
+	const struct http_client_response *response, struct kind_answer *ret,
+	enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	char words[KV_WORDS];
 	bool ours;
 
 	if (response->status == 200)
-		return read_spring_document(place, response, ret);
+		return read_spring_document(place, response, ret, ret_cause, why);
 	ours = read_spring_error(&response->body, words);
 	if (response->status == 404)
-		return check_missing(ours, words, ret);
-	return words[0] ? kv_refused(response->status, words, ret) : KIND_USUAL;
+		return check_missing(ours, words, ret_cause, why);
+	return words[0] ? kv_refused(response->status, words, ret_cause, why) : KIND_USUAL;
 }
 
 const struct kind kind_spring = {

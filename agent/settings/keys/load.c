@@ -6,6 +6,7 @@
  */
 #include "settings/settings.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

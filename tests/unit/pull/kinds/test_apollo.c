@@ -22,7 +22,6 @@
 #include "pull/kinds/kind.h"
 #include "text/json_writer.h"
 #include "tests/unit/fixture/model_document.h"
-#include "tests/unit/fixture/round.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define SECRET "df23df3f59884980844ff3dada30fa97"
@@ -31,10 +30,48 @@
 static char secret_file[] = "/etc/secret", datacenter[] = "eu 1", old_key[] = "20160101000000-0";
 static char merged_key[] = "a+b/", no_key[] = "";
 
+struct round {
+	struct settings_server server;
+	struct kind_place place;
+	struct kind_request request;
+	struct http_client_response response;
+	struct kind_answer answer;
+	enum kind_verdict verdict;
+	enum kind_cause cause;
+	char why[FILE_WHY];
+};
+
 static void begin(struct round *r, const char *path)
 {
-	round_begin(r, SETTINGS_APOLLO, "http://apollo:8080", path);
-	r->place.wall_ms = 1576478257344;
+	*r = (struct round){.server = {.kind = SETTINGS_APOLLO},
+		.place = {.base = "http://apollo:8080",
+			.path = path,
+			.max_bytes = 1000,
+			.wall_ms = 1576478257344},
+		.response = {.status = 200, .framed = true}};
+	r->place.server = &r->server;
+	kind_request_init(&r->request);
+	kind_answer_init(&r->answer, r->place.max_bytes);
+	buffer_init(&r->response.body, 100000);
+}
+
+static void end(struct round *r)
+{
+	kind_request_fini(&r->request);
+	kind_answer_fini(&r->answer);
+	buffer_fini(&r->response.body);
+}
+
+static void check(struct round *r, long status, const char *body)
+{
+	r->response.status = status;
+	buffer_clear(&r->response.body);
+	buffer_append_string(&r->response.body, body);
+	kind_answer_fini(&r->answer);
+	kind_answer_init(&r->answer, r->place.max_bytes);
+	r->cause = KIND_CAUSE_NONE;
+	r->why[0] = '\0';
+	r->verdict = kind_apollo.read(&r->place, &r->response, &r->answer, &r->cause, r->why);
 }
 
 /* ---- requests ---- */
@@ -75,13 +112,13 @@ static void build__each_place__is_a_url(void **state)
 		r.place.base = table[i].base;
 		r.server.datacenter = table[i].datacenter;
 		r.place.held = table[i].release ? &held : NULL;
-		assert_int_equal(kind_apollo.build(&r.place, &r.request, r.answer.why), 0);
+		assert_int_equal(kind_apollo.build(&r.place, &r.request, r.why), 0);
 		assert_string_equal(r.request.method, "GET");
 		assert_string_equal(r.request.url.data, table[i].url);
 		assert_int_equal(r.request.header_count, 0);
 		assert_int_equal(r.request.conditional, strstr(table[i].url, "releaseKey") != NULL);
 		assert_false(r.request.basic);
-		round_end(&r);
+		end(&r);
 	}
 }
 
@@ -98,19 +135,19 @@ static void build__a_path_that_is_not_app_cluster_and_namespace__is_refused(void
 		struct kind_watch w = {.place = &r.place, .items = &item, .count = 1};
 
 		begin(&r, table[i]);
-		assert_int_equal(kind_apollo.build(&r.place, &r.request, r.answer.why), -EINVAL);
-		assert_non_null(strstr(r.answer.why, "/APPID/CLUSTER/NAMESPACE"));
-		assert_int_equal(kind_apollo.watch_build(&w, &r.request, r.answer.why), -EINVAL);
-		round_end(&r);
+		assert_int_equal(kind_apollo.build(&r.place, &r.request, r.why), -EINVAL);
+		assert_non_null(strstr(r.why, "/APPID/CLUSTER/NAMESPACE"));
+		assert_int_equal(kind_apollo.watch_build(&w, &r.request, r.why), -EINVAL);
+		end(&r);
 	}
 	memset(lengthy, 'x', KIND_MAX_URL);
 	memcpy(lengthy, "/a/b/", 5);
 	lengthy[KIND_MAX_URL - 1] = '\0';
 	begin(&r, lengthy);
 	r.place.secret = SECRET;
-	assert_int_equal(kind_apollo.build(&r.place, &r.request, r.answer.why), -EMSGSIZE);
+	assert_int_equal(kind_apollo.build(&r.place, &r.request, r.why), -EMSGSIZE);
 	assert_int_equal(r.request.header_count, 0);
-	round_end(&r);
+	end(&r);
 	free(lengthy);
 }
 
@@ -142,14 +179,13 @@ static void build__with_an_access_key__is_signed_as_it_is_sent(void **state)
 		r.place.secret = SECRET;
 		r.place.held = i == 1 ? &held : NULL;
 		r.server.datacenter = i == 1 ? eu : NULL;
-		assert_int_equal(table[i].watch
-					 ? kind_apollo.watch_build(&w, &r.request, r.answer.why)
-					 : kind_apollo.build(&r.place, &r.request, r.answer.why),
+		assert_int_equal(table[i].watch ? kind_apollo.watch_build(&w, &r.request, r.why)
+						: kind_apollo.build(&r.place, &r.request, r.why),
 			0);
 		assert_int_equal(r.request.header_count, 2);
 		assert_string_equal(r.request.headers[0], table[i].authorization);
 		assert_string_equal(r.request.headers[1], "Timestamp: 1576478257344");
-		round_end(&r);
+		end(&r);
 	}
 }
 
@@ -299,21 +335,21 @@ static void read__each_answer__gets_its_verdict(void **state)
 
 		snprintf(path, sizeof(path), "/app/default/%s", table[i].path);
 		begin(&r, path);
-		round_read_text(&r, table[i].status, table[i].body);
+		check(&r, table[i].status, table[i].body);
 		if (r.verdict == KIND_NEW)
 			assert_string_equal(r.answer.version, KEY);
 		for (size_t k = 0; r.verdict == KIND_NEW && k < r.answer.body.len; k++)
 			if (r.answer.body.data[k] != ' ' && r.answer.body.data[k] != '\n')
-				r.answer.why[n++] = r.answer.body.data[k];
+				r.why[n++] = r.answer.body.data[k];
 		if (r.verdict == KIND_NEW)
-			r.answer.why[n] = '\0';
-		if (r.verdict != table[i].verdict || r.answer.cause != table[i].cause ||
-			(r.verdict == KIND_NEW ? strcmp(r.answer.why, table[i].why) != 0
-					       : !strstr(r.answer.why, table[i].why)))
+			r.why[n] = '\0';
+		if (r.verdict != table[i].verdict || r.cause != table[i].cause ||
+			(r.verdict == KIND_NEW ? strcmp(r.why, table[i].why) != 0
+					       : !strstr(r.why, table[i].why)))
 			fail_msg("row %zu: verdict %d, cause %d, why %s", i, (int)r.verdict,
-				(int)r.answer.cause, r.answer.why);
-		assert_int_equal(r.answer.why[0] == '\0', table[i].why[0] == '\0');
-		round_end(&r);
+				(int)r.cause, r.why);
+		assert_int_equal(r.why[0] == '\0', table[i].why[0] == '\0');
+		end(&r);
 	}
 }
 
@@ -341,10 +377,10 @@ static void read__the_type__follows_the_kind_of_namespace(void **state)
 
 		begin(&r, table[i].path);
 		r.place.type = table[i].configured;
-		round_read_text(&r, 200, FULL("x", "{\"content\":\"{}\"}"));
+		check(&r, 200, FULL("x", "{\"content\":\"{}\"}"));
 		assert_int_equal(r.verdict, KIND_NEW);
 		assert_int_equal(r.answer.type, table[i].type);
-		round_end(&r);
+		end(&r);
 	}
 }
 
@@ -357,22 +393,22 @@ static void read__a_held_release__is_the_same_by_its_key_alone(void **state)
 	(void)state;
 	begin(&r, "/app/default/application");
 	r.place.held = &held;
-	round_read_text(&r, 200, FULL("application", "{\"a\":\"1\"}"));
+	check(&r, 200, FULL("application", "{\"a\":\"1\"}"));
 	assert_int_equal(r.verdict, KIND_SAME);
-	round_read_text(&r, 200, CHANGES("[]"));
+	check(&r, 200, CHANGES("[]"));
 	assert_int_equal(r.verdict, KIND_SAME);
 	r.place.forced = true; /* whatever is held */
-	round_read_text(&r, 200, FULL("application", "{\"a\":\"1\"}"));
+	check(&r, 200, FULL("application", "{\"a\":\"1\"}"));
 	assert_int_equal(r.verdict, KIND_NEW);
 	r.place.forced = false;
 	held.absent = true;
-	round_read_text(&r, 200, FULL("application", "{\"a\":\"1\"}"));
+	check(&r, 200, FULL("application", "{\"a\":\"1\"}"));
 	assert_int_equal(r.verdict, KIND_NEW);
 	held.absent = false;
 	held.etag = newer; /* one that was rolled back: equality counts */
-	round_read_text(&r, 200, FULL("application", "{\"a\":\"1\"}"));
+	check(&r, 200, FULL("application", "{\"a\":\"1\"}"));
 	assert_int_equal(r.verdict, KIND_NEW);
-	round_end(&r);
+	end(&r);
 }
 
 static void read__changes_to_what_is_held__ask_for_the_whole(void **state)
@@ -395,15 +431,15 @@ static void read__changes_to_what_is_held__ask_for_the_whole(void **state)
 
 		begin(&r, "/app/default/application");
 		r.place.held = &held;
-		round_read_text(&r, 200, table[i]);
+		check(&r, 200, table[i]);
 		assert_int_equal(r.verdict, KIND_WHOLE);
 		/* what is asked then names no release, and cannot be answered so again */
 		r.place.held = NULL;
-		assert_int_equal(kind_apollo.build(&r.place, &r.request, r.answer.why), 0);
+		assert_int_equal(kind_apollo.build(&r.place, &r.request, r.why), 0);
 		assert_null(strstr(r.request.url.data, "releaseKey"));
-		round_read_text(&r, 200, table[i]);
+		check(&r, 200, table[i]);
 		assert_int_not_equal(r.verdict, KIND_WHOLE);
-		round_end(&r);
+		end(&r);
 	}
 }
 
@@ -414,16 +450,16 @@ static void read__a_refused_signature__tells_of_key_and_clock(void **state)
 	(void)state;
 	begin(&r, "/app/default/application");
 	r.server.secret_file = secret_file;
-	round_read_text(&r, 401, "{\"message\":\"RequestTimeTooSkewed " SECRET "\"}");
+	check(&r, 401, "{\"message\":\"RequestTimeTooSkewed " SECRET "\"}");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_int_equal(r.answer.cause, KIND_CAUSE_FORBIDDEN);
-	assert_non_null(strstr(r.answer.why, "clock"));
-	assert_null(strstr(r.answer.why, SECRET));
+	assert_int_equal(r.cause, KIND_CAUSE_FORBIDDEN);
+	assert_non_null(strstr(r.why, "clock"));
+	assert_null(strstr(r.why, SECRET));
 	r.server.secret_file = NULL;
-	round_read_text(&r, 401, "");
-	assert_int_equal(r.answer.cause, KIND_CAUSE_FORBIDDEN);
-	assert_non_null(strstr(r.answer.why, "auth: access_key"));
-	round_end(&r);
+	check(&r, 401, "");
+	assert_int_equal(r.cause, KIND_CAUSE_FORBIDDEN);
+	assert_non_null(strstr(r.why, "auth: access_key"));
+	end(&r);
 }
 
 static void read__too_much__is_refused(void **state)
@@ -437,21 +473,21 @@ static void read__too_much__is_refused(void **state)
 	begin(&r, "/a/b/application");
 	snprintf(body, sizeof(body), "{\"configurations\":{\"a\":\"%s\"},\"releaseKey\":\"k\"}",
 		text);
-	round_read_text(&r, 200, body);
+	check(&r, 200, body);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_non_null(strstr(r.answer.why, "max_size"));
+	assert_non_null(strstr(r.why, "max_size"));
 	r.place.path = "/a/b/a.yaml";
 	snprintf(body, sizeof(body),
 		"{\"configurations\":{\"content\":\"%s\"},\"releaseKey\":\"k\"}", text);
-	round_read_text(&r, 200, body);
+	check(&r, 200, body);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_non_null(strstr(r.answer.why, "max_size"));
+	assert_non_null(strstr(r.why, "max_size"));
 	snprintf(body, sizeof(body),
 		"{\"configurations\":{\"content\":\"x\"},\"releaseKey\":\"%s\"}", text);
-	round_read_text(&r, 200, body);
+	check(&r, 200, body);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_non_null(strstr(r.answer.why, "too long"));
-	round_end(&r);
+	assert_non_null(strstr(r.why, "too long"));
+	end(&r);
 }
 
 /* ---- watches ---- */
@@ -483,7 +519,7 @@ static void watch__the_list__is_in_the_url(void **state)
 	(void)state;
 	begin(&r, items[0].path);
 	r.server.datacenter = datacenter;
-	assert_int_equal(kind_apollo.watch_build(&w, &r.request, r.answer.why), 0);
+	assert_int_equal(kind_apollo.watch_build(&w, &r.request, r.why), 0);
 	assert_string_equal(r.request.method, "GET");
 	assert_string_equal(r.request.url.data,
 		"http://apollo:8080/notifications/v2?appId=a%2Bb&cluster=c%20d&notifications=%5B%7B"
@@ -493,7 +529,7 @@ static void watch__the_list__is_in_the_url(void **state)
 	assert_int_equal(r.request.header_count, 0);
 	assert_true(r.request.hold_ms == 90000);
 	assert_false(r.request.conditional);
-	round_end(&r);
+	end(&r);
 }
 
 static void watch__as_many_as_there_may_be__fit_into_a_url(void **state)
@@ -510,9 +546,9 @@ static void watch__as_many_as_there_may_be__fit_into_a_url(void **state)
 			.position = 123456789};
 	begin(&r, items[0].path);
 	r.place.secret = SECRET;
-	assert_int_equal(kind_apollo.watch_build(&w, &r.request, r.answer.why), 0);
+	assert_int_equal(kind_apollo.watch_build(&w, &r.request, r.why), 0);
 	assert_int_equal(r.request.header_count, 2);
-	round_end(&r);
+	end(&r);
 }
 
 static void watch__one_app_and_cluster__go_together(void **state)
@@ -612,7 +648,7 @@ static void watch__each_answer__tells_what_changed(void **state)
 		begin(&r, items[0].path);
 		r.response.status = table[i].status;
 		buffer_append_string(&r.response.body, table[i].body);
-		e = kind_apollo.watch_read(&w, &r.response, r.answer.why);
+		e = kind_apollo.watch_read(&w, &r.response, r.why);
 		if (e != table[i].error ||
 			memcmp(told.count, table[i].told, sizeof(table[i].told)) != 0 ||
 			items[0].position != table[i].position[0] ||
@@ -620,8 +656,8 @@ static void watch__each_answer__tells_what_changed(void **state)
 			fail_msg("row %zu: %d, told of %u %u %u %u, at %" PRIu64 " %" PRIu64, i, e,
 				told.count[0], told.count[1], told.count[2], told.count[3],
 				items[0].position, items[1].position);
-		assert_true(e == 0 || strlen(r.answer.why) > 0);
-		round_end(&r);
+		assert_true(e == 0 || strlen(r.why) > 0);
+		end(&r);
 	}
 }
 
@@ -689,7 +725,7 @@ static void watch__random_names_and_ids__are_in_step_with_a_server(void **state)
 		}
 		begin(&r, paths[0]);
 		buffer_init(&list, 10000);
-		CHECK(kind_apollo.watch_build(&w, &r.request, r.answer.why) == 0);
+		CHECK(kind_apollo.watch_build(&w, &r.request, r.why) == 0);
 		decode(strstr(r.request.url.data, "&notifications=") + 15, &list);
 		CHECK(json_parse(list.data, list.len, 0, d, &e) == 0);
 		n = document_root(d)->first;
@@ -709,7 +745,7 @@ static void watch__random_names_and_ids__are_in_step_with_a_server(void **state)
 		CHECK(!n);
 		buffer_append_string(&r.response.body, "]");
 		r.response.status = differ ? 200 : 304;
-		CHECK(kind_apollo.watch_read(&w, &r.response, r.answer.why) == 0);
+		CHECK(kind_apollo.watch_read(&w, &r.response, r.why) == 0);
 		for (size_t i = 0; i < count; i++) {
 			differ -= told.count[i];
 			CHECK(told.count[i] <= 1 && (int64_t)items[i].position - 1 == ids[i]);
@@ -717,7 +753,7 @@ static void watch__random_names_and_ids__are_in_step_with_a_server(void **state)
 		CHECK(differ == 0);
 		document_free(d);
 		buffer_fini(&list);
-		round_end(&r);
+		end(&r);
 	}
 }
 

@@ -20,7 +20,6 @@
 
 #include "pull/kinds/kind.h"
 #include "tests/unit/fixture/model_random.h"
-#include "tests/unit/fixture/round.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define DOCUMENT "name: web\n"
@@ -31,16 +30,46 @@
 static char user[] = "nacos", tenant[] = "dev-1", public[] = "public", empty[] = "",
 	    other_md5[] = OTHER_MD5;
 
+struct round {
+	struct settings_server server;
+	struct kind_place place;
+	struct kind_request request;
+	struct http_client_response response;
+	struct kind_answer answer;
+	enum kind_verdict verdict;
+	enum kind_cause cause;
+	char why[FILE_WHY];
+};
+
 static void begin(struct round *r, unsigned api)
 {
-	round_begin(r, SETTINGS_NACOS, "http://nacos:8848", "/G/web");
-	r->server.api = api;
+	*r = (struct round){.server = {.kind = SETTINGS_NACOS, .api = api},
+		.place = {.base = "http://nacos:8848", .path = "/G/web", .max_bytes = 1000},
+		.response = {.status = 200, .framed = true}};
+	r->place.server = &r->server;
+	kind_request_init(&r->request);
+	kind_answer_init(&r->answer, r->place.max_bytes);
+	buffer_init(&r->response.body, 100000);
+}
+
+static void end(struct round *r)
+{
+	kind_request_fini(&r->request);
+	kind_answer_fini(&r->answer);
+	buffer_fini(&r->response.body);
 }
 
 static void check(struct round *r, long status, const char *body)
 {
-	round_read_text(r, status, body);
-	assert_null(strstr(r->answer.why, TOKEN));
+	r->response.status = status;
+	buffer_clear(&r->response.body);
+	buffer_append_string(&r->response.body, body);
+	kind_answer_fini(&r->answer);
+	kind_answer_init(&r->answer, r->place.max_bytes);
+	r->cause = KIND_CAUSE_NONE;
+	r->why[0] = '\0';
+	r->verdict = kind_nacos.read(&r->place, &r->response, &r->answer, &r->cause, r->why);
+	assert_null(strstr(r->why, TOKEN));
 }
 
 /* ---- requests ---- */
@@ -90,14 +119,14 @@ static void build__each_place__is_a_url(void **state)
 		r.place.path = table[i].path;
 		r.place.token = table[i].token;
 		r.server.namespace = table[i].namespace;
-		assert_int_equal(kind_nacos.build(&r.place, &r.request, r.answer.why), 0);
+		assert_int_equal(kind_nacos.build(&r.place, &r.request, r.why), 0);
 		assert_string_equal(r.request.method, "GET");
 		assert_string_equal(r.request.url.data, table[i].url);
 		assert_int_equal(r.request.header_count, 0);
 		assert_int_equal(r.request.body.len, 0);
 		assert_false(r.request.conditional);
 		assert_false(r.request.basic);
-		round_end(&r);
+		end(&r);
 	}
 }
 
@@ -115,18 +144,18 @@ static void build__a_path_that_is_not_group_and_data_id__is_refused(void **state
 
 		begin(&r, 1);
 		r.place.path = table[i];
-		assert_int_equal(kind_nacos.build(&r.place, &r.request, r.answer.why), -EINVAL);
-		assert_non_null(strstr(r.answer.why, "/GROUP/DATAID"));
-		assert_int_equal(kind_nacos.watch_build(&w, &r.request, r.answer.why), -EINVAL);
-		round_end(&r);
+		assert_int_equal(kind_nacos.build(&r.place, &r.request, r.why), -EINVAL);
+		assert_non_null(strstr(r.why, "/GROUP/DATAID"));
+		assert_int_equal(kind_nacos.watch_build(&w, &r.request, r.why), -EINVAL);
+		end(&r);
 	}
 	memset(lengthy, 'x', KIND_MAX_URL);
 	memcpy(lengthy, "/G/", 3);
 	lengthy[KIND_MAX_URL - 1] = '\0';
 	begin(&r, 1);
 	r.place.path = lengthy;
-	assert_int_equal(kind_nacos.build(&r.place, &r.request, r.answer.why), -EMSGSIZE);
-	round_end(&r);
+	assert_int_equal(kind_nacos.build(&r.place, &r.request, r.why), -EMSGSIZE);
+	end(&r);
 	free(lengthy);
 }
 
@@ -183,18 +212,18 @@ static void read__each_answer__gets_its_verdict(void **state)
 		snprintf(
 			r.response.content_md5, sizeof(r.response.content_md5), "%s", table[i].md5);
 		check(&r, table[i].status, table[i].body);
-		if (r.verdict != table[i].verdict || r.answer.cause != table[i].cause ||
-			!strstr(r.answer.why, table[i].why))
+		if (r.verdict != table[i].verdict || r.cause != table[i].cause ||
+			!strstr(r.why, table[i].why))
 			fail_msg("row %zu: verdict %d, cause %d, why %s", i, (int)r.verdict,
-				(int)r.answer.cause, r.answer.why);
-		assert_int_equal(r.answer.why[0] == '\0', table[i].why[0] == '\0');
+				(int)r.cause, r.why);
+		assert_int_equal(r.why[0] == '\0', table[i].why[0] == '\0');
 		if (r.verdict == KIND_NEW) {
 			assert_string_equal(r.answer.version, MD5);
 			assert_string_equal(r.answer.body.data, DOCUMENT);
 			assert_int_equal(r.answer.type, SETTINGS_TYPE_YAML);
 			assert_string_equal(r.answer.note, "");
 		}
-		round_end(&r);
+		end(&r);
 	}
 }
 
@@ -210,7 +239,7 @@ static void read__the_md5_in_capitals__is_the_same_one(void **state)
 	check(&r, 200, DOCUMENT);
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_string_equal(r.answer.version, MD5);
-	round_end(&r);
+	end(&r);
 }
 
 /* As where libcrypto is set up by FIPS 140. */
@@ -230,8 +259,8 @@ static void read__where_md5_is_forbidden__the_server_is_believed_and_it_is_said(
 	check(&r, 200, DOCUMENT);
 	assert_int_equal(EVP_default_properties_enable_fips(NULL, 0), 1);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_non_null(strstr(r.answer.why, "MD5"));
-	round_end(&r);
+	assert_non_null(strstr(r.why, "MD5"));
+	end(&r);
 }
 
 static void read__what_is_held__is_the_same_by_its_md5_alone(void **state)
@@ -265,7 +294,7 @@ static void read__what_is_held__is_the_same_by_its_md5_alone(void **state)
 		held.etag = NULL;
 		check(&r, 200, body);
 		assert_int_equal(r.verdict, KIND_NEW);
-		round_end(&r);
+		end(&r);
 	}
 }
 
@@ -311,7 +340,7 @@ static void read__the_type__is_told_by_the_setting_then_the_name_then_the_server
 			check(&r, 200, body);
 			assert_int_equal(r.answer.type, table[i].type);
 		}
-		round_end(&r);
+		end(&r);
 	}
 }
 
@@ -396,16 +425,16 @@ static void read_3__each_answer__gets_its_verdict(void **state)
 		begin(&r, 3);
 		r.server.user = table[i].user;
 		check(&r, table[i].status, table[i].body);
-		if (r.verdict != table[i].verdict || r.answer.cause != table[i].cause ||
-			!strstr(r.answer.why, table[i].why))
+		if (r.verdict != table[i].verdict || r.cause != table[i].cause ||
+			!strstr(r.why, table[i].why))
 			fail_msg("row %zu: verdict %d, cause %d, why %s", i, (int)r.verdict,
-				(int)r.answer.cause, r.answer.why);
-		assert_int_equal(r.answer.why[0] == '\0', table[i].why[0] == '\0');
+				(int)r.cause, r.why);
+		assert_int_equal(r.why[0] == '\0', table[i].why[0] == '\0');
 		if (r.verdict == KIND_NEW) {
 			assert_string_equal(r.answer.version, MD5);
 			assert_string_equal(r.answer.body.data, DOCUMENT);
 		}
-		round_end(&r);
+		end(&r);
 	}
 }
 
@@ -419,12 +448,12 @@ static void read__a_document_over_the_limit__is_refused(void **state)
 		r.place.max_bytes = strlen(DOCUMENT) - 1;
 		check(&r, 200, api == 1 ? DOCUMENT : DATA("null", "null"));
 		assert_int_equal(r.verdict, KIND_FAILED);
-		assert_int_equal(r.answer.cause, KIND_CAUSE_ANSWER);
-		assert_non_null(strstr(r.answer.why, "max_size"));
+		assert_int_equal(r.cause, KIND_CAUSE_ANSWER);
+		assert_non_null(strstr(r.why, "max_size"));
 		r.place.max_bytes++; /* of the document alone, not of what is around it */
 		check(&r, 200, api == 1 ? DOCUMENT : DATA("null", "null"));
 		assert_int_equal(r.verdict, KIND_NEW);
-		round_end(&r);
+		end(&r);
 	}
 	assert_true(kind_nacos.wraps);
 }
@@ -440,7 +469,7 @@ static void login__user_and_password__are_a_form(void **state)
 		begin(&r, api);
 		r.place.user = "na c+s";
 		r.place.password = "a&b=%\xc3\xbc";
-		assert_int_equal(kind_nacos.login_build(&r.place, &r.request, r.answer.why), 0);
+		assert_int_equal(kind_nacos.login_build(&r.place, &r.request, r.why), 0);
 		assert_string_equal(r.request.method, "POST");
 		assert_string_equal(r.request.url.data,
 			api == 1 ? "http://nacos:8848/nacos/v1/auth/login"
@@ -450,7 +479,7 @@ static void login__user_and_password__are_a_form(void **state)
 			r.request.headers[0], "Content-Type: application/x-www-form-urlencoded");
 		assert_string_equal(
 			r.request.body.data, "username=na%20c%2Bs&password=a%26b%3D%25%C3%BC");
-		round_end(&r);
+		end(&r);
 	}
 }
 
@@ -499,18 +528,17 @@ static void login__each_answer__is_a_token_or_an_error(void **state)
 		begin(&r, 1);
 		r.response.status = table[i].status;
 		buffer_append_string(&r.response.body, table[i].body);
-		assert_int_equal(
-			kind_nacos.login_read(&r.response, &token, &lifetime_ms, r.answer.why),
+		assert_int_equal(kind_nacos.login_read(&r.response, &token, &lifetime_ms, r.why),
 			table[i].error);
 		if (table[i].token) {
 			assert_string_equal(token, table[i].token);
 			assert_true(lifetime_ms == table[i].lifetime_ms);
 		} else {
 			assert_null(token);
-			assert_true(strlen(r.answer.why) > 0);
+			assert_true(strlen(r.why) > 0);
 		}
 		free(token);
-		round_end(&r);
+		end(&r);
 	}
 }
 
@@ -523,9 +551,8 @@ static void login__a_token_that_is_too_long__is_none(void **state)
 	(void)state;
 	begin(&r, 1);
 	buffer_printf(&r.response.body, "{\"accessToken\":\"%0*d\"}", KIND_MAX_TOKEN + 1, 0);
-	assert_int_equal(
-		kind_nacos.login_read(&r.response, &token, &lifetime_ms, r.answer.why), -EPROTO);
-	round_end(&r);
+	assert_int_equal(kind_nacos.login_read(&r.response, &token, &lifetime_ms, r.why), -EPROTO);
+	end(&r);
 }
 
 /* ---- watches ---- */
@@ -577,7 +604,7 @@ static void watch__each_list__is_spelled_with_the_two_separators(void **state)
 		begin(&r, 1);
 		r.server.namespace = table[i].namespace;
 		r.place.token = i == 0 ? TOKEN : NULL;
-		assert_int_equal(kind_nacos.watch_build(&w, &r.request, r.answer.why), 0);
+		assert_int_equal(kind_nacos.watch_build(&w, &r.request, r.why), 0);
 		assert_string_equal(r.request.method, "POST");
 		assert_string_equal(r.request.url.data,
 			i == 0 ? "http://nacos:8848/nacos/v1/cs/configs/"
@@ -585,7 +612,7 @@ static void watch__each_list__is_spelled_with_the_two_separators(void **state)
 			       : "http://nacos:8848/nacos/v1/cs/configs/listener");
 		assert_int_equal(strncmp(r.request.body.data, "Listening-Configs=", 18), 0);
 		assert_string_equal(r.request.body.data + 18, table[i].body);
-		round_end(&r);
+		end(&r);
 	}
 }
 
@@ -603,14 +630,14 @@ static void watch__the_hold__is_half_a_minute_more_or_less(void **state)
 
 		begin(&r, 1);
 		r.place.random = random_bits();
-		CHECK(kind_nacos.watch_build(&w, &r.request, r.answer.why) == 0);
+		CHECK(kind_nacos.watch_build(&w, &r.request, r.why) == 0);
 		snprintf(expected, sizeof(expected), "Long-Pulling-Timeout: %" PRIu64,
 			r.request.hold_ms);
 		CHECK(r.request.header_count == 2);
 		CHECK(strcmp(r.request.headers[1], expected) == 0);
 		least = r.request.hold_ms < least ? r.request.hold_ms : least;
 		most = r.request.hold_ms > most ? r.request.hold_ms : most;
-		round_end(&r);
+		end(&r);
 	}
 	CHECK(least >= 27000 && least < 27500 && most <= 33000 && most > 32500);
 }
@@ -623,10 +650,10 @@ static void watch__with_the_api_of_3__is_refused(void **state)
 
 	(void)state;
 	begin(&r, 3);
-	assert_int_equal(kind_nacos.watch_build(&w, &r.request, r.answer.why), -EINVAL);
-	assert_non_null(strstr(r.answer.why, "gRPC"));
+	assert_int_equal(kind_nacos.watch_build(&w, &r.request, r.why), -EINVAL);
+	assert_non_null(strstr(r.why, "gRPC"));
 	assert_true(kind_nacos.together("/G/a", "/H/b"));
-	round_end(&r);
+	end(&r);
 }
 
 static void watch__each_answer__tells_what_changed(void **state)
@@ -696,13 +723,13 @@ static void watch__each_answer__tells_what_changed(void **state)
 		r.server.namespace = table[i].namespace;
 		r.response.status = table[i].status;
 		buffer_append_string(&r.response.body, table[i].body);
-		e = kind_nacos.watch_read(&w, &r.response, r.answer.why);
+		e = kind_nacos.watch_read(&w, &r.response, r.why);
 		if (e != table[i].error || memcmp(told.count, table[i].told, sizeof(table[i].told)))
 			fail_msg("row %zu: %d, told of %u %u %u", i, e, told.count[0],
 				told.count[1], told.count[2]);
-		assert_true(e == 0 || strlen(r.answer.why) > 0);
+		assert_true(e == 0 || strlen(r.why) > 0);
 		assert_true(items[0].position == 7);
-		round_end(&r);
+		end(&r);
 	}
 }
 
@@ -775,19 +802,19 @@ static void watch__random_names__arrive_whole_and_come_back(void **state)
 			paths[i][at - 1] = '/';
 		}
 		buffer_append_string(&answer, "\x01");
-		CHECK(kind_nacos.watch_build(&w, &r.request, r.answer.why) == 0);
+		CHECK(kind_nacos.watch_build(&w, &r.request, r.why) == 0);
 		decode(r.request.body.data + 18, &once);
 		decode(once.data, &twice);
 		CHECK(strcmp(twice.data, expected.data) == 0);
 		kind_escape(&r.response.body, answer.data, answer.len, "");
-		CHECK(kind_nacos.watch_read(&w, &r.response, r.answer.why) == 0);
+		CHECK(kind_nacos.watch_read(&w, &r.response, r.why) == 0);
 		for (size_t i = 0; i < 4; i++)
 			CHECK(told.count[i] == (i == wanted));
 		buffer_fini(&once);
 		buffer_fini(&twice);
 		buffer_fini(&expected);
 		buffer_fini(&answer);
-		round_end(&r);
+		end(&r);
 	}
 }
 

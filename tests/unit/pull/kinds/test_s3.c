@@ -13,7 +13,6 @@
 
 #include "pull/kinds/kind.h"
 #include "text/sentence.h"
-#include "tests/unit/fixture/round.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define MAY_2013 INT64_C(1369353600000) /* of the documentation's examples */
@@ -306,17 +305,39 @@ static void build__with_a_secret_but_no_id__is_refused(void **state)
 
 /* ---- answers ---- */
 
+struct round {
+	struct kind_place place;
+	struct http_client_response response;
+	struct kind_answer answer;
+	enum kind_verdict verdict;
+	enum kind_cause cause;
+	char why[FILE_WHY];
+};
+
 static void read_bytes(struct round *r, long status, const char *type, const char *body, size_t len)
 {
-	round_begin(r, SETTINGS_S3, "https://s3.example", "/b/web.json");
+	*r = (struct round){.place = place_of("https://s3.example", "/b/web.json"),
+		.response = {.status = status, .framed = true},
+		.cause = KIND_CAUSES};
 	snprintf(r->response.content_type, sizeof(r->response.content_type), "%s", type);
 	snprintf(r->response.etag, sizeof(r->response.etag), "\"e\"");
-	round_read(r, status, body, len);
+	buffer_init(&r->response.body, len);
+	assert_int_equal(buffer_append(&r->response.body, body, len), 0);
+	kind_answer_init(&r->answer, r->place.max_bytes);
+	r->verdict = kind_s3.read(&r->place, &r->response, &r->answer, &r->cause, r->why);
+	sentence_show(r->why, sizeof(r->why), memcpy((char[FILE_WHY]){0}, r->why, FILE_WHY),
+		AUDIENCE_OPERATOR);
 }
 
 static void read_text(struct round *r, long status, const char *type, const char *body)
 {
 	read_bytes(r, status, type, body, strlen(body));
+}
+
+static void end(struct round *r)
+{
+	buffer_fini(&r->response.body);
+	kind_answer_fini(&r->answer);
 }
 
 static void read__an_object__is_taken_as_it_is(void **state)
@@ -326,15 +347,15 @@ static void read__an_object__is_taken_as_it_is(void **state)
 	(void)state;
 	read_text(&r, 200, "application/xml", "{\"a\": 1}");
 	assert_int_equal(r.verdict, KIND_NEW);
-	assert_int_equal(r.answer.cause, KIND_CAUSE_NONE);
+	assert_int_equal(r.cause, KIND_CAUSE_NONE);
 	assert_string_equal(r.answer.body.data, "{\"a\": 1}");
 	assert_string_equal(r.answer.version, "\"e\"");
 	assert_int_equal(r.answer.type, SETTINGS_TYPE_JSON); /* by the path */
-	round_end(&r);
+	end(&r);
 	read_text(&r, 200, "", "");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_int_equal(r.answer.cause, KIND_CAUSE_EMPTY);
-	round_end(&r);
+	assert_int_equal(r.cause, KIND_CAUSE_EMPTY);
+	end(&r);
 }
 
 static void read__a_listing__is_not_an_object(void **state)
@@ -348,13 +369,13 @@ static void read__a_listing__is_not_an_object(void **state)
 	(void)state;
 	read_text(&r, 200, "application/xml", listing);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_int_equal(r.answer.cause, KIND_CAUSE_ANSWER);
-	assert_non_null(strstr(r.answer.why, "/BUCKET/KEY"));
+	assert_int_equal(r.cause, KIND_CAUSE_ANSWER);
+	assert_non_null(strstr(r.why, "/BUCKET/KEY"));
 	assert_int_equal(r.answer.body.len, 0);
-	round_end(&r);
+	end(&r);
 	read_text(&r, 200, "text/plain", listing); /* somebody stored it */
 	assert_int_equal(r.verdict, KIND_NEW);
-	round_end(&r);
+	end(&r);
 }
 
 #define ERROR(code, message, more)                                                                 \
@@ -445,12 +466,12 @@ static void read__each_error__has_its_sentence(void **state)
 		struct round r;
 
 		read_text(&r, table[i].status, "application/xml", table[i].body);
-		if (!strstr(r.answer.why, table[i].why))
-			fail_msg("%s: %s", table[i].why, r.answer.why);
+		if (!strstr(r.why, table[i].why))
+			fail_msg("%s: %s", table[i].why, r.why);
 		assert_int_equal(r.verdict, table[i].verdict);
-		assert_int_equal(r.answer.cause, table[i].cause);
-		assert_null(strstr(r.answer.why, "secret<"));
-		round_end(&r);
+		assert_int_equal(r.cause, table[i].cause);
+		assert_null(strstr(r.why, "secret<"));
+		end(&r);
 	}
 }
 
@@ -467,13 +488,13 @@ static void read__an_answer_that_says_no_code__counts_by_its_status(void **state
 		for (size_t k = 0; k < COUNT(usual); k++) {
 			read_text(&r, usual[k], "application/xml", bodies[i]);
 			assert_int_equal(r.verdict, KIND_USUAL);
-			round_end(&r);
+			end(&r);
 		}
 		read_text(&r, 404, "application/xml", bodies[i]);
 		assert_int_equal(r.verdict, KIND_FAILED); /* never absent: who says so? */
-		assert_int_equal(r.answer.cause, KIND_CAUSE_NOT_FOUND);
-		assert_non_null(strstr(r.answer.why, "check the url"));
-		round_end(&r);
+		assert_int_equal(r.cause, KIND_CAUSE_NOT_FOUND);
+		assert_non_null(strstr(r.why, "check the url"));
+		end(&r);
 	}
 }
 
@@ -491,21 +512,21 @@ static void read__a_hostile_error__is_bounded_and_printable(void **state)
 	memcpy(body + 150000, "</Message>", 10);
 	read_bytes(&r, 403, "", body, len);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_int_equal(r.answer.cause, KIND_CAUSE_FORBIDDEN);
-	assert_non_null(strstr(r.answer.why, "Bad?[2J??; mmm"));
-	assert_true(strlen(r.answer.why) < FILE_WHY);
-	for (const char *c = r.answer.why; *c; c++)
+	assert_int_equal(r.cause, KIND_CAUSE_FORBIDDEN);
+	assert_non_null(strstr(r.why, "Bad?[2J??; mmm"));
+	assert_true(strlen(r.why) < FILE_WHY);
+	for (const char *c = r.why; *c; c++)
 		assert_in_range((unsigned char)*c, 0x20, 0x7e);
-	round_end(&r);
+	end(&r);
 	memset(body, ' ', len);
 	memcpy(body + 70000, "<Code>NoSuchKey</Code>", 22); /* too far down to be looked for */
 	read_bytes(&r, 404, "", body, len);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	round_end(&r);
+	end(&r);
 	memcpy(body, "<Code>No\0SuchKey</Code>", 23);
 	read_bytes(&r, 404, "", body, len);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	round_end(&r);
+	end(&r);
 	free(body);
 }
 
