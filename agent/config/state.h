@@ -159,6 +159,7 @@ enum step_phase {
 struct step {
 	struct decision decision; /* ROW_NONE = none */
 	enum step_phase phase;
+	uint64_t since_ms;
 	enum situation_force force;
 	uint64_t generation;      /* to be loaded; 0 = it comes from the servers */
 	const char *cause;        /* of a repair */

@@ -349,6 +349,7 @@ void step_begin(struct config *c, struct decision decision)
 
 	c->step.decision = decision;
 	c->step.phase = STEP_LOAD;
+	c->step.since_ms = c->env->sys->now_ms();
 	c->step.starts &= decision.action == ACTION_SHOW;
 	c->step.force = FORCE_NONE;
 	if (!c->env->dry_run && current_open(c, why))

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/inspect.h"
 #include "control/state_names.h"
 #include "text/escape.h"
 #include "text/json_writer.h"
@@ -215,6 +216,7 @@ int status_config(struct config *c, enum audience audience, struct buffer *out)
 	json_writer_end_object(out);
 	json_writer_number(out, "rejections", s.rejections);
 	write_rejections(&s, audience, out);
+	explain_news(c, audience, out);
 	json_writer_number(out, "restored", s.restored);
 	json_writer_boolean(out, "drifted", s.drifted);
 	json_writer_number(out, "pushes", s.pushes);
