@@ -247,17 +247,8 @@ static void compute_explanation(struct answer *a)
 		&a->seen, a->key ? a->key : "", a->audience == AUDIENCE_OPERATOR, &a->out, a->why);
 }
 
-/* Without a key: why the current version is current. */
 static void get_explain(struct control *c, struct httpd_request *r, const char *name)
 {
-	struct buffer b;
-
-	if (!httpd_query(r, "key")) {
-		buffer_init(&b, MAX_ANSWER);
-		explain_config(find_named_config(c, name), audience_of(r), &b);
-		reply_json(r, 200, &b);
-		return;
-	}
 	begin_slow_answer(c, r, find_named_config(c, name),
 		&(struct answer){.compute = compute_explanation,
 			.reply = reply_answer,
