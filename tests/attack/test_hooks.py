@@ -5,6 +5,7 @@ import glob
 import os
 import signal
 import subprocess
+import time
 
 import attack
 import harness
@@ -77,7 +78,10 @@ class Hooks(harness.Case):
         self.until(lambda: os.path.exists(self.path('ready')), f'{way} is not ready')
 
     def gone(self, way):
-        self.until(lambda: not marked(self.mark), lambda: f'of {way} there is left: {[self.about(p) for p in marked(self.mark)]}')
+        """Looks at each process of the machine, so not as often as it could."""
+        def none_is_left():
+            return not marked(self.mark) or time.sleep(0.05)
+        self.until(none_is_left, lambda: f'of {way} there is left: {[self.about(p) for p in marked(self.mark)]}')
 
     @staticmethod
     def about(pid):
