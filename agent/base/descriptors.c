@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 
 /* How many numbers below the limit are free; stops counting at `wanted`. */

@@ -6,7 +6,6 @@
 #include "crypto/minisign_secret.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "push/message.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "document/document.h"

@@ -22,7 +22,6 @@
 #ifndef PULLET_SUBSCRIBER_H
 #define PULLET_SUBSCRIBER_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

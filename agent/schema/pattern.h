@@ -7,7 +7,6 @@
 #ifndef PULLET_SCHEMA_PATTERN_H
 #define PULLET_SCHEMA_PATTERN_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

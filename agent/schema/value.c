@@ -5,10 +5,8 @@
 #include "schema/value.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "text/json_text.h"
 #include "schema/number.h"

@@ -14,7 +14,6 @@
 
 #include "lib/buffer.h"
 #include "crypto/digest.h"
-#include "files/file.h"
 #include "files/trusted.h"
 
 #define MAX_TEXT (256u << 20)

@@ -5,7 +5,6 @@
  */
 #include "text/json_text.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #define PULLET_CLI_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 enum cli_exit {
 	CLI_OK = 0,

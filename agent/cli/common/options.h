@@ -9,7 +9,6 @@
 #define PULLET_CLI_OPTIONS_H
 
 #include <getopt.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/timex.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/doctor/doctor.h"

@@ -6,7 +6,6 @@
  */
 #include "cli/doctor/doctor.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

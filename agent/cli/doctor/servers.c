@@ -2,7 +2,6 @@
  * What the answers of the servers come to. Surprising: what is an error of one address is only a
  * warning where another one of the same server has the document, for the agent goes there.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

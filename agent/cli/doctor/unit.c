@@ -3,7 +3,6 @@
  * configuration that is looked at; an agent that somebody started by hand has nothing to do with
  * it.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "document/key_path.h"
-#include "cli/common/operate.h"
 #include "cli/model/show.h"
 #include "cli/text/words.h"
 

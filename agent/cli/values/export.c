@@ -1,7 +1,5 @@
 /* pullet export: a config in the form other programs read. Surprising: prints nothing before
  * everything is composed, so that a reader never gets a part. */
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* pullet list: the values of a config, a line each. Surprising: lists and maps have no line of
  * their own; --json shows the empty ones. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

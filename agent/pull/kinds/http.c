@@ -6,7 +6,6 @@
  */
 #include "pull/kinds/kind.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 

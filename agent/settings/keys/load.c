@@ -6,7 +6,6 @@
  */
 #include "settings/settings.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,7 +1,6 @@
 /* The key "report". Surprising: its server may be in a file that is read later. */
 #include "settings/keys/report.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "settings/keys/layers.h"
