@@ -165,7 +165,7 @@ const char *node_set_number(struct node *n, const char *text, int base)
 
 const struct node *document_root(const struct document *d)
 {
-	return d->root;
+	return d ? d->root : NULL;
 }
 
 size_t document_bytes(const struct document *d)
@@ -175,10 +175,45 @@ size_t document_bytes(const struct document *d)
 
 const struct node *node_find(const struct node *map, const char *key)
 {
-	for (const struct node *n = map->first; n; n = n->next)
+	for (const struct node *n = map ? map->first : NULL; n; n = n->next)
 		if (n->key && strcmp(n->key, key) == 0)
 			return n;
 	return NULL;
+}
+
+const struct node *node_member(const struct node *map, const char *key, enum node_type type)
+{
+	const struct node *n = node_find(map, key);
+
+	return n && n->type == type ? n : NULL;
+}
+
+const struct node *node_first(const struct node *map, const char *key)
+{
+	const struct node *n = node_find(map, key);
+
+	return n ? n->first : NULL;
+}
+
+const char *node_text(const struct node *map, const char *key, const char *fallback)
+{
+	const struct node *n = node_member(map, key, NODE_STRING);
+
+	return n ? n->text : fallback;
+}
+
+int64_t node_integer(const struct node *map, const char *key, int64_t fallback)
+{
+	const struct node *n = node_member(map, key, NODE_INT);
+
+	return n ? n->integer : fallback;
+}
+
+bool node_is_true(const struct node *map, const char *key)
+{
+	const struct node *n = node_member(map, key, NODE_BOOL);
+
+	return n && n->boolean;
 }
 
 /* ---- duplicate keys ---- */

@@ -96,12 +96,21 @@ int document_parse(enum document_type type, const char *data, size_t len, unsign
 /* One without a root, to be filled by document_add(). NULL when memory is out. */
 struct document *document_new(void);
 void document_free(struct document *d);
-/* The root: always a map. Borrowed. */
+/* The root: always a map. Borrowed. NULL of NULL. */
 const struct node *document_root(const struct document *d);
 /* Bytes of its keys and texts. */
 size_t document_bytes(const struct document *d);
-/* The child of a map by name, or NULL. */
+/* The child of a map by name, or NULL: also of NULL, and of what is no map. */
 const struct node *node_find(const struct node *map, const char *key);
+/* The same if it is of this type, else NULL. */
+const struct node *node_member(const struct node *map, const char *key, enum node_type type);
+/* The first child of a member that is a list or a map; NULL: there is none. */
+const struct node *node_first(const struct node *map, const char *key);
+/* A member's text or number; the fallback when it is missing or of another type. */
+const char *node_text(const struct node *map, const char *key, const char *fallback);
+int64_t node_integer(const struct node *map, const char *key, int64_t fallback);
+/* False also when it is missing or of another type. */
+bool node_is_true(const struct node *map, const char *key);
 /* Appends the tree, as YAML or JSON that reads back to an equal tree, keys in document order, with
  * a final newline. 0, -ENOMEM, -EMSGSIZE. */
 int document_write(const struct node *root, enum document_type type, struct buffer *out);

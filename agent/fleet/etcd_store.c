@@ -72,14 +72,7 @@ uint64_t etcd_store_number(const struct node *map, const char *name)
 {
 	uint64_t n;
 
-	return map && map->type == NODE_MAP && kv_number(map, name, &n) ? n : 0;
-}
-
-bool etcd_store_true(const struct node *map, const char *name)
-{
-	const struct node *n = node_find(map, name);
-
-	return n && n->type == NODE_BOOL && n->boolean;
+	return kv_number(map, name, &n) ? n : 0;
 }
 
 int etcd_store_decode(const struct node *map, const char *name, struct buffer *out)
@@ -155,11 +148,11 @@ static int read_answer_root(
 	struct etcd_store_answer *a, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
 	const struct node *root = document_root(a->json), *error = node_find(root, "error"),
-			  *result = node_find(root, "result"), *header;
+			  *result = node_member(root, "result", NODE_MAP), *header;
 
 	if (error && error->type != NODE_NULL)
 		return stream_error(error, ret_cause, why);
-	a->root = result && result->type == NODE_MAP ? result : root;
+	a->root = result ? result : root;
 	header = node_find(a->root, "header");
 	a->cluster = etcd_store_number(header, "cluster_id");
 	a->revision = etcd_store_number(header, "revision");

@@ -45,9 +45,8 @@ int etcd_store_read(const struct kind_place *place, const struct http_client_res
 	struct etcd_store_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY]);
 void etcd_store_answer_fini(struct etcd_store_answer *a);
 
-/* Members: a number, also as a string, 0 = absent or invalid; true only if it is true. */
+/* A member that is a number, also as a string; 0 = absent or invalid. */
 uint64_t etcd_store_number(const struct node *map, const char *name);
-bool etcd_store_true(const struct node *map, const char *name);
 /* Replaces the content of out by a member's decoded bytes. 0; -EINVAL; -ENOMEM, -EMSGSIZE. */
 int etcd_store_decode(const struct node *map, const char *name, struct buffer *out);
 

@@ -179,25 +179,25 @@ static char *keep_text(struct reader *in, const char *text, size_t len)
 
 static const char *keep_member(struct reader *in, const struct node *map, const char *name)
 {
-	const struct node *n = node_find(map, name);
+	const struct node *n = node_member(map, name, NODE_STRING);
 
-	return n && n->type == NODE_STRING ? keep_text(in, n->text, n->text_len) : "";
+	return n ? keep_text(in, n->text, n->text_len) : "";
 }
 
 /* A number above 0, else 0. */
 static int64_t positive_member(const struct node *map, const char *name)
 {
-	const struct node *n = node_find(map, name);
+	int64_t n = node_integer(map, name, 0);
 
-	return n && n->type == NODE_INT && n->integer > 0 ? n->integer : 0;
+	return n > 0 ? n : 0;
 }
 
 static enum receipt_state read_receipt_state(const struct node *map)
 {
-	const struct node *n = node_find(map, "state");
+	const char *name = node_text(map, "state", "");
 
-	for (int i = 0; n && n->type == NODE_STRING && i < RECEIPT_OTHER; i++)
-		if (strcmp(n->text, states[i]) == 0)
+	for (int i = 0; i < RECEIPT_OTHER; i++)
+		if (strcmp(name, states[i]) == 0)
 			return (enum receipt_state)i;
 	return RECEIPT_OTHER;
 }
@@ -269,12 +269,13 @@ static void fill_receipt(struct reader *in, const struct node *root, bool known)
 
 static int read_receipt_root(const struct node *root, size_t len, bool known, struct receipt **ret)
 {
-	const struct node *v = node_find(root, "v"), *labels = node_find(root, "labels"),
+	const struct node *v = node_member(root, "v", NODE_INT),
+			  *labels = node_find(root, "labels"),
 			  *configs = node_find(root, "configs");
 	struct reader in;
 	size_t size;
 
-	if (!v || v->type != NODE_INT)
+	if (!v)
 		return -EINVAL;
 	if (v->integer != 1)
 		return -EPROTONOSUPPORT;

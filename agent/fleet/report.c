@@ -376,12 +376,10 @@ static int lease_renewed(struct report *r, const struct etcd_store_answer *a)
 /* {"responses":[{"response_range":{"kvs":[{"value": BASE64}]}}]} */
 static const struct node *only_pair(const struct node *root)
 {
-	const struct node *n = node_find(root, "responses");
+	const struct node *n = node_member(root, "responses", NODE_LIST);
 
-	n = n && n->type == NODE_LIST ? n->first : NULL;
-	n = n && n->type == NODE_MAP ? node_find(n, "response_range") : NULL;
-	n = n && n->type == NODE_MAP ? node_find(n, "kvs") : NULL;
-	n = n && n->type == NODE_LIST ? n->first : NULL;
+	n = node_member(node_find(n ? n->first : NULL, "response_range"), "kvs", NODE_LIST);
+	n = n ? n->first : NULL;
 	return n && n->type == NODE_MAP ? n : NULL;
 }
 
@@ -408,7 +406,7 @@ static bool is_known(struct report *r, const struct node *pair)
 
 static int host_greeted(struct report *r, const struct etcd_store_answer *a)
 {
-	bool known = etcd_store_true(a->root, "succeeded") || is_known(r, only_pair(a->root));
+	bool known = node_is_true(a->root, "succeeded") || is_known(r, only_pair(a->root));
 
 	r->greeting = known ? KNOWN : OTHERWISE;
 	return 0;
@@ -438,7 +436,7 @@ static int pages_checked(struct report *r, const struct etcd_store_answer *a)
 {
 	r->renewals = 0;
 	r->shared = false;
-	if (etcd_store_true(a->root, "succeeded"))
+	if (node_is_true(a->root, "succeeded"))
 		return 0;
 	warn_shared(r);
 	write_all_again(r);
@@ -449,7 +447,7 @@ static int page_written(struct report *r, const struct etcd_store_answer *a)
 {
 	struct page *page = &r->pages[r->page];
 
-	if (!etcd_store_true(a->root, "succeeded")) {
+	if (!node_is_true(a->root, "succeeded")) {
 		warn_shared(r);
 		page->revision = 0;
 		page->dirty = true; /* still queued */

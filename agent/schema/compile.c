@@ -654,8 +654,8 @@ static const struct value *find_fragment(
 
 static bool has_id(const struct schema_file *f, const char *uri)
 {
-	const struct node *id = f->root->type == NODE_MAP ? node_find(f->root, "$id") : NULL;
-	size_t len = id && id->type == NODE_STRING ? strcspn(id->text, "#") : 0;
+	const struct node *id = node_member(f->root, "$id", NODE_STRING);
+	size_t len = id ? strcspn(id->text, "#") : 0;
 
 	return len && strlen(uri) == len && strncmp(id->text, uri, len) == 0;
 }

@@ -85,10 +85,9 @@ static int read_waves(
 		return fail_at(
 			why, list, "waves must be a list of 1 to 64 times {at: ..., percent: ...}");
 	for (const struct node *n = list->first; r == 0 && n; n = n->next) {
-		const struct node *at = n->type == NODE_MAP ? node_find(n, "at") : NULL,
-				  *share = at ? node_find(n, "percent") : NULL;
+		const struct node *at = node_find(n, "at"), *share = node_find(n, "percent");
 
-		if (!share || n->count != 2)
+		if (!at || !share || n->count != 2)
 			return fail_at(why, n, "a wave is {at: TIME, percent: NUMBER}");
 		r = read_time(at, &at_ms, why);
 		if (r == 0)

@@ -68,7 +68,7 @@ void client_take(struct client_answer *a, const struct http_client_response *res
 	buffer_append(&a->body, response->body.data ? response->body.data : "", response->body.len);
 	if (document_parse(DOCUMENT_JSON, a->body.data ? a->body.data : "", a->body.len,
 		    DOCUMENT_OURS, &a->json, &e) == 0)
-		a->error = client_text(document_root(a->json), "error", NULL);
+		a->error = node_text(document_root(a->json), "error", NULL);
 }
 
 /* Who may use the socket: its group, or that of its directory if that is all one sees. */
@@ -218,7 +218,7 @@ static int fetch_answer(const char *socket, const char *method, const char *path
 		r = exchange_with_agent(&w, &request);
 	while (r == 0 && w.unsent && sys_real.now_ms() < end_ms && wait_for_listener(socket));
 	free(url);
-	a->fits = shape_fits(method, path, a->status, a->json ? document_root(a->json) : NULL);
+	a->fits = shape_fits(method, path, a->status, document_root(a->json));
 	*ret_result = w.result;
 	return r;
 }
@@ -288,14 +288,13 @@ int client_exit_code(const char *command, const struct client_answer *a)
 static bool is_unknown_config(
 	const struct client_answer *status, const char *config, struct buffer *why)
 {
-	const struct node *configs =
-		status->json ? node_find(document_root(status->json), "configs") : NULL;
+	const struct node *configs = node_find(document_root(status->json), "configs");
 	char hint[NAMES_HINT];
 	struct names names;
 
 	names_init(&names, config);
 	for (const struct node *c = configs ? configs->first : NULL; c; c = c->next) {
-		const char *name = client_text(c, "name", "");
+		const char *name = node_text(c, "name", "");
 
 		if (strcmp(name, config) == 0)
 			return false;
@@ -331,25 +330,4 @@ void client_fini(struct client_answer *a)
 {
 	document_free(a->json);
 	buffer_fini(&a->body);
-}
-
-const char *client_text(const struct node *map, const char *name, const char *fallback)
-{
-	const struct node *n = node_find(map, name);
-
-	return n && n->type == NODE_STRING ? n->text : fallback;
-}
-
-int64_t client_number(const struct node *map, const char *name, int64_t fallback)
-{
-	const struct node *n = node_find(map, name);
-
-	return n && n->type == NODE_INT ? n->integer : fallback;
-}
-
-bool client_is_true(const struct node *map, const char *name)
-{
-	const struct node *n = node_find(map, name);
-
-	return n && n->type == NODE_BOOL && n->boolean;
 }

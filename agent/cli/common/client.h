@@ -52,10 +52,5 @@ void client_init(struct client_answer *a);
 void client_take(struct client_answer *a, const struct http_client_response *response);
 const char *client_unreachable(const char *socket, char why[CLIENT_WHY]);
 void client_fini(struct client_answer *a);
-/* A member's text or number from an answer; the fallback when it is not there or null. */
-const char *client_text(const struct node *map, const char *name, const char *fallback);
-int64_t client_number(const struct node *map, const char *name, int64_t fallback);
-/* False also when it is not there. */
-bool client_is_true(const struct node *map, const char *name);
 
 #endif

@@ -29,9 +29,9 @@ int operate_options(const struct command_line *line, int argc, char **argv, void
 /* Names the users who see values, when the agent hid them from this one. */
 static void explain_hidden_values(const struct operate *o, const struct node *root)
 {
-	const struct node *values = root ? node_find(root, "values") : NULL;
+	const struct node *values = node_member(root, "values", NODE_BOOL);
 
-	if (values && values->type == NODE_BOOL && !values->boolean)
+	if (values && !values->boolean)
 		fprintf(stderr,
 			"pullet %s: values are hidden: root, the agent's user and members of the "
 			"group that agent: {operators: GROUP} names see them\n",
@@ -58,7 +58,7 @@ int operate_ask(const struct operate *o, const char *method, struct buffer *path
 	if (r == CLI_OK && a.json)
 		shown = show(o, document_root(a.json), &out);
 	if (r == CLI_OK && !o->json)
-		explain_hidden_values(o, a.json ? document_root(a.json) : NULL);
+		explain_hidden_values(o, document_root(a.json));
 	if (r == CLI_OK && !o->json && out.error)
 		r = cli_error(CLI_FAILED, o->command, "out of memory");
 	else if (r == CLI_OK)
@@ -71,17 +71,15 @@ int operate_ask(const struct operate *o, const char *method, struct buffer *path
 int operate_ask_each(struct operate *o,
 	int (*ask)(struct operate *o, const char *name, const struct node *config))
 {
-	const struct node *configs = NULL;
 	struct client_answer a;
 	int r = client_ask(o->command, o->socket, "GET", "/v1/status", 10000, &a), worst;
 
 	if (r == CLI_OK)
 		r = client_exit_code(o->command, &a);
-	if (r == CLI_OK && a.json)
-		configs = node_find(document_root(a.json), "configs");
 	worst = r;
-	for (const struct node *c = configs ? configs->first : NULL; c; c = c->next) {
-		r = ask(o, client_text(c, "name", ""), c);
+	for (const struct node *c = r ? NULL : node_first(document_root(a.json), "configs"); c;
+		c = c->next) {
+		r = ask(o, node_text(c, "name", ""), c);
 		worst = worst ? worst : r;
 	}
 	client_fini(&a);
@@ -94,16 +92,16 @@ int operate_show_current(const struct operate *o, const struct node *root, struc
 {
 	words_text(out, o->config);
 	buffer_printf(
-		out, ": generation %" PRId64 " is current: ", client_number(root, "generation", 0));
-	words_text(out, client_text(root, "origin", "?"));
+		out, ": generation %" PRId64 " is current: ", node_integer(root, "generation", 0));
+	words_text(out, node_text(root, "origin", "?"));
 	buffer_append(out, "\n", 1);
 	return CLI_OK;
 }
 
 void operate_decision(struct buffer *out, const struct node *entry)
 {
-	const char *by = client_text(entry, "by", NULL), *reason = client_text(entry, "reason", "");
-	int64_t until_ms = client_number(entry, "until_ms", 0);
+	const char *by = node_text(entry, "by", NULL), *reason = node_text(entry, "reason", "");
+	int64_t until_ms = node_integer(entry, "until_ms", 0);
 
 	if (by) {
 		buffer_append_string(out, " by ");

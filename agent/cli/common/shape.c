@@ -79,8 +79,8 @@ size_t shape_max_bytes(const char *method, const char *path)
 
 static bool has_member(const struct node *map, const struct member *m)
 {
-	const struct node *n = node_find(map, m->name);
-	bool fits = n && n->type == m->type;
+	const struct node *n = node_member(map, m->name, m->type);
+	bool fits = n;
 
 	if (fits && m->type == NODE_LIST)
 		for (const struct node *c = n->first; c && fits; c = c->next)

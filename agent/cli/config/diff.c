@@ -23,19 +23,19 @@ static const struct command_line diff_line = {
 
 static int add_change(const struct node *entry, struct buffer *out)
 {
-	const char *kind = client_text(entry, "change", "");
+	const char *kind = node_text(entry, "change", "");
 	struct diff_change change = {
 		.kind = strcmp(kind, "added") == 0     ? DIFF_ADDED
 			: strcmp(kind, "removed") == 0 ? DIFF_REMOVED
 						       : DIFF_CHANGED,
-		.path = client_text(entry, "path", ""),
+		.path = node_text(entry, "path", ""),
 		.before = node_find(entry, "before"),
 		.after = node_find(entry, "after"),
 	};
 	/* a path is a pattern that fits itself */
 	char *mask[] = {(char *)(uintptr_t)change.path, NULL};
 
-	return diff_write_text(&change, client_is_true(entry, "masked") ? mask : NULL, out);
+	return diff_write_text(&change, node_is_true(entry, "masked") ? mask : NULL, out);
 }
 
 /* Bytes, or a set of files. */
@@ -43,22 +43,22 @@ static void add_facts(const struct node *root, struct buffer *out)
 {
 	static const char *const sides[] = {"from", "to"};
 
-	if (client_is_true(root, "equal"))
+	if (node_is_true(root, "equal"))
 		return;
 	for (size_t i = 0; i < 2; i++) {
 		const struct node *side = node_find(root, sides[i]);
 
 		if (side)
 			buffer_printf(out, "%s%" PRId64 " bytes, SHA-256 %.64s%s",
-				i ? " -> " : "~ ", client_number(side, "bytes", 0),
-				client_text(side, "sha256", "?"), i ? "\n" : "");
+				i ? " -> " : "~ ", node_integer(side, "bytes", 0),
+				node_text(side, "sha256", "?"), i ? "\n" : "");
 	}
 }
 
 static int show_diff(const struct operate *o, const struct node *root, struct buffer *out)
 {
 	const struct node *changes = node_find(root, "changes");
-	int64_t more = client_number(root, "more", 0);
+	int64_t more = node_integer(root, "more", 0);
 
 	(void)o;
 	if (!changes || changes->type != NODE_LIST)

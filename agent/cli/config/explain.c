@@ -29,7 +29,7 @@ static void add_shown_value(const struct node *entry, struct buffer *out)
 
 	if (!n)
 		return;
-	if (client_is_true(entry, "masked")) {
+	if (node_is_true(entry, "masked")) {
 		buffer_append_string(out, "***");
 	} else if (n->type >= NODE_LIST && n->first) {
 		buffer_printf(
@@ -43,13 +43,13 @@ static void add_shown_value(const struct node *entry, struct buffer *out)
 
 static void add_layer_line(const struct node *layer, struct buffer *out)
 {
-	bool override = client_is_true(layer, "override");
-	int64_t line = client_number(layer, "line", 0);
+	bool override = node_is_true(layer, "override");
+	int64_t line = node_integer(layer, "line", 0);
 
-	buffer_printf(out, "%s %-9s ", client_is_true(layer, "effective") ? "*" : " ",
-		client_text(layer, "effect", "?"));
+	buffer_printf(out, "%s %-9s ", node_is_true(layer, "effective") ? "*" : " ",
+		node_text(layer, "effect", "?"));
 	buffer_append_string(out, override ? "override of " : "");
-	words_text(out, client_text(layer, override ? "key" : "path", "?"));
+	words_text(out, node_text(layer, override ? "key" : "path", "?"));
 	if (line > 0)
 		buffer_printf(out, ", line %" PRId64, line);
 	if (node_find(layer, "value")) {
@@ -63,8 +63,7 @@ static void add_layer_line(const struct node *layer, struct buffer *out)
 
 static int show_explanation(const struct operate *o, const struct node *root, struct buffer *out)
 {
-	const struct node *layers = node_find(root, "layers");
-	bool found = client_is_true(root, "found");
+	bool found = node_is_true(root, "found");
 
 	words_text(out, o->arguments[1]);
 	buffer_append_string(out, ": ");
@@ -73,7 +72,7 @@ static int show_explanation(const struct operate *o, const struct node *root, st
 	else
 		buffer_append_string(out, "not there");
 	buffer_append(out, "\n", 1);
-	for (const struct node *n = layers ? layers->first : NULL; n; n = n->next)
+	for (const struct node *n = node_first(root, "layers"); n; n = n->next)
 		add_layer_line(n, out);
 	return found ? CLI_OK : CLI_NOT_FOUND;
 }

@@ -34,7 +34,7 @@ static int show_pinned(const struct operate *o, const struct node *root, struct 
 
 	words_text(out, o->config);
 	buffer_printf(out, ": pinned at generation %" PRId64 " %s%s\n",
-		client_number(root, "generation", 0), o->for_ms ? "for " : "until it is unpinned",
+		node_integer(root, "generation", 0), o->for_ms ? "for " : "until it is unpinned",
 		o->for_ms ? settings_duration_text(o->for_ms, text) : "");
 	return CLI_OK;
 }

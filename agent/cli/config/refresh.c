@@ -39,8 +39,8 @@ static const struct command_line refresh_line = {
 static int show_result(const struct operate *o, const struct node *root, struct buffer *out)
 {
 	const struct refresh *f = (const struct refresh *)o;
-	const char *outcome = client_text(root, "outcome", NULL),
-		   *error = client_text(root, "error", NULL);
+	const char *outcome = node_text(root, "outcome", NULL),
+		   *error = node_text(root, "error", NULL);
 
 	if (!f->wait)
 		return CLI_OK;
@@ -49,7 +49,7 @@ static int show_result(const struct operate *o, const struct node *root, struct 
 	words_text(out, o->config);
 	buffer_append_string(out, ": ");
 	words_text(out, outcome);
-	buffer_printf(out, ", generation %" PRId64, client_number(root, "generation", 0));
+	buffer_printf(out, ", generation %" PRId64, node_integer(root, "generation", 0));
 	if (error) {
 		buffer_append_string(out, ": ");
 		words_lines(out, error);

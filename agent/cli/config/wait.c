@@ -37,7 +37,7 @@ static int show_reached(const struct operate *o, const struct node *root, struct
 {
 	words_text(out, o->config);
 	buffer_printf(
-		out, ": generation %" PRId64 " is current\n", client_number(root, "generation", 0));
+		out, ": generation %" PRId64 " is current\n", node_integer(root, "generation", 0));
 	return CLI_OK;
 }
 

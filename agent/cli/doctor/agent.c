@@ -265,11 +265,9 @@ void doctor_find_agent(struct doctor *d, struct doctor_list *l)
 
 const struct node *doctor_config_status(const struct doctor *d, const char *name)
 {
-	const struct node *list =
-		d->status.json ? node_find(document_root(d->status.json), "configs") : NULL;
-
-	for (const struct node *n = list ? list->first : NULL; n; n = n->next)
-		if (n->type == NODE_MAP && strcmp(client_text(n, "name", ""), name) == 0)
+	for (const struct node *n = node_first(document_root(d->status.json), "configs"); n;
+		n = n->next)
+		if (strcmp(node_text(n, "name", ""), name) == 0)
 			return n;
 	return NULL;
 }
@@ -277,7 +275,7 @@ const struct node *doctor_config_status(const struct doctor *d, const char *name
 /* Where the findings are that explain it. */
 static const char *find_explaining_check(const struct node *c, const char *error)
 {
-	const char *cause = client_text(c, "cause", "");
+	const char *cause = node_text(c, "cause", "");
 
 	return error[0] && (!cause[0] || strcmp(cause, "this host") == 0) ? "see files, below"
 									  : "see servers, below";
@@ -293,7 +291,7 @@ static bool note_rejected_version(const struct node *away, const char *name, str
 		{"operator", "publish another version; or pullet refresh CONFIG --force takes it"},
 		{"rollout", "its turn comes; or pullet refresh CONFIG --force takes it now"},
 	};
-	const char *by = client_text(away, "by", "?"), *why = client_text(away, "why", "?");
+	const char *by = node_text(away, "by", "?"), *why = node_text(away, "why", "?");
 
 	for (size_t i = 0; i < sizeof(decided) / sizeof(decided[0]); i++)
 		if (strcmp(by, decided[i].by) == 0) {
@@ -309,11 +307,11 @@ static bool note_rejected_version(const struct node *away, const char *name, str
 
 static void note_config_failure(const struct node *c, const char *name, struct doctor_list *l)
 {
-	const char *state = client_text(c, "state", ""), *error = client_text(c, "last_error", "");
+	const char *state = node_text(c, "state", ""), *error = node_text(c, "last_error", "");
 	const struct node *away = node_find(c, "rejected");
-	int64_t age_ms = client_number(c, "age_ms", -1);
+	int64_t age_ms = node_integer(c, "age_ms", -1);
 
-	if (client_number(c, "generation", 0) == 0)
+	if (node_integer(c, "generation", 0) == 0)
 		doctor_add(l, DOCTOR_ERROR, name, find_explaining_check(c, error),
 			"nothing is published yet%s%s", error[0] ? ": " : "", error);
 	else if (strcmp(state, "stale") == 0)
@@ -328,8 +326,7 @@ static void note_config_failure(const struct node *c, const char *name, struct d
 
 static void note_config_decisions(const struct node *c, const char *name, struct doctor_list *l)
 {
-	const struct node *pin = node_find(c, "pin"), *overrides = node_find(c, "overrides"),
-			  *suspension = node_find(c, "suspension");
+	const struct node *pin = node_find(c, "pin"), *suspension = node_find(c, "suspension");
 	struct buffer text;
 
 	buffer_init(&text, 4096);
@@ -345,7 +342,7 @@ static void note_config_decisions(const struct node *c, const char *name, struct
 			"suspended%s: the server is not asked", text.data ? text.data : "");
 	}
 	buffer_fini(&text);
-	if (overrides && overrides->type == NODE_LIST && overrides->first)
+	if (node_first(c, "overrides"))
 		doctor_add(l, DOCTOR_NOTE, name, "pullet explain CONFIG KEY says whose they are",
 			"some values are overridden on this host");
 }
@@ -354,33 +351,32 @@ static void note_config_notify(const struct node *c, const char *name, struct do
 {
 	const struct node *reload = node_find(c, "reload"), *probe = node_find(c, "probe");
 
-	if (client_is_true(c, "drifted"))
+	if (node_is_true(c, "drifted"))
 		doctor_add(l, DOCTOR_WARNING, name, "find out who writes it; heal puts it right",
 			"what is published was changed by somebody else");
-	if (reload && strcmp(client_text(reload, "state", ""), "failed") == 0)
+	if (strcmp(node_text(reload, "state", ""), "failed") == 0)
 		doctor_add(l, DOCTOR_WARNING, name,
 			"see hooks, below; the agent tries again until it works",
 			"the reload after the last change failed: %s",
-			client_text(reload, "error", "?"));
-	if (probe && strcmp(client_text(probe, "state", ""), "failed") == 0)
+			node_text(reload, "error", "?"));
+	if (strcmp(node_text(probe, "state", ""), "failed") == 0)
 		doctor_add(l, DOCTOR_WARNING, name, "put the version right at its source",
 			"the application did not bear the last version, which was rolled back: %s",
-			client_text(probe, "error", "?"));
+			node_text(probe, "error", "?"));
 }
 
 /* A list of the status of what is not in order: endpoints of the push channel. */
 static void note_push_state(const struct doctor *d, struct doctor_list *l)
 {
-	const struct node *list = node_find(document_root(d->status.json), "push");
-
-	for (const struct node *n = list ? list->first : NULL; n; n = n->next) {
-		const char *state = client_text(n, "state", "?");
+	for (const struct node *n = node_first(document_root(d->status.json), "push"); n;
+		n = n->next) {
+		const char *state = node_text(n, "state", "?");
 
 		if (strcmp(state, "connected") != 0)
-			doctor_add(l, DOCTOR_WARNING, client_text(n, "endpoint", "?"),
+			doctor_add(l, DOCTOR_WARNING, node_text(n, "endpoint", "?"),
 				"see push, below; where it connects now, this goes by itself",
 				"the agent's push channel is %s: %s", state,
-				client_text(n, "error", "pulls go on by interval"));
+				node_text(n, "error", "pulls go on by interval"));
 	}
 }
 
@@ -388,7 +384,7 @@ static void note_push_state(const struct doctor *d, struct doctor_list *l)
 
 static void note_agent_version(const struct doctor *d, struct doctor_list *l)
 {
-	const char *version = client_text(document_root(d->status.json), "version", "?");
+	const char *version = node_text(document_root(d->status.json), "version", "?");
 
 	if (strcmp(version, PULLET_VERSION) != 0)
 		doctor_add(l, DOCTOR_WARNING, d->socket_path, "restart the agent",
@@ -437,14 +433,11 @@ static void find_newest_times(const char *path, int64_t *written_ms, int64_t *to
 static bool same_configs(const struct doctor *d)
 {
 	const struct node *list = node_find(document_root(d->status.json), "configs");
-	size_t n = 0;
 
-	for (const struct node *c = list ? list->first : NULL; c; c = c->next)
-		n++;
 	for (size_t i = 0; i < d->settings->config_count; i++)
 		if (!doctor_config_status(d, d->settings->configs[i]->name))
 			return false;
-	return n == d->settings->config_count;
+	return list && list->count == d->settings->config_count;
 }
 
 static bool is_same_file(const char *a, const char *b)
@@ -460,17 +453,17 @@ static void note_stale_settings(const struct doctor *d, struct doctor_list *l)
 	static const char remedy[] = "reload the agent: systemctl reload pullet, or kill -HUP";
 	const struct node *root = document_root(d->status.json),
 			  *c = node_find(root, "configuration");
-	const char *file = c ? client_text(c, "file", d->path) : d->path;
+	const char *file = node_text(c, "file", d->path);
 	int64_t loaded_ms =
-		c ? client_number(c, "loaded_ms", 0) : client_number(root, "started_ms", 0);
+		c ? node_integer(c, "loaded_ms", 0) : node_integer(root, "started_ms", 0);
 	int64_t written_ms = 0, touched_ms = 0;
 
-	if (c && client_text(c, "error", NULL))
+	if (node_text(c, "error", NULL))
 		doctor_add(l, DOCTOR_ERROR, file, "put it right, and reload again",
 			"the agent refused it when it was last reloaded, and runs the one before: "
 			"%s%s",
-			client_text(c, "error", ""),
-			client_number(c, "errors", 0) > 1 ? " (and more)" : "");
+			node_text(c, "error", ""),
+			node_integer(c, "errors", 0) > 1 ? " (and more)" : "");
 	if (!is_same_file(file, d->path)) {
 		doctor_add(l, DOCTOR_WARNING, d->path, "name that one with -c",
 			"the agent that runs reads %s", file);

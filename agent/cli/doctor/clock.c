@@ -37,8 +37,7 @@ static int64_t started_boottime_ms(pid_t pid)
 /* The agent knows when it started by the clock on the wall; the kernel knows it by its own. */
 static void check_clock_steps(const struct doctor *d, struct doctor_list *l)
 {
-	int64_t started_ms =
-		d->status.json ? client_number(document_root(d->status.json), "started_ms", 0) : 0;
+	int64_t started_ms = node_integer(document_root(d->status.json), "started_ms", 0);
 	int64_t boottime_ms = d->who.pid > 0 ? started_boottime_ms(d->who.pid) : -1;
 	int64_t step_ms;
 

@@ -370,11 +370,10 @@ static int build_forget(
 
 static uint64_t count_deleted(const struct node *root)
 {
-	const struct node *n = node_find(root, "responses");
+	const struct node *n = node_member(root, "responses", NODE_LIST);
 
-	n = n && n->type == NODE_LIST ? n->first : NULL;
-	n = n && n->type == NODE_MAP ? node_find(n, "response_delete_range") : NULL;
-	return etcd_store_number(n, "deleted");
+	return etcd_store_number(
+		node_find(n ? n->first : NULL, "response_delete_range"), "deleted");
 }
 
 static int forget_host(struct fleet *f)
@@ -385,7 +384,7 @@ static int forget_host(struct fleet *f)
 
 	if (etcd_ask(f->etcd, build_forget, f, &a, why))
 		return cli_error(CLI_FAILED, f->command, "%s: %s", etcd_name(f->etcd), why);
-	if (!etcd_store_true(a.root, "succeeded"))
+	if (!node_is_true(a.root, "succeeded"))
 		r = cli_error(CLI_FAILED, f->command,
 			"%s is alive: stop its agent, and wait until its receipt is gone (the ttl "
 			"of its report)",

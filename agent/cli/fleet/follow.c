@@ -94,7 +94,7 @@ static bool is_key_next(const struct follow *f)
 /* Takes one answer. 1: there is more. */
 static int take_range(struct follow *f, const struct etcd_store_answer *a)
 {
-	const struct node *pairs = node_find(a->root, "kvs");
+	const struct node *pairs = node_member(a->root, "kvs", NODE_LIST);
 	int e = 0;
 
 	buffer_clear(&f->key);
@@ -102,10 +102,9 @@ static int take_range(struct follow *f, const struct etcd_store_answer *a)
 	if (!f->reading)
 		f->reading = a->revision;
 	f->cluster = a->cluster;
-	if (pairs && pairs->type == NODE_LIST)
-		for (const struct node *n = pairs->first; e == 0 && n; n = n->next)
-			e = take_pair(f, n, false);
-	if (e || !etcd_store_true(a->root, "more"))
+	for (const struct node *n = pairs ? pairs->first : NULL; e == 0 && n; n = n->next)
+		e = take_pair(f, n, false);
+	if (e || !node_is_true(a->root, "more"))
 		return e;
 	if (f->key.len == 0 || !is_key_next(f))
 		return -EIO;
@@ -230,9 +229,8 @@ static int take_events(struct follow *f, const struct node *events, bool fragmen
 	uint64_t last = 0;
 
 	for (const struct node *n = events->first; n; n = n->next) {
-		const struct node *pair = n->type == NODE_MAP ? node_find(n, "kv") : NULL,
-				  *type = pair ? node_find(n, "type") : NULL;
-		bool gone = type && type->type == NODE_STRING && strcmp(type->text, "DELETE") == 0;
+		const struct node *pair = node_find(n, "kv");
+		bool gone = strcmp(node_text(n, "type", ""), "DELETE") == 0;
 		int e = pair ? take_pair(f, pair, gone) : -EIO;
 
 		if (e)
@@ -250,22 +248,22 @@ static int take_events(struct follow *f, const struct node *events, bool fragmen
 static void watch_line_came(void *arg, const struct etcd_store_answer *a)
 {
 	struct follow *f = arg;
-	const struct node *events = node_find(a->root, "events");
+	const struct node *events = node_member(a->root, "events", NODE_LIST);
 
-	if (etcd_store_true(a->root, "canceled")) {
+	if (node_is_true(a->root, "canceled")) {
 		etcd_unwatch(f->etcd);
 		stop_watch(f, true, "");
 	} else if (a->cluster != f->cluster ||
-		   (etcd_store_true(a->root, "created") && a->revision < f->revision)) {
+		   (node_is_true(a->root, "created") && a->revision < f->revision)) {
 		etcd_unwatch(f->etcd);
 		stop_watch(f, true, "the cluster was restored or replaced");
-	} else if (events && events->type == NODE_LIST) {
-		if (take_events(f, events, etcd_store_true(a->root, "fragment"))) {
+	} else if (events) {
+		if (take_events(f, events, node_is_true(a->root, "fragment"))) {
 			etcd_unwatch(f->etcd);
 			stop_watch(f, true, "invalid event");
 		}
 		plan_show(f);
-	} else if (!etcd_store_true(a->root, "created") && a->revision > f->revision) {
+	} else if (!node_is_true(a->root, "created") && a->revision > f->revision) {
 		f->revision = a->revision; /* progress: all up to here was sent */
 	}
 }

@@ -1,33 +1,25 @@
 /* Tables and JSON of a fleet. Surprising: percentages are cut, not rounded: 100.0% is all hosts. */
 #include "cli/fleet/show.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "text/json_writer.h"
 #include "cli/common/operate.h"
+#include "cli/text/table.h"
 #include "cli/text/words.h"
 
-#define COLUMNS 5
-#define CELL 72
+#define SHOWN 70 /* columns of a host or a version */
 #define SHOWN_DIGEST 12
-
-struct row {
-	char cell[COLUMNS][CELL];
-	const char *colour; /* of the second cell; "" = none */
-};
 
 static const char *colour_of(enum receipt_state state)
 {
 	switch (state) {
 	case RECEIPT_OK:
-		return "\033[32m";
+		return WRAP_GOOD;
 	case RECEIPT_APPLYING:
 	case RECEIPT_PINNED:
 	case RECEIPT_SUSPENDED:
 	case RECEIPT_HELD:
 	case RECEIPT_WAITING:
-		return "\033[33m";
+		return WRAP_WARNING;
 	case RECEIPT_REJECTED:
 	case RECEIPT_FAILING:
 	case RECEIPT_STALE:
@@ -35,7 +27,7 @@ static const char *colour_of(enum receipt_state state)
 	case RECEIPT_STATES:
 		break;
 	}
-	return "\033[31m";
+	return WRAP_BAD;
 }
 
 /* ---- texts ---- */
@@ -47,49 +39,18 @@ static void append_percent(size_t part, size_t whole, struct buffer *out)
 	buffer_printf(out, "%zu.%zu%%", tenths / 10, tenths % 10);
 }
 
-/* Copies a text into a cell, fit for a terminal. */
-static void set_cell(char cell[CELL], const char *text)
-{
-	struct buffer b;
-	size_t len;
-
-	buffer_init(&b, 1u << 16);
-	words_text(&b, text);
-	len = b.len < CELL - 1 ? b.len : CELL - 1;
-	while (len < b.len && len > 0 && ((unsigned char)b.data[len] & 0xc0) == 0x80)
-		len--;
-	if (len)
-		memcpy(cell, b.data, len);
-	cell[len] = '\0';
-	buffer_fini(&b);
-}
-
-static void widen_columns(size_t width[COLUMNS], const struct row *r)
-{
-	for (size_t i = 0; i < COLUMNS; i++)
-		if (strlen(r->cell[i]) > width[i])
-			width[i] = strlen(r->cell[i]);
-}
-
-/* The last cell is not padded, and is followed by `tail`. */
-static void append_fleet_row(const struct row *r, const size_t width[COLUMNS], size_t columns,
-	const char *tail, bool colour, struct buffer *out)
+/* Appends the table, indented, and frees it. */
+static void finish_table(struct table *t, struct buffer *out)
 {
 	buffer_append_string(out, "  ");
-	for (size_t i = 0; i < columns; i++) {
-		bool on = colour && i == 1 && r->colour[0];
-		bool last = i + 1 == columns && !tail[0];
-
-		if (on)
-			buffer_append_string(out, r->colour);
-		buffer_append_string(out, r->cell[i]);
-		if (on)
-			buffer_append_string(out, "\033[0m");
-		if (!last)
-			buffer_printf(out, "%*s", (int)(width[i] - strlen(r->cell[i]) + 2), "");
+	table_head(t, SIZE_MAX, out);
+	for (size_t i = 0; i * t->columns < t->count; i++) {
+		buffer_append_string(out, "  ");
+		table_row(t, i, out);
 	}
-	words_text(out, tail);
-	buffer_append_string(out, "\n");
+	if (table_error(t))
+		out->error = table_error(t);
+	table_fini(t);
 }
 
 /* "96 ok, 2 rejected" */
@@ -127,71 +88,69 @@ void fleet_headline(const struct roster_sum *s, struct buffer *out)
 	buffer_append_string(out, "\n");
 }
 
-static void fill_group(
-	const struct roster_sum *s, const struct roster_group *g, struct row *r, struct buffer *b)
+static void add_share(size_t hosts, const char *mark, size_t all, struct table *t, struct buffer *b)
 {
-	*r = (struct row){.colour = ""};
-	set_cell(r->cell[0], g->version[0] ? g->version : g->digest[0] ? "-" : "(nothing)");
-	set_cell(r->cell[1], g->digest[0] ? g->digest : "-");
-	r->cell[1][SHOWN_DIGEST] = '\0';
-	snprintf(r->cell[2], CELL, "%zu", g->hosts);
+	table_printf(t, "%zu", hosts);
 	buffer_clear(b);
-	append_percent(g->hosts, s->count, b);
-	snprintf(r->cell[3], CELL, "%s%s", b->data ? b->data : "", g->wanted ? " *" : "");
-	buffer_clear(b);
-	append_states(g, b);
+	append_percent(hosts, all, b);
+	table_printf(t, "%s%s", b->data ? b->data : "", mark);
 }
 
-static void append_versions(const struct roster_sum *s, bool colour, struct buffer *out)
+static void append_versions(const struct roster_sum *s, struct buffer *out)
 {
-	static const struct row head = {
-		.cell = {"VERSION", "DIGEST", "HOSTS", "PERCENT"}, .colour = ""};
-	struct row r, silent = {.cell = {"(silent)", "-"}, .colour = ""};
-	size_t width[COLUMNS] = {0};
+	static const char *const heads[] = {"VERSION", "DIGEST", "HOSTS", "PERCENT", "STATES"};
 	struct buffer text;
+	struct table t;
 
 	buffer_init(&text, 4096);
-	widen_columns(width, &head);
+	table_init(&t, heads, sizeof(heads) / sizeof(heads[0]));
 	for (size_t i = 0; i < s->group_count; i++) {
-		fill_group(s, &s->groups[i], &r, &text);
-		widen_columns(width, &r);
+		const struct roster_group *g = &s->groups[i];
+
+		table_add_words(&t,
+			g->version[0]  ? g->version
+			: g->digest[0] ? "-"
+				       : "(nothing)",
+			SHOWN, "");
+		table_printf(&t, "%.*s", SHOWN_DIGEST, g->digest[0] ? g->digest : "-");
+		add_share(g->hosts, g->wanted ? " *" : "", s->count, &t, &text);
+		buffer_clear(&text);
+		append_states(g, &text);
+		table_add(&t, text.data ? text.data : "", "");
 	}
-	buffer_clear(&text);
-	append_percent(s->silent, s->count, &text);
-	snprintf(silent.cell[2], CELL, "%zu", s->silent);
-	snprintf(silent.cell[3], CELL, "%s", text.data ? text.data : "");
-	if (s->silent)
-		widen_columns(width, &silent);
-	append_fleet_row(&head, width, 4, "STATES", colour, out);
-	for (size_t i = 0; i < s->group_count; i++) {
-		fill_group(s, &s->groups[i], &r, &text);
-		append_fleet_row(&r, width, 4, text.data ? text.data : "", colour, out);
+	if (s->silent) {
+		table_add(&t, "(silent)", "");
+		table_add(&t, "-", "");
+		add_share(s->silent, "", s->count, &t, &text);
+		table_add(&t, "", "");
 	}
-	if (s->silent)
-		append_fleet_row(&silent, width, 4, "", colour, out);
+	finish_table(&t, out);
 	buffer_fini(&text);
 }
 
 /* ---- the hosts ---- */
 
-static void fill_host(const struct roster_row *row, struct row *r, struct buffer *why)
+static void add_host_row(const struct roster_row *row, bool colour, struct table *t)
 {
 	const struct receipt_config *c = row->runs;
-	struct buffer since;
+	struct buffer text;
 
-	*r = (struct row){.colour = row->silent ? "\033[31m" : colour_of(c->state)};
-	set_cell(r->cell[0], row->host);
-	set_cell(r->cell[1], row->silent ? "silent" : receipt_state_name(c->state));
-	set_cell(r->cell[2], c->version[0] ? c->version : c->digest[0] ? c->digest : "-");
-	buffer_init(&since, 64);
+	buffer_init(&text, 1u << 16);
+	table_add_words(t, row->host, SHOWN, "");
+	table_add(t, row->silent ? "silent" : receipt_state_name(c->state),
+		!colour       ? ""
+		: row->silent ? WRAP_BAD
+			      : colour_of(c->state));
+	table_add_words(t, c->version[0] ? c->version : c->digest[0] ? c->digest : "-", SHOWN, "");
 	if (!row->silent)
-		words_time(&since, c->since_ms);
-	snprintf(r->cell[3], CELL, "%s", since.data ? since.data : "-");
-	buffer_fini(&since);
-	buffer_clear(why);
+		words_time(&text, c->since_ms);
+	table_add(t, text.data ? text.data : "-", "");
+	buffer_clear(&text);
 	if (c->rejected[0])
-		buffer_printf(why, "%s: ", c->rejected);
-	buffer_append_string(why, c->why);
+		buffer_printf(&text, "%s: ", c->rejected);
+	buffer_append_string(&text, c->why);
+	table_add_words(t, text.data ? text.data : "", WRAP_ENDLESS, "");
+	buffer_fini(&text);
 }
 
 static bool is_listed(const struct roster_sum *s, const struct fleet_style *style, size_t i)
@@ -201,39 +160,26 @@ static bool is_listed(const struct roster_sum *s, const struct fleet_style *styl
 
 void fleet_hosts(const struct roster_sum *s, const struct fleet_style *style, struct buffer *out)
 {
-	static const struct row head = {
-		.cell = {"HOST", "STATE", "VERSION", "SINCE"}, .colour = ""};
-	size_t width[COLUMNS] = {0}, listed = 0, max = style->all ? SIZE_MAX : FLEET_LISTED;
-	struct buffer why;
-	struct row r;
+	static const char *const heads[] = {"HOST", "STATE", "VERSION", "SINCE", "WHY"};
+	size_t listed = 0, max = style->all ? SIZE_MAX : FLEET_LISTED;
+	struct table t;
 
-	buffer_init(&why, 1u << 16);
-	widen_columns(width, &head);
-	for (size_t i = 0; i < s->count; i++) {
-		if (!is_listed(s, style, i))
-			continue;
-		fill_host(&s->rows[i], &r, &why);
-		if (listed++ < max)
-			widen_columns(width, &r);
-	}
+	table_init(&t, heads, sizeof(heads) / sizeof(heads[0]));
+	for (size_t i = 0; i < s->count; i++)
+		if (is_listed(s, style, i) && listed++ < max)
+			add_host_row(&s->rows[i], style->colour, &t);
 	if (listed)
-		append_fleet_row(&head, width, 4, "WHY", style->colour, out);
-	for (size_t i = 0, n = 0; i < s->count && n < max; i++) {
-		if (!is_listed(s, style, i))
-			continue;
-		fill_host(&s->rows[i], &r, &why);
-		append_fleet_row(&r, width, 4, why.data ? why.data : "", style->colour, out);
-		n++;
-	}
+		finish_table(&t, out);
+	else
+		table_fini(&t);
 	if (listed > max)
 		buffer_printf(out, "  and %zu more: --all lists them\n", listed - max);
-	buffer_fini(&why);
 }
 
 void fleet_table(const struct roster_sum *s, const struct fleet_style *style, struct buffer *out)
 {
 	fleet_headline(s, out);
-	append_versions(s, style->colour, out);
+	append_versions(s, out);
 	fleet_hosts(s, style, out);
 }
 

@@ -11,14 +11,14 @@
 
 const char *show_next_pull(const struct show_config *c, char text[24])
 {
-	int64_t backoff_ms = client_number(c->node, "backoff_ms", 0);
+	int64_t backoff_ms = node_integer(c->node, "backoff_ms", 0);
 	char span[24];
 
-	if (client_is_true(c->node, "running"))
+	if (node_is_true(c->node, "running"))
 		snprintf(text, 24, "running");
-	else if (client_is_true(c->node, "waiting") && backoff_ms > 0)
+	else if (node_is_true(c->node, "waiting") && backoff_ms > 0)
 		snprintf(text, 24, "held %.18s", wrap_span(backoff_ms, span));
-	else if (client_is_true(c->node, "waiting"))
+	else if (node_is_true(c->node, "waiting"))
 		snprintf(text, 24, "queued");
 	else
 		wrap_span(c->next_ms, text);
@@ -34,8 +34,8 @@ const char *show_clean(const char *text, struct buffer *b)
 
 void show_error(const struct show_config *c, struct buffer *out)
 {
-	const char *error = client_text(c->node, "last_error", NULL),
-		   *cause = client_text(c->node, "cause", NULL);
+	const char *error = node_text(c->node, "last_error", NULL),
+		   *cause = node_text(c->node, "cause", NULL);
 
 	if (!error)
 		return;
@@ -49,9 +49,9 @@ void show_error(const struct show_config *c, struct buffer *out)
 static void note_error(const struct node *c, const struct show_config *s, struct buffer *out)
 {
 	const struct node *rejected = node_find(c, "rejected");
-	const char *error = client_text(c, "last_error", NULL);
+	const char *error = node_text(c, "last_error", NULL);
 
-	if (!error || (rejected && client_is_true(rejected, "is_last_error")))
+	if (!error || node_is_true(rejected, "is_last_error"))
 		return; /* note_rejected() says it */
 	buffer_append_string(out, "  ");
 	show_error(s, out);
@@ -61,10 +61,10 @@ static void note_error(const struct node *c, const struct show_config *s, struct
 /* The current version, when it was confirmed last, and the next pull. */
 static void note_current(const struct node *c, const struct show_config *s, struct buffer *out)
 {
-	int64_t generation = client_number(c, "generation", 0),
-		backoff_ms = client_number(c, "backoff_ms", 0),
-		at_ms = client_number(c, "confirmed_ms", 0),
-		since_ms = client_number(c, "failing_since_ms", 0), now_ms = sys_real.wall_ms();
+	int64_t generation = node_integer(c, "generation", 0),
+		backoff_ms = node_integer(c, "backoff_ms", 0),
+		at_ms = node_integer(c, "confirmed_ms", 0),
+		since_ms = node_integer(c, "failing_since_ms", 0), now_ms = sys_real.wall_ms();
 	char text[24];
 
 	if (s->rank < SHOW_FAILING)
@@ -85,12 +85,12 @@ static void note_current(const struct node *c, const struct show_config *s, stru
 	}
 	if (generation)
 		buffer_append_string(out, "; ");
-	if (client_is_true(c, "running"))
+	if (node_is_true(c, "running"))
 		buffer_append_string(out, "a pull is running\n");
-	else if (client_is_true(c, "waiting") && backoff_ms > 0)
+	else if (node_is_true(c, "waiting") && backoff_ms > 0)
 		buffer_printf(out, "pull deferred: server in backoff for %s\n",
 			wrap_span(backoff_ms, text));
-	else if (client_is_true(c, "waiting"))
+	else if (node_is_true(c, "waiting"))
 		buffer_append_string(out, "pull queued (server busy)\n");
 	else
 		buffer_printf(out, "next pull in %s\n", wrap_span(s->next_ms, text));
@@ -99,12 +99,12 @@ static void note_current(const struct node *c, const struct show_config *s, stru
 static void note_rejected(const struct node *c, struct buffer *out)
 {
 	const struct node *rejected = node_find(c, "rejected");
-	const char *by = rejected ? client_text(rejected, "by", "?") : "";
+	const char *by = node_text(rejected, "by", "?");
 
 	if (!rejected)
 		return;
 	buffer_append_string(out, "  the server's version ");
-	words_text(out, client_text(rejected, "version", "(without a name)"));
+	words_text(out, node_text(rejected, "version", "(without a name)"));
 	if (strcmp(by, "pin") == 0) {
 		buffer_append_string(out, " is held by the pin\n");
 		return;
@@ -115,14 +115,13 @@ static void note_rejected(const struct node *c, struct buffer *out)
 							       : " is rejected by the ");
 	words_text(out, by);
 	buffer_append_string(out, ": ");
-	words_lines(out, client_text(rejected, "why", "?"));
+	words_lines(out, node_text(rejected, "why", "?"));
 	buffer_append_string(out, "\n");
 }
 
 static void note_operator_decisions(const struct node *c, struct buffer *out)
 {
-	const struct node *pin = node_find(c, "pin"), *overrides = node_find(c, "overrides"),
-			  *suspension = node_find(c, "suspension");
+	const struct node *pin = node_find(c, "pin"), *suspension = node_find(c, "suspension");
 
 	if (suspension) {
 		buffer_append_string(out, "  suspended");
@@ -134,9 +133,9 @@ static void note_operator_decisions(const struct node *c, struct buffer *out)
 		operate_decision(out, pin);
 		buffer_append_string(out, "\n");
 	}
-	for (const struct node *o = overrides ? overrides->first : NULL; o; o = o->next) {
+	for (const struct node *o = node_first(c, "overrides"); o; o = o->next) {
 		buffer_append_string(out, "  override of ");
-		words_text(out, client_text(o, "key", "?"));
+		words_text(out, node_text(o, "key", "?"));
 		operate_decision(out, o);
 		buffer_append_string(out, "\n");
 	}
@@ -145,31 +144,29 @@ static void note_operator_decisions(const struct node *c, struct buffer *out)
 static void note_pending_reload(const struct node *c, struct buffer *out)
 {
 	const struct node *reload = node_find(c, "reload");
-	const char *state = reload ? client_text(reload, "state", "idle") : "idle";
+	const char *state = node_text(reload, "state", "idle");
 	char text[24];
 
 	if (strcmp(state, "failed") == 0) {
 		buffer_printf(out, "  reload failed, next attempt in %s: ",
-			wrap_span(client_number(reload, "next_ms", -1), text));
-		words_text(out, client_text(reload, "error", "?"));
+			wrap_span(node_integer(reload, "next_ms", -1), text));
+		words_text(out, node_text(reload, "error", "?"));
 		buffer_append_string(out, "\n");
 	} else if (strcmp(state, "idle") != 0) {
 		buffer_printf(out, "  reload pending for generation %" PRId64 "\n",
-			client_number(reload, "pending", 0));
+			node_integer(reload, "pending", 0));
 	}
 }
 
 static void note_probe(const struct node *c, struct buffer *out)
 {
 	const struct node *probe = node_find(c, "probe");
-	const char *error = probe && strcmp(client_text(probe, "state", ""), "failed") == 0
-				    ? client_text(probe, "error", NULL)
-				    : NULL;
+	const char *error = node_text(probe, "error", NULL);
 
-	if (!error)
+	if (!error || strcmp(node_text(probe, "state", ""), "failed") != 0)
 		return;
 	buffer_printf(out, "  generation %" PRId64 " failed its probe: ",
-		client_number(probe, "generation", 0));
+		node_integer(probe, "generation", 0));
 	words_lines(out, error);
 	buffer_append_string(out, "\n");
 }
@@ -178,16 +175,16 @@ static void note_watch(const struct node *c, struct buffer *out)
 {
 	const struct node *watch = node_find(c, "watch");
 
-	if (!watch || strcmp(client_text(watch, "state", ""), "failing") != 0)
+	if (strcmp(node_text(watch, "state", ""), "failing") != 0)
 		return;
 	buffer_append_string(out, "  the watch fails, changes come with the interval: ");
-	words_text(out, client_text(watch, "error", "?"));
+	words_text(out, node_text(watch, "error", "?"));
 	buffer_append_string(out, "\n");
 }
 
 static void note_expiry(const struct node *c, bool all, struct buffer *out)
 {
-	int64_t expires_ms = client_number(c, "expires_ms", 0);
+	int64_t expires_ms = node_integer(c, "expires_ms", 0);
 
 	if (expires_ms <= 0 || (!all && expires_ms - sys_real.wall_ms() >= SHOW_SOON_MS))
 		return;
@@ -207,7 +204,7 @@ void show_notes(const struct show_config *s, bool all, struct buffer *out)
 	note_pending_reload(c, out);
 	note_probe(c, out);
 	note_watch(c, out);
-	if (client_is_true(c, "drifted"))
+	if (node_is_true(c, "drifted"))
 		buffer_append_string(
 			out, "  the published file was changed by somebody and is not restored\n");
 	note_expiry(c, all, out);

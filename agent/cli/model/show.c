@@ -12,20 +12,6 @@
 #include "cli/common/operate.h"
 #include "cli/text/words.h"
 
-static const struct node *find_collection(const struct node *map, const char *name)
-{
-	const struct node *n = map ? node_find(map, name) : NULL;
-
-	return n && n->type >= NODE_LIST ? n : NULL;
-}
-
-static const struct node *find_first(const struct node *map, const char *name)
-{
-	const struct node *n = find_collection(map, name);
-
-	return n ? n->first : NULL;
-}
-
 /* ---- colours ---- */
 
 bool show_colours_on(int fd)
@@ -84,102 +70,84 @@ void show_version(const char *version, struct buffer *out)
 
 static bool in_state(const struct node *c, const char *member, const char *state)
 {
-	const struct node *n = find_collection(c, member);
-
-	return n && strcmp(client_text(n, "state", ""), state) == 0;
-}
-
-static bool is_pinned(const struct node *c)
-{
-	return find_collection(c, "pin");
-}
-
-static bool has_suspension(const struct node *c)
-{
-	return find_collection(c, "suspension");
-}
-
-static bool is_overridden(const struct node *c)
-{
-	return find_first(c, "overrides");
+	return strcmp(node_text(node_find(c, member), "state", ""), state) == 0;
 }
 
 static bool is_rejected(const struct node *c)
 {
-	const struct node *away = find_collection(c, "rejected");
+	const struct node *away = node_member(c, "rejected", NODE_MAP);
 
-	return away && strcmp(client_text(away, "by", ""), "pin") != 0;
+	return away && strcmp(node_text(away, "by", ""), "pin") != 0;
 }
 
 static bool has_pending_reload(const struct node *c)
 {
-	return find_collection(c, "reload") && !in_state(c, "reload", "idle");
-}
-
-static bool has_failed_probe(const struct node *c)
-{
-	return in_state(c, "probe", "failed");
+	return node_member(c, "reload", NODE_MAP) && !in_state(c, "reload", "idle");
 }
 
 static bool is_drifted(const struct node *c)
 {
-	return client_is_true(c, "drifted");
-}
-
-static bool is_unwatched(const struct node *c)
-{
-	return in_state(c, "watch", "failing");
+	return node_is_true(c, "drifted");
 }
 
 static bool expires_soon(const struct node *c)
 {
-	int64_t at_ms = client_number(c, "expires_ms", 0);
+	int64_t at_ms = node_integer(c, "expires_ms", 0);
 
 	return at_ms > 0 && at_ms - sys_real.wall_ms() < SHOW_SOON_MS;
 }
 
+/* By a predicate, or by a member that is there, and in that state. */
 static const struct mark {
 	const char *words; /* after a number, in the headline */
 	bool (*is)(const struct node *c);
+	const char *member, *state;
 } marks[] = {
-	{"with a rejected version", is_rejected},
-	{"suspended", has_suspension},
-	{"pinned", is_pinned},
-	{"overridden", is_overridden},
-	{"with a reload pending", has_pending_reload},
-	{"that failed a probe", has_failed_probe},
-	{"whose file somebody changed", is_drifted},
-	{"whose watch fails", is_unwatched},
-	{"whose signature expires soon", expires_soon},
+	{"with a rejected version", .is = is_rejected},
+	{"suspended", .member = "suspension"},
+	{"pinned", .member = "pin"},
+	{"overridden", .member = "overrides"},
+	{"with a reload pending", .is = has_pending_reload},
+	{"that failed a probe", .member = "probe", .state = "failed"},
+	{"whose file somebody changed", .is = is_drifted},
+	{"whose watch fails", .member = "watch", .state = "failing"},
+	{"whose signature expires soon", .is = expires_soon},
 };
 
 enum { MARKS = sizeof(marks) / sizeof(marks[0]) };
+
+static bool has_mark(const struct node *c, const struct mark *m)
+{
+	if (m->is)
+		return m->is(c);
+	return m->state ? in_state(c, m->member, m->state) : node_first(c, m->member) != NULL;
+}
 
 /* ---- reading ---- */
 
 /* A server without a name is called by its first address, as in the log. */
 static const char *server_shown_name(const struct node *server)
 {
-	const struct node *address = find_first(server, "addresses");
+	const struct node *address = node_first(server, "addresses");
 
-	return client_text(server, "name", address ? client_text(address, "url", "?") : "?");
+	return node_text(server, "name", address ? node_text(address, "url", "?") : "?");
 }
 
 static bool is_of_server(const struct node *config, const struct node *server)
 {
-	const char *name = client_text(server, "name", NULL), *url = server_shown_name(server);
+	const char *name = node_text(server, "name", NULL), *url = server_shown_name(server);
 
 	if (name)
-		return strcmp(client_text(config, "server", ""), name) == 0;
-	return !client_text(config, "server", NULL) &&
-	       strncmp(client_text(config, "url", ""), url, strlen(url)) == 0;
+		return strcmp(node_text(config, "server", ""), name) == 0;
+	return !node_text(config, "server", NULL) &&
+	       strncmp(node_text(config, "url", ""), url, strlen(url)) == 0;
 }
 
 /* A due pull waits for the backoff of its server. */
 static void add_backoff(struct show_config *c, const struct node *servers)
 {
 	for (const struct node *s = servers; s && c->next_ms >= 0; s = s->next) {
-		int64_t backoff_ms = client_number(s, "backoff_ms", 0);
+		int64_t backoff_ms = node_integer(s, "backoff_ms", 0);
 
 		if (backoff_ms > c->next_ms && is_of_server(c->node, s))
 			c->next_ms = backoff_ms;
@@ -198,30 +166,30 @@ static enum show_rank find_rank(const struct node *c, const char *state)
 		if (strcmp(state, ranks[i]) == 0)
 			return (enum show_rank)i;
 	for (size_t i = 0; i < MARKS; i++)
-		if (marks[i].is(c))
+		if (has_mark(c, &marks[i]))
 			return SHOW_NOTED;
 	return SHOW_QUIET;
 }
 
 static void read_show_config(struct show *s, const struct node *node)
 {
-	const struct node *runs = find_collection(node, "runs");
+	const struct node *runs = node_member(node, "runs", NODE_MAP);
 	struct show_config *c = &s->configs[s->count];
 
 	*c = (struct show_config){.node = node,
-		.name = client_text(node, "name", "?"),
-		.state = client_text(node, "state", "?"),
-		.age_ms = client_number(node, "age_ms", -1),
-		.next_ms = client_number(node, "next_pull_in_ms", -1),
-		.rejected = client_number(node, "rejections", 0),
+		.name = node_text(node, "name", "?"),
+		.state = node_text(node, "state", "?"),
+		.age_ms = node_integer(node, "age_ms", -1),
+		.next_ms = node_integer(node, "next_pull_in_ms", -1),
+		.rejected = node_integer(node, "rejections", 0),
 		.index = s->count};
-	add_backoff(c, find_first(s->root, "servers"));
+	add_backoff(c, node_first(s->root, "servers"));
 	c->rank = find_rank(node, c->state);
 	if (runs) {
-		c->timeouts = client_number(runs, "timeouts", 0);
-		s->failed += client_number(runs, "failed", 0);
-		c->runs = client_number(runs, "success", 0) + client_number(runs, "failed", 0) +
-			  client_number(runs, "rejected", 0) + c->timeouts;
+		c->timeouts = node_integer(runs, "timeouts", 0);
+		s->failed += node_integer(runs, "failed", 0);
+		c->runs = node_integer(runs, "success", 0) + node_integer(runs, "failed", 0) +
+			  node_integer(runs, "rejected", 0) + c->timeouts;
 	}
 	s->runs += c->runs;
 	s->timeouts += c->timeouts;
@@ -232,7 +200,7 @@ static void read_show_config(struct show *s, const struct node *node)
 
 int show_read(const struct node *root, struct show *ret)
 {
-	const struct node *configs = find_collection(root, "configs");
+	const struct node *configs = node_member(root, "configs", NODE_LIST);
 	struct show s = {.root = root};
 	size_t count = configs ? configs->count : 1;
 
@@ -315,7 +283,7 @@ void show_headline(const struct show *s, struct buffer *out)
 		size_t n = 0;
 
 		for (size_t i = 0; i < s->count; i++)
-			n += marks[m].is(s->configs[i].node);
+			n += has_mark(s->configs[i].node, &marks[m]);
 		if (n)
 			buffer_printf(out, "; %zu %s", n, marks[m].words);
 	}
@@ -326,8 +294,8 @@ static size_t count_push(const struct show *s, size_t *ret_connected)
 	size_t count = 0;
 
 	*ret_connected = 0;
-	for (const struct node *p = find_first(s->root, "push"); p; p = p->next, count++)
-		*ret_connected += strcmp(client_text(p, "state", ""), "connected") == 0;
+	for (const struct node *p = node_first(s->root, "push"); p; p = p->next, count++)
+		*ret_connected += strcmp(node_text(p, "state", ""), "connected") == 0;
 	return count;
 }
 
@@ -350,8 +318,8 @@ void show_push(const struct show *s, struct buffer *out)
 
 static void note_server(const struct node *s, struct buffer *out)
 {
-	int64_t backoff_ms = client_number(s, "backoff_ms", 0),
-		pending = client_number(s, "pending", 0);
+	int64_t backoff_ms = node_integer(s, "backoff_ms", 0),
+		pending = node_integer(s, "pending", 0);
 	struct buffer line;
 	char text[24];
 
@@ -359,17 +327,17 @@ static void note_server(const struct node *s, struct buffer *out)
 	if (backoff_ms > 0)
 		buffer_printf(&line, " in backoff for %s, %" PRId64 " pull%s queued;",
 			wrap_span(backoff_ms, text), pending, pending == 1 ? "" : "s");
-	for (const struct node *a = find_first(s, "addresses"); a; a = a->next) {
-		int64_t address_ms = client_number(a, "backoff_ms", 0),
-			failures = client_number(a, "failures_in_a_row", 0);
+	for (const struct node *a = node_first(s, "addresses"); a; a = a->next) {
+		int64_t address_ms = node_integer(a, "backoff_ms", 0),
+			failures = node_integer(a, "failures_in_a_row", 0);
 
 		if (address_ms <= 0)
 			continue;
 		buffer_append_string(&line, " ");
-		words_text(&line, client_text(a, "url", "?"));
+		words_text(&line, node_text(a, "url", "?"));
 		buffer_printf(&line, " is in backoff for %s after %" PRId64 " failure%s in a row: ",
 			wrap_span(address_ms, text), failures, failures == 1 ? "" : "s");
-		words_text(&line, client_text(a, "error", "?"));
+		words_text(&line, node_text(a, "error", "?"));
 		buffer_append_string(&line, ";");
 	}
 	if (line.len) {
@@ -384,14 +352,14 @@ static void note_server(const struct node *s, struct buffer *out)
 
 static void note_push(const struct node *p, struct buffer *out)
 {
-	const char *state = client_text(p, "state", "?"), *error = client_text(p, "error", "");
-	int64_t ago_ms = client_number(p, "last_message_ago_ms", -1);
+	const char *state = node_text(p, "state", "?"), *error = node_text(p, "error", "");
+	int64_t ago_ms = node_integer(p, "last_message_ago_ms", -1);
 	char text[24];
 
 	if (strcmp(state, "connected") == 0 && !error[0])
 		return;
 	buffer_append_string(out, "push ");
-	words_text(out, client_text(p, "endpoint", "?"));
+	words_text(out, node_text(p, "endpoint", "?"));
 	buffer_append_string(out, ": ");
 	words_text(out, state);
 	if (ago_ms < 0)
@@ -405,33 +373,33 @@ static void note_push(const struct node *p, struct buffer *out)
 
 static void note_receipts(const struct node *r, struct buffer *out)
 {
-	if (!r || strcmp(client_text(r, "state", ""), "failing") != 0)
+	if (!r || strcmp(node_text(r, "state", ""), "failing") != 0)
 		return;
 	buffer_append_string(out, "receipts to the server ");
-	words_text(out, client_text(r, "server", "?"));
+	words_text(out, node_text(r, "server", "?"));
 	buffer_append_string(out, " fail: ");
-	words_lines(out, client_text(r, "error", "?"));
+	words_lines(out, node_text(r, "error", "?"));
 	buffer_append_string(out, "\n");
 }
 
 bool show_configuration_is_rejected(const struct show *s)
 {
-	const struct node *c = find_collection(s->root, "configuration");
+	const struct node *c = node_member(s->root, "configuration", NODE_MAP);
 
-	return c && client_text(c, "error", NULL);
+	return c && node_text(c, "error", NULL);
 }
 
 static void note_configuration(const struct show *s, struct buffer *out)
 {
-	const struct node *c = find_collection(s->root, "configuration");
-	int64_t errors = c ? client_number(c, "errors", 0) : 0;
+	const struct node *c = node_member(s->root, "configuration", NODE_MAP);
+	int64_t errors = c ? node_integer(c, "errors", 0) : 0;
 
-	if (c && client_is_true(c, "applying"))
+	if (c && node_is_true(c, "applying"))
 		buffer_append_string(out, "reload pending: waiting for writes to finish\n");
 	if (!show_configuration_is_rejected(s))
 		return;
 	buffer_append_string(out, "the new configuration is rejected, keeping the old one: ");
-	words_lines(out, client_text(c, "error", "?"));
+	words_lines(out, node_text(c, "error", "?"));
 	if (errors > 1)
 		buffer_printf(out, " (%" PRId64 " errors; pulletd -t prints them)", errors);
 	buffer_append_string(out, "\n");
@@ -440,9 +408,9 @@ static void note_configuration(const struct show *s, struct buffer *out)
 void show_agent(const struct show *s, struct buffer *out)
 {
 	note_configuration(s, out);
-	for (const struct node *n = find_first(s->root, "servers"); n; n = n->next)
+	for (const struct node *n = node_first(s->root, "servers"); n; n = n->next)
 		note_server(n, out);
-	for (const struct node *n = find_first(s->root, "push"); n; n = n->next)
+	for (const struct node *n = node_first(s->root, "push"); n; n = n->next)
 		note_push(n, out);
-	note_receipts(find_collection(s->root, "report"), out);
+	note_receipts(node_member(s->root, "report", NODE_MAP), out);
 }

@@ -96,11 +96,11 @@ static void add_agent_line(const struct screen *v, struct buffer *line)
 		words_text(line, v->why);
 	} else if (root) {
 		buffer_append_string(line, "pulletd ");
-		words_text(line, client_text(root, "version", "?"));
+		words_text(line, node_text(root, "version", "?"));
 		buffer_append_string(line, " on ");
-		words_text(line, client_text(root, "host", "?"));
-		buffer_printf(line, ", pid %" PRId64 ", up %s", client_number(root, "pid", 0),
-			wrap_span(client_number(root, "uptime_ms", -1), text));
+		words_text(line, node_text(root, "host", "?"));
+		buffer_printf(line, ", pid %" PRId64 ", up %s", node_integer(root, "pid", 0),
+			wrap_span(node_integer(root, "uptime_ms", -1), text));
 	} else {
 		buffer_append_string(line, "asking the agent");
 	}
@@ -186,14 +186,6 @@ static const char *config_trouble(const struct show_config *c, struct buffer *te
 	return text->data ? text->data + strspn(text->data, " ") : "";
 }
 
-static void add_number_cell(struct table *t, int64_t n)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRId64, n);
-	table_add(t, text, "");
-}
-
 static void add_screen_row(
 	const struct show_config *c, bool colour, struct buffer *b, struct table *t)
 {
@@ -201,12 +193,12 @@ static void add_screen_row(
 
 	table_add(t, show_clean(c->name, b), "");
 	table_add(t, show_clean(c->state, b), colour ? show_colour(c->state) : "");
-	add_number_cell(t, client_number(c->node, "generation", 0));
+	table_printf(t, "%" PRId64, node_integer(c->node, "generation", 0));
 	table_add(t, wrap_span(c->age_ms, text), "");
 	table_add(t, show_next_pull(c, text), "");
-	add_number_cell(t, c->runs);
-	add_number_cell(t, c->timeouts);
-	add_number_cell(t, c->rejected);
+	table_printf(t, "%" PRId64, c->runs);
+	table_printf(t, "%" PRId64, c->timeouts);
+	table_printf(t, "%" PRId64, c->rejected);
 	table_add(t, config_trouble(c, b), "");
 }
 
@@ -219,8 +211,8 @@ static bool is_shown(const struct screen *v, const struct show_config *c)
 {
 	return !v->filter[0] || contains_part(c->name, v->filter) ||
 	       contains_part(c->state, v->filter) ||
-	       contains_part(client_text(c->node, "cause", NULL), v->filter) ||
-	       contains_part(client_text(c->node, "last_error", NULL), v->filter);
+	       contains_part(node_text(c->node, "cause", NULL), v->filter) ||
+	       contains_part(node_text(c->node, "last_error", NULL), v->filter);
 }
 
 static void add_screen_table(

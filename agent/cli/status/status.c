@@ -64,12 +64,11 @@ static void add_config_row(const struct show_config *c, bool colour, struct tabl
 	buffer_init(&b, 1u << 20);
 	table_add(t, show_clean(c->name, &b), "");
 	table_add(t, show_clean(c->state, &b), colour ? show_colour(c->state) : "");
-	snprintf(text, sizeof(text), "%" PRId64, client_number(c->node, "generation", 0));
-	table_add(t, text, "");
+	table_printf(t, "%" PRId64, node_integer(c->node, "generation", 0));
 	table_add(t, wrap_span(c->age_ms, text), "");
 	table_add(t, show_next_pull(c, text), "");
 	buffer_clear(&b);
-	show_version(client_text(c->node, "version", NULL), &b);
+	show_version(node_text(c->node, "version", NULL), &b);
 	table_add(t, b.data ? b.data : "", "");
 	buffer_fini(&b);
 }
@@ -159,11 +158,11 @@ static void add_agent_head(const struct show *s, const struct paper *paper, stru
 	show_headline(s, &text);
 	if (show_push_is_good(s))
 		buffer_append_string(&text, "; push connected");
-	if (client_text(s->root, "version", NULL) && node_find(s->root, "pid")) {
+	if (node_text(s->root, "version", NULL) && node_find(s->root, "pid")) {
 		buffer_append_string(&text, "; pulletd ");
-		words_text(&text, client_text(s->root, "version", "?"));
+		words_text(&text, node_text(s->root, "version", "?"));
 		buffer_printf(
-			&text, " up %s", wrap_span(client_number(s->root, "uptime_ms", -1), span));
+			&text, " up %s", wrap_span(node_integer(s->root, "uptime_ms", -1), span));
 	}
 	add_wrapped(&text, paper, out);
 	buffer_clear(&text);

@@ -100,14 +100,14 @@ static void print_frame(struct top *t)
 /* The same agent as before, so that its counters can be compared. */
 static bool is_same_agent(const struct node *a, const struct node *b)
 {
-	return a && b && client_number(a, "started_ms", 0) == client_number(b, "started_ms", 0) &&
-	       client_number(a, "pid", 0) == client_number(b, "pid", 0);
+	return a && b && node_integer(a, "started_ms", 0) == node_integer(b, "started_ms", 0) &&
+	       node_integer(a, "pid", 0) == node_integer(b, "pid", 0);
 }
 
 /* Takes an answer. An invalid one leaves the screen as it was. */
 static void take_answer(struct top *t, struct client_answer *a)
 {
-	const struct node *root = a->json ? document_root(a->json) : NULL;
+	const struct node *root = document_root(a->json);
 	uint64_t now_ms = loop_now_ms(t->loop), since_ms = now_ms - t->heard_ms;
 	struct screen *v = &t->view;
 	struct show s;

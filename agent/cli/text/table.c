@@ -2,8 +2,13 @@
 #include "cli/text/table.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "cli/text/words.h"
 
 #define MAX_TEXT (256u << 20)
 #define MIN_FIRST 8 /* columns that are left of the first one */
@@ -43,6 +48,32 @@ void table_add(struct table *t, const char *text, const char *on)
 	buffer_append(&t->text, text, strlen(text) + 1);
 	if (width > t->width[column])
 		t->width[column] = width;
+}
+
+void table_add_words(struct table *t, const char *text, size_t columns, const char *on)
+{
+	struct buffer words, cut;
+
+	buffer_init(&words, MAX_TEXT);
+	buffer_init(&cut, MAX_TEXT);
+	words_text(&words, text);
+	wrap_cut(&cut, words.data ? words.data : "", columns);
+	table_add(t, cut.data ? cut.data : "", on);
+	if (words.error || cut.error)
+		t->error = -ENOMEM;
+	buffer_fini(&words);
+	buffer_fini(&cut);
+}
+
+void table_printf(struct table *t, const char *format, ...)
+{
+	char text[128];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	table_add(t, text, "");
 }
 
 int table_error(const struct table *t)

@@ -8,8 +8,6 @@
 #ifndef PULLET_CLI_TABLE_H
 #define PULLET_CLI_TABLE_H
 
-#include <stdbool.h>
-
 #include "cli/text/wrap.h"
 
 #define TABLE_COLUMNS 12
@@ -30,6 +28,10 @@ void table_init(struct table *t, const char *const heads[], size_t columns);
 void table_fini(struct table *t);
 /* Appends the next cell, row by row. on: its colour, or "". The text is clean (words_text()). */
 void table_add(struct table *t, const char *text, const char *on);
+/* The same for a text of others, which is escaped, and cut to so many columns. */
+void table_add_words(struct table *t, const char *text, size_t columns, const char *on);
+/* The same for a short text that is made here, without a colour. */
+void table_printf(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Lays the table out, once all cells are there, to be at most `width` wide, with min_last for the
  * last column, if that can be had. drop: columns that may be left out, the first one first, ended
  * by 0. */

@@ -154,17 +154,13 @@ struct pair {
 /* Of changes only added keys are complete. */
 static bool read_pair(const struct release *release, const struct node *n, struct pair *ret)
 {
-	const struct node *type, *key;
+	const struct node *key;
 
 	if (!release->changes) {
 		*ret = (struct pair){n->key, n->key_len, n};
 	} else {
-		if (n->type != NODE_MAP)
-			return false;
-		type = node_find(n, "configurationChangeType");
-		key = node_find(n, "key");
-		if (!type || type->type != NODE_STRING || strcmp(type->text, "ADDED") != 0 ||
-			!key || key->type != NODE_STRING)
+		key = node_member(n, "key", NODE_STRING);
+		if (!key || strcmp(node_text(n, "configurationChangeType", ""), "ADDED") != 0)
 			return false;
 		*ret = (struct pair){key->text, key->text_len, node_find(n, "newValue")};
 	}
@@ -245,27 +241,18 @@ static enum kind_verdict take_keys(const struct kind_place *place, const struct 
 	return KIND_NEW;
 }
 
-static const char *release_text(const struct node *map, const char *name)
-{
-	const struct node *n = node_find(map, name);
-
-	return n && n->type == NODE_STRING ? n->text : "";
-}
-
 static bool read_release(const struct node *root, struct release *ret)
 {
-	const struct node *all = node_find(root, "configurations"),
-			  *changes = node_find(root, "configurationChanges");
-	bool has_all = all && all->type == NODE_MAP,
-	     has_changes = changes && changes->type == NODE_LIST;
+	const struct node *all = node_member(root, "configurations", NODE_MAP),
+			  *changes = node_member(root, "configurationChanges", NODE_LIST);
 
-	*ret = (struct release){.key = release_text(root, "releaseKey")};
+	*ret = (struct release){.key = node_text(root, "releaseKey", "")};
 	/* "IncrementalSync" */
-	ret->changes = strcasestr(release_text(root, "configSyncType"), "incremental") ||
-		       (has_changes && !has_all);
-	if (ret->changes ? has_changes : has_all)
+	ret->changes = strcasestr(node_text(root, "configSyncType", ""), "incremental") ||
+		       (changes && !all);
+	if (ret->changes ? changes : all)
 		ret->first = ret->changes ? changes->first : all->first;
-	return (ret->changes || has_all) && ret->key[0];
+	return (ret->changes || all) && ret->key[0];
 }
 
 static enum kind_verdict take_release(const struct kind_place *place, const struct release *release,
@@ -405,11 +392,9 @@ static int report_notification(struct kind_watch *w, const struct node *notifica
 	int found = 0;
 	uint64_t position;
 
-	if (notification->type != NODE_MAP)
-		return -EPROTO;
-	name = node_find(notification, "namespaceName");
-	id = node_find(notification, "notificationId");
-	if (!name || name->type != NODE_STRING || !id || id->type != NODE_INT || id->integer < -1)
+	name = node_member(notification, "namespaceName", NODE_STRING);
+	id = node_member(notification, "notificationId", NODE_INT);
+	if (!name || !id || id->integer < -1)
 		return -EPROTO;
 	position = (uint64_t)id->integer + 1;
 	for (size_t i = 0; i < w->count; i++) {

@@ -170,19 +170,11 @@ struct range { /* an answer */
 /* Reads the header that every answer has. */
 static bool read_etcd_header(const struct node *map, uint64_t numbers[EPOCH_NUMBERS])
 {
-	const struct node *header = node_find(map, "header");
+	const struct node *header = node_member(map, "header", NODE_MAP);
 
-	return header && header->type == NODE_MAP &&
-	       kv_number(header, "cluster_id", &numbers[CLUSTER]) && numbers[CLUSTER] &&
+	return header && kv_number(header, "cluster_id", &numbers[CLUSTER]) && numbers[CLUSTER] &&
 	       kv_number(header, "raft_term", &numbers[TERM]) &&
 	       kv_number(header, "revision", &numbers[REVISION]) && numbers[REVISION] < INT64_MAX;
-}
-
-static bool is_true(const struct node *map, const char *name)
-{
-	const struct node *n = node_find(map, name);
-
-	return n && n->type == NODE_BOOL && n->boolean;
 }
 
 static bool read_range(const struct node *root, struct range *ret)
@@ -190,7 +182,7 @@ static bool read_range(const struct node *root, struct range *ret)
 	ret->keys = node_find(root, "kvs");
 	if (ret->keys && ret->keys->type == NODE_NULL)
 		ret->keys = NULL;
-	ret->more = is_true(root, "more");
+	ret->more = node_is_true(root, "more");
 	return read_etcd_header(root, ret->numbers) && ret->numbers[REVISION] > 0 &&
 	       kv_number(root, "count", &ret->numbers[COUNT]) &&
 	       (!ret->keys || ret->keys->type == NODE_LIST);
@@ -500,14 +492,14 @@ static uint64_t read_event(
 	struct kind_watch *w, size_t item, const struct node *event, struct buffer *key)
 {
 	const char *path = w->items[item].path, *name, *type;
-	const struct node *pair = event->type == NODE_MAP ? node_find(event, "kv") : NULL;
+	const struct node *pair = node_member(event, "kv", NODE_MAP);
 	size_t path_len = strlen(path), name_len, type_len;
 	uint64_t revision;
 	char version[21];
 	bool gone;
 
 	buffer_clear(key);
-	if (!pair || pair->type != NODE_MAP || !kv_text(event, "type", &type, &type_len) ||
+	if (!pair || !kv_text(event, "type", &type, &type_len) ||
 		!kv_text(pair, "key", &name, &name_len) ||
 		!kv_number(pair, "mod_revision", &revision) || revision >= INT64_MAX ||
 		kv_decode(key, name, name_len) || key->len < path_len ||
@@ -539,7 +531,8 @@ static int read_events(struct kind_watch *w, size_t item, const struct node *res
 	buffer_fini(&key);
 	if (!good)
 		return lose_positions(w, why, "an event came by the watch that cannot be read");
-	if (last && !is_true(result, "fragment")) /* else more of the same revision may follow */
+	if (last &&
+		!node_is_true(result, "fragment")) /* else more of the same revision may follow */
 		last++;
 	if (last > w->items[item].position)
 		w->items[item].position = last;
@@ -573,13 +566,13 @@ static int read_result(struct kind_watch *w, const struct node *result, char why
 	uint64_t numbers[EPOCH_NUMBERS], id;
 	struct kind_watched *item;
 
-	if (is_true(result, "canceled"))
+	if (node_is_true(result, "canceled"))
 		return read_cancel(w, result, why);
 	if (!read_etcd_header(result, numbers) || numbers[REVISION] == 0 ||
 		!kv_number(result, "watch_id", &id) || id < 1 || id > w->count)
 		return lose_positions(w, why, "what came by the watch cannot be read");
 	item = &w->items[id - 1];
-	if (is_true(result, "created"))
+	if (node_is_true(result, "created"))
 		return read_created(w, id - 1, numbers, why);
 	if (events && events->type != NODE_NULL)
 		return read_events(w, id - 1, result, events, why);
@@ -602,10 +595,10 @@ static int read_watch_line(struct kind_watch *w, const struct buffer *line, char
 	if (r)
 		return lose_positions(w, why, "what came by the watch is not JSON, or too much");
 	error = node_find(document_root(d), "error");
-	result = node_find(document_root(d), "result");
+	result = node_member(document_root(d), "result", NODE_MAP);
 	if (error)
 		r = read_stream_error(w, error, why);
-	else if (result && result->type == NODE_MAP)
+	else if (result)
 		r = read_result(w, result, why);
 	else
 		r = lose_positions(w, why, "what came by the watch is not an answer of etcd's");

@@ -228,9 +228,9 @@ static enum kind_verdict read_v1(const struct kind_place *place,
 /* The text of a member; "" when it is missing, or not text. */
 static const char *member_text(const struct node *map, const char *name, size_t *ret_len)
 {
-	const struct node *n = map && map->type == NODE_MAP ? node_find(map, name) : NULL;
+	const struct node *n = node_member(map, name, NODE_STRING);
 
-	*ret_len = n && n->type == NODE_STRING ? n->text_len : 0;
+	*ret_len = n ? n->text_len : 0;
 	return *ret_len ? n->text : "";
 }
 
@@ -247,12 +247,11 @@ static enum kind_verdict fail_not_v3(long status, enum kind_cause *ret_cause, ch
 static enum kind_verdict read_data(const struct kind_place *place, const struct node *data,
 	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
 {
-	const struct node *content =
-		data && data->type == NODE_MAP ? node_find(data, "content") : NULL;
+	const struct node *content = node_member(data, "content", NODE_STRING);
 	const char *type, *md5;
 	size_t len;
 
-	if (!content || content->type != NODE_STRING)
+	if (!content)
 		return kind_fail(KIND_CAUSE_ANSWER,
 			"the answer has no content: this is not the API of Nacos 3", ret_cause,
 			why);
@@ -309,8 +308,8 @@ static enum kind_verdict read_v3(const struct kind_place *place,
 	enum kind_verdict verdict;
 
 	if (kind_parse_json(body, &d, &e) == 0)
-		code = node_find(document_root(d), "code");
-	if (code && code->type == NODE_INT)
+		code = node_member(document_root(d), "code", NODE_INT);
+	if (code)
 		verdict = read_code(place, response->status, code->integer,
 			node_find(document_root(d), "data"), ret, ret_cause, why);
 	else if (response->status == 401 || response->status == 403)
@@ -347,23 +346,23 @@ static int nacos_login_build(
 
 static int take_token(const struct node *root, char **ret_token, uint64_t *ret_lifetime_ms)
 {
-	const struct node *data = node_find(root, "data"), *ttl;
+	const struct node *data = node_member(root, "data", NODE_MAP);
+	int64_t ttl_s;
 	const char *token;
 	size_t len;
 
-	if (!node_find(root, "accessToken") && data && data->type == NODE_MAP)
+	if (!node_find(root, "accessToken") && data)
 		root = data;
 	token = member_text(root, "accessToken", &len);
 	if (len == 0 || len > KIND_MAX_TOKEN)
 		return -EPROTO;
-	ttl = node_find(root, "tokenTtl");
+	ttl_s = node_integer(root, "tokenTtl", 0);
 	*ret_token = strdup(token);
 	if (!*ret_token)
 		return -ENOMEM;
 	*ret_lifetime_ms = 0;
-	if (ttl && ttl->type == NODE_INT && ttl->integer > 0)
-		*ret_lifetime_ms = /* nine tenths: it is never too old on the way */
-			900 * (uint64_t)(ttl->integer < MAX_TTL_S ? ttl->integer : MAX_TTL_S);
+	if (ttl_s > 0) /* nine tenths: it is never too old on the way */
+		*ret_lifetime_ms = 900 * (uint64_t)(ttl_s < MAX_TTL_S ? ttl_s : MAX_TTL_S);
 	return 0;
 }
 

@@ -94,14 +94,15 @@ static void add_property(struct properties *p, const struct node *n, size_t sour
 /* Collects those of all sources. 0, -ENOMEM; -EPROTO: it is not an environment. */
 static int collect_properties(const struct node *environment, struct properties *p)
 {
-	const struct node *sources = node_find(environment, "propertySources"), *values;
+	const struct node *sources = node_member(environment, "propertySources", NODE_LIST),
+			  *values;
 	size_t count = 0, number = 0;
 
-	if (!sources || sources->type != NODE_LIST)
+	if (!sources)
 		return -EPROTO;
 	for (const struct node *s = sources->first; s; s = s->next) {
-		values = s->type == NODE_MAP ? node_find(s, "source") : NULL;
-		if (!values || values->type != NODE_MAP)
+		values = node_member(s, "source", NODE_MAP);
+		if (!values)
 			return -EPROTO;
 		count += values->count;
 	}

@@ -280,7 +280,7 @@ static void check_uses(struct loader *l, const struct node *n, const struct sett
 
 	for (size_t i = 0; i < COUNT(uses); i++) {
 		in = uses[i].in ? node_find(n, uses[i].in) : n;
-		key = in && in->type == NODE_MAP ? node_find(in, uses[i].name) : NULL;
+		key = node_find(in, uses[i].name);
 		if (key && !(uses[i].kinds & 1u << s->kind))
 			loader_complain(l, walk_key_place(l, key),
 				"%s means nothing to a server of the kind %s: remove it",
