@@ -753,33 +753,6 @@ static void post_override(struct control *c, struct httpd_request *r, const char
 	start_change(c, r, find_named_config(c, name), &a);
 }
 
-static void post_pin(struct control *c, struct httpd_request *r, const char *name)
-{
-	char by[WHO], why[FILE_WHY];
-	uint64_t for_ms;
-	int e;
-
-	if (!query_number(r, "for_ms", 0, &for_ms))
-		return;
-	e = config_pin(find_named_config(c, name), for_ms, describe_client(r, by),
-		query_text(r, "reason"), why);
-	if (e)
-		reply_errno(r, e, why);
-	else
-		reply_current(r, 200, find_named_config(c, name));
-}
-
-static void post_unpin(struct control *c, struct httpd_request *r, const char *name)
-{
-	char by[WHO], why[FILE_WHY];
-	int e = config_unpin(find_named_config(c, name), describe_client(r, by), why);
-
-	if (e)
-		reply_errno(r, e, why);
-	else
-		reply_current(r, 200, find_named_config(c, name));
-}
-
 /* Answers clients that wait for a pull of a config that was suspended. */
 static void end_pull_waits(struct control *c, struct config *config)
 {
@@ -802,36 +775,61 @@ static void notify_report(const struct control *c, const struct config *config)
 			report_changed(*c->env->report, i);
 }
 
+/* Answers what an operator decided: 0, or -errno with why. True: it holds. */
+static bool reply_decision(
+	struct httpd_request *r, struct config *config, int error, const char *why)
+{
+	if (error)
+		reply_errno(r, error, why);
+	else
+		reply_current(r, 200, config);
+	return error == 0;
+}
+
+static void post_pin(struct control *c, struct httpd_request *r, const char *name)
+{
+	struct config *config = find_named_config(c, name);
+	char by[WHO], why[FILE_WHY];
+	uint64_t for_ms;
+
+	if (query_number(r, "for_ms", 0, &for_ms))
+		reply_decision(r, config,
+			config_pin(config, for_ms, describe_client(r, by), query_text(r, "reason"),
+				why),
+			why);
+}
+
+static void post_unpin(struct control *c, struct httpd_request *r, const char *name)
+{
+	struct config *config = find_named_config(c, name);
+	char by[WHO], why[FILE_WHY];
+
+	reply_decision(r, config, config_unpin(config, describe_client(r, by), why), why);
+}
+
 static void post_suspend(struct control *c, struct httpd_request *r, const char *name)
 {
 	struct config *config = find_named_config(c, name);
 	char by[WHO], why[FILE_WHY];
 	uint64_t for_ms;
-	int e;
 
-	if (!query_number(r, "for_ms", 0, &for_ms))
+	if (!query_number(r, "for_ms", 0, &for_ms) ||
+		!reply_decision(r, config,
+			config_suspend(config, for_ms, describe_client(r, by),
+				query_text(r, "reason"), why),
+			why))
 		return;
-	e = config_suspend(config, for_ms, describe_client(r, by), query_text(r, "reason"), why);
-	if (e) {
-		reply_errno(r, e, why);
-		return;
-	}
-	reply_current(r, 200, config);
 	end_pull_waits(c, config);
 	notify_report(c, config);
 }
 
 static void post_resume(struct control *c, struct httpd_request *r, const char *name)
 {
+	struct config *config = find_named_config(c, name);
 	char by[WHO], why[FILE_WHY];
-	int e = config_resume(find_named_config(c, name), describe_client(r, by), why);
 
-	if (e) {
-		reply_errno(r, e, why);
-		return;
-	}
-	reply_current(r, 200, find_named_config(c, name));
-	notify_report(c, find_named_config(c, name));
+	if (reply_decision(r, config, config_resume(config, describe_client(r, by), why), why))
+		notify_report(c, config);
 }
 
 /* ---- the table ---- */

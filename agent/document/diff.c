@@ -13,13 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "text/json_text.h"
 #include "text/json_writer.h"
 #include "document/key_path.h"
 
 struct diff {
 	struct diff_change *changes;
-	size_t count, room;
+	size_t count;
 	struct buffer paths; /* one after the other, each with its NUL */
 };
 
@@ -101,19 +102,15 @@ static int note_change(
 {
 	struct diff *d = w->diff;
 	struct diff_change *more;
-	size_t room = d->room ? 2 * d->room : 16;
 
 	if (w->counts) {
 		d->count++;
 		return 0;
 	}
-	if (d->count == d->room) {
-		more = reallocarray(d->changes, room, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		d->changes = more;
-		d->room = room;
-	}
+	more = array_room(d->changes, d->count, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	d->changes = more;
 	d->changes[d->count++] =
 		(struct diff_change){kind, (const char *)(uintptr_t)d->paths.len, before, after};
 	return buffer_append(&d->paths, w->path.data, w->path.len + 1);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "document/extent.h"
 #include "document/key_path.h"
 #include "document/variables.h"
@@ -261,22 +262,18 @@ struct flat {
 	const struct node *root;
 	struct buffer path, paths; /* paths: one behind the other, each with its NUL */
 	struct flatten_value *values;
-	size_t count, room;
+	size_t count;
 };
 
 /* Adds the scalar under the present path. The key is an offset until all are there: it may move. */
 static int add_scalar(struct flat *f, const struct node *n)
 {
 	bool has_text = n->type != NODE_NULL;
-	struct flatten_value *v;
+	struct flatten_value *v = array_room(f->values, f->count, sizeof(*v));
 
-	if (f->count == f->room) {
-		f->room = f->room ? 2 * f->room : 64;
-		v = reallocarray(f->values, f->room, sizeof(*v));
-		if (!v)
-			return -ENOMEM;
-		f->values = v;
-	}
+	if (!v)
+		return -ENOMEM;
+	f->values = v;
 	f->values[f->count++] = (struct flatten_value){
 		.key = (const char *)(uintptr_t)f->paths.len,
 		.key_len = f->path.len,

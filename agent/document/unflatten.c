@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "document/document.h"
 #include "text/json_text.h"
 
@@ -261,24 +262,19 @@ struct member {
 
 struct members {
 	struct member *list;
-	size_t count, room;
+	size_t count;
 	int error;
 };
 
 static void append_place_member(struct members *m, const struct place *p, size_t from)
 {
-	struct member *list = m->list;
+	struct member *list = array_room(m->list, m->count, sizeof(*list));
 
-	if (m->count == m->room) {
-		m->room = m->room ? 2 * m->room : 16;
-		list = reallocarray(m->list, m->room, sizeof(*list));
-		if (!list) {
-			m->room = m->count;
-			m->error = -ENOMEM;
-			return;
-		}
-		m->list = list;
+	if (!list) {
+		m->error = -ENOMEM;
+		return;
 	}
+	m->list = list;
 	list[m->count++] = (struct member){p->text + from, p->len - from, p};
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/sorted.h"
 
@@ -24,7 +25,7 @@ struct entry {
 
 struct ghosts {
 	struct entry **entries;
-	size_t count, room, bytes;
+	size_t count, bytes;
 };
 
 static const char *const names[GHOST_KINDS] = {
@@ -83,20 +84,14 @@ static void drop_ghost(struct ghosts *g, size_t at)
 
 static int insert_ghost(struct ghosts *g, size_t at, const char *key, enum ghost kind)
 {
-	size_t len = strlen(key) + 1, room = g->room ? 2 * g->room : 64;
-	struct entry **entries = g->entries, *e = malloc(sizeof(*e) + len);
+	struct entry **entries = array_room(g->entries, g->count, sizeof(struct entry *)), *e;
+	size_t len = strlen(key) + 1;
 
-	if (e && g->count == g->room) {
-		entries = realloc(g->entries, room * sizeof(struct entry *));
-		if (entries) {
-			g->entries = entries;
-			g->room = room;
-		}
-	}
-	if (!e || !entries) {
-		free(e);
+	if (entries)
+		g->entries = entries;
+	e = entries ? malloc(sizeof(*e) + len) : NULL;
+	if (!e)
 		return -ENOMEM;
-	}
 	e->kind = kind;
 	memcpy(e->key, key, len);
 	memmove(&g->entries[at + 1], &g->entries[at], (g->count - at) * sizeof(struct entry *));
@@ -130,7 +125,7 @@ void ghosts_visit(const struct ghosts *g,
 
 size_t ghosts_bytes(const struct ghosts *g)
 {
-	return g->bytes + g->room * sizeof(struct entry *);
+	return g->bytes + 2 * g->count * sizeof(struct entry *); /* at the most */
 }
 
 struct ghosts *ghosts_new(void)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "settings/value.h"
 #include "base/sorted.h"
 
@@ -34,7 +35,7 @@ struct host {
 struct roster {
 	const char *prefix;
 	struct host **hosts;
-	size_t count, room;
+	size_t count;
 	size_t bytes, max_bytes; /* of hosts */
 	struct ghosts *ghosts;   /* keys that are not a page of a host */
 };
@@ -62,25 +63,19 @@ static bool find_roster_host(const struct roster *r, const char *name, size_t *r
 
 static struct host *get_host(struct roster *r, const char *name, bool make)
 {
-	size_t at, room = r->room ? 2 * r->room : 64;
-	struct host **hosts = r->hosts, *h;
+	struct host **hosts, *h;
+	size_t at;
 
 	if (find_roster_host(r, name, &at))
 		return r->hosts[at];
 	if (!make)
 		return NULL;
-	h = calloc(1, sizeof(*h));
-	if (h && r->count == r->room) {
-		hosts = realloc(r->hosts, room * sizeof(struct host *));
-		if (hosts) {
-			r->hosts = hosts;
-			r->room = room;
-		}
-	}
-	if (!h || !hosts) {
-		free(h);
+	hosts = array_room(r->hosts, r->count, sizeof(struct host *));
+	if (hosts)
+		r->hosts = hosts;
+	h = hosts ? calloc(1, sizeof(*h)) : NULL;
+	if (!h)
 		return NULL;
-	}
 	memcpy(h->name, name, strlen(name) + 1);
 	memmove(&r->hosts[at + 1], &r->hosts[at], (r->count - at) * sizeof(struct host *));
 	r->hosts[at] = h;
@@ -451,22 +446,17 @@ size_t roster_hosts(const struct roster *r)
 
 struct rows {
 	struct roster_row *rows;
-	size_t count, room;
+	size_t count;
 };
 
 static int append_roster_row(struct rows *rows, const struct roster_row *row)
 {
-	size_t room = rows->room ? 2 * rows->room : 64;
-	struct roster_row *more = rows->rows;
+	struct roster_row *more = array_room(rows->rows, rows->count, sizeof(*more));
 
-	if (rows->count == rows->room) {
-		more = realloc(rows->rows, room * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		rows->rows = more;
-		rows->room = room;
-	}
-	rows->rows[rows->count++] = *row;
+	if (!more)
+		return -ENOMEM;
+	rows->rows = more;
+	more[rows->count++] = *row;
 	return 0;
 }
 

@@ -16,7 +16,6 @@
 #include "lib/buffer.h"
 
 #define PUSH_HEARTBEAT_TOPIC "pullet.heartbeat"
-#define PUSH_DEFAULT_PORT 7377
 #define PUSH_MAX_SPREAD_MS (3600u * 1000u)
 #define PUSH_MAX_ENVELOPE 4096
 

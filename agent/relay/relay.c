@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "base/sorted.h"
 
@@ -56,7 +57,7 @@ struct relay {
 	relay_send send;
 	void *arg;
 	struct topic **topics; /* sorted by name */
-	size_t count, room;
+	size_t count;
 	struct topic_queue ages;          /* all, the one that changed last at the end */
 	struct topic_queue ready, paused; /* by state */
 	struct topic_queue joins;
@@ -143,7 +144,7 @@ static struct topic *topic_new(const struct relay *r, const char *name)
 /* NULL when memory is short: then messages count as missed. */
 static struct topic *find_or_add_topic(struct relay *r, const char *name)
 {
-	size_t i, room = r->room ? 2 * r->room : 64;
+	size_t i;
 	struct topic **grown, *t;
 
 	if (sorted_find(r, r->count, kept_name_at, name, &i))
@@ -152,14 +153,10 @@ static struct topic *find_or_add_topic(struct relay *r, const char *name)
 		forget_oldest(r);
 		sorted_find(r, r->count, kept_name_at, name, &i);
 	}
-	if (r->count == r->room) {
-		grown = reallocarray(r->topics, room, sizeof(*grown));
-		if (grown) {
-			r->topics = grown;
-			r->room = room;
-		}
-	}
-	t = r->count < r->room ? topic_new(r, name) : NULL;
+	grown = array_room(r->topics, r->count, sizeof(*grown));
+	if (grown)
+		r->topics = grown;
+	t = grown ? topic_new(r, name) : NULL;
 	if (!t) {
 		relay_missed(r, "out of memory", NULL, 0);
 		return NULL;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "settings/value.h"
 
 void loader_complain(struct loader *l, struct place at, const char *format, ...)
@@ -42,13 +43,10 @@ void loader_complain_rest(struct loader *l, const char *file)
 	l->report(l->arg, message);
 }
 
-/* Doubles at powers of two, so that no capacity is kept. */
 void *loader_room(struct loader *l, void *array, size_t count, size_t size)
 {
-	char *larger = array;
+	char *larger = array_room(array, count, size);
 
-	if ((count & (count - 1)) == 0)
-		larger = reallocarray(array, count ? count * 2 : 1, size);
 	if (larger)
 		memset(larger + count * size, 0, size);
 	else

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "cli/text/words.h"
 
 #define MAX_TEXT (256u << 20)
@@ -32,19 +33,14 @@ void table_fini(struct table *t)
 void table_add(struct table *t, const char *text, const char *on)
 {
 	size_t column = t->count % t->columns, width = wrap_width(text);
+	struct table_cell *cells = array_room(t->cells, t->count, sizeof(*cells));
 
-	if (t->count == t->room) {
-		size_t room = t->room ? 2 * t->room : 16 * t->columns;
-		struct table_cell *cells = realloc(t->cells, room * sizeof(*cells));
-
-		if (!cells) {
-			t->error = -ENOMEM;
-			return;
-		}
-		t->cells = cells;
-		t->room = room;
+	if (!cells) {
+		t->error = -ENOMEM;
+		return;
 	}
-	t->cells[t->count++] = (struct table_cell){.at = t->text.len, .on = on};
+	t->cells = cells;
+	cells[t->count++] = (struct table_cell){.at = t->text.len, .on = on};
 	buffer_append(&t->text, text, strlen(text) + 1);
 	if (width > t->width[column])
 		t->width[column] = width;

@@ -14,7 +14,7 @@
 
 struct table { /* fields are private */
 	const char *const *heads;
-	size_t columns, count, room, limit, width[TABLE_COLUMNS];
+	size_t columns, count, limit, width[TABLE_COLUMNS];
 	struct table_cell {
 		size_t at;
 		const char *on;
