@@ -113,8 +113,10 @@ static int read_store_error(const struct kind_place *place,
 	int r = -EIO;
 
 	kind_answer_init(&none, 0);
-	verdict = answer_check(place, response, false, &none, ret_cause, why);
+	verdict = answer_check(place, response, false, &none);
 	kind_answer_fini(&none);
+	*ret_cause = none.cause;
+	memcpy(why, none.why, FILE_WHY);
 	if (response->result == HTTP_CLIENT_TOO_LARGE)
 		return -EMSGSIZE;
 	if (response->result == HTTP_CLIENT_OK)

@@ -149,8 +149,8 @@ static void record_seen(struct pull_source *p, const char *version)
 	p->seen = strdup(version);
 }
 
-static void take_verdict(struct pull_source *p, enum kind_verdict verdict,
-	struct kind_answer *answer, enum kind_cause cause, const char *why)
+static void take_verdict(
+	struct pull_source *p, enum kind_verdict verdict, struct kind_answer *answer)
 {
 	const struct part *held = held_part(p);
 	int r = 0;
@@ -170,7 +170,8 @@ static void take_verdict(struct pull_source *p, enum kind_verdict verdict,
 	} else if (verdict == KIND_ABSENT) {
 		r = take_absence(p);
 	} else {
-		fail_pull(p, cause == KIND_CAUSE_TIMEOUT ? PULL_TIMEOUT : PULL_FAILED, cause, why);
+		fail_pull(p, answer->cause == KIND_CAUSE_TIMEOUT ? PULL_TIMEOUT : PULL_FAILED,
+			answer->cause, answer->why);
 		return;
 	}
 	if (r)
@@ -184,21 +185,20 @@ static void answer_checked(
 {
 	struct pull_source *p = arg;
 	enum kind_verdict verdict = result->verdict;
-	enum kind_cause cause = result->cause;
 
 	if ((verdict == KIND_UNAUTHORIZED && exchange_again(p->exchange, true)) ||
 		(verdict == KIND_WHOLE && exchange_again(p->exchange, false)))
 		return;
 	p->exchange = NULL;
 	if (verdict == KIND_UNAUTHORIZED)
-		cause = KIND_CAUSE_FORBIDDEN;
+		result->answer.cause = KIND_CAUSE_FORBIDDEN;
 	if (verdict == KIND_WHOLE)
-		cause = KIND_CAUSE_ANSWER;
+		result->answer.cause = KIND_CAUSE_ANSWER;
 	if (upstream_ended(p->server, &p->task, response)) {
 		upstream_retry(p->server, &p->task); /* within the same time limit */
 	} else {
 		p->pull->overloaded |= response->status == 429 || response->status == 503;
-		take_verdict(p, verdict, &result->answer, cause, result->why);
+		take_verdict(p, verdict, &result->answer);
 	}
 }
 

@@ -30,11 +30,8 @@ struct reading {
 static void check_reading(const struct kind_place *place,
 	const struct http_client_response *response, bool conditional, struct reading_result *ret)
 {
-	ret->cause = KIND_CAUSE_NONE;
-	ret->why[0] = '\0';
 	kind_answer_init(&ret->answer, place->max_bytes);
-	ret->verdict =
-		answer_check(place, response, conditional, &ret->answer, &ret->cause, ret->why);
+	ret->verdict = answer_check(place, response, conditional, &ret->answer);
 }
 
 static void reading_free(struct reading *r)

@@ -19,9 +19,7 @@
 
 struct reading_result { /* as of answer_check() */
 	enum kind_verdict verdict;
-	enum kind_cause cause;
 	struct kind_answer answer; /* its body may be taken */
-	char why[FILE_WHY];
 };
 
 /* The exchange still exists: exchange_again() may be called. */

@@ -50,18 +50,16 @@ static void check_keys(const struct kind_answer *a)
 static enum kind_verdict pull(
 	const struct kind_place *place, const struct http_client_response *response)
 {
-	enum kind_cause cause = KIND_CAUSE_NONE;
-	char why[FILE_WHY] = "";
 	struct kind_answer a;
 	enum kind_verdict v;
 	int same;
 
 	kind_answer_init(&a, place->max_bytes);
-	v = kind_apollo.read(place, response, &a, &cause, why);
-	check_why(why, v == KIND_FAILED || v == KIND_ABSENT);
+	v = kind_apollo.read(place, response, &a);
+	check_why(a.why, v == KIND_FAILED || v == KIND_ABSENT);
 	same = place->held && !place->held->absent && strcmp(place->held->etag, a.version) == 0;
 	if (v == KIND_NEW || v == KIND_SAME)
-		demand(response->status == 200 && cause == KIND_CAUSE_NONE && a.version[0] &&
+		demand(response->status == 200 && a.cause == KIND_CAUSE_NONE && a.version[0] &&
 			(v == KIND_SAME) == same);
 	if (v == KIND_NEW) {
 		demand(a.body.len > 0 && a.body.len <= place->max_bytes);
@@ -70,7 +68,7 @@ static enum kind_verdict pull(
 			check_keys(&a);
 	}
 	if (v == KIND_FAILED)
-		demand(cause != KIND_CAUSE_NONE && cause < KIND_CAUSES);
+		demand(a.cause != KIND_CAUSE_NONE && a.cause < KIND_CAUSES);
 	demand(v != KIND_WHOLE || place->held);
 	demand(v != KIND_UNAUTHORIZED);
 	kind_answer_fini(&a);

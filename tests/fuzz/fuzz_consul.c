@@ -48,20 +48,19 @@ static void demand_document(const struct kind_answer *a)
 static enum kind_verdict pull(const struct kind_place *place,
 	const struct http_client_response *response, struct kind_answer *ret)
 {
-	enum kind_cause cause = KIND_CAUSES;
 	enum kind_verdict verdict;
-	char why[FILE_WHY] = "";
 
 	memset(ret, 0, sizeof(*ret));
 	buffer_init(&ret->body, MAX_BYTES);
-	verdict = kind_consul.read(place, response, ret, &cause, why);
+	ret->cause = KIND_CAUSES;
+	verdict = kind_consul.read(place, response, ret);
 	demand(verdict != KIND_UNAUTHORIZED);
 	if (verdict == KIND_NEW || verdict == KIND_SAME)
 		demand_document(ret);
 	else if (verdict != KIND_USUAL)
-		demand_sentence(why);
+		demand_sentence(ret->why);
 	if (verdict == KIND_FAILED)
-		demand(cause > KIND_CAUSE_NONE && cause < KIND_CAUSES);
+		demand(ret->cause > KIND_CAUSE_NONE && ret->cause < KIND_CAUSES);
 	if (verdict == KIND_ABSENT)
 		demand(response->status == 200 || response->consul_index[0]);
 	return verdict;

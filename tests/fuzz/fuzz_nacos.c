@@ -38,17 +38,16 @@ static void check_why(const char *why, int expected)
 
 static void pull(const struct kind_place *place, const struct http_client_response *response)
 {
-	enum kind_cause cause = KIND_CAUSE_NONE;
-	char why[FILE_WHY] = "", md5[DIGEST_MD5_HEX];
+	char md5[DIGEST_MD5_HEX];
 	struct kind_answer a;
 	enum kind_verdict v;
 
 	kind_answer_init(&a, place->max_bytes);
-	v = kind_nacos.read(place, response, &a, &cause, why);
+	v = kind_nacos.read(place, response, &a);
 	demand(v != KIND_WHOLE);
-	check_why(why, v == KIND_FAILED || v == KIND_ABSENT || v == KIND_UNAUTHORIZED);
+	check_why(a.why, v == KIND_FAILED || v == KIND_ABSENT || v == KIND_UNAUTHORIZED);
 	if (v == KIND_NEW || v == KIND_SAME) {
-		demand(response->status == 200 && cause == KIND_CAUSE_NONE);
+		demand(response->status == 200 && a.cause == KIND_CAUSE_NONE);
 		demand(a.body.len > 0 && a.body.len <= place->max_bytes);
 		demand(digest_md5(a.body.data, a.body.len, md5) == 0);
 		demand(strcmp(a.version, md5) == 0 && a.type != SETTINGS_TYPE_AUTO);
@@ -56,9 +55,9 @@ static void pull(const struct kind_place *place, const struct http_client_respon
 			(place->held && strcmp(place->held->etag, a.version) == 0));
 	}
 	if (v == KIND_FAILED)
-		demand(cause != KIND_CAUSE_NONE && cause < KIND_CAUSES);
+		demand(a.cause != KIND_CAUSE_NONE && a.cause < KIND_CAUSES);
 	if (v == KIND_UNAUTHORIZED)
-		demand(place->token && cause == KIND_CAUSE_FORBIDDEN);
+		demand(place->token && a.cause == KIND_CAUSE_FORBIDDEN);
 	kind_answer_fini(&a);
 }
 

@@ -88,15 +88,14 @@ static void check_answer(long status, const uint8_t *data, size_t size)
 		.server = &server, .base = BASE, .path = "/b/k", .max_bytes = 1u << 20};
 	struct http_client_response r = {
 		.status = status, .framed = true, .content_type = "application/xml"};
-	enum kind_cause cause = KIND_CAUSES;
 	struct kind_answer a;
-	char why[FILE_WHY] = "";
 	enum kind_verdict verdict;
 
 	buffer_init(&r.body, size);
 	demand(buffer_append(&r.body, data, size) == 0);
 	kind_answer_init(&a, place.max_bytes);
-	verdict = kind_s3.read(&place, &r, &a, &cause, why);
+	a.cause = KIND_CAUSES;
+	verdict = kind_s3.read(&place, &r, &a);
 	demand(verdict == KIND_NEW || verdict == KIND_FAILED || verdict == KIND_ABSENT ||
 		verdict == KIND_USUAL);
 	if (verdict == KIND_NEW)
@@ -110,9 +109,9 @@ static void check_answer(long status, const uint8_t *data, size_t size)
 	if (verdict == KIND_FAILED || verdict == KIND_ABSENT) {
 		char shown[FILE_WHY];
 
-		demand(cause > KIND_CAUSE_NONE && cause < KIND_CAUSES);
-		demand(why[0] && memchr(why, '\0', FILE_WHY));
-		sentence_show(shown, sizeof(shown), why, AUDIENCE_OPERATOR);
+		demand(a.cause > KIND_CAUSE_NONE && a.cause < KIND_CAUSES);
+		demand(a.why[0] && memchr(a.why, '\0', FILE_WHY));
+		sentence_show(shown, sizeof(shown), a.why, AUDIENCE_OPERATOR);
 		for (const char *c = shown; *c; c++)
 			demand(*c >= 0x20 && *c < 0x7f);
 	}

@@ -135,13 +135,11 @@ static void check_again(
 	struct kind_place place, const struct http_client_response *r, struct kind_answer *first)
 {
 	struct part held = {.etag = first->version, .epoch = first->epoch};
-	enum kind_cause cause;
 	struct kind_answer a;
-	char why[FILE_WHY];
 
 	place.held = &held;
 	kind_answer_init(&a, place.max_bytes);
-	demand(kind_spring.read(&place, r, &a, &cause, why) == KIND_SAME);
+	demand(kind_spring.read(&place, r, &a) == KIND_SAME);
 	kind_answer_fini(&a);
 }
 
@@ -153,9 +151,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.path = "/web/prod",
 		.max_bytes = 1u << 20};
 	struct http_client_response r = {.framed = true};
-	enum kind_cause cause = KIND_CAUSES;
 	struct kind_answer a;
-	char why[FILE_WHY] = "";
 	enum kind_verdict verdict;
 
 	if (size == 0)
@@ -164,18 +160,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	buffer_init(&r.body, size);
 	demand(buffer_append(&r.body, data + 1, size - 1) == 0);
 	kind_answer_init(&a, place.max_bytes);
-	verdict = kind_spring.read(&place, &r, &a, &cause, why);
+	a.cause = KIND_CAUSES;
+	verdict = kind_spring.read(&place, &r, &a);
 	demand(verdict == KIND_NEW || verdict == KIND_FAILED || verdict == KIND_ABSENT ||
 		verdict == KIND_USUAL);
 	demand((verdict == KIND_NEW) <= (r.status == 200));
 	demand((verdict == KIND_ABSENT) <= (r.status == 404));
 	demand((verdict == KIND_USUAL) <= (r.status == 500));
 	if (verdict == KIND_FAILED || verdict == KIND_ABSENT) {
-		demand(cause > KIND_CAUSE_NONE && cause < KIND_CAUSES);
-		check_sentence(why);
+		demand(a.cause > KIND_CAUSE_NONE && a.cause < KIND_CAUSES);
+		check_sentence(a.why);
 	}
 	if (verdict == KIND_NEW) {
-		demand(cause == KIND_CAUSE_NONE);
+		demand(a.cause == KIND_CAUSE_NONE);
 		check_document(&r, &a);
 		check_again(place, &r, &a);
 	}

@@ -111,17 +111,16 @@ static void pull_answered(
 {
 	struct doctor_pull *p = arg;
 	struct kind_answer answer;
-	enum kind_cause cause = KIND_CAUSE_NONE;
 	enum kind_verdict verdict;
 
 	kind_answer_init(&answer, place->max_bytes);
-	verdict = answer_check(
-		place, response, exchange_conditional(p->exchange), &answer, &cause, p->why);
+	verdict = answer_check(place, response, exchange_conditional(p->exchange), &answer);
 	if ((verdict == KIND_UNAUTHORIZED && exchange_again(p->exchange, true)) ||
 		(verdict == KIND_WHOLE && exchange_again(p->exchange, false))) {
 		kind_answer_fini(&answer);
 		return;
 	}
+	memcpy(p->why, answer.why, sizeof(p->why));
 	note_address(p, response);
 	p->absent = verdict == KIND_ABSENT;
 	if (verdict == KIND_NEW)
@@ -130,7 +129,7 @@ static void pull_answered(
 		p->address->good++;
 	else
 		p->cause = verdict == KIND_UNAUTHORIZED ? KIND_CAUSE_FORBIDDEN
-			   : cause                      ? cause
+			   : answer.cause               ? answer.cause
 							: KIND_CAUSE_ANSWER;
 	if (is_dead(p, response) && !p->address->dead)
 		p->address->dead = p;

@@ -52,22 +52,21 @@ static bool names_another(const char *etag, const struct part *held)
 }
 
 static enum kind_verdict check_status(const struct kind_place *place,
-	const struct http_client_response *response, bool conditional, enum kind_cause *ret_cause,
-	char why[FILE_WHY])
+	const struct http_client_response *response, bool conditional, struct kind_answer *ret)
 {
 	const long status = response->status;
 	const struct meaning *m = status_meaning(status);
 
 	if (status == 304 && conditional && !names_another(response->etag, kind_held(place)))
 		return KIND_SAME;
-	*ret_cause = m->cause;
+	ret->cause = m->cause;
 	if (status == 304 && conditional) {
-		snprintf(why, FILE_WHY,
+		snprintf(ret->why, FILE_WHY,
 			"the server answered 304, with the ETag of another version than it was "
 			"asked about");
 		return KIND_WHOLE;
 	}
-	snprintf(why, FILE_WHY, "the server answered %ld: %s", status, m->advice);
+	snprintf(ret->why, FILE_WHY, "the server answered %ld: %s", status, m->advice);
 	return m->cause == KIND_CAUSE_NOT_FOUND ? KIND_ABSENT : KIND_FAILED;
 }
 
@@ -89,24 +88,23 @@ static enum kind_cause result_cause(enum http_client_result result)
 }
 
 enum kind_verdict answer_check(const struct kind_place *place,
-	const struct http_client_response *response, bool conditional, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct http_client_response *response, bool conditional, struct kind_answer *ret)
 {
 	enum kind_verdict verdict;
 	char note[INTEGRITY_WHY] = "";
 
-	*ret_cause = result_cause(response->result);
+	ret->cause = result_cause(response->result);
 	if (response->result != HTTP_CLIENT_OK) {
-		snprintf(why, FILE_WHY, "%s", response->message);
+		snprintf(ret->why, FILE_WHY, "%s", response->message);
 		return KIND_FAILED;
 	}
-	verdict = kind_of(place->server)->read(place, response, ret, ret_cause, why);
+	verdict = kind_of(place->server)->read(place, response, ret);
 	if (verdict == KIND_USUAL)
-		verdict = check_status(place, response, conditional, ret_cause, why);
+		verdict = check_status(place, response, conditional, ret);
 	if (verdict == KIND_NEW &&
 		integrity_check(response, ret->mismatch, ret->note[0] ? note : ret->note) == 0)
 		ret->mismatch[0] = '\0';
 	if (verdict == KIND_ABSENT)
-		*ret_cause = KIND_CAUSE_NOT_FOUND;
+		ret->cause = KIND_CAUSE_NOT_FOUND;
 	return verdict;
 }

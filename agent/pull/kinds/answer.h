@@ -8,10 +8,9 @@
 #include "pull/kinds/kind.h"
 
 /* Checks the response to a request for `place`; never KIND_USUAL. KIND_NEW: *ret is filled;
- * KIND_SAME only if it was asked for conditionally, or the kind found it so; else why is a sentence
- * and *ret_cause its cause. */
+ * KIND_SAME only if it was asked for conditionally, or the kind found it so; else ret->why is a
+ * sentence and ret->cause its cause. */
 enum kind_verdict answer_check(const struct kind_place *place,
-	const struct http_client_response *response, bool conditional, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY]);
+	const struct http_client_response *response, bool conditional, struct kind_answer *ret);
 
 #endif

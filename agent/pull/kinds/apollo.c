@@ -115,12 +115,12 @@ static int apollo_build(const struct kind_place *place, struct kind_request *r, 
 
 /* ---- answers ---- */
 
-static enum kind_verdict fail_unreadable(enum kind_cause *ret_cause, char why[FILE_WHY])
+static enum kind_verdict fail_unreadable(struct kind_answer *ret)
 {
 	return kind_fail(KIND_CAUSE_ANSWER,
 		"this is no answer of an Apollo config service: check the url (it is neither the "
 		"portal's nor the meta server's)",
-		ret_cause, why);
+		ret);
 }
 
 /* True when the namespace is one document. */
@@ -169,29 +169,27 @@ static bool read_pair(const struct release *release, const struct node *n, struc
 	return !ret->value || ret->value->type == NODE_STRING;
 }
 
-static enum kind_verdict take_file_content(const struct kind_place *place,
-	const struct release *release, struct kind_answer *ret, enum kind_cause *ret_cause,
-	char why[FILE_WHY])
+static enum kind_verdict take_file_content(
+	const struct kind_place *place, const struct release *release, struct kind_answer *ret)
 {
 	const struct node *content = NULL;
 	struct pair p;
 
 	for (const struct node *n = release->first; n; n = n->next) {
 		if (!read_pair(release, n, &p))
-			return fail_unreadable(ret_cause, why);
+			return fail_unreadable(ret);
 		if (strcmp(p.key, "content") == 0)
 			content = p.value;
 		else
 			return kind_fail(KIND_CAUSE_ANSWER,
 				"the namespace has keys, though its name ends like that of a file",
-				ret_cause, why);
+				ret);
 	}
 	if (!content || content->text_len == 0)
-		return kind_fail(KIND_CAUSE_EMPTY, "the namespace is there, and its file is empty",
-			ret_cause, why);
+		return kind_fail(
+			KIND_CAUSE_EMPTY, "the namespace is there, and its file is empty", ret);
 	if (buffer_append(&ret->body, content->text, content->text_len))
-		return kind_fail(KIND_CAUSE_ANSWER, "larger than max_size, or out of memory",
-			ret_cause, why);
+		return kind_fail(KIND_CAUSE_ANSWER, "larger than max_size, or out of memory", ret);
 	ret->type = kind_document_type(place, "");
 	return KIND_NEW;
 }
@@ -220,8 +218,8 @@ static const char *describe_pair_error(int error)
 	}
 }
 
-static enum kind_verdict take_keys(const struct kind_place *place, const struct release *release,
-	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
+static enum kind_verdict take_keys(
+	const struct kind_place *place, const struct release *release, struct kind_answer *ret)
 {
 	struct unflatten *keys = unflatten_new(UNFLATTEN_PROPERTIES, place->max_bytes);
 	int r = keys ? 0 : -ENOMEM;
@@ -233,10 +231,10 @@ static enum kind_verdict take_keys(const struct kind_place *place, const struct 
 		r = unflatten_write(keys, &ret->body);
 	unflatten_free(keys);
 	if (r)
-		return kind_fail(KIND_CAUSE_ANSWER, describe_pair_error(r), ret_cause, why);
+		return kind_fail(KIND_CAUSE_ANSWER, describe_pair_error(r), ret);
 	if (!release->first)
 		return kind_fail(KIND_CAUSE_EMPTY,
-			"the namespace is there, and its release has no keys", ret_cause, why);
+			"the namespace is there, and its release has no keys", ret);
 	ret->type = place->type == SETTINGS_TYPE_BYTES ? SETTINGS_TYPE_BYTES : SETTINGS_TYPE_JSON;
 	return KIND_NEW;
 }
@@ -255,30 +253,29 @@ static bool read_release(const struct node *root, struct release *ret)
 	return (ret->changes || all) && ret->key[0];
 }
 
-static enum kind_verdict take_release(const struct kind_place *place, const struct release *release,
-	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
+static enum kind_verdict take_release(
+	const struct kind_place *place, const struct release *release, struct kind_answer *ret)
 {
 	const struct part *held = kind_held(place);
 	enum kind_verdict verdict;
 
 	if (strlen(release->key) >= sizeof(ret->version))
-		return kind_fail(
-			KIND_CAUSE_ANSWER, "the release's key is too long", ret_cause, why);
+		return kind_fail(KIND_CAUSE_ANSWER, "the release's key is too long", ret);
 	snprintf(ret->version, sizeof(ret->version), "%s", release->key);
 	if (held && held->etag && strcmp(held->etag, release->key) == 0)
 		return KIND_SAME;
 	if (held && release->changes)
 		return KIND_WHOLE;
-	verdict = is_file(place->path) ? take_file_content(place, release, ret, ret_cause, why)
-				       : take_keys(place, release, ret, ret_cause, why);
+	verdict = is_file(place->path) ? take_file_content(place, release, ret)
+				       : take_keys(place, release, ret);
 	if (verdict == KIND_NEW)
-		*ret_cause = KIND_CAUSE_NONE;
+		ret->cause = KIND_CAUSE_NONE;
 	return verdict;
 }
 
 /* A body that was cut is no JSON. */
-static enum kind_verdict read_namespace(const struct kind_place *place, const struct buffer *body,
-	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
+static enum kind_verdict read_namespace(
+	const struct kind_place *place, const struct buffer *body, struct kind_answer *ret)
 {
 	struct document *d = NULL;
 	struct document_error e;
@@ -286,9 +283,9 @@ static enum kind_verdict read_namespace(const struct kind_place *place, const st
 	enum kind_verdict verdict;
 
 	if (kind_parse_json(body, &d, &e) == 0 && read_release(document_root(d), &release))
-		verdict = take_release(place, &release, ret, ret_cause, why);
+		verdict = take_release(place, &release, ret);
 	else
-		verdict = fail_unreadable(ret_cause, why);
+		verdict = fail_unreadable(ret);
 	document_free(d);
 	return verdict;
 }
@@ -303,16 +300,15 @@ static const char *refused_key(const struct kind_place *place)
 }
 
 static enum kind_verdict apollo_read(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct http_client_response *response, struct kind_answer *ret)
 {
 	switch (response->status) {
 	case 200:
-		return read_namespace(place, &response->body, ret, ret_cause, why);
+		return read_namespace(place, &response->body, ret);
 	case 401:
-		return kind_fail(KIND_CAUSE_FORBIDDEN, refused_key(place), ret_cause, why);
+		return kind_fail(KIND_CAUSE_FORBIDDEN, refused_key(place), ret);
 	case 404:
-		snprintf(why, FILE_WHY,
+		snprintf(ret->why, FILE_WHY,
 			"there is no such namespace, or nothing was released in it: check the app, "
 			"the cluster and the namespace");
 		return KIND_ABSENT;

@@ -142,19 +142,18 @@ static bool read_consul_entry(const struct node *n, struct entry *ret)
 	       kv_number(n, "ModifyIndex", &ret->index) && ret->index;
 }
 
-static int add_entries(
-	struct kv *kv, const struct node *list, enum kind_cause *ret_cause, char why[FILE_WHY])
+static int add_entries(struct kv *kv, const struct node *list, struct kind_answer *ret)
 {
 	struct entry e;
 	int r = 0;
 
 	for (const struct node *n = list->first; r == 0 && n; n = n->next) {
 		if (!read_consul_entry(n, &e)) {
-			*ret_cause = KIND_CAUSE_ANSWER;
-			snprintf(why, FILE_WHY, "a key of the answer cannot be read");
+			ret->cause = KIND_CAUSE_ANSWER;
+			snprintf(ret->why, FILE_WHY, "a key of the answer cannot be read");
 			return -EPROTO;
 		}
-		r = kv_add(kv, e.key, e.key_len, e.value, e.value_len, e.index, ret_cause, why);
+		r = kv_add(kv, e.key, e.key_len, e.value, e.value_len, e.index, ret);
 	}
 	return r;
 }
@@ -181,8 +180,7 @@ static enum kind_verdict set_consul_version(const struct kv *kv, const struct ki
 }
 
 static enum kind_verdict read_keys(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct http_client_response *response, struct kind_answer *ret)
 {
 	enum kind_verdict verdict = KIND_FAILED;
 	struct document *d = NULL;
@@ -190,13 +188,13 @@ static enum kind_verdict read_keys(const struct kind_place *place,
 	uint64_t index = 0;
 	struct kv kv = {0};
 
-	*ret_cause = KIND_CAUSE_ANSWER;
+	ret->cause = KIND_CAUSE_ANSWER;
 	if (parse_key_list(&response->body, &d, &e)) {
-		kv_unreadable("Consul", &e, why);
+		kv_unreadable("Consul", &e, ret->why);
 	} else if (kv_init(&kv, place, consul_key(place->path), &ret->body)) {
-		snprintf(why, FILE_WHY, "out of memory");
-	} else if (add_entries(&kv, document_root(d), ret_cause, why) == 0) {
-		verdict = kv_end(&kv, ret, ret_cause, why);
+		snprintf(ret->why, FILE_WHY, "out of memory");
+	} else if (add_entries(&kv, document_root(d), ret) == 0) {
+		verdict = kv_end(&kv, ret);
 		kv_digits(response->consul_index, &index);
 		if (verdict == KIND_NEW)
 			verdict = set_consul_version(&kv, place, index, ret);
@@ -221,27 +219,25 @@ static bool is_no_store(const struct http_client_response *response, char why[FI
 }
 
 static enum kind_verdict consul_read(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct http_client_response *response, struct kind_answer *ret)
 {
 	char words[KV_WORDS];
 
 	/* else the keys that may not be read would seem to be gone */
 	if (strcmp(response->filtered, "true") == 0)
 		return kind_fail(KIND_CAUSE_FORBIDDEN,
-			"the token may not read all keys: Consul left some of them out", ret_cause,
-			why);
+			"the token may not read all keys: Consul left some of them out", ret);
 	if (response->status == 200)
-		return read_keys(place, response, ret, ret_cause, why);
-	*ret_cause = KIND_CAUSE_ANSWER;
-	if (is_no_store(response, why)) /* never: there is no such key */
+		return read_keys(place, response, ret);
+	ret->cause = KIND_CAUSE_ANSWER;
+	if (is_no_store(response, ret->why)) /* never: there is no such key */
 		return KIND_FAILED;
 	if (response->status == 404)
-		return kv_absent(place, ret_cause, why);
+		return kv_absent(place, ret);
 	if (response->status < 400 || strcmp(response->content_type, "text/html") == 0)
 		return KIND_USUAL;
 	kv_words(response->body.data ? response->body.data : "", response->body.len, words);
-	return kv_refused(response->status, words, ret_cause, why);
+	return kv_refused(response->status, words, ret);
 }
 
 /* ---- watches: blocking queries ---- */

@@ -139,21 +139,21 @@ static bool is_no_gateway(long status, char why[FILE_WHY])
 }
 
 static enum kind_verdict read_refusal(
-	const struct http_client_response *response, enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct http_client_response *response, struct kind_answer *ret)
 {
 	char words[KV_WORDS] = "";
 	bool spoken = refusal_words(response, words);
 	long status = refusal_status(response->status, words);
 
-	*ret_cause = KIND_CAUSE_ANSWER;
-	if (is_no_gateway(status, why)) /* never: there is no such key */
+	ret->cause = KIND_CAUSE_ANSWER;
+	if (is_no_gateway(status, ret->why)) /* never: there is no such key */
 		return KIND_FAILED;
 	if (!spoken && status != 401)
 		return KIND_USUAL;
-	kv_refused(response->status, words, ret_cause, why);
+	kv_refused(response->status, words, ret);
 	if (status != 401)
 		return KIND_FAILED;
-	*ret_cause = KIND_CAUSE_FORBIDDEN;
+	ret->cause = KIND_CAUSE_FORBIDDEN;
 	return KIND_UNAUTHORIZED;
 }
 
@@ -221,7 +221,7 @@ static bool is_older(const struct kind_place *place, const uint64_t now[EPOCH_NU
 }
 
 static int add_key(struct kv *kv, const struct node *pair, uint64_t revision, struct buffer *key,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+	struct kind_answer *ret)
 {
 	const char *name, *value;
 	size_t name_len, value_len;
@@ -232,17 +232,15 @@ static int add_key(struct kv *kv, const struct node *pair, uint64_t revision, st
 		!kv_text(pair, "value", &value, &value_len) ||
 		!kv_number(pair, "mod_revision", &changed) || changed == 0 || changed > revision ||
 		kv_decode(key, name, name_len)) {
-		snprintf(why, FILE_WHY,
+		snprintf(ret->why, FILE_WHY,
 			"a key of the answer cannot be read, or its name has more than %d bytes",
 			KV_MAX_NAME);
 		return -EPROTO;
 	}
-	return kv_add(kv, key->data ? key->data : "", key->len, value, value_len, changed,
-		ret_cause, why);
+	return kv_add(kv, key->data ? key->data : "", key->len, value, value_len, changed, ret);
 }
 
-static int add_range_keys(
-	struct kv *kv, const struct range *range, enum kind_cause *ret_cause, char why[FILE_WHY])
+static int add_range_keys(struct kv *kv, const struct range *range, struct kind_answer *ret)
 {
 	struct buffer key;
 	int r = 0;
@@ -250,10 +248,10 @@ static int add_range_keys(
 	buffer_init(&key, KV_MAX_NAME);
 	for (const struct node *n = range->keys ? range->keys->first : NULL; r == 0 && n;
 		n = n->next)
-		r = add_key(kv, n, range->numbers[REVISION], &key, ret_cause, why);
+		r = add_key(kv, n, range->numbers[REVISION], &key, ret);
 	buffer_fini(&key);
 	if (r == 0 && kv->count != range->numbers[COUNT]) {
-		snprintf(why, FILE_WHY,
+		snprintf(ret->why, FILE_WHY,
 			"the answer has %" PRIu64 " keys, and says that it has %" PRIu64, kv->count,
 			range->numbers[COUNT]);
 		r = -EPROTO;
@@ -261,21 +259,21 @@ static int add_range_keys(
 	return r;
 }
 
-static enum kind_verdict make_document(const struct kind_place *place, struct range *range,
-	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
+static enum kind_verdict make_document(
+	const struct kind_place *place, struct range *range, struct kind_answer *ret)
 {
 	enum kind_verdict verdict = KIND_FAILED;
 	uint64_t *now = range->numbers, held[EPOCH_NUMBERS];
 	struct kv kv;
 
 	if (kv_init(&kv, place, place->path, &ret->body)) {
-		snprintf(why, FILE_WHY, "out of memory");
+		snprintf(ret->why, FILE_WHY, "out of memory");
 		goto out;
 	}
-	if (add_range_keys(&kv, range, ret_cause, why))
+	if (add_range_keys(&kv, range, ret))
 		goto out;
 	now[FINGERPRINT] = kv.fingerprint;
-	verdict = kv_end(&kv, ret, ret_cause, why);
+	verdict = kv_end(&kv, ret);
 	if (verdict != KIND_NEW)
 		goto out;
 	snprintf(ret->epoch, sizeof(ret->epoch),
@@ -290,8 +288,7 @@ out:
 }
 
 static enum kind_verdict etcd_read(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct http_client_response *response, struct kind_answer *ret)
 {
 	enum kind_verdict verdict = KIND_FAILED;
 	struct document_error e;
@@ -299,22 +296,22 @@ static enum kind_verdict etcd_read(const struct kind_place *place,
 	struct range range;
 
 	if (response->status != 200)
-		return read_refusal(response, ret_cause, why);
-	*ret_cause = KIND_CAUSE_ANSWER;
+		return read_refusal(response, ret);
+	ret->cause = KIND_CAUSE_ANSWER;
 	if (kind_parse_json(&response->body, &d, &e)) {
-		kv_unreadable("etcd", &e, why);
+		kv_unreadable("etcd", &e, ret->why);
 	} else if (!read_range(document_root(d), &range)) {
-		snprintf(why, FILE_WHY,
+		snprintf(ret->why, FILE_WHY,
 			"the answer is not one of etcd's: check the urls of the server");
-	} else if (is_older(place, range.numbers, ret->note, why)) {
-		*ret_cause = KIND_CAUSE_OLDER;
+	} else if (is_older(place, range.numbers, ret->note, ret->why)) {
+		ret->cause = KIND_CAUSE_OLDER;
 	} else if (range.more) {
-		snprintf(why, FILE_WHY,
+		snprintf(ret->why, FILE_WHY,
 			"there are %" PRIu64
 			" keys below the prefix, and %d are the most that are taken: split it",
 			range.numbers[COUNT], KV_MAX_KEYS);
 	} else {
-		verdict = make_document(place, &range, ret, ret_cause, why);
+		verdict = make_document(place, &range, ret);
 	}
 	document_free(d);
 	return verdict;

@@ -56,25 +56,22 @@ static void keep_validators(const struct http_client_response *r, struct kind_an
 }
 
 static enum kind_verdict http_read(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct http_client_response *response, struct kind_answer *ret)
 {
 	enum kind_verdict verdict;
 
 	if (response->status != 200)
 		return KIND_USUAL;
-	verdict = kind_document(place, response, ret, ret_cause, why);
+	verdict = kind_document(place, response, ret);
 	keep_validators(response, ret);
 	return verdict;
 }
 
 static enum kind_verdict http_read_file(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct http_client_response *response, struct kind_answer *ret)
 {
-	return response->message[0]
-		       ? kind_fail(KIND_CAUSE_ANSWER, response->message, ret_cause, why)
-		       : http_read(place, response, ret, ret_cause, why);
+	return response->message[0] ? kind_fail(KIND_CAUSE_ANSWER, response->message, ret)
+				    : http_read(place, response, ret);
 }
 
 const struct kind kind_http = {.name = "http", .build = http_build, .read = http_read};

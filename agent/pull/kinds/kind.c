@@ -128,11 +128,10 @@ int kind_parse_json(
 	return r;
 }
 
-enum kind_verdict kind_fail(
-	enum kind_cause cause, const char *sentence, enum kind_cause *ret_cause, char why[FILE_WHY])
+enum kind_verdict kind_fail(enum kind_cause cause, const char *sentence, struct kind_answer *ret)
 {
-	*ret_cause = cause;
-	snprintf(why, FILE_WHY, "%s", sentence);
+	ret->cause = cause;
+	snprintf(ret->why, FILE_WHY, "%s", sentence);
 	return KIND_FAILED;
 }
 
@@ -218,37 +217,37 @@ bool kind_is_etag(const char *text)
 }
 
 enum kind_verdict kind_document(const struct kind_place *place,
-	const struct http_client_response *r, struct kind_answer *ret, enum kind_cause *ret_cause,
-	char why[FILE_WHY])
+	const struct http_client_response *r, struct kind_answer *ret)
 {
 	enum settings_type type = kind_document_type(place, r->content_type);
 	char quoted[sizeof(r->content_encoding) * 4 + SENTENCE_WORDS];
 	const char *encoding = r->content_encoding;
 
-	*ret_cause = KIND_CAUSE_ANSWER;
+	ret->cause = KIND_CAUSE_ANSWER;
 	if (encoding[0] && strcasecmp(encoding, "identity") != 0 &&
 		strcasecmp(encoding, "gzip") != 0 && strcasecmp(encoding, "x-gzip") != 0) {
-		snprintf(why, FILE_WHY, "the body has an encoding that was not asked for%s",
+		snprintf(ret->why, FILE_WHY, "the body has an encoding that was not asked for%s",
 			sentence_quote_output(quoted, sizeof(quoted), encoding, strlen(encoding)));
 	} else if (!r->framed) {
-		snprintf(why, FILE_WHY,
+		kind_fail(KIND_CAUSE_ANSWER,
 			"the body came without a length or chunking: its end cannot be told from a "
-			"cut");
+			"cut",
+			ret);
 	} else if (r->body.len == 0) {
-		*ret_cause = KIND_CAUSE_EMPTY;
-		snprintf(why, FILE_WHY, "the body is empty");
+		kind_fail(KIND_CAUSE_EMPTY, "the body is empty", ret);
 	} else if (is_page(place, type, r->content_type)) {
-		snprintf(why, FILE_WHY, "the server sent an HTML page (%s) instead of the document",
+		snprintf(ret->why, FILE_WHY,
+			"the server sent an HTML page (%s) instead of the document",
 			r->content_type);
 	} else if (buffer_append(&ret->body, r->body.data, r->body.len)) {
-		snprintf(why, FILE_WHY, "out of memory");
+		snprintf(ret->why, FILE_WHY, "out of memory");
 	} else {
 		ret->type = type;
 		/* "*" means any version: it names none */
 		snprintf(ret->version, sizeof(ret->version), "%s",
 			strcmp(r->etag, "*") == 0 ? "" : r->etag);
 		snprintf(ret->last_modified, sizeof(ret->last_modified), "%s", r->last_modified);
-		*ret_cause = KIND_CAUSE_NONE;
+		ret->cause = KIND_CAUSE_NONE;
 		return KIND_NEW;
 	}
 	return KIND_FAILED;

@@ -88,9 +88,6 @@ struct document_error;
 /* Parses a body as JSON, as document_parse(); the error has a message, of memory too. */
 int kind_parse_json(const struct buffer *body, struct document **ret_document,
 	struct document_error *ret_error);
-/* Writes the sentence and the cause. KIND_FAILED. */
-enum kind_verdict kind_fail(enum kind_cause cause, const char *sentence, enum kind_cause *ret_cause,
-	char why[FILE_WHY]);
 /* Says why a login or a watch (`what`) failed: denied, busy, or anything else. -EACCES, -EAGAIN or
  * -EPROTO. */
 int kind_status_error(long status, const char *what, const char *denied, const char *else_check,
@@ -109,6 +106,8 @@ struct kind_answer {
 	char epoch[128];
 	char mismatch[INTEGRITY_WHY]; /* how it does not fit the digests given; "" = it does */
 	char note[256]; /* for the log, once: what is unusual about a valid answer; "" = nothing */
+	enum kind_cause cause; /* why it was not taken, */
+	char why[FILE_WHY];    /* as a sentence */
 };
 
 enum kind_verdict {
@@ -153,11 +152,11 @@ struct kind {
 
 	/* Fills the request for place->path. 0, -ENOMEM, -EMSGSIZE, or -EINVAL with why. */
 	int (*build)(const struct kind_place *place, struct kind_request *r, char why[FILE_WHY]);
-	/* Checks any whole answer (result OK). *ret_cause is filled when FAILED. Of place->server
-	 * it reads only kind and api, and whether there is a user or a secret (pull/reading.c). */
+	/* Checks any whole answer (result OK), into one that kind_answer_init() has set up; its
+	 * cause is filled when FAILED. Of place->server it reads only kind and api, and whether
+	 * there is a user or a secret (pull/reading.c). */
 	enum kind_verdict (*read)(const struct kind_place *place,
-		const struct http_client_response *response, struct kind_answer *ret,
-		enum kind_cause *ret_cause, char why[FILE_WHY]);
+		const struct http_client_response *response, struct kind_answer *ret);
 
 	/* Exchange user and password for a token; both NULL = no login. */
 	int (*login_build)(
@@ -186,6 +185,8 @@ extern const struct kind kind_http, kind_etcd, kind_consul, kind_nacos, kind_apo
 
 void kind_answer_init(struct kind_answer *a, size_t max_bytes);
 void kind_answer_fini(struct kind_answer *a);
+/* Writes the sentence and the cause into the answer. KIND_FAILED. */
+enum kind_verdict kind_fail(enum kind_cause cause, const char *sentence, struct kind_answer *ret);
 /* The held part that a request may name, and an answer be compared with; NULL: none is held, or the
  * whole document is pulled whatever is held (`forced`). */
 static inline const struct part *kind_held(const struct kind_place *place)
@@ -198,8 +199,7 @@ bool kind_is_etag(const char *text);
 /* Checks the form of a 200 whose body is the document: KIND_NEW or KIND_FAILED. Rejects a body
  * without length or chunking, an empty one, an encoding that was not asked for, an HTML page. */
 enum kind_verdict kind_document(const struct kind_place *place,
-	const struct http_client_response *r, struct kind_answer *ret, enum kind_cause *ret_cause,
-	char why[FILE_WHY]);
+	const struct http_client_response *r, struct kind_answer *ret);
 const struct kind *kind_of(const struct settings_server *server);
 /* "not found", "empty", "forbidden", ...; "" for NONE. */
 const char *kind_cause_name(enum kind_cause cause);

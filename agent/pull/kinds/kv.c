@@ -161,13 +161,12 @@ static enum kind_cause refusal_cause(long status, const char *words)
 	return KIND_CAUSE_ANSWER;
 }
 
-enum kind_verdict kv_refused(
-	long status, const char *words, enum kind_cause *ret_cause, char why[FILE_WHY])
+enum kind_verdict kv_refused(long status, const char *words, struct kind_answer *ret)
 {
 	char quoted[KV_QUOTED];
 
-	*ret_cause = refusal_cause(status, words);
-	snprintf(why, FILE_WHY, "the server answered %ld%s", status,
+	ret->cause = refusal_cause(status, words);
+	snprintf(ret->why, FILE_WHY, "the server answered %ld%s", status,
 		*words ? kv_quote(words, quoted) : ": without a word");
 	return KIND_FAILED;
 }
@@ -265,15 +264,15 @@ static const char *describe_key_error(int error)
 }
 
 int kv_add(struct kv *k, const char *key, size_t key_len, const char *value, size_t value_len,
-	uint64_t index, enum kind_cause *ret_cause, char why[FILE_WHY])
+	uint64_t index, struct kind_answer *ret)
 {
 	char words[KV_WORDS];
 	int r;
 
 	kv_words(key, key_len, words);
-	*ret_cause = KIND_CAUSE_ANSWER;
+	ret->cause = KIND_CAUSE_ANSWER;
 	if (!was_asked_for(k, key, key_len)) {
-		snprintf(why, FILE_WHY, "the answer has the key '%s', which was not asked for",
+		snprintf(ret->why, FILE_WHY, "the answer has the key '%s', which was not asked for",
 			words);
 		return -EPROTO;
 	}
@@ -285,38 +284,35 @@ int kv_add(struct kv *k, const char *key, size_t key_len, const char *value, siz
 		r = r == -EINVAL ? -EBADMSG : r;
 	}
 	if (r)
-		snprintf(why, FILE_WHY, "the key '%s' %s", words, describe_key_error(r));
+		snprintf(ret->why, FILE_WHY, "the key '%s' %s", words, describe_key_error(r));
 	return r;
 }
 
-enum kind_verdict kv_absent(
-	const struct kind_place *place, enum kind_cause *ret_cause, char why[FILE_WHY])
+enum kind_verdict kv_absent(const struct kind_place *place, struct kind_answer *ret)
 {
-	*ret_cause = KIND_CAUSE_NOT_FOUND;
-	snprintf(why, FILE_WHY, "%s: check the path",
+	ret->cause = KIND_CAUSE_NOT_FOUND;
+	snprintf(ret->why, FILE_WHY, "%s: check the path",
 		kv_is_prefix(place->path) ? "there are no keys below this prefix"
 					  : "there is no such key");
 	return KIND_ABSENT;
 }
 
-enum kind_verdict kv_end(
-	struct kv *k, struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
+enum kind_verdict kv_end(struct kv *k, struct kind_answer *ret)
 {
 	enum settings_type type = kind_document_type(k->place, "");
 	int r;
 
 	if (k->count == 0 || (k->prefix && unflatten_count(k->nest) == 0))
-		return kv_absent(k->place, ret_cause, why);
+		return kv_absent(k->place, ret);
 	r = k->prefix ? unflatten_write(k->nest, k->document) : 0;
 	if (r) {
-		*ret_cause = KIND_CAUSE_ANSWER;
-		snprintf(why, FILE_WHY, "the document of all keys %s", describe_key_error(r));
+		ret->cause = KIND_CAUSE_ANSWER;
+		snprintf(ret->why, FILE_WHY, "the document of all keys %s", describe_key_error(r));
 		return KIND_FAILED;
 	}
 	if (k->document->len == 0)
-		return kind_fail(KIND_CAUSE_EMPTY, "the key is there, and its value is empty",
-			ret_cause, why);
-	*ret_cause = KIND_CAUSE_NONE;
+		return kind_fail(KIND_CAUSE_EMPTY, "the key is there, and its value is empty", ret);
+	ret->cause = KIND_CAUSE_NONE;
 	ret->type = k->prefix && type != SETTINGS_TYPE_BYTES ? SETTINGS_TYPE_JSON : type;
 	snprintf(ret->version, sizeof(ret->version), "%" PRIu64, k->highest);
 	return KIND_NEW;

@@ -48,14 +48,12 @@ void kv_fini(struct kv *k);
 /* Takes a key of the answer, its value in base64 and the index of its last change. 0 or -errno: the
  * answer is rejected. */
 int kv_add(struct kv *k, const char *key, size_t key_len, const char *value, size_t value_len,
-	uint64_t index, enum kind_cause *ret_cause, char why[FILE_WHY]);
+	uint64_t index, struct kind_answer *ret);
 /* After the last key: KIND_NEW with the document, its type and version (the highest index); or
  * KIND_ABSENT, KIND_FAILED. */
-enum kind_verdict kv_end(
-	struct kv *k, struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY]);
+enum kind_verdict kv_end(struct kv *k, struct kind_answer *ret);
 /* KIND_ABSENT. */
-enum kind_verdict kv_absent(
-	const struct kind_place *place, enum kind_cause *ret_cause, char why[FILE_WHY]);
+enum kind_verdict kv_absent(const struct kind_place *place, struct kind_answer *ret);
 /* True when these are the held keys, which had this count and fingerprint. */
 bool kv_same(const struct kv *k, uint64_t held_count, uint64_t held_fingerprint);
 
@@ -77,8 +75,7 @@ const char *kv_quote(const char *words, char ret_quoted[KV_QUOTED]);
 /* Says why an answer of `server` is not JSON, without a piece of it: it may hold a secret. */
 void kv_unreadable(const char *server, const struct document_error *e, char why[FILE_WHY]);
 /* KIND_FAILED by the status of a refusal, and by the server's words. */
-enum kind_verdict kv_refused(
-	long status, const char *words, enum kind_cause *ret_cause, char why[FILE_WHY]);
+enum kind_verdict kv_refused(long status, const char *words, struct kind_answer *ret);
 /* The same as -EACCES, -EAGAIN or -EPROTO, for logins and watches. */
 int kv_errno(long status, const char *words);
 

@@ -122,20 +122,20 @@ static enum kind_verdict document_absent(char why[FILE_WHY])
 	return KIND_ABSENT;
 }
 
-static enum kind_verdict fail_being_changed(enum kind_cause *ret_cause, char why[FILE_WHY])
+static enum kind_verdict fail_being_changed(struct kind_answer *ret)
 {
 	return kind_fail(KIND_CAUSE_ANSWER,
 		"the document is being changed on the server at this moment: asked again later",
-		ret_cause, why);
+		ret);
 }
 
 static enum kind_verdict fail_forbidden(
-	const struct kind_place *place, long status, enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct kind_place *place, long status, struct kind_answer *ret)
 {
 	bool user = place->server->user; /* the place of an answer has no token */
 
-	*ret_cause = KIND_CAUSE_FORBIDDEN;
-	snprintf(why, FILE_WHY, "the server answered %ld: %s", status,
+	ret->cause = KIND_CAUSE_FORBIDDEN;
+	snprintf(ret->why, FILE_WHY, "the server answered %ld: %s", status,
 		user ? "the token is not good, or the user may not read this"
 		     : "it wants a user and a password (auth: basic)");
 	return user ? KIND_UNAUTHORIZED : KIND_FAILED;
@@ -148,8 +148,8 @@ static bool is_md5(const char *text)
 }
 
 /* Computes the version of ret->body, which must be the server's ("" = it names none). */
-static enum kind_verdict check_version(const struct kind_place *place, const char *reported,
-	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
+static enum kind_verdict check_version(
+	const struct kind_place *place, const char *reported, struct kind_answer *ret)
 {
 	const struct part *held = kind_held(place);
 	char md5[DIGEST_MD5_HEX];
@@ -163,15 +163,15 @@ static enum kind_verdict check_version(const struct kind_place *place, const cha
 		return kind_fail(KIND_CAUSE_ANSWER,
 			e == -ENOTSUP ? "the server tells no MD5, and this host allows none"
 				      : "out of memory",
-			ret_cause, why);
+			ret);
 	} else if (*reported && strcasecmp(reported, md5) != 0) {
 		return kind_fail(KIND_CAUSE_ANSWER,
 			"the document's MD5 is not the one that the server tells: it was cut, or "
 			"changed on the way or at this moment",
-			ret_cause, why);
+			ret);
 	}
 	snprintf(ret->version, sizeof(ret->version), "%s", md5);
-	*ret_cause = KIND_CAUSE_NONE;
+	ret->cause = KIND_CAUSE_NONE;
 	return held && held->etag && strcmp(held->etag, md5) == 0 ? KIND_SAME : KIND_NEW;
 }
 
@@ -184,8 +184,7 @@ static const char *content_type(const char *config_type)
 }
 
 static enum kind_verdict read_v1(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct http_client_response *response, struct kind_answer *ret)
 {
 	static const char absence[] = "config data not exist";
 	const char *type = content_type(response->config_type);
@@ -194,30 +193,30 @@ static enum kind_verdict read_v1(const struct kind_place *place,
 	switch (response->status) {
 	case 200:
 		if (response->body.len > place->max_bytes) /* there is room for what wraps */
-			return kind_fail(KIND_CAUSE_ANSWER, "the document is larger than max_size",
-				ret_cause, why);
-		verdict = kind_document(place, response, ret, ret_cause, why);
+			return kind_fail(
+				KIND_CAUSE_ANSWER, "the document is larger than max_size", ret);
+		verdict = kind_document(place, response, ret);
 		if (verdict != KIND_NEW)
 			return verdict;
 		if (type)
 			ret->type = kind_document_type(place, type);
-		return check_version(place, response->content_md5, ret, ret_cause, why);
+		return check_version(place, response->content_md5, ret);
 	case 401:
 	case 403:
-		return fail_forbidden(place, response->status, ret_cause, why);
+		return fail_forbidden(place, response->status, ret);
 	case 404:
 		if (response->body.len >= strlen(absence) &&
 			memcmp(response->body.data, absence, strlen(absence)) == 0)
-			return document_absent(why);
+			return document_absent(ret->why);
 		return kind_fail(KIND_CAUSE_NOT_FOUND,
 			"the server answered 404, but not as Nacos says that a document is not "
 			"there: check the url's path, and whether the server wants api: 3",
-			ret_cause, why);
+			ret);
 	case 409:
-		return fail_being_changed(ret_cause, why);
+		return fail_being_changed(ret);
 	case 410:
 		return kind_fail(KIND_CAUSE_NOT_FOUND,
-			"the server has this API no more: it wants api: 3", ret_cause, why);
+			"the server has this API no more: it wants api: 3", ret);
 	default:
 		return KIND_USUAL;
 	}
@@ -235,17 +234,16 @@ static const char *member_text(const struct node *map, const char *name, size_t 
 }
 
 /* The answer is not Nacos', or the status suffices. Never: the document is absent. */
-static enum kind_verdict fail_not_v3(long status, enum kind_cause *ret_cause, char why[FILE_WHY])
+static enum kind_verdict fail_not_v3(long status, struct kind_answer *ret)
 {
 	if (status != 200 && status != 404 && status != 410)
 		return KIND_USUAL;
 	return kind_fail(status == 200 ? KIND_CAUSE_ANSWER : KIND_CAUSE_NOT_FOUND,
-		"this is no answer of the API of Nacos 3: check the url's path, and api:",
-		ret_cause, why);
+		"this is no answer of the API of Nacos 3: check the url's path, and api:", ret);
 }
 
-static enum kind_verdict read_data(const struct kind_place *place, const struct node *data,
-	struct kind_answer *ret, enum kind_cause *ret_cause, char why[FILE_WHY])
+static enum kind_verdict read_data(
+	const struct kind_place *place, const struct node *data, struct kind_answer *ret)
 {
 	const struct node *content = node_member(data, "content", NODE_STRING);
 	const char *type, *md5;
@@ -253,53 +251,47 @@ static enum kind_verdict read_data(const struct kind_place *place, const struct 
 
 	if (!content)
 		return kind_fail(KIND_CAUSE_ANSWER,
-			"the answer has no content: this is not the API of Nacos 3", ret_cause,
-			why);
+			"the answer has no content: this is not the API of Nacos 3", ret);
 	if (content->text_len == 0)
-		return kind_fail(
-			KIND_CAUSE_EMPTY, "the document is there, and it is empty", ret_cause, why);
+		return kind_fail(KIND_CAUSE_EMPTY, "the document is there, and it is empty", ret);
 	member_text(data, "encryptedDataKey", &len);
 	if (len)
 		return kind_fail(KIND_CAUSE_ANSWER,
 			"the document is encrypted by a plugin of the server: only clients with "
 			"that plugin can read it",
-			ret_cause, why);
+			ret);
 	if (buffer_append(&ret->body, content->text, content->text_len))
-		return kind_fail(KIND_CAUSE_ANSWER, "out of memory, or larger than max_size",
-			ret_cause, why);
+		return kind_fail(KIND_CAUSE_ANSWER, "out of memory, or larger than max_size", ret);
 	type = content_type(member_text(data, "contentType", &len));
 	ret->type = kind_document_type(place, type ? type : "");
 	md5 = member_text(data, "md5", &len);
-	return check_version(place, md5, ret, ret_cause, why);
+	return check_version(place, md5, ret);
 }
 
 static enum kind_verdict read_code(const struct kind_place *place, long status, int64_t code,
-	const struct node *data, struct kind_answer *ret, enum kind_cause *ret_cause,
-	char why[FILE_WHY])
+	const struct node *data, struct kind_answer *ret)
 {
 	if (status == 401 || status == 403 || code == CODE_ACCESS_DENIED)
-		return fail_forbidden(place, status, ret_cause, why);
+		return fail_forbidden(place, status, ret);
 	if (code == CODE_NOT_FOUND && (status == 200 || status == 404))
-		return document_absent(why);
+		return document_absent(ret->why);
 	if (code == CODE_NO_NAMESPACE)
 		return kind_fail(KIND_CAUSE_NOT_FOUND,
-			"the server has no such namespace: its id is meant, not its name",
-			ret_cause, why);
+			"the server has no such namespace: its id is meant, not its name", ret);
 	if (code == CODE_CONFLICT || status == 409)
-		return fail_being_changed(ret_cause, why);
+		return fail_being_changed(ret);
 	if (status != 200)
-		return fail_not_v3(status, ret_cause, why);
+		return fail_not_v3(status, ret);
 	if (code == CODE_OK)
-		return read_data(place, data, ret, ret_cause, why);
-	*ret_cause = KIND_CAUSE_ANSWER;
-	snprintf(why, FILE_WHY, "the server answered with the code %" PRId64, code);
+		return read_data(place, data, ret);
+	ret->cause = KIND_CAUSE_ANSWER;
+	snprintf(ret->why, FILE_WHY, "the server answered with the code %" PRId64, code);
 	return KIND_FAILED;
 }
 
 /* A body that was cut is no JSON. */
 static enum kind_verdict read_v3(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct http_client_response *response, struct kind_answer *ret)
 {
 	const struct buffer *body = &response->body;
 	const struct node *code = NULL;
@@ -311,21 +303,19 @@ static enum kind_verdict read_v3(const struct kind_place *place,
 		code = node_member(document_root(d), "code", NODE_INT);
 	if (code)
 		verdict = read_code(place, response->status, code->integer,
-			node_find(document_root(d), "data"), ret, ret_cause, why);
+			node_find(document_root(d), "data"), ret);
 	else if (response->status == 401 || response->status == 403)
-		verdict = fail_forbidden(place, response->status, ret_cause, why);
+		verdict = fail_forbidden(place, response->status, ret);
 	else
-		verdict = fail_not_v3(response->status, ret_cause, why);
+		verdict = fail_not_v3(response->status, ret);
 	document_free(d);
 	return verdict;
 }
 
 static enum kind_verdict nacos_read(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct http_client_response *response, struct kind_answer *ret)
 {
-	return is_v3(place) ? read_v3(place, response, ret, ret_cause, why)
-			    : read_v1(place, response, ret, ret_cause, why);
+	return is_v3(place) ? read_v3(place, response, ret) : read_v1(place, response, ret);
 }
 
 /* ---- login ---- */

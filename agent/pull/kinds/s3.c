@@ -387,8 +387,8 @@ static void quote_details(const struct http_client_response *response, char ret[
 		endpoint[0] ? "; endpoint " : "", endpoint, message[0] ? "; " : "", message);
 }
 
-static enum kind_verdict read_s3_error(const struct http_client_response *response,
-	const char *code, enum kind_cause *ret_cause, char why[FILE_WHY])
+static enum kind_verdict read_s3_error(
+	const struct http_client_response *response, const char *code, struct kind_answer *ret)
 {
 	const struct refusal *end = refusals + sizeof(refusals) / sizeof(refusals[0]), *r;
 	char quoted[FILE_WHY], words[FILE_WHY];
@@ -398,36 +398,35 @@ static enum kind_verdict read_s3_error(const struct http_client_response *respon
 		r++;
 	if (r == end) {
 		snprintf(words, sizeof(words), "%.64s%.250s", code, quoted);
-		return kv_refused(response->status, words, ret_cause, why);
+		return kv_refused(response->status, words, ret);
 	}
-	*ret_cause = r->cause ? r->cause : KIND_CAUSE_NOT_FOUND;
-	snprintf(why, FILE_WHY, "the server answered %ld %.64s: %s%s", response->status, code,
+	ret->cause = r->cause ? r->cause : KIND_CAUSE_NOT_FOUND;
+	snprintf(ret->why, FILE_WHY, "the server answered %ld %.64s: %s%s", response->status, code,
 		r->advice, sentence_quote(words, 160 + SENTENCE_WORDS, quoted, strlen(quoted), ""));
 	return r->cause || response->status != 404 ? KIND_FAILED : KIND_ABSENT;
 }
 
 static enum kind_verdict s3_read(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct http_client_response *response, struct kind_answer *ret)
 {
 	char code[KV_WORDS];
 
-	*ret_cause = KIND_CAUSE_ANSWER;
+	ret->cause = KIND_CAUSE_ANSWER;
 	if (response->status == 200 && strcmp(response->content_type, "application/xml") == 0 &&
 		find_in_body(&response->body, "<ListBucketResult", MAX_PROLOG))
 		return kind_fail(KIND_CAUSE_ANSWER,
 			"the server listed a bucket instead of sending an object: the path must be "
 			"/BUCKET/KEY, or /KEY where the url names the bucket",
-			ret_cause, why);
+			ret);
 	if (response->status == 200)
-		return kind_document(place, response, ret, ret_cause, why);
+		return kind_document(place, response, ret);
 	if (*element_text(&response->body, "<Code>", code))
-		return read_s3_error(response, code, ret_cause, why);
+		return read_s3_error(response, code, ret);
 	if (response->status != 404)
 		return KIND_USUAL;
 	return kind_fail(KIND_CAUSE_NOT_FOUND,
 		"the server answered 404, but not as S3 does for a missing object: check the url",
-		ret_cause, why);
+		ret);
 }
 
 const struct kind kind_s3 = {.name = "s3", .build = s3_build, .read = s3_read};

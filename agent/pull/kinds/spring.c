@@ -221,8 +221,7 @@ static enum kind_verdict set_spring_version(const struct kind_place *place,
 }
 
 static enum kind_verdict write_environment(const struct kind_place *place,
-	const struct node *environment, const struct unflatten *n, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct node *environment, const struct unflatten *n, struct kind_answer *ret)
 {
 	enum kind_verdict verdict;
 	int r;
@@ -231,23 +230,22 @@ static enum kind_verdict write_environment(const struct kind_place *place,
 		return kind_fail(KIND_CAUSE_EMPTY,
 			"the environment has no properties, which is how the server answers for an "
 			"unknown application: check the path",
-			ret_cause, why);
+			ret);
 	r = unflatten_write(n, &ret->body);
 	if (r) {
-		snprintf(why, FILE_WHY, "the environment %s", describe_property_error(r));
+		snprintf(ret->why, FILE_WHY, "the environment %s", describe_property_error(r));
 		return KIND_FAILED;
 	}
 	if (ret->type != SETTINGS_TYPE_BYTES)
 		ret->type = SETTINGS_TYPE_JSON;
-	verdict = set_spring_version(place, environment, ret, why);
+	verdict = set_spring_version(place, environment, ret, ret->why);
 	if (verdict != KIND_FAILED)
-		*ret_cause = KIND_CAUSE_NONE;
+		ret->cause = KIND_CAUSE_NONE;
 	return verdict;
 }
 
-static enum kind_verdict read_environment(const struct kind_place *place,
-	const struct node *environment, struct kind_answer *ret, enum kind_cause *ret_cause,
-	char why[FILE_WHY])
+static enum kind_verdict read_environment(
+	const struct kind_place *place, const struct node *environment, struct kind_answer *ret)
 {
 	enum kind_verdict verdict = KIND_FAILED;
 	struct properties p = {0};
@@ -259,13 +257,13 @@ static enum kind_verdict read_environment(const struct kind_place *place,
 		n = unflatten_new(UNFLATTEN_PROPERTIES, place->max_bytes);
 	}
 	if (r == -EPROTO)
-		snprintf(why, FILE_WHY,
+		snprintf(ret->why, FILE_WHY,
 			"the answer is not an environment of Spring Cloud Config: it has no "
 			"propertySources with a source each");
 	else if (!n)
-		snprintf(why, FILE_WHY, "out of memory");
-	else if (add_all(n, &p, ret, place->max_bytes, why) == 0)
-		verdict = write_environment(place, environment, n, ret, ret_cause, why);
+		snprintf(ret->why, FILE_WHY, "out of memory");
+	else if (add_all(n, &p, ret, place->max_bytes, ret->why) == 0)
+		verdict = write_environment(place, environment, n, ret);
 	unflatten_free(n);
 	free(p.list);
 	return verdict;
@@ -274,8 +272,7 @@ static enum kind_verdict read_environment(const struct kind_place *place,
 /* ---- answers ---- */
 
 static enum kind_verdict read_spring_document(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct http_client_response *response, struct kind_answer *ret)
 {
 	struct kind_answer whole; /* larger than the document that becomes of it */
 	enum kind_verdict verdict;
@@ -283,18 +280,18 @@ static enum kind_verdict read_spring_document(const struct kind_place *place,
 	struct document_error e;
 
 	kind_answer_init(&whole, response->body.len);
-	verdict = kind_document(place, response, &whole, ret_cause, why);
+	verdict = kind_document(place, response, &whole);
 	kind_answer_fini(&whole);
 	if (verdict != KIND_NEW)
-		return verdict;
+		return kind_fail(whole.cause, whole.why, ret);
 	ret->type = whole.type;
-	*ret_cause = KIND_CAUSE_ANSWER;
+	ret->cause = KIND_CAUSE_ANSWER;
 	if (kind_parse_json(&response->body, &d, &e)) {
-		snprintf(why, FILE_WHY, "the answer of Spring Cloud Config cannot be read: %s",
+		snprintf(ret->why, FILE_WHY, "the answer of Spring Cloud Config cannot be read: %s",
 			e.message);
 		return KIND_FAILED;
 	}
-	verdict = read_environment(place, document_root(d), ret, ret_cause, why);
+	verdict = read_environment(place, document_root(d), ret);
 	document_free(d);
 	return verdict;
 }
@@ -340,37 +337,35 @@ static enum kind_cause other_cause(const char *words)
 	return KIND_CAUSE_NONE;
 }
 
-static enum kind_verdict check_missing(
-	bool ours, const char *words, enum kind_cause *ret_cause, char why[FILE_WHY])
+static enum kind_verdict check_missing(bool ours, const char *words, struct kind_answer *ret)
 {
 	enum kind_cause other = ours ? other_cause(words) : KIND_CAUSE_NOT_FOUND;
 	char quoted[KV_QUOTED];
 
-	*ret_cause = other ? other : KIND_CAUSE_NOT_FOUND;
+	ret->cause = other ? other : KIND_CAUSE_NOT_FOUND;
 	if (other == KIND_CAUSE_NOT_FOUND)
-		snprintf(why, FILE_WHY,
+		snprintf(ret->why, FILE_WHY,
 			"the server answered 404, but not as Spring Cloud Config does: check the "
 			"urls");
 	else
-		snprintf(why, FILE_WHY, "the server answered 404%s",
+		snprintf(ret->why, FILE_WHY, "the server answered 404%s",
 			words[0] ? kv_quote(words, quoted)
 				 : ": it has no such label: check the path");
 	return other ? KIND_FAILED : KIND_ABSENT;
 }
 
 static enum kind_verdict spring_read(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct http_client_response *response, struct kind_answer *ret)
 {
 	char words[KV_WORDS];
 	bool ours;
 
 	if (response->status == 200)
-		return read_spring_document(place, response, ret, ret_cause, why);
+		return read_spring_document(place, response, ret);
 	ours = read_spring_error(&response->body, words);
 	if (response->status == 404)
-		return check_missing(ours, words, ret_cause, why);
-	return words[0] ? kv_refused(response->status, words, ret_cause, why) : KIND_USUAL;
+		return check_missing(ours, words, ret);
+	return words[0] ? kv_refused(response->status, words, ret) : KIND_USUAL;
 }
 
 const struct kind kind_spring = {

@@ -101,9 +101,10 @@ static void tell(void *arg, struct http_client_response *response)
 	t->response = *response;
 	snprintf(t->body, sizeof(t->body), "%s", response->body.data ? response->body.data : "");
 	t->response.body = (struct buffer){.len = response->body.len};
-	t->why[0] = '\0';
 	kind_answer_init(&answer, place.max_bytes);
-	t->verdict = answer_check(&place, response, true, &answer, &t->cause, t->why);
+	t->verdict = answer_check(&place, response, true, &answer);
+	t->cause = answer.cause;
+	memcpy(t->why, answer.why, sizeof(t->why));
 	kind_answer_fini(&answer);
 	loop_stop(loop);
 }

@@ -96,8 +96,7 @@ static bool begins_with(const struct buffer *b, const char *text)
 }
 
 static enum kind_verdict read_answer(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct http_client_response *response, struct kind_answer *ret)
 {
 	bool login = response->status == 401 || begins_with(&response->body, "login: "),
 	     whole = response->status == 409 || begins_with(&response->body, "whole: ");
@@ -105,12 +104,12 @@ static enum kind_verdict read_answer(const struct kind_place *place,
 
 	pass_gate();
 	if (login || whole) {
-		snprintf(why, FILE_WHY, "the answer is %ld", response->status);
+		snprintf(ret->why, FILE_WHY, "the answer is %ld", response->status);
 		return login ? KIND_UNAUTHORIZED : KIND_WHOLE;
 	}
 	if (response->status != 200)
 		return KIND_USUAL;
-	verdict = kind_document(place, response, ret, ret_cause, why);
+	verdict = kind_document(place, response, ret);
 	snprintf(ret->epoch, sizeof(ret->epoch), "%s", response->config_type);
 	if (verdict == KIND_NEW && place->held && strcmp(place->held->etag, ret->version) == 0)
 		verdict = KIND_SAME;

@@ -25,12 +25,10 @@ static const struct kind_place web = {
 static enum kind_verdict verdict_of_its_own;
 
 static enum kind_verdict read_answer(const struct kind_place *place,
-	const struct http_client_response *response, struct kind_answer *ret,
-	enum kind_cause *ret_cause, char why[FILE_WHY])
+	const struct http_client_response *response, struct kind_answer *ret)
 {
-	(void)place, (void)response, (void)ret;
-	*ret_cause = KIND_CAUSE_OLDER;
-	snprintf(why, FILE_WHY, "in its own words");
+	(void)place, (void)response;
+	kind_fail(KIND_CAUSE_OLDER, "in its own words", ret);
 	return verdict_of_its_own;
 }
 
@@ -236,10 +234,11 @@ static enum kind_verdict check(const struct kind_place *place, struct http_clien
 {
 	enum kind_verdict verdict;
 
-	why[0] = '\0';
-	*ret_cause = KIND_CAUSE_TIMEOUT; /* whatever it was before */
 	kind_answer_init(ret, place->max_bytes);
-	verdict = answer_check(place, r, conditional, ret, ret_cause, why);
+	ret->cause = KIND_CAUSE_TIMEOUT; /* whatever it was before */
+	verdict = answer_check(place, r, conditional, ret);
+	*ret_cause = ret->cause;
+	memcpy(why, ret->why, FILE_WHY);
 	if (verdict == KIND_NEW) {
 		assert_int_equal(ret->body.len, r->body.len);
 		assert_memory_equal(ret->body.data, r->body.data, r->body.len);

@@ -37,8 +37,6 @@ struct round {
 	struct http_client_response response;
 	struct kind_answer answer;
 	enum kind_verdict verdict;
-	enum kind_cause cause;
-	char why[FILE_WHY];
 };
 
 static void begin(struct round *r, const char *path)
@@ -69,9 +67,9 @@ static void check(struct round *r, long status, const char *body)
 	buffer_append_string(&r->response.body, body);
 	kind_answer_fini(&r->answer);
 	kind_answer_init(&r->answer, r->place.max_bytes);
-	r->cause = KIND_CAUSE_NONE;
-	r->why[0] = '\0';
-	r->verdict = kind_apollo.read(&r->place, &r->response, &r->answer, &r->cause, r->why);
+	r->answer.cause = KIND_CAUSE_NONE;
+	r->answer.why[0] = '\0';
+	r->verdict = kind_apollo.read(&r->place, &r->response, &r->answer);
 }
 
 /* ---- requests ---- */
@@ -112,7 +110,7 @@ static void build__each_place__is_a_url(void **state)
 		r.place.base = table[i].base;
 		r.server.datacenter = table[i].datacenter;
 		r.place.held = table[i].release ? &held : NULL;
-		assert_int_equal(kind_apollo.build(&r.place, &r.request, r.why), 0);
+		assert_int_equal(kind_apollo.build(&r.place, &r.request, r.answer.why), 0);
 		assert_string_equal(r.request.method, "GET");
 		assert_string_equal(r.request.url.data, table[i].url);
 		assert_int_equal(r.request.header_count, 0);
@@ -135,9 +133,9 @@ static void build__a_path_that_is_not_app_cluster_and_namespace__is_refused(void
 		struct kind_watch w = {.place = &r.place, .items = &item, .count = 1};
 
 		begin(&r, table[i]);
-		assert_int_equal(kind_apollo.build(&r.place, &r.request, r.why), -EINVAL);
-		assert_non_null(strstr(r.why, "/APPID/CLUSTER/NAMESPACE"));
-		assert_int_equal(kind_apollo.watch_build(&w, &r.request, r.why), -EINVAL);
+		assert_int_equal(kind_apollo.build(&r.place, &r.request, r.answer.why), -EINVAL);
+		assert_non_null(strstr(r.answer.why, "/APPID/CLUSTER/NAMESPACE"));
+		assert_int_equal(kind_apollo.watch_build(&w, &r.request, r.answer.why), -EINVAL);
 		end(&r);
 	}
 	memset(lengthy, 'x', KIND_MAX_URL);
@@ -145,7 +143,7 @@ static void build__a_path_that_is_not_app_cluster_and_namespace__is_refused(void
 	lengthy[KIND_MAX_URL - 1] = '\0';
 	begin(&r, lengthy);
 	r.place.secret = SECRET;
-	assert_int_equal(kind_apollo.build(&r.place, &r.request, r.why), -EMSGSIZE);
+	assert_int_equal(kind_apollo.build(&r.place, &r.request, r.answer.why), -EMSGSIZE);
 	assert_int_equal(r.request.header_count, 0);
 	end(&r);
 	free(lengthy);
@@ -179,8 +177,9 @@ static void build__with_an_access_key__is_signed_as_it_is_sent(void **state)
 		r.place.secret = SECRET;
 		r.place.held = i == 1 ? &held : NULL;
 		r.server.datacenter = i == 1 ? eu : NULL;
-		assert_int_equal(table[i].watch ? kind_apollo.watch_build(&w, &r.request, r.why)
-						: kind_apollo.build(&r.place, &r.request, r.why),
+		assert_int_equal(table[i].watch
+					 ? kind_apollo.watch_build(&w, &r.request, r.answer.why)
+					 : kind_apollo.build(&r.place, &r.request, r.answer.why),
 			0);
 		assert_int_equal(r.request.header_count, 2);
 		assert_string_equal(r.request.headers[0], table[i].authorization);
@@ -340,15 +339,15 @@ static void read__each_answer__gets_its_verdict(void **state)
 			assert_string_equal(r.answer.version, KEY);
 		for (size_t k = 0; r.verdict == KIND_NEW && k < r.answer.body.len; k++)
 			if (r.answer.body.data[k] != ' ' && r.answer.body.data[k] != '\n')
-				r.why[n++] = r.answer.body.data[k];
+				r.answer.why[n++] = r.answer.body.data[k];
 		if (r.verdict == KIND_NEW)
-			r.why[n] = '\0';
-		if (r.verdict != table[i].verdict || r.cause != table[i].cause ||
-			(r.verdict == KIND_NEW ? strcmp(r.why, table[i].why) != 0
-					       : !strstr(r.why, table[i].why)))
+			r.answer.why[n] = '\0';
+		if (r.verdict != table[i].verdict || r.answer.cause != table[i].cause ||
+			(r.verdict == KIND_NEW ? strcmp(r.answer.why, table[i].why) != 0
+					       : !strstr(r.answer.why, table[i].why)))
 			fail_msg("row %zu: verdict %d, cause %d, why %s", i, (int)r.verdict,
-				(int)r.cause, r.why);
-		assert_int_equal(r.why[0] == '\0', table[i].why[0] == '\0');
+				(int)r.answer.cause, r.answer.why);
+		assert_int_equal(r.answer.why[0] == '\0', table[i].why[0] == '\0');
 		end(&r);
 	}
 }
@@ -435,7 +434,7 @@ static void read__changes_to_what_is_held__ask_for_the_whole(void **state)
 		assert_int_equal(r.verdict, KIND_WHOLE);
 		/* what is asked then names no release, and cannot be answered so again */
 		r.place.held = NULL;
-		assert_int_equal(kind_apollo.build(&r.place, &r.request, r.why), 0);
+		assert_int_equal(kind_apollo.build(&r.place, &r.request, r.answer.why), 0);
 		assert_null(strstr(r.request.url.data, "releaseKey"));
 		check(&r, 200, table[i]);
 		assert_int_not_equal(r.verdict, KIND_WHOLE);
@@ -452,13 +451,13 @@ static void read__a_refused_signature__tells_of_key_and_clock(void **state)
 	r.server.secret_file = secret_file;
 	check(&r, 401, "{\"message\":\"RequestTimeTooSkewed " SECRET "\"}");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_int_equal(r.cause, KIND_CAUSE_FORBIDDEN);
-	assert_non_null(strstr(r.why, "clock"));
-	assert_null(strstr(r.why, SECRET));
+	assert_int_equal(r.answer.cause, KIND_CAUSE_FORBIDDEN);
+	assert_non_null(strstr(r.answer.why, "clock"));
+	assert_null(strstr(r.answer.why, SECRET));
 	r.server.secret_file = NULL;
 	check(&r, 401, "");
-	assert_int_equal(r.cause, KIND_CAUSE_FORBIDDEN);
-	assert_non_null(strstr(r.why, "auth: access_key"));
+	assert_int_equal(r.answer.cause, KIND_CAUSE_FORBIDDEN);
+	assert_non_null(strstr(r.answer.why, "auth: access_key"));
 	end(&r);
 }
 
@@ -475,18 +474,18 @@ static void read__too_much__is_refused(void **state)
 		text);
 	check(&r, 200, body);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_non_null(strstr(r.why, "max_size"));
+	assert_non_null(strstr(r.answer.why, "max_size"));
 	r.place.path = "/a/b/a.yaml";
 	snprintf(body, sizeof(body),
 		"{\"configurations\":{\"content\":\"%s\"},\"releaseKey\":\"k\"}", text);
 	check(&r, 200, body);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_non_null(strstr(r.why, "max_size"));
+	assert_non_null(strstr(r.answer.why, "max_size"));
 	snprintf(body, sizeof(body),
 		"{\"configurations\":{\"content\":\"x\"},\"releaseKey\":\"%s\"}", text);
 	check(&r, 200, body);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_non_null(strstr(r.why, "too long"));
+	assert_non_null(strstr(r.answer.why, "too long"));
 	end(&r);
 }
 
@@ -519,7 +518,7 @@ static void watch__the_list__is_in_the_url(void **state)
 	(void)state;
 	begin(&r, items[0].path);
 	r.server.datacenter = datacenter;
-	assert_int_equal(kind_apollo.watch_build(&w, &r.request, r.why), 0);
+	assert_int_equal(kind_apollo.watch_build(&w, &r.request, r.answer.why), 0);
 	assert_string_equal(r.request.method, "GET");
 	assert_string_equal(r.request.url.data,
 		"http://apollo:8080/notifications/v2?appId=a%2Bb&cluster=c%20d&notifications=%5B%7B"
@@ -546,7 +545,7 @@ static void watch__as_many_as_there_may_be__fit_into_a_url(void **state)
 			.position = 123456789};
 	begin(&r, items[0].path);
 	r.place.secret = SECRET;
-	assert_int_equal(kind_apollo.watch_build(&w, &r.request, r.why), 0);
+	assert_int_equal(kind_apollo.watch_build(&w, &r.request, r.answer.why), 0);
 	assert_int_equal(r.request.header_count, 2);
 	end(&r);
 }
@@ -648,7 +647,7 @@ static void watch__each_answer__tells_what_changed(void **state)
 		begin(&r, items[0].path);
 		r.response.status = table[i].status;
 		buffer_append_string(&r.response.body, table[i].body);
-		e = kind_apollo.watch_read(&w, &r.response, r.why);
+		e = kind_apollo.watch_read(&w, &r.response, r.answer.why);
 		if (e != table[i].error ||
 			memcmp(told.count, table[i].told, sizeof(table[i].told)) != 0 ||
 			items[0].position != table[i].position[0] ||
@@ -656,7 +655,7 @@ static void watch__each_answer__tells_what_changed(void **state)
 			fail_msg("row %zu: %d, told of %u %u %u %u, at %" PRIu64 " %" PRIu64, i, e,
 				told.count[0], told.count[1], told.count[2], told.count[3],
 				items[0].position, items[1].position);
-		assert_true(e == 0 || strlen(r.why) > 0);
+		assert_true(e == 0 || strlen(r.answer.why) > 0);
 		end(&r);
 	}
 }
@@ -725,7 +724,7 @@ static void watch__random_names_and_ids__are_in_step_with_a_server(void **state)
 		}
 		begin(&r, paths[0]);
 		buffer_init(&list, 10000);
-		CHECK(kind_apollo.watch_build(&w, &r.request, r.why) == 0);
+		CHECK(kind_apollo.watch_build(&w, &r.request, r.answer.why) == 0);
 		decode(strstr(r.request.url.data, "&notifications=") + 15, &list);
 		CHECK(json_parse(list.data, list.len, 0, d, &e) == 0);
 		n = document_root(d)->first;
@@ -745,7 +744,7 @@ static void watch__random_names_and_ids__are_in_step_with_a_server(void **state)
 		CHECK(!n);
 		buffer_append_string(&r.response.body, "]");
 		r.response.status = differ ? 200 : 304;
-		CHECK(kind_apollo.watch_read(&w, &r.response, r.why) == 0);
+		CHECK(kind_apollo.watch_read(&w, &r.response, r.answer.why) == 0);
 		for (size_t i = 0; i < count; i++) {
 			differ -= told.count[i];
 			CHECK(told.count[i] <= 1 && (int64_t)items[i].position - 1 == ids[i]);

@@ -34,8 +34,6 @@ struct round {
 	struct part held;
 	struct kind_answer answer;
 	enum kind_verdict verdict;
-	enum kind_cause cause;
-	char why[FILE_WHY];
 	char version[256], epoch[128]; /* of what is held */
 };
 
@@ -69,11 +67,11 @@ static void answer_bytes(
 	buffer_fini(&r->answer.body);
 	memset(&r->answer, 0, sizeof(r->answer));
 	buffer_init(&r->answer.body, r->place.max_bytes);
-	r->why[0] = '\0';
-	r->cause = KIND_CAUSES;
-	r->verdict = kind_consul.read(&r->place, &t, &r->answer, &r->cause, r->why);
-	sentence_show(r->why, sizeof(r->why), memcpy((char[FILE_WHY]){0}, r->why, FILE_WHY),
-		AUDIENCE_OPERATOR);
+	r->answer.why[0] = '\0';
+	r->answer.cause = KIND_CAUSES;
+	r->verdict = kind_consul.read(&r->place, &t, &r->answer);
+	sentence_show(r->answer.why, sizeof(r->answer.why),
+		memcpy((char[FILE_WHY]){0}, r->answer.why, FILE_WHY), AUDIENCE_OPERATOR);
 	buffer_fini(&t.body);
 }
 
@@ -150,7 +148,7 @@ static void read__a_key__is_the_document(void **state)
 	begin(&r, "/app/web.yaml");
 	answer(&r, 200, "200", KEY);
 	assert_int_equal(r.verdict, KIND_NEW);
-	assert_int_equal(r.cause, KIND_CAUSE_NONE);
+	assert_int_equal(r.answer.cause, KIND_CAUSE_NONE);
 	assert_string_equal(r.answer.body.data, "name: web\n");
 	assert_int_equal(r.answer.type, SETTINGS_TYPE_YAML);
 	assert_string_equal(r.answer.version, "200");
@@ -199,10 +197,9 @@ static void read__what_an_acl_left_something_out_of__is_forbidden(void **state)
 
 		begin(&r, "/app/");
 		snprintf(t.filtered, sizeof(t.filtered), "true");
-		assert_int_equal(
-			kind_consul.read(&r.place, &t, &r.answer, &r.cause, r.why), KIND_FAILED);
-		assert_int_equal(r.cause, KIND_CAUSE_FORBIDDEN);
-		assert_non_null(strstr(r.why, "may not read all"));
+		assert_int_equal(kind_consul.read(&r.place, &t, &r.answer), KIND_FAILED);
+		assert_int_equal(r.answer.cause, KIND_CAUSE_FORBIDDEN);
+		assert_non_null(strstr(r.answer.why, "may not read all"));
 		buffer_fini(&t.body);
 		end(&r);
 	}
@@ -219,7 +216,7 @@ static void read__flags_of_all_64_bits__do_not_matter(void **state)
 		"\"MTIzNDU2Nzg5MDEyMzQ1Njc4OTA=\",\"New\":\"\\\"18446744073709551615\",\"Other\":"
 		"[18446744073709551615,-18446744073709551615],\"ModifyIndex\":7,\"CreateIndex\":"
 		"3304740253564472344}]");
-	assert_string_equal(r.why, "");
+	assert_string_equal(r.answer.why, "");
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_string_equal(r.answer.body.data, "12345678901234567890");
 	answer(&r, 200, "7", "[" ENTRY("k", "\"MQ==\"", "18446744073709551615") "]");
@@ -275,9 +272,9 @@ static void read__not_found_empty_forbidden_unreachable__are_told_apart(void **s
 		answer(&r, table[i].status, table[i].index, table[i].body);
 		assert_int_equal(r.verdict, table[i].verdict);
 		if (table[i].cause != KIND_CAUSES)
-			assert_int_equal(r.cause, table[i].cause);
-		if (!strstr(r.why, table[i].why))
-			fail_msg("%zu: %s", i, r.why);
+			assert_int_equal(r.answer.cause, table[i].cause);
+		if (!strstr(r.answer.why, table[i].why))
+			fail_msg("%zu: %s", i, r.answer.why);
 		end(&r);
 	}
 }
@@ -325,8 +322,8 @@ static void read__a_malformed_answer__is_refused(void **state)
 		answer(&r, 200, "7", table[i]);
 		if (r.verdict != KIND_FAILED)
 			fail_msg("%zu is taken: %s", i, table[i]);
-		assert_int_equal(r.cause, KIND_CAUSE_ANSWER);
-		assert_true(r.why[0]);
+		assert_int_equal(r.answer.cause, KIND_CAUSE_ANSWER);
+		assert_true(r.answer.why[0]);
 		end(&r);
 	}
 }
@@ -352,19 +349,19 @@ static void read__keys_that_no_document_holds__are_named(void **state)
 	begin(&r, "/app/web/");
 	answer(&r, 200, "7", "[" ENTRY("app/web/a", "\"/w==\"", "7") "]");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_non_null(strstr(r.why, "'app/web/a' is not text"));
+	assert_non_null(strstr(r.answer.why, "'app/web/a' is not text"));
 	answer(&r, 200, "7", "[" ENTRY("app/web/a", "\"AA==\"", "7") "]");
-	assert_non_null(strstr(r.why, "'app/web/a' is not text"));
+	assert_non_null(strstr(r.answer.why, "'app/web/a' is not text"));
 	answer(&r, 200, "7", "[" ENTRY("app/web2", "\"YQ==\"", "7") "]");
-	assert_non_null(strstr(r.why, "'app/web2', which was not asked for"));
+	assert_non_null(strstr(r.answer.why, "'app/web2', which was not asked for"));
 	r.place.max_bytes = 20;
 	answer(&r, 200, "7", "[" ENTRY("app/web/a", "\"MTIzNDU2Nzg5MDEyMzQ1Njc4OTA=\"", "7") "]");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_non_null(strstr(r.why, "max_size"));
+	assert_non_null(strstr(r.answer.why, "max_size"));
 	r.place.max_bytes = 19; /* a value alone */
 	answer(&r, 200, "7", "[" ENTRY("app/web/a", "\"MTIzNDU2Nzg5MDEyMzQ1Njc4OTA=\"", "7") "]");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_non_null(strstr(r.why, "max_size"));
+	assert_non_null(strstr(r.answer.why, "max_size"));
 	end(&r);
 }
 
@@ -376,7 +373,7 @@ static void read__why_an_answer_cannot_be_read__has_no_piece_of_it(void **state)
 	begin(&r, "/k");
 	answer(&r, 200, "7", "[{\"password\": s3cr\x1b}]");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_string_equal(r.why, "the answer of Consul cannot be read: invalid token");
+	assert_string_equal(r.answer.why, "the answer of Consul cannot be read: invalid token");
 	end(&r);
 }
 

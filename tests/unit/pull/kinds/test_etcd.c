@@ -45,8 +45,6 @@ struct round {
 	struct part held;
 	struct kind_answer answer;
 	enum kind_verdict verdict;
-	enum kind_cause cause;
-	char why[FILE_WHY];
 	char version[256], epoch[128]; /* of what is held */
 };
 
@@ -75,11 +73,11 @@ static void answer_bytes(struct round *r, long status, const char *body, size_t 
 	buffer_fini(&r->answer.body);
 	memset(&r->answer, 0, sizeof(r->answer));
 	buffer_init(&r->answer.body, r->place.max_bytes);
-	r->why[0] = '\0';
-	r->cause = KIND_CAUSES;
-	r->verdict = kind_etcd.read(&r->place, &t, &r->answer, &r->cause, r->why);
-	sentence_show(r->why, sizeof(r->why), memcpy((char[FILE_WHY]){0}, r->why, FILE_WHY),
-		AUDIENCE_OPERATOR);
+	r->answer.why[0] = '\0';
+	r->answer.cause = KIND_CAUSES;
+	r->verdict = kind_etcd.read(&r->place, &t, &r->answer);
+	sentence_show(r->answer.why, sizeof(r->answer.why),
+		memcpy((char[FILE_WHY]){0}, r->answer.why, FILE_WHY), AUDIENCE_OPERATOR);
 	buffer_fini(&t.body);
 }
 
@@ -192,7 +190,7 @@ static void read__a_key__is_the_document(void **state)
 	begin(&r, "/app/web.yaml");
 	answer(&r, 200, KEY);
 	assert_int_equal(r.verdict, KIND_NEW);
-	assert_int_equal(r.cause, KIND_CAUSE_NONE);
+	assert_int_equal(r.answer.cause, KIND_CAUSE_NONE);
 	assert_string_equal(r.answer.body.data, "name: web\n");
 	assert_int_equal(r.answer.type, SETTINGS_TYPE_YAML);
 	assert_string_equal(r.answer.version, "2");
@@ -304,10 +302,10 @@ static void read__not_found_empty_forbidden_unreachable__are_told_apart(void **s
 		answer(&r, table[i].status, table[i].body);
 		assert_int_equal(r.verdict, table[i].verdict);
 		if (table[i].cause != KIND_CAUSES)
-			assert_int_equal(r.cause, table[i].cause);
-		if (!strstr(r.why, table[i].why))
-			fail_msg("%zu: %s", i, r.why);
-		assert_int_equal(r.why[0] == '\0', table[i].verdict == KIND_USUAL);
+			assert_int_equal(r.answer.cause, table[i].cause);
+		if (!strstr(r.answer.why, table[i].why))
+			fail_msg("%zu: %s", i, r.answer.why);
+		assert_int_equal(r.answer.why[0] == '\0', table[i].verdict == KIND_USUAL);
 		end(&r);
 	}
 }
@@ -323,7 +321,7 @@ static void read__a_prefix_without_names__is_absent(void **state)
 	begin(&r, "/app/web/");
 	made_answer(&r, "9", none);
 	assert_int_equal(r.verdict, KIND_ABSENT);
-	assert_non_null(strstr(r.why, "prefix"));
+	assert_non_null(strstr(r.answer.why, "prefix"));
 	made_answer(&r, "9", beside); /* itself, its signature, a folder */
 	assert_int_equal(r.verdict, KIND_ABSENT);
 	end(&r);
@@ -367,19 +365,19 @@ static void read__keys_that_no_document_holds__are_named(void **state)
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		made_answer(&r, "9", table[i].keys);
 		assert_int_equal(r.verdict, KIND_FAILED);
-		assert_int_equal(r.cause, KIND_CAUSE_ANSWER);
-		if (!strstr(r.why, table[i].why))
-			fail_msg("%zu: %s", i, r.why);
+		assert_int_equal(r.answer.cause, KIND_CAUSE_ANSWER);
+		if (!strstr(r.answer.why, table[i].why))
+			fail_msg("%zu: %s", i, r.answer.why);
 	}
 	answer(&r, 200, /* a NUL: "a\0b" */
 		"{" HEADER("5") ",\"kvs\":[{\"key\":\"L2FwcC93ZWIvYQ==\",\"value\":\"YQBi\","
 				"\"mod_revision\":\"5\"}],\"count\":\"1\"}");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_non_null(strstr(r.why, "'/app/web/a' is not text"));
+	assert_non_null(strstr(r.answer.why, "'/app/web/a' is not text"));
 	snprintf(large, sizeof(large), "/app/web/a=%01100d@2", 1);
 	made_answer(&r, "9", over);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_non_null(strstr(r.why, "max_size"));
+	assert_non_null(strstr(r.answer.why, "max_size"));
 	end(&r);
 }
 
@@ -395,8 +393,8 @@ static void read__more_keys_than_fit__are_refused_and_not_cut(void **state)
 			     "\"3\",\"mod_revision\":\"3\",\"version\":\"1\",\"value\":"
 			     "\"di0vYXBwL3dlYi9kYi9ob3N0\"}],\"more\":true,\"count\":\"12345\"}");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_int_equal(r.cause, KIND_CAUSE_ANSWER);
-	assert_non_null(strstr(r.why, "12345 keys below the prefix"));
+	assert_int_equal(r.answer.cause, KIND_CAUSE_ANSWER);
+	assert_non_null(strstr(r.answer.why, "12345 keys below the prefix"));
 	end(&r);
 }
 
@@ -423,7 +421,7 @@ static void read__as_many_keys_as_are_asked_for__are_read(void **state)
 	}
 	buffer_append_string(&b, "],\"count\":\"10000\"}");
 	answer_bytes(&r, 200, b.data, b.len);
-	assert_string_equal(r.why, "");
+	assert_string_equal(r.answer.why, "");
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_string_equal(r.answer.version, "10001");
 	buffer_fini(&b);
@@ -443,8 +441,8 @@ static void read__a_value_of_the_largest_size__fits_and_no_byte_more(void **stat
 	r.place.max_bytes = 9;
 	answer(&r, 200, KEY);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_int_equal(r.cause, KIND_CAUSE_ANSWER);
-	assert_non_null(strstr(r.why, "max_size"));
+	assert_int_equal(r.answer.cause, KIND_CAUSE_ANSWER);
+	assert_non_null(strstr(r.answer.why, "max_size"));
 	end(&r);
 }
 
@@ -520,8 +518,8 @@ static void read__a_malformed_answer__is_refused(void **state)
 		answer(&r, 200, table[i]);
 		if (r.verdict != KIND_FAILED)
 			fail_msg("%zu is taken: %s", i, table[i]);
-		assert_int_equal(r.cause, KIND_CAUSE_ANSWER);
-		assert_true(r.why[0]);
+		assert_int_equal(r.answer.cause, KIND_CAUSE_ANSWER);
+		assert_true(r.answer.why[0]);
 		end(&r);
 	}
 }
@@ -552,14 +550,14 @@ static void read__why_an_answer_cannot_be_read__has_no_piece_of_it(void **state)
 	begin(&r, "/k");
 	answer(&r, 200, "[{\"password\": s3cret}]");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_string_equal(r.why, "the answer of etcd cannot be read: invalid token");
+	assert_string_equal(r.answer.why, "the answer of etcd cannot be read: invalid token");
 	answer(&r, 200, "{\"s3cret\": 1, \"s3cret\": 2}");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_string_equal(r.why, "the answer of etcd cannot be read: duplicate key");
+	assert_string_equal(r.answer.why, "the answer of etcd cannot be read: duplicate key");
 	answer(&r, 200, "{\"a\": \"s3cr\x1b\"}");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_string_equal(
-		r.why, "the answer of etcd cannot be read: the character U+001B is not allowed");
+	assert_string_equal(r.answer.why,
+		"the answer of etcd cannot be read: the character U+001B is not allowed");
 	end(&r);
 }
 
@@ -656,12 +654,12 @@ static void read__an_older_revision_of_the_same_cluster__is_refused_unless_force
 	hold(&r);
 	made_answer(&r, "4", three);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_int_equal(r.cause, KIND_CAUSE_OLDER);
-	assert_non_null(strstr(r.why, "from 7 to 4"));
-	assert_non_null(strstr(r.why, "pullet refresh"));
+	assert_int_equal(r.answer.cause, KIND_CAUSE_OLDER);
+	assert_non_null(strstr(r.answer.why, "from 7 to 4"));
+	assert_non_null(strstr(r.answer.why, "pullet refresh"));
 	made_answer(&r, "1", none); /* from before the key was written */
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_int_equal(r.cause, KIND_CAUSE_OLDER);
+	assert_int_equal(r.answer.cause, KIND_CAUSE_OLDER);
 	r.place.forced = true;
 	made_answer(&r, "4", three);
 	assert_int_equal(r.verdict, KIND_NEW);

@@ -164,19 +164,17 @@ static void document__larger_than_its_bound__is_refused(void **state)
 	struct kind_place place = {.server = &server, .path = "/x", .max_bytes = 3};
 	struct http_client_response r = {.status = 200, .framed = true};
 	struct kind_answer a;
-	enum kind_cause cause;
-	char why[FILE_WHY];
 
 	(void)state;
 	buffer_init(&r.body, 100);
 	assert_int_equal(buffer_append_string(&r.body, "a: 1"), 0);
 	kind_answer_init(&a, 3);
-	assert_int_equal(kind_document(&place, &r, &a, &cause, why), KIND_FAILED);
-	assert_int_equal(cause, KIND_CAUSE_ANSWER);
+	assert_int_equal(kind_document(&place, &r, &a), KIND_FAILED);
+	assert_int_equal(a.cause, KIND_CAUSE_ANSWER);
 	kind_answer_fini(&a);
 	kind_answer_init(&a, 4);
-	assert_int_equal(kind_document(&place, &r, &a, &cause, why), KIND_NEW);
-	assert_int_equal(cause, KIND_CAUSE_NONE);
+	assert_int_equal(kind_document(&place, &r, &a), KIND_NEW);
+	assert_int_equal(a.cause, KIND_CAUSE_NONE);
 	assert_string_equal(a.body.data, "a: 1");
 	kind_answer_fini(&a);
 	buffer_fini(&r.body);

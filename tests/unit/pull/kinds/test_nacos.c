@@ -37,8 +37,6 @@ struct round {
 	struct http_client_response response;
 	struct kind_answer answer;
 	enum kind_verdict verdict;
-	enum kind_cause cause;
-	char why[FILE_WHY];
 };
 
 static void begin(struct round *r, unsigned api)
@@ -66,10 +64,10 @@ static void check(struct round *r, long status, const char *body)
 	buffer_append_string(&r->response.body, body);
 	kind_answer_fini(&r->answer);
 	kind_answer_init(&r->answer, r->place.max_bytes);
-	r->cause = KIND_CAUSE_NONE;
-	r->why[0] = '\0';
-	r->verdict = kind_nacos.read(&r->place, &r->response, &r->answer, &r->cause, r->why);
-	assert_null(strstr(r->why, TOKEN));
+	r->answer.cause = KIND_CAUSE_NONE;
+	r->answer.why[0] = '\0';
+	r->verdict = kind_nacos.read(&r->place, &r->response, &r->answer);
+	assert_null(strstr(r->answer.why, TOKEN));
 }
 
 /* ---- requests ---- */
@@ -119,7 +117,7 @@ static void build__each_place__is_a_url(void **state)
 		r.place.path = table[i].path;
 		r.place.token = table[i].token;
 		r.server.namespace = table[i].namespace;
-		assert_int_equal(kind_nacos.build(&r.place, &r.request, r.why), 0);
+		assert_int_equal(kind_nacos.build(&r.place, &r.request, r.answer.why), 0);
 		assert_string_equal(r.request.method, "GET");
 		assert_string_equal(r.request.url.data, table[i].url);
 		assert_int_equal(r.request.header_count, 0);
@@ -144,9 +142,9 @@ static void build__a_path_that_is_not_group_and_data_id__is_refused(void **state
 
 		begin(&r, 1);
 		r.place.path = table[i];
-		assert_int_equal(kind_nacos.build(&r.place, &r.request, r.why), -EINVAL);
-		assert_non_null(strstr(r.why, "/GROUP/DATAID"));
-		assert_int_equal(kind_nacos.watch_build(&w, &r.request, r.why), -EINVAL);
+		assert_int_equal(kind_nacos.build(&r.place, &r.request, r.answer.why), -EINVAL);
+		assert_non_null(strstr(r.answer.why, "/GROUP/DATAID"));
+		assert_int_equal(kind_nacos.watch_build(&w, &r.request, r.answer.why), -EINVAL);
 		end(&r);
 	}
 	memset(lengthy, 'x', KIND_MAX_URL);
@@ -154,7 +152,7 @@ static void build__a_path_that_is_not_group_and_data_id__is_refused(void **state
 	lengthy[KIND_MAX_URL - 1] = '\0';
 	begin(&r, 1);
 	r.place.path = lengthy;
-	assert_int_equal(kind_nacos.build(&r.place, &r.request, r.why), -EMSGSIZE);
+	assert_int_equal(kind_nacos.build(&r.place, &r.request, r.answer.why), -EMSGSIZE);
 	end(&r);
 	free(lengthy);
 }
@@ -212,11 +210,11 @@ static void read__each_answer__gets_its_verdict(void **state)
 		snprintf(
 			r.response.content_md5, sizeof(r.response.content_md5), "%s", table[i].md5);
 		check(&r, table[i].status, table[i].body);
-		if (r.verdict != table[i].verdict || r.cause != table[i].cause ||
-			!strstr(r.why, table[i].why))
+		if (r.verdict != table[i].verdict || r.answer.cause != table[i].cause ||
+			!strstr(r.answer.why, table[i].why))
 			fail_msg("row %zu: verdict %d, cause %d, why %s", i, (int)r.verdict,
-				(int)r.cause, r.why);
-		assert_int_equal(r.why[0] == '\0', table[i].why[0] == '\0');
+				(int)r.answer.cause, r.answer.why);
+		assert_int_equal(r.answer.why[0] == '\0', table[i].why[0] == '\0');
 		if (r.verdict == KIND_NEW) {
 			assert_string_equal(r.answer.version, MD5);
 			assert_string_equal(r.answer.body.data, DOCUMENT);
@@ -259,7 +257,7 @@ static void read__where_md5_is_forbidden__the_server_is_believed_and_it_is_said(
 	check(&r, 200, DOCUMENT);
 	assert_int_equal(EVP_default_properties_enable_fips(NULL, 0), 1);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_non_null(strstr(r.why, "MD5"));
+	assert_non_null(strstr(r.answer.why, "MD5"));
 	end(&r);
 }
 
@@ -425,11 +423,11 @@ static void read_3__each_answer__gets_its_verdict(void **state)
 		begin(&r, 3);
 		r.server.user = table[i].user;
 		check(&r, table[i].status, table[i].body);
-		if (r.verdict != table[i].verdict || r.cause != table[i].cause ||
-			!strstr(r.why, table[i].why))
+		if (r.verdict != table[i].verdict || r.answer.cause != table[i].cause ||
+			!strstr(r.answer.why, table[i].why))
 			fail_msg("row %zu: verdict %d, cause %d, why %s", i, (int)r.verdict,
-				(int)r.cause, r.why);
-		assert_int_equal(r.why[0] == '\0', table[i].why[0] == '\0');
+				(int)r.answer.cause, r.answer.why);
+		assert_int_equal(r.answer.why[0] == '\0', table[i].why[0] == '\0');
 		if (r.verdict == KIND_NEW) {
 			assert_string_equal(r.answer.version, MD5);
 			assert_string_equal(r.answer.body.data, DOCUMENT);
@@ -448,8 +446,8 @@ static void read__a_document_over_the_limit__is_refused(void **state)
 		r.place.max_bytes = strlen(DOCUMENT) - 1;
 		check(&r, 200, api == 1 ? DOCUMENT : DATA("null", "null"));
 		assert_int_equal(r.verdict, KIND_FAILED);
-		assert_int_equal(r.cause, KIND_CAUSE_ANSWER);
-		assert_non_null(strstr(r.why, "max_size"));
+		assert_int_equal(r.answer.cause, KIND_CAUSE_ANSWER);
+		assert_non_null(strstr(r.answer.why, "max_size"));
 		r.place.max_bytes++; /* of the document alone, not of what is around it */
 		check(&r, 200, api == 1 ? DOCUMENT : DATA("null", "null"));
 		assert_int_equal(r.verdict, KIND_NEW);
@@ -469,7 +467,7 @@ static void login__user_and_password__are_a_form(void **state)
 		begin(&r, api);
 		r.place.user = "na c+s";
 		r.place.password = "a&b=%\xc3\xbc";
-		assert_int_equal(kind_nacos.login_build(&r.place, &r.request, r.why), 0);
+		assert_int_equal(kind_nacos.login_build(&r.place, &r.request, r.answer.why), 0);
 		assert_string_equal(r.request.method, "POST");
 		assert_string_equal(r.request.url.data,
 			api == 1 ? "http://nacos:8848/nacos/v1/auth/login"
@@ -528,14 +526,15 @@ static void login__each_answer__is_a_token_or_an_error(void **state)
 		begin(&r, 1);
 		r.response.status = table[i].status;
 		buffer_append_string(&r.response.body, table[i].body);
-		assert_int_equal(kind_nacos.login_read(&r.response, &token, &lifetime_ms, r.why),
+		assert_int_equal(
+			kind_nacos.login_read(&r.response, &token, &lifetime_ms, r.answer.why),
 			table[i].error);
 		if (table[i].token) {
 			assert_string_equal(token, table[i].token);
 			assert_true(lifetime_ms == table[i].lifetime_ms);
 		} else {
 			assert_null(token);
-			assert_true(strlen(r.why) > 0);
+			assert_true(strlen(r.answer.why) > 0);
 		}
 		free(token);
 		end(&r);
@@ -551,7 +550,8 @@ static void login__a_token_that_is_too_long__is_none(void **state)
 	(void)state;
 	begin(&r, 1);
 	buffer_printf(&r.response.body, "{\"accessToken\":\"%0*d\"}", KIND_MAX_TOKEN + 1, 0);
-	assert_int_equal(kind_nacos.login_read(&r.response, &token, &lifetime_ms, r.why), -EPROTO);
+	assert_int_equal(
+		kind_nacos.login_read(&r.response, &token, &lifetime_ms, r.answer.why), -EPROTO);
 	end(&r);
 }
 
@@ -604,7 +604,7 @@ static void watch__each_list__is_spelled_with_the_two_separators(void **state)
 		begin(&r, 1);
 		r.server.namespace = table[i].namespace;
 		r.place.token = i == 0 ? TOKEN : NULL;
-		assert_int_equal(kind_nacos.watch_build(&w, &r.request, r.why), 0);
+		assert_int_equal(kind_nacos.watch_build(&w, &r.request, r.answer.why), 0);
 		assert_string_equal(r.request.method, "POST");
 		assert_string_equal(r.request.url.data,
 			i == 0 ? "http://nacos:8848/nacos/v1/cs/configs/"
@@ -630,7 +630,7 @@ static void watch__the_hold__is_half_a_minute_more_or_less(void **state)
 
 		begin(&r, 1);
 		r.place.random = random_bits();
-		CHECK(kind_nacos.watch_build(&w, &r.request, r.why) == 0);
+		CHECK(kind_nacos.watch_build(&w, &r.request, r.answer.why) == 0);
 		snprintf(expected, sizeof(expected), "Long-Pulling-Timeout: %" PRIu64,
 			r.request.hold_ms);
 		CHECK(r.request.header_count == 2);
@@ -650,8 +650,8 @@ static void watch__with_the_api_of_3__is_refused(void **state)
 
 	(void)state;
 	begin(&r, 3);
-	assert_int_equal(kind_nacos.watch_build(&w, &r.request, r.why), -EINVAL);
-	assert_non_null(strstr(r.why, "gRPC"));
+	assert_int_equal(kind_nacos.watch_build(&w, &r.request, r.answer.why), -EINVAL);
+	assert_non_null(strstr(r.answer.why, "gRPC"));
 	assert_true(kind_nacos.together("/G/a", "/H/b"));
 	end(&r);
 }
@@ -723,11 +723,11 @@ static void watch__each_answer__tells_what_changed(void **state)
 		r.server.namespace = table[i].namespace;
 		r.response.status = table[i].status;
 		buffer_append_string(&r.response.body, table[i].body);
-		e = kind_nacos.watch_read(&w, &r.response, r.why);
+		e = kind_nacos.watch_read(&w, &r.response, r.answer.why);
 		if (e != table[i].error || memcmp(told.count, table[i].told, sizeof(table[i].told)))
 			fail_msg("row %zu: %d, told of %u %u %u", i, e, told.count[0],
 				told.count[1], told.count[2]);
-		assert_true(e == 0 || strlen(r.why) > 0);
+		assert_true(e == 0 || strlen(r.answer.why) > 0);
 		assert_true(items[0].position == 7);
 		end(&r);
 	}
@@ -802,12 +802,12 @@ static void watch__random_names__arrive_whole_and_come_back(void **state)
 			paths[i][at - 1] = '/';
 		}
 		buffer_append_string(&answer, "\x01");
-		CHECK(kind_nacos.watch_build(&w, &r.request, r.why) == 0);
+		CHECK(kind_nacos.watch_build(&w, &r.request, r.answer.why) == 0);
 		decode(r.request.body.data + 18, &once);
 		decode(once.data, &twice);
 		CHECK(strcmp(twice.data, expected.data) == 0);
 		kind_escape(&r.response.body, answer.data, answer.len, "");
-		CHECK(kind_nacos.watch_read(&w, &r.response, r.why) == 0);
+		CHECK(kind_nacos.watch_read(&w, &r.response, r.answer.why) == 0);
 		for (size_t i = 0; i < 4; i++)
 			CHECK(told.count[i] == (i == wanted));
 		buffer_fini(&once);

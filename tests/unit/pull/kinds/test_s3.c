@@ -310,23 +310,21 @@ struct round {
 	struct http_client_response response;
 	struct kind_answer answer;
 	enum kind_verdict verdict;
-	enum kind_cause cause;
-	char why[FILE_WHY];
 };
 
 static void read_bytes(struct round *r, long status, const char *type, const char *body, size_t len)
 {
 	*r = (struct round){.place = place_of("https://s3.example", "/b/web.json"),
-		.response = {.status = status, .framed = true},
-		.cause = KIND_CAUSES};
+		.response = {.status = status, .framed = true}};
 	snprintf(r->response.content_type, sizeof(r->response.content_type), "%s", type);
 	snprintf(r->response.etag, sizeof(r->response.etag), "\"e\"");
 	buffer_init(&r->response.body, len);
 	assert_int_equal(buffer_append(&r->response.body, body, len), 0);
 	kind_answer_init(&r->answer, r->place.max_bytes);
-	r->verdict = kind_s3.read(&r->place, &r->response, &r->answer, &r->cause, r->why);
-	sentence_show(r->why, sizeof(r->why), memcpy((char[FILE_WHY]){0}, r->why, FILE_WHY),
-		AUDIENCE_OPERATOR);
+	r->answer.cause = KIND_CAUSES;
+	r->verdict = kind_s3.read(&r->place, &r->response, &r->answer);
+	sentence_show(r->answer.why, sizeof(r->answer.why),
+		memcpy((char[FILE_WHY]){0}, r->answer.why, FILE_WHY), AUDIENCE_OPERATOR);
 }
 
 static void read_text(struct round *r, long status, const char *type, const char *body)
@@ -347,14 +345,14 @@ static void read__an_object__is_taken_as_it_is(void **state)
 	(void)state;
 	read_text(&r, 200, "application/xml", "{\"a\": 1}");
 	assert_int_equal(r.verdict, KIND_NEW);
-	assert_int_equal(r.cause, KIND_CAUSE_NONE);
+	assert_int_equal(r.answer.cause, KIND_CAUSE_NONE);
 	assert_string_equal(r.answer.body.data, "{\"a\": 1}");
 	assert_string_equal(r.answer.version, "\"e\"");
 	assert_int_equal(r.answer.type, SETTINGS_TYPE_JSON); /* by the path */
 	end(&r);
 	read_text(&r, 200, "", "");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_int_equal(r.cause, KIND_CAUSE_EMPTY);
+	assert_int_equal(r.answer.cause, KIND_CAUSE_EMPTY);
 	end(&r);
 }
 
@@ -369,8 +367,8 @@ static void read__a_listing__is_not_an_object(void **state)
 	(void)state;
 	read_text(&r, 200, "application/xml", listing);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_int_equal(r.cause, KIND_CAUSE_ANSWER);
-	assert_non_null(strstr(r.why, "/BUCKET/KEY"));
+	assert_int_equal(r.answer.cause, KIND_CAUSE_ANSWER);
+	assert_non_null(strstr(r.answer.why, "/BUCKET/KEY"));
 	assert_int_equal(r.answer.body.len, 0);
 	end(&r);
 	read_text(&r, 200, "text/plain", listing); /* somebody stored it */
@@ -466,11 +464,11 @@ static void read__each_error__has_its_sentence(void **state)
 		struct round r;
 
 		read_text(&r, table[i].status, "application/xml", table[i].body);
-		if (!strstr(r.why, table[i].why))
-			fail_msg("%s: %s", table[i].why, r.why);
+		if (!strstr(r.answer.why, table[i].why))
+			fail_msg("%s: %s", table[i].why, r.answer.why);
 		assert_int_equal(r.verdict, table[i].verdict);
-		assert_int_equal(r.cause, table[i].cause);
-		assert_null(strstr(r.why, "secret<"));
+		assert_int_equal(r.answer.cause, table[i].cause);
+		assert_null(strstr(r.answer.why, "secret<"));
 		end(&r);
 	}
 }
@@ -492,8 +490,8 @@ static void read__an_answer_that_says_no_code__counts_by_its_status(void **state
 		}
 		read_text(&r, 404, "application/xml", bodies[i]);
 		assert_int_equal(r.verdict, KIND_FAILED); /* never absent: who says so? */
-		assert_int_equal(r.cause, KIND_CAUSE_NOT_FOUND);
-		assert_non_null(strstr(r.why, "check the url"));
+		assert_int_equal(r.answer.cause, KIND_CAUSE_NOT_FOUND);
+		assert_non_null(strstr(r.answer.why, "check the url"));
 		end(&r);
 	}
 }
@@ -512,10 +510,10 @@ static void read__a_hostile_error__is_bounded_and_printable(void **state)
 	memcpy(body + 150000, "</Message>", 10);
 	read_bytes(&r, 403, "", body, len);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_int_equal(r.cause, KIND_CAUSE_FORBIDDEN);
-	assert_non_null(strstr(r.why, "Bad?[2J??; mmm"));
-	assert_true(strlen(r.why) < FILE_WHY);
-	for (const char *c = r.why; *c; c++)
+	assert_int_equal(r.answer.cause, KIND_CAUSE_FORBIDDEN);
+	assert_non_null(strstr(r.answer.why, "Bad?[2J??; mmm"));
+	assert_true(strlen(r.answer.why) < FILE_WHY);
+	for (const char *c = r.answer.why; *c; c++)
 		assert_in_range((unsigned char)*c, 0x20, 0x7e);
 	end(&r);
 	memset(body, ' ', len);

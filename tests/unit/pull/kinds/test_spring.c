@@ -28,8 +28,6 @@ struct round {
 	struct kind_place place;
 	struct kind_answer answer;
 	enum kind_verdict verdict;
-	enum kind_cause cause;
-	char why[FILE_WHY];
 	struct part held;
 	char version[256], epoch[128]; /* of what is held */
 };
@@ -54,11 +52,11 @@ static void answer(struct round *r, long status, const char *type, const char *b
 	assert_int_equal(buffer_append(&t.body, body, strlen(body)), 0);
 	kind_answer_fini(&r->answer);
 	kind_answer_init(&r->answer, r->place.max_bytes);
-	r->why[0] = '\0';
-	r->cause = KIND_CAUSES;
-	r->verdict = kind_spring.read(&r->place, &t, &r->answer, &r->cause, r->why);
-	sentence_show(r->why, sizeof(r->why), memcpy((char[FILE_WHY]){0}, r->why, FILE_WHY),
-		AUDIENCE_OPERATOR);
+	r->answer.why[0] = '\0';
+	r->answer.cause = KIND_CAUSES;
+	r->verdict = kind_spring.read(&r->place, &t, &r->answer);
+	sentence_show(r->answer.why, sizeof(r->answer.why),
+		memcpy((char[FILE_WHY]){0}, r->answer.why, FILE_WHY), AUDIENCE_OPERATOR);
 	buffer_fini(&t.body);
 }
 
@@ -141,15 +139,15 @@ static void check_document(const char *body, const char *document)
 	begin(&r);
 	environment(&r, body);
 	if (r.verdict != KIND_NEW)
-		fail_msg("%s: %s", body, r.why);
+		fail_msg("%s: %s", body, r.answer.why);
 	for (size_t i = 0; i < r.answer.body.len; i++)
 		if (r.answer.body.data[i] != '\n' && r.answer.body.data[i] != ' ')
 			r.answer.body.data[n++] = r.answer.body.data[i];
 	r.answer.body.data[n] = '\0';
 	assert_string_equal(r.answer.body.data, document);
 	assert_int_equal(r.answer.type, SETTINGS_TYPE_JSON);
-	assert_int_equal(r.cause, KIND_CAUSE_NONE);
-	assert_string_equal(r.why, "");
+	assert_int_equal(r.answer.cause, KIND_CAUSE_NONE);
+	assert_string_equal(r.answer.why, "");
 	end(&r);
 }
 
@@ -265,11 +263,12 @@ static void read__what_is_not_decrypted__is_refused_where_it_counts(void **state
 			table[i].strong, table[i].weak);
 		environment(&r, body);
 		assert_int_equal(r.verdict, table[i].name ? KIND_FAILED : KIND_NEW);
-		assert_int_equal(r.cause, table[i].name ? KIND_CAUSE_ANSWER : KIND_CAUSE_NONE);
+		assert_int_equal(
+			r.answer.cause, table[i].name ? KIND_CAUSE_ANSWER : KIND_CAUSE_NONE);
 		if (table[i].name) {
-			assert_non_null(strstr(r.why, table[i].name));
-			assert_non_null(strstr(r.why, "decrypt"));
-			assert_null(strstr(r.why, "AQA"));
+			assert_non_null(strstr(r.answer.why, table[i].name));
+			assert_non_null(strstr(r.answer.why, "decrypt"));
+			assert_null(strstr(r.answer.why, "AQA"));
 		}
 	}
 	end(&r);
@@ -401,8 +400,8 @@ static void read__an_environment_without_properties__is_empty(void **state)
 	for (size_t i = 0; i < COUNT(bodies); i++) {
 		environment(&r, bodies[i]);
 		assert_int_equal(r.verdict, KIND_FAILED);
-		assert_int_equal(r.cause, KIND_CAUSE_EMPTY);
-		assert_non_null(strstr(r.why, "check the path"));
+		assert_int_equal(r.answer.cause, KIND_CAUSE_EMPTY);
+		assert_non_null(strstr(r.answer.why, "check the path"));
 	}
 	end(&r);
 }
@@ -447,9 +446,9 @@ static void read__what_is_no_environment__is_refused(void **state)
 	for (size_t i = 0; i < COUNT(table); i++) {
 		answer(&r, 200, table[i].type, table[i].body);
 		assert_int_equal(r.verdict, KIND_FAILED);
-		assert_int_equal(r.cause, table[i].cause);
-		if (!strstr(r.why, table[i].why))
-			fail_msg("%s: %s", table[i].body, r.why);
+		assert_int_equal(r.answer.cause, table[i].cause);
+		if (!strstr(r.answer.why, table[i].why))
+			fail_msg("%s: %s", table[i].body, r.answer.why);
 	}
 	end(&r);
 }
@@ -463,13 +462,13 @@ static void read__more_than_fits__says_what_to_raise(void **state)
 	r.place.max_bytes = 180; /* the answer would fit, the indented document does not */
 	environment(&r, "{\"propertySources\":[{\"source\":{\"a.b.c.d.e.f.g.h.i.j.k.l\":1}}]}");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_non_null(strstr(r.why, "the environment is more than fits: raise max_size"));
+	assert_non_null(strstr(r.answer.why, "the environment is more than fits: raise max_size"));
 	r.place.max_bytes = 60; /* and here not even one value does, which needs escapes */
 	environment(&r, "{\"propertySources\":[{\"source\":{\"ab\":\""
 			"\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f\"}}]}");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_int_equal(r.cause, KIND_CAUSE_ANSWER);
-	assert_non_null(strstr(r.why, "the property 'ab' is more than fits"));
+	assert_int_equal(r.answer.cause, KIND_CAUSE_ANSWER);
+	assert_non_null(strstr(r.answer.why, "the property 'ab' is more than fits"));
 	r.place.max_bytes = 20; /* of the document, not of the answer */
 	environment(&r, "{\"propertySources\":[{\"source\":{\"ab\":\"c\"}}]}");
 	assert_int_equal(r.verdict, KIND_NEW);
@@ -548,9 +547,9 @@ static void read__each_error__has_its_verdict(void **state)
 	begin(&r);
 	for (size_t i = 0; i < COUNT(table); i++) {
 		answer(&r, table[i].status, "application/json", table[i].body);
-		if (r.verdict != table[i].verdict || !strstr(r.why, table[i].why))
-			fail_msg("%ld %s: %s", table[i].status, table[i].body, r.why);
-		assert_int_equal(r.cause, table[i].cause);
+		if (r.verdict != table[i].verdict || !strstr(r.answer.why, table[i].why))
+			fail_msg("%ld %s: %s", table[i].status, table[i].body, r.answer.why);
+		assert_int_equal(r.answer.cause, table[i].cause);
 		assert_int_equal(r.answer.body.len, 0);
 	}
 	end(&r);
@@ -567,7 +566,7 @@ static void read__a_long_message__is_cut(void **state)
 	begin(&r);
 	answer(&r, 500, "application/json", body);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	assert_true(strlen(r.why) < FILE_WHY);
+	assert_true(strlen(r.answer.why) < FILE_WHY);
 	end(&r);
 }
 
