@@ -22,6 +22,7 @@
 #include "pull/kinds/kind.h"
 #include "text/json_writer.h"
 #include "tests/unit/fixture/model_document.h"
+#include "tests/unit/fixture/round.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define SECRET "df23df3f59884980844ff3dada30fa97"
@@ -30,46 +31,10 @@
 static char secret_file[] = "/etc/secret", datacenter[] = "eu 1", old_key[] = "20160101000000-0";
 static char merged_key[] = "a+b/", no_key[] = "";
 
-struct round {
-	struct settings_server server;
-	struct kind_place place;
-	struct kind_request request;
-	struct http_client_response response;
-	struct kind_answer answer;
-	enum kind_verdict verdict;
-};
-
 static void begin(struct round *r, const char *path)
 {
-	*r = (struct round){.server = {.kind = SETTINGS_APOLLO},
-		.place = {.base = "http://apollo:8080",
-			.path = path,
-			.max_bytes = 1000,
-			.wall_ms = 1576478257344},
-		.response = {.status = 200, .framed = true}};
-	r->place.server = &r->server;
-	kind_request_init(&r->request);
-	kind_answer_init(&r->answer, r->place.max_bytes);
-	buffer_init(&r->response.body, 100000);
-}
-
-static void end(struct round *r)
-{
-	kind_request_fini(&r->request);
-	kind_answer_fini(&r->answer);
-	buffer_fini(&r->response.body);
-}
-
-static void check(struct round *r, long status, const char *body)
-{
-	r->response.status = status;
-	buffer_clear(&r->response.body);
-	buffer_append_string(&r->response.body, body);
-	kind_answer_fini(&r->answer);
-	kind_answer_init(&r->answer, r->place.max_bytes);
-	r->answer.cause = KIND_CAUSE_NONE;
-	r->answer.why[0] = '\0';
-	r->verdict = kind_apollo.read(&r->place, &r->response, &r->answer);
+	round_begin(r, SETTINGS_APOLLO, "http://apollo:8080", path);
+	r->place.wall_ms = 1576478257344;
 }
 
 /* ---- requests ---- */
@@ -116,7 +81,7 @@ static void build__each_place__is_a_url(void **state)
 		assert_int_equal(r.request.header_count, 0);
 		assert_int_equal(r.request.conditional, strstr(table[i].url, "releaseKey") != NULL);
 		assert_false(r.request.basic);
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -136,7 +101,7 @@ static void build__a_path_that_is_not_app_cluster_and_namespace__is_refused(void
 		assert_int_equal(kind_apollo.build(&r.place, &r.request, r.answer.why), -EINVAL);
 		assert_non_null(strstr(r.answer.why, "/APPID/CLUSTER/NAMESPACE"));
 		assert_int_equal(kind_apollo.watch_build(&w, &r.request, r.answer.why), -EINVAL);
-		end(&r);
+		round_end(&r);
 	}
 	memset(lengthy, 'x', KIND_MAX_URL);
 	memcpy(lengthy, "/a/b/", 5);
@@ -145,7 +110,7 @@ static void build__a_path_that_is_not_app_cluster_and_namespace__is_refused(void
 	r.place.secret = SECRET;
 	assert_int_equal(kind_apollo.build(&r.place, &r.request, r.answer.why), -EMSGSIZE);
 	assert_int_equal(r.request.header_count, 0);
-	end(&r);
+	round_end(&r);
 	free(lengthy);
 }
 
@@ -184,7 +149,7 @@ static void build__with_an_access_key__is_signed_as_it_is_sent(void **state)
 		assert_int_equal(r.request.header_count, 2);
 		assert_string_equal(r.request.headers[0], table[i].authorization);
 		assert_string_equal(r.request.headers[1], "Timestamp: 1576478257344");
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -334,7 +299,7 @@ static void read__each_answer__gets_its_verdict(void **state)
 
 		snprintf(path, sizeof(path), "/app/default/%s", table[i].path);
 		begin(&r, path);
-		check(&r, table[i].status, table[i].body);
+		round_read_text(&r, table[i].status, table[i].body);
 		if (r.verdict == KIND_NEW)
 			assert_string_equal(r.answer.version, KEY);
 		for (size_t k = 0; r.verdict == KIND_NEW && k < r.answer.body.len; k++)
@@ -348,7 +313,7 @@ static void read__each_answer__gets_its_verdict(void **state)
 			fail_msg("row %zu: verdict %d, cause %d, why %s", i, (int)r.verdict,
 				(int)r.answer.cause, r.answer.why);
 		assert_int_equal(r.answer.why[0] == '\0', table[i].why[0] == '\0');
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -376,10 +341,10 @@ static void read__the_type__follows_the_kind_of_namespace(void **state)
 
 		begin(&r, table[i].path);
 		r.place.type = table[i].configured;
-		check(&r, 200, FULL("x", "{\"content\":\"{}\"}"));
+		round_read_text(&r, 200, FULL("x", "{\"content\":\"{}\"}"));
 		assert_int_equal(r.verdict, KIND_NEW);
 		assert_int_equal(r.answer.type, table[i].type);
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -392,22 +357,22 @@ static void read__a_held_release__is_the_same_by_its_key_alone(void **state)
 	(void)state;
 	begin(&r, "/app/default/application");
 	r.place.held = &held;
-	check(&r, 200, FULL("application", "{\"a\":\"1\"}"));
+	round_read_text(&r, 200, FULL("application", "{\"a\":\"1\"}"));
 	assert_int_equal(r.verdict, KIND_SAME);
-	check(&r, 200, CHANGES("[]"));
+	round_read_text(&r, 200, CHANGES("[]"));
 	assert_int_equal(r.verdict, KIND_SAME);
 	r.place.forced = true; /* whatever is held */
-	check(&r, 200, FULL("application", "{\"a\":\"1\"}"));
+	round_read_text(&r, 200, FULL("application", "{\"a\":\"1\"}"));
 	assert_int_equal(r.verdict, KIND_NEW);
 	r.place.forced = false;
 	held.absent = true;
-	check(&r, 200, FULL("application", "{\"a\":\"1\"}"));
+	round_read_text(&r, 200, FULL("application", "{\"a\":\"1\"}"));
 	assert_int_equal(r.verdict, KIND_NEW);
 	held.absent = false;
 	held.etag = newer; /* one that was rolled back: equality counts */
-	check(&r, 200, FULL("application", "{\"a\":\"1\"}"));
+	round_read_text(&r, 200, FULL("application", "{\"a\":\"1\"}"));
 	assert_int_equal(r.verdict, KIND_NEW);
-	end(&r);
+	round_end(&r);
 }
 
 static void read__changes_to_what_is_held__ask_for_the_whole(void **state)
@@ -430,15 +395,15 @@ static void read__changes_to_what_is_held__ask_for_the_whole(void **state)
 
 		begin(&r, "/app/default/application");
 		r.place.held = &held;
-		check(&r, 200, table[i]);
+		round_read_text(&r, 200, table[i]);
 		assert_int_equal(r.verdict, KIND_WHOLE);
 		/* what is asked then names no release, and cannot be answered so again */
 		r.place.held = NULL;
 		assert_int_equal(kind_apollo.build(&r.place, &r.request, r.answer.why), 0);
 		assert_null(strstr(r.request.url.data, "releaseKey"));
-		check(&r, 200, table[i]);
+		round_read_text(&r, 200, table[i]);
 		assert_int_not_equal(r.verdict, KIND_WHOLE);
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -449,16 +414,16 @@ static void read__a_refused_signature__tells_of_key_and_clock(void **state)
 	(void)state;
 	begin(&r, "/app/default/application");
 	r.server.secret_file = secret_file;
-	check(&r, 401, "{\"message\":\"RequestTimeTooSkewed " SECRET "\"}");
+	round_read_text(&r, 401, "{\"message\":\"RequestTimeTooSkewed " SECRET "\"}");
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_int_equal(r.answer.cause, KIND_CAUSE_FORBIDDEN);
 	assert_non_null(strstr(r.answer.why, "clock"));
 	assert_null(strstr(r.answer.why, SECRET));
 	r.server.secret_file = NULL;
-	check(&r, 401, "");
+	round_read_text(&r, 401, "");
 	assert_int_equal(r.answer.cause, KIND_CAUSE_FORBIDDEN);
 	assert_non_null(strstr(r.answer.why, "auth: access_key"));
-	end(&r);
+	round_end(&r);
 }
 
 static void read__too_much__is_refused(void **state)
@@ -472,21 +437,21 @@ static void read__too_much__is_refused(void **state)
 	begin(&r, "/a/b/application");
 	snprintf(body, sizeof(body), "{\"configurations\":{\"a\":\"%s\"},\"releaseKey\":\"k\"}",
 		text);
-	check(&r, 200, body);
+	round_read_text(&r, 200, body);
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_non_null(strstr(r.answer.why, "max_size"));
 	r.place.path = "/a/b/a.yaml";
 	snprintf(body, sizeof(body),
 		"{\"configurations\":{\"content\":\"%s\"},\"releaseKey\":\"k\"}", text);
-	check(&r, 200, body);
+	round_read_text(&r, 200, body);
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_non_null(strstr(r.answer.why, "max_size"));
 	snprintf(body, sizeof(body),
 		"{\"configurations\":{\"content\":\"x\"},\"releaseKey\":\"%s\"}", text);
-	check(&r, 200, body);
+	round_read_text(&r, 200, body);
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_non_null(strstr(r.answer.why, "too long"));
-	end(&r);
+	round_end(&r);
 }
 
 /* ---- watches ---- */
@@ -528,7 +493,7 @@ static void watch__the_list__is_in_the_url(void **state)
 	assert_int_equal(r.request.header_count, 0);
 	assert_true(r.request.hold_ms == 90000);
 	assert_false(r.request.conditional);
-	end(&r);
+	round_end(&r);
 }
 
 static void watch__as_many_as_there_may_be__fit_into_a_url(void **state)
@@ -547,7 +512,7 @@ static void watch__as_many_as_there_may_be__fit_into_a_url(void **state)
 	r.place.secret = SECRET;
 	assert_int_equal(kind_apollo.watch_build(&w, &r.request, r.answer.why), 0);
 	assert_int_equal(r.request.header_count, 2);
-	end(&r);
+	round_end(&r);
 }
 
 static void watch__one_app_and_cluster__go_together(void **state)
@@ -656,7 +621,7 @@ static void watch__each_answer__tells_what_changed(void **state)
 				told.count[0], told.count[1], told.count[2], told.count[3],
 				items[0].position, items[1].position);
 		assert_true(e == 0 || strlen(r.answer.why) > 0);
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -752,7 +717,7 @@ static void watch__random_names_and_ids__are_in_step_with_a_server(void **state)
 		CHECK(differ == 0);
 		document_free(d);
 		buffer_fini(&list);
-		end(&r);
+		round_end(&r);
 	}
 }
 

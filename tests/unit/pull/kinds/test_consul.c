@@ -14,6 +14,7 @@
 
 #include "pull/kinds/kind.h"
 #include "text/sentence.h"
+#include "tests/unit/fixture/round.h"
 
 #define ENTRY(key, value, index)                                                                   \
 	"{\"LockIndex\":0,\"Key\":\"" key "\",\"Flags\":0,\"Value\":" value                        \
@@ -29,21 +30,23 @@ static char datacenter[] = "eu 1&x";
 
 /* ---- one exchange ---- */
 
-struct round {
-	struct kind_place place;
-	struct part held;
-	struct kind_answer answer;
-	enum kind_verdict verdict;
-	char version[256], epoch[128]; /* of what is held */
-};
-
 static void begin(struct round *r, const char *path)
 {
-	*r = (struct round){.place = {.server = &server,
-				    .base = "http://consul:8500",
-				    .path = path,
-				    .max_bytes = 1000}};
-	buffer_init(&r->answer.body, 1000);
+	round_begin(r, SETTINGS_CONSUL, "http://consul:8500", path);
+}
+
+static void answer_bytes(
+	struct round *r, long status, const char *index, const char *body, size_t len)
+{
+	snprintf(r->response.consul_index, sizeof(r->response.consul_index), "%s", index);
+	snprintf(r->response.content_type, sizeof(r->response.content_type), "%s",
+		strstr(body, "<html>") ? "text/html" : "");
+	round_read(r, status, body, len);
+}
+
+static void answer(struct round *r, long status, const char *index, const char *body)
+{
+	answer_bytes(r, status, index, body, strlen(body));
 }
 
 static struct http_client_response response(
@@ -55,44 +58,6 @@ static struct http_client_response response(
 	buffer_init(&r.body, len);
 	buffer_append(&r.body, body, len);
 	return r;
-}
-
-static void answer_bytes(
-	struct round *r, long status, const char *index, const char *body, size_t len)
-{
-	struct http_client_response t = response(status, index, body, len);
-
-	if (strstr(body, "<html>"))
-		snprintf(t.content_type, sizeof(t.content_type), "text/html");
-	buffer_fini(&r->answer.body);
-	memset(&r->answer, 0, sizeof(r->answer));
-	buffer_init(&r->answer.body, r->place.max_bytes);
-	r->answer.why[0] = '\0';
-	r->answer.cause = KIND_CAUSES;
-	r->verdict = kind_consul.read(&r->place, &t, &r->answer);
-	sentence_show(r->answer.why, sizeof(r->answer.why),
-		memcpy((char[FILE_WHY]){0}, r->answer.why, FILE_WHY), AUDIENCE_OPERATOR);
-	buffer_fini(&t.body);
-}
-
-static void answer(struct round *r, long status, const char *index, const char *body)
-{
-	answer_bytes(r, status, index, body, strlen(body));
-}
-
-/* What was answered is what is held from now on. */
-static void hold(struct round *r)
-{
-	assert_int_equal(r->verdict, KIND_NEW);
-	snprintf(r->version, sizeof(r->version), "%s", r->answer.version);
-	snprintf(r->epoch, sizeof(r->epoch), "%s", r->answer.epoch);
-	r->held = (struct part){.etag = r->version, .epoch = r->epoch};
-	r->place.held = &r->held;
-}
-
-static void end(struct round *r)
-{
-	buffer_fini(&r->answer.body);
 }
 
 /* ---- requests ---- */
@@ -154,11 +119,11 @@ static void read__a_key__is_the_document(void **state)
 	assert_string_equal(r.answer.version, "200");
 	assert_memory_equal(r.answer.epoch, "200 1 ", 6);
 	assert_string_equal(r.answer.note, "");
-	end(&r);
+	round_end(&r);
 	begin(&r, "/app.json");
 	answer(&r, 200, "5", "[" ENTRY("app.json", "\"e30=\"", "5") "]");
 	assert_int_equal(r.answer.type, SETTINGS_TYPE_JSON);
-	end(&r);
+	round_end(&r);
 }
 
 static void read__a_prefix__is_a_mapping_without_its_folders(void **state)
@@ -176,14 +141,14 @@ static void read__a_prefix__is_a_mapping_without_its_folders(void **state)
 	assert_memory_equal(r.answer.epoch, "215 4 ", 6);
 	answer(&r, 200, "90", "[" ENTRY("app/web/", "null", "90") "]");
 	assert_int_equal(r.verdict, KIND_ABSENT);
-	end(&r);
+	round_end(&r);
 	begin(&r, "/"); /* all there is */
 	answer(&r, 200, "90", "[" ENTRY("a", "\"MQ==\"", "90") "]");
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_string_equal(r.answer.body.data, "{\n  \"a\": \"1\"\n}\n");
 	answer(&r, 200, "90", "[{\"Value\":\"YQ==\",\"ModifyIndex\":7}]");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	end(&r);
+	round_end(&r);
 }
 
 static void read__what_an_acl_left_something_out_of__is_forbidden(void **state)
@@ -201,7 +166,7 @@ static void read__what_an_acl_left_something_out_of__is_forbidden(void **state)
 		assert_int_equal(r.answer.cause, KIND_CAUSE_FORBIDDEN);
 		assert_non_null(strstr(r.answer.why, "may not read all"));
 		buffer_fini(&t.body);
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -225,7 +190,7 @@ static void read__flags_of_all_64_bits__do_not_matter(void **state)
 	assert_int_equal(r.verdict, KIND_FAILED);
 	answer(&r, 200, "7", "99999999999999999999");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	end(&r);
+	round_end(&r);
 }
 
 static void read__not_found_empty_forbidden_unreachable__are_told_apart(void **state)
@@ -256,8 +221,8 @@ static void read__not_found_empty_forbidden_unreachable__are_told_apart(void **s
 		{503, "", "rate limit exceeded", KIND_FAILED, KIND_CAUSE_OVERLOADED, "503"},
 		{400, "", "Conflicting flags: \x1b[31m\n\xc2\x9b", KIND_FAILED, KIND_CAUSE_ANSWER,
 			"400: Conflicting flags: ?[31m???"},
-		{503, "", "<html>", KIND_USUAL, KIND_CAUSES, ""},
-		{302, "", "", KIND_USUAL, KIND_CAUSES, ""},
+		{503, "", "<html>", KIND_USUAL, KIND_CAUSE_NONE, ""},
+		{302, "", "", KIND_USUAL, KIND_CAUSE_NONE, ""},
 		/* what is not Consul never says that a key is not there */
 		{404, "", "404 page not found", KIND_FAILED, KIND_CAUSE_ANSWER, "check the urls"},
 		{410, "7", "", KIND_FAILED, KIND_CAUSE_ANSWER, "check the urls"},
@@ -271,11 +236,11 @@ static void read__not_found_empty_forbidden_unreachable__are_told_apart(void **s
 		begin(&r, "/app/web.yaml");
 		answer(&r, table[i].status, table[i].index, table[i].body);
 		assert_int_equal(r.verdict, table[i].verdict);
-		if (table[i].cause != KIND_CAUSES)
+		if (table[i].verdict != KIND_USUAL)
 			assert_int_equal(r.answer.cause, table[i].cause);
 		if (!strstr(r.answer.why, table[i].why))
 			fail_msg("%zu: %s", i, r.answer.why);
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -324,7 +289,7 @@ static void read__a_malformed_answer__is_refused(void **state)
 			fail_msg("%zu is taken: %s", i, table[i]);
 		assert_int_equal(r.answer.cause, KIND_CAUSE_ANSWER);
 		assert_true(r.answer.why[0]);
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -338,7 +303,7 @@ static void read__an_answer_that_is_cut_anywhere__is_refused(void **state)
 		answer_bytes(&r, 200, "215", PREFIX, len);
 		assert_int_equal(r.verdict, KIND_FAILED);
 	}
-	end(&r);
+	round_end(&r);
 }
 
 static void read__keys_that_no_document_holds__are_named(void **state)
@@ -362,7 +327,7 @@ static void read__keys_that_no_document_holds__are_named(void **state)
 	answer(&r, 200, "7", "[" ENTRY("app/web/a", "\"MTIzNDU2Nzg5MDEyMzQ1Njc4OTA=\"", "7") "]");
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_non_null(strstr(r.answer.why, "max_size"));
-	end(&r);
+	round_end(&r);
 }
 
 static void read__why_an_answer_cannot_be_read__has_no_piece_of_it(void **state)
@@ -374,7 +339,7 @@ static void read__why_an_answer_cannot_be_read__has_no_piece_of_it(void **state)
 	answer(&r, 200, "7", "[{\"password\": s3cr\x1b}]");
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_string_equal(r.answer.why, "the answer of Consul cannot be read: invalid token");
-	end(&r);
+	round_end(&r);
 }
 
 /* ---- what is held ---- */
@@ -386,7 +351,7 @@ static void read__what_is_held__is_the_same_whatever_the_index(void **state)
 	(void)state;
 	begin(&r, "/app/web/");
 	answer(&r, 200, "215", PREFIX);
-	hold(&r);
+	round_hold(&r);
 	answer(&r, 200, "215", PREFIX);
 	assert_int_equal(r.verdict, KIND_SAME);
 	answer(&r, 200, "9000", PREFIX);
@@ -404,7 +369,7 @@ static void read__what_is_held__is_the_same_whatever_the_index(void **state)
 	r.held.epoch = NULL;
 	answer(&r, 200, "215", PREFIX);
 	assert_int_equal(r.verdict, KIND_NEW);
-	end(&r);
+	round_end(&r);
 }
 
 static void read__an_index_that_went_back__is_taken_and_noted(void **state)
@@ -414,7 +379,7 @@ static void read__an_index_that_went_back__is_taken_and_noted(void **state)
 	(void)state;
 	begin(&r, "/k");
 	answer(&r, 200, "200", "[" ENTRY("k", "\"YQ==\"", "200") "]");
-	hold(&r);
+	round_hold(&r);
 	answer(&r, 200, "200", "[" ENTRY("k", "\"Yg==\"", "200") "]"); /* restored, written again */
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_string_equal(r.answer.note, "");
@@ -425,7 +390,7 @@ static void read__an_index_that_went_back__is_taken_and_noted(void **state)
 	answer(&r, 200, "", "[" ENTRY("k", "\"Yg==\"", "50") "]"); /* no index: no note */
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_string_equal(r.answer.note, "");
-	end(&r);
+	round_end(&r);
 }
 
 /* ---- watches ---- */

@@ -15,6 +15,7 @@
 #include "crypto/base64.h"
 #include "pull/kinds/kind.h"
 #include "text/sentence.h"
+#include "tests/unit/fixture/round.h"
 
 #define CLUSTER "\"cluster_id\":\"17733079265738303813\",\"member_id\":\"1350471744993751567\","
 #define HEADER(revision) "\"header\":{" CLUSTER "\"revision\":\"" revision "\",\"raft_term\":\"2\"}"
@@ -40,21 +41,9 @@ static struct settings_server server = {.kind = SETTINGS_ETCD};
 
 /* ---- one exchange ---- */
 
-struct round {
-	struct kind_place place;
-	struct part held;
-	struct kind_answer answer;
-	enum kind_verdict verdict;
-	char version[256], epoch[128]; /* of what is held */
-};
-
 static void begin(struct round *r, const char *path)
 {
-	*r = (struct round){.place = {.server = &server,
-				    .base = "http://etcd:2379",
-				    .path = path,
-				    .max_bytes = 1000}};
-	buffer_init(&r->answer.body, 1000);
+	round_begin(r, SETTINGS_ETCD, "http://etcd:2379", path);
 }
 
 static struct http_client_response response(long status, const char *body, size_t len)
@@ -64,41 +53,6 @@ static struct http_client_response response(long status, const char *body, size_
 	buffer_init(&r.body, len);
 	buffer_append(&r.body, body, len);
 	return r;
-}
-
-static void answer_bytes(struct round *r, long status, const char *body, size_t len)
-{
-	struct http_client_response t = response(status, body, len);
-
-	buffer_fini(&r->answer.body);
-	memset(&r->answer, 0, sizeof(r->answer));
-	buffer_init(&r->answer.body, r->place.max_bytes);
-	r->answer.why[0] = '\0';
-	r->answer.cause = KIND_CAUSES;
-	r->verdict = kind_etcd.read(&r->place, &t, &r->answer);
-	sentence_show(r->answer.why, sizeof(r->answer.why),
-		memcpy((char[FILE_WHY]){0}, r->answer.why, FILE_WHY), AUDIENCE_OPERATOR);
-	buffer_fini(&t.body);
-}
-
-static void answer(struct round *r, long status, const char *body)
-{
-	answer_bytes(r, status, body, strlen(body));
-}
-
-/* What was answered is what is held from now on. */
-static void hold(struct round *r)
-{
-	assert_int_equal(r->verdict, KIND_NEW);
-	snprintf(r->version, sizeof(r->version), "%s", r->answer.version);
-	snprintf(r->epoch, sizeof(r->epoch), "%s", r->answer.epoch);
-	r->held = (struct part){.etag = r->version, .epoch = r->epoch};
-	r->place.held = &r->held;
-}
-
-static void end(struct round *r)
-{
-	buffer_fini(&r->answer.body);
 }
 
 /* An answer at `revision` with these keys, "NAME=VALUE@REVISION", the rest NULL. */
@@ -122,7 +76,7 @@ static void made_answer(struct round *r, const char *revision, const char *const
 	}
 	buffer_printf(&b, "],\"count\":\"%u\"}", count);
 	assert_int_equal(b.error, 0);
-	answer_bytes(r, 200, b.data, b.len);
+	round_read(r, 200, b.data, b.len);
 	buffer_fini(&b);
 }
 
@@ -188,7 +142,7 @@ static void read__a_key__is_the_document(void **state)
 
 	(void)state;
 	begin(&r, "/app/web.yaml");
-	answer(&r, 200, KEY);
+	round_read_text(&r, 200, KEY);
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_int_equal(r.answer.cause, KIND_CAUSE_NONE);
 	assert_string_equal(r.answer.body.data, "name: web\n");
@@ -197,7 +151,7 @@ static void read__a_key__is_the_document(void **state)
 	assert_memory_equal(r.answer.epoch, "17733079265738303813 2 2 1 ", 27);
 	assert_string_equal(r.answer.note, "");
 	assert_string_equal(r.answer.mismatch, "");
-	end(&r);
+	round_end(&r);
 }
 
 static void read__a_prefix__is_a_mapping_of_strings(void **state)
@@ -206,7 +160,7 @@ static void read__a_prefix__is_a_mapping_of_strings(void **state)
 
 	(void)state;
 	begin(&r, "/app/web/");
-	answer(&r, 200, PREFIX);
+	round_read_text(&r, 200, PREFIX);
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_int_equal(r.answer.type, SETTINGS_TYPE_JSON);
 	assert_string_equal(r.answer.version, "5");
@@ -216,12 +170,12 @@ static void read__a_prefix__is_a_mapping_of_strings(void **state)
 	assert_non_null(strstr(r.answer.body.data, "\"empty\": \"\""));
 	assert_non_null(strstr(r.answer.body.data, "\"db\": {"));
 	r.place.type = SETTINGS_TYPE_YAML; /* JSON it is all the same */
-	answer(&r, 200, PREFIX);
+	round_read_text(&r, 200, PREFIX);
 	assert_int_equal(r.answer.type, SETTINGS_TYPE_JSON);
 	r.place.type = SETTINGS_TYPE_BYTES;
-	answer(&r, 200, PREFIX);
+	round_read_text(&r, 200, PREFIX);
 	assert_int_equal(r.answer.type, SETTINGS_TYPE_BYTES);
-	end(&r);
+	round_end(&r);
 }
 
 static void read__numbers_that_are_no_strings__are_numbers_too(void **state)
@@ -230,7 +184,7 @@ static void read__numbers_that_are_no_strings__are_numbers_too(void **state)
 
 	(void)state;
 	begin(&r, "/app/web.yaml");
-	answer(&r, 200,
+	round_read_text(&r, 200,
 		"{\"header\":{\"cluster_id\":7,\"revision\":9,\"raft_term\":null},\"kvs\":[{"
 		"\"key\":"
 		"\"L2FwcC93ZWIueWFtbA==\",\"mod_revision\":8,\"value\":\"YTogMQ==\"}],\"count\":1,"
@@ -238,7 +192,7 @@ static void read__numbers_that_are_no_strings__are_numbers_too(void **state)
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_string_equal(r.answer.version, "8");
 	assert_memory_equal(r.answer.epoch, "7 0 9 1 ", 8);
-	end(&r);
+	round_end(&r);
 }
 
 static void read__not_found_empty_forbidden_unreachable__are_told_apart(void **state)
@@ -283,9 +237,9 @@ static void read__not_found_empty_forbidden_unreachable__are_told_apart(void **s
 			KIND_CAUSE_ANSWER, "400: etcdserver: key is not provided"},
 		{400, "{\"error\":\"one\\u001b[31m\\r\\ntwo\\u007f\\u0080\",\"message\":7}",
 			KIND_FAILED, KIND_CAUSE_ANSWER, "400: one?[31m??two???"},
-		{503, "<html>", KIND_USUAL, KIND_CAUSES, ""},
-		{302, "", KIND_USUAL, KIND_CAUSES, ""},
-		{204, "{\"message\":\"\"}", KIND_USUAL, KIND_CAUSES, ""},
+		{503, "<html>", KIND_USUAL, KIND_CAUSE_NONE, ""},
+		{302, "", KIND_USUAL, KIND_CAUSE_NONE, ""},
+		{204, "{\"message\":\"\"}", KIND_USUAL, KIND_CAUSE_NONE, ""},
 		/* what is not etcd never says that a key is not there */
 		{404, "Not Found\n", KIND_FAILED, KIND_CAUSE_ANSWER, "check the urls"},
 		{404, REFUSAL("Not Found", "5"), KIND_FAILED, KIND_CAUSE_ANSWER, "check the urls"},
@@ -299,14 +253,14 @@ static void read__not_found_empty_forbidden_unreachable__are_told_apart(void **s
 		struct round r;
 
 		begin(&r, "/app/web.yaml");
-		answer(&r, table[i].status, table[i].body);
+		round_read_text(&r, table[i].status, table[i].body);
 		assert_int_equal(r.verdict, table[i].verdict);
-		if (table[i].cause != KIND_CAUSES)
+		if (table[i].verdict != KIND_USUAL)
 			assert_int_equal(r.answer.cause, table[i].cause);
 		if (!strstr(r.answer.why, table[i].why))
 			fail_msg("%zu: %s", i, r.answer.why);
 		assert_int_equal(r.answer.why[0] == '\0', table[i].verdict == KIND_USUAL);
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -324,7 +278,7 @@ static void read__a_prefix_without_names__is_absent(void **state)
 	assert_non_null(strstr(r.answer.why, "prefix"));
 	made_answer(&r, "9", beside); /* itself, its signature, a folder */
 	assert_int_equal(r.verdict, KIND_ABSENT);
-	end(&r);
+	round_end(&r);
 }
 
 static void read__what_lies_beside_the_names__is_not_in_the_document(void **state)
@@ -340,7 +294,7 @@ static void read__what_lies_beside_the_names__is_not_in_the_document(void **stat
 	assert_string_equal(r.answer.body.data,
 		"{\n  \"db\": {\n    \".minisig\": \"1\",\n    \"host\": \"2\"\n  }\n}\n");
 	assert_string_equal(r.answer.version, "6"); /* a new signature is a new version */
-	end(&r);
+	round_end(&r);
 }
 
 static void read__keys_that_no_document_holds__are_named(void **state)
@@ -369,7 +323,7 @@ static void read__keys_that_no_document_holds__are_named(void **state)
 		if (!strstr(r.answer.why, table[i].why))
 			fail_msg("%zu: %s", i, r.answer.why);
 	}
-	answer(&r, 200, /* a NUL: "a\0b" */
+	round_read_text(&r, 200, /* a NUL: "a\0b" */
 		"{" HEADER("5") ",\"kvs\":[{\"key\":\"L2FwcC93ZWIvYQ==\",\"value\":\"YQBi\","
 				"\"mod_revision\":\"5\"}],\"count\":\"1\"}");
 	assert_int_equal(r.verdict, KIND_FAILED);
@@ -378,7 +332,7 @@ static void read__keys_that_no_document_holds__are_named(void **state)
 	made_answer(&r, "9", over);
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_non_null(strstr(r.answer.why, "max_size"));
-	end(&r);
+	round_end(&r);
 }
 
 static void read__more_keys_than_fit__are_refused_and_not_cut(void **state)
@@ -387,7 +341,7 @@ static void read__more_keys_than_fit__are_refused_and_not_cut(void **state)
 
 	(void)state;
 	begin(&r, "/app/web/");
-	answer(&r, 200,
+	round_read_text(&r, 200,
 		"{" HEADER(
 			"5") ",\"kvs\":[{\"key\":\"L2FwcC93ZWIvZGIvaG9zdA==\",\"create_revision\":"
 			     "\"3\",\"mod_revision\":\"3\",\"version\":\"1\",\"value\":"
@@ -395,7 +349,7 @@ static void read__more_keys_than_fit__are_refused_and_not_cut(void **state)
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_int_equal(r.answer.cause, KIND_CAUSE_ANSWER);
 	assert_non_null(strstr(r.answer.why, "12345 keys below the prefix"));
-	end(&r);
+	round_end(&r);
 }
 
 static void read__as_many_keys_as_are_asked_for__are_read(void **state)
@@ -420,12 +374,12 @@ static void read__as_many_keys_as_are_asked_for__are_read(void **state)
 			i + 2);
 	}
 	buffer_append_string(&b, "],\"count\":\"10000\"}");
-	answer_bytes(&r, 200, b.data, b.len);
+	round_read(&r, 200, b.data, b.len);
 	assert_string_equal(r.answer.why, "");
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_string_equal(r.answer.version, "10001");
 	buffer_fini(&b);
-	end(&r);
+	round_end(&r);
 }
 
 static void read__a_value_of_the_largest_size__fits_and_no_byte_more(void **state)
@@ -435,15 +389,15 @@ static void read__a_value_of_the_largest_size__fits_and_no_byte_more(void **stat
 	(void)state;
 	begin(&r, "/app/web.yaml");
 	r.place.max_bytes = 10;
-	answer(&r, 200, KEY);
+	round_read_text(&r, 200, KEY);
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_int_equal(r.answer.body.len, 10);
 	r.place.max_bytes = 9;
-	answer(&r, 200, KEY);
+	round_read_text(&r, 200, KEY);
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_int_equal(r.answer.cause, KIND_CAUSE_ANSWER);
 	assert_non_null(strstr(r.answer.why, "max_size"));
-	end(&r);
+	round_end(&r);
 }
 
 static void read__a_malformed_answer__is_refused(void **state)
@@ -515,12 +469,12 @@ static void read__a_malformed_answer__is_refused(void **state)
 		struct round r;
 
 		begin(&r, "/app/web.yaml");
-		answer(&r, 200, table[i]);
+		round_read_text(&r, 200, table[i]);
 		if (r.verdict != KIND_FAILED)
 			fail_msg("%zu is taken: %s", i, table[i]);
 		assert_int_equal(r.answer.cause, KIND_CAUSE_ANSWER);
 		assert_true(r.answer.why[0]);
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -531,15 +485,15 @@ static void read__an_answer_that_is_cut_anywhere__is_refused(void **state)
 	(void)state;
 	begin(&r, "/app/web/");
 	for (size_t len = 0; len < strlen(PREFIX); len++) {
-		answer_bytes(&r, 200, PREFIX, len);
+		round_read(&r, 200, PREFIX, len);
 		assert_int_equal(r.verdict, KIND_FAILED);
 	}
 	/* the trailer of an error is no part of its body; if a proxy makes it one: */
-	answer(&r, 200, PREFIX "Grpc-Trailer-Content-Type: application/grpc\r\n");
+	round_read_text(&r, 200, PREFIX "Grpc-Trailer-Content-Type: application/grpc\r\n");
 	assert_int_equal(r.verdict, KIND_FAILED);
-	answer(&r, 200, PREFIX "\n");
+	round_read_text(&r, 200, PREFIX "\n");
 	assert_int_equal(r.verdict, KIND_NEW);
-	end(&r);
+	round_end(&r);
 }
 
 static void read__why_an_answer_cannot_be_read__has_no_piece_of_it(void **state)
@@ -548,17 +502,17 @@ static void read__why_an_answer_cannot_be_read__has_no_piece_of_it(void **state)
 
 	(void)state;
 	begin(&r, "/k");
-	answer(&r, 200, "[{\"password\": s3cret}]");
+	round_read_text(&r, 200, "[{\"password\": s3cret}]");
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_string_equal(r.answer.why, "the answer of etcd cannot be read: invalid token");
-	answer(&r, 200, "{\"s3cret\": 1, \"s3cret\": 2}");
+	round_read_text(&r, 200, "{\"s3cret\": 1, \"s3cret\": 2}");
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_string_equal(r.answer.why, "the answer of etcd cannot be read: duplicate key");
-	answer(&r, 200, "{\"a\": \"s3cr\x1b\"}");
+	round_read_text(&r, 200, "{\"a\": \"s3cr\x1b\"}");
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_string_equal(r.answer.why,
 		"the answer of etcd cannot be read: the character U+001B is not allowed");
-	end(&r);
+	round_end(&r);
 }
 
 /* ---- what is held ---- */
@@ -572,7 +526,7 @@ static void read__what_is_held__is_the_same_whatever_else_was_written(void **sta
 	(void)state;
 	begin(&r, "/k");
 	made_answer(&r, "7", one);
-	hold(&r);
+	round_hold(&r);
 	made_answer(&r, "7", one);
 	assert_int_equal(r.verdict, KIND_SAME);
 	made_answer(&r, "5000", one);
@@ -606,7 +560,7 @@ static void read__what_is_held__is_the_same_whatever_else_was_written(void **sta
 	r.held.epoch = NULL;
 	made_answer(&r, "7", one);
 	assert_int_equal(r.verdict, KIND_NEW);
-	end(&r);
+	round_end(&r);
 }
 
 static void read__another_value_at_the_held_revision__is_new(void **state)
@@ -617,11 +571,11 @@ static void read__another_value_at_the_held_revision__is_new(void **state)
 	(void)state;
 	begin(&r, "/k"); /* restored under its old name, and written to again as often */
 	made_answer(&r, "7", before);
-	hold(&r);
+	round_hold(&r);
 	made_answer(&r, "7", after);
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_string_equal(r.answer.body.data, "x6");
-	end(&r);
+	round_end(&r);
 }
 
 static void read__a_deleted_key_of_a_prefix__is_new_without_a_higher_version(void **state)
@@ -633,14 +587,14 @@ static void read__a_deleted_key_of_a_prefix__is_new_without_a_higher_version(voi
 	(void)state;
 	begin(&r, "/p/");
 	made_answer(&r, "4", before);
-	hold(&r);
+	round_hold(&r);
 	made_answer(&r, "5", after);
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_string_equal(r.answer.version, "4");
-	hold(&r);
+	round_hold(&r);
 	made_answer(&r, "6", after);
 	assert_int_equal(r.verdict, KIND_SAME);
-	end(&r);
+	round_end(&r);
 }
 
 static void read__an_older_revision_of_the_same_cluster__is_refused_unless_forced(void **state)
@@ -651,7 +605,7 @@ static void read__an_older_revision_of_the_same_cluster__is_refused_unless_force
 	(void)state;
 	begin(&r, "/k");
 	made_answer(&r, "7", six);
-	hold(&r);
+	round_hold(&r);
 	made_answer(&r, "4", three);
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_int_equal(r.answer.cause, KIND_CAUSE_OLDER);
@@ -664,7 +618,7 @@ static void read__an_older_revision_of_the_same_cluster__is_refused_unless_force
 	made_answer(&r, "4", three);
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_non_null(strstr(r.answer.note, "7 -> 4"));
-	end(&r);
+	round_end(&r);
 }
 
 static void read__an_older_revision_of_another_cluster__is_taken_and_noted(void **state)
@@ -701,14 +655,14 @@ static void read__an_older_revision_of_another_cluster__is_taken_and_noted(void 
 				"\"%d\"},\"kvs\":[{\"key\":\"L2s=\",\"value\":\"YQ==\","
 				"\"mod_revision\":\"4\"}],\"count\":\"1\"}",
 				table[i].cluster, table[i].term, revision);
-			answer(&r, 200, text);
+			round_read_text(&r, 200, text);
 			assert_int_equal(r.verdict, revision == 7 || table[i].changed || i > 4
 							    ? KIND_NEW
 							    : KIND_FAILED);
 			assert_int_equal(strstr(r.answer.note, "identity changed") != NULL,
 				table[i].changed);
 		}
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -718,13 +672,13 @@ static void read__the_same_from_another_cluster__is_new_and_noted(void **state)
 
 	(void)state; /* so that its order is the one that counts from now on */
 	begin(&r, "/app/web.yaml");
-	answer(&r, 200, KEY);
-	hold(&r);
+	round_read_text(&r, 200, KEY);
+	round_hold(&r);
 	r.epoch[1] = '6';
-	answer(&r, 200, KEY);
+	round_read_text(&r, 200, KEY);
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_non_null(strstr(r.answer.note, "identity changed"));
-	end(&r);
+	round_end(&r);
 }
 
 /* ---- login ---- */

@@ -20,6 +20,7 @@
 
 #include "pull/kinds/kind.h"
 #include "tests/unit/fixture/model_random.h"
+#include "tests/unit/fixture/round.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define DOCUMENT "name: web\n"
@@ -30,43 +31,15 @@
 static char user[] = "nacos", tenant[] = "dev-1", public[] = "public", empty[] = "",
 	    other_md5[] = OTHER_MD5;
 
-struct round {
-	struct settings_server server;
-	struct kind_place place;
-	struct kind_request request;
-	struct http_client_response response;
-	struct kind_answer answer;
-	enum kind_verdict verdict;
-};
-
 static void begin(struct round *r, unsigned api)
 {
-	*r = (struct round){.server = {.kind = SETTINGS_NACOS, .api = api},
-		.place = {.base = "http://nacos:8848", .path = "/G/web", .max_bytes = 1000},
-		.response = {.status = 200, .framed = true}};
-	r->place.server = &r->server;
-	kind_request_init(&r->request);
-	kind_answer_init(&r->answer, r->place.max_bytes);
-	buffer_init(&r->response.body, 100000);
-}
-
-static void end(struct round *r)
-{
-	kind_request_fini(&r->request);
-	kind_answer_fini(&r->answer);
-	buffer_fini(&r->response.body);
+	round_begin(r, SETTINGS_NACOS, "http://nacos:8848", "/G/web");
+	r->server.api = api;
 }
 
 static void check(struct round *r, long status, const char *body)
 {
-	r->response.status = status;
-	buffer_clear(&r->response.body);
-	buffer_append_string(&r->response.body, body);
-	kind_answer_fini(&r->answer);
-	kind_answer_init(&r->answer, r->place.max_bytes);
-	r->answer.cause = KIND_CAUSE_NONE;
-	r->answer.why[0] = '\0';
-	r->verdict = kind_nacos.read(&r->place, &r->response, &r->answer);
+	round_read_text(r, status, body);
 	assert_null(strstr(r->answer.why, TOKEN));
 }
 
@@ -124,7 +97,7 @@ static void build__each_place__is_a_url(void **state)
 		assert_int_equal(r.request.body.len, 0);
 		assert_false(r.request.conditional);
 		assert_false(r.request.basic);
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -145,7 +118,7 @@ static void build__a_path_that_is_not_group_and_data_id__is_refused(void **state
 		assert_int_equal(kind_nacos.build(&r.place, &r.request, r.answer.why), -EINVAL);
 		assert_non_null(strstr(r.answer.why, "/GROUP/DATAID"));
 		assert_int_equal(kind_nacos.watch_build(&w, &r.request, r.answer.why), -EINVAL);
-		end(&r);
+		round_end(&r);
 	}
 	memset(lengthy, 'x', KIND_MAX_URL);
 	memcpy(lengthy, "/G/", 3);
@@ -153,7 +126,7 @@ static void build__a_path_that_is_not_group_and_data_id__is_refused(void **state
 	begin(&r, 1);
 	r.place.path = lengthy;
 	assert_int_equal(kind_nacos.build(&r.place, &r.request, r.answer.why), -EMSGSIZE);
-	end(&r);
+	round_end(&r);
 	free(lengthy);
 }
 
@@ -221,7 +194,7 @@ static void read__each_answer__gets_its_verdict(void **state)
 			assert_int_equal(r.answer.type, SETTINGS_TYPE_YAML);
 			assert_string_equal(r.answer.note, "");
 		}
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -237,7 +210,7 @@ static void read__the_md5_in_capitals__is_the_same_one(void **state)
 	check(&r, 200, DOCUMENT);
 	assert_int_equal(r.verdict, KIND_NEW);
 	assert_string_equal(r.answer.version, MD5);
-	end(&r);
+	round_end(&r);
 }
 
 /* As where libcrypto is set up by FIPS 140. */
@@ -258,7 +231,7 @@ static void read__where_md5_is_forbidden__the_server_is_believed_and_it_is_said(
 	assert_int_equal(EVP_default_properties_enable_fips(NULL, 0), 1);
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_non_null(strstr(r.answer.why, "MD5"));
-	end(&r);
+	round_end(&r);
 }
 
 static void read__what_is_held__is_the_same_by_its_md5_alone(void **state)
@@ -292,7 +265,7 @@ static void read__what_is_held__is_the_same_by_its_md5_alone(void **state)
 		held.etag = NULL;
 		check(&r, 200, body);
 		assert_int_equal(r.verdict, KIND_NEW);
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -338,7 +311,7 @@ static void read__the_type__is_told_by_the_setting_then_the_name_then_the_server
 			check(&r, 200, body);
 			assert_int_equal(r.answer.type, table[i].type);
 		}
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -432,7 +405,7 @@ static void read_3__each_answer__gets_its_verdict(void **state)
 			assert_string_equal(r.answer.version, MD5);
 			assert_string_equal(r.answer.body.data, DOCUMENT);
 		}
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -451,7 +424,7 @@ static void read__a_document_over_the_limit__is_refused(void **state)
 		r.place.max_bytes++; /* of the document alone, not of what is around it */
 		check(&r, 200, api == 1 ? DOCUMENT : DATA("null", "null"));
 		assert_int_equal(r.verdict, KIND_NEW);
-		end(&r);
+		round_end(&r);
 	}
 	assert_true(kind_nacos.wraps);
 }
@@ -477,7 +450,7 @@ static void login__user_and_password__are_a_form(void **state)
 			r.request.headers[0], "Content-Type: application/x-www-form-urlencoded");
 		assert_string_equal(
 			r.request.body.data, "username=na%20c%2Bs&password=a%26b%3D%25%C3%BC");
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -537,7 +510,7 @@ static void login__each_answer__is_a_token_or_an_error(void **state)
 			assert_true(strlen(r.answer.why) > 0);
 		}
 		free(token);
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -552,7 +525,7 @@ static void login__a_token_that_is_too_long__is_none(void **state)
 	buffer_printf(&r.response.body, "{\"accessToken\":\"%0*d\"}", KIND_MAX_TOKEN + 1, 0);
 	assert_int_equal(
 		kind_nacos.login_read(&r.response, &token, &lifetime_ms, r.answer.why), -EPROTO);
-	end(&r);
+	round_end(&r);
 }
 
 /* ---- watches ---- */
@@ -612,7 +585,7 @@ static void watch__each_list__is_spelled_with_the_two_separators(void **state)
 			       : "http://nacos:8848/nacos/v1/cs/configs/listener");
 		assert_int_equal(strncmp(r.request.body.data, "Listening-Configs=", 18), 0);
 		assert_string_equal(r.request.body.data + 18, table[i].body);
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -637,7 +610,7 @@ static void watch__the_hold__is_half_a_minute_more_or_less(void **state)
 		CHECK(strcmp(r.request.headers[1], expected) == 0);
 		least = r.request.hold_ms < least ? r.request.hold_ms : least;
 		most = r.request.hold_ms > most ? r.request.hold_ms : most;
-		end(&r);
+		round_end(&r);
 	}
 	CHECK(least >= 27000 && least < 27500 && most <= 33000 && most > 32500);
 }
@@ -653,7 +626,7 @@ static void watch__with_the_api_of_3__is_refused(void **state)
 	assert_int_equal(kind_nacos.watch_build(&w, &r.request, r.answer.why), -EINVAL);
 	assert_non_null(strstr(r.answer.why, "gRPC"));
 	assert_true(kind_nacos.together("/G/a", "/H/b"));
-	end(&r);
+	round_end(&r);
 }
 
 static void watch__each_answer__tells_what_changed(void **state)
@@ -729,7 +702,7 @@ static void watch__each_answer__tells_what_changed(void **state)
 				told.count[1], told.count[2]);
 		assert_true(e == 0 || strlen(r.answer.why) > 0);
 		assert_true(items[0].position == 7);
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -814,7 +787,7 @@ static void watch__random_names__arrive_whole_and_come_back(void **state)
 		buffer_fini(&twice);
 		buffer_fini(&expected);
 		buffer_fini(&answer);
-		end(&r);
+		round_end(&r);
 	}
 }
 

@@ -13,6 +13,7 @@
 
 #include "pull/kinds/kind.h"
 #include "text/sentence.h"
+#include "tests/unit/fixture/round.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define MAY_2013 INT64_C(1369353600000) /* of the documentation's examples */
@@ -305,37 +306,17 @@ static void build__with_a_secret_but_no_id__is_refused(void **state)
 
 /* ---- answers ---- */
 
-struct round {
-	struct kind_place place;
-	struct http_client_response response;
-	struct kind_answer answer;
-	enum kind_verdict verdict;
-};
-
 static void read_bytes(struct round *r, long status, const char *type, const char *body, size_t len)
 {
-	*r = (struct round){.place = place_of("https://s3.example", "/b/web.json"),
-		.response = {.status = status, .framed = true}};
+	round_begin(r, SETTINGS_S3, "https://s3.example", "/b/web.json");
 	snprintf(r->response.content_type, sizeof(r->response.content_type), "%s", type);
 	snprintf(r->response.etag, sizeof(r->response.etag), "\"e\"");
-	buffer_init(&r->response.body, len);
-	assert_int_equal(buffer_append(&r->response.body, body, len), 0);
-	kind_answer_init(&r->answer, r->place.max_bytes);
-	r->answer.cause = KIND_CAUSES;
-	r->verdict = kind_s3.read(&r->place, &r->response, &r->answer);
-	sentence_show(r->answer.why, sizeof(r->answer.why),
-		memcpy((char[FILE_WHY]){0}, r->answer.why, FILE_WHY), AUDIENCE_OPERATOR);
+	round_read(r, status, body, len);
 }
 
 static void read_text(struct round *r, long status, const char *type, const char *body)
 {
 	read_bytes(r, status, type, body, strlen(body));
-}
-
-static void end(struct round *r)
-{
-	buffer_fini(&r->response.body);
-	kind_answer_fini(&r->answer);
 }
 
 static void read__an_object__is_taken_as_it_is(void **state)
@@ -349,11 +330,11 @@ static void read__an_object__is_taken_as_it_is(void **state)
 	assert_string_equal(r.answer.body.data, "{\"a\": 1}");
 	assert_string_equal(r.answer.version, "\"e\"");
 	assert_int_equal(r.answer.type, SETTINGS_TYPE_JSON); /* by the path */
-	end(&r);
+	round_end(&r);
 	read_text(&r, 200, "", "");
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_int_equal(r.answer.cause, KIND_CAUSE_EMPTY);
-	end(&r);
+	round_end(&r);
 }
 
 static void read__a_listing__is_not_an_object(void **state)
@@ -370,10 +351,10 @@ static void read__a_listing__is_not_an_object(void **state)
 	assert_int_equal(r.answer.cause, KIND_CAUSE_ANSWER);
 	assert_non_null(strstr(r.answer.why, "/BUCKET/KEY"));
 	assert_int_equal(r.answer.body.len, 0);
-	end(&r);
+	round_end(&r);
 	read_text(&r, 200, "text/plain", listing); /* somebody stored it */
 	assert_int_equal(r.verdict, KIND_NEW);
-	end(&r);
+	round_end(&r);
 }
 
 #define ERROR(code, message, more)                                                                 \
@@ -469,7 +450,7 @@ static void read__each_error__has_its_sentence(void **state)
 		assert_int_equal(r.verdict, table[i].verdict);
 		assert_int_equal(r.answer.cause, table[i].cause);
 		assert_null(strstr(r.answer.why, "secret<"));
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -486,13 +467,13 @@ static void read__an_answer_that_says_no_code__counts_by_its_status(void **state
 		for (size_t k = 0; k < COUNT(usual); k++) {
 			read_text(&r, usual[k], "application/xml", bodies[i]);
 			assert_int_equal(r.verdict, KIND_USUAL);
-			end(&r);
+			round_end(&r);
 		}
 		read_text(&r, 404, "application/xml", bodies[i]);
 		assert_int_equal(r.verdict, KIND_FAILED); /* never absent: who says so? */
 		assert_int_equal(r.answer.cause, KIND_CAUSE_NOT_FOUND);
 		assert_non_null(strstr(r.answer.why, "check the url"));
-		end(&r);
+		round_end(&r);
 	}
 }
 
@@ -515,16 +496,16 @@ static void read__a_hostile_error__is_bounded_and_printable(void **state)
 	assert_true(strlen(r.answer.why) < FILE_WHY);
 	for (const char *c = r.answer.why; *c; c++)
 		assert_in_range((unsigned char)*c, 0x20, 0x7e);
-	end(&r);
+	round_end(&r);
 	memset(body, ' ', len);
 	memcpy(body + 70000, "<Code>NoSuchKey</Code>", 22); /* too far down to be looked for */
 	read_bytes(&r, 404, "", body, len);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	end(&r);
+	round_end(&r);
 	memcpy(body, "<Code>No\0SuchKey</Code>", 23);
 	read_bytes(&r, 404, "", body, len);
 	assert_int_equal(r.verdict, KIND_FAILED);
-	end(&r);
+	round_end(&r);
 	free(body);
 }
 

@@ -14,6 +14,7 @@
 #include "crypto/digest.h"
 #include "pull/kinds/kind.h"
 #include "text/sentence.h"
+#include "tests/unit/fixture/round.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define SOURCE(name, source) "{\"name\":\"" name "\",\"source\":{" source "}}"
@@ -24,60 +25,25 @@
 static char user[] = "u";
 static struct settings_server server = {.kind = SETTINGS_SPRING};
 
-struct round {
-	struct kind_place place;
-	struct kind_answer answer;
-	enum kind_verdict verdict;
-	struct part held;
-	char version[256], epoch[128]; /* of what is held */
-};
-
 static void begin(struct round *r)
 {
-	*r = (struct round){.place = {.server = &server,
-				    .base = "http://spring:8888",
-				    .path = "/web/prod",
-				    .max_bytes = 100000}};
-	kind_answer_init(&r->answer, r->place.max_bytes);
+	round_begin(r, SETTINGS_SPRING, "http://spring:8888", "/web/prod");
+	r->place.max_bytes = 100000;
 }
 
 static void answer(struct round *r, long status, const char *type, const char *body)
 {
-	struct http_client_response t = {.status = status, .framed = true};
+	struct http_client_response *t = &r->response;
 
-	snprintf(t.content_type, sizeof(t.content_type), "%s", type);
-	snprintf(t.digest, sizeof(t.digest), "sha-256=:x:");
-	snprintf(t.last_modified, sizeof(t.last_modified), "Sat, 21 Nov 2026 00:00:00 GMT");
-	buffer_init(&t.body, strlen(body));
-	assert_int_equal(buffer_append(&t.body, body, strlen(body)), 0);
-	kind_answer_fini(&r->answer);
-	kind_answer_init(&r->answer, r->place.max_bytes);
-	r->answer.why[0] = '\0';
-	r->answer.cause = KIND_CAUSES;
-	r->verdict = kind_spring.read(&r->place, &t, &r->answer);
-	sentence_show(r->answer.why, sizeof(r->answer.why),
-		memcpy((char[FILE_WHY]){0}, r->answer.why, FILE_WHY), AUDIENCE_OPERATOR);
-	buffer_fini(&t.body);
+	snprintf(t->content_type, sizeof(t->content_type), "%s", type);
+	snprintf(t->digest, sizeof(t->digest), "sha-256=:x:");
+	snprintf(t->last_modified, sizeof(t->last_modified), "Sat, 21 Nov 2026 00:00:00 GMT");
+	round_read_text(r, status, body);
 }
 
 static void environment(struct round *r, const char *body)
 {
 	answer(r, 200, "application/json", body);
-}
-
-/* What was answered is what is held from now on. */
-static void hold(struct round *r)
-{
-	assert_int_equal(r->verdict, KIND_NEW);
-	snprintf(r->version, sizeof(r->version), "%s", r->answer.version);
-	snprintf(r->epoch, sizeof(r->epoch), "%s", r->answer.epoch);
-	r->held = (struct part){.etag = r->version, .epoch = r->epoch};
-	r->place.held = &r->held;
-}
-
-static void end(struct round *r)
-{
-	kind_answer_fini(&r->answer);
 }
 
 /* ---- requests ---- */
@@ -148,7 +114,7 @@ static void check_document(const char *body, const char *document)
 	assert_int_equal(r.answer.type, SETTINGS_TYPE_JSON);
 	assert_int_equal(r.answer.cause, KIND_CAUSE_NONE);
 	assert_string_equal(r.answer.why, "");
-	end(&r);
+	round_end(&r);
 }
 
 static void read__several_sources__the_first_that_has_a_name_wins(void **state)
@@ -232,7 +198,7 @@ static void read__a_placeholder__is_passed_on_and_noted(void **state)
 	assert_non_null(strstr(r.answer.note, "'z'"));
 	environment(&r, ENVIRONMENT("\"1\"", SOURCE("a", "\"z\":\"$ {b}\"")));
 	assert_string_equal(r.answer.note, "");
-	end(&r);
+	round_end(&r);
 }
 
 static void read__what_is_not_decrypted__is_refused_where_it_counts(void **state)
@@ -271,7 +237,7 @@ static void read__what_is_not_decrypted__is_refused_where_it_counts(void **state
 			assert_null(strstr(r.answer.why, "AQA"));
 		}
 	}
-	end(&r);
+	round_end(&r);
 }
 
 /* ---- versions ---- */
@@ -307,7 +273,7 @@ static void read__the_version__is_the_servers_or_the_hash_of_the_document(void *
 		assert_string_equal(r.answer.mismatch, "");
 		assert_string_equal(r.answer.last_modified, "");
 	}
-	end(&r);
+	round_end(&r);
 }
 
 static void read__a_version_of_any_length__fits_or_is_the_hash(void **state)
@@ -325,7 +291,7 @@ static void read__a_version_of_any_length__fits_or_is_the_hash(void **state)
 		assert_int_equal(r.verdict, KIND_NEW);
 		assert_int_equal(strlen(r.answer.version), len < 256 ? len : DIGEST_HEX - 1);
 	}
-	end(&r);
+	round_end(&r);
 }
 
 static void read__what_is_held__is_the_same_only_by_version_and_content(void **state)
@@ -345,7 +311,7 @@ static void read__what_is_held__is_the_same_only_by_version_and_content(void **s
 	(void)state;
 	begin(&r);
 	environment(&r, ENVIRONMENT("\"1\"", SOURCE("a", "\"a\":1")));
-	hold(&r);
+	round_hold(&r);
 	for (size_t i = 0; i < COUNT(table); i++) {
 		snprintf(body, sizeof(body), ENVIRONMENT("%s", SOURCE("a", "\"a\":%s")),
 			table[i].version, table[i].value);
@@ -367,7 +333,7 @@ static void read__what_is_held__is_the_same_only_by_version_and_content(void **s
 	r.held.epoch = NULL; /* of another kind of server */
 	environment(&r, ENVIRONMENT("\"1\"", SOURCE("a", "\"a\":1")));
 	assert_int_equal(r.verdict, KIND_NEW);
-	end(&r);
+	round_end(&r);
 }
 
 static void read__without_a_version__the_same_content_is_the_same(void **state)
@@ -378,12 +344,12 @@ static void read__without_a_version__the_same_content_is_the_same(void **state)
 	begin(&r);
 	environment(&r, ENVIRONMENT("null", SOURCE("a", "\"a\":1")));
 	assert_string_equal(r.answer.body.data, "{\n  \"a\": 1\n}\n");
-	hold(&r);
+	round_hold(&r);
 	environment(&r, ENVIRONMENT("null", SOURCE("a", "\"a\":1")));
 	assert_int_equal(r.verdict, KIND_SAME);
 	environment(&r, ENVIRONMENT("null", SOURCE("a", "\"a\":2")));
 	assert_int_equal(r.verdict, KIND_NEW);
-	end(&r);
+	round_end(&r);
 }
 
 /* ---- answers ---- */
@@ -403,7 +369,7 @@ static void read__an_environment_without_properties__is_empty(void **state)
 		assert_int_equal(r.answer.cause, KIND_CAUSE_EMPTY);
 		assert_non_null(strstr(r.answer.why, "check the path"));
 	}
-	end(&r);
+	round_end(&r);
 }
 
 static void read__what_is_no_environment__is_refused(void **state)
@@ -450,7 +416,7 @@ static void read__what_is_no_environment__is_refused(void **state)
 		if (!strstr(r.answer.why, table[i].why))
 			fail_msg("%s: %s", table[i].body, r.answer.why);
 	}
-	end(&r);
+	round_end(&r);
 }
 
 static void read__more_than_fits__says_what_to_raise(void **state)
@@ -472,7 +438,7 @@ static void read__more_than_fits__says_what_to_raise(void **state)
 	r.place.max_bytes = 20; /* of the document, not of the answer */
 	environment(&r, "{\"propertySources\":[{\"source\":{\"ab\":\"c\"}}]}");
 	assert_int_equal(r.verdict, KIND_NEW);
-	end(&r);
+	round_end(&r);
 }
 
 static void read__as_bytes__stays_bytes(void **state)
@@ -488,7 +454,7 @@ static void read__as_bytes__stays_bytes(void **state)
 	r.place.type = SETTINGS_TYPE_YAML; /* which JSON is, more or less */
 	environment(&r, ENVIRONMENT("null", SOURCE("a", "\"a\":1")));
 	assert_int_equal(r.answer.type, SETTINGS_TYPE_JSON);
-	end(&r);
+	round_end(&r);
 }
 
 #define ERROR(status, message)                                                                     \
@@ -532,14 +498,14 @@ static void read__each_error__has_its_verdict(void **state)
 			KIND_FAILED, KIND_CAUSE_ANSWER,
 			"the server answered 500: Could not??[2J construct ??"},
 		{503, ERROR("503", MESSAGE("busy")), KIND_FAILED, KIND_CAUSE_OVERLOADED, "busy"},
-		{400, ERROR("400", MESSAGE("")), KIND_USUAL, KIND_CAUSES, ""},
-		{401, "", KIND_USUAL, KIND_CAUSES, ""},
-		{500, ERROR("500", "\"message\":[1],"), KIND_USUAL, KIND_CAUSES, ""},
-		{500, "not JSON", KIND_USUAL, KIND_CAUSES, ""},
-		{503, "", KIND_USUAL, KIND_CAUSES, ""},
-		{302, "", KIND_USUAL, KIND_CAUSES, ""},
-		{304, "", KIND_USUAL, KIND_CAUSES, ""},
-		{204, "", KIND_USUAL, KIND_CAUSES, ""},
+		{400, ERROR("400", MESSAGE("")), KIND_USUAL, KIND_CAUSE_NONE, ""},
+		{401, "", KIND_USUAL, KIND_CAUSE_NONE, ""},
+		{500, ERROR("500", "\"message\":[1],"), KIND_USUAL, KIND_CAUSE_NONE, ""},
+		{500, "not JSON", KIND_USUAL, KIND_CAUSE_NONE, ""},
+		{503, "", KIND_USUAL, KIND_CAUSE_NONE, ""},
+		{302, "", KIND_USUAL, KIND_CAUSE_NONE, ""},
+		{304, "", KIND_USUAL, KIND_CAUSE_NONE, ""},
+		{204, "", KIND_USUAL, KIND_CAUSE_NONE, ""},
 	};
 	struct round r;
 
@@ -552,7 +518,7 @@ static void read__each_error__has_its_verdict(void **state)
 		assert_int_equal(r.answer.cause, table[i].cause);
 		assert_int_equal(r.answer.body.len, 0);
 	}
-	end(&r);
+	round_end(&r);
 }
 
 static void read__a_long_message__is_cut(void **state)
@@ -567,7 +533,7 @@ static void read__a_long_message__is_cut(void **state)
 	answer(&r, 500, "application/json", body);
 	assert_int_equal(r.verdict, KIND_FAILED);
 	assert_true(strlen(r.answer.why) < FILE_WHY);
-	end(&r);
+	round_end(&r);
 }
 
 int main(void)
