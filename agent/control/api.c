@@ -145,12 +145,12 @@ static bool query_number(
 
 /* ---- GET ---- */
 
-static void get_status(struct control *c, struct httpd_request *r, const char *name)
+static void get_status(struct control *c, struct httpd_request *r, struct config *config)
 {
 	struct buffer b;
 	int e;
 
-	(void)name;
+	(void)config;
 	buffer_init(&b, MAX_ANSWER);
 	e = status_agent(c->env, audience_of(r), &b);
 	if (e) {
@@ -161,12 +161,13 @@ static void get_status(struct control *c, struct httpd_request *r, const char *n
 	reply_json(r, 200, &b);
 }
 
-static void get_config(struct control *c, struct httpd_request *r, const char *name)
+static void get_config(struct control *c, struct httpd_request *r, struct config *config)
 {
 	struct buffer b;
 
+	(void)c;
 	buffer_init(&b, MAX_ANSWER);
-	status_config(find_named_config(c, name), audience_of(r), &b);
+	status_config(config, audience_of(r), &b);
 	reply_json(r, 200, &b);
 }
 
@@ -221,10 +222,10 @@ static void compute_history(struct answer *a)
 	a->error = inspect_history(&a->seen, a->audience, &a->out, a->why);
 }
 
-static void get_history(struct control *c, struct httpd_request *r, const char *name)
+static void get_history(struct control *c, struct httpd_request *r, struct config *config)
 {
-	begin_slow_answer(c, r, find_named_config(c, name),
-		&(struct answer){.compute = compute_history, .reply = reply_answer});
+	begin_slow_answer(
+		c, r, config, &(struct answer){.compute = compute_history, .reply = reply_answer});
 }
 
 static void compute_diff(struct answer *a)
@@ -233,12 +234,12 @@ static void compute_diff(struct answer *a)
 		&a->seen, a->from, a->to, a->audience == AUDIENCE_OPERATOR, &a->out, a->why);
 }
 
-static void get_diff(struct control *c, struct httpd_request *r, const char *name)
+static void get_diff(struct control *c, struct httpd_request *r, struct config *config)
 {
 	struct answer a = {.compute = compute_diff, .reply = reply_answer};
 
 	if (query_number(r, "from", 0, &a.from) && query_number(r, "to", 0, &a.to))
-		begin_slow_answer(c, r, find_named_config(c, name), &a);
+		begin_slow_answer(c, r, config, &a);
 }
 
 static void compute_explanation(struct answer *a)
@@ -247,9 +248,9 @@ static void compute_explanation(struct answer *a)
 		&a->seen, a->key ? a->key : "", a->audience == AUDIENCE_OPERATOR, &a->out, a->why);
 }
 
-static void get_explain(struct control *c, struct httpd_request *r, const char *name)
+static void get_explain(struct control *c, struct httpd_request *r, struct config *config)
 {
-	begin_slow_answer(c, r, find_named_config(c, name),
+	begin_slow_answer(c, r, config,
 		&(struct answer){.compute = compute_explanation,
 			.reply = reply_answer,
 			.key = strdup(query_text(r, "key"))});
@@ -324,37 +325,37 @@ static void next_change(struct answer *a)
 	answer_changes(c, a->request, a->number);
 }
 
-static void get_changes(struct control *c, struct httpd_request *r, const char *name)
+static void get_changes(struct control *c, struct httpd_request *r, struct config *config)
 {
-	(void)name;
+	(void)config;
 	answer_changes(c, r, 0);
 }
 
 /* ---- the page ---- */
 
-static void get_page(struct control *c, struct httpd_request *r, const char *name)
+static void get_page(struct control *c, struct httpd_request *r, struct config *config)
 {
 	const struct page *p = page_find(httpd_path(r));
 
-	(void)c, (void)name;
+	(void)c, (void)config;
 	httpd_reply(r, 200, p->type, p->data, (size_t)(p->end - p->data));
 }
 
 /* ---- health ---- */
 
-static void get_livez(struct control *c, struct httpd_request *r, const char *name)
+static void get_livez(struct control *c, struct httpd_request *r, struct config *config)
 {
-	(void)c, (void)name;
+	(void)c, (void)config;
 	httpd_reply(r, 200, "text/plain; charset=utf-8", "ok\n", 3);
 }
 
 /* Every config has a published version, from the network or from the last known good. */
-static void get_readyz(struct control *c, struct httpd_request *r, const char *name)
+static void get_readyz(struct control *c, struct httpd_request *r, struct config *config)
 {
 	struct buffer b;
 	bool ready;
 
-	(void)name;
+	(void)config;
 	buffer_init(&b, MAX_ANSWER);
 	ready = status_ready(c->env, httpd_query(r, "verbose") != NULL, audience_of(r), &b);
 	httpd_reply(r, ready ? 200 : 503, "text/plain; charset=utf-8", b.data ? b.data : "", b.len);
@@ -362,14 +363,14 @@ static void get_readyz(struct control *c, struct httpd_request *r, const char *n
 }
 
 /* In the text format 0.0.4, unless the scraper asks for OpenMetrics. */
-static void get_metrics(struct control *c, struct httpd_request *r, const char *name)
+static void get_metrics(struct control *c, struct httpd_request *r, struct config *config)
 {
 	const char *accept = httpd_header(r, "Accept");
 	bool open = accept && strstr(accept, "application/openmetrics-text");
 	struct buffer b;
 	int e;
 
-	(void)name;
+	(void)config;
 	buffer_init(&b, MAX_ANSWER);
 	e = metrics_write(c->env, open, &b);
 	if (e)
@@ -537,9 +538,8 @@ static void version_checked(void *arg, struct config *config)
 	reply_current(r, 200, config);
 }
 
-static void get_wait(struct control *c, struct httpd_request *r, const char *name)
+static void get_wait(struct control *c, struct httpd_request *r, struct config *config)
 {
-	struct config *config = find_named_config(c, name);
 	struct waiting *w;
 	uint64_t generation;
 
@@ -587,9 +587,8 @@ static bool deny_suspended(struct httpd_request *r, struct config *config)
 	return true;
 }
 
-static void post_refresh(struct control *c, struct httpd_request *r, const char *name)
+static void post_refresh(struct control *c, struct httpd_request *r, struct config *config)
 {
-	struct config *config = find_named_config(c, name);
 	bool forced = query_is_set(r, "force", false);
 	struct waiting *w;
 	char by[WHO];
@@ -597,10 +596,11 @@ static void post_refresh(struct control *c, struct httpd_request *r, const char 
 	if (deny_suspended(r, config))
 		return;
 	if (forced)
-		log_info("forced pull requested", "config", name, "by", describe_client(r, by));
+		log_info("forced pull requested", "config", config_name(config), "by",
+			describe_client(r, by));
 	if (query_is_set(r, "forget_rev", false) && config_forget_revs(config))
 		log_warn("the revs of signatures are forgotten: the next one is accepted", "config",
-			name, "by", describe_client(r, by));
+			config_name(config), "by", describe_client(r, by));
 	if (query_is_set(r, "wait", false)) {
 		w = waiting_begin(c, r, config, waited_run_ended, wait_timed_out);
 		if (!w)
@@ -723,7 +723,7 @@ static bool numbers_of_change(struct httpd_request *r, const char *name, struct 
 	       query_number(r, "timeout_ms", 0, &timeout_ms);
 }
 
-static void post_rollback(struct control *c, struct httpd_request *r, const char *name)
+static void post_rollback(struct control *c, struct httpd_request *r, struct config *config)
 {
 	struct answer a = {.compute = check_rollback, .key = strdup("")};
 
@@ -732,10 +732,10 @@ static void post_rollback(struct control *c, struct httpd_request *r, const char
 		return;
 	}
 	a.from = a.number;
-	start_change(c, r, find_named_config(c, name), &a);
+	start_change(c, r, config, &a);
 }
 
-static void post_override(struct control *c, struct httpd_request *r, const char *name)
+static void post_override(struct control *c, struct httpd_request *r, struct config *config)
 {
 	struct answer a = {.compute = check_override, .key = strdup(query_text(r, "key"))};
 
@@ -746,11 +746,11 @@ static void post_override(struct control *c, struct httpd_request *r, const char
 	a.from = a.number;
 	if (a.key && query_is_set(r, "remove", false)) { /* whatever is published */
 		a.request = r;
-		request_change(c, find_named_config(c, name), &a);
+		request_change(c, config, &a);
 		free(a.key);
 		return;
 	}
-	start_change(c, r, find_named_config(c, name), &a);
+	start_change(c, r, config, &a);
 }
 
 /* Answers clients that wait for a pull of a config that was suspended. */
@@ -786,12 +786,12 @@ static bool reply_decision(
 	return error == 0;
 }
 
-static void post_pin(struct control *c, struct httpd_request *r, const char *name)
+static void post_pin(struct control *c, struct httpd_request *r, struct config *config)
 {
-	struct config *config = find_named_config(c, name);
 	char by[WHO], why[FILE_WHY];
 	uint64_t for_ms;
 
+	(void)c;
 	if (query_number(r, "for_ms", 0, &for_ms))
 		reply_decision(r, config,
 			config_pin(config, for_ms, describe_client(r, by), query_text(r, "reason"),
@@ -799,17 +799,16 @@ static void post_pin(struct control *c, struct httpd_request *r, const char *nam
 			why);
 }
 
-static void post_unpin(struct control *c, struct httpd_request *r, const char *name)
+static void post_unpin(struct control *c, struct httpd_request *r, struct config *config)
 {
-	struct config *config = find_named_config(c, name);
 	char by[WHO], why[FILE_WHY];
 
+	(void)c;
 	reply_decision(r, config, config_unpin(config, describe_client(r, by), why), why);
 }
 
-static void post_suspend(struct control *c, struct httpd_request *r, const char *name)
+static void post_suspend(struct control *c, struct httpd_request *r, struct config *config)
 {
-	struct config *config = find_named_config(c, name);
 	char by[WHO], why[FILE_WHY];
 	uint64_t for_ms;
 
@@ -823,9 +822,8 @@ static void post_suspend(struct control *c, struct httpd_request *r, const char 
 	notify_report(c, config);
 }
 
-static void post_resume(struct control *c, struct httpd_request *r, const char *name)
+static void post_resume(struct control *c, struct httpd_request *r, struct config *config)
 {
-	struct config *config = find_named_config(c, name);
 	char by[WHO], why[FILE_WHY];
 
 	if (reply_decision(r, config, config_resume(config, describe_client(r, by), why), why))
@@ -843,7 +841,7 @@ static void post_resume(struct control *c, struct httpd_request *r, const char *
 static const struct route {
 	enum httpd_method method;
 	const char *before, *after; /* around the config's name; after NULL: no name */
-	void (*handle)(struct control *c, struct httpd_request *r, const char *name);
+	void (*handle)(struct control *c, struct httpd_request *r, struct config *config);
 	enum right right;    /* required; the handler decides how much is shown */
 	bool local;          /* not on the TCP listener: expensive, or waits */
 	const char *keys[8]; /* of the query */
@@ -1021,6 +1019,7 @@ static const struct route *find_route(
 static void dispatch_request(void *arg, struct httpd_request *r)
 {
 	const struct route *route;
+	struct config *config;
 	const char *allow;
 	struct control *c = arg;
 	char name[128] = "";
@@ -1036,11 +1035,12 @@ static void dispatch_request(void *arg, struct httpd_request *r)
 	if (route) {
 		if (deny_request(c, route, r, name))
 			return;
-		if (route->after && !find_named_config(c, name))
+		config = route->after ? find_named_config(c, name) : NULL;
+		if (route->after && !config)
 			reply_error(r, 404,
 				"there is no config of that name: `pullet status` lists them");
 		else if (check_query(route, r))
-			route->handle(c, r, name);
+			route->handle(c, r, config);
 		return;
 	}
 	if (!allow) {

@@ -90,14 +90,6 @@ static bool page_fits(const struct page *p)
 	return p->receipt && (p->ghost == GHOST_NONE || p->ghost == GHOST_CONFIG);
 }
 
-static bool is_alive(const struct host *h)
-{
-	for (size_t i = 0; i < h->page_count; i++)
-		if (page_fits(&h->pages[i]))
-			return true;
-	return false;
-}
-
 static bool is_empty(const struct host *h)
 {
 	for (size_t i = 0; i < h->page_count; i++)
@@ -428,18 +420,6 @@ void roster_visit_ghosts(const struct roster *r,
 		}
 	}
 	ghosts_visit(r->ghosts, visit, arg);
-}
-
-bool roster_alive(const struct roster *r, const char *host)
-{
-	size_t at;
-
-	return find_roster_host(r, host, &at) && is_alive(r->hosts[at]);
-}
-
-size_t roster_hosts(const struct roster *r)
-{
-	return r->count;
 }
 
 /* ---- rows ---- */

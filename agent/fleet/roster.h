@@ -100,8 +100,4 @@ void roster_sum_fini(struct roster_sum *s);
 /* Does this host not run the wanted version, or does it need attention? */
 bool roster_behind(const struct roster_sum *s, const struct roster_row *row);
 
-/* Has this host a valid receipt? */
-bool roster_alive(const struct roster *r, const char *host);
-size_t roster_hosts(const struct roster *r);
-
 #endif

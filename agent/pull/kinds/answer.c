@@ -94,10 +94,8 @@ enum kind_verdict answer_check(const struct kind_place *place,
 	char note[INTEGRITY_WHY] = "";
 
 	ret->cause = result_cause(response->result);
-	if (response->result != HTTP_CLIENT_OK) {
-		snprintf(ret->why, FILE_WHY, "%s", response->message);
-		return KIND_FAILED;
-	}
+	if (response->result != HTTP_CLIENT_OK)
+		return kind_fail(ret, ret->cause, "%s", response->message);
 	verdict = kind_of(place->server)->read(place, response, ret);
 	if (verdict == KIND_USUAL)
 		verdict = check_status(place, response, conditional, ret);

@@ -117,10 +117,9 @@ static int apollo_build(const struct kind_place *place, struct kind_request *r, 
 
 static enum kind_verdict fail_unreadable(struct kind_answer *ret)
 {
-	return kind_fail(KIND_CAUSE_ANSWER,
+	return kind_fail(ret, KIND_CAUSE_ANSWER,
 		"this is no answer of an Apollo config service: check the url (it is neither the "
-		"portal's nor the meta server's)",
-		ret);
+		"portal's nor the meta server's)");
 }
 
 /* True when the namespace is one document. */
@@ -181,15 +180,14 @@ static enum kind_verdict take_file_content(
 		if (strcmp(p.key, "content") == 0)
 			content = p.value;
 		else
-			return kind_fail(KIND_CAUSE_ANSWER,
-				"the namespace has keys, though its name ends like that of a file",
-				ret);
+			return kind_fail(ret, KIND_CAUSE_ANSWER,
+				"the namespace has keys, though its name ends like that of a file");
 	}
 	if (!content || content->text_len == 0)
 		return kind_fail(
-			KIND_CAUSE_EMPTY, "the namespace is there, and its file is empty", ret);
+			ret, KIND_CAUSE_EMPTY, "the namespace is there, and its file is empty");
 	if (buffer_append(&ret->body, content->text, content->text_len))
-		return kind_fail(KIND_CAUSE_ANSWER, "larger than max_size, or out of memory", ret);
+		return kind_fail(ret, KIND_CAUSE_ANSWER, "larger than max_size, or out of memory");
 	ret->type = kind_document_type(place, "");
 	return KIND_NEW;
 }
@@ -231,10 +229,10 @@ static enum kind_verdict take_keys(
 		r = unflatten_write(keys, &ret->body);
 	unflatten_free(keys);
 	if (r)
-		return kind_fail(KIND_CAUSE_ANSWER, describe_pair_error(r), ret);
+		return kind_fail(ret, KIND_CAUSE_ANSWER, "%s", describe_pair_error(r));
 	if (!release->first)
-		return kind_fail(KIND_CAUSE_EMPTY,
-			"the namespace is there, and its release has no keys", ret);
+		return kind_fail(ret, KIND_CAUSE_EMPTY,
+			"the namespace is there, and its release has no keys");
 	ret->type = place->type == SETTINGS_TYPE_BYTES ? SETTINGS_TYPE_BYTES : SETTINGS_TYPE_JSON;
 	return KIND_NEW;
 }
@@ -260,7 +258,7 @@ static enum kind_verdict take_release(
 	enum kind_verdict verdict;
 
 	if (strlen(release->key) >= sizeof(ret->version))
-		return kind_fail(KIND_CAUSE_ANSWER, "the release's key is too long", ret);
+		return kind_fail(ret, KIND_CAUSE_ANSWER, "the release's key is too long");
 	snprintf(ret->version, sizeof(ret->version), "%s", release->key);
 	if (held && held->etag && strcmp(held->etag, release->key) == 0)
 		return KIND_SAME;
@@ -306,7 +304,7 @@ static enum kind_verdict apollo_read(const struct kind_place *place,
 	case 200:
 		return read_namespace(place, &response->body, ret);
 	case 401:
-		return kind_fail(KIND_CAUSE_FORBIDDEN, refused_key(place), ret);
+		return kind_fail(ret, KIND_CAUSE_FORBIDDEN, "%s", refused_key(place));
 	case 404:
 		snprintf(ret->why, FILE_WHY,
 			"there is no such namespace, or nothing was released in it: check the app, "

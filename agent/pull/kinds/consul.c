@@ -149,8 +149,7 @@ static int add_entries(struct kv *kv, const struct node *list, struct kind_answe
 
 	for (const struct node *n = list->first; r == 0 && n; n = n->next) {
 		if (!read_consul_entry(n, &e)) {
-			ret->cause = KIND_CAUSE_ANSWER;
-			snprintf(ret->why, FILE_WHY, "a key of the answer cannot be read");
+			kind_fail(ret, KIND_CAUSE_ANSWER, "a key of the answer cannot be read");
 			return -EPROTO;
 		}
 		r = kv_add(kv, e.key, e.key_len, e.value, e.value_len, e.index, ret);
@@ -225,8 +224,8 @@ static enum kind_verdict consul_read(const struct kind_place *place,
 
 	/* else the keys that may not be read would seem to be gone */
 	if (strcmp(response->filtered, "true") == 0)
-		return kind_fail(KIND_CAUSE_FORBIDDEN,
-			"the token may not read all keys: Consul left some of them out", ret);
+		return kind_fail(ret, KIND_CAUSE_FORBIDDEN,
+			"the token may not read all keys: Consul left some of them out");
 	if (response->status == 200)
 		return read_keys(place, response, ret);
 	ret->cause = KIND_CAUSE_ANSWER;

@@ -70,7 +70,7 @@ static enum kind_verdict http_read(const struct kind_place *place,
 static enum kind_verdict http_read_file(const struct kind_place *place,
 	const struct http_client_response *response, struct kind_answer *ret)
 {
-	return response->message[0] ? kind_fail(KIND_CAUSE_ANSWER, response->message, ret)
+	return response->message[0] ? kind_fail(ret, KIND_CAUSE_ANSWER, "%s", response->message)
 				    : http_read(place, response, ret);
 }
 

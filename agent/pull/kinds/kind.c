@@ -128,10 +128,14 @@ int kind_parse_json(
 	return r;
 }
 
-enum kind_verdict kind_fail(enum kind_cause cause, const char *sentence, struct kind_answer *ret)
+enum kind_verdict kind_fail(struct kind_answer *ret, enum kind_cause cause, const char *format, ...)
 {
+	va_list args;
+
 	ret->cause = cause;
-	snprintf(ret->why, FILE_WHY, "%s", sentence);
+	va_start(args, format);
+	vsnprintf(ret->why, FILE_WHY, format, args);
+	va_end(args);
 	return KIND_FAILED;
 }
 
@@ -223,34 +227,30 @@ enum kind_verdict kind_document(const struct kind_place *place,
 	char quoted[sizeof(r->content_encoding) * 4 + SENTENCE_WORDS];
 	const char *encoding = r->content_encoding;
 
-	ret->cause = KIND_CAUSE_ANSWER;
 	if (encoding[0] && strcasecmp(encoding, "identity") != 0 &&
-		strcasecmp(encoding, "gzip") != 0 && strcasecmp(encoding, "x-gzip") != 0) {
-		snprintf(ret->why, FILE_WHY, "the body has an encoding that was not asked for%s",
+		strcasecmp(encoding, "gzip") != 0 && strcasecmp(encoding, "x-gzip") != 0)
+		return kind_fail(ret, KIND_CAUSE_ANSWER,
+			"the body has an encoding that was not asked for%s",
 			sentence_quote_output(quoted, sizeof(quoted), encoding, strlen(encoding)));
-	} else if (!r->framed) {
-		kind_fail(KIND_CAUSE_ANSWER,
+	if (!r->framed)
+		return kind_fail(ret, KIND_CAUSE_ANSWER,
 			"the body came without a length or chunking: its end cannot be told from a "
-			"cut",
-			ret);
-	} else if (r->body.len == 0) {
-		kind_fail(KIND_CAUSE_EMPTY, "the body is empty", ret);
-	} else if (is_page(place, type, r->content_type)) {
-		snprintf(ret->why, FILE_WHY,
+			"cut");
+	if (r->body.len == 0)
+		return kind_fail(ret, KIND_CAUSE_EMPTY, "the body is empty");
+	if (is_page(place, type, r->content_type))
+		return kind_fail(ret, KIND_CAUSE_ANSWER,
 			"the server sent an HTML page (%s) instead of the document",
 			r->content_type);
-	} else if (buffer_append(&ret->body, r->body.data, r->body.len)) {
-		snprintf(ret->why, FILE_WHY, "out of memory");
-	} else {
-		ret->type = type;
-		/* "*" means any version: it names none */
-		snprintf(ret->version, sizeof(ret->version), "%s",
-			strcmp(r->etag, "*") == 0 ? "" : r->etag);
-		snprintf(ret->last_modified, sizeof(ret->last_modified), "%s", r->last_modified);
-		ret->cause = KIND_CAUSE_NONE;
-		return KIND_NEW;
-	}
-	return KIND_FAILED;
+	if (buffer_append(&ret->body, r->body.data, r->body.len))
+		return kind_fail(ret, KIND_CAUSE_ANSWER, "out of memory");
+	ret->type = type;
+	/* "*" means any version: it names none */
+	snprintf(
+		ret->version, sizeof(ret->version), "%s", strcmp(r->etag, "*") == 0 ? "" : r->etag);
+	snprintf(ret->last_modified, sizeof(ret->last_modified), "%s", r->last_modified);
+	ret->cause = KIND_CAUSE_NONE;
+	return KIND_NEW;
 }
 
 void kind_answer_init(struct kind_answer *a, size_t max_bytes)

@@ -186,7 +186,8 @@ extern const struct kind kind_http, kind_etcd, kind_consul, kind_nacos, kind_apo
 void kind_answer_init(struct kind_answer *a, size_t max_bytes);
 void kind_answer_fini(struct kind_answer *a);
 /* Writes the sentence and the cause into the answer. KIND_FAILED. */
-enum kind_verdict kind_fail(enum kind_cause cause, const char *sentence, struct kind_answer *ret);
+enum kind_verdict kind_fail(struct kind_answer *ret, enum kind_cause cause, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 /* The held part that a request may name, and an answer be compared with; NULL: none is held, or the
  * whole document is pulled whatever is held (`forced`). */
 static inline const struct part *kind_held(const struct kind_place *place)

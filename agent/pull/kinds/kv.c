@@ -165,10 +165,8 @@ enum kind_verdict kv_refused(long status, const char *words, struct kind_answer 
 {
 	char quoted[KV_QUOTED];
 
-	ret->cause = refusal_cause(status, words);
-	snprintf(ret->why, FILE_WHY, "the server answered %ld%s", status,
+	return kind_fail(ret, refusal_cause(status, words), "the server answered %ld%s", status,
 		*words ? kv_quote(words, quoted) : ": without a word");
-	return KIND_FAILED;
 }
 
 int kv_errno(long status, const char *words)
@@ -306,12 +304,11 @@ enum kind_verdict kv_end(struct kv *k, struct kind_answer *ret)
 		return kv_absent(k->place, ret);
 	r = k->prefix ? unflatten_write(k->nest, k->document) : 0;
 	if (r) {
-		ret->cause = KIND_CAUSE_ANSWER;
-		snprintf(ret->why, FILE_WHY, "the document of all keys %s", describe_key_error(r));
-		return KIND_FAILED;
+		return kind_fail(ret, KIND_CAUSE_ANSWER, "the document of all keys %s",
+			describe_key_error(r));
 	}
 	if (k->document->len == 0)
-		return kind_fail(KIND_CAUSE_EMPTY, "the key is there, and its value is empty", ret);
+		return kind_fail(ret, KIND_CAUSE_EMPTY, "the key is there, and its value is empty");
 	ret->cause = KIND_CAUSE_NONE;
 	ret->type = k->prefix && type != SETTINGS_TYPE_BYTES ? SETTINGS_TYPE_JSON : type;
 	snprintf(ret->version, sizeof(ret->version), "%" PRIu64, k->highest);

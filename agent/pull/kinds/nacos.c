@@ -124,9 +124,8 @@ static enum kind_verdict document_absent(char why[FILE_WHY])
 
 static enum kind_verdict fail_being_changed(struct kind_answer *ret)
 {
-	return kind_fail(KIND_CAUSE_ANSWER,
-		"the document is being changed on the server at this moment: asked again later",
-		ret);
+	return kind_fail(ret, KIND_CAUSE_ANSWER,
+		"the document is being changed on the server at this moment: asked again later");
 }
 
 static enum kind_verdict fail_forbidden(
@@ -160,15 +159,13 @@ static enum kind_verdict check_version(
 		snprintf(ret->note, sizeof(ret->note),
 			"this host allows no MD5: the server's is not checked");
 	} else if (e) {
-		return kind_fail(KIND_CAUSE_ANSWER,
+		return kind_fail(ret, KIND_CAUSE_ANSWER, "%s",
 			e == -ENOTSUP ? "the server tells no MD5, and this host allows none"
-				      : "out of memory",
-			ret);
+				      : "out of memory");
 	} else if (*reported && strcasecmp(reported, md5) != 0) {
-		return kind_fail(KIND_CAUSE_ANSWER,
+		return kind_fail(ret, KIND_CAUSE_ANSWER,
 			"the document's MD5 is not the one that the server tells: it was cut, or "
-			"changed on the way or at this moment",
-			ret);
+			"changed on the way or at this moment");
 	}
 	snprintf(ret->version, sizeof(ret->version), "%s", md5);
 	ret->cause = KIND_CAUSE_NONE;
@@ -194,7 +191,7 @@ static enum kind_verdict read_v1(const struct kind_place *place,
 	case 200:
 		if (response->body.len > place->max_bytes) /* there is room for what wraps */
 			return kind_fail(
-				KIND_CAUSE_ANSWER, "the document is larger than max_size", ret);
+				ret, KIND_CAUSE_ANSWER, "the document is larger than max_size");
 		verdict = kind_document(place, response, ret);
 		if (verdict != KIND_NEW)
 			return verdict;
@@ -208,15 +205,14 @@ static enum kind_verdict read_v1(const struct kind_place *place,
 		if (response->body.len >= strlen(absence) &&
 			memcmp(response->body.data, absence, strlen(absence)) == 0)
 			return document_absent(ret->why);
-		return kind_fail(KIND_CAUSE_NOT_FOUND,
+		return kind_fail(ret, KIND_CAUSE_NOT_FOUND,
 			"the server answered 404, but not as Nacos says that a document is not "
-			"there: check the url's path, and whether the server wants api: 3",
-			ret);
+			"there: check the url's path, and whether the server wants api: 3");
 	case 409:
 		return fail_being_changed(ret);
 	case 410:
-		return kind_fail(KIND_CAUSE_NOT_FOUND,
-			"the server has this API no more: it wants api: 3", ret);
+		return kind_fail(ret, KIND_CAUSE_NOT_FOUND,
+			"the server has this API no more: it wants api: 3");
 	default:
 		return KIND_USUAL;
 	}
@@ -238,8 +234,8 @@ static enum kind_verdict fail_not_v3(long status, struct kind_answer *ret)
 {
 	if (status != 200 && status != 404 && status != 410)
 		return KIND_USUAL;
-	return kind_fail(status == 200 ? KIND_CAUSE_ANSWER : KIND_CAUSE_NOT_FOUND,
-		"this is no answer of the API of Nacos 3: check the url's path, and api:", ret);
+	return kind_fail(ret, status == 200 ? KIND_CAUSE_ANSWER : KIND_CAUSE_NOT_FOUND,
+		"this is no answer of the API of Nacos 3: check the url's path, and api:");
 }
 
 static enum kind_verdict read_data(
@@ -250,18 +246,17 @@ static enum kind_verdict read_data(
 	size_t len;
 
 	if (!content)
-		return kind_fail(KIND_CAUSE_ANSWER,
-			"the answer has no content: this is not the API of Nacos 3", ret);
+		return kind_fail(ret, KIND_CAUSE_ANSWER,
+			"the answer has no content: this is not the API of Nacos 3");
 	if (content->text_len == 0)
-		return kind_fail(KIND_CAUSE_EMPTY, "the document is there, and it is empty", ret);
+		return kind_fail(ret, KIND_CAUSE_EMPTY, "the document is there, and it is empty");
 	member_text(data, "encryptedDataKey", &len);
 	if (len)
-		return kind_fail(KIND_CAUSE_ANSWER,
+		return kind_fail(ret, KIND_CAUSE_ANSWER,
 			"the document is encrypted by a plugin of the server: only clients with "
-			"that plugin can read it",
-			ret);
+			"that plugin can read it");
 	if (buffer_append(&ret->body, content->text, content->text_len))
-		return kind_fail(KIND_CAUSE_ANSWER, "out of memory, or larger than max_size", ret);
+		return kind_fail(ret, KIND_CAUSE_ANSWER, "out of memory, or larger than max_size");
 	type = content_type(member_text(data, "contentType", &len));
 	ret->type = kind_document_type(place, type ? type : "");
 	md5 = member_text(data, "md5", &len);
@@ -276,17 +271,16 @@ static enum kind_verdict read_code(const struct kind_place *place, long status, 
 	if (code == CODE_NOT_FOUND && (status == 200 || status == 404))
 		return document_absent(ret->why);
 	if (code == CODE_NO_NAMESPACE)
-		return kind_fail(KIND_CAUSE_NOT_FOUND,
-			"the server has no such namespace: its id is meant, not its name", ret);
+		return kind_fail(ret, KIND_CAUSE_NOT_FOUND,
+			"the server has no such namespace: its id is meant, not its name");
 	if (code == CODE_CONFLICT || status == 409)
 		return fail_being_changed(ret);
 	if (status != 200)
 		return fail_not_v3(status, ret);
 	if (code == CODE_OK)
 		return read_data(place, data, ret);
-	ret->cause = KIND_CAUSE_ANSWER;
-	snprintf(ret->why, FILE_WHY, "the server answered with the code %" PRId64, code);
-	return KIND_FAILED;
+	return kind_fail(
+		ret, KIND_CAUSE_ANSWER, "the server answered with the code %" PRId64, code);
 }
 
 /* A body that was cut is no JSON. */

@@ -414,19 +414,17 @@ static enum kind_verdict s3_read(const struct kind_place *place,
 	ret->cause = KIND_CAUSE_ANSWER;
 	if (response->status == 200 && strcmp(response->content_type, "application/xml") == 0 &&
 		find_in_body(&response->body, "<ListBucketResult", MAX_PROLOG))
-		return kind_fail(KIND_CAUSE_ANSWER,
+		return kind_fail(ret, KIND_CAUSE_ANSWER,
 			"the server listed a bucket instead of sending an object: the path must be "
-			"/BUCKET/KEY, or /KEY where the url names the bucket",
-			ret);
+			"/BUCKET/KEY, or /KEY where the url names the bucket");
 	if (response->status == 200)
 		return kind_document(place, response, ret);
 	if (*element_text(&response->body, "<Code>", code))
 		return read_s3_error(response, code, ret);
 	if (response->status != 404)
 		return KIND_USUAL;
-	return kind_fail(KIND_CAUSE_NOT_FOUND,
-		"the server answered 404, but not as S3 does for a missing object: check the url",
-		ret);
+	return kind_fail(ret, KIND_CAUSE_NOT_FOUND,
+		"the server answered 404, but not as S3 does for a missing object: check the url");
 }
 
 const struct kind kind_s3 = {.name = "s3", .build = s3_build, .read = s3_read};

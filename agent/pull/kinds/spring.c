@@ -227,15 +227,12 @@ static enum kind_verdict write_environment(const struct kind_place *place,
 	int r;
 
 	if (unflatten_count(n) == 0)
-		return kind_fail(KIND_CAUSE_EMPTY,
+		return kind_fail(ret, KIND_CAUSE_EMPTY,
 			"the environment has no properties, which is how the server answers for an "
-			"unknown application: check the path",
-			ret);
+			"unknown application: check the path");
 	r = unflatten_write(n, &ret->body);
-	if (r) {
-		snprintf(ret->why, FILE_WHY, "the environment %s", describe_property_error(r));
-		return KIND_FAILED;
-	}
+	if (r)
+		return kind_fail(ret, ret->cause, "the environment %s", describe_property_error(r));
 	if (ret->type != SETTINGS_TYPE_BYTES)
 		ret->type = SETTINGS_TYPE_JSON;
 	verdict = set_spring_version(place, environment, ret, ret->why);
@@ -283,14 +280,12 @@ static enum kind_verdict read_spring_document(const struct kind_place *place,
 	verdict = kind_document(place, response, &whole);
 	kind_answer_fini(&whole);
 	if (verdict != KIND_NEW)
-		return kind_fail(whole.cause, whole.why, ret);
+		return kind_fail(ret, whole.cause, "%s", whole.why);
 	ret->type = whole.type;
 	ret->cause = KIND_CAUSE_ANSWER;
-	if (kind_parse_json(&response->body, &d, &e)) {
-		snprintf(ret->why, FILE_WHY, "the answer of Spring Cloud Config cannot be read: %s",
-			e.message);
-		return KIND_FAILED;
-	}
+	if (kind_parse_json(&response->body, &d, &e))
+		return kind_fail(ret, KIND_CAUSE_ANSWER,
+			"the answer of Spring Cloud Config cannot be read: %s", e.message);
 	verdict = read_environment(place, document_root(d), ret);
 	document_free(d);
 	return verdict;

@@ -28,7 +28,7 @@ static enum kind_verdict read_answer(const struct kind_place *place,
 	const struct http_client_response *response, struct kind_answer *ret)
 {
 	(void)place, (void)response;
-	kind_fail(KIND_CAUSE_OLDER, "in its own words", ret);
+	kind_fail(ret, KIND_CAUSE_OLDER, "in its own words");
 	return verdict_of_its_own;
 }
 
