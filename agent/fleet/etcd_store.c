@@ -6,37 +6,13 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "crypto/base64.h"
 #include "pull/kinds/kv.h"
 #include "pull/kinds/answer.h"
 #include "text/json_writer.h"
 
 /* ---- requests ---- */
-
-int etcd_store_begin(const struct kind_place *place, const char *api, struct kind_request *r)
-{
-	int e = kind_header(r, "Content-Type: application/json");
-
-	r->method = "POST";
-	buffer_append_string(&r->url, place->base);
-	buffer_append_string(&r->url, api);
-	if (e == 0) /* a member without a leader says so at once */
-		e = kind_header(r, "Grpc-Metadata-Hasleader: true");
-	if (e == 0 && place->token)
-		e = kind_header(r, "Authorization: %s", place->token);
-	return e ? e : r->url.error;
-}
-
-int etcd_store_bytes(struct buffer *body, const char *name, const void *data, size_t len)
-{
-	json_writer_member(body, name);
-	buffer_append(body, "\"", 1);
-	base64_append(body, data, len);
-	return buffer_append(body, "\"", 1);
-}
 
 const struct etcd_store_test etcd_store_absent = {"CREATE", "EQUAL", "create_revision"},
 			     etcd_store_present = {"CREATE", "GREATER", "create_revision"},
@@ -46,24 +22,11 @@ int etcd_store_compare(
 	struct buffer *body, const char *key, const struct etcd_store_test *test, uint64_t revision)
 {
 	json_writer_begin_object(body, NULL);
-	etcd_store_bytes(body, "key", key, strlen(key));
+	etcd_request_bytes(body, "key", key, strlen(key));
 	json_writer_text(body, "target", test->target);
 	json_writer_text(body, "result", test->result);
 	json_writer_digits(body, test->field, revision);
 	return json_writer_end_object(body);
-}
-
-int etcd_store_end_of(struct buffer *body, const char *name, const char *prefix)
-{
-	size_t len = strlen(prefix);
-	char *end = strdup(prefix);
-
-	if (!end)
-		return body->error = -ENOMEM;
-	end[len - 1]++;
-	etcd_store_bytes(body, name, end, len);
-	free(end);
-	return body->error;
 }
 
 /* ---- answers ---- */

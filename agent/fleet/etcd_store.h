@@ -10,7 +10,7 @@
 #define PULLET_ETCD_STORE_H
 
 #include "document/document.h"
-#include "pull/kinds/kind.h"
+#include "pull/kinds/etcd_request.h"
 
 #define ETCD_STORE_RANGE "/v3/kv/range"
 #define ETCD_STORE_TXN "/v3/kv/txn"
@@ -24,10 +24,6 @@ struct etcd_store_answer {
 	uint64_t cluster, revision;
 };
 
-/* Begins a POST; the caller appends the JSON body. 0, -ENOMEM, -EMSGSIZE. */
-int etcd_store_begin(const struct kind_place *place, const char *api, struct kind_request *r);
-/* Appends the member `"name":"the bytes as base64"`. 0 or the buffer's error. */
-int etcd_store_bytes(struct buffer *body, const char *name, const void *data, size_t len);
 /* Appends a comparison of a transaction. revision: what the test compares with; 0 unless
  * etcd_store_unchanged. */
 struct etcd_store_test {
@@ -36,8 +32,6 @@ struct etcd_store_test {
 extern const struct etcd_store_test etcd_store_absent, etcd_store_present, etcd_store_unchanged;
 int etcd_store_compare(struct buffer *body, const char *key, const struct etcd_store_test *test,
 	uint64_t revision);
-/* etcd_store_bytes() for the first key behind all that begin with `prefix`, which ends in '/'. */
-int etcd_store_end_of(struct buffer *body, const char *name, const char *prefix);
 /* Reads the end of a request, or a line of a stream. 0 and *ret; or, with cause and why: -EACCES:
  * invalid token; -ESTALE: the lease or the revision does not exist any more;
  * -EMSGSIZE: the answer is too large; -ENOMEM; -EIO. */

@@ -193,8 +193,8 @@ static void append_put(const struct report *r, struct buffer *body, const char *
 {
 	json_writer_begin_object(body, NULL);
 	json_writer_begin_object(body, "request_put");
-	etcd_store_bytes(body, "key", key, strlen(key));
-	etcd_store_bytes(body, "value", value->data, value->len);
+	etcd_request_bytes(body, "key", key, strlen(key));
+	etcd_request_bytes(body, "value", value->data, value->len);
 	if (leased)
 		json_writer_digits(body, "lease", r->lease);
 	json_writer_end_object(body);
@@ -238,7 +238,7 @@ static int build_greet(struct report *r, struct buffer *body)
 		json_writer_begin_array(body, "failure");
 		json_writer_begin_object(body, NULL);
 		json_writer_begin_object(body, "request_range");
-		etcd_store_bytes(body, "key", r->known, strlen(r->known));
+		etcd_request_bytes(body, "key", r->known, strlen(r->known));
 		json_writer_end_object(body);
 		json_writer_end_object(body);
 		json_writer_end_array(body);
@@ -600,7 +600,7 @@ static int build_errand(
 	void *arg, const struct kind_place *place, struct kind_request *request, char why[FILE_WHY])
 {
 	struct report *r = arg;
-	int e = etcd_store_begin(place, errands[r->errand].api, request);
+	int e = etcd_request_begin(place, errands[r->errand].api, request);
 
 	(void)why;
 	if (e == 0)

@@ -113,25 +113,35 @@ const char *client_unreachable(const char *socket, char why[CLIENT_WHY])
 	return why;
 }
 
-/* Where too many wait to be accepted, libcurl's connect() fails at once (EAGAIN): this one waits
- * for its turn. True: somebody listens there, and there was room just now. */
-static bool wait_for_listener(const char *socket_path)
+int client_connect(const char *path, const struct timeval *patience)
 {
-	static const struct timeval patience = {.tv_sec = TURN_MS / 1000};
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	bool over;
-	int fd;
+	int fd, r;
 
-	if (strlen(socket_path) >= sizeof(address.sun_path))
-		return false;
-	memcpy(address.sun_path, socket_path, strlen(socket_path) + 1);
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(address.sun_path, path, strlen(path) + 1);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return false;
-	over = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
-	       connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
+		return -errno;
+	if ((!patience || !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, patience, sizeof(*patience))) &&
+		!connect(fd, (const struct sockaddr *)&address, sizeof(address)))
+		return fd;
+	r = -errno;
 	close(fd);
-	return over;
+	return r;
+}
+
+/* Where too many wait to be accepted, libcurl's connect() fails at once (EAGAIN): this one waits
+ * for its turn. True: somebody listens there, and there was room just now. */
+static bool wait_for_listener(const char *path)
+{
+	static const struct timeval patience = {.tv_sec = TURN_MS / 1000};
+	int fd = client_connect(path, &patience);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
 }
 
 static void request_answered(void *arg, struct http_client_response *response)

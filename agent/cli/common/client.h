@@ -7,6 +7,7 @@
 #define PULLET_CLI_CLIENT_H
 
 #include <stdint.h>
+#include <sys/time.h>
 
 #include "document/document.h"
 #include "http/client.h"
@@ -50,6 +51,9 @@ struct http_client_request client_request(
 	const char *socket, const char *method, uint64_t timeout_ms);
 void client_init(struct client_answer *a);
 void client_take(struct client_answer *a, const struct http_client_response *response);
+/* Connects to a socket; with `patience`, waits so long for a place in its queue. The descriptor, or
+ * -errno. */
+int client_connect(const char *socket, const struct timeval *patience);
 const char *client_unreachable(const char *socket, char why[CLIENT_WHY]);
 void client_fini(struct client_answer *a);
 

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "cli/common/cli.h"
@@ -25,19 +24,12 @@
 /* Connects, for the peer's credentials. 0 or -errno. */
 static int find_peer(const char *path, struct ucred *ret)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int r = 0, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	socklen_t len = sizeof(*ret);
+	int fd = client_connect(path, NULL), r = 0;
 
 	if (fd < 0)
-		return -errno;
-	if (strlen(path) >= sizeof(address.sun_path)) {
-		close(fd);
-		return -ENAMETOOLONG;
-	}
-	memcpy(address.sun_path, path, strlen(path) + 1);
-	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) ||
-		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &len))
+		return fd;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &len))
 		r = -errno;
 	close(fd);
 	return r;

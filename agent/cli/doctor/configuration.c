@@ -172,12 +172,7 @@ static void check_config_rows(struct doctor *d, struct doctor_list *l)
 
 static void check_listen_address(struct doctor *d, struct doctor_list *l)
 {
-	char endpoint[300];
-
-	if (!d->settings->listen)
-		return;
-	snprintf(endpoint, sizeof(endpoint), "tcp://%.280s", d->settings->listen);
-	if (!curve_stays_here(endpoint))
+	if (d->settings->listen && !curve_stays_here(d->settings->listen))
 		doctor_add(l, DOCTOR_WARNING, "listen",
 			"listen on 127.0.0.1, or let a firewall say who may come",
 			"%s can be reached from other hosts: names of configs and servers, "

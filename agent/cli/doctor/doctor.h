@@ -142,6 +142,8 @@ int doctor_read(struct doctor *d, struct doctor_list *l, const char *path, char 
 const char *doctor_file_system(int64_t type);
 bool doctor_is_in_memory(int64_t type);
 bool doctor_is_remote(int64_t type);
+/* We may not read it, and that says nothing about the agent. */
+bool doctor_is_unreadable(const struct doctor *d, const char *path);
 /* A file that a server's requests need. */
 struct doctor_needed_file {
 	const char *path, *what;

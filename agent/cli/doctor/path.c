@@ -236,6 +236,11 @@ int doctor_try_access(struct doctor *d, struct doctor_list *l, const char *path,
 	return r;
 }
 
+bool doctor_is_unreadable(const struct doctor *d, const char *path)
+{
+	return !d->who.can_try && access(path, R_OK) && errno == EACCES;
+}
+
 int doctor_read(struct doctor *d, struct doctor_list *l, const char *path, char *ret, size_t size)
 {
 	ssize_t n;

@@ -359,14 +359,13 @@ static size_t count_documents(const struct settings *s)
 	return n;
 }
 
-/* Which of a server's files may we not read? Only where that says nothing about the agent. */
 static bool needs_unreadable_file(const struct doctor *d, const struct settings_server *s)
 {
 	struct doctor_needed_file files[DOCTOR_NEEDED_FILES];
 	size_t n = doctor_server_files(s, files);
 
-	for (size_t i = 0; !d->who.can_try && i < n; i++)
-		if (access(files[i].path, R_OK) && errno == EACCES)
+	for (size_t i = 0; i < n; i++)
+		if (doctor_is_unreadable(d, files[i].path))
 			return true;
 	return false;
 }

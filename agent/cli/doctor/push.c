@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "push/subscriber.h"
 #include "cli/doctor/doctor.h"
@@ -87,12 +86,6 @@ static void report_endpoint(
 		doctor_add(l, DOCTOR_OK, s.endpoint, NULL, "connected");
 }
 
-static bool cannot_read_key(const struct doctor *d, const struct settings_push *p)
-{
-	return !d->who.can_try && p->secret_key_file && access(p->secret_key_file, R_OK) &&
-	       errno == EACCES;
-}
-
 /* Those that we can listen to as the agent would. */
 static void choose_endpoints(struct ear *e, struct doctor_list *l)
 {
@@ -103,7 +96,7 @@ static void choose_endpoints(struct ear *e, struct doctor_list *l)
 		const struct settings_push *p = &s->push[i];
 		uint64_t wait_ms = 3 * p->heartbeat_ms + 500;
 
-		if (cannot_read_key(e->d, p)) {
+		if (p->secret_key_file && doctor_is_unreadable(e->d, p->secret_key_file)) {
 			doctor_add(l, DOCTOR_NOTE, p->endpoint,
 				"run this as root or as the agent's user",
 				"not looked at: you may not read the secret key");

@@ -346,7 +346,7 @@ static int build_forget(
 	const struct fleet *f = arg;
 	const char *prefix = etcd_prefix(f->etcd);
 	char key[1024];
-	int e = etcd_store_begin(place, ETCD_STORE_TXN, r);
+	int e = etcd_request_begin(place, ETCD_STORE_TXN, r);
 
 	(void)why;
 	json_writer_begin_object(&r->body, NULL);
@@ -360,7 +360,7 @@ static int build_forget(
 	json_writer_begin_array(&r->body, "success");
 	json_writer_begin_object(&r->body, NULL);
 	json_writer_begin_object(&r->body, "request_delete_range");
-	etcd_store_bytes(&r->body, "key", key, strlen(key));
+	etcd_request_bytes(&r->body, "key", key, strlen(key));
 	json_writer_end_object(&r->body);
 	json_writer_end_object(&r->body);
 	json_writer_end_array(&r->body);

@@ -69,12 +69,12 @@ static int build_range(
 	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
 	struct follow *f = arg;
-	int e = etcd_store_begin(place, ETCD_STORE_RANGE, r);
+	int e = etcd_request_begin(place, ETCD_STORE_RANGE, r);
 
 	(void)why;
 	json_writer_begin_object(&r->body, NULL);
-	etcd_store_bytes(&r->body, "key", f->from.data, f->from.len);
-	etcd_store_end_of(&r->body, "range_end", etcd_prefix(f->etcd));
+	etcd_request_bytes(&r->body, "key", f->from.data, f->from.len);
+	etcd_request_end_of(&r->body, "range_end", etcd_prefix(f->etcd));
 	if (f->reading)
 		json_writer_digits(&r->body, "revision", f->reading);
 	json_writer_digits(&r->body, "limit", f->limit);
@@ -177,13 +177,13 @@ static int build_watch(
 {
 	struct follow *f = arg;
 	const char *prefix = etcd_prefix(f->etcd);
-	int e = etcd_store_begin(place, ETCD_STORE_WATCH, r);
+	int e = etcd_request_begin(place, ETCD_STORE_WATCH, r);
 
 	(void)why;
 	json_writer_begin_object(&r->body, NULL);
 	json_writer_begin_object(&r->body, "create_request");
-	etcd_store_bytes(&r->body, "key", prefix, strlen(prefix));
-	etcd_store_end_of(&r->body, "range_end", prefix);
+	etcd_request_bytes(&r->body, "key", prefix, strlen(prefix));
+	etcd_request_end_of(&r->body, "range_end", prefix);
 	json_writer_digits(&r->body, "start_revision", f->revision + 1);
 	json_writer_boolean(&r->body, "progress_notify", true);
 	json_writer_boolean(&r->body, "fragment", true);

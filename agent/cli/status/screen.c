@@ -3,7 +3,6 @@
 #include "cli/status/screen.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/common/operate.h"

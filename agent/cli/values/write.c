@@ -113,18 +113,11 @@ static int collect_item(const char *key, size_t key_len, const struct pullet_val
 	return 0;
 }
 
-static int compare_paths(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-	int c = memcmp(a, b, a_len < b_len ? a_len : b_len);
-
-	return c ? c : (a_len > b_len) - (a_len < b_len);
-}
-
 static int compare_items(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
 
-	return compare_paths(x->key, x->key_len, y->key, y->key_len);
+	return document_compare_text(x->key, x->key_len, y->key, y->key_len);
 }
 
 /* Finds the parent and the segment. Parents stand before their children. */

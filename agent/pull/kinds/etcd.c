@@ -5,17 +5,15 @@
  * Surprising: numbers are strings and members that are 0 are left out, so a missing key is an
  * answer without members. The revision orders all that a cluster ever held, but one restored from a
  * backup goes on from an older revision, often under its old name, and then only a lower raft term
- * gives it away. The header `hasleader` makes a member without a leader say so at once instead of
- * keeping a silent watch open.
+ * gives it away.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "crypto/base64.h"
 #include "text/json_writer.h"
+#include "pull/kinds/etcd_request.h"
 #include "pull/kinds/kv.h"
 
 #define RANGE "/v3/kv/range"
@@ -24,46 +22,13 @@
 
 /* ---- requests ---- */
 
-static int begin_post(const struct kind_place *place, const char *api, struct kind_request *r)
-{
-	int e = kind_header(r, "Content-Type: application/json");
-
-	r->method = "POST";
-	buffer_append_string(&r->url, place->base);
-	buffer_append_string(&r->url, api);
-	if (e == 0)
-		e = kind_header(r, "Grpc-Metadata-Hasleader: true");
-	if (e == 0 && place->token)
-		e = kind_header(r, "Authorization: %s", place->token);
-	return e ? e : r->url.error;
-}
-
-static void append_base64(struct buffer *out, const char *name, const char *data, size_t len)
-{
-	json_writer_member(out, name);
-	buffer_append(out, "\"", 1);
-	base64_append(out, data, len);
-	buffer_append(out, "\"", 1);
-}
-
 /* Appends `"key":...`, and of a prefix `"range_end":...`: the first name behind all that begin so,
  * the prefix with the byte behind '/' at its end. */
 static void append_key(struct buffer *out, const char *path)
 {
-	size_t len = strlen(path);
-	char *end = NULL;
-
-	append_base64(out, "key", path, len);
-	if (kv_is_prefix(path)) {
-		end = strdup(path);
-		if (!end) {
-			out->error = -ENOMEM;
-			return;
-		}
-		end[len - 1]++;
-		append_base64(out, "range_end", end, len);
-		free(end);
-	}
+	etcd_request_bytes(out, "key", path, strlen(path));
+	if (kv_is_prefix(path))
+		etcd_request_end_of(out, "range_end", path);
 }
 
 static int check_path(const char *path, char why[FILE_WHY])
@@ -79,7 +44,7 @@ static int etcd_build(const struct kind_place *place, struct kind_request *r, ch
 	int e = check_path(place->path, why);
 
 	if (e == 0)
-		e = begin_post(place, RANGE, r);
+		e = etcd_request_begin(place, RANGE, r);
 	if (e)
 		return e;
 	json_writer_begin_object(&r->body, NULL);
@@ -322,7 +287,7 @@ static enum kind_verdict etcd_read(const struct kind_place *place,
 static int etcd_login_build(
 	const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
-	int e = begin_post(place, LOGIN, r);
+	int e = etcd_request_begin(place, LOGIN, r);
 
 	(void)why;
 	/* in one piece: no copy of the password stays in freed memory */
@@ -393,7 +358,7 @@ static int etcd_login_read(const struct http_client_response *response, char **r
  * (as every HTTP/1.1 server written in Go), and its watches are never made. */
 static int etcd_watch_build(struct kind_watch *w, struct kind_request *r, char why[FILE_WHY])
 {
-	int e = begin_post(w->place, WATCH, r);
+	int e = etcd_request_begin(w->place, WATCH, r);
 
 	for (size_t i = 0; e == 0 && i < w->count; i++) {
 		const struct kind_watched *item = &w->items[i];

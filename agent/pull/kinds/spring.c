@@ -115,27 +115,20 @@ static int collect_properties(const struct node *environment, struct properties 
 	return 0;
 }
 
-static int compare_property_names(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-	int r = memcmp(a, b, a_len < b_len ? a_len : b_len);
-
-	return r ? r : (a_len > b_len) - (a_len < b_len);
-}
-
 static bool same_root(const struct property *a, const struct property *b)
 {
-	return compare_property_names(a->name, a->root_len, b->name, b->root_len) == 0;
+	return document_compare_text(a->name, a->root_len, b->name, b->root_len) == 0;
 }
 
 /* By root, then by source, then by name. */
 static int by_owner(const void *a, const void *b)
 {
 	const struct property *x = a, *y = b;
-	int r = compare_property_names(x->name, x->root_len, y->name, y->root_len);
+	int r = document_compare_text(x->name, x->root_len, y->name, y->root_len);
 
 	if (r == 0)
 		r = (x->source > y->source) - (x->source < y->source);
-	return r ? r : compare_property_names(x->name, x->len, y->name, y->len);
+	return r ? r : document_compare_text(x->name, x->len, y->name, y->len);
 }
 
 /* ---- the document ---- */

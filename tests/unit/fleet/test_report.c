@@ -256,8 +256,8 @@ static void do_range(const struct node *range, struct buffer *out)
 	buffer_append_string(out, "{\"response_range\":{");
 	if (k) {
 		buffer_append_string(out, "\"kvs\":[{");
-		etcd_store_bytes(out, "key", name, strlen(name));
-		etcd_store_bytes(out, "value", k->value.data, k->value.len);
+		etcd_request_bytes(out, "key", name, strlen(name));
+		etcd_request_bytes(out, "value", k->value.data, k->value.len);
 		buffer_append_string(out, "}]");
 	}
 	buffer_append_string(out, "}}");
