@@ -102,6 +102,10 @@ $(BUILD)/lib.a: $(call obj,$(LIB_SRC))
 $(BUILD)/agent.a: $(call obj,$(AGENT_SRC))
 	$(call say,AR)rm -f $@ && $(AR) rcD $@ $^
 
+# pullet without its main(), for its unit tests
+$(BUILD)/cli.a: $(call obj,$(filter-out agent/cli/main.c,$(CLI_SRC)))
+	$(call say,AR)rm -f $@ && $(AR) rcD $@ $^
+
 $(BUILD)/pic/%.o: lib/%.c
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(subst -fPIE,-fPIC,$(ALL_CFLAGS)) -c -o $@ $<
@@ -120,6 +124,8 @@ $(BUILD)/pulletd: $(BUILD)/agent/main.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
 $(BUILD)/pullet: $(call obj,$(CLI_SRC)) $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
+$(BUILD)/unit/cli/%: $(BUILD)/tests/unit/cli/%.o $(BUILD)/cli.a $(BUILD)/agent.a $(BUILD)/lib.a
+	$(link) $(PKG_LIBS) -lcmocka
 $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS) -lcmocka
 $(BUILD)/stress/%: $(BUILD)/tests/stress/%.o $(BUILD)/agent.a $(BUILD)/lib.a

@@ -1,0 +1,289 @@
+/*
+ * pulletd whole, in the test's process, with servers of kind file: its start and stop, its signals,
+ * a new configuration, and the control socket as a child asks it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/fixture/pulletd.h"
+
+/* ---- the command line ---- */
+
+static void options__print_and_reject(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN(run_pulletd, "pulletd", "--version"), 0);
+	assert_shows(command.out, "pulletd " PULLET_VERSION "\n");
+	assert_int_equal(RUN(run_pulletd, "pulletd", "--help"), 0);
+	assert_shows(command.out, "Usage: pulletd");
+	assert_int_equal(RUN(run_pulletd, "pulletd", "--nope"), 64);
+	assert_shows(command.err, "Try 'pulletd --help'.");
+	assert_int_equal(RUN(run_pulletd, "pulletd", "file"), 64);
+	assert_shows(command.err, "'file' is one argument too many");
+	assert_int_equal(RUN(run_pulletd, "pulletd", "--log-level", "loud"), 64);
+	assert_shows(command.err, "--log-level is err, warn, info or debug, not 'loud'");
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", "/nowhere.yaml"), 78);
+}
+
+static void test__prints_what_signatures_must_say(void **state)
+{
+	static const char key[] = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3";
+	char configs[2048];
+
+	(void)state;
+	snprintf(configs, sizeof(configs),
+		"  a: {from: [{server: d, path: /a.yaml}], snapshot: true, "
+		"verify: {public_key: %s, bind: path}}\n"
+		"  b: {from: [{server: d, path: /b.yaml}], snapshot: true, "
+		"verify: {public_key: %s, bind: config}}\n"
+		"  c: {from: [{server: d, path: /c.yaml}], snapshot: true, "
+		"verify: {public_key: %s, bind: none}}\n",
+		key, key, key);
+	put_settings("", configs);
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-t", "-c", settings_path), 0);
+	assert_shows(command.out, "pullet.yaml: valid, 3 configs\n");
+	assert_shows(command.out, "config a: bind: path");
+	assert_shows(command.out, "pullet sign FILE -s KEY --path /a.yaml\n");
+	assert_shows(
+		command.out, "a signature must say config=b: pullet sign FILE -s KEY --config b\n");
+	assert_shows(command.out, "a signature need not say what it is for");
+	put("pullet.yaml", "configs: 7\n");
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-t", "-c", settings_path), 78);
+}
+
+/* ---- once ---- */
+
+static void once__publishes_and_ends(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put_settings("", WEB);
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path, "--once"), 0);
+	assert_true(scratch_count(played.dir, "state") == 1);
+	put("web.yaml", "port: [\n");
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path, "--once"), 1);
+	put("web.yaml", "port: 2\n");
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path, "--dry-run"), 0);
+	assert_shows(command.err, "dry run: would publish config=web");
+}
+
+static void start__where_it_may_not_write__says_why(void **state)
+{
+	(void)state;
+	put("state", "a file");
+	put_settings("", WEB);
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path), 1);
+	assert_shows(command.err, "cannot use the directory: see why, or name another one");
+}
+
+/* ---- the control socket ---- */
+
+static void ask_everything(int printed)
+{
+	if (!log_has(printed, "published", 1))
+		return;
+	ask("GET /v1/status");                                                         /* 0 */
+	ask("GET /v1/configs/web");                                                    /* 1 */
+	ask("GET /v1/configs/web/history");                                            /* 2 */
+	ask("GET /v1/configs/web/explain?key=port");                                   /* 3 */
+	ask("GET /v1/configs/web/wait?generation=1");                                  /* 4 */
+	ask("GET /v1/configs/web/wait?generation=99&timeout_ms=1");                    /* 5 */
+	ask("GET /v1/configs/web/wait");                                               /* 6 */
+	ask("GET /readyz");                                                            /* 7 */
+	ask("GET /readyz?verbose");                                                    /* 8 */
+	ask("GET /livez");                                                             /* 9 */
+	ask("GET /metrics");                                                           /* 10 */
+	ask("GET /");                                                                  /* 11 */
+	ask("GET /nope");                                                              /* 12 */
+	ask("POST /v1/status");                                                        /* 13 */
+	ask("GET /v1/configs/nope");                                                   /* 14 */
+	ask("POST /v1/configs/web/refresh?wait=1");                                    /* 15 */
+	ask("POST /v1/configs/web/refresh?wait=2");                                    /* 16 */
+	ask("POST /v1/configs/web/refresh?nope=1");                                    /* 17 */
+	ask("POST /v1/configs/web/override?key=port&value=7&for_ms=60000&reason=try"); /* 18 */
+	ask("GET /v1/configs/web/diff");                                               /* 19 */
+	ask("GET /v1/changes");                                                        /* 20 */
+	ask("POST /v1/configs/web/override?key=port&remove=1");                        /* 21 */
+	ask("POST /v1/configs/web/override?key=port&for_ms=1");                        /* 22 */
+	ask("POST /v1/configs/web/pin?for_ms=60000&reason=hold");                      /* 23 */
+	ask("POST /v1/configs/web/pin?for_ms=x");                                      /* 24 */
+	ask("POST /v1/configs/web/unpin");                                             /* 25 */
+	ask("POST /v1/configs/web/suspend?reason=work");                               /* 26 */
+	ask("POST /v1/configs/web/refresh");                                           /* 27 */
+	ask("POST /v1/configs/web/resume");                                            /* 28 */
+	ask("POST /v1/configs/web/resume");                                            /* 29 */
+	ask("POST /v1/configs/web/rollback?generation=99");                            /* 30 */
+	ask("POST /v1/configs/web/rollback?generation=x");                             /* 31 */
+	put("web.yaml", "port: 2\n");
+	ask("POST /v1/configs/web/refresh?wait=1");               /* 32 */
+	ask("POST /v1/configs/web/rollback");                     /* 32 */
+	ask("POST /v1/configs/web/refresh?force=1&forget_rev=1"); /* 33 */
+}
+
+static void control__answers_at_each_path(void **state)
+{
+	static const struct {
+		int status;
+		const char *part;
+	} rows[] = {{200, "\"configs\":[{\"name\":\"web\",\"state\":\"ok\""},
+		{200, "\"generation\":1,"}, {200, "\"versions\":[{\"generation\":1"},
+		{200, "\"found\":true"}, {200, "{\"ok\":true,\"name\":\"web\",\"generation\":1"},
+		{504, "generation 99 was not published within 1ms; generation 1 is current"},
+		{400, "generation=N or version=V is missing"}, {200, "ok\n"},
+		{200, "[+]web: generation 1, ok\nok\n"}, {200, "ok\n"}, {200, "pullet_configs 1\n"},
+		{200, "<!DOCTYPE html>"}, {404, "there is nothing at this path"},
+		{405, "Allow: GET, HEAD"}, {404, "there is no config of that name"},
+		{200, "\"outcome\":\"unchanged\",\"generation\":1"}, {400, "wait takes 0 or 1"},
+		{400, "no parameter here is called nope"}, {200, "\"generation\":2"},
+		{200, "\"equal\":true"}, {200, "\"publications\":[{\"config\":\"web\""},
+		{200, "\"generation\":3"}, {400, "an override needs a value, or remove=1"},
+		{200, "\"generation\":3"}, {400, "for_ms takes a number"}, {200, "\"ok\":true"},
+		{200, "\"ok\":true"}, {409, "web is suspended by "}, {200, "\"ok\":true"},
+		{409, "not suspended"}, {404, "99"}, {400, "generation takes a number"},
+		{200, "\"outcome\":\"published\",\"generation\":4"}, {200, "\"generation\":5"},
+		{202, "{\"fired\":true}"}};
+
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put_settings("", WEB);
+	run_with(ask_everything);
+	assert_int_equal(command.code, 0);
+	assert_int_equal(talk->count, sizeof(rows) / sizeof(rows[0]));
+	for (size_t i = 0; i < talk->count; i++)
+		assert_answer(i, rows[i].status, rows[i].part);
+}
+
+static void ask_before_anything(int printed)
+{
+	if (!log_has(printed, "started version", 1))
+		return;
+	ask("GET /readyz?verbose");
+	ask("POST /v1/configs/web/refresh?wait=1");
+	ask("GET /readyz");
+	ask("GET /v1/status");
+}
+
+static void control__of_an_agent_with_nothing__is_not_ready(void **state)
+{
+	(void)state;
+	put_settings("", WEB);
+	run_with(ask_before_anything);
+	assert_answer(0, 503, "[-]web: nothing is published yet: ");
+	assert_answer(1, 200, "\"outcome\":\"failed\"");
+	assert_answer(2, 503, "web: nothing is published yet: ");
+	assert_answer(3, 200, "\"state\":\"waiting\"");
+}
+
+/* ---- another configuration ---- */
+
+static void reload_things(int printed)
+{
+	if (!log_has(printed, "published", 1))
+		return;
+	put_settings("", "  web: {nonsense: 1}\n");
+	kill(getppid(), SIGHUP);
+	if (!log_has(printed, "the new configuration is invalid", 1))
+		return;
+	ask("GET /v1/status"); /* 0 */
+	put_settings("", WEB DB);
+	kill(getppid(), SIGHUP);
+	if (!log_has(printed, "the new configuration is applied", 1) ||
+		!log_has(printed, "published", 2))
+		return;
+	ask("GET /v1/configs/db"); /* 1 */
+	put_settings(", labels: {zone: eu}", "  db: {from: [{server: d, path: /web.yaml}], type: "
+					     "yaml, snapshot: true, interval: "
+					     "1h}\n");
+	kill(getppid(), SIGHUP);
+	if (!log_has(printed, "the new configuration is applied", 2) ||
+		!log_has(printed, "published", 3))
+		return;
+	ask("GET /v1/status"); /* 2 */
+	put_settings(", listen: 'nonsense:1'", WEB);
+	kill(getppid(), SIGHUP);
+	log_has(printed, "the new configuration is invalid", 2);
+	put("pullet.yaml", "agent: {state_dir: /elsewhere}\nconfigs:\n  web: {url: "
+			   "'http://127.0.0.1:1/w', snapshot: true}\n");
+	kill(getppid(), SIGHUP);
+	log_has(printed, "the new configuration is invalid", 3);
+	ask("GET /v1/status"); /* 3 */
+	kill(getppid(), SIGUSR1);
+	log_has(printed, "pulling everything now", 1);
+}
+
+static void hup__applies_what_is_valid_and_rejects_the_rest(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put("db.yaml", "port: 5\n");
+	put_settings("", WEB);
+	run_with(reload_things);
+	assert_int_equal(command.code, 0);
+	assert_answer(0, 200, "\"rejections\":1");
+	assert_answer(0, 200, "nonsense");
+	assert_answer(1, 200, "\"generation\":1");
+	assert_answer(2, 200, "\"configs\":[{\"name\":\"db\"");
+	assert_answer(2, 200, "\"labels\":{\"zone\":\"eu\"}");
+	assert_null(strstr(talk->answers[2], "\"name\":\"web\""));
+	assert_answer(3, 200, "state_dir cannot change while the agent runs");
+	assert_shows(talk->log, "added=\"1: db\"");
+	assert_shows(talk->log, "removed=\"1: web\"");
+}
+
+static void change_channels(int printed)
+{
+	char part[512];
+
+	if (!log_has(printed, "published", 1))
+		return;
+	snprintf(part, sizeof(part), "}\npush:\n- {endpoint: 'ipc://%s/push'", played.dir);
+	put_settings(part, WEB);
+	kill(getppid(), SIGHUP);
+	if (!log_has(printed, "the new configuration is applied", 1))
+		return;
+	ask("GET /v1/status"); /* 0 */
+	put_settings(part, WEB DB);
+	kill(getppid(), SIGHUP);
+	if (!log_has(printed, "the new configuration is applied", 2))
+		return;
+	ask("GET /v1/status"); /* 1 */
+	put_settings(", listen: '127.0.0.1:0'", WEB);
+	kill(getppid(), SIGHUP);
+	if (!log_has(printed, "the new configuration is applied", 3))
+		return;
+	ask("GET /v1/status"); /* 2 */
+}
+
+static void hup__changes_the_push_channel_and_the_listener(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put_settings("", WEB);
+	run_with(change_channels);
+	assert_int_equal(command.code, 0);
+	assert_answer(0, 200, "\"push\":[{\"endpoint\":\"ipc://");
+	assert_answer(1, 200, "\"push\":[{\"endpoint\":\"ipc://");
+	assert_answer(2, 200, "\"push\":[]");
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, pulletd_set_up, pulletd_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(options__print_and_reject),
+		CASE(test__prints_what_signatures_must_say),
+		CASE(once__publishes_and_ends),
+		CASE(start__where_it_may_not_write__says_why),
+		CASE(control__answers_at_each_path),
+		CASE(control__of_an_agent_with_nothing__is_not_ready),
+		CASE(hup__applies_what_is_valid_and_rejects_the_rest),
+		CASE(hup__changes_the_push_channel_and_the_listener),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,237 @@
+/* What operators ask about one config, by history, diff, explain and wait: which request is sent,
+ * and how its answer is shown. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cli/common/cli.h"
+#include "tests/unit/fixture/command.h"
+
+static int set_up(void **state)
+{
+	(void)state;
+	alarm(30);
+	played_open();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	played_close();
+	return 0;
+}
+
+/* ---- history ---- */
+
+static void history__lists_versions_in_columns(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/configs/web/history", 200,
+		"{\"name\":\"web\",\"truncated\":true,\"versions\":["
+		"{\"generation\":9,\"published\":true,\"pulled_ms\":1700000000000,\"bytes\":120,"
+		"\"version\":\"\\\"abc\\\"\",\"sha256\":\"0123456789abcdef\",\"origin\":\"pull\"},"
+		"{\"generation\":8,\"pulled_ms\":1600000000000,\"bytes\":5,\"version\":"
+		"\"\\\"\\\"\","
+		"\"sha256\":\"ff\",\"origin\":\"pull\",\"rejected\":{\"by\":\"probe\",\"why\":"
+		"\"exit 1\"}},"
+		"{\"generation\":7,\"error\":\"damaged\",\"rejected\":{\"by\":\"schema\",\"why\":"
+		"\"/a\"}}"
+		"]}");
+	RUN(cli_history, "pullet history", "web");
+	assert_ended(CLI_OK,
+		"GENERATION  PULLED                BYTES  VERSION  SHA256        ORIGIN\n"
+		"9 *         2023-11-14T22:13:20Z  120    abc      0123456789ab  pull\n"
+		"8           2020-09-13T12:26:40Z  5      -        ff            pull\n"
+		"  rolled back by the probe: exit 1\n"
+		"7           -                     -      -        -             damaged\n"
+		"  rejected by the schema: /a\n"
+		"  there are older ones\n",
+		"");
+}
+
+static void history__of_an_unknown_config__says_what_was_meant(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/status", 200,
+		"{\"configuration\":{},\"configs\":[{\"name\":\"web\",\"state\":\"ok\"},"
+		"{\"name\":\"database\",\"state\":\"ok\"}]}");
+	RUN(cli_history, "pullet history", "wab");
+	assert_ended(CLI_NOT_FOUND, "",
+		"pullet history: there is no config of that name, 'wab': did you mean 'web'?\n");
+	RUN(cli_history, "pullet history", "zzzzzzzzzzzzzz");
+	assert_ended(CLI_NOT_FOUND, "",
+		"pullet history: there is no config of that name, 'zzzzzzzzzzzzzz': there are web, "
+		"database\n");
+	RUN(cli_history, "pullet history", "web");
+	assert_ended(CLI_NOT_FOUND, "", "pullet history: there is nothing of that name\n");
+}
+
+/* ---- diff ---- */
+
+#define SIDES                                                                                      \
+	"\"name\":\"web\",\"from\":{\"bytes\":1,\"sha256\":\"aa\"},\"to\":{\"bytes\":2,"           \
+	"\"sha256\":\"bb\"}"
+
+static void diff__shows_a_line_for_each_key(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/configs/web/diff", 200,
+		"{" SIDES ",\"equal\":false,\"more\":3,\"changes\":["
+		"{\"change\":\"added\",\"path\":\"a\",\"after\":1},"
+		"{\"change\":\"removed\",\"path\":\"b\",\"before\":\"x\"},"
+		"{\"change\":\"changed\",\"path\":\"c\",\"before\":1,\"after\":2},"
+		"{\"change\":\"changed\",\"path\":\"pw\",\"before\":\"old\",\"after\":\"new\","
+		"\"masked\":true}]}");
+	RUN(cli_diff, "pullet diff", "web", "3", "4");
+	assert_ended(CLI_OK,
+		"+ a: 1\n- b: \"x\"\n~ c: 1 -> 2\n~ pw: *** -> ***\nand 3 more, too long to list\n",
+		"");
+	assert_string_equal(played_asked(0), "GET /v1/configs/web/diff?from=3&to=4");
+}
+
+static void diff__of_bytes__shows_sizes_and_digests(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/configs/web/diff", 200, "{" SIDES ",\"equal\":false}");
+	RUN(cli_diff, "pullet diff", "web");
+	assert_ended(CLI_OK, "~ 1 bytes, SHA-256 aa -> 2 bytes, SHA-256 bb\n", "");
+	played_answers("GET /v1/configs/web/diff", 200, "{" SIDES ",\"equal\":true}");
+	RUN(cli_diff, "pullet diff", "web");
+	assert_ended(CLI_OK, "", "");
+}
+
+static void diff__with_hidden_values__says_who_sees_them(void **state)
+{
+	(void)state;
+	played_answers(
+		"GET /v1/configs/web/diff", 200, "{" SIDES ",\"equal\":true,\"values\":false}");
+	RUN(cli_diff, "diff", "web");
+	assert_int_equal(command.code, CLI_OK);
+	assert_shows(command.err, "values are hidden: root, the agent's user and members");
+}
+
+static void diff__of_what_is_no_generation__asks_nothing(void **state)
+{
+	(void)state;
+	RUN(cli_diff, "pullet diff", "web", "3", "four");
+	assert_ended(CLI_USAGE, "",
+		"pullet diff: a generation is a number: 'pullet history web' lists them\n");
+	RUN(cli_diff, "pullet diff", "web", "");
+	assert_int_equal(command.code, CLI_USAGE);
+	RUN(cli_diff, "pullet diff");
+	assert_int_equal(command.code, CLI_USAGE);
+	assert_shows(command.err, "an argument is missing");
+	assert_string_equal(played_asked(0), "");
+}
+
+/* ---- explain ---- */
+
+static void explain__marks_what_is_in_effect(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/configs/web/explain", 200,
+		"{\"name\":\"web\",\"found\":true,\"value\":2,\"layers\":["
+		"{\"effect\":\"absent\",\"path\":\"/base.yaml\"},"
+		"{\"effect\":\"set\",\"path\":\"/web.yaml\",\"line\":3,\"value\":1},"
+		"{\"effect\":\"set\",\"override\":true,\"key\":\"a\",\"effective\":true,\"value\":"
+		"2,"
+		"\"by\":\"root\",\"until_ms\":1700000000000,\"reason\":\"test\"}]}");
+	RUN(cli_explain, "pullet explain", "web", "a");
+	assert_ended(CLI_OK,
+		"a: 2\n  absent    /base.yaml\n  set       /web.yaml, line 3: 1\n"
+		"* set       override of a: 2 by root until 2023-11-14T22:13:20Z: test\n",
+		"");
+	assert_string_equal(played_asked(0), "GET /v1/configs/web/explain?key=a");
+}
+
+static void explain__of_lists_and_secrets__shows_no_value(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/configs/web/explain", 200,
+		"{\"name\":\"web\",\"found\":true,\"value\":[1,2,3],\"layers\":["
+		"{\"effect\":\"set\",\"path\":\"/1\",\"value\":{\"a\":1}},"
+		"{\"effect\":\"set\",\"path\":\"/2\",\"value\":\"x\",\"masked\":true},"
+		"{\"effect\":\"set\",\"path\":\"/3\",\"value\":[]}]}");
+	RUN(cli_explain, "pullet explain", "web", "l");
+	assert_ended(CLI_OK,
+		"l: a list of 3\n  set       /1: a mapping of 1\n  set       /2: ***\n"
+		"  set       /3: []\n",
+		"");
+}
+
+static void explain__of_an_unknown_key__exits_2(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/configs/web/explain", 200,
+		"{\"name\":\"web\",\"found\":false,\"layers\":[]}");
+	RUN(cli_explain, "pullet explain", "web", "nope");
+	assert_ended(CLI_NOT_FOUND, "nope: not there\n", "");
+	RUN(cli_explain, "pullet explain", "web");
+	assert_int_equal(command.code, CLI_USAGE);
+}
+
+/* ---- wait ---- */
+
+static void wait__says_which_generation_was_reached(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/configs/web/wait", 200,
+		"{\"ok\":true,\"name\":\"web\",\"generation\":12}");
+	RUN(cli_wait, "pullet wait", "web", "--generation", "10", "--timeout", "5s");
+	assert_ended(CLI_OK, "web: generation 12 is current\n", "");
+	assert_string_equal(
+		played_asked(0), "GET /v1/configs/web/wait?generation=10&timeout_ms=5000");
+	RUN(cli_wait, "pullet wait", "web", "--version", "v 1");
+	assert_string_equal(
+		played_asked(0), "GET /v1/configs/web/wait?version=v%201&timeout_ms=60000");
+}
+
+static void wait__that_takes_too_long__exits_4(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/configs/web/wait", 504, "{\"error\":\"not in 1s\"}");
+	RUN(cli_wait, "pullet wait", "web", "--generation", "10");
+	assert_ended(CLI_TIMED_OUT, "", "pullet wait: not in 1s\n");
+}
+
+static void wait__for_nothing_or_two_things__is_misused(void **state)
+{
+	(void)state;
+	RUN(cli_wait, "pullet wait", "web");
+	assert_shows(command.err, "say --generation N or --version V, one of them");
+	RUN(cli_wait, "pullet wait", "web", "--generation", "1", "--version", "x");
+	assert_int_equal(command.code, CLI_USAGE);
+	RUN(cli_wait, "pullet wait", "web", "--generation", "0");
+	assert_ended(CLI_USAGE, "", "pullet wait: --generation takes a number from 1 on\n");
+	RUN(cli_wait, "pullet wait", "web", "--version", "");
+	assert_ended(CLI_USAGE, "", "pullet wait: --version is empty\n");
+	RUN(cli_wait, "pullet wait", "web", "--version", "x", "--timeout", "soon");
+	assert_int_equal(command.code, CLI_USAGE);
+	assert_shows(command.err, "--timeout takes a duration like 500ms, 10s, 5m or 1h");
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(history__lists_versions_in_columns),
+		CASE(history__of_an_unknown_config__says_what_was_meant),
+		CASE(diff__shows_a_line_for_each_key),
+		CASE(diff__of_bytes__shows_sizes_and_digests),
+		CASE(diff__with_hidden_values__says_who_sees_them),
+		CASE(diff__of_what_is_no_generation__asks_nothing),
+		CASE(explain__marks_what_is_in_effect),
+		CASE(explain__of_lists_and_secrets__shows_no_value),
+		CASE(explain__of_an_unknown_key__exits_2),
+		CASE(wait__says_which_generation_was_reached),
+		CASE(wait__that_takes_too_long__exits_4),
+		CASE(wait__for_nothing_or_two_things__is_misused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,255 @@
+/* `pullet keygen` and `pullet sign`: files, rights, and what agents then accept. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cli/common/cli.h"
+#include "crypto/curve_keys.h"
+#include "crypto/minisign.h"
+#include "tests/unit/fixture/command.h"
+
+static char key[SCRATCH_PATH + 16], document[SCRATCH_PATH + 16], password[SCRATCH_PATH + 16],
+	public_key[256], signature[8192];
+
+static int set_up(void **state)
+{
+	(void)state;
+	alarm(30);
+	played_open();
+	played_stop();
+	snprintf(key, sizeof(key), "%s/key", played.dir);
+	snprintf(document, sizeof(document), "%s/web.yaml", played.dir);
+	snprintf(password, sizeof(password), "%s/password", played.dir);
+	scratch_write(played.dir, "web.yaml", "port: 1\n", 8);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	played_close();
+	return 0;
+}
+
+static void make_key(void)
+{
+	RUN(cli_keygen, "pullet keygen", "--sign", key);
+	assert_int_equal(command.code, CLI_OK);
+	snprintf(public_key, sizeof(public_key), "%.200s", command.out);
+	public_key[strcspn(public_key, "\n")] = '\0';
+}
+
+/* Verifies a signature as an agent does. */
+static struct minisign_facts verify(const char *name)
+{
+	char *keys[] = {public_key, NULL};
+	struct minisign_facts facts;
+	char why[FILE_WHY] = "";
+	size_t len = 0;
+
+	assert_true(scratch_read(played.dir, name, signature, sizeof(signature), &len));
+	if (minisign_verify(keys, "port: 1\n", 8, signature, len, &facts, why))
+		fail_msg("%s", why);
+	return facts;
+}
+
+/* ---- keygen ---- */
+
+static void keygen__makes_a_pair_that_only_its_owner_reads(void **state)
+{
+	char text[256];
+	struct stat st;
+
+	(void)state;
+	RUN(cli_keygen, "pullet keygen", key);
+	assert_int_equal(command.code, CLI_OK);
+	assert_shows(command.err, "the secret key is in ");
+	assert_int_equal(stat(key, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	command.out[strcspn(command.out, "\n")] = '\0';
+	assert_null(curve_check_key(command.out));
+	assert_true(scratch_read(played.dir, "key.pub", text, sizeof(text), NULL));
+	assert_shows(text, command.out);
+}
+
+static void keygen__never_overwrites(void **state)
+{
+	char before[256], after[256];
+
+	(void)state;
+	RUN(cli_keygen, "pullet keygen", key);
+	assert_true(scratch_read(played.dir, "key", before, sizeof(before), NULL));
+	assert_int_equal(RUN(cli_keygen, "pullet keygen", key), CLI_FAILED);
+	assert_int_equal(RUN(cli_keygen, "pullet keygen", "--sign", key), CLI_FAILED);
+	assert_true(scratch_read(played.dir, "key", after, sizeof(after), NULL));
+	assert_string_equal(before, after);
+	assert_int_equal(RUN(cli_keygen, "pullet keygen", "/nowhere/at/all"), CLI_FAILED);
+}
+
+static void keygen__misused__says_how(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN(cli_keygen, "pullet keygen"), CLI_USAGE);
+	assert_shows(command.err, "name one file for the secret key");
+	assert_int_equal(RUN(cli_keygen, "pullet keygen", key, "--password-file", "x"), CLI_USAGE);
+	assert_shows(command.err, "--password-file goes with --sign");
+}
+
+/* ---- sign ---- */
+
+static void sign__names_the_path_and_a_number_that_grows(void **state)
+{
+	struct minisign_facts first, second;
+
+	(void)state;
+	make_key();
+	RUN(cli_sign, "pullet sign", document, "-s", key);
+	assert_int_equal(command.code, CLI_OK);
+	assert_shows(command.out, "web.yaml.minisig: rev=");
+	first = verify("web.yaml.minisig");
+	assert_string_equal(first.path, "/web.yaml");
+	assert_string_equal(first.config, "");
+	RUN(cli_sign, "pullet sign", document, "-s", key);
+	second = verify("web.yaml.minisig");
+	assert_true(second.rev == first.rev + 1);
+}
+
+static void sign__with_names_and_a_number__signs_those(void **state)
+{
+	struct minisign_facts f;
+	char output[SCRATCH_PATH + 16];
+
+	(void)state;
+	make_key();
+	snprintf(output, sizeof(output), "%s/out", played.dir);
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--rev", "41", "--config", "web", "-o",
+		output, "--comment", "expires=2096-12-31T00:00:00Z");
+	assert_int_equal(command.code, CLI_OK);
+	assert_shows(command.out, "/out: rev=41 config=web expires=2096-12-31T00:00:00Z\n");
+	f = verify("out");
+	assert_true(f.rev == 41);
+	assert_string_equal(f.config, "web");
+	assert_string_equal(f.path, "");
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--path", "/a/b.yaml");
+	assert_string_equal(verify("web.yaml.minisig").path, "/a/b.yaml");
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--unbound");
+	f = verify("web.yaml.minisig");
+	assert_string_equal(f.path, "");
+}
+
+static void sign__whose_comment_says_something_else__writes_nothing(void **state)
+{
+	(void)state;
+	make_key();
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--config", "web", "--comment",
+		"path=/other.yaml");
+	assert_int_equal(command.code, CLI_FAILED);
+	assert_shows(command.err, "web.yaml is not signed: ");
+	assert_int_equal(scratch_count(played.dir, "minisig"), 0);
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--comment", "a\nb");
+	assert_ended(
+		CLI_USAGE, "", "pullet sign: a comment is one line without control characters\n");
+}
+
+static void sign__with_too_long_a_comment__says_what_to_do(void **state)
+{
+	static char comment[4200];
+
+	(void)state;
+	make_key();
+	memset(comment, 'x', sizeof(comment) - 1);
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--comment", comment);
+	assert_int_equal(command.code, CLI_FAILED);
+	assert_shows(command.err, "larger than 4 KiB: shorten the comment");
+}
+
+static void sign__after_the_last_number__wants_another_key(void **state)
+{
+	(void)state;
+	make_key();
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--rev", "18446744073709551615");
+	assert_int_equal(command.code, CLI_OK);
+	RUN(cli_sign, "pullet sign", document, "-s", key);
+	assert_int_equal(command.code, CLI_FAILED);
+	assert_shows(command.err, "its rev is the last there is: use another key");
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--rev", "18446744073709551616");
+	assert_int_equal(command.code, CLI_USAGE);
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--rev", "-1");
+	assert_int_equal(command.code, CLI_USAGE);
+}
+
+static void sign__of_many__goes_on_behind_one_that_is_not_there(void **state)
+{
+	(void)state;
+	make_key();
+	RUN(cli_sign, "pullet sign", "/nowhere/a", document, "-s", key);
+	assert_int_equal(command.code, CLI_FAILED);
+	assert_shows(command.err, "/nowhere/a cannot be read: ");
+	verify("web.yaml.minisig");
+}
+
+static void sign__with_a_sealed_key__wants_its_password(void **state)
+{
+	(void)state;
+	scratch_write(played.dir, "password", "correct horse\nnot this", 22);
+	RUN(cli_keygen, "pullet keygen", "--sign", key, "--password-file", password);
+	assert_int_equal(command.code, CLI_OK);
+	snprintf(public_key, sizeof(public_key), "%.200s", command.out);
+	public_key[strcspn(public_key, "\n")] = '\0';
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--password-file", password);
+	assert_int_equal(command.code, CLI_OK);
+	verify("web.yaml.minisig");
+	assert_int_equal(RUN(cli_sign, "pullet sign", document, "-s", key), CLI_FAILED);
+	scratch_write(played.dir, "password", "\n", 1);
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--password-file", password);
+	assert_int_equal(command.code, CLI_FAILED);
+	assert_shows(command.err, "its first line, the password, is empty");
+	RUN(cli_keygen, "pullet keygen", "--sign", document, "--password-file", "/nowhere/p");
+	assert_int_equal(command.code, CLI_FAILED);
+	assert_shows(command.err, "/nowhere/p: cannot read the password");
+}
+
+static void sign__without_a_key__names_what_makes_one(void **state)
+{
+	(void)state;
+	RUN(cli_sign, "pullet sign", document, "-s", key);
+	assert_int_equal(command.code, CLI_FAILED);
+	assert_shows(command.err, "there is no such file: pullet keygen --sign makes one");
+}
+
+static void sign__misused__says_how(void **state)
+{
+	(void)state;
+	RUN(cli_sign, "pullet sign", document);
+	assert_shows(command.err, "name a file to sign, and a key with -s");
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--unbound", "--path", "/x");
+	assert_shows(command.err, "--unbound is for no path and no config");
+	RUN(cli_sign, "pullet sign", document, document, "-s", key, "-o", "x");
+	assert_shows(command.err, "--path and --output are of one document");
+	assert_int_equal(command.code, CLI_USAGE);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(keygen__makes_a_pair_that_only_its_owner_reads),
+		CASE(keygen__never_overwrites),
+		CASE(keygen__misused__says_how),
+		CASE(sign__names_the_path_and_a_number_that_grows),
+		CASE(sign__with_names_and_a_number__signs_those),
+		CASE(sign__whose_comment_says_something_else__writes_nothing),
+		CASE(sign__with_too_long_a_comment__says_what_to_do),
+		CASE(sign__after_the_last_number__wants_another_key),
+		CASE(sign__of_many__goes_on_behind_one_that_is_not_there),
+		CASE(sign__with_a_sealed_key__wants_its_password),
+		CASE(sign__without_a_key__names_what_makes_one),
+		CASE(sign__misused__says_how),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

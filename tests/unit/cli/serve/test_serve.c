@@ -1,0 +1,284 @@
+/* `pullet serve` and `pullet publish`, each beside a child that asks and listens. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cli/common/cli.h"
+#include "tests/unit/fixture/command.h"
+#include "tests/unit/fixture/listening.h"
+
+static char endpoint[SCRATCH_PATH + 32], endpoint_file[SCRATCH_PATH + 16];
+
+static int set_up(void **state)
+{
+	(void)state;
+	alarm(30);
+	played_open();
+	played_stop();
+	played.log->body[0] = '\0';
+	snprintf(endpoint_file, sizeof(endpoint_file), "%s/push", played.dir);
+	snprintf(endpoint, sizeof(endpoint), "ipc://%s", endpoint_file);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	played_close();
+	return 0;
+}
+
+/* ---- the child ---- */
+
+/* What the command prints up to the line with these words; in the child. */
+static const char *read_until(int printed, const char *words)
+{
+	static char text[4096];
+	size_t len = 0;
+	ssize_t n = 1;
+
+	text[0] = '\0';
+	while (n > 0 && !(strstr(text, words) && text[len - 1] == '\n')) {
+		n = read(printed, text + len, sizeof(text) - 1 - len);
+		len += n > 0 ? (size_t)n : 0;
+		text[len] = '\0';
+	}
+	return text;
+}
+
+/* Asks the server, whose address is printed, with these lines; appends its answer to the log. */
+static void ask_server(const char *printed, const char *request)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const char *port = strstr(printed, "http://127.0.0.1:");
+	size_t at = strlen(played.log->body);
+	char text[512];
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ssize_t n = 1;
+
+	address.sin_port = htons((uint16_t)strtoul(port ? port + 17 : "0", NULL, 10));
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)))
+		_exit(1);
+	snprintf(text, sizeof(text), "%s\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", request);
+	(void)!write(fd, text, strlen(text));
+	while (n > 0 && at < sizeof(played.log->body) - 2) {
+		n = read(fd, played.log->body + at, sizeof(played.log->body) - 2 - at);
+		at += n > 0 ? (size_t)n : 0;
+	}
+	played.log->body[at++] = '\f';
+	played.log->body[at] = '\0';
+	close(fd);
+}
+
+/* The n-th answer in the log. */
+static const char *answer(size_t n)
+{
+	static char text[8192];
+	const char *p = played.log->body;
+
+	while (n-- > 0)
+		p += strcspn(p, "\f") + 1;
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(p, "\f"), p);
+	return text;
+}
+
+/* ---- serve ---- */
+
+static void ask_for_files(int printed)
+{
+	const char *text = read_until(printed, "publishing on");
+
+	ask_server(text, "GET /web.yaml HTTP/1.1");
+	ask_server(text, "GET /nope.yaml HTTP/1.1");
+	ask_server(text, "POST /web.yaml HTTP/1.1\r\nContent-Length: 0");
+	ask_server(text, "GET /../etc/passwd HTTP/1.1");
+	ask_server(text, "GET /old.json HTTP/1.1\r\nIf-None-Match: *");
+	ask_server(text, "HEAD /old.json HTTP/1.1");
+	ask_server(
+		text, "GET /old.json HTTP/1.1\r\nIf-Modified-Since: Sat, 01 Jan 2000 00:00:00 GMT");
+	ask_server(
+		text, "GET /old.json HTTP/1.1\r\nIf-Modified-Since: Sun, 02 Jan 2000 00:00:00 GMT");
+}
+
+static void serve__answers_as_an_origin(void **state)
+{
+	const struct timespec old[2] = {{.tv_sec = 946684800}, {.tv_sec = 946684800}};
+	char path[SCRATCH_PATH + 16];
+
+	(void)state;
+	scratch_write(played.dir, "web.yaml", "port: 1\n", 8);
+	scratch_write(played.dir, "old.json", "{}", 2);
+	snprintf(path, sizeof(path), "%s/old.json", played.dir);
+	assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
+	command.peer = ask_for_files;
+	RUN(cli_serve, "pullet serve", played.dir, "--http", "127.0.0.1:0", "--push", endpoint);
+	assert_int_equal(command.code, CLI_OK);
+	assert_shows(answer(0), "HTTP/1.1 200 ");
+	assert_shows(answer(0), "ETag: \"");
+	assert_shows(answer(0), "Cache-Control: no-cache\r\n");
+	assert_shows(answer(0), "\r\n\r\nport: 1\n");
+	assert_shows(answer(1), "HTTP/1.1 404 ");
+	assert_shows(answer(2), "HTTP/1.1 405 ");
+	assert_shows(answer(2), "Allow: GET, HEAD");
+	assert_null(strstr(answer(3), "HTTP/1.1 200 "));
+	assert_shows(answer(4), "HTTP/1.1 304 ");
+	assert_shows(answer(5), "HTTP/1.1 200 ");
+	assert_shows(answer(5), "Last-Modified: Sat, 01 Jan 2000 00:00:00 GMT");
+	assert_null(strstr(answer(5), "{}"));
+	assert_shows(answer(6), "HTTP/1.1 304 ");
+	assert_shows(answer(7), "HTTP/1.1 200 ");
+}
+
+static void put_beside(const char *name, const char *text)
+{
+	char from[SCRATCH_PATH + 16], to[SCRATCH_PATH + 16];
+
+	scratch_write(played.dir, ".new", text, strlen(text));
+	snprintf(from, sizeof(from), "%s/.new", played.dir);
+	snprintf(to, sizeof(to), "%s/%s", played.dir, name);
+	rename(from, to);
+}
+
+/* Changes files once a heartbeat showed that it listens. */
+static void listen_for_changes(int printed)
+{
+	const struct listening_message *m;
+	size_t n = 0;
+	char path[SCRATCH_PATH + 16];
+
+	read_until(printed, "publishing on");
+	listening_open(endpoint, NULL);
+	if (!listening_wait(0))
+		_exit(1);
+	put_beside("web.yaml", "port: 2\n");
+	while ((m = listening_wait(n++)) && strcmp(m->topic, "web") != 0)
+		;
+	snprintf(played.log->requests[0], sizeof(played.log->requests[0]), "%s %s",
+		m ? m->topic : "", m ? m->version : "");
+	snprintf(path, sizeof(path), "%s/web.yaml", played.dir);
+	unlink(path);
+	while ((m = listening_wait(n++)) && strcmp(m->topic, "web") != 0)
+		;
+	snprintf(played.log->requests[1], sizeof(played.log->requests[1]), "%s %s",
+		m ? m->topic : "", m ? m->version : "");
+	listening_close();
+}
+
+static void serve__publishes_what_changes(void **state)
+{
+	(void)state;
+	command.peer = listen_for_changes;
+	RUN(cli_serve, "pullet serve", played.dir, "--http", "127.0.0.1:0", "--push", endpoint,
+		"--heartbeat", "100ms");
+	assert_int_equal(command.code, CLI_OK);
+	assert_int_equal(strncmp(played.log->requests[0], "web ", 4), 0);
+	assert_true(strlen(played.log->requests[0]) > 10); /* the ETag */
+	assert_string_equal(played.log->requests[1], "web ");
+}
+
+static void serve__of_what_it_cannot__says_what_to_do(void **state)
+{
+	(void)state;
+	RUN(cli_serve, "pullet serve", "/nowhere", "--http", "127.0.0.1:0");
+	assert_ended(
+		CLI_FAILED, "", "pullet serve: cannot serve /nowhere: No such file or directory\n");
+	RUN(cli_serve, "pullet serve", played.dir, "--http", "nonsense");
+	assert_int_equal(command.code, CLI_USAGE);
+	assert_shows(command.err, "--http 'nonsense' ");
+	RUN(cli_serve, "pullet serve", played.dir, "--http", "192.0.2.1:0");
+	assert_int_equal(command.code, CLI_FAILED);
+	assert_shows(command.err, "this host does not have that address (ip address)");
+	RUN(cli_serve, "pullet serve", played.dir, "--http", "127.0.0.1:0", "--push", "udp://x");
+	assert_int_equal(command.code, CLI_USAGE);
+	RUN(cli_serve, "pullet serve", played.dir, "--http", "127.0.0.1:0", "--push",
+		"tcp://0.0.0.0:0");
+	assert_int_equal(command.code, CLI_USAGE);
+	RUN(cli_serve, "pullet serve");
+	assert_shows(command.err, "name one directory");
+}
+
+static void serve__at_a_port_that_is_taken__names_the_option(void **state)
+{
+	const char *url;
+
+	(void)state;
+	url = played_listen_tcp();
+	RUN(cli_serve, "pullet serve", played.dir, "--http", url + strlen("http://"), "--push",
+		endpoint);
+	assert_int_equal(command.code, CLI_FAILED);
+	assert_shows(command.err, "another program has it: stop that, or name another with --http");
+}
+
+/* ---- publish ---- */
+
+static void listen_for_one(int printed)
+{
+	const struct listening_message *m;
+
+	(void)printed;
+	listening_open(endpoint, NULL);
+	m = listening_wait(0);
+	snprintf(played.log->requests[0], sizeof(played.log->requests[0]), "%s %s",
+		m ? m->topic : "", m ? m->version : "");
+	read_until(printed, "sent to");
+	listening_close();
+	_exit(0); /* no signal: the command ends by itself */
+}
+
+static void publish__to_a_subscriber__sends_topic_and_version(void **state)
+{
+	(void)state;
+	command.peer = listen_for_one;
+	RUN(cli_publish, "pullet publish", "web", "--version", "v7", "--endpoint", endpoint);
+	assert_int_equal(command.code, CLI_OK);
+	assert_string_equal(played.log->requests[0], "web v7");
+}
+
+static void publish__to_nobody__exits_4(void **state)
+{
+	(void)state;
+	RUN(cli_publish, "pullet publish", "web", "--timeout", "10ms", "--endpoint", endpoint);
+	assert_int_equal(command.code, CLI_TIMED_OUT);
+	assert_shows(command.err, "nobody subscribed to 'web' at ipc://");
+}
+
+static void publish__misused__says_how(void **state)
+{
+	static char topic[4000];
+
+	(void)state;
+	memset(topic, 'x', sizeof(topic) - 1);
+	assert_int_equal(RUN(cli_publish, "pullet publish", topic), CLI_USAGE);
+	assert_shows(command.err, "a topic has 1 to ");
+	assert_int_equal(RUN(cli_publish, "pullet publish", ""), CLI_USAGE);
+	assert_int_equal(RUN(cli_publish, "pullet publish"), CLI_USAGE);
+	assert_shows(command.err, "name one topic");
+	assert_int_equal(RUN(cli_publish, "pullet publish", "web", "--spread", "2h"), CLI_USAGE);
+	assert_shows(command.err, "--spread takes at most 1h, not '2h'");
+	RUN(cli_publish, "pullet publish", "web", "--endpoint", endpoint, "--curve-secret-key",
+		"/nowhere/key");
+	assert_int_equal(command.code, CLI_FAILED);
+	RUN(cli_publish, "pullet publish", "web", "--endpoint", "ipc:///nowhere/at/all");
+	assert_int_equal(command.code, CLI_FAILED);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(serve__answers_as_an_origin),
+		CASE(serve__publishes_what_changes),
+		CASE(serve__of_what_it_cannot__says_what_to_do),
+		CASE(serve__at_a_port_that_is_taken__names_the_option),
+		CASE(publish__to_a_subscriber__sends_topic_and_version),
+		CASE(publish__to_nobody__exits_4),
+		CASE(publish__misused__says_how),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

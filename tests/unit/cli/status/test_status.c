@@ -1,0 +1,332 @@
+/* `pullet status`: its table, the notes below it, its exit codes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cli/common/cli.h"
+#include "tests/unit/fixture/command.h"
+
+#define WELL                                                                                       \
+	"{\"name\":\"web\",\"state\":\"ok\",\"generation\":3,\"age_ms\":5000,"                     \
+	"\"next_pull_in_ms\":25000,\"version\":\"\\\"v3\\\"\",\"server\":\"origin\"}"
+#define STATUS(configs) "{\"configuration\":{},\"configs\":[" configs "]}"
+
+static int set_up(void **state)
+{
+	(void)state;
+	alarm(30);
+	played_open();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	played_close();
+	return 0;
+}
+
+/* ---- what is shown ---- */
+
+static void status__of_one_config_that_is_well__is_two_lines(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/status", 200, STATUS(WELL));
+	RUN(cli_status, "pullet status");
+	assert_ended(CLI_OK,
+		"1 config: ok\n"
+		"NAME  STATE  GENERATION  AGE  NEXT  VERSION\n"
+		"web   ok     3           5s   25s   v3\n",
+		"");
+}
+
+static void status__shows_the_worst_first_and_why(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/status", 200,
+		STATUS(WELL
+			",{\"name\":\"old\",\"state\":\"stale\",\"generation\":2,\"age_ms\":90000,"
+			"\"next_pull_in_ms\":1000,\"confirmed_ms\":1700000000000,"
+			"\"last_error\":\"no route\",\"cause\":\"unreachable\"},"
+			"{\"name\":\"new\",\"state\":\"waiting\",\"running\":true,"
+			"\"last_error\":\"404\",\"cause\":\"not found\"},"
+			"{\"name\":\"bad\",\"state\":\"failing\",\"generation\":9,\"age_ms\":4000,"
+			"\"waiting\":true,\"backoff_ms\":7000,\"failing_since_ms\":1,"
+			"\"last_error\":\"x\"}"));
+	RUN(cli_status, "pullet status");
+	assert_int_equal(command.code, CLI_OK);
+	assert_shows(command.out,
+		"4 configs: 1 ok, 1 waiting, 1 stale, 1 failing; the worst is new (waiting)\n");
+	assert_true(strstr(command.out, "\nnew ") < strstr(command.out, "\nold "));
+	assert_true(strstr(command.out, "\nold ") < strstr(command.out, "\nbad "));
+	assert_true(strstr(command.out, "\nbad ") < strstr(command.out, "\nweb "));
+	assert_shows(command.out, "  not found: 404\n  nothing is published; a pull is running\n");
+	assert_shows(command.out,
+		"  unreachable: no route\n  generation 2 stays, last confirmed 90s ago "
+		"(2023-11-14T22:13:20Z); next pull in 1s\n");
+	assert_shows(command.out, "held 7s");
+	assert_shows(command.out, "pull deferred: server in backoff for 7s\n");
+}
+
+static void status__shows_what_operators_and_checks_decided(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/status", 200,
+		STATUS("{\"name\":\"a\",\"state\":\"ok\",\"generation\":1,"
+		       "\"rejected\":{\"by\":\"schema\",\"version\":\"v2\",\"why\":\"/port: "
+		       "70000\"}},"
+		       "{\"name\":\"b\",\"state\":\"ok\",\"rejected\":{\"by\":\"pin\",\"version\":"
+		       "\"v9\"},\"pin\":{\"by\":\"root\",\"reason\":\"launch\"}},"
+		       "{\"name\":\"c\",\"state\":\"ok\",\"rejected\":{\"by\":\"probe\",\"why\":"
+		       "\"exit 1\"},"
+		       "\"probe\":{\"state\":\"failed\",\"generation\":4,\"error\":\"exit 1\"}},"
+		       "{\"name\":\"d\",\"state\":\"ok\",\"rejected\":{\"by\":\"rollout\",\"why\":"
+		       "\"10 %\"},"
+		       "\"suspension\":{\"by\":\"root\",\"until_ms\":1700000000000},"
+		       "\"overrides\":[{\"key\":\"k\",\"by\":\"root\"}]},"
+		       "{\"name\":\"e\",\"state\":\"ok\",\"drifted\":true,\"expires_ms\":1000,"
+		       "\"reload\":{\"state\":\"failed\",\"next_ms\":4000,\"error\":\"exit 3\"},"
+		       "\"watch\":{\"state\":\"failing\",\"error\":\"cut\"}},"
+		       "{\"name\":\"f\",\"state\":\"ok\",\"reload\":{\"state\":\"pending\","
+		       "\"pending\":8},"
+		       "\"rejected\":{\"by\":\"guard\",\"why\":\"empty\",\"is_last_error\":true},"
+		       "\"last_error\":\"empty\"}"));
+	RUN(cli_status, "pullet status");
+	assert_int_equal(command.code, CLI_OK);
+	assert_shows(command.out,
+		"6 configs: all ok; 4 with a rejected version; 1 suspended; 1 pinned; 1 "
+		"overridden; "
+		"2 with a reload pending; 1 that failed a probe; 1 whose file somebody changed; 1 "
+		"whose watch fails; 1 whose signature expires soon\n");
+	assert_shows(
+		command.out, "the server's version v2 is rejected by the schema: /port: 70000\n");
+	assert_shows(command.out, "the server's version v9 is held by the pin\n");
+	assert_shows(command.out, "was rolled back by the probe: exit 1\n");
+	assert_shows(command.out, "generation 4 failed its probe: exit 1\n");
+	assert_shows(command.out, "is held by the rollout: 10 %\n");
+	assert_shows(command.out, "suspended by root until 2023-11-14T22:13:20Z\n");
+	assert_shows(
+		command.out, "the published file was changed by somebody and is not restored\n");
+	assert_shows(command.out, "reload failed, next attempt in 4s: exit 3\n");
+	assert_shows(command.out, "reload pending for generation 8\n");
+	assert_shows(command.out, "the watch fails, changes come with the interval: cut\n");
+	assert_shows(command.out, "the signature expires at 1970-01-01T00:00:01Z\n");
+	assert_null(strstr(command.out, "\n  empty\n"));
+}
+
+static void status__shows_what_fails_of_the_agent(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/status", 200,
+		"{\"version\":\"0.1.0\",\"pid\":7,\"uptime_ms\":180000,"
+		"\"configuration\":{\"error\":\"a.yaml:1:1: no\",\"errors\":3,\"applying\":true},"
+		"\"servers\":[{\"name\":\"origin\",\"backoff_ms\":9000,\"pending\":1,\"addresses\":"
+		"["
+		"{\"url\":\"http://"
+		"a\",\"backoff_ms\":9000,\"failures_in_a_row\":2,\"error\":\"503\"},"
+		"{\"url\":\"http://b\"}]}],"
+		"\"push\":[{\"endpoint\":\"tcp://"
+		"p:1\",\"state\":\"silent\",\"last_message_ago_ms\":5000},"
+		"{\"endpoint\":\"tcp://q:1\",\"state\":\"refused\",\"error\":\"bad key\"},"
+		"{\"endpoint\":\"tcp://r:1\",\"state\":\"connected\"}],"
+		"\"report\":{\"state\":\"failing\",\"server\":\"etcd\",\"error\":\"403\"},"
+		"\"configs\":[{\"name\":\"web\",\"state\":\"ok\",\"server\":\"origin\","
+		"\"next_pull_in_ms\":1}]}");
+	RUN(cli_status, "pullet status", "--all");
+	assert_int_equal(command.code, CLI_OK);
+	assert_shows(command.out, "1 config: ok; pulletd 0.1.0 up 3m\n");
+	assert_shows(command.out, "reload pending: waiting for writes to finish\n");
+	assert_shows(command.out,
+		"the new configuration is rejected, keeping the old one: a.yaml:1:1: no (3 errors; "
+		"pulletd -t prints them)\n");
+	assert_shows(command.out, "server origin: in backoff for 9s, 1 pull queued; http://a is in "
+				  "backoff for 9s after "
+				  "2 failures in a row: 503\n");
+	assert_shows(command.out,
+		"push tcp://p:1: silent, last message 5s ago; changes come with the interval\n");
+	assert_shows(command.out, "push tcp://q:1: refused, no message yet: bad key\n");
+	assert_null(strstr(command.out, "tcp://r:1"));
+	assert_shows(command.out, "receipts to the server etcd fail: 403\n");
+	assert_shows(command.out, "web   ok     0           -    9s    -\n");
+}
+
+static void status__of_a_named_config__lists_all_members(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/configs/web", 200,
+		"{\"name\":\"web\",\"state\":\"ok\",\"generation\":3,\"version\":\"\\\"v3\\\"\","
+		"\"published_ms\":1700000000000,\"interval_ms\":30000,\"empty\":null,"
+		"\"runs\":{\"success\":4,\"timeouts\":1},\"list\":[1,{\"until_ms\":1000}]}");
+	RUN(cli_status, "pullet status", "web");
+	assert_int_equal(command.code, CLI_OK);
+	assert_null(strstr(command.out, "1 config"));
+	assert_shows(command.out,
+		"\n\nname: web\nstate: ok\ngeneration: 3\nversion: v3\n"
+		"published: 2023-11-14T22:13:20Z\ninterval: 30s\nruns.success: 4\n"
+		"runs.timeouts: 1\nlist.0: 1\nlist.1.until: 1970-01-01T00:00:01Z\n");
+}
+
+static void status__of_texts_with_control_characters__escapes_them(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/status", 200,
+		STATUS("{\"name\":\"w\\u001b[31mb\",\"state\":\"failing\",\"generation\":1,"
+		       "\"last_error\":\"a\\u0007b\"}"));
+	RUN(cli_status, "pullet status");
+	assert_int_equal(command.code, CLI_OK);
+	assert_null(strchr(command.out, '\033'));
+	assert_null(strchr(command.out, '\a'));
+}
+
+/* ---- options ---- */
+
+static void names__are_a_line_each_in_the_agents_order(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/status", 200,
+		STATUS("{\"name\":\"z\",\"state\":\"ok\"},{\"name\":\"a\",\"state\":\"stale\"}"));
+	RUN(cli_status, "pullet status", "--names");
+	assert_ended(CLI_OK, "z\na\n", "");
+}
+
+static void names__without_an_agent__are_those_of_snapshots(void **state)
+{
+	(void)state;
+	played_stop();
+	scratch_write(played.dir, "web.snap", "", 0);
+	scratch_write(played.dir, "db.snap", "", 0);
+	scratch_write(played.dir, "no-snapshot", "", 0);
+	scratch_write(played.dir, ".snap", "", 0);
+	RUN(cli_status, "pullet status", "--names");
+	assert_int_equal(command.code, CLI_UNREACHABLE);
+	assert_string_equal(command.out, "db\nweb\n");
+	assert_shows(command.err, "start it (systemctl start pullet), or name its socket");
+}
+
+static void json__is_the_answer_as_it_is(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/status", 200, STATUS(WELL));
+	RUN(cli_status, "pullet status", "--json");
+	assert_ended(CLI_OK, STATUS(WELL), "");
+	RUN(cli_status, "pullet status", "--json", "--check");
+	assert_ended(CLI_OK, STATUS(WELL), "");
+}
+
+static void check__fails_unless_every_config_is_ok(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/status", 200, STATUS(WELL));
+	assert_int_equal(RUN(cli_status, "pullet status", "--check"), CLI_OK);
+	played_answers(
+		"GET /v1/status", 200, STATUS(WELL ",{\"name\":\"b\",\"state\":\"failing\"}"));
+	assert_int_equal(RUN(cli_status, "pullet status", "--check"), CLI_FAILED);
+	played_answers("GET /v1/status", 200,
+		"{\"configuration\":{\"error\":\"no\"},\"configs\":[" WELL "]}");
+	assert_int_equal(RUN(cli_status, "pullet status", "--check"), CLI_FAILED);
+}
+
+static void ready__prints_only_what_is_not(void **state)
+{
+	(void)state;
+	played_answers("GET /readyz", 200, "ok\n");
+	RUN(cli_status, "pullet status", "--ready");
+	assert_ended(CLI_OK, "", "");
+	played_answers("GET /readyz", 500, "web: not found\ndb: 404\n\n");
+	RUN(cli_status, "pullet status", "--ready");
+	assert_int_equal(command.code, CLI_FAILED);
+	assert_string_equal(command.out, "");
+	assert_shows(command.err, "not ready: web: not found");
+	played_answers("GET /readyz", 503, "{\"error\":\"too many requests\"}");
+	RUN(cli_status, "pullet status", "--ready");
+	assert_ended(CLI_BUSY, "", "pullet status: the agent is busy: too many requests\n");
+}
+
+static void options__that_exclude_each_other__are_misused(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN(cli_status, "pullet status", "--ready", "web"), CLI_USAGE);
+	assert_shows(command.err, "--ready is about all configs");
+	assert_int_equal(RUN(cli_status, "pullet status", "--names", "--json"), CLI_USAGE);
+	assert_shows(command.err, "one of them");
+	assert_int_equal(RUN(cli_status, "pullet status", "a", "b"), CLI_USAGE);
+	assert_shows(command.err, "one config at most");
+	assert_int_equal(RUN(cli_status, "pullet status", "--nope"), CLI_USAGE);
+	assert_shows(command.err, "Try 'pullet status --help'.");
+	assert_string_equal(played_asked(0), "");
+}
+
+/* ---- answers that are none ---- */
+
+static void status__of_no_agent__exits_3_and_says_what_to_do(void **state)
+{
+	(void)state;
+	played_stop();
+	RUN(cli_status, "pullet status");
+	assert_int_equal(command.code, CLI_UNREACHABLE);
+	assert_shows(command.err, "no agent answers at ");
+	scratch_write(played.dir, "control.sock", "", 0);
+	RUN(cli_status, "pullet status");
+	assert_int_equal(command.code, CLI_UNREACHABLE);
+	assert_shows(command.err, "start it (systemctl start pullet)\n");
+	RUN(cli_status, "pullet status", "--socket", "/dev/null/x");
+	assert_int_equal(command.code, CLI_UNREACHABLE);
+	assert_shows(command.err, "Not a directory");
+}
+
+static void status__of_no_meaning__is_an_error(void **state)
+{
+	static const char *const bodies[] = {"", "hello", "{}", STATUS("{\"name\":\"x\"}"),
+		"{\"configs\":[1],\"configuration\":{}}"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+		played_answers("GET /v1/status", 200, bodies[i]);
+		RUN(cli_status, "pullet status");
+		assert_ended(CLI_FAILED, "",
+			"pullet status: the agent's answer cannot be read: see whether pulletd is "
+			"of "
+			"the same version\n");
+	}
+	played_answers("GET /v1/status", 418, "{}");
+	RUN(cli_status, "pullet status");
+	assert_ended(CLI_FAILED, "", "pullet status: the agent answered 418: it gives no reason\n");
+}
+
+static void status__of_too_long_a_name__asks_nothing(void **state)
+{
+	static char name[9000];
+
+	(void)state;
+	memset(name, 'x', sizeof(name) - 1);
+	RUN(cli_status, "pullet status", name);
+	assert_ended(CLI_NOT_FOUND, "", "pullet status: no config has so long a name\n");
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(status__of_one_config_that_is_well__is_two_lines),
+		CASE(status__shows_the_worst_first_and_why),
+		CASE(status__shows_what_operators_and_checks_decided),
+		CASE(status__shows_what_fails_of_the_agent),
+		CASE(status__of_a_named_config__lists_all_members),
+		CASE(status__of_texts_with_control_characters__escapes_them),
+		CASE(names__are_a_line_each_in_the_agents_order),
+		CASE(names__without_an_agent__are_those_of_snapshots),
+		CASE(json__is_the_answer_as_it_is),
+		CASE(check__fails_unless_every_config_is_ok),
+		CASE(ready__prints_only_what_is_not),
+		CASE(options__that_exclude_each_other__are_misused),
+		CASE(status__of_no_agent__exits_3_and_says_what_to_do),
+		CASE(status__of_no_meaning__is_an_error),
+		CASE(status__of_too_long_a_name__asks_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

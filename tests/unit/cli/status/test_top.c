@@ -1,0 +1,317 @@
+/* `pullet top`: frames in a pipe and on a terminal, keys, an agent that goes away. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <pty.h>
+
+#include <cmocka.h>
+
+#include "cli/common/cli.h"
+#include "cli/status/screen.h"
+#include "cli/text/terminal.h"
+#include "tests/unit/fixture/command.h"
+
+#define STATUS                                                                                     \
+	"{\"version\":\"0.1.0\",\"host\":\"h1\",\"pid\":7,\"uptime_ms\":60000,\"configuration\":{" \
+	"},"                                                                                       \
+	"\"push\":[{\"state\":\"connected\",\"endpoint\":\"tcp://p\"}],\"configs\":["              \
+	"{\"name\":\"alpha\",\"state\":\"ok\",\"generation\":3,\"age_ms\":5000,"                   \
+	"\"next_pull_in_ms\":900,\"rejections\":2,\"runs\":{\"success\":10,\"timeouts\":1}},"      \
+	"{\"name\":\"beta\",\"state\":\"stale\",\"generation\":1,\"age_ms\":900000,"               \
+	"\"next_pull_in_ms\":100,\"last_error\":\"no route\",\"cause\":\"unreachable\","           \
+	"\"runs\":{\"success\":2,\"failed\":7,\"timeouts\":4}}]}"
+
+static struct document *document;
+static struct screen view;
+
+static int set_up(void **state)
+{
+	(void)state;
+	alarm(30);
+	played_open();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	played_close();
+	return 0;
+}
+
+/* ---- the command ---- */
+
+static void batch__prints_as_many_frames_as_wanted(void **state)
+{
+	const char *second;
+
+	(void)state;
+	played_answers("GET /v1/status", 200, STATUS);
+	RUN(cli_top, "pullet top", "-b", "-n", "2", "--interval", "100ms");
+	assert_int_equal(command.code, CLI_OK);
+	assert_int_equal(strncmp(command.out,
+				 "pulletd 0.1.0 on h1, pid 7, up 60s\n"
+				 "2 configs: 1 ok, 1 stale; the worst is beta (stale)\n",
+				 80),
+		0);
+	assert_shows(command.out,
+		"pulls: 24, timed out: 5, failed: 7, rejected: 2; push: 1 of 1 connected\n");
+	assert_shows(command.out, "\nbeta    stale  1    15m  100ms  13    4         0 ");
+	assert_shows(command.out, "unreachable: no route\n");
+	second = strstr(command.out + 1, "\n\npulletd 0.1.0");
+	assert_non_null(second);
+	assert_shows(second, "pulls: 24 (0.0/s)");
+	assert_null(strstr(command.out, "q quit"));
+}
+
+static void batch__of_no_agent__says_so_and_exits_3(void **state)
+{
+	(void)state;
+	played_stop();
+	RUN(cli_top, "pullet top", "-b", "-n", "1");
+	assert_int_equal(command.code, CLI_UNREACHABLE);
+	assert_shows(command.out, "trying again: no agent answers at ");
+}
+
+static void batch__of_an_invalid_answer__says_its_status(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/status", 500, "{\"error\":\"out of memory\"}");
+	RUN(cli_top, "pullet top", "-b", "-n", "1");
+	assert_int_equal(command.code, CLI_UNREACHABLE);
+	assert_string_equal(command.out, "trying again: the agent answered 500: out of memory\n");
+	played_answers("GET /v1/status", 200, "{}");
+	RUN(cli_top, "pullet top", "-b", "-n", "1");
+	assert_string_equal(command.out, "trying again: the agent answered 200: invalid answer\n");
+}
+
+static void top__without_a_terminal__names_the_other_way(void **state)
+{
+	(void)state;
+	RUN(cli_top, "pullet top");
+	assert_ended(CLI_USAGE, "",
+		"pullet top: this is no terminal: --batch -n 1 prints one frame, and needs none\n");
+	assert_int_equal(RUN(cli_top, "pullet top", "--interval", "1ms"), CLI_USAGE);
+	assert_shows(command.err, "--interval takes at least 100ms, not '1ms'");
+	assert_int_equal(RUN(cli_top, "pullet top", "-n", "0"), CLI_USAGE);
+	assert_shows(command.err, "--number takes a number from 1 on, not '0'");
+	assert_int_equal(RUN(cli_top, "pullet top", "--help"), CLI_OK);
+	assert_shows(command.out, "  -n, --number N ");
+	assert_shows(command.out, "Keys: q ends");
+}
+
+static int terminal = -1;
+
+/* Closes the terminal; what it showed until then. */
+static void read_terminal(int master, char *text, size_t size)
+{
+	size_t len = 0;
+	ssize_t n;
+
+	close(terminal);
+	while ((n = read(master, text + len, size - 1 - len)) > 0)
+		len += (size_t)n;
+	text[len] = '\0';
+	close(master);
+}
+
+/* Runs it on the terminal in place of the redirected streams. */
+static int run_on_terminal(int argc, char **argv)
+{
+	dup2(terminal, 0);
+	dup2(terminal, 1);
+	return cli_top(argc, argv);
+}
+
+static void top__on_a_terminal__takes_the_screen_and_gives_it_back(void **state)
+{
+	const struct winsize size = {.ws_col = 100, .ws_row = 20};
+	char text[32768];
+	int master;
+
+	(void)state;
+	assert_int_equal(openpty(&master, &terminal, NULL, NULL, &size), 0);
+	played_answers("GET /v1/status", 200, STATUS);
+	setenv("TERM", "xterm", 1);
+	unsetenv("NO_COLOR");
+	RUN(run_on_terminal, "pullet top", "-n", "1");
+	assert_int_equal(command.code, CLI_OK);
+	read_terminal(master, text, sizeof(text));
+	assert_int_equal(strncmp(text, "\033[?1049h", 8), 0);
+	assert_shows(text, "asking the agent");
+	assert_shows(text, "pulletd 0.1.0 on h1");
+	assert_shows(text, "\033[31mstale\033[0m");
+	assert_shows(text, "q quit   s order: state");
+	assert_shows(text, "\033[?1049l");
+}
+
+static void top__ends_at_q(void **state)
+{
+	const struct winsize size = {.ws_col = 100, .ws_row = 20};
+	char text[32768];
+	int master;
+
+	(void)state;
+	assert_int_equal(openpty(&master, &terminal, NULL, NULL, &size), 0);
+	played_answers("GET /v1/status", AGENT_HANGS, "");
+	assert_int_equal(write(master, "sq\n", 3), 3);
+	RUN(run_on_terminal, "pullet top");
+	assert_int_equal(command.code, CLI_OK);
+	read_terminal(master, text, sizeof(text));
+	assert_shows(text, "s order: name");
+}
+
+/* ---- the screen ---- */
+
+static int open_screen(void **state)
+{
+	struct document_error e;
+
+	(void)state;
+	assert_int_equal(
+		document_parse(DOCUMENT_JSON, STATUS, strlen(STATUS), DOCUMENT_OURS, &document, &e),
+		0);
+	view = (struct screen){.rate = 1500};
+	assert_int_equal(show_read(document_root(document), &view.show), 0);
+	screen_sort(&view);
+	return 0;
+}
+
+static int close_screen(void **state)
+{
+	(void)state;
+	show_fini(&view.show);
+	document_free(document);
+	return 0;
+}
+
+static const char *draw(size_t width, size_t rows)
+{
+	static char text[65536];
+	struct buffer out;
+
+	buffer_init(&out, sizeof(text));
+	screen_frame(&view, width, rows, false, true, &out);
+	snprintf(text, sizeof(text), "%s", out.data ? out.data : "");
+	buffer_fini(&out);
+	return text;
+}
+
+static void press(const char *keys)
+{
+	for (; *keys; keys++)
+		assert_true(screen_press(&view, (unsigned char)*keys));
+}
+
+static bool is_above(const char *a, const char *b)
+{
+	const char *text = draw(WRAP_ENDLESS, WRAP_ENDLESS);
+
+	return strstr(text, a) && strstr(text, b) && strstr(text, a) < strstr(text, b);
+}
+
+static void s__goes_through_all_orders(void **state)
+{
+	static const struct {
+		const char *order;
+		bool alpha_first;
+	} orders[] = {{"name", true}, {"age", false}, {"next", false}, {"runs", false},
+		{"timeouts", false}, {"rejected", true}, {"state", false}};
+	char shown[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+		press("s");
+		snprintf(shown, sizeof(shown), "s order: %s ", orders[i].order);
+		assert_shows(draw(WRAP_ENDLESS, WRAP_ENDLESS), shown);
+		assert_int_equal(is_above("\nalpha", "\nbeta"), orders[i].alpha_first);
+	}
+}
+
+static void filter__shows_what_has_it_in_name_state_or_error(void **state)
+{
+	(void)state;
+	press("/ROUT");
+	assert_shows(draw(WRAP_ENDLESS, WRAP_ENDLESS), "filter: ROUT_   Enter keeps it");
+	press("E\r");
+	assert_shows(draw(WRAP_ENDLESS, WRAP_ENDLESS), "filter: ROUTE   q quit");
+	assert_null(strstr(draw(WRAP_ENDLESS, WRAP_ENDLESS), "\nalpha"));
+	assert_shows(draw(WRAP_ENDLESS, WRAP_ENDLESS), "\nbeta");
+	screen_press(&view, KEY_ESCAPE);
+	assert_shows(draw(WRAP_ENDLESS, WRAP_ENDLESS), "\nalpha");
+	press("/al\x7f\x7f\x7f\xc3\xa9\b");
+	assert_string_equal(view.filter, "");
+	press("x");
+	screen_press(&view, KEY_ESCAPE);
+	assert_string_equal(view.filter, "");
+	assert_false(view.typing);
+}
+
+static void arrows__scroll_and_stop_at_the_ends(void **state)
+{
+	(void)state;
+	draw(100, 7); /* four lines of head, the table's head, one row */
+	assert_int_equal(view.page, 2);
+	draw(100, 6);
+	assert_int_equal(view.page, 1);
+	assert_shows(draw(100, 6), "\nbeta");
+	screen_press(&view, KEY_DOWN);
+	assert_shows(draw(100, 6), "\nalpha");
+	press("jj ");
+	screen_press(&view, KEY_PAGE_DOWN);
+	screen_press(&view, KEY_END);
+	assert_shows(draw(100, 6), "\nalpha");
+	screen_press(&view, KEY_UP);
+	assert_shows(draw(100, 6), "\nbeta");
+	press("kk");
+	screen_press(&view, KEY_HOME);
+	assert_int_equal(view.scroll, 0);
+	assert_false(screen_press(&view, 'q'));
+}
+
+static void narrow__leaves_columns_out_and_cuts_the_rest(void **state)
+{
+	const char *text;
+
+	(void)state;
+	assert_shows(draw(200, 20), "REJECTED");
+	text = draw(40, 20);
+	assert_null(strstr(text, "REJECTED"));
+	assert_null(strstr(text, "RUNS"));
+	for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+		assert_in_range(strcspn(line, "\n"), 0, 40);
+}
+
+static void gone__keeps_the_last_answer(void **state)
+{
+	(void)state;
+	view.gone = true;
+	view.heard_ago_ms = 4000;
+	snprintf(view.why, sizeof(view.why), "it is dead");
+	assert_shows(
+		draw(WRAP_ENDLESS, WRAP_ENDLESS), "no answer for 4s, trying again: it is dead\n");
+	assert_shows(draw(WRAP_ENDLESS, WRAP_ENDLESS), "\nalpha");
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define SCREEN(name) cmocka_unit_test_setup_teardown(name, open_screen, close_screen)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(batch__prints_as_many_frames_as_wanted),
+		CASE(batch__of_no_agent__says_so_and_exits_3),
+		CASE(batch__of_an_invalid_answer__says_its_status),
+		CASE(top__without_a_terminal__names_the_other_way),
+		CASE(top__on_a_terminal__takes_the_screen_and_gives_it_back),
+		CASE(top__ends_at_q),
+		SCREEN(s__goes_through_all_orders),
+		SCREEN(filter__shows_what_has_it_in_name_state_or_error),
+		SCREEN(arrows__scroll_and_stop_at_the_ends),
+		SCREEN(narrow__leaves_columns_out_and_cuts_the_rest),
+		SCREEN(gone__keeps_the_last_answer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
