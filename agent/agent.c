@@ -491,6 +491,7 @@ static void set_environment(struct agent *a)
 		.queue = &a->queue,
 		.drift = a->drift,
 		.host = a->host,
+		.starting = true,
 		.dry_run = a->dry_run,
 		.once = a->once,
 		.goes_on = &a->goes_on,
@@ -569,6 +570,7 @@ int agent_start(struct agent *a, struct settings *settings)
 		settings_free(settings);
 	else
 		r = agent_apply(a, settings, &diff);
+	a->env.starting = false;
 	settings_diff_fini(&diff);
 	if (r)
 		return log_shortage(r);

@@ -29,7 +29,7 @@ static const struct command {
 		cli_fleet},
 	{"history", "CONFIG", "the stored versions", cli_history},
 	{"diff", "CONFIG [A [B]]", "what changed from one version to another", cli_diff},
-	{"explain", "CONFIG KEY", "which layer or override a value comes from", cli_explain},
+	{"explain", "CONFIG [KEY]", "why a version, or a value, is the current one", cli_explain},
 	{"rollback", "CONFIG [N]", "republish an older version", cli_rollback},
 	{"pin", "CONFIG [--for D]", "keep the current version, ignore updates", cli_pin},
 	{"unpin", "CONFIG", "follow the server again", cli_unpin},

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/state.h"
+#include "config/core.h"
 #include "document/diff.h"
 #include "text/json_writer.h"
 #include "text/sentence.h"
@@ -126,13 +126,13 @@ static int compare_files(struct changes_entry *e, const struct candidate *before
 static int compare_publication(struct changes_entry *e, struct config *config, char why[FILE_WHY])
 {
 	struct candidate *before = NULL, *after = NULL;
-	int r = pipeline_load(config, e->generation, NULL, &after, why);
+	int r = validation_load(config, e->generation, NULL, &after, why);
 
 	if (r)
 		return r;
 	e->origin = strdup(after->version.origin);
 	if (e->from)
-		r = pipeline_load(config, e->from, NULL, &before, why);
+		r = validation_load(config, e->from, NULL, &before, why);
 	if (r == 0) {
 		r = config->settings->dir
 			    ? compare_files(e, before, after, config->settings)
@@ -176,15 +176,16 @@ static struct changes_entry *changes_entry_new(
 	struct changes_entry *e = calloc(1, sizeof(*e));
 	struct store_file file, other = {0};
 
-	if (!e || !config->store || store_describe_file(config->store, generation, &file)) {
+	if (!e || !config->current.store ||
+		store_describe_file(config->current.store, generation, &file)) {
 		free(e);
 		return NULL;
 	}
 	e->config = config;
 	e->generation = generation;
 	e->at_ms = file.at_ms;
-	e->from = previous_generation(config->store, generation);
-	if (e->from && store_describe_file(config->store, e->from, &other))
+	e->from = previous_generation(config->current.store, generation);
+	if (e->from && store_describe_file(config->current.store, e->from, &other))
 		other.bytes = 0;
 	if (file.bytes > CHANGES_MAX_BYTES || other.bytes > CHANGES_MAX_BYTES) {
 		e->error = strdup("it is too long to be compared here: see `pullet diff`");
@@ -199,16 +200,16 @@ static struct changes_entry *changes_entry_new(
 
 static void note_head(struct head *h, struct config *config)
 {
-	uint64_t generation = config->published.generation;
+	uint64_t generation = config->current.version.generation;
 	struct store_file file;
 
 	if (h->config == config && h->generation == generation)
 		return;
 	*h = (struct head){.config = config};
-	if (generation == 0 || !config->store)
+	if (generation == 0 || !config->current.store)
 		return;
 	h->generation = generation;
-	h->at_ms = store_describe_file(config->store, generation, &file) ? 0 : file.at_ms;
+	h->at_ms = store_describe_file(config->current.store, generation, &file) ? 0 : file.at_ms;
 }
 
 /* True: something was published, or the configs have changed. */
@@ -257,7 +258,7 @@ static int64_t written_at(struct changes_entry *const old[CHANGES_MAX], const st
 
 	if (i < CHANGES_MAX)
 		return old[i]->at_ms;
-	return store_describe_file(h->config->store, h->generation, &file) ? 0 : file.at_ms;
+	return store_describe_file(h->config->current.store, h->generation, &file) ? 0 : file.at_ms;
 }
 
 static struct head *newest_head(struct head *heads, size_t count)

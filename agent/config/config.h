@@ -51,6 +51,7 @@ struct config_env {
 	const char *host; /* its name, for rollouts */
 	const struct settings_label *labels;
 	size_t label_count;
+	bool starting;              /* nothing else waits: stored versions may be shown at once */
 	bool dry_run;               /* pull and check, write nothing, say what would be done */
 	bool once;                  /* each config runs once: no splay */
 	struct push_budget *budget; /* what may be spent on messages; NULL = anything */
@@ -88,10 +89,14 @@ struct config_status {
 	enum config_outcome outcome;         /* of the last run */
 	uint64_t rejections;                 /* by all checks */
 	uint64_t rejections_by[CHECK_COUNT]; /* by each */
-	const struct rejection *rejected; /* the server's version; NULL = it has the current one */
-	bool held;                        /* rejected by a pin, a rollout, an operator */
-	bool rejected_is_error;           /* last_error is about it, and it is not held */
-	const struct ledger_pin *pin;     /* NULL = not pinned */
+	/* the server's version, which is not published; NULL = it has the current one, or is not
+	 * known */
+	const struct version *rejected;
+	enum rejection_reason rejected_by;
+	const char *rejected_why;            /* until the next call of the config */
+	bool held;                           /* rejected by a pin, a rollout, an operator */
+	bool rejected_is_error;              /* last_error is about it, and it is not held */
+	const struct ledger_pin *pin;        /* NULL = not pinned */
 	const struct ledger_pin *suspension; /* NULL = not suspended */
 	const struct ledger_override *overrides;
 	size_t override_count;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/state.h"
+#include "config/core.h"
 #include "document/diff.h"
 #include "text/json_text.h"
 #include "text/json_writer.h"
@@ -59,9 +59,9 @@ int inspect_begin(struct config *c, struct inspection *ret, char why[FILE_WHY])
 	int r;
 
 	*ret = (struct inspection){.config = c};
-	r = copy_ledger(c->ledger, &ret->ledger);
-	if (r == 0 && c->published.generation)
-		r = version_copy(&c->published, &ret->published);
+	r = copy_ledger(c->decisions.ledger, &ret->ledger);
+	if (r == 0 && c->current.version.generation)
+		r = version_copy(&c->current.version, &ret->published);
 	if (r == 0)
 		return 0;
 	ledger_free(ret->ledger);
@@ -78,7 +78,7 @@ void inspect_end(struct inspection *i)
 
 int inspect_unchanged(const struct inspection *i, char why[FILE_WHY])
 {
-	if (i->published.generation == i->config->published.generation)
+	if (i->published.generation == i->config->current.version.generation)
 		return 0;
 	snprintf(why, FILE_WHY, "another version was published meanwhile: check it and try again");
 	return -EAGAIN;
@@ -86,7 +86,7 @@ int inspect_unchanged(const struct inspection *i, char why[FILE_WHY])
 
 static int check_published(const struct inspection *i, char why[FILE_WHY])
 {
-	if (i->published.generation && i->ledger && i->config->store)
+	if (i->published.generation && i->ledger && i->config->current.store)
 		return 0;
 	snprintf(why, FILE_WHY, "nothing is published yet");
 	return -ENODATA;
@@ -141,7 +141,7 @@ static size_t write_version(
 	size_t bytes = 0;
 
 	json_writer_begin_object(out, NULL);
-	if (!v || candidate_load(v, i->config->store, generation, &damaged, why)) {
+	if (!v || candidate_load(v, i->config->current.store, generation, &damaged, why)) {
 		json_writer_number(out, "generation", generation);
 		sentence_member(out, "error", why, audience);
 	} else {
@@ -161,7 +161,9 @@ int inspect_history(
 {
 	uint64_t generations[STORE_MAX_KEEP];
 	const struct config *c = i->config;
-	size_t count = i->ledger && c->store ? store_list(c->store, generations) : 0, read = 0, n;
+	size_t count = i->ledger && c->current.store ? store_list(c->current.store, generations)
+						     : 0,
+	       read = 0, n;
 
 	json_writer_begin_object(out, NULL);
 	json_writer_text(out, "name", c->settings->name);
@@ -182,7 +184,7 @@ static int find_generation_before(
 	struct config *c, uint64_t to, uint64_t *ret_generation, char why[FILE_WHY])
 {
 	uint64_t generations[STORE_MAX_KEEP];
-	size_t count = store_list(c->store, generations);
+	size_t count = store_list(c->current.store, generations);
 
 	for (size_t i = 0; i < count; i++)
 		if (generations[i] < to) {
@@ -236,9 +238,9 @@ int inspect_diff(const struct inspection *i, uint64_t from, uint64_t to, bool va
 	if (r == 0 && from == 0)
 		r = find_generation_before(c, to, &from, why);
 	if (r == 0)
-		r = pipeline_load(c, from, NULL, &before, why);
+		r = validation_load(c, from, NULL, &before, why);
 	if (r == 0)
-		r = pipeline_load(c, to, NULL, &after, why);
+		r = validation_load(c, to, NULL, &after, why);
 	if (r == 0) {
 		json_writer_begin_object(out, NULL);
 		json_writer_text(out, "name", c->settings->name);
@@ -406,9 +408,9 @@ int inspect_explain(const struct inspection *i, const char *key, bool values, st
 	int r = check_published(i, why);
 
 	if (r == 0)
-		r = operations_check_key(i->config, key, why);
+		r = operate_check_key(i->config, key, why);
 	if (r == 0)
-		r = pipeline_load(i->config, i->published.generation, i->ledger, &v, why);
+		r = validation_load(i->config, i->published.generation, i->ledger, &v, why);
 	if (r)
 		return r;
 	count = compose_layers(&v->composition, layers);
@@ -438,7 +440,7 @@ static int find_rollback_generation(
 	const struct inspection *seen, uint64_t *ret_generation, char why[FILE_WHY])
 {
 	uint64_t generations[STORE_MAX_KEEP];
-	struct store *store = seen->config->store;
+	struct store *store = seen->config->current.store;
 	size_t count = store_list(store, generations);
 	char ignored[FILE_WHY];
 
@@ -518,7 +520,7 @@ static int check_rollback_target(
 			(unsigned long long)generation);
 		return -EALREADY;
 	}
-	r = pipeline_load(seen->config, generation, seen->ledger, &v, why);
+	r = validation_load(seen->config, generation, seen->ledger, &v, why);
 	if (r)
 		return r;
 	if (version_same(&v->version, &seen->published)) {
@@ -567,9 +569,9 @@ int inspect_override(const struct inspection *i, const char *key, char why[FILE_
 	int r = check_published(i, why);
 
 	if (r == 0)
-		r = operations_check_key(i->config, key, why);
+		r = operate_check_key(i->config, key, why);
 	if (r == 0)
-		r = pipeline_load(i->config, i->published.generation, i->ledger, &current, why);
+		r = validation_load(i->config, i->published.generation, i->ledger, &current, why);
 	if (r)
 		return r;
 	r = check_key_way(current->composition.root, key, why);

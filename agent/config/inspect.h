@@ -63,4 +63,16 @@ int inspect_override(const struct inspection *i, const char *key, char why[FILE_
 /* 0, or -EAGAIN with a sentence: another version was published since. */
 int inspect_unchanged(const struct inspection *i, char why[FILE_WHY]);
 
+/* --- explain.c: the config itself; the loop's thread --- */
+
+/* {"name","generation","facts":{...},"row","action","origin","resting":[...],"under_way":{"row",
+ * "phase","since_ms"}|null,"sentences":[...]}: the facts that the agent decides by (decide.h), the
+ * row that begins next ("nothing": none), rows that failed and wait for the next pull, the step
+ * under way, and what that means: why the current version is current, what the server has, what
+ * would change it. 0 or the buffer's error. */
+int explain_config(struct config *c, enum audience audience, struct buffer *out);
+/* Appends "explanation":[...]: the sentences about a new version at the server that is not current,
+ * a step under way, and steps that failed; empty when there is nothing of that. */
+int explain_news(struct config *c, enum audience audience, struct buffer *out);
+
 #endif

@@ -2,7 +2,7 @@
  * Whether a config makes progress, for the watchdog. Surprising: progress is derived from state, so
  * a path that forgets to report cannot look healthy.
  */
-#include "config/state.h"
+#include "config/core.h"
 #include "process/process.h"
 
 #define PATIENCE_MS 60000u
@@ -15,8 +15,8 @@ static bool is_overdue(uint64_t due_ms, uint64_t now_ms)
 /* The timer of the next run waits for the floor between pulls that messages cause. */
 static bool waits_for_floor(const struct config *c, uint64_t now_ms)
 {
-	return wheel_timer_state(&c->due.timer) == WHEEL_SCHEDULED &&
-	       !is_overdue(wheel_timer_due(&c->due.timer), now_ms);
+	return wheel_timer_state(&c->run.due.timer) == WHEEL_SCHEDULED &&
+	       !is_overdue(wheel_timer_due(&c->run.due.timer), now_ms);
 }
 
 /* The server has a free slot, and no backoff. */
@@ -31,11 +31,11 @@ static bool server_has_room(const struct upstream *server)
 /* A run has a time limit, or is queued for its bootstrap server. */
 static const char *stuck_in_run(const struct config *c, uint64_t now_ms)
 {
-	if (wheel_timer_state(&c->limit.timer) == WHEEL_SCHEDULED)
-		return is_overdue(wheel_timer_due(&c->limit.timer), now_ms)
+	if (wheel_timer_state(&c->run.limit.timer) == WHEEL_SCHEDULED)
+		return is_overdue(wheel_timer_due(&c->run.limit.timer), now_ms)
 			       ? "a pull goes on beyond its time limit"
 			       : NULL;
-	if (!pull_waiting(c->pull))
+	if (!pull_waiting(c->run.pull))
 		return "a run has neither a pull nor a version under way";
 	return NULL;
 }
@@ -44,12 +44,12 @@ static const char *stuck_before_run(const struct config *c, uint64_t now_ms)
 {
 	uint64_t due_ms;
 
-	if (config_suspended(c) || !trigger_due(&c->trigger, &due_ms) ||
+	if (config_suspended(c) || !trigger_due(&c->run.trigger, &due_ms) ||
 		!is_overdue(due_ms, now_ms))
 		return NULL;
-	if (!pull_waiting(c->pull))
+	if (!pull_waiting(c->run.pull))
 		return waits_for_floor(c, now_ms) ? NULL : "a pull is due and nobody took it up";
-	return server_has_room(pull_server(c->pull))
+	return server_has_room(pull_server(c->run.pull))
 		       ? "a pull is not begun although its server has room"
 		       : NULL;
 }
@@ -57,22 +57,23 @@ static const char *stuck_before_run(const struct config *c, uint64_t now_ms)
 const char *config_stuck(const struct config *c, uint64_t now_ms)
 {
 	const struct settings_config *s = c->settings;
-	uint64_t on_worker_ms = c->on_worker_ms, validating_ms = c->validating_since_ms;
+	uint64_t on_worker_ms = c->step.on_worker_ms, validating_ms = c->step.validating_since_ms;
 
 	/* a queued job waits for another config's, which is checked too */
 	if (on_worker_ms && is_overdue(on_worker_ms, now_ms))
 		return "the disk has not taken a version for a minute";
-	if (c->validating)
+	if (c->step.validating)
 		return validating_ms && is_overdue(validating_ms, now_ms)
 			       ? "the checks have not ended with a version for a minute"
 			       : NULL;
-	if (c->programs)
-		return is_overdue(c->programs_since_ms + s->format_run.timeout_ms +
+	if (c->step.programs)
+		return is_overdue(c->step.programs_since_ms + s->format_run.timeout_ms +
 					  s->check.timeout_ms + 2 * PROCESS_GRACE_MS,
 			       now_ms)
 			       ? "a program that checks a version does not end, not even killed"
 			       : NULL;
-	if (c->publishing || (c->candidate && c->candidate->local))
+	if (c->step.publishing)
 		return NULL;
-	return trigger_running(&c->trigger) ? stuck_in_run(c, now_ms) : stuck_before_run(c, now_ms);
+	return trigger_running(&c->run.trigger) ? stuck_in_run(c, now_ms)
+						: stuck_before_run(c, now_ms);
 }

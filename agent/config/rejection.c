@@ -1,11 +1,8 @@
-/*
- * Rejected versions. Surprising: their bytes are kept, because the next pull may bring only those
- * parts that changed since.
+/* Why a version is not published. Surprising: the ledger holds these names, so they never change.
  */
 #include "config/rejection.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char *rejection_name(enum rejection_reason reason)
@@ -42,32 +39,9 @@ bool rejection_is_rollback(enum rejection_reason reason)
 	return reason == REJECTED_BY_PROBE || reason == REJECTED_BY_OPERATOR;
 }
 
-struct rejection *rejection_new(struct candidate *candidate, enum rejection_reason reason,
-	const char *rules, const char *why)
+const char *rejection_text(enum rejection_reason reason, char text[REJECTION_TEXT])
 {
-	struct rejection *r = calloc(1, sizeof(*r));
-
-	if (!r || !(r->why = strdup(why))) {
-		free(r);
-		return NULL;
-	}
-	r->version = candidate->version;
-	candidate->version = (struct version){.generation = 0};
-	r->body = candidate->body;
-	buffer_init(&candidate->body, 0);
-	/* never 0: a request is conditional on a version that has a generation */
-	r->version.generation = UINT64_MAX;
-	r->reason = reason;
-	snprintf(r->rules, sizeof(r->rules), "%s", rules);
-	return r;
-}
-
-void rejection_free(struct rejection *r)
-{
-	if (!r)
-		return;
-	version_fini(&r->version);
-	buffer_fini(&r->body);
-	free(r->why);
-	free(r);
+	snprintf(text, REJECTION_TEXT, "rejected by the %s: keeping the current version",
+		rejection_name(reason));
+	return text;
 }

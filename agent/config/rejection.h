@@ -1,20 +1,20 @@
 /*
- * Why a version that a server has is not published, and what is kept of such a version.
+ * Why a version that a server has is not published.
  *
  * The reasons are the checks, and what happens after or beside them. A version is rejected by a
  * check, rolled back by its probe or by an operator, or held (by a pin, a rollout, a rollback of an
  * operator): held versions are no failure.
- *
- * Threads: the loop's. Ownership: a rejection owns its version and bytes.
  */
 #ifndef PULLET_REJECTION_H
 #define PULLET_REJECTION_H
 
-#include "verify/candidate.h"
+#include <stdbool.h>
+
 #include "verify/verify.h"
 
 enum rejection_reason {
 	/* the first CHECK_COUNT are enum verify_check: */
+	REJECTED_BY_DIGEST = CHECK_DIGEST,
 	REJECTED_BY_SIGNATURE = CHECK_SIGNATURE,
 	REJECTED_BY_GUARD = CHECK_GUARD,
 	REJECTED_BY_PROBE = CHECK_COUNT,
@@ -25,14 +25,6 @@ enum rejection_reason {
 	REJECTION_REASONS
 };
 
-struct rejection {
-	struct version version;
-	struct buffer body; /* of all parts: some of them may stay when others change */
-	enum rejection_reason reason;
-	char rules[DIGEST_HEX]; /* verify_id() that it was validated by; "" = any */
-	char *why;
-};
-
 /* As in the ledger, the status and the log. */
 const char *rejection_name(enum rejection_reason reason);
 enum rejection_reason rejection_parse(const char *name);
@@ -41,9 +33,8 @@ bool rejection_is_held(enum rejection_reason reason);
 /* It was current, and was replaced by an older one. */
 bool rejection_is_rollback(enum rejection_reason reason);
 
-/* Takes the version and the bytes of a candidate. NULL when there is no memory. */
-struct rejection *rejection_new(struct candidate *candidate, enum rejection_reason reason,
-	const char *rules, const char *why);
-void rejection_free(struct rejection *r);
+/* The line of the log. */
+#define REJECTION_TEXT 64
+const char *rejection_text(enum rejection_reason reason, char text[REJECTION_TEXT]);
 
 #endif

@@ -5,7 +5,7 @@
  * Surprising: the document is read after the version, never before: if both are written, the
  * rollout first, no host takes the version without having read the rollout.
  */
-#include "config/state.h"
+#include "config/core.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,54 +16,12 @@
 
 static const char failed[] = "the rollout cannot be read: keeping the current version";
 
-/* The candidate, or the version that is held by the rollout. */
-static const struct version *version_in_question(const struct config *c)
-{
-	return c->candidate ? &c->candidate->version : &c->rejected->version;
-}
-
-static void fail_rollout(struct config *c, enum supervisor_outcome outcome, const char *why)
-{
-	c->asking = false;
-	pipeline_drop_candidate(c);
-	config_run_failed(c, outcome, failed, why);
-}
-
-/* A held version is pulled again, whole. */
-static void admit_host(struct config *c)
-{
-	if (c->candidate) {
-		validation_start(c, VERIFY_NEW);
-		return;
-	}
-	log_info("the rollout has come to this host", "config", c->settings->name);
-	pipeline_forget_rejected(c);
-	config_run_succeeded(c, CONFIG_UNCHANGED);
-	trigger_hint(&c->trigger, c->env->sys->now_ms(), 0);
-}
-
-static void keep_host_out(struct config *c, const char *why)
-{
-	char *text;
-
-	if (c->candidate) {
-		pipeline_hold(c, why);
-		return;
-	}
-	text = strdup(why);
-	if (text) {
-		free(c->rejected->why);
-		c->rejected->why = text;
-	}
-	pipeline_end_rejected(c);
-}
-
 static int decide_takes(
 	struct config *c, const struct pull_part *part, bool *ret_takes, char why[FILE_WHY])
 {
 	const struct rollout_host host = {
 		c->env->host, c->env->labels, c->env->label_count, c->env->sys->wall_ms()};
-	const char *version = VERSION_TEXT(version_in_question(c));
+	const char *version = VERSION_TEXT(latest_version(c));
 	struct document *d = NULL;
 	struct document_error error;
 	bool json = strcmp(part->facts.type, "json") == 0;
@@ -93,63 +51,67 @@ static bool begin_rollout_pull(void *arg)
 {
 	struct config *c = arg;
 
-	pull_hold(c->rollout, NULL, false);
+	pull_hold(c->run.rollout, NULL, false);
 	return true;
 }
 
 static void rollout_pull_ended(void *arg, enum pull_outcome outcome, const char *why)
 {
 	struct config *c = arg;
-	const struct pull_part *part = pull_part(c->rollout, 0);
+	const struct pull_part *part = pull_part(c->run.rollout, 0);
 	char sentence[FILE_WHY];
 	bool takes = true; /* no rollout, no limits */
 	int r = 0;
 
-	loop_timer_cancel(c->env->loop, &c->limit);
+	loop_timer_cancel(c->env->loop, &c->run.limit);
 	if (outcome != PULL_NEW && outcome != PULL_SAME) {
-		c->cause = pull_cause(c->rollout);
-		fail_rollout(
-			c, outcome == PULL_TIMEOUT ? SUPERVISOR_TIMEOUT : SUPERVISOR_FAILED, why);
+		c->run.cause = pull_cause(c->run.rollout);
+		run_fail(c, outcome == PULL_TIMEOUT ? SUPERVISOR_TIMEOUT : SUPERVISOR_FAILED,
+			failed, why);
 		return;
 	}
 	if (part->state == PULL_PULLED)
 		r = decide_takes(c, part, &takes, sentence);
-	pull_release(c->rollout);
+	pull_release(c->run.rollout);
 	if (r) {
-		fail_rollout(c, SUPERVISOR_FAILED, sentence);
+		run_fail(c, SUPERVISOR_FAILED, failed, sentence);
 		return;
 	}
-	c->asking = false;
-	if (takes)
-		admit_host(c);
-	else
-		keep_host_out(c, sentence);
+	if (takes && !c->run.is_new && c->latest.rollout == ROLLOUT_OUT)
+		log_info("the rollout has come to this host", "config", c->settings->name);
+	latest_set_rollout(c, takes ? ROLLOUT_IN : ROLLOUT_OUT, takes ? "" : sentence);
+	c->run.state = RUN_SETTLING;
+	config_settle(c);
 }
 
 static void rollout_pull_not_started(void *arg, const char *why)
 {
 	struct config *c = arg;
 
-	loop_timer_cancel(c->env->loop, &c->limit); /* it is due at the same moment */
-	fail_rollout(c, SUPERVISOR_REJECTED, why);
+	loop_timer_cancel(c->env->loop, &c->run.limit); /* it is due at the same moment */
+	run_fail(c, SUPERVISOR_REJECTED, failed, why);
 }
 
 bool rollout_gate_ask(struct config *c)
 {
-	/* a host without a version takes any */
-	if (!c->rollout || c->forced || c->published.generation == 0)
+	struct situation s;
+
+	if (!c->run.rollout || c->run.forced || c->latest.state != LATEST_IS_KEPT)
 		return false;
-	c->asking = true;
-	config_start_limit(c);
-	pull_submit(c->rollout, c->env->sys->now_ms() + c->settings->timeout_ms);
+	settle_read_facts(c, &s);
+	s.rollout = ROLLOUT_OUT;
+	if (decide_gate(&s) != GATE_ROLLOUT) /* it would not help, or does not matter */
+		return false;
+	run_start_limit(c);
+	pull_submit(c->run.rollout, c->env->sys->now_ms() + c->settings->timeout_ms);
 	return true;
 }
 
 void rollout_gate_give_up(struct config *c, const char *why)
 {
-	pull_withdraw(c->rollout);
-	pull_give_up(c->rollout);
-	fail_rollout(c, SUPERVISOR_TIMEOUT, why);
+	pull_withdraw(c->run.rollout);
+	pull_give_up(c->run.rollout);
+	run_fail(c, SUPERVISOR_TIMEOUT, failed, why);
 }
 
 int rollout_gate_open(struct config *c)
@@ -158,11 +120,12 @@ int rollout_gate_open(struct config *c)
 		begin_rollout_pull, rollout_pull_ended, rollout_pull_not_started};
 
 	if (c->settings->rollout)
-		c->rollout = pull_new(&c->env->pull, c->settings, c->settings->rollout, &calls, c);
-	return c->settings->rollout && !c->rollout ? -ENOMEM : 0;
+		c->run.rollout =
+			pull_new(&c->env->pull, c->settings, c->settings->rollout, &calls, c);
+	return c->settings->rollout && !c->run.rollout ? -ENOMEM : 0;
 }
 
 void rollout_gate_close(struct config *c)
 {
-	pull_free(c->rollout);
+	pull_free(c->run.rollout);
 }

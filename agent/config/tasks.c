@@ -4,7 +4,7 @@
  * Surprising: they run on the checks' thread, in one queue with the versions that are validated, so
  * that there is memory for one at a time only. A retired config waits for its own.
  */
-#include "config/state.h"
+#include "config/core.h"
 
 static void run_task(struct worker_job *job)
 {
@@ -39,10 +39,10 @@ void config_task_begin(struct config *c, struct config_task *t)
 {
 	t->config = c;
 	t->job = (struct worker_job){.run = run_task, .done = task_done};
-	t->dropped = c->retires;
+	t->dropped = c->mode == MODE_RETIRING;
 	t->next = c->tasks;
 	c->tasks = t;
-	if (c->env->check && !c->retires) {
+	if (c->env->check && c->mode == MODE_ACTIVE) {
 		worker_submit(c->env->check, &t->job);
 		return;
 	}

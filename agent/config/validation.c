@@ -6,9 +6,9 @@
  * Surprising: both ways run the same function. It reads nothing of the config but what does not
  * change while a candidate is under way (settings, the store's files, the schema, the overrides
  * that the candidate is composed with); everything else was copied when it began. It writes to the
- * candidate alone.
+ * step's candidate and overrides alone.
  */
-#include "config/state.h"
+#include "config/core.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,45 +32,71 @@ struct validation {
 	size_t published_bytes;
 	bool forced, snapshot;
 	int64_t wall_ms;
-	char version_text[256];
 	/* results */
 	int error;
 	struct verify_result result;
 };
 
-/* ---- before ---- */
+/* ---- versions of the store ---- */
 
-/* Notes the overrides for the candidate: for a repair those of the current version. */
-static int copy_current_overrides(struct config *c)
+int validation_load(struct config *c, uint64_t generation, const struct ledger *overrides,
+	struct candidate **ret, char why[FILE_WHY])
 {
-	bool repairs = !c->candidate->save && c->published.generation &&
-		       c->candidate->version.generation == c->published.generation;
-	const struct ledger *l = repairs ? c->current_overrides : c->ledger;
+	struct candidate *v = candidate_new();
+	unsigned damaged;
+	int r;
 
-	ledger_free(c->next_overrides);
-	c->next_overrides = l && l->override_count ? operations_copy_overrides(l) : NULL;
-	return l && l->override_count && !c->next_overrides ? -ENOMEM : 0;
+	if (!v) {
+		snprintf(why, FILE_WHY, "out of memory");
+		return -ENOMEM;
+	}
+	r = candidate_load(v, c->current.store, generation, &damaged, why);
+	if (r == -ENOENT)
+		snprintf(why, FILE_WHY,
+			"there is no generation %llu in the state directory: `pullet history %s` "
+			"lists those that are kept",
+			(unsigned long long)generation, c->settings->name);
+	if (r == 0) {
+		r = candidate_compose(v, c->settings, overrides, why);
+		r = r == -EINVAL ? -EBADMSG : r;
+	}
+	if (r)
+		candidate_free(v);
+	else
+		*ret = v;
+	return r;
 }
+
+int validation_prepare(struct config *c, char why[FILE_WHY])
+{
+	const char *note;
+	int r = verify_ready(c->decisions.checks, &note, why);
+
+	if (r == 0 && note[0])
+		log_warn("the schema has keywords that mean nothing here", "config",
+			c->settings->name, "keywords", note);
+	return r;
+}
+
+/* ---- before ---- */
 
 static void begin_validation(struct config *c, enum verify_level level, struct validation *j)
 {
 	*j = (struct validation){
 		.config = c,
-		.candidate = c->candidate,
+		.candidate = c->step.candidate,
 		.level = level,
-		.published = c->published.generation,
-		.published_bytes = version_bytes(&c->published),
-		.forced = c->forced,
+		.published = c->current.version.generation,
+		.published_bytes = version_bytes(&c->current.version),
+		.forced = c->step.force == FORCE_ASKED,
 		.snapshot = c->settings->snapshot && !c->env->dry_run,
 		.wall_ms = c->env->sys->wall_ms(),
 	};
-	version_text(&c->candidate->version, j->version_text);
-	if (c->ledger && ledger_revs(c->ledger))
-		memcpy(j->revs, ledger_revs(c->ledger), sizeof(j->revs));
+	if (c->decisions.ledger && ledger_revs(c->decisions.ledger))
+		memcpy(j->revs, ledger_revs(c->decisions.ledger), sizeof(j->revs));
 	snprintf(j->not_ready_why, sizeof(j->not_ready_why), "out of memory");
-	j->not_ready = copy_current_overrides(c);
-	if (j->not_ready == 0 && level > VERIFY_TRUSTED)
-		j->not_ready = pipeline_prepare_checks(c, j->not_ready_why);
+	if (level > VERIFY_TRUSTED)
+		j->not_ready = validation_prepare(c, j->not_ready_why);
 }
 
 /* ---- the work; on either thread ---- */
@@ -99,7 +125,7 @@ static int check_candidate(struct validation *j, const struct candidate *before)
 		.wall_ms = j->wall_ms,
 	};
 	struct config *c = j->config;
-	int r = verify_try(c->checks, &the_case, &j->result);
+	int r = verify_try(c->decisions.checks, &the_case, &j->result);
 
 	if (r || j->given_up)
 		return r;
@@ -114,7 +140,7 @@ static int make_outputs(struct validation *j)
 {
 	char why[FILE_WHY] = "";
 	int r = candidate_outputs(j->candidate, j->config->settings,
-		j->version_text[0] ? j->version_text : NULL, j->snapshot, why);
+		VERSION_TEXT(&j->candidate->version), j->snapshot, why);
 
 	j->result.check = r == -EMSGSIZE ? CHECK_SIZE : CHECK_FORMAT;
 	snprintf(j->result.why, sizeof(j->result.why), "%s", why);
@@ -129,7 +155,11 @@ static void validate_candidate(struct validation *j)
 	int r;
 
 	j->result = (struct verify_result){.check = CHECK_SYNTAX};
-	r = candidate_compose(j->candidate, c->settings, c->next_overrides, why);
+	r = c->step.generation ? step_load(c, why) : 0;
+	if (r == -EINVAL)
+		r = -EIO; /* that is what a bad version is */
+	if (r == 0)
+		r = candidate_compose(j->candidate, c->settings, c->step.overrides, why);
 	compose_drop_layers(&j->candidate->composition);
 	if (r == 0 && j->not_ready) {
 		r = j->not_ready == -EINVAL ? -EIO : j->not_ready; /* not the version's fault */
@@ -141,7 +171,7 @@ static void validate_candidate(struct validation *j)
 		return;
 	}
 	if (j->published && needs_published(c, j->candidate) &&
-		pipeline_load(c, j->published, c->current_overrides, &before, why))
+		validation_load(c, j->published, c->current.overrides, &before, why))
 		before = NULL; /* unknown */
 	if (before)
 		compose_drop_layers(&before->composition);
@@ -158,10 +188,10 @@ static void run_validation(struct worker_job *job)
 	struct validation *j =
 		(struct validation *)((char *)job - offsetof(struct validation, job));
 
-	j->config->validating_since_ms = j->config->env->sys->now_ms();
+	j->config->step.validating_since_ms = j->config->env->sys->now_ms();
 	if (!j->given_up)
 		validate_candidate(j);
-	j->config->validating_since_ms = 0;
+	j->config->step.validating_since_ms = 0;
 }
 
 static void validation_done(struct worker_job *job)
@@ -170,12 +200,13 @@ static void validation_done(struct worker_job *job)
 		(struct validation *)((char *)job - offsetof(struct validation, job));
 	struct config *c = j->config;
 
-	c->validating = NULL;
+	c->step.validating = NULL;
 	if (j->given_up)
-		pipeline_drop_candidate(c);
+		step_drop(c);
 	else
-		pipeline_validated(c, j->error, &j->result);
+		step_validated(c, j->error, &j->result);
 	free(j);
+	config_settle(c);
 	config_finish_retiring(c);
 }
 
@@ -193,42 +224,37 @@ static bool has_aliases(const struct buffer *body)
 	       memchr(body->data, '*', body->len);
 }
 
-static bool is_large_candidate(const struct config *c)
+bool validation_is_large_file(const struct config *c, uint64_t generation)
 {
-	/* a schema may check a single value a million times */
-	return c->settings->schema || c->candidate->body.len > LARGE ||
-	       version_bytes(&c->published) > LARGE || has_aliases(&c->candidate->body);
+	struct store_file f;
+
+	return generation &&
+	       (store_describe_file(c->current.store, generation, &f) || f.bytes > LARGE);
 }
 
-int validation_run(struct config *c, enum verify_level level, struct verify_result *ret)
+static bool is_large_candidate(const struct config *c)
 {
-	struct validation *j = malloc(sizeof(*j));
-	int r = -ENOMEM;
+	const struct buffer *body = &c->step.candidate->body;
 
-	*ret = (struct verify_result){.check = CHECK_SYNTAX};
-	if (j) {
-		begin_validation(c, level, j);
-		validate_candidate(j);
-		*ret = j->result;
-		r = j->error;
-	}
-	free(j);
-	return r;
+	/* a schema may check a single value a million times */
+	return c->settings->schema || body->len > LARGE ||
+	       version_bytes(&c->current.version) > LARGE || has_aliases(body) ||
+	       validation_is_large_file(c, c->step.generation);
 }
 
 void validation_start(struct config *c, enum verify_level level)
 {
-	struct verify_result result;
-	struct validation *j = c->env->check && is_large_candidate(c) ? malloc(sizeof(*j)) : NULL;
-	int r;
+	struct validation *j, here;
 
+	j = c->env->check && !c->step.starts && is_large_candidate(c) ? malloc(sizeof(*j)) : NULL;
 	if (j) {
 		begin_validation(c, level, j);
 		j->job = (struct worker_job){.run = run_validation, .done = validation_done};
-		c->validating = j;
+		c->step.validating = j;
 		worker_submit(c->env->check, &j->job);
 		return;
 	}
-	r = validation_run(c, level, &result);
-	pipeline_validated(c, r, &result);
+	begin_validation(c, level, &here);
+	validate_candidate(&here);
+	step_validated(c, here.error, &here.result);
 }

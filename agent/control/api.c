@@ -248,8 +248,17 @@ static void compute_explanation(struct answer *a)
 		&a->seen, a->key ? a->key : "", a->audience == AUDIENCE_OPERATOR, &a->out, a->why);
 }
 
+/* Without a key: why the current version is current. */
 static void get_explain(struct control *c, struct httpd_request *r, struct config *config)
 {
+	struct buffer b;
+
+	if (!httpd_query(r, "key")) {
+		buffer_init(&b, MAX_ANSWER);
+		explain_config(config, audience_of(r), &b);
+		reply_json(r, 200, &b);
+		return;
+	}
 	begin_slow_answer(c, r, config,
 		&(struct answer){.compute = compute_explanation,
 			.reply = reply_answer,

@@ -305,10 +305,10 @@ static unsigned find_state(const char *name)
 
 static unsigned find_rejection(const struct config_status *c)
 {
-	return !c->rejected                               ? REJECTIONS
-	       : c->held                                  ? REJECTION_HELD
-	       : c->rejected->reason == REJECTED_BY_PROBE ? REJECTION_PROBE
-							  : REJECTION_CHECK;
+	return !c->rejected                          ? REJECTIONS
+	       : c->held                             ? REJECTION_HELD
+	       : c->rejected_by == REJECTED_BY_PROBE ? REJECTION_PROBE
+						     : REJECTION_CHECK;
 }
 
 /* The end of the first override; -1 = none ends. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/inspect.h"
 #include "control/state_names.h"
 #include "text/escape.h"
 #include "text/json_writer.h"
@@ -69,7 +70,7 @@ static const char *public_error(const struct config_status *s, char text[64])
 		return causes[s->cause];
 	if (!s->rejected_is_error)
 		return elsewhere;
-	snprintf(text, 64, "rejected by the %s", rejection_name(s->rejected->reason));
+	snprintf(text, 64, "rejected by the %s", rejection_name(s->rejected_by));
 	return text;
 }
 
@@ -97,12 +98,11 @@ static void write_rejections(
 	if (!s->rejected)
 		return;
 	json_writer_begin_object(out, "rejected");
-	json_writer_text(out, "by", rejection_name(s->rejected->reason));
+	json_writer_text(out, "by", rejection_name(s->rejected_by));
 	json_writer_text(out, "version",
-		s->rejected->version.part_count ? null_if_empty(s->rejected->version.parts[0].etag)
-						: NULL);
-	json_writer_text(out, "sha256", s->rejected->version.sha256);
-	write_error(out, "why", s->rejected->why, audience);
+		s->rejected->part_count ? null_if_empty(s->rejected->parts[0].etag) : NULL);
+	json_writer_text(out, "sha256", s->rejected->sha256);
+	write_error(out, "why", s->rejected_why, audience);
 	json_writer_boolean(out, "is_last_error", s->rejected_is_error);
 	json_writer_end_object(out);
 }
@@ -216,6 +216,7 @@ int status_config(struct config *c, enum audience audience, struct buffer *out)
 	json_writer_end_object(out);
 	json_writer_number(out, "rejections", s.rejections);
 	write_rejections(&s, audience, out);
+	explain_news(c, audience, out);
 	json_writer_number(out, "restored", s.restored);
 	json_writer_boolean(out, "drifted", s.drifted);
 	json_writer_number(out, "pushes", s.pushes);
@@ -239,7 +240,7 @@ int status_outcome(struct config *c, enum audience audience, struct buffer *out)
 	json_writer_number(out, "generation", s.version->generation);
 	json_writer_text(out, "version", etag_of(&s));
 	write_error(out, "error",
-		s.outcome == CONFIG_HELD && s.held ? s.rejected->why : null_if_empty(s.last_error),
+		s.outcome == CONFIG_HELD && s.held ? s.rejected_why : null_if_empty(s.last_error),
 		audience);
 	return json_writer_end_object(out);
 }

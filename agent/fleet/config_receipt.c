@@ -15,7 +15,7 @@ static bool is_applying(const struct config *c, const struct config_status *s)
 {
 	const struct notify_status *a = &s->notify;
 
-	return c->candidate ||
+	return c->step.decision.row != ROW_NONE ||
 	       (s->has_notify && ((a->has_reload && (a->reload.state == RELOAD_WAITING ||
 							    a->reload.state == RELOAD_RUNNING)) ||
 					 (a->has_probe && (a->probe == PROBE_WAITING ||
@@ -51,9 +51,9 @@ static enum receipt_state choose_receipt_state(
 	ret_text[0] = '\0';
 	if (is_applying(c, s))
 		return RECEIPT_APPLYING;
-	if (s->rejected && s->rejected->reason != REJECTED_BY_PIN) {
-		snprintf(ret_text, FILE_WHY, "%s: %s", rejection_name(s->rejected->reason),
-			s->rejected->why);
+	if (s->rejected && s->rejected_by != REJECTED_BY_PIN) {
+		snprintf(ret_text, FILE_WHY, "%s: %s", rejection_name(s->rejected_by),
+			s->rejected_why);
 		return s->held ? RECEIPT_HELD : RECEIPT_REJECTED;
 	}
 	if (s->suspension) {
@@ -101,9 +101,7 @@ void config_receipt_fill(
 	published = s.version->generation > 0 && s.version->part_count > 0;
 	state = choose_receipt_state(c, &s, text);
 	receipt_version(published ? s.version->parts[0].etag : "", texts->version);
-	receipt_version(s.rejected && s.rejected->version.part_count
-				? s.rejected->version.parts[0].etag
-				: "",
+	receipt_version(s.rejected && s.rejected->part_count ? s.rejected->parts[0].etag : "",
 		texts->rejected);
 	list_other_versions(&s, texts->others);
 	receipt_why(sentence_show(shown, sizeof(shown), text, AUDIENCE_READER), texts->why);

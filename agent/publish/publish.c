@@ -63,8 +63,11 @@ static int save_version(struct publication *p, int dir)
 	int r;
 
 	p->state_synced = sync;
-	if (p->save)
-		return store_save(p->store, p->version, p->body, p->body_len, sync, p->why);
+	if (p->save) {
+		r = store_save(p->store, p->version, p->body, p->body_len, sync, p->why);
+		p->saved = r == 0;
+		return r;
+	}
 	if (!sync || store_in_memory(p->store))
 		return 0;
 	r = store_sync(p->store, p->version->generation);
@@ -135,13 +138,17 @@ void publish_run(struct publication *p)
 	int dir = p->target ? target_open_dir(p->target, p->why) : -1;
 
 	p->error = p->target && dir < 0 ? dir : 0;
-	p->not_durable = false;
+	p->not_durable = p->saved = false;
 	for (size_t i = 0; p->error == 0 && i < sizeof(steps) / sizeof(steps[0]); i++)
 		p->error = steps[i](p, dir);
 	if (p->error)
 		forget_published(p);
 	else if (p->save)
-		store_prune(p->store);
+		store_prune(p->store, p->spared, PUBLISH_SPARED);
+	if (p->error && p->saved && p->give_up) {
+		store_remove(p->store, p->version->generation);
+		p->saved = false;
+	}
 	if (dir >= 0)
 		p->sys->close(dir);
 }

@@ -19,11 +19,15 @@
 #include "publish/target.h"
 #include "base/sys.h"
 
+#define PUBLISH_SPARED 2
+
 struct publication {
 	const struct sys *sys;
 	const struct settings_config *config;
 	struct store *store;
-	bool save;                          /* false: the version is in the store already */
+	bool save;    /* false: the version is in the store already */
+	bool give_up; /* a failure removes its state file: it was refused, so it never happens */
+	uint64_t spared[PUBLISH_SPARED];    /* generations that are not pruned; 0 = none */
 	struct target *target;              /* NULL: no text file */
 	struct file_set *fileset;           /* NULL: no set of files */
 	const struct compose_piece *pieces; /* version->part_count of them: the files of the set */
@@ -39,6 +43,7 @@ struct publication {
 	/* result */
 	int error;         /* 0, or -errno: the old version stays visible */
 	bool state_synced; /* the state file is on the disk */
+	bool saved;        /* the state file is there: the commit */
 	bool not_durable;  /* published, but a directory fsync failed */
 	char why[FILE_WHY];
 };

@@ -69,8 +69,8 @@ void pull_wait_until(struct pull *pull, uint64_t latest_ms);
 void pull_withdraw(struct pull *pull);
 /* True when it is queued, and not begun. */
 bool pull_waiting(const struct pull *pull);
-/* Sets the version that the next requests are conditional on: NULL, or the current one. Borrowed
- * during run_may_begin(). forced: an older version is accepted too. */
+/* Sets the version that the next requests are conditional on; NULL = none. forced: an older version
+ * is accepted too. */
 void pull_hold(struct pull *pull, const struct version *held, bool forced);
 /* The time limit has passed: cancels all transfers; run_ended() is not called. True when another
  * address is ready for a part that waited. */

@@ -27,20 +27,30 @@ struct candidate *candidate_new(void)
 	return c;
 }
 
+void candidate_drop_outputs(struct candidate *c)
+{
+	compose_fini(&c->composition);
+	buffer_fini(&c->text);
+	buffer_init(&c->text, CANDIDATE_MAX_TEXT);
+	c->has_text = false;
+	for (size_t i = 0; i < c->key_count; i++)
+		free(c->keys[i]);
+	free(c->keys);
+	free(c->image);
+	c->keys = NULL;
+	c->image = NULL;
+	c->key_count = c->image_len = 0;
+}
+
 void candidate_free(struct candidate *c)
 {
 	if (!c)
 		return;
+	candidate_drop_outputs(c);
 	version_fini(&c->version);
-	compose_fini(&c->composition);
 	buffer_fini(&c->body);
-	buffer_fini(&c->text);
-	for (size_t i = 0; i < c->key_count; i++)
-		free(c->keys[i]);
 	for (size_t i = 0; i < STORE_MAX_PARTS; i++)
 		free(c->mismatches[i]);
-	free(c->keys);
-	free(c->image);
 	munmap(c, sizeof(*c));
 }
 
@@ -140,7 +150,6 @@ int candidate_take(struct candidate *c, const struct pull *g, struct store *stor
 			c->body.data ? c->body.data : "", c->body.len, NULL, 0, c->version.sha256);
 	buffer_fini(&loaded);
 	find_pieces(c);
-	c->save = true;
 	return r;
 }
 

@@ -29,13 +29,8 @@ struct candidate {
 	void *image; /* the snapshot, or NULL */
 	size_t image_len;
 	struct publication publication;
-	bool save;                /* it is not in the state directory yet */
-	bool stays;               /* a rollback to a proven version: no probe rolls it back */
-	bool local;               /* a request or a repair: no run waits for it */
-	bool quiet;               /* repaired again: already logged */
-	const char *repair_cause; /* of a repair; NULL = it is none */
-	bool all_changed;         /* the changed keys are unknown */
-	char **keys; /* changed ones; NULL-ended, on the heap with their texts; or NULL */
+	bool all_changed; /* the changed keys are unknown */
+	char **keys;      /* changed ones; NULL-ended, on the heap with their texts; or NULL */
 	size_t key_count;
 	int64_t expires_ms; /* wall clock; INT64_MAX = never */
 	uint64_t revs[SETTINGS_MAX_LAYERS];
@@ -62,6 +57,8 @@ int candidate_compare(struct candidate *c, const struct node *before);
 /* The same of a set of files, whose names are the keys; both are composed. */
 int candidate_compare_files(
 	struct candidate *c, const struct candidate *before, const struct settings_config *config);
+/* Frees all but version, bytes and what came with them. */
+void candidate_drop_outputs(struct candidate *c);
 /* For the file. */
 const struct buffer *candidate_text(const struct candidate *c);
 

@@ -16,7 +16,7 @@
 #define NAME "ledger.json"
 #define MAX_FILE (1u << 20)
 
-enum kind { TEXT, TIME };
+enum kind { TEXT, LATER_TEXT /* older ledgers do not have it */, TIME };
 
 struct field {
 	const char *name;
@@ -48,6 +48,7 @@ static const struct field override_fields[] = {
 static const struct field pin_fields[] = {
 	FIELD(ledger_pin, TEXT, by),
 	FIELD(ledger_pin, TEXT, reason),
+	FIELD(ledger_pin, LATER_TEXT, sha256),
 	FIELD(ledger_pin, TIME, until_ms),
 	{NULL, TEXT, 0},
 };
@@ -60,7 +61,7 @@ static char **text_at(void *entry, const struct field *f)
 static void entry_fini(void *entry, const struct field *fields)
 {
 	for (const struct field *f = fields; f->name; f++) {
-		if (f->kind != TEXT)
+		if (f->kind == TIME)
 			continue;
 		free(*text_at(entry, f));
 		*text_at(entry, f) = NULL;
@@ -104,11 +105,11 @@ static void append_members(const void *entry, const struct field *fields, struct
 {
 	json_writer_begin_object(out, NULL);
 	for (const struct field *f = fields; f->name; f++) {
-		if (f->kind == TEXT)
-			json_writer_text(out, f->name, *text_at((void *)(uintptr_t)entry, f));
-		else
+		if (f->kind == TIME)
 			json_writer_integer(
 				out, f->name, *(const int64_t *)((const char *)entry + f->offset));
+		else
+			json_writer_text(out, f->name, *text_at((void *)(uintptr_t)entry, f));
 	}
 	json_writer_end_object(out);
 }
@@ -117,14 +118,15 @@ static bool parse_entry(const struct node *map, const struct field *fields, void
 {
 	for (const struct field *f = fields; f->name; f++) {
 		const struct node *n = map->type == NODE_MAP ? node_find(map, f->name) : NULL;
+		bool missing = !n && map->type == NODE_MAP && f->kind == LATER_TEXT;
 
-		if (!n || n->type != (f->kind == TEXT ? NODE_STRING : NODE_INT))
+		if (!missing && (!n || n->type != (f->kind == TIME ? NODE_INT : NODE_STRING)))
 			return false;
 		if (f->kind == TIME && n->integer < 0) /* it could not be written again */
 			return false;
 		if (f->kind == TIME)
 			*(int64_t *)((char *)entry + f->offset) = n->integer;
-		else if (!(*text_at(entry, f) = strdup(n->text)))
+		else if (!(*text_at(entry, f) = strdup(missing ? "" : n->text)))
 			return false;
 	}
 	return true;
@@ -433,11 +435,12 @@ bool ledger_forgive_check(struct ledger *l, const char *check)
 
 /* ---- pin, suspension, overrides ---- */
 
-static int set_pin(struct ledger_pin *pin, int64_t until_ms, const char *by, const char *reason)
+static int set_pin(struct ledger_pin *pin, int64_t until_ms, const char *by, const char *reason,
+	const char *sha256)
 {
-	struct ledger_pin new = {strdup(by), strdup(reason), until_ms};
+	struct ledger_pin new = {strdup(by), strdup(reason), strdup(sha256), until_ms};
 
-	if (!new.by || !new.reason) {
+	if (!new.by || !new.reason || !new.sha256) {
 		entry_fini(&new, pin_fields);
 		return -ENOMEM;
 	}
@@ -454,9 +457,10 @@ static bool end_pin(struct ledger_pin *pin)
 	return was;
 }
 
-int ledger_pin(struct ledger *l, int64_t until_ms, const char *by, const char *reason)
+int ledger_pin(
+	struct ledger *l, int64_t until_ms, const char *by, const char *reason, const char *sha256)
 {
-	return set_pin(&l->pin, until_ms, by, reason);
+	return set_pin(&l->pin, until_ms, by, reason, sha256);
 }
 
 bool ledger_unpin(struct ledger *l)
@@ -466,7 +470,7 @@ bool ledger_unpin(struct ledger *l)
 
 int ledger_suspend(struct ledger *l, int64_t until_ms, const char *by, const char *reason)
 {
-	return set_pin(&l->suspension, until_ms, by, reason);
+	return set_pin(&l->suspension, until_ms, by, reason, "");
 }
 
 bool ledger_resume(struct ledger *l)
@@ -569,6 +573,10 @@ int ledger_adopt_decisions(
 		const struct ledger_verdict *v = &decided->verdicts[i];
 
 		r = ledger_reject(l, v->sha256, v->check, v->checks, v->at_ms, v->why);
+	}
+	if (r == 0 && l->pin.by && decided->pin.by) {
+		changed = true;
+		r = ledger_pin(l, l->pin.until_ms, l->pin.by, l->pin.reason, sha256);
 	}
 	if (r)
 		return r;

@@ -40,6 +40,7 @@ struct ledger_override {
 
 struct ledger_pin {
 	char *by, *reason; /* by NULL = not pinned, or not suspended */
+	char *sha256;      /* of the pinned bytes; "" = not known (an older ledger), or suspended */
 	int64_t until_ms;
 };
 
@@ -61,8 +62,8 @@ int ledger_write(const struct ledger *l, struct buffer *out);
 /* Reads such an object. 0, -EBADMSG or -ENOMEM. */
 int ledger_read(const char *text, size_t len, struct ledger **ret_ledger);
 /* Takes over the decisions in the state file of a generation with these bytes: its overrides,
- * higher revs and verdicts; drops other verdicts about the bytes. 1: the ledger has changed; 0: it
- * is newer than that state file, or nothing was decided; or -ENOMEM. */
+ * higher revs and verdicts; drops other verdicts about the bytes; moves a pin with them. 1: the
+ * ledger has changed; 0: it is newer than that state file, or nothing was decided; or -ENOMEM. */
 int ledger_adopt_decisions(
 	struct ledger *l, uint64_t generation, const struct ledger *decided, const char *sha256);
 /* Reads the ledger in the directory; none is an empty one. -EBADMSG: it is damaged, *ret is
@@ -95,8 +96,10 @@ const struct ledger_verdict *ledger_find_verdict(
 bool ledger_forgive(struct ledger *l, const char *sha256);
 /* Those of one check. */
 bool ledger_forgive_check(struct ledger *l, const char *check);
-/* 0 or -ENOMEM; until_ms may be LEDGER_FOREVER. */
-int ledger_pin(struct ledger *l, int64_t until_ms, const char *by, const char *reason);
+/* Pins these bytes. 0 or -ENOMEM; until_ms may be LEDGER_FOREVER. The texts may be those of the pin
+ * that it replaces. */
+int ledger_pin(
+	struct ledger *l, int64_t until_ms, const char *by, const char *reason, const char *sha256);
 bool ledger_unpin(struct ledger *l);
 /* The same of pulls. */
 int ledger_suspend(struct ledger *l, int64_t until_ms, const char *by, const char *reason);

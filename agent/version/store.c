@@ -21,7 +21,7 @@
 #define NUMBER 20
 #define MAX_FILE (257u << 20)
 #define MAGIC "pullet-state 1 "
-#define MAX_LISTED (STORE_MAX_KEEP + 1)
+#define MAX_LISTED (STORE_MAX_KEEP + 4)
 #define MAX_FACTS (2u << 20)
 
 struct store {
@@ -144,12 +144,12 @@ static void remove_old(const struct store *s, int dir, const char *tail, uint64_
 	}
 }
 
-/* Reads the directory once: removes temporary files, and versions beyond those that are kept; finds
- * the highest number of any file, the damaged ones included. 0 or -errno: it must be known. */
+/* Reads the directory once: removes temporary files, and finds the highest number of any file, the
+ * damaged ones included. 0 or -errno: it must be known. */
 static int clean_directory(struct store *s, int dir)
 {
-	uint64_t numbers[MAX_LISTED], number;
-	int n = 0, error, fd = s->sys->openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	uint64_t number;
+	int error, fd = s->sys->openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *e;
 
@@ -160,19 +160,15 @@ static int clean_directory(struct store *s, int dir)
 		return -error;
 	}
 	while ((errno = 0, e = readdir(d))) {
-		bool version = parse_file_name(e->d_name, "", &number);
-
 		if (file_temporary(e->d_name))
 			s->sys->unlinkat(dir, e->d_name, 0);
-		else if ((version || parse_file_name(e->d_name, ".bad", &number)) &&
+		else if ((parse_file_name(e->d_name, "", &number) ||
+				 parse_file_name(e->d_name, ".bad", &number)) &&
 			 number > s->highest)
 			s->highest = number;
-		if (version && n < MAX_LISTED)
-			numbers[n++] = number;
 	}
 	error = errno;
 	closedir(d);
-	remove_old(s, dir, "", numbers, n);
 	return -error;
 }
 
@@ -372,6 +368,8 @@ static void append_facts(const struct version *v, struct buffer *out)
 	json_writer_text(out, "origin", v->origin);
 	if (v->product_len)
 		json_writer_number(out, "product", v->product_len);
+	if (v->settings[0])
+		json_writer_text(out, "settings", v->settings);
 	append_part_facts(&v->parts[0], out);
 	if (v->part_count > 1) {
 		json_writer_begin_array(out, "more");
@@ -459,7 +457,7 @@ static bool parse_facts(const char *line, size_t len, struct version *ret)
 	struct document *d = NULL;
 	struct document_error e;
 	const struct node *generation, *pulled, *product, *root;
-	const char *sha256, *origin;
+	const char *sha256, *origin, *settings;
 	bool good;
 
 	if (document_parse(DOCUMENT_JSON, line, len, 0, &d, &e))
@@ -470,6 +468,7 @@ static bool parse_facts(const char *line, size_t len, struct version *ret)
 	product = node_find(root, "product");
 	sha256 = stored_text(root, "sha256");
 	origin = stored_text(root, "origin");
+	settings = stored_text(root, "settings"); /* older state files have none */
 	*ret = (struct version){.generation = 0};
 	good = generation && generation->type == NODE_INT && sha256 &&
 	       strlen(sha256) < sizeof(ret->sha256) && parse_parts(root, ret) &&
@@ -482,6 +481,8 @@ static bool parse_facts(const char *line, size_t len, struct version *ret)
 		ret->product_len =
 			product && product->type == NODE_INT ? (size_t)product->integer : 0;
 		memcpy(ret->sha256, sha256, strlen(sha256) + 1);
+		if (settings && strlen(settings) < sizeof(ret->settings))
+			memcpy(ret->settings, settings, strlen(settings) + 1);
 	} else {
 		version_fini(ret);
 	}
@@ -562,18 +563,43 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 	return r;
 }
 
-void store_prune(struct store *s)
+static bool is_spared(uint64_t generation, const uint64_t *spared, size_t count)
 {
-	char name[NUMBER + 8];
-	int dir;
+	for (size_t i = 0; i < count; i++)
+		if (spared[i] == generation)
+			return true;
+	return false;
+}
 
-	if (s->highest <= s->keep)
-		return;
-	dir = open_store_dir(s);
+void store_prune(struct store *s, const uint64_t *spared, size_t count)
+{
+	uint64_t numbers[MAX_LISTED];
+	char name[NUMBER + 8];
+	int n, dir = s->highest > s->keep ? open_store_dir(s) : -1;
+
 	if (dir < 0)
 		return;
-	file_name(s->highest - s->keep, name);
+	n = list_generations(s, dir, "", numbers);
+	for (int i = (int)s->keep; i < n; i++) {
+		if (is_spared(numbers[i], spared, count))
+			continue;
+		file_name(numbers[i], name);
+		s->sys->unlinkat(dir, name, 0);
+	}
+	s->sys->close(dir);
+}
+
+void store_remove(struct store *s, uint64_t generation)
+{
+	char name[NUMBER + 8];
+	int dir = open_store_dir(s);
+
+	if (dir < 0)
+		return;
+	file_name(generation, name);
 	s->sys->unlinkat(dir, name, 0);
+	if (!s->in_memory)
+		s->sys->fsync(dir);
 	s->sys->close(dir);
 }
 

@@ -46,6 +46,7 @@ struct version { /* the facts of one accepted version */
 	size_t part_count;       /* 1 to STORE_MAX_PARTS */
 	struct part *parts;
 	size_t product_len; /* bytes in the body behind the parts: what a format program made */
+	char settings[DIGEST_HEX]; /* digest of those that it was composed with; "" = not known */
 	/* of its publication, as a ledger (ledger.h); "" = none. NULL in a loaded version: unknown,
 	 * its file is older than decisions */
 	char *decisions;
@@ -73,8 +74,7 @@ void part_fini(struct part *p);
 
 struct store;
 
-/* Opens (makes) STATE_DIR/name, mode 0700, and removes temporary files left there, and versions
- * beyond the last `keep`. 0 or -errno. */
+/* Opens (makes) STATE_DIR/name, mode 0700, and removes temporary files left there. 0 or -errno. */
 int store_open(const struct sys *sys, const char *state_dir, const char *name, size_t keep,
 	struct store **ret_store, char why[FILE_WHY]);
 void store_close(struct store *s);
@@ -102,9 +102,12 @@ uint64_t store_next_generation(const struct store *s);
  * returns, with the names that lead to it. 0 or -errno. */
 int store_save(struct store *s, const struct version *v, const void *body, size_t len, bool sync,
 	char why[FILE_WHY]);
-/* Removes the oldest version beyond `keep`; store_open() removes all. Apart from store_save() so
- * that it can wait until the new version is visible. */
-void store_prune(struct store *s);
+/* Removes the versions beyond the newest `keep`, but for those that are spared (0 = none). Apart
+ * from store_save() so that it can wait until the new version is visible. */
+void store_prune(struct store *s, const uint64_t *spared, size_t count);
+/* Removes one version, on the disk before it returns: its publication was refused. Its number is
+ * not used again. */
+void store_remove(struct store *s, uint64_t generation);
 /* True when the state lies in memory: nothing there can be brought to a disk. */
 bool store_in_memory(const struct store *s);
 /* Brings an already saved generation to the disk, with the names that lead to it. 0 or -errno. */

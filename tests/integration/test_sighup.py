@@ -585,19 +585,20 @@ class Reload(Case):
         self.until(lambda: self.config_status('changed')['runs']['success'] == 1)
 
     def test_what_an_operator_was_refused_does_not_happen_later(self):
-        """A rollback and an override wait for the end of a run; the config changes meanwhile, and another one goes."""
+        """The check of a rollback and of an override takes long; the config changes meanwhile, and another one goes."""
         commands = {'rolled': 'rollback?', 'laid': 'override?key=n&value=9&for_ms=3600000&', 'gone': 'rollback?'}
-        for name in (*commands, 'other'):
-            self.add(name)
+        self.write('check', '#!/bin/sh\n[ -e "$0.slow" ] && exec sleep 600\nexit 0\n')
+        os.chmod(self.path('check'), 0o755)
+        for name in commands:
+            self.add(name, check={'run': [self.path('check'), '{path}'], 'timeout': '10m'})
+        self.add('other')
         agent = self.begin()
         for name in commands:
             self.origin.put(f'/{name}.yaml', 'n: 2\n')
             self.assertEqual(agent.refresh(name)['generation'], 2)
         waits = []
+        self.write('check.slow', '')
         for name, command in commands.items():
-            _, arrived = self.origin.hold(f'/{name}.yaml')
-            agent.post(f'/v1/configs/{name}/refresh')
-            self.assertTrue(arrived.wait(harness.DEADLINE))
             at = agent.log.count
             waits.append(Later(agent, f'/v1/configs/{name}/{command}wait=1'))
             agent.log.wait(f'asked for config={name} ', at)
@@ -609,9 +610,7 @@ class Reload(Case):
             code, body = w.result()
             self.assertEqual(code, 409, body)
             self.assertRegex(body, 'was not done yet: ask again')
-        for release, _ in self.origin.held.values():
-            release.set()
-        self.origin.held = {}
+        os.unlink(self.path('check.slow'))
         self.settings['configs']['gone'] = kept
         self.hup()
         for name in commands:

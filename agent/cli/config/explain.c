@@ -1,5 +1,5 @@
-/* pullet explain: which layer a value comes from. Surprising: layers without the key are shown
- * too. */
+/* pullet explain: why the current version is current; with a key, which layer its value comes from.
+ * Surprising: layers without the key are shown too. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,12 +11,14 @@
 static const struct option_row explain_rows[] = {OPERATE_ROWS, {0}};
 
 static const struct command_line explain_line = {
-	.usage = "Usage: pullet explain CONFIG KEY [--json] [--socket PATH]\n"
-		 "Shows the current value of a key, and what each layer and each override says "
+	.usage = "Usage: pullet explain CONFIG [KEY] [--json] [--socket PATH]\n"
+		 "Says why the current version is current, what the server has, and what would "
+		 "change it.\n"
+		 "With KEY: shows its current value, and what each layer and each override says "
 		 "about it;\n"
 		 "* marks those in effect. Exit 2 if there is no such key.\n",
 	.rows = explain_rows,
-	.min = 2,
+	.min = 1,
 	.max = 2,
 };
 
@@ -77,6 +79,22 @@ static int show_explanation(const struct operate *o, const struct node *root, st
 	return found ? CLI_OK : CLI_NOT_FOUND;
 }
 
+static int show_sentences(const struct operate *o, const struct node *root, struct buffer *out)
+{
+	const struct node *sentences = node_find(root, "sentences");
+
+	(void)o;
+	if (!sentences || sentences->type != NODE_LIST)
+		return CLI_OK;
+	for (const struct node *n = sentences->first; n; n = n->next) {
+		if (n->type != NODE_STRING)
+			continue;
+		words_lines(out, n->text);
+		buffer_append(out, "\n", 1);
+	}
+	return CLI_OK;
+}
+
 int cli_explain(int argc, char **argv)
 {
 	struct operate o = {0};
@@ -86,6 +104,8 @@ int cli_explain(int argc, char **argv)
 	if (r >= 0)
 		return r;
 	client_path(&path, o.config, "/explain");
+	if (o.count == 1)
+		return operate_ask(&o, "GET", &path, show_sentences);
 	client_query(&path, "key", o.arguments[1]);
 	return operate_ask(&o, "GET", &path, show_explanation);
 }

@@ -80,9 +80,9 @@ static int set_up(void **state)
 	config = calloc(1, sizeof(*config));
 	assert_non_null(config);
 	config->settings = &settings;
-	trigger_init(&config->trigger, &queue);
-	wheel_timer_init(&config->limit.timer);
-	wheel_timer_init(&config->due.timer);
+	trigger_init(&config->run.trigger, &queue);
+	wheel_timer_init(&config->run.limit.timer);
+	wheel_timer_init(&config->run.due.timer);
 	return 0;
 }
 
@@ -105,7 +105,7 @@ static void assert_well(void)
 
 static void due_since(uint64_t ms)
 {
-	trigger_fire(&config->trigger, NOW - ms, 0);
+	trigger_fire(&config->run.trigger, NOW - ms, 0);
 	while (trigger_queue_take(&queue))
 		;
 }
@@ -113,7 +113,7 @@ static void due_since(uint64_t ms)
 static void run_since(uint64_t ms)
 {
 	due_since(ms);
-	assert_true(trigger_begin(&config->trigger, NOW - ms));
+	assert_true(trigger_begin(&config->run.trigger, NOW - ms));
 }
 
 /* ---- before a run ---- */
@@ -148,21 +148,11 @@ static void due__but_waiting_for_the_floor_of_messages__is_well(void **state)
 {
 	(void)state;
 	due_since(10 * MINUTE);
-	wheel_schedule(&wheel, &config->due.timer, NOW - MINUTE);
+	wheel_schedule(&wheel, &config->run.due.timer, NOW - MINUTE);
 	assert_well();
-	wheel_schedule(&wheel, &config->due.timer, NOW - MINUTE - 1);
+	wheel_schedule(&wheel, &config->run.due.timer, NOW - MINUTE - 1);
 	assert_string_equal(config_stuck(config, NOW), "a pull is due and nobody took it up");
-	wheel_cancel(&wheel, &config->due.timer);
-}
-
-static void due__while_an_operators_version_is_under_way__is_well(void **state)
-{
-	struct candidate candidate = {.local = true};
-
-	(void)state;
-	due_since(MINUTE + 1);
-	config->candidate = &candidate;
-	assert_well();
+	wheel_cancel(&wheel, &config->run.due.timer);
 }
 
 static void in_line__of_a_server_that_is_held_or_busy__is_well(void **state)
@@ -193,9 +183,9 @@ static void run__within_its_limit__is_well(void **state)
 {
 	(void)state;
 	run_since(10 * MINUTE);
-	wheel_schedule(&wheel, &config->limit.timer, NOW + 1);
+	wheel_schedule(&wheel, &config->run.limit.timer, NOW + 1);
 	assert_well();
-	wheel_schedule(&wheel, &config->limit.timer, NOW - MINUTE);
+	wheel_schedule(&wheel, &config->run.limit.timer, NOW - MINUTE);
 	assert_well();
 }
 
@@ -203,7 +193,7 @@ static void run__far_beyond_its_limit__is_stuck(void **state)
 {
 	(void)state;
 	run_since(10 * MINUTE);
-	wheel_schedule(&wheel, &config->limit.timer, NOW - MINUTE - 1);
+	wheel_schedule(&wheel, &config->run.limit.timer, NOW - MINUTE - 1);
 	assert_string_equal(config_stuck(config, NOW), "a pull goes on beyond its time limit");
 }
 
@@ -229,9 +219,9 @@ static void publication__that_waits_for_the_worker__is_well(void **state)
 {
 	(void)state;
 	run_since(10 * MINUTE);
-	config->publishing = true;
+	config->step.publishing = true;
 	assert_well();
-	config->on_worker_ms = NOW - MINUTE;
+	config->step.on_worker_ms = NOW - MINUTE;
 	assert_well();
 }
 
@@ -240,10 +230,10 @@ static void publication__that_the_worker_has_for_longer_than_a_minute__is_stuck(
 	static const char why[] = "the disk has not taken a version for a minute";
 
 	(void)state;
-	config->on_worker_ms = NOW - MINUTE - 1;
+	config->step.on_worker_ms = NOW - MINUTE - 1;
 	assert_string_equal(config_stuck(config, NOW), why); /* of a state file that is synced */
 	run_since(10 * MINUTE);
-	config->publishing = true;
+	config->step.publishing = true;
 	assert_string_equal(config_stuck(config, NOW), why);
 }
 
@@ -251,10 +241,10 @@ static void trial__within_its_time_and_the_grace_of_two_programs__is_well(void *
 {
 	(void)state;
 	run_since(10 * MINUTE);
-	config->programs = (struct programs *)1;
-	config->programs_since_ms = NOW - 30000 - 2 * 5000 - MINUTE;
+	config->step.programs = (struct programs *)1;
+	config->step.programs_since_ms = NOW - 30000 - 2 * 5000 - MINUTE;
 	assert_well();
-	config->programs_since_ms--;
+	config->step.programs_since_ms--;
 	assert_string_equal(config_stuck(config, NOW),
 		"a program that checks a version does not end, not even killed");
 }
@@ -267,7 +257,6 @@ int main(void)
 		TEST(due__and_nobody_takes_it_up__is_stuck),
 		TEST(due__but_suspended__is_well),
 		TEST(due__but_waiting_for_the_floor_of_messages__is_well),
-		TEST(due__while_an_operators_version_is_under_way__is_well),
 		TEST(in_line__of_a_server_that_is_held_or_busy__is_well),
 		TEST(in_line__of_a_server_with_room__is_stuck),
 		TEST(run__within_its_limit__is_well),

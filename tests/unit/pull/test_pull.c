@@ -1542,7 +1542,6 @@ static void take__of_new_parts__has_their_bytes_and_what_their_servers_said(void
 	assert_string_equal(c->version.origin, "pull");
 	assert_true(c->version.pulled_ms == 77);
 	assert_int_equal(c->version.generation, 0);
-	assert_true(c->save);
 	assert_int_equal(c->version.part_count, 3);
 	assert_string_equal(c->body.data, "a: 1\n{\"b\": 2}");
 	assert_memory_equal(c->pieces[1].data, "{\"b\": 2}", 8);

@@ -135,7 +135,6 @@ static void load__of_a_version__finds_the_bytes_of_each_part(void **state)
 	assert_int_equal(version_bytes(&w.version), 7);
 	assert_int_equal(c->body.len, 11); /* without what the program made */
 	assert_text(&w, "made");
-	assert_false(c->save);
 	assert_true(c->expires_ms == INT64_MAX);
 	end(&w);
 	candidate_free(NULL);

@@ -123,7 +123,7 @@ static void fill(struct ledger *l)
 	assert_int_equal(ledger_reject(l, "bb", "probe", "", 2000, "no answer"), 0);
 	assert_int_equal(ledger_override(l, "log.level", "debug", 5000, "uid 0", "looking"), 0);
 	assert_int_equal(ledger_override(l, "a\\.b", "[1, 2]", LEDGER_FOREVER, "uid 7", ""), 0);
-	assert_int_equal(ledger_pin(l, 9000, "uid 0", "release"), 0);
+	assert_int_equal(ledger_pin(l, 9000, "uid 0", "release", "5e"), 0);
 	assert_int_equal(ledger_suspend(l, 9500, "root (uid 0)", "the server moves"), 0);
 	l->notified = 12;
 	l->proven = 11;
@@ -171,7 +171,7 @@ static void save__of_any_text__comes_back_as_it_was(void **state)
 	assert_int_equal(ledger_reject(l, "", "", "", 0, ""), 0);
 	assert_int_equal(ledger_override(l, text, text, 1, text, text), 0);
 	assert_int_equal(ledger_override(l, "", "", 0, "", ""), 0);
-	assert_int_equal(ledger_pin(l, 1, text, ""), 0);
+	assert_int_equal(ledger_pin(l, 1, text, "", "5e"), 0);
 	assert_comes_back(l);
 	ledger_free(l);
 }
@@ -189,7 +189,7 @@ static void save__of_the_largest_and_smallest_numbers__comes_back_as_it_was(void
 	assert_int_equal(ledger_reject(l, "bb", "x", "", 0, ""), 0);
 	assert_int_equal(ledger_override(l, "a", "1", LEDGER_FOREVER, "", ""), 0);
 	assert_int_equal(ledger_override(l, "b", "1", 0, "", ""), 0);
-	assert_int_equal(ledger_pin(l, LEDGER_FOREVER, "uid 0", ""), 0);
+	assert_int_equal(ledger_pin(l, LEDGER_FOREVER, "uid 0", "", "5e"), 0);
 	assert_comes_back(l);
 	ledger_free(l);
 }
@@ -224,7 +224,7 @@ static void save__of_more_than_a_file_may_have__says_so_and_leaves_the_old_one(v
 	memset(huge, 'x', 1u << 20);
 	l->notified = 7;
 	save(l);
-	assert_int_equal(ledger_pin(l, 1, "uid 0", huge), 0);
+	assert_int_equal(ledger_pin(l, 1, "uid 0", huge, "5e"), 0);
 	assert_int_equal(ledger_save(l, &sys, dir, false, why), -EMSGSIZE);
 	assert_non_null(strstr(why, "the ledger cannot be written"));
 	back = load();
@@ -571,8 +571,8 @@ static void pin__again__takes_the_place_of_the_former(void **state)
 
 	(void)state;
 	assert_false(ledger_unpin(l));
-	assert_int_equal(ledger_pin(l, 100, "uid 0", "release"), 0);
-	assert_int_equal(ledger_pin(l, 200, "uid 1", ""), 0);
+	assert_int_equal(ledger_pin(l, 100, "uid 0", "release", "5e"), 0);
+	assert_int_equal(ledger_pin(l, 200, "uid 1", "", "5e"), 0);
 	assert_string_equal(l->pin.by, "uid 1");
 	assert_string_equal(l->pin.reason, "");
 	assert_true(l->pin.until_ms == 200);
@@ -589,7 +589,7 @@ static void suspend__is_beside_a_pin_and_ends_as_one(void **state)
 
 	(void)state;
 	assert_false(ledger_resume(l));
-	assert_int_equal(ledger_pin(l, 300, "uid 0", "release"), 0);
+	assert_int_equal(ledger_pin(l, 300, "uid 0", "release", "5e"), 0);
 	assert_int_equal(ledger_suspend(l, 100, "uid 0", "a"), 0);
 	assert_int_equal(ledger_suspend(l, 200, "uid 1", ""), 0);
 	assert_string_equal(l->suspension.by, "uid 1");
@@ -620,7 +620,7 @@ static void expire__drops_what_has_come_to_its_time_and_tells_what(void **state)
 	assert_int_equal(ledger_override(l, "later", "1", 300, "", ""), 0);
 	assert_int_equal(ledger_override(l, "soon", "1", 100, "", ""), 0);
 	assert_int_equal(ledger_override(l, "always", "1", LEDGER_FOREVER, "", ""), 0);
-	assert_int_equal(ledger_pin(l, 200, "uid 0", ""), 0);
+	assert_int_equal(ledger_pin(l, 200, "uid 0", "", "5e"), 0);
 	assert_true(ledger_next_expiry(l) == 100);
 	assert_false(ledger_expire(l, 99, &overrides));
 	assert_int_equal(l->override_count, 3);
@@ -632,14 +632,14 @@ static void expire__drops_what_has_come_to_its_time_and_tells_what(void **state)
 	assert_false(overrides);
 	assert_null(l->pin.by);
 	assert_true(ledger_next_expiry(l) == 300);
-	assert_int_equal(ledger_pin(l, 300, "uid 0", ""), 0);
+	assert_int_equal(ledger_pin(l, 300, "uid 0", "", "5e"), 0);
 	assert_true(ledger_expire(l, 5000, &overrides)); /* both at once */
 	assert_true(overrides);
 	assert_null(l->pin.by);
 	assert_int_equal(l->override_count, 1);
 	assert_string_equal(l->overrides[0].key, "always");
 	assert_true(ledger_next_expiry(l) == LEDGER_FOREVER);
-	assert_int_equal(ledger_pin(l, LEDGER_FOREVER, "uid 0", ""), 0);
+	assert_int_equal(ledger_pin(l, LEDGER_FOREVER, "uid 0", "", "5e"), 0);
 	assert_false(ledger_expire(l, INT64_MAX - 1, &overrides));
 	assert_non_null(l->pin.by);
 	assert_true(ledger_next_expiry(l) == LEDGER_FOREVER);

@@ -812,7 +812,7 @@ static void save_many(struct place *p)
 {
 	for (uint64_t n = 1; n <= 25; n++) {
 		save_text(p, n, OLD);
-		store_prune(p->store);
+		store_prune(p->store, NULL, 0);
 	}
 }
 
@@ -834,7 +834,7 @@ static void prune__keeps_as_many_as_it_is_told(void **state)
 	}
 }
 
-static void open__with_another_number_to_keep__removes_what_is_too_old(void **state)
+static void prune__with_another_number_to_keep__removes_what_is_too_old(void **state)
 {
 	uint64_t there[STORE_MAX_KEEP];
 	struct place place;
@@ -845,18 +845,58 @@ static void open__with_another_number_to_keep__removes_what_is_too_old(void **st
 	assert_int_equal(store_list(place.store, there), 25);
 	store_close(place.store);
 	place_open(&place, 3);
+	assert_int_equal(store_list(place.store, there), 25); /* who is spared is not known yet */
+	store_prune(place.store, NULL, 0);
 	assert_int_equal(store_list(place.store, there), 3);
 	assert_int_equal(there[0], 25);
 	assert_int_equal(there[2], 23);
 	store_close(place.store);
 	place_open(&place, 1);
+	store_prune(place.store, NULL, 0);
 	assert_int_equal(store_list(place.store, there), 1);
 	assert_int_equal(there[0], 25);
 	save_text(&place, 26, NEW);
 	assert_int_equal(store_list(place.store, there), 2); /* until the new one is visible */
-	store_prune(place.store);
+	store_prune(place.store, NULL, 0);
 	assert_int_equal(store_list(place.store, there), 1);
 	assert_int_equal(there[0], 26);
+	place_fini(&place);
+}
+
+static void prune__spares_the_proven_and_what_the_server_has(void **state)
+{
+	static const uint64_t spared[] = {2, 7};
+	uint64_t there[STORE_MAX_KEEP];
+	struct place place;
+
+	(void)state;
+	place_init(&place, 3);
+	for (uint64_t n = 1; n <= 12; n++) {
+		save_text(&place, n, OLD);
+		store_prune(place.store, spared, 2);
+	}
+	assert_int_equal(store_list(place.store, there), 5);
+	assert_int_equal(there[0], 12);
+	assert_int_equal(there[2], 10);
+	assert_int_equal(there[3], 7);
+	assert_int_equal(there[4], 2);
+	store_prune(place.store, (uint64_t[]){0}, 1);
+	assert_int_equal(store_list(place.store, there), 3);
+	place_fini(&place);
+}
+
+static void remove__takes_one_away_and_its_number_is_not_used_again(void **state)
+{
+	struct place place;
+
+	(void)state;
+	place_init(&place, 10);
+	save_text(&place, 1, OLD);
+	save_text(&place, 2, NEW);
+	store_remove(place.store, 2);
+	assert_true(is_there(&place, 1, ""));
+	assert_false(is_there(&place, 2, ""));
+	assert_int_equal(store_next_generation(place.store), 3);
 	place_fini(&place);
 }
 
@@ -984,7 +1024,9 @@ int main(void)
 		cmocka_unit_test(open__that_cannot_see_the_numbers__does_not_begin_again_at_one),
 		cmocka_unit_test(list__is_highest_first_and_only_of_versions),
 		cmocka_unit_test(prune__keeps_as_many_as_it_is_told),
-		cmocka_unit_test(open__with_another_number_to_keep__removes_what_is_too_old),
+		cmocka_unit_test(prune__with_another_number_to_keep__removes_what_is_too_old),
+		cmocka_unit_test(prune__spares_the_proven_and_what_the_server_has),
+		cmocka_unit_test(remove__takes_one_away_and_its_number_is_not_used_again),
 		cmocka_unit_test(keep__of_damaged_files__is_the_same_number),
 		cmocka_unit_test(open__where_it_cannot_be__says_where_and_why),
 		cmocka_unit_test(open__removes_what_a_crash_left_and_nothing_else),

@@ -1,10 +1,10 @@
 /*
- * Decisions of operators about a config's versions: pin, suspension, rollback, overrides.
+ * What operators ask for: pin, suspension, rollback, overrides.
  *
- * Surprising: a decision is in the ledger before it is published, and is undone when that fails: a
- * failed change leaves nothing behind but lines in the log.
+ * Surprising: a pin or a suspension is decided here and now; a rollback and overrides are requests,
+ * which change nothing until their version is visible: one that fails leaves only lines in the log.
  */
-#include "config/state.h"
+#include "config/core.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -34,9 +34,9 @@ static int check_reason(const char *reason, char why[FILE_WHY])
 	return -EINVAL;
 }
 
-int operations_check_published(const struct config *c, char why[FILE_WHY])
+int operate_check_published(const struct config *c, char why[FILE_WHY])
 {
-	if (c->published.generation && c->ledger && c->store)
+	if (c->current.version.generation && c->decisions.ledger && c->current.store)
 		return 0;
 	snprintf(why, FILE_WHY, "nothing is published yet");
 	return -ENODATA;
@@ -44,11 +44,11 @@ int operations_check_published(const struct config *c, char why[FILE_WHY])
 
 int config_check_change(const struct config *c, const char *reason, char why[FILE_WHY])
 {
-	int r = operations_check_published(c, why);
+	int r = operate_check_published(c, why);
 
 	if (r == 0)
 		r = check_reason(reason, why);
-	if (r == 0 && (c->change.under_way || c->retires)) {
+	if (r == 0 && (c->decisions.request.kind != REQUEST_NONE || c->mode == MODE_RETIRING)) {
 		snprintf(why, FILE_WHY,
 			"another change of this config is under way: try again when it has ended");
 		r = -EBUSY;
@@ -71,106 +71,24 @@ static const char *text_or_null(const char *s)
 	return s[0] ? s : NULL;
 }
 
-/* ---- a change: begins here, ends in operations_end_change() ---- */
+/* ---- a request ---- */
 
-struct ledger *operations_copy_overrides(const struct ledger *l)
+/* Takes origin, verdict and overrides. 0 or -ENOMEM with a sentence. */
+static int begin_request(struct config *c, struct request *q, char why[FILE_WHY])
 {
-	struct ledger *copy = calloc(1, sizeof(*copy));
-
-	if (copy && ledger_copy_overrides(copy, l)) {
-		ledger_free(copy);
-		return NULL;
+	if (!q->origin || (q->kind == REQUEST_ROLL_BACK && !q->verdict)) {
+		free(q->origin);
+		free(q->verdict);
+		ledger_free(q->overrides);
+		return say_no_memory(why);
 	}
-	return copy;
-}
-
-bool operations_forgive_rejections(struct config *c)
-{
-	char sha256[DIGEST_HEX];
-	bool some = false;
-
-	for (size_t i = c->ledger->verdict_count; i-- > 0;) {
-		const struct ledger_verdict *v = &c->ledger->verdicts[i];
-
-		if (rejection_is_rollback(rejection_parse(v->check)))
-			continue;
-		snprintf(sha256, sizeof(sha256), "%s", v->sha256);
-		some |= ledger_forgive(c->ledger, sha256);
-	}
-	if (some)
-		config_refresh(c, false);
-	return some;
-}
-
-static void undo_change(struct config *c)
-{
-	if (!c->change.overrides) {
-		ledger_forgive(c->ledger, c->change.rejected);
-	} else {
-		if (ledger_copy_overrides(c->ledger, c->change.overrides))
-			log_err("out of memory: overrides are lost", "config", c->settings->name);
-		operations_forgive_rejections(c);
-	}
-	current_save_ledger(c);
-}
-
-void operations_end_change(struct config *c, const char *why)
-{
-	bool overrides;
-
-	if (!c->change.under_way)
-		return;
-	overrides = c->change.overrides;
-	if (why)
-		undo_change(c);
-	operations_fini(c);
-	if (overrides)
-		current_save_ledger(c);
-	else if (!why) /* the server's version is then reported as rejected */
-		trigger_hint(&c->trigger, c->env->sys->now_ms(), 0);
-	c->change.failed = why;
-	c->change.error = why ? strdup(why) : NULL;
-	config_wake_waiters(c, CONFIG_ANY, CONFIG_CHANGE);
-}
-
-void operations_cancel_change(struct config *c)
-{
-	static const char why[] = "a new configuration changes this config, or removes it, and "
-				  "this was not done yet: ask again";
-
-	if (!c->change.under_way || (c->publishing && c->change.granted))
-		return;
-	log_warn("change cancelled", "config", c->settings->name, "why", why);
-	operations_end_change(c, why);
-}
-
-void operations_fini(struct config *c)
-{
-	ledger_free(c->change.overrides);
-	free(c->change.error);
-	c->change = (struct change){.under_way = false};
-}
-
-/* The ledger has been changed. Takes origin and the overrides as they were. */
-static int begin_change(struct config *c, const struct request *request, char *origin,
-	struct ledger *overrides, char why[FILE_WHY])
-{
-	int r;
-
-	operations_fini(c);
-	c->change.under_way = true;
-	c->change.overrides = overrides;
-	if (!overrides)
-		memcpy(c->change.rejected, c->published.sha256, sizeof(c->change.rejected));
-	current_save_ledger(c);
-	r = requests_add(c, request, origin);
-	if (r) {
-		undo_change(c);
-		operations_fini(c);
-		say_no_memory(why);
-	}
-	free(origin);
-	return r;
+	free(c->decisions.error);
+	c->decisions.error = NULL;
+	c->decisions.failed = false;
+	memcpy(q->about, c->current.version.sha256, sizeof(q->about));
+	c->decisions.request = *q;
+	config_settle(c);
+	return 0;
 }
 
 void config_wait_change(struct config *c, struct config_waiter *w)
@@ -181,9 +99,9 @@ void config_wait_change(struct config *c, struct config_waiter *w)
 
 const char *config_change_error(const struct config *c)
 {
-	if (!c->change.failed)
+	if (!c->decisions.failed)
 		return NULL;
-	return c->change.error ? c->change.error : "out of memory";
+	return c->decisions.error ? c->decisions.error : "out of memory";
 }
 
 /* ---- pin ---- */
@@ -200,31 +118,36 @@ static int64_t deadline_ms(const struct config *c, uint64_t for_ms)
 int config_pin(
 	struct config *c, uint64_t for_ms, const char *by, const char *reason, char why[FILE_WHY])
 {
+	/* while the disk takes a version the pin is about that one */
+	const struct version *pinned = c->step.publishing && c->step.decision.action != ACTION_HEAL
+					       ? &c->step.candidate->version
+					       : &c->current.version;
 	char text[24];
-	int r = operations_check_published(c, why);
+	int r = operate_check_published(c, why);
 
 	if (r == 0)
 		r = check_reason(reason, why);
 	if (r)
 		return r;
-	if (ledger_pin(c->ledger, deadline_ms(c, for_ms), by, reason))
+	if (ledger_pin(c->decisions.ledger, deadline_ms(c, for_ms), by, reason, pinned->sha256))
 		return say_no_memory(why);
-	current_save_ledger(c);
+	decisions_save(c);
 	log_info("pinned: keeping the current version", "config", c->settings->name, "generation",
-		LOG_U64(c->published.generation), "by", by, "reason", text_or_null(reason), "for",
+		LOG_U64(pinned->generation), "by", by, "reason", text_or_null(reason), "for",
 		for_ms ? settings_duration_text(for_ms, text) : NULL);
 	return 0;
 }
 
 int config_unpin(struct config *c, const char *by, char why[FILE_WHY])
 {
-	if (!c->ledger || !ledger_unpin(c->ledger)) {
+	if (!c->decisions.ledger || !ledger_unpin(c->decisions.ledger)) {
 		snprintf(why, FILE_WHY, "it is not pinned");
 		return -EALREADY;
 	}
-	current_save_ledger(c);
+	decisions_save(c);
 	log_info("unpinned", "config", c->settings->name, "by", by);
 	config_refresh(c, false);
+	config_settle(c);
 	return 0;
 }
 
@@ -238,29 +161,29 @@ int config_suspend(
 
 	if (r)
 		return r;
-	if (!c->ledger || !c->store) {
+	if (!c->decisions.ledger || !c->current.store) {
 		snprintf(why, FILE_WHY, "its state directory cannot be used: the log says why");
 		return -ENODATA;
 	}
-	if (ledger_suspend(c->ledger, deadline_ms(c, for_ms), by, reason))
+	if (ledger_suspend(c->decisions.ledger, deadline_ms(c, for_ms), by, reason))
 		return say_no_memory(why);
-	current_save_ledger(c);
+	decisions_save(c);
 	log_info("suspended: no pulls until it resumes", "config", c->settings->name, "by", by,
 		"reason", text_or_null(reason), "for",
 		for_ms ? settings_duration_text(for_ms, text) : NULL);
-	config_suspension_began(c);
+	run_suspension_began(c);
 	return 0;
 }
 
 int config_resume(struct config *c, const char *by, char why[FILE_WHY])
 {
-	if (!c->ledger || !ledger_resume(c->ledger)) {
+	if (!c->decisions.ledger || !ledger_resume(c->decisions.ledger)) {
 		snprintf(why, FILE_WHY, "it is not suspended");
 		return -EALREADY;
 	}
-	current_save_ledger(c);
+	decisions_save(c);
 	log_info("resumed", "config", c->settings->name, "by", by);
-	config_suspension_ended(c);
+	run_suspension_ended(c);
 	config_refresh(c, false);
 	return 0;
 }
@@ -270,48 +193,35 @@ int config_resume(struct config *c, const char *by, char why[FILE_WHY])
 int config_roll_back(struct config *c, uint64_t generation, const char *by, const char *reason,
 	char why[FILE_WHY])
 {
-	char what[64], *origin, *verdict;
+	char what[64];
+	struct request q = {.kind = REQUEST_ROLL_BACK, .target = generation};
 	int r = config_check_change(c, reason, why);
 
 	if (r)
 		return r;
 	snprintf(what, sizeof(what), "rollback to generation %llu", (unsigned long long)generation);
-	origin = make_origin(what, by, "", reason);
-	verdict = make_origin("rolled back", by, "", reason);
-	if (!origin || !verdict ||
-		ledger_reject(c->ledger, c->published.sha256, rejection_name(REJECTED_BY_OPERATOR),
-			"", c->env->sys->wall_ms(), verdict)) {
-		free(origin);
-		free(verdict);
-		return say_no_memory(why);
-	}
-	free(verdict);
+	q.origin = make_origin(what, by, "", reason);
+	q.verdict = make_origin("rolled back", by, "", reason);
 	log_info("a rollback was asked for", "config", c->settings->name, "from",
-		LOG_U64(c->published.generation), "to", LOG_U64(generation), "by", by, "reason",
-		text_or_null(reason));
-	return begin_change(c,
-		&(struct request){.kind = REQUEST_ROLL_BACK,
-			.generation = generation,
-			.stays = true,
-			.asked = true},
-		origin, NULL, why);
+		LOG_U64(c->current.version.generation), "to", LOG_U64(generation), "by", by,
+		"reason", text_or_null(reason));
+	return begin_request(c, &q, why);
 }
 
 bool config_forget_revs(struct config *c)
 {
 	const char *check = verify_check_name(CHECK_SIGNATURE);
-	bool some = c->ledger && ledger_forget_revs(c->ledger, check);
+	bool some = c->decisions.ledger && ledger_forget_revs(c->decisions.ledger, check);
 
 	if (some)
-		current_save_ledger(c);
-	if (c->rejected && c->rejected->reason == REJECTED_BY_SIGNATURE)
-		pipeline_forget_rejected(c);
+		decisions_save(c);
+	config_settle(c);
 	return some;
 }
 
 /* ---- overrides ---- */
 
-int operations_check_key(const struct config *c, const char *key, char why[FILE_WHY])
+int operate_check_key(const struct config *c, const char *key, char why[FILE_WHY])
 {
 	bool bytes = c->settings->type == SETTINGS_TYPE_BYTES;
 	const char *bad = settings_check_key(key);
@@ -371,21 +281,17 @@ static int read_override_value(const char *value, char **ret_json, char why[FILE
 static int change_overrides(
 	struct config *c, const struct ledger_override *o, char *origin, char why[FILE_WHY])
 {
-	struct ledger *was = operations_copy_overrides(c->ledger);
-	int r = was && origin ? 0 : -ENOMEM;
+	struct request q = {.kind = REQUEST_OVERRIDES, .origin = origin};
+	int r = -ENOMEM;
 
-	if (r == 0 && o->value)
-		r = ledger_override(c->ledger, o->key, o->value, o->until_ms, o->by, o->reason);
-	else if (r == 0)
-		ledger_drop_override(c->ledger, o->key);
-	if (r == 0) {
-		operations_forgive_rejections(c);
-		return begin_change(c, &(struct request){.kind = REQUEST_RECOMPOSE, .asked = true},
-			origin, was, why);
-	}
-	if (was)
-		ledger_copy_overrides(c->ledger, was);
-	ledger_free(was);
+	q.overrides = decisions_copy_overrides(c->decisions.ledger);
+	if (q.overrides && o->value)
+		r = ledger_override(q.overrides, o->key, o->value, o->until_ms, o->by, o->reason);
+	else if (q.overrides)
+		r = ledger_drop_override(q.overrides, o->key) ? 0 : -ENOENT;
+	if (r == 0)
+		return begin_request(c, &q, why);
+	ledger_free(q.overrides);
 	free(origin);
 	if (r != -ENOSPC)
 		return say_no_memory(why);
@@ -401,7 +307,7 @@ int config_override(struct config *c, const char *key, const char *value, uint64
 	int r = config_check_change(c, reason, why);
 
 	if (r == 0)
-		r = operations_check_key(c, key, why);
+		r = operate_check_key(c, key, why);
 	if (r == 0 && for_ms == 0) {
 		snprintf(why, FILE_WHY, "an override has an end: say for how long it is");
 		r = -EINVAL;
@@ -429,8 +335,8 @@ int config_drop_override(struct config *c, const char *key, const char *by, char
 	char what[SETTINGS_MAX_KEY + 32];
 	int r = config_check_change(c, "", why);
 
-	for (size_t i = 0; r == 0 && i < c->ledger->override_count; i++)
-		if (strcmp(c->ledger->overrides[i].key, key) == 0) {
+	for (size_t i = 0; r == 0 && i < c->decisions.ledger->override_count; i++)
+		if (strcmp(c->decisions.ledger->overrides[i].key, key) == 0) {
 			snprintf(what, sizeof(what), "override of %s removed", key);
 			log_info("an override is to be removed", "config", c->settings->name, "key",
 				key, "by", by);

@@ -1,0 +1,276 @@
+/*
+ * What the files of agent/config call of each other, file by file. For nobody else.
+ *
+ * Arrows: everything may read the facts (state.h); settle.c begins steps; step.c calls the owners,
+ * and no owner calls step.c or settle.c but for config_settle() at the end of an event.
+ */
+#ifndef PULLET_CONFIG_CORE_H
+#define PULLET_CONFIG_CORE_H
+
+#include "config/state.h"
+
+/* --- settle.c: after each event --- */
+
+/* Begins what is to be done, one step after the other; ends the run when nothing is. Called at the
+ * end of each callback and call from outside: nothing else begins a step. */
+void config_settle(struct config *c);
+void settle_read_facts(struct config *c, struct situation *ret_situation);
+/* The step may commit still. */
+bool settle_may_commit(struct config *c);
+/* Why the latest version is not current, with a sentence; REJECTION_REASONS = no decision keeps it.
+ */
+enum rejection_reason settle_rejection(
+	const struct config *c, const struct situation *s, const char **ret_why);
+
+/* --- step.c --- */
+
+void step_begin(struct config *c, struct decision decision);
+/* The version is a new one, which gets a state file. */
+bool step_saves(const struct config *c);
+/* Reads the bytes from the state directory; on either thread. 0, or -errno with a sentence. */
+int step_load(struct config *c, char why[FILE_WHY]);
+/* The checks but for the programs have ended: 0, or -EINVAL and the result, or another error. */
+void step_validated(struct config *c, int error, const struct verify_result *result);
+/* Ends the step without a verdict: its row rests until the next tick; an operator is answered. */
+void step_fail(struct config *c, const char *what, const char *why);
+/* Ends it well: published, or, if not, not allowed any more. */
+void step_end(struct config *c, bool published);
+/* Gives it up, unless it is at the disk. */
+void step_drop(struct config *c);
+void step_fini(struct config *c);
+
+/* --- validation.c: the checks at work --- */
+
+/* Checks the candidate, then calls step_validated(): before it returns, or, for a large version,
+ * when its thread has ended. Until then `validating` is set, and nothing else touches the
+ * candidate. */
+void validation_start(struct config *c, enum verify_level level);
+/* The state file of this generation is too large to be read on the loop. */
+bool validation_is_large_file(const struct config *c, uint64_t generation);
+/* Drops the result: the thread ends soon, and drops the step. */
+void validation_give_up(struct validation *j);
+/* Reads what the checks need, when it has changed. Not while they are at work. 0, or -errno with a
+ * sentence. */
+int validation_prepare(struct config *c, char why[FILE_WHY]);
+/* Reads a version from the state directory and composes it with these overrides (NULL = none). 0,
+ * or a sentence and -ENOENT, -EBADMSG (damaged, or of other layers than configured) or another
+ * -errno. */
+int validation_load(struct config *c, uint64_t generation, const struct ledger *overrides,
+	struct candidate **ret, char why[FILE_WHY]);
+
+/* --- publishing.c --- */
+
+void publishing_init(struct config *c);
+/* Commits and shows the candidate, on the worker if it may block; ends the step. */
+void publishing_start(struct config *c);
+/* Brings files of the state directory to the disk soon, unless they lie in memory. */
+enum publishing_file { PUBLISHING_STATE = 1, PUBLISHING_LEDGER = 2 };
+void publishing_sync(struct config *c, unsigned files);
+/* dry_run.c: logs and prints what publishing_start() would do; ends the step. */
+void dry_run_publish(struct config *c);
+/* scrub_output.c: appends a program's output without the values of masked keys. arg: the config. */
+void scrub_output(void *arg, struct buffer *out, const char *text, size_t len);
+
+/* --- run.c: circulation --- */
+
+void run_init(struct config *c);
+/* 0 or -ENOMEM. */
+int run_open(struct config *c);
+void run_retire(struct config *c);
+void run_fini(struct config *c);
+/* Starts the run's time limit. */
+void run_start_limit(struct config *c);
+
+/* --- run_end.c --- */
+
+/* Ends the run as failed. */
+void run_fail(struct config *c, enum supervisor_outcome outcome, const char *what, const char *why);
+/* From the servers to the bootstrap, or back. */
+void run_swap_pulls(struct config *c);
+/* What became of a step, for the run that it belongs to; without one a failure is reported now. */
+void run_note_failure(struct config *c, const char *what, const char *why);
+void run_note_rejection(struct config *c, const char *what, const char *why);
+void run_note_published(struct config *c);
+void run_drop_result(struct config *c);
+/* Nothing is left to do: ends the run that waits for that. True: look again. */
+bool run_settled(struct config *c, const struct situation *s);
+
+/* --- schedule.c: when it begins --- */
+
+void schedule_init(struct config *c);
+/* A pull without a slot until then is rejected. */
+uint64_t schedule_expiry_ms(const struct config *c);
+bool schedule_find_due(const struct config *c, uint64_t *ret_due_ms);
+/* Arms the timer by the trigger; withdraws a queued pull that is not due any more. */
+void schedule_arm_timer(struct config *c);
+/* Overrides any earlier due time. */
+void schedule_set_due(struct config *c, uint64_t delay_ms);
+/* The delay from the end of a run to the next. */
+uint64_t schedule_next_run(struct config *c, uint64_t now_ms);
+/* Bounds how long a backoff that the server did not ask for delays a pull. */
+void schedule_bound_backoff(struct config *c);
+/* Messages bring nothing new and the floor has grown: logged once a minute. */
+void schedule_warn_floor(struct config *c, uint64_t now_ms);
+/* The ledger has changed: pulls and watches end, or start again, splayed as after a sleep; the
+ * snapshot says when it becomes stale. */
+void run_suspension_began(struct config *c);
+void run_suspension_ended(struct config *c);
+
+/* --- watches.c --- */
+
+void watches_start(struct config *c);
+void watches_stop(struct config *c);
+/* The run has followed all changes that watches reported before it began. */
+void watches_confirm(struct config *c);
+void watches_fill_status(const struct config *c, struct config_status *s);
+
+/* --- rollout_gate.c: whether this host takes a new version --- */
+
+/* 0 also when there is no rollout; else -ENOMEM. */
+int rollout_gate_open(struct config *c);
+void rollout_gate_close(struct config *c);
+/* Asks about the latest version, when nothing else holds it. True: the run goes on when the answer
+ * is there; false: nothing to ask. */
+bool rollout_gate_ask(struct config *c);
+/* The run's time limit has passed. */
+void rollout_gate_give_up(struct config *c, const char *why);
+
+/* --- latest.c: what the servers have --- */
+
+/* The version that the next request is conditional on; NULL = none. */
+const struct version *latest_version(const struct config *c);
+/* Its generation, when its bytes are in the store alone; 0 = they are not. */
+uint64_t latest_generation(const struct config *c);
+/* The pull brought something. *ret_is_new: it differs from the current version. 0; or a sentence
+ * and -EPROTO (it is not what the digests say that came with it) or another -errno, and what was
+ * known stays. */
+int latest_take_pull(struct config *c, bool *ret_is_new, char why[FILE_WHY]);
+/* The pull brought what is known already. */
+void latest_confirm(struct config *c, bool forced);
+void latest_forget(struct config *c);
+void latest_set_rollout(struct config *c, enum situation_rollout word, const char *why);
+/* To the step that publishes it; 0, or -errno with a sentence. */
+int latest_lend(struct config *c, struct candidate **ret_candidate, char why[FILE_WHY]);
+/* From the step, which did not; takes the candidate. */
+void latest_return(struct config *c, struct candidate *candidate);
+/* Another version, or the same one, has become current; may take the replaced one. */
+void latest_current_replaced(struct config *c, struct version *replaced);
+
+/* --- decisions.c: ledger and request --- */
+
+void decisions_init(struct config *c);
+/* Reads the ledger, if it was not. 0, or -errno with a sentence. */
+int decisions_open(struct config *c, char why[FILE_WHY]);
+/* Lets what is in the ledger expire from now on. */
+void decisions_begin(struct config *c);
+void decisions_fini(struct config *c);
+/* Writes the ledger, which has changed. */
+void decisions_save(struct config *c);
+void decisions_expire(struct config *c);
+/* A ledger with the same overrides and nothing else, for ledger_free(); NULL when there is no
+ * memory. */
+struct ledger *decisions_copy_overrides(const struct ledger *l);
+bool decisions_overrides_differ(const struct config *c);
+/* Brings the rules that verdicts are found by up to date: reads the schema if it has changed. */
+void decisions_read_rules(struct config *c);
+/* About these bytes, by the rules of now. */
+const struct ledger_verdict *decisions_find_verdict(const struct config *c, const char *sha256);
+enum situation_verdict decisions_verdict(const struct config *c, const char *sha256);
+void decisions_reject(struct config *c, const char *sha256, const char *check, const char *rules,
+	const char *why);
+/* The overrides have changed: versions rejected with the old ones are validated again. True: the
+ * ledger has changed. */
+bool decisions_forgive_checks(struct config *c);
+/* What the state file of the step's version says besides its bytes. 0 or -ENOMEM. */
+int decisions_write(struct config *c);
+/* The step's version is visible: the ledger follows. Does not save it. */
+void decisions_record(struct config *c, uint64_t generation, const char *sha256);
+/* Takes over what a state file decided, if it is newer than the ledger. True: the ledger has
+ * changed. */
+bool decisions_adopt(struct config *c, const struct version *v);
+/* A pin on bytes that did not become visible is about the current ones. */
+void decisions_return_pin(struct config *c, const char *sha256);
+
+/* --- request.c --- */
+
+void request_drop(struct config *c);
+/* Ends the operator's request, if there is one; why NULL = it is published. Wakes its waiters. */
+void request_answer(struct config *c, const char *why);
+/* Ends a rollback of a version that was replaced meanwhile. */
+bool request_supersede(struct config *c);
+/* The config is removed: ends a request that the worker is not publishing yet. */
+void request_cancel(struct config *c);
+
+/* --- operate.c --- */
+
+/* 0, or -ENODATA with a sentence: nothing is published. */
+int operate_check_published(const struct config *c, char why[FILE_WHY]);
+/* 0, or -ENOTSUP or -EINVAL with a sentence: there cannot be such a key. */
+int operate_check_key(const struct config *c, const char *key, char why[FILE_WHY]);
+
+/* --- current.c: what readers see --- */
+
+void current_init(struct config *c);
+/* Opens store, ledger, file and snapshot as far as they are not open, and watches them for drift.
+ */
+int current_open(struct config *c, char why[FILE_WHY]);
+/* Makes the last known good visible, if that was not done yet. */
+void current_start(struct config *c);
+/* It is visible: from now on the application is notified. */
+void current_started(struct config *c);
+void current_retire(struct config *c);
+void current_fini(struct config *c);
+/* The server has confirmed the current version: its places are looked at next. 0, or -errno with a
+ * sentence. */
+int current_confirm(struct config *c, char why[FILE_WHY]);
+/* Looks at the published files, if somebody may have changed them. */
+void current_look(struct config *c);
+void current_log_repair(struct config *c);
+/* Makes the step's version the current one. */
+void current_replace(struct config *c);
+/* The stored bytes are unavailable: the next request asks for all, and publishes it again. */
+void current_forget(struct config *c);
+bool current_settings_differ(const struct config *c);
+/* The generation that a probe's rollback goes to: the proven one if it is kept, else the newest
+ * before. 0 = none. */
+uint64_t current_find_older(struct config *c);
+/* The version is committed, but not visible. */
+void current_note_saved(struct config *c, const struct version *v);
+void current_forget_saved(struct config *c);
+/* follow.c: notifies and probes from now on. */
+void current_start_notify(struct config *c);
+
+/* --- status.c --- */
+
+/* Where the current version cannot be replaced, at the start as at every run. */
+#define CONFIG_CANNOT_PUBLISH "cannot publish here: trying again at every pull"
+/* Notes the failure of a run or a step for the status; logs it once per cause, then once a minute.
+ */
+void config_report_failure(struct config *c, const char *what, const char *why);
+/* The servers have confirmed the current version, or a decision holds theirs. */
+void status_confirm(struct config *c);
+/* How long after the last confirmation the current version is stale; CONFIG_NEVER = never. */
+#define CONFIG_NEVER UINT64_MAX
+uint64_t config_stale_ms(const struct config *c);
+/* The same for the snapshot's readers: a signature's expiry may come sooner. */
+uint64_t status_readers_stale_ms(const struct config *c);
+
+/* --- life.c --- */
+
+/* What waiters are after beside a run; no run has these numbers. */
+#define CONFIG_ANY (UINT64_MAX - 1)
+#define CONFIG_CHANGE UINT64_MAX
+/* Wakes waiters registered for runs first..last. */
+void config_wake_waiters(struct config *c, uint64_t first, uint64_t last);
+/* Ends config_retire() after the last job of a worker. The caller's last call: c may be gone then.
+ */
+void config_finish_retiring(struct config *c);
+
+/* --- tasks.c: questions about versions --- */
+
+/* Drops those that have not begun. */
+void tasks_drop(struct config *c);
+/* Ends all: the thread is gone. */
+void tasks_end(struct config *c);
+
+#endif

@@ -1,0 +1,154 @@
+/*
+ * The end of a run: what it brought, the next one, and who waited.
+ *
+ * Surprising: the outcome is derived from the facts as they are when nothing is left to do, so that
+ * nobody has to tell a run what became of its version.
+ */
+#include "config/core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void run_swap_pulls(struct config *c)
+{
+	struct pull *other = c->run.pull;
+
+	c->run.pull = c->run.bootstrap;
+	c->run.bootstrap = other;
+	c->run.bootstrapping = !c->run.bootstrapping;
+}
+
+/* Schedules the next run and wakes waiters. */
+static void end_run(struct config *c)
+{
+	uint64_t now_ms = c->env->sys->now_ms();
+
+	c->run.state = RUN_IDLE;
+	pull_hold(c->run.pull, NULL, false); /* a thousand idle configs hold nothing */
+	push_floor_end(&c->run.floor, now_ms, (unsigned)pull_count(c->run.pull),
+		c->status.outcome == CONFIG_PUBLISHED);
+	schedule_warn_floor(c, now_ms);
+	trigger_end(&c->run.trigger, now_ms, schedule_next_run(c, now_ms));
+	if (c->run.bootstrapping)
+		run_swap_pulls(c);
+	c->run.forced = false;
+	schedule_bound_backoff(c);
+	schedule_arm_timer(c);
+	watches_confirm(c);
+	config_wake_waiters(c, 0, c->run.number - 1);
+	config_wake_waiters(c, CONFIG_ANY, CONFIG_ANY);
+	if (c->env->run_ended)
+		c->env->run_ended(c->env->arg, c);
+}
+
+void run_fail(struct config *c, enum supervisor_outcome outcome, const char *what, const char *why)
+{
+	supervisor_end(&c->run.supervisor, c->run.number, outcome);
+	c->status.outcome = CONFIG_FAILED;
+	config_report_failure(c, what, why);
+	end_run(c);
+	config_settle(c);
+}
+
+static void end_good_run(struct config *c, enum config_outcome outcome)
+{
+	supervisor_end(&c->run.supervisor, c->run.number,
+		c->run.bootstrapping ? c->run.missed_as : SUPERVISOR_SUCCESS);
+	c->status.outcome = outcome;
+	if (c->run.bootstrapping) {
+		config_report_failure(c,
+			"published from the bootstrap server: the server is still unreachable",
+			c->run.missed ? c->run.missed : "");
+	} else {
+		status_confirm(c);
+	}
+	end_run(c);
+}
+
+/* ---- what steps say ---- */
+
+static void note_result(
+	struct config *c, enum config_outcome outcome, const char *what, const char *why)
+{
+	c->run.result.outcome = outcome;
+	c->run.result.what = what;
+	free(c->run.result.why);
+	c->run.result.why = why ? strdup(why) : NULL;
+}
+
+void run_note_failure(struct config *c, const char *what, const char *why)
+{
+	if (c->run.state != RUN_IDLE)
+		note_result(c, CONFIG_FAILED, what, why);
+	else
+		config_report_failure(c, what, why);
+}
+
+void run_note_rejection(struct config *c, const char *what, const char *why)
+{
+	if (c->run.state == RUN_IDLE) /* a run says it at its end */
+		config_report_failure(c, what, why);
+}
+
+void run_note_published(struct config *c)
+{
+	if (c->run.state != RUN_IDLE && c->step.decision.action != ACTION_HEAL)
+		note_result(c, CONFIG_PUBLISHED, NULL, NULL);
+}
+
+static void log_held(struct config *c, enum rejection_reason reason, const char *why)
+{
+	if (c->latest.said == reason)
+		return;
+	c->latest.said = reason;
+	if (reason == REJECTED_BY_PIN)
+		log_info("pinned: a new version is not published", "config", c->settings->name,
+			"version", VERSION_TEXT(latest_version(c)));
+	else if (reason == REJECTED_BY_ROLLOUT)
+		log_info("not rolled out to this host yet: keeping the current version", "config",
+			c->settings->name, "version", VERSION_TEXT(latest_version(c)), "why", why);
+}
+
+/* Ends the run by what the servers have now. */
+static void end_by_facts(struct config *c, const struct situation *s)
+{
+	const char *why;
+	char what[64];
+	enum rejection_reason reason = settle_rejection(c, s, &why);
+
+	if (reason == REJECTION_REASONS) {
+		end_good_run(c, c->run.result.outcome == CONFIG_PUBLISHED ? CONFIG_PUBLISHED
+									  : CONFIG_UNCHANGED);
+	} else if (rejection_is_held(reason)) {
+		log_held(c, reason, why);
+		end_good_run(c, CONFIG_HELD);
+	} else {
+		char copy[FILE_WHY];
+
+		snprintf(copy, sizeof(copy), "%s", why);
+		run_fail(c, SUPERVISOR_FAILED,
+			reason == REJECTED_BY_PROBE
+				? "the server still has the version that was rolled back"
+				: rejection_text(reason, what),
+			copy);
+	}
+}
+
+void run_drop_result(struct config *c)
+{
+	note_result(c, CONFIG_NONE, NULL, NULL);
+}
+
+bool run_settled(struct config *c, const struct situation *s)
+{
+	const struct run_result result = c->run.result;
+
+	if (c->run.state != RUN_SETTLING)
+		return false;
+	if (result.outcome == CONFIG_FAILED)
+		run_fail(c, SUPERVISOR_FAILED, result.what, result.why ? result.why : "");
+	else
+		end_by_facts(c, s);
+	return true;
+}

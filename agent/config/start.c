@@ -1,0 +1,135 @@
+/*
+ * The start of a config: which stored version becomes current first. It is noted as saved, and the
+ * table shows it.
+ *
+ * Surprising: a place that cannot be used is tried again at every run, which then does the work of
+ * the start.
+ */
+#include "config/core.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* True when this generation may be current after a start: it has the pinned bytes, or an operator's
+ * change moved the pin to it. Its bytes are noted. */
+static bool may_start_with(struct config *c, const struct version *v)
+{
+	const struct ledger_pin *pin = &c->decisions.ledger->pin;
+	struct ledger *decided = NULL;
+	bool moves = false;
+
+	if (!pin->by || !pin->sha256[0] || strcmp(pin->sha256, v->sha256) == 0)
+		return true;
+	if (v->decisions && v->decisions[0] && v->generation > c->decisions.ledger->generation &&
+		ledger_read(v->decisions, strlen(v->decisions), &decided) == 0)
+		moves = decided->pin.by && strcmp(decided->pin.sha256, v->sha256) == 0;
+	ledger_free(decided);
+	return moves;
+}
+
+static void drop_lost_pin(struct config *c)
+{
+	log_err("the pinned version is not in the state directory: the pin is dropped", "config",
+		c->settings->name, "by", c->decisions.ledger->pin.by);
+	ledger_unpin(c->decisions.ledger);
+	decisions_save(c);
+}
+
+/* Notes the newest one that has the pinned bytes; else the pin is dropped, and the newest counts.
+ */
+static void find_pinned(struct config *c, const struct version *newest)
+{
+	uint64_t generations[STORE_MAX_KEEP];
+	size_t n = store_list(c->current.store, generations);
+
+	for (size_t i = 0; i < n && !c->current.saved_generation; i++) {
+		struct version v;
+		struct buffer body;
+
+		buffer_init(&body, CANDIDATE_MAX_BYTES);
+		if (store_load_generation(c->current.store, generations[i], &v, &body) == 0) {
+			if (may_start_with(c, &v))
+				current_note_saved(c, &v);
+			version_fini(&v);
+		}
+		buffer_fini(&body);
+	}
+	if (c->current.saved_generation)
+		return;
+	drop_lost_pin(c);
+	current_note_saved(c, newest);
+}
+
+/* Notes the newest version that may be current as saved, if there is one. */
+static void find_last_good(struct config *c)
+{
+	struct version newest;
+	struct buffer body;
+	unsigned damaged = 0;
+	int r;
+
+	buffer_init(&body, CANDIDATE_MAX_BYTES);
+	r = store_load(c->current.store, &newest, &body, &damaged);
+	buffer_fini(&body);
+	if (damaged)
+		log_err("state files were damaged (set aside) or could not be read", "config",
+			c->settings->name, "files", LOG_U64(damaged));
+	if (r && r != -ENOENT)
+		config_report_failure(c, "the state directory cannot be read", strerror(-r));
+	if (r)
+		return;
+	if (may_start_with(c, &newest))
+		current_note_saved(c, &newest);
+	else
+		find_pinned(c, &newest);
+	version_fini(&newest);
+}
+
+/* The snapshot has the time of the last confirmation before a restart. */
+static void restore_confirmation(struct config *c)
+{
+	uint64_t now_ms = c->env->sys->now_ms(),
+		 then_ms = c->current.image ? image_confirmed_ms(c->current.image) : 0;
+
+	if (then_ms == 0 || then_ms > now_ms)
+		return;
+	c->status.confirmed_ms = then_ms;
+	c->status.confirmed_wall_ms = c->env->sys->wall_ms() - (int64_t)(now_ms - then_ms);
+}
+
+void current_started(struct config *c)
+{
+	c->status.published_wall_ms = c->current.version.pulled_ms;
+	restore_confirmation(c);
+	log_info("started from the last known good", "config", c->settings->name, "generation",
+		LOG_U64(c->current.version.generation), "version",
+		VERSION_TEXT(&c->current.version), "file", settings_place(c->settings));
+	current_start_notify(c);
+}
+
+void current_start(struct config *c)
+{
+	char why[FILE_WHY] = "";
+
+	if (c->env->dry_run || c->current.started)
+		return;
+	if (current_open(c, why)) {
+		config_report_failure(c, CONFIG_CANNOT_PUBLISH, why);
+		return;
+	}
+	c->current.started = true;
+	/* a running agent expires them by a timer, as an ordinary change */
+	if (c->env->once)
+		decisions_expire(c);
+	decisions_read_rules(c);
+	find_last_good(c);
+	store_prune(c->current.store, &c->decisions.ledger->proven, 1);
+	c->step.starts =
+		c->env->starting || !validation_is_large_file(c, c->current.saved_generation);
+	config_settle(c);
+	c->step.starts = false;
+	decisions_begin(c);
+	if (c->step.decision.row == ROW_NONE) /* else when it is shown */
+		current_start_notify(c);
+}

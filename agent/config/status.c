@@ -1,0 +1,211 @@
+/*
+ * What is said of a config: its failures in the log, its state, age and last error in the status.
+ */
+#include "config/core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The last of the slowest pulls has not confirmed it; the time of a suspension does not count. */
+uint64_t config_stale_ms(const struct config *c)
+{
+	uint64_t stale_ms = c->run.supervisor.max_ms + c->settings->timeout_ms,
+		 confirmed_ms =
+			 c->status.confirmed_ms ? c->status.confirmed_ms : c->status.started_ms;
+
+	if (config_suspended(c))
+		return CONFIG_NEVER;
+	return stale_ms +
+	       (c->status.resumed_ms > confirmed_ms ? c->status.resumed_ms - confirmed_ms : 0);
+}
+
+/* ---- errors ---- */
+
+static const char *error_text(const struct config *c)
+{
+	return c->status.error ? c->status.error : "";
+}
+
+/* Each config logs its own failure once; a lasting one is repeated by one config for all. */
+static bool may_log_failure(
+	struct config *c, const char *what, const char *why, unsigned *ret_suppressed)
+{
+	uint64_t now_ms = c->env->sys->now_ms();
+	bool goes_on = log_limit_told(&c->status.log_limit, what, why);
+	unsigned others;
+
+	if (!log_limit_pass_kind(&c->status.log_limit, now_ms, what, why, ret_suppressed))
+		return false;
+	if (!goes_on || !c->env->goes_on ||
+		log_limit_pass_kind(c->env->goes_on, now_ms, what, why, &others))
+		return true;
+	c->status.log_limit.suppressed = *ret_suppressed + 1;
+	return false;
+}
+
+static const char *without_current(const char *what, char *ret_text, size_t size)
+{
+	static const char stays[] = ": keeping the current version";
+	size_t len = strlen(what), end = sizeof(stays) - 1;
+
+	if (len < end || strcmp(what + len - end, stays) != 0)
+		return what;
+	snprintf(ret_text, size, "%.*s: nothing is published yet", (int)(len - end), what);
+	return ret_text;
+}
+
+void config_report_failure(struct config *c, const char *what, const char *why)
+{
+	unsigned suppressed;
+	char text[160];
+
+	if (c->current.version.generation == 0 && !c->env->dry_run)
+		what = without_current(what, text, sizeof(text));
+	free(c->status.error);
+	c->status.error = strdup(why[0] ? why : what);
+	c->status.error_wall_ms = c->env->sys->wall_ms();
+	if (!c->status.failing_wall_ms)
+		c->status.failing_wall_ms = c->status.error_wall_ms;
+	if (may_log_failure(c, what, why, &suppressed))
+		log_warn(what, "config", c->settings->name, "why", why, "next_in_ms",
+			LOG_U64(supervisor_delay(&c->run.supervisor)), "generation",
+			LOG_U64(c->current.version.generation), "repeated",
+			suppressed ? LOG_U64(suppressed) : NULL);
+}
+
+/* For the snapshot's readers: a signature's expiry may come sooner. */
+uint64_t status_readers_stale_ms(const struct config *c)
+{
+	uint64_t stale_ms = config_stale_ms(c);
+	int64_t left_ms;
+
+	if (c->current.expires_ms == INT64_MAX)
+		return stale_ms;
+	left_ms = c->current.expires_ms - c->env->sys->wall_ms();
+	if (left_ms < 1)
+		left_ms = 1;
+	return (uint64_t)left_ms < stale_ms ? (uint64_t)left_ms : stale_ms;
+}
+
+void status_confirm(struct config *c)
+{
+	c->status.confirmed_ms = c->env->sys->now_ms();
+	c->status.confirmed_wall_ms = c->env->sys->wall_ms();
+	if (c->current.image)
+		image_confirm(c->current.image, c->status.confirmed_ms, status_readers_stale_ms(c));
+	if (c->status.error) {
+		log_info("recovered", "config", c->settings->name);
+		memset(&c->status.log_limit, 0, sizeof(c->status.log_limit));
+	}
+	free(c->status.error);
+	c->status.error = NULL;
+	c->status.failing_wall_ms = 0;
+}
+
+static int64_t age_ms(struct config *c)
+{
+	int64_t age;
+
+	if (c->current.version.generation == 0)
+		return -1;
+	if (c->status.confirmed_ms)
+		return (int64_t)(c->env->sys->now_ms() - c->status.confirmed_ms);
+	age = c->env->sys->wall_ms() - c->current.version.pulled_ms; /* an upper bound */
+	return age > 0 ? age : 0;
+}
+
+/* waiting | ok | failing | stale; an expired signature makes it stale too. */
+static const char *state_text(const struct config *c)
+{
+	uint64_t confirmed_ms =
+		c->status.confirmed_ms ? c->status.confirmed_ms : c->status.started_ms;
+
+	if (c->current.version.generation && c->current.expires_ms <= c->env->sys->wall_ms())
+		return "stale";
+	if (c->current.version.generation == 0)
+		return "waiting";
+	if (c->env->sys->now_ms() - confirmed_ms > config_stale_ms(c))
+		return "stale";
+	return c->status.error ? "failing" : "ok";
+}
+
+/* Why the version that the servers have is not current. */
+static void fill_rejected(struct config *c, struct config_status *s)
+{
+	struct situation situation;
+
+	if (c->latest.state != LATEST_IS_KEPT)
+		return;
+	settle_read_facts(c, &situation);
+	s->rejected_by = settle_rejection(c, &situation, &s->rejected_why);
+	if (s->rejected_by == REJECTION_REASONS)
+		return;
+	s->rejected = &c->latest.candidate->version;
+	s->held = rejection_is_held(s->rejected_by);
+	s->rejected_is_error = !s->held && strcmp(s->rejected_why, s->last_error) == 0;
+}
+
+static void fill_rejections(struct config *c, struct config_status *s)
+{
+	for (int i = 0; i < CHECK_COUNT; i++) {
+		s->rejections += c->status.rejections[i];
+		s->rejections_by[i] = c->status.rejections[i];
+	}
+	fill_rejected(c, s);
+}
+
+static void fill_decisions(const struct config *c, struct config_status *s)
+{
+	if (!c->decisions.ledger)
+		return;
+	s->pin = c->decisions.ledger->pin.by ? &c->decisions.ledger->pin : NULL;
+	s->suspension = config_suspended(c) ? &c->decisions.ledger->suspension : NULL;
+	s->overrides = c->decisions.ledger->overrides;
+	s->override_count = c->decisions.ledger->override_count;
+}
+
+static void fill_next_pull(const struct config *c, struct config_status *s)
+{
+	uint64_t due_ms, now_ms = c->env->sys->now_ms();
+
+	s->running = trigger_running(&c->run.trigger);
+	s->waiting = pull_waiting(c->run.pull);
+	s->server = pull_server(c->run.pull);
+	pull_url(c->run.pull, s->url);
+	s->next_pull_in_ms = -1;
+	if (schedule_find_due(c, &due_ms))
+		s->next_pull_in_ms = due_ms > now_ms ? (int64_t)(due_ms - now_ms) : 0;
+}
+
+void config_status(struct config *c, struct config_status *ret_status)
+{
+	*ret_status = (struct config_status){
+		.settings = c->settings,
+		.version = &c->current.version,
+		.supervisor = &c->run.supervisor,
+		.state = state_text(c),
+		.last_error = error_text(c),
+		.cause = c->status.error ? c->run.cause : KIND_CAUSE_NONE,
+		.last_error_ms = c->status.error_wall_ms,
+		.failing_since_ms = c->status.failing_wall_ms,
+		.published_ms = c->status.published_wall_ms,
+		.confirmed_ms = c->status.confirmed_wall_ms,
+		.age_ms = age_ms(c),
+		.outcome = c->status.outcome,
+		.expires_ms = c->current.expires_ms,
+		.drifted = c->current.place == PLACE_CHANGED && c->settings->drift != SETTINGS_HEAL,
+		.restored = c->status.restored,
+		.pushes = atomic_load_explicit(&c->run.topic.messages, memory_order_relaxed),
+	};
+	if (c->settings->snapshot)
+		snprintf(ret_status->snapshot, sizeof(ret_status->snapshot), "%s/%s.snap",
+			c->env->runtime_dir, c->settings->name);
+	fill_next_pull(c, ret_status);
+	watches_fill_status(c, ret_status);
+	fill_rejections(c, ret_status);
+	fill_decisions(c, ret_status);
+	ret_status->has_notify = c->current.notify;
+	if (c->current.notify)
+		notify_status(c->current.notify, &ret_status->notify);
+}
