@@ -7,7 +7,6 @@
 #ifndef PULLET_CLI_ETCD_H
 #define PULLET_CLI_ETCD_H
 
-
 #include "fleet/etcd_store.h"
 #include "base/loop.h"
 

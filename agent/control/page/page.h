@@ -6,7 +6,6 @@
 #ifndef PULLET_PAGE_H
 #define PULLET_PAGE_H
 
-
 /* Content-Security-Policy: what the page needs, and nothing else; scripts cannot even try to make
  * markup of a text. */
 #define PAGE_POLICY                                                                                \
