@@ -83,6 +83,9 @@ static void end_promise(struct config *c, bool shown)
 {
 	uint64_t wanted = c->run.wanted;
 
+	/* not if a newer promise came meanwhile; before the line, whose reader may make the same
+	 * promise again */
+	atomic_compare_exchange_strong(&c->run.topic.wanted, &wanted, 0);
 	if (!shown)
 		warn_lag(c, "the server never showed the version that the push promised: the "
 			    "interval counts");
@@ -91,8 +94,6 @@ static void end_promise(struct config *c, bool shown)
 			"repulls", LOG_U64(c->run.repulls));
 	c->run.lags = false;
 	c->run.moved = false;
-	/* not if a newer promise came meanwhile */
-	atomic_compare_exchange_strong(&c->run.topic.wanted, &wanted, 0);
 }
 
 /* The server lags behind the version that a push promised: pulls again soon, a few times, and from
