@@ -170,6 +170,20 @@ void loop_free(struct loop *l)
 	free(l);
 }
 
+/* Prepares for what comes next. True: the kernel may let the loop sleep until then. */
+static bool prepare_sleep(struct loop *l)
+{
+	uint64_t due_ms = UINT64_MAX;
+
+	if (!l->sys->wait_until) {
+		arm_timerfd(l);
+		return true;
+	}
+	wheel_next(&l->wheel, &due_ms);
+	l->sys->wait_until(due_ms);
+	return false;
+}
+
 int loop_run(struct loop *l)
 {
 	uint64_t begin_us = sys_thread_us(), end_us;
@@ -179,7 +193,7 @@ int loop_run(struct loop *l)
 
 		if (l->stopping)
 			break;
-		arm_timerfd(l);
+		idle = idle && prepare_sleep(l);
 		if (event_base_loop(l->base, EVLOOP_ONCE | (idle ? 0 : EVLOOP_NONBLOCK)) < 0)
 			return -EIO;
 		end_us = sys_thread_us();

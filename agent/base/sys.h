@@ -18,7 +18,10 @@
 struct stat;
 
 struct sys {
-	uint64_t (*now_ms)(void);       /* CLOCK_BOOTTIME: monotonic, counts suspend */
+	uint64_t (*now_ms)(void); /* CLOCK_BOOTTIME: monotonic, counts suspend */
+	/* NULL = the kernel's clock. A virtual clock may go on here: the loop calls it instead of
+	 * sleeping, with the moment when its next timer is due (UINT64_MAX = none). */
+	void (*wait_until)(uint64_t due_ms);
 	uint64_t (*monotonic_us)(void); /* CLOCK_MONOTONIC, for systemd */
 	int64_t (*wall_ms)(void); /* CLOCK_REALTIME, since 1970; for people and certificates only */
 	uint64_t (*random)(void); /* 64 random bits from the kernel */

@@ -57,6 +57,52 @@ static void timers__in_any_order__expire_in_the_order_of_time_and_never_early(vo
 	loop_free(loop);
 }
 
+/* ---- a virtual clock ---- */
+
+static uint64_t virtual_ms, waits;
+
+static uint64_t virtual_now(void)
+{
+	return virtual_ms;
+}
+
+static void virtual_wait(uint64_t due_ms)
+{
+	waits++;
+	assert_true(due_ms > virtual_ms);
+	if (due_ms == UINT64_MAX)
+		loop_stop(loop);
+	else
+		virtual_ms = due_ms;
+}
+
+static void timers__of_a_century__pass_at_once_on_a_virtual_clock(void **state)
+{
+	const uint64_t century_ms = UINT64_C(3155760000000);
+	struct note notes[3] = {{.letter = 'b'}, {.letter = 'c'}, {.letter = 'a'}};
+	const uint64_t after[] = {1000, century_ms, 1};
+	struct sys sys = sys_real;
+
+	(void)state;
+	sys.now_ms = virtual_now;
+	sys.wait_until = virtual_wait;
+	order[0] = '\0';
+	late_or_early = 0;
+	virtual_ms = 5;
+	loop = loop_new(&sys);
+	for (int i = 0; i < 3; i++) {
+		notes[i].due_ms = virtual_ms + after[i];
+		loop_timer_init(&notes[i].timer, note_down, &notes[i]);
+		loop_timer_set(loop, &notes[i].timer, notes[i].due_ms);
+	}
+	assert_int_equal(loop_run(loop), 0);
+	assert_string_equal(order, "abc");
+	assert_int_equal(late_or_early, 0);
+	assert_int_equal(virtual_ms, 5 + century_ms);
+	assert_int_equal(waits, 4); /* one for each, one for nothing */
+	loop_free(loop);
+}
+
 static void cancelled_due(void *arg)
 {
 	(void)arg;
@@ -229,6 +275,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(timers__in_any_order__expire_in_the_order_of_time_and_never_early),
+		cmocka_unit_test(timers__of_a_century__pass_at_once_on_a_virtual_clock),
 		cmocka_unit_test(timer__cancelled__does_not_come),
 		cmocka_unit_test(wake__from_another_thread__is_seen_and_gathered),
 		cmocka_unit_test(signal__raised__comes_in_the_loop),

@@ -115,24 +115,21 @@ static uint64_t world_random(void)
 static void world_tick(void *arg)
 {
 	(void)arg;
-	if (w.phase == LAST_PHASE / 2 && w.step) {
+	if (w.phase == LAST_PHASE / 2 && w.step)
 		w.step();
-		loop_wake(w.loop); /* it may have moved the clock: beyond the kernel's, on a machine
-				      just booted */
-	}
 	if (w.phase == LAST_PHASE) {
 		if (w.now_ms >= w.end_ms)
 			loop_stop(w.loop);
 		w.now_ms += w.leap_ms;
-		loop_wake(w.loop);
 	}
 	w.phase = (w.phase + 1) % (LAST_PHASE + 1);
 	loop_timer_set(w.loop, &w.tick, w.now_ms);
 }
 
-static void world_woken(void *arg)
+/* The tick moves the clock. */
+static void world_wait(uint64_t due_ms)
 {
-	(void)arg;
+	assert_true(due_ms <= w.now_ms);
 }
 
 /* Lets that much time pass. */
@@ -518,10 +515,10 @@ static void world_open_with(size_t configs, const char *more)
 	w.sys.now_ms = world_now;
 	w.sys.wall_ms = world_wall;
 	w.sys.random = world_random;
+	w.sys.wait_until = world_wait;
 	w.loop = loop_new(&w.sys);
 	w.backoffs = backoffs_new(&w.sys);
 	assert_non_null(w.loop);
-	loop_on_wake(w.loop, world_woken, NULL);
 	loop_timer_init(&w.tick, world_tick, NULL);
 	buffer_init(&text, 1u << 16);
 	for (size_t i = 0; i < configs; i++)
