@@ -63,6 +63,8 @@ STRESS_SRC := $(sort $(wildcard tests/stress/stress_*.c))
 FUZZ_SRC   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SRC  := $(sort $(wildcard tests/bench/bench_*.c))
 FLEET_SRC  := $(sort $(wildcard tests/fleet/*.c))
+# the core's model, around the product's own table
+MODEL_SRC  := $(sort $(wildcard tests/model/core_*.c)) agent/config/decide.c
 MAN        := agent/pulletd.8 agent/cli/pullet.1 agent/pullet.yaml.5 agent/pullet.7 lib/libpullet.3
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
@@ -79,10 +81,10 @@ REPLAY   := $(patsubst tests/fuzz/%.c,$(BUILD)/replay/%,$(FUZZ_SRC))
 FUZZ     := $(patsubst tests/fuzz/%.c,build-fuzz/%,$(FUZZ_SRC))
 BENCH_LIBS := -lev -luv -llmdb -lcdb
 BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
-C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path 'tests/model/*' 2>/dev/null | sort)
+C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values \
-        coverage model fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture fuzz install uninstall dist clean
+        coverage model model-core fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -134,6 +136,8 @@ $(BUILD)/stress/broken%: tests/stress/stress_trigger.c $(BUILD)/lib.a
 	$(call say,LD)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -DSTRESS_BREAK=$* $(ALL_LDFLAGS) -o $@ $^
 $(BUILD)/fleet: $(call obj,$(FLEET_SRC)) $(BUILD)/lib.a
 	$(link) -lm
+$(BUILD)/core_model: $(call obj,$(MODEL_SRC))
+	$(link)
 $(BUILD)/replay/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/agent.a $(BUILD)/lib.a
@@ -174,7 +178,7 @@ CROSSING_UNIT := base/test_loop lib/test_reader lib/test_trigger notify/test_rel
                  $(patsubst tests/unit/%.c,%,$(shell grep -rl --include='test_*.c' 'pthread_create' tests/unit))
 UNIT_thread = $(filter $(sort $(patsubst %,$(BUILD)/unit/%,$(CROSSING_UNIT))),$(UNIT))
 UNIT_run    = $(if $(findstring thread,$(SAN)),$(UNIT_thread),$(UNIT))
-tests: $(UNIT_run) $(STRESS) $(BROKEN) $(if $(findstring thread,$(SAN)),,$(REPLAY)) $(BUILD)/fleet
+tests: $(UNIT_run) $(STRESS) $(BROKEN) $(if $(findstring thread,$(SAN)),,$(REPLAY)) $(BUILD)/fleet $(if $(SAN),,$(BUILD)/core_model)
 RUN_replay  = $(foreach r,$(REPLAY),$(r) tests/fuzz/corpus/$(patsubst $(BUILD)/replay/fuzz_%,%,$(r)) --)
 RUN_layers  = $(PYTHON) tests/layers/layers.py -- $(PYTHON) tests/layers/layers.py --self-test --
 RUN_quickcheck = $(call SEP,$(filter $(UNIT_run),$(SLOW)) $(filter-out $(SLOW),$(UNIT_run))) $(if $(findstring thread,$(SAN)),,$(RUN_replay)) $(if $(SAN),,$(RUN_layers))
@@ -275,8 +279,10 @@ check-fleet: tests
 fleet: $(BUILD)/fleet ## simulate FLEET_AGENTS (100000) agents; table, CSV and charts into build/fleet-results
 	@$< --agents $(or $(FLEET_AGENTS),100000) --out $(BUILD)/fleet-results
 
-model: deps ## check the trigger's word and hand-over: all states (spin), the memory order (relacy); seeded bugs
-	@$(RUN) --timeout 1200 tests/model/run.sh
+model: deps $(BUILD)/core_model ## check the trigger's word and hand-over: all states (spin), the memory order (relacy); seeded bugs; model-core
+	@PULLET_BUILD=$(BUILD) $(RUN) --timeout 1200 tests/model/run.sh -- tests/model/core.sh
+model-core: $(BUILD)/core_model ## check the table of the core: all facts, all worlds, random lives (PULLET_SEED repeats them), seeded bugs (seconds)
+	@PULLET_BUILD=$(BUILD) $(RUN) tests/model/core.sh
 
 coverage: ## lines and branches of lib/ that the unit tests take; what is left, and why
 	@tests/coverage.sh

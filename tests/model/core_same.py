@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compares the table of agent/config/decide.c with that of core_model.py, over each combination of facts.
 
-Usage: tests/model/core_same.py PROGRAM, which is tests/model/core_*.c, compiled. Prints TAP without numbers; false when something is
-not ok. The same comparison must see each bug that the program can seed in the table.
+Usage: tests/model/core_same.py PROGRAM [BROKEN...]: tests/model/core_*.c, compiled; with a broken copy of decide.c. Prints TAP without
+numbers; false when something is not ok. The same comparison must find each bug that the program can seed in the table, and each broken copy.
 """
 import itertools
+import os
 import subprocess
 import sys
 
@@ -33,17 +34,27 @@ def answer(s):
     return first, sum(1 << n - 1 for n in rows)
 
 
+def in_words(two):
+    """Such an answer, for people."""
+    first, bits = two
+    row = core_model.ROWS[(first & 15) - 1].name if first & 15 else 'nothing'
+    return f'{row}; a pull may commit: {first >> 4 & 1}, a probe: {first >> 7}; {core_model.OUTCOMES[first >> 5 & 3]}; rows {bits:08b}'
+
+
 def describe(situations, theirs, ours):
     """The first difference, as a comment."""
     for n, s in enumerate(situations):
-        if theirs[2 * n:2 * n + 2] != ours[2 * n:2 * n + 2]:
-            print(f'# {s}: C says {theirs[2 * n:2 * n + 2].hex()}, Python {ours[2 * n:2 * n + 2].hex()}')
+        two = theirs[2 * n:2 * n + 2], ours[2 * n:2 * n + 2]
+        if two[0] != two[1] and len(two[0]) == 2:
+            print(f'# {s}')
+            print(f'# C:      {in_words(two[0])}')
+            print(f'# Python: {in_words(two[1])}')
             return
     print(f'# {len(theirs)} bytes, not {len(ours)}')
 
 
 def main():
-    program = sys.argv[1]
+    program, *broken = sys.argv[1:]
     facts, rows, seeds = {}, [], []
     for line in ask(program, 'table').decode().splitlines():
         kind, *words = line.split('\t')
@@ -63,6 +74,10 @@ def main():
         describe(situations, theirs, ours)
     for number, text in seeds:
         say(ask(program, 'answers', number) != ours, f'the comparison finds seeded bug {number}: {text}')
+    for name in broken:
+        theirs = ask(name, 'answers', '0')
+        say(theirs != ours, f'the comparison finds a {os.path.basename(name)}')
+        describe(situations, theirs, ours)
     return not all_good
 
 

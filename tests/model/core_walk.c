@@ -212,7 +212,7 @@ static void check_story(struct walk *walk, uint32_t id)
 /* ---- walks ---- */
 
 /* One event, held against the rules. */
-static uint32_t take_event(struct walk *walk, uint32_t id, enum event event)
+static uint32_t take_checked_event(struct walk *walk, uint32_t id, enum event event)
 {
 	struct world before = walk->nodes[id].world, after;
 	struct happened happened;
@@ -225,7 +225,7 @@ static uint32_t take_event(struct walk *walk, uint32_t id, enum event event)
 	return find_node(walk, &after);
 }
 
-static void begin_walk(struct walk *walk, const struct profile *p, struct sightings *sightings,
+static void start_walk(struct walk *walk, const struct profile *p, struct sightings *sightings,
 	uint32_t *ret_first)
 {
 	struct world first = world_begin(p);
@@ -281,7 +281,7 @@ struct walk_result walk_all(const struct profile *p, struct sightings *sightings
 	struct walk walk;
 	uint32_t *queue = NULL, first, id, next = 0, end = 0, room = 0;
 
-	begin_walk(&walk, p, sightings, &first);
+	start_walk(&walk, p, sightings, &first);
 	for (id = first;; id = queue[next++]) {
 		struct event_list list = {0};
 
@@ -290,7 +290,7 @@ struct walk_result walk_all(const struct profile *p, struct sightings *sightings
 		endings_add(&list, &walk.nodes[id].world, ENDINGS_ANY);
 		arrivals_add(&list, p, &walk.nodes[id].world);
 		for (unsigned i = 0; i < list.count && !walk.result.flaw; i++) {
-			uint32_t there = take_event(&walk, id, list.events[i]);
+			uint32_t there = take_checked_event(&walk, id, list.events[i]);
 
 			if (!enter_node(&walk, there, id, list.events[i]))
 				continue;
@@ -324,7 +324,7 @@ struct walk_result walk_life(
 	struct walk walk;
 	uint32_t id;
 
-	begin_walk(&walk, p, sightings, &id);
+	start_walk(&walk, p, sightings, &id);
 	walk.result.worlds = 1;
 	for (unsigned n = 0; n < events && !walk.result.flaw; n++) {
 		struct event_list list = {0};
@@ -337,7 +337,7 @@ struct walk_result walk_life(
 			endings_add(&list, &walk.nodes[id].world, ENDINGS_ANY);
 		arrivals_add(&list, p, &walk.nodes[id].world);
 		event = list.events[(dice >> 8) % list.count];
-		there = take_event(&walk, id, event);
+		there = take_checked_event(&walk, id, event);
 		if (enter_node(&walk, there, id, event)) {
 			walk.result.worlds++;
 			see_situation(&walk, &walk.nodes[there].world);

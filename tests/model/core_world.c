@@ -88,7 +88,7 @@ static void end_step(struct world *w)
 }
 
 /* What failed rests. Another version than the one that failed has not been tried. */
-static void rest_row(struct world *w)
+static void rest_failed_row(struct world *w)
 {
 	if (w->step.action != ACTION_PUBLISH || w->step.content == w->latest ||
 		seed_has(BUG_OTHER_VERSION_RESTS))
@@ -102,7 +102,7 @@ static void fail_step(struct world *w, struct happened *ret)
 	bool is_operators = w->saved.present && w->saved.origin == ORIGIN_OPERATOR;
 
 	if (w->step.origin != ORIGIN_OPERATOR) {
-		rest_row(w);
+		rest_failed_row(w);
 		if (w->pin && w->current)
 			w->pin = w->current;
 		end_step(w);
@@ -123,7 +123,7 @@ static void fail_step(struct world *w, struct happened *ret)
 
 /* The checks accepted the document. The gate is asked again, about the document of the step; then
  * the commit. */
-static void commit_step(const struct profile *p, struct world *w, struct happened *ret)
+static void commit_world_step(const struct profile *p, struct world *w, struct happened *ret)
 {
 	const struct world_step *step = &w->step;
 	struct world now = *w;
@@ -221,14 +221,14 @@ static void end_checks(const struct profile *p, struct world *w, struct happened
 	enum document document = (enum document)w->step.content;
 
 	if (w->step.origin != ORIGIN_PULL || !world_rejects(p, w, document)) {
-		commit_step(p, w, ret);
+		commit_world_step(p, w, ret);
 		return;
 	}
 	w->latest_forced = false;
 	if (p->nature == NATURE_REJECTED && !seed_has(BUG_NO_VERDICT_IS_KEPT))
 		w->verdicts[document] = VERDICT_REJECTED;
 	if (p->nature == NATURE_REVISIONS)
-		rest_row(w);
+		rest_failed_row(w);
 	end_step(w);
 }
 
@@ -248,7 +248,7 @@ static void end_pull(struct world *w)
 	w->pull_forced = false;
 }
 
-static void end_probe(const struct profile *p, struct world *w)
+static void end_world_probe(const struct profile *p, struct world *w)
 {
 	w->follow = FOLLOW_NOTHING;
 	if (p->nature != NATURE_HARMFUL || w->current != DOCUMENT_X)
@@ -372,7 +372,7 @@ static void apply_ending(
 		w->resting |= RESTING_NOTIFY;
 		break;
 	default:
-		end_probe(p, w);
+		end_world_probe(p, w);
 	}
 }
 
