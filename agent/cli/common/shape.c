@@ -15,7 +15,8 @@ struct member {
 };
 
 static const struct shape {
-	const char *method, *path; /* or, below CONFIGS NAME, what follows */
+	/* or, below CONFIGS NAME, what follows; with a '?': how the path and its query begin */
+	const char *method, *path;
 	bool config;
 	long status; /* 0 = 200 and 202 */
 	size_t max_bytes;
@@ -29,8 +30,10 @@ static const struct shape {
 	{"GET", "/diff", true, 200, SHAPE_MAX_BYTES,
 		{{"name", NODE_STRING}, {"from", NODE_MAP}, {"to", NODE_MAP},
 			{"equal", NODE_BOOL}}},
-	{"GET", "/explain", true, 200, SHAPE_MAX_BYTES,
+	{"GET", "/explain?key=", true, 200, SHAPE_MAX_BYTES,
 		{{"name", NODE_STRING}, {"found", NODE_BOOL}, {"layers", NODE_LIST}}},
+	{"GET", "/explain", true, 200, SMALL,
+		{{"name", NODE_STRING}, {"generation", NODE_INT}, {"facts", NODE_MAP}}},
 	{"GET", "/wait", true, 200, SMALL,
 		{{"ok", NODE_BOOL}, {"name", NODE_STRING}, {"generation", NODE_INT}}},
 	{"POST", "/refresh", true, 200, SMALL,
@@ -57,8 +60,11 @@ static bool shape_matches(const struct shape *s, const char *method, const char 
 	size_t len = strcspn(path, "?");
 	const char *rest = s->config ? after_config(path, &len) : path;
 
-	return strcmp(s->method, method) == 0 && rest &&
-	       (!s->path || (strlen(s->path) == len && strncmp(rest, s->path, len) == 0));
+	if (strcmp(s->method, method) != 0 || !rest)
+		return false;
+	if (s->path && strchr(s->path, '?'))
+		len = strlen(s->path);
+	return !s->path || (strlen(s->path) == len && strncmp(rest, s->path, len) == 0);
 }
 
 static const struct shape *find_shape(const char *method, const char *path, long status)

@@ -170,8 +170,27 @@ static void explain__of_an_unknown_key__exits_2(void **state)
 		"{\"name\":\"web\",\"found\":false,\"layers\":[]}");
 	RUN(cli_explain, "pullet explain", "web", "nope");
 	assert_ended(CLI_NOT_FOUND, "nope: not there\n", "");
-	RUN(cli_explain, "pullet explain", "web");
+	RUN(cli_explain, "pullet explain");
 	assert_int_equal(command.code, CLI_USAGE);
+	assert_shows(command.err, "an argument is missing");
+}
+
+static void explain__without_a_key__says_why_the_version_is_current(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/configs/web/explain", 200,
+		"{\"name\":\"web\",\"generation\":3,\"facts\":{},\"sentences\":["
+		"\"generation 3 is current\",7,\"the servers have\\u202e another one\"]}");
+	RUN(cli_explain, "pullet explain", "web");
+	assert_ended(CLI_OK, NULL, "");
+	assert_shows(command.out, "generation 3 is current\nthe servers have");
+	assert_null(strstr(command.out, "\xe2\x80\xae"));
+	assert_string_equal(played_asked(0), "GET /v1/configs/web/explain");
+	played_answers("GET /v1/configs/web/explain", 200, "{\"name\":\"web\"}");
+	RUN(cli_explain, "pullet explain", "web");
+	assert_ended(CLI_FAILED, "",
+		"pullet explain: the agent's answer cannot be read: see whether pulletd is of the "
+		"same version\n");
 }
 
 /* ---- wait ---- */
@@ -228,6 +247,7 @@ int main(void)
 		CASE(explain__marks_what_is_in_effect),
 		CASE(explain__of_lists_and_secrets__shows_no_value),
 		CASE(explain__of_an_unknown_key__exits_2),
+		CASE(explain__without_a_key__says_why_the_version_is_current),
 		CASE(wait__says_which_generation_was_reached),
 		CASE(wait__that_takes_too_long__exits_4),
 		CASE(wait__for_nothing_or_two_things__is_misused),
