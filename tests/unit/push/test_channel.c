@@ -1,6 +1,6 @@
 /*
- * Publisher and subscriber of the push channel beside each other: what makes a config pull, keys that fit and
- * that do not, a publisher that is silent, gone, or another one.
+ * Publisher and subscriber of the push channel beside each other: what makes a config pull, keys
+ * that fit and that do not, a publisher that is silent, gone, or another one.
  */
 #include <poll.h>
 #include <setjmp.h>
@@ -45,8 +45,7 @@ static int set_up(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		trigger_init(&triggers[i], &queue);
 		trigger_fire(&triggers[i], sys_real.now_ms(), INTERVAL_MS);
-		topics[i] = (struct push_topic){
-			.topic = i ? "db" : "web", .trigger = &triggers[i]};
+		topics[i] = (struct push_topic){.topic = i ? "db" : "web", .trigger = &triggers[i]};
 	}
 	return 0;
 }
@@ -76,7 +75,8 @@ static void publish_at(const struct publisher_options *options)
 		fail_msg("%s", why);
 }
 
-/* Serves the publisher's socket until so many subscriptions came, or the subscriber has this state. */
+/* Serves the publisher's socket until so many subscriptions came, or the subscriber has this state.
+ */
 static void serve_until(unsigned subscriptions, int wanted)
 {
 	struct pollfd fd = {.fd = publisher_fd(publisher), .events = POLLIN};
@@ -120,6 +120,25 @@ static struct subscriber_status status_now(void)
 	return s;
 }
 
+/* Waits until a counter of the status, by its offset, is that much. */
+static void wait_for_count(size_t offset, uint64_t wanted)
+{
+	uint64_t end_ms = sys_real.now_ms() + LIMIT_MS, now;
+	struct subscriber_status s;
+
+	for (;;) {
+		s = status_now();
+		memcpy(&now, (const char *)&s + offset, sizeof(now));
+		if (now >= wanted)
+			break;
+		assert_true(sys_real.now_ms() < end_ms);
+		poll(NULL, 0, 2);
+	}
+	assert_int_equal(now, wanted);
+}
+
+#define WAIT_FOR(member, wanted) wait_for_count(offsetof(struct subscriber_status, member), wanted)
+
 static void subscribe(uint64_t heartbeat_ms, const char *server_key, const char *secret_file)
 {
 	struct push_topic *const list[] = {&topics[0], &topics[1]};
@@ -128,8 +147,19 @@ static void subscribe(uint64_t heartbeat_ms, const char *server_key, const char 
 	assert_int_equal(subscriber_start(&sys_real, &e, 1, list, 2, &subscriber), 0);
 }
 
-/* The next trigger that was hinted at, which waits for its interval again then; NULL: none within the
- * limit. */
+/* Until the subscriber is connected, and the hints of that are given. */
+static void connect_wholly(void)
+{
+	const struct push_message empty = {0};
+
+	serve_until(3, -1); /* two topics and heartbeats */
+	wait_for_state(PUSH_CONNECTED);
+	assert_int_equal(publisher_forward(publisher, PUSH_HEARTBEAT_TOPIC, &empty, true), 0);
+	WAIT_FOR(heartbeats, 1);
+}
+
+/* The next trigger that was hinted at, which waits for its interval again then; NULL: none within
+ * the limit. */
 static struct trigger *next_hint(void)
 {
 	struct timespec end;
@@ -155,13 +185,13 @@ static void message__hints_at_the_config_of_its_topic_only(void **state)
 	(void)state;
 	publish_at(NULL);
 	subscribe(5000, NULL, NULL);
-	serve_until(3, -1); /* two topics and heartbeats */
+	connect_wholly();
 	assert_int_equal(publisher_send(publisher, "web2", "x", 0), 0);
 	assert_int_equal(publisher_send(publisher, "db", "v1", 0), 0);
 	assert_ptr_equal(next_hint(), &triggers[1]);
 	assert_true(topics[1].wanted != 0);
 	assert_true(topics[0].wanted == 0);
-	assert_int_equal(status_now().messages, 1);
+	WAIT_FOR(messages, 1);
 	assert_int_equal(status_now().gaps, 0);
 }
 
@@ -180,14 +210,14 @@ static void message__that_was_lost__is_a_gap(void **state)
 	(void)state;
 	publish_at(NULL);
 	subscribe(5000, NULL, NULL);
-	serve_until(3, -1);
+	connect_wholly();
 	assert_int_equal(publisher_forward(publisher, "web", &first, true), 0);
 	assert_ptr_equal(next_hint(), &triggers[0]);
 	assert_int_equal(publisher_forward(publisher, "web", &first, true), 0);
 	assert_int_equal(publisher_forward(publisher, "web", &third, true), 0);
 	assert_ptr_equal(next_hint(), &triggers[0]);
 	assert_int_equal(topics[0].messages, 2); /* the repeated one is none */
-	assert_int_equal(status_now().gaps, 1);
+	WAIT_FOR(gaps, 1);                       /* after the hint */
 }
 
 static void publisher__that_is_another_one__makes_all_pull(void **state)
@@ -198,8 +228,7 @@ static void publisher__that_is_another_one__makes_all_pull(void **state)
 	(void)state;
 	publish_at(NULL);
 	subscribe(5000, NULL, NULL);
-	serve_until(3, -1);
-	wait_for_state(PUSH_CONNECTED);
+	connect_wholly();
 	topics[0].pulled = topics[1].pulled = true;
 	assert_int_equal(publisher_forward(publisher, "web", &old, true), 0);
 	assert_ptr_equal(next_hint(), &triggers[0]);
@@ -207,7 +236,7 @@ static void publisher__that_is_another_one__makes_all_pull(void **state)
 	a = next_hint();
 	b = next_hint();
 	assert_true(a && b);
-	assert_int_equal(status_now().epochs, 1);
+	WAIT_FOR(epochs, 1);
 }
 
 static void spread__is_within_its_window(void **state)
@@ -217,7 +246,7 @@ static void spread__is_within_its_window(void **state)
 	(void)state;
 	publish_at(NULL);
 	subscribe(5000, NULL, NULL);
-	serve_until(3, -1);
+	connect_wholly();
 	now_ms = sys_real.now_ms();
 	assert_int_equal(publisher_send(publisher, "web", NULL, 60000), 0);
 	assert_ptr_equal(next_hint(), &triggers[0]);
@@ -234,32 +263,26 @@ static void publisher__that_ends_and_comes_back__is_found(void **state)
 	(void)state;
 	publish_at(NULL);
 	subscribe(5000, NULL, NULL);
-	serve_until(3, -1);
-	wait_for_state(PUSH_CONNECTED);
+	connect_wholly();
 	topics[0].pulled = true;
 	publisher_close(publisher);
 	publisher = NULL;
 	wait_for_state(PUSH_CONNECTING);
 	publish_at(NULL);
 	assert_ptr_equal(next_hint(), &triggers[0]); /* messages may be lost: it pulls */
-	while (status_now().connects < 2)
-		poll(NULL, 0, 5);
+	WAIT_FOR(connects, 2);
 }
 
 static void publisher__that_is_silent__makes_all_pull(void **state)
 {
 	(void)state;
 	publish_at(NULL);
-	topics[0].pulled = true;
 	subscribe(100, NULL, NULL);
-	serve_until(3, -1);
-	assert_int_equal(publisher_heartbeat(publisher), 0);
-	while (status_now().heartbeats == 0)
-		poll(NULL, 0, 5);
-	wait_for_state(PUSH_SILENT);
-	assert_non_null(next_hint());
-	while (status_now().rebuilds == 0)
-		poll(NULL, 0, 5);
+	connect_wholly();
+	topics[0].pulled = true;
+	assert_ptr_equal(next_hint(), &triggers[0]); /* only this one has pulled before */
+	WAIT_FOR(rebuilds, 1);
+	WAIT_FOR(connects, 2);
 }
 
 static void topics__renewed__are_subscribed_and_the_others_not(void **state)
@@ -272,7 +295,7 @@ static void topics__renewed__are_subscribed_and_the_others_not(void **state)
 	(void)state;
 	publish_at(NULL);
 	subscribe(5000, NULL, NULL);
-	serve_until(3, -1);
+	connect_wholly();
 	assert_int_equal(subscriber_renew(subscriber, one, 1), 0);
 	while (publisher_poll(publisher, prefix, sizeof(prefix), &is_new) == 0 || is_new) {
 		assert_true(sys_real.now_ms() < end_ms);
@@ -326,7 +349,8 @@ static void key__that_is_not_on_the_list__is_refused(void **state)
 	publish_at(&options);
 	subscribe(5000, server_key, agent_file);
 	serve_until(0, PUSH_REFUSED);
-	assert_non_null(strstr(status_now().error, "the publisher does not allow this agent's key"));
+	assert_non_null(
+		strstr(status_now().error, "the publisher does not allow this agent's key"));
 	assert_true(status_now().refused >= 1);
 }
 
