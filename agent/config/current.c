@@ -86,12 +86,15 @@ static void report_drift(struct config *c, const char *cause)
 void current_log_repair(struct config *c)
 {
 	const char *cause = c->step.cause ? c->step.cause : "";
-	unsigned n;
+	uint64_t now_ms = loop_now_ms(c->env->loop);
+	unsigned n = 0;
 
 	c->status.restored++;
-	c->current.repaired_ms = loop_now_ms(c->env->loop);
-	c->step.quiet =
-		!log_limit_pass(&c->current.repair_limit, loop_now_ms(c->env->loop), cause, &n);
+	c->current.repaired_ms = now_ms;
+	if (!c->current.repair_limit)
+		c->current.repair_limit = calloc(1, sizeof(*c->current.repair_limit));
+	c->step.quiet = c->current.repair_limit &&
+			!log_limit_pass(c->current.repair_limit, now_ms, cause, &n);
 	if (!c->step.quiet)
 		log_warn("the file was changed by somebody else: restoring it", "config",
 			c->settings->name, "file", settings_place(c->settings), "cause", cause,
@@ -175,8 +178,9 @@ static void add_texts(struct buffer *b, char *const *texts)
 }
 
 /* Everything that makes another output of the same bytes. */
-static void digest_settings(const struct settings_config *s, char ret_digest[DIGEST_HEX])
+static void digest_settings(const struct settings_config *s, char ret_digest[VERSION_SETTINGS])
 {
+	char digest[DIGEST_HEX] = "";
 	struct buffer b;
 
 	buffer_init(&b, 1u << 20);
@@ -186,8 +190,9 @@ static void digest_settings(const struct settings_config *s, char ret_digest[DIG
 	for (size_t i = 0; i < s->layer_count; i++)
 		buffer_printf(&b, "%d %s\n", (int)s->layers[i].type,
 			s->layers[i].as ? s->layers[i].as : "");
-	if (b.error || digest_sha256(b.data, b.len, NULL, 0, ret_digest))
-		ret_digest[0] = '\0';
+	if (b.error || digest_sha256(b.data, b.len, NULL, 0, digest))
+		digest[0] = '\0';
+	snprintf(ret_digest, VERSION_SETTINGS, "%.*s", VERSION_SETTINGS - 1, digest);
 	buffer_fini(&b);
 }
 
@@ -225,12 +230,16 @@ uint64_t current_find_older(struct config *c)
 void current_forget_saved(struct config *c)
 {
 	c->current.saved_generation = 0;
+	free(c->current.saved_sha256);
+	c->current.saved_sha256 = NULL;
 }
 
 void current_note_saved(struct config *c, const struct version *v)
 {
-	c->current.saved_generation = v->generation;
-	memcpy(c->current.saved_sha256, v->sha256, sizeof(c->current.saved_sha256));
+	current_forget_saved(c);
+	c->current.saved_sha256 = strdup(v->sha256);
+	if (c->current.saved_sha256) /* else the next version is saved beside it */
+		c->current.saved_generation = v->generation;
 }
 
 /* ---- the current version ---- */
@@ -287,6 +296,8 @@ void current_retire(struct config *c)
 void current_fini(struct config *c)
 {
 	current_retire(c);
+	current_forget_saved(c);
+	free(c->current.repair_limit);
 	ledger_free(c->current.overrides);
 	target_close(c->current.target);
 	file_set_close(c->current.fileset);

@@ -225,7 +225,7 @@ static int copy_verdicts(struct config *c, bool accepted, struct ledger *ret_dec
 /* An operator's rollback rejects the bytes that it replaces. */
 static int add_operators_verdict(struct config *c, struct ledger *ret_decided)
 {
-	const struct request *q = &c->decisions.request;
+	const struct request *q = c->decisions.request;
 	const char *old = c->current.version.sha256;
 
 	if (c->step.decision.row != ROW_OPERATOR_ROLLS_BACK ||

@@ -59,6 +59,7 @@ void config_free(struct config *c)
 	current_fini(c);
 	decisions_fini(c);
 	free(c->status.error);
+	free(c->status.log_limit);
 	free(c);
 }
 

@@ -48,7 +48,7 @@ int config_check_change(const struct config *c, const char *reason, char why[FIL
 
 	if (r == 0)
 		r = check_reason(reason, why);
-	if (r == 0 && (c->decisions.request.kind != REQUEST_NONE || c->mode == MODE_RETIRING)) {
+	if (r == 0 && (c->decisions.request || c->mode == MODE_RETIRING)) {
 		snprintf(why, FILE_WHY,
 			"another change of this config is under way: try again when it has ended");
 		r = -EBUSY;
@@ -76,17 +76,21 @@ static const char *text_or_null(const char *s)
 /* Takes origin, verdict and overrides. 0 or -ENOMEM with a sentence. */
 static int begin_request(struct config *c, struct request *q, char why[FILE_WHY])
 {
-	if (!q->origin || (q->kind == REQUEST_ROLL_BACK && !q->verdict)) {
+	struct request *request = malloc(sizeof(*request));
+
+	if (!request || !q->origin || (q->kind == REQUEST_ROLL_BACK && !q->verdict)) {
 		free(q->origin);
 		free(q->verdict);
 		ledger_free(q->overrides);
+		free(request);
 		return say_no_memory(why);
 	}
 	free(c->decisions.error);
 	c->decisions.error = NULL;
 	c->decisions.failed = false;
 	memcpy(q->about, c->current.version.sha256, sizeof(q->about));
-	c->decisions.request = *q;
+	*request = *q;
+	c->decisions.request = request;
 	config_settle(c);
 	return 0;
 }

@@ -10,17 +10,20 @@
 
 void request_drop(struct config *c)
 {
-	struct request *q = &c->decisions.request;
+	struct request *q = c->decisions.request;
 
+	c->decisions.request = NULL;
+	if (!q)
+		return;
 	ledger_free(q->overrides);
 	free(q->origin);
 	free(q->verdict);
-	*q = (struct request){.kind = REQUEST_NONE};
+	free(q);
 }
 
 void request_answer(struct config *c, const char *why)
 {
-	if (c->decisions.request.kind == REQUEST_NONE)
+	if (!c->decisions.request)
 		return;
 	request_drop(c);
 	free(c->decisions.error);
@@ -31,9 +34,9 @@ void request_answer(struct config *c, const char *why)
 
 bool request_supersede(struct config *c)
 {
-	const struct request *q = &c->decisions.request;
+	const struct request *q = c->decisions.request;
 
-	if (q->kind != REQUEST_ROLL_BACK || strcmp(q->about, c->current.version.sha256) == 0)
+	if (!q || q->kind != REQUEST_ROLL_BACK || strcmp(q->about, c->current.version.sha256) == 0)
 		return false;
 	log_info("not rolled back: another version was published meanwhile", "config",
 		c->settings->name, "what", q->origin);
@@ -46,7 +49,7 @@ void request_cancel(struct config *c)
 	static const char why[] = "a new configuration changes this config, or removes it, and "
 				  "this was not done yet: ask again";
 
-	if (c->decisions.request.kind == REQUEST_NONE ||
+	if (!c->decisions.request ||
 		(c->step.publishing && c->step.decision.origin == ORIGIN_OPERATOR))
 		return;
 	log_warn("change cancelled", "config", c->settings->name, "why", why);

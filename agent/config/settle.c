@@ -69,7 +69,7 @@ void settle_read_facts(struct config *c, struct situation *ret_situation)
 	};
 	struct situation s = {
 		.mode = c->mode,
-		.request = c->decisions.request.kind,
+		.request = c->decisions.request ? c->decisions.request->kind : REQUEST_NONE,
 		.pin = c->decisions.ledger && c->decisions.ledger->pin.by ? PIN_SET : PIN_NONE,
 		.saved = saved_fact(c),
 		.current = current_fact(c),

@@ -96,7 +96,8 @@ struct latest {
 	enum rejection_reason said; /* logged: why it is held */
 };
 
-/* What an operator asked for; one at a time. A crash forgets it: nobody was answered. */
+/* What an operator asked for; one at a time, on the heap. A crash forgets it: nobody was answered.
+ */
 struct request {
 	enum situation_request kind;
 	uint64_t target;          /* generation, of a rollback */
@@ -114,25 +115,25 @@ struct decisions {
 	const char *overrides_why; /* why they changed last; NULL = not known */
 	bool overrides_bad; /* they failed the probe: what is composed without them needs none */
 	struct loop_timer expiry; /* of what is in the ledger */
-	struct request request;
-	bool failed; /* the request that ended last, */
-	char *error; /* and why */
+	struct request *request;  /* NULL = none */
+	bool failed;              /* the request that ended last, */
+	char *error;              /* and why */
 };
 
 /* What readers see, and where. Owner: current.c. */
 struct current {
 	struct store *store;
-	struct target *target;     /* NULL: no text file is configured, or not opened yet */
-	struct file_set *fileset;  /* the same of a set of files */
-	struct image *image;       /* the same of the snapshot */
-	struct version version;    /* generation 0: nothing */
-	char settings[DIGEST_HEX]; /* digest of those that a version is composed with now */
-	struct ledger *overrides;  /* in it; NULL: none */
-	int64_t expires_ms;        /* wall clock; INT64_MAX = never */
+	struct target *target;           /* NULL: no text file is configured, or not opened yet */
+	struct file_set *fileset;        /* the same of a set of files */
+	struct image *image;             /* the same of the snapshot */
+	struct version version;          /* generation 0: nothing */
+	char settings[VERSION_SETTINGS]; /* digest of those that a version is composed with now */
+	struct ledger *overrides;        /* in it; NULL: none */
+	int64_t expires_ms;              /* wall clock; INT64_MAX = never */
 	struct notify *notify;
 	/* committed, but not visible; generation 0: none */
 	uint64_t saved_generation;
-	char saved_sha256[DIGEST_HEX];
+	char *saved_sha256;
 	struct worker_job sync_job;
 	unsigned to_sync,
 		syncing; /* of enum publishing_file: to be brought to the disk next, and now */
@@ -146,7 +147,7 @@ struct current {
 	const char *drift_cause;        /* why the place is to be looked at; NULL = it is not */
 	struct loop_timer repair_timer; /* ends the rest of ROW_CHANGED_BY_OTHERS */
 	uint64_t repaired_ms;
-	struct log_limit repair_limit;
+	struct log_limit *repair_limit; /* NULL = no repair was logged yet */
 };
 
 enum step_phase {
@@ -161,10 +162,11 @@ struct step {
 	enum step_phase phase;
 	uint64_t since_ms;
 	enum situation_force force;
-	uint64_t generation;      /* to be loaded; 0 = it comes from the servers */
-	const char *cause;        /* of a repair */
 	bool quiet;               /* a repair that was logged already */
 	bool starts;              /* begun by the start: it may block */
+	bool publishing;          /* the worker has the candidate */
+	uint64_t generation;      /* to be loaded; 0 = it comes from the servers */
+	const char *cause;        /* of a repair */
 	char *origin;             /* of the new version; NULL = of the loaded one */
 	struct ledger *overrides; /* to compose with; NULL: none */
 	struct ledger *decided;   /* what its state file says */
@@ -175,19 +177,18 @@ struct step {
 	uint64_t programs_since_ms;
 	struct worker_job publish_job;
 	_Atomic uint64_t on_worker_ms; /* since when it runs a job of ours; 0 = it does not */
-	bool publishing;               /* the worker has the candidate */
 };
 
 struct status {
 	enum config_outcome outcome; /* of the last run */
 	char *error;                 /* NULL = the last run was good */
-	struct log_limit log_limit;
+	struct log_limit *log_limit; /* NULL = no failure since the last good run */
 	int64_t error_wall_ms, published_wall_ms, confirmed_wall_ms;
 	int64_t failing_wall_ms; /* since when; 0 = the last run was good */
 	uint64_t confirmed_ms;   /* 0 = not known, */
 	uint64_t started_ms;     /* then nobody knows more than this */
 	uint64_t resumed_ms;     /* after a suspension; 0 = never */
-	uint64_t rejections[CHECK_COUNT], restored;
+	uint32_t rejections[CHECK_COUNT], restored;
 };
 
 struct config {

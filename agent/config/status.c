@@ -31,16 +31,23 @@ static const char *error_text(const struct config *c)
 static bool may_log_failure(
 	struct config *c, const char *what, const char *why, unsigned *ret_suppressed)
 {
+	struct log_limit *limit = c->status.log_limit;
 	uint64_t now_ms = c->env->sys->now_ms();
-	bool goes_on = log_limit_told(&c->status.log_limit, what, why);
 	unsigned others;
+	bool goes_on;
 
-	if (!log_limit_pass_kind(&c->status.log_limit, now_ms, what, why, ret_suppressed))
+	*ret_suppressed = 0;
+	if (!limit)
+		limit = c->status.log_limit = calloc(1, sizeof(*limit));
+	if (!limit) /* out of memory: a line too many */
+		return true;
+	goes_on = log_limit_told(limit, what, why);
+	if (!log_limit_pass_kind(limit, now_ms, what, why, ret_suppressed))
 		return false;
 	if (!goes_on || !c->env->goes_on ||
 		log_limit_pass_kind(c->env->goes_on, now_ms, what, why, &others))
 		return true;
-	c->status.log_limit.suppressed = *ret_suppressed + 1;
+	limit->suppressed = *ret_suppressed + 1;
 	return false;
 }
 
@@ -94,10 +101,10 @@ void status_confirm(struct config *c)
 	c->status.confirmed_wall_ms = c->env->sys->wall_ms();
 	if (c->current.image)
 		image_confirm(c->current.image, c->status.confirmed_ms, status_readers_stale_ms(c));
-	if (c->status.error) {
+	if (c->status.error)
 		log_info("recovered", "config", c->settings->name);
-		memset(&c->status.log_limit, 0, sizeof(c->status.log_limit));
-	}
+	free(c->status.log_limit);
+	c->status.log_limit = NULL;
 	free(c->status.error);
 	c->status.error = NULL;
 	c->status.failing_wall_ms = 0;

@@ -231,7 +231,7 @@ static int choose_overrides(struct config *c)
 	if (s->decision.action == ACTION_HEAL)
 		l = c->current.overrides;
 	else if (s->decision.row == ROW_OPERATOR_OVERRIDES)
-		l = c->decisions.request.overrides;
+		l = c->decisions.request->overrides;
 	c->step.overrides = l && l->override_count ? decisions_copy_overrides(l) : NULL;
 	return l && l->override_count && !c->step.overrides ? -ENOMEM : 0;
 }
@@ -244,7 +244,7 @@ static char *make_origin(struct config *c, uint64_t target)
 	switch (c->step.decision.row) {
 	case ROW_OPERATOR_ROLLS_BACK:
 	case ROW_OPERATOR_OVERRIDES:
-		return strdup(c->decisions.request.origin);
+		return strdup(c->decisions.request->origin);
 	case ROW_HARMFUL_IS_ROLLED_BACK:
 		return asprintf(&text, "probe: generation %llu was bad, back to %llu",
 			       (unsigned long long)c->current.version.generation,
@@ -265,7 +265,7 @@ static uint64_t choose_generation(struct config *c)
 {
 	switch (c->step.decision.action) {
 	case ACTION_ROLL_BACK:
-		return is_by_operator(c) ? c->decisions.request.target : current_find_older(c);
+		return is_by_operator(c) ? c->decisions.request->target : current_find_older(c);
 	case ACTION_SHOW:
 		return c->current.saved_generation;
 	default:

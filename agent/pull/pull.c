@@ -32,7 +32,7 @@ struct pull {
 	const struct settings_config *config;
 	const struct pull_calls *calls;
 	void *arg;
-	struct version held; /* a copy: steps go on beside the pull; no parts = nothing */
+	struct version *held; /* a copy: steps go on beside the pull; NULL = nothing */
 	bool running, overloaded, forced;
 	enum kind_cause cause;
 	size_t left; /* parts that are not done */
@@ -44,8 +44,8 @@ static const struct part *held_part(const struct pull_source *p)
 {
 	const struct pull *pull = p->pull;
 
-	return pull->held.generation && pull->held.part_count == pull->count
-		       ? &pull->held.parts[p - pull->sources]
+	return pull->held && pull->held->generation && pull->held->part_count == pull->count
+		       ? &pull->held->parts[p - pull->sources]
 		       : NULL;
 }
 
@@ -393,12 +393,20 @@ void pull_drop(struct pull *pull)
 			cancel_part(&pull->sources[i]);
 }
 
+static void drop_held(struct pull *pull)
+{
+	if (pull->held)
+		version_fini(pull->held);
+	free(pull->held);
+	pull->held = NULL;
+}
+
 void pull_free(struct pull *pull)
 {
 	if (!pull)
 		return;
 	pull_drop(pull);
-	version_fini(&pull->held);
+	drop_held(pull);
 	for (size_t i = 0; i < pull->count; i++) {
 		struct pull_source *p = &pull->sources[i];
 
@@ -433,9 +441,12 @@ bool pull_waiting(const struct pull *pull)
 
 void pull_hold(struct pull *pull, const struct version *held, bool forced)
 {
-	version_fini(&pull->held);
-	if (held && version_copy(held, &pull->held))
-		pull->held = (struct version){.generation = 0}; /* all is pulled then */
+	drop_held(pull);
+	pull->held = held ? malloc(sizeof(*held)) : NULL; /* NULL: all is pulled */
+	if (pull->held && version_copy(held, pull->held)) {
+		free(pull->held);
+		pull->held = NULL;
+	}
 	pull->forced = forced;
 }
 

@@ -38,6 +38,9 @@ struct part {
 	size_t len;                       /* bytes in the body, behind those of the parts before */
 };
 
+/* The first digits of a digest, and a NUL: enough to notice that settings are others. */
+#define VERSION_SETTINGS 16
+
 struct version { /* the facts of one accepted version */
 	uint64_t generation;
 	int64_t pulled_ms;       /* wall clock */
@@ -46,7 +49,8 @@ struct version { /* the facts of one accepted version */
 	size_t part_count;       /* 1 to STORE_MAX_PARTS */
 	struct part *parts;
 	size_t product_len; /* bytes in the body behind the parts: what a format program made */
-	char settings[DIGEST_HEX]; /* digest of those that it was composed with; "" = not known */
+	char settings[VERSION_SETTINGS]; /* digest of those that it was composed with; "" = not
+					  * known */
 	/* of its publication, as a ledger (ledger.h); "" = none. NULL in a loaded version: unknown,
 	 * its file is older than decisions */
 	char *decisions;
