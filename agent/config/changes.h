@@ -4,26 +4,19 @@
  * An entry is read from the state directory once, by the first request, and kept: the next requests
  * cost nothing until something is published.
  *
- * Threads: the loop's; changes_compare(), which reads and parses, any (config_task). Ownership:
- * configs are borrowed; before one is freed, changes_forget(). Bounds: CHANGES_MAX entries with
- * CHANGES_MAX_KEYS changes each, of keys of at most CHANGES_MAX_KEY bytes; versions whose file is
- * longer than CHANGES_MAX_BYTES are not compared, and for one answer about CHANGES_MAX_READ bytes
- * are read at most. Errors: -ENOMEM, -EMSGSIZE.
+ * Threads: the loop's. Ownership: configs are borrowed; before one is freed, changes_forget().
+ * Bounds: CHANGES_MAX entries; for one answer about CHANGES_MAX_READ bytes are read at most.
+ * Errors: -ENOMEM, -EMSGSIZE.
  */
 #ifndef PULLET_CHANGES_H
 #define PULLET_CHANGES_H
 
-#include "lib/buffer.h"
-#include "config/config.h"
+#include "config/changes_entry.h"
 
 #define CHANGES_MAX 20
-#define CHANGES_MAX_KEYS 20
-#define CHANGES_MAX_KEY 512
-#define CHANGES_MAX_BYTES (1u << 20)
 #define CHANGES_MAX_READ (4u << 20)
 
 struct changes;
-struct changes_entry; /* one publication */
 
 /* NULL when there is no memory. */
 struct changes *changes_new(void);
@@ -36,13 +29,8 @@ void changes_forget(struct changes *c, const struct config *config);
  * 0 when an answer begins. */
 int changes_find_missing(struct changes *c, struct config *const *configs, size_t count,
 	uint64_t *read, struct changes_entry **ret_missing);
-/* Its config, which must live until the comparison ends. */
-struct config *changes_config(const struct changes_entry *e);
-/* Reads both versions, and compares them. */
-void changes_compare(struct changes_entry *e);
 /* Takes it. */
 void changes_keep(struct changes *c, struct changes_entry *e);
-void changes_drop(struct changes_entry *e);
 
 /* {"publications":[...],"complete":true,"values":true}, newest first. Each: "config", "generation",
  * "from" (the generation before; null: that is not kept, or there was none), "at_ms" (wall clock,

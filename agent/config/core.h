@@ -266,6 +266,17 @@ void config_wake_waiters(struct config *c, uint64_t first, uint64_t last);
  */
 void config_finish_retiring(struct config *c);
 
+/* --- inspect.c: what inspect_key.c and inspect_change.c share with it --- */
+
+struct inspection;
+
+/* 0, or the buffer's error with a sentence. */
+int inspect_check_room(const struct buffer *out, char why[FILE_WHY]);
+/* 0, or -ENODATA with a sentence: nothing is published. */
+int inspect_check_published(const struct inspection *i, char why[FILE_WHY]);
+/* The patterns of masked keys; without values all are masked. */
+char *const *inspect_mask(const struct config *c, bool values);
+
 /* --- tasks.c: questions about versions --- */
 
 /* Drops those that have not begun. */

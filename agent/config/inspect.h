@@ -32,6 +32,8 @@ struct inspection { /* members are private */
 /* Copies what may change. 0 or -ENOMEM with a sentence; then it needs no inspect_end(). */
 int inspect_begin(struct config *c, struct inspection *ret, char why[FILE_WHY]);
 void inspect_end(struct inspection *i);
+/* 0, or -EAGAIN with a sentence: another version was published since. */
+int inspect_unchanged(const struct inspection *i, char why[FILE_WHY]);
 
 /* {"name":"web","versions":[...]}, newest first: generation, pulled_ms, sha256, origin, urls, the
  * first document's version (null: none), bytes of the documents; "published":true in the current
@@ -48,6 +50,8 @@ int inspect_history(
 int inspect_diff(const struct inspection *i, uint64_t from, uint64_t to, bool values,
 	struct buffer *out, char why[FILE_WHY]);
 
+/* --- inspect_key.c --- */
+
 /* {"name","generation","key","found":true|false,"values","value":...,"layers":[...]}: value is the
  * current one (no member without one). A layer has its "url" and "path"; an override
  * "override":true, "key", "by", "reason" and "until_ms" (null: for ever). Each has
@@ -56,12 +60,12 @@ int inspect_diff(const struct inspection *i, uint64_t from, uint64_t to, bool va
 int inspect_explain(const struct inspection *i, const char *key, bool values, struct buffer *out,
 	char why[FILE_WHY]);
 
+/* --- inspect_change.c --- */
+
 /* Whether config_roll_back() may take that generation; 0 is replaced by the newest that it may. */
 int inspect_rollback(const struct inspection *i, uint64_t *generation, char why[FILE_WHY]);
 /* Whether there may be an override of that key. */
 int inspect_override(const struct inspection *i, const char *key, char why[FILE_WHY]);
-/* 0, or -EAGAIN with a sentence: another version was published since. */
-int inspect_unchanged(const struct inspection *i, char why[FILE_WHY]);
 
 /* --- explain.c: the config itself; the loop's thread --- */
 
