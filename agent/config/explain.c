@@ -16,6 +16,10 @@
 
 static const char *const phases[] = {
 	[STEP_LOAD] = "validate", [STEP_PROGRAMS] = "programs", [STEP_SHOW] = "publish"};
+static const char *const gates[] = {[GATE_OPEN] = "open",
+	[GATE_VERDICT] = "verdict",
+	[GATE_PIN] = "pin",
+	[GATE_ROLLOUT] = "rollout"};
 
 bool explain_is_resting(const struct situation *s, enum decide_row row)
 {
@@ -45,7 +49,8 @@ static void write_facts(const struct explanation *e)
 	json_writer_end_object(e->out);
 	json_writer_text(e->out, "row", decide_row_name(d.row));
 	json_writer_text(e->out, "action", decide_action_name(d.action));
-	json_writer_text(e->out, "origin", decide_origin_name(d.origin));
+	json_writer_text(e->out, "origin", d.row == ROW_NONE ? NULL : decide_origin_name(d.origin));
+	json_writer_text(e->out, "gate", s->latest == LATEST_NEW ? gates[decide_gate(s)] : NULL);
 	json_writer_begin_array(e->out, "resting");
 	for (unsigned row = ROW_NONE + 1; row < ROWS; row++)
 		if (explain_is_resting(s, (enum decide_row)row))

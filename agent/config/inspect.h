@@ -69,11 +69,12 @@ int inspect_override(const struct inspection *i, const char *key, char why[FILE_
 
 /* --- explain.c: the config itself; the loop's thread --- */
 
-/* {"name","generation","facts":{...},"row","action","origin","resting":[...],"under_way":{"row",
- * "phase","since_ms"}|null,"sentences":[...]}: the facts that the agent decides by (decide.h), the
- * row that begins next ("nothing": none), rows that failed and wait for the next pull, the step
- * under way, and what that means: why the current version is current, what the server has, what
- * would change it. 0 or the buffer's error. */
+/* {"name","generation","facts":{...},"row","action","origin","gate","resting":[...],"under_way":
+ * {"row","phase","since_ms"}|null,"sentences":[...]}: the facts that the agent decides by
+ * (decide.h), the row that begins next ("nothing": none, then origin is null), the gate that is
+ * closed to the server's new version (null: it has none), rows that failed and wait for the next
+ * pull, the step under way, and what that means: why the current version is current, what the
+ * server has, what would change it. 0 or the buffer's error. */
 int explain_config(struct config *c, enum audience audience, struct buffer *out);
 /* Appends "explanation":[...]: the sentences about a new version at the server that is not current,
  * a step under way, and steps that failed; empty when there is nothing of that. */

@@ -1,0 +1,105 @@
+/*
+ * What would change the current version: commands, and the next pull.
+ *
+ * Surprising: what a command does is not written here. decide() is asked about the situation as the
+ * command would leave it, so that an explanation cannot differ from what the agent does.
+ */
+#include "config/explain.h"
+
+#include <string.h>
+
+/* decide() about the situation as the command leaves it; NULL = no difference. */
+static const char *foresee(const struct explanation *e, bool unpin, bool force)
+{
+	struct situation s = e->situation;
+	enum decide_row row;
+
+	s.resting = 0; /* both pull */
+	if (unpin) {
+		s.pin = PIN_NONE;
+		s.saved = s.saved == SAVED_HELD ? SAVED_WANTED : s.saved;
+	}
+	if (force)
+		s.force = FORCE_ASKED;
+	row = decide(&s).row;
+	s = e->situation;
+	s.resting = 0;
+	return row == decide(&s).row ? NULL : decide_row_text(row);
+}
+
+static void explain_force(const struct explanation *e, const char *name)
+{
+	const char *text = foresee(e, false, true);
+	enum rejection_reason by = e->status.rejected_by;
+
+	if (!text)
+		return;
+	if (rejection_is_held(by) || by == REJECTED_BY_PROBE || by == REJECTED_BY_GUARD)
+		explain_say(e,
+			"`pullet refresh %s --force`: %s all the same, if all %schecks accept it",
+			name, text, by == REJECTED_BY_GUARD ? "other " : "");
+	else
+		explain_say(e,
+			"`pullet refresh %s --force`: it is checked once more, and published if it "
+			"is accepted now",
+			name);
+}
+
+static void explain_gate_commands(const struct explanation *e, const char *name)
+{
+	explain_force(e, name);
+	switch (decide_gate(&e->situation)) {
+	case GATE_VERDICT:
+		if (e->situation.pin == PIN_NONE)
+			explain_say(
+				e, "another version at the server is checked when it is pulled");
+		break;
+	case GATE_ROLLOUT:
+		explain_say(e, "the rollout is read again at each pull");
+		break;
+	case GATE_PIN:
+	case GATE_OPEN:
+		break;
+	}
+}
+
+void explain_commands(const struct explanation *e)
+{
+	const struct config_status *s = &e->status;
+	const char *name = s->settings->name, *text;
+
+	if (s->suspension)
+		explain_say(e, "`pullet resume %s`: pulls begin again", name);
+	else if (explain_pull_error(e)[0])
+		explain_say(e, "`pullet refresh %s`: pulls, and tries again, at once", name);
+	if (s->pin) {
+		text = foresee(e, true, false);
+		explain_say(e, "`pullet unpin %s`: %s", name,
+			text ? text : "the server's versions are published again");
+	}
+	if (s->override_count)
+		explain_say(e, "`pullet override %s KEY --remove`: the server's value comes back",
+			name);
+	if (e->situation.latest == LATEST_NEW && !s->suspension)
+		explain_gate_commands(e, name);
+}
+
+void explain_next_pull(const struct explanation *e)
+{
+	const struct config_status *s = &e->status;
+	bool idle =
+		e->config->step.decision.row == ROW_NONE && decide(&e->situation).row == ROW_NONE;
+
+	if (s->waiting)
+		explain_say(e,
+			"the next pull is due: it is queued for its server, which is busy or in "
+			"backoff");
+	else if (s->running && e->config->run.state != RUN_SETTLING)
+		explain_say(e, "a pull is under way");
+	else if (s->next_pull_in_ms >= 0 && !s->suspension)
+		explain_say(e, "%s in %s",
+			idle ? "the agent does nothing before the next pull," : "the next pull is",
+			EXPLAIN_SPAN(s->next_pull_in_ms));
+	else if (idle && s->suspension)
+		explain_say(e, "the agent does nothing before it is resumed");
+}

@@ -1,0 +1,468 @@
+/* What an explanation says in each situation: what is current, what the server has, what would
+ * change it; and to whom. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "config/explain.h"
+
+#define NOW 1795521247000 /* 2026-11-24T11:54:07Z */
+#define BYTES "bbbb"
+#define HAS_B "the server has version b"
+#define CURRENT_A                                                                                  \
+	"generation 3 (version a) is current since 2026-11-24T11:50:07Z (4m ago): pulled from "    \
+	"the server"
+#define CONFIRMED "the server has the current version: confirmed 10s ago"
+#define NEXT "the agent does nothing before the next pull, in 57m"
+
+/* ---- a config that is explained ---- */
+
+static struct sys sys;
+static struct config_env env = {.sys = &sys};
+static struct settings_config settings = {.name = (char *)"web"};
+static struct config *c;
+static struct explanation e;
+static struct buffer out;
+
+static uint64_t now_ms(void)
+{
+	return 100000;
+}
+
+static void fill_version(struct version *v, uint64_t generation, const char *etag, const char *sha)
+{
+	v->generation = generation;
+	v->origin = strdup("pull");
+	v->parts = calloc(1, sizeof(*v->parts));
+	assert_int_equal(part_init(v->parts, "http://h/web", etag, "", "yaml"), 0);
+	v->part_count = 1;
+	snprintf(v->sha256, sizeof(v->sha256), "%s", sha);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	sys.now_ms = now_ms;
+	buffer_init(&out, 65536);
+	c = calloc(1, sizeof(*c));
+	*c = (struct config){.env = &env, .settings = &settings};
+	c->decisions.ledger = calloc(1, sizeof(*c->decisions.ledger));
+	fill_version(&c->current.version, 3, "\"a\"", "aaaa");
+	c->latest.state = LATEST_IS_CURRENT;
+	e = (struct explanation){.config = c,
+		.situation = {.current = CURRENT_GOOD, .latest = LATEST_SAME},
+		.status = {.settings = &settings,
+			.version = &c->current.version,
+			.state = "ok",
+			.last_error = "",
+			.published_ms = NOW - 240000,
+			.age_ms = 10000,
+			.next_pull_in_ms = 57 * 60000,
+			.expires_ms = INT64_MAX,
+			.rejected_by = REJECTION_REASONS},
+		.audience = AUDIENCE_OPERATOR,
+		.all = true,
+		.wall_ms = NOW,
+		.out = &out};
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	candidate_free(c->latest.candidate);
+	version_fini(&c->current.version);
+	ledger_free(c->decisions.ledger);
+	free(c);
+	buffer_fini(&out);
+	return 0;
+}
+
+/* The server has another version. */
+static void have_new_version(void)
+{
+	struct candidate *candidate = candidate_new();
+
+	fill_version(&candidate->version, UINT64_MAX, "\"b\"", BYTES);
+	c->latest.candidate = candidate;
+	c->latest.state = LATEST_IS_KEPT;
+	e.situation.latest = LATEST_NEW;
+}
+
+static void have_verdict(
+	enum situation_verdict verdict, enum rejection_reason reason, const char *why)
+{
+	have_new_version();
+	assert_int_equal(
+		ledger_reject(c->decisions.ledger, BYTES, rejection_name(reason), "", 0, why), 0);
+	e.situation.verdict = verdict;
+	e.status.rejected_by = reason;
+	e.status.rejected_is_error = !rejection_is_held(reason);
+	if (e.status.rejected_is_error)
+		e.status.last_error = why;
+}
+
+static void have_pin(const char *reason)
+{
+	assert_int_equal(
+		ledger_pin(c->decisions.ledger, LEDGER_FOREVER, "root (uid 0)", reason, "aaaa"), 0);
+	e.status.pin = &c->decisions.ledger->pin;
+	e.situation.pin = PIN_SET;
+}
+
+static void have_step(enum decide_row row, enum step_phase phase)
+{
+	c->step.decision.row = row;
+	c->step.phase = phase;
+	c->step.since_ms = now_ms() - 12000;
+}
+
+/* The sentences are these; in the order, and no other one. */
+static void assert_says(const char *first, ...)
+{
+	struct buffer expected;
+	va_list more;
+
+	buffer_init(&expected, 65536);
+	va_start(more, first);
+	for (const char *s = first; s; s = va_arg(more, const char *))
+		buffer_printf(&expected, "%s\"%s\"", s == first ? "" : ",", s);
+	va_end(more);
+	buffer_clear(&out);
+	explain_append_sentences(&e);
+	assert_string_equal(out.len ? out.data : "", expected.len ? expected.data : "");
+	buffer_fini(&expected);
+}
+
+/* ---- current ---- */
+
+static void explain__when_the_server_has_it__says_when_it_was_confirmed(void **state)
+{
+	(void)state;
+	assert_says(CURRENT_A, CONFIRMED, NEXT, NULL);
+	e.status.version = &(struct version){.generation = 0};
+	e.situation.current = CURRENT_NONE;
+	e.situation.latest = LATEST_UNKNOWN;
+	assert_says("nothing is published yet", "it is not known which version the server has",
+		NEXT, NULL);
+}
+
+static void explain__of_a_rollback__names_its_origin(void **state)
+{
+	(void)state;
+	free(c->current.version.origin);
+	c->current.version.origin = strdup("rollback to generation 1 by root (uid 0): bad");
+	have_verdict(VERDICT_OPERATOR, REJECTED_BY_OPERATOR, "rolled back by root (uid 0): bad");
+	assert_says("generation 3 (version a) is current since 2026-11-24T11:50:07Z (4m ago): "
+		    "rollback to generation 1 by root (uid 0): bad",
+		HAS_B ", which was rolled back by root (uid 0): bad",
+		"`pullet refresh web --force`: the server's version is published all the same, if "
+		"all checks accept it",
+		"another version at the server is checked when it is pulled", NEXT, NULL);
+}
+
+static void explain__when_stale__says_since_when(void **state)
+{
+	(void)state;
+	e.status.state = "stale";
+	e.status.age_ms = 3 * 3600000;
+	e.status.last_error = "connection refused";
+	e.status.failing_since_ms = NOW - 7200000;
+	e.status.last_error_ms = NOW - 3000;
+	assert_says(CURRENT_A, "it is stale: the server has not confirmed it for 3h",
+		"the server had the current version when it answered last, 3h ago",
+		"failing since 2026-11-24T09:54:07Z (2h ago), last at 2026-11-24T11:54:04Z: "
+		"connection refused",
+		"`pullet refresh web`: pulls, and tries again, at once", NEXT, NULL);
+	e.status.expires_ms = NOW - 1000;
+	buffer_clear(&out);
+	explain_append_sentences(&e);
+	assert_non_null(
+		strstr(out.data, "it is stale: its signature expired at 2026-11-24T11:54:06Z"));
+}
+
+/* ---- why the server's version is not current ---- */
+
+static void explain__of_a_rejected_version__says_by_what_and_why(void **state)
+{
+	(void)state;
+	have_verdict(VERDICT_REJECTED, REJECTED_BY_GUARD, "it shrank");
+	assert_says(CURRENT_A, HAS_B ", rejected by the guard: it shrank",
+		"`pullet refresh web --force`: the server's version is published all the same, if "
+		"all other checks accept it",
+		"another version at the server is checked when it is pulled", NEXT, NULL);
+	e.status.rejected_by = (enum rejection_reason)CHECK_SCHEMA;
+	ledger_reject(c->decisions.ledger, BYTES, "schema", "", 0, "/n: must be an integer");
+	assert_says(CURRENT_A, HAS_B ", rejected by the schema: /n: must be an integer",
+		"`pullet refresh web --force`: it is checked once more, and published if it is "
+		"accepted now",
+		"another version at the server is checked when it is pulled", NEXT, NULL);
+}
+
+static void explain__of_a_failed_probe__says_that_it_was_rolled_back(void **state)
+{
+	(void)state;
+	have_verdict(VERDICT_PROBE, REJECTED_BY_PROBE, "exited with 1");
+	assert_says(CURRENT_A, HAS_B ", which failed its probe and was rolled back: exited with 1",
+		"`pullet refresh web --force`: the server's version is published all the same, if "
+		"all checks accept it",
+		"another version at the server is checked when it is pulled", NEXT, NULL);
+	have_pin("freeze"); /* then force does nothing */
+	assert_says(CURRENT_A, HAS_B ", which failed its probe and was rolled back: exited with 1",
+		"pinned by root (uid 0): freeze",
+		"`pullet unpin web`: the server's versions are published again", NEXT, NULL);
+}
+
+static void explain__while_pinned__says_what_the_unpin_does(void **state)
+{
+	(void)state;
+	have_pin("freeze");
+	assert_says(CURRENT_A, CONFIRMED, "pinned by root (uid 0): freeze",
+		"`pullet unpin web`: the server's versions are published again", NEXT, NULL);
+	have_new_version();
+	assert_says(CURRENT_A, HAS_B ", held by the pin", "pinned by root (uid 0): freeze",
+		"`pullet unpin web`: the server's version is published", NEXT, NULL);
+}
+
+static void explain__while_a_pin_keeps_what_does_harm__says_so(void **state)
+{
+	(void)state;
+	have_pin("");
+	e.situation.current = CURRENT_HARMFUL;
+	e.situation.older = OLDER_THERE;
+	e.status.last_error = e.status.notify.probe_why = "exited with 1";
+	e.status.has_notify = true;
+	e.status.notify.probe = PROBE_FAILED;
+	e.status.notify.probe_generation = 3;
+	assert_says(CURRENT_A, CONFIRMED, "pinned by root (uid 0)",
+		"the current version failed its probe, and the pin keeps it: exited with 1",
+		"`pullet unpin web`: the version that failed its probe is rolled back", NEXT, NULL);
+}
+
+static void explain__when_nothing_is_older__says_that_it_stays(void **state)
+{
+	(void)state;
+	e.status.last_error = e.status.notify.probe_why = "exited with 1";
+	e.status.has_notify = true;
+	e.status.notify.probe = PROBE_FAILED;
+	e.status.notify.probe_generation = 3;
+	assert_says(CURRENT_A, CONFIRMED,
+		"the current version failed its probe, and there is no older one to roll back to: "
+		"exited with 1",
+		NEXT, NULL);
+}
+
+static void explain__outside_a_rollout__says_why(void **state)
+{
+	(void)state;
+	have_new_version();
+	e.situation.rollout = ROLLOUT_OUT;
+	e.status.rejected_by = REJECTED_BY_ROLLOUT;
+	c->latest.rollout_why = strdup("this host is at 71.51 %, the rollout at 50 %");
+	assert_says(CURRENT_A,
+		HAS_B ", not rolled out to this host yet: this host is at 71.51 %, the rollout at "
+		      "50 %",
+		"`pullet refresh web --force`: the server's version is published all the same, if "
+		"all checks accept it",
+		"the rollout is read again at each pull", NEXT, NULL);
+	free(c->latest.rollout_why);
+}
+
+static void explain__of_what_could_not_be_published__says_when_it_is_tried_again(void **state)
+{
+	(void)state;
+	have_new_version();
+	e.situation.resting = 1u << ROW_LATEST_IS_PUBLISHED;
+	e.status.last_error = "cannot replace: No space left on device";
+	e.status.failing_since_ms = e.status.last_error_ms = NOW - 60000;
+	assert_says(CURRENT_A,
+		HAS_B ", which could not be published: it is tried again at the next pull",
+		"failing since 2026-11-24T11:53:07Z (1m ago): cannot replace: No space left on "
+		"device",
+		"`pullet refresh web`: pulls, and tries again, at once", NEXT, NULL);
+}
+
+/* ---- what is done ---- */
+
+static void explain__during_a_slow_check__says_how_long(void **state)
+{
+	(void)state;
+	have_new_version();
+	have_step(ROW_LATEST_IS_PUBLISHED, STEP_PROGRAMS);
+	assert_says(CURRENT_A, HAS_B ", which is being published for 12s: its programs check it",
+		"the next pull is in 57m", NULL);
+	have_pin("");
+	assert_says(CURRENT_A, HAS_B ", held by the pin", "pinned by root (uid 0)",
+		"under way for 12s: the server's version is published (its programs check it); it "
+		"is held at the end of its check",
+		"`pullet unpin web`: the server's version is published", "the next pull is in 57m",
+		NULL);
+}
+
+static void explain__of_each_row__says_that_it_comes_next(void **state)
+{
+	static const struct {
+		enum decide_row row;
+		const struct situation s;
+	} table[] = {
+		{ROW_OPERATOR_ROLLS_BACK, {.request = REQUEST_ROLL_BACK}},
+		{ROW_OPERATOR_OVERRIDES, {.request = REQUEST_OVERRIDES}},
+		{ROW_SAVED_IS_SHOWN, {.saved = SAVED_WANTED}},
+		{ROW_HARMFUL_IS_ROLLED_BACK, {.current = CURRENT_HARMFUL, .older = OLDER_THERE}},
+		{ROW_OTHER_OVERRIDES, {.current = CURRENT_GOOD, .overrides = OVERRIDES_OTHER}},
+		{ROW_OTHER_SETTINGS, {.current = CURRENT_GOOD, .settings = SETTINGS_OTHER}},
+		{ROW_CHANGED_BY_OTHERS, {.current = CURRENT_GOOD, .place = PLACE_CHANGED}},
+	};
+	char expected[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		e.situation = table[i].s;
+		snprintf(expected, sizeof(expected), "\"next: %s\"", decide_row_text(table[i].row));
+		buffer_clear(&out);
+		explain_append_sentences(&e);
+		assert_non_null(strstr(out.data, expected));
+		assert_null(strstr(out.data, "the agent does nothing"));
+		e.situation.resting = 1u << table[i].row;
+		snprintf(expected, sizeof(expected), "\"not done yet, and tried again %s: %s\"",
+			table[i].row == ROW_CHANGED_BY_OTHERS ? "in a moment" : "at the next pull",
+			decide_row_text(table[i].row));
+		buffer_clear(&out);
+		explain_append_sentences(&e);
+		assert_non_null(strstr(out.data, expected));
+	}
+}
+
+/* ---- what else holds ---- */
+
+static void explain__of_decisions__names_who_and_how_they_end(void **state)
+{
+	struct ledger *l = c->decisions.ledger;
+
+	(void)state;
+	ledger_suspend(l, NOW + 60000, "eve (uid 7)", "night");
+	ledger_override(l, "db.host", "1", NOW + 3600000, "eve (uid 7)", "");
+	e.status.suspension = &l->suspension;
+	e.status.overrides = l->overrides;
+	e.status.override_count = l->override_count;
+	e.status.next_pull_in_ms = -1;
+	e.situation.place = PLACE_CHANGED;
+	e.situation.drift = DRIFT_REPORT;
+	assert_says(CURRENT_A, "the server had the current version when it answered last, 10s ago",
+		"suspended by eve (uid 7) until 2026-11-24T11:55:07Z: night",
+		"the server's value of db.host is overridden by eve (uid 7) until "
+		"2026-11-24T12:54:07Z",
+		"the published files were changed by others, and are not restored before the next "
+		"version is published (drift: report)",
+		"`pullet resume web`: pulls begin again",
+		"`pullet override web KEY --remove`: the server's value comes back",
+		"the agent does nothing before it is resumed", NULL);
+}
+
+static void explain__of_a_saved_version__says_why_it_is_not_visible(void **state)
+{
+	(void)state;
+	c->current.saved_generation = 4;
+	e.situation.saved = SAVED_LATE;
+	assert_says(CURRENT_A, CONFIRMED,
+		"generation 4 is saved and was never visible: the server has another version by "
+		"now",
+		NEXT, NULL);
+	have_pin("");
+	e.situation.saved = SAVED_HELD;
+	assert_says(CURRENT_A, CONFIRMED, "pinned by root (uid 0)",
+		"generation 4 is saved and was never visible: the pin holds it",
+		"`pullet unpin web`: a version that is saved, but not visible, is shown", NEXT,
+		NULL);
+}
+
+static void explain__of_a_failed_reload__says_when_it_is_tried_again(void **state)
+{
+	(void)state;
+	e.status.has_notify = true;
+	e.status.notify = (struct notify_status){.has_reload = true,
+		.probe_why = "",
+		.reload = {.in_a_row = 2, .next_ms = 4000, .why = "exited with 3"}};
+	assert_says(CURRENT_A, CONFIRMED,
+		"the application was not reloaded, which is tried again in 4s: exited with 3", NEXT,
+		NULL);
+}
+
+/* ---- the next pull ---- */
+
+static void explain__of_the_next_pull__says_what_it_waits_for(void **state)
+{
+	(void)state;
+	e.status.running = true;
+	c->run.state = RUN_PULLING;
+	assert_says(CURRENT_A, CONFIRMED, "a pull is under way", NULL);
+	e.status.running = false;
+	e.status.waiting = true;
+	assert_says(CURRENT_A, CONFIRMED,
+		"the next pull is due: it is queued for its server, which is busy or in backoff",
+		NULL);
+}
+
+/* ---- to whom ---- */
+
+static void explain__to_others__shows_no_value(void **state)
+{
+	char why[256], quoted[128];
+
+	(void)state;
+	snprintf(why, sizeof(why), "/n: must be an integer, but is %s",
+		sentence_quote(quoted, sizeof(quoted), "\"hunter2\"", 9, "a string"));
+	have_verdict(VERDICT_REJECTED, (enum rejection_reason)CHECK_SCHEMA, why);
+	e.all = false;
+	e.audience = AUDIENCE_READER;
+	assert_says(
+		HAS_B ", rejected by the schema: /n: must be an integer, but is a string", NULL);
+	e.audience = AUDIENCE_PUBLIC;
+	assert_says(HAS_B ", rejected by the schema: see the control socket for the reason", NULL);
+}
+
+static void explain_news__when_all_is_well__says_nothing(void **state)
+{
+	(void)state;
+	e.all = false;
+	assert_says(NULL);
+	have_pin("");
+	assert_says(NULL);
+	have_new_version();
+	assert_says(HAS_B ", held by the pin", NULL);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(explain__when_the_server_has_it__says_when_it_was_confirmed),
+		CASE(explain__of_a_rollback__names_its_origin),
+		CASE(explain__when_stale__says_since_when),
+		CASE(explain__of_a_rejected_version__says_by_what_and_why),
+		CASE(explain__of_a_failed_probe__says_that_it_was_rolled_back),
+		CASE(explain__while_pinned__says_what_the_unpin_does),
+		CASE(explain__while_a_pin_keeps_what_does_harm__says_so),
+		CASE(explain__when_nothing_is_older__says_that_it_stays),
+		CASE(explain__outside_a_rollout__says_why),
+		CASE(explain__of_what_could_not_be_published__says_when_it_is_tried_again),
+		CASE(explain__during_a_slow_check__says_how_long),
+		CASE(explain__of_each_row__says_that_it_comes_next),
+		CASE(explain__of_decisions__names_who_and_how_they_end),
+		CASE(explain__of_a_saved_version__says_why_it_is_not_visible),
+		CASE(explain__of_a_failed_reload__says_when_it_is_tried_again),
+		CASE(explain__of_the_next_pull__says_what_it_waits_for),
+		CASE(explain__to_others__shows_no_value),
+		CASE(explain_news__when_all_is_well__says_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
