@@ -89,8 +89,11 @@ void current_log_repair(struct config *c)
 	uint64_t now_ms = loop_now_ms(c->env->loop);
 	unsigned n = 0;
 
-	c->status.restored++;
 	c->current.repaired_ms = now_ms;
+	c->step.quiet = c->current.half_shown;
+	if (c->current.half_shown) /* by nobody else */
+		return;
+	c->status.restored++;
 	if (!c->current.repair_limit)
 		c->current.repair_limit = calloc(1, sizeof(*c->current.repair_limit));
 	c->step.quiet = c->current.repair_limit &&
@@ -127,7 +130,8 @@ void current_look(struct config *c)
 
 	c->current.drift_cause = NULL;
 	/* half published: it is shown, or put back, whole */
-	if (!cause || !c->current.version.generation || c->mode == MODE_RETIRING)
+	if (!cause || !c->current.version.generation || c->mode == MODE_RETIRING ||
+		(c->current.half_shown && c->settings->drift != SETTINGS_HEAL))
 		return;
 	c->current.place = is_place_current(c) ? PLACE_AS_PUBLISHED : PLACE_CHANGED;
 	c->step.cause = cause;
@@ -257,7 +261,9 @@ void current_replace(struct config *c)
 	c->step.overrides = NULL;
 	c->current.expires_ms = c->step.candidate->expires_ms;
 	c->current.place = PLACE_AS_PUBLISHED;
-	current_forget_saved(c);
+	c->current.half_shown = false;
+	if (c->step.decision.action != ACTION_HEAL)
+		current_forget_saved(c);
 	latest_current_replaced(c, &replaced);
 	version_fini(&replaced);
 }

@@ -85,7 +85,7 @@ static void end_expired(struct config *c, bool pin, bool suspension, bool overri
 	if (overrides) {
 		c->decisions.overrides_why = "an override has expired";
 		c->decisions.overrides_bad = false;
-		log_info(c->decisions.overrides_why, "config", c->settings->name);
+		log_info("an override has expired", "config", c->settings->name);
 		decisions_forgive_checks(c);
 	}
 }

@@ -34,13 +34,21 @@ static void drop_overrides(struct config *c, const char *why)
 	decisions_save(c);
 }
 
-static const char *failure_text(const struct config *c, uint64_t older)
+static void keep_harmful(struct config *c, const char *why)
 {
-	if (!older)
-		return "the version fails its probe, and there is no older one to go back to";
-	return c->decisions.ledger->pin.by
-		       ? "the version fails its probe, and is pinned: it stays until the unpin"
-		       : "the version failed its probe and was rolled back";
+	log_err("the version fails its probe, and there is no older one to go back to", "config",
+		c->settings->name, "generation", LOG_U64(c->current.version.generation));
+	config_report_failure(c, "the version fails its probe, and there is no older one", why);
+}
+
+static void reject_current(struct config *c, const char *why)
+{
+	config_report_failure(c,
+		c->decisions.ledger->pin.by
+			? "the version fails its probe, and is pinned: it stays until the unpin"
+			: "the version failed its probe and was rolled back",
+		why);
+	decisions_reject(c, c->current.version.sha256, rejection_name(REJECTED_BY_PROBE), "", why);
 }
 
 static void probe_failed(void *arg, uint64_t generation, const char *why)
@@ -51,17 +59,12 @@ static void probe_failed(void *arg, uint64_t generation, const char *why)
 	if (generation != c->current.version.generation)
 		return;
 	older = current_find_older(c);
-	if (older && are_overrides_at_fault(c, older)) {
+	if (!older)
+		keep_harmful(c, why);
+	else if (are_overrides_at_fault(c, older))
 		drop_overrides(c, why);
-	} else {
-		if (!older || c->decisions.ledger->pin.by)
-			log_err(failure_text(c, older), "config", c->settings->name, "generation",
-				LOG_U64(generation));
-		config_report_failure(c, failure_text(c, older), why);
-		if (older)
-			decisions_reject(c, c->current.version.sha256,
-				rejection_name(REJECTED_BY_PROBE), "", why);
-	}
+	else
+		reject_current(c, why);
 	config_settle(c);
 }
 

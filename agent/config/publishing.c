@@ -13,6 +13,7 @@
 
 #define LARGE (1u << 20) /* bytes */
 #define CANNOT_PUBLISH "could not publish: keeping the current version"
+#define CANNOT_START "the last known good could not be published"
 
 /* ---- bringing files to the disk ---- */
 
@@ -121,16 +122,24 @@ static int prepare_state_file(struct config *c)
 	return decisions_write(c);
 }
 
+static void forget_places(struct config *c)
+{
+	if (c->current.target)
+		target_forget(c->current.target);
+	if (c->current.fileset)
+		file_set_forget(c->current.fileset);
+}
+
 /* Skips places that are right already: their readers need not wake up. */
 static void skip_current_places(struct config *c)
 {
 	struct publication *p = &c->step.candidate->publication;
-	bool shows = c->step.decision.action == ACTION_SHOW;
 
-	if (p->target && target_is_current(p->target, shows ? p->text : NULL, p->text_len))
+	if (c->step.decision.action == ACTION_SHOW) /* what they know is the version before */
+		forget_places(c);
+	if (p->target && target_is_current(p->target, p->text, p->text_len))
 		p->target = NULL;
-	if (p->fileset && (shows ? publish_set_is_current(p)
-				 : file_set_is_current(p->fileset, NULL, 0, NULL)))
+	if (p->fileset && publish_set_is_current(p))
 		p->fileset = NULL;
 	if (c->settings->format == SETTINGS_FORMAT_RUN && !c->step.candidate->has_text)
 		p->target = NULL; /* a program must run first */
@@ -198,8 +207,11 @@ static void publication_failed(struct config *c, const struct publication *p)
 		if (ledger_raise_revs(c->decisions.ledger, v->revs))
 			decisions_save(c);
 	}
+	c->current.half_shown |= c->step.decision.action != ACTION_HEAL;
+	forget_places(c);
 	decisions_return_pin(c, v->version.sha256);
-	step_fail(c, CANNOT_PUBLISH, why);
+	step_fail(c, c->current.version.generation || step_saves(c) ? CANNOT_PUBLISH : CANNOT_START,
+		why);
 }
 
 static void publication_ended(struct config *c)

@@ -142,7 +142,7 @@ struct current {
 	struct file_watch_entry file_drift, image_drift;
 	bool watching_drift; /* these two are in use */
 	bool started;        /* its places were opened */
-	bool no_older;       /* logged: it is harmful, and nothing is older */
+	bool half_shown;     /* a publication failed: its places may be those of either version */
 	enum situation_place place;
 	const char *drift_cause;        /* why the place is to be looked at; NULL = it is not */
 	struct loop_timer repair_timer; /* ends the rest of ROW_CHANGED_BY_OTHERS */

@@ -14,6 +14,7 @@
 
 #define NO_PROGRAM "a program could not check the version: keeping the current version"
 #define NOT_VALIDATED "not validated: keeping the current version"
+#define NOT_COMPOSED "cannot compose the current version again"
 
 static bool is_by_operator(const struct config *c)
 {
@@ -70,8 +71,9 @@ void step_fail(struct config *c, const char *what, const char *why)
 
 	snprintf(copy, sizeof(copy), "%s", why);
 	if (is_by_operator(c)) {
-		log_err(what, "config", c->settings->name, "why", copy);
 		snprintf(sentence, sizeof(sentence), "%s: %s", what, copy);
+		log_err("request failed: keeping the current version", "config", c->settings->name,
+			"what", c->decisions.request->origin, "why", sentence);
 		drop_step(c);
 		request_answer(c, sentence);
 		return;
@@ -215,7 +217,7 @@ void step_validated(struct config *c, int error, const struct verify_result *res
 	else if (error == -EINVAL || error == -EMSGSIZE)
 		reject_candidate(c, result->check, why);
 	else if (error)
-		step_fail(c, NOT_VALIDATED, why);
+		step_fail(c, action == ACTION_RECOMPOSE ? NOT_COMPOSED : NOT_VALIDATED, why);
 	else
 		start_programs(c);
 }
@@ -355,7 +357,7 @@ void step_begin(struct config *c, struct decision decision)
 	if (!c->env->dry_run && current_open(c, why))
 		step_fail(c, CONFIG_CANNOT_PUBLISH, why);
 	else if (take_candidate(c, why) || choose_overrides(c))
-		step_fail(c, "the version cannot be read: keeping the current version", why);
+		step_fail(c, NOT_VALIDATED, why);
 	else
 		validation_start(c, choose_level(c));
 }

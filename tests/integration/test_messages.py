@@ -627,9 +627,9 @@ class Page(unittest.TestCase):
     """DIAGNOSTICS in pulletd(8)."""
 
     # who writes a line, and who hands one on: which argument the line is
-    WRITERS = {'log_err': 0, 'log_warn': 0, 'log_info': 0, 'config_report_failure': 1, 'config_run_failed': 2, 'pipeline_fail': 1, 'pipeline_end_local': 1, 'pull_failed': 2,
-               'warn_lag': 1}
-    HANDED_ON = ('what', 'answer->note', 'NULL')  # their names there: what is put into them is collected, too
+    WRITERS = {'log_err': 0, 'log_warn': 0, 'log_info': 0, 'config_report_failure': 1, 'run_fail': 2, 'run_note_failure': 1, 'run_note_rejection': 1, 'step_fail': 1,
+               'pull_failed': 2, 'warn_lag': 1}
+    HANDED_ON = ('what', 'result.what', 'answer->note', 'NULL')  # their names there: what is put into them is collected, too
 
     @classmethod
     def setUpClass(cls):
@@ -673,7 +673,7 @@ class Page(unittest.TestCase):
                 said.update(found)
                 if not found and argument not in self.HANDED_ON:
                     unseen.append(f'{name}: {m[1]}({argument})')
-            if name == 'config/pipeline.c' or name.startswith('pull/kinds/'):
+            if name == 'config/rejection.c' or name.startswith('pull/kinds/'):
                 said.update(re.findall(r'snprintf\((?:what|ret->note|note), [^"]*"([^"%]*%?s?[^"%]*)', text))
         return said, unseen
 
