@@ -258,6 +258,7 @@ configs:
         for key in ('base', 'secret', 'base.x', 'n'):
             ask('GET', f'/v1/configs/web/explain?key={key}', 200)
         ask('GET', '/v1/configs/web/explain?key=none', 404)
+        ask('GET', '/v1/configs/web/explain', 200)
         ask('GET', '/v1/configs/web/wait?generation=1', 200)
         ask('GET', '/v1/configs/web/wait?generation=999&timeout_ms=1', 504)
         ask('GET', '/v1/configs/web/wait', 400)
