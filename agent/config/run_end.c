@@ -72,8 +72,9 @@ static void note_result(
 	struct config *c, enum config_outcome outcome, const char *what, const char *why)
 {
 	c->run.result.outcome = outcome;
-	c->run.result.what = what;
+	free(c->run.result.what);
 	free(c->run.result.why);
+	c->run.result.what = what ? strdup(what) : NULL;
 	c->run.result.why = why ? strdup(why) : NULL;
 }
 
@@ -147,7 +148,8 @@ bool run_settled(struct config *c, const struct situation *s)
 	if (c->run.state != RUN_SETTLING)
 		return false;
 	if (result.outcome == CONFIG_FAILED)
-		run_fail(c, SUPERVISOR_FAILED, result.what, result.why ? result.why : "");
+		run_fail(c, SUPERVISOR_FAILED, result.what ? result.what : "out of memory",
+			result.why ? result.why : "");
 	else
 		end_by_facts(c, s);
 	return true;

@@ -35,8 +35,7 @@ enum run_state {
 /* How a run ended; CONFIG_NONE while it is not known. */
 struct run_result {
 	enum config_outcome outcome;
-	const char *what; /* a failure, */
-	char *why;        /* and why; NULL = out of memory, or none */
+	char *what, *why; /* a failure, and why; NULL = out of memory, or none */
 };
 
 /* Owner: run.c. Knows no version; a crash forgets it. */
