@@ -328,7 +328,7 @@ class Reading(test_documents.Judging):
 
     def test_the_time_limit_is_that_of_the_servers(self):
         """They take longer to read than the run may take to pull them."""
-        self.timeout = '1s'
+        self.timeout = '500ms'
         agent = harness.Agent(self, self.config_of())
         agent.log.wait('published')
         self.put(b'n: 2\nmore')
