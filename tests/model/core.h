@@ -36,13 +36,16 @@ struct world {
 	uint8_t server;    /* enum document: what it has */
 	uint8_t new_rules; /* the checks were changed, and accept X */
 	uint8_t rollout;   /* enum situation_rollout, as the rollout document says now */
-	/* durable */
+	/* durable; the current version is that of the readers */
 	uint8_t current, current_overrides, older;
 	uint8_t changed, notified, proven, fits, pin;
 	uint8_t verdicts[DOCUMENTS]; /* enum situation_verdict */
 	uint8_t overrides;
 	struct world_saved { /* a state file: the bytes, and each decision that they imply */
 		uint8_t present, content, overrides, origin, replaces;
+		uint8_t fits;    /* it was composed with the settings of now */
+		uint8_t adopted; /* the ledger has what they imply */
+		uint8_t visible; /* readers see it, and who is notified is in the ledger */
 	} saved;
 	uint8_t floor; /* no signed revision below it is accepted */
 	/* volatile */
@@ -55,9 +58,11 @@ struct world {
 		uint8_t row, action, origin, content, overrides, forced, phase;
 	} step; /* row: ROW_NONE when none is under way */
 	uint8_t follow, mode;
+	uint8_t started; /* the current version was shown in this life */
 	/* known to the rules alone */
-	uint8_t highest; /* revision that a pull published */
-	uint8_t zeros[7];
+	uint8_t highest;     /* revision that a pull published */
+	uint8_t rolled_back; /* by an operator, and not current since: documents, as bits */
+	uint8_t zeros[2];
 };
 _Static_assert(sizeof(struct world) == 48, "bytes without padding");
 
@@ -209,6 +214,14 @@ enum bug {
 	BUG_RETIREMENT_SKIPS_DISK,
 	BUG_ROLLED_BACK_IS_PROBED,
 	BUG_OTHER_VERSION_RESTS,
+	BUG_NEW_VERSION_RESTS,
+	BUG_LAST_GOOD_IS_LATE,
+	BUG_PIN_STAYS_BEHIND,
+	BUG_PIN_NAMES_CURRENT,
+	BUG_OPERATOR_KEEPS_NO_VERDICT,
+	BUG_SAVED_LETS_LATEST_PASS,
+	BUG_START_REPLAYS_NOTHING,
+	BUG_FAILURE_LOSES_PIN,
 };
 
 struct seed {
@@ -219,7 +232,7 @@ struct seed {
 	enum decide_row row;                /* ...for this row alone, or for all (ROW_NONE) */
 	enum decide_row left_out;
 };
-#define SEEDS 33
+#define SEEDS 42
 extern const struct seed seeds[SEEDS];
 
 /* NULL: none. */

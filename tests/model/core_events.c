@@ -1,6 +1,7 @@
 /*
  * What may happen in a world: endings of what is under way, and arrivals from outside. A pin, a
- * rollback or an override needs a current version; what the server has may change at any moment.
+ * rollback or an override needs a version that this life has shown; what the server has may change
+ * at any moment.
  */
 #include "core.h"
 
@@ -46,8 +47,8 @@ void endings_add(struct event_list *list, const struct world *w, enum endings wh
 void arrivals_add(struct event_list *list, const struct profile *p, const struct world *w)
 {
 	bool active = w->mode == MODE_ACTIVE;
-	bool may_ask = w->current && !w->request.what && active;
-	bool may_pin = w->current && p->can & CAN_PIN;
+	bool may_ask = w->started && !w->request.what && active;
+	bool may_pin = p->can & CAN_PIN;
 
 	for (int i = 0; i < DOCUMENTS - DOCUMENT_A; i++)
 		add_event(list, strchr(p->documents, "ABX"[i]) && w->server != DOCUMENT_A + i,
@@ -57,7 +58,7 @@ void arrivals_add(struct event_list *list, const struct profile *p, const struct
 		EVENT_FORCED_REFRESH);
 	add_event(list, p->can & CAN_ROLL_BACK && may_ask && w->older, EVENT_ROLLBACK_REQUESTED);
 	add_event(list, p->can & CAN_OVERRIDE && may_ask, EVENT_OVERRIDE_REQUESTED);
-	add_event(list, may_pin && !w->pin, EVENT_PINNED);
+	add_event(list, may_pin && w->started && !w->pin, EVENT_PINNED);
 	add_event(list, may_pin && w->pin, EVENT_UNPINNED);
 	add_event(list, p->can & CAN_OVERRIDE && w->overrides, EVENT_OVERRIDES_EXPIRED);
 	add_event(

@@ -13,17 +13,19 @@ enum situation_verdict world_verdict(const struct world *w, enum document docume
 	return verdict;
 }
 
+/* What a pull brought is late when the servers have another one by now; but where nothing is
+ * current yet, it is better than that. */
 static enum situation_saved find_saved(const struct world *w)
 {
 	const struct world_saved *saved = &w->saved;
+	bool may_be_late =
+		saved->origin == ORIGIN_PULL && (w->started || seed_has(BUG_LAST_GOOD_IS_LATE));
 
 	if (!saved->present)
 		return SAVED_NONE;
-	if (w->pin && saved->content != w->pin && saved->origin != ORIGIN_OPERATOR)
+	if (w->pin && w->pin != saved->content)
 		return SAVED_HELD;
-	if (saved->origin == ORIGIN_PULL && w->latest && w->latest != saved->content)
-		return SAVED_LATE;
-	return SAVED_WANTED;
+	return may_be_late && w->latest && w->latest != saved->content ? SAVED_LATE : SAVED_WANTED;
 }
 
 struct situation world_situation(const struct profile *p, const struct world *w)
@@ -47,12 +49,12 @@ struct situation world_situation(const struct profile *p, const struct world *w)
 		.resting = w->resting,
 	};
 
-	if (w->current)
+	if (w->started)
 		s.current = world_verdict(w, (enum document)w->current) == VERDICT_PROBE
 				    ? CURRENT_HARMFUL
 				    : CURRENT_GOOD;
 	if (w->latest)
-		s.latest = w->latest == w->current ? LATEST_SAME : LATEST_NEW;
+		s.latest = w->started && w->latest == w->current ? LATEST_SAME : LATEST_NEW;
 	return s;
 }
 

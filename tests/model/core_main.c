@@ -3,6 +3,7 @@
  * with all features, seeded bugs.
  *
  *   core_model            prints TAP without numbers; false when something is not ok
+ *   core_model lives      the lives alone
  *   core_model flaw       the same without lives and seeded bugs, up to the first flaw
  *   core_model table      prints facts and rows, for tests/model/core_same.py
  *   core_model answers N  writes two bytes for each combination of facts: what the table answers,
@@ -111,7 +112,8 @@ static void print_path(const struct walk_result *r)
 
 static void print_rests(const struct walk_result *r)
 {
-	printf("# K: comes to rest in %d endings, after a tick in %d, with nothing but faults in %d\n",
+	printf("# K: comes to rest in %d endings, after a tick in %d, with nothing but faults in "
+	       "%d\n",
 		r->rest, r->rest_after_tick, r->rest_of_faults);
 }
 
@@ -128,9 +130,9 @@ static void check_profiles(bool stops)
 		say_result(!r.flaw, "no flaw in any world of profile ");
 		printf("%s (%zu worlds, %zu transitions, %zu situations)\n", profiles[i].name,
 			r.worlds, r.transitions, sightings.last);
-		print_rests(&r);
 		if (r.flaw)
 			print_path(&r);
+		print_rests(&r);
 	}
 	printf("# all profiles: %zu worlds, %zu transitions, %zu situations\n", worlds, transitions,
 		sightings.all);
@@ -266,6 +268,8 @@ int main(int argc, char **argv)
 		if (seed > SEEDS)
 			return 2;
 		write_answers(seed);
+	} else if (argc == 2 && !strcmp(argv[1], "lives")) {
+		check_lives();
 	} else if (argc == 2 && !strcmp(argv[1], "flaw")) {
 		check_table();
 		if (all_good)

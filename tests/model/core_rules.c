@@ -23,6 +23,8 @@ const char *rules_of_table(const struct situation *s, struct decision d)
 
 	if (!d.row)
 		return NULL;
+	if (!s->current && !is_operators && d.action != ACTION_PUBLISH && d.action != ACTION_SHOW)
+		return "a version is rolled back, composed or healed where none is current";
 	if (s->mode == MODE_RETIRING)
 		return "a step begins although the config retires";
 	if (is_operators != (s->request != REQUEST_NONE))
@@ -42,8 +44,14 @@ const char *rules_of_table(const struct situation *s, struct decision d)
 
 /* ---- transitions ---- */
 
-static const char *check_begin(const struct profile *p, const struct happened *happened)
+static const char *check_begin(
+	const struct profile *p, const struct world *after, const struct happened *happened)
 {
+	const struct world_saved *saved = &after->saved;
+
+	if (happened->begun.action == ACTION_SHOW && after->started &&
+		saved->origin == ORIGIN_PULL && after->latest && after->latest != saved->content)
+		return "a version is shown that the servers have replaced";
 	if (happened->begun_in.request && happened->begun.origin != ORIGIN_OPERATOR)
 		return "an operator does not come first";
 	if (happened->begun.action == ACTION_HEAL && p->drift != DRIFT_HEAL)
@@ -59,6 +67,8 @@ static const char *check_commit(const struct world *before, const struct world_s
 		return NULL;
 	if (rule_verdict(before, (enum document)step->content) != VERDICT_FREE)
 		return "a version with a verdict is published by the same rules";
+	if (before->rolled_back & 1u << step->content)
+		return "a version is published that an operator rolled back";
 	if (before->latest_rollout == ROLLOUT_OUT && before->current &&
 		before->latest == step->content)
 		return "a version is published that is not rolled out to this host";
@@ -73,6 +83,9 @@ static const char *check_show(const struct profile *p, const struct world *befor
 	if ((is_operators || saved->origin == ORIGIN_PROBE) && saved->content != saved->replaces &&
 		!after->proven)
 		return "a version is probed that was rolled back to";
+	if (is_operators && !saved->adopted && after->latest_forced &&
+		after->latest == saved->replaces)
+		return "a rollback is undone by an earlier forced refresh";
 	if (before->pin && before->current && saved->content != before->current && !is_operators &&
 		before->pin != saved->content)
 		return "a pinned version is replaced";
@@ -104,14 +117,33 @@ static const char *check_losses(const struct world *before, enum event event,
 	return NULL;
 }
 
+/* A forced pull's version is tried, whatever is known of it, when nothing else is to be done, and
+ * it did not fail just now. */
+static const char *check_force(const struct world *before, enum event event,
+	const struct world *after, const struct happened *happened)
+{
+	bool idle = before->started && !before->step.row && !before->saved.present &&
+		    !before->request.what && !before->pin && !before->resting;
+
+	if (event != EVENT_PULL_SUCCEEDED || !before->pull_forced || !idle ||
+		after->latest == after->current)
+		return NULL;
+	if (happened->begun.row == ROW_HARMFUL_IS_ROLLED_BACK ||
+		happened->begun.action == ACTION_PUBLISH)
+		return NULL;
+	return "a forced refresh does not try the version";
+}
+
 const char *rules_of_transition(const struct profile *p, const struct world *before,
 	enum event event, const struct world *after, const struct happened *happened)
 {
 	struct situation s = world_situation(p, after);
 	const char *flaw = check_losses(before, event, after, happened);
 
+	if (!flaw)
+		flaw = check_force(before, event, after, happened);
 	if (!flaw && happened->begun.row)
-		flaw = check_begin(p, happened);
+		flaw = check_begin(p, after, happened);
 	if (!flaw && happened->committed)
 		flaw = check_commit(before, &happened->commit);
 	if (!flaw && happened->shown)
@@ -138,12 +170,26 @@ static enum document find_allowed(const struct profile *p, const struct world *w
 	return w->latest_rollout == ROLLOUT_OUT && is ? is : has;
 }
 
+/* Committed, and neither held by a pin nor a pull's that the server has replaced. */
+static bool is_saved_to_be_shown(const struct world *w)
+{
+	const struct world_saved *saved = &w->saved;
+
+	if (!saved->present)
+		return false;
+	if (w->pin)
+		return saved->content == w->pin;
+	return saved->origin != ORIGIN_PULL || saved->content == w->latest;
+}
+
 const char *rules_of_rest(const struct profile *p, const struct world *w)
 {
 	bool harmful = w->current && w->verdicts[w->current] == VERDICT_PROBE;
 
 	if (w->step.row || w->request.what || w->pull != PULL_IDLE || w->follow)
 		return "something is under way for ever";
+	if (w->current && !w->started)
+		return "the last known good was not shown";
 	if (w->current != find_allowed(p, w))
 		return "the newest allowed version is not current";
 	if (w->current && w->current_overrides != w->overrides)
@@ -152,9 +198,11 @@ const char *rules_of_rest(const struct profile *p, const struct world *w)
 		return "files stay changed";
 	if (w->current && !w->fits)
 		return "a version stays as it was composed with other settings";
+	if (w->pin && w->pin != w->current)
+		return "a pin names another version than the current one";
 	if (!w->notified)
 		return "the application was not notified";
-	if (world_situation(p, w).saved == SAVED_WANTED)
+	if (is_saved_to_be_shown(w))
 		return "what was committed is not shown";
 	if (p->has_probe && !w->proven && !harmful)
 		return "a version was not probed";

@@ -76,7 +76,7 @@ def main():
         say(ask(program, 'answers', number) != ours, f'the comparison finds seeded bug {number}: {text}')
     for name in broken:
         theirs = ask(name, 'answers', '0')
-        say(theirs != ours, f'the comparison finds a {os.path.basename(name)}')
+        say(theirs != ours, f'the comparison finds {os.path.basename(name)}')
         describe(situations, theirs, ours)
     return not all_good
 

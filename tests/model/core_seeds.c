@@ -42,6 +42,12 @@ static void release_saved(struct situation *s)
 		s->saved = SAVED_WANTED;
 }
 
+static void release_late(struct situation *s)
+{
+	if (s->saved == SAVED_LATE)
+		s->saved = SAVED_WANTED;
+}
+
 static void stop_operator(struct situation *s)
 {
 	if (s->pin == PIN_SET)
@@ -107,6 +113,16 @@ const struct seed seeds[SEEDS] = {
 	BUG("a retirement does not wait for the disk", "settings", BUG_RETIREMENT_SKIPS_DISK),
 	BUG("what was rolled back to is probed", "probe", BUG_ROLLED_BACK_IS_PROBED),
 	BUG("another version rests with the one that failed", "replay", BUG_OTHER_VERSION_RESTS),
+	BUG("a version rests when it comes", "replay", BUG_NEW_VERSION_RESTS),
+	BUG("the last known good is late", "rules", BUG_LAST_GOOD_IS_LATE),
+	BUG("an operator's version does not move the pin", "revisions", BUG_PIN_STAYS_BEHIND),
+	BUG("a pin names the current version while the disk takes another", "revisions",
+		BUG_PIN_NAMES_CURRENT),
+	BUG("a rollback keeps no verdict", "revisions", BUG_OPERATOR_KEEPS_NO_VERDICT),
+	TABLE_BUG("late is shown", "revisions", release_late, ROW_SAVED_IS_SHOWN),
+	BUG("a pin stays on what was not published", "revisions", BUG_FAILURE_LOSES_PIN),
+	BUG("the latest version passes the last known good", "rollout", BUG_SAVED_LETS_LATEST_PASS),
+	BUG("a start replays nothing into the ledger", "revisions", BUG_START_REPLAYS_NOTHING),
 };
 
 void seed_plant(const struct seed *seed)

@@ -43,8 +43,8 @@ static bool add_sight(uint32_t *set, uint32_t sight)
 {
 	uint32_t at = (uint32_t)(sight * 0x9e3779b97f4a7c15u >> 40) & (SIGHT_SLOTS - 1);
 
-	for (unsigned tries = 0; set[at]; at = (at + 1) & (SIGHT_SLOTS - 1)) {
-		assert(++tries < SIGHT_SLOTS / 2);
+	for (unsigned tries = 0; set[at]; at = (at + 1) & (SIGHT_SLOTS - 1), tries++) {
+		assert(tries < SIGHT_SLOTS / 2);
 		if (set[at] == sight + 1)
 			return false;
 	}

@@ -1,7 +1,8 @@
 /*
  * The world around the table: one event, what follows from it at once, and the step that the table
  * then begins. Surprising: a commit is one state file; what it implies (a verdict, where the pin
- * is, who is to be notified) follows when it is visible, and again after a crash in between.
+ * is) follows when it is visible, or at the next start. A start knows no current version until it
+ * has shown the one of the newest state file, again or for the first time.
  */
 #include "core.h"
 
@@ -27,6 +28,8 @@ static void begin_step(struct world *w, struct decision d)
 	case ACTION_PUBLISH:
 		step.content = w->latest;
 		step.forced = w->latest_forced;
+		if (step.forced) /* an order that is newer than the rollback */
+			w->rolled_back &= (uint8_t) ~(1u << step.content);
 		break;
 	case ACTION_SHOW:
 		step.content = w->saved.content;
@@ -47,7 +50,7 @@ static void begin_step(struct world *w, struct decision d)
 /* Beside the steps: the reload after a publication, then the probe. */
 static enum follow_state decide_follow(const struct profile *p, const struct world *w)
 {
-	if (w->mode == MODE_RETIRING || !w->current)
+	if (w->mode == MODE_RETIRING || !w->started)
 		return FOLLOW_NOTHING;
 	if (!w->notified && !seed_has(BUG_NOBODY_IS_NOTIFIED))
 		return w->resting & RESTING_NOTIFY ? FOLLOW_NOTHING : FOLLOW_NOTIFYING;
@@ -87,38 +90,48 @@ static void end_step(struct world *w)
 	memset(&w->step, 0, sizeof(w->step));
 }
 
-/* What failed rests. Another version than the one that failed has not been tried. */
+/* What failed rests, and what has the same bytes. Another version than the one that failed has not
+ * been tried; but where nothing is current yet, the last known good comes first. */
 static void rest_failed_row(struct world *w)
 {
-	if (w->step.action != ACTION_PUBLISH || w->step.content == w->latest ||
+	const struct world_step *step = &w->step;
+
+	if (step->action != ACTION_PUBLISH || step->content == w->latest ||
 		seed_has(BUG_OTHER_VERSION_RESTS))
-		w->resting |= (uint16_t)(1u << w->step.row);
+		w->resting |= (uint16_t)(1u << step->row);
+	if (step->action == ACTION_PUBLISH && step->phase == PHASE_SHOWING)
+		w->resting |= 1u << ROW_SAVED_IS_SHOWN;
+	if (step->action == ACTION_SHOW && (!w->started || step->content == w->latest) &&
+		!seed_has(BUG_SAVED_LETS_LATEST_PASS))
+		w->resting |= 1u << ROW_LATEST_IS_PUBLISHED;
 }
 
 /* Ends a step whose failure says nothing about the document. The operator is answered; all others
  * rest. */
 static void fail_step(struct world *w, struct happened *ret)
 {
-	bool is_operators = w->saved.present && w->saved.origin == ORIGIN_OPERATOR;
+	bool is_operators = w->step.origin == ORIGIN_OPERATOR;
 
-	if (w->step.origin != ORIGIN_OPERATOR) {
+	if (!is_operators)
 		rest_failed_row(w);
-		if (w->pin && w->current)
-			w->pin = w->current;
-		end_step(w);
-		return;
-	}
-	memset(&w->request, 0, sizeof(w->request));
-	if (!seed_has(BUG_FAILED_REQUEST_IS_FORGOTTEN)) {
+	else if (!seed_has(BUG_FAILED_REQUEST_IS_FORGOTTEN))
 		ret->answered = ret->refused = true;
-		/* also what an earlier request left, that a crash cut off */
-		if ((w->step.phase == PHASE_SHOWING || is_operators) &&
-			!seed_has(BUG_REFUSED_STAYS_SAVED))
+	if (is_operators) {
+		memset(&w->request, 0, sizeof(w->request));
+		if (w->step.phase == PHASE_SHOWING && !seed_has(BUG_REFUSED_STAYS_SAVED))
 			memset(&w->saved, 0, sizeof(w->saved));
-		if (w->pin)
-			w->pin = w->current;
 	}
+	/* one that was asked while the disk took the version */
+	if (w->pin && w->started && !seed_has(BUG_FAILURE_LOSES_PIN))
+		w->pin = w->current;
 	end_step(w);
+}
+
+/* No older revision than this one is accepted. */
+static void raise_floor(const struct profile *p, struct world *w, uint8_t content)
+{
+	if (p->nature == NATURE_REVISIONS)
+		w->floor = MAX(w->floor, content);
 }
 
 /* The checks accepted the document. The gate is asked again, about the document of the step; then
@@ -139,13 +152,12 @@ static void commit_world_step(const struct profile *p, struct world *w, struct h
 		end_step(w);
 		return;
 	}
-	if (step->origin == ORIGIN_PULL && p->nature == NATURE_REVISIONS &&
-		!seed_has(BUG_REVISION_AFTER_SHOW))
-		w->floor = MAX(w->floor, step->content);
+	if (step->origin == ORIGIN_PULL && !seed_has(BUG_REVISION_AFTER_SHOW))
+		raise_floor(p, w, step->content);
 	ret->committed = true;
 	ret->commit = *step;
 	w->saved = (struct world_saved){
-		true, step->content, step->overrides, step->origin, w->current};
+		true, step->content, step->overrides, step->origin, w->current, true, false, false};
 	w->step.phase = PHASE_SHOWING;
 }
 
@@ -160,18 +172,31 @@ static void keep_older(struct world *w)
 		w->older = DOCUMENT_NONE;
 }
 
-/* Readers see it. The ledger does not know yet, the state file does. */
-static void show_step(struct world *w, struct happened *ret)
+/* Who is to be notified of the step's version, and whether it needs a probe. */
+static void renew_follow(struct world *w)
 {
 	const struct world_saved *saved = &w->saved;
 	bool came_back = (saved->origin == ORIGIN_PROBE || saved->origin == ORIGIN_OPERATOR) &&
 			 saved->content != saved->replaces;
+
+	w->notified = false;
+	w->proven = came_back && !seed_has(BUG_ROLLED_BACK_IS_PROBED);
+	w->follow = w->follow == FOLLOW_NOTIFYING || w->follow == FOLLOW_STALE ? FOLLOW_STALE
+									       : FOLLOW_NOTHING;
+}
+
+/* Readers see it. The ledger does not know yet, the state file does. */
+static void show_step(struct world *w, struct happened *ret)
+{
+	const struct world_saved *saved = &w->saved;
 
 	w->changed = false;
 	if (w->step.action == ACTION_HEAL) {
 		end_step(w);
 		return;
 	}
+	if (!saved->visible)
+		renew_follow(w);
 	if (saved->content != w->current)
 		keep_older(w);
 	ret->shown = true;
@@ -179,34 +204,48 @@ static void show_step(struct world *w, struct happened *ret)
 	w->step.phase = PHASE_RECORDING;
 	w->current = saved->content;
 	w->current_overrides = saved->overrides;
-	w->notified = false;
-	w->fits = true;
-	w->proven = came_back && !seed_has(BUG_ROLLED_BACK_IS_PROBED);
-	w->follow = w->follow == FOLLOW_NOTIFYING || w->follow == FOLLOW_STALE ? FOLLOW_STALE
-									       : FOLLOW_NOTHING;
+	w->fits = saved->fits;
+	w->started = true;
+	w->saved.visible = true;
+	if (w->latest == w->current && !seed_has(BUG_FORCED_FOR_EVER))
+		w->latest_forced = false; /* used up, whichever row showed it */
+	w->rolled_back &= (uint8_t) ~(1u << saved->content);
+	if (saved->origin == ORIGIN_OPERATOR && saved->content != saved->replaces)
+		w->rolled_back |= (uint8_t)(1u << saved->replaces);
 	if (saved->origin == ORIGIN_PULL)
 		w->highest = MAX(w->highest, saved->content);
 }
 
-/* The ledger has what the state file implies. */
-static void record_step(const struct profile *p, struct world *w, struct happened *ret)
+/* What a state file implies goes to the ledger, once; a pin moves with an operator's version. */
+static void adopt_saved(const struct profile *p, struct world *w)
 {
 	const struct world_saved saved = w->saved;
 	bool is_operators = saved.origin == ORIGIN_OPERATOR;
 
+	if (saved.adopted)
+		return;
+	w->saved.adopted = true;
+	if (w->pin && is_operators && !seed_has(BUG_PIN_STAYS_BEHIND))
+		w->pin = saved.content;
 	if (saved.content != saved.replaces) {
 		w->verdicts[saved.content] = VERDICT_FREE;
-		if (is_operators && saved.replaces)
+		if (is_operators && saved.replaces && !seed_has(BUG_OPERATOR_KEEPS_NO_VERDICT))
 			w->verdicts[saved.replaces] = VERDICT_OPERATOR;
 	}
-	if (w->pin && is_operators)
-		w->pin = saved.content;
 	if (is_operators)
 		w->overrides = saved.overrides;
-	if (p->nature == NATURE_REVISIONS && saved.origin == ORIGIN_PULL)
-		w->floor = MAX(w->floor, saved.content);
-	if (w->step.forced && !seed_has(BUG_FORCED_FOR_EVER))
-		w->latest_forced = false;
+	if (saved.origin == ORIGIN_PULL && !seed_has(BUG_REVISION_AFTER_SHOW))
+		raise_floor(p, w, saved.content);
+}
+
+/* The version is visible, and the ledger has it. */
+static void record_step(const struct profile *p, struct world *w, struct happened *ret)
+{
+	bool is_operators = w->saved.origin == ORIGIN_OPERATOR;
+
+	adopt_saved(p, w);
+	if (w->step.action == ACTION_PUBLISH) /* for a seeded bug: else it was done */
+		raise_floor(p, w, w->saved.content);
 	w->resting = 0;
 	memset(&w->saved, 0, sizeof(w->saved));
 	end_step(w);
@@ -236,11 +275,11 @@ static void end_checks(const struct profile *p, struct world *w, struct happened
 
 static void end_pull(struct world *w)
 {
-	bool is_new = w->latest != w->server;
+	bool is_new = w->latest != w->server, is_other = !w->started || w->server != w->current;
 
 	if (is_new || w->pull_forced)
-		w->latest_forced = w->pull_forced;
-	if (is_new)
+		w->latest_forced = w->pull_forced && is_other;
+	if (is_new && (w->started || !w->saved.present) && !seed_has(BUG_NEW_VERSION_RESTS))
 		w->resting &= (uint16_t) ~(1u << ROW_LATEST_IS_PUBLISHED);
 	w->latest = w->server;
 	w->latest_rollout = w->rollout;
@@ -271,26 +310,39 @@ static void forget_volatile(struct world *w)
 	w->mode = MODE_ACTIVE;
 }
 
+/* The newest state file is replayed into the ledger, and shown; if it is not what is pinned, the
+ * current version's, which is older. */
+static void start_world_again(const struct profile *p, struct world *w)
+{
+	const struct world_saved current = {w->current, w->current, w->current_overrides,
+		ORIGIN_START, w->current, w->fits, true, true};
+
+	forget_volatile(w);
+	w->started = false;
+	if (!w->saved.present ||
+		(w->pin && w->pin != w->saved.content && w->saved.origin != ORIGIN_OPERATOR))
+		w->saved = current;
+	else if (!seed_has(BUG_START_REPLAYS_NOTHING))
+		adopt_saved(p, w);
+}
+
 /* Retires as soon as the disk has nothing of it; the successor begins. */
-static void retire_world(struct world *w, struct happened *ret)
+static void retire_world(const struct profile *p, struct world *w, struct happened *ret)
 {
 	bool at_disk = w->step.row && w->step.phase != PHASE_CHECKING;
 
 	if (w->mode != MODE_RETIRING || (at_disk && !seed_has(BUG_RETIREMENT_SKIPS_DISK)))
 		return;
 	ret->dropped = w->step.row && w->step.phase == PHASE_SHOWING;
-	if (w->request.what) {
+	if (w->request.what)
 		ret->answered = ret->refused = true;
-		if (w->saved.present && w->saved.origin == ORIGIN_OPERATOR)
-			memset(&w->saved, 0, sizeof(w->saved));
-	}
-	forget_volatile(w);
-	w->fits = false;
+	w->fits = w->saved.fits = false;
+	start_world_again(p, w);
 }
 
 /* ---- events ---- */
 
-static void apply_arrival(struct world *w, enum event event)
+static void apply_arrival(const struct profile *p, struct world *w, enum event event)
 {
 	bool at_disk =
 		w->step.row && w->step.phase == PHASE_SHOWING && w->step.action != ACTION_HEAL;
@@ -310,7 +362,8 @@ static void apply_arrival(struct world *w, enum event event)
 		w->request = (struct world_request){REQUEST_OVERRIDES, w->current};
 		break;
 	case EVENT_PINNED: /* names the version that the disk is taking */
-		w->pin = at_disk ? w->saved.content : w->current;
+		w->pin =
+			at_disk && !seed_has(BUG_PIN_NAMES_CURRENT) ? w->saved.content : w->current;
 		break;
 	case EVENT_UNPINNED:
 		w->pin = DOCUMENT_NONE;
@@ -328,7 +381,7 @@ static void apply_arrival(struct world *w, enum event event)
 		w->rollout = w->rollout == ROLLOUT_IN ? ROLLOUT_OUT : ROLLOUT_IN;
 		break;
 	case EVENT_CRASHED:
-		forget_volatile(w);
+		start_world_again(p, w);
 		break;
 	case EVENT_RETIRED:
 		w->mode = MODE_RETIRING;
@@ -381,10 +434,10 @@ struct world world_apply(
 {
 	memset(ret, 0, sizeof(*ret));
 	if (event < EVENT_PULL_SUCCEEDED)
-		apply_arrival(&w, event);
+		apply_arrival(p, &w, event);
 	else
 		apply_ending(p, &w, event, ret);
-	retire_world(&w, ret);
+	retire_world(p, &w, ret);
 	settle_world(p, &w, ret);
 	return w;
 }
