@@ -12,9 +12,21 @@
 
 /* ---- facts ---- */
 
-static enum situation_saved saved_fact(const struct config *c)
+/* The servers have another version than what a pull brought; but where nothing is current, that is
+ * better than nothing. */
+static bool is_saved_late(const struct config *c)
 {
 	const struct latest *l = &c->latest;
+
+	if (!c->current.saved_by_pull || !c->current.version.generation)
+		return false;
+	return l->state == LATEST_IS_CURRENT ||
+	       (l->state == LATEST_IS_KEPT &&
+		       strcmp(l->candidate->version.sha256, c->current.saved_sha256) != 0);
+}
+
+static enum situation_saved saved_fact(const struct config *c)
+{
 	const struct ledger *ledger = c->decisions.ledger;
 
 	if (!c->current.saved_generation)
@@ -22,11 +34,7 @@ static enum situation_saved saved_fact(const struct config *c)
 	if (ledger->pin.by && ledger->pin.sha256[0] &&
 		strcmp(ledger->pin.sha256, c->current.saved_sha256) != 0)
 		return SAVED_HELD;
-	if (l->state == LATEST_IS_CURRENT ||
-		(l->state == LATEST_IS_KEPT &&
-			strcmp(l->candidate->version.sha256, c->current.saved_sha256) != 0))
-		return SAVED_LATE;
-	return SAVED_WANTED;
+	return is_saved_late(c) ? SAVED_LATE : SAVED_WANTED;
 }
 
 static enum situation_current current_fact(const struct config *c)

@@ -142,6 +142,7 @@ struct current {
 	bool watching_drift; /* these two are in use */
 	bool started;        /* its places were opened */
 	bool half_shown;     /* a publication failed: its places may be those of either version */
+	bool saved_by_pull;  /* in this life: what is saved */
 	enum situation_place place;
 	const char *drift_cause;        /* why the place is to be looked at; NULL = it is not */
 	struct loop_timer repair_timer; /* ends the rest of ROW_CHANGED_BY_OTHERS */
