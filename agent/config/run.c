@@ -140,9 +140,20 @@ static void take_same(struct config *c)
 		pull_succeeded(c);
 }
 
+/* What failed rests until the next tick, but another version was not tried yet. Where nothing is
+ * current, the last known good comes before it. */
+static void try_other_version(struct config *c, const char *known)
+{
+	if (strcmp(known, latest_version(c)->sha256) == 0 ||
+		(c->current.saved_generation && !c->current.version.generation))
+		return;
+	c->resting &= ~(1u << ROW_LATEST_IS_PUBLISHED);
+}
+
 static void take_new(struct config *c)
 {
-	char why[FILE_WHY], text[REJECTION_TEXT];
+	const struct version *latest = latest_version(c);
+	char why[FILE_WHY], text[REJECTION_TEXT], known[DIGEST_HEX] = "";
 	int r = c->env->dry_run ? 0 : current_open(c, why);
 
 	if (r) {
@@ -150,6 +161,8 @@ static void take_new(struct config *c)
 		run_fail(c, SUPERVISOR_FAILED, CONFIG_CANNOT_PUBLISH, why);
 		return;
 	}
+	if (latest)
+		memcpy(known, latest->sha256, sizeof(known));
 	r = latest_take_pull(c, &c->run.is_new, why);
 	if (r == -EPROTO)
 		c->status.rejections[CHECK_DIGEST]++;
@@ -158,8 +171,10 @@ static void take_new(struct config *c)
 			r == -EPROTO ? rejection_text(REJECTED_BY_DIGEST, text)
 				     : "rejected: keeping the current version",
 			why);
-	else
-		take_same(c);
+	if (r)
+		return;
+	try_other_version(c, known);
+	take_same(c);
 }
 
 static void pull_ended(void *arg, enum pull_outcome outcome, const char *why)
