@@ -228,11 +228,14 @@ static void keep_replaced(struct config *c, struct version *replaced)
 void latest_current_replaced(struct config *c, struct version *replaced)
 {
 	bool same = replaced->generation && version_same(replaced, &c->current.version);
+	/* a pull that is under way is conditional on the replaced one: its 304 is about that */
+	bool known = c->latest.state == LATEST_IS_CURRENT ||
+		     (c->latest.state == LATEST_NOT_KNOWN && c->run.state == RUN_PULLING);
 
 	if (c->latest.state == LATEST_IN_STEP ||
 		(c->latest.state == LATEST_IS_KEPT &&
 			version_same(&c->latest.candidate->version, &c->current.version)))
 		set_state(c, LATEST_IS_CURRENT);
-	else if (c->latest.state == LATEST_IS_CURRENT && replaced->generation && !same)
+	else if (known && replaced->generation && !same)
 		keep_replaced(c, replaced);
 }
