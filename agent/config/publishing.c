@@ -169,12 +169,14 @@ static void log_published(struct config *c, const struct publication *p)
 }
 
 /* What follows from the version is in the ledger; the guard compared with the one before. */
-static void record_version(struct config *c, bool replaces)
+static void record_version(struct config *c, bool replaces, bool starts)
 {
 	struct ledger *l = c->decisions.ledger;
 	bool changed = c->step.decided;
 
 	decisions_record(c, c->current.version.generation, c->current.version.sha256);
+	if (replaces && !starts) /* also one that was forced, and could not be shown at first */
+		changed |= ledger_forgive(l, c->current.version.sha256);
 	if (replaces)
 		changed |= ledger_forgive_check(l, verify_check_name(CHECK_GUARD));
 	if (changed)
@@ -228,7 +230,7 @@ static void publication_ended(struct config *c)
 	current_replace(c);
 	current_look(
 		c); /* before anybody hears of it: what is changed after that has its own cause */
-	record_version(c, replaces);
+	record_version(c, replaces, starts);
 	if (starts) {
 		current_started(c);
 	} else {
