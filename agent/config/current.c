@@ -244,7 +244,7 @@ void current_note_saved(struct config *c, const struct version *v)
 	c->current.saved_sha256 = strdup(v->sha256);
 	if (c->current.saved_sha256) /* else the next version is saved beside it */
 		c->current.saved_generation = v->generation;
-	c->current.saved_by_pull = c->step.decision.origin == ORIGIN_PULL;
+	c->current.saved_by = c->step.decision.row;
 }
 
 /* ---- the current version ---- */

@@ -12,13 +12,13 @@
 
 /* ---- facts ---- */
 
-/* The servers have another version than what a pull brought; but where nothing is current, that is
- * better than nothing. */
+/* The servers have another version than what a pull brought in this life. Without a current version
+ * what an earlier one left is better than nothing. */
 static bool is_saved_late(const struct config *c)
 {
 	const struct latest *l = &c->latest;
 
-	if (!c->current.saved_by_pull || !c->current.version.generation)
+	if (c->current.saved_by != ROW_LATEST_IS_PUBLISHED)
 		return false;
 	return l->state == LATEST_IS_CURRENT ||
 	       (l->state == LATEST_IS_KEPT &&

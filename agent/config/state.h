@@ -133,6 +133,7 @@ struct current {
 	/* committed, but not visible; generation 0: none */
 	uint64_t saved_generation;
 	char *saved_sha256;
+	enum decide_row saved_by; /* of this life's step; ROW_NONE: of an earlier life's */
 	struct worker_job sync_job;
 	unsigned to_sync,
 		syncing; /* of enum publishing_file: to be brought to the disk next, and now */
@@ -142,7 +143,6 @@ struct current {
 	bool watching_drift; /* these two are in use */
 	bool started;        /* its places were opened */
 	bool half_shown;     /* a publication failed: its places may be those of either version */
-	bool saved_by_pull;  /* in this life: what is saved */
 	enum situation_place place;
 	const char *drift_cause;        /* why the place is to be looked at; NULL = it is not */
 	struct loop_timer repair_timer; /* ends the rest of ROW_CHANGED_BY_OTHERS */

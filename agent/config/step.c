@@ -53,6 +53,27 @@ static void return_latest(struct config *c, enum situation_force force)
 		c->latest.force = force;
 }
 
+/* It fails, or failed, for the files that readers see, or for the version that they are to see. */
+static bool is_at_places(const struct config *c)
+{
+	return c->step.phase == STEP_SHOW || c->step.decision.action == ACTION_SHOW;
+}
+
+/* What is saved cannot be shown: nor what has the same bytes, and nothing is saved again for it.
+ * Where nothing is current, it comes before what the servers have. */
+static void rest_beside_saved(struct config *c)
+{
+	bool same =
+		c->latest.state == LATEST_IN_STEP ||
+		(c->latest.state == LATEST_IS_KEPT &&
+			strcmp(c->latest.candidate->version.sha256, c->current.saved_sha256) == 0);
+
+	c->resting |= 1u << ROW_SAVED_IS_SHOWN | 1u << ROW_OTHER_OVERRIDES |
+		      1u << ROW_OTHER_SETTINGS | 1u << c->current.saved_by;
+	if (same || !c->current.version.generation)
+		c->resting |= 1u << ROW_LATEST_IS_PUBLISHED;
+}
+
 /* What failed rests until the next tick; but not a version that came meanwhile. */
 static void rest_row(struct config *c)
 {
@@ -61,8 +82,8 @@ static void rest_row(struct config *c)
 	if (row == ROW_LATEST_IS_PUBLISHED && c->latest.state != LATEST_IN_STEP)
 		return;
 	c->resting |= 1u << row;
-	if (c->current.saved_generation) /* the same bytes, for the same reason */
-		c->resting |= 1u << ROW_SAVED_IS_SHOWN | 1u << ROW_LATEST_IS_PUBLISHED;
+	if (c->current.saved_generation && is_at_places(c))
+		rest_beside_saved(c);
 }
 
 void step_fail(struct config *c, const char *what, const char *why)
