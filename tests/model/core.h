@@ -220,6 +220,7 @@ enum bug {
 	BUG_PIN_NAMES_CURRENT,
 	BUG_OPERATOR_KEEPS_NO_VERDICT,
 	BUG_SAVED_LETS_LATEST_PASS,
+	BUG_SAVED_IS_SAVED_AGAIN,
 	BUG_START_REPLAYS_NOTHING,
 	BUG_FAILURE_LOSES_PIN,
 };
@@ -232,7 +233,7 @@ struct seed {
 	enum decide_row row;                /* ...for this row alone, or for all (ROW_NONE) */
 	enum decide_row left_out;
 };
-#define SEEDS 42
+#define SEEDS 43
 extern const struct seed seeds[SEEDS];
 
 /* NULL: none. */

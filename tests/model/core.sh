@@ -68,5 +68,5 @@ seed() {
 	/^(not )?ok - / { sub(/ok - /, "ok " ++n " - ") }
 	/^not ok/ { bad = 1 }
 	{ print }
-	END { print "1.." n; exit bad || n != 140 }
+	END { print "1.." n; exit bad || n != 141 }
 '

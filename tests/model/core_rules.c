@@ -63,6 +63,11 @@ static const char *check_begin(
 
 static const char *check_commit(const struct world *before, const struct world_step *step)
 {
+	if (before->saved.present && before->saved.content == step->content &&
+		before->saved.overrides == step->overrides && before->saved.fits &&
+		before->saved.origin == step->origin && step->origin != ORIGIN_OPERATOR &&
+		step->origin != ORIGIN_PULL)
+		return "what is saved is saved again";
 	if (step->origin != ORIGIN_PULL || step->forced)
 		return NULL;
 	if (rule_verdict(before, (enum document)step->content) != VERDICT_FREE)

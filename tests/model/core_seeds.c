@@ -121,6 +121,7 @@ const struct seed seeds[SEEDS] = {
 	BUG("a rollback keeps no verdict", "revisions", BUG_OPERATOR_KEEPS_NO_VERDICT),
 	TABLE_BUG("late is shown", "revisions", release_late, ROW_SAVED_IS_SHOWN),
 	BUG("a pin stays on what was not published", "revisions", BUG_FAILURE_LOSES_PIN),
+	BUG("what is saved is saved again", "settings", BUG_SAVED_IS_SAVED_AGAIN),
 	BUG("the latest version passes the last known good", "rollout", BUG_SAVED_LETS_LATEST_PASS),
 	BUG("a start replays nothing into the ledger", "revisions", BUG_START_REPLAYS_NOTHING),
 };

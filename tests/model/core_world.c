@@ -90,8 +90,23 @@ static void end_step(struct world *w)
 	memset(&w->step, 0, sizeof(w->step));
 }
 
-/* What failed rests, and what has the same bytes. Another version than the one that failed has not
- * been tried; but where nothing is current yet, the last known good comes first. */
+/* What is saved cannot be shown: nor what has the same bytes, and nothing is saved again for it.
+ * Where nothing is current yet, it comes before what the servers have. */
+static void rest_beside_saved_version(struct world *w)
+{
+	static const unsigned again = 1u << ROW_HARMFUL_IS_ROLLED_BACK | 1u << ROW_OTHER_OVERRIDES |
+				      1u << ROW_OTHER_SETTINGS;
+
+	w->resting |= 1u << ROW_SAVED_IS_SHOWN;
+	if (!seed_has(BUG_SAVED_IS_SAVED_AGAIN))
+		w->resting |= w->saved.origin == ORIGIN_PROBE
+				      ? again
+				      : again & ~(1u << ROW_HARMFUL_IS_ROLLED_BACK);
+	if ((!w->started || w->saved.content == w->latest) && !seed_has(BUG_SAVED_LETS_LATEST_PASS))
+		w->resting |= 1u << ROW_LATEST_IS_PUBLISHED;
+}
+
+/* What failed rests. Another version than the one that failed has not been tried. */
 static void rest_failed_row(struct world *w)
 {
 	const struct world_step *step = &w->step;
@@ -99,11 +114,8 @@ static void rest_failed_row(struct world *w)
 	if (step->action != ACTION_PUBLISH || step->content == w->latest ||
 		seed_has(BUG_OTHER_VERSION_RESTS))
 		w->resting |= (uint16_t)(1u << step->row);
-	if (step->action == ACTION_PUBLISH && step->phase == PHASE_SHOWING)
-		w->resting |= 1u << ROW_SAVED_IS_SHOWN;
-	if (step->action == ACTION_SHOW && (!w->started || step->content == w->latest) &&
-		!seed_has(BUG_SAVED_LETS_LATEST_PASS))
-		w->resting |= 1u << ROW_LATEST_IS_PUBLISHED;
+	if (w->saved.present && step->phase == PHASE_SHOWING)
+		rest_beside_saved_version(w);
 }
 
 /* Ends a step whose failure says nothing about the document. The operator is answered; all others
