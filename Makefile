@@ -84,7 +84,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values \
-        coverage model model-core fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture fuzz install uninstall dist clean
+        coverage coverage-agent coverage-agent-run model model-core fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -289,6 +289,19 @@ coverage: ## lines and branches of lib/ that the unit tests take; what is left, 
 RUN_check-coverage = tests/coverage.sh --
 check-coverage:
 	@$(RUN) $(RUN_check-coverage)
+
+# in a build folder of its own, which is kept: the next time builds only what changed. The tests of lib/ run nothing of agent/
+COVERED     := build-coverage
+coverage-agent: ## lines of agent/ that the unit tests take, by room (FUNCTIONS=N: and the N largest holes)
+	@$(MAKE) --no-print-directory BUILD=$(COVERED) HARDEN= CFLAGS='-O1 -g1' LDFLAGS='--coverage -Wl,--wrap=_exit' coverage-agent-run
+# only what is measured is slower: agent/, and the tests that include a file of it
+$(COVERED)/agent/%.o $(foreach room,agent cli fleet notify,$(COVERED)/tests/unit/$(room)/%.o): PKG_CFLAGS += -O0 --coverage
+UNIT_agent   = $(filter-out $(BUILD)/unit/lib/%,$(UNIT))
+$(UNIT_agent) $(PROGRAMS): $(if $(filter $(COVERED),$(BUILD)),$(BUILD)/tests/coverage_exit.o)
+coverage-agent-run: $(UNIT_agent) $(PROGRAMS)
+	@find $(BUILD) -name '*.gcda' -delete
+	@$(RUN) --timeout 120 --jobs 3 $(call SEP,$(filter $(UNIT_agent),$(SLOW)) $(filter-out $(SLOW),$(UNIT_agent)))
+	@$(PYTHON) tests/coverage_agent.py $(BUILD) $(if $(FUNCTIONS),--functions $(FUNCTIONS))
 
 layers: ## check who includes whom, and that the check finds seeded violations
 	@$(PYTHON) tests/layers/layers.py && $(PYTHON) tests/layers/layers.py --self-test
