@@ -118,10 +118,11 @@ static void ask_everything(int printed)
 	ask("POST /v1/configs/web/resume");                                            /* 29 */
 	ask("POST /v1/configs/web/rollback?generation=99");                            /* 30 */
 	ask("POST /v1/configs/web/rollback?generation=x");                             /* 31 */
+	ask("POST /v1/configs/web/refresh?wait=1"); /* 32: the pull of resume has ended */
 	put("web.yaml", "port: 2\n");
-	ask("POST /v1/configs/web/refresh?wait=1");               /* 32 */
-	ask("POST /v1/configs/web/rollback");                     /* 32 */
-	ask("POST /v1/configs/web/refresh?force=1&forget_rev=1"); /* 33 */
+	ask("POST /v1/configs/web/refresh?wait=1");               /* 33 */
+	ask("POST /v1/configs/web/rollback");                     /* 34 */
+	ask("POST /v1/configs/web/refresh?force=1&forget_rev=1"); /* 35 */
 }
 
 static void control__answers_at_each_path(void **state)
@@ -144,6 +145,7 @@ static void control__answers_at_each_path(void **state)
 		{200, "\"generation\":3"}, {400, "for_ms takes a number"}, {200, "\"ok\":true"},
 		{200, "\"ok\":true"}, {409, "web is suspended by "}, {200, "\"ok\":true"},
 		{409, "not suspended"}, {404, "99"}, {400, "generation takes a number"},
+		{200, "\"outcome\":\"unchanged\",\"generation\":3"},
 		{200, "\"outcome\":\"published\",\"generation\":4"}, {200, "\"generation\":5"},
 		{202, "{\"fired\":true}"}};
 

@@ -300,6 +300,7 @@ static void push_changes(int printed)
 	const struct publisher_options options = {0};
 	char endpoint[SCRATCH_PATH + 16], why[CURVE_WHY], prefix[512];
 	struct pollfd fd = {.events = POLLIN};
+	unsigned subscriptions = 0;
 	int is_new;
 
 	snprintf(endpoint, sizeof(endpoint), "ipc://%s/push", played.dir);
@@ -309,15 +310,17 @@ static void push_changes(int printed)
 		return;
 	}
 	fd.fd = publisher_fd(p);
-	while (publisher_poll(p, prefix, sizeof(prefix), &is_new) == 0 && poll(&fd, 1, 10000) == 1)
-		;
+	while (subscriptions < 2 && poll(&fd, 1, 10000) == 1) /* "web" and heartbeats */
+		while (publisher_poll(p, prefix, sizeof(prefix), &is_new) > 0)
+			subscriptions += is_new == 1;
+	log_has(printed, "push channel connected", 1);
 	put("web.yaml", "port: 2\n");
 	publisher_send(p, "web", "", 0);
 	log_has(printed, "published", 2);
 	put("web.yaml", "port: 3\n");
 	publisher_send(p, "web", "", 0);
 	log_has(printed, "published", 3);
-	ask("GET /v1/status");
+	ask_until("GET /v1/status", "\"messages\":2");
 	publisher_close(p);
 	log_has(printed, "push channel lost", 1);
 }
