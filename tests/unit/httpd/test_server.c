@@ -1,0 +1,441 @@
+/*
+ * The HTTP server behind one handler: how requests are read and answered, how many clients and how
+ * much of answers there may be, who is too slow, and the shares of users. Other users are this
+ * process with another effective uid when it connects (root only).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "httpd/server.h"
+#include "tests/unit/fixture/quick_loop.h"
+#include "tests/unit/fixture/scratch.h"
+
+#define STRANGER 54321u
+#define CLIENTS 16
+
+static char dir[SCRATCH_PATH], path[SCRATCH_PATH + 16];
+static struct httpd *server;
+static struct quick_client clients[CLIENTS + 8];
+static char seen[256];             /* of the last request */
+static struct httpd_request *held; /* of the path /hold */
+static unsigned gone, denied;
+static uid_t denied_uid;
+static char large[1u << 20]; /* more than a socket takes unread */
+
+static void hold_gone(void *arg)
+{
+	(void)arg;
+	held = NULL;
+	gone++;
+}
+
+static void count_denied(void *arg, const struct peer *peer)
+{
+	(void)arg;
+	denied++;
+	denied_uid = peer->uid;
+}
+
+static void handle(void *arg, struct httpd_request *r)
+{
+	static const char *const methods[] = {"GET", "HEAD", "POST", "OTHER"};
+	const char *a = httpd_query(r, "a"), *second = httpd_query_name(r, 1),
+		   *header = httpd_header(r, "X-Test");
+
+	(void)arg;
+	snprintf(seen, sizeof(seen), "%s %s a=%s second=%s x=%s", methods[httpd_method(r)],
+		httpd_path(r), a ? a : "-", second ? second : "-", header ? header : "-");
+	if (strcmp(httpd_path(r), "/hold") == 0) {
+		held = r;
+		httpd_on_gone(r, hold_gone, NULL);
+		return;
+	}
+	httpd_add_header(r, "X-Tcp", httpd_is_tcp(r) ? "yes" : "no");
+	httpd_reply(r, strcmp(httpd_path(r), "/304") == 0 ? 304 : 200, "text/plain", "body\n", 5);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	alarm(20);
+	memset(large, 'x', sizeof(large));
+	held = NULL;
+	gone = denied = 0;
+	seen[0] = '\0';
+	scratch_open(dir, scratch_memory());
+	chmod(dir, 0711);
+	snprintf(path, sizeof(path), "%s/s", dir);
+	server = httpd_open_unix(quick_open(), path, handle, NULL);
+	assert_non_null(server);
+	chmod(path, 0666);
+	for (size_t i = 0; i < CLIENTS + 8; i++)
+		clients[i].fd = -1;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < CLIENTS + 8; i++)
+		quick_hang_up(&clients[i]);
+	if (server)
+		httpd_close(server);
+	server = NULL;
+	quick_close();
+	scratch_close(dir);
+	return 0;
+}
+
+static const char *ask(const char *line)
+{
+	return quick_ask(&clients[0], path, line);
+}
+
+/* ---- requests and answers ---- */
+
+static void request__reaches_the_handler_decoded(void **state)
+{
+	(void)state;
+	quick_check_answer(ask("GET /a%20b/c?verbose&a=1%202"), 200, "\r\n\r\nbody\n");
+	assert_string_equal(seen, "GET /a b/c a=1 2 second=a x=-");
+	assert_non_null(strstr(clients[0].text, "Content-Type: text/plain"));
+	assert_non_null(strstr(clients[0].text, "X-Tcp: no"));
+	quick_check_answer(ask("POST /?a=&&b=2"), 200, "body");
+	assert_string_equal(seen, "POST / a= second=b x=-");
+	quick_check_answer(ask("GET /x HTTP/1.1\r\nX-Test: y\r\nZ:"), 200, "body");
+	assert_string_equal(seen, "GET /x a=- second=- x=y");
+}
+
+static void head_and_304__have_no_body(void **state)
+{
+	(void)state;
+	quick_check_answer(ask("HEAD /x"), 200, "Content-Length: 5\r\n");
+	assert_null(strstr(clients[0].text, "body"));
+	assert_non_null(strstr(seen, "HEAD /x"));
+	quick_check_answer(ask("GET /304"), 304, "");
+	assert_null(strstr(clients[0].text, "body"));
+}
+
+static void method__that_is_unknown__ends_the_connection(void **state)
+{
+	(void)state;
+	quick_connect(&clients[0], path);
+	quick_send(&clients[0], "DELETE /x HTTP/1.1\r\nHost: x\r\n\r\n");
+	quick_until(quick_has_ended, &clients[0], 0); /* though it may be kept alive */
+	quick_check_answer(clients[0].text, 200, "Connection: close");
+	assert_non_null(strstr(seen, "OTHER /x"));
+}
+
+static void path__with_a_nul__never_reaches_the_handler(void **state)
+{
+	(void)state;
+	quick_check_answer(ask("GET /a%00b"), 400, "{\"error\":\"invalid path or query\"}");
+	quick_check_answer(ask("GET /a?b=%00"), 400, "{\"error\":\"invalid path or query\"}");
+	quick_check_answer(ask("HEAD /a%00b"), 400, "\r\n\r\n");
+	assert_null(strstr(clients[0].text, "{"));
+	assert_string_equal(seen, "");
+}
+
+static void client__that_hangs_up__is_gone(void **state)
+{
+	(void)state;
+	quick_connect(&clients[0], path);
+	quick_send(&clients[0], "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+	while (!held)
+		quick_run();
+	quick_hang_up(&clients[0]);
+	while (!gone)
+		quick_run();
+	assert_int_equal(gone, 1);
+	quick_check_answer(ask("GET /x"), 200, "body"); /* and the others are served */
+}
+
+static void close__drops_open_requests_in_silence(void **state)
+{
+	(void)state;
+	quick_connect(&clients[0], path);
+	quick_send(&clients[0], "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+	while (!held)
+		quick_run();
+	httpd_close(server);
+	server = NULL;
+	assert_int_equal(gone, 0);
+	assert_true(quick_has_ended(&clients[0]));
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+/* ---- the socket ---- */
+
+static void socket__is_restored_unless_another_has_its_place(void **state)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)state;
+	assert_true(httpd_is_there(server));
+	assert_int_equal(httpd_restore(server), 0);
+	quick_connect(&clients[1], path);
+	quick_run();
+	unlink(path);
+	assert_false(httpd_is_there(server));
+	snprintf(address.sun_path, sizeof(address.sun_path), "%.100s", path);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(httpd_restore(server), -EADDRINUSE);
+	close(fd); /* now nobody listens at that file */
+	assert_int_equal(httpd_restore(server), 1);
+	quick_check_answer(ask("GET /new"), 200, "body");
+	quick_send(&clients[1], "GET /old HTTP/1.1\r\nHost: x\r\n\r\n");
+	quick_until(quick_has_answer, &clients[1], 0);
+	quick_check_answer(clients[1].text, 200, ""); /* who was connected still is */
+}
+
+static void socket__that_cannot_be__says_why(void **state)
+{
+	char longer[200];
+
+	(void)state;
+	memset(longer, 'a', sizeof(longer) - 1);
+	longer[0] = '/';
+	longer[sizeof(longer) - 1] = '\0';
+	assert_null(httpd_open_unix(quick.loop, longer, handle, NULL));
+	assert_int_equal(errno, ENAMETOOLONG);
+	assert_null(httpd_open_unix(quick.loop, "/nowhere/at/all", handle, NULL));
+	assert_int_equal(errno, ENOENT);
+	assert_null(httpd_open_unix(quick.loop, path, handle, NULL)); /* this server has it */
+	assert_int_equal(errno, EADDRINUSE);
+	assert_null(httpd_open_tcp(quick.loop, "127.0.0.1", handle, NULL));
+	assert_int_equal(errno, EINVAL);
+	assert_null(httpd_open_tcp(quick.loop, "nobody.invalid.:80", handle, NULL));
+	assert_int_equal(errno, EINVAL);
+}
+
+/* ---- bounds ---- */
+
+static void clients__above_the_bound__wait_until_one_goes(void **state)
+{
+	uint64_t begin_ms = quick_now_ms();
+
+	(void)state;
+	httpd_limit(server, 2, HTTPD_QUEUED);
+	for (size_t i = 0; i < 3; i++)
+		quick_connect(&clients[i], path);
+	quick_send(&clients[0], "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+	while (!held)
+		quick_run();
+	quick_send(&clients[2], "GET /third HTTP/1.1\r\nHost: x\r\n\r\n");
+	for (int i = 0; i < 20; i++)
+		quick_run();
+	assert_string_equal(seen, "GET /hold a=- second=- x=-");
+	/* the idle one is late after half a second, since others wait; the one that thinks is not
+	 */
+	quick_until(quick_has_answer, &clients[2], 20);
+	assert_in_range(quick_now_ms() - begin_ms, 500, 25000);
+	quick_check_answer(clients[2].text, 200, "");
+	assert_true(quick_has_ended(&clients[1]));
+	assert_false(quick_has_ended(&clients[0]));
+	httpd_reply(held, 200, NULL, "", 0);
+	quick_until(quick_has_answer, &clients[0], 0);
+}
+
+static void client__that_sends_no_request__is_dropped_after_30_s(void **state)
+{
+	uint64_t begin_ms;
+
+	(void)state;
+	quick_connect(&clients[0], path);
+	quick_send(&clients[0], "GET /slow");
+	quick_run();
+	begin_ms = quick_now_ms();
+	while (quick_now_ms() < begin_ms + 29000) {
+		quick_run();
+		quick.skipped_ms += 1000;
+		assert_false(quick_has_ended(&clients[0]));
+	}
+	quick_until(quick_has_ended, &clients[0], 1000);
+	assert_string_equal(seen, "");
+}
+
+/* The client's request is answered with much that it does not read. */
+static void answer_large(size_t i)
+{
+	held = NULL;
+	quick_send(&clients[i], "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+	while (!held)
+		quick_run();
+	httpd_reply(held, 200, NULL, large, sizeof(large));
+	quick_run();
+}
+
+static void answers__that_are_not_read__are_bounded(void **state)
+{
+	(void)state;
+	httpd_limit(server, 8, sizeof(large) + 10);
+	quick_connect(&clients[0], path);
+	quick_connect(&clients[1], path);
+	answer_large(0);
+	answer_large(1);
+	quick_until(quick_has_answer, &clients[1], 0);
+	quick_check_answer(clients[1].text, 503,
+		"{\"error\":\"no memory left, or too many unread answers: try again\"}");
+	quick_until(quick_has_answer, &clients[0], 0);
+	quick_check_answer(clients[0].text, 200, "");
+}
+
+/* ---- shares ---- */
+
+/* Connects as another user. */
+static void connect_as(size_t i, uid_t uid)
+{
+	assert_int_equal(seteuid(uid), 0);
+	quick_connect(&clients[i], path);
+	assert_int_equal(seteuid(0), 0);
+}
+
+static void need_root(void)
+{
+	if (geteuid() == 0)
+		return;
+	print_message("# another user needs root\n");
+	skip();
+}
+
+static void user__above_its_quarter__gets_503_and_others_do_not(void **state)
+{
+	(void)state;
+	need_root();
+	httpd_limit(server, CLIENTS, HTTPD_QUEUED);
+	httpd_share(server, count_denied, NULL);
+	for (size_t i = 0; i <= CLIENTS / 4; i++) {
+		connect_as(i, STRANGER);
+		quick_run();
+	}
+	assert_int_equal(denied, 1);
+	assert_int_equal(denied_uid, STRANGER);
+	quick_send(&clients[CLIENTS / 4], "GET /x HTTP/1.1\r\nHost: x\r\n\r\n");
+	quick_until(quick_has_ended, &clients[CLIENTS / 4], 0);
+	quick_check_answer(clients[CLIENTS / 4].text, 503,
+		"this user has all the connections that one user may have: end some");
+	assert_string_equal(seen, "");
+	quick_send(&clients[0], "GET /x HTTP/1.1\r\nHost: x\r\n\r\n");
+	quick_until(quick_has_answer, &clients[0], 0);
+	quick_check_answer(clients[0].text, 200, "");
+	connect_as(10, STRANGER + 1);
+	quick_send(&clients[10], "GET /x HTTP/1.1\r\nHost: x\r\n\r\n");
+	quick_until(quick_has_answer, &clients[10], 0);
+	quick_check_answer(clients[10].text, 200, "");
+}
+
+static void idle_connection__gives_its_place_to_a_new_one_of_its_user(void **state)
+{
+	(void)state;
+	need_root();
+	httpd_limit(server, CLIENTS, HTTPD_QUEUED);
+	httpd_share(server, count_denied, NULL);
+	for (size_t i = 0; i < CLIENTS / 4; i++) {
+		connect_as(i, STRANGER);
+		quick_run();
+		quick.skipped_ms += 10;
+	}
+	quick.skipped_ms += 600; /* all are idle now, the first the longest */
+	connect_as(5, STRANGER);
+	quick_until(quick_has_ended, &clients[0], 0);
+	assert_string_equal(clients[0].text, "");
+	assert_int_equal(denied, 0);
+	quick_send(&clients[5], "GET /x HTTP/1.1\r\nHost: x\r\n\r\n");
+	quick_until(quick_has_answer, &clients[5], 0);
+	quick_check_answer(clients[5].text, 200, "");
+	assert_false(quick_has_ended(&clients[1]));
+}
+
+static void readers__leave_places_for_root(void **state)
+{
+	size_t n = 0;
+
+	(void)state;
+	need_root();
+	httpd_limit(server, CLIENTS, HTTPD_QUEUED);
+	httpd_share(server, count_denied, NULL);
+	for (uid_t user = 0; user < 3; user++)
+		for (size_t i = 0; i < CLIENTS / 4 && n < CLIENTS * 5 / 8; i++, n++) {
+			connect_as(n, STRANGER + user);
+			quick_run();
+		}
+	assert_int_equal(denied, 0);
+	connect_as(n, STRANGER + 3);
+	quick_run();
+	assert_int_equal(denied, 1);
+	quick_until(quick_has_ended, &clients[n], 100); /* without a request, too */
+	quick_check_answer(clients[n].text, 503, "other users have all the connections but");
+	quick_check_answer(quick_ask(&clients[CLIENTS + 7], path, "GET /root"), 200, "body");
+}
+
+static void busy_connections__are_few__and_the_oldest_ends(void **state)
+{
+	enum { SHARE = CLIENTS / 4, BUSY = CLIENTS / 8 };
+
+	(void)state;
+	need_root();
+	httpd_limit(server, CLIENTS, HTTPD_QUEUED);
+	httpd_share(server, count_denied, NULL);
+	for (size_t i = 0; i < SHARE + BUSY; i++) {
+		connect_as(i, STRANGER);
+		quick_run();
+	}
+	assert_int_equal(denied, BUSY);
+	quick_until(quick_has_ended, &clients[SHARE], 0); /* at once: it is the oldest */
+	quick_check_answer(clients[SHARE].text, 503, "this user has all the connections");
+	assert_false(quick_has_ended(&clients[SHARE + BUSY - 1]));
+}
+
+static void answer__above_a_users_share__is_503(void **state)
+{
+	(void)state;
+	need_root();
+	httpd_limit(server, CLIENTS, 2 * sizeof(large));
+	httpd_share(server, count_denied, NULL);
+	connect_as(0, STRANGER);
+	connect_as(1, STRANGER);
+	answer_large(0); /* the first is never denied for its size */
+	assert_int_equal(denied, 0);
+	answer_large(1);
+	assert_int_equal(denied, 1);
+	quick_until(quick_has_answer, &clients[0], 0);
+	quick_check_answer(clients[0].text, 200, "");
+	quick_until(quick_has_answer, &clients[1], 0);
+	quick_check_answer(clients[1].text, 503, "");
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(request__reaches_the_handler_decoded),
+		CASE(head_and_304__have_no_body),
+		CASE(method__that_is_unknown__ends_the_connection),
+		CASE(path__with_a_nul__never_reaches_the_handler),
+		CASE(client__that_hangs_up__is_gone),
+		CASE(close__drops_open_requests_in_silence),
+		CASE(socket__is_restored_unless_another_has_its_place),
+		CASE(socket__that_cannot_be__says_why),
+		CASE(clients__above_the_bound__wait_until_one_goes),
+		CASE(client__that_sends_no_request__is_dropped_after_30_s),
+		CASE(answers__that_are_not_read__are_bounded),
+		CASE(user__above_its_quarter__gets_503_and_others_do_not),
+		CASE(idle_connection__gives_its_place_to_a_new_one_of_its_user),
+		CASE(readers__leave_places_for_root),
+		CASE(busy_connections__are_few__and_the_oldest_ends),
+		CASE(answer__above_a_users_share__is_503),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
