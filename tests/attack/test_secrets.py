@@ -205,7 +205,8 @@ class Case(harness.Case):
             if method == 'GET' and not path.endswith('/wait') and (versions or not path.endswith(('/history', '/diff', '/explain'))):
                 for name in self.names() if '/NAME' in path else ('',):
                     at = path.replace('NAME', name)
-                    yield from (f'{at}?key={key}' for key in self.KEYS) if path.endswith('/explain') else [at]
+                    yield at
+                    yield from (f'{at}?key={key}' for key in self.KEYS if path.endswith('/explain'))
         yield '/readyz?verbose'
 
     @staticmethod
@@ -238,7 +239,7 @@ class Case(harness.Case):
     def commands(self):
         yield from (('status', '--all'), ('status', '--json'), ('status', '--ready'))
         for name in self.SHOWN:
-            yield from (('status', name), ('history', name), ('diff', name))
+            yield from (('status', name), ('history', name), ('diff', name), ('explain', name))
             yield from (('explain', name, key) for key in self.KEYS)
 
     def look(self, stage, commands=True, paths=()):
