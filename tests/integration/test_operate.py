@@ -442,7 +442,7 @@ class Pin(Case):
         self.assertRegex(self.do('refresh', 'web', '--wait', code=1), r'^web: failed, generation 1: .*refused')
         self.assertEqual((agent.status()['state'], agent.status()['rejected']['by']), ('failing', 'pin'))
         done = subprocess.run([PULLET, 'doctor', '-c', agent.config_path, 'web'], capture_output=True, text=True, check=False)
-        self.assertIn("the server's version is held, by pin", done.stdout)
+        self.assertRegex(done.stdout, r'web: the server has version \w+, held by the pin -> pullet unpin')
         self.assertRegex(done.stdout, 'failing: .*refused')
         agent.stop()
 

@@ -382,7 +382,7 @@ class Errors(PageCase):
         self.open()
         why = '#config-rows > tr:nth-child({}) .why'
         self.until(lambda: 'schema' in self.row('web')[1], 'it is refused')
-        self.assertRegex(self.row('web')[1], r'the server has version "v2", rejected by the schema: see the control socket for the reason \((just now|\d+ s ago)\)$')
+        self.assertRegex(self.row('web')[1], r'the server has version v2, rejected by the schema: see the control socket for the reason \((just now|\d+ s ago)\)$')
         self.assertRegex(self.row('gone')[1], r'(?m)^not found: there is no such document \((just now|\d+ s ago)\)$')
         for i in (1, 2):
             self.assertEqual([e.get_attribute('class') for e in self.find(why.format(i))], ['why bad'], 'and once')

@@ -273,8 +273,9 @@ static const char *find_explaining_check(const struct node *c, const char *error
 									  : "see servers, below";
 }
 
-/* True: by a decision, and what fails besides is to be told too. */
-static bool note_rejected_version(const struct node *away, const char *name, struct doctor_list *l)
+/* Adds why the server's version is not current, as `pullet explain` says it. True: by a decision,
+ * and a failure besides is to be added too. */
+static bool note_rejected_version(const struct node *c, const char *name, struct doctor_list *l)
 {
 	static const struct {
 		const char *by, *remedy;
@@ -283,24 +284,39 @@ static bool note_rejected_version(const struct node *away, const char *name, str
 		{"operator", "publish another version; or pullet refresh CONFIG --force takes it"},
 		{"rollout", "its turn comes; or pullet refresh CONFIG --force takes it now"},
 	};
-	const char *by = node_text(away, "by", "?"), *why = node_text(away, "why", "?");
+	const struct node *rejected = node_find(c, "rejected"), *why = node_first(c, "explanation");
+	const char *by = node_text(rejected, "by", "?");
+	const char *text =
+		why && why->type == NODE_STRING ? why->text : node_text(rejected, "why", "?");
 
 	for (size_t i = 0; i < sizeof(decided) / sizeof(decided[0]); i++)
 		if (strcmp(by, decided[i].by) == 0) {
-			doctor_add(l, DOCTOR_NOTE, name, decided[i].remedy,
-				"the server's version is held, by %s: %s", by, why);
+			doctor_add(l, DOCTOR_NOTE, name, decided[i].remedy, "%s", text);
 			return true;
 		}
 	doctor_add(l, DOCTOR_WARNING, name,
-		"put it right at its source; pullet diff CONFIG shows it",
-		"the server's version is not taken, by %s: %s", by, why);
+		"put it right at its source; pullet explain CONFIG says what else would do", "%s",
+		text);
 	return false;
+}
+
+/* What holds besides: a step under way or not done yet, a pin that keeps what failed its probe. */
+static void note_explanation(const struct node *c, const char *name, struct doctor_list *l)
+{
+	bool is_said = node_find(c, "rejected"); /* the first one, in note_rejected_version() */
+
+	for (const struct node *n = node_first(c, "explanation"); n; n = n->next) {
+		if (!is_said && n->type == NODE_STRING)
+			doctor_add(l, DOCTOR_NOTE, name,
+				"pullet explain CONFIG says what would change it", "%s", n->text);
+		is_said = false;
+	}
 }
 
 static void note_config_failure(const struct node *c, const char *name, struct doctor_list *l)
 {
 	const char *state = node_text(c, "state", ""), *error = node_text(c, "last_error", "");
-	const struct node *away = node_find(c, "rejected");
+	bool rejected = node_find(c, "rejected");
 	int64_t age_ms = node_integer(c, "age_ms", -1);
 
 	if (node_integer(c, "generation", 0) == 0)
@@ -310,7 +326,7 @@ static void note_config_failure(const struct node *c, const char *name, struct d
 		doctor_add(l, DOCTOR_ERROR, name, find_explaining_check(c, error),
 			"stale: no server has confirmed it for %" PRId64 " s%s%s", age_ms / 1000,
 			error[0] ? ": " : "", error);
-	else if ((!away || note_rejected_version(away, name, l)) && error[0] &&
+	else if ((!rejected || note_rejected_version(c, name, l)) && error[0] &&
 		 strcmp(state, "ok") != 0)
 		doctor_add(l, DOCTOR_WARNING, name, find_explaining_check(c, error), "%s: %s",
 			state, error);
@@ -353,8 +369,7 @@ static void note_config_notify(const struct node *c, const char *name, struct do
 			node_text(reload, "error", "?"));
 	if (strcmp(node_text(probe, "state", ""), "failed") == 0)
 		doctor_add(l, DOCTOR_WARNING, name, "put the version right at its source",
-			"the application did not bear the last version, which was rolled back: %s",
-			node_text(probe, "error", "?"));
+			"the last probe of a version failed: %s", node_text(probe, "error", "?"));
 }
 
 /* A list of the status of what is not in order: endpoints of the push channel. */
@@ -522,6 +537,7 @@ void doctor_agent(struct doctor *d, struct doctor_list *l)
 		if (!c || !doctor_is_selected(d, d->settings->configs[i]))
 			continue;
 		note_config_failure(c, name, l);
+		note_explanation(c, name, l);
 		note_config_decisions(c, name, l);
 		note_config_notify(c, name, l);
 	}

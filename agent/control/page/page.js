@@ -116,28 +116,20 @@ const RANK = {stale: 1, failing: 2, waiting: 3, attention: 4, ok: 5};
 const shown = {state: null, text: '', all: false};
 let last = null; // the last answer
 
-// why the server's version is not published; an operator's decision is no trouble
-const REJECTED_BY = {
-  pin: {how: 'held by the pin', decided: true},
-  rollout: {how: 'not rolled out to this host yet', decided: true},
-  operator: {how: 'rolled back by an operator', decided: true},
-  probe: {how: 'rolled back by the probe'},
-};
+const DECISIONS = ['pin', 'rollout', 'operator']; // they keep the server's version back, which is no trouble
 const FEW_OVERRIDES = 3; // listed one by one
 
 const because = (d) => `by ${d.by}${d.reason ? `: ${d.reason}` : ''}`;
 
-/* Adds the last error with its cause; a check's error only once, with the version that it rejected. */
+/* Adds the last error with its cause; a check's error only once, in the explanation. */
 function addErrors(c, add) {
-  const rejected = c.rejected;
-  const {how, decided} = rejected ? REJECTED_BY[rejected.by] || {how: `rejected by the ${rejected.by}`} : {};
-  const isLast = rejected && rejected.is_last_error;
+  const isLast = c.rejected && c.rejected.is_last_error;
   const when = c.last_error_ms ? ` (${ago(last.now_ms - c.last_error_ms)})` : '';
   const tone = c.state === 'ok' ? 'mild' : 'bad';
+  const rejected = c.rejected && !DECISIONS.includes(c.rejected.by);
   if (c.last_error && !isLast) add('error', `${c.cause ? `${c.cause}: ` : ''}${c.last_error}${when}`, tone);
-  if (!rejected) return;
-  add('rejected', `the server has ${rejected.version ? `version ${rejected.version}` : 'another version'}, ${how}` +
-    `${rejected.by === 'pin' || !rejected.why ? '' : `: ${rejected.why}`}${isLast ? when : ''}`, decided ? 'note' : isLast ? tone : 'bad');
+  c.explanation.forEach((text, i) => add(`explanation ${i}`, i === 0 && isLast ? text + when : text,
+    i > 0 || !rejected ? 'note' : isLast ? tone : 'bad'));
 }
 
 /* Remarks about a config: bad, mild, or only a note. */

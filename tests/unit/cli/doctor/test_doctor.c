@@ -172,7 +172,8 @@ static void agent__whose_configs_are_in_trouble__says_each(void **state)
 		"\"cause\":\"this host\"},"
 		"{\"name\":\"c\",\"state\":\"failing\",\"generation\":1,\"last_error\":\"y\","
 		"\"rejected\":"
-		"{\"by\":\"schema\",\"why\":\"/a\"},\"drifted\":true},"
+		"{\"by\":\"schema\",\"why\":\"/a\"},\"explanation\":[\"the server has version x, "
+		"rejected by the schema: /a\",\"under way\"],\"drifted\":true},"
 		"{\"name\":\"e\",\"state\":\"ok\",\"generation\":1,\"rejected\":{\"by\":\"pin\","
 		"\"why\":\"p\"},"
 		"\"pin\":{\"by\":\"root\"},\"suspension\":{\"by\":\"root\",\"reason\":\"r\"},"
@@ -184,14 +185,15 @@ static void agent__whose_configs_are_in_trouble__says_each(void **state)
 	assert_shows(command.out, "a: nothing is published yet: 404 -> see servers, below");
 	assert_shows(command.out,
 		"b: stale: no server has confirmed it for 90 s: x -> see files, below");
-	assert_shows(command.out, "c: the server's version is not taken, by schema: /a");
+	assert_shows(command.out, "c: the server has version x, rejected by the schema: /a");
 	assert_shows(command.out, "c: what is published was changed by somebody else");
-	assert_shows(command.out, "e: the server's version is held, by pin: p");
+	assert_shows(command.out, "c: under way -> pullet explain CONFIG");
+	assert_shows(command.out, "e: p -> pullet unpin CONFIG");
 	assert_shows(command.out, "e: pinned by root: what the server has is not taken");
 	assert_shows(command.out, "e: suspended by root: r: the server is not asked");
 	assert_shows(command.out, "e: some values are overridden on this host");
 	assert_shows(command.out, "f: the reload after the last change failed: exit 1");
-	assert_shows(command.out, "f: the application did not bear the last version");
+	assert_shows(command.out, "f: the last probe of a version failed: exit 2");
 	assert_shows(command.out,
 		"tcp://p:1: the agent's push channel is silent: pulls go on by interval");
 	assert_shows(command.out, "it runs version 0.0.9, installed is " PULLET_VERSION);
