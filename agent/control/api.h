@@ -11,7 +11,7 @@
  * On the Unix socket only, because they show values, which may be secrets (though never those that
  * the config's mask names):
  *
- *   GET  /v1/configs/NAME/diff[?from=N&to=N], .../explain?key=K
+ *   GET  /v1/configs/NAME/diff[?from=N&to=N], .../explain[?key=K]
  *
  * On the Unix socket only, for root, the agent's user and its group:
  *

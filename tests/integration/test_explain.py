@@ -162,6 +162,7 @@ class Held(Case):
         self.take('n: 2\n', 'held')
         facts = self.says(PULLED, f'{SERVER}, held by the pin', pinned, "`pullet unpin web`: the server's version is published", NEXT)
         self.assertEqual((facts['gate'], facts['facts']['pin']), ('pin', 'set'))
+        self.origin.close()  # as foreseen, although nothing can be pulled
         self.do('unpin', 'web')
         self.comes('^generation 2 ')
 

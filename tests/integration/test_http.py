@@ -251,6 +251,7 @@ configs:
         for name in ('web', 'watched', 'raw', 'gone'):
             ask('GET', f'/v1/configs/{name}', 200)
             ask('GET', f'/v1/configs/{name}/history', 200)
+            ask('GET', f'/v1/configs/{name}/explain', 200)
         ask('GET', '/v1/configs/web/diff', 200)
         ask('GET', '/v1/configs/web/diff?from=1&to=2', 200)
         ask('GET', '/v1/configs/web/diff?from=none', 400)
