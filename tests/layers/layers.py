@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks every #include of lib/ and agent/ against tests/layers/table.txt, what includes itself in a circle against tests/layers/circles.txt,
-each room's README against the table, every call of agent/ by a path against tests/layers/paths.txt.
+each room's README against the table, every call of agent/ by a path against tests/layers/paths.txt, and ARCHITECTURE.md against the functions it names.
 
 A room is a folder of agent/. In the tables "agent/push/" is all files of that folder, not of those in it.
 
@@ -30,6 +30,9 @@ COMMENT = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\])*"', re.S)
 NAME = 'tests/layers/paths.txt'
 TABLE = 'tests/layers/table.txt'
 CIRCLES = 'tests/layers/circles.txt'
+MAP = 'ARCHITECTURE.md'
+MAX_JUMPS = 15  # of a pull, from file to file
+MAX_LINES = {'agent/config/': 400, MAP: 200}
 
 
 def read_table(root, name=TABLE):
@@ -164,6 +167,32 @@ def check_paths(root):
     return found
 
 
+def check_map(root):
+    """The functions that ARCHITECTURE.md names are in those files; a pull has few jumps; what is to be short is short."""
+    found = []
+    with open(os.path.join(root, MAP), encoding='utf-8') as f:
+        text = f.read()
+    for path, function in sorted(set(re.findall(r'`([\w/]+\.c):(\w+)`', text))):
+        code = ''
+        for name in (os.path.join(root, top, path) for top in ('', 'agent')):
+            if os.path.exists(name):
+                with open(name, encoding='utf-8') as f:
+                    code += f.read()
+        if not re.search(rf'^[^\s/].*\b{function}\(', code, re.M):
+            found.append(f'{MAP}:1: there is no {function}() in {path}')
+    for section in re.findall(r'^## One pull\b.*?(?=^## |\Z)', text, re.M | re.S):
+        if section.count('->') > MAX_JUMPS:
+            found.append(f'{MAP}:1: a pull has {section.count("->")} jumps, more than {MAX_JUMPS}')
+    found += [f'{MAP}:{n}: the line is longer than 512 characters' for n, line in enumerate(text.split('\n'), 1) if len(line) > 512]
+    for path in [*sources(root), MAP]:
+        most = MAX_LINES.get(path) or MAX_LINES.get(os.path.dirname(path) + '/')
+        with open(os.path.join(root, path), encoding='utf-8') as f:
+            lines = sum(1 for _ in f)
+        if most and lines > most:
+            found.append(f'{path}:{lines}: is longer than {most} lines')
+    return found
+
+
 SEEDS = [('lib/wheel.c', '#include "../agent/base/sys.h"', 'agent/base/sys.h'),
          ('lib/trigger.c', '#include <curl/curl.h>', 'curl'),
          ('agent/pull/kinds/answer.c', '#include "base/loop.h"', 'agent/base/loop.h'),
@@ -178,11 +207,15 @@ SEEDS = [('lib/wheel.c', '#include "../agent/base/sys.h"', 'agent/base/sys.h'),
          (CIRCLES, 'agent/document/merge agent/document/tree |', 'is no circle any more'),
          ('agent/verify/programs.c', 'int seed(const char *p);\nint seed(const char *p)\n{\n\treturn unlink(p);\n}', 'unlink'),
          ('agent/version/store.c', 'static int seed(const struct store *s)\n{\n\treturn s->sys->openat(AT_FDCWD, s->path, 0, 0);\n}', 'AT_FDCWD'),
-         (NAME, 'agent/document/merge rename | nothing', 'no rename any more')]
+         (NAME, 'agent/document/merge rename | nothing', 'no rename any more'),
+         (MAP, '`config/step.c:step_seed`', 'no step_seed() in config/step.c'),
+         (MAP, '## One pull, again\n' + '-> a ' * 16, 'a pull has 16 jumps'),
+         (MAP, 'x' * 513, 'longer than 512 characters'),
+         ('agent/config/tasks.c', '\n' * 400, 'is longer than 400 lines')]
 
 
 def check_all(root):
-    return check(root) + check_circles(root) + check_readmes(root) + check_paths(root)
+    return check(root) + check_circles(root) + check_readmes(root) + check_paths(root) + check_map(root)
 
 
 def self_test(root):
@@ -191,6 +224,7 @@ def self_test(root):
         with tempfile.TemporaryDirectory() as copy:
             for top in ('lib', 'agent', 'tests/layers'):
                 shutil.copytree(os.path.join(root, top), os.path.join(copy, top))
+            shutil.copy(os.path.join(root, MAP), copy)
             os.makedirs(os.path.dirname(os.path.join(copy, path)), exist_ok=True)
             with open(os.path.join(copy, path), 'a', encoding='utf-8') as f:
                 f.write(line + '\n')
