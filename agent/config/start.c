@@ -28,6 +28,17 @@ static bool may_start_with(struct config *c, const struct version *v)
 	return moves;
 }
 
+/* Notes it as saved. A pin that the version moved moves now: the agent died before its ledger was
+ * written. */
+static void note_last_good(struct config *c, const struct version *v)
+{
+	const struct ledger_pin *pin = &c->decisions.ledger->pin;
+
+	current_note_saved(c, v);
+	if (pin->by && strcmp(pin->sha256, v->sha256) != 0 && decisions_adopt(c, v))
+		decisions_save(c);
+}
+
 static void drop_lost_pin(struct config *c)
 {
 	log_err("the pinned version is not in the state directory: the pin is dropped", "config",
@@ -50,7 +61,7 @@ static void find_pinned(struct config *c, const struct version *newest)
 		buffer_init(&body, CANDIDATE_MAX_BYTES);
 		if (store_load_generation(c->current.store, generations[i], &v, &body) == 0) {
 			if (may_start_with(c, &v))
-				current_note_saved(c, &v);
+				note_last_good(c, &v);
 			version_fini(&v);
 		}
 		buffer_fini(&body);
@@ -80,7 +91,7 @@ static void find_last_good(struct config *c)
 	if (r)
 		return;
 	if (may_start_with(c, &newest))
-		current_note_saved(c, &newest);
+		note_last_good(c, &newest);
 	else
 		find_pinned(c, &newest);
 	version_fini(&newest);

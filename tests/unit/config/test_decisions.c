@@ -1,0 +1,675 @@
+/* What was decided, in the ledger and in the state files: verdicts, a pin, overrides, the revs of
+ * signatures; what a crash between commit and ledger leaves. */
+#include "tests/unit/fixture/core.h"
+#include "tests/unit/fixture/minisign_signer.h"
+
+/* The agent is down for so long. */
+static void agent_is_down(uint64_t ms)
+{
+	agent_crashes();
+	world.now_ms += ms;
+	world.wall_ms += (int64_t)ms;
+}
+
+static size_t overrides_left(void)
+{
+	return core.config->decisions.ledger->override_count;
+}
+
+/* ---- a pin ---- */
+
+static void pin__outlives_a_crash_and_holds(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(0);
+	server_has("n: 2\n");
+	agent_restarts();
+	assert_outcome(CONFIG_HELD);
+	assert_shows("n: 1\n");
+	assert_string_equal(core_status().pin->by, "ann");
+	assert_string_equal(core_status().pin->reason, "release day");
+}
+
+static void pin__holds_a_forced_pull_too(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(0);
+	server_has("n: 2\n");
+	pull_forced();
+	assert_outcome(CONFIG_HELD);
+	assert_shows("n: 1\n");
+	assert_rejected(REJECTED_BY_PIN, "pinned");
+}
+
+static void pin__ends_by_itself_and_what_it_held_is_published(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(10 * SECOND);
+	pull_of("n: 2\n");
+	world_advance(9 * SECOND);
+	assert_shows("n: 1\n");
+	world_advance(2 * SECOND);
+	assert_logged("the pin has expired");
+	assert_shows("n: 2\n");
+	assert_null(core_status().pin);
+}
+
+static void pin__that_ended_while_the_agent_was_down__holds_nothing(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(10 * SECOND);
+	agent_is_down(MINUTE);
+	server_has("n: 2\n");
+	agent_starts("");
+	world_advance(SECOND);
+	assert_shows("n: 2\n");
+}
+
+static void pin__when_the_clock_jumps_ahead__ends_within_a_minute(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(HOUR);
+	pull_of("n: 2\n");
+	world.wall_ms += 2 * HOUR;
+	world_advance(MINUTE + SECOND);
+	assert_shows("n: 2\n");
+}
+
+static void pin__that_names_bytes_which_are_gone__is_dropped_at_the_start(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	operator_pins(0);
+	agent_crashes();
+	core_path(path, "state/web/00000000000000000002");
+	assert_int_equal(unlink(path), 0);
+	server_is_down();
+	agent_starts("");
+	assert_logged("the pinned version is not in the state directory: the pin is dropped");
+	assert_shows("n: 1\n");
+	assert_null(core_status().pin);
+}
+
+static void pin__asked_while_the_disk_takes_a_version__is_about_that_one(void **state)
+{
+	struct worker_job *job;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	world.disk.held = true;
+	pull_of("n: 2\n");
+	job = world_run_job(&world.disk);
+	operator_pins(0);
+	assert_logged("pinned: keeping the current version config=web generation=2");
+	world_end_job(&world.disk, job);
+	world.disk.held = false;
+	world_turn();
+	assert_shows("n: 2\n");
+	pull();
+	assert_outcome(CONFIG_UNCHANGED);
+	agent_restarts();
+	assert_shows("n: 2\n");
+	pull_of("n: 3\n");
+	assert_outcome(CONFIG_HELD);
+}
+
+static void pin__asked_while_the_disk_takes_a_version_that_fails__is_about_the_old_one(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	world.disk.held = true;
+	pull_of("n: 2\n");
+	operator_pins(0);
+	snapshot_is_blocked();
+	world.disk.held = false;
+	world_turn();
+	assert_logged("pinned: the version that was to be published was not");
+	assert_string_equal(
+		core.config->decisions.ledger->pin.sha256, core.config->current.version.sha256);
+	snapshot_is_free();
+	agent_restarts();
+	assert_shows("n: 1\n");
+	assert_outcome(CONFIG_HELD);
+}
+
+static void pin__holds_what_was_saved_before_but_never_shown__over_a_restart(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	snapshot_is_blocked();
+	pull_of("n: 2\n");
+	operator_pins(0);
+	snapshot_is_free();
+	agent_restarts();
+	assert_shows("n: 1\n");
+	assert_outcome(CONFIG_HELD);
+	operator_unpins();
+	assert_shows("n: 2\n");
+}
+
+static void pin__moves_with_an_operators_rollback(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	operator_pins(0);
+	operator_rolls_back(1);
+	assert_done();
+	assert_shows("n: 1\n");
+	agent_restarts();
+	assert_shows("n: 1\n");
+	assert_outcome(CONFIG_HELD);
+	assert_non_null(core_status().pin);
+}
+
+static void pin__that_moved_in_a_commit_before_a_crash__is_moved_at_the_start(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	operator_pins(0);
+	world.dies_at = 2; /* the state file is there, nothing else is */
+	operator_rolls_back(1);
+	agent_restarts();
+	assert_generation(3);
+	assert_shows("n: 1\n");
+	assert_outcome(CONFIG_HELD);
+}
+
+/* ---- overrides ---- */
+
+static void override__ends_by_itself_as_a_version_of_its_own(void **state)
+{
+	(void)state;
+	server_has("# commented\nn: 1\n");
+	agent_starts("");
+	operator_overrides("n", "2", 10 * SECOND);
+	assert_done();
+	assert_shows("n: 2\n");
+	world_advance(11 * SECOND);
+	assert_logged("an override has expired");
+	assert_shows("# commented\nn: 1\n");
+	assert_generation(3);
+	assert_origin("an override has expired");
+	assert_int_equal(core_status().override_count, 0);
+}
+
+static void override__that_expires_when_the_disk_is_bad__goes_as_soon_as_it_can(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_overrides("n", "7", 10 * SECOND);
+	operator_pins(0);
+	pull_of("n: 2\n"); /* held: the run says nothing about the overrides */
+	snapshot_is_blocked();
+	world_advance(11 * SECOND);
+	assert_error("web.snap");
+	snapshot_is_free();
+	server_is_down();
+	pull();
+	assert_shows("n: 1\n");
+	assert_int_equal(overrides_left(), 0);
+}
+
+static void override__stays_over_new_versions_and_restarts(void **state)
+{
+	(void)state;
+	server_has("n: 1\nm: 1\n");
+	agent_starts("");
+	operator_overrides("n", "7", HOUR);
+	pull_of("n: 2\nm: 2\n");
+	assert_shows("n: 7\nm: 2\n");
+	agent_restarts();
+	assert_shows("n: 7\nm: 2\n");
+	assert_outcome(CONFIG_UNCHANGED);
+	operator_drops("n");
+	assert_done();
+	assert_origin("override of n removed by ann");
+	assert_shows("n: 2\nm: 2\n");
+}
+
+static void override__that_ended_while_the_agent_was_down__is_a_version_of_its_own(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("reload: {run: [/bin/true]}");
+	operator_overrides("n", "7", 10 * SECOND);
+	agent_is_down(MINUTE);
+	somebody_writes_quietly("harm");
+	agent_starts("reload: {run: [/bin/true]}");
+	world_advance(SECOND);
+	assert_shows("n: 1\n");
+	assert_generation(3);
+	assert_logged("published config=web generation=3");
+	assert_int_equal(core.config->decisions.ledger->notified, 3);
+}
+
+static void override__that_ended_while_the_agent_was_down__with_once__is_dropped_at_once(
+	void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_overrides("n", "7", 10 * SECOND);
+	agent_is_down(MINUTE);
+	core.env.once = true;
+	agent_starts("");
+	assert_shows("n: 1\n");
+}
+
+static void override__when_it_made_a_version_bad__is_forgiven_with_it(void **state)
+{
+	static const char rules[] = "{\"not\": {\"required\": [\"old\", \"new\"]}}";
+	char schema[SCRATCH_PATH + 64];
+
+	(void)state;
+	scratch_write(core.dir, "schema.json", rules, strlen(rules));
+	snprintf(schema, sizeof(schema), "schema: %s/schema.json", core.dir);
+	server_has("n: 1\n");
+	agent_starts(schema);
+	operator_overrides("old", "1", HOUR);
+	pull_of("new: 1\n");
+	assert_rejected(CHECK_SCHEMA, "");
+	operator_drops("old");
+	assert_shows("new: 1\n");
+	assert_verdicts(0);
+}
+
+static void override__is_in_what_is_healed(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_overrides("n", "7", HOUR);
+	somebody_writes("n: 666\n");
+	assert_shows("n: 7\n");
+	assert_generation(2);
+}
+
+static void override__in_a_commit_before_a_crash__is_taken_over_at_the_start(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	world.dies_at = 2;
+	operator_overrides("n", "7", HOUR);
+	agent_restarts();
+	assert_generation(2);
+	assert_shows("n: 7\n");
+	assert_int_equal(overrides_left(), 1);
+	pull();
+	assert_shows("n: 7\n");
+}
+
+static void override__whose_ledger_was_not_written_before_a_crash__is_taken_over(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	world.dies_at = 4; /* state, snapshot, text; the ledger is the fourth */
+	operator_overrides("n", "7", HOUR);
+	assert_shows("n: 7\n");
+	agent_restarts();
+	assert_shows("n: 7\n");
+	assert_generation(2);
+	assert_int_equal(overrides_left(), 1);
+}
+
+static void override__that_expires_during_a_step__does_not_come_back_with_it(void **state)
+{
+	(void)state;
+	server_has("n: 1\nm: 1\n");
+	agent_starts("check: [/bin/true, '{path}']");
+	operator_overrides("n", "7", 10 * SECOND);
+	world.programs_hang = true;
+	pull_of("n: 2\nm: 2\n");
+	world_advance(11 * SECOND);
+	world.programs_hang = false;
+	world_turn();
+	assert_shows("n: 2\nm: 2\n");
+	assert_int_equal(overrides_left(), 0);
+	agent_restarts();
+	assert_shows("n: 2\nm: 2\n");
+	assert_int_equal(overrides_left(), 0);
+}
+
+/* ---- verdicts ---- */
+
+static void operators_verdict__outlives_a_crash(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	operator_rolls_back(1);
+	agent_restarts();
+	assert_outcome(CONFIG_HELD);
+	assert_shows("n: 1\n");
+	pull_of("n: 3\n");
+	assert_shows("n: 3\n");
+	pull_of("n: 2\n");
+	assert_outcome(CONFIG_HELD); /* it is about the bytes */
+}
+
+static void operators_verdict__in_a_commit_before_a_crash__is_taken_over(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	world.dies_at = 2;
+	operator_rolls_back(1);
+	agent_restarts();
+	assert_generation(3);
+	assert_shows("n: 1\n");
+	assert_outcome(CONFIG_HELD);
+	assert_rejected(REJECTED_BY_OPERATOR, "rolled back by ann");
+}
+
+static void probes_verdict__is_not_erased_by_a_rollback_that_a_check_rejects(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("probe: {run: [/bin/true], for: 10s}, check: [/bin/true, '{path}']");
+	world_end_probe(NULL);
+	pull_of("n: 2\n");
+	operator_pins(0); /* keeps it although it is bad */
+	world_end_probe("it answers 500");
+	world_turn();
+	assert_generation(2);
+	world.check_says = "no such host";
+	operator_rolls_back(1);
+	assert_failed("no such host");
+	assert_generation(2);
+	world.check_says = NULL;
+	operator_unpins();
+	assert_shows("n: 1\n");
+	assert_origin("probe: generation 2 was bad");
+}
+
+static void verdict__of_an_unknown_check__rejects_by_unknown(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	decisions_reject(
+		core.config, core.config->current.version.sha256, "oracle", "", "a vision");
+	pull_of("n: 1\n");
+	pull_of("n: 2\n");
+	assert_rejected(REJECTED_BY_UNKNOWN, "a vision");
+}
+
+/* ---- the ledger's file ---- */
+
+static void ledger__that_cannot_be_written__is_reported(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	disk_fails(CALL_RENAME, 1, true, ENOSPC);
+	operator_pins(0);
+	assert_int_equal(operator.result, 0);
+	assert_logged("cannot save pins and overrides: they will be lost on restart");
+	disk_recovers();
+	pull_of("n: 2\n");
+	assert_outcome(CONFIG_HELD);
+}
+
+static void ledger__whose_directory_is_unavailable__is_reported(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	disk_fails(CALL_OPEN, 1, true, EMFILE);
+	operator_pins(0);
+	assert_logged("cannot save pins and overrides");
+	disk_recovers();
+}
+
+static void ledger__that_is_damaged__is_empty_and_said(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(0);
+	agent_crashes();
+	core_path(path, "state/web");
+	scratch_write(path, "ledger.json", "harm", 4);
+	agent_starts("");
+	assert_logged("the ledger cannot be read: pins and rejections are forgotten");
+	assert_null(core_status().pin);
+}
+
+static void ledger__that_is_unreadable_now__is_tried_again(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	agent_crashes();
+	core_make("");
+	disk_fails(CALL_READ, 1, true, ENOMEM);
+	config_start(core.config, true);
+	disk_recovers();
+	world_turn();
+	assert_shows("n: 1\n");
+	assert_generation(1);
+}
+
+/* ---- signatures ---- */
+
+static struct signer signer;
+
+static void server_signs(const char *text, const char *comment)
+{
+	const struct signer_job job = {.document = text,
+		.len = strlen(text),
+		.comment = comment,
+		.comment_len = strlen(comment)};
+	char file[SIGNER_FILE];
+	size_t len = signer_file(&signer, &job, file);
+
+	server_has(text);
+	world_put_bytes("/web.yaml.minisig", file, len);
+}
+
+static void agent_verifies(void)
+{
+	char extra[128];
+
+	snprintf(extra, sizeof(extra), "verify: {public_key: \"%s\"}", signer.text);
+	agent_starts(extra);
+}
+
+static int set_up_signer(void **state)
+{
+	signer_init(&signer, 1);
+	return core_set_up(state);
+}
+
+static int tear_down_signer(void **state)
+{
+	signer_fini(&signer);
+	return core_tear_down(state);
+}
+
+static void signature__that_is_missing_wrong_or_late__rejects_until_it_is_there(void **state)
+{
+	(void)state;
+	server_signs("n: 1\n", "");
+	agent_verifies();
+	assert_shows("n: 1\n");
+	pull_of("n: 2\n");
+	assert_rejected(REJECTED_BY_SIGNATURE, "is not of this document");
+	world_put("/web.yaml.minisig", NULL);
+	pull();
+	assert_rejected(REJECTED_BY_SIGNATURE, "has no signature");
+	server_signs("n: 2\n", "");
+	pull();
+	assert_shows("n: 2\n");
+	assert_int_equal(core_status().rejections_by[CHECK_SIGNATURE], 2);
+}
+
+static void signature__that_is_new_for_the_current_bytes__changes_nothing(void **state)
+{
+	(void)state;
+	server_signs("n: 1\n", "");
+	agent_verifies();
+	server_signs("n: 1\n", "rev=7");
+	pull();
+	assert_shows("n: 1\n");
+	pull();
+	assert_outcome(CONFIG_UNCHANGED);
+}
+
+static void older_rev__is_rejected_also_after_a_restart(void **state)
+{
+	(void)state;
+	server_signs("n: 1\n", "rev=5");
+	agent_verifies();
+	server_signs("n: 2\n", "rev=4");
+	pull();
+	assert_rejected(REJECTED_BY_SIGNATURE, "rev=5 was accepted before");
+	agent_restarts();
+	assert_rejected(REJECTED_BY_SIGNATURE, "rev=5 was accepted before");
+	server_signs("n: 3\n", "rev=6");
+	pull();
+	assert_shows("n: 3\n");
+}
+
+static void older_rev__after_a_crash_between_commit_and_ledger__is_rejected(void **state)
+{
+	(void)state;
+	server_signs("n: 1\n", "rev=5");
+	agent_verifies();
+	server_signs("n: 2\n", "rev=9");
+	world.dies_at = 4; /* visible, and not in the ledger */
+	pull();
+	assert_shows("n: 2\n");
+	server_signs("n: 3\n", "rev=7");
+	agent_restarts();
+	assert_shows("n: 2\n");
+	assert_rejected(REJECTED_BY_SIGNATURE, "rev=9 was accepted before");
+}
+
+static void older_rev__after_a_commit_that_was_not_shown__is_rejected(void **state)
+{
+	(void)state;
+	server_signs("n: 1\n", "rev=5");
+	agent_verifies();
+	server_signs("n: 2\n", "rev=9");
+	snapshot_is_blocked();
+	pull();
+	snapshot_is_free();
+	server_signs("n: 3\n", "rev=7");
+	pull();
+	assert_rejected(REJECTED_BY_SIGNATURE, "rev=9 was accepted before");
+}
+
+static void older_rev__when_the_operator_forgets_the_revs__is_accepted(void **state)
+{
+	(void)state;
+	server_signs("n: 1\n", "rev=5");
+	agent_verifies();
+	server_signs("n: 2\n", "rev=4");
+	pull();
+	assert_true(config_forget_revs(core.config));
+	world_turn();
+	pull();
+	assert_shows("n: 2\n");
+	assert_true(config_forget_revs(core.config));
+	assert_false(config_forget_revs(core.config));
+}
+
+static void signature__that_expires_while_it_is_current__makes_it_stale(void **state)
+{
+	char comment[64];
+
+	(void)state;
+	snprintf(comment, sizeof(comment), "expires=%lld", (long long)(world.wall_ms / 1000 + 100));
+	server_signs("n: 1\n", comment);
+	agent_verifies();
+	assert_state("ok");
+	assert_int_equal(status_readers_stale_ms(core.config), 100 * SECOND);
+	world_advance(99 * SECOND);
+	assert_state("ok");
+	world_advance(2 * SECOND);
+	assert_state("stale");
+	assert_shows("n: 1\n");
+	assert_int_equal(status_readers_stale_ms(core.config), 1);
+	agent_restarts();
+	assert_state("stale");
+	assert_shows("n: 1\n");
+	server_signs("n: 2\n", comment);
+	pull();
+	assert_rejected(REJECTED_BY_SIGNATURE, "its signature has expired");
+}
+
+int main(void)
+{
+#define SIGNED(name) cmocka_unit_test_setup_teardown(name, set_up_signer, tear_down_signer)
+	const struct CMUnitTest tests[] = {
+		CORE_TEST(pin__outlives_a_crash_and_holds),
+		CORE_TEST(pin__holds_a_forced_pull_too),
+		CORE_TEST(pin__ends_by_itself_and_what_it_held_is_published),
+		CORE_TEST(pin__that_ended_while_the_agent_was_down__holds_nothing),
+		CORE_TEST(pin__when_the_clock_jumps_ahead__ends_within_a_minute),
+		CORE_TEST(pin__that_names_bytes_which_are_gone__is_dropped_at_the_start),
+		CORE_TEST_DISK(pin__asked_while_the_disk_takes_a_version__is_about_that_one),
+		CORE_TEST_DISK(
+			pin__asked_while_the_disk_takes_a_version_that_fails__is_about_the_old_one),
+		CORE_TEST(pin__holds_what_was_saved_before_but_never_shown__over_a_restart),
+		CORE_TEST(pin__moves_with_an_operators_rollback),
+		CORE_TEST(pin__that_moved_in_a_commit_before_a_crash__is_moved_at_the_start),
+		CORE_TEST(override__ends_by_itself_as_a_version_of_its_own),
+		CORE_TEST(override__that_expires_when_the_disk_is_bad__goes_as_soon_as_it_can),
+		CORE_TEST(override__stays_over_new_versions_and_restarts),
+		CORE_TEST(override__that_ended_while_the_agent_was_down__is_a_version_of_its_own),
+		CORE_TEST(
+			override__that_ended_while_the_agent_was_down__with_once__is_dropped_at_once),
+		CORE_TEST(override__when_it_made_a_version_bad__is_forgiven_with_it),
+		CORE_TEST(override__is_in_what_is_healed),
+		CORE_TEST(override__in_a_commit_before_a_crash__is_taken_over_at_the_start),
+		CORE_TEST(override__whose_ledger_was_not_written_before_a_crash__is_taken_over),
+		CORE_TEST(override__that_expires_during_a_step__does_not_come_back_with_it),
+		CORE_TEST(operators_verdict__outlives_a_crash),
+		CORE_TEST(operators_verdict__in_a_commit_before_a_crash__is_taken_over),
+		CORE_TEST(probes_verdict__is_not_erased_by_a_rollback_that_a_check_rejects),
+		CORE_TEST(verdict__of_an_unknown_check__rejects_by_unknown),
+		CORE_TEST(ledger__that_cannot_be_written__is_reported),
+		CORE_TEST(ledger__whose_directory_is_unavailable__is_reported),
+		CORE_TEST(ledger__that_is_damaged__is_empty_and_said),
+		CORE_TEST(ledger__that_is_unreadable_now__is_tried_again),
+		SIGNED(signature__that_is_missing_wrong_or_late__rejects_until_it_is_there),
+		SIGNED(signature__that_is_new_for_the_current_bytes__changes_nothing),
+		SIGNED(older_rev__is_rejected_also_after_a_restart),
+		SIGNED(older_rev__after_a_crash_between_commit_and_ledger__is_rejected),
+		SIGNED(older_rev__after_a_commit_that_was_not_shown__is_rejected),
+		SIGNED(older_rev__when_the_operator_forgets_the_revs__is_accepted),
+		SIGNED(signature__that_expires_while_it_is_current__makes_it_stale),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
