@@ -37,6 +37,23 @@ static enum situation_saved saved_fact(const struct config *c)
 	return is_saved_late(c) ? SAVED_LATE : SAVED_WANTED;
 }
 
+/* A pin names bytes: it does not hold these very ones, which come again when the stored ones are
+ * lost. */
+static enum situation_pin pin_fact(const struct config *c, const char *sha256)
+{
+	const struct ledger_pin *pin = c->decisions.ledger ? &c->decisions.ledger->pin : NULL;
+
+	return pin && pin->by && strcmp(pin->sha256, sha256) != 0 ? PIN_SET : PIN_NONE;
+}
+
+/* About the version that the servers have. */
+static enum situation_pin latest_pin_fact(const struct config *c)
+{
+	bool is_other = c->latest.state == LATEST_IS_KEPT || c->latest.state == LATEST_IN_STEP;
+
+	return pin_fact(c, is_other ? latest_version(c)->sha256 : "-");
+}
+
 static enum situation_current current_fact(const struct config *c)
 {
 	const struct version *v = &c->current.version;
@@ -78,7 +95,7 @@ void settle_read_facts(struct config *c, struct situation *ret_situation)
 	struct situation s = {
 		.mode = c->mode,
 		.request = c->decisions.request ? c->decisions.request->kind : REQUEST_NONE,
-		.pin = c->decisions.ledger && c->decisions.ledger->pin.by ? PIN_SET : PIN_NONE,
+		.pin = latest_pin_fact(c),
 		.saved = saved_fact(c),
 		.current = current_fact(c),
 		.overrides = decisions_overrides_differ(c) ? OVERRIDES_OTHER : OVERRIDES_SAME,
@@ -103,6 +120,7 @@ bool settle_may_commit(struct config *c)
 		bool newer = c->latest.state != LATEST_IN_STEP;
 
 		s.verdict = decisions_verdict(c, c->step.candidate->version.sha256);
+		s.pin = pin_fact(c, c->step.candidate->version.sha256);
 		s.force = c->step.force;
 		s.rollout = newer ? ROLLOUT_NONE : c->latest.rollout;
 	}

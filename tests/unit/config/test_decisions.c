@@ -164,6 +164,24 @@ static void pin__holds_what_was_saved_before_but_never_shown__over_a_restart(voi
 	assert_shows("n: 2\n");
 }
 
+static void pin__when_the_stored_bytes_are_damaged__lets_the_same_bytes_come_again(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(0);
+	core_path(path, "state/web");
+	scratch_write(path, "00000000000000000001", "harm", 4);
+	somebody_writes("harm");
+	assert_error("cannot be read");
+	world_advance(2 * SECOND);
+	pull();
+	pull();
+	assert_shows("n: 1\n");
+}
+
 static void pin__moves_with_an_operators_rollback(void **state)
 {
 	(void)state;
@@ -641,6 +659,7 @@ int main(void)
 		CORE_TEST_DISK(
 			pin__asked_while_the_disk_takes_a_version_that_fails__is_about_the_old_one),
 		CORE_TEST(pin__holds_what_was_saved_before_but_never_shown__over_a_restart),
+		CORE_TEST(pin__when_the_stored_bytes_are_damaged__lets_the_same_bytes_come_again),
 		CORE_TEST(pin__moves_with_an_operators_rollback),
 		CORE_TEST(pin__that_moved_in_a_commit_before_a_crash__is_moved_at_the_start),
 		CORE_TEST(override__ends_by_itself_as_a_version_of_its_own),
