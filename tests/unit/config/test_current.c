@@ -1,0 +1,342 @@
+/* What readers see: file, set of files and snapshot, healed when somebody else changes them. */
+#include "tests/unit/fixture/core.h"
+
+static void begin(const char *extra)
+{
+	server_has("n: 1\n");
+	agent_starts(extra);
+	assert_shows("n: 1\n");
+}
+
+static void set_of_files(char place[SCRATCH_PATH + 32])
+{
+	snprintf(place, SCRATCH_PATH + 32, "dir: %s/out/set", core.dir);
+	core.place = place;
+	core.from = "[{server: main, path: /web.yaml, as: a.yaml}, {server: main, path: "
+		    "/b.yaml, as: b.yaml, optional: true}]";
+}
+
+static bool set_has(const char *name, const char *text)
+{
+	char path[SCRATCH_PATH + 64], found[256];
+
+	core_path(path, "out/set");
+	return scratch_read(path, name, found, sizeof(found), NULL) && strcmp(found, text) == 0;
+}
+
+/* ---- drift ---- */
+
+static void file__that_is_removed_replaced_or_of_another_mode__is_restored(void **state)
+{
+	char path[SCRATCH_PATH + 64], other[SCRATCH_PATH + 64];
+	struct stat st;
+
+	(void)state;
+	begin("");
+	core_path(path, "out/web.yaml");
+	core_path(other, "out/other");
+	assert_int_equal(unlink(path), 0);
+	inotify_says("out/web.yaml", "removed");
+	assert_shows("n: 1\n");
+	world_advance(2 * SECOND);
+	assert_int_equal(chmod(path, 0666), 0);
+	inotify_says("out/web.yaml", "its mode or owner changed");
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0640);
+	world_advance(2 * SECOND);
+	core_path(path, "out");
+	scratch_write(path, "other", "harm", 4);
+	core_path(path, "out/web.yaml");
+	assert_int_equal(rename(other, path), 0);
+	inotify_says("out/web.yaml", "replaced");
+	assert_shows("n: 1\n");
+	assert_int_equal(core_status().restored, 3);
+	assert_generation(1);
+	assert_false(core_status().drifted);
+}
+
+static void file__that_is_touched_by_the_agent_alone__is_left(void **state)
+{
+	(void)state;
+	begin("");
+	inotify_says("out/web.yaml", "replaced");
+	assert_int_equal(core_status().restored, 0);
+}
+
+static void file__that_is_touched_at_each_moment__is_restored_once_a_second(void **state)
+{
+	(void)state;
+	begin("");
+	for (int i = 0; i < 50; i++) {
+		somebody_writes("mine");
+		world_advance(100);
+	}
+	world_advance(SECOND);
+	assert_in_range(core_status().restored, 4, 7);
+	assert_shows("n: 1\n");
+	assert_in_range(core_count_log("restoring it"), 1, 2);
+}
+
+static void file__without_inotify__is_restored_at_the_interval(void **state)
+{
+	(void)state;
+	begin("");
+	somebody_writes_quietly("harm");
+	pull();
+	assert_outcome(CONFIG_UNCHANGED);
+	assert_shows("n: 1\n");
+	assert_logged("seen at the interval");
+}
+
+static void file__touched_while_a_pull_fails__is_restored(void **state)
+{
+	(void)state;
+	begin("");
+	world.holds = true;
+	server_is_down();
+	pull();
+	somebody_writes("harm");
+	world.holds = false;
+	world_turn();
+	assert_outcome(CONFIG_FAILED);
+	assert_shows("n: 1\n");
+}
+
+static void file__touched_during_a_step__is_restored_with_it(void **state)
+{
+	(void)state;
+	begin("check: [/bin/true, '{path}']");
+	world.programs_hang = true;
+	pull_of("n: 2\n");
+	somebody_writes("harm");
+	assert_shows("harm");
+	world.check_says = "no";
+	world.programs_hang = false;
+	world_turn();
+	assert_shows("n: 1\n");
+}
+
+static void report__says_it_once_and_leaves_the_file(void **state)
+{
+	(void)state;
+	begin("drift: report");
+	somebody_writes("mine");
+	somebody_writes("mine too");
+	pull();
+	assert_shows("mine too");
+	assert_true(core_status().drifted);
+	assert_int_equal(core_count_log("leaving it as it is"), 1);
+	pull_of("n: 2\n");
+	assert_shows("n: 2\n");
+	assert_false(core_status().drifted);
+}
+
+static void leave__says_nothing(void **state)
+{
+	(void)state;
+	begin("drift: leave");
+	somebody_writes("mine");
+	pull();
+	assert_shows("mine");
+	assert_true(core_status().drifted);
+	assert_not_logged("changed by somebody else");
+	assert_int_equal(core_status().restored, 0);
+}
+
+static void snapshot__that_is_touched__is_restored(void **state)
+{
+	char path[SCRATCH_PATH + 64], found[8192];
+
+	(void)state;
+	begin("");
+	core_path(path, "run/web.snap");
+	assert_int_equal(unlink(path), 0);
+	inotify_says("run/web.snap", "removed");
+	core_path(path, "run");
+	assert_true(scratch_read(path, "web.snap", found, sizeof(found), NULL));
+	world_advance(2 * SECOND);
+	scratch_write(path, "web.snap", "harm", 4);
+	inotify_says("run/web.snap", "replaced");
+	assert_true(scratch_read(path, "web.snap", found, sizeof(found), NULL));
+	assert_string_not_equal(found, "harm");
+	assert_int_equal(core_status().restored, 2);
+}
+
+static void set_of_files__is_published_restored_and_started_from(void **state)
+{
+	char place[SCRATCH_PATH + 32], path[SCRATCH_PATH + 64];
+
+	(void)state;
+	set_of_files(place);
+	server_has("n: 1\n");
+	agent_starts("");
+	assert_true(set_has("a.yaml", "n: 1\n"));
+	world_put("/b.yaml", "b: 1\n");
+	pull();
+	assert_true(set_has("b.yaml", "b: 1\n"));
+	core_path(path, "out/set/a.yaml");
+	assert_int_equal(unlink(path), 0);
+	inotify_says("out/set/", "removed");
+	assert_true(set_has("a.yaml", "n: 1\n"));
+	assert_generation(2);
+	server_is_down();
+	agent_restarts();
+	assert_true(set_has("b.yaml", "b: 1\n"));
+	agent_crashes();
+	core_path(path, "out/set");
+	scratch_close(path);
+	agent_starts("");
+	assert_true(set_has("a.yaml", "n: 1\n"));
+	operator_rolls_back(1);
+	assert_done();
+	assert_false(set_has("b.yaml", "b: 1\n"));
+}
+
+static void file_in_the_root_directory__is_watched_there(void **state)
+{
+	(void)state;
+	core.place = "file: /pullet-unit-web.yaml";
+	server_has(NULL);
+	agent_starts("");
+	assert_string_equal(world.entries[0].path, "//pullet-unit-web.yaml");
+}
+
+/* ---- what cannot be healed ---- */
+
+static void heal__whose_stored_bytes_are_lost__pulls_everything_anew(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	begin("");
+	core_path(path, "state/web/00000000000000000001");
+	assert_int_equal(unlink(path), 0);
+	somebody_writes("harm");
+	assert_error("cannot be read from the state directory");
+	assert_logged("cannot repair the published file");
+	pull();
+	pull();
+	assert_shows("n: 1\n");
+	assert_generation(2);
+	assert_state("ok");
+}
+
+static void heal__that_fails__rests_until_the_next_tick(void **state)
+{
+	(void)state;
+	begin("");
+	disk_fails(CALL_RENAME, 1, true, EIO);
+	somebody_writes("harm");
+	assert_shows("harm");
+	assert_error("Input/output error");
+	disk_recovers();
+	pull();
+	assert_shows("n: 1\n");
+}
+
+static void run__whose_places_cannot_be_opened__fails(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	core_path(path, "out");
+	assert_int_equal(rmdir(path), 0);
+	scratch_write(core.dir, "out", "a file", 6);
+	server_has("n: 1\n");
+	agent_starts("");
+	assert_outcome(CONFIG_FAILED);
+	assert_logged("cannot publish here: trying again at every pull");
+	assert_generation(0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	pull();
+	assert_shows("n: 1\n");
+}
+
+/* ---- a publication that fails half-way ---- */
+
+static void publication__that_fails_after_the_file__puts_the_old_file_back(void **state)
+{
+	(void)state;
+	begin("");
+	snapshot_is_blocked(); /* comes after the text */
+	pull_of("n: 2\n");
+	assert_outcome(CONFIG_FAILED);
+	assert_generation(1);
+	snapshot_is_free();
+	server_is_down();
+	pull();
+	assert_shows("n: 2\n"); /* the saved one is shown whole */
+	assert_generation(2);
+	assert_error("connection refused");
+}
+
+static void operators_change__that_fails_after_the_file__is_healed(void **state)
+{
+	(void)state;
+	begin("");
+	pull_of("n: 2\n");
+	snapshot_is_blocked();
+	operator_rolls_back(1);
+	assert_failed("could not publish");
+	snapshot_is_free();
+	world_advance(2 * SECOND);
+	pull();
+	assert_shows("n: 2\n");
+	assert_generation(2);
+}
+
+/* ---- where a probe's rollback goes ---- */
+
+static void older__is_the_proven_one_however_old_it_is(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("history: 2, probe: {run: [/bin/true], for: 10s}");
+	world_end_probe(NULL);
+	pull_of("n: 2\n");
+	pull_of("n: 3\n");
+	pull_of("n: 4\n");
+	world_end_probe("bad");
+	world_turn();
+	assert_shows("n: 1\n");
+	assert_origin("probe: generation 4 was bad, back to 1");
+}
+
+static void older__without_a_proven_one__is_the_newest_before(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("probe: {run: [/bin/true], for: 10s}");
+	pull_of("n: 2\n");
+	pull_of("n: 3\n");
+	world_end_probe("bad");
+	world_turn();
+	assert_shows("n: 2\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CORE_TEST(file__that_is_removed_replaced_or_of_another_mode__is_restored),
+		CORE_TEST(file__that_is_touched_by_the_agent_alone__is_left),
+		CORE_TEST(file__that_is_touched_at_each_moment__is_restored_once_a_second),
+		CORE_TEST(file__without_inotify__is_restored_at_the_interval),
+		CORE_TEST(file__touched_while_a_pull_fails__is_restored),
+		CORE_TEST(file__touched_during_a_step__is_restored_with_it),
+		CORE_TEST(report__says_it_once_and_leaves_the_file),
+		CORE_TEST(leave__says_nothing),
+		CORE_TEST(snapshot__that_is_touched__is_restored),
+		CORE_TEST(set_of_files__is_published_restored_and_started_from),
+		CORE_TEST(file_in_the_root_directory__is_watched_there),
+		CORE_TEST(heal__whose_stored_bytes_are_lost__pulls_everything_anew),
+		CORE_TEST(heal__that_fails__rests_until_the_next_tick),
+		CORE_TEST(run__whose_places_cannot_be_opened__fails),
+		CORE_TEST(publication__that_fails_after_the_file__puts_the_old_file_back),
+		CORE_TEST(operators_change__that_fails_after_the_file__is_healed),
+		CORE_TEST(older__is_the_proven_one_however_old_it_is),
+		CORE_TEST(older__without_a_proven_one__is_the_newest_before),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
