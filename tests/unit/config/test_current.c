@@ -263,6 +263,7 @@ static void publication__that_fails_after_the_file__puts_the_old_file_back(void 
 	pull_of("n: 2\n");
 	assert_outcome(CONFIG_FAILED);
 	assert_generation(1);
+	assert_shows("n: 1\n");
 	snapshot_is_free();
 	server_is_down();
 	pull();
@@ -279,6 +280,7 @@ static void operators_change__that_fails_after_the_file__is_healed(void **state)
 	snapshot_is_blocked();
 	operator_rolls_back(1);
 	assert_failed("could not publish");
+	assert_shows("n: 2\n");
 	snapshot_is_free();
 	world_advance(2 * SECOND);
 	pull();
