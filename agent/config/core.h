@@ -190,6 +190,8 @@ void decisions_record(struct config *c, uint64_t generation, const char *sha256)
 bool decisions_adopt(struct config *c, const struct version *v);
 /* A pin on bytes that did not become visible is about the current ones. */
 void decisions_return_pin(struct config *c, const char *sha256);
+/* The pinned bytes cannot be current: logs what, and unpins, so that readers have a value. */
+void decisions_drop_pin(struct config *c, const char *what);
 
 /* --- request.c --- */
 

@@ -346,6 +346,13 @@ void decisions_return_pin(struct config *c, const char *sha256)
 		decisions_save(c);
 }
 
+void decisions_drop_pin(struct config *c, const char *what)
+{
+	log_err(what, "config", c->settings->name, "by", c->decisions.ledger->pin.by);
+	ledger_unpin(c->decisions.ledger);
+	decisions_save(c);
+}
+
 /* ---- life ---- */
 
 void decisions_init(struct config *c)

@@ -39,14 +39,6 @@ static void note_last_good(struct config *c, const struct version *v)
 		decisions_save(c);
 }
 
-static void drop_lost_pin(struct config *c)
-{
-	log_err("the pinned version is not in the state directory: the pin is dropped", "config",
-		c->settings->name, "by", c->decisions.ledger->pin.by);
-	ledger_unpin(c->decisions.ledger);
-	decisions_save(c);
-}
-
 /* Notes the newest one that has the pinned bytes; else the pin is dropped, and the newest counts.
  */
 static void find_pinned(struct config *c, const struct version *newest)
@@ -68,7 +60,8 @@ static void find_pinned(struct config *c, const struct version *newest)
 	}
 	if (c->current.saved_generation)
 		return;
-	drop_lost_pin(c);
+	decisions_drop_pin(
+		c, "the pinned version is not in the state directory: the pin is dropped");
 	current_note_saved(c, newest);
 }
 

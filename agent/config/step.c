@@ -221,6 +221,10 @@ static void show_again(struct config *c, int error, const char *why)
 	} else if (error) {
 		step_fail(c, "the last known good does not fit the present configuration", why);
 		current_forget_saved(c);
+		if (!c->current.version.generation && c->decisions.ledger->pin.by)
+			decisions_drop_pin(c,
+				"the pinned version does not fit the present configuration: the "
+				"pin is dropped");
 	} else {
 		if (heals)
 			current_log_repair(c);

@@ -1,0 +1,347 @@
+/* Which stored version becomes current at a start, and what an earlier life left to do. */
+#include "tests/unit/fixture/core.h"
+
+static void begin_with_two(const char *extra)
+{
+	server_has("n: 1\n");
+	agent_starts(extra);
+	pull_of("n: 2\n");
+	assert_generation(2);
+}
+
+static void damage(const char *generation)
+{
+	char path[SCRATCH_PATH + 64], name[32];
+
+	core_path(path, "state/web");
+	snprintf(name, sizeof(name), "0000000000000000000%s", generation);
+	scratch_write(path, name, "harm", 4);
+}
+
+static void start__without_a_stored_version__publishes_nothing(void **state)
+{
+	(void)state;
+	agent_starts("");
+	assert_shows(NULL);
+	assert_generation(0);
+	assert_state("waiting");
+}
+
+static void start__with_damaged_state_files__shows_the_newest_that_verifies(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	pull_of("n: 3\n");
+	agent_crashes();
+	damage("3");
+	server_is_down();
+	agent_starts("");
+	assert_logged("state files were damaged (set aside) or could not be read");
+	assert_shows("n: 2\n");
+	assert_generation(2);
+	pull_of("n: 4\n");
+	assert_generation(4); /* numbers never go back */
+}
+
+static void start__with_nothing_but_damaged_files__waits_for_the_server(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	agent_crashes();
+	damage("1");
+	server_is_down();
+	agent_starts("");
+	assert_generation(0);
+	server_recovers();
+	pull();
+	assert_shows("n: 1\n");
+}
+
+static void start__whose_state_cannot_be_read__is_said(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	agent_crashes();
+	core_make("");
+	disk_fails(CALL_READ, 2, true, EIO);
+	config_start(core.config, true);
+	disk_recovers();
+	assert_generation(0);
+	assert_logged("state files were damaged (set aside) or could not be read");
+	world_turn();
+	assert_shows("n: 2\n");
+}
+
+static void start__when_the_file_is_right_already__does_not_touch_it(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+	struct stat before, after;
+
+	(void)state;
+	begin_with_two("");
+	core_path(path, "out/web.yaml");
+	assert_int_equal(stat(path, &before), 0);
+	agent_restarts();
+	assert_int_equal(stat(path, &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+	assert_generation(2);
+}
+
+static void start__with_other_layers_than_were_stored__publishes_nothing_of_it(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	agent_crashes();
+	core.from = "[{server: main, path: /base.yaml}, {server: main, path: /web.yaml}]";
+	agent_starts("");
+	assert_logged("the last known good does not fit the present configuration");
+	assert_shows("n: 2\n"); /* nothing better is known */
+	assert_generation(0);
+	world_put("/base.yaml", "b: 1\n");
+	pull();
+	assert_shows("b: 1\nn: 2\n");
+	assert_generation(3);
+}
+
+static void start__pinned__when_nothing_stored_fits__takes_what_the_server_has(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	operator_pins(0);
+	agent_crashes();
+	core.from = "[{server: main, path: /base.yaml}, {server: main, path: /web.yaml}]";
+	world_put("/base.yaml", "b: 1\n");
+	agent_starts("");
+	assert_shows("b: 1\nn: 2\n");
+	assert_generation(3);
+}
+
+static void start__pinned_at_an_older_version__shows_that_one(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	snapshot_is_blocked();
+	pull_of("n: 2\n");
+	operator_pins(0);
+	snapshot_is_free();
+	server_is_down();
+	somebody_writes_quietly("harm");
+	agent_restarts();
+	assert_generation(1);
+	assert_shows("n: 1\n");
+}
+
+static void start__pinned__with_an_unreadable_file_between__finds_the_pinned_one(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(0);
+	agent_crashes();
+	server_has("n: 1\n");
+	agent_starts("");
+	snapshot_is_blocked();
+	snapshot_is_free();
+	agent_crashes();
+	damage("2");
+	damage("3");
+	agent_starts("");
+	assert_generation(1);
+	assert_non_null(core_status().pin);
+}
+
+static void start__with_an_unusable_place__is_tried_again_at_each_run(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	begin_with_two("");
+	agent_crashes();
+	core_path(path, "out/web.yaml");
+	assert_int_equal(unlink(path), 0);
+	core_path(path, "out");
+	assert_int_equal(rmdir(path), 0);
+	scratch_write(core.dir, "out", "a file", 6);
+	agent_starts("");
+	assert_logged("cannot publish here");
+	assert_generation(0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	pull();
+	assert_shows("n: 2\n");
+	assert_generation(2);
+}
+
+static void start__whose_disk_fails__is_finished_by_the_next_run(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	somebody_writes_quietly("harm");
+	agent_crashes();
+	core_make("");
+	core.env.starting = true;
+	disk_fails(CALL_RENAME, 1, true, ENOSPC);
+	config_start(core.config, true);
+	assert_generation(0);
+	assert_shows("harm");
+	disk_recovers();
+	world_turn();
+	assert_shows("n: 2\n");
+	assert_generation(2);
+}
+
+static void start__after_a_crash_during_a_probe__probes_again(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("probe: {run: [/bin/true], for: 1h}, reload: {run: [/bin/true]}");
+	world_end_probe(NULL);
+	pull_of("n: 2\n");
+	assert_true(world.probe.running);
+	agent_restarts();
+	assert_true(world.probe.running);
+	world_end_probe("bad");
+	world_turn();
+	assert_shows("n: 1\n");
+	assert_generation(3);
+}
+
+static void start__after_a_crash_during_a_reload__notifies_again(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("reload: {run: [/bin/true]}");
+	world.reload_hangs = true;
+	pull_of("n: 2\n");
+	world.reload_hangs = false;
+	agent_restarts();
+	assert_int_equal(core.config->decisions.ledger->notified, 2);
+	assert_int_equal(world.reloads, 2);
+	agent_restarts();
+	assert_int_equal(world.reloads, 2); /* it knows */
+}
+
+static void start__with_a_harmful_version__finishes_its_rollback(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("probe: {run: [/bin/true], for: 10s}");
+	world_end_probe(NULL);
+	pull_of("n: 2\n");
+	world.dies_at = 2; /* the verdict is in the ledger, the rollback is not saved */
+	world_end_probe("it answers 500");
+	world_turn();
+	server_is_down();
+	agent_restarts();
+	assert_shows("n: 1\n");
+	assert_origin("probe: generation 2 was bad");
+}
+
+static void start__with_once__pulls_at_once_and_notifies_nobody(void **state)
+{
+	(void)state;
+	core.env.once = true;
+	server_has("n: 1\n");
+	agent_starts("reload: {run: [/bin/true]}");
+	assert_shows("n: 1\n");
+	assert_int_equal(world.reloads, 0);
+	assert_int_equal(core.runs, 1);
+}
+
+static void start__keeps_the_age_of_the_snapshot(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	agent_crashes();
+	world.now_ms += 10 * SECOND;
+	world.wall_ms += 10 * SECOND;
+	server_is_down();
+	agent_starts("");
+	assert_int_equal(core_status().age_ms, 10 * SECOND);
+}
+
+static void start__of_a_large_version__is_validated_on_the_thread(void **state)
+{
+	static char text[40000];
+
+	(void)state;
+	core.env.check = &world.checks;
+	memset(text, 'x', 30000);
+	memcpy(text, "n: ", 3);
+	text[29999] = '\n';
+	server_has(text);
+	agent_starts("");
+	assert_shows(text);
+	somebody_writes_quietly("harm");
+	agent_crashes();
+	core_make("");
+	world.checks.held = true;
+	config_start(core.config, true); /* others are served meanwhile */
+	assert_shows("harm");
+	assert_non_null(core.config->step.validating);
+	world.checks.held = false;
+	world_turn();
+	assert_shows(text);
+	assert_logged("started from the last known good");
+}
+
+static void start__in_every_phase_of_a_crash__shows_old_or_new_whole(void **state)
+{
+	(void)state;
+	for (unsigned n = 1;; n++) {
+		bool died;
+
+		server_has("n: 1\n");
+		agent_starts("");
+		pull_of("n: 1\n");
+		world.dies_at = n;
+		pull_of("n: 2\n");
+		died = fault.nth;
+		server_is_down();
+		agent_restarts();
+		if (core.config->current.version.generation % 2 == 1)
+			assert_shows("n: 1\n");
+		else
+			assert_shows("n: 2\n");
+		server_recovers();
+		pull();
+		assert_shows("n: 2\n");
+		pull_of("n: 1\n");
+		agent_crashes();
+		scratch_close(core.dir);
+		core_close();
+		core_open(scratch_memory());
+		if (!died)
+			break;
+		assert_in_range(n, 1, 20);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CORE_TEST(start__without_a_stored_version__publishes_nothing),
+		CORE_TEST(start__with_damaged_state_files__shows_the_newest_that_verifies),
+		CORE_TEST(start__with_nothing_but_damaged_files__waits_for_the_server),
+		CORE_TEST(start__whose_state_cannot_be_read__is_said),
+		CORE_TEST(start__when_the_file_is_right_already__does_not_touch_it),
+		CORE_TEST(start__with_other_layers_than_were_stored__publishes_nothing_of_it),
+		CORE_TEST(start__pinned__when_nothing_stored_fits__takes_what_the_server_has),
+		CORE_TEST(start__pinned_at_an_older_version__shows_that_one),
+		CORE_TEST(start__pinned__with_an_unreadable_file_between__finds_the_pinned_one),
+		CORE_TEST(start__with_an_unusable_place__is_tried_again_at_each_run),
+		CORE_TEST(start__whose_disk_fails__is_finished_by_the_next_run),
+		CORE_TEST(start__after_a_crash_during_a_probe__probes_again),
+		CORE_TEST(start__after_a_crash_during_a_reload__notifies_again),
+		CORE_TEST(start__with_a_harmful_version__finishes_its_rollback),
+		CORE_TEST(start__with_once__pulls_at_once_and_notifies_nobody),
+		CORE_TEST(start__keeps_the_age_of_the_snapshot),
+		CORE_TEST(start__of_a_large_version__is_validated_on_the_thread),
+		CORE_TEST(start__in_every_phase_of_a_crash__shows_old_or_new_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
