@@ -1,0 +1,231 @@
+/* A run: its pull, its time limit, its bootstrap; what comes too late does not count. */
+#include "tests/unit/fixture/core.h"
+
+#define BOOTSTRAP "bootstrap: {server: main, path: /boot.yaml}"
+
+static void run__without_an_answer__ends_at_its_limit_and_slows_down(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("timeout: 10s");
+	world.holds = true;
+	server_has("n: 2\n");
+	pull();
+	world_advance(9 * SECOND);
+	assert_true(core_status().running);
+	world_advance(2 * SECOND);
+	assert_false(core_status().running);
+	assert_error("request timed out after 10s");
+	assert_logged("the server timed out: keeping the current version, pulls slow down");
+	assert_in_range(core_status().next_pull_in_ms, HOUR, 2 * HOUR);
+	world.holds = false;
+	world_turn(); /* a late answer does not exist */
+	assert_shows("n: 1\n");
+	pull();
+	assert_shows("n: 2\n");
+	assert_in_range(core_status().next_pull_in_ms, HOUR - MINUTE, HOUR);
+}
+
+static void run__while_answers_are_read_here__has_time(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("timeout: 10s");
+	world.holds = world.reads = true;
+	pull_of("n: 2\n");
+	world_advance(35 * SECOND);
+	assert_true(core_status().running);
+	world.holds = world.reads = false;
+	world_turn();
+	assert_shows("n: 2\n");
+}
+
+static void run__at_its_limit__is_soon_tried_at_another_address(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("timeout: 10s");
+	world.holds = world.other_address = true;
+	pull_of("n: 2\n");
+	world_advance(10 * SECOND);
+	assert_in_range(core_status().next_pull_in_ms, 100, SECOND);
+	world.holds = false;
+	world_advance(SECOND);
+	assert_shows("n: 2\n");
+}
+
+static void pull__that_times_out__slows_down(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	server_fails(PULL_TIMEOUT, KIND_CAUSE_TIMEOUT, "connecting took too long");
+	pull();
+	assert_error("connecting took too long");
+	assert_true(core_status().next_pull_in_ms > HOUR);
+}
+
+static void pull__that_cannot_be_started__is_a_failure(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	server_fails(PULL_REJECTED, KIND_CAUSE_HOST, "the secret cannot be read");
+	pull();
+	assert_logged("pull could not be started");
+	assert_error("the secret cannot be read");
+	assert_in_range(core_status().next_pull_in_ms, 0, HOUR);
+}
+
+static void pull__without_a_slot__is_rejected_in_the_end(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("backoff_bound: 1");
+	world.busy = true;
+	pull_of("n: 2\n");
+	assert_true(core_status().waiting);
+	world_advance(59 * MINUTE);
+	assert_true(core_status().waiting);
+	world_advance(2 * MINUTE);
+	assert_error("no slot came in time");
+	world.busy = false;
+	world_advance(HOUR);
+	assert_shows("n: 2\n");
+}
+
+static void slot__for_a_pull_that_is_not_due_any_more__goes_to_another(void **state)
+{
+	struct pull *p;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	p = world.pulls[0];
+	assert_false(p->calls->run_may_begin(p->arg));
+	p->calls->slot_lost(p->arg, "no slot");
+	assert_outcome(CONFIG_PUBLISHED);
+}
+
+/* ---- the bootstrap ---- */
+
+static void bootstrap__when_nothing_is_stored_and_the_server_is_down__is_published(void **state)
+{
+	(void)state;
+	world_put("/boot.yaml", "n: 0\n");
+	server_is_down();
+	agent_starts(BOOTSTRAP);
+	assert_shows("n: 0\n");
+	assert_outcome(CONFIG_PUBLISHED);
+	assert_error("connection refused");
+	assert_logged("pull failed and nothing is stored: trying the bootstrap server");
+	assert_logged("published from the bootstrap server: the server is still unreachable");
+	server_has("n: 1\n");
+	pull();
+	assert_shows("n: 1\n");
+	assert_state("ok");
+	server_is_down();
+	pull(); /* it is never asked again */
+	assert_shows("n: 1\n");
+	assert_int_equal(core_count_log("trying the bootstrap server"), 1);
+}
+
+static void bootstrap__that_fails_too__names_both_causes(void **state)
+{
+	(void)state;
+	server_is_down();
+	agent_starts(BOOTSTRAP);
+	assert_error("connection refused; bootstrap: /boot.yaml: the server answered 404");
+	assert_shows(NULL);
+	assert_int_equal(core_status().cause, KIND_CAUSE_UNREACHABLE);
+}
+
+static void bootstrap__after_a_timeout__counts_the_timeout(void **state)
+{
+	(void)state;
+	server_fails(PULL_TIMEOUT, KIND_CAUSE_TIMEOUT, "no answer");
+	world_put("/boot.yaml", "n: 0\n");
+	agent_starts(BOOTSTRAP);
+	assert_shows("n: 0\n");
+	assert_true(core_status().next_pull_in_ms > HOUR);
+}
+
+static void bootstrap__without_a_slot__fails_the_run(void **state)
+{
+	(void)state;
+	server_is_down();
+	world_put("/boot.yaml", "n: 0\n");
+	core_make(BOOTSTRAP);
+	config_start(core.config, true);
+	for (int i = 0; i < 10 && !core.config->run.bootstrapping; i++)
+		world_step();
+	world.busy = true;
+	world_advance(11 * HOUR);
+	assert_error("no slot came in time");
+	assert_false(core.config->run.bootstrapping);
+}
+
+static void bootstrap__when_a_version_is_stored__is_not_asked(void **state)
+{
+	(void)state;
+	world_put("/boot.yaml", "n: 0\n");
+	server_has("n: 1\n");
+	agent_starts(BOOTSTRAP);
+	server_is_down();
+	agent_restarts();
+	assert_shows("n: 1\n");
+	assert_not_logged("trying the bootstrap server");
+}
+
+/* ---- hints ---- */
+
+static void message__pulls_at_once(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	world_advance(MINUTE);
+	server_has("n: 2\n");
+	message_comes(NULL);
+	world_advance(SECOND);
+	assert_shows("n: 2\n");
+}
+
+static void message__during_a_run__is_followed_by_one_more(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	world_advance(MINUTE);
+	world.holds = true;
+	pull();
+	message_comes(NULL);
+	world.holds = false;
+	server_has("n: 2\n");
+	world_turn();
+	world_advance(SECOND);
+	assert_shows("n: 2\n");
+	assert_true(world.requests >= 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CORE_TEST(run__without_an_answer__ends_at_its_limit_and_slows_down),
+		CORE_TEST(run__while_answers_are_read_here__has_time),
+		CORE_TEST(run__at_its_limit__is_soon_tried_at_another_address),
+		CORE_TEST(pull__that_times_out__slows_down),
+		CORE_TEST(pull__that_cannot_be_started__is_a_failure),
+		CORE_TEST(pull__without_a_slot__is_rejected_in_the_end),
+		CORE_TEST(slot__for_a_pull_that_is_not_due_any_more__goes_to_another),
+		CORE_TEST(bootstrap__when_nothing_is_stored_and_the_server_is_down__is_published),
+		CORE_TEST(bootstrap__that_fails_too__names_both_causes),
+		CORE_TEST(bootstrap__after_a_timeout__counts_the_timeout),
+		CORE_TEST(bootstrap__without_a_slot__fails_the_run),
+		CORE_TEST(bootstrap__when_a_version_is_stored__is_not_asked),
+		CORE_TEST(message__pulls_at_once),
+		CORE_TEST(message__during_a_run__is_followed_by_one_more),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,225 @@
+/* When the next run is: interval, backoff, hints and what they promised. */
+#include "tests/unit/fixture/core.h"
+
+static void begin(void)
+{
+	server_has("n: 1\n");
+	agent_starts("");
+	world_advance(MINUTE);
+}
+
+static void interval__brings_the_next_run(void **state)
+{
+	(void)state;
+	begin();
+	server_has("n: 2\n");
+	world_advance(HOUR - MINUTE - SECOND);
+	assert_shows("n: 1\n");
+	world_advance(2 * SECOND);
+	assert_shows("n: 2\n");
+}
+
+static void start__when_something_is_published__is_splayed(void **state)
+{
+	(void)state;
+	begin();
+	agent_crashes();
+	core_make("");
+	config_start(core.config, false);
+	assert_in_range(core_status().next_pull_in_ms, 1, CONFIG_SPLAY_MS);
+}
+
+static void start__when_the_version_came_from_elsewhere__is_not_splayed(void **state)
+{
+	(void)state;
+	begin();
+	agent_crashes();
+	world.elsewhere = true;
+	core_make("");
+	config_start(core.config, false);
+	assert_int_equal(core_status().next_pull_in_ms, 0);
+}
+
+static void refresh__lifts_the_backoff_and_pulls(void **state)
+{
+	(void)state;
+	begin();
+	pull();
+	assert_int_equal(world.lifted, 1);
+}
+
+static void resume__of_the_machine_past_the_due_time__pulls_splayed_once(void **state)
+{
+	uint64_t due_ms;
+
+	(void)state;
+	begin();
+	world.now_ms += 2 * HOUR;
+	world.wall_ms += 2 * HOUR;
+	config_resumed(core.config);
+	assert_true(trigger_due(&core.config->run.trigger, &due_ms));
+	assert_in_range(due_ms, 0, world.now_ms + CONFIG_SPLAY_MS);
+	config_resumed(core.config);
+	server_has("n: 2\n");
+	world_advance(CONFIG_SPLAY_MS);
+	assert_shows("n: 2\n");
+}
+
+static void overload__spreads_the_next_pull(void **state)
+{
+	(void)state;
+	begin();
+	world.overloaded = true;
+	server_fails(PULL_FAILED, KIND_CAUSE_OVERLOADED, "503");
+	pull();
+	assert_in_range(core_status().next_pull_in_ms, 0, HOUR);
+	world.overloaded = false;
+}
+
+/* ---- what a message promised ---- */
+
+static void promise__that_the_server_does_not_show_yet__is_pulled_again(void **state)
+{
+	char etag[24];
+
+	(void)state;
+	begin();
+	server_has("n: 2\n");
+	snprintf(etag, sizeof(etag), "%s", world_find_page("/web.yaml")->etag);
+	server_has("n: 1\n");
+	message_comes(etag);
+	world_advance(3 * SECOND);
+	assert_true(world.requests > 3);
+	assert_true(world.avoided > 0);
+	assert_logged("the server still shows another version than the push promised");
+	server_has("n: 2\n");
+	world_advance(10 * SECOND);
+	assert_shows("n: 2\n");
+	assert_logged("the server shows the promised version now");
+}
+
+static void promise__that_is_never_kept__is_given_up(void **state)
+{
+	unsigned requests;
+
+	(void)state;
+	begin();
+	requests = world.requests;
+	message_comes("\"never\"");
+	world_advance(5 * MINUTE);
+	assert_int_equal(world.requests - requests, 1 + CONFIG_REPULLS);
+	assert_logged("the server never showed the version that the push promised");
+}
+
+static void promise__when_the_document_is_not_there_yet__is_pulled_again(void **state)
+{
+	(void)state;
+	begin();
+	server_has(NULL);
+	message_comes("\"x\"");
+	server_has("n: 2\n");
+	world_advance(SECOND);
+	assert_shows("n: 2\n");
+}
+
+static void promise__when_a_newer_version_came__avoids_no_address(void **state)
+{
+	(void)state;
+	begin();
+	server_has("n: 3\n");
+	message_comes("\"older\"");
+	world_advance(SECOND);
+	assert_shows("n: 3\n");
+	assert_int_equal(world.avoided, 0);
+}
+
+static void message__when_the_server_is_unreachable__is_followed_later(void **state)
+{
+	(void)state;
+	begin();
+	server_is_down();
+	message_comes(NULL);
+	assert_true(core_status().next_pull_in_ms < SECOND);
+	server_has("n: 2\n");
+	world_advance(5 * SECOND);
+	assert_shows("n: 2\n");
+}
+
+static void message__after_a_timeout__waits_for_the_interval(void **state)
+{
+	(void)state;
+	begin();
+	server_fails(PULL_TIMEOUT, KIND_CAUSE_TIMEOUT, "no answer");
+	message_comes(NULL);
+	assert_true(core_status().next_pull_in_ms > HOUR);
+}
+
+static void messages__that_bring_nothing_new__pull_less_often(void **state)
+{
+	static struct log_limit all;
+
+	(void)state;
+	memset(&all, 0, sizeof(all));
+	core.env.goes_on = &all;
+	begin();
+	for (int i = 0; i < 200; i++) {
+		message_comes(NULL);
+		world_advance(50);
+	}
+	assert_in_range(world.requests, 10, 120);
+	assert_logged("messages keep coming that bring nothing new: they pull less often");
+	core.env.goes_on = NULL;
+}
+
+static void pull__that_is_queued__is_withdrawn_when_it_is_not_due_any_more(void **state)
+{
+	(void)state;
+	begin();
+	world.busy = true;
+	pull();
+	assert_true(core_status().waiting);
+	schedule_set_due(core.config, 0);
+	world_turn();
+	assert_true(core_status().waiting);
+	operator_suspends(0);
+	assert_false(core_status().waiting);
+}
+
+static void timer__during_a_run__reserves_one_more(void **state)
+{
+	(void)state;
+	begin();
+	world.holds = true;
+	pull();
+	config_refresh(core.config, false);
+	world_advance(SECOND);
+	server_has("n: 2\n");
+	world.holds = false;
+	world_turn();
+	world_advance(SECOND);
+	assert_shows("n: 2\n");
+	assert_true(core.runs >= 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CORE_TEST(interval__brings_the_next_run),
+		CORE_TEST(start__when_something_is_published__is_splayed),
+		CORE_TEST(start__when_the_version_came_from_elsewhere__is_not_splayed),
+		CORE_TEST(refresh__lifts_the_backoff_and_pulls),
+		CORE_TEST(resume__of_the_machine_past_the_due_time__pulls_splayed_once),
+		CORE_TEST(overload__spreads_the_next_pull),
+		CORE_TEST(promise__that_the_server_does_not_show_yet__is_pulled_again),
+		CORE_TEST(promise__that_is_never_kept__is_given_up),
+		CORE_TEST(promise__when_the_document_is_not_there_yet__is_pulled_again),
+		CORE_TEST(promise__when_a_newer_version_came__avoids_no_address),
+		CORE_TEST(message__when_the_server_is_unreachable__is_followed_later),
+		CORE_TEST(message__after_a_timeout__waits_for_the_interval),
+		CORE_TEST(messages__that_bring_nothing_new__pull_less_often),
+		CORE_TEST(pull__that_is_queued__is_withdrawn_when_it_is_not_due_any_more),
+		CORE_TEST(timer__during_a_run__reserves_one_more),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
