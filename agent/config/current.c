@@ -99,9 +99,11 @@ void current_log_repair(struct config *c)
 	c->step.quiet = c->current.repair_limit &&
 			!log_limit_pass(c->current.repair_limit, now_ms, cause, &n);
 	if (!c->step.quiet)
-		log_warn("the file was changed by somebody else: restoring it", "config",
-			c->settings->name, "file", settings_place(c->settings), "cause", cause,
-			"repeated", n ? LOG_U64(n) : NULL);
+		log_warn(c->current.half_shown
+				 ? "the file is of a version that is not current: restoring it"
+				 : "the file was changed by somebody else: restoring it",
+			"config", c->settings->name, "file", settings_place(c->settings), "cause",
+			cause, "repeated", n ? LOG_U64(n) : NULL);
 }
 
 /* Heals at most once per second. */
@@ -137,7 +139,7 @@ void current_look(struct config *c)
 	c->step.cause = cause;
 	if (c->current.place == PLACE_AS_PUBLISHED)
 		return;
-	if (c->settings->drift == SETTINGS_HEAL)
+	if (c->settings->drift == SETTINGS_HEAL || c->current.half_shown)
 		rest_after_repair(c);
 	else if (!was_changed)
 		report_drift(c, cause);

@@ -101,7 +101,7 @@ void settle_read_facts(struct config *c, struct situation *ret_situation)
 		.overrides = decisions_overrides_differ(c) ? OVERRIDES_OTHER : OVERRIDES_SAME,
 		.settings = current_settings_differ(c) ? SETTINGS_OTHER : SETTINGS_SAME,
 		.place = c->current.place,
-		.drift = drifts[c->settings->drift],
+		.drift = c->current.half_shown ? DRIFT_HEAL : drifts[c->settings->drift],
 		.resting = c->resting,
 	};
 

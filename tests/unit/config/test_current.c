@@ -272,6 +272,17 @@ static void publication__that_fails_after_the_file__puts_the_old_file_back(void 
 	assert_error("connection refused");
 }
 
+static void publication__that_fails_after_the_file__is_put_back_whatever_drift_says(void **state)
+{
+	(void)state;
+	begin("drift: leave");
+	snapshot_is_blocked();
+	pull_of("n: 2\n");
+	assert_shows("n: 1\n");
+	assert_int_equal(core_status().restored, 0);
+	assert_logged("the file is of a version that is not current: restoring it");
+}
+
 static void operators_change__that_fails_after_the_file__is_healed(void **state)
 {
 	(void)state;
@@ -335,6 +346,7 @@ int main(void)
 		CORE_TEST(heal__that_fails__rests_until_the_next_tick),
 		CORE_TEST(run__whose_places_cannot_be_opened__fails),
 		CORE_TEST(publication__that_fails_after_the_file__puts_the_old_file_back),
+		CORE_TEST(publication__that_fails_after_the_file__is_put_back_whatever_drift_says),
 		CORE_TEST(operators_change__that_fails_after_the_file__is_healed),
 		CORE_TEST(older__is_the_proven_one_however_old_it_is),
 		CORE_TEST(older__without_a_proven_one__is_the_newest_before),
