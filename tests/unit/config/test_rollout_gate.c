@@ -1,0 +1,249 @@
+/* Whether this host takes a new version yet: the rollout document, read after the version. */
+#include "tests/unit/fixture/core.h"
+
+#define ROLLOUT "rollout: {server: main, path: /rollout.yaml}"
+
+static void begin(void)
+{
+	server_has("n: 1\n");
+	agent_starts(ROLLOUT);
+	assert_shows("n: 1\n");
+}
+
+static void rollout_says(const char *text)
+{
+	world_put("/rollout.yaml", text);
+}
+
+static void rollout__that_is_not_there__lets_every_host_take_it(void **state)
+{
+	(void)state;
+	begin();
+	pull_of("n: 2\n");
+	assert_shows("n: 2\n");
+}
+
+static void rollout__of_no_host__holds_until_it_comes_to_this_one(void **state)
+{
+	(void)state;
+	begin();
+	rollout_says("percent: 0\n");
+	pull_of("n: 2\n");
+	assert_outcome(CONFIG_HELD);
+	assert_state("ok");
+	assert_shows("n: 1\n");
+	assert_rejected(REJECTED_BY_ROLLOUT, "");
+	assert_logged("not rolled out to this host yet: keeping the current version");
+	pull();
+	assert_int_equal(core_count_log("not rolled out to this host yet"), 1);
+	rollout_says("percent: 100\n");
+	pull();
+	assert_logged("the rollout has come to this host");
+	assert_shows("n: 2\n");
+	assert_not_rejected();
+}
+
+static void rollout__that_lets_it_in__publishes_the_kept_bytes(void **state)
+{
+	(void)state;
+	begin();
+	rollout_says("percent: 0\n");
+	pull_of("n: 2\n");
+	rollout_says("percent: 100\n");
+	world.holds = true;
+	pull();
+	assert_string_equal(world.pulls[0]->held.parts[0].etag,
+		world_find_page("/web.yaml")->etag); /* 304 is enough */
+	world.holds = false;
+	world_turn();
+	assert_shows("n: 2\n");
+}
+
+static void rollout__by_labels__is_about_this_host(void **state)
+{
+	(void)state;
+	core.agent_part = ", labels: {zone: us}";
+	begin();
+	rollout_says("labels: {zone: eu}\n");
+	pull_of("n: 2\n");
+	assert_outcome(CONFIG_HELD);
+	rollout_says("labels: {zone: us}\n");
+	pull();
+	assert_shows("n: 2\n");
+}
+
+static void rollout__as_json__is_read_too(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("rollout: {server: main, path: /rollout.json}");
+	world_put("/rollout.json", "{\"percent\": 0}");
+	pull_of("n: 2\n");
+	assert_outcome(CONFIG_HELD);
+}
+
+static void rollout__is_not_asked_on_a_host_without_a_version(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	rollout_says("percent: 0\n");
+	agent_starts(ROLLOUT);
+	assert_shows("n: 1\n");
+}
+
+static void rollout__is_not_asked_by_a_forced_pull(void **state)
+{
+	(void)state;
+	begin();
+	rollout_says("percent: 0\n");
+	server_has("n: 2\n");
+	pull_forced();
+	assert_shows("n: 2\n");
+}
+
+static void rollout__is_not_asked_where_a_pin_holds_anyway(void **state)
+{
+	unsigned requests;
+
+	(void)state;
+	begin();
+	operator_pins(0);
+	requests = world.requests;
+	pull_of("n: 2\n");
+	assert_int_equal(world.requests, requests + 1);
+	assert_rejected(REJECTED_BY_PIN, "pinned");
+	rollout_says("percent: 0\n");
+	operator_unpins(); /* not published before the rollout was read */
+	assert_shows("n: 1\n");
+	assert_rejected(REJECTED_BY_ROLLOUT, "");
+}
+
+static void rollout__that_fails__fails_the_run_and_remembers_nothing(void **state)
+{
+	static const char *const bad[] = {"percent: many\n", "percent: [\n"};
+
+	(void)state;
+	begin();
+	server_has("n: 2\n");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		rollout_says(bad[i]);
+		pull();
+		assert_outcome(CONFIG_FAILED);
+		assert_shows("n: 1\n");
+		assert_verdicts(0);
+	}
+	assert_logged("the rollout cannot be read: keeping the current version");
+	rollout_says("percent: 100\n");
+	world_find_page("/rollout.yaml")->mismatch = "SHA-256 is 0123";
+	pull();
+	assert_error("it is not what its server says: SHA-256 is 0123");
+	rollout_says("percent: 100\n");
+	pull();
+	assert_shows("n: 2\n");
+}
+
+static void rollout__that_is_too_large__fails_the_run(void **state)
+{
+	char *text = malloc(70000);
+
+	(void)state;
+	begin();
+	assert_non_null(text);
+	memset(text, '#', 70000 - 1);
+	text[70000 - 1] = '\0';
+	rollout_says(text);
+	free(text);
+	pull_of("n: 2\n");
+	assert_error("and a rollout has at most 65536");
+}
+
+static void rollout__whose_server_is_down__fails_the_run(void **state)
+{
+	struct page *p;
+
+	(void)state;
+	begin();
+	rollout_says("percent: 0\n");
+	p = world_find_page("/rollout.yaml");
+	p->fails = PULL_FAILED;
+	p->cause = KIND_CAUSE_UNREACHABLE;
+	p->why = "connection refused";
+	pull_of("n: 2\n");
+	assert_outcome(CONFIG_FAILED);
+	assert_error("/rollout.yaml: connection refused");
+	assert_shows("n: 1\n");
+	p->fails = PULL_TIMEOUT;
+	p->why = "no answer";
+	pull();
+	assert_true(core_status().next_pull_in_ms > HOUR);
+}
+
+static void rollout__that_does_not_answer__ends_the_run_at_its_limit(void **state)
+{
+	(void)state;
+	begin();
+	rollout_says("percent: 100\n");
+	server_has("n: 2\n");
+	config_refresh(core.config, false);
+	for (int i = 0; i < 20 && core.config->run.state != RUN_ASKING; i++)
+		world_step();
+	world.holds = true;
+	world_advance(11 * SECOND);
+	assert_error("request timed out after 10s");
+	assert_shows("n: 1\n");
+	world.holds = false;
+	pull();
+	assert_shows("n: 2\n");
+}
+
+static void rollout__without_a_slot__ends_the_run(void **state)
+{
+	(void)state;
+	begin();
+	rollout_says("percent: 100\n");
+	server_has("n: 2\n");
+	config_refresh(core.config, false);
+	for (int i = 0; i < 20 && core.config->run.state != RUN_ASKING; i++)
+		world_step();
+	world.busy = true;
+	world.now_ms += 10 * SECOND; /* both are due: the queue's end comes first */
+	loop_timer_cancel(&world.loop, &core.config->run.limit);
+	world_turn();
+	assert_error("no slot came in time");
+	assert_false(core_status().running);
+	world.busy = false;
+}
+
+static void rolled_back_version__stays_held_when_the_rollout_lets_it_in(void **state)
+{
+	(void)state;
+	begin();
+	pull_of("n: 2\n");
+	operator_rolls_back(1);
+	rollout_says("percent: 100\n");
+	pull();
+	assert_rejected(REJECTED_BY_OPERATOR, "rolled back by ann");
+	assert_shows("n: 1\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CORE_TEST(rollout__that_is_not_there__lets_every_host_take_it),
+		CORE_TEST(rollout__of_no_host__holds_until_it_comes_to_this_one),
+		CORE_TEST(rollout__that_lets_it_in__publishes_the_kept_bytes),
+		CORE_TEST(rollout__by_labels__is_about_this_host),
+		CORE_TEST(rollout__as_json__is_read_too),
+		CORE_TEST(rollout__is_not_asked_on_a_host_without_a_version),
+		CORE_TEST(rollout__is_not_asked_by_a_forced_pull),
+		CORE_TEST(rollout__is_not_asked_where_a_pin_holds_anyway),
+		CORE_TEST(rollout__that_fails__fails_the_run_and_remembers_nothing),
+		CORE_TEST(rollout__that_is_too_large__fails_the_run),
+		CORE_TEST(rollout__whose_server_is_down__fails_the_run),
+		CORE_TEST(rollout__that_does_not_answer__ends_the_run_at_its_limit),
+		CORE_TEST(rollout__without_a_slot__ends_the_run),
+		CORE_TEST(rolled_back_version__stays_held_when_the_rollout_lets_it_in),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

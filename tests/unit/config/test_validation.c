@@ -1,0 +1,226 @@
+/* The checks at work on their own thread: what is large goes there, nobody waits for it, and what
+ * is given up meanwhile leaves nothing. */
+#include "tests/unit/fixture/core.h"
+
+static char large[60000];
+static unsigned retired;
+
+static void note_retired(void *arg)
+{
+	(void)arg;
+	retired++;
+}
+
+/* A version of more than 16 KiB. */
+static const char *make_large(int n)
+{
+	int len = snprintf(large, sizeof(large), "n: %d\npad: ", n);
+
+	memset(large + len, 'x', 20000);
+	snprintf(large + len + 20000, 2, "\n");
+	return large;
+}
+
+static void begin(const char *extra)
+{
+	core.env.check = &world.checks;
+	server_has("n: 1\n");
+	agent_starts(extra);
+	assert_shows("n: 1\n");
+}
+
+static void small_version__is_validated_at_once(void **state)
+{
+	(void)state;
+	begin("");
+	world.checks.held = true;
+	pull_of("n: 2\n");
+	assert_shows("n: 2\n");
+}
+
+static void large_version__is_validated_on_the_thread(void **state)
+{
+	(void)state;
+	begin("");
+	world.checks.held = true;
+	pull_of(make_large(2));
+	assert_true(config_at_disk(core.config));
+	assert_true(core_status().running);
+	assert_shows("n: 1\n");
+	world.checks.held = false;
+	world_turn();
+	assert_shows(make_large(2));
+	world.checks.held = true;
+	pull_of("n: 3\n"); /* compared with a large one */
+	assert_non_null(core.config->step.validating);
+	world.checks.held = false;
+	world_turn();
+	assert_shows("n: 3\n");
+}
+
+static void version_with_aliases__is_validated_on_the_thread(void **state)
+{
+	(void)state;
+	begin("");
+	world.checks.held = true;
+	pull_of("a: &x {b: 1}\nc: *x\n");
+	assert_non_null(core.config->step.validating);
+	world.checks.held = false;
+	world_turn();
+	assert_shows("a: &x {b: 1}\nc: *x\n");
+}
+
+static void version_with_a_schema__is_validated_on_the_thread(void **state)
+{
+	char schema[SCRATCH_PATH + 64];
+
+	(void)state;
+	scratch_write(core.dir, "schema.json", "{}", 2);
+	snprintf(schema, sizeof(schema), "schema: %s/schema.json", core.dir);
+	begin(schema);
+	world.checks.held = true;
+	pull_of("n: 2\n");
+	assert_non_null(core.config->step.validating);
+	world.checks.held = false;
+	world_turn();
+	assert_shows("n: 2\n");
+}
+
+static void stored_large_version__is_loaded_on_the_thread(void **state)
+{
+	(void)state;
+	begin("");
+	pull_of(make_large(2));
+	pull_of("n: 3\n");
+	world.checks.held = true;
+	operator_rolls_back(2);
+	assert_non_null(core.config->step.validating);
+	world.checks.held = false;
+	world_turn();
+	assert_done();
+	assert_shows(make_large(2));
+}
+
+static void retired__before_the_checks_begin__leaves_nothing(void **state)
+{
+	(void)state;
+	begin("");
+	world.checks.held = true;
+	pull_of(make_large(2));
+	retired = 0;
+	assert_false(config_retire(core.config, note_retired, NULL));
+	assert_int_equal(retired, 0);
+	world.checks.held = false;
+	world_turn();
+	assert_int_equal(retired, 1);
+	agent_crashes();
+	agent_starts("");
+	assert_shows(make_large(2));
+	assert_generation(2);
+}
+
+static void retired__while_the_checks_are_at_work__leaves_nothing(void **state)
+{
+	struct worker_job *job;
+
+	(void)state;
+	begin("");
+	world.checks.held = true;
+	pull_of(make_large(2));
+	job = world_run_job(&world.checks);
+	retired = 0;
+	assert_false(config_retire(core.config, note_retired, NULL));
+	world_end_job(&world.checks, job);
+	assert_int_equal(retired, 1);
+	assert_generation(1);
+}
+
+static void crashed__while_the_checks_are_at_work__leaves_nothing(void **state)
+{
+	(void)state;
+	begin("");
+	world.checks.held = true;
+	pull_of(make_large(2));
+	world_run_job(&world.checks);
+	world.checks.held = false;
+	agent_restarts();
+	assert_shows(make_large(2));
+	assert_generation(2);
+}
+
+static void pinned__while_the_checks_are_at_work__is_not_published(void **state)
+{
+	(void)state;
+	begin("");
+	world.checks.held = true;
+	pull_of(make_large(2));
+	operator_pins(0);
+	world.checks.held = false;
+	world_turn();
+	assert_shows("n: 1\n");
+	assert_outcome(CONFIG_HELD);
+}
+
+static void pull__that_has_the_same_during_the_checks__changes_nothing(void **state)
+{
+	(void)state;
+	begin("");
+	world.checks.held = true;
+	pull_of(make_large(2));
+	pull();
+	pull();
+	world.checks.held = false;
+	world_turn();
+	assert_shows(make_large(2));
+	assert_generation(2);
+	pull();
+	assert_outcome(CONFIG_UNCHANGED);
+}
+
+static void load__of_other_layers_or_of_nothing__says_why(void **state)
+{
+	struct candidate *v;
+	char why[FILE_WHY];
+
+	(void)state;
+	begin("");
+	assert_int_equal(validation_load(core.config, 9, NULL, &v, why), -ENOENT);
+	assert_non_null(strstr(why, "there is no generation 9 in the state directory"));
+	agent_crashes();
+	core.from = "[{server: main, path: /a}, {server: main, path: /b}]";
+	agent_starts("");
+	assert_int_equal(validation_load(core.config, 1, NULL, &v, why), -EBADMSG);
+	assert_non_null(strstr(why, "it is made of 1 layers"));
+}
+
+static void document__too_large_for_its_text__is_rejected_by_size(void **state)
+{
+	(void)state;
+	core.env.check = &world.checks;
+	server_has("n: 1\n");
+	agent_starts("format: json");
+	core.settings->configs[0]->max_made = 1000;
+	pull_of(make_large(2));
+	assert_int_equal(core_status().rejections_by[CHECK_SIZE], 1);
+	assert_generation(1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CORE_TEST(small_version__is_validated_at_once),
+		CORE_TEST(large_version__is_validated_on_the_thread),
+		CORE_TEST(version_with_aliases__is_validated_on_the_thread),
+		CORE_TEST(version_with_a_schema__is_validated_on_the_thread),
+		CORE_TEST(stored_large_version__is_loaded_on_the_thread),
+		CORE_TEST(retired__before_the_checks_begin__leaves_nothing),
+		CORE_TEST(retired__while_the_checks_are_at_work__leaves_nothing),
+		CORE_TEST(crashed__while_the_checks_are_at_work__leaves_nothing),
+		CORE_TEST(pinned__while_the_checks_are_at_work__is_not_published),
+		CORE_TEST(pull__that_has_the_same_during_the_checks__changes_nothing),
+		CORE_TEST(load__of_other_layers_or_of_nothing__says_why),
+		CORE_TEST(document__too_large_for_its_text__is_rejected_by_size),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
