@@ -1,0 +1,259 @@
+/* Why the current version is current, and what would change it: facts, row and sentences. */
+#include "tests/unit/fixture/core.h"
+
+#include "config/explain.h"
+#include "config/inspect.h"
+
+static char answer[16384];
+
+static const char *explain_to(enum audience audience, bool news)
+{
+	struct buffer out;
+
+	buffer_init(&out, sizeof(answer) - 1);
+	if (news) {
+		buffer_append(&out, "{", 1);
+		assert_int_equal(explain_news(core.config, audience, &out), 0);
+	} else {
+		assert_int_equal(explain_config(core.config, audience, &out), 0);
+	}
+	snprintf(answer, sizeof(answer), "%s", out.data);
+	buffer_fini(&out);
+	return answer;
+}
+
+static void core_assert_says(const char *words, bool does, const char *file, int line)
+{
+	explain_to(AUDIENCE_OPERATOR, false);
+	if ((strstr(answer, words) != NULL) != does)
+		core_fail(file, line, "%s is%s explained: %s", words, does ? " not" : "", answer);
+}
+
+#define assert_says(words) core_assert_says(words, true, __FILE__, __LINE__)
+#define assert_says_not(words) core_assert_says(words, false, __FILE__, __LINE__)
+
+static void begin(const char *extra)
+{
+	server_has("n: 1\n");
+	agent_starts(extra);
+}
+
+static void nothing__is_published_yet(void **state)
+{
+	(void)state;
+	agent_starts("");
+	assert_says("nothing is published yet");
+	assert_says("it is not known yet which version the server has");
+	assert_says("failing since 20");
+	assert_says("\"row\":\"nothing\"");
+	assert_says("\"under_way\":null");
+}
+
+static void current__from_the_server__is_confirmed(void **state)
+{
+	(void)state;
+	begin("");
+	pull();
+	world_advance(5 * SECOND);
+	assert_says("generation 1 (version de80e4db) is current since 20");
+	assert_says("pulled from the server");
+	assert_says("the server has the current version: confirmed 5s ago");
+	assert_says("the next pull is in ");
+	assert_says("\"latest\":\"same\"");
+	world_advance(10 * MINUTE);
+	assert_says("confirmed 10m ago");
+}
+
+static void pinned__says_what_the_unpin_would_do(void **state)
+{
+	(void)state;
+	begin("");
+	operator_pins(HOUR);
+	assert_says("pinned by ann until 20");
+	assert_says("`pullet unpin web`: new versions are published again");
+	pull_of("n: 2\n");
+	assert_says("the server has version 49a609b0, held by the pin");
+	assert_says("`pullet unpin web`: the server's version is published");
+	assert_says_not("--force");
+}
+
+static void rejected__says_who_and_what_force_would_do(void **state)
+{
+	(void)state;
+	begin("guard: {require: [n]}");
+	pull_of("m: 1\n");
+	assert_says("rejected by the guard: the required key");
+	assert_says("`pullet refresh web --force`: the server's version is published");
+	assert_says("a new version at the server is checked when it is pulled");
+	explain_to(AUDIENCE_PUBLIC, false);
+	assert_null(strstr(answer, "the required key"));
+	assert_non_null(strstr(answer, "see the control socket for the reason"));
+	assert_non_null(strstr(explain_to(AUDIENCE_READER, true), "\"explanation\":["));
+	assert_non_null(strstr(answer, "rejected by the guard"));
+}
+
+static void rolled_back__says_by_whom(void **state)
+{
+	(void)state;
+	begin("probe: {run: [/bin/true], for: 10s}");
+	world_end_probe(NULL);
+	pull_of("n: 2\n");
+	world_end_probe("it answers 500");
+	world_turn();
+	pull();
+	assert_says("which failed its probe and was rolled back: it answers 500");
+	pull_of("n: 3\n");
+	operator_rolls_back(1);
+	pull();
+	assert_says("which an operator replaced: rolled back by ann");
+	assert_says("rollback to generation 1 by ann");
+}
+
+static void not_rolled_out__says_when_it_is_asked_again(void **state)
+{
+	(void)state;
+	begin("rollout: {server: main, path: /rollout.yaml}");
+	world_put("/rollout.yaml", "percent: 0\n");
+	pull_of("n: 2\n");
+	assert_says("not rolled out to this host yet: ");
+	assert_says("the rollout is read again at each pull");
+	explain_to(AUDIENCE_PUBLIC, false);
+	assert_non_null(strstr(answer, "see the control socket"));
+}
+
+static void suspended__says_how_to_resume(void **state)
+{
+	(void)state;
+	begin("");
+	operator_suspends(0);
+	assert_says("suspended by ann: move");
+	assert_says("`pullet resume web`: pulls begin again");
+	assert_says_not("the next pull is in");
+}
+
+static void overridden__names_key_user_and_end(void **state)
+{
+	(void)state;
+	begin("");
+	operator_overrides("n", "7", HOUR);
+	assert_says("the server's value of n is overridden by ann until 20");
+	assert_says("override of n by ann for 1h: a try");
+}
+
+static void harmful__says_why_it_stays(void **state)
+{
+	(void)state;
+	begin("probe: {run: [/bin/true], for: 10s}");
+	world_end_probe(NULL);
+	pull_of("n: 2\n");
+	operator_pins(0);
+	world_end_probe("bad");
+	world_turn();
+	assert_says("the current version failed its probe: the pin keeps it");
+	assert_says("`pullet unpin web`: the version that failed its probe is rolled back");
+}
+
+static void step_under_way__is_named_with_its_phase(void **state)
+{
+	(void)state;
+	begin("check: [/bin/true, '{path}']");
+	world.programs_hang = true;
+	pull_of("n: 2\n");
+	world_advance(3 * SECOND);
+	assert_says("under way for 3s: the server's version is published (its programs check it)");
+	assert_says("is being published");
+	assert_says("\"under_way\":{\"row\":\"latest_is_published\",\"phase\":\"programs\"");
+	assert_says("a pull is under way");
+	operator_overrides("n", "7", HOUR);
+	assert_says("next: an operator's overrides are published");
+	world.programs_hang = false;
+	world_turn();
+}
+
+static void step_that_failed__is_tried_again_at_the_next_pull(void **state)
+{
+	(void)state;
+	begin("check: [/bin/true, '{path}']");
+	world.programs_missing = "check cannot be started";
+	pull_of("n: 2\n");
+	assert_says("which could not be published");
+	assert_says(
+		"failed, and is tried again at the next pull: the server's version is published");
+	assert_says("\"resting\":[\"latest_is_published\"]");
+	assert_non_null(strstr(explain_to(AUDIENCE_OPERATOR, true), "could not be published"));
+}
+
+static void saved__and_not_visible__is_said(void **state)
+{
+	(void)state;
+	begin("");
+	snapshot_is_blocked();
+	pull_of("n: 2\n");
+	operator_pins(0);
+	assert_says("generation 2 is saved and was never visible: the pin holds it");
+	operator_unpins();
+	server_has("n: 1\n");
+	core.config->latest.state = LATEST_IS_CURRENT;
+	assert_says("is saved and was never visible: the server has another version by now");
+}
+
+static void drifted__and_left__is_said(void **state)
+{
+	(void)state;
+	begin("drift: report");
+	somebody_writes("mine");
+	assert_says("were changed by others, and are not restored (drift: report)");
+}
+
+static void stale__says_since_when(void **state)
+{
+	(void)state;
+	begin("backoff_bound: 1");
+	server_is_down();
+	world_advance(3 * (uint64_t)HOUR);
+	assert_says("it is stale: the server has not confirmed it for ");
+	core.config->current.expires_ms = world.wall_ms - 1;
+	assert_says("it is stale: its signature expired at 20");
+}
+
+static void reload_that_fails__is_said(void **state)
+{
+	(void)state;
+	world.reload_says = "hook exited with 9";
+	begin("reload: {run: [/bin/true]}");
+	assert_says("the application was not reloaded, the next attempt is in ");
+}
+
+static void queued__is_said(void **state)
+{
+	(void)state;
+	begin("");
+	world.busy = true;
+	pull_of("n: 2\n");
+	assert_says("it is queued for its server, which is busy or in backoff");
+	world.busy = false;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CORE_TEST(nothing__is_published_yet),
+		CORE_TEST(current__from_the_server__is_confirmed),
+		CORE_TEST(pinned__says_what_the_unpin_would_do),
+		CORE_TEST(rejected__says_who_and_what_force_would_do),
+		CORE_TEST(rolled_back__says_by_whom),
+		CORE_TEST(not_rolled_out__says_when_it_is_asked_again),
+		CORE_TEST(suspended__says_how_to_resume),
+		CORE_TEST(overridden__names_key_user_and_end),
+		CORE_TEST(harmful__says_why_it_stays),
+		CORE_TEST(step_under_way__is_named_with_its_phase),
+		CORE_TEST(step_that_failed__is_tried_again_at_the_next_pull),
+		CORE_TEST(saved__and_not_visible__is_said),
+		CORE_TEST(drifted__and_left__is_said),
+		CORE_TEST(stale__says_since_when),
+		CORE_TEST(reload_that_fails__is_said),
+		CORE_TEST(queued__is_said),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,323 @@
+/* The life of a config beside its runs: watches of its documents, questions on the checks' thread,
+ * programs' output without masked values, its end. */
+#include "tests/unit/fixture/core.h"
+
+#define WATCHER ((struct watch *)&world)
+
+static int set_up_watched(void **state)
+{
+	int r = core_set_up(state);
+
+	core.env.watcher = WATCHER;
+	return r;
+}
+
+/* As if the server had `watch: true`, from the next start of watches on. */
+static void begin_watched(const char *extra)
+{
+	server_has("n: 1\n");
+	core_make(extra);
+	((struct settings_server *)(uintptr_t)world.server.settings)->watch = true;
+	config_start(core.config, true);
+	world_turn();
+}
+
+/* ---- watches ---- */
+
+static void watch__that_reports_a_change__pulls(void **state)
+{
+	struct watch_item *item;
+
+	(void)state;
+	begin_watched("");
+	assert_shows("n: 1\n");
+	item = world.items[0];
+	assert_non_null(item);
+	assert_string_equal(item->path, "/web.yaml");
+	world_advance(MINUTE);
+	server_has("n: 2\n");
+	item->changed(item->arg, "", 0, "");
+	world_advance(SECOND);
+	assert_shows("n: 2\n");
+	assert_int_equal(core_status().watch_changes, 1);
+	assert_true(world.followed > 0);
+	assert_string_equal(item->version(item->arg), core.config->current.version.parts[0].etag);
+}
+
+static void watch__before_a_first_pull__holds_no_version(void **state)
+{
+	(void)state;
+	world.holds = true;
+	begin_watched("");
+	assert_string_equal(world.items[0]->version(world.items[0]->arg), "");
+	world.items[0]->changed(world.items[0]->arg, "", 0, ""); /* a pull is due anyway */
+	world.holds = false;
+	world_turn();
+	assert_shows("n: 1\n");
+}
+
+static void watch__of_the_rollout__is_one_more(void **state)
+{
+	(void)state;
+	begin_watched("rollout: {server: main, path: /rollout.yaml}");
+	assert_int_equal(core_status().watched, 2);
+	assert_string_equal(world.items[1]->version(world.items[1]->arg), "");
+}
+
+static void watch__that_cannot_be_added__leaves_the_interval(void **state)
+{
+	(void)state;
+	world.watch_result = -ENOSPC;
+	begin_watched("");
+	assert_int_equal(core_status().watched, 0);
+	assert_shows("n: 1\n");
+}
+
+static void watch__that_fails__is_in_the_status(void **state)
+{
+	(void)state;
+	begin_watched("");
+	assert_int_equal(core_status().watch, WATCH_ON);
+	world.watch_state = WATCH_FAILING;
+	world.watch_error = "connection refused";
+	assert_int_equal(core_status().watch, WATCH_FAILING);
+	assert_string_equal(core_status().watch_error, "connection refused");
+}
+
+static void watch__while_suspended__is_ended(void **state)
+{
+	(void)state;
+	begin_watched("");
+	operator_suspends(0);
+	assert_null(world.items[0]);
+	agent_crashes();
+	core_make("");
+	((struct settings_server *)(uintptr_t)world.server.settings)->watch = true;
+	config_start(core.config, true);
+	assert_null(world.items[0]);
+	operator_resumes();
+	assert_non_null(world.items[0]);
+}
+
+/* ---- questions ---- */
+
+static unsigned asked, answered, dropped;
+
+static void run_question(struct config_task *t)
+{
+	(void)t;
+	asked++;
+}
+
+static void end_question(struct config_task *t)
+{
+	answered++;
+	dropped += t->dropped;
+}
+
+static struct config_task question(void)
+{
+	asked = answered = dropped = 0;
+	return (struct config_task){.run = run_question, .ended = end_question};
+}
+
+static void question__without_a_thread__is_answered_at_once(void **state)
+{
+	struct config_task t = question();
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	config_task_begin(core.config, &t);
+	assert_int_equal(asked, 1);
+	assert_int_equal(answered, 1);
+}
+
+static void questions__on_the_thread__are_answered_in_order(void **state)
+{
+	struct config_task first = question(), second = question();
+
+	(void)state;
+	core.env.check = &world.checks;
+	server_has("n: 1\n");
+	agent_starts("");
+	world.checks.held = true;
+	config_task_begin(core.config, &first);
+	config_task_begin(core.config, &second);
+	assert_true(config_at_disk(core.config));
+	world.checks.held = false;
+	world_turn();
+	assert_int_equal(asked, 2);
+	assert_int_equal(answered, 2);
+	assert_false(config_at_disk(core.config));
+}
+
+static void question__of_a_retired_config__is_dropped(void **state)
+{
+	struct config_task t = question(), late = question();
+
+	(void)state;
+	core.env.check = &world.checks;
+	server_has("n: 1\n");
+	agent_starts("");
+	world.checks.held = true;
+	config_task_begin(core.config, &t);
+	assert_false(config_retire(core.config, NULL, NULL));
+	config_task_begin(core.config, &late);
+	world.checks.held = false;
+	world_turn();
+	assert_int_equal(asked, 0);
+	assert_int_equal(dropped, 2);
+}
+
+static void question__when_the_config_ends__is_ended(void **state)
+{
+	struct config_task t = question();
+
+	(void)state;
+	core.env.check = &world.checks;
+	server_has("n: 1\n");
+	agent_starts("");
+	world.checks.held = true;
+	config_task_begin(core.config, &t);
+	agent_crashes();
+	assert_int_equal(asked, 0);
+	assert_int_equal(dropped, 1);
+}
+
+/* ---- what programs say ---- */
+
+static void assert_scrubbed(const char *text, const char *expected)
+{
+	struct buffer out;
+
+	buffer_init(&out, 4096);
+	scrub_output(core.config, &out, text, strlen(text));
+	assert_string_equal(out.data, expected);
+	buffer_fini(&out);
+}
+
+static void output__without_a_mask__is_as_it_is(void **state)
+{
+	(void)state;
+	server_has("token: plan-one\n");
+	agent_starts("");
+	assert_scrubbed("no plan-one here", "no plan-one here");
+}
+
+static void output__with_a_mask__hides_values_of_now_and_before(void **state)
+{
+	(void)state;
+	server_has("token: plan-one\n");
+	agent_starts("mask: [token], check: [/bin/true, '{path}']");
+	pull_of("token: plan-two\n");
+	world.programs_hang = true;
+	pull_of("token: plan-three\nshown: x\n");
+	assert_scrubbed("plan-one plan-two plan-three x", "*** *** *** x");
+	world.programs_hang = false;
+	world_turn();
+}
+
+static void output__of_an_override__is_hidden_too(void **state)
+{
+	(void)state;
+	server_has("token: plan-one\n");
+	agent_starts("mask: [token]");
+	operator_overrides("token", "plan-four", HOUR);
+	assert_scrubbed("plan-one plan-four", "*** ***");
+}
+
+static void output__when_a_version_cannot_be_read__is_hidden(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	server_has("token: plan-one\n");
+	agent_starts("mask: [token]");
+	core_path(path, "state/web/00000000000000000001");
+	assert_int_equal(unlink(path), 0);
+	pull_of("token: plan-two\n");
+	core_path(path, "state/web");
+	scratch_write(path, "00000000000000000002", "harm", 4);
+	assert_scrubbed("what is plan-two", "***");
+}
+
+/* ---- the end ---- */
+
+static void note_retired(void *arg)
+{
+	(void)arg;
+	asked++;
+}
+
+static void retired__with_nothing_at_a_thread__has_ended(void **state)
+{
+	struct push_topic *topic;
+
+	(void)state;
+	begin_watched("reload: {run: [/bin/true]}");
+	topic = config_push_topic(core.config);
+	world.reload_hangs = true;
+	pull_of("n: 2\n");
+	assert_non_null(world.reload);
+	assert_true(config_retire(core.config, note_retired, NULL));
+	assert_null(world.reload);           /* programs have ended, */
+	assert_null(world.items[0]);         /* watches, */
+	assert_null(world.entries[0].entry); /* and inotify */
+	trigger_hint(topic->trigger, world.now_ms, 0);
+	world_advance(2 * (uint64_t)HOUR);
+	assert_shows("n: 2\n");
+	assert_int_equal(core.runs, 2);
+}
+
+static void retired__during_a_pull__drops_it(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("bootstrap: {server: main, path: /boot.yaml}, rollout: {server: main, path: "
+		     "/rollout.yaml}");
+	world.holds = true;
+	pull_of("n: 2\n");
+	assert_true(config_retire(core.config, note_retired, NULL));
+	assert_false(core_status().running);
+	world.holds = false;
+	world_turn();
+	assert_shows("n: 1\n");
+}
+
+static void config__has_a_name_and_a_place(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	assert_string_equal(config_name(core.config), "web");
+	config_set_place(core.config, 3);
+	assert_int_equal(config_place(core.config), 3);
+	config_free(NULL);
+}
+
+int main(void)
+{
+#define WATCHED(name) cmocka_unit_test_setup_teardown(name, set_up_watched, core_tear_down)
+	const struct CMUnitTest tests[] = {
+		WATCHED(watch__that_reports_a_change__pulls),
+		WATCHED(watch__before_a_first_pull__holds_no_version),
+		WATCHED(watch__of_the_rollout__is_one_more),
+		WATCHED(watch__that_cannot_be_added__leaves_the_interval),
+		WATCHED(watch__that_fails__is_in_the_status),
+		WATCHED(watch__while_suspended__is_ended),
+		CORE_TEST(question__without_a_thread__is_answered_at_once),
+		CORE_TEST(questions__on_the_thread__are_answered_in_order),
+		CORE_TEST(question__of_a_retired_config__is_dropped),
+		CORE_TEST(question__when_the_config_ends__is_ended),
+		CORE_TEST(output__without_a_mask__is_as_it_is),
+		CORE_TEST(output__with_a_mask__hides_values_of_now_and_before),
+		CORE_TEST(output__of_an_override__is_hidden_too),
+		CORE_TEST(output__when_a_version_cannot_be_read__is_hidden),
+		WATCHED(retired__with_nothing_at_a_thread__has_ended),
+		CORE_TEST(retired__during_a_pull__drops_it),
+		CORE_TEST(config__has_a_name_and_a_place),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
