@@ -39,6 +39,14 @@ static void add_texts(struct buffer *b, const char *name, char *const *texts)
 		buffer_append(b, *texts, strlen(*texts) + 1);
 }
 
+static void add_layers(struct buffer *b, const struct settings_config *c)
+{
+	buffer_printf(b, "%d %d\n", (int)c->type, c->dir != NULL);
+	for (size_t i = 0; i < c->layer_count; i++)
+		buffer_printf(b, "%d %d %s\n", (int)c->layers[i].type, c->layers[i].optional,
+			c->layers[i].as ? c->layers[i].as : "");
+}
+
 static int make_id(struct verify *v)
 {
 	const struct settings_config *c = v->config;
@@ -50,6 +58,8 @@ static int make_id(struct verify *v)
 		(unsigned long long)c->format_run.timeout_ms);
 	buffer_printf(&b, "%u %u %d %d %d %llu\n", c->guard.max_shrink, c->guard.max_changes,
 		c->guard.allow_empty, (int)c->format, c->snapshot, (unsigned long long)c->max_made);
+	add_layers(&b, c);
+	add_texts(&b, "mask", c->mask);
 	add_texts(&b, "require", c->guard.require);
 	add_texts(&b, "keys", c->verify.public_keys);
 	buffer_printf(&b, "%d %d\n", (int)c->verify.bind, c->verify.rev_required);

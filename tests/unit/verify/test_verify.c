@@ -922,10 +922,14 @@ static void id__is_another_with_each_rule_and_the_same_with_all_else(void **stat
 		"    check: [/bin/a, \"{path}\"]\n",
 		"    check: [/bin/a, \"{path}\", x]\n",
 		"    check: [/bin/b, \"{path}\"]\n",
+		"    mask: [a]\n",
+		"    mask: [a, b]\n",
+		"    type: yaml\n",
+		"    type: json\n",
 	};
 	static const char *const same[] = {
 		"    interval: 1m\n", "    timeout: 1m\n", "    mode: \"0600\"\n",
-		"    topic: other\n", "    history: 3\n", "    mask: [a]\n", "    drift: leave\n",
+		"    topic: other\n", "    history: 3\n", "    drift: leave\n",
 		"    durability: strict\n", "    reload: {run: [/bin/a]}\n",
 		"    probe: {run: [/bin/a]}\n",
 		"    guard: {max_shrink: 100%, allow_empty: false}\n", /* as without */
