@@ -86,22 +86,23 @@ static void report_drift(struct config *c, const char *cause)
 void current_log_repair(struct config *c)
 {
 	const char *cause = c->step.cause ? c->step.cause : "";
+	bool ours = c->current.half_shown;
 	uint64_t now_ms = loop_now_ms(c->env->loop);
 	unsigned n = 0;
+	bool logs;
 
-	c->current.repaired_ms = now_ms;
-	c->step.quiet = c->current.half_shown;
-	if (c->current.half_shown) /* by nobody else */
-		return;
-	c->status.restored++;
 	if (!c->current.repair_limit)
 		c->current.repair_limit = calloc(1, sizeof(*c->current.repair_limit));
-	c->step.quiet = c->current.repair_limit &&
-			!log_limit_pass(c->current.repair_limit, now_ms, cause, &n);
-	if (!c->step.quiet)
-		log_warn(c->current.half_shown
-				 ? "the file is of a version that is not current: restoring it"
-				 : "the file was changed by somebody else: restoring it",
+	logs = !c->current.repair_limit ||
+	       log_limit_pass(c->current.repair_limit, now_ms, cause, &n);
+	c->step.quiet = ours || !logs;
+	if (!ours) {
+		c->status.restored++;
+		c->current.repaired_ms = now_ms;
+	}
+	if (logs)
+		log_warn(ours ? "restoring the files of the current version"
+			      : "the file was changed by somebody else: restoring it",
 			"config", c->settings->name, "file", settings_place(c->settings), "cause",
 			cause, "repeated", n ? LOG_U64(n) : NULL);
 }
@@ -131,15 +132,15 @@ void current_look(struct config *c)
 	bool was_changed = c->current.place == PLACE_CHANGED;
 
 	c->current.drift_cause = NULL;
-	/* half published: it is shown, or put back, whole */
-	if (!cause || !c->current.version.generation || c->mode == MODE_RETIRING ||
-		(c->current.half_shown && c->settings->drift != SETTINGS_HEAL))
+	if (!cause || !c->current.version.generation || c->mode == MODE_RETIRING)
 		return;
 	c->current.place = is_place_current(c) ? PLACE_AS_PUBLISHED : PLACE_CHANGED;
 	c->step.cause = cause;
 	if (c->current.place == PLACE_AS_PUBLISHED)
+		c->current.half_shown = false;
+	if (c->current.place == PLACE_AS_PUBLISHED || c->current.half_shown)
 		return;
-	if (c->settings->drift == SETTINGS_HEAL || c->current.half_shown)
+	if (c->settings->drift == SETTINGS_HEAL)
 		rest_after_repair(c);
 	else if (!was_changed)
 		report_drift(c, cause);

@@ -197,6 +197,20 @@ static void follow_published(struct config *c)
 			v->key_count, v->all_changed, proven);
 }
 
+/* Some of the failed version may be visible: the files of the current one are put back. */
+static void note_half_shown(struct config *c, const struct publication *p)
+{
+	enum decide_action action = c->step.decision.action;
+
+	if (action == ACTION_HEAL || !c->current.version.generation ||
+		!(p->touched || action == ACTION_SHOW))
+		return;
+	forget_places(c);
+	c->current.half_shown = true;
+	c->current.drift_cause = "a publication failed";
+	c->resting &= ~(1u << ROW_CHANGED_BY_OTHERS); /* whatever drift says, at once */
+}
+
 static void publication_failed(struct config *c, const struct publication *p)
 {
 	struct candidate *v = c->step.candidate;
@@ -209,8 +223,7 @@ static void publication_failed(struct config *c, const struct publication *p)
 		if (ledger_raise_revs(c->decisions.ledger, v->revs))
 			decisions_save(c);
 	}
-	c->current.half_shown |= c->step.decision.action != ACTION_HEAL;
-	forget_places(c);
+	note_half_shown(c, p);
 	decisions_return_pin(c, v->version.sha256);
 	step_fail(c, c->current.version.generation || step_saves(c) ? CANNOT_PUBLISH : CANNOT_START,
 		why);

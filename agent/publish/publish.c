@@ -88,7 +88,10 @@ static int prepare_image(struct publication *p, int dir)
 
 static int publish_text(struct publication *p, int dir)
 {
-	int r = p->target ? target_replace(p->target, dir, p->text, p->text_len, p->why) : 0;
+	int r;
+
+	p->touched = true;
+	r = p->target ? target_replace(p->target, dir, p->text, p->text_len, p->why) : 0;
 
 	p->not_durable |= r > 0;
 	return r < 0 ? r : 0;
@@ -125,9 +128,9 @@ static void forget_published(const struct publication *p)
 {
 	if (p->image)
 		image_abandon(p->image);
-	if (p->target)
+	if (p->target && p->touched)
 		target_forget(p->target);
-	if (p->fileset)
+	if (p->fileset && p->touched)
 		file_set_forget(p->fileset);
 }
 
@@ -138,7 +141,7 @@ void publish_run(struct publication *p)
 	int dir = p->target ? target_open_dir(p->target, p->why) : -1;
 
 	p->error = p->target && dir < 0 ? dir : 0;
-	p->not_durable = p->saved = false;
+	p->not_durable = p->saved = p->touched = false;
 	for (size_t i = 0; p->error == 0 && i < sizeof(steps) / sizeof(steps[0]); i++)
 		p->error = steps[i](p, dir);
 	if (p->error)

@@ -44,6 +44,7 @@ struct publication {
 	int error;         /* 0, or -errno: the old version stays visible */
 	bool state_synced; /* the state file is on the disk */
 	bool saved;        /* the state file is there: the commit */
+	bool touched;      /* the files may not be those of the old version any more */
 	bool not_durable;  /* published, but a directory fsync failed */
 	char why[FILE_WHY];
 };
