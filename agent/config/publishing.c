@@ -189,12 +189,14 @@ static void follow_published(struct config *c)
 {
 	struct candidate *v = c->step.candidate;
 	enum decide_action action = c->step.decision.action;
+	/* the same keys, in another form */
+	bool all = v->all_changed || c->step.decision.row == ROW_OTHER_SETTINGS;
 	bool proven = action == ACTION_ROLL_BACK ||
 		      (c->step.decision.row == ROW_OTHER_OVERRIDES && c->decisions.overrides_bad);
 
 	if (c->current.notify && action != ACTION_HEAL)
 		notify_published(c->current.notify, c->current.version.generation, v->keys,
-			v->key_count, v->all_changed, proven);
+			v->key_count, all, proven);
 }
 
 /* Some of the failed version may be visible: the files of the current one are put back. */
