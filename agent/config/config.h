@@ -196,6 +196,8 @@ void config_status(struct config *c, struct config_status *ret_status);
  * the server's changes, not the operator's. Replaces a pin. */
 int config_pin(
 	struct config *c, uint64_t for_ms, const char *by, const char *reason, char why[FILE_WHY]);
+/* The generation that a pin is about which is made now. */
+uint64_t config_pinned_generation(const struct config *c);
 /* And pulls. */
 int config_unpin(struct config *c, const char *by, char why[FILE_WHY]);
 /* Begins no pull for so long (0 = until config_resume()), also over a restart; one under way ends

@@ -119,13 +119,23 @@ static int64_t deadline_ms(const struct config *c, uint64_t for_ms)
 	return now_ms + (int64_t)for_ms;
 }
 
+/* While the disk takes a version a pin is about that one. */
+static const struct version *find_pinned_version(const struct config *c)
+{
+	return c->step.publishing && c->step.decision.action != ACTION_HEAL
+		       ? &c->step.candidate->version
+		       : &c->current.version;
+}
+
+uint64_t config_pinned_generation(const struct config *c)
+{
+	return find_pinned_version(c)->generation;
+}
+
 int config_pin(
 	struct config *c, uint64_t for_ms, const char *by, const char *reason, char why[FILE_WHY])
 {
-	/* while the disk takes a version the pin is about that one */
-	const struct version *pinned = c->step.publishing && c->step.decision.action != ACTION_HEAL
-					       ? &c->step.candidate->version
-					       : &c->current.version;
+	const struct version *pinned = find_pinned_version(c);
 	char text[24];
 	int r = operate_check_published(c, why);
 

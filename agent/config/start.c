@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LOST_PIN "the pinned version is not in the state directory: the pin is dropped"
+
 /* True when this generation may be current after a start: it has the pinned bytes, or an operator's
  * change moved the pin to it. Its bytes are noted. */
 static bool may_start_with(struct config *c, const struct version *v)
@@ -60,8 +62,7 @@ static void find_pinned(struct config *c, const struct version *newest)
 	}
 	if (c->current.saved_generation)
 		return;
-	decisions_drop_pin(
-		c, "the pinned version is not in the state directory: the pin is dropped");
+	decisions_drop_pin(c, LOST_PIN);
 	current_note_saved(c, newest);
 }
 
@@ -81,6 +82,8 @@ static void find_last_good(struct config *c)
 			c->settings->name, "files", LOG_U64(damaged));
 	if (r && r != -ENOENT)
 		config_report_failure(c, "the state directory cannot be read", strerror(-r));
+	if (r == -ENOENT && c->decisions.ledger->pin.by)
+		decisions_drop_pin(c, LOST_PIN);
 	if (r)
 		return;
 	if (may_start_with(c, &newest))

@@ -220,6 +220,8 @@ static void show_again(struct config *c, int error, const char *why)
 		step_fail(c, "cannot repair the published file", why);
 	} else if (error) {
 		step_fail(c, "the last known good does not fit the present configuration", why);
+		if (error == -ENOMEM || error == -EMFILE || error == -ENFILE)
+			return; /* tried again at the next tick */
 		current_forget_saved(c);
 		if (!c->current.version.generation && c->decisions.ledger->pin.by)
 			decisions_drop_pin(c,

@@ -413,8 +413,9 @@ static void waited_run_ended(void *arg, struct config *config)
 	reply_json(r, 200, &b);
 }
 
-/* Answers a change with the current version. */
-static void reply_current(struct httpd_request *r, int status, struct config *config)
+/* Answers a change with the current version, but for its generation. */
+static void reply_generation(
+	struct httpd_request *r, int status, struct config *config, uint64_t generation)
 {
 	struct config_status s;
 	struct buffer b;
@@ -424,10 +425,19 @@ static void reply_current(struct httpd_request *r, int status, struct config *co
 	json_writer_begin_object(&b, NULL);
 	json_writer_boolean(&b, "ok", true);
 	json_writer_text(&b, "name", config_name(config));
-	json_writer_number(&b, "generation", s.version->generation);
+	json_writer_number(&b, "generation", generation);
 	json_writer_text(&b, "origin", s.version->origin);
 	json_writer_end_object(&b);
 	reply_json(r, status, &b);
+}
+
+/* Answers a change with the current version. */
+static void reply_current(struct httpd_request *r, int status, struct config *config)
+{
+	struct config_status s;
+
+	config_status(config, &s);
+	reply_generation(r, status, config, s.version->generation);
 }
 
 static void waited_change_ended(void *arg, struct config *config)
@@ -799,13 +809,16 @@ static void post_pin(struct control *c, struct httpd_request *r, struct config *
 {
 	char by[WHO], why[FILE_WHY];
 	uint64_t for_ms;
+	int error;
 
 	(void)c;
-	if (query_number(r, "for_ms", 0, &for_ms))
-		reply_decision(r, config,
-			config_pin(config, for_ms, describe_client(r, by), query_text(r, "reason"),
-				why),
-			why);
+	if (!query_number(r, "for_ms", 0, &for_ms))
+		return;
+	error = config_pin(config, for_ms, describe_client(r, by), query_text(r, "reason"), why);
+	if (error)
+		reply_errno(r, error, why);
+	else
+		reply_generation(r, 200, config, config_pinned_generation(config));
 }
 
 static void post_unpin(struct control *c, struct httpd_request *r, struct config *config)
