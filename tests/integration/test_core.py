@@ -1,0 +1,366 @@
+"""What version 0.1.0 promised and did not keep, with a running agent: a place that cannot be written, a kill between two steps, decisions that meet."""
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+import harness
+import test_change
+from harness import PULLET, Agent, Program
+from test_change import Hook
+from test_sighup import Later
+
+SNAPSHOT = 'run/web.snap'
+
+
+class Case(test_change.Case):
+    """One config, web, that is pulled when a test says so."""
+
+    def begin(self, document=b'n: 1\n', **config):
+        """An agent that has published this document as generation 1."""
+        self.more = config
+        self.origin.put('/web.yaml', document)
+        self.start(**config).log.wait('published config=web generation=1')
+
+    def again(self, **config):
+        """The agent is killed, and started once more with the same configuration, but for what is given."""
+        self.agent.signal(signal.SIGKILL)
+        self.agent.wait()
+        self.more = {**self.more, **config}
+        self.start(**self.more)
+
+    def down(self):
+        """No server answers any more."""
+        self.origin.close()
+
+    def block(self, name=SNAPSHOT):
+        """A folder in the place of a published file: it cannot be replaced."""
+        while not os.path.isdir(self.path(name)):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.path(name))
+            with contextlib.suppress(FileExistsError):  # the agent has just restored it
+                os.mkdir(self.path(name))
+
+    def unblock(self, name=SNAPSHOT):
+        os.rmdir(self.path(name))
+
+    def do(self, *args, code=0):
+        return self.agent.cli(*args, check=code)[1]
+
+    def fails(self, pattern, *args):
+        """The command is refused with a sentence."""
+        code, out, error = self.agent.cli(*args)
+        self.assertEqual((code, out), (1, ''), error)
+        self.assertRegex(error, pattern)
+
+    def offer(self, document, outcome):
+        """The server has it from now on; a pull of it ends so."""
+        self.origin.put('/web.yaml', document)
+        answer = self.agent.refresh()
+        self.assertEqual(answer['outcome'], outcome, answer)
+        return answer
+
+    def until_shown(self, document, after=0):
+        """A version of a higher number than `after` is current and visible."""
+        self.until(lambda s: self.out() == document and s['generation'] > after)
+
+    def ledger(self):
+        return json.loads(self.read('state/web/ledger.json'))
+
+
+class Place(Case):
+    """The snapshot cannot be replaced."""
+
+    def test_a_pin_holds_the_current_version_not_one_that_was_saved_after_it(self):
+        self.begin(drift='leave')
+        self.block()
+        self.assertRegex(self.offer(b'n: 2\n', 'failed')['error'], 'cannot replace')
+        self.do('pin', 'web')
+        self.down()
+        self.unblock()
+        self.again()
+        self.agent.refresh()
+        self.assertEqual((self.out(), self.status()['generation']), (b'n: 1\n', 1))
+        self.assertIn('pin', self.status())
+
+    def test_a_rollback_that_was_refused_does_not_happen_later(self):
+        for pinned in (False, True):
+            with self.subTest(pinned=pinned):
+                self.begin(drift='leave')
+                self.publish(b'n: 2\n')
+                if pinned:
+                    self.do('pin', 'web')
+                self.block()
+                self.fails('could not publish: keeping the current version', 'rollback', 'web')
+                self.unblock()
+                self.again()
+                self.assertEqual(self.agent.refresh()['error'], None)
+                self.assertEqual((self.out(), self.status()['generation']), (b'n: 2\n', 2))
+                self.assertNotIn('rejected', self.status())
+                self.agent.stop()
+                shutil.rmtree(self.path('state'))
+
+    def test_what_could_not_be_published_is_not_half_visible(self):
+        """Whatever is to become of changes of others: this one is the agent's own."""
+        for drift in ('heal', 'report', 'leave'):
+            with self.subTest(drift=drift):
+                self.begin(drift=drift)
+                self.block()
+                self.assertRegex(self.offer(b'n: 2\n', 'failed')['error'], 'cannot replace')
+                self.assertEqual(self.status()['generation'], 1)
+                self.until_shown(b'n: 1\n')
+                self.unblock()
+                self.assertEqual(self.agent.refresh()['outcome'], 'published')
+                self.assertEqual((self.out(), self.status()['generation'], os.path.isfile(self.path(SNAPSHOT))), (b'n: 2\n', 2, True))
+                self.agent.stop()
+                shutil.rmtree(self.path('state'))
+
+    def test_a_refused_rollback_is_not_half_visible_either(self):
+        for drift in ('heal', 'leave'):
+            with self.subTest(drift=drift):
+                self.begin(drift=drift)
+                self.publish(b'n: 2\n')
+                self.block()
+                self.fails('could not publish', 'rollback', 'web')
+                self.until_shown(b'n: 2\n')
+                self.unblock()
+                self.agent.stop()
+                shutil.rmtree(self.path('state'))
+
+    def test_an_override_that_expires_meanwhile_ends_whatever_the_server_has(self):
+        self.begin(drift='leave')
+        self.do('pin', 'web')
+        self.offer(b'n: 2\n', 'held')
+        self.do('override', 'web', 'n=5', '--for', '2s')
+        self.assertEqual(self.out(), b'n: 5\n')
+        self.block()
+        at = self.agent.log.count
+        self.agent.log.wait('an override has expired')
+        self.agent.log.wait('could not publish', at)
+        self.unblock()
+        self.agent.refresh()
+        self.until_shown(b'n: 1\n', after=2)
+        self.assertIn('pin', self.status())
+
+
+class Probe(Case):
+    def setUp(self):
+        super().setUp()
+        self.probe = Hook(self, 'probe', f'if grep -q bad {self.path("out/web.yaml")}; then hold; exit 1; fi')
+
+    def begin(self, **config):
+        super().begin(drift='leave', probe={'run': [self.probe.path], 'for': '200ms', 'every': '100ms', 'failures': 1}, **config)
+        self.until(lambda s: s['probe']['state'] == 'passed')
+
+    def publish_bad(self):
+        """Generation 2, whose probe waits for fail()."""
+        self.publish(b'n: bad\n')
+        self.probe.next('^run 2')
+
+    def fail(self, blocked=False):
+        """Its probe fails."""
+        if blocked:
+            self.block()
+        at = self.agent.log.count
+        self.probe.release()
+        self.agent.log.wait('probe failed', at)
+        if blocked:
+            self.agent.log.wait('could not publish', at)
+
+    def test_a_rollback_that_failed_is_tried_again_when_the_server_is_down(self):
+        self.begin()
+        self.publish_bad()
+        self.fail(blocked=True)
+        self.down()
+        self.unblock()
+        self.agent.refresh()
+        self.until_shown(b'n: 1\n', after=2)
+
+    def test_a_rollback_that_failed_is_tried_again_when_the_server_has_a_rejected_version(self):
+        self.begin(guard={'require': ['n']})
+        self.publish_bad()
+        self.fail(blocked=True)
+        self.origin.put('/web.yaml', b'x: 1\n')
+        self.agent.refresh()
+        self.unblock()
+        self.agent.refresh()
+        self.until_shown(b'n: 1\n', after=2)
+
+    def test_a_harmful_version_is_known_as_such_after_a_check_refused_its_rollback(self):
+        check = Hook(self, 'check', f'[ ! -e {self.path("refuse")} ]')
+        self.begin(check=[check.path, '{path}'])
+        self.publish_bad()
+        self.fail(blocked=True)
+        self.write('refuse', '')
+        self.fails('rejected by the check', 'rollback', 'web')
+        self.assertEqual([v['judge'] for v in self.ledger()['verdicts']], ['probe'])
+        os.unlink(self.path('refuse'))
+        self.unblock()
+        self.agent.refresh()
+        self.until_shown(b'n: 1\n', after=2)
+
+    def test_a_pinned_version_stays_though_its_probe_fails_and_is_rolled_back_at_the_unpin(self):
+        self.begin()
+        self.publish_bad()
+        self.do('pin', 'web')
+        self.fail()
+        self.agent.refresh()
+        self.assertEqual((self.out(), self.status()['generation']), (b'n: bad\n', 2))
+        self.again()
+        self.agent.refresh()
+        self.assertEqual((self.out(), self.status()['generation']), (b'n: bad\n', 2), 'a restart changes nothing')
+        self.do('unpin', 'web')
+        self.until_shown(b'n: 1\n', after=2)
+
+
+class Kill(Case):
+    def test_a_rollback_that_was_cut_off_changes_nothing(self):
+        check = Hook(self, 'check')
+        self.begin(check=[check.path, '{path}'])
+        for n in (2, 3, 4):
+            self.publish(b'n: %d\n' % n)
+        check.do('hold')
+        at = len(check.told())
+        asked = Program([PULLET, 'rollback', '--socket', self.agent.socket, 'web', '1'])
+        self.addCleanup(asked.close)
+        self.until(lambda _: len(check.told()) > at)
+        check.do('exit 0')
+        self.again()
+        self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
+        self.assertEqual((self.out(), self.status()['generation']), (b'n: 4\n', 4), 'nobody was answered')
+        self.assertEqual(self.ledger()['verdicts'], [])
+
+    def keep_ledger(self):
+        """What is done next is not in the ledger any more after cut_power()."""
+        ledger = self.path('state/web/ledger.json')
+        self.old = self.read(ledger) if os.path.exists(ledger) else None
+
+    def cut_power(self):
+        self.agent.signal(signal.SIGKILL)
+        self.agent.wait()
+        os.unlink(self.path('state/web/ledger.json'))
+        if self.old is not None:
+            self.write('state/web/ledger.json', self.old)
+        self.start(**self.more)
+
+    def test_a_signed_revision_that_was_visible_is_not_played_back(self):
+        subprocess.run(['minisign', '-G', '-W', '-p', self.path('k.pub'), '-s', self.path('k.key')], check=True, stdout=subprocess.DEVNULL)
+        self.sign(b'n: 1\n', 1)
+        self.begin(verify={'public_key': self.read('k.pub').decode().split('\n')[1]})
+        self.keep_ledger()
+        self.sign(b'n: 2\n', 2)
+        self.assertEqual(self.agent.refresh()['outcome'], 'published')
+        self.sign(b'n: 0\n', 1)
+        self.cut_power()
+        self.assertRegex(self.agent.refresh()['error'], 'signed as rev=1, but rev=2 was accepted before')
+        self.assertEqual(self.out(), b'n: 2\n')
+
+    def sign(self, document, rev):
+        self.write('doc', document)
+        subprocess.run(['minisign', '-S', '-s', self.path('k.key'), '-m', self.path('doc'), '-t', f'rev={rev}'], check=True, stdout=subprocess.DEVNULL)
+        self.origin.put('/web.yaml', document)
+        self.origin.put('/web.yaml.minisig', self.read('doc.minisig'))
+
+    def test_an_override_that_was_visible_stays(self):
+        self.begin()
+        self.keep_ledger()
+        self.do('override', 'web', 'n=5', '--for', '1h')
+        self.cut_power()
+        self.agent.refresh()
+        self.assertEqual((self.out(), self.status()['generation']), (b'n: 5\n', 2))
+        self.assertEqual([o['key'] for o in self.ledger()['overrides']], ['n'])
+
+
+class Pin(Case):
+    def test_while_the_disk_takes_a_version_it_names_that_one(self):
+        library, fifo = self.path('hang.so'), self.path('fifo')
+        subprocess.run(['cc', '-shared', '-fPIC', '-D_GNU_SOURCE', '-o', library, os.path.join(harness.ROOT, 'tests/integration/hang.c')], check=True)
+        self.begin(env={'LD_PRELOAD': library, 'HANG_FIFO': fifo, 'HANG_PATH': '/state/web',
+                                             'ASAN_OPTIONS': 'verify_asan_link_order=0:detect_leaks=0'})
+        os.mkfifo(fifo)
+        self.origin.put('/web.yaml', b'n: 2\n')
+        waits = Later(self.agent, '/v1/configs/web/refresh?wait=1')
+        self.agent.log.wait('fsync hangs')
+        pinned = Program([PULLET, 'pin', '--socket', self.agent.socket, 'web'], read='both')
+        self.addCleanup(pinned.close)
+        self.agent.log.wait('pinned: keeping the current version')
+        os.rename(fifo, fifo + '.old')
+        with open(fifo + '.old', 'wb'):
+            pass
+        said = int(re.search(r'pinned at generation (\d+)', pinned.log.wait('pinned'))[1])
+        waits.result()
+        self.agent.refresh()
+        self.assertEqual(self.status()['generation'], said)
+        self.offer(b'n: 3\n', 'held')
+        self.assertEqual(self.status()['generation'], said)
+
+    def test_takes_its_own_bytes_from_the_server_when_the_stored_ones_are_damaged(self):
+        self.begin()
+        self.do('pin', 'web')
+        with open(self.path('state/web/00000000000000000001'), 'r+b') as f:
+            f.seek(-2, os.SEEK_END)
+            f.write(b'9')
+        self.write('out/web.yaml', 'x: 1\n')
+        self.agent.log.wait('cannot repair|cannot be put right')
+        self.agent.refresh()
+        self.until_shown(b'n: 1\n')
+        self.offer(b'n: 2\n', 'held')
+        self.assertEqual(self.out(), b'n: 1\n')
+
+    def test_what_it_held_is_published_at_the_unpin_though_the_server_is_down(self):
+        self.begin()
+        self.do('pin', 'web')
+        self.offer(b'n: 2\n', 'held')
+        self.down()
+        self.do('unpin', 'web')
+        self.until_shown(b'n: 2\n')
+
+    def test_holds_nothing_when_its_version_does_not_fit_the_configuration(self):
+        self.begin()
+        self.do('pin', 'web')
+        self.origin.put('/more.yaml', b'm: 1\n')
+        self.agent.stop()
+        self.start('/web.yaml', '/more.yaml')
+        self.agent.refresh()
+        self.until(lambda s: s['generation'] > 0)
+        self.assertEqual(self.out(), b'n: 1\nm: 1\n')
+        self.assertNotIn('pin', self.status())
+
+
+class Settings(Case):
+    def test_another_format_is_a_version_of_its_own_and_the_application_is_notified(self):
+        hook = Hook(self, 'hook')
+        self.begin(reload={'run': [hook.path]})
+        self.assertEqual(hook.next(), ['1', '*'])
+        self.until(lambda s: s['reload']['notified'] == 1)
+        self.again(format='json')
+        self.assertEqual(hook.next()[0], '2')
+        self.assertEqual((json.loads(self.out()), self.status()['generation']), ({'n': 1}, 2))
+
+    def test_what_other_rules_rejected_is_validated_again(self):
+        """Every setting that a check sees is one of its rules."""
+        self.begin(snapshot=False)
+        self.assertRegex(self.offer(b'{ no yaml: [\n', 'failed')['error'], 'invalid YAML')
+        self.again(type='bytes')
+        self.agent.refresh()
+        self.until_shown(b'{ no yaml: [\n')
+
+    def test_a_version_that_the_rollout_lets_in_is_not_asked_for_again(self):
+        other = test_change.Origin(self)
+        other.put('/rollout', b'percent: 0\n')
+        self.begin(servers={'main': {'urls': [self.origin.url]}, 'other': {'urls': [other.url]}}, rollout={'server': 'other', 'path': '/rollout'})
+        self.offer(b'n: 2\n', 'held')
+        self.assertEqual(self.out(), b'n: 1\n')
+        del self.origin.asked[:]
+        other.put('/rollout', b'percent: 100\n')
+        self.agent.refresh()
+        self.until_shown(b'n: 2\n')
+        self.assertEqual(self.origin.asked, [('/web.yaml', 304)])
+
+
+
+if __name__ == '__main__':
+    harness.main()
