@@ -126,16 +126,9 @@ struct ledger *decisions_copy_overrides(const struct ledger *l)
 /* The current version was composed with others than those of the ledger. */
 bool decisions_overrides_differ(const struct config *c)
 {
-	const struct ledger *was = c->current.overrides, *is = c->decisions.ledger;
-	size_t n = was ? was->override_count : 0;
+	const struct ledger *l = c->decisions.ledger;
 
-	if (!is || n != is->override_count)
-		return is;
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(was->overrides[i].key, is->overrides[i].key) != 0 ||
-			strcmp(was->overrides[i].value, is->overrides[i].value) != 0)
-			return true;
-	return false;
+	return l && !ledger_same_overrides(c->current.overrides, l);
 }
 
 /* ---- verdicts ---- */

@@ -7,21 +7,44 @@
 #include "config/core.h"
 
 #include <stdio.h>
+#include <string.h>
 
-/* Same bytes as the last good version, so the overrides are at fault. */
-static bool are_overrides_at_fault(struct config *c, uint64_t good)
+/* What a probe that failed with overrides in force says about them. */
+enum overrides_word {
+	OVERRIDES_GOOD, /* the older version was good with them, or there are none */
+	OVERRIDES_SUSPECT,
+	OVERRIDES_BAD /* the same bytes were good without them */
+};
+
+/* Compares the current bytes and overrides, as a pair, with those of the older version. */
+static enum overrides_word compare_overrides(struct config *c, uint64_t older)
 {
 	struct candidate *v = c->current.overrides ? candidate_new() : NULL;
+	enum overrides_word word = OVERRIDES_GOOD;
+	struct ledger *decided = NULL;
 	char why[FILE_WHY];
+	const char *text;
 	unsigned damaged;
-	bool same = v && candidate_load(v, c->current.store, good, &damaged, why) == 0 &&
-		    version_same(&v->version, &c->current.version);
 
+	if (v && candidate_load(v, c->current.store, older, &damaged, why) == 0) {
+		bool same = version_same(&v->version, &c->current.version);
+
+		text = v->version.decisions;
+		if (text && text[0] && ledger_read(text, strlen(text), &decided))
+			text = NULL; /* unknown, as in a state file of 0.1.0 */
+		if (same && (!decided || !decided->override_count))
+			word = older == c->decisions.ledger->proven ? OVERRIDES_BAD
+								    : OVERRIDES_SUSPECT;
+		else if (text && !ledger_same_overrides(decided, c->current.overrides))
+			word = OVERRIDES_SUSPECT;
+		ledger_free(decided);
+	}
 	candidate_free(v);
-	return same;
+	return word;
 }
 
-static void drop_overrides(struct config *c, const char *why)
+/* What comes back is composed without them; it is probed, unless it was good before. */
+static void drop_overrides(struct config *c, enum overrides_word word, const char *why)
 {
 	struct ledger *l = c->decisions.ledger;
 
@@ -29,7 +52,7 @@ static void drop_overrides(struct config *c, const char *why)
 	while (l->override_count)
 		ledger_drop_override(l, l->overrides[l->override_count - 1].key);
 	c->decisions.overrides_why = "probe: the overrides were bad, and are removed";
-	c->decisions.overrides_bad = true;
+	c->decisions.overrides_bad = word == OVERRIDES_BAD;
 	decisions_forgive_checks(c);
 	decisions_save(c);
 }
@@ -54,15 +77,17 @@ static void reject_current(struct config *c, const char *why)
 static void probe_failed(void *arg, uint64_t generation, const char *why)
 {
 	struct config *c = arg;
+	enum overrides_word word;
 	uint64_t older;
 
 	if (generation != c->current.version.generation)
 		return;
 	older = current_find_older(c);
+	word = older ? compare_overrides(c, older) : OVERRIDES_GOOD;
 	if (!older)
 		keep_harmful(c, why);
-	else if (are_overrides_at_fault(c, older))
-		drop_overrides(c, why);
+	else if (word != OVERRIDES_GOOD)
+		drop_overrides(c, word, why);
 	else
 		reject_current(c, why);
 	config_settle(c);

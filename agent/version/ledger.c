@@ -512,6 +512,19 @@ bool ledger_drop_override(struct ledger *l, const char *key)
 	return false;
 }
 
+bool ledger_same_overrides(const struct ledger *a, const struct ledger *b)
+{
+	size_t n = a ? a->override_count : 0;
+
+	if (n != (b ? b->override_count : 0))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(a->overrides[i].key, b->overrides[i].key) != 0 ||
+			strcmp(a->overrides[i].value, b->overrides[i].value) != 0)
+			return false;
+	return true;
+}
+
 bool ledger_expire(struct ledger *l, int64_t now_ms, bool *ret_overrides)
 {
 	bool some = false;

@@ -110,6 +110,8 @@ int ledger_override(struct ledger *l, const char *key, const char *value, int64_
 bool ledger_drop_override(struct ledger *l, const char *key);
 /* Replaces all overrides by those of another ledger. 0 or -ENOMEM: some are lost. */
 int ledger_copy_overrides(struct ledger *l, const struct ledger *from);
+/* The same keys with the same values, in the same order; NULL = none. */
+bool ledger_same_overrides(const struct ledger *a, const struct ledger *b);
 /* Drops what has expired. True when something did; *ret_overrides: overrides among it. */
 bool ledger_expire(struct ledger *l, int64_t now_ms, bool *ret_overrides);
 /* The moment the next thing expires; LEDGER_FOREVER = nothing will. */

@@ -216,6 +216,58 @@ class Probe(Case):
         self.until_shown(b'n: 1\n', after=2)
 
 
+class Overrides(Case):
+    """A probe that fails while overrides are in force is about the pair: these bytes with these overrides."""
+
+    def setUp(self):
+        super().setUp()
+        file = self.path('out/web.yaml')
+        # one on the first version is not probed to the end before the next version comes
+        self.probe = Hook(self, 'probe', f'if grep -q harm {file} && grep -q "n: 1" {file}; then hold; fi; ! grep -q "harm\\|bad" {file}')
+        self.begin(probe={'run': [self.probe.path], 'for': '200ms', 'every': '100ms', 'failures': 1})
+        self.until(lambda s: s['probe']['state'] == 'passed')
+
+    def until_passed(self, document, after):
+        self.until(lambda s: self.out() == document and s['generation'] > after and s['probe']['state'] == 'passed' and
+                   s['probe']['generation'] == s['generation'])
+
+    def verdicts(self):
+        return [v['judge'] for v in self.ledger()['verdicts']]
+
+    def test_harmful_ones_over_proven_bytes_are_removed_and_the_bytes_stay(self):
+        self.do('override', 'web', 'harm=true', '--for', '1h')
+        self.probe.next('^run 2')
+        self.probe.release()
+        self.until_shown(b'n: 1\n', after=2)
+        runs = self.probe.runs
+        self.agent.refresh()
+        self.assertEqual((self.verdicts(), self.ledger()['overrides'], self.ledger()['proven'], self.probe.runs), ([], [], '3', runs))
+
+    def test_harmful_ones_over_a_new_version_are_removed_and_it_is_probed_without_them(self):
+        self.do('override', 'web', 'harm=true', '--for', '1h')
+        self.probe.next('^run 2')
+        self.publish(b'n: 2\n')
+        self.until_passed(b'n: 2\n', after=3)
+        self.assertEqual((self.verdicts(), self.ledger()['overrides'], self.ledger()['proven']), ([], [], '4'))
+        self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
+
+    def test_harmful_ones_over_a_harmful_version_both_go(self):
+        self.do('override', 'web', 'harm=true', '--for', '1h')
+        self.probe.next('^run 2')
+        self.publish(b'n: bad\n')
+        self.until_shown(b'n: 1\n', after=4)
+        self.assertEqual((self.verdicts(), self.ledger()['overrides']), (['probe'], []))
+        self.assertEqual(self.agent.refresh()['outcome'], 'failed')
+
+    def test_good_ones_over_a_harmful_version_stay(self):
+        self.do('override', 'web', 'x=1', '--for', '1h')
+        self.until(lambda s: s['probe']['state'] == 'passed' and s['probe']['generation'] == 2)
+        self.publish(b'n: bad\n')
+        self.until_shown(b'n: 1\nx: 1\n', after=3)
+        self.assertEqual((self.verdicts(), [o['key'] for o in self.ledger()['overrides']]), (['probe'], ['x']))
+        self.assertEqual(self.agent.refresh()['outcome'], 'failed')
+
+
 class Kill(Case):
     def test_a_rollback_that_was_cut_off_changes_nothing(self):
         check = Hook(self, 'check')

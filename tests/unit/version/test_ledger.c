@@ -778,6 +778,32 @@ static void sync__is_of_the_file_and_its_directory(void **state)
 	ledger_free(l);
 }
 
+/* ---- overrides ---- */
+
+static void same_overrides__by_keys_and_values_not_by_who_or_how_long(void **state)
+{
+	struct ledger a = {.generation = 0}, b = {.generation = 0};
+
+	(void)state;
+	assert_true(ledger_same_overrides(NULL, NULL));
+	assert_true(ledger_same_overrides(NULL, &a));
+	assert_true(ledger_same_overrides(&a, NULL));
+	assert_int_equal(ledger_override(&a, "k", "1", 1000, "uid 0", "one"), 0);
+	assert_false(ledger_same_overrides(NULL, &a));
+	assert_false(ledger_same_overrides(&a, &b));
+	assert_int_equal(ledger_override(&b, "k", "1", 2000, "uid 7", "other"), 0);
+	assert_true(ledger_same_overrides(&a, &b));
+	assert_int_equal(ledger_override(&b, "k", "2", 2000, "uid 7", "other"), 0);
+	assert_false(ledger_same_overrides(&a, &b));
+	ledger_drop_override(&b, "k");
+	assert_int_equal(ledger_override(&b, "l", "1", 1000, "uid 0", "one"), 0);
+	assert_false(ledger_same_overrides(&a, &b));
+	ledger_drop_override(&a, "k");
+	ledger_drop_override(&b, "l");
+	free(a.overrides);
+	free(b.overrides);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, place_open, place_close)
 
 int main(void)
@@ -809,6 +835,7 @@ int main(void)
 		CASE(adopt__of_what_decided_nothing__has_nothing_to_be_written),
 		CASE(adopt__of_what_is_not_newer__changes_nothing),
 		CASE(load__of_the_former_format__knows_no_generation),
+		CASE(same_overrides__by_keys_and_values_not_by_who_or_how_long),
 		CASE(sync__is_of_the_file_and_its_directory),
 	};
 
