@@ -69,6 +69,9 @@ int decisions_open(struct config *c, char why[FILE_WHY])
 	}
 	if (r)
 		snprintf(why, FILE_WHY, "the ledger: %s", strerror(-r));
+	else if (c->decisions.ledger->others)
+		log_warn("the ledger is of a newer version: keeping what is not known here",
+			"config", c->settings->name);
 	return r;
 }
 

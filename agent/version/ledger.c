@@ -223,6 +223,45 @@ static bool parse_members(const struct node *root, struct ledger *l)
 	return good;
 }
 
+/* ---- members of a newer version ---- */
+
+static bool is_known_member(const char *name)
+{
+	static const char *const names[] = {"revs", "pin", "suspension", "verdicts", "overrides"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	for (size_t i = 0; i < NUMBERS; i++)
+		if (strcmp(name, numbers[i].name) == 0)
+			return true;
+	return false;
+}
+
+/* Keeps them as `"name":value,...`. 0, -ENOMEM or -EMSGSIZE. */
+static int keep_other_members(const struct node *root, struct ledger *l)
+{
+	struct buffer b;
+	int r = 0;
+
+	buffer_init(&b, MAX_FILE);
+	for (const struct node *n = root->first; n && r == 0; n = n->next) {
+		if (is_known_member(n->key))
+			continue;
+		json_writer_key(&b, n->key, n->key_len);
+		r = document_write(n, DOCUMENT_JSON, &b);
+		if (r == 0)
+			b.data[--b.len] = '\0'; /* the newline */
+	}
+	if (r == 0 && b.len && !(l->others = strdup(b.data)))
+		r = -ENOMEM;
+	for (char *p = l->others; p && *p; p++)
+		if (*p == '\n') /* a ledger is one line */
+			*p = ' ';
+	buffer_fini(&b);
+	return r;
+}
+
 int ledger_read(const char *text, size_t len, struct ledger **ret_ledger)
 {
 	struct ledger *l = calloc(1, sizeof(*l));
@@ -232,6 +271,8 @@ int ledger_read(const char *text, size_t len, struct ledger **ret_ledger)
 
 	if (r == 0 && !parse_members(document_root(d), l))
 		r = -EBADMSG;
+	if (r == 0)
+		r = keep_other_members(document_root(d), l);
 	document_free(d);
 	if (r) {
 		ledger_free(l);
@@ -291,6 +332,10 @@ int ledger_write(const struct ledger *l, struct buffer *out)
 		out);
 	append_list("overrides", l->overrides, l->override_count, sizeof(*l->overrides),
 		override_fields, out);
+	if (l->others) {
+		buffer_append(out, ",", 1);
+		buffer_append_string(out, l->others);
+	}
 	return json_writer_end_object(out);
 }
 
@@ -331,6 +376,7 @@ void ledger_free(struct ledger *l)
 	free(l->verdicts);
 	free(l->overrides);
 	free(l->revs);
+	free(l->others);
 	free(l);
 }
 

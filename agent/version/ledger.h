@@ -55,6 +55,7 @@ struct ledger {              /* read freely; change through the calls */
 	uint64_t notified;            /* generation of the last successful reload; 0 = none */
 	uint64_t proven;              /* newest generation that passed its probe; 0 = none */
 	uint64_t *revs;               /* for ledger_revs(); NULL = none */
+	char *others; /* members of a newer version's ledger, as JSON; written again; NULL = none */
 };
 
 /* Appends it as one JSON object, without a newline. 0, -ENOMEM or -EMSGSIZE. */

@@ -134,6 +134,22 @@ class Golden(Maker):
         self.check_nothing_is_bad()
         self.agent.stop()
 
+    def test_what_a_newer_version_wrote_is_not_lost_and_that_is_said(self):
+        ledger = json.loads(self.ledger('pinned'))
+        self.write('state/pinned/ledger.json', json.dumps({'later': {'a': [1]}, **ledger}))
+        path = self.path('state/plain/00000000000000000002')
+        _, facts, body = self.read(path).split(b'\n', 2)
+        rest = json.dumps({**json.loads(facts), 'later': 1}).encode() + b'\n' + body
+        newer = b'pullet-state 1 ' + test_change.hashlib.sha256(rest).hexdigest().encode() + b'\n' + rest
+        self.write(path, newer)
+        self.begin()
+        self.agent.log.wait('the ledger is of a newer version: .*config=pinned')
+        self.agent.cli('suspend', 'pinned', check=0)
+        self.agent.cli('pin', 'plain', check=0)
+        self.check_current()
+        self.assertEqual((json.loads(self.ledger('pinned'))['later'], self.read(path)), ({'a': [1]}, newer))
+        self.agent.stop()
+
     def facts(self, name):
         """All that is to be the same after a restart."""
         status = self.agent.status(name)

@@ -778,6 +778,33 @@ static void sync__is_of_the_file_and_its_directory(void **state)
 	ledger_free(l);
 }
 
+/* ---- versions ---- */
+
+static void load__of_what_a_newer_version_wrote__keeps_what_it_does_not_know(void **state)
+{
+	static const char text[] =
+		"{\"told\":\"1\",\"new\":{\"a\":[1,\"x\\ny\"]},\"proven\":\"2\",\"revs\":[],"
+		"\"verdicts\":[],\"overrides\":[],\"last\":true}";
+	struct buffer b;
+	struct ledger *l, *back;
+
+	(void)state;
+	buffer_init(&b, 1000);
+	assert_int_equal(ledger_read(text, strlen(text), &l), 0);
+	assert_non_null(l->others);
+	assert_int_equal(ledger_override(l, "k", "1", 1000, "uid 0", ""), 0);
+	assert_int_equal(ledger_write(l, &b), 0);
+	assert_null(strchr(b.data, '\n'));
+	assert_int_equal(ledger_read(b.data, b.len, &back), 0);
+	assert_same(l, back);
+	assert_string_equal(back->others, l->others);
+	assert_non_null(strstr(b.data, "\"last\":true"));
+	assert_non_null(strstr(b.data, "x\\ny"));
+	ledger_free(l);
+	ledger_free(back);
+	buffer_fini(&b);
+}
+
 /* ---- overrides ---- */
 
 static void same_overrides__by_keys_and_values_not_by_who_or_how_long(void **state)
@@ -835,6 +862,7 @@ int main(void)
 		CASE(adopt__of_what_decided_nothing__has_nothing_to_be_written),
 		CASE(adopt__of_what_is_not_newer__changes_nothing),
 		CASE(load__of_the_former_format__knows_no_generation),
+		CASE(load__of_what_a_newer_version_wrote__keeps_what_it_does_not_know),
 		CASE(same_overrides__by_keys_and_values_not_by_who_or_how_long),
 		CASE(sync__is_of_the_file_and_its_directory),
 	};
