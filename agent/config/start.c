@@ -105,8 +105,20 @@ static void restore_confirmation(struct config *c)
 	c->status.confirmed_wall_ms = c->env->sys->wall_ms() - (int64_t)(now_ms - then_ms);
 }
 
+/* An older ledger does not name the bytes that it pins: they are the current ones. */
+static void name_pinned_bytes(struct config *c)
+{
+	const struct ledger_pin *pin = &c->decisions.ledger->pin;
+
+	if (pin->by && !pin->sha256[0] &&
+		ledger_pin(c->decisions.ledger, pin->until_ms, pin->by, pin->reason,
+			c->current.version.sha256) == 0)
+		decisions_save(c);
+}
+
 void current_started(struct config *c)
 {
+	name_pinned_bytes(c);
 	c->status.published_wall_ms = c->current.version.pulled_ms;
 	restore_confirmation(c);
 	log_info("started from the last known good", "config", c->settings->name, "generation",
@@ -131,7 +143,8 @@ void current_start(struct config *c)
 		decisions_expire(c);
 	decisions_read_rules(c);
 	find_last_good(c);
-	store_prune(c->current.store, &c->decisions.ledger->proven, 1);
+	store_prune(c->current.store,
+		(uint64_t[]){c->decisions.ledger->proven, c->current.saved_generation}, 2);
 	c->step.starts =
 		c->env->starting || !validation_is_large_file(c, c->current.saved_generation);
 	config_settle(c);

@@ -72,6 +72,7 @@ class Golden(Maker):
         for name, by, generation in (('back', 'operator', 2), ('harmful', 'probe', 2)):
             versions = json.loads(self.agent.cli('history', name, '--json', check=0)[1])['versions']
             self.assertEqual({v['generation']: v.get('rejected', {}).get('by') for v in versions}, {3: None, generation: by, 1: None})
+        self.assertEqual(json.loads(self.ledger('pinned'))['pin']['sha256'], self.agent.status('pinned')['sha256'], 'from now on')
         self.assertEqual(self.agent.status('plain')['reload']['notified'], 2)
         self.assertEqual([json.loads(self.ledger(name))['proven'] for name in ('plain', 'harmful')], ['2', '3'])
 
