@@ -164,8 +164,11 @@ int decisions_open(struct config *c, char why[FILE_WHY]);
 /* Lets what is in the ledger expire from now on. */
 void decisions_begin(struct config *c);
 void decisions_fini(struct config *c);
-/* Writes the ledger, which has changed. */
-void decisions_save(struct config *c);
+/* Writes the ledger, which has changed; when that fails, again at the next run. 0, or -errno, which
+ * was logged. */
+int decisions_save(struct config *c);
+/* The same for an operator: -EIO with a sentence when it is not written. */
+int decisions_save_asked(struct config *c, char why[FILE_WHY]);
 void decisions_expire(struct config *c);
 /* A ledger with the same overrides and nothing else, for ledger_free(); NULL when there is no
  * memory. */

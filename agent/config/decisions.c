@@ -32,7 +32,7 @@ static void set_expiry_timer(struct config *c)
 		loop_now_ms(c->env->loop) + (uint64_t)left_ms + 1);
 }
 
-void decisions_save(struct config *c)
+int decisions_save(struct config *c)
 {
 	char why[FILE_WHY];
 	int r, dir = store_dir(c->current.store);
@@ -48,7 +48,18 @@ void decisions_save(struct config *c)
 			c->settings->name, "why", why);
 	else if (!c->settings->strict)
 		publishing_sync(c, PUBLISHING_LEDGER);
+	c->decisions.unsaved = r != 0;
 	set_expiry_timer(c);
+	return r;
+}
+
+int decisions_save_asked(struct config *c, char why[FILE_WHY])
+{
+	if (decisions_save(c) == 0)
+		return 0;
+	snprintf(why, FILE_WHY,
+		"done, but not saved: it will be lost on restart (the log says why)");
+	return -EIO;
 }
 
 int decisions_open(struct config *c, char why[FILE_WHY])
@@ -200,7 +211,8 @@ bool decisions_forgive_checks(struct config *c)
 /* ---- what a state file decides ---- */
 
 /* Copies the verdicts that stay valid after the step's version: those about it, unless it was
- * accepted, and about the version that it replaces. */
+ * accepted, and about the version that it replaces; all others too while the ledger has them in
+ * memory only. */
 static int copy_verdicts(struct config *c, bool accepted, struct ledger *ret_decided)
 {
 	const char *own = c->step.candidate->version.sha256, *old = c->current.version.sha256;
@@ -211,7 +223,7 @@ static int copy_verdicts(struct config *c, bool accepted, struct ledger *ret_dec
 		const struct ledger_verdict *v = &l->verdicts[i];
 		bool about_own = strcmp(v->sha256, own) == 0;
 
-		if (about_own ? !accepted : strcmp(v->sha256, old) == 0)
+		if (about_own ? !accepted : c->decisions.unsaved || strcmp(v->sha256, old) == 0)
 			r = ledger_reject(
 				ret_decided, v->sha256, v->check, v->checks, v->at_ms, v->why);
 	}

@@ -145,24 +145,26 @@ int config_pin(
 		return r;
 	if (ledger_pin(c->decisions.ledger, deadline_ms(c, for_ms), by, reason, pinned->sha256))
 		return say_no_memory(why);
-	decisions_save(c);
+	r = decisions_save_asked(c, why);
 	log_info("pinned: keeping the current version", "config", c->settings->name, "generation",
 		LOG_U64(pinned->generation), "by", by, "reason", text_or_null(reason), "for",
 		for_ms ? settings_duration_text(for_ms, text) : NULL);
-	return 0;
+	return r;
 }
 
 int config_unpin(struct config *c, const char *by, char why[FILE_WHY])
 {
+	int r;
+
 	if (!c->decisions.ledger || !ledger_unpin(c->decisions.ledger)) {
 		snprintf(why, FILE_WHY, "it is not pinned");
 		return -EALREADY;
 	}
-	decisions_save(c);
+	r = decisions_save_asked(c, why);
 	log_info("unpinned", "config", c->settings->name, "by", by);
 	config_refresh(c, false);
 	config_settle(c);
-	return 0;
+	return r;
 }
 
 /* ---- suspension ---- */
@@ -181,25 +183,27 @@ int config_suspend(
 	}
 	if (ledger_suspend(c->decisions.ledger, deadline_ms(c, for_ms), by, reason))
 		return say_no_memory(why);
-	decisions_save(c);
+	r = decisions_save_asked(c, why);
 	log_info("suspended: no pulls until it resumes", "config", c->settings->name, "by", by,
 		"reason", text_or_null(reason), "for",
 		for_ms ? settings_duration_text(for_ms, text) : NULL);
 	run_suspension_began(c);
-	return 0;
+	return r;
 }
 
 int config_resume(struct config *c, const char *by, char why[FILE_WHY])
 {
+	int r;
+
 	if (!c->decisions.ledger || !ledger_resume(c->decisions.ledger)) {
 		snprintf(why, FILE_WHY, "it is not suspended");
 		return -EALREADY;
 	}
-	decisions_save(c);
+	r = decisions_save_asked(c, why);
 	log_info("resumed", "config", c->settings->name, "by", by);
 	run_suspension_ended(c);
 	config_refresh(c, false);
-	return 0;
+	return r;
 }
 
 /* ---- rollback ---- */

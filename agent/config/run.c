@@ -61,6 +61,8 @@ static bool begin_pull(void *arg)
 	c->run.is_new = false;
 	c->resting = 0; /* a tick: what failed is tried again */
 	current_start(c);
+	if (c->decisions.unsaved)
+		decisions_save(c);
 	decisions_read_rules(c);
 	config_settle(c);
 	pull_hold(c->run.pull, latest_version(c), c->run.forced);

@@ -66,6 +66,29 @@ static void find_pinned(struct config *c, const struct version *newest)
 	current_note_saved(c, newest);
 }
 
+/* Takes over what was decided since the ledger was written, in the order of the state files. */
+static void adopt_newer_decisions(struct config *c)
+{
+	uint64_t generations[STORE_MAX_KEEP];
+	bool changed = false;
+
+	for (size_t i = store_list(c->current.store, generations); i-- > 0;) {
+		struct version v;
+		struct buffer body;
+
+		if (generations[i] <= c->decisions.ledger->generation)
+			continue;
+		buffer_init(&body, CANDIDATE_MAX_BYTES);
+		if (store_load_generation(c->current.store, generations[i], &v, &body) == 0) {
+			changed |= decisions_adopt(c, &v);
+			version_fini(&v);
+		}
+		buffer_fini(&body);
+	}
+	if (changed)
+		decisions_save(c);
+}
+
 /* Notes the newest version that may be current as saved, if there is one. */
 static void find_last_good(struct config *c)
 {
@@ -142,6 +165,7 @@ void current_start(struct config *c)
 	if (c->env->once)
 		decisions_expire(c);
 	decisions_read_rules(c);
+	adopt_newer_decisions(c);
 	find_last_good(c);
 	store_prune(c->current.store,
 		(uint64_t[]){c->decisions.ledger->proven, c->current.saved_generation}, 2);

@@ -109,6 +109,7 @@ struct request {
 /* Owner: decisions.c. */
 struct decisions {
 	struct verify *checks;
+	bool unsaved;     /* the ledger is not in its file */
 	bool rules_known; /* the checks' digest is that of today */
 	struct ledger *ledger;
 	const char *overrides_why; /* why they changed last; NULL = not known */

@@ -802,7 +802,7 @@ static bool reply_decision(
 		reply_errno(r, error, why);
 	else
 		reply_current(r, 200, config);
-	return error == 0;
+	return error == 0 || error == -EIO; /* done, but not saved */
 }
 
 static void post_pin(struct control *c, struct httpd_request *r, struct config *config)
