@@ -1,5 +1,6 @@
 /*
- * A disk that hangs, and clocks that are moved, of one process. Preloaded: if there is a FIFO
+ * A disk that hangs or is full, and clocks that are moved, of one process. Preloaded: while there is
+ * a file $FULL_FILE, nothing can be written to regular files; if there is a FIFO
  * $HANG_FIFO, fsync() of a file whose path has $HANG_PATH in it says so on standard error, opens
  * the FIFO, and so waits until somebody opens it for writing. CLOCK_BOOTTIME is as many seconds
  * ahead as the file $BOOT_OFFSET_FILE says, for timers too; one that is armed when the clock moves
@@ -7,10 +8,12 @@
  * Surprising: libfaketime cannot be used, for it moves timers on CLOCK_BOOTTIME along with the
  * wall clock.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -71,6 +74,18 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itim
 	if (t.it_value.tv_sec > ahead)
 		t.it_value.tv_sec -= ahead;
 	return (int)syscall(SYS_timerfd_settime, fd, flags, &t, old);
+}
+
+ssize_t write(int fd, const void *data, size_t len)
+{
+	const char *full = getenv("FULL_FILE");
+	struct stat st;
+
+	if (full && access(full, F_OK) == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return syscall(SYS_write, fd, data, len);
 }
 
 int fsync(int fd)

@@ -9,7 +9,8 @@ import subprocess
 
 import harness
 import test_change
-from harness import PULLET, Agent, Program
+import test_operate
+from harness import PULLET, PULLETD, Program
 from test_change import Hook
 from test_sighup import Later
 
@@ -66,6 +67,12 @@ class Case(test_change.Case):
     def until_shown(self, document, after=0):
         """A version of a higher number than `after` is current and visible."""
         self.until(lambda s: self.out() == document and s['generation'] > after)
+
+    def bad_disk(self, **more):
+        """The environment for a disk that hangs or is full when a test says so; see hang.c."""
+        library = self.path('hang.so')
+        subprocess.run(['cc', '-shared', '-fPIC', '-D_GNU_SOURCE', '-o', library, os.path.join(harness.ROOT, 'tests/integration/hang.c')], check=True)
+        return {'LD_PRELOAD': library, 'ASAN_OPTIONS': 'verify_asan_link_order=0:detect_leaks=0', **more}
 
     def ledger(self):
         return json.loads(self.read('state/web/ledger.json'))
@@ -328,10 +335,8 @@ class Kill(Case):
 
 class Pin(Case):
     def test_while_the_disk_takes_a_version_it_names_that_one(self):
-        library, fifo = self.path('hang.so'), self.path('fifo')
-        subprocess.run(['cc', '-shared', '-fPIC', '-D_GNU_SOURCE', '-o', library, os.path.join(harness.ROOT, 'tests/integration/hang.c')], check=True)
-        self.begin(env={'LD_PRELOAD': library, 'HANG_FIFO': fifo, 'HANG_PATH': '/state/web',
-                                             'ASAN_OPTIONS': 'verify_asan_link_order=0:detect_leaks=0'})
+        fifo = self.path('fifo')
+        self.begin(env=self.bad_disk(HANG_FIFO=fifo, HANG_PATH='/state/web'))
         os.mkfifo(fifo)
         self.origin.put('/web.yaml', b'n: 2\n')
         waits = Later(self.agent, '/v1/configs/web/refresh?wait=1')
@@ -412,6 +417,220 @@ class Settings(Case):
         self.until_shown(b'n: 2\n')
         self.assertEqual(self.origin.asked, [('/web.yaml', 304)])
 
+
+
+class Layers(Case):
+    def begin(self, **config):
+        self.origin.put('/base.yaml', b'base: 1\nn: 1\n')
+        self.origin.put('/web.yaml', b'n: 2\n')
+        self.layers = [{'path': '/base.yaml'}, {'path': '/web.yaml', 'optional': True}]
+        self.more = config
+        self.start(*self.layers, **config).log.wait('published config=web generation=1')
+
+    def again(self, **config):
+        self.agent.signal(signal.SIGKILL)
+        self.agent.wait()
+        self.start(*self.layers, **{**self.more, **config})
+
+    def test_what_was_saved_of_several_is_shown_whole_after_a_kill(self):
+        self.begin(drift='leave')
+        self.block()
+        self.origin.put('/base.yaml', b'base: 2\nn: 1\n')
+        self.assertRegex(self.offer(b'n: 3\n', 'failed')['error'], 'cannot replace')
+        self.down()
+        self.unblock()
+        self.again()
+        self.agent.refresh()
+        self.until_shown(b'base: 2\nn: 3\n', after=1)
+
+    def test_what_a_pin_held_of_several_is_published_whole_when_one_has_gone_since(self):
+        self.begin()
+        self.do('pin', 'web')
+        self.offer(b'n: 3\n', 'held')
+        self.origin.put('/base.yaml', b'base: 2\nn: 1\n')
+        self.origin.put('/web.yaml', None)
+        self.assertEqual(self.agent.refresh()['outcome'], 'held')
+        self.do('override', 'web', 'x=1', '--for', '1h')
+        self.assertEqual(self.out(), b'base: 1\nn: 2\nx: 1\n', 'the pinned bytes of both')
+        self.down()
+        self.do('unpin', 'web')
+        self.until_shown(b'base: 2\nn: 1\nx: 1\n', after=2)
+
+
+class FormatProgram(Case):
+    """The program's output is part of the version that it was made for."""
+
+    def begin(self, **config):
+        self.write('format', f'#!/bin/sh\necho run >>{self.path("runs")}\n[ ! -e {self.path("broken")} ] && tr a-z A-Z\n')
+        os.chmod(self.path('format'), 0o755)
+        super().begin(**config)
+
+    def runs(self):
+        return len(self.read('runs').splitlines()) if os.path.exists(self.path('runs')) else 0
+
+    def test_what_was_saved_is_shown_after_a_kill_without_the_program(self):
+        self.begin(drift='leave', format={'run': [self.path('format')]})
+        self.block()
+        self.offer(b'n: 2\n', 'failed')
+        runs = self.runs()
+        self.write('broken', '')
+        self.down()
+        self.unblock()
+        self.again()
+        self.agent.refresh()
+        self.until(lambda s: s['generation'] == 2)
+        self.assertEqual((json.loads(self.out()), self.runs()), ({'N': 2}, runs))
+
+    def test_a_new_one_that_fails_leaves_the_old_form_until_it_works(self):
+        self.begin()
+        self.write('broken', '')
+        self.down()
+        self.again(format={'run': [self.path('format')]})
+        self.agent.refresh()
+        self.until(lambda s: self.runs() and 'format' in (s['last_error'] or '') and not s['running'])
+        self.assertEqual((self.out(), self.status()['generation']), (b'n: 1\n', 1))
+        os.unlink(self.path('broken'))
+        self.agent.refresh()
+        self.until(lambda s: s['generation'] == 2)
+        self.assertEqual(json.loads(self.out()), {'N': 1})
+
+
+class Guard(Case):
+    MANY = b''.join(b'k%d: 1\n' % i for i in range(10)) + b'n: 1\n'
+
+    def test_what_it_rejected_is_validated_again_when_the_distance_is_another(self):
+        """After an operator's rollback too."""
+        self.begin(self.MANY, guard={'max_changes': 3})
+        for last in (7, 4):
+            self.publish(b''.join(b'k%d: 1\n' % i for i in range(last)) + b'n: 1\n')
+        self.offer(self.MANY, 'failed')
+        self.offer(self.MANY, 'failed')
+        self.assertEqual(self.status()['rejections_by'], {'guard': 1}, 'once')
+        self.do('rollback', 'web', '2')
+        self.until(lambda s: self.out() == self.MANY)
+        self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
+
+
+class History(Case):
+    """What is needed is kept, whatever `history` says."""
+
+    def generations(self):
+        return sorted(int(name) for name in os.listdir(self.path('state/web')) if name.isdigit())
+
+    def test_a_pinned_version_is_kept_beside_newer_ones_that_never_became_visible(self):
+        self.begin(drift='leave', history=1)
+        self.block()
+        for n in (2, 3, 4):
+            self.offer(b'n: %d\n' % n, 'failed')
+        self.do('pin', 'web')
+        self.down()
+        self.unblock()
+        for _ in range(2):
+            self.again()
+            self.agent.refresh()
+            self.assertEqual((self.out(), self.status()['generation']), (b'n: 1\n', 1))
+        self.do('override', 'web', 'x=1', '--for', '1h')
+        self.do('override', 'web', 'x', '--remove')
+        self.again()
+        self.assertEqual((self.out(), 'pin' in self.status()), (b'n: 1\n', True))
+
+    def test_a_proven_one_a_held_one_and_the_current_one_are_kept(self):
+        probe = Hook(self, 'probe', f'if grep -q "n: 1" {self.path("out/web.yaml")}; then exit 0; fi; hold')
+        self.begin(history=2, probe={'run': [probe.path], 'for': '200ms', 'every': '100ms', 'failures': 1})
+        self.until_passed(1)
+        for n in (2, 3, 4):
+            self.publish(b'n: %d\n' % n)
+        self.assertEqual(self.generations(), [1, 3, 4], 'the one that is proven, and the last two')
+        self.do('rollback', 'web', '1')
+        self.do('override', 'web', 'x=1', '--for', '1h')
+        self.until_passed(6)
+        self.assertEqual(self.generations(), [4, 5, 6], 'that of the server is held')
+        self.do('override', 'web', 'x=2', '--for', '1h')
+        self.assertEqual(self.generations(), [4, 6, 7])
+        self.down()
+        self.do('override', 'web', 'x', '--remove')
+        self.again()
+        self.assertEqual(self.out(), b'n: 1\n')
+
+    def until_passed(self, generation):
+        self.until(lambda s: s['probe']['state'] == 'passed' and s['probe']['generation'] == generation)
+
+    def test_a_saved_one_is_kept_over_restarts_until_it_is_shown(self):
+        self.begin(drift='leave', history=1)
+        self.block()
+        self.offer(b'n: 2\n', 'failed')
+        self.down()
+        for _ in range(2):
+            self.again()
+            self.agent.refresh()
+            self.assertIn(2, self.generations())
+        self.unblock()
+        self.agent.refresh()
+        self.until_shown(b'n: 2\n', after=1)
+
+
+class Disk(Case):
+    def test_when_it_is_full_a_decision_is_refused_or_its_loss_is_told(self):
+        full = self.path('full')
+        self.begin(env=self.bad_disk(FULL_FILE=full))
+        self.publish(b'n: 2\n')
+        self.write('full', '')
+        self.assertRegex(self.offer(b'n: 3\n', 'failed')['error'], 'No space left')
+        self.fails('No space left', 'rollback', 'web')
+        self.fails('No space left', 'override', 'web', 'n=5', '--for', '1h')
+        self.fails('done, but not saved: it will be lost on restart', 'pin', 'web')
+        self.agent.log.wait('cannot save pins and overrides: they will be lost on restart.*No space left')
+        status = self.status()
+        self.assertEqual((self.out(), status['generation'], status['overrides'], 'pin' in status), (b'n: 2\n', 2, [], True))
+        os.unlink(full)
+        self.assertEqual(self.agent.refresh()['outcome'], 'held')
+        self.assertEqual(self.ledger()['pin']['sha256'], self.status()['sha256'], 'the next pull saves it')
+        self.again()
+        self.assertEqual((self.out(), self.status()['generation'], 'pin' in self.status()), (b'n: 2\n', 2, True))
+
+    def test_a_ledger_that_cannot_be_written_loses_nothing_that_is_visible(self):
+        """However many decisions there are: the state files have them, and one that was not pruned yet has all."""
+        for history in (10, 2):
+            with self.subTest(history=history):
+                self.begin(history=history)
+                self.publish(b'n: 2\n')
+                self.do('pin', 'web')
+                ledger = self.read('state/web/ledger.json')
+                self.block('state/web/ledger.json')
+                self.do('rollback', 'web')
+                self.agent.log.wait('cannot save pins and overrides: they will be lost on restart')
+                for value in (4, 5):
+                    self.do('override', 'web', f'x={value}', '--for', '1h')
+                self.fails('done, but not saved', 'unpin', 'web')
+                self.until(lambda s: s['rejected']['by'] == 'operator')
+                self.agent.signal(signal.SIGKILL)
+                self.agent.wait()
+                self.unblock('state/web/ledger.json')
+                self.write('state/web/ledger.json', ledger)
+                self.start(**self.more)
+                self.assertEqual((self.out(), self.status()['generation'], 'pin' in self.status()), (b'n: 1\nx: 5\n', 5, True))
+                self.do('unpin', 'web')
+                self.assertEqual(self.agent.refresh()['error'].split(':')[0], f'rolled back by {test_operate.ME_PLAIN}')
+                self.assertEqual([o['key'] for o in self.ledger()['overrides']], ['x'])
+                self.agent.stop()
+                shutil.rmtree(self.path('state'))
+
+
+class Two(Case):
+    def test_a_second_agent_on_one_state_directory_is_refused_and_changes_nothing(self):
+        self.begin()
+        self.write('second.yaml', self.read('pullet.yaml').replace(self.path('run').encode(), self.path('run2').encode())
+                   .replace(self.path('out').encode(), self.path('out2').encode()))
+        os.makedirs(self.path('out2'))
+        for args in ([], ['--once']):
+            second = Program([PULLETD, '-c', self.path('second.yaml'), *args])
+            self.addCleanup(second.close)
+            self.assertRegex('\n'.join(second.log.drain()), rf'another pulletd uses this state directory.*pid={self.agent.pid}\b')
+            self.assertNotEqual(second.wait(), 0)
+        self.assertEqual(os.listdir(self.path('out2')), [])
+        self.publish(b'n: 2\n')
+        self.again()
+        self.assertEqual((self.out(), self.status()['generation']), (b'n: 2\n', 2))
 
 
 if __name__ == '__main__':
