@@ -1,12 +1,11 @@
 /*
- * A disk that hangs or is full, and clocks that are moved, of one process. Preloaded: while there is
- * a file $FULL_FILE, nothing can be written to regular files; if there is a FIFO
- * $HANG_FIFO, fsync() of a file whose path has $HANG_PATH in it says so on standard error, opens
- * the FIFO, and so waits until somebody opens it for writing. CLOCK_BOOTTIME is as many seconds
- * ahead as the file $BOOT_OFFSET_FILE says, for timers too; one that is armed when the clock moves
- * keeps its moment. The wall clock, and nothing else, is ahead as $WALL_OFFSET_FILE says.
- * Surprising: libfaketime cannot be used, for it moves timers on CLOCK_BOOTTIME along with the
- * wall clock.
+ * A disk that hangs or is full, and clocks that are moved, of one process. Preloaded: while there
+ * is a file $FULL_FILE, nothing can be written to regular files; if there is a FIFO $HANG_FIFO,
+ * fsync() of a file whose path has $HANG_PATH in it says so on standard error, opens the FIFO, and
+ * so waits until somebody opens it for writing. CLOCK_BOOTTIME is as many seconds ahead as the file
+ * $BOOT_OFFSET_FILE says, for timers too; one that is armed when the clock moves keeps its moment.
+ * The wall clock, and nothing else, is ahead as $WALL_OFFSET_FILE says. Surprising: libfaketime
+ * cannot be used, for it moves timers on CLOCK_BOOTTIME along with the wall clock.
  */
 #include <errno.h>
 #include <fcntl.h>
