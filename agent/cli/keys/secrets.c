@@ -59,11 +59,24 @@ static int make_pair_texts(const char *password, char ret_secret[MINISIGN_SECRET
 	return r;
 }
 
+/* Wipes what no variable holds: the C library copies texts by vector registers, and the dynamic
+ * linker saves all of them on the stack when a library calls another one for the first time. */
+static void wipe_copies(size_t len)
+{
+	void *(*volatile copy)(void *to, const void *from, size_t n) = memcpy;
+	static const char zeros[MINISIGN_SECRET_TEXT];
+	char stack[32u << 10];
+
+	copy(stack, zeros, len < sizeof(zeros) ? len : sizeof(zeros)); /* the same registers */
+	explicit_bzero(stack, sizeof(stack));
+}
+
 int secrets_make(const char *command, const char *path, const char *password_file)
 {
 	char password[SECRETS_PASSWORD] = "", secret[MINISIGN_SECRET_TEXT],
 	     public[MINISIGN_SECRET_TEXT];
 	char why[FILE_WHY];
+	size_t len;
 	int r = password_file ? secrets_password(command, password_file, password) : CLI_OK;
 
 	if (r)
@@ -75,7 +88,9 @@ int secrets_make(const char *command, const char *path, const char *password_fil
 			"no memory (sealing takes 128 MiB), or libcrypto is set up without "
 			"Ed25519 or scrypt");
 	r = key_file_write_pair(&sys_real, path, secret, public, why);
+	len = strlen(secret);
 	explicit_bzero(secret, sizeof(secret));
+	wipe_copies(len);
 	if (r)
 		return cli_error(CLI_FAILED, command, "%s", why);
 	printf("%s", strchr(public, '\n') + 1);
