@@ -189,10 +189,10 @@ static void follow_published(struct config *c)
 {
 	struct candidate *v = c->step.candidate;
 	enum decide_action action = c->step.decision.action;
-	/* the same keys, in another form */
-	bool all = v->all_changed || c->step.decision.row == ROW_OTHER_SETTINGS;
-	bool proven = action == ACTION_ROLL_BACK ||
-		      (c->step.decision.row == ROW_OTHER_OVERRIDES && c->decisions.overrides_bad);
+	enum decide_row row = action == ACTION_SHOW ? c->current.saved_by : c->step.decision.row;
+	bool all = v->all_changed || row == ROW_OTHER_SETTINGS; /* the same keys, in another form */
+	bool proven = row == ROW_OPERATOR_ROLLS_BACK || row == ROW_HARMFUL_IS_ROLLED_BACK ||
+		      (row == ROW_OTHER_OVERRIDES && c->decisions.overrides_bad);
 
 	if (c->current.notify && action != ACTION_HEAL)
 		notify_published(c->current.notify, c->current.version.generation, v->keys,
