@@ -242,7 +242,7 @@ static void probes_rollback__that_fails__is_tried_again_whatever_the_server_says
 	server_is_down();
 	pull();
 	assert_shows("n: 1\n");
-	assert_generation(4);
+	assert_generation(3);
 	assert_outcome(CONFIG_FAILED);
 	assert_error("connection refused");
 }
