@@ -232,7 +232,8 @@ static void address__that_is_taken__changes_nothing(void **state)
 /* Of one port: the old listener is in the way of the new one. */
 static void address__of_the_same_port__takes_over_or_goes_back(void **state)
 {
-	int port = free_port();
+	struct sockaddr_in a = {.sin_family = AF_INET};
+	int port = free_port(), other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	char text[64];
 
 	(void)state;
@@ -244,6 +245,16 @@ static void address__of_the_same_port__takes_over_or_goes_back(void **state)
 	snprintf(text, sizeof(text), "192.0.2.1:%d", port); /* not of this host */
 	assert_int_equal(control_socket_listen(served, text, why), -EADDRNOTAVAIL);
 	assert_non_null(strstr(why, "this host does not have that address"));
+	assert_true(connects(port));
+	snprintf(text, sizeof(text), "127.0.0.1:%d", port);
+	assert_int_equal(control_socket_listen(served, text, why), 0);
+	a.sin_port = htons((uint16_t)port);
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+	assert_int_equal(bind(other, (const struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(other, 1), 0);
+	snprintf(text, sizeof(text), "0.0.0.0:%d", port); /* the other one is in the way, too */
+	assert_int_equal(control_socket_listen(served, text, why), -EADDRINUSE);
+	close(other);
 	assert_true(connects(port));
 }
 

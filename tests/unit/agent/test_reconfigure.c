@@ -1,0 +1,474 @@
+/*
+ * From one configuration to the next, in a whole agent: what is kept, what begins, what ends, and
+ * what is rejected as a whole.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/fixture/pulletd.h"
+
+#include <sys/syscall.h>
+
+#define APPLIED "the new configuration is applied"
+#define INVALID "the new configuration is invalid: nothing was changed"
+
+static void hang_up(void)
+{
+	kill(agent_pid, SIGHUP);
+}
+
+static bool is_there(const char *name)
+{
+	char path[SCRATCH_PATH + 64];
+
+	snprintf(path, sizeof(path), "%s/%s", played.dir, name);
+	return access(path, F_OK) == 0;
+}
+
+static void remove_file(const char *name)
+{
+	char path[SCRATCH_PATH + 64];
+
+	snprintf(path, sizeof(path), "%s/%s", played.dir, name);
+	unlink(path);
+}
+
+static unsigned count_in_log(const char *words)
+{
+	unsigned n = 0;
+
+	for (const char *p = talk->log; (p = strstr(p, words)); p++)
+		n++;
+	return n;
+}
+
+/* The disk, which takes the state file of web's second version only when the file "slow" is gone.
+ */
+int fsync(int fd)
+{
+	char link[64], path[PATH_MAX] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (readlink(link, path, sizeof(path) - 1) > 0 &&
+		strstr(path, "/web/.00000000000000000002") && is_there("slow"))
+		put("waits", "");
+	while (is_there("waits") && is_there("slow"))
+		poll(NULL, 0, 2);
+	return (int)syscall(SYS_fsync, fd);
+}
+
+/* ---- configs ---- */
+
+#define CONFIG(name, more)                                                                         \
+	"  " name ": {from: [{server: d, path: /" name ".yaml}], type: yaml, snapshot: true, "     \
+	"interval: 1h" more "}\n"
+
+static void change_one_of_two(int printed)
+{
+	if (!log_has(printed, "published", 2))
+		return;
+	put("web.yaml", "port: 2\n");
+	put("db.yaml", "port: 2\n");
+	put_settings("", CONFIG("web", ", timeout: 5s") CONFIG("db", ""));
+	hang_up();
+	log_has(printed, "published config=web generation=2", 1);
+	ask("GET /v1/configs/web"); /* 0 */
+	ask("GET /v1/configs/db");  /* 1 */
+	ask("GET /v1/status");      /* 2 */
+}
+
+static void config__that_changed__pulls_at_once__and_the_other_does_not(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put("db.yaml", "port: 1\n");
+	put_settings("", CONFIG("web", "") CONFIG("db", ""));
+	run_with(change_one_of_two);
+	assert_answer(0, 200, "\"generation\":2");
+	assert_answer(1, 200, "\"generation\":1");
+	assert_answer(1, 200, "\"runs\":{\"success\":1,");
+	assert_answer(2, 200, "\"reloads\":1,\"rejections\":0,\"error\":null");
+	assert_shows(talk->log, "unchanged=1 changed=\"1: web\"");
+}
+
+static void remove_one(int printed)
+{
+	if (!log_has(printed, "published", 2))
+		return;
+	ask("GET /v1/configs/db"); /* 0 */
+	put_settings("", CONFIG("web", ""));
+	hang_up();
+	log_has(printed, "withdrew snapshots that no config has any more snapshots=1", 1);
+	ask("GET /v1/configs/db"); /* 1 */
+	put_settings("", CONFIG("web", "") CONFIG("db", ""));
+	hang_up();
+	log_has(printed, APPLIED, 2);
+	ask("GET /v1/configs/db"); /* 2 */
+}
+
+static void config__that_was_removed__is_withdrawn_and_comes_back_as_it_was(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put("db.yaml", "port: 1\n");
+	put_settings("", CONFIG("web", "") CONFIG("db", ""));
+	run_with(remove_one);
+	assert_answer(0, 200, "\"generation\":1");
+	assert_answer(1, 404, "there is no config of that name");
+	assert_answer(2, 200, "\"generation\":1");
+	assert_shows(talk->log, "started from the last known good config=db generation=1");
+	assert_shows(talk->log, "files and history of the removed configs are kept");
+	assert_true(is_there("run/db.snap"));
+	assert_true(is_there("run/web.snap"));
+}
+
+static void move_file(int printed)
+{
+	char config[512];
+
+	if (!log_has(printed, "published", 1))
+		return;
+	snprintf(config, sizeof(config),
+		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, file: %s/other, "
+		"interval: 1h}\n",
+		played.dir);
+	put_settings("", config);
+	hang_up();
+	if (log_has(printed, APPLIED, 1))
+		ask_until("GET /v1/configs/web", "\"success\":1");
+}
+
+static void file__elsewhere__is_written_there_and_the_old_one_kept(void **state)
+{
+	char config[512], text[64];
+
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	snprintf(config, sizeof(config),
+		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, file: %s/out, "
+		"interval: 1h}\n",
+		played.dir);
+	put_settings("", config);
+	run_with(move_file);
+	assert_shows(talk->log, "published to another file: the old one is kept config=web file=");
+	assert_true(scratch_read(played.dir, "out", text, sizeof(text), NULL));
+	assert_string_equal(text, "port: 1\n");
+	assert_true(scratch_read(played.dir, "other", text, sizeof(text), NULL));
+	assert_string_equal(text, "port: 1\n");
+}
+
+static void add_many(int printed)
+{
+	char text[8192] = "";
+	size_t len = 0;
+
+	if (!log_has(printed, "started version", 1))
+		return;
+	for (int i = 0; i < 40; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+			"  config-number-%02d: {from: [{server: d, path: /web.yaml}], snapshot: "
+			"true}\n",
+			i);
+	put_settings("", text);
+	hang_up();
+	log_has(printed, APPLIED, 1);
+}
+
+static void names_in_the_log__are_cut_off_at_a_bound(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put_settings("", CONFIG("web", ""));
+	run_with(add_many);
+	assert_shows(talk->log, "added=\"40: config-number-00 config-number-01 ");
+	assert_shows(talk->log, " ...\" removed=\"1: web\"");
+	assert_null(strstr(talk->log, " config-number-39 "));
+}
+
+/* ---- what is under way ---- */
+
+static void change_during_a_check(int printed)
+{
+	char config[512];
+	int wait;
+
+	if (!log_has(printed, "started version", 1))
+		return;
+	while (!is_there("begun"))
+		poll(NULL, 0, 2);
+	wait = ask_begin("POST /v1/configs/web/refresh?wait=1");
+	ask("GET /livez"); /* 0: the agent has the other one by then */
+	snprintf(config, sizeof(config), CONFIG("web", ", check: {run: [/bin/true, '{path}']}"));
+	put_settings("", config);
+	hang_up();
+	log_has(printed, "published", 1);
+	ask_end(wait);              /* 1 */
+	ask("GET /v1/configs/web"); /* 2 */
+}
+
+static void check__under_way__ends_with_its_config(void **state)
+{
+	char config[512];
+
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	snprintf(config, sizeof(config),
+		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, snapshot: true, "
+		"interval: "
+		"1h, check: {run: [/bin/sh, -c, 'touch %s/begun; sleep 30', '{path}'], timeout: "
+		"60s}}\n",
+		played.dir);
+	put_settings("", config);
+	run_with(change_during_a_check);
+	assert_answer(1, 409, "the config was recreated by a new configuration");
+	assert_answer(2, 200, "\"generation\":1");
+	assert_int_equal(count_in_log("published config="), 1);
+}
+
+static void hang_up_often(int printed)
+{
+	char config[512];
+
+	if (!log_has(printed, "published", 1))
+		return;
+	for (int i = 0; i < 20; i++) {
+		snprintf(config, sizeof(config), CONFIG("web", ", timeout: %ds"), i + 1);
+		put_settings("", config);
+		hang_up();
+	}
+	put_settings("", CONFIG("web", "") CONFIG("db", ""));
+	hang_up();
+	log_has(printed, "added=\"1: db\"", 1);
+	ask_until("GET /v1/configs/db", "\"generation\":1"); /* 1 */
+	ask("GET /v1/configs/web");                          /* 1 */
+}
+
+static void last_signal_of_many__counts(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put("db.yaml", "port: 1\n");
+	put_settings("", CONFIG("web", ""));
+	run_with(hang_up_often);
+	assert_answer(1, 200, "\"generation\":1");
+}
+
+static char disk[SCRATCH_PATH];
+
+static void put_disk_settings(const char *configs)
+{
+	char text[2048];
+
+	snprintf(text, sizeof(text),
+		"agent: {state_dir: %s/state, runtime_dir: %s/run}\nservers:\n"
+		"  d: {kind: file, urls: ['file://%s']}\nconfigs:\n%s",
+		disk, played.dir, played.dir, configs);
+	put("pullet.yaml", text);
+}
+
+static void change_during_a_write(int printed)
+{
+	char config[512];
+
+	if (!log_has(printed, "published", 2))
+		return;
+	put("slow", "");
+	put("web.yaml", "port: 2\n");
+	ask("POST /v1/configs/web/refresh"); /* 0 */
+	while (!is_there("waits"))
+		poll(NULL, 0, 2);
+	snprintf(config, sizeof(config),
+		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, file: %s/out, interval: "
+		"2h}\n" CONFIG("db", ""),
+		disk);
+	put_disk_settings(config);
+	hang_up();
+	if (!log_has(printed, "reload pending: waiting for writes to finish configs=1", 1))
+		return;
+	ask("GET /v1/status");                     /* 1 */
+	ask("POST /v1/configs/db/refresh?wait=1"); /* 2: the other one goes on */
+	put_disk_settings(CONFIG("db", ""));
+	hang_up(); /* meanwhile */
+	ask("GET /livez");
+	talk->count--;
+	remove_file("slow");
+	log_has(printed, APPLIED, 2);
+	ask("GET /v1/status"); /* 3 */
+}
+
+static void write__under_way__is_finished_first__then_the_last_signal_counts(void **state)
+{
+	char config[512], text[64];
+
+	(void)state;
+	scratch_open(disk, scratch_disk());
+	put("web.yaml", "port: 1\n");
+	put("db.yaml", "port: 1\n");
+	snprintf(config, sizeof(config),
+		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, file: %s/out, interval: "
+		"1h}\n" CONFIG("db", ""),
+		disk);
+	put_disk_settings(config);
+	run_with(change_during_a_write);
+	assert_answer(1, 200, "\"applying\":true");
+	assert_answer(2, 200, "\"outcome\":\"unchanged\"");
+	assert_true(scratch_read(disk, "out", text, sizeof(text), NULL));
+	assert_string_equal(text, "port: 2\n");
+	assert_answer(3, 200, "\"reloads\":2,");
+	assert_null(strstr(talk->answers[3], "\"name\":\"web\""));
+	scratch_close(disk);
+}
+
+/* ---- what is rejected ---- */
+
+static void reject_and_apply(int printed)
+{
+	char part[64];
+	int taken = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(a);
+
+	if (!log_has(printed, "published", 1) ||
+		bind(taken, (const struct sockaddr *)&a, sizeof(a)) || listen(taken, 1) ||
+		getsockname(taken, (struct sockaddr *)&a, &len))
+		return;
+	snprintf(part, sizeof(part), ", listen: '127.0.0.1:%d'", ntohs(a.sin_port));
+	put_settings(part, CONFIG("db", ""));
+	hang_up();
+	log_has(printed, INVALID, 1);
+	ask("GET /v1/status"); /* 0 */
+	close(taken);
+	hang_up();
+	log_has(printed, APPLIED, 1);
+	ask("GET /v1/status"); /* 1 */
+	put_settings(part, "  db: {interval: x}\n  web: {}\n");
+	hang_up();
+	log_has(printed, INVALID, 2);
+	ask("GET /v1/status"); /* 2 */
+	put("pullet.yaml", "{");
+	hang_up();
+	log_has(printed, INVALID, 3);
+	ask("GET /v1/status"); /* 3 */
+}
+
+static void configuration__that_cannot_be__changes_nothing(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put_settings("", CONFIG("web", ""));
+	run_with(reject_and_apply);
+	assert_answer(
+		0, 200, "\"reloads\":0,\"rejections\":1,\"error\":\"cannot listen on 127.0.0.1:");
+	assert_answer(0, 200, "\"configs\":[{\"name\":\"web\"");
+	assert_answer(1, 200, "\"reloads\":1,\"rejections\":1,\"error\":null,\"errors\":0");
+	assert_answer(1, 200, "\"configs\":[{\"name\":\"db\"");
+	assert_answer(2, 200, "\"rejections\":2,");
+	assert_answer(2, 200, "\"configs\":[{\"name\":\"db\"");
+	assert_answer(3, 200, "\"rejections\":3,");
+}
+
+/* ---- beside the configs ---- */
+
+static void change_servers(int printed)
+{
+	char text[2048];
+
+	if (!log_has(printed, "published", 1))
+		return;
+	snprintf(text, sizeof(text),
+		"agent: {state_dir: %s/state, runtime_dir: %s/run}\nservers:\n"
+		"  d: {kind: file, urls: ['file://%s/more']}\n"
+		"  e: {kind: etcd, urls: ['http://127.0.0.1:1']}\n"
+		"report: {server: e, host: h1}\nconfigs:\n" CONFIG("web", ""),
+		played.dir, played.dir, played.dir);
+	put("pullet.yaml", text);
+	hang_up();
+	log_has(printed, "published", 2);
+	ask("GET /v1/status"); /* 0 */
+	*strstr(text, "h1") = 'g';
+	put("pullet.yaml", text);
+	hang_up();
+	log_has(printed, APPLIED, 2);
+	ask("GET /v1/status"); /* 1 */
+	put_settings("", CONFIG("web", ""));
+	hang_up();
+	log_has(printed, "published", 3);
+	ask("GET /v1/status"); /* 2 */
+}
+
+static void servers_and_receipts__come_change_and_go(void **state)
+{
+	char more[SCRATCH_PATH + 16];
+
+	(void)state;
+	snprintf(more, sizeof(more), "%s/more", played.dir);
+	assert_int_equal(mkdir(more, 0755), 0);
+	put("web.yaml", "port: 1\n");
+	put("more/web.yaml", "port: 2\n");
+	put_settings("", CONFIG("web", ""));
+	run_with(change_servers);
+	assert_answer(0, 200, "\"generation\":2");
+	assert_answer(0, 200, "\"report\":{\"server\":\"e\",\"key\":\"/pullet/agents/h1\"");
+	assert_answer(1, 200, "\"key\":\"/pullet/agents/g1\"");
+	assert_answer(2, 200, "\"generation\":3");
+	assert_null(strstr(talk->answers[2], "\"key\":\"/pullet/agents"));
+	assert_shows(
+		talk->log, "changed=\"1: web\" servers_added=\"1: e\" servers_changed=\"1: d\"");
+	assert_shows(talk->log, "servers_removed=\"1: e\"");
+	assert_shows(talk->log, "other=\"labels report\"");
+}
+
+static void change_labels(int printed)
+{
+	if (!log_has(printed, "published", 1))
+		return;
+	ask("GET /v1/configs/web"); /* 0 */
+	put_settings(", labels: {zone: eu}",
+		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, snapshot: true, "
+		"interval: 1h, rollout: {server: d, path: /rollout.yaml}}\n");
+	put("web.yaml", "port: 2\n");
+	hang_up();
+	log_has(printed, APPLIED, 1);
+	ask_until("GET /v1/configs/web", "\"rejected\":{\"by\":\"rollout\""); /* 1 */
+	put_settings(", labels: {zone: us}",
+		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, snapshot: true, "
+		"interval: 1h, rollout: {server: d, path: /rollout.yaml}}\n");
+	hang_up();
+	log_has(printed, "published config=web generation=2", 1); /* without a pull by the clock */
+}
+
+static void labels__that_change__ask_the_rollout_again(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put("rollout.yaml", "labels: {zone: us}\n");
+	put_settings(", labels: {zone: eu}", CONFIG("web", ""));
+	run_with(change_labels);
+	assert_answer(0, 200, "\"generation\":1");
+	assert_answer(1, 200, "\"generation\":1");
+	assert_shows(talk->log, "other=labels");
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, pulletd_set_up, pulletd_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(config__that_changed__pulls_at_once__and_the_other_does_not),
+		CASE(config__that_was_removed__is_withdrawn_and_comes_back_as_it_was),
+		CASE(file__elsewhere__is_written_there_and_the_old_one_kept),
+		CASE(names_in_the_log__are_cut_off_at_a_bound),
+		CASE(check__under_way__ends_with_its_config),
+		CASE(last_signal_of_many__counts),
+		CASE(write__under_way__is_finished_first__then_the_last_signal_counts),
+		CASE(configuration__that_cannot_be__changes_nothing),
+		CASE(servers_and_receipts__come_change_and_go),
+		CASE(labels__that_change__ask_the_rollout_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
