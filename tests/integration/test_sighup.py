@@ -179,20 +179,6 @@ class Reload(Case):
         self.assertEqual((self.asked('web'), self.asked('db'), status['servers'][0]['accepted']), before)
         self.assertEqual(status['configuration']['reloads'], 1)
 
-    def test_what_changed_pulls_at_once_and_goes_on_from_its_history(self):
-        self.add('web')
-        self.add('other')
-        agent = self.begin()
-        asked, others = self.asked('web'), self.asked('other')
-        self.settings['configs']['web']['interval'] = '2h'
-        self.origin.put('/web.yaml', 'n: 2\n')
-        self.hup()
-        agent.log.wait('published config=web generation=2')
-        self.assertEqual((self.asked('web'), self.asked('other')), (asked + 1, others))
-        now = self.config_status('web')
-        self.assertGreater(now['next_pull_in_ms'], 3600000)
-        self.assertEqual(now['runs']['success'], 1)
-
     def test_a_config_that_comes_back_has_its_history(self):
         self.add('web')
         self.add('other')
@@ -217,20 +203,6 @@ class Reload(Case):
         self.assertIn(self.path('out/web.yaml'), line)
         agent.log.wait('started from the last known good config=web generation=1', at)
         self.assertEqual((self.read('out/elsewhere.yaml'), self.read('out/web.yaml')), (b'n: 1\n', b'n: 1\n'))
-
-    def test_a_schema_that_was_edited_counts(self):
-        self.write('schema.json', '{"properties": {"n": {"maximum": 1}}}')
-        self.add('web', schema=self.path('schema.json'))
-        self.add('other')
-        agent = self.begin()
-        self.origin.put('/web.yaml', 'n: 2\n')
-        self.assertEqual(agent.refresh()['outcome'], 'failed')
-        asked = self.asked('other')
-        self.assertIn('unchanged=2', self.hup())
-        self.write('schema.json', '{"properties": {"n": {"maximum": 2}}}')
-        self.assertIn('changed="1: web"', self.hup())
-        agent.log.wait('published config=web generation=2')
-        self.assertEqual((self.config_status('web')['last_error'], self.asked('other')), (None, asked))
 
     # ---- servers
 
@@ -620,19 +592,6 @@ class Reload(Case):
             self.assertEqual(self.read(f'out/{name}.yaml'), b'n: 2\n')
         self.assertEqual(agent.post('/v1/configs/rolled/rollback')[0], 200)
         self.assertEqual(self.read('out/rolled.yaml'), b'n: 1\n')
-
-    def test_programs_of_a_config_that_goes_are_ended(self):
-        self.write('hook', '#!/bin/sh\necho $$ > "$0.pid"\nexec sleep 600\n')
-        os.chmod(self.path('hook'), 0o755)
-        self.add('web', reload={'run': [self.path('hook')]})
-        self.add('other')
-        self.agent = Agent(self, self.text())
-        self.agent.log.wait('published config=web')
-        self.until(lambda: os.path.exists(self.path('hook.pid')) and self.read('hook.pid'))
-        pid = int(self.read('hook.pid'))
-        del self.settings['configs']['web']
-        self.hup()
-        self.until(lambda: not os.path.exists(f'/proc/{pid}'))
 
     # ---- the disk
 
