@@ -1,0 +1,287 @@
+/*
+ * Memory that runs out at each allocation of the core, once or from then on: nothing crashes, and
+ * with memory again the next pulls publish what the server has, and a restart shows it.
+ */
+#include "tests/unit/fixture/fault_memory.h"
+#include "tests/unit/fixture/core.h"
+
+#include "config/inspect.h"
+
+#define MOST 5000
+#define NEWEST "n: 9\nm: 9\n"
+
+struct scenario {
+	const char *extra, *from;
+	bool set; /* of files */
+	void (*before)(void);
+	void (*does)(void); /* without memory */
+	void (*after)(void);
+	const char *shows; /* at the end; NULL: NEWEST */
+};
+
+static void begin(const struct scenario *s)
+{
+	static char place[SCRATCH_PATH + 32];
+
+	snprintf(place, sizeof(place), "dir: %s/out/set", core.dir);
+	core.place = s->set ? place : NULL;
+	core.from = s->from;
+	scratch_write(core.dir, "schema.json", "{\"type\": \"object\"}", 18);
+	world_put("/base.yaml", "b: 1\n");
+	server_has("n: 1\nm: 1\n");
+	agent_starts(s->extra);
+	if (s->before)
+		s->before();
+}
+
+static void finish(const struct scenario *s)
+{
+	if (s->after)
+		s->after();
+	server_has(NEWEST);
+	for (int i = 0; i < 3; i++) {
+		world_advance(2 * SECOND);
+		pull();
+	}
+	if (!s->set)
+		assert_shows(s->shows ? s->shows : NEWEST);
+	agent_restarts();
+	if (!s->set)
+		assert_shows(s->shows ? s->shows : NEWEST);
+	agent_crashes();
+	core_close();
+	core_open(scratch_memory());
+}
+
+static void fail_each(const struct scenario *s)
+{
+	if (!fault_memory_works)
+		skip();
+	for (int round = 0; round < 2; round++) {
+		for (unsigned n = 1;; n++) {
+			bool hit;
+
+			begin(s);
+			fault_memory.seen = 0;
+			fault_memory.for_ever = round;
+			fault_memory.nth = n;
+			s->does();
+			fault_memory.nth = 0;
+			hit = fault_memory.seen >= n;
+			finish(s);
+			if (!hit)
+				break;
+			assert_in_range(n, 1, MOST);
+		}
+	}
+}
+
+/* ---- what is done without memory ---- */
+
+static void rename_bytes(void)
+{
+	world_find_page("/web.yaml")->etag[1] = 'x';
+	pull();
+}
+
+static void put_new(void)
+{
+	server_has("n: 2\nm: 1\n");
+}
+
+static void be_published(void)
+{
+	pull_of("n: 2\nm: 1\n");
+}
+
+static void roll_back(void)
+{
+	operator_rolls_back(1);
+}
+
+static void override(void)
+{
+	operator_overrides("n", "7", HOUR);
+	operator_drops("n");
+}
+
+static void forget_overrides(void)
+{
+	operator_drops("n");
+}
+
+static void pin_and_suspend(void)
+{
+	operator_pins(HOUR);
+	operator_suspends(HOUR);
+	operator_resumes();
+	operator_unpins();
+}
+
+static void forget_decisions(void)
+{
+	operator_resumes();
+	operator_unpins();
+}
+
+static void be_touched(void)
+{
+	somebody_writes("harm");
+}
+
+static void restart(void)
+{
+	char extra[sizeof(core.extra)];
+
+	snprintf(extra, sizeof(extra), "%s", core.extra);
+	fault_memory.paused++;
+	agent_crashes();
+	core_make(extra);
+	fault_memory.paused--;
+	core.env.starting = true;
+	config_start(core.config, true);
+	core.env.starting = false;
+	world_turn();
+}
+
+static void fail_probe(void)
+{
+	if (world.probe.running)
+		world_end_probe("it answers 500");
+	world_turn();
+}
+
+static void prove_and_override(void)
+{
+	world_end_probe(NULL);
+	operator_overrides("n", "7", HOUR);
+}
+
+static void expire(void)
+{
+	world_advance(11 * SECOND);
+}
+
+static void override_for_a_moment(void)
+{
+	operator_overrides("n", "7", 10 * SECOND);
+}
+
+static void explain(void)
+{
+	struct buffer out;
+
+	buffer_init(&out, 16384);
+	explain_config(core.config, AUDIENCE_OPERATOR, &out);
+	explain_news(core.config, AUDIENCE_OPERATOR, &out);
+	scrub_output(core.config, &out, "n: 1", 4);
+	buffer_fini(&out);
+}
+
+static void hold_a_version(void)
+{
+	world_put("/rollout.yaml", "percent: 0\n");
+	put_new();
+}
+
+static void reject(void)
+{
+	pull_of("n: [\n");
+	pull_of("{}\n");
+}
+
+/* ---- each of them ---- */
+
+#define SCENARIO(name, ...)                                                                        \
+	static void name(void **state)                                                             \
+	{                                                                                          \
+		static const struct scenario s = {__VA_ARGS__};                                    \
+                                                                                                   \
+		(void)state;                                                                       \
+		fail_each(&s);                                                                     \
+	}
+
+#define TWO "[{server: main, path: /base.yaml}, {server: main, path: /web.yaml}]"
+
+SCENARIO(pull__without_memory__is_finished_by_the_next, .extra = "reload: {run: [/bin/true]}",
+	.before = put_new, .does = pull)
+SCENARIO(pull__of_two_layers_without_memory__is_finished_by_the_next, .extra = "", .from = TWO,
+	.before = put_new, .does = pull, .shows = "b: 1\nn: 9\nm: 9\n")
+SCENARIO(same_bytes__without_memory__change_nothing, .extra = "", .does = rename_bytes)
+SCENARIO(rejection__without_memory__is_found_again, .extra = "check: [/bin/true, '{path}']",
+	.does = reject)
+SCENARIO(format_program__without_memory__runs_again, .extra = "format: {run: [/bin/cat]}",
+	.before = put_new, .does = pull, .shows = "made: " NEWEST)
+SCENARIO(set_of_files__without_memory__is_finished_by_the_next, .extra = "", .set = true,
+	.from = "[{server: main, path: /web.yaml, as: a.yaml}, {server: main, path: /base.yaml, "
+		"as: b.yaml}]",
+	.before = put_new, .does = pull)
+SCENARIO(rollback__without_memory__is_answered, .extra = "guard: {max_changes: 9}",
+	.before = be_published, .does = roll_back)
+SCENARIO(override__without_memory__is_answered, .extra = "", .does = override,
+	.after = forget_overrides)
+SCENARIO(override__that_ends_without_memory__ends_later, .extra = "",
+	.before = override_for_a_moment, .does = expire)
+SCENARIO(pin_and_suspension__without_memory__are_refused, .extra = "", .does = pin_and_suspend,
+	.after = forget_decisions)
+SCENARIO(heal__without_memory__is_done_later, .extra = "", .does = be_touched)
+SCENARIO(start__without_memory__is_done_by_a_run, .extra = "", .before = be_published,
+	.does = restart)
+SCENARIO(probe__that_fails_without_memory__harms_nothing,
+	.extra = "probe: {run: [/bin/true], for: 10s}", .before = be_published, .does = fail_probe)
+SCENARIO(overrides__that_fail_their_probe_without_memory__harm_nothing,
+	.extra = "probe: {run: [/bin/true], for: 10s}", .before = prove_and_override,
+	.does = fail_probe, .after = forget_overrides)
+SCENARIO(explanation__without_memory__is_cut, .extra = "mask: [n]", .before = be_published,
+	.does = explain)
+SCENARIO(rollout__without_memory__holds_nothing_for_ever,
+	.extra = "rollout: {server: main, path: /rollout.yaml}", .before = hold_a_version,
+	.does = pull, .shows = "n: 1\nm: 1\n")
+
+static void config__without_memory__is_none(void **state)
+{
+	(void)state;
+	if (!fault_memory_works)
+		skip();
+	for (unsigned n = 1; n < MOST; n++) {
+		struct config *c;
+
+		core_make("rollout: {server: main, path: /r}, bootstrap: {server: main, path: /b}");
+		config_free(core.config);
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		c = config_new(&core.env, core.settings->configs[0]);
+		fault_memory.nth = 0;
+		config_free(c);
+		settings_free(core.settings);
+		core.config = NULL;
+		if (c)
+			return;
+	}
+	fail();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CORE_TEST(pull__without_memory__is_finished_by_the_next),
+		CORE_TEST(pull__of_two_layers_without_memory__is_finished_by_the_next),
+		CORE_TEST(same_bytes__without_memory__change_nothing),
+		CORE_TEST(rejection__without_memory__is_found_again),
+		CORE_TEST(format_program__without_memory__runs_again),
+		CORE_TEST(set_of_files__without_memory__is_finished_by_the_next),
+		CORE_TEST(rollback__without_memory__is_answered),
+		CORE_TEST(override__without_memory__is_answered),
+		CORE_TEST(override__that_ends_without_memory__ends_later),
+		CORE_TEST(pin_and_suspension__without_memory__are_refused),
+		CORE_TEST(heal__without_memory__is_done_later),
+		CORE_TEST(start__without_memory__is_done_by_a_run),
+		CORE_TEST(probe__that_fails_without_memory__harms_nothing),
+		CORE_TEST(overrides__that_fail_their_probe_without_memory__harm_nothing),
+		CORE_TEST(explanation__without_memory__is_cut),
+		CORE_TEST(rollout__without_memory__holds_nothing_for_ever),
+		CORE_TEST(config__without_memory__is_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
