@@ -1,0 +1,390 @@
+/*
+ * A snapshot and its control page: built, replaced whole, raised; what others do to the two is seen
+ * and put right; each call may fail.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include "document/document.h"
+#include "lib/page.h"
+#include "publish/image.h"
+#include "tests/unit/fixture/fault_memory.h"
+#include "tests/unit/fixture/fault_sys.h"
+#include "tests/unit/fixture/scratch.h"
+
+static struct sys sys;
+static char dir[SCRATCH_PATH];
+static struct image *image;
+static void *data;
+static size_t len;
+static char why[FILE_WHY];
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&fault, 0, sizeof(fault));
+	fault_memory.nth = 0;
+	sys = fault_table();
+	scratch_open(dir, scratch_memory());
+	image = NULL;
+	data = NULL;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	image_close(image);
+	free(data);
+	scratch_close(dir);
+	return 0;
+}
+
+static int open_image(void)
+{
+	int r = image_open(&sys, dir, "web", NULL, &image, why);
+
+	if (r)
+		image = NULL;
+	return r;
+}
+
+static int build(const char *text, uint64_t max_bytes)
+{
+	struct document *d = NULL;
+	struct document_error error;
+	int r;
+
+	free(data);
+	data = NULL;
+	assert_int_equal(document_parse(DOCUMENT_YAML, text, strlen(text), 0, &d, &error), 0);
+	r = image_build(document_root(d), 1, "v1", max_bytes, &data, &len, why);
+	document_free(d);
+	return r;
+}
+
+static const struct page *map_page(void)
+{
+	char path[SCRATCH_PATH + 16];
+	const struct page *page;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/web.gen", dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	page = mmap(NULL, PAGE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	assert_true(page != MAP_FAILED);
+	return page;
+}
+
+static uint64_t page_generation(void)
+{
+	const struct page *page = map_page();
+	uint64_t generation = atomic_load(&page->generation);
+
+	munmap((void *)(uintptr_t)page, PAGE_SIZE);
+	return generation;
+}
+
+static void publish(uint64_t generation)
+{
+	assert_int_equal(image_publish(image, data, len, generation, why), 0);
+	assert_int_equal(page_generation(), generation);
+}
+
+/* ---- built ---- */
+
+static void build__of_every_type__has_all_values(void **state)
+{
+	char text[4096] = "a: 1\nb: true\nc: 1.5\nd: text\ne: [1, {x: null}]\nf: {}\n";
+
+	(void)state;
+	for (int i = 0; i < 100; i++) /* more than fits the first room */
+		snprintf(text + strlen(text), 32, "k%d: %d\n", i, i);
+	assert_int_equal(build(text, 1u << 20), 0);
+	assert_true(len > 1000);
+}
+
+static void build__beyond_its_bound__says_so(void **state)
+{
+	(void)state;
+	assert_int_equal(build("a: 1\n", 10), -EMSGSIZE);
+	assert_non_null(strstr(why, "its snapshot"));
+}
+
+static void build__of_a_key_with_a_dot__is_another_path(void **state)
+{
+	(void)state;
+	assert_int_equal(build("a: {b: 1}\na.b: 2\n", 1u << 20), 0);
+}
+
+static void build__without_memory__fails_and_leaves_nothing(void **state)
+{
+	struct document *d = NULL;
+	struct document_error error;
+	int r = -1;
+
+	(void)state;
+	if (!fault_memory_works)
+		skip();
+	assert_int_equal(document_parse(DOCUMENT_YAML, "a: {b: [1, 2]}\n", 15, 0, &d, &error), 0);
+	for (unsigned n = 1; r; n++) {
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		r = image_build(document_root(d), 1, "v1", 1u << 20, &data, &len, why);
+		fault_memory.nth = 0;
+		assert_true(r == 0 || r == -ENOMEM);
+		assert_in_range(n, 1, 100);
+	}
+	document_free(d);
+}
+
+/* ---- published ---- */
+
+static void publish__raises_the_page_and_is_current(void **state)
+{
+	(void)state;
+	assert_int_equal(open_image(), 0);
+	assert_string_equal(image_name(image), "web.snap");
+	assert_true(image_in_memory(image) || strcmp(scratch_memory(), scratch_disk()) == 0);
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	assert_false(image_is_current(image));
+	publish(3);
+	assert_true(image_is_current(image));
+	image_confirm(image, 77, 1000);
+	assert_int_equal(image_confirmed_ms(image), 77);
+	image_close(image);
+	assert_int_equal(open_image(), 0);
+	assert_false(image_is_current(image)); /* not known yet */
+	publish(3);                            /* the same: not written again */
+	assert_true(image_is_current(image));
+}
+
+static void prepared__and_abandoned__leaves_the_old_one(void **state)
+{
+	(void)state;
+	assert_int_equal(open_image(), 0);
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	publish(1);
+	assert_int_equal(build("n: 2\n", 1u << 20), 0);
+	assert_int_equal(image_prepare(image, data, len, 2, why), 0);
+	image_abandon(image);
+	image_abandon(image);
+	assert_true(image_is_current(image));
+	assert_int_equal(page_generation(), 1);
+	assert_int_equal(scratch_count(dir, ".pullet-"), 0);
+}
+
+static void prepared__and_published__is_the_new_one(void **state)
+{
+	(void)state;
+	assert_int_equal(open_image(), 0);
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	assert_int_equal(image_prepare(image, data, len, 4, why), 0);
+	publish(4);
+}
+
+static void page__that_somebody_removes__is_made_again(void **state)
+{
+	const struct page *old;
+	char path[SCRATCH_PATH + 16];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/web.gen", dir);
+	assert_int_equal(open_image(), 0);
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	publish(1);
+	assert_int_equal(image_keep_page(image, why), 0); /* it is in its place */
+	old = map_page();
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(image_keep_page(image, why), 0);
+	assert_int_equal(page_generation(), 1);
+	assert_int_equal(unlink(path), 0);
+	publish(2); /* also by a publication, again and again */
+	assert_int_equal(unlink(path), 0);
+	publish(3);
+	munmap((void *)(uintptr_t)old, PAGE_SIZE);
+}
+
+static void page__that_is_none__is_replaced(void **state)
+{
+	char path[SCRATCH_PATH + 16], other[SCRATCH_PATH + 16];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/web.gen", dir);
+	snprintf(other, sizeof(other), "%s/other", dir);
+	scratch_write(dir, "web.gen", "short", 5);
+	assert_int_equal(open_image(), 0);
+	image_close(image);
+	assert_int_equal(link(path, other), 0); /* a second name */
+	assert_int_equal(open_image(), 0);
+	image_close(image);
+	assert_int_equal(chmod(path, 0666), 0);
+	assert_int_equal(open_image(), 0);
+	image_close(image);
+	image = NULL;
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0); /* cannot be replaced */
+	assert_int_not_equal(open_image(), 0);
+	assert_int_equal(rmdir(path), 0);
+}
+
+static void snapshot__that_is_touched__is_not_current(void **state)
+{
+	char path[SCRATCH_PATH + 16];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/web.snap", dir);
+	assert_int_equal(open_image(), 0);
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	publish(1);
+	scratch_write(dir, "web.snap", "harm", 4);
+	assert_false(image_is_current(image));
+	publish(1);
+	assert_true(image_is_current(image));
+	assert_int_equal(unlink(path), 0);
+	assert_false(image_is_current(image));
+	publish(1);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_not_equal(image_publish(image, data, len, 2, why), 0);
+	assert_false(image_is_current(image));
+}
+
+/* ---- failures ---- */
+
+static void each_call__that_fails__leaves_the_old_or_the_new_one(void **state)
+{
+	bool hit = true;
+
+	(void)state;
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	for (unsigned n = 1; hit; n++) {
+		int r;
+
+		for (int round = 0; round < 2; round++) {
+			assert_int_equal(open_image(), 0);
+			publish(2 * n);
+			memset(&fault, 0, sizeof(fault));
+			fault.call = -1;
+			fault.nth = n;
+			fault.for_ever = round;
+			fault.error = ENOSPC;
+			r = image_prepare(image, data, len, 2 * n + 1, why);
+			if (r == 0)
+				r = image_publish(image, data, len, 2 * n + 1, why);
+			else
+				image_abandon(image);
+			hit = fault.seen >= n;
+			memset(&fault, 0, sizeof(fault));
+			assert_int_equal(page_generation(), r ? 2 * n : 2 * n + 1);
+			image_close(image);
+			image = NULL;
+		}
+		assert_in_range(n, 1, 100);
+	}
+}
+
+static void each_call__that_fails_at_the_start__fails_it(void **state)
+{
+	char path[SCRATCH_PATH + 16];
+	int r = -1;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/web.gen", dir);
+	for (unsigned n = 1; r; n++) {
+		unlink(path);
+		memset(&fault, 0, sizeof(fault));
+		fault.call = -1;
+		fault.nth = n;
+		fault.for_ever = true;
+		fault.error = EIO;
+		r = open_image();
+		memset(&fault, 0, sizeof(fault));
+		assert_in_range(n, 1, 100);
+	}
+}
+
+static void each_allocation__that_fails__fails_the_call(void **state)
+{
+	int r = -1;
+
+	(void)state;
+	if (!fault_memory_works)
+		skip();
+	for (unsigned n = 1; r; n++) {
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		r = open_image();
+		fault_memory.nth = 0;
+		assert_in_range(n, 1, 100);
+	}
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	fault_memory.seen = 0;
+	fault_memory.nth = 1;
+	assert_int_equal(image_prepare(image, data, len, 2, why), -ENOMEM);
+	fault_memory.nth = 0;
+	publish(2);
+}
+
+static void directory__that_is_gone__is_an_error(void **state)
+{
+	(void)state;
+	assert_int_equal(open_image(), 0);
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	scratch_close(dir);
+	assert_int_equal(image_keep_page(image, why), -ENOENT);
+	assert_int_equal(image_publish(image, data, len, 2, why), -ENOENT);
+	assert_false(image_is_current(image));
+	image_close(image);
+	assert_int_equal(open_image(), -ENOENT);
+	image_close(NULL);
+}
+
+static void on_a_disk__what_an_earlier_boot_confirmed__is_forgotten(void **state)
+{
+	char disk[SCRATCH_PATH];
+
+	(void)state;
+	scratch_open(disk, scratch_disk());
+	assert_int_equal(image_open(&sys, disk, "web", NULL, &image, why), 0);
+	if (image_in_memory(image)) {
+		scratch_close(disk);
+		skip();
+	}
+	image_confirm(image, 77, 1000);
+	image_close(image);
+	assert_int_equal(image_open(&sys, disk, "web", NULL, &image, why), 0);
+	assert_int_equal(image_confirmed_ms(image), 0);
+	scratch_close(disk);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(build__of_every_type__has_all_values),
+		TEST(build__beyond_its_bound__says_so),
+		TEST(build__of_a_key_with_a_dot__is_another_path),
+		TEST(build__without_memory__fails_and_leaves_nothing),
+		TEST(publish__raises_the_page_and_is_current),
+		TEST(prepared__and_abandoned__leaves_the_old_one),
+		TEST(prepared__and_published__is_the_new_one),
+		TEST(page__that_somebody_removes__is_made_again),
+		TEST(page__that_is_none__is_replaced),
+		TEST(snapshot__that_is_touched__is_not_current),
+		TEST(each_call__that_fails__leaves_the_old_or_the_new_one),
+		TEST(each_call__that_fails_at_the_start__fails_it),
+		TEST(each_allocation__that_fails__fails_the_call),
+		TEST(directory__that_is_gone__is_an_error),
+		TEST(on_a_disk__what_an_earlier_boot_confirmed__is_forgotten),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

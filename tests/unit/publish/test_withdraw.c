@@ -1,0 +1,186 @@
+/* Snapshots without a config: withdrawn, marked, and nothing else is touched. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include "lib/page.h"
+#include "publish/image.h"
+#include "publish/withdraw.h"
+#include "tests/unit/fixture/fault_sys.h"
+#include "tests/unit/fixture/scratch.h"
+
+#define TAIL ".pullet-0123456789abcdef"
+
+static struct sys sys;
+static char dir[SCRATCH_PATH], why[FILE_WHY];
+
+static void add_snapshot(const char *name)
+{
+	struct image *image;
+	char file[80];
+
+	assert_int_equal(image_open(&sys, dir, name, NULL, &image, why), 0);
+	image_confirm(image, 77, 1000);
+	image_close(image);
+	snprintf(file, sizeof(file), "%s.snap", name);
+	scratch_write(dir, file, "image", 5);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&fault, 0, sizeof(fault));
+	sys = fault_table();
+	scratch_open(dir, scratch_memory());
+	add_snapshot("web");
+	add_snapshot("db");
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	scratch_close(dir);
+	return 0;
+}
+
+static int withdraw(const char *kept)
+{
+	const char *names[] = {kept ? kept : ""};
+
+	return withdraw_snapshots(&sys, dir, names, kept ? 1 : 0, why);
+}
+
+static bool is_withdrawn(const char *name)
+{
+	char path[SCRATCH_PATH + 80];
+	struct page *page;
+	bool withdrawn;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s.gen", dir, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	page = mmap(NULL, PAGE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	assert_true(page != MAP_FAILED);
+	withdrawn = atomic_load(&page->withdrawn) && atomic_load(&page->confirmed_ms) == 0 &&
+		    atomic_load(&page->futex) == 1;
+	munmap(page, PAGE_SIZE);
+	return withdrawn;
+}
+
+static void withdraw__of_one__marks_its_page_and_keeps_the_other(void **state)
+{
+	(void)state;
+	assert_int_equal(withdraw("db"), 1);
+	assert_true(is_withdrawn("web"));
+	assert_false(is_withdrawn("db"));
+	assert_int_equal(scratch_count(dir, "web.snap"), 0);
+	assert_int_equal(scratch_count(dir, "db.snap"), 1);
+	assert_int_equal(withdraw("db"), 0); /* it was before */
+	assert_int_equal(withdraw(NULL), 1);
+}
+
+static void withdraw__after_a_crash_in_between__goes_on(void **state)
+{
+	char path[SCRATCH_PATH + 80];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/web.snap", dir);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(withdraw("db"), 1);
+	assert_true(is_withdrawn("web"));
+	scratch_write(dir, "web.snap", "image", 5); /* marked, and not removed */
+	assert_int_equal(withdraw("db"), 1);
+	assert_int_equal(scratch_count(dir, "web.snap"), 0);
+}
+
+static void withdraw__of_what_is_not_the_agents__touches_nothing(void **state)
+{
+	char path[SCRATCH_PATH + 80], long_name[80];
+
+	(void)state;
+	scratch_write(dir, "text.gen", "a text", 6);
+	scratch_write(dir, "text.snap", "a text", 6);
+	scratch_write(dir, ".hidden.gen", "x", 1);
+	scratch_write(dir, ".gen", "x", 1);
+	memset(long_name, 'x', 70);
+	memcpy(long_name + 70, ".gen", 5);
+	scratch_write(dir, long_name, "x", 1);
+	snprintf(path, sizeof(path), "%s/zeros.gen", dir);
+	scratch_write(dir, "zeros.gen", "", 0);
+	assert_int_equal(truncate(path, PAGE_SIZE), 0);
+	snprintf(path, sizeof(path), "%s/folder.gen", dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/web.snap", dir);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0); /* no image */
+	assert_int_equal(withdraw("db"), 1);
+	assert_int_equal(scratch_count(dir, "text"), 2);
+	assert_int_equal(scratch_count(dir, "web.snap"), 1);
+	assert_int_equal(scratch_count(dir, "zeros"), 1);
+}
+
+static void temporary_files__beside_a_page_of_its_own__are_removed(void **state)
+{
+	(void)state;
+	scratch_write(dir, ".web.snap" TAIL, "x", 1);
+	scratch_write(dir, ".db.snap" TAIL, "x", 1);
+	scratch_write(dir, ".none.snap" TAIL, "x", 1);
+	scratch_write(dir, ".web.gen" TAIL, "x", 1);
+	assert_int_equal(withdraw("db"), 1);
+	assert_int_equal(scratch_count(dir, ".web.snap"), 0);
+	assert_int_equal(scratch_count(dir, ".db.snap"), 1);
+	assert_int_equal(scratch_count(dir, ".none.snap"), 1);
+}
+
+static void unlink__that_fails__is_an_error_and_tried_again(void **state)
+{
+	(void)state;
+	scratch_write(dir, ".web.snap" TAIL, "x", 1);
+	fault.call = CALL_UNLINK;
+	fault.nth = 1;
+	fault.for_ever = true;
+	fault.error = EROFS;
+	assert_int_equal(withdraw("db"), -EROFS);
+	assert_non_null(strstr(why, "cannot remove the snapshot of web"));
+	fault.error = ENOENT; /* somebody else was faster */
+	assert_int_equal(withdraw("db"), -ENOENT);
+	memset(&fault, 0, sizeof(fault));
+	assert_int_equal(withdraw("db"), 1);
+	assert_true(is_withdrawn("web"));
+}
+
+static void directory__that_is_none__is_an_error(void **state)
+{
+	const char *none[] = {""};
+	struct sys plain = sys;
+
+	(void)state;
+	assert_int_equal(withdraw_snapshots(&plain, "/nowhere/at/all", none, 0, why), -ENOENT);
+	fault.call = CALL_OPEN;
+	fault.nth = 1;
+	fault.for_ever = true;
+	fault.error = EMFILE;
+	assert_int_equal(withdraw("db"), -EMFILE);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(withdraw__of_one__marks_its_page_and_keeps_the_other),
+		TEST(withdraw__after_a_crash_in_between__goes_on),
+		TEST(withdraw__of_what_is_not_the_agents__touches_nothing),
+		TEST(temporary_files__beside_a_page_of_its_own__are_removed),
+		TEST(unlink__that_fails__is_an_error_and_tried_again),
+		TEST(directory__that_is_none__is_an_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
