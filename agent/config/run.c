@@ -63,7 +63,8 @@ static bool begin_pull(void *arg)
 	current_start(c);
 	if (c->decisions.unsaved)
 		decisions_save(c);
-	decisions_read_rules(c);
+	if (!c->step.validating) /* which reads them on its thread */
+		decisions_read_rules(c);
 	config_settle(c);
 	pull_hold(c->run.pull, latest_version(c), c->run.forced);
 	run_start_limit(c);
