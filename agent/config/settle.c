@@ -116,6 +116,8 @@ bool settle_may_commit(struct config *c)
 	struct situation s;
 
 	settle_read_facts(c, &s);
+	if (c->step.decision.action == ACTION_SHOW)
+		return s.saved != SAVED_HELD;
 	if (c->step.decision.action == ACTION_PUBLISH) {
 		bool newer = c->latest.state != LATEST_IN_STEP;
 

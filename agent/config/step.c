@@ -158,14 +158,20 @@ void step_fini(struct config *c)
 
 /* ---- from the checks to the commit ---- */
 
+/* A decision came while it was checked. */
+static void drop_held(struct config *c)
+{
+	log_info("not published: it is held meanwhile", "config", c->settings->name, "version",
+		VERSION_TEXT(&c->step.candidate->version));
+	step_end(c, false);
+}
+
 static void commit_step(struct config *c)
 {
 	if (c->env->dry_run) {
 		dry_run_publish(c);
 	} else if (!settle_may_commit(c)) {
-		log_info("not published: it is held meanwhile", "config", c->settings->name,
-			"version", VERSION_TEXT(&c->step.candidate->version));
-		step_end(c, false);
+		drop_held(c);
 	} else {
 		publishing_start(c);
 	}
@@ -227,6 +233,8 @@ static void show_again(struct config *c, int error, const char *why)
 			decisions_drop_pin(c,
 				"the pinned version does not fit the present configuration: the "
 				"pin is dropped");
+	} else if (!heals && !settle_may_commit(c)) {
+		drop_held(c);
 	} else {
 		if (heals)
 			current_log_repair(c);
