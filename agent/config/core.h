@@ -139,6 +139,9 @@ void rollout_gate_give_up(struct config *c, const char *why);
 
 /* The version that the next request is conditional on; NULL = none. */
 const struct version *latest_version(const struct config *c);
+/* The pull under way was conditional on this one, or on none: parts that the servers did not send
+ * again are its parts. */
+bool latest_is_asked(const struct config *c);
 /* Its generation, when its bytes are in the store alone; 0 = they are not. */
 uint64_t latest_generation(const struct config *c);
 /* The pull brought something. *ret_is_new: it differs from the current version. 0; or a sentence
@@ -237,8 +240,10 @@ void current_replace(struct config *c);
 void current_forget(struct config *c);
 bool current_settings_differ(const struct config *c);
 /* The generation that a probe's rollback goes to: the proven one if it is kept, else the newest
- * before. 0 = none. */
+ * before that did not fail its probe. 0 = none. Reads state files. */
 uint64_t current_find_older(struct config *c);
+/* Notes it for the facts, where the current version is harmful. Not while the worker publishes. */
+void current_read_older(struct config *c);
 /* The version is committed, but not visible. */
 void current_note_saved(struct config *c, const struct version *v);
 void current_forget_saved(struct config *c);

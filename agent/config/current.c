@@ -216,20 +216,49 @@ bool current_settings_differ(const struct config *c)
 
 /* ---- where a rollback goes ---- */
 
+/* It can be read, and did not fail its probe. */
+static bool is_good(struct config *c, uint64_t generation)
+{
+	struct version v;
+	struct buffer body;
+	bool good;
+
+	buffer_init(&body, CANDIDATE_MAX_BYTES);
+	good = store_load_generation(c->current.store, generation, &v, &body) == 0;
+	if (good) {
+		good = decisions_verdict(c, v.sha256) != VERDICT_PROBE;
+		version_fini(&v);
+	}
+	buffer_fini(&body);
+	return good;
+}
+
 uint64_t current_find_older(struct config *c)
 {
 	uint64_t generations[STORE_MAX_KEEP], newest = 0, bad = c->current.version.generation;
 	size_t n = store_list(c->current.store, generations);
 
 	for (size_t i = 0; i < n; i++) {
-		if (generations[i] >= bad)
+		bool proven = generations[i] == c->decisions.ledger->proven;
+
+		if (generations[i] >= bad || (newest && !proven) || !is_good(c, generations[i]))
 			continue;
-		if (generations[i] == c->decisions.ledger->proven)
+		if (proven)
 			return generations[i];
-		if (!newest)
-			newest = generations[i];
+		newest = generations[i];
 	}
 	return newest;
+}
+
+void current_read_older(struct config *c)
+{
+	struct current *current = &c->current;
+
+	if (current->older_than == current->version.generation ||
+		decisions_verdict(c, current->version.sha256) != VERDICT_PROBE)
+		return;
+	current->older_than = current->version.generation;
+	current->older = current_find_older(c);
 }
 
 /* ---- what is saved, and not visible ---- */

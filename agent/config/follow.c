@@ -66,12 +66,20 @@ static void keep_harmful(struct config *c, const char *why)
 
 static void reject_current(struct config *c, const char *why)
 {
+	char *sha256 = c->current.version.sha256;
+
+	decisions_reject(c, sha256, rejection_name(REJECTED_BY_PROBE), "", why);
+	if (!current_find_older(c)) { /* all older ones have the same bytes, or failed as well */
+		ledger_forgive(c->decisions.ledger, sha256);
+		decisions_save(c);
+		keep_harmful(c, why);
+		return;
+	}
 	config_report_failure(c,
 		c->decisions.ledger->pin.by
 			? "the version fails its probe, and is pinned: it stays until the unpin"
 			: "the version failed its probe and was rolled back",
 		why);
-	decisions_reject(c, c->current.version.sha256, rejection_name(REJECTED_BY_PROBE), "", why);
 }
 
 static void probe_failed(void *arg, uint64_t generation, const char *why)

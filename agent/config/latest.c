@@ -64,6 +64,13 @@ const struct version *latest_version(const struct config *c)
 	return c->current.version.generation ? &c->current.version : NULL;
 }
 
+bool latest_is_asked(const struct config *c)
+{
+	const struct version *asked = pull_held(c->run.pull), *latest = latest_version(c);
+
+	return !asked || (latest && version_same(asked, latest));
+}
+
 static bool is_stored(const struct candidate *candidate)
 {
 	return candidate->version.generation && candidate->version.generation != NOT_STORED &&

@@ -15,6 +15,7 @@
 
 #include "settings/value.h"
 
+#define PULL_FAILED_TEXT "pull failed: keeping the current version"
 #define TIMED_OUT "the server timed out: keeping the current version, pulls slow down"
 
 void run_start_limit(struct config *c)
@@ -59,7 +60,9 @@ static bool begin_pull(void *arg)
 	run_drop_result(c);
 	c->run.state = RUN_PULLING;
 	c->run.is_new = false;
-	c->resting = 0; /* a tick: what failed is tried again */
+	/* a tick: what failed is tried again; the servers' version when they have answered */
+	c->resting &= 1u << ROW_LATEST_IS_PUBLISHED;
+	c->current.older_than = 0;
 	current_start(c);
 	if (c->decisions.unsaved)
 		decisions_save(c);
@@ -119,11 +122,25 @@ static void pull_failed(
 
 /* ---- the end of a pull ---- */
 
+/* The servers' version is tried again, if it failed; but not what is saved and cannot be shown, and
+ * nothing before that where nothing is current. */
+static void try_latest(struct config *c)
+{
+	const struct version *latest = latest_version(c);
+
+	if (c->current.saved_generation &&
+		(!c->current.version.generation ||
+			(latest && strcmp(latest->sha256, c->current.saved_sha256) == 0)))
+		return;
+	c->resting &= ~(1u << ROW_LATEST_IS_PUBLISHED);
+}
+
 /* The pull has brought all: asks the rollout, or lets the facts settle. */
 static void pull_succeeded(struct config *c)
 {
 	if (!c->run.bootstrapping)
 		c->run.cause = KIND_CAUSE_NONE;
+	try_latest(c);
 	if (rollout_gate_ask(c)) {
 		c->run.state = RUN_ASKING;
 		return;
@@ -143,20 +160,9 @@ static void take_same(struct config *c)
 		pull_succeeded(c);
 }
 
-/* What failed rests until the next tick, but another version was not tried yet. Where nothing is
- * current, the last known good comes before it. */
-static void try_other_version(struct config *c, const char *known)
-{
-	if (strcmp(known, latest_version(c)->sha256) == 0 ||
-		(c->current.saved_generation && !c->current.version.generation))
-		return;
-	c->resting &= ~(1u << ROW_LATEST_IS_PUBLISHED);
-}
-
 static void take_new(struct config *c)
 {
-	const struct version *latest = latest_version(c);
-	char why[FILE_WHY], text[REJECTION_TEXT], known[DIGEST_HEX] = "";
+	char why[FILE_WHY], text[REJECTION_TEXT];
 	int r = c->env->dry_run ? 0 : current_open(c, why);
 
 	if (r) {
@@ -164,8 +170,6 @@ static void take_new(struct config *c)
 		run_fail(c, SUPERVISOR_FAILED, CONFIG_CANNOT_PUBLISH, why);
 		return;
 	}
-	if (latest)
-		memcpy(known, latest->sha256, sizeof(known));
 	r = latest_take_pull(c, &c->run.is_new, why);
 	if (r == -EPROTO)
 		c->status.rejections[CHECK_DIGEST]++;
@@ -176,7 +180,6 @@ static void take_new(struct config *c)
 			why);
 	if (r)
 		return;
-	try_other_version(c, known);
 	take_same(c);
 }
 
@@ -185,6 +188,12 @@ static void pull_ended(void *arg, enum pull_outcome outcome, const char *why)
 	struct config *c = arg;
 
 	loop_timer_cancel(c->env->loop, &c->run.limit);
+	if ((outcome == PULL_NEW || outcome == PULL_SAME) && !latest_is_asked(c)) {
+		pull_release(c->run.pull);
+		run_fail(c, SUPERVISOR_FAILED, PULL_FAILED_TEXT,
+			"the version that the servers were asked about is not here any more");
+		return;
+	}
 	switch (outcome) {
 	case PULL_NEW:
 		take_new(c);
@@ -196,7 +205,7 @@ static void pull_ended(void *arg, enum pull_outcome outcome, const char *why)
 		pull_failed(c, SUPERVISOR_TIMEOUT, TIMED_OUT, why);
 		return;
 	case PULL_FAILED:
-		pull_failed(c, SUPERVISOR_FAILED, "pull failed: keeping the current version", why);
+		pull_failed(c, SUPERVISOR_FAILED, PULL_FAILED_TEXT, why);
 		return;
 	case PULL_REJECTED:
 		pull_failed(c, SUPERVISOR_REJECTED, "pull could not be started", why);

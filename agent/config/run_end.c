@@ -33,6 +33,7 @@ static void end_run(struct config *c)
 	if (c->run.bootstrapping)
 		run_swap_pulls(c);
 	c->run.forced = false;
+	c->latest.force = FORCE_NONE; /* an order is about its own run */
 	schedule_bound_backoff(c);
 	schedule_arm_timer(c);
 	watches_confirm(c);

@@ -105,7 +105,7 @@ void settle_read_facts(struct config *c, struct situation *ret_situation)
 		.resting = c->resting,
 	};
 
-	if (s.current == CURRENT_HARMFUL && current_find_older(c))
+	if (s.current == CURRENT_HARMFUL && c->current.older)
 		s.older = OLDER_THERE;
 	add_latest_facts(c, &s);
 	*ret_situation = s;
@@ -155,6 +155,15 @@ enum rejection_reason settle_rejection(
 
 /* ---- after each event ---- */
 
+/* While the servers are asked, what they had before may not be the latest any more: its row waits
+ * for their answer. */
+static unsigned waiting_rows(const struct config *c)
+{
+	bool asks = c->run.state == RUN_PULLING || c->run.state == RUN_ASKING;
+
+	return asks ? 1u << ROW_LATEST_IS_PUBLISHED : 0;
+}
+
 /* True when something was done: look again. */
 static bool settle_once(struct config *c)
 {
@@ -166,7 +175,9 @@ static bool settle_once(struct config *c)
 	current_look(c);
 	if (request_supersede(c))
 		return true;
+	current_read_older(c);
 	settle_read_facts(c, &s);
+	s.resting |= waiting_rows(c);
 	d = decide(&s);
 	if (d.row != ROW_NONE) {
 		step_begin(c, d);

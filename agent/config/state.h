@@ -134,6 +134,8 @@ struct current {
 	/* committed, but not visible; generation 0: none */
 	uint64_t saved_generation;
 	char *saved_sha256;
+	/* where a probe's rollback would go, as it was looked for last; 0 = nowhere */
+	uint64_t older, older_than;
 	enum decide_row saved_by; /* of this life's step; ROW_NONE: of an earlier life's */
 	struct worker_job sync_job;
 	unsigned to_sync,

@@ -49,7 +49,7 @@ static void return_latest(struct config *c, enum situation_force force)
 		return;
 	latest_return(c, c->step.candidate);
 	c->step.candidate = NULL;
-	if (back)
+	if (back && c->run.state != RUN_IDLE)
 		c->latest.force = force;
 }
 

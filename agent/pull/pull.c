@@ -450,6 +450,11 @@ void pull_hold(struct pull *pull, const struct version *held, bool forced)
 	pull->forced = forced;
 }
 
+const struct version *pull_held(const struct pull *pull)
+{
+	return pull->held;
+}
+
 const char *pull_seen(const struct pull *pull, size_t i)
 {
 	return pull->sources[i].seen;

@@ -72,6 +72,8 @@ bool pull_waiting(const struct pull *pull);
 /* Sets the version that the next requests are conditional on; NULL = none. forced: an older version
  * is accepted too. */
 void pull_hold(struct pull *pull, const struct version *held, bool forced);
+/* A copy of it; NULL = none. Borrowed until the next pull_hold(). */
+const struct version *pull_held(const struct pull *pull);
 /* The time limit has passed: cancels all transfers; run_ended() is not called. True when another
  * address is ready for a part that waited. */
 bool pull_give_up(struct pull *pull);

@@ -58,22 +58,66 @@ static void version__that_comes_after_its_predecessor_failed__does_not_rest(void
 	assert_shows("n: 3\n");
 }
 
-static void version__that_failed__rests_though_the_server_sends_it_again(void **state)
+static void version__that_failed__is_tried_again_when_the_server_has_answered(void **state)
 {
 	(void)state;
 	server_has("n: 1\n");
 	agent_starts("check: [/bin/true, '{path}']");
 	world.programs_break = "cannot be started";
 	pull_of("n: 2\n");
-	world.holds = true;
-	snprintf(world_find_page("/web.yaml")->etag, 24, "\"other\"");
-	pull();
 	world.programs_break = NULL;
+	world.holds = true;
+	pull();
+	assert_shows("n: 1\n"); /* it may have another one by now */
 	world.holds = false;
 	world_turn();
-	assert_shows("n: 1\n");
-	pull();
 	assert_shows("n: 2\n");
+}
+
+static void version__that_failed__rests_while_no_server_answers(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("check: [/bin/true, '{path}']");
+	world.programs_break = "cannot be started";
+	pull_of("n: 2\n");
+	world.programs_break = NULL;
+	server_is_down();
+	pull();
+	assert_shows("n: 1\n");
+	assert_error("connection refused");
+}
+
+static void kept_version__with_other_rules__waits_for_the_servers_answer(void **state)
+{
+	static const char rules[] = "{\"properties\": {\"n\": {\"not\": {\"const\": 2}}}}";
+	char schema[SCRATCH_PATH + 64];
+
+	(void)state;
+	server_has("n: 1\n");
+	scratch_write(core.dir, "schema.json", rules, strlen(rules));
+	snprintf(schema, sizeof(schema), "schema: %s/schema.json", core.dir);
+	agent_starts(schema);
+	pull_of("n: 2\n");
+	assert_rejected(CHECK_SCHEMA, "n");
+	scratch_write(core.dir, "schema.json", "{}", 2);
+	pull_of("n: 3\n");
+	assert_generation(2); /* not 2 on the way */
+	assert_shows("n: 3\n");
+}
+
+static void force__ends_with_its_run(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("guard: {require: [n]}");
+	operator_pins(0);
+	server_has("m: 1\n");
+	pull_forced();
+	assert_outcome(CONFIG_HELD);
+	operator_unpins();
+	assert_shows("n: 1\n");
+	assert_rejected(CHECK_GUARD, "n");
 }
 
 static void answer_304__to_a_request_before_a_rollback__is_about_what_was_current_then(void **state)
@@ -177,7 +221,10 @@ int main(void)
 			last_known_good__that_could_not_be_shown__is_shown_whatever_the_servers_have),
 		CORE_TEST(last_known_good__that_is_pinned_and_could_not_be_shown__is_shown),
 		CORE_TEST(version__that_comes_after_its_predecessor_failed__does_not_rest),
-		CORE_TEST(version__that_failed__rests_though_the_server_sends_it_again),
+		CORE_TEST(version__that_failed__is_tried_again_when_the_server_has_answered),
+		CORE_TEST(version__that_failed__rests_while_no_server_answers),
+		CORE_TEST(kept_version__with_other_rules__waits_for_the_servers_answer),
+		CORE_TEST(force__ends_with_its_run),
 		CORE_TEST(
 			answer_304__to_a_request_before_a_rollback__is_about_what_was_current_then),
 		CORE_TEST(layers__when_a_rollback_comes_between_request_and_answer__are_not_mixed),

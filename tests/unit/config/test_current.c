@@ -280,7 +280,7 @@ static void publication__that_fails_after_the_file__is_put_back_whatever_drift_s
 	pull_of("n: 2\n");
 	assert_shows("n: 1\n");
 	assert_int_equal(core_status().restored, 0);
-	assert_logged("the file is of a version that is not current: restoring it");
+	assert_logged("restoring the files of the current version");
 }
 
 static void operators_change__that_fails_after_the_file__is_healed(void **state)

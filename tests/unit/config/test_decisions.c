@@ -447,7 +447,7 @@ static void ledger__that_cannot_be_written__is_reported(void **state)
 	agent_starts("");
 	disk_fails(CALL_RENAME, 1, true, ENOSPC);
 	operator_pins(0);
-	assert_int_equal(operator.result, 0);
+	assert_int_equal(operator.result, -EIO);
 	assert_logged("cannot save pins and overrides: they will be lost on restart");
 	disk_recovers();
 	pull_of("n: 2\n");
