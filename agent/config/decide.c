@@ -151,7 +151,7 @@ static const struct {
 		"other_settings",
 		"the current version is composed again, with the settings of now"},
 	[ROW_CHANGED_BY_OTHERS] = {is_to_be_healed, ACTION_HEAL, ORIGIN_HEAL, "changed_by_others",
-		"the files that somebody else changed are restored"},
+		"what is published is restored"},
 };
 
 struct decision decide(const struct situation *s)

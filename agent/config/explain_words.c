@@ -260,6 +260,15 @@ static void explain_step(const struct explanation *e, enum decide_row row)
 		name_phase(e), latest ? "; it is held at the end of its check" : "");
 }
 
+/* What is saved may be the server's version, of which it is said. */
+static bool rests_unsaid(const struct explanation *e, enum decide_row row)
+{
+	bool latest = explain_is_resting(&e->situation, ROW_LATEST_IS_PUBLISHED);
+
+	return explain_is_resting(&e->situation, row) && row != ROW_LATEST_IS_PUBLISHED &&
+	       !(latest && row == ROW_SAVED_IS_SHOWN);
+}
+
 static void explain_steps(const struct explanation *e)
 {
 	enum decide_row now = e->config->step.decision.row, next = decide(&e->situation).row;
@@ -269,8 +278,7 @@ static void explain_steps(const struct explanation *e)
 	if (next != ROW_NONE && next != now)
 		explain_say(e, "next: %s", decide_row_text(next));
 	for (unsigned row = ROW_NONE + 1; row < ROWS; row++)
-		if (row != ROW_LATEST_IS_PUBLISHED &&
-			explain_is_resting(&e->situation, (enum decide_row)row))
+		if (rests_unsaid(e, (enum decide_row)row))
 			explain_say(e, "not done yet, and tried again %s: %s",
 				row == ROW_CHANGED_BY_OTHERS ? "in a moment" : "at the next pull",
 				decide_row_text((enum decide_row)row));

@@ -287,6 +287,11 @@ static void explain__of_what_could_not_be_published__says_when_it_is_tried_again
 		"failing since 2026-11-24T11:53:07Z (1m ago): cannot replace: No space left on "
 		"device",
 		"`pullet refresh web`: pulls, and tries again, at once", NEXT, NULL);
+	e.situation.saved = SAVED_WANTED; /* the same bytes */
+	e.situation.resting |= 1u << ROW_SAVED_IS_SHOWN;
+	buffer_clear(&out);
+	explain_append_sentences(&e);
+	assert_null(strstr(out.data, "not done yet"));
 }
 
 /* ---- what is done ---- */
