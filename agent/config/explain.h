@@ -35,6 +35,9 @@ const char *explain_write_span(int64_t ms, char text[24]);
 /* Why the last pull, or what followed it, failed; "" = it did not, or other sentences say so. */
 const char *explain_pull_error(const struct explanation *e);
 
+/* Files are restored once a second at most, and the second is not over. */
+bool explain_repairs_soon(const struct explanation *e);
+
 /* --- explain_change.c; only if `all` --- */
 
 void explain_commands(const struct explanation *e);

@@ -87,8 +87,8 @@ void explain_commands(const struct explanation *e)
 void explain_next_pull(const struct explanation *e)
 {
 	const struct config_status *s = &e->status;
-	bool idle =
-		e->config->step.decision.row == ROW_NONE && decide(&e->situation).row == ROW_NONE;
+	bool idle = e->config->step.decision.row == ROW_NONE &&
+		    decide(&e->situation).row == ROW_NONE && !explain_repairs_soon(e);
 
 	if (s->waiting)
 		explain_say(e,

@@ -269,6 +269,12 @@ static bool rests_unsaid(const struct explanation *e, enum decide_row row)
 	       !(latest && row == ROW_SAVED_IS_SHOWN);
 }
 
+bool explain_repairs_soon(const struct explanation *e)
+{
+	return explain_is_resting(&e->situation, ROW_CHANGED_BY_OTHERS) &&
+	       wheel_timer_state(&e->config->current.repair_timer.timer) == WHEEL_SCHEDULED;
+}
+
 static void explain_steps(const struct explanation *e)
 {
 	enum decide_row now = e->config->step.decision.row, next = decide(&e->situation).row;
@@ -280,7 +286,9 @@ static void explain_steps(const struct explanation *e)
 	for (unsigned row = ROW_NONE + 1; row < ROWS; row++)
 		if (rests_unsaid(e, (enum decide_row)row))
 			explain_say(e, "not done yet, and tried again %s: %s",
-				row == ROW_CHANGED_BY_OTHERS ? "in a moment" : "at the next pull",
+				explain_repairs_soon(e) && row == ROW_CHANGED_BY_OTHERS
+					? "in a moment"
+					: "at the next pull",
 				decide_row_text((enum decide_row)row));
 	if (e->situation.mode == MODE_RETIRING)
 		explain_say(e,

@@ -336,13 +336,24 @@ static void explain__of_each_row__says_that_it_comes_next(void **state)
 		assert_non_null(strstr(out.data, expected));
 		assert_null(strstr(out.data, "the agent does nothing"));
 		e.situation.resting = 1u << table[i].row;
-		snprintf(expected, sizeof(expected), "\"not done yet, and tried again %s: %s\"",
-			table[i].row == ROW_CHANGED_BY_OTHERS ? "in a moment" : "at the next pull",
+		snprintf(expected, sizeof(expected),
+			"\"not done yet, and tried again at the next pull: %s\"",
 			decide_row_text(table[i].row));
 		buffer_clear(&out);
 		explain_append_sentences(&e);
 		assert_non_null(strstr(out.data, expected));
 	}
+}
+
+static void explain__of_files_restored_just_now__says_that_it_is_not_idle(void **state)
+{
+	(void)state;
+	e.situation.place = PLACE_CHANGED;
+	e.situation.resting = 1u << ROW_CHANGED_BY_OTHERS;
+	c->current.repair_timer.timer.state = WHEEL_SCHEDULED;
+	assert_says(CURRENT_A, CONFIRMED,
+		"not done yet, and tried again in a moment: what is published is restored",
+		"the next pull is in 57m", NULL);
 }
 
 /* ---- what else holds ---- */
@@ -461,6 +472,7 @@ int main(void)
 		CASE(explain__of_what_could_not_be_published__says_when_it_is_tried_again),
 		CASE(explain__during_a_slow_check__says_how_long),
 		CASE(explain__of_each_row__says_that_it_comes_next),
+		CASE(explain__of_files_restored_just_now__says_that_it_is_not_idle),
 		CASE(explain__of_decisions__names_who_and_how_they_end),
 		CASE(explain__of_a_saved_version__says_why_it_is_not_visible),
 		CASE(explain__of_a_failed_reload__says_when_it_is_tried_again),
