@@ -328,6 +328,48 @@ static void older__without_a_proven_one__is_the_newest_before(void **state)
 	assert_shows("n: 2\n");
 }
 
+static void retired__and_touched__is_left(void **state)
+{
+	(void)state;
+	begin("");
+	assert_true(config_retire(core.config, NULL, NULL));
+	core.config->current.drift_cause = "written";
+	current_look(core.config);
+	assert_int_equal(core.config->current.place, PLACE_AS_PUBLISHED);
+}
+
+static void without_inotify__nothing_is_watched(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	core_make("");
+	core.env.drift = NULL;
+	config_start(core.config, true);
+	world_turn();
+	assert_null(world.entries[0].entry);
+	somebody_writes_quietly("harm");
+	pull();
+	assert_shows("n: 1\n");
+}
+
+static void snapshot_alone__is_watched(void **state)
+{
+	(void)state;
+	core.place = "snapshot: true";
+	server_has("n: 1\n");
+	agent_starts("");
+	assert_non_null(strstr(world.entries[0].path, "/run/web.snap"));
+	assert_generation(1);
+}
+
+static void settings_of_an_older_agent__are_no_difference(void **state)
+{
+	(void)state;
+	begin("");
+	core.config->current.version.settings[0] = '\0';
+	assert_false(current_settings_differ(core.config));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -350,6 +392,10 @@ int main(void)
 		CORE_TEST(operators_change__that_fails_after_the_file__is_healed),
 		CORE_TEST(older__is_the_proven_one_however_old_it_is),
 		CORE_TEST(older__without_a_proven_one__is_the_newest_before),
+		CORE_TEST(retired__and_touched__is_left),
+		CORE_TEST(without_inotify__nothing_is_watched),
+		CORE_TEST(snapshot_alone__is_watched),
+		CORE_TEST(settings_of_an_older_agent__are_no_difference),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -645,6 +645,44 @@ static void signature__that_expires_while_it_is_current__makes_it_stale(void **s
 	assert_rejected(REJECTED_BY_SIGNATURE, "its signature has expired");
 }
 
+static void overrides__of_another_value__differ(void **state)
+{
+	(void)state;
+	server_has("n: 1\nm: 1\n");
+	agent_starts("");
+	operator_overrides("n", "7", HOUR);
+	operator_overrides("n", "8", HOUR);
+	assert_shows("n: 8\nm: 1\n");
+	assert_false(decisions_overrides_differ(core.config));
+	free(core.config->decisions.ledger->overrides[0].key);
+	core.config->decisions.ledger->overrides[0].key = strdup("m");
+	assert_true(decisions_overrides_differ(core.config));
+	config_refresh(core.config, false);
+	world_turn();
+	assert_shows("n: 1\nm: 8\n");
+	assert_origin("the overrides have changed");
+}
+
+static void expiry__of_a_retiring_config__waits_for_the_next_life(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(10 * SECOND);
+	assert_true(config_retire(core.config, NULL, NULL));
+	decisions_expire(core.config);
+	world_advance(MINUTE);
+	assert_not_logged("the pin has expired");
+}
+
+static void expiry__without_a_ledger__is_none(void **state)
+{
+	(void)state;
+	core_make("");
+	decisions_expire(core.config);
+	assert_null(core.config->decisions.ledger);
+}
+
 int main(void)
 {
 #define SIGNED(name) cmocka_unit_test_setup_teardown(name, set_up_signer, tear_down_signer)
@@ -688,6 +726,9 @@ int main(void)
 		SIGNED(older_rev__after_a_commit_that_was_not_shown__is_rejected),
 		SIGNED(older_rev__when_the_operator_forgets_the_revs__is_accepted),
 		SIGNED(signature__that_expires_while_it_is_current__makes_it_stale),
+		CORE_TEST(overrides__of_another_value__differ),
+		CORE_TEST(expiry__of_a_retiring_config__waits_for_the_next_life),
+		CORE_TEST(expiry__without_a_ledger__is_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -231,6 +231,81 @@ static void queued__is_said(void **state)
 	world.busy = false;
 }
 
+static void version_without_an_etag__has_no_name(void **state)
+{
+	(void)state;
+	begin("");
+	core.config->current.version.parts[0].etag[0] = '\0';
+	assert_says("generation 1 is current since");
+	operator_pins(0);
+	pull_of("n: 2\n");
+	core.config->latest.candidate->version.parts[0].etag[0] = '\0';
+	assert_says("the server has another version, held by the pin");
+}
+
+static void kept_version__that_nothing_holds__is_published_next(void **state)
+{
+	(void)state;
+	begin("check: [/bin/true, '{path}']");
+	operator_pins(0);
+	pull_of("n: 2\n");
+	ledger_unpin(core.config->decisions.ledger); /* before the next look */
+	assert_says("which is published next");
+	assert_says("next: the server's version is published");
+	assert_says("\"row\":\"latest_is_published\"");
+	core.config->resting = 1u << ROW_OTHER_OVERRIDES; /* does not hold: no word of it */
+	assert_says_not("failed, and is tried again");
+	core.config->resting = 0;
+}
+
+static void harmful__and_alone__stays(void **state)
+{
+	(void)state;
+	begin("");
+	decisions_reject(core.config, core.config->current.version.sha256, "probe", "", "bad");
+	assert_says("the current version failed its probe: there is no older one to roll back to");
+	pull_of("n: 2\n");
+	decisions_reject(core.config, core.config->current.version.sha256, "probe", "", "bad");
+	assert_says("the current version failed its probe\"");
+	assert_says("next: the version that failed its probe is rolled back");
+}
+
+static void left_by_drift__is_said(void **state)
+{
+	(void)state;
+	begin("drift: leave");
+	somebody_writes("mine");
+	pull();
+	assert_says("are not restored (drift: leave)");
+}
+
+static void removal_without_an_end_and_reason__is_said(void **state)
+{
+	(void)state;
+	begin("");
+	assert_int_equal(
+		ledger_override(core.config->decisions.ledger, "n", "7", LEDGER_FOREVER, "ann", ""),
+		0);
+	assert_int_equal(ledger_pin(core.config->decisions.ledger, world.wall_ms + 1000, "ann", "",
+				 core.config->current.version.sha256),
+		0);
+	assert_says("the server's value of n is overridden by ann until it is removed");
+	assert_says("pinned by ann until 20");
+}
+
+static void suspended__with_a_rejected_version__offers_no_force(void **state)
+{
+	(void)state;
+	begin("guard: {require: [n]}");
+	pull_of("m: 1\n");
+	operator_suspends(0);
+	assert_says_not("--force");
+	pull();
+	server_is_down();
+	world.wall_ms -= 100 * (int64_t)HOUR; /* a clock that was set back */
+	assert_says("rejected by the guard");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +325,12 @@ int main(void)
 		CORE_TEST(stale__says_since_when),
 		CORE_TEST(reload_that_fails__is_said),
 		CORE_TEST(queued__is_said),
+		CORE_TEST(version_without_an_etag__has_no_name),
+		CORE_TEST(kept_version__that_nothing_holds__is_published_next),
+		CORE_TEST(harmful__and_alone__stays),
+		CORE_TEST(left_by_drift__is_said),
+		CORE_TEST(removal_without_an_end_and_reason__is_said),
+		CORE_TEST(suspended__with_a_rejected_version__offers_no_force),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -296,6 +296,103 @@ static void config__has_a_name_and_a_place(void **state)
 	config_free(NULL);
 }
 
+static void watch__of_signed_documents__is_one_a_layer(void **state)
+{
+	(void)state;
+	core.from = "[{server: main, path: /a.yaml}, {server: main, path: /b.yaml}]";
+	begin_watched("verify: {public_key: "
+		      "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3}");
+	assert_int_equal(core_status().watched, 2);
+	assert_string_equal(world.items[1]->version(world.items[1]->arg), "");
+}
+
+static void watch__during_a_bootstrap__is_about_the_server(void **state)
+{
+	(void)state;
+	world_put("/boot.yaml", "n: 0\n");
+	core_make("bootstrap: {server: main, path: /boot.yaml}");
+	((struct settings_server *)(uintptr_t)world.server.settings)->watch = true;
+	server_is_down();
+	config_start(core.config, true);
+	for (int i = 0; i < 20 && !core.config->run.bootstrapping; i++)
+		world_step();
+	assert_string_equal(world.items[0]->version(world.items[0]->arg), "");
+	world_turn();
+	assert_shows("n: 0\n");
+}
+
+static void watch__of_a_server_that_does_not_watch__is_none(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	assert_int_equal(core_status().watched, 0);
+	operator_suspends(0);
+	operator_resumes();
+}
+
+static void watch__of_a_rollout_in_nacos__is_none(void **state)
+{
+	struct settings_server *s;
+
+	(void)state;
+	server_has("n: 1\n");
+	core_make("rollout: {server: main, path: /rollout.yaml}");
+	s = (struct settings_server *)(uintptr_t)world.server.settings;
+	s->watch = true;
+	s->kind = SETTINGS_NACOS;
+	config_start(core.config, true);
+	assert_int_equal(core_status().watched, 1);
+}
+
+static void watches__of_two_documents__show_the_worst(void **state)
+{
+	(void)state;
+	core.from = "[{server: main, path: /web.yaml}, {server: main, path: /b.yaml, optional: "
+		    "true}]";
+	begin_watched("");
+	assert_int_equal(core_status().watch, WATCH_ON);
+	world.watch_state = WATCH_CONNECTING;
+	assert_int_equal(core_status().watch, WATCH_CONNECTING);
+	core.config->run.followed = 99; /* a change that no pull has followed */
+	pull();
+	assert_shows("n: 1\n");
+}
+
+static void watch__within_a_spread_window__is_one_pull(void **state)
+{
+	uint64_t due_ms, later_ms;
+
+	(void)state;
+	begin_watched("push_spread: 10s");
+	world_advance(MINUTE);
+	world.items[0]->changed(world.items[0]->arg, "", 0, "");
+	assert_true(trigger_due(&core.config->run.trigger, &due_ms));
+	world.items[0]->changed(world.items[0]->arg, "", 0, "");
+	assert_true(trigger_due(&core.config->run.trigger, &later_ms));
+	assert_int_equal(due_ms, later_ms);
+}
+
+static void output__before_anything_is_published__is_as_it_is(void **state)
+{
+	(void)state;
+	agent_starts("mask: [token]");
+	assert_scrubbed("plan-one", "plan-one");
+}
+
+static void output__beside_a_version_that_is_not_visible__hides_what_is(void **state)
+{
+	(void)state;
+	server_has("token: plan-one\n");
+	agent_starts("mask: [token]");
+	pull_of("token: plan-two\n");
+	pull_of("token: plan-three\n");
+	snapshot_is_blocked();
+	pull_of("token: plan-four\n");
+	assert_scrubbed("plan-two plan-three", "*** ***");
+	snapshot_is_free();
+}
+
 int main(void)
 {
 #define WATCHED(name) cmocka_unit_test_setup_teardown(name, set_up_watched, core_tear_down)
@@ -317,6 +414,14 @@ int main(void)
 		WATCHED(retired__with_nothing_at_a_thread__has_ended),
 		CORE_TEST(retired__during_a_pull__drops_it),
 		CORE_TEST(config__has_a_name_and_a_place),
+		WATCHED(watch__of_signed_documents__is_one_a_layer),
+		WATCHED(watch__during_a_bootstrap__is_about_the_server),
+		WATCHED(watch__of_a_server_that_does_not_watch__is_none),
+		WATCHED(watch__of_a_rollout_in_nacos__is_none),
+		WATCHED(watches__of_two_documents__show_the_worst),
+		WATCHED(watch__within_a_spread_window__is_one_pull),
+		CORE_TEST(output__before_anything_is_published__is_as_it_is),
+		CORE_TEST(output__beside_a_version_that_is_not_visible__hides_what_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -474,6 +474,45 @@ static void deadline__beyond_all_time__is_for_ever(void **state)
 	assert_true(core_status().pin->until_ms == world.wall_ms + HOUR);
 }
 
+static void reason__that_is_empty__is_left_out(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	assert_int_equal(config_roll_back(core.config, 1, "ann", "", operator.why), 0);
+	world_turn();
+	assert_string_equal(core.config->current.version.origin, "rollback to generation 1 by ann");
+	assert_int_equal(
+		config_override(core.config, "n", "nullable", HOUR, "ann", "", operator.why), 0);
+	world_turn();
+	assert_shows("n: nullable\n");
+}
+
+static void pin__while_the_disk_heals__is_about_the_current_version(void **state)
+{
+	(void)state;
+	begin("");
+	world.disk.held = true;
+	somebody_writes("harm");
+	assert_true(core.config->step.publishing);
+	operator_pins(0);
+	assert_logged("pinned: keeping the current version config=web generation=1");
+	world.disk.held = false;
+	world_turn();
+	assert_shows("n: 1\n");
+}
+
+static void override__of_an_explicit_null__is_meant(void **state)
+{
+	(void)state;
+	server_has("n: 1\nm: 1\n");
+	agent_starts("");
+	operator_overrides("n", "nullx", HOUR);
+	assert_done();
+	operator_overrides("n", "NULL", HOUR);
+	assert_done();
+	assert_shows("m: 1\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -506,6 +545,9 @@ int main(void)
 		CORE_TEST(suspended__leaves_the_queue_of_its_server),
 		CORE_TEST(suspended__with_once__pulls),
 		CORE_TEST(deadline__beyond_all_time__is_for_ever),
+		CORE_TEST(reason__that_is_empty__is_left_out),
+		CORE_TEST_DISK(pin__while_the_disk_heals__is_about_the_current_version),
+		CORE_TEST(override__of_an_explicit_null__is_meant),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -255,6 +255,31 @@ static void rename__that_fails__in_an_operators_change__leaves_nothing(void **st
 	}
 }
 
+static void empty_document__is_published(void **state)
+{
+	(void)state;
+	server_has("");
+	agent_starts("type: bytes");
+	assert_shows("");
+	assert_generation(1);
+}
+
+static void state_file_and_ledger__are_brought_to_the_disk_together(void **state)
+{
+	(void)state;
+	begin("");
+	world.disk.held = true;
+	operator_pins(0);
+	publishing_sync(core.config, PUBLISHING_STATE);
+	world.disk.held = false;
+	world_turn();
+	world.disk.held = true;
+	publishing_sync(core.config, PUBLISHING_STATE);
+	world.disk.held = false;
+	world_turn();
+	assert_not_logged("is not on the disk");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -274,6 +299,8 @@ int main(void)
 		CORE_TEST(disk__that_is_full_at_any_call__delays_the_version),
 		CORE_TEST(disk__that_breaks_at_any_call__delays_the_version),
 		CORE_TEST(rename__that_fails__in_an_operators_change__leaves_nothing),
+		CORE_TEST(empty_document__is_published),
+		CORE_TEST_DISK(state_file_and_ledger__are_brought_to_the_disk_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

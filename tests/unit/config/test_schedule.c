@@ -201,6 +201,106 @@ static void timer__during_a_run__reserves_one_more(void **state)
 	assert_true(core.runs >= 3);
 }
 
+static void pull__that_is_queued_for_a_moment_that_changes__is_queued_again(void **state)
+{
+	(void)state;
+	begin();
+	world.busy = true;
+	pull();
+	schedule_set_due(core.config, 5 * SECOND);
+	world_turn();
+	assert_false(core_status().waiting);
+	world.busy = false;
+	server_has("n: 2\n");
+	world_advance(6 * SECOND);
+	assert_shows("n: 2\n");
+}
+
+static void promise__before_anything_is_published__is_given_up_too(void **state)
+{
+	(void)state;
+	agent_starts("");
+	message_comes("\"x\"");
+	world_advance(5 * MINUTE);
+	assert_logged("the server never showed the version that the push promised");
+}
+
+static void promise__of_a_server_that_is_down__waits_for_it(void **state)
+{
+	(void)state;
+	begin();
+	server_is_down();
+	message_comes("\"x\"");
+	world_advance(10 * SECOND);
+	assert_int_equal(world.avoided, 0);
+	server_has("n: 2\n");
+	world_advance(40 * SECOND);
+	assert_shows("n: 2\n");
+}
+
+static void promise__that_a_pin_holds__avoids_the_address_that_lags(void **state)
+{
+	(void)state;
+	begin();
+	operator_pins(0);
+	server_has("n: 2\n");
+	message_comes("\"x\"");
+	world_advance(10 * SECOND);
+	assert_true(world.avoided > 0);
+	assert_shows("n: 1\n");
+}
+
+static void resume__of_the_machine_while_a_pull_is_queued__leaves_it(void **state)
+{
+	(void)state;
+	begin();
+	world.busy = true;
+	pull();
+	world.now_ms += 10 * SECOND;
+	config_resumed(core.config);
+	assert_true(core_status().waiting);
+	world.busy = false;
+	operator_suspends(0);
+	config_resumed(core.config); /* nothing is due */
+	assert_int_equal(core_status().next_pull_in_ms, -1);
+}
+
+static void suspension__of_a_config_without_a_snapshot__needs_none(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("snapshot: false");
+	operator_suspends(0);
+	operator_resumes();
+	assert_outcome(CONFIG_UNCHANGED);
+}
+
+static void suspension__before_the_server_confirmed_anything__ends_as_ever(void **state)
+{
+	(void)state;
+	begin();
+	server_is_down();
+	agent_crashes();
+	world.now_ms = 1000; /* the machine has booted */
+	wheel_init(&world.loop.wheel, world.now_ms);
+	agent_starts("");
+	operator_suspends(0);
+	operator_resumes();
+	assert_outcome(CONFIG_FAILED);
+	assert_shows("n: 1\n");
+}
+
+static void messages__without_a_bound_for_all_configs__are_not_said(void **state)
+{
+	(void)state;
+	begin();
+	for (int i = 0; i < 200; i++) {
+		message_comes(NULL);
+		world_advance(50);
+	}
+	assert_not_logged("messages keep coming");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +319,14 @@ int main(void)
 		CORE_TEST(messages__that_bring_nothing_new__pull_less_often),
 		CORE_TEST(pull__that_is_queued__is_withdrawn_when_it_is_not_due_any_more),
 		CORE_TEST(timer__during_a_run__reserves_one_more),
+		CORE_TEST(pull__that_is_queued_for_a_moment_that_changes__is_queued_again),
+		CORE_TEST(promise__before_anything_is_published__is_given_up_too),
+		CORE_TEST(promise__of_a_server_that_is_down__waits_for_it),
+		CORE_TEST(promise__that_a_pin_holds__avoids_the_address_that_lags),
+		CORE_TEST(resume__of_the_machine_while_a_pull_is_queued__leaves_it),
+		CORE_TEST(suspension__of_a_config_without_a_snapshot__needs_none),
+		CORE_TEST(suspension__before_the_server_confirmed_anything__ends_as_ever),
+		CORE_TEST(messages__without_a_bound_for_all_configs__are_not_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -320,6 +320,49 @@ static void start__in_every_phase_of_a_crash__shows_old_or_new_whole(void **stat
 	}
 }
 
+static void start__pinned_by_an_older_agent__keeps_the_newest(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	operator_pins(0);
+	core.config->decisions.ledger->pin.sha256[0] = '\0'; /* the bytes were not noted then */
+	decisions_save(core.config);
+	server_has("n: 3\n");
+	agent_restarts();
+	assert_generation(2);
+	assert_outcome(CONFIG_HELD);
+}
+
+static void start__pinned__with_newer_versions_of_overrides__finds_the_pinned_bytes(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	snapshot_is_blocked();
+	pull_of("n: 2\n"); /* saved, not shown */
+	snapshot_is_free();
+	operator_pins(0);
+	agent_restarts();
+	operator_overrides("n", "7", HOUR);
+	assert_done();
+	agent_restarts();
+	assert_shows("n: 7\n");
+	assert_non_null(core_status().pin);
+}
+
+static void start__after_a_boot__does_not_know_the_age(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	server_is_down();
+	agent_crashes();
+	world.now_ms = 1000; /* younger than the last confirmation */
+	wheel_init(&world.loop.wheel, world.now_ms);
+	agent_starts("");
+	assert_int_equal(core.config->status.confirmed_ms, 0);
+	assert_shows("n: 2\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -341,6 +384,9 @@ int main(void)
 		CORE_TEST(start__keeps_the_age_of_the_snapshot),
 		CORE_TEST(start__of_a_large_version__is_validated_on_the_thread),
 		CORE_TEST(start__in_every_phase_of_a_crash__shows_old_or_new_whole),
+		CORE_TEST(start__pinned_by_an_older_agent__keeps_the_newest),
+		CORE_TEST(start__pinned__with_newer_versions_of_overrides__finds_the_pinned_bytes),
+		CORE_TEST(start__after_a_boot__does_not_know_the_age),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,6 +205,60 @@ static void document__too_large_for_its_text__is_rejected_by_size(void **state)
 	assert_generation(1);
 }
 
+static void watchdog__of_checks_that_do_not_end__says_so(void **state)
+{
+	(void)state;
+	begin("");
+	world.checks.held = true;
+	pull_of(make_large(2));
+	assert_null(config_stuck(core.config, world.now_ms + HOUR)); /* it has not begun */
+	core.config->step.validating_since_ms = world.now_ms;
+	assert_null(config_stuck(core.config, world.now_ms + MINUTE));
+	assert_string_equal(config_stuck(core.config, world.now_ms + MINUTE + 1),
+		"the checks have not ended with a version for a minute");
+	world.checks.held = false;
+	world_turn();
+}
+
+static void retired__in_each_moment_of_the_checks__ends_them(void **state)
+{
+	(void)state;
+	begin("reload: {run: [/bin/true]}, guard: {max_changes: 9}");
+	pull_of(make_large(2));
+	world.checks.held = true;
+	operator_rolls_back(1);
+	assert_false(config_retire(core.config, note_retired, NULL));
+	world.checks.held = false;
+	world_turn();
+	assert_failed("ask again");
+	assert_generation(2);
+}
+
+static void bad_schema__of_a_large_version__is_no_verdict(void **state)
+{
+	char schema[SCRATCH_PATH + 64];
+
+	(void)state;
+	scratch_write(core.dir, "schema.json", "{}", 2);
+	snprintf(schema, sizeof(schema), "schema: %s/schema.json", core.dir);
+	begin(schema);
+	scratch_write(core.dir, "schema.json", "{", 1);
+	pull_of(make_large(2));
+	assert_outcome(CONFIG_FAILED);
+	assert_verdicts(0);
+	assert_generation(1);
+}
+
+static void text_with_one_of_the_two__is_no_alias(void **state)
+{
+	(void)state;
+	begin("");
+	world.checks.held = true;
+	pull_of("n: a & b\n");
+	assert_shows("n: a & b\n");
+	world.checks.held = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +274,10 @@ int main(void)
 		CORE_TEST(pull__that_has_the_same_during_the_checks__changes_nothing),
 		CORE_TEST(load__of_other_layers_or_of_nothing__says_why),
 		CORE_TEST(document__too_large_for_its_text__is_rejected_by_size),
+		CORE_TEST(watchdog__of_checks_that_do_not_end__says_so),
+		CORE_TEST(retired__in_each_moment_of_the_checks__ends_them),
+		CORE_TEST(bad_schema__of_a_large_version__is_no_verdict),
+		CORE_TEST(text_with_one_of_the_two__is_no_alias),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
