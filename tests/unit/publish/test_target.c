@@ -1,0 +1,241 @@
+/*
+ * A text file and what a killed agent left beside it: whose it is, when it is current, and that no
+ * failure of a call or of memory leaves a mixture or a stray file.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "publish/file_set.h"
+#include "publish/sweep.h"
+#include "publish/target.h"
+#include "tests/unit/fixture/fault_memory.h"
+#include "tests/unit/fixture/fault_sys.h"
+#include "tests/unit/fixture/scratch.h"
+
+#define TAIL ".pullet-0123456789abcdef"
+
+static struct sys sys;
+static char dir[SCRATCH_PATH], file[SCRATCH_PATH + 16], why[FILE_WHY];
+static struct settings_config config;
+static struct target *target;
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&fault, 0, sizeof(fault));
+	fault_memory.nth = 0;
+	sys = fault_table();
+	scratch_open(dir, scratch_memory());
+	snprintf(file, sizeof(file), "%s/web.yaml", dir);
+	config = (struct settings_config){
+		.file = file, .mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1};
+	target = NULL;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	memset(&fault, 0, sizeof(fault));
+	target_close(target);
+	scratch_close(dir);
+	return 0;
+}
+
+static int open_target(struct sweep *sweep)
+{
+	int r = target_open(&sys, &config, sweep, &target, why);
+
+	if (r)
+		target = NULL;
+	return r;
+}
+
+static int replace(const char *text)
+{
+	int r, at = target_open_dir(target, why);
+
+	if (at < 0)
+		return at;
+	r = target_replace(target, at, text, strlen(text), why);
+	sys.close(at);
+	return r;
+}
+
+static void replaced__is_current_until_somebody_touches_it(void **state)
+{
+	(void)state;
+	assert_int_equal(open_target(NULL), 0);
+	assert_false(target_is_current(target, "n: 1\n", 5));
+	assert_int_equal(replace("n: 1\n"), 0);
+	assert_true(target_is_current(target, NULL, 0));
+	assert_int_equal(chmod(file, 0600), 0);
+	assert_false(target_is_current(target, NULL, 0));
+	target_forget(target);
+	assert_false(target_is_current(target, "n: 1\n", 5)); /* of another mode */
+	assert_int_equal(chmod(file, 0640), 0);
+	assert_false(target_is_current(target, NULL, 0)); /* the bytes were not compared */
+	assert_true(target_is_current(target, "n: 1\n", 5));
+	assert_true(target_is_current(target, NULL, 0));
+	target_forget(target);
+	assert_false(target_is_current(target, "n: 2\n", 5));
+	assert_int_equal(unlink(file), 0);
+	assert_false(target_is_current(target, "n: 1\n", 5));
+	assert_int_equal(mkdir(file, 0700), 0);
+	assert_false(target_is_current(target, "n: 1\n", 5));
+	assert_int_not_equal(replace("n: 1\n"), 0);
+	assert_non_null(strstr(why, "it is not a regular file"));
+}
+
+static void owner__that_is_another__is_not_current(void **state)
+{
+	(void)state;
+	assert_int_equal(open_target(NULL), 0);
+	assert_int_equal(replace("n: 1\n"), 0);
+	target_forget(target);
+	config.uid = getuid() + 1;
+	assert_false(target_is_current(target, "n: 1\n", 5));
+	config.uid = getuid();
+	config.gid = getgid() + 1;
+	assert_false(target_is_current(target, "n: 1\n", 5));
+	config.gid = getgid();
+	assert_true(target_is_current(target, "n: 1\n", 5));
+}
+
+static void directory__that_is_gone__is_an_error(void **state)
+{
+	(void)state;
+	assert_int_equal(open_target(NULL), 0);
+	scratch_close(dir);
+	assert_false(target_is_current(target, "n: 1\n", 5));
+	assert_int_equal(replace("n: 1\n"), -ENOENT);
+	assert_int_equal(mkdir(dir, 0700), 0);
+}
+
+static void each_failure__of_a_replacement__leaves_old_or_new(void **state)
+{
+	char text[32], found[64];
+	bool hit = true;
+
+	(void)state;
+	assert_int_equal(open_target(NULL), 0);
+	assert_int_equal(replace("n: 0\n"), 0);
+	for (unsigned n = 1; hit; n++) {
+		char before[64];
+		int r;
+
+		assert_true(scratch_read(dir, "web.yaml", before, sizeof(before), NULL));
+		snprintf(text, sizeof(text), "n: %u\n", n);
+		fault.call = -1;
+		fault.nth = n;
+		fault.error = EIO;
+		r = replace(text);
+		hit = fault.seen >= n;
+		memset(&fault, 0, sizeof(fault));
+		assert_true(scratch_read(dir, "web.yaml", found, sizeof(found), NULL));
+		assert_string_equal(found, r < 0 ? before : text);
+		assert_int_equal(scratch_count(dir, ".pullet-"), 0);
+		assert_in_range(n, 1, 100);
+	}
+}
+
+static void each_allocation__of_an_opening__fails_it(void **state)
+{
+	int r = -1;
+
+	(void)state;
+	if (!fault_memory_works)
+		skip();
+	for (unsigned n = 1; r; n++) {
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		r = open_target(NULL);
+		fault_memory.nth = 0;
+		assert_true(r == 0 || r == -ENOMEM);
+		assert_in_range(n, 1, 100);
+	}
+}
+
+/* ---- what a killed agent left ---- */
+
+static void sweep__without_memory_or_descriptors__cleans_all_the_same(void **state)
+{
+	(void)state;
+	if (!fault_memory_works)
+		skip();
+	for (unsigned n = 1; n < 12; n++) {
+		struct sweep *s;
+		int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		scratch_write(dir, ".web.yaml" TAIL, "x", 1);
+		scratch_write(dir, ".other" TAIL, "x", 1);
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		s = sweep_new(&sys);
+		fault.call = CALL_OPEN;
+		fault.nth = n == 11;
+		fault.error = EMFILE;
+		sweep_clean(s, &sys, at, "web.yaml");
+		fault_memory.nth = 0;
+		memset(&fault, 0, sizeof(fault));
+		sweep_clean(s, &sys, at, "web.yaml");
+		sweep_clean(s, &sys, at, "web");
+		assert_int_equal(scratch_count(dir, ".web.yaml"), 0);
+		assert_int_equal(scratch_count(dir, ".other"), 1);
+		sweep_free(s);
+		close(at);
+	}
+	sweep_clean(NULL, &sys, -1, "web.yaml");
+}
+
+/* ---- a set ---- */
+
+static void set_of_files__without_memory__stays_as_it_is(void **state)
+{
+	const struct file_options options = {.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1};
+	const struct file_set_entry entries[] = {{"a.yaml", "a: 1\n", 5}, {"b.yaml", "b: 1\n", 5}};
+	char path[SCRATCH_PATH + 16];
+	int r = -1;
+
+	(void)state;
+	if (!fault_memory_works)
+		skip();
+	snprintf(path, sizeof(path), "%s/set", dir);
+	for (unsigned n = 1; r; n++) {
+		struct file_set *f = NULL;
+
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		r = file_set_open(&sys, path, &f, why);
+		if (r == 0)
+			r = file_set_publish(f, entries, 2, n, &options, why);
+		if (r == 0)
+			file_set_is_current(f, entries, 2, &options);
+		fault_memory.nth = 0;
+		if (r == 0)
+			r = fault_memory.seen >= n;
+		file_set_close(f);
+		assert_in_range(n, 1, 200);
+	}
+	assert_true(scratch_count(path, ".yaml") == 2);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(replaced__is_current_until_somebody_touches_it),
+		TEST(owner__that_is_another__is_not_current),
+		TEST(directory__that_is_gone__is_an_error),
+		TEST(each_failure__of_a_replacement__leaves_old_or_new),
+		TEST(each_allocation__of_an_opening__fails_it),
+		TEST(sweep__without_memory_or_descriptors__cleans_all_the_same),
+		TEST(set_of_files__without_memory__stays_as_it_is),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
