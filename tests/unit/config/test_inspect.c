@@ -1,0 +1,419 @@
+/* An operator's questions about a config's versions: history, differences, where a value comes
+ * from, and whether a change is possible. */
+#include "tests/unit/fixture/fault_memory.h"
+#include "tests/unit/fixture/core.h"
+#include "tests/unit/fixture/minisign_signer.h"
+
+#include "config/inspect.h"
+
+#define MOST 5000
+
+static char answer[65536], why[FILE_WHY];
+static struct inspection seen;
+
+enum question { HISTORY, DIFF, EXPLAIN, ROLLBACK, OVERRIDE };
+
+static struct {
+	uint64_t from, to;
+	const char *key;
+	bool no_values;
+	size_t room; /* 0: enough */
+	enum audience audience;
+} asks;
+
+static int ask_inspection(enum question what, struct buffer *out)
+{
+	uint64_t generation = asks.to;
+	int r = 0;
+
+	switch (what) {
+	case HISTORY:
+		return inspect_history(&seen, asks.audience, out, why);
+	case DIFF:
+		return inspect_diff(&seen, asks.from, asks.to, !asks.no_values, out, why);
+	case EXPLAIN:
+		return inspect_explain(&seen, asks.key, !asks.no_values, out, why);
+	case ROLLBACK:
+		r = inspect_rollback(&seen, &generation, why);
+		buffer_printf(out, "%llu", (unsigned long long)generation);
+		return r;
+	case OVERRIDE:
+		return inspect_override(&seen, asks.key, why);
+	}
+	return r;
+}
+
+/* The answer is in `answer`, a sentence in `why`. */
+static int ask(enum question what)
+{
+	struct buffer out;
+	int r = inspect_begin(core.config, &seen, why);
+
+	if (r)
+		return r;
+	buffer_init(&out, asks.room ? asks.room : sizeof(answer) - 1);
+	r = ask_inspection(what, &out);
+	snprintf(answer, sizeof(answer), "%s", out.data ? out.data : "");
+	buffer_fini(&out);
+	inspect_end(&seen);
+	return r;
+}
+
+static bool has(const char *words)
+{
+	if (!strstr(answer, words))
+		print_error("%s\n", answer);
+	return strstr(answer, words);
+}
+
+static int diff(uint64_t from, uint64_t to)
+{
+	asks.from = from;
+	asks.to = to;
+	return ask(DIFF);
+}
+
+static int explain(const char *key)
+{
+	asks.key = key;
+	return ask(EXPLAIN);
+}
+
+static int may_roll_back(uint64_t generation)
+{
+	asks.to = generation;
+	return ask(ROLLBACK);
+}
+
+static int may_override(const char *key)
+{
+	asks.key = key;
+	return ask(OVERRIDE);
+}
+
+static int set_up(void **state)
+{
+	int r = core_set_up(state);
+
+	memset(&asks, 0, sizeof(asks));
+	asks.audience = AUDIENCE_OPERATOR;
+	fault_memory.nth = 0;
+	return r;
+}
+
+static void begin_with_two(const char *extra)
+{
+	server_has("n: 1\ndb: {host: a}\n");
+	agent_starts(extra);
+	pull_of("n: 2\ndb: {host: b}\nl: [1, {x: .inf}]\n");
+}
+
+/* ---- history ---- */
+
+static void history__lists_what_is_kept_and_marks_the_current_one(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	operator_rolls_back(1);
+	assert_int_equal(ask(HISTORY), 0);
+	assert_true(has("\"generation\":3"));
+	assert_true(has("\"origin\":\"rollback to generation 1 by ann: pages are slow\""));
+	assert_true(has("\"published\":true"));
+	assert_true(has("\"urls\":[\"http://server/web.yaml\"]"));
+	assert_true(has("\"rejected\":{\"by\":\"operator\",\"why\":\"rolled back by ann"));
+	asks.audience = AUDIENCE_PUBLIC;
+	assert_int_equal(ask(HISTORY), 0);
+	assert_null(strstr(answer, "rolled back by ann"));
+}
+
+static void history__of_a_damaged_version__has_its_error(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	begin_with_two("");
+	core_path(path, "state/web");
+	scratch_write(path, "00000000000000000001", "harm", 4);
+	assert_int_equal(ask(HISTORY), 0);
+	assert_true(has("\"error\":\"generation 1 cannot be read"));
+}
+
+static void history__before_anything_is_published__is_empty(void **state)
+{
+	(void)state;
+	core_make("");
+	assert_int_equal(ask(HISTORY), 0);
+	assert_true(has("\"versions\":[]"));
+}
+
+static void history__beyond_the_room__is_an_error(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	asks.room = 100;
+	assert_int_equal(ask(HISTORY), -EMSGSIZE);
+	assert_string_equal(why, "the answer is too long");
+}
+
+static void history__of_a_version_without_an_etag__has_none(void **state)
+{
+	(void)state;
+	core.from =
+		"[{server: main, path: /a.yaml}, {server: main, path: /b.yaml, optional: true}]";
+	world_put("/a.yaml", "n: 1\n")->etag[0] = '\0';
+	agent_starts("");
+	assert_int_equal(ask(HISTORY), 0);
+	assert_true(has("\"version\":null"));
+	assert_true(has("\"urls\":[\"http://server/a.yaml\"]"));
+}
+
+/* ---- differences ---- */
+
+static void diff__of_two_versions__is_by_key(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	assert_int_equal(diff(0, 0), 0);
+	assert_true(has("\"equal\":false"));
+	assert_true(has(
+		"{\"change\":\"changed\",\"path\":\"db.host\",\"before\":\"a\",\"after\":\"b\"}"));
+	assert_int_equal(diff(2, 1), 0);
+	assert_true(has("\"before\":\"b\",\"after\":\"a\""));
+	assert_int_equal(diff(2, 2), 0);
+	assert_true(has("\"equal\":true"));
+	asks.no_values = true;
+	assert_int_equal(diff(1, 2), 0);
+	assert_true(has("\"before\":\"***\""));
+}
+
+static void diff__of_what_is_not_there__says_which(void **state)
+{
+	(void)state;
+	agent_starts("");
+	assert_int_equal(diff(0, 0), -ENODATA);
+	pull_of("n: 1\n");
+	assert_int_equal(diff(0, 0), -ENOENT);
+	assert_non_null(strstr(why, "generation 1 is the oldest in the state directory"));
+	assert_int_equal(diff(1, 99), -ENOENT);
+	assert_non_null(strstr(why, "there is no generation 99"));
+	assert_int_equal(diff(99, 1), -ENOENT);
+}
+
+static void diff__of_bytes__says_only_that_they_differ(void **state)
+{
+	(void)state;
+	begin_with_two("type: bytes");
+	assert_int_equal(diff(0, 0), 0);
+	assert_true(has("\"changes\":null"));
+}
+
+static void diff__beyond_the_room__is_an_error(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	asks.room = 500;
+	assert_int_equal(diff(0, 0), -EMSGSIZE);
+}
+
+/* ---- explanations ---- */
+
+static void explain__names_the_layer_that_counts(void **state)
+{
+	(void)state;
+	core.from = "[{server: main, path: /base.yaml}, {server: main, path: /web.yaml}]";
+	world_put("/base.yaml", "db: {host: base, tls: true, port: 1}\nplain: 1\n");
+	server_has("db: {host: zone, tls: null}\nplain: {now: 1}\n");
+	agent_starts("");
+	operator_overrides("db.port", "7", HOUR);
+	assert_int_equal(explain("db.host"), 0);
+	assert_true(
+		has("\"value\":\"zone\",\"layers\":[{\"url\":\"http://server/base.yaml\",\"path\":"
+		    "\"/base.yaml\",\"effect\":\"sets\",\"line\":1,\"value\":\"base\","
+		    "\"effective\":false}"));
+	assert_int_equal(explain("db.port"), 0);
+	assert_true(
+		has("\"override\":true,\"key\":\"db.port\",\"by\":\"ann\",\"reason\":\"a try\""));
+	assert_int_equal(explain("db.tls"), 0);
+	assert_true(has("\"found\":false"));
+	assert_true(has("\"effect\":\"deletes\""));
+	assert_int_equal(explain("db"), 0);
+	assert_true(has("\"value\":{\"host\":\"zone\",\"port\":7}"));
+	assert_int_equal(explain("none"), -ENOENT);
+	assert_non_null(strstr(why, "no layer says anything about it"));
+	assert_int_equal(explain("a\\b"), -EINVAL);
+	ledger_override(core.config->decisions.ledger, "db.port", "7", LEDGER_FOREVER, "ann", "");
+	assert_int_equal(explain("db.port"), 0);
+	assert_true(has("\"until_ms\":null"));
+}
+
+static void explain__of_lists_and_odd_numbers__is_json(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	assert_int_equal(explain("l"), 0);
+	assert_true(has("\"value\":[1,{\"x\":\".inf\"}]"));
+	assert_int_equal(explain("l.0"), 0);
+	assert_true(has("\"value\":1"));
+}
+
+static void explain__hides_what_is_masked(void **state)
+{
+	(void)state;
+	begin_with_two("mask: ['*.host', n]");
+	assert_int_equal(explain("db"), 0);
+	assert_true(has("\"value\":{\"host\":\"***\"}"));
+	assert_int_equal(explain("n"), 0);
+	assert_true(has("\"masked\":true,\"value\":\"***\""));
+	asks.no_values = true;
+	assert_int_equal(explain("l.0"), 0);
+	assert_true(has("\"values\":false"));
+}
+
+static void explain__before_anything_is_published__is_refused(void **state)
+{
+	(void)state;
+	agent_starts("");
+	assert_int_equal(explain("n"), -ENODATA);
+	assert_int_equal(may_override("n"), -ENODATA);
+	assert_int_equal(may_roll_back(0), -ENODATA);
+}
+
+/* ---- changes ---- */
+
+static void rollback__without_a_number__skips_what_is_the_same_or_rolled_back(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	assert_int_equal(may_roll_back(0), -ENOENT);
+	pull_of("n: 2\n");
+	pull_of("n: 3\n");
+	assert_int_equal(may_roll_back(0), 0);
+	assert_string_equal(answer, "2");
+	operator_rolls_back(2);
+	assert_int_equal(may_roll_back(0), 0);
+	assert_string_equal(answer, "1"); /* 3 was rolled back, 2 has the same bytes */
+	operator_rolls_back(1);
+	assert_int_equal(may_roll_back(0), -ENOENT);
+	assert_non_null(strstr(why, "name a generation"));
+	assert_int_equal(may_roll_back(3), 0);
+	assert_int_equal(may_roll_back(5), -EALREADY);
+	assert_non_null(strstr(why, "generation 5 is the current version"));
+	assert_int_equal(may_roll_back(1), -EALREADY);
+	assert_non_null(strstr(why, "has the same bytes as the current version"));
+	assert_int_equal(may_roll_back(99), -ENOENT);
+}
+
+static void rollback__past_a_version_that_a_check_rejected__may_go(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	decisions_reject(core.config, core.config->current.version.sha256, "guard", "x", "why");
+	pull_of("n: 3\n");
+	assert_int_equal(may_roll_back(0), 0);
+	assert_string_equal(answer, "2");
+}
+
+static void rollback__to_what_is_not_signed__is_refused(void **state)
+{
+	struct signer signer;
+	char extra[128], file[SIGNER_FILE];
+	const struct signer_job job = {
+		.document = "n: 2\n", .len = 5, .comment = "rev=1", .comment_len = 5};
+
+	(void)state;
+	signer_init(&signer, 1);
+	snprintf(extra, sizeof(extra), "verify: {public_key: \"%s\"}", signer.text);
+	server_has("n: 1\n");
+	agent_starts("");
+	agent_crashes();
+	server_has("n: 2\n");
+	world_put_bytes("/web.yaml.minisig", file, signer_file(&signer, &job, file));
+	agent_starts(extra);
+	assert_generation(2);
+	assert_int_equal(may_roll_back(1), -EBADMSG);
+	assert_non_null(strstr(why, "it was stored without a signature"));
+	operator_overrides("m", "1", HOUR);
+	decisions_reject(core.config, "x", "probe", "", "why");
+	core.config->current.version.sha256[0] = 'x'; /* as if it were another one */
+	assert_int_equal(may_roll_back(2), 0);
+	signer_fini(&signer);
+}
+
+static void override__may_lie_in_mappings_only(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	assert_int_equal(may_override("db.port"), 0);
+	assert_int_equal(may_override("new.deep.key"), 0);
+	assert_int_equal(may_override("l.0"), -ENOTDIR);
+	assert_non_null(strstr(why, "l is a list"));
+	assert_int_equal(may_override("n.x"), -ENOTDIR);
+	assert_non_null(strstr(why, "n is a single value"));
+	assert_int_equal(may_override(""), -EINVAL);
+}
+
+static void change__after_another_publication__is_refused(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	assert_int_equal(inspect_begin(core.config, &seen, why), 0);
+	assert_int_equal(inspect_unchanged(&seen, why), 0);
+	pull_of("n: 3\n");
+	assert_int_equal(inspect_unchanged(&seen, why), -EAGAIN);
+	inspect_end(&seen);
+}
+
+/* ---- without memory ---- */
+
+static void each_question__without_memory__fails_with_a_sentence(void **state)
+{
+	(void)state;
+	if (!fault_memory_works)
+		skip();
+	begin_with_two("");
+	operator_overrides("m", "1", HOUR);
+	asks.key = "db.host";
+	asks.from = 1;
+	asks.to = 0;
+	for (int what = HISTORY; what <= OVERRIDE; what++) {
+		for (unsigned n = 1;; n++) {
+			fault_memory.seen = 0;
+			fault_memory.nth = n;
+			ask((enum question)what);
+			fault_memory.nth = 0;
+			if (fault_memory.seen < n)
+				break;
+			assert_in_range(n, 1, MOST);
+		}
+		assert_int_equal(ask((enum question)what), 0);
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, core_tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(history__lists_what_is_kept_and_marks_the_current_one),
+		TEST(history__of_a_damaged_version__has_its_error),
+		TEST(history__before_anything_is_published__is_empty),
+		TEST(history__beyond_the_room__is_an_error),
+		TEST(history__of_a_version_without_an_etag__has_none),
+		TEST(diff__of_two_versions__is_by_key),
+		TEST(diff__of_what_is_not_there__says_which),
+		TEST(diff__of_bytes__says_only_that_they_differ),
+		TEST(diff__beyond_the_room__is_an_error),
+		TEST(explain__names_the_layer_that_counts),
+		TEST(explain__of_lists_and_odd_numbers__is_json),
+		TEST(explain__hides_what_is_masked),
+		TEST(explain__before_anything_is_published__is_refused),
+		TEST(rollback__without_a_number__skips_what_is_the_same_or_rolled_back),
+		TEST(rollback__past_a_version_that_a_check_rejected__may_go),
+		TEST(rollback__to_what_is_not_signed__is_refused),
+		TEST(override__may_lie_in_mappings_only),
+		TEST(change__after_another_publication__is_refused),
+		TEST(each_question__without_memory__fails_with_a_sentence),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
