@@ -33,10 +33,11 @@ static void rejected_version__answered_by_304__is_rejected_again_without_a_check
 	world.check_says = "no such host";
 	pull_of("n: bad\n");
 	assert_rejected(CHECK_PROGRAM, "no such host");
-	for (int i = 0; i < 3; i++) {
+	for (int i = 1; i <= 3; i++) {
 		pull();
 		assert_outcome(CONFIG_FAILED);
 		assert_error("no such host");
+		assert_int_equal(world.unchanged, i);
 	}
 	assert_int_equal(world.checked, 2);
 	assert_int_equal(core_status().rejections, 1);
@@ -339,6 +340,51 @@ static void failed_step__when_something_newer_came__does_not_bring_its_version_b
 	assert_verdicts(1); /* 2 is known to be bad */
 }
 
+static void forced_pull__of_the_current_version__changes_nothing(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_forced();
+	assert_outcome(CONFIG_UNCHANGED);
+	assert_int_equal(core.config->latest.force, FORCE_NONE);
+	pull_of("{}\n");
+	assert_outcome(CONFIG_FAILED); /* nothing of it is left */
+}
+
+static void forced_pull__that_brings_new_bytes__asks_no_guard(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("guard: {require: [n]}");
+	server_has("m: 1\n");
+	pull_forced();
+	assert_shows("m: 1\n");
+	assert_verdicts(0);
+}
+
+static void forced_pull__whose_step_fails__stays_forced(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("guard: {require: [n]}");
+	snapshot_is_blocked();
+	server_has("m: 1\n");
+	pull_forced();
+	assert_outcome(CONFIG_FAILED);
+	snapshot_is_free();
+	pull();
+	assert_shows("m: 1\n");
+}
+
+static void same_version__before_any_is_known__is_none(void **state)
+{
+	(void)state;
+	core_make("");
+	latest_confirm(core.config, true);
+	assert_int_equal(core.config->latest.state, LATEST_NOT_KNOWN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -362,6 +408,10 @@ int main(void)
 		CORE_TEST(
 			pull__that_has_a_new_version_during_its_predecessors_step__replaces_nothing),
 		CORE_TEST(failed_step__when_something_newer_came__does_not_bring_its_version_back),
+		CORE_TEST(forced_pull__of_the_current_version__changes_nothing),
+		CORE_TEST(forced_pull__that_brings_new_bytes__asks_no_guard),
+		CORE_TEST(forced_pull__whose_step_fails__stays_forced),
+		CORE_TEST(same_version__before_any_is_known__is_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

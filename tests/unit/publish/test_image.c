@@ -228,6 +228,19 @@ static void page__that_is_none__is_replaced(void **state)
 	assert_int_equal(chmod(path, 0666), 0);
 	assert_int_equal(open_image(), 0);
 	image_close(image);
+	assert_int_equal(chmod(path, 0660), 0);
+	assert_int_equal(open_image(), 0);
+	image_close(image);
+	assert_int_equal(unlink(path), 0);
+	scratch_write(dir, "web.gen", "", 0);
+	assert_int_equal(truncate(path, PAGE_SIZE), 0); /* without the magic */
+	assert_int_equal(open_image(), 0);
+	image_close(image);
+	if (getuid() == 0) {
+		assert_int_equal(chown(path, 1, (gid_t)-1), 0);
+		assert_int_equal(open_image(), 0);
+		image_close(image);
+	}
 	image = NULL;
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkdir(path, 0700), 0); /* cannot be replaced */
@@ -245,6 +258,7 @@ static void snapshot__that_is_touched__is_not_current(void **state)
 	assert_int_equal(build("n: 1\n", 1u << 20), 0);
 	publish(1);
 	scratch_write(dir, "web.snap", "harm", 4);
+	assert_int_equal(truncate(path, (off_t)len), 0); /* as long as it was */
 	assert_false(image_is_current(image));
 	publish(1);
 	assert_true(image_is_current(image));

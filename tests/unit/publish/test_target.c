@@ -224,6 +224,77 @@ static void set_of_files__without_memory__stays_as_it_is(void **state)
 	assert_true(scratch_count(path, ".yaml") == 2);
 }
 
+/* ---- somebody at the very moment ---- */
+
+static void (*touch)(void);
+
+static int rename_and_touch(int from_dir, const char *from, int to_dir, const char *to)
+{
+	int r = fault_renameat(from_dir, from, to_dir, to);
+
+	if (r == 0 && touch)
+		touch();
+	return r;
+}
+
+static void touch_mode(void)
+{
+	chmod(file, 0604);
+}
+
+static void touch_time(void)
+{
+	static const struct timespec times[2] = {{1, 1}, {1, 1}};
+
+	utimensat(AT_FDCWD, file, times, 0);
+}
+
+static void touch_bytes(void)
+{
+	scratch_write(dir, "web.yaml", "harm", 4);
+}
+
+static void touch_other(void)
+{
+	unlink(file);
+	scratch_write(dir, "web.yaml", "other", 5);
+}
+
+static void touch_owner(void)
+{
+	(void)!chown(file, getuid() + (getuid() == 0), (gid_t)-1);
+}
+
+static void touch_group(void)
+{
+	(void)!chown(file, (uid_t)-1, getgid() + (getuid() == 0));
+}
+
+static void remove_it(void)
+{
+	unlink(file);
+}
+
+static void touched__right_after_the_rename__is_seen(void **state)
+{
+	static const struct {
+		void (*touch)(void);
+		bool same_bytes;
+	} cases[] = {{NULL, true}, {touch_mode, true}, {touch_time, true}, {touch_owner, true},
+		{touch_group, true}, {touch_bytes, false}, {touch_other, false},
+		{remove_it, false}};
+
+	(void)state;
+	sys.renameat = rename_and_touch;
+	assert_int_equal(open_target(NULL), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		touch = cases[i].touch;
+		assert_int_equal(replace("n: 1\n"), 0);
+		assert_true(target_is_current(target, NULL, 0) == cases[i].same_bytes);
+	}
+	touch = NULL;
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -231,6 +302,7 @@ int main(void)
 		TEST(replaced__is_current_until_somebody_touches_it),
 		TEST(owner__that_is_another__is_not_current),
 		TEST(directory__that_is_gone__is_an_error),
+		TEST(touched__right_after_the_rename__is_seen),
 		TEST(each_failure__of_a_replacement__leaves_old_or_new),
 		TEST(each_allocation__of_an_opening__fails_it),
 		TEST(sweep__without_memory_or_descriptors__cleans_all_the_same),

@@ -115,6 +115,15 @@ static void withdraw__of_what_is_not_the_agents__touches_nothing(void **state)
 	snprintf(path, sizeof(path), "%s/zeros.gen", dir);
 	scratch_write(dir, "zeros.gen", "", 0);
 	assert_int_equal(truncate(path, PAGE_SIZE), 0);
+	add_snapshot("twice");
+	snprintf(path, sizeof(path), "%s/twice.gen", dir);
+	snprintf(long_name, sizeof(long_name), "%.60s/again", dir);
+	assert_int_equal(link(path, long_name), 0); /* a page with two names */
+	if (getuid() == 0) {
+		add_snapshot("other");
+		snprintf(path, sizeof(path), "%s/other.gen", dir);
+		assert_int_equal(chown(path, 1, (gid_t)-1), 0);
+	}
 	snprintf(path, sizeof(path), "%s/folder.gen", dir);
 	assert_int_equal(mkdir(path, 0700), 0);
 	snprintf(path, sizeof(path), "%s/web.snap", dir);
@@ -124,6 +133,8 @@ static void withdraw__of_what_is_not_the_agents__touches_nothing(void **state)
 	assert_int_equal(scratch_count(dir, "text"), 2);
 	assert_int_equal(scratch_count(dir, "web.snap"), 1);
 	assert_int_equal(scratch_count(dir, "zeros"), 1);
+	assert_int_equal(scratch_count(dir, "twice.snap"), 1);
+	assert_int_equal(scratch_count(dir, "other.snap"), getuid() == 0);
 }
 
 static void temporary_files__beside_a_page_of_its_own__are_removed(void **state)
