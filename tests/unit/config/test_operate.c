@@ -513,6 +513,21 @@ static void override__of_an_explicit_null__is_meant(void **state)
 	assert_shows("m: 1\n");
 }
 
+static void suspended__forgets_what_a_forced_refresh_asked(void **state)
+{
+	unsigned lifted;
+
+	(void)state;
+	begin("guard: {require: [n]}");
+	operator_suspends(0);
+	lifted = world.lifted;
+	server_has("m: 1\n");
+	pull_forced();
+	assert_int_equal(world.lifted, lifted);
+	operator_resumes();
+	assert_rejected(REJECTED_BY_GUARD, "the required key");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -548,6 +563,7 @@ int main(void)
 		CORE_TEST(reason__that_is_empty__is_left_out),
 		CORE_TEST_DISK(pin__while_the_disk_heals__is_about_the_current_version),
 		CORE_TEST(override__of_an_explicit_null__is_meant),
+		CORE_TEST(suspended__forgets_what_a_forced_refresh_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
