@@ -141,7 +141,7 @@ class Place(Case):
         self.begin(drift='leave')
         self.do('pin', 'web')
         self.offer(b'n: 2\n', 'held')
-        self.do('override', 'web', 'n=5', '--for', '2s')
+        self.do('override', 'web', 'n=5', '--for', '10s' if harness.SANITIZED else '2s')
         self.assertEqual(self.out(), b'n: 5\n')
         self.block()
         at = self.agent.log.count
@@ -333,6 +333,54 @@ class Kill(Case):
         self.assertEqual([o['key'] for o in self.ledger()['overrides']], ['n'])
 
 
+class Hanging(Case):
+    """A server that does not answer holds nothing back that is decided here."""
+
+    def begin(self, **config):
+        super().begin(timeout='10m', **config)
+
+    def hang(self):
+        """A pull is under way, and stays so."""
+        self.origin.put('/web.yaml', lambda connection, head, stopping: stopping.wait(harness.DEADLINE * 2) and 'close')
+        asked = len(self.origin.asked)
+        self.agent.post('/v1/configs/web/refresh')
+        self.until(lambda s: s['running'] and len(self.origin.asked) > asked)
+
+    def tearDown(self):
+        self.origin.close()
+        super().tearDown()
+
+    def test_a_rollback_and_an_override(self):
+        self.begin()
+        self.publish(b'n: 2\n')
+        self.hang()
+        self.do('rollback', 'web', '--timeout', f'{harness.DEADLINE // 2}s')
+        self.assertEqual(self.out(), b'n: 1\n')
+        self.do('override', 'web', 'n=5', '--for', '1s', '--timeout', f'{harness.DEADLINE // 2}s')
+        self.until_shown(b'n: 1\n', after=4)
+        self.assertTrue(self.status()['running'])
+
+    def test_the_rollback_of_a_harmful_version(self):
+        probe = Hook(self, 'probe', f'if grep -q bad {self.path("out/web.yaml")}; then hold; exit 1; fi')
+        self.begin(probe={'run': [probe.path], 'for': '200ms', 'every': '100ms', 'failures': 1})
+        self.until(lambda s: s['probe']['state'] == 'passed')
+        self.publish(b'n: bad\n')
+        probe.next('^run 2')
+        self.hang()
+        probe.release()
+        self.until_shown(b'n: 1\n', after=2)
+        self.assertTrue(self.status()['running'])
+
+    def test_what_a_pin_held(self):
+        self.begin()
+        self.do('pin', 'web')
+        self.offer(b'n: 2\n', 'held')
+        self.hang()
+        self.do('unpin', 'web')
+        self.until_shown(b'n: 2\n', after=1)
+        self.assertTrue(self.status()['running'])
+
+
 class Pin(Case):
     def test_while_the_disk_takes_a_version_it_names_that_one(self):
         fifo = self.path('fifo')
@@ -396,6 +444,24 @@ class Settings(Case):
         self.again(format='json')
         self.assertEqual(hook.next()[0], '2')
         self.assertEqual((json.loads(self.out()), self.status()['generation']), ({'n': 1}, 2))
+
+    def hup(self, **config):
+        """The configuration changes, and is read again."""
+        self.more.update(config)
+        self.write('pullet.yaml', self.settings({'web': self.config(**self.more)}))
+        at = self.agent.log.count
+        self.agent.signal(signal.SIGHUP)
+        self.agent.log.wait('changed="1: web"', at)
+
+    def test_it_is_so_after_sighup_too_and_while_it_is_pinned(self):
+        hook = Hook(self, 'hook')
+        self.begin(reload={'run': [hook.path]})
+        self.assertEqual(hook.next(), ['1', '*'])
+        self.do('pin', 'web')
+        self.down()
+        self.hup(format='json')
+        self.assertEqual(hook.next()[0], '2')
+        self.assertEqual((json.loads(self.out()), self.status()['generation'], 'pin' in self.status()), ({'n': 1}, 2, True))
 
     def test_what_other_rules_rejected_is_validated_again(self):
         """Every setting that a check sees is one of its rules."""
