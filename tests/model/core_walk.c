@@ -170,8 +170,8 @@ static void keep_most(int *most, int steps)
 	*most = steps > *most ? steps : *most;
 }
 
-/* Visits each world at rest that follows: ticks it, or, after the tick, holds it against the rules.
- */
+/* Visits each world that follows by good endings. A tick may come in each, whatever is under way; a
+ * world at rest after it is held against the rules. */
 static void visit_rests(struct walk *walk, uint32_t id, bool ticked)
 {
 	struct event_list list = {0};
@@ -182,11 +182,11 @@ static void visit_rests(struct walk *walk, uint32_t id, bool ticked)
 	endings_add(&list, &walk->nodes[id].world, ENDINGS_GOOD);
 	for (unsigned i = 0; i < list.count && !walk->result.flaw; i++)
 		visit_rests(walk, follow_event(walk, id, list.events[i]), ticked);
-	if (list.count || walk->result.flaw)
+	if (walk->result.flaw)
 		return;
-	if (ticked) {
+	if (ticked && list.count == 0) {
 		note_flaw(walk, rules_of_rest(walk->profile, &walk->nodes[id].world));
-	} else {
+	} else if (!ticked && walk->nodes[id].world.pull == PULL_IDLE) {
 		uint32_t after = follow_event(walk, id, EVENT_TICK);
 
 		keep_most(&walk->result.rest_after_tick, count_to_rest(walk, after, ENDINGS_GOOD));

@@ -75,9 +75,13 @@ static void settle_world(const struct profile *p, struct world *w, struct happen
 		w->pull = PULL_RUNNING;
 	if (!w->step.row) {
 		ret->begun_in = world_situation(p, w);
+		if (w->pull == PULL_RUNNING) /* the servers' version waits for their answer */
+			ret->begun_in.resting |= 1u << ROW_LATEST_IS_PUBLISHED;
 		ret->begun = seeded_decide(&ret->begun_in);
 		if (ret->begun.row)
 			begin_step(w, ret->begun);
+		else if (w->pull == PULL_IDLE && !seed_has(BUG_FORCED_FOR_EVER))
+			w->latest_forced = false; /* an order ends with its run */
 	}
 	if (w->follow == FOLLOW_NOTHING)
 		w->follow = (uint8_t)decide_follow(p, w);
@@ -287,11 +291,13 @@ static void end_checks(const struct profile *p, struct world *w, struct happened
 
 static void end_pull(struct world *w)
 {
-	bool is_new = w->latest != w->server, is_other = !w->started || w->server != w->current;
+	bool is_new = w->latest != w->server, is_other = !w->started || w->server != w->current,
+	     may_try = !w->saved.present || (w->started && w->saved.content != w->server);
 
 	if (is_new || w->pull_forced)
 		w->latest_forced = w->pull_forced && is_other;
-	if (is_new && (w->started || !w->saved.present) && !seed_has(BUG_NEW_VERSION_RESTS))
+	if (may_try && !(is_new && seed_has(BUG_NEW_VERSION_RESTS)) &&
+		!seed_has(BUG_NOTHING_STOPS_RESTING))
 		w->resting &= (uint16_t) ~(1u << ROW_LATEST_IS_PUBLISHED);
 	w->latest = w->server;
 	w->latest_rollout = w->rollout;
@@ -364,8 +370,8 @@ static void apply_arrival(const struct profile *p, struct world *w, enum event e
 		w->pull_forced = true; /* fallthrough */
 	case EVENT_TICK:
 		w->pull = MAX(w->pull, PULL_WANTED);
-		if (!seed_has(BUG_NOTHING_STOPS_RESTING))
-			w->resting = 0;
+		if (!seed_has(BUG_NOTHING_STOPS_RESTING)) /* that one when they have answered */
+			w->resting &= 1u << ROW_LATEST_IS_PUBLISHED;
 		break;
 	case EVENT_ROLLBACK_REQUESTED:
 		w->request = (struct world_request){REQUEST_ROLL_BACK, w->current};
