@@ -129,6 +129,7 @@ static void wait_for_receipt(int printed)
 	ask("GET /v1/status");
 	ask("POST /v1/configs/web/suspend?reason=x");
 	ask("POST /v1/configs/web/resume");
+	ask("GET /metrics");
 }
 
 static void receipt__is_written_to_the_etcd(void **state)
@@ -157,6 +158,7 @@ static void receipt__is_written_to_the_etcd(void **state)
 	waitpid(etcd, NULL, 0);
 	assert_answer(0, 200, "\"report\":{\"server\":\"e\",\"key\":\"/pullet/agents/h1\"");
 	assert_answer(1, 200, "\"ok\":true");
+	assert_shows(talk->answers[3], "\npullet_report_leases_total 1\n");
 	assert_shows(played.log->body, "\"success\"");
 }
 
@@ -321,6 +323,7 @@ static void push_changes(int printed)
 	publisher_send(p, "web", "", 0);
 	log_has(printed, "published", 3);
 	ask_until("GET /v1/status", "\"messages\":2");
+	ask("GET /metrics");
 	publisher_close(p);
 	log_has(printed, "push channel lost", 1);
 }
@@ -338,6 +341,8 @@ static void push__makes_the_agent_pull_at_once(void **state)
 	run_with(push_changes);
 	assert_answer(0, 200, "\"state\":\"connected\"");
 	assert_answer(0, 200, "\"messages\":2");
+	assert_shows(talk->answers[1], "\npullet_push_messages_total{endpoint=\"ipc://");
+	assert_shows(talk->answers[1], ",state=\"connected\"} 1\n");
 	assert_answer(0, 200, "\"generation\":3");
 }
 

@@ -1,0 +1,154 @@
+/*
+ * The first process of a container: its child goes on as the agent; it hands on signals, reaps what
+ * loses its parent, and ends with the child's code.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "init.h"
+
+static int ready[2]; /* the agent's word that it runs */
+static int is_first;
+
+pid_t getpid(void)
+{
+	return is_first ? 1 : (pid_t)syscall(SYS_getpid);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	alarm(20);
+	assert_int_equal(pipe(ready), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	close(ready[0]);
+	close(ready[1]);
+	return 0;
+}
+
+/* Runs an init whose agent is this; both in children. */
+static pid_t start_init(int (*agent)(void))
+{
+	pid_t pid = fork();
+	int code;
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);              /* of the test */
+	prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L); /* as process 1 is by itself */
+	is_first = 1;
+	code = init_run();
+	if (code >= 0)
+		_exit(code);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	_exit(agent());
+}
+
+static int end_of(pid_t init)
+{
+	int status;
+
+	assert_int_equal(waitpid(init, &status, 0), init);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static int agent_that_ends(void)
+{
+	sigset_t blocked;
+
+	sigprocmask(SIG_SETMASK, NULL, &blocked);
+	return sigismember(&blocked, SIGTERM) ? 1 : 7; /* init's mask is not the agent's */
+}
+
+static void init__ends_with_the_code_of_its_child(void **state)
+{
+	(void)state;
+	assert_int_equal(end_of(start_init(agent_that_ends)), 7);
+}
+
+static int agent_that_waits(void)
+{
+	if (write(ready[1], "r", 1) == 1)
+		pause();
+	return 1;
+}
+
+static void signal__is_handed_on(void **state)
+{
+	pid_t init = start_init(agent_that_waits);
+	char byte;
+
+	(void)state;
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	kill(init, SIGTERM);
+	assert_int_equal(end_of(init), 128 + SIGTERM); /* the child died of it, and init did not */
+}
+
+static int agent_with_orphan(void)
+{
+	pid_t orphan = 0, child;
+	int tell[2];
+
+	if (pipe(tell))
+		return 1;
+	child = fork();
+	if (child == 0) {
+		orphan = fork();
+		if (orphan > 0 && write(tell[1], &orphan, sizeof(orphan)) != sizeof(orphan))
+			_exit(1);
+		_exit(0); /* the orphan, too */
+	}
+	if (child < 0 || read(tell[0], &orphan, sizeof(orphan)) != sizeof(orphan) || orphan <= 0 ||
+		waitpid(child, NULL, 0) != child)
+		return 2;
+	while (kill(orphan, 0) == 0) /* as long as nobody has reaped it */
+		poll(NULL, 0, 2);
+	return 5;
+}
+
+static void orphan__is_reaped_and_does_not_end_init(void **state)
+{
+	(void)state;
+	assert_int_equal(end_of(start_init(agent_with_orphan)), 5);
+}
+
+static void other_process__is_no_init(void **state)
+{
+	(void)state;
+	assert_int_equal(init_run(), -1);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child was made */
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(init__ends_with_the_code_of_its_child),
+		CASE(signal__is_handed_on),
+		CASE(other_process__is_no_init),
+		CASE(orphan__is_reaped_and_does_not_end_init),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
