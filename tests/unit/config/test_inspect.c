@@ -390,6 +390,47 @@ static void each_question__without_memory__fails_with_a_sentence(void **state)
 	}
 }
 
+static void explain__of_a_number_and_below_a_null__is_what_it_is(void **state)
+{
+	char key[300];
+
+	(void)state;
+	memset(key, 'k', 210);
+	snprintf(key + 210, sizeof(key) - 210, ": 1\nf: 1.5\nnothing:\n");
+	server_has(key);
+	agent_starts("");
+	assert_int_equal(explain("f"), 0);
+	assert_true(has("\"value\":1.5"));
+	assert_int_equal(may_override("nothing.x"), 0);
+	snprintf(key + 210, sizeof(key) - 210, ".x");
+	assert_int_equal(may_override(key), -ENOTDIR);
+	assert_non_null(strstr(why, "kkk is a single value"));
+}
+
+static void history_and_rollback__of_signed_layers__look_at_each(void **state)
+{
+	struct signer signer;
+	char extra[128], file[SIGNER_FILE];
+	const struct signer_job job = {
+		.document = "n: 2\n", .len = 5, .comment = "path=/web.yaml", .comment_len = 14};
+
+	(void)state;
+	signer_init(&signer, 1);
+	snprintf(extra, sizeof(extra), "verify: {public_key: \"%s\"}", signer.text);
+	core.from = "[{server: main, path: /more.yaml, optional: true}, {server: main, path: "
+		    "/web.yaml}]";
+	server_has("n: 2\n");
+	world_put_bytes("/web.yaml.minisig", file, signer_file(&signer, &job, file));
+	agent_starts(extra);
+	assert_generation(1);
+	core.config->current.version.sha256[0] = 'x'; /* as if another one were current */
+	core.config->current.version.generation = 9;
+	assert_int_equal(may_roll_back(1), 0);
+	assert_int_equal(ask(HISTORY), 0);
+	assert_null(strstr(answer, "minisig"));
+	signer_fini(&signer);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, core_tear_down)
@@ -413,6 +454,8 @@ int main(void)
 		TEST(override__may_lie_in_mappings_only),
 		TEST(change__after_another_publication__is_refused),
 		TEST(each_question__without_memory__fails_with_a_sentence),
+		TEST(explain__of_a_number_and_below_a_null__is_what_it_is),
+		TEST(history_and_rollback__of_signed_layers__look_at_each),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -295,6 +295,87 @@ static void touched__right_after_the_rename__is_seen(void **state)
 	touch = NULL;
 }
 
+static struct file_options set_options(void)
+{
+	return (struct file_options){.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1};
+}
+
+static const struct file_set_entry set_entries[] = {
+	{"a.yaml", "a: 1\n", 5}, {"b.yaml", "b: 1\n", 5}};
+
+/* As after a start: what is there is compared. */
+static bool set_is_current(const char *path, const struct file_options *options, size_t count)
+{
+	struct file_set *f;
+	bool same;
+
+	assert_int_equal(file_set_open(&sys, path, &f, why), 0);
+	same = file_set_is_current(f, set_entries, count, options);
+	file_set_close(f);
+	return same;
+}
+
+static void set_of_files__after_a_start__is_compared_with_mode_and_owner(void **state)
+{
+	struct file_options options = set_options();
+	char path[SCRATCH_PATH + 16], name[SCRATCH_PATH + 64];
+	struct file_set *f;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/set", dir);
+	assert_int_equal(file_set_open(&sys, path, &f, why), 0);
+	assert_false(file_set_is_current(f, set_entries, 2, &options)); /* nothing is there */
+	assert_int_equal(file_set_publish(f, set_entries, 2, 1, &options, why), 0);
+	file_set_close(f);
+	assert_true(set_is_current(path, &options, 2));
+	assert_false(set_is_current(path, &options, 1));
+	options.mode = 0600;
+	assert_false(set_is_current(path, &options, 2));
+	options = set_options();
+	options.uid = getuid() + 1;
+	assert_false(set_is_current(path, &options, 2));
+	options.uid = getuid();
+	options.gid = getgid() + 1;
+	assert_false(set_is_current(path, &options, 2));
+	options.gid = getgid();
+	assert_true(set_is_current(path, &options, 2));
+	snprintf(name, sizeof(name), "%s/a.yaml", path);
+	assert_int_equal(unlink(name), 0);
+	assert_int_equal(symlink("..data/b.yaml", name), 0); /* another file's link */
+	assert_false(set_is_current(path, &options, 2));
+	assert_int_equal(unlink(name), 0);
+	assert_int_equal(symlink("x/data/a.yaml", name), 0);
+	assert_false(set_is_current(path, &options, 2));
+	assert_int_equal(unlink(name), 0);
+	scratch_write(path, "a.yaml", "a: 1\n", 5); /* a file */
+	assert_false(set_is_current(path, &options, 2));
+}
+
+static void set_of_files__with_what_a_crash_left__removes_that_alone(void **state)
+{
+	static const char *const names[] = {"..check-0123456789abcdef", "..check-0123",
+		"..check-0123456789abcdefx", "..check-0123456789abcdeg", "..1-0123456789abcdefx",
+		"..1-01", "..123456789012345678901-0123456789abcdef", "..x", ".hidden"};
+	const struct file_options options = set_options();
+	char path[SCRATCH_PATH + 16], name[SCRATCH_PATH + 64];
+	struct file_set *f;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/set", dir);
+	assert_int_equal(mkdir(path, 0755), 0);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(name, sizeof(name), "%s/%s", path, names[i]);
+		assert_int_equal(mkdir(name, 0755), 0);
+	}
+	assert_int_equal(file_set_open(&sys, path, &f, why), 0);
+	assert_int_equal(file_set_publish(f, set_entries, 2, 1, &options, why), 0);
+	file_set_close(f);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(name, sizeof(name), "%s/%s", path, names[i]);
+		assert_int_equal(access(name, F_OK), i ? 0 : -1);
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -307,6 +388,8 @@ int main(void)
 		TEST(each_allocation__of_an_opening__fails_it),
 		TEST(sweep__without_memory_or_descriptors__cleans_all_the_same),
 		TEST(set_of_files__without_memory__stays_as_it_is),
+		TEST(set_of_files__after_a_start__is_compared_with_mode_and_owner),
+		TEST(set_of_files__with_what_a_crash_left__removes_that_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
