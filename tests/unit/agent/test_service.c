@@ -237,29 +237,6 @@ static void tcp__is_read_only_and_told_no_reasons(void **state)
 	assert_answer(8, 403, "a browser may only read");
 }
 
-/* ---- the socket ---- */
-
-static void remove_socket(int printed)
-{
-	char path[SCRATCH_PATH + 32];
-
-	if (!log_has(printed, "published", 1))
-		return;
-	snprintf(path, sizeof(path), "%s/run/control.sock", played.dir);
-	unlink(path);
-	if (log_has(printed, "the control socket was removed: recreated", 1))
-		ask("GET /livez");
-}
-
-static void socket__that_was_removed__is_made_again(void **state)
-{
-	(void)state;
-	put("web.yaml", "port: 1\n");
-	put_settings("", WEB);
-	run_with(remove_socket);
-	assert_answer(0, 200, "ok\n");
-}
-
 /* ---- decisions, watch and push ---- */
 
 static void decide_things(int printed)
@@ -356,7 +333,6 @@ int main(void)
 		CASE(application__is_notified_and_a_bad_version_taken_back),
 		CASE(receipt__is_written_to_the_etcd),
 		CASE(tcp__is_read_only_and_told_no_reasons),
-		CASE(socket__that_was_removed__is_made_again),
 		CASE(status__shows_decisions_and_rejections),
 		CASE(push__makes_the_agent_pull_at_once),
 	};
