@@ -49,8 +49,8 @@ static void probe_ended(void *arg, bool good, const char *why)
 	}
 	a->failed++;
 	snprintf(a->why, sizeof(a->why), "%s", why);
-	log_err("probe failed: rolling the version back", "config", a->o.config->name, "generation",
-		LOG_U64(a->watched), "why", why);
+	log_err("probe failed", "config", a->o.config->name, "generation", LOG_U64(a->watched),
+		"why", why);
 	a->o.calls->bad(a->o.arg, a->watched, why);
 }
 

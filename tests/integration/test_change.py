@@ -883,7 +883,7 @@ class Probe(Case):
     def rolled_back(self, n, back):
         """Generation n was published, did harm and was rolled back; the next one is what stood before, and reload succeeded of it."""
         self.agent.log.wait(f'reload succeeded.*generation={n}$|reload succeeded.*generation={n} ')
-        self.agent.log.wait(f'probe failed: rolling the version back.*generation={n}')
+        self.agent.log.wait(f'probe failed .*generation={n}')
         self.agent.log.wait(f'published.*generation={n + 1} .*origin="probe: generation {n} was bad, back to {back}"')
         self.until(lambda s: s['reload']['notified'] == n + 1 and s['reload']['state'] == 'idle')
         self.assertEqual((self.hook.next()[0], self.hook.next()[0]), (str(n), str(n + 1)))
@@ -929,7 +929,7 @@ class Probe(Case):
                 self.agent.log.wait('the new configuration is applied.*changed="1: web"', at)
             self.until(lambda s: s['probe']['state'] == 'running')
         self.probe.do('exit 1')
-        self.agent.log.wait('probe failed: rolling the version back.*generation=2')
+        self.agent.log.wait('probe failed .*generation=2')
         self.agent.log.wait('published.*generation=3.*back to 1')
         self.assertEqual(self.hook.next()[0], '3')
 
