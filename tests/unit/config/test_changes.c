@@ -288,6 +288,39 @@ static void answer__without_memory__is_an_error_and_comes_later(void **state)
 	assert_true(has("\"complete\":true"));
 }
 
+static void publications__of_two_configs__are_merged_by_their_time(void **state)
+{
+	struct settings *settings;
+	struct config *both[2];
+	struct changes_entry *e;
+	uint64_t read = 0;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	settings = scratch_settings(
+		"agent: {state_dir: %s/state, runtime_dir: %s/run}\n"
+		"servers: {main: {urls: [\"http://server\"]}}\n"
+		"configs: {db: {file: %s/out/db.yaml, from: [{server: main, path: /web.yaml}]}}\n",
+		core.dir, core.dir, core.dir);
+	both[0] = core.config;
+	both[1] = config_new(&core.env, settings->configs[0]);
+	assert_non_null(both[1]);
+	config_start(both[1], true);
+	pull_of("n: 2\n");
+	while (changes_find_missing(changes, both, 2, &read, &e) > 0) {
+		changes_compare(e);
+		changes_keep(changes, e);
+	}
+	assert_true(has("\"config\":\"web\",\"generation\":2"));
+	assert_true(has("\"config\":\"db\",\"generation\":1"));
+	changes_forget(changes, both[1]);
+	assert_null(strstr(show(true), "\"config\":\"db\""));
+	core_forget_neighbours();
+	config_free(both[1]);
+	settings_free(settings);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -306,6 +339,7 @@ int main(void)
 		TEST(answer__that_reads_much__goes_on_with_the_next),
 		TEST(removed_files__of_known_publications__do_not_matter),
 		TEST(answer__without_memory__is_an_error_and_comes_later),
+		TEST(publications__of_two_configs__are_merged_by_their_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

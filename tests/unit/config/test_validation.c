@@ -259,6 +259,40 @@ static void text_with_one_of_the_two__is_no_alias(void **state)
 	world.checks.held = false;
 }
 
+/* ---- given up between two of its steps ---- */
+
+static unsigned opens, gives_up_at;
+
+static int open_and_give_up(int dir, const char *path, int flags, mode_t mode)
+{
+	int fd = fault_openat(dir, path, flags, mode);
+
+	if (core.config->step.validating && ++opens == gives_up_at)
+		validation_give_up(core.config->step.validating);
+	return fd;
+}
+
+static void given_up__at_each_file_that_is_read__is_begun_again_and_done_once(void **state)
+{
+	(void)state;
+	world.sys.openat = open_and_give_up;
+	begin("guard: {max_changes: 9}");
+	pull_of(make_large(2));
+	assert_generation(2);
+	for (gives_up_at = 1; gives_up_at < 4; gives_up_at++) {
+		uint64_t generation = core.config->current.version.generation;
+
+		opens = 0;
+		operator_rolls_back(1); /* whose request is still there */
+		assert_done();
+		assert_true(opens >= gives_up_at);
+		assert_generation(generation + 1);
+		assert_shows("n: 1\n");
+		operator_rolls_back(2);
+	}
+	gives_up_at = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +312,7 @@ int main(void)
 		CORE_TEST(retired__in_each_moment_of_the_checks__ends_them),
 		CORE_TEST(bad_schema__of_a_large_version__is_no_verdict),
 		CORE_TEST(text_with_one_of_the_two__is_no_alias),
+		CORE_TEST(given_up__at_each_file_that_is_read__is_begun_again_and_done_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
