@@ -254,10 +254,9 @@ void current_read_older(struct config *c)
 {
 	struct current *current = &c->current;
 
-	if (current->older_than == current->version.generation ||
-		decisions_verdict(c, current->version.sha256) != VERDICT_PROBE)
+	if (current->older_known || decisions_verdict(c, current->version.sha256) != VERDICT_PROBE)
 		return;
-	current->older_than = current->version.generation;
+	current->older_known = true;
 	current->older = current_find_older(c);
 }
 
@@ -294,7 +293,7 @@ void current_replace(struct config *c)
 	c->step.overrides = NULL;
 	c->current.expires_ms = c->step.candidate->expires_ms;
 	c->current.place = PLACE_AS_PUBLISHED;
-	c->current.half_shown = false;
+	c->current.half_shown = c->current.older_known = false;
 	if (c->step.decision.action != ACTION_HEAL)
 		current_forget_saved(c);
 	latest_current_replaced(c, &replaced);

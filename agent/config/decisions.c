@@ -147,11 +147,15 @@ bool decisions_overrides_differ(const struct config *c)
 
 /* ---- verdicts ---- */
 
-void decisions_read_rules(struct config *c)
+bool decisions_read_rules(struct config *c)
 {
-	char why[FILE_WHY];
+	bool known = c->decisions.rules_known;
+	char why[FILE_WHY], before[DIGEST_HEX];
 
+	snprintf(before, sizeof(before), "%s", verify_id(c->decisions.checks));
 	c->decisions.rules_known = validation_prepare(c, why) == 0;
+	return c->decisions.rules_known != known ||
+	       strcmp(before, verify_id(c->decisions.checks)) != 0;
 }
 
 const struct ledger_verdict *decisions_find_verdict(const struct config *c, const char *sha256)

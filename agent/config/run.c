@@ -62,12 +62,12 @@ static bool begin_pull(void *arg)
 	c->run.is_new = false;
 	/* a tick: what failed is tried again; the servers' version when they have answered */
 	c->resting &= 1u << ROW_LATEST_IS_PUBLISHED;
-	c->current.older_than = 0;
+	c->current.older_known = false;
 	current_start(c);
 	if (c->decisions.unsaved)
 		decisions_save(c);
-	if (!c->step.validating) /* which reads them on its thread */
-		decisions_read_rules(c);
+	if (!c->step.validating && decisions_read_rules(c))
+		c->resting |= 1u << ROW_LATEST_IS_PUBLISHED; /* the servers may have another one */
 	config_settle(c);
 	pull_hold(c->run.pull, latest_version(c), c->run.forced);
 	run_start_limit(c);

@@ -155,15 +155,6 @@ enum rejection_reason settle_rejection(
 
 /* ---- after each event ---- */
 
-/* While the servers are asked, what they had before may not be the latest any more: its row waits
- * for their answer. */
-static unsigned waiting_rows(const struct config *c)
-{
-	bool asks = c->run.state == RUN_PULLING || c->run.state == RUN_ASKING;
-
-	return asks ? 1u << ROW_LATEST_IS_PUBLISHED : 0;
-}
-
 /* True when something was done: look again. */
 static bool settle_once(struct config *c)
 {
@@ -177,7 +168,6 @@ static bool settle_once(struct config *c)
 		return true;
 	current_read_older(c);
 	settle_read_facts(c, &s);
-	s.resting |= waiting_rows(c);
 	d = decide(&s);
 	if (d.row != ROW_NONE) {
 		step_begin(c, d);

@@ -135,7 +135,7 @@ struct current {
 	uint64_t saved_generation;
 	char *saved_sha256;
 	/* where a probe's rollback would go, as it was looked for last; 0 = nowhere */
-	uint64_t older, older_than;
+	uint64_t older;
 	enum decide_row saved_by; /* of this life's step; ROW_NONE: of an earlier life's */
 	struct worker_job sync_job;
 	unsigned to_sync,
@@ -146,6 +146,7 @@ struct current {
 	bool watching_drift; /* these two are in use */
 	bool started;        /* its places were opened */
 	bool half_shown;     /* a publication failed: its places may be those of either version */
+	bool older_known;    /* since the last tick, for this version */
 	enum situation_place place;
 	const char *drift_cause;        /* why the place is to be looked at; NULL = it is not */
 	struct loop_timer repair_timer; /* ends the rest of ROW_CHANGED_BY_OTHERS */

@@ -75,8 +75,6 @@ static void settle_world(const struct profile *p, struct world *w, struct happen
 		w->pull = PULL_RUNNING;
 	if (!w->step.row) {
 		ret->begun_in = world_situation(p, w);
-		if (w->pull == PULL_RUNNING) /* the servers' version waits for their answer */
-			ret->begun_in.resting |= 1u << ROW_LATEST_IS_PUBLISHED;
 		ret->begun = seeded_decide(&ret->begun_in);
 		if (ret->begun.row)
 			begin_step(w, ret->begun);
@@ -392,8 +390,9 @@ static void apply_arrival(const struct profile *p, struct world *w, enum event e
 	case EVENT_FILES_CHANGED:
 		w->changed = true;
 		break;
-	case EVENT_RULES_CHANGED:
+	case EVENT_RULES_CHANGED: /* seen at a tick: the servers may have another version */
 		w->new_rules = !w->new_rules;
+		w->resting |= 1u << ROW_LATEST_IS_PUBLISHED;
 		break;
 	case EVENT_ROLLOUT_CHANGED:
 		w->rollout = w->rollout == ROLLOUT_IN ? ROLLOUT_OUT : ROLLOUT_IN;

@@ -263,7 +263,8 @@ static void harmful__and_alone__stays(void **state)
 	(void)state;
 	begin("");
 	decisions_reject(core.config, core.config->current.version.sha256, "probe", "", "bad");
-	assert_says("the current version failed its probe, and there is no older one to roll back to");
+	assert_says(
+		"the current version failed its probe, and there is no older one to roll back to");
 	pull_of("n: 2\n");
 	pull_of("n: 3\n");
 	decisions_reject(core.config, core.config->current.version.sha256, "probe", "", "bad");
