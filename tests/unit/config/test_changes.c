@@ -263,8 +263,6 @@ static void removed_files__of_known_publications__do_not_matter(void **state)
 static void answer__without_memory__is_an_error_and_comes_later(void **state)
 {
 	(void)state;
-	if (!fault_memory_works)
-		skip();
 	server_has("n: 1\nm: {a: 1}\n");
 	agent_starts("");
 	pull_of("n: 2\nm: {b: 1}\n");
@@ -338,9 +336,9 @@ int main(void)
 		TEST(config__without_a_version_or_store__has_none),
 		TEST(answer__that_reads_much__goes_on_with_the_next),
 		TEST(removed_files__of_known_publications__do_not_matter),
-		TEST(answer__without_memory__is_an_error_and_comes_later),
 		TEST(publications__of_two_configs__are_merged_by_their_time),
+		TEST(answer__without_memory__is_an_error_and_comes_later),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }

@@ -369,8 +369,6 @@ static void change__after_another_publication__is_refused(void **state)
 static void each_question__without_memory__fails_with_a_sentence(void **state)
 {
 	(void)state;
-	if (!fault_memory_works)
-		skip();
 	begin_with_two("");
 	operator_overrides("m", "1", HOUR);
 	asks.key = "db.host";
@@ -453,10 +451,10 @@ int main(void)
 		TEST(rollback__to_what_is_not_signed__is_refused),
 		TEST(override__may_lie_in_mappings_only),
 		TEST(change__after_another_publication__is_refused),
-		TEST(each_question__without_memory__fails_with_a_sentence),
 		TEST(explain__of_a_number_and_below_a_null__is_what_it_is),
 		TEST(history_and_rollback__of_signed_layers__look_at_each),
+		TEST(each_question__without_memory__fails_with_a_sentence),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }

@@ -148,8 +148,6 @@ static void each_allocation__of_an_opening__fails_it(void **state)
 	int r = -1;
 
 	(void)state;
-	if (!fault_memory_works)
-		skip();
 	for (unsigned n = 1; r; n++) {
 		fault_memory.seen = 0;
 		fault_memory.nth = n;
@@ -165,8 +163,6 @@ static void each_allocation__of_an_opening__fails_it(void **state)
 static void sweep__without_memory_or_descriptors__cleans_all_the_same(void **state)
 {
 	(void)state;
-	if (!fault_memory_works)
-		skip();
 	for (unsigned n = 1; n < 12; n++) {
 		struct sweep *s;
 		int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -202,8 +198,6 @@ static void set_of_files__without_memory__stays_as_it_is(void **state)
 	int r = -1;
 
 	(void)state;
-	if (!fault_memory_works)
-		skip();
 	snprintf(path, sizeof(path), "%s/set", dir);
 	for (unsigned n = 1; r; n++) {
 		struct file_set *f = NULL;
@@ -385,12 +379,12 @@ int main(void)
 		TEST(directory__that_is_gone__is_an_error),
 		TEST(touched__right_after_the_rename__is_seen),
 		TEST(each_failure__of_a_replacement__leaves_old_or_new),
+		TEST(set_of_files__after_a_start__is_compared_with_mode_and_owner),
+		TEST(set_of_files__with_what_a_crash_left__removes_that_alone),
 		TEST(each_allocation__of_an_opening__fails_it),
 		TEST(sweep__without_memory_or_descriptors__cleans_all_the_same),
 		TEST(set_of_files__without_memory__stays_as_it_is),
-		TEST(set_of_files__after_a_start__is_compared_with_mode_and_owner),
-		TEST(set_of_files__with_what_a_crash_left__removes_that_alone),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 3);
 }
