@@ -177,7 +177,7 @@ int current_confirm(struct config *c, char why[FILE_WHY])
 
 /* ---- what it is composed with ---- */
 
-static void add_texts(struct buffer *b, char *const *texts)
+static void digest_texts(struct buffer *b, char *const *texts)
 {
 	for (size_t i = 0; texts && texts[i]; i++)
 		buffer_append(b, texts[i], strlen(texts[i]) + 1);
@@ -193,7 +193,7 @@ static void digest_settings(const struct settings_config *s, char ret_digest[VER
 	buffer_init(&b, 1u << 20);
 	buffer_printf(&b, "%d %d %d %d\n", (int)s->format, (int)s->type, s->dir != NULL,
 		(int)s->layer_count);
-	add_texts(&b, s->format_run.argv);
+	digest_texts(&b, s->format_run.argv);
 	for (size_t i = 0; i < s->layer_count; i++)
 		buffer_printf(&b, "%d %s\n", (int)s->layers[i].type,
 			s->layers[i].as ? s->layers[i].as : "");

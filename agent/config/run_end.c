@@ -99,7 +99,7 @@ void run_note_published(struct config *c)
 		note_result(c, CONFIG_PUBLISHED, NULL, NULL);
 }
 
-static void log_held(struct config *c, enum rejection_reason reason, const char *why)
+static void log_held_version(struct config *c, enum rejection_reason reason, const char *why)
 {
 	if (c->latest.said == reason)
 		return;
@@ -123,7 +123,7 @@ static void end_by_facts(struct config *c, const struct situation *s)
 		end_good_run(c, c->run.result.outcome == CONFIG_PUBLISHED ? CONFIG_PUBLISHED
 									  : CONFIG_UNCHANGED);
 	} else if (rejection_is_held(reason)) {
-		log_held(c, reason, why);
+		log_held_version(c, reason, why);
 		end_good_run(c, CONFIG_HELD);
 	} else {
 		char copy[FILE_WHY];

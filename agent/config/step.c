@@ -159,7 +159,7 @@ void step_fini(struct config *c)
 /* ---- from the checks to the commit ---- */
 
 /* A decision came while it was checked. */
-static void drop_held(struct config *c)
+static void drop_held_step(struct config *c)
 {
 	log_info("not published: it is held meanwhile", "config", c->settings->name, "version",
 		VERSION_TEXT(&c->step.candidate->version));
@@ -171,7 +171,7 @@ static void commit_step(struct config *c)
 	if (c->env->dry_run) {
 		dry_run_publish(c);
 	} else if (!settle_may_commit(c)) {
-		drop_held(c);
+		drop_held_step(c);
 	} else {
 		publishing_start(c);
 	}
@@ -234,7 +234,7 @@ static void show_again(struct config *c, int error, const char *why)
 				"the pinned version does not fit the present configuration: the "
 				"pin is dropped");
 	} else if (!heals && !settle_may_commit(c)) {
-		drop_held(c);
+		drop_held_step(c);
 	} else {
 		if (heals)
 			current_log_repair(c);
@@ -274,7 +274,7 @@ static int choose_overrides(struct config *c)
 }
 
 /* The origin of the new version, in the history: NULL = that of the loaded one. */
-static char *make_origin(struct config *c, uint64_t target)
+static char *make_step_origin(struct config *c, uint64_t target)
 {
 	char *text = NULL;
 
@@ -370,7 +370,7 @@ static int take_candidate(struct config *c, char why[FILE_WHY])
 		return latest_lend(c, &c->step.candidate, why);
 	}
 	c->step.generation = choose_generation(c);
-	c->step.origin = make_origin(c, c->step.generation);
+	c->step.origin = make_step_origin(c, c->step.generation);
 	c->step.candidate = candidate_new();
 	return c->step.candidate ? 0 : -ENOMEM;
 }

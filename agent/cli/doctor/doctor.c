@@ -411,7 +411,7 @@ static bool has_selected_config(const struct doctor *d)
 	return !d->settings;
 }
 
-static void run_fini(struct run *run)
+static void doctor_run_fini(struct run *run)
 {
 	for (size_t i = 0; i < CHECKS; i++)
 		list_fini(&run->lists[i]);
@@ -441,6 +441,6 @@ int cli_doctor(int argc, char **argv)
 						  run.d.path, run.d.only);
 	if (run.hangs) /* a thread may never come back */
 		_exit(r);
-	run_fini(&run);
+	doctor_run_fini(&run);
 	return r;
 }
