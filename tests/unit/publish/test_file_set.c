@@ -86,6 +86,7 @@ static void publish_well(struct place *p, const struct set *s, uint64_t generati
 static void place_init(struct place *p, const char *base)
 {
 	memset(&fault, 0, sizeof(fault));
+	sys = fault_table();
 	scratch_open(p->dir, base);
 	place_open(p);
 }
@@ -530,6 +531,104 @@ static void open__after_a_crash__puts_right_what_is_left_and_no_more(void **stat
 	place_fini(&p);
 }
 
+/* Somebody removed what ..data leads to: no reader has a set, until it is published again. */
+static void open__with_data_that_leads_nowhere__publishes_again(void **state)
+{
+	struct place p;
+	char inner[PATH_MAX];
+	struct stat st;
+
+	(void)state;
+	place_init(&p, scratch_memory());
+	publish_well(&p, &old_set, 1);
+	assert_int_equal(symlink("..5-0123456789abcdef", path_of(&p, "x")), 0);
+	snprintf(inner, sizeof(inner), "%s", path_of(&p, "x"));
+	assert_int_equal(rename(inner, path_of(&p, "..data")), 0);
+	place_reopen(&p);
+	assert_int_equal(visible(&p), -1);
+	assert_int_equal(lstat(path_of(&p, "a.conf"), &st), 0); /* the links wait for it */
+	assert_false(is_current(&p, &old_set));
+	publish_well(&p, &old_set, 6);
+	assert_int_equal(visible(&p), 0);
+	assert_true(is_tidy(&p, &old_set));
+	assert_true(is_current(&p, NULL));
+	place_fini(&p);
+}
+
+/* Only a link that leads nowhere is stale. */
+static void open__with_a_link_that_leads_in_a_circle__keeps_it(void **state)
+{
+	struct place p;
+	struct stat st;
+
+	(void)state;
+	place_init(&p, scratch_memory());
+	publish_well(&p, &old_set, 1);
+	assert_int_equal(unlink(path_of(&p, "..data/gone")), 0);
+	assert_int_equal(symlink("gone", path_of(&p, "..data/gone")), 0);
+	assert_int_equal(unlink(path_of(&p, "..data/b")), 0);
+	place_reopen(&p);
+	assert_int_equal(lstat(path_of(&p, "gone"), &st), 0);
+	assert_int_equal(lstat(path_of(&p, "b"), &st), -1);
+	assert_false(is_current(&p, &old_set));
+	publish_well(&p, &old_set, 2);
+	assert_true(is_tidy(&p, &old_set));
+	place_fini(&p);
+}
+
+static void put_generation(const struct place *p, unsigned number, unsigned tail, time_t made)
+{
+	const struct timespec times[2] = {{made, 0}, {made, 0}};
+	char name[64];
+
+	snprintf(name, sizeof(name), "..%u-%016x", number, tail);
+	assert_int_equal(mkdir(path_of(p, name), 0700), 0);
+	assert_int_equal(utimensat(AT_FDCWD, path_of(p, name), times, 0), 0);
+}
+
+/* More than are looked at in one go: each start and each publication removes some. */
+static void open__with_very_many_generations__keeps_the_current_one(void **state)
+{
+	struct place p;
+	unsigned left;
+
+	(void)state;
+	place_init(&p, scratch_memory());
+	publish_well(&p, &old_set, 1000);
+	for (unsigned i = 0; i < 150; i++)
+		put_generation(&p, i, i, 1000);
+	place_reopen(&p);
+	left = generations(&p);
+	assert_in_range(left, FILE_SET_KEEP + 1, 150);
+	for (int i = 0; i < 4; i++) {
+		place_reopen(&p);
+		assert_int_equal(visible(&p), 0);
+	}
+	assert_true(is_tidy(&p, &old_set));
+	assert_true(is_current(&p, &old_set));
+	place_fini(&p);
+}
+
+/* Its number is that of others, when the state directory was lost: time decides. */
+static void publish__beside_generations_of_one_number__keeps_the_latest(void **state)
+{
+	struct place p;
+	struct stat st;
+
+	(void)state;
+	place_init(&p, scratch_memory());
+	publish_well(&p, &old_set, 7);
+	put_generation(&p, 7, 1, 2000);
+	put_generation(&p, 7, 2, 3000); /* one more than the current one and that before it */
+	put_generation(&p, 7, 3, 1000);
+	publish_well(&p, &new_set, 8);
+	assert_int_equal(lstat(path_of(&p, "..7-0000000000000001"), &st), -1);
+	assert_int_equal(lstat(path_of(&p, "..7-0000000000000002"), &st), 0);
+	assert_int_equal(lstat(path_of(&p, "..7-0000000000000003"), &st), -1);
+	assert_true(is_tidy(&p, &new_set));
+	place_fini(&p);
+}
+
 /* ---- is_current ---- */
 
 /* Through the link, same length; again until the clock of the file system has moved on. */
@@ -612,6 +711,12 @@ static void turn_data(const struct place *p)
 	assert_int_equal(symlink(copy, path_of(p, "..data")), 0);
 }
 
+static void put_data(const struct place *p)
+{
+	remove_data(p);
+	put(p, "..data", "");
+}
+
 static void remove_all(const struct place *p)
 {
 	scratch_close(p->dir);
@@ -635,6 +740,7 @@ static void is_current__tells_every_change_by_others(void **state)
 		{turn_link, true},
 		{remove_data, false},
 		{turn_data, false},
+		{put_data, true},
 		{remove_all, false},
 	};
 	char why[FILE_WHY];
@@ -670,6 +776,8 @@ static void is_current__after_a_start__compares_what_stands_there(void **state)
 	assert_false(is_current(&p, &old_set));
 	other.e[1] = (struct file_set_entry)ENTRY("fresh", "NEW only\n");
 	assert_false(is_current(&p, &other));
+	other.e[1] = (struct file_set_entry)ENTRY("renamed", "new only\n");
+	assert_false(is_current(&p, &other)); /* as many, one of another name */
 	other = new_set;
 	other.count = 4;
 	assert_false(is_current(&p, &other));
@@ -685,6 +793,65 @@ static void is_current__after_a_start__compares_what_stands_there(void **state)
 	edit(&p);
 	assert_false(is_current(&p, NULL));
 	place_fini(&p);
+}
+
+static void is_current__without_its_directory__is_false(void **state)
+{
+	char why[FILE_WHY] = "";
+	unsigned before;
+	struct place p;
+
+	(void)state;
+	place_init(&p, scratch_memory());
+	publish_well(&p, &new_set, 1);
+	scratch_close(p.dir);
+	before = descriptors();
+	assert_false(is_current(&p, NULL));
+	assert_false(is_current(&p, &new_set));
+	assert_int_equal(publish(&p, &new_set, 2, why), -ENOENT);
+	assert_non_null(strstr(why, p.dir));
+	assert_int_equal(descriptors(), before);
+	place_fini(&p);
+}
+
+/* ---- somebody at the very moment ---- */
+
+static const struct place *touched; /* NULL: nobody */
+static void (*touch)(const struct place *p);
+
+/* By its link, which is there only once the old set was published. */
+static int touch_after_flip(int from_dir, const char *from, int to_dir, const char *to)
+{
+	int r = fault_renameat(from_dir, from, to_dir, to);
+
+	if (r == 0 && touched && strcmp(to, "..data") == 0)
+		touch(touched);
+	return r;
+}
+
+static void publish__touched_right_after_the_flip__is_not_current(void **state)
+{
+	static void (*const touches[])(const struct place *p) = {
+		edit, edit_and_hide_it, change_mode, remove_file, replace_file, add_file};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(touches); i++) {
+		struct place p;
+
+		place_init(&p, scratch_memory());
+		publish_well(&p, &old_set, 1);
+		touched = &p;
+		touch = touches[i];
+		sys.renameat = touch_after_flip;
+		publish_well(&p, &new_set, 2);
+		touched = NULL;
+		assert_false(is_current(&p, NULL)); /* somebody was faster than the first look */
+		publish_well(&p, &new_set, 3);
+		assert_int_equal(visible(&p), 1);
+		assert_true(is_tidy(&p, &new_set));
+		assert_true(is_current(&p, NULL));
+		place_fini(&p);
+	}
 }
 
 /* ---- faults ---- */
@@ -747,6 +914,45 @@ static void publish__with_each_call_failing_in_each_way__keeps_old_or_shows_new(
 					}
 	print_message("%u fault points\n", points);
 	assert_true(points > 500);
+}
+
+/* After a crash between the flip and the links. What an opening cannot do, the next one does. */
+static void open__with_each_call_failing__opens_or_says_why_and_harms_nothing(void **state)
+{
+	unsigned points = 0, before;
+	bool met = true;
+	struct place p;
+
+	(void)state;
+	for (int for_ever = 0; for_ever < 2; for_ever++, met = true)
+		for (unsigned nth = 1; met; nth++) {
+			char why[FILE_WHY] = "";
+			struct file_set *f = NULL;
+			int r;
+
+			place_init(&p, scratch_memory());
+			publish_well(&p, &old_set, 1);
+			assert_int_equal(mkdir(path_of(&p, "..check-0123456789abcdef"), 0700), 0);
+			assert_int_equal(unlink(path_of(&p, "gone")), 0);
+			before = descriptors();
+			fault = (struct fault){
+				.call = -1, .nth = nth, .for_ever = for_ever, .error = EMFILE};
+			r = file_set_open(&sys, p.dir, &f, why);
+			met = fault.seen >= nth;
+			points += met;
+			fault.nth = 0;
+			assert_int_equal(r != 0, f == NULL);
+			assert_true(r == 0 || (r == -EMFILE && strstr(why, p.dir)));
+			assert_int_equal(visible(&p), 0);
+			if (f)
+				file_set_close(f);
+			assert_int_equal(descriptors(), before);
+			place_reopen(&p);
+			assert_true(is_tidy(&p, &old_set));
+			assert_int_equal(entries_in(p.dir), 2 + 2 + old_set.count);
+			place_fini(&p);
+		}
+	assert_true(points > 10);
 }
 
 static void publish__when_a_link_cannot_be_made__is_visible_and_says_so(void **state)
@@ -1061,10 +1267,17 @@ int main(void)
 		cmocka_unit_test(publish__of_bad_names__names_them),
 		cmocka_unit_test(open__in_bad_places__says_what_to_do),
 		cmocka_unit_test(open__after_a_crash__puts_right_what_is_left_and_no_more),
+		cmocka_unit_test(open__with_data_that_leads_nowhere__publishes_again),
+		cmocka_unit_test(open__with_a_link_that_leads_in_a_circle__keeps_it),
+		cmocka_unit_test(open__with_very_many_generations__keeps_the_current_one),
+		cmocka_unit_test(publish__beside_generations_of_one_number__keeps_the_latest),
 		cmocka_unit_test(is_current__tells_every_change_by_others),
 		cmocka_unit_test(is_current__after_a_start__compares_what_stands_there),
+		cmocka_unit_test(is_current__without_its_directory__is_false),
+		cmocka_unit_test(publish__touched_right_after_the_flip__is_not_current),
 		cmocka_unit_test(
 			publish__with_each_call_failing_in_each_way__keeps_old_or_shows_new),
+		cmocka_unit_test(open__with_each_call_failing__opens_or_says_why_and_harms_nothing),
 		cmocka_unit_test(publish__when_a_link_cannot_be_made__is_visible_and_says_so),
 		cmocka_unit_test(
 			publish__when_only_the_directory_fsync_fails__is_visible_and_says_so),
@@ -1076,6 +1289,5 @@ int main(void)
 	};
 
 	umask(077);
-	sys = fault_table();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
