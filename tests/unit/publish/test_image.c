@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -124,6 +125,20 @@ static void build__of_a_key_with_a_dot__is_another_path(void **state)
 	assert_int_equal(build("a: {b: 1}\na.b: 2\n", 1u << 20), 0);
 }
 
+/* No parser makes such a tree. */
+static void build__of_two_equal_keys__says_so(void **state)
+{
+	struct node second = {.type = NODE_NULL, .key = "a", .key_len = 1};
+	struct node first = {.type = NODE_NULL, .key = "a", .key_len = 1, .next = &second};
+	const struct node root = {.type = NODE_MAP, .first = &first, .count = 2};
+
+	(void)state;
+	assert_int_equal(image_build(&root, 1, "v1", 1u << 20, &data, &len, why), -EINVAL);
+	assert_string_equal(
+		why, "no snapshot can be made of it: two of its values have the same path");
+	assert_null(data);
+}
+
 static void build__without_memory__fails_and_leaves_nothing(void **state)
 {
 	struct document *d = NULL;
@@ -131,7 +146,8 @@ static void build__without_memory__fails_and_leaves_nothing(void **state)
 	int r = -1;
 
 	(void)state;
-	assert_int_equal(document_parse(DOCUMENT_YAML, "a: {b: [1, 2]}\n", 15, 0, &d, &error), 0);
+	assert_int_equal(
+		document_parse(DOCUMENT_YAML, "a: {b: [1, 2]}\nc: 3\n", 20, 0, &d, &error), 0);
 	for (unsigned n = 1; r; n++) {
 		fault_memory.seen = 0;
 		fault_memory.nth = n;
@@ -188,6 +204,43 @@ static void prepared__and_published__is_the_new_one(void **state)
 	publish(4);
 }
 
+/* After a start, where the same image is there: nothing is written, nothing is removed. */
+static void prepared__where_it_is_there__is_not_removed_by_abandoning(void **state)
+{
+	(void)state;
+	assert_int_equal(open_image(), 0);
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	publish(3);
+	image_close(image);
+	assert_int_equal(open_image(), 0);
+	fault = (struct fault){0};
+	assert_int_equal(image_prepare(image, data, len, 3, why), 0);
+	image_abandon(image);
+	assert_null(strpbrk(fault.trace, "wu"));
+	assert_int_equal(scratch_count(dir, "web.snap"), 1);
+	assert_int_equal(page_generation(), 3);
+}
+
+static void prepared__where_it_is_there__is_not_current_when_removed_meanwhile(void **state)
+{
+	char path[SCRATCH_PATH + 16];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/web.snap", dir);
+	assert_int_equal(open_image(), 0);
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	publish(3);
+	image_close(image);
+	assert_int_equal(open_image(), 0);
+	assert_int_equal(image_prepare(image, data, len, 3, why), 0);
+	assert_int_equal(unlink(path), 0);
+	publish(3);
+	assert_false(image_is_current(image));
+	publish(3); /* as the agent does then */
+	assert_int_equal(scratch_count(dir, "web.snap"), 1);
+	assert_true(image_is_current(image));
+}
+
 static void page__that_somebody_removes__is_made_again(void **state)
 {
 	const struct page *old;
@@ -207,6 +260,62 @@ static void page__that_somebody_removes__is_made_again(void **state)
 	publish(2); /* also by a publication, again and again */
 	assert_int_equal(unlink(path), 0);
 	publish(3);
+	munmap((void *)(uintptr_t)old, PAGE_SIZE);
+}
+
+/* By another valid page: readers that open it must find the generation there. */
+static void page__that_somebody_replaces__gets_the_generation(void **state)
+{
+	char path[SCRATCH_PATH + 16], aside[SCRATCH_PATH + 16];
+	const struct page *old;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/web.gen", dir);
+	snprintf(aside, sizeof(aside), "%s/aside", dir);
+	assert_int_equal(open_image(), 0);
+	image_close(image);
+	assert_int_equal(rename(path, aside), 0); /* without a generation */
+	assert_int_equal(open_image(), 0);
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	publish(5);
+	image_confirm(image, 77, 1000);
+	old = map_page();
+	assert_int_equal(rename(aside, path), 0);
+	assert_int_equal(page_generation(), 0);
+	assert_int_equal(image_keep_page(image, why), 0);
+	assert_int_equal(page_generation(), 5);
+	assert_int_equal(image_confirmed_ms(image), 77);
+	assert_int_equal(atomic_load(&old->futex), 2); /* its readers are woken to open the other */
+	publish(6);
+	assert_int_equal(atomic_load(&old->generation), 6);
+	munmap((void *)(uintptr_t)old, PAGE_SIZE);
+}
+
+static void page__that_cannot_be_made_again__is_an_error_until_it_can(void **state)
+{
+	const struct page *old;
+	char path[SCRATCH_PATH + 16];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/web.gen", dir);
+	assert_int_equal(open_image(), 0);
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	publish(1);
+	old = map_page();
+	assert_int_equal(unlink(path), 0);
+	fault = (struct fault){.call = CALL_WRITE, .nth = 1, .error = ENOSPC};
+	assert_int_equal(image_keep_page(image, why), -ENOSPC);
+	assert_non_null(strstr(why, "cannot write"));
+	assert_int_equal(scratch_count(dir, ".gen"), 0);
+	assert_int_equal(atomic_load(&old->futex), 1); /* there is none that readers could open */
+	/* a publication raises the one that readers have, all the same */
+	fault = (struct fault){.call = CALL_WRITE, .nth = 2, .error = ENOSPC};
+	assert_int_equal(image_publish(image, data, len, 2, why), 0);
+	assert_int_equal(fault.seen, 2);
+	assert_int_equal(atomic_load(&old->generation), 2);
+	fault = (struct fault){0};
+	assert_int_equal(image_keep_page(image, why), 0);
+	assert_int_equal(page_generation(), 2);
 	munmap((void *)(uintptr_t)old, PAGE_SIZE);
 }
 
@@ -267,6 +376,32 @@ static void snapshot__that_is_touched__is_not_current(void **state)
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_not_equal(image_publish(image, data, len, 2, why), 0);
 	assert_false(image_is_current(image));
+}
+
+/* In place, so that its inode is the same. */
+static void snapshot__that_is_written_in_place__is_not_current(void **state)
+{
+	char path[SCRATCH_PATH + 16];
+	struct timespec times[2];
+	struct stat st;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/web.snap", dir);
+	assert_int_equal(open_image(), 0);
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	publish(1);
+	assert_int_equal(stat(path, &st), 0);
+	times[0] = st.st_atim;
+	times[1] = st.st_mtim;
+	assert_int_equal(truncate(path, (off_t)len - 1), 0);
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	assert_false(image_is_current(image)); /* by its length alone */
+	assert_int_equal(truncate(path, (off_t)len), 0);
+	times[1].tv_nsec = (st.st_mtim.tv_nsec + 1) % 1000000000;
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	assert_false(image_is_current(image)); /* in the same second */
+	publish(1);
+	assert_true(image_is_current(image));
 }
 
 /* ---- failures ---- */
@@ -343,12 +478,33 @@ static void each_allocation__that_fails__fails_the_call(void **state)
 	publish(2);
 }
 
+static void page__that_cannot_be_mapped__fails_the_start(void **state)
+{
+	struct rlimit was, none;
+	unsigned descriptors = scratch_descriptors();
+	int r;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_AS, &was), 0);
+	none = (struct rlimit){.rlim_cur = PAGE_SIZE, .rlim_max = was.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+	r = open_image();
+	assert_int_equal(setrlimit(RLIMIT_AS, &was), 0);
+	assert_int_equal(r, -ENOMEM);
+	assert_non_null(strstr(why, "cannot map"));
+	assert_non_null(strstr(why, "/web.gen: Cannot allocate memory"));
+	assert_int_equal(scratch_descriptors(), descriptors);
+	assert_int_equal(open_image(), 0);
+}
+
 static void directory__that_is_gone__is_an_error(void **state)
 {
 	(void)state;
 	assert_int_equal(open_image(), 0);
 	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	publish(1);
 	scratch_close(dir);
+	assert_false(image_is_current(image));
 	assert_int_equal(image_keep_page(image, why), -ENOENT);
 	assert_int_equal(image_publish(image, data, len, 2, why), -ENOENT);
 	assert_false(image_is_current(image));
@@ -382,19 +538,26 @@ int main(void)
 		TEST(build__of_every_type__has_all_values),
 		TEST(build__beyond_its_bound__says_so),
 		TEST(build__of_a_key_with_a_dot__is_another_path),
+		TEST(build__of_two_equal_keys__says_so),
 		TEST(publish__raises_the_page_and_is_current),
 		TEST(prepared__and_abandoned__leaves_the_old_one),
 		TEST(prepared__and_published__is_the_new_one),
+		TEST(prepared__where_it_is_there__is_not_removed_by_abandoning),
+		TEST(prepared__where_it_is_there__is_not_current_when_removed_meanwhile),
 		TEST(page__that_somebody_removes__is_made_again),
+		TEST(page__that_somebody_replaces__gets_the_generation),
+		TEST(page__that_cannot_be_made_again__is_an_error_until_it_can),
 		TEST(page__that_is_none__is_replaced),
 		TEST(snapshot__that_is_touched__is_not_current),
+		TEST(snapshot__that_is_written_in_place__is_not_current),
 		TEST(each_call__that_fails__leaves_the_old_or_the_new_one),
 		TEST(each_call__that_fails_at_the_start__fails_it),
 		TEST(directory__that_is_gone__is_an_error),
 		TEST(on_a_disk__what_an_earlier_boot_confirmed__is_forgotten),
 		TEST(build__without_memory__fails_and_leaves_nothing),
 		TEST(each_allocation__that_fails__fails_the_call),
+		TEST(page__that_cannot_be_mapped__fails_the_start),
 	};
 
-	return fault_memory_run(tests, 2);
+	return fault_memory_run(tests, 3);
 }
