@@ -6,6 +6,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -116,6 +119,77 @@ static void directory__that_is_gone__is_an_error(void **state)
 	assert_int_equal(mkdir(dir, 0700), 0);
 }
 
+/* The directory of "/FILE" is "/". */
+static void file__right_below_the_root__has_the_root_as_directory(void **state)
+{
+	char path[] = "/web.yaml";
+
+	(void)state;
+	config.file = path;
+	fault = (struct fault){.call = CALL_OPEN, .nth = 1, .for_ever = true, .error = EMFILE};
+	assert_int_equal(open_target(NULL), -EMFILE); /* nothing is done in the real one */
+	assert_non_null(strstr(why, " /: "));
+}
+
+static void name__that_is_too_long__says_which_file(void **state)
+{
+	char path[SCRATCH_PATH + NAME_MAX + 8];
+	unsigned descriptors = scratch_descriptors();
+	size_t at;
+
+	(void)state;
+	at = (size_t)snprintf(path, sizeof(path), "%s/", dir);
+	memset(path + at, 'n', NAME_MAX + 1);
+	path[at + NAME_MAX + 1] = '\0';
+	config.file = path;
+	assert_int_equal(open_target(NULL), -ENAMETOOLONG);
+	assert_non_null(strstr(why, "cannot look at"));
+	assert_non_null(strstr(why, dir));
+	assert_non_null(strstr(why, "File name too long"));
+	assert_int_equal(scratch_descriptors(), descriptors);
+	assert_int_equal(scratch_count(dir, ""), 0);
+}
+
+/* A file of its own, bound over another one, as container runtimes do it. */
+static int open_mounted(const char *disk)
+{
+	char from[SCRATCH_PATH + 16];
+	int r;
+
+	snprintf(from, sizeof(from), "%s/from", disk);
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		mount(from, file, NULL, MS_BIND, NULL))
+		return 2;
+	r = open_target(NULL);
+	return r == -EBUSY && strstr(why, "cannot replace") && strstr(why, "mount the directory")
+		       ? 0
+		       : 1;
+}
+
+static void file__that_is_a_mount_point__is_refused(void **state)
+{
+	char disk[SCRATCH_PATH];
+	int status;
+	pid_t child;
+
+	(void)state;
+	scratch_need_memory();
+	scratch_open(disk, scratch_disk());
+	scratch_write(disk, "from", "n: 1\n", 5);
+	scratch_write(dir, "web.yaml", "n: 0\n", 5);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(open_mounted(disk)); /* its mounts end with it */
+	assert_int_equal(waitpid(child, &status, 0), child);
+	scratch_close(disk);
+	if (status == 2 << 8) {
+		print_message("# this user may not mount\n");
+		skip();
+	}
+	assert_int_equal(status, 0);
+}
+
 static void each_failure__of_a_replacement__leaves_old_or_new(void **state)
 {
 	char text[32], found[64];
@@ -194,6 +268,7 @@ static void set_of_files__without_memory__stays_as_it_is(void **state)
 {
 	const struct file_options options = {.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1};
 	const struct file_set_entry entries[] = {{"a.yaml", "a: 1\n", 5}, {"b.yaml", "b: 1\n", 5}};
+	unsigned descriptors = scratch_descriptors();
 	char path[SCRATCH_PATH + 16];
 	int r = -1;
 
@@ -213,6 +288,7 @@ static void set_of_files__without_memory__stays_as_it_is(void **state)
 		if (r == 0)
 			r = fault_memory.seen >= n;
 		file_set_close(f);
+		assert_int_equal(scratch_descriptors(), descriptors);
 		assert_in_range(n, 1, 200);
 	}
 	assert_true(scratch_count(path, ".yaml") == 2);
@@ -248,6 +324,20 @@ static void touch_bytes(void)
 	scratch_write(dir, "web.yaml", "harm", 4);
 }
 
+/* Other bytes, as many, in the same second. */
+static void touch_bytes_in_the_second(void)
+{
+	struct timespec times[2];
+	struct stat st;
+
+	assert_int_equal(stat(file, &st), 0);
+	scratch_write(dir, "web.yaml", "n: 2\n", 5);
+	times[0] = st.st_atim;
+	times[1] = st.st_mtim;
+	times[1].tv_nsec = (st.st_mtim.tv_nsec + 1) % 1000000000;
+	assert_int_equal(utimensat(AT_FDCWD, file, times, 0), 0);
+}
+
 static void touch_other(void)
 {
 	unlink(file);
@@ -275,8 +365,8 @@ static void touched__right_after_the_rename__is_seen(void **state)
 		void (*touch)(void);
 		bool same_bytes;
 	} cases[] = {{NULL, true}, {touch_mode, true}, {touch_time, true}, {touch_owner, true},
-		{touch_group, true}, {touch_bytes, false}, {touch_other, false},
-		{remove_it, false}};
+		{touch_group, true}, {touch_bytes, false}, {touch_bytes_in_the_second, false},
+		{touch_other, false}, {remove_it, false}};
 
 	(void)state;
 	sys.renameat = rename_and_touch;
@@ -377,6 +467,9 @@ int main(void)
 		TEST(replaced__is_current_until_somebody_touches_it),
 		TEST(owner__that_is_another__is_not_current),
 		TEST(directory__that_is_gone__is_an_error),
+		TEST(file__right_below_the_root__has_the_root_as_directory),
+		TEST(name__that_is_too_long__says_which_file),
+		TEST(file__that_is_a_mount_point__is_refused),
 		TEST(touched__right_after_the_rename__is_seen),
 		TEST(each_failure__of_a_replacement__leaves_old_or_new),
 		TEST(set_of_files__after_a_start__is_compared_with_mode_and_owner),
