@@ -10,6 +10,7 @@
 #include "lib/page.h"
 #include "publish/image.h"
 #include "publish/withdraw.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/fault_sys.h"
 #include "tests/unit/fixture/scratch.h"
 
@@ -126,6 +127,9 @@ static void withdraw__of_what_is_not_the_agents__touches_nothing(void **state)
 	}
 	snprintf(path, sizeof(path), "%s/folder.gen", dir);
 	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/pipe.gen", dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	scratch_write(dir, "pipe.snap", "x", 1);
 	snprintf(path, sizeof(path), "%s/web.snap", dir);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkdir(path, 0700), 0); /* no image */
@@ -133,8 +137,26 @@ static void withdraw__of_what_is_not_the_agents__touches_nothing(void **state)
 	assert_int_equal(scratch_count(dir, "text"), 2);
 	assert_int_equal(scratch_count(dir, "web.snap"), 1);
 	assert_int_equal(scratch_count(dir, "zeros"), 1);
+	assert_int_equal(scratch_count(dir, "pipe"), 2);
 	assert_int_equal(scratch_count(dir, "twice.snap"), 1);
 	assert_int_equal(scratch_count(dir, "other.snap"), getuid() == 0);
+}
+
+static void withdraw__of_another_users_image__keeps_it_and_marks_the_page(void **state)
+{
+	char path[SCRATCH_PATH + 80];
+
+	(void)state;
+	if (getuid() != 0) {
+		print_message("# only root can give a file away\n");
+		skip();
+	}
+	snprintf(path, sizeof(path), "%s/web.snap", dir);
+	assert_int_equal(chown(path, 1, (gid_t)-1), 0);
+	assert_int_equal(withdraw("db"), 1);
+	assert_int_equal(scratch_count(dir, "web.snap"), 1);
+	assert_true(is_withdrawn("web"));
+	assert_int_equal(withdraw("db"), 0);
 }
 
 static void temporary_files__beside_a_page_of_its_own__are_removed(void **state)
@@ -181,6 +203,33 @@ static void directory__that_is_none__is_an_error(void **state)
 	assert_int_equal(withdraw("db"), -EMFILE);
 }
 
+static void each_allocation__that_fails__withdraws_nothing_and_says_so(void **state)
+{
+	unsigned descriptors = scratch_descriptors(), failures = 0;
+	int r = -1;
+
+	(void)state;
+	for (unsigned n = 1; r < 0; n++) {
+		why[0] = '\0';
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		r = withdraw("db");
+		fault_memory.nth = 0;
+		assert_int_equal(scratch_descriptors(), descriptors);
+		if (r < 0) {
+			failures++;
+			assert_int_equal(r, -ENOMEM);
+			assert_non_null(strstr(why, dir));
+			assert_non_null(strstr(why, "Cannot allocate memory"));
+			assert_int_equal(scratch_count(dir, "web.snap"), 1);
+		}
+		assert_in_range(n, 1, 100);
+	}
+	assert_true(failures > 0);
+	assert_int_equal(r, 1);
+	assert_true(is_withdrawn("web"));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -188,10 +237,12 @@ int main(void)
 		TEST(withdraw__of_one__marks_its_page_and_keeps_the_other),
 		TEST(withdraw__after_a_crash_in_between__goes_on),
 		TEST(withdraw__of_what_is_not_the_agents__touches_nothing),
+		TEST(withdraw__of_another_users_image__keeps_it_and_marks_the_page),
 		TEST(temporary_files__beside_a_page_of_its_own__are_removed),
 		TEST(unlink__that_fails__is_an_error_and_tried_again),
 		TEST(directory__that_is_none__is_an_error),
+		TEST(each_allocation__that_fails__withdraws_nothing_and_says_so),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }
