@@ -17,6 +17,8 @@
 
 #include <cmocka.h>
 
+#include "document/document.h"
+#include "lib/page.h"
 #include "publish/publish.h"
 #include "tests/unit/fixture/fault_sys.h"
 #include "tests/unit/fixture/scratch.h"
@@ -503,6 +505,210 @@ static void publish__of_a_set__leaves_out_signatures_and_what_is_absent(void **s
 	place_fini(&place);
 }
 
+/* ---- a snapshot ---- */
+
+struct shown { /* a snapshot of a document, in a directory of its own */
+	char dir[SCRATCH_PATH + 16];
+	struct image *image;
+	void *data;
+	size_t len;
+};
+
+static void shown_init(struct shown *s, const char *base)
+{
+	char why[FILE_WHY] = "";
+
+	snprintf(s->dir, sizeof(s->dir), "%s/run", base);
+	assert_int_equal(mkdir(s->dir, 0700), 0);
+	assert_int_equal(image_open(&sys, s->dir, "web", NULL, &s->image, why), 0);
+	s->data = NULL;
+}
+
+static void shown_fini(struct shown *s)
+{
+	image_close(s->image);
+	free(s->data);
+}
+
+/* Makes the snapshot of `text` part of the publication. */
+static void shown_add(struct shown *s, struct publication *p, const char *text)
+{
+	struct document *d = NULL;
+	struct document_error error;
+
+	free(s->data);
+	assert_int_equal(document_parse(DOCUMENT_YAML, text, strlen(text), 0, &d, &error), 0);
+	assert_int_equal(
+		image_build(document_root(d), 1, "v", 1u << 20, &s->data, &s->len, p->why), 0);
+	document_free(d);
+	p->image = s->image;
+	p->image_data = s->data;
+	p->image_len = s->len;
+}
+
+/* What the page says to readers. */
+static uint64_t shown_generation(const struct shown *s)
+{
+	uint64_t head[PAGE_SIZE / sizeof(uint64_t)];
+	const struct page *page = (const struct page *)head;
+	char path[SCRATCH_PATH + 32];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/web.gen", s->dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(read(fd, head, sizeof(head)), sizeof(head));
+	close(fd);
+	return atomic_load(&page->generation);
+}
+
+static void publish__with_a_snapshot__shows_both_and_who_confirmed_it(void **state)
+{
+	struct version v = version_of(2, NEW);
+	struct publication p;
+	struct place place;
+	struct shown shown;
+
+	(void)state;
+	place_init(&place, scratch_memory(), false);
+	shown_init(&shown, place.dir);
+	p = publication_of(&place, &v, NEW);
+	shown_add(&shown, &p, NEW);
+	p.confirmed_ms = 77;
+	p.stale_ms = 1000;
+	publish_run(&p);
+	assert_int_equal(p.error, 0);
+	assert_int_equal(visible(&place), 1);
+	assert_int_equal(shown_generation(&shown), 2);
+	assert_true(image_is_current(shown.image));
+	assert_int_equal(image_confirmed_ms(shown.image), 77);
+	v.generation = 3;
+	p.confirmed_ms = 0; /* not by the server: a rollback */
+	publish_run(&p);
+	assert_int_equal(p.error, 0);
+	assert_int_equal(shown_generation(&shown), 3);
+	assert_int_equal(image_confirmed_ms(shown.image), 77);
+	shown_fini(&shown);
+	version_fini(&v);
+	place_fini(&place);
+}
+
+/* One publication with the n-th call failing. False when there is no such call. Counts failures
+ * that leave the old file, that leave the new one, successes, failures whose state file stays. */
+static bool try_snapshot_fault(const char *base, bool give_up, unsigned nth, unsigned ret_seen[4])
+{
+	struct version v1 = version_of(2, OLD), v2 = version_of(3, NEW);
+	struct publication p;
+	struct place place;
+	struct shown shown;
+	unsigned before, damaged;
+	bool met, is_stored;
+
+	place_init(&place, base, false);
+	shown_init(&shown, place.dir);
+	p = publication_of(&place, &v1, OLD);
+	shown_add(&shown, &p, OLD);
+	publish_run(&p);
+	assert_int_equal(p.error, 0);
+	p = publication_of(&place, &v2, NEW);
+	shown_add(&shown, &p, NEW);
+	p.give_up = give_up;
+	before = scratch_descriptors();
+	fault = (struct fault){.call = -1, .nth = nth, .error = EIO};
+	publish_run(&p);
+	met = fault.seen >= nth;
+	fault = (struct fault){0};
+	assert_int_equal(scratch_descriptors(), before);
+	assert_int_equal(all_temporaries(&place) + scratch_count(shown.dir, ".pullet-"), 0);
+	assert_int_equal(shown_generation(&shown), p.error ? 2 : 3);
+	assert_true(image_is_current(shown.image)); /* the old one, or the new one */
+	is_stored = stored(&place, &damaged) == 1;
+	/* on a disk a state file may be there whose directory's fsync failed: not a commit */
+	assert_true(p.saved ? is_stored : !is_stored || !store_in_memory(place.store));
+	assert_int_equal(damaged, 0);
+	ret_seen[p.error ? visible(&place) : 2]++;
+	if (p.error) {
+		assert_true(p.why[0] != '\0');
+		assert_false(give_up && p.saved); /* so that it does not come back at the start */
+		assert_true(p.touched || visible(&place) == 0);
+		assert_int_equal(target_is_current(place.target, NULL, 0), !p.touched);
+	} else {
+		assert_int_equal(visible(&place), 1);
+		assert_true(target_is_current(place.target, NULL, 0));
+	}
+	ret_seen[3] += p.error && p.saved;
+	shown_fini(&shown);
+	version_fini(&v1);
+	version_fini(&v2);
+	place_fini(&place);
+	return met;
+}
+
+static void publish__with_a_snapshot_and_each_call_failing__raises_the_page_last(void **state)
+{
+	(void)state;
+	for (int disk = 0; disk < 2; disk++)
+		for (int give_up = 0; give_up < 2; give_up++) {
+			unsigned seen[4] = {0}, nth = 1;
+
+			while (try_snapshot_fault(
+				disk ? scratch_disk() : scratch_memory(), give_up, nth, seen))
+				nth++;
+			assert_true(seen[0] > 5 && seen[2] > 1); /* all is old, all is new */
+			assert_int_equal(seen[1], 1); /* the last rename, of the snapshot */
+			assert_int_equal(seen[3] > 0, !give_up);
+		}
+}
+
+static void publish__when_the_snapshot_fails_after_the_set__compares_the_set_again(void **state)
+{
+	struct settings_layer layer = {.as = strdup("a.yaml")};
+	struct version v = version_of(2, NEW);
+	struct compose_piece piece = {&v.parts[0], NEW, 0, false, ""};
+	char dir[SCRATCH_PATH + 16], text[256], why[FILE_WHY] = "";
+	struct publication p;
+	struct place place;
+	struct shown shown;
+
+	(void)state;
+	place_init(&place, scratch_memory(), false);
+	shown_init(&shown, place.dir);
+	snprintf(dir, sizeof(dir), "%s/set", place.dir);
+	place.config.file = NULL;
+	place.config.dir = dir;
+	place.config.layers = &layer;
+	place.config.layer_count = 1;
+	p = publication_of(&place, &v, NEW);
+	p.target = NULL;
+	p.pieces = &piece;
+	assert_int_equal(file_set_open(&sys, dir, &p.fileset, why), 0);
+	shown_add(&shown, &p, NEW);
+	publish_run(&p);
+	assert_int_equal(p.error, 0);
+	assert_true(file_set_is_current(p.fileset, NULL, 0, NULL));
+	v.generation = 3;
+	fault = (struct fault){.call = CALL_WRITE, .nth = 1, .error = ENOSPC}; /* the state file */
+	publish_run(&p);
+	assert_int_equal(p.error, -ENOSPC);
+	assert_true(file_set_is_current(p.fileset, NULL, 0, NULL)); /* nothing happened to it */
+	assert_int_equal(shown_generation(&shown), 2);
+	/* the state file, the file of the set, ..data, the snapshot */
+	fault = (struct fault){.call = CALL_RENAME, .nth = 4, .error = EIO};
+	publish_run(&p);
+	assert_int_equal(p.error, -EIO);
+	assert_non_null(strstr(p.why, "web.snap"));
+	assert_int_equal(shown_generation(&shown), 2);
+	assert_true(scratch_read(dir, "a.yaml", text, sizeof(text), NULL));
+	assert_string_equal(text, NEW);
+	assert_false(file_set_is_current(p.fileset, NULL, 0, NULL));
+	assert_true(publish_set_is_current(&p));
+	fault = (struct fault){0};
+	file_set_close(p.fileset);
+	shown_fini(&shown);
+	free(layer.as);
+	version_fini(&v);
+	place_fini(&place);
+}
+
 /* ---- the target ---- */
 
 static int open_error(struct place *p, const char *expected)
@@ -619,6 +825,82 @@ static void publish_blocks__on_a_disk_or_when_strict(void **state)
 	place_fini(&place);
 }
 
+static void publish_blocks__with_a_set_or_a_snapshot_on_a_disk(void **state)
+{
+	char dir[SCRATCH_PATH + 16], why[FILE_WHY] = "";
+	struct file_set *on_disk, *in_memory;
+	struct version v = version_of(2, NEW);
+	struct publication p;
+	struct place place, disk;
+	struct shown shown, shown_on_disk;
+
+	(void)state;
+	scratch_need_memory();
+	place_init(&place, scratch_memory(), false);
+	place_init(&disk, scratch_disk(), false);
+	shown_init(&shown, place.dir);
+	shown_init(&shown_on_disk, disk.dir);
+	snprintf(dir, sizeof(dir), "%s/set", place.dir);
+	assert_int_equal(file_set_open(&sys, dir, &in_memory, why), 0);
+	snprintf(dir, sizeof(dir), "%s/set", disk.dir);
+	assert_int_equal(file_set_open(&sys, dir, &on_disk, why), 0);
+	p = publication_of(&place, &v, NEW);
+	p.fileset = in_memory;
+	p.image = shown.image;
+	assert_false(publish_blocks(&p));
+	p.target = NULL;
+	p.fileset = on_disk;
+	assert_true(publish_blocks(&p));
+	p.fileset = in_memory;
+	p.image = shown_on_disk.image;
+	assert_true(publish_blocks(&p));
+	p.target = disk.target;
+	p.image = NULL;
+	assert_true(publish_blocks(&p));
+	file_set_close(on_disk);
+	file_set_close(in_memory);
+	shown_fini(&shown);
+	shown_fini(&shown_on_disk);
+	version_fini(&v);
+	place_fini(&place);
+	place_fini(&disk);
+}
+
+/* Publishes to memory the version that is in the store. True when something waited for a disk. */
+static bool waits_for_disk(struct place *place, struct store *store, bool strict)
+{
+	struct version v = version_of(1, OLD);
+	struct publication p = publication_of(place, &v, OLD);
+
+	p.store = store;
+	p.save = false;
+	place->config.strict = strict;
+	assert_int_equal(unlink(place->file), 0);
+	fault = (struct fault){0};
+	publish_run(&p);
+	assert_int_equal(p.error, 0);
+	assert_int_equal(visible(place), 0);
+	assert_false(p.saved);
+	version_fini(&v);
+	return strchr(fault.trace, 'f') != NULL;
+}
+
+static void publish__again_in_memory__brings_the_state_to_a_disk_when_strict(void **state)
+{
+	struct place place, disk;
+
+	(void)state;
+	scratch_need_memory();
+	place_init(&place, scratch_memory(), false);
+	place_init(&disk, scratch_disk(), false);
+	assert_false(waits_for_disk(&place, disk.store, false));
+	assert_true(waits_for_disk(&place, disk.store, true));
+	assert_false(waits_for_disk(&place, place.store, false));
+	assert_false(waits_for_disk(&place, place.store, true)); /* there is no disk */
+	place_fini(&disk);
+	place_fini(&place);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -634,10 +916,17 @@ int main(void)
 		cmocka_unit_test(publish__ended_at_each_call__leaves_old_or_new_and_nothing_else),
 		cmocka_unit_test(harness__sees_a_publisher_that_writes_in_place),
 		cmocka_unit_test(publish__of_a_set__leaves_out_signatures_and_what_is_absent),
+		cmocka_unit_test(publish__with_a_snapshot__shows_both_and_who_confirmed_it),
+		cmocka_unit_test(
+			publish__with_a_snapshot_and_each_call_failing__raises_the_page_last),
+		cmocka_unit_test(
+			publish__when_the_snapshot_fails_after_the_set__compares_the_set_again),
 		cmocka_unit_test(target_open__in_bad_places__says_what_to_do),
 		cmocka_unit_test(target_open__in_a_directory_that_cannot_be_made__says_why),
 		cmocka_unit_test(target_is_current__tells_every_change_by_others),
 		cmocka_unit_test(publish_blocks__on_a_disk_or_when_strict),
+		cmocka_unit_test(publish_blocks__with_a_set_or_a_snapshot_on_a_disk),
+		cmocka_unit_test(publish__again_in_memory__brings_the_state_to_a_disk_when_strict),
 	};
 
 	umask(077);
