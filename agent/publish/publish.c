@@ -148,7 +148,7 @@ void publish_run(struct publication *p)
 		forget_published(p);
 	else if (p->save)
 		store_prune(p->store, p->spared, PUBLISH_SPARED);
-	if (p->error && p->saved && p->give_up) {
+	if (p->error && p->save && p->give_up) { /* it may be there, though it is not on the disk */
 		store_remove(p->store, p->version->generation);
 		p->saved = false;
 	}
