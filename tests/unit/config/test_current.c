@@ -1,6 +1,8 @@
 /* What readers see: file, set of files and snapshot, healed when somebody else changes them. */
 #include "tests/unit/fixture/core.h"
 
+#define PROBE "probe: {run: [/bin/true], for: 10s}"
+
 static void begin(const char *extra)
 {
 	server_has("n: 1\n");
@@ -22,6 +24,22 @@ static bool set_has(const char *name, const char *text)
 
 	core_path(path, "out/set");
 	return scratch_read(path, name, found, sizeof(found), NULL) && strcmp(found, text) == 0;
+}
+
+static void probe_says(const char *why)
+{
+	world_end_probe(why);
+	world_turn();
+}
+
+/* Somebody writes over a state file. */
+static void lose(const char *generation)
+{
+	char path[SCRATCH_PATH + 64], name[32];
+
+	core_path(path, "state/web");
+	snprintf(name, sizeof(name), "0000000000000000000%s", generation);
+	scratch_write(path, name, "harm", 4);
 }
 
 /* ---- drift ---- */
@@ -328,6 +346,54 @@ static void older__without_a_proven_one__is_the_newest_before(void **state)
 	assert_shows("n: 2\n");
 }
 
+static void older__with_the_bytes_that_failed__is_passed_over(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts(PROBE);
+	pull_of("n: 2\n");
+	operator_overrides("n", "7", HOUR);
+	operator_drops("n");
+	assert_generation(4);
+	probe_says("bad");
+	assert_shows("n: 1\n"); /* 2 and 3 are what failed */
+	assert_origin("probe: generation 4 was bad, back to 1");
+	pull();
+	assert_rejected(REJECTED_BY_PROBE, "bad");
+	agent_restarts();
+	assert_shows("n: 1\n");
+}
+
+static void older__that_was_proven_once_and_failed_since__is_passed_over(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts(PROBE);
+	probe_says(NULL);
+	pull_of("n: 2\n");
+	pull_of("n: 1\n");
+	assert_true(world.probe.running);
+	probe_says("bad");
+	assert_shows("n: 2\n");
+	assert_origin("probe: generation 3 was bad, back to 2");
+}
+
+static void older__that_cannot_be_read__is_passed_over(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts(PROBE);
+	pull_of("n: 2\n");
+	probe_says(NULL); /* proven, and lost */
+	pull_of("n: 3\n");
+	pull_of("n: 4\n");
+	lose("2");
+	lose("3");
+	probe_says("bad");
+	assert_shows("n: 1\n");
+	assert_origin("probe: generation 4 was bad, back to 1");
+}
+
 static void retired__and_touched__is_left(void **state)
 {
 	(void)state;
@@ -396,6 +462,9 @@ int main(void)
 		CORE_TEST(without_inotify__nothing_is_watched),
 		CORE_TEST(snapshot_alone__is_watched),
 		CORE_TEST(settings_of_an_older_agent__are_no_difference),
+		CORE_TEST(older__with_the_bytes_that_failed__is_passed_over),
+		CORE_TEST(older__that_was_proven_once_and_failed_since__is_passed_over),
+		CORE_TEST(older__that_cannot_be_read__is_passed_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

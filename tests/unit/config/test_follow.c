@@ -229,6 +229,50 @@ static void probe__of_a_new_version_with_an_override__blames_the_version(void **
 	assert_int_equal(core_status().override_count, 1);
 }
 
+static void probe__that_fails__when_all_older_ones_have_the_same_bytes__keeps_it(void **state)
+{
+	(void)state;
+	begin(PROBE);
+	operator_overrides("n", "7", HOUR);
+	operator_drops("n");
+	probe_says("it answers 500");
+	assert_logged("there is no older one to go back to");
+	assert_error("it answers 500");
+	assert_not_logged("was rolled back");
+	assert_verdicts(0); /* else the server's bytes would be refused for ever */
+	assert_generation(3);
+	agent_restarts();
+	assert_verdicts(0);
+	assert_shows("n: 1\n");
+	assert_outcome(CONFIG_UNCHANGED);
+}
+
+static void probe__with_overrides_over_bytes_that_were_not_probed__drops_and_probes(void **state)
+{
+	(void)state;
+	begin(PROBE);
+	operator_overrides("n", "7", HOUR);
+	probe_says("bad");
+	assert_logged("the overrides failed the probe and are removed");
+	assert_shows("n: 1\n");
+	assert_true(world.probe.running); /* nobody knows yet that these bytes are good */
+	assert_int_equal(core.config->decisions.ledger->proven, 0);
+}
+
+static void probe__of_a_new_version_with_an_override_that_is_new_as_well__blames_it(void **state)
+{
+	(void)state;
+	server_has("n: 1\nm: 1\n");
+	agent_starts(PROBE);
+	probe_says(NULL);
+	operator_overrides("n", "7", HOUR);
+	pull_of("n: 2\nm: 2\n");
+	probe_says("bad");
+	assert_shows("n: 2\nm: 2\n");
+	assert_int_equal(core_status().override_count, 0);
+	assert_true(world.probe.running);
+}
+
 static void probes_rollback__that_fails__is_tried_again_whatever_the_server_says(void **state)
 {
 	(void)state;
@@ -318,6 +362,9 @@ int main(void)
 		CORE_TEST(probes_rollback__that_fails__when_the_server_has_a_rejected_version),
 		CORE_TEST(harmful_version__that_is_forced_again__is_good_when_its_probe_passes),
 		CORE_TEST(pin__during_a_probes_rollback__keeps_the_version),
+		CORE_TEST(probe__that_fails__when_all_older_ones_have_the_same_bytes__keeps_it),
+		CORE_TEST(probe__with_overrides_over_bytes_that_were_not_probed__drops_and_probes),
+		CORE_TEST(probe__of_a_new_version_with_an_override_that_is_new_as_well__blames_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

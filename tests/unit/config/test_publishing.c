@@ -239,6 +239,62 @@ static void disk__that_breaks_at_any_call__delays_the_version(void **state)
 	fail_at_each_call(true, EIO);
 }
 
+/* Committed; its file is not replaced. */
+static void save_only(const char *text)
+{
+	disk_fails(CALL_RENAME, 2, false, EIO);
+	pull_of(text);
+	disk_recovers();
+	assert_int_equal(core.config->current.saved_generation, 2);
+	assert_generation(1);
+}
+
+static void saved_version__that_fails_before_it_touches_anything__is_no_drift(void **state)
+{
+	(void)state;
+	begin("drift: report");
+	save_only("n: 2\n");
+	server_is_down();
+	disk_fails(CALL_WRITE, 1, false, ENOSPC); /* of the snapshot, which is written first */
+	pull();
+	assert_true(fault.seen >= 1);
+	assert_shows("n: 1\n");
+	inotify_says("out/web.yaml", "replaced");
+	assert_not_logged("changed by somebody else");
+	assert_false(core_status().drifted);
+	assert_int_equal(core_status().restored, 0);
+	pull();
+	assert_shows("n: 2\n");
+	assert_not_logged("changed by somebody else");
+}
+
+static void pin__while_a_saved_version_is_validated__holds_it(void **state)
+{
+	static char text[40000];
+
+	(void)state;
+	core.env.check = &world.checks;
+	begin("");
+	memset(text, 'x', 30000);
+	memcpy(text, "n: ", 3);
+	text[29999] = '\n';
+	save_only(text);
+	server_is_down();
+	world.checks.held = true;
+	pull();
+	assert_int_equal(core.config->step.decision.action, ACTION_SHOW);
+	assert_non_null(core.config->step.validating);
+	operator_pins(0);
+	world.checks.held = false;
+	world_turn();
+	assert_logged("not published: it is held meanwhile");
+	assert_shows("n: 1\n");
+	assert_generation(1);
+	operator_unpins();
+	assert_shows(text);
+	assert_generation(2);
+}
+
 static void rename__that_fails__in_an_operators_change__leaves_nothing(void **state)
 {
 	(void)state;
@@ -301,6 +357,8 @@ int main(void)
 		CORE_TEST(rename__that_fails__in_an_operators_change__leaves_nothing),
 		CORE_TEST(empty_document__is_published),
 		CORE_TEST_DISK(state_file_and_ledger__are_brought_to_the_disk_together),
+		CORE_TEST(saved_version__that_fails_before_it_touches_anything__is_no_drift),
+		CORE_TEST(pin__while_a_saved_version_is_validated__holds_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,6 +94,26 @@ static void request__that_the_disk_has__is_finished(void **state)
 	assert_shows("n: 1\n");
 }
 
+static void request__while_the_disk_has_a_pulled_version__is_cancelled_with_its_config(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	world.disk.held = true;
+	pull_of("n: 3\n");
+	assert_true(core.config->step.publishing);
+	operator_overrides("n", "7", HOUR);
+	assert_true(operator.waits);
+	retired = 0;
+	assert_false(config_retire(core.config, note_retired, NULL));
+	assert_failed("was not done yet: ask again");
+	world.disk.held = false;
+	world_turn();
+	assert_int_equal(retired, 1);
+	assert_shows("n: 3\n");
+}
+
 static void request__at_the_end_of_the_agent__is_not_answered(void **state)
 {
 	(void)state;
@@ -134,6 +154,8 @@ int main(void)
 		CORE_TEST(request__at_the_end_of_the_agent__is_not_answered),
 		CORE_TEST(change__in_a_retiring_config__is_refused),
 		CORE_TEST(answer__without_a_request__changes_nothing),
+		CORE_TEST_DISK(
+			request__while_the_disk_has_a_pulled_version__is_cancelled_with_its_config),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,6 +59,20 @@ static void rollout__that_lets_it_in__publishes_the_kept_bytes(void **state)
 	assert_shows("n: 2\n");
 }
 
+static void rollout__that_is_unchanged__is_read_again_for_the_next_version(void **state)
+{
+	(void)state;
+	begin();
+	rollout_says("percent: 0\n");
+	pull_of("n: 2\n");
+	pull_of("n: 3\n");
+	assert_rejected(REJECTED_BY_ROLLOUT, "");
+	rollout_says("percent: 100\n");
+	pull_of("n: 4\n"); /* the first that it lets in is a new one */
+	assert_shows("n: 4\n");
+	assert_not_logged("the rollout has come to this host");
+}
+
 static void rollout__by_labels__is_about_this_host(void **state)
 {
 	(void)state;
@@ -243,6 +257,7 @@ int main(void)
 		CORE_TEST(rollout__that_does_not_answer__ends_the_run_at_its_limit),
 		CORE_TEST(rollout__without_a_slot__ends_the_run),
 		CORE_TEST(rolled_back_version__stays_held_when_the_rollout_lets_it_in),
+		CORE_TEST(rollout__that_is_unchanged__is_read_again_for_the_next_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

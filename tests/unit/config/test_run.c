@@ -177,6 +177,77 @@ static void bootstrap__when_a_version_is_stored__is_not_asked(void **state)
 	assert_not_logged("trying the bootstrap server");
 }
 
+/* ---- what was asked about ---- */
+
+static void two(const char *base, const char *web)
+{
+	world_put("/base.yaml", base);
+	world_put("/web.yaml", web);
+}
+
+static void pull__about_a_version_that_is_lost_meanwhile__fails_and_mixes_nothing(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	core.from = "[{server: main, path: /base.yaml}, {server: main, path: /web.yaml}]";
+	two("base: 1\n", "web: 1\n");
+	agent_starts("");
+	two("base: 2\n", "web: 1\n");
+	pull();
+	operator_rolls_back(1);
+	world.holds = true;
+	pull(); /* about the version that was rolled back */
+	core_path(path, "state/web/00000000000000000002");
+	assert_int_equal(unlink(path), 0);
+	ledger_forgive(
+		core.config->decisions.ledger, core.config->latest.candidate->version.sha256);
+	config_settle(core.config);
+	assert_int_equal(core.config->latest.state, LATEST_NOT_KNOWN);
+	two("base: 2\n", "web: 3\n"); /* the base is answered by 304 */
+	world.holds = false;
+	world_turn();
+	assert_outcome(CONFIG_FAILED);
+	assert_error("the version that the servers were asked about is not here any more");
+	assert_logged("pull failed: keeping the current version");
+	assert_shows("base: 1\nweb: 1\n");
+	assert_generation(3);
+	pull();
+	assert_outcome(CONFIG_PUBLISHED);
+	assert_shows("base: 2\nweb: 3\n");
+	assert_state("ok");
+}
+
+static void pull__of_another_version_than_is_saved_and_cannot_be_shown__is_tried(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	disk_fails(CALL_RENAME, 2, false, EIO); /* of the file, after the commit */
+	pull_of("n: 2\n");
+	disk_fails(CALL_RENAME, 1, false, EIO); /* nor can it be shown */
+	pull_of("n: 3\n");
+	assert_shows("n: 3\n");
+	assert_generation(3);
+	assert_outcome(CONFIG_PUBLISHED);
+}
+
+static void pull__of_what_is_saved_and_cannot_be_shown__is_not_saved_again(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	disk_fails(CALL_RENAME, 2, false, EIO);
+	pull_of("n: 2\n");
+	disk_fails(CALL_RENAME, 1, false, EIO);
+	pull();
+	assert_int_equal(store_next_generation(core.config->current.store), 3);
+	assert_shows("n: 1\n");
+	pull();
+	assert_shows("n: 2\n");
+	assert_generation(2);
+}
+
 /* ---- hints ---- */
 
 static void message__pulls_at_once(void **state)
@@ -225,6 +296,9 @@ int main(void)
 		CORE_TEST(bootstrap__when_a_version_is_stored__is_not_asked),
 		CORE_TEST(message__pulls_at_once),
 		CORE_TEST(message__during_a_run__is_followed_by_one_more),
+		CORE_TEST(pull__about_a_version_that_is_lost_meanwhile__fails_and_mixes_nothing),
+		CORE_TEST(pull__of_another_version_than_is_saved_and_cannot_be_shown__is_tried),
+		CORE_TEST(pull__of_what_is_saved_and_cannot_be_shown__is_not_saved_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -350,6 +350,57 @@ static void start__pinned__with_newer_versions_of_overrides__finds_the_pinned_by
 	assert_non_null(core_status().pin);
 }
 
+static void start__pinned__between_others__shows_the_pinned_one(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	disk_fails(CALL_RENAME, 2, false, EIO);
+	pull_of("n: 3\n"); /* saved, not shown */
+	operator_pins(0);
+	server_is_down();
+	agent_restarts();
+	assert_shows("n: 2\n");
+	assert_generation(2);
+	assert_non_null(core_status().pin);
+}
+
+static void start__pinned__with_a_damaged_file_before_the_pinned_one__finds_it(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(0);
+	operator_overrides("n", "7", HOUR);
+	operator_drops("n");
+	operator_unpins();
+	pull_of("n: 4\n");
+	operator_rolls_back(1);
+	operator_pins(0);
+	assert_generation(5);
+	damage("5");
+	damage("3");
+	agent_restarts();
+	assert_logged("started from the last known good config=web generation=2");
+	assert_shows("n: 1\n"); /* composed again, without the override of then */
+	assert_non_null(core_status().pin);
+	assert_outcome(CONFIG_HELD);
+}
+
+static void start__pinned__with_nothing_stored__drops_the_pin(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(0);
+	agent_crashes();
+	damage("1");
+	server_has("n: 2\n");
+	agent_starts("");
+	assert_logged("the pinned version is not in the state directory: the pin is dropped");
+	assert_null(core_status().pin);
+	assert_shows("n: 2\n");
+}
+
 static void start__after_a_boot__does_not_know_the_age(void **state)
 {
 	(void)state;
@@ -387,6 +438,9 @@ int main(void)
 		CORE_TEST(start__pinned_by_an_older_agent__keeps_the_newest),
 		CORE_TEST(start__pinned__with_newer_versions_of_overrides__finds_the_pinned_bytes),
 		CORE_TEST(start__after_a_boot__does_not_know_the_age),
+		CORE_TEST(start__pinned__between_others__shows_the_pinned_one),
+		CORE_TEST(start__pinned__with_a_damaged_file_before_the_pinned_one__finds_it),
+		CORE_TEST(start__pinned__with_nothing_stored__drops_the_pin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
