@@ -313,6 +313,43 @@ static void override__when_it_made_a_version_bad__is_forgiven_with_it(void **sta
 	assert_verdicts(0);
 }
 
+static void override__that_expires_while_suspended__ends_nothing_else(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_overrides("n", "7", 10 * SECOND);
+	operator_suspends(HOUR);
+	world_advance(11 * SECOND);
+	assert_shows("n: 1\n");
+	assert_logged("an override has expired");
+	assert_not_logged("the suspension has expired");
+	assert_non_null(core_status().suspension);
+}
+
+static void ledger__of_a_newer_agent__keeps_what_is_not_known_here(void **state)
+{
+	char path[SCRATCH_PATH + 64], text[4096], *end;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(0);
+	agent_crashes();
+	core_path(path, "state/web");
+	assert_true(scratch_read(path, "ledger.json", text, sizeof(text) - 16, NULL));
+	end = strrchr(text, '}');
+	assert_non_null(end);
+	strcpy(end, ",\"later\":true}\n");
+	scratch_write(path, "ledger.json", text, strlen(text));
+	agent_starts("");
+	assert_logged("the ledger is of a newer version: keeping what is not known here");
+	assert_non_null(core_status().pin);
+	operator_unpins();
+	assert_true(scratch_read(path, "ledger.json", text, sizeof(text), NULL));
+	assert_non_null(strstr(text, "\"later\":true"));
+}
+
 static void override__is_in_what_is_healed(void **state)
 {
 	(void)state;
@@ -729,6 +766,8 @@ int main(void)
 		CORE_TEST(overrides__of_another_value__differ),
 		CORE_TEST(expiry__of_a_retiring_config__waits_for_the_next_life),
 		CORE_TEST(expiry__without_a_ledger__is_none),
+		CORE_TEST(override__that_expires_while_suspended__ends_nothing_else),
+		CORE_TEST(ledger__of_a_newer_agent__keeps_what_is_not_known_here),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

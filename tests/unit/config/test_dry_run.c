@@ -59,6 +59,27 @@ static void dry_run__when_the_file_is_right__prints_nothing(void **state)
 	assert_outcome(CONFIG_UNCHANGED);
 }
 
+static void dry_run__of_bytes__prints_no_keys(void **state)
+{
+	(void)state;
+	somebody_writes_quietly("n: 1\n");
+	server_has("n: 2\n");
+	dry_run("type: bytes");
+	assert_string_equal(printed, "");
+	assert_logged("dry run: would publish");
+	assert_shows("n: 1\n");
+}
+
+static void dry_run__of_an_empty_file__is_up_to_date(void **state)
+{
+	(void)state;
+	somebody_writes_quietly("");
+	server_has("");
+	dry_run("type: bytes");
+	assert_logged("dry run: the file is up to date");
+	assert_outcome(CONFIG_UNCHANGED);
+}
+
 static void dry_run__without_a_file__prints_all_keys(void **state)
 {
 	(void)state;
@@ -132,6 +153,8 @@ int main(void)
 		CORE_TEST(dry_run__says_who_would_reject_it_and_remembers_nothing),
 		CORE_TEST(dry_run__of_other_formats__compares_what_it_can),
 		CORE_TEST(dry_run__of_a_set_of_files__writes_nothing),
+		CORE_TEST(dry_run__of_bytes__prints_no_keys),
+		CORE_TEST(dry_run__of_an_empty_file__is_up_to_date),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -356,6 +356,91 @@ static void explain__of_files_restored_just_now__says_that_it_is_not_idle(void *
 		"the next pull is in 57m", NULL);
 }
 
+static bool says(const char *sentence)
+{
+	buffer_clear(&out);
+	explain_append_sentences(&e);
+	if (!strstr(out.data, sentence))
+		print_error("%s\n", out.data);
+	return strstr(out.data, sentence);
+}
+
+static void explain__of_a_step__names_its_row_and_phase(void **state)
+{
+	(void)state;
+	have_step(ROW_OPERATOR_ROLLS_BACK, STEP_LOAD);
+	assert_says(CURRENT_A, CONFIRMED,
+		"under way for 12s: an operator's rollback is published (being validated)",
+		"the next pull is in 57m", NULL);
+	have_step(ROW_OPERATOR_ROLLS_BACK, STEP_SHOW);
+	assert_true(says("an operator's rollback is published (being written)\""));
+	have_new_version();
+	have_step(ROW_LATEST_IS_PUBLISHED, STEP_LOAD);
+	assert_true(says(HAS_B ", which is being published for 12s: being validated\""));
+	assert_null(strstr(out.data, "under way"));
+	have_step(ROW_LATEST_IS_PUBLISHED, STEP_SHOW);
+	assert_true(says("being published for 12s: being written\""));
+}
+
+static void explain__of_what_rests_beside_the_servers_version__says_both(void **state)
+{
+	(void)state;
+	have_new_version();
+	e.situation.overrides = OVERRIDES_OTHER;
+	e.situation.resting = 1u << ROW_LATEST_IS_PUBLISHED | 1u << ROW_OTHER_OVERRIDES;
+	assert_true(says(HAS_B ", which could not be published: it is tried again"));
+	assert_non_null(strstr(out.data,
+		"not done yet, and tried again at the next pull: the current version is composed "
+		"again, with the overrides of now"));
+}
+
+static void explain__of_files_restored_just_now__says_it_of_them_alone(void **state)
+{
+	(void)state;
+	e.situation.place = PLACE_CHANGED;
+	e.situation.overrides = OVERRIDES_OTHER;
+	e.situation.resting = 1u << ROW_CHANGED_BY_OTHERS | 1u << ROW_OTHER_OVERRIDES;
+	c->current.repair_timer.timer.state = WHEEL_SCHEDULED;
+	assert_true(says("tried again in a moment: what is published is restored"));
+	assert_non_null(strstr(out.data, "tried again at the next pull: the current version"));
+}
+
+static void explain__in_a_retiring_config__says_that_nothing_begins(void **state)
+{
+	(void)state;
+	e.situation.mode = MODE_RETIRING;
+	e.status.next_pull_in_ms = -1;
+	assert_says(CURRENT_A, CONFIRMED,
+		"the agent's configuration has changed: nothing begins before it is taken over",
+		NULL);
+}
+
+static void explain__before_the_server_has_confirmed_anything__says_so(void **state)
+{
+	(void)state;
+	e.status.age_ms = -1;
+	assert_says(CURRENT_A, "it is not known which version the server has", NEXT, NULL);
+}
+
+static void explain__while_a_probe_runs__names_its_generation(void **state)
+{
+	(void)state;
+	e.status.has_notify = true;
+	e.status.notify = (struct notify_status){
+		.probe = PROBE_RUNNING, .probe_generation = 3, .probe_why = ""};
+	e.status.notify.reload.in_a_row = 1; /* of no reload */
+	assert_says(CURRENT_A, CONFIRMED, "the probe of generation 3 is running", NEXT, NULL);
+}
+
+static void explain__of_a_rollback__tells_the_public_no_reason(void **state)
+{
+	(void)state;
+	have_verdict(VERDICT_OPERATOR, REJECTED_BY_OPERATOR, "rolled back by root (uid 0): bad");
+	e.all = false;
+	e.audience = AUDIENCE_PUBLIC;
+	assert_says(HAS_B ", which was rolled back by an operator", NULL);
+}
+
 /* ---- what else holds ---- */
 
 static void explain__of_decisions__names_who_and_how_they_end(void **state)
@@ -479,6 +564,13 @@ int main(void)
 		CASE(explain__of_the_next_pull__says_what_it_waits_for),
 		CASE(explain__to_others__shows_no_value),
 		CASE(explain_news__when_all_is_well__says_nothing),
+		CASE(explain__of_a_step__names_its_row_and_phase),
+		CASE(explain__of_what_rests_beside_the_servers_version__says_both),
+		CASE(explain__of_files_restored_just_now__says_it_of_them_alone),
+		CASE(explain__in_a_retiring_config__says_that_nothing_begins),
+		CASE(explain__before_the_server_has_confirmed_anything__says_so),
+		CASE(explain__while_a_probe_runs__names_its_generation),
+		CASE(explain__of_a_rollback__tells_the_public_no_reason),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

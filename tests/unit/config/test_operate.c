@@ -263,6 +263,17 @@ static void rollback__beside_an_override__keeps_it(void **state)
 	assert_shows("n: 1\nm: 1\n");
 }
 
+static void override__whose_text_begins_like_null__is_a_text(void **state)
+{
+	(void)state;
+	begin("");
+	operator_overrides("n", "nullable", HOUR);
+	assert_done();
+	assert_shows("n: nullable\n");
+	operator_overrides("n", "null # and more", HOUR);
+	assert_refused(-EINVAL, "the value is empty");
+}
+
 static void override__rejected_by_the_schema__leaves_no_trace(void **state)
 {
 	static const char rules[] = "{\"properties\": {\"n\": {\"maximum\": 9}}}",
@@ -564,6 +575,7 @@ int main(void)
 		CORE_TEST_DISK(pin__while_the_disk_heals__is_about_the_current_version),
 		CORE_TEST(override__of_an_explicit_null__is_meant),
 		CORE_TEST(suspended__forgets_what_a_forced_refresh_asked),
+		CORE_TEST(override__whose_text_begins_like_null__is_a_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
