@@ -180,6 +180,18 @@ static void snapshot__that_is_touched__is_restored(void **state)
 	assert_int_equal(core_status().restored, 2);
 }
 
+static void file__touched_before_anything_is_published__is_left(void **state)
+{
+	(void)state;
+	server_has(NULL);
+	agent_starts("drift: report");
+	somebody_writes("mine");
+	assert_shows("mine");
+	assert_int_equal(core_status().restored, 0);
+	assert_not_logged("changed by somebody else");
+	assert_false(core_status().drifted);
+}
+
 static void set_of_files__is_published_restored_and_started_from(void **state)
 {
 	char place[SCRATCH_PATH + 32], path[SCRATCH_PATH + 64];
@@ -465,6 +477,7 @@ int main(void)
 		CORE_TEST(older__with_the_bytes_that_failed__is_passed_over),
 		CORE_TEST(older__that_was_proven_once_and_failed_since__is_passed_over),
 		CORE_TEST(older__that_cannot_be_read__is_passed_over),
+		CORE_TEST(file__touched_before_anything_is_published__is_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

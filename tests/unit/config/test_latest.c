@@ -305,6 +305,48 @@ static void held_part_of_a_stored_latest_whose_bytes_are_lost__is_pulled_anew(vo
 	assert_shows("base: 2\nweb: 3\n");
 }
 
+static void held_part_of_a_stored_latest_that_is_damaged__is_pulled_anew(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	core.from = TWO;
+	two("base: 1\n", "web: 1\n");
+	agent_starts("");
+	two("base: 2\n", "web: 1\n");
+	pull();
+	operator_rolls_back(1);
+	core_path(path, "state/web");
+	scratch_write(path, "00000000000000000002", "harm", 4);
+	two("base: 2\n", "web: 3\n");
+	pull();
+	assert_outcome(CONFIG_FAILED);
+	assert_shows("base: 1\nweb: 1\n");
+	pull();
+	assert_shows("base: 2\nweb: 3\n");
+}
+
+static void failed_step__of_a_kept_version__when_something_newer_came__gives_way(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("check: [/bin/true, '{path}']");
+	operator_overrides("n", "7", 10 * SECOND);
+	world.check_says = "not beside this override";
+	pull_of("n: 2\n");
+	world.programs_hang = true;
+	server_has("n: 3\n");
+	world_advance(11 * SECOND); /* 2 is checked once more, and 3 is pulled meanwhile */
+	assert_true(world.programs.running);
+	world_end_programs();
+	world.check_says = NULL;
+	world.programs_hang = false;
+	world_turn();
+	assert_shows("n: 3\n");
+	assert_generation(3);
+	assert_verdicts(1); /* 2 is bad without the override too */
+}
+
 static void pull__that_has_a_new_version_during_its_predecessors_step__replaces_nothing(
 	void **state)
 {
@@ -412,6 +454,8 @@ int main(void)
 		CORE_TEST(forced_pull__that_brings_new_bytes__asks_no_guard),
 		CORE_TEST(forced_pull__whose_step_fails__stays_forced),
 		CORE_TEST(same_version__before_any_is_known__is_none),
+		CORE_TEST(held_part_of_a_stored_latest_that_is_damaged__is_pulled_anew),
+		CORE_TEST(failed_step__of_a_kept_version__when_something_newer_came__gives_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,6 +142,21 @@ static void restart(void)
 	world_turn();
 }
 
+/* The agent died between the commit and its ledger: a pin moves with an operator's version. */
+static void roll_back_and_die(void)
+{
+	be_published();
+	operator_pins(0);
+	world.dies_at = 2;
+	roll_back();
+}
+
+static void unpin_later(void)
+{
+	pull(); /* opens the ledger, if the start could not */
+	operator_unpins();
+}
+
 static void fail_probe(void)
 {
 	if (world.probe.running)
@@ -225,6 +240,8 @@ SCENARIO(pin_and_suspension__without_memory__are_refused, .extra = "", .does = p
 SCENARIO(heal__without_memory__is_done_later, .extra = "", .does = be_touched)
 SCENARIO(start__without_memory__is_done_by_a_run, .extra = "", .before = be_published,
 	.does = restart)
+SCENARIO(start__without_memory__after_an_operators_commit__is_done_by_a_run, .extra = "",
+	.before = roll_back_and_die, .does = restart, .after = unpin_later)
 SCENARIO(probe__that_fails_without_memory__harms_nothing,
 	.extra = "probe: {run: [/bin/true], for: 10s}", .before = be_published, .does = fail_probe)
 SCENARIO(overrides__that_fail_their_probe_without_memory__harm_nothing,
@@ -272,6 +289,7 @@ int main(void)
 		CORE_TEST(pin_and_suspension__without_memory__are_refused),
 		CORE_TEST(heal__without_memory__is_done_later),
 		CORE_TEST(start__without_memory__is_done_by_a_run),
+		CORE_TEST(start__without_memory__after_an_operators_commit__is_done_by_a_run),
 		CORE_TEST(probe__that_fails_without_memory__harms_nothing),
 		CORE_TEST(overrides__that_fail_their_probe_without_memory__harm_nothing),
 		CORE_TEST(explanation__without_memory__is_cut),

@@ -73,6 +73,67 @@ static void rollout__that_is_unchanged__is_read_again_for_the_next_version(void 
 	assert_not_logged("the rollout has come to this host");
 }
 
+static void rollout__that_let_it_in_before_the_disk_failed__is_read_again_quietly(void **state)
+{
+	(void)state;
+	begin();
+	rollout_says("percent: 100\n");
+	disk_fails(CALL_RENAME, 1, false, EIO);
+	pull_of("n: 2\n");
+	assert_outcome(CONFIG_FAILED);
+	pull();
+	assert_shows("n: 2\n");
+	assert_not_logged("the rollout has come to this host");
+}
+
+static void rollout__of_a_version_without_an_etag__is_about_no_version(void **state)
+{
+	(void)state;
+	begin();
+	rollout_says("version: \"v2\"\npercent: 0\n");
+	server_has("n: 2\n");
+	world_find_page("/web.yaml")->etag[0] = '\0';
+	pull();
+	assert_outcome(CONFIG_PUBLISHED);
+	assert_shows("n: 2\n");
+}
+
+static void rollout__when_the_server_has_nothing_new__is_not_asked(void **state)
+{
+	unsigned requests;
+
+	(void)state;
+	begin();
+	rollout_says("percent: 0\n");
+	requests = world.requests;
+	pull();
+	assert_outcome(CONFIG_UNCHANGED);
+	assert_int_equal(world.requests, requests + 1);
+}
+
+static void rollout__that_holds_a_newer_version__does_not_hold_the_step_before(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts(ROLLOUT ", check: [/bin/true, '{path}']");
+	operator_overrides("n", "7", 10 * SECOND);
+	rollout_says("percent: 100\n");
+	world.check_says = "not beside this override";
+	pull_of("n: 2\n");
+	assert_rejected(CHECK_PROGRAM, "");
+	world.check_says = NULL;
+	world.programs_hang = true;
+	rollout_says("percent: 0\n");
+	server_has("n: 3\n");
+	world_advance(11 * SECOND); /* 2 is checked once more, and 3 is pulled meanwhile */
+	assert_int_equal(core.config->latest.state, LATEST_IS_KEPT);
+	assert_int_equal(core.config->latest.rollout, ROLLOUT_OUT);
+	world.programs_hang = false;
+	world_turn();
+	assert_shows("n: 2\n");
+	assert_rejected(REJECTED_BY_ROLLOUT, "");
+}
+
 static void rollout__by_labels__is_about_this_host(void **state)
 {
 	(void)state;
@@ -258,6 +319,10 @@ int main(void)
 		CORE_TEST(rollout__without_a_slot__ends_the_run),
 		CORE_TEST(rolled_back_version__stays_held_when_the_rollout_lets_it_in),
 		CORE_TEST(rollout__that_is_unchanged__is_read_again_for_the_next_version),
+		CORE_TEST(rollout__that_let_it_in_before_the_disk_failed__is_read_again_quietly),
+		CORE_TEST(rollout__of_a_version_without_an_etag__is_about_no_version),
+		CORE_TEST(rollout__when_the_server_has_nothing_new__is_not_asked),
+		CORE_TEST(rollout__that_holds_a_newer_version__does_not_hold_the_step_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

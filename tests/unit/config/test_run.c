@@ -177,6 +177,26 @@ static void bootstrap__when_a_version_is_stored__is_not_asked(void **state)
 	assert_not_logged("trying the bootstrap server");
 }
 
+static void bootstrap__when_a_version_is_saved_and_cannot_be_shown__is_not_asked(void **state)
+{
+	(void)state;
+	world_put("/boot.yaml", "n: 0\n");
+	server_has("n: 1\n");
+	agent_starts(BOOTSTRAP);
+	server_is_down();
+	somebody_writes_quietly("harm");
+	agent_crashes();
+	core_make(BOOTSTRAP);
+	disk_fails(CALL_RENAME, 1, true, EIO);
+	config_start(core.config, true);
+	world_turn();
+	disk_recovers();
+	assert_generation(0);
+	assert_not_logged("trying the bootstrap server");
+	pull();
+	assert_shows("n: 1\n");
+}
+
 /* ---- what was asked about ---- */
 
 static void two(const char *base, const char *web)
@@ -299,6 +319,7 @@ int main(void)
 		CORE_TEST(pull__about_a_version_that_is_lost_meanwhile__fails_and_mixes_nothing),
 		CORE_TEST(pull__of_another_version_than_is_saved_and_cannot_be_shown__is_tried),
 		CORE_TEST(pull__of_what_is_saved_and_cannot_be_shown__is_not_saved_again),
+		CORE_TEST(bootstrap__when_a_version_is_saved_and_cannot_be_shown__is_not_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -401,6 +401,30 @@ static void start__pinned__with_nothing_stored__drops_the_pin(void **state)
 	assert_shows("n: 2\n");
 }
 
+static void start__without_descriptors_for_the_pinned_version__keeps_the_pin(void **state)
+{
+	static const char said[] = "the last known good does not fit the present configuration";
+
+	(void)state;
+	begin_with_two("");
+	operator_pins(0);
+	server_is_down();
+	for (unsigned n = 1; n < 100 && !core_count_log(said); n++) {
+		agent_crashes();
+		somebody_writes_quietly("harm");
+		core_make("");
+		disk_fails(CALL_OPEN, n, false, EMFILE);
+		config_start(core.config, false);
+		disk_recovers();
+	}
+	assert_logged(said);
+	assert_shows("harm");
+	assert_non_null(core_status().pin);
+	pull();
+	assert_shows("n: 2\n");
+	assert_generation(2);
+}
+
 static void start__after_a_boot__does_not_know_the_age(void **state)
 {
 	(void)state;
@@ -441,6 +465,7 @@ int main(void)
 		CORE_TEST(start__pinned__between_others__shows_the_pinned_one),
 		CORE_TEST(start__pinned__with_a_damaged_file_before_the_pinned_one__finds_it),
 		CORE_TEST(start__pinned__with_nothing_stored__drops_the_pin),
+		CORE_TEST(start__without_descriptors_for_the_pinned_version__keeps_the_pin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
