@@ -89,8 +89,9 @@ static void adopt_newer_decisions(struct config *c)
 		decisions_save(c);
 }
 
-/* Notes the newest version that may be current as saved, if there is one. */
-static void find_last_good(struct config *c)
+/* Notes the newest version that may be current as saved, if there is one. False: it is not known
+ * now, as there is no memory or no descriptor. */
+static bool find_last_good(struct config *c)
 {
 	struct version newest;
 	struct buffer body;
@@ -108,12 +109,13 @@ static void find_last_good(struct config *c)
 	if (r == -ENOENT && c->decisions.ledger->pin.by)
 		decisions_drop_pin(c, LOST_PIN);
 	if (r)
-		return;
+		return r == -ENOENT;
 	if (may_start_with(c, &newest))
 		note_last_good(c, &newest);
 	else
 		find_pinned(c, &newest);
 	version_fini(&newest);
+	return true;
 }
 
 /* The snapshot has the time of the last confirmation before a restart. */
@@ -166,7 +168,9 @@ void current_start(struct config *c)
 		decisions_expire(c);
 	decisions_read_rules(c);
 	adopt_newer_decisions(c);
-	find_last_good(c);
+	c->current.started = find_last_good(c);
+	if (!c->current.started)
+		return; /* tried again at the next run */
 	store_prune(c->current.store,
 		(uint64_t[]){c->decisions.ledger->proven, c->current.saved_generation}, 2);
 	c->step.starts =

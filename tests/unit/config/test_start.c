@@ -425,6 +425,24 @@ static void start__without_descriptors_for_the_pinned_version__keeps_the_pin(voi
 	assert_generation(2);
 }
 
+static void start__without_a_descriptor_at_any_call__is_finished_by_a_run(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	server_is_down();
+	for (unsigned n = 1; n < 40; n++) {
+		agent_crashes();
+		somebody_writes_quietly("harm");
+		core_make("");
+		disk_fails(CALL_OPEN, n, false, EMFILE);
+		config_start(core.config, false);
+		disk_recovers();
+		pull();
+		assert_shows("n: 2\n");
+		assert_generation(2);
+	}
+}
+
 static void start__after_a_boot__does_not_know_the_age(void **state)
 {
 	(void)state;
@@ -461,6 +479,7 @@ int main(void)
 		CORE_TEST(start__in_every_phase_of_a_crash__shows_old_or_new_whole),
 		CORE_TEST(start__pinned_by_an_older_agent__keeps_the_newest),
 		CORE_TEST(start__pinned__with_newer_versions_of_overrides__finds_the_pinned_bytes),
+		CORE_TEST(start__without_a_descriptor_at_any_call__is_finished_by_a_run),
 		CORE_TEST(start__after_a_boot__does_not_know_the_age),
 		CORE_TEST(start__pinned__between_others__shows_the_pinned_one),
 		CORE_TEST(start__pinned__with_a_damaged_file_before_the_pinned_one__finds_it),
