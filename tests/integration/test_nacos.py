@@ -369,6 +369,7 @@ class Watch(Case):
         self.agent.cli('rollback', 'web', check=0)
         self.assertEqual(self.standing(), 'n: 1\n')
         self.again('last known good')
+        self.until(lambda: 'rejected' in self.agent.status())  # what is held may be a poll of the agent before
         self.until(lambda: self.server.holding == 1 and self.held_md5() == MD5_OF[2])
         self.is_quiet()
         self.put(3)
