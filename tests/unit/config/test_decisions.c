@@ -329,6 +329,7 @@ static void override__that_expires_while_suspended__ends_nothing_else(void **sta
 
 static void ledger__of_a_newer_agent__keeps_what_is_not_known_here(void **state)
 {
+	static const char later[] = ",\"later\":true}\n";
 	char path[SCRATCH_PATH + 64], text[4096], *end;
 
 	(void)state;
@@ -340,7 +341,7 @@ static void ledger__of_a_newer_agent__keeps_what_is_not_known_here(void **state)
 	assert_true(scratch_read(path, "ledger.json", text, sizeof(text) - 16, NULL));
 	end = strrchr(text, '}');
 	assert_non_null(end);
-	strcpy(end, ",\"later\":true}\n");
+	memcpy(end, later, sizeof(later));
 	scratch_write(path, "ledger.json", text, strlen(text));
 	agent_starts("");
 	assert_logged("the ledger is of a newer version: keeping what is not known here");
