@@ -133,7 +133,7 @@ class Hooks(harness.Case):
                 agent.close()
 
     def test_every_kind_of_hook_is_kept(self):
-        for kind, more in (('check', '    check: {run: [%s, "{path}"], timeout: 1s}\n'), ('format', '    format: {run: [%s], timeout: 200ms}\n'),
+        for kind, more in (('check', '    check: {run: [%s, "{path}"], timeout: 1s}\n'), ('format', '    format: {run: [%s], timeout: 1s}\n'),
                            ('probe', '    probe: {run: [%s], for: 1h, every: 100ms, timeout: 1s}\n')):
             with self.subTest(kind):
                 agent = self.agent(more % self.path('hook') + '    interval: 1h\n')
