@@ -125,6 +125,7 @@ class Golden(Maker):
         for name in ('plain', 'pinned', 'signed'):  # a ledger of today
             self.agent.cli('suspend', name, check=0)
         self.agent.cli('rollback', 'plain', '1', '--reason', 'slow', check=0)
+        self.until(lambda: str(json.loads(self.ledger('plain'))['told']) == '3', 'the application was not notified')
         before = [self.facts(name) for name in CURRENT]
         self.agent.signal(signal.SIGKILL)
         self.agent.wait()
