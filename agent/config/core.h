@@ -11,8 +11,8 @@
 
 /* --- settle.c: after each event --- */
 
-/* Begins what is to be done, one step after the other; ends the run when nothing is. Called at the
- * end of each callback and call from outside: nothing else begins a step. */
+/* Begins the step that the facts ask for, one after the other; ends the run when none is. Called at
+ * the end of each callback and call from outside: nothing else begins a step. */
 void config_settle(struct config *c);
 void settle_read_facts(struct config *c, struct situation *ret_situation);
 /* The step may commit still. */

@@ -313,7 +313,6 @@ void current_forget(struct config *c)
 void current_init(struct config *c)
 {
 	loop_timer_init(&c->current.repair_timer, repair_due, c);
-	publishing_init(c);
 	c->current.expires_ms = INT64_MAX;
 	digest_settings(c->settings, c->current.settings);
 }

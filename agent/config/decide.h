@@ -123,7 +123,7 @@ enum decide_row {
 };
 
 struct decision {
-	enum decide_row row; /* ROW_NONE: nothing is to be done */
+	enum decide_row row; /* ROW_NONE: no row holds */
 	enum decide_action action;
 	enum decide_origin origin;
 };

@@ -73,12 +73,9 @@ static void add_latest_facts(const struct config *c, struct situation *s)
 		s->latest = LATEST_SAME;
 		break;
 	case LATEST_IS_KEPT:
-		s->latest = LATEST_NEW;
-		s->verdict = decisions_verdict(c, c->latest.candidate->version.sha256);
-		break;
 	case LATEST_IN_STEP:
 		s->latest = LATEST_NEW;
-		s->verdict = decisions_verdict(c, c->step.candidate->version.sha256);
+		s->verdict = decisions_verdict(c, latest_version(c)->sha256);
 		break;
 	}
 	s->force = c->latest.force;

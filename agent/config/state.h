@@ -148,7 +148,7 @@ struct current {
 	bool half_shown;     /* a publication failed: its places may be those of either version */
 	bool older_known;    /* since the last tick, for this version */
 	enum situation_place place;
-	const char *drift_cause;        /* why the place is to be looked at; NULL = it is not */
+	const char *drift_cause;        /* why the files are compared next; NULL = they are not */
 	struct loop_timer repair_timer; /* ends the rest of ROW_CHANGED_BY_OTHERS */
 	uint64_t repaired_ms;
 	struct log_limit *repair_limit; /* NULL = no repair was logged yet */
