@@ -1,0 +1,326 @@
+/*
+ * The agent's HTTP client over simulated servers: http/client.h without sockets. A request arrives
+ * after a delay, the server answers by what it has at that moment, and the answer comes after
+ * another one, unless the time limit, the agent's end or a cancel is first.
+ *
+ * Surprising: requests belong to the world, and outlive the process that sent them.
+ */
+#include "http/client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/host.h"
+#include "tests/sim/site.h"
+#include "tests/sim/world.h"
+
+struct http_client {
+	struct host *host;
+	struct transfer *first;
+};
+
+struct request;
+
+struct transfer { /* the agent's */
+	struct http_client *client;
+	struct transfer *next;
+	struct request *request; /* NULL = answered */
+	http_client_done done;
+	void *arg;
+	uint64_t begun_us;
+	size_t max_bytes;
+};
+
+struct request { /* the world's */
+	struct host *host;
+	struct transfer *transfer; /* NULL = cancelled, or the process has ended */
+	struct host_event *limit;
+	char path[160], if_none_match[64];
+	struct site_server *server;
+	/* the answer */
+	enum http_client_result result;
+	const char *message;
+	long status;
+	const struct site_version *version;
+	const char *etag;
+	uint64_t retry_after_ms;
+};
+
+/* ---- the answer arrives ---- */
+
+static void unlink_transfer(struct transfer *t)
+{
+	struct transfer **link = &t->client->first;
+
+	while (*link != t)
+		link = &(*link)->next;
+	*link = t->next;
+}
+
+static void fill_response(
+	const struct request *r, struct http_client_response *ret, size_t max_bytes)
+{
+	const struct site_version *v = r->version;
+
+	snprintf(ret->message, sizeof(ret->message), "%s", r->message ? r->message : "");
+	ret->result = r->result;
+	ret->sent = r->result != HTTP_CLIENT_REFUSED;
+	ret->status = r->status;
+	ret->retry_after_ms = r->retry_after_ms;
+	ret->framed = true;
+	snprintf(ret->etag, sizeof(ret->etag), "%s", r->etag ? r->etag : "");
+	buffer_init(&ret->body, max_bytes);
+	buffer_init(&ret->coded, 0);
+	if (r->status == 200 && v && buffer_append(&ret->body, v->text, v->len)) {
+		ret->result = v->len > max_bytes ? HTTP_CLIENT_TOO_LARGE : HTTP_CLIENT_PROTOCOL;
+		snprintf(ret->message, sizeof(ret->message), "out of memory or too large");
+	}
+}
+
+/* In the agent's process. */
+static void deliver_answer(void *arg)
+{
+	struct transfer *t = arg;
+	struct request *r = t->request;
+	struct http_client_response response = {.retry_after_ms = HTTP_CLIENT_NO_ADVICE};
+
+	fill_response(r, &response, t->max_bytes);
+	response.duration_ms = (world.now_us - t->begun_us) / 1000;
+	unlink_transfer(t);
+	r->transfer = NULL;
+	host_cancel(r->limit);
+	t->done(t->arg, &response);
+	buffer_fini(&response.body);
+	free(t);
+}
+
+static void limit_passed(void *arg)
+{
+	struct transfer *t = arg;
+	struct request *r = t->request;
+
+	r->result = HTTP_CLIENT_TIMEOUT;
+	r->status = 0;
+	r->message = "request timed out";
+	deliver_answer(t);
+}
+
+static void answer_arrives(void *arg, uint64_t number)
+{
+	struct request *r = arg;
+
+	if (r->transfer && r->host->process == number) {
+		if (r->host->stopped_until_us > world.now_us) {
+			world_at(r->host->stopped_until_us, answer_arrives, r, number);
+			return;
+		}
+		host_call(r->host, deliver_answer, r->transfer);
+	}
+	free(r);
+}
+
+/* ---- the server ---- */
+
+static void set_error(struct request *r, enum http_client_result result, const char *message)
+{
+	r->result = result;
+	r->message = message;
+}
+
+static void answer_document(struct request *r)
+{
+	struct site_document *d = site_find_document(r->path);
+	uint64_t lag_us = r->server->lag_us;
+	struct site_version *v =
+		d ? site_version_at(d, world.now_us - (lag_us < world.now_us ? lag_us : 0)) : NULL;
+
+	if (!v) {
+		r->status = 404;
+		return;
+	}
+	if (world_once_in(STREAM_SERVER, site.cut)) {
+		set_error(r, HTTP_CLIENT_NETWORK, "the connection was cut");
+		return;
+	}
+	r->etag = v->etag;
+	r->status = 200;
+	if (strcmp(r->if_none_match, v->etag) == 0 || world_once_in(STREAM_SERVER, site.unasked_304)) {
+		r->status = 304;
+		return;
+	}
+	r->version = v;
+	v->sent = true;
+}
+
+/* True: there will be an answer. */
+static bool make_answer(struct request *r)
+{
+	struct site_server *s = r->server;
+	static const struct site_version garbage = {
+		.text = (char *)"<html><body>Please log in</body></html>\n", .len = 40};
+
+	switch (s->mode) {
+	case SERVER_HANGS:
+		return false;
+	case SERVER_REFUSES:
+		set_error(r, HTTP_CLIENT_REFUSED, "connection refused");
+		return true;
+	case SERVER_CUTS:
+		set_error(r, HTTP_CLIENT_NETWORK, "the connection was cut");
+		return true;
+	case SERVER_OVERLOADED:
+		r->status = 503;
+		if (world_once_in(STREAM_SERVER, 2))
+			r->retry_after_ms = world_random(STREAM_SERVER, 90) * 1000;
+		return true;
+	case SERVER_FAILS:
+		r->status = 500;
+		return true;
+	case SERVER_DENIES:
+		r->status = 403;
+		return true;
+	case SERVER_LOST:
+		r->status = 404;
+		return true;
+	case SERVER_GARBLES:
+		r->status = 200;
+		r->version = &garbage;
+		return true;
+	case SERVER_GOOD:
+	case SERVER_MODES:
+		break;
+	}
+	answer_document(r);
+	return true;
+}
+
+static void count_request(struct site_server *s)
+{
+	uint64_t second = world.now_us / 1000000;
+
+	s->requests++;
+	if (s->busy_second != second) {
+		s->busy_second = second;
+		s->in_second = 0;
+	}
+	if (++s->in_second > s->worst_second)
+		s->worst_second = s->in_second;
+}
+
+static void request_arrives(void *arg, uint64_t number)
+{
+	struct request *r = arg;
+	uint64_t delay_us;
+
+	count_request(r->server);
+	if (!make_answer(r)) {
+		/* the time limit ends it */
+		world_at(world.now_us + 600 * 1000000ull, answer_arrives, r, number);
+		return;
+	}
+	r->server->answers++;
+	delay_us = r->server->delay_us + world_random(STREAM_NETWORK, 2000);
+	world_trace("%s: %s for %s: %ld %s", r->server->name, r->path, r->host->name, r->status,
+		r->etag ? r->etag : r->message ? r->message : "");
+	world_at(world.now_us + delay_us, answer_arrives, r, number);
+}
+
+/* ---- the client ---- */
+
+struct http_client *http_client_new(struct loop *l)
+{
+	struct http_client *c = calloc(1, sizeof(*c));
+
+	(void)l;
+	if (c)
+		c->host = host_now;
+	return c;
+}
+
+void http_client_free(struct http_client *c)
+{
+	while (c->first)
+		http_client_cancel(c->first);
+	free(c);
+}
+
+static void copy_headers(struct request *r, const char *const *headers)
+{
+	for (size_t i = 0; headers && headers[i]; i++)
+		if (strncmp(headers[i], "If-None-Match: ", 15) == 0)
+			snprintf(r->if_none_match, sizeof(r->if_none_match), "%s", headers[i] + 15);
+}
+
+/* NULL: no such server. */
+static struct request *make_request(struct host *h, const struct http_client_request *q)
+{
+	const char *host = strstr(q->url, "://") + 3, *path = strchr(host, '/');
+	enum disk_owner owner = disk_owner;
+	struct request *r;
+
+	disk_owner = OWNER_WORLD;
+	r = calloc(1, sizeof(*r));
+	disk_owner = owner;
+	r->host = h;
+	r->retry_after_ms = HTTP_CLIENT_NO_ADVICE;
+	r->server = site_find_server(host, path ? (size_t)(path - host) : strlen(host));
+	snprintf(r->path, sizeof(r->path), "%s", path ? path : "/");
+	copy_headers(r, q->headers);
+	return r;
+}
+
+int http_client_start(struct http_client *c, const struct http_client_request *q,
+	http_client_done done, void *arg, struct transfer **ret_transfer)
+{
+	struct transfer *t = calloc(1, sizeof(*t));
+	struct request *r;
+	uint64_t limit_us = (q->idle_ms ? q->idle_ms : q->timeout_ms) * 1000;
+
+	if (!t)
+		return -ENOMEM;
+	r = make_request(c->host, q);
+	*t = (struct transfer){.client = c,
+		.next = c->first,
+		.request = r,
+		.done = done,
+		.arg = arg,
+		.begun_us = world.now_us,
+		.max_bytes = q->max_bytes};
+	c->first = t;
+	r->transfer = t;
+	r->limit = host_at(c->host, world.now_us + limit_us, limit_passed, t);
+	if (r->server) {
+		world_at(world.now_us + 200 + world_random(STREAM_NETWORK, 2000), request_arrives,
+			r, c->host->process);
+	} else {
+		set_error(r, HTTP_CLIENT_NETWORK, "name not found");
+		world_at(world.now_us + 1000, answer_arrives, r, c->host->process);
+	}
+	*ret_transfer = t;
+	return 0;
+}
+
+void http_client_cancel(struct transfer *t)
+{
+	t->request->transfer = NULL;
+	host_cancel(t->request->limit);
+	unlink_transfer(t);
+	free(t);
+}
+
+void http_client_forget(struct http_client *c)
+{
+	(void)c;
+}
+
+void http_client_examine(struct http_client *c)
+{
+	(void)c;
+}
+
+const char *http_client_version(void)
+{
+	return "none";
+}

@@ -1,0 +1,534 @@
+/*
+ * Trouble, as the scenario says; then all is healed, and the agent must come to what the servers
+ * have, hold nothing back, and leave nothing behind.
+ */
+#include "tests/sim/life.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/disk.h"
+#include "tests/sim/host.h"
+#include "tests/sim/libc.h"
+#include "tests/sim/operator.h"
+#include "tests/sim/programs.h"
+#include "tests/sim/push.h"
+#include "tests/sim/scenario.h"
+#include "tests/sim/site.h"
+#include "tests/sim/subject.h"
+#include "tests/sim/world.h"
+
+#define SECOND_US 1000000ull
+#define SPAN_OF_CALLS 400 /* a process that is to end does so within so many calls */
+
+struct life_totals life_totals;
+uint64_t life_troubles;
+
+static struct life {
+	struct host host;
+	struct scenario scenario;
+	struct push_publisher *publisher;
+	bool healed;
+	bool cut_next; /* the process that ends next ends by a power cut */
+	uint64_t most_troubles; /* 0 = all */
+	uint64_t pushes_us;     /* messages arrive from then on */
+} life;
+
+#define EACH_SUBJECT(s)                                                                            \
+	(struct subject *s = life.scenario.subjects;                                               \
+		s < life.scenario.subjects + life.scenario.subject_count; s++)
+
+/* ---- the process ---- */
+
+static void observe_all(struct host *h)
+{
+	(void)h;
+	for EACH_SUBJECT(s)
+		subject_observe(s);
+}
+
+static void start_again(void *arg, uint64_t number)
+{
+	(void)arg;
+	(void)number;
+	if (life.host.state == HOST_UP)
+		return;
+	world_faults.last_call = 0;
+	if (!host_start(&life.host))
+		return;
+	for EACH_SUBJECT(s)
+		subject_check_start(s);
+}
+
+static void cut_power(void)
+{
+	world_trace("the power fails");
+	life_totals.cuts++;
+	observe_all(NULL);
+	disk_cut(life.host.disk);
+	push_forget_host(0);
+	for EACH_SUBJECT(s)
+		subject_power_cut(s);
+}
+
+/* The process ended: by a call that was its last, or by itself. Whoever supervises it starts it
+ * again. */
+static void process_ended(struct host *h, int code)
+{
+	for EACH_SUBJECT(s)
+		s->dirty = true;
+	push_forget_host(0);
+	if (code >= 0)
+		life_totals.exits++;
+	if (life.cut_next && code < 0)
+		cut_power();
+	else
+		observe_all(h);
+	life.cut_next = false;
+	world_faults.last_call = 0;
+	world_at(world.now_us + 100000 + world_random(STREAM_LIFE, 5 * SECOND_US), start_again, NULL,
+		0);
+}
+
+static void note_change(void *arg, const char *dir, const char *name)
+{
+	(void)arg;
+	(void)name;
+	for EACH_SUBJECT(s)
+		if (strncmp(s->path, dir, strlen(dir)) == 0 || strstr(dir, s->path) == dir ||
+			strcmp(dir, "/run/pullet") == 0)
+			s->dirty = true;
+}
+
+/* ---- trouble ---- */
+
+static struct subject *draw_subject(void)
+{
+	return &life.scenario.subjects[world_random(
+		STREAM_SERVER, life.scenario.subject_count - 1)];
+}
+
+static enum site_quality draw_quality(const struct subject *s, const struct site_document *d)
+{
+	static const enum site_quality bad[] = {
+		SITE_BROKEN, SITE_SHRUNK, SITE_HARMFUL, SITE_SICK};
+
+	if (d->may_be_absent && world_once_in(STREAM_SERVER, life.scenario.deletes))
+		return SITE_ABSENT;
+	if (!world_once_in(STREAM_SERVER, life.scenario.bad_versions))
+		return SITE_GOOD;
+	(void)s;
+	return bad[world_random(STREAM_SERVER, 3)];
+}
+
+static void restore_backup(struct site_document *d)
+{
+	for EACH_SUBJECT(s) {
+		s->rolled_back.there = false;
+		s->rolling_us = 0;
+	}
+	site_go_back(d, 1 + world_random(STREAM_SERVER, 3));
+}
+
+static void change_document(void)
+{
+	struct subject *s = draw_subject();
+	struct site_document *d = s->layers[world_random(STREAM_SERVER, s->layer_count - 1)];
+
+	if (world_once_in(STREAM_SERVER, life.scenario.restores))
+		restore_backup(d);
+	else
+		site_change(d, draw_quality(s, d));
+	life_totals.changes++;
+}
+
+static void trouble_server(void)
+{
+	struct site_server *s = &site.servers[world_random(STREAM_SERVER, 1)];
+
+	s->mode = (enum server_mode)world_random(STREAM_SERVER, SERVER_MODES - 1);
+	s->delay_us = world_once_in(STREAM_SERVER, 3) ? world_random(STREAM_SERVER, 3 * SECOND_US)
+						      : 1000;
+	s->lag_us = life.scenario.lag ? world_random(STREAM_SERVER, 20 * SECOND_US) : 0;
+	world_trace("server %s: mode %d, delay %llu us, lag %llu us", s->name, s->mode,
+		(unsigned long long)s->delay_us, (unsigned long long)s->lag_us);
+}
+
+static void end_soon(bool cut)
+{
+	if (life.host.state != HOST_UP || world_faults.last_call)
+		return;
+	life.cut_next = cut;
+	world_faults.last_call = world.calls + 1 + world_random(STREAM_LIFE, SPAN_OF_CALLS);
+}
+
+static void kill_process(void)
+{
+	life_totals.kills++;
+	end_soon(false);
+}
+
+static void fail_power(void)
+{
+	if (world_once_in(STREAM_LIFE, 3) && life.host.state == HOST_UP) { /* between two calls */
+		host_kill(&life.host);
+		life.cut_next = true;
+		process_ended(&life.host, -1);
+		return;
+	}
+	end_soon(true);
+}
+
+static void edit_file(void)
+{
+	struct subject *s = draw_subject();
+
+	if (s->place != PLACE_FILE || !s->last.there)
+		return;
+	world_trace("somebody edits %s", s->path);
+	disk_use(life.host.disk);
+	s->foreign = true;
+	if (world_once_in(STREAM_OPERATOR, 2))
+		disk_remove(s->path);
+	else
+		disk_put(s->path, "something: else\n", 16);
+}
+
+static void sleep_for_a_while(void)
+{
+	life.host.stopped_until_us = world.now_us + SECOND_US + world_random(STREAM_LIFE, 60) *
+			SECOND_US;
+	world_trace("the machine sleeps until %llu", (unsigned long long)life.host.stopped_until_us);
+}
+
+static void step_clock(void)
+{
+	int64_t day_us = 86400ll * (int64_t)SECOND_US;
+
+	world.wall_offset_us +=
+		day_us * ((int64_t)world_random(STREAM_LIFE, 2) - 1) + (int64_t)SECOND_US;
+	world_trace("the wall clock is set");
+}
+
+static void reload_configuration(void)
+{
+	struct subject *s = draw_subject();
+	bool broken = world_once_in(STREAM_OPERATOR, 3);
+
+	disk_use(life.host.disk);
+	life.scenario.rule++;
+	if (!broken && life.scenario.subject_count > 1 && world_once_in(STREAM_OPERATOR, 4) &&
+		s != life.scenario.subjects)
+		s->removed = !s->removed;
+	scenario_write(&life.scenario, broken);
+	world_trace("SIGHUP, %s", broken ? "invalid" : "valid");
+	life_totals.reloads++;
+	host_reload(&life.host);
+}
+
+static void operate(void)
+{
+	struct subject *s = draw_subject();
+
+	if (!s->removed)
+		operator_act(s);
+	life_totals.operations++;
+}
+
+static void set_disk_faults(void)
+{
+	unsigned n = life.scenario.disk_faults;
+	bool on = world_once_in(STREAM_FAULT, 2);
+
+	for (unsigned i = 0; i < CALL_KINDS; i++)
+		world_faults.one_in[i] = on && world_once_in(STREAM_FAULT, 3) ? n : 0;
+	world_trace("disk faults %s", on ? "begin" : "end");
+}
+
+static void set_memory_faults(void)
+{
+	world_faults.memory_one_in =
+		world_once_in(STREAM_FAULT, 2) ? life.scenario.memory_faults : 0;
+}
+
+static const struct trouble {
+	void (*happens)(void);
+	size_t every; /* offset in the scenario of the mean time between, in seconds */
+} troubles[] = {
+#define ROW(function, member) {function, offsetof(struct scenario, member)}
+	ROW(change_document, changes_s),
+	ROW(trouble_server, servers_s),
+	ROW(kill_process, kills_s),
+	ROW(fail_power, cuts_s),
+	ROW(operate, operators_s),
+	ROW(reload_configuration, reloads_s),
+	ROW(edit_file, edits_s),
+	ROW(sleep_for_a_while, sleeps_s),
+	ROW(step_clock, clock_s),
+	ROW(set_disk_faults, disk_faults),
+	ROW(set_memory_faults, memory_faults),
+#undef ROW
+};
+
+static void next_trouble(size_t i);
+
+static void trouble_comes(void *arg, uint64_t number)
+{
+	(void)arg;
+	if (life.healed)
+		return;
+	life_troubles++;
+	if (life.most_troubles && life_troubles > life.most_troubles)
+		return;
+	troubles[number].happens();
+	next_trouble(number);
+}
+
+static void next_trouble(size_t i)
+{
+	const unsigned *every =
+		(const unsigned *)((const char *)&life.scenario + troubles[i].every);
+	uint64_t span_s = *every > 60 ? 15 : *every;
+
+	if (span_s)
+		world_at(world.now_us + world_random(STREAM_LIFE, 2 * span_s * SECOND_US),
+			trouble_comes, NULL, i);
+}
+
+/* ---- begin and end ---- */
+
+#define LOOK_US (3 * SECOND_US)
+
+static void look_at_all(void *arg, uint64_t number)
+{
+	(void)arg;
+	(void)number;
+	for EACH_SUBJECT(s)
+		operator_look(s);
+	if (!life.healed)
+		world_at(world.now_us + LOOK_US, look_at_all, NULL, 0);
+}
+
+/* A calm life: nothing goes wrong but what the servers have. So each change is visible in time, or
+ * the status says why not. */
+static void check_promise(void *arg, uint64_t number)
+{
+	struct subject *s = arg;
+	size_t layer = number >> 32;
+	uint64_t version = number & UINT32_MAX;
+	const struct site_version *v = &s->layers[layer]->versions[version - 1];
+
+	if (v->quality == SITE_GOOD && s->layer_count == 1 && !subject_shows(s, layer, version) &&
+		site_current(s->layers[layer])->quality == SITE_GOOD)
+		subject_report_flaw("P5 %s: version %llu of %s is not visible in time", s->name,
+			(unsigned long long)version, s->layers[layer]->path);
+}
+
+static void expect_change(struct subject *s, size_t layer, uint64_t version)
+{
+	uint64_t pull_ms = s->interval_ms * 5 / 4 + s->timeout_ms + 1000,
+		 span_ms = life.scenario.push && world.now_us > life.pushes_us ? 3000 : pull_ms;
+
+	if (s->place == PLACE_FILE && !s->probed)
+		world_at(world.now_us + span_ms * 1000, check_promise, s,
+			(uint64_t)layer << 32 | version);
+}
+
+static void publish_change(void *arg, struct site_document *d, struct site_version *v)
+{
+	(void)arg;
+	for EACH_SUBJECT(s)
+		for (size_t i = 0; i < s->layer_count; i++) {
+			if (s->layers[i] != d)
+				continue;
+			s->rolled_back.there = false;
+			s->rolling_us = 0;
+			if (life.publisher)
+				push_publish(life.publisher, s->name, v->etag, 0);
+			if (life.scenario.calm)
+				expect_change(s, i, v->number);
+		}
+}
+
+static void change_all(void)
+{
+	for EACH_SUBJECT(s)
+		for (size_t i = 0; i < s->layer_count; i++)
+			site_change(s->layers[i], SITE_GOOD);
+}
+
+static void begin_push(void)
+{
+	const struct push_faults faults = {.lose = 5, .copy = 7, .delay = 4, .delay_ms = 3000,
+		.forge = 10, .cut = 6, .deaf = 10, .mute = 10, .refuse = 5, .hang = 10,
+		.restart = 10, .hang_ms = 20000};
+
+	push_begin(NULL);
+	life.publisher = NULL;
+	if (!life.scenario.push)
+		return;
+	life.publisher = push_publisher_new("tcp://127.0.0.1:7377", 0);
+	push_set_faults(life.scenario.push_faults ? &faults : NULL);
+}
+
+static void begin_disk(void)
+{
+	life.host.disk = disk_new(life.scenario.model);
+	disk_use(life.host.disk);
+	disk_make_dir("/etc");
+	disk_make_dir("/var/lib");
+	disk_make_dir("/srv");
+	disk_make_dir("/bin");
+	disk_mount_memory("/run");
+	disk_make_dir("/run/app");
+	for (size_t i = 0; i < 4; i++) {
+		static const char *const names[] = {
+			"/bin/check", "/bin/reload", "/bin/probe", "/bin/format"};
+
+		disk_put(names[i], "#!", 2);
+		disk_set_mode(names[i], 0755);
+	}
+	scenario_write(&life.scenario, false);
+}
+
+static void begin_life(uint64_t seed, const struct life_options *o)
+{
+	uint64_t trouble_us = o->trouble_s * SECOND_US;
+
+	memset(&life, 0, sizeof(life));
+	life.most_troubles = o->troubles;
+	life_troubles = 0;
+	subject_flaw[0] = '\0';
+	world_begin(seed);
+	site_begin();
+	memset(&sim_programs, 0, sizeof(sim_programs));
+	snprintf(life.host.name, sizeof(life.host.name), "host");
+	life.host.died = process_ended;
+	life.host.turned = observe_all;
+	life.host.changed = note_change;
+	if (!trouble_us)
+		trouble_us = (60 + world_random(STREAM_LIFE, 240)) * SECOND_US;
+	scenario_draw(&life.scenario, &life.host, trouble_us);
+	sim_programs.fails = sim_programs.killed = life.scenario.programs;
+	sim_programs.hangs = sim_programs.not_started = 2 * life.scenario.programs;
+	begin_disk();
+	host_prepare(&life.host);
+	begin_push();
+	site.changed = publish_change;
+	change_all();
+}
+
+/* From now on nothing goes wrong any more; each document changes once more. */
+static void heal(void)
+{
+	world_trace("all is healed");
+	life.healed = true;
+	world_faults = (struct world_faults){.died = world_faults.died};
+	memset(&sim_programs, 0, sizeof(sim_programs));
+	site_heal();
+	push_set_faults(NULL);
+	for EACH_SUBJECT(s)
+		operator_end(s);
+	change_all();
+	disk_use(life.host.disk);
+	life.scenario.rule++;
+	scenario_write(&life.scenario, false);
+	start_again(NULL, 0);
+	host_reload(&life.host);
+}
+
+/* The longest time until the newest versions must be visible. */
+static uint64_t peace_us(void)
+{
+	uint64_t longest_ms = 0;
+
+	for EACH_SUBJECT(s) {
+		uint64_t ms = 11 * s->interval_ms * 3 / 2 + s->timeout_ms;
+
+		longest_ms = ms > longest_ms ? ms : longest_ms;
+	}
+	return (longest_ms + 180000) * 1000;
+}
+
+/* The longest time until a change is visible when all has been well for a while: backoff is over,
+ * pulls come at their interval. */
+static uint64_t calm_us(void)
+{
+	uint64_t longest_ms = 0;
+
+	for EACH_SUBJECT(s) {
+		uint64_t ms = s->interval_ms * 5 / 4 + 2 * s->timeout_ms + 12000;
+
+		longest_ms = ms > longest_ms ? ms : longest_ms;
+	}
+	return longest_ms * 1000;
+}
+
+static void check_peace(void)
+{
+	observe_all(NULL);
+	for EACH_SUBJECT(s)
+		subject_check_end(s);
+}
+
+static void check_left_over(void)
+{
+	size_t allocations, descriptors;
+
+	host_stop(&life.host);
+	allocations = libc_allocations(OWNER_AGENT);
+	descriptors = disk_open_count(life.host.disk, OWNER_AGENT);
+	if (allocations) {
+		libc_trace_allocations(OWNER_AGENT);
+		subject_report_flaw("%zu allocations are left after the stop", allocations);
+	}
+	if (descriptors)
+		subject_report_flaw("%zu descriptors are left after the stop", descriptors);
+	if (disk_count("/", ".pullet-"))
+		subject_report_flaw("temporary files are left");
+}
+
+static void end_life(void)
+{
+	for EACH_SUBJECT(s) {
+		life_totals.observed += s->observed;
+		subject_close(s);
+	}
+	for (size_t i = 0; i < site.server_count; i++)
+		life_totals.requests += site.servers[i].requests;
+	life_totals.lives++;
+	life_totals.calls += world.calls;
+	life_totals.failed_calls += world.failed_calls;
+	life_totals.failed_allocations += world.failed_allocations;
+	life_totals.virtual_s += (world.now_us - 1000 * SECOND_US) / SECOND_US;
+	host_kill(&life.host);
+	push_begin(NULL);
+	disk_free(life.host.disk);
+	site_end();
+}
+
+bool life_run(uint64_t seed, const struct life_options *o)
+{
+	begin_life(seed, o);
+	world_trace("seed %llu: %zu configs, %llu s of trouble", (unsigned long long)seed,
+		life.scenario.subject_count,
+		(unsigned long long)(life.scenario.trouble_us / SECOND_US));
+	start_again(NULL, 0);
+	for (size_t i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++)
+		next_trouble(i);
+	life.pushes_us = world.now_us + 20 * SECOND_US;
+	look_at_all(NULL, 0);
+	world_run(world.now_us + life.scenario.trouble_us);
+	if (!subject_flaw[0]) {
+		heal();
+		world_run(world.now_us + peace_us());
+		check_peace();
+		change_all();
+		world_run(world.now_us + calm_us());
+		check_peace();
+		check_left_over();
+	}
+	end_life();
+	return !subject_flaw[0];
+}

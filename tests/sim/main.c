@@ -1,0 +1,221 @@
+/*
+ * Lives by seed: thousands of them, or one with its trace.
+ *
+ * Usage: sim [--seeds N] [--from S] [--jobs N] [--hours H] [--twice]
+ *        sim --seed S [--trace] [--troubles N] [--hours H]
+ *
+ * Ends with a line of figures and, where something was wrong, each seed with what it was. A life
+ * that went wrong is lived again with fewer and fewer troubles: the fewest that still show it are
+ * printed. Exit code: 0 = nothing was wrong.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "tests/sim/libc.h"
+#include "tests/sim/life.h"
+#include "tests/sim/subject.h"
+#include "tests/sim/world.h"
+
+#define MAX_JOBS 64
+#define MAX_FLAWS 20 /* printed */
+
+struct options {
+	uint64_t seeds, from, jobs;
+	bool one, twice;
+	struct life_options life;
+};
+
+struct result { /* of one seed, in memory that all processes share */
+	uint64_t hash;
+	bool done, failed;
+	char flaw[200];
+};
+
+static void *share(size_t size)
+{
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED) {
+		perror("mmap");
+		exit(2);
+	}
+	return at;
+}
+
+static void live_one(const struct options *o, uint64_t seed, struct result *ret)
+{
+	ret->failed = !life_run(seed, &o->life);
+	ret->hash = world.trace_hash;
+	snprintf(ret->flaw, sizeof(ret->flaw), "%.199s", subject_flaw);
+	if (o->twice && !ret->failed) {
+		life_run(seed, &o->life);
+		if (world.trace_hash != ret->hash) {
+			ret->failed = true;
+			snprintf(ret->flaw, sizeof(ret->flaw), "another trace the second time");
+		}
+	}
+	ret->done = true;
+}
+
+/* ---- many ---- */
+
+static void live_share(const struct options *o, uint64_t job, struct result *results)
+{
+	for (uint64_t i = job; i < o->seeds; i += o->jobs)
+		live_one(o, o->from + i, &results[i]);
+}
+
+static void live_all(const struct options *o, struct result *results, struct life_totals *totals)
+{
+	for (uint64_t job = 0; job < o->jobs; job++) {
+		if (fork() != 0)
+			continue;
+		live_share(o, job, results);
+		totals[job] = life_totals;
+		fflush(stdout);
+		_Exit(0);
+	}
+	while (wait(NULL) > 0)
+		;
+}
+
+static struct life_totals add_totals(const struct life_totals *totals, uint64_t jobs)
+{
+	struct life_totals sum = {0};
+
+	for (uint64_t i = 0; i < jobs; i++)
+		for (size_t j = 0; j < sizeof(sum) / sizeof(uint64_t); j++)
+			((uint64_t *)&sum)[j] += ((const uint64_t *)&totals[i])[j];
+	return sum;
+}
+
+static void print_totals(const struct options *o, const struct life_totals *t, uint64_t hash,
+	uint64_t took_us)
+{
+	double took_s = (double)took_us / 1e6;
+
+	printf("%llu lives in %.1f s (%.0f/s on each of %llu), %llu virtual hours, trace %016llx\n",
+		(unsigned long long)t->lives, took_s,
+		(double)t->lives / took_s / (double)o->jobs, (unsigned long long)o->jobs,
+		(unsigned long long)(t->virtual_s / 3600), (unsigned long long)hash);
+	printf("%llu changes, %llu requests, %llu sights, %llu kills, %llu power cuts, %llu exits, "
+	       "%llu operations, %llu reloads, %llu calls, %llu of them failed, %llu allocations "
+	       "failed\n",
+		(unsigned long long)t->changes, (unsigned long long)t->requests,
+		(unsigned long long)t->observed, (unsigned long long)t->kills,
+		(unsigned long long)t->cuts, (unsigned long long)t->exits,
+		(unsigned long long)t->operations, (unsigned long long)t->reloads,
+		(unsigned long long)t->calls, (unsigned long long)t->failed_calls,
+		(unsigned long long)t->failed_allocations);
+}
+
+/* Lives it again with fewer troubles. Returns the fewest that still go wrong. */
+static uint64_t shorten(struct options *o, uint64_t seed)
+{
+	uint64_t good = 0, bad;
+
+	if (life_run(seed, &o->life))
+		return 0;
+	bad = life_troubles;
+	while (good + 1 < bad) {
+		o->life.troubles = good + (bad - good) / 2;
+		if (life_run(seed, &o->life))
+			good = o->life.troubles;
+		else
+			bad = o->life.troubles;
+	}
+	o->life.troubles = 0;
+	return bad;
+}
+
+static uint64_t print_flaws(struct options *o, const struct result *results)
+{
+	uint64_t failed = 0;
+
+	for (uint64_t i = 0; i < o->seeds; i++) {
+		const struct result *r = &results[i];
+
+		if (r->done && !r->failed)
+			continue;
+		if (failed++ >= MAX_FLAWS)
+			continue;
+		printf("seed %llu: %s\n", (unsigned long long)(o->from + i),
+			r->done ? r->flaw : "the simulator itself ended");
+		if (r->done && failed <= 3)
+			printf("    again: SEED=%llu TROUBLES=%llu TRACE=1\n",
+				(unsigned long long)(o->from + i),
+				(unsigned long long)shorten(o, o->from + i));
+	}
+	return failed;
+}
+
+static int live_many(struct options *o)
+{
+	struct result *results = share(o->seeds * sizeof(*results));
+	struct life_totals *totals = share(o->jobs * sizeof(*totals)), sum;
+	uint64_t begin_us = libc_real_us(), failed, hash = HASH_START, took_us;
+
+	live_all(o, results, totals);
+	took_us = libc_real_us() - begin_us;
+	for (uint64_t i = 0; i < o->seeds; i++)
+		hash = hash_bytes(hash, &results[i].hash, sizeof(results[i].hash));
+	sum = add_totals(totals, o->jobs);
+	failed = print_flaws(o, results);
+	print_totals(o, &sum, hash, took_us);
+	printf("%llu passed, %llu failed\n", (unsigned long long)(o->seeds - failed),
+		(unsigned long long)failed);
+	return failed != 0;
+}
+
+/* ---- one ---- */
+
+static int live_seed(const struct options *o)
+{
+	bool good = life_run(o->from, &o->life);
+
+	printf("seed %llu: %s, %llu troubles, trace %016llx\n", (unsigned long long)o->from,
+		good ? "good" : subject_flaw, (unsigned long long)life_troubles,
+		(unsigned long long)world.trace_hash);
+	return !good;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option names[] = {{"seeds", 1, NULL, 'n'}, {"from", 1, NULL, 'f'},
+		{"jobs", 1, NULL, 'j'}, {"hours", 1, NULL, 'h'}, {"twice", 0, NULL, 't'},
+		{"seed", 1, NULL, 's'}, {"trace", 0, NULL, 'v'}, {"troubles", 1, NULL, 'k'}, {0}};
+	struct options o = {.seeds = 1000, .from = 1, .jobs = 1};
+	int c;
+
+	libc_init();
+	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
+		uint64_t n = optarg ? strtoull(optarg, NULL, 10) : 0;
+
+		if (c == 'n')
+			o.seeds = n;
+		else if (c == 'f')
+			o.from = n;
+		else if (c == 'j')
+			o.jobs = n < 1 ? 1 : n > MAX_JOBS ? MAX_JOBS : n;
+		else if (c == 'h')
+			o.life.trouble_s = n * 3600;
+		else if (c == 't')
+			o.twice = true;
+		else if (c == 's') {
+			o.one = true;
+			o.from = n;
+		} else if (c == 'v')
+			world.print = true;
+		else if (c == 'k')
+			o.life.troubles = n;
+		else
+			return 2;
+	}
+	return o.one ? live_seed(&o) : live_many(&o);
+}

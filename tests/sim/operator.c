@@ -1,0 +1,328 @@
+/*
+ * Orders and questions, drawn. Surprising: an order that was answered "done" counts from then on,
+ * whatever happens to the process; the oracle holds the agent to it.
+ */
+#include "tests/sim/operator.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/changes.h"
+#include "config/config.h"
+#include "config/explain.h"
+#include "config/inspect.h"
+#include "tests/sim/world.h"
+
+#define GRACE_US 10000000u /* a publication under way is finished */
+#define ANSWER_SIZE (1u << 20)
+
+static void hold(struct subject *s, uint64_t for_ms)
+{
+	s->held_us = world.now_us + GRACE_US;
+	s->held_until_us = for_ms ? world.now_us + for_ms * 1000 : UINT64_MAX;
+	s->at_hold.there = false; /* taken when the grace is over */
+}
+
+/* Something else than the servers may change what is visible. */
+static void let_go(struct subject *s)
+{
+	s->held_us = 0;
+}
+
+struct order {
+	struct subject *subject;
+	struct config *config;
+	int (*act)(struct order *o, char why[FILE_WHY]);
+	const char *name;
+	bool keeps_version; /* allowed while pinned, and changes nothing */
+	int result;
+};
+
+static uint64_t draw(uint64_t bound)
+{
+	return world_random(STREAM_OPERATOR, bound);
+}
+
+/* ---- orders ---- */
+
+static int refresh(struct order *o, char why[FILE_WHY])
+{
+	(void)why;
+	config_refresh(o->config, false);
+	return 0;
+}
+
+static int force(struct order *o, char why[FILE_WHY])
+{
+	(void)why;
+	o->subject->forced = o->subject->may_go_back = true;
+	o->subject->rolled_back.there = false;
+	o->subject->rolling_us = 0;
+	let_go(o->subject);
+	config_refresh(o->config, true);
+	return 0;
+}
+
+static int pin(struct order *o, char why[FILE_WHY])
+{
+	uint64_t for_ms = draw(1) ? 0 : 1000 + draw(60000);
+	int r = config_pin(o->config, for_ms, "uid 0", "held", why);
+
+	if (r == 0)
+		hold(o->subject, for_ms);
+	return r;
+}
+
+static int unpin(struct order *o, char why[FILE_WHY])
+{
+	let_go(o->subject);
+	o->subject->pin_until_ms = 0;
+	return config_unpin(o->config, "uid 0", why);
+}
+
+static int suspend(struct order *o, char why[FILE_WHY])
+{
+	uint64_t for_ms = draw(1) ? 0 : 1000 + draw(60000);
+	int r = config_suspend(o->config, for_ms, "uid 0", "", why);
+
+	if (r == 0 && !o->subject->probed)
+		hold(o->subject, for_ms);
+	return r;
+}
+
+static int resume(struct order *o, char why[FILE_WHY])
+{
+	let_go(o->subject);
+	return config_resume(o->config, "uid 0", why);
+}
+
+static int roll_back(struct order *o, char why[FILE_WHY])
+{
+	struct inspection i;
+	uint64_t generation = draw(2) ? 0 : 1 + draw(20);
+	int r = inspect_begin(o->config, &i, why);
+
+	if (r)
+		return r;
+	r = inspect_rollback(&i, &generation, why);
+	inspect_end(&i);
+	if (r == 0)
+		r = config_roll_back(o->config, generation, "uid 0", "worse", why);
+	if (r == 0) {
+		let_go(o->subject);
+		o->subject->rolling = o->subject->last;
+		o->subject->rolling_us = world.now_us;
+		o->subject->rolled_back.there = false;
+	}
+	return r;
+}
+
+static int override(struct order *o, char why[FILE_WHY])
+{
+	static const char *const values[] = {"1", "{a: 1}", "null", "[1, 2]", "text", "]"};
+	struct inspection i;
+	unsigned n = (unsigned)draw(SUBJECT_OVERRIDES - 1);
+	char key[24];
+	int r = inspect_begin(o->config, &i, why);
+
+	snprintf(key, sizeof(key), "over.k%u", n);
+	o->subject->override_until_ms[n] = 0; /* the new one may be shorter */
+	if (r)
+		return r;
+	r = inspect_override(&i, key, why);
+	inspect_end(&i);
+	return r ? r
+		 : config_override(o->config, key, values[draw(5)], 1000 + draw(60000), "uid 0",
+			   "try", why);
+}
+
+static int drop_override(struct order *o, char why[FILE_WHY])
+{
+	char key[24];
+	unsigned i = (unsigned)draw(SUBJECT_OVERRIDES - 1);
+
+	snprintf(key, sizeof(key), "over.k%u", i);
+	o->subject->override_until_ms[i] = 0;
+	return config_drop_override(o->config, key, "uid 0", why);
+}
+
+static int forget_revs(struct order *o, char why[FILE_WHY])
+{
+	(void)why;
+	config_forget_revs(o->config);
+	return 0;
+}
+
+/* ---- questions ---- */
+
+static int ask(struct order *o, char why[FILE_WHY])
+{
+	struct inspection i;
+	struct config_status status;
+	struct buffer out;
+	bool values = draw(1);
+	int r = inspect_begin(o->config, &i, why);
+
+	if (r)
+		return r;
+	buffer_init(&out, ANSWER_SIZE);
+	inspect_history(&i, AUDIENCE_OPERATOR, &out, why);
+	inspect_diff(&i, 0, 0, values, &out, why);
+	inspect_diff(&i, 1 + draw(9), 1 + draw(9), values, &out, why);
+	inspect_explain(&i, draw(1) ? "over.k1" : "d0_0", values, &out, why);
+	explain_config(o->config, AUDIENCE_OPERATOR, &out);
+	explain_config(o->config, AUDIENCE_READER, &out);
+	explain_news(o->config, AUDIENCE_READER, &out);
+	inspect_end(&i);
+	config_status(o->config, &status);
+	buffer_fini(&out);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*act)(struct order *o, char why[FILE_WHY]);
+	unsigned weight;
+	bool is_pin, keeps_version;
+} orders[] = {
+	{"refresh", refresh, 3, false, true},
+	{"forced refresh", force, 1, false, false},
+	{"pin", pin, 2, true, true},
+	{"unpin", unpin, 3, false, false},
+	{"suspend", suspend, 1, false, true},
+	{"resume", resume, 2, false, true},
+	{"rollback", roll_back, 3, false, false},
+	{"override", override, 3, false, true},
+	{"drop", drop_override, 2, false, true},
+	{"forget revs", forget_revs, 1, false, true},
+	{"questions", ask, 4, false, true},
+};
+
+#define ORDERS (sizeof(orders) / sizeof(orders[0]))
+
+static struct config *find_config(const struct subject *s)
+{
+	const struct agent *a = &s->host->agent;
+
+	for (size_t i = 0; a->configs && i < a->settings->config_count; i++)
+		if (strcmp(config_name(a->configs[i]), s->name) == 0)
+			return a->configs[i];
+	return NULL;
+}
+
+static void give_order(void *arg)
+{
+	struct order *o = arg;
+	char why[FILE_WHY] = "";
+
+	o->config = find_config(o->subject);
+	if (!o->config)
+		return;
+	o->result = o->act(o, why);
+	world_trace("%s of %s: %d %s", o->name, o->subject->name, o->result, why);
+	if (o->result < 0 && !why[0])
+		subject_report_flaw("P7 %s: %s is refused without a word", o->subject->name,
+			o->name);
+}
+
+static int order(struct subject *s, size_t i)
+{
+	struct order o = {.subject = s, .act = orders[i].act, .name = orders[i].name, .result = -ESRCH};
+
+	host_call(s->host, give_order, &o);
+	return o.result;
+}
+
+/* ---- what was answered must be so ---- */
+
+static int64_t wall_ms(void)
+{
+	return (int64_t)(world.now_us + (uint64_t)world.wall_offset_us) / 1000;
+}
+
+/* Until when an override of that key is in force; 0 = there is none. */
+static int64_t find_override(const struct config_status *status, size_t i)
+{
+	char key[24];
+
+	snprintf(key, sizeof(key), "over.k%zu", i);
+	for (size_t j = 0; j < status->override_count; j++)
+		if (strcmp(status->overrides[j].key, key) == 0)
+			return status->overrides[j].until_ms ? status->overrides[j].until_ms
+							      : INT64_MAX;
+	return 0;
+}
+
+static void check_decisions(struct subject *s, const struct config_status *status)
+{
+	int64_t now_ms = wall_ms();
+
+	if (s->pin_until_ms > now_ms && !status->pin)
+		subject_report_flaw("%s: the pin is lost", s->name);
+	s->pin_until_ms = !status->pin ? 0
+			: status->pin->until_ms ? status->pin->until_ms : INT64_MAX;
+	for (size_t i = 0; i < SUBJECT_OVERRIDES; i++) {
+		int64_t until_ms = find_override(status, i);
+
+		if (s->override_until_ms[i] > now_ms && !until_ms)
+			subject_report_flaw("%s: the override of k%zu is lost", s->name, i);
+		s->override_until_ms[i] = until_ms;
+	}
+}
+
+static void look_at_config(void *arg)
+{
+	struct subject *s = arg;
+	struct config *c = find_config(s);
+	struct config_status status;
+
+	if (!c)
+		return;
+	config_status(c, &status);
+	check_decisions(s, &status);
+	if (s->rolling_us && world.now_us > s->rolling_us + GRACE_US) {
+		s->rolling_us = 0;
+		if (s->last.there && !config_change_error(c) &&
+			!subject_same_sight(&s->last, &s->rolling))
+			s->rolled_back = s->rolling;
+	}
+	if (s->held_us && world.now_us > s->held_us && !s->at_hold.there)
+		s->at_hold = s->last;
+}
+
+void operator_look(struct subject *s)
+{
+	if (!s->removed && s->host->state == HOST_UP)
+		host_call(s->host, look_at_config, s);
+}
+
+void operator_act(struct subject *s)
+{
+	unsigned sum = 0, drawn;
+	size_t i = 0;
+
+	for (size_t j = 0; j < ORDERS; j++)
+		sum += orders[j].weight;
+	for (drawn = (unsigned)draw(sum - 1); drawn >= orders[i].weight; i++)
+		drawn -= orders[i].weight;
+	order(s, i);
+}
+
+static size_t find_order(int (*act)(struct order *o, char why[FILE_WHY]))
+{
+	size_t i = 0;
+
+	while (orders[i].act != act)
+		i++;
+	return i;
+}
+
+void operator_end(struct subject *s)
+{
+	let_go(s);
+	if (s->removed || s->host->state != HOST_UP)
+		return;
+	order(s, find_order(unpin));
+	order(s, find_order(resume));
+}
