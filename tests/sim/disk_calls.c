@@ -77,8 +77,6 @@ static int create_file(struct place *p, mode_t mode)
 	struct inode *n;
 	struct name *name;
 
-	if (p->slash)
-		return -EISDIR;
 	if (p->dir->links == 0)
 		return -ENOENT;
 	n = inode_new(p->dir->disk, p->dir->device, S_IFREG | (mode & 07777));
@@ -98,7 +96,7 @@ static int check_open(const struct place *p, int flags)
 
 	if ((flags & O_CREAT) && (flags & O_EXCL))
 		return -EEXIST;
-	if ((flags & O_CREAT) && (S_ISDIR(mode) || p->slash))
+	if ((flags & O_CREAT) && S_ISDIR(mode))
 		return -EISDIR;
 	if ((flags & O_DIRECTORY || p->slash) && !S_ISDIR(mode))
 		return -ENOTDIR;
@@ -115,6 +113,7 @@ int call_open(int at, const char *path, int flags, mode_t mode, bool no_links)
 {
 	struct disk *d = disk_require();
 	bool follow = !(flags & O_NOFOLLOW) && !((flags & O_CREAT) && (flags & O_EXCL));
+	unsigned walk = (follow ? WALK_FOLLOW : 0) | (no_links ? WALK_NO_LINKS : 0);
 	struct place p;
 	int r, fd;
 
@@ -122,9 +121,13 @@ int call_open(int at, const char *path, int flags, mode_t mode, bool no_links)
 		return -EMFILE;
 	if (flags & O_PATH)
 		flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	r = walk_find(d, at, path, (follow ? WALK_FOLLOW : 0) | (no_links ? WALK_NO_LINKS : 0), &p);
+	if (flags & O_CREAT && path[0] && path[strlen(path) - 1] == '/')
+		walk = WALK_PARENT;
+	r = walk_find(d, at, path, walk, &p);
 	if (r)
 		return r;
+	if (flags & O_CREAT && p.slash && !p.special)
+		return -EISDIR;
 	if (no_links && p.inode && S_ISLNK(p.inode->mode) && !(flags & O_PATH))
 		return -ELOOP;
 	if (p.inode)

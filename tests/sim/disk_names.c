@@ -111,7 +111,7 @@ static void add_name(struct place *p, struct inode *n)
 /* A place for a name that is not there yet. */
 static int find_free(int at, const char *path, bool dir, struct place *ret)
 {
-	int r = walk_find(disk_require(), at, path, 0, ret);
+	int r = walk_find(disk_require(), at, path, WALK_PARENT, ret);
 
 	if (r)
 		return r;
@@ -174,7 +174,7 @@ int call_unlink(int at, const char *path, int flags)
 {
 	struct name *name;
 	struct place p;
-	int r = walk_find(disk_require(), at, path, 0, &p);
+	int r = walk_find(disk_require(), at, path, WALK_PARENT, &p);
 
 	if (r == 0)
 		r = check_unlink(&p, flags & AT_REMOVEDIR);
@@ -234,10 +234,10 @@ int call_rename(int from_at, const char *from_path, int to_at, const char *to_pa
 	struct name *from_name, *to_name;
 	struct place from, to;
 	struct inode *moved;
-	int r = walk_find(d, from_at, from_path, 0, &from);
+	int r = walk_find(d, from_at, from_path, WALK_PARENT, &from);
 
 	if (r == 0)
-		r = walk_find(d, to_at, to_path, 0, &to);
+		r = walk_find(d, to_at, to_path, WALK_PARENT, &to);
 	if (r == 0)
 		r = check_rename(&from, &to);
 	if (r || from.inode == to.inode)

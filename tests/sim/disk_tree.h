@@ -129,6 +129,8 @@ void inode_notify(const struct inode *n, const char *cause);
 void dir_notify(const struct inode *dir, const char *name, const char *cause);
 
 /* ---- disk_pages.c ---- */
+/* A new buffer of at least `room` bytes; `len` of them are those of `from`, zeros follow. */
+struct pages *pages_copy(const struct pages *from, size_t len, size_t room);
 void pages_unref(struct pages *p);
 /* Makes room for that many bytes and keeps what is durable apart from what is written now. */
 void file_prepare_write(struct inode *n, size_t len);
@@ -146,7 +148,8 @@ void log_sync(struct inode *n);
 void log_forget(struct disk *d, size_t first, size_t count);
 
 /* ---- disk_walk.c ---- */
-enum walk_flags { WALK_FOLLOW = 1, WALK_NO_LINKS = 2, WALK_EMPTY = 4 };
+/* WALK_PARENT: a slash at the end does not make the last symlink be followed. */
+enum walk_flags { WALK_FOLLOW = 1, WALK_NO_LINKS = 2, WALK_EMPTY = 4, WALK_PARENT = 8 };
 struct place {
 	struct inode *dir; /* where the last part is; NULL = the path ends in ".", ".." or "/" */
 	const char *last;  /* not terminated */

@@ -66,7 +66,8 @@ static int walk_text(struct walk *w, struct inode *dir, const char *path, bool f
 		find_part(w, dir, p, len);
 		w->place.slash = last && ends;
 		if (w->place.inode && S_ISLNK(w->place.inode->mode) &&
-			(!last || !final || ends || w->flags & WALK_FOLLOW)) {
+			(!last || !final || (ends && !(w->flags & WALK_PARENT)) ||
+				w->flags & WALK_FOLLOW)) {
 			r = follow_link(w, dir, last && final, last && ends);
 			if (r)
 				return r;

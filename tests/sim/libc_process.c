@@ -88,9 +88,8 @@ static long use_futex(const uint32_t *word, int operation, uint32_t value, const
 	int r;
 
 	if ((operation & FUTEX_CMD_MASK) == FUTEX_WAKE) {
-		if (seam_is_agent()) {
-			world_call(CALL_WAKE, NULL); /* wakes cannot fail */
-		}
+		if (seam_is_agent())
+			world_call(CALL_WAKE, NULL); /* cannot fail, may be the last one */
 		r = libc_hooks.on_wake ? libc_hooks.on_wake(word) : 0;
 		return seam_end("wake", AT_FDCWD, NULL, r);
 	}
@@ -140,11 +139,8 @@ long __wrap_syscall(long number, ...)
 
 int __wrap_kill(pid_t pid, int number)
 {
-	int r = 0;
+	int r = seam_is_agent() ? world_call(CALL_KILL, NULL) : 0;
 
-	if (seam_is_agent()) {
-		r = world_call(CALL_KILL, NULL);
-	}
 	if (r == 0)
 		r = libc_hooks.on_kill ? libc_hooks.on_kill(pid, number) : ESRCH;
 	return (int)seam_end("kill", AT_FDCWD, NULL, -r);

@@ -67,6 +67,7 @@ static void cut_power(void)
 	life_totals.cuts++;
 	observe_all(NULL);
 	disk_cut(life.host.disk);
+	disk_make_dir("/run/app"); /* as tmpfiles.d does */
 	push_forget_host(0);
 	for EACH_SUBJECT(s)
 		subject_power_cut(s);

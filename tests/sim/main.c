@@ -33,7 +33,7 @@ struct options {
 
 struct result { /* of one seed, in memory that all processes share */
 	uint64_t hash;
-	bool done, failed;
+	bool begun, done, failed;
 	char flaw[200];
 };
 
@@ -65,24 +65,45 @@ static void live_one(const struct options *o, uint64_t seed, struct result *ret)
 
 /* ---- many ---- */
 
-static void live_share(const struct options *o, uint64_t job, struct result *results)
+/* What a process does: its share of the seeds, but those that are begun already. */
+static void live_share(const struct options *o, uint64_t job, struct result *results,
+	struct life_totals *totals)
 {
-	for (uint64_t i = job; i < o->seeds; i += o->jobs)
+	life_totals = *totals;
+	for (uint64_t i = job; i < o->seeds; i += o->jobs) {
+		if (results[i].begun)
+			continue;
+		results[i].begun = true;
 		live_one(o, o->from + i, &results[i]);
+		*totals = life_totals;
+	}
 }
 
+/* Starts that process. */
+static pid_t start_job(const struct options *o, uint64_t job, struct result *results,
+	struct life_totals *totals)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	live_share(o, job, results, &totals[job]);
+	fflush(stdout);
+	_Exit(0);
+}
+
+/* A process that ends by a signal failed in its last life: another one goes on. */
 static void live_all(const struct options *o, struct result *results, struct life_totals *totals)
 {
-	for (uint64_t job = 0; job < o->jobs; job++) {
-		if (fork() != 0)
-			continue;
-		live_share(o, job, results);
-		totals[job] = life_totals;
-		fflush(stdout);
-		_Exit(0);
-	}
-	while (wait(NULL) > 0)
-		;
+	pid_t pids[MAX_JOBS], pid;
+	int status;
+
+	for (uint64_t job = 0; job < o->jobs; job++)
+		pids[job] = start_job(o, job, results, totals);
+	while ((pid = wait(&status)) > 0)
+		for (uint64_t job = 0; job < o->jobs; job++)
+			if (pids[job] == pid && status != 0)
+				pids[job] = start_job(o, job, results, totals);
 }
 
 static struct life_totals add_totals(const struct life_totals *totals, uint64_t jobs)

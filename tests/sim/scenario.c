@@ -88,8 +88,8 @@ static void add_programs(struct text *t, const struct subject *s)
 	if (s->reloaded)
 		add(t, "    reload: {run: [/bin/reload], timeout: 5s}\n");
 	if (s->probed)
-		add(t, "    probe: {run: [/bin/probe, %s%s], for: 5s, every: 1s, failures: 2}\n",
-			s->path, s->place == PLACE_SET ? "/f0.yaml" : "");
+		add(t, "    probe: {run: [/bin/probe, %s], for: 5s, every: 1s, failures: 2}\n",
+			s->path);
 }
 
 static void add_place(struct text *t, const struct subject *s)
@@ -123,8 +123,8 @@ static void add_config(struct text *t, const struct scenario *sc, const struct s
 		(unsigned long long)s->timeout_ms);
 	add(t, "    durability: %s\n    history: %u\n", s->strict ? "strict" : "normal",
 		s->history);
-	if (!s->guarded)
-		add(t, "    guard: {max_shrink: 100%%, allow_empty: true}\n");
+	if (s->guarded)
+		add(t, "    guard: {max_shrink: 50%%}\n");
 	add_programs(t, s);
 }
 

@@ -142,6 +142,7 @@ void site_heal(void)
 	for (size_t i = 0; i < site.server_count; i++) {
 		site.servers[i].mode = SERVER_GOOD;
 		site.servers[i].lag_us = 0;
+		site.servers[i].delay_us = 1000;
 	}
 	site.unasked_304 = site.wrong_etag = site.cut = 0;
 }

@@ -53,7 +53,8 @@ void world_begin(uint64_t seed)
 
 uint64_t world_random(enum world_stream s, uint64_t bound)
 {
-	return random_upto(&world.streams[s], bound);
+	return bound == UINT64_MAX ? random_next(&world.streams[s])
+				   : random_upto(&world.streams[s], bound);
 }
 
 bool world_once_in(enum world_stream s, uint64_t n)
