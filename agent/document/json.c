@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -347,6 +348,22 @@ static bool is_all_blank(const char *data, size_t len)
 	return len == 0;
 }
 
+/* Since jansson began to parse, on this thread. */
+static _Thread_local bool lacked_memory;
+
+static void *allocate_for_json(size_t size)
+{
+	void *p = malloc(size);
+
+	lacked_memory |= !p;
+	return p;
+}
+
+static void set_json_allocator(void)
+{
+	json_set_alloc_funcs(allocate_for_json, free);
+}
+
 int json_parse(const char *data, size_t len, unsigned flags, struct document *d,
 	struct document_error *err)
 {
@@ -355,6 +372,7 @@ int json_parse(const char *data, size_t len, unsigned flags, struct document *d,
 			    : ours < DOCUMENT_OURS_VALUES ? ours
 							  : DOCUMENT_OURS_VALUES;
 	struct reader reader = {d, err, {data, data + len, 1, 1}};
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct node *n;
 	json_error_t e;
 	json_t *root;
@@ -365,10 +383,16 @@ int json_parse(const char *data, size_t len, unsigned flags, struct document *d,
 	r = check_json_limits(data, len, max_values, err);
 	if (r)
 		return r;
+	pthread_once(&once, set_json_allocator);
+	lacked_memory = false;
 	/* duplicates are always rejected: jansson would lose one of them */
 	root = json_loadb(data, len,
 		JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL,
 		&e);
+	if (lacked_memory) { /* jansson finds the syntax wrong then, or loses a byte of a text */
+		json_decref(root);
+		return -ENOMEM;
+	}
 	if (!root)
 		return parse_error(data, len, &e, err);
 	r = convert_value(&reader, NULL, NULL, root, &n);

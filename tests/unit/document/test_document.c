@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "document/document.h"
+#include "tests/unit/fixture/fault_memory.h"
 
 static struct document *good(enum document_type type, const char *text, unsigned flags)
 {
@@ -1004,6 +1005,42 @@ static void json__errors_behind_many_backslashes__are_told_in_linear_time(void *
 	assert_true(many < 10 * few);
 }
 
+/* jansson finds the syntax wrong then, or loses a byte of a long text. */
+static void parse__with_each_allocation_failing__finds_no_fault_in_the_document(void **state)
+{
+	static const struct {
+		enum document_type type;
+		const char *text;
+	} table[] = {
+		{DOCUMENT_JSON, "{\"a text of more than 16 bytes\": "
+				"\"and one that is longer than 32 of them\", \"n\": [1, 2.5]}"},
+		{DOCUMENT_YAML, "a: &x {k: 'v', n: 1}\nb: {<<: *x}\nc: |\n  lines\n  of it\n"},
+	};
+	struct document_error e;
+	struct document *whole, *d;
+	int r;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		const char *text = table[i].text;
+
+		whole = good(table[i].type, text, 0);
+		fault_memory.seen = 0;
+		for (unsigned n = 1; fault_memory.seen >= n - 1; n++) {
+			d = NULL;
+			fault_memory.seen = 0;
+			fault_memory.nth = n;
+			r = document_parse(table[i].type, text, strlen(text), 0, &d, &e);
+			fault_memory.nth = 0;
+			assert_true(r == 0 || r == -ENOMEM);
+			assert_true(r || node_equal(document_root(d), document_root(whole)));
+			document_free(d);
+			assert_in_range(n, 1, 1000);
+		}
+		document_free(whole);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1036,7 +1073,9 @@ int main(void)
 		cmocka_unit_test(write__of_random_trees__reads_back_equal),
 		cmocka_unit_test(write__over_the_buffers_maximum__is_refused),
 		cmocka_unit_test(json_write__of_infinity__is_refused),
+		cmocka_unit_test(
+			parse__with_each_allocation_failing__finds_no_fault_in_the_document),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }
