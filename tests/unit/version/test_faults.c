@@ -25,6 +25,7 @@ static int set_up(void **state)
 	(void)state;
 	memset(&fault, 0, sizeof(fault));
 	fault_memory.nth = 0;
+	fault_memory.for_ever = false;
 	sys = fault_table();
 	scratch_open(dir, scratch_memory());
 	snprintf(files, sizeof(files), "%s/web", dir);
@@ -167,6 +168,38 @@ static void store__with_each_call_failing__stays_whole(void **state)
 	}
 }
 
+static void load__with_each_allocation_failing__sets_nothing_aside(void **state)
+{
+	struct version v = version_of(1, "n: 1\n");
+	struct buffer body;
+	struct store *s;
+	unsigned damaged;
+	int r;
+
+	(void)state;
+	v.decisions = strdup("{\"revs\": []}");
+	assert_int_equal(part_set_epoch(&v.parts[0], "epoch"), 0);
+	assert_int_equal(store_open(&sys, dir, "web", 2, &s, why), 0);
+	assert_int_equal(store_save(s, &v, "n: 1\n", 5, false, why), 0);
+	version_fini(&v);
+	buffer_init(&body, 1u << 20);
+	fault_memory.seen = 0;
+	for (unsigned n = 1; fault_memory.seen >= n - 1; n++) {
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		r = store_load(s, &v, &body, &damaged);
+		fault_memory.nth = 0;
+		assert_true(r == -ENOMEM || (r == 0 && strcmp(body.data, "n: 1\n") == 0));
+		assert_int_equal(damaged, 0);
+		if (r == 0)
+			version_fini(&v);
+		buffer_fini(&body);
+		assert_in_range(n, 1, MOST);
+	}
+	assert_int_equal(scratch_count(files, ".bad"), 0);
+	store_close(s);
+}
+
 /* ---- the ledger ---- */
 
 static int fill_ledger(struct ledger *l)
@@ -258,6 +291,27 @@ static void ledger__with_each_allocation_failing__stays_whole(void **state)
 	close(at);
 }
 
+static void load_of_ledger__with_each_allocation_failing__forgets_nothing(void **state)
+{
+	int at = open_place(), r;
+	struct ledger *l;
+
+	(void)state;
+	assert_int_equal(live_with_ledger(at), 0);
+	fault_memory.seen = 0;
+	for (unsigned n = 1; fault_memory.seen >= n - 1; n++) {
+		l = NULL;
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		r = ledger_load(&sys, at, &l);
+		fault_memory.nth = 0;
+		assert_true(r == -ENOMEM || (r == 0 && l->pin.by && l->verdict_count == 1));
+		ledger_free(l);
+		assert_in_range(n, 1, MOST);
+	}
+	close(at);
+}
+
 static void ledger__with_each_call_failing__stays_whole(void **state)
 {
 	int at = open_place(), r = -1;
@@ -284,7 +338,9 @@ int main(void)
 		TEST(ledger__with_each_call_failing__stays_whole),
 		TEST(store__with_each_allocation_failing__stays_whole),
 		TEST(ledger__with_each_allocation_failing__stays_whole),
+		TEST(load__with_each_allocation_failing__sets_nothing_aside),
+		TEST(load_of_ledger__with_each_allocation_failing__forgets_nothing),
 	};
 
-	return fault_memory_run(tests, 2);
+	return fault_memory_run(tests, 4);
 }
