@@ -466,6 +466,24 @@ static uint64_t calm_us(void)
 	return longest_ms * 1000;
 }
 
+static bool all_show_the_newest(void)
+{
+	for EACH_SUBJECT(s)
+		if (!subject_is_newest(s))
+			return false;
+	return true;
+}
+
+/* Until all is visible, at most as long as it may take. */
+static void wait_for_peace(void)
+{
+	uint64_t end_us = world.now_us + peace_us();
+
+	do
+		world_run(world.now_us + 5 * SECOND_US);
+	while (world.now_us < end_us && !all_show_the_newest());
+}
+
 static void check_peace(void)
 {
 	observe_all(NULL);
@@ -523,7 +541,7 @@ bool life_run(uint64_t seed, const struct life_options *o)
 	world_run(world.now_us + life.scenario.trouble_us);
 	if (!subject_flaw[0]) {
 		heal();
-		world_run(world.now_us + peace_us());
+		wait_for_peace();
 		check_peace();
 		change_all();
 		world_run(world.now_us + calm_us());

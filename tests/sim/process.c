@@ -5,6 +5,7 @@
  */
 #include "process/process.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,12 @@ static bool file_has(const char *path, const char *word)
 	size_t len;
 	const char *text = disk_get(path, &len);
 
-	return text && memmem(text, len, word, strlen(word));
+	char upper[16] = "";
+
+	for (size_t i = 0; word[i]; i++) /* as `format: env` writes it */
+		upper[i] = (char)toupper((unsigned char)word[i]);
+	return text && (memmem(text, len, word, strlen(word)) ||
+			       memmem(text, len, upper, strlen(upper)));
 }
 
 /* Looks into a file, or into all files of a set. */

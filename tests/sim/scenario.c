@@ -57,6 +57,7 @@ static void draw_subject(struct scenario *sc, struct subject *s, struct host *h,
 	s->interval_ms = 1000 * (2 + draw(18));
 	s->timeout_ms = 500 + 500 * draw(5);
 	s->format = s->layer_count > 1 || draw(3) == 0 ? formats[draw(3)] : "verbatim";
+	s->clock_steps = sc->clock_s;
 	s->may_go_back = s->probed || sc->restores || sc->lag || sc->operators_s;
 }
 

@@ -443,18 +443,40 @@ bool subject_shows(const struct subject *s, size_t layer, uint64_t number)
 	return s->last.numbers[layer] >= number;
 }
 
-void subject_check_end(struct subject *s)
+/* The first layer that is not the servers' newest. */
+static size_t find_late(const struct subject *s)
 {
-	if (s->removed || s->place == PLACE_NONE)
-		return;
-	if (s->foreign)
-		subject_report_flaw("%s: what somebody else wrote was not healed", s->name);
-	for (size_t i = 0; i < s->layer_count; i++) {
+	size_t i = 0;
+
+	for (; i < s->layer_count; i++) {
 		const struct site_version *v = site_current(s->layers[i]);
 
 		if (s->last.numbers[i] != (v->quality == SITE_ABSENT ? 0 : v->number))
-			subject_report_flaw("%s: %s is %llu at the end, the server has %llu", s->name,
-				s->layers[i]->path, (unsigned long long)s->last.numbers[i],
-				(unsigned long long)v->number);
+			break;
 	}
+	return i;
+}
+
+static bool has_no_place(const struct subject *s)
+{
+	return s->removed || s->place == PLACE_NONE;
+}
+
+bool subject_is_newest(const struct subject *s)
+{
+	return has_no_place(s) || (!s->foreign && find_late(s) == s->layer_count);
+}
+
+void subject_check_end(struct subject *s)
+{
+	size_t late = find_late(s);
+
+	if (has_no_place(s))
+		return;
+	if (s->foreign)
+		subject_report_flaw("%s: what somebody else wrote was not healed", s->name);
+	if (late < s->layer_count)
+		subject_report_flaw("%s: %s is %llu at the end, the server has %llu", s->name,
+			s->layers[late]->path, (unsigned long long)s->last.numbers[late],
+			(unsigned long long)site_current(s->layers[late])->number);
 }

@@ -37,6 +37,7 @@ struct subject {
 	size_t layer_count;
 	enum subject_place place;
 	bool snapshot, on_disk, strict, guarded, checked, reloaded, probed, formatted, watched;
+	bool clock_steps; /* decisions may expire at any moment */
 	bool removed; /* from the configuration, by a reload */
 	unsigned history;
 	uint64_t interval_ms, timeout_ms;
@@ -76,6 +77,7 @@ void subject_check_start(struct subject *s);
 /* The key of that override is in what is published. */
 bool subject_has_override(const struct subject *s, size_t i);
 bool subject_same_sight(const struct sight *a, const struct sight *b);
+bool subject_is_newest(const struct subject *s);
 /* All is healed, and time has passed: it must be the servers' newest. */
 void subject_check_end(struct subject *s);
 /* The version is visible. */
