@@ -73,7 +73,10 @@ int decisions_open(struct config *c, char why[FILE_WHY])
 		r = ledger_load(c->env->sys, dir, &c->decisions.ledger);
 		c->env->sys->close(dir);
 	}
-	if (r == -EBADMSG) {
+	if (r == -EIO && current_is_patient(c)) {
+		ledger_free(c->decisions.ledger);
+		c->decisions.ledger = NULL;
+	} else if (c->decisions.ledger && r) {
 		log_err("the ledger cannot be read: pins and rejections are forgotten", "config",
 			c->settings->name);
 		r = 0;

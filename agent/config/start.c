@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A disk that fails for a moment is waited for: what it has may be newer than what can be read, or
+ * pinned. One that goes on failing is not. */
+#define PATIENT_RUNS 3
 #define LOST_PIN "the pinned version is not in the state directory: the pin is dropped"
 
 /* ---- what is stored ---- */
@@ -21,6 +24,11 @@ struct stored {
 	size_t count;
 	unsigned damaged;
 };
+
+bool current_is_patient(const struct config *c)
+{
+	return c->run.number < PATIENT_RUNS && !c->env->once;
+}
 
 /* It has the pinned bytes, if any are pinned. */
 static bool fits_pin(const struct config *c, const struct version *v)
@@ -41,7 +49,7 @@ static int read_next(struct config *c, uint64_t below, struct stored *s)
 		return -ENOMEM;
 	s->versions = grown;
 	buffer_init(&body, CANDIDATE_MAX_BYTES);
-	r = store_load_below(c->current.store, below, &grown[s->count], &body, &s->damaged);
+	r = store_load_below(c->current.store, below, current_is_patient(c), &grown[s->count], &body, &s->damaged);
 	buffer_fini(&body);
 	s->count += r == 0;
 	return r;

@@ -226,7 +226,8 @@ static void show_again(struct config *c, int error, const char *why)
 		step_fail(c, "cannot repair the published file", why);
 	} else if (error) {
 		step_fail(c, "the last known good does not fit the present configuration", why);
-		if (error == -ENOMEM || error == -EMFILE || error == -ENFILE)
+		if (file_error_is_ours(-error) ||
+			(file_error_may_pass(-error) && current_is_patient(c)))
 			return; /* tried again at the next tick */
 		current_forget_saved(c);
 		if (!c->current.version.generation && c->decisions.ledger->pin.by)

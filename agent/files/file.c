@@ -296,3 +296,13 @@ bool file_in_memory(int dir)
 	return fstatfs(dir, &fs) == 0 &&
 	       (fs.f_type == TMPFS_MAGIC || fs.f_type == (__typeof__(fs.f_type))RAMFS_MAGIC);
 }
+
+bool file_error_is_ours(int error)
+{
+	return error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
+bool file_error_may_pass(int error)
+{
+	return error == EIO || error == ESTALE || error == ETIMEDOUT;
+}

@@ -68,4 +68,9 @@ int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY]);
 /* True when the directory lies in memory (tmpfs, ramfs), where fsync is of no use. */
 bool file_in_memory(int dir);
 
+/* This errno says nothing about the file: memory or descriptors are short. */
+bool file_error_is_ours(int error);
+/* The medium failed (EIO, a stale handle, a timeout): it may be read a moment later. */
+bool file_error_may_pass(int error);
+
 #endif

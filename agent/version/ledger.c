@@ -301,11 +301,13 @@ int ledger_load(const struct sys *sys, int dir, struct ledger **ret_ledger)
 	if (r == 0)
 		r = ledger_read(file.data ? file.data : "", file.len, &l);
 	buffer_fini(&file);
-	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) /* the file may be fine */
+	if (file_error_is_ours(-r)) /* the file may be fine */
 		return r;
 	if (!l && !(l = calloc(1, sizeof(*l))))
 		return -ENOMEM;
 	*ret_ledger = l;
+	if (file_error_may_pass(-r))
+		return -EIO;
 	return r == 0 || r == -ENOENT ? 0 : -EBADMSG;
 }
 

@@ -68,7 +68,8 @@ int ledger_read(const char *text, size_t len, struct ledger **ret_ledger);
 int ledger_adopt_decisions(
 	struct ledger *l, uint64_t generation, const struct ledger *decided, const char *sha256);
 /* Reads the ledger in the directory; none is an empty one. -EBADMSG: it is damaged, *ret is
- * empty. -ENOMEM, -EMFILE, -ENFILE: it was not read, try again. */
+ * empty. -EIO: it was not read, which may pass (file_error_may_pass()), *ret is empty. -ENOMEM,
+ * -EMFILE, -ENFILE: the same, and nothing was returned. */
 int ledger_load(const struct sys *sys, int dir, struct ledger **ret_ledger);
 /* Writes it, on disk if sync. 0 or -errno with a sentence in why. */
 int ledger_save(

@@ -687,20 +687,14 @@ static int take_body(const struct buffer *file, struct version *v, struct buffer
 	return r;
 }
 
-/* No memory, no descriptor: our trouble, not the file's. */
-static bool is_our_trouble(int r)
-{
-	return r == -ENOMEM || r == -EMFILE || r == -ENFILE;
-}
-
 int store_load(
 	struct store *s, struct version *ret_version, struct buffer *body, unsigned *ret_damaged)
 {
 	*ret_damaged = 0;
-	return store_load_below(s, UINT64_MAX, ret_version, body, ret_damaged);
+	return store_load_below(s, UINT64_MAX, false, ret_version, body, ret_damaged);
 }
 
-int store_load_below(struct store *s, uint64_t below, struct version *ret_version,
+int store_load_below(struct store *s, uint64_t below, bool patient, struct version *ret_version,
 	struct buffer *body, unsigned *damaged)
 {
 	uint64_t numbers[MAX_LISTED];
@@ -717,7 +711,7 @@ int store_load_below(struct store *s, uint64_t below, struct version *ret_versio
 		if (numbers[i] >= below)
 			continue;
 		r = load_file(s, dir, numbers[i], &file, ret_version);
-		if (r == 0 || is_our_trouble(r))
+		if (r == 0 || file_error_is_ours(-r) || (patient && file_error_may_pass(-r)))
 			break;
 		if (r == -EBADMSG) /* what cannot even be read stays where it is */
 			set_aside(s, dir, numbers[i]);

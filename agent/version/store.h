@@ -87,8 +87,9 @@ void store_close(struct store *s);
 int store_load(
 	struct store *s, struct version *ret_version, struct buffer *body, unsigned *ret_damaged);
 /* The same of the versions whose number is below this, beginning with the highest; adds to *damaged.
+ * patient: an error that may pass (file_error_may_pass()) is returned, else that file is skipped.
  */
-int store_load_below(struct store *s, uint64_t below, struct version *ret_version,
+int store_load_below(struct store *s, uint64_t below, bool patient, struct version *ret_version,
 	struct buffer *body, unsigned *damaged);
 /* Reads this very one. 0, -ENOENT, -EBADMSG (it does not verify), or -errno. */
 int store_load_generation(

@@ -333,10 +333,11 @@ static void check_promise(void *arg, uint64_t number)
 	struct subject *s = arg;
 	size_t layer = number >> 32;
 	uint64_t version = number & UINT32_MAX;
-	const struct site_version *v = &s->layers[layer]->versions[version - 1];
 
-	if (v->quality == SITE_GOOD && s->layer_count == 1 && !subject_shows(s, layer, version) &&
-		site_current(s->layers[layer])->quality == SITE_GOOD)
+	for (size_t i = version - 1; i < s->layers[layer]->count; i++)
+		if (s->layers[layer]->versions[i].quality != SITE_GOOD)
+			return;
+	if (s->layer_count == 1 && !subject_shows(s, layer, version))
 		subject_report_flaw("P5 %s: version %llu of %s is not visible in time", s->name,
 			(unsigned long long)version, s->layers[layer]->path);
 }

@@ -265,7 +265,7 @@ static void check_decisions(struct subject *s, const struct config_status *statu
 	for (size_t i = 0; i < SUBJECT_OVERRIDES; i++) {
 		int64_t until_ms = find_override(status, i);
 
-		if (s->override_until_ms[i] > now_ms && !until_ms)
+		if (s->override_until_ms[i] > now_ms && !until_ms && !s->probed)
 			subject_report_flaw("%s: the override of k%zu is lost", s->name, i);
 		s->override_until_ms[i] = until_ms;
 	}
