@@ -138,6 +138,11 @@ $(BUILD)/fleet: $(call obj,$(FLEET_SRC)) $(BUILD)/lib.a
 	$(link) -lm
 $(BUILD)/core_model: $(call obj,$(MODEL_SRC))
 	$(link)
+# the linker's seam of the simulator: libc's names that its programs have wrapped
+SIM_WRAP := $(foreach n,$(shell cat tests/sim/wrap.txt),-Wl,--wrap=$(n))
+SIM_DISK := $(wildcard tests/sim/disk*.c tests/sim/libc*.c)
+$(BUILD)/sim/test_disk: $(call obj,$(SIM_DISK) tests/sim/test_disk.c tests/sim/test_world.c) tests/sim/wrap.txt
+	$(link) $(SIM_WRAP) -ljansson -lcmocka
 $(BUILD)/replay/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/agent.a $(BUILD)/lib.a

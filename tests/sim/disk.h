@@ -63,7 +63,8 @@ void disk_kill(struct disk *d, enum disk_owner owner);
 void disk_cut(struct disk *d);
 /* Descriptors that the owner has open. */
 size_t disk_open_count(const struct disk *d, enum disk_owner owner);
-/* Mappings of files that the owner has. */
+/* Mappings that the owner has: of files of this disk, and anonymous ones made while it was in use.
+ */
 size_t disk_map_count(const struct disk *d, enum disk_owner owner);
 
 /* ---- other hands: at once, whole, durable; never asked, never short. 0 or -errno ---- */

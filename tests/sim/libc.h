@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "disk.h"
+
 /* ---- hooks: set once, NULL = nothing happens ---- */
 
 struct libc_hooks {
@@ -29,6 +31,8 @@ struct libc_hooks {
 	int (*on_wait)(const void *word, uint32_t value, uint64_t timeout_us);
 	/* nanosleep(): 0 or EINTR. NULL = the clock goes on. */
 	int (*on_sleep)(uint64_t us);
+	/* _exit(status): does not return. NULL = the simulator fails. */
+	void (*on_exit)(int status);
 	/* One line that the agent logged, without its end; it is in the trace already. */
 	void (*on_log)(const char *line, size_t len);
 };
@@ -46,17 +50,17 @@ struct libc_process {
 extern struct libc_process libc_process;
 /* Users: root 0:0 and "app" 1000:1000 of the groups root and app. */
 
-/* ---- memory of the agent ---- */
+/* ---- memory of an agent: of the disk in use ---- */
 
-/* Begins a life: jansson's memory comes by, too. Nothing may be left of the life before. */
-void libc_begin(void);
-/* Allocations of the agent that are not freed. After an orderly stop each is a leak. */
-size_t libc_allocations(void);
+/* Once, before the first life: lets jansson's memory come by, too. */
+void libc_init(void);
+/* Allocations of that owner that are not freed. After an orderly stop each is a leak. */
+size_t libc_allocations(enum disk_owner owner);
 /* Adds the first ten of them to the trace: size, and the code that allocated it as an offset in the
- * program (for addr2line). */
-void libc_trace_allocations(void);
-/* Frees all of them, and unmaps the agent's anonymous memory: after a crash. */
-void libc_forget_agent(void);
+ * program (for addr2line -e). */
+void libc_trace_allocations(enum disk_owner owner);
+/* Frees all of them: after a crash. */
+void libc_forget(enum disk_owner owner);
 
 /* ---- the real world ---- */
 
