@@ -141,7 +141,7 @@ $(BUILD)/core_model: $(call obj,$(MODEL_SRC))
 # the linker's seam of the simulator: libc's names that its programs have wrapped
 SIM_WRAP := $(foreach n,$(shell cat tests/sim/wrap.txt),-Wl,--wrap=$(n))
 SIM_DISK := $(wildcard tests/sim/disk*.c tests/sim/libc*.c)
-$(BUILD)/sim/test_disk: $(call obj,$(SIM_DISK) tests/sim/test_disk.c tests/sim/test_world.c) tests/sim/wrap.txt
+$(BUILD)/sim/test_%: $(BUILD)/tests/sim/test_%.o $(call obj,$(SIM_DISK) tests/sim/test_world.c) tests/sim/wrap.txt
 	$(link) $(SIM_WRAP) -ljansson -lcmocka
 $(BUILD)/replay/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)

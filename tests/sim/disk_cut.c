@@ -42,10 +42,7 @@ static void tear_pages(struct inode *n, enum outcome outcome)
 		if (!n->truncated && len < n->safe_len)
 			len = n->safe_len;
 	}
-	n->data = NULL;
-	file_prepare_write(n, len > n->len ? len : n->len);
-	if (old)
-		memcpy(n->data->data, old->data, n->len);
+	n->data = pages_copy(old, n->len, len);
 	for (size_t i = 0, at = 0; at < len; i++, at += DISK_PAGE) {
 		bool keep = outcome == OUTCOME_PAGES ? world_random(STREAM_DISK, 1) : i < kept;
 
@@ -63,8 +60,8 @@ static void tear_file(struct inode *n)
 	if (!S_ISREG(n->mode) || !n->dirty)
 		return;
 	outcome = (enum outcome)world_random(STREAM_DISK, OUTCOMES - 1);
-	if (outcome == OUTCOME_ALL && n->lost)
-		outcome = OUTCOME_NONE;
+	if (n->lost)
+		outcome = outcome >= OUTCOME_ZEROS ? OUTCOME_ZEROS : OUTCOME_NONE;
 	if (outcome == OUTCOME_NONE)
 		keep_synced(n);
 	else if (outcome != OUTCOME_ALL && n->len > 0)

@@ -22,7 +22,7 @@ void pages_unref(struct pages *p)
 		disk_release(p);
 }
 
-static struct pages *copy_pages(const struct pages *from, size_t len, size_t room)
+struct pages *pages_copy(const struct pages *from, size_t len, size_t room)
 {
 	struct pages *p = pages_new(room > len ? room : len);
 
@@ -37,10 +37,10 @@ void file_prepare_write(struct inode *n, size_t len)
 	struct pages *old = n->data;
 
 	if (!old || old->room < len) {
-		n->data = copy_pages(old, n->len, old ? len + len / 2 : len);
+		n->data = pages_copy(old, n->len, old ? len + len / 2 : len);
 		pages_unref(old);
 	} else if (n->safe == old) {
-		n->safe = copy_pages(old, n->safe_len, 0);
+		n->safe = pages_copy(old, n->safe_len, 0);
 		pages_unref(old);
 	}
 }
@@ -70,7 +70,7 @@ void file_make_durable(struct inode *n)
 
 	if (!n->dirty && !n->writers)
 		return;
-	safe = n->data && n->writers ? copy_pages(n->data, n->len, 0) : n->data;
+	safe = n->data && n->writers ? pages_copy(n->data, n->len, 0) : n->data;
 	if (safe && safe == n->data)
 		safe->refs++;
 	pages_unref(n->safe);

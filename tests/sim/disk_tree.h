@@ -129,6 +129,8 @@ void inode_notify(const struct inode *n, const char *cause);
 void dir_notify(const struct inode *dir, const char *name, const char *cause);
 
 /* ---- disk_pages.c ---- */
+/* A new buffer of at least `room` bytes; `len` of them are those of `from`, zeros follow. */
+struct pages *pages_copy(const struct pages *from, size_t len, size_t room);
 void pages_unref(struct pages *p);
 /* Makes room for that many bytes and keeps what is durable apart from what is written now. */
 void file_prepare_write(struct inode *n, size_t len);
