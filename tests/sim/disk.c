@@ -8,7 +8,7 @@
 void *__real_realloc(void *old, size_t size);
 void __real_free(void *p);
 
-enum disk_owner disk_owner = OWNER_WORLD;
+volatile enum disk_owner disk_owner = OWNER_WORLD;
 static struct disk *in_use;
 
 void disk_fail(const char *what)

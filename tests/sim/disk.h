@@ -42,8 +42,9 @@ enum disk_owner {
 
 struct disk;
 
-/* Who runs now; set by whoever switches. OWNER_WORLD at first. */
-extern enum disk_owner disk_owner;
+/* Who runs now; set by whoever switches. OWNER_WORLD at first. Volatile, as compilers take malloc()
+ * for a function that looks at nothing. */
+extern volatile enum disk_owner disk_owner;
 
 /* An empty root directory of mode 0755. Its randomness is STREAM_DISK's. */
 struct disk *disk_new(enum disk_model model);
