@@ -73,6 +73,7 @@ void disk_free(struct disk *d)
 {
 	if (!d)
 		return;
+	d->changed = NULL;
 	for (int owner = 0; owner < OWNERS; owner++) {
 		disk_kill(d, (enum disk_owner)owner);
 		disk_release(d->descriptors[owner]);

@@ -195,8 +195,12 @@ static void empty_memory(struct disk *d)
 
 void disk_cut(struct disk *d)
 {
+	void (*changed)(void *, const char *, const char *, const char *) = d->changed;
+
+	d->changed = NULL; /* nobody is there to notice */
 	for (int owner = 0; owner < OWNERS; owner++)
 		disk_kill(d, (enum disk_owner)owner);
+	d->changed = changed;
 	revert_names(d);
 	empty_memory(d);
 	sweep_tree(d);

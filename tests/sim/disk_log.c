@@ -14,7 +14,7 @@ static bool is_logged(const struct inode *n)
 	return n->device == DISK_DEVICE;
 }
 
-static struct change *add_change(struct disk *d)
+static struct change *log_append(struct disk *d)
 {
 	if (d->logged == LOG_MAX)
 		log_forget(d, 0, LOG_MAX / 2);
@@ -26,7 +26,7 @@ static struct change *add_change(struct disk *d)
 	return &d->log[d->logged++];
 }
 
-static void drop_change(struct change *c)
+static void release_change(struct change *c)
 {
 	name_unref(c->name);
 	name_unref(c->to);
@@ -39,7 +39,7 @@ static void drop_change(struct change *c)
 void log_forget(struct disk *d, size_t first, size_t count)
 {
 	for (size_t i = first; i < first + count; i++)
-		drop_change(&d->log[i]);
+		release_change(&d->log[i]);
 	memmove(&d->log[first], &d->log[first + count],
 		(d->logged - first - count) * sizeof(*d->log));
 	d->logged -= count;
@@ -51,7 +51,7 @@ void log_name(struct inode *dir, struct name *name, struct inode *before, struct
 
 	if (!is_logged(dir))
 		return;
-	c = add_change(dir->disk);
+	c = log_append(dir->disk);
 	c->dir = inode_ref(dir);
 	c->name = name_ref(name);
 	c->before = inode_ref(before);
@@ -71,7 +71,7 @@ void log_rename(struct inode *from_dir, struct name *from, struct inode *dir, st
 		log_name(from_dir, from, moved, NULL);
 		return;
 	}
-	c = add_change(dir->disk);
+	c = log_append(dir->disk);
 	c->dir = inode_ref(dir);
 	c->name = name_ref(from);
 	c->to = name_ref(to);
@@ -86,7 +86,7 @@ void log_attributes(struct inode *n, mode_t mode, uid_t uid, gid_t gid)
 
 	if (!is_logged(n))
 		return;
-	c = add_change(n->disk);
+	c = log_append(n->disk);
 	c->after = inode_ref(n);
 	c->was.mode = n->mode;
 	c->was.uid = n->uid;
@@ -111,7 +111,7 @@ void log_sync(struct inode *n)
 		struct change c = d->log[i];
 
 		if (c.dir ? c.dir == n : c.after == n)
-			drop_change(&c);
+			release_change(&c);
 		else
 			d->log[kept++] = c;
 	}

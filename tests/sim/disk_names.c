@@ -65,7 +65,7 @@ static ssize_t read_descriptor_link(const char *path, char *ret, size_t size)
 
 	if (strncmp(path, prefix, strlen(prefix)) != 0)
 		return -1;
-	f = descriptor_get(atoi(path + strlen(prefix)));
+	f = descriptor_get((int)strtol(path + strlen(prefix), NULL, 10));
 	if (!f)
 		return -ENOENT;
 	inode_path(f->inode, text, sizeof(text));
@@ -96,7 +96,7 @@ ssize_t call_readlink(int at, const char *path, char *ret, size_t size)
 /* ---- names ---- */
 
 /* Gives the new inode, whose reference it takes, the name of the place. */
-static void add_name(struct place *p, struct inode *n)
+static void give_name(struct place *p, struct inode *n)
 {
 	struct name *name = name_new(p->last, p->len);
 
@@ -128,7 +128,7 @@ int call_mkdir(int at, const char *path, mode_t mode)
 	int r = find_free(at, path, true, &p);
 
 	if (r == 0)
-		add_name(&p, inode_new(p.dir->disk, p.dir->device, S_IFDIR | (mode & 01777)));
+		give_name(&p, inode_new(p.dir->disk, p.dir->device, S_IFDIR | (mode & 01777)));
 	return r;
 }
 
@@ -148,7 +148,7 @@ int call_symlink(const char *target, int at, const char *path)
 	file_prepare_write(n, len + 1); /* zeros follow */
 	memcpy(n->data->data, target, len);
 	n->len = len;
-	add_name(&p, n);
+	give_name(&p, n);
 	return 0;
 }
 

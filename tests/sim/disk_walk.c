@@ -14,16 +14,16 @@ struct walk {
 	struct place place;
 };
 
-static int walk_text(struct walk *w, struct inode *dir, const char *path, bool final, bool slash);
+static int walk_parts(struct walk *w, struct inode *dir, const char *path, bool final, bool slash);
 
 /* Follows the symlink that `place` is at; its text has a NUL behind it. */
-static int follow_link(struct walk *w, struct inode *dir, bool final, bool slash)
+static int follow_symlink(struct walk *w, struct inode *dir, bool final, bool slash)
 {
 	struct inode *link = w->place.inode;
 
 	if (w->flags & WALK_NO_LINKS || ++w->links > MAX_LINKS)
 		return -ELOOP;
-	return walk_text(w, dir, (const char *)link->data->data, final, slash);
+	return walk_parts(w, dir, (const char *)link->data->data, final, slash);
 }
 
 /* One part: where it leads to, without following it. */
@@ -45,7 +45,7 @@ static void find_part(struct walk *w, struct inode *dir, const char *part, size_
 	}
 }
 
-static int walk_text(struct walk *w, struct inode *dir, const char *path, bool final, bool slash)
+static int walk_parts(struct walk *w, struct inode *dir, const char *path, bool final, bool slash)
 {
 	const char *p = path;
 	int r;
@@ -68,7 +68,7 @@ static int walk_text(struct walk *w, struct inode *dir, const char *path, bool f
 		if (w->place.inode && S_ISLNK(w->place.inode->mode) &&
 			(!last || !final || (ends && !(w->flags & WALK_PARENT)) ||
 				w->flags & WALK_FOLLOW)) {
-			r = follow_link(w, dir, last && final, last && ends);
+			r = follow_symlink(w, dir, last && final, last && ends);
 			if (r)
 				return r;
 		}
@@ -104,7 +104,7 @@ int walk_find(struct disk *d, int at, const char *path, unsigned flags, struct p
 	if (strlen(path) >= PATH_MAX)
 		return -ENAMETOOLONG;
 	w.place = (struct place){.inode = dir, .special = '.'};
-	r = walk_text(&w, dir, path, true, false);
+	r = walk_parts(&w, dir, path, true, false);
 	if (r == 0)
 		*ret = w.place;
 	return r;

@@ -56,7 +56,7 @@ static void insert_allocation(struct allocation a)
 	table.slots[i] = a;
 }
 
-static void grow_table(void)
+static void grow_allocations(void)
 {
 	struct allocation *old = table.slots;
 	size_t count = table.room;
@@ -92,7 +92,7 @@ static void *note_allocation(void *at, size_t size, const void *where)
 	if (!at || !seam_is_agent())
 		return at;
 	if (2 * (table.used + 1) > table.room)
-		grow_table();
+		grow_allocations();
 	insert_allocation(
 		(struct allocation){at, where, disk_in_use(), disk_owner, size, table.count++});
 	return at;

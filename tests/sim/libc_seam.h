@@ -24,6 +24,8 @@
 struct open_how;
 
 bool seam_is_agent(void);
+/* 0, or the negative errno that the call fails with. Does not return where the process ends. */
+int seam_ask(enum world_call call, const char *path);
 /* Traces the result of a call, 0 or more or a negative errno; sets errno, and returns it or -1. */
 long seam_end(const char *what, int at, const char *path, long r);
 int seam_openat2(int at, const char *path, const struct open_how *how);
@@ -48,7 +50,7 @@ char *__real_secure_getenv(const char *name);
 int __real_isatty(int fd);
 _Noreturn void __real__exit(int status);
 
-/* ---- libc_files.c ---- */
+/* ---- libc_files.c, libc_names.c ---- */
 int __wrap_openat(int at, const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap___open_2(const char *path, int flags);
