@@ -184,6 +184,39 @@ static void rename__shows_the_old_or_the_new_file(void **state)
 	}
 }
 
+/* A bit for each name that the file has. */
+static unsigned move_file(uint64_t seed, enum disk_model model, const char *synced)
+{
+	struct disk *d = begin_disk(seed, model);
+	unsigned there;
+
+	disk_make_dir("/e");
+	disk_put("/d/file", "o", 1);
+	assert_int_equal(renameat(AT_FDCWD, "/d/file", AT_FDCWD, "/e/file"), 0);
+	if (synced)
+		sync_path(synced);
+	disk_cut(d);
+	there = (unsigned)is_there("/d/file") | (unsigned)is_there("/e/file") << 1;
+	end_disk(d);
+	return there;
+}
+
+static void rename__to_another_directory__never_loses_the_file(void **state)
+{
+	unsigned journal = 0, posix = 0;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		journal |= 1U << move_file(seed, DISK_JOURNAL, NULL);
+		posix |= 1U << move_file(seed, DISK_POSIX, NULL);
+		assert_int_equal(move_file(seed, DISK_JOURNAL, "/d"), 2);
+		assert_int_equal(move_file(seed, DISK_POSIX, "/d"), 2);
+		assert_true(move_file(seed, DISK_POSIX, "/e") & 2);
+	}
+	assert_int_equal(journal, 1U << 1 | 1U << 2);
+	assert_int_equal(posix, 1U << 1 | 1U << 2 | 1U << 3);
+}
+
 /* ---- data ---- */
 
 enum { ALL = 1, NONE = 2, PREFIX = 4, ZEROS = 8, SCATTERED = 16, OTHER = 32 };
@@ -421,6 +454,7 @@ int main(void)
 		cmocka_unit_test(posix__keeps_each_name_for_itself),
 		cmocka_unit_test(posix__loses_a_directory_whose_parent_was_not_synced),
 		cmocka_unit_test(rename__shows_the_old_or_the_new_file),
+		cmocka_unit_test(rename__to_another_directory__never_loses_the_file),
 		cmocka_unit_test(cut__leaves_each_state_of_data_that_was_not_synced),
 		cmocka_unit_test(fsync__after_one_that_failed__lies),
 		cmocka_unit_test(memory__is_empty_after_a_cut),

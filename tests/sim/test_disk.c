@@ -395,28 +395,36 @@ static void run_seed(uint64_t seed, int base)
 	disk_free(d);
 }
 
+static char scratch[] = "/dev/shm/pullet-disk-XXXXXX";
+
+static int remove_scratch(void **state)
+{
+	(void)state;
+	remove_tree(AT_FDCWD, scratch);
+	return 0;
+}
+
 static void random_calls__do_what_a_real_file_system_does(void **state)
 {
-	char dir[] = "/dev/shm/pullet-disk-XXXXXX";
 	mode_t mask = umask(0);
 	int base;
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
-	base = __real_openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_non_null(mkdtemp(scratch));
+	base = __real_openat(AT_FDCWD, scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	disk_owner = OWNER_READER;
 	for (uint64_t seed = 1; seed <= 4000; seed++)
 		run_seed(seed, base);
 	disk_owner = OWNER_WORLD;
 	__real_close(base);
-	remove_tree(AT_FDCWD, dir);
 	umask(mask);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_calls__do_what_a_real_file_system_does),
+		cmocka_unit_test_teardown(
+			random_calls__do_what_a_real_file_system_does, remove_scratch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -338,6 +338,58 @@ static void changes__are_noticed_as_inotify_does(void **state)
 				     "/d/file removed\n");
 }
 
+static void directory__of_a_notice__is_its_real_path(void **state)
+{
+	char path[100];
+
+	(void)state;
+	assert_int_equal(disk_put_link("/l", "d/../d/."), 0);
+	assert_int_equal(disk_real_path("/l", path, sizeof(path)), 0);
+	assert_string_equal(path, "/d");
+	assert_int_equal(disk_real_path("/none", path, sizeof(path)), -ENOENT);
+}
+
+/* ---- times ---- */
+
+static void times__are_the_worlds_in_ticks(void **state)
+{
+	struct stat st, later;
+	int fd;
+
+	(void)state;
+	world.now_us = 10009000;
+	world.wall_offset_us = 1000000000;
+	fd = open("/d/file", O_RDWR);
+	while (write(fd, "x", 1) != 1)
+		;
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_mtim.tv_sec, 1010);
+	assert_int_equal(st.st_mtim.tv_nsec, 8000000);
+	world.now_us += 2000; /* within the tick */
+	assert_int_equal(fchmod(fd, 0600), 0);
+	assert_int_equal(fstat(fd, &later), 0);
+	assert_int_equal(later.st_ctim.tv_nsec, st.st_ctim.tv_nsec);
+	world.now_us += 2000;
+	assert_int_equal(fchmod(fd, 0600), 0);
+	assert_int_equal(fstat(fd, &later), 0);
+	assert_int_equal(later.st_ctim.tv_nsec, 12000000);
+	assert_int_equal(later.st_mtim.tv_nsec, 8000000);
+}
+
+static void numbers_of_inodes__are_used_again(void **state)
+{
+	struct stat old, new;
+
+	(void)state;
+	assert_int_equal(stat("/d/file", &old), 0);
+	assert_int_equal(unlinkat(AT_FDCWD, "/d/file", 0), 0);
+	close(open("/d", O_RDONLY));
+	disk_put("/d/other", "", 0); /* syncs: nobody needs the old one any more */
+	disk_put("/d/another", "", 0);
+	assert_int_equal(stat("/d/another", &new), 0);
+	assert_int_equal(new.st_ino, old.st_ino);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -356,6 +408,9 @@ int main(void)
 		CASE(hooks__are_called),
 		cmocka_unit_test(trace__is_the_same_for_the_same_seed),
 		CASE(changes__are_noticed_as_inotify_does),
+		CASE(directory__of_a_notice__is_its_real_path),
+		CASE(times__are_the_worlds_in_ticks),
+		CASE(numbers_of_inodes__are_used_again),
 	};
 
 	libc_init();
