@@ -35,22 +35,38 @@ def read_map(path):
     return found
 
 
-def read_symbols(objects):
-    """What they leave undefined: {name: object}, and the names that they define."""
+def run_nm(path):
+    """The lines of nm."""
+    return subprocess.run(["nm", path], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          universal_newlines=True).stdout.splitlines()
+
+
+def read_members(path):
+    """[(member or None, undefined names, names that it defines for others)] of an archive or object."""
+    members = [(None, set(), set())]
+    for line in run_nm(path):
+        words = line.split()
+        if len(words) == 1 and line.endswith(":"):
+            members.append((line[:-1], set(), set()))
+        elif len(words) >= 2 and words[-2] in "Uw":
+            members[-1][1].add(words[-1])
+        elif len(words) >= 2 and words[-2].isupper():
+            members[-1][2].add(words[-1])
+    return members
+
+
+def read_symbols(objects, program):
+    """What they leave undefined: {name: object}, and the names that they define. Of two members of one name
+    those are in the program whose names are."""
     undefined, defined = {}, set()
-    files = sorted({file for file, _ in objects})
-    out = subprocess.run(["nm", "-A", *files], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                         universal_newlines=True).stdout
-    for line in out.splitlines():
-        place, _, rest = line.rpartition(":")
-        file, _, member = place.partition(":")
-        kind, name = rest.split()[-2:]
-        if (file, member or None) not in objects:
-            continue
-        if kind not in "Uw":
-            defined.add(name)
-        elif PRODUCT.search(file):
-            undefined.setdefault(name, member or file)
+    there = {line.split()[-1] for line in run_nm(program)}
+    for path in sorted({path for path, _ in objects}):
+        for member, misses, has in read_members(path):
+            if (path, member) not in objects or not has <= there:
+                continue
+            defined |= has
+            if PRODUCT.search(path):
+                undefined.update({name: member or path for name in misses})
     return undefined, defined
 
 
@@ -75,7 +91,7 @@ def test_itself(undefined, wrapped, harmless, defined):
 def main():
     """Fails with the names."""
     objects = read_map(sys.argv[1])
-    undefined, defined = read_symbols(objects)
+    undefined, defined = read_symbols(objects, sys.argv[1][:-len(".map")]) if objects else ({}, set())
     wrapped, harmless = read_names("wrap.txt"), read_names("seam.txt")
     if not undefined:
         sys.exit("seam: there is nothing of the product in " + sys.argv[1])
