@@ -63,6 +63,7 @@ STRESS_SRC := $(sort $(wildcard tests/stress/stress_*.c))
 FUZZ_SRC   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SRC  := $(sort $(wildcard tests/bench/bench_*.c))
 FLEET_SRC  := $(sort $(wildcard tests/fleet/*.c))
+SIM_DISK   := $(sort $(wildcard tests/sim/disk*.c tests/sim/libc*.c))
 # the core's model, around the product's own table
 MODEL_SRC  := $(sort $(wildcard tests/model/core_*.c)) agent/config/decide.c
 MAN        := agent/pulletd.8 agent/cli/pullet.1 agent/pullet.yaml.5 agent/pullet.7 lib/libpullet.3
@@ -78,6 +79,7 @@ STRESS   := $(patsubst tests/stress/%.c,$(BUILD)/stress/%,$(STRESS_SRC))
 # the harness with seeded bugs; the third is an allocation, which sanitizers hide
 BROKEN   := $(foreach n,1 2 4 5 $(if $(SAN),,3),$(BUILD)/stress/broken$(n))
 REPLAY   := $(patsubst tests/fuzz/%.c,$(BUILD)/replay/%,$(FUZZ_SRC))
+SIM_TEST := $(patsubst %,$(BUILD)/sim/test_%,cut disk libc)
 FUZZ     := $(patsubst tests/fuzz/%.c,build-fuzz/%,$(FUZZ_SRC))
 BENCH_LIBS := -lev -luv -llmdb -lcdb
 BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
@@ -138,6 +140,10 @@ $(BUILD)/fleet: $(call obj,$(FLEET_SRC)) $(BUILD)/lib.a
 	$(link) -lm
 $(BUILD)/core_model: $(call obj,$(MODEL_SRC))
 	$(link)
+# the simulator's seam: the names of libc that the linker wraps in its programs
+SIM_WRAP := $(foreach n,$(shell cat tests/sim/wrap.txt),-Wl,--wrap=$(n))
+$(BUILD)/sim/test_%: $(BUILD)/tests/sim/test_%.o $(call obj,$(SIM_DISK) tests/sim/test_world.c) tests/sim/wrap.txt
+	$(link) $(SIM_WRAP) -ljansson -lcmocka
 $(BUILD)/replay/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/agent.a $(BUILD)/lib.a
@@ -179,10 +185,10 @@ CROSSING_UNIT := base/test_loop lib/test_reader lib/test_trigger notify/test_rel
 UNIT_thread = $(filter $(sort $(patsubst %,$(BUILD)/unit/%,$(CROSSING_UNIT))),$(UNIT))
 # memory that runs out: a sanitizer allocates in its own way
 UNIT_run    = $(if $(findstring thread,$(SAN)),$(UNIT_thread),$(if $(SAN),$(filter-out %/config/test_memory,$(UNIT)),$(UNIT)))
-tests: $(UNIT_run) $(STRESS) $(BROKEN) $(if $(findstring thread,$(SAN)),,$(REPLAY)) $(BUILD)/fleet $(if $(SAN),,$(BUILD)/core_model)
+tests: $(UNIT_run) $(STRESS) $(BROKEN) $(if $(findstring thread,$(SAN)),,$(REPLAY) $(SIM_TEST)) $(BUILD)/fleet $(if $(SAN),,$(BUILD)/core_model)
 RUN_replay  = $(foreach r,$(REPLAY),$(r) tests/fuzz/corpus/$(patsubst $(BUILD)/replay/fuzz_%,%,$(r)) --)
 RUN_layers  = $(PYTHON) tests/layers/layers.py -- $(PYTHON) tests/layers/layers.py --self-test --
-RUN_quickcheck = $(call SEP,$(filter $(UNIT_run),$(SLOW)) $(filter-out $(SLOW),$(UNIT_run))) $(if $(findstring thread,$(SAN)),,$(RUN_replay)) $(if $(SAN),,$(RUN_layers))
+RUN_quickcheck = $(call SEP,$(filter $(UNIT_run),$(SLOW)) $(filter-out $(SLOW),$(UNIT_run))) $(if $(findstring thread,$(SAN)),,$(RUN_replay) $(call SEP,$(SIM_TEST))) $(if $(SAN),,$(RUN_layers))
 
 RUN_check-stress = $(call SEP,$(STRESS)) tests/stress/seeded.sh $(BROKEN) --
 check-stress: tests

@@ -92,6 +92,8 @@ const void *disk_get_synced(const char *path, size_t *ret_len);
 /* Calls visit for each name in the directory, in order of names; stops when it returns other than
  * 0, and returns that. -errno: there is no directory. */
 int disk_list(const char *path, int (*visit)(void *arg, const char *name, mode_t mode), void *arg);
+/* The absolute path without symlinks, "." and "..", as notices name directories. 0 or -errno. */
+int disk_real_path(const char *path, char *ret, size_t size);
 /* Names in the tree below path that contain `part` ("" = all). */
 size_t disk_count(const char *path, const char *part);
 

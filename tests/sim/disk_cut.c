@@ -115,14 +115,20 @@ static void redo_change(struct change *c)
 static void revert_names(struct disk *d)
 {
 	size_t kept = world_random(STREAM_DISK, d->logged);
+	bool keep, keep_before = true;
 
 	if (kept > 0 && kept < d->logged && d->log[kept - 1].joined)
 		kept--;
 	for (size_t i = d->logged; i-- > 0;)
 		undo_change(&d->log[i]);
-	for (size_t i = 0; i < d->logged; i++)
-		if (d->model == DISK_JOURNAL ? i < kept : world_random(STREAM_DISK, 1))
+	for (size_t i = 0; i < d->logged; i++) {
+		keep = d->model == DISK_JOURNAL ? i < kept : world_random(STREAM_DISK, 1);
+		if (i > 0 && d->log[i - 1].joined && !keep_before)
+			keep = false;
+		if (keep)
 			redo_change(&d->log[i]);
+		keep_before = keep;
+	}
 	log_forget(d, 0, d->logged);
 }
 

@@ -216,6 +216,16 @@ const void *disk_get_synced(const char *path, size_t *ret_len)
 	return *ret_len ? (const char *)n->safe->data : "";
 }
 
+int disk_real_path(const char *path, char *ret, size_t size)
+{
+	struct inode *n;
+	int r = find_path(path, WALK_FOLLOW, &n);
+
+	if (r == 0)
+		inode_path(n, ret, size);
+	return r;
+}
+
 static int compare_entries(const void *a, const void *b)
 {
 	return strcmp(((const struct entry *)a)->name->text, ((const struct entry *)b)->name->text);

@@ -65,7 +65,7 @@ void log_rename(struct inode *from_dir, struct name *from, struct inode *dir, st
 
 	if (!is_logged(dir))
 		return;
-	if (from_dir != dir) { /* the new name first: a cut may leave two, never none */
+	if (from_dir != dir) { /* the new name first: a cut may leave both, never none */
 		log_name(dir, to, replaced, moved);
 		dir->disk->log[dir->disk->logged - 1].joined = true;
 		log_name(from_dir, from, moved, NULL);
@@ -110,10 +110,14 @@ void log_sync(struct inode *n)
 	for (size_t i = 0; i < d->logged; i++) {
 		struct change c = d->log[i];
 
-		if (c.dir ? c.dir == n : c.after == n)
-			release_change(&c);
-		else
+		if (c.dir ? c.dir != n : c.after != n) {
 			d->log[kept++] = c;
+			continue;
+		}
+		release_change(&c);
+		if (kept > 0 &&
+			d->log[kept - 1].joined) /* c is the old name: the new one is durable too */
+			release_change(&d->log[--kept]);
 	}
 	d->logged = kept;
 }

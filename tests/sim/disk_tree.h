@@ -69,7 +69,7 @@ struct change {
 	struct name *name, *to;       /* to: a rename within the directory */
 	struct inode *before, *after; /* at `name`; at `to`, if there is one */
 	struct inode *moved;          /* at `name` before, if there is a `to` */
-	bool joined;                  /* a journal keeps it only with the next one */
+	bool joined; /* the new name of a rename, whose old name is the next change */
 	struct {
 		mode_t mode;
 		uid_t uid;
