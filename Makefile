@@ -63,6 +63,7 @@ STRESS_SRC := $(sort $(wildcard tests/stress/stress_*.c))
 FUZZ_SRC   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SRC  := $(sort $(wildcard tests/bench/bench_*.c))
 FLEET_SRC  := $(sort $(wildcard tests/fleet/*.c))
+SIM_SRC    := $(sort $(filter-out tests/sim/test_%,$(wildcard tests/sim/*.c)))
 SIM_DISK   := $(sort $(wildcard tests/sim/disk*.c tests/sim/libc*.c))
 # the core's model, around the product's own table
 MODEL_SRC  := $(sort $(wildcard tests/model/core_*.c)) agent/config/decide.c
@@ -144,6 +145,10 @@ $(BUILD)/core_model: $(call obj,$(MODEL_SRC))
 SIM_WRAP := $(foreach n,$(shell cat tests/sim/wrap.txt),-Wl,--wrap=$(n))
 $(BUILD)/sim/test_%: $(BUILD)/tests/sim/test_%.o $(call obj,$(SIM_DISK) tests/sim/test_world.c) tests/sim/wrap.txt
 	$(link) $(SIM_WRAP) -ljansson -lcmocka
+# the simulator: the product as it is built, and all that it asks the world for caught by the linker
+$(BUILD)/sim/sim: $(call obj,$(SIM_SRC)) $(BUILD)/agent.a $(BUILD)/lib.a tests/sim/wrap.txt tests/sim/seam.txt tests/sim/seam.py
+	$(link) $(SIM_WRAP) $(PKG_LIBS) -Wl,-Map=$@.map
+	$(Q)$(PYTHON) tests/sim/seam.py $@.map
 $(BUILD)/replay/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/agent.a $(BUILD)/lib.a

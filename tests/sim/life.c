@@ -106,12 +106,12 @@ static void note_change(void *arg, const char *dir, const char *name)
 /* A version that became visible in one place and not in the other is taken back. */
 static void read_log(const char *line, size_t len)
 {
-	char name[24];
+	char name[32];
 
 	if (!memmem(line, len, "a publication failed", 20))
 		return;
 	for EACH_SUBJECT(s) {
-		snprintf(name, sizeof(name), "config=%s ", s->name);
+		snprintf(name, sizeof(name), "config=%.16s ", s->name);
 		if (memmem(line, len, name, strlen(name)))
 			s->may_go_back = true;
 	}

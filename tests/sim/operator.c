@@ -67,7 +67,11 @@ static int force(struct order *o, char why[FILE_WHY])
 static int pin(struct order *o, char why[FILE_WHY])
 {
 	uint64_t for_ms = draw(1) ? 0 : 1000 + draw(60000);
-	int r = config_pin(o->config, for_ms, "uid 0", "held", why);
+	int r;
+
+	let_go(o->subject);
+	o->subject->pin_until_ms = 0;
+	r = config_pin(o->config, for_ms, "uid 0", "held", why);
 
 	if (r == 0)
 		hold(o->subject, for_ms);
@@ -86,7 +90,8 @@ static int suspend(struct order *o, char why[FILE_WHY])
 	uint64_t for_ms = draw(1) ? 0 : 1000 + draw(60000);
 	int r = config_suspend(o->config, for_ms, "uid 0", "", why);
 
-	if (r == 0 && !o->subject->probed)
+	/* what a pin holds back is published when it ends, whatever is suspended */
+	if (r == 0 && !o->subject->probed && !o->subject->held_us)
 		hold(o->subject, for_ms);
 	return r;
 }
@@ -107,13 +112,16 @@ static int roll_back(struct order *o, char why[FILE_WHY])
 		return r;
 	r = inspect_rollback(&i, &generation, why);
 	inspect_end(&i);
-	if (r == 0)
-		r = config_roll_back(o->config, generation, "uid 0", "worse", why);
+	if (r)
+		return r;
+	/* from now on: the process may end in the middle of it */
+	let_go(o->subject);
+	o->subject->rolled_back.there = false;
+	o->subject->rolling_us = 0;
+	r = config_roll_back(o->config, generation, "uid 0", "worse", why);
 	if (r == 0) {
-		let_go(o->subject);
 		o->subject->rolling = o->subject->last;
 		o->subject->rolling_us = world.now_us;
-		o->subject->rolled_back.there = false;
 	}
 	return r;
 }

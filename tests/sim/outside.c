@@ -2,6 +2,7 @@
  * What of the agent the simulation has no use for: the control API (operators call config_*() as
  * it does), and the messages to systemd.
  */
+#include "process/pidfile.h"
 #include <errno.h>
 #include <stdlib.h>
 
