@@ -70,6 +70,9 @@ bool world_once_in(enum world_stream s, uint64_t n);
 /* Adds a line to the trace, with its moment before it. */
 void world_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Calls event at that moment, from no call of anybody; those of a world that ended are forgotten. */
+void world_at(uint64_t due_us, void (*event)(void *arg, uint64_t number), void *arg, uint64_t number);
+
 /* Comes before each system call of the agent (not of readers, nor of the world itself): may not
  * return, when the process ends here; else 0, or the errno which the call fails with instead of
  * doing anything. path: for the trace; NULL = a descriptor's. */
