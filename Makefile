@@ -131,6 +131,8 @@ $(BUILD)/pullet: $(call obj,$(CLI_SRC)) $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
 $(BUILD)/unit/cli/%: $(BUILD)/tests/unit/cli/%.o $(BUILD)/cli.a $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS) -lcmocka
+# push, simulated, in place of the agent's subscriber
+$(BUILD)/unit/sim/test_push: $(call obj,$(wildcard tests/sim/push*.c))
 $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS) -lcmocka
 $(BUILD)/stress/%: $(BUILD)/tests/stress/%.o $(BUILD)/agent.a $(BUILD)/lib.a

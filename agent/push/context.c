@@ -3,6 +3,8 @@
 
 #include <zmq.h>
 
+#include "push/endpoint.h"
+
 /* libzmq's, named in its draft only; without it a small frame holds 8 to 18 KiB */
 #define ZERO_COPY_RECV 10
 

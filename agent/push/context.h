@@ -10,8 +10,6 @@
 
 #include "push/peer_guard.h"
 
-#define PUSH_HANDSHAKE_MS 10000
-
 struct push_option {
 	int option, value; /* of zmq_setsockopt() */
 };

@@ -1,20 +1,10 @@
 /*
- * The push thread. Surprising: a socket of libzmq goes deaf for ever after one protocol error
- * (a frame over the limit, garbage instead of a greeting): it neither reconnects nor reports it.
- * The socket's monitor shows a connection that ended without a retry; then the socket is replaced.
- * After a failed handshake it is replaced in any case: libzmq would either never retry or, where
- * the publisher hung up first, retry at its shortest interval for ever. Which of the two is a race,
- * even when only one side uses CURVE.
- *
- * The sockets are XSUB, not SUB: they deliver every message, so that messages of other topics are
- * taken one by one too, and not within one call of libzmq that ends when the publisher likes.
- *
- * All sockets are made before the thread starts or by the thread itself, in one context that lives
- * as long as the channel.
+ * The push thread. All sockets are made before the thread starts or by the thread itself, in one
+ * context that lives as long as the channel. Surprising: with many messages it changes between
+ * sockets after a few, so that no publisher keeps the others waiting.
  */
 #include "push/subscriber.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -26,50 +16,18 @@
 
 #include <zmq.h>
 
-#include "base/hash.h"
 #include "base/log.h"
 #include "push/context.h"
 #include "push/peer_guard.h"
-#include "push/message.h"
-#include "push/topics.h"
+#include "push/session.h"
+#include "push/sockets.h"
 
-/* Beyond, one empty subscription: publishers drop filters over their high-water mark. */
-#define MAX_FILTERS 500
-#define SILENCE_SPREAD_MS 5000u
-#define SILENT_HEARTBEATS 3
-#define RETRY_MAX_MS 60000
-#define RETRY_MAX_LOCAL_MS 2000
 #define TURN 64 /* messages or events of one socket, then the next has its turn */
 
-/* The queue of an honest publisher stays far below the guard's limit: whole messages up to the
- * high-water mark, of two frames with their headers. */
-#define QUEUE 64 /* messages */
-#define MAX_FRAME (PUSH_MAX_ENVELOPE + 64)
-_Static_assert(QUEUE *(PUSH_MAX_TOPIC + MAX_FRAME + 18) + (64 << 10) < PEER_GUARD_HELD,
-	"an honest backlog would be cut off");
-
 struct endpoint {
-	struct subscriber *push;
 	char *address, *server_key, *secret_key_file;
-	char public_key[CURVE_TEXT]; /* the agent's own; "" = a new one each time */
-	uint64_t heartbeat_ms;
-	uint64_t reconnect_ms; /* libzmq's interval, random per process */
-	uint64_t retry_max_ms;
-	void *socket, *monitor;
-	unsigned sockets;      /* made so far */
-	size_t bytes;          /* of the message that is being received */
-	uint64_t handshake_ms; /* when the one under way began; 0 = none is */
-	bool established;      /* the handshake is over */
-	struct log_limit log_limit;
-	char epoch[65];
-	bool heard_heartbeat; /* in this connection: silence means something */
-	uint64_t deadline_ms; /* of silence, or of the rebuild; 0 = none */
-	bool rebuilding;      /* the deadline is the rebuild's */
-	uint64_t retry_ms;    /* grows while rebuilding fails */
-	_Atomic int state;
-	const char *_Atomic error;
-	_Atomic uint64_t messages, heartbeats, bad, gaps, epochs, connects, rebuilds, refused, cuts,
-		last_message_ms;
+	struct session session;
+	struct push_sockets sockets;
 };
 
 struct subscriber {
@@ -89,506 +47,20 @@ struct subscriber {
 	int renewed;                      /* eventfd: wakes the thread for the next ones */
 };
 
-static void count_one(_Atomic uint64_t *counter)
+/* A listener gets all topics. */
+static int open_sockets(const struct subscriber *p, struct endpoint *e)
 {
-	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+	return push_sockets_open(&e->sockets, p->listener.heard ? NULL : p->topics);
 }
 
-static size_t endpoint_index(const struct endpoint *e)
-{
-	return (size_t)(e - e->push->endpoints);
-}
-
-/* Makes all topics pull, or notifies the listener: messages may have been missed. */
-static void report_missed(struct endpoint *e, const char *cause, uint64_t least_spread_ms)
-{
-	const struct subscriber *p = e->push;
-
-	if (p->listener.missed)
-		p->listener.missed(p->listener.arg, endpoint_index(e), cause);
-	else
-		push_topics_hint_all(p->topics, least_spread_ms);
-}
-
-/* ---- sockets ---- */
-
-static int set_subscriber_options(const struct endpoint *e, void *socket)
-{
-	/* libzmq's jitter is up to one initial interval: the interval itself must be random, or a
-	 * fleet comes back as one */
-	const struct push_option options[] = {
-		{ZMQ_LINGER, 0},
-		{ZMQ_RCVHWM, QUEUE},
-		{ZMQ_RECONNECT_IVL, (int)e->reconnect_ms},
-		{ZMQ_RECONNECT_IVL_MAX, (int)e->retry_max_ms},
-		{ZMQ_CONNECT_TIMEOUT, 5000},
-		{ZMQ_TCP_MAXRT, 20000},
-		{ZMQ_TCP_KEEPALIVE_INTVL, 10},
-		{ZMQ_TCP_KEEPALIVE_CNT, 6},
-		{ZMQ_IPV6, 1},
-	};
-
-	return push_context_set_options(
-		socket, MAX_FRAME, options, sizeof(options) / sizeof(options[0]));
-}
-
-struct own_keys {
-	char public_key[CURVE_TEXT], secret_key[CURVE_TEXT];
-};
-
-/* Reads or makes the agent's own keys, which the caller wipes. NULL, or a constant sentence. */
-static const char *read_own_keys(const struct endpoint *e, struct own_keys *k)
-{
-	const char *why = NULL;
-
-	if (!e->secret_key_file)
-		return zmq_curve_keypair(k->public_key, k->secret_key)
-			       ? "no key could be made for this connection"
-			       : NULL;
-	if (curve_read_secret(e->push->sys, e->secret_key_file, k->secret_key, &why) == 0 &&
-		zmq_curve_public(k->public_key, k->secret_key))
-		why = "the secret key's file does not hold a secret key";
-	return why;
-}
-
-static int set_keys(const struct endpoint *e, void *socket, const struct own_keys *k)
-{
-	if (!e->server_key)
-		return 0;
-	return zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, e->server_key, CURVE_TEXT) ||
-	       zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, k->public_key, CURVE_TEXT) ||
-	       zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, k->secret_key, CURVE_TEXT);
-}
-
-enum { UNSUBSCRIBE, SUBSCRIBE }; /* as an XSUB socket sends them */
-
-/* 0 or -1, as zmq_setsockopt(). */
-static int set_filter(void *socket, int option, const char *name)
-{
-	char message[1 + PUSH_MAX_TOPIC];
-	size_t len = strlen(name);
-
-	assert(len <= PUSH_MAX_TOPIC);
-	message[0] = (char)option;
-	memcpy(message + 1, name, len);
-	return zmq_send(socket, message, 1 + len, ZMQ_DONTWAIT) < 0 ? -1 : 0;
-}
-
-static bool wants_all(const struct push_topics *t)
-{
-	return push_topics_name(t, MAX_FILTERS);
-}
-
-/* Sets or removes the filters that these topics need and others (NULL = none) do not. */
-static int set_filters(
-	void *socket, int option, const struct push_topics *of, const struct push_topics *but)
-{
-	const char *name = NULL, *last = PUSH_HEARTBEAT_TOPIC;
-	bool all_but = but && wants_all(but);
-
-	if (wants_all(of))
-		return all_but ? 0 : set_filter(socket, option, "");
-	if ((!but || all_but) && set_filter(socket, option, last))
-		return -1;
-	for (size_t i = 0; (name = push_topics_name(of, i)); last = name, i++) {
-		if (strcmp(name, last) == 0 || (but && !all_but && push_topics_has(but, name)))
-			continue;
-		if (set_filter(socket, option, name))
-			return -1;
-	}
-	return 0;
-}
-
-static int subscribe_topics(const struct subscriber *p, void *socket)
-{
-	return p->listener.heard ? set_filter(socket, SUBSCRIBE, "")
-				 : set_filters(socket, SUBSCRIBE, p->topics, NULL);
-}
-
-static void close_sockets(struct endpoint *e)
-{
-	if (e->socket) {
-		zmq_socket_monitor(e->socket, NULL, 0);
-		zmq_close(e->socket);
-	}
-	if (e->monitor)
-		zmq_close(e->monitor);
-	e->socket = e->monitor = NULL;
-	e->established = false;
-	e->handshake_ms = 0;
-}
-
-static int make_sockets(struct endpoint *e, const struct own_keys *keys)
-{
-	struct subscriber *p = e->push;
-	int r = 0, zero = 0;
-	char name[64];
-
-	snprintf(name, sizeof(name), "inproc://monitor-%zu-%u", endpoint_index(e), e->sockets++);
-	e->socket = zmq_socket(p->context, ZMQ_XSUB);
-	e->monitor = zmq_socket(p->context, ZMQ_PAIR);
-	if (!e->socket || !e->monitor ||
-		zmq_setsockopt(e->monitor, ZMQ_LINGER, &zero, sizeof(zero)) ||
-		set_subscriber_options(e, e->socket) || set_keys(e, e->socket, keys) ||
-		subscribe_topics(p, e->socket) ||
-		zmq_socket_monitor(e->socket, name, ZMQ_EVENT_ALL) ||
-		zmq_connect(e->monitor, name) || zmq_connect(e->socket, e->address)) {
-		r = -zmq_errno();
-		close_sockets(e);
-	}
-	return r;
-}
-
-static void rebuild_later(struct endpoint *e)
-{
-	if (e->rebuilding)
-		return;
-	e->rebuilding = true;
-	e->deadline_ms = e->push->sys->now_ms() + e->retry_ms / 2 +
-			 sys_random_upto(e->push->sys, e->retry_ms / 2);
-	e->retry_ms = e->retry_ms * 2 > e->retry_max_ms ? e->retry_max_ms : e->retry_ms * 2;
-}
-
-/* Ends the connection, logs why, and tries again later with a new socket. One cause is one line a
- * minute, whatever its sentence. */
-static void give_up_connection(
-	struct endpoint *e, enum subscriber_state state, const char *cause, const char *error)
-{
-	const char *public_key = e->public_key[0] ? e->public_key : NULL;
-	unsigned repeated;
-
-	close_sockets(e);
-	atomic_store(&e->error, error);
-	atomic_store(&e->state, state);
-	e->rebuilding = false;
-	rebuild_later(e);
-	if (state == PUSH_REFUSED)
-		count_one(&e->refused);
-	if (log_limit_pass(&e->log_limit, e->push->sys->now_ms(), cause, &repeated))
-		log_warn(state == PUSH_REFUSED
-				 ? "push channel refused: pulls go on by interval"
-				 : "push channel not connected: pulls go on by interval",
-			"endpoint", e->address, "why", error, "public_key", public_key,
-			"secret_key_file", e->secret_key_file, "repeated",
-			repeated ? LOG_U64(repeated) : NULL);
-}
-
-static int open_sockets(struct endpoint *e)
-{
-	struct own_keys keys = {0};
-	const char *why = e->server_key ? read_own_keys(e, &keys) : NULL;
-	int r = 0;
-
-	memcpy(e->public_key, keys.public_key, e->secret_key_file ? sizeof(e->public_key) : 0);
-	if (why)
-		give_up_connection(e, PUSH_REFUSED, "own key", why);
-	else
-		r = make_sockets(e, &keys);
-	explicit_bzero(&keys, sizeof(keys));
-	return r;
-}
-
-/* ---- messages ---- */
-
-/* Takes the message's epoch. A new one (the publisher restarted or lost count) makes all topics
- * pull: any message may have been missed. */
-static void note_epoch(struct endpoint *e, const struct push_message *m)
-{
-	bool changed = m->epoch[0] && e->epoch[0] && strcmp(m->epoch, e->epoch) != 0;
-
-	if (!m->epoch[0] || strcmp(m->epoch, e->epoch) == 0)
-		return;
-	memcpy(e->epoch, m->epoch, sizeof(e->epoch));
-	push_topics_forget(e->push->topics, endpoint_index(e));
-	if (changed) {
-		count_one(&e->epochs);
-		push_topics_hint_all(e->push->topics, m->spread_ms);
-	}
-}
-
-static void update_topic(struct endpoint *e, const char *name, const struct push_message *m)
-{
-	struct push_topics *t = e->push->topics;
-
-	if (!push_topics_has(t, name))
-		return; /* a filter is a prefix: "web" lets "web2" through */
-	note_epoch(e, m);
-	count_one(&e->messages);
-	if (push_topics_update(t, endpoint_index(e), name, m) == PUSH_GAP)
-		count_one(&e->gaps);
-}
-
-static void set_silence_deadline(struct endpoint *e)
-{
-	if (e->rebuilding)
-		return;
-	e->deadline_ms = e->heard_heartbeat
-				 ? e->push->sys->now_ms() + SILENT_HEARTBEATS * e->heartbeat_ms
-				 : 0;
-}
-
-static void handle_message(struct endpoint *e, const char *name, const char *envelope, size_t len)
-{
-	struct push_message m = {0};
-	const struct subscriber_listener *l = &e->push->listener;
-	const char *why = NULL;
-
-	if (envelope && push_message_parse(envelope, len, &m, &why)) {
-		/* still a hint: dropping it could lose an update */
-		count_one(&e->bad);
-		log_debug("invalid envelope of a push message: taking the bare topic", "endpoint",
-			e->address, "topic", name, "why", why);
-	}
-	if (strcmp(name, PUSH_HEARTBEAT_TOPIC) == 0) {
-		count_one(&e->heartbeats);
-		e->heard_heartbeat = true;
-		if (!l->heard)
-			note_epoch(e, &m);
-	} else if (l->heard) {
-		count_one(&e->messages);
-	} else {
-		update_topic(e, name, &m);
-	}
-	if (l->heard)
-		l->heard(l->arg, endpoint_index(e), name, &m);
-	atomic_store_explicit(&e->last_message_ms, e->push->sys->now_ms(), memory_order_relaxed);
-	if (atomic_load(&e->state) == PUSH_SILENT)
-		atomic_store(&e->state, PUSH_CONNECTED);
-	set_silence_deadline(e);
-}
-
-struct frame { /* NUL-terminated */
-	char data[PUSH_MAX_ENVELOPE + 1];
-	size_t len; /* larger than the data: too long, and not copied */
-};
-
-/* Takes one frame. 1, 0 when there is none, or -errno. */
-static int receive_frame(struct endpoint *e, struct frame *ret_frame, bool *ret_more)
-{
-	zmq_msg_t message;
-	int error;
-
-	zmq_msg_init(&message);
-	if (zmq_msg_recv(&message, e->socket, ZMQ_DONTWAIT) < 0) {
-		error = zmq_errno();
-		zmq_msg_close(&message);
-		return error == EAGAIN ? 0 : -error;
-	}
-	ret_frame->len = zmq_msg_size(&message);
-	if (ret_frame->len < sizeof(ret_frame->data)) {
-		memcpy(ret_frame->data, zmq_msg_data(&message), ret_frame->len);
-		ret_frame->data[ret_frame->len] = '\0';
-	}
-	*ret_more = zmq_msg_more(&message);
-	e->bytes += ret_frame->len;
-	if (!*ret_more) {
-		peer_guard_delivered(zmq_msg_get(&message, ZMQ_SRCFD), e->bytes, e->server_key);
-		e->bytes = 0;
-	}
-	zmq_msg_close(&message);
-	return 1;
-}
-
-/* Takes one message. 1, 0 when there is none, or -errno. */
-static int receive_message(struct endpoint *e)
-{
-	struct frame topic, envelope, extra;
-	unsigned frames = 1;
-	bool more = false;
-	int r = receive_frame(e, &topic, &more);
-
-	if (r == 1 && more) {
-		frames = 2;
-		r = receive_frame(e, &envelope, &more);
-	}
-	for (; r == 1 && more; frames++)
-		r = receive_frame(e, &extra, &more);
-	if (r != 1)
-		return r;
-	if (frames > 2 || topic.len == 0 || topic.len > PUSH_MAX_TOPIC ||
-		strlen(topic.data) != topic.len)
-		count_one(&e->bad);
-	else
-		handle_message(e, topic.data, frames == 2 ? envelope.data : NULL,
-			frames == 2 ? envelope.len : 0);
-	return 1;
-}
-
-/* ---- connections ---- */
-
-static void connection_made(struct endpoint *e)
-{
-	count_one(&e->connects);
-	atomic_store(&e->error, NULL);
-	atomic_store(&e->state, PUSH_CONNECTED);
-	e->established = true;
-	e->handshake_ms = 0;
-	e->heard_heartbeat = false;
-	e->rebuilding = false;
-	e->deadline_ms = 0;
-	e->retry_ms = e->reconnect_ms;
-	log_info("push channel connected", "endpoint", e->address);
-	report_missed(e, "connected", 0); /* all that was sent before */
-}
-
-static void connection_lost(struct endpoint *e, int fd)
-{
-	if (peer_guard_take_cut(fd)) {
-		count_one(&e->cuts);
-		give_up_connection(e, PUSH_CONNECTING, "memory",
-			"the publisher sent more than update messages need: over the limit of "
-			"memory for it");
-		return;
-	}
-	if (!e->established) { /* no event named a reason: the peer sent no handshake at all */
-		give_up_connection(
-			e, PUSH_REFUSED, "handshake", "the endpoint is not a ZeroMQ publisher");
-		return;
-	}
-	e->established = false;
-	if (atomic_exchange(&e->state, PUSH_CONNECTING) != PUSH_CONNECTING)
-		log_warn("push channel lost: reconnecting; pulls go on by interval", "endpoint",
-			e->address);
-	e->heard_heartbeat = false;
-	/* libzmq retries after an orderly end and says so (CONNECT_RETRIED); after a protocol error
-	 * it does neither */
-	rebuild_later(e);
-}
-
-/* libzmq itself tries again: after a connection that ended or failed. */
-static void retry_began(struct endpoint *e)
-{
-	e->rebuilding = false;
-	e->deadline_ms = 0;
-	if (e->handshake_ms == 0) {
-		int refused = PUSH_REFUSED;
-
-		/* the publisher that refused the handshake is gone */
-		atomic_store(&e->error, NULL);
-		atomic_compare_exchange_strong(&e->state, &refused, PUSH_CONNECTING);
-	}
-	e->handshake_ms = 0;
-}
-
-static void handshake_timed_out(struct endpoint *e)
-{
-	give_up_connection(e, atomic_load(&e->state) == PUSH_SILENT ? PUSH_SILENT : PUSH_CONNECTING,
-		"handshake timeout", "the publisher accepts connections but does not answer");
-}
-
-/* The handshake failed, and libzmq gives no reason. */
-static void handshake_ended(struct endpoint *e)
-{
-	if (e->handshake_ms && e->push->sys->now_ms() - e->handshake_ms >= PUSH_HANDSHAKE_MS / 2)
-		handshake_timed_out(e);
-	else
-		give_up_connection(e, PUSH_REFUSED, "handshake",
-			e->server_key
-				? "the publisher ended the handshake: server_key is not its public "
-				  "key, or it does not use CURVE"
-				: "the publisher ended the handshake: it wants CURVE (set curve), "
-				  "or it is not a ZeroMQ publisher");
-}
-
-static void handshake_broken(struct endpoint *e, uint32_t error)
-{
-	const char *why = "the publisher does not keep to the protocol";
-
-	if (error == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH)
-		why = e->server_key ? "the publisher does not use CURVE: give it a secret key, or "
-				      "remove curve"
-				    : "the publisher does not send plain text: it wants CURVE "
-				      "(set curve)";
-	else if (error == ZMQ_PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC)
-		why = "cannot decrypt what the publisher sent: server_key is not its public "
-		      "key, or it was changed on the way";
-	give_up_connection(e, PUSH_REFUSED, "handshake", why);
-}
-
-static void handshake_refused(struct endpoint *e)
-{
-	give_up_connection(e, PUSH_REFUSED, "list",
-		e->secret_key_file ? "the publisher does not allow this agent's key: add it to the "
-				     "list there"
-				   : "the publisher allows known keys only: set secret_key_file, "
-				     "and add its public key to the list there");
-}
-
-/* Takes one event of the monitor. 1, 0 when there is none, or -errno. */
-static int take_event(struct endpoint *e)
-{
-	unsigned char frame[6];
-	char address[256];
-	uint16_t event;
-	uint32_t value;
-
-	if (!e->monitor)
-		return 0; /* an event before this one closed it */
-	if (zmq_recv(e->monitor, frame, sizeof(frame), ZMQ_DONTWAIT) < 0)
-		return zmq_errno() == EAGAIN ? 0 : -zmq_errno();
-	if (zmq_recv(e->monitor, address, sizeof(address), ZMQ_DONTWAIT) < 0)
-		return -zmq_errno();
-	memcpy(&event, frame, sizeof(event));
-	memcpy(&value, frame + sizeof(event), sizeof(value));
-	switch (event) {
-	case ZMQ_EVENT_CONNECTED:
-		e->handshake_ms = e->push->sys->now_ms();
-		break;
-	case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
-		connection_made(e);
-		break;
-	case ZMQ_EVENT_CONNECT_RETRIED:
-		retry_began(e);
-		break;
-	case ZMQ_EVENT_DISCONNECTED:
-		connection_lost(e, (int)value);
-		break;
-	case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-		handshake_ended(e);
-		break;
-	case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
-		handshake_broken(e, value);
-		break;
-	case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
-		handshake_refused(e);
-		break;
-	default:
-		break;
-	}
-	return 1;
-}
-
-static void rebuild_sockets(struct endpoint *e)
+static void rebuild_sockets(const struct subscriber *p, struct endpoint *e)
 {
 	int r;
 
-	if (e->socket) {
-		log_warn("push channel rebuilt: the socket received nothing any more", "endpoint",
-			e->address);
-		close_sockets(e);
-		count_one(&e->rebuilds);
-	}
-	e->rebuilding = false;
-	e->deadline_ms = 0;
-	r = open_sockets(e);
+	push_sockets_close(&e->sockets);
+	r = open_sockets(p, e);
 	if (r && r != -ETERM)
-		give_up_connection(e, (enum subscriber_state)atomic_load(&e->state), "socket",
-			"cannot open a socket: the agent has no memory or descriptors left");
-}
-
-static void deadline_passed(struct endpoint *e)
-{
-	e->deadline_ms = 0;
-	if (!e->rebuilding) {
-		log_warn("push channel silent: pulling, and making a new socket", "endpoint",
-			e->address);
-		atomic_store(&e->state, PUSH_SILENT);
-		e->heard_heartbeat = false;
-		/* a publisher that hangs is silent for a whole fleet at the same moment */
-		report_missed(e, "no heartbeat",
-			e->heartbeat_ms < SILENCE_SPREAD_MS ? e->heartbeat_ms : SILENCE_SPREAD_MS);
-	}
-	rebuild_sockets(e);
+		session_note(&e->session, SESSION_NO_SOCKET, p->sys->now_ms());
 }
 
 /* ---- the thread ---- */
@@ -599,7 +71,7 @@ static long next_deadline(const struct subscriber *p)
 	uint64_t now_ms = p->sys->now_ms(), left = UINT64_MAX;
 
 	for (size_t i = 0; i < p->endpoint_count; i++) {
-		uint64_t due_ms = p->endpoints[i].deadline_ms;
+		uint64_t due_ms = session_deadline_ms(&p->endpoints[i].session);
 
 		if (due_ms == 0)
 			continue;
@@ -611,12 +83,13 @@ static long next_deadline(const struct subscriber *p)
 }
 
 /* Takes up to TURN messages or events of one socket, or until other topics wait. 0 or -errno. */
-static int drain_socket(struct endpoint *e, int (*take)(struct endpoint *e))
+static int drain_socket(
+	const struct subscriber *p, struct push_sockets *s, int (*take)(struct push_sockets *s))
 {
 	int r = 1;
 
 	for (unsigned i = 0; r > 0 && i < TURN; i++)
-		r = atomic_load(&e->push->next) ? 0 : take(e);
+		r = atomic_load(&p->next) ? 0 : take(s);
 	return r > 0 ? 0 : r;
 }
 
@@ -633,12 +106,8 @@ static void take_topics(struct subscriber *p)
 	push_topics_follow(next, before);
 	p->topics = next;
 	for (size_t i = 0; i < p->endpoint_count; i++) {
-		struct endpoint *e = &p->endpoints[i];
-
-		if (e->socket && (set_filters(e->socket, SUBSCRIBE, next, before) ||
-					 set_filters(e->socket, UNSUBSCRIBE, before, next)))
-			give_up_connection(
-				e, PUSH_CONNECTING, "socket", "cannot change its subscriptions");
+		session_set_topics(&p->endpoints[i].session, next);
+		push_sockets_follow(&p->endpoints[i].sockets, before, next);
 	}
 	atomic_store(&p->next, NULL);
 	pthread_cond_signal(&p->taken);
@@ -655,13 +124,13 @@ static int run_turn(struct subscriber *p)
 	int r = 0;
 
 	for (size_t i = 0; i < p->endpoint_count; i++) {
-		struct endpoint *e = &p->endpoints[i];
+		const struct push_sockets *at = &p->endpoints[i].sockets;
 
 		/* without a socket, a descriptor that is never ready takes its place */
 		p->items[2 * i] =
-			(zmq_pollitem_t){.socket = e->socket, .fd = -1, .events = ZMQ_POLLIN};
+			(zmq_pollitem_t){.socket = at->socket, .fd = -1, .events = ZMQ_POLLIN};
 		p->items[2 * i + 1] =
-			(zmq_pollitem_t){.socket = e->monitor, .fd = -1, .events = ZMQ_POLLIN};
+			(zmq_pollitem_t){.socket = at->monitor, .fd = -1, .events = ZMQ_POLLIN};
 	}
 	p->items[count] = (zmq_pollitem_t){.socket = p->stop, .events = ZMQ_POLLIN};
 	p->items[count + 1] = (zmq_pollitem_t){.fd = p->renewed, .events = ZMQ_POLLIN};
@@ -673,11 +142,11 @@ static int run_turn(struct subscriber *p)
 		struct endpoint *e = &p->endpoints[i];
 
 		if (p->items[2 * i].revents)
-			r = drain_socket(e, receive_message);
+			r = drain_socket(p, &e->sockets, push_sockets_take_message);
 		if (r == 0 && p->items[2 * i + 1].revents)
-			r = drain_socket(e, take_event);
-		if (r == 0 && e->deadline_ms && e->deadline_ms <= p->sys->now_ms())
-			deadline_passed(e);
+			r = drain_socket(p, &e->sockets, push_sockets_take_event);
+		if (r == 0 && session_due(&e->session, p->sys->now_ms()) == SESSION_REBUILD)
+			rebuild_sockets(p, e);
 	}
 	return r;
 }
@@ -695,7 +164,7 @@ static void *run_push_thread(void *arg)
 	zmq_close(p->stop);
 	p->stop = NULL;
 	for (size_t i = 0; i < p->endpoint_count; i++)
-		close_sockets(&p->endpoints[i]);
+		push_sockets_close(&p->endpoints[i].sockets);
 	pthread_mutex_lock(&p->mutex);
 	p->ended = true;
 	pthread_cond_signal(&p->taken);
@@ -708,7 +177,7 @@ static void *run_push_thread(void *arg)
 static void release_subscriber(struct subscriber *p)
 {
 	for (size_t i = 0; p->endpoints && i < p->endpoint_count; i++) {
-		close_sockets(&p->endpoints[i]);
+		push_sockets_close(&p->endpoints[i].sockets);
 		free(p->endpoints[i].address);
 		free(p->endpoints[i].server_key);
 		free(p->endpoints[i].secret_key_file);
@@ -740,21 +209,24 @@ static char *copy_text(const char *text, int *error)
 static int prepare_endpoint(
 	struct subscriber *p, struct endpoint *e, const struct subscriber_endpoint *from)
 {
-	/* relays are few: no fleet that would reconnect at once */
-	bool local = curve_stays_here(from->endpoint) || p->listener.heard;
+	struct subscriber_endpoint at = {.heartbeat_ms = from->heartbeat_ms};
 	int r = 0;
 
-	e->push = p;
-	e->address = copy_text(from->endpoint, &r);
-	e->server_key = copy_text(from->server_key, &r);
-	e->secret_key_file = copy_text(from->secret_key_file, &r);
-	e->heartbeat_ms = from->heartbeat_ms;
-	e->reconnect_ms = (local ? 100 : 2000) + sys_random_upto(p->sys, local ? 200 : 8000);
-	e->retry_ms = e->reconnect_ms;
-	e->retry_max_ms = local ? RETRY_MAX_LOCAL_MS : RETRY_MAX_MS;
+	at.endpoint = e->address = copy_text(from->endpoint, &r);
+	at.server_key = e->server_key = copy_text(from->server_key, &r);
+	at.secret_key_file = e->secret_key_file = copy_text(from->secret_key_file, &r);
 	if (r)
 		return r;
-	return e->server_key && !subscriber_has_curve() ? -EOPNOTSUPP : open_sockets(e);
+	session_init(&e->session, &(struct session_setup){
+					  .sys = p->sys,
+					  .at = &at,
+					  .public_key = e->sockets.public_key,
+					  .number = (size_t)(e - p->endpoints),
+					  .listener = &p->listener,
+					  .topics = p->topics,
+				  });
+	push_sockets_init(&e->sockets, p->context, &e->session);
+	return e->server_key && !subscriber_has_curve() ? -EOPNOTSUPP : open_sockets(p, e);
 }
 
 static int prepare_subscriber(struct subscriber *p, const struct subscriber_endpoint *endpoints,
@@ -862,23 +334,7 @@ size_t subscriber_endpoint_count(const struct subscriber *p)
 
 void subscriber_get_status(const struct subscriber *p, size_t i, struct subscriber_status *ret)
 {
-	struct endpoint *e = &p->endpoints[i];
-
-	*ret = (struct subscriber_status){
-		.endpoint = e->address,
-		.state = (enum subscriber_state)atomic_load(&e->state),
-		.error = atomic_load(&e->error),
-		.messages = atomic_load_explicit(&e->messages, memory_order_relaxed),
-		.heartbeats = atomic_load_explicit(&e->heartbeats, memory_order_relaxed),
-		.bad = atomic_load_explicit(&e->bad, memory_order_relaxed),
-		.gaps = atomic_load_explicit(&e->gaps, memory_order_relaxed),
-		.epochs = atomic_load_explicit(&e->epochs, memory_order_relaxed),
-		.connects = atomic_load_explicit(&e->connects, memory_order_relaxed),
-		.rebuilds = atomic_load_explicit(&e->rebuilds, memory_order_relaxed),
-		.refused = atomic_load_explicit(&e->refused, memory_order_relaxed),
-		.cuts = atomic_load_explicit(&e->cuts, memory_order_relaxed),
-		.last_message_ms = atomic_load_explicit(&e->last_message_ms, memory_order_relaxed),
-	};
+	session_get_status(&p->endpoints[i].session, ret);
 }
 
 bool subscriber_has_curve(void)

@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "crypto/curve_keys.h"
+#include "push/endpoint.h"
 #include "push/topics.h"
 
 /* File descriptors with n endpoints. libzmq: 5 of a context (its two threads have a mailbox and an
@@ -36,23 +37,6 @@
 #define PUSH_DESCRIPTORS(n) (8 + 5 * (n))
 
 struct subscriber;
-
-struct subscriber_endpoint {
-	const char *endpoint;
-	uint64_t heartbeat_ms;
-	const char *server_key;      /* of the publisher; NULL = plain text */
-	const char *secret_key_file; /* of the agent; NULL = a new key for each connection */
-};
-
-enum subscriber_state { PUSH_CONNECTING, PUSH_CONNECTED, PUSH_SILENT, PUSH_REFUSED };
-
-struct subscriber_status { /* a snapshot of one endpoint's counters */
-	const char *endpoint;
-	enum subscriber_state state;
-	const char *error; /* why it is refused or not connected; constant; NULL = it is neither */
-	uint64_t messages, heartbeats, bad, gaps, epochs, connects, rebuilds, refused, cuts;
-	uint64_t last_message_ms; /* monotonic; 0 = never; heartbeats count */
-};
 
 /* Starts the thread "pullet-push". The endpoints' texts are copied. 0 or -errno; -EOPNOTSUPP when a
  * key is given and libzmq was built without CURVE. */
@@ -65,15 +49,6 @@ int subscriber_start(const struct sys *sys, const struct subscriber_endpoint *en
 int subscriber_renew(struct subscriber *p, struct push_topic *const *topics, size_t topic_count);
 /* Ends the thread (within 200 ms) and frees; NULL is fine. */
 void subscriber_stop(struct subscriber *p);
-
-/* For a relay: gets all messages, in place of hints at triggers. Called by the push thread. */
-struct subscriber_listener {
-	/* Any update message or heartbeat; m is zeroed for a missing or invalid envelope. */
-	void (*heard)(void *arg, size_t endpoint, const char *topic, const struct push_message *m);
-	/* Messages may have been missed. cause: constant. */
-	void (*missed)(void *arg, size_t endpoint, const char *cause);
-	void *arg;
-};
 
 /* As subscriber_start(), for all messages of the endpoints. The listener is copied. */
 int subscriber_listen(const struct sys *sys, const struct subscriber_endpoint *endpoints,

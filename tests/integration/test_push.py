@@ -168,6 +168,7 @@ class Push(harness.Case):
     def test_a_message_that_makes_libzmq_go_deaf_is_survived(self):
         agent = self.start()
         self.publisher.send(b'web', b'x' * (1 << 20))  # over the size limit: libzmq ends the session for good
+        agent.log.wait('push channel lost', timeout=5)  # one heartbeat: it is not shown as connected until the new socket is
         agent.log.wait('rebuil')
         self.publisher.wait_subscribed()
         self.set(2)

@@ -23,8 +23,11 @@
 #include <stdint.h>
 
 /* After faults have ended and hosts reach each other again, each subscriber of a running publisher
- * is connected within this (a publisher of the same host or "local" endpoint: much sooner). */
-#define PUSH_HEAL_MS 100000u
+ * is connected within this; where the endpoint is on the same host (ipc, 127.0.0.1), much sooner.
+ */
+#define PUSH_HEAL_MS 150000u
+#define PUSH_HEARTBEAT_MS 5000u /* of all publishers */
+#define PUSH_MUTE_MS 20000u     /* libzmq's own heartbeats find a dead connection */
 
 /* Rates: once in so many; 0 = never. */
 struct push_faults {
@@ -36,9 +39,9 @@ struct push_faults {
 			   old numbers, invalid envelopes, another epoch */
 	/* of the heartbeats of one connection */
 	uint64_t cut;  /* an end that libzmq retries after */
-	uint64_t deaf; /* a protocol error: libzmq does not retry */
-	uint64_t mute; /* nothing more arrives, and the connection does not end */
-	/* of handshakes: refused, broken, ended, or never answered */
+	uint64_t deaf; /* a protocol error: libzmq does not retry; or the guard of memory cuts it */
+	uint64_t mute; /* nothing more arrives, and libzmq finds the end PUSH_MUTE_MS later */
+	/* of handshakes: refused, broken, ended, or never answered; of sockets: none to be had */
 	uint64_t refuse;
 	/* of the heartbeats of a publisher */
 	uint64_t hang;    /* sends nothing for up to hang_ms */
@@ -47,11 +50,13 @@ struct push_faults {
 };
 
 struct push_surroundings { /* each may be NULL */
+	/* Runs a call in the agent's process on that host, which may end in it. NULL: calls. */
+	void (*run)(unsigned host, void (*call)(void *arg), void *arg);
+	/* Until when that host's processes do not run (SIGSTOP, suspended); what arrives waits.
+	 * NULL: never. */
+	uint64_t (*asleep_until_us)(unsigned host);
 	/* Tells whether a host reaches another one at this moment. NULL: always. */
 	bool (*reaches)(unsigned from, unsigned to);
-	/* Comes before code of that host runs, and after it for the one before. NULL: all is one
-	 * host's. */
-	void (*enter)(unsigned host);
 };
 
 /* ---- the world's ---- */
