@@ -375,13 +375,27 @@ static void change_all(void)
 			site_change(s->layers[i], SITE_GOOD);
 }
 
+static void run_in_host(unsigned host, void (*call)(void *arg), void *arg)
+{
+	(void)host;
+	host_call(&life.host, call, arg);
+}
+
+static uint64_t host_sleeps_until(unsigned host)
+{
+	(void)host;
+	return life.host.stopped_until_us;
+}
+
 static void begin_push(void)
 {
+	const struct push_surroundings surroundings = {
+		.run = run_in_host, .asleep_until_us = host_sleeps_until};
 	const struct push_faults faults = {.lose = 5, .copy = 7, .delay = 4, .delay_ms = 3000,
 		.forge = 10, .cut = 6, .deaf = 10, .mute = 10, .refuse = 5, .hang = 10,
 		.restart = 10, .hang_ms = 20000};
 
-	push_begin(NULL);
+	push_begin(&surroundings);
 	life.publisher = NULL;
 	if (!life.scenario.push)
 		return;

@@ -2,12 +2,12 @@
  * What of the agent the simulation has no use for: the control API (operators call config_*() as
  * it does), and the messages to systemd.
  */
-#include "process/pidfile.h"
 #include <errno.h>
 #include <stdlib.h>
 
 #include "control/api.h"
 #include "control/systemd.h"
+#include "process/pidfile.h"
 
 int control_start(const struct control_env *env, struct control **ret_control, char why[FILE_WHY])
 {
@@ -46,6 +46,15 @@ void control_forget(struct control *c, const struct config *config, bool gone)
 	(void)c;
 	(void)config;
 	(void)gone;
+}
+
+int pidfile_signal(const struct sys *sys, const char *path, int signal, char why[FILE_WHY])
+{
+	(void)sys;
+	(void)path;
+	(void)signal;
+	(void)why;
+	return 0;
 }
 
 struct systemd *systemd_start(const struct control_env *env)

@@ -180,7 +180,7 @@ void scenario_draw(struct scenario *sc, struct host *h, uint64_t trouble_us)
 	memset(sc, 0, sizeof(*sc));
 	sc->trouble_us = trouble_us;
 	sc->model = draw(1) ? DISK_JOURNAL : DISK_POSIX;
-	sc->push = draw(2) > 9;
+	sc->push = draw(2) > 0;
 	sc->two_servers = draw(2) == 0;
 	draw_trouble(sc);
 	site_add_server("a.example");

@@ -72,8 +72,31 @@ bool world_once_in(enum world_stream s, uint64_t n);
 /* Adds a line to the trace, with its moment before it. */
 void world_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Calls event at that moment, from no call of anybody; those of a world that ended are forgotten. */
-void world_at(uint64_t due_us, void (*event)(void *arg, uint64_t number), void *arg, uint64_t number);
+/* ---- what happens when ---- */
+
+typedef void (*world_event)(void *arg, uint64_t number);
+/* Calls event at that moment, in the order of the calls where moments are the same. Events cannot
+ * be cancelled: the number tells a late one. Forgotten when the next world begins. */
+void world_at(uint64_t due_us, world_event event, void *arg, uint64_t number);
+/* Lets time pass until that moment, event by event. */
+void world_run(uint64_t until_us);
+
+/* ---- what can fail ---- */
+
+struct world_faults {
+	/* The call that is the last one, counted by world.calls; 0 = none. Calls died(), which must
+	 * not return. */
+	uint64_t last_call;
+	/* One in so many calls of a kind fails; 0 = none. */
+	unsigned one_in[CALL_KINDS];
+	/* One in so many allocations fails, or the n-th (by world.allocations) and those after it,
+	 * so many; 0 = none. */
+	unsigned memory_one_in;
+	uint64_t memory_first, memory_count;
+	void (*died)(void);
+};
+
+extern struct world_faults world_faults;
 
 /* Comes before each system call of the agent (not of readers, nor of the world itself): may not
  * return, when the process ends here; else 0, or the errno which the call fails with instead of
