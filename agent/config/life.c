@@ -89,6 +89,8 @@ bool config_retire(struct config *c, void (*ended)(void *arg), void *arg)
 	step_drop(c);
 	if (ended)
 		request_cancel(c);
+	if (ended && c->decisions.unsaved)
+		decisions_save(c); /* the config that takes its place reads them */
 	if (!config_at_disk(c))
 		return true;
 	c->retired = ended;

@@ -60,6 +60,7 @@ static void sync_job_done(struct worker_job *job)
 {
 	struct config *c =
 		(struct config *)((char *)job - offsetof(struct config, current.sync_job));
+	unsigned done = c->current.syncing;
 
 	c->current.syncing = 0;
 	/* Nothing that is visible is lost: the file stays in the page cache, and the next
@@ -67,6 +68,10 @@ static void sync_job_done(struct worker_job *job)
 	if (c->current.sync_error)
 		log_warn("the state file is not on the disk: a power cut may lose it", "config",
 			c->settings->name, "why", strerror(-c->current.sync_error));
+	else if (done & PUBLISHING_STATE)
+		store_prune(c->current.store,
+			c->current.sync_generation == c->current.version.generation,
+			(uint64_t[]){c->decisions.ledger->proven, latest_generation(c)}, 2);
 	publishing_sync(c, 0);
 	config_finish_retiring(c);
 }

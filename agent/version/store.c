@@ -21,7 +21,7 @@
 #define NUMBER 20
 #define MAX_FILE (257u << 20)
 #define MAGIC "pullet-state 1 "
-#define MAX_LISTED (STORE_MAX_KEEP + 4)
+#define MAX_LISTED (STORE_MAX_KEEP + STORE_UNSYNCED + 4)
 #define MAX_FACTS (2u << 20)
 
 struct store {
@@ -582,16 +582,17 @@ static bool is_spared(uint64_t generation, const uint64_t *spared, size_t count)
 	return false;
 }
 
-void store_prune(struct store *s, const uint64_t *spared, size_t count)
+void store_prune(struct store *s, bool synced, const uint64_t *spared, size_t count)
 {
+	size_t keep = s->keep + (synced || s->in_memory ? 0 : STORE_UNSYNCED);
 	uint64_t numbers[MAX_LISTED];
 	char name[NUMBER + 8];
-	int n, dir = s->highest > s->keep ? open_store_dir(s) : -1;
+	int n, dir = s->highest > keep ? open_store_dir(s) : -1;
 
 	if (dir < 0)
 		return;
 	n = list_generations(s, dir, "", numbers);
-	for (int i = (int)s->keep; i < n; i++) {
+	for (int i = (int)keep; i < n; i++) {
 		if (is_spared(numbers[i], spared, count))
 			continue;
 		file_name(numbers[i], name);

@@ -27,6 +27,7 @@
 
 #define STORE_KEEP 10 /* unless said otherwise */
 #define STORE_MAX_KEEP 1000
+#define STORE_UNSYNCED 8 /* versions more than are kept, until the newest is on the disk */
 #define STORE_MAX_PARTS 32 /* documents and their signatures */
 
 /* One document (or its signature, which follows it) as it came from a server. */
@@ -111,9 +112,10 @@ uint64_t store_next_generation(const struct store *s);
  * returns, with the names that lead to it. 0 or -errno. */
 int store_save(struct store *s, const struct version *v, const void *body, size_t len, bool sync,
 	char why[FILE_WHY]);
-/* Removes the versions beyond the newest `keep`, but for those that are spared (0 = none). Apart
- * from store_save() so that it can wait until the new version is visible. */
-void store_prune(struct store *s, const uint64_t *spared, size_t count);
+/* Removes the versions beyond the newest `keep`, but for those that are spared (0 = none). synced:
+ * the newest one is on the disk; else STORE_UNSYNCED more are kept, as a power cut may leave those
+ * only. Apart from store_save() so that it can wait until the new version is visible. */
+void store_prune(struct store *s, bool synced, const uint64_t *spared, size_t count);
 /* Removes one version, on the disk before it returns: its publication was refused. Its number is
  * not used again. */
 void store_remove(struct store *s, uint64_t generation);

@@ -103,12 +103,14 @@ static void note_change(void *arg, const char *dir, const char *name)
 			s->dirty = true;
 }
 
-/* A version that became visible in one place and not in the other is taken back. */
+/* A version that became visible in one place and not in the other is taken back, and a disk that
+ * fails may lose the newest: the agent says so. */
 static void read_log(const char *line, size_t len)
 {
 	char name[32];
 
-	if (!memmem(line, len, "a publication failed", 20))
+	if (!memmem(line, len, "a publication failed", 20) &&
+		!memmem(line, len, "a power cut may", 15))
 		return;
 	for EACH_SUBJECT(s) {
 		snprintf(name, sizeof(name), "config=%.16s ", s->name);
@@ -522,11 +524,26 @@ static void check_peace(void)
 		subject_check_end(s);
 }
 
+/* What was removed from the configuration is cleaned up when it comes back. */
+static bool is_of_removed(const char *path)
+{
+	char name[24];
+
+	for EACH_SUBJECT(s) {
+		snprintf(name, sizeof(name), "/%.16s", s->name);
+		if (s->removed && strstr(path, name))
+			return true;
+	}
+	return false;
+}
+
 static int report_temporary(void *arg, const char *name, mode_t mode)
 {
 	char path[256];
 
 	snprintf(path, sizeof(path), "%s/%s", (const char *)arg, name);
+	if (is_of_removed(path))
+		return 0;
 	if (strstr(name, ".pullet-"))
 		subject_report_flaw("a temporary file is left: %s", path);
 	else if (S_ISDIR(mode))

@@ -19,6 +19,7 @@
 
 static void hold(struct subject *s, uint64_t for_ms)
 {
+	s->pinned = false;
 	s->held_us = world.now_us + GRACE_US;
 	s->held_until_us = for_ms ? world.now_us + for_ms * 1000 : UINT64_MAX;
 	s->at_hold.there = false; /* taken when the grace is over */
@@ -75,6 +76,7 @@ static int pin(struct order *o, char why[FILE_WHY])
 
 	if (r == 0)
 		hold(o->subject, for_ms);
+	o->subject->pinned = true;
 	return r;
 }
 
@@ -90,8 +92,10 @@ static int suspend(struct order *o, char why[FILE_WHY])
 	uint64_t for_ms = draw(1) ? 0 : 1000 + draw(60000);
 	int r = config_suspend(o->config, for_ms, "uid 0", "", why);
 
-	/* what a pin holds back is published when it ends, whatever is suspended */
-	if (r == 0 && !o->subject->probed && !o->subject->held_us)
+	if (r || (o->subject->held_us && o->subject->pinned))
+		return r; /* what a pin holds back is published when it ends, nevertheless */
+	let_go(o->subject);
+	if (!o->subject->probed)
 		hold(o->subject, for_ms);
 	return r;
 }
@@ -229,6 +233,7 @@ static void give_order(void *arg)
 		return;
 	o->result = o->act(o, why);
 	world_trace("%s of %s: %d %s", o->name, o->subject->name, o->result, why);
+	o->subject->unsaved |= o->result == -EIO;
 	if (o->result < 0 && !why[0])
 		subject_report_flaw("P7 %s: %s is refused without a word", o->subject->name,
 			o->name);
@@ -264,7 +269,7 @@ static int64_t find_override(const struct config_status *status, size_t i)
 
 static void check_decisions(struct subject *s, const struct config_status *status)
 {
-	int64_t now_ms = s->clock_steps ? INT64_MAX : wall_ms();
+	int64_t now_ms = s->clock_steps || s->unsaved ? INT64_MAX : wall_ms();
 
 	if (s->pin_until_ms > now_ms && !status->pin)
 		subject_report_flaw("%s: the pin is lost", s->name);

@@ -55,10 +55,12 @@ struct subject {
 	/* Pinned or suspended since then (0 = no), until then: nothing of the servers may become
 	 * visible. at_hold: what it shows then, taken when what was under way has ended. */
 	uint64_t held_us, held_until_us;
+	bool pinned; /* by a pin, else by a suspension */
 	struct sight at_hold;
 	/* An operator's rollback: what it replaced, which may not come again. */
 	uint64_t rolling_us; /* 0 = none is under way */
 	struct sight rolling, rolled_back;
+	bool unsaved; /* an order was answered "done, but not saved" */
 	/* Decisions that the agent showed as in force, until then (wall clock); 0 = none. */
 	int64_t pin_until_ms, override_until_ms[SUBJECT_OVERRIDES];
 	uint64_t observed; /* times */

@@ -812,7 +812,7 @@ static void save_many(struct place *p)
 {
 	for (uint64_t n = 1; n <= 25; n++) {
 		save_text(p, n, OLD);
-		store_prune(p->store, NULL, 0);
+		store_prune(p->store, true, NULL, 0);
 	}
 }
 
@@ -846,18 +846,18 @@ static void prune__with_another_number_to_keep__removes_what_is_too_old(void **s
 	store_close(place.store);
 	place_open(&place, 3);
 	assert_int_equal(store_list(place.store, there), 25); /* who is spared is not known yet */
-	store_prune(place.store, NULL, 0);
+	store_prune(place.store, true, NULL, 0);
 	assert_int_equal(store_list(place.store, there), 3);
 	assert_int_equal(there[0], 25);
 	assert_int_equal(there[2], 23);
 	store_close(place.store);
 	place_open(&place, 1);
-	store_prune(place.store, NULL, 0);
+	store_prune(place.store, true, NULL, 0);
 	assert_int_equal(store_list(place.store, there), 1);
 	assert_int_equal(there[0], 25);
 	save_text(&place, 26, NEW);
 	assert_int_equal(store_list(place.store, there), 2); /* until the new one is visible */
-	store_prune(place.store, NULL, 0);
+	store_prune(place.store, true, NULL, 0);
 	assert_int_equal(store_list(place.store, there), 1);
 	assert_int_equal(there[0], 26);
 	place_fini(&place);
@@ -873,14 +873,14 @@ static void prune__spares_the_proven_and_what_the_server_has(void **state)
 	place_init(&place, 3);
 	for (uint64_t n = 1; n <= 12; n++) {
 		save_text(&place, n, OLD);
-		store_prune(place.store, spared, 2);
+		store_prune(place.store, true, spared, 2);
 	}
 	assert_int_equal(store_list(place.store, there), 5);
 	assert_int_equal(there[0], 12);
 	assert_int_equal(there[2], 10);
 	assert_int_equal(there[3], 7);
 	assert_int_equal(there[4], 2);
-	store_prune(place.store, (uint64_t[]){0}, 1);
+	store_prune(place.store, true, (uint64_t[]){0}, 1);
 	assert_int_equal(store_list(place.store, there), 3);
 	place_fini(&place);
 }
