@@ -14,6 +14,7 @@
 /* A disk that fails for a moment is waited for: what it has may be newer than what can be read, or
  * pinned. One that goes on failing is not. */
 #define PATIENT_RUNS 3
+#define YOUNG_MS (10 * 60 * 1000)
 #define LOST_PIN "the pinned version is not in the state directory: the pin is dropped"
 
 /* ---- what is stored ---- */
@@ -158,6 +159,18 @@ static void name_pinned_bytes(struct config *c)
 		decisions_save(c);
 }
 
+/* An agent that was killed may have left it in the page cache alone. What is old is on the disk: the
+ * kernel writes it within a minute. */
+static void sync_young(struct config *c)
+{
+	int64_t now_ms = c->env->sys->wall_ms();
+	struct store_file file;
+
+	if (store_describe_file(c->current.store, c->current.version.generation, &file) ||
+		now_ms - file.at_ms < YOUNG_MS)
+		publishing_sync(c, PUBLISHING_STATE | PUBLISHING_LEDGER);
+}
+
 void current_started(struct config *c)
 {
 	name_pinned_bytes(c);
@@ -166,6 +179,7 @@ void current_started(struct config *c)
 	log_info("started from the last known good", "config", c->settings->name, "generation",
 		LOG_U64(c->current.version.generation), "version",
 		VERSION_TEXT(&c->current.version), "file", settings_place(c->settings));
+	sync_young(c);
 	current_start_notify(c);
 }
 

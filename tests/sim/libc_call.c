@@ -61,7 +61,7 @@ static void trace_call(const char *what, int at, const char *path, long r)
 	p = put_text(p, end, " = ");
 	p = error ? put_text(p, end, error) : put_number(p, end, r);
 	*p = '\0';
-	world_trace("%s", line);
+	world_trace_text(line, (size_t)(p - line));
 }
 
 long seam_end(const char *what, int at, const char *path, long r)

@@ -74,7 +74,7 @@ static int pin(struct order *o, char why[FILE_WHY])
 	o->subject->pin_until_ms = 0;
 	r = config_pin(o->config, for_ms, "uid 0", "held", why);
 
-	if (r == 0)
+	if (r == 0 && !o->subject->rolling_us) /* else it pins what the rollback brings */
 		hold(o->subject, for_ms);
 	o->subject->pinned = true;
 	return r;

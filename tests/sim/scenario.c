@@ -27,10 +27,10 @@ static void draw_layers(struct subject *s, unsigned number)
 	s->layer_count = draw(2) ? 1 : 2 + draw(1);
 	for (size_t i = 0; i < s->layer_count; i++) {
 		char path[48];
-		unsigned lines = draw(40) == 0 ? 1500 : 3 + draw(9);
 
 		snprintf(path, sizeof(path), "/c%u/f%zu.yaml", number, i);
-		s->layers[i] = site_add_document(path, lines);
+		s->layers[i] = site_add_document(path, 3 + draw(9));
+		s->layers[i]->large = draw(20) == 0;
 		s->layers[i]->may_be_absent = i > 0 && draw(1);
 	}
 }

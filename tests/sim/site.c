@@ -9,6 +9,9 @@
 #include "base/hash.h"
 #include "tests/sim/world.h"
 
+/* The agent validates from 16 kB on elsewhere (config/validation.c). */
+#define LARGE_PAD 17000
+
 struct site site;
 
 void site_begin(void)
@@ -69,9 +72,11 @@ static void write_text(struct site_document *d, struct site_version *v)
 {
 	bool shrunk = v->quality == SITE_SHRUNK;
 	unsigned lines = shrunk ? 1 : d->lines;
-	size_t size = lines * 32 + 64;
+	size_t pad = d->large && !shrunk ? LARGE_PAD : 0, size = lines * 32 + 96 + pad;
 	char *text = malloc(size), *at = text;
 
+	if (pad)
+		at += snprintf(at, size, "pad: %0*u\n", (int)pad, 1);
 	for (unsigned i = 0; i < lines; i++)
 		at += snprintf(at, size - (size_t)(at - text), "d%u_%u: %llu\n", d->id, i,
 			(unsigned long long)v->number);

@@ -40,6 +40,7 @@ struct site_document {
 	unsigned id;
 	char path[48];
 	unsigned lines;
+	bool large; /* for the checks' thread */
 	bool may_be_absent;
 	struct site_version versions[SITE_MAX_VERSIONS];
 	size_t count;

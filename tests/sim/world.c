@@ -62,6 +62,16 @@ bool world_once_in(enum world_stream s, uint64_t n)
 	return n && world_random(s, n - 1) == 0;
 }
 
+void world_trace_text(const char *line, size_t len)
+{
+	world.trace_hash = hash_bytes(world.trace_hash, &world.now_us, sizeof(world.now_us));
+	world.trace_hash = hash_bytes(world.trace_hash, line, len);
+	world.traced++;
+	if (world.print)
+		fprintf(stdout, "%10.3f %.*s\n", (double)(world.now_us - BEGIN_US) / 1e6, (int)len,
+			line);
+}
+
 void world_trace(const char *format, ...)
 {
 	char line[512];
@@ -73,11 +83,7 @@ void world_trace(const char *format, ...)
 	va_end(args);
 	if (len >= (int)sizeof(line))
 		len = sizeof(line) - 1;
-	world.trace_hash = hash_bytes(world.trace_hash, &world.now_us, sizeof(world.now_us));
-	world.trace_hash = hash_bytes(world.trace_hash, line, (size_t)len);
-	world.traced++;
-	if (world.print)
-		fprintf(stdout, "%10.3f %s\n", (double)(world.now_us - BEGIN_US) / 1e6, line);
+	world_trace_text(line, (size_t)len);
 }
 
 /* ---- events: a binary heap ---- */

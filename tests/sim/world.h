@@ -9,6 +9,7 @@
 #define SIM_WORLD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum world_stream {
@@ -97,6 +98,9 @@ struct world_faults {
 };
 
 extern struct world_faults world_faults;
+
+/* The same of a text as it is. */
+void world_trace_text(const char *line, size_t len);
 
 /* Comes before each system call of the agent (not of readers, nor of the world itself): may not
  * return, when the process ends here; else 0, or the errno which the call fails with instead of
