@@ -151,6 +151,11 @@ $(BUILD)/sim/test_%: $(BUILD)/tests/sim/test_%.o $(call obj,$(SIM_DISK) tests/si
 $(BUILD)/sim/sim: $(call obj,$(SIM_SRC)) $(BUILD)/agent.a $(BUILD)/lib.a tests/sim/wrap.txt tests/sim/seam.txt tests/sim/seam.py
 	$(link) $(SIM_WRAP) $(PKG_LIBS) -Wl,-Map=$@.map
 	$(Q)$(PYTHON) tests/sim/seam.py $@.map
+# the same with one file of the product that has a seeded bug (tests/sim/bugs.py writes it)
+$(BUILD)/sim/bugs/%/sim: $(call obj,$(SIM_SRC)) $(BUILD)/sim/bugs/%/bug.o $(BUILD)/agent.a $(BUILD)/lib.a
+	$(link) $(SIM_WRAP) $(PKG_LIBS)
+$(BUILD)/sim/bugs/%/bug.o: $(BUILD)/sim/bugs/%/bug.c
+	$(call say,CC)$(CC) $(ALL_CFLAGS) $(PKG_CFLAGS) -w -c -o $@ $<
 $(BUILD)/replay/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/agent.a $(BUILD)/lib.a

@@ -1,7 +1,7 @@
 /*
  * Lives by seed: thousands of them, or one with its trace.
  *
- * Usage: sim [--seeds N] [--from S] [--jobs N] [--hours H] [--twice]
+ * Usage: sim [--seeds N] [--from S] [--jobs N] [--hours H] [--twice] [--until-flaw]
  *        sim --seed S [--trace] [--troubles N] [--hours H]
  *
  * Ends with a line of figures and, where something was wrong, each seed with what it was. A life
@@ -27,7 +27,7 @@
 
 struct options {
 	uint64_t seeds, from, jobs;
-	bool one, twice;
+	bool one, twice, until_flaw;
 	struct life_options life;
 };
 
@@ -76,6 +76,8 @@ static void live_share(const struct options *o, uint64_t job, struct result *res
 		results[i].begun = true;
 		live_one(o, o->from + i, &results[i]);
 		*totals = life_totals;
+		if (results[i].failed && o->until_flaw)
+			break;
 	}
 }
 
@@ -102,7 +104,7 @@ static void live_all(const struct options *o, struct result *results, struct lif
 		pids[job] = start_job(o, job, results, totals);
 	while ((pid = wait(&status)) > 0)
 		for (uint64_t job = 0; job < o->jobs; job++)
-			if (pids[job] == pid && status != 0)
+			if (pids[job] == pid && status != 0 && !o->until_flaw)
 				pids[job] = start_job(o, job, results, totals);
 }
 
@@ -162,13 +164,13 @@ static uint64_t print_flaws(struct options *o, const struct result *results)
 	for (uint64_t i = 0; i < o->seeds; i++) {
 		const struct result *r = &results[i];
 
-		if (r->done && !r->failed)
+		if ((r->done && !r->failed) || !r->begun)
 			continue;
 		if (failed++ >= MAX_FLAWS)
 			continue;
 		printf("seed %llu: %s\n", (unsigned long long)(o->from + i),
 			r->done ? r->flaw : "the simulator itself ended");
-		if (r->done && failed <= 3)
+		if (r->done && failed <= 3 && !o->until_flaw)
 			printf("    again: SEED=%llu TROUBLES=%llu TRACE=1\n",
 				(unsigned long long)(o->from + i),
 				(unsigned long long)shorten(o, o->from + i));
@@ -210,7 +212,7 @@ int main(int argc, char **argv)
 {
 	static const struct option names[] = {{"seeds", 1, NULL, 'n'}, {"from", 1, NULL, 'f'},
 		{"jobs", 1, NULL, 'j'}, {"hours", 1, NULL, 'h'}, {"twice", 0, NULL, 't'},
-		{"seed", 1, NULL, 's'}, {"trace", 0, NULL, 'v'}, {"troubles", 1, NULL, 'k'}, {0}};
+		{"until-flaw", 0, NULL, 'u'}, {"seed", 1, NULL, 's'}, {"trace", 0, NULL, 'v'}, {"troubles", 1, NULL, 'k'}, {0}};
 	struct options o = {.seeds = 1000, .from = 1, .jobs = 1};
 	int c;
 
@@ -228,6 +230,8 @@ int main(int argc, char **argv)
 			o.life.trouble_s = n * 3600;
 		else if (c == 't')
 			o.twice = true;
+		else if (c == 'u')
+			o.until_flaw = true;
 		else if (c == 's') {
 			o.one = true;
 			o.from = n;

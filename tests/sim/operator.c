@@ -19,6 +19,8 @@
 
 static void hold(struct subject *s, uint64_t for_ms)
 {
+	if (for_ms && s->clock_steps)
+		return; /* it may end at any moment */
 	s->pinned = false;
 	s->held_us = world.now_us + GRACE_US;
 	s->held_until_us = for_ms ? world.now_us + for_ms * 1000 : UINT64_MAX;

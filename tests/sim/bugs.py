@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Seeded bugs: each is put into a copy of one file of the product, linked into a simulator of its own, and must be found.
+
+Usage: tests/sim/bugs.py [--third N] [--seeds N] [WORD...]     all, or every third from the N-th on, or those with a word in their names
+
+A bug that is not found within the seeds (1000) is a failure: of the simulator. So is one whose text is no longer in the file: the
+product has changed, and the bug must be written again. Ends with "N passed, N failed".
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get('PULLET_BUILD', 'build')
+FOUND = re.compile(r'^seed (\d+): (.+)$', re.M)
+
+# name, file, text, text with the bug
+BUGS = [
+    # ---- the disk
+    ('files are not synced', 'agent/files/file.c', 'if (o->sync && sys->fsync(fd))', 'if (0)'),
+    ('directories are not synced', 'agent/files/file.c', 'if (sync && sys->fsync(dir)) {\n\t\texplain_file_error(why,', 'if (0) {\n\t\texplain_file_error(why,'),
+    ('a short write is a whole one', 'agent/files/file.c', '\t\tdata += n;\n\t\tlen -= (size_t)n;', '\t\tdata += n;\n\t\tlen = 0;'),
+    ('the state is synced after the file', 'agent/publish/publish.c', 'bool sync = needs_sync(p, dir >= 0 && !file_in_memory(dir));', 'bool sync = p->config->strict;'),
+    ('the file before the state', 'agent/publish/publish.c', 'save_version, prepare_image, publish_text, publish_set, publish_image}', 'publish_text, publish_set, prepare_image, publish_image, save_version}'),
+    ('strict is normal', 'agent/publish/publish.c', 'return p->config->strict || target_on_disk ||', 'return target_on_disk ||'),
+    ('the state is never synced', 'agent/config/publishing.c', '\tif (c->current.syncing & PUBLISHING_STATE)\n\t\tr = store_sync', '\tif (0)\n\t\tr = store_sync'),
+    ('a young version is not synced at a start', 'agent/config/start.c', '\tsync_young(c);\n', ''),
+    ('old versions go before the new one is synced', 'agent/version/store.c', 's->keep + (synced || s->in_memory ? 0 : STORE_UNSYNCED)', 's->keep'),
+    ('descriptors of read files stay open', 'agent/files/file.c', '\tsys->close(fd);\n\treturn r;\n}\n\nint file_read(', '\treturn r;\n}\n\nint file_read('),
+    ('temporary files stay', 'agent/files/file.c', 'if (is_temporary(e->d_name, name) && sys->unlinkat', 'if (0 && sys->unlinkat'),
+    ('the set is not flipped at once', 'agent/publish/file_set.c', '\tif (f->sys->renameat(dir, temporary, dir, DATA)) {', '\tf->sys->unlinkat(dir, DATA, 0);\n\tif (f->sys->renameat(dir, temporary, dir, DATA)) {'),
+    ('state files are not verified', 'agent/version/store.c', 'memcmp(digest, file->data + strlen(MAGIC), DIGEST_HEX - 1) != 0', '0'),
+    ('a failed read is an empty ledger', 'agent/config/decisions.c', 'if (r == -EIO && current_is_patient(c)) {', 'if (0) {'),
+    ('no memory is damage', 'agent/version/store.c', 'if (r == 0 || file_error_is_ours(-r) ||', 'if (r == 0 ||'),
+    # ---- versions
+    ('generations are used again', 'agent/version/store.c', 'return s->highest + 1;', 'return s->highest ? s->highest : 1;'),
+    ('the generation is not raised', 'agent/publish/image.c', '\t\traise_page(i->page, generation); /* first of all: somebody sleeps on it */\n', ''),
+    ('a pin holds nothing', 'agent/config/decide.c', '\tif (s->pin == PIN_SET)\n\t\treturn GATE_PIN;\n', ''),
+    ('a rollback does not reject what it replaces', 'agent/config/decisions.c', '\tif (c->step.decision.row != ROW_OPERATOR_ROLLS_BACK ||', '\tif (1 ||'),
+    ('a rejected version may be taken', 'agent/config/validation.c', '', ''),
+    ('the check program is not asked', 'agent/config/step.c', '\tif (!programs_wanted(c->settings))\n\t\tcommit_step(c);', '\tif (1)\n\t\tcommit_step(c);'),
+    ('the guard sleeps', 'agent/verify/verify.c', '\tif (c->forced)\n\t\treturn 0;\n\tif (root', '\tif (1)\n\t\treturn 0;\n\tif (root'),
+    ('decisions are not saved', 'agent/config/decisions.c', '\tc->decisions.unsaved = r != 0;\n', '\tc->decisions.unsaved = false;\n\tif (dir >= 0)\n\t\tc->env->sys->unlinkat(store_dir(c->current.store), "ledger.json", 0);\n'),
+    ('the pin is forgotten at a start', 'agent/version/ledger.c', '', ''),
+    ('overrides stay after their time', 'agent/config/decisions.c', '\texpiry_passed', '\texpiry_passed'),
+    # ---- pulls
+    ('the version of another part is sent', 'agent/pull/kinds/http.c', '', ''),
+    ('success does not restore the interval', 'lib/supervisor.c', '', ''),
+    ('what others wrote is left', 'agent/config/decide.c', 's->place == PLACE_CHANGED && s->drift == DRIFT_HEAL', '0'),
+    ('a suspension ends no more', 'agent/config/schedule.c', '', ''),
+    ('the trigger is lost in a run', 'lib/trigger.c', '', ''),
+    # ---- push
+    ('messages wake nobody', 'agent/push/topics.c', '', ''),
+    ('a deaf socket stays', 'agent/push/session.c', '\trebuild_later(s, SESSION_LOST, now_ms);\n\treturn SESSION_NONE;', '\ts->deadline_ms = 0;\n\ts->phase = SESSION_LOST;\n\treturn SESSION_NONE;'),
+    ('a refused connection is not tried again', 'agent/push/session.c', '\trebuild_later(s, SESSION_CLOSED, now_ms);', '\ts->phase = SESSION_CLOSED;'),
+    # ---- the process
+    ('memory of a pull leaks', 'agent/pull/pull.c', '', ''),
+    ('a reload forgets a config', 'agent/agent.c', '', ''),
+    ('a reload keeps the trigger of what is gone', 'agent/agent.c', '\ttake_triggers(\n\t\ta); /*', '\t/*'),
+]
+
+
+def read(path):
+    with open(os.path.join(ROOT, path)) as f:
+        return f.read()
+
+
+def plant(name, path, text, bug):
+    """Writes the file with the bug; its directory, or None where the text is not there."""
+    source = read(path)
+    if source.count(text) != 1 or text == bug:
+        return None
+    place = os.path.join(BUILD, 'sim', 'bugs', re.sub(r'\W+', '_', name))
+    os.makedirs(os.path.join(ROOT, place), exist_ok=True)
+    target = os.path.join(ROOT, place, 'bug.c')
+    source = source.replace(text, bug)
+    if not os.path.exists(target) or open(target).read() != source:
+        with open(target, 'w') as f:
+            f.write(source)
+    return place
+
+
+def find(place, seeds):
+    """Seed and sentence of the first life that shows it, or None."""
+    subprocess.run(['make', '-s', f'{place}/sim'], cwd=ROOT, check=True, capture_output=True)
+    run = subprocess.run([f'{place}/sim', '--seeds', str(seeds), '--until-flaw'], cwd=ROOT, capture_output=True, text=True)
+    found = FOUND.search(run.stdout)
+    return (found.group(1), found.group(2)) if found else None
+
+
+def try_bug(name, path, text, bug, seeds):
+    begin = time.monotonic()
+    place = plant(name, path, text, bug)
+    if not place:
+        print(f'not ok - {name}: its text is not, or not once, in {path}')
+        return False
+    found = find(place, seeds)
+    if not found:
+        print(f'not ok - {name}: not found within {seeds} seeds')
+        return False
+    print(f'ok - {name}: seed {found[0]}, {time.monotonic() - begin:.1f} s: {found[1][:90]}')
+    sys.stdout.flush()
+    return True
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument('--third', type=int)
+    options.add_argument('--seeds', type=int, default=1000)
+    options.add_argument('words', nargs='*')
+    o = options.parse_args()
+    bugs = BUGS if o.third is None else BUGS[o.third % 3::3]
+    bugs = [b for b in bugs if not o.words or any(w in b[0] for w in o.words)]
+    good = sum(try_bug(*b, o.seeds) for b in bugs)
+    print(f'{good} passed, {len(bugs) - good} failed')
+    return good != len(bugs)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
