@@ -36,8 +36,10 @@ void push_begin(const struct push_surroundings *around)
 void push_set_faults(const struct push_faults *f)
 {
 	push_network->faults = f ? *f : (struct push_faults){0};
-	for (size_t i = 0; !f && i < push_network->publisher_count; i++)
+	for (size_t i = 0; !f && i < push_network->publisher_count; i++) {
 		push_network->publishers[i].hangs_until_us = 0;
+		push_network->publishers[i].full_until_us = 0;
+	}
 }
 
 void push_set_host(unsigned host)
@@ -190,6 +192,8 @@ static bool trouble_publisher(struct push_publisher *p)
 		push_network->totals.hangs++;
 		p->hangs_until_us = world.now_us + 1000 * world_random(STREAM_PUSH, f->hang_ms);
 	}
+	if (p->relays && push_strikes(f->mute))
+		p->full_until_us = world.now_us + world_random(STREAM_PUSH, 3000000);
 	if (!push_strikes(f->restart))
 		return true;
 	push_network->totals.restarts++;

@@ -26,7 +26,7 @@ enum link_state {
 	LINK_GREETING, /* a handshake is under way */
 	LINK_UP,
 	LINK_MUTE, /* up, but nothing arrives */
-	LINK_DEAF  /* ended, and libzmq does not try again */
+	LINK_DEAF  /* ended, and libzmq does not try again; what is in its queue is taken */
 };
 
 struct link {
@@ -42,6 +42,7 @@ struct link {
 	uint64_t last_due_us;     /* messages arrive in order */
 	uint64_t subscribed_us;
 	unsigned attempts;
+	bool greets_late; /* the session has not heard of its handshake yet */
 };
 
 struct letter {
@@ -66,6 +67,7 @@ struct push_publisher {
 	size_t numbered_count;
 	uint64_t serial; /* counts starts */
 	uint64_t hangs_until_us;
+	uint64_t full_until_us; /* the queue of some subscriber of a relay is */
 	/* of a relay */
 	bool relays;
 	char upstreams[PUSH_MAX_UPSTREAMS][PUSH_NAME];

@@ -3,6 +3,7 @@
  * publisher. Surprising: a relay is another process, whose memory is the world's: only the network
  * troubles it, and its own end.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,8 +41,11 @@ static void take_relay_turn(void *arg, uint64_t turn)
 
 static int send_on(void *arg, const char *topic, const struct push_message *m, bool strict)
 {
-	(void)strict;
-	push_send(arg, topic, m);
+	struct push_publisher *p = arg;
+
+	if (strict && p->full_until_us > world.now_us)
+		return -EAGAIN;
+	push_send(p, topic, m);
 	return 0;
 }
 
