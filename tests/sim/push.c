@@ -14,14 +14,14 @@
 static struct push_network the_network;
 struct push_network *const push_network = &the_network;
 
-static uint64_t draw_random(void)
+static uint64_t draw_push_random(void)
 {
 	uint64_t high = world_random(STREAM_PUSH, UINT32_MAX);
 
 	return high << 32 | world_random(STREAM_PUSH, UINT32_MAX);
 }
 
-const struct sys push_sys = {.now_ms = world_now_ms, .random = draw_random};
+const struct sys push_sys = {.now_ms = world_now_ms, .random = draw_push_random};
 
 /* ---- the world's ---- */
 
@@ -149,7 +149,7 @@ void push_publish(
 	push_send(p, topic, &m);
 }
 
-static void start_again(void *arg, uint64_t serial)
+static void restart_publisher(void *arg, uint64_t serial)
 {
 	struct push_publisher *p = arg;
 
@@ -192,7 +192,7 @@ static bool trouble_publisher(struct push_publisher *p)
 		return true;
 	push_network->totals.restarts++;
 	push_publisher_stop(p);
-	world_at(world.now_us + 1000 * world_random(STREAM_PUSH, f->hang_ms), start_again, p,
+	world_at(world.now_us + 1000 * world_random(STREAM_PUSH, f->hang_ms), restart_publisher, p,
 		p->serial);
 	return false;
 }
