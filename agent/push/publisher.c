@@ -9,7 +9,6 @@
 #include "push/publisher.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,20 +19,14 @@
 #include <zmq.h>
 
 #include "base/log.h"
-#include "base/sorted.h"
 #include "push/context.h"
 #include "push/peer_guard.h"
 #include "push/message.h"
+#include "push/numbers.h"
 
-#define MAX_TOPICS 65536
 #define LINGER_MS 1000
 #define MAX_FRAME 1024
 #define SEND_BUFFER (256 << 10) /* of one subscriber, in the kernel, if the queue is bounded */
-
-struct topic {
-	char *name;
-	uint64_t seq;
-};
 
 struct publisher {
 	const struct sys *sys;
@@ -46,19 +39,9 @@ struct publisher {
 	uint64_t cuts; /* logged so far */
 	char public_key[CURVE_TEXT];
 	char endpoint[256];
-	char epoch[24];
-	bool strict;          /* see publisher_forward() */
-	struct topic *topics; /* sorted by name */
-	size_t topic_count;
+	bool strict; /* see publisher_forward() */
+	struct push_numbers numbers;
 };
-
-static void begin_epoch(struct publisher *p)
-{
-	snprintf(p->epoch, sizeof(p->epoch), "%016" PRIx64, p->sys->random());
-	for (size_t i = 0; i < p->topic_count; i++)
-		free(p->topics[i].name);
-	p->topic_count = 0;
-}
 
 static int set_publisher_options(void *socket, bool ipv6, int queue)
 {
@@ -289,7 +272,7 @@ int publisher_open(const struct sys *sys, const char *endpoint,
 	}
 	p->sys = sys;
 	p->epoll_fd = -1;
-	begin_epoch(p);
+	push_numbers_init(&p->numbers, sys);
 	r = start_publisher(p, endpoint, options, why);
 	if (r)
 		publisher_close(p);
@@ -310,9 +293,7 @@ void publisher_close(struct publisher *p)
 		zmq_close(p->zap);
 	if (p->context)
 		zmq_ctx_term(p->context); /* waits for what is queued, LINGER_MS at most */
-	for (size_t i = 0; i < p->topic_count; i++)
-		free(p->topics[i].name);
-	free(p->topics);
+	push_numbers_fini(&p->numbers);
 	curve_allow_fini(&p->allow);
 	free(p->allow_file);
 	free(p);
@@ -326,39 +307,6 @@ const char *publisher_endpoint(const struct publisher *p)
 const char *publisher_public_key(const struct publisher *p)
 {
 	return p->public_key;
-}
-
-static const char *topic_name_at(const void *topics, size_t i)
-{
-	return ((const struct topic *)topics)[i].name;
-}
-
-static int next_seq(struct publisher *p, const char *name, uint64_t *ret_seq)
-{
-	struct topic *more;
-	char *copy;
-	size_t i;
-
-	if (!sorted_find(p->topics, p->topic_count, topic_name_at, name, &i)) {
-		if (p->topic_count ==
-			MAX_TOPICS) { /* numbers begin again: a new epoch makes every agent pull */
-			begin_epoch(p);
-			i = 0;
-		}
-		copy = strdup(name);
-		more = realloc(p->topics, (p->topic_count + 1) * sizeof(*more));
-		if (more)
-			p->topics = more;
-		if (!copy || !more) {
-			free(copy);
-			return -ENOMEM;
-		}
-		memmove(&more[i + 1], &more[i], (p->topic_count - i) * sizeof(*more));
-		more[i] = (struct topic){.name = copy};
-		p->topic_count++;
-	}
-	*ret_seq = ++p->topics[i].seq;
-	return 0;
 }
 
 static int send_message(struct publisher *p, const char *topic, const struct push_message *m)
@@ -377,13 +325,11 @@ static int send_message(struct publisher *p, const char *topic, const struct pus
 
 int publisher_send(struct publisher *p, const char *topic, const char *version, uint64_t spread_ms)
 {
-	struct push_message m = {
-		.has_seq = true, .has_spread = spread_ms > 0, .spread_ms = spread_ms};
-	int r = next_seq(p, topic, &m.seq);
+	struct push_message m = {.has_spread = spread_ms > 0, .spread_ms = spread_ms};
+	int r = push_numbers_set_next(&p->numbers, topic, &m);
 
 	if (r)
 		return r;
-	memcpy(m.epoch, p->epoch, sizeof(p->epoch));
 	if (version)
 		snprintf(m.version, sizeof(m.version), "%s", version);
 	return send_message(p, topic, &m);
@@ -393,7 +339,7 @@ int publisher_heartbeat(struct publisher *p)
 {
 	struct push_message m = {0};
 
-	memcpy(m.epoch, p->epoch, sizeof(p->epoch));
+	push_numbers_set_epoch(&p->numbers, &m);
 	return send_message(p, PUSH_HEARTBEAT_TOPIC, &m);
 }
 

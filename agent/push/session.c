@@ -161,7 +161,8 @@ static void update_topic(struct session *s, const char *name, const struct push_
 }
 
 /* Without a valid envelope it is still a hint: dropping it could lose an update. */
-static struct push_message read_envelope(struct session *s, const struct session_message *from)
+static struct push_message read_or_drop_envelope(
+	struct session *s, const struct session_message *from)
 {
 	struct push_message m = {0};
 	const char *why = NULL;
@@ -174,7 +175,7 @@ static struct push_message read_envelope(struct session *s, const struct session
 	return m;
 }
 
-static void take_message(struct session *s, const char *name, const struct push_message *m)
+static void dispatch_message(struct session *s, const char *name, const struct push_message *m)
 {
 	const struct subscriber_listener *l = s->listener;
 
@@ -209,8 +210,8 @@ void session_hear(struct session *s, const struct session_message *m, uint64_t n
 		count_one(&s->bad);
 		return;
 	}
-	read = read_envelope(s, m);
-	take_message(s, m->topic, &read);
+	read = read_or_drop_envelope(s, m);
+	dispatch_message(s, m->topic, &read);
 	atomic_store_explicit(&s->last_message_ms, now_ms, memory_order_relaxed);
 	if (atomic_load(&s->state) == PUSH_SILENT)
 		atomic_store(&s->state, PUSH_CONNECTED);

@@ -4,7 +4,6 @@
  */
 #include "tests/sim/push.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +14,30 @@
 static struct push_network the_network;
 struct push_network *const push_network = &the_network;
 
+static uint64_t draw_push_random(void)
+{
+	uint64_t high = world_random(STREAM_PUSH, UINT32_MAX);
+
+	return high << 32 | world_random(STREAM_PUSH, UINT32_MAX);
+}
+
+const struct sys push_sys = {.now_ms = world_now_ms, .random = draw_push_random};
+
 /* ---- the world's ---- */
+
+/* Frees what its process has. */
+static void end_publisher(struct push_publisher *p)
+{
+	push_relay_stop(p);
+	push_numbers_fini(&p->numbers);
+}
 
 void push_begin(const struct push_surroundings *around)
 {
 	struct push_network *n = push_network;
 
 	for (size_t i = 0; i < n->publisher_count; i++)
-		push_relay_stop(&n->publishers[i]);
+		end_publisher(&n->publishers[i]);
 	memset(n->publishers, 0, n->publisher_count * sizeof(n->publishers[0]));
 	memset(n->links, 0, n->link_count * sizeof(n->links[0]));
 	n->around = around ? *around : (struct push_surroundings){NULL};
@@ -36,8 +51,10 @@ void push_begin(const struct push_surroundings *around)
 void push_set_faults(const struct push_faults *f)
 {
 	push_network->faults = f ? *f : (struct push_faults){0};
-	for (size_t i = 0; !f && i < push_network->publisher_count; i++)
+	for (size_t i = 0; !f && i < push_network->publisher_count; i++) {
 		push_network->publishers[i].hangs_until_us = 0;
+		push_network->publishers[i].full_until_us = 0;
+	}
 }
 
 void push_set_host(unsigned host)
@@ -103,26 +120,6 @@ struct push_publisher *push_find_publisher(const char *endpoint)
 	return NULL;
 }
 
-static void begin_numbers(struct push_publisher *p)
-{
-	snprintf(p->epoch, sizeof(p->epoch), "%08" PRIx64 "%08" PRIx64,
-		world_random(STREAM_PUSH, UINT32_MAX), world_random(STREAM_PUSH, UINT32_MAX));
-	p->numbered_count = 0;
-}
-
-static uint64_t next_number(struct push_publisher *p, const char *topic)
-{
-	for (size_t i = 0; i < p->numbered_count; i++)
-		if (strcmp(p->numbered[i].topic, topic) == 0)
-			return ++p->numbered[i].seq;
-	if (p->numbered_count == PUSH_MAX_NUMBERED)
-		begin_numbers(p);
-	snprintf(p->numbered[p->numbered_count].topic, sizeof(p->numbered[0].topic), "%s", topic);
-	p->numbered[p->numbered_count].seq = 1;
-	p->numbered_count++;
-	return 1;
-}
-
 static bool hangs(const struct push_publisher *p)
 {
 	return p->hangs_until_us > world.now_us;
@@ -137,8 +134,7 @@ void push_send(struct push_publisher *p, const char *topic, const struct push_me
 void push_publish(
 	struct push_publisher *p, const char *topic, const char *version, uint64_t spread_ms)
 {
-	struct push_message m = {
-		.has_seq = true, .has_spread = spread_ms > 0, .spread_ms = spread_ms};
+	struct push_message m = {.has_spread = spread_ms > 0, .spread_ms = spread_ms};
 
 	if (!p->runs)
 		return;
@@ -147,13 +143,13 @@ void push_publish(
 		push_relay_change(p, topic, version);
 		return;
 	}
-	m.seq = next_number(p, topic);
-	memcpy(m.epoch, p->epoch, sizeof(p->epoch));
+	if (push_numbers_set_next(&p->numbers, topic, &m))
+		abort();
 	snprintf(m.version, sizeof(m.version), "%s", version ? version : "");
 	push_send(p, topic, &m);
 }
 
-static void start_again(void *arg, uint64_t serial)
+static void restart_publisher(void *arg, uint64_t serial)
 {
 	struct push_publisher *p = arg;
 
@@ -190,11 +186,13 @@ static bool trouble_publisher(struct push_publisher *p)
 		push_network->totals.hangs++;
 		p->hangs_until_us = world.now_us + 1000 * world_random(STREAM_PUSH, f->hang_ms);
 	}
+	if (p->relays && push_strikes(f->mute))
+		p->full_until_us = world.now_us + world_random(STREAM_PUSH, 3000000);
 	if (!push_strikes(f->restart))
 		return true;
 	push_network->totals.restarts++;
 	push_publisher_stop(p);
-	world_at(world.now_us + 1000 * world_random(STREAM_PUSH, f->hang_ms), start_again, p,
+	world_at(world.now_us + 1000 * world_random(STREAM_PUSH, f->hang_ms), restart_publisher, p,
 		p->serial);
 	return false;
 }
@@ -206,7 +204,7 @@ static void beat(void *arg, uint64_t serial)
 
 	if (p->serial != serial || !trouble_publisher(p))
 		return;
-	memcpy(m.epoch, p->epoch, sizeof(p->epoch));
+	push_numbers_set_epoch(&p->numbers, &m);
 	if (!p->relays) /* a relay has its own */
 		push_send(p, PUSH_HEARTBEAT_TOPIC, &m);
 	world_at(world.now_us + 1000 * PUSH_HEARTBEAT_MS, beat, p, serial);
@@ -257,7 +255,7 @@ void push_publisher_start(struct push_publisher *p)
 	if (p->relays)
 		push_relay_start(p);
 	else
-		begin_numbers(p);
+		push_numbers_init(&p->numbers, &push_sys);
 	world_at(world.now_us + 1000 * world_random(STREAM_NETWORK, PUSH_HEARTBEAT_MS), beat, p,
 		p->serial);
 }
@@ -269,7 +267,7 @@ void push_publisher_stop(struct push_publisher *p)
 	world_trace("push: %s stops", p->endpoint);
 	p->runs = false;
 	p->serial++;
-	push_relay_stop(p);
+	end_publisher(p);
 	for (size_t i = 0; i < push_network->link_count; i++)
 		if (push_network->links[i].to == p)
 			push_link_end(&push_network->links[i]);

@@ -71,7 +71,7 @@ static void deliver_letter(void *arg, uint64_t number)
 		return;
 	}
 	push_network->under_way--;
-	if (l->serial == number >> 32 && l->state == LINK_UP &&
+	if (l->serial == number >> 32 && (l->state == LINK_UP || l->state == LINK_DEAF) &&
 		push_reaches(l->to->host, l->host)) {
 		push_network->totals.delivered++;
 		push_link_hear(l, letter);
@@ -180,7 +180,8 @@ static void post_letter_to(struct link *l, struct letter *letter)
 	uint64_t due_us = world.now_us + push_delay_us();
 
 	t->sent++;
-	if (l->state == LINK_MUTE || push_strikes(f->lose)) {
+	if (l->state == LINK_MUTE || push_strikes(f->lose) ||
+		(l->to->full_until_us > world.now_us && push_strikes(2))) {
 		t->lost++;
 		world_trace(
 			"push: lost for %zu: %s", (size_t)(l - push_network->links), letter->topic);

@@ -13,7 +13,15 @@
 #define CONNECT_TIMEOUT_US 5000000u
 #define MAX_DOUBLINGS 16
 
-enum moment { AT_ATTEMPT, AT_ANSWER, AT_NO_ANSWER, AT_SUBSCRIPTION, AT_END, AT_DEAF, AT_MUTE_END };
+enum moment {
+	AT_ATTEMPT,
+	AT_ANSWER,
+	AT_NO_ANSWER,
+	AT_GREETING, /* the push thread takes the event */
+	AT_SUBSCRIPTION,
+	AT_END,
+	AT_DEAF
+};
 
 static const char *const event_names[SESSION_EVENTS] = {
 	[SESSION_CONNECTED] = "connected",
@@ -153,6 +161,7 @@ static void set_link_state(struct link *l, enum link_state state)
 	l->serial++; /* all that is under way for it is lost */
 	l->state = state;
 	l->to = NULL;
+	l->greets_late = false;
 	l->last_due_us = 0;
 }
 
@@ -192,13 +201,32 @@ static void fail_handshake(struct link *l)
 	static const enum session_event failures[] = {SESSION_REJECTED, SESSION_MISMATCHED,
 		SESSION_UNDECIPHERED, SESSION_BROKEN, SESSION_DENIED, SESSION_ENDED};
 	size_t count = sizeof(failures) / sizeof(failures[0]);
-	size_t which = world_random(STREAM_PUSH, count);
+	size_t which = world_random(STREAM_PUSH, count + 1);
 
 	push_network->totals.refusals++;
-	if (which == count)
-		link_at(l, 1000 * PUSH_HANDSHAKE_MS, AT_NO_ANSWER);
-	else
+	if (which < count) {
 		enter_session(l, failures[which], NULL);
+	} else if (which == count) {
+		link_at(l, 1000 * PUSH_HANDSHAKE_MS, AT_NO_ANSWER);
+	} else { /* the publisher hung up first: no reason, and a retry */
+		set_link_state(l, LINK_DIALING);
+		if (enter_session(l, SESSION_RETRIED, NULL))
+			attempt_later(l);
+	}
+}
+
+/* False: the link is closed or forgotten since. */
+static bool pass_greeting(struct link *l)
+{
+	if (!l->greets_late)
+		return true;
+	l->greets_late = false;
+	return enter_session(l, SESSION_GREETED, NULL);
+}
+
+static void greeting_passes(struct link *l)
+{
+	pass_greeting(l);
 }
 
 static void finish_handshake(struct link *l)
@@ -215,8 +243,13 @@ static void finish_handshake(struct link *l)
 	l->state = LINK_UP;
 	l->attempts = 0;
 	l->subscribed_us = UINT64_MAX;
-	if (enter_session(l, SESSION_GREETED, NULL))
-		link_at(l, push_delay_us(), AT_SUBSCRIPTION);
+	link_at(l, push_delay_us(), AT_SUBSCRIPTION);
+	l->greets_late = true;
+	if (push_strikes(push_network->faults.delay)) /* messages may be taken before */
+		link_at(l, 1000 * world_random(STREAM_PUSH, push_network->faults.delay_ms),
+			AT_GREETING);
+	else
+		pass_greeting(l);
 }
 
 static void subscription_arrives(struct link *l)
@@ -229,16 +262,21 @@ static void end_connection(struct link *l)
 {
 	enum session_event event = l->state == LINK_GREETING ? SESSION_REJECTED : SESSION_ENDED;
 
+	if (!pass_greeting(l))
+		return;
 	push_network->totals.cuts++;
 	set_link_state(l, LINK_DIALING);
 	if (enter_session(l, event, NULL) && enter_session(l, SESSION_RETRIED, NULL))
 		attempt_later(l);
 }
 
+/* What is in the queue of the socket is taken still. */
 static void end_connection_deaf(struct link *l)
 {
+	if (!pass_greeting(l))
+		return;
 	push_network->totals.deaf++;
-	set_link_state(l, LINK_DEAF);
+	l->state = LINK_DEAF;
 	enter_session(l, world_once_in(STREAM_PUSH, 4) ? SESSION_CUT : SESSION_ENDED, NULL);
 }
 
@@ -247,10 +285,10 @@ static void moment_comes(void *arg, uint64_t number)
 	static void (*const takes[])(struct link * l) = {
 		[AT_ATTEMPT] = attempt_connection,
 		[AT_ANSWER] = finish_handshake,
+		[AT_GREETING] = greeting_passes,
 		[AT_SUBSCRIPTION] = subscription_arrives,
 		[AT_END] = end_connection,
 		[AT_DEAF] = end_connection_deaf,
-		[AT_MUTE_END] = end_connection,
 	};
 	enum moment moment = (enum moment)(uint32_t)number;
 	struct link *l = arg;
@@ -258,6 +296,8 @@ static void moment_comes(void *arg, uint64_t number)
 
 	if (l->state == LINK_UNUSED || l->serial != number >> 32)
 		return;
+	if (l->state == LINK_DEAF)
+		return; /* all of it was for the connection that ended */
 	if (push_link_sleeps(l, &until_us))
 		world_at(until_us, moment_comes, l, number);
 	else if (moment == AT_NO_ANSWER)
@@ -285,7 +325,7 @@ void push_link_mute(struct link *l)
 	push_network->totals.mute++;
 	world_trace("push: %zu mute", link_number(l));
 	l->state = LINK_MUTE;
-	link_at(l, 1000 * PUSH_MUTE_MS, AT_MUTE_END);
+	link_at(l, 1000 * PUSH_MUTE_MS, AT_END);
 }
 
 /* ---- sockets ---- */

@@ -7,6 +7,7 @@
 #ifndef SIM_PUSH_NETWORK_H
 #define SIM_PUSH_NETWORK_H
 
+#include "push/numbers.h"
 #include "push/session.h"
 #include "push/subscriber.h"
 #include "relay/relay.h"
@@ -15,7 +16,6 @@
 #define PUSH_MAX_PUBLISHERS 64
 #define PUSH_MAX_LINKS 2048
 #define PUSH_MAX_LETTERS 4096 /* beyond, a message is lost */
-#define PUSH_MAX_NUMBERED 256 /* topics of one publisher; beyond, another epoch */
 #define PUSH_MAX_UPSTREAMS 4
 #define PUSH_NAME 96
 
@@ -26,7 +26,7 @@ enum link_state {
 	LINK_GREETING, /* a handshake is under way */
 	LINK_UP,
 	LINK_MUTE, /* up, but nothing arrives */
-	LINK_DEAF  /* ended, and libzmq does not try again */
+	LINK_DEAF  /* ended, and libzmq does not try again; what is in its queue is taken */
 };
 
 struct link {
@@ -42,6 +42,7 @@ struct link {
 	uint64_t last_due_us;     /* messages arrive in order */
 	uint64_t subscribed_us;
 	unsigned attempts;
+	bool greets_late; /* the session has not heard of its handshake yet */
 };
 
 struct letter {
@@ -58,14 +59,10 @@ struct push_publisher {
 	char endpoint[PUSH_NAME];
 	unsigned host;
 	bool runs;
-	char epoch[24];
-	struct {
-		char topic[PUSH_MAX_TOPIC + 1];
-		uint64_t seq;
-	} numbered[PUSH_MAX_NUMBERED];
-	size_t numbered_count;
+	struct push_numbers numbers;
 	uint64_t serial; /* counts starts */
 	uint64_t hangs_until_us;
+	uint64_t full_until_us; /* the queue of some subscriber of a relay is */
 	/* of a relay */
 	bool relays;
 	char upstreams[PUSH_MAX_UPSTREAMS][PUSH_NAME];
@@ -91,6 +88,7 @@ struct push_network {
 };
 
 extern struct push_network *const push_network;
+extern const struct sys push_sys; /* of publishers and relays: a clock, and STREAM_PUSH */
 
 bool push_reaches(unsigned from, unsigned to);
 /* How long something takes on its way. */

@@ -3,20 +3,12 @@
  * publisher. Surprising: a relay is another process, whose memory is the world's: only the network
  * troubles it, and its own end.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/sim/push_network.h"
 #include "tests/sim/world.h"
-
-static uint64_t draw_random(void)
-{
-	uint64_t high = world_random(STREAM_PUSH, UINT32_MAX);
-
-	return high << 32 | world_random(STREAM_PUSH, UINT32_MAX);
-}
-
-static const struct sys relay_sys = {.now_ms = world_now_ms, .random = draw_random};
 
 static void take_relay_turn(void *arg, uint64_t turn);
 
@@ -40,8 +32,11 @@ static void take_relay_turn(void *arg, uint64_t turn)
 
 static int send_on(void *arg, const char *topic, const struct push_message *m, bool strict)
 {
-	(void)strict;
-	push_send(arg, topic, m);
+	struct push_publisher *p = arg;
+
+	if (strict && p->full_until_us > world.now_us)
+		return -EAGAIN;
+	push_send(p, topic, m);
 	return 0;
 }
 
@@ -71,11 +66,11 @@ void push_relay_start(struct push_publisher *p)
 	for (size_t i = 0; i < p->upstream_count; i++)
 		endpoints[i] = (struct subscriber_endpoint){
 			.endpoint = p->upstreams[i], .heartbeat_ms = PUSH_HEARTBEAT_MS};
-	p->relay = relay_new(&relay_sys, &options, send_on, p);
+	p->relay = relay_new(&push_sys, &options, send_on, p);
 	if (!p->relay)
 		abort();
 	push_network->starting = p;
-	if (subscriber_listen(&relay_sys, endpoints, p->upstream_count, &listener, &p->listens))
+	if (subscriber_listen(&push_sys, endpoints, p->upstream_count, &listener, &p->listens))
 		abort();
 	push_network->starting = NULL;
 	wake_relay(p);

@@ -58,7 +58,7 @@ void push_subscriber_open(const struct subscriber *p, struct link *l)
 }
 
 /* NULL for NULL; NULL with *error set when memory is short. */
-static char *keep_text(const char *text, int *error)
+static char *copy_endpoint_text(const char *text, int *error)
 {
 	char *s = text ? strdup(text) : NULL;
 
@@ -73,9 +73,9 @@ static int start_endpoint(
 	struct subscriber_endpoint at = {.heartbeat_ms = from->heartbeat_ms};
 	int r = 0;
 
-	at.endpoint = e->address = keep_text(from->endpoint, &r);
-	at.server_key = e->server_key = keep_text(from->server_key, &r);
-	at.secret_key_file = e->secret_key_file = keep_text(from->secret_key_file, &r);
+	at.endpoint = e->address = copy_endpoint_text(from->endpoint, &r);
+	at.server_key = e->server_key = copy_endpoint_text(from->server_key, &r);
+	at.secret_key_file = e->secret_key_file = copy_endpoint_text(from->secret_key_file, &r);
 	if (r)
 		return r;
 	session_init(&e->session, &(struct session_setup){

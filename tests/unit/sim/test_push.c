@@ -334,6 +334,14 @@ static void split__of_the_network__is_noticed_and_heals(void **state)
 	stop_hosts();
 }
 
+/* Other topics, as after a SIGHUP. */
+static void renew_topics(struct host *h, size_t count)
+{
+	struct push_topic *const list[] = {&h->topics[0], &h->topics[1]};
+
+	assert_int_equal(subscriber_renew(h->push, list, count), 0);
+}
+
 /* Changes while all goes wrong; then peace. */
 static void live_with_faults(uint64_t seed, unsigned count, const char *const *endpoints,
 	size_t endpoint_count, struct push_publisher *const *publishers, size_t publisher_count)
@@ -359,8 +367,12 @@ static void live_with_faults(uint64_t seed, unsigned count, const char *const *e
 		snprintf(version, sizeof(version), "v%u", i);
 		push_publish(
 			publishers[(seed + i) % publisher_count], i % 2 ? "web" : "db", version, 0);
+		if (i % 20 == 0)
+			renew_topics(&hosts[i % count], 2 - i / 20 % 2);
 		run_for(1000000);
 	}
+	for (unsigned i = 0; i < count; i++)
+		renew_topics(&hosts[i], 2);
 	push_set_faults(NULL);
 	run_for(1000 * PUSH_HEAL_MS);
 }
@@ -370,7 +382,7 @@ static void faults__of_all_kinds__strike_and_heal(void **state)
 	static const char *const endpoints[] = {FAR, "tcp://127.0.0.1:7377"};
 	struct push_publisher *p[2];
 	const struct push_totals *t;
-	struct subscriber_status s;
+	struct subscriber_status s, sum = {0};
 
 	(void)state;
 	for (uint64_t seed = 10; seed < 30; seed++) {
@@ -383,8 +395,15 @@ static void faults__of_all_kinds__strike_and_heal(void **state)
 		assert_true(t->lost && t->copied && t->delayed && t->forged && t->refusals &&
 			    t->cuts && t->deaf && t->mute && t->hangs && t->restarts &&
 			    t->rebuilds);
-		s = status_of(&hosts[0]);
-		assert_true(s.bad && s.gaps && s.epochs && s.refused && s.rebuilds);
+		for (unsigned i = 0; i < 4; i++) {
+			s = status_of(&hosts[i]);
+			sum.bad += s.bad;
+			sum.gaps += s.gaps;
+			sum.epochs += s.epochs;
+			sum.refused += s.refused;
+			sum.rebuilds += s.rebuilds;
+			sum.cuts += s.cuts;
+		}
 		for (unsigned i = 0; i < 4; i++)
 			settle(&hosts[i]);
 		push_publish(p[0], "web", "last", 0);
@@ -393,6 +412,7 @@ static void faults__of_all_kinds__strike_and_heal(void **state)
 		assert_int_equal(hosts[1].hints[0] + hosts[0].hints[1], 0);
 		stop_hosts();
 	}
+	assert_true(sum.bad && sum.gaps && sum.epochs && sum.refused && sum.rebuilds && sum.cuts);
 }
 
 static uint64_t live_as_fleet(uint64_t seed)
