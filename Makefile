@@ -155,7 +155,7 @@ $(BUILD)/sim/sim: $(call obj,$(SIM_SRC)) $(BUILD)/agent.a $(BUILD)/lib.a tests/s
 $(BUILD)/sim/bugs/%/sim: $(call obj,$(SIM_SRC)) $(BUILD)/sim/bugs/%/bug.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(SIM_WRAP) $(PKG_LIBS)
 $(BUILD)/sim/bugs/%/bug.o: $(BUILD)/sim/bugs/%/bug.c
-	$(call say,CC)$(CC) $(ALL_CFLAGS) $(PKG_CFLAGS) -w -c -o $@ $<
+	$(call say,CC)$(CC) $(ALL_CFLAGS) $(PKG_CFLAGS) -iquote lib -w -c -o $@ $<
 $(BUILD)/replay/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/agent.a $(BUILD)/lib.a

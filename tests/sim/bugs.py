@@ -32,7 +32,7 @@ BUGS = [
     ('descriptors of read files stay open', 'agent/files/file.c', '\tsys->close(fd);\n\treturn r;\n}\n\nint file_read(', '\treturn r;\n}\n\nint file_read('),
     ('temporary files stay', 'agent/files/file.c', 'if (is_temporary(e->d_name, name) && sys->unlinkat', 'if (0 && sys->unlinkat'),
     ('the set is not flipped at once', 'agent/publish/file_set.c', '\tif (f->sys->renameat(dir, temporary, dir, DATA)) {', '\tf->sys->unlinkat(dir, DATA, 0);\n\tif (f->sys->renameat(dir, temporary, dir, DATA)) {'),
-    ('state files are not verified', 'agent/version/store.c', 'memcmp(digest, file->data + strlen(MAGIC), DIGEST_HEX - 1) != 0', '0'),
+    ('a damaged state file ends the search', 'agent/version/store.c', '\t\tif (r == -EBADMSG) /* what', '\t\tif (r == -EBADMSG)\n\t\t\tbreak;\n\t\tif (r == -EBADMSG) /* what'),
     ('a failed read is an empty ledger', 'agent/config/decisions.c', 'if (r == -EIO && current_is_patient(c)) {', 'if (0) {'),
     ('no memory is damage', 'agent/version/store.c', 'if (r == 0 || file_error_is_ours(-r) ||', 'if (r == 0 ||'),
     # ---- versions
@@ -40,25 +40,24 @@ BUGS = [
     ('the generation is not raised', 'agent/publish/image.c', '\t\traise_page(i->page, generation); /* first of all: somebody sleeps on it */\n', ''),
     ('a pin holds nothing', 'agent/config/decide.c', '\tif (s->pin == PIN_SET)\n\t\treturn GATE_PIN;\n', ''),
     ('a rollback does not reject what it replaces', 'agent/config/decisions.c', '\tif (c->step.decision.row != ROW_OPERATOR_ROLLS_BACK ||', '\tif (1 ||'),
-    ('a rejected version may be taken', 'agent/config/validation.c', '', ''),
     ('the check program is not asked', 'agent/config/step.c', '\tif (!programs_wanted(c->settings))\n\t\tcommit_step(c);', '\tif (1)\n\t\tcommit_step(c);'),
     ('the guard sleeps', 'agent/verify/verify.c', '\tif (c->forced)\n\t\treturn 0;\n\tif (root', '\tif (1)\n\t\treturn 0;\n\tif (root'),
     ('decisions are not saved', 'agent/config/decisions.c', '\tc->decisions.unsaved = r != 0;\n', '\tc->decisions.unsaved = false;\n\tif (dir >= 0)\n\t\tc->env->sys->unlinkat(store_dir(c->current.store), "ledger.json", 0);\n'),
-    ('the pin is forgotten at a start', 'agent/version/ledger.c', '', ''),
-    ('overrides stay after their time', 'agent/config/decisions.c', '\texpiry_passed', '\texpiry_passed'),
+    ('a pin is not kept over a restart', 'agent/version/ledger.c', '\tif (r == 0 && pin)\n\t\tr = parse_entry(pin', '\tif (0)\n\t\tr = parse_entry(pin'),
+    ('overrides are not kept over a restart', 'agent/version/ledger.c', '"verdicts", "overrides"};', '"verdicts", "over"};'),
     # ---- pulls
-    ('the version of another part is sent', 'agent/pull/kinds/http.c', '', ''),
-    ('success does not restore the interval', 'lib/supervisor.c', '', ''),
+    ('a pull holds the version for ever', 'agent/pull/pull.c', 'version_copy(held, pull->held)', '0 && (pull->held->generation = 0)'),
+    ('success does not restore the interval', 'lib/supervisor.c', '\tif (outcome == SUPERVISOR_SUCCESS)\n\t\ts->delay_ms = s->interval_ms;\n\telse if', '\tif'),
     ('what others wrote is left', 'agent/config/decide.c', 's->place == PLACE_CHANGED && s->drift == DRIFT_HEAL', '0'),
-    ('a suspension ends no more', 'agent/config/schedule.c', '', ''),
-    ('the trigger is lost in a run', 'lib/trigger.c', '', ''),
+    ('a suspension ends no more', 'agent/config/schedule.c', '\twatches_start(c);\n\tschedule_set_due(c, splay_ms(c));', '\twatches_start(c);'),
+    ('a hint during a run is lost', 'lib/trigger.c', '\t\tif (old & RESERVED)\n\t\t\tnew |= armed_at(now_ms, 0);\n\t\telse if', '\t\tif'),
     # ---- push
-    ('messages wake nobody', 'agent/push/topics.c', '', ''),
+    ('messages wake nobody', 'agent/push/topics.c', '\t\thint_within(t, topic, m->spread_ms);\n\t}\n\treturn result;', '\t}\n\treturn result;'),
     ('a deaf socket stays', 'agent/push/session.c', '\trebuild_later(s, SESSION_LOST, now_ms);\n\treturn SESSION_NONE;', '\ts->deadline_ms = 0;\n\ts->phase = SESSION_LOST;\n\treturn SESSION_NONE;'),
     ('a refused connection is not tried again', 'agent/push/session.c', '\trebuild_later(s, SESSION_CLOSED, now_ms);', '\ts->phase = SESSION_CLOSED;'),
     # ---- the process
-    ('memory of a pull leaks', 'agent/pull/pull.c', '', ''),
-    ('a reload forgets a config', 'agent/agent.c', '', ''),
+    ('the held version of a pull leaks', 'agent/pull/pull.c', '\tif (pull->held)\n\t\tversion_fini(pull->held);\n', ''),
+    ('a probe that fails changes nothing', 'agent/config/settle.c', 'return decisions_verdict(c, v->sha256) == VERDICT_PROBE ? CURRENT_HARMFUL : CURRENT_GOOD;', 'return CURRENT_GOOD;'),
     ('a reload keeps the trigger of what is gone', 'agent/agent.c', '\ttake_triggers(\n\t\ta); /*', '\t/*'),
 ]
 
@@ -85,7 +84,10 @@ def plant(name, path, text, bug):
 
 def find(place, seeds):
     """Seed and sentence of the first life that shows it, or None."""
-    subprocess.run(['make', '-s', f'{place}/sim'], cwd=ROOT, check=True, capture_output=True)
+    build = subprocess.run(['make', '-s', f'{place}/sim'], cwd=ROOT, capture_output=True, text=True)
+    if build.returncode:
+        print(build.stderr)
+        return None
     run = subprocess.run([f'{place}/sim', '--seeds', str(seeds), '--until-flaw'], cwd=ROOT, capture_output=True, text=True)
     found = FOUND.search(run.stdout)
     return (found.group(1), found.group(2)) if found else None

@@ -256,7 +256,7 @@ static void operate(void)
 
 static void set_disk_faults(void)
 {
-	unsigned n = life.scenario.disk_faults;
+	unsigned n = 4 + (unsigned)world_random(STREAM_FAULT, life.scenario.disk_faults);
 	bool on = world_once_in(STREAM_FAULT, 2);
 
 	for (unsigned i = 0; i < CALL_KINDS; i++)

@@ -296,12 +296,8 @@ static void look_at_config(void *arg)
 		return;
 	config_status(c, &status);
 	check_decisions(s, &status);
-	if (s->rolling_us && world.now_us > s->rolling_us + GRACE_US) {
+	if (s->rolling_us && world.now_us > s->rolling_us + GRACE_US)
 		s->rolling_us = 0;
-		if (s->last.there && !config_change_error(c) &&
-			!subject_same_sight(&s->last, &s->rolling))
-			s->rolled_back = s->rolling;
-	}
 	if (s->held_us && world.now_us > s->held_us && !s->at_hold.there)
 		s->at_hold = s->last;
 }

@@ -46,7 +46,7 @@ static void draw_subject(struct scenario *sc, struct subject *s, struct host *h,
 	s->on_disk = draw(1);
 	snprintf(s->path, sizeof(s->path), "%s/%s%s", s->on_disk ? "/srv" : "/run/app", s->name,
 		s->place == PLACE_SET ? "" : ".conf");
-	s->snapshot = s->place == PLACE_NONE || draw(1);
+	s->snapshot = s->place == PLACE_NONE || (s->place == PLACE_FILE && draw(1));
 	s->strict = draw(2) == 0;
 	s->guarded = draw(1);
 	s->checked = draw(2) == 0;

@@ -230,6 +230,10 @@ static void follow_sight(struct subject *s, const struct sight *now)
 		subject_report_flaw("%s changed while it was held", s->name);
 	if (s->rolled_back.there && subject_same_sight(now, &s->rolled_back))
 		subject_report_flaw("%s shows again what was rolled back", s->name);
+	if (s->rolling_us && s->rolling.there) {
+		s->rolled_back = s->rolling;
+		s->rolling_us = 0;
+	}
 	check_state(s, now);
 	if (world.now_us - s->changed_us > SETTLED_US)
 		s->settled = s->last;
@@ -323,7 +327,7 @@ static void observe_snapshot(struct subject *s)
 	} q = {.s = s};
 	char path[96];
 
-	snprintf(path, sizeof(path), "/run/pullet/%s", s->name);
+	snprintf(path, sizeof(path), "/run/pullet/%s.snap", s->name);
 	disk_owner = OWNER_READER;
 	if (!s->reader && pullet_open(path, 0, &s->reader))
 		s->reader = NULL;
@@ -334,9 +338,11 @@ static void observe_snapshot(struct subject *s)
 	disk_owner = OWNER_WORLD;
 	if (q.other)
 		subject_report_flaw("P1 %s: the snapshot has another config's value", s->name);
-	for (size_t i = 0; i < s->layer_count; i++)
+	for (size_t i = 0; i < s->layer_count; i++) {
 		if (q.tallies[i].lines)
 			check_layer(s, i, &q.tallies[i]);
+		s->snapshot_last.numbers[i] = q.tallies[i].number;
+	}
 }
 
 /* ---- outside ---- */
@@ -444,39 +450,45 @@ bool subject_shows(const struct subject *s, size_t layer, uint64_t number)
 }
 
 /* The first layer that is not the servers' newest. */
-static size_t find_late(const struct subject *s)
+static size_t find_late(const struct subject *s, const struct sight *sight)
 {
 	size_t i = 0;
 
 	for (; i < s->layer_count; i++) {
 		const struct site_version *v = site_current(s->layers[i]);
 
-		if (s->last.numbers[i] != (v->quality == SITE_ABSENT ? 0 : v->number))
+		if (sight->numbers[i] != (v->quality == SITE_ABSENT ? 0 : v->number))
 			break;
 	}
 	return i;
 }
 
-static bool has_no_place(const struct subject *s)
-{
-	return s->removed || s->place == PLACE_NONE;
-}
-
 bool subject_is_newest(const struct subject *s)
 {
-	return has_no_place(s) || (!s->foreign && find_late(s) == s->layer_count);
+	bool place = s->place == PLACE_NONE || find_late(s, &s->last) == s->layer_count;
+	bool snapshot = !s->snapshot || find_late(s, &s->snapshot_last) == s->layer_count;
+
+	return s->removed || (!s->foreign && place && snapshot);
+}
+
+static void report_late(const struct subject *s, const char *place, const struct sight *sight)
+{
+	size_t late = find_late(s, sight);
+
+	if (late < s->layer_count)
+		subject_report_flaw("%s: %s is %llu in the %s at the end, the server has %llu",
+			s->name, s->layers[late]->path, (unsigned long long)sight->numbers[late],
+			place, (unsigned long long)site_current(s->layers[late])->number);
 }
 
 void subject_check_end(struct subject *s)
 {
-	size_t late = find_late(s);
-
-	if (has_no_place(s))
+	if (s->removed)
 		return;
 	if (s->foreign)
 		subject_report_flaw("%s: what somebody else wrote was not healed", s->name);
-	if (late < s->layer_count)
-		subject_report_flaw("%s: %s is %llu at the end, the server has %llu", s->name,
-			s->layers[late]->path, (unsigned long long)s->last.numbers[late],
-			(unsigned long long)site_current(s->layers[late])->number);
+	if (s->place != PLACE_NONE)
+		report_late(s, "file", &s->last);
+	if (s->snapshot)
+		report_late(s, "snapshot", &s->snapshot_last);
 }

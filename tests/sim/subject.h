@@ -47,6 +47,7 @@ struct subject {
 	struct sight last, settled;   /* settled: when it had not changed for a second */
 	uint64_t changed_us;
 	uint64_t generation, settled_generation; /* of the snapshot */
+	struct sight snapshot_last;
 	struct pullet *reader;
 	/* what is allowed */
 	bool may_go_back;  /* an operator, a probe or a server asked for it, once or more */
