@@ -393,75 +393,84 @@ static const char *stored_text(const struct node *map, const char *name)
 	return n && n->type == NODE_STRING ? n->text : NULL;
 }
 
-static bool parse_part(const struct node *map, struct part *ret)
+/* 0, -EBADMSG or -ENOMEM, as all that reads facts. */
+static int parse_part(const struct node *map, struct part *ret)
 {
 	const char *url = stored_text(map, "url"), *etag = stored_text(map, "etag");
 	const char *last_modified = stored_text(map, "last_modified"),
 		   *type = stored_text(map, "type");
 	const struct node *len = node_find(map, "len"), *absent = node_find(map, "absent");
 
-	if (!url || !etag || !last_modified || !type || strlen(type) >= sizeof(ret->type) ||
-		part_init(ret, url, etag, last_modified, type))
-		return false;
+	if (!url || !etag || !last_modified || !type || strlen(type) >= sizeof(ret->type))
+		return -EBADMSG;
+	if (part_init(ret, url, etag, last_modified, type))
+		return -ENOMEM;
 	if (part_set_epoch(ret, stored_text(map, "epoch"))) {
 		part_fini(ret);
-		return false;
+		return -ENOMEM;
 	}
 	ret->len = len && len->type == NODE_INT ? (size_t)len->integer : SIZE_MAX;
 	ret->absent = absent && absent->type == NODE_BOOL && absent->boolean;
-	return true;
+	return 0;
 }
 
-static bool parse_parts(const struct node *root, struct version *ret)
+static int parse_parts(const struct node *root, struct version *ret)
 {
 	const struct node *more = node_find(root, "more"), *n;
 	size_t count = 1 + (more && more->type == NODE_LIST ? more->count : 0);
+	int r;
 
-	ret->parts = count <= STORE_MAX_PARTS ? calloc(count, sizeof(*ret->parts)) : NULL;
-	if (!ret->parts || !parse_part(root, &ret->parts[0]))
-		return false;
+	if (count > STORE_MAX_PARTS)
+		return -EBADMSG;
+	ret->parts = calloc(count, sizeof(*ret->parts));
+	r = ret->parts ? parse_part(root, &ret->parts[0]) : -ENOMEM;
+	if (r)
+		return r;
 	ret->part_count = 1;
 	for (n = count > 1 ? more->first : NULL; n; n = n->next) {
-		if (n->type != NODE_MAP || !parse_part(n, &ret->parts[ret->part_count]))
-			return false;
+		r = n->type == NODE_MAP ? parse_part(n, &ret->parts[ret->part_count]) : -EBADMSG;
+		if (r)
+			return r;
 		ret->part_count++;
 	}
-	return true;
+	return 0;
 }
 
 /* Older state files have none. */
-static bool parse_decisions(const struct node *root, struct version *ret)
+static int parse_decisions(const struct node *root, struct version *ret)
 {
 	const struct node *n = node_find(root, "decisions");
 	struct buffer text;
-	bool good;
+	int r;
 
 	if (!n)
-		return true;
+		return 0;
+	if (n->type != NODE_MAP)
+		return -EBADMSG;
 	buffer_init(&text, MAX_FACTS);
-	good = n->type == NODE_MAP &&
-	       (n->count == 0 || document_write(n, DOCUMENT_JSON, &text) == 0) &&
-	       (ret->decisions = strdup(text.len ? text.data : ""));
+	r = n->count ? document_write(n, DOCUMENT_JSON, &text) : 0;
+	if (r == 0) {
+		ret->decisions = strdup(text.len ? text.data : "");
+		r = ret->decisions ? 0 : -ENOMEM;
+	}
 	buffer_fini(&text);
-	if (!good)
-		return false;
-	for (char *p = ret->decisions; *p; p++)
+	for (char *p = r ? NULL : ret->decisions; p && *p; p++)
 		if (*p == '\n') /* facts are one line */
 			*p = ' ';
-	return true;
+	return r == 0 || r == -ENOMEM ? r : -EBADMSG;
 }
 
-/* True, and *ret is to be finished; or false. */
-static bool parse_facts(const char *line, size_t len, struct version *ret)
+/* 0, and *ret is to be finished; or an error. */
+static int parse_facts(const char *line, size_t len, struct version *ret)
 {
 	struct document *d = NULL;
 	struct document_error e;
 	const struct node *generation, *pulled, *product, *root;
 	const char *sha256, *origin, *settings;
-	bool good;
+	int r = document_parse(DOCUMENT_JSON, line, len, 0, &d, &e);
 
-	if (document_parse(DOCUMENT_JSON, line, len, 0, &d, &e))
-		return false;
+	if (r)
+		return r == -ENOMEM ? r : -EBADMSG;
 	root = document_root(d);
 	generation = node_find(root, "generation");
 	pulled = node_find(root, "pulled_ms");
@@ -470,10 +479,18 @@ static bool parse_facts(const char *line, size_t len, struct version *ret)
 	origin = stored_text(root, "origin");
 	settings = stored_text(root, "settings"); /* older state files have none */
 	*ret = (struct version){.generation = 0};
-	good = generation && generation->type == NODE_INT && sha256 &&
-	       strlen(sha256) < sizeof(ret->sha256) && parse_parts(root, ret) &&
-	       parse_decisions(root, ret) && (ret->origin = strdup(origin ? origin : "pull"));
-	if (good) {
+	if (!generation || generation->type != NODE_INT || !sha256 ||
+		strlen(sha256) >= sizeof(ret->sha256))
+		r = -EBADMSG;
+	if (r == 0)
+		r = parse_parts(root, ret);
+	if (r == 0)
+		r = parse_decisions(root, ret);
+	if (r == 0) {
+		ret->origin = strdup(origin ? origin : "pull");
+		r = ret->origin ? 0 : -ENOMEM;
+	}
+	if (r == 0) {
 		ret->generation = (uint64_t)generation->integer;
 		ret->pulled_ms = pulled && pulled->type == NODE_INT && pulled->integer > 0
 					 ? pulled->integer
@@ -487,27 +504,28 @@ static bool parse_facts(const char *line, size_t len, struct version *ret)
 		version_fini(ret);
 	}
 	document_free(d);
-	return good;
+	return r;
 }
 
 /* The parts' bytes and the product are all of the body, and the parts are what was accepted. */
-static bool body_fits(struct version *v, const char *body, size_t len)
+static int check_body(struct version *v, const char *body, size_t len)
 {
 	char digest[DIGEST_HEX];
 	size_t sum = 0;
 
 	if (v->product_len > len)
-		return false;
+		return -EBADMSG;
 	len -= v->product_len;
 	if (v->part_count == 1 && v->parts[0].len == SIZE_MAX) /* written before there were parts */
 		v->parts[0].len = len;
 	for (size_t i = 0; i < v->part_count; i++) {
 		if (v->parts[i].len > len - sum)
-			return false;
+			return -EBADMSG;
 		sum += v->parts[i].len;
 	}
-	return sum == len && digest_sha256(body, len, NULL, 0, digest) == 0 &&
-	       strcmp(digest, v->sha256) == 0;
+	if (digest_sha256(body, len, NULL, 0, digest))
+		return -ENOMEM;
+	return sum == len && strcmp(digest, v->sha256) == 0 ? 0 : -EBADMSG;
 }
 
 /* ---- save and load ---- */
@@ -608,30 +626,34 @@ bool store_in_memory(const struct store *s)
 	return s->in_memory;
 }
 
-/* Takes a state file apart and verifies it. On success body holds the document alone. */
-static bool verify_file(uint64_t generation, struct buffer *file, struct version *ret_version)
+/* Takes a state file apart and verifies it. On success file holds the document alone. 0, -EBADMSG
+ * where it is damaged, or -ENOMEM. */
+static int verify_file(uint64_t generation, struct buffer *file, struct version *ret_version)
 {
 	size_t head = strlen(MAGIC) + DIGEST_HEX; /* the digest's NUL stands for the newline */
 	char digest[DIGEST_HEX];
 	const char *line_end;
+	int r;
 
 	if (file->len < head || memcmp(file->data, MAGIC, strlen(MAGIC)) != 0 ||
 		file->data[head - 1] != '\n')
-		return false;
-	if (digest_sha256(file->data + head, file->len - head, NULL, 0, digest) ||
-		memcmp(digest, file->data + strlen(MAGIC), DIGEST_HEX - 1) != 0)
-		return false;
+		return -EBADMSG;
+	if (digest_sha256(file->data + head, file->len - head, NULL, 0, digest))
+		return -ENOMEM;
 	line_end = memchr(file->data + head, '\n', file->len - head);
-	if (!line_end || !parse_facts(file->data + head, (size_t)(line_end - file->data) - head,
-				 ret_version))
-		return false;
+	if (!line_end || memcmp(digest, file->data + strlen(MAGIC), DIGEST_HEX - 1) != 0)
+		return -EBADMSG;
+	r = parse_facts(file->data + head, (size_t)(line_end - file->data) - head, ret_version);
+	if (r)
+		return r;
 	head = (size_t)(line_end - file->data) + 1;
 	memmove(file->data, file->data + head, file->len - head + 1);
 	file->len -= head;
-	if (ret_version->generation == generation && body_fits(ret_version, file->data, file->len))
-		return true;
-	version_fini(ret_version);
-	return false;
+	r = ret_version->generation == generation ? check_body(ret_version, file->data, file->len)
+						  : -EBADMSG;
+	if (r)
+		version_fini(ret_version);
+	return r;
 }
 
 static void set_aside(struct store *s, int dir, uint64_t generation)
@@ -648,12 +670,40 @@ static void set_aside(struct store *s, int dir, uint64_t generation)
 	remove_old(s, dir, ".bad", numbers, n < 0 ? 0 : n);
 }
 
+/* Reads and verifies one file. 0; -EBADMSG where it is damaged; -EMSGSIZE where body is too small;
+ * or -errno. */
+static int load_file(const struct store *s, int dir, uint64_t generation, struct buffer *file,
+	struct version *ret_version, struct buffer *body)
+{
+	char name[NUMBER + 8];
+	int r;
+
+	file_name(generation, name);
+	buffer_clear(file);
+	r = file_read(s->sys, dir, name, file);
+	if (r == -EMSGSIZE)
+		r = -EFBIG;
+	if (r == 0)
+		r = verify_file(generation, file, ret_version);
+	if (r)
+		return r;
+	r = buffer_append(body, file->data, file->len);
+	if (r)
+		version_fini(ret_version);
+	return r;
+}
+
+/* Not the file's: it is to be read again, and no older version shown meanwhile. */
+static bool is_our_trouble(int error)
+{
+	return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -EMSGSIZE;
+}
+
 int store_load(
 	struct store *s, struct version *ret_version, struct buffer *body, unsigned *ret_damaged)
 {
 	uint64_t numbers[MAX_LISTED];
 	int n, r = -ENOENT, dir = open_store_dir(s);
-	char name[NUMBER + 8];
 	struct buffer file;
 
 	*ret_damaged = 0;
@@ -664,18 +714,10 @@ int store_load(
 	if (n < 0)
 		r = n;
 	for (int i = 0; i < n; i++) {
-		file_name(numbers[i], name);
-		buffer_clear(&file);
-		r = file_read(s->sys, dir, name, &file);
-		if (r == -ENOMEM || r == -EMFILE || r == -ENFILE)
-			break; /* our trouble, not the file's */
-		if (r == 0 && verify_file(numbers[i], &file, ret_version)) {
-			r = buffer_append(body, file.data, file.len);
-			if (r)
-				version_fini(ret_version);
+		r = load_file(s, dir, numbers[i], &file, ret_version, body);
+		if (r == 0 || is_our_trouble(r))
 			break;
-		}
-		if (r == 0) /* what cannot even be read stays where it is */
+		if (r == -EBADMSG) /* what cannot even be read stays where it is */
 			set_aside(s, dir, numbers[i]);
 		++*ret_damaged;
 		r = -ENOENT;
@@ -688,22 +730,13 @@ int store_load(
 int store_load_generation(
 	struct store *s, uint64_t generation, struct version *ret_version, struct buffer *body)
 {
-	char name[NUMBER + 8];
 	struct buffer file;
 	int r, dir = open_store_dir(s);
 
 	if (dir < 0)
 		return dir;
 	buffer_init(&file, MAX_FILE);
-	file_name(generation, name);
-	r = file_read(s->sys, dir, name, &file);
-	if (r == 0 && !verify_file(generation, &file, ret_version))
-		r = -EBADMSG;
-	if (r == 0) {
-		r = buffer_append(body, file.data, file.len);
-		if (r)
-			version_fini(ret_version);
-	}
+	r = load_file(s, dir, generation, &file, ret_version, body);
 	buffer_fini(&file);
 	s->sys->close(dir);
 	return r;

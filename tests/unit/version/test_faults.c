@@ -167,6 +167,89 @@ static void store__with_each_call_failing__stays_whole(void **state)
 	}
 }
 
+/* ---- the newest of two versions ---- */
+
+static void save_two(void)
+{
+	struct store *s;
+	struct version v;
+	struct buffer body;
+
+	assert_int_equal(store_open(&sys, dir, "web", 2, &s, why), 0);
+	buffer_init(&body, 1u << 20);
+	for (int i = 0; i < 2; i++) {
+		buffer_clear(&body);
+		version_begin(&v, &body, store_next_generation(s));
+		version_add(&v, &body, "", "yaml", i ? "new: 1\n" : "old: 1\n");
+		v.decisions = strdup("{\"n\": 1}");
+		version_end(&v, &body);
+		assert_int_equal(store_save(s, &v, body.data, body.len, true, why), 0);
+		version_fini(&v);
+	}
+	buffer_fini(&body);
+	store_close(s);
+}
+
+/* Loads what is newest. True when it could be. An older one instead, or a whole file set aside,
+ * would be a version that readers have seen and see no more. */
+static bool load_newest(void)
+{
+	struct store *s = NULL;
+	struct version v;
+	struct buffer body;
+	unsigned damaged = 0;
+	int r = store_open(&sys, dir, "web", 2, &s, why);
+
+	buffer_init(&body, 1u << 20);
+	if (r == 0)
+		r = store_load(s, &v, &body, &damaged);
+	if (r == 0) {
+		assert_string_equal(body.data, "new: 1\n");
+		version_fini(&v);
+	}
+	assert_int_equal(damaged, 0);
+	buffer_fini(&body);
+	store_close(s);
+	assert_int_equal(scratch_count(files, ".bad"), 0);
+	return r == 0;
+}
+
+static void load__with_each_allocation_failing__gives_no_older_version(void **state)
+{
+	(void)state;
+	save_two();
+	for (unsigned n = 1;; n++) {
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		load_newest();
+		fault_memory.nth = 0;
+		assert_true(load_newest());
+		if (fault_memory.seen < n)
+			break;
+		assert_in_range(n, 1, MOST);
+	}
+}
+
+static void load__that_is_interrupted_or_lacks_descriptors__gives_no_older_version(void **state)
+{
+	static const int errors[] = {EINTR, EMFILE, ENFILE, ENOMEM};
+
+	(void)state;
+	save_two();
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		bool hit = true;
+
+		for (unsigned n = 1; hit; n++) {
+			fault = (struct fault){.call = CALL_OPEN, .nth = n, .error = errors[i]};
+			load_newest();
+			hit = fault.seen >= n;
+			memset(&fault, 0, sizeof(fault));
+			assert_true(load_newest());
+			assert_in_range(n, 1, MOST);
+		}
+	}
+}
+
 /* ---- the ledger ---- */
 
 static int fill_ledger(struct ledger *l)
@@ -282,9 +365,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(store__with_each_call_failing__stays_whole),
 		TEST(ledger__with_each_call_failing__stays_whole),
+		TEST(load__that_is_interrupted_or_lacks_descriptors__gives_no_older_version),
 		TEST(store__with_each_allocation_failing__stays_whole),
+		TEST(load__with_each_allocation_failing__gives_no_older_version),
 		TEST(ledger__with_each_allocation_failing__stays_whole),
 	};
 
-	return fault_memory_run(tests, 2);
+	return fault_memory_run(tests, 3);
 }
