@@ -417,7 +417,7 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 			remember_image(i, &p->written);
 	}
 	drop_prepared(i);
-	return r < 0 ? r : 0;
+	return r;
 }
 
 bool image_in_memory(const struct image *i)

@@ -31,7 +31,8 @@ int image_build(const struct node *root, int64_t created_ms, const char *version
 int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY]);
 /* Removes what was prepared, if anything was. */
 void image_abandon(struct image *i);
-/* Replaces NAME.snap unless an equal file is in place, then raises the page and wakes readers. */
+/* Replaces NAME.snap unless an equal file is in place, then raises the page and wakes readers. 0,
+ * FILE_NOT_DURABLE or -errno. */
 int image_publish(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY]);
 /* Makes the control page again if somebody removed it, while NAME.snap is as it should be; readers
  * go over to the new one. 0, or -errno with a sentence. */

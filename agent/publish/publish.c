@@ -115,12 +115,16 @@ static int publish_set(struct publication *p, int dir)
 
 static int publish_image(struct publication *p, int dir)
 {
+	int r;
+
 	(void)dir;
 	if (!p->image)
 		return 0;
 	if (p->confirmed_ms)
 		image_confirm(p->image, p->confirmed_ms, p->stale_ms);
-	return image_publish(p->image, p->image_data, p->image_len, p->version->generation, p->why);
+	r = image_publish(p->image, p->image_data, p->image_len, p->version->generation, p->why);
+	p->not_durable |= r > 0;
+	return r < 0 ? r : 0;
 }
 
 /* What is visible now is not known to be current. */

@@ -259,7 +259,7 @@ static void write_snapshot(uint32_t count, struct written *ret)
 		die("snapshot_build");
 	ret->build_ms = (double)(bench_now_ns() - begin_ns) / 1e6;
 	begin_ns = bench_now_ns();
-	if (image_publish(image, data, len, count, why))
+	if (image_publish(image, data, len, count, why) < 0)
 		die(why);
 	ret->publish_ms = (double)(bench_now_ns() - begin_ns) / 1e6;
 	ret->mb = (double)len / 1e6;

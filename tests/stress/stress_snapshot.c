@@ -179,7 +179,7 @@ static _Noreturn void run(const char *base, const char *dir, uint64_t swaps, con
 		size_t len;
 		void *data = build(++n, &len);
 
-		if (image_publish(image, data, len, n, why))
+		if (image_publish(image, data, len, n, why) < 0)
 			die(why);
 		atomic_store(&published, n);
 		free(data);
