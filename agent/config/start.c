@@ -104,8 +104,10 @@ static bool find_last_good(struct config *c)
 	if (damaged)
 		log_err("state files were damaged (set aside) or could not be read", "config",
 			c->settings->name, "files", LOG_U64(damaged));
-	if (r && r != -ENOENT)
+	if (r && r != -ENOENT) {
+		c->status.failed_here = true;
 		config_report_failure(c, "the state directory cannot be read", strerror(-r));
+	}
 	if (r == -ENOENT && c->decisions.ledger->pin.by)
 		decisions_drop_pin(c, LOST_PIN);
 	if (r)
@@ -159,6 +161,7 @@ void current_start(struct config *c)
 	if (c->env->dry_run || c->current.started)
 		return;
 	if (current_open(c, why)) {
+		c->status.failed_here = true;
 		config_report_failure(c, CONFIG_CANNOT_PUBLISH, why);
 		return;
 	}
