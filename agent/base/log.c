@@ -4,6 +4,7 @@
  */
 #include "base/log.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -117,6 +118,23 @@ static void append_json_line(
 	json_writer_end_object(b);
 }
 
+/* Without memory: the message alone, which is a constant of ours, without what JSON would escape.
+ */
+static void write_bare_line(enum log_level level, const char *message)
+{
+	char line[LINE];
+	int len;
+
+	if (style == LOG_FORMAT_JSON)
+		len = snprintf(line, sizeof(line), "{\"level\":\"%s\",\"message\":\"%.*s\"}\n",
+			levels[level].name, (int)strcspn(message, "\"\\"), message);
+	else
+		len = snprintf(line, sizeof(line), "%.*s%.1000s\n", isatty(STDERR_FILENO) ? 0 : 3,
+			(char[]){'<', levels[level].priority, '>', '\0'}, message);
+	if (len > 0 && write(STDERR_FILENO, line, (size_t)len) < 0)
+		(void)0; /* nowhere to say it */
+}
+
 void log_line(enum log_level level, const char *message, ...)
 {
 	struct buffer b;
@@ -131,6 +149,11 @@ void log_line(enum log_level level, const char *message, ...)
 	else
 		append_text_line(&b, level, message, pairs);
 	va_end(pairs);
+	if (b.error == -ENOMEM) {
+		write_bare_line(level, message);
+		buffer_fini(&b);
+		return;
+	}
 	if (b.error) { /* far too long: the message alone */
 		buffer_clear(&b);
 		if (style == LOG_FORMAT_JSON) {

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/fixture/fault_memory.h"
 #include "document/document.h"
 #include "text/json_text.h"
 #include "base/log.h"
@@ -49,6 +50,31 @@ static void text__of_plain_and_odd_values__is_one_line(void **state)
 	captured(text);
 	assert_string_equal(text, "<4>it happened plain=value-1/x spaced=\"two words\" "
 				  "forged=\"x\\n<3>fake key=1\" empty=\"\" quote=\"a\\\"b\"\n");
+}
+
+static void line__without_memory__is_the_message_alone(void **state)
+{
+	static const char *const expected[] = {
+		[LOG_FORMAT_TEXT] = "<3>it \\ happened\n",
+		[LOG_FORMAT_JSON] = "{\"level\":\"err\",\"message\":\"it \"}\n",
+	};
+	char text[4096];
+
+	(void)state;
+	for (unsigned n = 0; n < 2 * 12; n++) {
+		log_setup(LOG_LEVEL_INFO, n % 2 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT);
+		capture();
+		fault_memory.seen = 0;
+		fault_memory.for_ever = true;
+		fault_memory.nth = 1 + n / 2;
+		log_err("it \\ happened", "why", "a longer value with \"quotes\" in it", "n", "2");
+		fault_memory.nth = 0;
+		captured(text);
+		assert_int_equal(strchr(text, '\n') - text + 1, strlen(text));
+		if (n < 2)
+			assert_string_equal(
+				text, expected[n % 2 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT]);
+	}
 }
 
 static void text__longer_than_the_bound__is_cut_to_one_line(void **state)
@@ -227,7 +253,8 @@ int main(void)
 		cmocka_unit_test(limit__more_causes_than_lines__some_wait_for_their_turn),
 		cmocka_unit_test(limit__of_a_kind__are_two_a_minute_and_leave_room_for_others),
 		cmocka_unit_test(jsontext__sequences__good_ones_stay_and_bad_ones_are_replaced),
+		cmocka_unit_test(line__without_memory__is_the_message_alone),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }
