@@ -494,6 +494,7 @@ class Calls(harness.Case):
                     self.did_not_start(world, kills)
                 world.check_recovered()
                 world.agent.stop()
+                world.agent.close()
         return len(points), met, through
 
     @staticmethod
