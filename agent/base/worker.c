@@ -123,6 +123,7 @@ struct worker *worker_start(struct loop *l, const char *name)
 	if (fd < 0 || loop_watch(l, &w->watch, fd, LOOP_READ, finish_jobs, w))
 		goto fail;
 	sigfillset(&all);
+	sigdelset(&all, SIGBUS); /* of a page that was cut short, in a job: it cannot wait */
 	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the loop's */
 	r = pthread_create(&w->thread, NULL, run_jobs, w);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

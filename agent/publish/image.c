@@ -3,7 +3,8 @@
  *
  * Surprising: the page is the one file that is written in place, by atomic stores through a shared
  * mapping: eight bytes of it change, it is never shorter than a page, and its memory is there
- * before it is mapped, so that no store can meet a full file system.
+ * before it is mapped, so that no store can meet a full file system. Who cuts it short all the same
+ * gets a new one made (page_guard).
  */
 #include "publish/image.h"
 
@@ -25,13 +26,15 @@
 #include "document/extent.h"
 #include "document/key_path.h"
 #include "files/trusted.h"
+#include "publish/page_guard.h"
 
 struct image {
 	const struct sys *sys;
 	char *dir, *name;            /* name: NAME.snap */
 	_Atomic(struct page *) page; /* the worker may replace it */
 	struct page *old_page;       /* that was removed; readers may have it; NULL = none was */
-	ino_t page_ino;
+	ino_t page_ino;              /* 0: its memory is lost */
+	uint64_t generation, confirmed_ms, stale_ms; /* what the page says */
 	bool in_memory;
 	bool known; /* what follows is of the file last published */
 	ino_t ino;
@@ -209,16 +212,38 @@ static bool page_in_place(const struct image *i, int dir)
 	struct stat st;
 
 	page_name(i, name);
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == i->page_ino;
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == i->page_ino &&
+	       st.st_size == PAGE_SIZE;
+}
+
+static void read_page(struct image *i, struct page *page)
+{
+	page_guard_begin(page);
+	i->generation = atomic_load_explicit(&page->generation, memory_order_acquire);
+	i->confirmed_ms = atomic_load_explicit(&page->confirmed_ms, memory_order_acquire);
+	i->stale_ms = atomic_load_explicit(&page->stale_ms, memory_order_acquire);
+	page_guard_end();
 }
 
 /* Wakes readers even if the generation is the same: a lost image may have been restored. */
-static void raise_page(struct page *page, uint64_t generation)
+static bool raise_page(struct page *page, uint64_t generation)
 {
+	page_guard_begin(page);
 	atomic_store_explicit(&page->withdrawn, 0, memory_order_release);
 	atomic_store_explicit(&page->generation, generation, memory_order_release);
 	atomic_fetch_add_explicit(&page->futex, 1, memory_order_release);
 	syscall(SYS_futex, &page->futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	return page_guard_end();
+}
+
+/* Raises the page that readers find, and the one before it, which some may still have mapped. */
+static void raise_pages(struct image *i, uint64_t generation)
+{
+	i->generation = generation;
+	if (!raise_page(i->page, generation))
+		i->page_ino = 0;
+	if (i->old_page)
+		raise_page(i->old_page, generation);
 }
 
 /* Replaces a removed page; readers of the old one open the new one. Unmaps the page before that,
@@ -230,9 +255,11 @@ static int renew_page(struct image *i, int dir, char why[FILE_WHY])
 
 	if (r)
 		return r;
-	atomic_store(&fresh->stale_ms, atomic_load(&page->stale_ms));
-	atomic_store(&fresh->confirmed_ms, atomic_load(&page->confirmed_ms));
-	atomic_store(&fresh->generation, atomic_load(&page->generation));
+	page_guard_begin(fresh);
+	atomic_store(&fresh->stale_ms, i->stale_ms);
+	atomic_store(&fresh->confirmed_ms, i->confirmed_ms);
+	atomic_store(&fresh->generation, i->generation);
+	page_guard_end();
 	if (i->old_page)
 		munmap(i->old_page, PAGE_SIZE);
 	i->old_page = page;
@@ -244,15 +271,18 @@ void image_confirm(struct image *i, uint64_t now_ms, uint64_t stale_ms)
 {
 	struct page *page = i->page;
 
+	i->confirmed_ms = now_ms;
+	i->stale_ms = stale_ms;
+	page_guard_begin(page);
 	atomic_store_explicit(&page->stale_ms, stale_ms, memory_order_release);
 	atomic_store_explicit(&page->confirmed_ms, now_ms, memory_order_release);
+	if (!page_guard_end())
+		i->page_ino = 0;
 }
 
 uint64_t image_confirmed_ms(const struct image *i)
 {
-	struct page *page = i->page;
-
-	return atomic_load_explicit(&page->confirmed_ms, memory_order_acquire);
+	return i->confirmed_ms;
 }
 
 /* ---- the image ---- */
@@ -272,7 +302,7 @@ int image_keep_page(struct image *i, char why[FILE_WHY])
 	if (!page_in_place(i, dir)) {
 		r = renew_page(i, dir, why);
 		if (r == 0)
-			raise_page(i->old_page, atomic_load(&i->old_page->generation));
+			raise_page(i->old_page, i->generation);
 	}
 	i->sys->close(dir);
 	return r;
@@ -301,10 +331,12 @@ int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
 		page_name(i, name_of_page);
 		sweep_clean(sweep, sys, dir, name_of_page);
 		r = open_or_make_page(i, dir, &page, why);
+		i->page = page;
+		if (r == 0)
+			read_page(i, page);
 		if (r == 0 &&
 			!i->in_memory) /* it may be of another boot, whose clock was another one */
-			atomic_store(&page->confirmed_ms, 0);
-		i->page = page;
+			image_confirm(i, 0, i->stale_ms);
 		sys->close(dir);
 	}
 	if (r < 0) {
@@ -410,9 +442,7 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 	if (r >= 0 && !page_in_place(i, dir)) /* should that fail, image_keep_page() will say so */
 		renew_page(i, dir, why);
 	if (r >= 0) {
-		raise_page(i->page, generation); /* first of all: somebody sleeps on it */
-		if (i->old_page)
-			raise_page(i->old_page, generation); /* who opened it at the last moment */
+		raise_pages(i, generation); /* first of all: somebody sleeps on it */
 		if (seen)
 			remember_image(i, &p->written);
 	}

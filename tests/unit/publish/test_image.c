@@ -291,6 +291,33 @@ static void page__that_somebody_replaces__gets_the_generation(void **state)
 	munmap((void *)(uintptr_t)old, PAGE_SIZE);
 }
 
+/* What the page says, which was cut to this many bytes, is said again in a new one. */
+static void page__that_somebody_cuts_short__is_made_again(void **state)
+{
+	static const off_t lengths[] = {0, 8, 100};
+	char path[SCRATCH_PATH + 16];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/web.gen", dir);
+	assert_int_equal(open_image(), 0);
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	image_confirm(image, 77, 99);
+	for (size_t i = 0; i < 3; i++) {
+		uint64_t n = 2 * i + 1;
+
+		publish(n);
+		assert_int_equal(truncate(path, lengths[i]), 0);
+		assert_int_equal(image_keep_page(image, why), 0);
+		assert_int_equal(page_generation(), n);
+		assert_int_equal(image_confirmed_ms(image), 77);
+		assert_int_equal(truncate(path, lengths[i]), 0);
+		image_confirm(image, 77, 99);
+		publish(n + 1);
+		assert_int_equal(page_generation(), n + 1);
+		assert_int_equal(image_confirmed_ms(image), 77);
+	}
+}
+
 static void page__that_cannot_be_made_again__is_an_error_until_it_can(void **state)
 {
 	const struct page *old;
@@ -546,6 +573,7 @@ int main(void)
 		TEST(prepared__where_it_is_there__is_not_current_when_removed_meanwhile),
 		TEST(page__that_somebody_removes__is_made_again),
 		TEST(page__that_somebody_replaces__gets_the_generation),
+		TEST(page__that_somebody_cuts_short__is_made_again),
 		TEST(page__that_cannot_be_made_again__is_an_error_until_it_can),
 		TEST(page__that_is_none__is_replaced),
 		TEST(snapshot__that_is_touched__is_not_current),
