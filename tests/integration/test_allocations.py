@@ -76,8 +76,6 @@ class Life(World):
                 answers.append(self.try_ask('POST', f'/v1/configs/{path}timeout_ms=8000'))
             for path in ('metrics', 'v1/configs/web', 'v1/configs/web/history', 'v1/configs/web/explain', 'v1/configs/web/diff'):
                 answers.append(self.try_ask('GET', '/' + path))
-            for path in ('pin', 'unpin'):
-                answers.append(self.try_ask('POST', f'/v1/configs/web/{path}'))
             self.changed = True
             self.write('pullet.yaml', self.settings())
             at = self.agent.log.count
