@@ -107,6 +107,7 @@ static void pull_failed(
 {
 	char both[FILE_WHY];
 
+	c->status.failed_here = false;
 	if (!c->run.bootstrapping)
 		c->run.cause = pull_cause(c->run.pull);
 	if (try_bootstrap(c, outcome, why))
@@ -138,6 +139,7 @@ static void try_latest(struct config *c)
 /* The pull has brought all: asks the rollout, or lets the facts settle. */
 static void pull_succeeded(struct config *c)
 {
+	c->status.failed_here = false;
 	if (!c->run.bootstrapping)
 		c->run.cause = KIND_CAUSE_NONE;
 	try_latest(c);
@@ -149,13 +151,22 @@ static void pull_succeeded(struct config *c)
 	config_settle(c);
 }
 
+/* The pull was good, and what is here is not. */
+static void fail_here(struct config *c, const char *what, const char *why)
+{
+	if (!c->run.bootstrapping)
+		c->run.cause = KIND_CAUSE_NONE;
+	c->status.failed_here = true;
+	run_fail(c, SUPERVISOR_FAILED, what, why);
+}
+
 static void take_same(struct config *c)
 {
 	char why[FILE_WHY];
 
 	latest_confirm(c, c->run.forced);
 	if (!c->run.is_new && current_confirm(c, why))
-		run_fail(c, SUPERVISOR_FAILED, "cannot repair the published file", why);
+		fail_here(c, "cannot repair the published file", why);
 	else
 		pull_succeeded(c);
 }
@@ -180,7 +191,7 @@ static void take_new(struct config *c)
 
 	if (r) {
 		pull_release(c->run.pull);
-		run_fail(c, SUPERVISOR_FAILED, CONFIG_CANNOT_PUBLISH, why);
+		fail_here(c, CONFIG_CANNOT_PUBLISH, why);
 		return;
 	}
 	r = latest_take_pull(c, &c->run.is_new, why);

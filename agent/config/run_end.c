@@ -81,6 +81,7 @@ static void note_result(
 
 void run_note_failure(struct config *c, const char *what, const char *why)
 {
+	c->status.failed_here = true;
 	if (c->run.state != RUN_IDLE)
 		note_result(c, CONFIG_FAILED, what, why);
 	else

@@ -128,8 +128,10 @@ static bool find_last_good(struct config *c)
 		r = adopt_newer_decisions(c, &s);
 	if (r == 0)
 		r = note_last_good(c, &s);
-	if (r)
+	if (r) {
+		c->status.failed_here = true;
 		config_report_failure(c, "the state directory cannot be read", strerror(-r));
+	}
 	stored_fini(&s);
 	return r == 0;
 }

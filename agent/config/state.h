@@ -193,6 +193,7 @@ struct status {
 	uint64_t started_ms;     /* then nobody knows more than this */
 	uint64_t resumed_ms;     /* after a suspension; 0 = never */
 	uint32_t rejections[CHECK_COUNT], restored;
+	bool failed_here; /* the last failure is of a disk, a program or memory of this host */
 };
 
 struct config {

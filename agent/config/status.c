@@ -209,6 +209,14 @@ static void fill_next_pull(const struct config *c, struct config_status *s)
 		s->next_pull_in_ms = due_ms > now_ms ? (int64_t)(due_ms - now_ms) : 0;
 }
 
+static enum kind_cause cause_of_error(const struct config *c)
+{
+	if (!c->status.error)
+		return KIND_CAUSE_NONE;
+	return c->run.cause == KIND_CAUSE_NONE && c->status.failed_here ? KIND_CAUSE_HOST
+									: c->run.cause;
+}
+
 void config_status(struct config *c, struct config_status *ret_status)
 {
 	const struct version *shown = shown_version(c);
@@ -219,7 +227,7 @@ void config_status(struct config *c, struct config_status *ret_status)
 		.supervisor = &c->run.supervisor,
 		.state = state_text(c),
 		.last_error = error_text(c),
-		.cause = c->status.error ? c->run.cause : KIND_CAUSE_NONE,
+		.cause = cause_of_error(c),
 		.last_error_ms = c->status.error_wall_ms,
 		.failing_since_ms = c->status.failing_wall_ms,
 		.published_ms = shown == &c->current.version ? c->status.published_wall_ms

@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -341,27 +343,77 @@ static int parse_error(
 	return -EBADMSG;
 }
 
+/* ---- memory ---- */
+
+/* jansson goes on without what it could not allocate: it drops characters, calls that an error of
+ * syntax, or aborts. So an allocation that fails ends the call, and all its blocks are freed. */
+struct json_block {
+	struct json_block *next, *previous;
+	max_align_t data[];
+};
+
+static _Thread_local struct {
+	jmp_buf failed;
+	struct json_block all; /* a ring */
+} json_memory;
+
+static void *allocate_json(size_t size)
+{
+	struct json_block *b = malloc(sizeof(*b) + size), *all = &json_memory.all;
+
+	if (!b)
+		longjmp(json_memory.failed, 1);
+	b->next = all->next;
+	b->previous = all;
+	all->next->previous = b;
+	all->next = b;
+	return b->data;
+}
+
+static void free_json(void *data)
+{
+	struct json_block *b;
+
+	if (!data)
+		return;
+	b = (struct json_block *)((char *)data - offsetof(struct json_block, data));
+	b->next->previous = b->previous;
+	b->previous->next = b->next;
+	free(b);
+}
+
+static void set_allocation(void)
+{
+	json_set_alloc_funcs(allocate_json, free_json);
+}
+
+/* As json_loadb(). -ENOMEM, or 0 and what it returns: NULL where the text is invalid. */
+static int load_json(const char *data, size_t len, json_error_t *ret_error, json_t **ret_root)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct json_block *all = &json_memory.all;
+
+	pthread_once(&once, set_allocation);
+	all->next = all->previous = all;
+	if (setjmp(json_memory.failed)) {
+		while (json_memory.all.next != &json_memory.all)
+			free_json(json_memory.all.next->data);
+		return -ENOMEM;
+	}
+	/* duplicates are always rejected: jansson would lose one of them */
+	*ret_root = json_loadb(data, len,
+		JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL,
+		ret_error);
+	return 0;
+}
+
+/* ---- reading ---- */
+
 static bool is_all_blank(const char *data, size_t len)
 {
 	while (len > 0 && strchr(" \t\r\n", data[len - 1]) && data[len - 1])
 		len--;
 	return len == 0;
-}
-
-/* Since jansson began to parse, on this thread. */
-static _Thread_local bool lacked_memory;
-
-static void *allocate_for_json(size_t size)
-{
-	void *p = malloc(size);
-
-	lacked_memory |= !p;
-	return p;
-}
-
-static void set_json_allocator(void)
-{
-	json_set_alloc_funcs(allocate_for_json, free);
 }
 
 int json_parse(const char *data, size_t len, unsigned flags, struct document *d,
@@ -372,7 +424,6 @@ int json_parse(const char *data, size_t len, unsigned flags, struct document *d,
 			    : ours < DOCUMENT_OURS_VALUES ? ours
 							  : DOCUMENT_OURS_VALUES;
 	struct reader reader = {d, err, {data, data + len, 1, 1}};
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct node *n;
 	json_error_t e;
 	json_t *root;
@@ -383,16 +434,9 @@ int json_parse(const char *data, size_t len, unsigned flags, struct document *d,
 	r = check_json_limits(data, len, max_values, err);
 	if (r)
 		return r;
-	pthread_once(&once, set_json_allocator);
-	lacked_memory = false;
-	/* duplicates are always rejected: jansson would lose one of them */
-	root = json_loadb(data, len,
-		JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL,
-		&e);
-	if (lacked_memory) { /* jansson finds the syntax wrong then, or loses a byte of a text */
-		json_decref(root);
-		return -ENOMEM;
-	}
+	r = load_json(data, len, &e, &root);
+	if (r)
+		return r;
 	if (!root)
 		return parse_error(data, len, &e, err);
 	r = convert_value(&reader, NULL, NULL, root, &n);

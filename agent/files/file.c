@@ -206,8 +206,11 @@ int file_take(const struct sys *sys, int fd, struct buffer *out)
 
 int file_read(const struct sys *sys, int dir, const char *name, struct buffer *out)
 {
-	int fd = sys->openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0);
+	int fd;
 
+	do
+		fd = sys->openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0);
+	while (fd < 0 && errno == EINTR);
 	return fd < 0 ? -errno : file_take(sys, fd, out);
 }
 

@@ -149,16 +149,23 @@ int image_build(const struct node *root, int64_t created_ms, const char *version
 
 /* ---- the page ---- */
 
-/* Also checks that no other user can write it: a page cut short would end this process. */
-static bool is_own_page(int fd)
+/* Also checks that no other user can write it: a page cut short would end this process. 0, -EPERM
+ * (it is another file), or -errno. */
+static int check_own_page(int fd)
 {
 	struct stat st;
 	char magic[8];
+	ssize_t n;
 
-	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == PAGE_SIZE &&
-	       st.st_nlink == 1 && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
-	       pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
-	       memcmp(magic, PAGE_MAGIC, sizeof(magic)) == 0;
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size != PAGE_SIZE || st.st_nlink != 1 ||
+		st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)))
+		return -EPERM;
+	n = pread(fd, magic, sizeof(magic), 0);
+	if (n < 0)
+		return -errno;
+	return n == sizeof(magic) && memcmp(magic, PAGE_MAGIC, sizeof(magic)) == 0 ? 0 : -EPERM;
 }
 
 static void page_name(const struct image *i, char ret_name[NAME_MAX + 1])
@@ -167,38 +174,58 @@ static void page_name(const struct image *i, char ret_name[NAME_MAX + 1])
 		i->name);
 }
 
-/* Opens the page, or makes it whole. 0 and the page, or -errno. */
-static int open_or_make_page(struct image *i, int dir, struct page **ret_page, char why[FILE_WHY])
+/* The descriptor of the page that is there; -ENOENT: none, or not ours; or -errno: it may be fine, and
+ * readers have it mapped: it is not replaced. */
+static int open_page(const struct image *i, int dir, const char *name)
+{
+	int fd = i->sys->openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
+	int r = fd < 0 ? -errno : check_own_page(fd);
+
+	if (r == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return file_error_is_ours(-r) || file_error_may_pass(-r) ? r : -ENOENT;
+}
+
+/* The descriptor, or -errno with a sentence. */
+static int open_or_make_page(const struct image *i, int dir, char why[FILE_WHY])
 {
 	const struct file_options options = {.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1};
-	char fresh[PAGE_SIZE] = {0}, remedy[FILE_REMEDY], name[NAME_MAX + 1];
-	struct stat st;
-	void *map;
-	int fd, r = 0;
+	char fresh[PAGE_SIZE] = PAGE_MAGIC, remedy[FILE_REMEDY], name[NAME_MAX + 1];
+	int r, fd;
 
 	page_name(i, name);
-	fd = i->sys->openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
-	if (fd >= 0 && !is_own_page(fd)) {
-		close(fd);
-		fd = -1;
+	fd = open_page(i, dir, name);
+	if (fd == -ENOENT) {
+		r = file_replace(i->sys, dir, name, fresh, sizeof(fresh), &options, why);
+		if (r < 0)
+			return r;
+		fd = open_page(i, dir, name);
 	}
 	if (fd < 0) {
-		memcpy(fresh, PAGE_MAGIC, sizeof((*ret_page)->magic));
-		r = file_replace(i->sys, dir, name, fresh, sizeof(fresh), &options, why);
-		fd = r < 0 ? -1 : i->sys->openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
-	}
-	if (fd < 0 && r >= 0) {
-		r = -errno;
-		file_remedy(remedy, -r, false);
+		file_remedy(remedy, -fd, false);
 		snprintf(why, FILE_WHY, "cannot open %.200s/%.80s: %s", i->dir, name, remedy);
 	}
+	return fd;
+}
+
+/* Maps the page; makes it whole before. 0 and the page, or -errno. */
+static int map_own_page(struct image *i, int dir, struct page **ret_page, char why[FILE_WHY])
+{
+	int r, fd = open_or_make_page(i, dir, why);
+	struct stat st;
+	void *map;
+
 	if (fd < 0)
-		return r;
-	map = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	r = map == MAP_FAILED || fstat(fd, &st) ? -errno : 0;
+		return fd;
+	map = fstat(fd, &st) ? MAP_FAILED
+			     : mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	r = map == MAP_FAILED ? -errno : 0;
 	close(fd);
 	if (r) {
-		snprintf(why, FILE_WHY, "cannot map %.200s/%.80s: %s", i->dir, name, strerror(-r));
+		snprintf(why, FILE_WHY, "cannot map the page of %.200s/%.80s: %s", i->dir, i->name,
+			strerror(-r));
 		return r;
 	}
 	i->page_ino = st.st_ino;
@@ -251,7 +278,7 @@ static void raise_pages(struct image *i, uint64_t generation)
 static int renew_page(struct image *i, int dir, char why[FILE_WHY])
 {
 	struct page *fresh, *page = i->page;
-	int r = open_or_make_page(i, dir, &fresh, why);
+	int r = map_own_page(i, dir, &fresh, why);
 
 	if (r)
 		return r;
@@ -330,7 +357,7 @@ int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
 		sweep_clean(sweep, sys, dir, i->name);
 		page_name(i, name_of_page);
 		sweep_clean(sweep, sys, dir, name_of_page);
-		r = open_or_make_page(i, dir, &page, why);
+		r = map_own_page(i, dir, &page, why);
 		i->page = page;
 		if (r == 0)
 			read_page(i, page);

@@ -268,6 +268,23 @@ static void saved_version__that_fails_before_it_touches_anything__is_no_drift(vo
 	assert_not_logged("changed by somebody else");
 }
 
+static void publication__that_the_disk_fails__is_a_problem_of_this_host(void **state)
+{
+	(void)state;
+	begin("");
+	disk_fails(CALL_WRITE, 1, true, ENOSPC);
+	pull_of("n: 2\n");
+	assert_int_equal(core_status().cause, KIND_CAUSE_HOST);
+	assert_non_null(strstr(core_status().last_error, "make room"));
+	server_is_down();
+	pull();
+	assert_int_equal(core_status().cause, KIND_CAUSE_UNREACHABLE);
+	disk_recovers();
+	pull_of("n: 3\n");
+	assert_int_equal(core_status().cause, KIND_CAUSE_NONE);
+	assert_shows("n: 3\n");
+}
+
 static void pin__while_a_saved_version_is_validated__holds_it(void **state)
 {
 	static char text[40000];
@@ -358,6 +375,7 @@ int main(void)
 		CORE_TEST(empty_document__is_published),
 		CORE_TEST_DISK(state_file_and_ledger__are_brought_to_the_disk_together),
 		CORE_TEST(saved_version__that_fails_before_it_touches_anything__is_no_drift),
+		CORE_TEST(publication__that_the_disk_fails__is_a_problem_of_this_host),
 		CORE_TEST(pin__while_a_saved_version_is_validated__holds_it),
 	};
 
