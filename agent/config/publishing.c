@@ -104,14 +104,6 @@ static void fill_publication(struct config *c)
 	};
 }
 
-/* Keeps the output of `format: run` with the version: a start does not run the program. */
-static int append_product(struct candidate *candidate)
-{
-	candidate->version.product_len = candidate->text.len;
-	return buffer_append(&candidate->body, candidate->text.data ? candidate->text.data : "",
-		candidate->text.len);
-}
-
 /* Gives a new version its generation, and what its state file says. 0 or -ENOMEM. */
 static int prepare_state_file(struct config *c)
 {
@@ -119,7 +111,7 @@ static int prepare_state_file(struct config *c)
 
 	if (!step_saves(c))
 		return 0;
-	if (c->settings->format == SETTINGS_FORMAT_RUN && append_product(candidate))
+	if (c->settings->format == SETTINGS_FORMAT_RUN && candidate_append_product(candidate))
 		return -ENOMEM;
 	candidate->version.generation = store_next_generation(c->current.store);
 	memcpy(candidate->version.settings, c->current.settings,

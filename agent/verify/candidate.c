@@ -177,6 +177,19 @@ int candidate_load(struct candidate *c, struct store *store, uint64_t generation
 	return r;
 }
 
+int candidate_append_product(struct candidate *c)
+{
+	int r;
+
+	c->body.len = 0; /* an attempt that failed has appended it, too */
+	for (size_t i = 0; i < c->version.part_count; i++)
+		c->body.len += c->version.parts[i].len;
+	c->version.product_len = c->text.len;
+	r = buffer_append(&c->body, c->text.data ? c->text.data : "", c->text.len);
+	find_pieces(c); /* it may have moved */
+	return r;
+}
+
 /* ---- document ---- */
 
 int candidate_compose(struct candidate *c, const struct settings_config *config,
