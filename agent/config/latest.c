@@ -234,10 +234,12 @@ static void keep_replaced(struct config *c, struct version *replaced)
 
 void latest_current_replaced(struct config *c, struct version *replaced)
 {
+	const struct version *asked = pull_held(c->run.pull);
 	bool same = replaced->generation && version_same(replaced, &c->current.version);
-	/* a pull that is under way is conditional on the replaced one: its 304 is about that */
+	/* a pull that is under way may be conditional on the replaced one: its 304 is about that */
 	bool known = c->latest.state == LATEST_IS_CURRENT ||
-		     (c->latest.state == LATEST_NOT_KNOWN && c->run.state == RUN_PULLING);
+		     (c->latest.state == LATEST_NOT_KNOWN && c->run.state == RUN_PULLING && asked &&
+			     version_same(asked, replaced));
 
 	if (c->latest.state == LATEST_IN_STEP ||
 		(c->latest.state == LATEST_IS_KEPT &&

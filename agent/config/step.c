@@ -221,8 +221,10 @@ static void show_again(struct config *c, int error, const char *why)
 	if (!heals && decisions_adopt(c, &c->step.candidate->version) > 0)
 		decisions_save(c); /* the agent died, or failed, between the two */
 	if (error && heals) {
-		current_forget(c);
-		latest_forget(c);
+		if (!file_error_is_ours(-error) && !file_error_may_pass(-error)) {
+			current_forget(c);
+			latest_forget(c);
+		}
 		step_fail(c, "cannot repair the published file", why);
 	} else if (error) {
 		step_fail(c, "the last known good does not fit the present configuration", why);

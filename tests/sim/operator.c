@@ -295,7 +295,8 @@ static void look_at_config(void *arg)
 	if (!c)
 		return;
 	config_status(c, &status);
-	check_decisions(s, &status);
+	if (status.version->generation) /* else it may not have read them yet */
+		check_decisions(s, &status);
 	if (s->rolling_us && world.now_us > s->rolling_us + GRACE_US)
 		s->rolling_us = 0;
 	if (s->held_us && world.now_us > s->held_us && !s->at_hold.there)
