@@ -13,7 +13,7 @@
 
 /* A disk that fails for a moment is waited for: what it has may be newer than what can be read, or
  * pinned. One that goes on failing is not. */
-#define PATIENT_RUNS 3
+#define PATIENT_RUNS 10
 #define YOUNG_MS (10 * 60 * 1000)
 #define LOST_PIN "the pinned version is not in the state directory: the pin is dropped"
 

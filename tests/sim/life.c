@@ -527,13 +527,9 @@ static void check_peace(void)
 /* What was removed from the configuration is cleaned up when it comes back. */
 static bool is_of_removed(const char *path)
 {
-	char name[24];
-
-	for EACH_SUBJECT(s) {
-		snprintf(name, sizeof(name), "/%.16s", s->name);
-		if (s->removed && strstr(path, name))
+	for EACH_SUBJECT(s)
+		if (s->removed && strstr(path, s->name))
 			return true;
-	}
 	return false;
 }
 

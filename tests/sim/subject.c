@@ -418,7 +418,7 @@ void subject_check_start(struct subject *s)
 	s->dirty = true;
 	subject_observe(s);
 	older = find_older(s, &s->last, &s->settled);
-	if (has_faults() && !s->last.there)
+	if (has_faults())
 		return;
 	if (s->place != PLACE_NONE && !s->foreign && s->settled.there && !s->last.there)
 		subject_report_flaw("P3 %s: nothing is published after the start", s->name);
