@@ -37,7 +37,7 @@ BUGS = [
     ('no memory is damage', 'agent/version/store.c', 'if (r == 0 || file_error_is_ours(-r) ||', 'if (r == 0 ||'),
     # ---- versions
     ('generations are used again', 'agent/version/store.c', 'return s->highest + 1;', 'return s->highest ? s->highest : 1;'),
-    ('the generation is not raised', 'agent/publish/image.c', '\t\traise_page(i->page, generation); /* first of all: somebody sleeps on it */\n', ''),
+    ('the generation is not raised', 'agent/publish/image.c', '\t\traise_pages(i, generation); /* first of all: somebody sleeps on it */\n', ''),
     ('a pin holds nothing', 'agent/config/decide.c', '\tif (s->pin == PIN_SET)\n\t\treturn GATE_PIN;\n', ''),
     ('a rollback does not reject what it replaces', 'agent/config/decisions.c', '\tif (c->step.decision.row != ROW_OPERATOR_ROLLS_BACK ||', '\tif (1 ||'),
     ('the check program is not asked', 'agent/config/step.c', '\tif (!programs_wanted(c->settings))\n\t\tcommit_step(c);', '\tif (1)\n\t\tcommit_step(c);'),

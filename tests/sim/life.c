@@ -21,6 +21,7 @@
 #include "tests/sim/world.h"
 
 #define SECOND_US 1000000ull
+#define SPAN_OF_CHANGES 20
 #define SPAN_OF_CALLS 400 /* a process that is to end does so within so many calls */
 
 struct life_totals life_totals;
@@ -55,7 +56,7 @@ static void start_again(void *arg, uint64_t number)
 	(void)number;
 	if (life.host.state == HOST_UP)
 		return;
-	world_faults.last_call = 0;
+	world_faults.last_call = world_faults.last_change = 0;
 	if (!host_start(&life.host))
 		return;
 	for EACH_SUBJECT(s)
@@ -88,7 +89,7 @@ static void process_ended(struct host *h, int code)
 	else
 		observe_all(h);
 	life.cut_next = false;
-	world_faults.last_call = 0;
+	world_faults.last_call = world_faults.last_change = 0;
 	world_at(world.now_us + 100000 + world_random(STREAM_LIFE, 5 * SECOND_US), start_again, NULL,
 		0);
 }
@@ -175,10 +176,14 @@ static void trouble_server(void)
 
 static void end_soon(bool cut)
 {
-	if (life.host.state != HOST_UP || world_faults.last_call)
+	if (life.host.state != HOST_UP || world_faults.last_call || world_faults.last_change)
 		return;
 	life.cut_next = cut;
-	world_faults.last_call = world.calls + 1 + world_random(STREAM_LIFE, SPAN_OF_CALLS);
+	if (world_random(STREAM_LIFE, 2) > 0) /* most often where something is being written */
+		world_faults.last_change =
+			world.changes + 1 + world_random(STREAM_LIFE, SPAN_OF_CHANGES);
+	else
+		world_faults.last_call = world.calls + 1 + world_random(STREAM_LIFE, SPAN_OF_CALLS);
 }
 
 static void kill_process(void)
@@ -344,11 +349,23 @@ static void check_promise(void *arg, uint64_t number)
 			(unsigned long long)version, s->layers[layer]->path);
 }
 
+/* What makes the application sick is rolled back. */
+static void check_sick(void *arg, uint64_t number)
+{
+	struct subject *s = arg;
+
+	if (s->last.numbers[number >> 32] == (number & UINT32_MAX))
+		subject_report_flaw("%s still has the version that fails its probe", s->name);
+}
+
 static void expect_change(struct subject *s, size_t layer, uint64_t version)
 {
 	uint64_t pull_ms = s->interval_ms * 5 / 4 + s->timeout_ms + 1000,
 		 span_ms = life.scenario.push && world.now_us > life.pushes_us ? 3000 : pull_ms;
 
+	if (s->place == PLACE_FILE && s->probed && s->layers[layer]->versions[version - 1].quality == SITE_SICK)
+		world_at(world.now_us + (pull_ms + 60000) * 1000, check_sick, s,
+			(uint64_t)layer << 32 | version);
 	if (s->place == PLACE_FILE && !s->probed)
 		world_at(world.now_us + span_ms * 1000, check_promise, s,
 			(uint64_t)layer << 32 | version);
@@ -431,6 +448,7 @@ static void begin_life(uint64_t seed, const struct life_options *o)
 
 	memset(&life, 0, sizeof(life));
 	life.most_troubles = o->troubles;
+	life.pushes_us = UINT64_MAX;
 	life_troubles = 0;
 	subject_flaw[0] = '\0';
 	world_begin(seed);
@@ -464,7 +482,7 @@ static void heal(void)
 	push_set_faults(NULL);
 	change_all();
 	disk_use(life.host.disk);
-	life.scenario.rule++;
+	life.scenario.rule += (unsigned)world_random(STREAM_LIFE, 1); /* all configs change, or none */
 	scenario_write(&life.scenario, false);
 	start_again(NULL, 0);
 	host_reload(&life.host);
@@ -555,6 +573,17 @@ static void find_temporary(const char *place)
 	disk_list(path, report_temporary, path);
 }
 
+/* Faults of the network end, and each subscriber is connected again. */
+static void wait_for_push(void)
+{
+	uint64_t end_us = world.now_us + PUSH_HEAL_MS * 1000;
+
+	while (push_unconnected() && world.now_us < end_us)
+		world_run(world.now_us + SECOND_US);
+	if (push_unconnected())
+		subject_report_flaw("P5 the push channel is not connected again");
+}
+
 static void check_left_over(void)
 {
 	size_t allocations, descriptors;
@@ -623,6 +652,7 @@ bool life_run(uint64_t seed, const struct life_options *o)
 		heal();
 		wait_for_peace();
 		check_peace();
+		wait_for_push();
 		change_all();
 		world_run(world.now_us + calm_us());
 		check_peace();

@@ -162,12 +162,24 @@ static const int errors[CALL_KINDS][3] = {
 	[CALL_KILL] = {0, 0, 0},
 };
 
+static const bool changes_disk[CALL_KINDS] = {
+	[CALL_WRITE] = true,
+	[CALL_FSYNC] = true,
+	[CALL_RENAME] = true,
+	[CALL_UNLINK] = true,
+	[CALL_MKDIR] = true,
+	[CALL_SYMLINK] = true,
+	[CALL_CHMOD] = true,
+};
+
 int world_call(enum world_call call, const char *path)
 {
 	int error;
 
 	(void)path;
-	if (++world.calls == world_faults.last_call)
+	world.changes += changes_disk[call];
+	if (++world.calls == world_faults.last_call ||
+		(changes_disk[call] && world.changes == world_faults.last_change))
 		world_faults.died();
 	if (!world_once_in(STREAM_FAULT, world_faults.one_in[call]))
 		return 0;

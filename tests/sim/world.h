@@ -56,6 +56,7 @@ extern struct world {
 	uint64_t traced; /* lines */
 	bool print; /* the trace goes to standard output, too */
 	uint64_t calls; /* made by the agent in this life */
+	uint64_t changes;
 	uint64_t allocations;
 	uint64_t failed_calls, failed_allocations;
 } world;
@@ -88,6 +89,8 @@ struct world_faults {
 	/* The call that is the last one, counted by world.calls; 0 = none. Calls died(), which must
 	 * not return. */
 	uint64_t last_call;
+	/* The same, of the calls that change the disk, counted by world.changes. */
+	uint64_t last_change;
 	/* One in so many calls of a kind fails; 0 = none. */
 	unsigned one_in[CALL_KINDS];
 	/* One in so many allocations fails, or the n-th (by world.allocations) and those after it,
