@@ -1,8 +1,8 @@
 """HTTP/1.x byte by byte: a server that sends what a test says and when, over plain TCP or TLS; and what such answers are made of.
 
 `answer(ask)` gives steps, which are played in order: bytes are sent as one piece, a number is a pause in seconds, CLOSE and RESET end the
-connection, HOLD sends nothing more, a function is called, and what follows LATER is sent beside the next request, whose answer need not
-wait for it. All connections are served by one thread; `answer` is called in it and must not block.
+connection, CUT does so without the close_notify of TLS, HOLD sends nothing more, a function is called, and what follows LATER is sent
+beside the next request, whose answer need not wait for it. All connections are served by one thread; `answer` is called in it and must not block.
 """
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ import urllib.parse
 
 DEADLINE = 20  # seconds; ends a wait that hangs, measures nothing
 logging.getLogger('asyncio').setLevel(logging.CRITICAL)  # a client that goes away is no news
-CLOSE, RESET, HOLD, LATER = (object() for _ in range(4))
+CLOSE, RESET, CUT, HOLD, LATER = (object() for _ in range(5))
 
 
 class Connection:
@@ -154,6 +154,10 @@ class Wire:
             elif step is RESET:
                 writer.get_extra_info('socket').setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
                 writer.transport.abort()
+                return False
+            elif step is CUT:
+                with contextlib.suppress(OSError):
+                    writer.get_extra_info('socket').shutdown(socket.SHUT_RDWR)
                 return False
             elif step is HOLD:
                 await asyncio.Event().wait()

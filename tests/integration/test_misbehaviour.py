@@ -1,0 +1,167 @@
+"""What servers do wrong (misbehaviours.py), over plain HTTP and over TLS: each pull ends in time, the file stays as it was, the log and the status
+name the cause, the next good answer is taken at the next pull, and a push is heard afterwards.
+
+One agent has a config for each row, at a server of its own, since an address that fails is in backoff.
+"""
+import contextlib
+import json
+import os
+import re
+import shutil
+import threading
+import time
+
+import harness
+from harness import Agent
+from misbehaviours import CAP, HEAVY, TABLE
+from servers.wire import Wire, counted
+from test_push import Publisher
+from test_tls import Authorities
+
+SHORT_MS, LONG_MS = (6000, 60000) if harness.SANITIZED else (1500, 20000)  # time limits of those that are silent, and of others
+GRACE_MS = 1000
+
+
+def document(n):
+    return b'a: %d # good\n' % n
+
+
+class Table(harness.Case):
+    """`rows`: {name: (steps, cause, words)}; each over HTTP and over TLS."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.authorities = Authorities()
+        cls.addClassCleanup(shutil.rmtree, cls.authorities.dir)
+        cls.authorities.sign('good')
+
+    def start(self, rows):
+        """Everybody has published the first document."""
+        self.stage, names = 1, list(rows)
+        keys = [self.authorities.path(f'good.{end}') for end in ('pem', 'key')]
+        servers = [Wire(self, lambda ask: self.answer(rows[names[ask.place]], ask), tls, places=len(rows)) for tls in (None, keys)]
+        self.publisher = Publisher(self)
+        os.makedirs(self.path('out'))
+        self.rows = [(name + how, url, *rows[name][1:]) for how, server in zip(('', ' (TLS)'), servers) for name, url in zip(names, server.urls)]
+        tls = f', tls: {{ca: {self.authorities.path("ca.pem")}}}'
+        places = ''.join(f'  s{i}: {{urls: ["{url}"], max_size: {CAP >> 10}KiB{tls if "https" in url else ""}}}\n' for i, (_, url, *_) in enumerate(self.rows))
+        configs = ''.join(f'  c{i}: {{from: [{{server: s{i}, path: /web.yaml}}], type: yaml, file: {self.path(f"out/{i}")}, interval: 1h, timeout: {self.limit(i)}ms, jitter: 0%}}\n'
+                          for i in range(len(self.rows)))
+        self.agent = Agent(self, f'agent: {{state_dir: {self.path("state")}, runtime_dir: {self.path("run")}, log: {{level: info}}}}\n'
+                           f'push: [{{endpoint: {self.publisher.endpoint}}}]\nservers:\n{places}configs:\n{configs}')
+        self.agent.ready()
+        self.until(lambda: self.published(1), self.missing)
+        self.agent.log.wait('push channel connected')
+        self.refresh_all()  # the pull that the connection causes is over when a later one has ended
+        self.until(lambda: all(c['runs']['success'] > 1 and not c['running'] and not c['waiting'] for c in self.status().values()), 'the second pulls')
+
+    def limit(self, i):
+        return SHORT_MS if self.rows[i][2] == 'timeout' else LONG_MS
+
+    def answer(self, row, ask):
+        return row[0] if self.stage == 'bad' else [counted(document(self.stage), f'ETag: "{self.stage}"')]
+
+    def read_log(self):
+        """So many lines would fill the pipe, and the agent would wait."""
+        self.agent.log._more(time.monotonic() + .02)
+
+    def published(self, n):
+        self.read_log()
+        self.wanted = n
+        return all(os.path.exists(self.path(f'out/{i}')) and self.read(f'out/{i}') == document(n) for i in range(len(self.rows)))
+
+    def missing(self):
+        status = self.status()
+        return '\n'.join(f'{name}: {document(self.wanted)} is not published: {status[f"c{i}"]["last_error"]}'
+                         for i, (name, *_) in enumerate(self.rows) if not os.path.exists(self.path(f'out/{i}')) or self.read(f'out/{i}') != document(self.wanted))
+
+    def status(self):
+        self.read_log()
+        return {c['name']: c for c in json.loads(self.agent.get('/v1/status')[1])['configs']}
+
+    def refresh_all(self):
+        """Asks for all at once; when each was asked for, in milliseconds of the wall clock."""
+        asked = []
+        for i in range(len(self.rows)):
+            asked.append(time.time_ns() // 1000000)
+            self.assertEqual(self.agent.post(f'/v1/configs/c{i}/refresh')[0], 202)
+        return asked
+
+    def compare(self, i, status, asked_ms, inode):
+        """What is not as it must be; none, if all is."""
+        name, _, cause, words = self.rows[i]
+        found, error, log = self.read(f'out/{i}'), status['last_error'], [line for line in self.agent.log.seen if f'config=c{i} ' in line and 'published' not in line]
+        if found != document(1) or os.stat(self.path(f'out/{i}')).st_ino != inode or status['generation'] != 1:
+            yield f'{name}: the file is another one: {found[:60]}'
+        if not error or not re.search(words, error):
+            yield f'{name}: the status says {error}'
+        if not re.fullmatch(cause or 'None', str(status['cause'])):
+            yield f'{name}: the cause is {status["cause"]}'
+        if status['runs']['timeouts' if cause == 'timeout' else 'failed'] != 1:
+            yield f'{name}: counted as {status["runs"]}'
+        if not any(re.search(words, line) for line in log):
+            yield f'{name}: the log says {log}'
+        if status['last_error_ms'] - asked_ms > self.limit(i) + GRACE_MS:
+            yield f'{name}: it took {status["last_error_ms"] - asked_ms} ms'
+
+    def pushes(self, n):
+        """A message for each, and its document is there."""
+        self.stage = n
+        for i in range(len(self.rows)):
+            self.publisher.send(b'c%d' % i)
+        self.until(lambda: self.published(n), self.missing)
+
+
+class Misbehaviours(Table):
+    def test_each_ends_in_time_keeps_the_file_names_the_cause_and_the_next_good_answer_and_push_are_taken(self):
+        self.assertGreaterEqual(len(TABLE), 60)
+        self.start(TABLE)
+        self.stage, inodes = 'bad', [os.stat(self.path(f'out/{i}')).st_ino for i in range(len(self.rows))]
+        asked = self.refresh_all()
+        self.until(lambda: all(c['last_error'] and not c['running'] for c in self.status().values()), lambda: f'no error: {[self.rows[int(n[1:])][0] for n, c in self.status().items() if not c["last_error"]]}')
+        status = self.status()
+        bad = [line for i in range(len(self.rows)) for line in self.compare(i, status[f'c{i}'], asked[i], inodes[i])]
+        self.stage = 2
+        self.refresh_all()
+        self.until(lambda: self.published(2), self.missing)
+        self.assertEqual([c for c in self.status().values() if c['last_error']], [])
+        self.pushes(3)
+        self.assertEqual(sorted(os.listdir(self.path('out')), key=int), [str(i) for i in range(len(self.rows))])
+        self.agent.stop()
+        self.assertEqual(bad, [], '\n' + '\n'.join(bad))
+
+    def test_what_has_no_end_is_given_up_at_the_bound(self):
+        """Of bytes: the server sends no more of them, so that who reads on runs into the time limit. Of memory: its peak."""
+        self.start(HEAVY)
+        self.stage, bad, worst = 'bad', [], 0
+        for i, (name, _, words) in enumerate(self.rows):
+            base = self.peak(forget=True)
+            outcome = self.agent.refresh(f'c{i}')
+            grown = self.peak() - base
+            if not re.search(words, outcome['error'] or 'nothing') or 'timed out' in outcome['error']:
+                bad.append(f'{name}: it says {outcome["error"]}')
+            if grown > 2 * CAP >> 10 and not harness.SANITIZED:
+                bad.append(f'{name}: {grown} KiB more')
+            if self.read(f'out/{i}') != document(1):
+                bad.append(f'{name}: the file is another one')
+            worst = max(worst, grown)
+        self.stage = 2
+        self.refresh_all()
+        self.until(lambda: self.published(2), self.missing)
+        self.pushes(3)
+        self.agent.stop()
+        self.assertEqual(bad, [], '\n' + '\n'.join(bad))
+        print(f'{len(self.rows)} without end: at most {worst} KiB more, of {2 * CAP >> 10}', flush=True)
+
+    def peak(self, forget=False):
+        """KiB. With `forget`: from now on, where the machine lets this user do that."""
+        with contextlib.suppress(PermissionError):
+            if forget:
+                with open(f'/proc/{self.agent.pid}/clear_refs', 'w', encoding='ascii') as f:
+                    f.write('5')
+        with open(f'/proc/{self.agent.pid}/status', encoding='ascii') as f:
+            return next(int(line.split()[1]) for line in f if line.startswith('VmHWM'))
+
+
+if __name__ == '__main__':
+    harness.main()
