@@ -67,6 +67,12 @@ static const struct {
 	{TEXT("Too large response headers"), MEND_SERVER},
 	{TEXT("Unsupported response code"), MEND_SERVER},
 	{TEXT("HTTP/0.9"), "it has no head: is this an HTTP server, and its port the right one?"},
+	{CODE(CURLE_HTTP2), MEND_SERVER},
+	{CODE(CURLE_HTTP2_STREAM), MEND_SERVER},
+	{TEXT("nghttp2_session_mem_recv"), MEND_SERVER},
+	{TEXT("no application protocol"),
+		"the server speaks HTTP/2 only, and its answer has no length: let it send a "
+		"Content-Length"},
 	{CODE(CURLE_GOT_NOTHING), "it closed the connection without an answer: look at its log"},
 
 	/* files of tls: */
