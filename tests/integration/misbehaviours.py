@@ -7,7 +7,7 @@ bytes more, and then holds, so that who reads on runs into the time limit.
 import gzip
 import zlib
 
-from servers.wire import CLOSE, CUT, HOLD, RESET, chunked, chunks, counted, gzipped, head
+from servers.wire import CLOSE, CUT, HOLD, RESET, Bare, chunked, chunks, counted, gzipped, head
 
 CAP = 2 << 20  # max_size of the servers
 SLACK = 16 << 10  # bytes that may be read beyond it
@@ -141,6 +141,42 @@ DOCUMENTS = {
 }
 TABLE = {**SILENCE, **ENDS, **FRAMES, **STATUSES, **DOCUMENTS}
 
+
+# ---- TLS: the steps are played instead of the handshake, but for those of an answer: Bare bytes in its body
+
+def record(kind, body, version=b'\3\3'):
+    return bytes([kind]) + version + len(body).to_bytes(2, 'big') + body
+
+
+CHANGE_CIPHER, ALERT, HANDSHAKE, APPLICATION = 20, 21, 22, 23
+NO_TLS = 'SSL|TLS|reset by peer'
+INSTEAD = {
+    'nothing': ([HOLD], 'timeout', LATE),
+    'half of a record': ([record(HANDSHAKE, b'\2' + b'x' * 99)[:20], HOLD], 'timeout', LATE),
+    'a hello a letter at a time': (drip(*letters(record(HANDSHAKE, b'\2\0\1\0' + b'x' * 256))), 'timeout', LATE),
+    'the end': ([CLOSE], 'unreachable', NO_TLS),
+    'a reset': ([.02, RESET], 'unreachable', NO_TLS),
+    'an answer without TLS': ([counted(SHORT), CLOSE], 'unreachable', 'does not speak TLS at this port'),
+    'garbage': ([bytes(range(256)) * 4, CLOSE], 'unreachable', NO_TLS),
+    'an alert that ends it': ([record(ALERT, b'\2\x28'), CLOSE], 'unreachable', NO_TLS),
+    'an alert that it is over': ([record(ALERT, b'\1\0'), CLOSE], 'unreachable', NO_TLS),
+    'warnings without end': ([record(ALERT, b'\1\x5a') * 100, *drip(record(ALERT, b'\1\x5a'))], 'unreachable', NO_TLS),
+    'empty records without end': ([record(HANDSHAKE, b'') * 100, *drip(record(HANDSHAKE, b''))], 'unreachable', NO_TLS),
+    'changes of the cipher without end': ([record(CHANGE_CIPHER, b'\1') * 100, *drip(record(CHANGE_CIPHER, b'\1'))], 'unreachable', NO_TLS),
+    'a record of 64 KiB': ([record(HANDSHAKE, b'x' * 65535), HOLD], 'unreachable', NO_TLS),
+    'a hello of 16 MiB': ([record(HANDSHAKE, b'\2\xff\xff\xff' + b'x' * 16000) * 20, HOLD], 'unreachable', NO_TLS),
+    'a document before the handshake': ([record(APPLICATION, counted(SHORT)), HOLD], 'unreachable', NO_TLS),
+    'SSL 3': ([record(HANDSHAKE, b'\2\0\0\x26\3\0' + b'x' * 36, b'\3\0'), HOLD], 'unreachable', NO_TLS),
+}
+WITHIN = {
+    'garbage in the body': ([head('Content-Length: 50') + SHORT, .05, Bare(b'x' * 100), HOLD], 'unreachable', NO_TLS),
+    'a record that does not decrypt': ([head('Content-Length: 50') + SHORT, .05, Bare(record(APPLICATION, b'x' * 100)), HOLD], 'unreachable', NO_TLS),
+    'a forged alert that it is over': ([head('Content-Length: 50') + SHORT, .05, Bare(record(ALERT, b'\1\0')), CUT], 'unreachable', NO_TLS),
+    'a forged end of a body without a length': ([head() + SHORT, .05, Bare(record(ALERT, b'\1\0')), CUT], 'unreachable', NO_TLS),
+    'half of a record in the body': ([head('Content-Length: 50') + SHORT, .05, Bare(record(APPLICATION, b'x' * 100)[:50]), CUT], 'unreachable', NO_TLS + '|' + CUT_OFF),
+    'half of a record, and nothing more': ([head('Content-Length: 50') + SHORT, .05, Bare(record(APPLICATION, b'x' * 100)[:50]), HOLD], 'timeout', LATE),
+    'an answer without TLS behind the handshake': ([Bare(counted(SHORT)), CUT], 'unreachable', NO_TLS),
+}
 
 # ---- what has no end
 
