@@ -3,7 +3,6 @@ name the cause, the next good answer is taken at the next pull, and a push is he
 
 One agent has a config for each row, at a server of its own, since an address that fails is in backoff.
 """
-import contextlib
 import json
 import os
 import re
@@ -13,7 +12,7 @@ import time
 
 import harness
 from harness import Agent
-from misbehaviours import CAP, HEAVY, INSTEAD, TABLE, WITHIN
+from misbehaviours import CAP, INSTEAD, TABLE, WITHIN
 from misbehaviours_http2 import LENGTHLESS
 from misbehaviours_http2 import ROWS as HTTP2
 from servers.http2 import Ask, Http2, whole
@@ -193,40 +192,6 @@ class Misbehaviours(Table):
         self.refresh_all()
         self.until(lambda: self.published(2), self.missing)
         self.agent.stop()
-
-
-class Endless(Table):
-    def test_what_has_no_end_is_given_up_at_the_bound(self):
-        """Of bytes: the server sends no more of them, so that who reads on runs into the time limit. Of memory: its peak."""
-        self.start(HEAVY)
-        self.stage, bad, worst = 'bad', [], 0
-        for i, (name, _, words) in enumerate(self.rows):
-            base = self.peak(forget=True)
-            error = self.agent.refresh(f'c{i}')['error'] or 'nothing'
-            grown = self.peak() - base
-            if not re.search(words, error) or 'timed out' in error:
-                bad.append(f'{name}: it says {error}')
-            if grown > 2 * CAP >> 10 and not harness.SANITIZED:
-                bad.append(f'{name}: {grown} KiB more')
-            if self.read(f'out/{i}') != document(1):
-                bad.append(f'{name}: the file is another one')
-            worst = max(worst, grown)
-        self.stage = 2
-        self.refresh_all()
-        self.until(lambda: self.published(2), self.missing)
-        self.pushes(3)
-        self.agent.stop()
-        self.assertEqual(bad, [], '\n' + '\n'.join(bad))
-        print(f'{len(self.rows)} without end: at most {worst} KiB more, of {2 * CAP >> 10}', flush=True)
-
-    def peak(self, forget=False):
-        """KiB. With `forget`: from now on, where the machine lets this user do that."""
-        with contextlib.suppress(PermissionError):
-            if forget:
-                with open(f'/proc/{self.agent.pid}/clear_refs', 'w', encoding='ascii') as f:
-                    f.write('5')
-        with open(f'/proc/{self.agent.pid}/status', encoding='ascii') as f:
-            return next(int(line.split()[1]) for line in f if line.startswith('VmHWM'))
 
 
 if __name__ == '__main__':
