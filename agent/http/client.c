@@ -691,7 +691,8 @@ static void reap_transfers(struct http_client *client)
 		if (start_again(t) || start_over_http1(t))
 			continue;
 		finish_response(t, code);
-		connections_ended(&t->use, code == CURLE_OK);
+		connections_ended(
+			&t->use, code == CURLE_OK, code == CURLE_OK || code == CURLE_WRITE_ERROR);
 		/* off the multi handle, and the connection back, first: done() may start another
 		 * transfer on it, or free us */
 		curl_multi_remove_handle(client->multi, t->easy);

@@ -55,6 +55,13 @@ struct connections {
 		size_t next;
 	} http2, left;     /* those that speak it, those of them that are asked by HTTP/1.1 */
 	unsigned left_out; /* since counted_ms */
+	struct suspect {
+		uint64_t origin; /* 0 = free */
+		uint64_t serial; /* uses up to it may be on a dead connection */
+	} suspects[CONNECTIONS_ORIGINS];
+	size_t next_suspect;
+	struct connections_use *lent;
+	uint64_t serial; /* of the last use */
 	uint64_t counted_ms, crowded_until_ms;
 };
 
@@ -269,6 +276,40 @@ static void origins_set(struct origins *o, uint64_t origin, bool belongs)
 		*known = 0;
 }
 
+static struct suspect *suspect_find(struct connections *c, uint64_t origin)
+{
+	for (size_t i = 0; i < CONNECTIONS_ORIGINS; i++)
+		if (c->suspects[i].origin == origin)
+			return &c->suspects[i];
+	return NULL;
+}
+
+/* All that is under way there may be on the connection of a use that failed; what began since the
+ * last failure is not. */
+static void suspect_add(struct connections *c, const struct connections_use *u)
+{
+	struct suspect *s = suspect_find(c, u->origin);
+
+	if (s && u->serial <= s->serial)
+		return;
+	if (!s)
+		s = &c->suspects[c->next_suspect++ % CONNECTIONS_ORIGINS];
+	*s = (struct suspect){u->origin, c->serial};
+}
+
+/* libcurl closes a connection when the last one on it has ended. */
+static bool suspect_is_used(struct connections *c, uint64_t origin)
+{
+	struct suspect *s = suspect_find(c, origin);
+
+	for (struct connections_use *u = c->lent; s && u; u = u->next)
+		if (u->origin == origin && u->serial <= s->serial)
+			return true;
+	if (s)
+		s->origin = 0;
+	return false;
+}
+
 /* ---- callbacks of libcurl ---- */
 
 /* libcurl 7.88 opens sockets without CLOEXEC. */
@@ -361,6 +402,8 @@ static int set_connection_options(struct connections_use *u, bool alone)
 int connections_lend(struct connections *c, struct connections_use *u, CURL *easy,
 	const struct connections_request *q, uint64_t now_ms)
 {
+	bool alone;
+
 	*u = (struct connections_use){.of = c, .easy = easy, .origin = origin_of(q->url)};
 	if (!q->alone) {
 		u->trust = trust_of(c, q, now_ms);
@@ -372,7 +415,14 @@ int connections_lend(struct connections *c, struct connections_use *u, CURL *eas
 				      : u->trust ? u->trust->sessions
 						 : NULL);
 	}
-	return set_connection_options(u, q->alone);
+	alone = q->alone || suspect_is_used(c, u->origin);
+	u->serial = ++c->serial;
+	u->next = c->lent;
+	u->link = &c->lent;
+	if (u->next)
+		u->next->link = &u->next;
+	c->lent = u;
+	return set_connection_options(u, alone);
 }
 
 bool connections_has_place(const struct connections_use *u)
@@ -411,8 +461,9 @@ void connections_spoil(struct connections_use *u)
 	curl_easy_setopt(u->easy, CURLOPT_FORBID_REUSE, 1L);
 }
 
-void connections_ended(struct connections_use *u, bool good)
+void connections_ended(struct connections_use *u, bool good, bool alive)
 {
+	u->alive = alive;
 	if (!u->place)
 		return;
 	u->place->fd = CURL_SOCKET_BAD;
@@ -460,5 +511,10 @@ void connections_return(struct connections_use *u, uint64_t now_ms)
 	share_drop(&u->share);
 	if (u->place)
 		place_return(u->place, u->given_up || now_ms < u->of->crowded_until_ms, now_ms);
+	*u->link = u->next;
+	if (u->next)
+		u->next->link = u->link;
+	if (!u->alive && !u->place && origins_find(&u->of->http2, u->origin))
+		suspect_add(u->of, u);
 	u->of = NULL;
 }

@@ -7,7 +7,8 @@
  * one idle connection, which is lent to one transfer at a time and holds nothing else. All other
  * connections of HTTP/1.x are closed behind their answer. Those of HTTP/2, which numbers its
  * streams, are shared as libcurl does it; one on which a stream did not come to its end, such as
- * one that timed out, is used by those that are on it and by nobody else: it may be dead.
+ * one that timed out, is used by those that are on it and by nobody else: it may be dead. Until
+ * they have all ended, requests to that server get new connections.
  *
  * A place's connection is checked before the next request: if any byte is unread it is closed and
  * replaced, once. It is not kept when an answer without a body speaks of one, and not used within
@@ -44,6 +45,8 @@ struct connections;
 struct connections_use {
 	struct connections *of; /* NULL: nothing is lent */
 	CURL *easy;
+	struct connections_use *next, **link; /* those that are lent */
+	uint64_t serial;
 	struct trust *trust; /* NULL: no TLS, or alone */
 	struct connections_place *place;
 	struct share *share;
@@ -54,6 +57,7 @@ struct connections_use {
 	bool kept;     /* the connection may be used again, by the answer so far */
 	bool http2;    /* by the head of the answer */
 	bool given_up; /* the place: the server speaks HTTP/2 */
+	bool alive;    /* the server spoke until the end */
 };
 
 /* The transfer, borrowed for the call. */
@@ -84,8 +88,9 @@ void connections_answered(
 void connections_whole(struct connections_use *use);
 /* The connection is not used again, whatever its answer said. */
 void connections_spoil(struct connections_use *use);
-/* The transfer ended, the handle is not off the multi handle yet. */
-void connections_ended(struct connections_use *use, bool good);
+/* The transfer ended, the handle is not off the multi handle yet. `alive`: the server still spoke.
+ */
+void connections_ended(struct connections_use *use, bool good, bool alive);
 /* The transfer ended since its connection was stale (once): nothing was sent. */
 bool connections_is_stale(const struct connections_use *use);
 /* After that, the handle off the multi handle: it gets a new connection when it is added again.

@@ -16,7 +16,7 @@ from misbehaviours import CAP, INSTEAD, TABLE, WITHIN
 from misbehaviours_http2 import LENGTHLESS
 from misbehaviours_http2 import ROWS as HTTP2
 from servers.http2 import Ask, Http2, whole
-from servers.wire import CLOSE, Handshakes, Wire, counted
+from servers.wire import CLOSE, HOLD, Handshakes, Wire, counted
 from test_push import Publisher
 from test_tls import Authorities
 
@@ -179,6 +179,33 @@ class Misbehaviours(Table):
 
     def test_over_http2(self):
         self.run_all(HTTP2, Http2)
+
+    def test_a_connection_by_http2_that_hangs_is_left_by_all(self):
+        """Ten configs whose pulls overlap keep it busy for ever; libcurl closes it when nobody is on it."""
+        names, hangs = [f'c{i}' for i in range(10)], threading.Event()
+        self.stage = 1
+
+        def answer(ask):
+            if hangs.is_set():
+                hangs.clear()
+                return [HOLD]
+            return [whole(ask.stream, document(self.stage))]
+        server = Http2(self, answer, tuple(self.authorities.path(f'good.{end}') for end in ('pem', 'key')))
+        self.rows = [(name,) for name in names]
+        os.makedirs(self.path('out'))
+        configs = ''.join(f'  {name}: {{from: [{{server: main, path: /{name}}}], type: yaml, file: {self.path(f"out/{i}")}, interval: 200ms, timeout: 1s, backoff_bound: 1}}\n'
+                          for i, name in enumerate(names))
+        self.agent = Agent(self, f'agent: {{state_dir: {self.path("state")}, runtime_dir: {self.path("run")}, log: {{level: info}}}}\n'
+                           f'servers: {{main: {{urls: ["{server.url}"], max_in_flight: 32, tls: {{ca: {self.authorities.path("ca.pem")}}}}}}}\nconfigs:\n{configs}')
+        self.agent.ready()
+        self.until(lambda: self.published(1), self.missing)
+        asks = server.asks
+        server.wait(lambda: server.asks > asks + 20, 'pulls that share connections')
+        hangs.set()
+        server.wait(lambda: not hangs.is_set(), 'the connection that hangs')
+        self.stage = 2
+        self.until(lambda: self.published(2), self.missing)
+        self.agent.stop()
 
     def test_an_answer_by_http2_without_a_length_is_taken_over_http1(self):
         """libcurl before 8.4 takes a stream that was reset for a whole one."""
