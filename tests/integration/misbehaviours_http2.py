@@ -14,8 +14,8 @@ BROKEN = f'HTTP/2.*{MEND}|HTTP2.*{MEND}|nghttp2.*{MEND}|tried 5 times|' + GONE
 
 
 def flood(unit, *begin):
-    """16 KiB each few milliseconds."""
-    return [*begin, *[unit * (16384 // len(unit) + 1), .005] * 2000]
+    """16 KiB each few milliseconds, two megabytes in all."""
+    return [*begin, *[unit * (16384 // len(unit) + 1), .005] * 128, HOLD]
 
 
 def settings(number, value):
