@@ -211,7 +211,7 @@ integration_memory = $(filter-out $(call programs,integration,$(UNSEEN) $(KILLED
 integration_thread = $(call programs,integration,$(THREADED))
 INTEGRATION        = $(integration_$(VIEW))
 # what takes longest begins first
-LONG        := $(call programs,integration,fleet change_crash nacos relay outage http sighup etcd sign push operate change consul apollo flood servers desync)
+LONG        := $(call programs,integration,fleet change_crash misbehaviour nacos relay outage http sighup etcd sign push operate change consul apollo flood servers desync)
 RUN_check-integration = $(foreach t,$(filter $(INTEGRATION),$(LONG)) $(filter-out $(LONG),$(INTEGRATION)),$(PYTHON) $(t) --)
 check-integration: all
 	@PULLET_BUILD=$(BUILD) $(RUN) --again --timeout 900 --jobs $(JOBS) $(RUN_check-integration)
