@@ -209,7 +209,7 @@ class Misbehaviours(Table):
         self.agent.stop()
 
     def test_an_answer_by_http2_without_a_length_is_taken_over_http1(self):
-        """libcurl before 8.4 takes a stream that was reset for a whole one."""
+        """libcurl 7.88 takes a stream that was reset for a whole one."""
         self.start({name: (steps,) for name, steps in LENGTHLESS.items()}, Http2)
         self.stage = 'bad'
         for i, (name, *_) in enumerate(self.rows):
