@@ -214,7 +214,7 @@ torture: deps ## readers beside 100,000 swaps on tmpfs, ext4 and overlayfs; 800 
 
 # what sanitizers cannot see: what tests the tests, or preloads what they do; and what also measures, which they change
 UNSEEN      := completions conformance outage readme scalars suite
-MEASURING   := http relay service sighup idle crash change_crash servers
+MEASURING   := endless http network relay service sighup idle crash change_crash servers
 # where two threads meet: what else there is runs in the loop's thread alone, and the sanitizer of memory sees that
 THREADED    := agent change convergence curve flood kinds_local operate push relay sighup
 # killed at each system call, without a sanitizer: what counts is what then lies on the disk. `crash` recovers under that of memory, the same threads meet in `change`
@@ -229,7 +229,7 @@ integration_memory = $(filter-out $(call programs,integration,$(UNSEEN) $(KILLED
 integration_thread = $(call programs,integration,$(THREADED))
 INTEGRATION        = $(integration_$(VIEW))
 # what takes longest begins first
-LONG        := $(call programs,integration,fleet change_crash nacos relay outage http sighup etcd sign push operate change consul apollo flood servers desync)
+LONG        := $(call programs,integration,fleet change_crash misbehaviour nacos relay outage http sighup etcd sign push operate change consul apollo flood servers desync)
 RUN_check-integration = $(foreach t,$(filter $(INTEGRATION),$(LONG)) $(filter-out $(LONG),$(INTEGRATION)),$(PYTHON) $(t) --)
 check-integration: all
 	@PULLET_BUILD=$(BUILD) $(RUN) --again --timeout 900 --jobs $(JOBS) $(RUN_check-integration)

@@ -22,6 +22,7 @@
 #define SELF_SIGNED "if it is the right one, name it in tls.ca"
 #define WEAK_KEY "the server needs a certificate with a longer key"
 #define OTHER_NAME "the server's certificate is for another name than the url's"
+#define MEND_SERVER "mend the server, or the proxy before it"
 #define OLD_PROTOCOL "the server speaks no version of TLS from tls.min_version on (1.2, unless set)"
 #define WANTS_CERTIFICATE "the server wants a certificate of this host: set tls.cert and tls.key"
 #define REJECTED_CERTIFICATE "the server rejects this host's certificate (tls.cert)"
@@ -58,7 +59,20 @@ static const struct {
 	{CODE(CURLE_OUT_OF_MEMORY),
 		"unless this host has none left, a header of the answer is longer than 100 KiB: "
 		"look at the server"},
-	{TEXT("Invalid Content-Length"), "mend the server, or the proxy before it"},
+	{TEXT("Out of memory in chunked-encoding"),
+		"unless this host has none left, a trailer of the answer is too long: look at the "
+		"server"},
+	{TEXT("Invalid Content-Length"), MEND_SERVER},
+	{TEXT("Nul byte in header"), MEND_SERVER},
+	{TEXT("Too large response headers"), MEND_SERVER},
+	{TEXT("Unsupported response code"), MEND_SERVER},
+	{TEXT("HTTP/0.9"), "it has no head: is this an HTTP server, and its port the right one?"},
+	{CODE(CURLE_HTTP2), MEND_SERVER},
+	{CODE(CURLE_HTTP2_STREAM), MEND_SERVER},
+	{TEXT("nghttp2_session_mem_recv"), MEND_SERVER},
+	{TEXT("no application protocol"),
+		"the server speaks HTTP/2 only, and its answer has no length: let it send a "
+		"Content-Length"},
 	{CODE(CURLE_GOT_NOTHING), "it closed the connection without an answer: look at its log"},
 
 	/* files of tls: */

@@ -60,17 +60,20 @@ struct transfer {
 	struct chunks chunks;
 	struct gunzip *gunzip; /* NULL: the body comes as it is */
 	size_t coded_bytes;    /* received, before gunzip */
+	size_t wire_bytes;     /* of the body, as they came */
 	size_t max_bytes;
 	bool too_large;
 	bool broken;           /* the gzip body */
 	bool garbled;          /* the body of an error, which cannot be decoded: left empty */
 	http_client_line line; /* NULL: the body is kept whole */
+	bool must_end;
+	bool endless; /* the answer has no end that is known, where it must have one */
 	bool in_line, cancelled;
 	struct loop_timer idle; /* with line: the limit of silence */
 	uint64_t idle_ms, heard_ms;
 	http_client_done done;
 	void *arg;
-	uint64_t started_ms;
+	uint64_t started_ms, timeout_ms;
 	char error[CURL_ERROR_SIZE];
 };
 
@@ -166,6 +169,16 @@ static bool take_chunks(struct transfer *t, const char *data, size_t len)
 	return good && r == 0;
 }
 
+/* Tells whether the body has all its bytes, as far as that is known before the transfer ends. */
+static bool body_is_whole(const struct transfer *t)
+{
+	const char *why;
+
+	if (t->framing.has_length)
+		return t->wire_bytes == t->framing.length;
+	return t->gunzip && !t->garbled && gunzip_end(t->gunzip, &why) == 0;
+}
+
 static size_t take_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct transfer *t = arg;
@@ -176,6 +189,9 @@ static size_t take_body(char *data, size_t size, size_t n, void *arg)
 	t->response.status = t->framing.status;
 	good = t->framing.chunked && t->framing.version < 20 ? take_chunks(t, data, len)
 							     : take_piece(t, data, len);
+	t->wire_bytes += len;
+	if (good && body_is_whole(t))
+		connections_whole(&t->use);
 	return good ? len : 0;
 }
 
@@ -305,6 +321,12 @@ static bool begin_body_coding(struct transfer *t)
 	t->response.framed = framing_has_end(&t->framing);
 	if (t->framing.over)
 		connections_answered(&t->use, &t->framing, loop_now_ms(t->client->loop));
+	t->endless = t->must_end && t->framing.status == 200 && t->framing.version >= 20 &&
+		     !t->framing.has_length && !gzip;
+	if (t->endless) {
+		t->fault = "it came by HTTP/2 without a length: its end cannot be told from a cut";
+		return false;
+	}
 	if (!t->framing.over || empty || !encoding[0] || strcasecmp(encoding, "identity") == 0)
 		return true;
 	if (gzip && !t->line) {
@@ -619,6 +641,11 @@ static void idle_due(void *arg)
 	release_transfer(t);
 }
 
+static long at_least(uint64_t ms, uint64_t least)
+{
+	return (long)(ms < least ? least : ms > INT32_MAX ? INT32_MAX : ms);
+}
+
 /* Starts again on a new connection if the old one was stale. */
 static bool start_again(struct transfer *t)
 {
@@ -627,6 +654,24 @@ static bool start_again(struct transfer *t)
 	curl_multi_remove_handle(t->client->multi, t->easy);
 	t->error[0] = '\0';
 	return connections_renew(&t->use, loop_now_ms(t->client->loop)) &&
+	       curl_multi_add_handle(t->client->multi, t->easy) == CURLM_OK;
+}
+
+/* Starts again over HTTP/1.1, in the time that is left. */
+static bool start_over_http1(struct transfer *t)
+{
+	uint64_t spent_ms = loop_now_ms(t->client->loop) - t->started_ms;
+
+	if (!t->endless || spent_ms >= t->timeout_ms)
+		return false;
+	t->endless = t->must_end = false;
+	t->framing = (struct framing){0};
+	t->fault = NULL;
+	t->error[0] = '\0';
+	curl_multi_remove_handle(t->client->multi, t->easy);
+	return connections_leave_http2(&t->use) == 0 &&
+	       curl_easy_setopt(t->easy, CURLOPT_TIMEOUT_MS,
+		       at_least(t->timeout_ms - spent_ms, 1)) == CURLE_OK &&
 	       curl_multi_add_handle(t->client->multi, t->easy) == CURLM_OK;
 }
 
@@ -643,10 +688,11 @@ static void reap_transfers(struct http_client *client)
 		if (m->msg != CURLMSG_DONE)
 			continue;
 		curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
-		if (start_again(t))
+		if (start_again(t) || start_over_http1(t))
 			continue;
 		finish_response(t, code);
-		connections_ended(&t->use, code == CURLE_OK);
+		connections_ended(
+			&t->use, code == CURLE_OK, code == CURLE_OK || code == CURLE_WRITE_ERROR);
 		/* off the multi handle, and the connection back, first: done() may start another
 		 * transfer on it, or free us */
 		curl_multi_remove_handle(client->multi, t->easy);
@@ -746,11 +792,6 @@ static int lend_connection(struct transfer *t, const struct http_client_request 
 	return r;
 }
 
-static long at_least(uint64_t ms, uint64_t least)
-{
-	return (long)(ms < least ? least : ms > INT32_MAX ? INT32_MAX : ms);
-}
-
 /* Skips what is NULL: libcurl's own default holds. */
 static int set_text_options(CURL *e, const struct http_client_request *q)
 {
@@ -814,6 +855,8 @@ static int set_request_options(struct transfer *t, const struct http_client_requ
 	CURL *e = t->easy;
 	CURLcode bad = set_time_limits(e, q);
 
+	if (connections_left_http2(&t->use))
+		bad |= curl_easy_setopt(e, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
 	bad |= curl_easy_setopt(e, CURLOPT_URL, q->url);
 	bad |= curl_easy_setopt(e, CURLOPT_PRIVATE, t);
 	bad |= curl_easy_setopt(e, CURLOPT_ERRORBUFFER, t->error);
@@ -876,6 +919,8 @@ int http_client_start(struct http_client *client, const struct http_client_reque
 	t->client = client;
 	t->max_bytes = q->max_bytes;
 	t->line = q->line;
+	t->must_end = q->must_end && !q->line;
+	t->timeout_ms = q->timeout_ms;
 	t->idle_ms = q->idle_ms;
 	loop_timer_init(&t->idle, idle_due, t);
 	t->done = done;

@@ -71,6 +71,9 @@ struct http_client_request {
 	 */
 	const char *document;
 	bool alone; /* on a connection of its own, over HTTP/2 as well */
+	/* A 200 by HTTP/2 with neither a length nor gzip is asked for again over HTTP/1.1, whose
+	 * chunks have an end: libcurl 7.88 takes a stream that was reset for a whole one. */
+	bool must_end;
 	/* NULL, or gets each line of a 200 (without its end) as it comes, as the body of a response
 	 * that is lent for the call: an answer without an end. Nothing is kept then, max_bytes is
 	 * that of a line, idle_ms takes the place of timeout_ms; a last line without its end is

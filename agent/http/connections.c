@@ -1,6 +1,7 @@
 /*
  * Places and sessions. Surprising: reuse is forbidden from the start and allowed by the head of the
- * answer, since libcurl reads the option when the transfer ends; and a handle has one share, so a
+ * answer (by HTTP/2 by its end: libcurl keeps a connection whose stream timed out), since libcurl
+ * reads the option when the transfer ends; and a handle has one share, so a
  * place keeps TLS sessions of its own.
  */
 #include "http/connections.h"
@@ -49,9 +50,18 @@ struct connections_place {
 struct connections {
 	struct connections_place places[CONNECTIONS_PLACES];
 	struct trust trusts[CONNECTIONS_TRUSTS];
-	uint64_t http2[CONNECTIONS_ORIGINS]; /* 0 = free */
-	size_t next_http2;
+	struct origins {
+		uint64_t known[CONNECTIONS_ORIGINS]; /* 0 = free */
+		size_t next;
+	} http2, left;     /* those that speak it, those of them that are asked by HTTP/1.1 */
 	unsigned left_out; /* since counted_ms */
+	struct suspect {
+		uint64_t origin; /* 0 = free */
+		uint64_t serial; /* uses up to it may be on a dead connection */
+	} suspects[CONNECTIONS_ORIGINS];
+	size_t next_suspect;
+	struct connections_use *lent;
+	uint64_t serial; /* of the last use */
 	uint64_t counted_ms, crowded_until_ms;
 };
 
@@ -248,22 +258,56 @@ static uint64_t origin_of(const char *url)
 	return hash_bytes(HASH_START, url, len + strcspn(url + len, "/?"));
 }
 
-static uint64_t *http2_find(struct connections *c, uint64_t origin)
+static uint64_t *origins_find(struct origins *o, uint64_t origin)
 {
 	for (size_t i = 0; i < CONNECTIONS_ORIGINS; i++)
-		if (c->http2[i] == origin)
-			return &c->http2[i];
+		if (o->known[i] == origin)
+			return &o->known[i];
 	return NULL;
 }
 
-static void http2_learn(struct connections *c, uint64_t origin, bool speaks)
+static void origins_set(struct origins *o, uint64_t origin, bool belongs)
 {
-	uint64_t *known = http2_find(c, origin);
+	uint64_t *known = origins_find(o, origin);
 
-	if (speaks && !known)
-		c->http2[c->next_http2++ % CONNECTIONS_ORIGINS] = origin;
-	else if (!speaks && known)
+	if (belongs && !known)
+		o->known[o->next++ % CONNECTIONS_ORIGINS] = origin;
+	else if (!belongs && known)
 		*known = 0;
+}
+
+static struct suspect *suspect_find(struct connections *c, uint64_t origin)
+{
+	for (size_t i = 0; i < CONNECTIONS_ORIGINS; i++)
+		if (c->suspects[i].origin == origin)
+			return &c->suspects[i];
+	return NULL;
+}
+
+/* All that is under way there may be on the connection of a use that failed; what began since the
+ * last failure is not. */
+static void suspect_add(struct connections *c, const struct connections_use *u)
+{
+	struct suspect *s = suspect_find(c, u->origin);
+
+	if (s && u->serial <= s->serial)
+		return;
+	if (!s)
+		s = &c->suspects[c->next_suspect++ % CONNECTIONS_ORIGINS];
+	*s = (struct suspect){u->origin, c->serial};
+}
+
+/* libcurl closes a connection when the last one on it has ended. */
+static bool suspect_is_used(struct connections *c, uint64_t origin)
+{
+	struct suspect *s = suspect_find(c, origin);
+
+	for (struct connections_use *u = c->lent; s && u; u = u->next)
+		if (u->origin == origin && u->serial <= s->serial)
+			return true;
+	if (s)
+		s->origin = 0;
+	return false;
 }
 
 /* ---- callbacks of libcurl ---- */
@@ -358,10 +402,12 @@ static int set_connection_options(struct connections_use *u, bool alone)
 int connections_lend(struct connections *c, struct connections_use *u, CURL *easy,
 	const struct connections_request *q, uint64_t now_ms)
 {
+	bool alone;
+
 	*u = (struct connections_use){.of = c, .easy = easy, .origin = origin_of(q->url)};
 	if (!q->alone) {
 		u->trust = trust_of(c, q, now_ms);
-		if (q->document && !http2_find(c, u->origin))
+		if (q->document && !origins_find(&c->http2, u->origin))
 			u->place = place_lend(c, q->document, u->trust, now_ms);
 		if (!u->place && u->trust)
 			share_refresh(&u->trust->sessions, false, u->trust, now_ms);
@@ -369,7 +415,14 @@ int connections_lend(struct connections *c, struct connections_use *u, CURL *eas
 				      : u->trust ? u->trust->sessions
 						 : NULL);
 	}
-	return set_connection_options(u, q->alone);
+	alone = q->alone || suspect_is_used(c, u->origin);
+	u->serial = ++c->serial;
+	u->next = c->lent;
+	u->link = &c->lent;
+	if (u->next)
+		u->next->link = &u->next;
+	c->lent = u;
+	return set_connection_options(u, alone);
 }
 
 bool connections_has_place(const struct connections_use *u)
@@ -377,17 +430,29 @@ bool connections_has_place(const struct connections_use *u)
 	return u->place;
 }
 
+static void allow_reuse(struct connections_use *u)
+{
+	u->kept = curl_easy_setopt(u->easy, CURLOPT_FORBID_REUSE, 0L) == CURLE_OK;
+}
+
 void connections_answered(struct connections_use *u, const struct framing *f, uint64_t now_ms)
 {
-	bool http2 = f->version >= 20;
+	bool empty = f->status == 204 || f->status == 304;
 
-	http2_learn(u->of, u->origin, http2);
-	if (u->place && (f->status == 204 || f->status == 304))
+	u->http2 = f->version >= 20;
+	origins_set(&u->of->http2, u->origin, u->http2);
+	if (u->place && empty)
 		u->place->quiet_until_ms = now_ms + LATE_BODY_MS;
-	u->given_up = u->place && http2;
-	u->kept = u->place ? !http2 && !framing_is_doubtful(f) : http2;
-	if (u->kept && curl_easy_setopt(u->easy, CURLOPT_FORBID_REUSE, 0L))
-		u->kept = false;
+	u->given_up = u->place && u->http2;
+	if (u->http2 ? empty || (f->has_length && f->length == 0)
+		     : u->place && !framing_is_doubtful(f))
+		allow_reuse(u);
+}
+
+void connections_whole(struct connections_use *u)
+{
+	if (u->http2)
+		allow_reuse(u);
 }
 
 void connections_spoil(struct connections_use *u)
@@ -396,8 +461,9 @@ void connections_spoil(struct connections_use *u)
 	curl_easy_setopt(u->easy, CURLOPT_FORBID_REUSE, 1L);
 }
 
-void connections_ended(struct connections_use *u, bool good)
+void connections_ended(struct connections_use *u, bool good, bool alive)
 {
+	u->alive = alive;
 	if (!u->place)
 		return;
 	u->place->fd = CURL_SOCKET_BAD;
@@ -422,6 +488,21 @@ bool connections_renew(struct connections_use *u, uint64_t now_ms)
 	return u->share && curl_easy_setopt(u->easy, CURLOPT_SHARE, u->share->handle) == CURLE_OK;
 }
 
+int connections_leave_http2(struct connections_use *u)
+{
+	CURLcode bad = curl_easy_setopt(u->easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+
+	bad |= curl_easy_setopt(u->easy, CURLOPT_FRESH_CONNECT, 1L);
+	origins_set(&u->of->left, u->origin, true);
+	u->fresh = false;
+	return bad ? -EINVAL : 0;
+}
+
+bool connections_left_http2(const struct connections_use *u)
+{
+	return origins_find(&u->of->left, u->origin);
+}
+
 void connections_return(struct connections_use *u, uint64_t now_ms)
 {
 	if (!u->of)
@@ -430,5 +511,10 @@ void connections_return(struct connections_use *u, uint64_t now_ms)
 	share_drop(&u->share);
 	if (u->place)
 		place_return(u->place, u->given_up || now_ms < u->of->crowded_until_ms, now_ms);
+	*u->link = u->next;
+	if (u->next)
+		u->next->link = u->link;
+	if (!u->alive && !u->place && origins_find(&u->of->http2, u->origin))
+		suspect_add(u->of, u);
 	u->of = NULL;
 }

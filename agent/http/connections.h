@@ -6,7 +6,9 @@
  * document only, or one answer only. A few documents have a place, a pool of libcurl's with at most
  * one idle connection, which is lent to one transfer at a time and holds nothing else. All other
  * connections of HTTP/1.x are closed behind their answer. Those of HTTP/2, which numbers its
- * streams, are shared as libcurl does it.
+ * streams, are shared as libcurl does it; one on which a stream did not come to its end, such as
+ * one that timed out, is used by those that are on it and by nobody else: it may be dead. Until
+ * they have all ended, requests to that server get new connections.
  *
  * A place's connection is checked before the next request: if any byte is unread it is closed and
  * replaced, once. It is not kept when an answer without a body speaks of one, and not used within
@@ -19,7 +21,8 @@
  * Threads: the loop's. Ownership: a use is the transfer's, and must be returned before the
  * connections are freed. Errors: a failure costs a new connection, never a wrong answer.
  * Bounds: CONNECTIONS_PLACES idle connections of HTTP/1.x; sessions for CONNECTIONS_TRUSTS ways to
- * set tls:, 8 each; CONNECTIONS_ORIGINS servers of which it is known that they speak HTTP/2.
+ * set tls:, 8 each; CONNECTIONS_ORIGINS servers of which it is known that they speak HTTP/2, and as
+ * many that are asked by HTTP/1.1 although they do.
  */
 #ifndef PULLET_CONNECTIONS_H
 #define PULLET_CONNECTIONS_H
@@ -42,6 +45,8 @@ struct connections;
 struct connections_use {
 	struct connections *of; /* NULL: nothing is lent */
 	CURL *easy;
+	struct connections_use *next, **link; /* those that are lent */
+	uint64_t serial;
 	struct trust *trust; /* NULL: no TLS, or alone */
 	struct connections_place *place;
 	struct share *share;
@@ -49,8 +54,10 @@ struct connections_use {
 	bool fresh;      /* a socket was opened for it */
 	bool stale;      /* there were unread bytes on the connection */
 	bool renewed;
-	bool kept;     /* the connection may be used again, by the head of the answer */
+	bool kept;     /* the connection may be used again, by the answer so far */
+	bool http2;    /* by the head of the answer */
 	bool given_up; /* the place: the server speaks HTTP/2 */
+	bool alive;    /* the server spoke until the end */
 };
 
 /* The transfer, borrowed for the call. */
@@ -77,15 +84,23 @@ bool connections_has_place(const struct connections_use *use);
 /* The head of the final answer is over: decides whether the connection may be used again. */
 void connections_answered(
 	struct connections_use *use, const struct framing *framing, uint64_t now_ms);
+/* The body is whole: a connection of HTTP/2 may be used again. */
+void connections_whole(struct connections_use *use);
 /* The connection is not used again, whatever its answer said. */
 void connections_spoil(struct connections_use *use);
-/* The transfer ended, the handle is not off the multi handle yet. */
-void connections_ended(struct connections_use *use, bool good);
+/* The transfer ended, the handle is not off the multi handle yet. `alive`: the server still spoke.
+ */
+void connections_ended(struct connections_use *use, bool good, bool alive);
 /* The transfer ended since its connection was stale (once): nothing was sent. */
 bool connections_is_stale(const struct connections_use *use);
 /* After that, the handle off the multi handle: it gets a new connection when it is added again.
  * False: there is no memory. */
 bool connections_renew(struct connections_use *use, uint64_t now_ms);
+/* After the answer by HTTP/2, the handle off the multi handle: it gets a connection of HTTP/1.1
+ * when it is added again, and so do later requests to that server. 0, or -EINVAL. */
+int connections_leave_http2(struct connections_use *use);
+/* Tells whether requests to this server leave HTTP/2. */
+bool connections_left_http2(const struct connections_use *use);
 /* Takes the use back, the handle off the multi handle. Accepts a zeroed one. */
 void connections_return(struct connections_use *use, uint64_t now_ms);
 

@@ -322,6 +322,7 @@ static int send_request(struct exchange *x, const struct credentials *c,
 		.line = line ? stream_line_received : NULL,
 		.idle_ms = line || r->hold_ms ? timeout_ms : 0,
 		.document = named ? document : NULL,
+		.must_end = !x->kind->wraps, /* JSON has an end of its own */
 	};
 
 	for (size_t i = 0; i < r->header_count; i++)

@@ -201,8 +201,11 @@ static void watch_line_received(void *arg, const struct http_client_response *li
 {
 	struct watch_request *q = arg;
 	char why[FILE_WHY] = "the server does not answer as it should";
-	int r = q->kind->watch_read(&q->watch, line, why);
+	int r;
 
+	if (line->body.len == 0)
+		return; /* it keeps the connection: the watch may not even be made */
+	r = q->kind->watch_read(&q->watch, line, why);
 	if (r == 0) {
 		if (!q->up_ms)
 			record_backoff(q, line);

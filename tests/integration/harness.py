@@ -119,6 +119,11 @@ def memory():
     return next((d for d in ('/dev/shm', os.environ.get('XDG_RUNTIME_DIR', '/run'), tempfile.gettempdir()) if in_memory(d)), None)
 
 
+def slow_refusal():
+    prefix, why = unshare('net')
+    return why or refusal(*prefix, 'tc', 'qdisc', 'add', 'dev', 'lo', 'root', 'tbf', 'rate', '16kbit', 'burst', '2000', 'latency', '400ms')
+
+
 def give_refusal():
     with tempfile.NamedTemporaryFile() as f:
         return refusal('chown', '65534:65534', f.name)
@@ -163,6 +168,7 @@ PROBES = {
     'to mount': mount_refusal,
     'mounts of its own': lambda: unshare('mount')[1],
     'a network of its own': lambda: unshare('net')[1],
+    'a network that can be slow': slow_refusal,
     LOOK: lambda: unshare('look')[1],
     'to trace': lambda: refusal('strace', '-o', '/dev/null', 'true'),
     'files in memory': lambda: None if memory() else 'no tmpfs to write in, such as /dev/shm',

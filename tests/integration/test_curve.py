@@ -349,16 +349,6 @@ class Foreign(Curve):
             listener.close()
             self.clear()
 
-    def test_a_publisher_that_hangs_during_the_handshake_is_not_a_refusal(self):
-        listener = socket.create_server(('127.0.0.1', 0))
-        self.addCleanup(listener.close)
-        agent = self.start(f'tcp://127.0.0.1:{listener.getsockname()[1]}', self.there.public)
-        agent.log.wait('push channel not connected.*does not answer', timeout=harness.DEADLINE + 15)
-        push = self.push(agent)
-        self.assertEqual((push['state'], push['handshake_failures']), ('connecting', 0), push)
-        self.assertRegex(push['error'], 'does not answer')
-        self.ended(agent)
-
 
 class Own(Curve):
     """`pullet serve` and `pullet publish` with keys."""

@@ -331,44 +331,5 @@ class Trailers(Cases):
         agent.stop()
 
 
-class Endless(harness.Case):
-    """What never ends, as fast as it can be sent. A body has max_size; these have bounds of their own."""
-
-    CASES = {
-        'headers': (b'HTTP/1.1 200 OK\r\n', b'X-Y: z\r\n'), 'long headers': (b'HTTP/1.1 200 OK\r\n', b'X: ' + b'y' * 60000 + b'\r\n'), 'one header': (b'HTTP/1.1 200 OK\r\nX: ', b'y'),
-        'a status line': (b'HTTP/1.1 200 ', b'y'), '100 Continue': (b'', head(status='100 Continue')), 'early hints': (b'', head('Link: </x>', status='103 Early Hints')), 'empty lines': (b'', b'\r\n'),
-        'trailers': (head('Transfer-Encoding: chunked') + b'5\r\n' + SHORT + b'\r\n0\r\n', b'X-Y: z\r\n'), 'one trailer': (head('Transfer-Encoding: chunked') + b'5\r\n' + SHORT + b'\r\n0\r\nX: ', b'y'),
-        'a chunk extension': (head('Transfer-Encoding: chunked') + b'5;', b'y'), 'zeros of a chunk size': (head('Transfer-Encoding: chunked'), b'0'),
-        'the body of a 404': (head('Transfer-Encoding: chunked', status='404 Not Found'), b'400\r\n' + b'#' * 1024 + b'\r\n'), 'digests': (b'HTTP/1.1 200 OK\r\n', b'Content-Digest: sha-256=:AAAA:\r\n'),
-        'tags': (b'HTTP/1.1 200 OK\r\n', b'ETag: "a"\r\n')}
-
-    def test_nothing_without_end_costs_memory_or_time(self):
-        kinds = list(self.CASES)
-        stage = [0]
-
-        def answer(ask):
-            first, unit = self.CASES[kinds[ask.place]]
-            return [first] + [unit * (65536 // len(unit) + 1)] * 3000 if stage[0] else [counted(b'a: 1\n')]
-        server = Wire(self, answer, places=len(kinds))
-        os.makedirs(self.path('out'))
-        configs = ''.join(f'  c{i}: {{url: "{url}/web.yaml", file: {self.path(f"out/{i}")}, interval: 1h, timeout: 20s}}\n' for i, url in enumerate(server.urls))
-        agent = Agent(self, f'agent: {{state_dir: {self.path("state")}, runtime_dir: {self.path("run")}}}\nconfigs:\n{configs}')
-        for i in range(len(kinds)):
-            agent.log.wait(f'published config=c{i} ')
-        stage[0] = 1
-        for i, kind in enumerate(kinds):
-            with self.subTest(kind):
-                outcome, peak = agent.refresh(f'c{i}'), self.peak(agent)
-                self.assertEqual((outcome['outcome'], self.read(f'out/{i}')), ('failed', b'a: 1\n'))
-                self.assertNotIn('timed out', outcome['error'], 'a bound ends it, not the time')
-                self.assertLess(peak, (256 if harness.SANITIZED else 64) << 10, 'KiB; a body may have 8 MiB')
-        agent.stop()
-
-    @staticmethod
-    def peak(agent):
-        with open(f'/proc/{agent.pid}/status', encoding='ascii') as f:
-            return next(int(line.split()[1]) for line in f if line.startswith('VmHWM'))
-
-
 if __name__ == '__main__':
     harness.main()

@@ -1,7 +1,7 @@
 """What a stranger reads at night when something of this host is wrong: one sentence with what, where and the remedy, on standard error and in the status;
 the exit code as documented; nothing that stood is lost; and what is mended is noticed without a restart.
 
-What servers do wrong is in test_faults.py, test_tls.py and others.
+What servers do wrong is in test_misbehaviour.py, test_tls.py and others.
 """
 import contextlib
 import glob

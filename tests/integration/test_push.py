@@ -157,14 +157,6 @@ class Push(harness.Case):
         self.assertEqual((push['state'], push['gaps'], push['epochs']), ('connected', 1, 1), push)
         agent.stop()
 
-    def test_a_bad_envelope_is_counted_and_still_a_hint(self):
-        agent = self.start()
-        self.set(2)
-        self.publisher.send(b'web', b'{"v": 1, "seq": "x')
-        agent.log.wait('published.*generation=2')
-        self.assertEqual(json.loads(agent.get('/v1/status')[1])['push'][0]['bad'], 1)
-        agent.stop()
-
     def test_a_message_that_makes_libzmq_go_deaf_is_survived(self):
         agent = self.start()
         self.publisher.send(b'web', b'x' * (1 << 20))  # over the size limit: libzmq ends the session for good

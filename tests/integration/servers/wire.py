@@ -1,14 +1,15 @@
 """HTTP/1.x byte by byte: a server that sends what a test says and when, over plain TCP or TLS; and what such answers are made of.
 
 `answer(ask)` gives steps, which are played in order: bytes are sent as one piece, a number is a pause in seconds, CLOSE and RESET end the
-connection, HOLD sends nothing more, a function is called, and what follows LATER is sent beside the next request, whose answer need not
-wait for it. All connections are served by one thread; `answer` is called in it and must not block.
+connection, CUT does so without the close_notify of TLS, HOLD sends nothing more, Bare bytes go around TLS, a function is called, and what follows
+LATER is sent beside the next request, whose answer need not wait for it. All connections are served by one thread; `answer` is called in it and must not block.
 """
 import asyncio
 import contextlib
 import gzip
 import inspect
 import logging
+import os
 import socket
 import ssl
 import struct
@@ -17,7 +18,11 @@ import urllib.parse
 
 DEADLINE = 20  # seconds; ends a wait that hangs, measures nothing
 logging.getLogger('asyncio').setLevel(logging.CRITICAL)  # a client that goes away is no news
-CLOSE, RESET, HOLD, LATER = (object() for _ in range(4))
+CLOSE, RESET, CUT, HOLD, LATER = (object() for _ in range(5))
+
+
+class Bare(bytes):
+    """Goes out as it is on a connection of TLS too."""
 
 
 class Connection:
@@ -117,7 +122,7 @@ class Wire:
         if self.context and writer.get_extra_info('ssl_object').session_reused:
             self.resumed += 1
         try:
-            on = await self._play(writer, self.greet)
+            on = await self._begin(writer)
             while on:
                 head = (await reader.readuntil(b'\r\n\r\n'))[:-4]
                 length = next((int(line[15:]) for line in head.split(b'\r\n') if line.lower().startswith(b'content-length:')), 0)
@@ -141,7 +146,9 @@ class Wire:
         """Whether another request may be read."""
         steps = list(steps)
         for i, step in enumerate(steps):
-            if isinstance(step, bytes):
+            if isinstance(step, Bare):
+                os.write(writer.get_extra_info('socket').fileno(), step)
+            elif isinstance(step, bytes):
                 if writer.is_closing():
                     return False
                 writer.write(step)
@@ -155,6 +162,10 @@ class Wire:
                 writer.get_extra_info('socket').setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
                 writer.transport.abort()
                 return False
+            elif step is CUT:
+                with contextlib.suppress(OSError):
+                    writer.get_extra_info('socket').shutdown(socket.SHUT_RDWR)
+                return False
             elif step is HOLD:
                 await asyncio.Event().wait()
             elif callable(step):
@@ -163,10 +174,31 @@ class Wire:
                 await asyncio.sleep(step)
         return True
 
+    async def _begin(self, writer):
+        """Whether the connection goes on."""
+        return await self._play(writer, self.greet)
+
     async def _play_later(self, writer, steps):
         with contextlib.suppress(OSError, ssl.SSLError):
             if not await self._play(writer, steps):
                 writer.close()
+
+
+class Handshakes(Wire):
+    """A server by TLS that may do something else instead: `begin(port)` gives a list of steps, or a certificate and a key."""
+
+    def __init__(self, test, answer, begin, places):
+        super().__init__(test, answer, places=places)
+        self.begin, self.urls = begin, [url.replace('http:', 'https:') for url in self.urls]
+
+    async def _begin(self, writer):
+        begin = self.begin(writer.get_extra_info('sockname')[1])
+        if isinstance(begin, list):
+            return await self._play(writer, begin)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*begin)
+        await writer.start_tls(context)
+        return True
 
 
 # -- what answers are made of

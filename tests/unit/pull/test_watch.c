@@ -848,6 +848,17 @@ static void stream__that_is_silent__is_given_up_before_long(void **state)
 	}
 }
 
+static void line__that_is_empty__is_not_an_answer(void **state)
+{
+	(void)state;
+	begin(SETTINGS_ETCD);
+	line("");
+	assert_int_equal(state_of(0), WATCH_CONNECTING);
+	line("moved 0 5");
+	line("");
+	assert_int_equal(state_of(0), WATCH_ON);
+}
+
 static void line__that_is_bad__ends_the_stream(void **state)
 {
 	(void)state;
@@ -1082,6 +1093,7 @@ int main(void)
 		CASE(stream__that_breaks_soon_again_and_again__is_a_failure),
 		CASE(stream__that_the_server_ends__is_begun_again),
 		CASE(stream__that_is_silent__is_given_up_before_long),
+		CASE(line__that_is_empty__is_not_an_answer),
 		CASE(line__that_is_bad__ends_the_stream),
 		CASE(stale__begins_anew_soon_and_everything_may_have_changed),
 		CASE(stale__of_what_is_asked_again__is_asked_anew),
