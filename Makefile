@@ -84,7 +84,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values \
-        coverage coverage-agent coverage-agent-run model model-core fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture fuzz install uninstall dist clean
+        coverage coverage-agent coverage-agent-run model model-core fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture soak soak-seeded fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -193,6 +193,13 @@ torture: deps ## readers beside 100,000 swaps on tmpfs, ext4 and overlayfs; 800 
 	@$(MAKE) --no-print-directory all $(BUILD)/stress/stress_snapshot
 	@export PULLET_BUILD=$(BUILD); bad=0; $(RUN) --timeout 1800 tests/stress/torture.sh $(BUILD)/stress/stress_snapshot || bad=1; \
 	$(RUN) --timeout 1800 --jobs 4 $(foreach c,ext4_normal ext4_strict xfs_normal xfs_strict seeded,$(PYTHON) tests/stress/power_cut.py $(c) --) || bad=1; exit $$bad
+
+soak: deps ## 20 configs, 50 changes a second, reloads, restarts, readers in six languages for SOAK_MINUTES (20): memory, descriptors, threads, files are flat
+	@packaging/deps.sh --all
+	@$(MAKE) --no-print-directory all
+	@PULLET_BUILD=$(BUILD) $(PYTHON) tests/soak/soak.py Soak
+soak-seeded: all ## the bugs that the soak must find, a minute each
+	@PULLET_BUILD=$(BUILD) $(PYTHON) tests/soak/soak.py Seeded
 
 # what sanitizers cannot see: what tests the tests, or preloads what they do; and what also measures, which they change
 UNSEEN      := completions conformance outage readme scalars suite
