@@ -91,14 +91,8 @@ servers:
         self.agent.socket = os.path.join(self.run_dir, 'control.sock')
         self.agent.ready()
         self.begin_ticks, self.begin = measure.processor_seconds(self.agent.pid), time.monotonic()
-        threading.Thread(target=self.drain_log, daemon=True).start()
+        sources.drain(self.agent)
         self.sampler = measure.Sampler(self.agent.pid, [self.path('state'), self.path('out'), self.run_dir], min(5, MINUTES * 60 / 60))
-
-    def drain_log(self):
-        with contextlib.suppress(OSError, ValueError):
-            while self.agent.process.poll() is None:
-                self.agent.log._more(time.monotonic() + 1)
-                del self.agent.log.seen[100:-100]  # a wait finds the start there
 
     # -- what happens to it
 

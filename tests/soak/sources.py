@@ -2,10 +2,12 @@
 
 A source has configs (`names`), takes a version of each (`put`), goes down and comes back with all that it had (`down`, `up`).
 """
+import contextlib
 import os
 import shutil
 import signal
 import threading
+import time
 
 import etcd
 from harness import PULLET, Program
@@ -23,6 +25,16 @@ def parts_of(name):
 
 def write_version(name, values):
     return (documents.write_json if 'json' in name else documents.write_yaml)(values)
+
+
+def drain(program):
+    """Reads what it says from now on, so that it never waits for its reader; its first and last lines are kept."""
+    def read_on():
+        with contextlib.suppress(OSError, ValueError):
+            while program.process.poll() is None:
+                program.log._more(time.monotonic() + 1)
+                del program.log.seen[100:-100]
+    threading.Thread(target=read_on, daemon=True).start()
 
 
 class Serve:
@@ -47,6 +59,7 @@ class Serve:
         self.program = Program([PULLET, 'serve', self.test.path('www'), '--http', f'127.0.0.1:{self.http}', '--push', self.endpoint, '--heartbeat', '500ms'],
                                read='both')
         self.program.log.wait('publishing on')
+        drain(self.program)
 
     def down(self):
         self.killed = not self.killed
