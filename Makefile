@@ -87,7 +87,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values \
-        coverage coverage-agent coverage-agent-run model model-core fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture fuzz install uninstall dist clean
+        coverage coverage-agent coverage-agent-run model model-core fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture soak soak-seeded fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -207,10 +207,20 @@ check-stress: tests
 	@$(RUN) --timeout 600 $(RUN_check-stress)
 
 # each power cut is of a file system of its own, so all kinds of it run beside each other
-torture: deps ## readers beside 100,000 swaps on tmpfs, ext4 and overlayfs; 800 power cuts on ext4 and XFS (root, loop devices; minutes)
+POWER_CUTS   := ext4_normal ext4_strict xfs_normal xfs_strict ext4_eager ext4_eager_strict ext4_copy ext4_copy_strict xfs_copy xfs_copy_strict seeded
+POWER        := $(foreach c,ext4 xfs seeded,$(PYTHON) tests/stress/power_blocks.py $(c) --) $(foreach c,$(POWER_CUTS),$(PYTHON) tests/stress/power_cut.py $(c) --)
+HARD         := $(foreach c,black_hole reset loss slow dead_dns seeded_busy seeded_deaf seeded_slow_end,$(PYTHON) tests/stress/network.py $(c) --) $(PYTHON) tests/stress/clock.py --
+torture: deps ## readers beside 100,000 swaps on five file systems; 2,000 power cuts on ext4 and XFS, one after each write; bad networks, other clocks (root, loop devices; minutes)
 	@$(MAKE) --no-print-directory all $(BUILD)/stress/stress_snapshot
 	@export PULLET_BUILD=$(BUILD); bad=0; $(RUN) --timeout 1800 tests/stress/torture.sh $(BUILD)/stress/stress_snapshot || bad=1; \
-	$(RUN) --timeout 1800 --jobs 4 $(foreach c,ext4_normal ext4_strict xfs_normal xfs_strict seeded,$(PYTHON) tests/stress/power_cut.py $(c) --) || bad=1; exit $$bad
+	$(RUN) --timeout 1800 --jobs 4 $(POWER) $(HARD) || bad=1; exit $$bad
+
+soak: deps ## 20 configs, 50 changes a second, reloads, restarts, readers in six languages for SOAK_MINUTES (20): memory, descriptors, threads, files are flat
+	@packaging/deps.sh --all
+	@$(MAKE) --no-print-directory all
+	@PULLET_BUILD=$(BUILD) $(PYTHON) tests/soak/soak.py Soak
+soak-seeded: all ## the bugs that the soak must find, a minute each
+	@PULLET_BUILD=$(BUILD) $(PYTHON) tests/soak/soak.py Seeded
 
 # what sanitizers cannot see: what tests the tests, or preloads what they do; and what also measures, which they change
 UNSEEN      := completions conformance outage readme scalars suite

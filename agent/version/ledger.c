@@ -364,8 +364,10 @@ int ledger_save(
 		snprintf(why, FILE_WHY, "the ledger cannot be written: %s", strerror(-r));
 	else
 		r = file_replace(sys, dir, NAME, b.data, b.len, &options, why);
+	if (r == FILE_NOT_DURABLE) /* asked to be on the disk, and is not known to be */
+		r = -EIO;
 	buffer_fini(&b);
-	return r < 0 ? r : 0;
+	return r;
 }
 
 int ledger_sync(const struct sys *sys, int dir)

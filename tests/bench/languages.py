@@ -13,7 +13,6 @@ import http.server
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,10 +22,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.join(ROOT, os.environ.get('PULLET_BUILD', 'build'))
 LANGUAGES = os.path.join(HERE, 'languages')
+sys.path.insert(0, LANGUAGES)
+import build  # noqa: E402
 KEYS, HOT = 1000, 16
 COLUMNS = ('binding ns', 'refresh ns', 'map ns', 'environment ns', 'read + parse us', 'of')
-WARN = ('-O2', '-Wall', '-Wextra', '-I', os.path.join(ROOT, 'lib'))
-LINK = ('-L', BUILD, '-lpullet', '-Wl,-rpath,' + BUILD)
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -60,51 +59,12 @@ def publish(folder, values):
         server.shutdown()
 
 
-def c(tmp):
-    run('gcc', '-std=gnu11', *WARN, '-o', f'{tmp}/bench', source('bench.c'), *LINK, '-ljansson')
-    return [f'{tmp}/bench'], {}
-
-
-def cpp(tmp):
-    run('g++', '-std=c++17', *WARN, '-o', f'{tmp}/bench', source('bench.cpp'), *LINK, '-lyaml')
-    return [f'{tmp}/bench'], {}
-
-
-def python(_):
-    library = os.path.join(BUILD, 'libpullet.so.0')
-    return ['/usr/bin/python3', source('bench.py')], {
-        'PYTHONPATH': f'{ROOT}/lib/python', 'PYTHONDONTWRITEBYTECODE': '1', 'PULLET_LIBRARY': library}
-
-
-def node(tmp):
-    program = os.path.realpath(shutil.which('node') or 'node')
-    headers = os.path.join(os.path.dirname(os.path.dirname(program)), 'include/node')
-    run('gcc', '-std=c11', *WARN, '-I', headers, '-shared', '-fPIC', '-o', f'{tmp}/pullet.node', f'{ROOT}/lib/node/addon.c', *LINK)
-    return ['node', source('bench.js')], {'PULLET_NODE_ADDON': f'{tmp}/pullet.node'}
-
-
-def go(tmp):
-    shutil.copy(source('bench.go'), tmp)
-    with open(f'{tmp}/go.mod', 'w', encoding='utf-8') as f:
-        f.write(f'module bench\n\ngo 1.19\n\nrequire pullet v0.0.0\n\nreplace pullet => {ROOT}/lib/go\n')
-    run('go', 'build', '-o', 'bench', '.', cwd=tmp, env=dict(
-        os.environ, HOME=tmp, GOCACHE=f'{tmp}/cache', GOPATH=f'{tmp}/path', GOENV='off', GOFLAGS='-mod=mod', GOPROXY='off',
-        GOTOOLCHAIN='local', GOWORK='off', CGO_ENABLED='0'))
-    return [f'{tmp}/bench'], {}
-
-
-def java(tmp):
-    sources = [os.path.join(ROOT, 'lib/java/src/pullet', name) for name in os.listdir(f'{ROOT}/lib/java/src/pullet')]
-    run('javac', '--release', '17', '-encoding', 'UTF-8', '-d', tmp, source('Bench.java'), *sources)
-    return ['java', '-XX:-UsePerfData', '-cp', tmp, 'Bench'], {}
-
-
-def measure(prepare, folder, values, hot):
+def measure(prepare, name, flags, folder, values, hot):
     """The figures and what was parsed, or None."""
     tmp = os.path.join(folder, prepare.__name__)
     os.mkdir(tmp)
     try:
-        command, extra = prepare(tmp)
+        command, extra = prepare(tmp, source(name), *flags)
         env = dict(values, PATH=os.environ['PATH'], **extra)
         done = run(*command, folder, *hot, env=env, stdout=subprocess.PIPE, text=True)
     except (OSError, subprocess.CalledProcessError) as e:
@@ -116,7 +76,8 @@ def measure(prepare, folder, values, hot):
 
 def main():
     chosen = sys.argv[1:]
-    known = {'C': c, 'C++': cpp, 'Python': python, 'Node.js': node, 'Go': go, 'Java': java}
+    known = {'C': (build.c, 'bench.c', ['-ljansson']), 'C++': (build.cpp, 'bench.cpp', ['-lyaml']), 'Python': (build.python, 'bench.py', []),
+             'Node.js': (build.node, 'bench.js', []), 'Go': (build.go, 'bench.go', []), 'Java': (build.java, 'Bench.java', [])}
     if not all(name in known for name in chosen):
         sys.exit(f'usage: languages.py [{" | ".join(known)}]...')
     pick = random.Random(1)
@@ -126,7 +87,7 @@ def main():
         publish(folder, values)
         print(f'{"language":9}' + ''.join(f' {name:>15}' for name in COLUMNS[:-1]) + f'  {COLUMNS[-1]}', flush=True)
         for name in chosen or known:
-            measured = measure(known[name], folder, values, hot)
+            measured = measure(*known[name], folder, values, hot)
             bad += measured is None
             if measured:
                 figures, parsed = measured

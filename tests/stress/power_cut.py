@@ -1,19 +1,19 @@
 """Power cuts: an agent that publishes as fast as it can, on a file system of its own that is shut down at a random moment.
 
-Usage: power_cut.py [CASE...]     (ext4_normal ext4_strict xfs_normal xfs_strict seeded; default: all, one after the other)
+Usage: power_cut.py [CASE...]     (ext4_normal, xfs_copy_strict, seeded, ...: the tests below; default: all, one after the other)
 
 The file system lies in an image in memory, on a loop device. EXT4_IOC_SHUTDOWN and XFS_IOC_GOINGDOWN end it, so that nothing reaches the image
-any more; half of the times the journal is written before. State directory, file, set of files and snapshot are all on it. After each cut it
-is mounted again: what is there must be whole. Then an agent is started whose server is down: each config must stand on nothing older than the
-newest version that a reader saw, or the agent told of, before the cut, and on no lower generation. At last an older version comes, with a good
-signature and an old rev, and is refused.
+any more; half of the times the journal is written before. In the cases "copy" the device remembers each write, and what comes back is what it had
+at a random moment: all that was written, what was flushed, or that and a part of the rest. State directory, file, set of files and snapshot are all
+on it. After each cut it is mounted again: what is there must be whole. Then an agent is started whose server is down: each config must stand on
+nothing older than the newest version that a reader saw, or the agent told of, before the cut, and on no lower generation; where durability is strict,
+pins, overrides and rollbacks that were answered are there. At last an older version comes, with a good signature and an old rev, and is refused.
 
 The seeded bug, which must be found: fsync does nothing below the state directory.
 
 PULLET_TEST_CUTS: how many (200). Needs root, loop devices and mkfs: what is missing is named, and the case is skipped.
 """
 import contextlib
-import fcntl
 import http.client
 import os
 import random
@@ -33,10 +33,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import harness  # noqa: E402
 from harness import Agent, FaultServer, good  # noqa: E402
 
+from power_decided import Decided  # noqa: E402
+from power_disks import Disk, LoggedDisk, run  # noqa: E402
+
 CUTS = int(os.environ.get('PULLET_TEST_CUTS', '200'))
-SHUTDOWN = 0x8004587d  # _IOR('X', 125, __u32): the same number, with the same flags, of ext4 and of XFS
-FLAGS = {'with its journal': 1, 'at once': 2}
-SIZES = {'ext4': '64M', 'xfs': '300M'}  # mkfs.xfs makes none that is smaller
 LINES = 100
 SEEDED = r'''#define _GNU_SOURCE
 #include <dlfcn.h>
@@ -61,10 +61,6 @@ class Flaw(AssertionError):
     """What must not be so after a power cut."""
 
 
-def run(*args):
-    return subprocess.run(args, check=True, capture_output=True, text=True).stdout
-
-
 def document(n):
     """Each line names the version: a mixture of two is seen."""
     return b'number: %d\n' % n + b''.join(b'line%d: %d\n' % (i, n) for i in range(LINES))
@@ -80,34 +76,6 @@ def number(data):
 def read(name, dir_fd=None):
     with open(os.open(name, os.O_RDONLY, dir_fd=dir_fd), 'rb') as f:
         return f.read()
-
-
-class Disk:
-    """A file system whose power can be cut."""
-
-    def __init__(self, test, kind, image, place):
-        self.image, self.place, self.mounted = image, place, False
-        os.mkdir(place)
-        run('truncate', '-s', SIZES[kind], image)
-        run('mkfs.' + kind, '-q', image)
-        test.addCleanup(self.unmount)
-        self.mount()
-
-    def mount(self):
-        run('mount', '-o', 'loop', self.image, self.place)
-        self.mounted = True
-
-    def unmount(self):
-        if self.mounted:
-            run('umount', self.place)
-            self.mounted = False
-
-    def cut(self, flag):
-        fd = os.open(self.place, os.O_RDONLY)
-        try:
-            fcntl.ioctl(fd, SHUTDOWN, struct.pack('I', flag))
-        finally:
-            os.close(fd)
 
 
 class Config:
@@ -126,6 +94,13 @@ class Config:
             if len(self.asked) == (1 if self.name == 'snapshot' else 2):
                 self.asked = set()
             return self.served
+
+    def visible(self):
+        """To be forgotten after it what came later."""
+        return self.version, self.generation
+
+    def forget(self, visible):
+        self.version, self.generation = visible
 
     def see(self, version, generation=0):
         self.version, self.generation = max(self.version, version), max(self.generation, generation)
@@ -175,20 +150,21 @@ class Config:
 class World:
     path, write, read = harness.Case.path, harness.Case.write, harness.Case.read
 
-    def __init__(self, test, kind, durability, seeded=False):
+    def __init__(self, test, kind, durability, disk=Disk, options='', seeded=False):
         self.test, self.addCleanup = test, test.addCleanup
         self.assertEqual, self.assertLess = test.assertEqual, test.assertLess  # for Agent
         self.dir = tempfile.mkdtemp(prefix='pullet-power-', dir=harness.memory())
         test.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
         self.random = random.Random(int(os.environ.get('PULLET_SEED', '1')))
-        self.disk = Disk(test, kind, self.path('image'), self.path('disk'))
+        self.disk = disk(test, kind, self, options)
         run('minisign', '-G', '-W', '-p', self.path('k.pub'), '-s', self.path('k.key'))
         self.env = {'LD_PRELOAD': self.make_seeded()} if seeded else None
         self.signatures, self.lock, self.down = {}, threading.Lock(), True
         self.server = FaultServer(test)
         self.server.behave = self.answer
         self.configs = {name: Config(self, name) for name in ('file', 'set', 'snapshot')}
-        self.is_cut, self.cuts, self.published, self.reads, self.ahead = threading.Event(), 0, 0, 0, 0
+        self.decided = Decided(self)
+        self.is_cut, self.cuts, self.published, self.reads, self.ahead, self.strict = threading.Event(), 0, 0, 0, 0, durability == 'strict'
         self.text = self.settings(durability)
         self.agent = self.start()
 
@@ -206,6 +182,7 @@ configs:
   file: {{url: "{url}/file.yaml", file: {disk}/out/file.yaml, snapshot: false, verify: {{public_key: {key}}}, {every}}}
   set: {{from: [{{server: main, path: /set/a.yaml, as: a.yaml}}, {{server: main, path: /set/b.yaml, as: b.yaml}}], dir: {disk}/set, {every}}}
   snapshot: {{url: "{url}/snapshot.yaml", {every}}}
+  decided: {{url: "{url}/decided.yaml", {every}}}
 '''
 
     def sign(self, n):
@@ -220,7 +197,8 @@ configs:
         if self.down:
             return good(b'', status='503 Service Unavailable')(connection, head, stopping)
         path = head.split()[1]
-        n = self.configs[re.match(r'/(\w+)', path)[1]].serve(path)
+        name = re.match(r'/(\w+)', path)[1]
+        n = (self.decided if name == 'decided' else self.configs[name]).serve(path)
         body = self.sign(n) if '.minisig' in head else document(n)
         return good(body, f'ETag: "{n}"\r\n')(connection, head, stopping)
 
@@ -238,7 +216,8 @@ configs:
     def cut(self):
         """Versions come and are read; then, at a random moment, the power is cut."""
         self.is_cut.clear()
-        work = [work for config in self.configs.values() for work in (config.publish_on, config.read_on)]
+        all_configs = [*self.configs.values(), self.decided]
+        work = [work for config in all_configs for work in (config.publish_on, config.read_on)]
         flaws, threads = [], []
 
         def guard(job):
@@ -250,15 +229,20 @@ configs:
             threads.append(threading.Thread(target=guard, args=(job,), daemon=True))
             threads[-1].start()
         self.is_cut.wait(0.02 + 0.3 * self.random.random())  # the random moment
-        how = self.random.choice(list(FLAGS))
+        how = self.random.choice(self.disk.ways)
+        visible = [config.visible() for config in all_configs]
+        self.disk.copy(how)
         self.is_cut.set()
-        self.disk.cut(FLAGS[how])
+        self.disk.cut(how)
         self.agent.signal(signal.SIGKILL)
         self.agent.wait()
         for thread in threads:
             thread.join()
         self.agent.close()
         self.disk.unmount()
+        self.disk.restore()
+        for config, then in zip(all_configs, visible) if isinstance(self.disk, LoggedDisk) else ():
+            config.forget(then)
         self.cuts += 1
         if flaws:
             raise flaws[0]
@@ -283,6 +267,9 @@ configs:
             if version < config.version or version < there.get(name, 0) or generation < config.generation:
                 raise Flaw(f'cut {self.cuts}, {how}: {name} went back: version {version} of generation {generation} stands; visible were {config.version} of '
                            f'{config.generation}, and {there.get(name)} after the cut')
+        flaw = self.decided.flaw(self.strict)
+        if flaw:
+            raise Flaw(f'cut {self.cuts}, {how}: {flaw}')
 
     def replay(self):
         """Somebody plays back a version that was good once."""
@@ -316,20 +303,25 @@ def lacking():
     return None
 
 
+def make_world(world, test, kind, *args):
+    why = lacking()
+    if why:
+        test.skipTest(why)
+    try:
+        return world(test, kind, *args)
+    except subprocess.CalledProcessError as e:
+        if e.cmd[0] == 'mount':
+            test.skipTest(f'it needs a loop device with {kind}: {e.stderr.strip()}')
+        raise
+
+
 class PowerCut(unittest.TestCase):
-    def cut_often(self, kind, durability, cuts=CUTS, seeded=False):
-        why = lacking()
-        if why:
-            self.skipTest(why)
-        try:
-            world = World(self, kind, durability, seeded)
-        except subprocess.CalledProcessError as e:
-            if e.cmd[0] == 'mount':
-                self.skipTest(f'it needs a loop device with {kind}: {e.stderr.strip()}')
-            raise
-        world.cut_often(cuts)
-        print(f'{kind}, {durability}: {world.cuts} cuts, {world.published} versions published and {world.reads} reads before them; {world.ahead} times a file '
-              f'was older than what a reader saw, until the next start')
+    def cut_often(self, kind, durability, disk=Disk, options='', seeded=False):
+        world = make_world(World, self, kind, durability, disk, options, seeded)
+        world.cut_often(CUTS)
+        print(f'{kind}, {durability}{", a copy of the disk" * (disk is LoggedDisk)}{", " * bool(options)}{options}: {world.cuts} cuts, {world.published} versions '
+              f'published, {world.decided.done} decisions and {world.reads} reads before them; {world.ahead} times a file was older than what a reader saw, '
+              f'until the next start')
 
     def test_ext4_normal(self):
         self.cut_often('ext4', 'normal')
@@ -343,18 +335,40 @@ class PowerCut(unittest.TestCase):
     def test_xfs_strict(self):
         self.cut_often('xfs', 'strict')
 
+    def test_ext4_eager(self):
+        """Where a rename does not write the new file first by itself."""
+        self.cut_often('ext4', 'normal', options='noauto_da_alloc')
+
+    def test_ext4_eager_strict(self):
+        self.cut_often('ext4', 'strict', options='noauto_da_alloc')
+
+    def test_ext4_copy(self):
+        self.cut_often('ext4', 'normal', LoggedDisk)
+
+    def test_ext4_copy_strict(self):
+        self.cut_often('ext4', 'strict', LoggedDisk, 'noauto_da_alloc')
+
+    def test_xfs_copy(self):
+        self.cut_often('xfs', 'normal', LoggedDisk)
+
+    def test_xfs_copy_strict(self):
+        self.cut_often('xfs', 'strict', LoggedDisk)
+
     def test_seeded(self):
         """An agent that leaves its state in memory is caught."""
-        with self.assertRaisesRegex(Flaw, 'went back|taken again'):
+        with self.assertRaisesRegex(Flaw, 'went back|taken again|is lost'):
             self.cut_often('ext4', 'normal', seeded=True)
 
 
-if __name__ == '__main__':
+def main(cases):
+    """Runs the cases that the command line names, in mounts of their own."""
     # where nobody copies the mounts: a file system that somebody else still has in his namespace is not gone when it is unmounted here
     if not os.environ.get('PULLET_TEST_APART') and harness.unshare('mount')[0]:
         os.environ['PULLET_TEST_APART'] = '1'
         os.execvp('unshare', [*harness.unshare('mount')[0], sys.executable, *sys.argv])
-    wanted = ['test_' + case for case in sys.argv[1:]]
-    for unwanted in [name for name in vars(PowerCut) if wanted and name.startswith('test_') and name not in wanted]:
-        delattr(PowerCut, unwanted)
+    sys.argv[1:] = [f'{cases.__name__}.test_{case}' for case in sys.argv[1:]] or [cases.__name__]
     harness.main()
+
+
+if __name__ == '__main__':
+    main(PowerCut)

@@ -280,6 +280,21 @@ static void save__with_each_call_failing__leaves_the_old_one(void **state)
 	ledger_free(l);
 }
 
+static void save__when_the_directory_does_not_reach_the_disk__is_no_success(void **state)
+{
+	struct ledger *l = load();
+	char why[FILE_WHY] = "";
+
+	(void)state;
+	save(l);
+	fault = (struct fault){.call = CALL_FSYNC, .nth = 2, .error = EIO};
+	assert_int_equal(ledger_save(l, &sys, dir, true, why), -EIO);
+	assert_non_null(strstr(why, "its directory is not on the disk yet"));
+	fault.nth = 0;
+	assert_int_equal(ledger_save(l, &sys, dir, true, why), 0);
+	ledger_free(l);
+}
+
 static void load__when_the_file_cannot_be_read__is_empty_and_says_so(void **state)
 {
 	static const int errors[] = {EIO, EACCES, EISDIR};
@@ -844,6 +859,7 @@ int main(void)
 		CASE(save__of_more_than_a_file_may_have__says_so_and_leaves_the_old_one),
 		CASE(save__replaces_one_small_file_that_others_cannot_read),
 		CASE(save__with_each_call_failing__leaves_the_old_one),
+		CASE(save__when_the_directory_does_not_reach_the_disk__is_no_success),
 		CASE(load__when_the_file_cannot_be_read__is_empty_and_says_so),
 		CASE(load__when_descriptors_or_memory_run_out__is_not_an_empty_one),
 		CASE(load__of_what_is_not_a_ledger__is_empty_and_says_so),
