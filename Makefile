@@ -189,13 +189,14 @@ check-stress: tests
 	@$(RUN) --timeout 600 $(RUN_check-stress)
 
 # each power cut is of a file system of its own, so all kinds of it run beside each other
-torture: deps ## readers beside 100,000 swaps on tmpfs, ext4 and overlayfs; 800 power cuts on ext4 and XFS (root, loop devices; minutes)
+torture: deps ## readers beside 100,000 swaps on tmpfs, ext4 and overlayfs; 800 power cuts on ext4 and XFS; all calls, allocations and damages (root, loop devices; minutes)
 	@$(MAKE) --no-print-directory all $(BUILD)/stress/stress_snapshot
 	@export PULLET_BUILD=$(BUILD); bad=0; $(RUN) --timeout 1800 tests/stress/torture.sh $(BUILD)/stress/stress_snapshot || bad=1; \
-	$(RUN) --timeout 1800 --jobs 4 $(foreach c,ext4_normal ext4_strict xfs_normal xfs_strict seeded,$(PYTHON) tests/stress/power_cut.py $(c) --) || bad=1; exit $$bad
+	$(RUN) --timeout 1800 --jobs 4 $(foreach c,ext4_normal ext4_strict xfs_normal xfs_strict seeded,$(PYTHON) tests/stress/power_cut.py $(c) --) || bad=1; \
+	PULLET_TEST_POINTS=all $(RUN) --timeout 3600 $(foreach t,calls allocations damage,$(PYTHON) tests/integration/test_$(t).py --) || bad=1; exit $$bad
 
 # what sanitizers cannot see: what tests the tests, or preloads what they do; and what also measures, which they change
-UNSEEN      := completions conformance outage readme scalars suite
+UNSEEN      := allocations calls completions conformance damage outage readme scalars suite
 MEASURING   := http relay service sighup idle crash change_crash servers
 # where two threads meet: what else there is runs in the loop's thread alone, and the sanitizer of memory sees that
 THREADED    := agent change convergence curve flood kinds_local operate push relay sighup

@@ -6,7 +6,7 @@ set, snapshot and last known good are whole and of one of the life's versions, n
 agent publishes what the server has and leaves no temporary file.
 
 Of a recorded life those allocations are tried that calls of their own led to, so that a loop's hundred are one. PULLET_TEST_POINTS: how many of each
-kind (12), `all` for `make torture`; PULLET_SEED chooses which; PULLET_TEST_AT tries that one alone.
+kind (8), `all` for `make torture`; PULLET_SEED chooses which; PULLET_TEST_AT tries that one alone.
 """
 import collections
 import concurrent.futures
@@ -26,7 +26,7 @@ import harness
 from harness import Agent, PULLETD, UnixConnection
 from test_calls import Flaw, World
 
-POINTS = os.environ.get('PULLET_TEST_POINTS', '12')
+POINTS = os.environ.get('PULLET_TEST_POINTS', '8')
 HERE = os.path.dirname(os.path.abspath(__file__))
 WAIT = 20  # seconds in which an agent answers, also on a busy machine
 

@@ -8,7 +8,7 @@ done has a sentence. When the fault is over the same agent publishes the next ve
 that cannot go on says why and ends; the next one goes on from the same version. After each kill all that holds for the agent that starts next, whose
 server is down.
 
-PULLET_TEST_POINTS: how many points of each life (24), `all` for `make torture`; PULLET_SEED chooses which; PULLET_TEST_POINT (an expression) has those
+PULLET_TEST_POINTS: how many points of each life (8), `all` for `make torture`; PULLET_SEED chooses which; PULLET_TEST_POINT (an expression) has those
 whose description fits.
 """
 import concurrent.futures
@@ -29,7 +29,7 @@ import xxhash
 import harness
 from harness import Agent, FaultServer, Program, good
 
-POINTS = os.environ.get('PULLET_TEST_POINTS', '24')
+POINTS = os.environ.get('PULLET_TEST_POINTS', '8')
 LINES = 20
 KILL = 'KILL'
 KEPT = 3  # directories of a set
