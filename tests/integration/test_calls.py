@@ -280,13 +280,18 @@ def points_of(trace, kills, begin=None):
 
 
 def chosen(points, key):
-    """In check a sample; else all."""
+    """In check a sample of all calls; else all."""
     only = os.environ.get('PULLET_TEST_POINT')
     if only:
         return [p for p in points if re.search(only, str(p))]
     if POINTS == 'all' or len(points) <= int(POINTS):
         return points
-    return random.Random(f'{os.environ.get("PULLET_SEED", "1")} {key}').sample(points, int(POINTS))
+    chooser = random.Random(f'{os.environ.get("PULLET_SEED", "1")} {key}')
+    chooser.shuffle(points)
+    turns = {}
+    for point in points:  # of each call one, then of each another one
+        point.turn = turns[point.name] = turns.get(point.name, 0) + 1
+    return sorted(points, key=lambda point: point.turn)[:int(POINTS)]
 
 
 @harness.needs(harness.LOOK, 'files in memory')
