@@ -1,4 +1,4 @@
-"""State files that a disk has damaged, and files that are published while others read them.
+"""State files that a disk has damaged, directories that somebody removes, and files that are published while others read them.
 
 Each byte of the newest state file is changed, and it is cut at each 64th: the next start, whose server is down, publishes the version before, says
 so, and sets the file aside; never is any of it accepted, never does the agent crash. And nothing that readers have is ever written in place: strace
@@ -81,6 +81,24 @@ class Damage(harness.Case):
             count = sum(pool.map(self.spoil, range(4)))
         print(f'{count} damaged state files, 0 accepted')
         self.assertGreaterEqual(count, ALL * 3 // 4)
+
+
+class Removed(harness.Case):
+    @harness.needs('files in memory')
+    def test_directories_that_somebody_removes_are_made_again(self):
+        for memory in (True, False):
+            world = World(self, memory)
+            for name in ('out', 'set', 'run', 'state/web', 'state'):
+                with self.subTest(memory=memory, name=name):
+                    world.hear()
+                    os.rename(world.path(name), world.path('removed'))  # at once: it may be made again meanwhile
+                    shutil.rmtree(world.path('removed'))
+                    if name == 'run':
+                        self.until(lambda: os.path.exists(world.path('run/control.sock')), 'the control socket is not made again')  # pylint: disable=cell-var-from-loop # called at once
+                    world.next()
+                    self.assertEqual((world.look('web'), world.look('set'), world.image('web')[0]), (world.n,) * 3)
+                    self.assertEqual(world.saved('web'), world.agent.status('web')['generation'])
+            world.agent.stop()
 
 
 class InPlace(harness.Case):
