@@ -210,10 +210,11 @@ check-stress: tests
 POWER_CUTS   := ext4_normal ext4_strict xfs_normal xfs_strict ext4_eager ext4_eager_strict ext4_copy ext4_copy_strict xfs_copy xfs_copy_strict seeded
 POWER        := $(foreach c,ext4 xfs seeded,$(PYTHON) tests/stress/power_blocks.py $(c) --) $(foreach c,$(POWER_CUTS),$(PYTHON) tests/stress/power_cut.py $(c) --)
 HARD         := $(foreach c,black_hole reset loss slow dead_dns seeded_busy seeded_deaf seeded_slow_end,$(PYTHON) tests/stress/network.py $(c) --) $(PYTHON) tests/stress/clock.py --
-torture: deps ## readers beside 100,000 swaps on five file systems; 2,000 power cuts on ext4 and XFS, one after each write; bad networks, other clocks (root, loop devices; minutes)
+torture: deps ## readers beside 100,000 swaps on five file systems; 2,000 power cuts on ext4 and XFS, one after each write; bad networks, other clocks; all calls, allocations and damages (root, loop devices; minutes)
 	@$(MAKE) --no-print-directory all $(BUILD)/stress/stress_snapshot
 	@export PULLET_BUILD=$(BUILD); bad=0; $(RUN) --timeout 1800 tests/stress/torture.sh $(BUILD)/stress/stress_snapshot || bad=1; \
-	$(RUN) --timeout 1800 --jobs 4 $(POWER) $(HARD) || bad=1; exit $$bad
+	$(RUN) --timeout 1800 --jobs 4 $(POWER) $(HARD) || bad=1; \
+	PULLET_TEST_POINTS=all $(RUN) --timeout 3600 $(foreach t,calls allocations damage,$(PYTHON) tests/integration/test_$(t).py --) || bad=1; exit $$bad
 
 soak: deps ## 20 configs, 50 changes a second, reloads, restarts, readers in six languages for SOAK_MINUTES (20): memory, descriptors, threads, files are flat
 	@packaging/deps.sh --all
@@ -223,7 +224,7 @@ soak-seeded: all ## the bugs that the soak must find, a minute each
 	@PULLET_BUILD=$(BUILD) $(PYTHON) tests/soak/soak.py Seeded
 
 # what sanitizers cannot see: what tests the tests, or preloads what they do; and what also measures, which they change
-UNSEEN      := completions conformance outage readme scalars suite
+UNSEEN      := allocations calls completions conformance damage outage readme scalars suite
 MEASURING   := endless http network relay service sighup idle crash change_crash servers
 # where two threads meet: what else there is runs in the loop's thread alone, and the sanitizer of memory sees that
 THREADED    := agent change convergence curve flood kinds_local operate push relay sighup

@@ -583,6 +583,22 @@ int trusted_make_dir(const struct sys *sys, const char *path, mode_t mode, enum 
 	return r == -EEXIST ? 0 : r;
 }
 
+int trusted_provide_dir(const struct sys *sys, const char *path, mode_t mode, enum trusted_use use,
+	bool *ret_made, char why[FILE_WHY])
+{
+	int r, dir = trusted_open_dir(sys, path, use, why);
+
+	*ret_made = false;
+	if (dir != -ENOENT)
+		return dir;
+	r = trusted_make_dir(sys, path, mode, use, why);
+	if (r < 0)
+		return r;
+	*ret_made = r > 0;
+	why[0] = '\0';
+	return trusted_open_dir(sys, path, use, why);
+}
+
 int trusted_open_below(const struct sys *sys, int dir, const char *name)
 {
 	const struct trusted_who who = trusted_self();

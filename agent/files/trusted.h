@@ -69,6 +69,9 @@ int trusted_open_dir(
 /* Makes the last part of the path, if it is not there. 1 it was made, 0 it was there, or -errno. */
 int trusted_make_dir(const struct sys *sys, const char *path, mode_t mode, enum trusted_use use,
 	char why[FILE_WHY]);
+/* Opens a directory, which is made where it is missing. The descriptor, or -errno. */
+int trusted_provide_dir(const struct sys *sys, const char *path, mode_t mode, enum trusted_use use,
+	bool *ret_made, char why[FILE_WHY]);
 /* Opens the directory `name` in an open one, as for TRUSTED_OWN; no symlink. The descriptor, or
  * -errno; -EPERM: somebody else made it. */
 int trusted_open_below(const struct sys *sys, int dir, const char *name);

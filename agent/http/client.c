@@ -409,7 +409,11 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *wa
 			return -1;
 		curl_multi_assign(t->multi, fd, w);
 	}
-	return loop_watch(t->loop, w, fd, events, socket_ready, t) ? -1 : 0;
+	if (loop_watch(t->loop, w, fd, events, socket_ready, t) == 0)
+		return 0;
+	curl_multi_assign(t->multi, fd, NULL); /* libcurl does not ask for its removal then */
+	free(w);
+	return -1;
 }
 
 static int on_timer(CURLM *multi, long timeout_ms, void *arg)

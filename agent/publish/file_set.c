@@ -277,6 +277,16 @@ static int settle_links(const struct file_set *f, int dir, const struct generati
 
 /* ---- open and close ---- */
 
+/* The directory, which is made where there is none. The descriptor, or -errno. */
+static int open_set_dir(struct file_set *f, char why[FILE_WHY])
+{
+	bool made;
+	int dir = trusted_provide_dir(f->sys, f->dir, 0755, TRUSTED_SET, &made, why);
+
+	f->dir_synced &= !made;
+	return dir;
+}
+
 int file_set_open(
 	const struct sys *sys, const char *dir, struct file_set **ret_fileset, char why[FILE_WHY])
 {
@@ -291,12 +301,7 @@ int file_set_open(
 		return -ENOMEM;
 	}
 	f->sys = sys;
-	r = fd = trusted_open_dir(sys, dir, TRUSTED_SET, why);
-	if (fd == -ENOENT) {
-		r = fd = trusted_make_dir(sys, dir, 0755, TRUSTED_SET, why);
-		if (r >= 0)
-			r = fd = trusted_open_dir(sys, dir, TRUSTED_SET, why);
-	}
+	r = fd = open_set_dir(f, why);
 	if (fd >= 0) {
 		f->in_memory = file_in_memory(fd);
 		r = read_current(f, fd, &current, why);
@@ -566,7 +571,7 @@ int file_set_publish(struct file_set *f, const struct file_set_entry *entries, s
 
 	if (r)
 		return r;
-	dir = trusted_open_dir(f->sys, f->dir, TRUSTED_SET, why);
+	dir = open_set_dir(f, why);
 	if (dir < 0)
 		return dir;
 	r = read_current(f, dir, &previous, why);

@@ -68,10 +68,12 @@ static int check_target_file(const struct target *t, int fd, char why[FILE_WHY])
 
 int target_open_dir(struct target *t, char why[FILE_WHY])
 {
-	int r, fd = trusted_open_dir(t->sys, t->dir, TRUSTED_FILE, why);
+	bool made;
+	int r, fd = trusted_provide_dir(t->sys, t->dir, 0755, TRUSTED_FILE, &made, why);
 
 	if (fd < 0)
 		return fd;
+	t->dir_synced &= !made;
 	t->in_memory = file_in_memory(fd);
 	r = check_target_file(t, fd, why);
 	if (r == 0)
@@ -101,11 +103,6 @@ int target_open(const struct sys *sys, const struct settings_config *config, str
 		return -ENOMEM;
 	}
 	fd = target_open_dir(t, why);
-	if (fd == -ENOENT) {
-		fd = trusted_make_dir(sys, t->dir, 0755, TRUSTED_FILE, why);
-		if (fd >= 0)
-			fd = target_open_dir(t, why);
-	}
 	if (fd < 0) {
 		target_close(t);
 		return fd;

@@ -27,8 +27,8 @@ void target_forget(struct target *t);
 /* True when the directory lay in memory when it was opened last. */
 bool target_in_memory(const struct target *t);
 
-/* To replace it: opens and checks its directory, the descriptor or -errno; then replaces the file
- * in it, 0, FILE_NOT_DURABLE or -errno. */
+/* To replace it: opens and checks its directory, which is made where somebody removed it, the
+ * descriptor or -errno; then replaces the file in it, 0, FILE_NOT_DURABLE or -errno. */
 int target_open_dir(struct target *t, char why[FILE_WHY]);
 int target_replace(struct target *t, int dir, const void *text, size_t len, char why[FILE_WHY]);
 

@@ -30,6 +30,7 @@ struct store {
 		     * descriptors */
 	size_t keep;
 	bool in_memory;
+	bool was_open;           /* the directory was there */
 	_Atomic bool dir_synced; /* its name is on the disk; the worker sets it while it syncs */
 	uint64_t highest;        /* number of any file seen or written */
 };
@@ -81,16 +82,36 @@ static int open_below(const struct store *s, int parent, char why[FILE_WHY])
 	return dir < 0 ? describe_error(s, why, dir) : dir;
 }
 
+/* The path of the directory above. 0 or -ENAMETOOLONG. */
+static int find_parent(const struct store *s, char ret_parent[PATH_MAX], char why[FILE_WHY])
+{
+	size_t len = (size_t)(config_directory(s) - 1 - s->path);
+
+	if (len >= PATH_MAX)
+		return describe_error(s, why, -ENAMETOOLONG);
+	memcpy(ret_parent, s->path, len);
+	ret_parent[len] = '\0';
+	return 0;
+}
+
 static int open_parent(const struct store *s, char why[FILE_WHY])
 {
 	char parent[PATH_MAX];
-	size_t len = (size_t)(config_directory(s) - 1 - s->path);
+	int r = find_parent(s, parent, why);
 
-	if (len >= sizeof(parent))
-		return describe_error(s, why, -ENAMETOOLONG);
-	memcpy(parent, s->path, len);
-	parent[len] = '\0';
-	return trusted_open_dir(s->sys, parent, TRUSTED_OWN, why);
+	return r ? r : trusted_open_dir(s->sys, parent, TRUSTED_OWN, why);
+}
+
+/* As open_parent(); one that somebody removed while the agent runs is made again. */
+static int provide_parent(const struct store *s, char why[FILE_WHY])
+{
+	char parent[PATH_MAX];
+	bool made;
+	int r = find_parent(s, parent, why);
+
+	if (r || !s->was_open)
+		return r ? r : trusted_open_dir(s->sys, parent, TRUSTED_OWN, why);
+	return trusted_provide_dir(s->sys, parent, 0700, TRUSTED_OWN, &made, why);
 }
 
 /* The descriptor, or -errno. */
@@ -175,7 +196,7 @@ static int clean_directory(struct store *s, int dir)
 /* Opens the directory, which is made where there is none. The descriptor, or -errno. */
 static int make_dir(struct store *s, char why[FILE_WHY])
 {
-	int parent = open_parent(s, why), dir;
+	int parent = provide_parent(s, why), dir;
 
 	if (parent < 0)
 		return parent;
@@ -219,6 +240,7 @@ int store_open(const struct sys *sys, const char *state_dir, const char *name, s
 		store_close(s);
 		return r;
 	}
+	s->was_open = true;
 	*ret_store = s;
 	return 0;
 }

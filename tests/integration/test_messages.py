@@ -321,10 +321,6 @@ def changed_owner(name):
     return before, lambda t: t.give(0, name), lambda t: t.give(USER, name)
 
 
-def removed(name):
-    return lambda t: None, lambda t: shutil.rmtree(t.path(name)), lambda t: os.mkdir(t.path(name))
-
-
 def opened_to_all():
     return lambda t: None, lambda t: os.chmod(t.path('out'), 0o777), lambda t: os.chmod(t.path('out'), 0o755)
 
@@ -374,7 +370,6 @@ RUNNING = {
     'state directory of another user now': (changed_owner('state'), 'cannot make a state file in DIR/state/web: ' + NOT_WRITTEN, None, AS_USER),
     'directory of the file of another user now': (changed_owner('out'), 'cannot write in the directory DIR/out: ' + NOT_WRITTEN, None, AS_USER),
     'runtime directory of another user now': (changed_owner('run'), 'cannot make a new file for DIR/run/web.snap: ' + NOT_WRITTEN, None, AS_USER),
-    'directory of the file removed': (removed('out'), 'cannot open the directory DIR/out: No such file or directory: the directory is not there; make it'),
     'directory of the file open to all': (opened_to_all(), 'will not use the directory DIR/out: group or others can write in it and could replace the file; chmod go-w'),
     'no token': (not_there('secret', Host.secret), SECRET + 'cannot be read: No such file or directory: make it, or name another one', BEARER),
     'token not readable': (not_readable('secret', Host.secret), SECRET + NOT_READ, BEARER, AS_USER),

@@ -109,14 +109,32 @@ static void owner__that_is_another__is_not_current(void **state)
 	assert_true(target_is_current(target, "n: 1\n", 5));
 }
 
-static void directory__that_is_gone__is_an_error(void **state)
+static void directory__that_is_gone__is_made_again(void **state)
 {
 	(void)state;
 	assert_int_equal(open_target(NULL), 0);
 	scratch_close(dir);
 	assert_false(target_is_current(target, "n: 1\n", 5));
+	assert_int_equal(replace("n: 1\n"), 0);
+	assert_true(target_is_current(target, "n: 1\n", 5));
+}
+
+/* A mount that is not there, for one. */
+static void directory__that_is_gone_with_the_one_above__is_an_error(void **state)
+{
+	char path[SCRATCH_PATH + 32], below[SCRATCH_PATH + 16], above[SCRATCH_PATH + 16];
+
+	(void)state;
+	snprintf(above, sizeof(above), "%s/a", dir);
+	snprintf(below, sizeof(below), "%s/a/b", dir);
+	snprintf(path, sizeof(path), "%s/a/b/web.yaml", dir);
+	config.file = path;
+	assert_int_equal(mkdir(above, 0700), 0);
+	assert_int_equal(open_target(NULL), 0);
+	assert_int_equal(rmdir(below), 0);
+	assert_int_equal(rmdir(above), 0);
 	assert_int_equal(replace("n: 1\n"), -ENOENT);
-	assert_int_equal(mkdir(dir, 0700), 0);
+	assert_non_null(strstr(why, "No such file"));
 }
 
 /* The directory of "/FILE" is "/". */
@@ -466,7 +484,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(replaced__is_current_until_somebody_touches_it),
 		TEST(owner__that_is_another__is_not_current),
-		TEST(directory__that_is_gone__is_an_error),
+		TEST(directory__that_is_gone__is_made_again),
+		TEST(directory__that_is_gone_with_the_one_above__is_an_error),
 		TEST(file__right_below_the_root__has_the_root_as_directory),
 		TEST(name__that_is_too_long__says_which_file),
 		TEST(file__that_is_a_mount_point__is_refused),

@@ -923,6 +923,21 @@ static void keep__of_damaged_files__is_the_same_number(void **state)
 
 /* ---- the directory ---- */
 
+/* A start makes it, so does an agent that runs. */
+static void save__when_the_state_directory_was_removed__makes_it_again(void **state)
+{
+	struct place place;
+
+	(void)state;
+	place_init(&place, 10);
+	save_text(&place, 1, OLD);
+	scratch_close(place.dir);
+	save_text(&place, 2, NEW);
+	assert_true(is_there(&place, 2, ""));
+	assert_false(is_there(&place, 1, ""));
+	place_fini(&place);
+}
+
 static void open__where_it_cannot_be__says_where_and_why(void **state)
 {
 	char dir[SCRATCH_PATH], path[SCRATCH_PATH + 16], why[FILE_WHY];
@@ -1028,6 +1043,7 @@ int main(void)
 		cmocka_unit_test(prune__spares_the_proven_and_what_the_server_has),
 		cmocka_unit_test(remove__takes_one_away_and_its_number_is_not_used_again),
 		cmocka_unit_test(keep__of_damaged_files__is_the_same_number),
+		cmocka_unit_test(save__when_the_state_directory_was_removed__makes_it_again),
 		cmocka_unit_test(open__where_it_cannot_be__says_where_and_why),
 		cmocka_unit_test(open__removes_what_a_crash_left_and_nothing_else),
 		cmocka_unit_test(save__that_fails__uses_up_no_number_and_names_the_reason),
