@@ -84,7 +84,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values \
-        coverage coverage-agent coverage-agent-run mutants mutants-run model model-core fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture fuzz install uninstall dist clean
+        coverage coverage-agent coverage-agent-run mutants mutants-build model model-core fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -304,15 +304,21 @@ coverage-agent-run: $(UNIT_agent) $(PROGRAMS)
 	@$(RUN) --timeout 120 --jobs 3 $(call SEP,$(filter $(UNIT_agent),$(SLOW)) $(filter-out $(SLOW),$(UNIT_agent)))
 	@$(PYTHON) tests/coverage_agent.py $(BUILD) $(if $(FUNCTIONS),--functions $(FUNCTIONS))
 
-# in a build folder of its own, which is kept; the maps say which programs contain an object
+# in build folders of their own, which are kept; the maps say which programs contain an object
 MUTATED     := build-mutants
+MUTATED_SAN := build-mutants-address
 mutants: deps ## change the code at random places, see that a unit test fails (SEED=1, COUNT=500, ROOM="config lib"; LEAKS=0; AGAIN=1; root)
-	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=$(MUTATED) CFLAGS=-O2 LDFLAGS='-Wl,-Map=$$@.map' mutants-run
-mutants-run: export MUTANTS_CC = $(CC) $(ALL_CFLAGS) $(PKG_CFLAGS)
-mutants-run: export MUTANTS_LD = $(CC) $(ALL_LDFLAGS)
-mutants-run: export MUTANTS_LIBS = $(PKG_LIBS) -lcmocka
-mutants-run: $(UNIT)
-	@$(PYTHON) tests/mutants/mutants.py --build $(BUILD) $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(LEAKS),--leaks $(LEAKS)) $(if $(AGAIN),--again) $(ROOM)
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=$(MUTATED) CFLAGS=-O2 LDFLAGS='-Wl,-Map=$$@.map' mutants-build
+	@$(if $(filter 0,$(LEAKS)),,$(MAKE) --no-print-directory -j$$(nproc) BUILD=$(MUTATED_SAN) SAN=address,undefined LDFLAGS='-Wl,-Map=$$@.map' mutants-build)
+	@$(PYTHON) tests/mutants/mutants.py --build $(MUTATED) $(if $(filter 0,$(LEAKS)),,--build $(MUTATED_SAN)) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(AGAIN),--again) $(ROOM)
+define MUTANTS_COMMANDS
+$(CC) $(ALL_CFLAGS) $(PKG_CFLAGS)
+$(CC) $(ALL_LDFLAGS)
+$(PKG_LIBS) -lcmocka
+endef
+mutants-build: $(UNIT_run)
+	$(file >$(BUILD)/commands,$(MUTANTS_COMMANDS))
 
 layers: ## check who includes whom, and that the check finds seeded violations
 	@$(PYTHON) tests/layers/layers.py && $(PYTHON) tests/layers/layers.py --self-test

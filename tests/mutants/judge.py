@@ -19,7 +19,6 @@ MEMBER = re.compile(r'^\S+\.a\((\S+\.o)\)\n?\s+\S+ \((\w+)\)', re.M)
 LOADED = re.compile(r'^LOAD (\S+\.[oa])$', re.M)
 # a type that only warns is not what the operators mean; other warnings do not count
 STRICT = ['-Werror=incompatible-pointer-types', '-Werror=int-conversion']
-RELEASES = re.compile(r'free|fini|clear|close|unref|destroy|delete|cleanup|release|decref|remove|stop|drop|forget')
 FAILED = re.compile(rb'^\[ +(?:FAILED|ERROR) ', re.M)  # as cmocka says it
 CONFINE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'confine.sh')
 SIMULATED = ('config', 'publish', 'version', 'push', 'pull')
@@ -27,6 +26,7 @@ SIM_SEEDS = 300
 SIM_LIMIT = 120
 FIRST_LIMIT = 120  # seconds for a test as it is; a mutant has ten times what that took, and some
 LIMIT = 10
+OTHERS = 10  # seconds of tests of other rooms
 
 
 def room_of(path):
@@ -52,26 +52,27 @@ def run_test(command, seconds, env=None):
 
 
 class Commands:
-    """How the build compiles and links, from the environment that the Makefile makes."""
+    """How a build folder compiles and links: three lines that the Makefile wrote there."""
 
-    def __init__(self, build, env):
-        self.build, self.root = build, os.getcwd()
-        self.compiler = [w for w in shlex.split(env['MUTANTS_CC']) if not w.startswith(('-MMD', '-MP', '-W'))]
-        self.linker = [w for w in shlex.split(env['MUTANTS_LD']) if not w.startswith('-Wl,-Map')]
-        self.libraries = shlex.split(env['MUTANTS_LIBS'])
+    def __init__(self, build):
+        self.build = build
+        with open(os.path.join(build, 'commands'), encoding='utf-8') as f:
+            compiler, linker, libraries = (shlex.split(line) for line in f)
+        self.compiler = [w for w in compiler if not w.startswith(('-MMD', '-MP', '-W'))]
+        self.linker = [w for w in linker if not w.startswith('-Wl,-Map')]
+        self.libraries = libraries
 
-    def compile(self, folder, path, output, more=()):
+    def compile(self, folder, path, output):
         """Compiles what lies in folder under this path, or where nothing does the tree's; whether the compiler took it."""
         cc, *flags = self.compiler
         mine = os.path.join(folder, path)
         source = mine if os.path.exists(mine) else path
         places = [w for f in (os.path.join(folder, 'agent'), folder, os.path.dirname(path)) for w in ('-iquote', f)]
-        command = [cc, *places, *flags, *STRICT, *more, '-c', '-o', output, source]
+        command = [cc, *places, *flags, *STRICT, '-c', '-o', output, source]
         return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
-    def link(self, output, objects, archives, more=()):
-        command = [*self.linker, *more, '-o', output, *objects, *archives, *self.libraries]
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    def link(self, output, objects, archives):
+        done = subprocess.run([*self.linker, '-o', output, *objects, *archives, *self.libraries], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         if done.returncode:
             raise RuntimeError(done.stderr.decode(errors='replace')[-2000:])
 
@@ -90,10 +91,19 @@ class Program:
         loaded = [p for p in LOADED.findall(text) if p.startswith(build + '/')]
         self.objects = [p for p in loaded if p.endswith('.o')]
         self.archives = [p for p in loaded if p.endswith('.a')]
-        self.seconds, self.leaks = None, None
+        self.seconds = None
 
     def source(self):
         return f'tests/unit/{self.name}.c'
+
+    def subject(self):
+        """The text of the file that it is about, if there is one."""
+        room, base = os.path.split(self.name)
+        for path in (f'agent/{room}/{base[5:]}.c', f'{room}/{base[5:]}.c'):
+            if os.path.exists(path):
+                with open(path, encoding='utf-8') as f:
+                    return f.read()
+        return ''
 
     def includes(self, path):
         """Whether the test includes a .c file, and so has its functions by itself."""
@@ -129,9 +139,9 @@ class Tests:
         return program.includes(path) or any(member == base and name in names for member, name in program.members)
 
     def names(self, program, path):
-        """Whether a test speaks of a file: its header, or a function."""
+        """Whether a test, or the file that it is about, includes the header of this file; or the test speaks of a function of it."""
         header, text = path[path.index('/') + 1:-2] + '.h', program.text()
-        return f'"{header}"' in text or f'"lib/{header}"' in text or any(
+        return any(f'"{prefix}{header}"' in text + program.subject() for prefix in ('', 'lib/')) or any(
             re.search(rf'\b{name}\b', text) for name in self.symbols.get(f'{self.build}/{path[:-2]}.o', ()))
 
     def rank(self, program, path):
@@ -146,9 +156,14 @@ class Tests:
         return 2 if self.names(program, path) else None
 
     def select(self, path):
-        """The programs to run for a file, those first that probably kill, then the quick ones."""
+        """The programs to run for a file, those first that probably kill, then the quick ones; of other rooms only some seconds of them."""
         ranked = [(r, p.seconds, p.name, p) for p in self.programs if p.seconds is not None and self.contains(p, path) and (r := self.rank(p, path)) is not None]
-        return [p for *_, p in sorted(ranked)]
+        found, spent = [], 0
+        for rank, seconds, _, program in sorted(ranked):
+            spent += seconds if rank == 2 else 0
+            if spent <= OTHERS:
+                found.append(program)
+        return found
 
     def measure(self, pool, say):
         """Runs each as it is. One that fails here tells nothing about a mutant."""
@@ -177,11 +192,33 @@ def timed(command):
     return None
 
 
-class Judge:
-    """Decides about mutants, several at a time."""
+class Bench:
+    """One build folder: compiles mutants, links its tests with them, runs these."""
 
-    def __init__(self, commands, tests, leaks):
-        self.commands, self.tests, self.leaks = commands, tests, leaks
+    def __init__(self, build, confined=True):
+        self.commands, self.tests = Commands(build), Tests(build, confined)
+
+    def find_killer(self, folder, path, out):
+        """The first test that fails with a mutant, or None."""
+        return next((p for p in self.tests.select(path) if self.kills(p, folder, path, out)), None)
+
+    def kills(self, program, folder, path, out):
+        linked, objects = os.path.join(folder, 'test'), list(program.objects)
+        if program.includes(path):
+            objects[0] = os.path.join(folder, 'test.o')
+            if not self.commands.compile(folder, program.source(), objects[0]):
+                raise RuntimeError(f'{program.source()} does not compile with {path}')
+        else:
+            objects.append(out)
+        self.commands.link(linked, objects, program.archives)
+        return not run_test([*self.tests.prefix, linked], LIMIT + 10 * program.seconds)
+
+
+class Judge:
+    """Decides about mutants, several at a time: compiles for each bench in turn, the first says what counts at all."""
+
+    def __init__(self, benches):
+        self.benches = benches
         self.work = tempfile.TemporaryDirectory(prefix='mutants.', dir='/dev/shm' if os.path.isdir('/dev/shm') else None)
         self.originals, self.lock = {}, threading.Lock()
 
@@ -190,24 +227,20 @@ class Judge:
 
     def decide(self, mutant, source):
         """(verdict, what killed it)"""
+        path = mutant.path
         with tempfile.TemporaryDirectory(dir=self.work.name) as folder:
-            self.write(folder, mutant.path, mutant.apply_to(source))
+            self.write(folder, path, mutant.apply_to(source))
             out = os.path.join(folder, 'mutant.o')
-            if not self.commands.compile(folder, mutant.path, out):
-                return REFUSED, ''
-            if self.read(out) == self.original(mutant.path, source):
-                return EQUIVALENT, 'the object is the same'
-            programs = self.tests.select(mutant.path)
-            for program in programs:
-                if self.kills(program, folder, mutant.path, out):
-                    return KILLED, program.name
-            if self.leaks and mutant.operator == 'call' and RELEASES.search(mutant.before):
-                for program in programs:
-                    if self.leaks_in(program, folder, mutant.path, out):
-                        return KILLED, program.name + ' (leak)'
-            if room_of(mutant.path) in SIMULATED and self.sim_kills(folder, out):
-                return KILLED, 'sim'
-            return SURVIVED, ', '.join(p.name for p in programs[:4]) or 'no unit test has it'
+            for i, bench in enumerate(self.benches):
+                if not bench.commands.compile(folder, path, out):
+                    return REFUSED, ''
+                if i == 0 and self.read(out) == self.original(path, source):
+                    return EQUIVALENT, 'the object is the same'
+                if killer := bench.find_killer(folder, path, out):
+                    return KILLED, killer.path
+                if i == 0 and room_of(path) in SIMULATED and self.sim_kills(folder, out):
+                    return KILLED, 'the simulator'
+            return SURVIVED, ', '.join(p.name for p in self.benches[0].tests.select(path)) or 'no unit test has it'
 
     @staticmethod
     def write(folder, path, text):
@@ -229,48 +262,20 @@ class Judge:
                 with tempfile.TemporaryDirectory(dir=self.work.name) as folder:
                     self.write(folder, path, source)
                     out = os.path.join(folder, 'original.o')
-                    if not self.commands.compile(folder, path, out):
+                    if not self.benches[0].commands.compile(folder, path, out):
                         raise RuntimeError(f'{path} does not compile')
                     self.originals[path] = self.read(out)
             return self.originals[path]
 
-    def build_test(self, program, folder, path, out, name, more=()):
-        """Links a test with the mutant; its place."""
-        linked, objects = os.path.join(folder, name), list(program.objects)
-        if program.includes(path):
-            objects[0] = os.path.join(folder, 'test.o')
-            if not self.commands.compile(folder, program.source(), objects[0]):
-                raise RuntimeError(f'{program.source()} does not compile with {path}')
-        elif f'{self.commands.build}/{path[:-2]}.o' in objects:  # the object itself is named, not an archive
-            objects = [out if o == f'{self.commands.build}/{path[:-2]}.o' else o for o in objects]
-        else:
-            objects.append(out)
-        self.commands.link(linked, objects, program.archives, more)
-        return linked
-
-    def kills(self, program, folder, path, out):
-        linked = self.build_test(program, folder, path, out, 'test')
-        return not run_test([*self.tests.prefix, linked], LIMIT + 10 * program.seconds)
-
-    def leaks_in(self, program, folder, path, out):
-        """Whether LeakSanitizer sees a leak that it does not see without the mutant."""
-        with self.lock:
-            if program.leaks is None:
-                clean = os.path.join(folder, 'clean')
-                self.commands.link(clean, program.objects, program.archives, ['-fsanitize=leak'])
-                program.leaks = not run_test([*self.tests.prefix, clean], FIRST_LIMIT)
-        if program.leaks:
-            return False
-        linked = self.build_test(program, folder, path, out, 'leak', ['-fsanitize=leak'])
-        return not run_test([*self.tests.prefix, linked], LIMIT + 10 * program.seconds)
-
     def sim_kills(self, folder, out):
         """The simulator, where there is one in the build folder."""
-        path = f'{self.commands.build}/sim/sim'
+        bench = self.benches[0]
+        build = bench.commands.build
+        path = f'{build}/sim/sim'
         if not os.path.exists(path + '.map'):
             return False
         with open(path + '.map', encoding='utf-8') as f:
-            loaded = [p for p in LOADED.findall(f.read()) if p.startswith(self.commands.build + '/')]
+            loaded = [p for p in LOADED.findall(f.read()) if p.startswith(build + '/')]
         linked = os.path.join(folder, 'sim')
-        self.commands.link(linked, [p for p in loaded if p.endswith('.o')] + [out], [p for p in loaded if p.endswith('.a')])
-        return not run_test([*self.tests.prefix, linked], SIM_LIMIT, env=dict(os.environ, SEEDS=str(SIM_SEEDS)))
+        bench.commands.link(linked, [p for p in loaded if p.endswith('.o')] + [out], [p for p in loaded if p.endswith('.a')])
+        return not run_test([*bench.tests.prefix, linked], SIM_LIMIT, env=dict(os.environ, SEEDS=str(SIM_SEEDS)))

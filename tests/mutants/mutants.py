@@ -6,8 +6,8 @@ Usage: make mutants [SEED=1] [COUNT=500] [ROOM="config lib agent/pull/watch.c"] 
 All mutants of lib/ and agent/, or of the rooms and files that are named, are listed (operators.py says which there are), COUNT of them
 are drawn by the SEED. Each is compiled; one that the compiler refuses does not count, nor does one whose object is the same as that of
 the file as it is. Then the unit tests that contain the object run, first the file's own, then those of its room, then those that name it:
-the first that fails kills the mutant, as does one that takes ten times as long as without it. LEAKS: where a call that frees something
-was dropped and nothing failed, the tests run once more with LeakSanitizer. The simulator comes last, for the rooms that it runs.
+the first that fails kills the mutant, as does one that takes ten times as long as without it. What survives that is run once more
+where AddressSanitizer, LeakSanitizer and UBSan look on, as in .ci/run, unless LEAKS=0. The simulator runs for the rooms that it is about.
 
 Prints each survivor with its place, and a table by room. Survivors are kept in build-mutants/survivors.txt; AGAIN=1 judges only these.
 A survivor that changes nothing anybody could see is named in equivalent.txt, in the same form, with a line that says why:
@@ -17,6 +17,7 @@ A survivor that changes nothing anybody could see is named in equivalent.txt, in
     + the line in the mutant
     = the reason
 
+Three dots are any text, the same in both lines where both have them in the same place; so one entry can name a class.
 Such a mutant is not judged, and counts as equivalent.
 """
 import argparse
@@ -111,20 +112,20 @@ def say(text):
 
 def main():
     options = argparse.ArgumentParser(usage=__doc__)
-    options.add_argument('--build', default='build-mutants')
+    options.add_argument('--build', action='append', help='a folder; the first is the one whose objects are compared')
     options.add_argument('--seed', type=int, default=1)
     options.add_argument('--count', type=int, default=500)
-    options.add_argument('--leaks', type=int, default=1)
     options.add_argument('--again', action='store_true')
     options.add_argument('rooms', nargs='*')
     args = options.parse_args()
-    kept = os.path.join(args.build, 'survivors.txt')
+    kept = os.path.join(args.build[0], 'survivors.txt')
     sources = read_sources(args.rooms)
     mutants = draw(sources, args.seed, args.count, read_keys(kept) if args.again else None)
-    tests = judge.Tests(args.build)
+    benches = [judge.Bench(build) for build in args.build]
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-        tests.measure(pool, say)
-    decider = judge.Judge(judge.Commands(args.build, os.environ), tests, args.leaks)
+        for bench in benches:
+            bench.tests.measure(pool, say)
+    decider = judge.Judge(benches)
     try:
         results = judge_all(decider, mutants, sources, read_keys(EQUIVALENTS), say)
     finally:

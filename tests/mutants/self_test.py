@@ -152,7 +152,7 @@ def build_fixture():
     os.makedirs('tests/unit/lib')
     os.makedirs('build/lib')
     os.makedirs('build/unit/lib')
-    for path, text in (('lib/fixture.c', FIXTURE), ('tests/unit/lib/test_fixture.c', TEST)):
+    for path, text in (('lib/fixture.c', FIXTURE), ('tests/unit/lib/test_fixture.c', TEST), ('build/commands', 'cc -O2\ncc\n\n')):
         with open(path, 'w', encoding='utf-8') as f:
             f.write(text)
     for command in ('cc -O2 -c -o build/lib/fixture.o lib/fixture.c', 'cc -O2 -MMD -c -o build/test_fixture.o tests/unit/lib/test_fixture.c',
@@ -163,9 +163,9 @@ def build_fixture():
 
 def check_judge():
     build_fixture()
-    tests = judge.Tests('build', confined=False)
-    tests.programs[0].seconds = 0
-    decider = judge.Judge(judge.Commands('build', {'MUTANTS_CC': 'cc -O2', 'MUTANTS_LD': 'cc', 'MUTANTS_LIBS': ''}), tests, leaks=False)
+    bench = judge.Bench('build', confined=False)
+    bench.tests.programs[0].seconds = 0
+    decider = judge.Judge([bench])
     try:
         for mutant in operators.find_mutants('lib/fixture.c', FIXTURE):
             if mutant.function == 'count' and mutant.after in FATES:
