@@ -31,7 +31,7 @@ OTHERS = 10  # seconds of tests of other rooms
 
 def room_of(path):
     parts = path.split('/')
-    return parts[0] if parts[0] == 'lib' or len(parts) == 2 else parts[1]
+    return parts[0] if len(parts) == 2 else parts[1]
 
 
 def run_test(command, seconds, env=None):

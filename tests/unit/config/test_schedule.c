@@ -417,6 +417,20 @@ static void messages__without_a_bound_for_all_configs__are_not_said(void **state
 	assert_not_logged("messages keep coming");
 }
 
+static void promise__after_one_that_was_given_up__is_pulled_again_as_often(void **state)
+{
+	unsigned requests;
+
+	(void)state;
+	begin();
+	message_comes("\"never\"");
+	world_advance(5 * MINUTE);
+	requests = world.requests;
+	message_comes("\"neither\"");
+	world_advance(5 * MINUTE);
+	assert_int_equal(world.requests - requests, 1 + CONFIG_REPULLS);
+}
+
 #define SPREAD_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_spread, core_tear_down)
 
 int main(void)
@@ -451,6 +465,7 @@ int main(void)
 		CORE_TEST(suspension__of_a_config_without_a_snapshot__needs_none),
 		CORE_TEST(suspension__before_the_server_confirmed_anything__ends_as_ever),
 		CORE_TEST(messages__without_a_bound_for_all_configs__are_not_said),
+		CORE_TEST(promise__after_one_that_was_given_up__is_pulled_again_as_often),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
