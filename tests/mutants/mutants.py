@@ -17,7 +17,6 @@ A survivor that changes nothing anybody could see is named in equivalent.txt, in
     + the line in the mutant
     = the reason
 
-Three dots are any text, the same in both lines where both have them in the same place; so one entry can name a class.
 Such a mutant is not judged, and counts as equivalent.
 """
 import argparse

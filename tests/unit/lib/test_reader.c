@@ -1964,6 +1964,44 @@ static int remove_dir(void **state)
 	return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+static int64_t read_clock_ms(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* The least time that one of three waits for nothing takes, by this clock. */
+static int64_t measure_wait(struct pullet *p, int timeout_ms, clockid_t clock)
+{
+	int64_t least_ms = INT64_MAX, ms;
+
+	for (int i = 0; i < 3; i++) {
+		ms = read_clock_ms(clock);
+		assert_int_equal(pullet_wait(p, timeout_ms), 0);
+		ms = read_clock_ms(clock) - ms;
+		least_ms = ms < least_ms ? ms : least_ms;
+	}
+	return least_ms;
+}
+
+static void wait__with_a_page_or_without__sleeps_and_no_longer_than_asked(void **state)
+{
+	struct pullet *p;
+
+	(void)state;
+	begin("sleeps");
+	publish(1);
+	for (int i = 0; i < 2; i++) {
+		p = opened(0);
+		assert_in_range(measure_wait(p, 120, CLOCK_THREAD_CPUTIME_ID), 0, 60);
+		assert_in_range(measure_wait(p, 20, CLOCK_MONOTONIC), 20, 900);
+		pullet_close(p);
+		unlink(path_of(config, ".gen"));
+	}
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -2021,6 +2059,7 @@ int main(void)
 		CASE(handles__many_of_one_config__move_on_their_own),
 		CASE(threads__beside_a_publisher__see_whole_versions_in_order),
 		CASE(strerror__has_a_sentence_for_each),
+		CASE(wait__with_a_page_or_without__sleeps_and_no_longer_than_asked),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
