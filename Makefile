@@ -318,7 +318,7 @@ $(CC) $(ALL_LDFLAGS)
 $(PKG_LIBS) -lcmocka
 endef
 mutants-build: $(UNIT_run)
-	$(file >$(BUILD)/commands,$(MUTANTS_COMMANDS))
+	@$(file >$(BUILD)/commands,$(MUTANTS_COMMANDS)):
 
 layers: ## check who includes whom, and that the check finds seeded violations
 	@$(PYTHON) tests/layers/layers.py && $(PYTHON) tests/layers/layers.py --self-test
