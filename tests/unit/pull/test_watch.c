@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -481,14 +482,24 @@ static void add__of_what_does_not_go_together__makes_a_request_each(void **state
 static void add__of_too_many__leaves_the_others_as_they_are(void **state)
 {
 	static struct settings_server servers[MANY];
+	int log = memfd_create("log", MFD_CLOEXEC), before = dup(STDERR_FILENO);
+	char said[4096] = "";
 
 	(void)state;
+	assert_true(log >= 0 && before >= 0 && dup2(log, STDERR_FILENO) >= 0);
+	log_setup(LOG_LEVEL_WARN, LOG_FORMAT_TEXT);
 	server.kind = SETTINGS_ETCD;
 	for (size_t i = 0; i < MANY; i++) {
 		servers[i] = server;
 		assert_int_equal(
 			add_at(&servers[i], i, "/a"), i < WATCH_MAX_REQUESTS ? 0 : -ENOSPC);
 	}
+	dup2(before, STDERR_FILENO);
+	close(before);
+	assert_true(pread(log, said, sizeof(said) - 1, 0) > 0);
+	close(log);
+	assert_non_null(strstr(said, "too many documents are watched: the others are polled"));
+	assert_null(strstr(strstr(said, "too many") + 1, "too many")); /* once */
 	assert_int_equal(state_of(MANY - 1), WATCH_OFF);
 	assert_int_equal(
 		add_at(&servers[0], MANY - 1, "/ab"), 0); /* there is room in what there is */
