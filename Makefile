@@ -87,7 +87,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values \
-        coverage coverage-agent coverage-agent-run model model-core fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture soak soak-seeded fuzz install uninstall dist clean
+        coverage coverage-agent coverage-agent-run mutants mutants-build model model-core fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture soak soak-seeded fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -199,7 +199,7 @@ UNIT_thread = $(filter $(sort $(patsubst %,$(BUILD)/unit/%,$(CROSSING_UNIT))),$(
 UNIT_run    = $(if $(findstring thread,$(SAN)),$(UNIT_thread),$(if $(SAN),$(filter-out %/config/test_memory,$(UNIT)),$(UNIT)))
 tests: $(UNIT_run) $(STRESS) $(BROKEN) $(if $(findstring thread,$(SAN)),,$(REPLAY) $(SIM_TEST)) $(BUILD)/fleet $(if $(SAN),,$(BUILD)/core_model)
 RUN_replay  = $(foreach r,$(REPLAY),$(r) tests/fuzz/corpus/$(patsubst $(BUILD)/replay/fuzz_%,%,$(r)) --)
-RUN_layers  = $(PYTHON) tests/layers/layers.py -- $(PYTHON) tests/layers/layers.py --self-test --
+RUN_layers  = $(PYTHON) tests/layers/layers.py -- $(PYTHON) tests/layers/layers.py --self-test -- $(PYTHON) tests/mutants/self_test.py --
 RUN_quickcheck = $(call SEP,$(filter $(UNIT_run),$(SLOW)) $(filter-out $(SLOW),$(UNIT_run))) $(if $(findstring thread,$(SAN)),,$(RUN_replay) $(call SEP,$(SIM_TEST))) $(if $(SAN),,$(RUN_layers))
 
 RUN_check-stress = $(call SEP,$(STRESS)) tests/stress/seeded.sh $(BROKEN) --
@@ -332,6 +332,22 @@ coverage-agent-run: $(UNIT_agent) $(PROGRAMS)
 	@find $(BUILD) -name '*.gcda' -delete
 	@$(RUN) --timeout 120 --jobs 3 $(call SEP,$(filter $(UNIT_agent),$(SLOW)) $(filter-out $(SLOW),$(UNIT_agent)))
 	@$(PYTHON) tests/coverage_agent.py $(BUILD) $(if $(FUNCTIONS),--functions $(FUNCTIONS))
+
+# in build folders of their own, which are kept; the maps say which programs contain an object
+MUTATED     := build-mutants
+MUTATED_SAN := build-mutants-address
+mutants: deps ## change the code at random places, see that a unit test fails (SEED=1, COUNT=500, ROOM="config lib"; LEAKS=0; AGAIN=1; root)
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=$(MUTATED) CFLAGS=-O2 LDFLAGS='-Wl,-Map=$$@.map' mutants-build
+	@$(if $(filter 0,$(LEAKS)),,$(MAKE) --no-print-directory -j$$(nproc) BUILD=$(MUTATED_SAN) SAN=address,undefined LDFLAGS='-Wl,-Map=$$@.map' mutants-build)
+	@$(PYTHON) tests/mutants/mutants.py --build $(MUTATED) $(if $(filter 0,$(LEAKS)),,--build $(MUTATED_SAN)) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(AGAIN),--again) $(ROOM)
+define MUTANTS_COMMANDS
+$(CC) $(ALL_CFLAGS) $(PKG_CFLAGS)
+$(CC) $(ALL_LDFLAGS)
+$(PKG_LIBS) -lcmocka
+endef
+mutants-build: $(UNIT_run)
+	@$(file >$(BUILD)/commands,$(MUTANTS_COMMANDS)):
 
 layers: ## check who includes whom, and that the check finds seeded violations
 	@$(PYTHON) tests/layers/layers.py && $(PYTHON) tests/layers/layers.py --self-test

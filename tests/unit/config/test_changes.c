@@ -319,6 +319,26 @@ static void publications__of_two_configs__are_merged_by_their_time(void **state)
 	settings_free(settings);
 }
 
+static void bytes__that_are_read_for_an_answer__are_counted(void **state)
+{
+	struct changes_entry *e;
+	uint64_t read = 0, before;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	assert_int_equal(changes_find_missing(changes, &core.config, 1, &read, &e), 1);
+	before = read;
+	assert_true(before > 0);
+	changes_compare(e);
+	changes_keep(changes, e);
+	assert_int_equal(changes_find_missing(changes, &core.config, 1, &read, &e), 1);
+	assert_true(read > before);
+	changes_drop(e);
+	changes_free(NULL);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -338,6 +358,7 @@ int main(void)
 		TEST(removed_files__of_known_publications__do_not_matter),
 		TEST(publications__of_two_configs__are_merged_by_their_time),
 		TEST(answer__without_memory__is_an_error_and_comes_later),
+		TEST(bytes__that_are_read_for_an_answer__are_counted),
 	};
 
 	return fault_memory_run(tests, 1);

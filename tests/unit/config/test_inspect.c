@@ -429,6 +429,14 @@ static void history_and_rollback__of_signed_layers__look_at_each(void **state)
 	signer_fini(&signer);
 }
 
+static void history__that_is_whole__is_not_called_truncated(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	assert_int_equal(ask(HISTORY), 0);
+	assert_null(strstr(answer, "truncated"));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, core_tear_down)
@@ -454,6 +462,7 @@ int main(void)
 		TEST(explain__of_a_number_and_below_a_null__is_what_it_is),
 		TEST(history_and_rollback__of_signed_layers__look_at_each),
 		TEST(each_question__without_memory__fails_with_a_sentence),
+		TEST(history__that_is_whole__is_not_called_truncated),
 	};
 
 	return fault_memory_run(tests, 1);

@@ -393,6 +393,32 @@ static void output__beside_a_version_that_is_not_visible__hides_what_is(void **s
 	snapshot_is_free();
 }
 
+static void output__of_what_a_layer_between_says__is_hidden_too(void **state)
+{
+	(void)state;
+	core.from = "[{server: main, path: /a.yaml}, {server: main, path: /b.yaml}, "
+		    "{server: main, path: /web.yaml}]";
+	world_put("/a.yaml", "token: plan-one\n");
+	world_put("/b.yaml", "token: plan-two\n");
+	server_has("token: plan-three\n");
+	agent_starts("mask: [token]");
+	assert_scrubbed("plan-one plan-two plan-three", "*** *** ***");
+}
+
+static void config__that_ends_during_a_pull__leaves_no_timer(void **state)
+{
+	uint64_t due_ms;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	world.holds = true;
+	pull_of("n: 2\n");
+	assert_true(core_status().running);
+	agent_crashes();
+	assert_false(wheel_next(&world.loop.wheel, &due_ms));
+}
+
 int main(void)
 {
 #define WATCHED(name) cmocka_unit_test_setup_teardown(name, set_up_watched, core_tear_down)
@@ -422,6 +448,8 @@ int main(void)
 		WATCHED(watch__within_a_spread_window__is_one_pull),
 		CORE_TEST(output__before_anything_is_published__is_as_it_is),
 		CORE_TEST(output__beside_a_version_that_is_not_visible__hides_what_is),
+		CORE_TEST(output__of_what_a_layer_between_says__is_hidden_too),
+		CORE_TEST(config__that_ends_during_a_pull__leaves_no_timer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

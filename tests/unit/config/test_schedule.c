@@ -40,6 +40,122 @@ static void start__when_the_version_came_from_elsewhere__is_not_splayed(void **s
 	assert_int_equal(core_status().next_pull_in_ms, 0);
 }
 
+/* ---- what is random ---- */
+
+static struct spread {
+	uint64_t least_ms, most_ms;
+} spread;
+
+/* Widens what was seen by the time until the next pull. */
+static void note_next_pull(void)
+{
+	int64_t next_ms = core_status().next_pull_in_ms;
+
+	assert_true(next_ms >= 0);
+	if ((uint64_t)next_ms < spread.least_ms)
+		spread.least_ms = (uint64_t)next_ms;
+	if ((uint64_t)next_ms > spread.most_ms)
+		spread.most_ms = (uint64_t)next_ms;
+}
+
+/* Whether a hundred moments were spread over this range, and reached both ends of it. */
+static void assert_spread_over(uint64_t first_ms, uint64_t last_ms)
+{
+	uint64_t tenth_ms = (last_ms - first_ms) / 10;
+
+	assert_in_range(spread.least_ms, first_ms, first_ms + tenth_ms);
+	assert_in_range(spread.most_ms, last_ms - tenth_ms, last_ms);
+	spread = (struct spread){UINT64_MAX, 0};
+}
+
+static int set_up_spread(void **state)
+{
+	spread = (struct spread){UINT64_MAX, 0};
+	return core_set_up(state);
+}
+
+static void interval__has_its_jitter_on_both_sides(void **state)
+{
+	(void)state;
+	begin();
+	core.settings->configs[0]->jitter = 20;
+	for (int i = 0; i < 100; i++) {
+		pull();
+		note_next_pull();
+	}
+	assert_spread_over(HOUR / 10 * 8, HOUR / 10 * 12);
+}
+
+static void overload__spreads_the_next_pulls_over_the_whole_interval(void **state)
+{
+	(void)state;
+	begin();
+	world.overloaded = true;
+	server_fails(PULL_FAILED, KIND_CAUSE_OVERLOADED, "503");
+	for (int i = 0; i < 100; i++) {
+		pull();
+		note_next_pull();
+	}
+	assert_spread_over(0, HOUR);
+	world.overloaded = false;
+}
+
+static void promise__that_is_not_kept__is_pulled_again_with_jitter(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("push_min_interval: 0s");
+	for (int i = 0; i < 100; i++) {
+		message_comes("\"never\"");
+		note_next_pull();
+		world_advance(10 * MINUTE);
+	}
+	assert_spread_over(38, 62);
+}
+
+static void failover__is_tried_with_jitter(void **state)
+{
+	(void)state;
+	begin();
+	for (int i = 0; i < 100; i++) {
+		world.holds = world.other_address = true;
+		config_refresh(core.config, false);
+		world_turn();
+		world_advance(core.config->settings->timeout_ms);
+		note_next_pull();
+		world.holds = world.other_address = false;
+		pull();
+	}
+	assert_spread_over(250, 750);
+}
+
+static void resume__of_the_machine__spreads_its_pulls(void **state)
+{
+	(void)state;
+	begin();
+	for (int i = 0; i < 100; i++) {
+		world.now_ms += 2 * HOUR;
+		world.wall_ms += 2 * HOUR;
+		config_resumed(core.config);
+		note_next_pull();
+		world_advance(CONFIG_SPLAY_MS);
+	}
+	assert_spread_over(0, CONFIG_SPLAY_MS);
+}
+
+static void start__spreads_its_pulls(void **state)
+{
+	(void)state;
+	begin();
+	for (int i = 0; i < 100; i++) {
+		agent_crashes();
+		core_make("");
+		config_start(core.config, false);
+		note_next_pull();
+	}
+	assert_spread_over(0, CONFIG_SPLAY_MS);
+}
+
 static void refresh__lifts_the_backoff_and_pulls(void **state)
 {
 	(void)state;
@@ -301,12 +417,34 @@ static void messages__without_a_bound_for_all_configs__are_not_said(void **state
 	assert_not_logged("messages keep coming");
 }
 
+static void promise__after_one_that_was_given_up__is_pulled_again_as_often(void **state)
+{
+	unsigned requests;
+
+	(void)state;
+	begin();
+	message_comes("\"never\"");
+	world_advance(5 * MINUTE);
+	requests = world.requests;
+	message_comes("\"neither\"");
+	world_advance(5 * MINUTE);
+	assert_int_equal(world.requests - requests, 1 + CONFIG_REPULLS);
+}
+
+#define SPREAD_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_spread, core_tear_down)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CORE_TEST(interval__brings_the_next_run),
 		CORE_TEST(start__when_something_is_published__is_splayed),
 		CORE_TEST(start__when_the_version_came_from_elsewhere__is_not_splayed),
+		SPREAD_TEST(interval__has_its_jitter_on_both_sides),
+		SPREAD_TEST(overload__spreads_the_next_pulls_over_the_whole_interval),
+		SPREAD_TEST(promise__that_is_not_kept__is_pulled_again_with_jitter),
+		SPREAD_TEST(failover__is_tried_with_jitter),
+		SPREAD_TEST(resume__of_the_machine__spreads_its_pulls),
+		SPREAD_TEST(start__spreads_its_pulls),
 		CORE_TEST(refresh__lifts_the_backoff_and_pulls),
 		CORE_TEST(resume__of_the_machine_past_the_due_time__pulls_splayed_once),
 		CORE_TEST(overload__spreads_the_next_pull),
@@ -327,6 +465,7 @@ int main(void)
 		CORE_TEST(suspension__of_a_config_without_a_snapshot__needs_none),
 		CORE_TEST(suspension__before_the_server_confirmed_anything__ends_as_ever),
 		CORE_TEST(messages__without_a_bound_for_all_configs__are_not_said),
+		CORE_TEST(promise__after_one_that_was_given_up__is_pulled_again_as_often),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -521,6 +521,23 @@ static void start__after_a_boot__does_not_know_the_age(void **state)
 	assert_shows("n: 2\n");
 }
 
+static void start__has_the_age_of_the_last_confirmation_not_of_the_pull(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	world_advance(10 * MINUTE);
+	pull();
+	assert_outcome(CONFIG_UNCHANGED);
+	agent_crashes();
+	world.now_ms += 10 * SECOND;
+	world.wall_ms += 10 * SECOND;
+	server_is_down();
+	agent_starts("");
+	assert_int_equal(core_status().age_ms, 10 * SECOND);
+	assert_int_equal(core.config->status.confirmed_wall_ms, world.wall_ms - 10 * SECOND);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -554,6 +571,7 @@ int main(void)
 		CORE_TEST(start__pinned__with_a_damaged_file_before_the_pinned_one__finds_it),
 		CORE_TEST(start__pinned__with_nothing_stored__drops_the_pin),
 		CORE_TEST(start__without_descriptors_for_the_pinned_version__keeps_the_pin),
+		CORE_TEST(start__has_the_age_of_the_last_confirmation_not_of_the_pull),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1964,6 +1964,49 @@ static int remove_dir(void **state)
 	return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* The least time that one of three waits for nothing takes. */
+static uint64_t measure_wait(struct pullet *p, int timeout_ms)
+{
+	uint64_t least_ms = UINT64_MAX, ms;
+
+	for (int i = 0; i < 3; i++) {
+		ms = boot_ms();
+		assert_int_equal(pullet_wait(p, timeout_ms), 0);
+		ms = boot_ms() - ms;
+		least_ms = ms < least_ms ? ms : least_ms;
+	}
+	return least_ms;
+}
+
+/* How often this thread has waited in a system call. */
+static long count_sleeps(void)
+{
+	struct rusage used;
+
+	getrusage(RUSAGE_THREAD, &used);
+	return used.ru_nvcsw;
+}
+
+static void wait__with_a_page_or_without__sleeps_and_no_longer_than_asked(void **state)
+{
+	struct pullet *p;
+	long slept;
+
+	(void)state;
+	begin("sleeps");
+	publish(1);
+	p = opened(0);
+	slept = count_sleeps();
+	assert_int_equal(pullet_wait(p, 400), 0);
+	assert_in_range(count_sleeps() - slept, 1, 8);
+	assert_in_range(measure_wait(p, 20), 20, 900);
+	pullet_close(p);
+	unlink(path_of(config, ".gen"));
+	p = opened(0);
+	assert_in_range(measure_wait(p, 20), 20, 900);
+	pullet_close(p);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -2021,6 +2064,7 @@ int main(void)
 		CASE(handles__many_of_one_config__move_on_their_own),
 		CASE(threads__beside_a_publisher__see_whole_versions_in_order),
 		CASE(strerror__has_a_sentence_for_each),
+		CASE(wait__with_a_page_or_without__sleeps_and_no_longer_than_asked),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -16,6 +16,7 @@
 #include "publish/image.h"
 #include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/fault_sys.h"
+#include "tests/unit/fixture/page_waiters.h"
 #include "tests/unit/fixture/scratch.h"
 
 static struct sys sys;
@@ -178,6 +179,21 @@ static void publish__raises_the_page_and_is_current(void **state)
 	assert_false(image_is_current(image)); /* not known yet */
 	publish(3);                            /* the same: not written again */
 	assert_true(image_is_current(image));
+}
+
+static void publish__wakes_all_readers_that_sleep_on_the_page(void **state)
+{
+	const struct page *page;
+
+	(void)state;
+	assert_int_equal(open_image(), 0);
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	publish(1);
+	page = map_page();
+	waiters_start(page);
+	publish(2);
+	assert_int_equal(waiters_end(), WAITERS);
+	munmap((void *)(uintptr_t)page, PAGE_SIZE);
 }
 
 static void prepared__and_abandoned__leaves_the_old_one(void **state)
@@ -567,6 +583,7 @@ int main(void)
 		TEST(build__of_a_key_with_a_dot__is_another_path),
 		TEST(build__of_two_equal_keys__says_so),
 		TEST(publish__raises_the_page_and_is_current),
+		TEST(publish__wakes_all_readers_that_sleep_on_the_page),
 		TEST(prepared__and_abandoned__leaves_the_old_one),
 		TEST(prepared__and_published__is_the_new_one),
 		TEST(prepared__where_it_is_there__is_not_removed_by_abandoning),

@@ -12,6 +12,7 @@
 #include "publish/withdraw.h"
 #include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/fault_sys.h"
+#include "tests/unit/fixture/page_waiters.h"
 #include "tests/unit/fixture/scratch.h"
 
 #define TAIL ".pullet-0123456789abcdef"
@@ -56,11 +57,10 @@ static int withdraw(const char *kept)
 	return withdraw_snapshots(&sys, dir, names, kept ? 1 : 0, why);
 }
 
-static bool is_withdrawn(const char *name)
+static struct page *map_page_of(const char *name)
 {
 	char path[SCRATCH_PATH + 80];
 	struct page *page;
-	bool withdrawn;
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s.gen", dir, name);
@@ -69,8 +69,14 @@ static bool is_withdrawn(const char *name)
 	page = mmap(NULL, PAGE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
 	close(fd);
 	assert_true(page != MAP_FAILED);
-	withdrawn = atomic_load(&page->withdrawn) && atomic_load(&page->confirmed_ms) == 0 &&
-		    atomic_load(&page->futex) == 1;
+	return page;
+}
+
+static bool is_withdrawn(const char *name)
+{
+	struct page *page = map_page_of(name);
+	bool withdrawn = atomic_load(&page->withdrawn) && atomic_load(&page->confirmed_ms) == 0 &&
+			 atomic_load(&page->futex) == 1;
 	munmap(page, PAGE_SIZE);
 	return withdrawn;
 }
@@ -85,6 +91,17 @@ static void withdraw__of_one__marks_its_page_and_keeps_the_other(void **state)
 	assert_int_equal(scratch_count(dir, "db.snap"), 1);
 	assert_int_equal(withdraw("db"), 0); /* it was before */
 	assert_int_equal(withdraw(NULL), 1);
+}
+
+static void withdraw__wakes_all_readers_that_sleep_on_the_page(void **state)
+{
+	struct page *page = map_page_of("web");
+
+	(void)state;
+	waiters_start(page);
+	assert_int_equal(withdraw("db"), 1);
+	assert_int_equal(waiters_end(), WAITERS);
+	munmap(page, PAGE_SIZE);
 }
 
 static void withdraw__after_a_crash_in_between__goes_on(void **state)
@@ -235,6 +252,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(withdraw__of_one__marks_its_page_and_keeps_the_other),
+		TEST(withdraw__wakes_all_readers_that_sleep_on_the_page),
 		TEST(withdraw__after_a_crash_in_between__goes_on),
 		TEST(withdraw__of_what_is_not_the_agents__touches_nothing),
 		TEST(withdraw__of_another_users_image__keeps_it_and_marks_the_page),

@@ -27,7 +27,7 @@
 
 struct transfer {
 	struct transfer *next;
-	char url[128], method[8], headers[256], body[64], user[32], password[32];
+	char url[128], method[8], headers[256], body[64], user[32], password[32], document[80];
 	size_t max_bytes;
 	uint64_t timeout_ms, connect_timeout_ms, idle_ms;
 	struct http_client_tls tls;
@@ -62,6 +62,7 @@ int http_client_start(struct http_client *transport, const struct http_client_re
 	snprintf(t->body, sizeof(t->body), "%.*s", (int)q->body_len, q->body ? q->body : "");
 	snprintf(t->user, sizeof(t->user), "%s", q->user ? q->user : "");
 	snprintf(t->password, sizeof(t->password), "%s", q->password ? q->password : "");
+	snprintf(t->document, sizeof(t->document), "%s", q->document ? q->document : "");
 	for (size_t i = 0; q->headers[i]; i++, len = strlen(t->headers))
 		snprintf(t->headers + len, sizeof(t->headers) - len, "%s\n", q->headers[i]);
 	t->max_bytes = q->max_bytes;
@@ -222,7 +223,7 @@ struct client {
 	enum http_client_result result;
 	long status;
 	enum kind_cause cause;
-	char why[FILE_WHY];
+	char why[FILE_WHY], etag[64], body[128];
 	/* within the end of it */
 	void (*at_end)(struct client *c);
 	struct client *other;
@@ -260,6 +261,8 @@ static void ended(
 	c->answers++;
 	c->result = response->result;
 	c->status = response->status;
+	snprintf(c->etag, sizeof(c->etag), "%.60s", response->etag);
+	snprintf(c->body, sizeof(c->body), "%.*s", (int)response->body.len, response->body.data);
 	c->conditional = exchange_conditional(c->x);
 	if (response->result == HTTP_CLIENT_OK &&
 		((response->status == 401 && exchange_again(c->x, true)) ||
@@ -1308,6 +1311,95 @@ static void trial__of_any_requests_cancels_and_answers__keeps_to_the_model(void 
 		model.told[2] > 100);
 }
 
+/* ---- secrets ---- */
+
+/* What a server sends back to a request by a bearer's token, whose file may be gone by then. */
+static void send_back(struct client *c, long status, const char *etag, const char *body, bool gone)
+{
+	struct http_client_response r = {
+		.result = HTTP_CLIENT_OK, .status = status, .framed = true};
+	struct settings_server s = plain;
+	struct transfer *t;
+
+	s.user = NULL;
+	s.password_file = NULL;
+	s.bearer_file = password;
+	assert_int_equal(ask_as(c, &s, "/x", NULL, &calls), 0);
+	if (gone)
+		assert_int_equal(unlink(password), 0);
+	t = under_way(BASE "/x");
+	buffer_init(&r.body, 100);
+	assert_int_equal(buffer_append_string(&r.body, body), 0);
+	snprintf(r.etag, sizeof(r.etag), "%s", etag);
+	unlink_transfer(t);
+	t->done(t->arg, &r);
+	buffer_fini(&r.body);
+	free(t);
+}
+
+static void secret__that_is_sent_back__is_hidden(void **state)
+{
+	struct client c = {NULL};
+
+	(void)state;
+	send_back(&c, 200, "\"v-secret-1\"", "a secret document", false);
+	assert_string_equal(c.etag, "\"v-******-1\"");
+	assert_string_equal(c.body, "a secret document"); /* it is the document */
+	send_back(&c, 403, "", "no rights for secret here", false);
+	assert_string_equal(c.body, "no rights for ****** here");
+	send_back(&c, 403, "\"x\"", "secret", true);
+	assert_string_equal(c.etag, "***");
+	assert_string_equal(c.body, "******");
+}
+
+/* The name by which a request's connection is kept for its document. */
+static void name_request(
+	char ret[80], const struct settings_server *of, const char *path, bool is_document)
+{
+	struct client c = {NULL};
+	struct exchange_request q = {
+		.server = of,
+		.session = &session,
+		.place = {.base = BASE, .path = path, .same_address = true, .max_bytes = 1000},
+		.timeout_ms = TIMEOUT_MS,
+		.document = is_document,
+		.calls = &calls,
+		.arg = &c,
+	};
+
+	assert_int_equal(begin(&c, &q), 0);
+	memcpy(ret, under_way(net.first->url)->document, 80);
+	drop(&c);
+}
+
+static void document__is_named_by_its_place_and_who_asks(void **state)
+{
+	char value[] = "y", header_name[] = "X", one[80], other[80];
+	struct settings_header header = {.name = header_name, .value = value};
+	struct settings_server s = plain;
+
+	(void)state;
+	name_request(one, &s, "/x", true);
+	assert_int_equal(strlen(one), DIGEST_HEX - 1);
+	name_request(other, &s, "/x", true);
+	assert_string_equal(one, other);
+	name_request(other, &s, "/y", true);
+	assert_string_not_equal(one, other);
+	name_request(other, &s, "/x", false);
+	assert_string_equal(other, "");
+	s.headers = &header;
+	s.header_count = 1;
+	name_request(other, &s, "/x", true);
+	assert_string_not_equal(one, other);
+	memcpy(one, other, sizeof(one));
+	value[0] = 'z';
+	name_request(other, &s, "/x", true);
+	assert_string_not_equal(one, other);
+	/* a login is no document */
+	name_request(other, &server, "/x", true);
+	assert_string_equal(other, "");
+}
+
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -1339,6 +1431,8 @@ int main(void)
 		CASE(again__that_cannot_be_sent__fails),
 		CASE(file__is_read_by_its_thread_and_answers_as_a_server_would),
 		CASE(trial__of_any_requests_cancels_and_answers__keeps_to_the_model),
+		CASE(secret__that_is_sent_back__is_hidden),
+		CASE(document__is_named_by_its_place_and_who_asks),
 	};
 
 	alarm(60);

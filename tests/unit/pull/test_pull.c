@@ -695,6 +695,7 @@ static void pull__of_which_the_first_fails__withdraws_those_that_wait(void **sta
 static void pull__that_is_turned_away__is_told_as_overload(void **state)
 {
 	static const int statuses[] = {429, 503};
+	struct upstream_address_status address;
 	struct site s;
 	struct run r;
 
@@ -707,7 +708,11 @@ static void pull__that_is_turned_away__is_told_as_overload(void **state)
 		assert_int_equal(strncmp(r.why, "/web.json: the server answered ", 31), 0);
 		assert_true(pull_overloaded(r.g));
 		web_put(&s.a, "/web.json", 200, NULL, "{}");
+		upstream_address_status(s.servers[0], 0, &address);
+		assert_true(address.backoff_ms > 0);
 		pull_lift(r.g); /* somebody wants it now */
+		upstream_address_status(s.servers[0], 0, &address);
+		assert_int_equal(address.backoff_ms, 0);
 		assert_pulls(&r, PULL_NEW, "");
 		assert_false(pull_overloaded(r.g));
 		close_run(&s, &r);

@@ -11,10 +11,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "files/file_watch.h"
 #include "pull/watch.h"
 #include "tests/unit/fixture/scratch.h"
 
@@ -479,14 +482,24 @@ static void add__of_what_does_not_go_together__makes_a_request_each(void **state
 static void add__of_too_many__leaves_the_others_as_they_are(void **state)
 {
 	static struct settings_server servers[MANY];
+	int log = memfd_create("log", MFD_CLOEXEC), before = dup(STDERR_FILENO);
+	char said[4096] = "";
 
 	(void)state;
+	assert_true(log >= 0 && before >= 0 && dup2(log, STDERR_FILENO) >= 0);
+	log_setup(LOG_LEVEL_WARN, LOG_FORMAT_TEXT);
 	server.kind = SETTINGS_ETCD;
 	for (size_t i = 0; i < MANY; i++) {
 		servers[i] = server;
 		assert_int_equal(
 			add_at(&servers[i], i, "/a"), i < WATCH_MAX_REQUESTS ? 0 : -ENOSPC);
 	}
+	dup2(before, STDERR_FILENO);
+	close(before);
+	assert_true(pread(log, said, sizeof(said) - 1, 0) > 0);
+	close(log);
+	assert_non_null(strstr(said, "too many documents are watched: the others are polled"));
+	assert_null(strstr(strstr(said, "too many") + 1, "too many")); /* once */
 	assert_int_equal(state_of(MANY - 1), WATCH_OFF);
 	assert_int_equal(
 		add_at(&servers[0], MANY - 1, "/ab"), 0); /* there is room in what there is */
@@ -1066,6 +1079,44 @@ static void free__in_the_middle_of_everything__leaves_nothing(void **state)
 	assert_int_equal(add(3, "/d"), 0);          /* one for its first */
 }
 
+/* ---- local files ---- */
+
+static void is_changed_at_last(void *arg, const char *key, size_t key_len, const char *version)
+{
+	is_changed(arg, key, key_len, version);
+	loop_stop(loop);
+}
+
+static void file__that_is_replaced__is_reported(void **state)
+{
+	char url[SCRATCH_PATH + 16], *files[] = {url};
+	struct file_watch *drift = file_watch_new(loop);
+	struct settings_server local = {
+		.kind = SETTINGS_FILE, .name = name, .urls = files, .url_count = 1};
+	struct watch *watching = watch_new(loop, &sys, backoffs, NULL, drift);
+
+	(void)state;
+	assert_non_null(drift);
+	assert_non_null(watching);
+	snprintf(url, sizeof(url), "file://%s", dir);
+	memset(&items[0], 0, sizeof(items[0]));
+	items[0].item.path = "/web.yaml";
+	items[0].item.changed = is_changed_at_last;
+	items[0].item.arg = &items[0];
+	assert_int_equal(watch_add(watching, &local, &session, &items[0].item), 0);
+	turn();
+	assert_int_equal(items[0].changes, 0);
+	scratch_write(dir, "web.yaml", "n: 1\n", 5);
+	alarm(20);
+	assert_int_equal(loop_run(loop), 0);
+	alarm(0);
+	assert_true(items[0].changes > 0);
+	assert_string_equal(items[0].last, " -");
+	watch_remove(watching, &items[0].item);
+	watch_free(watching);
+	file_watch_free(drift);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -1106,6 +1157,7 @@ int main(void)
 		CASE(remove__of_one_of_several__asks_for_the_others_from_where_they_stood),
 		CASE(remove__of_the_last__ends_the_request_and_makes_room),
 		CASE(free__in_the_middle_of_everything__leaves_nothing),
+		CASE(file__that_is_replaced__is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -436,6 +436,29 @@ static void listener__hears_heartbeats_and_numbers(void **state)
 	assert_string_equal(listening.messages[1].topic, PUSH_HEARTBEAT_TOPIC);
 }
 
+static void publisher__that_begins_again__has_another_epoch_in_all_messages(void **state)
+{
+	char epoch[sizeof(listening.messages->epoch)] = "";
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		publish_at(NULL);
+		listening_open(endpoint, NULL);
+		serve_until(1, -1);
+		assert_int_equal(publisher_heartbeat(publisher), 0);
+		assert_int_equal(publisher_send(publisher, "a", "", 1500), 0);
+		assert_non_null(listening_wait(1));
+		assert_int_equal(strlen(listening.messages[0].epoch), 16);
+		assert_string_equal(listening.messages[1].epoch, listening.messages[0].epoch);
+		assert_int_equal(listening.messages[1].spread_ms, 1500);
+		assert_string_not_equal(listening.messages[0].epoch, epoch);
+		memcpy(epoch, listening.messages[0].epoch, sizeof(epoch));
+		listening_close();
+		publisher_close(publisher);
+		publisher = NULL;
+	}
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -455,6 +478,7 @@ int main(void)
 		CASE(key__of_the_agent_that_cannot_be_read__is_refused),
 		CASE(publisher__of_what_cannot_be__says_why),
 		CASE(listener__hears_heartbeats_and_numbers),
+		CASE(publisher__that_begins_again__has_another_epoch_in_all_messages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -234,6 +234,7 @@ static void sealed_connection__has_eight_times_the_bound(void **state)
 /* ---- subscribers ---- */
 
 static const char greeting[64] = "\xff\0\0\0\0\0\0\0\0\x7f\3\0NULL";
+static const char sealed[64] = "\xff\0\0\0\0\0\0\0\0\x7f\3\0CURVE";
 static const char ready[] = "\4\x19\5READY\x0bSocket-Type\0\0\0\3SUB";
 
 /* They send it, and it is read here until the end. Bytes that were read; 0 or less: cut off. */
@@ -301,6 +302,12 @@ static void send_what_is_no_subscription(void)
 	peer_guard_last_cut(&cut);
 	CHECK(strstr(cut.why, "ZMTP 3"));
 	line_close(&l);
+	line_open(&l);
+	CHECK(pass_bytes(&l, sealed, sizeof(sealed)) > 0);
+	CHECK(pass_bytes(&l, "\4\x09\x08INITIATE", 12) == 0);
+	peer_guard_last_cut(&cut);
+	CHECK(strstr(cut.why, "did not wait for the end of the handshake"));
+	line_close(&l);
 }
 
 static void subscriber__that_sends_anything_else__is_cut_off(void **state)
@@ -309,7 +316,7 @@ static void subscriber__that_sends_anything_else__is_cut_off(void **state)
 
 	(void)state;
 	in_thread("2/ZMQbg/IO/0", send_what_is_no_subscription);
-	assert_int_equal(peer_guard_cuts(PEER_GUARD_SUBSCRIBERS), before + 6);
+	assert_int_equal(peer_guard_cuts(PEER_GUARD_SUBSCRIBERS), before + 7);
 }
 
 /* As the socket's owner does whenever it finds nothing more. */

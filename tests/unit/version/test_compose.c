@@ -502,6 +502,29 @@ static void value__that_is_too_long__is_refused_with_a_sentence(void **state)
 	free(value);
 }
 
+static void compose__of_as_many_layers_as_there_may_be__frees_each_once(void **state)
+{
+	char settings[4096] = "servers: {main: {urls: [http://x]}}\n"
+			      "configs:\n  web:\n    file: /run/web.yaml\n    from:\n";
+	struct work w;
+
+	(void)state;
+	for (int i = 0; i < SETTINGS_MAX_LAYERS; i++)
+		snprintf(settings + strlen(settings), 100,
+			"      - {server: main, path: /%d.yaml}\n", i);
+	begin(&w, settings);
+	for (int i = 0; i < SETTINGS_MAX_LAYERS; i++)
+		add(&w, "yaml", "a: 1\n");
+	override(&w, "a", "2");
+	assert_int_equal(compose_it(&w), 0);
+	assert_document(w.c.root, "a: 2\n");
+	assert_int_equal(w.c.layer_count, SETTINGS_MAX_LAYERS);
+	assert_int_equal(w.c.override_count, 1);
+	compose_drop_layers(&w.c);
+	assert_document(w.c.root, "a: 2\n");
+	end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -524,6 +547,7 @@ int main(void)
 		cmocka_unit_test(value__of_each_type__is_json),
 		cmocka_unit_test(value__that_is_not_one_value__is_refused_with_a_sentence),
 		cmocka_unit_test(value__that_is_too_long__is_refused_with_a_sentence),
+		cmocka_unit_test(compose__of_as_many_layers_as_there_may_be__frees_each_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

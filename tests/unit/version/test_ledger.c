@@ -846,6 +846,16 @@ static void same_overrides__by_keys_and_values_not_by_who_or_how_long(void **sta
 	free(b.overrides);
 }
 
+static void save__gives_the_file_to_nobody_else(void **state)
+{
+	struct ledger l = {.notified = 1};
+
+	(void)state;
+	fault.trace[0] = '\0';
+	save(&l);
+	assert_null(strchr(fault.trace, 'c')); /* no fchown */
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, place_open, place_close)
 
 int main(void)
@@ -881,6 +891,7 @@ int main(void)
 		CASE(load__of_what_a_newer_version_wrote__keeps_what_it_does_not_know),
 		CASE(same_overrides__by_keys_and_values_not_by_who_or_how_long),
 		CASE(sync__is_of_the_file_and_its_directory),
+		CASE(save__gives_the_file_to_nobody_else),
 	};
 
 	sys = fault_table();

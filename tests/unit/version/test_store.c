@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -1014,6 +1015,22 @@ static void save__that_fails__uses_up_no_number_and_names_the_reason(void **stat
 	place_fini(&place);
 }
 
+static void describe_file__has_its_size_and_time(void **state)
+{
+	struct store_file file = {0};
+	int64_t now_ms = (int64_t)time(NULL) * 1000;
+	struct place place;
+
+	(void)state;
+	place_init(&place, 10);
+	save_text(&place, 1, OLD);
+	assert_int_equal(store_describe_file(place.store, 1, &file), 0);
+	assert_true(file.bytes > strlen(OLD));
+	assert_in_range(file.at_ms, now_ms - 60000, now_ms + 60000);
+	assert_int_equal(store_describe_file(place.store, 2, &file), -ENOENT);
+	place_fini(&place);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1047,6 +1064,7 @@ int main(void)
 		cmocka_unit_test(open__where_it_cannot_be__says_where_and_why),
 		cmocka_unit_test(open__removes_what_a_crash_left_and_nothing_else),
 		cmocka_unit_test(save__that_fails__uses_up_no_number_and_names_the_reason),
+		cmocka_unit_test(describe_file__has_its_size_and_time),
 	};
 
 	umask(077);

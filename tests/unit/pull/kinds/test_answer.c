@@ -346,6 +346,10 @@ static void judge__of_a_304_with_another_etag__asks_for_the_whole(void **state)
 		snprintf(r.etag, sizeof(r.etag), "%s", table[i].etag);
 		place.held = &held;
 		assert_int_equal(check(&place, &r, true, &a, &cause, why), table[i].verdict);
+		if (table[i].verdict == KIND_WHOLE)
+			assert_string_equal(a.why,
+				"the server answered 304, with the ETag of another version than it "
+				"was asked about");
 		assert_int_equal(
 			cause, table[i].verdict == KIND_SAME ? KIND_CAUSE_NONE : KIND_CAUSE_ANSWER);
 	}

@@ -575,6 +575,26 @@ static void watch__that_is_refused__stays_where_it_is(void **state)
 	}
 }
 
+static void watch__of_keys_that_were_all_deleted__counts_from_none(void **state)
+{
+	static const char again[] = "[" ENTRY("app/web/db/host", "\"ZGIx\"", "310") "]";
+	struct watch w;
+
+	(void)state;
+	watch_begin(&w, "/app/web/", 0);
+	assert_int_equal(come(&w, 200, "215", PREFIX), 0);
+	assert_int_equal(w.item.count, 4);
+	assert_int_equal(come(&w, 404, "300", ""), 0);
+	assert_string_equal(w.told, "* -;");
+	assert_int_equal(w.item.count, 0);
+	assert_int_equal(come(&w, 200, "310", again), 0);
+	assert_string_equal(w.told, "app/web/db/host 310;"); /* none is gone */
+	assert_int_equal(w.item.count, 1);
+	assert_int_equal(come(&w, 200, "400", again), 0);
+	assert_int_equal(come(&w, 200, "401", "<html>"), 0);
+	assert_int_equal(w.item.count, 1); /* not known to be fewer */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -594,6 +614,7 @@ int main(void)
 		cmocka_unit_test(watch__from_an_index__waits_four_to_five_minutes),
 		cmocka_unit_test(watch__each_answer__tells_what_changed_and_moves_on),
 		cmocka_unit_test(watch__that_is_refused__stays_where_it_is),
+		cmocka_unit_test(watch__of_keys_that_were_all_deleted__counts_from_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

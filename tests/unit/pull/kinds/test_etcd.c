@@ -1065,6 +1065,21 @@ static void watch__what_cannot_be_read__is_not_passed_over(void **state)
 	}
 }
 
+static void watch__that_is_created_again_in_the_same_term__goes_on(void **state)
+{
+	struct watch w;
+
+	(void)state;
+	watch_begin(&w, 8, 5);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(come(&w, 200, CREATED("9", "1")), 0);
+		assert_int_equal(come(&w, 200, CREATED("9", "2")), 0);
+	}
+	assert_string_equal(w.told, "");
+	assert_int_equal(w.items[0].position, 8);
+	assert_int_equal(w.items[1].position, 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1100,6 +1115,7 @@ int main(void)
 		cmocka_unit_test(watch__of_a_server_that_went_back__begins_anew),
 		cmocka_unit_test(watch__that_is_refused__says_whose_turn_it_is),
 		cmocka_unit_test(watch__what_cannot_be_read__is_not_passed_over),
+		cmocka_unit_test(watch__that_is_created_again_in_the_same_term__goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
