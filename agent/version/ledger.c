@@ -114,22 +114,23 @@ static void append_members(const void *entry, const struct field *fields, struct
 	json_writer_end_object(out);
 }
 
-static bool parse_entry(const struct node *map, const struct field *fields, void *entry)
+/* 0, -EBADMSG or -ENOMEM, as for all members: no memory says nothing about the file. */
+static int parse_entry(const struct node *map, const struct field *fields, void *entry)
 {
 	for (const struct field *f = fields; f->name; f++) {
 		const struct node *n = map->type == NODE_MAP ? node_find(map, f->name) : NULL;
 		bool missing = !n && map->type == NODE_MAP && f->kind == LATER_TEXT;
 
 		if (!missing && (!n || n->type != (f->kind == TIME ? NODE_INT : NODE_STRING)))
-			return false;
+			return -EBADMSG;
 		if (f->kind == TIME && n->integer < 0) /* it could not be written again */
-			return false;
+			return -EBADMSG;
 		if (f->kind == TIME)
 			*(int64_t *)((char *)entry + f->offset) = n->integer;
 		else if (!(*text_at(entry, f) = strdup(missing ? "" : n->text)))
-			return false;
+			return -ENOMEM;
 	}
-	return true;
+	return 0;
 }
 
 static void append_list(const char *name, const void *list, size_t count, size_t size,
@@ -142,20 +143,20 @@ static void append_list(const char *name, const void *list, size_t count, size_t
 	json_writer_end_array(out);
 }
 
-static bool parse_entries(const struct node *root, const char *name, void **list, size_t *count,
+static int parse_entries(const struct node *root, const char *name, void **list, size_t *count,
 	size_t max, size_t size, const struct field *fields)
 {
 	const struct node *n = node_find(root, name);
+	int r = 0;
 
 	if (!n || n->type != NODE_LIST || n->count > max)
-		return false;
-	for (n = n->first; n; n = n->next) {
+		return -EBADMSG;
+	for (n = n->first; n && r == 0; n = n->next) {
 		void *entry = append_entry(list, count, size);
 
-		if (!entry || !parse_entry(n, fields, entry))
-			return false;
+		r = entry ? parse_entry(n, fields, entry) : -ENOMEM;
 	}
-	return true;
+	return r;
 }
 
 static const struct {
@@ -193,34 +194,41 @@ static bool parse_numbers(const struct node *root, struct ledger *l)
 	return true;
 }
 
-static bool parse_members(const struct node *root, struct ledger *l)
+static int parse_revs(const struct node *root, struct ledger *l)
 {
-	const struct node *pin = node_find(root, "pin"),
-			  *suspension = node_find(root, "suspension"), *n;
-	void *verdicts = NULL, *overrides = NULL;
-	bool good;
+	const struct node *n = node_find(root, "revs");
 
-	if (!parse_numbers(root, l))
-		return false;
-	n = node_find(root, "revs");
-	if (!n || n->type != NODE_LIST || n->count > LEDGER_MAX_LAYERS ||
-		(n->count && ledger_reserve_revs(l)))
-		return false;
+	if (!n || n->type != NODE_LIST || n->count > LEDGER_MAX_LAYERS)
+		return -EBADMSG;
+	if (n->count && ledger_reserve_revs(l))
+		return -ENOMEM;
 	n = n->first;
 	for (size_t i = 0; n; n = n->next, i++)
 		if (!parse_digits(n, &l->revs[i]))
-			return false;
-	if (pin && !parse_entry(pin, pin_fields, &l->pin))
-		return false;
-	if (suspension && !parse_entry(suspension, pin_fields, &l->suspension))
-		return false;
-	good = parse_entries(root, "verdicts", &verdicts, &l->verdict_count, LEDGER_MAX_VERDICTS,
-		       sizeof(*l->verdicts), verdict_fields) &&
-	       parse_entries(root, "overrides", &overrides, &l->override_count,
-		       LEDGER_MAX_OVERRIDES, sizeof(*l->overrides), override_fields);
+			return -EBADMSG;
+	return 0;
+}
+
+static int parse_members(const struct node *root, struct ledger *l)
+{
+	const struct node *pin = node_find(root, "pin"),
+			  *suspension = node_find(root, "suspension");
+	void *verdicts = NULL, *overrides = NULL;
+	int r = parse_numbers(root, l) ? parse_revs(root, l) : -EBADMSG;
+
+	if (r == 0 && pin)
+		r = parse_entry(pin, pin_fields, &l->pin);
+	if (r == 0 && suspension)
+		r = parse_entry(suspension, pin_fields, &l->suspension);
+	if (r == 0)
+		r = parse_entries(root, "verdicts", &verdicts, &l->verdict_count,
+			LEDGER_MAX_VERDICTS, sizeof(*l->verdicts), verdict_fields);
+	if (r == 0)
+		r = parse_entries(root, "overrides", &overrides, &l->override_count,
+			LEDGER_MAX_OVERRIDES, sizeof(*l->overrides), override_fields);
 	l->verdicts = verdicts;
 	l->overrides = overrides;
-	return good;
+	return r;
 }
 
 /* ---- members of a newer version ---- */
@@ -269,8 +277,8 @@ int ledger_read(const char *text, size_t len, struct ledger **ret_ledger)
 	struct document_error e;
 	int r = l ? document_parse(DOCUMENT_JSON, text, len, 0, &d, &e) : -ENOMEM;
 
-	if (r == 0 && !parse_members(document_root(d), l))
-		r = -EBADMSG;
+	if (r == 0)
+		r = parse_members(document_root(d), l);
 	if (r == 0)
 		r = keep_other_members(document_root(d), l);
 	document_free(d);

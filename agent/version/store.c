@@ -724,11 +724,17 @@ static bool is_our_trouble(int error)
 int store_load(
 	struct store *s, struct version *ret_version, struct buffer *body, unsigned *ret_damaged)
 {
+	*ret_damaged = 0;
+	return store_load_below(s, UINT64_MAX, ret_version, body, ret_damaged);
+}
+
+int store_load_below(struct store *s, uint64_t below, struct version *ret_version,
+	struct buffer *body, unsigned *damaged)
+{
 	uint64_t numbers[MAX_LISTED];
 	int n, r = -ENOENT, dir = open_store_dir(s);
 	struct buffer file;
 
-	*ret_damaged = 0;
 	if (dir < 0)
 		return dir;
 	buffer_init(&file, MAX_FILE);
@@ -736,12 +742,14 @@ int store_load(
 	if (n < 0)
 		r = n;
 	for (int i = 0; i < n; i++) {
+		if (numbers[i] >= below)
+			continue;
 		r = load_file(s, dir, numbers[i], &file, ret_version, body);
 		if (r == 0 || is_our_trouble(r))
 			break;
 		if (r == -EBADMSG) /* what cannot even be read stays where it is */
 			set_aside(s, dir, numbers[i]);
-		++*ret_damaged;
+		++*damaged;
 		r = -ENOENT;
 	}
 	buffer_fini(&file);

@@ -86,6 +86,9 @@ void store_close(struct store *s);
  * -ENOENT when there is none, or -errno. *ret_damaged counts files set aside. */
 int store_load(
 	struct store *s, struct version *ret_version, struct buffer *body, unsigned *ret_damaged);
+/* The same of the versions whose number is below this; adds to *damaged. */
+int store_load_below(struct store *s, uint64_t below, struct version *ret_version,
+	struct buffer *body, unsigned *damaged);
 /* Reads this very one. 0, -ENOENT, -EBADMSG (it does not verify), or -errno. */
 int store_load_generation(
 	struct store *s, uint64_t generation, struct version *ret_version, struct buffer *body);

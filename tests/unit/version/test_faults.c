@@ -25,6 +25,7 @@ static int set_up(void **state)
 	(void)state;
 	memset(&fault, 0, sizeof(fault));
 	fault_memory.nth = 0;
+	fault_memory.for_ever = false;
 	sys = fault_table();
 	scratch_open(dir, scratch_memory());
 	snprintf(files, sizeof(files), "%s/web", dir);
@@ -343,6 +344,27 @@ static void ledger__with_each_allocation_failing__stays_whole(void **state)
 	close(at);
 }
 
+static void load_of_ledger__with_each_allocation_failing__forgets_nothing(void **state)
+{
+	int at = open_place(), r;
+	struct ledger *l;
+
+	(void)state;
+	assert_int_equal(live_with_ledger(at), 0);
+	fault_memory.seen = 0;
+	for (unsigned n = 1; fault_memory.seen >= n - 1; n++) {
+		l = NULL;
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		r = ledger_load(&sys, at, &l);
+		fault_memory.nth = 0;
+		assert_true(r == -ENOMEM || (r == 0 && l->pin.by && l->verdict_count == 1));
+		ledger_free(l);
+		assert_in_range(n, 1, MOST);
+	}
+	close(at);
+}
+
 static void ledger__with_each_call_failing__stays_whole(void **state)
 {
 	int at = open_place(), r = -1;
@@ -371,7 +393,8 @@ int main(void)
 		TEST(store__with_each_allocation_failing__stays_whole),
 		TEST(load__with_each_allocation_failing__gives_no_older_version),
 		TEST(ledger__with_each_allocation_failing__stays_whole),
+		TEST(load_of_ledger__with_each_allocation_failing__forgets_nothing),
 	};
 
-	return fault_memory_run(tests, 3);
+	return fault_memory_run(tests, 4);
 }
