@@ -192,9 +192,9 @@ bool decisions_forgive_checks(struct config *c);
 int decisions_write(struct config *c);
 /* The step's version is visible: the ledger follows. Does not save it. */
 void decisions_record(struct config *c, uint64_t generation, const char *sha256);
-/* Takes over what a state file decided, if it is newer than the ledger. True: the ledger has
- * changed. */
-bool decisions_adopt(struct config *c, const struct version *v);
+/* Takes over what a state file decided, if it is newer than the ledger. 1: the ledger has changed;
+ * 0, or -errno, which was logged. */
+int decisions_adopt(struct config *c, const struct version *v);
 /* A pin on bytes that did not become visible is about the current ones. */
 void decisions_return_pin(struct config *c, const char *sha256);
 /* The pinned bytes cannot be current: logs what, and unpins, so that readers have a value. */

@@ -299,7 +299,7 @@ int decisions_write(struct config *c)
 	return r;
 }
 
-bool decisions_adopt(struct config *c, const struct version *v)
+int decisions_adopt(struct config *c, const struct version *v)
 {
 	struct ledger *decided = NULL;
 	int r = 0;
@@ -314,7 +314,7 @@ bool decisions_adopt(struct config *c, const struct version *v)
 	if (r < 0)
 		log_err("the decisions in the state file are not known", "config",
 			c->settings->name, "why", strerror(-r));
-	return r > 0;
+	return r;
 }
 
 /* Overrides may have ended while the version was checked: only an operator's change those of the

@@ -171,10 +171,23 @@ static void take_same(struct config *c)
 		pull_succeeded(c);
 }
 
+/* What is decided in the state files comes before what the pull brought. 0, or -errno with a
+ * sentence. */
+static int finish_start(struct config *c, char why[FILE_WHY])
+{
+	int r = c->env->dry_run ? 0 : current_open(c, why);
+
+	if (r || c->env->dry_run || c->current.started)
+		return r;
+	current_start(c);
+	snprintf(why, FILE_WHY, "the state directory cannot be read now");
+	return c->current.started ? 0 : -EAGAIN;
+}
+
 static void take_new(struct config *c)
 {
 	char why[FILE_WHY], text[REJECTION_TEXT];
-	int r = c->env->dry_run ? 0 : current_open(c, why);
+	int r = finish_start(c, why);
 
 	if (r) {
 		pull_release(c->run.pull);

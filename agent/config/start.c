@@ -8,117 +8,126 @@
 #include "config/core.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LOST_PIN "the pinned version is not in the state directory: the pin is dropped"
 
-/* True when this generation may be current after a start: it has the pinned bytes, or an operator's
- * change moved the pin to it. Its bytes are noted. */
-static bool may_start_with(struct config *c, const struct version *v)
-{
-	const struct ledger_pin *pin = &c->decisions.ledger->pin;
-	struct ledger *decided = NULL;
-	bool moves = false;
+/* ---- what is stored ---- */
 
-	if (!pin->by || !pin->sha256[0] || strcmp(pin->sha256, v->sha256) == 0)
-		return true;
-	if (v->decisions && v->decisions[0] && v->generation > c->decisions.ledger->generation &&
-		ledger_read(v->decisions, strlen(v->decisions), &decided) == 0)
-		moves = decided->pin.by && strcmp(decided->pin.sha256, v->sha256) == 0;
-	ledger_free(decided);
-	return moves;
-}
+/* Versions of the state directory, newest first, without their bytes. */
+struct stored {
+	struct version *versions;
+	size_t count;
+	unsigned damaged;
+};
 
-/* Notes it as saved. A pin that the version moved moves now: the agent died before its ledger was
- * written. */
-static void note_last_good(struct config *c, const struct version *v)
+/* It has the pinned bytes, if any are pinned. */
+static bool fits_pin(const struct config *c, const struct version *v)
 {
 	const struct ledger_pin *pin = &c->decisions.ledger->pin;
 
-	current_note_saved(c, v);
-	if (pin->by && strcmp(pin->sha256, v->sha256) != 0 && decisions_adopt(c, v))
-		decisions_save(c);
+	return !pin->by || !pin->sha256[0] || strcmp(pin->sha256, v->sha256) == 0;
 }
 
-/* Notes the newest one that has the pinned bytes; else the pin is dropped, and the newest counts.
- */
-static void find_pinned(struct config *c, const struct version *newest)
+/* Reads the newest version below this one as the last of them. */
+static int read_next(struct config *c, uint64_t below, struct stored *s)
 {
-	uint64_t generations[STORE_MAX_KEEP];
-	size_t n = store_list(c->current.store, generations);
+	struct version *grown = realloc(s->versions, (s->count + 1) * sizeof(*grown));
+	struct buffer body;
+	int r;
 
-	for (size_t i = 0; i < n && !c->current.saved_generation; i++) {
-		struct version v;
-		struct buffer body;
-
-		buffer_init(&body, CANDIDATE_MAX_BYTES);
-		if (store_load_generation(c->current.store, generations[i], &v, &body) == 0) {
-			if (may_start_with(c, &v))
-				note_last_good(c, &v);
-			version_fini(&v);
-		}
-		buffer_fini(&body);
-	}
-	if (c->current.saved_generation)
-		return;
-	decisions_drop_pin(c, LOST_PIN);
-	current_note_saved(c, newest);
+	if (!grown)
+		return -ENOMEM;
+	s->versions = grown;
+	buffer_init(&body, CANDIDATE_MAX_BYTES);
+	r = store_load_below(c->current.store, below, &grown[s->count], &body, &s->damaged);
+	buffer_fini(&body);
+	s->count += r == 0;
+	return r;
 }
 
-/* Takes over what was decided since the ledger was written, in the order of the state files. */
-static void adopt_newer_decisions(struct config *c)
+/* Reads the newest version, those that the ledger has not followed, and those down to the pinned
+ * one. 0, also when there is none; -errno: not known now, and nothing follows from it. */
+static int read_stored(struct config *c, struct stored *s)
 {
-	uint64_t generations[STORE_MAX_KEEP];
+	uint64_t below = UINT64_MAX;
+	bool enough;
+	int r;
+
+	do {
+		r = read_next(c, below, s);
+		if (r)
+			return r == -ENOENT ? 0 : r;
+		below = s->versions[s->count - 1].generation;
+		enough = below <= c->decisions.ledger->generation &&
+			 fits_pin(c, &s->versions[s->count - 1]);
+	} while (!enough);
+	return 0;
+}
+
+static void stored_fini(struct stored *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		version_fini(&s->versions[i]);
+	free(s->versions);
+}
+
+/* Takes over what was decided since the ledger was written, in the order of the state files; a pin
+ * moves with it. 0 or -ENOMEM. */
+static int adopt_newer_decisions(struct config *c, const struct stored *s)
+{
 	bool changed = false;
+	int r = 0;
 
-	for (size_t i = store_list(c->current.store, generations); i-- > 0;) {
-		struct version v;
-		struct buffer body;
-
-		if (generations[i] <= c->decisions.ledger->generation)
-			continue;
-		buffer_init(&body, CANDIDATE_MAX_BYTES);
-		if (store_load_generation(c->current.store, generations[i], &v, &body) == 0) {
-			changed |= decisions_adopt(c, &v);
-			version_fini(&v);
-		}
-		buffer_fini(&body);
+	for (size_t i = s->count; i-- > 0 && r != -ENOMEM;) {
+		r = decisions_adopt(c, &s->versions[i]);
+		changed |= r > 0;
 	}
 	if (changed)
 		decisions_save(c);
+	return r == -ENOMEM ? r : 0;
 }
 
-/* Notes the newest version that may be current as saved, if there is one. False: it is not known
- * now, as there is no memory or no descriptor. */
+/* Notes the newest version that may be current as saved; without one of the pinned bytes the pin is
+ * dropped. 0 or -ENOMEM. */
+static int note_last_good(struct config *c, const struct stored *s)
+{
+	size_t i = 0;
+
+	while (i < s->count && !fits_pin(c, &s->versions[i]))
+		i++;
+	if (i == s->count && c->decisions.ledger->pin.by)
+		decisions_drop_pin(c, LOST_PIN);
+	if (s->count == 0)
+		return 0;
+	current_note_saved(c, &s->versions[i < s->count ? i : 0]);
+	return c->current.saved_generation ? 0 : -ENOMEM;
+}
+
+/* Notes the version that becomes current first, if there is one. False: it is not known now, as
+ * there is no memory or no descriptor. */
 static bool find_last_good(struct config *c)
 {
-	struct version newest;
-	struct buffer body;
-	unsigned damaged = 0;
-	int r;
+	struct stored s = {.count = 0};
+	int r = read_stored(c, &s);
 
-	buffer_init(&body, CANDIDATE_MAX_BYTES);
-	r = store_load(c->current.store, &newest, &body, &damaged);
-	buffer_fini(&body);
-	if (damaged)
+	if (s.damaged)
 		log_err("state files were damaged (set aside) or could not be read", "config",
-			c->settings->name, "files", LOG_U64(damaged));
-	if (r && r != -ENOENT) {
+			c->settings->name, "files", LOG_U64(s.damaged));
+	if (r == 0)
+		r = adopt_newer_decisions(c, &s);
+	if (r == 0)
+		r = note_last_good(c, &s);
+	if (r) {
 		c->status.failed_here = true;
 		config_report_failure(c, "the state directory cannot be read", strerror(-r));
 	}
-	if (r == -ENOENT && c->decisions.ledger->pin.by)
-		decisions_drop_pin(c, LOST_PIN);
-	if (r)
-		return r == -ENOENT;
-	if (may_start_with(c, &newest))
-		note_last_good(c, &newest);
-	else
-		find_pinned(c, &newest);
-	version_fini(&newest);
-	return true;
+	stored_fini(&s);
+	return r == 0;
 }
+
+/* ---- the start ---- */
 
 /* The snapshot has the time of the last confirmation before a restart. */
 static void restore_confirmation(struct config *c)
@@ -170,7 +179,6 @@ void current_start(struct config *c)
 	if (c->env->once)
 		decisions_expire(c);
 	decisions_read_rules(c);
-	adopt_newer_decisions(c);
 	c->current.started = find_last_good(c);
 	if (!c->current.started)
 		return; /* tried again at the next run */

@@ -218,7 +218,7 @@ static void show_again(struct config *c, int error, const char *why)
 {
 	bool heals = c->step.decision.action == ACTION_HEAL;
 
-	if (!heals && decisions_adopt(c, &c->step.candidate->version))
+	if (!heals && decisions_adopt(c, &c->step.candidate->version) > 0)
 		decisions_save(c); /* the agent died, or failed, between the two */
 	if (error && heals) {
 		current_forget(c);

@@ -151,9 +151,12 @@ static void roll_back_and_die(void)
 	roll_back();
 }
 
-static void unpin_later(void)
+/* What the operator decided is lost by no start. */
+static void restart_and_unpin(void)
 {
-	pull(); /* opens the ledger, if the start could not */
+	agent_restarts();
+	assert_shows("n: 1\nm: 1\n");
+	assert_non_null(core_status().pin);
 	operator_unpins();
 }
 
@@ -241,7 +244,7 @@ SCENARIO(heal__without_memory__is_done_later, .extra = "", .does = be_touched)
 SCENARIO(start__without_memory__is_done_by_a_run, .extra = "", .before = be_published,
 	.does = restart)
 SCENARIO(start__without_memory__after_an_operators_commit__is_done_by_a_run, .extra = "",
-	.before = roll_back_and_die, .does = restart, .after = unpin_later)
+	.before = roll_back_and_die, .does = restart, .after = restart_and_unpin)
 SCENARIO(probe__that_fails_without_memory__harms_nothing,
 	.extra = "probe: {run: [/bin/true], for: 10s}", .before = be_published, .does = fail_probe)
 SCENARIO(overrides__that_fail_their_probe_without_memory__harm_nothing,

@@ -425,6 +425,28 @@ static void start__without_descriptors_for_the_pinned_version__keeps_the_pin(voi
 	assert_generation(2);
 }
 
+static void start__not_possible_until_the_pull_has_ended__keeps_the_operators_verdict(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	world.dies_at = 2; /* the rollback is saved, the ledger does not know it */
+	operator_rolls_back(1);
+	agent_crashes();
+	core_make("");
+	world.holds = true;
+	disk_fails(CALL_READ, 3, true, EMFILE);
+	config_start(core.config, true);
+	world_turn();
+	assert_generation(0);
+	disk_recovers();
+	world.holds = false;
+	world_turn();
+	assert_shows("n: 1\n");
+	pull();
+	assert_shows("n: 1\n");
+	assert_outcome(CONFIG_HELD);
+}
+
 static void start__without_a_descriptor_at_any_call__is_finished_by_a_run(void **state)
 {
 	(void)state;
@@ -481,6 +503,8 @@ int main(void)
 		CORE_TEST(start__pinned__with_newer_versions_of_overrides__finds_the_pinned_bytes),
 		CORE_TEST(start__without_a_descriptor_at_any_call__is_finished_by_a_run),
 		CORE_TEST(start__after_a_boot__does_not_know_the_age),
+		CORE_TEST(
+			start__not_possible_until_the_pull_has_ended__keeps_the_operators_verdict),
 		CORE_TEST(start__pinned__between_others__shows_the_pinned_one),
 		CORE_TEST(start__pinned__with_a_damaged_file_before_the_pinned_one__finds_it),
 		CORE_TEST(start__pinned__with_nothing_stored__drops_the_pin),
