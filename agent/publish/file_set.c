@@ -500,18 +500,23 @@ static int fill_generation(const struct file_set *f, int fd, const struct file_s
 	return r;
 }
 
-/* What mark_current() will find, unless somebody changes it first. */
+/* What mark_current() will find, unless somebody changes it first; 0 where
+ * somebody was there already. */
 static uint64_t mark_written(
 	int fd, const char *name, const struct file_set_entry *entries, size_t count)
 {
 	uint64_t sum = 0;
 	struct stat st;
 
-	if (fstat(fd, &st) == 0)
-		sum = mark_of(name, &st);
-	for (size_t i = 0; i < count; i++)
-		if (fstatat(fd, entries[i].name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-			sum += mark_of(entries[i].name, &st);
+	if (fstat(fd, &st))
+		return 0;
+	sum = mark_of(name, &st);
+	for (size_t i = 0; i < count; i++) {
+		if (fstatat(fd, entries[i].name, &st, AT_SYMLINK_NOFOLLOW) ||
+			!S_ISREG(st.st_mode) || (size_t)st.st_size != entries[i].len)
+			return 0;
+		sum += mark_of(entries[i].name, &st);
+	}
 	return sum;
 }
 
@@ -585,7 +590,7 @@ int file_set_publish(struct file_set *f, const struct file_set_entry *entries, s
 		r = links < 0 ? FILE_SET_INCOMPLETE : links ? links : r;
 		prune_generations(f, dir, &g, &previous);
 		f->known = r != FILE_SET_INCOMPLETE && mark_current(f, dir, &f->mark, &count) &&
-			   f->mark == written; /* else somebody was there already */
+			   written && f->mark == written; /* else somebody was there already */
 	} else if (g.name[0]) {
 		remove_generation(f, dir, g.name);
 	}

@@ -854,6 +854,51 @@ static void publish__touched_right_after_the_flip__is_not_current(void **state)
 	}
 }
 
+static void remove_written(int dir)
+{
+	assert_int_equal(unlinkat(dir, "b", 0), 0);
+}
+
+static void lengthen_written(int dir)
+{
+	int fd = openat(dir, "b", O_WRONLY | O_APPEND | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "x", 1), 1);
+	close(fd);
+}
+
+static void (*touch_written)(int dir);
+
+/* The directory gets its mode when all files are written. */
+static int touch_before_flip(int fd, mode_t mode)
+{
+	if (touch_written && mode == 0755)
+		touch_written(fd);
+	return fault_fchmod(fd, mode);
+}
+
+static void publish__touched_before_the_flip__is_not_current(void **state)
+{
+	static void (*const touches[])(int dir) = {remove_written, lengthen_written};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(touches); i++) {
+		struct place p;
+
+		place_init(&p, scratch_memory());
+		touch_written = touches[i];
+		sys.fchmod = touch_before_flip;
+		publish_well(&p, &new_set, 1);
+		touch_written = NULL;
+		assert_false(is_current(&p, NULL));
+		publish_well(&p, &new_set, 2);
+		assert_true(is_tidy(&p, &new_set));
+		assert_true(is_current(&p, NULL));
+		place_fini(&p);
+	}
+}
+
 /* ---- faults ---- */
 
 static const int errors[] = {
@@ -1275,6 +1320,7 @@ int main(void)
 		cmocka_unit_test(is_current__after_a_start__compares_what_stands_there),
 		cmocka_unit_test(is_current__without_its_directory__is_false),
 		cmocka_unit_test(publish__touched_right_after_the_flip__is_not_current),
+		cmocka_unit_test(publish__touched_before_the_flip__is_not_current),
 		cmocka_unit_test(
 			publish__with_each_call_failing_in_each_way__keeps_old_or_shows_new),
 		cmocka_unit_test(open__with_each_call_failing__opens_or_says_why_and_harms_nothing),
