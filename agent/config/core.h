@@ -188,6 +188,8 @@ void decisions_reject(struct config *c, const char *sha256, const char *check, c
 /* The overrides have changed: versions rejected with the old ones are validated again. True: the
  * ledger has changed. */
 bool decisions_forgive_checks(struct config *c);
+/* A version that this row publishes needs no probe: it, or what it goes back to, was good. */
+bool decisions_prove(const struct config *c, enum decide_row row);
 /* What the state file of the step's version says besides its bytes. 0 or -ENOMEM. */
 int decisions_write(struct config *c);
 /* The step's version is visible: the ledger follows. Does not save it. */

@@ -269,6 +269,12 @@ static int move_pin(struct config *c, struct ledger *ret_decided)
 		c->step.candidate->version.sha256);
 }
 
+bool decisions_prove(const struct config *c, enum decide_row row)
+{
+	return row == ROW_OPERATOR_ROLLS_BACK || row == ROW_HARMFUL_IS_ROLLED_BACK ||
+	       (row == ROW_OTHER_OVERRIDES && c->decisions.overrides_bad);
+}
+
 int decisions_write(struct config *c)
 {
 	enum decide_action action = c->step.decision.action;
@@ -286,8 +292,10 @@ int decisions_write(struct config *c)
 		r = raise_revs(c, decided);
 	if (r == 0)
 		r = move_pin(c, decided);
+	if (r == 0 && notify_wanted(c->settings) && decisions_prove(c, c->step.decision.row))
+		decided->proven = v->generation;
 	if (r == 0 && (decided->override_count || decided->verdict_count || decided->revs ||
-			      decided->pin.by)) {
+			      decided->pin.by || decided->proven)) {
 		buffer_init(&text, 1u << 20);
 		r = ledger_write(decided, &text);
 		if (r == 0 && !(v->decisions = strdup(text.data)))

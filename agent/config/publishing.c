@@ -191,12 +191,10 @@ static void follow_published(struct config *c)
 	enum decide_action action = c->step.decision.action;
 	enum decide_row row = action == ACTION_SHOW ? c->current.saved_by : c->step.decision.row;
 	bool all = v->all_changed || row == ROW_OTHER_SETTINGS; /* the same keys, in another form */
-	bool proven = row == ROW_OPERATOR_ROLLS_BACK || row == ROW_HARMFUL_IS_ROLLED_BACK ||
-		      (row == ROW_OTHER_OVERRIDES && c->decisions.overrides_bad);
 
 	if (c->current.notify && action != ACTION_HEAL)
 		notify_published(c->current.notify, c->current.version.generation, v->keys,
-			v->key_count, all, proven);
+			v->key_count, all, decisions_prove(c, row));
 }
 
 /* Some of the failed version may be visible: the files of the current one are put back. */

@@ -649,5 +649,8 @@ int ledger_adopt_decisions(
 		return r;
 	changed |= ledger_raise_revs(l, ledger_revs(decided));
 	l->generation = generation;
-	return changed;
+	if (decided->proven != generation)
+		return changed;
+	l->proven = generation;
+	return 1;
 }

@@ -239,6 +239,41 @@ static void start__with_a_harmful_version__finishes_its_rollback(void **state)
 	assert_origin("probe: generation 2 was bad");
 }
 
+/* After a crash between the state file and the ledger. */
+static void start__after_an_operators_rollback__needs_no_probe(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("probe: {run: [/bin/true], for: 10s}");
+	world_end_probe(NULL);
+	pull_of("n: 2\n");
+	world.dies_at = 2;
+	operator_rolls_back(1);
+	server_is_down();
+	agent_restarts();
+	assert_shows("n: 1\n");
+	assert_generation(3);
+	assert_false(world.probe.running);
+	assert_int_equal(core.config->decisions.ledger->proven, 3);
+}
+
+static void start__after_a_probes_rollback__needs_no_probe(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("probe: {run: [/bin/true], for: 10s}");
+	world_end_probe(NULL);
+	pull_of("n: 2\n");
+	world.dies_at = 3; /* after the verdict and the state file */
+	world_end_probe("it answers 500");
+	world_turn();
+	server_is_down();
+	agent_restarts();
+	assert_generation(3);
+	assert_shows("n: 1\n");
+	assert_false(world.probe.running);
+}
+
 static void start__with_once__pulls_at_once_and_notifies_nobody(void **state)
 {
 	(void)state;
@@ -495,6 +530,8 @@ int main(void)
 		CORE_TEST(start__after_a_crash_during_a_probe__probes_again),
 		CORE_TEST(start__after_a_crash_during_a_reload__notifies_again),
 		CORE_TEST(start__with_a_harmful_version__finishes_its_rollback),
+		CORE_TEST(start__after_an_operators_rollback__needs_no_probe),
+		CORE_TEST(start__after_a_probes_rollback__needs_no_probe),
 		CORE_TEST(start__with_once__pulls_at_once_and_notifies_nobody),
 		CORE_TEST(start__keeps_the_age_of_the_snapshot),
 		CORE_TEST(start__of_a_large_version__is_validated_on_the_thread),
