@@ -198,14 +198,14 @@ int config_pin(
 	struct config *c, uint64_t for_ms, const char *by, const char *reason, char why[FILE_WHY]);
 /* The generation that a pin is about which is made now. */
 uint64_t config_pinned_generation(const struct config *c);
-/* And pulls. */
+/* And pulls. -EALREADY: it is not pinned; -ENODATA: not known, without a state directory. */
 int config_unpin(struct config *c, const char *by, char why[FILE_WHY]);
 /* Begins no pull for so long (0 = until config_resume()), also over a restart; one under way ends
  * as usual. The current version does not become stale meanwhile; rollbacks, pins and overrides stay
  * possible. Replaces a suspension. */
 int config_suspend(
 	struct config *c, uint64_t for_ms, const char *by, const char *reason, char why[FILE_WHY]);
-/* And pulls. -EALREADY: it is not suspended. */
+/* And pulls. -EALREADY: it is not suspended; -ENODATA: not known, without a state directory. */
 int config_resume(struct config *c, const char *by, char why[FILE_WHY]);
 bool config_suspended(const struct config *c);
 

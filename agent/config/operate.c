@@ -108,6 +108,15 @@ const char *config_change_error(const struct config *c)
 	return c->decisions.error ? c->decisions.error : "out of memory";
 }
 
+/* 0, or -ENODATA with a sentence: what was decided is not known. */
+static int check_ledger(const struct config *c, char why[FILE_WHY])
+{
+	if (c->decisions.ledger && c->current.store)
+		return 0;
+	snprintf(why, FILE_WHY, "its state directory cannot be used: the log says why");
+	return -ENODATA;
+}
+
 /* ---- pin ---- */
 
 static int64_t deadline_ms(const struct config *c, uint64_t for_ms)
@@ -154,9 +163,11 @@ int config_pin(
 
 int config_unpin(struct config *c, const char *by, char why[FILE_WHY])
 {
-	int r;
+	int r = check_ledger(c, why);
 
-	if (!c->decisions.ledger || !ledger_unpin(c->decisions.ledger)) {
+	if (r)
+		return r;
+	if (!ledger_unpin(c->decisions.ledger)) {
 		snprintf(why, FILE_WHY, "it is not pinned");
 		return -EALREADY;
 	}
@@ -175,12 +186,10 @@ int config_suspend(
 	char text[24];
 	int r = check_reason(reason, why);
 
+	if (r == 0)
+		r = check_ledger(c, why);
 	if (r)
 		return r;
-	if (!c->decisions.ledger || !c->current.store) {
-		snprintf(why, FILE_WHY, "its state directory cannot be used: the log says why");
-		return -ENODATA;
-	}
 	if (ledger_suspend(c->decisions.ledger, deadline_ms(c, for_ms), by, reason))
 		return say_no_memory(why);
 	r = decisions_save_asked(c, why);
@@ -193,9 +202,11 @@ int config_suspend(
 
 int config_resume(struct config *c, const char *by, char why[FILE_WHY])
 {
-	int r;
+	int r = check_ledger(c, why);
 
-	if (!c->decisions.ledger || !ledger_resume(c->decisions.ledger)) {
+	if (r)
+		return r;
+	if (!ledger_resume(c->decisions.ledger)) {
 		snprintf(why, FILE_WHY, "it is not suspended");
 		return -EALREADY;
 	}
