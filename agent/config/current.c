@@ -265,16 +265,23 @@ void current_read_older(struct config *c)
 void current_forget_saved(struct config *c)
 {
 	c->current.saved_generation = 0;
-	free(c->current.saved_sha256);
-	c->current.saved_sha256 = NULL;
+	if (c->current.saved)
+		version_fini(c->current.saved);
+	free(c->current.saved);
+	c->current.saved = NULL;
 }
 
 void current_note_saved(struct config *c, const struct version *v)
 {
+	struct version *saved = malloc(sizeof(*saved));
+
 	current_forget_saved(c);
-	c->current.saved_sha256 = strdup(v->sha256);
-	if (c->current.saved_sha256) /* else the next version is saved beside it */
+	if (saved && version_copy(v, saved) == 0) {
+		c->current.saved = saved;
 		c->current.saved_generation = v->generation;
+	} else {
+		free(saved); /* the next version is saved beside it */
+	}
 	c->current.saved_by = c->step.decision.row;
 }
 

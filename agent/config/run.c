@@ -131,7 +131,7 @@ static void try_latest(struct config *c)
 
 	if (c->current.saved_generation &&
 		(!c->current.version.generation ||
-			(latest && strcmp(latest->sha256, c->current.saved_sha256) == 0)))
+			(latest && strcmp(latest->sha256, c->current.saved->sha256) == 0)))
 		return;
 	c->resting &= ~(1u << ROW_LATEST_IS_PUBLISHED);
 }

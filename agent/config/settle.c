@@ -22,7 +22,7 @@ static bool is_saved_late(const struct config *c)
 		return false;
 	return l->state == LATEST_IS_CURRENT ||
 	       (l->state == LATEST_IS_KEPT &&
-		       strcmp(l->candidate->version.sha256, c->current.saved_sha256) != 0);
+		       strcmp(l->candidate->version.sha256, c->current.saved->sha256) != 0);
 }
 
 static enum situation_saved saved_fact(const struct config *c)
@@ -32,7 +32,7 @@ static enum situation_saved saved_fact(const struct config *c)
 	if (!c->current.saved_generation)
 		return SAVED_NONE;
 	if (ledger->pin.by && ledger->pin.sha256[0] &&
-		strcmp(ledger->pin.sha256, c->current.saved_sha256) != 0)
+		strcmp(ledger->pin.sha256, c->current.saved->sha256) != 0)
 		return SAVED_HELD;
 	return is_saved_late(c) ? SAVED_LATE : SAVED_WANTED;
 }

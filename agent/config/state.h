@@ -133,7 +133,7 @@ struct current {
 	struct notify *notify;
 	/* committed, but not visible; generation 0: none */
 	uint64_t saved_generation;
-	char *saved_sha256;
+	struct version *saved; /* its facts */
 	/* where a probe's rollback would go, as it was looked for last; 0 = nowhere */
 	uint64_t older;
 	enum decide_row saved_by; /* of this life's step; ROW_NONE: of an earlier life's */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The last of the slowest pulls has not confirmed it; the time of a suspension does not count. */
 uint64_t config_stale_ms(const struct config *c)
@@ -110,15 +111,38 @@ void status_confirm(struct config *c)
 	c->status.failing_wall_ms = 0;
 }
 
+static bool is_place_there(const struct config *c)
+{
+	const char *place = settings_place(c->settings);
+
+	if (place)
+		return access(place, F_OK) == 0;
+	return c->current.image && image_confirmed_ms(c->current.image) != 0;
+}
+
+/* What readers have. While a large version of an earlier life, or of other settings, is validated,
+ * its file is there already. */
+static const struct version *shown_version(const struct config *c)
+{
+	const struct current *current = &c->current;
+
+	if (!current->version.generation && current->saved_generation &&
+		current->saved_by == ROW_NONE && c->step.decision.action == ACTION_SHOW &&
+		is_place_there(c))
+		return current->saved;
+	return &current->version;
+}
+
 static int64_t age_ms(struct config *c)
 {
+	const struct version *v = shown_version(c);
 	int64_t age;
 
-	if (c->current.version.generation == 0)
+	if (v->generation == 0)
 		return -1;
 	if (c->status.confirmed_ms)
 		return (int64_t)(c->env->sys->now_ms() - c->status.confirmed_ms);
-	age = c->env->sys->wall_ms() - c->current.version.pulled_ms; /* an upper bound */
+	age = c->env->sys->wall_ms() - v->pulled_ms; /* an upper bound */
 	return age > 0 ? age : 0;
 }
 
@@ -130,7 +154,7 @@ static const char *state_text(const struct config *c)
 
 	if (c->current.version.generation && c->current.expires_ms <= c->env->sys->wall_ms())
 		return "stale";
-	if (c->current.version.generation == 0)
+	if (shown_version(c)->generation == 0)
 		return "waiting";
 	if (c->env->sys->now_ms() - confirmed_ms > config_stale_ms(c))
 		return "stale";
@@ -195,16 +219,19 @@ static enum kind_cause cause_of_error(const struct config *c)
 
 void config_status(struct config *c, struct config_status *ret_status)
 {
+	const struct version *shown = shown_version(c);
+
 	*ret_status = (struct config_status){
 		.settings = c->settings,
-		.version = &c->current.version,
+		.version = shown,
 		.supervisor = &c->run.supervisor,
 		.state = state_text(c),
 		.last_error = error_text(c),
 		.cause = cause_of_error(c),
 		.last_error_ms = c->status.error_wall_ms,
 		.failing_since_ms = c->status.failing_wall_ms,
-		.published_ms = c->status.published_wall_ms,
+		.published_ms = shown == &c->current.version ? c->status.published_wall_ms
+							     : shown->pulled_ms,
 		.confirmed_ms = c->status.confirmed_wall_ms,
 		.age_ms = age_ms(c),
 		.outcome = c->status.outcome,

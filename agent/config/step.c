@@ -66,7 +66,7 @@ static void rest_beside_saved(struct config *c)
 	bool same =
 		c->latest.state == LATEST_IN_STEP ||
 		(c->latest.state == LATEST_IS_KEPT &&
-			strcmp(c->latest.candidate->version.sha256, c->current.saved_sha256) == 0);
+			strcmp(c->latest.candidate->version.sha256, c->current.saved->sha256) == 0);
 
 	c->resting |= 1u << ROW_SAVED_IS_SHOWN | 1u << ROW_OTHER_OVERRIDES |
 		      1u << ROW_OTHER_SETTINGS | 1u << c->current.saved_by;

@@ -301,8 +301,10 @@ static void start__keeps_the_age_of_the_snapshot(void **state)
 static void start__of_a_large_version__is_validated_on_the_thread(void **state)
 {
 	static char text[40000];
+	char path[SCRATCH_PATH + 64];
 
 	(void)state;
+	core_path(path, "out/web.yaml");
 	core.env.check = &world.checks;
 	memset(text, 'x', 30000);
 	memcpy(text, "n: ", 3);
@@ -316,6 +318,12 @@ static void start__of_a_large_version__is_validated_on_the_thread(void **state)
 	world.checks.held = true;
 	config_start(core.config, true); /* others are served meanwhile */
 	assert_shows("harm");
+	assert_int_equal(core_status().version->generation, 1); /* as before */
+	assert_state("ok");
+	assert_true(core_status().age_ms >= 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(core_status().version->generation, 0);
+	assert_state("waiting");
 	assert_non_null(core.config->step.validating);
 	world.checks.held = false;
 	world_turn();
