@@ -196,7 +196,7 @@ torture: deps ## readers beside 100,000 swaps on tmpfs, ext4 and overlayfs; 800 
 	PULLET_TEST_POINTS=all $(RUN) --timeout 3600 $(foreach t,calls allocations damage,$(PYTHON) tests/integration/test_$(t).py --) || bad=1; exit $$bad
 
 # what sanitizers cannot see: what tests the tests, or preloads what they do; and what also measures, which they change
-UNSEEN      := allocations calls completions conformance damage outage readme scalars suite
+UNSEEN      := allocations calls completions conformance damage outage readme scalars steady suite
 MEASURING   := http relay service sighup idle crash change_crash servers
 # where two threads meet: what else there is runs in the loop's thread alone, and the sanitizer of memory sees that
 THREADED    := agent change convergence curve flood kinds_local operate push relay sighup
