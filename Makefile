@@ -224,7 +224,7 @@ soak-seeded: all ## the bugs that the soak must find, a minute each
 	@PULLET_BUILD=$(BUILD) $(PYTHON) tests/soak/soak.py Seeded
 
 # what sanitizers cannot see: what tests the tests, or preloads what they do; and what also measures, which they change
-UNSEEN      := allocations calls completions conformance damage outage readme scalars suite
+UNSEEN      := allocations calls completions conformance damage outage readme scalars steady suite
 MEASURING   := endless http network relay service sighup idle crash change_crash servers
 # where two threads meet: what else there is runs in the loop's thread alone, and the sanitizer of memory sees that
 THREADED    := agent change convergence curve flood kinds_local operate push relay sighup

@@ -116,10 +116,13 @@ int digest_ed25519_verify(const unsigned char key[DIGEST_ED25519_KEY], const voi
 	ERR_set_mark();
 	pkey = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, key, DIGEST_ED25519_KEY);
 	ctx = EVP_MD_CTX_new();
-	if (pkey && ctx && EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, pkey) == 1)
-		r = EVP_DigestVerify(ctx, signature, DIGEST_ED25519_SIGNATURE, data, len) == 1
-			    ? 0
-			    : -EBADMSG;
+	if (pkey && ctx && EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, pkey) == 1) {
+		errno = 0; /* libcrypto calls a signature bad that it had no memory to verify */
+		if (EVP_DigestVerify(ctx, signature, DIGEST_ED25519_SIGNATURE, data, len) == 1)
+			r = 0;
+		else
+			r = errno == ENOMEM ? -ENOMEM : -EBADMSG;
+	}
 	EVP_MD_CTX_free(ctx);
 	EVP_PKEY_free(pkey);
 	ERR_pop_to_mark();

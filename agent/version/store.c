@@ -415,7 +415,7 @@ static const char *stored_text(const struct node *map, const char *name)
 	return n && n->type == NODE_STRING ? n->text : NULL;
 }
 
-/* 0, -EBADMSG or -ENOMEM, as for all of the facts: no memory says nothing about the file. */
+/* 0, -EBADMSG or -ENOMEM, as all that reads facts. */
 static int parse_part(const struct node *map, struct part *ret)
 {
 	const char *url = stored_text(map, "url"), *etag = stored_text(map, "etag");
@@ -446,12 +446,16 @@ static int parse_parts(const struct node *root, struct version *ret)
 		return -EBADMSG;
 	ret->parts = calloc(count, sizeof(*ret->parts));
 	r = ret->parts ? parse_part(root, &ret->parts[0]) : -ENOMEM;
-	ret->part_count = r == 0;
-	for (n = count > 1 ? more->first : NULL; n && r == 0; n = n->next) {
+	if (r)
+		return r;
+	ret->part_count = 1;
+	for (n = count > 1 ? more->first : NULL; n; n = n->next) {
 		r = n->type == NODE_MAP ? parse_part(n, &ret->parts[ret->part_count]) : -EBADMSG;
-		ret->part_count += r == 0;
+		if (r)
+			return r;
+		ret->part_count++;
 	}
-	return r;
+	return 0;
 }
 
 /* Older state files have none. */
@@ -459,19 +463,20 @@ static int parse_decisions(const struct node *root, struct version *ret)
 {
 	const struct node *n = node_find(root, "decisions");
 	struct buffer text;
-	int r = 0;
+	int r;
 
 	if (!n)
 		return 0;
 	if (n->type != NODE_MAP)
 		return -EBADMSG;
 	buffer_init(&text, MAX_FACTS);
-	if (n->count)
-		r = document_write(n, DOCUMENT_JSON, &text);
-	if (r == 0 && !(ret->decisions = strdup(text.len ? text.data : "")))
-		r = -ENOMEM;
+	r = n->count ? document_write(n, DOCUMENT_JSON, &text) : 0;
+	if (r == 0) {
+		ret->decisions = strdup(text.len ? text.data : "");
+		r = ret->decisions ? 0 : -ENOMEM;
+	}
 	buffer_fini(&text);
-	for (char *p = ret->decisions; p && *p; p++)
+	for (char *p = r ? NULL : ret->decisions; p && *p; p++)
 		if (*p == '\n') /* facts are one line */
 			*p = ' ';
 	return r == 0 || r == -ENOMEM ? r : -EBADMSG;
@@ -503,8 +508,10 @@ static int parse_facts(const char *line, size_t len, struct version *ret)
 		r = parse_parts(root, ret);
 	if (r == 0)
 		r = parse_decisions(root, ret);
-	if (r == 0 && !(ret->origin = strdup(origin ? origin : "pull")))
-		r = -ENOMEM;
+	if (r == 0) {
+		ret->origin = strdup(origin ? origin : "pull");
+		r = ret->origin ? 0 : -ENOMEM;
+	}
 	if (r == 0) {
 		ret->generation = (uint64_t)generation->integer;
 		ret->pulled_ms = pulled && pulled->type == NODE_INT && pulled->integer > 0
@@ -527,7 +534,6 @@ static int check_body(struct version *v, const char *body, size_t len)
 {
 	char digest[DIGEST_HEX];
 	size_t sum = 0;
-	int r;
 
 	if (v->product_len > len)
 		return -EBADMSG;
@@ -539,8 +545,9 @@ static int check_body(struct version *v, const char *body, size_t len)
 			return -EBADMSG;
 		sum += v->parts[i].len;
 	}
-	r = sum == len ? digest_sha256(body, len, NULL, 0, digest) : -EBADMSG;
-	return r == 0 && strcmp(digest, v->sha256) != 0 ? -EBADMSG : r;
+	if (digest_sha256(body, len, NULL, 0, digest))
+		return -ENOMEM;
+	return sum == len && strcmp(digest, v->sha256) == 0 ? 0 : -EBADMSG;
 }
 
 /* ---- save and load ---- */
@@ -642,8 +649,8 @@ bool store_in_memory(const struct store *s)
 	return s->in_memory;
 }
 
-/* Takes a state file apart and verifies it. On success body holds the document alone. 0, -EBADMSG
- * or -ENOMEM. */
+/* Takes a state file apart and verifies it. On success file holds the document alone. 0, -EBADMSG
+ * where it is damaged, or -ENOMEM. */
 static int verify_file(uint64_t generation, struct buffer *file, struct version *ret_version)
 {
 	size_t head = strlen(MAGIC) + DIGEST_HEX; /* the digest's NUL stands for the newline */
@@ -654,12 +661,11 @@ static int verify_file(uint64_t generation, struct buffer *file, struct version 
 	if (file->len < head || memcmp(file->data, MAGIC, strlen(MAGIC)) != 0 ||
 		file->data[head - 1] != '\n')
 		return -EBADMSG;
-	r = digest_sha256(file->data + head, file->len - head, NULL, 0, digest);
-	if (r == 0 && memcmp(digest, file->data + strlen(MAGIC), DIGEST_HEX - 1) != 0)
-		r = -EBADMSG;
-	line_end = r ? NULL : memchr(file->data + head, '\n', file->len - head);
-	if (!line_end)
-		return r ? r : -EBADMSG;
+	if (digest_sha256(file->data + head, file->len - head, NULL, 0, digest))
+		return -ENOMEM;
+	line_end = memchr(file->data + head, '\n', file->len - head);
+	if (!line_end || memcmp(digest, file->data + strlen(MAGIC), DIGEST_HEX - 1) != 0)
+		return -EBADMSG;
 	r = parse_facts(file->data + head, (size_t)(line_end - file->data) - head, ret_version);
 	if (r)
 		return r;
@@ -687,9 +693,10 @@ static void set_aside(struct store *s, int dir, uint64_t generation)
 	remove_old(s, dir, ".bad", numbers, n < 0 ? 0 : n);
 }
 
-/* Reads one file and verifies it. 0, -ENOENT, -EBADMSG or -errno. */
-static int load_file(struct store *s, int dir, uint64_t generation, struct buffer *file,
-	struct version *ret_version)
+/* Reads and verifies one file. 0; -EBADMSG where it is damaged; -EMSGSIZE where body is too small;
+ * or -errno. */
+static int load_file(const struct store *s, int dir, uint64_t generation, struct buffer *file,
+	struct version *ret_version, struct buffer *body)
 {
 	char name[NUMBER + 8];
 	int r;
@@ -697,16 +704,15 @@ static int load_file(struct store *s, int dir, uint64_t generation, struct buffe
 	file_name(generation, name);
 	buffer_clear(file);
 	r = file_read(s->sys, dir, name, file);
-	return r ? r : verify_file(generation, file, ret_version);
-}
-
-/* Appends the document of a verified file; 0, or an error, and there is no version. */
-static int take_body(const struct buffer *file, struct version *v, struct buffer *body)
-{
-	int r = buffer_append(body, file->data, file->len);
-
+	if (r == -EMSGSIZE)
+		r = -EFBIG;
+	if (r == 0)
+		r = verify_file(generation, file, ret_version);
 	if (r)
-		version_fini(v);
+		return r;
+	r = buffer_append(body, file->data, file->len);
+	if (r)
+		version_fini(ret_version);
 	return r;
 }
 
@@ -733,7 +739,7 @@ int store_load_below(struct store *s, uint64_t below, bool patient, struct versi
 	for (int i = 0; i < n; i++) {
 		if (numbers[i] >= below)
 			continue;
-		r = load_file(s, dir, numbers[i], &file, ret_version);
+		r = load_file(s, dir, numbers[i], &file, ret_version, body);
 		if (r == 0 || file_error_is_ours(-r) || (patient && file_error_may_pass(-r)))
 			break;
 		if (r == -EBADMSG) /* what cannot even be read stays where it is */
@@ -741,8 +747,6 @@ int store_load_below(struct store *s, uint64_t below, bool patient, struct versi
 		++*damaged;
 		r = -ENOENT;
 	}
-	if (r == 0)
-		r = take_body(&file, ret_version, body);
 	buffer_fini(&file);
 	s->sys->close(dir);
 	return r;
@@ -757,9 +761,7 @@ int store_load_generation(
 	if (dir < 0)
 		return dir;
 	buffer_init(&file, MAX_FILE);
-	r = load_file(s, dir, generation, &file, ret_version);
-	if (r == 0)
-		r = take_body(&file, ret_version, body);
+	r = load_file(s, dir, generation, &file, ret_version, body);
 	buffer_fini(&file);
 	s->sys->close(dir);
 	return r;

@@ -214,14 +214,12 @@ void agent_pushed(struct fleet *f, uint32_t i, uint64_t spread_ms)
 	take_calls(f);
 }
 
-/* When libzmq, which began to try at from_ms, first tries again after to_ms: a random interval that
- * doubles, plus a random part of the first one. */
-static uint64_t reconnect_ms(struct fleet *f, uint64_t from_ms, uint64_t to_ms)
+uint64_t agent_reconnect_ms(uint64_t *random, uint64_t spread_ms, uint64_t from_ms, uint64_t to_ms)
 {
-	uint64_t first_ms = 2000 + random_upto(&f->random, 8000), pause_ms = first_ms;
+	uint64_t first_ms = 2000 + random_upto(random, spread_ms), pause_ms = first_ms;
 
 	while (from_ms < to_ms) {
-		from_ms += pause_ms + random_upto(&f->random, first_ms);
+		from_ms += pause_ms + random_upto(random, first_ms);
 		pause_ms = pause_ms * 2 < RECONNECT_MAX_MS ? pause_ms * 2 : RECONNECT_MAX_MS;
 	}
 	return from_ms;
@@ -263,8 +261,8 @@ int agent_init(struct fleet *f, uint32_t i)
 		shaper_limit(&a->shaper, FLEET_INTERVAL_MS);
 	if (p->push && s->fault_channel && scenario_fault(s, s->fault_from_s * UINT64_C(1000), i))
 		wheel_schedule(&f->wheel, &a->timers[TIMER_CHANNEL],
-			reconnect_ms(f, s->fault_from_s * UINT64_C(1000),
-				s->fault_to_s * UINT64_C(1000)));
+			agent_reconnect_ms(&f->random, AGENT_RECONNECT_SPREAD_MS,
+				s->fault_from_s * UINT64_C(1000), s->fault_to_s * UINT64_C(1000)));
 	trigger_fire(&a->trigger, f->now_ms,
 		random_upto(&f->random, splay ? FLEET_INTERVAL_MS : FLEET_TOGETHER_MS));
 	take_calls(f);

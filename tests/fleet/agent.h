@@ -71,5 +71,9 @@ void agent_fini(struct fleet *f, uint32_t i);
 void agent_expired(struct fleet *f, uint32_t i, enum agent_timer timer);
 /* A message came: pull within spread_ms. */
 void agent_pushed(struct fleet *f, uint32_t i, uint64_t spread_ms);
+/* When libzmq, which began to try at from_ms, first tries again after to_ms: an interval of 2 s and
+ * a random part of the spread that doubles, plus a random part of the first one. */
+#define AGENT_RECONNECT_SPREAD_MS 8000
+uint64_t agent_reconnect_ms(uint64_t *random, uint64_t spread_ms, uint64_t from_ms, uint64_t to_ms);
 
 #endif

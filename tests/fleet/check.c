@@ -4,6 +4,7 @@
  * What surprises: limits per second are scaled with the fleet, and a fleet below 100,000 agents is
  * allowed what chance brings more to it than to one of 100,000 (3.5 standard deviations).
  */
+#include "agent.h"
 #include "check.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #define STORM_PULLS 2u
+#define CONNECT_SECONDS 200
 
 struct target {
 	const char *scenario, *says;
@@ -183,6 +185,41 @@ static int is_deterministic(const struct policy *p, uint32_t agents, uint64_t se
 	return digests[0] == digests[1] && digests[0] != digests[2];
 }
 
+/* Connections of the push channel in the worst second after ten minutes without a publisher. */
+static uint32_t find_connects_peak(uint32_t agents, uint64_t seed, uint64_t spread_ms)
+{
+	const uint64_t outage_ms = 600000;
+	uint32_t per_second[CONNECT_SECONDS] = {0}, peak = 0;
+
+	for (uint32_t i = 0; i < agents; i++) {
+		uint64_t after_s =
+			(agent_reconnect_ms(&seed, spread_ms, 0, outage_ms) - outage_ms) / 1000;
+		uint32_t *n = &per_second[after_s < CONNECT_SECONDS ? after_s : 0];
+
+		if (++*n > peak)
+			peak = *n;
+	}
+	return peak;
+}
+
+/* 2,500 of 100,000; an interval that is the same for all must be seen. Returns what is missed. */
+static int check_connects(FILE *out, unsigned *number, uint32_t agents, uint64_t seed)
+{
+	double mean = agents * 1900.0 / FLEET_UNIT,
+	       most = scaled(agents * 2500.0 / FLEET_UNIT, mean, agents),
+	       peak = find_connects_peak(agents, seed, AGENT_RECONNECT_SPREAD_MS);
+	bool sees = find_connects_peak(agents, seed, 0) > most;
+	char text[160];
+
+	snprintf(text, sizeof(text),
+		"outage: connections of the push channel in one second after the return: %.0f, at "
+		"most %.1f",
+		peak, most);
+	tell(out, number, peak <= most, text);
+	tell(out, number, sees, "without a random interval that check fails");
+	return (peak > most) + !sees;
+}
+
 int check(FILE *out, const struct policy *ours, uint32_t agents, uint64_t seed)
 {
 	unsigned number = 0;
@@ -192,7 +229,7 @@ int check(FILE *out, const struct policy *ours, uint32_t agents, uint64_t seed)
 	r = verify(out, &number, ours, agents, seed);
 	if (r < 0)
 		return r;
-	missed += r;
+	missed += r + check_connects(out, &number, agents, seed);
 	r = is_deterministic(ours, agents, seed);
 	if (r < 0)
 		return r;

@@ -2,6 +2,7 @@
 import contextlib
 import glob
 import os
+import re
 import select
 import shutil
 import subprocess
@@ -167,6 +168,62 @@ harness.main()
         program.wait()
         for pid in pids:
             self.has_ended(pid)
+
+
+class Reliability(unittest.TestCase):
+    """The table of tests/RELIABILITY.md names what there is."""
+
+    KINDS = ('integration', 'attack', 'packages', 'stress')
+
+    @classmethod
+    def setUpClass(cls):
+        cls.sources = '\n'.join(cls.text(p) for pattern in ('unit/**/*.[ch]', 'integration/*.py', 'attack/*.py', 'packages/*.py', 'stress/*.py')
+                                for p in glob.glob(os.path.join(harness.ROOT, 'tests', pattern), recursive=True))
+        cls.makefile = cls.text(os.path.join(harness.ROOT, 'Makefile'))
+
+    @staticmethod
+    def text(path):
+        with open(path, encoding='utf-8') as f:
+            return f.read()
+
+    def rows(self, text):
+        return [[cell.strip() for cell in line.strip().strip('|').split('|')] for line in text.splitlines() if re.match(r'\| A\d+ \|', line)]
+
+    def is_there(self, name):
+        """A file, a program, a target of make, a case, or a seed."""
+        first, *rest = name.split()
+        if first == 'make':
+            return re.search(f'^{rest[0]}:', self.makefile, re.M)
+        if '.py' in first or first.startswith('tests/') or first.startswith('.ci/'):
+            return all(map(self.is_there, rest)) and any(os.path.exists(os.path.join(harness.ROOT, folder, first))
+                                                         for folder in ('', *(f'tests/{kind}' for kind in self.KINDS)))
+        if first.startswith('build/unit/'):
+            return os.path.exists(os.path.join(harness.ROOT, 'tests', first[len('build/'):] + '.c'))
+        if '__' in first or first.startswith('test_'):
+            return first.rstrip('.') in self.sources
+        if re.match(r'[A-Z][A-Za-z]+(\.test_\w+)?$', first):
+            return f'class {first.split(".")[0]}(' in self.sources and first.split('.')[-1] in self.sources
+        if '-' in first and not rest and '=' not in first:
+            return glob.glob(os.path.join(harness.ROOT, 'tests/attack/seeds', first + '.patch'))
+        return True
+
+    def lacking(self, rows):
+        """Names of rows that are there already; what is being written may not be."""
+        return [(row[0], name) for row in rows for name in re.findall('`([^`]+)`', ' '.join(row[1:6]))
+                if not row[6].startswith('being written') and not self.is_there(name)]
+
+    def test_each_line_has_its_state_and_names_what_there_is(self):
+        rows = self.rows(self.text(os.path.join(harness.ROOT, 'tests', 'RELIABILITY.md')))
+        self.assertEqual([row[0] for row in rows], [f'A{n}' for n in range(1, 41)])
+        for row in rows:
+            self.assertEqual(len(row), 7, row)
+            self.assertRegex(row[6], '^(reached|partly: |being written|not reached: )', row[0])
+        self.assertEqual(self.lacking(rows), [])
+
+    def test_a_name_of_nothing_is_found(self):
+        names = ('make nothing', 'tests/attack/test_none.py', 'test_suite.py Reliability.test_none' + 'thing', 'build/unit/none', 'none__of' + '__it', 'A0-none')
+        rows = self.rows('| A1 | x | ' + ' '.join(f'`{name}`' for name in names) + ' | x | x | x | reached |')
+        self.assertEqual([name for _, name in self.lacking(rows)], list(names))
 
 
 @unittest.skipUnless(shutil.which('dpkg-query'), 'which package a file is of is asked on Debian only')

@@ -340,7 +340,7 @@ static void table__of_documents__is_read_as_it_says(void **state)
 {
 	FILE *f = fopen("tests/golden/documents.tsv", "r");
 	char line[1024], *end, *text, *wanted;
-	size_t rows = 0, wrong = 0, len;
+	size_t bad = 0, legal = 0, wrong = 0, len;
 
 	(void)state;
 	assert_non_null(f);
@@ -354,11 +354,14 @@ static void table__of_documents__is_read_as_it_says(void **state)
 		*text++ = *wanted++ = '\0';
 		unescape(wanted);
 		end = text + (len = unescape(text));
+		if (strncmp(wanted, "no ", 3) == 0)
+			bad++;
+		else
+			legal++;
 		assert_true(end < wanted);
 		for (int type = DOCUMENT_YAML; type <= DOCUMENT_JSON; type++) {
 			if (strcmp(line, type == DOCUMENT_YAML ? "json" : "yaml") == 0)
 				continue;
-			rows++;
 			if (row_is_right((enum document_type)type, text, len, wanted))
 				continue;
 			print_error("%s as %s: %s\n", text, type == DOCUMENT_YAML ? "YAML" : "JSON",
@@ -368,7 +371,8 @@ static void table__of_documents__is_read_as_it_says(void **state)
 	}
 	fclose(f);
 	assert_int_equal(wrong, 0);
-	assert_true(rows > 150);
+	print_message("# %zu bad documents, %zu odd but legal ones\n", bad, legal);
+	assert_true(bad >= 200 && legal >= 100);
 }
 
 static void yaml__plain_scalars__follow_the_core_schema(void **state)

@@ -12,6 +12,7 @@
 
 #include "verify/verify.h"
 #include "schema/schema.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/minisign_signer.h"
 #include "tests/unit/fixture/scratch.h"
 
@@ -875,6 +876,84 @@ static void level__of_what_was_accepted_before__tells_its_expiry_and_refuses_it_
 	}
 }
 
+static void expiry__of_what_was_accepted_before__is_the_first_of_all_layers(void **state)
+{
+	struct signer signer;
+	struct court c;
+	char settings[2048];
+
+	(void)state;
+	signer_init(&signer, 7);
+	snprintf(settings, sizeof(settings), "%s    verify: {bind: none, public_keys: [%s, %s]}\n",
+		TWO_LAYERS, KEY, signer.text);
+	for (int last = 0; last < 2; last++) {
+		begin(&c, settings);
+		add(&c, "yaml", last ? "a: 1\n" : golden("document.yaml"));
+		add(&c, "minisig",
+			last ? sign(&signer, "a: 1\n", "expires=2000000000")
+			     : golden("rev.minisig"));
+		add(&c, "yaml", last ? golden("document.yaml") : "a: 1\n");
+		add(&c, "minisig",
+			last ? golden("rev.minisig")
+			     : sign(&signer, "a: 1\n", "expires=2000000000"));
+		submit(&c);
+		for (int level = VERIFY_TRUSTED; level <= VERIFY_NEW; level++) {
+			c.the_case.level = (enum verify_level)level;
+			assert_accepted(&c);
+			assert_true(c.judgement.expires_ms == YEAR_END);
+		}
+		c.pieces[3].signature = false; /* parts of another life: of no signature */
+		c.the_case.level = VERIFY_TRUSTED;
+		assert_accepted(&c);
+		assert_true((c.judgement.expires_ms == YEAR_END) == !last);
+		end(&c);
+	}
+	signer_fini(&signer);
+}
+
+static int verify_anew(struct court *c)
+{
+	struct verify *v = verify_new(&sys_real, c->settings->configs[0]);
+	const char *note;
+	char why[FILE_WHY];
+	int r = v ? verify_ready(v, &note, why) : -ENOMEM;
+
+	if (r == 0)
+		r = verify_try(v, &c->the_case, &c->judgement);
+	verify_free(v);
+	return r;
+}
+
+/* Signed, with a schema and a guard. */
+static void all__with_each_allocation_failing__is_no_verdict(void **state)
+{
+	char settings[1024];
+	struct court c;
+	int r;
+
+	(void)state;
+	write_schema("of-memory.json", "{\"type\": \"object\", \"maxProperties\": 100}");
+	snprintf(settings, sizeof(settings),
+		VERIFIED "    guard: {max_changes: 100}\n    schema: %.300s/of-memory.json\n", dir);
+	begin(&c, settings);
+	add(&c, "yaml", golden("document.yaml"));
+	add(&c, "minisig", golden("rev.minisig"));
+	stands(&c, "a: 1\n");
+	submit(&c);
+	assert_int_equal(verify_anew(&c), 0);
+	fault_memory.seen = 0;
+	for (unsigned n = 1; fault_memory.seen >= n - 1; n++) {
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		r = verify_anew(&c);
+		fault_memory.nth = 0;
+		if (r && r != -ENOMEM)
+			fail_msg("%u: %d %s", n, r, c.judgement.why);
+		assert_in_range(n, 1, 5000);
+	}
+	end(&c);
+}
+
 static void names__of_the_judges__are_those_of_the_documents(void **state)
 {
 	static const char *const names[CHECK_COUNT] = {
@@ -1006,7 +1085,9 @@ int main(void)
 		cmocka_unit_test(names__of_the_judges__are_those_of_the_documents),
 		cmocka_unit_test(id__is_another_with_each_rule_and_the_same_with_all_else),
 		IN_DIR(id__with_a_schema__is_about_its_text_and_not_its_name),
+		cmocka_unit_test(expiry__of_what_was_accepted_before__is_the_first_of_all_layers),
+		IN_DIR(all__with_each_allocation_failing__is_no_verdict),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }
