@@ -86,10 +86,10 @@ class Config:
         self.served, self.asked, self.lock = 0, set(), threading.Lock()
 
     def serve(self, document):
-        """The version of a document that is asked for: all documents of a pull are of one."""
+        """The version of a document that is asked for, None while the server is down: all documents of a pull are of one."""
         with self.lock:
             if document in self.asked or not self.asked:
-                self.served, self.asked = self.offered, set()
+                self.served, self.asked = None if self.world.down else self.offered, set()
             self.asked.add(document)
             if len(self.asked) == (1 if self.name == 'snapshot' else 2):
                 self.asked = set()
@@ -194,11 +194,11 @@ configs:
             return self.signatures[n]
 
     def answer(self, connection, head, stopping):
-        if self.down:
-            return good(b'', status='503 Service Unavailable')(connection, head, stopping)
         path = head.split()[1]
         name = re.match(r'/(\w+)', path)[1]
         n = (self.decided if name == 'decided' else self.configs[name]).serve(path)
+        if n is None:
+            return good(b'', status='503 Service Unavailable')(connection, head, stopping)
         body = self.sign(n) if '.minisig' in head else document(n)
         return good(body, f'ETag: "{n}"\r\n')(connection, head, stopping)
 

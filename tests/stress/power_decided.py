@@ -14,7 +14,7 @@ class Decided:
         self.versions = {}  # of generations
 
     def serve(self, _document):
-        return self.offered
+        return None if self.world.down else self.offered
 
     def visible(self):
         """To be forgotten after it what came later."""
