@@ -50,7 +50,8 @@ static int read_next(struct config *c, uint64_t below, struct stored *s)
 		return -ENOMEM;
 	s->versions = grown;
 	buffer_init(&body, CANDIDATE_MAX_BYTES);
-	r = store_load_below(c->current.store, below, current_is_patient(c), &grown[s->count], &body, &s->damaged);
+	r = store_load_below(c->current.store, below, current_is_patient(c), &grown[s->count],
+		&body, &s->damaged);
 	buffer_fini(&body);
 	s->count += r == 0;
 	return r;
@@ -161,8 +162,8 @@ static void name_pinned_bytes(struct config *c)
 		decisions_save(c);
 }
 
-/* An agent that was killed may have left it in the page cache alone. What is old is on the disk: the
- * kernel writes it within a minute. */
+/* An agent that was killed may have left it in the page cache alone. What is old is on the disk:
+ * the kernel writes it within a minute. */
 static void sync_young(struct config *c)
 {
 	int64_t now_ms = c->env->sys->wall_ms();
@@ -192,6 +193,7 @@ void current_start(struct config *c)
 	if (c->env->dry_run || c->current.started)
 		return;
 	if (current_open(c, why)) {
+		c->status.failed_here = true;
 		config_report_failure(c, CONFIG_CANNOT_PUBLISH, why);
 		return;
 	}

@@ -174,8 +174,8 @@ static void page_name(const struct image *i, char ret_name[NAME_MAX + 1])
 		i->name);
 }
 
-/* The descriptor of the page that is there; -ENOENT: none, or not ours; or -errno: it may be fine, and
- * readers have it mapped: it is not replaced. */
+/* The descriptor of the page that is there; -ENOENT: none, or not ours; or -errno: it may be fine,
+ * and readers have it mapped: it is not replaced. */
 static int open_page(const struct image *i, int dir, const char *name)
 {
 	int fd = i->sys->openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);

@@ -46,8 +46,8 @@ int candidate_take(struct candidate *c, const struct pull *g, struct store *stor
 /* From a version of the store; 0 = the newest. */
 int candidate_load(struct candidate *c, struct store *store, uint64_t generation,
 	unsigned *ret_damaged, char why[FILE_WHY]);
-/* Appends the output of `format: run` to the body that is saved: a start does not run the program. 0
- * or the buffer's error. */
+/* Appends the output of `format: run` to the body that is saved: a start does not run the program.
+ * 0 or the buffer's error. */
 int candidate_append_product(struct candidate *c);
 /* Parses and merges. */
 int candidate_compose(struct candidate *c, const struct settings_config *config,

@@ -740,7 +740,8 @@ int store_load_below(struct store *s, uint64_t below, bool patient, struct versi
 		if (numbers[i] >= below)
 			continue;
 		r = load_file(s, dir, numbers[i], &file, ret_version, body);
-		if (r == 0 || file_error_is_ours(-r) || (patient && file_error_may_pass(-r)))
+		if (r == 0 || r == -EMSGSIZE || file_error_is_ours(-r) ||
+			(patient && file_error_may_pass(-r)))
 			break;
 		if (r == -EBADMSG) /* what cannot even be read stays where it is */
 			set_aside(s, dir, numbers[i]);

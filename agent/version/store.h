@@ -27,7 +27,7 @@
 
 #define STORE_KEEP 10 /* unless said otherwise */
 #define STORE_MAX_KEEP 1000
-#define STORE_UNSYNCED 8 /* versions more than are kept, until the newest is on the disk */
+#define STORE_UNSYNCED 8   /* versions more than are kept, until the newest is on the disk */
 #define STORE_MAX_PARTS 32 /* documents and their signatures */
 
 /* One document (or its signature, which follows it) as it came from a server. */
@@ -87,8 +87,9 @@ void store_close(struct store *s);
  * -ENOENT when there is none, or -errno. *ret_damaged counts files set aside. */
 int store_load(
 	struct store *s, struct version *ret_version, struct buffer *body, unsigned *ret_damaged);
-/* The same of the versions whose number is below this, beginning with the highest; adds to *damaged.
- * patient: an error that may pass (file_error_may_pass()) is returned, else that file is skipped.
+/* The same of the versions whose number is below this, beginning with the highest; adds to
+ * *damaged. patient: an error that may pass (file_error_may_pass()) is returned, else that file is
+ * skipped.
  */
 int store_load_below(struct store *s, uint64_t below, bool patient, struct version *ret_version,
 	struct buffer *body, unsigned *damaged);

@@ -42,7 +42,6 @@ void host_exit(int code)
 	longjmp(process_end, 1);
 }
 
-
 static void clear_process(struct host *h)
 {
 	h->state = HOST_DOWN;

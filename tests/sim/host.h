@@ -26,12 +26,12 @@ struct host {
 	struct agent agent;
 	struct reconfigure *reconfigure;
 	struct worker *workers[HOST_WORKERS];
-	uint64_t stopped_until_us; /* SIGSTOP, or the machine sleeps */
+	uint64_t stopped_until_us;       /* SIGSTOP, or the machine sleeps */
 	uint64_t armed_us, armed_number; /* the loop's next turn */
 	int exit_code;
 	/* of the life */
 	void (*died)(struct host *h, int code); /* code: -1 = killed in a call */
-	void (*turned)(struct host *h); /* after each call into the agent */
+	void (*turned)(struct host *h);         /* after each call into the agent */
 	/* a name changed on the disk; may not call the disk */
 	void (*changed)(void *arg, const char *dir, const char *name);
 	/* the agent's own file_watch; NULL = it has none */

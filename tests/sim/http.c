@@ -146,7 +146,8 @@ static void answer_document(struct request *r)
 	}
 	r->etag = v->etag;
 	r->status = 200;
-	if (strcmp(r->if_none_match, v->etag) == 0 || world_once_in(STREAM_SERVER, site.unasked_304)) {
+	if (strcmp(r->if_none_match, v->etag) == 0 ||
+		world_once_in(STREAM_SERVER, site.unasked_304)) {
 		r->status = 304;
 		return;
 	}
@@ -223,7 +224,9 @@ static void request_arrives(void *arg, uint64_t number)
 	r->server->answers++;
 	delay_us = r->server->delay_us + world_random(STREAM_NETWORK, 2000);
 	world_trace("%s: %s for %s: %ld %s", r->server->name, r->path, r->host->name, r->status,
-		r->etag ? r->etag : r->message ? r->message : "");
+		r->etag      ? r->etag
+		: r->message ? r->message
+			     : "");
 	world_at(world.now_us + delay_us, answer_arrives, r, number);
 }
 

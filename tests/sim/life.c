@@ -32,7 +32,7 @@ static struct life {
 	struct scenario scenario;
 	struct push_publisher *publisher;
 	bool healed;
-	bool cut_next; /* the process that ends next ends by a power cut */
+	bool cut_next;          /* the process that ends next ends by a power cut */
 	uint64_t most_troubles; /* 0 = all */
 	uint64_t pushes_us;     /* messages arrive from then on */
 } life;
@@ -46,8 +46,9 @@ static struct life {
 static void observe_all(struct host *h)
 {
 	(void)h;
-	for EACH_SUBJECT(s)
-		subject_observe(s);
+	for
+		EACH_SUBJECT(s)
+	subject_observe(s);
 }
 
 static void start_again(void *arg, uint64_t number)
@@ -59,8 +60,9 @@ static void start_again(void *arg, uint64_t number)
 	world_faults.last_call = world_faults.last_change = 0;
 	if (!host_start(&life.host))
 		return;
-	for EACH_SUBJECT(s)
-		subject_check_start(s);
+	for
+		EACH_SUBJECT(s)
+	subject_check_start(s);
 }
 
 static void cut_power(void)
@@ -71,16 +73,18 @@ static void cut_power(void)
 	disk_cut(life.host.disk);
 	disk_make_dir("/run/app"); /* as tmpfiles.d does */
 	push_forget_host(0);
-	for EACH_SUBJECT(s)
-		subject_power_cut(s);
+	for
+		EACH_SUBJECT(s)
+	subject_power_cut(s);
 }
 
 /* The process ended: by a call that was its last, or by itself. Whoever supervises it starts it
  * again. */
 static void process_ended(struct host *h, int code)
 {
-	for EACH_SUBJECT(s)
-		s->dirty = true;
+	for
+		EACH_SUBJECT(s)
+	s->dirty = true;
 	push_forget_host(0);
 	if (code >= 0)
 		life_totals.exits++;
@@ -90,18 +94,19 @@ static void process_ended(struct host *h, int code)
 		observe_all(h);
 	life.cut_next = false;
 	world_faults.last_call = world_faults.last_change = 0;
-	world_at(world.now_us + 100000 + world_random(STREAM_LIFE, 5 * SECOND_US), start_again, NULL,
-		0);
+	world_at(world.now_us + 100000 + world_random(STREAM_LIFE, 5 * SECOND_US), start_again,
+		NULL, 0);
 }
 
 static void note_change(void *arg, const char *dir, const char *name)
 {
 	(void)arg;
 	(void)name;
-	for EACH_SUBJECT(s)
-		if (strncmp(s->path, dir, strlen(dir)) == 0 || strstr(dir, s->path) == dir ||
-			strcmp(dir, "/run/pullet") == 0)
-			s->dirty = true;
+	for
+		EACH_SUBJECT(s)
+	if (strncmp(s->path, dir, strlen(dir)) == 0 || strstr(dir, s->path) == dir ||
+		strcmp(dir, "/run/pullet") == 0)
+		s->dirty = true;
 }
 
 /* A version that became visible in one place and not in the other is taken back, and a disk that
@@ -113,25 +118,26 @@ static void read_log(const char *line, size_t len)
 	if (!memmem(line, len, "a publication failed", 20) &&
 		!memmem(line, len, "a power cut may", 15))
 		return;
-	for EACH_SUBJECT(s) {
-		snprintf(name, sizeof(name), "config=%.16s ", s->name);
-		if (memmem(line, len, name, strlen(name)))
-			s->may_go_back = true;
-	}
+	for
+		EACH_SUBJECT(s)
+		{
+			snprintf(name, sizeof(name), "config=%.16s ", s->name);
+			if (memmem(line, len, name, strlen(name)))
+				s->may_go_back = true;
+		}
 }
 
 /* ---- trouble ---- */
 
 static struct subject *draw_subject(void)
 {
-	return &life.scenario.subjects[world_random(
-		STREAM_SERVER, life.scenario.subject_count - 1)];
+	return &life.scenario
+			.subjects[world_random(STREAM_SERVER, life.scenario.subject_count - 1)];
 }
 
 static enum site_quality draw_quality(const struct subject *s, const struct site_document *d)
 {
-	static const enum site_quality bad[] = {
-		SITE_BROKEN, SITE_SHRUNK, SITE_HARMFUL, SITE_SICK};
+	static const enum site_quality bad[] = {SITE_BROKEN, SITE_SHRUNK, SITE_HARMFUL, SITE_SICK};
 
 	if (d->may_be_absent && world_once_in(STREAM_SERVER, life.scenario.deletes))
 		return SITE_ABSENT;
@@ -143,10 +149,12 @@ static enum site_quality draw_quality(const struct subject *s, const struct site
 
 static void restore_backup(struct site_document *d)
 {
-	for EACH_SUBJECT(s) {
-		s->rolled_back.there = false;
-		s->rolling_us = 0;
-	}
+	for
+		EACH_SUBJECT(s)
+		{
+			s->rolled_back.there = false;
+			s->rolling_us = 0;
+		}
 	site_go_back(d, 1 + world_random(STREAM_SERVER, 3));
 }
 
@@ -167,8 +175,8 @@ static void trouble_server(void)
 	struct site_server *s = &site.servers[world_random(STREAM_SERVER, 1)];
 
 	s->mode = (enum server_mode)world_random(STREAM_SERVER, SERVER_MODES - 1);
-	s->delay_us = world_once_in(STREAM_SERVER, 3) ? world_random(STREAM_SERVER, 3 * SECOND_US)
-						      : 1000;
+	s->delay_us =
+		world_once_in(STREAM_SERVER, 3) ? world_random(STREAM_SERVER, 3 * SECOND_US) : 1000;
 	s->lag_us = life.scenario.lag ? world_random(STREAM_SERVER, 20 * SECOND_US) : 0;
 	world_trace("server %s: mode %d, delay %llu us, lag %llu us", s->name, s->mode,
 		(unsigned long long)s->delay_us, (unsigned long long)s->lag_us);
@@ -220,9 +228,10 @@ static void edit_file(void)
 
 static void sleep_for_a_while(void)
 {
-	life.host.stopped_until_us = world.now_us + SECOND_US + world_random(STREAM_LIFE, 60) *
-			SECOND_US;
-	world_trace("the machine sleeps until %llu", (unsigned long long)life.host.stopped_until_us);
+	life.host.stopped_until_us =
+		world.now_us + SECOND_US + world_random(STREAM_LIFE, 60) * SECOND_US;
+	world_trace(
+		"the machine sleeps until %llu", (unsigned long long)life.host.stopped_until_us);
 }
 
 static void step_clock(void)
@@ -279,7 +288,10 @@ static const struct trouble {
 	void (*happens)(void);
 	size_t every; /* offset in the scenario of the mean time between, in seconds */
 } troubles[] = {
-#define ROW(function, member) {function, offsetof(struct scenario, member)}
+#define ROW(function, member)                                                                      \
+	{                                                                                          \
+		function, offsetof(struct scenario, member)                                        \
+	}
 	ROW(change_document, changes_s),
 	ROW(trouble_server, servers_s),
 	ROW(kill_process, kills_s),
@@ -327,8 +339,9 @@ static void look_at_all(void *arg, uint64_t number)
 {
 	(void)arg;
 	(void)number;
-	for EACH_SUBJECT(s)
-		operator_look(s);
+	for
+		EACH_SUBJECT(s)
+	operator_look(s);
 	if (!life.healed)
 		world_at(world.now_us + LOOK_US, look_at_all, NULL, 0);
 }
@@ -363,7 +376,8 @@ static void expect_change(struct subject *s, size_t layer, uint64_t version)
 	uint64_t pull_ms = s->interval_ms * 5 / 4 + s->timeout_ms + 1000,
 		 span_ms = life.scenario.push && world.now_us > life.pushes_us ? 3000 : pull_ms;
 
-	if (s->place == PLACE_FILE && s->probed && s->layers[layer]->versions[version - 1].quality == SITE_SICK)
+	if (s->place == PLACE_FILE && s->probed &&
+		s->layers[layer]->versions[version - 1].quality == SITE_SICK)
 		world_at(world.now_us + (pull_ms + 60000) * 1000, check_sick, s,
 			(uint64_t)layer << 32 | version);
 	if (s->place == PLACE_FILE && !s->probed)
@@ -374,24 +388,26 @@ static void expect_change(struct subject *s, size_t layer, uint64_t version)
 static void publish_change(void *arg, struct site_document *d, struct site_version *v)
 {
 	(void)arg;
-	for EACH_SUBJECT(s)
-		for (size_t i = 0; i < s->layer_count; i++) {
-			if (s->layers[i] != d)
-				continue;
-			s->rolled_back.there = false;
-			s->rolling_us = 0;
-			if (life.publisher)
-				push_publish(life.publisher, s->name, v->etag, 0);
-			if (life.scenario.calm)
-				expect_change(s, i, v->number);
-		}
+	for
+		EACH_SUBJECT(s)
+	for (size_t i = 0; i < s->layer_count; i++) {
+		if (s->layers[i] != d)
+			continue;
+		s->rolled_back.there = false;
+		s->rolling_us = 0;
+		if (life.publisher)
+			push_publish(life.publisher, s->name, v->etag, 0);
+		if (life.scenario.calm)
+			expect_change(s, i, v->number);
+	}
 }
 
 static void change_all(void)
 {
-	for EACH_SUBJECT(s)
-		for (size_t i = 0; i < s->layer_count; i++)
-			site_change(s->layers[i], SITE_GOOD);
+	for
+		EACH_SUBJECT(s)
+	for (size_t i = 0; i < s->layer_count; i++)
+		site_change(s->layers[i], SITE_GOOD);
 }
 
 static void run_in_host(unsigned host, void (*call)(void *arg), void *arg)
@@ -410,9 +426,18 @@ static void begin_push(void)
 {
 	const struct push_surroundings surroundings = {
 		.run = run_in_host, .asleep_until_us = host_sleeps_until};
-	const struct push_faults faults = {.lose = 5, .copy = 7, .delay = 4, .delay_ms = 3000,
-		.forge = 10, .cut = 6, .deaf = 10, .mute = 10, .refuse = 5, .hang = 10,
-		.restart = 10, .hang_ms = 20000};
+	const struct push_faults faults = {.lose = 5,
+		.copy = 7,
+		.delay = 4,
+		.delay_ms = 3000,
+		.forge = 10,
+		.cut = 6,
+		.deaf = 10,
+		.mute = 10,
+		.refuse = 5,
+		.hang = 10,
+		.restart = 10,
+		.hang_ms = 20000};
 
 	push_begin(&surroundings);
 	life.publisher = NULL;
@@ -482,12 +507,14 @@ static void heal(void)
 	push_set_faults(NULL);
 	change_all();
 	disk_use(life.host.disk);
-	life.scenario.rule += (unsigned)world_random(STREAM_LIFE, 1); /* all configs change, or none */
+	life.scenario.rule +=
+		(unsigned)world_random(STREAM_LIFE, 1); /* all configs change, or none */
 	scenario_write(&life.scenario, false);
 	start_again(NULL, 0);
 	host_reload(&life.host);
-	for EACH_SUBJECT(s)
-		operator_end(s);
+	for
+		EACH_SUBJECT(s)
+	operator_end(s);
 }
 
 /* The longest time until the newest versions must be visible. */
@@ -495,11 +522,13 @@ static uint64_t peace_us(void)
 {
 	uint64_t longest_ms = 0;
 
-	for EACH_SUBJECT(s) {
-		uint64_t ms = 11 * s->interval_ms * 3 / 2 + s->timeout_ms;
+	for
+		EACH_SUBJECT(s)
+		{
+			uint64_t ms = 11 * s->interval_ms * 3 / 2 + s->timeout_ms;
 
-		longest_ms = ms > longest_ms ? ms : longest_ms;
-	}
+			longest_ms = ms > longest_ms ? ms : longest_ms;
+		}
 	return (longest_ms + 180000) * 1000;
 }
 
@@ -509,19 +538,22 @@ static uint64_t calm_us(void)
 {
 	uint64_t longest_ms = 0;
 
-	for EACH_SUBJECT(s) {
-		uint64_t ms = s->interval_ms * 5 / 4 + 2 * s->timeout_ms + 12000;
+	for
+		EACH_SUBJECT(s)
+		{
+			uint64_t ms = s->interval_ms * 5 / 4 + 2 * s->timeout_ms + 12000;
 
-		longest_ms = ms > longest_ms ? ms : longest_ms;
-	}
+			longest_ms = ms > longest_ms ? ms : longest_ms;
+		}
 	return longest_ms * 1000;
 }
 
 static bool all_show_the_newest(void)
 {
-	for EACH_SUBJECT(s)
-		if (!subject_is_newest(s))
-			return false;
+	for
+		EACH_SUBJECT(s)
+	if (!subject_is_newest(s))
+		return false;
 	return true;
 }
 
@@ -538,16 +570,18 @@ static void wait_for_peace(void)
 static void check_peace(void)
 {
 	observe_all(NULL);
-	for EACH_SUBJECT(s)
-		subject_check_end(s);
+	for
+		EACH_SUBJECT(s)
+	subject_check_end(s);
 }
 
 /* What was removed from the configuration is cleaned up when it comes back. */
 static bool is_of_removed(const char *path)
 {
-	for EACH_SUBJECT(s)
-		if (s->removed && strstr(path, s->name))
-			return true;
+	for
+		EACH_SUBJECT(s)
+	if (s->removed && strstr(path, s->name))
+		return true;
 	return false;
 }
 
@@ -607,8 +641,9 @@ static void check_restart(void)
 
 	for (size_t i = 0; i < site.server_count; i++)
 		site.servers[i].mode = SERVER_REFUSES;
-	for EACH_SUBJECT(s)
-		s->settled = s->last;
+	for
+		EACH_SUBJECT(s)
+	s->settled = s->last;
 	start_again(NULL, 0);
 	world_run(world.now_us + SECOND_US);
 	check_peace();
@@ -619,10 +654,12 @@ static void check_restart(void)
 
 static void end_life(void)
 {
-	for EACH_SUBJECT(s) {
-		life_totals.observed += s->observed;
-		subject_close(s);
-	}
+	for
+		EACH_SUBJECT(s)
+		{
+			life_totals.observed += s->observed;
+			subject_close(s);
+		}
 	for (size_t i = 0; i < site.server_count; i++)
 		life_totals.requests += site.servers[i].requests;
 	life_totals.lives++;

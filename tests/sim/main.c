@@ -66,8 +66,8 @@ static void live_one(const struct options *o, uint64_t seed, struct result *ret)
 /* ---- many ---- */
 
 /* What a process does: its share of the seeds, but those that are begun already. */
-static void live_share(const struct options *o, uint64_t job, struct result *results,
-	struct life_totals *totals)
+static void live_share(
+	const struct options *o, uint64_t job, struct result *results, struct life_totals *totals)
 {
 	life_totals = *totals;
 	for (uint64_t i = job; i < o->seeds; i += o->jobs) {
@@ -82,8 +82,8 @@ static void live_share(const struct options *o, uint64_t job, struct result *res
 }
 
 /* Starts that process. */
-static pid_t start_job(const struct options *o, uint64_t job, struct result *results,
-	struct life_totals *totals)
+static pid_t start_job(
+	const struct options *o, uint64_t job, struct result *results, struct life_totals *totals)
 {
 	pid_t pid = fork();
 
@@ -118,15 +118,15 @@ static struct life_totals add_totals(const struct life_totals *totals, uint64_t 
 	return sum;
 }
 
-static void print_totals(const struct options *o, const struct life_totals *t, uint64_t hash,
-	uint64_t took_us)
+static void print_totals(
+	const struct options *o, const struct life_totals *t, uint64_t hash, uint64_t took_us)
 {
 	double took_s = (double)took_us / 1e6;
 
 	printf("%llu lives in %.1f s (%.0f/s on each of %llu), %llu virtual hours, trace %016llx\n",
-		(unsigned long long)t->lives, took_s,
-		(double)t->lives / took_s / (double)o->jobs, (unsigned long long)o->jobs,
-		(unsigned long long)(t->virtual_s / 3600), (unsigned long long)hash);
+		(unsigned long long)t->lives, took_s, (double)t->lives / took_s / (double)o->jobs,
+		(unsigned long long)o->jobs, (unsigned long long)(t->virtual_s / 3600),
+		(unsigned long long)hash);
 	printf("%llu changes, %llu requests, %llu sights, %llu kills, %llu power cuts, %llu exits, "
 	       "%llu operations, %llu reloads, %llu calls, %llu of them failed, %llu allocations "
 	       "failed\n",
@@ -212,7 +212,8 @@ int main(int argc, char **argv)
 {
 	static const struct option names[] = {{"seeds", 1, NULL, 'n'}, {"from", 1, NULL, 'f'},
 		{"jobs", 1, NULL, 'j'}, {"hours", 1, NULL, 'h'}, {"twice", 0, NULL, 't'},
-		{"until-flaw", 0, NULL, 'u'}, {"seed", 1, NULL, 's'}, {"trace", 0, NULL, 'v'}, {"troubles", 1, NULL, 'k'}, {0}};
+		{"until-flaw", 0, NULL, 'u'}, {"seed", 1, NULL, 's'}, {"trace", 0, NULL, 'v'},
+		{"troubles", 1, NULL, 'k'}, {0}};
 	struct options o = {.seeds = 1000, .from = 1, .jobs = 1};
 	int c;
 

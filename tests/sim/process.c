@@ -37,8 +37,8 @@ static bool file_has(const char *path, const char *word)
 
 	for (size_t i = 0; word[i]; i++) /* as `format: env` writes it */
 		upper[i] = (char)toupper((unsigned char)word[i]);
-	return text && (memmem(text, len, word, strlen(word)) ||
-			       memmem(text, len, upper, strlen(upper)));
+	return text &&
+	       (memmem(text, len, word, strlen(word)) || memmem(text, len, upper, strlen(upper)));
 }
 
 /* Looks into a file, or into all files of a set. */

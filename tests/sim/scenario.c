@@ -68,8 +68,7 @@ struct text {
 	size_t len;
 };
 
-static void add(struct text *t, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+static void add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void add(struct text *t, const char *format, ...)
 {

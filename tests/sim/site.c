@@ -104,7 +104,9 @@ struct site_version *site_change(struct site_document *d, enum site_quality qual
 	snprintf(v->etag, sizeof(v->etag), "\"%u-%llu\"", d->id, (unsigned long long)v->number);
 	d->shown = ++d->count;
 	world_trace("site: %s is version %llu%s", d->path, (unsigned long long)v->number,
-		quality == SITE_GOOD ? "" : quality == SITE_ABSENT ? ", absent" : ", bad");
+		quality == SITE_GOOD     ? ""
+		: quality == SITE_ABSENT ? ", absent"
+					 : ", bad");
 	if (site.changed)
 		site.changed(site.arg, d, v);
 	return v;

@@ -49,14 +49,14 @@ struct site_document {
 
 enum server_mode {
 	SERVER_GOOD,
-	SERVER_REFUSES,   /* no connection */
-	SERVER_HANGS,     /* takes requests, answers nothing */
-	SERVER_OVERLOADED,/* 503, Retry-After now and then */
-	SERVER_FAILS,     /* 500 */
-	SERVER_DENIES,    /* 403 */
-	SERVER_LOST,      /* 404 for everything */
-	SERVER_CUTS,      /* ends in the middle */
-	SERVER_GARBLES,   /* 200, and a page of a proxy */
+	SERVER_REFUSES,    /* no connection */
+	SERVER_HANGS,      /* takes requests, answers nothing */
+	SERVER_OVERLOADED, /* 503, Retry-After now and then */
+	SERVER_FAILS,      /* 500 */
+	SERVER_DENIES,     /* 403 */
+	SERVER_LOST,       /* 404 for everything */
+	SERVER_CUTS,       /* ends in the middle */
+	SERVER_GARBLES,    /* 200, and a page of a proxy */
 	SERVER_MODES
 };
 
@@ -64,9 +64,9 @@ struct site_server {
 	char name[24]; /* host */
 	enum server_mode mode;
 	uint64_t mode_until_us;
-	uint64_t lag_us;   /* a replica: shows what was so long ago */
-	uint64_t delay_us; /* an answer takes at least so long */
-	uint64_t requests, answers; /* counted */
+	uint64_t lag_us;                               /* a replica: shows what was so long ago */
+	uint64_t delay_us;                             /* an answer takes at least so long */
+	uint64_t requests, answers;                    /* counted */
 	uint64_t busy_second, in_second, worst_second; /* requests in one second */
 };
 

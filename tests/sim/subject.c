@@ -122,8 +122,8 @@ static void check_layer(const struct subject *s, size_t i, const struct tally *t
 		subject_report_flaw("P1 %s: %s has no version %llu", s->name, d->path,
 			(unsigned long long)t->number);
 	else if (t->lines != lines)
-		subject_report_flaw("P1 %s: %s is torn: %u lines of %u", s->name, d->path,
-			t->lines, lines);
+		subject_report_flaw(
+			"P1 %s: %s is torn: %u lines of %u", s->name, d->path, t->lines, lines);
 	else if (v->quality == SITE_BROKEN || (v->quality == SITE_HARMFUL && s->checked) ||
 		 (v->quality == SITE_SHRUNK && s->guarded && s->layer_count == 1 && !s->forced &&
 			 s->last.there && s->last.numbers[i] != t->number))
@@ -132,8 +132,7 @@ static void check_layer(const struct subject *s, size_t i, const struct tally *t
 }
 
 /* Fills in what the text shows. */
-static void look_at_text(
-	const struct subject *s, const char *text, size_t len, struct sight *ret)
+static void look_at_text(const struct subject *s, const char *text, size_t len, struct sight *ret)
 {
 	struct tally tallies[SUBJECT_MAX_LAYERS] = {0};
 
@@ -199,8 +198,7 @@ static void check_state(const struct subject *s, const struct sight *now)
 
 bool subject_same_sight(const struct sight *a, const struct sight *b)
 {
-	return a->there == b->there &&
-		memcmp(a->numbers, b->numbers, sizeof(a->numbers)) == 0;
+	return a->there == b->there && memcmp(a->numbers, b->numbers, sizeof(a->numbers)) == 0;
 }
 
 /* Some layer is older than before. */
@@ -278,8 +276,7 @@ static void observe_set(struct subject *s, struct sight *ret)
 
 /* ---- the snapshot, by the reader library ---- */
 
-static int visit_value(
-	const char *key, size_t key_len, const struct pullet_value *v, void *arg)
+static int visit_value(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
 {
 	struct {
 		const struct subject *s;
@@ -297,8 +294,7 @@ static int visit_value(
 		q->other = true;
 		return 1;
 	}
-	q->tallies[i].mixed |=
-		q->tallies[i].lines && q->tallies[i].number != (uint64_t)v->integer;
+	q->tallies[i].mixed |= q->tallies[i].lines && q->tallies[i].number != (uint64_t)v->integer;
 	q->tallies[i].number = (uint64_t)v->integer;
 	q->tallies[i].lines++;
 	return 0;

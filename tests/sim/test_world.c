@@ -45,6 +45,11 @@ void world_trace(const char *format, ...)
 	world.traced++;
 }
 
+void world_trace_text(const char *line, size_t len)
+{
+	world_trace("%.*s", (int)len, line);
+}
+
 int world_call(enum world_call call, const char *path)
 {
 	(void)path;

@@ -96,8 +96,8 @@ static bool is_before(const struct event *a, const struct event *b)
 void world_at(uint64_t due_us, world_event event, void *arg, uint64_t number)
 {
 	size_t i = events.count++, up;
-	struct event e = {due_us > world.now_us ? due_us : world.now_us, events.order++, number,
-		event, arg};
+	struct event e = {
+		due_us > world.now_us ? due_us : world.now_us, events.order++, number, event, arg};
 
 	if (i == MAX_EVENTS) {
 		fprintf(stderr, "more than %d events wait\n", MAX_EVENTS);
@@ -192,8 +192,8 @@ bool world_has_memory(void)
 {
 	uint64_t n = ++world.allocations;
 	bool has = !world_once_in(STREAM_FAULT, world_faults.memory_one_in) &&
-		(!world_faults.memory_first || n < world_faults.memory_first ||
-			n >= world_faults.memory_first + world_faults.memory_count);
+		   (!world_faults.memory_first || n < world_faults.memory_first ||
+			   n >= world_faults.memory_first + world_faults.memory_count);
 
 	world.failed_allocations += !has;
 	return has;

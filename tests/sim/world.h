@@ -49,13 +49,13 @@ enum world_call {
 };
 
 extern struct world {
-	uint64_t now_us; /* monotonic, counts suspend */
+	uint64_t now_us;        /* monotonic, counts suspend */
 	int64_t wall_offset_us; /* wall clock = now_us + this */
 	uint64_t streams[STREAMS];
 	uint64_t trace_hash;
 	uint64_t traced; /* lines */
-	bool print; /* the trace goes to standard output, too */
-	uint64_t calls; /* made by the agent in this life */
+	bool print;      /* the trace goes to standard output, too */
+	uint64_t calls;  /* made by the agent in this life */
 	uint64_t changes;
 	uint64_t allocations;
 	uint64_t failed_calls, failed_allocations;
