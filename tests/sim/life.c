@@ -78,6 +78,17 @@ static void cut_power(void)
 	subject_power_cut(s);
 }
 
+static void fail_power(void);
+
+/* What a process that was killed left in the page cache is lost, if the next one trusts it. */
+static void fail_power_soon(void *arg, uint64_t number)
+{
+	(void)arg;
+	(void)number;
+	if (!life.healed)
+		fail_power();
+}
+
 /* The process ended: by a call that was its last, or by itself. Whoever supervises it starts it
  * again. */
 static void process_ended(struct host *h, int code)
@@ -92,6 +103,8 @@ static void process_ended(struct host *h, int code)
 		cut_power();
 	else
 		observe_all(h);
+	if (!life.cut_next && code < 0 && life.scenario.cuts_s && world_once_in(STREAM_LIFE, 3))
+		world_at(world.now_us + world_random(STREAM_LIFE, 8 * SECOND_US), fail_power_soon, NULL, 0);
 	life.cut_next = false;
 	world_faults.last_call = world_faults.last_change = 0;
 	world_at(world.now_us + 100000 + world_random(STREAM_LIFE, 5 * SECOND_US), start_again,
