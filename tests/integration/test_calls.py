@@ -307,7 +307,8 @@ class Calls(harness.Case):
         futures = [self.pool.submit(*job) for job in jobs]
         concurrent.futures.wait(futures)
         sums = [sum(column) for column in zip(*(f.result() for f in futures))]
-        print(f'{what}: {sums[0]} points, {sums[1]} were met, {sums[2]} changes went through all the same')
+        print(f'{what}: {sums[0]} points, {sums[1]} were met, {sums[2]} changes went through all the same'
+              + (f'; {self.synced} fsyncs failed, 0 renames or other tries after one' if self.synced else ''))
         self.assertGreater(sums[1], 0)
 
     @staticmethod
