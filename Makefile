@@ -346,7 +346,7 @@ $(CC) $(ALL_CFLAGS) $(PKG_CFLAGS)
 $(CC) $(ALL_LDFLAGS)
 $(PKG_LIBS) -lcmocka
 endef
-mutants-build: $(UNIT_run)
+mutants-build: $(UNIT_run) $(if $(SAN),,$(if $(wildcard tests/sim/main.c),$(BUILD)/sim/sim))
 	@$(file >$(BUILD)/commands,$(MUTANTS_COMMANDS)):
 
 layers: ## check who includes whom, and that the check finds seeded violations

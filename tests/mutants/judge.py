@@ -214,13 +214,39 @@ class Bench:
         return not run_test([*self.tests.prefix, linked], LIMIT + 10 * program.seconds)
 
 
+class Simulator(Program):
+    """The simulator's program. Some calls of libc are wrapped when it is linked: tests/sim/wrap.txt."""
+
+    def __init__(self, bench):
+        self.bench, path = bench, f'{bench.commands.build}/sim/sim'
+        self.there = os.path.exists(path + '.map')
+        if self.there:
+            super().__init__(bench.commands.build, path)
+            with open('tests/sim/wrap.txt', encoding='utf-8') as f:
+                self.wraps = [f'-Wl,--wrap={name}' for name in f.read().split()]
+            self.there = self.passes(path)
+
+    def includes(self, path):
+        return False
+
+    def passes(self, path):
+        return run_test([*self.bench.tests.prefix, path, '--seeds', str(SIM_SEEDS), '--jobs', '1'], SIM_LIMIT)
+
+    def kills(self, folder, path, out):
+        if not self.there or not self.bench.tests.contains(self, path):
+            return False
+        linked = os.path.join(folder, 'sim')
+        self.bench.commands.link(linked, [*self.wraps, *self.objects, out], self.archives)
+        return not self.passes(linked)
+
+
 class Judge:
     """Decides about mutants, several at a time: compiles for each bench in turn, the first says what counts at all."""
 
     def __init__(self, benches):
         self.benches = benches
         self.work = tempfile.TemporaryDirectory(prefix='mutants.', dir='/dev/shm' if os.path.isdir('/dev/shm') else None)
-        self.originals, self.lock = {}, threading.Lock()
+        self.originals, self.simulator, self.lock = {}, None, threading.Lock()
 
     def close(self):
         self.work.cleanup()
@@ -238,7 +264,7 @@ class Judge:
                     return EQUIVALENT, 'the object is the same'
                 if killer := bench.find_killer(folder, path, out):
                     return KILLED, killer.path
-                if i == 0 and room_of(path) in SIMULATED and self.sim_kills(folder, out):
+                if i == 0 and room_of(path) in SIMULATED and self.sim_kills(folder, path, out):
                     return KILLED, 'the simulator'
             return SURVIVED, ', '.join(p.name for p in self.benches[0].tests.select(path)) or 'no unit test has it'
 
@@ -267,15 +293,9 @@ class Judge:
                     self.originals[path] = self.read(out)
             return self.originals[path]
 
-    def sim_kills(self, folder, out):
-        """The simulator, where there is one in the build folder."""
-        bench = self.benches[0]
-        build = bench.commands.build
-        path = f'{build}/sim/sim'
-        if not os.path.exists(path + '.map'):
-            return False
-        with open(path + '.map', encoding='utf-8') as f:
-            loaded = [p for p in LOADED.findall(f.read()) if p.startswith(build + '/')]
-        linked = os.path.join(folder, 'sim')
-        bench.commands.link(linked, [p for p in loaded if p.endswith('.o')] + [out], [p for p in loaded if p.endswith('.a')])
-        return not run_test([*bench.tests.prefix, linked], SIM_LIMIT, env=dict(os.environ, SEEDS=str(SIM_SEEDS)))
+    def sim_kills(self, folder, path, out):
+        """The simulator, where there is one in the build folder, and it contains the object."""
+        with self.lock:
+            if self.simulator is None:
+                self.simulator = Simulator(self.benches[0])
+        return self.simulator.kills(folder, path, out)
