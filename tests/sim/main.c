@@ -22,6 +22,8 @@
 #include "tests/sim/subject.h"
 #include "tests/sim/world.h"
 
+void __gcov_dump(void) __attribute__((weak));
+
 #define MAX_JOBS 64
 #define MAX_FLAWS 20 /* printed */
 
@@ -89,6 +91,8 @@ static pid_t start_job(const struct options *o, uint64_t job, struct result *res
 		return pid;
 	live_share(o, job, results, &totals[job]);
 	fflush(stdout);
+	if (__gcov_dump) /* make sim-coverage */
+		__gcov_dump();
 	_Exit(0);
 }
 
