@@ -63,6 +63,7 @@ struct subject {
 	bool unsaved; /* an order was answered "done, but not saved" */
 	/* Decisions that the agent showed as in force, until then (wall clock); 0 = none. */
 	int64_t pin_until_ms, override_until_ms[SUBJECT_OVERRIDES];
+	uint64_t stuck_us; /* it has made no progress since then; 0 = it does */
 	uint64_t observed; /* times */
 };
 
