@@ -28,7 +28,7 @@ struct wait {
 
 struct answer {
 	struct config_task task;
-	struct control *control; /* NULL: nobody waits for it any more */
+	struct control *control;     /* NULL: nobody waits for it any more */
 	struct changes_entry *entry; /* NULL: a question about versions */
 	uint64_t read;
 	bool values;
@@ -168,8 +168,8 @@ static void compute_versions(struct answer *a)
 
 	switch (a->which) {
 	case 0:
-		inspect_history(&a->seen, a->values ? AUDIENCE_OPERATOR : AUDIENCE_PUBLIC, &a->out,
-			why);
+		inspect_history(
+			&a->seen, a->values ? AUDIENCE_OPERATOR : AUDIENCE_PUBLIC, &a->out, why);
 		break;
 	case 1:
 		inspect_diff(&a->seen, 0, 0, a->values, &a->out, why);
@@ -240,8 +240,8 @@ static void find_change(struct control *c, uint64_t read, bool values)
 {
 	struct changes_entry *missing;
 	struct answer *a;
-	int r = changes_find_missing(c->changes, c->env->configs, c->env->settings->config_count,
-		&read, &missing);
+	int r = changes_find_missing(
+		c->changes, c->env->configs, c->env->settings->config_count, &read, &missing);
 
 	if (r == 0)
 		write_changes(c, values);

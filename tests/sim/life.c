@@ -99,7 +99,7 @@ static void note_change(void *arg, const char *dir, const char *name)
 	(void)name;
 	for EACH_SUBJECT(s)
 		if (strncmp(s->path, dir, strlen(dir)) == 0 || strstr(dir, s->path) == dir ||
-			strcmp(dir, "/run/pullet") == 0)
+			strcmp(dir, s->runtime_dir) == 0)
 			s->dirty = true;
 }
 
@@ -154,6 +154,8 @@ static void change_document(void)
 	struct subject *s = draw_subject();
 	struct site_document *d = s->layers[world_random(STREAM_SERVER, s->layer_count - 1)];
 
+	if (life.scenario.servers_s && world_once_in(STREAM_SERVER, 4))
+		site.rollout = (unsigned)world_random(STREAM_SERVER, SITE_ROLLOUTS - 1);
 	if (world_once_in(STREAM_SERVER, life.scenario.restores))
 		restore_backup(d);
 	else
@@ -163,11 +165,14 @@ static void change_document(void)
 
 static void trouble_server(void)
 {
-	struct site_server *s = &site.servers[world_random(STREAM_SERVER, 1)];
+	struct site_server *s = &site.servers[world_random(STREAM_SERVER, 2)];
 
 	s->mode = (enum server_mode)world_random(STREAM_SERVER, SERVER_MODES - 1);
 	s->delay_us = world_once_in(STREAM_SERVER, 3) ? world_random(STREAM_SERVER, 3 * SECOND_US)
 						      : 1000;
+	site.wrong_signature = world_once_in(STREAM_SERVER, 4) ? 3 : 0;
+	site.unasked_304 = world_once_in(STREAM_SERVER, 9) ? 3 : 0;
+	site.cut = world_once_in(STREAM_SERVER, 4) ? 3 : 0;
 	s->lag_us = life.scenario.lag ? world_random(STREAM_SERVER, 20 * SECOND_US) : 0;
 	world_trace("server %s: mode %d, delay %llu us, lag %llu us", s->name, s->mode,
 		(unsigned long long)s->delay_us, (unsigned long long)s->lag_us);
@@ -349,7 +354,8 @@ static void expect_change(struct subject *s, size_t layer, uint64_t version)
 	uint64_t pull_ms = s->interval_ms * 5 / 4 + s->timeout_ms + 1000,
 		 span_ms = life.scenario.push && world.now_us > life.pushes_us ? 3000 : pull_ms;
 
-	if (s->place == PLACE_FILE && !s->probed)
+	if (s->place == PLACE_FILE && !s->probed && !s->features.rollout &&
+		!s->features.is_signed && !s->features.min_interval_ms && !s->features.spread_ms)
 		world_at(world.now_us + span_ms * 1000, check_promise, s,
 			(uint64_t)layer << 32 | version);
 }
@@ -364,7 +370,8 @@ static void publish_change(void *arg, struct site_document *d, struct site_versi
 			s->rolled_back.there = false;
 			s->rolling_us = 0;
 			if (life.publisher)
-				push_publish(life.publisher, s->name, v->etag, 0);
+				push_publish(life.publisher,
+					s->features.shared_topic ? "shared" : s->name, v->etag, 0);
 			if (life.scenario.calm)
 				expect_change(s, i, v->number);
 		}
@@ -407,6 +414,9 @@ static void begin_push(void)
 
 static void begin_disk(void)
 {
+	static const char schema[] =
+		"{\"type\": \"object\", \"properties\": {\"harmful\": false}, \"unknown\": 1}\n";
+
 	life.host.disk = disk_new(life.scenario.model);
 	disk_use(life.host.disk);
 	disk_make_dir("/etc");
@@ -422,6 +432,7 @@ static void begin_disk(void)
 		disk_put(names[i], "#!", 2);
 		disk_set_mode(names[i], 0755);
 	}
+	disk_put("/etc/schema.json", schema, sizeof(schema) - 1);
 	scenario_write(&life.scenario, false);
 }
 

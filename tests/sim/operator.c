@@ -276,13 +276,14 @@ static void give_order(void *arg)
 	world_trace("%s of %s: %d %s", o->name, o->subject->name, o->result, why);
 	o->subject->unsaved |= o->result == -EIO;
 	if (o->result < 0 && !why[0])
-		subject_report_flaw("P7 %s: %s is refused without a word", o->subject->name,
-			o->name);
+		subject_report_flaw(
+			"P7 %s: %s is refused without a word", o->subject->name, o->name);
 }
 
 static int order(struct subject *s, size_t i)
 {
-	struct order o = {.subject = s, .act = orders[i].act, .name = orders[i].name, .result = -ESRCH};
+	struct order o = {
+		.subject = s, .act = orders[i].act, .name = orders[i].name, .result = -ESRCH};
 
 	host_call(s->host, give_order, &o);
 	return o.result;
@@ -304,7 +305,7 @@ static int64_t find_override(const struct config_status *status, size_t i)
 	for (size_t j = 0; j < status->override_count; j++)
 		if (strcmp(status->overrides[j].key, key) == 0)
 			return status->overrides[j].until_ms ? status->overrides[j].until_ms
-							      : INT64_MAX;
+							     : INT64_MAX;
 	return 0;
 }
 
@@ -312,10 +313,13 @@ static void check_decisions(struct subject *s, const struct config_status *statu
 {
 	int64_t now_ms = s->clock_steps || s->unsaved ? INT64_MAX : wall_ms();
 
+	if (!status->version->generation) /* the ledger could not be read yet */
+		return;
 	if (s->pin_until_ms > now_ms && !status->pin)
 		subject_report_flaw("%s: the pin is lost", s->name);
-	s->pin_until_ms = !status->pin ? 0
-			: status->pin->until_ms ? status->pin->until_ms : INT64_MAX;
+	s->pin_until_ms = !status->pin            ? 0
+			  : status->pin->until_ms ? status->pin->until_ms
+						  : INT64_MAX;
 	for (size_t i = 0; i < SUBJECT_OVERRIDES; i++) {
 		int64_t until_ms = find_override(status, i);
 

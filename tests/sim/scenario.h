@@ -21,6 +21,7 @@ struct scenario {
 	unsigned changes_s, bad_versions, deletes, restores, servers_s, lag, kills_s, cuts_s,
 		operators_s, reloads_s, edits_s, sleeps_s, clock_s, disk_faults, memory_faults,
 		programs, push_faults;
+	const char *runtime_dir;
 	unsigned rule; /* of the configuration: changes at each reload */
 };
 

@@ -122,9 +122,10 @@ static void check_layer(const struct subject *s, size_t i, const struct tally *t
 		subject_report_flaw("P1 %s: %s has no version %llu", s->name, d->path,
 			(unsigned long long)t->number);
 	else if (t->lines != lines)
-		subject_report_flaw("P1 %s: %s is torn: %u lines of %u", s->name, d->path,
-			t->lines, lines);
-	else if (v->quality == SITE_BROKEN || (v->quality == SITE_HARMFUL && s->checked) ||
+		subject_report_flaw(
+			"P1 %s: %s is torn: %u lines of %u", s->name, d->path, t->lines, lines);
+	else if ((v->quality == SITE_BROKEN && s->features.type != TYPE_BYTES) ||
+		 (v->quality == SITE_HARMFUL && (s->checked || s->features.schema)) ||
 		 (v->quality == SITE_SHRUNK && s->guarded && s->layer_count == 1 && !s->forced &&
 			 s->last.there && s->last.numbers[i] != t->number))
 		subject_report_flaw("P1 %s: %s version %llu was rejected, and is visible", s->name,
@@ -132,12 +133,16 @@ static void check_layer(const struct subject *s, size_t i, const struct tally *t
 }
 
 /* Fills in what the text shows. */
-static void look_at_text(
-	const struct subject *s, const char *text, size_t len, struct sight *ret)
+static void look_at_text(const struct subject *s, const char *text, size_t len, struct sight *ret)
 {
 	struct tally tallies[SUBJECT_MAX_LAYERS] = {0};
 
 	ret->there = true;
+	if (s->features.type == TYPE_BYTES && memmem(text, len, "<html>", 6)) {
+		*ret = s->last; /* a proxy's page is bytes as well */
+		ret->there = true;
+		return;
+	}
 	if (!count_lines(s, text, len, tallies)) {
 		subject_report_flaw("P1 %s: it shows another config's document", s->name);
 		return;
@@ -175,7 +180,8 @@ static int look_into_state(void *arg, const char *name, mode_t mode)
 	for (size_t i = 0; data && i < q->subject->layer_count; i++) {
 		if (!q->sight->numbers[i])
 			continue;
-		snprintf(line, sizeof(line), "d%u_0: %llu\n", q->subject->layers[i]->id,
+		snprintf(line, sizeof(line), "d%u_0%s: %llu", q->subject->layers[i]->id,
+			q->subject->layers[i]->json ? "\"" : "",
 			(unsigned long long)q->sight->numbers[i]);
 		if (!memmem(data, len, line, strlen(line)))
 			return 0;
@@ -199,8 +205,7 @@ static void check_state(const struct subject *s, const struct sight *now)
 
 bool subject_same_sight(const struct sight *a, const struct sight *b)
 {
-	return a->there == b->there &&
-		memcmp(a->numbers, b->numbers, sizeof(a->numbers)) == 0;
+	return a->there == b->there && memcmp(a->numbers, b->numbers, sizeof(a->numbers)) == 0;
 }
 
 /* Some layer is older than before. */
@@ -274,8 +279,7 @@ static void observe_set(struct subject *s, struct sight *ret)
 
 /* ---- the snapshot, by the reader library ---- */
 
-static int visit_value(
-	const char *key, size_t key_len, const struct pullet_value *v, void *arg)
+static int visit_value(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
 {
 	struct {
 		const struct subject *s;
@@ -293,8 +297,7 @@ static int visit_value(
 		q->other = true;
 		return 1;
 	}
-	q->tallies[i].mixed |=
-		q->tallies[i].lines && q->tallies[i].number != (uint64_t)v->integer;
+	q->tallies[i].mixed |= q->tallies[i].lines && q->tallies[i].number != (uint64_t)v->integer;
 	q->tallies[i].number = (uint64_t)v->integer;
 	q->tallies[i].lines++;
 	return 0;
@@ -323,7 +326,7 @@ static void observe_snapshot(struct subject *s)
 	} q = {.s = s};
 	char path[96];
 
-	snprintf(path, sizeof(path), "/run/pullet/%s", s->name);
+	snprintf(path, sizeof(path), "%s/%s", s->runtime_dir, s->name);
 	disk_owner = OWNER_READER;
 	if (!s->reader && pullet_open(path, 0, &s->reader))
 		s->reader = NULL;

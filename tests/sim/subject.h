@@ -28,6 +28,15 @@ struct sight {
 	bool there;
 };
 
+/* What a configuration may say of it beside where it goes and which programs there are. */
+struct features {
+	enum { TYPE_DEFAULT, TYPE_JSON, TYPE_BYTES } type;
+	enum { DRIFT_IS_HEALED, DRIFT_IS_REPORTED, DRIFT_IS_LEFT } drift;
+	bool masked, schema, owned, required, rules, shared_topic, is_signed, has_rev, bootstrap,
+		rollout;
+	unsigned mode, max_changes, debounce_ms, splay_ms, min_interval_ms, spread_ms;
+};
+
 struct subject {
 	char name[16], path[64];
 	struct host *host;
@@ -42,6 +51,8 @@ struct subject {
 	unsigned history;
 	uint64_t interval_ms, timeout_ms;
 	const char *format;
+	struct features features;
+	const char *runtime_dir;
 	/* what readers saw */
 	bool dirty;
 	struct sight last, settled;   /* settled: when it had not changed for a second */
