@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "tests/sim/disk.h"
+#include "tests/sim/hands.h"
 #include "tests/sim/host.h"
 #include "tests/sim/libc.h"
 #include "tests/sim/operator.h"
@@ -56,7 +57,9 @@ static void start_again(void *arg, uint64_t number)
 	if (life.host.state == HOST_UP)
 		return;
 	world_faults.last_call = 0;
-	if (!host_start(&life.host))
+	life.host.once = !life.healed && life.scenario.once && world_once_in(STREAM_LIFE, 3);
+	life.host.dry_run = life.host.once && world_once_in(STREAM_LIFE, 2);
+	if (!host_start(&life.host) || life.host.dry_run)
 		return;
 	for EACH_SUBJECT(s)
 		subject_check_start(s);
@@ -269,10 +272,22 @@ static void set_disk_faults(void)
 	world_trace("disk faults %s", on ? "begin" : "end");
 }
 
+/* Memory fails now and then, or from some allocation on for a while. */
 static void set_memory_faults(void)
 {
-	world_faults.memory_one_in =
-		world_once_in(STREAM_FAULT, 2) ? life.scenario.memory_faults : 0;
+	unsigned kind = (unsigned)world_random(STREAM_FAULT, 3);
+
+	world_faults.memory_one_in = kind == 0 ? life.scenario.memory_faults : 0;
+	world_faults.memory_first = 0;
+	if (kind < 2)
+		return;
+	world_faults.memory_first = world.allocations + 1 + world_random(STREAM_FAULT, 3000);
+	world_faults.memory_count = 1 + world_random(STREAM_FAULT, 5);
+}
+
+static void touch_files(void)
+{
+	hands_act(draw_subject());
 }
 
 static const struct trouble {
@@ -291,6 +306,7 @@ static const struct trouble {
 	ROW(step_clock, clock_s),
 	ROW(set_disk_faults, disk_faults),
 	ROW(set_memory_faults, memory_faults),
+	ROW(touch_files, hands_s),
 #undef ROW
 };
 
@@ -415,7 +431,7 @@ static void begin_push(void)
 static void begin_disk(void)
 {
 	static const char schema[] =
-		"{\"type\": \"object\", \"properties\": {\"harmful\": false}, \"unknown\": 1}\n";
+		"{\"type\": \"object\", \"properties\": {\"harmful\": false}, \"something\": 1}\n";
 
 	life.host.disk = disk_new(life.scenario.model);
 	disk_use(life.host.disk);
@@ -477,6 +493,10 @@ static void heal(void)
 	disk_use(life.host.disk);
 	life.scenario.rule++;
 	scenario_write(&life.scenario, false);
+	if (life.host.once)
+		host_kill(&life.host);
+	for EACH_SUBJECT(s)
+		hands_end(s);
 	start_again(NULL, 0);
 	host_reload(&life.host);
 	for EACH_SUBJECT(s)
@@ -555,7 +575,7 @@ static int report_temporary(void *arg, const char *name, mode_t mode)
 	snprintf(path, sizeof(path), "%s/%s", (const char *)arg, name);
 	if (is_of_removed(path))
 		return 0;
-	if (strstr(name, ".pullet-"))
+	if (strstr(name, ".pullet-") && !strstr(name, ".pullet-0123456789abcdef"))
 		subject_report_flaw("a temporary file is left: %s", path);
 	else if (S_ISDIR(mode))
 		disk_list(path, report_temporary, path);

@@ -22,7 +22,7 @@ static void hold(struct subject *s, uint64_t for_ms)
 {
 	s->pinned = false;
 	s->held_us = world.now_us + GRACE_US;
-	s->held_until_us = for_ms ? world.now_us + for_ms * 1000 : UINT64_MAX;
+	s->held_until_us = !for_ms ? UINT64_MAX : s->clock_steps ? 0 : world.now_us + for_ms * 1000;
 	s->at_hold.there = false; /* taken when the grace is over */
 }
 
@@ -91,11 +91,15 @@ static int unpin(struct order *o, char why[FILE_WHY])
 static int suspend(struct order *o, char why[FILE_WHY])
 {
 	uint64_t for_ms = draw(1) ? 0 : 1000 + draw(60000);
-	int r = config_suspend(o->config, for_ms, "uid 0", "", why);
+	/* what a pin holds back is published when it ends, nevertheless */
+	bool by_pin = o->subject->held_us && o->subject->pinned;
+	int r;
 
-	if (r || (o->subject->held_us && o->subject->pinned))
-		return r; /* what a pin holds back is published when it ends, nevertheless */
-	let_go(o->subject);
+	if (!by_pin) /* the process may end in the middle of it */
+		let_go(o->subject);
+	r = config_suspend(o->config, for_ms, "uid 0", "", why);
+	if (r || by_pin)
+		return r;
 	if (!o->subject->probed)
 		hold(o->subject, for_ms);
 	return r;
@@ -355,7 +359,7 @@ static void look_at_config(void *arg)
 	check_progress(s, c);
 	if (s->rolling_us && world.now_us > s->rolling_us + GRACE_US) {
 		s->rolling_us = 0;
-		if (s->last.there && !config_change_error(c) &&
+		if (s->last.there && !s->damaged && !config_change_error(c) &&
 			!subject_same_sight(&s->last, &s->rolling))
 			s->rolled_back = s->rolling;
 	}
@@ -397,4 +401,6 @@ void operator_end(struct subject *s)
 		return;
 	order(s, find_order(unpin));
 	order(s, find_order(resume));
+	if (s->damaged)
+		order(s, find_order(forget_revs));
 }

@@ -152,10 +152,12 @@ static void draw_trouble(struct scenario *sc)
 	sc->edits_s = draw(3) == 0 ? 20 + draw(30) : 0;
 	sc->sleeps_s = draw(4) == 0 ? 60 : 0;
 	sc->clock_s = draw(4) == 0 ? 60 : 0;
-	sc->disk_faults = draw(3) == 0 ? 20 + draw(300) : 0;
-	sc->memory_faults = draw(7) == 0 ? 200 + draw(3000) : 0;
+	sc->disk_faults = draw(3) == 0 ? 5 + draw(100) : 0;
+	sc->memory_faults = draw(4) == 0 ? 20 + draw(1000) : 0;
 	sc->programs = draw(3) == 0 ? 3 + draw(10) : 0;
 	sc->push_faults = sc->push && draw(1);
+	sc->hands_s = draw(3) == 0 ? 5 + draw(30) : 0;
+	sc->once = draw(4) == 0;
 }
 
 void scenario_draw(struct scenario *sc, struct host *h, uint64_t trouble_us)

@@ -226,7 +226,7 @@ static void follow_sight(struct subject *s, const struct sight *now)
 		return;
 	world_trace("%s shows %llu %llu %llu", s->name, (unsigned long long)now->numbers[0],
 		(unsigned long long)now->numbers[1], (unsigned long long)now->numbers[2]);
-	if (older < s->layer_count && !s->may_go_back)
+	if (older < s->layer_count && !s->may_go_back && !s->damaged)
 		subject_report_flaw("P2 %s: %s went back from %llu to %llu", s->name,
 			s->layers[older]->path, (unsigned long long)s->last.numbers[older],
 			(unsigned long long)now->numbers[older]);
@@ -235,7 +235,8 @@ static void follow_sight(struct subject *s, const struct sight *now)
 		subject_report_flaw("%s changed while it was held", s->name);
 	if (s->rolled_back.there && subject_same_sight(now, &s->rolled_back))
 		subject_report_flaw("%s shows again what was rolled back", s->name);
-	check_state(s, now);
+	if (!s->damaged)
+		check_state(s, now);
 	if (world.now_us - s->changed_us > SETTLED_US)
 		s->settled = s->last;
 	s->last = *now;
@@ -307,7 +308,7 @@ static void check_generation(struct subject *s)
 {
 	uint64_t generation = pullet_generation(s->reader);
 
-	if (generation < s->generation)
+	if (generation < s->generation && !s->damaged)
 		subject_report_flaw("P2 %s: generation %llu after %llu", s->name,
 			(unsigned long long)generation, (unsigned long long)s->generation);
 	if (generation == s->generation)
@@ -355,6 +356,8 @@ void subject_observe(struct subject *s)
 	disk_use(s->host->disk);
 	if (s->snapshot)
 		observe_snapshot(s);
+	if (s->place == PLACE_SET && s->foreign)
+		return;
 	if (s->place == PLACE_FILE)
 		observe_file(s, &now);
 	else if (s->place == PLACE_SET)
@@ -417,13 +420,14 @@ void subject_check_start(struct subject *s)
 	older = find_older(s, &s->last, &s->settled);
 	if (has_faults() && !s->last.there)
 		return;
-	if (s->place != PLACE_NONE && !s->foreign && s->settled.there && !s->last.there)
+	if (s->place != PLACE_NONE && !s->foreign && !s->damaged && s->settled.there &&
+		!s->last.there)
 		subject_report_flaw("P3 %s: nothing is published after the start", s->name);
 	else if (older < s->layer_count && !s->may_go_back && !s->clock_steps)
 		subject_report_flaw("P4 %s: %s is %llu after the start, and was %llu", s->name,
 			s->layers[older]->path, (unsigned long long)s->last.numbers[older],
 			(unsigned long long)s->settled.numbers[older]);
-	if (s->generation && s->generation < s->settled_generation)
+	if (s->generation && s->generation < s->settled_generation && !s->damaged)
 		subject_report_flaw("P2 %s: generation %llu after the start, and was %llu", s->name,
 			(unsigned long long)s->generation,
 			(unsigned long long)s->settled_generation);

@@ -47,7 +47,7 @@ struct subject {
 	enum subject_place place;
 	bool snapshot, on_disk, strict, guarded, checked, reloaded, probed, formatted, watched;
 	bool clock_steps; /* decisions may expire at any moment */
-	bool removed; /* from the configuration, by a reload */
+	bool removed;     /* from the configuration, by a reload */
 	unsigned history;
 	uint64_t interval_ms, timeout_ms;
 	const char *format;
@@ -55,14 +55,15 @@ struct subject {
 	const char *runtime_dir;
 	/* what readers saw */
 	bool dirty;
-	struct sight last, settled;   /* settled: when it had not changed for a second */
+	struct sight last, settled; /* settled: when it had not changed for a second */
 	uint64_t changed_us;
 	uint64_t generation, settled_generation; /* of the snapshot */
 	struct pullet *reader;
 	/* what is allowed */
-	bool may_go_back;  /* an operator, a probe or a server asked for it, once or more */
-	bool foreign;      /* somebody else wrote the file, and it is not yet healed */
-	bool forced;       /* the guard was skipped */
+	bool may_go_back; /* an operator, a probe or a server asked for it, once or more */
+	bool foreign;     /* somebody else wrote the file, and it is not yet healed */
+	bool forced;      /* the guard was skipped */
+	bool damaged;     /* somebody touched its state, once or more */
 	/* Pinned or suspended since then (0 = no), until then: nothing of the servers may become
 	 * visible. at_hold: what it shows then, taken when what was under way has ended. */
 	uint64_t held_us, held_until_us;
