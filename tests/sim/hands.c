@@ -368,6 +368,8 @@ void hands_end(struct subject *s)
 	if (!s->foreign || s->place == PLACE_NONE)
 		return;
 	disk_remove(s->path);
-	if (s->place == PLACE_SET)
-		s->last.there = s->foreign = false;
+	if (s->place != PLACE_SET)
+		return;
+	disk_make_dir(s->path); /* a running agent makes none */
+	s->last.there = s->foreign = false;
 }
