@@ -87,7 +87,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values \
-        coverage coverage-agent coverage-agent-run mutants mutants-build model model-core fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture soak soak-seeded fuzz install uninstall dist clean
+        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture soak soak-seeded fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -348,6 +348,18 @@ $(PKG_LIBS) -lcmocka
 endef
 mutants-build: $(UNIT_run) $(if $(SAN),,$(if $(wildcard tests/sim/main.c),$(BUILD)/sim/sim))
 	@$(file >$(BUILD)/commands,$(MUTANTS_COMMANDS)):
+# the core alone is measured. What gcov writes its files with is the real thing: the seam is for the rest of the program
+SIM_COVERED := build-sim-coverage
+sim-coverage: ## lines and branches of the core that the simulator's lives take (SIM_SEEDS=2000; FUNCTIONS=N: the N largest holes; LEFT=1)
+	@$(MAKE) --no-print-directory BUILD=$(SIM_COVERED) HARDEN= CFLAGS='-O1 -g1' LDFLAGS='--coverage -Wl,-u,__gcov_dump' sim-coverage-run
+$(foreach room,config publish version push,$(patsubst %.c,$(SIM_COVERED)/%.o,$(wildcard agent/$(room)/*.c))): PKG_CFLAGS += -O0 --coverage
+$(SIM_COVERED)/libgcov.a: tests/sim/wrap.txt
+	@mkdir -p $(@D) && sed 's/\(.*\)/\1 __real_\1/' $< > $@.names && objcopy --redefine-syms=$@.names $$($(CC) -print-file-name=libgcov.a) $@
+$(SIM_COVERED)/sim/sim: $(SIM_COVERED)/libgcov.a
+sim-coverage-run: $(BUILD)/sim/sim
+	@find $(BUILD) -name '*.gcda' -delete
+	@$< --seeds $(or $(SIM_SEEDS),2000) --jobs $$(nproc) || true
+	@$(PYTHON) tests/coverage_sim.py $(BUILD) $(if $(FUNCTIONS),--functions $(FUNCTIONS)) $(if $(LEFT),--left)
 
 layers: ## check who includes whom, and that the check finds seeded violations
 	@$(PYTHON) tests/layers/layers.py && $(PYTHON) tests/layers/layers.py --self-test

@@ -226,6 +226,12 @@ int config_roll_back(struct config *c, uint64_t generation, const char *by, cons
 	struct request q = {.kind = REQUEST_ROLL_BACK, .target = generation};
 	int r = config_check_change(c, reason, why);
 
+	if (r == 0 && !c->current.version.sha256[0]) { /* it could not be rejected by that */
+		snprintf(why, FILE_WHY,
+			"the current version could not be read, and is pulled again: try again "
+			"when it was");
+		r = -EAGAIN;
+	}
 	if (r)
 		return r;
 	snprintf(what, sizeof(what), "rollback to generation %llu", (unsigned long long)generation);

@@ -198,7 +198,8 @@ static void start_agent(void *arg)
 	struct settings *settings = NULL;
 	int r;
 
-	*a = (struct agent){.lock = -1, .path = "/etc/pullet.yaml"};
+	*a = (struct agent){
+		.lock = -1, .path = "/etc/pullet.yaml", .once = h->once, .dry_run = h->dry_run};
 	if (settings_load(a->path, report_error, NULL, &settings)) {
 		host_exit(2);
 		return;

@@ -29,6 +29,7 @@ struct host {
 	uint64_t stopped_until_us;       /* SIGSTOP, or the machine sleeps */
 	uint64_t armed_us, armed_number; /* the loop's next turn */
 	int exit_code;
+	bool once, dry_run; /* how it starts */
 	/* of the life */
 	void (*died)(struct host *h, int code); /* code: -1 = killed in a call */
 	void (*turned)(struct host *h);         /* after each call into the agent */

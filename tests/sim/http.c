@@ -44,6 +44,7 @@ struct request { /* the world's */
 	const char *message;
 	long status;
 	const struct site_version *version;
+	const char *text; /* in place of a version's; lives as long as the life */
 	const char *etag;
 	uint64_t retry_after_ms;
 };
@@ -62,7 +63,8 @@ static void unlink_transfer(struct transfer *t)
 static void fill_response(
 	const struct request *r, struct http_client_response *ret, size_t max_bytes)
 {
-	const struct site_version *v = r->version;
+	const char *text = r->text ? r->text : r->version ? r->version->text : "";
+	size_t len = r->text ? strlen(r->text) : r->version ? r->version->len : 0;
 
 	snprintf(ret->message, sizeof(ret->message), "%s", r->message ? r->message : "");
 	ret->result = r->result;
@@ -73,8 +75,8 @@ static void fill_response(
 	snprintf(ret->etag, sizeof(ret->etag), "%s", r->etag ? r->etag : "");
 	buffer_init(&ret->body, max_bytes);
 	buffer_init(&ret->coded, 0);
-	if (r->status == 200 && v && buffer_append(&ret->body, v->text, v->len)) {
-		ret->result = v->len > max_bytes ? HTTP_CLIENT_TOO_LARGE : HTTP_CLIENT_PROTOCOL;
+	if (r->status == 200 && len && buffer_append(&ret->body, text, len)) {
+		ret->result = len > max_bytes ? HTTP_CLIENT_TOO_LARGE : HTTP_CLIENT_PROTOCOL;
 		snprintf(ret->message, sizeof(ret->message), "out of memory or too large");
 	}
 }
@@ -129,15 +131,42 @@ static void set_error(struct request *r, enum http_client_result result, const c
 	r->message = message;
 }
 
+static void answer_text(struct request *r, const char *text)
+{
+	r->status = text ? 200 : 404;
+	r->text = text;
+}
+
+/* Cuts ".minisig" off the path. */
+static bool asks_for_signature(struct request *r)
+{
+	char *end = strstr(r->path, ".minisig");
+
+	if (end)
+		*end = '\0';
+	return end;
+}
+
 static void answer_document(struct request *r)
 {
+	bool signature = asks_for_signature(r);
 	struct site_document *d = site_find_document(r->path);
 	uint64_t lag_us = r->server->lag_us;
 	struct site_version *v =
 		d ? site_version_at(d, world.now_us - (lag_us < world.now_us ? lag_us : 0)) : NULL;
 
+	if (strncmp(r->path, "/rollout/", 9) == 0) {
+		answer_text(r, site_rollout());
+		return;
+	}
 	if (!v) {
 		r->status = 404;
+		return;
+	}
+	if (signature) {
+		answer_text(r, world_once_in(STREAM_SERVER, site.wrong_signature)
+				       ? "untrusted comment: none\n"
+				       : site_signature(d, v));
 		return;
 	}
 	if (world_once_in(STREAM_SERVER, site.cut)) {

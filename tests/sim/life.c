@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "tests/sim/disk.h"
+#include "tests/sim/hands.h"
 #include "tests/sim/host.h"
 #include "tests/sim/libc.h"
 #include "tests/sim/operator.h"
@@ -37,8 +38,8 @@ static struct life {
 	uint64_t pushes_us;     /* messages arrive from then on */
 } life;
 
-#define EACH_SUBJECT(s)                                                                            \
-	(struct subject *s = life.scenario.subjects;                                               \
+#define FOR_EACH_SUBJECT(s)                                                                        \
+	for (struct subject *s = life.scenario.subjects;                                           \
 		s < life.scenario.subjects + life.scenario.subject_count; s++)
 
 /* ---- the process ---- */
@@ -46,9 +47,8 @@ static struct life {
 static void observe_all(struct host *h)
 {
 	(void)h;
-	for
-		EACH_SUBJECT(s)
-	subject_observe(s);
+	FOR_EACH_SUBJECT (s)
+		subject_observe(s);
 }
 
 static void start_again(void *arg, uint64_t number)
@@ -58,11 +58,12 @@ static void start_again(void *arg, uint64_t number)
 	if (life.host.state == HOST_UP)
 		return;
 	world_faults.last_call = world_faults.last_change = 0;
-	if (!host_start(&life.host))
+	life.host.once = !life.healed && life.scenario.once && world_once_in(STREAM_LIFE, 3);
+	life.host.dry_run = life.host.once && world_once_in(STREAM_LIFE, 2);
+	if (!host_start(&life.host) || life.host.dry_run)
 		return;
-	for
-		EACH_SUBJECT(s)
-	subject_check_start(s);
+	FOR_EACH_SUBJECT (s)
+		subject_check_start(s);
 }
 
 static void cut_power(void)
@@ -73,9 +74,8 @@ static void cut_power(void)
 	disk_cut(life.host.disk);
 	disk_make_dir("/run/app"); /* as tmpfiles.d does */
 	push_forget_host(0);
-	for
-		EACH_SUBJECT(s)
-	subject_power_cut(s);
+	FOR_EACH_SUBJECT (s)
+		subject_power_cut(s);
 }
 
 static void fail_power(void);
@@ -93,9 +93,8 @@ static void fail_power_soon(void *arg, uint64_t number)
  * again. */
 static void process_ended(struct host *h, int code)
 {
-	for
-		EACH_SUBJECT(s)
-	s->dirty = true;
+	FOR_EACH_SUBJECT (s)
+		s->dirty = true;
 	push_forget_host(0);
 	if (code >= 0)
 		life_totals.exits++;
@@ -104,7 +103,8 @@ static void process_ended(struct host *h, int code)
 	else
 		observe_all(h);
 	if (!life.cut_next && code < 0 && life.scenario.cuts_s && world_once_in(STREAM_LIFE, 3))
-		world_at(world.now_us + world_random(STREAM_LIFE, 8 * SECOND_US), fail_power_soon, NULL, 0);
+		world_at(world.now_us + world_random(STREAM_LIFE, 8 * SECOND_US), fail_power_soon,
+			NULL, 0);
 	life.cut_next = false;
 	world_faults.last_call = world_faults.last_change = 0;
 	world_at(world.now_us + 100000 + world_random(STREAM_LIFE, 5 * SECOND_US), start_again,
@@ -115,11 +115,10 @@ static void note_change(void *arg, const char *dir, const char *name)
 {
 	(void)arg;
 	(void)name;
-	for
-		EACH_SUBJECT(s)
-	if (strncmp(s->path, dir, strlen(dir)) == 0 || strstr(dir, s->path) == dir ||
-		strcmp(dir, "/run/pullet") == 0)
-		s->dirty = true;
+	FOR_EACH_SUBJECT (s)
+		if (strncmp(s->path, dir, strlen(dir)) == 0 || strstr(dir, s->path) == dir ||
+			strcmp(dir, s->runtime_dir) == 0)
+			s->dirty = true;
 }
 
 /* A version that became visible in one place and not in the other is taken back, and a disk that
@@ -131,13 +130,11 @@ static void read_log(const char *line, size_t len)
 	if (!memmem(line, len, "a publication failed", 20) &&
 		!memmem(line, len, "a power cut may", 15))
 		return;
-	for
-		EACH_SUBJECT(s)
-		{
-			snprintf(name, sizeof(name), "config=%.16s ", s->name);
-			if (memmem(line, len, name, strlen(name)))
-				s->may_go_back = true;
-		}
+	FOR_EACH_SUBJECT (s) {
+		snprintf(name, sizeof(name), "config=%.16s ", s->name);
+		if (memmem(line, len, name, strlen(name)))
+			s->may_go_back = true;
+	}
 }
 
 /* ---- trouble ---- */
@@ -162,12 +159,10 @@ static enum site_quality draw_quality(const struct subject *s, const struct site
 
 static void restore_backup(struct site_document *d)
 {
-	for
-		EACH_SUBJECT(s)
-		{
-			s->rolled_back.there = false;
-			s->rolling_us = 0;
-		}
+	FOR_EACH_SUBJECT (s) {
+		s->rolled_back.there = false;
+		s->rolling_us = 0;
+	}
 	site_go_back(d, 1 + world_random(STREAM_SERVER, 3));
 }
 
@@ -176,6 +171,8 @@ static void change_document(void)
 	struct subject *s = draw_subject();
 	struct site_document *d = s->layers[world_random(STREAM_SERVER, s->layer_count - 1)];
 
+	if (life.scenario.servers_s && world_once_in(STREAM_SERVER, 4))
+		site.rollout = (unsigned)world_random(STREAM_SERVER, SITE_ROLLOUTS - 1);
 	if (world_once_in(STREAM_SERVER, life.scenario.restores))
 		restore_backup(d);
 	else
@@ -185,11 +182,14 @@ static void change_document(void)
 
 static void trouble_server(void)
 {
-	struct site_server *s = &site.servers[world_random(STREAM_SERVER, 1)];
+	struct site_server *s = &site.servers[world_random(STREAM_SERVER, 2)];
 
 	s->mode = (enum server_mode)world_random(STREAM_SERVER, SERVER_MODES - 1);
 	s->delay_us =
 		world_once_in(STREAM_SERVER, 3) ? world_random(STREAM_SERVER, 3 * SECOND_US) : 1000;
+	site.wrong_signature = world_once_in(STREAM_SERVER, 4) ? 3 : 0;
+	site.unasked_304 = world_once_in(STREAM_SERVER, 9) ? 3 : 0;
+	site.cut = world_once_in(STREAM_SERVER, 4) ? 3 : 0;
 	s->lag_us = life.scenario.lag ? world_random(STREAM_SERVER, 20 * SECOND_US) : 0;
 	world_trace("server %s: mode %d, delay %llu us, lag %llu us", s->name, s->mode,
 		(unsigned long long)s->delay_us, (unsigned long long)s->lag_us);
@@ -291,10 +291,22 @@ static void set_disk_faults(void)
 	world_trace("disk faults %s", on ? "begin" : "end");
 }
 
+/* Memory fails now and then, or from some allocation on for a while. */
 static void set_memory_faults(void)
 {
-	world_faults.memory_one_in =
-		world_once_in(STREAM_FAULT, 2) ? life.scenario.memory_faults : 0;
+	unsigned kind = (unsigned)world_random(STREAM_FAULT, 3);
+
+	world_faults.memory_one_in = kind == 0 ? life.scenario.memory_faults : 0;
+	world_faults.memory_first = 0;
+	if (kind < 2)
+		return;
+	world_faults.memory_first = world.allocations + 1 + world_random(STREAM_FAULT, 3000);
+	world_faults.memory_count = 1 + world_random(STREAM_FAULT, 5);
+}
+
+static void touch_files(void)
+{
+	hands_act(draw_subject());
 }
 
 static const struct trouble {
@@ -316,6 +328,7 @@ static const struct trouble {
 	ROW(step_clock, clock_s),
 	ROW(set_disk_faults, disk_faults),
 	ROW(set_memory_faults, memory_faults),
+	ROW(touch_files, hands_s),
 #undef ROW
 };
 
@@ -352,9 +365,8 @@ static void look_at_all(void *arg, uint64_t number)
 {
 	(void)arg;
 	(void)number;
-	for
-		EACH_SUBJECT(s)
-	operator_look(s);
+	FOR_EACH_SUBJECT (s)
+		operator_look(s);
 	if (!life.healed)
 		world_at(world.now_us + LOOK_US, look_at_all, NULL, 0);
 }
@@ -389,11 +401,12 @@ static void expect_change(struct subject *s, size_t layer, uint64_t version)
 	uint64_t pull_ms = s->interval_ms * 5 / 4 + s->timeout_ms + 1000,
 		 span_ms = life.scenario.push && world.now_us > life.pushes_us ? 3000 : pull_ms;
 
-	if (s->place == PLACE_FILE && s->probed &&
+	if (s->place == PLACE_FILE && s->probed && !s->features.rollout && !s->features.is_signed &&
 		s->layers[layer]->versions[version - 1].quality == SITE_SICK)
 		world_at(world.now_us + (pull_ms + 60000) * 1000, check_sick, s,
 			(uint64_t)layer << 32 | version);
-	if (s->place == PLACE_FILE && !s->probed)
+	if (s->place == PLACE_FILE && !s->probed && !s->features.rollout &&
+		!s->features.is_signed && !s->features.min_interval_ms && !s->features.spread_ms)
 		world_at(world.now_us + span_ms * 1000, check_promise, s,
 			(uint64_t)layer << 32 | version);
 }
@@ -401,26 +414,25 @@ static void expect_change(struct subject *s, size_t layer, uint64_t version)
 static void publish_change(void *arg, struct site_document *d, struct site_version *v)
 {
 	(void)arg;
-	for
-		EACH_SUBJECT(s)
-	for (size_t i = 0; i < s->layer_count; i++) {
-		if (s->layers[i] != d)
-			continue;
-		s->rolled_back.there = false;
-		s->rolling_us = 0;
-		if (life.publisher)
-			push_publish(life.publisher, s->name, v->etag, 0);
-		if (life.scenario.calm)
-			expect_change(s, i, v->number);
-	}
+	FOR_EACH_SUBJECT (s)
+		for (size_t i = 0; i < s->layer_count; i++) {
+			if (s->layers[i] != d)
+				continue;
+			s->rolled_back.there = false;
+			s->rolling_us = 0;
+			if (life.publisher)
+				push_publish(life.publisher,
+					s->features.shared_topic ? "shared" : s->name, v->etag, 0);
+			if (life.scenario.calm)
+				expect_change(s, i, v->number);
+		}
 }
 
 static void change_all(void)
 {
-	for
-		EACH_SUBJECT(s)
-	for (size_t i = 0; i < s->layer_count; i++)
-		site_change(s->layers[i], SITE_GOOD);
+	FOR_EACH_SUBJECT (s)
+		for (size_t i = 0; i < s->layer_count; i++)
+			site_change(s->layers[i], SITE_GOOD);
 }
 
 static void run_in_host(unsigned host, void (*call)(void *arg), void *arg)
@@ -462,6 +474,9 @@ static void begin_push(void)
 
 static void begin_disk(void)
 {
+	static const char schema[] =
+		"{\"type\": \"object\", \"properties\": {\"harmful\": false}, \"something\": 1}\n";
+
 	life.host.disk = disk_new(life.scenario.model);
 	disk_use(life.host.disk);
 	disk_make_dir("/etc");
@@ -477,6 +492,7 @@ static void begin_disk(void)
 		disk_put(names[i], "#!", 2);
 		disk_set_mode(names[i], 0755);
 	}
+	disk_put("/etc/schema.json", schema, sizeof(schema) - 1);
 	scenario_write(&life.scenario, false);
 }
 
@@ -523,11 +539,14 @@ static void heal(void)
 	life.scenario.rule +=
 		(unsigned)world_random(STREAM_LIFE, 1); /* all configs change, or none */
 	scenario_write(&life.scenario, false);
+	if (life.host.once)
+		host_kill(&life.host);
+	FOR_EACH_SUBJECT (s)
+		hands_end(s);
 	start_again(NULL, 0);
 	host_reload(&life.host);
-	for
-		EACH_SUBJECT(s)
-	operator_end(s);
+	FOR_EACH_SUBJECT (s)
+		operator_end(s);
 }
 
 /* The longest time until the newest versions must be visible. */
@@ -535,13 +554,11 @@ static uint64_t peace_us(void)
 {
 	uint64_t longest_ms = 0;
 
-	for
-		EACH_SUBJECT(s)
-		{
-			uint64_t ms = 11 * s->interval_ms * 3 / 2 + s->timeout_ms;
+	FOR_EACH_SUBJECT (s) {
+		uint64_t ms = 11 * s->interval_ms * 3 / 2 + s->timeout_ms;
 
-			longest_ms = ms > longest_ms ? ms : longest_ms;
-		}
+		longest_ms = ms > longest_ms ? ms : longest_ms;
+	}
 	return (longest_ms + 180000) * 1000;
 }
 
@@ -551,22 +568,19 @@ static uint64_t calm_us(void)
 {
 	uint64_t longest_ms = 0;
 
-	for
-		EACH_SUBJECT(s)
-		{
-			uint64_t ms = s->interval_ms * 5 / 4 + 2 * s->timeout_ms + 12000;
+	FOR_EACH_SUBJECT (s) {
+		uint64_t ms = s->interval_ms * 5 / 4 + 2 * s->timeout_ms + 12000;
 
-			longest_ms = ms > longest_ms ? ms : longest_ms;
-		}
+		longest_ms = ms > longest_ms ? ms : longest_ms;
+	}
 	return longest_ms * 1000;
 }
 
 static bool all_show_the_newest(void)
 {
-	for
-		EACH_SUBJECT(s)
-	if (!subject_is_newest(s))
-		return false;
+	FOR_EACH_SUBJECT (s)
+		if (!subject_is_newest(s))
+			return false;
 	return true;
 }
 
@@ -583,18 +597,16 @@ static void wait_for_peace(void)
 static void check_peace(void)
 {
 	observe_all(NULL);
-	for
-		EACH_SUBJECT(s)
-	subject_check_end(s);
+	FOR_EACH_SUBJECT (s)
+		subject_check_end(s);
 }
 
 /* What was removed from the configuration is cleaned up when it comes back. */
 static bool is_of_removed(const char *path)
 {
-	for
-		EACH_SUBJECT(s)
-	if (s->removed && strstr(path, s->name))
-		return true;
+	FOR_EACH_SUBJECT (s)
+		if (s->removed && strstr(path, s->name))
+			return true;
 	return false;
 }
 
@@ -605,7 +617,7 @@ static int report_temporary(void *arg, const char *name, mode_t mode)
 	snprintf(path, sizeof(path), "%s/%s", (const char *)arg, name);
 	if (is_of_removed(path))
 		return 0;
-	if (strstr(name, ".pullet-"))
+	if (strstr(name, ".pullet-") && !strstr(name, ".pullet-0123456789abcdef"))
 		subject_report_flaw("a temporary file is left: %s", path);
 	else if (S_ISDIR(mode))
 		disk_list(path, report_temporary, path);
@@ -654,9 +666,8 @@ static void check_restart(void)
 
 	for (size_t i = 0; i < site.server_count; i++)
 		site.servers[i].mode = SERVER_REFUSES;
-	for
-		EACH_SUBJECT(s)
-	s->settled = s->last;
+	FOR_EACH_SUBJECT (s)
+		s->settled = s->last;
 	start_again(NULL, 0);
 	world_run(world.now_us + SECOND_US);
 	check_peace();
@@ -667,12 +678,10 @@ static void check_restart(void)
 
 static void end_life(void)
 {
-	for
-		EACH_SUBJECT(s)
-		{
-			life_totals.observed += s->observed;
-			subject_close(s);
-		}
+	FOR_EACH_SUBJECT (s) {
+		life_totals.observed += s->observed;
+		subject_close(s);
+	}
 	for (size_t i = 0; i < site.server_count; i++)
 		life_totals.requests += site.servers[i].requests;
 	life_totals.lives++;

@@ -22,6 +22,8 @@
 #include "tests/sim/subject.h"
 #include "tests/sim/world.h"
 
+void __gcov_dump(void) __attribute__((weak));
+
 #define MAX_JOBS 64
 #define MAX_FLAWS 20 /* printed */
 
@@ -91,6 +93,8 @@ static pid_t start_job(
 		return pid;
 	live_share(o, job, results, &totals[job]);
 	fflush(stdout);
+	if (__gcov_dump) /* make sim-coverage */
+		__gcov_dump();
 	_Exit(0);
 }
 

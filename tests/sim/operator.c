@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "config/explain.h"
 #include "config/inspect.h"
+#include "tests/sim/control.h"
 #include "tests/sim/world.h"
 
 #define GRACE_US 10000000u /* a publication under way is finished */
@@ -23,7 +24,7 @@ static void hold(struct subject *s, uint64_t for_ms)
 		return; /* it may end at any moment */
 	s->pinned = false;
 	s->held_us = world.now_us + GRACE_US;
-	s->held_until_us = for_ms ? world.now_us + for_ms * 1000 : UINT64_MAX;
+	s->held_until_us = !for_ms ? UINT64_MAX : s->clock_steps ? 0 : world.now_us + for_ms * 1000;
 	s->at_hold.there = false; /* taken when the grace is over */
 }
 
@@ -92,11 +93,15 @@ static int unpin(struct order *o, char why[FILE_WHY])
 static int suspend(struct order *o, char why[FILE_WHY])
 {
 	uint64_t for_ms = draw(1) ? 0 : 1000 + draw(60000);
-	int r = config_suspend(o->config, for_ms, "uid 0", "", why);
+	/* what a pin holds back is published when it ends, nevertheless */
+	bool by_pin = o->subject->held_us && o->subject->pinned;
+	int r;
 
-	if (r || (o->subject->held_us && o->subject->pinned))
-		return r; /* what a pin holds back is published when it ends, nevertheless */
-	let_go(o->subject);
+	if (!by_pin) /* the process may end in the middle of it */
+		let_go(o->subject);
+	r = config_suspend(o->config, for_ms, "uid 0", "", why);
+	if (r || by_pin)
+		return r;
 	if (!o->subject->probed)
 		hold(o->subject, for_ms);
 	return r;
@@ -117,6 +122,8 @@ static int roll_back(struct order *o, char why[FILE_WHY])
 	if (r)
 		return r;
 	r = inspect_rollback(&i, &generation, why);
+	if (r == 0)
+		r = inspect_unchanged(&i, why);
 	inspect_end(&i);
 	if (r)
 		return r;
@@ -170,6 +177,20 @@ static int forget_revs(struct order *o, char why[FILE_WHY])
 
 /* ---- questions ---- */
 
+/* What `pullet wait` answers agrees with the status. */
+static void check_published(const struct order *o, const struct config_status *status)
+{
+	const struct version *v = status->version;
+	const struct config *c = o->config;
+
+	if (v->generation && (!config_has_published(c, v->generation, "") ||
+				     !config_has_published(c, 0, v->parts[0].etag)))
+		subject_report_flaw("%s: what is published is not said to be", o->subject->name);
+	if (config_has_published(c, v->generation + 1, "") ||
+		config_has_published(c, 0, "\"no such version\""))
+		subject_report_flaw("%s: what is not published is said to be", o->subject->name);
+}
+
 static int ask(struct order *o, char why[FILE_WHY])
 {
 	struct inspection i;
@@ -187,10 +208,32 @@ static int ask(struct order *o, char why[FILE_WHY])
 	inspect_explain(&i, draw(1) ? "over.k1" : "d0_0", values, &out, why);
 	explain_config(o->config, AUDIENCE_OPERATOR, &out);
 	explain_config(o->config, AUDIENCE_READER, &out);
+	explain_config(o->config, AUDIENCE_PUBLIC, &out);
 	explain_news(o->config, AUDIENCE_READER, &out);
+	inspect_history(&i, AUDIENCE_PUBLIC, &out, why);
 	inspect_end(&i);
 	config_status(o->config, &status);
+	check_published(o, &status);
 	buffer_fini(&out);
+	return 0;
+}
+
+static int ask_later(struct order *o, char why[FILE_WHY])
+{
+	struct control *c = o->subject->host->agent.control;
+
+	(void)why;
+	if (draw(1))
+		control_ask_changes(c, draw(1));
+	else
+		control_ask_versions(c, o->config, (unsigned)draw(10), draw(1));
+	return 0;
+}
+
+static int wait_for_run(struct order *o, char why[FILE_WHY])
+{
+	(void)why;
+	control_wait(o->subject->host->agent.control, o->config, (unsigned)draw(3));
 	return 0;
 }
 
@@ -211,6 +254,8 @@ static const struct {
 	{"drop", drop_override, 2, false, true},
 	{"forget revs", forget_revs, 1, false, true},
 	{"questions", ask, 4, false, true},
+	{"questions that take long", ask_later, 4, false, true},
+	{"wait", wait_for_run, 2, false, true},
 };
 
 #define ORDERS (sizeof(orders) / sizeof(orders[0]))
@@ -274,6 +319,8 @@ static void check_decisions(struct subject *s, const struct config_status *statu
 {
 	int64_t now_ms = s->clock_steps || s->unsaved ? INT64_MAX : wall_ms();
 
+	if (!status->version->generation) /* the ledger could not be read yet */
+		return;
 	if (s->pin_until_ms > now_ms && !status->pin)
 		subject_report_flaw("%s: the pin is lost", s->name);
 	s->pin_until_ms = !status->pin            ? 0
@@ -288,6 +335,19 @@ static void check_decisions(struct subject *s, const struct config_status *statu
 	}
 }
 
+/* As the watchdog: an agent that says twice that it does not make progress is ended. */
+static void check_progress(struct subject *s, struct config *c)
+{
+	const char *stuck = config_stuck(c, world_now_ms());
+
+	if (!stuck)
+		s->stuck_us = 0;
+	else if (!s->stuck_us)
+		s->stuck_us = world.now_us;
+	else if (world.now_us > s->stuck_us + 30000000)
+		subject_report_flaw("%s is stuck: %s", s->name, stuck);
+}
+
 static void look_at_config(void *arg)
 {
 	struct subject *s = arg;
@@ -299,6 +359,7 @@ static void look_at_config(void *arg)
 	config_status(c, &status);
 	if (status.version->generation) /* else it may not have read them yet */
 		check_decisions(s, &status);
+	check_progress(s, c);
 	if (s->rolling_us && world.now_us > s->rolling_us + GRACE_US)
 		s->rolling_us = 0;
 	if (s->held_us && world.now_us > s->held_us && !s->at_hold.there)
@@ -339,4 +400,6 @@ void operator_end(struct subject *s)
 		return;
 	order(s, find_order(unpin));
 	order(s, find_order(resume));
+	if (s->damaged)
+		order(s, find_order(forget_revs));
 }

@@ -1,7 +1,6 @@
-/* Draws a life, and writes the configuration that goes with it. */
+/* Draws a life: its configs, and what goes wrong. */
 #include "tests/sim/scenario.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +34,74 @@ static void draw_layers(struct subject *s, unsigned number)
 	}
 }
 
+/* A config whose bytes nobody looks into. */
+static void make_bytes(struct subject *s)
+{
+	s->features.type = TYPE_BYTES;
+	s->format = "verbatim";
+	s->snapshot = false;
+}
+
+static void make_json(struct subject *s)
+{
+	s->features.type = TYPE_JSON;
+	for (size_t i = 0; i < s->layer_count; i++)
+		s->layers[i]->json = true;
+}
+
+static void sign_layers(struct subject *s)
+{
+	s->features.is_signed = true;
+	s->features.has_rev = draw(3) > 0;
+	for (size_t i = 0; i < s->layer_count; i++)
+		s->layers[i]->has_rev = s->features.has_rev;
+}
+
+/* What concerns pushes, reloads and the file itself. */
+static void draw_manners(struct features *f)
+{
+	f->drift = draw(2) ? DRIFT_IS_HEALED : draw(1) ? DRIFT_IS_REPORTED : DRIFT_IS_LEFT;
+	f->owned = draw(7) == 0;
+	f->mode = draw(4) ? 0 : draw(1) ? 0600 : 0644;
+	f->shared_topic = draw(5) == 0;
+	f->min_interval_ms = maybe(100 + draw(3000));
+	f->spread_ms = maybe(draw(3000));
+	f->debounce_ms = maybe(draw(1500));
+	f->splay_ms = maybe(draw(1500));
+	f->rules = draw(3) == 0;
+}
+
+/* Its keys are known. */
+static bool is_document(const struct subject *s)
+{
+	return s->features.type != TYPE_BYTES && s->place != PLACE_SET;
+}
+
+static void draw_features(struct subject *s)
+{
+	struct features *f = &s->features;
+	bool single = s->place == PLACE_FILE && s->layer_count == 1;
+
+	if (draw(2) == 0)
+		return;
+	draw_manners(f);
+	if (single && !s->formatted && draw(7) == 0)
+		make_bytes(s);
+	else if (s->place != PLACE_SET && draw(7) == 0)
+		make_json(s);
+	f->masked = draw(3) == 0 && is_document(s);
+	f->rules &= f->type != TYPE_BYTES;
+	f->schema = draw(4) == 0 && is_document(s);
+	f->max_changes = maybe(60);
+	f->required = draw(3) == 0;
+	f->bootstrap = single && draw(3) == 0;
+	f->rollout = draw(4) == 0;
+	if (draw(4) == 0)
+		sign_layers(s);
+	if (draw(7) == 0)
+		s->history = s->probed ? 2 : 1;
+}
+
 static void draw_subject(struct scenario *sc, struct subject *s, struct host *h, unsigned number)
 {
 	static const char *const formats[] = {"yaml", "json", "properties", "env"};
@@ -58,94 +125,11 @@ static void draw_subject(struct scenario *sc, struct subject *s, struct host *h,
 	s->timeout_ms = 500 + 500 * draw(5);
 	s->format = s->layer_count > 1 || draw(3) == 0 ? formats[draw(3)] : "verbatim";
 	s->clock_steps = sc->clock_s;
-	s->may_go_back = s->probed || sc->restores || sc->lag || sc->operators_s;
-}
-
-/* ---- the configuration ---- */
-
-struct text {
-	char data[16384];
-	size_t len;
-};
-
-static void add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(struct text *t, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	t->len += (size_t)vsnprintf(t->data + t->len, sizeof(t->data) - t->len, format, args);
-	va_end(args);
-	if (t->len >= sizeof(t->data))
-		abort();
-}
-
-static void add_programs(struct text *t, const struct subject *s)
-{
-	if (s->checked)
-		add(t, "    check: {run: [/bin/check, \"{path}\"], timeout: 5s}\n");
-	if (s->reloaded)
-		add(t, "    reload: {run: [/bin/reload], timeout: 5s}\n");
-	if (s->probed)
-		add(t, "    probe: {run: [/bin/probe, %s], for: 5s, every: 1s, failures: 2}\n",
-			s->path);
-}
-
-static void add_place(struct text *t, const struct subject *s)
-{
-	if (s->place == PLACE_FILE)
-		add(t, "    file: %s\n", s->path);
-	if (s->place == PLACE_SET)
-		add(t, "    dir: %s\n", s->path);
-	if (s->snapshot && s->place != PLACE_SET)
-		add(t, "    snapshot: true\n");
-	if (s->place == PLACE_FILE && s->formatted)
-		add(t, "    format: {run: [/bin/format], timeout: 5s}\n");
-	else if (s->place == PLACE_FILE)
-		add(t, "    format: %s\n", s->format);
-}
-
-static void add_config(struct text *t, const struct scenario *sc, const struct subject *s)
-{
-	add(t, "  %s:\n    from:\n", s->name);
-	for (size_t i = 0; i < s->layer_count; i++) {
-		add(t, "      - {server: main, path: %s", s->layers[i]->path);
-		if (s->layers[i]->may_be_absent)
-			add(t, ", optional: true");
-		if (s->place == PLACE_SET)
-			add(t, ", as: f%zu.yaml", i);
-		add(t, "}\n");
-	}
-	add_place(t, s);
-	add(t, "    interval: %llums\n    timeout: %llums\n",
-		(unsigned long long)(s->interval_ms + 100 * (sc->rule % 3)),
-		(unsigned long long)s->timeout_ms);
-	add(t, "    durability: %s\n    history: %u\n", s->strict ? "strict" : "normal",
-		s->history);
-	if (s->guarded)
-		add(t, "    guard: {max_shrink: 50%%}\n");
-	add_programs(t, s);
-}
-
-void scenario_write(struct scenario *sc, bool broken)
-{
-	struct text t = {.len = 0};
-
-	add(&t, "agent:\n  state_dir: /var/lib/pullet\n  runtime_dir: /run/pullet\n");
-	add(&t, "  log: {level: info}\n");
-	if (sc->push)
-		add(&t, "push:\n  - {endpoint: \"tcp://127.0.0.1:7377\", heartbeat: 5s}\n");
-	add(&t, "servers:\n  main: {kind: http, urls: [http://a.example%s]}\n",
-		sc->two_servers ? ", http://b.example" : "");
-	if (broken)
-		add(&t, "  other: {kind: nothing}\n");
-	add(&t, "configs:\n");
-	for (size_t i = 0; i < sc->subject_count; i++)
-		if (!sc->subjects[i].removed)
-			add_config(&t, sc, &sc->subjects[i]);
-	disk_replace("/etc/pullet.yaml", t.data, t.len);
-	disk_set_mode("/etc/pullet.yaml", 0600);
+	s->runtime_dir = sc->runtime_dir;
+	draw_features(s);
+	s->may_go_back =
+		s->probed || sc->operators_s ||
+		((sc->restores || sc->lag) && !(s->features.is_signed && s->features.has_rev));
 }
 
 /* ---- trouble ---- */
@@ -168,10 +152,12 @@ static void draw_trouble(struct scenario *sc)
 	sc->edits_s = draw(3) == 0 ? 20 + draw(30) : 0;
 	sc->sleeps_s = draw(4) == 0 ? 60 : 0;
 	sc->clock_s = draw(4) == 0 ? 60 : 0;
-	sc->disk_faults = draw(3) == 0 ? 20 + draw(300) : 0;
-	sc->memory_faults = draw(7) == 0 ? 200 + draw(3000) : 0;
+	sc->disk_faults = draw(3) == 0 ? 5 + draw(100) : 0;
+	sc->memory_faults = draw(4) == 0 ? 20 + draw(1000) : 0;
 	sc->programs = draw(3) == 0 ? 3 + draw(10) : 0;
 	sc->push_faults = sc->push && draw(1);
+	sc->hands_s = draw(3) == 0 ? 5 + draw(30) : 0;
+	sc->once = draw(4) == 0;
 }
 
 void scenario_draw(struct scenario *sc, struct host *h, uint64_t trouble_us)
@@ -181,9 +167,11 @@ void scenario_draw(struct scenario *sc, struct host *h, uint64_t trouble_us)
 	sc->model = draw(1) ? DISK_JOURNAL : DISK_POSIX;
 	sc->push = draw(2) > 0;
 	sc->two_servers = draw(2) == 0;
+	sc->runtime_dir = draw(5) ? "/run/pullet" : "/var/lib/run";
 	draw_trouble(sc);
 	site_add_server("a.example");
 	site_add_server("b.example");
+	site_add_server("c.example");
 	sc->subject_count = 1 + draw(SCENARIO_MAX_SUBJECTS - 1);
 	for (unsigned i = 0; i < sc->subject_count; i++)
 		draw_subject(sc, &sc->subjects[i], h, i);

@@ -20,7 +20,9 @@ struct scenario {
 	/* kinds of trouble; once in so many seconds, 0 = never */
 	unsigned changes_s, bad_versions, deletes, restores, servers_s, lag, kills_s, cuts_s,
 		operators_s, reloads_s, edits_s, sleeps_s, clock_s, disk_faults, memory_faults,
-		programs, push_faults;
+		programs, push_faults, hands_s;
+	bool once; /* agents run with --once and --dry-run now and then */
+	const char *runtime_dir;
 	unsigned rule; /* of the configuration: changes at each reload */
 };
 

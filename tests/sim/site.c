@@ -24,8 +24,10 @@ void site_end(void)
 	for (size_t i = 0; i < site.document_count; i++) {
 		struct site_document *d = site.documents[i];
 
-		for (size_t j = 0; j < d->count; j++)
+		for (size_t j = 0; j < d->count; j++) {
 			free(d->versions[j].text);
+			free(d->versions[j].signature);
+		}
 		free(d);
 	}
 	memset(&site, 0, sizeof(site));
@@ -68,7 +70,26 @@ struct site_server *site_find_server(const char *name, size_t len)
 	return NULL;
 }
 
-static void write_text(struct site_document *d, struct site_version *v)
+static void write_json(const struct site_document *d, struct site_version *v)
+{
+	unsigned lines = v->quality == SITE_SHRUNK ? 1 : d->lines;
+	size_t size = lines * 36 + 96;
+	char *text = malloc(size), *at = text;
+
+	at += snprintf(at, size, "{");
+	for (unsigned i = 0; i < lines; i++)
+		at += snprintf(at, size - (size_t)(at - text), "%s\n\"d%u_%u\": %llu", i ? "," : "",
+			d->id, i, (unsigned long long)v->number);
+	if (v->quality == SITE_HARMFUL || v->quality == SITE_SICK)
+		at += snprintf(at, size - (size_t)(at - text), ", \"%s\": true",
+			v->quality == SITE_SICK ? "sick" : "harmful");
+	at += snprintf(at, size - (size_t)(at - text), "%s\n",
+		v->quality == SITE_BROKEN ? ", broken" : "\n}");
+	v->text = text;
+	v->len = (size_t)(at - text);
+}
+
+static void write_yaml(const struct site_document *d, struct site_version *v)
 {
 	bool shrunk = v->quality == SITE_SHRUNK;
 	unsigned lines = shrunk ? 1 : d->lines;
@@ -100,7 +121,10 @@ struct site_version *site_change(struct site_document *d, enum site_quality qual
 		.quality = quality,
 		.since_us = world.now_us,
 		.index = ++site.index};
-	write_text(d, v);
+	if (d->json)
+		write_json(d, v);
+	else
+		write_yaml(d, v);
 	snprintf(v->etag, sizeof(v->etag), "\"%u-%llu\"", d->id, (unsigned long long)v->number);
 	d->shown = ++d->count;
 	world_trace("site: %s is version %llu%s", d->path, (unsigned long long)v->number,
@@ -124,6 +148,7 @@ void site_go_back(struct site_document *d, size_t versions)
 	v->since_us = world.now_us;
 	v->index = ++site.index;
 	v->sent = false;
+	v->signature = NULL;
 	v->text = malloc(old->len + 1);
 	memcpy(v->text, old->text, old->len);
 	d->shown = ++d->count;
@@ -151,5 +176,6 @@ void site_heal(void)
 		site.servers[i].lag_us = 0;
 		site.servers[i].delay_us = 1000;
 	}
-	site.unasked_304 = site.wrong_etag = site.cut = 0;
+	site.unasked_304 = site.wrong_etag = site.cut = site.wrong_signature = 0;
+	site.rollout = 0;
 }

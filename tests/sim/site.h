@@ -15,6 +15,7 @@
 #define SITE_MAX_DOCUMENTS 64
 #define SITE_MAX_SERVERS 4
 #define SITE_MAX_VERSIONS 512
+#define SITE_ROLLOUTS 12
 
 enum site_quality {
 	SITE_GOOD,
@@ -33,7 +34,8 @@ struct site_version {
 	char *text;
 	size_t len;
 	char etag[24];
-	bool sent; /* to some agent, whole */
+	char *signature; /* NULL = nobody asked for it yet */
+	bool sent;       /* to some agent, whole */
 };
 
 struct site_document {
@@ -42,6 +44,8 @@ struct site_document {
 	unsigned lines;
 	bool large; /* for the checks' thread */
 	bool may_be_absent;
+	bool json;
+	bool has_rev; /* in its signatures */
 	struct site_version versions[SITE_MAX_VERSIONS];
 	size_t count;
 	size_t shown; /* versions that count, from the first: fewer after a restored backup */
@@ -75,9 +79,10 @@ struct site {
 	size_t document_count;
 	struct site_server servers[SITE_MAX_SERVERS];
 	size_t server_count;
-	uint64_t index; /* counts changes */
+	uint64_t index;   /* counts changes */
+	unsigned rollout; /* what /rollout/... says: one of SITE_ROLLOUTS texts; 0 = all */
 	/* one in so many answers is... ; 0 = none */
-	unsigned unasked_304, wrong_etag, cut;
+	unsigned unasked_304, wrong_etag, cut, wrong_signature;
 	/* a document has changed */
 	void (*changed)(void *arg, struct site_document *d, struct site_version *v);
 	void *arg;
@@ -100,6 +105,12 @@ void site_go_back(struct site_document *d, size_t versions);
 struct site_version *site_version_at(struct site_document *d, uint64_t us);
 /* The current one; may be absent. */
 struct site_version *site_current(struct site_document *d);
+/* The rollout that is shown now; NULL = there is none. */
+const char *site_rollout(void);
+/* The public key of all signatures. */
+const char *site_public_key(void);
+/* The signature of a version, made when it is asked for first. */
+const char *site_signature(const struct site_document *d, struct site_version *v);
 /* All servers are good from now on. */
 void site_heal(void);
 

@@ -124,7 +124,8 @@ static void check_layer(const struct subject *s, size_t i, const struct tally *t
 	else if (t->lines != lines)
 		subject_report_flaw(
 			"P1 %s: %s is torn: %u lines of %u", s->name, d->path, t->lines, lines);
-	else if (v->quality == SITE_BROKEN || (v->quality == SITE_HARMFUL && s->checked) ||
+	else if ((v->quality == SITE_BROKEN && s->features.type != TYPE_BYTES) ||
+		 (v->quality == SITE_HARMFUL && (s->checked || s->features.schema)) ||
 		 (v->quality == SITE_SHRUNK && s->guarded && s->layer_count == 1 && !s->forced &&
 			 s->last.there && s->last.numbers[i] != t->number))
 		subject_report_flaw("P1 %s: %s version %llu was rejected, and is visible", s->name,
@@ -137,6 +138,11 @@ static void look_at_text(const struct subject *s, const char *text, size_t len, 
 	struct tally tallies[SUBJECT_MAX_LAYERS] = {0};
 
 	ret->there = true;
+	if (s->features.type == TYPE_BYTES && memmem(text, len, "<html>", 6)) {
+		*ret = s->last; /* a proxy's page is bytes as well */
+		ret->there = true;
+		return;
+	}
 	if (!count_lines(s, text, len, tallies)) {
 		subject_report_flaw("P1 %s: it shows another config's document", s->name);
 		return;
@@ -174,7 +180,8 @@ static int look_into_state(void *arg, const char *name, mode_t mode)
 	for (size_t i = 0; data && i < q->subject->layer_count; i++) {
 		if (!q->sight->numbers[i])
 			continue;
-		snprintf(line, sizeof(line), "d%u_0: %llu\n", q->subject->layers[i]->id,
+		snprintf(line, sizeof(line), "d%u_0%s: %llu", q->subject->layers[i]->id,
+			q->subject->layers[i]->json ? "\"" : "",
 			(unsigned long long)q->sight->numbers[i]);
 		if (!memmem(data, len, line, strlen(line)))
 			return 0;
@@ -219,7 +226,7 @@ static void follow_sight(struct subject *s, const struct sight *now)
 		return;
 	world_trace("%s shows %llu %llu %llu", s->name, (unsigned long long)now->numbers[0],
 		(unsigned long long)now->numbers[1], (unsigned long long)now->numbers[2]);
-	if (older < s->layer_count && !s->may_go_back)
+	if (older < s->layer_count && !s->may_go_back && !s->damaged)
 		subject_report_flaw("P2 %s: %s went back from %llu to %llu", s->name,
 			s->layers[older]->path, (unsigned long long)s->last.numbers[older],
 			(unsigned long long)now->numbers[older]);
@@ -228,11 +235,12 @@ static void follow_sight(struct subject *s, const struct sight *now)
 		subject_report_flaw("%s changed while it was held", s->name);
 	if (s->rolled_back.there && subject_same_sight(now, &s->rolled_back))
 		subject_report_flaw("%s shows again what was rolled back", s->name);
-	if (s->rolling_us && s->rolling.there) {
+	if (s->rolling_us && s->rolling.there && !s->damaged) {
 		s->rolled_back = s->rolling;
 		s->rolling_us = 0;
 	}
-	check_state(s, now);
+	if (!s->damaged)
+		check_state(s, now);
 	if (world.now_us - s->changed_us > SETTLED_US)
 		s->settled = s->last;
 	s->last = *now;
@@ -304,7 +312,7 @@ static void check_generation(struct subject *s)
 {
 	uint64_t generation = pullet_generation(s->reader);
 
-	if (generation < s->generation)
+	if (generation < s->generation && !s->damaged)
 		subject_report_flaw("P2 %s: generation %llu after %llu", s->name,
 			(unsigned long long)generation, (unsigned long long)s->generation);
 	if (generation == s->generation)
@@ -323,7 +331,7 @@ static void observe_snapshot(struct subject *s)
 	} q = {.s = s};
 	char path[96];
 
-	snprintf(path, sizeof(path), "/run/pullet/%s.snap", s->name);
+	snprintf(path, sizeof(path), "%s/%s.snap", s->runtime_dir, s->name);
 	disk_owner = OWNER_READER;
 	if (!s->reader && pullet_open(path, 0, &s->reader))
 		s->reader = NULL;
@@ -354,6 +362,8 @@ void subject_observe(struct subject *s)
 	disk_use(s->host->disk);
 	if (s->snapshot)
 		observe_snapshot(s);
+	if (s->place == PLACE_SET && s->foreign)
+		return;
 	if (s->place == PLACE_FILE)
 		observe_file(s, &now);
 	else if (s->place == PLACE_SET)
@@ -416,13 +426,14 @@ void subject_check_start(struct subject *s)
 	older = find_older(s, &s->last, &s->settled);
 	if (has_faults())
 		return;
-	if (s->place != PLACE_NONE && !s->foreign && s->settled.there && !s->last.there)
+	if (s->place != PLACE_NONE && !s->foreign && !s->damaged && s->settled.there &&
+		!s->last.there)
 		subject_report_flaw("P3 %s: nothing is published after the start", s->name);
 	else if (older < s->layer_count && !s->may_go_back && !s->clock_steps)
 		subject_report_flaw("P4 %s: %s is %llu after the start, and was %llu", s->name,
 			s->layers[older]->path, (unsigned long long)s->last.numbers[older],
 			(unsigned long long)s->settled.numbers[older]);
-	if (s->generation && s->generation < s->settled_generation)
+	if (s->generation && s->generation < s->settled_generation && !s->damaged)
 		subject_report_flaw("P2 %s: generation %llu after the start, and was %llu", s->name,
 			(unsigned long long)s->generation,
 			(unsigned long long)s->settled_generation);

@@ -28,6 +28,15 @@ struct sight {
 	bool there;
 };
 
+/* What a configuration may say of it beside where it goes and which programs there are. */
+struct features {
+	enum { TYPE_DEFAULT, TYPE_JSON, TYPE_BYTES } type;
+	enum { DRIFT_IS_HEALED, DRIFT_IS_REPORTED, DRIFT_IS_LEFT } drift;
+	bool masked, schema, owned, required, rules, shared_topic, is_signed, has_rev, bootstrap,
+		rollout;
+	unsigned mode, max_changes, debounce_ms, splay_ms, min_interval_ms, spread_ms;
+};
+
 struct subject {
 	char name[16], path[64];
 	struct host *host;
@@ -42,6 +51,8 @@ struct subject {
 	unsigned history;
 	uint64_t interval_ms, timeout_ms;
 	const char *format;
+	struct features features;
+	const char *runtime_dir;
 	/* what readers saw */
 	bool dirty;
 	struct sight last, settled; /* settled: when it had not changed for a second */
@@ -53,6 +64,7 @@ struct subject {
 	bool may_go_back; /* an operator, a probe or a server asked for it, once or more */
 	bool foreign;     /* somebody else wrote the file, and it is not yet healed */
 	bool forced;      /* the guard was skipped */
+	bool damaged;     /* somebody touched its state, once or more */
 	/* Pinned or suspended since then (0 = no), until then: nothing of the servers may become
 	 * visible. at_hold: what it shows then, taken when what was under way has ended. */
 	uint64_t held_us, held_until_us;
@@ -64,6 +76,7 @@ struct subject {
 	bool unsaved; /* an order was answered "done, but not saved" */
 	/* Decisions that the agent showed as in force, until then (wall clock); 0 = none. */
 	int64_t pin_until_ms, override_until_ms[SUBJECT_OVERRIDES];
+	uint64_t stuck_us; /* it has made no progress since then; 0 = it does */
 	uint64_t observed; /* times */
 };
 
