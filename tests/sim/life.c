@@ -93,8 +93,10 @@ static void fail_power_soon(void *arg, uint64_t number)
  * again. */
 static void process_ended(struct host *h, int code)
 {
-	FOR_EACH_SUBJECT (s)
+	FOR_EACH_SUBJECT (s) {
 		s->dirty = true;
+		s->rolling_us = 0; /* nobody was told that it is done */
+	}
 	push_forget_host(0);
 	if (code >= 0)
 		life_totals.exits++;
@@ -125,15 +127,19 @@ static void note_change(void *arg, const char *dir, const char *name)
  * fails may lose the newest: the agent says so. */
 static void read_log(const char *line, size_t len)
 {
+	bool taken_back = memmem(line, len, "a publication failed", 20) ||
+			  memmem(line, len, "a power cut may", 15);
+	bool unsaved = memmem(line, len, "after a restart only", 20);
 	char name[32];
 
-	if (!memmem(line, len, "a publication failed", 20) &&
-		!memmem(line, len, "a power cut may", 15))
+	if (!taken_back && !unsaved)
 		return;
 	FOR_EACH_SUBJECT (s) {
-		snprintf(name, sizeof(name), "config=%.16s ", s->name);
-		if (memmem(line, len, name, strlen(name)))
-			s->may_go_back = true;
+		snprintf(name, sizeof(name), "config=%.16s", s->name);
+		if (!memmem(line, len, name, strlen(name)))
+			continue;
+		s->may_go_back |= taken_back;
+		s->unsaved |= unsaved;
 	}
 }
 
@@ -545,8 +551,11 @@ static void heal(void)
 		hands_end(s);
 	start_again(NULL, 0);
 	host_reload(&life.host);
-	FOR_EACH_SUBJECT (s)
+	FOR_EACH_SUBJECT (s) {
 		operator_end(s);
+		if (life.scenario.hands_s) /* the page that a reader has mapped may be anybody's */
+			subject_close(s);
+	}
 }
 
 /* The longest time until the newest versions must be visible. */
