@@ -448,6 +448,25 @@ static void settings_of_an_older_agent__are_no_difference(void **state)
 	assert_false(current_settings_differ(core.config));
 }
 
+static void settings__with_another_name_of_a_layer__have_another_digest(void **state)
+{
+	static const char *const froms[] = {"[{server: main, path: /web.yaml, as: a.yaml}]",
+		"[{server: main, path: /web.yaml, as: b.yaml}]"};
+	char place[SCRATCH_PATH + 32], seen[2][VERSION_SETTINGS];
+
+	(void)state;
+	snprintf(place, sizeof(place), "dir: %s/out/set", core.dir);
+	core.place = place;
+	for (size_t i = 0; i < 2; i++) {
+		core.from = froms[i];
+		core_make("");
+		snprintf(seen[i], sizeof(seen[i]), "%s", core.config->current.settings);
+		assert_string_not_equal(seen[i], "");
+		agent_crashes();
+	}
+	assert_string_not_equal(seen[0], seen[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -478,6 +497,7 @@ int main(void)
 		CORE_TEST(older__that_was_proven_once_and_failed_since__is_passed_over),
 		CORE_TEST(older__that_cannot_be_read__is_passed_over),
 		CORE_TEST(file__touched_before_anything_is_published__is_left),
+		CORE_TEST(settings__with_another_name_of_a_layer__have_another_digest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,9 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/log.h"
 #include "pull/credentials.h"
 #include "tests/unit/fixture/scratch.h"
 
@@ -200,6 +204,8 @@ static void read__takes_one_line_and_not_its_end(void **state)
 		{"s\rt", NULL},
 		{"s\tt", NULL},
 		{"s\x7f", NULL},
+		{"\ts", NULL},
+		{"\nsecond", NULL},
 	};
 	char why[FILE_WHY];
 	struct credentials c;
@@ -296,6 +302,42 @@ static void check_tls__names_the_first_file_that_cannot_be_read(void **state)
 	free(good);
 }
 
+/* What credentials_warn() logs about a token with this mode. */
+static void warn_about(mode_t mode, char said[1024])
+{
+	char *path = written("open", "t0k\n");
+	const struct settings_server server = {.name = (char *)"main", .bearer_file = path};
+	int log = memfd_create("log", MFD_CLOEXEC), before = dup(STDERR_FILENO);
+	ssize_t n;
+
+	assert_true(log >= 0 && before >= 0 && dup2(log, STDERR_FILENO) >= 0);
+	log_setup(LOG_LEVEL_WARN, LOG_FORMAT_TEXT);
+	assert_int_equal(chmod(path, mode), 0);
+	credentials_warn(&server);
+	dup2(before, STDERR_FILENO);
+	close(before);
+	n = pread(log, said, 1023, 0);
+	said[n > 0 ? n : 0] = '\0';
+	close(log);
+	free(path);
+}
+
+static void warn__of_a_secret_that_any_user_can_read_or_replace(void **state)
+{
+	static const mode_t open_modes[] = {0604, 0602, 0646}, closed_modes[] = {0600, 0640, 0660};
+	char said[1024];
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		warn_about(open_modes[i], said);
+		assert_non_null(
+			strstr(said, "any user of this host can read or replace the secret"));
+		assert_non_null(strstr(said, "server=main file="));
+		warn_about(closed_modes[i], said);
+		assert_string_equal(said, "");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +354,7 @@ int main(void)
 		cmocka_unit_test(read__of_all__makes_lines),
 		cmocka_unit_test(read__of_a_file_that_is_not_there_or_too_large__keeps_nothing),
 		cmocka_unit_test(check_tls__names_the_first_file_that_cannot_be_read),
+		cmocka_unit_test(warn__of_a_secret_that_any_user_can_read_or_replace),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -1614,6 +1614,26 @@ static void take__with_parts_that_are_held__has_the_bytes_of_the_held_version(vo
 	scratch_close(dir);
 }
 
+static void seen__of_a_server_that_watches__is_the_last_answer_with_a_version(void **state)
+{
+	struct site s;
+	struct run r;
+
+	(void)state;
+	open_three(&s, &r);
+	s.settings->servers[0]->watch = true;
+	assert_pulls(&r, PULL_NEW, "");
+	assert_string_equal(pull_seen(r.g, 1), "\"1-2\"");
+	web_put(&s.a, "/web.json", 200, "\"2-2\"", "{\"b\": 3}");
+	assert_pulls(&r, PULL_NEW, "");
+	assert_string_equal(pull_seen(r.g, 1), "\"2-2\"");
+	web_put(&s.a, "/web.json", 500, NULL, "broken\n");
+	pull(&r);
+	assert_int_equal(r.outcome, PULL_FAILED);
+	assert_string_equal(pull_seen(r.g, 1), "\"2-2\""); /* it had none */
+	close_run(&s, &r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1658,6 +1678,7 @@ int main(void)
 		cmocka_unit_test(pull__of_what_came_from_another_address__names_it_to_the_kind),
 		cmocka_unit_test(take__of_new_parts__has_their_bytes_and_what_their_servers_said),
 		cmocka_unit_test(take__with_parts_that_are_held__has_the_bytes_of_the_held_version),
+		cmocka_unit_test(seen__of_a_server_that_watches__is_the_last_answer_with_a_version),
 	};
 
 	alarm(20);

@@ -411,8 +411,10 @@ static void publisher__of_what_cannot_be__says_why(void **state)
 	options = (struct publisher_options){.queue = 0};
 	assert_int_equal(publisher_open(&sys_real, "tcp://0.0.0.0:0", &options, &p, why), -EINVAL);
 	memset(text, 'x', sizeof(text) - 1);
+	memcpy(text, "ipc://", 6);
 	text[sizeof(text) - 1] = '\0';
 	assert_true(publisher_open(&sys_real, text, &options, &p, why) < 0);
+	assert_non_null(strstr(why, "it is too long"));
 	publish_at(NULL);
 	assert_string_equal(publisher_endpoint(publisher), endpoint);
 	assert_string_equal(publisher_public_key(publisher), "");
