@@ -168,7 +168,7 @@ static void change_document(void)
 
 static void trouble_server(void)
 {
-	struct site_server *s = &site.servers[world_random(STREAM_SERVER, 2)];
+	struct site_server *s = &site.servers[world_random(STREAM_SERVER, 3)];
 
 	s->mode = (enum server_mode)world_random(STREAM_SERVER, SERVER_MODES - 1);
 	s->delay_us = world_once_in(STREAM_SERVER, 3) ? world_random(STREAM_SERVER, 3 * SECOND_US)
@@ -371,7 +371,8 @@ static void expect_change(struct subject *s, size_t layer, uint64_t version)
 		 span_ms = life.scenario.push && world.now_us > life.pushes_us ? 3000 : pull_ms;
 
 	if (s->place == PLACE_FILE && !s->probed && !s->features.rollout &&
-		!s->features.is_signed && !s->features.min_interval_ms && !s->features.spread_ms)
+		!s->features.is_signed && !s->features.consul &&
+		!s->features.min_interval_ms && !s->features.spread_ms)
 		world_at(world.now_us + span_ms * 1000, check_promise, s,
 			(uint64_t)layer << 32 | version);
 }
@@ -430,9 +431,6 @@ static void begin_push(void)
 
 static void begin_disk(void)
 {
-	static const char schema[] =
-		"{\"type\": \"object\", \"properties\": {\"harmful\": false}, \"something\": 1}\n";
-
 	life.host.disk = disk_new(life.scenario.model);
 	disk_use(life.host.disk);
 	disk_make_dir("/etc");
@@ -448,7 +446,6 @@ static void begin_disk(void)
 		disk_put(names[i], "#!", 2);
 		disk_set_mode(names[i], 0755);
 	}
-	disk_put("/etc/schema.json", schema, sizeof(schema) - 1);
 	scenario_write(&life.scenario, false);
 }
 

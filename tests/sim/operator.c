@@ -100,7 +100,7 @@ static int suspend(struct order *o, char why[FILE_WHY])
 	r = config_suspend(o->config, for_ms, "uid 0", "", why);
 	if (r || by_pin)
 		return r;
-	if (!o->subject->probed)
+	if (!o->subject->probed && !o->subject->checked && !o->subject->formatted)
 		hold(o->subject, for_ms);
 	return r;
 }
