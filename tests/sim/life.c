@@ -307,6 +307,7 @@ static const struct trouble {
 	ROW(set_disk_faults, disk_faults),
 	ROW(set_memory_faults, memory_faults),
 	ROW(touch_files, hands_s),
+	ROW(push_strangers_act, push_faults),
 #undef ROW
 };
 
@@ -634,6 +635,7 @@ static void end_life(void)
 	life_totals.failed_allocations += world.failed_allocations;
 	life_totals.virtual_s += (world.now_us - 1000 * SECOND_US) / SECOND_US;
 	host_kill(&life.host);
+	push_strangers_end();
 	push_begin(NULL);
 	disk_free(life.host.disk);
 	site_end();

@@ -139,20 +139,25 @@ static int roll_back(struct order *o, char why[FILE_WHY])
 
 static int override(struct order *o, char why[FILE_WHY])
 {
-	static const char *const values[] = {"1", "{a: 1}", "null", "[1, 2]", "text", "]"};
+	static const char *const ways[] = {
+		"over.k1.a", "over.k1.a.b", "over..", "d0_0.x", "over.a\\.b", ""};
+	static const char *const values[] = {"1", "{a: 1}", "null", "[1, 2]", "text", "]", "1.5",
+		"- 1\n- 2", "--- 1\n--- 2", "\"a\\nb\"", "true", ".inf"};
 	struct inspection i;
 	unsigned n = (unsigned)draw(SUBJECT_OVERRIDES - 1);
 	char key[24];
 	int r = inspect_begin(o->config, &i, why);
 
 	snprintf(key, sizeof(key), "over.k%u", n);
+	if (draw(5) == 0)
+		snprintf(key, sizeof(key), "%s", ways[draw(5)]);
 	o->subject->override_until_ms[n] = 0; /* the new one may be shorter */
 	if (r)
 		return r;
 	r = inspect_override(&i, key, why);
 	inspect_end(&i);
 	return r ? r
-		 : config_override(o->config, key, values[draw(5)], 1000 + draw(60000), "uid 0",
+		 : config_override(o->config, key, values[draw(11)], 1000 + draw(60000), "uid 0",
 			   "try", why);
 }
 
@@ -193,6 +198,7 @@ static int ask(struct order *o, char why[FILE_WHY])
 {
 	struct inspection i;
 	struct config_status status;
+	struct subscriber_status push;
 	struct buffer out;
 	bool values = draw(1);
 	int r = inspect_begin(o->config, &i, why);
@@ -212,6 +218,8 @@ static int ask(struct order *o, char why[FILE_WHY])
 	inspect_end(&i);
 	config_status(o->config, &status);
 	check_published(o, &status);
+	if (o->subject->host->agent.push)
+		subscriber_get_status(o->subject->host->agent.push, 0, &push);
 	buffer_fini(&out);
 	return 0;
 }
