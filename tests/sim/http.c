@@ -13,8 +13,11 @@
 #include <string.h>
 
 #include "tests/sim/host.h"
+#include "tests/sim/server_consul.h"
 #include "tests/sim/site.h"
 #include "tests/sim/world.h"
+
+#define LONGEST_WAIT_US 30000000u /* of a blocking query */
 
 struct http_client {
 	struct host *host;
@@ -45,6 +48,10 @@ struct request { /* the world's */
 	long status;
 	const struct site_version *version;
 	const char *text; /* in place of a version's; lives as long as the life */
+	char *wrapped;    /* the same around it, the request's own */
+	bool consul, counted, signature;
+	uint64_t position, index; /* of Consul: waits behind; is at */
+	uint64_t begun_us;
 	const char *etag;
 	uint64_t retry_after_ms;
 };
@@ -73,6 +80,9 @@ static void fill_response(
 	ret->retry_after_ms = r->retry_after_ms;
 	ret->framed = true;
 	snprintf(ret->etag, sizeof(ret->etag), "%s", r->etag ? r->etag : "");
+	if (r->consul && r->index)
+		snprintf(ret->consul_index, sizeof(ret->consul_index), "%llu",
+			(unsigned long long)r->index);
 	buffer_init(&ret->body, max_bytes);
 	buffer_init(&ret->coded, 0);
 	if (r->status == 200 && len && buffer_append(&ret->body, text, len)) {
@@ -120,6 +130,7 @@ static void answer_arrives(void *arg, uint64_t number)
 		}
 		host_call(r->host, deliver_answer, r->transfer);
 	}
+	free(r->wrapped);
 	free(r);
 }
 
@@ -149,7 +160,7 @@ static bool asks_for_signature(struct request *r)
 
 static void answer_document(struct request *r)
 {
-	bool signature = asks_for_signature(r);
+	bool signature = r->signature = asks_for_signature(r);
 	struct site_document *d = site_find_document(r->path);
 	uint64_t lag_us = r->server->lag_us;
 	struct site_version *v =
@@ -163,6 +174,7 @@ static void answer_document(struct request *r)
 		r->status = 404;
 		return;
 	}
+	r->index = v->index;
 	if (signature) {
 		answer_text(r, world_once_in(STREAM_SERVER, site.wrong_signature)
 				       ? "untrusted comment: none\n"
@@ -173,8 +185,12 @@ static void answer_document(struct request *r)
 		set_error(r, HTTP_CLIENT_NETWORK, "the connection was cut");
 		return;
 	}
-	r->etag = v->etag;
+	r->etag = r->consul ? NULL : v->etag;
 	r->status = 200;
+	if (r->consul) {
+		answer_text(r, v->text);
+		return;
+	}
 	if (strcmp(r->if_none_match, v->etag) == 0 ||
 		world_once_in(STREAM_SERVER, site.unasked_304)) {
 		r->status = 304;
@@ -182,6 +198,17 @@ static void answer_document(struct request *r)
 	}
 	r->version = v;
 	v->sent = true;
+}
+
+static void wrap_answer(struct request *r)
+{
+	char key[180];
+
+	if (!r->index)
+		r->index = site.index;
+	snprintf(key, sizeof(key), "%s%s", r->path, r->signature ? ".minisig" : "");
+	if (r->status == 200)
+		r->text = r->wrapped = consul_wrap(key, r->text, strlen(r->text), r->index);
 }
 
 /* True: there will be an answer. */
@@ -223,7 +250,19 @@ static bool make_answer(struct request *r)
 		break;
 	}
 	answer_document(r);
+	if (r->consul)
+		wrap_answer(r);
 	return true;
+}
+
+/* A blocking query goes on waiting. */
+static bool waits_for_change(struct request *r)
+{
+	struct site_document *d = site_find_document(r->path);
+	struct site_version *v = d ? site_current(d) : NULL;
+
+	return r->position && v && v->index <= r->position && r->server->mode == SERVER_GOOD &&
+	       world.now_us < r->begun_us + LONGEST_WAIT_US;
 }
 
 static void count_request(struct site_server *s)
@@ -244,7 +283,13 @@ static void request_arrives(void *arg, uint64_t number)
 	struct request *r = arg;
 	uint64_t delay_us;
 
-	count_request(r->server);
+	if (!r->counted)
+		count_request(r->server);
+	r->counted = true;
+	if (waits_for_change(r)) {
+		world_at(world.now_us + 1000000, request_arrives, r, number);
+		return;
+	}
 	if (!make_answer(r)) {
 		/* the time limit ends it */
 		world_at(world.now_us + 600 * 1000000ull, answer_arrives, r, number);
@@ -300,6 +345,10 @@ static struct request *make_request(struct host *h, const struct http_client_req
 	r->server = site_find_server(host, path ? (size_t)(path - host) : strlen(host));
 	snprintf(r->path, sizeof(r->path), "%s", path ? path : "/");
 	copy_headers(r, q->headers);
+	r->begun_us = world.now_us;
+	r->consul = consul_is_asked(r->path);
+	if (r->consul)
+		r->position = consul_unwrap(r->path);
 	return r;
 }
 

@@ -188,7 +188,7 @@ static void change_document(void)
 
 static void trouble_server(void)
 {
-	struct site_server *s = &site.servers[world_random(STREAM_SERVER, 2)];
+	struct site_server *s = &site.servers[world_random(STREAM_SERVER, 3)];
 
 	s->mode = (enum server_mode)world_random(STREAM_SERVER, SERVER_MODES - 1);
 	s->delay_us =
@@ -335,6 +335,7 @@ static const struct trouble {
 	ROW(set_disk_faults, disk_faults),
 	ROW(set_memory_faults, memory_faults),
 	ROW(touch_files, hands_s),
+	ROW(push_strangers_act, push_faults),
 #undef ROW
 };
 
@@ -412,7 +413,8 @@ static void expect_change(struct subject *s, size_t layer, uint64_t version)
 		world_at(world.now_us + (pull_ms + 60000) * 1000, check_sick, s,
 			(uint64_t)layer << 32 | version);
 	if (s->place == PLACE_FILE && !s->probed && !s->features.rollout &&
-		!s->features.is_signed && !s->features.min_interval_ms && !s->features.spread_ms)
+		!s->features.is_signed && !s->features.consul && !s->features.min_interval_ms &&
+		!s->features.spread_ms)
 		world_at(world.now_us + span_ms * 1000, check_promise, s,
 			(uint64_t)layer << 32 | version);
 }
@@ -480,9 +482,6 @@ static void begin_push(void)
 
 static void begin_disk(void)
 {
-	static const char schema[] =
-		"{\"type\": \"object\", \"properties\": {\"harmful\": false}, \"something\": 1}\n";
-
 	life.host.disk = disk_new(life.scenario.model);
 	disk_use(life.host.disk);
 	disk_make_dir("/etc");
@@ -498,7 +497,6 @@ static void begin_disk(void)
 		disk_put(names[i], "#!", 2);
 		disk_set_mode(names[i], 0755);
 	}
-	disk_put("/etc/schema.json", schema, sizeof(schema) - 1);
 	scenario_write(&life.scenario, false);
 }
 
@@ -699,6 +697,7 @@ static void end_life(void)
 	life_totals.failed_allocations += world.failed_allocations;
 	life_totals.virtual_s += (world.now_us - 1000 * SECOND_US) / SECOND_US;
 	host_kill(&life.host);
+	push_strangers_end();
 	push_begin(NULL);
 	disk_free(life.host.disk);
 	site_end();

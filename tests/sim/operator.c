@@ -13,6 +13,7 @@
 #include "config/explain.h"
 #include "config/inspect.h"
 #include "tests/sim/control.h"
+#include "tests/sim/programs.h"
 #include "tests/sim/world.h"
 
 #define GRACE_US 10000000u /* a publication under way is finished */
@@ -75,7 +76,7 @@ static int pin(struct order *o, char why[FILE_WHY])
 
 	let_go(o->subject);
 	o->subject->pin_until_ms = 0;
-	r = config_pin(o->config, for_ms, "uid 0", "held", why);
+	r = config_pin(o->config, for_ms, "uid 0", draw(9) ? "held" : "he\nld", why);
 
 	if (r == 0 && !o->subject->rolling_us) /* else it pins what the rollback brings */
 		hold(o->subject, for_ms);
@@ -93,8 +94,7 @@ static int unpin(struct order *o, char why[FILE_WHY])
 static int suspend(struct order *o, char why[FILE_WHY])
 {
 	/* holds nothing for the oracle: what was pulled before may still become visible */
-	return config_suspend(
-		o->config, draw(1) ? 0 : 1000 + draw(60000), "uid 0", "", why);
+	return config_suspend(o->config, draw(1) ? 0 : 1000 + draw(60000), "uid 0", "", why);
 }
 
 static int resume(struct order *o, char why[FILE_WHY])
@@ -131,20 +131,25 @@ static int roll_back(struct order *o, char why[FILE_WHY])
 
 static int override(struct order *o, char why[FILE_WHY])
 {
-	static const char *const values[] = {"1", "{a: 1}", "null", "[1, 2]", "text", "]"};
+	static const char *const ways[] = {
+		"over.k1.a", "over.k1.a.b", "over..", "over.k2.a", "over.a\\.b", ""};
+	static const char *const values[] = {"1", "{a: 1}", "null", "[1, 2]", "text", "]", "1.5",
+		"- 1\n- 2", "--- 1\n--- 2", "\"a\\nb\"", "true", ".inf"};
 	struct inspection i;
 	unsigned n = (unsigned)draw(SUBJECT_OVERRIDES - 1);
 	char key[24];
 	int r = inspect_begin(o->config, &i, why);
 
 	snprintf(key, sizeof(key), "over.k%u", n);
+	if (draw(5) == 0)
+		snprintf(key, sizeof(key), "%s", ways[draw(5)]);
 	o->subject->override_until_ms[n] = 0; /* the new one may be shorter */
 	if (r)
 		return r;
 	r = inspect_override(&i, key, why);
 	inspect_end(&i);
 	return r ? r
-		 : config_override(o->config, key, values[draw(5)], 1000 + draw(60000), "uid 0",
+		 : config_override(o->config, key, values[draw(11)], 1000 + draw(60000), "uid 0",
 			   "try", why);
 }
 
@@ -185,6 +190,7 @@ static int ask(struct order *o, char why[FILE_WHY])
 {
 	struct inspection i;
 	struct config_status status;
+	struct subscriber_status push;
 	struct buffer out;
 	bool values = draw(1);
 	int r = inspect_begin(o->config, &i, why);
@@ -204,6 +210,8 @@ static int ask(struct order *o, char why[FILE_WHY])
 	inspect_end(&i);
 	config_status(o->config, &status);
 	check_published(o, &status);
+	if (o->subject->host->agent.push)
+		subscriber_get_status(o->subject->host->agent.push, 0, &push);
 	buffer_fini(&out);
 	return 0;
 }
@@ -268,6 +276,10 @@ static void give_order(void *arg)
 	o->config = find_config(o->subject);
 	if (!o->config)
 		return;
+	if (world_once_in(STREAM_OPERATOR, sim_programs.short_orders)) {
+		world_faults.memory_first = world.allocations + 1 + draw(draw(1) ? 8 : 80);
+		world_faults.memory_count = 1;
+	}
 	o->result = o->act(o, why);
 	world_trace("%s of %s: %d %s", o->name, o->subject->name, o->result, why);
 	o->subject->unsaved |= o->result == -EIO;

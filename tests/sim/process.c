@@ -91,6 +91,7 @@ static void find_result(struct process *p, const struct process_options *o)
 {
 	const char *name = base_name(o->argv[0]);
 	struct process_result *r = &p->result;
+	static const char said[] = "refused: d0_1 is 12345, over.k1 is text\n";
 
 	r->output = r->message = "";
 	set_end(r, PROCESS_EXITED, 0, "");
@@ -106,6 +107,10 @@ static void find_result(struct process *p, const struct process_options *o)
 		set_end(r, PROCESS_EXITED, 1, "exited with 1");
 	else if (strcmp(name, "format") == 0)
 		make_product(p, o);
+	if (!r->ok) /* it writes values, which may be masked ones */
+		r->output = r->message = said;
+	r->output_len = r->ok ? r->output_len : sizeof(said) - 1;
+	r->message_len = r->ok ? 0 : sizeof(said) - 1;
 }
 
 static void free_process(struct process *p)

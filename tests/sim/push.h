@@ -94,6 +94,13 @@ bool push_publisher_runs(const struct push_publisher *p);
 struct push_publisher *push_relay_new(
 	const char *endpoint, unsigned host, const char *const *upstreams, size_t count);
 
+/* ---- push_strangers.c: subscribers that are no agents ---- */
+
+/* They subscribe to something, or leave. */
+void push_strangers_act(void);
+/* They are gone. */
+void push_strangers_end(void);
+
 /* ---- what happened ---- */
 
 struct push_totals {   /* since push_begin() */

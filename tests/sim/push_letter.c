@@ -90,8 +90,12 @@ static void send_off(struct link *l, struct letter *letter, uint64_t due_us)
 	world_at(due_us, deliver_letter, l, number);
 }
 
-static const char *const bad_envelopes[] = {
-	"{nonsense", "{\"v\":2}", "", "[]", "{\"v\":1,\"seq\":-1}", "{\"v\":1,\"version\":7}"};
+static const char *const bad_envelopes[] = {"{nonsense", "{\"v\":2}", "", "[]",
+	"{\"v\":1,\"seq\":-1}", "{\"v\":1,\"epoch\":7}", "{\"v\":1,\"spread_ms\":\"x\"}",
+	"{\"v\":\"1\"}", "{\"seq\":1}", "{\"v\":1,\"spread_ms\":99999999999}",
+	"{\"v\":1,\"seq\":1.5}", "{\"v\":1,\"version\":7}"};
+
+#define BAD_ENVELOPES (sizeof(bad_envelopes) / sizeof(bad_envelopes[0]))
 
 enum forgery {
 	FORGED_TOPIC,    /* nobody's, or one that a filter lets through */
@@ -111,8 +115,8 @@ static void forge_form(struct letter *letter, enum forgery kind)
 	size_t which = world_random(STREAM_PUSH, 5);
 
 	if (kind == FORGED_ENVELOPE) {
-		letter->envelope_len = (size_t)snprintf(
-			letter->envelope, sizeof(letter->envelope), "%s", bad_envelopes[which]);
+		letter->envelope_len = (size_t)snprintf(letter->envelope, sizeof(letter->envelope),
+			"%s", bad_envelopes[world_random(STREAM_PUSH, BAD_ENVELOPES - 1)]);
 	} else if (kind == FORGED_LENGTH && which < 3) {
 		letter->has_more = true;
 	} else if (kind == FORGED_LENGTH) {

@@ -96,6 +96,7 @@ static void draw_features(struct subject *s)
 	f->required = draw(3) == 0;
 	f->bootstrap = single && draw(3) == 0;
 	f->rollout = draw(4) == 0;
+	f->consul = draw(3) == 0;
 	if (draw(4) == 0)
 		sign_layers(s);
 	if (draw(7) == 0)
@@ -172,6 +173,8 @@ void scenario_draw(struct scenario *sc, struct host *h, uint64_t trouble_us)
 	site_add_server("a.example");
 	site_add_server("b.example");
 	site_add_server("c.example");
+	site_add_server("k.example");
+	sc->watch = draw(1);
 	sc->subject_count = 1 + draw(SCENARIO_MAX_SUBJECTS - 1);
 	for (unsigned i = 0; i < sc->subject_count; i++)
 		draw_subject(sc, &sc->subjects[i], h, i);

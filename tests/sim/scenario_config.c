@@ -117,7 +117,8 @@ static void add_config(struct text *t, const struct scenario *sc, const struct s
 {
 	add(t, "  %s:\n    from:\n", s->name);
 	for (size_t i = 0; i < s->layer_count; i++) {
-		add(t, "      - {server: main, path: %s", s->layers[i]->path);
+		add(t, "      - {server: %s, path: %s", s->features.consul ? "kv" : "main",
+			s->layers[i]->path);
 		if (s->layers[i]->may_be_absent)
 			add(t, ", optional: true");
 		if (s->place == PLACE_SET)
@@ -138,8 +139,11 @@ static void add_config(struct text *t, const struct scenario *sc, const struct s
 
 void scenario_write(struct scenario *sc, bool broken)
 {
+	static const char schema[] = "{\"type\": \"object\", \"properties\": {\"harmful\": false}, "
+				     "\"something\": 1}\n";
 	struct text t = {.len = 0};
 
+	disk_put("/etc/schema.json", schema, sizeof(schema) - 1);
 	add(&t, "agent:\n  state_dir: /var/lib/pullet\n  runtime_dir: %s\n", sc->runtime_dir);
 	add(&t, "  labels: {zone: eu-%u}\n", sc->rule / 2 % 2);
 	add(&t, "  log: {level: info}\n");
@@ -147,6 +151,8 @@ void scenario_write(struct scenario *sc, bool broken)
 		add(&t, "push:\n  - {endpoint: \"tcp://127.0.0.1:7377\", heartbeat: 5s}\n");
 	add(&t, "servers:\n  main: {kind: http, urls: [http://a.example%s]}\n",
 		sc->two_servers ? ", http://b.example" : "");
+	add(&t, "  kv: {kind: consul, urls: [http://k.example], watch: %s}\n",
+		sc->watch ? "true" : "false");
 	add(&t, "  boot: {kind: http, urls: [http://c.example]}\n");
 	if (broken)
 		add(&t, "  other: {kind: nothing}\n");

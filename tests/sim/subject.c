@@ -490,7 +490,7 @@ static void report_late(const struct subject *s, const char *place, const struct
 
 void subject_check_end(struct subject *s)
 {
-	if (s->removed)
+	if (s->removed || s->damaged) /* what was destroyed may need an operator */
 		return;
 	if (s->foreign)
 		subject_report_flaw("%s: what somebody else wrote was not healed", s->name);
