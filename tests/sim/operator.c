@@ -13,6 +13,7 @@
 #include "config/explain.h"
 #include "config/inspect.h"
 #include "tests/sim/control.h"
+#include "tests/sim/programs.h"
 #include "tests/sim/world.h"
 
 #define GRACE_US 10000000u /* a publication under way is finished */
@@ -73,7 +74,7 @@ static int pin(struct order *o, char why[FILE_WHY])
 
 	let_go(o->subject);
 	o->subject->pin_until_ms = 0;
-	r = config_pin(o->config, for_ms, "uid 0", "held", why);
+	r = config_pin(o->config, for_ms, "uid 0", draw(9) ? "held" : "he\nld", why);
 
 	if (r == 0 && !o->subject->rolling_us) /* else it pins what the rollback brings */
 		hold(o->subject, for_ms);
@@ -284,6 +285,10 @@ static void give_order(void *arg)
 	o->config = find_config(o->subject);
 	if (!o->config)
 		return;
+	if (world_once_in(STREAM_OPERATOR, sim_programs.short_orders)) {
+		world_faults.memory_first = world.allocations + 1 + draw(draw(1) ? 8 : 80);
+		world_faults.memory_count = 1;
+	}
 	o->result = o->act(o, why);
 	world_trace("%s of %s: %d %s", o->name, o->subject->name, o->result, why);
 	o->subject->unsaved |= o->result == -EIO;
