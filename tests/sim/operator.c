@@ -141,7 +141,7 @@ static int roll_back(struct order *o, char why[FILE_WHY])
 static int override(struct order *o, char why[FILE_WHY])
 {
 	static const char *const ways[] = {
-		"over.k1.a", "over.k1.a.b", "over..", "d0_0.x", "over.a\\.b", ""};
+		"over.k1.a", "over.k1.a.b", "over..", "over.k2.a", "over.a\\.b", ""};
 	static const char *const values[] = {"1", "{a: 1}", "null", "[1, 2]", "text", "]", "1.5",
 		"- 1\n- 2", "--- 1\n--- 2", "\"a\\nb\"", "true", ".inf"};
 	struct inspection i;
