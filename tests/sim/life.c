@@ -564,6 +564,9 @@ static bool is_of_removed(const char *path)
 		snprintf(name, sizeof(name), "/%.16s", s->name);
 		if (s->removed && strstr(path, name))
 			return true;
+		snprintf(name, sizeof(name), "/.%.16s.", s->name);
+		if (s->removed && strstr(path, name))
+			return true;
 	}
 	return false;
 }
