@@ -521,6 +521,8 @@ static void begin_life(uint64_t seed, const struct life_options *o)
 		trouble_us = (60 + world_random(STREAM_LIFE, 240)) * SECOND_US;
 	scenario_draw(&life.scenario, &life.host, trouble_us);
 	sim_programs.fails = sim_programs.killed = life.scenario.programs;
+	sim_programs.slow_disk = life.scenario.disk_faults ? 4 : 0;
+	sim_programs.short_orders = life.scenario.memory_faults ? 2 : 0;
 	sim_programs.hangs = sim_programs.not_started = 2 * life.scenario.programs;
 	begin_disk();
 	host_prepare(&life.host);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "tests/sim/host.h"
+#include "tests/sim/programs.h"
 #include "tests/sim/world.h"
 
 struct worker {
@@ -18,6 +19,12 @@ struct worker {
 };
 
 static void end_job(void *arg);
+
+static uint64_t draw_delay_us(void)
+{
+	return world_random(
+		STREAM_DISK, world_once_in(STREAM_DISK, sim_programs.slow_disk) ? 300000 : 4000);
+}
 
 static void run_job(void *arg)
 {
@@ -30,7 +37,7 @@ static void run_job(void *arg)
 	}
 	w->first = w->running->next;
 	w->running->run(w->running);
-	host_at(w->host, world.now_us + world_random(STREAM_DISK, 5000), end_job, w);
+	host_at(w->host, world.now_us + draw_delay_us(), end_job, w);
 }
 
 static void begin_job(struct worker *w)
@@ -38,7 +45,7 @@ static void begin_job(struct worker *w)
 	if (w->busy || !w->first)
 		return;
 	w->busy = true;
-	host_at(w->host, world.now_us + world_random(STREAM_DISK, 3000), run_job, w);
+	host_at(w->host, world.now_us + draw_delay_us(), run_job, w);
 }
 
 static void end_job(void *arg)
