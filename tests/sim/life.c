@@ -7,11 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "tests/sim/disk.h"
-#include "tests/sim/host.h"
-#include "tests/sim/libc.h"
+#include "tests/sim/machine.h"
 #include "tests/sim/operator.h"
 #include "tests/sim/programs.h"
 #include "tests/sim/push.h"
@@ -21,17 +19,15 @@
 #include "tests/sim/world.h"
 
 #define SECOND_US 1000000ull
-#define SPAN_OF_CALLS 400 /* a process that is to end does so within so many calls */
 
 struct life_totals life_totals;
 uint64_t life_troubles;
 
 static struct life {
-	struct host host;
+	struct machine machine;
 	struct scenario scenario;
 	struct push_publisher *publisher;
 	bool healed;
-	bool cut_next; /* the process that ends next ends by a power cut */
 	uint64_t most_troubles; /* 0 = all */
 	uint64_t pushes_us;     /* messages arrive from then on */
 } life;
@@ -39,85 +35,6 @@ static struct life {
 #define EACH_SUBJECT(s)                                                                            \
 	(struct subject *s = life.scenario.subjects;                                               \
 		s < life.scenario.subjects + life.scenario.subject_count; s++)
-
-/* ---- the process ---- */
-
-static void observe_all(struct host *h)
-{
-	(void)h;
-	for EACH_SUBJECT(s)
-		subject_observe(s);
-}
-
-static void start_again(void *arg, uint64_t number)
-{
-	(void)arg;
-	(void)number;
-	if (life.host.state == HOST_UP)
-		return;
-	world_faults.last_call = 0;
-	if (!host_start(&life.host))
-		return;
-	for EACH_SUBJECT(s)
-		subject_check_start(s);
-}
-
-static void cut_power(void)
-{
-	world_trace("the power fails");
-	life_totals.cuts++;
-	observe_all(NULL);
-	disk_cut(life.host.disk);
-	disk_make_dir("/run/app"); /* as tmpfiles.d does */
-	push_forget_host(0);
-	for EACH_SUBJECT(s)
-		subject_power_cut(s);
-}
-
-/* The process ended: by a call that was its last, or by itself. Whoever supervises it starts it
- * again. */
-static void process_ended(struct host *h, int code)
-{
-	for EACH_SUBJECT(s)
-		s->dirty = true;
-	push_forget_host(0);
-	if (code >= 0)
-		life_totals.exits++;
-	if (life.cut_next && code < 0)
-		cut_power();
-	else
-		observe_all(h);
-	life.cut_next = false;
-	world_faults.last_call = 0;
-	world_at(world.now_us + 100000 + world_random(STREAM_LIFE, 5 * SECOND_US), start_again, NULL,
-		0);
-}
-
-static void note_change(void *arg, const char *dir, const char *name)
-{
-	(void)arg;
-	(void)name;
-	for EACH_SUBJECT(s)
-		if (strncmp(s->path, dir, strlen(dir)) == 0 || strstr(dir, s->path) == dir ||
-			strcmp(dir, "/run/pullet") == 0)
-			s->dirty = true;
-}
-
-/* A version that became visible in one place and not in the other is taken back, and a disk that
- * fails may lose the newest: the agent says so. */
-static void read_log(const char *line, size_t len)
-{
-	char name[32];
-
-	if (!memmem(line, len, "a publication failed", 20) &&
-		!memmem(line, len, "a power cut may", 15))
-		return;
-	for EACH_SUBJECT(s) {
-		snprintf(name, sizeof(name), "config=%.16s ", s->name);
-		if (memmem(line, len, name, strlen(name)))
-			s->may_go_back = true;
-	}
-}
 
 /* ---- trouble ---- */
 
@@ -173,29 +90,15 @@ static void trouble_server(void)
 		(unsigned long long)s->delay_us, (unsigned long long)s->lag_us);
 }
 
-static void end_soon(bool cut)
-{
-	if (life.host.state != HOST_UP || world_faults.last_call)
-		return;
-	life.cut_next = cut;
-	world_faults.last_call = world.calls + 1 + world_random(STREAM_LIFE, SPAN_OF_CALLS);
-}
-
 static void kill_process(void)
 {
 	life_totals.kills++;
-	end_soon(false);
+	machine_end_soon(&life.machine, false);
 }
 
 static void fail_power(void)
 {
-	if (world_once_in(STREAM_LIFE, 3) && life.host.state == HOST_UP) { /* between two calls */
-		host_kill(&life.host);
-		life.cut_next = true;
-		process_ended(&life.host, -1);
-		return;
-	}
-	end_soon(true);
+	machine_fail_power(&life.machine);
 }
 
 static void edit_file(void)
@@ -205,7 +108,7 @@ static void edit_file(void)
 	if (s->place != PLACE_FILE || !s->last.there)
 		return;
 	world_trace("somebody edits %s", s->path);
-	disk_use(life.host.disk);
+	disk_use(life.machine.host.disk);
 	s->foreign = true;
 	if (world_once_in(STREAM_OPERATOR, 2))
 		disk_remove(s->path);
@@ -215,9 +118,8 @@ static void edit_file(void)
 
 static void sleep_for_a_while(void)
 {
-	life.host.stopped_until_us = world.now_us + SECOND_US + world_random(STREAM_LIFE, 60) *
-			SECOND_US;
-	world_trace("the machine sleeps until %llu", (unsigned long long)life.host.stopped_until_us);
+	machine_sleep(&life.machine,
+		world.now_us + SECOND_US + world_random(STREAM_LIFE, 60) * SECOND_US);
 }
 
 static void step_clock(void)
@@ -234,7 +136,7 @@ static void reload_configuration(void)
 	struct subject *s = draw_subject();
 	bool broken = world_once_in(STREAM_OPERATOR, 3);
 
-	disk_use(life.host.disk);
+	disk_use(life.machine.host.disk);
 	life.scenario.rule++;
 	if (!broken && life.scenario.subject_count > 1 && world_once_in(STREAM_OPERATOR, 4) &&
 		s != life.scenario.subjects)
@@ -242,7 +144,7 @@ static void reload_configuration(void)
 	scenario_write(&life.scenario, broken);
 	world_trace("SIGHUP, %s", broken ? "invalid" : "valid");
 	life_totals.reloads++;
-	host_reload(&life.host);
+	host_reload(&life.machine.host);
 }
 
 static void operate(void)
@@ -380,13 +282,13 @@ static void change_all(void)
 static void run_in_host(unsigned host, void (*call)(void *arg), void *arg)
 {
 	(void)host;
-	host_call(&life.host, call, arg);
+	host_call(&life.machine.host, call, arg);
 }
 
 static uint64_t host_sleeps_until(unsigned host)
 {
 	(void)host;
-	return life.host.stopped_until_us;
+	return life.machine.host.stopped_until_us;
 }
 
 static void begin_push(void)
@@ -405,26 +307,6 @@ static void begin_push(void)
 	push_set_faults(life.scenario.push_faults ? &faults : NULL);
 }
 
-static void begin_disk(void)
-{
-	life.host.disk = disk_new(life.scenario.model);
-	disk_use(life.host.disk);
-	disk_make_dir("/etc");
-	disk_make_dir("/var/lib");
-	disk_make_dir("/srv");
-	disk_make_dir("/bin");
-	disk_mount_memory("/run");
-	disk_make_dir("/run/app");
-	for (size_t i = 0; i < 4; i++) {
-		static const char *const names[] = {
-			"/bin/check", "/bin/reload", "/bin/probe", "/bin/format"};
-
-		disk_put(names[i], "#!", 2);
-		disk_set_mode(names[i], 0755);
-	}
-	scenario_write(&life.scenario, false);
-}
-
 static void begin_life(uint64_t seed, const struct life_options *o)
 {
 	uint64_t trouble_us = o->trouble_s * SECOND_US;
@@ -436,18 +318,16 @@ static void begin_life(uint64_t seed, const struct life_options *o)
 	world_begin(seed);
 	site_begin();
 	memset(&sim_programs, 0, sizeof(sim_programs));
-	snprintf(life.host.name, sizeof(life.host.name), "host");
-	life.host.died = process_ended;
-	life.host.turned = observe_all;
-	life.host.changed = note_change;
-	libc_hooks.on_log = read_log;
+	snprintf(life.machine.host.name, sizeof(life.machine.host.name), "host");
+	life.machine.subjects = life.scenario.subjects;
 	if (!trouble_us)
 		trouble_us = (60 + world_random(STREAM_LIFE, 240)) * SECOND_US;
-	scenario_draw(&life.scenario, &life.host, trouble_us);
+	scenario_draw(&life.scenario, &life.machine.host, trouble_us);
+	life.machine.subject_count = life.scenario.subject_count;
 	sim_programs.fails = sim_programs.killed = life.scenario.programs;
 	sim_programs.hangs = sim_programs.not_started = 2 * life.scenario.programs;
-	begin_disk();
-	host_prepare(&life.host);
+	machine_prepare(&life.machine, life.scenario.model);
+	scenario_write(&life.scenario, false);
 	begin_push();
 	site.changed = publish_change;
 	change_all();
@@ -458,16 +338,17 @@ static void heal(void)
 {
 	world_trace("all is healed");
 	life.healed = true;
-	world_faults = (struct world_faults){.died = world_faults.died};
+	world_faults = (struct world_faults){0};
+	life.machine.host.calls_left = 0;
 	memset(&sim_programs, 0, sizeof(sim_programs));
 	site_heal();
 	push_set_faults(NULL);
 	change_all();
-	disk_use(life.host.disk);
+	disk_use(life.machine.host.disk);
 	life.scenario.rule++;
 	scenario_write(&life.scenario, false);
-	start_again(NULL, 0);
-	host_reload(&life.host);
+	machine_start(&life.machine);
+	host_reload(&life.machine.host);
 	for EACH_SUBJECT(s)
 		operator_end(s);
 }
@@ -499,14 +380,6 @@ static uint64_t calm_us(void)
 	return longest_ms * 1000;
 }
 
-static bool all_show_the_newest(void)
-{
-	for EACH_SUBJECT(s)
-		if (!subject_is_newest(s))
-			return false;
-	return true;
-}
-
 /* Until all is visible, at most as long as it may take. */
 static void wait_for_peace(void)
 {
@@ -514,90 +387,17 @@ static void wait_for_peace(void)
 
 	do
 		world_run(world.now_us + 5 * SECOND_US);
-	while (world.now_us < end_us && !all_show_the_newest());
+	while (world.now_us < end_us && !machine_shows_newest(&life.machine));
 }
 
-static void check_peace(void)
+static void stop_servers(void)
 {
-	observe_all(NULL);
-	for EACH_SUBJECT(s)
-		subject_check_end(s);
-}
-
-/* What was removed from the configuration is cleaned up when it comes back. */
-static bool is_of_removed(const char *path)
-{
-	char name[24];
-
-	for EACH_SUBJECT(s) {
-		snprintf(name, sizeof(name), "/%.16s", s->name);
-		if (s->removed && strstr(path, name))
-			return true;
-	}
-	return false;
-}
-
-static int report_temporary(void *arg, const char *name, mode_t mode)
-{
-	char path[256];
-
-	snprintf(path, sizeof(path), "%s/%s", (const char *)arg, name);
-	if (is_of_removed(path))
-		return 0;
-	if (strstr(name, ".pullet-"))
-		subject_report_flaw("a temporary file is left: %s", path);
-	else if (S_ISDIR(mode))
-		disk_list(path, report_temporary, path);
-	return 0;
-}
-
-static void find_temporary(const char *place)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "%s", place);
-	disk_list(path, report_temporary, path);
-}
-
-static void check_left_over(void)
-{
-	size_t allocations, descriptors;
-
-	host_stop(&life.host);
-	allocations = libc_allocations(OWNER_AGENT);
-	descriptors = disk_open_count(life.host.disk, OWNER_AGENT);
-	if (allocations) {
-		libc_trace_allocations(OWNER_AGENT);
-		subject_report_flaw("%zu allocations are left after the stop", allocations);
-	}
-	if (descriptors)
-		subject_report_flaw("%zu descriptors are left after the stop", descriptors);
-}
-
-/* Once more, with all servers down: the last known good is there at once, and nothing is left of
- * what went wrong before. */
-static void check_restart(void)
-{
-	static const char *const places[] = {"/var/lib/pullet", "/srv", "/run"};
-
 	for (size_t i = 0; i < site.server_count; i++)
 		site.servers[i].mode = SERVER_REFUSES;
-	for EACH_SUBJECT(s)
-		s->settled = s->last;
-	start_again(NULL, 0);
-	world_run(world.now_us + SECOND_US);
-	check_peace();
-	host_stop(&life.host);
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		find_temporary(places[i]);
 }
 
 static void end_life(void)
 {
-	for EACH_SUBJECT(s) {
-		life_totals.observed += s->observed;
-		subject_close(s);
-	}
 	for (size_t i = 0; i < site.server_count; i++)
 		life_totals.requests += site.servers[i].requests;
 	life_totals.lives++;
@@ -605,9 +405,8 @@ static void end_life(void)
 	life_totals.failed_calls += world.failed_calls;
 	life_totals.failed_allocations += world.failed_allocations;
 	life_totals.virtual_s += (world.now_us - 1000 * SECOND_US) / SECOND_US;
-	host_kill(&life.host);
 	push_begin(NULL);
-	disk_free(life.host.disk);
+	machine_free(&life.machine);
 	site_end();
 }
 
@@ -617,7 +416,7 @@ bool life_run(uint64_t seed, const struct life_options *o)
 	world_trace("seed %llu: %zu configs, %llu s of trouble", (unsigned long long)seed,
 		life.scenario.subject_count,
 		(unsigned long long)(life.scenario.trouble_us / SECOND_US));
-	start_again(NULL, 0);
+	machine_start(&life.machine);
 	for (size_t i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++)
 		next_trouble(i);
 	life.pushes_us = world.now_us + 20 * SECOND_US;
@@ -626,12 +425,13 @@ bool life_run(uint64_t seed, const struct life_options *o)
 	if (!subject_flaw[0]) {
 		heal();
 		wait_for_peace();
-		check_peace();
+		machine_check_newest(&life.machine);
 		change_all();
 		world_run(world.now_us + calm_us());
-		check_peace();
-		check_left_over();
-		check_restart();
+		machine_check_newest(&life.machine);
+		machine_check_left_over(&life.machine);
+		stop_servers();
+		machine_check_restart(&life.machine);
 	}
 	end_life();
 	return !subject_flaw[0];

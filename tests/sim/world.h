@@ -55,6 +55,7 @@ extern struct world {
 	uint64_t trace_hash;
 	uint64_t traced; /* lines */
 	bool print; /* the trace goes to standard output, too */
+	const char *who; /* whose code runs, printed before its lines; NULL = nobody's */
 	uint64_t calls; /* made by the agent in this life */
 	uint64_t allocations;
 	uint64_t failed_calls, failed_allocations;
