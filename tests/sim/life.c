@@ -431,6 +431,8 @@ bool life_run(uint64_t seed, const struct life_options *o)
 		machine_check_newest(&life.machine);
 		machine_check_left_over(&life.machine);
 		stop_servers();
+		machine_restart(&life.machine);
+		world_run(world.now_us + SECOND_US);
 		machine_check_restart(&life.machine);
 	}
 	end_life();

@@ -292,15 +292,17 @@ void machine_check_left_over(struct machine *m)
 	leave_machine();
 }
 
+void machine_restart(struct machine *m)
+{
+	for EACH_SUBJECT (s, m)
+		s->settled = s->last;
+	machine_start(m);
+}
+
 void machine_check_restart(struct machine *m)
 {
 	static const char *const places[] = {"/var/lib/pullet", "/srv", "/run"};
 
-	for
-		EACH_SUBJECT(s, m)
-	s->settled = s->last;
-	machine_start(m);
-	world_run(world.now_us + SECOND_US);
 	machine_check_newest(m);
 	host_stop(&m->host);
 	enter_machine(m);

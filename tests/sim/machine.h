@@ -42,8 +42,9 @@ bool machine_shows_newest(const struct machine *m);
 void machine_check_newest(struct machine *m);
 /* Stops the agent: it leaves no memory and no descriptor. */
 void machine_check_left_over(struct machine *m);
-/* Starts it while no server answers: the last known good is there at once. Stops it: no temporary
- * file is left. */
+/* Starts it while no server answers. */
+void machine_restart(struct machine *m);
+/* A second later: the last known good is there. Stops it: no temporary file is left. */
 void machine_check_restart(struct machine *m);
 
 #endif

@@ -149,5 +149,5 @@ void site_heal(void)
 		site.servers[i].lag_us = 0;
 		site.servers[i].delay_us = 1000;
 	}
-	site.unasked_304 = site.wrong_etag = site.cut = 0;
+	site.unasked_304 = site.wrong_etag = site.cut = site.lost = 0;
 }

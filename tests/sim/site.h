@@ -62,6 +62,7 @@ enum server_mode {
 
 struct site_server {
 	char name[24]; /* host */
+	unsigned node; /* of the network */
 	enum server_mode mode;
 	uint64_t mode_until_us;
 	uint64_t lag_us;   /* a replica: shows what was so long ago */
@@ -77,7 +78,9 @@ struct site {
 	size_t server_count;
 	uint64_t index; /* counts changes */
 	/* one in so many answers is... ; 0 = none */
-	unsigned unasked_304, wrong_etag, cut;
+	unsigned unasked_304, wrong_etag, cut, lost;
+	/* what one node sends reaches the other at this moment; NULL = always */
+	bool (*reaches)(unsigned from, unsigned to);
 	/* a document has changed */
 	void (*changed)(void *arg, struct site_document *d, struct site_version *v);
 	void *arg;
