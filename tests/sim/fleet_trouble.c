@@ -279,6 +279,7 @@ void fleet_end_trouble(void)
 		EACH_HOST(h)
 		{
 			h->machine.host.calls_left = 0;
+		machine_start(&h->machine);
 			for (size_t i = 0; i < h->machine.subject_count; i++)
 				operator_end(&h->subjects[i]);
 		}
