@@ -97,11 +97,26 @@ static uint64_t pulled_us(void)
 
 static void push_change(void)
 {
+	fleet_begin_load();
 	change_base();
 	fleet_await_newest(PUSHED_US, "a change");
 	fleet_check_load("a change", false);
 }
 
+/* Messages that bring nothing new, for two spread windows: a pull a window. */
+static void push_storm(void)
+{
+	const char *version = site_current(fleet.base)->etag;
+
+	for (unsigned i = 0; i < 20 * FLEET_SPREAD_MS / 1000; i++) {
+		push_publish(fleet.publisher, "base", version,
+			fleet.spread == SPREAD_MESSAGES ? FLEET_SPREAD_MS : 0);
+		world_run(world.now_us + SECOND_US / 10);
+	}
+	fleet_check_load("a storm of messages", false);
+}
+
+/* The next message shows the gap. */
 static void lose_change(void)
 {
 	const struct push_faults all = {.lose = 1};
@@ -112,6 +127,8 @@ static void lose_change(void)
 	push_set_faults(NULL);
 	fleet_await_newest(pulled_us(), "P5 a lost message");
 	fleet_check_load("a lost message", false);
+	change_base();
+	fleet_await_newest(PUSHED_US, "the message after a lost one");
 }
 
 static void restart_publisher(void)
@@ -125,28 +142,28 @@ static void restart_publisher(void)
 		fleet_check_load("the publisher's restart", false);
 }
 
-static void restart_relay_at(size_t first, size_t count, uint64_t within_us)
+static void restart_relays(size_t first, size_t count, uint64_t within_us)
 {
-	struct push_publisher *p = fleet.relays[first + draw(count - 1)];
-
-	push_publisher_stop(p);
+	for (size_t i = first; i < first + count; i++)
+		push_publisher_stop(fleet.relays[i]);
 	world_run(world.now_us + SECOND_US);
 	change_base();
 	world_run(world.now_us + (1 + draw(3)) * SECOND_US);
-	push_publisher_start(p);
-	fleet_await_newest(within_us, "a relay's restart");
+	for (size_t i = first; i < first + count; i++)
+		push_publisher_start(fleet.relays[i]);
+	fleet_await_newest(within_us, "relays' restart");
 	if (fleet.spread != SPREAD_MESSAGES)
-		fleet_check_load("a relay's restart", true);
+		fleet_check_load("relays' restart", true);
 }
 
 static void restart_branch(void)
 {
-	restart_relay_at(0, FLEET_BRANCHES, PUSHED_AGAIN_US);
+	restart_relays(draw(FLEET_BRANCHES - 1), 1, PUSHED_AGAIN_US);
 }
 
-static void restart_leaf(void)
+static void restart_leaves(void)
 {
-	restart_relay_at(FLEET_BRANCHES, FLEET_LEAVES, RECONNECTED_US + PUSHED_US);
+	restart_relays(FLEET_BRANCHES, FLEET_LEAVES, RECONNECTED_US + PUSHED_US);
 }
 
 static void restart_agents(void)
@@ -196,7 +213,8 @@ static void publish_broken(void)
 void fleet_exercise(void)
 {
 	static void (*const exercises[])(void) = {push_change, lose_change, restart_publisher,
-		restart_branch, restart_leaf, restart_agents, stop_servers, publish_broken};
+		push_storm, restart_branch, restart_leaves, restart_agents, stop_servers,
+		publish_broken};
 
 	for (size_t i = 0; i < sizeof(exercises) / sizeof(exercises[0]) && !subject_flaw[0]; i++) {
 		if (draw(1))
