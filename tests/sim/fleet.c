@@ -12,12 +12,12 @@
 
 /* ---- what runs where ---- */
 
-static void run_in_host(unsigned host, void (*call)(void *arg), void *arg)
+static void run_in_fleet_host(unsigned host, void (*call)(void *arg), void *arg)
 {
 	host_call(&fleet.hosts[host].machine.host, call, arg);
 }
 
-static uint64_t host_sleeps_until(unsigned host)
+static uint64_t fleet_host_sleeps_until(unsigned host)
 {
 	return host < fleet.host_count ? fleet.hosts[host].machine.host.stopped_until_us : 0;
 }
@@ -49,7 +49,7 @@ static void boot_host(void *arg, uint64_t number)
 static void begin_fleet(uint64_t seed, const struct life_options *o)
 {
 	const struct push_surroundings surroundings = {
-		run_in_host, host_sleeps_until, network_reaches};
+		run_in_fleet_host, fleet_host_sleeps_until, network_reaches};
 
 	memset(&fleet, 0, sizeof(fleet));
 	fleet.most_troubles = o->troubles;
@@ -74,7 +74,7 @@ static void begin_fleet(uint64_t seed, const struct life_options *o)
 /* ---- the end of trouble ---- */
 
 /* Backoff after timeouts and the servers' own Retry-After are over by then. */
-static uint64_t peace_us(void)
+static uint64_t fleet_peace_us(void)
 {
 	uint64_t longest_ms = FLEET_BACKOFF_BOUND * fleet.interval_ms;
 
@@ -91,7 +91,7 @@ static void make_peace(void)
 	fleet_change_all();
 	fleet_begin_load();
 	connected_us = world.now_us + PUSH_HEAL_MS * 1000ull;
-	fleet_await_newest(peace_us(), "the healing");
+	fleet_await_newest(fleet_peace_us(), "the healing");
 	if (fleet.spread != SPREAD_MESSAGES)
 		fleet_check_load("the healing", true);
 	if (world.now_us < connected_us)
@@ -141,6 +141,8 @@ bool fleet_run(uint64_t seed, const struct life_options *o)
 	fleet_begin_load();
 	fleet_begin_trouble();
 	world_run(fleet.heal_us);
+	if (fleet.spread != SPREAD_MESSAGES)
+		fleet_check_busiest("the trouble");
 	if (!subject_flaw[0])
 		make_peace();
 	if (!subject_flaw[0])

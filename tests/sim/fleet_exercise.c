@@ -10,7 +10,7 @@
 
 #define RECONNECT_MS 8000 /* push/session.c: from 2 to 10 s */
 
-static uint64_t draw(uint64_t bound)
+static uint64_t draw_chance(uint64_t bound)
 {
 	return world_random(STREAM_LIFE, bound);
 }
@@ -26,25 +26,40 @@ void fleet_begin_load(void)
  * interval: 1.2 times the average (DESIGN, A29; tests/fleet/check.c), and five standard deviations,
  * because a fleet of this size is small. Hosts connect again at a moment within RECONNECT_MS, each
  * at its own, and pull then, unless their push_spread says more. */
-static double load_bound(bool connecting)
+static double load_bound(bool connecting, bool repulling)
 {
 	double n = (double)fleet.part_count;
 	double mean = n * 1000 / FLEET_SPREAD_MS + n * 1000 / (double)fleet.interval_ms;
 
 	if (connecting)
 		mean += n * 1000 / RECONNECT_MS;
+	if (repulling)
+		mean += n * 1000 / FLEET_SPREAD_MS;
 	return 1.2 * mean + 5 * sqrt(mean);
 }
 
 void fleet_check_load(const char *after, bool connecting)
 {
-	double bound = load_bound(connecting);
+	double bound = load_bound(connecting, false);
 
 	world_trace("%s: at most %llu requests a second, %llu at one server, of %.0f", after,
 		(unsigned long long)fleet.worst, (unsigned long long)fleet.worst_of_one, bound);
 	if ((double)fleet.worst > bound)
 		subject_report_flaw("%s: %llu requests in one second, at most %.0f may come", after,
 			(unsigned long long)fleet.worst, bound);
+}
+
+/* In trouble a pull that finds no promised version is repeated at once (config/schedule.c). */
+void fleet_check_busiest(const char *after)
+{
+	double bound = load_bound(true, true);
+
+	world_trace("%s: at most %llu requests a second at one server, of %.0f", after,
+		(unsigned long long)fleet.worst_of_one, bound);
+	if ((double)fleet.worst_of_one > bound)
+		subject_report_flaw("%s: %llu requests in one second at one server, at most %.0f "
+				    "may come",
+			after, (unsigned long long)fleet.worst_of_one, bound);
 }
 
 /* ---- time ---- */
@@ -135,7 +150,7 @@ static void restart_publisher(void)
 {
 	push_publisher_stop(fleet.publisher);
 	change_base();
-	world_run(world.now_us + (1 + draw(3)) * SECOND_US);
+	world_run(world.now_us + (1 + draw_chance(3)) * SECOND_US);
 	push_publisher_start(fleet.publisher);
 	fleet_await_newest(PUSHED_AGAIN_US, "the publisher's restart");
 	if (fleet.spread != SPREAD_MESSAGES)
@@ -148,7 +163,7 @@ static void restart_relays(size_t first, size_t count, uint64_t within_us)
 		push_publisher_stop(fleet.relays[i]);
 	world_run(world.now_us + SECOND_US);
 	change_base();
-	world_run(world.now_us + (1 + draw(3)) * SECOND_US);
+	world_run(world.now_us + (1 + draw_chance(3)) * SECOND_US);
 	for (size_t i = first; i < first + count; i++)
 		push_publisher_start(fleet.relays[i]);
 	fleet_await_newest(within_us, "relays' restart");
@@ -158,7 +173,7 @@ static void restart_relays(size_t first, size_t count, uint64_t within_us)
 
 static void restart_branch(void)
 {
-	restart_relays(draw(FLEET_BRANCHES - 1), 1, PUSHED_AGAIN_US);
+	restart_relays(draw_chance(FLEET_BRANCHES - 1), 1, PUSHED_AGAIN_US);
 }
 
 static void restart_leaves(void)
@@ -179,13 +194,13 @@ static void restart_agents(void)
 	push_change();
 }
 
-static void stop_servers(void)
+static void stop_site_for_long(void)
 {
 	for (size_t i = 0; i < FLEET_SERVERS; i++)
 		site.servers[i].mode = SERVER_REFUSES;
-	world_run(world.now_us + draw(60) * SECOND_US);
+	world_run(world.now_us + draw_chance(60) * SECOND_US);
 	change_base();
-	world_run(world.now_us + (60 + draw(60)) * SECOND_US);
+	world_run(world.now_us + (60 + draw_chance(60)) * SECOND_US);
 	site_heal();
 	fleet_begin_load();
 	fleet_await_newest(fleet.interval_ms * FLEET_BACKOFF_BOUND * 1000 + 10 * SECOND_US,
@@ -213,11 +228,11 @@ static void publish_broken(void)
 void fleet_exercise(void)
 {
 	static void (*const exercises[])(void) = {push_change, lose_change, restart_publisher,
-		push_storm, restart_branch, restart_leaves, restart_agents, stop_servers,
+		push_storm, restart_branch, restart_leaves, restart_agents, stop_site_for_long,
 		publish_broken};
 
 	for (size_t i = 0; i < sizeof(exercises) / sizeof(exercises[0]) && !subject_flaw[0]; i++) {
-		if (draw(1))
+		if (draw_chance(1))
 			continue;
 		world_run(world.now_us + 2 * FLEET_SPREAD_MS * 1000ull);
 		fleet_begin_load();

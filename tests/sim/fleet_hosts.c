@@ -12,7 +12,7 @@
 
 struct fleet fleet;
 
-static unsigned draw(unsigned bound)
+static unsigned draw_unsigned(unsigned bound)
 {
 	return (unsigned)world_random(STREAM_LIFE, bound);
 }
@@ -20,7 +20,7 @@ static unsigned draw(unsigned bound)
 /* ---- the site ---- */
 
 /* "base" has one layer, "zone0" and so on have the base below their own. */
-static void publish_change(void *arg, struct site_document *d, struct site_version *v)
+static void publish_fleet_change(void *arg, struct site_document *d, struct site_version *v)
 {
 	uint64_t spread_ms = fleet.spread == SPREAD_MESSAGES ? FLEET_SPREAD_MS : 0;
 
@@ -51,12 +51,12 @@ void fleet_change_all(void)
 
 static void build_site(void)
 {
-	fleet.base = site_add_document("/base.yaml", 4 + draw(8));
+	fleet.base = site_add_document("/base.yaml", 4 + draw_unsigned(8));
 	for (unsigned i = 0; i < NETWORK_ZONES; i++) {
 		char path[32];
 
 		snprintf(path, sizeof(path), "/zone%u.yaml", i);
-		fleet.of_zone[i] = site_add_document(path, 3 + draw(5));
+		fleet.of_zone[i] = site_add_document(path, 3 + draw_unsigned(5));
 	}
 	for (unsigned i = 0; i < FLEET_SERVERS; i++) {
 		char name[16];
@@ -66,7 +66,7 @@ static void build_site(void)
 		network_place(fleet_server_node(i), i);
 	}
 	site.reaches = network_reaches;
-	site.changed = publish_change;
+	site.changed = publish_fleet_change;
 }
 
 /* ---- the relays ---- */
@@ -94,7 +94,7 @@ static void build_relays(void)
 			name_relay(above[1], (zone + 1) % FLEET_BRANCHES);
 		}
 		fleet.relays[i] = push_relay_new(endpoint, fleet_relay_node(i), upstreams,
-			i >= FLEET_BRANCHES && draw(4) == 0 ? 2 : 1);
+			i >= FLEET_BRANCHES && draw_unsigned(4) == 0 ? 2 : 1);
 	}
 }
 
@@ -105,9 +105,10 @@ struct text {
 	size_t len;
 };
 
-static void add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_setting(struct text *t, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
-static void add(struct text *t, const char *format, ...)
+static void add_setting(struct text *t, const char *format, ...)
 {
 	va_list args;
 
@@ -118,25 +119,26 @@ static void add(struct text *t, const char *format, ...)
 		abort();
 }
 
-static void add_config(struct text *t, const struct subject *s)
+static void add_fleet_config(struct text *t, const struct subject *s)
 {
-	add(t, "  %s:\n    from:\n", s->name);
+	add_setting(t, "  %s:\n    from:\n", s->name);
 	for (size_t i = 0; i < s->layer_count; i++)
-		add(t, "      - {server: main, path: %s}\n", s->layers[i]->path);
-	add(t, "    file: %s\n    format: %s\n", s->path, s->format);
-	add(t, "    interval: %llums\n    timeout: %llums\n    backoff_bound: %d\n",
+		add_setting(t, "      - {server: main, path: %s}\n", s->layers[i]->path);
+	add_setting(t, "    file: %s\n    format: %s\n", s->path, s->format);
+	add_setting(t, "    interval: %llums\n    timeout: %llums\n    backoff_bound: %d\n",
 		(unsigned long long)s->interval_ms, (unsigned long long)s->timeout_ms,
 		FLEET_BACKOFF_BOUND);
-	add(t, "    push_spread: %ums\n", fleet.spread == SPREAD_AGENTS ? FLEET_SPREAD_MS : 0);
-	add(t, "    durability: %s\n", s->strict ? "strict" : "normal");
+	add_setting(
+		t, "    push_spread: %ums\n", fleet.spread == SPREAD_AGENTS ? FLEET_SPREAD_MS : 0);
+	add_setting(t, "    durability: %s\n", s->strict ? "strict" : "normal");
 	if (s->snapshot)
-		add(t, "    snapshot: true\n");
+		add_setting(t, "    snapshot: true\n");
 	if (s->guarded)
-		add(t, "    guard: {max_shrink: 50%%}\n");
+		add_setting(t, "    guard: {max_shrink: 50%%}\n");
 	if (s->checked)
-		add(t, "    check: {run: [/bin/check, \"{path}\"], timeout: 5s}\n");
+		add_setting(t, "    check: {run: [/bin/check, \"{path}\"], timeout: 5s}\n");
 	if (s->reloaded)
-		add(t, "    reload: {run: [/bin/reload], timeout: 5s}\n");
+		add_setting(t, "    reload: {run: [/bin/reload], timeout: 5s}\n");
 }
 
 static void write_configuration(const struct fleet_host *h)
@@ -144,21 +146,23 @@ static void write_configuration(const struct fleet_host *h)
 	struct text t = {.len = 0};
 	char endpoint[48];
 
-	add(&t, "agent:\n  state_dir: /var/lib/pullet\n  runtime_dir: /run/pullet\n");
-	add(&t, "  log: {level: info}\npush:\n");
+	add_setting(&t, "agent:\n  state_dir: /var/lib/pullet\n  runtime_dir: /run/pullet\n");
+	add_setting(&t, "  log: {level: info}\npush:\n");
 	for (size_t i = 0; i < h->leaf_count; i++) {
 		name_relay(endpoint, h->leaves[i]);
-		add(&t, "  - {endpoint: \"%s\", heartbeat: 5s, insecure: true}\n", endpoint);
+		add_setting(
+			&t, "  - {endpoint: \"%s\", heartbeat: 5s, insecure: true}\n", endpoint);
 	}
-	add(&t, "servers:\n  main: {kind: http, connect_timeout: 2s, urls: [http://a.example, "
+	add_setting(&t,
+		"servers:\n  main: {kind: http, connect_timeout: 2s, urls: [http://a.example, "
 		"http://b.example, http://c.example]}\nconfigs:\n");
 	for (size_t i = 0; i < h->machine.subject_count; i++)
-		add_config(&t, &h->subjects[i]);
+		add_fleet_config(&t, &h->subjects[i]);
 	disk_replace("/etc/pullet.yaml", t.data, t.len);
 	disk_set_mode("/etc/pullet.yaml", 0600);
 }
 
-static void draw_subject(struct fleet_host *h, unsigned zone, bool of_zone)
+static void draw_fleet_subject(struct fleet_host *h, unsigned zone, bool of_zone)
 {
 	struct machine *m = &h->machine;
 	struct subject *s = &h->subjects[m->subject_count];
@@ -171,12 +175,12 @@ static void draw_subject(struct fleet_host *h, unsigned zone, bool of_zone)
 		.layers = {of_zone ? fleet.of_zone[zone] : fleet.base, fleet.base},
 		.layer_count = of_zone ? 2 : 1,
 		.place = PLACE_FILE,
-		.snapshot = draw(1),
-		.on_disk = draw(3) == 0,
-		.strict = draw(3) == 0,
-		.guarded = draw(1),
-		.checked = draw(3) == 0,
-		.reloaded = draw(1),
+		.snapshot = draw_unsigned(1),
+		.on_disk = draw_unsigned(3) == 0,
+		.strict = draw_unsigned(3) == 0,
+		.guarded = draw_unsigned(1),
+		.checked = draw_unsigned(3) == 0,
+		.reloaded = draw_unsigned(1),
 		.history = 10,
 		.interval_ms = fleet.interval_ms,
 		.timeout_ms = FLEET_TIMEOUT_MS,
@@ -193,21 +197,21 @@ static void draw_subject(struct fleet_host *h, unsigned zone, bool of_zone)
 static void build_host(struct fleet_host *h, unsigned number)
 {
 	unsigned zone = number % NETWORK_ZONES, spokes = FLEET_LEAVES / NETWORK_ZONES;
-	unsigned spoke = draw(spokes - 1), kinds = draw(3);
+	unsigned spoke = draw_unsigned(spokes - 1), kinds = draw_unsigned(3);
 
 	snprintf(h->machine.host.name, sizeof(h->machine.host.name), "host%u", number);
 	h->machine.host.number = number;
 	h->machine.host.traced = h->machine.host.name;
 	h->machine.subjects = h->subjects;
 	network_place(number, zone);
-	h->leaf_count = draw(4) == 0 ? 2 : 1;
+	h->leaf_count = draw_unsigned(4) == 0 ? 2 : 1;
 	for (unsigned i = 0; i < h->leaf_count; i++)
 		h->leaves[i] = FLEET_BRANCHES + zone + NETWORK_ZONES * ((spoke + i) % spokes);
 	if (kinds != 0)
-		draw_subject(h, zone, false);
+		draw_fleet_subject(h, zone, false);
 	if (kinds != 1)
-		draw_subject(h, zone, true);
-	machine_prepare(&h->machine, draw(1) ? DISK_JOURNAL : DISK_POSIX);
+		draw_fleet_subject(h, zone, true);
+	machine_prepare(&h->machine, draw_unsigned(1) ? DISK_JOURNAL : DISK_POSIX);
 	write_configuration(h);
 }
 
@@ -216,10 +220,10 @@ void fleet_build(size_t host_count)
 	static const unsigned intervals_s[] = {30, 60, 120};
 
 	fleet.host_count = host_count;
-	fleet.interval_ms = 1000ull * intervals_s[draw(2)];
-	fleet.spread = (enum fleet_spread)draw(SPREADS - 1);
-	fleet.lags = draw(2) == 0;
-	fleet.operators = draw(2) == 0;
+	fleet.interval_ms = 1000ull * intervals_s[draw_unsigned(2)];
+	fleet.spread = (enum fleet_spread)draw_unsigned(SPREADS - 1);
+	fleet.lags = draw_unsigned(2) == 0;
+	fleet.operators = draw_unsigned(2) == 0;
 	build_site();
 	build_relays();
 	for (unsigned i = 0; i < host_count; i++)

@@ -95,5 +95,7 @@ void fleet_begin_load(void);
 /* A flaw when there were more in a second than spread pulls of the fleet may cause; connecting:
  * hosts connected to relays meanwhile, too. */
 void fleet_check_load(const char *after, bool connecting);
+/* A flaw when one server had more than the whole fleet may cause. */
+void fleet_check_busiest(const char *after);
 
 #endif

@@ -7,7 +7,7 @@
 #include "tests/sim/operator.h"
 #include "tests/sim/world.h"
 
-static uint64_t draw(uint64_t bound)
+static uint64_t draw_number(uint64_t bound)
 {
 	return world_random(STREAM_LIFE, bound);
 }
@@ -15,19 +15,19 @@ static uint64_t draw(uint64_t bound)
 /* A moment within that span, but not after the healing. */
 static uint64_t draw_end(uint64_t least_s, uint64_t most_s)
 {
-	uint64_t end_us = world.now_us + (least_s + draw(most_s - least_s)) * SECOND_US;
+	uint64_t end_us = world.now_us + (least_s + draw_number(most_s - least_s)) * SECOND_US;
 
 	return end_us < fleet.heal_us ? end_us : fleet.heal_us;
 }
 
 static struct machine *draw_machine(void)
 {
-	return &fleet.hosts[draw(fleet.host_count - 1)].machine;
+	return &fleet.hosts[draw_number(fleet.host_count - 1)].machine;
 }
 
 /* ---- the site ---- */
 
-static void change_document(void)
+static void change_fleet_document(void)
 {
 	static const enum site_quality bad[] = {SITE_BROKEN, SITE_SHRUNK, SITE_HARMFUL};
 	uint64_t which = world_random(STREAM_SERVER, NETWORK_ZONES);
@@ -60,10 +60,13 @@ static void break_server(size_t i, enum server_mode mode, uint64_t until_us)
 	world_at(until_us, heal_server, NULL, i);
 }
 
-static void trouble_server(void)
+static void trouble_fleet_server(void)
 {
-	break_server(draw(FLEET_SERVERS - 1), (enum server_mode)(1 + draw(SERVER_MODES - 2)),
-		draw_end(2, 40));
+	static const enum server_mode modes[] = {SERVER_REFUSES, SERVER_HANGS, SERVER_OVERLOADED,
+		SERVER_FAILS, SERVER_DENIES, SERVER_CUTS, SERVER_GARBLES};
+
+	break_server(draw_number(FLEET_SERVERS - 1),
+		modes[draw_number(sizeof(modes) / sizeof(modes[0]) - 1)], draw_end(2, 40));
 }
 
 static void stop_site(void)
@@ -71,14 +74,14 @@ static void stop_site(void)
 	uint64_t until_us = draw_end(10, 60);
 
 	for (size_t i = 0; i < FLEET_SERVERS; i++)
-		break_server(i, draw(1) ? SERVER_REFUSES : SERVER_OVERLOADED, until_us);
+		break_server(i, draw_number(1) ? SERVER_REFUSES : SERVER_OVERLOADED, until_us);
 }
 
 static void lag_server(void)
 {
-	struct site_server *s = &site.servers[draw(FLEET_SERVERS - 1)];
+	struct site_server *s = &site.servers[draw_number(FLEET_SERVERS - 1)];
 
-	s->lag_us = draw(1) ? draw(20 * SECOND_US) : 0;
+	s->lag_us = draw_number(1) ? draw_number(20 * SECOND_US) : 0;
 	world_trace("server %s: lag %llu us", s->name, (unsigned long long)s->lag_us);
 }
 
@@ -86,8 +89,8 @@ static void lag_server(void)
 
 static void part_zones(void)
 {
-	unsigned zone = (unsigned)draw(NETWORK_ZONES - 1);
-	uint64_t until_us = draw_end(5, 60), ways = draw(2);
+	unsigned zone = (unsigned)draw_number(NETWORK_ZONES - 1);
+	uint64_t until_us = draw_end(5, 60), ways = draw_number(2);
 
 	for (unsigned other = 0; other < NETWORK_ZONES; other++) {
 		if (other == zone)
@@ -103,8 +106,9 @@ static void part_zones(void)
 
 static void isolate_node(void)
 {
-	unsigned node = draw(1) ? draw_machine()->host.number
-				: fleet_server_node(draw(FLEET_SERVERS + FLEET_RELAYS));
+	unsigned node = draw_number(1)
+				? draw_machine()->host.number
+				: fleet_server_node(draw_number(FLEET_SERVERS + FLEET_RELAYS));
 
 	network_isolate(node, draw_end(5, 60));
 	world_trace("node %u is cut off", node);
@@ -122,10 +126,10 @@ static void lose_packets(void)
 		.refuse = 20,
 		.hang = 40,
 		.hang_ms = 20000};
-	bool on = draw(1);
+	bool on = draw_number(1);
 
 	push_set_faults(on ? &faults : NULL);
-	site.lost = on ? 5 + (unsigned)draw(30) : 0;
+	site.lost = on ? 5 + (unsigned)draw_number(30) : 0;
 	world_trace("losses %s", on ? "begin" : "end");
 }
 
@@ -139,7 +143,7 @@ static void start_relay(void *arg, uint64_t number)
 
 static void restart_relay(void)
 {
-	uint64_t which = draw(FLEET_RELAYS);
+	uint64_t which = draw_number(FLEET_RELAYS);
 	struct push_publisher *p = which < FLEET_RELAYS ? fleet.relays[which] : fleet.publisher;
 
 	push_publisher_stop(p);
@@ -148,20 +152,20 @@ static void restart_relay(void)
 
 /* ---- hosts ---- */
 
-static void kill_process(void)
+static void kill_some_process(void)
 {
 	life_totals.kills++;
 	machine_end_soon(draw_machine(), false);
 }
 
-static void fail_power(void)
+static void fail_some_power(void)
 {
 	machine_fail_power(draw_machine());
 }
 
 static void fail_power_of_zone(void)
 {
-	unsigned zone = (unsigned)draw(NETWORK_ZONES - 1);
+	unsigned zone = (unsigned)draw_number(NETWORK_ZONES - 1);
 
 	for
 		EACH_HOST(h)
@@ -169,18 +173,18 @@ static void fail_power_of_zone(void)
 		machine_end_now(&h->machine, true);
 }
 
-static void sleep_for_a_while(void)
+static void let_one_sleep(void)
 {
 	machine_sleep(draw_machine(), draw_end(1, 60));
 }
 
-static void operate(void)
+static void operate_one(void)
 {
 	struct machine *m = draw_machine();
 
 	if (m->host.stopped_until_us > world.now_us)
 		return;
-	operator_act(&m->subjects[draw(m->subject_count - 1)]);
+	operator_act(&m->subjects[draw_number(m->subject_count - 1)]);
 	life_totals.operations++;
 }
 
@@ -200,17 +204,17 @@ static const struct trouble {
 	unsigned every_s; /* on average, where it is part of the life */
 	unsigned one_in;  /* lives */
 } troubles[] = {
-	{change_document, 8, 1},
-	{trouble_server, 15, 2},
+	{change_fleet_document, 8, 1},
+	{trouble_fleet_server, 15, 2},
 	{stop_site, 60, 3},
 	{part_zones, 30, 2},
 	{isolate_node, 5, 2},
 	{lose_packets, 20, 2},
 	{restart_relay, 6, 2},
-	{kill_process, 2, 2},
-	{fail_power, 5, 2},
+	{kill_some_process, 2, 2},
+	{fail_some_power, 5, 2},
 	{fail_power_of_zone, 60, 3},
-	{sleep_for_a_while, 5, 2},
+	{let_one_sleep, 5, 2},
 };
 
 static void await_trouble(void (*happens)(void), uint64_t every_s);
@@ -223,14 +227,14 @@ struct wait { /* of one kind of trouble */
 static struct wait waits[sizeof(troubles) / sizeof(troubles[0]) + 3];
 static size_t wait_count;
 
-static void trouble_comes(void *arg, uint64_t number);
+static void fleet_trouble_comes(void *arg, uint64_t number);
 
 static void wait_for_next(struct wait *w)
 {
-	world_at(world.now_us + draw(2 * w->every_s * SECOND_US), trouble_comes, w, 0);
+	world_at(world.now_us + draw_number(2 * w->every_s * SECOND_US), fleet_trouble_comes, w, 0);
 }
 
-static void trouble_comes(void *arg, uint64_t number)
+static void fleet_trouble_comes(void *arg, uint64_t number)
 {
 	struct wait *w = arg;
 
@@ -253,15 +257,15 @@ static void await_trouble(void (*happens)(void), uint64_t every_s)
 void fleet_begin_trouble(void)
 {
 	wait_count = 0;
-	fleet.heal_us = world.now_us + (60 + draw(120)) * SECOND_US;
+	fleet.heal_us = world.now_us + (60 + draw_number(120)) * SECOND_US;
 	for (size_t i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++)
 		if (world_once_in(STREAM_LIFE, troubles[i].one_in))
-			await_trouble(
-				troubles[i].happens, 1 + draw(2 * (uint64_t)troubles[i].every_s));
+			await_trouble(troubles[i].happens,
+				1 + draw_number(2 * (uint64_t)troubles[i].every_s));
 	if (fleet.lags)
 		await_trouble(lag_server, 10);
 	if (fleet.operators) {
-		await_trouble(operate, 2);
+		await_trouble(operate_one, 2);
 		await_trouble(look_at_decisions, 10);
 	}
 }
@@ -279,7 +283,7 @@ void fleet_end_trouble(void)
 		EACH_HOST(h)
 		{
 			h->machine.host.calls_left = 0;
-		machine_start(&h->machine);
+			machine_start(&h->machine);
 			for (size_t i = 0; i < h->machine.subject_count; i++)
 				operator_end(&h->subjects[i]);
 		}

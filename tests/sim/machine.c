@@ -46,7 +46,7 @@ static void note_turn(struct host *h)
 	observe_all(h->arg);
 }
 
-static void start_again(void *arg, uint64_t number)
+static void start_machine_again(void *arg, uint64_t number)
 {
 	struct machine *m = arg;
 
@@ -65,7 +65,7 @@ static void start_again(void *arg, uint64_t number)
 
 void machine_start(struct machine *m)
 {
-	start_again(m, 0);
+	start_machine_again(m, 0);
 }
 
 static void cut_power(struct machine *m)
@@ -99,11 +99,11 @@ static void process_ended(struct host *h, int code)
 		observe_all(m);
 	m->cut_next = false;
 	h->calls_left = 0;
-	world_at(world.now_us + 100000 + world_random(STREAM_LIFE, 5 * SECOND_US), start_again, m,
-		0);
+	world_at(world.now_us + 100000 + world_random(STREAM_LIFE, 5 * SECOND_US),
+		start_machine_again, m, 0);
 }
 
-static void note_change(void *arg, const char *dir, const char *name)
+static void note_machine_change(void *arg, const char *dir, const char *name)
 {
 	struct machine *m = arg;
 
@@ -192,7 +192,7 @@ void machine_prepare(struct machine *m, enum disk_model model)
 {
 	m->host.died = process_ended;
 	m->host.turned = note_turn;
-	m->host.changed = note_change;
+	m->host.changed = note_machine_change;
 	m->host.arg = m;
 	libc_hooks.on_log = read_log;
 	make_disk(m, model);
@@ -294,8 +294,9 @@ void machine_check_left_over(struct machine *m)
 
 void machine_restart(struct machine *m)
 {
-	for EACH_SUBJECT (s, m)
-		s->settled = s->last;
+	for
+		EACH_SUBJECT(s, m)
+	s->settled = s->last;
 	machine_start(m);
 }
 
