@@ -93,7 +93,7 @@ static void make_peace(void)
 	connected_us = world.now_us + PUSH_HEAL_MS * 1000ull;
 	fleet_await_newest(fleet_peace_us(), "the healing");
 	if (fleet.spread != SPREAD_MESSAGES)
-		fleet_check_load("the healing", true);
+		fleet_check_busiest("the healing");
 	if (world.now_us < connected_us)
 		world_run(connected_us);
 	if (push_unconnected())

@@ -9,6 +9,7 @@
 #include "tests/sim/world.h"
 
 #define RECONNECT_MS 8000 /* push/session.c: from 2 to 10 s */
+#define QUICK_REPULLS 2   /* config/schedule.c: within a second */
 
 static uint64_t draw_chance(uint64_t bound)
 {
@@ -34,7 +35,7 @@ static double load_bound(bool connecting, bool repulling)
 	if (connecting)
 		mean += n * 1000 / RECONNECT_MS;
 	if (repulling)
-		mean += n * 1000 / FLEET_SPREAD_MS;
+		mean += QUICK_REPULLS * n * 1000 / FLEET_SPREAD_MS;
 	return 1.2 * mean + 5 * sqrt(mean);
 }
 
@@ -49,7 +50,8 @@ void fleet_check_load(const char *after, bool connecting)
 			(unsigned long long)fleet.worst, bound);
 }
 
-/* In trouble a pull that finds no promised version is repeated at once (config/schedule.c). */
+/* In trouble a pull that finds no promised version is repeated at once. An outage of seconds ends
+ * with a rush to all servers together, as holds have not grown yet: the bound is one server's. */
 void fleet_check_busiest(const char *after)
 {
 	double bound = load_bound(true, true);
