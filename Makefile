@@ -87,7 +87,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values \
-        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd check-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture soak soak-seeded fuzz install uninstall dist clean
+        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd check-fleet sim-fleet check-sim-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture soak soak-seeded fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -308,6 +308,14 @@ check-fleet: tests
 
 fleet: $(BUILD)/fleet ## simulate FLEET_AGENTS (100000) agents; table, CSV and charts into build/fleet-results
 	@$< --agents $(or $(FLEET_AGENTS),100000) --out $(BUILD)/fleet-results
+
+sim-fleet: $(BUILD)/sim/sim ## lives of a simulated fleet (SEEDS=20 FROM=1 HOSTS=200; SEED=S TRACE=1 for one)
+	@$< --fleet --hosts $(or $(HOSTS),200) $(if $(TROUBLES),--troubles $(TROUBLES)) \
+	  $(if $(SEED),--seed $(SEED) $(if $(TRACE),--trace),--seeds $(or $(SEEDS),20) --from $(or $(FROM),1) --jobs $$(nproc))
+# each life twice: the same seed is the same life
+RUN_check-sim-fleet = $(BUILD)/sim/sim --fleet --hosts 60 --seeds 3 --twice --
+check-sim-fleet: $(BUILD)/sim/sim
+	@$(RUN) $(RUN_check-sim-fleet)
 
 model: deps $(BUILD)/core_model ## check the trigger's word and hand-over: all states (spin), the memory order (relacy); seeded bugs; model-core
 	@PULLET_BUILD=$(BUILD) $(RUN) --timeout 1200 tests/model/run.sh -- tests/model/core.sh

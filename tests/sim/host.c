@@ -14,7 +14,10 @@
 #include "settings/loader.h"
 #include "tests/sim/libc.h"
 #include "tests/sim/loop.h"
+#include "tests/sim/push.h"
 #include "tests/sim/world.h"
+
+#define FIRST_PID 1000
 
 struct host *host_now;
 static jmp_buf process_end;
@@ -46,6 +49,7 @@ static void clear_process(struct host *h)
 {
 	h->state = HOST_DOWN;
 	h->process++;
+	h->calls_left = 0;
 	h->armed_number++;
 	h->armed_us = 0;
 	h->reconfigure = NULL;
@@ -97,9 +101,33 @@ static void run_loop(struct host *h)
 		sim_loop_turn(h->agent.loop);
 }
 
+/* Makes its process the one that runs: the disk, who it is, and which of its calls is the last. */
+static void enter_host(struct host *h)
+{
+	host_now = h;
+	world.who = h->traced;
+	disk_use(h->disk);
+	disk_owner = OWNER_AGENT;
+	libc_process.pid = FIRST_PID + (pid_t)h->number;
+	libc_process.host = h->name;
+	push_set_host(h->number);
+	world_faults.died = end_process;
+	world_faults.last_call = h->calls_left ? world.calls + h->calls_left : 0;
+}
+
+static void leave_host(struct host *h, uint64_t calls)
+{
+	disk_owner = OWNER_WORLD;
+	host_now = NULL;
+	world_faults.last_call = 0;
+	if (h->calls_left)
+		h->calls_left -= world.calls - calls;
+}
+
 bool host_call(struct host *h, void (*call)(void *arg), void *arg)
 {
-	bool alive = true;
+	uint64_t calls = world.calls;
+	volatile bool alive = true;
 
 	if (host_now == h) { /* from the agent's own call */
 		call(arg);
@@ -107,30 +135,27 @@ bool host_call(struct host *h, void (*call)(void *arg), void *arg)
 	}
 	if (h->state != HOST_UP)
 		return false;
-	host_now = h;
-	disk_use(h->disk);
-	disk_owner = OWNER_AGENT;
-	world_faults.died = end_process;
+	enter_host(h);
 	if (setjmp(process_end) == 0) {
 		call(arg);
 		run_loop(h);
 	} else {
 		alive = false;
 	}
-	disk_owner = OWNER_WORLD;
-	host_now = NULL;
+	leave_host(h, calls);
 	if (alive) {
 		arm_turn(h);
 		if (h->turned)
 			h->turned(h);
-		return true;
+	} else {
+		world_trace("%s: the process ends with %d, call %llu", h->name, h->exit_code,
+			(unsigned long long)world.calls);
+		clear_process(h);
+		if (h->died)
+			h->died(h, h->exit_code);
 	}
-	world_trace("%s: the process ends with %d, call %llu", h->name, h->exit_code,
-		(unsigned long long)world.calls);
-	clear_process(h);
-	if (h->died)
-		h->died(h, h->exit_code);
-	return false;
+	world.who = NULL;
+	return alive;
 }
 
 /* ---- events ---- */

@@ -20,13 +20,16 @@ enum host_state { HOST_DOWN, HOST_UP };
 
 struct host {
 	char name[32];
+	unsigned number;    /* of push.h, and of its processes */
+	const char *traced; /* what its lines of the trace begin with; NULL = nothing */
 	struct disk *disk;
 	enum host_state state;
 	uint64_t process; /* counts them; a late event of an earlier one is dropped */
 	struct agent agent;
 	struct reconfigure *reconfigure;
 	struct worker *workers[HOST_WORKERS];
-	uint64_t stopped_until_us;       /* SIGSTOP, or the machine sleeps */
+	uint64_t stopped_until_us; /* SIGSTOP, or the machine sleeps */
+	uint64_t calls_left;       /* the process ends in the last one of these; 0 = it goes on */
 	uint64_t armed_us, armed_number; /* the loop's next turn */
 	int exit_code;
 	bool once, dry_run; /* how it starts */

@@ -40,11 +40,13 @@ struct request { /* the world's */
 	struct host *host;
 	struct transfer *transfer; /* NULL = cancelled, or the process has ended */
 	struct host_event *limit;
+	uint64_t connect_limit_us;
 	char path[160], if_none_match[64];
 	struct site_server *server;
 	/* the answer */
 	enum http_client_result result;
 	const char *message;
+	bool unreached; /* nothing was sent */
 	long status;
 	const struct site_version *version;
 	const char *text; /* in place of a version's; lives as long as the life */
@@ -75,7 +77,7 @@ static void fill_response(
 
 	snprintf(ret->message, sizeof(ret->message), "%s", r->message ? r->message : "");
 	ret->result = r->result;
-	ret->sent = r->result != HTTP_CLIENT_REFUSED;
+	ret->sent = r->result != HTTP_CLIENT_REFUSED && !r->unreached;
 	ret->status = r->status;
 	ret->retry_after_ms = r->retry_after_ms;
 	ret->framed = true;
@@ -119,10 +121,58 @@ static void limit_passed(void *arg)
 	deliver_answer(t);
 }
 
+/* ---- the network ---- */
+
+static void set_error(struct request *r, enum http_client_result result, const char *message)
+{
+	r->result = result;
+	r->message = message;
+}
+
+static void answer_arrives(void *arg, uint64_t number);
+
+static bool is_reached(unsigned from, unsigned to)
+{
+	return !site.reaches || site.reaches(from, to);
+}
+
+/* Nothing comes: the time limit ends it. */
+static void lose_answer(struct request *r, uint64_t process)
+{
+	r->server = NULL;
+	world_at(world.now_us + 600 * 1000000ull, answer_arrives, r, process);
+}
+
+/* The server is not reached: a router says so, or nobody does. */
+static void fail_connection(struct request *r, uint64_t process)
+{
+	uint64_t delay_us = 1000;
+
+	r->unreached = true;
+	if (world_once_in(STREAM_NETWORK, 2)) {
+		set_error(r, HTTP_CLIENT_NETWORK, "no route to host");
+	} else {
+		set_error(r, HTTP_CLIENT_TIMEOUT, "the connection was not made in time");
+		delay_us = r->connect_limit_us;
+	}
+	r->server = NULL;
+	world_at(world.now_us + delay_us, answer_arrives, r, process);
+}
+
+static bool is_answer_lost(const struct request *r)
+{
+	return r->server && (!is_reached(r->server->node, r->host->number) ||
+				    world_once_in(STREAM_NETWORK, site.lost));
+}
+
 static void answer_arrives(void *arg, uint64_t number)
 {
 	struct request *r = arg;
 
+	if (r->transfer && r->host->process == number && is_answer_lost(r)) {
+		lose_answer(r, number);
+		return;
+	}
 	if (r->transfer && r->host->process == number) {
 		if (r->host->stopped_until_us > world.now_us) {
 			world_at(r->host->stopped_until_us, answer_arrives, r, number);
@@ -135,12 +185,6 @@ static void answer_arrives(void *arg, uint64_t number)
 }
 
 /* ---- the server ---- */
-
-static void set_error(struct request *r, enum http_client_result result, const char *message)
-{
-	r->result = result;
-	r->message = message;
-}
 
 static void answer_text(struct request *r, const char *text)
 {
@@ -283,6 +327,14 @@ static void request_arrives(void *arg, uint64_t number)
 	struct request *r = arg;
 	uint64_t delay_us;
 
+	if (!is_reached(r->host->number, r->server->node)) {
+		fail_connection(r, number);
+		return;
+	}
+	if (world_once_in(STREAM_NETWORK, site.lost)) {
+		lose_answer(r, number);
+		return;
+	}
 	if (!r->counted)
 		count_request(r->server);
 	r->counted = true;
@@ -291,8 +343,7 @@ static void request_arrives(void *arg, uint64_t number)
 		return;
 	}
 	if (!make_answer(r)) {
-		/* the time limit ends it */
-		world_at(world.now_us + 600 * 1000000ull, answer_arrives, r, number);
+		lose_answer(r, number);
 		return;
 	}
 	r->server->answers++;
@@ -344,6 +395,7 @@ static struct request *make_request(struct host *h, const struct http_client_req
 	r->retry_after_ms = HTTP_CLIENT_NO_ADVICE;
 	r->server = site_find_server(host, path ? (size_t)(path - host) : strlen(host));
 	snprintf(r->path, sizeof(r->path), "%s", path ? path : "/");
+	r->connect_limit_us = 1000 * q->connect_timeout_ms;
 	copy_headers(r, q->headers);
 	r->begun_us = world.now_us;
 	r->consul = consul_is_asked(r->path);

@@ -33,7 +33,8 @@ struct libc_hooks {
 	int (*on_sleep)(uint64_t us);
 	/* _exit(status): does not return. NULL = the simulator fails. */
 	void (*on_exit)(int status);
-	/* One line that the agent logged, without its end; it is in the trace already. */
+	/* One line that the agent logged, without its end; it is in the trace already. Where it is
+	 * set, what the product logs outside of an agent (relays) goes to the trace, too. */
 	void (*on_log)(const char *line, size_t len);
 };
 extern struct libc_hooks libc_hooks;

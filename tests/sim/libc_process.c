@@ -260,10 +260,10 @@ ssize_t seam_write_log(int fd, const char *data, size_t len)
 {
 	size_t shown = len > 0 && data[len - 1] == '\n' ? len - 1 : len;
 
-	if (!seam_is_agent())
+	if (!seam_is_agent() && (fd != STDERR_FILENO || !libc_hooks.on_log))
 		return __real_write(fd, data, len);
 	world_trace("log %.*s", (int)shown, data);
-	if (libc_hooks.on_log)
+	if (seam_is_agent() && libc_hooks.on_log)
 		libc_hooks.on_log(data, shown);
 	return (ssize_t)len;
 }

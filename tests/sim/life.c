@@ -57,7 +57,7 @@ static void start_again(void *arg, uint64_t number)
 	(void)number;
 	if (life.host.state == HOST_UP)
 		return;
-	world_faults.last_call = world_faults.last_change = 0;
+	life.host.calls_left = world_faults.last_change = 0;
 	life.host.once = !life.healed && life.scenario.once && world_once_in(STREAM_LIFE, 3);
 	life.host.dry_run = life.host.once && world_once_in(STREAM_LIFE, 2);
 	if (!host_start(&life.host) || life.host.dry_run)
@@ -108,7 +108,7 @@ static void process_ended(struct host *h, int code)
 		world_at(world.now_us + world_random(STREAM_LIFE, 8 * SECOND_US), fail_power_soon,
 			NULL, 0);
 	life.cut_next = false;
-	world_faults.last_call = world_faults.last_change = 0;
+	life.host.calls_left = world_faults.last_change = 0;
 	world_at(world.now_us + 100000 + world_random(STREAM_LIFE, 5 * SECOND_US), start_again,
 		NULL, 0);
 }
@@ -203,14 +203,14 @@ static void trouble_server(void)
 
 static void end_soon(bool cut)
 {
-	if (life.host.state != HOST_UP || world_faults.last_call || world_faults.last_change)
+	if (life.host.state != HOST_UP || life.host.calls_left || world_faults.last_change)
 		return;
 	life.cut_next = cut;
 	if (world_random(STREAM_LIFE, 2) > 0) /* most often where something is being written */
 		world_faults.last_change =
 			world.changes + 1 + world_random(STREAM_LIFE, SPAN_OF_CHANGES);
 	else
-		world_faults.last_call = world.calls + 1 + world_random(STREAM_LIFE, SPAN_OF_CALLS);
+		life.host.calls_left = 1 + world_random(STREAM_LIFE, SPAN_OF_CALLS);
 }
 
 static void kill_process(void)

@@ -17,6 +17,7 @@ extern struct life_totals life_totals;
 struct life_options {
 	uint64_t trouble_s; /* 0 = some minutes */
 	uint64_t troubles;  /* only the first so many; 0 = all */
+	uint64_t hosts;     /* of a fleet; 0 = FLEET_HOSTS */
 };
 
 /* Of the last life. */

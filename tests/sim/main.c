@@ -3,6 +3,7 @@
  *
  * Usage: sim [--seeds N] [--from S] [--jobs N] [--hours H] [--twice] [--until-flaw]
  *        sim --seed S [--trace] [--troubles N] [--hours H]
+ *        sim --fleet [--hosts N] ...: lives of a fleet
  *
  * Ends with a line of figures and, where something was wrong, each seed with what it was. A life
  * that went wrong is lived again with fewer and fewer troubles: the fewest that still show it are
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "tests/sim/fleet.h"
 #include "tests/sim/libc.h"
 #include "tests/sim/life.h"
 #include "tests/sim/subject.h"
@@ -30,6 +32,7 @@ void __gcov_dump(void) __attribute__((weak));
 struct options {
 	uint64_t seeds, from, jobs;
 	bool one, twice, until_flaw;
+	bool (*run)(uint64_t seed, const struct life_options *options);
 	struct life_options life;
 };
 
@@ -52,11 +55,11 @@ static void *share(size_t size)
 
 static void live_one(const struct options *o, uint64_t seed, struct result *ret)
 {
-	ret->failed = !life_run(seed, &o->life);
+	ret->failed = !o->run(seed, &o->life);
 	ret->hash = world.trace_hash;
 	snprintf(ret->flaw, sizeof(ret->flaw), "%.199s", subject_flaw);
 	if (o->twice && !ret->failed) {
-		life_run(seed, &o->life);
+		o->run(seed, &o->life);
 		if (world.trace_hash != ret->hash) {
 			ret->failed = true;
 			snprintf(ret->flaw, sizeof(ret->flaw), "another trace the second time");
@@ -147,12 +150,12 @@ static uint64_t shorten(struct options *o, uint64_t seed)
 {
 	uint64_t good = 0, bad;
 
-	if (life_run(seed, &o->life))
+	if (o->run(seed, &o->life))
 		return 0;
 	bad = life_troubles;
 	while (good + 1 < bad) {
 		o->life.troubles = good + (bad - good) / 2;
-		if (life_run(seed, &o->life))
+		if (o->run(seed, &o->life))
 			good = o->life.troubles;
 		else
 			bad = o->life.troubles;
@@ -204,7 +207,7 @@ static int live_many(struct options *o)
 
 static int live_seed(const struct options *o)
 {
-	bool good = life_run(o->from, &o->life);
+	bool good = o->run(o->from, &o->life);
 
 	printf("seed %llu: %s, %llu troubles, trace %016llx\n", (unsigned long long)o->from,
 		good ? "good" : subject_flaw, (unsigned long long)life_troubles,
@@ -217,8 +220,8 @@ int main(int argc, char **argv)
 	static const struct option names[] = {{"seeds", 1, NULL, 'n'}, {"from", 1, NULL, 'f'},
 		{"jobs", 1, NULL, 'j'}, {"hours", 1, NULL, 'h'}, {"twice", 0, NULL, 't'},
 		{"until-flaw", 0, NULL, 'u'}, {"seed", 1, NULL, 's'}, {"trace", 0, NULL, 'v'},
-		{"troubles", 1, NULL, 'k'}, {0}};
-	struct options o = {.seeds = 1000, .from = 1, .jobs = 1};
+		{"troubles", 1, NULL, 'k'}, {"fleet", 0, NULL, 'F'}, {"hosts", 1, NULL, 'H'}, {0}};
+	struct options o = {.seeds = 1000, .from = 1, .jobs = 1, .run = life_run};
 	int c;
 
 	libc_init();
@@ -244,6 +247,10 @@ int main(int argc, char **argv)
 			world.print = true;
 		else if (c == 'k')
 			o.life.troubles = n;
+		else if (c == 'F')
+			o.run = fleet_run;
+		else if (c == 'H')
+			o.life.hosts = n > FLEET_MAX_HOSTS ? FLEET_MAX_HOSTS : n;
 		else
 			return 2;
 	}

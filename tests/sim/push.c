@@ -44,6 +44,7 @@ void push_begin(const struct push_surroundings *around)
 	n->faults = (struct push_faults){0};
 	n->totals = (struct push_totals){0};
 	n->host = 0;
+	n->spread_ms = 0;
 	n->publisher_count = n->link_count = n->under_way = 0;
 	n->letter_count = n->free_letter = 0;
 }
@@ -55,6 +56,11 @@ void push_set_faults(const struct push_faults *f)
 		push_network->publishers[i].hangs_until_us = 0;
 		push_network->publishers[i].full_until_us = 0;
 	}
+}
+
+void push_set_spread(uint64_t spread_ms)
+{
+	push_network->spread_ms = spread_ms;
 }
 
 void push_set_host(unsigned host)

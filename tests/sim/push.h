@@ -66,6 +66,8 @@ struct push_surroundings { /* each may be NULL */
 void push_begin(const struct push_surroundings *surroundings);
 /* Sets the faults from now on; NULL = none: those that last end within PUSH_HEAL_MS. */
 void push_set_faults(const struct push_faults *f);
+/* Sets how long relays that start from now on have agents spread their pulls; 0 at first. */
+void push_set_spread(uint64_t spread_ms);
 /* Names the host that subscriber_start() is called on from now on; 0 at first. */
 void push_set_host(unsigned host);
 /* The process of that host has ended at any point: drops its subscribers without a call into them.

@@ -77,6 +77,7 @@ struct push_network {
 	struct push_faults faults;
 	struct push_totals totals;
 	unsigned host;
+	uint64_t spread_ms;              /* of relays */
 	struct push_publisher *starting; /* the relay whose subscriber is being made */
 	struct push_publisher publishers[PUSH_MAX_PUBLISHERS];
 	size_t publisher_count;

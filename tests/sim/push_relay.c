@@ -59,7 +59,8 @@ static void miss_upstream(void *arg, size_t endpoint, const char *cause)
 
 void push_relay_start(struct push_publisher *p)
 {
-	const struct relay_options options = {PUSH_HEARTBEAT_MS, 0, (unsigned)p->upstream_count};
+	const struct relay_options options = {
+		PUSH_HEARTBEAT_MS, push_network->spread_ms, (unsigned)p->upstream_count};
 	const struct subscriber_listener listener = {hear_upstream, miss_upstream, p};
 	struct subscriber_endpoint endpoints[PUSH_MAX_UPSTREAMS];
 

@@ -176,6 +176,6 @@ void site_heal(void)
 		site.servers[i].lag_us = 0;
 		site.servers[i].delay_us = 1000;
 	}
-	site.unasked_304 = site.wrong_etag = site.cut = site.wrong_signature = 0;
+	site.unasked_304 = site.wrong_etag = site.cut = site.lost = site.wrong_signature = 0;
 	site.rollout = 0;
 }

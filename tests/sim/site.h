@@ -66,6 +66,7 @@ enum server_mode {
 
 struct site_server {
 	char name[24]; /* host */
+	unsigned node; /* of the network */
 	enum server_mode mode;
 	uint64_t mode_until_us;
 	uint64_t lag_us;                               /* a replica: shows what was so long ago */
@@ -82,7 +83,9 @@ struct site {
 	uint64_t index;   /* counts changes */
 	unsigned rollout; /* what /rollout/... says: one of SITE_ROLLOUTS texts; 0 = all */
 	/* one in so many answers is... ; 0 = none */
-	unsigned unasked_304, wrong_etag, cut, wrong_signature;
+	unsigned unasked_304, wrong_etag, cut, lost, wrong_signature;
+	/* what one node sends reaches the other at this moment; NULL = always */
+	bool (*reaches)(unsigned from, unsigned to);
 	/* a document has changed */
 	void (*changed)(void *arg, struct site_document *d, struct site_version *v);
 	void *arg;

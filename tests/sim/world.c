@@ -68,8 +68,8 @@ void world_trace_text(const char *line, size_t len)
 	world.trace_hash = hash_bytes(world.trace_hash, line, len);
 	world.traced++;
 	if (world.print)
-		fprintf(stdout, "%10.3f %.*s\n", (double)(world.now_us - BEGIN_US) / 1e6, (int)len,
-			line);
+		fprintf(stdout, "%10.3f %s%s%.*s\n", (double)(world.now_us - BEGIN_US) / 1e6,
+			world.who ? world.who : "", world.who ? " " : "", (int)len, line);
 }
 
 void world_trace(const char *format, ...)

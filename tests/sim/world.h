@@ -57,6 +57,7 @@ extern struct world {
 	bool print;      /* the trace goes to standard output, too */
 	uint64_t calls;  /* made by the agent in this life */
 	uint64_t changes;
+	const char *who; /* whose code runs, printed before its lines; NULL = nobody's */
 	uint64_t allocations;
 	uint64_t failed_calls, failed_allocations;
 } world;

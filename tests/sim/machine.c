@@ -1,0 +1,299 @@
+/*
+ * What surrounds an agent's process: whoever supervises it, the power, readers. Surprising: callers
+ * find the machine of a host in its arg.
+ */
+#include "tests/sim/machine.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/sim/disk.h"
+#include "tests/sim/libc.h"
+#include "tests/sim/life.h"
+#include "tests/sim/push.h"
+#include "tests/sim/world.h"
+
+#define SECOND_US 1000000ull
+#define SPAN_OF_CALLS 400 /* a process that is to end does so within so many calls */
+
+#define FOR_EACH_SUBJECT_OF(s, m)                                                                  \
+	for (struct subject *s = (m)->subjects; s < (m)->subjects + (m)->subject_count; s++)
+
+/* Names it in the trace from here on. */
+static void enter_machine(const struct machine *m)
+{
+	world.who = m->host.traced;
+	disk_use(m->host.disk);
+}
+
+static void leave_machine(void)
+{
+	world.who = NULL;
+}
+
+/* ---- the process ---- */
+
+static void observe_all(struct machine *m)
+{
+	FOR_EACH_SUBJECT_OF (s, m)
+		subject_observe(s);
+}
+
+static void note_turn(struct host *h)
+{
+	observe_all(h->arg);
+}
+
+static void start_machine_again(void *arg, uint64_t number)
+{
+	struct machine *m = arg;
+
+	(void)number;
+	if (m->host.state == HOST_UP)
+		return;
+	m->host.calls_left = 0;
+	if (!host_start(&m->host))
+		return;
+	enter_machine(m);
+	FOR_EACH_SUBJECT_OF (s, m)
+		subject_check_start(s);
+	leave_machine();
+}
+
+void machine_start(struct machine *m)
+{
+	start_machine_again(m, 0);
+}
+
+static void cut_power(struct machine *m)
+{
+	world_trace("the power fails");
+	life_totals.cuts++;
+	observe_all(m);
+	disk_cut(m->host.disk);
+	disk_make_dir("/run/app"); /* as tmpfiles.d does */
+	push_forget_host(m->host.number);
+	FOR_EACH_SUBJECT_OF (s, m)
+		subject_power_cut(s);
+}
+
+/* The process ended: by a call that was its last, or by itself. Whoever supervises it starts it
+ * again. */
+static void process_ended(struct host *h, int code)
+{
+	struct machine *m = h->arg;
+
+	FOR_EACH_SUBJECT_OF (s, m)
+		s->dirty = true;
+	push_forget_host(h->number);
+	if (code >= 0)
+		life_totals.exits++;
+	if (m->cut_next && code < 0)
+		cut_power(m);
+	else
+		observe_all(m);
+	m->cut_next = false;
+	h->calls_left = 0;
+	world_at(world.now_us + 100000 + world_random(STREAM_LIFE, 5 * SECOND_US),
+		start_machine_again, m, 0);
+}
+
+static void note_machine_change(void *arg, const char *dir, const char *name)
+{
+	struct machine *m = arg;
+
+	(void)name;
+	FOR_EACH_SUBJECT_OF (s, m)
+		if (strncmp(s->path, dir, strlen(dir)) == 0 || strstr(dir, s->path) == dir ||
+			strcmp(dir, "/run/pullet") == 0)
+			s->dirty = true;
+}
+
+/* A version that became visible in one place and not in the other is taken back, and a disk that
+ * fails may lose the newest: the agent says so. */
+static void read_log(const char *line, size_t len)
+{
+	struct machine *m = host_now->arg;
+	char name[32];
+
+	if (!memmem(line, len, "a publication failed", 20) &&
+		!memmem(line, len, "a power cut may", 15))
+		return;
+	FOR_EACH_SUBJECT_OF (s, m) {
+		snprintf(name, sizeof(name), "config=%.16s ", s->name);
+		if (memmem(line, len, name, strlen(name)))
+			s->may_go_back = true;
+	}
+}
+
+void machine_end_soon(struct machine *m, bool cut)
+{
+	if (m->host.state != HOST_UP || m->host.calls_left)
+		return;
+	m->cut_next = cut;
+	m->host.calls_left = 1 + world_random(STREAM_LIFE, SPAN_OF_CALLS);
+}
+
+void machine_end_now(struct machine *m, bool cut)
+{
+	if (m->host.state != HOST_UP)
+		return;
+	host_kill(&m->host);
+	enter_machine(m);
+	m->cut_next = cut;
+	process_ended(&m->host, -1);
+	leave_machine();
+}
+
+void machine_fail_power(struct machine *m)
+{
+	if (world_once_in(STREAM_LIFE, 3) && m->host.state == HOST_UP)
+		machine_end_now(m, true);
+	else
+		machine_end_soon(m, true);
+}
+
+void machine_sleep(struct machine *m, uint64_t until_us)
+{
+	m->host.stopped_until_us = until_us;
+	world_trace("the machine sleeps until %llu", (unsigned long long)until_us);
+}
+
+/* ---- begin and end ---- */
+
+static void make_disk(struct machine *m, enum disk_model model)
+{
+	m->host.disk = disk_new(model);
+	disk_use(m->host.disk);
+	disk_make_dir("/etc");
+	disk_make_dir("/var/lib");
+	disk_make_dir("/srv");
+	disk_make_dir("/bin");
+	disk_mount_memory("/run");
+	disk_make_dir("/run/app");
+	for (size_t i = 0; i < 4; i++) {
+		static const char *const names[] = {
+			"/bin/check", "/bin/reload", "/bin/probe", "/bin/format"};
+
+		disk_put(names[i], "#!", 2);
+		disk_set_mode(names[i], 0755);
+	}
+}
+
+void machine_prepare(struct machine *m, enum disk_model model)
+{
+	m->host.died = process_ended;
+	m->host.turned = note_turn;
+	m->host.changed = note_machine_change;
+	m->host.arg = m;
+	libc_hooks.on_log = read_log;
+	make_disk(m, model);
+	host_prepare(&m->host);
+}
+
+void machine_free(struct machine *m)
+{
+	FOR_EACH_SUBJECT_OF (s, m) {
+		life_totals.observed += s->observed;
+		subject_close(s);
+	}
+	host_kill(&m->host);
+	disk_free(m->host.disk);
+}
+
+/* ---- peace ---- */
+
+void machine_observe(struct machine *m)
+{
+	enter_machine(m);
+	observe_all(m);
+	leave_machine();
+}
+
+bool machine_shows_newest(const struct machine *m)
+{
+	FOR_EACH_SUBJECT_OF (s, m)
+		if (!subject_is_newest(s))
+			return false;
+	return true;
+}
+
+void machine_check_newest(struct machine *m)
+{
+	enter_machine(m);
+	observe_all(m);
+	FOR_EACH_SUBJECT_OF (s, m)
+		subject_check_end(s);
+	leave_machine();
+}
+
+/* What was removed from the configuration is cleaned up when it comes back. */
+static bool is_of_removed(const struct machine *m, const char *path)
+{
+	char name[24];
+
+	FOR_EACH_SUBJECT_OF (s, m) {
+		snprintf(name, sizeof(name), "/%.16s", s->name);
+		if (s->removed && strstr(path, name))
+			return true;
+	}
+	return false;
+}
+
+struct search {
+	const struct machine *machine;
+	const char *path;
+};
+
+static int report_temporary(void *arg, const char *name, mode_t mode)
+{
+	const struct search *q = arg;
+	char path[256];
+	struct search below = {q->machine, path};
+
+	snprintf(path, sizeof(path), "%s/%s", q->path, name);
+	if (is_of_removed(q->machine, path))
+		return 0;
+	if (strstr(name, ".pullet-"))
+		subject_report_flaw("a temporary file is left: %s", path);
+	else if (S_ISDIR(mode))
+		disk_list(path, report_temporary, &below);
+	return 0;
+}
+
+void machine_check_left_over(struct machine *m)
+{
+	size_t allocations, descriptors;
+
+	host_stop(&m->host);
+	enter_machine(m);
+	allocations = libc_allocations(OWNER_AGENT);
+	descriptors = disk_open_count(m->host.disk, OWNER_AGENT);
+	if (allocations) {
+		libc_trace_allocations(OWNER_AGENT);
+		subject_report_flaw("%zu allocations are left after the stop", allocations);
+	}
+	if (descriptors)
+		subject_report_flaw("%zu descriptors are left after the stop", descriptors);
+	leave_machine();
+}
+
+void machine_restart(struct machine *m)
+{
+	FOR_EACH_SUBJECT_OF (s, m)
+		s->settled = s->last;
+	machine_start(m);
+}
+
+void machine_check_restart(struct machine *m)
+{
+	static const char *const places[] = {"/var/lib/pullet", "/srv", "/run"};
+
+	machine_check_newest(m);
+	host_stop(&m->host);
+	enter_machine(m);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		disk_list(places[i], report_temporary, &(struct search){m, places[i]});
+	leave_machine();
+}
