@@ -536,6 +536,7 @@ static void heal(void)
 {
 	world_trace("all is healed");
 	life.healed = true;
+	life.host.calls_left = 0;
 	world_faults = (struct world_faults){.died = world_faults.died};
 	memset(&sim_programs, 0, sizeof(sim_programs));
 	site_heal();

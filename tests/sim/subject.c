@@ -331,7 +331,8 @@ static void observe_snapshot(struct subject *s)
 	} q = {.s = s};
 	char path[96];
 
-	snprintf(path, sizeof(path), "%s/%s.snap", s->runtime_dir, s->name);
+	snprintf(path, sizeof(path), "%s/%s.snap", s->runtime_dir ? s->runtime_dir : "/run/pullet",
+		s->name);
 	disk_owner = OWNER_READER;
 	if (!s->reader && pullet_open(path, 0, &s->reader))
 		s->reader = NULL;

@@ -52,7 +52,7 @@ struct subject {
 	uint64_t interval_ms, timeout_ms;
 	const char *format;
 	struct features features;
-	const char *runtime_dir;
+	const char *runtime_dir; /* NULL = /run/pullet */
 	/* what readers saw */
 	bool dirty;
 	struct sight last, settled; /* settled: when it had not changed for a second */
