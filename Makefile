@@ -87,7 +87,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values \
-        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd check-fleet sim-fleet check-sim-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture soak soak-seeded fuzz install uninstall dist clean
+        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture soak soak-seeded fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -132,7 +132,7 @@ $(BUILD)/pullet: $(call obj,$(CLI_SRC)) $(BUILD)/agent.a $(BUILD)/lib.a
 $(BUILD)/unit/cli/%: $(BUILD)/tests/unit/cli/%.o $(BUILD)/cli.a $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS) -lcmocka
 # push, simulated, in place of the agent's subscriber
-$(BUILD)/unit/sim/test_push: $(call obj,$(wildcard tests/sim/push*.c))
+$(BUILD)/unit/sim/test_push: $(call obj,$(filter-out %/push_strangers.c,$(wildcard tests/sim/push*.c)))
 $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS) -lcmocka
 $(BUILD)/stress/%: $(BUILD)/tests/stress/%.o $(BUILD)/agent.a $(BUILD)/lib.a
@@ -197,10 +197,10 @@ CROSSING_UNIT := base/test_loop lib/test_reader lib/test_trigger notify/test_rel
 UNIT_thread = $(filter $(sort $(patsubst %,$(BUILD)/unit/%,$(CROSSING_UNIT))),$(UNIT))
 # memory that runs out: a sanitizer allocates in its own way
 UNIT_run    = $(if $(findstring thread,$(SAN)),$(UNIT_thread),$(if $(SAN),$(filter-out %/config/test_memory,$(UNIT)),$(UNIT)))
-tests: $(UNIT_run) $(STRESS) $(BROKEN) $(if $(findstring thread,$(SAN)),,$(REPLAY) $(SIM_TEST)) $(BUILD)/fleet $(if $(SAN),,$(BUILD)/core_model)
+tests: $(UNIT_run) $(STRESS) $(BROKEN) $(if $(findstring thread,$(SAN)),,$(REPLAY) $(SIM_TEST)) $(BUILD)/fleet $(if $(SAN),,$(BUILD)/core_model $(BUILD)/sim/sim)
 RUN_replay  = $(foreach r,$(REPLAY),$(r) tests/fuzz/corpus/$(patsubst $(BUILD)/replay/fuzz_%,%,$(r)) --)
 RUN_layers  = $(PYTHON) tests/layers/layers.py -- $(PYTHON) tests/layers/layers.py --self-test -- $(PYTHON) tests/mutants/self_test.py --
-RUN_quickcheck = $(call SEP,$(filter $(UNIT_run),$(SLOW)) $(filter-out $(SLOW),$(UNIT_run))) $(if $(findstring thread,$(SAN)),,$(RUN_replay) $(call SEP,$(SIM_TEST))) $(if $(SAN),,$(RUN_layers))
+RUN_quickcheck = $(call SEP,$(filter $(UNIT_run),$(SLOW)) $(filter-out $(SLOW),$(UNIT_run))) $(if $(findstring thread,$(SAN)),,$(RUN_replay) $(call SEP,$(SIM_TEST))) $(if $(SAN),,$(BUILD)/sim/sim --seeds 200 -- $(RUN_check-sim-fleet) $(RUN_layers))
 
 RUN_check-stress = $(call SEP,$(STRESS)) tests/stress/seeded.sh $(BROKEN) --
 check-stress: tests
@@ -309,6 +309,11 @@ check-fleet: tests
 fleet: $(BUILD)/fleet ## simulate FLEET_AGENTS (100000) agents; table, CSV and charts into build/fleet-results
 	@$< --agents $(or $(FLEET_AGENTS),100000) --out $(BUILD)/fleet-results
 
+sim: $(BUILD)/sim/sim ## live thousands of simulated minutes of the whole agent (SEEDS=1000 FROM=1 HOURS=; SEED=S TRACE=1 TROUBLES=N for one)
+	@$< $(if $(HOURS),--hours $(HOURS)) $(if $(TROUBLES),--troubles $(TROUBLES)) \
+	  $(if $(SEED),--seed $(SEED) $(if $(TRACE),--trace),--seeds $(or $(SEEDS),1000) --from $(or $(FROM),1) --jobs $$(nproc))
+sim-bugs: $(BUILD)/sim/sim ## put seeded bugs into the agent: the simulator must find each (THIRD=0..2: every third; BUGS="words of names")
+	@PULLET_BUILD=$(BUILD) $(PYTHON) tests/sim/bugs.py $(if $(THIRD),--third $(THIRD)) $(BUGS)
 sim-fleet: $(BUILD)/sim/sim ## lives of a simulated fleet (SEEDS=20 FROM=1 HOSTS=200; SEED=S TRACE=1 for one)
 	@$< --fleet --hosts $(or $(HOSTS),200) $(if $(TROUBLES),--troubles $(TROUBLES)) \
 	  $(if $(SEED),--seed $(SEED) $(if $(TRACE),--trace),--seeds $(or $(SEEDS),20) --from $(or $(FROM),1) --jobs $$(nproc))

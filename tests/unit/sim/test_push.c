@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "push/subscriber.h"
 #include "tests/fleet/random.h"
+#include "tests/sim/disk.h"
 #include "tests/sim/push.h"
 #include "tests/sim/world.h"
 
@@ -28,6 +29,7 @@
 /* ---- a world of a clock and events ---- */
 
 struct world world;
+volatile enum disk_owner disk_owner;
 
 static struct event {
 	uint64_t due_us, order, number;
