@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define UNFIT_PIN "the pinned version does not fit the present configuration: the pin is dropped"
 #define NO_PROGRAM "a program could not check the version: keeping the current version"
 #define NOT_VALIDATED "not validated: keeping the current version"
 #define NOT_COMPOSED "cannot compose the current version again"
@@ -221,7 +222,7 @@ static void show_again(struct config *c, int error, const char *why)
 	if (!heals && decisions_adopt(c, &c->step.candidate->version) > 0)
 		decisions_save(c); /* the agent died, or failed, between the two */
 	if (error && heals) {
-		if (!file_error_is_ours(-error) && !file_error_may_pass(-error)) {
+		if (!file_error_is_ours(-error)) { /* the servers have it whole */
 			current_forget(c);
 			latest_forget(c);
 		}
@@ -233,9 +234,7 @@ static void show_again(struct config *c, int error, const char *why)
 			return; /* tried again at the next tick */
 		current_forget_saved(c);
 		if (!c->current.version.generation && c->decisions.ledger->pin.by)
-			decisions_drop_pin(c,
-				"the pinned version does not fit the present configuration: the "
-				"pin is dropped");
+			decisions_drop_pin(c, UNFIT_PIN);
 	} else if (!heals && !settle_may_commit(c)) {
 		drop_held_step(c);
 	} else {

@@ -215,6 +215,7 @@ static int map_own_page(struct image *i, int dir, struct page **ret_page, char w
 {
 	int r, fd = open_or_make_page(i, dir, why);
 	struct stat st;
+	char name[NAME_MAX + 1];
 	void *map;
 
 	if (fd < 0)
@@ -224,8 +225,8 @@ static int map_own_page(struct image *i, int dir, struct page **ret_page, char w
 	r = map == MAP_FAILED ? -errno : 0;
 	close(fd);
 	if (r) {
-		snprintf(why, FILE_WHY, "cannot map the page of %.200s/%.80s: %s", i->dir, i->name,
-			strerror(-r));
+		page_name(i, name);
+		snprintf(why, FILE_WHY, "cannot map %.200s/%.80s: %s", i->dir, name, strerror(-r));
 		return r;
 	}
 	i->page_ino = st.st_ino;

@@ -58,7 +58,7 @@ static void start__with_nothing_but_damaged_files__waits_for_the_server(void **s
 	assert_shows("n: 1\n");
 }
 
-static void start__whose_state_cannot_be_read__is_said(void **state)
+static void start__while_the_disk_fails__waits_and_keeps_the_newest(void **state)
 {
 	(void)state;
 	begin_with_two("");
@@ -66,11 +66,47 @@ static void start__whose_state_cannot_be_read__is_said(void **state)
 	core_make("");
 	disk_fails(CALL_READ, 2, true, EIO);
 	config_start(core.config, true);
-	disk_recovers();
 	assert_generation(0);
-	assert_logged("state files were damaged (set aside) or could not be read");
-	world_turn();
+	assert_logged("Input/output error");
+	disk_recovers();
+	pull();
 	assert_shows("n: 2\n");
+	assert_generation(2);
+}
+
+static void start__on_a_disk_that_goes_on_failing__says_what_is_forgotten(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	agent_crashes();
+	core_make("");
+	disk_fails(CALL_READ, 1, true, EIO);
+	config_start(core.config, true);
+	for (int i = 0; i < 12; i++)
+		pull();
+	assert_logged("the ledger cannot be read: pins and rejections are forgotten");
+	assert_logged("state files were damaged (set aside) or could not be read");
+	disk_recovers();
+	pull_of("n: 3\n");
+	assert_shows("n: 3\n");
+	assert_generation(4); /* numbers never go back */
+}
+
+/* An agent that was killed may not have brought it to the disk. */
+static void start__of_a_version_written_a_moment_ago__brings_it_to_the_disk(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	world.disk.held = true;
+	agent_restarts();
+	assert_non_null(world.disk.first);
+	world.disk.held = false;
+	world_turn();
+	world.wall_ms = INT64_C(9000000000000); /* the kernel has written it long since */
+	world.disk.held = true;
+	agent_restarts();
+	assert_null(world.disk.first);
+	world.disk.held = false;
 }
 
 static void start__when_the_file_is_right_already__does_not_touch_it(void **state)
@@ -544,7 +580,9 @@ int main(void)
 		CORE_TEST(start__without_a_stored_version__publishes_nothing),
 		CORE_TEST(start__with_damaged_state_files__shows_the_newest_that_verifies),
 		CORE_TEST(start__with_nothing_but_damaged_files__waits_for_the_server),
-		CORE_TEST(start__whose_state_cannot_be_read__is_said),
+		CORE_TEST(start__while_the_disk_fails__waits_and_keeps_the_newest),
+		CORE_TEST(start__on_a_disk_that_goes_on_failing__says_what_is_forgotten),
+		CORE_TEST_DISK(start__of_a_version_written_a_moment_ago__brings_it_to_the_disk),
 		CORE_TEST(start__when_the_file_is_right_already__does_not_touch_it),
 		CORE_TEST(start__with_other_layers_than_were_stored__publishes_nothing_of_it),
 		CORE_TEST(start__pinned__when_nothing_stored_fits__takes_what_the_server_has),

@@ -253,6 +253,22 @@ static void format_program__makes_the_text_which_a_restart_does_not_need(void **
 	assert_int_equal(world.checked, 1);
 }
 
+static void format_program__whose_text_is_published_at_the_second_try__is_saved_once(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("snapshot: true, format: {run: [/bin/cat]}");
+	snapshot_is_blocked();
+	pull_of("n: 2\n");
+	assert_generation(1);
+	snapshot_is_free();
+	pull();
+	assert_shows("made: n: 2\n");
+	agent_restarts(); /* the state file verifies */
+	assert_shows("made: n: 2\n");
+	assert_not_logged("damaged");
+}
+
 static void format_program__that_fails__rejects(void **state)
 {
 	(void)state;
@@ -442,6 +458,7 @@ int main(void)
 		CORE_TEST(check__that_cannot_run__says_nothing_about_the_version),
 		CORE_TEST(syntax_verdict__of_other_settings__does_not_count),
 		CORE_TEST(format_program__makes_the_text_which_a_restart_does_not_need),
+		CORE_TEST(format_program__whose_text_is_published_at_the_second_try__is_saved_once),
 		CORE_TEST(format_program__that_fails__rejects),
 		CORE_TEST(format__that_changes__becomes_a_generation_of_its_own),
 		CORE_TEST(given_up__while_programs_check__leaves_nothing),

@@ -310,7 +310,9 @@ static void load__when_the_file_cannot_be_read__is_empty_and_says_so(void **stat
 				continue;
 			fault = (struct fault){.call = call, .nth = 1, .error = errors[i]};
 			l = NULL;
-			assert_int_equal(ledger_load(&sys, dir, &l), -EBADMSG);
+			/* a disk that fails may work again */
+			assert_int_equal(
+				ledger_load(&sys, dir, &l), errors[i] == EIO ? -EIO : -EBADMSG);
 			assert_empty(l);
 			ledger_free(l);
 		}

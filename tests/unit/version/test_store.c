@@ -886,6 +886,29 @@ static void prune__spares_the_proven_and_what_the_server_has(void **state)
 	place_fini(&place);
 }
 
+static void prune__while_the_newest_may_be_lost__keeps_those_that_are_not(void **state)
+{
+	uint64_t there[STORE_MAX_KEEP];
+	struct place place;
+
+	(void)state;
+	memset(&place, 0, sizeof(place));
+	scratch_open(place.dir, scratch_disk());
+	snprintf(place.files, sizeof(place.files), "%s/web", place.dir);
+	place.descriptors = scratch_descriptors();
+	place_open(&place, 2);
+	for (uint64_t n = 1; n <= 20; n++) {
+		save_text(&place, n, OLD);
+		store_prune(place.store, false, NULL, 0);
+	}
+	assert_int_equal(store_list(place.store, there),
+		store_in_memory(place.store) ? 2 : 2 + STORE_UNSYNCED);
+	store_prune(place.store, true, NULL, 0);
+	assert_int_equal(store_list(place.store, there), 2);
+	assert_int_equal(there[1], 19);
+	place_fini(&place);
+}
+
 static void remove__takes_one_away_and_its_number_is_not_used_again(void **state)
 {
 	struct place place;
@@ -1058,6 +1081,7 @@ int main(void)
 		cmocka_unit_test(prune__keeps_as_many_as_it_is_told),
 		cmocka_unit_test(prune__with_another_number_to_keep__removes_what_is_too_old),
 		cmocka_unit_test(prune__spares_the_proven_and_what_the_server_has),
+		cmocka_unit_test(prune__while_the_newest_may_be_lost__keeps_those_that_are_not),
 		cmocka_unit_test(remove__takes_one_away_and_its_number_is_not_used_again),
 		cmocka_unit_test(keep__of_damaged_files__is_the_same_number),
 		cmocka_unit_test(save__when_the_state_directory_was_removed__makes_it_again),
