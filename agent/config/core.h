@@ -225,8 +225,7 @@ void current_init(struct config *c);
 /* Opens store, ledger, file and snapshot as far as they are not open, and watches them for drift.
  */
 int current_open(struct config *c, char why[FILE_WHY]);
-/* Whether errors of the state directory that may pass are waited for: not at the tenth run any more.
- */
+/* Whether errors of the state directory that may pass are waited for; the tenth run does not. */
 bool current_is_patient(const struct config *c);
 /* Makes the last known good visible, if that was not done yet. */
 void current_start(struct config *c);

@@ -159,8 +159,8 @@ static enum site_quality draw_quality(const struct subject *s, const struct site
 		return SITE_ABSENT;
 	if (!world_once_in(STREAM_SERVER, life.scenario.bad_versions))
 		return SITE_GOOD;
-	(void)s;
-	return bad[world_random(STREAM_SERVER, 3)];
+	return s->probed && world_once_in(STREAM_SERVER, 2) ? SITE_SICK
+							    : bad[world_random(STREAM_SERVER, 3)];
 }
 
 static void restore_backup(struct site_document *d)

@@ -115,7 +115,7 @@ static void draw_subject(struct scenario *sc, struct subject *s, struct host *h,
 	snprintf(s->path, sizeof(s->path), "%s/%s%s", s->on_disk ? "/srv" : "/run/app", s->name,
 		s->place == PLACE_SET ? "" : ".conf");
 	s->snapshot = s->place == PLACE_NONE || (s->place == PLACE_FILE && draw(1));
-	s->strict = draw(2) == 0;
+	s->strict = draw(1);
 	s->guarded = draw(1);
 	s->checked = draw(2) == 0;
 	s->formatted = s->place == PLACE_FILE && draw(7) == 0;
