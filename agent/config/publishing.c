@@ -71,7 +71,9 @@ static void sync_job_done(struct worker_job *job)
 	else if (done & PUBLISHING_STATE)
 		store_prune(c->current.store,
 			c->current.sync_generation == c->current.version.generation,
-			(uint64_t[]){c->decisions.ledger->proven, latest_generation(c)}, 2);
+			(uint64_t[]){c->decisions.ledger->proven, latest_generation(c),
+				c->current.version.generation},
+			3);
 	publishing_sync(c, 0);
 	config_finish_retiring(c);
 }

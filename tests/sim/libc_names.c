@@ -71,6 +71,11 @@ int __wrap_faccessat(int at, const char *path, int mode, int flags)
 	return (int)seam_end("access", at, path, r);
 }
 
+int __wrap_access(const char *path, int mode)
+{
+	return __wrap_faccessat(AT_FDCWD, path, mode, 0);
+}
+
 ssize_t __wrap_readlinkat(int at, const char *path, char *ret, size_t size)
 {
 	ssize_t r = seam_ask(CALL_LINK, path);
