@@ -68,7 +68,8 @@ static void sync_job_done(struct worker_job *job)
 	if (c->current.sync_error)
 		log_warn("the state file is not on the disk: a power cut may lose it", "config",
 			c->settings->name, "why", strerror(-c->current.sync_error));
-	else if (done & PUBLISHING_STATE)
+	else if (done & PUBLISHING_STATE &&
+		 !c->step.publishing) /* else the store is the worker's */
 		store_prune(c->current.store,
 			c->current.sync_generation == c->current.version.generation,
 			(uint64_t[]){c->decisions.ledger->proven, latest_generation(c),
