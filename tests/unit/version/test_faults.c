@@ -177,17 +177,15 @@ static void save_two(void)
 	struct buffer body;
 
 	assert_int_equal(store_open(&sys, dir, "web", 2, &s, why), 0);
-	buffer_init(&body, 1u << 20);
 	for (int i = 0; i < 2; i++) {
-		buffer_clear(&body);
 		version_begin(&v, &body, store_next_generation(s));
 		version_add(&v, &body, "", "yaml", i ? "new: 1\n" : "old: 1\n");
 		v.decisions = strdup("{\"n\": 1}");
 		version_end(&v, &body);
 		assert_int_equal(store_save(s, &v, body.data, body.len, true, why), 0);
 		version_fini(&v);
+		buffer_fini(&body);
 	}
-	buffer_fini(&body);
 	store_close(s);
 }
 
