@@ -225,7 +225,8 @@ void current_init(struct config *c);
 /* Opens store, ledger, file and snapshot as far as they are not open, and watches them for drift.
  */
 int current_open(struct config *c, char why[FILE_WHY]);
-/* Whether errors of the state directory that may pass are waited for; the tenth run does not. */
+/* Whether errors of the state directory that may pass are waited for; the tenth run does not. With
+ * --once they are its failure. */
 bool current_is_patient(const struct config *c);
 /* Makes the last known good visible, if that was not done yet. */
 void current_start(struct config *c);

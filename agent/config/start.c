@@ -28,7 +28,7 @@ struct stored {
 
 bool current_is_patient(const struct config *c)
 {
-	return c->run.number < PATIENT_RUNS && !c->env->once;
+	return c->run.number < PATIENT_RUNS;
 }
 
 /* It has the pinned bytes, if any are pinned. */

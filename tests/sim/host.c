@@ -247,6 +247,16 @@ static void start_agent(void *arg)
 	host_exit(1);
 }
 
+void host_loop_ended(void)
+{
+	struct host *h = host_now;
+
+	reconfigure_free(h->reconfigure);
+	h->reconfigure = NULL;
+	agent_stop(&h->agent);
+	host_exit(0);
+}
+
 bool host_start(struct host *h)
 {
 	h->state = HOST_UP;

@@ -63,6 +63,8 @@ bool host_call(struct host *h, void (*call)(void *arg), void *arg);
 /* file_watch.c: a name of the disk has changed. */
 void sim_watch_note(struct file_watch *w, const char *dir, const char *name, const char *cause);
 
+/* The agent's loop has ended: it stops in order, and its process ends. Does not return. */
+void host_loop_ended(void) __attribute__((noreturn));
 /* The agent's process ends by itself: does not return. */
 void host_exit(int code) __attribute__((noreturn));
 

@@ -23,6 +23,7 @@
 
 #define SECOND_US 1000000ull
 #define SPAN_OF_CHANGES 20
+#define LONGEST_HOLD_US (90 * SECOND_US)
 #define SPAN_OF_CALLS 400 /* a process that is to end does so within so many calls */
 
 struct life_totals life_totals;
@@ -130,16 +131,20 @@ static void read_log(const char *line, size_t len)
 	bool taken_back = memmem(line, len, "a publication failed", 20) ||
 			  memmem(line, len, "a power cut may", 15);
 	bool unsaved = memmem(line, len, "after a restart only", 20);
+	bool superseded = memmem(line, len, "not rolled back: another", 24);
 	char name[32];
 
-	if (!taken_back && !unsaved)
+	if (!taken_back && !unsaved && !superseded)
 		return;
 	FOR_EACH_SUBJECT (s) {
 		snprintf(name, sizeof(name), "config=%.16s", s->name);
 		if (!memmem(line, len, name, strlen(name)))
 			continue;
 		s->may_go_back |= taken_back;
+		s->may_be_lost |= taken_back;
 		s->unsaved |= unsaved;
+		if (superseded)
+			s->rolling_us = s->rolled_back.there = 0;
 	}
 }
 
@@ -647,6 +652,8 @@ static void wait_for_push(void)
 {
 	uint64_t end_us = world.now_us + PUSH_HEAL_MS * 1000;
 
+	/* what a server in trouble asked for by Retry-After is over, too */
+	world_run(world.now_us + LONGEST_HOLD_US);
 	while (push_unconnected() && world.now_us < end_us)
 		world_run(world.now_us + SECOND_US);
 	if (push_unconnected())

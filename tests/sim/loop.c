@@ -74,7 +74,7 @@ void sim_loop_turn(struct loop *l)
 		}
 	}
 	if (l->stopping)
-		host_exit(0);
+		host_loop_ended();
 }
 
 bool sim_loop_next(struct loop *l, uint64_t *ret_due_ms)

@@ -427,8 +427,8 @@ void subject_check_start(struct subject *s)
 	older = find_older(s, &s->last, &s->settled);
 	if (has_faults())
 		return;
-	if (s->place != PLACE_NONE && !s->foreign && !s->damaged && s->settled.there &&
-		!s->last.there)
+	if (s->place != PLACE_NONE && !s->foreign && !s->damaged && !s->may_be_lost &&
+		s->settled.there && !s->last.there)
 		subject_report_flaw("P3 %s: nothing is published after the start", s->name);
 	else if (older < s->layer_count && !s->may_go_back && !s->clock_steps)
 		subject_report_flaw("P4 %s: %s is %llu after the start, and was %llu", s->name,

@@ -73,7 +73,8 @@ struct subject {
 	/* An operator's rollback: what it replaced, which may not come again. */
 	uint64_t rolling_us; /* 0 = none is under way */
 	struct sight rolling, rolled_back;
-	bool unsaved; /* an order was answered "done, but not saved" */
+	bool may_be_lost; /* the agent said that a power cut may lose it */
+	bool unsaved;     /* an order was answered "done, but not saved" */
 	/* Decisions that the agent showed as in force, until then (wall clock); 0 = none. */
 	int64_t pin_until_ms, override_until_ms[SUBJECT_OVERRIDES];
 	uint64_t stuck_us; /* it has made no progress since then; 0 = it does */
