@@ -211,7 +211,7 @@ static int open_or_make_page(const struct image *i, int dir, char why[FILE_WHY])
 }
 
 /* Maps the page; makes it whole before. 0 and the page, or -errno. */
-static int map_own_page(struct image *i, int dir, struct page **ret_page, char why[FILE_WHY])
+static int map_image_page(struct image *i, int dir, struct page **ret_page, char why[FILE_WHY])
 {
 	int r, fd = open_or_make_page(i, dir, why);
 	struct stat st;
@@ -279,7 +279,7 @@ static void raise_pages(struct image *i, uint64_t generation)
 static int renew_page(struct image *i, int dir, char why[FILE_WHY])
 {
 	struct page *fresh, *page = i->page;
-	int r = map_own_page(i, dir, &fresh, why);
+	int r = map_image_page(i, dir, &fresh, why);
 
 	if (r)
 		return r;
@@ -358,7 +358,7 @@ int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
 		sweep_clean(sweep, sys, dir, i->name);
 		page_name(i, name_of_page);
 		sweep_clean(sweep, sys, dir, name_of_page);
-		r = map_own_page(i, dir, &page, why);
+		r = map_image_page(i, dir, &page, why);
 		i->page = page;
 		if (r == 0)
 			read_page(i, page);

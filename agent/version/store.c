@@ -83,7 +83,7 @@ static int open_below(const struct store *s, int parent, char why[FILE_WHY])
 }
 
 /* The path of the directory above. 0 or -ENAMETOOLONG. */
-static int find_parent(const struct store *s, char ret_parent[PATH_MAX], char why[FILE_WHY])
+static int find_state_dir(const struct store *s, char ret_parent[PATH_MAX], char why[FILE_WHY])
 {
 	size_t len = (size_t)(config_directory(s) - 1 - s->path);
 
@@ -97,7 +97,7 @@ static int find_parent(const struct store *s, char ret_parent[PATH_MAX], char wh
 static int open_parent(const struct store *s, char why[FILE_WHY])
 {
 	char parent[PATH_MAX];
-	int r = find_parent(s, parent, why);
+	int r = find_state_dir(s, parent, why);
 
 	return r ? r : trusted_open_dir(s->sys, parent, TRUSTED_OWN, why);
 }
@@ -107,7 +107,7 @@ static int provide_parent(const struct store *s, char why[FILE_WHY])
 {
 	char parent[PATH_MAX];
 	bool made;
-	int r = find_parent(s, parent, why);
+	int r = find_state_dir(s, parent, why);
 
 	if (r || !s->was_open)
 		return r ? r : trusted_open_dir(s->sys, parent, TRUSTED_OWN, why);
@@ -482,7 +482,7 @@ static int parse_decisions(const struct node *root, struct version *ret)
 	return r == 0 || r == -ENOMEM ? r : -EBADMSG;
 }
 
-/* 0, and *ret is to be finished; or an error. */
+/* 0, and the caller ends *ret with version_fini(); or an error. */
 static int parse_facts(const char *line, size_t len, struct version *ret)
 {
 	struct document *d = NULL;
@@ -695,7 +695,7 @@ static void set_aside(struct store *s, int dir, uint64_t generation)
 
 /* Reads and verifies one file. 0; -EBADMSG where it is damaged; -EMSGSIZE where body is too small;
  * or -errno. */
-static int load_file(const struct store *s, int dir, uint64_t generation, struct buffer *file,
+static int read_state_file(const struct store *s, int dir, uint64_t generation, struct buffer *file,
 	struct version *ret_version, struct buffer *body)
 {
 	char name[NUMBER + 8];
@@ -739,7 +739,7 @@ int store_load_below(struct store *s, uint64_t below, bool patient, struct versi
 	for (int i = 0; i < n; i++) {
 		if (numbers[i] >= below)
 			continue;
-		r = load_file(s, dir, numbers[i], &file, ret_version, body);
+		r = read_state_file(s, dir, numbers[i], &file, ret_version, body);
 		if (r == 0 || r == -EMSGSIZE || file_error_is_ours(-r) ||
 			(patient && file_error_may_pass(-r)))
 			break;
@@ -762,7 +762,7 @@ int store_load_generation(
 	if (dir < 0)
 		return dir;
 	buffer_init(&file, MAX_FILE);
-	r = load_file(s, dir, generation, &file, ret_version, body);
+	r = read_state_file(s, dir, generation, &file, ret_version, body);
 	buffer_fini(&file);
 	s->sys->close(dir);
 	return r;
