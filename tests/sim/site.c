@@ -150,7 +150,7 @@ void site_go_back(struct site_document *d, size_t versions)
 	v->sent = false;
 	v->signature = NULL;
 	v->text = malloc(old->len + 1);
-	memcpy(v->text, old->text, old->len);
+	memcpy(v->text, old->text, old->len + 1);
 	d->shown = ++d->count;
 	world_trace("site: %s goes back to version %llu", d->path, (unsigned long long)v->number);
 }
