@@ -5,6 +5,9 @@
 #ifndef SIM_HANDS_H
 #define SIM_HANDS_H
 
+/* In the names of temporary files that strangers leave: nobody cleans them up. */
+#define HANDS_TEMPORARY ".pullet-0123456789abcdef"
+
 #include "tests/sim/subject.h"
 
 /* One such act on what belongs to this config. */

@@ -49,7 +49,7 @@ static void clear_process(struct host *h)
 {
 	h->state = HOST_DOWN;
 	h->process++;
-	h->calls_left = 0;
+	h->calls_left = h->changes_left = 0;
 	h->armed_number++;
 	h->armed_us = 0;
 	h->reconfigure = NULL;
@@ -113,20 +113,22 @@ static void enter_host(struct host *h)
 	push_set_host(h->number);
 	world_faults.died = end_process;
 	world_faults.last_call = h->calls_left ? world.calls + h->calls_left : 0;
+	world_faults.last_change = h->changes_left ? world.changes + h->changes_left : 0;
 }
 
-static void leave_host(struct host *h, uint64_t calls)
+static void leave_host(struct host *h)
 {
 	disk_owner = OWNER_WORLD;
 	host_now = NULL;
-	world_faults.last_call = 0;
-	if (h->calls_left)
-		h->calls_left -= world.calls - calls;
+	if (world_faults.last_call)
+		h->calls_left = world_faults.last_call - world.calls;
+	if (world_faults.last_change)
+		h->changes_left = world_faults.last_change - world.changes;
+	world_faults.last_call = world_faults.last_change = 0;
 }
 
 bool host_call(struct host *h, void (*call)(void *arg), void *arg)
 {
-	uint64_t calls = world.calls;
 	volatile bool alive = true;
 
 	if (host_now == h) { /* from the agent's own call */
@@ -142,7 +144,7 @@ bool host_call(struct host *h, void (*call)(void *arg), void *arg)
 	} else {
 		alive = false;
 	}
-	leave_host(h, calls);
+	leave_host(h);
 	if (alive) {
 		arm_turn(h);
 		if (h->turned)

@@ -30,6 +30,7 @@ struct host {
 	struct worker *workers[HOST_WORKERS];
 	uint64_t stopped_until_us; /* SIGSTOP, or the machine sleeps */
 	uint64_t calls_left;       /* the process ends in the last one of these; 0 = it goes on */
+	uint64_t changes_left;     /* the same, of the calls that change the disk */
 	uint64_t armed_us, armed_number; /* the loop's next turn */
 	int exit_code;
 	bool once, dry_run; /* how it starts */

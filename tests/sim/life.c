@@ -7,12 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "tests/sim/disk.h"
 #include "tests/sim/hands.h"
 #include "tests/sim/host.h"
-#include "tests/sim/libc.h"
+#include "tests/sim/machine.h"
 #include "tests/sim/operator.h"
 #include "tests/sim/programs.h"
 #include "tests/sim/push.h"
@@ -22,19 +21,16 @@
 #include "tests/sim/world.h"
 
 #define SECOND_US 1000000ull
-#define SPAN_OF_CHANGES 20
 #define LONGEST_HOLD_US (90 * SECOND_US)
-#define SPAN_OF_CALLS 400 /* a process that is to end does so within so many calls */
 
 struct life_totals life_totals;
 uint64_t life_troubles;
 
 static struct life {
-	struct host host;
+	struct machine machine;
 	struct scenario scenario;
 	struct push_publisher *publisher;
 	bool healed;
-	bool cut_next;          /* the process that ends next ends by a power cut */
 	uint64_t most_troubles; /* 0 = all */
 	uint64_t pushes_us;     /* messages arrive from then on */
 } life;
@@ -45,107 +41,11 @@ static struct life {
 
 /* ---- the process ---- */
 
-static void observe_all(struct host *h)
+/* It may be one that runs once, or dry. */
+static void draw_start(struct machine *m)
 {
-	(void)h;
-	FOR_EACH_SUBJECT (s)
-		subject_observe(s);
-}
-
-static void start_again(void *arg, uint64_t number)
-{
-	(void)arg;
-	(void)number;
-	if (life.host.state == HOST_UP)
-		return;
-	life.host.calls_left = world_faults.last_change = 0;
-	life.host.once = !life.healed && life.scenario.once && world_once_in(STREAM_LIFE, 3);
-	life.host.dry_run = life.host.once && world_once_in(STREAM_LIFE, 2);
-	if (!host_start(&life.host) || life.host.dry_run)
-		return;
-	FOR_EACH_SUBJECT (s)
-		subject_check_start(s);
-}
-
-static void cut_power(void)
-{
-	world_trace("the power fails");
-	life_totals.cuts++;
-	observe_all(NULL);
-	disk_cut(life.host.disk);
-	disk_make_dir("/run/app"); /* as tmpfiles.d does */
-	push_forget_host(0);
-	FOR_EACH_SUBJECT (s)
-		subject_power_cut(s);
-}
-
-static void fail_power(void);
-
-/* What a process that was killed left in the page cache is lost, if the next one trusts it. */
-static void fail_power_soon(void *arg, uint64_t number)
-{
-	(void)arg;
-	(void)number;
-	if (!life.healed)
-		fail_power();
-}
-
-/* The process ended: by a call that was its last, or by itself. Whoever supervises it starts it
- * again. */
-static void process_ended(struct host *h, int code)
-{
-	FOR_EACH_SUBJECT (s) {
-		s->dirty = true;
-		s->rolling_us = 0; /* nobody was told that it is done */
-	}
-	push_forget_host(0);
-	if (code >= 0)
-		life_totals.exits++;
-	if (life.cut_next && code < 0)
-		cut_power();
-	else
-		observe_all(h);
-	if (!life.cut_next && code < 0 && life.scenario.cuts_s && world_once_in(STREAM_LIFE, 3))
-		world_at(world.now_us + world_random(STREAM_LIFE, 8 * SECOND_US), fail_power_soon,
-			NULL, 0);
-	life.cut_next = false;
-	life.host.calls_left = world_faults.last_change = 0;
-	world_at(world.now_us + 100000 + world_random(STREAM_LIFE, 5 * SECOND_US), start_again,
-		NULL, 0);
-}
-
-static void note_change(void *arg, const char *dir, const char *name)
-{
-	(void)arg;
-	(void)name;
-	FOR_EACH_SUBJECT (s)
-		if (strncmp(s->path, dir, strlen(dir)) == 0 || strstr(dir, s->path) == dir ||
-			strcmp(dir, s->runtime_dir) == 0)
-			s->dirty = true;
-}
-
-/* A version that became visible in one place and not in the other is taken back, and a disk that
- * fails may lose the newest: the agent says so. */
-static void read_log(const char *line, size_t len)
-{
-	bool taken_back = memmem(line, len, "a publication failed", 20) ||
-			  memmem(line, len, "a power cut may", 15);
-	bool unsaved = memmem(line, len, "after a restart only", 20);
-	bool superseded = memmem(line, len, "not rolled back: another", 24);
-	char name[32];
-
-	if (!taken_back && !unsaved && !superseded)
-		return;
-	FOR_EACH_SUBJECT (s) {
-		snprintf(name, sizeof(name), "config=%.16s", s->name);
-		if (!memmem(line, len, name, strlen(name)))
-			continue;
-		s->may_go_back |= taken_back;
-		s->may_be_lost |= taken_back;
-		s->unsaved |= unsaved;
-		if (superseded)
-			s->rolling_us = s->rolled_back.there = 0;
-	}
+	m->host.once = !life.healed && life.scenario.once && world_once_in(STREAM_LIFE, 3);
+	m->host.dry_run = m->host.once && world_once_in(STREAM_LIFE, 2);
 }
 
 /* ---- trouble ---- */
@@ -206,33 +106,15 @@ static void trouble_server(void)
 		(unsigned long long)s->delay_us, (unsigned long long)s->lag_us);
 }
 
-static void end_soon(bool cut)
-{
-	if (life.host.state != HOST_UP || life.host.calls_left || world_faults.last_change)
-		return;
-	life.cut_next = cut;
-	if (world_random(STREAM_LIFE, 2) > 0) /* most often where something is being written */
-		world_faults.last_change =
-			world.changes + 1 + world_random(STREAM_LIFE, SPAN_OF_CHANGES);
-	else
-		life.host.calls_left = 1 + world_random(STREAM_LIFE, SPAN_OF_CALLS);
-}
-
 static void kill_process(void)
 {
 	life_totals.kills++;
-	end_soon(false);
+	machine_end_soon(&life.machine, false);
 }
 
 static void fail_power(void)
 {
-	if (world_once_in(STREAM_LIFE, 3) && life.host.state == HOST_UP) { /* between two calls */
-		host_kill(&life.host);
-		life.cut_next = true;
-		process_ended(&life.host, -1);
-		return;
-	}
-	end_soon(true);
+	machine_fail_power(&life.machine);
 }
 
 static void edit_file(void)
@@ -242,7 +124,7 @@ static void edit_file(void)
 	if (s->place != PLACE_FILE || !s->last.there)
 		return;
 	world_trace("somebody edits %s", s->path);
-	disk_use(life.host.disk);
+	disk_use(life.machine.host.disk);
 	s->foreign = true;
 	if (world_once_in(STREAM_OPERATOR, 2))
 		disk_remove(s->path);
@@ -252,10 +134,8 @@ static void edit_file(void)
 
 static void sleep_for_a_while(void)
 {
-	life.host.stopped_until_us =
-		world.now_us + SECOND_US + world_random(STREAM_LIFE, 60) * SECOND_US;
-	world_trace(
-		"the machine sleeps until %llu", (unsigned long long)life.host.stopped_until_us);
+	machine_sleep(&life.machine,
+		world.now_us + SECOND_US + world_random(STREAM_LIFE, 60) * SECOND_US);
 }
 
 static void step_clock(void)
@@ -272,7 +152,7 @@ static void reload_configuration(void)
 	struct subject *s = draw_subject();
 	bool broken = world_once_in(STREAM_OPERATOR, 3);
 
-	disk_use(life.host.disk);
+	disk_use(life.machine.host.disk);
 	life.scenario.rule++;
 	if (!broken && life.scenario.subject_count > 1 && world_once_in(STREAM_OPERATOR, 4) &&
 		s != life.scenario.subjects)
@@ -280,7 +160,7 @@ static void reload_configuration(void)
 	scenario_write(&life.scenario, broken);
 	world_trace("SIGHUP, %s", broken ? "invalid" : "valid");
 	life_totals.reloads++;
-	host_reload(&life.host);
+	host_reload(&life.machine.host);
 }
 
 static void operate(void)
@@ -451,13 +331,13 @@ static void change_all(void)
 static void run_in_host(unsigned host, void (*call)(void *arg), void *arg)
 {
 	(void)host;
-	host_call(&life.host, call, arg);
+	host_call(&life.machine.host, call, arg);
 }
 
 static uint64_t host_sleeps_until(unsigned host)
 {
 	(void)host;
-	return life.host.stopped_until_us;
+	return life.machine.host.stopped_until_us;
 }
 
 static void begin_push(void)
@@ -485,26 +365,6 @@ static void begin_push(void)
 	push_set_faults(life.scenario.push_faults ? &faults : NULL);
 }
 
-static void begin_disk(void)
-{
-	life.host.disk = disk_new(life.scenario.model);
-	disk_use(life.host.disk);
-	disk_make_dir("/etc");
-	disk_make_dir("/var/lib");
-	disk_make_dir("/srv");
-	disk_make_dir("/bin");
-	disk_mount_memory("/run");
-	disk_make_dir("/run/app");
-	for (size_t i = 0; i < 4; i++) {
-		static const char *const names[] = {
-			"/bin/check", "/bin/reload", "/bin/probe", "/bin/format"};
-
-		disk_put(names[i], "#!", 2);
-		disk_set_mode(names[i], 0755);
-	}
-	scenario_write(&life.scenario, false);
-}
-
 static void begin_life(uint64_t seed, const struct life_options *o)
 {
 	uint64_t trouble_us = o->trouble_s * SECOND_US;
@@ -517,20 +377,21 @@ static void begin_life(uint64_t seed, const struct life_options *o)
 	world_begin(seed);
 	site_begin();
 	memset(&sim_programs, 0, sizeof(sim_programs));
-	snprintf(life.host.name, sizeof(life.host.name), "host");
-	life.host.died = process_ended;
-	life.host.turned = observe_all;
-	life.host.changed = note_change;
-	libc_hooks.on_log = read_log;
+	snprintf(life.machine.host.name, sizeof(life.machine.host.name), "host");
 	if (!trouble_us)
 		trouble_us = (60 + world_random(STREAM_LIFE, 240)) * SECOND_US;
-	scenario_draw(&life.scenario, &life.host, trouble_us);
+	scenario_draw(&life.scenario, &life.machine.host, trouble_us);
+	life.machine.subjects = life.scenario.subjects;
+	life.machine.subject_count = life.scenario.subject_count;
+	life.machine.starts = draw_start;
+	life.machine.ends_in_changes = true;
+	life.machine.cuts_after_kills = life.scenario.cuts_s;
 	sim_programs.fails = sim_programs.killed = life.scenario.programs;
 	sim_programs.slow_disk = life.scenario.disk_faults ? 4 : 0;
 	sim_programs.short_orders = life.scenario.memory_faults ? 2 : 0;
 	sim_programs.hangs = sim_programs.not_started = 2 * life.scenario.programs;
-	begin_disk();
-	host_prepare(&life.host);
+	machine_prepare(&life.machine, life.scenario.model);
+	scenario_write(&life.scenario, false);
 	begin_push();
 	site.changed = publish_change;
 	change_all();
@@ -541,22 +402,23 @@ static void heal(void)
 {
 	world_trace("all is healed");
 	life.healed = true;
-	life.host.calls_left = 0;
+	life.machine.host.calls_left = life.machine.host.changes_left = 0;
+	life.machine.cuts_after_kills = false;
 	world_faults = (struct world_faults){.died = world_faults.died};
 	memset(&sim_programs, 0, sizeof(sim_programs));
 	site_heal();
 	push_set_faults(NULL);
 	change_all();
-	disk_use(life.host.disk);
+	disk_use(life.machine.host.disk);
 	life.scenario.rule +=
 		(unsigned)world_random(STREAM_LIFE, 1); /* all configs change, or none */
 	scenario_write(&life.scenario, false);
-	if (life.host.once)
-		host_kill(&life.host);
+	if (life.machine.host.once)
+		host_kill(&life.machine.host);
 	FOR_EACH_SUBJECT (s)
 		hands_end(s);
-	start_again(NULL, 0);
-	host_reload(&life.host);
+	machine_start(&life.machine);
+	host_reload(&life.machine.host);
 	FOR_EACH_SUBJECT (s) {
 		operator_end(s);
 		if (life.scenario.hands_s) /* the page that a reader has mapped may be anybody's */
@@ -591,14 +453,6 @@ static uint64_t calm_us(void)
 	return longest_ms * 1000;
 }
 
-static bool all_show_the_newest(void)
-{
-	FOR_EACH_SUBJECT (s)
-		if (!subject_is_newest(s))
-			return false;
-	return true;
-}
-
 /* Until all is visible, at most as long as it may take. */
 static void wait_for_peace(void)
 {
@@ -606,45 +460,7 @@ static void wait_for_peace(void)
 
 	do
 		world_run(world.now_us + 5 * SECOND_US);
-	while (world.now_us < end_us && !all_show_the_newest());
-}
-
-static void check_peace(void)
-{
-	observe_all(NULL);
-	FOR_EACH_SUBJECT (s)
-		subject_check_end(s);
-}
-
-/* What was removed from the configuration is cleaned up when it comes back. */
-static bool is_of_removed(const char *path)
-{
-	FOR_EACH_SUBJECT (s)
-		if (s->removed && strstr(path, s->name))
-			return true;
-	return false;
-}
-
-static int report_temporary(void *arg, const char *name, mode_t mode)
-{
-	char path[256];
-
-	snprintf(path, sizeof(path), "%s/%s", (const char *)arg, name);
-	if (is_of_removed(path))
-		return 0;
-	if (strstr(name, ".pullet-") && !strstr(name, ".pullet-0123456789abcdef"))
-		subject_report_flaw("a temporary file is left: %s", path);
-	else if (S_ISDIR(mode))
-		disk_list(path, report_temporary, path);
-	return 0;
-}
-
-static void find_temporary(const char *place)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "%s", place);
-	disk_list(path, report_temporary, path);
+	while (world.now_us < end_us && !machine_shows_newest(&life.machine));
 }
 
 /* Faults of the network end, and each subscriber is connected again. */
@@ -660,45 +476,19 @@ static void wait_for_push(void)
 		subject_report_flaw("P5 the push channel is not connected again");
 }
 
-static void check_left_over(void)
-{
-	size_t allocations, descriptors;
-
-	host_stop(&life.host);
-	allocations = libc_allocations(OWNER_AGENT);
-	descriptors = disk_open_count(life.host.disk, OWNER_AGENT);
-	if (allocations) {
-		libc_trace_allocations(OWNER_AGENT);
-		subject_report_flaw("%zu allocations are left after the stop", allocations);
-	}
-	if (descriptors)
-		subject_report_flaw("%zu descriptors are left after the stop", descriptors);
-}
-
 /* Once more, with all servers down: the last known good is there at once, and nothing is left of
  * what went wrong before. */
 static void check_restart(void)
 {
-	static const char *const places[] = {"/var/lib/pullet", "/srv", "/run"};
-
 	for (size_t i = 0; i < site.server_count; i++)
 		site.servers[i].mode = SERVER_REFUSES;
-	FOR_EACH_SUBJECT (s)
-		s->settled = s->last;
-	start_again(NULL, 0);
+	machine_restart(&life.machine);
 	world_run(world.now_us + SECOND_US);
-	check_peace();
-	host_stop(&life.host);
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		find_temporary(places[i]);
+	machine_check_restart(&life.machine);
 }
 
 static void end_life(void)
 {
-	FOR_EACH_SUBJECT (s) {
-		life_totals.observed += s->observed;
-		subject_close(s);
-	}
 	for (size_t i = 0; i < site.server_count; i++)
 		life_totals.requests += site.servers[i].requests;
 	life_totals.lives++;
@@ -706,10 +496,9 @@ static void end_life(void)
 	life_totals.failed_calls += world.failed_calls;
 	life_totals.failed_allocations += world.failed_allocations;
 	life_totals.virtual_s += (world.now_us - 1000 * SECOND_US) / SECOND_US;
-	host_kill(&life.host);
+	machine_free(&life.machine);
 	push_strangers_end();
 	push_begin(NULL);
-	disk_free(life.host.disk);
 	site_end();
 }
 
@@ -719,7 +508,7 @@ bool life_run(uint64_t seed, const struct life_options *o)
 	world_trace("seed %llu: %zu configs, %llu s of trouble", (unsigned long long)seed,
 		life.scenario.subject_count,
 		(unsigned long long)(life.scenario.trouble_us / SECOND_US));
-	start_again(NULL, 0);
+	machine_start(&life.machine);
 	for (size_t i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++)
 		next_trouble(i);
 	life.pushes_us = world.now_us + 20 * SECOND_US;
@@ -728,12 +517,12 @@ bool life_run(uint64_t seed, const struct life_options *o)
 	if (!subject_flaw[0]) {
 		heal();
 		wait_for_peace();
-		check_peace();
+		machine_check_newest(&life.machine);
 		wait_for_push();
 		change_all();
 		world_run(world.now_us + calm_us());
-		check_peace();
-		check_left_over();
+		machine_check_newest(&life.machine);
+		machine_check_left_over(&life.machine);
 		check_restart();
 	}
 	end_life();

@@ -9,13 +9,16 @@
 #include <sys/stat.h>
 
 #include "tests/sim/disk.h"
+#include "tests/sim/hands.h"
 #include "tests/sim/libc.h"
 #include "tests/sim/life.h"
 #include "tests/sim/push.h"
 #include "tests/sim/world.h"
 
 #define SECOND_US 1000000ull
-#define SPAN_OF_CALLS 400 /* a process that is to end does so within so many calls */
+/* a process that is to end does so within so many calls, or changes of the disk */
+#define SPAN_OF_CALLS 400
+#define SPAN_OF_CHANGES 20
 
 #define FOR_EACH_SUBJECT_OF(s, m)                                                                  \
 	for (struct subject *s = (m)->subjects; s < (m)->subjects + (m)->subject_count; s++)
@@ -52,8 +55,10 @@ static void start_machine_again(void *arg, uint64_t number)
 	(void)number;
 	if (m->host.state == HOST_UP)
 		return;
-	m->host.calls_left = 0;
-	if (!host_start(&m->host))
+	m->host.calls_left = m->host.changes_left = 0;
+	if (m->starts)
+		m->starts(m);
+	if (!host_start(&m->host) || m->host.dry_run)
 		return;
 	enter_machine(m);
 	FOR_EACH_SUBJECT_OF (s, m)
@@ -78,14 +83,27 @@ static void cut_power(struct machine *m)
 		subject_power_cut(s);
 }
 
+/* What a process that was killed left in the page cache is lost, if the next one trusts it. */
+static void fail_power_soon(void *arg, uint64_t number)
+{
+	struct machine *m = arg;
+
+	(void)number;
+	if (m->cuts_after_kills)
+		machine_fail_power(m);
+}
+
 /* The process ended: by a call that was its last, or by itself. Whoever supervises it starts it
  * again. */
 static void process_ended(struct host *h, int code)
 {
 	struct machine *m = h->arg;
+	bool killed = code < 0 && !m->cut_next;
 
-	FOR_EACH_SUBJECT_OF (s, m)
+	FOR_EACH_SUBJECT_OF (s, m) {
 		s->dirty = true;
+		s->rolling_us = 0; /* nobody was told that it is done */
+	}
 	push_forget_host(h->number);
 	if (code >= 0)
 		life_totals.exits++;
@@ -93,8 +111,11 @@ static void process_ended(struct host *h, int code)
 		cut_power(m);
 	else
 		observe_all(m);
+	if (killed && m->cuts_after_kills && world_once_in(STREAM_LIFE, 3))
+		world_at(world.now_us + world_random(STREAM_LIFE, 8 * SECOND_US), fail_power_soon,
+			m, 0);
 	m->cut_next = false;
-	h->calls_left = 0;
+	h->calls_left = h->changes_left = 0;
 	world_at(world.now_us + 100000 + world_random(STREAM_LIFE, 5 * SECOND_US),
 		start_machine_again, m, 0);
 }
@@ -106,7 +127,7 @@ static void note_machine_change(void *arg, const char *dir, const char *name)
 	(void)name;
 	FOR_EACH_SUBJECT_OF (s, m)
 		if (strncmp(s->path, dir, strlen(dir)) == 0 || strstr(dir, s->path) == dir ||
-			strcmp(dir, "/run/pullet") == 0)
+			strcmp(dir, subject_runtime_dir(s)) == 0)
 			s->dirty = true;
 }
 
@@ -115,24 +136,37 @@ static void note_machine_change(void *arg, const char *dir, const char *name)
 static void read_log(const char *line, size_t len)
 {
 	struct machine *m = host_now->arg;
+	bool taken_back = memmem(line, len, "a publication failed", 20) ||
+			  memmem(line, len, "a power cut may", 15);
+	bool unsaved = memmem(line, len, "after a restart only", 20);
+	bool superseded = memmem(line, len, "not rolled back: another", 24);
 	char name[32];
 
-	if (!memmem(line, len, "a publication failed", 20) &&
-		!memmem(line, len, "a power cut may", 15))
+	if (!taken_back && !unsaved && !superseded)
 		return;
 	FOR_EACH_SUBJECT_OF (s, m) {
-		snprintf(name, sizeof(name), "config=%.16s ", s->name);
-		if (memmem(line, len, name, strlen(name)))
-			s->may_go_back = true;
+		snprintf(name, sizeof(name), "config=%.16s", s->name);
+		if (!memmem(line, len, name, strlen(name)))
+			continue;
+		s->may_go_back |= taken_back;
+		s->may_be_lost |= taken_back;
+		s->unsaved |= unsaved;
+		if (superseded)
+			s->rolling_us = s->rolled_back.there = 0;
 	}
 }
 
 void machine_end_soon(struct machine *m, bool cut)
 {
-	if (m->host.state != HOST_UP || m->host.calls_left)
+	struct host *h = &m->host;
+
+	if (h->state != HOST_UP || h->calls_left || h->changes_left)
 		return;
 	m->cut_next = cut;
-	m->host.calls_left = 1 + world_random(STREAM_LIFE, SPAN_OF_CALLS);
+	if (m->ends_in_changes && world_random(STREAM_LIFE, 2) > 0)
+		h->changes_left = 1 + world_random(STREAM_LIFE, SPAN_OF_CHANGES);
+	else
+		h->calls_left = 1 + world_random(STREAM_LIFE, SPAN_OF_CALLS);
 }
 
 void machine_end_now(struct machine *m, bool cut)
@@ -231,13 +265,9 @@ void machine_check_newest(struct machine *m)
 /* What was removed from the configuration is cleaned up when it comes back. */
 static bool is_of_removed(const struct machine *m, const char *path)
 {
-	char name[24];
-
-	FOR_EACH_SUBJECT_OF (s, m) {
-		snprintf(name, sizeof(name), "/%.16s", s->name);
-		if (s->removed && strstr(path, name))
+	FOR_EACH_SUBJECT_OF (s, m)
+		if (s->removed && strstr(path, s->name))
 			return true;
-	}
 	return false;
 }
 
@@ -255,7 +285,7 @@ static int report_temporary(void *arg, const char *name, mode_t mode)
 	snprintf(path, sizeof(path), "%s/%s", q->path, name);
 	if (is_of_removed(q->machine, path))
 		return 0;
-	if (strstr(name, ".pullet-"))
+	if (strstr(name, ".pullet-") && !strstr(name, HANDS_TEMPORARY))
 		subject_report_flaw("a temporary file is left: %s", path);
 	else if (S_ISDIR(mode))
 		disk_list(path, report_temporary, &below);

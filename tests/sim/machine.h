@@ -12,7 +12,11 @@ struct machine {
 	struct host host; /* its name, number and traced are the caller's */
 	struct subject *subjects;
 	size_t subject_count;
-	bool cut_next; /* the process that ends next ends by a power cut */
+	/* of the life that it is in; all may be left out */
+	void (*starts)(struct machine *m); /* before a start: sets how */
+	bool ends_in_changes;              /* most ends are where something is being written */
+	bool cuts_after_kills;             /* the power may fail soon after a kill */
+	bool cut_next;                     /* the process that ends next ends by a power cut */
 };
 
 /* Makes its disk, with the programs of its users on it and no configuration. The subjects are

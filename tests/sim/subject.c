@@ -331,8 +331,7 @@ static void observe_snapshot(struct subject *s)
 	} q = {.s = s};
 	char path[96];
 
-	snprintf(path, sizeof(path), "%s/%s.snap", s->runtime_dir ? s->runtime_dir : "/run/pullet",
-		s->name);
+	snprintf(path, sizeof(path), "%s/%s.snap", subject_runtime_dir(s), s->name);
 	disk_owner = OWNER_READER;
 	if (!s->reader && pullet_open(path, 0, &s->reader))
 		s->reader = NULL;
@@ -351,6 +350,11 @@ static void observe_snapshot(struct subject *s)
 }
 
 /* ---- outside ---- */
+
+const char *subject_runtime_dir(const struct subject *s)
+{
+	return s->runtime_dir ? s->runtime_dir : "/run/pullet";
+}
 
 void subject_observe(struct subject *s)
 {

@@ -85,6 +85,7 @@ struct subject {
 extern char subject_flaw[256];
 void subject_report_flaw(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+const char *subject_runtime_dir(const struct subject *s);
 /* Looks at all that a reader can see of it, if something may have changed. */
 void subject_observe(struct subject *s);
 /* The power failed: what was not settled may be gone. Its readers are gone. */
