@@ -36,11 +36,19 @@ static void document_changed(void *arg, const char *key, size_t key_len, const c
 	trigger_hint(&c->run.trigger, now_ms, sys_random_upto(c->env->sys, spread_ms));
 }
 
+void watches_stop(struct config *c)
+{
+	for (size_t i = 0; i < c->run.watched_count; i++)
+		watch_remove(c->env->watcher, &c->run.watched[i].item);
+	c->run.watched_count = 0;
+}
+
 /* A document that cannot be watched is pulled at the interval. */
 void watches_start(struct config *c)
 {
 	size_t n = c->settings->layer_count;
 
+	watches_stop(c); /* a ledger that was read late may say only now that it was suspended */
 	free(c->run.watched);
 	c->run.watched = c->env->watcher ? calloc(n + 1, sizeof(*c->run.watched)) : NULL;
 	for (size_t i = 0; c->run.watched && i < n + (c->run.rollout ? 1 : 0); i++) {
@@ -60,13 +68,6 @@ void watches_start(struct config *c)
 		c->run.watched_count += watch_add(c->env->watcher, settings,
 						upstream_session(server), &w->item) == 0;
 	}
-}
-
-void watches_stop(struct config *c)
-{
-	for (size_t i = 0; i < c->run.watched_count; i++)
-		watch_remove(c->env->watcher, &c->run.watched[i].item);
-	c->run.watched_count = 0;
 }
 
 /* The run has followed all changes that watches reported before it began. */

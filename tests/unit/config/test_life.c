@@ -99,6 +99,27 @@ static void watch__while_suspended__is_ended(void **state)
 	assert_non_null(world.items[0]);
 }
 
+/* Whether it is suspended was not known at the start, so that its documents are watched. */
+static void watch__when_a_late_ledger_suspended_it__begins_once(void **state)
+{
+	(void)state;
+	begin_watched("");
+	operator_suspends(0);
+	agent_crashes();
+	core_make("");
+	((struct settings_server *)(uintptr_t)world.server.settings)->watch = true;
+	disk_fails(CALL_READ, 1, true, EIO);
+	config_start(core.config, true);
+	assert_non_null(world.items[0]);
+	disk_recovers();
+	pull();
+	assert_true(config_suspended(core.config));
+	operator_resumes();
+	assert_non_null(world.items[0]);
+	assert_null(world.items[1]);
+	assert_string_equal(world.items[0]->path, "/web.yaml");
+}
+
 /* ---- questions ---- */
 
 static unsigned asked, answered, dropped;
@@ -429,6 +450,7 @@ int main(void)
 		WATCHED(watch__that_cannot_be_added__leaves_the_interval),
 		WATCHED(watch__that_fails__is_in_the_status),
 		WATCHED(watch__while_suspended__is_ended),
+		WATCHED(watch__when_a_late_ledger_suspended_it__begins_once),
 		CORE_TEST(question__without_a_thread__is_answered_at_once),
 		CORE_TEST(questions__on_the_thread__are_answered_in_order),
 		CORE_TEST(question__of_a_retired_config__is_dropped),
