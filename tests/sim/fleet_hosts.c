@@ -2,11 +2,11 @@
  * The fleet: its site, its tree of relays, its hosts. Surprising: a document is published under the
  * name of each config that is made of it, once for all hosts.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/buffer.h"
 #include "tests/sim/fleet_parts.h"
 #include "tests/sim/world.h"
 
@@ -100,66 +100,53 @@ static void build_relays(void)
 
 /* ---- the hosts ---- */
 
-struct text {
-	char data[2048];
-	size_t len;
-};
+#define TEXT_MAX ((size_t)2048)
 
-static void add_setting(struct text *t, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static void add_setting(struct text *t, const char *format, ...)
+static void add_fleet_config(struct buffer *t, const struct subject *s)
 {
-	va_list args;
-
-	va_start(args, format);
-	t->len += (size_t)vsnprintf(t->data + t->len, sizeof(t->data) - t->len, format, args);
-	va_end(args);
-	if (t->len >= sizeof(t->data))
-		abort();
-}
-
-static void add_fleet_config(struct text *t, const struct subject *s)
-{
-	add_setting(t, "  %s:\n    from:\n", s->name);
+	buffer_printf(t, "  %s:\n    from:\n", s->name);
 	for (size_t i = 0; i < s->layer_count; i++)
-		add_setting(t, "      - {server: main, path: %s}\n", s->layers[i]->path);
-	add_setting(t, "    file: %s\n    format: %s\n", s->path, s->format);
-	add_setting(t, "    interval: %llums\n    timeout: %llums\n    backoff_bound: %d\n",
+		buffer_printf(t, "      - {server: main, path: %s}\n", s->layers[i]->path);
+	buffer_printf(t, "    file: %s\n    format: %s\n", s->path, s->format);
+	buffer_printf(t, "    interval: %llums\n    timeout: %llums\n    backoff_bound: %d\n",
 		(unsigned long long)s->interval_ms, (unsigned long long)s->timeout_ms,
 		FLEET_BACKOFF_BOUND);
-	add_setting(
+	buffer_printf(
 		t, "    push_spread: %ums\n", fleet.spread == SPREAD_AGENTS ? FLEET_SPREAD_MS : 0);
-	add_setting(t, "    durability: %s\n", s->strict ? "strict" : "normal");
+	buffer_printf(t, "    durability: %s\n", s->strict ? "strict" : "normal");
 	if (s->snapshot)
-		add_setting(t, "    snapshot: true\n");
+		buffer_printf(t, "    snapshot: true\n");
 	if (s->guarded)
-		add_setting(t, "    guard: {max_shrink: 50%%}\n");
+		buffer_printf(t, "    guard: {max_shrink: 50%%}\n");
 	if (s->checked)
-		add_setting(t, "    check: {run: [/bin/check, \"{path}\"], timeout: 5s}\n");
+		buffer_printf(t, "    check: {run: [/bin/check, \"{path}\"], timeout: 5s}\n");
 	if (s->reloaded)
-		add_setting(t, "    reload: {run: [/bin/reload], timeout: 5s}\n");
+		buffer_printf(t, "    reload: {run: [/bin/reload], timeout: 5s}\n");
 }
 
 static void write_configuration(const struct fleet_host *h)
 {
-	struct text t = {.len = 0};
+	struct buffer t;
 	char endpoint[48];
 
-	add_setting(&t, "agent:\n  state_dir: /var/lib/pullet\n  runtime_dir: /run/pullet\n");
-	add_setting(&t, "  log: {level: info}\npush:\n");
+	buffer_init(&t, TEXT_MAX);
+	buffer_printf(&t, "agent:\n  state_dir: /var/lib/pullet\n  runtime_dir: /run/pullet\n");
+	buffer_printf(&t, "  log: {level: info}\npush:\n");
 	for (size_t i = 0; i < h->leaf_count; i++) {
 		name_relay(endpoint, h->leaves[i]);
-		add_setting(
+		buffer_printf(
 			&t, "  - {endpoint: \"%s\", heartbeat: 5s, insecure: true}\n", endpoint);
 	}
-	add_setting(&t,
+	buffer_printf(&t,
 		"servers:\n  main: {kind: http, connect_timeout: 2s, urls: [http://a.example, "
 		"http://b.example, http://c.example]}\nconfigs:\n");
 	for (size_t i = 0; i < h->machine.subject_count; i++)
 		add_fleet_config(&t, &h->subjects[i]);
+	if (t.error)
+		abort();
 	disk_replace("/etc/pullet.yaml", t.data, t.len);
 	disk_set_mode("/etc/pullet.yaml", 0600);
+	buffer_fini(&t);
 }
 
 static void draw_fleet_subject(struct fleet_host *h, unsigned zone, bool of_zone)
