@@ -28,6 +28,7 @@ import xxhash
 
 import harness
 from harness import Agent, FaultServer, Program, good
+from versions import Flaw, about, document, number
 
 POINTS = os.environ.get('PULLET_TEST_POINTS', '8')
 LINES = 20
@@ -50,30 +51,6 @@ KILLED = set(ERRORS) - {'mmap', 'fcntl', 'readlinkat', 'newfstatat', 'fstatfs', 
 RECORD = ['-e', 'trace=' + ','.join('?' + name for name in ERRORS)]
 NO_FILE = re.compile(r'\(\d+<(?:anon_inode|socket|pipe|UNIX|TCP)')
 CALL = re.compile(r'^(?:\d+ +)?(\w+)\(')
-
-
-class Flaw(AssertionError):
-    """What an agent must not do. Not raised for what goes wrong in the harness itself."""
-
-
-@contextlib.contextmanager
-def about(what):
-    try:
-        yield
-    except Exception as e:
-        raise Flaw(f'{what}: {e}') from e
-
-
-def document(n):
-    """Each line names the version: a mixture of two is seen."""
-    return b'number: %d\n' % n + b''.join(b'line%d: %d\n' % (i, n) for i in range(LINES))
-
-
-def number(data):
-    found = set(re.findall(rb': (\d+)\n', data))
-    if data.count(b'\n') != LINES + 1 or len(found) != 1:
-        raise Flaw(f'not whole: {len(data)} bytes: {data[:60]}')
-    return int(found.pop())
 
 
 class World:
@@ -107,7 +84,7 @@ configs:
     def answer(self, connection, head, stopping):
         if self.down:
             return good(b'', status='503 Service Unavailable')(connection, head, stopping)
-        return good(document(self.n), f'ETag: "{self.n}"\r\n')(connection, head, stopping)
+        return good(document(self.n, LINES), f'ETag: "{self.n}"\r\n')(connection, head, stopping)
 
     def start(self, *tracer):
         return Agent(self, self.settings(), valgrind=tracer)
@@ -171,9 +148,9 @@ configs:
     def look(self, name):
         """The version of the text or the set that readers see."""
         if name != 'set':
-            return number(self.read(f'out/{name}.yaml'))
+            return number(self.read(f'out/{name}.yaml'), LINES)
         there = self.path('set/' + os.readlink(self.path('set/..data')))
-        both = {number(pathlib.Path(there, part).read_bytes()) for part in ('a.yaml', 'b.yaml')}
+        both = {number(pathlib.Path(there, part).read_bytes(), LINES) for part in ('a.yaml', 'b.yaml')}
         if len(both) != 1:
             raise Flaw(f'a set of several versions: {both}')
         return both.pop()

@@ -23,6 +23,7 @@ import time
 
 import harness
 from harness import Agent, DEADLINE, FaultServer, Program, good
+from versions import Flaw, about
 
 STRIDE = int(os.environ.get('PULLET_TEST_STRIDE', '7' if harness.SANITIZED else '1'))  # of the system calls
 CALLS = 'openat,write,pwrite64,fsync,fdatasync,fchmod,fchown,?rename,renameat,?renameat2,?unlink,unlinkat,?rmdir,?mkdir,mkdirat,symlinkat,?link,linkat,futex'
@@ -50,18 +51,6 @@ result=$?
 hit after
 exit $result
 '''
-
-
-class Flaw(AssertionError):
-    """What an agent must not do. Not raised for what goes wrong in the harness itself."""
-
-
-@contextlib.contextmanager
-def about(what):
-    try:
-        yield
-    except Exception as e:
-        raise Flaw(f'{what}: {e}') from e
 
 
 def numbers(data):

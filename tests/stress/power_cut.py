@@ -32,6 +32,7 @@ import xxhash
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'integration'))
 import harness  # noqa: E402
 from harness import Agent, FaultServer, good  # noqa: E402
+from versions import Flaw, document, number  # noqa: E402
 
 from power_decided import Decided  # noqa: E402
 from power_disks import Disk, LoggedDisk, run  # noqa: E402
@@ -55,22 +56,6 @@ int fsync(int fd)
 	return strstr(path, "/disk/state") ? 0 : ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(fd);
 }
 '''
-
-
-class Flaw(AssertionError):
-    """What must not be so after a power cut."""
-
-
-def document(n):
-    """Each line names the version: a mixture of two is seen."""
-    return b'number: %d\n' % n + b''.join(b'line%d: %d\n' % (i, n) for i in range(LINES))
-
-
-def number(data):
-    found = set(re.findall(rb': (\d+)\n', data))
-    if data.count(b'\n') != LINES + 1 or len(found) != 1:
-        raise Flaw(f'not whole: {len(data)} bytes: {data[:60]}')
-    return int(found.pop())
 
 
 def read(name, dir_fd=None):
@@ -109,12 +94,12 @@ class Config:
         """What a reader sees: (version, generation); the generation is 0 where nothing tells it."""
         path = self.world.disk.place
         if self.name == 'file':
-            return number(read(path + '/out/file.yaml')), 0
+            return number(read(path + '/out/file.yaml'), LINES), 0
         if self.name == 'set':
             link = os.readlink(path + '/set/..data')
             fd = os.open(f'{path}/set/{link}', os.O_RDONLY | os.O_DIRECTORY)
             try:
-                both = {number(read(part, fd)) for part in ('a.yaml', 'b.yaml')}
+                both = {number(read(part, fd), LINES) for part in ('a.yaml', 'b.yaml')}
             finally:
                 os.close(fd)
             if len(both) != 1:
@@ -188,7 +173,7 @@ configs:
     def sign(self, n):
         with self.lock:
             if n not in self.signatures:
-                self.write('doc', document(n))
+                self.write('doc', document(n, LINES))
                 run('minisign', '-S', '-s', self.path('k.key'), '-m', self.path('doc'), '-t', f'rev={n}')
                 self.signatures[n] = self.read('doc.minisig')
             return self.signatures[n]
@@ -199,7 +184,7 @@ configs:
         n = (self.decided if name == 'decided' else self.configs[name]).serve(path)
         if n is None:
             return good(b'', status='503 Service Unavailable')(connection, head, stopping)
-        body = self.sign(n) if '.minisig' in head else document(n)
+        body = self.sign(n) if '.minisig' in head else document(n, LINES)
         return good(body, f'ETag: "{n}"\r\n')(connection, head, stopping)
 
     def start(self):
