@@ -237,14 +237,16 @@ void latest_current_replaced(struct config *c, struct version *replaced)
 	const struct version *asked = pull_held(c->run.pull);
 	bool same = replaced->generation && version_same(replaced, &c->current.version);
 	/* a pull that is under way may be conditional on the replaced one: its 304 is about that */
-	bool known = c->latest.state == LATEST_IS_CURRENT ||
-		     (c->latest.state == LATEST_NOT_KNOWN && c->run.state == RUN_PULLING && asked &&
-			     version_same(asked, replaced));
+	bool is_asked = c->latest.state == LATEST_NOT_KNOWN && c->run.state == RUN_PULLING &&
+			asked && version_same(asked, replaced);
 
 	if (c->latest.state == LATEST_IN_STEP ||
 		(c->latest.state == LATEST_IS_KEPT &&
 			version_same(&c->latest.candidate->version, &c->current.version)))
 		set_state(c, LATEST_IS_CURRENT);
-	else if (known && replaced->generation && !same)
+	else if ((c->latest.state == LATEST_IS_CURRENT || is_asked) && replaced->generation &&
+		 !same)
 		keep_replaced(c, replaced);
+	if (is_asked) /* the servers have not said that they have it */
+		c->resting |= 1u << ROW_LATEST_IS_PUBLISHED;
 }

@@ -240,6 +240,8 @@ static void publication_ended(struct config *c)
 	}
 	starts = !step_saves(c) && !c->current.version.generation;
 	replaces = strcmp(c->current.version.sha256, c->step.candidate->version.sha256) != 0;
+	if (c->step.decision.action != ACTION_HEAL)
+		c->resting = 0;
 	current_replace(c);
 	current_look(
 		c); /* before anybody hears of it: what is changed after that has its own cause */
@@ -253,8 +255,6 @@ static void publication_ended(struct config *c)
 	}
 	if (p.save && !p.state_synced)
 		publishing_sync(c, PUBLISHING_STATE);
-	if (c->step.decision.action != ACTION_HEAL)
-		c->resting = 0;
 	run_note_published(c);
 	step_end(c, true);
 }

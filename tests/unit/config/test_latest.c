@@ -326,6 +326,30 @@ static void held_part_of_a_stored_latest_that_is_damaged__is_pulled_anew(void **
 	assert_shows("base: 2\nweb: 3\n");
 }
 
+static void version_that_is_asked_about__replaced_meanwhile__is_not_published_again(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	disk_fails(CALL_RENAME, 2, false, EIO); /* saved, not shown */
+	pull_of("n: 2\n");
+	disk_fails(CALL_OPEN, 1, true, EIO);
+	somebody_writes("harm"); /* what the servers have is not known any more */
+	disk_recovers();
+	assert_int_equal(core.config->latest.state, LATEST_NOT_KNOWN);
+	world.holds = world.disk.held = true;
+	pull(); /* about 1, while the disk shows 2 */
+	world.disk.held = false;
+	world_turn();
+	assert_shows("n: 2\n");
+	assert_generation(2);
+	world.holds = false;
+	world_turn();
+	assert_shows("n: 2\n");
+	assert_generation(2);
+	assert_outcome(CONFIG_PUBLISHED);
+}
+
 static void failed_step__of_a_kept_version__when_something_newer_came__gives_way(void **state)
 {
 	(void)state;
@@ -455,6 +479,8 @@ int main(void)
 		CORE_TEST(forced_pull__whose_step_fails__stays_forced),
 		CORE_TEST(same_version__before_any_is_known__is_none),
 		CORE_TEST(held_part_of_a_stored_latest_that_is_damaged__is_pulled_anew),
+		CORE_TEST_DISK(
+			version_that_is_asked_about__replaced_meanwhile__is_not_published_again),
 		CORE_TEST(failed_step__of_a_kept_version__when_something_newer_came__gives_way),
 	};
 
