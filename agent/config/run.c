@@ -128,10 +128,13 @@ static void pull_failed(
 static void try_latest(struct config *c)
 {
 	const struct version *latest = latest_version(c);
+	struct situation s;
 
-	if (c->current.saved_generation &&
-		(!c->current.version.generation ||
-			(latest && strcmp(latest->sha256, c->current.saved->sha256) == 0)))
+	settle_read_facts(c, &s);
+	if (s.saved == SAVED_WANTED && s.current == CURRENT_NONE)
+		return;
+	if (s.saved != SAVED_NONE && latest &&
+		strcmp(latest->sha256, c->current.saved->sha256) == 0)
 		return;
 	c->resting &= ~(1u << ROW_LATEST_IS_PUBLISHED);
 }

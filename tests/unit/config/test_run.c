@@ -268,6 +268,24 @@ static void pull__of_what_is_saved_and_cannot_be_shown__is_not_saved_again(void 
 	assert_generation(2);
 }
 
+static void pull__of_another_version_than_is_saved__when_nothing_is_current__is_tried(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	core_make("");
+	disk_fails(CALL_RENAME, 3, false, EIO); /* of the file, after the commit */
+	config_start(core.config, true);
+	world_turn();
+	assert_generation(0);
+	assert_int_equal(core.config->current.saved_generation, 1);
+	disk_fails(CALL_RENAME, 1, false, EIO); /* nor can it be shown */
+	pull_of("n: 2\n");
+	disk_recovers();
+	pull();
+	assert_shows("n: 2\n");
+	assert_state("ok");
+}
+
 /* ---- hints ---- */
 
 static void message__pulls_at_once(void **state)
@@ -319,6 +337,8 @@ int main(void)
 		CORE_TEST(pull__about_a_version_that_is_lost_meanwhile__fails_and_mixes_nothing),
 		CORE_TEST(pull__of_another_version_than_is_saved_and_cannot_be_shown__is_tried),
 		CORE_TEST(pull__of_what_is_saved_and_cannot_be_shown__is_not_saved_again),
+		CORE_TEST(
+			pull__of_another_version_than_is_saved__when_nothing_is_current__is_tried),
 		CORE_TEST(bootstrap__when_a_version_is_saved_and_cannot_be_shown__is_not_asked),
 	};
 
