@@ -397,13 +397,22 @@ static size_t find_order(int (*act)(struct order *o, char why[FILE_WHY]))
 	return i;
 }
 
+/* Until what was decided is known: it is read with the state directory, at a pull. */
+static void insist(void *arg, uint64_t i)
+{
+	struct subject *s = arg;
+
+	if (s->host->state == HOST_UP && order(s, i) == -ENODATA)
+		world_at(world.now_us + GRACE_US, insist, s, i);
+}
+
 void operator_end(struct subject *s)
 {
 	let_go(s);
 	if (s->removed || s->host->state != HOST_UP)
 		return;
-	order(s, find_order(unpin));
-	order(s, find_order(resume));
+	insist(s, find_order(unpin));
+	insist(s, find_order(resume));
 	if (s->damaged)
 		order(s, find_order(forget_revs));
 }
