@@ -216,7 +216,7 @@ bool current_settings_differ(const struct config *c)
 
 /* ---- where a rollback goes ---- */
 
-/* It can be read, and did not fail its probe. */
+/* It can be read, did not fail its probe, and no operator rolled it back. */
 static bool is_good(struct config *c, uint64_t generation)
 {
 	struct version v;
@@ -226,7 +226,9 @@ static bool is_good(struct config *c, uint64_t generation)
 	buffer_init(&body, CANDIDATE_MAX_BYTES);
 	good = store_load_generation(c->current.store, generation, &v, &body) == 0;
 	if (good) {
-		good = decisions_verdict(c, v.sha256) != VERDICT_PROBE;
+		enum situation_verdict verdict = decisions_verdict(c, v.sha256);
+
+		good = verdict != VERDICT_PROBE && verdict != VERDICT_OPERATOR;
 		version_fini(&v);
 	}
 	buffer_fini(&body);

@@ -279,12 +279,19 @@ static void check_promise(void *arg, uint64_t number)
 			(unsigned long long)version, s->layers[layer]->path);
 }
 
-/* What makes the application sick is rolled back. */
+#define PROBED_US (60 * SECOND_US)
+
+/* What makes the application sick is rolled back. Beside another layer's new version it is other
+ * bytes, which are probed anew. */
 static void check_sick(void *arg, uint64_t number)
 {
 	struct subject *s = arg;
 
-	if (s->last.numbers[number >> 32] == (number & UINT32_MAX))
+	if (s->last.numbers[number >> 32] != (number & UINT32_MAX))
+		return;
+	if (world.now_us < s->changed_us + PROBED_US)
+		world_at(s->changed_us + PROBED_US, check_sick, s, number);
+	else
 		subject_report_flaw("%s still has the version that fails its probe", s->name);
 }
 
@@ -295,7 +302,7 @@ static void expect_change(struct subject *s, size_t layer, uint64_t version)
 
 	if (s->place == PLACE_FILE && s->probed && !s->features.rollout && !s->features.is_signed &&
 		s->layers[layer]->versions[version - 1].quality == SITE_SICK)
-		world_at(world.now_us + (pull_ms + 60000) * 1000, check_sick, s,
+		world_at(world.now_us + pull_ms * 1000 + PROBED_US, check_sick, s,
 			(uint64_t)layer << 32 | version);
 	if (s->place == PLACE_FILE && !s->probed && !s->features.rollout &&
 		!s->features.is_signed && !s->features.consul && !s->features.min_interval_ms &&

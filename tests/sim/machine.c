@@ -136,13 +136,14 @@ static void note_machine_change(void *arg, const char *dir, const char *name)
 static void read_log(const char *line, size_t len)
 {
 	struct machine *m = host_now->arg;
-	bool taken_back = memmem(line, len, "a publication failed", 20) ||
+	bool taken_back = memmem(line, len, "restoring the files of the current", 34) ||
 			  memmem(line, len, "a power cut may", 15);
 	bool unsaved = memmem(line, len, "after a restart only", 20);
-	bool superseded = memmem(line, len, "not rolled back: another", 24);
+	bool given_up = memmem(line, len, "not rolled back: another", 24) ||
+			memmem(line, len, "request failed: keeping", 23);
 	char name[32];
 
-	if (!taken_back && !unsaved && !superseded)
+	if (!taken_back && !unsaved && !given_up)
 		return;
 	FOR_EACH_SUBJECT_OF (s, m) {
 		snprintf(name, sizeof(name), "config=%.16s", s->name);
@@ -151,7 +152,7 @@ static void read_log(const char *line, size_t len)
 		s->may_go_back |= taken_back;
 		s->may_be_lost |= taken_back;
 		s->unsaved |= unsaved;
-		if (superseded)
+		if (given_up)
 			s->rolling_us = s->rolled_back.there = 0;
 	}
 }

@@ -69,16 +69,27 @@ static int force(struct order *o, char why[FILE_WHY])
 	return 0;
 }
 
+/* A rollback, or a version that the disk takes: a pin is about what it brings. */
+static bool will_show_another(struct config *c)
+{
+	struct config_status status;
+	char why[FILE_WHY];
+
+	config_status(c, &status);
+	return config_check_change(c, "", why) == -EBUSY ||
+	       config_pinned_generation(c) != status.version->generation;
+}
+
 static int pin(struct order *o, char why[FILE_WHY])
 {
 	uint64_t for_ms = draw(1) ? 0 : 1000 + draw(60000);
+	bool moves = will_show_another(o->config);
 	int r;
 
 	let_go(o->subject);
 	o->subject->pin_until_ms = 0;
 	r = config_pin(o->config, for_ms, "uid 0", draw(9) ? "held" : "he\nld", why);
-
-	if (r == 0 && !o->subject->rolling_us) /* else it pins what the rollback brings */
+	if (r == 0 && !moves)
 		hold(o->subject, for_ms);
 	o->subject->pinned = true;
 	return r;
@@ -357,16 +368,18 @@ static void look_at_config(void *arg)
 	struct subject *s = arg;
 	struct config *c = find_config(s);
 	struct config_status status;
+	char why[FILE_WHY];
 
 	if (!c)
 		return;
 	config_status(c, &status);
-	if (status.version->generation) /* else it may not have read them yet */
-		check_decisions(s, &status);
+	if (status.version->generation && config_check_change(c, "", why) != -EBUSY)
+		check_decisions(
+			s, &status); /* else it may not have read them yet, or changes them */
 	check_progress(s, c);
 	if (s->rolling_us && world.now_us > s->rolling_us + GRACE_US)
 		s->rolling_us = 0;
-	if (s->held_us && world.now_us > s->held_us && !s->at_hold.there)
+	if (s->held_us && world.now_us > s->held_us && !s->at_hold.there && !s->foreign)
 		s->at_hold = s->last;
 }
 

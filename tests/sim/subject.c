@@ -109,6 +109,15 @@ static const struct site_version *find_version(const struct site_document *d, ui
 	return number && number <= d->count ? &d->versions[number - 1] : NULL;
 }
 
+/* The guard compares with what was there: a small version after a small one is no loss. */
+static bool guard_rejects(const struct subject *s, size_t i, const struct site_version *v)
+{
+	const struct site_version *last = find_version(s->layers[i], s->last.numbers[i]);
+
+	return v->quality == SITE_SHRUNK && s->guarded && s->layer_count == 1 && !s->forced &&
+	       s->last.there && last != v && !(last && last->quality == SITE_SHRUNK);
+}
+
 /* One layer is whole, and may be seen. */
 static void check_layer(const struct subject *s, size_t i, const struct tally *t)
 {
@@ -126,8 +135,7 @@ static void check_layer(const struct subject *s, size_t i, const struct tally *t
 			"P1 %s: %s is torn: %u lines of %u", s->name, d->path, t->lines, lines);
 	else if ((v->quality == SITE_BROKEN && s->features.type != TYPE_BYTES) ||
 		 (v->quality == SITE_HARMFUL && (s->checked || s->features.schema)) ||
-		 (v->quality == SITE_SHRUNK && s->guarded && s->layer_count == 1 && !s->forced &&
-			 s->last.there && s->last.numbers[i] != t->number))
+		 guard_rejects(s, i, v))
 		subject_report_flaw("P1 %s: %s version %llu was rejected, and is visible", s->name,
 			d->path, (unsigned long long)t->number);
 }
@@ -256,6 +264,8 @@ static void observe_file(struct subject *s, struct sight *ret)
 
 	if (s->foreign && (!text || memmem(text, len, "something", 9)))
 		return;
+	if (s->foreign)
+		s->repaired_us = world.now_us;
 	s->foreign = false;
 	if (text)
 		look_at_text(s, text, len, ret);
@@ -395,6 +405,8 @@ void subject_power_cut(struct subject *s)
 	bool settled = s->strict || world.now_us - s->changed_us > SETTLED_US;
 
 	subject_close(s);
+	if (s->repaired_us && world.now_us - s->repaired_us <= SETTLED_US)
+		s->foreign = true; /* the repair may be gone */
 	if (settled) {
 		s->settled = s->last;
 		s->settled_generation = s->generation;

@@ -390,6 +390,20 @@ static void older__that_was_proven_once_and_failed_since__is_passed_over(void **
 	assert_origin("probe: generation 3 was bad, back to 2");
 }
 
+static void older__that_an_operator_rolled_back__is_passed_over(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts(PROBE);
+	pull_of("n: 2\n");
+	probe_says(NULL); /* proven, and worse for somebody */
+	operator_rolls_back(1);
+	pull_of("n: 4\n");
+	probe_says("bad");
+	assert_shows("n: 1\n");
+	assert_origin("probe: generation 4 was bad, back to 3");
+}
+
 static void older__that_cannot_be_read__is_passed_over(void **state)
 {
 	(void)state;
@@ -495,6 +509,7 @@ int main(void)
 		CORE_TEST(settings_of_an_older_agent__are_no_difference),
 		CORE_TEST(older__with_the_bytes_that_failed__is_passed_over),
 		CORE_TEST(older__that_was_proven_once_and_failed_since__is_passed_over),
+		CORE_TEST(older__that_an_operator_rolled_back__is_passed_over),
 		CORE_TEST(older__that_cannot_be_read__is_passed_over),
 		CORE_TEST(file__touched_before_anything_is_published__is_left),
 		CORE_TEST(settings__with_another_name_of_a_layer__have_another_digest),
