@@ -361,6 +361,16 @@ void hands_act(struct subject *s)
 	acts[i].act(s);
 }
 
+void hands_spoil(struct subject *s)
+{
+	if (s->place != PLACE_FILE || s->features.drift != DRIFT_IS_HEALED || s->removed ||
+		!s->last.there)
+		return;
+	world_trace("somebody writes over %s", s->path);
+	disk_use(s->host->disk);
+	shorten_file(s, s->path);
+}
+
 void hands_end(struct subject *s)
 {
 	disk_use(s->host->disk);

@@ -12,6 +12,8 @@
 
 /* One such act on what belongs to this config. */
 void hands_act(struct subject *s);
+/* Writes over its file, where the agent heals that. */
+void hands_spoil(struct subject *s);
 /* Takes away what is in the way of this config. */
 void hands_end(struct subject *s);
 

@@ -461,9 +461,9 @@ static uint64_t calm_us(void)
 }
 
 /* Until all is visible, at most as long as it may take. */
-static void wait_for_peace(void)
+static void wait_for_newest(uint64_t longest_us)
 {
-	uint64_t end_us = world.now_us + peace_us();
+	uint64_t end_us = world.now_us + longest_us;
 
 	do
 		world_run(world.now_us + 5 * SECOND_US);
@@ -481,6 +481,15 @@ static void wait_for_push(void)
 		world_run(world.now_us + SECOND_US);
 	if (push_unconnected())
 		subject_report_flaw("P5 the push channel is not connected again");
+}
+
+/* What somebody writes over a file is healed, also when no server has anything new. */
+static void check_healing(void)
+{
+	FOR_EACH_SUBJECT (s)
+		hands_spoil(s);
+	wait_for_newest(calm_us());
+	machine_check_newest(&life.machine);
 }
 
 /* Once more, with all servers down: the last known good is there at once, and nothing is left of
@@ -523,12 +532,13 @@ bool life_run(uint64_t seed, const struct life_options *o)
 	world_run(world.now_us + life.scenario.trouble_us);
 	if (!subject_flaw[0]) {
 		heal();
-		wait_for_peace();
+		wait_for_newest(peace_us());
 		machine_check_newest(&life.machine);
 		wait_for_push();
 		change_all();
 		world_run(world.now_us + calm_us());
 		machine_check_newest(&life.machine);
+		check_healing();
 		machine_check_left_over(&life.machine);
 		check_restart();
 	}

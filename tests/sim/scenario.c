@@ -118,9 +118,9 @@ static void draw_subject(struct scenario *sc, struct subject *s, struct host *h,
 	s->strict = draw(1);
 	s->guarded = draw(1);
 	s->checked = draw(2) == 0;
-	s->formatted = s->place == PLACE_FILE && draw(7) == 0;
+	s->formatted = s->place == PLACE_FILE && draw(3) == 0;
 	s->reloaded = draw(1);
-	s->probed = s->reloaded && draw(2) == 0;
+	s->probed = s->reloaded && draw(1);
 	s->history = draw(1) ? 10 : 2 + draw(1);
 	s->interval_ms = 1000 * (2 + draw(18));
 	s->timeout_ms = 500 + 500 * draw(5);
