@@ -172,14 +172,19 @@ static void operate(void)
 	life_totals.operations++;
 }
 
+/* One in n calls of some kinds fails; 0 = none. */
+static void let_disk_fail(unsigned n)
+{
+	for (unsigned i = 0; i < CALL_KINDS; i++)
+		world_faults.one_in[i] = n && world_once_in(STREAM_FAULT, 3) ? n : 0;
+	world_trace("disk faults %s", n ? "begin" : "end");
+}
+
 static void set_disk_faults(void)
 {
 	unsigned n = 4 + (unsigned)world_random(STREAM_FAULT, life.scenario.disk_faults);
-	bool on = world_once_in(STREAM_FAULT, 2);
 
-	for (unsigned i = 0; i < CALL_KINDS; i++)
-		world_faults.one_in[i] = on && world_once_in(STREAM_FAULT, 3) ? n : 0;
-	world_trace("disk faults %s", on ? "begin" : "end");
+	let_disk_fail(world_once_in(STREAM_FAULT, 2) ? n : 0);
 }
 
 /* Memory fails now and then, or from some allocation on for a while. */
@@ -483,6 +488,30 @@ static void wait_for_push(void)
 		subject_report_flaw("P5 the push channel is not connected again");
 }
 
+static void mend_disk(void *arg, uint64_t number)
+{
+	(void)arg;
+	(void)number;
+	let_disk_fail(0);
+}
+
+/* A change is visible in time; where the disk fails at first, after a while. */
+static void check_change(void)
+{
+	bool fails = life.scenario.disk_faults;
+
+	if (fails) {
+		let_disk_fail(4);
+		world_at(world.now_us + 5 * SECOND_US, mend_disk, NULL, 0);
+	}
+	change_all();
+	if (fails)
+		wait_for_newest(peace_us());
+	else
+		world_run(world.now_us + calm_us());
+	machine_check_newest(&life.machine);
+}
+
 /* What somebody writes over a file is healed, also when no server has anything new. */
 static void check_healing(void)
 {
@@ -535,9 +564,7 @@ bool life_run(uint64_t seed, const struct life_options *o)
 		wait_for_newest(peace_us());
 		machine_check_newest(&life.machine);
 		wait_for_push();
-		change_all();
-		world_run(world.now_us + calm_us());
-		machine_check_newest(&life.machine);
+		check_change();
 		check_healing();
 		machine_check_left_over(&life.machine);
 		check_restart();

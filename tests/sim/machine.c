@@ -277,6 +277,17 @@ struct search {
 	const char *path;
 };
 
+/* A set's older generation, or an attempt that failed and could not be removed: the publications to
+ * come remove it. */
+static bool is_older_generation(const char *dir, const char *name)
+{
+	char data[256], current[256];
+
+	snprintf(data, sizeof(data), "%s/..data", dir);
+	return strncmp(name, "..", 2) == 0 && !disk_real_path(data, current, sizeof(current)) &&
+	       strcmp(strrchr(current, '/') + 1, name) != 0;
+}
+
 static int report_temporary(void *arg, const char *name, mode_t mode)
 {
 	const struct search *q = arg;
@@ -288,7 +299,7 @@ static int report_temporary(void *arg, const char *name, mode_t mode)
 		return 0;
 	if (strstr(name, ".pullet-") && !strstr(name, HANDS_TEMPORARY))
 		subject_report_flaw("a temporary file is left: %s", path);
-	else if (S_ISDIR(mode))
+	else if (S_ISDIR(mode) && !is_older_generation(q->path, name))
 		disk_list(path, report_temporary, &below);
 	return 0;
 }

@@ -109,13 +109,15 @@ static const struct site_version *find_version(const struct site_document *d, ui
 	return number && number <= d->count ? &d->versions[number - 1] : NULL;
 }
 
-/* The guard compares with what was there: a small version after a small one is no loss. */
+/* The guard compares with what was there: a small version after a small one is no loss. What is
+ * rolled back to was good once. */
 static bool guard_rejects(const struct subject *s, size_t i, const struct site_version *v)
 {
 	const struct site_version *last = find_version(s->layers[i], s->last.numbers[i]);
 
 	return v->quality == SITE_SHRUNK && s->guarded && s->layer_count == 1 && !s->forced &&
-	       s->last.there && last != v && !(last && last->quality == SITE_SHRUNK);
+	       s->last.there && v->number > s->last.numbers[i] &&
+	       !(last && last->quality == SITE_SHRUNK);
 }
 
 /* One layer is whole, and may be seen. */

@@ -61,11 +61,11 @@ struct subject {
 	struct sight snapshot_last;
 	struct pullet *reader;
 	/* what is allowed */
-	bool may_go_back; /* an operator, a probe or a server asked for it, once or more */
-	bool foreign;     /* somebody else wrote the file, and it is not yet healed */
+	bool may_go_back;     /* an operator, a probe or a server asked for it, once or more */
+	bool foreign;         /* somebody else wrote the file, and it is not yet healed */
 	uint64_t repaired_us; /* then it was healed the last time; 0 = never */
-	bool forced;      /* the guard was skipped */
-	bool damaged;     /* somebody touched its state, once or more */
+	bool forced;          /* the guard was skipped */
+	bool damaged;         /* somebody touched its state, once or more */
 	/* Pinned or suspended since then (0 = no), until then: nothing of the servers may become
 	 * visible. at_hold: what it shows then, taken when what was under way has ended. */
 	uint64_t held_us, held_until_us;
