@@ -363,7 +363,7 @@ mutants-build: $(UNIT_run) $(if $(SAN),,$(if $(wildcard tests/sim/main.c),$(BUIL
 	@$(file >$(BUILD)/commands,$(MUTANTS_COMMANDS)):
 # the core alone is measured. What gcov writes its files with is the real thing: the seam is for the rest of the program
 SIM_COVERED := build-sim-coverage
-sim-coverage: ## lines and branches of the core that the simulator's lives take (SIM_SEEDS=2000; FUNCTIONS=N: the N largest holes; LEFT=1)
+sim-coverage: ## lines and branches of the core that the simulator's lives take (SIM_SEEDS=5000; FUNCTIONS=N: the N largest holes; LEFT=1)
 	@$(MAKE) --no-print-directory BUILD=$(SIM_COVERED) HARDEN= CFLAGS='-O1 -g1' LDFLAGS='--coverage -Wl,-u,__gcov_dump' sim-coverage-run
 $(foreach room,config publish version push,$(patsubst %.c,$(SIM_COVERED)/%.o,$(wildcard agent/$(room)/*.c))): PKG_CFLAGS += -O0 --coverage
 $(SIM_COVERED)/libgcov.a: tests/sim/wrap.txt
@@ -371,7 +371,8 @@ $(SIM_COVERED)/libgcov.a: tests/sim/wrap.txt
 $(SIM_COVERED)/sim/sim: $(SIM_COVERED)/libgcov.a
 sim-coverage-run: $(BUILD)/sim/sim
 	@find $(BUILD) -name '*.gcda' -delete
-	@$< --seeds $(or $(SIM_SEEDS),2000) --jobs $$(nproc) || true
+	@$< --seeds $(or $(SIM_SEEDS),5000) --jobs $$(nproc) || true
+	@$< --fleet --hosts 60 --seeds 20 || true
 	@$(PYTHON) tests/coverage_sim.py $(BUILD) $(if $(FUNCTIONS),--functions $(FUNCTIONS)) $(if $(LEFT),--left)
 
 layers: ## check who includes whom, and that the check finds seeded violations

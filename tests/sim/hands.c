@@ -78,7 +78,9 @@ static void touch_set(struct subject *s)
 {
 	static const char *const names[] = {"..data", "f0.yaml", "f1.yaml", "other.yaml", "..0000",
 		"..12-0123456789abcdef", ".hidden", "..data.pullet-0123456789abcdef",
-		".f0.yaml.pullet-0123456789abcdef", "..77-0123456789abcdef.x"};
+		".f0.yaml.pullet-0123456789abcdef", "..77-0123456789abcdef.x",
+		"..77-0123456789abcdeg", "..123456789012345678901-0123456789abcdef",
+		"..checked-0123456789abcdeg", "f 0"};
 	static const char *const targets[] = {
 		"..data/f0.yaml", "..data/other.yaml", "/etc/schema.json", "..12-0123456789abcdef"};
 	char path[160];
@@ -86,7 +88,8 @@ static void touch_set(struct subject *s)
 	if (s->place != PLACE_SET)
 		return;
 	s->foreign = true;
-	snprintf(path, sizeof(path), "%s/%s", s->path, names[draw(9)]);
+	snprintf(path, sizeof(path), "%s/%s", s->path,
+		names[draw(sizeof(names) / sizeof(names[0]) - 1)]);
 	disk_remove(path);
 	switch (draw(3)) {
 	case 0:
@@ -140,6 +143,7 @@ static void touch_runtime(struct subject *s)
 		{"", "gone", ".gen"}, {".", "gone", ".snap.pullet-0123456789abcdef"},
 		{".", NULL, ".snap.pullet-0123456789abcdef"},
 		{".", NULL, ".gen.pullet-0123456789abcdef"}};
+	static const char zeros[4096];
 	size_t i = draw(6);
 	char path[160];
 
@@ -148,7 +152,7 @@ static void touch_runtime(struct subject *s)
 	forget_promises(s); /* its generation was there */
 	subject_close(s);
 	s->generation = 0;
-	switch (draw(4)) {
+	switch (draw(6)) {
 	case 0:
 		disk_remove(path);
 		break;
@@ -159,12 +163,35 @@ static void touch_runtime(struct subject *s)
 		disk_set_mode(path, 0666);
 		break;
 	case 3:
+		disk_set_owner(path, 1000, 1000);
+		break;
+	case 4:
+		disk_replace(path, zeros, sizeof(zeros));
+		break;
+	case 5:
 		disk_remove(path);
 		disk_put_link(path, "/etc/schema.json");
 		break;
 	default:
 		disk_remove(s->runtime_dir);
 	}
+}
+
+/* As an agent leaves them that is killed when a config was removed. */
+static void leave_page(struct subject *s)
+{
+	char path[160];
+	const char *page;
+	size_t len;
+
+	snprintf(path, sizeof(path), "%s/%s.gen", s->runtime_dir, s->name);
+	page = disk_get(path, &len);
+	if (!page)
+		return;
+	snprintf(path, sizeof(path), "%s/gone.gen", s->runtime_dir);
+	disk_put(path, page, len);
+	snprintf(path, sizeof(path), "%s/.gone.snap" HANDS_TEMPORARY, s->runtime_dir);
+	disk_put(path, "something", 9);
 }
 
 /* ---- in the state directory ---- */
@@ -349,8 +376,9 @@ static const struct {
 	const char *what;
 } acts[] = {{touch_place, "its place"}, {touch_set, "its set"},
 	{touch_set_file, "a file of its set"}, {touch_runtime, "its snapshot"},
-	{damage_state, "its state"}, {remove_state, "its state, away"},
-	{forge_state, "its state, forged"}, {forge_ledger, "its ledger, forged"}};
+	{leave_page, "a page like its own"}, {damage_state, "its state"},
+	{remove_state, "its state, away"}, {forge_state, "its state, forged"},
+	{forge_ledger, "its ledger, forged"}};
 
 void hands_act(struct subject *s)
 {

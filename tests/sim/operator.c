@@ -140,28 +140,52 @@ static int roll_back(struct order *o, char why[FILE_WHY])
 	return r;
 }
 
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+/* Mostly one that operator_end() knows. */
+static void draw_key(unsigned n, char ret_key[24])
+{
+	static const char *const odd[] = {
+		"over.k1.a", "over.k1.a.b", "over..", "over.k2.a", "over.a\\.b", ""};
+
+	snprintf(ret_key, 24, "over.k%u", n);
+	if (draw(5) == 0)
+		snprintf(ret_key, 24, "%s", odd[draw(COUNT(odd) - 1)]);
+}
+
+static const char *draw_value(void)
+{
+	static const char *const values[] = {"1", "{a: 1}", "null", "[1, 2]", "text", "]", "1.5",
+		"- 1\n- 2", "--- 1\n--- 2", "\"a\\nb\"", "true", ".inf", "", "# a text", " ~ ",
+		"Null"};
+	static char long_text[CONFIG_MAX_VALUE + 2];
+
+	if (draw(30))
+		return values[draw(COUNT(values) - 1)];
+	memset(long_text, 'l', sizeof(long_text) - 1);
+	return long_text;
+}
+
 static int override(struct order *o, char why[FILE_WHY])
 {
-	static const char *const ways[] = {
-		"over.k1.a", "over.k1.a.b", "over..", "over.k2.a", "over.a\\.b", ""};
-	static const char *const values[] = {"1", "{a: 1}", "null", "[1, 2]", "text", "]", "1.5",
-		"- 1\n- 2", "--- 1\n--- 2", "\"a\\nb\"", "true", ".inf"};
 	struct inspection i;
 	unsigned n = (unsigned)draw(SUBJECT_OVERRIDES - 1);
+	uint64_t for_ms = draw(19) ? 1000 + draw(60000) : 0;
 	char key[24];
-	int r = inspect_begin(o->config, &i, why);
+	int r = 0;
 
-	snprintf(key, sizeof(key), "over.k%u", n);
-	if (draw(5) == 0)
-		snprintf(key, sizeof(key), "%s", ways[draw(5)]);
+	draw_key(n, key);
 	o->subject->override_until_ms[n] = 0; /* the new one may be shorter */
-	if (r)
-		return r;
-	r = inspect_override(&i, key, why);
-	inspect_end(&i);
+	if (draw(3)) {
+		r = inspect_begin(o->config, &i, why);
+		if (r)
+			return r;
+		r = inspect_override(&i, key, why);
+		inspect_end(&i);
+	}
 	return r ? r
-		 : config_override(o->config, key, values[draw(11)], 1000 + draw(60000), "uid 0",
-			   "try", why);
+		 : config_override(o->config, key, draw_value(), for_ms, "uid 0",
+			   draw(9) ? "try" : "tr\x7fy", why);
 }
 
 static int drop_override(struct order *o, char why[FILE_WHY])
@@ -201,6 +225,7 @@ static void check_published(const struct order *o, const struct config_status *s
 
 static int ask(struct order *o, char why[FILE_WHY])
 {
+	static const char *const keys[] = {"over.k1", "over", "d0_0", "d0_1", "over.k1.a", "none"};
 	struct inspection i;
 	struct config_status status;
 	struct subscriber_status push;
@@ -214,7 +239,7 @@ static int ask(struct order *o, char why[FILE_WHY])
 	inspect_history(&i, AUDIENCE_OPERATOR, &out, why);
 	inspect_diff(&i, 0, 0, values, &out, why);
 	inspect_diff(&i, 1 + draw(9), 1 + draw(9), values, &out, why);
-	inspect_explain(&i, draw(1) ? "over.k1" : "d0_0", values, &out, why);
+	inspect_explain(&i, keys[draw(COUNT(keys) - 1)], values, &out, why);
 	explain_config(o->config, AUDIENCE_OPERATOR, &out);
 	explain_config(o->config, AUDIENCE_READER, &out);
 	explain_config(o->config, AUDIENCE_PUBLIC, &out);
@@ -268,8 +293,6 @@ static const struct {
 	{"questions that take long", ask_later, 4, false, true},
 	{"wait", wait_for_run, 2, false, true},
 };
-
-#define ORDERS (sizeof(orders) / sizeof(orders[0]))
 
 static struct config *find_config(const struct subject *s)
 {
@@ -373,6 +396,8 @@ static void look_at_config(void *arg)
 	if (!c)
 		return;
 	config_status(c, &status);
+	if (config_change_error(c) && !config_change_error(c)[0])
+		subject_report_flaw("P7 %s: a change failed without a word", s->name);
 	if (status.version->generation && config_check_change(c, "", why) != -EBUSY)
 		check_decisions(
 			s, &status); /* else it may not have read them yet, or changes them */
@@ -394,7 +419,7 @@ void operator_act(struct subject *s)
 	unsigned sum = 0, drawn;
 	size_t i = 0;
 
-	for (size_t j = 0; j < ORDERS; j++)
+	for (size_t j = 0; j < COUNT(orders); j++)
 		sum += orders[j].weight;
 	for (drawn = (unsigned)draw(sum - 1); drawn >= orders[i].weight; i++)
 		drawn -= orders[i].weight;
