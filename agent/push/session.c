@@ -237,8 +237,31 @@ static void connection_made(struct session *s)
 	s->heard_heartbeat = false;
 	s->deadline_ms = 0;
 	s->retry_ms = s->reconnect_ms;
-	log_info("push channel connected", "endpoint", s->at.endpoint);
+	if (!s->quiet)
+		log_info("push channel connected", "endpoint", s->at.endpoint);
 	report_missed(s, "connected", 0); /* all that was sent before */
+}
+
+/* One line a minute of each kind. False: it is not logged. */
+static bool report_change(struct session *s, uint64_t now_ms, const char *kind, const char *message)
+{
+	unsigned repeated;
+	bool pass = log_limit_pass(&s->change_log, now_ms, kind, &repeated);
+
+	if (pass)
+		log_warn(message, "endpoint", s->at.endpoint, "repeated",
+			repeated ? LOG_U64(repeated) : NULL);
+	return pass;
+}
+
+/* Of a publisher that comes and goes, the second line says so. */
+static void report_lost(struct session *s, uint64_t now_ms)
+{
+	s->quiet = !report_change(s, now_ms, "lost",
+			   "push channel lost: reconnecting; pulls go on by interval") &&
+		   !report_change(s, now_ms, "lost again",
+			   "push channel lost again: it comes and goes, and is logged once a "
+			   "minute");
 }
 
 static enum session_action connection_lost(struct session *s, uint64_t now_ms)
@@ -246,8 +269,7 @@ static enum session_action connection_lost(struct session *s, uint64_t now_ms)
 	if (s->phase != SESSION_UP) /* no event named a reason: the peer sent no handshake at all */
 		return fail_connection(s, SESSION_NO_PUBLISHER, now_ms);
 	if (atomic_exchange(&s->state, PUSH_CONNECTING) != PUSH_CONNECTING)
-		log_warn("push channel lost: reconnecting; pulls go on by interval", "endpoint",
-			s->at.endpoint);
+		report_lost(s, now_ms);
 	s->heard_heartbeat = false;
 	/* libzmq retries after an orderly end and says so (SESSION_RETRIED); after a protocol error
 	 * it does neither */
@@ -305,10 +327,9 @@ uint64_t session_deadline_ms(const struct session *s)
 	return s->deadline_ms;
 }
 
-static void publisher_silent(struct session *s)
+static void publisher_silent(struct session *s, uint64_t now_ms)
 {
-	log_warn("push channel silent: pulling, and making a new socket", "endpoint",
-		s->at.endpoint);
+	report_change(s, now_ms, "silent", "push channel silent: pulling, and making a new socket");
 	atomic_store(&s->state, PUSH_SILENT);
 	s->heard_heartbeat = false;
 	/* a publisher that hangs is silent for a whole fleet at the same moment */
@@ -321,10 +342,10 @@ enum session_action session_due(struct session *s, uint64_t now_ms)
 	if (!s->deadline_ms || now_ms < s->deadline_ms)
 		return SESSION_NONE;
 	if (!awaits_rebuild(s))
-		publisher_silent(s);
+		publisher_silent(s, now_ms);
 	if (s->phase != SESSION_CLOSED) {
-		log_warn("push channel rebuilt: the socket received nothing any more", "endpoint",
-			s->at.endpoint);
+		report_change(s, now_ms, "rebuilt",
+			"push channel rebuilt: the socket received nothing any more");
 		count_one(&s->rebuilds);
 	}
 	s->deadline_ms = 0;

@@ -84,7 +84,8 @@ struct session { /* fields are private, but for those that the owner may read */
 	uint64_t retry_ms;    /* grows while rebuilding fails */
 	bool heard_heartbeat; /* in this connection: silence means something */
 	char epoch[sizeof(((struct push_message *)0)->epoch)];
-	struct log_limit log_limit;
+	struct log_limit log_limit, change_log;
+	bool quiet; /* its last loss was not logged, nor is its end */
 	_Atomic int state;
 	const char *_Atomic error;
 	_Atomic uint64_t messages, heartbeats, bad, gaps, epochs, connects, rebuilds, refused, cuts,

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -439,6 +441,47 @@ static void end__with_a_retry__replaces_nothing(void **state)
 	assert_int_equal(session_deadline_ms(&s), 0);
 }
 
+static unsigned count_words(const char *text, const char *words)
+{
+	unsigned n = 0;
+
+	for (; (text = strstr(text, words)); text++)
+		n++;
+	return n;
+}
+
+static void lose_and_connect(void)
+{
+	note(SESSION_ENDED);
+	note(SESSION_RETRIED);
+	clock_ms += 100;
+	connect_wholly();
+}
+
+static void end__again_and_again__is_two_lines_a_minute(void **state)
+{
+	int log = memfd_create("log", MFD_CLOEXEC), before = dup(STDERR_FILENO);
+	char said[4096] = "";
+
+	(void)state;
+	assert_true(log >= 0 && before >= 0 && dup2(log, STDERR_FILENO) >= 0);
+	log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	begin_far();
+	connect_wholly();
+	for (int i = 0; i < 20; i++)
+		lose_and_connect();
+	clock_ms += 60000;
+	lose_and_connect();
+	dup2(before, STDERR_FILENO);
+	close(before);
+	assert_true(pread(log, said, sizeof(said) - 1, 0) > 0);
+	close(log);
+	assert_int_equal(count_words(said, "push channel lost: reconnecting"), 2);
+	assert_int_equal(count_words(said, "push channel lost again: it comes and goes"), 1);
+	assert_int_equal(count_words(said, "push channel connected"), 4);
+	assert_non_null(strstr(said, "repeated="));
+}
+
 static void end__after_silence__is_no_news(void **state)
 {
 	(void)state;
@@ -623,6 +666,7 @@ int main(void)
 		CASE(silence__spreads_the_pulls),
 		CASE(end__without_a_retry__is_shown_at_once_and_replaces_the_socket),
 		CASE(end__with_a_retry__replaces_nothing),
+		CASE(end__again_and_again__is_two_lines_a_minute),
 		CASE(end__after_silence__is_no_news),
 		CASE(cut__gives_up),
 		CASE(pauses__grow_while_it_fails_and_begin_again),
