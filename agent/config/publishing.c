@@ -45,7 +45,7 @@ static void run_sync_job(struct worker_job *job)
 
 void publishing_sync(struct config *c, unsigned files)
 {
-	if (store_in_memory(c->current.store))
+	if (files && store_in_memory(c->current.store))
 		return;
 	c->current.to_sync |= files;
 	if (c->current.syncing || !c->current.to_sync)
@@ -61,13 +61,15 @@ static void sync_job_done(struct worker_job *job)
 	struct config *c =
 		(struct config *)((char *)job - offsetof(struct config, current.sync_job));
 	unsigned done = c->current.syncing;
+	bool again = file_error_is_ours(-c->current.sync_error);
 
 	c->current.syncing = 0;
 	/* Nothing that is visible is lost: the file stays in the page cache, and the next
 	 * generation is a new file. */
 	if (c->current.sync_error)
-		log_warn("the state file is not on the disk: a power cut may lose it", "config",
-			c->settings->name, "why", strerror(-c->current.sync_error));
+		log_warn(again ? "the state file is not on the disk yet: a power cut may lose it"
+			       : "the state file is not on the disk: a power cut may lose it",
+			"config", c->settings->name, "why", strerror(-c->current.sync_error));
 	else if (done & PUBLISHING_STATE &&
 		 !c->step.publishing) /* else the store is the worker's */
 		store_prune(c->current.store,
@@ -75,7 +77,10 @@ static void sync_job_done(struct worker_job *job)
 			(uint64_t[]){c->decisions.ledger->proven, latest_generation(c),
 				c->current.version.generation},
 			3);
-	publishing_sync(c, 0);
+	if (again)
+		c->current.to_sync |= done; /* at the end of the next run */
+	else
+		publishing_sync(c, 0);
 	config_finish_retiring(c);
 }
 

@@ -151,7 +151,7 @@ static void sync__that_fails__is_said(void **state)
 	assert_logged("the state file is not on the disk: a power cut may lose it");
 }
 
-static void sync__without_a_descriptor__is_said(void **state)
+static void sync__without_a_descriptor__is_made_after_the_next_pull(void **state)
 {
 	(void)state;
 	begin("");
@@ -161,7 +161,16 @@ static void sync__without_a_descriptor__is_said(void **state)
 	world.disk.held = false;
 	world_turn();
 	disk_recovers();
-	assert_logged("the state file is not on the disk");
+	assert_logged("the state file is not on the disk yet");
+	world.disk.held = true;
+	pull();
+	assert_non_null(world.disk.first);
+	world.disk.held = false;
+	world_turn();
+	assert_false(config_at_disk(core.config));
+	world.disk.held = true;
+	pull();
+	assert_null(world.disk.first); /* it is there now */
 }
 
 static void strict__writes_the_ledger_to_the_disk_at_once(void **state)
@@ -366,7 +375,7 @@ int main(void)
 		CORE_TEST(state_file__in_memory__is_never_synced),
 		CORE_TEST_DISK(ledger__is_brought_to_the_disk_by_the_worker),
 		CORE_TEST_DISK(sync__that_fails__is_said),
-		CORE_TEST_DISK(sync__without_a_descriptor__is_said),
+		CORE_TEST_DISK(sync__without_a_descriptor__is_made_after_the_next_pull),
 		CORE_TEST_DISK(strict__writes_the_ledger_to_the_disk_at_once),
 		CORE_TEST_DISK(publication__that_may_be_lost_by_a_power_cut__is_said),
 		CORE_TEST(disk__that_is_full_at_any_call__delays_the_version),
