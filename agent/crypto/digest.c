@@ -12,8 +12,13 @@
 
 static void write_hex(const unsigned char *bytes, size_t len, char *ret_hex)
 {
-	for (size_t i = 0; i < len; i++)
-		snprintf(ret_hex + 2 * i, 3, "%02x", bytes[i]);
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < len; i++) {
+		*ret_hex++ = digits[bytes[i] >> 4];
+		*ret_hex++ = digits[bytes[i] & 15];
+	}
+	*ret_hex = '\0';
 }
 
 int digest_sha256(
