@@ -339,6 +339,457 @@ static void bytes__that_are_read_for_an_answer__are_counted(void **state)
 	changes_free(NULL);
 }
 
+/* ---- whole answers ---- */
+
+/* When a state file was written: the time that its publication has. */
+static void written_at(const char *config, unsigned generation, int64_t at_ms)
+{
+	char path[SCRATCH_PATH + 64], name[64];
+	const struct timespec at[2] = {{at_ms / 1000, at_ms % 1000 * 1000000},
+		{at_ms / 1000, at_ms % 1000 * 1000000}};
+
+	snprintf(name, sizeof(name), "state/%s/%020u", config, generation);
+	core_path(path, name);
+	assert_int_equal(utimensat(AT_FDCWD, path, at, 0), 0);
+}
+
+static void assert_shows_all(bool values, const char *expected)
+{
+	assert_string_equal(show(values), expected);
+}
+
+static void answer__has_each_member_of_a_publication_and_a_change(void **state)
+{
+	(void)state;
+	server_has("n: 1\ngone: {a: x}\n");
+	agent_starts("mask: [secret]");
+	pull_of("n: 2\nadded: [1]\nsecret: s\n");
+	operator_rolls_back(1);
+	written_at("web", 1, 1500);
+	written_at("web", 2, 2500);
+	written_at("web", 3, 3500);
+	assert_int_equal(find_missing(9), 3);
+	assert_shows_all(true,
+		"{\"publications\":["
+		"{\"config\":\"web\",\"generation\":3,\"from\":2,\"at_ms\":3500,\"origin\":"
+		"\"rollback to generation 1 by ann: pages are slow\",\"changes\":["
+		"{\"key\":\"added.0\",\"op\":\"removed\",\"old\":\"1\"},"
+		"{\"key\":\"gone.a\",\"op\":\"added\",\"new\":\"\\\"x\\\"\"},"
+		"{\"key\":\"n\",\"op\":\"changed\",\"old\":\"2\",\"new\":\"1\"},"
+		"{\"key\":\"secret\",\"op\":\"removed\",\"old\":\"***\"}],\"more\":0},"
+		"{\"config\":\"web\",\"generation\":2,\"from\":1,\"at_ms\":2500,\"origin\":"
+		"\"pull\",\"changes\":["
+		"{\"key\":\"added.0\",\"op\":\"added\",\"new\":\"1\"},"
+		"{\"key\":\"gone.a\",\"op\":\"removed\",\"old\":\"\\\"x\\\"\"},"
+		"{\"key\":\"n\",\"op\":\"changed\",\"old\":\"1\",\"new\":\"2\"},"
+		"{\"key\":\"secret\",\"op\":\"added\",\"new\":\"***\"}],\"more\":0},"
+		"{\"config\":\"web\",\"generation\":1,\"from\":null,\"at_ms\":1500,\"origin\":"
+		"\"pull\",\"changes\":["
+		"{\"key\":\"gone.a\",\"op\":\"added\",\"new\":\"\\\"x\\\"\"},"
+		"{\"key\":\"n\",\"op\":\"added\",\"new\":\"1\"}],\"more\":0}],"
+		"\"complete\":true,\"values\":true}");
+}
+
+static void answer__without_values__hides_each(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	written_at("web", 1, 1500);
+	written_at("web", 2, 2500);
+	assert_int_equal(find_missing(9), 2);
+	assert_shows_all(false,
+		"{\"publications\":["
+		"{\"config\":\"web\",\"generation\":2,\"from\":1,\"at_ms\":2500,\"origin\":"
+		"\"pull\",\"changes\":["
+		"{\"key\":\"n\",\"op\":\"changed\",\"old\":\"***\",\"new\":\"***\"}],\"more\":0},"
+		"{\"config\":\"web\",\"generation\":1,\"from\":null,\"at_ms\":1500,\"origin\":"
+		"\"pull\",\"changes\":["
+		"{\"key\":\"n\",\"op\":\"added\",\"new\":\"***\"}],\"more\":0}],"
+		"\"complete\":true,\"values\":false}");
+}
+
+static void answer__of_bytes__has_no_changes(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("type: bytes");
+	written_at("web", 1, 1500);
+	assert_int_equal(find_missing(9), 1);
+	assert_shows_all(true,
+		"{\"publications\":[{\"config\":\"web\",\"generation\":1,\"from\":null,\"at_ms\":"
+		"1500,\"origin\":\"pull\",\"changes\":null,\"more\":0}],"
+		"\"complete\":true,\"values\":true}");
+}
+
+static void version__whose_predecessor_is_not_kept__has_no_changes(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	core_path(path, "state/web/00000000000000000001");
+	assert_int_equal(unlink(path), 0);
+	written_at("web", 2, 2500);
+	find_missing(9);
+	assert_shows_all(true,
+		"{\"publications\":[{\"config\":\"web\",\"generation\":2,\"from\":null,\"at_ms\":"
+		"2500,\"origin\":\"pull\",\"changes\":null,\"more\":0}],"
+		"\"complete\":true,\"values\":true}");
+}
+
+static void set_of_files__lists_each_file_without_values(void **state)
+{
+	char place[SCRATCH_PATH + 32];
+
+	(void)state;
+	snprintf(place, sizeof(place), "dir: %s/out/set", core.dir);
+	core.place = place;
+	core.from = "[{server: main, path: /web.yaml, as: a.yaml}, {server: main, path: /b.yaml, "
+		    "as: b.yaml}, {server: main, path: /c.yaml, as: c.yaml}]";
+	world_put("/b.yaml", "b: 1\n");
+	world_put("/c.yaml", "c: 1\n");
+	server_has("n: 1\n");
+	agent_starts("");
+	world_put("/c.yaml", "c: 2\n");
+	pull_of("n: 2\n");
+	written_at("web", 1, 1500);
+	written_at("web", 2, 2500);
+	assert_int_equal(find_missing(9), 2);
+	assert_shows_all(true,
+		"{\"publications\":["
+		"{\"config\":\"web\",\"generation\":2,\"from\":1,\"at_ms\":2500,\"origin\":"
+		"\"pull\",\"changes\":[{\"key\":\"a.yaml\",\"op\":\"changed\"},"
+		"{\"key\":\"c.yaml\",\"op\":\"changed\"}],\"more\":0},"
+		"{\"config\":\"web\",\"generation\":1,\"from\":null,\"at_ms\":1500,\"origin\":"
+		"\"pull\",\"changes\":null,\"more\":0}],"
+		"\"complete\":true,\"values\":true}");
+}
+
+static void version__that_cannot_be_compared__says_why_and_has_its_origin(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	core_path(path, "state/web");
+	scratch_write(path, "00000000000000000001", "harm", 4);
+	written_at("web", 1, 1500);
+	written_at("web", 2, 2500);
+	find_missing(9);
+	assert_true(has("\"generation\":2,\"from\":1,\"at_ms\":2500,\"origin\":\"pull\",\"changes\":"
+			"null,\"more\":0,\"error\":\"generation 1 cannot be read"));
+	assert_true(has("\"generation\":1,\"from\":null,\"at_ms\":1500,\"origin\":null,\"changes\":"
+			"null,\"more\":0,\"error\":\"generation 1 cannot be read"));
+}
+
+/* ---- bounds ---- */
+
+/* Publishes `count` more keys, the first of them with a name of so many bytes. */
+static void pull_keys(unsigned count, unsigned name)
+{
+	char text[8192];
+	size_t len = (size_t)snprintf(text, sizeof(text), "n: 1\n");
+
+	server_has(text);
+	agent_starts("");
+	for (unsigned i = 0; i < count; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "k%0*u: 1\n",
+			i ? 3 : (int)name - 1, i);
+	pull_of(text);
+}
+
+static void changes__up_to_the_bound__are_listed(void **state)
+{
+	static const struct {
+		unsigned count, name, more;
+	} cases[] = {
+		{CHANGES_MAX_KEYS - 1, 4, 0},
+		{CHANGES_MAX_KEYS, 4, 0},
+		{CHANGES_MAX_KEYS + 1, 4, 1},
+		{CHANGES_MAX_KEYS + 7, 4, 7},
+		{2, CHANGES_MAX_KEY, 0},
+		{2, CHANGES_MAX_KEY + 1, 1},
+	};
+	char words[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		unsigned listed = cases[i].count - cases[i].more, found = 0;
+
+		pull_keys(cases[i].count, cases[i].name);
+		assert_int_equal(find_missing(1), 1);
+		find_missing(9);
+		snprintf(words, sizeof(words), "\"more\":%u}", cases[i].more);
+		assert_true(has(words));
+		for (const char *p = answer; (p = strstr(p, "\"key\":\"k")); p++)
+			found++;
+		assert_int_equal(found, listed);
+		changes_forget(changes, core.config);
+		core_close();
+		core_open(scratch_memory());
+	}
+}
+
+/* Publishes bytes whose state file has so many. */
+static void publish_file_of(uint64_t bytes, char fill)
+{
+	static char text[CHANGES_MAX_BYTES + 1];
+	struct store_file file;
+	uint64_t other;
+
+	memset(text, fill, bytes - 1000);
+	text[bytes - 1000] = '\0';
+	pull_of(text);
+	assert_int_equal(store_describe_file(core.config->current.store,
+				 core.config->current.version.generation, &file),
+		0);
+	other = file.bytes - (bytes - 1000); /* what is in it besides */
+	memset(text, fill + 1, bytes - other);
+	text[bytes - other] = '\0';
+	pull_of(text);
+	assert_int_equal(store_describe_file(core.config->current.store,
+				 core.config->current.version.generation, &file),
+		0);
+	assert_int_equal(file.bytes, bytes);
+}
+
+static void version__up_to_the_longest__is_compared(void **state)
+{
+	static const char too_long[] =
+		"\"error\":\"it is too long to be compared here: see `pullet diff`\"";
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("type: bytes, history: 9");
+	publish_file_of(CHANGES_MAX_BYTES, 'a');
+	pull_of("n: 2\n");
+	find_missing(9);
+	assert_null(strstr(show(true), "too long"));
+	publish_file_of(CHANGES_MAX_BYTES + 1, 'e');
+	find_missing(9);
+	assert_true(has("\"generation\":6,\"from\":5,"));
+	assert_non_null(strstr(answer, too_long));
+	assert_null(strstr(strstr(answer, too_long) + sizeof(too_long), "too long")); /* not the one before it */
+	pull_of("n: 3\n"); /* short, but what it is compared with is not */
+	find_missing(9);
+	assert_true(has("\"generation\":7,\"from\":6,"));
+	assert_non_null(strstr(strstr(answer, too_long) + 1, too_long));
+}
+
+static void bytes_to_read__are_those_of_both_files(void **state)
+{
+	struct store_file first, second;
+	struct changes_entry *e;
+	uint64_t bytes = 7;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 22222222\n");
+	assert_int_equal(store_describe_file(core.config->current.store, 1, &first), 0);
+	assert_int_equal(store_describe_file(core.config->current.store, 2, &second), 0);
+	e = changes_entry_new(core.config, 2, &bytes);
+	assert_non_null(e);
+	assert_int_equal(bytes, first.bytes + second.bytes);
+	changes_drop(e);
+	e = changes_entry_new(core.config, 1, &bytes);
+	assert_non_null(e);
+	assert_int_equal(bytes, first.bytes);
+	changes_drop(e);
+	assert_null(changes_entry_new(core.config, 3, &bytes));
+}
+
+static void answer__one_byte_before_its_bound__reads_one_more(void **state)
+{
+	struct changes_entry *e;
+	uint64_t read = CHANGES_MAX_READ - 1;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	assert_int_equal(changes_find_missing(changes, &core.config, 1, &read, &e), 1);
+	assert_true(read > CHANGES_MAX_READ);
+	assert_true(has("\"complete\":false"));
+	changes_compare(e);
+	changes_keep(changes, e);
+	assert_int_equal(changes_find_missing(changes, &core.config, 1, &read, &e), 0);
+	assert_true(has("\"generation\":2"));
+	assert_true(has("\"complete\":false"));
+	assert_null(strstr(answer, "\"generation\":1"));
+	read = 0;
+	assert_int_equal(changes_find_missing(changes, &core.config, 1, &read, &e), 1);
+	changes_keep(changes, e);
+	assert_int_equal(changes_find_missing(changes, &core.config, 1, &read, &e), 0);
+	assert_true(has("\"complete\":true"));
+}
+
+static void entries__that_are_known__stay_while_a_newer_one_is_compared(void **state)
+{
+	struct changes_entry *e, *again;
+	uint64_t read = 0;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	find_missing(9);
+	pull_of("n: 3\n");
+	assert_int_equal(changes_find_missing(changes, &core.config, 1, &read, &e), 1);
+	assert_true(has("\"generation\":2"));
+	assert_true(has("\"generation\":1"));
+	assert_null(strstr(answer, "\"generation\":3"));
+	assert_true(has("\"complete\":false"));
+	pull_of("n: 4\n"); /* what is compared is not the newest any more */
+	changes_compare(e);
+	changes_keep(changes, e);
+	assert_int_equal(changes_find_missing(changes, &core.config, 1, &read, &again), 1);
+	assert_int_equal(again->generation, 4);
+	changes_keep(changes, again); /* in place of the other one */
+	assert_int_equal(find_missing(9), 1);
+	assert_true(has("\"complete\":true"));
+	for (int i = 1; i <= 4; i++) {
+		char words[32];
+
+		snprintf(words, sizeof(words), "\"generation\":%d,", i);
+		assert_true(has(words));
+	}
+}
+
+/* ---- several configs ---- */
+
+static struct settings *db_settings;
+static struct config *two[2];
+
+static void begin_two(void)
+{
+	server_has("n: 1\n");
+	agent_starts("");
+	db_settings = scratch_settings(
+		"agent: {state_dir: %s/state, runtime_dir: %s/run}\n"
+		"servers: {main: {urls: [\"http://server\"]}}\n"
+		"configs: {db: {file: %s/out/db.yaml, from: [{server: main, path: /web.yaml}]}}\n",
+		core.dir, core.dir, core.dir);
+	two[0] = core.config;
+	two[1] = config_new(&core.env, db_settings->configs[0]);
+	assert_non_null(two[1]);
+	config_start(two[1], true);
+	world_turn();
+	pull_of("n: 2\n");
+}
+
+static void end_two(void)
+{
+	changes_forget(changes, two[1]);
+	core_forget_neighbours();
+	config_free(two[1]);
+	settings_free(db_settings);
+}
+
+static unsigned find_missing_of(struct config *const *configs, size_t count)
+{
+	struct changes_entry *e;
+	uint64_t read = 0;
+	unsigned n = 0;
+
+	while (changes_find_missing(changes, configs, count, &read, &e) > 0) {
+		changes_compare(e);
+		changes_keep(changes, e);
+		n++;
+	}
+	return n;
+}
+
+/* "web 2 db 1", in their order. */
+static const char *list_entries(void)
+{
+	static char text[256];
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (const char *p = show(true); (p = strstr(p, "{\"config\":\"")); p++) {
+		char name[16];
+		unsigned generation;
+
+		assert_int_equal(sscanf(p, "{\"config\":\"%15[a-z]\",\"generation\":%u", name,
+					 &generation),
+			2);
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s %u", len ? " " : "",
+			name, generation);
+	}
+	return text;
+}
+
+static void publications__of_two_configs__are_in_the_order_of_their_times(void **state)
+{
+	(void)state;
+	begin_two();
+	written_at("web", 1, 1000);
+	written_at("db", 1, 2000);
+	written_at("web", 2, 3000);
+	assert_int_equal(find_missing_of(two, 2), 3);
+	assert_string_equal(list_entries(), "web 2 db 1 web 1");
+	changes_forget(changes, two[0]);
+	assert_string_equal(list_entries(), "db 1");
+	assert_int_equal(find_missing_of(two, 2), 2);
+	assert_string_equal(list_entries(), "web 2 db 1 web 1");
+	end_two();
+	assert_string_equal(list_entries(), "web 2 web 1");
+}
+
+static void publications__of_the_same_moment__are_in_the_order_of_the_configs(void **state)
+{
+	struct config *turned[2];
+
+	(void)state;
+	begin_two();
+	written_at("web", 1, 1000);
+	written_at("db", 1, 3000);
+	written_at("web", 2, 3000);
+	assert_int_equal(find_missing_of(two, 2), 3);
+	assert_string_equal(list_entries(), "web 2 db 1 web 1");
+	turned[0] = two[1];
+	turned[1] = two[0];
+	assert_int_equal(find_missing_of(turned, 2), 0); /* all are known */
+	assert_string_equal(list_entries(), "db 1 web 2 web 1");
+	assert_int_equal(find_missing_of(turned, 1), 0);
+	assert_string_equal(list_entries(), "db 1");
+	assert_int_equal(find_missing_of(turned, 0), 0);
+	assert_string_equal(list_entries(), "");
+	assert_int_equal(find_missing_of(two, 2), 3);
+	end_two();
+}
+
+static void entry__that_is_compared__survives_what_becomes_of_another_config(void **state)
+{
+	struct changes_entry *e;
+	uint64_t read = 0;
+
+	(void)state;
+	begin_two();
+	written_at("web", 1, 1000);
+	written_at("db", 1, 2000);
+	written_at("web", 2, 3000);
+	assert_int_equal(changes_find_missing(changes, two, 2, &read, &e), 1);
+	assert_ptr_equal(changes_config(e), two[0]);
+	changes_keep(changes, e);
+	changes_forget(changes, two[1]);
+	assert_int_equal(changes_find_missing(changes, two, 2, &read, &e), 1);
+	assert_ptr_equal(changes_config(e), two[1]); /* that of the other one was kept */
+	changes_keep(changes, e);
+	changes_forget(changes, two[1]);
+	assert_int_equal(changes_find_missing(changes, two, 2, &read, &e), 1);
+	assert_ptr_equal(changes_config(e), two[1]); /* forgotten with its config */
+	changes_drop(e);
+	end_two();
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -358,6 +809,20 @@ int main(void)
 		TEST(removed_files__of_known_publications__do_not_matter),
 		TEST(publications__of_two_configs__are_merged_by_their_time),
 		TEST(answer__without_memory__is_an_error_and_comes_later),
+		TEST(answer__has_each_member_of_a_publication_and_a_change),
+		TEST(answer__without_values__hides_each),
+		TEST(answer__of_bytes__has_no_changes),
+		TEST(version__whose_predecessor_is_not_kept__has_no_changes),
+		TEST(set_of_files__lists_each_file_without_values),
+		TEST(version__that_cannot_be_compared__says_why_and_has_its_origin),
+		TEST(changes__up_to_the_bound__are_listed),
+		TEST(version__up_to_the_longest__is_compared),
+		TEST(bytes_to_read__are_those_of_both_files),
+		TEST(answer__one_byte_before_its_bound__reads_one_more),
+		TEST(entries__that_are_known__stay_while_a_newer_one_is_compared),
+		TEST(publications__of_two_configs__are_in_the_order_of_their_times),
+		TEST(publications__of_the_same_moment__are_in_the_order_of_the_configs),
+		TEST(entry__that_is_compared__survives_what_becomes_of_another_config),
 		TEST(bytes__that_are_read_for_an_answer__are_counted),
 	};
 

@@ -309,6 +309,126 @@ static void suspended__with_a_rejected_version__offers_no_force(void **state)
 	assert_says("rejected by the guard");
 }
 
+/* ---- whole answers ---- */
+
+static void answer__has_each_fact_and_what_follows(void **state)
+{
+	char expected[8192];
+
+	(void)state;
+	begin("");
+	world_advance(5 * SECOND);
+	explain_to(AUDIENCE_OPERATOR, false);
+	snprintf(expected, sizeof(expected),
+		"{\"name\":\"web\",\"generation\":1,\"facts\":{\"mode\":\"active\",\"request\":"
+		"\"none\",\"pin\":\"none\",\"saved\":\"none\",\"current\":\"good\",\"older\":"
+		"\"none\",\"latest\":\"same\",\"verdict\":\"free\",\"force\":\"none\",\"rollout\":"
+		"\"none\",\"overrides\":\"same\",\"settings\":\"same\",\"place\":\"as published\","
+		"\"drift\":\"heal\"},\"row\":\"nothing\",\"action\":\"none\",\"origin\":null,"
+		"\"gate\":null,\"resting\":[],\"under_way\":null,\"sentences\":["
+		"\"generation 1 (version de80e4db) is current since 2023-11-14T22:13:20Z (5s ago): "
+		"pulled from the server\","
+		"\"the server has the current version: confirmed 5s ago\","
+		"\"the agent does nothing before the next pull, in 59m\"]}");
+	assert_string_equal(answer, expected);
+}
+
+static void answer__during_a_step__has_its_row_phase_and_moment(void **state)
+{
+	char words[512];
+
+	(void)state;
+	begin("check: [/bin/true, '{path}']");
+	world.programs_hang = true;
+	pull_of("n: 2\n");
+	world_advance(3 * SECOND);
+	snprintf(words, sizeof(words),
+		"\"row\":\"latest_is_published\",\"action\":\"publish\",\"origin\":\"pull\",\"gate\":"
+		"\"open\",\"resting\":[],\"under_way\":{\"row\":\"latest_is_published\",\"phase\":"
+		"\"programs\",\"since_ms\":%lld},\"sentences\":[",
+		(long long)world.wall_ms - 3000);
+	assert_says(words);
+	world.programs_hang = false;
+	world_turn();
+}
+
+static void phase__of_each_step__is_named(void **state)
+{
+	(void)state;
+	core.env.check = &world.checks;
+	begin("");
+	world.checks.held = world.disk.held = true;
+	pull_of("a: &a 1\nb: *a\n"); /* a document with aliases goes to the thread */
+	assert_says("\"under_way\":{\"row\":\"latest_is_published\",\"phase\":\"validate\",");
+	world.checks.held = false;
+	world_turn();
+	assert_says("\"under_way\":{\"row\":\"latest_is_published\",\"phase\":\"publish\",");
+	world.disk.held = false;
+	world_turn();
+	assert_says("\"under_way\":null");
+}
+
+static void gate__of_a_new_version__is_the_first_that_is_closed(void **state)
+{
+	(void)state;
+	begin("rollout: {server: main, path: /rollout.yaml}, guard: {require: [n]}");
+	assert_says("\"gate\":null");
+	world_put("/rollout.yaml", "percent: 0\n");
+	pull_of("n: 2\n");
+	assert_says("\"row\":\"nothing\",\"action\":\"none\",\"origin\":null,\"gate\":\"rollout\"");
+	assert_says("\"latest\":\"new\",\"verdict\":\"free\",\"force\":\"none\",\"rollout\":\"out\"");
+	operator_pins(0);
+	assert_says("\"gate\":\"pin\"");
+	operator_unpins();
+	world_put("/rollout.yaml", "percent: 100\n");
+	pull_of("m: 1\n");
+	assert_says("\"gate\":\"verdict\"");
+	assert_says("\"verdict\":\"rejected\"");
+}
+
+static void news__are_an_array_of_their_own(void **state)
+{
+	(void)state;
+	begin("");
+	assert_string_equal(explain_to(AUDIENCE_OPERATOR, true), "{\"explanation\":[]");
+	operator_pins(0);
+	pull_of("n: 2\n");
+	assert_string_equal(explain_to(AUDIENCE_OPERATOR, true),
+		"{\"explanation\":[\"the server has version 49a609b0, held by the pin\"]");
+}
+
+static void rows_that_failed__are_listed_when_they_would_be_next(void **state)
+{
+	(void)state;
+	begin("");
+	core.config->resting = 1u << ROW_OTHER_OVERRIDES | 1u << ROW_CHANGED_BY_OTHERS;
+	assert_says("\"resting\":[]"); /* neither holds */
+	somebody_writes_quietly("harm");
+	core.config->current.place = PLACE_CHANGED;
+	assert_says("\"resting\":[\"changed_by_others\"]");
+	ledger_override(core.config->decisions.ledger, "n", "7", LEDGER_FOREVER, "ann", "");
+	assert_says("\"resting\":[\"other_overrides\",\"changed_by_others\"]");
+	core.config->resting = 0;
+	assert_says("\"row\":\"other_overrides\",\"action\":\"recompose\",\"origin\":\"overrides\"");
+	assert_says("\"resting\":[]");
+}
+
+static void step__that_began_just_now__has_its_moment(void **state)
+{
+	struct explanation e = {.config = NULL};
+
+	(void)state;
+	begin("");
+	e.config = core.config;
+	e.wall_ms = 5000;
+	core.config->step.since_ms = world.now_ms;
+	assert_int_equal(explain_step_start(&e), 5000);
+	core.config->step.since_ms = world.now_ms - 1;
+	assert_int_equal(explain_step_start(&e), 4999);
+	core.config->step.since_ms = world.now_ms + 7; /* a clock that was read before */
+	assert_int_equal(explain_step_start(&e), 5000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -334,6 +454,13 @@ int main(void)
 		CORE_TEST(left_by_drift__is_said),
 		CORE_TEST(removal_without_an_end_and_reason__is_said),
 		CORE_TEST(suspended__with_a_rejected_version__offers_no_force),
+		CORE_TEST(answer__has_each_fact_and_what_follows),
+		CORE_TEST(answer__during_a_step__has_its_row_phase_and_moment),
+		CORE_TEST_DISK(phase__of_each_step__is_named),
+		CORE_TEST(gate__of_a_new_version__is_the_first_that_is_closed),
+		CORE_TEST(news__are_an_array_of_their_own),
+		CORE_TEST(rows_that_failed__are_listed_when_they_would_be_next),
+		CORE_TEST(step__that_began_just_now__has_its_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

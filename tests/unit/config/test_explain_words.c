@@ -540,6 +540,248 @@ static void explain_news__when_all_is_well__says_nothing(void **state)
 	assert_says(HAS_B ", held by the pin", NULL);
 }
 
+/* ---- times ---- */
+
+static void span__is_in_whole_units(void **state)
+{
+	static const struct {
+		int64_t ms;
+		const char *text;
+	} cases[] = {
+		{-5, "1s"},
+		{0, "1s"},
+		{999, "1s"},
+		{1000, "1s"},
+		{1999, "1s"},
+		{2000, "2s"},
+		{119999, "119s"},
+		{120000, "2m"},
+		{179999, "2m"},
+		{180000, "3m"},
+		{7199999, "119m"},
+		{7200000, "2h"},
+		{7200001, "2h"},
+		{10799999, "2h"},
+		{10800000, "3h"},
+		{90000000, "25h"},
+	};
+	char text[24];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(explain_write_span(cases[i].ms, text), cases[i].text);
+}
+
+static void explain__of_a_signature_that_expires_now__says_stale_by_it(void **state)
+{
+	(void)state;
+	e.status.state = "stale";
+	e.status.expires_ms = NOW;
+	assert_true(says("it is stale: its signature expired at 2026-11-24T11:54:07Z\""));
+	e.status.expires_ms = NOW + 1;
+	assert_true(says("it is stale: the server has not confirmed it for 10s\""));
+}
+
+static void explain__of_a_failure__says_when_it_was_seen_last_if_that_differs(void **state)
+{
+	(void)state;
+	e.status.last_error = "connection refused";
+	e.status.failing_since_ms = NOW - 60000;
+	e.status.last_error_ms = NOW - 60000 + 999;
+	assert_true(says("failing since 2026-11-24T11:53:07Z (1m ago): connection refused\""));
+	e.status.last_error_ms = NOW - 60000 + 1000;
+	assert_true(says(", last at 2026-11-24T11:53:08Z: connection refused\""));
+}
+
+static void explain__of_a_failure__tells_the_public_no_reason(void **state)
+{
+	static const char hidden[] = ": see the control socket for the reason\"";
+
+	(void)state;
+	e.audience = AUDIENCE_PUBLIC;
+	e.status.last_error = "connection refused";
+	e.status.failing_since_ms = e.status.last_error_ms = NOW - 60000;
+	assert_true(says(hidden));
+	assert_null(strstr(out.data, "refused"));
+	e.status.last_error = "";
+	e.status.has_notify = e.status.notify.has_reload = true;
+	e.status.notify.probe_why = "";
+	e.status.notify.reload = (struct reload_status){.in_a_row = 1, .next_ms = 4000, .why = "x9"};
+	assert_true(says("the application was not reloaded, which is tried again in 4s: see the"));
+	e.status.notify = (struct notify_status){
+		.probe = PROBE_FAILED, .probe_generation = 3, .probe_why = "x9"};
+	assert_true(says("there is no older one to roll back to: see the control socket"));
+	assert_null(strstr(out.data, "x9"));
+}
+
+/* ---- the next pull ---- */
+
+static void explain__of_a_pull_that_is_due__says_it(void **state)
+{
+	(void)state;
+	e.status.next_pull_in_ms = 0;
+	assert_says(CURRENT_A, CONFIRMED, "the agent does nothing before the next pull, in 1s",
+		NULL);
+	e.status.next_pull_in_ms = -1;
+	assert_says(CURRENT_A, CONFIRMED, NULL);
+}
+
+static void explain__while_a_version_settles__speaks_of_the_next_pull(void **state)
+{
+	(void)state;
+	e.status.running = true;
+	c->run.state = RUN_SETTLING;
+	have_step(ROW_OTHER_OVERRIDES, STEP_PROGRAMS);
+	assert_true(says("\"the next pull is in 57m\""));
+	assert_null(strstr(out.data, "a pull is under way"));
+	c->run.state = RUN_ASKING;
+	assert_true(says("\"a pull is under way\""));
+	assert_null(strstr(out.data, "the next pull is in"));
+}
+
+static void explain__while_suspended_and_at_work__does_not_say_that_it_waits(void **state)
+{
+	struct ledger *l = c->decisions.ledger;
+
+	(void)state;
+	ledger_suspend(l, LEDGER_FOREVER, "eve (uid 7)", "");
+	e.status.suspension = &l->suspension;
+	assert_true(says("\"the agent does nothing before it is resumed\""));
+	assert_null(strstr(out.data, "the next pull is in"));
+	assert_non_null(strstr(out.data, "\"suspended by eve (uid 7)\","));
+	have_step(ROW_OTHER_OVERRIDES, STEP_PROGRAMS);
+	assert_true(says("under way for 12s"));
+	assert_null(strstr(out.data, "the agent does nothing"));
+}
+
+/* ---- commands ---- */
+
+static void explain__of_force__when_the_pin_holds_too__offers_none(void **state)
+{
+	(void)state;
+	have_new_version();
+	e.situation.rollout = ROLLOUT_OUT;
+	e.status.rejected_by = REJECTED_BY_ROLLOUT;
+	assert_true(says("--force`"));
+	have_pin("");
+	buffer_clear(&out);
+	explain_append_sentences(&e);
+	assert_null(strstr(out.data, "--force"));
+	assert_null(strstr(out.data, "the rollout is read again"));
+}
+
+static void explain__of_an_unpin__when_a_row_rests__foresees_the_next_pull(void **state)
+{
+	(void)state;
+	have_new_version();
+	have_pin("");
+	e.situation.resting = 1u << ROW_LATEST_IS_PUBLISHED;
+	assert_true(says("`pullet unpin web`: the server's version is published\""));
+	e.situation.resting = ~0u;
+	assert_true(says("`pullet unpin web`: the server's version is published\""));
+}
+
+static void explain__of_force__when_a_row_rests__foresees_the_next_pull(void **state)
+{
+	(void)state;
+	have_verdict(VERDICT_PROBE, REJECTED_BY_PROBE, "exited with 1");
+	e.situation.resting = 1u << ROW_LATEST_IS_PUBLISHED;
+	assert_true(says("--force`: the server's version is published all the same"));
+	/* what is due anyway is no work of the command */
+	e.situation.request = REQUEST_OVERRIDES;
+	e.situation.resting = 1u << ROW_OPERATOR_OVERRIDES;
+	buffer_clear(&out);
+	explain_append_sentences(&e);
+	assert_null(strstr(out.data, "--force"));
+}
+
+static void explain__of_overrides_and_pulls_that_fail__names_both_commands(void **state)
+{
+	struct ledger *l = c->decisions.ledger;
+
+	(void)state;
+	ledger_override(l, "a", "1", LEDGER_FOREVER, "eve", "night");
+	ledger_override(l, "b", "1", LEDGER_FOREVER, "ann", "");
+	e.status.overrides = l->overrides;
+	e.status.override_count = l->override_count;
+	e.status.last_error = "connection refused";
+	e.status.failing_since_ms = e.status.last_error_ms = NOW - 2000;
+	assert_says(CURRENT_A, "the server had the current version when it answered last, 10s ago",
+		"the server's value of a is overridden by eve until it is removed: night",
+		"the server's value of b is overridden by ann until it is removed",
+		"failing since 2026-11-24T11:54:05Z (2s ago): connection refused",
+		"`pullet refresh web`: pulls, and tries again, at once",
+		"`pullet override web KEY --remove`: the server's value comes back", NEXT, NULL);
+}
+
+/* ---- the probe ---- */
+
+static void explain__of_a_probe_of_another_generation__says_nothing(void **state)
+{
+	(void)state;
+	e.status.has_notify = true;
+	e.status.notify = (struct notify_status){
+		.probe = PROBE_FAILED, .probe_generation = 2, .probe_why = "x"};
+	assert_says(CURRENT_A, CONFIRMED, NEXT, NULL);
+	e.status.has_notify = false;
+	e.status.notify.probe_generation = 3;
+	assert_says(CURRENT_A, CONFIRMED, NEXT, NULL);
+	e.status.has_notify = true;
+	e.status.notify.probe = PROBE_PASSED;
+	assert_says(CURRENT_A, CONFIRMED, NEXT, NULL);
+}
+
+static void explain__of_what_does_harm__when_it_is_rolled_back__gives_no_reason(void **state)
+{
+	(void)state;
+	e.situation.current = CURRENT_HARMFUL;
+	e.situation.older = OLDER_THERE;
+	assert_true(says("\"the current version failed its probe\""));
+	e.situation.pin = PIN_SET;
+	assert_true(says("\"the current version failed its probe, and the pin keeps it\""));
+	e.situation.older = OLDER_NONE;
+	assert_true(says("failed its probe, and there is no older one to roll back to\""));
+}
+
+static void news__of_files_changed_by_others__are_none(void **state)
+{
+	(void)state;
+	e.all = false;
+	e.situation.place = PLACE_CHANGED;
+	e.situation.drift = DRIFT_LEAVE;
+	assert_says(NULL);
+	e.situation.drift = DRIFT_HEAL;
+	assert_says("next: what is published is restored", NULL);
+	e.all = true;
+	assert_true(says("next: what is published is restored"));
+	assert_null(strstr(out.data, "changed by others, and are not restored"));
+}
+
+static void explain__of_a_version_of_an_unread_rollout__says_so(void **state)
+{
+	(void)state;
+	have_new_version();
+	e.situation.rollout = ROLLOUT_OUT;
+	assert_true(says(HAS_B ", not rolled out to this host yet: it was not read yet\""));
+	e.audience = AUDIENCE_PUBLIC;
+	assert_true(says("not rolled out to this host yet: see the control socket for the reason"));
+}
+
+static void explain__of_a_failed_probe__is_no_failed_pull(void **state)
+{
+	(void)state;
+	e.status.last_error = e.status.notify.probe_why = "exited with 1";
+	e.status.has_notify = true;
+	assert_string_equal(explain_pull_error(&e), "");
+	e.status.notify.probe_why = "exited with 2";
+	assert_string_equal(explain_pull_error(&e), "exited with 1");
+	e.status.has_notify = false;
+	e.status.notify.probe_why = "exited with 1";
+	assert_string_equal(explain_pull_error(&e), "exited with 1");
+	e.status.rejected_is_error = true;
+	assert_string_equal(explain_pull_error(&e), "");
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -571,6 +813,22 @@ int main(void)
 		CASE(explain__before_the_server_has_confirmed_anything__says_so),
 		CASE(explain__while_a_probe_runs__names_its_generation),
 		CASE(explain__of_a_rollback__tells_the_public_no_reason),
+		CASE(span__is_in_whole_units),
+		CASE(explain__of_a_signature_that_expires_now__says_stale_by_it),
+		CASE(explain__of_a_failure__says_when_it_was_seen_last_if_that_differs),
+		CASE(explain__of_a_failure__tells_the_public_no_reason),
+		CASE(explain__of_a_pull_that_is_due__says_it),
+		CASE(explain__while_a_version_settles__speaks_of_the_next_pull),
+		CASE(explain__while_suspended_and_at_work__does_not_say_that_it_waits),
+		CASE(explain__of_force__when_the_pin_holds_too__offers_none),
+		CASE(explain__of_an_unpin__when_a_row_rests__foresees_the_next_pull),
+		CASE(explain__of_force__when_a_row_rests__foresees_the_next_pull),
+		CASE(explain__of_overrides_and_pulls_that_fail__names_both_commands),
+		CASE(explain__of_a_probe_of_another_generation__says_nothing),
+		CASE(explain__of_what_does_harm__when_it_is_rolled_back__gives_no_reason),
+		CASE(news__of_files_changed_by_others__are_none),
+		CASE(explain__of_a_version_of_an_unread_rollout__says_so),
+		CASE(explain__of_a_failed_probe__is_no_failed_pull),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -437,6 +437,367 @@ static void history__that_is_whole__is_not_called_truncated(void **state)
 	assert_null(strstr(answer, "truncated"));
 }
 
+/* ---- whole answers ---- */
+
+/* The facts of a version, as answers have them. */
+static const char *facts(char text[1024], uint64_t generation, const char *origin,
+	const char *document, const char *urls)
+{
+	char sha256[DIGEST_HEX];
+
+	assert_int_equal(digest_sha256(document, strlen(document), NULL, 0, sha256), 0);
+	snprintf(text, 1024,
+		"\"generation\":%llu,\"pulled_ms\":%lld,\"sha256\":\"%s\",\"origin\":\"%s\",\"urls\":"
+		"[%s],\"version\":\"\\\"%.8s\\\"\",\"bytes\":%zu",
+		(unsigned long long)generation, (long long)world.wall_ms, sha256, origin, urls,
+		sha256, strlen(document));
+	return text;
+}
+
+#define FACTS(generation, origin, document)                                                        \
+	facts((char[1024]){0}, generation, origin, document, "\"http://server/web.yaml\"")
+
+static void assert_answers(const char *format, ...)
+{
+	char expected[8192];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(expected, sizeof(expected), format, args);
+	va_end(args);
+	assert_string_equal(answer, expected);
+}
+
+static void history__has_each_fact_newest_first(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 22\n");
+	operator_rolls_back(1);
+	assert_int_equal(ask(HISTORY), 0);
+	assert_answers(
+		"{\"name\":\"web\",\"versions\":[{%s,\"published\":true},{%s,\"rejected\":{\"by\":"
+		"\"operator\",\"why\":\"rolled back by ann: pages are slow\"}},{%s}]}",
+		FACTS(3, "rollback to generation 1 by ann: pages are slow", "n: 1\n"),
+		FACTS(2, "pull", "n: 22\n"), FACTS(1, "pull", "n: 1\n"));
+	asks.audience = AUDIENCE_PUBLIC;
+	assert_int_equal(ask(HISTORY), 0);
+	assert_true(has(",\"rejected\":{\"by\":\"operator\"}},"));
+}
+
+static void history__of_a_damaged_version__goes_on_with_the_others(void **state)
+{
+	char path[SCRATCH_PATH + 64], why_not[256];
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	pull_of("n: 3\n");
+	core_path(path, "state/web");
+	scratch_write(path, "00000000000000000002", "harm", 4);
+	assert_int_equal(ask(HISTORY), 0);
+	assert_true(has("{\"generation\":2,\"error\":\"generation 2 cannot be read"));
+	snprintf(why_not, sizeof(why_not), "%.*s",
+		(int)strcspn(strstr(answer, "\"error\":\"") + 9, "\""),
+		strstr(answer, "\"error\":\"") + 9);
+	assert_answers("{\"name\":\"web\",\"versions\":[{%s,\"published\":true},{\"generation\":2,"
+		       "\"error\":\"%s\"},{%s}]}",
+		FACTS(3, "pull", "n: 3\n"), why_not, FACTS(1, "pull", "n: 1\n"));
+}
+
+static void diff__has_the_facts_of_both_and_each_change(void **state)
+{
+	static const char first[] = "n: 1\ngone: x\n", second[] = "n: 2\nm: [1]\n";
+
+	(void)state;
+	server_has(first);
+	agent_starts("");
+	pull_of(second);
+	assert_int_equal(diff(1, 2), 0);
+	assert_answers("{\"name\":\"web\",\"from\":{%s},\"to\":{%s},\"equal\":false,\"values\":true,"
+		       "\"changes\":[{\"change\":\"removed\",\"path\":\"gone\",\"before\":\"x\"},"
+		       "{\"change\":\"added\",\"path\":\"m.0\",\"after\":1},"
+		       "{\"change\":\"changed\",\"path\":\"n\",\"before\":1,\"after\":2}]}",
+		FACTS(1, "pull", first), FACTS(2, "pull", second));
+	assert_int_equal(diff(0, 0), 0);
+	assert_true(has("\"from\":{\"generation\":1,"));
+	assert_true(has("\"to\":{\"generation\":2,"));
+	asks.no_values = true;
+	assert_int_equal(diff(2, 2), 0);
+	assert_answers("{\"name\":\"web\",\"from\":{%s},\"to\":{%s},\"equal\":true,\"values\":"
+		       "false,\"changes\":[]}",
+		FACTS(2, "pull", second), FACTS(2, "pull", second));
+}
+
+static void diff__without_a_first_one__is_with_the_newest_before(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	begin_with_two("");
+	pull_of("n: 3\n");
+	pull_of("n: 4\n");
+	assert_int_equal(diff(0, 3), 0);
+	assert_true(has("\"from\":{\"generation\":2,"));
+	assert_true(has("\"to\":{\"generation\":3,"));
+	core_path(path, "state/web/00000000000000000002");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(diff(0, 3), 0);
+	assert_true(has("\"from\":{\"generation\":1,"));
+	assert_int_equal(diff(0, 1), -ENOENT);
+	assert_string_equal(why, "generation 1 is the oldest in the state directory: there is "
+				 "nothing to compare it with");
+	assert_int_equal(diff(2, 4), -ENOENT);
+	assert_string_equal(why, "there is no generation 2 in the state directory: `pullet history "
+				 "web` lists those that are kept");
+}
+
+static void diff__of_bytes__has_no_changes(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("type: bytes");
+	pull_of("n: 2\n");
+	assert_int_equal(diff(1, 2), 0);
+	assert_answers("{\"name\":\"web\",\"from\":{%s},\"to\":{%s},\"equal\":false,\"values\":true,"
+		       "\"changes\":null}",
+		FACTS(1, "pull", "n: 1\n"), FACTS(2, "pull", "n: 2\n"));
+}
+
+static void explain__has_each_layer_with_its_effect(void **state)
+{
+	static const char head[] = "{\"name\":\"web\",\"generation\":2,\"key\":\"%s\",\"found\":%s,"
+				   "\"values\":true%s,\"layers\":[";
+	char expected[8192];
+
+	(void)state;
+	core.from = "[{server: main, path: /a.yaml}, {server: main, path: /no.yaml, optional: "
+		    "true}, {server: main, path: /web.yaml}]";
+	world_put("/a.yaml", "db:\n  host: base\n  tls: true\n");
+	server_has("n: 1\ndb: {tls: null}\n");
+	agent_starts("");
+	operator_overrides("db.host", "7", HOUR);
+	assert_generation(2);
+	assert_int_equal(explain("db.host"), 0);
+	snprintf(expected, sizeof(expected), head, "db.host", "true", ",\"value\":7");
+	assert_answers("%s{\"url\":\"http://server/a.yaml\",\"path\":\"/a.yaml\",\"effect\":"
+		       "\"sets\",\"line\":2,\"value\":\"base\",\"effective\":false},"
+		       "{\"url\":\"\",\"path\":\"/no.yaml\",\"effect\":\"absent\",\"effective\":"
+		       "false},"
+		       "{\"url\":\"http://server/web.yaml\",\"path\":\"/web.yaml\",\"effect\":"
+		       "\"unset\",\"effective\":false},"
+		       "{\"override\":true,\"key\":\"db.host\",\"by\":\"ann\",\"reason\":\"a "
+		       "try\",\"until_ms\":%lld,\"effect\":\"sets\",\"value\":7,\"effective\":"
+		       "true}]}",
+		expected, (long long)world.wall_ms + HOUR);
+	assert_int_equal(explain("db.tls"), 0);
+	snprintf(expected, sizeof(expected), head, "db.tls", "false", "");
+	assert_true(has(expected));
+	assert_true(has("\"effect\":\"deletes\",\"line\":2,\"effective\":false},"));
+	assert_int_equal(explain("n.x"), 0);
+	assert_true(has("\"found\":false,\"values\":true,\"layers\":["));
+	assert_true(has("\"effect\":\"replaces\",\"line\":1,\"effective\":false},"));
+}
+
+static void explain__of_a_mapping__hides_what_is_masked_in_it(void **state)
+{
+	(void)state;
+	server_has("db: {host: a, list: [{pw: s, n: 1}, 2], pw: s, empty: {}, none: []}\n");
+	agent_starts("mask: ['*.pw', 'db.list.1']");
+	assert_int_equal(explain("db"), 0);
+	assert_answers("{\"name\":\"web\",\"generation\":1,\"key\":\"db\",\"found\":true,\"values\":"
+		       "true,\"value\":{\"host\":\"a\",\"list\":[{\"pw\":\"***\",\"n\":1},\"***\"],"
+		       "\"pw\":\"***\",\"empty\":{},\"none\":[]},\"layers\":[{\"url\":"
+		       "\"http://server/web.yaml\",\"path\":\"/web.yaml\",\"effect\":\"sets\","
+		       "\"line\":1,\"value\":{\"host\":\"a\",\"list\":[{\"pw\":\"***\",\"n\":1},"
+		       "\"***\"],\"pw\":\"***\",\"empty\":{},\"none\":[]},\"effective\":true}]}");
+	asks.no_values = true;
+	assert_int_equal(explain("db.host"), 0);
+	assert_answers("{\"name\":\"web\",\"generation\":1,\"key\":\"db.host\",\"found\":true,"
+		       "\"values\":false,\"masked\":true,\"value\":\"***\",\"layers\":[{\"url\":"
+		       "\"http://server/web.yaml\",\"path\":\"/web.yaml\",\"effect\":\"sets\","
+		       "\"line\":1,\"masked\":true,\"value\":\"***\",\"effective\":true}]}");
+}
+
+/* A document and its signature, which names its path. */
+static void server_signs(struct signer *signer, const char *path, const char *text)
+{
+	char file[SIGNER_FILE], name[64], comment[64];
+	struct signer_job job = {.document = text, .len = strlen(text), .comment = comment};
+	size_t len;
+
+	snprintf(comment, sizeof(comment), "path=%.40s", path);
+	snprintf(name, sizeof(name), "%.40s.minisig", path);
+	job.comment_len = strlen(comment);
+	len = signer_file(signer, &job, file);
+	world_put(path, text);
+	world_put_bytes(name, file, len);
+}
+
+static void explain__of_a_signed_layer__names_its_document(void **state)
+{
+	struct signer signer;
+	char extra[128];
+
+	(void)state;
+	signer_init(&signer, 1);
+	snprintf(extra, sizeof(extra), "verify: {public_key: \"%s\"}", signer.text);
+	core.from = "[{server: main, path: /a.yaml}, {server: main, path: /web.yaml}]";
+	server_signs(&signer, "/a.yaml", "n: 1\n");
+	server_signs(&signer, "/web.yaml", "n: 2\n");
+	agent_starts(extra);
+	assert_generation(1);
+	assert_int_equal(explain("n"), 0);
+	assert_true(has("\"layers\":[{\"url\":\"http://server/a.yaml\",\"path\":\"/a.yaml\","));
+	assert_true(has("{\"url\":\"http://server/web.yaml\",\"path\":\"/web.yaml\","));
+	signer_fini(&signer);
+}
+
+/* ---- whether a change is possible ---- */
+
+static void rollback__is_asked_by_its_number_and_says_why_not(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	assert_int_equal(may_roll_back(1), 0);
+	assert_string_equal(answer, "1");
+	assert_int_equal(may_roll_back(2), -EALREADY);
+	assert_string_equal(why, "generation 2 is the current version");
+	assert_int_equal(may_roll_back(3), -ENOENT);
+	assert_string_equal(why, "there is no generation 3 in the state directory: `pullet history "
+				 "web` lists those that are kept");
+	pull_of("n: 1\ndb: {host: a}\n");
+	assert_int_equal(may_roll_back(1), -EALREADY);
+	assert_string_equal(why, "generation 1 has the same bytes as the current version");
+	assert_int_equal(may_roll_back(0), 0);
+	assert_string_equal(answer, "2");
+}
+
+static void rollback__without_a_number__passes_over_what_cannot_be_read(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	begin_with_two("");
+	pull_of("n: 3\n");
+	core_path(path, "state/web");
+	scratch_write(path, "00000000000000000002", "harm", 4);
+	assert_int_equal(may_roll_back(0), 0);
+	assert_string_equal(answer, "1");
+	assert_int_equal(may_roll_back(2), -EBADMSG);
+	assert_non_null(strstr(why, "generation 2 cannot be read"));
+	scratch_write(path, "00000000000000000001", "harm", 4);
+	assert_int_equal(may_roll_back(0), -ENOENT);
+	assert_string_equal(why, "there is no older version that differs from the current one and "
+				 "was not rolled back itself: name a generation");
+}
+
+static void rollback__to_what_other_keys_signed__names_the_document(void **state)
+{
+	struct signer first, other;
+	char extra[128];
+
+	(void)state;
+	signer_init(&first, 1);
+	signer_init(&other, 2);
+	core.from = "[{server: main, path: /a.yaml}, {server: main, path: /web.yaml}]";
+	server_signs(&first, "/a.yaml", "a: 1\n");
+	server_signs(&first, "/web.yaml", "n: 1\n");
+	snprintf(extra, sizeof(extra), "verify: {public_key: \"%s\"}", first.text);
+	agent_starts(extra);
+	server_signs(&first, "/web.yaml", "n: 2\n");
+	pull();
+	server_signs(&first, "/web.yaml", "n: 3\n");
+	pull();
+	assert_generation(3);
+	assert_int_equal(may_roll_back(1), 0);
+	assert_int_equal(may_roll_back(2), 0);
+	agent_crashes();
+	server_signs(&other, "/a.yaml", "a: 1\n");
+	server_signs(&other, "/web.yaml", "n: 4\n");
+	snprintf(extra, sizeof(extra), "verify: {public_key: \"%s\"}", other.text);
+	agent_starts(extra);
+	assert_generation(4);
+	assert_int_equal(may_roll_back(1), -EBADMSG);
+	assert_non_null(strstr(why,
+		"generation 1 is not signed as the configuration asks for: /a.yaml: "));
+	signer_fini(&first);
+	signer_fini(&other);
+}
+
+static void override__below_what_is_no_mapping__names_it(void **state)
+{
+	static const struct {
+		const char *key, *why;
+	} cases[] = {
+		{"n.x", "n is a single value: an override of it as a whole is possible, not of "
+			"something in it"},
+		{"l.0", "l is a list: an override of it as a whole is possible, not of something "
+			"in it"},
+		{"db.host.x.y", "db.host is a single value: an override of it as a whole is "
+				"possible, not of something in it"},
+	};
+
+	(void)state;
+	begin_with_two("");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(may_override(cases[i].key), -ENOTDIR);
+		assert_string_equal(why, cases[i].why);
+	}
+	assert_int_equal(may_override("n"), 0);
+	assert_int_equal(may_override("l"), 0);
+	assert_int_equal(may_override("db"), 0);
+	assert_int_equal(may_override("a\\b"), -EINVAL);
+}
+
+static void override__below_an_override__is_asked_of_what_is_published(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	operator_overrides("n", "{x: 1}", HOUR);
+	assert_int_equal(may_override("n.x"), 0);
+	operator_drops("n");
+	assert_int_equal(may_override("n.x"), -ENOTDIR);
+}
+
+static void name_of_a_key__that_is_long__is_cut(void **state)
+{
+	char text[300], expected[300];
+
+	(void)state;
+	for (unsigned len = 199; len <= 201; len++) {
+		unsigned shown = len > 200 ? 200 : len;
+
+		memset(text, 'k', len);
+		snprintf(text + len, sizeof(text) - len, ": 1\n");
+		server_has(text);
+		agent_starts("");
+		snprintf(text + len, sizeof(text) - len, ".x");
+		assert_int_equal(may_override(text), -ENOTDIR);
+		snprintf(expected, sizeof(expected), "%.*s is a single value", (int)shown, text);
+		assert_int_equal(strncmp(why, expected, strlen(expected)), 0);
+		core_close();
+		core_open(scratch_memory());
+	}
+}
+
+/* ---- room ---- */
+
+static void answer__without_room__is_too_long(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	asks.room = 40;
+	assert_int_equal(explain("n"), -EMSGSIZE);
+	assert_string_equal(why, "the answer is too long");
+	assert_int_equal(diff(1, 2), -EMSGSIZE);
+	assert_string_equal(why, "the answer is too long");
+	assert_int_equal(ask(HISTORY), -EMSGSIZE);
+	assert_string_equal(why, "the answer is too long");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, core_tear_down)
@@ -462,6 +823,21 @@ int main(void)
 		TEST(explain__of_a_number_and_below_a_null__is_what_it_is),
 		TEST(history_and_rollback__of_signed_layers__look_at_each),
 		TEST(each_question__without_memory__fails_with_a_sentence),
+		TEST(history__has_each_fact_newest_first),
+		TEST(history__of_a_damaged_version__goes_on_with_the_others),
+		TEST(diff__has_the_facts_of_both_and_each_change),
+		TEST(diff__without_a_first_one__is_with_the_newest_before),
+		TEST(diff__of_bytes__has_no_changes),
+		TEST(explain__has_each_layer_with_its_effect),
+		TEST(explain__of_a_mapping__hides_what_is_masked_in_it),
+		TEST(explain__of_a_signed_layer__names_its_document),
+		TEST(rollback__is_asked_by_its_number_and_says_why_not),
+		TEST(rollback__without_a_number__passes_over_what_cannot_be_read),
+		TEST(rollback__to_what_other_keys_signed__names_the_document),
+		TEST(override__below_what_is_no_mapping__names_it),
+		TEST(override__below_an_override__is_asked_of_what_is_published),
+		TEST(name_of_a_key__that_is_long__is_cut),
+		TEST(answer__without_room__is_too_long),
 		TEST(history__that_is_whole__is_not_called_truncated),
 	};
 
