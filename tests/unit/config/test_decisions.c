@@ -721,6 +721,467 @@ static void expiry__without_a_ledger__is_none(void **state)
 	assert_null(core.config->decisions.ledger);
 }
 
+/* ---- when it ends ---- */
+
+static void pin__ends_a_moment_after_its_time(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(10 * SECOND);
+	world_advance(10 * SECOND);
+	assert_non_null(core_status().pin);
+	world_advance(1);
+	assert_null(core_status().pin);
+	assert_line("<6>the pin has expired config=web");
+}
+
+static void expiry__when_the_clock_jumps__is_seen_after_a_minute(void **state)
+{
+	unsigned requests;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(HOUR);
+	requests = world.requests;
+	world.wall_ms += 2 * HOUR;
+	world_advance(MINUTE);
+	assert_non_null(core_status().pin);
+	world_advance(1);
+	assert_null(core_status().pin);
+	assert_int_equal(world.requests, requests + 1); /* what it held is asked for at once */
+	operator_pins(MINUTE + 2);
+	world.wall_ms += 2 * HOUR;
+	world_advance(MINUTE);
+	assert_non_null(core_status().pin);
+	operator_unpins();
+	operator_pins(MINUTE - 2);
+	world_advance(MINUTE - 2);
+	assert_non_null(core_status().pin);
+	world_advance(1);
+	assert_null(core_status().pin);
+}
+
+static void expiry__that_passed_while_the_agent_was_down__is_at_once(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(10 * SECOND);
+	agent_is_down(MINUTE);
+	agent_starts("");
+	assert_non_null(core_status().pin);
+	world_advance(1);
+	assert_null(core_status().pin);
+}
+
+static void expiry__of_what_has_no_end__needs_no_timer(void **state)
+{
+	struct wheel_timer *expiry;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	expiry = &core.config->decisions.expiry.timer;
+	assert_int_not_equal(wheel_timer_state(expiry), WHEEL_SCHEDULED);
+	operator_pins(10 * SECOND);
+	assert_int_equal(wheel_timer_state(expiry), WHEEL_SCHEDULED);
+	operator_pins(0);
+	assert_int_not_equal(wheel_timer_state(expiry), WHEEL_SCHEDULED);
+}
+
+static void expiry__of_one_decision__leaves_the_others(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(HOUR);
+	operator_overrides("n", "7", 2 * HOUR);
+	operator_suspends(10 * SECOND);
+	world_advance(11 * SECOND);
+	assert_line("<6>the suspension has expired config=web");
+	assert_not_logged("the pin has expired");
+	assert_not_logged("an override has expired");
+	assert_non_null(core_status().pin);
+	assert_int_equal(overrides_left(), 1);
+	world_advance(HOUR);
+	assert_line("<6>the pin has expired config=web");
+	assert_int_equal(core_count_log("the suspension has expired"), 1);
+	world_advance(HOUR);
+	assert_line("<6>an override has expired config=web");
+	agent_restarts();
+	assert_int_equal(overrides_left(), 0);
+	assert_null(core_status().pin);
+}
+
+/* ---- the file ---- */
+
+static void ledger__that_was_not_written__is_written_by_the_next_run(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	disk_fails(CALL_RENAME, 1, true, ENOSPC);
+	operator_pins(0);
+	assert_logged("<3>cannot save pins and overrides: they will be lost on restart config=web "
+		      "why=");
+	assert_logged("No space left on device");
+	disk_recovers();
+	pull();
+	agent_restarts();
+	assert_non_null(core_status().pin);
+}
+
+static void ledger__whose_directory_is_unavailable__says_which(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	disk_fails(CALL_OPEN, 1, true, EMFILE);
+	operator_pins(0);
+	disk_recovers();
+	assert_line("<3>cannot save pins and overrides: they will be lost on restart config=web "
+		    "why=\"the state directory: Too many open files\"");
+	assert_true(core.config->decisions.unsaved);
+	operator_unpins();
+	assert_false(core.config->decisions.unsaved);
+}
+
+static void ledger__that_cannot_be_read__is_waited_for_ten_runs(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(0);
+	agent_crashes();
+	core_make("");
+	disk_fails(CALL_READ, 1, true, EIO);
+	config_start(core.config, true);
+	assert_error("the ledger: Input/output error");
+	for (int i = 0; i < 20 && !core_count_log("pins and rejections are forgotten"); i++)
+		pull();
+	disk_recovers();
+	assert_int_equal(core.config->run.number, 10);
+	assert_line("<3>the ledger cannot be read: pins and rejections are forgotten config=web");
+}
+
+static void ledger__that_is_lost__is_made_from_the_newest_state_file(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	operator_rolls_back(1);
+	agent_crashes();
+	core_path(path, "state/web/ledger.json");
+	assert_int_equal(unlink(path), 0);
+	agent_starts("");
+	assert_shows("n: 1\n");
+	assert_outcome(CONFIG_HELD);
+	assert_rejected(REJECTED_BY_OPERATOR, "rolled back by ann: pages are slow");
+}
+
+static void ledger__that_is_lost_after_a_probes_rollback__still_rejects(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("probe: {run: [/bin/true], for: 10s}");
+	world_end_probe(NULL);
+	pull_of("n: 2\n");
+	world_end_probe("it answers 500");
+	world_turn();
+	assert_generation(3);
+	agent_crashes();
+	core_path(path, "state/web/ledger.json");
+	assert_int_equal(unlink(path), 0);
+	agent_starts("probe: {run: [/bin/true], for: 10s}");
+	assert_shows("n: 1\n");
+	assert_rejected(REJECTED_BY_PROBE, "it answers 500");
+	assert_int_equal(core.config->decisions.ledger->proven, 3);
+	assert_false(world.probe.running);
+}
+
+/* The verdict is in memory alone when the rollback is committed, and the agent dies then. */
+static void verdict__that_the_disk_did_not_take__is_in_the_next_state_file(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("probe: {run: [/bin/true], for: 10s}, check: [/bin/true, '{path}']");
+	world_end_probe(NULL);
+	disk_fails(CALL_RENAME, 1, false, EIO);
+	world.check_says = "no such host";
+	pull_of("n: bad\n");
+	assert_true(core.config->decisions.unsaved);
+	world.check_says = NULL;
+	world.dies_at = 3; /* after the ledger and the state file */
+	fault.nth = 2;	   /* the ledger is not written again by this run */
+	pull_of("n: 2\n");
+	agent_restarts();
+	assert_generation(2);
+	pull_of("n: bad\n");
+	assert_rejected(CHECK_PROGRAM, "no such host");
+}
+
+static void ledger__that_is_not_read__has_no_verdicts(void **state)
+{
+	(void)state;
+	core_make("");
+	assert_null(decisions_find_verdict(core.config, "x"));
+	assert_int_equal(decisions_verdict(core.config, "x"), VERDICT_FREE);
+	assert_false(decisions_overrides_differ(core.config));
+}
+
+/* ---- verdicts ---- */
+
+static void harmful_version__with_other_overrides__is_harmful_still(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("probe: {run: [/bin/true], for: 10s}");
+	world_end_probe(NULL);
+	pull_of("n: 2\n");
+	operator_pins(0);
+	world_end_probe("it answers 500");
+	world_turn();
+	operator_overrides("m", "1", HOUR);
+	assert_done();
+	assert_generation(3);
+	assert_verdicts(1);
+	agent_restarts();
+	assert_verdicts(1);
+	operator_unpins();
+	assert_shows("n: 1\nm: 1\n");
+}
+
+static void rollback__to_the_same_bytes__rejects_nothing(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_overrides("m", "1", HOUR);
+	assert_generation(2);
+	operator_rolls_back(1);
+	assert_done();
+	assert_generation(3);
+	assert_verdicts(0);
+	pull();
+	assert_outcome(CONFIG_UNCHANGED);
+}
+
+static void rollback__without_a_probe__proves_nothing(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	operator_rolls_back(1);
+	assert_int_equal(core.config->decisions.ledger->proven, 0);
+}
+
+static void verdict__has_its_check_rules_moment_and_reason(void **state)
+{
+	const struct ledger_verdict *v;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("guard: {require: [n]}");
+	world_advance(5 * SECOND);
+	pull_of("m: 1\n");
+	assert_verdicts(1);
+	v = &core.config->decisions.ledger->verdicts[0];
+	assert_string_equal(v->check, "guard");
+	assert_string_equal(v->checks, verify_id(core.config->decisions.checks));
+	assert_int_equal(v->at_ms, world.wall_ms);
+	assert_string_equal(v->sha256, core.config->latest.candidate->version.sha256);
+	assert_non_null(strstr(v->why, "the required key n is not there"));
+	agent_restarts();
+	assert_verdicts(1); /* it was saved at once */
+}
+
+static void verdicts__when_the_rules_cannot_be_read__do_not_count(void **state)
+{
+	char schema[SCRATCH_PATH + 64];
+
+	(void)state;
+	snprintf(schema, sizeof(schema), "schema: %s/schema.json", core.dir);
+	scratch_write(core.dir, "schema.json", "{\"required\": [\"n\"]}", 19);
+	server_has("n: 1\n");
+	agent_starts(schema);
+	pull_of("m: 1\n");
+	assert_rejected(CHECK_SCHEMA, "");
+	assert_false(decisions_read_rules(core.config));
+	scratch_write(core.dir, "schema.json", "{", 1);
+	assert_true(decisions_read_rules(core.config));
+	assert_not_rejected();
+	assert_false(decisions_read_rules(core.config));
+	scratch_write(core.dir, "schema.json", "{\"required\": [\"n\"]}", 19);
+	assert_true(decisions_read_rules(core.config));
+	assert_rejected(CHECK_SCHEMA, "");
+}
+
+static void forgiven__are_the_verdicts_of_checks_alone(void **state)
+{
+	unsigned requests;
+	struct ledger *l;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	l = core.config->decisions.ledger;
+	requests = world.requests;
+	decisions_reject(core.config, "aa", "probe", "", "bad");
+	decisions_reject(core.config, "bb", "operator", "", "bad");
+	assert_false(decisions_forgive_checks(core.config));
+	world_turn();
+	assert_int_equal(world.requests, requests);
+	decisions_reject(core.config, "cc", "guard", "x", "bad");
+	decisions_reject(core.config, "dd", "schema", "x", "bad");
+	assert_true(decisions_forgive_checks(core.config));
+	assert_verdicts(2);
+	assert_string_equal(l->verdicts[0].sha256, "aa");
+	assert_string_equal(l->verdicts[1].sha256, "bb");
+	world_turn();
+	assert_int_equal(world.requests, requests + 1);
+}
+
+/* ---- what a state file says ---- */
+
+static void decisions_of_a_state_file__are_adopted_if_they_are_newer(void **state)
+{
+	struct version v = {.generation = 5};
+	char none[] = "", unknown[] = "harm";
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_overrides("n", "7", HOUR);
+	assert_int_equal(decisions_adopt(core.config, &v), 0); /* it says nothing */
+	assert_int_equal(overrides_left(), 1);
+	v.decisions = unknown;
+	assert_int_equal(decisions_adopt(core.config, &v), -EBADMSG);
+	assert_line("<3>the decisions in the state file are not known config=web why=\"Bad "
+		    "message\"");
+	assert_int_equal(overrides_left(), 1);
+	v.decisions = none;
+	v.generation = 1;
+	assert_int_equal(decisions_adopt(core.config, &v), 0); /* of an older one */
+	assert_int_equal(overrides_left(), 1);
+	v.generation = 5;
+	assert_int_equal(decisions_adopt(core.config, &v), 1);
+	assert_int_equal(overrides_left(), 0);
+}
+
+static void pin__that_moves_in_a_state_file__keeps_who_why_and_until_when(void **state)
+{
+	int64_t until_ms;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	operator_pins(HOUR);
+	until_ms = core_status().pin->until_ms;
+	world.dies_at = 2;
+	operator_rolls_back(1);
+	agent_restarts();
+	assert_generation(3);
+	assert_int_equal(core_status().pin->until_ms, until_ms);
+	assert_string_equal(core_status().pin->by, "ann");
+	assert_string_equal(core_status().pin->reason, "release day");
+	assert_string_equal(core_status().pin->sha256, core.config->current.version.sha256);
+}
+
+static void pin__of_other_bytes_than_were_not_published__stays(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	decisions_return_pin(core.config, "x"); /* there is none */
+	operator_pins(0);
+	decisions_return_pin(core.config, "x");
+	decisions_return_pin(core.config, core.config->current.version.sha256);
+	assert_not_logged("the version that was to be published was not");
+	snprintf(core.config->decisions.ledger->pin.sha256, DIGEST_HEX, "x");
+	decisions_return_pin(core.config, "x");
+	assert_line("<4>pinned: the version that was to be published was not: the current one is "
+		    "kept config=web generation=1");
+	assert_string_equal(core_status().pin->sha256, core.config->current.version.sha256);
+	agent_restarts();
+	assert_string_equal(core_status().pin->sha256, core.config->current.version.sha256);
+}
+
+static void pin__that_is_dropped__is_said_with_who_made_it(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(0);
+	decisions_drop_pin(core.config, "it is dropped");
+	assert_line("<3>it is dropped config=web by=ann");
+	assert_null(core_status().pin);
+	agent_restarts();
+	assert_null(core_status().pin);
+}
+
+static void overrides__when_they_are_copied__are_nothing_else(void **state)
+{
+	struct ledger *copy;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_overrides("n", "7", HOUR);
+	operator_pins(0);
+	decisions_reject(core.config, "aa", "probe", "", "bad");
+	copy = decisions_copy_overrides(core.config->decisions.ledger);
+	assert_non_null(copy);
+	assert_int_equal(copy->override_count, 1);
+	assert_string_equal(copy->overrides[0].key, "n");
+	assert_null(copy->pin.by);
+	assert_int_equal(copy->verdict_count, 0);
+	ledger_free(copy);
+}
+
+/* ---- revs ---- */
+
+static void rev__when_the_ledger_is_lost__is_known_from_the_newest_state_file(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	server_signs("n: 1\n", "rev=5");
+	agent_verifies();
+	server_signs("n: 2\n", "rev=6");
+	pull();
+	operator_overrides("m", "1", HOUR); /* another state file, of the same signature */
+	assert_generation(3);
+	agent_crashes();
+	core_path(path, "state/web/ledger.json");
+	assert_int_equal(unlink(path), 0);
+	core_path(path, "state/web/00000000000000000002");
+	assert_int_equal(unlink(path), 0);
+	server_signs("n: 3\n", "rev=5");
+	agent_verifies();
+	assert_rejected(REJECTED_BY_SIGNATURE, "rev=6 was accepted before");
+}
+
+static void revs__that_an_operator_forgets__are_forgotten_for_good(void **state)
+{
+	(void)state;
+	server_signs("n: 1\n", "rev=5");
+	agent_verifies();
+	assert_true(config_forget_revs(core.config));
+	agent_restarts();
+	server_signs("n: 2\n", "rev=4");
+	pull();
+	assert_shows("n: 2\n");
+}
+
 int main(void)
 {
 #define SIGNED(name) cmocka_unit_test_setup_teardown(name, set_up_signer, tear_down_signer)
@@ -769,6 +1230,31 @@ int main(void)
 		CORE_TEST(expiry__without_a_ledger__is_none),
 		CORE_TEST(override__that_expires_while_suspended__ends_nothing_else),
 		CORE_TEST(ledger__of_a_newer_agent__keeps_what_is_not_known_here),
+		CORE_TEST(pin__ends_a_moment_after_its_time),
+		CORE_TEST(expiry__when_the_clock_jumps__is_seen_after_a_minute),
+		CORE_TEST(expiry__that_passed_while_the_agent_was_down__is_at_once),
+		CORE_TEST(expiry__of_what_has_no_end__needs_no_timer),
+		CORE_TEST(expiry__of_one_decision__leaves_the_others),
+		CORE_TEST(ledger__that_was_not_written__is_written_by_the_next_run),
+		CORE_TEST(ledger__whose_directory_is_unavailable__says_which),
+		CORE_TEST(ledger__that_cannot_be_read__is_waited_for_ten_runs),
+		CORE_TEST(ledger__that_is_lost__is_made_from_the_newest_state_file),
+		CORE_TEST(ledger__that_is_lost_after_a_probes_rollback__still_rejects),
+		CORE_TEST(verdict__that_the_disk_did_not_take__is_in_the_next_state_file),
+		CORE_TEST(ledger__that_is_not_read__has_no_verdicts),
+		CORE_TEST(harmful_version__with_other_overrides__is_harmful_still),
+		CORE_TEST(rollback__to_the_same_bytes__rejects_nothing),
+		CORE_TEST(rollback__without_a_probe__proves_nothing),
+		CORE_TEST(verdict__has_its_check_rules_moment_and_reason),
+		CORE_TEST(verdicts__when_the_rules_cannot_be_read__do_not_count),
+		CORE_TEST(forgiven__are_the_verdicts_of_checks_alone),
+		CORE_TEST(decisions_of_a_state_file__are_adopted_if_they_are_newer),
+		CORE_TEST(pin__that_moves_in_a_state_file__keeps_who_why_and_until_when),
+		CORE_TEST(pin__of_other_bytes_than_were_not_published__stays),
+		CORE_TEST(pin__that_is_dropped__is_said_with_who_made_it),
+		CORE_TEST(overrides__when_they_are_copied__are_nothing_else),
+		SIGNED(rev__when_the_ledger_is_lost__is_known_from_the_newest_state_file),
+		SIGNED(revs__that_an_operator_forgets__are_forgotten_for_good),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -541,6 +541,335 @@ static void suspended__forgets_what_a_forced_refresh_asked(void **state)
 	assert_rejected(REJECTED_BY_GUARD, "the required key");
 }
 
+/* ---- what is logged, and when it ends ---- */
+
+static void each_request__is_logged_with_who_and_why(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	operator_pins(0);
+	assert_line("<6>pinned: keeping the current version config=web generation=2 by=ann "
+		    "reason=\"release day\"");
+	operator_pins(HOUR);
+	assert_line("<6>pinned: keeping the current version config=web generation=2 by=ann "
+		    "reason=\"release day\" for=1h");
+	operator_unpins();
+	assert_line("<6>unpinned config=web by=ann");
+	assert_int_equal(operator.result, 0);
+	operator_suspends(0);
+	assert_line("<6>suspended: no pulls until it resumes config=web by=ann reason=move");
+	operator_suspends(2 * HOUR);
+	assert_line("<6>suspended: no pulls until it resumes config=web by=ann reason=move for=2h");
+	operator_resumes();
+	assert_line("<6>resumed config=web by=ann");
+	operator_rolls_back(1);
+	assert_line("<6>a rollback was asked for config=web from=2 to=1 by=ann reason=\"pages are "
+		    "slow\"");
+	operator_overrides("n", "7", HOUR);
+	assert_line("<6>an override was asked for config=web key=n by=ann reason=\"a try\" for=1h");
+	operator_drops("n");
+	assert_line("<6>an override is to be removed config=web key=n by=ann");
+	assert_done();
+}
+
+static void each_request__without_a_reason__says_none(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	assert_int_equal(config_pin(core.config, 0, "ann", "", operator.why), 0);
+	assert_line("<6>pinned: keeping the current version config=web generation=2 by=ann");
+	assert_int_equal(config_suspend(core.config, 0, "ann", "", operator.why), 0);
+	assert_line("<6>suspended: no pulls until it resumes config=web by=ann");
+	assert_int_equal(config_roll_back(core.config, 1, "ann", "", operator.why), 0);
+	assert_line("<6>a rollback was asked for config=web from=2 to=1 by=ann");
+	assert_string_equal(core.config->decisions.ledger->verdicts[0].why, "rolled back by ann");
+	assert_int_equal(
+		config_override(core.config, "n", "7", HOUR, "ann", "", operator.why), 0);
+	assert_line("<6>an override was asked for config=web key=n by=ann for=1h");
+	assert_origin("override of n by ann for 1h");
+	assert_string_equal(core_status().overrides[0].reason, "");
+}
+
+static void decision__keeps_who_why_and_until_when(void **state)
+{
+	(void)state;
+	begin("");
+	operator_pins(HOUR);
+	operator_suspends(2 * HOUR);
+	operator_overrides("n", "7", 3 * HOUR);
+	assert_string_equal(core_status().pin->by, "ann");
+	assert_string_equal(core_status().pin->reason, "release day");
+	assert_int_equal(core_status().pin->until_ms, world.wall_ms + HOUR);
+	assert_string_equal(core_status().pin->sha256, core.config->current.version.sha256);
+	assert_string_equal(core_status().suspension->by, "ann");
+	assert_string_equal(core_status().suspension->reason, "move");
+	assert_int_equal(core_status().suspension->until_ms, world.wall_ms + 2 * HOUR);
+	assert_string_equal(core_status().overrides[0].by, "ann");
+	assert_string_equal(core_status().overrides[0].key, "n");
+	assert_non_null(strstr(core_status().overrides[0].value, "7"));
+	assert_string_equal(core_status().overrides[0].reason, "a try");
+	assert_int_equal(core_status().overrides[0].until_ms, world.wall_ms + 3 * HOUR);
+}
+
+static void deadline__a_moment_before_all_time__is_that_moment(void **state)
+{
+	uint64_t left;
+
+	(void)state;
+	begin("");
+	left = (uint64_t)(LEDGER_FOREVER - world.wall_ms);
+	operator_pins(left);
+	assert_true(core_status().pin->until_ms == LEDGER_FOREVER);
+	operator_pins(left - 1);
+	assert_true(core_status().pin->until_ms == LEDGER_FOREVER - 1);
+	operator_pins(1);
+	assert_true(core_status().pin->until_ms == world.wall_ms + 1);
+}
+
+static void reason__up_to_the_longest_and_of_any_letters__is_taken(void **state)
+{
+	static const char *const bad[] = {"\x1f", "a\tb", "\x7f", "a\n"};
+	char reason[CONFIG_MAX_REASON + 2];
+
+	(void)state;
+	begin("");
+	memset(reason, 'x', sizeof(reason));
+	reason[CONFIG_MAX_REASON] = '\0';
+	assert_int_equal(config_pin(core.config, 0, "ann", reason, operator.why), 0);
+	assert_int_equal(config_pin(core.config, 0, "ann", "a ~b", operator.why), 0);
+	assert_int_equal(config_pin(core.config, 0, "ann", "\xc3\xa9t\xc3\xa9", operator.why), 0);
+	reason[CONFIG_MAX_REASON] = 'x';
+	reason[CONFIG_MAX_REASON + 1] = '\0';
+	assert_int_equal(config_pin(core.config, 0, "ann", reason, operator.why), -EINVAL);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(config_pin(core.config, 0, "ann", bad[i], operator.why), -EINVAL);
+		assert_string_equal(operator.why,
+			"the reason must be at most 256 bytes without control characters");
+		assert_int_equal(
+			config_override(core.config, "n", "1", HOUR, "ann", bad[i], operator.why),
+			-EINVAL);
+		assert_int_equal(config_check_change(core.config, bad[i], operator.why), -EINVAL);
+	}
+	assert_int_equal(config_check_change(core.config, "a reason", operator.why), 0);
+}
+
+static void value__up_to_the_longest__is_taken(void **state)
+{
+	char value[CONFIG_MAX_VALUE + 1];
+
+	(void)state;
+	begin("");
+	memset(value, 'x', sizeof(value));
+	value[CONFIG_MAX_VALUE - 4] = '\0'; /* quotes, a blank and a newline are with it */
+	operator_overrides("n", value, HOUR);
+	assert_done();
+	value[CONFIG_MAX_VALUE - 4] = 'x';
+	value[CONFIG_MAX_VALUE - 3] = '\0';
+	operator_overrides("n", value, HOUR);
+	assert_refused(-EINVAL, "the value is too long: at most 4096 bytes as JSON");
+}
+
+static void value__that_is_null_in_any_spelling__removes_the_key(void **state)
+{
+	static const char *const words[] = {
+		"null", "Null", "NULL", "~", " null", "\tnull", "null ", "Null\t ", " ~ "};
+	static const char *const others[] = {"", " ", "# null", "null # x", "~ # x"};
+
+	(void)state;
+	server_has("n: 1\nm: 1\n");
+	agent_starts("");
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		operator_overrides("n", words[i], HOUR);
+		assert_done();
+		assert_shows("m: 1\n");
+		operator_drops("n");
+		assert_shows("n: 1\nm: 1\n");
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		operator_overrides("n", others[i], HOUR);
+		assert_refused(-EINVAL,
+			"the value is empty: write '' for an empty text, null to remove the key; a "
+			"text that begins with # needs quotes");
+	}
+	operator_overrides("n", "'null'", HOUR);
+	assert_done();
+	operator_overrides("n", "{a: null, b: 1}", HOUR);
+	assert_done();
+}
+
+static void key__that_is_wrong__is_shown(void **state)
+{
+	(void)state;
+	begin("");
+	operator_overrides("", "1", HOUR);
+	assert_int_equal(strncmp(operator.why, "the key \"\" ", 11), 0);
+	operator_overrides("a\\b", "1", HOUR);
+	assert_int_equal(strncmp(operator.why, "the key \"a\\", 11), 0);
+	operator_overrides("n", "1", 0);
+	assert_refused(-EINVAL, "an override has an end: say for how long it is");
+	operator_overrides("n", "1", 1);
+	assert_done();
+	operator_drops("m");
+	assert_refused(
+		-ENOENT, "there is no override of that key: `pullet status web` lists them");
+	operator_drops("nn");
+	assert_refused(-ENOENT, "there is no override of that key");
+}
+
+static void override_of_several__removes_the_one_that_is_named(void **state)
+{
+	(void)state;
+	begin("");
+	operator_overrides("a", "1", HOUR);
+	operator_overrides("b", "2", HOUR);
+	operator_overrides("c", "3", HOUR);
+	operator_drops("b");
+	assert_done();
+	assert_int_equal(core_status().override_count, 2);
+	assert_string_equal(core_status().overrides[0].key, "a");
+	assert_string_equal(core_status().overrides[1].key, "c");
+	assert_shows("n: 1\na: 1\nc: 3\n");
+}
+
+static void decision__that_cannot_be_saved__is_done_all_the_same(void **state)
+{
+	static const char lost[] = "done, but not saved: it will be lost on restart (the log says why)";
+
+	(void)state;
+	begin("");
+	disk_fails(CALL_RENAME, 1, true, ENOSPC);
+	operator_pins(0);
+	assert_refused(-EIO, lost);
+	assert_non_null(core_status().pin);
+	assert_line("<6>pinned: keeping the current version config=web generation=1 by=ann "
+		    "reason=\"release day\"");
+	operator_suspends(0);
+	assert_refused(-EIO, lost);
+	assert_non_null(core_status().suspension);
+	operator_resumes();
+	assert_refused(-EIO, lost);
+	assert_null(core_status().suspension);
+	operator_unpins();
+	assert_refused(-EIO, lost);
+	assert_null(core_status().pin);
+	disk_recovers();
+}
+
+static void unpin_and_resume__pull(void **state)
+{
+	unsigned requests;
+
+	(void)state;
+	begin("");
+	operator_pins(0);
+	requests = world.requests;
+	operator_unpins();
+	assert_int_equal(world.requests, requests + 1);
+	operator_suspends(0);
+	operator_resumes();
+	assert_int_equal(world.requests, requests + 2);
+}
+
+static void rollback__of_a_version_that_was_lost__waits_for_its_pull(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	current_forget(core.config);
+	operator_rolls_back(1);
+	assert_refused(-EAGAIN,
+		"the current version could not be read, and is pulled again: try again when it was");
+	assert_null(core.config->decisions.request);
+	pull();
+	operator_rolls_back(1);
+	assert_done();
+}
+
+static void error__of_the_last_change__is_forgotten_by_the_next(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	assert_null(config_change_error(core.config));
+	operator_rolls_back(7);
+	assert_non_null(config_change_error(core.config));
+	operator_overrides("n", "7", HOUR);
+	assert_done();
+	assert_null(config_change_error(core.config));
+}
+
+static void error__of_a_change__is_none_while_the_next_is_under_way(void **state)
+{
+	(void)state;
+	begin_with_two("check: [/bin/true, '{path}']");
+	operator_rolls_back(7);
+	assert_non_null(config_change_error(core.config));
+	world.programs_hang = true;
+	operator_rolls_back(1);
+	assert_null(config_change_error(core.config));
+	world.programs_hang = false;
+	world_turn();
+	assert_done();
+}
+
+static void pinned_generation__is_that_which_the_disk_takes(void **state)
+{
+	(void)state;
+	begin("");
+	assert_int_equal(config_pinned_generation(core.config), 1);
+	world.disk.held = true;
+	pull_of("n: 2\n");
+	assert_int_equal(config_pinned_generation(core.config), 2);
+	world.disk.held = false;
+	world_turn();
+	world.disk.held = true;
+	somebody_writes("harm");
+	assert_true(core.config->step.publishing);
+	assert_int_equal(config_pinned_generation(core.config), 2);
+	world.disk.held = false;
+	world_turn();
+}
+
+static void pin__before_a_ledger_or_store__is_refused(void **state)
+{
+	(void)state;
+	core_make("");
+	assert_int_equal(operate_check_published(core.config, operator.why), -ENODATA);
+	assert_string_equal(operator.why, "nothing is published yet");
+	operator_suspends(0);
+	assert_refused(-ENODATA, "its state directory cannot be used: the log says why");
+}
+
+static void request__when_another_is_under_way__is_refused_with_a_sentence(void **state)
+{
+	(void)state;
+	begin_with_two("check: [/bin/true, '{path}']");
+	world.programs_hang = true;
+	operator_rolls_back(1);
+	assert_int_equal(config_check_change(core.config, "", operator.why), -EBUSY);
+	assert_string_equal(operator.why, "another change of this config is under way: try again "
+					  "when it has ended");
+	world.programs_hang = false;
+	world_turn();
+	assert_int_equal(config_check_change(core.config, "", operator.why), 0);
+}
+
+static void overrides__beyond_the_most__are_refused_with_a_sentence(void **state)
+{
+	char key[16];
+
+	(void)state;
+	begin("");
+	for (int i = 0; i < LEDGER_MAX_OVERRIDES; i++) {
+		snprintf(key, sizeof(key), "k%d", i);
+		operator_overrides(key, "1", HOUR);
+	}
+	operator_overrides("n", "2", HOUR);
+	assert_refused(-ENOSPC, "there are 32 overrides already: remove one");
+	assert_null(core.config->decisions.request);
+	operator_drops("k31");
+	operator_overrides("n", "2", HOUR);
+	assert_done();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -578,6 +907,24 @@ int main(void)
 		CORE_TEST(override__of_an_explicit_null__is_meant),
 		CORE_TEST(suspended__forgets_what_a_forced_refresh_asked),
 		CORE_TEST(override__whose_text_begins_like_null__is_a_text),
+		CORE_TEST(each_request__is_logged_with_who_and_why),
+		CORE_TEST(each_request__without_a_reason__says_none),
+		CORE_TEST(decision__keeps_who_why_and_until_when),
+		CORE_TEST(deadline__a_moment_before_all_time__is_that_moment),
+		CORE_TEST(reason__up_to_the_longest_and_of_any_letters__is_taken),
+		CORE_TEST(value__up_to_the_longest__is_taken),
+		CORE_TEST(value__that_is_null_in_any_spelling__removes_the_key),
+		CORE_TEST(key__that_is_wrong__is_shown),
+		CORE_TEST(override_of_several__removes_the_one_that_is_named),
+		CORE_TEST(decision__that_cannot_be_saved__is_done_all_the_same),
+		CORE_TEST(unpin_and_resume__pull),
+		CORE_TEST(rollback__of_a_version_that_was_lost__waits_for_its_pull),
+		CORE_TEST(error__of_the_last_change__is_forgotten_by_the_next),
+		CORE_TEST(error__of_a_change__is_none_while_the_next_is_under_way),
+		CORE_TEST_DISK(pinned_generation__is_that_which_the_disk_takes),
+		CORE_TEST(pin__before_a_ledger_or_store__is_refused),
+		CORE_TEST(request__when_another_is_under_way__is_refused_with_a_sentence),
+		CORE_TEST(overrides__beyond_the_most__are_refused_with_a_sentence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
