@@ -341,18 +341,6 @@ static void bytes__that_are_read_for_an_answer__are_counted(void **state)
 
 /* ---- whole answers ---- */
 
-/* When a state file was written: the time that its publication has. */
-static void written_at(const char *config, unsigned generation, int64_t at_ms)
-{
-	char path[SCRATCH_PATH + 64], name[64];
-	const struct timespec at[2] = {{at_ms / 1000, at_ms % 1000 * 1000000},
-		{at_ms / 1000, at_ms % 1000 * 1000000}};
-
-	snprintf(name, sizeof(name), "state/%s/%020u", config, generation);
-	core_path(path, name);
-	assert_int_equal(utimensat(AT_FDCWD, path, at, 0), 0);
-}
-
 static void assert_shows_all(bool values, const char *expected)
 {
 	assert_string_equal(show(values), expected);
@@ -365,9 +353,9 @@ static void answer__has_each_member_of_a_publication_and_a_change(void **state)
 	agent_starts("mask: [secret]");
 	pull_of("n: 2\nadded: [1]\nsecret: s\n");
 	operator_rolls_back(1);
-	written_at("web", 1, 1500);
-	written_at("web", 2, 2500);
-	written_at("web", 3, 3500);
+	state_file_is_of("web", 1, 1500);
+	state_file_is_of("web", 2, 2500);
+	state_file_is_of("web", 3, 3500);
 	assert_int_equal(find_missing(9), 3);
 	assert_shows_all(true,
 		"{\"publications\":["
@@ -396,8 +384,8 @@ static void answer__without_values__hides_each(void **state)
 	server_has("n: 1\n");
 	agent_starts("");
 	pull_of("n: 2\n");
-	written_at("web", 1, 1500);
-	written_at("web", 2, 2500);
+	state_file_is_of("web", 1, 1500);
+	state_file_is_of("web", 2, 2500);
 	assert_int_equal(find_missing(9), 2);
 	assert_shows_all(false,
 		"{\"publications\":["
@@ -415,7 +403,7 @@ static void answer__of_bytes__has_no_changes(void **state)
 	(void)state;
 	server_has("n: 1\n");
 	agent_starts("type: bytes");
-	written_at("web", 1, 1500);
+	state_file_is_of("web", 1, 1500);
 	assert_int_equal(find_missing(9), 1);
 	assert_shows_all(true,
 		"{\"publications\":[{\"config\":\"web\",\"generation\":1,\"from\":null,\"at_ms\":"
@@ -433,7 +421,7 @@ static void version__whose_predecessor_is_not_kept__has_no_changes(void **state)
 	pull_of("n: 2\n");
 	core_path(path, "state/web/00000000000000000001");
 	assert_int_equal(unlink(path), 0);
-	written_at("web", 2, 2500);
+	state_file_is_of("web", 2, 2500);
 	find_missing(9);
 	assert_shows_all(true,
 		"{\"publications\":[{\"config\":\"web\",\"generation\":2,\"from\":null,\"at_ms\":"
@@ -456,8 +444,8 @@ static void set_of_files__lists_each_file_without_values(void **state)
 	agent_starts("");
 	world_put("/c.yaml", "c: 2\n");
 	pull_of("n: 2\n");
-	written_at("web", 1, 1500);
-	written_at("web", 2, 2500);
+	state_file_is_of("web", 1, 1500);
+	state_file_is_of("web", 2, 2500);
 	assert_int_equal(find_missing(9), 2);
 	assert_shows_all(true,
 		"{\"publications\":["
@@ -479,8 +467,8 @@ static void version__that_cannot_be_compared__says_why_and_has_its_origin(void *
 	pull_of("n: 2\n");
 	core_path(path, "state/web");
 	scratch_write(path, "00000000000000000001", "harm", 4);
-	written_at("web", 1, 1500);
-	written_at("web", 2, 2500);
+	state_file_is_of("web", 1, 1500);
+	state_file_is_of("web", 2, 2500);
 	find_missing(9);
 	assert_true(has("\"generation\":2,\"from\":1,\"at_ms\":2500,\"origin\":\"pull\",\"changes\":"
 			"null,\"more\":0,\"error\":\"generation 1 cannot be read"));
@@ -730,9 +718,9 @@ static void publications__of_two_configs__are_in_the_order_of_their_times(void *
 {
 	(void)state;
 	begin_two();
-	written_at("web", 1, 1000);
-	written_at("db", 1, 2000);
-	written_at("web", 2, 3000);
+	state_file_is_of("web", 1, 1000);
+	state_file_is_of("db", 1, 2000);
+	state_file_is_of("web", 2, 3000);
 	assert_int_equal(find_missing_of(two, 2), 3);
 	assert_string_equal(list_entries(), "web 2 db 1 web 1");
 	changes_forget(changes, two[0]);
@@ -749,9 +737,9 @@ static void publications__of_the_same_moment__are_in_the_order_of_the_configs(vo
 
 	(void)state;
 	begin_two();
-	written_at("web", 1, 1000);
-	written_at("db", 1, 3000);
-	written_at("web", 2, 3000);
+	state_file_is_of("web", 1, 1000);
+	state_file_is_of("db", 1, 3000);
+	state_file_is_of("web", 2, 3000);
 	assert_int_equal(find_missing_of(two, 2), 3);
 	assert_string_equal(list_entries(), "web 2 db 1 web 1");
 	turned[0] = two[1];
@@ -773,9 +761,9 @@ static void entry__that_is_compared__survives_what_becomes_of_another_config(voi
 
 	(void)state;
 	begin_two();
-	written_at("web", 1, 1000);
-	written_at("db", 1, 2000);
-	written_at("web", 2, 3000);
+	state_file_is_of("web", 1, 1000);
+	state_file_is_of("db", 1, 2000);
+	state_file_is_of("web", 2, 3000);
 	assert_int_equal(changes_find_missing(changes, two, 2, &read, &e), 1);
 	assert_ptr_equal(changes_config(e), two[0]);
 	changes_keep(changes, e);

@@ -481,6 +481,238 @@ static void settings__with_another_name_of_a_layer__have_another_digest(void **s
 	assert_string_not_equal(seen[0], seen[1]);
 }
 
+/* ---- to the letter ---- */
+
+static void repair__is_logged_with_its_cause(void **state)
+{
+	(void)state;
+	begin("");
+	somebody_writes("harm");
+	assert_line("<4>the file was changed by somebody else: restoring it config=web "
+		    "file=%s/out/web.yaml cause=written",
+		core.dir);
+	forget_log();
+	for (int i = 0; i < 3; i++) {
+		world_advance(2 * SECOND);
+		somebody_writes("harm");
+	}
+	assert_not_logged("restoring it"); /* once a minute */
+	assert_not_logged("published");
+	world_advance(MINUTE);
+	somebody_writes("harm");
+	assert_line("<4>the file was changed by somebody else: restoring it config=web "
+		    "file=%s/out/web.yaml cause=written repeated=3",
+		core.dir);
+	assert_int_equal(core_status().restored, 5);
+	pull_of("n: 2\n");
+	assert_logged("<6>published config=web generation=2");
+}
+
+static void report__is_logged_with_its_cause(void **state)
+{
+	(void)state;
+	begin("drift: report");
+	somebody_writes("mine");
+	assert_line("<4>the file was changed by somebody else: leaving it as it is config=web "
+		    "file=%s/out/web.yaml cause=written",
+		core.dir);
+}
+
+static void files_of_a_failed_publication__are_restored_with_a_line_of_their_own(void **state)
+{
+	(void)state;
+	begin("");
+	snapshot_is_blocked();
+	pull_of("n: 2\n");
+	assert_line("<4>restoring the files of the current version config=web "
+		    "file=%s/out/web.yaml cause=\"a publication failed\"",
+		core.dir);
+	assert_int_equal(core_status().restored, 0);
+	snapshot_is_free();
+}
+
+static void file__touched_again_within_a_second__is_restored_at_its_end(void **state)
+{
+	(void)state;
+	begin("");
+	somebody_writes("harm");
+	assert_shows("n: 1\n");
+	world_advance(500);
+	somebody_writes("harm");
+	assert_shows("harm");
+	world_advance(499);
+	assert_shows("harm");
+	world_advance(1);
+	assert_shows("n: 1\n");
+	world_advance(999);
+	somebody_writes("harm");
+	assert_shows("harm");
+	world_advance(1);
+	assert_shows("n: 1\n");
+	world_advance(1000);
+	somebody_writes("harm");
+	assert_shows("n: 1\n"); /* the second is over */
+	assert_int_equal(core_status().restored, 4);
+}
+
+/* ---- what is watched ---- */
+
+static void watched__are_file_and_snapshot(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	begin("");
+	core_path(path, "out/web.yaml");
+	assert_string_equal(world.entries[0].path, path);
+	core_path(path, "run/web.snap");
+	assert_string_equal(world.entries[1].path, path);
+	assert_null(world.entries[2].entry);
+	pull(); /* each once */
+	assert_null(world.entries[2].entry);
+	agent_reloads("snapshot: false");
+	assert_non_null(world.entries[0].entry);
+	assert_null(world.entries[1].entry);
+	agent_reloads("drift: leave");
+	assert_null(world.entries[0].entry);
+}
+
+static void watched__of_a_set__is_its_directory(void **state)
+{
+	char place[SCRATCH_PATH + 32], path[SCRATCH_PATH + 64];
+
+	(void)state;
+	set_of_files(place);
+	server_has("n: 1\n");
+	agent_starts("");
+	core_path(path, "out/set/");
+	assert_string_equal(world.entries[0].path, path);
+}
+
+static void page_of_the_snapshot__that_is_removed__is_made_again_by_a_run(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	begin("");
+	core_path(path, "run/web.gen");
+	assert_int_equal(unlink(path), 0);
+	pull();
+	assert_int_equal(access(path, F_OK), 0);
+	assert_outcome(CONFIG_UNCHANGED);
+}
+
+static void page_of_the_snapshot__that_cannot_be_made_again__fails_the_run(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	begin("");
+	core_path(path, "run/web.gen");
+	assert_int_equal(unlink(path), 0);
+	disk_fails(CALL_OPEN, 1, true, EMFILE);
+	pull();
+	disk_recovers();
+	assert_outcome(CONFIG_FAILED);
+	assert_logged("<4>cannot repair the published file config=web why=");
+	assert_int_equal(core_status().cause, KIND_CAUSE_HOST);
+	pull();
+	assert_int_equal(access(path, F_OK), 0);
+	assert_state("ok");
+}
+
+/* ---- what a version is composed with ---- */
+
+static void settings__that_make_another_output__have_another_digest(void **state)
+{
+	static const char one[] = "[{server: main, path: /web.yaml}]",
+			  two[] = "[{server: main, path: /web.yaml}, {server: main, path: /b.yaml}]";
+	static const struct {
+		const char *from, *extra;
+		bool same; /* as the first */
+	} cases[] = {
+		{one, "", false},
+		{one, "mask: [n], guard: {require: [n]}, history: 3", true},
+		{one, "format: json", false},
+		{one, "format: env", false},
+		{one, "type: bytes", false},
+		{one, "format: {run: [/bin/cat]}", false},
+		{one, "format: {run: [/bin/cat, -n]}", false},
+		{one, "format: {run: [/bin/cat, -n, -n]}", false},
+		{two, "", false},
+	};
+	char seen[sizeof(cases) / sizeof(cases[0])][VERSION_SETTINGS];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		core.from = cases[i].from;
+		core_make(cases[i].extra);
+		snprintf(seen[i], sizeof(seen[i]), "%s", core.config->current.settings);
+		assert_int_equal(strlen(seen[i]), VERSION_SETTINGS - 1);
+		for (size_t k = 0; k < i; k++)
+			assert_int_equal(strcmp(seen[i], seen[k]) == 0,
+				cases[i].same || (cases[k].same && i == k));
+		agent_crashes();
+	}
+}
+
+static void settings__before_anything_is_published__do_not_differ(void **state)
+{
+	(void)state;
+	core_make("");
+	assert_false(current_settings_differ(core.config));
+	agent_crashes();
+	begin("");
+	assert_false(current_settings_differ(core.config));
+	core.config->current.settings[0] ^= 1;
+	assert_true(current_settings_differ(core.config));
+	core.config->current.settings[0] ^= 1;
+}
+
+static void version__that_is_forgotten__is_asked_for_as_a_whole(void **state)
+{
+	const struct version *v;
+
+	(void)state;
+	core.from = "[{server: main, path: /web.yaml}, {server: main, path: /b.yaml}]";
+	world_put("/b.yaml", "b: 1\n");
+	server_has("n: 1\n");
+	agent_starts("");
+	v = &core.config->current.version;
+	current_forget(core.config);
+	for (size_t i = 0; i < 2; i++) {
+		assert_string_equal(v->parts[i].etag, "");
+		assert_string_equal(v->parts[i].last_modified, "");
+	}
+	assert_string_equal(v->sha256, "");
+	pull();
+	assert_int_equal(world.unchanged, 0);
+	assert_generation(2);
+}
+
+static void older__is_looked_for_once_a_tick(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts(PROBE);
+	probe_says(NULL);
+	assert_int_equal(current_find_older(core.config), 0);
+	pull_of("n: 2\n");
+	assert_int_equal(current_find_older(core.config), 1);
+	current_read_older(core.config); /* nothing is harmful */
+	assert_int_equal(core.config->current.older, 0);
+	assert_false(core.config->current.older_known);
+	operator_pins(0);
+	probe_says("bad");
+	assert_int_equal(core.config->current.older, 1);
+	lose("1");
+	current_read_older(core.config);
+	assert_int_equal(core.config->current.older, 1);
+	pull();
+	assert_int_equal(core.config->current.older, 0);
+	assert_shows("n: 2\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -513,6 +745,18 @@ int main(void)
 		CORE_TEST(older__that_cannot_be_read__is_passed_over),
 		CORE_TEST(file__touched_before_anything_is_published__is_left),
 		CORE_TEST(settings__with_another_name_of_a_layer__have_another_digest),
+		CORE_TEST(repair__is_logged_with_its_cause),
+		CORE_TEST(report__is_logged_with_its_cause),
+		CORE_TEST(files_of_a_failed_publication__are_restored_with_a_line_of_their_own),
+		CORE_TEST(file__touched_again_within_a_second__is_restored_at_its_end),
+		CORE_TEST(watched__are_file_and_snapshot),
+		CORE_TEST(watched__of_a_set__is_its_directory),
+		CORE_TEST(page_of_the_snapshot__that_is_removed__is_made_again_by_a_run),
+		CORE_TEST(page_of_the_snapshot__that_cannot_be_made_again__fails_the_run),
+		CORE_TEST(settings__that_make_another_output__have_another_digest),
+		CORE_TEST(settings__before_anything_is_published__do_not_differ),
+		CORE_TEST(version__that_is_forgotten__is_asked_for_as_a_whole),
+		CORE_TEST(older__is_looked_for_once_a_tick),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

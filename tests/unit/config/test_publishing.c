@@ -362,6 +362,257 @@ static void state_file_and_ledger__are_brought_to_the_disk_together(void **state
 	assert_not_logged("is not on the disk");
 }
 
+/* ---- to the letter ---- */
+
+static void publication__is_logged_with_version_size_file_and_origin(void **state)
+{
+	(void)state;
+	begin("");
+	assert_line("<6>published config=web generation=1 version=de80e4db bytes=5 "
+		    "file=%s/out/web.yaml",
+		core.dir);
+	operator_overrides("m", "22", HOUR);
+	assert_line("<6>published config=web generation=2 version=de80e4db bytes=11 "
+		    "file=%s/out/web.yaml origin=\"override of m by ann for 1h: a try\"",
+		core.dir);
+	world_advance(SECOND);
+	pull_of("n: 3\n");
+	assert_int_equal(core_status().published_ms, world.wall_ms);
+}
+
+static void publication__up_to_the_bound__is_the_loops(void **state)
+{
+	static char text[(1u << 19) + 2];
+
+	(void)state;
+	begin("type: bytes, snapshot: false");
+	world.disk.held = true;
+	memset(text, 'x', sizeof(text));
+	text[1u << 19] = '\0'; /* the document, and the text for the file */
+	pull_of(text);
+	assert_false(core.config->step.publishing);
+	assert_generation(2);
+	text[1u << 19] = 'x';
+	text[(1u << 19) + 1] = '\0';
+	pull_of(text);
+	assert_true(core.config->step.publishing);
+	world.disk.held = false;
+	world_turn();
+	assert_generation(3);
+}
+
+static void saved_version__that_could_not_be_shown_at_the_start__is_said(void **state)
+{
+	(void)state;
+	begin("");
+	agent_crashes();
+	snapshot_is_blocked();
+	server_is_down();
+	agent_starts("");
+	assert_logged("<4>the last known good could not be published config=web why=");
+	assert_not_logged("could not publish: keeping the current version");
+	snapshot_is_free();
+}
+
+static void heal__leaves_what_failed_to_the_next_tick(void **state)
+{
+	(void)state;
+	begin("");
+	disk_fails(CALL_WRITE, 1, false, ENOSPC);
+	pull_of("n: 2\n");
+	assert_true(core.config->resting & 1u << ROW_LATEST_IS_PUBLISHED);
+	somebody_writes("harm");
+	assert_shows("n: 1\n");
+	assert_true(core.config->resting & 1u << ROW_LATEST_IS_PUBLISHED);
+	pull();
+	assert_shows("n: 2\n");
+	assert_int_equal(core.config->resting, 0);
+}
+
+static void application__is_told_which_keys_changed(void **state)
+{
+	(void)state;
+	server_has("n: 1\nm: 1\n");
+	agent_starts("reload: {run: [/bin/true]}");
+	pull_of("n: 2\nm: 2\n");
+	assert_int_equal(world.changed, 2);
+	assert_false(world.changed_all);
+	pull_of("n: 3\nm: 2\n");
+	assert_int_equal(world.changed, 1);
+	agent_reloads("reload: {run: [/bin/true]}, format: json");
+	assert_generation(4);
+	assert_true(world.changed_all); /* the same keys, in another form */
+}
+
+static void application__of_a_version_that_was_saved_before__is_told_all_the_same(void **state)
+{
+	(void)state;
+	begin("reload: {run: [/bin/true]}");
+	agent_crashes();
+	core_make("reload: {run: [/bin/true]}, format: env");
+	disk_fails(CALL_RENAME, 3, false, EIO); /* after the commit of the other form */
+	config_start(core.config, true);
+	disk_recovers();
+	world.changed_all = false;
+	server_is_down();
+	world_turn();
+	pull();
+	assert_shows("N=1\n");
+	assert_generation(2);
+	assert_true(world.changed_all);
+}
+
+/* ---- on a disk ---- */
+
+static const char *stuck;
+static unsigned synced;
+
+/* As the watchdog sees it a minute later. */
+static int watched_fsync(int fd)
+{
+	(void)fd;
+	if (!stuck)
+		stuck = config_stuck(core.config, world.now_ms + MINUTE + 1);
+	synced++;
+	return 0;
+}
+
+static void disk__that_takes_long__is_seen_by_the_watchdog(void **state)
+{
+	(void)state;
+	begin("durability: strict");
+	world.sys.fsync = watched_fsync;
+	stuck = NULL;
+	pull_of("n: 2\n");
+	assert_non_null(stuck);
+	assert_string_equal(stuck, "the disk has not taken a version for a minute");
+	assert_null(config_stuck(core.config, world.now_ms + MINUTE + 1));
+}
+
+static void sync__that_takes_long__is_seen_by_the_watchdog(void **state)
+{
+	(void)state;
+	begin("");
+	world.sys.fsync = watched_fsync;
+	stuck = NULL;
+	synced = 0;
+	operator_pins(0);
+	assert_true(synced > 0);
+	assert_non_null(stuck);
+	assert_null(config_stuck(core.config, world.now_ms + MINUTE + 1));
+}
+
+static void sync__asked_for_during_another__follows_it(void **state)
+{
+	struct worker_job *job;
+
+	(void)state;
+	begin("");
+	world.sys.fsync = watched_fsync;
+	world.disk.held = true;
+	operator_pins(0);
+	job = world_run_job(&world.disk);
+	operator_pins(HOUR); /* after the first has read the ledger */
+	synced = 0;
+	world_end_job(&world.disk, job);
+	assert_non_null(world.disk.first);
+	world.disk.held = false;
+	world_turn();
+	assert_true(synced > 0);
+	assert_null(world.disk.first);
+	assert_false(config_at_disk(core.config));
+}
+
+static void sync__that_fails__says_why(void **state)
+{
+	static const char line[] = "<4>the state file is not on the disk: a power cut may lose it "
+				   "config=web why=\"%s\"";
+
+	(void)state;
+	begin("");
+	world.disk.held = true;
+	operator_pins(0);
+	disk_fails(CALL_OPEN, 1, true, EMFILE);
+	world.disk.held = false;
+	world_turn();
+	disk_recovers();
+	assert_line(line, "Too many open files");
+	world.disk.held = true;
+	publishing_sync(core.config, PUBLISHING_STATE);
+	disk_fails(CALL_FSYNC, 1, true, EIO);
+	world.disk.held = false;
+	world_turn();
+	disk_recovers();
+	assert_line(line, "Input/output error");
+}
+
+static unsigned state_files(void)
+{
+	char path[SCRATCH_PATH + 64];
+
+	core_path(path, "state/web");
+	return scratch_count(path, "000000000000");
+}
+
+/* Publishes so many more generations, by overrides. */
+static void publish_more(unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		char value[16];
+
+		snprintf(value, sizeof(value), "%u", i);
+		operator_overrides("m", value, HOUR);
+		assert_done();
+	}
+}
+
+static void older_versions__are_removed_when_the_new_one_is_on_the_disk(void **state)
+{
+	(void)state;
+	begin("history: 2");
+	publish_more(8);
+	assert_generation(9);
+	assert_int_equal(state_files(), 2);
+	server_is_down();
+	agent_restarts();
+	assert_generation(9);
+	assert_int_equal(state_files(), 2);
+}
+
+/* What is proven, and what the servers have, can be gone back to whatever the history. */
+static void spared__are_the_proven_and_the_servers_version(void)
+{
+	begin("history: 2, probe: {run: [/bin/true], for: 10s}");
+	world_end_probe(NULL);
+	world_turn();
+	pull_of("n: 2\n");
+	operator_rolls_back(1);
+	assert_done();
+	assert_int_equal(latest_generation(core.config), 2);
+	publish_more(6);
+	pull_forced();
+	assert_shows("n: 2\nm: 5\n");
+	assert_int_equal(world.unchanged, 1); /* its bytes were not sent again */
+	world_end_probe("it answers 500"); /* the overrides are suspected first */
+	world_turn();
+	assert_shows("n: 2\n");
+	world_end_probe("it answers 500");
+	world_turn();
+	assert_shows("n: 1\n");
+}
+
+static void spared__on_a_disk__are_the_proven_and_the_servers_version(void **state)
+{
+	(void)state;
+	spared__are_the_proven_and_the_servers_version();
+}
+
+static void spared__in_memory__are_the_proven_and_the_servers_version(void **state)
+{
+	(void)state;
+	spared__are_the_proven_and_the_servers_version();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -386,6 +637,19 @@ int main(void)
 		CORE_TEST(saved_version__that_fails_before_it_touches_anything__is_no_drift),
 		CORE_TEST(publication__that_the_disk_fails__is_a_problem_of_this_host),
 		CORE_TEST(pin__while_a_saved_version_is_validated__holds_it),
+		CORE_TEST(publication__is_logged_with_version_size_file_and_origin),
+		CORE_TEST(publication__up_to_the_bound__is_the_loops),
+		CORE_TEST(saved_version__that_could_not_be_shown_at_the_start__is_said),
+		CORE_TEST(heal__leaves_what_failed_to_the_next_tick),
+		CORE_TEST(application__is_told_which_keys_changed),
+		CORE_TEST(application__of_a_version_that_was_saved_before__is_told_all_the_same),
+		CORE_TEST_DISK(disk__that_takes_long__is_seen_by_the_watchdog),
+		CORE_TEST_DISK(sync__that_takes_long__is_seen_by_the_watchdog),
+		CORE_TEST_DISK(sync__asked_for_during_another__follows_it),
+		CORE_TEST_DISK(sync__that_fails__says_why),
+		CORE_TEST_DISK(older_versions__are_removed_when_the_new_one_is_on_the_disk),
+		CORE_TEST_DISK(spared__on_a_disk__are_the_proven_and_the_servers_version),
+		CORE_TEST(spared__in_memory__are_the_proven_and_the_servers_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

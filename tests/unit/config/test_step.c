@@ -441,6 +441,198 @@ static void force__is_used_up_by_one_publication(void **state)
 	assert_rejected(REJECTED_BY_PROBE, "it answers 500");
 }
 
+/* ---- what programs are given ---- */
+
+static void programs__are_given_the_version_and_its_number(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("check: [/bin/true, '{path}']");
+	world.programs_hang = true;
+	pull_of("n: 2\n");
+	assert_ptr_equal(world.programs.o.candidate, core.config->step.candidate);
+	assert_ptr_equal(world.programs.o.config, core.settings->configs[0]);
+	assert_int_equal(world.programs.o.generation, 2);
+	assert_string_equal(world.programs.o.runtime_dir, core.settings->runtime_dir);
+	assert_ptr_equal(world.programs.o.scrub, scrub_output);
+	assert_int_equal(core.config->step.programs_since_ms, world.now_ms);
+	assert_null(config_stuck(core.config, world.now_ms));
+	world.programs_hang = false;
+	world_turn();
+	agent_crashes();
+	core.env.dry_run = true;
+	agent_starts("check: [/bin/true, '{path}']");
+	assert_int_equal(world.programs.o.generation, 0); /* nothing is stored then */
+	core.env.dry_run = false;
+}
+
+/* ---- to the letter ---- */
+
+static void rejection__is_logged_by_its_check(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("check: [/bin/true, '{path}']");
+	world.check_says = "check exited with 7";
+	pull_of("n: 2\n");
+	assert_line("<4>rejected by the check: keeping the current version config=web why=\"check "
+		    "exited with 7\" next_in_ms=3600000 generation=1");
+	world.check_says = NULL;
+	world.programs_break = "out of descriptors";
+	pull_of("n: 3\n");
+	assert_line("<4>a program could not check the version: keeping the current version "
+		    "config=web why=\"out of descriptors\" next_in_ms=3600000 generation=1");
+}
+
+static void request__that_fails__is_logged_with_what_was_asked(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("check: [/bin/true, '{path}']");
+	pull_of("n: 2\n");
+	world.check_says = "no such host";
+	operator_rolls_back(1);
+	assert_line("<3>request failed: keeping the current version config=web what=\"rollback to "
+		    "generation 1 by ann: pages are slow\" why=\"rejected by the check: keeping "
+		    "the current version: no such host\"");
+	assert_failed("rejected by the check: keeping the current version: no such host");
+	assert_int_equal(core_status().rejections_by[CHECK_PROGRAM], 1);
+	assert_error(NULL); /* it is the operator's failure alone */
+	world.check_says = NULL;
+	operator_rolls_back(1);
+	assert_done();
+}
+
+static void step__that_is_held_meanwhile__is_logged_with_its_version(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("check: [/bin/true, '{path}']");
+	world.programs_hang = true;
+	pull_of("n: 2\n");
+	operator_pins(0);
+	world.programs_hang = false;
+	world_turn();
+	assert_line("<6>not published: it is held meanwhile config=web version=49a609b0");
+	assert_line("<6>pinned: a new version is not published config=web version=49a609b0");
+	assert_error(NULL);
+}
+
+static void recomposition__whose_bytes_are_lost__is_said_and_tried_again(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_overrides("n", "7", 10 * SECOND);
+	core_path(path, "state/web/00000000000000000002");
+	assert_int_equal(unlink(path), 0);
+	world_advance(11 * SECOND);
+	assert_logged("<4>cannot compose the current version again config=web why=");
+	assert_shows("n: 7\n");
+	assert_true(core.config->resting & 1u << ROW_OTHER_OVERRIDES);
+}
+
+static void rollback__asks_neither_guard_nor_schema(void **state)
+{
+	char extra[SCRATCH_PATH + 128];
+
+	(void)state;
+	write_schema("{}");
+	server_has("n: 1\n");
+	snprintf(extra, sizeof(extra), "%s, guard: {require: [m], max_changes: 1}", schema_key());
+	agent_starts("");
+	pull_of("m: 2\nx: 2\ny: 2\n");
+	agent_reloads(extra);
+	write_schema("{\"required\": [\"m\"]}");
+	operator_rolls_back(1);
+	assert_done();
+	assert_shows("n: 1\n");
+}
+
+/* ---- what is saved and cannot be shown ---- */
+
+/* Is saved by a step, not shown; and cannot be shown at the next tick. */
+static void fail_to_show_twice(uint64_t generation)
+{
+	assert_int_equal(core.config->current.saved_generation, generation);
+	server_is_down();
+	disk_fails(CALL_RENAME, 1, false, EIO);
+	pull();
+	disk_recovers();
+	assert_int_equal(store_next_generation(core.config->current.store), generation + 1);
+}
+
+static void saved_form__that_cannot_be_shown__is_not_saved_again(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	agent_crashes();
+	core_make("format: env");
+	core.env.starting = true;
+	disk_fails(CALL_RENAME, 3, false, EIO); /* after the commit of the other form */
+	config_start(core.config, false);
+	disk_recovers();
+	core.env.starting = false;
+	fail_to_show_twice(2);
+	pull();
+	assert_shows("N=1\n");
+	assert_generation(2);
+}
+
+static void saved_rollback_of_a_probe__that_cannot_be_shown__is_not_saved_again(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("probe: {run: [/bin/true], for: 10s}");
+	world_end_probe(NULL);
+	pull_of("n: 2\n");
+	disk_fails(CALL_RENAME, 3, false, EIO); /* verdict, commit, file */
+	world_end_probe("it answers 500");
+	world_turn();
+	disk_recovers();
+	fail_to_show_twice(3);
+	assert_shows("n: 2\n");
+	pull();
+	assert_shows("n: 1\n");
+	assert_generation(3);
+}
+
+static void saved_overrides__that_cannot_be_shown__are_not_saved_again(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_overrides("n", "7", 10 * SECOND);
+	disk_fails(CALL_RENAME, 3, false, EIO); /* ledger, commit, file */
+	world_advance(11 * SECOND);
+	disk_recovers();
+	fail_to_show_twice(3);
+	assert_shows("n: 7\n");
+	pull();
+	assert_shows("n: 1\n");
+	assert_generation(3);
+}
+
+static void pin__on_what_does_not_fit_any_more__is_dropped_with_its_maker(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(0);
+	agent_crashes();
+	core.from = "[{server: main, path: /base.yaml}, {server: main, path: /web.yaml}]";
+	agent_starts("");
+	assert_line("<3>the pinned version does not fit the present configuration: the pin is "
+		    "dropped config=web by=ann");
+	assert_logged("<4>the last known good does not fit the present configuration config=web "
+		      "why=");
+	assert_null(core_status().pin);
+	assert_int_equal(core.config->current.saved_generation, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -469,6 +661,16 @@ int main(void)
 		CORE_TEST(publication__that_failed_half_way__does_not_use_another_number),
 		CORE_TEST(publication__whose_version_is_old_by_now__is_not_shown),
 		CORE_TEST(force__is_used_up_by_one_publication),
+		CORE_TEST(programs__are_given_the_version_and_its_number),
+		CORE_TEST(rejection__is_logged_by_its_check),
+		CORE_TEST(request__that_fails__is_logged_with_what_was_asked),
+		CORE_TEST(step__that_is_held_meanwhile__is_logged_with_its_version),
+		CORE_TEST(recomposition__whose_bytes_are_lost__is_said_and_tried_again),
+		CORE_TEST(rollback__asks_neither_guard_nor_schema),
+		CORE_TEST(saved_form__that_cannot_be_shown__is_not_saved_again),
+		CORE_TEST(saved_rollback_of_a_probe__that_cannot_be_shown__is_not_saved_again),
+		CORE_TEST(saved_overrides__that_cannot_be_shown__are_not_saved_again),
+		CORE_TEST(pin__on_what_does_not_fit_any_more__is_dropped_with_its_maker),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
