@@ -440,6 +440,176 @@ static void config__that_ends_during_a_pull__leaves_no_timer(void **state)
 	assert_false(wheel_next(&world.loop.wheel, &due_ms));
 }
 
+/* ---- how often somebody hears of it ---- */
+
+static void retired__with_jobs_at_two_threads__has_ended_once(void **state)
+{
+	struct config_task t = question();
+
+	(void)state;
+	core.env.check = &world.checks;
+	server_has("n: 1\n");
+	agent_starts("");
+	world.disk.held = world.checks.held = true;
+	operator_pins(0);
+	config_task_begin(core.config, &t);
+	asked = 0;
+	assert_false(config_retire(core.config, note_retired, NULL));
+	world.checks.held = false;
+	world_turn();
+	assert_int_equal(answered, 1);
+	assert_int_equal(asked, 0); /* the disk is at work still */
+	world.disk.held = false;
+	world_turn();
+	assert_int_equal(asked, 1);
+	config_finish_retiring(core.config);
+	assert_int_equal(asked, 1);
+}
+
+static void questions__in_any_order__are_ended_each(void **state)
+{
+	struct config_task t[3] = {question(), question(), question()};
+
+	(void)state;
+	core.env.check = &world.checks;
+	server_has("n: 1\n");
+	agent_starts("");
+	world.checks.held = true;
+	for (int i = 0; i < 3; i++)
+		config_task_begin(core.config, &t[i]);
+	world_end_job(&world.checks, world_run_job(&world.checks));
+	assert_int_equal(answered, 1);
+	assert_true(config_at_disk(core.config));
+	assert_false(t[1].dropped || t[2].dropped);
+	assert_false(config_retire(core.config, note_retired, NULL));
+	assert_true(t[1].dropped && t[2].dropped);
+	world.checks.held = false;
+	world_turn();
+	assert_int_equal(answered, 3);
+	assert_int_equal(dropped, 2);
+	assert_false(config_at_disk(core.config));
+}
+
+static void retired__writes_what_the_ledger_did_not_take(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	disk_fails(CALL_RENAME, 1, true, ENOSPC);
+	operator_pins(0);
+	disk_recovers();
+	assert_true(core.config->decisions.unsaved);
+	assert_true(config_retire(core.config, note_retired, NULL));
+	agent_crashes();
+	agent_starts("");
+	assert_non_null(core_status().pin);
+}
+
+/* ---- output ---- */
+
+static void output__hides_values_of_two_generations_and_no_more(void **state)
+{
+	(void)state;
+	server_has("token: plan-one\n");
+	agent_starts("mask: [token]");
+	pull_of("token: plan-two\n");
+	pull_of("token: plan-three\n");
+	assert_scrubbed("plan-one plan-two plan-three", "plan-one *** ***");
+}
+
+static void output__of_what_the_layers_make_together__is_hidden(void **state)
+{
+	(void)state;
+	core.from = "[{server: main, path: /a.yaml}, {server: main, path: /web.yaml}]";
+	world_put("/a.yaml", "token: [plan-one]\n");
+	server_has("token: [plan-two]\n");
+	agent_starts("mask: [token, 'token.*']");
+	assert_scrubbed("plan-one plan-two", "*** ***");
+}
+
+/* ---- watches ---- */
+
+static void watches__of_several_layers__are_of_each_in_its_order(void **state)
+{
+	(void)state;
+	core.from = "[{server: main, path: /a.yaml}, {server: main, path: /b.yaml}, "
+		    "{server: main, path: /web.yaml}]";
+	world_put("/a.yaml", "a: 1\n");
+	world_put("/b.yaml", "b: 1\n");
+	begin_watched("rollout: {server: main, path: /rollout.yaml}");
+	assert_int_equal(core_status().watched, 4);
+	assert_string_equal(world.items[0]->path, "/a.yaml");
+	assert_string_equal(world.items[1]->path, "/b.yaml");
+	assert_string_equal(world.items[2]->path, "/web.yaml");
+	assert_string_equal(world.items[3]->path, "/rollout.yaml");
+	for (int i = 0; i < 3; i++)
+		assert_string_equal(world.items[i]->version(world.items[i]->arg),
+			core.config->current.version.parts[i].etag);
+	assert_string_equal(world.items[3]->version(world.items[3]->arg), "");
+	world.followed = 0;
+	pull();
+	assert_int_equal(world.followed, 4);
+}
+
+static void watch__that_reports_during_a_run__is_followed_by_the_next(void **state)
+{
+	(void)state;
+	begin_watched("");
+	world_advance(MINUTE);
+	world.holds = true;
+	pull();
+	world.items[0]->changed(world.items[0]->arg, "", 0, "");
+	world.followed = 0;
+	world.busy = true;
+	world.holds = false;
+	world_turn();
+	assert_int_equal(world.followed, 0); /* it may not have seen that change */
+	assert_int_equal(core_status().watch_changes, 1);
+	world.busy = false;
+	world_turn();
+	world_advance(SECOND);
+	assert_int_equal(world.followed, 1);
+}
+
+static void watch__hears_of_a_version_that_was_seen_and_not_published(void **state)
+{
+	(void)state;
+	begin_watched("guard: {require: [n]}");
+	pull_of("m: 1\n");
+	assert_string_equal(world.items[0]->version(world.items[0]->arg),
+		world_find_page("/web.yaml")->etag);
+}
+
+static void watch__of_a_change__waits_within_the_spread(void **state)
+{
+	(void)state;
+	begin_watched("push_spread: 10s");
+	world_advance(MINUTE);
+	world.items[0]->changed(world.items[0]->arg, "", 0, "");
+	assert_in_range(core_status().next_pull_in_ms, 0, 10 * SECOND);
+	world_advance(10 * SECOND);
+	schedule_set_due(core.config, 10 * SECOND); /* within the window already */
+	world.items[0]->changed(world.items[0]->arg, "", 0, "");
+	assert_int_equal(core_status().next_pull_in_ms, 10 * SECOND);
+	assert_int_equal(core_status().watch_changes, 2);
+}
+
+static void watches__that_fail__show_the_worst_state_and_an_error(void **state)
+{
+	(void)state;
+	core.from = "[{server: main, path: /web.yaml}, {server: main, path: /b.yaml, optional: "
+		    "true}]";
+	begin_watched("");
+	assert_string_equal(core_status().watch_error, "");
+	world.watch_state = WATCH_FAILING;
+	assert_int_equal(core_status().watch, WATCH_FAILING);
+	assert_string_equal(core_status().watch_error, "");
+	world.watch_state = WATCH_ON;
+	world.watch_error = "refused";
+	assert_int_equal(core_status().watch, WATCH_ON);
+	assert_string_equal(core_status().watch_error, "refused");
+}
+
 int main(void)
 {
 #define WATCHED(name) cmocka_unit_test_setup_teardown(name, set_up_watched, core_tear_down)
@@ -472,6 +642,16 @@ int main(void)
 		CORE_TEST(output__beside_a_version_that_is_not_visible__hides_what_is),
 		CORE_TEST(output__of_what_a_layer_between_says__is_hidden_too),
 		CORE_TEST(config__that_ends_during_a_pull__leaves_no_timer),
+		CORE_TEST_DISK(retired__with_jobs_at_two_threads__has_ended_once),
+		CORE_TEST(questions__in_any_order__are_ended_each),
+		CORE_TEST(retired__writes_what_the_ledger_did_not_take),
+		CORE_TEST(output__hides_values_of_two_generations_and_no_more),
+		CORE_TEST(output__of_what_the_layers_make_together__is_hidden),
+		WATCHED(watches__of_several_layers__are_of_each_in_its_order),
+		WATCHED(watch__that_reports_during_a_run__is_followed_by_the_next),
+		WATCHED(watch__hears_of_a_version_that_was_seen_and_not_published),
+		WATCHED(watch__of_a_change__waits_within_the_spread),
+		WATCHED(watches__that_fail__show_the_worst_state_and_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

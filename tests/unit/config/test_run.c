@@ -317,6 +317,245 @@ static void message__during_a_run__is_followed_by_one_more(void **state)
 	assert_true(world.requests >= 3);
 }
 
+/* ---- the limit ---- */
+
+static void run__ends_at_its_limit_to_the_moment(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("timeout: 10s");
+	world.holds = true;
+	pull();
+	world_advance(10 * SECOND - 1);
+	assert_true(core_status().running);
+	world_advance(1);
+	assert_false(core_status().running);
+	assert_line("<4>the server timed out: keeping the current version, pulls slow down "
+		    "config=web why=\"request timed out after 10s\" next_in_ms=%llu generation=1",
+		(unsigned long long)supervisor_delay(&core.config->run.supervisor));
+	assert_int_equal(core_status().cause, KIND_CAUSE_TIMEOUT);
+	assert_int_equal(core_status().supervisor->count[SUPERVISOR_TIMEOUT], 1);
+	world.holds = false;
+}
+
+static void run__that_has_ended__has_no_limit_any_more(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("timeout: 10s");
+	assert_int_not_equal(
+		wheel_timer_state(&core.config->run.limit.timer), WHEEL_SCHEDULED);
+	server_is_down();
+	pull();
+	assert_int_not_equal(
+		wheel_timer_state(&core.config->run.limit.timer), WHEEL_SCHEDULED);
+	world_advance(MINUTE);
+	assert_error("connection refused");
+}
+
+/* ---- the bootstrap ---- */
+
+static void bootstrap__has_the_limit_of_a_pull(void **state)
+{
+	(void)state;
+	world_put("/boot.yaml", "n: 0\n");
+	server_is_down();
+	core_make(BOOTSTRAP ", timeout: 10s");
+	config_start(core.config, true);
+	for (int i = 0; i < 10 && !core.config->run.bootstrapping; i++)
+		world_step();
+	world.holds = true;
+	world_turn();
+	world_advance(10 * SECOND);
+	assert_false(core_status().running);
+	assert_error("/web.yaml: connection refused; bootstrap: request timed out after 10s");
+	assert_int_equal(core_status().cause, KIND_CAUSE_UNREACHABLE);
+	assert_false(core.config->run.bootstrapping);
+	world.holds = false;
+}
+
+static void bootstrap__is_logged_and_leaves_the_servers_failure(void **state)
+{
+	(void)state;
+	world_put("/boot.yaml", "n: 0\n");
+	server_is_down();
+	agent_starts(BOOTSTRAP);
+	assert_line("<4>pull failed and nothing is stored: trying the bootstrap server config=web "
+		    "why=\"/web.yaml: connection refused\"");
+	assert_line("<4>published from the bootstrap server: the server is still unreachable "
+		    "config=web why=\"/web.yaml: connection refused\" next_in_ms=3600000 "
+		    "generation=1");
+	assert_string_equal(core_status().last_error, "/web.yaml: connection refused");
+	assert_int_equal(core_status().cause, KIND_CAUSE_UNREACHABLE);
+	assert_int_equal(core_status().confirmed_ms, 0); /* no server has */
+	assert_int_equal(core_status().supervisor->count[SUPERVISOR_SUCCESS], 0);
+}
+
+static void bootstrap__where_nothing_can_be_published__leaves_the_servers_cause(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	core_path(path, "out");
+	assert_int_equal(rmdir(path), 0);
+	scratch_write(core.dir, "out", "a file", 6);
+	world_put("/boot.yaml", "n: 0\n");
+	server_is_down();
+	agent_starts(BOOTSTRAP);
+	assert_generation(0);
+	assert_int_equal(core_status().cause, KIND_CAUSE_UNREACHABLE);
+	assert_outcome(CONFIG_FAILED);
+}
+
+static void bootstrap__of_a_forced_pull__is_forced(void **state)
+{
+	(void)state;
+	server_is_down();
+	agent_starts(BOOTSTRAP);
+	config_refresh(core.config, true);
+	for (int i = 0; i < 10 && !core.config->run.bootstrapping; i++)
+		world_step();
+	world.holds = true;
+	world_turn();
+	assert_true(core.config->run.pull->forced);
+	assert_int_equal(core.config->run.pull->held.generation, 0);
+	world.holds = false;
+	world_turn();
+	assert_false(world.pulls[1]->forced);
+	assert_false(core.config->run.bootstrapping);
+}
+
+static void retired__during_a_bootstrap__asks_nobody_any_more(void **state)
+{
+	(void)state;
+	server_is_down();
+	world_put("/boot.yaml", "n: 0\n");
+	core_make(BOOTSTRAP);
+	config_start(core.config, true);
+	for (int i = 0; i < 10 && !core.config->run.bootstrapping; i++)
+		world_step();
+	assert_true(core.config->run.pull->waiting);
+	assert_true(config_retire(core.config, NULL, NULL));
+	for (int i = 0; i < 2; i++)
+		assert_false(world.pulls[i]->waiting || world.pulls[i]->running);
+	world_turn();
+	assert_shows(NULL);
+}
+
+/* ---- whose fault it is ---- */
+
+static void failure_here__after_one_of_the_server__is_of_this_host(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	server_is_down();
+	pull();
+	assert_int_equal(core_status().cause, KIND_CAUSE_UNREACHABLE);
+	disk_fails(CALL_WRITE, 1, true, ENOSPC);
+	pull_of("n: 2\n");
+	assert_int_equal(core_status().cause, KIND_CAUSE_HOST);
+	disk_recovers();
+}
+
+static void publication_here__that_is_not_possible__after_one_of_the_server(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	core_path(path, "out");
+	assert_int_equal(rmdir(path), 0);
+	scratch_write(core.dir, "out", "a file", 6);
+	server_is_down();
+	agent_starts("");
+	assert_int_equal(core_status().cause, KIND_CAUSE_UNREACHABLE);
+	pull_of("n: 1\n");
+	assert_int_equal(core_status().cause, KIND_CAUSE_HOST);
+	assert_logged("<4>cannot publish here: trying again at every pull config=web why=");
+}
+
+static void wrong_digest__is_logged_as_a_rejection(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	server_has("n: 2\n");
+	world_find_page("/web.yaml")->mismatch = "SHA-256 is 0123";
+	pull();
+	assert_line("<4>rejected by the digest: keeping the current version config=web "
+		    "why=\"http://server/web.yaml is not what its server says: SHA-256 is 0123\" "
+		    "next_in_ms=3600000 generation=1");
+}
+
+static void held_bytes__that_are_lost__are_no_rejection_by_a_check(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	core.from = "[{server: main, path: /base.yaml}, {server: main, path: /web.yaml}]";
+	two("base: 1\n", "web: 1\n");
+	agent_starts("");
+	core_path(path, "state/web/00000000000000000001");
+	assert_int_equal(unlink(path), 0);
+	two("base: 2\n", "web: 1\n");
+	pull();
+	assert_logged("<4>rejected: keeping the current version config=web why=");
+	assert_int_equal(core_status().rejections, 0);
+}
+
+/* ---- what a run remembers ---- */
+
+static void run__that_has_ended__holds_nothing(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	world.holds = true;
+	pull_forced();
+	assert_int_equal(world.pulls[0]->held.generation, 1);
+	assert_true(world.pulls[0]->forced);
+	world.holds = false;
+	world_turn();
+	assert_int_equal(world.pulls[0]->held.generation, 0);
+	assert_false(world.pulls[0]->forced);
+	world.holds = true;
+	pull(); /* force was for one run */
+	assert_false(world.pulls[0]->forced);
+	world.holds = false;
+	world_turn();
+}
+
+static void push_topic__says_that_a_pull_has_begun(void **state)
+{
+	struct push_topic *t;
+
+	(void)state;
+	server_has("n: 1\n");
+	core_make("");
+	t = config_push_topic(core.config);
+	assert_false(atomic_load(&t->pulled));
+	assert_ptr_equal(t->trigger, &core.config->run.trigger);
+	config_start(core.config, true);
+	world_turn();
+	assert_true(atomic_load(&t->pulled));
+}
+
+static void ledger__that_could_not_be_written__is_left_when_it_was_meanwhile(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+	struct stat before, after;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(0);
+	core_path(path, "state/web/ledger.json");
+	assert_int_equal(stat(path, &before), 0);
+	pull();
+	assert_int_equal(stat(path, &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino); /* nothing to write */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +579,20 @@ int main(void)
 		CORE_TEST(
 			pull__of_another_version_than_is_saved__when_nothing_is_current__is_tried),
 		CORE_TEST(bootstrap__when_a_version_is_saved_and_cannot_be_shown__is_not_asked),
+		CORE_TEST(run__ends_at_its_limit_to_the_moment),
+		CORE_TEST(run__that_has_ended__has_no_limit_any_more),
+		CORE_TEST(bootstrap__has_the_limit_of_a_pull),
+		CORE_TEST(bootstrap__is_logged_and_leaves_the_servers_failure),
+		CORE_TEST(bootstrap__where_nothing_can_be_published__leaves_the_servers_cause),
+		CORE_TEST(bootstrap__of_a_forced_pull__is_forced),
+		CORE_TEST(retired__during_a_bootstrap__asks_nobody_any_more),
+		CORE_TEST(failure_here__after_one_of_the_server__is_of_this_host),
+		CORE_TEST(publication_here__that_is_not_possible__after_one_of_the_server),
+		CORE_TEST(wrong_digest__is_logged_as_a_rejection),
+		CORE_TEST(held_bytes__that_are_lost__are_no_rejection_by_a_check),
+		CORE_TEST(run__that_has_ended__holds_nothing),
+		CORE_TEST(push_topic__says_that_a_pull_has_begun),
+		CORE_TEST(ledger__that_could_not_be_written__is_left_when_it_was_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -431,6 +431,222 @@ static void promise__after_one_that_was_given_up__is_pulled_again_as_often(void 
 	assert_int_equal(world.requests - requests, 1 + CONFIG_REPULLS);
 }
 
+/* ---- to the moment ---- */
+
+static void repulls__come_after_the_delays_of_the_table(void **state)
+{
+	static const uint64_t delays_ms[] = {50, 200, 1000, 2000, 4000, 8000, 16000, 32000};
+	unsigned requests;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("push_min_interval: 0s");
+	world_advance(MINUTE);
+	world.no_random = true; /* the least of each jitter: three quarters */
+	message_comes("\"never\"");
+	requests = world.requests;
+	for (size_t i = 0; i < CONFIG_REPULLS; i++) {
+		uint64_t next_ms = (uint64_t)core_status().next_pull_in_ms;
+
+		assert_in_range(next_ms, delays_ms[i] * 3 / 4, delays_ms[i] * 3 / 4 + 1);
+		assert_int_equal(core_count_log("never showed the version"), 0);
+		world_advance(next_ms);
+		assert_int_equal(world.requests, requests + i + 1);
+		assert_int_equal(core_count_log("still shows another version"),
+			i + 1 >= CONFIG_QUICK_REPULLS);
+	}
+	assert_int_equal(core_status().next_pull_in_ms, HOUR);
+	assert_line("<4>the server still shows another version than the push promised: it is asked "
+		    "again config=web shown=de80e4db");
+	assert_line("<4>the server never showed the version that the push promised: the interval "
+		    "counts config=web shown=de80e4db");
+	assert_int_equal(world.avoided, CONFIG_REPULLS);
+}
+
+static void promise__that_is_kept_late__is_logged_with_its_repulls(void **state)
+{
+	char etag[24];
+
+	(void)state;
+	server_has("n: 2\n");
+	snprintf(etag, sizeof(etag), "%s", world_find_page("/web.yaml")->etag);
+	server_has("n: 1\n");
+	agent_starts("push_min_interval: 0s");
+	world_advance(MINUTE);
+	world.no_random = true;
+	message_comes(etag);
+	world_advance(38 + 150 + 750);
+	assert_logged("still shows another version");
+	server_has("n: 2\n");
+	world_advance(1500);
+	assert_shows("n: 2\n");
+	assert_line("<6>the server shows the promised version now config=web repulls=4");
+	assert_int_equal(core.config->run.topic.wanted, 0);
+	assert_int_equal(core_status().next_pull_in_ms, HOUR);
+	message_comes(etag); /* it has been kept already */
+	assert_int_equal(core_count_log("the server shows the promised version now"), 1);
+}
+
+static void promise__that_is_kept_at_once__is_not_logged(void **state)
+{
+	char etag[24];
+
+	(void)state;
+	begin();
+	server_has("n: 2\n");
+	snprintf(etag, sizeof(etag), "%s", world_find_page("/web.yaml")->etag);
+	message_comes(etag);
+	world_advance(SECOND);
+	assert_shows("n: 2\n");
+	assert_not_logged("promised");
+	assert_int_equal(core.config->run.topic.wanted, 0);
+}
+
+static void promise__that_came_during_the_last_pull__is_not_forgotten(void **state)
+{
+	char etag[24];
+
+	(void)state;
+	begin();
+	server_has("n: 2\n");
+	snprintf(etag, sizeof(etag), "%s", world_find_page("/web.yaml")->etag);
+	world.holds = true;
+	message_comes(etag);
+	atomic_store(&core.config->run.topic.wanted, 77); /* a newer one */
+	world.holds = false;
+	world_turn();
+	assert_int_equal(core.config->run.topic.wanted, 77);
+}
+
+static void queued_pull__is_rejected_after_the_longest_delay(void **state)
+{
+	(void)state;
+	begin();
+	world.busy = true;
+	pull();
+	assert_int_equal(world.pulls[0]->expires_ms,
+		world.now_ms + core.config->run.supervisor.max_ms);
+	assert_int_equal(schedule_expiry_ms(core.config), world.pulls[0]->expires_ms);
+	core.config->run.supervisor.max_ms = 5 * MINUTE + 1;
+	assert_int_equal(schedule_expiry_ms(core.config), world.now_ms + 5 * MINUTE + 1);
+	core.config->run.supervisor.max_ms = 5 * MINUTE - 1;
+	assert_int_equal(schedule_expiry_ms(core.config), world.now_ms + 5 * MINUTE);
+	world.busy = false;
+}
+
+static void backoff__delays_a_pull_up_to_the_longest_delay(void **state)
+{
+	(void)state;
+	begin();
+	pull();
+	assert_int_equal(
+		world.waits_until_ms, world.now_ms + core.config->run.supervisor.max_ms);
+	core.config->run.supervisor.max_ms = SHAPER_CAP_MIN_MS - 1;
+	schedule_bound_backoff(core.config);
+	assert_int_equal(world.waits_until_ms, world.now_ms + SHAPER_CAP_MIN_MS);
+	core.config->run.supervisor.max_ms = SHAPER_CAP_MIN_MS + 1;
+	schedule_bound_backoff(core.config);
+	assert_int_equal(world.waits_until_ms, world.now_ms + SHAPER_CAP_MIN_MS + 1);
+}
+
+static void interval__is_to_the_moment(void **state)
+{
+	unsigned requests;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	requests = world.requests;
+	world_advance(HOUR - 1);
+	assert_int_equal(world.requests, requests);
+	world_advance(1);
+	assert_int_equal(world.requests, requests + 1);
+	world_advance(HOUR - 1);
+	assert_int_equal(world.requests, requests + 1);
+	world_advance(1);
+	assert_int_equal(world.requests, requests + 2);
+}
+
+static void resume__of_the_machine__before_a_pull_is_overdue__changes_nothing(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	world.now_ms += HOUR - 1;
+	config_resumed(core.config);
+	assert_int_equal(core_status().next_pull_in_ms, 1);
+	world.now_ms++;
+	config_resumed(core.config);
+	assert_int_equal(core_status().next_pull_in_ms, 0); /* due now: no need of a splay */
+	world.now_ms++;
+	config_resumed(core.config);
+	assert_true(core.config->run.own_ms > world.now_ms);
+}
+
+static void start__with_once_or_without_a_version__pulls_at_once(void **state)
+{
+	(void)state;
+	core_make("");
+	config_start(core.config, false);
+	assert_int_equal(core_status().next_pull_in_ms, 0);
+	agent_crashes();
+	begin();
+	agent_crashes();
+	core.env.once = true;
+	core_make("");
+	config_start(core.config, false);
+	assert_int_equal(core_status().next_pull_in_ms, 0);
+	core.env.once = false;
+}
+
+static void hints__of_an_unreachable_server__are_followed_once_it_answers(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("push_min_interval: 0s");
+	world_advance(MINUTE);
+	server_is_down();
+	pull();
+	assert_in_range(core_status().next_pull_in_ms, HOUR - SECOND, HOUR); /* no hint has come */
+	message_comes(NULL);
+	assert_true(core_status().next_pull_in_ms < SECOND);
+	server_recovers();
+	world_advance(SECOND);
+	assert_in_range(core_status().next_pull_in_ms, HOUR - SECOND, HOUR);
+	server_is_down();
+	pull();
+	assert_in_range(core_status().next_pull_in_ms, HOUR - SECOND, HOUR); /* that one was followed */
+	message_comes(NULL);
+	server_fails(PULL_FAILED, KIND_CAUSE_FORBIDDEN, "the server answered 403");
+	world_advance(SECOND);
+	assert_in_range(core_status().next_pull_in_ms, HOUR - SECOND, HOUR); /* it answered */
+}
+
+static void overloaded_server__keeps_the_supervised_delay(void **state)
+{
+	(void)state;
+	begin();
+	server_fails(PULL_FAILED, KIND_CAUSE_OVERLOADED, "503");
+	message_comes(NULL);
+	world_advance(SECOND);
+	assert_true(core_status().next_pull_in_ms > MINUTE);
+}
+
+static void suspension__ends_what_is_due(void **state)
+{
+	uint64_t due_ms;
+
+	(void)state;
+	begin();
+	assert_true(schedule_find_due(core.config, &due_ms));
+	operator_suspends(0);
+	assert_false(schedule_find_due(core.config, &due_ms));
+	assert_int_not_equal(wheel_timer_state(&core.config->run.due.timer), WHEEL_SCHEDULED);
+	operator_resumes();
+	assert_true(schedule_find_due(core.config, &due_ms));
+	assert_int_equal(core.config->status.resumed_ms, world.now_ms);
+}
+
 #define SPREAD_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_spread, core_tear_down)
 
 int main(void)
@@ -466,6 +682,18 @@ int main(void)
 		CORE_TEST(suspension__before_the_server_confirmed_anything__ends_as_ever),
 		CORE_TEST(messages__without_a_bound_for_all_configs__are_not_said),
 		CORE_TEST(promise__after_one_that_was_given_up__is_pulled_again_as_often),
+		CORE_TEST(repulls__come_after_the_delays_of_the_table),
+		CORE_TEST(promise__that_is_kept_late__is_logged_with_its_repulls),
+		CORE_TEST(promise__that_is_kept_at_once__is_not_logged),
+		CORE_TEST(promise__that_came_during_the_last_pull__is_not_forgotten),
+		CORE_TEST(queued_pull__is_rejected_after_the_longest_delay),
+		CORE_TEST(backoff__delays_a_pull_up_to_the_longest_delay),
+		CORE_TEST(interval__is_to_the_moment),
+		CORE_TEST(resume__of_the_machine__before_a_pull_is_overdue__changes_nothing),
+		CORE_TEST(start__with_once_or_without_a_version__pulls_at_once),
+		CORE_TEST(hints__of_an_unreachable_server__are_followed_once_it_answers),
+		CORE_TEST(overloaded_server__keeps_the_supervised_delay),
+		CORE_TEST(suspension__ends_what_is_due),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -574,6 +574,209 @@ static void start__has_the_age_of_the_last_confirmation_not_of_the_pull(void **s
 	assert_int_equal(core.config->status.confirmed_wall_ms, world.wall_ms - 10 * SECOND);
 }
 
+/* ---- to the letter ---- */
+
+static void start__is_logged_with_version_and_file(void **state)
+{
+	int64_t pulled_ms;
+
+	(void)state;
+	begin_with_two("");
+	pulled_ms = world.wall_ms;
+	server_is_down();
+	agent_crashes();
+	world.wall_ms += 5000;
+	world.now_ms += 5000;
+	agent_starts("");
+	assert_line("<6>started from the last known good config=web generation=2 version=49a609b0 "
+		    "file=%s/out/web.yaml",
+		core.dir);
+	assert_int_equal(core_status().published_ms, pulled_ms);
+	assert_int_equal(core_status().confirmed_ms, pulled_ms);
+	assert_int_equal(core.config->status.confirmed_ms, world.now_ms - 5000);
+	assert_int_equal(core_count_log("<6>started from"), 1);
+}
+
+static void start__at_the_moment_of_the_last_confirmation__knows_it(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	server_is_down();
+	agent_restarts();
+	assert_int_equal(core.config->status.confirmed_ms, world.now_ms);
+	assert_int_equal(core_status().age_ms, 0);
+	agent_crashes();
+	world.now_ms--;
+	wheel_init(&world.loop.wheel, world.now_ms);
+	agent_starts("");
+	assert_int_equal(core.config->status.confirmed_ms, 0); /* of another boot */
+}
+
+static void start__with_damaged_files__says_how_many(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	pull_of("n: 3\n");
+	agent_crashes();
+	damage("3");
+	damage("2");
+	server_is_down();
+	agent_starts("");
+	assert_line("<3>state files were damaged (set aside) or could not be read config=web "
+		    "files=2");
+	assert_generation(1);
+}
+
+static void start__does_not_read_what_it_does_not_need(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	agent_crashes();
+	damage("1");
+	agent_starts("");
+	assert_not_logged("damaged");
+	assert_generation(2);
+}
+
+static void start__whose_directory_cannot_be_read__says_why(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	server_is_down();
+	for (unsigned n = 1; n < 100 && !core_count_log("the state directory cannot be read");
+		n++) {
+		agent_crashes();
+		core_make("");
+		disk_fails(CALL_OPEN, n, true, EMFILE);
+		config_start(core.config, false);
+		disk_recovers();
+	}
+	assert_logged("<4>the state directory cannot be read config=web why=\"Too many open "
+		      "files\" next_in_ms=3600000 generation=0");
+	assert_int_equal(core_status().cause, KIND_CAUSE_HOST);
+	pull();
+	assert_generation(2);
+}
+
+static void start__whose_place_cannot_be_used__says_why(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	core_path(path, "out");
+	assert_int_equal(rmdir(path), 0);
+	scratch_write(core.dir, "out", "a file", 6);
+	server_is_down();
+	core_make("");
+	config_start(core.config, false);
+	assert_logged("<4>cannot publish here: trying again at every pull config=web why=");
+	assert_int_equal(core_status().cause, KIND_CAUSE_HOST);
+	assert_false(core.config->current.started);
+}
+
+static void pin__whose_bytes_are_lost__is_dropped_with_its_maker(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	operator_pins(0);
+	agent_crashes();
+	damage("2");
+	server_is_down();
+	agent_starts("");
+	assert_line("<3>the pinned version is not in the state directory: the pin is dropped "
+		    "config=web by=ann");
+	assert_generation(1);
+}
+
+static void pin__of_an_older_agent__names_its_bytes_from_then_on(void **state)
+{
+	char text[4096], path[SCRATCH_PATH + 64];
+
+	(void)state;
+	begin_with_two("");
+	operator_pins(HOUR);
+	core.config->decisions.ledger->pin.sha256[0] = '\0';
+	decisions_save(core.config);
+	server_is_down();
+	agent_restarts();
+	assert_string_equal(core_status().pin->sha256, core.config->current.version.sha256);
+	assert_string_equal(core_status().pin->by, "ann");
+	assert_string_equal(core_status().pin->reason, "release day");
+	assert_int_equal(core_status().pin->until_ms, world.wall_ms + HOUR);
+	core_path(path, "state/web");
+	assert_true(scratch_read(path, "ledger.json", text, sizeof(text), NULL));
+	assert_non_null(strstr(text, core.config->current.version.sha256)); /* also on the disk */
+}
+
+static void pin__that_names_its_bytes__is_not_written_again(void **state)
+{
+	struct stat before, after;
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	begin_with_two("");
+	operator_pins(0);
+	server_is_down();
+	core_path(path, "state/web/ledger.json");
+	assert_int_equal(stat(path, &before), 0);
+	agent_restarts();
+	assert_int_equal(stat(path, &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+}
+
+static void dry_run__starts_from_nothing(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	agent_crashes();
+	core_make("");
+	core.env.dry_run = true;
+	config_start(core.config, false);
+	assert_generation(0);
+	assert_null(core.config->current.store);
+	core.env.dry_run = false;
+}
+
+static void overrides__that_ended_while_it_was_down__are_no_work_of_the_start(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_overrides("n", "7", 10 * SECOND);
+	agent_crashes();
+	world.now_ms += MINUTE;
+	world.wall_ms += MINUTE;
+	server_is_down();
+	agent_starts("");
+	assert_shows("n: 7\n");
+	assert_generation(2);
+	world_advance(1);
+	assert_shows("n: 1\n");
+	assert_generation(3);
+	assert_line("<6>an override has expired config=web");
+}
+
+static void start__of_a_version_of_ten_minutes_ago__leaves_it_to_the_kernel(void **state)
+{
+	static const struct {
+		int64_t age_ms;
+		bool syncs;
+	} cases[] = {{10 * MINUTE - 1, true}, {10 * MINUTE, false}, {10 * MINUTE + 1, false}};
+
+	(void)state;
+	begin_with_two("");
+	server_is_down();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		agent_crashes();
+		state_file_is_of("web", 2, world.wall_ms - cases[i].age_ms);
+		world.disk.held = true;
+		agent_starts("");
+		assert_int_equal(world.disk.first != NULL, cases[i].syncs);
+		world.disk.held = false;
+		world_turn();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -610,6 +813,18 @@ int main(void)
 		CORE_TEST(start__pinned__with_nothing_stored__drops_the_pin),
 		CORE_TEST(start__without_descriptors_for_the_pinned_version__keeps_the_pin),
 		CORE_TEST(start__has_the_age_of_the_last_confirmation_not_of_the_pull),
+		CORE_TEST(start__is_logged_with_version_and_file),
+		CORE_TEST(start__at_the_moment_of_the_last_confirmation__knows_it),
+		CORE_TEST(start__with_damaged_files__says_how_many),
+		CORE_TEST(start__does_not_read_what_it_does_not_need),
+		CORE_TEST(start__whose_directory_cannot_be_read__says_why),
+		CORE_TEST(start__whose_place_cannot_be_used__says_why),
+		CORE_TEST(pin__whose_bytes_are_lost__is_dropped_with_its_maker),
+		CORE_TEST(pin__of_an_older_agent__names_its_bytes_from_then_on),
+		CORE_TEST(pin__that_names_its_bytes__is_not_written_again),
+		CORE_TEST(dry_run__starts_from_nothing),
+		CORE_TEST(overrides__that_ended_while_it_was_down__are_no_work_of_the_start),
+		CORE_TEST_DISK(start__of_a_version_of_ten_minutes_ago__leaves_it_to_the_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

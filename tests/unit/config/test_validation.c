@@ -293,6 +293,122 @@ static void given_up__at_each_file_that_is_read__is_begun_again_and_done_once(vo
 	gives_up_at = 0;
 }
 
+/* ---- where it is done ---- */
+
+static char sized[17000];
+
+/* A document of so many bytes. */
+static const char *document_of(size_t len, char fill)
+{
+	memset(sized, fill, sizeof(sized));
+	memcpy(sized, "n: ", 3);
+	sized[len - 1] = '\n';
+	sized[len] = '\0';
+	return sized;
+}
+
+static bool is_on_thread(const char *text)
+{
+	bool is;
+
+	world.checks.held = true;
+	pull_of(text);
+	is = core.config->step.validating != NULL;
+	world.checks.held = false;
+	world_turn();
+	assert_outcome(CONFIG_PUBLISHED);
+	return is;
+}
+
+static void version__beyond_the_bound_or_with_aliases__is_the_threads(void **state)
+{
+	(void)state;
+	core.env.check = &world.checks;
+	server_has("n: 1\n");
+	agent_starts("");
+	assert_false(is_on_thread("n: 2\n"));
+	assert_false(is_on_thread(document_of(16384, 'a')));
+	assert_false(is_on_thread("n: 3\n"));
+	assert_true(is_on_thread(document_of(16385, 'b')));
+	assert_true(is_on_thread("n: 4\n")); /* it is compared with a large one */
+	assert_false(is_on_thread("n: 5\n"));
+	assert_false(is_on_thread("n: '&'\n"));
+	assert_false(is_on_thread("n: '*'\n"));
+	assert_true(is_on_thread("n: '& and *'\n"));
+	core.env.check = NULL;
+	assert_false(is_on_thread(document_of(16385, 'c')));
+}
+
+static void version__with_a_schema__is_the_threads(void **state)
+{
+	char schema[SCRATCH_PATH + 64];
+
+	(void)state;
+	core.env.check = &world.checks;
+	scratch_write(core.dir, "schema.json", "{}", 2);
+	snprintf(schema, sizeof(schema), "schema: %s/schema.json", core.dir);
+	server_has("n: 1\n");
+	agent_starts(schema);
+	assert_true(is_on_thread("n: 2\n"));
+}
+
+static void thread__that_has_ended__is_not_stuck(void **state)
+{
+	struct worker_job *job;
+
+	(void)state;
+	core.env.check = &world.checks;
+	server_has("n: 1\n");
+	agent_starts("");
+	world.checks.held = true;
+	pull_of(document_of(16385, 'a'));
+	assert_null(config_stuck(core.config, world.now_ms + HOUR)); /* it waits for its turn */
+	job = world_run_job(&world.checks);
+	assert_null(config_stuck(core.config, world.now_ms + HOUR));
+	world_end_job(&world.checks, job);
+	world.checks.held = false;
+	world_turn();
+	assert_generation(2);
+}
+
+static void file__of_a_version__is_large_beyond_the_bound(void **state)
+{
+	struct store_file file;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	assert_false(validation_is_large_file(core.config, 0));
+	assert_false(validation_is_large_file(core.config, 1));
+	assert_true(validation_is_large_file(core.config, 99)); /* not known */
+	pull_of(document_of(15000, 'a'));
+	assert_int_equal(store_describe_file(core.config->current.store, 2, &file), 0);
+	pull_of(document_of(16384 - (file.bytes - 15000), 'b'));
+	assert_int_equal(store_describe_file(core.config->current.store, 3, &file), 0);
+	assert_int_equal(file.bytes, 16384);
+	assert_false(validation_is_large_file(core.config, 3));
+	pull_of(document_of(strlen(sized) + 1, 'c'));
+	assert_true(validation_is_large_file(core.config, 4));
+}
+
+static void schema__with_strange_keywords__is_said_with_them(void **state)
+{
+	char schema[SCRATCH_PATH + 64];
+
+	(void)state;
+	scratch_write(core.dir, "schema.json", "{\"x-owner\": 1}", 14);
+	snprintf(schema, sizeof(schema), "schema: %s/schema.json", core.dir);
+	server_has("n: 1\n");
+	agent_starts(schema);
+	assert_logged("<4>the schema has keywords that mean nothing here config=web keywords=");
+	assert_logged("x-owner");
+	assert_int_equal(core_count_log("keywords that mean nothing"), 1);
+	scratch_write(core.dir, "schema.json", "{}", 2);
+	forget_log();
+	pull();
+	assert_not_logged("keywords that mean nothing");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +429,11 @@ int main(void)
 		CORE_TEST(bad_schema__of_a_large_version__is_no_verdict),
 		CORE_TEST(text_with_one_of_the_two__is_no_alias),
 		CORE_TEST(given_up__at_each_file_that_is_read__is_begun_again_and_done_once),
+		CORE_TEST(version__beyond_the_bound_or_with_aliases__is_the_threads),
+		CORE_TEST(version__with_a_schema__is_the_threads),
+		CORE_TEST(thread__that_has_ended__is_not_stuck),
+		CORE_TEST(file__of_a_version__is_large_beyond_the_bound),
+		CORE_TEST(schema__with_strange_keywords__is_said_with_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
