@@ -55,7 +55,7 @@ int inspect_begin(struct config *c, struct inspection *ret, char why[FILE_WHY])
 
 	*ret = (struct inspection){.config = c};
 	r = copy_ledger(c->decisions.ledger, &ret->ledger);
-	if (r == 0 && c->current.version.generation)
+	if (r == 0)
 		r = version_copy(&c->current.version, &ret->published);
 	if (r == 0)
 		return 0;
