@@ -725,6 +725,7 @@ static void publications__of_two_configs__are_in_the_order_of_their_times(void *
 	assert_string_equal(list_entries(), "web 2 db 1 web 1");
 	changes_forget(changes, two[0]);
 	assert_string_equal(list_entries(), "db 1");
+	assert_true(has("\"complete\":false"));
 	assert_int_equal(find_missing_of(two, 2), 2);
 	assert_string_equal(list_entries(), "web 2 db 1 web 1");
 	end_two();

@@ -638,6 +638,7 @@ static void settings__that_make_another_output__have_another_digest(void **state
 		{one, "type: bytes", false},
 		{one, "format: {run: [/bin/cat]}", false},
 		{one, "format: {run: [/bin/cat, -n]}", false},
+		{one, "format: {run: [/bin/cat, -m]}", false},
 		{one, "format: {run: [/bin/cat, -n, -n]}", false},
 		{two, "", false},
 	};

@@ -3,7 +3,7 @@
 
 static char printed[8192];
 
-/* One run, whose standard output is kept. */
+/* One run, whose standard output is kept; NULL: one more of the same agent. */
 static void dry_run(const char *extra)
 {
 	int fd = memfd_create("out", MFD_CLOEXEC), kept = dup(STDOUT_FILENO);
@@ -13,7 +13,10 @@ static void dry_run(const char *extra)
 	fflush(stdout);
 	dup2(fd, STDOUT_FILENO);
 	core.env.dry_run = core.env.once = true;
-	agent_starts(extra);
+	if (extra)
+		agent_starts(extra);
+	else
+		pull();
 	fflush(stdout);
 	dup2(kept, STDOUT_FILENO);
 	close(kept);
@@ -144,6 +147,61 @@ static void dry_run__of_a_set_of_files__writes_nothing(void **state)
 	assert_int_equal(written(), 0);
 }
 
+static void dry_run__is_logged_with_file_size_and_version(void **state)
+{
+	(void)state;
+	somebody_writes_quietly("n: 1\n");
+	server_has("n: 1\n");
+	dry_run("");
+	assert_line("<6>dry run: the file is up to date config=web file=%s/out/web.yaml bytes=5 "
+		    "version=de80e4db",
+		core.dir);
+	assert_outcome(CONFIG_UNCHANGED);
+	agent_crashes();
+	server_has("n: 22\n");
+	dry_run("");
+	assert_logged("<6>dry run: would publish config=web file=");
+	assert_logged("/out/web.yaml bytes=6 version=");
+	assert_outcome(CONFIG_PUBLISHED);
+	assert_string_equal(printed, "~ n: 1 -> 22\n");
+	agent_crashes();
+	server_has("n: 2\n"); /* as long as what is there */
+	dry_run("");
+	assert_string_equal(printed, "~ n: 1 -> 2\n");
+	assert_outcome(CONFIG_PUBLISHED);
+}
+
+static void dry_run__of_json__compares_it_as_such(void **state)
+{
+	(void)state;
+	somebody_writes_quietly("{\"n\": 0,}"); /* YAML, and no JSON */
+	server_has("n: 1\n");
+	dry_run("format: json");
+	assert_string_equal(printed, "+ n: 1\n");
+	agent_crashes();
+	dry_run("format: yaml");
+	assert_string_equal(printed, "~ n: 0 -> 1\n");
+	agent_crashes();
+	dry_run("");
+	assert_string_equal(printed, "~ n: 0 -> 1\n");
+	agent_crashes();
+	world_put("/web.json", "{\"n\": 1}");
+	core.from = "[{server: main, path: /web.json}]";
+	dry_run("");
+	assert_string_equal(printed, "+ n: 1\n");
+}
+
+static void dry_run__that_is_asked_again__says_it_again(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	dry_run("");
+	dry_run(NULL);
+	assert_string_equal(printed, "+ n: 1\n");
+	assert_int_equal(core_count_log("dry run: would publish"), 2);
+	assert_outcome(CONFIG_PUBLISHED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -155,6 +213,9 @@ int main(void)
 		CORE_TEST(dry_run__of_a_set_of_files__writes_nothing),
 		CORE_TEST(dry_run__of_bytes__prints_no_keys),
 		CORE_TEST(dry_run__of_an_empty_file__is_up_to_date),
+		CORE_TEST(dry_run__is_logged_with_file_size_and_version),
+		CORE_TEST(dry_run__of_json__compares_it_as_such),
+		CORE_TEST(dry_run__that_is_asked_again__says_it_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -340,6 +340,58 @@ static void pin__during_a_probes_rollback__keeps_the_version(void **state)
 	assert_shows("n: 1\n");
 }
 
+/* ---- to the letter ---- */
+
+static void probe__that_fails__is_logged_by_what_becomes_of_it(void **state)
+{
+	(void)state;
+	begin(PROBE);
+	probe_says("bad");
+	assert_line("<3>the version fails its probe, and there is no older one to go back to "
+		    "config=web generation=1");
+	assert_line("<4>the version fails its probe, and there is no older one config=web why=bad "
+		    "next_in_ms=3600000 generation=1");
+	pull_of("n: 2\n");
+	probe_says(NULL);
+	operator_overrides("n", "7", HOUR);
+	probe_says("worse");
+	assert_line("<4>the overrides failed the probe and are removed config=web why=worse "
+		    "next_in_ms=3600000 generation=3");
+	pull_of("n: 3\n");
+	operator_pins(0);
+	probe_says("worst");
+	assert_line("<4>the version fails its probe, and is pinned: it stays until the unpin "
+		    "config=web why=worst next_in_ms=3600000 generation=5");
+	assert_error("worst");
+}
+
+static void overrides__that_failed_the_probe__are_removed_for_good(void **state)
+{
+	(void)state;
+	begin(PROBE);
+	probe_says(NULL);
+	operator_overrides("a", "1", HOUR);
+	probe_says(NULL);
+	operator_overrides("b", "2", HOUR);
+	assert_shows("n: 1\na: 1\nb: 2\n");
+	probe_says("bad");
+	assert_shows("n: 1\n"); /* all of them: nobody knows which it was */
+	agent_restarts();
+	assert_shows("n: 1\n");
+	assert_int_equal(core_status().override_count, 0);
+}
+
+static void notify__is_made_for_what_is_current(void **state)
+{
+	(void)state;
+	begin(RELOAD);
+	assert_int_equal(world.reload->o.current, 0); /* when it was made */
+	assert_ptr_equal(world.reload->o.loop, &world.loop);
+	agent_restarts();
+	assert_int_equal(world.reload->o.current, 1);
+	assert_int_equal(world.reload->o.notified, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,6 +417,9 @@ int main(void)
 		CORE_TEST(probe__that_fails__when_all_older_ones_have_the_same_bytes__keeps_it),
 		CORE_TEST(probe__with_overrides_over_bytes_that_were_not_probed__drops_and_probes),
 		CORE_TEST(probe__of_a_new_version_with_an_override_that_is_new_as_well__blames_it),
+		CORE_TEST(probe__that_fails__is_logged_by_what_becomes_of_it),
+		CORE_TEST(overrides__that_failed_the_probe__are_removed_for_good),
+		CORE_TEST(notify__is_made_for_what_is_current),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

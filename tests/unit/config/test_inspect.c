@@ -474,6 +474,7 @@ static void history__has_each_fact_newest_first(void **state)
 	server_has("n: 1\n");
 	agent_starts("");
 	pull_of("n: 22\n");
+	decisions_reject(core.config, "other bytes", "probe", "", "bad"); /* before that one */
 	operator_rolls_back(1);
 	assert_int_equal(ask(HISTORY), 0);
 	assert_answers(

@@ -451,6 +451,120 @@ static void same_version__before_any_is_known__is_none(void **state)
 	assert_int_equal(core.config->latest.state, LATEST_NOT_KNOWN);
 }
 
+/* ---- what stays, and what is said ---- */
+
+static void same_bytes__under_a_new_etag__keep_what_programs_made(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("format: {run: [/bin/cat]}");
+	assert_int_equal(world.checked, 1);
+	snprintf(world_find_page("/web.yaml")->etag, 24, "\"other\"");
+	pull();
+	assert_generation(1);
+	assert_false(current_settings_differ(core.config));
+	somebody_writes("harm");
+	assert_shows("made: n: 1\n");
+	assert_int_equal(world.checked, 1); /* nothing ran for it */
+	assert_int_equal(core.config->latest.state, LATEST_IS_CURRENT);
+}
+
+static void wrong_digest__of_the_second_document__names_it(void **state)
+{
+	(void)state;
+	core.from = TWO;
+	two("base: 1\n", "web: 1\n");
+	agent_starts("");
+	two("base: 1\n", "web: 2\n");
+	world_find_page("/web.yaml")->mismatch = "SHA-256 is 0123";
+	pull();
+	assert_string_equal(core_status().last_error,
+		"http://server/web.yaml is not what its server says: SHA-256 is 0123");
+	assert_shows("base: 1\nweb: 1\n");
+}
+
+static void forced_pull__of_what_a_check_rejects__checks_it_once(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("check: [/bin/true, '{path}']");
+	world.check_says = "no such host";
+	server_has("n: 2\n");
+	pull_forced();
+	assert_outcome(CONFIG_FAILED);
+	assert_int_equal(world.checked, 2);
+	assert_rejected(CHECK_PROGRAM, "no such host");
+	pull();
+	assert_int_equal(world.checked, 2);
+	pull_forced();
+	assert_int_equal(world.checked, 3); /* once more */
+	assert_outcome(CONFIG_FAILED);
+}
+
+static void kept_version__is_forgotten_with_what_the_rollout_said(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(0);
+	pull_of("n: 2\n");
+	latest_set_rollout(core.config, ROLLOUT_OUT, "not yet");
+	assert_string_equal(core.config->latest.rollout_why, "not yet");
+	latest_set_rollout(core.config, ROLLOUT_OUT, "later");
+	assert_string_equal(core.config->latest.rollout_why, "later");
+	core.config->latest.force = FORCE_ASKED;
+	latest_forget(core.config);
+	assert_int_equal(core.config->latest.state, LATEST_NOT_KNOWN);
+	assert_int_equal(core.config->latest.rollout, ROLLOUT_NONE);
+	assert_int_equal(core.config->latest.force, FORCE_NONE);
+	assert_int_equal(core.config->latest.said, REJECTION_REASONS);
+	assert_null(core.config->latest.rollout_why);
+	assert_null(core.config->latest.candidate);
+	assert_ptr_equal(latest_version(core.config), &core.config->current.version);
+	assert_int_equal(latest_generation(core.config), 0);
+}
+
+static void kept_version__is_asked_about_until_it_is_published(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	core_make("");
+	assert_null(latest_version(core.config));
+	config_start(core.config, true);
+	world_turn();
+	operator_pins(0);
+	pull_of("n: 2\n");
+	assert_ptr_equal(latest_version(core.config), &core.config->latest.candidate->version);
+	assert_int_equal(latest_generation(core.config), 0); /* its bytes are here */
+	world.holds = true;
+	pull();
+	assert_string_equal(world.pulls[0]->held.sha256, latest_version(core.config)->sha256);
+	assert_true(latest_is_asked(core.config));
+	world.pulls[0]->held.sha256[0] ^= 1;
+	assert_false(latest_is_asked(core.config));
+	world.pulls[0]->held.sha256[0] ^= 1;
+	world.holds = false;
+	world_turn();
+	assert_outcome(CONFIG_HELD);
+}
+
+static void bytes__that_are_not_read__are_no_latest_version(void **state)
+{
+	(void)state;
+	core.from = TWO;
+	two("base: 1\n", "web: 1\n");
+	agent_starts("");
+	two("base: 2\n", "web: 1\n");
+	disk_fails(CALL_OPEN, 1, true, EMFILE); /* of the stored bytes */
+	pull();
+	disk_recovers();
+	assert_outcome(CONFIG_FAILED);
+	assert_int_equal(core.config->latest.state, LATEST_IS_CURRENT); /* known as before */
+	assert_string_not_equal(core.config->current.version.sha256, "");
+	pull();
+	assert_shows("base: 2\nweb: 1\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -482,6 +596,12 @@ int main(void)
 		CORE_TEST_DISK(
 			version_that_is_asked_about__replaced_meanwhile__is_not_published_again),
 		CORE_TEST(failed_step__of_a_kept_version__when_something_newer_came__gives_way),
+		CORE_TEST(same_bytes__under_a_new_etag__keep_what_programs_made),
+		CORE_TEST(wrong_digest__of_the_second_document__names_it),
+		CORE_TEST(forced_pull__of_what_a_check_rejects__checks_it_once),
+		CORE_TEST(kept_version__is_forgotten_with_what_the_rollout_said),
+		CORE_TEST(kept_version__is_asked_about_until_it_is_published),
+		CORE_TEST(bytes__that_are_not_read__are_no_latest_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -579,6 +579,18 @@ static void older_versions__are_removed_when_the_new_one_is_on_the_disk(void **s
 	assert_int_equal(state_files(), 2);
 }
 
+static void current_version__beside_newer_ones_that_are_not_shown__is_kept(void **state)
+{
+	(void)state;
+	begin("history: 1");
+	save_only("n: 2\n");
+	publishing_sync(core.config, PUBLISHING_STATE);
+	world_turn();
+	somebody_writes("harm");
+	assert_shows("n: 1\n");
+	assert_generation(1);
+}
+
 /* What is proven, and what the servers have, can be gone back to whatever the history. */
 static void spared__are_the_proven_and_the_servers_version(void)
 {
@@ -648,6 +660,7 @@ int main(void)
 		CORE_TEST_DISK(sync__asked_for_during_another__follows_it),
 		CORE_TEST_DISK(sync__that_fails__says_why),
 		CORE_TEST_DISK(older_versions__are_removed_when_the_new_one_is_on_the_disk),
+		CORE_TEST_DISK(current_version__beside_newer_ones_that_are_not_shown__is_kept),
 		CORE_TEST_DISK(spared__on_a_disk__are_the_proven_and_the_servers_version),
 		CORE_TEST(spared__in_memory__are_the_proven_and_the_servers_version),
 	};

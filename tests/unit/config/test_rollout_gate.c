@@ -1,6 +1,8 @@
 /* Whether this host takes a new version yet: the rollout document, read after the version. */
 #include "tests/unit/fixture/core.h"
 
+#include "verify/rollout.h"
+
 #define ROLLOUT "rollout: {server: main, path: /rollout.yaml}"
 
 static void begin(void)
@@ -301,6 +303,138 @@ static void rolled_back_version__stays_held_when_the_rollout_lets_it_in(void **s
 	assert_shows("n: 1\n");
 }
 
+/* ---- to the letter ---- */
+
+static void rollout__that_holds_and_comes__is_logged(void **state)
+{
+	char why[FILE_WHY];
+
+	(void)state;
+	begin();
+	rollout_says("percent: 0\n");
+	pull_of("n: 2\n");
+	snprintf(why, sizeof(why), "%s", core_status().rejected_why);
+	assert_line("<6>not rolled out to this host yet: keeping the current version config=web "
+		    "version=49a609b0 why=\"%s\"",
+		why);
+	rollout_says("percent: 100\n");
+	pull();
+	assert_shows("n: 2\n");
+	assert_line("<6>the rollout has come to this host config=web");
+	pull_of("n: 3\n");
+	assert_int_equal(core_count_log("the rollout has come to this host"), 1);
+}
+
+static void rollout__of_the_largest_size__is_read(void **state)
+{
+	static char text[ROLLOUT_MAX_BYTES + 2];
+	static const char head[] = "percent: 100\n#";
+
+	(void)state;
+	begin();
+	memset(text, 'x', sizeof(text));
+	memcpy(text, head, strlen(head));
+	text[ROLLOUT_MAX_BYTES] = '\0';
+	rollout_says(text);
+	pull_of("n: 2\n");
+	assert_shows("n: 2\n");
+	text[ROLLOUT_MAX_BYTES] = 'x';
+	text[ROLLOUT_MAX_BYTES + 1] = '\0';
+	rollout_says(text);
+	pull_of("n: 3\n");
+	assert_shows("n: 2\n");
+	assert_string_equal(core_status().last_error,
+		"it has 65537 bytes, and a rollout has at most 65536");
+}
+
+static void rollout__that_is_wrong__says_where(void **state)
+{
+	(void)state;
+	begin();
+	rollout_says("percent: 0\npercent: 1\n");
+	pull_of("n: 2\n");
+	assert_outcome(CONFIG_FAILED);
+	assert_int_equal(strncmp(core_status().last_error, "2:1: ", 5), 0);
+	assert_logged("<4>the rollout cannot be read: keeping the current version config=web "
+		      "why=\"2:1: ");
+	rollout_says("percent: 100\n");
+	world_find_page("/rollout.yaml")->mismatch = "SHA-256 is 0123";
+	pull();
+	assert_string_equal(
+		core_status().last_error, "it is not what its server says: SHA-256 is 0123");
+	assert_int_equal(core_status().supervisor->count[SUPERVISOR_FAILED], 2);
+}
+
+static void rollout__whose_server_fails__has_its_cause(void **state)
+{
+	struct page *p;
+
+	(void)state;
+	begin();
+	rollout_says("percent: 100\n");
+	p = world_find_page("/rollout.yaml");
+	p->fails = PULL_TIMEOUT;
+	p->cause = KIND_CAUSE_TIMEOUT;
+	p->why = "no answer";
+	pull_of("n: 2\n");
+	assert_int_equal(core_status().cause, KIND_CAUSE_TIMEOUT);
+	assert_int_equal(core_status().supervisor->count[SUPERVISOR_TIMEOUT], 1);
+	p->fails = PULL_FAILED;
+	p->cause = KIND_CAUSE_FORBIDDEN;
+	pull();
+	assert_int_equal(core_status().cause, KIND_CAUSE_FORBIDDEN);
+	assert_int_equal(core_status().supervisor->count[SUPERVISOR_FAILED], 1);
+	assert_int_not_equal(
+		wheel_timer_state(&core.config->run.limit.timer), WHEEL_SCHEDULED);
+}
+
+static void rollout__without_a_slot__is_rejected_at_the_limit(void **state)
+{
+	(void)state;
+	begin();
+	rollout_says("percent: 100\n");
+	server_has("n: 2\n");
+	world.holds = true;
+	pull();
+	world.holds = false;
+	world_answer(world.pulls[0]);
+	assert_int_equal(core.config->run.state, RUN_ASKING);
+	assert_int_equal(world.pulls[1]->expires_ms,
+		world.now_ms + core.settings->configs[0]->timeout_ms);
+	assert_int_equal(wheel_timer_due(&core.config->run.limit.timer),
+		world.now_ms + core.settings->configs[0]->timeout_ms);
+	world.busy = true;
+	world.pulls[1]->calls->slot_lost(world.pulls[1]->arg, "no slot came in time");
+	assert_outcome(CONFIG_FAILED);
+	assert_error("no slot came in time");
+	assert_int_not_equal(
+		wheel_timer_state(&core.config->run.limit.timer), WHEEL_SCHEDULED);
+	assert_int_equal(core_status().supervisor->count[SUPERVISOR_REJECTED], 1);
+	world.pulls[1]->waiting = false;
+	world.busy = false;
+}
+
+static void rollout__that_does_not_answer__is_given_up(void **state)
+{
+	(void)state;
+	begin();
+	rollout_says("percent: 100\n");
+	server_has("n: 2\n");
+	world.holds = true;
+	pull();
+	world_answer(world.pulls[0]);
+	world_turn();
+	assert_true(world.pulls[1]->running);
+	assert_int_equal(world.pulls[1]->held.generation, 0);
+	world_advance(core.settings->configs[0]->timeout_ms);
+	assert_false(world.pulls[1]->running || world.pulls[1]->waiting);
+	assert_outcome(CONFIG_FAILED);
+	assert_int_equal(core_status().supervisor->count[SUPERVISOR_TIMEOUT], 1);
+	assert_logged("<4>the rollout cannot be read: keeping the current version config=web "
+		      "why=\"request timed out after ");
+	world.holds = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,6 +457,12 @@ int main(void)
 		CORE_TEST(rollout__of_a_version_without_an_etag__is_about_no_version),
 		CORE_TEST(rollout__when_the_server_has_nothing_new__is_not_asked),
 		CORE_TEST(rollout__that_holds_a_newer_version__does_not_hold_the_step_before),
+		CORE_TEST(rollout__that_holds_and_comes__is_logged),
+		CORE_TEST(rollout__of_the_largest_size__is_read),
+		CORE_TEST(rollout__that_is_wrong__says_where),
+		CORE_TEST(rollout__whose_server_fails__has_its_cause),
+		CORE_TEST(rollout__without_a_slot__is_rejected_at_the_limit),
+		CORE_TEST(rollout__that_does_not_answer__is_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
