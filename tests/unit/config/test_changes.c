@@ -470,8 +470,9 @@ static void version__that_cannot_be_compared__says_why_and_has_its_origin(void *
 	state_file_is_of("web", 1, 1500);
 	state_file_is_of("web", 2, 2500);
 	find_missing(9);
-	assert_true(has("\"generation\":2,\"from\":1,\"at_ms\":2500,\"origin\":\"pull\",\"changes\":"
-			"null,\"more\":0,\"error\":\"generation 1 cannot be read"));
+	assert_true(
+		has("\"generation\":2,\"from\":1,\"at_ms\":2500,\"origin\":\"pull\",\"changes\":"
+		    "null,\"more\":0,\"error\":\"generation 1 cannot be read"));
 	assert_true(has("\"generation\":1,\"from\":null,\"at_ms\":1500,\"origin\":null,\"changes\":"
 			"null,\"more\":0,\"error\":\"generation 1 cannot be read"));
 }
@@ -487,8 +488,8 @@ static void pull_keys(unsigned count, unsigned name)
 	server_has(text);
 	agent_starts("");
 	for (unsigned i = 0; i < count; i++)
-		len += (size_t)snprintf(text + len, sizeof(text) - len, "k%0*u: 1\n",
-			i ? 3 : (int)name - 1, i);
+		len += (size_t)snprintf(
+			text + len, sizeof(text) - len, "k%0*u: 1\n", i ? 3 : (int)name - 1, i);
 	pull_of(text);
 }
 
@@ -563,8 +564,9 @@ static void version__up_to_the_longest__is_compared(void **state)
 	find_missing(9);
 	assert_true(has("\"generation\":6,\"from\":5,"));
 	assert_non_null(strstr(answer, too_long));
-	assert_null(strstr(strstr(answer, too_long) + sizeof(too_long), "too long")); /* not the one before it */
-	pull_of("n: 3\n"); /* short, but what it is compared with is not */
+	assert_null(strstr(strstr(answer, too_long) + sizeof(too_long),
+		"too long")); /* not the one before it */
+	pull_of("n: 3\n");    /* short, but what it is compared with is not */
 	find_missing(9);
 	assert_true(has("\"generation\":7,\"from\":6,"));
 	assert_non_null(strstr(strstr(answer, too_long) + 1, too_long));
@@ -705,8 +707,8 @@ static const char *list_entries(void)
 		char name[16];
 		unsigned generation;
 
-		assert_int_equal(sscanf(p, "{\"config\":\"%15[a-z]\",\"generation\":%u", name,
-					 &generation),
+		assert_int_equal(
+			sscanf(p, "{\"config\":\"%15[a-z]\",\"generation\":%u", name, &generation),
 			2);
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s %u", len ? " " : "",
 			name, generation);

@@ -625,8 +625,9 @@ static void page_of_the_snapshot__that_cannot_be_made_again__fails_the_run(void 
 
 static void settings__that_make_another_output__have_another_digest(void **state)
 {
-	static const char one[] = "[{server: main, path: /web.yaml}]",
-			  two[] = "[{server: main, path: /web.yaml}, {server: main, path: /b.yaml}]";
+	static const char
+		one[] = "[{server: main, path: /web.yaml}]",
+		two[] = "[{server: main, path: /web.yaml}, {server: main, path: /b.yaml}]";
 	static const struct {
 		const char *from, *extra;
 		bool same; /* as the first */

@@ -919,7 +919,7 @@ static void verdict__that_the_disk_did_not_take__is_in_the_next_state_file(void 
 	assert_true(core.config->decisions.unsaved);
 	world.check_says = NULL;
 	world.dies_at = 3; /* after the ledger and the state file */
-	fault.nth = 2;	   /* the ledger is not written again by this run */
+	fault.nth = 2;     /* the ledger is not written again by this run */
 	pull_of("n: 2\n");
 	agent_restarts();
 	assert_generation(2);

@@ -343,7 +343,8 @@ static void answer__during_a_step__has_its_row_phase_and_moment(void **state)
 	pull_of("n: 2\n");
 	world_advance(3 * SECOND);
 	snprintf(words, sizeof(words),
-		"\"row\":\"latest_is_published\",\"action\":\"publish\",\"origin\":\"pull\",\"gate\":"
+		"\"row\":\"latest_is_published\",\"action\":\"publish\",\"origin\":\"pull\","
+		"\"gate\":"
 		"\"open\",\"resting\":[],\"under_way\":{\"row\":\"latest_is_published\",\"phase\":"
 		"\"programs\",\"since_ms\":%lld},\"sentences\":[",
 		(long long)world.wall_ms - 3000);
@@ -376,7 +377,8 @@ static void gate__of_a_new_version__is_the_first_that_is_closed(void **state)
 	world_put("/rollout.yaml", "percent: 0\n");
 	pull_of("n: 2\n");
 	assert_says("\"row\":\"nothing\",\"action\":\"none\",\"origin\":null,\"gate\":\"rollout\"");
-	assert_says("\"latest\":\"new\",\"verdict\":\"free\",\"force\":\"none\",\"rollout\":\"out\"");
+	assert_says(
+		"\"latest\":\"new\",\"verdict\":\"free\",\"force\":\"none\",\"rollout\":\"out\"");
 	operator_pins(0);
 	assert_says("\"gate\":\"pin\"");
 	operator_unpins();
@@ -409,7 +411,8 @@ static void rows_that_failed__are_listed_when_they_would_be_next(void **state)
 	ledger_override(core.config->decisions.ledger, "n", "7", LEDGER_FOREVER, "ann", "");
 	assert_says("\"resting\":[\"other_overrides\",\"changed_by_others\"]");
 	core.config->resting = 0;
-	assert_says("\"row\":\"other_overrides\",\"action\":\"recompose\",\"origin\":\"overrides\"");
+	assert_says(
+		"\"row\":\"other_overrides\",\"action\":\"recompose\",\"origin\":\"overrides\"");
 	assert_says("\"resting\":[]");
 }
 

@@ -606,7 +606,8 @@ static void explain__of_a_failure__tells_the_public_no_reason(void **state)
 	e.status.last_error = "";
 	e.status.has_notify = e.status.notify.has_reload = true;
 	e.status.notify.probe_why = "";
-	e.status.notify.reload = (struct reload_status){.in_a_row = 1, .next_ms = 4000, .why = "x9"};
+	e.status.notify.reload =
+		(struct reload_status){.in_a_row = 1, .next_ms = 4000, .why = "x9"};
 	assert_true(says("the application was not reloaded, which is tried again in 4s: see the"));
 	e.status.notify = (struct notify_status){
 		.probe = PROBE_FAILED, .probe_generation = 3, .probe_why = "x9"};
@@ -620,8 +621,8 @@ static void explain__of_a_pull_that_is_due__says_it(void **state)
 {
 	(void)state;
 	e.status.next_pull_in_ms = 0;
-	assert_says(CURRENT_A, CONFIRMED, "the agent does nothing before the next pull, in 1s",
-		NULL);
+	assert_says(
+		CURRENT_A, CONFIRMED, "the agent does nothing before the next pull, in 1s", NULL);
 	e.status.next_pull_in_ms = -1;
 	assert_says(CURRENT_A, CONFIRMED, NULL);
 }

@@ -447,7 +447,8 @@ static const char *facts(char text[1024], uint64_t generation, const char *origi
 
 	assert_int_equal(digest_sha256(document, strlen(document), NULL, 0, sha256), 0);
 	snprintf(text, 1024,
-		"\"generation\":%llu,\"pulled_ms\":%lld,\"sha256\":\"%s\",\"origin\":\"%s\",\"urls\":"
+		"\"generation\":%llu,\"pulled_ms\":%lld,\"sha256\":\"%s\",\"origin\":\"%s\","
+		"\"urls\":"
 		"[%s],\"version\":\"\\\"%.8s\\\"\",\"bytes\":%zu",
 		(unsigned long long)generation, (long long)world.wall_ms, sha256, origin, urls,
 		sha256, strlen(document));
@@ -517,10 +518,11 @@ static void diff__has_the_facts_of_both_and_each_change(void **state)
 	agent_starts("");
 	pull_of(second);
 	assert_int_equal(diff(1, 2), 0);
-	assert_answers("{\"name\":\"web\",\"from\":{%s},\"to\":{%s},\"equal\":false,\"values\":true,"
-		       "\"changes\":[{\"change\":\"removed\",\"path\":\"gone\",\"before\":\"x\"},"
-		       "{\"change\":\"added\",\"path\":\"m.0\",\"after\":1},"
-		       "{\"change\":\"changed\",\"path\":\"n\",\"before\":1,\"after\":2}]}",
+	assert_answers(
+		"{\"name\":\"web\",\"from\":{%s},\"to\":{%s},\"equal\":false,\"values\":true,"
+		"\"changes\":[{\"change\":\"removed\",\"path\":\"gone\",\"before\":\"x\"},"
+		"{\"change\":\"added\",\"path\":\"m.0\",\"after\":1},"
+		"{\"change\":\"changed\",\"path\":\"n\",\"before\":1,\"after\":2}]}",
 		FACTS(1, "pull", first), FACTS(2, "pull", second));
 	assert_int_equal(diff(0, 0), 0);
 	assert_true(has("\"from\":{\"generation\":1,"));
@@ -562,8 +564,9 @@ static void diff__of_bytes__has_no_changes(void **state)
 	agent_starts("type: bytes");
 	pull_of("n: 2\n");
 	assert_int_equal(diff(1, 2), 0);
-	assert_answers("{\"name\":\"web\",\"from\":{%s},\"to\":{%s},\"equal\":false,\"values\":true,"
-		       "\"changes\":null}",
+	assert_answers(
+		"{\"name\":\"web\",\"from\":{%s},\"to\":{%s},\"equal\":false,\"values\":true,"
+		"\"changes\":null}",
 		FACTS(1, "pull", "n: 1\n"), FACTS(2, "pull", "n: 2\n"));
 }
 
@@ -608,12 +611,13 @@ static void explain__of_a_mapping__hides_what_is_masked_in_it(void **state)
 	server_has("db: {host: a, list: [{pw: s, n: 1}, 2], pw: s, empty: {}, none: []}\n");
 	agent_starts("mask: ['*.pw', 'db.list.1']");
 	assert_int_equal(explain("db"), 0);
-	assert_answers("{\"name\":\"web\",\"generation\":1,\"key\":\"db\",\"found\":true,\"values\":"
-		       "true,\"value\":{\"host\":\"a\",\"list\":[{\"pw\":\"***\",\"n\":1},\"***\"],"
-		       "\"pw\":\"***\",\"empty\":{},\"none\":[]},\"layers\":[{\"url\":"
-		       "\"http://server/web.yaml\",\"path\":\"/web.yaml\",\"effect\":\"sets\","
-		       "\"line\":1,\"value\":{\"host\":\"a\",\"list\":[{\"pw\":\"***\",\"n\":1},"
-		       "\"***\"],\"pw\":\"***\",\"empty\":{},\"none\":[]},\"effective\":true}]}");
+	assert_answers(
+		"{\"name\":\"web\",\"generation\":1,\"key\":\"db\",\"found\":true,\"values\":"
+		"true,\"value\":{\"host\":\"a\",\"list\":[{\"pw\":\"***\",\"n\":1},\"***\"],"
+		"\"pw\":\"***\",\"empty\":{},\"none\":[]},\"layers\":[{\"url\":"
+		"\"http://server/web.yaml\",\"path\":\"/web.yaml\",\"effect\":\"sets\","
+		"\"line\":1,\"value\":{\"host\":\"a\",\"list\":[{\"pw\":\"***\",\"n\":1},"
+		"\"***\"],\"pw\":\"***\",\"empty\":{},\"none\":[]},\"effective\":true}]}");
 	asks.no_values = true;
 	assert_int_equal(explain("db.host"), 0);
 	assert_answers("{\"name\":\"web\",\"generation\":1,\"key\":\"db.host\",\"found\":true,"
@@ -722,8 +726,8 @@ static void rollback__to_what_other_keys_signed__names_the_document(void **state
 	agent_starts(extra);
 	assert_generation(4);
 	assert_int_equal(may_roll_back(1), -EBADMSG);
-	assert_non_null(strstr(why,
-		"generation 1 is not signed as the configuration asks for: /a.yaml: "));
+	assert_non_null(
+		strstr(why, "generation 1 is not signed as the configuration asks for: /a.yaml: "));
 	signer_fini(&first);
 	signer_fini(&other);
 }

@@ -576,8 +576,8 @@ static void watch__hears_of_a_version_that_was_seen_and_not_published(void **sta
 	(void)state;
 	begin_watched("guard: {require: [n]}");
 	pull_of("m: 1\n");
-	assert_string_equal(world.items[0]->version(world.items[0]->arg),
-		world_find_page("/web.yaml")->etag);
+	assert_string_equal(
+		world.items[0]->version(world.items[0]->arg), world_find_page("/web.yaml")->etag);
 }
 
 static void watch__of_a_change__waits_within_the_spread(void **state)

@@ -583,8 +583,7 @@ static void each_request__without_a_reason__says_none(void **state)
 	assert_int_equal(config_roll_back(core.config, 1, "ann", "", operator.why), 0);
 	assert_line("<6>a rollback was asked for config=web from=2 to=1 by=ann");
 	assert_string_equal(core.config->decisions.ledger->verdicts[0].why, "rolled back by ann");
-	assert_int_equal(
-		config_override(core.config, "n", "7", HOUR, "ann", "", operator.why), 0);
+	assert_int_equal(config_override(core.config, "n", "7", HOUR, "ann", "", operator.why), 0);
 	assert_line("<6>an override was asked for config=web key=n by=ann for=1h");
 	assert_origin("override of n by ann for 1h");
 	assert_string_equal(core_status().overrides[0].reason, "");
@@ -710,8 +709,7 @@ static void key__that_is_wrong__is_shown(void **state)
 	operator_overrides("n", "1", 1);
 	assert_done();
 	operator_drops("m");
-	assert_refused(
-		-ENOENT, "there is no override of that key: `pullet status web` lists them");
+	assert_refused(-ENOENT, "there is no override of that key: `pullet status web` lists them");
 	operator_drops("nn");
 	assert_refused(-ENOENT, "there is no override of that key");
 }
@@ -733,7 +731,8 @@ static void override_of_several__removes_the_one_that_is_named(void **state)
 
 static void decision__that_cannot_be_saved__is_done_all_the_same(void **state)
 {
-	static const char lost[] = "done, but not saved: it will be lost on restart (the log says why)";
+	static const char lost[] =
+		"done, but not saved: it will be lost on restart (the log says why)";
 
 	(void)state;
 	begin("");
@@ -776,8 +775,8 @@ static void rollback__of_a_version_that_was_lost__waits_for_its_pull(void **stat
 	begin_with_two("");
 	current_forget(core.config);
 	operator_rolls_back(1);
-	assert_refused(-EAGAIN,
-		"the current version could not be read, and is pulled again: try again when it was");
+	assert_refused(-EAGAIN, "the current version could not be read, and is pulled again: try "
+				"again when it was");
 	assert_null(core.config->decisions.request);
 	pull();
 	operator_rolls_back(1);

@@ -605,7 +605,7 @@ static void spared__are_the_proven_and_the_servers_version(void)
 	pull_forced();
 	assert_shows("n: 2\nm: 5\n");
 	assert_int_equal(world.unchanged, 1); /* its bytes were not sent again */
-	world_end_probe("it answers 500"); /* the overrides are suspected first */
+	world_end_probe("it answers 500");    /* the overrides are suspected first */
 	world_turn();
 	assert_shows("n: 2\n");
 	world_end_probe("it answers 500");

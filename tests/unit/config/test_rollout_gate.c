@@ -343,8 +343,8 @@ static void rollout__of_the_largest_size__is_read(void **state)
 	rollout_says(text);
 	pull_of("n: 3\n");
 	assert_shows("n: 2\n");
-	assert_string_equal(core_status().last_error,
-		"it has 65537 bytes, and a rollout has at most 65536");
+	assert_string_equal(
+		core_status().last_error, "it has 65537 bytes, and a rollout has at most 65536");
 }
 
 static void rollout__that_is_wrong__says_where(void **state)
@@ -384,8 +384,7 @@ static void rollout__whose_server_fails__has_its_cause(void **state)
 	pull();
 	assert_int_equal(core_status().cause, KIND_CAUSE_FORBIDDEN);
 	assert_int_equal(core_status().supervisor->count[SUPERVISOR_FAILED], 1);
-	assert_int_not_equal(
-		wheel_timer_state(&core.config->run.limit.timer), WHEEL_SCHEDULED);
+	assert_int_not_equal(wheel_timer_state(&core.config->run.limit.timer), WHEEL_SCHEDULED);
 }
 
 static void rollout__without_a_slot__is_rejected_at_the_limit(void **state)
@@ -399,16 +398,15 @@ static void rollout__without_a_slot__is_rejected_at_the_limit(void **state)
 	world.holds = false;
 	world_answer(world.pulls[0]);
 	assert_int_equal(core.config->run.state, RUN_ASKING);
-	assert_int_equal(world.pulls[1]->expires_ms,
-		world.now_ms + core.settings->configs[0]->timeout_ms);
+	assert_int_equal(
+		world.pulls[1]->expires_ms, world.now_ms + core.settings->configs[0]->timeout_ms);
 	assert_int_equal(wheel_timer_due(&core.config->run.limit.timer),
 		world.now_ms + core.settings->configs[0]->timeout_ms);
 	world.busy = true;
 	world.pulls[1]->calls->slot_lost(world.pulls[1]->arg, "no slot came in time");
 	assert_outcome(CONFIG_FAILED);
 	assert_error("no slot came in time");
-	assert_int_not_equal(
-		wheel_timer_state(&core.config->run.limit.timer), WHEEL_SCHEDULED);
+	assert_int_not_equal(wheel_timer_state(&core.config->run.limit.timer), WHEEL_SCHEDULED);
 	assert_int_equal(core_status().supervisor->count[SUPERVISOR_REJECTED], 1);
 	world.pulls[1]->waiting = false;
 	world.busy = false;

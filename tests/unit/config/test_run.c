@@ -343,12 +343,10 @@ static void run__that_has_ended__has_no_limit_any_more(void **state)
 	(void)state;
 	server_has("n: 1\n");
 	agent_starts("timeout: 10s");
-	assert_int_not_equal(
-		wheel_timer_state(&core.config->run.limit.timer), WHEEL_SCHEDULED);
+	assert_int_not_equal(wheel_timer_state(&core.config->run.limit.timer), WHEEL_SCHEDULED);
 	server_is_down();
 	pull();
-	assert_int_not_equal(
-		wheel_timer_state(&core.config->run.limit.timer), WHEEL_SCHEDULED);
+	assert_int_not_equal(wheel_timer_state(&core.config->run.limit.timer), WHEEL_SCHEDULED);
 	world_advance(MINUTE);
 	assert_error("connection refused");
 }

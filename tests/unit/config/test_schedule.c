@@ -524,8 +524,8 @@ static void queued_pull__is_rejected_after_the_longest_delay(void **state)
 	begin();
 	world.busy = true;
 	pull();
-	assert_int_equal(world.pulls[0]->expires_ms,
-		world.now_ms + core.config->run.supervisor.max_ms);
+	assert_int_equal(
+		world.pulls[0]->expires_ms, world.now_ms + core.config->run.supervisor.max_ms);
 	assert_int_equal(schedule_expiry_ms(core.config), world.pulls[0]->expires_ms);
 	core.config->run.supervisor.max_ms = 5 * MINUTE + 1;
 	assert_int_equal(schedule_expiry_ms(core.config), world.now_ms + 5 * MINUTE + 1);
@@ -539,8 +539,7 @@ static void backoff__delays_a_pull_up_to_the_longest_delay(void **state)
 	(void)state;
 	begin();
 	pull();
-	assert_int_equal(
-		world.waits_until_ms, world.now_ms + core.config->run.supervisor.max_ms);
+	assert_int_equal(world.waits_until_ms, world.now_ms + core.config->run.supervisor.max_ms);
 	core.config->run.supervisor.max_ms = SHAPER_CAP_MIN_MS - 1;
 	schedule_bound_backoff(core.config);
 	assert_int_equal(world.waits_until_ms, world.now_ms + SHAPER_CAP_MIN_MS);
@@ -615,7 +614,8 @@ static void hints__of_an_unreachable_server__are_followed_once_it_answers(void *
 	assert_in_range(core_status().next_pull_in_ms, HOUR - SECOND, HOUR);
 	server_is_down();
 	pull();
-	assert_in_range(core_status().next_pull_in_ms, HOUR - SECOND, HOUR); /* that one was followed */
+	assert_in_range(
+		core_status().next_pull_in_ms, HOUR - SECOND, HOUR); /* that one was followed */
 	message_comes(NULL);
 	server_fails(PULL_FAILED, KIND_CAUSE_FORBIDDEN, "the server answered 403");
 	world_advance(SECOND);

@@ -313,7 +313,8 @@ static void stale__by_a_signature__begins_when_it_expires(void **state)
 	core.config->current.expires_ms = world.wall_ms;
 	assert_state("stale");
 	assert_int_equal(status_readers_stale_ms(core.config), 1);
-	core.config->current.expires_ms = world.wall_ms + 2 * (int64_t)HOUR; /* the server is sooner */
+	core.config->current.expires_ms =
+		world.wall_ms + 2 * (int64_t)HOUR; /* the server is sooner */
 	assert_int_equal(status_readers_stale_ms(core.config), HOUR + 10 * SECOND);
 	core.config->current.expires_ms = INT64_MAX;
 }
@@ -551,7 +552,8 @@ int main(void)
 		CORE_TEST(status__while_the_snapshot_is_validated__has_it_if_it_is_there),
 		CORE_TEST(status__of_a_saved_version_that_could_not_be_shown__has_none),
 		CORE_TEST(status__while_a_saved_version_is_validated__has_the_current_one),
-		CORE_TEST(failure__before_anything_is_published__does_not_speak_of_a_current_version),
+		CORE_TEST(
+			failure__before_anything_is_published__does_not_speak_of_a_current_version),
 		CORE_TEST(failure__that_lasts__is_repeated_with_its_count),
 		CORE_TEST(failure__that_another_config_repeats__counts_on),
 	};
