@@ -715,6 +715,25 @@ static void older__is_looked_for_once_a_tick(void **state)
 	assert_shows("n: 2\n");
 }
 
+static void heal__puts_back_what_is_current_whatever_was_decided_since(void **state)
+{
+	(void)state;
+	begin("");
+	operator_overrides("n", "7", 10 * SECOND);
+	operator_pins(0);
+	disk_fails(CALL_WRITE, 2, true, ENOSPC); /* the ledger is written, nothing else is */
+	world_advance(11 * SECOND);
+	disk_recovers();
+	assert_true(core.config->resting & 1u << ROW_OTHER_OVERRIDES);
+	assert_shows("n: 7\n");
+	somebody_writes("harm");
+	assert_shows("n: 7\n");
+	assert_generation(2);
+	pull();
+	assert_shows("n: 1\n");
+	assert_generation(3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -759,6 +778,7 @@ int main(void)
 		CORE_TEST(settings__before_anything_is_published__do_not_differ),
 		CORE_TEST(version__that_is_forgotten__is_asked_for_as_a_whole),
 		CORE_TEST(older__is_looked_for_once_a_tick),
+		CORE_TEST(heal__puts_back_what_is_current_whatever_was_decided_since),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -249,6 +249,46 @@ static void trial__within_its_time_and_the_grace_of_two_programs__is_well(void *
 		"a program that checks a version does not end, not even killed");
 }
 
+static void checks__that_wait_for_their_thread__are_well(void **state)
+{
+	(void)state;
+	run_since(10 * MINUTE);
+	config->step.validating = (struct validation *)1;
+	assert_well();
+	config->step.validating_since_ms = NOW - MINUTE;
+	assert_well();
+	config->step.validating_since_ms--;
+	assert_string_equal(
+		config_stuck(config, NOW), "the checks have not ended with a version for a minute");
+	config->step.validating = NULL;
+}
+
+static void trial__has_the_time_of_both_programs(void **state)
+{
+	struct settings_config *s = (struct settings_config *)(uintptr_t)config->settings;
+
+	(void)state;
+	s->format_run.timeout_ms = 7000;
+	config->step.programs = (struct programs *)1;
+	config->step.programs_since_ms = NOW - 37000 - 2 * 5000 - MINUTE;
+	assert_well();
+	config->step.programs_since_ms--;
+	assert_non_null(config_stuck(config, NOW));
+	s->format_run.timeout_ms = 0;
+}
+
+static void in_line__within_its_minute__is_well(void **state)
+{
+	(void)state;
+	due_since(MINUTE);
+	line.waiting = true;
+	assert_well();
+	due_since(MINUTE + 1);
+	assert_non_null(config_stuck(config, NOW));
+	line.in_flight = 3;
+	assert_well();
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -266,6 +306,9 @@ int main(void)
 		TEST(publication__that_waits_for_the_worker__is_well),
 		TEST(publication__that_the_worker_has_for_longer_than_a_minute__is_stuck),
 		TEST(trial__within_its_time_and_the_grace_of_two_programs__is_well),
+		TEST(checks__that_wait_for_their_thread__are_well),
+		TEST(trial__has_the_time_of_both_programs),
+		TEST(in_line__within_its_minute__is_well),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

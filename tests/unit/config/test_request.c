@@ -143,6 +143,78 @@ static void answer__without_a_request__changes_nothing(void **state)
 	assert_null(config_change_error(core.config));
 }
 
+/* ---- to the letter ---- */
+
+static void rollback__that_is_superseded__is_logged_with_what_was_asked(void **state)
+{
+	(void)state;
+	begin_with_a_check();
+	pull_of("n: 3\n");
+	operator_rolls_back(1);
+	world.programs_hang = false;
+	world_turn();
+	assert_line("<6>not rolled back: another version was published meanwhile config=web "
+		    "what=\"rollback to generation 1 by ann: pages are slow\"");
+	assert_string_equal(operator.answer,
+		"another version was published meanwhile: check it and try again");
+	assert_int_equal(operator.answers, 1);
+	assert_null(core.config->decisions.request);
+}
+
+static void request__that_is_cancelled__is_logged_and_answered_once(void **state)
+{
+	static const char why[] = "a new configuration changes this config, or removes it, and "
+				  "this was not done yet: ask again";
+
+	(void)state;
+	begin_with_a_check();
+	pull_of("n: 3\n");
+	operator_overrides("n", "7", HOUR);
+	assert_true(config_retire(core.config, note_retired, NULL));
+	assert_line("<4>change cancelled config=web why=\"%s\"", why);
+	assert_string_equal(operator.answer, why);
+	assert_string_equal(config_change_error(core.config), why);
+	assert_int_equal(operator.answers, 1);
+	assert_null(core.config->decisions.request);
+	request_cancel(core.config);
+	assert_int_equal(core_count_log("change cancelled"), 1);
+}
+
+static unsigned others;
+
+static void note_other(void *arg, struct config *c)
+{
+	(void)arg;
+	(void)c;
+	others++;
+}
+
+static void answer__is_heard_by_who_waits_for_it_or_for_anything(void **state)
+{
+	struct config_waiter any = {.ended = note_other}, run = {.ended = note_other};
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	others = 0;
+	config_wait_any(core.config, &any);
+	config_wait(core.config, &run);
+	operator_overrides("n", "7", HOUR);
+	assert_done();
+	assert_int_equal(others, 1); /* not by who waits for a run */
+	config_wait_cancel(core.config, &run);
+}
+
+static void request__of_another_kind__is_not_superseded(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	assert_false(request_supersede(core.config));
+	assert_null(config_change_error(core.config));
+	request_drop(core.config); /* there is none */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,6 +228,10 @@ int main(void)
 		CORE_TEST(answer__without_a_request__changes_nothing),
 		CORE_TEST_DISK(
 			request__while_the_disk_has_a_pulled_version__is_cancelled_with_its_config),
+		CORE_TEST(rollback__that_is_superseded__is_logged_with_what_was_asked),
+		CORE_TEST(request__that_is_cancelled__is_logged_and_answered_once),
+		CORE_TEST(answer__is_heard_by_who_waits_for_it_or_for_anything),
+		CORE_TEST(request__of_another_kind__is_not_superseded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

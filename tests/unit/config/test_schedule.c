@@ -647,6 +647,53 @@ static void suspension__ends_what_is_due(void **state)
 	assert_int_equal(core.config->status.resumed_ms, world.now_ms);
 }
 
+static void retries__of_an_unreachable_server__come_after_the_longest_delay_at_last(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("push_min_interval: 0s");
+	world_advance(MINUTE);
+	world.no_random = true;
+	server_is_down();
+	message_comes(NULL);
+	for (int i = 0; i < CONFIG_REPULLS + 3; i++) {
+		uint64_t next_ms = (uint64_t)core_status().next_pull_in_ms;
+
+		if (i >= CONFIG_REPULLS - 1)
+			assert_int_equal(next_ms, 24000);
+		else
+			assert_true(next_ms < 24000);
+		world_advance(next_ms);
+	}
+	assert_error("connection refused");
+}
+
+static void retired__arms_no_timer_any_more(void **state)
+{
+	(void)state;
+	begin();
+	assert_true(config_retire(core.config, NULL, NULL));
+	trigger_hint(core.config->run.topic.trigger, world.now_ms, 0);
+	world_turn();
+	schedule_arm_timer(core.config);
+	assert_int_not_equal(wheel_timer_state(&core.config->run.due.timer), WHEEL_SCHEDULED);
+}
+
+static void jitter__is_that_of_the_settings(void **state)
+{
+	(void)state;
+	begin();
+	core.settings->configs[0]->jitter = 20;
+	world.no_random = true;
+	pull();
+	assert_int_equal(core_status().next_pull_in_ms, HOUR / 10 * 8);
+	world.holds = world.other_address = true;
+	pull();
+	world_advance(core.settings->configs[0]->timeout_ms);
+	assert_int_equal(core_status().next_pull_in_ms, 250); /* half of the failover's delay */
+	world.holds = world.other_address = false;
+}
+
 #define SPREAD_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_spread, core_tear_down)
 
 int main(void)
@@ -694,6 +741,9 @@ int main(void)
 		CORE_TEST(hints__of_an_unreachable_server__are_followed_once_it_answers),
 		CORE_TEST(overloaded_server__keeps_the_supervised_delay),
 		CORE_TEST(suspension__ends_what_is_due),
+		CORE_TEST(retries__of_an_unreachable_server__come_after_the_longest_delay_at_last),
+		CORE_TEST(retired__arms_no_timer_any_more),
+		CORE_TEST(jitter__is_that_of_the_settings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

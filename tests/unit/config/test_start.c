@@ -777,6 +777,38 @@ static void start__of_a_version_of_ten_minutes_ago__leaves_it_to_the_kernel(void
 	}
 }
 
+static void start__without_a_snapshot__knows_no_confirmation(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("snapshot: false");
+	world_advance(10 * SECOND);
+	server_is_down();
+	agent_restarts();
+	assert_int_equal(core.config->status.confirmed_ms, 0);
+	assert_int_equal(core_status().confirmed_ms, 0);
+	assert_int_equal(core_status().age_ms, 10 * SECOND); /* since the pull */
+}
+
+static void version__that_is_shown_after_the_start__is_the_workers(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	agent_restarts();
+	disk_fails(CALL_RENAME, 2, false, EIO);
+	pull_of("n: 3\n");
+	disk_recovers();
+	assert_int_equal(core.config->current.saved_generation, 3);
+	server_is_down();
+	world.disk.held = true;
+	pull();
+	assert_int_equal(core.config->step.decision.action, ACTION_SHOW);
+	assert_true(core.config->step.publishing);
+	world.disk.held = false;
+	world_turn();
+	assert_shows("n: 3\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -825,6 +857,8 @@ int main(void)
 		CORE_TEST(dry_run__starts_from_nothing),
 		CORE_TEST(overrides__that_ended_while_it_was_down__are_no_work_of_the_start),
 		CORE_TEST_DISK(start__of_a_version_of_ten_minutes_ago__leaves_it_to_the_kernel),
+		CORE_TEST(start__without_a_snapshot__knows_no_confirmation),
+		CORE_TEST_DISK(version__that_is_shown_after_the_start__is_the_workers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -409,6 +409,70 @@ static void schema__with_strange_keywords__is_said_with_them(void **state)
 	assert_not_logged("keywords that mean nothing");
 }
 
+/* ---- how long it takes ---- */
+
+static const char *stuck;
+static bool reads;
+
+/* As the watchdog sees it a minute later. */
+static ssize_t watched_read(int fd, void *data, size_t len)
+{
+	if (!reads) {
+		reads = true;
+		stuck = config_stuck(core.config, world.now_ms + MINUTE + 1);
+		if (stuck && config_stuck(core.config, world.now_ms + MINUTE))
+			stuck = "too soon";
+	}
+	return read(fd, data, len);
+}
+
+static void checks__that_take_long__are_seen_by_the_watchdog(void **state)
+{
+	(void)state;
+	core.env.check = &world.checks;
+	server_has("n: 1\n");
+	agent_starts("");
+	disk_fails(CALL_RENAME, 2, false, EIO); /* saved, not shown */
+	pull_of(document_of(16385, 'a'));
+	disk_recovers();
+	server_is_down();
+	world.checks.held = true;
+	pull();
+	assert_non_null(core.config->step.validating);
+	reads = false;
+	world.sys.read = watched_read;
+	world.checks.held = false;
+	world_turn();
+	assert_true(reads);
+	assert_non_null(stuck);
+	assert_string_equal(stuck, "the checks have not ended with a version for a minute");
+	assert_generation(2);
+	assert_null(config_stuck(core.config, world.now_ms + MINUTE));
+}
+
+static void schema__that_is_bad__matters_to_new_versions_alone(void **state)
+{
+	char schema[SCRATCH_PATH + 64];
+
+	(void)state;
+	scratch_write(core.dir, "schema.json", "{}", 2);
+	snprintf(schema, sizeof(schema), "schema: %s/schema.json", core.dir);
+	server_has("n: 1\n");
+	agent_starts(schema);
+	pull_of("n: 2\n");
+	scratch_write(core.dir, "schema.json", "{", 1);
+	somebody_writes("harm");
+	assert_shows("n: 2\n"); /* healed, */
+	operator_rolls_back(1);
+	assert_done(); /* rolled back, */
+	server_is_down();
+	somebody_writes_quietly("harm");
+	agent_restarts();
+	assert_shows("n: 1\n"); /* and started from */
+	operator_overrides("m", "1", HOUR);
+	assert_failed("cannot compose the current version again"); /* it is checked */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -434,6 +498,8 @@ int main(void)
 		CORE_TEST(thread__that_has_ended__is_not_stuck),
 		CORE_TEST(file__of_a_version__is_large_beyond_the_bound),
 		CORE_TEST(schema__with_strange_keywords__is_said_with_them),
+		CORE_TEST(checks__that_take_long__are_seen_by_the_watchdog),
+		CORE_TEST(schema__that_is_bad__matters_to_new_versions_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
