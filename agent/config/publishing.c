@@ -309,8 +309,7 @@ void publishing_start(struct config *c)
 		worker_submit(c->env->worker, &c->step.publish_job);
 		return;
 	}
-	if (!starts || p->target || p->fileset || p->image)
-		publish_run(p); /* at a start it may block */
+	publish_run(p); /* at a start it may block */
 	publication_ended(c);
 }
 
