@@ -734,6 +734,36 @@ static void heal__puts_back_what_is_current_whatever_was_decided_since(void **st
 	assert_generation(3);
 }
 
+static void heal__that_failed__is_a_repair_when_it_is_tried_again(void **state)
+{
+	(void)state;
+	begin("");
+	disk_fails(CALL_RENAME, 1, true, EIO);
+	somebody_writes("harm");
+	disk_recovers();
+	assert_shows("harm");
+	forget_log();
+	world_advance(MINUTE);
+	pull();
+	assert_shows("n: 1\n");
+	assert_logged("<4>the file was changed by somebody else: restoring it config=web file=");
+	assert_not_logged("restoring the files of the current version"); /* nobody published */
+}
+
+static void retired__within_a_second_of_a_repair__has_no_timer(void **state)
+{
+	struct wheel_timer *repair;
+
+	(void)state;
+	begin("");
+	repair = &core.config->current.repair_timer.timer;
+	somebody_writes("harm");
+	somebody_writes("harm");
+	assert_int_equal(wheel_timer_state(repair), WHEEL_SCHEDULED);
+	assert_true(config_retire(core.config, NULL, NULL));
+	assert_int_not_equal(wheel_timer_state(repair), WHEEL_SCHEDULED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -779,6 +809,8 @@ int main(void)
 		CORE_TEST(version__that_is_forgotten__is_asked_for_as_a_whole),
 		CORE_TEST(older__is_looked_for_once_a_tick),
 		CORE_TEST(heal__puts_back_what_is_current_whatever_was_decided_since),
+		CORE_TEST(heal__that_failed__is_a_repair_when_it_is_tried_again),
+		CORE_TEST(retired__within_a_second_of_a_repair__has_no_timer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,6 +46,7 @@ static void nothing__is_published_yet(void **state)
 	assert_says("it is not known which version the server has");
 	assert_says("failing since 20");
 	assert_says("\"row\":\"nothing\"");
+	assert_says("\"latest\":\"unknown\"");
 	assert_says("\"under_way\":null");
 }
 
