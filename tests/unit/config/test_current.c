@@ -671,6 +671,22 @@ static void settings__before_anything_is_published__do_not_differ(void **state)
 	core.config->current.settings[0] ^= 1;
 }
 
+static void version__without_what_a_program_makes__differs(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("format: {run: [/bin/cat]}");
+	assert_false(current_settings_differ(core.config));
+	core.config->current.version.product_len = 0;
+	assert_true(current_settings_differ(core.config));
+	config_settle(core.config); /* so it is made again */
+	world_turn();
+	assert_int_equal(world.checked, 2);
+	assert_generation(2);
+	assert_shows("made: n: 1\n");
+	assert_false(current_settings_differ(core.config));
+}
+
 static void version__that_is_forgotten__is_asked_for_as_a_whole(void **state)
 {
 	const struct version *v;
@@ -806,6 +822,7 @@ int main(void)
 		CORE_TEST(page_of_the_snapshot__that_cannot_be_made_again__fails_the_run),
 		CORE_TEST(settings__that_make_another_output__have_another_digest),
 		CORE_TEST(settings__before_anything_is_published__do_not_differ),
+		CORE_TEST(version__without_what_a_program_makes__differs),
 		CORE_TEST(version__that_is_forgotten__is_asked_for_as_a_whole),
 		CORE_TEST(older__is_looked_for_once_a_tick),
 		CORE_TEST(heal__puts_back_what_is_current_whatever_was_decided_since),
