@@ -30,8 +30,10 @@ static void end_run(struct config *c)
 		c->status.outcome == CONFIG_PUBLISHED);
 	schedule_warn_floor(c, now_ms);
 	trigger_end(&c->run.trigger, now_ms, schedule_next_run(c, now_ms));
-	if (c->run.bootstrapping)
+	if (c->run.bootstrapping) {
 		run_swap_pulls(c);
+		pull_hold(c->run.pull, NULL, false);
+	}
 	c->run.forced = false;
 	c->latest.force = FORCE_NONE; /* an order is about its own run */
 	schedule_bound_backoff(c);

@@ -419,8 +419,22 @@ static void bootstrap__of_a_forced_pull__is_forced(void **state)
 	assert_int_equal(core.config->run.pull->held.generation, 0);
 	world.holds = false;
 	world_turn();
-	assert_false(world.pulls[1]->forced);
+	for (int i = 0; i < 2; i++)
+		assert_false(world.pulls[i]->forced);
 	assert_false(core.config->run.bootstrapping);
+}
+
+static void bootstrap__of_a_version_that_is_kept__leaves_nothing_held(void **state)
+{
+	(void)state;
+	world_put("/boot.yaml", "m: 0\n");
+	server_is_down();
+	agent_starts(BOOTSTRAP ", guard: {require: [n]}");
+	assert_int_equal(core.config->latest.state, LATEST_IS_KEPT);
+	assert_generation(0);
+	pull();
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(world.pulls[i]->held.generation, 0);
 }
 
 static void retired__during_a_bootstrap__asks_nobody_any_more(void **state)
@@ -583,6 +597,7 @@ int main(void)
 		CORE_TEST(bootstrap__is_logged_and_leaves_the_servers_failure),
 		CORE_TEST(bootstrap__where_nothing_can_be_published__leaves_the_servers_cause),
 		CORE_TEST(bootstrap__of_a_forced_pull__is_forced),
+		CORE_TEST(bootstrap__of_a_version_that_is_kept__leaves_nothing_held),
 		CORE_TEST(retired__during_a_bootstrap__asks_nobody_any_more),
 		CORE_TEST(failure_here__after_one_of_the_server__is_of_this_host),
 		CORE_TEST(publication_here__that_is_not_possible__after_one_of_the_server),
