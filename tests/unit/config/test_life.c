@@ -605,6 +605,17 @@ static void watches__that_fail__show_the_worst_state_and_an_error(void **state)
 	assert_int_equal(core_status().watch, WATCH_FAILING);
 	assert_string_equal(core_status().watch_error, "");
 	world.watch_state = WATCH_ON;
+	for (int i = 0; i < 2; i++) {
+		world.watch_fails = world.items[i];
+		assert_int_equal(core_status().watch, WATCH_FAILING);
+	}
+	world.watch_state = WATCH_CONNECTING; /* is better than failing */
+	assert_int_equal(core_status().watch, WATCH_FAILING);
+	world.watch_fails = world.items[0];
+	assert_int_equal(core_status().watch, WATCH_FAILING);
+	world.watch_fails = NULL;
+	assert_int_equal(core_status().watch, WATCH_CONNECTING);
+	world.watch_state = WATCH_ON;
 	world.watch_error = "refused";
 	assert_int_equal(core_status().watch, WATCH_ON);
 	assert_string_equal(core_status().watch_error, "refused");
