@@ -22,7 +22,8 @@
 #include "files/user.h"
 
 #define MAX_LINKS 40
-#define MAX_DEPTH 64 /* of a path that is checked upwards */
+#define MAX_DEPTH 64            /* of a path that is checked upwards */
+#define MAX_PART (NAME_MAX + 2) /* with a NUL: one that is too long is for the kernel to refuse */
 #define OTHERS (S_IWGRP | S_IWOTH)
 #define READ_FLAGS (O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -227,15 +228,15 @@ static int begin_walk(struct walk *w)
 }
 
 /* Takes the next part off `rest`. False at its end. */
-static bool next_part(struct walk *w, char part[NAME_MAX + 1], bool *ret_last)
+static bool next_part(struct walk *w, char part[MAX_PART], bool *ret_last)
 {
 	const char *p = w->rest + strspn(w->rest, "/"), *end = p + strcspn(p, "/");
 	size_t len = (size_t)(end - p);
 
 	if (len == 0)
 		return false;
-	if (len > NAME_MAX)
-		len = NAME_MAX; /* there is no such file */
+	if (len >= MAX_PART)
+		len = MAX_PART - 1;
 	memcpy(part, p, len);
 	part[len] = '\0';
 	*ret_last = end[strspn(end, "/")] == '\0';
@@ -349,7 +350,7 @@ static int walk_part(struct walk *w, const char *part, bool last)
 }
 
 /* Walks the path. 0: it is a directory, w->dir; 1: it is the file `part` in w->dir; or -errno. */
-static int walk_path(struct walk *w, const char *path, char part[NAME_MAX + 1])
+static int walk_path(struct walk *w, const char *path, char part[MAX_PART])
 {
 	bool last;
 	int r;
@@ -370,7 +371,7 @@ static int check_link_target(struct walk *w, const struct stat *st)
 
 static int walk_dir(struct walk *w, const char *path)
 {
-	char part[NAME_MAX + 1];
+	char part[MAX_PART];
 	int r = walk_path(w, path, part), fd = -1;
 
 	r = r == 1 ? -ENOTDIR : r;
@@ -637,7 +638,7 @@ static int check_opened_file(struct walk *w, const struct stat *st)
 /* Opens the file by a walk. The descriptor, or -errno. */
 static int walk_file(struct walk *w, const char *path)
 {
-	char part[NAME_MAX + 1];
+	char part[MAX_PART];
 	struct stat st;
 	int r = walk_path(w, path, part), fd = -1;
 

@@ -517,6 +517,20 @@ static void check_dir__of_a_path_that_is_too_long__says_so(void **state)
 	assert_int_equal(trusted_check_dir(&sys, &who, longest, TRUSTED_OWN, why), 0);
 }
 
+static void check_dir__of_a_name_that_is_too_long__is_not_the_one_that_begins_so(void **state)
+{
+	char name[NAME_MAX + 2];
+
+	(void)state;
+	memset(name, 'n', sizeof(name));
+	name[NAME_MAX] = '\0';
+	assert_int_equal(mkdir(in(name), 0700), 0);
+	assert_int_equal(check(name, geteuid(), false, NULL), 0);
+	name[NAME_MAX] = 'n';
+	name[NAME_MAX + 1] = '\0';
+	assert_int_equal(check(name, geteuid(), false, "File name too long"), -ENAMETOOLONG);
+}
+
 static void check_dir__whose_calls_fail__says_so_and_leaves_none_open(void **state)
 {
 	static const int errors[] = {EMFILE, EACCES};
@@ -1110,6 +1124,7 @@ int main(void)
 		CASE(check_dir__for_each_use__asks_for_what_it_needs),
 		CASE(check_dir__through_forty_links__is_as_far_as_it_goes),
 		CASE(check_dir__of_a_path_that_is_too_long__says_so),
+		CASE(check_dir__of_a_name_that_is_too_long__is_not_the_one_that_begins_so),
 		CASE(check_dir__whose_calls_fail__says_so_and_leaves_none_open),
 		CASE(check_dir__that_cannot_be_looked_at__says_so_and_leaves_none_open),
 		CASE(self__is_strict_with_root_s_rights),
