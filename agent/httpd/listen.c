@@ -16,11 +16,13 @@
 #include "files/trusted.h"
 
 /* A socket file without a listener is left from a crash. A program that hangs, with a full queue,
- * listens: there is no wait for it. */
-static bool is_stale(const struct sockaddr_un *address)
+ * listens: there is no wait for it. Any other file refuses connections, too. */
+static bool is_stale(const struct sockaddr_un *address, int dir, const char *name)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool stale = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) &&
+	struct stat st;
+	bool stale = fd >= 0 && fstatat(dir, name, &st, 0) == 0 && S_ISSOCK(st.st_mode) &&
+		     connect(fd, (const struct sockaddr *)address, sizeof(*address)) &&
 		     errno == ECONNREFUSED;
 
 	if (fd >= 0)
@@ -34,7 +36,7 @@ static int bind_unix(const struct sockaddr_un *address, int dir, const char *nam
 {
 	int fd, r;
 
-	if (is_stale(address))
+	if (is_stale(address, dir, name))
 		sys_real.unlinkat(dir, name, 0);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
