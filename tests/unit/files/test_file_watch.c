@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -134,10 +135,72 @@ static void drift__of_many_in_one_directory__tells_those_it_is_about(void **stat
 	scratch_close(other);
 }
 
+static void drift__of_each_kind__has_its_cause(void **state)
+{
+	static const char *const causes[] = {
+		"written", "its mode or owner changed", "replaced", "removed", "removed"};
+	char dir[SCRATCH_PATH], path[SCRATCH_PATH + 8], other[SCRATCH_PATH + 8];
+	static struct watcher w;
+	struct file_watch *d;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	d = file_watch_new(loop);
+	scratch_open(dir, scratch_memory());
+	snprintf(path, sizeof(path), "%s/a", dir);
+	snprintf(other, sizeof(other), "%s/b", dir);
+	add(d, &w, dir, "a");
+	for (unsigned i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+		if (i == 0 || i == 3)
+			scratch_write(dir, i ? "b" : "a", "1", 1);
+		if (i == 1)
+			assert_int_equal(chmod(path, 0640), 0);
+		if (i == 2) {
+			scratch_write(dir, "b", "2", 1);
+			assert_int_equal(rename(other, path), 0);
+		}
+		if (i == 3)
+			assert_int_equal(rename(path, other), 0);
+		if (i == 4) {
+			assert_int_equal(rename(other, path), 0);
+			run(1);
+			assert_string_equal(w.cause, "replaced");
+			assert_int_equal(unlink(path), 0);
+		}
+		run(1);
+		assert_string_equal(w.cause, causes[i]);
+	}
+	assert_int_equal(w.told, 6);
+	file_watch_remove(d, &w.entry);
+	file_watch_free(d);
+	loop_free(loop);
+	scratch_close(dir);
+}
+
+static void watch__without_descriptors__is_none(void **state)
+{
+	struct rlimit limit, few;
+	struct file_watch *d;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	few = limit;
+	few.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	d = file_watch_new(loop);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_null(d);
+	file_watch_free(NULL);
+	loop_free(loop);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(drift__of_many_in_one_directory__tells_those_it_is_about),
+		cmocka_unit_test(drift__of_each_kind__has_its_cause),
+		cmocka_unit_test(watch__without_descriptors__is_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
