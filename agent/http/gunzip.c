@@ -49,8 +49,6 @@ static int reserve_output(struct buffer *out, size_t *ret_room)
 	if (room == 0) {
 		room = left < STEP ? left : STEP;
 		r = buffer_reserve(out, room);
-		if (r == 0 && room > 0)
-			room = out->cap - out->len - 1;
 	}
 	*ret_room = room > left ? left : room;
 	return r;
