@@ -268,6 +268,39 @@ static void doubts__are_a_new_epoch__announced_at_once_and_at_most_one_a_second(
 	bench_close(b);
 }
 
+static void doubts__of_one_epoch__are_spread_as_the_longest_says(void **state)
+{
+	static const struct {
+		uint64_t own, doubts[3], spread_ms;
+	} table[] = {
+		{0, {0, 0, 0}, 0},
+		{0, {300, 700, 500}, 700},
+		{0, {0, 1, 0}, 1},
+		{600, {300, 700, 500}, 700},
+		{600, {300, 400, 500}, 600},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct bench *b = bench_open(table[i].own);
+		const struct push_message *m;
+
+		/* those of an epoch before are forgotten */
+		for (int epoch = 0; epoch < 2; epoch++) {
+			pass(b, 2 * RELAY_EPOCH_MS);
+			b->count = 0;
+			for (size_t k = 0; k < 3; k++)
+				relay_missed(b->r, "test", NULL, epoch ? table[i].doubts[k] : 900);
+			pass(b, 0);
+		}
+		m = &nth(b, PUSH_HEARTBEAT_TOPIC, 0)->m;
+		assert_string_equal(m->epoch, relay_epoch(b->r));
+		assert_int_equal(m->spread_ms, table[i].spread_ms);
+		assert_int_equal(m->has_spread, table[i].spread_ms > 0);
+		bench_close(b);
+	}
+}
+
 static void message__that_waits_when_a_new_epoch_begins__comes_with_its_version(void **state)
 {
 	struct bench *b = bench_open(0);
@@ -909,6 +942,7 @@ static void tree__with_losses_nobody_is_told_of__is_found_to_leave_agents_behind
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(doubts__of_one_epoch__are_spread_as_the_longest_says),
 		cmocka_unit_test(topic__of_a_key__is_it_without_the_ending_of_its_last_segment),
 		cmocka_unit_test(changes__of_a_topic__are_numbered_from_one_without_gaps),
 		cmocka_unit_test(
