@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -172,6 +173,150 @@ static void etag_matches__lists_weak_ones_and_the_star(void **state)
 	assert_false(origin_etag_matches("a", "\"a\""));
 }
 
+static void path__that_is_served__has_no_hidden_or_empty_part(void **state)
+{
+	static const struct {
+		const char *path;
+		bool served;
+	} table[] = {
+		{"a", true},
+		{"a.yaml", true},
+		{"a/b/c.yaml", true},
+		{"a.b/c", true},
+		{"~a", true},
+		{"a~/b", true},
+		{"a.swp/b", true},
+		{"swp", true},
+		{"", false},
+		{"/", false},
+		{"/a", false},
+		{"a/", false},
+		{"a//b", false},
+		{".a", false},
+		{"a/.b", false},
+		{"a/./b", false},
+		{"a/b/../c", false},
+		{"a~", false},
+		{"~", false},
+		{"a.swp", false},
+		{"b/.swp", false},
+	};
+	char longest[1026];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (origin_serves(table[i].path) != table[i].served)
+			fail_msg("%s", table[i].path);
+	memset(longest, 'a', sizeof(longest));
+	longest[1025] = '\0';
+	assert_false(origin_serves(longest));
+	longest[1024] = '\0';
+	assert_true(origin_serves(longest));
+}
+
+static void content_type__is_that_of_the_ending(void **state)
+{
+	static const char *const table[][2] = {
+		{"a.yaml", "application/yaml"},
+		{"a/b.yml", "application/yaml"},
+		{"a.json", "application/json"},
+		{"a.env", "text/plain; charset=utf-8"},
+		{"a.properties", "text/plain; charset=utf-8"},
+		{"a.txt", "text/plain; charset=utf-8"},
+		{"a.html", "text/html; charset=utf-8"},
+		{"a.yaml.bak", "application/octet-stream"},
+		{"yaml", "application/octet-stream"},
+		{"a", "application/octet-stream"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		assert_string_equal(origin_content_type(table[i][0]), table[i][1]);
+}
+
+/* What was read; the caller frees the body. */
+static struct origin_file file_of(const char *path)
+{
+	struct origin_file f = {.etag = ""};
+	char why[FILE_WHY] = "";
+	int r = path[0] == '/' ? origin_read_path(path, &f, why) : origin_read(dir, path, &f);
+
+	if (r)
+		fail_msg("%s: %d %s", path, r, why);
+	return f;
+}
+
+static void read__of_a_file__has_its_bytes_etag_and_time(void **state)
+{
+	/* of sha256sum(1) */
+	static const char etag[] = "\"87428fc522803d31065e7bce3cf03fe4\"";
+	const struct timespec times[2] = {{.tv_sec = 1000}, {.tv_sec = 1234567}};
+	char path[PATH_MAX];
+	struct origin_file f;
+
+	(void)state;
+	put("www/a.txt", "a\n");
+	path_in(path, "www/a.txt");
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	for (int anywhere = 0; anywhere < 2; anywhere++) {
+		f = file_of(anywhere ? path : "a.txt");
+		assert_int_equal(f.body.len, 2);
+		assert_string_equal(f.body.data, "a\n");
+		assert_string_equal(f.etag, etag);
+		assert_int_equal(f.modified, 1234567);
+		buffer_fini(&f.body);
+	}
+}
+
+static void read__of_any_length__is_whole(void **state)
+{
+	static const size_t lens[] = {0, 1, 4095, 4096, 4097, 100000};
+	static char text[100001];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		struct origin_file f;
+
+		memset(text, 'x', lens[i]);
+		text[lens[i]] = '\0';
+		put("www/a.txt", text);
+		f = file_of("a.txt");
+		assert_int_equal(f.body.len, lens[i]);
+		assert_string_equal(f.body.data, text);
+		buffer_fini(&f.body);
+	}
+}
+
+static void read__that_fails__says_how(void **state)
+{
+	struct origin_file f;
+	char path[PATH_MAX], why[FILE_WHY] = "";
+	unsigned before = scratch_descriptors();
+
+	(void)state;
+	link_to("../secret.yaml", "www/out.yaml");
+	path_in(path, "www/fifo");
+	assert_int_equal(mkfifo(path, 0600), 0);
+	path_in(path, "www/huge");
+	put("www/huge", "");
+	assert_int_equal(error_of("out.yaml"), -EXDEV);
+	assert_int_equal(error_of("team"), -EISDIR);
+	assert_int_equal(error_of("fifo"), -EINVAL);
+	assert_int_equal(error_of("none.yaml"), -ENOENT);
+	assert_int_equal(error_of(".hidden"), -ENOENT);
+	assert_int_equal(error_of("web.yaml/x"), -ENOTDIR);
+	assert_int_equal(truncate(path, (off_t)ORIGIN_MAX_FILE + 1), 0);
+	assert_int_equal(error_of("huge"), -EFBIG);
+	assert_int_equal(origin_read_path(path, &f, why), -EFBIG);
+	path_in(path, "www/none");
+	assert_int_equal(origin_read_path(path, &f, why), -ENOENT);
+	assert_string_equal(why, "No such file or directory: make it, or name another one");
+	assert_int_equal(scratch_descriptors(), before);
+	assert_int_equal(origin_open(path), -ENOENT);
+	path_in(path, "www/web.yaml");
+	assert_int_equal(origin_open(path), -ENOTDIR);
+}
+
 /* ---- watching ---- */
 
 static struct loop *loop;
@@ -281,6 +426,115 @@ static void watch__of_a_folder_that_is_renamed__goes_on(void **state)
 	loop_free(loop);
 }
 
+static void watch__of_many_changes_at_once__tells_them_all(void **state)
+{
+	unsigned before = scratch_descriptors();
+	char path[PATH_MAX], name[32];
+	struct tree_watch *w;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	assert_int_equal(tree_watch_start(loop, root, dir, on_change, NULL, &w), 0);
+	for (int i = 0; i < 9; i++) {
+		snprintf(name, sizeof(name), "www/n%d", i);
+		put(name, "x");
+	}
+	run_until("+n0 +n1 +n2 +n3 +n4 +n5 +n6 +n7 +n8 ");
+	assert_string_equal(told, awaited);
+	for (int i = 0; i < 9; i++) {
+		snprintf(name, sizeof(name), "www/n%d", i);
+		if (i % 3 == 0)
+			put(name, "y");
+		path_in(path, name);
+		if (i % 3 == 1)
+			assert_int_equal(unlink(path), 0);
+	}
+	run_until("+n0 -n1 +n3 -n4 +n6 -n7 ");
+	assert_string_equal(told, awaited);
+	put("www/n1", "x"); /* it is there again */
+	run_until("+n1 ");
+	assert_string_equal(told, awaited);
+	tree_watch_stop(w);
+	tree_watch_stop(NULL);
+	loop_free(loop);
+	assert_int_equal(scratch_descriptors(), before);
+}
+
+static void watch__of_folders_that_come_and_go__tells_of_what_is_in_them(void **state)
+{
+	char from[PATH_MAX], to[PATH_MAX];
+	struct tree_watch *w;
+
+	(void)state;
+	path_in(from, "aside");
+	assert_int_equal(mkdir(from, 0700), 0);
+	path_in(to, "aside/b");
+	assert_int_equal(mkdir(to, 0700), 0);
+	put("aside/a.yaml", "a: 1\n");
+	put("aside/b/c.yaml", "c: 1\n");
+	loop = loop_new(&sys_real);
+	assert_int_equal(tree_watch_start(loop, root, dir, on_change, NULL, &w), 0);
+	path_in(to, "www/moved");
+	assert_int_equal(rename(from, to), 0);
+	run_until("+moved/a.yaml +moved/b/c.yaml ");
+	assert_non_null(strstr(told, "+moved/a.yaml "));
+	assert_non_null(strstr(told, "+moved/b/c.yaml "));
+	put("www/moved/b/c.yaml", "c: 2\n");
+	run_until("+moved/b/c.yaml ");
+	assert_string_equal(told, awaited);
+	assert_int_equal(rename(to, from), 0);
+	run_until("-moved/a.yaml -moved/b/c.yaml ");
+	assert_non_null(strstr(told, "-moved/a.yaml "));
+	assert_non_null(strstr(told, "-moved/b/c.yaml "));
+	put("aside/a.yaml", "a: 2\n"); /* nobody's any more */
+	put("www/web.yaml", "a: 3\n");
+	run_until("+web.yaml ");
+	assert_string_equal(told, awaited);
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
+static void watch__of_files_written_in_place__tells_when_they_are_closed(void **state)
+{
+	struct tree_watch *w;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	assert_int_equal(tree_watch_start(loop, root, dir, on_change, NULL, &w), 0);
+	scratch_write(root, "web.yaml", "a: 2\n", 5);
+	run_until("+web.yaml ");
+	assert_string_equal(told, awaited);
+	link_to("team/db.yaml", "www/link.yaml");
+	run_until("+link.yaml ");
+	assert_string_equal(told, awaited);
+	put("www/team/end.yaml", "e: 1\n");
+	run_until("+team/end.yaml ");
+	assert_string_equal(told, awaited);
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
+static void watch__without_descriptors__does_not_begin(void **state)
+{
+	unsigned before = scratch_descriptors();
+	struct tree_watch *w = NULL;
+	struct rlimit limit, few;
+	int r;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	few = limit;
+	few.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	r = tree_watch_start(loop, root, dir, on_change, NULL, &w);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(r, -EMFILE);
+	assert_null(w);
+	loop_free(loop);
+	assert_int_equal(scratch_descriptors(), before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,6 +552,22 @@ int main(void)
 			watch__sees_the_flip_of_a_volume, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			watch__of_a_folder_that_is_renamed__goes_on, set_up, tear_down),
+		cmocka_unit_test(path__that_is_served__has_no_hidden_or_empty_part),
+		cmocka_unit_test(content_type__is_that_of_the_ending),
+		cmocka_unit_test_setup_teardown(
+			read__of_a_file__has_its_bytes_etag_and_time, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(read__of_any_length__is_whole, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(read__that_fails__says_how, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_many_changes_at_once__tells_them_all, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_folders_that_come_and_go__tells_of_what_is_in_them, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_files_written_in_place__tells_when_they_are_closed, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__without_descriptors__does_not_begin, set_up, tear_down),
 	};
 
 	alarm(60);
