@@ -233,6 +233,47 @@ static void directory__that_hands_on_its_group__decides_the_sockets(void **state
 	assert_non_null(strstr(why, "stopped at /run/pullet/control.sock"));
 }
 
+static void socket__of_an_agent_that_is_not_known__has_the_group_of_its_directory(void **state)
+{
+	(void)state;
+	add_user("ben", 1002, OPS);
+	add_place("/run/pullet", 0755, ROOT, STAFF);
+	assert_int_equal(reach_of(OPS, (gid_t)-1), REACH_NOBODY);
+	assert_string_equal(why, "no member of the group ops can open the control socket: ben is "
+				 "stopped at /run/pullet/control.sock");
+	assert_string_equal(remedy, "usermod -aG staff ben");
+	second_group = STAFF;
+	assert_int_equal(reach_of(OPS, (gid_t)-1), REACH_GOOD);
+	assert_int_equal(reach_of(STAFF, (gid_t)-1), REACH_READERS);
+}
+
+static void first_member__that_is_stopped__is_named(void **state)
+{
+	(void)state;
+	ops_members[0] = as_name("anna");
+	ops_members[1] = as_name("ben");
+	add_user("ben", 1002, OPS);
+	add_user("anna", 1001, STAFF);
+	add_place("/run/pullet", 0750, ROOT, PULLET);
+	add_place("/run/pullet/control.sock", 0660, ROOT, PULLET);
+	assert_int_equal(reach_of(OPS, PULLET), REACH_NOBODY);
+	assert_non_null(strstr(why, ": anna is stopped at /run/pullet"));
+	/* the last one is enough */
+	places[0].st.st_uid = places[1].st.st_uid = 1002;
+	assert_int_equal(reach_of(OPS, PULLET), REACH_GOOD);
+	assert_string_equal(why, "");
+	assert_string_equal(remedy, "");
+}
+
+static void group__of_root__is_no_group_of_readers(void **state)
+{
+	(void)state;
+	add_user("root", 0, ROOT);
+	add_place("/run/pullet", 0750, ROOT, ROOT);
+	add_place("/run/pullet/control.sock", 0660, ROOT, ROOT);
+	assert_int_equal(reach_of(ROOT, ROOT), REACH_GOOD);
+}
+
 #define CASE(name) cmocka_unit_test_setup(name, set_up)
 
 int main(void)
@@ -244,6 +285,9 @@ int main(void)
 		CASE(member__by_its_primary_group__counts),
 		CASE(each_part_of_the_path__may_stop_a_member),
 		CASE(directory__that_is_not_there__is_as_the_agent_would_make_it),
+		CASE(socket__of_an_agent_that_is_not_known__has_the_group_of_its_directory),
+		CASE(first_member__that_is_stopped__is_named),
+		CASE(group__of_root__is_no_group_of_readers),
 		CASE(directory__that_hands_on_its_group__decides_the_sockets),
 	};
 
