@@ -927,6 +927,31 @@ static void unevaluated__of_many_children__sees_each(void **state)
 	}
 }
 
+/* One of them alone is left, at each place. */
+static void unevaluated__of_many_items__finds_the_one_that_is_left(void **state)
+{
+	static const char schema[] = "{'contains':{'const':1},'unevaluatedItems':false}";
+	static report_text report;
+
+	(void)state;
+	for (unsigned count = 63; count <= 130; count += count == 65 ? 63 : 1)
+		for (unsigned at = 0; at < count; at++) {
+			struct buffer value;
+			char expected[80];
+
+			buffer_init(&value, 10000);
+			for (unsigned i = 0; i < count; i++)
+				buffer_printf(&value, "%s%d", i ? "," : "[", i != at);
+			buffer_append_string(&value, "]");
+			assert_int_equal(check(DOCUMENT_JSON, schema, value.data, report), -EINVAL);
+			without_places(report);
+			snprintf(expected, sizeof(expected), "/%u: this item is not allowed here",
+				at);
+			assert_string_equal(report, expected);
+			buffer_fini(&value);
+		}
+}
+
 static void references__lead_to_every_place_of_a_schema(void **state)
 {
 	static const struct row rows[] = {
@@ -2081,6 +2106,7 @@ int main(void)
 		cmocka_unit_test(schemas__are_combined),
 		cmocka_unit_test(unevaluated__sees_what_all_others_left),
 		cmocka_unit_test(unevaluated__of_many_children__sees_each),
+		cmocka_unit_test(unevaluated__of_many_items__finds_the_one_that_is_left),
 		cmocka_unit_test(references__lead_to_every_place_of_a_schema),
 		cmocka_unit_test(annotations__ask_for_nothing),
 		cmocka_unit_test(schema__that_is_wrong__is_refused_with_a_sentence),
