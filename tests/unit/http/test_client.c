@@ -3,6 +3,7 @@
  * says: bodies of requests, answers without an end, and what is made of headers.
  */
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -18,6 +19,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <curl/curl.h>
+#include <openssl/x509_vfy.h>
 #include <zlib.h>
 
 #include "http/client.h"
@@ -174,6 +177,48 @@ static void server_stop(struct server *s)
 /* The next request is answered with these. */
 #define ANSWER(s, ...)                                                                             \
 	memcpy((s)->pieces, ((const char *const[PIECES]){__VA_ARGS__}), sizeof((s)->pieces))
+
+/* ---- what libcurl says ---- */
+
+#undef curl_easy_getinfo
+
+static struct {
+	CURLcode code; /* CURLE_OK: as it is */
+	long verify_result, os_error;
+	struct curl_certinfo *certificates;
+} says;
+
+CURLMsg *curl_multi_info_read(CURLM *multi, int *left)
+{
+	CURLMsg *(*real)(CURLM *, int *) =
+		(CURLMsg * (*)(CURLM *, int *)) dlsym(RTLD_NEXT, "curl_multi_info_read");
+	CURLMsg *m = real(multi, left);
+
+	if (m && says.code)
+		m->data.result = says.code;
+	return m;
+}
+
+CURLcode curl_easy_getinfo(CURL *easy, CURLINFO info, ...)
+{
+	CURLcode (*real)(CURL *, CURLINFO, ...) =
+		(CURLcode(*)(CURL *, CURLINFO, ...))dlsym(RTLD_NEXT, "curl_easy_getinfo");
+	CURLcode code;
+	va_list args;
+	void *to;
+
+	va_start(args, info);
+	to = va_arg(args, void *);
+	va_end(args);
+	code = real(easy, info, to);
+	if (info == CURLINFO_SSL_VERIFYRESULT && says.code)
+		*(long *)to = says.verify_result;
+	if (info == CURLINFO_OS_ERRNO && says.code)
+		*(long *)to = says.os_error;
+	if (info == CURLINFO_CERTINFO && says.certificates)
+		*(struct curl_certinfo **)to = says.certificates;
+	return code;
+}
 
 /* ---- the client ---- */
 
@@ -485,6 +530,114 @@ static void result__of_each_end__tells_what_it_was(void **state)
 		assert_non_null(strstr(c.response.message, table[i].message));
 		assert_int_equal(
 			c.response.message[0] == '\0', c.response.result == HTTP_CLIENT_OK);
+		site_close(&s);
+	}
+}
+
+static void result__of_each_error__has_its_advice(void **state)
+{
+	static const struct {
+		CURLcode code;
+		long verify_result, os_error;
+		enum http_client_result result;
+		const char *message; /* its end */
+	} table[] = {
+		{CURLE_OPERATION_TIMEDOUT, 0, 0, HTTP_CLIENT_TIMEOUT,
+			"timed out: Timeout was reached"},
+		{CURLE_COULDNT_RESOLVE_HOST, 0, 0, HTTP_CLIENT_NETWORK,
+			": check the name in the url, and this host's resolver (/etc/resolv.conf)"},
+		{CURLE_COULDNT_RESOLVE_PROXY, 0, 0, HTTP_CLIENT_NETWORK, ""},
+		{CURLE_COULDNT_CONNECT, 0, ECONNREFUSED, HTTP_CLIENT_REFUSED,
+			"connection refused: is the server running?"},
+		{CURLE_COULDNT_CONNECT, 0, EHOSTUNREACH, HTTP_CLIENT_NETWORK,
+			": check the address, and firewalls on the way to it"},
+		{CURLE_PARTIAL_FILE, 0, 0, HTTP_CLIENT_NETWORK, "the body was cut short: "},
+		{CURLE_GOT_NOTHING, 0, 0, HTTP_CLIENT_NETWORK,
+			": it closed the connection without an answer: look at its log"},
+		{CURLE_SEND_ERROR, 0, 0, HTTP_CLIENT_NETWORK, ""},
+		{CURLE_RECV_ERROR, 0, 0, HTTP_CLIENT_NETWORK, ""},
+		{CURLE_HTTP2, 0, 0, HTTP_CLIENT_NETWORK,
+			": mend the server, or the proxy before it"},
+		{CURLE_HTTP2_STREAM, 0, 0, HTTP_CLIENT_NETWORK,
+			": mend the server, or the proxy before it"},
+		{CURLE_OUT_OF_MEMORY, 0, 0, HTTP_CLIENT_PROTOCOL, ": look at the server"},
+		{CURLE_UNSUPPORTED_PROTOCOL, 0, 0, HTTP_CLIENT_PROTOCOL, ""},
+		{CURLE_SSL_CONNECT_ERROR, 0, 0, HTTP_CLIENT_TLS, ""},
+		{CURLE_SSL_CERTPROBLEM, 0, 0, HTTP_CLIENT_HOST,
+			": tls.cert cannot be read, or is not PEM"},
+		{CURLE_SSL_CLIENTCERT, 0, 0, HTTP_CLIENT_TLS,
+			": the server wants a certificate of this host: set tls.cert and tls.key"},
+		{CURLE_SSL_CIPHER, 0, 0, HTTP_CLIENT_TLS, ""},
+		{CURLE_SSL_CACERT_BADFILE, 0, 0, HTTP_CLIENT_HOST,
+			"mend SSL_CERT_FILE, or install ca-certificates)"},
+		{CURLE_SSL_CRL_BADFILE, 0, 0, HTTP_CLIENT_HOST,
+			": tls.crl cannot be read, or holds no list in PEM"},
+		{CURLE_SSL_ISSUER_ERROR, 0, 0, HTTP_CLIENT_TLS, ""},
+		{CURLE_SSL_INVALIDCERTSTATUS, 0, 0, HTTP_CLIENT_TLS, ""},
+		{CURLE_SSL_ENGINE_NOTFOUND, 0, 0, HTTP_CLIENT_TLS, ""},
+		{CURLE_PEER_FAILED_VERIFICATION, X509_V_ERR_CERT_HAS_EXPIRED, 0, HTTP_CLIENT_TLS,
+			": the server needs a new one, or the clock of this host is wrong"},
+		{CURLE_PEER_FAILED_VERIFICATION, X509_V_ERR_CERT_NOT_YET_VALID, 0, HTTP_CLIENT_TLS,
+			": is the clock of this host right?"},
+		{CURLE_PEER_FAILED_VERIFICATION, X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, 0,
+			HTTP_CLIENT_TLS, ": if it is the right one, name it in tls.ca"},
+		{CURLE_PEER_FAILED_VERIFICATION, X509_V_ERR_UNSPECIFIED, 0, HTTP_CLIENT_TLS,
+			": the server's certificate is for another name than the url's"},
+		{CURLE_SSL_CONNECT_ERROR, X509_V_ERR_CERT_HAS_EXPIRED, 0, HTTP_CLIENT_TLS,
+			"error"}, /* it is not about that */
+	};
+	struct http_client_request q;
+	struct site s;
+
+	(void)state;
+	site_open(&s);
+	q = request_of(&s);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct client c = {NULL};
+		size_t len = strlen(table[i].message), said;
+
+		says.code = table[i].code;
+		says.verify_result = table[i].verify_result;
+		says.os_error = table[i].os_error;
+		ANSWER(&s.server, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+		run(&c, &s, &q);
+		says.code = CURLE_OK;
+		said = strlen(c.response.message);
+		if (c.response.result != table[i].result || said == 0 || said < len ||
+			strcmp(c.response.message + said - len, table[i].message) != 0)
+			fail_msg("%d: %d, %s", (int)table[i].code, (int)c.response.result,
+				c.response.message);
+	}
+	site_close(&s);
+}
+
+static void certificates__that_are_examined__have_the_first_end(void **state)
+{
+	struct curl_slist late = {(char[]){"Expire date:Feb  1 00:00:00 2027 GMT"}, NULL},
+			  subject = {(char[]){"Subject:CN = x"}, &late},
+			  early = {(char[]){"Expire date:Jan  1 00:00:00 2027 GMT"}, NULL},
+			  bad = {(char[]){"Expire date:soon"}, NULL};
+	struct curl_slist *chains[][3] = {{&subject, &early, NULL}, {&early, &subject, NULL},
+		{&bad, &subject, &early}, {&bad, NULL, NULL}};
+	static const int64_t ends_ms[] = {
+		INT64_C(1798761600000), INT64_C(1798761600000), INT64_C(1798761600000), 0};
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++) {
+		struct curl_certinfo found = {3, chains[i % 4]};
+		struct http_client_request q;
+		struct client c = {NULL};
+		struct site s;
+
+		site_open(&s);
+		if (i < 4)
+			http_client_examine(s.client);
+		says.certificates = &found;
+		ANSWER(&s.server, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+		q = request_of(&s);
+		run(&c, &s, &q);
+		says.certificates = NULL;
+		assert_true(c.response.certificates_end_ms == (i < 4 ? ends_ms[i] : 0));
 		site_close(&s);
 	}
 }
@@ -1241,6 +1394,8 @@ int main(void)
 		cmocka_unit_test(get__sends_no_body),
 		cmocka_unit_test(headers__of_the_answer__are_taken_over_if_they_fit),
 		cmocka_unit_test(result__of_each_end__tells_what_it_was),
+		cmocka_unit_test(result__of_each_error__has_its_advice),
+		cmocka_unit_test(certificates__that_are_examined__have_the_first_end),
 		cmocka_unit_test(result__of_a_body_over_the_limit__is_too_large),
 		cmocka_unit_test(answer__that_may_mean_two_things__is_refused),
 		cmocka_unit_test(header__that_is_repeated__says_the_same_or_counts_last),
