@@ -140,6 +140,33 @@ static void load__of_a_version__finds_the_bytes_of_each_part(void **state)
 	candidate_free(NULL);
 }
 
+static void product__behind_the_parts__is_put_there_once(void **state)
+{
+	struct candidate *c;
+	struct work w;
+
+	(void)state;
+	begin(&w, TWO);
+	add(&w, "yaml", "a: 1\n");
+	add(&w, "yaml", "b: 22\n");
+	load(&w, "");
+	c = w.candidate;
+	for (int again = 0; again < 2; again++) {
+		buffer_clear(&c->text);
+		assert_int_equal(buffer_append_string(&c->text, again ? "made" : "it"), 0);
+		assert_int_equal(candidate_append_product(c), 0);
+		assert_int_equal(c->version.product_len, again ? 4 : 2);
+		assert_string_equal(c->body.data, again ? "a: 1\nb: 22\nmade" : "a: 1\nb: 22\nit");
+		assert_ptr_equal(c->pieces[0].data, c->body.data);
+		assert_ptr_equal(c->pieces[1].data, c->body.data + 5);
+	}
+	buffer_clear(&c->text);
+	assert_int_equal(candidate_append_product(c), 0);
+	assert_int_equal(c->version.product_len, 0);
+	assert_int_equal(c->body.len, 11);
+	end(&w);
+}
+
 static void load__of_one_that_is_not_there__says_which(void **state)
 {
 	struct candidate *c = candidate_new();
@@ -549,6 +576,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(load__of_a_version__finds_the_bytes_of_each_part),
 		cmocka_unit_test(load__of_one_that_is_not_there__says_which),
+		cmocka_unit_test(product__behind_the_parts__is_put_there_once),
 		cmocka_unit_test(compose__of_other_layers_than_are_configured__is_refused),
 		cmocka_unit_test(text__per_format__is_written_anew_unless_verbatim),
 		cmocka_unit_test(text__verbatim__is_without_the_signature),

@@ -15,6 +15,7 @@
 
 #include "text/sentence.h"
 #include "verify/programs.h"
+#include "tests/unit/fixture/fault_sys.h"
 #include "tests/unit/fixture/scratch.h"
 
 #define SHELL "[/bin/sh, -c, "
@@ -58,6 +59,8 @@ struct work {
 	char why[FILE_WHY];
 };
 
+static struct sys sys; /* its calls fail where a test says so */
+
 /* The config web, with these keys; `DIR` stands for the directory. */
 static void begin(struct work *w, const char *keys)
 {
@@ -65,11 +68,13 @@ static void begin(struct work *w, const char *keys)
 	const char *at;
 
 	memset(w, 0, sizeof(*w));
+	memset(&fault, 0, sizeof(fault));
+	sys = fault_table();
 	for (to = text + strlen(text); (at = strstr(keys, "DIR")); keys = at + 3)
 		to += snprintf(to, 2000, "%.*s%s", (int)(at - keys), keys, dir);
 	snprintf(to, 2000, "%s", keys);
 	w->settings = scratch_settings("%s", text);
-	w->loop = loop_new(&sys_real);
+	w->loop = loop_new(&sys);
 	w->candidate = candidate_new();
 	assert_true(w->loop && w->candidate);
 	version_begin(&w->version, &w->body, 0);
@@ -408,6 +413,63 @@ static void check__where_the_candidate_cannot_be_written__does_not_begin(void **
 	assert_int_equal(scratch_count(dir, ""), 1); /* the runtime directory */
 }
 
+/* A step of it fails: nothing is left of the candidate. */
+static void check__whose_candidate_is_written_halfway__leaves_nothing(void **state)
+{
+	static const char set[] = "    dir: DIR/set\n    snapshot: false\n"
+				  "    from: [{server: a, path: /1, as: one.yaml}, "
+				  "{server: a, path: /2, as: two.yaml}]\n"
+				  "    check: [/bin/true, '{path}']\n";
+	static const char file[] = "    url: http://x/web.yaml\n    file: DIR/set/web.yaml\n"
+				   "    check: [/bin/true, '{path}']\n";
+	static const struct {
+		const char *keys;
+		enum fault_call call;
+		unsigned nth;
+		int error;
+		const char *why;
+	} table[] = {
+		{set, CALL_MKDIR, 1, EROFS, "cannot make "},
+		{set, CALL_OPEN, 2, EMFILE, "cannot open "},
+		{set, CALL_OPEN, 3, EMFILE, "cannot make a new file for "},
+		{set, CALL_WRITE, 1, ENOSPC, "cannot write "},
+		{set, CALL_WRITE, 2, EIO, "cannot write "},
+		{set, CALL_RENAME, 2, EIO, "cannot replace "},
+		{set, CALL_FCHMOD, 3, EPERM, "cannot set the mode of "},
+		{file, CALL_WRITE, 1, ENOSPC, "cannot write "},
+		{file, CALL_FCHMOD, 1, EPERM, "cannot set the mode of "},
+	};
+	unsigned before = scratch_descriptors();
+	char path[SCRATCH_PATH + 16];
+	struct work w;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/set", dir);
+	assert_int_equal(mkdir(path, 0755), 0);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		int r;
+
+		begin(&w, table[i].keys);
+		add(&w, "yaml", "a: 1\n");
+		if (table[i].keys == set)
+			add(&w, "yaml", "b: 1\n");
+		fault.call = table[i].call;
+		fault.nth = table[i].nth;
+		fault.error = table[i].error;
+		r = start(&w);
+		if (r != -table[i].error || strncmp(w.why, table[i].why, strlen(table[i].why)) != 0)
+			fail_msg("%zu: %d, %s", i, r, w.why);
+		assert_non_null(strstr(w.why, strerror(table[i].error)));
+		assert_non_null(strstr(w.why, path));
+		assert_null(w.trial);
+		assert_int_equal(w.ended, 0);
+		assert_int_equal(scratch_count(path, ""), 0);
+		end(&w);
+	}
+	assert_int_equal(scratch_descriptors(), before);
+	assert_int_equal(rmdir(path), 0);
+}
+
 static void check__in_a_directory_of_another_user__does_not_begin(void **state)
 {
 	char path[SCRATCH_PATH + 16];
@@ -655,6 +717,7 @@ int main(void)
 		CASE(check__that_takes_too_long__refuses),
 		CASE(check__where_the_candidate_cannot_be_written__does_not_begin),
 		CASE(check__in_a_directory_of_another_user__does_not_begin),
+		CASE(check__whose_candidate_is_written_halfway__leaves_nothing),
 		CASE(free__during_a_check__kills_it_and_removes_the_candidate),
 		CASE(free__during_the_check_of_a_set__removes_its_directory),
 		CASE(free__during_a_format_program__kills_it),
