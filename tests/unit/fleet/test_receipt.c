@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "pull/kinds/kind.h"
 #include "fleet/roster.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/model_random.h"
 
 #define PREFIX "/pullet/agents/"
@@ -720,6 +721,132 @@ static void roster__that_grows_beyond_its_bound__says_so(void **state)
 	roster_free(r);
 }
 
+/* How many hosts, and how many ghosts, fit into it. */
+static int fill(struct roster *r, const char *format, const char *text)
+{
+	char key[64];
+	int n = 0;
+
+	for (;; n++) {
+		snprintf(key, sizeof(key), "%s%03d", format, n);
+		if (put_key(r, key, text))
+			break;
+	}
+	for (int i = n; i >= 0; i--) {
+		snprintf(key, sizeof(key), "%s%03d", format, i);
+		put_key(r, key, NULL);
+	}
+	return n;
+}
+
+static void room__of_what_is_gone__is_there_again(void **state)
+{
+	static const char *const keys[] = {"h", "known/h", "a/", "#"};
+	struct roster *r = roster_new(PREFIX, 20000);
+	int first[4];
+
+	(void)state;
+	for (int again = 0; again < 3; again++)
+		for (size_t i = 0; i < 4; i++) {
+			int n = fill(
+				r, keys[i], i == 1 ? KNOWN_WEB : ONE("h000", "v", "d", "ok", 1));
+
+			if (!again)
+				first[i] = n;
+			assert_int_equal(n, first[i]);
+			assert_in_range(n, 10, 900);
+		}
+	roster_free(r);
+	roster_free(NULL);
+}
+
+/* What becomes of a fleet, step by step; each is taken again when there is memory. */
+static int live(struct roster *r, unsigned step)
+{
+	const struct roster_label eu = {"zone", "eu"};
+	const struct roster_filter wish = {.config = "web", .labels = &eu, .label_count = 1};
+	struct roster_row *rows = NULL;
+	struct roster_sum s;
+	size_t count = 0;
+	int e;
+
+	switch (step) {
+	case 0:
+		return put_key(r, "known/h1", KNOWN_WEB);
+	case 1:
+		return put_key(r, "h1", ONE("h1", "v2", "d2", "ok", 20));
+	case 2:
+		return put_key(r, "h2", ONE("h2", "v1", "d1", "ok", 10));
+	case 3:
+		return put_key(r, "known/h2", KNOWN_WEB);
+	case 4:
+		return put_key(r, "no/host", "{}");
+	case 5:
+		return put_key(r, "h1#2", "{}");
+	case 6:
+		return put_key(r, "h1", ONE("h1", "v3", "d3", "ok", 30));
+	case 7:
+		return put_key(r, "no/host", NULL);
+	case 8:
+		return roster_settle(r, NOW);
+	default:
+		break;
+	}
+	e = roster_rows(r, &wish, &rows, &count);
+	if (e)
+		return e;
+	e = roster_sum(rows, count, NULL, &s);
+	if (e == 0) {
+		assert_int_equal(s.count, 2);
+		assert_int_equal(s.silent, 0);
+		assert_int_equal(s.on_it, 1);
+		assert_string_equal(s.wanted, "v3");
+		assert_int_equal(s.group_count, 2);
+		roster_sum_fini(&s);
+	}
+	free(rows);
+	return e;
+}
+
+static void memory__that_runs_out__is_said_and_breaks_nothing(void **state)
+{
+	unsigned failed = 0;
+	bool hit;
+
+	(void)state;
+	for (unsigned nth = 1;; nth++) {
+		struct roster *r;
+
+		fault_memory.seen = 0;
+		fault_memory.nth = nth;
+		r = roster_new(PREFIX, ROSTER_MAX_BYTES);
+		hit = fault_memory.seen >= nth;
+		fault_memory.nth = 0;
+		assert_int_equal(r == NULL, hit);
+		if (!hit) {
+			roster_free(r);
+			break;
+		}
+	}
+	for (unsigned step = 0; step < 10; step++)
+		for (unsigned nth = 1, e = 1; e; nth++) {
+			struct roster *r = roster_new(PREFIX, ROSTER_MAX_BYTES);
+
+			for (unsigned k = 0; k < step; k++)
+				assert_int_equal(live(r, k), 0);
+			fault_memory.seen = 0;
+			fault_memory.nth = nth;
+			e = (unsigned)-live(r, step);
+			fault_memory.nth = 0;
+			assert_true(e == 0 || e == ENOMEM);
+			failed += e != 0;
+			for (unsigned k = step; k < 10; k++)
+				assert_int_equal(live(r, k), 0);
+			roster_free(r);
+		}
+	assert_true(failed > 40);
+}
+
 /* ---- any roster is counted right ---- */
 
 #define HOSTS 40
@@ -837,8 +964,10 @@ int main(void)
 		cmocka_unit_test(receipts__that_fit_nothing__are_named_and_not_counted),
 		cmocka_unit_test(value__that_is_huge__is_not_read),
 		cmocka_unit_test(roster__that_grows_beyond_its_bound__says_so),
+		cmocka_unit_test(room__of_what_is_gone__is_there_again),
 		cmocka_unit_test(any_roster__is_counted_as_by_hand),
+		cmocka_unit_test(memory__that_runs_out__is_said_and_breaks_nothing),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }
