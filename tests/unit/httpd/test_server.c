@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
@@ -44,11 +46,18 @@ static void count_denied(void *arg, const struct peer *peer)
 	denied_uid = peer->uid;
 }
 
+/* "/304": the status of the answer; 0 = none is asked for. */
+static int status_of(const char *request)
+{
+	return (int)strtol(request + 1, NULL, 10);
+}
+
 static void handle(void *arg, struct httpd_request *r)
 {
 	static const char *const methods[] = {"GET", "HEAD", "POST", "OTHER"};
 	const char *a = httpd_query(r, "a"), *second = httpd_query_name(r, 1),
 		   *header = httpd_header(r, "X-Test");
+	int status = status_of(httpd_path(r));
 
 	(void)arg;
 	snprintf(seen, sizeof(seen), "%s %s a=%s second=%s x=%s", methods[httpd_method(r)],
@@ -59,7 +68,8 @@ static void handle(void *arg, struct httpd_request *r)
 		return;
 	}
 	httpd_add_header(r, "X-Tcp", httpd_is_tcp(r) ? "yes" : "no");
-	httpd_reply(r, strcmp(httpd_path(r), "/304") == 0 ? 304 : 200, "text/plain", "body\n", 5);
+	httpd_add_header(r, "X-Values", httpd_may_see_values(r) ? "yes" : "no");
+	httpd_reply(r, status ? status : 200, "text/plain", "body\n", 5);
 }
 
 static int set_up(void **state)
@@ -122,6 +132,117 @@ static void head_and_304__have_no_body(void **state)
 	assert_non_null(strstr(seen, "HEAD /x"));
 	quick_check_answer(ask("GET /304"), 304, "");
 	assert_null(strstr(clients[0].text, "body"));
+}
+
+static void answer__of_each_status__has_its_reason(void **state)
+{
+	static const struct {
+		const char *path, *line;
+	} table[] = {
+		{"GET /200", "HTTP/1.1 200 OK\r\n"},
+		{"GET /202", "HTTP/1.1 202 Accepted\r\n"},
+		{"GET /304", "HTTP/1.1 304 Not Modified\r\n"},
+		{"GET /400", "HTTP/1.1 400 Bad Request\r\n"},
+		{"GET /403", "HTTP/1.1 403 Forbidden\r\n"},
+		{"GET /404", "HTTP/1.1 404 Not Found\r\n"},
+		{"GET /405", "HTTP/1.1 405 Method Not Allowed\r\n"},
+		{"GET /409", "HTTP/1.1 409 Conflict\r\n"},
+		{"GET /421", "HTTP/1.1 421 Misdirected Request\r\n"},
+		{"GET /500", "HTTP/1.1 500 Internal Server Error\r\n"},
+		{"GET /503", "HTTP/1.1 503 Service Unavailable\r\n"},
+		{"GET /504", "HTTP/1.1 504 Gateway Timeout\r\n"},
+		{"GET /299", "HTTP/1.1 299 Answer\r\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		assert_memory_equal(ask(table[i].path), table[i].line, strlen(table[i].line));
+}
+
+static void connection__carries_one_request_after_the_other(void **state)
+{
+	(void)state;
+	quick_connect(&clients[0], path);
+	for (int i = 0; i < 3; i++) {
+		clients[0].len = 0;
+		quick_send(&clients[0], "GET /x HTTP/1.1\r\nHost: x\r\n\r\n");
+		quick_until(quick_has_answer, &clients[0], 0);
+		quick_check_answer(clients[0].text, 200, "");
+		assert_false(clients[0].ended);
+	}
+	/* an idle one is dropped as one that sends no request */
+	quick_until(quick_has_ended, &clients[0], 1000);
+}
+
+static void query__names_its_parameters_in_order(void **state)
+{
+	(void)state;
+	ask("GET /x?b");
+	assert_string_equal(seen, "GET /x a=- second=- x=-");
+	ask("GET /x?a");
+	assert_string_equal(seen, "GET /x a= second=- x=-");
+	ask("GET /x?&&a=1&b&");
+	assert_string_equal(seen, "GET /x a=1 second=b x=-");
+	ask("GET /x?");
+	assert_string_equal(seen, "GET /x a=- second=- x=-");
+}
+
+static void request__over_tcp__sees_no_values(void **state)
+{
+	struct httpd *tcp = httpd_open_tcp(quick.loop, "127.0.0.1:0", handle, NULL);
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	(void)state;
+	assert_non_null(tcp);
+	assert_in_range(httpd_port(tcp), 1, 65535);
+	assert_int_equal(httpd_port(server), 0);
+	a.sin_port = htons((uint16_t)httpd_port(tcp));
+	clients[0] = (struct quick_client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+	assert_int_equal(connect(clients[0].fd, (const struct sockaddr *)&a, sizeof(a)), 0);
+	quick_send(&clients[0], "GET /x HTTP/1.1\r\nHost: x\r\n\r\n");
+	quick_until(quick_has_answer, &clients[0], 0);
+	quick_check_answer(clients[0].text, 200, "X-Tcp: yes");
+	assert_non_null(strstr(clients[0].text, "X-Values: no"));
+	httpd_close(tcp);
+	ask("GET /x"); /* the agent's own user owns all */
+	assert_non_null(strstr(clients[0].text, "X-Values: yes"));
+}
+
+static void request__that_is_answered_or_forgotten__is_not_gone(void **state)
+{
+	(void)state;
+	quick_connect(&clients[0], path);
+	quick_send(&clients[0], "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+	while (!held)
+		quick_run();
+	httpd_on_gone(held, NULL, NULL);
+	httpd_on_gone(held, hold_gone, NULL);
+	httpd_reply(held, 200, NULL, "done", 4);
+	quick_until(quick_has_answer, &clients[0], 0);
+	quick_check_answer(clients[0].text, 200, "done");
+	quick_hang_up(&clients[0]);
+	held = NULL;
+	quick_connect(&clients[1], path);
+	quick_send(&clients[1], "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+	while (!held)
+		quick_run();
+	httpd_on_gone(held, NULL, NULL);
+	quick_hang_up(&clients[1]);
+	for (int i = 0; i < 10; i++)
+		quick_run();
+	assert_int_equal(gone, 0);
+	httpd_reply(held, 200, NULL, "", 0);
+}
+
+static void close__leaves_what_another_put_in_its_place(void **state)
+{
+	(void)state;
+	unlink(path);
+	scratch_write(dir, "s", "text", 4);
+	assert_int_equal(httpd_restore(server), -EADDRINUSE);
+	httpd_close(server);
+	server = NULL;
+	assert_int_equal(scratch_count(dir, "s"), 1);
 }
 
 static void method__that_is_unknown__ends_the_connection(void **state)
@@ -421,6 +542,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(request__reaches_the_handler_decoded),
 		CASE(head_and_304__have_no_body),
+		CASE(answer__of_each_status__has_its_reason),
+		CASE(connection__carries_one_request_after_the_other),
+		CASE(query__names_its_parameters_in_order),
+		CASE(request__over_tcp__sees_no_values),
+		CASE(request__that_is_answered_or_forgotten__is_not_gone),
+		CASE(close__leaves_what_another_put_in_its_place),
 		CASE(method__that_is_unknown__ends_the_connection),
 		CASE(path__with_a_nul__never_reaches_the_handler),
 		CASE(client__that_hangs_up__is_gone),
