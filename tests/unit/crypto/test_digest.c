@@ -304,6 +304,8 @@ static int call(size_t which, const struct signed_bytes *s)
 		return digest_sha256_raw(s->message, s->len, hash);
 	if (which == 4)
 		return digest_md5(s->message, s->len, hex);
+	if (which == 8)
+		return digest_scrypt(s->message, s->len, s->key, sizeof(s->key), 2, hash, 32);
 	if (which == 7)
 		return digest_sha512_raw(s->message, s->len, hash);
 	return (which == 5 ? digest_hmac_sha256 : digest_hmac_sha1)(
@@ -315,7 +317,7 @@ static void all__when_memory_runs_out__say_so_and_leave_no_error_behind(void **s
 	struct signed_bytes s = of_vector(&vectors[1]);
 
 	(void)state;
-	for (size_t which = 0; which < 8; which++) {
+	for (size_t which = 0; which < 9; which++) {
 		size_t nth = 0, said = 0;
 		bool failed;
 		int r;

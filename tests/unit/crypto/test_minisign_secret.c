@@ -75,12 +75,21 @@ static void test_plain(void **state)
 
 static void test_sealed(void **state)
 {
+	/* by Python's hashlib: scrypt() of the password, and blake2b() of the key in it */
+	static const char sealed[] =
+		"untrusted comment: minisign encrypted secret key\n"
+		"RWRTY0IyAQIDAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEAAAAAAAAAAAAgAAA"
+		"AANgVEp3C9lOSyKtfmJ3hC3yzCku0csUXsAamU8ujsb9Ehds5Qpk4HrOwPbuCX2d3IeaXy"
+		"BV5o+7+526rPnnpVBSQ/SGt2Naj6IjPVyznNBQ3+Qy4yHdAyfcYpRYHYYRUDYDWrfepVSL"
+		"0="
+		"\n";
 	struct minisign_secret k = make(), again;
 	char text[MINISIGN_SECRET_TEXT];
 	const char *why;
 
 	(void)state;
 	assert_int_equal(minisign_secret_write(&k, PASSWORD, salt, text), 0);
+	assert_string_equal(text, sealed);
 	assert_int_equal(reads(text, strlen(text), NULL), -ENOKEY);
 	assert_int_equal(reads(text, strlen(text), PASSWORD "s"), -EKEYREJECTED);
 	assert_int_equal(minisign_secret_read(text, strlen(text), PASSWORD, &again, &why), 0);
@@ -110,11 +119,29 @@ static int reads_at(uint64_t operations, uint64_t memory, const char *kind)
 /* What would take more memory is refused before a password is asked for. */
 static void test_cost(void **state)
 {
+	static const struct {
+		uint64_t operations, memory;
+		int result;
+	} table[] = {
+		{0, 1 << 20, -ENOKEY}, /* there is a least number of operations */
+		{32768, 1 << 20, -ENOKEY}, {65535, 1 << 20, -ENOKEY},
+		{65536, 1 << 20, -EINVAL}, /* would be more than one block at a time */
+		{65536, (2 << 20) + 31, -ENOKEY}, {65536, (2 << 20) + 32, -ENOKEY},
+		{0, UINT64_C(1) << 40, -ENOKEY}, {0, (UINT64_C(1) << 40) + 1, -EINVAL},
+		{UINT64_C(1) << 40, UINT64_C(1) << 40, -EINVAL},
+		{33554432, UINT64_C(1) << 40, -ENOKEY}, {67108863, UINT64_C(1) << 40, -ENOKEY},
+		{67108864, UINT64_C(1) << 40, -EINVAL}, /* 2 GiB */
+	};
+
 	(void)state;
 	assert_int_equal(reads_at(33554432, 1073741824, "Sc"), -ENOKEY); /* the tool's */
 	assert_int_equal(reads_at(67108864, 2147483648, "Sc"), -EINVAL);
 	assert_int_equal(reads_at(UINT64_MAX, UINT64_MAX, "Sc"), -EINVAL);
 	assert_int_equal(reads_at(33554432, 1073741824, "Sd"), -EINVAL);
+	assert_int_equal(reads_at(33554432, 1073741824, "Tc"), -EINVAL);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (reads_at(table[i].operations, table[i].memory, "Sc") != table[i].result)
+			fail_msg("%zu", i);
 }
 
 static void test_sign(void **state)
