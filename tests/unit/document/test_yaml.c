@@ -245,6 +245,62 @@ static void yaml__that_cannot_be_read__is_refused_at_its_place(void **state)
 	EACH(assert_refused, DOCUMENT_YAML);
 }
 
+static void number_of_yaml__is_written_as_json_has_them(void **state)
+{
+	static const struct text_pair table[] = {
+		{"1", "1"},
+		{"-1", "-1"},
+		{"-0", "-0"},
+		{"+5", "5"},
+		{"010", "10"},
+		{"-07", "-7"},
+		{"0x1F", "31"},
+		{"0o17", "15"},
+		{"-1.5", "-1.5"},
+		{".5", "0.5"},
+		{"-.5", "-0.5"},
+		{"1.", "1.0"},
+		{"1.0", "1.0"},
+		{"1e3", "1e3"},
+		{"1E3", "1E3"},
+		{"1e+3", "1e+3"},
+		{"1e-3", "1e-3"},
+		{"1.e3", "1000.0"},
+		{".5e1", "5.0"},
+		{"00.5", "0.5"},
+		{"01.5", "1.5"},
+		{"-0.0", "-0.0"},
+		{"123456789012345678", "123456789012345678"},
+		{"!!float 7", "7.0"},
+		{"!!float 0x10", "16.0"},
+		{"!!float 0o17", "15.0"},
+		{"1.50", "1.50"},
+		{"0e0", "0e0"},
+		{"9007199254740993.0", "9007199254740993.0"},
+		{"5e-324", "5e-324"},
+		{"true", "true"},
+		{"FALSE", "false"},
+		{"~", "null"},
+		{"''", "\"\""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		char text[64], expected[64];
+		struct document *d;
+		struct buffer b;
+
+		snprintf(text, sizeof(text), "a: %s\n", table[i].text);
+		snprintf(expected, sizeof(expected), "{\n  \"a\": %s\n}\n", table[i].result);
+		d = parse(DOCUMENT_YAML, text);
+		buffer_init(&b, 1000);
+		assert_int_equal(document_write(document_root(d), DOCUMENT_JSON, &b), 0);
+		assert_string_equal(b.data, expected);
+		document_free(d);
+		buffer_fini(&b);
+	}
+}
+
 static void json__with_a_nul__is_refused_wherever_it_is(void **state)
 {
 	static const char text[] = "{\"ab\": [1, true, \"c\"], \"d\": null}";
@@ -271,6 +327,7 @@ int main(void)
 		cmocka_unit_test(document__of_yaml__keeps_the_style_of_its_scalars),
 		cmocka_unit_test(number__that_json_cannot_hold__is_refused_at_its_place),
 		cmocka_unit_test(yaml__that_cannot_be_read__is_refused_at_its_place),
+		cmocka_unit_test(number_of_yaml__is_written_as_json_has_them),
 		cmocka_unit_test(json__with_a_nul__is_refused_wherever_it_is),
 	};
 

@@ -974,6 +974,8 @@ static void references__lead_to_every_place_of_a_schema(void **state)
 			"[9,9,9,9]",
 			"/0: must be 1, but is 9\n/1: must be 2, but is 9\n"
 			"/2: must be 3, but is 9\n/3: no value is allowed here"},
+		{"{'$ref':'#/$defs/%6f%5F%4f%2d%6E','$defs':{'o_O-n':{'const':1}}}", "2",
+			"must be 1, but is 2"},
 		{"{'$ref':'#/$defs/~01','$defs':{'~1':{'const':1},'/':false}}", "1", NULL},
 		{"{'$ref':'#/$defs/','$defs':{'':{'const':1}}}", "2", "must be 1, but is 2"},
 		{"{'$ref':'#here','$defs':{'x':{'$anchor':'here','type':'null'}}}", "1",

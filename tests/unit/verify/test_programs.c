@@ -262,6 +262,17 @@ static void check__of_a_config_without_a_file__sees_it_in_the_runtime_directory(
 	end(&w);
 }
 
+/* Until it is complete the directory of a set is nobody else's. */
+static int fchmod_when_complete(int fd, mode_t mode)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	if (S_ISDIR(st.st_mode))
+		assert_int_equal(st.st_mode & 07777, 0700);
+	return fault_fchmod(fd, mode);
+}
+
 static void check__of_a_set__sees_a_directory_of_its_documents(void **state)
 {
 	const char *rest;
@@ -276,7 +287,7 @@ static void check__of_a_set__sees_a_directory_of_its_documents(void **state)
 		  "      - {server: a, path: /2, as: two.bin, optional: true}\n"
 		  "      - {server: a, path: /3, as: three.bin}\n"
 		  "    check: " SHELL "'echo $1 >DIR/log; cd $1; ls -A >>DIR/log; "
-		  "cat one.yaml three.bin >>DIR/log; stat -c %a three.bin >>DIR/log', sh, "
+		  "cat one.yaml three.bin >>DIR/log; stat -c %a three.bin . >>DIR/log', sh, "
 		  "'{path}']\n");
 	add(&w, "yaml", "a: 1\n");
 	add(&w, "minisig", "signature");
@@ -284,11 +295,12 @@ static void check__of_a_set__sees_a_directory_of_its_documents(void **state)
 	add(&w, "minisig", NULL);
 	add(&w, "bytes", "three\n");
 	add(&w, "minisig", "signature");
+	sys.fchmod = fchmod_when_complete;
 	run(&w);
 	assert_passed(&w);
 	rest = behind_name(wrote("log"), dir, FILE_SET_CHECKED);
 	assert_non_null(rest);
-	assert_string_equal(rest, "\none.yaml\nthree.bin\na: 1\nthree\n640\n");
+	assert_string_equal(rest, "\none.yaml\nthree.bin\na: 1\nthree\n640\n755\n");
 	assert_int_equal(scratch_count(dir, FILE_SET_CHECKED), 0);
 	end(&w);
 }
