@@ -572,7 +572,7 @@ static void check_written(void)
 
 	expire_leases();
 	for (size_t i = 0; i < w.settings->config_count; i++) {
-		size_t page = i / RECEIPT_CONFIGS;
+		size_t page = i / RECEIPT_CONFIGS, left;
 		const struct key *k;
 
 		if (page)
@@ -587,6 +587,9 @@ static void check_written(void)
 		assert_string_equal(r->configs[i % RECEIPT_CONFIGS].version, version);
 		assert_int_equal(r->configs[i % RECEIPT_CONFIGS].state, w.configs[i].state);
 		assert_int_equal(r->page, page + 1);
+		left = w.settings->config_count - page * RECEIPT_CONFIGS;
+		assert_int_equal(r->config_count, left < RECEIPT_CONFIGS ? left : RECEIPT_CONFIGS);
+		assert_int_equal(r->pages, (w.settings->config_count - 1) / RECEIPT_CONFIGS + 1);
 		assert_string_equal(r->labels[0].value, "eu-1");
 		receipt_free(r);
 	}
@@ -751,6 +754,7 @@ static void lost_lease__is_asked_for_anew__and_all_is_written(void **state)
 	pass(REPORT_REST_MS + 2 * REPORT_FIRST_MS + 100);
 	check_written();
 	assert_int_equal(status().leases, 3);
+	assert_int_equal(status().failed, 0); /* it is nobody's fault, the first time */
 	assert_int_equal(status().state, REPORT_OK);
 	world_close();
 }
