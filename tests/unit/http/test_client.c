@@ -863,6 +863,27 @@ static void connection__of_a_document__carries_that_one_only(void **state)
 	site_close(&s);
 }
 
+static void connection__of_a_chunked_answer__is_used_again_however_it_was_cut(void **state)
+{
+	static const char *const answers[][4] = {
+		{CHUNKED "2\r\nok\r\n0\r\n\r\n"},
+		{CHUNKED, "2\r\nok\r\n", "0\r\n\r\n"},
+		{CHUNKED "1\r\no\r\n", "1\r\nk\r\n0\r\n\r\n"},
+		{CHUNKED "2\r", "\nok\r\n0\r\n", "\r\n"},
+	};
+	struct site s;
+
+	(void)state;
+	site_open(&s);
+	for (size_t i = 0; i < 2 * sizeof(answers) / sizeof(answers[0]); i++) {
+		memset(s.server.pieces, 0, sizeof(s.server.pieces));
+		memcpy(s.server.pieces, answers[i / 2], sizeof(answers[0]));
+		get_document(&s, DOCUMENT_A);
+		assert_int_equal(s.server.accepted, 1);
+	}
+	site_close(&s);
+}
+
 static void connection__with_something_unread__is_not_used_again(void **state)
 {
 	static const char *const answers[][3] = {
@@ -1401,6 +1422,7 @@ int main(void)
 		cmocka_unit_test(header__that_is_repeated__says_the_same_or_counts_last),
 		cmocka_unit_test(trailers__say_nothing),
 		cmocka_unit_test(connection__of_a_document__carries_that_one_only),
+		cmocka_unit_test(connection__of_a_chunked_answer__is_used_again_however_it_was_cut),
 		cmocka_unit_test(connection__with_something_unread__is_not_used_again),
 		cmocka_unit_test(connection__behind_an_answer_without_a_body__is_doubted),
 		cmocka_unit_test(documents__beyond_the_places__have_new_connections),

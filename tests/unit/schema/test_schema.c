@@ -463,6 +463,8 @@ static void lengths__count_characters(void **state)
 		{"{'maxLength':3.0}", "'abcd'", "has 4 characters, at most 3 allowed"},
 		{"{'maxLength':0}", "''", NULL},
 		{"{'maxLength':0}", "'a'", "has 1 character, at most 0 allowed"},
+		{"{'maxLength':0.0}", "'a'", "has 1 character, at most 0 allowed"},
+		{"{'maxLength':-0.0}", "''", NULL},
 		{"{'maxLength':2}", "'\xe6\x97\xa5\xe6\x9c\xac'", NULL},
 		{"{'maxLength':1}", "'\xf0\x9f\x98\x80'", NULL},
 		{"{'maxLength':1}", "'e\xcc\x81'", "has 2 characters, at most 1 allowed"},
