@@ -153,8 +153,10 @@ static int make_sockets(
 		set_subscriber_options(s->socket, e) ||
 		set_keys(s->socket, e->at.server_key, keys) ||
 		subscribe_topics(s->socket, topics) ||
+		/* in this order: without its other end, a monitor that is ended waits for ever */
+		zmq_connect(s->monitor, name) ||
 		zmq_socket_monitor(s->socket, name, ZMQ_EVENT_ALL) ||
-		zmq_connect(s->monitor, name) || zmq_connect(s->socket, e->at.endpoint)) {
+		zmq_connect(s->socket, e->at.endpoint)) {
 		r = -zmq_errno();
 		push_sockets_close(s);
 	}
