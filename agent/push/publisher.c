@@ -390,10 +390,11 @@ int publisher_poll(struct publisher *p, char *ret_prefix, size_t size, int *ret_
 	n = zmq_recv(p->socket, message, sizeof(message), ZMQ_DONTWAIT);
 	if (n < 0 && zmq_errno() == EAGAIN) {
 		peer_guard_taken(passed);
-		log_cuts(p);
+		log_cuts(p); /* which changes errno */
+		return 0;
 	}
 	if (n < 0)
-		return zmq_errno() == EAGAIN ? 0 : -zmq_errno();
+		return -zmq_errno();
 	if (n > 1 && (size_t)n <= sizeof(message) && memchr(message + 1, '\0', (size_t)n - 1))
 		message[0] = 0; /* no topic of ours has a NUL: not a new subscriber */
 	if (n == 0 || (size_t)n > sizeof(message) || (size_t)n > size)
