@@ -75,6 +75,21 @@ static void floor__after_a_hint_that_brought_something__is_restored(void **state
 	assert_int_equal(push_floor_ms(&f, START_MS + 40 * SECOND), 100);
 }
 
+static void pull__that_ended__is_paid_for_once(void **state)
+{
+	struct push_budget budget = {0};
+	struct push_floor f;
+	uint64_t ready_ms;
+
+	(void)state;
+	push_floor_init(&f, 1, &budget);
+	pull(&f, START_MS, true, false);
+	ready_ms = push_floor_ready_ms(&f, START_MS);
+	assert_int_equal(ready_ms, START_MS + PUSH_BUDGET_COST_MS);
+	push_floor_end(&f, START_MS, 1, false);
+	assert_int_equal(push_floor_ready_ms(&f, START_MS), ready_ms);
+}
+
 static void floor__after_silence__is_restored_by_the_next_hint(void **state)
 {
 	struct push_floor f;
@@ -241,6 +256,7 @@ int main(void)
 		cmocka_unit_test(ready__after_any_pull__is_the_floor_later),
 		cmocka_unit_test(floor__while_hints_bring_nothing__doubles_to_a_second),
 		cmocka_unit_test(floor__after_a_hint_that_brought_something__is_restored),
+		cmocka_unit_test(pull__that_ended__is_paid_for_once),
 		cmocka_unit_test(floor__after_silence__is_restored_by_the_next_hint),
 		cmocka_unit_test(floor__pulls_without_a_hint__do_not_count),
 		cmocka_unit_test(floor__none_or_longer_than_a_second__stays_as_configured),

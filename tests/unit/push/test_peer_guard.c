@@ -4,7 +4,10 @@
  */
 #undef _FORTIFY_SOURCE /* it has a recv() of its own */
 #include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,8 +23,10 @@
 #include <cmocka.h>
 
 #include "push/peer_guard.h"
+#include "tests/unit/fixture/fault_memory.h"
 
 #define BLOCK 4096
+#define WAITING_WEB (160 + 2 * 3) /* a subscription to "web" that waits */
 
 struct line { /* a connection */
 	int ours, theirs;
@@ -360,17 +365,39 @@ static void topics__without_end__cut_off_the_one_with_the_most(void **state)
 	in_thread("2/ZMQbg/IO/0", name_topics_without_end);
 }
 
+static bool owner_is_woken(void)
+{
+	struct pollfd fd = {.fd = peer_guard_wakes(), .events = POLLIN};
+
+	return poll(&fd, 1, 0) == 1;
+}
+
 static void name_what_nobody_takes(void)
 {
 	struct line l;
+	uint64_t passed;
 	unsigned n = 0;
+	char byte;
 
+	CHECK(!owner_is_woken());
 	open_subscriber(&l);
+	take_all();
+	passed = peer_guard_passed();
 	while (n < 100000 && subscribe(&l, "web"))
 		n++;
-	CHECK(n > 1000 && n < PEER_GUARD_WAITING / 100);
+	CHECK(errno == EAGAIN);
+	CHECK(peer_guard_passed() - passed == n * WAITING_WEB);
+	CHECK(n == PEER_GUARD_WAITING / WAITING_WEB + 1);
+	CHECK(owner_is_woken());
+	CHECK(recv(l.ours, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+	peer_guard_taken(passed); /* nothing of it */
+	CHECK(!owner_is_woken());
+	CHECK(recv(l.ours, &byte, 1, MSG_DONTWAIT) < 0 && owner_is_woken());
+	peer_guard_taken(passed + WAITING_WEB);
+	peer_guard_taken(passed); /* it does not go back */
+	CHECK(recv(l.ours, &byte, 1, MSG_DONTWAIT) == 1);
 	take_all();
-	CHECK(subscribe(&l, "web"));
+	CHECK(!owner_is_woken());
 	line_close(&l);
 }
 
@@ -382,6 +409,187 @@ static void subscriptions__that_nobody_takes__wait_outside(void **state)
 	take_all();
 	in_thread("2/ZMQbg/IO/0", name_what_nobody_takes);
 	assert_int_equal(peer_guard_cuts(PEER_GUARD_SUBSCRIBERS), before);
+}
+
+static void read_a_burst(void)
+{
+	static const char frame[] = "\0\4\1web";
+	char burst[300 * 6], bytes[BLOCK];
+	struct line l;
+
+	for (size_t i = 0; i < sizeof(burst); i += 6)
+		memcpy(burst + i, frame, 6);
+	open_subscriber(&l);
+	CHECK(send(l.theirs, burst, sizeof(burst), MSG_NOSIGNAL) == sizeof(burst));
+	CHECK(recv(l.ours, bytes, sizeof(bytes), 0) == 1024);
+	CHECK(recv(l.ours, bytes, 6, 0) == 6);
+	CHECK(recv(l.ours, bytes, sizeof(bytes), 0) == (ssize_t)sizeof(burst) - 1030);
+	line_close(&l);
+	take_all();
+}
+
+static void burst__of_subscriptions__is_read_in_small_pieces(void **state)
+{
+	(void)state;
+	take_all();
+	in_thread("2/ZMQbg/IO/0", read_a_burst);
+}
+
+/* Until libzmq has let go of the topics of others. */
+static void be_patient(const struct line *l)
+{
+	char byte;
+
+	for (unsigned i = 0; i < 10; i++) {
+		CHECK(recv(l->ours, &byte, 1, MSG_DONTWAIT) < 0);
+		take_all();
+	}
+}
+
+static void open_after_others(struct line *l)
+{
+	line_open(l);
+	be_patient(l);
+	CHECK(pass_bytes(l, greeting, sizeof(greeting)) > 0);
+	CHECK(pass_bytes(l, ready, sizeof(ready) - 1) > 0);
+}
+
+/* Names so many topics of its own, and the owner takes each. How many were not refused. */
+static unsigned name_topics(const struct line *l, unsigned whose, unsigned count)
+{
+	char topic[64], bytes[BLOCK];
+	unsigned n = 0;
+
+	for (bool named = true; named && n < count; n += named) {
+		snprintf(topic, sizeof(topic), "%08x-%u", (n * 16 + whose) * 2654435761u, whose);
+		named = subscribe(l, topic);
+		for (unsigned i = 0; i < 10 && !named; i++) {
+			take_all();
+			named = recv(l->ours, bytes, sizeof(bytes), MSG_DONTWAIT) > 0;
+		}
+		take_all();
+	}
+	return n;
+}
+
+static void end_unseen(void)
+{
+	struct line first, second, third;
+	uint64_t before = peer_guard_cuts(PEER_GUARD_SUBSCRIBERS);
+	unsigned most;
+
+	open_after_others(&first);
+	most = name_topics(&first, 1, 100000);
+	CHECK(most > 1000 && most < 100000);
+	CHECK(peer_guard_cuts(PEER_GUARD_SUBSCRIBERS) == before + 1);
+	line_close(&first);
+	open_after_others(&second);
+	CHECK(name_topics(&second, 2, most / 4 * 3) == most / 4 * 3);
+	close(second.theirs);
+	second.theirs = fcntl(second.ours, F_DUPFD_CLOEXEC, 0); /* its number is not used again */
+	close(second.ours);
+	close(second.theirs);
+	second.ours = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	open_after_others(&third);
+	CHECK(name_topics(&third, 3, most / 4 * 3) == most / 4 * 3);
+	CHECK(peer_guard_cuts(PEER_GUARD_SUBSCRIBERS) == before + 1);
+	line_close(&third);
+	close(second.ours);
+}
+
+static void topics__of_a_connection_that_ended_unseen__are_forgotten(void **state)
+{
+	(void)state;
+	take_all();
+	in_thread("2/ZMQbg/IO/0", end_unseen);
+}
+
+static void send_nonsense(void)
+{
+	static const struct {
+		int family;
+		const char *begin;
+	} table[] = {{AF_INET, "127.0.0.1:"}, {AF_INET6, "[::1]:"}, {AF_UNIX, ""}};
+	struct peer_guard_cut cut;
+	struct line l;
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct sockaddr_storage a;
+		socklen_t len = sizeof(a);
+		char port[16];
+
+		if (!try_connect(&l, table[i].family))
+			continue;
+		CHECK(getsockname(l.theirs, (struct sockaddr *)&a, &len) == 0);
+		snprintf(port, sizeof(port), "%u", ntohs(((struct sockaddr_in *)&a)->sin_port));
+		CHECK(pass_bytes(&l, "GET / HTTP/1.1", 14) == 0);
+		peer_guard_last_cut(&cut);
+		CHECK(strncmp(cut.address, table[i].begin, strlen(table[i].begin)) == 0);
+		CHECK(strcmp(cut.address + strlen(table[i].begin), table[i].begin[0] ? port : "") ==
+			0);
+		CHECK(strcmp(cut.why, "it does not speak ZMTP 3: libzmq 4 and newer do") == 0);
+		line_close(&l);
+	}
+}
+
+static void address__of_a_peer_that_was_cut_off__is_known_where_it_has_one(void **state)
+{
+	(void)state;
+	in_thread("2/ZMQbg/IO/0", send_nonsense);
+}
+
+static void read_without_memory(void)
+{
+	static const int numbers[] = {200, 450, 950};
+	static const char *const names[] = {"first", "second", "third"};
+	struct peer_guard_cut cut;
+	struct line l;
+	char bytes[64];
+
+	for (size_t i = 0; i < 3; i++) {
+		line_open(&l);
+		close(fcntl(l.ours, F_DUPFD_CLOEXEC, numbers[i]));
+		CHECK(dup2(l.ours, numbers[i]) == numbers[i]);
+		close(l.ours);
+		l.ours = numbers[i];
+		CHECK(send(l.theirs, greeting, 64, MSG_NOSIGNAL) == 64);
+		fault_memory.seen = 0;
+		fault_memory.nth = 1;
+		CHECK(recv(l.ours, bytes, 64, 0) == 0);
+		fault_memory.nth = 0;
+		line_close(&l);
+	}
+	for (unsigned nth = 1; nth <= 3; nth++) {
+		open_subscriber(&l);
+		fault_memory.seen = 0;
+		fault_memory.nth = nth;
+		if (!subscribe(&l, names[nth - 1])) {
+			peer_guard_last_cut(&cut);
+			CHECK(strcmp(cut.why, "out of memory") == 0);
+		} else {
+			CHECK(nth > 1);
+		}
+		fault_memory.nth = 0;
+		line_close(&l);
+		take_all();
+	}
+}
+
+static void memory__that_is_short__cuts_a_connection_off(void **state)
+{
+	(void)state;
+	take_all();
+	in_thread("2/ZMQbg/IO/0", read_without_memory);
+}
+
+static void wakes__is_one_descriptor_of_the_process(void **state)
+{
+	int fd = peer_guard_wakes();
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(peer_guard_wakes(), fd);
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC && fcntl(fd, F_GETFL) & O_NONBLOCK);
 }
 
 /* The next connection has the number of the last. */
@@ -445,9 +653,14 @@ int main(void)
 		cmocka_unit_test(subscriber__that_sends_anything_else__is_cut_off),
 		cmocka_unit_test(topics__without_end__cut_off_the_one_with_the_most),
 		cmocka_unit_test(subscriptions__that_nobody_takes__wait_outside),
+		cmocka_unit_test(burst__of_subscriptions__is_read_in_small_pieces),
+		cmocka_unit_test(topics__of_a_connection_that_ended_unseen__are_forgotten),
+		cmocka_unit_test(address__of_a_peer_that_was_cut_off__is_known_where_it_has_one),
+		cmocka_unit_test(wakes__is_one_descriptor_of_the_process),
 		cmocka_unit_test(number__of_a_descriptor_that_is_used_again__begins_anew),
 		cmocka_unit_test(ipv6_and_ipc__are_guarded_and_a_pair_of_libzmqs_own_is_not),
+		cmocka_unit_test(memory__that_is_short__cuts_a_connection_off),
 	};
 
-	return cmocka_run_group_tests_name("peer_guard", tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }

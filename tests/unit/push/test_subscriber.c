@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -20,7 +21,9 @@
 
 #include <zmq.h>
 
+#include "base/log.h"
 #include "push/subscriber.h"
+#include "tests/unit/fixture/fault_zmq.h"
 #include "tests/unit/fixture/scratch.h"
 
 #define LIMIT_MS 10000
@@ -35,6 +38,41 @@ static struct push_topic topics[3], many[MANY];
 static char many_names[MANY][16];
 static struct subscriber *subscriber;
 static sem_t hinted;
+
+static int log_fd = -1, stderr_fd;
+
+static void begin_log(void)
+{
+	log_setup(LOG_LEVEL_WARN, LOG_FORMAT_TEXT);
+	log_fd = memfd_create("log", MFD_CLOEXEC);
+	stderr_fd = dup(STDERR_FILENO);
+	dup2(log_fd, STDERR_FILENO);
+}
+
+static void end_log(void)
+{
+	if (log_fd < 0)
+		return;
+	dup2(stderr_fd, STDERR_FILENO);
+	close(stderr_fd);
+	close(log_fd);
+	log_fd = -1;
+}
+
+static void wait_for_log(const char *words)
+{
+	uint64_t end_ms = sys_real.now_ms() + LIMIT_MS;
+	char text[4096];
+	ssize_t n;
+
+	do {
+		n = pread(log_fd, text, sizeof(text) - 1, 0);
+		text[n > 0 ? n : 0] = '\0';
+		if (sys_real.now_ms() >= end_ms)
+			fail_msg("%s: %s", words, text);
+		poll(NULL, 0, 2);
+	} while (!strstr(text, words));
+}
 
 static void wake(void *arg)
 {
@@ -68,8 +106,11 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
+	fault_zmq_fail(0, 0);
+	fault_zmq.only = NULL;
 	subscriber_stop(subscriber);
 	subscriber = NULL;
+	end_log();
 	if (out)
 		zmq_close(out);
 	if (context)
@@ -357,6 +398,158 @@ static void publisher__without_curve__is_refused_by_an_agent_with_a_key(void **s
 	assert_ptr_equal(strstr(subscriber_version(), "libzmq/"), subscriber_version());
 }
 
+/* ---- libzmq that fails ---- */
+
+static size_t count_descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void subscriber__that_cannot_start__leaves_nothing_open(void **state)
+{
+	struct push_topic *const list[] = {&topics[0], &topics[1]};
+	char public_key[CURVE_TEXT], secret[CURVE_TEXT];
+	size_t nth = 1, without_curve = 0, before;
+
+	(void)state;
+	assert_int_equal(subscriber_make_keys(public_key, secret), 0);
+	before = count_descriptors();
+	for (;; nth++) {
+		const struct subscriber_endpoint e[] = {
+			{endpoint, 5000, public_key, NULL}, {endpoint, 5000, NULL, NULL}};
+		int r;
+
+		fault_zmq_fail(nth, EMFILE);
+		r = subscriber_start(&sys_real, e, 2, list, 2, &subscriber);
+		if (r == 0 && nth > 5)
+			break;
+		if (r == 0) { /* a hint for libzmq, or no key: neither keeps it from starting */
+			subscriber_stop(subscriber);
+			subscriber = NULL;
+			continue;
+		}
+		without_curve += r == -EOPNOTSUPP;
+		assert_null(subscriber);
+		assert_int_equal(fault_zmq.sockets, 0);
+		assert_int_equal(fault_zmq.contexts, 0);
+		assert_int_equal(count_descriptors(), before);
+	}
+	assert_int_equal(without_curve, 1);
+}
+
+static void curve__that_libzmq_has_not__is_said(void **state)
+{
+	char public_key[CURVE_TEXT], secret[CURVE_TEXT];
+
+	(void)state;
+	assert_true(subscriber_has_curve());
+	fault_zmq_fail(1, ENOTSUP);
+	assert_false(subscriber_has_curve());
+	fault_zmq_fail(1, ENOTSUP);
+	assert_int_equal(subscriber_make_keys(public_key, secret), -EOPNOTSUPP);
+}
+
+static void version__has_three_numbers_in_their_order(void **state)
+{
+	char wanted[64];
+	int major, minor, patch;
+
+	(void)state;
+	zmq_version(&major, &minor, &patch);
+	snprintf(wanted, sizeof(wanted), "libzmq/%d.%d.%d", major, minor, patch);
+	assert_string_equal(subscriber_version(), wanted);
+}
+
+static void thread__that_is_interrupted__goes_on(void **state)
+{
+	(void)state;
+	publish();
+	subscribe_all();
+	fault_zmq.only = "zmq_poll";
+	fault_zmq_fail(1, EINTR);
+	while (fault_zmq.nth) { /* one turn may take several messages */
+		send_frames(1, (const char *[]){"db"}, (size_t[]){2});
+		assert_ptr_equal(next_hint(), &triggers[1]);
+	}
+	send_frames(1, (const char *[]){"db"}, (size_t[]){2});
+	assert_ptr_equal(next_hint(), &triggers[1]);
+}
+
+/* Topics are still replaced, and it still ends. */
+static void thread__that_ended__is_logged_and_holds_up_nobody(void **state)
+{
+	static const char *const calls[] = {"zmq_poll", "zmq_msg_recv"};
+	struct push_topic *const list[] = {&topics[1]};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		begin_log();
+		publish();
+		subscribe_all();
+		fault_zmq.only = calls[i];
+		fault_zmq_fail(1, ENOMEM);
+		send_frames(1, (const char *[]){"db"}, (size_t[]){2});
+		wait_for_log("push channel ended: pulls go on by interval why=\"Cannot allocate "
+			     "memory\"");
+		assert_true(fault_zmq_failed());
+		assert_int_equal(subscriber_renew(subscriber, list, 1), 0);
+		assert_int_equal(subscriber_renew(subscriber, list, 1), 0);
+		tear_down(NULL);
+		set_up(NULL);
+	}
+}
+
+static void socket__that_cannot_be_made_again__is_said_and_tried_later(void **state)
+{
+	struct push_topic *const list[] = {&topics[0]};
+	char public_key[CURVE_TEXT], secret[CURVE_TEXT];
+
+	(void)state;
+	assert_int_equal(subscriber_make_keys(public_key, secret), 0);
+	begin_log();
+	publish();
+	subscribe(list, 1, public_key); /* which the publisher does not use */
+	wait_for_state(PUSH_REFUSED);
+	fault_zmq.only = "zmq_socket";
+	fault_zmq_fail(1, EMFILE);
+	wait_for_log("cannot open a socket: the agent has no memory or descriptors left");
+	while (status_now().refused < 2) /* it is tried again */
+		poll(NULL, 0, 2);
+}
+
+static void status__is_of_the_endpoint_that_is_asked_for(void **state)
+{
+	struct push_topic *const list[] = {&topics[1]};
+	char nowhere[SCRATCH_PATH + 48];
+	const struct subscriber_endpoint e[] = {
+		{nowhere, 5000, NULL, NULL}, {endpoint, 5000, NULL, NULL}};
+	struct subscriber_status s;
+
+	(void)state;
+	snprintf(nowhere, sizeof(nowhere), "%s-nowhere", endpoint);
+	publish();
+	assert_int_equal(subscriber_start(&sys_real, e, 2, list, 1, &subscriber), 0);
+	assert_int_equal(subscriber_endpoint_count(subscriber), 2);
+	for (int i = 0; i < 2; i++)
+		next_filter();
+	send_frames(1, (const char *[]){"db"}, (size_t[]){2});
+	assert_ptr_equal(next_hint(), &triggers[1]);
+	subscriber_get_status(subscriber, 1, &s);
+	assert_string_equal(s.endpoint, endpoint);
+	assert_int_equal(s.messages, 1);
+	subscriber_get_status(subscriber, 0, &s);
+	assert_string_equal(s.endpoint, nowhere);
+	assert_int_equal(s.messages, 0);
+	assert_int_equal(s.state, PUSH_CONNECTING);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -371,6 +564,13 @@ int main(void)
 		CASE(endpoint__that_hangs_up__is_refused_and_tried_again),
 		CASE(endpoint__that_speaks_http__is_refused_and_tried_again),
 		CASE(publisher__without_curve__is_refused_by_an_agent_with_a_key),
+		CASE(subscriber__that_cannot_start__leaves_nothing_open),
+		CASE(curve__that_libzmq_has_not__is_said),
+		CASE(version__has_three_numbers_in_their_order),
+		CASE(thread__that_is_interrupted__goes_on),
+		CASE(thread__that_ended__is_logged_and_holds_up_nobody),
+		CASE(socket__that_cannot_be_made_again__is_said_and_tried_later),
+		CASE(status__is_of_the_endpoint_that_is_asked_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
