@@ -395,6 +395,11 @@ static void open__a_path_of_any_name__looks_at_the_file(void **state)
 	assert_generation(p, 1);
 	pullet_close(p);
 	refuses(path_of(config, ".sna"), 0, -ENOENT);
+	put_image(2); /* beside a page, which a path of another name does not find */
+	assert_int_equal(rename(path_of(config, ".snap"), path_of(config, "")), 0);
+	assert_int_equal(pullet_open(path_of(config, ""), 0, &p), 0);
+	assert_generation(p, 2);
+	pullet_close(p);
 	refuses(path_of(config, ".snap"), 0, -ENOENT);
 	refuses(path_of("no-directory/x", ".snap"), 0, -ENOENT);
 	refuses("./x", 0, -ENOENT);

@@ -490,6 +490,7 @@ static void build__beyond_the_bounds__is_refused(void **state)
 		entries[i].value.len = UINT32_C(1) << 31;
 	}
 	assert_int_equal(build_result(3, 1, NULL), -EMSGSIZE);
+	assert_int_equal(build_result(((size_t)1 << 28) + 1, 1, NULL), -EMSGSIZE);
 	assert_int_equal(build_result((size_t)1 << 32, 1, NULL), -EMSGSIZE);
 	assert_int_equal(build_result(SIZE_MAX, 1, NULL), -EMSGSIZE);
 }
@@ -660,6 +661,25 @@ static void open__any_byte_changed__is_refused(void **state)
 			image[i] ^= changes[c];
 		}
 	assert_int_equal(snapshot_open(image, len, &s), 0);
+	free(image);
+}
+
+/* Each but for the number of slots as it was: at least two, a power of two, more than keys. */
+static void open__another_number_of_slots__is_refused(void **state)
+{
+	static const uint32_t numbers[] = {0, 1, 3, 5, 6, 7};
+	struct snapshot s;
+	size_t len;
+	unsigned char *image = read_golden("empty.snap", &len);
+
+	(void)state;
+	assert_int_equal(snapshot_open(image, len, &s), 0);
+	for (size_t i = 0; i < COUNT(numbers); i++) {
+		memset(image + 44, 0, 4);
+		image[44] = (unsigned char)numbers[i];
+		mend(image, len);
+		assert_int_equal(snapshot_open(image, len, &s), -EBADMSG);
+	}
 	free(image);
 }
 
@@ -1043,6 +1063,7 @@ int main(void)
 		cmocka_unit_test(stamp__gives_another_generation_and_changes_nothing_else),
 		cmocka_unit_test(open__beyond_4_gib__is_refused),
 		cmocka_unit_test(open__any_byte_changed__is_refused),
+		cmocka_unit_test(open__another_number_of_slots__is_refused),
 		cmocka_unit_test(open__any_other_length__is_refused),
 		cmocka_unit_test(open__any_length_with_a_good_digest__reads_nothing_beyond),
 		cmocka_unit_test(open__bytes_changed_and_a_good_digest__reads_nothing_beyond),

@@ -13,6 +13,7 @@
 
 #include "document/document.h"
 #include "lib/page.h"
+#include "lib/snapshot.h"
 #include "publish/image.h"
 #include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/fault_sys.h"
@@ -111,6 +112,48 @@ static void build__of_every_type__has_all_values(void **state)
 		snprintf(text + strlen(text), 32, "k%d: %d\n", i, i);
 	assert_int_equal(build(text, 1u << 20), 0);
 	assert_true(len > 1000);
+}
+
+static void build__of_every_type__has_each_value_as_it_is(void **state)
+{
+	static const struct {
+		const char *key;
+		struct pullet_value value;
+	} table[] = {
+		{"a", {.type = PULLET_INT, .integer = -7, .text = "-7"}},
+		{"b", {.type = PULLET_BOOL, .boolean = true, .text = "true"}},
+		{"c", {.type = PULLET_DOUBLE, .number = 1.5, .text = "1.5"}},
+		{"d", {.type = PULLET_STRING, .text = "text"}},
+		{"e", {.type = PULLET_LIST, .count = 2, .text = ""}},
+		{"e.0", {.type = PULLET_INT, .integer = 1, .text = "1"}},
+		{"e.1", {.type = PULLET_MAP, .count = 1, .text = ""}},
+		{"e.1.x", {.type = PULLET_NULL, .text = ""}},
+		{"f", {.type = PULLET_MAP, .count = 0, .text = ""}},
+		{"g", {.type = PULLET_BOOL, .boolean = false, .text = "false"}},
+	};
+	struct pullet_value v;
+	struct snapshot s;
+
+	(void)state;
+	assert_int_equal(build("a: -7\nb: true\nc: 1.5\nd: text\ne: [1, {x: null}]\nf: {}\n"
+			       "g: false\n",
+				 1u << 20),
+		0);
+	assert_int_equal(snapshot_open(data, len, &s), 0);
+	assert_string_equal(snapshot_version(&s), "v1");
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		const struct pullet_value *want = &table[i].value;
+
+		assert_int_equal(snapshot_get(&s, table[i].key, strlen(table[i].key), &v), 0);
+		assert_int_equal(v.type, want->type);
+		assert_string_equal(v.text, want->text);
+		assert_int_equal(v.len, strlen(want->text));
+		assert_int_equal(v.boolean, want->boolean);
+		assert_int_equal(v.integer, want->integer);
+		assert_int_equal(v.count, want->count);
+		assert_true(!(v.number < want->number) && !(v.number > want->number));
+	}
+	assert_int_equal(snapshot_get(&s, "e.2", 3, &v), -ENOENT);
 }
 
 static void build__beyond_its_bound__says_so(void **state)
@@ -556,6 +599,105 @@ static void directory__that_is_gone__is_an_error(void **state)
 	image_close(NULL);
 }
 
+/* Readers and the next start see it in the page. */
+static void confirmed__is_in_the_page_until_the_next_start(void **state)
+{
+	const struct page *page;
+
+	(void)state;
+	assert_int_equal(open_image(), 0);
+	page = map_page();
+	image_confirm(image, 77, 1000);
+	assert_int_equal(atomic_load(&page->confirmed_ms), 77);
+	assert_int_equal(atomic_load(&page->stale_ms), 1000);
+	assert_int_equal(image_confirmed_ms(image), 77);
+	image_close(image);
+	assert_int_equal(open_image(), 0);
+	assert_int_equal(image_confirmed_ms(image), image_in_memory(image) ? 77 : 0);
+	munmap((void *)(uintptr_t)page, PAGE_SIZE);
+}
+
+static void page__that_was_withdrawn__is_not_after_a_publication(void **state)
+{
+	struct page *page;
+	char path[SCRATCH_PATH + 16];
+	int fd;
+
+	(void)state;
+	assert_int_equal(open_image(), 0);
+	snprintf(path, sizeof(path), "%s/web.gen", dir);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	page = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	assert_true(page != MAP_FAILED);
+	atomic_store(&page->withdrawn, 1);
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	publish(1);
+	assert_int_equal(atomic_load(&page->withdrawn), 0);
+	assert_int_equal(atomic_load(&page->futex), 1);
+	munmap(page, PAGE_SIZE);
+}
+
+static void files__are_the_agents_and_readable_by_its_group(void **state)
+{
+	static const char *const names[] = {"web.gen", "web.snap"};
+	char path[SCRATCH_PATH + 16];
+	struct stat st;
+
+	(void)state;
+	umask(022);
+	assert_int_equal(open_image(), 0);
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	publish(1);
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		assert_int_equal(stat(path, &st), 0);
+		assert_int_equal(st.st_mode & 07777, 0640);
+		assert_int_equal(st.st_uid, geteuid());
+		assert_int_equal(st.st_gid, getegid());
+	}
+}
+
+static void page__that_cannot_be_opened__is_named_with_the_remedy(void **state)
+{
+	char begin[SCRATCH_PATH + 32];
+	unsigned nth = 1;
+
+	(void)state;
+	snprintf(begin, sizeof(begin), "cannot open %s/web.gen: ", dir);
+	for (; nth < 20; nth++) {
+		why[0] = '\0';
+		fault = (struct fault){.call = CALL_OPEN, .nth = nth, .error = EMFILE};
+		if (open_image() == 0)
+			image_close(image);
+		image = NULL;
+		fault.nth = 0;
+		if (strncmp(why, begin, strlen(begin)) == 0)
+			break;
+	}
+	assert_true(nth < 20);
+	assert_true(strlen(why) > strlen(begin));
+}
+
+static void descriptor_0__is_as_good_as_any(void **state)
+{
+	int kept = fault_begin_zero();
+	bool is_current, closed;
+	int r[4];
+
+	(void)state;
+	r[0] = open_image();
+	r[1] = build("n: 1\n", 1u << 20);
+	r[2] = r[0] ? r[0] : image_publish(image, data, len, 1, why);
+	is_current = r[2] == 0 && image_is_current(image);
+	r[3] = r[0] ? r[0] : image_keep_page(image, why);
+	if (r[0] == 0 && image_prepare(image, data, len, 2, why) == 0)
+		image_abandon(image);
+	closed = fault_end_zero(kept);
+	assert_true(r[0] == 0 && r[1] == 0 && r[2] == 0 && r[3] == 0 && is_current);
+	assert_true(closed);
+}
+
 static void on_a_disk__what_an_earlier_boot_confirmed__is_forgotten(void **state)
 {
 	char disk[SCRATCH_PATH];
@@ -579,6 +721,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(build__of_every_type__has_all_values),
+		TEST(build__of_every_type__has_each_value_as_it_is),
 		TEST(build__beyond_its_bound__says_so),
 		TEST(build__of_a_key_with_a_dot__is_another_path),
 		TEST(build__of_two_equal_keys__says_so),
@@ -598,6 +741,11 @@ int main(void)
 		TEST(each_call__that_fails__leaves_the_old_or_the_new_one),
 		TEST(each_call__that_fails_at_the_start__fails_it),
 		TEST(directory__that_is_gone__is_an_error),
+		TEST(confirmed__is_in_the_page_until_the_next_start),
+		TEST(page__that_was_withdrawn__is_not_after_a_publication),
+		TEST(files__are_the_agents_and_readable_by_its_group),
+		TEST(page__that_cannot_be_opened__is_named_with_the_remedy),
+		TEST(descriptor_0__is_as_good_as_any),
 		TEST(on_a_disk__what_an_earlier_boot_confirmed__is_forgotten),
 		TEST(build__without_memory__fails_and_leaves_nothing),
 		TEST(each_allocation__that_fails__fails_the_call),

@@ -75,8 +75,8 @@ static struct page *map_page_of(const char *name)
 static bool is_withdrawn(const char *name)
 {
 	struct page *page = map_page_of(name);
-	bool withdrawn = atomic_load(&page->withdrawn) && atomic_load(&page->confirmed_ms) == 0 &&
-			 atomic_load(&page->futex) == 1;
+	bool withdrawn = atomic_load(&page->withdrawn) == 1 &&
+			 atomic_load(&page->confirmed_ms) == 0 && atomic_load(&page->futex) == 1;
 	munmap(page, PAGE_SIZE);
 	return withdrawn;
 }
@@ -213,11 +213,54 @@ static void directory__that_is_none__is_an_error(void **state)
 
 	(void)state;
 	assert_int_equal(withdraw_snapshots(&plain, "/nowhere/at/all", none, 0, why), -ENOENT);
+	assert_null(strstr(why, "cannot read"));
+	assert_non_null(strstr(why, "/nowhere/at"));
 	fault.call = CALL_OPEN;
 	fault.nth = 1;
 	fault.for_ever = true;
 	fault.error = EMFILE;
 	assert_int_equal(withdraw("db"), -EMFILE);
+}
+
+/* No config has a longer one: what has one is not the agent's. */
+static void name__of_the_longest_config__is_withdrawn_and_a_longer_one_is_not(void **state)
+{
+	char name[80];
+
+	(void)state;
+	assert_int_equal(withdraw(NULL), 2);
+	memset(name, 'n', sizeof(name));
+	name[65] = '\0';
+	add_snapshot(name);
+	assert_int_equal(withdraw(NULL), 0);
+	name[64] = '\0';
+	add_snapshot(name);
+	assert_int_equal(withdraw(NULL), 1);
+	add_snapshot("n");
+	assert_int_equal(withdraw(NULL), 1);
+	assert_int_equal(scratch_count(dir, ".snap"), 1);
+}
+
+static void several__that_are_kept__are_found_in_any_order(void **state)
+{
+	const char *kept[] = {"web", "app", "db"};
+
+	(void)state;
+	add_snapshot("app");
+	add_snapshot("gone");
+	assert_int_equal(withdraw_snapshots(&sys, dir, kept, 3, why), 1);
+	assert_true(is_withdrawn("gone"));
+	assert_false(is_withdrawn("web") || is_withdrawn("app") || is_withdrawn("db"));
+}
+
+static void descriptor_0__is_as_good_as_any(void **state)
+{
+	int kept = fault_begin_zero(), r = withdraw("db");
+	bool closed = fault_end_zero(kept);
+
+	(void)state;
+	assert_int_equal(r, 1);
+	assert_true(closed && is_withdrawn("web"));
 }
 
 static void each_allocation__that_fails__withdraws_nothing_and_says_so(void **state)
@@ -259,6 +302,9 @@ int main(void)
 		TEST(temporary_files__beside_a_page_of_its_own__are_removed),
 		TEST(unlink__that_fails__is_an_error_and_tried_again),
 		TEST(directory__that_is_none__is_an_error),
+		TEST(name__of_the_longest_config__is_withdrawn_and_a_longer_one_is_not),
+		TEST(several__that_are_kept__are_found_in_any_order),
+		TEST(descriptor_0__is_as_good_as_any),
 		TEST(each_allocation__that_fails__withdraws_nothing_and_says_so),
 	};
 

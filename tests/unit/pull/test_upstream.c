@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -110,6 +112,48 @@ static void order__with_one_more_address__keeps_that_of_the_others(void **state)
 	}
 	assert_in_range(added_first, HOSTS / 4 - 150, HOSTS / 4 + 150);
 	loop_free(l);
+}
+
+/* How many lines an upstream of these two addresses writes as it begins. */
+static unsigned count_warnings(struct settings_server *settings)
+{
+	static char plain[] = "HTTP://plain.example", secure[] = "https://secure.example",
+		    other[] = "http2://other.example", name[] = "main";
+	char *list[] = {secure, plain, other}, text[4096] = "";
+	int log = memfd_create("log", MFD_CLOEXEC), kept = dup(STDERR_FILENO);
+	struct loop *l = loop_new(&sys_real);
+	unsigned lines = 0;
+
+	assert_true(log >= 0 && kept >= 0 && l);
+	settings->urls = list;
+	settings->url_count = 3;
+	settings->max_in_flight = 1;
+	settings->name = name;
+	log_setup(LOG_LEVEL_WARN, LOG_FORMAT_TEXT);
+	dup2(log, STDERR_FILENO);
+	unmake_server(make_server(l, &sys_real, settings));
+	dup2(kept, STDERR_FILENO);
+	assert_true(pread(log, text, sizeof(text) - 1, 0) >= 0);
+	close(kept);
+	close(log);
+	loop_free(l);
+	for (const char *p = text; (p = strstr(p, "without TLS: anyone")); p++)
+		lines++;
+	if (lines)
+		assert_non_null(strstr(text, "server=main url=HTTP://plain.example"));
+	return lines;
+}
+
+static void secrets__over_plain_http__are_warned_of_at_the_start(void **state)
+{
+	static char text[] = "/nowhere";
+	struct settings_header header = {.name = text, .value = text};
+	struct settings_server table[] = {{.bearer_file = text}, {.user = text},
+		{.headers = &header, .header_count = 1}, {.ca = text}};
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(count_warnings(&table[i]), i < 3);
 }
 
 /* ---- from one address to the next ---- */
@@ -573,6 +617,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(order__of_many_hosts__is_even),
 		cmocka_unit_test(order__with_one_more_address__keeps_that_of_the_others),
+		cmocka_unit_test(secrets__over_plain_http__are_warned_of_at_the_start),
 		cmocka_unit_test(retry__after_very_short_rests__asks_each_address_once),
 		cmocka_unit_test(avoid__of_an_address__goes_round_and_returns_after_a_while),
 		cmocka_unit_test(ended__by_what_is_wrong_on_this_host__rests_no_address),

@@ -453,6 +453,17 @@ static void value__of_each_type__is_json(void **state)
 	}
 }
 
+/* Of JSON it would be two members. */
+static void value__of_plain_yaml_that_ends_a_value_of_json__is_text(void **state)
+{
+	char why[FILE_WHY], *json = NULL;
+
+	(void)state;
+	assert_int_equal(compose_override_value("1, \"w\":2", &json, why), 0);
+	assert_non_null(strstr(json, "\"1, \\\"w\\\":2\""));
+	free(json);
+}
+
 static void value__that_is_not_one_value__is_refused_with_a_sentence(void **state)
 {
 	static const struct {
@@ -545,6 +556,7 @@ int main(void)
 		cmocka_unit_test(override__without_a_ledger__is_none),
 		cmocka_unit_test(override__that_cannot_be_used__is_named),
 		cmocka_unit_test(value__of_each_type__is_json),
+		cmocka_unit_test(value__of_plain_yaml_that_ends_a_value_of_json__is_text),
 		cmocka_unit_test(value__that_is_not_one_value__is_refused_with_a_sentence),
 		cmocka_unit_test(value__that_is_too_long__is_refused_with_a_sentence),
 		cmocka_unit_test(compose__of_as_many_layers_as_there_may_be__frees_each_once),

@@ -69,6 +69,19 @@ static void escape__over_the_bound__is_an_error(void **state)
 	kind_request_fini(&r);
 }
 
+static void hex_digit__of_each_byte__is_its_value_or_none(void **state)
+{
+	static const char lower[] = "0123456789abcdef", upper[] = "0123456789ABCDEF";
+
+	(void)state;
+	for (int c = 0; c < 256; c++) {
+		const char *at = c ? strchr(lower, c) : NULL, *big = c ? strchr(upper, c) : NULL;
+		long want = at ? at - lower : big ? big - upper : -1;
+
+		assert_int_equal(kind_hex_digit((char)c), want);
+	}
+}
+
 static void headers__up_to_the_bound__are_kept_in_order(void **state)
 {
 	struct kind_request r;
@@ -186,6 +199,7 @@ int main(void)
 		cmocka_unit_test(escape__of_each_byte__leaves_what_is_unreserved),
 		cmocka_unit_test(escape__keeps_what_it_is_told_to),
 		cmocka_unit_test(escape__over_the_bound__is_an_error),
+		cmocka_unit_test(hex_digit__of_each_byte__is_its_value_or_none),
 		cmocka_unit_test(headers__up_to_the_bound__are_kept_in_order),
 		cmocka_unit_test(request__that_is_finished__is_as_new),
 		cmocka_unit_test(kinds__are_found_by_the_servers_kind),

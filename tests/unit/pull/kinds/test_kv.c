@@ -44,6 +44,17 @@ static void epoch__of_as_many_numbers__is_read(void **state)
 	assert_int_equal(n[0], 5);
 }
 
+static void epoch__with_a_number_longer_than_any__is_none(void **state)
+{
+	uint64_t n[2];
+
+	(void)state;
+	assert_true(kv_epoch("00000000000000000007 00000000000000000008", n, 2));
+	assert_true(n[0] == 7 && n[1] == 8);
+	assert_false(kv_epoch("000000000000000000007 8", n, 2));
+	assert_false(kv_epoch("7 000000000000000000008", n, 2));
+}
+
 static void epoch__of_more_or_fewer_or_other_words__is_none(void **state)
 {
 	static const char *const bad[] = {"", "1", "1 2 ", "1  2", "1 2 3", "1 x", " 1 2", "a 2",
@@ -69,6 +80,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(digits__of_any_number__are_read_whole),
 		cmocka_unit_test(epoch__of_as_many_numbers__is_read),
+		cmocka_unit_test(epoch__with_a_number_longer_than_any__is_none),
 		cmocka_unit_test(epoch__of_more_or_fewer_or_other_words__is_none),
 	};
 
