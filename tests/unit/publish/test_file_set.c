@@ -795,6 +795,125 @@ static void is_current__after_a_start__compares_what_stands_there(void **state)
 	place_fini(&p);
 }
 
+/* ---- sentences ---- */
+
+static unsigned busy; /* so many names are taken */
+
+static int busy_mkdirat(int at, const char *path, mode_t mode)
+{
+	if (busy && busy--) {
+		errno = EEXIST;
+		return -1;
+	}
+	return mkdirat(at, path, mode);
+}
+
+static void generation__whose_names_are_taken__is_tried_under_five(void **state)
+{
+	char why[FILE_WHY] = "", words[SCRATCH_PATH + 64];
+	struct place p;
+
+	(void)state;
+	place_init(&p, scratch_memory());
+	sys.mkdirat = busy_mkdirat;
+	busy = 4;
+	publish_well(&p, &old_set, 1);
+	busy = 5;
+	assert_int_equal(publish(&p, &new_set, 2, why), -EEXIST);
+	assert_int_equal(busy, 0);
+	snprintf(words, sizeof(words), "cannot make a directory in %s: ", p.dir);
+	assert_int_equal(strncmp(why, words, strlen(words)), 0);
+	place_fini(&p);
+}
+
+static uint64_t same_each_time(void)
+{
+	return 0xab;
+}
+
+static void generation__of_somebody_elses_name__is_not_removed(void **state)
+{
+	char why[FILE_WHY] = "";
+	struct place p;
+
+	(void)state;
+	place_init(&p, scratch_memory());
+	sys.random = same_each_time;
+	assert_int_equal(mkdir(path_of(&p, "..2-00000000000000ab"), 0700), 0);
+	assert_int_equal(publish(&p, &old_set, 2, why), -EEXIST);
+	assert_int_equal(access(path_of(&p, "..2-00000000000000ab"), F_OK), 0);
+	place_fini(&p);
+}
+
+/* Each call fails in its turn; each of these sentences is said, once at least. */
+static void publish__that_fails__says_at_what(void **state)
+{
+	static const struct {
+		enum fault_call call;
+		const char *words;
+	} table[] = {
+		{CALL_MKDIR, "cannot make a directory in /"},
+		{CALL_FCHMOD, "cannot set the mode of a directory in /"},
+		{CALL_FSYNC, "cannot bring to the disk a directory in /"},
+		{CALL_FSYNC, "cannot bring to the disk /"},
+		{CALL_FSYNC, "the new set is visible, but not on the disk yet: /"},
+		{CALL_SYMLINK, "cannot make /"},
+		{CALL_RENAME, "cannot replace /"},
+	};
+	char why[FILE_WHY];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++) {
+		bool said = false, hit = true;
+		size_t fileless = 0;
+
+		for (unsigned n = 1; hit; n++) {
+			struct place p;
+			int r;
+
+			place_init(&p, scratch_memory());
+			p.options.sync = true;
+			why[0] = '\0';
+			fault = (struct fault){.call = (int)table[i].call, .nth = n, .error = EIO};
+			r = publish(&p, &old_set, 1, why);
+			hit = fault.seen >= n;
+			assert_int_equal(r != 0, hit);
+			said |= strncmp(why, table[i].words, strlen(table[i].words)) == 0;
+			fileless += hit && !strstr(why, p.dir);
+			place_fini(&p);
+			assert_in_range(n, 1, 100);
+		}
+		if (!said)
+			fail_msg("%s", table[i].words);
+		assert_int_equal(fileless, 0);
+	}
+}
+
+static void descriptor_0__is_as_good_as_any(void **state)
+{
+	bool open = false, current = false, closed;
+	char why[FILE_WHY] = "";
+	struct place p;
+	int kept, r[3];
+
+	(void)state;
+	place_init(&p, scratch_memory());
+	file_set_close(p.f);
+	kept = fault_begin_zero();
+	open = file_set_open(&sys, p.dir, &p.f, why) == 0;
+	r[0] = open ? publish(&p, &old_set, 1, why) : -1;
+	r[1] = open ? publish(&p, &new_set, 2, why) : -1;
+	current = open && file_set_is_current(p.f, new_set.e, new_set.count, &p.options);
+	if (open)
+		file_set_close(p.f);
+	open = file_set_open(&sys, p.dir, &p.f, why) == 0;
+	r[2] = open && file_set_is_current(p.f, new_set.e, new_set.count, &p.options);
+	closed = fault_end_zero(kept);
+	assert_true(open && current && closed);
+	assert_true(r[0] == 0 && r[1] == 0 && r[2] == 1);
+	place_fini(&p);
+}
+
 static void is_current__without_its_directory__is_false(void **state)
 {
 	char why[FILE_WHY] = "";
@@ -1319,6 +1438,10 @@ int main(void)
 		cmocka_unit_test(is_current__tells_every_change_by_others),
 		cmocka_unit_test(is_current__after_a_start__compares_what_stands_there),
 		cmocka_unit_test(is_current__without_its_directory__is_false),
+		cmocka_unit_test(generation__whose_names_are_taken__is_tried_under_five),
+		cmocka_unit_test(generation__of_somebody_elses_name__is_not_removed),
+		cmocka_unit_test(publish__that_fails__says_at_what),
+		cmocka_unit_test(descriptor_0__is_as_good_as_any),
 		cmocka_unit_test(publish__touched_right_after_the_flip__is_not_current),
 		cmocka_unit_test(publish__touched_before_the_flip__is_not_current),
 		cmocka_unit_test(

@@ -144,6 +144,7 @@ static void assert_same(const struct version *a, const struct version *b)
 	assert_string_equal(a->sha256, b->sha256);
 	assert_string_equal(a->origin, b->origin);
 	assert_int_equal(a->product_len, b->product_len);
+	assert_string_equal(a->settings, b->settings);
 	assert_int_equal(a->part_count, b->part_count);
 	for (size_t i = 0; i < a->part_count; i++) {
 		assert_string_equal(a->parts[i].url, b->parts[i].url);
@@ -369,6 +370,126 @@ static void save__of_as_many_parts_as_there_may_be__comes_back_and_one_more_does
 	version_fini(&v);
 	buffer_fini(&body);
 	place_fini(&place);
+}
+
+static void save__with_the_digest_of_settings__brings_it_back(void **state)
+{
+	struct version v = version_of(1, OLD), copy;
+	struct buffer body;
+	struct place place;
+
+	(void)state;
+	place_init(&place, 10);
+	buffer_init(&body, 1000);
+	buffer_append_string(&body, OLD);
+	snprintf(v.settings, sizeof(v.settings), "0123456789abcde");
+	assert_comes_back(&place, &v, &body);
+	assert_int_equal(version_copy(&v, &copy), 0);
+	assert_string_equal(copy.settings, v.settings);
+	version_fini(&copy);
+	version_fini(&v);
+	buffer_fini(&body);
+	place_fini(&place);
+}
+
+static void text__of_a_version__is_its_etag_without_quotes(void **state)
+{
+	static const struct {
+		const char *etag, *text;
+	} table[] = {
+		{"\"v1\"", "v1"},
+		{"v1", "v1"},
+		{"\"v1", "\"v1"},
+		{"v1\"", "v1\""},
+		{"\"", "\""},
+		{"\"\"", NULL},
+		{"", NULL},
+		{"W/\"v1\"", "W/\"v1\""},
+	};
+	struct version v = version_of(1, OLD);
+	char text[VERSION_TEXT_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		char *kept = v.parts[0].etag, *mine = strdup(table[i].etag);
+		const char *got;
+
+		v.parts[0].etag = mine;
+		got = version_text(&v, text);
+		v.parts[0].etag = kept;
+		free(mine);
+		assert_int_equal(got != NULL, table[i].text != NULL);
+		if (got)
+			assert_string_equal(got, table[i].text);
+	}
+	version_fini(&v);
+	assert_null(version_text(&(struct version){.part_count = 0}, text));
+}
+
+static void bytes__of_a_version__are_those_of_documents(void **state)
+{
+	struct part parts[] = {{.type = "yaml", .len = 5}, {.type = "minisig", .len = 70},
+		{.type = "json", .len = 3}, {.type = "bytes", .len = 0}};
+	const struct version v = {.part_count = 4, .parts = parts};
+
+	(void)state;
+	assert_int_equal(version_bytes(&v), 8);
+}
+
+static void descriptor_0__is_as_good_as_any(void **state)
+{
+	uint64_t list[STORE_MAX_KEEP], generation = 0;
+	char text[100] = "", why[FILE_WHY];
+	struct version v = version_of(1, OLD);
+	struct store_file file;
+	struct place p;
+	unsigned damaged;
+	int kept, r[5], dir;
+	size_t count = 0;
+	bool closed;
+
+	(void)state;
+	place_init(&p, 10);
+	store_close(p.store);
+	kept = fault_begin_zero();
+	r[0] = store_open(&sys, p.dir, "web", 10, &p.store, why);
+	r[1] = store_save(p.store, &v, OLD, strlen(OLD), true, why);
+	load_newest(&p, text, sizeof(text), &generation, &damaged);
+	r[2] = store_describe_file(p.store, 1, &file);
+	r[3] = store_sync(p.store, 1);
+	count = store_list(p.store, list);
+	dir = store_dir(p.store);
+	r[4] = dir < 0 ? dir : close(dir);
+	store_prune(p.store, true, NULL, 0);
+	closed = fault_end_zero(kept);
+	for (size_t i = 0; i < 5; i++)
+		assert_int_equal(r[i], 0);
+	assert_true(closed && generation == 1 && count == 1 && list[0] == 1);
+	assert_string_equal(text, OLD);
+	store_remove(p.store, 1);
+	version_fini(&v);
+	place_fini(&p);
+}
+
+static void state_directory__of_a_path_that_is_too_long__says_so(void **state)
+{
+	static char path[PATH_MAX + 16];
+	struct store *s = NULL;
+	char why[FILE_WHY];
+
+	(void)state;
+	memset(path, 'd', sizeof(path) - 1);
+	path[0] = '/';
+	for (size_t len = PATH_MAX - 1; len <= PATH_MAX + 1; len++) {
+		path[len] = '\0';
+		why[0] = '\0';
+		assert_int_equal(store_open(&sys_real, path, "web", 10, &s, why), -ENAMETOOLONG);
+		assert_null(s);
+		assert_true(why[0]);
+		if (len >= PATH_MAX)
+			assert_ptr_equal(strstr(why, "cannot use the state directory /ddd"), why);
+		path[len] = 'd';
+	}
 }
 
 static void save__with_decisions__brings_them_back(void **state)
@@ -1063,6 +1184,11 @@ int main(void)
 		cmocka_unit_test(save__with_a_product__keeps_it_behind_the_parts),
 		cmocka_unit_test(save__with_any_character_in_the_facts__brings_them_back),
 		cmocka_unit_test(save__with_decisions__brings_them_back),
+		cmocka_unit_test(save__with_the_digest_of_settings__brings_it_back),
+		cmocka_unit_test(text__of_a_version__is_its_etag_without_quotes),
+		cmocka_unit_test(bytes__of_a_version__are_those_of_documents),
+		cmocka_unit_test(descriptor_0__is_as_good_as_any),
+		cmocka_unit_test(state_directory__of_a_path_that_is_too_long__says_so),
 		cmocka_unit_test(sync__brings_the_directory_s_own_name_to_the_disk_once),
 		cmocka_unit_test(save__when_the_directory_s_name_cannot_be_synced__has_failed),
 		cmocka_unit_test(save__with_epochs__brings_each_back_to_its_part),
