@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "pull/backoff.h"
+#include "tests/unit/fixture/fault_memory.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -239,6 +240,35 @@ static void pick__takes_the_first_that_does_not_back_off__else_the_soonest(void 
 	backoff_leave_all(NULL, 3);
 }
 
+static void join__without_memory__joins_none(void **state)
+{
+	static char a[] = "https://a.example", b[] = "https://b.example";
+	static char *urls[] = {a, b};
+	const struct settings_server server = {.urls = urls, .url_count = 2};
+	unsigned failures = 0;
+	bool hit = true;
+
+	(void)state;
+	for (unsigned n = 1; hit; n++) {
+		struct backoff **list;
+
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		list = backoff_join_all(all, &server);
+		fault_memory.nth = 0;
+		hit = fault_memory.seen >= n;
+		failures += !list;
+		assert_true(list || hit);
+		if (list)
+			assert_true(
+				list[0] != list[1] && list[0]->users == 1 && list[1]->users == 1);
+		backoff_leave_all(list, 2);
+		assert_in_range(n, 1, 50);
+	}
+	assert_true(failures > 4); /* the list, two of them, two names */
+	backoff_leave_all(NULL, 2);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -260,7 +290,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			pick__takes_the_first_that_does_not_back_off__else_the_soonest, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(
+			join__without_memory__joins_none, set_up, tear_down),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }

@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "pull/credentials.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/scratch.h"
 
 /* ---- hiding ---- */
@@ -257,6 +258,49 @@ static void read__of_all__makes_lines(void **state)
 	free(key);
 }
 
+static void read__without_memory__keeps_nothing_and_says_so(void **state)
+{
+	char *token = written("token", "t0k\n"), why[FILE_WHY];
+	struct settings_header headers[] = {{.name = (char *)"X-Key", .file = token},
+		{.name = (char *)"X-Zone", .value = (char *)"eu: 1"}};
+	const struct settings_server server = {.bearer_file = token,
+		.password_file = token,
+		.headers = headers,
+		.header_count = 2};
+	bool hit = fault_memory_works;
+	unsigned failures = 0;
+
+	(void)state;
+	for (unsigned n = 1; hit; n++) {
+		struct credentials c;
+		int r;
+
+		why[0] = '\0';
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		r = credentials_read(&sys_real, &server, &c, why);
+		fault_memory.nth = 0;
+		hit = fault_memory.seen >= n;
+		if (r == 0) { /* what makes a text shorter may fail */
+			assert_int_equal(c.count, 3);
+			assert_string_equal(c.password, "t0k");
+			assert_string_equal(c.lines[0], "Authorization: Bearer t0k");
+			assert_string_equal(c.lines[1], "X-Key: t0k");
+			assert_string_equal(c.lines[2], "X-Zone: eu: 1");
+		} else {
+			failures++;
+			assert_int_equal(r, -ENOMEM);
+			assert_non_null(strcasestr(why, "memory"));
+			assert_null(c.password);
+			assert_int_equal(c.count, 0);
+		}
+		credentials_fini(&c);
+		assert_in_range(n, 1, 50);
+	}
+	assert_true(failures > 6 || !fault_memory_works);
+	free(token);
+}
+
 /* Also what was read before. */
 static void read__of_a_file_that_is_not_there_or_too_large__keeps_nothing(void **state)
 {
@@ -324,7 +368,7 @@ static void warn_about(mode_t mode, char said[1024])
 
 static void warn__of_a_secret_that_any_user_can_read_or_replace(void **state)
 {
-	static const mode_t open_modes[] = {0604, 0602, 0646}, closed_modes[] = {0600, 0640, 0660};
+	static const mode_t open_modes[] = {0604, 0602, 0646}, closed_modes[] = {0600, 0640, 0771};
 	char said[1024];
 
 	(void)state;
@@ -352,6 +396,7 @@ int main(void)
 		cmocka_unit_test(hide__looks_behind_a_nul),
 		cmocka_unit_test(read__takes_one_line_and_not_its_end),
 		cmocka_unit_test(read__of_all__makes_lines),
+		cmocka_unit_test(read__without_memory__keeps_nothing_and_says_so),
 		cmocka_unit_test(read__of_a_file_that_is_not_there_or_too_large__keeps_nothing),
 		cmocka_unit_test(check_tls__names_the_first_file_that_cannot_be_read),
 		cmocka_unit_test(warn__of_a_secret_that_any_user_can_read_or_replace),

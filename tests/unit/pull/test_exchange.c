@@ -223,7 +223,7 @@ struct client {
 	enum http_client_result result;
 	long status;
 	enum kind_cause cause;
-	char why[FILE_WHY], etag[64], body[128];
+	char why[FILE_WHY], etag[64], coding[64], body[128], message[FILE_WHY];
 	/* within the end of it */
 	void (*at_end)(struct client *c);
 	struct client *other;
@@ -262,6 +262,8 @@ static void ended(
 	c->result = response->result;
 	c->status = response->status;
 	snprintf(c->etag, sizeof(c->etag), "%.60s", response->etag);
+	snprintf(c->coding, sizeof(c->coding), "%.60s", response->content_encoding);
+	snprintf(c->message, sizeof(c->message), "%s", response->message);
 	snprintf(c->body, sizeof(c->body), "%.*s", (int)response->body.len, response->body.data);
 	c->conditional = exchange_conditional(c->x);
 	if (response->result == HTTP_CLIENT_OK &&
@@ -1337,6 +1339,112 @@ static void send_back(struct client *c, long status, const char *etag, const cha
 	free(t);
 }
 
+/* As a document without bytes. */
+static void send_back_names(struct client *c, long status, const char *etag, const char *coding)
+{
+	struct http_client_response r = {
+		.result = HTTP_CLIENT_OK, .status = status, .framed = true};
+	struct settings_server s = plain;
+	struct transfer *t;
+
+	s.user = NULL;
+	s.password_file = NULL;
+	s.bearer_file = password;
+	assert_int_equal(ask_as(c, &s, "/x?sig=5ig", NULL, &calls), 0);
+	t = under_way(BASE "/x?sig=5ig");
+	snprintf(r.etag, sizeof(r.etag), "%s", etag);
+	snprintf(r.content_encoding, sizeof(r.content_encoding), "%s", coding);
+	unlink_transfer(t);
+	t->done(t->arg, &r);
+	free(t);
+}
+
+static void secret__in_any_name_that_is_sent_back__is_hidden(void **state)
+{
+	static const struct {
+		long status;
+		const char *etag, *coding, *shown_etag, *shown_coding;
+	} table[] = {
+		{200, "secret", "secret", "******", "******"}, /* as long as each other */
+		{200, "", "secret", "", "******"},
+		{200, "secret", "", "******", ""},
+		{403, "secret", "a-secret", "******", "a-******"},
+		{200, "\"sig=5ig\"", "gzip", "\"*******\"", "gzip"},
+		{304, "\"1\"", "", "\"1\"", ""},
+	};
+	struct client c = {NULL};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		send_back_names(&c, table[i].status, table[i].etag, table[i].coding);
+		assert_string_equal(c.etag, table[i].shown_etag);
+		assert_string_equal(c.coding, table[i].shown_coding);
+	}
+}
+
+/* Of what libcurl says about a file of tls: the user learns which one, and why. */
+static void host__whose_tls_file_cannot_be_read__is_told_which(void **state)
+{
+	static const enum http_client_result results[] = {
+		HTTP_CLIENT_HOST, HTTP_CLIENT_NETWORK, HTTP_CLIENT_TLS};
+	struct settings_server s = plain;
+	static char none[] = "/none/ca";
+	struct client c = {NULL};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		s.ca = none;
+		assert_int_equal(ask_as(&c, &s, "/x", NULL, &calls), 0);
+		reply(under_way(BASE "/x"), results[i], 0, "");
+		if (results[i] == HTTP_CLIENT_HOST)
+			assert_non_null(
+				strstr(c.message, "/none/ca: tls.ca cannot be read: No such"));
+		else
+			assert_string_equal(c.message, "it is gone");
+	}
+	s.ca = NULL;
+	assert_int_equal(ask_as(&c, &s, "/x", NULL, &calls), 0);
+	reply(under_way(BASE "/x"), HTTP_CLIENT_HOST, 0, "");
+	assert_string_equal(c.message, "it is gone");
+}
+
+/* What a kind gets to build its request from. */
+static struct {
+	char secret[32], session_token[32], user[32], password[32];
+	bool none;
+} given;
+
+static int note_place(
+	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+{
+	(void)arg;
+	(void)why;
+	snprintf(given.secret, sizeof(given.secret), "%s", place->secret);
+	snprintf(given.session_token, sizeof(given.session_token), "%s", place->session_token);
+	given.none = !place->user && !place->password && !place->token;
+	return buffer_printf(&r->url, "%s%s", place->base, place->path);
+}
+
+static void place__of_a_request__has_each_secret_in_its_place(void **state)
+{
+	static const struct exchange_calls noting = {note_place, ended, failed, NULL};
+	struct settings_server s = plain;
+	char other[SCRATCH_PATH + 16];
+	struct client c = {NULL};
+
+	(void)state;
+	snprintf(other, sizeof(other), "%s/other", dir);
+	scratch_write(dir, "other", "0ther", 5);
+	s.user = s.password_file = NULL;
+	s.secret_file = password;
+	s.session_token_file = other;
+	assert_int_equal(ask_as(&c, &s, "/x", NULL, &noting), 0);
+	assert_string_equal(given.secret, "secret");
+	assert_string_equal(given.session_token, "0ther");
+	assert_true(given.none);
+	drop(&c);
+}
+
 static void secret__that_is_sent_back__is_hidden(void **state)
 {
 	struct client c = {NULL};
@@ -1432,6 +1540,9 @@ int main(void)
 		CASE(file__is_read_by_its_thread_and_answers_as_a_server_would),
 		CASE(trial__of_any_requests_cancels_and_answers__keeps_to_the_model),
 		CASE(secret__that_is_sent_back__is_hidden),
+		CASE(secret__in_any_name_that_is_sent_back__is_hidden),
+		CASE(host__whose_tls_file_cannot_be_read__is_told_which),
+		CASE(place__of_a_request__has_each_secret_in_its_place),
 		CASE(document__is_named_by_its_place_and_who_asks),
 	};
 

@@ -20,6 +20,7 @@
 #include "crypto/digest.h"
 #include "pull/local_file.h"
 #include "pull/kinds/answer.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/scratch.h"
 
 #define WAIT_MS 10000u
@@ -426,6 +427,29 @@ static void cancel__within_its_end__is_harmless(void **state)
 
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
+static void told_of_nothing(void *arg, struct http_client_response *response)
+{
+	(void)arg;
+	(void)response;
+	fail();
+}
+
+static void start__without_memory__is_an_error_and_reads_nothing(void **state)
+{
+	struct local_file *f = NULL;
+
+	(void)state;
+	for (unsigned n = 1; n <= 2; n++) {
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		assert_int_equal(
+			local_file_start(worker, "file:///x", "", 10, told_of_nothing, NULL, &f),
+			-ENOMEM);
+		fault_memory.nth = 0;
+		assert_null(f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -440,8 +464,9 @@ int main(void)
 		CASE(read__of_a_file_that_is_being_written__reads_again_and_gives_up),
 		CASE(cancel__of_a_reading_that_hangs__tells_nobody_and_leaves_nothing),
 		CASE(cancel__within_its_end__is_harmless),
+		CASE(start__without_memory__is_an_error_and_reads_nothing),
 	};
 
 	alarm(20);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }

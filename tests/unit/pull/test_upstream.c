@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "pull/upstream.h"
+#include "tests/unit/fixture/fault_memory.h"
 
 #define HOSTS 3000
 
@@ -154,6 +155,35 @@ static void secrets__over_plain_http__are_warned_of_at_the_start(void **state)
 	(void)state;
 	for (size_t i = 0; i < 4; i++)
 		assert_int_equal(count_warnings(&table[i]), i < 3);
+}
+
+static void server__without_memory__is_none(void **state)
+{
+	struct settings_server settings = {.urls = lists[1], .url_count = 4, .max_in_flight = 2};
+	struct backoffs *all = backoffs_new(&sys_real);
+	struct loop *l = loop_new(&sys_real);
+	unsigned failures = 0;
+	bool hit = true;
+
+	(void)state;
+	assert_true(all && l);
+	for (unsigned n = 1; hit; n++) {
+		struct upstream *s;
+
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		s = upstream_new(l, all, &settings);
+		fault_memory.nth = 0;
+		hit = fault_memory.seen >= n;
+		assert_true(s || hit);
+		failures += !s;
+		upstream_free(s);
+		assert_in_range(n, 1, 50);
+	}
+	assert_true(failures > 8); /* itself, its line, each address */
+	upstream_free(NULL);
+	backoffs_free(all);
+	loop_free(l);
 }
 
 /* ---- from one address to the next ---- */
@@ -628,8 +658,9 @@ int main(void)
 		cmocka_unit_test(line__while_no_slot_is_free__tells_who_expires_at_that_moment),
 		cmocka_unit_test(
 			withdraw__of_one_that_is_in_the_same_batch__keeps_it_from_beginning),
+		cmocka_unit_test(server__without_memory__is_none),
 	};
 
 	log_setup(LOG_LEVEL_ERR, LOG_FORMAT_TEXT);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }

@@ -731,6 +731,77 @@ static void forget_revs__lets_go_of_them_and_of_verdicts_of_that_judge_for_good(
 	ledger_free(l);
 }
 
+static void revs__are_written_up_to_the_last_one_that_is_known(void **state)
+{
+	static const struct {
+		uint64_t first, third;
+		const char *text;
+	} table[] = {{0, 0, "\"revs\":[]"}, {3, 0, "\"revs\":[\"3\"]"},
+		{0, 5, "\"revs\":[\"0\",\"0\",\"5\"]"}};
+	struct ledger *l = calloc(1, sizeof(*l));
+	struct buffer out;
+
+	(void)state;
+	assert_non_null(l);
+	assert_int_equal(ledger_reserve_revs(l), 0);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		l->revs[0] = table[i].first;
+		l->revs[2] = table[i].third;
+		buffer_init(&out, 1u << 20);
+		assert_int_equal(ledger_write(l, &out), 0);
+		if (!strstr(out.data, table[i].text))
+			fail_msg("%s: %s", table[i].text, out.data);
+		buffer_fini(&out);
+	}
+	ledger_free(l);
+}
+
+static void adopt__of_what_was_decided_under_a_pin__pins_the_new_bytes(void **state)
+{
+	struct ledger *l = load(), *decided = load();
+
+	(void)state;
+	fill(l);
+	assert_int_equal(ledger_pin(decided, 1, "uid 1", "other", "5e"), 0);
+	assert_int_equal(ledger_adopt_decisions(l, 14, decided, "new"), 1);
+	assert_string_equal(l->pin.sha256, "new");
+	assert_string_equal(l->pin.by, "uid 0");
+	assert_string_equal(l->pin.reason, "release");
+	assert_true(l->pin.until_ms == 9000);
+	ledger_free(l);
+	ledger_free(decided);
+}
+
+static void adopt__of_what_was_decided_without_a_pin__leaves_the_pin(void **state)
+{
+	struct ledger *l = load(), *decided = load();
+
+	(void)state;
+	fill(l);
+	assert_int_equal(ledger_adopt_decisions(l, 14, decided, "new"), 1);
+	assert_string_equal(l->pin.sha256, "5e");
+	assert_int_equal(ledger_pin(decided, 1, "uid 1", "other", "5e"), 0);
+	ledger_unpin(l);
+	ledger_adopt_decisions(l, 15, decided, "new");
+	assert_null(l->pin.by);
+	ledger_free(l);
+	ledger_free(decided);
+}
+
+static void adopt__of_the_proven_one__is_proven(void **state)
+{
+	struct ledger *l = load(), *decided = load();
+
+	(void)state;
+	decided->proven = 14;
+	assert_int_equal(ledger_adopt_decisions(l, 13, decided, "new"), 0);
+	assert_int_equal(l->proven, 0);
+	assert_int_equal(ledger_adopt_decisions(l, 14, decided, "new"), 1);
+	assert_int_equal(l->proven, 14);
+	ledger_free(l);
+	ledger_free(decided);
+}
+
 static void adopt__of_what_decided_nothing__has_nothing_to_be_written(void **state)
 {
 	struct ledger *l = load(), decided = {.generation = 0};
@@ -886,6 +957,10 @@ int main(void)
 		CASE(suspend__is_beside_a_pin_and_ends_as_one),
 		CASE(expire__drops_what_has_come_to_its_time_and_tells_what),
 		CASE(adopt__of_what_is_newer__takes_overrides_verdicts_and_higher_revs),
+		CASE(revs__are_written_up_to_the_last_one_that_is_known),
+		CASE(adopt__of_what_was_decided_under_a_pin__pins_the_new_bytes),
+		CASE(adopt__of_what_was_decided_without_a_pin__leaves_the_pin),
+		CASE(adopt__of_the_proven_one__is_proven),
 		CASE(forget_revs__lets_go_of_them_and_of_verdicts_of_that_judge_for_good),
 		CASE(adopt__of_what_decided_nothing__has_nothing_to_be_written),
 		CASE(adopt__of_what_is_not_newer__changes_nothing),
