@@ -1105,6 +1105,132 @@ static void open__where_it_cannot_be__says_where_and_why(void **state)
 	scratch_close(dir);
 }
 
+static void directory__that_others_may_write_in__is_not_used(void **state)
+{
+	struct place p;
+	struct version v = version_of(1, OLD);
+	char why[FILE_WHY] = "", path[SCRATCH_PATH + 128];
+	struct store *s = NULL;
+
+	(void)state;
+	place_init(&p, 10);
+	snprintf(path, sizeof(path),
+		"cannot use the state directory %s: it belongs to another user", p.files);
+	assert_int_equal(chmod(p.files, 0777), 0);
+	assert_int_equal(store_open(&sys, p.dir, "web", 10, &s, why), -EPERM);
+	assert_ptr_equal(strstr(why, path), why);
+	assert_null(s);
+	why[0] = '\0';
+	assert_int_equal(store_save(p.store, &v, OLD, strlen(OLD), false, why), -EPERM);
+	assert_ptr_equal(strstr(why, path), why);
+	assert_int_equal(store_dir(p.store), -EPERM);
+	assert_int_equal(store_sync(p.store, 1), -EPERM);
+	assert_int_equal(load_generation(&p, 1), -EPERM);
+	assert_int_equal(chmod(p.files, 0700), 0);
+	version_fini(&v);
+	place_fini(&p);
+}
+
+/* It is no damage: the file stays, and is not passed over. */
+static void load__of_more_than_there_is_room_for__is_that(void **state)
+{
+	struct version v;
+	struct buffer body;
+	struct place p;
+	unsigned damaged = 7;
+
+	(void)state;
+	place_init(&p, 10);
+	save_text(&p, 1, "n: 1\n");
+	save_text(&p, 2, "n: 22\n");
+	buffer_init(&body, 5);
+	assert_int_equal(store_load(p.store, &v, &body, &damaged), -EMSGSIZE);
+	assert_int_equal(damaged, 0);
+	buffer_fini(&body);
+	buffer_init(&body, 5);
+	assert_int_equal(store_load_generation(p.store, 2, &v, &body), -EMSGSIZE);
+	buffer_fini(&body);
+	buffer_init(&body, 6);
+	assert_int_equal(store_load(p.store, &v, &body, &damaged), 0);
+	assert_int_equal(v.generation, 2);
+	assert_true(is_there(&p, 1, "") && is_there(&p, 2, "") && !is_there(&p, 2, ".bad"));
+	version_fini(&v);
+	buffer_fini(&body);
+	place_fini(&p);
+}
+
+static void load_below__of_a_number__is_of_what_is_lower(void **state)
+{
+	static const struct {
+		uint64_t below, generation;
+	} table[] = {{UINT64_MAX, 3}, {4, 3}, {3, 2}, {2, 1}, {1, 0}, {0, 0}};
+	struct place p;
+	unsigned damaged = 5;
+
+	(void)state;
+	place_init(&p, 10);
+	for (uint64_t n = 1; n <= 3; n++)
+		save_text(&p, n, OLD);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct version v;
+		struct buffer body;
+		int r;
+
+		buffer_init(&body, 1000);
+		r = store_load_below(p.store, table[i].below, true, &v, &body, &damaged);
+		assert_int_equal(r, table[i].generation ? 0 : -ENOENT);
+		if (r == 0) {
+			assert_int_equal(v.generation, table[i].generation);
+			version_fini(&v);
+		}
+		buffer_fini(&body);
+	}
+	assert_int_equal(damaged, 5);
+	place_fini(&p);
+}
+
+static void save__of_facts_without_end__says_so_and_writes_nothing(void **state)
+{
+	struct version v = version_of(1, OLD);
+	char why[FILE_WHY] = "", words[SCRATCH_PATH + 64];
+	const size_t len = 4u << 20;
+	struct place p;
+
+	(void)state;
+	place_init(&p, 10);
+	v.decisions = malloc(len + 1);
+	assert_non_null(v.decisions);
+	memset(v.decisions, ' ', len);
+	v.decisions[0] = '{';
+	v.decisions[len - 1] = '}';
+	v.decisions[len] = '\0';
+	assert_int_equal(store_save(p.store, &v, OLD, strlen(OLD), false, why), -EMSGSIZE);
+	snprintf(words, sizeof(words), "cannot make a state file in %s: ", p.files);
+	assert_ptr_equal(strstr(why, words), why);
+	assert_int_equal(store_next_generation(p.store), 1);
+	assert_int_equal(scratch_count(p.files, ""), 0);
+	version_fini(&v);
+	place_fini(&p);
+}
+
+static void files__are_the_agents_alone(void **state)
+{
+	char path[PATH_MAX];
+	struct place p;
+	struct stat st;
+
+	(void)state;
+	place_init(&p, 10);
+	save_text(&p, 1, OLD);
+	assert_int_equal(stat(p.files, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	snprintf(path, sizeof(path), "%s/%020d", p.files, 1);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_true(st.st_uid == geteuid() && st.st_gid == getegid());
+	place_fini(&p);
+}
+
 static void open__removes_what_a_crash_left_and_nothing_else(void **state)
 {
 	struct place place;
@@ -1212,6 +1338,11 @@ int main(void)
 		cmocka_unit_test(keep__of_damaged_files__is_the_same_number),
 		cmocka_unit_test(save__when_the_state_directory_was_removed__makes_it_again),
 		cmocka_unit_test(open__where_it_cannot_be__says_where_and_why),
+		cmocka_unit_test(directory__that_others_may_write_in__is_not_used),
+		cmocka_unit_test(load__of_more_than_there_is_room_for__is_that),
+		cmocka_unit_test(load_below__of_a_number__is_of_what_is_lower),
+		cmocka_unit_test(save__of_facts_without_end__says_so_and_writes_nothing),
+		cmocka_unit_test(files__are_the_agents_alone),
 		cmocka_unit_test(open__removes_what_a_crash_left_and_nothing_else),
 		cmocka_unit_test(save__that_fails__uses_up_no_number_and_names_the_reason),
 		cmocka_unit_test(describe_file__has_its_size_and_time),
