@@ -108,6 +108,7 @@ static int tear_down(void **state)
 	(void)state;
 	fault_zmq_fail(0, 0);
 	fault_zmq.only = NULL;
+	fault_zmq.here = false;
 	subscriber_stop(subscriber);
 	subscriber = NULL;
 	end_log();
@@ -412,36 +413,54 @@ static size_t count_descriptors(void)
 	return n;
 }
 
+/* What did start is stopped when it is connected: before, libzmq may leave memory behind. */
 static void subscriber__that_cannot_start__leaves_nothing_open(void **state)
 {
 	struct push_topic *const list[] = {&topics[0], &topics[1]};
+	const struct subscriber_endpoint e = {endpoint, 5000, NULL, NULL};
+	size_t nth = 1, before, failures = 0;
+	bool hit = true;
+
+	(void)state;
+	publish();
+	before = count_descriptors();
+	fault_zmq.here = true;
+	for (; hit; nth++) {
+		int r, sockets = fault_zmq.sockets, contexts = fault_zmq.contexts;
+
+		fault_zmq_fail(nth, EMFILE);
+		r = subscriber_start(&sys_real, &e, 1, list, 2, &subscriber);
+		hit = fault_zmq_failed();
+		if (r == 0) { /* what is a hint for libzmq may fail */
+			wait_for_state(PUSH_CONNECTED);
+			subscriber_stop(subscriber);
+			subscriber = NULL;
+		} else {
+			assert_true(hit && r < 0);
+			assert_null(subscriber);
+			assert_int_equal(count_descriptors(), before);
+			failures++;
+		}
+		assert_int_equal(fault_zmq.sockets, sockets);
+		assert_int_equal(fault_zmq.contexts, contexts);
+	}
+	assert_true(failures > 20);
+}
+
+static void subscriber__with_a_key_and_no_curve__does_not_start(void **state)
+{
+	struct push_topic *const list[] = {&topics[0]};
 	char public_key[CURVE_TEXT], secret[CURVE_TEXT];
-	size_t nth = 1, without_curve = 0, before;
+	const struct subscriber_endpoint e = {endpoint, 5000, public_key, NULL};
 
 	(void)state;
 	assert_int_equal(subscriber_make_keys(public_key, secret), 0);
-	before = count_descriptors();
-	for (;; nth++) {
-		const struct subscriber_endpoint e[] = {
-			{endpoint, 5000, public_key, NULL}, {endpoint, 5000, NULL, NULL}};
-		int r;
-
-		fault_zmq_fail(nth, EMFILE);
-		r = subscriber_start(&sys_real, e, 2, list, 2, &subscriber);
-		if (r == 0 && nth > 5)
-			break;
-		if (r == 0) { /* a hint for libzmq, or no key: neither keeps it from starting */
-			subscriber_stop(subscriber);
-			subscriber = NULL;
-			continue;
-		}
-		without_curve += r == -EOPNOTSUPP;
-		assert_null(subscriber);
-		assert_int_equal(fault_zmq.sockets, 0);
-		assert_int_equal(fault_zmq.contexts, 0);
-		assert_int_equal(count_descriptors(), before);
-	}
-	assert_int_equal(without_curve, 1);
+	fault_zmq.only = "zmq_has";
+	fault_zmq_fail(1, 0);
+	assert_int_equal(subscriber_start(&sys_real, &e, 1, list, 1, &subscriber), -EOPNOTSUPP);
+	assert_null(subscriber);
+	assert_int_equal(fault_zmq.sockets, 0);
+	assert_int_equal(fault_zmq.contexts, 0);
 }
 
 static void curve__that_libzmq_has_not__is_said(void **state)
@@ -565,6 +584,7 @@ int main(void)
 		CASE(endpoint__that_speaks_http__is_refused_and_tried_again),
 		CASE(publisher__without_curve__is_refused_by_an_agent_with_a_key),
 		CASE(subscriber__that_cannot_start__leaves_nothing_open),
+		CASE(subscriber__with_a_key_and_no_curve__does_not_start),
 		CASE(curve__that_libzmq_has_not__is_said),
 		CASE(version__has_three_numbers_in_their_order),
 		CASE(thread__that_is_interrupted__goes_on),
