@@ -889,6 +889,24 @@ static void publish__that_fails__says_at_what(void **state)
 	}
 }
 
+static void directory__that_is_made__may_be_read_by_all(void **state)
+{
+	char path[SCRATCH_PATH + 16], why[FILE_WHY] = "";
+	struct file_set *f = NULL;
+	struct place p;
+	struct stat st;
+
+	(void)state;
+	umask(022);
+	place_init(&p, scratch_memory());
+	snprintf(path, sizeof(path), "%s/made", p.dir);
+	assert_int_equal(file_set_open(&sys, path, &f, why), 0);
+	file_set_close(f);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0755);
+	place_fini(&p);
+}
+
 static void descriptor_0__is_as_good_as_any(void **state)
 {
 	bool open = false, current = false, closed;
@@ -1440,6 +1458,7 @@ int main(void)
 		cmocka_unit_test(is_current__without_its_directory__is_false),
 		cmocka_unit_test(generation__whose_names_are_taken__is_tried_under_five),
 		cmocka_unit_test(generation__of_somebody_elses_name__is_not_removed),
+		cmocka_unit_test(directory__that_is_made__may_be_read_by_all),
 		cmocka_unit_test(publish__that_fails__says_at_what),
 		cmocka_unit_test(descriptor_0__is_as_good_as_any),
 		cmocka_unit_test(publish__touched_right_after_the_flip__is_not_current),

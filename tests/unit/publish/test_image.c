@@ -43,6 +43,7 @@ static int tear_down(void **state)
 {
 	(void)state;
 	image_close(image);
+	assert_false(scratch_is_mapped(dir));
 	free(data);
 	scratch_close(dir);
 	return 0;

@@ -90,6 +90,7 @@ static void withdraw__of_one__marks_its_page_and_keeps_the_other(void **state)
 	assert_int_equal(scratch_count(dir, "web.snap"), 0);
 	assert_int_equal(scratch_count(dir, "db.snap"), 1);
 	assert_int_equal(withdraw("db"), 0); /* it was before */
+	assert_false(scratch_is_mapped(dir));
 	assert_int_equal(withdraw(NULL), 1);
 }
 

@@ -649,6 +649,41 @@ static void cause__that_repeats__is_one_line_a_minute(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* Whatever randomness gives: each agent connects at a moment of its own. */
+static void connected__pulls_at_once(void **state)
+{
+	uint64_t due_ms = 0;
+
+	(void)state;
+	begin_far();
+	drawn = 1;
+	note(SESSION_CONNECTED);
+	clock_ms += 100;
+	note(SESSION_GREETED);
+	while (trigger_queue_take(&queue))
+		;
+	for (size_t i = 0; i < 2; i++) {
+		assert_true(trigger_due(&triggers[i], &due_ms));
+		assert_int_equal(due_ms, clock_ms);
+	}
+}
+
+static void connection__that_is_made_again__is_silent_only_after_a_heartbeat(void **state)
+{
+	(void)state;
+	begin_far();
+	connect_wholly();
+	send_envelope(PUSH_HEARTBEAT_TOPIC, NULL);
+	assert_int_equal(session_deadline_ms(&s), clock_ms + 3 * HEARTBEAT_MS);
+	assert_int_equal(note(SESSION_ENDED), SESSION_NONE);
+	assert_int_equal(note(SESSION_RETRIED), SESSION_NONE);
+	connect_wholly();
+	send_envelope("web", NULL); /* an old publisher may send none */
+	assert_int_equal(session_deadline_ms(&s), 0);
+	send_envelope(PUSH_HEARTBEAT_TOPIC, NULL);
+	assert_int_equal(session_deadline_ms(&s), clock_ms + 3 * HEARTBEAT_MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -677,6 +712,8 @@ int main(void)
 		CASE(socket__that_cannot_be_opened__changes_nothing_else),
 		CASE(own_key__that_cannot_be_read__is_a_refusal),
 		CASE(cause__that_repeats__is_one_line_a_minute),
+		CASE(connected__pulls_at_once),
+		CASE(connection__that_is_made_again__is_silent_only_after_a_heartbeat),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -464,6 +464,19 @@ static void value__of_plain_yaml_that_ends_a_value_of_json__is_text(void **state
 	free(json);
 }
 
+/* In YAML each half of the pair would be a character, and none is one. */
+static void value__of_long_json__is_read_as_json(void **state)
+{
+	char value[200], why[FILE_WHY], *json = NULL;
+
+	(void)state;
+	snprintf(value, sizeof(value), "\"%0100d\\ud83d\\ude00\"", 0);
+	if (compose_override_value(value, &json, why))
+		fail_msg("%s", why);
+	assert_true(strstr(json, "\xf0\x9f\x98\x80") || strstr(json, "\\ud83d\\ude00"));
+	free(json);
+}
+
 static void value__that_is_not_one_value__is_refused_with_a_sentence(void **state)
 {
 	static const struct {
@@ -558,6 +571,7 @@ int main(void)
 		cmocka_unit_test(value__of_each_type__is_json),
 		cmocka_unit_test(value__of_plain_yaml_that_ends_a_value_of_json__is_text),
 		cmocka_unit_test(value__that_is_not_one_value__is_refused_with_a_sentence),
+		cmocka_unit_test(value__of_long_json__is_read_as_json),
 		cmocka_unit_test(value__that_is_too_long__is_refused_with_a_sentence),
 		cmocka_unit_test(compose__of_as_many_layers_as_there_may_be__frees_each_once),
 	};
