@@ -346,17 +346,30 @@ static void check_tls__names_the_first_file_that_cannot_be_read(void **state)
 	free(good);
 }
 
-/* What credentials_warn() logs about a token with this mode. */
-static void warn_about(mode_t mode, char said[1024])
+#define PLACES 6
+
+/* What credentials_warn() logs about a secret with this mode, which is in one of its places. */
+static void warn_about(size_t place, mode_t mode, char said[1024])
 {
 	char *path = written("open", "t0k\n");
-	const struct settings_server server = {.name = (char *)"main", .bearer_file = path};
+	struct settings_server server = {.name = (char *)"main"};
+	char **const places[PLACES] = {&server.bearer_file, &server.password_file,
+		&server.secret_file, &server.session_token_file, &server.key, NULL};
+	struct settings_header headers[] = {
+		{.name = (char *)"X-Zone", .value = (char *)"eu"}, {.name = (char *)"X-Key"}};
 	int log = memfd_create("log", MFD_CLOEXEC), before = dup(STDERR_FILENO);
 	ssize_t n;
 
 	assert_true(log >= 0 && before >= 0 && dup2(log, STDERR_FILENO) >= 0);
 	log_setup(LOG_LEVEL_WARN, LOG_FORMAT_TEXT);
 	assert_int_equal(chmod(path, mode), 0);
+	if (places[place]) {
+		*places[place] = path;
+	} else {
+		headers[1].file = path;
+		server.headers = headers;
+		server.header_count = 2;
+	}
 	credentials_warn(&server);
 	dup2(before, STDERR_FILENO);
 	close(before);
@@ -372,12 +385,16 @@ static void warn__of_a_secret_that_any_user_can_read_or_replace(void **state)
 	char said[1024];
 
 	(void)state;
+	for (size_t place = 0; place < PLACES; place++) {
+		warn_about(place, 0604, said);
+		assert_non_null(strstr(said, "server=main file="));
+	}
 	for (size_t i = 0; i < 3; i++) {
-		warn_about(open_modes[i], said);
+		warn_about(0, open_modes[i], said);
 		assert_non_null(
 			strstr(said, "any user of this host can read or replace the secret"));
 		assert_non_null(strstr(said, "server=main file="));
-		warn_about(closed_modes[i], said);
+		warn_about(0, closed_modes[i], said);
 		assert_string_equal(said, "");
 	}
 }
