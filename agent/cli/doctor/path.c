@@ -129,9 +129,8 @@ static bool take_agent_rights(const struct doctor_who *who, struct rights *befor
 		syscall(SYS_setgroups, who->group_count, who->groups))
 		return false;
 	setfsgid(who->gid);
-	setfsuid(who->uid);
-	if (call_capabilities(false, less))
-		return false;
+	setfsuid(who->uid); /* takes those away that are root's over files */
+	memcpy(less, before->capabilities, sizeof(less));
 	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
 		less[i].effective &= (unsigned)(who->capabilities >> (32 * i));
 	return call_capabilities(true, less) == 0;

@@ -265,6 +265,10 @@ static void file__that_the_agent_may_not_read__is_an_error(void **state)
 	doctor.who.group_count = 1;
 	assert_string_equal(
 		examine(in_dir("@/token")), in_dir("ok @/token: the agent can read it\n"));
+	doctor.who.group_count = 0;
+	doctor.who.capabilities = ROOT_RIGHTS;
+	assert_string_equal(
+		examine(in_dir("@/token")), in_dir("ok @/token: the agent can read it\n"));
 	assert_int_equal(geteuid(), 0);
 	assert_int_equal(access(in_dir("@/token"), R_OK), 0);
 }
@@ -748,6 +752,8 @@ static void configuration__that_the_service_may_not_read__names_who_stands_in_th
 		"and chmod it\n",
 		path, dir);
 	assert_string_equal(examine(path), expected);
+	doctor.who.capabilities = ROOT_RIGHTS;
+	assert_string_equal(examine(path), "");
 }
 
 /* ---- paths ---- */
