@@ -1,0 +1,831 @@
+/*
+ * What the agent says of itself, to the letter: the status as JSON, readiness and all series of
+ * the metrics, of one config on a virtual clock and of a server, a push channel and receipts that
+ * are played.
+ */
+#include "tests/unit/fixture/core.h"
+
+#include <errno.h>
+
+#include "control/metrics.h"
+#include "control/status.h"
+
+/* ---- played ---- */
+
+static struct upstream_address_status addresses[2];
+static struct subscriber_status push_status;
+static struct report_status receipts;
+
+const struct sys *loop_sys(struct loop *l)
+{
+	(void)l;
+	return &world.sys;
+}
+
+uint64_t loop_longest_us(const struct loop *l)
+{
+	(void)l;
+	return 7999;
+}
+
+void upstream_address_status(
+	const struct upstream *s, size_t address, struct upstream_address_status *ret_status)
+{
+	(void)s;
+	*ret_status = addresses[address];
+}
+
+size_t subscriber_endpoint_count(const struct subscriber *p)
+{
+	(void)p;
+	return 1;
+}
+
+void subscriber_get_status(
+	const struct subscriber *p, size_t endpoint, struct subscriber_status *ret_status)
+{
+	(void)p;
+	(void)endpoint;
+	*ret_status = push_status;
+}
+
+void report_status(const struct report *r, struct report_status *ret_status)
+{
+	(void)r;
+	*ret_status = receipts;
+}
+
+/* ---- the agent ---- */
+
+static struct config *configs[1];
+static struct dispatcher_counters counters;
+static struct configuration_status configuration;
+static struct control_counts counts;
+static struct subscriber *push;
+static struct report *report;
+static struct control_env env;
+
+static void view_agent(void)
+{
+	configs[0] = core.config;
+	counters = (struct dispatcher_counters){.accepted = 21,
+		.overflowed = 22,
+		.expired = 23,
+		.cancelled = 24,
+		.overridden = 25,
+		.retried = 26,
+		.batches = 27,
+		.taken = 28,
+		.batch_size = {.counts = {0, 3, 1}, .sum = 6},
+		.latency_ms = {.counts = {5, 0, 0, 1}, .sum = 7}};
+	world.server_status = (struct upstream_status){.name = "main",
+		.address_count = 2,
+		.in_flight = 31,
+		.pending = 32,
+		.backoff_ms = 33,
+		.counters = &counters};
+	memset(addresses, 0, sizeof(addresses));
+	addresses[0].url = "http://a";
+	addresses[0].error = "it \"hangs\"";
+	addresses[0].backoff_ms = 41;
+	addresses[0].in_a_row = 42;
+	addresses[0].congestion = 43;
+	addresses[0].network = 44;
+	addresses[0].advised = 45;
+	addresses[1].url = "http://b";
+	addresses[1].error = "";
+	counts = (struct control_counts){.denied = 51, .busy = 52};
+	configuration = (struct configuration_status){.file = "/etc/p.yaml",
+		.loaded_ms = 1700000000321,
+		.reloads = 61,
+		.rejections = 62,
+		.errors = 63,
+		.applying = true};
+	push = NULL;
+	report = NULL;
+	env = (struct control_env){.loop = &world.loop,
+		.settings = core.settings,
+		.configs = configs,
+		.servers = world.servers,
+		.push = &push,
+		.report = &report,
+		.configuration = &configuration,
+		.counts = &counts,
+		.host = "host-1",
+		.started_ms = 1699999999000};
+}
+
+static void view_push_and_report(void)
+{
+	push = (struct subscriber *)&world;
+	report = (struct report *)&world;
+	push_status = (struct subscriber_status){.endpoint = "tcp://p:1",
+		.state = PUSH_SILENT,
+		.error = "quiet",
+		.messages = 71,
+		.heartbeats = 72,
+		.bad = 73,
+		.gaps = 74,
+		.epochs = 75,
+		.connects = 76,
+		.rebuilds = 77,
+		.refused = 78,
+		.cuts = 79,
+		.last_message_ms = world.now_ms - 1500};
+	receipts = (struct report_status){.state = REPORT_FAILING,
+		.key = "/pullet/agents/host-1",
+		.error = "no lease",
+		.sent_ms = 1700000000001,
+		.sent = 81,
+		.failed = 82,
+		.leases = 83};
+}
+
+static void play_reload_status(void)
+{
+	world.reload->status = (struct reload_status){.state = RELOAD_RUNNING,
+		.pending = 91,
+		.notified = 92,
+		.next_ms = 93,
+		.runs = 94,
+		.failed = 95,
+		.in_a_row = 96,
+		.why = "exit 1"};
+}
+
+/* ---- comparing ---- */
+
+static void replace(char *text, size_t size, const char *what, const char *by)
+{
+	size_t len = strlen(what);
+
+	for (char *p = text; (p = strstr(p, what)); p += strlen(by)) {
+		assert_true(strlen(text) + strlen(by) < size + len);
+		memmove(p + strlen(by), p + len, strlen(p + len) + 1);
+		memcpy(p, by, strlen(by));
+	}
+}
+
+/* The text, with the directory as "@". */
+static void check(struct buffer *b, const char *expected, const char *file, int line)
+{
+	static char text[65536];
+
+	assert_true(b->len < sizeof(text) / 2);
+	snprintf(text, sizeof(text), "%.*s", (int)b->len, b->data ? b->data : "");
+	buffer_fini(b);
+	replace(text, sizeof(text), core.dir, "@");
+	if (strcmp(text, expected) != 0)
+		core_fail(file, line, "it is\n%s\nnot\n%s", text, expected);
+}
+
+static void check_config(enum audience audience, const char *expected, const char *file, int line)
+{
+	struct buffer b;
+
+	buffer_init(&b, 65536);
+	assert_int_equal(status_config(core.config, audience, &b), 0);
+	check(&b, expected, file, line);
+}
+
+#define assert_config(audience, expected) check_config(audience, expected, __FILE__, __LINE__)
+
+/* What comes after this member. */
+static const char *members_from(enum audience audience, const char *name)
+{
+	static char text[16384];
+	struct buffer b;
+	const char *p;
+
+	buffer_init(&b, sizeof(text));
+	assert_int_equal(status_config(core.config, audience, &b), 0);
+	snprintf(text, sizeof(text), "%.*s", (int)b.len, b.data);
+	buffer_fini(&b);
+	p = strstr(text, name);
+	return p ? p : "";
+}
+
+static void check_begins(const char *text, const char *words, const char *file, int line)
+{
+	if (strncmp(text, words, strlen(words)) != 0)
+		core_fail(file, line, "it is %s, not %s", text, words);
+}
+
+#define assert_member(audience, name, rest)                                                        \
+	check_begins(                                                                              \
+		members_from(audience, "\"" name "\":"), "\"" name "\":" rest, __FILE__, __LINE__)
+
+static bool ends(const char *text, const char *with)
+{
+	size_t len = strlen(text), n = strlen(with);
+
+	return len >= n && strcmp(text + len - n, with) == 0;
+}
+
+/* All samples of names that begin so. */
+static void check_samples(const char *prefix, const char *expected, const char *file, int line)
+{
+	struct buffer all, some;
+
+	buffer_init(&all, 1u << 20);
+	buffer_init(&some, 65536);
+	assert_int_equal(metrics_write(&env, false, &all), 0);
+	buffer_append(&all, "", 1);
+	for (char *p = all.data, *l; (l = strsep(&p, "\n")) && p;)
+		if (strncmp(l, prefix, strlen(prefix)) == 0 && !strstr(l, "_bucket") &&
+			!ends(l, "} 0") && !ends(l, "} 0.000")) {
+			buffer_append_string(&some, l + strlen(prefix));
+			buffer_append_string(&some, "\n");
+		}
+	buffer_fini(&all);
+	check(&some, expected, file, line);
+}
+
+/* But those that are 0. */
+#define assert_samples(prefix, expected) check_samples(prefix, expected, __FILE__, __LINE__)
+
+/* ---- a config ---- */
+
+static void config__that_waits__is_this(void **state)
+{
+	(void)state;
+	core_make("topic: t1");
+	assert_config(AUDIENCE_OPERATOR,
+		"{\"name\":\"web\",\"state\":\"waiting\",\"url\":\"http://server/web.yaml\","
+		"\"server\":\"main\",\"file\":\"@/out/web.yaml\","
+		"\"snapshot\":\"@/run/web.snap\",\"type\":\"auto\",\"topic\":\"t1\","
+		"\"generation\":0,\"version\":null,\"sha256\":null,\"published_ms\":null,"
+		"\"confirmed_ms\":null,\"age_ms\":null,\"running\":false,\"waiting\":false,"
+		"\"backoff_ms\":0,\"delay_ms\":3600000,\"next_pull_in_ms\":null,"
+		"\"last_error\":null,\"cause\":null,\"last_error_ms\":null,"
+		"\"failing_since_ms\":null,\"runs\":{\"success\":0,\"timeouts\":0,"
+		"\"rejected\":0,\"failed\":0},\"rejections\":0,\"rejections_by\":{},"
+		"\"explanation\":[],\"restored\":0,\"drifted\":false,\"pushes\":0,"
+		"\"overrides\":[]}");
+}
+
+static void config__that_is_published__is_this(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("reload: {run: [/bin/true]}, probe: {run: [/bin/true], for: 10s, every: 1s}");
+	assert_config(AUDIENCE_OPERATOR,
+		"{\"name\":\"web\",\"state\":\"ok\",\"url\":\"http://server/web.yaml\","
+		"\"server\":\"main\",\"file\":\"@/out/web.yaml\","
+		"\"snapshot\":\"@/run/web.snap\",\"type\":\"yaml\",\"topic\":\"web\","
+		"\"generation\":1,\"version\":\"\\\"de80e4db\\\"\","
+		"\"sha256\":\"de80e4dba5479c2b656999f807339a809a41810905d37eecb8b8fbfc1fdeeddb"
+		"\",\"published_ms\":1700000000000,\"confirmed_ms\":1700000000000,\"age_ms\":0,"
+		"\"running\":false,\"waiting\":false,\"backoff_ms\":0,\"delay_ms\":3600000,"
+		"\"next_pull_in_ms\":3600000,\"last_error\":null,\"cause\":null,"
+		"\"last_error_ms\":null,\"failing_since_ms\":null,\"runs\":{\"success\":1,"
+		"\"timeouts\":0,\"rejected\":0,\"failed\":0},\"rejections\":0,"
+		"\"rejections_by\":{},\"explanation\":[],\"restored\":0,\"drifted\":false,"
+		"\"pushes\":0,\"overrides\":[],\"reload\":{\"state\":\"idle\",\"pending\":0,"
+		"\"notified\":0,\"next_ms\":0,\"runs\":0,\"failed\":0,\"failed_in_a_row\":0,"
+		"\"error\":null},\"probe\":{\"state\":\"running\",\"generation\":1,"
+		"\"failed\":0,\"error\":null}}");
+	world_end_probe("it is down");
+	world_turn();
+	play_reload_status();
+	assert_member(AUDIENCE_OPERATOR, "runs",
+		"{\"success\":1,\"timeouts\":0,\"rejected\":0,\"failed\":0},\"rejections\":0,"
+		"\"rejections_by\":{},\"explanation\":[],\"restored\":0,\"drifted\":false,"
+		"\"pushes\":0,\"overrides\":[],\"reload\":{\"state\":\"running\","
+		"\"pending\":91,\"notified\":92,\"next_ms\":93,\"runs\":94,\"failed\":95,"
+		"\"failed_in_a_row\":96,\"error\":\"exit 1\"},\"probe\":{\"state\":\"failed\","
+		"\"generation\":1,\"failed\":1,\"error\":\"it is down\"}}");
+	assert_member(AUDIENCE_PUBLIC, "reload",
+		"{\"state\":\"running\",\"pending\":91,\"notified\":92,\"next_ms\":93,"
+		"\"runs\":94,\"failed\":95,\"failed_in_a_row\":96,\"error\":\"see the control "
+		"socket for the reason\"},\"probe\":{\"state\":\"failed\",\"generation\":1,"
+		"\"failed\":1,\"error\":\"see the control socket for the reason\"}}");
+}
+
+static void config__with_decisions__shows_them(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_overrides("n", "7", HOUR);
+	operator_pins(0);
+	pull_of("n: 2\n");
+	assert_member(AUDIENCE_READER, "rejections_by",
+		"{},\"rejected\":{\"by\":\"pin\",\"version\":\"\\\"49a609b0\\\"\","
+		"\"sha256\":\"49a609b0585951f88c4c93255a75ec03aa1e6c99919f8bf195d8af187290716e"
+		"\",\"why\":\"pinned\",\"is_last_error\":false},\"explanation\":[\"the server "
+		"has version 49a609b0, held by the pin\"],\"restored\":0,\"drifted\":false,"
+		"\"pushes\":0,\"pin\":{\"by\":\"ann\",\"reason\":\"release day\","
+		"\"until_ms\":null},\"overrides\":[{\"key\":\"n\",\"by\":\"ann\","
+		"\"reason\":\"a try\",\"until_ms\":1700003600000}]}");
+	operator_suspends(HOUR);
+	assert_member(AUDIENCE_READER, "pin",
+		"{\"by\":\"ann\",\"reason\":\"release day\",\"until_ms\":null},"
+		"\"suspension\":{\"by\":\"ann\",\"reason\":\"move\","
+		"\"until_ms\":1700003600000},\"overrides\":[{\"key\":\"n\",\"by\":\"ann\","
+		"\"reason\":\"a try\",\"until_ms\":1700003600000}]}");
+}
+
+static void config__that_fails__tells_the_public_only_a_cause(void **state)
+{
+	static const char *const words[KIND_CAUSES] = {
+		[KIND_CAUSE_NOT_FOUND] = "there is no such document",
+		[KIND_CAUSE_EMPTY] = "the document is empty",
+		[KIND_CAUSE_FORBIDDEN] = "the server forbids it",
+		[KIND_CAUSE_UNREACHABLE] = "the server is unreachable",
+		[KIND_CAUSE_TIMEOUT] = "the server did not answer in time",
+		[KIND_CAUSE_OVERLOADED] = "the server is overloaded",
+		[KIND_CAUSE_OLDER] = "the server has an older version",
+		[KIND_CAUSE_ANSWER] = "the server's answer is invalid",
+		[KIND_CAUSE_HOST] = "a problem of this host",
+	};
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	assert_member(AUDIENCE_PUBLIC, "last_error", "null,");
+	for (int i = 1; i < KIND_CAUSES; i++) {
+		char expected[256];
+
+		server_fails(PULL_FAILED, (enum kind_cause)i, "a secret reason");
+		pull();
+		snprintf(expected, sizeof(expected), "\"last_error\":\"%s\",\"cause\":\"%s\",",
+			words[i], kind_cause_name((enum kind_cause)i));
+		check_begins(members_from(AUDIENCE_PUBLIC, "\"last_error\":"), expected, __FILE__,
+			__LINE__);
+		assert_non_null(
+			strstr(members_from(AUDIENCE_OPERATOR, "\"last_error\":"), "secret"));
+	}
+	assert_member(AUDIENCE_OPERATOR, "last_error_ms",
+		"1700000000000,\"failing_since_ms\":1700000000000,\"runs\":{\"success\":1,"
+		"\"timeouts\":0,\"rejected\":0,\"failed\":9},\"rejections\":0,"
+		"\"rejections_by\":{},\"explanation\":[],\"restored\":0,\"drifted\":false,"
+		"\"pushes\":0,\"overrides\":[]}");
+}
+
+static void config__whose_version_is_rejected__says_by_whom(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("guard: {require: [n]}");
+	pull_of("m: 1\n");
+	assert_member(AUDIENCE_OPERATOR, "last_error",
+		"\"the required key n is not there\",\"cause\":null,"
+		"\"last_error_ms\":1700000000000,\"failing_since_ms\":1700000000000,"
+		"\"runs\":{\"success\":1,\"timeouts\":0,\"rejected\":0,\"failed\":1},"
+		"\"rejections\":1,\"rejections_by\":{\"guard\":1},"
+		"\"rejected\":{\"by\":\"guard\",\"version\":\"\\\"0b0f5dbd\\\"\","
+		"\"sha256\":\"0b0f5dbdb8c9f5549627648a5d41a27c5570d4d43bce36d0971768ffee19b23f"
+		"\",\"why\":\"the required key n is not there\",\"is_last_error\":true},"
+		"\"explanation\":[\"the server has version 0b0f5dbd, rejected by the guard: "
+		"the required key n is not there\"],\"restored\":0,\"drifted\":false,"
+		"\"pushes\":0,\"overrides\":[]}");
+	assert_member(AUDIENCE_OPERATOR, "rejections",
+		"1,\"rejections_by\":{\"guard\":1},\"rejected\":{\"by\":\"guard\","
+		"\"version\":\"\\\"0b0f5dbd\\\"\","
+		"\"sha256\":\"0b0f5dbdb8c9f5549627648a5d41a27c5570d4d43bce36d0971768ffee19b23f"
+		"\",\"why\":\"the required key n is not there\",\"is_last_error\":true},"
+		"\"explanation\":[\"the server has version 0b0f5dbd, rejected by the guard: "
+		"the required key n is not there\"],\"restored\":0,\"drifted\":false,"
+		"\"pushes\":0,\"overrides\":[]}");
+	assert_member(AUDIENCE_PUBLIC, "last_error",
+		"\"rejected by the guard\",\"cause\":null,\"last_error_ms\":1700000000000,"
+		"\"failing_since_ms\":1700000000000,\"runs\":{\"success\":1,\"timeouts\":0,"
+		"\"rejected\":0,\"failed\":1},\"rejections\":1,\"rejections_by\":{\"guard\":1},"
+		"\"rejected\":{\"by\":\"guard\",\"version\":\"\\\"0b0f5dbd\\\"\","
+		"\"sha256\":\"0b0f5dbdb8c9f5549627648a5d41a27c5570d4d43bce36d0971768ffee19b23f"
+		"\",\"why\":\"see the control socket for the reason\",\"is_last_error\":true},"
+		"\"explanation\":[\"the server has version 0b0f5dbd, rejected by the guard: "
+		"see the control socket for the reason\"],\"restored\":0,\"drifted\":false,"
+		"\"pushes\":0,\"overrides\":[]}");
+	assert_member(AUDIENCE_PUBLIC, "rejections",
+		"1,\"rejections_by\":{\"guard\":1},\"rejected\":{\"by\":\"guard\","
+		"\"version\":\"\\\"0b0f5dbd\\\"\","
+		"\"sha256\":\"0b0f5dbdb8c9f5549627648a5d41a27c5570d4d43bce36d0971768ffee19b23f"
+		"\",\"why\":\"see the control socket for the reason\",\"is_last_error\":true},"
+		"\"explanation\":[\"the server has version 0b0f5dbd, rejected by the guard: "
+		"see the control socket for the reason\"],\"restored\":0,\"drifted\":false,"
+		"\"pushes\":0,\"overrides\":[]}");
+}
+
+static void config__that_is_watched__says_what_the_watch_does(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	core_make("");
+	core.env.watcher = (struct watch *)&world;
+	((struct settings_server *)(uintptr_t)world.server.settings)->watch = true;
+	config_start(core.config, true);
+	world_turn();
+	assert_member(AUDIENCE_READER, "watch",
+		"{\"state\":\"watching\",\"documents\":1,\"changes\":0,\"error\":null},"
+		"\"overrides\":[]}");
+	world.items[0]->changed(world.items[0]->arg, "", 0, "");
+	world.watch_state = WATCH_FAILING;
+	world.watch_error = "refused";
+	world_turn();
+	assert_member(AUDIENCE_READER, "watch",
+		"{\"state\":\"failing\",\"documents\":1,\"changes\":1,\"error\":\"refused\"},"
+		"\"overrides\":[]}");
+	assert_member(AUDIENCE_PUBLIC, "watch",
+		"{\"state\":\"failing\",\"documents\":1,\"changes\":1,\"error\":\"see the "
+		"control socket for the reason\"},\"overrides\":[]}");
+	view_agent();
+	assert_samples("pullet_config_watch", "_state{config=\"web\",state=\"failing\"} 1\n"
+					      "_documents{config=\"web\"} 1\n"
+					      "_changes_total{config=\"web\"} 1\n");
+	core.env.watcher = NULL;
+}
+
+/* ---- the outcome of a run ---- */
+
+static void check_outcome(enum audience audience, const char *expected, const char *file, int line)
+{
+	struct buffer b;
+
+	buffer_init(&b, 65536);
+	assert_int_equal(status_outcome(core.config, audience, &b), 0);
+	check(&b, expected, file, line);
+}
+
+#define assert_outcome_is(audience, expected) check_outcome(audience, expected, __FILE__, __LINE__)
+
+static void outcome__of_each_kind__is_named(void **state)
+{
+	(void)state;
+	core_make("");
+	assert_outcome_is(AUDIENCE_OPERATOR,
+		"{\"name\":\"web\",\"outcome\":\"none\",\"generation\":0,\"version\":null,"
+		"\"error\":null}");
+	agent_crashes();
+	server_has("n: 1\n");
+	agent_starts("");
+	assert_outcome_is(AUDIENCE_OPERATOR,
+		"{\"name\":\"web\",\"outcome\":\"published\",\"generation\":1,"
+		"\"version\":\"\\\"de80e4db\\\"\",\"error\":null}");
+	pull();
+	assert_outcome_is(AUDIENCE_OPERATOR,
+		"{\"name\":\"web\",\"outcome\":\"unchanged\",\"generation\":1,"
+		"\"version\":\"\\\"de80e4db\\\"\",\"error\":null}");
+	operator_pins(0);
+	pull_of("n: 2\n");
+	assert_outcome_is(AUDIENCE_OPERATOR,
+		"{\"name\":\"web\",\"outcome\":\"held\",\"generation\":1,"
+		"\"version\":\"\\\"de80e4db\\\"\",\"error\":\"pinned\"}");
+	assert_outcome_is(AUDIENCE_PUBLIC,
+		"{\"name\":\"web\",\"outcome\":\"held\",\"generation\":1,"
+		"\"version\":\"\\\"de80e4db\\\"\",\"error\":\"see the control socket for the "
+		"reason\"}");
+	server_is_down();
+	pull();
+	assert_outcome_is(AUDIENCE_OPERATOR,
+		"{\"name\":\"web\",\"outcome\":\"failed\",\"generation\":1,"
+		"\"version\":\"\\\"de80e4db\\\"\",\"error\":\"/web.yaml: connection refused\"}");
+}
+
+/* ---- the whole agent ---- */
+
+static void agent__is_this(void **state)
+{
+	char pid[32];
+	struct buffer b;
+	char *p;
+
+	(void)state;
+	core.agent_part = ", labels: {zone: a, rack: '7'}";
+	core_make("");
+	view_agent();
+	view_push_and_report();
+	buffer_init(&b, 65536);
+	assert_int_equal(status_agent(&env, AUDIENCE_READER, &b), 0);
+	buffer_append(&b, "", 1);
+	snprintf(pid, sizeof(pid), "\"pid\":%d,", (int)getpid());
+	p = strstr(b.data, pid);
+	assert_non_null(p);
+	replace(b.data, b.len, pid, "\"pid\":1,");
+	b.len = strlen(b.data);
+	check(&b,
+		"{\"version\":\"" PULLET_VERSION "\",\"host\":\"host-1\",\"pid\":1,"
+		"\"started_ms\":1699999999000,\"uptime_ms\":1000,\"state_dir\":\"@/state\","
+		"\"runtime_dir\":\"@/run\",\"configuration\":{\"file\":\"/etc/p.yaml\","
+		"\"loaded_ms\":1700000000321,\"reloads\":61,\"rejections\":62,\"error\":null,"
+		"\"errors\":63,\"applying\":true},\"labels\":{\"zone\":\"a\",\"rack\":\"7\"},"
+		"\"configs\":[{\"name\":\"web\",\"state\":\"waiting\","
+		"\"url\":\"http://server/web.yaml\",\"server\":\"main\","
+		"\"file\":\"@/out/web.yaml\",\"snapshot\":\"@/run/web.snap\",\"type\":\"auto\","
+		"\"topic\":\"web\",\"generation\":0,\"version\":null,\"sha256\":null,"
+		"\"published_ms\":null,\"confirmed_ms\":null,\"age_ms\":null,\"running\":false,"
+		"\"waiting\":false,\"backoff_ms\":0,\"delay_ms\":3600000,"
+		"\"next_pull_in_ms\":null,\"last_error\":null,\"cause\":null,"
+		"\"last_error_ms\":null,\"failing_since_ms\":null,\"runs\":{\"success\":0,"
+		"\"timeouts\":0,\"rejected\":0,\"failed\":0},\"rejections\":0,"
+		"\"rejections_by\":{},\"explanation\":[],\"restored\":0,\"drifted\":false,"
+		"\"pushes\":0,\"overrides\":[]}],\"servers\":[{\"name\":\"main\","
+		"\"backoff_ms\":33,\"in_flight\":31,\"pending\":32,\"accepted\":21,"
+		"\"overridden\":25,\"expired\":23,\"withdrawn\":24,\"retried\":26,"
+		"\"dispatched\":28,\"batches\":27,\"batch_size\":[0,3,1],"
+		"\"dispatch_latency_ms\":[5,0,0,1],\"addresses\":[{\"url\":\"http://a\","
+		"\"backoff_ms\":41,\"error\":\"it \\\"hangs\\\"\",\"failures_in_a_row\":42,"
+		"\"congestion\":43,\"network\":44,\"retry_after\":45},{\"url\":\"http://b\","
+		"\"backoff_ms\":0,\"error\":null,\"failures_in_a_row\":0,\"congestion\":0,"
+		"\"network\":0,\"retry_after\":0}]}],\"push\":[{\"endpoint\":\"tcp://p:1\","
+		"\"state\":\"silent\",\"error\":\"quiet\",\"messages\":71,\"heartbeats\":72,"
+		"\"bad\":73,\"gaps\":74,\"epochs\":75,\"connects\":76,\"rebuilds\":77,"
+		"\"handshake_failures\":78,\"cuts\":79,\"last_message_ago_ms\":1500}],"
+		"\"report\":{\"server\":null,\"key\":\"/pullet/agents/host-1\","
+		"\"state\":\"failing\",\"error\":\"no lease\",\"sent_ms\":1700000000001,"
+		"\"sent\":81,\"failed\":82,\"leases\":83}}",
+		__FILE__, __LINE__);
+}
+
+static void agent__with_less__leaves_it_out(void **state)
+{
+	struct buffer b;
+	char *p;
+
+	(void)state;
+	core_make("");
+	view_agent();
+	configuration.error = strdup("line 3 is \"bad\"");
+	env.started_ms = world.wall_ms + 5; /* the clock was set back */
+	for (int i = 0; i < 2; i++) {
+		buffer_init(&b, 65536);
+		assert_int_equal(
+			status_agent(&env, i ? AUDIENCE_OPERATOR : AUDIENCE_READER, &b), 0);
+		buffer_append(&b, "", 1);
+		assert_non_null(strstr(b.data, "\"uptime_ms\":0,"));
+		assert_non_null(strstr(b.data, "\"labels\":{},"));
+		p = strstr(b.data, "\"push\":[]");
+		assert_non_null(p);
+		check_begins(p, "\"push\":[]}", __FILE__, __LINE__);
+		p = strstr(b.data, "\"error\":\"");
+		check_begins(p,
+			i ? "\"error\":\"line 3 is \\\"bad\\\"\","
+			  : "\"error\":\"`pulletd -t` prints the errors\",",
+			__FILE__, __LINE__);
+		buffer_fini(&b);
+	}
+	free(configuration.error);
+	buffer_init(&b, 100);
+	assert_int_equal(status_agent(&env, AUDIENCE_READER, &b), -EMSGSIZE);
+	buffer_fini(&b);
+}
+
+/* ---- readiness ---- */
+
+static void check_ready(bool ready, bool verbose, enum audience audience, const char *expected,
+	const char *file, int line)
+{
+	struct buffer b;
+
+	view_agent();
+	world.server_status.backoff_ms = core.env.once ? 33 : 0;
+	buffer_init(&b, 65536);
+	assert_int_equal(status_ready(&env, verbose, audience, &b), ready);
+	check(&b, expected, file, line);
+}
+
+#define assert_ready(ready, verbose, audience, expected)                                           \
+	check_ready(ready, verbose, audience, expected, __FILE__, __LINE__)
+
+static void readiness__is_a_line_for_each_that_is_not(void **state)
+{
+	(void)state;
+	core_make("");
+	assert_ready(false, false, AUDIENCE_OPERATOR,
+		"web: nothing is published yet: the first pull has not ended\n");
+	assert_ready(false, true, AUDIENCE_OPERATOR,
+		"[-]web: nothing is published yet: the first pull has not ended\nnot ready\n");
+	agent_crashes();
+	world.busy = true;
+	agent_starts("");
+	assert_ready(false, false, AUDIENCE_OPERATOR,
+		"web: nothing is published yet: the first pull is queued for its server main\n");
+	core.env.once = true;
+	assert_ready(false, false, AUDIENCE_OPERATOR,
+		"web: nothing is published yet: the first pull is queued for its server main, in "
+		"backoff for another 33 ms\n");
+	core.env.once = false;
+	world.busy = false;
+	agent_crashes();
+	server_is_down();
+	agent_starts("");
+	assert_ready(false, false, AUDIENCE_OPERATOR,
+		"web: nothing is published yet: /web.yaml: connection refused\n");
+	assert_ready(false, false, AUDIENCE_PUBLIC,
+		"web: nothing is published yet: the server is unreachable\n");
+	server_recovers();
+	pull_of("n: 1\n");
+	assert_ready(true, false, AUDIENCE_OPERATOR, "ok\n");
+	assert_ready(true, true, AUDIENCE_OPERATOR, "[+]web: generation 1, ok\nok\n");
+}
+
+/* ---- the metrics ---- */
+
+static void metrics__of_the_agent__are_these(void **state)
+{
+	(void)state;
+	core_make("");
+	view_agent();
+	view_push_and_report();
+	assert_samples("pullet_control", "_busy_total 52\n"
+					 "_denied_total 51\n");
+	assert_samples("pullet_loop", "_longest_turn_seconds 0.007\n");
+	assert_samples("pullet_configuration", "_loaded_timestamp_seconds 1700000000.321\n"
+					       "_reloads_total 61\n"
+					       "_rejections_total 62\n"
+					       "_errors 63\n"
+					       "_applying 1\n");
+	assert_samples("pullet_server",
+		"_in_flight{server=\"main\"} 31\n"
+		"_pending{server=\"main\"} 32\n"
+		"_backoff_seconds{server=\"main\"} 0.033\n"
+		"_pulls_accepted_total{server=\"main\"} 21\n"
+		"_pulls_retried_total{server=\"main\"} 26\n"
+		"_pulls_lost_total{server=\"main\",cause=\"expired\"} 23\n"
+		"_pulls_lost_total{server=\"main\",cause=\"withdrawn\"} 24\n"
+		"_pulls_lost_total{server=\"main\",cause=\"overridden\"} 25\n"
+		"_pulls_dispatched_total{server=\"main\"} 28\n"
+		"_batch_pulls_sum{server=\"main\"} 6\n"
+		"_batch_pulls_count{server=\"main\"} 4\n"
+		"_dispatch_delay_seconds_sum{server=\"main\"} 0.007\n"
+		"_dispatch_delay_seconds_count{server=\"main\"} 6\n");
+	assert_samples("pullet_address",
+		"_backoff_seconds{server=\"main\",address=\"http://a\"} 0.041\n"
+		"_failures_in_a_row{server=\"main\",address=\"http://a\"} 42\n"
+		"_failures_total{server=\"main\",address=\"http://a\",cause=\"congestion\"} "
+		"43\n"
+		"_failures_total{server=\"main\",address=\"http://a\",cause=\"network\"} 44\n"
+		"_retry_after_total{server=\"main\",address=\"http://a\"} 45\n");
+	assert_samples("pullet_push", "_state{endpoint=\"tcp://p:1\",state=\"silent\"} 1\n"
+				      "_messages_total{endpoint=\"tcp://p:1\"} 71\n"
+				      "_heartbeats_total{endpoint=\"tcp://p:1\"} 72\n"
+				      "_bad_messages_total{endpoint=\"tcp://p:1\"} 73\n"
+				      "_gaps_total{endpoint=\"tcp://p:1\"} 74\n"
+				      "_epochs_total{endpoint=\"tcp://p:1\"} 75\n"
+				      "_connects_total{endpoint=\"tcp://p:1\"} 76\n"
+				      "_rebuilds_total{endpoint=\"tcp://p:1\"} 77\n"
+				      "_handshake_failures_total{endpoint=\"tcp://p:1\"} 78\n"
+				      "_cuts_total{endpoint=\"tcp://p:1\"} 79\n"
+				      "_last_message_age_seconds{endpoint=\"tcp://p:1\"} 1.500\n");
+	assert_samples("pullet_report", "_state{state=\"failing\"} 1\n"
+					"_sent_total 81\n"
+					"_failures_total 82\n"
+					"_leases_total 83\n"
+					"_sent_timestamp_seconds 1700000000.001\n");
+	push_status.last_message_ms = 0;
+	receipts.sent_ms = 0;
+	env.configuration = NULL;
+	world.server_status.name = NULL;
+	assert_samples("pullet_configuration", "");
+	assert_samples("pullet_server_pending", "{server=\"http://server\"} 32\n");
+	assert_samples("pullet_push_last", "");
+	assert_samples("pullet_report_sent", "_total 81\n");
+	push_status.last_message_ms = world.now_ms + 1;
+	assert_samples("pullet_push_last", "");
+	push_status.last_message_ms = world.now_ms - 1;
+	assert_samples("pullet_push_last", "_message_age_seconds{endpoint=\"tcp://p:1\"} 0.001\n");
+}
+
+static void metrics__of_a_config__follow_its_life(void **state)
+{
+	(void)state;
+	core_make("");
+	view_agent();
+	assert_samples("pullet_config_", "state{config=\"web\",state=\"waiting\"} 1\n"
+					 "interval_seconds{config=\"web\"} 3600.000\n"
+					 "delay_seconds{config=\"web\"} 3600.000\n");
+	agent_crashes();
+	server_has("n: 1\n");
+	agent_starts("reload: {run: [/bin/true]}, probe: {run: [/bin/true], for: 10s, every: 1s}");
+	view_agent();
+	assert_samples("pullet_config_",
+		"state{config=\"web\",state=\"ok\"} 1\n"
+		"ready{config=\"web\"} 1\n"
+		"generation{config=\"web\"} 1\n"
+		"published_timestamp_seconds{config=\"web\"} 1700000000.000\n"
+		"confirmed_timestamp_seconds{config=\"web\"} 1700000000.000\n"
+		"next_pull_seconds{config=\"web\"} 3600.000\n"
+		"interval_seconds{config=\"web\"} 3600.000\n"
+		"delay_seconds{config=\"web\"} 3600.000\n"
+		"runs_total{config=\"web\",outcome=\"success\"} 1\n"
+		"reload_state{config=\"web\",state=\"idle\"} 1\n"
+		"probe_state{config=\"web\",state=\"running\"} 1\n"
+		"probe_generation{config=\"web\"} 1\n");
+	world_end_probe("it is down");
+	world_turn();
+	operator_overrides("n", "7", HOUR);
+	operator_overrides("m", "7", 2 * HOUR);
+	operator_pins(HOUR);
+	pull_of("n: 2\n");
+	operator_suspends(2 * HOUR);
+	assert_samples("pullet_config_",
+		"state{config=\"web\",state=\"ok\"} 1\n"
+		"ready{config=\"web\"} 1\n"
+		"generation{config=\"web\"} 3\n"
+		"published_timestamp_seconds{config=\"web\"} 1700000000.000\n"
+		"confirmed_timestamp_seconds{config=\"web\"} 1700000000.000\n"
+		"last_error_timestamp_seconds{config=\"web\"} 1700000000.000\n"
+		"interval_seconds{config=\"web\"} 3600.000\n"
+		"delay_seconds{config=\"web\"} 3600.000\n"
+		"runs_total{config=\"web\",outcome=\"success\"} 2\n"
+		"rejected{config=\"web\",cause=\"held\"} 1\n"
+		"pinned{config=\"web\"} 1\n"
+		"pin_end_timestamp_seconds{config=\"web\"} 1700003600.000\n"
+		"suspended{config=\"web\"} 1\n"
+		"suspension_end_timestamp_seconds{config=\"web\"} 1700007200.000\n"
+		"overrides{config=\"web\"} 2\n"
+		"override_end_timestamp_seconds{config=\"web\"} 1700003600.000\n"
+		"reload_state{config=\"web\",state=\"idle\"} 1\n"
+		"probe_state{config=\"web\",state=\"running\"} 1\n"
+		"probe_generation{config=\"web\"} 3\n"
+		"probe_failures_total{config=\"web\"} 1\n");
+	play_reload_status();
+	operator_resumes();
+	operator_unpins();
+	operator_pins(0);
+	operator_suspends(0);
+	server_is_down();
+	assert_samples("pullet_config_",
+		"state{config=\"web\",state=\"ok\"} 1\n"
+		"ready{config=\"web\"} 1\n"
+		"generation{config=\"web\"} 4\n"
+		"published_timestamp_seconds{config=\"web\"} 1700000000.000\n"
+		"confirmed_timestamp_seconds{config=\"web\"} 1700000000.000\n"
+		"last_error_timestamp_seconds{config=\"web\"} 1700000000.000\n"
+		"interval_seconds{config=\"web\"} 3600.000\n"
+		"delay_seconds{config=\"web\"} 3600.000\n"
+		"runs_total{config=\"web\",outcome=\"success\"} 4\n"
+		"pinned{config=\"web\"} 1\n"
+		"suspended{config=\"web\"} 1\n"
+		"overrides{config=\"web\"} 2\n"
+		"override_end_timestamp_seconds{config=\"web\"} 1700003600.000\n"
+		"reload_state{config=\"web\",state=\"running\"} 1\n"
+		"reload_pending_generation{config=\"web\"} 91\n"
+		"reload_notified_generation{config=\"web\"} 92\n"
+		"reload_next_seconds{config=\"web\"} 0.093\n"
+		"reload_runs_total{config=\"web\"} 94\n"
+		"reload_failures_total{config=\"web\"} 95\n"
+		"probe_state{config=\"web\",state=\"running\"} 1\n"
+		"probe_generation{config=\"web\"} 4\n"
+		"probe_failures_total{config=\"web\"} 1\n");
+}
+
+/* ---- the process ---- */
+
+static void process__has_descriptors_memory_and_time(void **state)
+{
+	struct buffer b;
+	const char *p;
+
+	(void)state;
+	core_make("");
+	view_agent();
+	buffer_init(&b, 1u << 20);
+	assert_int_equal(metrics_write(&env, false, &b), 0);
+	buffer_append(&b, "", 1);
+	p = strstr(b.data, "\nprocess_open_fds ");
+	assert_non_null(p);
+	assert_int_equal(strtoul(p + 18, NULL, 10) + 1, scratch_descriptors());
+	assert_non_null(strstr(b.data, "\nprocess_max_fds "));
+	p = strstr(b.data, "\nprocess_resident_memory_bytes ");
+	assert_non_null(p);
+	assert_in_range(strtoull(p + 31, NULL, 10), 100000, UINT64_C(1) << 40);
+	p = strstr(b.data, "\nprocess_virtual_memory_bytes ");
+	assert_non_null(p);
+	assert_true(strtoull(p + 30, NULL, 10) > 1000000);
+	p = strstr(b.data, "\nprocess_cpu_seconds_total ");
+	assert_non_null(p);
+	assert_true(strtod(p + 27, NULL) < 100);
+	buffer_fini(&b);
+	disk_fails(CALL_READ, 1, true, EIO);
+	buffer_init(&b, 1u << 20);
+	assert_int_equal(metrics_write(&env, false, &b), 0);
+	disk_recovers();
+	buffer_append(&b, "", 1);
+	assert_null(strstr(b.data, "process_resident"));
+	assert_null(strstr(b.data, "process_virtual"));
+	assert_null(strstr(b.data, "process_cpu"));
+	buffer_fini(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CORE_TEST(config__that_waits__is_this),
+		CORE_TEST(config__that_is_published__is_this),
+		CORE_TEST(config__with_decisions__shows_them),
+		CORE_TEST(config__that_fails__tells_the_public_only_a_cause),
+		CORE_TEST(config__whose_version_is_rejected__says_by_whom),
+		CORE_TEST(config__that_is_watched__says_what_the_watch_does),
+		CORE_TEST(outcome__of_each_kind__is_named),
+		CORE_TEST(agent__is_this),
+		CORE_TEST(agent__with_less__leaves_it_out),
+		CORE_TEST(readiness__is_a_line_for_each_that_is_not),
+		CORE_TEST(metrics__of_the_agent__are_these),
+		CORE_TEST(metrics__of_a_config__follow_its_life),
+		CORE_TEST(process__has_descriptors_memory_and_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
