@@ -10,77 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cli/doctor/doctor.h"
-#include "tests/unit/fixture/scratch.h"
-
-#define ROOT_RIGHTS UINT64_MAX
-#define OTHER 54321 /* a user and a group that nothing here is of */
-
-static char dir[SCRATCH_PATH], text[16384];
-static struct doctor doctor;
-static struct doctor_list list;
-
-/* The text with the directory in the place of each "@". */
-static const char *in_dir(const char *format)
-{
-	static char texts[4][4096];
-	static unsigned next;
-	char *p = texts[next++ % 4];
-	size_t len = 0;
-
-	for (; *format && len < sizeof(texts[0]) - SCRATCH_PATH; format++)
-		if (*format == '@')
-			len += (size_t)snprintf(p + len, SCRATCH_PATH, "%s", dir);
-		else
-			p[len++] = *format;
-	p[len] = '\0';
-	return p;
-}
-
-static void forget_findings(void)
-{
-	for (size_t i = 0; i < list.count; i++) {
-		free(list.items[i].subject);
-		free(list.items[i].finding);
-		free(list.items[i].remedy);
-	}
-	free(list.items);
-	list.items = NULL;
-	list.count = 0;
-}
-
-static int set_up(void **state)
-{
-	(void)state;
-	scratch_open(dir, scratch_memory());
-	assert_int_equal(mkdir(in_dir("@/state"), 0700), 0);
-	assert_int_equal(mkdir(in_dir("@/run"), 0750), 0);
-	assert_int_equal(mkdir(in_dir("@/out"), 0755), 0);
-	pthread_mutex_init(&list.lock, NULL);
-	doctor = (struct doctor){
-		.path = "/etc/pullet.yaml",
-		.who = {.known = true,
-			.uid = geteuid(),
-			.gid = getegid(),
-			.capabilities = geteuid() ? 0 : ROOT_RIGHTS,
-			.root = -1,
-			.can_try = true,
-			.how = "who is known",
-			.name = "robot"},
-	};
-	snprintf(doctor.socket_path, sizeof(doctor.socket_path), "%s/run/control.sock", dir);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	forget_findings();
-	pthread_mutex_destroy(&list.lock);
-	settings_free(doctor.settings);
-	scratch_close(dir);
-	return 0;
-}
+#include "tests/unit/fixture/examined.h"
 
 static void put_settings(const char *more, const char *configs)
 {
@@ -91,47 +21,11 @@ static void put_settings(const char *more, const char *configs)
 			dir, dir, dir, more, configs);
 }
 
-/* The findings as lines; those about nothing but this subject, unless it is NULL. */
-static const char *findings_of(const char *subject)
-{
-	static const char *const words[] = {"ok", "note", "warning", "error"};
-	size_t len = 0;
-
-	text[0] = '\0';
-	for (size_t i = 0; i < list.count; i++) {
-		const struct doctor_finding *f = &list.items[i];
-
-		if (!subject || strcmp(f->subject, subject) == 0)
-			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s %s: %s%s%s\n",
-				words[f->severity], f->subject, f->finding, f->remedy ? " -> " : "",
-				f->remedy ? f->remedy : "");
-		assert_true(len < sizeof(text));
-	}
-	forget_findings();
-	return text;
-}
-
 /* What is found, of that subject. */
 static const char *examine(const char *subject)
 {
 	doctor_files(&doctor, &list);
 	return findings_of(subject);
-}
-
-static void put_file(const char *name, mode_t mode)
-{
-	char path[SCRATCH_PATH + 64];
-
-	scratch_write(dir, name, "x\n", 2);
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	assert_int_equal(chmod(path, mode), 0);
-}
-
-static bool we_are_root(void)
-{
-	if (geteuid() != 0)
-		print_message("# not root\n");
-	return geteuid() == 0;
 }
 
 /* ---- all of it ---- */
@@ -870,7 +764,7 @@ static void rights__that_nobody_can_try__say_nothing(void **state)
 	assert_false(doctor_is_unreadable(&doctor, in_dir("@/nope")));
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, examined_set_up, examined_tear_down)
 
 int main(void)
 {
